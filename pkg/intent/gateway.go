@@ -1,0 +1,156 @@
+package intent
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// BridgeKey is the name of a provider bridge in the local Open vSwitch
+// (Open_vSwitch.external_ids:ovn-bridge-mappings).
+type BridgeKey string
+
+// Bridge asks for the veth pair that joins a provider bridge with the data
+// plane: sluice<N> in the host, sluice<N>-ovs as a port of the bridge.
+type Bridge struct {
+	Name BridgeKey
+}
+
+// GatewayKind is how traffic of a VRF enters OVN.
+type GatewayKind uint8
+
+// The kinds of gateway.
+const (
+	// GatewayCRLRP is a distributed gateway port: a chassisredirect Port_Binding.
+	GatewayCRLRP GatewayKind = iota + 1
+	// GatewayL3 is a gateway router: an l3gateway Port_Binding.
+	GatewayL3
+)
+
+func (k GatewayKind) String() string {
+	switch k {
+	case GatewayCRLRP:
+		return "cr-lrp"
+	case GatewayL3:
+		return "l3gateway"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// MarshalText names the kind.
+func (k GatewayKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// GatewayKey identifies a gateway port as a frame on its provider bridge does.
+type GatewayKey struct {
+	Bridge BridgeKey
+	// VLAN is the tag of the provider network (localnet Port_Binding.tag), 0 for none.
+	VLAN uint16
+	// MAC is the gateway port's (Port_Binding.mac of the chassisredirect row).
+	MAC MAC
+}
+
+func (k GatewayKey) String() string {
+	if k.VLAN != 0 {
+		return fmt.Sprintf("%s.%d/%s", k.Bridge, k.VLAN, k.MAC)
+	}
+	return fmt.Sprintf("%s/%s", k.Bridge, k.MAC)
+}
+
+// IsZero tells whether the key is unset.
+func (k GatewayKey) IsZero() bool { return k == GatewayKey{} }
+
+// Gateway is a gateway port that this node serves: frames with its key belong
+// to its VRF, and the VRF's packets for OVN are addressed to its MAC.
+type Gateway struct {
+	Key  GatewayKey
+	VNI  VNI
+	Kind GatewayKind
+	// LogicalPort is the Port_Binding's logical_port, for people.
+	LogicalPort string
+	// Addr4 and Addr6 are the gateway port's first addresses: the source of
+	// ICMP errors towards the fabric. Invalid when the port has none.
+	Addr4, Addr6 netip.Addr
+	// MTU is the largest layer-3 packet in bytes that the provider network
+	// takes. 0 means: the MTU of the bridge's veth pair.
+	MTU uint16
+	// ICMPSource4 and ICMPSource6 are the configured source of ICMP errors
+	// towards OVN while no next hop has been asked for. Invalid: none.
+	ICMPSource4, ICMPSource6 netip.Addr
+}
+
+// ServedKey is an address or prefix asked for in ARP or ND behind a gateway.
+type ServedKey struct {
+	Gateway GatewayKey
+	Prefix  netip.Prefix
+}
+
+// Served decides what happens to such a question; the longest prefix counts.
+type Served struct {
+	Key ServedKey
+	// Answer: reply with the next-hop MAC. Otherwise the address belongs to a
+	// known port and the question is dropped.
+	Answer bool
+}
+
+// VTEP is a tunnel endpoint whose packets are accepted. Its key is the address.
+type VTEP struct {
+	Addr netip.Addr
+}
+
+// SteeringKind is the shape of one OVS flow on a provider bridge.
+type SteeringKind uint8
+
+// The kinds of flow, each with what it matches and does. "ours" is the port
+// sluice<N>-ovs, "patch" the bridge's patch ports to the integration bridge.
+const (
+	// SteerToOVN: in_port=ours, destination = MAC (and VLAN) → patch.
+	SteerToOVN SteeringKind = iota + 1
+	// SteerARP: in_port=patch, source = MAC, ARP request for an address in Prefix (IPv4) → ours.
+	SteerARP
+	// SteerND: in_port=patch, source = MAC, neighbour solicitation for an address in Prefix (IPv6) → ours.
+	SteerND
+	// SteerSource: in_port=patch, source = MAC, IP source in Prefix → destination MAC := next-hop MAC, ours.
+	SteerSource
+)
+
+func (k SteeringKind) String() string {
+	switch k {
+	case SteerToOVN:
+		return "to-ovn"
+	case SteerARP:
+		return "arp"
+	case SteerND:
+		return "nd"
+	case SteerSource:
+		return "source"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// MarshalText names the kind.
+func (k SteeringKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// SteeringKey identifies one flow. Prefix is the zero Prefix for SteerToOVN.
+type SteeringKey struct {
+	Gateway GatewayKey
+	Kind    SteeringKind
+	Prefix  netip.Prefix
+}
+
+func (k SteeringKey) String() string {
+	if !k.Prefix.IsValid() {
+		return fmt.Sprintf("%s %s", k.Gateway, k.Kind)
+	}
+	return fmt.Sprintf("%s %s %s", k.Gateway, k.Kind, k.Prefix)
+}
+
+// Steering is one OVS flow. Every bridge in use also has, without a row of its
+// own, the flow that drops all else that comes in from ours.
+type Steering struct {
+	Key SteeringKey
+	// NextHopMAC is the cloud-wide next-hop MAC, for SteerSource.
+	NextHopMAC MAC
+	// Localnet is the localnet port (Port_Binding.logical_port) of the
+	// gateway's provider switch: the patch port to use is
+	// "patch-<localnet>-to-<integration bridge>". Never empty.
+	Localnet string
+}

@@ -1,0 +1,164 @@
+package intent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// VNI is a VXLAN network identifier (RFC 7348), 1..16777215. It is also the
+// name of a VRF on a node: one VRF has one VNI. 0 is the default VRF.
+type VNI uint32
+
+// MaxVNI is the largest VXLAN network identifier: 24 bits.
+const MaxVNI VNI = 1<<24 - 1
+
+func (v VNI) String() string { return strconv.FormatUint(uint64(v), 10) }
+
+// VRF is one tenant's routing table on this node. Its key is its VNI.
+type VRF struct {
+	VNI VNI
+	// Index is small, unique on the node and stable across restarts: the number
+	// in the route distinguisher (router-id:index) and the VRF's slot in the
+	// counter map. 1..65535.
+	Index uint16
+}
+
+// MAC is an Ethernet address in wire order.
+type MAC [6]byte
+
+// ParseMAC reads the colon form, upper or lower case.
+func ParseMAC(s string) (MAC, error) {
+	hw, err := net.ParseMAC(s)
+	if err != nil || len(hw) != 6 {
+		return MAC{}, fmt.Errorf("%q is not an Ethernet address", s)
+	}
+	return MAC(hw), nil
+}
+
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
+
+// IsZero tells whether the address is unset.
+func (m MAC) IsZero() bool { return m == MAC{} }
+
+// MarshalText writes the colon form, so that MACs read well as JSON.
+func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads the colon form.
+func (m *MAC) UnmarshalText(b []byte) (err error) { *m, err = ParseMAC(string(b)); return err }
+
+// RouteTarget is a route target extended community in its 8-byte wire form
+// (RFC 4360 section 4, RFC 5668 for four-octet ASes).
+type RouteTarget [8]byte
+
+// NewRouteTarget builds ASN:number. A four-octet ASN leaves 16 bits for number.
+func NewRouteTarget(asn, number uint32) (RouteTarget, error) {
+	if asn <= 0xffff {
+		return RouteTarget{0x00, 0x02, byte(asn >> 8), byte(asn),
+			byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number)}, nil
+	}
+	if number > 0xffff {
+		return RouteTarget{}, fmt.Errorf("route target %d:%d: an AS number above 65535 leaves 16 bits for the number", asn, number)
+	}
+	return RouteTarget{0x02, 0x02, byte(asn >> 24), byte(asn >> 16), byte(asn >> 8), byte(asn),
+		byte(number >> 8), byte(number)}, nil
+}
+
+// AutoRouteTarget is the automatic route target of a VNI, (AS & 0xFFFF):VNI
+// (RFC 8365 section 5.1.2.1, as FRR derives it).
+func AutoRouteTarget(asn uint32, vni VNI) RouteTarget {
+	rt, _ := NewRouteTarget(asn&0xffff, uint32(vni))
+	return rt
+}
+
+// ParseRouteTarget reads ASN:number or IPv4:number.
+func ParseRouteTarget(s string) (RouteTarget, error) {
+	admin, num, ok := strings.Cut(s, ":")
+	if !ok {
+		return RouteTarget{}, fmt.Errorf("route target %q: want ASN:NUMBER or IPV4:NUMBER", s)
+	}
+	if ip := net.ParseIP(admin).To4(); ip != nil {
+		n, err := strconv.ParseUint(num, 10, 16)
+		if err != nil {
+			return RouteTarget{}, fmt.Errorf("route target %q: the number after an IPv4 address is 0..65535", s)
+		}
+		return RouteTarget{0x01, 0x02, ip[0], ip[1], ip[2], ip[3], byte(n >> 8), byte(n)}, nil
+	}
+	a, err := strconv.ParseUint(admin, 10, 32)
+	if err != nil {
+		return RouteTarget{}, fmt.Errorf("route target %q: want ASN:NUMBER or IPV4:NUMBER", s)
+	}
+	n, err := strconv.ParseUint(num, 10, 32)
+	if err != nil {
+		return RouteTarget{}, fmt.Errorf("route target %q: the number is 0..4294967295", s)
+	}
+	return NewRouteTarget(uint32(a), uint32(n))
+}
+
+func (t RouteTarget) String() string {
+	switch t[0] &^ 0x40 {
+	case 0x01:
+		return fmt.Sprintf("%d.%d.%d.%d:%d", t[2], t[3], t[4], t[5], uint32(t[6])<<8|uint32(t[7]))
+	case 0x02:
+		return fmt.Sprintf("%d:%d", uint32(t[2])<<24|uint32(t[3])<<16|uint32(t[4])<<8|uint32(t[5]), uint32(t[6])<<8|uint32(t[7]))
+	}
+	return fmt.Sprintf("%d:%d", uint32(t[2])<<8|uint32(t[3]), uint32(t[4])<<24|uint32(t[5])<<16|uint32(t[6])<<8|uint32(t[7]))
+}
+
+// MatchesAuto tells whether the target is the automatic one of vni from any AS,
+// which is what an automatic import accepts.
+func (t RouteTarget) MatchesAuto(vni VNI) bool {
+	return t[0] == 0x00 && t[1] == 0x02 && AutoRouteTarget(uint32(t[2])<<8|uint32(t[3]), vni) == t
+}
+
+// RouteTargets is a sorted set of route targets, comparable as a value: the
+// concatenation of their 8-byte forms.
+type RouteTargets string
+
+// NewRouteTargets sorts and deduplicates.
+func NewRouteTargets(rts ...RouteTarget) RouteTargets {
+	rts = slices.Clone(rts)
+	slices.SortFunc(rts, func(a, b RouteTarget) int { return cmp.Compare(string(a[:]), string(b[:])) })
+	var b strings.Builder
+	for _, rt := range slices.Compact(rts) {
+		b.Write(rt[:])
+	}
+	return RouteTargets(b.String())
+}
+
+// All lists the members in order.
+func (s RouteTargets) All() []RouteTarget {
+	out := make([]RouteTarget, 0, len(s)/8)
+	for ; len(s) >= 8; s = s[8:] {
+		out = append(out, RouteTarget([]byte(s[:8])))
+	}
+	return out
+}
+
+func (s RouteTargets) String() string {
+	var words []string
+	for _, rt := range s.All() {
+		words = append(words, rt.String())
+	}
+	return strings.Join(words, " ")
+}
+
+// MarshalJSON writes a list of strings.
+func (s RouteTargets) MarshalJSON() ([]byte, error) { return json.Marshal(strings.Fields(s.String())) }
+
+// VRFPolicy is what BGP needs to know of a VRF: the route targets it exports
+// and imports. Its key is the VNI.
+type VRFPolicy struct {
+	VNI   VNI
+	Index uint16
+	// Export are attached to every announcement of the VRF.
+	Export RouteTargets
+	// Import select the routes that enter the VRF: an exact match. When
+	// AutoImport is set a route target of this VNI from any AS matches too.
+	Import     RouteTargets
+	AutoImport bool
+}

@@ -1,0 +1,36 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+)
+
+// Row is one wanted or actual row.
+type Row[K, V comparable] struct {
+	Key   K
+	Value V
+}
+
+// Driver reads and writes one kind of actual thing. It is called from one
+// goroutine at a time. It keeps no wanted state of its own.
+type Driver[K, V comparable] interface {
+	// List reads back every row that carries Sluice's mark, as the values that
+	// Apply was given: applying a listed row changes nothing. A row that cannot
+	// be expressed as a value is listed with the zero value under its key.
+	List(ctx context.Context) (map[K]V, error)
+	// Apply creates or updates the rows, idempotently and without a gap. The
+	// result is nil when all succeeded, else one entry a row, in order.
+	Apply(ctx context.Context, rows []Row[K, V]) []error
+	// Delete removes the rows; a row that is not there is no error. Results as
+	// for Apply.
+	Delete(ctx context.Context, keys []K) []error
+}
+
+var (
+	// ErrForeign is wrapped by a driver that finds an object with the wanted
+	// name and without Sluice's mark.
+	ErrForeign = errors.New("an object that is not Sluice's has this name")
+	// ErrNotReady is wrapped by a driver when something the row refers to is
+	// not there yet: the key is retried, and the wait is not logged as a failure.
+	ErrNotReady = errors.New("waiting")
+)
