@@ -1,0 +1,212 @@
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Stage is a Table of any type, as a Pipeline sees it.
+type Stage interface {
+	Name() string
+	Stats() Stats
+	Changes() []Change
+
+	refresh(ctx context.Context) error
+	additionPass(ctx context.Context)
+	removalCandidates() (pass func(ctx context.Context))
+	nextRetry() time.Time
+	share(mu *sync.Mutex)
+	relist()
+}
+
+// Pipeline runs the tables' passes in order.
+type Pipeline struct {
+	stages []Stage
+	log    *slog.Logger
+	dry    bool
+	relist time.Duration
+
+	mu   sync.Mutex // guards the wanted and actual sides of all tables
+	kick chan struct{}
+
+	passMu  sync.Mutex
+	passes  uint64
+	passed  chan struct{} // closed and replaced after each pass
+	listErr map[string]error
+}
+
+// PipelineOptions tune a pipeline.
+type PipelineOptions struct {
+	Log *slog.Logger
+	// Dry: read and compare, never write.
+	Dry bool
+	// RelistEvery is how often all tables are read back to find what others
+	// changed. 0 means 5 minutes.
+	RelistEvery time.Duration
+}
+
+// NewPipeline orders the tables: the first is added to first and removed from last.
+func NewPipeline(opts PipelineOptions, stages ...Stage) *Pipeline {
+	if opts.RelistEvery == 0 {
+		opts.RelistEvery = 5 * time.Minute
+	}
+	p := &Pipeline{
+		stages: stages, log: opts.Log, dry: opts.Dry, relist: opts.RelistEvery,
+		kick: make(chan struct{}, 1), passed: make(chan struct{}), listErr: map[string]error{},
+	}
+	for _, s := range stages {
+		s.share(&p.mu)
+	}
+	return p
+}
+
+// Update changes wanted sides: all that f does to the pipeline's tables is one
+// change, which no pass sees half of.
+func (p *Pipeline) Update(f func()) {
+	p.mu.Lock()
+	f()
+	p.mu.Unlock()
+	p.Kick()
+}
+
+// Kick has a pass run soon.
+func (p *Pipeline) Kick() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Run makes passes until ctx ends: after every change, when a retry is due, and
+// at the relist interval.
+func (p *Pipeline) Run(ctx context.Context) error {
+	relist := time.NewTicker(p.relist)
+	defer relist.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.kick:
+		case <-timer.C:
+		case <-relist.C:
+			p.RelistAll()
+		}
+		next := p.Pass(ctx)
+		timer.Reset(next)
+	}
+}
+
+// RelistAll has every table read back in the next pass.
+func (p *Pipeline) RelistAll() {
+	p.Update(func() {
+		for _, s := range p.stages {
+			s.relist()
+		}
+	})
+}
+
+const idle = time.Hour
+
+// Pass makes one pass and returns the time until the next one is due.
+func (p *Pipeline) Pass(ctx context.Context) time.Duration {
+	p.passMu.Lock()
+	defer p.passMu.Unlock()
+	next := idle
+	listed := make([]Stage, 0, len(p.stages))
+	for _, s := range p.stages {
+		err := s.refresh(ctx)
+		p.noteList(s.Name(), err)
+		if err != nil {
+			// A table that cannot be read is left alone; the others go on.
+			next = time.Second
+			continue
+		}
+		listed = append(listed, s)
+	}
+	if !p.dry {
+		p.apply(ctx, listed)
+	}
+	for _, s := range listed {
+		if t := s.nextRetry(); !t.IsZero() && !p.dry {
+			next = min(next, max(time.Until(t), time.Millisecond))
+		}
+	}
+	p.mu.Lock()
+	p.passes++
+	close(p.passed)
+	p.passed = make(chan struct{})
+	p.mu.Unlock()
+	return next
+}
+
+func (p *Pipeline) apply(ctx context.Context, stages []Stage) {
+	for _, s := range stages {
+		s.additionPass(ctx)
+	}
+	// The candidates of all tables are picked at one moment: a change that comes
+	// in between must not remove a route before its announcement is withdrawn.
+	passes := make([]func(context.Context), len(stages))
+	p.mu.Lock()
+	for i, s := range stages {
+		passes[i] = s.removalCandidates()
+	}
+	p.mu.Unlock()
+	for i := len(passes) - 1; i >= 0; i-- {
+		passes[i](ctx)
+	}
+}
+
+func (p *Pipeline) noteList(stage string, err error) {
+	before := p.listErr[stage]
+	if err != nil && (before == nil || before.Error() != err.Error()) {
+		p.log.Error("reading back a table failed", "table", stage, "error", err)
+	}
+	if err == nil && before != nil {
+		p.log.Info("reading back a table works again", "table", stage)
+	}
+	p.mu.Lock()
+	p.listErr[stage] = err
+	p.mu.Unlock()
+}
+
+// WaitPass returns after a pass that began after the call.
+func (p *Pipeline) WaitPass(ctx context.Context) error {
+	p.mu.Lock()
+	target := p.passes + 2 // the one under way may have begun before
+	p.mu.Unlock()
+	for {
+		p.mu.Lock()
+		done, ch := p.passes >= target, p.passed
+		p.mu.Unlock()
+		if done {
+			return nil
+		}
+		p.Kick()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ch:
+		}
+	}
+}
+
+// Passes is the number of passes made.
+func (p *Pipeline) Passes() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passes
+}
+
+// Stages lists the tables in order.
+func (p *Pipeline) Stages() []Stage { return p.stages }
+
+// ListError is the error of the last attempt to read a table back.
+func (p *Pipeline) ListError(stage string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listErr[stage]
+}

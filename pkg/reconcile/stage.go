@@ -1,0 +1,110 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Stats counts a table's rows.
+type Stats struct {
+	Wanted  int // rows that are wanted
+	Actual  int // rows that are there
+	Pending int // rows that may differ and wait for their turn, their gate or their source
+	Failed  int // rows whose last attempt failed
+}
+
+// Op is what a pass would do to a row.
+type Op string
+
+// The operations of a difference.
+const (
+	OpAdd    Op = "add"
+	OpChange Op = "change"
+	OpDelete Op = "delete"
+)
+
+// Change is one line of a difference, as text for people.
+type Change struct {
+	Table string `json:"table"`
+	Op    Op     `json:"op"`
+	Key   string `json:"key"`
+	Old   string `json:"old,omitempty"`
+	New   string `json:"new,omitempty"`
+	// Held tells that the row stays because its source is not in sync, or is not
+	// added because something it needs is missing; Why says what.
+	Held bool   `json:"held,omitempty"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Stats implements Stage.
+func (t *Table[K, V]) Stats() Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := Stats{Wanted: len(t.wanted), Actual: len(t.actual), Pending: len(t.dirty)}
+	for _, f := range t.failed {
+		if !errors.Is(f.err, ErrNotReady) {
+			s.Failed++
+		}
+	}
+	return s
+}
+
+// Changes implements Stage: the difference as known now, sorted by key.
+func (t *Table[K, V]) Changes() []Change {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	open := maps.Clone(t.dirty)
+	for k := range t.failed { // gated rows are settled, and shown all the same
+		open[k] = struct{}{}
+	}
+	var out []Change
+	for k := range open {
+		w, want := t.wanted[k]
+		a, have := t.actual[k]
+		c := Change{Table: t.name, Key: fmt.Sprint(k)}
+		if f := t.failed[k]; f != nil {
+			c.Why = f.err.Error()
+		}
+		gone, gateErr := t.unwanted(k)
+		switch {
+		case want && have && w == a && !gone:
+			continue
+		case gone && have:
+			c.Op, c.Old = OpDelete, fmt.Sprintf("%+v", a)
+			c.Held = t.opts.Hold != nil && t.opts.Hold(k, a)
+		case gone && want:
+			c.Op, c.New, c.Held, c.Why = OpAdd, fmt.Sprintf("%+v", w), true, gateErr.Error()
+		case gone:
+			continue
+		case have:
+			c.Op, c.Old, c.New = OpChange, fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", w)
+		default:
+			c.Op, c.New = OpAdd, fmt.Sprintf("%+v", w)
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b Change) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx)) }
+
+// removalCandidates picks now and removes later. The pipeline holds the lock.
+func (t *Table[K, V]) removalCandidates() func(context.Context) {
+	keys, events := t.removals()
+	return func(ctx context.Context) { t.observe(append(events, t.del(ctx, keys)...)) }
+}
+
+func (t *Table[K, V]) observe(events []Event[K]) {
+	if t.opts.Observe != nil && len(events) > 0 {
+		t.opts.Observe(events)
+	}
+}
+
+func (t *Table[K, V]) share(mu *sync.Mutex) { t.mu = mu }
+func (t *Table[K, V]) relist()              { t.Relist() }
