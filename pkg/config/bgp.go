@@ -1,0 +1,106 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+)
+
+// BGP is the local speaker and its neighbours.
+type BGP struct {
+	// ASN is the node's own AS number. Required unless roles is none.
+	ASN uint32 `yaml:"asn"`
+	// RouterID is the BGP identifier, in the form of an IPv4 address, unique in
+	// the fabric; it is also in every route distinguisher. Empty: the VTEP
+	// address if it is IPv4, else derived from the system ID.
+	RouterID netip.Addr `yaml:"routerID"`
+	// Listen is ADDRESS:PORT for connections from neighbours. Empty: none, the
+	// daemon only connects.
+	Listen string `yaml:"listen"`
+	// Neighbors are the peers: route reflectors or leaves. At least one unless
+	// roles is none.
+	Neighbors []Neighbor `yaml:"neighbors"`
+	// GracefulRestart keeps the routes of a neighbour, and of this node at its
+	// neighbours, over a restart (RFC 4724).
+	GracefulRestart GracefulRestart `yaml:"gracefulRestart"`
+	// LongLived keeps them longer, as less preferred ones (RFC 9494).
+	LongLived LongLived `yaml:"longLived"`
+}
+
+// Neighbor is a BGP peer.
+type Neighbor struct {
+	// Address is the peer's, IPv4 or IPv6; a link-local one has a zone
+	// (fe80::1%eth0). Required.
+	Address netip.Addr `yaml:"address"`
+	// ASN is the peer's AS number. 0: the node's own, iBGP.
+	ASN uint32 `yaml:"asn"`
+	// Password is the key of TCP-MD5 (RFC 2385), at most 80 bytes.
+	Password Secret `yaml:"password"`
+	// PasswordFile is a file whose first line is the password.
+	PasswordFile string `yaml:"passwordFile"`
+	// Port is the peer's TCP port.
+	Port uint16 `yaml:"port"`
+	// LocalAddress is the source address of the session. Empty: the kernel's
+	// choice.
+	LocalAddress netip.Addr `yaml:"localAddress"`
+	// MultihopTTL is the TTL towards an eBGP peer that is not on a connected
+	// link. 0: the peer is connected.
+	MultihopTTL uint8 `yaml:"multihopTTL"`
+	// GTSM accepts the peer's packets only if they have come over at most this
+	// number of hops (RFC 5082). 0: off. Not together with multihopTTL.
+	GTSM uint8 `yaml:"gtsm"`
+	// HoldTime ends a session without any message for so long.
+	HoldTime Duration `yaml:"holdTime"`
+	// Keepalive is the interval of keepalives. 0: a third of holdTime.
+	Keepalive Duration `yaml:"keepalive"`
+	// ConnectRetry is the wait between attempts to connect.
+	ConnectRetry Duration `yaml:"connectRetry"`
+	// MaxPrefixes is the most routes that are accepted from the peer; the
+	// session is closed above. 0: no limit.
+	MaxPrefixes uint32 `yaml:"maxPrefixes"`
+	// Passive waits for the peer to connect. Needs bgp.listen.
+	Passive bool `yaml:"passive"`
+}
+
+// GracefulRestart is RFC 4724.
+type GracefulRestart struct {
+	// Enabled is whether it is negotiated.
+	Enabled bool `yaml:"enabled"`
+	// Time is how long routes are kept without a session, at most 4095s.
+	Time Duration `yaml:"time"`
+}
+
+// LongLived is RFC 9494.
+type LongLived struct {
+	// Enabled is whether it is negotiated. Needs gracefulRestart.
+	Enabled bool `yaml:"enabled"`
+	// Time is how long stale routes are kept after the restart time, at most
+	// 16777215s.
+	Time Duration `yaml:"time"`
+}
+
+// setDefaults is called for every neighbour before its own keys are read.
+func (n *Neighbor) setDefaults() {
+	n.Port = 179
+	n.HoldTime = Seconds(90)
+	n.ConnectRetry = Seconds(5)
+	n.MaxPrefixes = 1_000_000
+}
+
+// ReadPassword is the password, from the file if one is named.
+func (n *Neighbor) ReadPassword() (string, error) {
+	if n.PasswordFile == "" {
+		return n.Password.Reveal(), nil
+	}
+	b, err := os.ReadFile(n.PasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("password of neighbor %s: %w", n.Address, err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	line = strings.TrimSuffix(line, "\r")
+	if line == "" || len(line) > maxPassword {
+		return "", fmt.Errorf("password of neighbor %s: the first line of %s has %d bytes; 1 to %d are allowed", n.Address, n.PasswordFile, len(line), maxPassword)
+	}
+	return line, nil
+}

@@ -1,0 +1,201 @@
+package config
+
+import (
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// DefaultPath is where sluiced looks for its configuration.
+const DefaultPath = "/etc/sluice/sluiced.yaml"
+
+// DefaultNextHopMAC is the MAC that answers a router's ARP and ND for its
+// default gateway. It is one constant for the whole cloud, because OVN's
+// MAC_Binding outlives the move of a gateway to another node.
+var DefaultNextHopMAC = intent.MAC{0x02, 0x53, 0x4c, 0x55, 0x49, 0x43}
+
+// Config is the whole file.
+type Config struct {
+	// Roles is what this node does. auto: BGP and fabric devices only where
+	// Open_vSwitch.external_ids:ovn-cms-options has enable-chassis-as-gw or a
+	// gateway port names the node, bound or candidate. gateway: always. none:
+	// never; the daemon only follows OVN and reports.
+	Roles Role `yaml:"roles"`
+	// OVN is how the databases are reached.
+	OVN OVN `yaml:"ovn"`
+	// BGP is the local speaker and its neighbours.
+	BGP BGP `yaml:"bgp"`
+	// Fabric is the VXLAN side and the link to the provider bridges.
+	Fabric Fabric `yaml:"fabric"`
+	// EVPN is what is announced and imported.
+	EVPN EVPN `yaml:"evpn"`
+	// Dataplane is the eBPF maps and where they are pinned.
+	Dataplane Dataplane `yaml:"dataplane"`
+	// OVS is the local Open vSwitch.
+	OVS OVS `yaml:"ovs"`
+	// Log is the daemon's log on standard error.
+	Log Log `yaml:"log"`
+	// HTTP is the listener of metrics and health.
+	HTTP HTTP `yaml:"http"`
+	// Admin is the socket of sluicectl.
+	Admin Admin `yaml:"admin"`
+	// StateDir holds what has to survive a restart: the indices of VRFs, which
+	// are the numbers in their route distinguishers. When it is lost the VRFs
+	// get new route distinguishers: routes are announced anew and the old ones
+	// end with the restart timer of the neighbours.
+	StateDir string `yaml:"stateDir"`
+}
+
+// OVN is how the databases are reached.
+type OVN struct {
+	// SB is the Southbound database: one or more endpoints
+	// (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT), separated by commas. Empty:
+	// Open_vSwitch.external_ids:ovn-remote of the local switch.
+	SB string `yaml:"sb"`
+	// NB is the Northbound database, read only, in the same form. Empty: none;
+	// facts that only it has (NAT, static routes) are then unknown.
+	NB string `yaml:"nb"`
+	// VSwitch is the local Open vSwitch database.
+	VSwitch string `yaml:"vswitch"`
+	// TLS is used for endpoints that start with ssl:.
+	TLS TLS `yaml:"tls"`
+	// SystemID is the name of this chassis. Empty:
+	// Open_vSwitch.external_ids:system-id.
+	SystemID string `yaml:"systemID"`
+	// InactivityProbe is how long a session may be silent before it is probed,
+	// and again before it is given up. 0 switches probing off.
+	InactivityProbe Duration `yaml:"inactivityProbe"`
+}
+
+// TLS names the files of a client certificate, in PEM form. All three or none.
+type TLS struct {
+	// PrivateKey is the file of the key. Empty, like the other two: the SSL
+	// table of the local Open vSwitch database.
+	PrivateKey string `yaml:"privateKey"`
+	// Certificate is the file of the client certificate.
+	Certificate string `yaml:"certificate"`
+	// CACert is the file of the authority that signed the servers' certificates.
+	CACert string `yaml:"caCert"`
+}
+
+// Fabric is the VXLAN side and the link to the provider bridges.
+type Fabric struct {
+	// Port is the UDP port of VXLAN (RFC 7348).
+	Port uint16 `yaml:"port"`
+	// VTEP is the node's tunnel address, the next hop of its announcements.
+	// Empty: the global address on lo, else Open_vSwitch.external_ids:ovn-encap-ip.
+	VTEP netip.Addr `yaml:"vtep"`
+	// MTU is the largest outer IP packet in bytes. 0: the MTU of the link that
+	// has the VTEP address or leads to the neighbours.
+	MTU uint16 `yaml:"mtu"`
+	// DF is the don't-fragment bit of outer IPv4 packets. auto: as the inner
+	// packet has it, set for inner IPv6. set: always. clear: never.
+	DF DF `yaml:"df"`
+	// UDPChecksum is the checksum of outer UDP packets. auto: none over IPv4,
+	// computed over IPv6 (RFC 7348, RFC 8200 section 8.1). on: always. off: never.
+	UDPChecksum Checksum `yaml:"udpChecksum"`
+	// RouterMAC is the router MAC of this node's routes (RFC 9135). Empty:
+	// derived from the system ID.
+	RouterMAC intent.MAC `yaml:"routerMAC"`
+	// NextHopMAC answers a router's ARP and ND for the next hops that Sluice
+	// serves. It has to be the same on every node of the cloud.
+	NextHopMAC intent.MAC `yaml:"nextHopMAC"`
+	// NextHops lists, by physical network, the addresses that Sluice answers
+	// for. It is needed where the provider bridge has ports other than OVN's.
+	NextHops map[string][]netip.Addr `yaml:"nextHops"`
+	// ICMPSource is at most one address per family: the source of ICMP errors
+	// towards OVN while the router has not asked for its next hop yet. Empty:
+	// such errors are counted and not sent.
+	ICMPSource []netip.Addr `yaml:"icmpSource"`
+	// TrustedVTEPs are outer sources that are accepted without a route that
+	// names them as next hop: addresses or prefixes.
+	TrustedVTEPs []netip.Prefix `yaml:"trustedVTEPs"`
+}
+
+// EVPN is what is announced and imported.
+type EVPN struct {
+	// Announce is the default for every exposed object: hosts (a route per
+	// address), subnets (a route per subnet) or both. external_ids:sluice-announce
+	// of a port overrides it.
+	Announce Announce `yaml:"announce"`
+	// NATUnknown decides for objects of which it is unknown whether OVN would
+	// source-NAT their replies, for lack of an NB session. announce or hold.
+	NATUnknown NATUnknown `yaml:"natUnknown"`
+	// MaxVRFs is the most VRFs of this node; the next one is an error of its own.
+	MaxVRFs uint32 `yaml:"maxVRFs"`
+	// VRFs holds route targets by VNI, for VRFs that do not use the automatic
+	// ones.
+	VRFs map[intent.VNI]VRF `yaml:"vrfs"`
+}
+
+// VRF is the route-target policy of one VNI.
+type VRF struct {
+	// Import are the route targets whose routes enter the VRF, matched exactly:
+	// ASN:NUMBER or IPV4:NUMBER. Empty: the automatic one, from any AS.
+	Import []intent.RouteTarget `yaml:"import"`
+	// Export are the route targets of the VRF's announcements. Empty: the
+	// automatic one, (ASN & 0xFFFF):VNI.
+	Export []intent.RouteTarget `yaml:"export"`
+}
+
+// Dataplane is the eBPF maps and where they are pinned.
+type Dataplane struct {
+	// BPFFS is the directory of pinned maps and programs. It is below a mounted
+	// bpffs and belongs to Sluice alone.
+	BPFFS string `yaml:"bpffs"`
+	// Sizes are the capacities of the maps, in entries. Memory is used as
+	// entries are added. A new size takes effect when the daemon starts.
+	Sizes Sizes `yaml:"sizes"`
+}
+
+// Sizes are capacities in entries.
+type Sizes struct {
+	// VRFs is the number of tenant routing tables.
+	VRFs uint32 `yaml:"vrfs"`
+	// Gateways is the number of gateway ports bound to this node.
+	Gateways uint32 `yaml:"gateways"`
+	// Served is the number of next hops and known ports that ARP and ND are
+	// answered or dropped for.
+	Served uint32 `yaml:"served"`
+	// Hosts is the number of single addresses, over all VRFs.
+	Hosts uint32 `yaml:"hosts"`
+	// Prefixes is the number of longer-than-one-address routes, over all VRFs.
+	Prefixes uint32 `yaml:"prefixes"`
+	// NextHops is the number of different next-hop groups.
+	NextHops uint32 `yaml:"nextHops"`
+	// VTEPs is the number of tunnel endpoints that packets are accepted from.
+	VTEPs uint32 `yaml:"vteps"`
+}
+
+// OVS is the local Open vSwitch.
+type OVS struct {
+	// RunDir is where ovs-vswitchd keeps the management sockets of its bridges.
+	RunDir string `yaml:"runDir"`
+}
+
+// Log is the daemon's log on standard error.
+type Log struct {
+	// Level is the least severe level that is written: debug, info, warn or error.
+	Level LogLevel `yaml:"level"`
+	// Format is text or json.
+	Format LogFormat `yaml:"format"`
+}
+
+// HTTP is the listener of metrics and health.
+type HTTP struct {
+	// Listen is ADDRESS:PORT of /metrics, /livez and /readyz. Empty: no
+	// listener. The default is reachable from the node itself only; give
+	// webConfig when you open it.
+	Listen string `yaml:"listen"`
+	// WebConfig is a file in the form of the Prometheus exporter-toolkit: TLS
+	// and basic authentication.
+	WebConfig string `yaml:"webConfig"`
+	// PProf serves Go's profiles under /debug/pprof/.
+	PProf bool `yaml:"pprof"`
+}
+
+// Admin is the socket of sluicectl.
+type Admin struct {
+	// Socket is its path. It and its directory are open to root only.
+	Socket string `yaml:"socket"`
+}

@@ -1,0 +1,256 @@
+package config
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+const smallest = "bgp:\n  asn: 64512\n  neighbors:\n    - address: 192.0.2.1\n"
+
+func TestSmallestFile(t *testing.T) {
+	for name, text := range map[string]string{
+		"block": smallest,
+		"flow":  "bgp: {asn: 64512, neighbors: [{address: 192.0.2.1}]}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := Parse("f.yaml", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := c.BGP.Neighbors[0]
+			if n.ASN != 64512 || n.Port != 179 || n.HoldTime.Duration != 90*time.Second || n.Keepalive.Duration != 30*time.Second {
+				t.Errorf("neighbor defaults: %+v", n)
+			}
+			if c.Fabric.NextHopMAC != DefaultNextHopMAC || c.Roles != RoleAuto || !c.BGP.GracefulRestart.Enabled {
+				t.Errorf("defaults: %+v", c)
+			}
+		})
+	}
+}
+
+const full = `
+roles: gateway
+ovn:
+  sb: "tcp:192.0.2.10:6642,ssl:[2001:db8::10]:6642"
+  nb: unix:/run/ovn/ovnnb_db.sock
+  systemID: 1234
+  inactivityProbe: 0s
+  tls: {privateKey: /etc/k.pem, certificate: /etc/c.pem, caCert: /etc/ca.pem}
+bgp:
+  asn: 4200000000
+  routerID: 192.0.2.7
+  listen: "[::]:179"
+  neighbors:
+    - {address: "2001:db8::1", asn: 65001, password: hush, multihopTTL: 3, passive: true}
+    - {address: "fe80::1%eth0", gtsm: 1, holdTime: 9s, keepalive: 2s, localAddress: "fe80::2%eth0"}
+  longLived: {enabled: true, time: 10m}
+fabric:
+  vtep: 2001:db8::7
+  df: set
+  udpChecksum: on
+  routerMAC: 02:00:00:00:00:07
+  nextHops: {physnet1: [192.0.2.254, "fe80::1"]}
+  icmpSource: [192.0.2.254, "2001:db8::254"]
+  trustedVTEPs: [192.0.2.9, 2001:db8:1::5/48]
+evpn:
+  announce: hosts
+  natUnknown: hold
+  vrfs:
+    1001: {import: ["65000:1", "192.0.2.1:7"], export: ["65000:1"]}
+dataplane: {sizes: {hosts: 2000000}}
+log: {level: debug, format: json}
+http: {listen: "", pprof: true}
+`
+
+func TestFullFile(t *testing.T) {
+	c, err := Parse("f.yaml", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, _ := intent.ParseRouteTarget("192.0.2.1:7")
+	if got := c.EVPN.VRFs[1001].Import[1]; got != rt {
+		t.Errorf("import route target: %s", got)
+	}
+	want := []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32"), netip.MustParsePrefix("2001:db8:1::/48")}
+	if diff := cmp.Diff(want, c.Fabric.TrustedVTEPs, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+	if c.OVN.SystemID != "1234" || c.OVN.InactivityProbe.Duration != 0 || c.Fabric.UDPChecksum != ChecksumOn {
+		t.Errorf("%+v", c)
+	}
+	if c.BGP.Neighbors[1].ASN != 4200000000 || c.BGP.Neighbors[0].Password.Reveal() != "hush" {
+		t.Errorf("%+v", c.BGP.Neighbors)
+	}
+	if c.Dataplane.Sizes.Hosts != 2_000_000 || c.Dataplane.Sizes.Prefixes != 250_000 {
+		t.Errorf("%+v", c.Dataplane.Sizes)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	const head = smallest // 4 lines
+	for name, tc := range map[string]struct {
+		text string
+		want []string // each has to be one whole line of the error
+	}{
+		"empty":          {"", []string{"f.yaml: bgp.asn: missing", "f.yaml: bgp.neighbors: missing"}},
+		"not yaml":       {"bgp:\n  asn: [", []string{"f.yaml:"}},
+		"tab":            {"bgp:\n\tasn: 1\n", []string{"f.yaml:2: not YAML"}},
+		"two documents":  {head + "---\nroles: none\n", []string{"f.yaml:5: more than one document"}},
+		"unknown key":    {head + "  asnn: 3\n", []string{"f.yaml:5:3: bgp.asnn: unknown key; did you mean asn?"}},
+		"snake case":     {head + "fabric:\n  router_mac: 02:00:00:00:00:01\n", []string{"f.yaml:6:3: fabric.router_mac: unknown key; did you mean routerMAC?"}},
+		"far off":        {head + "plugins: []\n", []string{"f.yaml:5:1: plugins: unknown key; at the top these are known: roles, ovn, "}},
+		"twice":          {head + "  asn: 3\n", []string{"f.yaml:5:3: bgp.asn: given twice, first in line 2"}},
+		"bad address":    {"bgp:\n  asn: 1\n  neighbors: [{address: 192.0.2}]\n", []string{`f.yaml:3:25: bgp.neighbors[0].address: "192.0.2" is not an IP address`}},
+		"range":          {head + "fabric: {port: 70000}\n", []string{"f.yaml:5:16: fabric.port: 70000 is too large; use 0 to 65535"}},
+		"negative":       {"bgp: {asn: -1, neighbors: [{address: 192.0.2.1}]}", []string{`f.yaml:1:12: bgp.asn: "-1" is not a whole number`}},
+		"enum":           {head + "roles: master\n", []string{`f.yaml:5:8: roles: "master" is not allowed; use auto, gateway, none`}},
+		"bool":           {head + "http: {pprof: yes}\n", []string{`f.yaml:5:15: http.pprof: "yes" is neither true nor false`}},
+		"duration":       {head + "      holdTime: 90\n", []string{`f.yaml:5:17: bgp.neighbors[0].holdTime: "90" is not a duration`}},
+		"list":           {"bgp:\n  asn: 1\n  neighbors: {address: 192.0.2.1}\n", []string{"f.yaml:3:14: bgp.neighbors: want a list"}},
+		"section":        {head + "log: debug\n", []string{"f.yaml:5:6: log: want keys below (level, format)"}},
+		"alias":          {"x: &a 1\nroles: *a\n", []string{"f.yaml:2:8: roles: YAML aliases are not supported"}},
+		"endpoint":       {head + "ovn: {sb: \"tcp:host\"}\n", []string{`f.yaml:5:11: ovn.sb: "tcp:host" is not a database endpoint`}},
+		"half tls":       {head + "ovn: {tls: {caCert: /ca.pem}}\n", []string{"f.yaml:5:12: ovn.tls: give privateKey, certificate and caCert"}},
+		"same neighbor":  {head + "    - address: 192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
+		"mapped is same": {head + "    - address: ::ffff:192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
+		"no zone":        {head + "    - address: fe80::1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: fe80::1: a link-local address needs"}},
+		"passive":        {head + "      passive: true\n", []string{"f.yaml:5:16: bgp.neighbors[0].passive: needs bgp.listen"}},
+		"ibgp multihop":  {head + "      multihopTTL: 4\n", []string{"f.yaml:5:20: bgp.neighbors[0].multihopTTL: is for eBGP"}},
+		"two passwords":  {head + "      password: a\n      passwordFile: /p\n", []string{"f.yaml:6:21: bgp.neighbors[0].passwordFile: password is given too"}},
+		"redacted":       {head + "      password: \"[redacted]\"\n", []string{"f.yaml:5:17: bgp.neighbors[0].password: this is what a printed"}},
+		"vni 0":          {head + "evpn: {vrfs: {0: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.0: not a VNI"}},
+		"vni word":       {head + "evpn: {vrfs: {red: {}}}\n", []string{`f.yaml:5:15: evpn.vrfs.red: "red" is not a whole number`}},
+		"vni large":      {head + "evpn: {vrfs: {16777216: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.16777216: not a VNI"}},
+		"route target":   {head + "evpn: {vrfs: {1: {import: [\"70000:70000\"]}}}\n", []string{"f.yaml:5:28: evpn.vrfs.1.import[0]: route target 70000:70000"}},
+		"group mac":      {head + "fabric: {routerMAC: 01:00:00:00:00:00}\n", []string{"f.yaml:5:21: fabric.routerMAC: 01:00:00:00:00:00 is a group address"}},
+		"icmp sources":   {head + "fabric: {icmpSource: [192.0.2.1, 192.0.2.2]}\n", []string{"f.yaml:5:34: fabric.icmpSource[1]: 192.0.2.2 is the second"}},
+		"vteps null":     {head + "fabric: {trustedVTEPs: [null]}\n", []string{"f.yaml:5:25: fabric.trustedVTEPs[0]: no value"}},
+		"relative path":  {head + "stateDir: var\n", []string{`f.yaml:5:11: stateDir: "var" is not an absolute path`}},
+		"listen name":    {head + "http: {listen: \"localhost:1\"}\n", []string{`f.yaml:5:16: http.listen: "localhost:1" is not an address`}},
+		"vrfs over map":  {head + "evpn: {maxVRFs: 5000}\n", []string{"f.yaml:5:17: evpn.maxVRFs: 5000 is more than dataplane.sizes.vrfs (4096)"}},
+		"several": {head + "roles: x\nlog: {level: y}\nfoo: 1\n", []string{
+			`f.yaml:5:8: roles: "x"`, `f.yaml:6:14: log.level: "y"`, "f.yaml:7:1: foo: unknown key"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("f.yaml", []byte(tc.text))
+			var errs Errors
+			if !errors.As(err, &errs) {
+				t.Fatalf("want Errors, got %v", err)
+			}
+			for _, w := range tc.want {
+				found := 0
+				for line := range strings.SplitSeq(err.Error(), "\n") {
+					if strings.HasPrefix(line, w) {
+						found++
+					}
+				}
+				if found != 1 {
+					t.Errorf("%d times %q in:\n%v", found, w, err)
+				}
+			}
+			if name != "empty" && name != "alias" && len(errs) != len(tc.want) {
+				t.Errorf("%d mistakes, want %d:\n%v", len(errs), len(tc.want), err)
+			}
+		})
+	}
+}
+
+func TestRoleNoneNeedsNoBGP(t *testing.T) {
+	if _, err := Parse("f.yaml", []byte("roles: none\n")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEffectiveHidesSecretsAndReadsBack(t *testing.T) {
+	c, err := Parse("f.yaml", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := c.Effective()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(b), "hush") || !strings.Contains(string(b), "[redacted]") {
+		t.Fatalf("secret in:\n%s", b)
+	}
+	again, err := Parse("effective.yaml", []byte(strings.ReplaceAll(string(b), "'[redacted]'", "hush")))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	b2, err := again.Effective()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(b), string(b2)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoadAndPasswordFile(t *testing.T) {
+	dir := t.TempDir()
+	pw, file := filepath.Join(dir, "pw"), filepath.Join(dir, "sluiced.yaml")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(pw, "hush\r\nsecond line\n")
+	write(file, smallest+"      passwordFile: "+pw+"\n")
+	c, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.BGP.Neighbors[0].ReadPassword(); err != nil || got != "hush" {
+		t.Errorf("%q %v", got, err)
+	}
+	write(pw, "\n")
+	if _, err := c.BGP.Neighbors[0].ReadPassword(); err == nil {
+		t.Error("an empty password was accepted")
+	}
+	if _, err := Load(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(smallest))
+	f.Add([]byte(full))
+	f.Add([]byte("x: &a [*a]\n? [1, 2] : 3\n<<: {a: 1}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := Parse("fuzz.yaml", text)
+		if err != nil {
+			var errs Errors
+			if !errors.As(err, &errs) || len(errs) == 0 {
+				t.Fatalf("not Errors: %v", err)
+			}
+			return
+		}
+		for i := range c.BGP.Neighbors {
+			c.BGP.Neighbors[i].Password = Secret{}
+		}
+		b, err := c.Effective()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse("effective.yaml", b)
+		if err != nil {
+			t.Fatalf("effective configuration is refused: %v\n%s", err, b)
+		}
+		b2, err := again.Effective()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(b), string(b2)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

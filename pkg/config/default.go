@@ -1,0 +1,51 @@
+package config
+
+// Default is the configuration of an empty file.
+func Default() *Config {
+	return &Config{
+		Roles: RoleAuto,
+		OVN: OVN{
+			VSwitch:         "unix:/run/openvswitch/db.sock",
+			InactivityProbe: Seconds(5),
+		},
+		BGP: BGP{
+			GracefulRestart: GracefulRestart{Enabled: true, Time: Seconds(120)},
+			LongLived:       LongLived{Time: Seconds(3600)},
+		},
+		Fabric: Fabric{
+			Port:        4789,
+			DF:          DFAuto,
+			UDPChecksum: ChecksumAuto,
+			NextHopMAC:  DefaultNextHopMAC,
+		},
+		EVPN: EVPN{
+			Announce:   AnnounceBoth,
+			NATUnknown: NATUnknownAnnounce,
+			MaxVRFs:    4096,
+		},
+		Dataplane: Dataplane{
+			BPFFS: "/sys/fs/bpf/sluice",
+			Sizes: Sizes{
+				VRFs:     4096,
+				Gateways: 8192,
+				Served:   65536,
+				Hosts:    1_000_000,
+				Prefixes: 250_000,
+				NextHops: 65536,
+				VTEPs:    16384,
+			},
+		},
+		OVS:      OVS{RunDir: "/run/openvswitch"},
+		Log:      Log{Level: LogInfo, Format: LogText},
+		HTTP:     HTTP{Listen: "127.0.0.1:9476"},
+		Admin:    Admin{Socket: "/run/sluice/sluiced.sock"},
+		StateDir: "/var/lib/sluice",
+	}
+}
+
+// DefaultNeighbor is a neighbour of which only the address is given.
+func DefaultNeighbor() Neighbor {
+	var n Neighbor
+	n.setDefaults()
+	return n
+}

@@ -1,0 +1,202 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// maxPassword is the longest TCP-MD5 key that Linux takes (TCP_MD5SIG_MAXKEYLEN).
+const maxPassword = 80
+
+// validate checks the rules that one value alone does not show.
+func (d *decoder) validate(c *Config) {
+	d.validateOVN(&c.OVN)
+	d.validateBGP(&c.BGP, c.Roles != RoleNone)
+	d.validateFabric(&c.Fabric)
+	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes)
+	d.validateSizes(&c.Dataplane.Sizes)
+	d.validatePaths(c)
+	if c.HTTP.Listen != "" {
+		d.listenAddress("http.listen", c.HTTP.Listen)
+	}
+	if c.HTTP.WebConfig != "" {
+		d.absolute("http.webConfig", c.HTTP.WebConfig)
+	}
+}
+
+func (d *decoder) validatePaths(c *Config) {
+	for _, p := range []struct{ key, path string }{
+		{"dataplane.bpffs", c.Dataplane.BPFFS},
+		{"ovs.runDir", c.OVS.RunDir},
+		{"admin.socket", c.Admin.Socket},
+		{"stateDir", c.StateDir},
+	} {
+		d.absolute(p.key, p.path)
+	}
+	// sun_path has 108 bytes with the final zero (unix(7)).
+	if len(c.Admin.Socket) > 107 {
+		d.failAt("admin.socket", "%d characters; a socket's path has at most 107", len(c.Admin.Socket))
+	}
+}
+
+func (d *decoder) absolute(key, path string) {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
+		d.failAt(key, "%q is not an absolute path in its shortest form; write it like /var/lib/sluice", path)
+	}
+}
+
+func (d *decoder) validateOVN(o *OVN) {
+	if o.SB != "" {
+		d.endpoints("ovn.sb", o.SB)
+	}
+	if o.NB != "" {
+		d.endpoints("ovn.nb", o.NB)
+	}
+	d.endpoints("ovn.vswitch", o.VSwitch)
+	files := 0
+	for _, f := range []struct{ key, path string }{
+		{"ovn.tls.privateKey", o.TLS.PrivateKey},
+		{"ovn.tls.certificate", o.TLS.Certificate},
+		{"ovn.tls.caCert", o.TLS.CACert},
+	} {
+		if f.path != "" {
+			files++
+			d.absolute(f.key, f.path)
+		}
+	}
+	if files != 0 && files != 3 {
+		d.failAt("ovn.tls", "give privateKey, certificate and caCert, or none of them")
+	}
+}
+
+func (d *decoder) endpoints(key, list string) {
+	for e := range strings.SplitSeq(list, ",") {
+		if err := checkEndpoint(strings.TrimSpace(e)); err != nil {
+			d.failAt(key, "%v", err)
+		}
+	}
+}
+
+func checkEndpoint(e string) error {
+	scheme, rest, _ := strings.Cut(e, ":")
+	switch scheme {
+	case "unix":
+		if filepath.IsAbs(rest) {
+			return nil
+		}
+	case "tcp", "ssl":
+		host, port, err := net.SplitHostPort(rest)
+		if n, perr := strconv.ParseUint(port, 10, 16); err == nil && host != "" && perr == nil && n > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a database endpoint; write unix:/path, tcp:HOST:PORT or ssl:HOST:PORT, an IPv6 host in brackets", e)
+}
+
+// listenAddress wants an IP address, not a name, so that what is listened on is
+// what the file says.
+func (d *decoder) listenAddress(key, s string) {
+	host, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err == nil && host != "" {
+		_, err = netip.ParseAddr(host)
+	}
+	if err != nil {
+		d.failAt(key, `%q is not an address to listen on; write 127.0.0.1:9476, [::1]:9476 or :9476`, s)
+	}
+}
+
+func (d *decoder) validateFabric(f *Fabric) {
+	if f.Port == 0 {
+		d.failAt("fabric.port", "0 is no UDP port; the port of VXLAN is 4789")
+	}
+	if a := f.VTEP; a.IsValid() && !isUnicast(a) {
+		d.failAt("fabric.vtep", "%s cannot be a tunnel address; use a global address of this node", a)
+	}
+	if f.MTU != 0 && f.MTU < 1280 {
+		d.failAt("fabric.mtu", "%d is too small; use 0 to find it, or 1280 and more", f.MTU)
+	}
+	if !isStationMAC(f.RouterMAC) && !f.RouterMAC.IsZero() {
+		d.failAt("fabric.routerMAC", "%s is a group address; its first byte has to be even", f.RouterMAC)
+	}
+	if f.NextHopMAC.IsZero() || !isStationMAC(f.NextHopMAC) {
+		d.failAt("fabric.nextHopMAC", "%s is not a station's address; remove the key for %s", f.NextHopMAC, DefaultNextHopMAC)
+	}
+	if f.NextHopMAC == f.RouterMAC {
+		d.failAt("fabric.nextHopMAC", "is the same as routerMAC; the two have to differ")
+	}
+	families := map[int]netip.Addr{}
+	for i, a := range f.ICMPSource {
+		key := fmt.Sprintf("fabric.icmpSource[%d]", i)
+		if !isUnicast(a) {
+			d.failAt(key, "%s cannot be the source of a packet; use a unicast address", addrText(a))
+		} else if first, dup := families[a.BitLen()]; dup {
+			d.failAt(key, "%s is the second address of its family after %s; keep one", a, first)
+		} else {
+			families[a.BitLen()] = a
+		}
+	}
+	for network, hops := range f.NextHops {
+		for i, a := range hops {
+			// A link-local next hop is allowed: routers use fe80::1.
+			if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a.Zone() != "" {
+				d.failAt(fmt.Sprintf("fabric.nextHops.%s[%d]", network, i), "%s cannot be a next hop; use a unicast address without a zone", addrText(a))
+			}
+		}
+	}
+	for i, p := range f.TrustedVTEPs {
+		if !p.IsValid() {
+			d.failAt(fmt.Sprintf("fabric.trustedVTEPs[%d]", i), "no value; write an address or prefix, or remove the entry")
+		}
+	}
+}
+
+func (d *decoder) validateEVPN(e *EVPN, s *Sizes) {
+	if e.MaxVRFs == 0 || e.MaxVRFs > 65535 {
+		d.failAt("evpn.maxVRFs", "%d is not possible; use 1 to 65535 (a route distinguisher numbers VRFs in 16 bits)", e.MaxVRFs)
+	} else if e.MaxVRFs > s.VRFs {
+		d.failAt("evpn.maxVRFs", "%d is more than dataplane.sizes.vrfs (%d); raise that or lower this", e.MaxVRFs, s.VRFs)
+	}
+	for vni := range e.VRFs {
+		if vni == 0 || vni > intent.MaxVNI {
+			d.failAt(fmt.Sprintf("evpn.vrfs.%d", vni), "not a VNI; use 1 to %d", intent.MaxVNI)
+		}
+	}
+}
+
+func (d *decoder) validateSizes(s *Sizes) {
+	const limit = 1 << 26
+	for _, n := range []struct {
+		key string
+		n   uint32
+	}{
+		{"vrfs", s.VRFs}, {"gateways", s.Gateways}, {"served", s.Served}, {"hosts", s.Hosts},
+		{"prefixes", s.Prefixes}, {"nextHops", s.NextHops}, {"vteps", s.VTEPs},
+	} {
+		if n.n == 0 || n.n > limit {
+			d.failAt("dataplane.sizes."+n.key, "%d is not possible; use 1 to %d", n.n, limit)
+		}
+	}
+}
+
+func isStationMAC(m intent.MAC) bool { return m[0]&1 == 0 }
+
+func isUnicast(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() &&
+		!a.IsLinkLocalUnicast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return "an empty value"
+	}
+	return a.String()
+}

@@ -1,0 +1,101 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+const (
+	maxGracefulTime  = 4095 * time.Second     // 12 bits, RFC 4724 section 3
+	maxLongLivedTime = 16777215 * time.Second // 24 bits, RFC 9494 section 3.1
+	maxHoldTime      = 65535 * time.Second    // 16 bits, RFC 4271 section 4.2
+)
+
+func (d *decoder) validateBGP(b *BGP, required bool) {
+	if b.ASN == 0 && required {
+		d.failAt("bgp.asn", "missing; give the node's AS number, such as 64512")
+	}
+	if len(b.Neighbors) == 0 && required {
+		d.failAt("bgp.neighbors", `missing; give at least one, such as [{address: 192.0.2.1}]`)
+	}
+	if b.RouterID.IsValid() && (!b.RouterID.Is4() || b.RouterID.IsUnspecified()) {
+		d.failAt("bgp.routerID", "%s is not a router ID; write it like 192.0.2.1", b.RouterID)
+	}
+	if b.Listen != "" {
+		d.listenAddress("bgp.listen", b.Listen)
+	}
+	d.bgpTime("bgp.gracefulRestart.time", b.GracefulRestart.Time, time.Second, maxGracefulTime)
+	d.bgpTime("bgp.longLived.time", b.LongLived.Time, time.Second, maxLongLivedTime)
+	if b.LongLived.Enabled && !b.GracefulRestart.Enabled {
+		d.failAt("bgp.longLived.enabled", "needs bgp.gracefulRestart.enabled: true (RFC 9494 section 4.1)")
+	}
+	first := map[netip.Addr]int{}
+	for i := range b.Neighbors {
+		n := &b.Neighbors[i]
+		key := fmt.Sprintf("bgp.neighbors[%d]", i)
+		if j, dup := first[n.Address]; dup && n.Address.IsValid() {
+			d.failAt(key+".address", "%s is already neighbors[%d]; remove one", n.Address, j)
+		} else {
+			first[n.Address] = i
+		}
+		d.validateNeighbor(b, n, key)
+	}
+}
+
+func (d *decoder) validateNeighbor(b *BGP, n *Neighbor, key string) {
+	d.neighborAddresses(n, key)
+	if n.Port == 0 {
+		d.failAt(key+".port", "0 is no TCP port; the port of BGP is 179")
+	}
+	d.bgpTime(key+".holdTime", n.HoldTime, 3*time.Second, maxHoldTime)
+	if n.Keepalive.Duration%time.Second != 0 && n.Keepalive.Duration != n.HoldTime.Duration/3 ||
+		n.Keepalive.Duration > 0 && n.Keepalive.Duration >= n.HoldTime.Duration {
+		d.failAt(key+".keepalive", "%s does not fit; use whole seconds below holdTime (%s), or 0s for a third of it", n.Keepalive, n.HoldTime)
+	}
+	d.bgpTime(key+".connectRetry", n.ConnectRetry, time.Second, maxHoldTime)
+	if n.PasswordFile != "" {
+		d.absolute(key+".passwordFile", n.PasswordFile)
+		if !n.Password.IsZero() {
+			d.failAt(key+".passwordFile", "password is given too; keep one of them")
+		}
+	}
+	if l := len(n.Password.Reveal()); l > maxPassword {
+		d.failAt(key+".password", "%d bytes; at most %d are possible", l, maxPassword)
+	}
+	if n.Password.Reveal() == redacted {
+		d.failAt(key+".password", "this is what a printed configuration shows instead of the password; write the password itself")
+	}
+	internal := n.ASN == b.ASN
+	switch {
+	case n.MultihopTTL != 0 && n.GTSM != 0:
+		d.failAt(key+".gtsm", "does not go together with multihopTTL; keep one of them")
+	case n.MultihopTTL != 0 && internal:
+		d.failAt(key+".multihopTTL", "is for eBGP; this neighbor has the node's own ASN %d, where any distance is allowed", n.ASN)
+	}
+	if n.Passive && b.Listen == "" {
+		d.failAt(key+".passive", `needs bgp.listen, such as "[::]:179"`)
+	}
+}
+
+func (d *decoder) neighborAddresses(n *Neighbor, key string) {
+	a := n.Address
+	switch {
+	case !a.IsValid():
+		d.failAt(key+".address", "missing; give the peer's IP address")
+		return
+	case a.IsUnspecified() || a.IsMulticast():
+		d.failAt(key+".address", "%s is not a peer's address; use a unicast address", a)
+	case a.Is6() && a.IsLinkLocalUnicast() != (a.Zone() != ""):
+		d.failAt(key+".address", "%s: a link-local address needs its interface as zone, such as fe80::1%%eth0, and no other address has one", a)
+	}
+	if l := n.LocalAddress; l.IsValid() && l.Is4() != a.Is4() {
+		d.failAt(key+".localAddress", "%s is not of the family of %s", l, a)
+	}
+}
+
+func (d *decoder) bgpTime(key string, v Duration, low, high time.Duration) {
+	if v.Duration < low || v.Duration > high || v.Duration%time.Second != 0 {
+		d.failAt(key, "%s does not fit; use whole seconds from %s to %s", v, low, high)
+	}
+}
