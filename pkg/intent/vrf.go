@@ -109,6 +109,15 @@ func (t RouteTarget) String() string {
 	return fmt.Sprintf("%d:%d", uint32(t[2])<<8|uint32(t[3]), uint32(t[4])<<24|uint32(t[5])<<16|uint32(t[6])<<8|uint32(t[7]))
 }
 
+// MarshalText writes the readable form.
+func (t RouteTarget) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads ASN:number or IPv4:number.
+func (t *RouteTarget) UnmarshalText(b []byte) (err error) {
+	*t, err = ParseRouteTarget(string(b))
+	return err
+}
+
 // MatchesAuto tells whether the target is the automatic one of vni from any AS,
 // which is what an automatic import accepts.
 func (t RouteTarget) MatchesAuto(vni VNI) bool {
