@@ -1,0 +1,48 @@
+package status
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Query asks why a packet goes, or does not go, from Src to Dst in a VRF.
+type Query struct {
+	VRF intent.VNI
+	Src netip.Addr
+	Dst netip.Addr
+}
+
+// Layer is the part of Sluice that a step looks at.
+type Layer string
+
+// The layers, in the order in which a path is told.
+const (
+	LayerOVN       Layer = "ovn"
+	LayerIntent    Layer = "intent"
+	LayerBGP       Layer = "bgp"
+	LayerOVS       Layer = "ovs"
+	LayerDataplane Layer = "dataplane"
+)
+
+// Step is one thing that a path needs.
+type Step struct {
+	Layer Layer `json:"layer"`
+	// Object names the row that was looked for: "Port_Binding cr-lrp-red",
+	// "route 1001 10.20.0.0/24".
+	Object string `json:"object"`
+	// Found tells whether it is there. The first step that is not found cuts
+	// the path.
+	Found bool `json:"found"`
+	// Detail is what the row says.
+	Detail string `json:"detail,omitempty"`
+	// Hint says what to do when it is not there.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Explainer tells one half of a path. The steps are in the order of the packet's
+// way. That a row is missing is a step, not an error.
+type Explainer interface {
+	Explain(ctx context.Context, q Query) ([]Step, error)
+}

@@ -1,0 +1,154 @@
+package status
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Status is the answer to "sluicectl status".
+type Status struct {
+	// Version is the program's, Started when it started.
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	// Chassis is this node's name in OVN.
+	Chassis string `json:"chassis"`
+	// Role is what the node does and RoleReason why: "gateway", "port lrp-red".
+	Role       string `json:"role"`
+	RoleReason string `json:"roleReason,omitempty"`
+	// VTEP, RouterID and RouterMAC identify the node in the fabric.
+	VTEP      netip.Addr `json:"vtep,omitzero"`
+	RouterID  netip.Addr `json:"routerID,omitzero"`
+	RouterMAC intent.MAC `json:"routerMAC,omitzero"`
+	// Ready is what /readyz says.
+	Ready      bool        `json:"ready"`
+	Conditions []Condition `json:"conditions"`
+	// Tables are the sizes of the data plane's tables.
+	Tables []Table `json:"tables,omitempty"`
+	// Counts are the numbers of objects by state; Problems those not ok.
+	Counts   []StateCount `json:"counts"`
+	Problems []Object     `json:"problems"`
+	// Offline is set when sluiced is not running and the answer is what the
+	// pinned maps hold.
+	Offline bool `json:"offline,omitempty"`
+}
+
+// Table is one table between the planes.
+type Table struct {
+	Name string `json:"name"`
+	// Wanted and Actual are numbers of rows, Failed those with an error.
+	Wanted int `json:"wanted"`
+	Actual int `json:"actual"`
+	Failed int `json:"failed"`
+	// Capacity is the most rows, 0 where there is no limit of Sluice's.
+	Capacity int `json:"capacity,omitempty"`
+	// Held tells that nothing is deleted now, and why.
+	Held string `json:"held,omitempty"`
+}
+
+// VRF is one row of "sluicectl vrf list" and, with the lists filled, the answer
+// to "sluicectl vrf show".
+type VRF struct {
+	VNI   intent.VNI `json:"vni"`
+	Index uint16     `json:"index"`
+	State State      `json:"state"`
+	// RD is the route distinguisher, router-id:index.
+	RD         string   `json:"rd,omitempty"`
+	Import     []string `json:"import,omitempty"`
+	Export     []string `json:"export,omitempty"`
+	AutoImport bool     `json:"autoImport,omitempty"`
+	// Local and Remote are numbers of routes into OVN and to other nodes.
+	Local  int `json:"local"`
+	Remote int `json:"remote"`
+	// ToFabric and FromFabric count forwarded packets.
+	ToFabric   Traffic        `json:"toFabric"`
+	FromFabric Traffic        `json:"fromFabric"`
+	Gateways   []GatewayEntry `json:"gateways,omitempty"`
+	Routes     []Route        `json:"routes,omitempty"`
+	Objects    []Object       `json:"objects,omitempty"`
+}
+
+// Traffic counts packets and bytes of inner IP.
+type Traffic struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+}
+
+// GatewayEntry is where a VRF's traffic enters OVN.
+type GatewayEntry struct {
+	// LogicalPort is the Port_Binding's, Kind cr-lrp or l3gateway.
+	LogicalPort string       `json:"logicalPort"`
+	Kind        string       `json:"kind"`
+	Bridge      string       `json:"bridge"`
+	VLAN        uint16       `json:"vlan,omitempty"`
+	MAC         intent.MAC   `json:"mac"`
+	Addresses   []netip.Addr `json:"addresses,omitempty"`
+	// Served are the next hops that Sluice answers ARP and ND for.
+	Served []netip.Prefix `json:"served,omitempty"`
+	State  State          `json:"state"`
+}
+
+// Route is one row of "sluicectl route list".
+type Route struct {
+	VNI    intent.VNI   `json:"vni"`
+	Prefix netip.Prefix `json:"prefix"`
+	// Kind is local, remote or block.
+	Kind string `json:"kind"`
+	// Gateway is the port that a local route leads into.
+	Gateway string `json:"gateway,omitempty"`
+	// NextHops are those of a remote route.
+	NextHops []intent.NextHop `json:"nextHops,omitempty"`
+	// Origin is the OVN row or the neighbour that the route comes from.
+	Origin string `json:"origin,omitempty"`
+	// Programmed tells that the data plane has it, Announced that BGP tells it.
+	Programmed bool  `json:"programmed"`
+	Announced  bool  `json:"announced"`
+	State      State `json:"state"`
+	// Reason and Error are the object's, when it is not ok.
+	Reason string `json:"reason,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Neighbor is one row of "sluicectl bgp neighbors".
+type Neighbor struct {
+	Address netip.Addr `json:"address"`
+	ASN     uint32     `json:"asn"`
+	// State is the FSM's: idle, connect, active, opensent, openconfirm, established.
+	State string    `json:"state"`
+	Since time.Time `json:"since,omitzero"`
+	// Received, Accepted and Sent are numbers of Type-5 routes.
+	Received int `json:"received"`
+	Accepted int `json:"accepted"`
+	Sent     int `json:"sent"`
+	// EndOfRIB tells that the neighbour has sent all it has (RFC 4724).
+	EndOfRIB bool `json:"endOfRIB"`
+	// LastError is why the session last went down.
+	LastError string `json:"lastError,omitempty"`
+}
+
+// BGPRoute is one row of "sluicectl bgp routes".
+type BGPRoute struct {
+	// Direction is in or out.
+	Direction string       `json:"direction"`
+	RD        string       `json:"rd"`
+	Prefix    netip.Prefix `json:"prefix"`
+	// Label is the VNI on the wire.
+	Label     intent.VNI `json:"label"`
+	NextHop   netip.Addr `json:"nextHop"`
+	RouterMAC intent.MAC `json:"routerMAC"`
+	Targets   []string   `json:"targets"`
+	// Neighbor is where a route of direction in came from.
+	Neighbor netip.Addr `json:"neighbor,omitzero"`
+	// VRFs are those that the route entered or belongs to.
+	VRFs []intent.VNI `json:"vrfs,omitempty"`
+	// Rejected is the reason why it entered none.
+	Rejected string `json:"rejected,omitempty"`
+}
+
+// BGP is the answer to "sluicectl bgp".
+type BGP struct {
+	ASN       uint32     `json:"asn"`
+	RouterID  netip.Addr `json:"routerID,omitzero"`
+	Neighbors []Neighbor `json:"neighbors"`
+}

@@ -1,0 +1,130 @@
+package status
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// DropCount is the number of packets dropped for a reason.
+type DropCount struct {
+	// Reason is a word of the one list of drop reasons.
+	Reason string `json:"reason"`
+	// Description is its sentence in the documentation.
+	Description string `json:"description,omitempty"`
+	Packets     uint64 `json:"packets"`
+}
+
+// Drops is the answer to "sluicectl drops".
+type Drops struct {
+	Counts []DropCount `json:"counts"`
+}
+
+// Drop is one sampled drop: a line of "sluicectl drops --follow".
+type Drop struct {
+	Time    time.Time `json:"time"`
+	Reason  string    `json:"reason"`
+	Program string    `json:"program"`
+	// Interface is the device that the packet came in by.
+	Interface string     `json:"interface,omitempty"`
+	VNI       intent.VNI `json:"vni,omitempty"`
+	// Src, Dst, Protocol and the ports are read from the inner packet where it
+	// is long enough.
+	Src      netip.Addr `json:"src,omitzero"`
+	Dst      netip.Addr `json:"dst,omitzero"`
+	Protocol uint8      `json:"protocol,omitempty"`
+	SrcPort  uint16     `json:"srcPort,omitempty"`
+	DstPort  uint16     `json:"dstPort,omitempty"`
+	// Length is the packet's, Packet its first bytes.
+	Length uint32 `json:"length"`
+	Packet []byte `json:"packet,omitempty"`
+}
+
+// Change is one row of "sluicectl diff": what the reconciler would do now.
+type Change struct {
+	Table string `json:"table"`
+	Key   string `json:"key"`
+	// Action is add, update or delete.
+	Action string `json:"action"`
+	Wanted string `json:"wanted,omitempty"`
+	Actual string `json:"actual,omitempty"`
+	// Held tells why a deletion waits; Error why the last attempt failed.
+	Held  string `json:"held,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Diff is the answer to "sluicectl diff". No change: both planes agree.
+type Diff struct {
+	Changes []Change `json:"changes"`
+}
+
+// Explanation is the answer to "sluicectl explain".
+type Explanation struct {
+	VRF intent.VNI `json:"vrf"`
+	Src netip.Addr `json:"src"`
+	Dst netip.Addr `json:"dst"`
+	// Works tells that every step was found.
+	Works bool   `json:"works"`
+	Steps []Step `json:"steps"`
+}
+
+// NewExplanation judges the steps.
+func NewExplanation(q Query, steps []Step) Explanation {
+	e := Explanation{VRF: q.VRF, Src: q.Src, Dst: q.Dst, Works: len(steps) > 0, Steps: steps}
+	for _, s := range steps {
+		e.Works = e.Works && s.Found
+	}
+	return e
+}
+
+// Missing is the first step that cuts the path.
+func (e Explanation) Missing() (Step, bool) {
+	for _, s := range e.Steps {
+		if !s.Found {
+			return s, true
+		}
+	}
+	return Step{}, false
+}
+
+// TraceRequest asks to run the live programs on a synthetic packet.
+type TraceRequest struct {
+	VRF      intent.VNI `json:"vrf"`
+	Src      netip.Addr `json:"src"`
+	Dst      netip.Addr `json:"dst"`
+	Protocol uint8      `json:"protocol"`
+	SrcPort  uint16     `json:"srcPort,omitempty"`
+	DstPort  uint16     `json:"dstPort,omitempty"`
+	// Length is that of the IP packet in bytes. 0: the shortest possible.
+	Length uint16 `json:"length,omitempty"`
+	// FromFabric is the VTEP that the packet is said to come from. Invalid: it
+	// comes from OVN.
+	FromFabric netip.Addr `json:"fromFabric,omitzero"`
+}
+
+// Decision is one step of a program in trace mode.
+type Decision struct {
+	Program string `json:"program"`
+	// Step is what was decided on: vrf, source, destination, mtu ….
+	Step   string `json:"step"`
+	Result string `json:"result"`
+	// Why is the row behind the decision, or the one that is missing.
+	Why string `json:"why,omitempty"`
+}
+
+// Trace is the answer to "sluicectl trace".
+type Trace struct {
+	Request   TraceRequest `json:"request"`
+	Decisions []Decision   `json:"decisions"`
+	// Verdict is redirect, drop or reply; Drop the reason of a drop.
+	Verdict string `json:"verdict"`
+	Drop    string `json:"drop,omitempty"`
+	// Interface is where a redirected packet would leave.
+	Interface string `json:"interface,omitempty"`
+	// VTEP and VNI are the tunnel key it would leave with.
+	VTEP netip.Addr `json:"vtep,omitzero"`
+	VNI  intent.VNI `json:"vni,omitempty"`
+	// Packet is the packet as it would leave.
+	Packet []byte `json:"packet,omitempty"`
+}
