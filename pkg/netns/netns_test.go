@@ -1,0 +1,90 @@
+package netns_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"go.uber.org/goleak"
+
+	"github.com/ovn-sluice/sluice/pkg/netns"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newNamespace(t *testing.T, suffix string) netns.Namespace {
+	t.Helper()
+	name := fmt.Sprintf("slns%d%s", os.Getpid(), suffix)
+	if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+		t.Fatalf("ip netns add: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+	return netns.Named(name)
+}
+
+func identity(t *testing.T, n netns.Namespace) string {
+	t.Helper()
+	var id string
+	if err := n.Do(func() (err error) { id, err = os.Readlink("/proc/thread-self/ns/net"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestDo(t *testing.T) {
+	a, b := newNamespace(t, "a"), newNamespace(t, "b")
+	own := identity(t, netns.Namespace{})
+	ids := map[string]bool{own: true, identity(t, a): true, identity(t, b): true}
+	if len(ids) != 3 {
+		t.Fatalf("want 3 different namespaces, got %v", ids)
+	}
+	want := errors.New("told")
+	if err := a.Do(func() error { return want }); !errors.Is(err, want) {
+		t.Fatalf("error of the function: %v", err)
+	}
+	if err := netns.At("/nowhere").Do(func() error { return nil }); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("missing namespace: %v", err)
+	}
+	if err := a.Do(func() error { runtime.Goexit(); return nil }); err == nil {
+		t.Fatal("a function that ended its goroutine passed as a success")
+	}
+}
+
+// Many goroutines in and out of namespaces leave no thread behind in one.
+func TestThreadsComeHome(t *testing.T) {
+	a := newNamespace(t, "a")
+	own := identity(t, netns.Namespace{})
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			for range 20 {
+				if err := a.Do(func() error { return nil }); err != nil {
+					t.Error(err)
+				}
+				if id, _ := os.Readlink("/proc/thread-self/ns/net"); id != own {
+					t.Errorf("goroutine runs in %s, want %s", id, own)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNetlink(t *testing.T) {
+	a := newNamespace(t, "a")
+	err := a.Netlink(func(h *netlink.Handle) error {
+		links, err := h.LinkList()
+		if err == nil && (len(links) == 0 || links[0].Attrs().Name != "lo") {
+			err = fmt.Errorf("links: %v", links)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
