@@ -1,0 +1,105 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// startChassis brings up one node: its switch database, ovs-vswitchd with the
+// bridges, and ovn-controller.
+func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
+	n, err := l.Node(ch.Name)
+	if err != nil {
+		return err
+	}
+	schema := filepath.Join(ovsSchemas, "vswitch.ovsschema")
+	if err := l.startDatabase(ctx, n, "db", schema, "--remote=db:Open_vSwitch,Open_vSwitch,manager_options"); err != nil {
+		return err
+	}
+	// Everything is in the database before the daemons read it first.
+	if _, err := run(l.command(ctx, n, append([]string{"ovs-vsctl", "--no-wait"}, l.switchConfig(c, ch, n)...)...), "configuring "+ch.Name); err != nil {
+		return err
+	}
+	_, err = l.spawn(ctx, n, "vswitchd", []string{
+		"ovs-vswitchd", "unix:" + filepath.Join(n.Dir, "db.sock"), "--unixctl=" + filepath.Join(n.Dir, "vswitchd.ctl"),
+		"--pidfile=" + filepath.Join(n.Dir, "ovs-vswitchd.pid"), "--overwrite-pidfile", "-vconsole:info",
+	}, func() error {
+		return errors.Join(listening(filepath.Join(n.Dir, "br-int.mgmt"))(), l.hasLink(ctx, n, "br-phy"))
+	})
+	if err != nil {
+		return err
+	}
+	// The address has to be on br-phy before OVN makes tunnels: OVS routes them by it.
+	if err := ipBatch(ctx, n.Netns, fmt.Sprintf("addr add %s/24 dev br-phy\nlink set br-phy up\n", n.Encap)); err != nil {
+		return err
+	}
+	pid := filepath.Join(n.Dir, "ovn-controller.pid")
+	_, err = l.spawn(ctx, n, "controller", []string{
+		"ovn-controller", "unix:" + filepath.Join(n.Dir, "db.sock"), "--pidfile=" + pid, "--overwrite-pidfile", "-vconsole:info",
+	}, func() error {
+		_, err := run(l.command(ctx, n, "ovn-appctl", "-t", "ovn-controller", "connection-status"), "ovn-controller")
+		return err
+	})
+	return err
+}
+
+// switchConfig is the ovs-vsctl arguments that describe the node.
+func (l *Lab) switchConfig(c Cloud, ch Chassis, n Node) []string {
+	remote := l.dbSocket(c.Name, "sb")
+	if c.RemoteTCP {
+		if central, err := l.Node(c.central()); err == nil {
+			remote = fmt.Sprintf("tcp:%s:%d", central.VTEP4, sbPort)
+		}
+	}
+	args := []string{
+		"init", "--", "set", "Open_vSwitch", ".",
+		"external_ids:system-id=" + ch.Name, "external_ids:hostname=" + ch.Name,
+		"external_ids:ovn-remote=\"" + remote + "\"",
+		"external_ids:ovn-encap-type=geneve", "external_ids:ovn-encap-ip=" + n.Encap.String(),
+		"external_ids:ovn-bridge-datapath-type=netdev",
+		"external_ids:ovn-bridge-mappings=" + strings.Join(c.mappings(), `\,`),
+	}
+	if ch.Gateway {
+		args = append(args, "external_ids:ovn-cms-options=enable-chassis-as-gw")
+	}
+	bridge := func(name string, more ...string) {
+		args = append(args, "--", "add-br", name, "--", "set", "Bridge", name, "datapath_type=netdev")
+		args = append(args, more...)
+	}
+	bridge("br-int", "fail_mode=secure", "other_config:disable-in-band=true")
+	bridge("br-phy")
+	args = append(args, "--", "add-port", "br-phy", geneveLink)
+	made := map[string]bool{}
+	for _, p := range c.Providers {
+		if !made[p.Bridge] {
+			bridge(p.Bridge)
+			made[p.Bridge] = true
+		}
+		if p.Uplink != UplinkNone {
+			args = append(args, "--", "add-port", p.Bridge, p.PhysicalPort())
+			if p.VLAN != 0 {
+				args = append(args, fmt.Sprintf("tag=%d", p.VLAN))
+			}
+		}
+	}
+	return args
+}
+
+func (c Cloud) mappings() []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, p := range c.Providers {
+		if m := p.Physnet + ":" + p.Bridge; !seen[m] {
+			out = append(out, m)
+			seen[m] = true
+		}
+	}
+	return out
+}
+
+func (l *Lab) hasLink(ctx context.Context, n Node, link string) error {
+	return ipBatch(ctx, n.Netns, "link show dev "+link+"\n")
+}

@@ -1,0 +1,195 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// NewCommand is the command sluice-lab.
+func NewCommand() *cobra.Command {
+	var opt Options
+	root := &cobra.Command{
+		Use:           "sluice-lab",
+		Short:         "OVN clouds, BGP and virtual machines in network namespaces",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVar(&opt.Name, "name", DefaultName, "name of the lab, the prefix of its namespaces")
+	root.PersistentFlags().StringVar(&opt.Dir, "dir", DefaultDir, "parent of the run directory")
+	root.AddCommand(upCommand(&opt), downCommand(&opt), execCommand(&opt), listCommand(&opt))
+	return root
+}
+
+func upCommand(opt *Options) *cobra.Command {
+	names := slices.Sorted(maps.Keys(Scenarios()))
+	cmd := &cobra.Command{
+		Use:       "up SCENARIO",
+		Short:     "build a scenario: " + strings.Join(names, ", "),
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: names,
+	}
+	cmd.Flags().BoolVar(&opt.KeepLogs, "keep-logs", false, "when it fails, leave the logs beside the run directory")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		opt.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+		l, err := Up(cmd.Context(), Scenarios()[args[0]], *opt)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "lab %s is up; logs in %s\n", l.Name(), l.LogDir())
+		return err
+	}
+	return cmd
+}
+
+func downCommand(opt *Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "end the lab's processes and remove everything of it",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			l, err := Open(*opt)
+			if errors.Is(err, ErrNoLab) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return l.Down()
+		},
+	}
+}
+
+func execCommand(opt *Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "exec NODE -- COMMAND [ARG...]",
+		Short: "run a command in a node's namespace and environment",
+		Long: "Run a command in a node's namespace and environment: ovn-nbctl, ovn-sbctl, ovs-vsctl,\n" +
+			"vtysh and sluicectl find the node's own databases and sockets.",
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := Open(*opt)
+			if err != nil {
+				return err
+			}
+			// Becoming the command passes on the terminal, signals and the exit code.
+			argv := args[1:]
+			if argv[0] == "--" {
+				argv = argv[1:]
+			}
+			if len(argv) == 0 {
+				return errors.New("exec: no command was given")
+			}
+			return l.become(args[0], argv)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+func (l *Lab) become(node string, argv []string) error {
+	cmd, err := l.Command(context.Background(), node, argv...)
+	if err != nil {
+		return err
+	}
+	path, err := exec.LookPath("nsenter")
+	if err != nil {
+		return err
+	}
+	return unix.Exec(path, cmd.Args, cmd.Env)
+}
+
+// Listing is what `sluice-lab list -o json` prints for a node.
+type Listing struct {
+	Node
+	Processes []ListedProcess `json:"processes"`
+}
+
+// ListedProcess is a process of a node; Pid is 0 when it has ended.
+type ListedProcess struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid"`
+	Log  string `json:"log"`
+}
+
+// List is all nodes with their processes.
+func (l *Lab) List() ([]Listing, error) {
+	procs, err := l.Processes()
+	if err != nil {
+		return nil, err
+	}
+	var out []Listing
+	for _, n := range l.Nodes() {
+		item := Listing{Node: n, Processes: []ListedProcess{}}
+		for _, p := range procs {
+			if p.Node == n.Name {
+				item.Processes = append(item.Processes, ListedProcess{Name: p.Name, PID: p.Pid(), Log: p.Log})
+			}
+		}
+		out = append(out, item)
+	}
+	return out, nil
+}
+
+func listCommand(opt *Options) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{Use: "list", Short: "list nodes and their processes", Args: cobra.NoArgs}
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		l, err := Open(*opt)
+		if err != nil {
+			return err
+		}
+		items, err := l.List()
+		if err != nil {
+			return err
+		}
+		switch format {
+		case "json":
+			enc := json.NewEncoder(cmd.OutOrStdout())
+			enc.SetIndent("", "  ")
+			return enc.Encode(struct {
+				Name     string    `json:"name"`
+				Scenario string    `json:"scenario"`
+				LogDir   string    `json:"logDir"`
+				Nodes    []Listing `json:"nodes"`
+			}{l.Name(), l.Scenario().Name, l.LogDir(), items})
+		case "table":
+			return printTable(cmd.OutOrStdout(), items)
+		}
+		return fmt.Errorf("output %q: want table or json", format)
+	}
+	return cmd
+}
+
+func printTable(w io.Writer, items []Listing) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(tw, "NODE\tKIND\tCLOUD\tVTEP\tPROCESSES")
+	for _, n := range items {
+		var procs []string
+		for _, p := range n.Processes {
+			if p.PID == 0 {
+				procs = append(procs, p.Name+" (ended)")
+				continue
+			}
+			procs = append(procs, fmt.Sprintf("%s %d", p.Name, p.PID))
+		}
+		vtep := ""
+		if n.VTEP4.IsValid() {
+			vtep = n.VTEP4.String()
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", n.Name, n.Kind, n.Cloud, vtep, strings.Join(procs, ", "))
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,60 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// Down ends the lab's processes and removes its namespaces, mounts and files.
+// It goes on after an error, so that as little as possible stays behind, and may
+// be called again.
+func (l *Lab) Down() error {
+	procs, err := l.Processes()
+	errs := []error{err}
+	var g errgroup.Group
+	for _, p := range procs {
+		// Nothing of a lab is worth keeping: no orderly end.
+		g.Go(p.Kill)
+	}
+	errs = append(errs, g.Wait())
+	errs = append(errs, l.removeNamespaces())
+	bpffs := filepath.Join(l.dir, "bpffs")
+	if err := unix.Unmount(bpffs, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		errs = append(errs, fmt.Errorf("unmounting %s: %w", bpffs, err))
+	}
+	if err := errors.Join(errs...); err != nil {
+		// The records stay, for another attempt.
+		return fmt.Errorf("taking down lab %s: %w", l.prefix, err)
+	}
+	return os.RemoveAll(l.dir)
+}
+
+func (l *Lab) removeNamespaces() error {
+	var batch strings.Builder
+	for _, n := range l.Nodes() {
+		if _, err := os.Stat(n.netnsPath()); err == nil {
+			fmt.Fprintf(&batch, "netns del %s\n", n.Netns)
+		}
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	// A context of its own: cleaning up must work after an interrupt.
+	return ipBatch(context.Background(), "", batch.String())
+}
+
+// saveLogs copies the logs next to the run directory when a failed lab is to
+// leave them behind.
+func (l *Lab) saveLogs() error {
+	if !l.keepLogs {
+		return nil
+	}
+	return os.CopyFS(fmt.Sprintf("%s-logs-%d", l.dir, os.Getpid()), os.DirFS(l.logDir()))
+}

@@ -1,0 +1,74 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Command is a command in a node's namespace and environment. It is not started.
+func (l *Lab) Command(ctx context.Context, node string, argv ...string) (*exec.Cmd, error) {
+	n, err := l.Node(node)
+	if err != nil {
+		return nil, err
+	}
+	return l.command(ctx, n, argv...), nil
+}
+
+// nsenter enters the network namespace alone: `ip netns exec` would remount /sys
+// and hide the bpffs.
+func (l *Lab) command(ctx context.Context, n Node, argv ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.netnsPath(), "--"}, argv...)...)
+	cmd.Env = l.env(n)
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// Exec runs a command in a node and returns its standard output. The error
+// holds the command and what it wrote.
+func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, error) {
+	cmd, err := l.Command(ctx, node, argv...)
+	if err != nil {
+		return "", err
+	}
+	return run(cmd, "on "+node+": "+strings.Join(argv, " "))
+}
+
+// NB runs ovn-nbctl in a cloud.
+func (l *Lab) NB(ctx context.Context, cloud string, args ...string) (string, error) {
+	return l.Exec(ctx, Cloud{Name: cloud}.central(), append([]string{"ovn-nbctl"}, args...)...)
+}
+
+// SB runs ovn-sbctl in a cloud.
+func (l *Lab) SB(ctx context.Context, cloud string, args ...string) (string, error) {
+	return l.Exec(ctx, Cloud{Name: cloud}.central(), append([]string{"ovn-sbctl"}, args...)...)
+}
+
+func run(cmd *exec.Cmd, what string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		if len(what) > 300 {
+			what = what[:300] + "…"
+		}
+		return out.String(), fmt.Errorf("%s: %w: %s", what, err, strings.TrimSpace(errs.String()+" "+tail(out.String(), 500)))
+	}
+	return out.String(), nil
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// ipBatch runs `ip -batch` in a namespace, "" for the host's.
+func ipBatch(ctx context.Context, netns, batch string) error {
+	args := []string{"-batch", "-"}
+	if netns != "" {
+		args = append([]string{"-n", netns}, args...)
+	}
+	cmd := exec.CommandContext(ctx, "ip", args...)
+	cmd.Stdin = strings.NewReader(batch)
+	_, err := run(cmd, "ip "+strings.Join(args, " "))
+	return err
+}

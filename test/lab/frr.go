@@ -1,0 +1,84 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const frrDir = "/usr/lib/frr"
+
+// startReflector runs FRR as an EVPN route reflector for every chassis and peer,
+// over both families.
+func (l *Lab) startReflector(ctx context.Context, name string) error {
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	var conf strings.Builder
+	as := l.state.Scenario.AS
+	fmt.Fprintf(&conf, "hostname %s\nlog stdout informational\n", name)
+	fmt.Fprintf(&conf, "router bgp %d\n bgp router-id %s\n no bgp default ipv4-unicast\n bgp cluster-id %s\n", as, n.VTEP4, n.VTEP4)
+	fmt.Fprintf(&conf, " neighbor nodes peer-group\n neighbor nodes remote-as %d\n neighbor nodes timers 3 9\n", as)
+	var members []string
+	for _, m := range l.state.Nodes {
+		if m.Kind == KindChassis || m.Kind == KindPeer {
+			members = append(members, m.VTEP4.String(), m.VTEP6.String())
+		}
+	}
+	for _, m := range members {
+		// The nodes call: Sluice listens on no port unless asked to.
+		fmt.Fprintf(&conf, " neighbor %s peer-group nodes\n neighbor %s passive\n", m, m)
+	}
+	conf.WriteString(" address-family l2vpn evpn\n  neighbor nodes activate\n  neighbor nodes route-reflector-client\n exit-address-family\n")
+	return l.startFRR(ctx, n, conf.String())
+}
+
+// startFRR runs zebra and bgpd with one configuration, and makes `vtysh` on the
+// node talk to them.
+func (l *Lab) startFRR(ctx context.Context, n Node, conf string) error {
+	// The daemons drop to their own user, who makes sockets in the node's directory.
+	if err := chownTo(n.Dir, "frr"); err != nil {
+		return err
+	}
+	file := filepath.Join(n.Dir, "bgpd.conf")
+	empty := filepath.Join(n.Dir, "zebra.conf")
+	for f, text := range map[string]string{file: conf, empty: "log stdout informational\n", filepath.Join(n.Dir, "vtysh.conf"): "no service integrated-vtysh-config\n"} {
+		if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := writeWrapper(n, "vtysh", fmt.Sprintf("exec /usr/bin/vtysh --vty_socket %s --config_dir %s \"$@\"", n.Dir, n.Dir)); err != nil {
+		return err
+	}
+	start := func(name, conf string, more ...string) error {
+		argv := append([]string{
+			filepath.Join(frrDir, name), "-f", conf, "--vty_socket", n.Dir, "-P", "0",
+			"-z", filepath.Join(n.Dir, "zserv.api"), "-i", filepath.Join(n.Dir, name+".pid"), "--log", "stdout",
+		}, more...)
+		_, err := l.spawn(ctx, n, name, argv, listening(filepath.Join(n.Dir, name+".vty")))
+		return err
+	}
+	if err := start("zebra", empty); err != nil {
+		return err
+	}
+	return start("bgpd", file, "-p", "179")
+}
+
+func chownTo(path, name string) error {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return fmt.Errorf("%w: is the package frr installed?", err)
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	return os.Chown(path, uid, gid)
+}

@@ -1,0 +1,50 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+type requirement struct{ tool, pkg string }
+
+var always = []requirement{
+	{"ip", "iproute2"}, {"nsenter", "util-linux"}, {"ethtool", "ethtool"}, {"ping", "iputils-ping"}, {"tcpdump", "tcpdump"},
+}
+
+var forClouds = []requirement{
+	{"ovsdb-server", "openvswitch-common"}, {"ovsdb-tool", "openvswitch-common"}, {"ovs-vswitchd", "openvswitch-switch"},
+	{"ovs-vsctl", "openvswitch-switch"}, {"ovn-northd", "ovn-central"}, {"ovn-controller", "ovn-host"}, {"ovn-nbctl", "ovn-common"},
+}
+
+var forRouting = []requirement{{frrDir + "/bgpd", "frr"}, {frrDir + "/zebra", "frr"}, {"vtysh", "frr"}}
+
+// Require tells what the machine lacks for the scenario, and what to install.
+func Require(s Scenario) error {
+	if os.Geteuid() != 0 {
+		return errors.New("a lab needs root: namespaces, links and mounts")
+	}
+	need := append([]requirement(nil), always...)
+	if len(s.Clouds) > 0 {
+		need = append(need, forClouds...)
+	}
+	if len(s.Reflectors)+len(s.Peers) > 0 {
+		need = append(need, forRouting...)
+	}
+	var tools, pkgs []string
+	for _, r := range need {
+		if _, err := exec.LookPath(r.tool); err == nil {
+			continue
+		}
+		tools = append(tools, r.tool)
+		if !strings.Contains(" "+strings.Join(pkgs, " ")+" ", " "+r.pkg+" ") {
+			pkgs = append(pkgs, r.pkg)
+		}
+	}
+	if len(tools) > 0 {
+		return fmt.Errorf("missing on this machine: %s; on Debian: apt-get install %s", strings.Join(tools, ", "), strings.Join(pkgs, " "))
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+func (l *Lab) plugVMs(ctx context.Context, c Cloud) error {
+	g, gctx := errgroup.WithContext(ctx)
+	for _, vm := range c.VMs {
+		if !vm.Phantom {
+			g.Go(func() error { return l.plugVM(gctx, c, vm) })
+		}
+	}
+	return g.Wait()
+}
+
+// TapName is the name of a VM's tap on its chassis; its OVS port has prefix qvo.
+func TapName(vm string) string { return "tap" + vifID(vm) }
+
+func vifID(vm string) string {
+	if len(vm) <= 11 {
+		return vm
+	}
+	return shortID(vm)
+}
+
+// plugVM makes the VM's namespace and plugs it as the hybrid VIF driver does:
+// tap - Linux bridge - veth pair - OVS port with iface-id.
+func (l *Lab) plugVM(ctx context.Context, c Cloud, vm VM) error {
+	n := Node{Name: vm.Name, Kind: KindVM, Cloud: c.Name, Netns: l.prefix + "-" + vm.Name, Dir: l.dir + "/" + vm.Name}
+	host, err := l.Node(vm.Chassis)
+	if err != nil {
+		return err
+	}
+	// Recorded before it is made: an interrupt in between must not leave it behind.
+	if err := l.recordNode(n); err != nil {
+		return err
+	}
+	id := vifID(vm.Name)
+	if err := ipBatch(ctx, "", fmt.Sprintf("netns add %s\nlink add eth0 netns %s address %s mtu %d type veth peer name tap%s mtu %d netns %s\n",
+		n.Netns, n.Netns, vm.mac(), VMMTU, id, VMMTU, host.Netns)); err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "link add qbr%s type bridge\nlink add qvb%s type veth peer name qvo%s\n", id, id, id)
+	fmt.Fprintf(&b, "link set tap%s master qbr%s\nlink set qvb%s master qbr%s\n", id, id, id, id)
+	if err := ipBatch(ctx, host.Netns, b.String()); err != nil {
+		return err
+	}
+	// No IPv6 of the host's own in a tenant network; complete checksums into the userspace datapath.
+	script := fmt.Sprintf("set -e; for d in tap%[1]s qbr%[1]s qvb%[1]s qvo%[1]s; do echo 1 >/proc/sys/net/ipv6/conf/$d/disable_ipv6; done; "+
+		"for d in qvb%[1]s qvo%[1]s; do ethtool -K $d tx off tso off gso off >/dev/null; done; "+
+		"for d in qvo%[1]s qvb%[1]s qbr%[1]s tap%[1]s; do ip link set $d up; done; "+
+		"ovs-vsctl add-port br-int qvo%[1]s -- set Interface qvo%[1]s external_ids:iface-id=%[2]s external_ids:attached-mac='\"%[3]s\"' external_ids:iface-status=active",
+		id, vm.Name, vm.mac())
+	return errors.Join(l.shell(ctx, host, script), l.configureVM(ctx, c, n, vm))
+}
+
+func (l *Lab) configureVM(ctx context.Context, c Cloud, n Node, vm VM) error {
+	net, err := c.network(vm.Tenant, vm.Network)
+	if err != nil {
+		return err
+	}
+	if err := l.shell(ctx, n, quietIPv6); err != nil {
+		return err
+	}
+	b := "link set lo up\nlink set eth0 up\n"
+	for _, a := range []struct {
+		addr netip.Addr
+		net  netip.Prefix
+	}{{vm.Addr4, net.Subnet4}, {vm.Addr6, net.Subnet6}} {
+		if a.addr.IsValid() {
+			b += fmt.Sprintf("addr add %s/%d dev eth0%s\nroute add default via %s\n", a.addr, a.net.Bits(), nodad(a.addr), a.net.Masked().Addr().Next())
+		}
+	}
+	return ipBatch(ctx, n.Netns, b)
+}
+
+func (l *Lab) recordNode(n Node) error {
+	l.mu.Lock()
+	l.state.Nodes = append(l.state.Nodes, n)
+	l.mu.Unlock()
+	return l.saveState()
+}
+
+// waitCloud waits until every port is up, every gateway is scheduled, and the
+// chassis have applied it.
+func (l *Lab) waitCloud(ctx context.Context, c Cloud) error {
+	var ports []string
+	for _, vm := range c.VMs {
+		if !vm.Phantom {
+			ports = append(ports, vm.Name)
+		}
+	}
+	if err := l.waitPorts(ctx, c.Name, ports...); err != nil {
+		return err
+	}
+	err := l.WaitFor(ctx, "gateways of cloud "+c.Name, func() error {
+		out, err := l.SB(ctx, c.Name, "--bare", "--columns=logical_port", "find", "Port_Binding", "type=chassisredirect", "chassis=[]")
+		if err == nil && strings.TrimSpace(out) != "" {
+			err = fmt.Errorf("not scheduled: %s", strings.Join(strings.Fields(out), " "))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = l.NB(ctx, c.Name, "--wait=hv", "sync")
+	return err
+}
+
+func (l *Lab) waitPorts(ctx context.Context, cloud string, ports ...string) error {
+	return l.WaitFor(ctx, "ports of cloud "+cloud, func() error {
+		out, err := l.NB(ctx, cloud, "--bare", "--columns=name", "find", "Logical_Switch_Port", "up=true")
+		if err != nil {
+			return err
+		}
+		up := strings.Fields(out)
+		for _, p := range ports {
+			if !slices.Contains(up, p) {
+				return fmt.Errorf("port %s is not up", p)
+			}
+		}
+		return nil
+	})
+}
+
+// nodad makes an IPv6 address usable at once.
+func nodad(a netip.Addr) string {
+	if a.Is6() {
+		return " nodad"
+	}
+	return ""
+}

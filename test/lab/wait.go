@@ -1,0 +1,69 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// waitLimit ends a wait whose context has no deadline of its own.
+const waitLimit = 60 * time.Second
+
+// fatalError ends a wait at once.
+type fatalError struct{ error }
+
+func (e fatalError) Unwrap() error { return e.error }
+
+// Fatal marks an error that ends WaitFor at once: waiting cannot help.
+func Fatal(err error) error { return fatalError{err} }
+
+// WaitFor calls cond until it returns nil. It ends with the last error when ctx
+// ends, or after a minute.
+func (l *Lab) WaitFor(ctx context.Context, what string, cond func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
+	pause := 2 * time.Millisecond
+	for {
+		err := cond()
+		if err == nil {
+			return nil
+		}
+		if fatal := (fatalError{}); errors.As(err, &fatal) {
+			return fmt.Errorf("waiting for %s: %w", what, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), err)
+		case <-time.After(pause):
+		}
+		pause = min(pause*2, 250*time.Millisecond)
+	}
+}
+
+// listening tells whether something accepts connections on a unix socket.
+func listening(path string) func() error {
+	return func() error {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+}
+
+// writeFile replaces a file in one step.
+func writeFile(path string, b []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(b)
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return os.Rename(tmp.Name(), path)
+}
