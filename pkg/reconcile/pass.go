@@ -1,0 +1,211 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// refresh lists the actual side when that was asked for.
+func (t *Table[K, V]) refresh(ctx context.Context) error {
+	t.mu.Lock()
+	need, no := !t.listed, t.listNo
+	t.mu.Unlock()
+	if !need {
+		return nil
+	}
+	rows, err := t.driver.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", t.name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.actual = rows
+	t.listed, t.known = no == t.listNo, true
+	for k, w := range t.wanted {
+		if a, ok := rows[k]; !ok || a != w {
+			t.dirty[k] = struct{}{}
+		}
+	}
+	for k := range rows {
+		if _, ok := t.wanted[k]; !ok {
+			t.dirty[k] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// additions picks the dirty rows that are to be written now. t.mu is held.
+func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
+	now := t.now()
+	for k := range t.dirty {
+		w, ok := t.wanted[k]
+		if !ok {
+			continue
+		}
+		if f := t.failed[k]; f != nil && now.Before(f.retry) {
+			continue
+		}
+		if t.opts.Gate != nil {
+			if err := t.opts.Gate(k, w); err != nil {
+				continue // the removals see it
+			}
+		}
+		if a, ok := t.actual[k]; ok && a == w {
+			delete(t.dirty, k)
+			delete(t.failed, k)
+			events = append(events, Event[K]{Key: k, Programmed: true})
+			continue
+		}
+		rows = append(rows, Row[K, V]{k, w})
+	}
+	return rows, events
+}
+
+// removals picks the keys to delete, and settles gated rows. t.mu is held.
+func (t *Table[K, V]) removals() (keys []K, events []Event[K]) {
+	now := t.now()
+	for k := range t.dirty {
+		if f := t.failed[k]; f != nil && now.Before(f.retry) {
+			continue
+		}
+		gone, gateErr := t.unwanted(k)
+		if !gone {
+			continue
+		}
+		if a, there := t.actual[k]; there {
+			if t.opts.Hold == nil || !t.opts.Hold(k, a) {
+				keys = append(keys, k)
+			}
+			continue // a held key stays dirty: it is looked at in every pass
+		}
+		delete(t.dirty, k)
+		delete(t.failed, k)
+		if gateErr != nil {
+			t.failed[k] = &failure{err: gateErr, retry: now}
+			events = append(events, Event[K]{Key: k, Err: gateErr})
+		}
+	}
+	return keys, events
+}
+
+// unwanted tells whether a key is to be absent, and the gate's word if that is why.
+func (t *Table[K, V]) unwanted(k K) (bool, error) {
+	w, ok := t.wanted[k]
+	if !ok {
+		return true, nil
+	}
+	if t.opts.Gate == nil {
+		return false, nil
+	}
+	err := t.opts.Gate(k, w)
+	return err != nil, err
+}
+
+func (t *Table[K, V]) add(ctx context.Context) []Event[K] {
+	t.mu.Lock()
+	rows, events := t.additions()
+	t.mu.Unlock()
+	for len(rows) > 0 {
+		batch := rows[:min(len(rows), t.opts.BatchSize)]
+		rows = rows[len(batch):]
+		errs := t.driver.Apply(ctx, batch)
+		t.mu.Lock()
+		for i, r := range batch {
+			events = append(events, t.added(r, resultOf(errs, i)))
+		}
+		t.mu.Unlock()
+	}
+	return events
+}
+
+func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
+	if err != nil {
+		t.fail(r.Key, err)
+		return Event[K]{Key: r.Key, Err: err}
+	}
+	t.actual[r.Key] = r.Value
+	delete(t.failed, r.Key)
+	if t.wanted[r.Key] == r.Value {
+		delete(t.dirty, r.Key)
+	}
+	return Event[K]{Key: r.Key, Programmed: true}
+}
+
+// del deletes those of the keys that are still unwanted: a pass is long, and a
+// row that is wanted again meanwhile must not blink.
+func (t *Table[K, V]) del(ctx context.Context, candidates []K) []Event[K] {
+	var events []Event[K]
+	for len(candidates) > 0 {
+		batch := candidates[:min(len(candidates), t.opts.BatchSize)]
+		candidates = candidates[len(batch):]
+		t.mu.Lock()
+		keys := make([]K, 0, len(batch))
+		for _, k := range batch {
+			if gone, _ := t.unwanted(k); gone {
+				keys = append(keys, k)
+			}
+		}
+		t.mu.Unlock()
+		if len(keys) == 0 {
+			continue
+		}
+		errs := t.driver.Delete(ctx, keys)
+		t.mu.Lock()
+		for i, k := range keys {
+			events = append(events, t.deleted(k, resultOf(errs, i)))
+		}
+		t.mu.Unlock()
+	}
+	return events
+}
+
+func (t *Table[K, V]) deleted(k K, err error) Event[K] {
+	if err != nil {
+		t.fail(k, err)
+		return Event[K]{Key: k, Err: err}
+	}
+	delete(t.actual, k)
+	delete(t.failed, k)
+	gone, gateErr := t.unwanted(k)
+	if gone {
+		delete(t.dirty, k)
+	}
+	if gateErr != nil {
+		t.failed[k] = &failure{err: gateErr, retry: t.now()}
+	}
+	return Event[K]{Key: k, Err: gateErr}
+}
+
+func (t *Table[K, V]) fail(k K, err error) {
+	f := t.failed[k]
+	if f == nil || !errors.Is(err, ErrNotReady) != !errors.Is(f.err, ErrNotReady) {
+		f = &failure{}
+		t.failed[k] = f
+	}
+	f.err = err
+	f.attempts++
+	delay := t.opts.Backoff << min(f.attempts-1, 16)
+	f.retry = t.now().Add(min(delay, t.opts.MaxBackoff))
+}
+
+// nextRetry is when the next failed key is due; zero when none is.
+func (t *Table[K, V]) nextRetry() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var next time.Time
+	for k := range t.dirty {
+		if f := t.failed[k]; f != nil && (next.IsZero() || f.retry.Before(next)) {
+			next = f.retry
+		}
+	}
+	return next
+}
+
+func resultOf(errs []error, i int) error {
+	if i < len(errs) {
+		return errs[i]
+	}
+	return nil
+}
