@@ -1,0 +1,120 @@
+package evpn
+
+import (
+	"fmt"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// The vocabulary of networking-bgpvpn, on Logical_Switch_Port.external_ids and
+// so on Port_Binding.external_ids.
+const (
+	keyVNI         = "neutron_bgpvpn:vni"
+	keyAS          = "neutron_bgpvpn:as"
+	keyTargets     = "neutron_bgpvpn:rt"
+	keyImport      = "neutron_bgpvpn:it"
+	keyExport      = "neutron_bgpvpn:et"
+	keyExpose      = "sluice-expose"
+	keyAnnounce    = "sluice-announce"
+	keyNextHops    = "sluice-next-hops"
+	optionMTU      = "gateway_mtu"
+	keyCIDRs       = "neutron:cidrs"
+	optionNetwork  = "network_name"
+	reasonVNI      = "bad-vni"
+	reasonAS       = "bad-as"
+	reasonTargets  = "bad-route-target"
+	reasonAnnounce = "bad-announce"
+	reasonExpose   = "bad-expose"
+	reasonMAC      = "bad-mac"
+)
+
+// annotation is what a cloud wrote on a port about EVPN.
+type annotation struct {
+	vni intent.VNI
+	// asn is 0 when none is named.
+	asn            uint32
+	imports, exprt []intent.RouteTarget
+}
+
+// fault is the part of an ObjectError that a reader of one value knows.
+type fault struct {
+	reason string
+	err    error
+}
+
+// readAnnotation is the one place that knows how clouds write EVPN into
+// external_ids. present is false when the port is not annotated. A further
+// vocabulary is another branch here: same result, other keys.
+func readAnnotation(ext map[string]string) (a annotation, present bool, f *fault) {
+	vni, ok := ext[keyVNI]
+	if !ok {
+		return a, false, nil
+	}
+	var err error
+	if a.vni, err = parseVNI(vni); err != nil {
+		return a, true, &fault{reasonVNI, err}
+	}
+	if as, ok := ext[keyAS]; ok {
+		if a.asn, err = parseASN(as); err != nil {
+			return a, true, &fault{reasonAS, err}
+		}
+	}
+	for _, key := range []string{keyTargets, keyImport, keyExport} {
+		list, err := readTargets(ext[key])
+		if err != nil {
+			return a, true, &fault{reasonTargets, fmt.Errorf("external_ids:%s: %w", key, err)}
+		}
+		if key != keyExport {
+			a.imports = append(a.imports, list...)
+		}
+		if key != keyImport {
+			a.exprt = append(a.exprt, list...)
+		}
+	}
+	return a, true, nil
+}
+
+func readTargets(s string) ([]intent.RouteTarget, error) {
+	words, err := ParseStringList(s)
+	if err != nil {
+		return nil, err
+	}
+	var out []intent.RouteTarget
+	for _, w := range words {
+		rt, err := intent.ParseRouteTarget(w)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rt)
+	}
+	return out, nil
+}
+
+// readExpose reads external_ids:sluice-expose: false takes the object out.
+func readExpose(ext map[string]string) (bool, *fault) {
+	switch v := ext[keyExpose]; v {
+	case "", "true":
+		return true, nil
+	case "false":
+		return false, nil
+	default:
+		return false, &fault{reasonExpose, fmt.Errorf("external_ids:%s=%q: want true or false", keyExpose, v)}
+	}
+}
+
+// readMode reads external_ids:sluice-announce from the first map that has it;
+// zero when none has.
+func readMode(exts ...map[string]string) (Mode, *fault) {
+	for _, ext := range exts {
+		v, ok := ext[keyAnnounce]
+		if !ok {
+			continue
+		}
+		m, ok := ParseMode(v)
+		if !ok {
+			return 0, &fault{reasonAnnounce, fmt.Errorf("external_ids:%s=%q: want hosts, subnets or both", keyAnnounce, v)}
+		}
+		return m, nil
+	}
+	return 0, nil
+}

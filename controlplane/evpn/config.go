@@ -1,0 +1,92 @@
+package evpn
+
+import (
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Mode is what BGP says of an exposed subnet. The zero value means: not stated
+// here.
+type Mode uint8
+
+// The modes. They are bits: both is hosts and subnets.
+const (
+	AnnounceHosts   Mode = 1
+	AnnounceSubnets Mode = 2
+	AnnounceBoth    Mode = AnnounceHosts | AnnounceSubnets
+)
+
+// ParseMode reads hosts, subnets or both.
+func ParseMode(s string) (Mode, bool) {
+	switch s {
+	case "hosts":
+		return AnnounceHosts, true
+	case "subnets":
+		return AnnounceSubnets, true
+	case "both":
+		return AnnounceBoth, true
+	}
+	return 0, false
+}
+
+func (m Mode) String() string {
+	switch m {
+	case AnnounceHosts:
+		return "hosts"
+	case AnnounceSubnets:
+		return "subnets"
+	case AnnounceBoth:
+		return "both"
+	}
+	return "default"
+}
+
+// VRFConfig is what the configuration says of one VNI.
+type VRFConfig struct {
+	// Import and Export replace the automatic route targets when not empty.
+	Import, Export []intent.RouteTarget
+}
+
+// Config is the part of the node's configuration that the translation reads.
+type Config struct {
+	// ASN makes the automatic route targets of a gateway port without an AS of
+	// its own.
+	ASN  uint32
+	VRFs map[intent.VNI]VRFConfig
+	// NextHops are the next hops that Sluice serves, by physical network.
+	NextHops map[string][]netip.Addr
+	// AnswerAll lets Sluice answer every address of a gateway port's networks
+	// when no next hop is listed for it and its bridge has no port but OVN's.
+	AnswerAll bool
+	// ICMPSource4 and ICMPSource6 are handed to every gateway.
+	ICMPSource4, ICMPSource6 netip.Addr
+	// NextHopMAC is the cloud-wide next-hop MAC.
+	NextHopMAC intent.MAC
+	// Announce is the mode of objects that state none; zero means hosts.
+	Announce Mode
+	// AnnounceNAT announces hosts and subnets that OVN translates, too.
+	AnnounceNAT bool
+	// HoldNATUnknown exposes no host or subnet of a router whose NAT rows
+	// cannot be seen.
+	HoldNATUnknown bool
+	// MaxVRFs is the largest number of VRFs; 0 means 4096.
+	MaxVRFs int
+}
+
+// DefaultMaxVRFs is the limit when none is configured.
+const DefaultMaxVRFs = 4096
+
+func (c Config) maxVRFs() int {
+	if c.MaxVRFs > 0 {
+		return c.MaxVRFs
+	}
+	return DefaultMaxVRFs
+}
+
+func (c Config) announce() Mode {
+	if c.Announce != 0 {
+		return c.Announce
+	}
+	return AnnounceHosts
+}

@@ -1,0 +1,43 @@
+// Package evpn computes, from what OVN shows, which tenant networks this node
+// exports as EVPN Type-5 routes and how packets pass between them and OVN.
+//
+// It is pure: rows in, intent out; no I/O, no clock, no log. [Translate] looks
+// at one router. [Translator] keeps the result per router, joins routers that
+// share a VRF or a frame key, and returns the difference of a step, with work
+// proportional to the VRFs that the step touched.
+//
+// # What is exposed
+//
+// A gateway port (a chassisredirect or l3gateway Port_Binding bound to this
+// chassis) whose switch-side port carries neutron_bgpvpn:vni makes a VRF. The
+// subnets of each router interface whose switch-side port carries the same VNI
+// are exposed through it. Associating a BGPVPN with a network in Neutron
+// annotates the gateway port and that network's interface; associating it with
+// the router annotates the gateway port and all interfaces. A gateway port that
+// alone is annotated exposes its own addresses only; an interface whose router
+// has no annotated gateway port here exposes nothing.
+//
+// Exposed subnets are always forwarded. What BGP says of them is the announce
+// mode: single hosts, subnets, or both, by configuration and, nearer objects
+// first, by external_ids:sluice-announce on the host's port, the interface or
+// the gateway port. external_ids:sluice-expose=false takes an object out; a
+// host taken out of an exposed subnet is blocked.
+//
+// # Rules between objects
+//
+// Routers are ordered by datapath UUID, a router's gateway ports by name, and
+// the first one in that order wins:
+//   - Two gateway ports with one frame key (bridge, VLAN, MAC): the second is
+//     refused with reason duplicate-gateway.
+//   - Routers with one VNI form one VRF when they name the same AS and the same
+//     route targets; one that names others is refused: vrf-conflict.
+//   - A subnet that overlaps one already in the VRF is refused with its hosts:
+//     overlap. An address that is there twice counts once: duplicate-address,
+//     on the second port by name.
+//
+// A refused object has no part in the VRF, so removing it removes nothing of
+// the winner's; when the winner goes, the refused one takes its place.
+//
+// Two things depend on history, on purpose: a VRF's index, and which VRFs are
+// over the configured limit. A VRF that has its place is never pushed out.
+package evpn

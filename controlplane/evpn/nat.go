@@ -1,0 +1,72 @@
+package evpn
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+)
+
+// natFacts is what is known of a router's address translation.
+type natFacts struct {
+	known bool
+	// rules are the logical addresses whose packets get another source.
+	rules []netip.Prefix
+	// sources are the addresses that they get; anySource: the router may use
+	// any address of its ports.
+	sources   []netip.Addr
+	anySource bool
+}
+
+func readNAT(rows *ovn.Rows, router ovn.UUID) natFacts {
+	list, ok := rows.NATOf(router)
+	if !ok {
+		return natFacts{}
+	}
+	f := natFacts{known: true}
+	if lr, ok := rows.Router(router); ok {
+		// Load balancers and DNAT can be told to use the router's own
+		// addresses as source.
+		f.anySource = lr.Options["lb_force_snat_ip"] != "" || lr.Options["dnat_force_snat_ip"] != ""
+	}
+	for _, n := range list {
+		if n.Type != "snat" && n.Type != "dnat_and_snat" {
+			continue
+		}
+		if a, err := netip.ParseAddr(n.ExternalIP); err == nil {
+			f.sources = append(f.sources, a)
+		}
+		// Limited by allowed_ext_ips or exempted_ext_ips: whoever limited it
+		// has decided which peers see the real address.
+		if n.Conditional {
+			continue
+		}
+		if p, err := parseAddress(n.LogicalIP); err == nil {
+			f.rules = append(f.rules, p.Masked())
+		} else if p, err := netip.ParsePrefix(n.LogicalIP); err == nil {
+			f.rules = append(f.rules, p.Masked()) // 0.0.0.0/0 is a valid rule
+		}
+	}
+	slices.SortFunc(f.rules, comparePrefix)
+	f.rules = slices.Compact(f.rules)
+	return f
+}
+
+// isSource tells whether translated packets may carry an address.
+func (f natFacts) isSource(a netip.Addr) bool { return f.anySource || slices.Contains(f.sources, a) }
+
+// covers tells whether one rule translates all of a subnet.
+func (f natFacts) covers(p netip.Prefix) bool {
+	return slices.ContainsFunc(f.rules, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Overlaps(p) })
+}
+
+// within lists the rules for parts of a subnet.
+func (f natFacts) within(p netip.Prefix) []netip.Prefix {
+	var out []netip.Prefix
+	for _, r := range f.rules {
+		if r.Bits() > p.Bits() && r.Overlaps(p) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+package evpn
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// ObjectError is what is wrong with one object of OVN or of the node.
+type ObjectError struct {
+	// Kind is gateway, interface, host or vrf.
+	Kind string
+	// Name is the Port_Binding's logical_port, or the VNI.
+	Name string
+	// Reason is a short word for metrics and machines.
+	Reason string
+	Err    error
+}
+
+func (e ObjectError) Error() string {
+	return fmt.Sprintf("%s %s: %s: %v", e.Kind, e.Name, e.Reason, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e ObjectError) Unwrap() error { return e.Err }
+
+// Note is something about an object that is no fault: a fact that cannot be
+// seen, a rule that keeps an address back.
+type Note struct {
+	Kind, Name string
+	// Reason is a short word: nat-unknown, nat, snat-source, opted-out …
+	Reason string
+	Detail string
+}
+
+// Kinds of object.
+const (
+	kindGateway   = "gateway"
+	kindInterface = "interface"
+	kindHost      = "host"
+	kindVRF       = "vrf"
+)
+
+func sortErrors(errs []ObjectError) {
+	slices.SortFunc(errs, func(a, b ObjectError) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Err.Error(), b.Err.Error()))
+	})
+}
+
+func sortNotes(notes []Note) {
+	slices.SortFunc(notes, func(a, b Note) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail))
+	})
+}

@@ -1,0 +1,61 @@
+package evpn
+
+import (
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Result is the translation of one router, before the rules between routers.
+type Result struct {
+	Router ovn.UUID
+	Name   string
+	// Gateways are sorted by logical port.
+	Gateways []GatewayResult
+	Errors   []ObjectError
+	Notes    []Note
+}
+
+func (r Result) empty() bool {
+	return len(r.Gateways) == 0 && len(r.Errors) == 0 && len(r.Notes) == 0
+}
+
+// GatewayResult is one gateway port of this node and what is behind it.
+type GatewayResult struct {
+	Gateway  intent.Gateway
+	Localnet string
+	Policy   Policy
+	// Served are sorted by prefix.
+	Served []intent.Served
+	// Own are the gateway port's own addresses, as far as they are exposed.
+	Own     []netip.Addr
+	Subnets []Subnet
+}
+
+// Policy is what a gateway port says of its VRF.
+type Policy struct {
+	ASN            uint32
+	Export, Import intent.RouteTargets
+	AutoImport     bool
+}
+
+// Subnet is an exposed subnet.
+type Subnet struct {
+	// Object is the switch-side port of the router interface.
+	Object string
+	Prefix netip.Prefix
+	// Announce: the subnet itself is announced.
+	Announce bool
+	// Blocks are the parts of the subnet that OVN translates.
+	Blocks []netip.Prefix
+	// Hosts are sorted by port name; only those that get a row of their own.
+	Hosts []Host
+}
+
+// Host is an address of a port inside an exposed subnet: announced, or blocked.
+type Host struct {
+	Object string
+	Addr   netip.Addr
+	Block  bool
+}

@@ -1,0 +1,206 @@
+package evpn
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+var linkLocal6 = netip.MustParsePrefix("fe80::/64")
+
+// AnswersAll tells whether Sluice answers every address of a gateway port's
+// networks: no next hop is listed for it, and its bridge has no port but OVN's
+// and Sluice's. Then the addresses of the known ports on its provider network
+// have to be followed.
+func AnswersAll(rows *ovn.Rows, p ovn.GatewayPort, cfg Config) bool {
+	if !cfg.AnswerAll || !p.HasLocalnet {
+		return false
+	}
+	if _, present, f := readAnnotation(p.Switch.ExternalIDs); !present || f != nil {
+		return false
+	}
+	network := p.Localnet.Options[optionNetwork]
+	if _, listed := cfg.NextHops[network]; listed {
+		return false
+	}
+	if _, listed := p.RouterPort.ExternalIDs[keyNextHops]; listed {
+		return false
+	}
+	bridge, ok := rows.BridgeOf(network)
+	return ok && rows.OnlyOVN(bridge)
+}
+
+// served lists the next hops that are answered for a gateway port.
+func (t *translation) served(p ovn.GatewayPort, key intent.GatewayKey, networks []netip.Prefix) []intent.Served {
+	set := map[netip.Prefix]bool{}
+	if AnswersAll(t.rows, p, t.cfg) {
+		t.serveAll(p, key, networks, set)
+	} else {
+		t.serveListed(p, networks, set)
+	}
+	out := make([]intent.Served, 0, len(set))
+	for prefix, answer := range set {
+		out = append(out, intent.Served{Key: intent.ServedKey{Gateway: key, Prefix: prefix}, Answer: answer})
+	}
+	slices.SortFunc(out, func(a, b intent.Served) int { return comparePrefix(a.Key.Prefix, b.Key.Prefix) })
+	return out
+}
+
+// serveListed takes the next hops that the configuration lists for the physical
+// network, as far as they are on this port's networks, and those that the
+// router port itself lists, which have to be.
+func (t *translation) serveListed(p ovn.GatewayPort, networks []netip.Prefix, set map[netip.Prefix]bool) {
+	for _, a := range t.cfg.NextHops[p.Localnet.Options[optionNetwork]] {
+		if onLink(a, networks) && !isOwn(a, networks) {
+			set[host(a)] = true
+		}
+	}
+	name := p.RouterPort.LogicalPort
+	listed, err := ParseAddresses(p.RouterPort.ExternalIDs[keyNextHops])
+	if err != nil {
+		t.fail(kindGateway, name, "bad-next-hop", fmt.Errorf("external_ids:%s: %w", keyNextHops, err))
+	}
+	for _, a := range listed {
+		switch {
+		case isOwn(a, networks):
+			t.fail(kindGateway, name, "bad-next-hop", fmt.Errorf("external_ids:%s: %s is the port's own address", keyNextHops, a))
+		case !onLink(a, networks):
+			t.fail(kindGateway, name, "bad-next-hop", fmt.Errorf("external_ids:%s: %s is on no network of the port", keyNextHops, a))
+		default:
+			set[host(a)] = true
+		}
+	}
+}
+
+// serveAll answers the port's networks, and fe80::/64 beside an IPv6 network,
+// except for the addresses of known ports and the port's own: those are asked
+// for by duplicate address detection.
+func (t *translation) serveAll(p ovn.GatewayPort, key intent.GatewayKey, networks []netip.Prefix, set map[netip.Prefix]bool) {
+	for _, n := range networks {
+		set[n.Masked()] = true
+		if n.Addr().Is6() {
+			set[linkLocal6] = true
+		}
+	}
+	except := func(a netip.Addr) {
+		if onLink(a, networks) {
+			set[host(a)] = false
+		}
+	}
+	for _, n := range networks {
+		except(n.Addr())
+	}
+	except(linkLocal(key.MAC))
+	for _, known := range t.rows.PortsOn(p.Switch.Datapath) {
+		columns := [][]string{known.MAC, known.NATAddresses}
+		if peer, ok := t.rows.Peer(known); ok {
+			columns = append(columns, peer.MAC)
+		}
+		for _, column := range columns {
+			// A bad element is that port's fault, and not this gateway's.
+			addresses, _ := parseKnown(column)
+			for _, a := range addresses {
+				for _, n := range a.Prefixes {
+					except(n.Addr())
+				}
+				except(linkLocal(a.MAC))
+			}
+		}
+	}
+}
+
+// parseKnown reads mac and nat_addresses ("MAC IP IP is_chassis_resident(…)").
+func parseKnown(column []string) ([]PortAddresses, error) {
+	var out []PortAddresses
+	var errs []error
+	for _, element := range column {
+		if a, ok, err := parseMACElement(element); ok {
+			out = append(out, a)
+		} else if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// own lists the gateway port's own addresses that are exposed. Packets that the
+// router source-translates carry the same address: where they may belong to a
+// network that is not exposed, the address is left alone.
+func (t *translation) own(p ovn.GatewayPort, served []intent.Served, networks []netip.Prefix) []netip.Addr {
+	var out []netip.Addr
+	for _, n := range networks {
+		a := n.Addr()
+		if a.IsLinkLocalUnicast() || slices.Contains(out, a) {
+			continue
+		}
+		if t.nat.known && !t.nat.isSource(a) || t.servesDefault(a.Is4(), served) {
+			out = append(out, a)
+			continue
+		}
+		t.note(kindGateway, p.Binding.LogicalPort, "snat-source",
+			fmt.Sprintf("%s may be the source of translated packets, and the router's default next hop is not served by Sluice", a))
+	}
+	return out
+}
+
+// servesDefault tells whether Sluice serves the router's default next hop. The
+// routes are in the Northbound database; without it, the next hops that were
+// listed for this port, or the absence of anyone else on the bridge, say so.
+func (t *translation) servesDefault(v4 bool, served []intent.Served) bool {
+	routes, known := t.rows.StaticRoutesOf(t.out.Router)
+	if !known {
+		return slices.ContainsFunc(served, func(s intent.Served) bool { return s.Answer && s.Key.Prefix.Addr().Is4() == v4 })
+	}
+	found := false
+	for _, r := range routes {
+		dst, err := netip.ParsePrefix(r.IPPrefix)
+		if err != nil || dst.Bits() != 0 || dst.Addr().Is4() != v4 {
+			continue
+		}
+		hop, err := netip.ParseAddr(r.Nexthop)
+		if err != nil || !answered(hop, served) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+func answered(a netip.Addr, served []intent.Served) bool {
+	best, answer := -1, false
+	for _, s := range served {
+		if s.Key.Prefix.Contains(a) && s.Key.Prefix.Bits() > best {
+			best, answer = s.Key.Prefix.Bits(), s.Answer
+		}
+	}
+	return answer
+}
+
+func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// onLink tells whether an address is on one of the networks; fe80::/64 is on
+// every link with an IPv6 network.
+func onLink(a netip.Addr, networks []netip.Prefix) bool {
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool {
+		return n.Contains(a) || (n.Addr().Is6() && linkLocal6.Contains(a))
+	})
+}
+
+func isOwn(a netip.Addr, networks []netip.Prefix) bool {
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Addr() == a })
+}
+
+// linkLocal is the modified EUI-64 address (RFC 4291 appendix A) that OVN gives
+// a router port.
+func linkLocal(m intent.MAC) netip.Addr {
+	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
+}
+
+func comparePrefix(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}

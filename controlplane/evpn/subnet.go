@@ -1,0 +1,152 @@
+package evpn
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+)
+
+// interfaces finds the exposed subnets of the router and puts each behind the
+// first gateway port with its VNI. inherit is the mode each gateway port states.
+func (t *translation) interfaces(inherit []map[string]string) {
+	for _, i := range t.rows.Interfaces(t.out.Router) {
+		name := i.Switch.LogicalPort
+		a, present, f := readAnnotation(i.Switch.ExternalIDs)
+		if !present || t.faulty(kindInterface, name, f) ||
+			!t.exposed(kindInterface, name, i.Switch.ExternalIDs, i.RouterPort.ExternalIDs) {
+			continue
+		}
+		at := slices.IndexFunc(t.out.Gateways, func(g GatewayResult) bool { return g.Gateway.VNI == a.vni })
+		if at < 0 {
+			t.stranded(name, a)
+			continue
+		}
+		mode, f := readMode(i.Switch.ExternalIDs, i.RouterPort.ExternalIDs, inherit[at])
+		if t.faulty(kindInterface, name, f) {
+			continue
+		}
+		if mode == 0 {
+			mode = t.cfg.announce()
+		}
+		g := &t.out.Gateways[at]
+		g.Subnets = append(g.Subnets, t.subnets(i, mode)...)
+	}
+}
+
+// stranded says why an annotated interface has no gateway port.
+func (t *translation) stranded(name string, a annotation) {
+	if len(t.out.Gateways) == 0 {
+		t.note(kindInterface, name, "no-gateway", "no gateway port of the router on this node has a usable VNI")
+		return
+	}
+	t.fail(kindInterface, name, "vni-mismatch",
+		fmt.Errorf("the port names VNI %d and no gateway port of the router on this node does (%s names %d)",
+			a.vni, t.out.Gateways[0].Gateway.LogicalPort, t.out.Gateways[0].Gateway.VNI))
+}
+
+// subnets lists the exposed subnets of one interface, with their hosts.
+func (t *translation) subnets(i ovn.RouterInterface, mode Mode) []Subnet {
+	name := i.Switch.LogicalPort
+	if !t.nat.known && t.cfg.HoldNATUnknown {
+		t.note(kindInterface, name, "nat-unknown", "held back by evpn.natUnknown")
+		return nil
+	}
+	addresses, errs := ParseMACColumn(i.RouterPort.MAC)
+	if err := errors.Join(errs...); err != nil {
+		t.fail(kindInterface, name, reasonMAC, err)
+	}
+	var out []Subnet
+	for _, a := range addresses {
+		for _, n := range a.Prefixes {
+			p := n.Masked()
+			if p.Addr().IsLinkLocalUnicast() || p.Bits() == 0 || slices.ContainsFunc(out, func(s Subnet) bool { return s.Prefix == p }) {
+				continue
+			}
+			s := Subnet{Object: name, Prefix: p, Announce: mode&AnnounceSubnets != 0}
+			if !t.cfg.AnnounceNAT {
+				if t.nat.covers(p) {
+					t.note(kindInterface, name, "nat", fmt.Sprintf("a NAT row of the router translates %s", p))
+					continue
+				}
+				s.Blocks = t.nat.within(p)
+			}
+			out = append(out, s)
+		}
+	}
+	if len(out) > 0 {
+		t.hosts(i.Switch.Datapath, mode, out)
+	}
+	return out
+}
+
+// hosts fills in the hosts of a switch's exposed subnets.
+func (t *translation) hosts(datapath ovn.UUID, mode Mode, subnets []Subnet) {
+	for _, p := range t.rows.PortsOn(datapath) {
+		if p.Type != ovn.TypeVIF && p.Type != ovn.TypeVirtual {
+			continue
+		}
+		block := false
+		if yes, f := readExpose(p.ExternalIDs); f != nil || !yes {
+			t.faulty(kindHost, p.LogicalPort, f)
+			block = true
+		}
+		own, f := readMode(p.ExternalIDs)
+		t.faulty(kindHost, p.LogicalPort, f)
+		if own == 0 {
+			own = mode
+		}
+		live := p.Chassis != "" || p.Up
+		announce := live && f == nil && own&AnnounceHosts != 0
+		if !announce && !block {
+			continue
+		}
+		for _, a := range t.addresses(p) {
+			t.locate(p.LogicalPort, a, block, subnets)
+		}
+	}
+}
+
+// locate puts one address of a port into the subnet that contains it.
+func (t *translation) locate(port string, a netip.Addr, block bool, subnets []Subnet) {
+	for k := range subnets {
+		s := &subnets[k]
+		if !s.Prefix.Contains(a) {
+			continue
+		}
+		if slices.ContainsFunc(s.Blocks, func(b netip.Prefix) bool { return b.Contains(a) }) {
+			t.note(kindHost, port, "nat", fmt.Sprintf("a NAT row of the router translates %s", a))
+			return
+		}
+		s.Hosts = append(s.Hosts, Host{Object: port, Addr: a, Block: block})
+		return
+	}
+}
+
+// addresses lists a port's addresses: those of the mac column, or, where it has
+// none (port security off: "unknown"), those of neutron:cidrs.
+func (t *translation) addresses(p ovn.PortBinding) []netip.Addr {
+	list, errs := ParseMACColumn(p.MAC)
+	var prefixes []netip.Prefix
+	for _, a := range list {
+		prefixes = append(prefixes, a.Prefixes...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.fail(kindHost, p.LogicalPort, reasonMAC, err)
+	}
+	if len(prefixes) == 0 {
+		var err error
+		if prefixes, err = ParseCIDRs(p.ExternalIDs[keyCIDRs]); err != nil {
+			t.fail(kindHost, p.LogicalPort, "bad-cidrs", fmt.Errorf("external_ids:%s: %w", keyCIDRs, err))
+		}
+	}
+	var out []netip.Addr
+	for _, n := range prefixes {
+		if a := n.Addr(); !a.IsLinkLocalUnicast() && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}

@@ -1,0 +1,118 @@
+package evpn
+
+import (
+	"maps"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Tables are the intent tables that this package computes, by the names of
+// pkg/intent. Routes holds local and block rows only.
+type Tables struct {
+	Bridges       map[intent.BridgeKey]intent.Bridge
+	VRFs          map[intent.VNI]intent.VRF
+	Policies      map[intent.VNI]intent.VRFPolicy
+	Gateways      map[intent.GatewayKey]intent.Gateway
+	Served        map[intent.ServedKey]intent.Served
+	Routes        map[intent.RouteKey]intent.Route
+	Steering      map[intent.SteeringKey]intent.Steering
+	Announcements map[intent.RouteKey]intent.Announcement
+}
+
+// NewTables are empty tables.
+func NewTables() Tables {
+	return Tables{
+		Bridges:  map[intent.BridgeKey]intent.Bridge{},
+		VRFs:     map[intent.VNI]intent.VRF{},
+		Policies: map[intent.VNI]intent.VRFPolicy{},
+		Gateways: map[intent.GatewayKey]intent.Gateway{},
+		Served:   map[intent.ServedKey]intent.Served{},
+		Routes:   map[intent.RouteKey]intent.Route{},
+		Steering: map[intent.SteeringKey]intent.Steering{}, Announcements: map[intent.RouteKey]intent.Announcement{},
+	}
+}
+
+func (t Tables) add(o Tables) {
+	maps.Copy(t.Bridges, o.Bridges)
+	maps.Copy(t.VRFs, o.VRFs)
+	maps.Copy(t.Policies, o.Policies)
+	maps.Copy(t.Gateways, o.Gateways)
+	maps.Copy(t.Served, o.Served)
+	maps.Copy(t.Routes, o.Routes)
+	maps.Copy(t.Steering, o.Steering)
+	maps.Copy(t.Announcements, o.Announcements)
+}
+
+// Delta is the difference of one table: rows to put and keys to remove.
+type Delta[K, V comparable] struct {
+	Set    map[K]V
+	Delete []K
+}
+
+// Empty tells whether nothing differs.
+func (d Delta[K, V]) Empty() bool { return len(d.Set) == 0 && len(d.Delete) == 0 }
+
+// Difference is the difference of all tables between two steps.
+type Difference struct {
+	Bridges       Delta[intent.BridgeKey, intent.Bridge]
+	VRFs          Delta[intent.VNI, intent.VRF]
+	Policies      Delta[intent.VNI, intent.VRFPolicy]
+	Gateways      Delta[intent.GatewayKey, intent.Gateway]
+	Served        Delta[intent.ServedKey, intent.Served]
+	Routes        Delta[intent.RouteKey, intent.Route]
+	Steering      Delta[intent.SteeringKey, intent.Steering]
+	Announcements Delta[intent.RouteKey, intent.Announcement]
+}
+
+// Empty tells whether no table differs.
+func (d Difference) Empty() bool {
+	return d.Bridges.Empty() && d.VRFs.Empty() && d.Policies.Empty() && d.Gateways.Empty() &&
+		d.Served.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty()
+}
+
+// Diff compares two sets of tables.
+func Diff(old, next Tables) Difference {
+	return Difference{
+		Bridges: diff(old.Bridges, next.Bridges), VRFs: diff(old.VRFs, next.VRFs),
+		Policies: diff(old.Policies, next.Policies), Gateways: diff(old.Gateways, next.Gateways),
+		Served: diff(old.Served, next.Served), Routes: diff(old.Routes, next.Routes),
+		Steering: diff(old.Steering, next.Steering), Announcements: diff(old.Announcements, next.Announcements),
+	}
+}
+
+func diff[K, V comparable](old, next map[K]V) Delta[K, V] {
+	var d Delta[K, V]
+	for k, v := range next {
+		if o, ok := old[k]; !ok || o != v {
+			if d.Set == nil {
+				d.Set = map[K]V{}
+			}
+			d.Set[k] = v
+		}
+	}
+	for k := range old {
+		if _, ok := next[k]; !ok {
+			d.Delete = append(d.Delete, k)
+		}
+	}
+	return d
+}
+
+// Patch applies a difference to the tables.
+func (t Tables) Patch(d Difference) {
+	patch(t.Bridges, d.Bridges)
+	patch(t.VRFs, d.VRFs)
+	patch(t.Policies, d.Policies)
+	patch(t.Gateways, d.Gateways)
+	patch(t.Served, d.Served)
+	patch(t.Routes, d.Routes)
+	patch(t.Steering, d.Steering)
+	patch(t.Announcements, d.Announcements)
+}
+
+func patch[K, V comparable](into map[K]V, d Delta[K, V]) {
+	for _, k := range d.Delete {
+		delete(into, k)
+	}
+	maps.Copy(into, d.Set)
+}

@@ -1,0 +1,209 @@
+package evpn
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// translation is the work on one router.
+type translation struct {
+	rows    *ovn.Rows
+	cfg     Config
+	chassis ovn.UUID
+	nat     natFacts
+	out     Result
+}
+
+// Translate computes what one router exposes through this node.
+func Translate(rows *ovn.Rows, router ovn.UUID, cfg Config) Result {
+	t := &translation{rows: rows, cfg: cfg, out: Result{Router: router}}
+	dp, ok := rows.Datapath(router)
+	own, here := rows.OwnChassis()
+	if !ok || !here || !dp.IsRouter() {
+		return t.out
+	}
+	t.chassis, t.out.Name = own.UUID, dp.Name()
+	ports := rows.GatewayPorts(router, own.UUID)
+	if len(ports) == 0 {
+		return t.out
+	}
+	t.nat = readNAT(rows, router)
+	var inherit []map[string]string
+	for _, p := range ports {
+		if g, ok := t.gateway(p); ok {
+			t.out.Gateways = append(t.out.Gateways, g)
+			// The gateway port's mode is what its interfaces inherit.
+			inherit = append(inherit, merged(p.Switch.ExternalIDs, p.RouterPort.ExternalIDs))
+		}
+	}
+	t.interfaces(inherit)
+	sortErrors(t.out.Errors)
+	sortNotes(t.out.Notes)
+	return t.out
+}
+
+// merged keeps the one key that both sides of a port may carry, the switch's
+// side first.
+func merged(first, second map[string]string) map[string]string {
+	for _, m := range []map[string]string{first, second} {
+		if v, ok := m[keyAnnounce]; ok {
+			return map[string]string{keyAnnounce: v}
+		}
+	}
+	return nil
+}
+
+func (t *translation) fail(kind, name, reason string, err error) {
+	t.out.Errors = append(t.out.Errors, ObjectError{Kind: kind, Name: name, Reason: reason, Err: err})
+}
+
+func (t *translation) faulty(kind, name string, f *fault) bool {
+	if f != nil {
+		t.fail(kind, name, f.reason, f.err)
+	}
+	return f != nil
+}
+
+func (t *translation) note(kind, name, reason, detail string) {
+	t.out.Notes = append(t.out.Notes, Note{Kind: kind, Name: name, Reason: reason, Detail: detail})
+}
+
+// exposed reads external_ids:sluice-expose of both sides of a port.
+func (t *translation) exposed(kind, name string, exts ...map[string]string) bool {
+	for _, ext := range exts {
+		yes, f := readExpose(ext)
+		if t.faulty(kind, name, f) {
+			return false
+		}
+		if !yes {
+			t.note(kind, name, "opted-out", "external_ids:sluice-expose=false")
+			return false
+		}
+	}
+	return true
+}
+
+// gateway translates a gateway port; false when it makes no VRF.
+func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
+	var none GatewayResult
+	name := p.Switch.LogicalPort
+	a, present, f := readAnnotation(p.Switch.ExternalIDs)
+	if !present || t.faulty(kindGateway, name, f) || !t.exposed(kindGateway, name, p.Switch.ExternalIDs, p.RouterPort.ExternalIDs) {
+		return none, false
+	}
+	if _, f := readMode(p.Switch.ExternalIDs, p.RouterPort.ExternalIDs); f != nil {
+		t.faulty(kindGateway, name, f)
+		return none, false
+	}
+	key, networks, ok := t.place(p)
+	if !ok {
+		return none, false
+	}
+	g := GatewayResult{
+		Localnet: p.Localnet.LogicalPort,
+		Policy:   t.policy(a),
+		Gateway: intent.Gateway{
+			Key: key, VNI: a.vni, Kind: intent.GatewayCRLRP, LogicalPort: p.Binding.LogicalPort,
+			MTU:         t.mtu(p),
+			ICMPSource4: t.cfg.ICMPSource4, ICMPSource6: t.cfg.ICMPSource6,
+		},
+	}
+	if p.Binding.Type == ovn.TypeL3Gateway {
+		g.Gateway.Kind = intent.GatewayL3
+	}
+	for _, n := range networks {
+		switch {
+		case n.Addr().Is4() && !g.Gateway.Addr4.IsValid():
+			g.Gateway.Addr4 = n.Addr()
+		case n.Addr().Is6() && !n.Addr().IsLinkLocalUnicast() && !g.Gateway.Addr6.IsValid():
+			g.Gateway.Addr6 = n.Addr()
+		}
+	}
+	g.Served = t.served(p, key, networks)
+	g.Own = t.own(p, g.Served, networks)
+	if !t.nat.known {
+		t.note(kindGateway, p.Binding.LogicalPort, "nat-unknown", "NAT rows are in the Northbound database, which this node does not follow")
+	}
+	return g, true
+}
+
+// place finds the bridge, VLAN and MAC of a gateway port, and its networks.
+func (t *translation) place(p ovn.GatewayPort) (intent.GatewayKey, []netip.Prefix, bool) {
+	var key intent.GatewayKey
+	name := p.Binding.LogicalPort
+	if !p.HasLocalnet {
+		t.fail(kindGateway, name, "no-localnet", fmt.Errorf("the switch of %s has no localnet port", p.Switch.LogicalPort))
+		return key, nil, false
+	}
+	network := p.Localnet.Options[optionNetwork]
+	bridge, ok := t.rows.BridgeOf(network)
+	if !ok {
+		t.fail(kindGateway, name, "no-bridge-mapping",
+			fmt.Errorf("physical network %q is not in Open_vSwitch external_ids:ovn-bridge-mappings of this node", network))
+		return key, nil, false
+	}
+	if p.Localnet.Tag < 0 || p.Localnet.Tag > 4094 {
+		t.fail(kindGateway, name, "bad-vlan", fmt.Errorf("tag %d of localnet port %s: want 1..4094", p.Localnet.Tag, p.Localnet.LogicalPort))
+		return key, nil, false
+	}
+	column := p.Binding.MAC
+	if len(column) == 0 {
+		column = p.RouterPort.MAC
+	}
+	addresses, errs := ParseMACColumn(column)
+	if err := errors.Join(errs...); err != nil {
+		t.fail(kindGateway, name, reasonMAC, err)
+	}
+	if len(addresses) == 0 {
+		if len(errs) == 0 {
+			t.fail(kindGateway, name, reasonMAC, errors.New("the mac column is empty"))
+		}
+		return key, nil, false
+	}
+	key = intent.GatewayKey{Bridge: intent.BridgeKey(bridge), VLAN: uint16(p.Localnet.Tag), MAC: addresses[0].MAC}
+	return key, addresses[0].Prefixes, true
+}
+
+func (t *translation) policy(a annotation) Policy {
+	p := Policy{ASN: a.asn}
+	if p.ASN == 0 {
+		p.ASN = t.cfg.ASN
+	}
+	imports, exports := a.imports, a.exprt
+	if c := t.cfg.VRFs[a.vni]; len(c.Import) > 0 {
+		imports = c.Import
+	}
+	if c := t.cfg.VRFs[a.vni]; len(c.Export) > 0 {
+		exports = c.Export
+	}
+	if len(exports) == 0 {
+		exports = []intent.RouteTarget{intent.AutoRouteTarget(p.ASN, a.vni)}
+	}
+	p.Import, p.Export, p.AutoImport = intent.NewRouteTargets(imports...), intent.NewRouteTargets(exports...), len(imports) == 0
+	return p
+}
+
+// mtu reads options:gateway_mtu of the router port: of the Port_Binding where
+// northd copies it, else of the Northbound row.
+func (t *translation) mtu(p ovn.GatewayPort) uint16 {
+	text := p.RouterPort.Options[optionMTU]
+	if text == "" {
+		if lrp, ok := t.rows.RouterPort(p.RouterPort.LogicalPort); ok {
+			text = lrp.Options[optionMTU]
+		}
+	}
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n < 68 { // RFC 791: every link carries 68 bytes
+		t.fail(kindGateway, p.Binding.LogicalPort, "bad-mtu", fmt.Errorf("options:gateway_mtu=%q: want 68..65535", text))
+		return 0
+	}
+	return uint16(n)
+}

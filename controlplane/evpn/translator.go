@@ -1,0 +1,318 @@
+package evpn
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Allocator hands out the small stable number of a VRF.
+type Allocator interface {
+	// Index is the VNI's number, the same one each time until it is released.
+	Index(vni intent.VNI) (uint16, error)
+	// Release frees the VNI's number.
+	Release(vni intent.VNI)
+}
+
+// Translator keeps the translation of every router and the VRFs made of them.
+// It is not safe for use by two goroutines at once.
+type Translator struct {
+	cfg     Config
+	alloc   Allocator
+	results map[ovn.UUID]Result
+	// byVNI and byKey are the routers that name a VNI or a frame key.
+	byVNI map[intent.VNI]map[ovn.UUID]struct{}
+	byKey map[intent.GatewayKey]map[ovn.UUID]struct{}
+	vrfs  map[intent.VNI]*vrfState
+	// admitted counts the VRFs that have a place; waiting are those without.
+	admitted int
+	waiting  map[intent.VNI]struct{}
+	bridges  map[intent.BridgeKey]int
+}
+
+// vrfState is a VNI that some gateway port names.
+type vrfState struct {
+	// index is 0 while the VRF has no place.
+	index  uint16
+	tables Tables
+	errors []ObjectError
+}
+
+// NewTranslator is a translator that knows no router yet.
+func NewTranslator(cfg Config, alloc Allocator) *Translator {
+	return &Translator{
+		cfg: cfg, alloc: alloc,
+		results: map[ovn.UUID]Result{},
+		byVNI:   map[intent.VNI]map[ovn.UUID]struct{}{},
+		byKey:   map[intent.GatewayKey]map[ovn.UUID]struct{}{},
+		vrfs:    map[intent.VNI]*vrfState{},
+		waiting: map[intent.VNI]struct{}{},
+		bridges: map[intent.BridgeKey]int{},
+	}
+}
+
+// Step translates the touched routers again and returns what differs from the
+// step before. Routers that are gone are touched too, or All is set.
+func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty) Difference {
+	routers := make([]ovn.UUID, 0, len(d.Routers))
+	for id := range d.Routers {
+		routers = append(routers, id)
+	}
+	if d.All {
+		routers = append(routers, rows.Routers()...)
+		for id := range t.results {
+			routers = append(routers, id)
+		}
+	}
+	slices.Sort(routers)
+	routers = slices.Compact(routers)
+	vnis := map[intent.VNI]struct{}{}
+	for _, id := range routers {
+		t.replace(id, Translate(rows, id, t.cfg), vnis)
+	}
+	return t.rebuild(vnis)
+}
+
+// Merge computes the tables of all results at once.
+func Merge(results []Result, cfg Config, alloc Allocator) (Tables, []ObjectError) {
+	t := NewTranslator(cfg, alloc)
+	vnis := map[intent.VNI]struct{}{}
+	for _, r := range results {
+		t.replace(r.Router, r, vnis)
+	}
+	t.rebuild(vnis)
+	return t.Tables(), t.Errors()
+}
+
+// replace puts a router's result in the place of its last one and adds the VNIs
+// that this concerns: its own, and those of whoever shares a frame key with it.
+func (t *Translator) replace(id ovn.UUID, next Result, vnis map[intent.VNI]struct{}) {
+	old := t.results[id]
+	t.concerned(old, vnis)
+	for _, g := range old.Gateways {
+		drop(t.byVNI, g.Gateway.VNI, id)
+		drop(t.byKey, g.Gateway.Key, id)
+	}
+	delete(t.results, id)
+	if next.empty() {
+		return
+	}
+	t.results[id] = next
+	for _, g := range next.Gateways {
+		insert(t.byVNI, g.Gateway.VNI, id)
+		insert(t.byKey, g.Gateway.Key, id)
+	}
+	t.concerned(next, vnis)
+}
+
+func (t *Translator) concerned(r Result, vnis map[intent.VNI]struct{}) {
+	for _, g := range r.Gateways {
+		vnis[g.Gateway.VNI] = struct{}{}
+		for other := range t.byKey[g.Gateway.Key] {
+			for _, o := range t.results[other].Gateways {
+				if o.Gateway.Key == g.Gateway.Key {
+					vnis[o.Gateway.VNI] = struct{}{}
+				}
+			}
+		}
+	}
+}
+
+func insert[K comparable](m map[K]map[ovn.UUID]struct{}, k K, id ovn.UUID) {
+	if m[k] == nil {
+		m[k] = map[ovn.UUID]struct{}{}
+	}
+	m[k][id] = struct{}{}
+}
+
+func drop[K comparable](m map[K]map[ovn.UUID]struct{}, k K, id ovn.UUID) {
+	delete(m[k], id)
+	if len(m[k]) == 0 {
+		delete(m, k)
+	}
+}
+
+// rebuild makes the VRFs of the given VNIs again.
+func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
+	old, next := NewTables(), NewTables()
+	members := map[intent.VNI][]member{}
+	refused := map[intent.VNI][]ObjectError{}
+	bridges := map[intent.BridgeKey]int{}
+	for vni := range vnis {
+		if s := t.vrfs[vni]; s != nil {
+			old.add(s.tables)
+			t.countBridges(s.tables, -1, bridges)
+		}
+		if members[vni], refused[vni] = t.members(vni); len(members[vni]) == 0 {
+			t.evict(vni)
+		}
+	}
+	// A place that became free goes to the lowest VNI that waits.
+	for vni := range t.waiting {
+		if _, ok := vnis[vni]; !ok && t.admitted < t.cfg.maxVRFs() {
+			vnis[vni] = struct{}{}
+			members[vni], refused[vni] = t.members(vni)
+		}
+	}
+	for _, vni := range sortedVNIs(vnis) {
+		s := &vrfState{errors: refused[vni], tables: NewTables()}
+		if len(members[vni]) > 0 {
+			t.admit(vni, s, members[vni])
+		}
+		if s.index == 0 && len(s.errors) == 0 {
+			delete(t.vrfs, vni)
+			continue
+		}
+		t.vrfs[vni] = s
+		next.add(s.tables)
+		t.countBridges(s.tables, +1, bridges)
+	}
+	old.Bridges, next.Bridges = nil, nil
+	d := Diff(old, next)
+	d.Bridges = t.bridgeDelta(bridges)
+	return d
+}
+
+// members lists the gateway ports that make a VRF, and refuses those whose frame
+// key another gateway port owns.
+func (t *Translator) members(vni intent.VNI) (out []member, refused []ObjectError) {
+	routers := make([]ovn.UUID, 0, len(t.byVNI[vni]))
+	for id := range t.byVNI[vni] {
+		routers = append(routers, id)
+	}
+	slices.Sort(routers)
+	for _, id := range routers {
+		for k, g := range t.results[id].Gateways {
+			if g.Gateway.VNI != vni {
+				continue
+			}
+			if owner, at := t.owner(g.Gateway.Key); owner != id || at != k {
+				refused = append(refused, ObjectError{Kind: kindGateway, Name: g.Gateway.LogicalPort, Reason: "duplicate-gateway",
+					Err: fmt.Errorf("%s is the gateway port %s already", g.Gateway.Key, t.results[owner].Gateways[at].Gateway.LogicalPort)})
+				continue
+			}
+			out = append(out, member{router: id, GatewayResult: g})
+		}
+	}
+	return out, refused
+}
+
+// owner is the router that a frame key belongs to, and the place in its result.
+func (t *Translator) owner(key intent.GatewayKey) (ovn.UUID, int) {
+	var best ovn.UUID
+	for id := range t.byKey[key] {
+		if best == "" || id < best {
+			best = id
+		}
+	}
+	return best, slices.IndexFunc(t.results[best].Gateways, func(g GatewayResult) bool { return g.Gateway.Key == key })
+}
+
+// admit gives the VRF its place and builds it, or says why it has none.
+func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
+	had := t.vrfs[vni] != nil && t.vrfs[vni].index != 0
+	refuse := func(reason string, err error) {
+		t.waiting[vni] = struct{}{}
+		s.errors = append(s.errors, ObjectError{Kind: kindVRF, Name: vni.String(), Reason: reason, Err: err})
+	}
+	if !had && t.admitted >= t.cfg.maxVRFs() {
+		refuse("vrf-limit", fmt.Errorf("this node has %d VRFs, the most that evpn.maxVRFs allows", t.admitted))
+		return
+	}
+	index, err := t.alloc.Index(vni)
+	if err != nil {
+		if had {
+			t.admitted--
+		}
+		refuse("no-index", err)
+		return
+	}
+	if !had {
+		t.admitted++
+	}
+	delete(t.waiting, vni)
+	s.index = index
+	var errs []ObjectError
+	s.tables, errs = buildVRF(vni, index, t.cfg.NextHopMAC, members)
+	s.errors = append(s.errors, errs...)
+}
+
+// evict gives a VRF's place back.
+func (t *Translator) evict(vni intent.VNI) {
+	delete(t.waiting, vni)
+	if s := t.vrfs[vni]; s != nil && s.index != 0 {
+		t.admitted--
+		t.alloc.Release(vni)
+		s.index = 0
+	}
+}
+
+// countBridges counts the VRFs that use a bridge. before keeps the count that a
+// touched bridge had when the step began.
+func (t *Translator) countBridges(tables Tables, by int, before map[intent.BridgeKey]int) {
+	for k := range tables.Bridges {
+		if _, ok := before[k]; !ok {
+			before[k] = t.bridges[k]
+		}
+		if t.bridges[k] += by; t.bridges[k] == 0 {
+			delete(t.bridges, k)
+		}
+	}
+}
+
+func (t *Translator) bridgeDelta(before map[intent.BridgeKey]int) Delta[intent.BridgeKey, intent.Bridge] {
+	old, next := map[intent.BridgeKey]intent.Bridge{}, map[intent.BridgeKey]intent.Bridge{}
+	for k, n := range before {
+		if n > 0 {
+			old[k] = intent.Bridge{Name: k}
+		}
+		if t.bridges[k] > 0 {
+			next[k] = intent.Bridge{Name: k}
+		}
+	}
+	return diff(old, next)
+}
+
+// Tables is a copy of all tables.
+func (t *Translator) Tables() Tables {
+	out := NewTables()
+	for _, s := range t.vrfs {
+		out.add(s.tables)
+	}
+	return out
+}
+
+// Errors lists what is wrong, sorted.
+func (t *Translator) Errors() []ObjectError {
+	var out []ObjectError
+	for _, r := range t.results {
+		out = append(out, r.Errors...)
+	}
+	for _, s := range t.vrfs {
+		out = append(out, s.errors...)
+	}
+	sortErrors(out)
+	return out
+}
+
+// Notes lists what is worth knowing and no fault, sorted.
+func (t *Translator) Notes() []Note {
+	var out []Note
+	for _, r := range t.results {
+		out = append(out, r.Notes...)
+	}
+	sortNotes(out)
+	return out
+}
+
+func sortedVNIs(set map[intent.VNI]struct{}) []intent.VNI {
+	out := make([]intent.VNI, 0, len(set))
+	for v := range set {
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b intent.VNI) int { return cmp.Compare(a, b) })
+	return out
+}

@@ -1,0 +1,159 @@
+package evpn
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// member is a gateway port's part in a VRF.
+type member struct {
+	router ovn.UUID
+	GatewayResult
+}
+
+// vrfBuild joins the members of one VRF. Members come in the order of their
+// right of way: routers by UUID, a router's gateway ports by name.
+type vrfBuild struct {
+	vni        intent.VNI
+	nextHopMAC intent.MAC
+	tables     Tables
+	errors     []ObjectError
+	accepted   []claim
+	// hosts says which port an address belongs to.
+	hosts map[netip.Addr]string
+}
+
+type claim struct {
+	prefix netip.Prefix
+	router ovn.UUID
+	object string
+}
+
+func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []member) (Tables, []ObjectError) {
+	b := &vrfBuild{vni: vni, nextHopMAC: nextHopMAC, tables: NewTables(), hosts: map[netip.Addr]string{}}
+	first := members[0]
+	b.tables.VRFs[vni] = intent.VRF{VNI: vni, Index: index}
+	b.tables.Policies[vni] = intent.VRFPolicy{
+		VNI: vni, Index: index,
+		Export: first.Policy.Export, Import: first.Policy.Import, AutoImport: first.Policy.AutoImport,
+	}
+	var joined []member
+	for _, m := range members {
+		if m.Policy != first.Policy {
+			b.fail(kindGateway, m.Gateway.LogicalPort, "vrf-conflict",
+				fmt.Errorf("VNI %d belongs to %s, which names another AS or other route targets", vni, first.Gateway.LogicalPort))
+			continue
+		}
+		joined = append(joined, m)
+		b.gateway(m)
+	}
+	for _, m := range joined {
+		for _, s := range m.Subnets {
+			b.subnet(m, s)
+		}
+	}
+	for _, m := range joined {
+		b.own(m)
+	}
+	return b.tables, b.errors
+}
+
+func (b *vrfBuild) fail(kind, name, reason string, err error) {
+	b.errors = append(b.errors, ObjectError{Kind: kind, Name: name, Reason: reason, Err: err})
+}
+
+func (b *vrfBuild) gateway(m member) {
+	key := m.Gateway.Key
+	b.tables.Bridges[key.Bridge] = intent.Bridge{Name: key.Bridge}
+	b.tables.Gateways[key] = m.Gateway
+	b.steer(m, intent.SteerToOVN, netip.Prefix{})
+	for _, s := range m.Served {
+		b.tables.Served[s.Key] = s
+		switch {
+		case !s.Answer:
+		case s.Key.Prefix.Addr().Is4():
+			b.steer(m, intent.SteerARP, s.Key.Prefix)
+		default:
+			b.steer(m, intent.SteerND, s.Key.Prefix)
+		}
+	}
+}
+
+func (b *vrfBuild) steer(m member, kind intent.SteeringKind, p netip.Prefix) {
+	s := intent.Steering{Key: intent.SteeringKey{Gateway: m.Gateway.Key, Kind: kind, Prefix: p}, Localnet: m.Localnet}
+	if kind == intent.SteerSource {
+		s.NextHopMAC = b.nextHopMAC
+	}
+	b.tables.Steering[s.Key] = s
+}
+
+// local adds a destination that leads into OVN and is accepted as a source.
+func (b *vrfBuild) local(m member, p netip.Prefix, announce bool) {
+	key := intent.NewRouteKey(b.vni, p)
+	b.tables.Routes[key] = intent.Route{Key: key, Kind: intent.RouteLocal, Gateway: m.Gateway.Key}
+	if announce {
+		b.tables.Announcements[key] = intent.Announcement{Key: key, Gateway: m.Gateway.Key}
+	}
+}
+
+func (b *vrfBuild) block(p netip.Prefix) {
+	key := intent.NewRouteKey(b.vni, p)
+	b.tables.Routes[key] = intent.Route{Key: key, Kind: intent.RouteBlock}
+}
+
+// overlapping finds an accepted subnet that overlaps a prefix.
+func (b *vrfBuild) overlapping(p netip.Prefix) (claim, bool) {
+	for _, c := range b.accepted {
+		if c.prefix.Overlaps(p) {
+			return c, true
+		}
+	}
+	return claim{}, false
+}
+
+func (b *vrfBuild) subnet(m member, s Subnet) {
+	if c, ok := b.overlapping(s.Prefix); ok {
+		b.fail(kindInterface, s.Object, "overlap", fmt.Errorf("%s overlaps %s of %s in VNI %d", s.Prefix, c.prefix, c.object, b.vni))
+		return
+	}
+	b.accepted = append(b.accepted, claim{s.Prefix, m.router, s.Object})
+	b.local(m, s.Prefix, s.Announce)
+	b.steer(m, intent.SteerSource, s.Prefix)
+	for _, p := range s.Blocks {
+		b.block(p)
+	}
+	for _, h := range s.Hosts {
+		if winner, ok := b.hosts[h.Addr]; ok {
+			b.fail(kindHost, h.Object, "duplicate-address", fmt.Errorf("%s in VNI %d belongs to %s", h.Addr, b.vni, winner))
+			continue
+		}
+		b.hosts[h.Addr] = h.Object
+		if h.Block {
+			b.block(host(h.Addr))
+		} else {
+			b.local(m, host(h.Addr), true)
+		}
+	}
+}
+
+// own exposes the gateway port's own addresses. They come after all subnets, so
+// that an address inside somebody's subnet never takes a host's place.
+func (b *vrfBuild) own(m member) {
+	for _, a := range m.Own {
+		name := m.Gateway.LogicalPort
+		if c, ok := b.overlapping(host(a)); ok {
+			b.fail(kindGateway, name, "overlap", fmt.Errorf("the port's own address %s is in %s of %s in VNI %d", a, c.prefix, c.object, b.vni))
+			continue
+		}
+		if winner, ok := b.hosts[a]; ok {
+			b.fail(kindGateway, name, "duplicate-address", fmt.Errorf("%s in VNI %d belongs to %s", a, b.vni, winner))
+			continue
+		}
+		b.hosts[a] = name
+		b.local(m, host(a), true)
+		b.steer(m, intent.SteerSource, host(a))
+	}
+}

@@ -1,0 +1,214 @@
+package vrfindex
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Max is the largest index.
+const Max = 65535
+
+// ErrFull is returned when all 65535 numbers are taken.
+var ErrFull = errors.New("all 65535 VRF indices are taken")
+
+// Store is the allocator. It is safe for use by several goroutines.
+type Store struct {
+	path string
+
+	mu    sync.Mutex
+	taken map[intent.VNI]uint16
+	inUse map[uint16]intent.VNI
+	// freed holds released numbers, the oldest first; next is the smallest
+	// number that was never given out.
+	freed []uint16
+	next  uint32
+}
+
+// file is the layout on disk.
+type file struct {
+	Version int                   `json:"version"`
+	Indices map[intent.VNI]uint16 `json:"indices"`
+	Freed   []uint16              `json:"freed,omitempty"`
+}
+
+const version = 1
+
+// Open reads the file at path; one that is not there is an empty one. seed is
+// what the data plane shows: it wins where the file disagrees, since packets are
+// counted under it. An empty path keeps nothing on disk.
+func Open(path string, seed map[intent.VNI]uint16) (*Store, error) {
+	s := &Store{path: path, taken: map[intent.VNI]uint16{}, inUse: map[uint16]intent.VNI{}, next: 1}
+	f, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	for vni, index := range seed {
+		if err := s.take(vni, index); err != nil {
+			return nil, fmt.Errorf("VRF index of VNI %d as the data plane shows it: %w", vni, err)
+		}
+	}
+	for vni, index := range f.Indices {
+		if _, ok := s.taken[vni]; ok {
+			continue
+		}
+		if _, ok := s.inUse[index]; ok {
+			continue // the data plane uses the number for another VNI
+		}
+		if err := s.take(vni, index); err != nil {
+			return nil, fmt.Errorf("VRF index of VNI %d in %s: %w", vni, path, err)
+		}
+	}
+	for n := range s.inUse {
+		s.next = max(s.next, uint32(n)+1)
+	}
+	for _, n := range f.Freed {
+		s.next = max(s.next, uint32(n)+1)
+	}
+	s.restoreFreed(f.Freed)
+	return s, nil
+}
+
+// restoreFreed keeps the order of the file and appends the numbers below next
+// that nobody has.
+func (s *Store) restoreFreed(order []uint16) {
+	seen := map[uint16]bool{0: true}
+	for _, n := range order {
+		if _, used := s.inUse[n]; !used && !seen[n] {
+			seen[n] = true
+			s.freed = append(s.freed, n)
+		}
+	}
+	for n := uint32(1); n < s.next; n++ {
+		if _, used := s.inUse[uint16(n)]; !used && !seen[uint16(n)] {
+			s.freed = append(s.freed, uint16(n))
+		}
+	}
+}
+
+func read(path string) (file, error) {
+	var f file
+	if path == "" {
+		return f, nil
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("read VRF indices: %w", err)
+	}
+	if err := json.Unmarshal(b, &f); err != nil {
+		return f, fmt.Errorf("read VRF indices: %s: %w; remove the file to number the VRFs anew", path, err)
+	}
+	if f.Version != version {
+		return f, fmt.Errorf("read VRF indices: %s has layout %d, this program knows %d", path, f.Version, version)
+	}
+	return f, nil
+}
+
+func (s *Store) take(vni intent.VNI, index uint16) error {
+	if index == 0 || vni > intent.MaxVNI {
+		return fmt.Errorf("index %d is outside 1..%d", index, Max)
+	}
+	if other, ok := s.inUse[index]; ok && other != vni {
+		return fmt.Errorf("index %d belongs to VNI %d too", index, other)
+	}
+	s.taken[vni], s.inUse[index] = index, vni
+	return nil
+}
+
+// Index is the VNI's number; a new one is on disk before it is returned.
+func (s *Store) Index(vni intent.VNI) (uint16, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, ok := s.taken[vni]; ok {
+		return n, nil
+	}
+	freed, next := s.freed, s.next
+	n, err := s.pick()
+	if err != nil {
+		return 0, err
+	}
+	s.taken[vni], s.inUse[n] = n, vni
+	if err := s.write(); err != nil {
+		delete(s.taken, vni)
+		delete(s.inUse, n)
+		s.freed, s.next = freed, next
+		return 0, fmt.Errorf("VRF index of VNI %d: %w", vni, err)
+	}
+	return n, nil
+}
+
+// pick takes a number never used, and only then the one free for longest.
+func (s *Store) pick() (uint16, error) {
+	if s.next <= Max {
+		n := uint16(s.next)
+		s.next++
+		return n, nil
+	}
+	if len(s.freed) == 0 {
+		return 0, ErrFull
+	}
+	n := s.freed[0]
+	s.freed = s.freed[1:]
+	return n, nil
+}
+
+// Release frees the VNI's number. The file follows with the next Index, so that
+// a crash between the two keeps the number, which is harmless.
+func (s *Store) Release(vni intent.VNI) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, ok := s.taken[vni]; ok {
+		delete(s.taken, vni)
+		delete(s.inUse, n)
+		s.freed = append(s.freed, n)
+	}
+}
+
+// Retain releases every VNI that keep does not name and writes the file: for
+// the moment when all sources are in sync, after a restart.
+func (s *Store) Retain(keep func(intent.VNI) bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for vni, n := range s.taken {
+		if !keep(vni) {
+			delete(s.taken, vni)
+			delete(s.inUse, n)
+			s.freed = append(s.freed, n)
+		}
+	}
+	return s.write()
+}
+
+// write replaces the file. The rename is the moment it counts.
+func (s *Store) write() error {
+	if s.path == "" {
+		return nil
+	}
+	b, err := json.Marshal(file{Version: version, Indices: s.taken, Freed: s.freed})
+	if err != nil {
+		return fmt.Errorf("write VRF indices: %w", err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(s.path), "."+filepath.Base(s.path)+".")
+	if err != nil {
+		return fmt.Errorf("write VRF indices: %w", err)
+	}
+	defer os.Remove(tmp.Name()) // no-op after the rename
+	_, err = tmp.Write(b)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), s.path)
+	}
+	if err != nil {
+		return fmt.Errorf("write VRF indices: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package ovn
+
+import (
+	"maps"
+	"slices"
+)
+
+// Dirty is what a batch touched.
+type Dirty struct {
+	// Routers are the router datapaths whose translation may have changed,
+	// the removed ones too.
+	Routers map[UUID]struct{}
+	// All: facts of the node itself changed; every router is touched.
+	All bool
+}
+
+// Apply brings a batch into the store and says which routers it touches.
+func (r *Rows) Apply(batch []Change) Dirty {
+	d := Dirty{Routers: map[UUID]struct{}{}}
+	before := r.nodeFacts()
+	local := false
+	for _, c := range batch {
+		if c.Table >= TableOpenvSwitch && c.Table <= TableSSL || c.Table == TableChassis {
+			local = true
+		}
+		old := r.ports[c.UUID]
+		next, _ := c.New.(PortBinding)
+		r.touched(c, next, d.Routers)
+		r.put(c)
+		r.touched(c, old, d.Routers)
+	}
+	if local {
+		r.mappings = ParseMappings(r.External("ovn-bridge-mappings"))
+		d.All = !maps.Equal(before, r.nodeFacts())
+	}
+	return d
+}
+
+// nodeFacts are the facts of the node that every router's translation reads.
+func (r *Rows) nodeFacts() map[string]string {
+	own, _ := r.OwnChassis()
+	f := map[string]string{"chassis": string(own.UUID), "bridge": r.IntegrationBridge()}
+	for network, bridge := range r.mappings {
+		f["map "+network] = bridge
+		if r.OnlyOVN(bridge) {
+			f["only "+bridge] = "ovn"
+		}
+	}
+	return f
+}
+
+// touched adds the routers that the row with c's key concerns, as the store
+// knows it at this moment; it is called before and after the change, with the
+// port as it is on the other side of the change.
+func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
+	switch c.Table {
+	case TablePortBinding:
+		if p, ok := r.ports[c.UUID]; ok {
+			r.touchedByPort(p, other, into)
+		}
+	case TableDatapathBinding:
+		if d, ok := r.datapaths[c.UUID]; ok {
+			r.addRouters(d.UUID, into)
+		}
+	case TableLogicalRouter:
+		r.addNBRouter(c.UUID, into)
+	case TableNAT, TableStaticRoute:
+		for id := range r.childOf[c.UUID] {
+			r.addNBRouter(id, into)
+		}
+	case TableLogicalRouterPort:
+		if p, ok := r.routerPorts[c.UUID]; ok {
+			for id := range r.byName[p.Name] {
+				r.addRouters(r.ports[id].Datapath, into)
+			}
+		}
+	}
+}
+
+func (r *Rows) touchedByPort(p, other PortBinding, into map[UUID]struct{}) {
+	for id := range r.byPeer[p.LogicalPort] {
+		r.addRouters(r.ports[id].Datapath, into)
+	}
+	if p.Type != TypePatch && p.Type != TypeL3Gateway {
+		r.addRouters(p.Datapath, into)
+		return
+	}
+	peer, ok := r.Peer(p)
+	// What the port answers for is a known address to the other routers of its
+	// switch; nothing else of it concerns them.
+	known := !slices.Equal(p.MAC, other.MAC) || !slices.Equal(p.NATAddresses, other.NATAddresses) ||
+		p.Options["peer"] != other.Options["peer"] || p.Datapath != other.Datapath || p.Type != other.Type
+	if known {
+		r.addProvider(p.Datapath, into)
+		if ok {
+			r.addProvider(peer.Datapath, into)
+		}
+	}
+	if r.isRouter(p.Datapath) {
+		into[p.Datapath] = struct{}{}
+	} else if ok {
+		r.addRouters(peer.Datapath, into)
+	}
+}
+
+// addProvider adds the routers of a switch when it is a provider switch whose
+// other addresses matter: one on a bridge with nobody but OVN.
+func (r *Rows) addProvider(datapath UUID, into map[UUID]struct{}) {
+	ln, ok := r.Localnet(datapath)
+	if !ok {
+		return
+	}
+	if bridge, ok := r.BridgeOf(ln.Options["network_name"]); ok && r.OnlyOVN(bridge) {
+		r.addRouters(datapath, into)
+	}
+}
+
+// addRouters adds a router, or the routers attached to a switch.
+func (r *Rows) addRouters(datapath UUID, into map[UUID]struct{}) {
+	if r.isRouter(datapath) {
+		into[datapath] = struct{}{}
+		return
+	}
+	for id := range r.routerSide[datapath] {
+		if peer, ok := r.Peer(r.ports[id]); ok && peer.Datapath != datapath {
+			into[peer.Datapath] = struct{}{}
+		}
+	}
+}
+
+func (r *Rows) addNBRouter(id UUID, into map[UUID]struct{}) {
+	for dp := range r.byNB[id] {
+		into[dp] = struct{}{}
+	}
+}
+
+func (r *Rows) isRouter(datapath UUID) bool { return r.datapaths[datapath].IsRouter() }
+
+func (r *Rows) put(c Change) {
+	switch c.Table {
+	case TablePortBinding:
+		r.putPort(c)
+	case TableDatapathBinding:
+		old := store(r.datapaths, c)
+		r.byNB.del(old.NBUUID(), c.UUID)
+		if d, ok := r.datapaths[c.UUID]; ok {
+			r.byNB.add(d.NBUUID(), c.UUID)
+		}
+	case TableChassis:
+		store(r.chassis, c)
+	case TableHAChassis:
+		store(r.ha, c)
+	case TableHAChassisGroup:
+		store(r.haGroups, c)
+	case TableOpenvSwitch:
+		store(r.openvswitch, c)
+	case TableBridge:
+		old := store(r.bridges, c)
+		r.bridgeName.del(old.Name, c.UUID)
+		if b, ok := r.bridges[c.UUID]; ok {
+			r.bridgeName.add(b.Name, c.UUID)
+		}
+	case TablePort:
+		store(r.vsPorts, c)
+	case TableInterface:
+		store(r.interfaces, c)
+	case TableSSL:
+		store(r.ssl, c)
+	case TableLogicalRouter:
+		r.putRouter(c)
+	case TableLogicalRouterPort:
+		old := store(r.routerPorts, c)
+		r.lrpByName.del(old.Name, c.UUID)
+		if p, ok := r.routerPorts[c.UUID]; ok {
+			r.lrpByName.add(p.Name, c.UUID)
+		}
+	case TableNAT:
+		store(r.nat, c)
+	case TableStaticRoute:
+		store(r.static, c)
+	}
+}
+
+// store puts or removes the row and returns the one that was there.
+func store[R Row](into map[UUID]R, c Change) R {
+	old := into[c.UUID]
+	if row, ok := c.New.(R); ok {
+		into[c.UUID] = row
+	} else {
+		delete(into, c.UUID)
+	}
+	return old
+}
+
+func (r *Rows) putPort(c Change) {
+	if old, ok := r.ports[c.UUID]; ok {
+		r.indexPort(old, func(x index[UUID], k UUID) { x.del(k, old.UUID) })
+		r.byName.del(old.LogicalPort, old.UUID)
+		r.byPeer.del(old.Options["peer"], old.UUID)
+	}
+	store(r.ports, c)
+	if p, ok := r.ports[c.UUID]; ok {
+		r.indexPort(p, func(x index[UUID], k UUID) { x.add(k, p.UUID) })
+		r.byName.add(p.LogicalPort, p.UUID)
+		if peer := p.Options["peer"]; peer != "" {
+			r.byPeer.add(peer, p.UUID)
+		}
+	}
+}
+
+func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
+	put(r.byDatapath, p.Datapath)
+	if p.Chassis != "" {
+		put(r.byChassis, p.Chassis)
+	}
+	if p.HAChassisGroup != "" {
+		put(r.byGroup, p.HAChassisGroup)
+	}
+	switch p.Type {
+	case TypeLocalnet:
+		put(r.localnets, p.Datapath)
+	case TypePatch, TypeL3Gateway:
+		put(r.routerSide, p.Datapath)
+	}
+}
+
+func (r *Rows) putRouter(c Change) {
+	old := store(r.routers, c)
+	for _, child := range slices.Concat(old.NAT, old.StaticRoutes, old.Ports) {
+		r.childOf.del(child, c.UUID)
+	}
+	lr := r.routers[c.UUID]
+	for _, child := range slices.Concat(lr.NAT, lr.StaticRoutes, lr.Ports) {
+		r.childOf.add(child, c.UUID)
+	}
+}

@@ -1,0 +1,234 @@
+package ovn
+
+// UUID is a row's _uuid.
+type UUID string
+
+// Row is a copy of one database row with the columns that Sluice reads.
+type Row interface {
+	// Key is the row's _uuid.
+	Key() UUID
+	table() Table
+}
+
+// Table names a table of one of the three databases.
+type Table uint8
+
+// The tables that Sluice reads.
+const (
+	TablePortBinding Table = iota + 1
+	TableDatapathBinding
+	TableChassis
+	TableHAChassis
+	TableHAChassisGroup
+	TableOpenvSwitch
+	TableBridge
+	TablePort
+	TableInterface
+	TableSSL
+	TableLogicalRouter
+	TableLogicalRouterPort
+	TableNAT
+	TableStaticRoute
+)
+
+// PortBinding is a row of SB Port_Binding.
+type PortBinding struct {
+	UUID        UUID
+	LogicalPort string
+	Type        string
+	Datapath    UUID
+	// Chassis is empty while the port is bound nowhere.
+	Chassis UUID
+	// HAChassisGroup is empty when the port has none.
+	HAChassisGroup UUID
+	Up             bool
+	// Tag is 0 when the column is empty.
+	Tag          int
+	MAC          []string
+	NATAddresses []string
+	Options      map[string]string
+	ExternalIDs  map[string]string
+}
+
+// Port_Binding.type values.
+const (
+	TypeVIF             = ""
+	TypePatch           = "patch"
+	TypeL3Gateway       = "l3gateway"
+	TypeChassisRedirect = "chassisredirect"
+	TypeLocalnet        = "localnet"
+	TypeVirtual         = "virtual"
+)
+
+// DatapathBinding is a row of SB Datapath_Binding. Its external_ids say whether
+// it is a router (logical-router) or a switch (logical-switch), and its name.
+type DatapathBinding struct {
+	UUID        UUID
+	ExternalIDs map[string]string
+}
+
+// IsRouter tells whether the datapath is a logical router.
+func (d DatapathBinding) IsRouter() bool { return d.ExternalIDs["logical-router"] != "" }
+
+// NBUUID is the Northbound row that the datapath was made from.
+func (d DatapathBinding) NBUUID() UUID {
+	if u := d.ExternalIDs["logical-router"]; u != "" {
+		return UUID(u)
+	}
+	return UUID(d.ExternalIDs["logical-switch"])
+}
+
+// Name is the name that people gave it: name2 (Neutron's) or name.
+func (d DatapathBinding) Name() string {
+	if n := d.ExternalIDs["name2"]; n != "" {
+		return n
+	}
+	return d.ExternalIDs["name"]
+}
+
+// Chassis is a row of SB Chassis.
+type Chassis struct {
+	UUID UUID
+	Name string
+}
+
+// HAChassis is a row of SB HA_Chassis.
+type HAChassis struct {
+	UUID     UUID
+	Chassis  UUID
+	Priority int
+}
+
+// HAChassisGroup is a row of SB HA_Chassis_Group.
+type HAChassisGroup struct {
+	UUID      UUID
+	Name      string
+	HAChassis []UUID
+}
+
+// OpenvSwitch is the row of the vswitch database's Open_vSwitch table.
+type OpenvSwitch struct {
+	UUID        UUID
+	ExternalIDs map[string]string
+}
+
+// Bridge is a row of the vswitch database's Bridge table.
+type Bridge struct {
+	UUID  UUID
+	Name  string
+	Ports []UUID
+}
+
+// Port is a row of the vswitch database's Port table.
+type Port struct {
+	UUID        UUID
+	Name        string
+	ExternalIDs map[string]string
+}
+
+// Interface is a row of the vswitch database's Interface table.
+type Interface struct {
+	UUID        UUID
+	Name        string
+	Type        string
+	ExternalIDs map[string]string
+}
+
+// SSL is a row of the vswitch database's SSL table: file names.
+type SSL struct {
+	UUID                            UUID
+	PrivateKey, Certificate, CACert string
+}
+
+// LogicalRouter is a row of NB Logical_Router.
+type LogicalRouter struct {
+	UUID         UUID
+	Name         string
+	Ports        []UUID
+	NAT          []UUID
+	StaticRoutes []UUID
+	Options      map[string]string
+}
+
+// LogicalRouterPort is a row of NB Logical_Router_Port.
+type LogicalRouterPort struct {
+	UUID    UUID
+	Name    string
+	Options map[string]string
+}
+
+// NAT is a row of NB NAT.
+type NAT struct {
+	UUID       UUID
+	Type       string
+	ExternalIP string
+	LogicalIP  string
+	// Conditional: allowed_ext_ips or exempted_ext_ips is set, so that the
+	// translation is limited to some peers.
+	Conditional bool
+}
+
+// StaticRoute is a row of NB Logical_Router_Static_Route.
+type StaticRoute struct {
+	UUID       UUID
+	IPPrefix   string
+	Nexthop    string
+	OutputPort string
+}
+
+// Key is the row's _uuid.
+func (r PortBinding) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (d DatapathBinding) Key() UUID { return d.UUID }
+
+// Key is the row's _uuid.
+func (r Chassis) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r HAChassis) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r HAChassisGroup) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r OpenvSwitch) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r Bridge) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r Port) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r Interface) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r SSL) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r LogicalRouter) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r LogicalRouterPort) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r NAT) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
+func (r StaticRoute) Key() UUID { return r.UUID }
+
+func (PortBinding) table() Table       { return TablePortBinding }
+func (DatapathBinding) table() Table   { return TableDatapathBinding }
+func (Chassis) table() Table           { return TableChassis }
+func (HAChassis) table() Table         { return TableHAChassis }
+func (HAChassisGroup) table() Table    { return TableHAChassisGroup }
+func (OpenvSwitch) table() Table       { return TableOpenvSwitch }
+func (Bridge) table() Table            { return TableBridge }
+func (Port) table() Table              { return TablePort }
+func (Interface) table() Table         { return TableInterface }
+func (SSL) table() Table               { return TableSSL }
+func (LogicalRouter) table() Table     { return TableLogicalRouter }
+func (LogicalRouterPort) table() Table { return TableLogicalRouterPort }
+func (NAT) table() Table               { return TableNAT }
+func (StaticRoute) table() Table       { return TableStaticRoute }

@@ -1,0 +1,243 @@
+package ovn
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Change is one row of a batch: New is nil when the row is gone.
+type Change struct {
+	Table Table
+	UUID  UUID
+	New   Row
+}
+
+// Set is the change that inserts or replaces a row.
+func Set(r Row) Change { return Change{Table: r.table(), UUID: r.Key(), New: r} }
+
+// Delete is the change that removes a row.
+func Delete(t Table, id UUID) Change { return Change{Table: t, UUID: id} }
+
+// Rows is the store: the rows that this node follows, with indices. It is not
+// safe for use by two goroutines at once. Rows that it returns must not be
+// changed.
+type Rows struct {
+	ports     map[UUID]PortBinding
+	datapaths map[UUID]DatapathBinding
+	chassis   map[UUID]Chassis
+	ha        map[UUID]HAChassis
+	haGroups  map[UUID]HAChassisGroup
+
+	openvswitch map[UUID]OpenvSwitch
+	bridges     map[UUID]Bridge
+	vsPorts     map[UUID]Port
+	interfaces  map[UUID]Interface
+	ssl         map[UUID]SSL
+
+	routers     map[UUID]LogicalRouter
+	routerPorts map[UUID]LogicalRouterPort
+	nat         map[UUID]NAT
+	static      map[UUID]StaticRoute
+
+	// Indices. A set is kept per key since a name may be carried by two rows
+	// for a moment, between a deletion and an insertion in one batch.
+	byName     index[string]
+	byPeer     index[string] // options:peer → ports
+	byDatapath index[UUID]
+	byChassis  index[UUID]
+	byGroup    index[UUID]
+	localnets  index[UUID] // switch → its localnet ports
+	routerSide index[UUID] // datapath → its patch and l3gateway ports
+	byNB       index[UUID] // NB router or switch → SB datapath
+	childOf    index[UUID] // NB NAT, static route, port → routers
+	lrpByName  index[string]
+	bridgeName index[string]
+	mappings   map[string]string
+}
+
+type index[K comparable] map[K]map[UUID]struct{}
+
+func (x index[K]) add(k K, id UUID) {
+	s := x[k]
+	if s == nil {
+		s = map[UUID]struct{}{}
+		x[k] = s
+	}
+	s[id] = struct{}{}
+}
+
+func (x index[K]) del(k K, id UUID) {
+	if s := x[k]; s != nil {
+		delete(s, id)
+		if len(s) == 0 {
+			delete(x, k)
+		}
+	}
+}
+
+// one is the smallest member, so that the answer never depends on history.
+func (x index[K]) one(k K) (UUID, bool) {
+	var best UUID
+	for id := range x[k] {
+		if best == "" || id < best {
+			best = id
+		}
+	}
+	return best, best != ""
+}
+
+// NewRows is an empty store.
+func NewRows() *Rows {
+	return &Rows{
+		ports: map[UUID]PortBinding{}, datapaths: map[UUID]DatapathBinding{}, chassis: map[UUID]Chassis{},
+		ha: map[UUID]HAChassis{}, haGroups: map[UUID]HAChassisGroup{},
+		openvswitch: map[UUID]OpenvSwitch{}, bridges: map[UUID]Bridge{}, vsPorts: map[UUID]Port{},
+		interfaces: map[UUID]Interface{}, ssl: map[UUID]SSL{},
+		routers: map[UUID]LogicalRouter{}, routerPorts: map[UUID]LogicalRouterPort{},
+		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{},
+		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, byChassis: index[UUID]{}, byGroup: index[UUID]{},
+		localnets: index[UUID]{}, routerSide: index[UUID]{},
+		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
+	}
+}
+
+// Port finds a Port_Binding by logical_port.
+func (r *Rows) Port(name string) (PortBinding, bool) {
+	id, ok := r.byName.one(name)
+	if !ok {
+		return PortBinding{}, false
+	}
+	return r.ports[id], true
+}
+
+// PortsOn lists the Port_Bindings of a datapath, by name.
+func (r *Rows) PortsOn(datapath UUID) []PortBinding { return r.sortedPorts(r.byDatapath[datapath]) }
+
+// PortsAt lists the Port_Bindings bound to a chassis, by name.
+func (r *Rows) PortsAt(chassis UUID) []PortBinding { return r.sortedPorts(r.byChassis[chassis]) }
+
+// PortsOfGroup lists the Port_Bindings with an ha_chassis_group, by name.
+func (r *Rows) PortsOfGroup(group UUID) []PortBinding { return r.sortedPorts(r.byGroup[group]) }
+
+func (r *Rows) sortedPorts(ids map[UUID]struct{}) []PortBinding {
+	out := make([]PortBinding, 0, len(ids))
+	for id := range ids {
+		out = append(out, r.ports[id])
+	}
+	slices.SortFunc(out, func(a, b PortBinding) int {
+		return cmp.Or(cmp.Compare(a.LogicalPort, b.LogicalPort), cmp.Compare(a.UUID, b.UUID))
+	})
+	return out
+}
+
+// Datapath finds a Datapath_Binding.
+func (r *Rows) Datapath(id UUID) (DatapathBinding, bool) {
+	d, ok := r.datapaths[id]
+	return d, ok
+}
+
+// Routers lists the router datapaths, sorted.
+func (r *Rows) Routers() []UUID {
+	var out []UUID
+	for id, d := range r.datapaths {
+		if d.IsRouter() {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Peer is the other end of a patch or l3gateway port (options:peer). Both ends
+// have to name each other.
+func (r *Rows) Peer(p PortBinding) (PortBinding, bool) {
+	name := p.Options["peer"]
+	if name == "" {
+		return PortBinding{}, false
+	}
+	peer, ok := r.Port(name)
+	return peer, ok && peer.Options["peer"] == p.LogicalPort
+}
+
+// SystemID is this node's name in OVN: Open_vSwitch.external_ids:system-id.
+func (r *Rows) SystemID() string { return r.External("system-id") }
+
+// External reads a key of Open_vSwitch.external_ids the way ovn-controller
+// does: KEY-SYSTEMID before KEY.
+func (r *Rows) External(key string) string {
+	ids := slices.Sorted(maps.Keys(r.openvswitch))
+	if len(ids) == 0 {
+		return ""
+	}
+	ext := r.openvswitch[ids[0]].ExternalIDs // the table has one row
+	if v, ok := ext[key+"-"+ext["system-id"]]; ok {
+		return v
+	}
+	return ext[key]
+}
+
+// OwnChassis is the Chassis row whose name is this node's system-id.
+func (r *Rows) OwnChassis() (Chassis, bool) {
+	name := r.SystemID()
+	if name == "" {
+		return Chassis{}, false
+	}
+	var best Chassis
+	for _, c := range r.chassis {
+		if c.Name == name && (best.UUID == "" || c.UUID < best.UUID) {
+			best = c
+		}
+	}
+	return best, best.UUID != ""
+}
+
+// ChassisName names a chassis, when it is followed.
+func (r *Rows) ChassisName(id UUID) string { return r.chassis[id].Name }
+
+// Router is the Northbound row of a router datapath; false when there is no
+// Northbound session or the row has not come.
+func (r *Rows) Router(datapath UUID) (LogicalRouter, bool) {
+	lr, ok := r.routers[r.datapaths[datapath].NBUUID()]
+	return lr, ok
+}
+
+// RouterPort is the Northbound row of a router port.
+func (r *Rows) RouterPort(name string) (LogicalRouterPort, bool) {
+	id, ok := r.lrpByName.one(name)
+	if !ok {
+		return LogicalRouterPort{}, false
+	}
+	return r.routerPorts[id], true
+}
+
+// NATOf lists a router's NAT rows. It is false when they are unknown: no
+// Northbound session, or not all rows are there.
+func (r *Rows) NATOf(datapath UUID) ([]NAT, bool) {
+	lr, ok := r.Router(datapath)
+	if !ok {
+		return nil, false
+	}
+	return collect(lr.NAT, r.nat)
+}
+
+// StaticRoutesOf lists a router's static routes; false as in NATOf.
+func (r *Rows) StaticRoutesOf(datapath UUID) ([]StaticRoute, bool) {
+	lr, ok := r.Router(datapath)
+	if !ok {
+		return nil, false
+	}
+	return collect(lr.StaticRoutes, r.static)
+}
+
+func collect[R any](ids []UUID, from map[UUID]R) ([]R, bool) {
+	out := make([]R, 0, len(ids))
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		row, ok := from[id]
+		if !ok {
+			return nil, false
+		}
+		out = append(out, row)
+	}
+	return out, true
+}
