@@ -9,9 +9,9 @@ import (
 
 // Query asks why a packet goes, or does not go, from Src to Dst in a VRF.
 type Query struct {
-	VRF intent.VNI
-	Src netip.Addr
-	Dst netip.Addr
+	VRF intent.VNI `json:"vrf"`
+	Src netip.Addr `json:"src"`
+	Dst netip.Addr `json:"dst"`
 }
 
 // Layer is the part of Sluice that a step looks at.

@@ -1,0 +1,60 @@
+package admin
+
+import (
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// Endpoint is a question with the types of its request and its answer.
+type Endpoint[Req, Resp any] struct{ path string }
+
+// Path is the URL path.
+func (e Endpoint[Req, Resp]) Path() string { return e.path }
+
+// NewEndpoint makes an endpoint; the path starts with /v1/.
+func NewEndpoint[Req, Resp any](path string) Endpoint[Req, Resp] {
+	return Endpoint[Req, Resp]{path: path}
+}
+
+// Nothing is the request of a question without parameters.
+type Nothing struct{}
+
+// VRFSelector selects one VRF, or all for VNI 0.
+type VRFSelector struct {
+	VNI intent.VNI `json:"vni,omitempty"`
+}
+
+// Text is an answer for people.
+type Text struct {
+	Text string `json:"text"`
+}
+
+// The endpoints of sluiced.
+var (
+	// GetStatus is "sluicectl status".
+	GetStatus = NewEndpoint[Nothing, status.Status]("/v1/status")
+	// GetObjects is every object with its state.
+	GetObjects = NewEndpoint[Nothing, []status.Object]("/v1/objects")
+	// GetConfig is the effective configuration as YAML.
+	GetConfig = NewEndpoint[Nothing, Text]("/v1/config")
+	// ListVRFs is "sluicectl vrf list".
+	ListVRFs = NewEndpoint[Nothing, []status.VRF]("/v1/vrfs")
+	// GetVRF is "sluicectl vrf show", with all lists filled.
+	GetVRF = NewEndpoint[VRFSelector, status.VRF]("/v1/vrf")
+	// ListRoutes is "sluicectl route list".
+	ListRoutes = NewEndpoint[VRFSelector, []status.Route]("/v1/routes")
+	// GetBGP is "sluicectl bgp neighbors".
+	GetBGP = NewEndpoint[Nothing, status.BGP]("/v1/bgp")
+	// ListBGPRoutes is "sluicectl bgp routes".
+	ListBGPRoutes = NewEndpoint[VRFSelector, []status.BGPRoute]("/v1/bgp/routes")
+	// GetDrops is "sluicectl drops".
+	GetDrops = NewEndpoint[Nothing, status.Drops]("/v1/drops")
+	// FollowDrops is the stream of "sluicectl drops --follow".
+	FollowDrops = NewEndpoint[Nothing, status.Drop]("/v1/drops/follow")
+	// GetDiff is "sluicectl diff".
+	GetDiff = NewEndpoint[Nothing, status.Diff]("/v1/diff")
+	// Explain is "sluicectl explain".
+	Explain = NewEndpoint[status.Query, status.Explanation]("/v1/explain")
+	// Trace is "sluicectl trace".
+	Trace = NewEndpoint[status.TraceRequest, status.Trace]("/v1/trace")
+)

@@ -1,0 +1,18 @@
+// Package admin is the conversation between sluicectl and sluiced: HTTP with
+// JSON over a unix socket that only root can open.
+//
+// It owns the socket, the lock that keeps a second daemon away, and the list of
+// endpoints with their types (api.go). A daemon attaches functions to endpoints
+// with Handle and HandleStream; a client calls the same endpoints with Call and
+// Follow, so that both sides agree by type.
+//
+// Promises:
+//   - Of two daemons with one state directory or one socket, one runs; the other
+//     gets ErrLocked and the process id of the first. A lock dies with its
+//     process, so nothing is left to clean up by hand.
+//   - The socket appears at its path complete and with mode 0600, replacing a
+//     stale one in one step. A file there that is no socket is left alone.
+//   - Endpoints answer while the daemon starts, with what is known so far.
+//
+// It knows nothing of OVN, BGP or the data plane.
+package admin
