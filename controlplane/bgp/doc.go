@@ -1,0 +1,48 @@
+// Package bgp speaks BGP for a node: it announces tenant prefixes as EVPN
+// Type-5 routes (RFC 9136, interface-less, symmetric IRB over VXLAN) and turns
+// the routes of other nodes into intent.Route rows, VRF by VRF.
+//
+// It owns the BGP sessions, the set of announced routes, the copy of what the
+// neighbours sent, and the list of tunnel endpoints behind it. GoBGP does the
+// protocol; it is imported here and nowhere else, and none of its types leave
+// the package.
+//
+// # Promises
+//
+//   - Set takes the whole wanted set and sends the difference. Update costs its
+//     own size. Both return after the BGP server has taken every change;
+//     withdrawals go before additions, except that a route whose distinguisher
+//     changes is announced anew before the old one is withdrawn.
+//   - One neighbour's routes never travel on to another: a node is no transit.
+//   - A received route is imported or rejected for exactly one reason, which is
+//     counted. A rejected route stops no other.
+//   - Watch delivers every change of the import tables in order. Changes that a
+//     slow reader has not fetched are merged, so that what waits is bounded by
+//     the size of the tables.
+//   - Imports are complete (InSync) once each neighbour has sent End-of-RIB
+//     (RFC 4724), at the latest one restart time after the sessions were started.
+//     The routes of a neighbour that restarts gracefully are kept meanwhile.
+//   - A change of a VRF's policy looks only at the routes with its route targets.
+//
+// # Choice of paths
+//
+// Among the valid paths of a VRF and prefix, in the order of RFC 4271 section
+// 9.1.2.2: not long-lived stale (RFC 9494), highest LOCAL_PREF, shortest
+// AS_PATH, lowest ORIGIN, lowest MED among paths of the same neighbouring AS,
+// eBGP before iBGP. All that remain are used together (ECMP), also when their
+// neighbouring ASes differ. Of several copies of a route (one distinguisher, one
+// next hop, learned through several reflectors) one is used, a fresh one before
+// a stale one.
+//
+// # Limits
+//
+// GoBGP parses UPDATEs in goroutines of its own. A panic there ends the process,
+// and nothing in this package can recover it; forwarding must not and does not
+// depend on the process. A panic in our own reading of a route is caught and
+// counted as that route's rejection.
+//
+// GoBGP offers no way to close a session without a CEASE notification, which
+// ends graceful restart at the peer. A graceful stop therefore leaves the
+// sessions to the end of the process, which closes the sockets: after Stop(true)
+// or the end of Run's context the process has to exit.
+package bgp

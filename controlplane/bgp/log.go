@@ -1,0 +1,49 @@
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
+)
+
+// serverLog passes the BGP server's messages to slog. Its Panic and Fatal only
+// log: the server calls them for odd input and for sockets, and a node's daemon
+// must outlive both.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) write(level slog.Level, event string, fields gobgplog.Fields) {
+	ctx := context.Background()
+	if !l.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("event", event)}
+	for k, v := range fields {
+		switch k {
+		case "Topic":
+		case "Key":
+			attrs = append(attrs, slog.String("neighbor", fmt.Sprint(v)))
+		case "Error", "Err", "err", "error":
+			attrs = append(attrs, slog.String("error", fmt.Sprint(v)))
+		default:
+			attrs = append(attrs, slog.String(k, fmt.Sprint(v)))
+		}
+	}
+	l.log.LogAttrs(ctx, level, "bgp server", attrs...)
+}
+
+func (l serverLog) Panic(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
+func (l serverLog) Fatal(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
+func (l serverLog) Error(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
+func (l serverLog) Warn(msg string, f gobgplog.Fields)  { l.write(slog.LevelWarn, msg, f) }
+func (l serverLog) Info(msg string, f gobgplog.Fields)  { l.write(slog.LevelInfo, msg, f) }
+func (l serverLog) Debug(msg string, f gobgplog.Fields) { l.write(slog.LevelDebug, msg, f) }
+func (l serverLog) SetLevel(gobgplog.LogLevel)          {}
+
+func (l serverLog) GetLevel() gobgplog.LogLevel {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		return gobgplog.DebugLevel
+	}
+	return gobgplog.InfoLevel
+}

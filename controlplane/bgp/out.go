@@ -1,0 +1,183 @@
+package bgp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// Announcement is a Type-5 route that this node originates.
+type Announcement struct {
+	Key intent.RouteKey
+	// Preference is the LOCAL_PREF on iBGP sessions. 0: the default of 100. It is
+	// not sent on eBGP (RFC 4271 section 5.1.5).
+	Preference uint32
+}
+
+// type5 is a route as it goes on the wire: comparable, so that a route is sent
+// again exactly when it would look different.
+type type5 struct {
+	routerID   netip.Addr
+	index      uint16
+	prefix     netip.Prefix
+	label      intent.VNI
+	nextHop    netip.Addr
+	routerMAC  intent.MAC
+	targets    intent.RouteTargets
+	preference uint32
+}
+
+// nlri is the part that identifies the route at a peer.
+type nlri struct {
+	index  uint16
+	prefix netip.Prefix
+}
+
+func (t type5) nlri() nlri { return nlri{t.index, t.prefix} }
+
+// outbox is the pure half of announcing: what is wanted, what was sent, and the
+// steps between. It does not send.
+type outbox struct {
+	node     type5 // the fields that are the same in every route
+	policies map[intent.VNI]intent.VRFPolicy
+	wanted   map[intent.VNI]map[netip.Prefix]Announcement
+	sent     map[intent.RouteKey]type5
+	// holder is the key that occupies an NLRI at the peers.
+	holder map[nlri]intent.RouteKey
+}
+
+func newOutbox(c Config) *outbox {
+	nextHop := c.VTEP4
+	if !nextHop.IsValid() {
+		nextHop = c.VTEP6
+	}
+	return &outbox{
+		node:     type5{routerID: c.RouterID, nextHop: nextHop, routerMAC: c.RouterMAC},
+		policies: map[intent.VNI]intent.VRFPolicy{},
+		wanted:   map[intent.VNI]map[netip.Prefix]Announcement{},
+		sent:     map[intent.RouteKey]type5{},
+		holder:   map[nlri]intent.RouteKey{},
+	}
+}
+
+func (o *outbox) want(a Announcement) error {
+	if err := checkKey(a.Key); err != nil {
+		o.unwant(a.Key)
+		return err
+	}
+	vrf := o.wanted[a.Key.VNI]
+	if vrf == nil {
+		vrf = map[netip.Prefix]Announcement{}
+		o.wanted[a.Key.VNI] = vrf
+	}
+	vrf[a.Key.Prefix] = a
+	if _, ok := o.policies[a.Key.VNI]; !ok {
+		return fmt.Errorf("announce %s: %w for the route targets of its VRF", a.Key, reconcile.ErrNotReady)
+	}
+	return nil
+}
+
+func (o *outbox) unwant(k intent.RouteKey) {
+	delete(o.wanted[k.VNI], k.Prefix)
+	if len(o.wanted[k.VNI]) == 0 {
+		delete(o.wanted, k.VNI)
+	}
+}
+
+func checkKey(k intent.RouteKey) error {
+	if k.VNI == 0 || k.VNI > intent.MaxVNI {
+		return fmt.Errorf("announce %s: a VNI is 1..%d", k, intent.MaxVNI)
+	}
+	if !k.Prefix.IsValid() || k != intent.NewRouteKey(k.VNI, k.Prefix) {
+		return fmt.Errorf("announce %s: the prefix is not canonical", k)
+	}
+	return nil
+}
+
+// route is what should be on the wire for a key, if anything.
+func (o *outbox) route(k intent.RouteKey) (type5, bool) {
+	a, ok := o.wanted[k.VNI][k.Prefix]
+	policy, known := o.policies[k.VNI]
+	if !ok || !known {
+		return type5{}, false
+	}
+	t := o.node
+	t.index, t.prefix, t.label = policy.Index, k.Prefix, k.VNI
+	t.targets, t.preference = policy.Export, a.Preference
+	return t, true
+}
+
+// step is one change to hand to the BGP server.
+type step struct {
+	key      intent.RouteKey
+	withdraw bool
+	route    type5
+}
+
+// plan orders the changes that the keys need: withdrawals, then additions, then
+// the old form of routes whose distinguisher changed (make before break).
+func (o *outbox) plan(keys []intent.RouteKey) []step {
+	var first, adds, last []step
+	for _, k := range keys {
+		old, was := o.sent[k]
+		next, is := o.route(k)
+		switch {
+		case was && !is:
+			first = append(first, step{key: k, withdraw: true, route: old})
+		case is && (!was || old != next):
+			adds = append(adds, step{key: k, route: next})
+			if was && old.nlri() != next.nlri() {
+				last = append(last, step{key: k, withdraw: true, route: old})
+			}
+		}
+	}
+	return append(append(first, adds...), last...)
+}
+
+// needed tells whether a withdrawal is still right: another key may have taken
+// over the NLRI (two VRFs that exchanged their index).
+func (o *outbox) needed(s step) bool {
+	return !s.withdraw || o.holder[s.route.nlri()] == s.key
+}
+
+// done notes that the BGP server took the step.
+func (o *outbox) done(s step) {
+	id := s.route.nlri()
+	if !s.withdraw {
+		o.sent[s.key] = s.route
+		o.holder[id] = s.key
+		return
+	}
+	if o.holder[id] == s.key {
+		delete(o.holder, id)
+	}
+	if o.sent[s.key].nlri() == id {
+		delete(o.sent, s.key)
+	}
+}
+
+// setPolicies replaces the policies and returns the keys to look at again.
+func (o *outbox) setPolicies(policies map[intent.VNI]intent.VRFPolicy) []intent.RouteKey {
+	var keys []intent.RouteKey
+	touch := func(vni intent.VNI) {
+		for p := range o.wanted[vni] {
+			keys = append(keys, intent.RouteKey{VNI: vni, Prefix: p})
+		}
+	}
+	for vni, old := range o.policies {
+		if next, ok := policies[vni]; !ok {
+			touch(vni)
+		} else if next.Index != old.Index || next.Export != old.Export {
+			touch(vni)
+		}
+	}
+	for vni := range policies {
+		if _, ok := o.policies[vni]; !ok {
+			touch(vni)
+		}
+	}
+	o.policies = policies
+	return keys
+}

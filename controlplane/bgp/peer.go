@@ -1,0 +1,75 @@
+package bgp
+
+import (
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+)
+
+func seconds(d time.Duration) uint64 { return uint64((d + time.Second - 1) / time.Second) }
+
+// globalConfig is the BGP server's own configuration.
+func globalConfig(c Config) *api.Global {
+	g := &api.Global{Asn: c.ASN, RouterId: c.RouterID.String(), ListenPort: int32(c.ListenPort)}
+	for _, a := range c.ListenAddresses {
+		g.ListenAddresses = append(g.ListenAddresses, a.String())
+	}
+	return g
+}
+
+// peerConfig is a neighbour as the BGP server takes it.
+func peerConfig(c Config, n Neighbor) *api.Peer {
+	p := &api.Peer{
+		Conf: &api.PeerConf{
+			NeighborAddress: n.Address.String(), PeerAsn: n.ASN, LocalAsn: c.ASN,
+			Description: n.Description, AuthPassword: n.Password,
+		},
+		Transport: &api.Transport{PassiveMode: n.Passive, RemotePort: uint32(n.Port)},
+		Timers: &api.Timers{Config: &api.TimersConfig{
+			ConnectRetry: seconds(n.ConnectRetry), HoldTime: seconds(n.HoldTime), KeepaliveInterval: seconds(n.HoldTime) / 3,
+			IdleHoldTimeAfterReset: seconds(n.ConnectRetry),
+		}},
+	}
+	if n.LocalAddress.IsValid() {
+		p.Transport.LocalAddress = n.LocalAddress.String()
+	}
+	if n.TTLSecurity {
+		p.TtlSecurity = &api.TtlSecurity{Enabled: true, TtlMin: 255}
+	}
+	if n.MultihopTTL > 1 {
+		p.EbgpMultihop = &api.EbgpMultihop{Enabled: true, MultihopTtl: uint32(n.MultihopTTL)}
+	}
+	family := &api.AfiSafi{Config: &api.AfiSafiConfig{Family: evpnFamily(), Enabled: true}}
+	if n.MaxPrefixes > 0 {
+		family.PrefixLimits = &api.PrefixLimit{Family: evpnFamily(), MaxPrefixes: n.MaxPrefixes}
+	}
+	if !n.NoGracefulRestart {
+		p.GracefulRestart = &api.GracefulRestart{
+			Enabled: true, RestartTime: uint32(seconds(c.RestartTime)), DeferralTime: uint32(seconds(c.DeferralTime)),
+			LocalRestarting: c.Restarting, NotificationEnabled: true, LonglivedEnabled: c.LongLivedTime > 0,
+		}
+		family.MpGracefulRestart = &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: true}}
+		if c.LongLivedTime > 0 {
+			family.LongLivedGracefulRestart = &api.LongLivedGracefulRestart{Config: &api.LongLivedGracefulRestartConfig{
+				Enabled: true, RestartTime: uint32(seconds(c.LongLivedTime)),
+			}}
+		}
+	}
+	p.AfiSafis = []*api.AfiSafi{family}
+	return p
+}
+
+// noTransit is the export policy: routes of our own go out, others' never. Without
+// it a route from one eBGP neighbour would be passed on to the next with this
+// node as next hop.
+func noTransit() (*api.Policy, *api.PolicyAssignment) {
+	policy := &api.Policy{Name: "own-routes", Statements: []*api.Statement{{
+		Name:       "own-routes",
+		Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL},
+		Actions:    &api.Actions{RouteAction: api.RouteAction_ACCEPT},
+	}}}
+	return policy, &api.PolicyAssignment{
+		Name: "global", Direction: api.PolicyDirection_EXPORT,
+		Policies: []*api.Policy{{Name: policy.Name}}, DefaultAction: api.RouteAction_REJECT,
+	}
+}

@@ -1,0 +1,127 @@
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Status is the speaker's state, for people and for a metrics collector.
+type Status struct {
+	ASN       uint32
+	RouterID  netip.Addr
+	RouterMAC intent.MAC
+	// Wanted and Announced count Type-5 routes; Announced is what every
+	// established neighbour has been sent.
+	Wanted, Announced int
+	// Imported counts rows (VRF and prefix), VTEPs the accepted outer sources.
+	Imported, VTEPs int
+	InSync          bool
+	Neighbors       []NeighborStatus
+}
+
+// NeighborStatus is one session.
+type NeighborStatus struct {
+	Address     netip.Addr
+	ASN         uint32
+	Description string
+	// State is the session's: idle, connect, active, opensent, openconfirm,
+	// established, or prefix-limit for a session that MaxPrefixes ended.
+	State string
+	// Since is the start of the session, or of its absence. Zero: never up.
+	Since time.Time
+	// Flaps counts how often an established session was lost.
+	Flaps uint32
+	// EndOfRIB: in this session the neighbour has sent all that it had.
+	EndOfRIB bool
+	// Synced: the neighbour's imports count as complete.
+	Synced bool
+	// PeerRestarting: the neighbour's routes are kept while it restarts.
+	PeerRestarting bool
+	// Received counts the Type-5 routes held, Rejected those of them that are
+	// not imported, by reason.
+	Received int
+	Rejected map[Reason]int
+	// RejectedTotal counts rejections since the start.
+	RejectedTotal map[Reason]uint64
+	// MessagesIn and MessagesOut count UPDATEs.
+	MessagesIn, MessagesOut uint64
+}
+
+// Status reads the present state. Before Run the neighbours are idle.
+func (s *GoBGP) Status(ctx context.Context) (Status, error) {
+	st := Status{ASN: s.cfg.ASN, RouterID: s.cfg.RouterID, RouterMAC: s.cfg.RouterMAC}
+	s.outMu.Lock()
+	st.Announced = len(s.out.sent)
+	for _, vrf := range s.out.wanted {
+		st.Wanted += len(vrf)
+	}
+	server := s.server
+	s.outMu.Unlock()
+
+	sessions := map[netip.Addr]*api.Peer{}
+	if server != nil {
+		err := server.ListPeer(ctx, &api.ListPeerRequest{}, func(p *api.Peer) {
+			if a, err := netip.ParseAddr(p.GetState().GetNeighborAddress()); err == nil {
+				sessions[a.Unmap()] = p
+			}
+		})
+		if err != nil {
+			return st, fmt.Errorf("list the BGP neighbours: %w", err)
+		}
+	}
+
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	st.InSync, st.VTEPs = s.in.inSync, len(s.in.rib.vteps)
+	for _, vrf := range s.in.rib.routes {
+		st.Imported += len(vrf)
+	}
+	for _, n := range s.cfg.Neighbors {
+		ns := NeighborStatus{Address: n.Address, ASN: n.ASN, Description: n.Description, State: "idle",
+			Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}}
+		if c := s.in.rib.neighbors[n.Address]; c != nil {
+			ns.Received = c.received
+			for r, v := range c.rejected {
+				ns.Rejected[r] = v
+			}
+			for r, v := range c.total {
+				ns.RejectedTotal[r] = v
+			}
+		}
+		if sync := s.sync[n.Address]; sync != nil {
+			ns.EndOfRIB, ns.Synced = sync.endOfRIB, sync.done
+		}
+		ns.session(sessions[n.Address])
+		st.Neighbors = append(st.Neighbors, ns)
+	}
+	return st, nil
+}
+
+func (ns *NeighborStatus) session(p *api.Peer) {
+	if p == nil {
+		return
+	}
+	state, timers := p.GetState(), p.GetTimers().GetState()
+	ns.State = strings.ToLower(state.GetSessionState().String())
+	since := timers.GetDowntime()
+	if state.GetSessionState() == api.PeerState_ESTABLISHED {
+		since = timers.GetUptime()
+	}
+	if since != nil && since.GetSeconds() > 0 {
+		ns.Since = since.AsTime()
+	}
+	if state.GetAdminState() == api.PeerState_PFX_CT {
+		ns.State = "prefix-limit"
+	}
+	ns.Flaps = state.GetFlops()
+	ns.PeerRestarting = p.GetGracefulRestart().GetPeerRestarting()
+	ns.MessagesIn = state.GetMessages().GetReceived().GetUpdate()
+	ns.MessagesOut = state.GetMessages().GetSent().GetUpdate()
+}
