@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// VRFTraffic is the counters of one VRF.
+type VRFTraffic struct {
+	VNI                                intent.VNI
+	ToFabricPackets, ToFabricBytes     uint64
+	FromFabricPackets, FromFabricBytes uint64
+}
+
+// Drops is the data plane's count of what it did not forward.
+type Drops struct {
+	// ByReason is in packets.
+	ByReason map[string]uint64
+	// SamplesLost is the number of samples that did not fit.
+	SamplesLost uint64
+}
+
+// Table is one table between the planes.
+type Table struct {
+	Name                   string
+	Wanted, Actual, Failed int
+	// Capacity is 0 where there is no limit.
+	Capacity int
+	Held     bool
+	// The operations since the start.
+	Applied, ApplyErrors, Deleted, DeleteErrors uint64
+}
+
+// Neighbor is one BGP neighbour.
+type Neighbor struct {
+	Address                  netip.Addr
+	ASN                      uint32
+	Up                       bool
+	Received, Accepted, Sent int
+}
+
+// BGP is the speaker.
+type BGP struct {
+	Neighbors []Neighbor
+	// Rejected is in routes, by reason.
+	Rejected map[string]uint64
+}
+
+// Database is one OVSDB session.
+type Database struct {
+	// Name is sb, nb or vswitchd.
+	Name              string
+	Connected, InSync bool
+	// Rows is by table.
+	Rows                       map[string]int
+	Sessions, ConditionChanges uint64
+}

@@ -1,0 +1,64 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Type is the Prometheus type.
+type Type string
+
+// The types.
+const (
+	Counter   Type = "counter"
+	Gauge     Type = "gauge"
+	Histogram Type = "histogram"
+)
+
+// Metric is the declaration of one metric.
+type Metric struct {
+	Name   string
+	Type   Type
+	Help   string
+	Labels []string
+	desc   *prometheus.Desc
+}
+
+var declared []*Metric
+
+func declare(t Type, name, help string, labels ...string) *Metric {
+	m := &Metric{Name: name, Type: t, Help: help, Labels: labels, desc: prometheus.NewDesc(name, help, labels, nil)}
+	declared = append(declared, m)
+	return m
+}
+
+// List is every metric of Sluice's own, in the order of declaration.
+func List() []*Metric { return declared }
+
+var (
+	buildInfo = declare(Gauge, "sluice_build_info", "Always 1; the labels tell the version of the program and of Go.", "version", "goversion")
+	success   = declare(Gauge, "sluice_collector_success", "1 when the source of these metrics could be read at this scrape, else 0.", "collector")
+
+	componentReady = declare(Gauge, "sluice_component_ready", "1 when a component of the daemon (sb, nb, vswitchd, bgp, dataplane) does its work, else 0.", "component")
+	objects        = declare(Gauge, "sluice_objects", "Objects by kind, state (ok, pending, withheld, warning, error) and reason.", "kind", "state", "reason")
+	objectErrors   = declare(Counter, "sluice_object_errors_total", "Errors of objects that appeared since the start, by kind and reason.", "kind", "reason")
+
+	vrfPackets = declare(Counter, "sluice_vrf_packets_total", "Packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
+	vrfBytes   = declare(Counter, "sluice_vrf_bytes_total", "Bytes of inner IP packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
+	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
+	sampleLost = declare(Counter, "sluice_drop_samples_lost_total", "Sampled drops that did not fit in the ring buffer.")
+
+	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual or failed.", "table", "set")
+	tableCapacity = declare(Gauge, "sluice_table_capacity_rows", "Most rows that a table can hold, for tables with a limit.", "table")
+	tableHeld     = declare(Gauge, "sluice_table_held", "1 while nothing is deleted from a table because a source of it is not in sync, else 0.", "table")
+	tableOps      = declare(Counter, "sluice_table_operations_total", "Rows applied or deleted in a table; result is ok or error.", "table", "operation", "result")
+	passSeconds   = declare(Histogram, "sluice_reconcile_pass_seconds", "Duration of a pass of the reconciler over the tables that changed.")
+	announceDelay = declare(Histogram, "sluice_announce_delay_seconds", "Time from a change in OVN's Southbound database arriving to its announcement handed to BGP.")
+
+	bgpUp       = declare(Gauge, "sluice_bgp_neighbor_up", "1 when the session with a BGP neighbour is established, else 0.", "neighbor", "asn")
+	bgpRoutes   = declare(Gauge, "sluice_bgp_neighbor_routes", "Type-5 routes of a BGP neighbour; set is received, accepted or sent.", "neighbor", "set")
+	bgpRejected = declare(Counter, "sluice_bgp_rejected_routes_total", "Routes from neighbours that were not accepted, by reason.", "reason")
+
+	dbConnected  = declare(Gauge, "sluice_ovsdb_connected", "1 when there is a session with a database (sb, nb, vswitchd), else 0.", "database")
+	dbInSync     = declare(Gauge, "sluice_ovsdb_in_sync", "1 when the local copy of a database holds all rows that are needed, else 0.", "database")
+	dbRows       = declare(Gauge, "sluice_ovsdb_rows", "Rows in the local copy of a database.", "database", "table")
+	dbReconnects = declare(Counter, "sluice_ovsdb_sessions_total", "Sessions with a database that were opened since the start.", "database")
+	dbConditions = declare(Counter, "sluice_ovsdb_condition_changes_total", "Times that the condition of the rows asked for was changed.", "database")
+)

@@ -1,0 +1,101 @@
+package metrics
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// filled is a registry with one value of every metric.
+func filled(failed func(string, error)) *Metrics {
+	m := New("v1", failed)
+	r := status.NewRegistry(slog.New(slog.DiscardHandler))
+	r.SetCondition("sb", true, "in-sync", "")
+	r.Reporter("evpn").Set(status.Object{Kind: "vrf", Key: "a", State: status.Error, Reason: "bad-vni"})
+	m.AddStatus(r)
+	m.AddTraffic(func() ([]VRFTraffic, error) { return []VRFTraffic{{VNI: 1001, ToFabricPackets: 3}}, nil })
+	m.AddDrops(func() (Drops, error) { return Drops{ByReason: map[string]uint64{"no-route": 5}}, nil })
+	m.AddTables(func() ([]Table, error) { return []Table{{Name: "hosts", Wanted: 2, Capacity: 10}}, nil })
+	m.AddBGP(func() (BGP, error) {
+		return BGP{Neighbors: []Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
+	})
+	m.AddDatabases(func() ([]Database, error) {
+		return []Database{{Name: "sb", Connected: true, Rows: map[string]int{"Chassis": 2}}}, nil
+	})
+	m.ObservePass(time.Millisecond)
+	m.ObserveAnnounceDelay(time.Millisecond)
+	return m
+}
+
+func gather(t *testing.T, m *Metrics) map[string]string {
+	t.Helper()
+	families, err := m.Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "sluice_") {
+			out[f.GetName()] = strings.ToLower(f.GetType().String())
+		}
+	}
+	return out
+}
+
+func TestServedIsDeclared(t *testing.T) {
+	want := map[string]string{}
+	for _, m := range List() {
+		want[m.Name] = string(m.Type)
+	}
+	got := gather(t, filled(func(c string, err error) { t.Errorf("%s: %v", c, err) }))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range List() {
+		if seen[m.Name] || !regexp.MustCompile(`^sluice_[a-z0-9_]+$`).MatchString(m.Name) {
+			t.Errorf("%s: bad or double name", m.Name)
+		}
+		seen[m.Name] = true
+		if (m.Type == Counter) != strings.HasSuffix(m.Name, "_total") {
+			t.Errorf("%s is a %s", m.Name, m.Type)
+		}
+		if !strings.HasSuffix(m.Help, ".") {
+			t.Errorf("%s: help is no sentence: %s", m.Name, m.Help)
+		}
+	}
+}
+
+func TestBrokenSourceLeavesTheOthers(t *testing.T) {
+	var told []string
+	broken := errors.New("map is gone")
+	m := New("v1", func(c string, err error) {
+		if err != nil {
+			c += ": " + err.Error()
+		}
+		told = append(told, c)
+	})
+	m.AddDrops(func() (Drops, error) { return Drops{}, broken })
+	for range 3 {
+		got := gather(t, m)
+		if got["sluice_build_info"] == "" || got["sluice_dropped_packets_total"] != "" {
+			t.Errorf("%v", got)
+		}
+	}
+	broken = nil
+	gather(t, m)
+	if diff := cmp.Diff([]string{"drops: map is gone", "drops"}, told); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,199 @@
+package metrics
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// Metrics is the registry with Sluice's own metrics, Go's and the process's.
+type Metrics struct {
+	reg      *prometheus.Registry
+	pass     prometheus.Histogram
+	announce prometheus.Histogram
+	failed   func(collector string, err error)
+}
+
+// New makes a registry. failed is told when a source cannot be read and, with
+// nil, when it can be read again.
+func New(version string, failed func(collector string, err error)) *Metrics {
+	m := &Metrics{
+		reg: prometheus.NewRegistry(),
+		pass: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: passSeconds.Name, Help: passSeconds.Help, Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9)}),
+		announce: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: announceDelay.Name, Help: announceDelay.Help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}),
+		failed: failed,
+	}
+	m.reg.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.pass, m.announce)
+	m.add("build", func(e emitter) error {
+		e.emit(buildInfo, 1, version, runtime.Version())
+		return nil
+	})
+	return m
+}
+
+// Gatherer is what the HTTP listener serves.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.reg }
+
+// ObservePass counts one pass of the reconciler.
+func (m *Metrics) ObservePass(d time.Duration) { m.pass.Observe(d.Seconds()) }
+
+// ObserveAnnounceDelay counts one announcement.
+func (m *Metrics) ObserveAnnounceDelay(d time.Duration) { m.announce.Observe(d.Seconds()) }
+
+// AddStatus serves the objects and components of a registry.
+func (m *Metrics) AddStatus(r *status.Registry) {
+	m.add("status", func(e emitter) error {
+		for _, c := range r.Conditions() {
+			e.emit(componentReady, flag(c.Ready), c.Name)
+		}
+		for _, c := range r.Counts() {
+			e.emit(objects, float64(c.Count), c.Kind, string(c.State), c.Reason)
+		}
+		for c, n := range r.Errors() {
+			e.emit(objectErrors, float64(n), c.Kind, c.Reason)
+		}
+		return nil
+	})
+}
+
+// AddTraffic serves the counters of VRFs.
+func (m *Metrics) AddTraffic(read func() ([]VRFTraffic, error)) {
+	addSlice(m, "traffic", read, func(e emitter, v VRFTraffic) {
+		vni := v.VNI.String()
+		e.emit(vrfPackets, float64(v.ToFabricPackets), vni, "to-fabric")
+		e.emit(vrfPackets, float64(v.FromFabricPackets), vni, "from-fabric")
+		e.emit(vrfBytes, float64(v.ToFabricBytes), vni, "to-fabric")
+		e.emit(vrfBytes, float64(v.FromFabricBytes), vni, "from-fabric")
+	})
+}
+
+// AddDrops serves the drop counters.
+func (m *Metrics) AddDrops(read func() (Drops, error)) {
+	m.add("drops", func(e emitter) error {
+		d, err := read()
+		if err != nil {
+			return err
+		}
+		for reason, n := range d.ByReason {
+			e.emit(drops, float64(n), reason)
+		}
+		e.emit(sampleLost, float64(d.SamplesLost))
+		return nil
+	})
+}
+
+// AddTables serves the tables between the planes.
+func (m *Metrics) AddTables(read func() ([]Table, error)) {
+	addSlice(m, "tables", read, func(e emitter, t Table) {
+		e.emit(tableRows, float64(t.Wanted), t.Name, "wanted")
+		e.emit(tableRows, float64(t.Actual), t.Name, "actual")
+		e.emit(tableRows, float64(t.Failed), t.Name, "failed")
+		if t.Capacity > 0 {
+			e.emit(tableCapacity, float64(t.Capacity), t.Name)
+		}
+		e.emit(tableHeld, flag(t.Held), t.Name)
+		e.emit(tableOps, float64(t.Applied), t.Name, "apply", "ok")
+		e.emit(tableOps, float64(t.ApplyErrors), t.Name, "apply", "error")
+		e.emit(tableOps, float64(t.Deleted), t.Name, "delete", "ok")
+		e.emit(tableOps, float64(t.DeleteErrors), t.Name, "delete", "error")
+	})
+}
+
+// AddBGP serves the speaker.
+func (m *Metrics) AddBGP(read func() (BGP, error)) {
+	m.add("bgp", func(e emitter) error {
+		b, err := read()
+		if err != nil {
+			return err
+		}
+		for _, n := range b.Neighbors {
+			a := n.Address.String()
+			e.emit(bgpUp, flag(n.Up), a, strconv.FormatUint(uint64(n.ASN), 10))
+			e.emit(bgpRoutes, float64(n.Received), a, "received")
+			e.emit(bgpRoutes, float64(n.Accepted), a, "accepted")
+			e.emit(bgpRoutes, float64(n.Sent), a, "sent")
+		}
+		for reason, n := range b.Rejected {
+			e.emit(bgpRejected, float64(n), reason)
+		}
+		return nil
+	})
+}
+
+// AddDatabases serves the OVSDB sessions.
+func (m *Metrics) AddDatabases(read func() ([]Database, error)) {
+	addSlice(m, "ovsdb", read, func(e emitter, d Database) {
+		e.emit(dbConnected, flag(d.Connected), d.Name)
+		e.emit(dbInSync, flag(d.InSync), d.Name)
+		for table, n := range d.Rows {
+			e.emit(dbRows, float64(n), d.Name, table)
+		}
+		e.emit(dbReconnects, float64(d.Sessions), d.Name)
+		e.emit(dbConditions, float64(d.ConditionChanges), d.Name)
+	})
+}
+
+func addSlice[T any](m *Metrics, name string, read func() ([]T, error), each func(emitter, T)) {
+	m.add(name, func(e emitter) error {
+		rows, err := read()
+		for _, r := range rows {
+			each(e, r)
+		}
+		return err
+	})
+}
+
+func (m *Metrics) add(name string, read func(emitter) error) {
+	m.reg.MustRegister(&source{name: name, read: read, failed: m.failed})
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// source is one collector. It describes nothing in advance, since which labels
+// there are is only known when it is read.
+type source struct {
+	name   string
+	read   func(emitter) error
+	failed func(string, error)
+
+	mu     sync.Mutex
+	broken bool
+}
+
+func (s *source) Describe(chan<- *prometheus.Desc) {}
+
+func (s *source) Collect(ch chan<- prometheus.Metric) {
+	err := s.read(emitter{ch})
+	emitter{ch}.emit(success, flag(err == nil), s.name)
+	s.mu.Lock()
+	changed := s.broken != (err != nil)
+	s.broken = err != nil
+	s.mu.Unlock()
+	if changed {
+		s.failed(s.name, err)
+	}
+}
+
+type emitter struct{ ch chan<- prometheus.Metric }
+
+func (e emitter) emit(m *Metric, v float64, labels ...string) {
+	t := prometheus.GaugeValue
+	if m.Type == Counter {
+		t = prometheus.CounterValue
+	}
+	e.ch <- prometheus.MustNewConstMetric(m.desc, t, v, labels...)
+}
