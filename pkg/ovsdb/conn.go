@@ -1,0 +1,306 @@
+package ovsdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// message is a JSON-RPC 1.0 message of either direction.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method,omitempty"`
+	Params json.RawMessage `json:"params,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  json.RawMessage `json:"error,omitempty"`
+}
+
+type request struct {
+	ID     uint64 `json:"id"`
+	Method string `json:"method"`
+	Params []any  `json:"params"`
+}
+
+type echoReply struct {
+	ID     json.RawMessage `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *string         `json:"error"`
+}
+
+// rpcError is the error member of a reply: the server did not take the request.
+type rpcError struct {
+	method string
+	Name   string `json:"error"`
+	Detail string `json:"details"`
+	raw    string
+}
+
+func (e *rpcError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("%s: %s", e.method, e.raw)
+	}
+	if e.Detail == "" {
+		return fmt.Sprintf("%s: %s", e.method, e.Name)
+	}
+	return fmt.Sprintf("%s: %s: %s", e.method, e.Name, e.Detail)
+}
+
+func newRPCError(method string, raw json.RawMessage) *rpcError {
+	e := &rpcError{method: method, raw: string(raw)}
+	if json.Unmarshal(raw, e) != nil {
+		e.Name = ""
+		_ = json.Unmarshal(raw, &e.Name) // a bare string, or raw it stays
+	}
+	return e
+}
+
+// call is a request that waits for its reply.
+type call struct {
+	method string
+	reply  chan message // buffered; not used when queued
+	// queued: the reply goes into the queue, in order with notifications.
+	queued bool
+}
+
+// conn is one connection: it answers the server's echo requests, matches replies
+// with requests, queues notifications, and probes.
+type conn struct {
+	net    net.Conn
+	probe  time.Duration
+	lastRx atomic.Int64 // Unix nanoseconds
+
+	writeMu sync.Mutex
+
+	mu      sync.Mutex
+	nextID  uint64
+	calls   map[uint64]call
+	queue   []queued
+	err     error // why it ended
+	ready   chan struct{}
+	done    chan struct{}
+	closing sync.Once
+}
+
+// queued is a notification, or a reply (method of its request, isReply).
+type queued struct {
+	message
+	isReply bool
+}
+
+// writeTimeout bounds how long a server may refuse to read.
+const writeTimeout = 30 * time.Second
+
+func newConn(nc net.Conn, probe time.Duration) *conn {
+	c := &conn{
+		net:   nc,
+		probe: probe,
+		calls: make(map[uint64]call),
+		ready: make(chan struct{}, 1),
+		done:  make(chan struct{}),
+	}
+	c.lastRx.Store(time.Now().UnixNano())
+	return c
+}
+
+// Read counts every byte as a sign of life: a reply of gigabytes is not silence.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.net.Read(p)
+	if n > 0 {
+		c.lastRx.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+// readLoop runs until the connection ends and returns why.
+func (c *conn) readLoop() error {
+	frames := newFramer(c)
+	for {
+		raw, err := frames.next()
+		if err == nil {
+			err = c.dispatch(raw)
+		}
+		if err != nil {
+			c.close(err)
+			return err
+		}
+	}
+}
+
+func (c *conn) dispatch(raw []byte) error {
+	var m message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return protocolError("%w", err)
+	}
+	if m.Method == "echo" && len(m.ID) > 0 {
+		reply, err := json.Marshal(echoReply{ID: m.ID, Result: m.Params})
+		if err != nil {
+			return protocolError("echo: %w", err)
+		}
+		return c.write(reply)
+	}
+	if m.Method != "" {
+		c.push(queued{message: m})
+		return nil
+	}
+	id, err := strconv.ParseUint(string(m.ID), 10, 64)
+	if err != nil {
+		return protocolError("a reply with the id %.40q, which no request had", m.ID)
+	}
+	c.mu.Lock()
+	waiting, ok := c.calls[id]
+	delete(c.calls, id)
+	c.mu.Unlock()
+	switch {
+	case !ok: // its caller stopped waiting
+	case waiting.queued:
+		m.Method = waiting.method
+		c.push(queued{message: m, isReply: true})
+	default:
+		waiting.reply <- m
+	}
+	return nil
+}
+
+func (c *conn) push(q queued) {
+	c.mu.Lock()
+	c.queue = append(c.queue, q)
+	c.mu.Unlock()
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// drain takes all that is queued.
+func (c *conn) drain() []queued {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queue
+	c.queue = nil
+	return q
+}
+
+// probeLoop asks for a sign of life when there was none, and gives up when there
+// is none still.
+func (c *conn) probeLoop() error {
+	if c.probe < 0 {
+		return nil
+	}
+	ticker := time.NewTicker(max(c.probe/4, time.Millisecond))
+	defer ticker.Stop()
+	var asked time.Time
+	for {
+		select {
+		case <-c.done:
+			return nil
+		case <-ticker.C:
+		}
+		last := time.Unix(0, c.lastRx.Load())
+		switch idle := time.Since(last); {
+		case idle > 2*c.probe && asked.After(last):
+			err := fmt.Errorf("no answer for %s (inactivity probe)", idle.Round(time.Millisecond))
+			c.close(err)
+			return err
+		case idle > c.probe && !asked.After(last):
+			asked = time.Now()
+			if err := c.start(call{method: "echo", reply: make(chan message, 1)}); err != nil {
+				c.close(err)
+				return err
+			}
+		}
+	}
+}
+
+// close ends the connection with a reason; the first one counts.
+func (c *conn) close(reason error) {
+	c.closing.Do(func() {
+		c.mu.Lock()
+		c.err = reason
+		c.mu.Unlock()
+		close(c.done)
+		_ = c.net.Close() // nothing is lost: what was not answered is unknown anyway
+	})
+}
+
+// reason is why the connection ended, valid after done.
+func (c *conn) reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *conn) write(raw []byte) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if err := c.net.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	_, err := c.net.Write(raw)
+	return err
+}
+
+// start sends a request whose reply goes where w says. A request that cannot be
+// encoded leaves the connection as good as before.
+func (c *conn) start(w call, params ...any) error {
+	if params == nil {
+		params = []any{}
+	}
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return ErrNotConnected
+	}
+	c.nextID++
+	id := c.nextID
+	c.calls[id] = w
+	c.mu.Unlock()
+	raw, err := json.Marshal(request{ID: id, Method: w.method, Params: params})
+	if err != nil {
+		c.forget(id)
+		return fmt.Errorf("encode %s: %w", w.method, err)
+	}
+	if err := c.write(raw); err != nil {
+		c.close(err)
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return nil
+}
+
+func (c *conn) forget(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, id)
+}
+
+// request sends a request and waits for the reply's result.
+func (c *conn) request(ctx context.Context, method string, params ...any) (json.RawMessage, error) {
+	w := call{method: method, reply: make(chan message, 1)}
+	if err := c.start(w, params...); err != nil {
+		return nil, err
+	}
+	select {
+	case m := <-w.reply:
+		return m.result(method)
+	case <-c.done:
+		select {
+		case m := <-w.reply: // it came just before the end
+			return m.result(method)
+		default:
+		}
+		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, c.reason())
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (m message) result(method string) (json.RawMessage, error) {
+	if len(m.Error) > 0 && string(m.Error) != "null" {
+		return nil, newRPCError(method, m.Error)
+	}
+	return m.Result, nil
+}

@@ -1,0 +1,20 @@
+// Package schema holds the OVSDB schemas that the generated models are made
+// from: OVN 25.03's and Open vSwitch 3.5's. Tests create databases from them.
+package schema
+
+import _ "embed" // the schema files
+
+// Southbound is OVN_Southbound.
+//
+//go:embed ovn-sb.ovsschema
+var Southbound []byte
+
+// Northbound is OVN_Northbound.
+//
+//go:embed ovn-nb.ovsschema
+var Northbound []byte
+
+// VSwitch is Open_vSwitch.
+//
+//go:embed vswitch.ovsschema
+var VSwitch []byte

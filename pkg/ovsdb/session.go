@@ -1,0 +1,259 @@
+package ovsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Session keeps a local copy of part of a database. See the package comment.
+type Session struct {
+	config    Config
+	endpoints []endpoint
+	log       *slog.Logger
+
+	// The fields below belong to Run's goroutine.
+	content *content
+	// acked are the conditions that content follows; ackedGeneration is the
+	// generation of the last SetConditions that they answer.
+	acked           Conditions
+	ackedGeneration uint64
+	// lastTxn is the transaction that content is at, valid for acked and
+	// monitored; empty when only a full reload can tell.
+	lastTxn   string
+	monitored map[string][]string
+	seen      clusterIndex
+	delivered delivered
+
+	// changed wakes Run after SetConditions.
+	changed chan struct{}
+
+	mu         sync.Mutex
+	wanted     Conditions
+	generation uint64
+	conn       *conn // nil while not connected
+	schema     *serverSchema
+	status     Status
+}
+
+// Status is what a person asks of a session.
+type Status struct {
+	Database  string
+	Connected bool
+	InSync    bool
+	// Endpoint is the current server's, as configured.
+	Endpoint string
+	// Since is when the connection became usable, or was lost.
+	Since time.Time
+	// LastError is why the last connection or attempt ended; nil if there was
+	// none.
+	LastError error
+	// Model is standalone, clustered or relay; empty if the server does not tell.
+	Model string
+	// Leader: the server leads its cluster; true for a standalone database.
+	Leader bool
+	// SchemaVersion is the server's.
+	SchemaVersion string
+	// Rows is how many the content has.
+	Rows int
+}
+
+// NewSession checks the configuration. It does no I/O.
+func NewSession(config Config) (*Session, error) {
+	if err := config.setDefaults(); err != nil {
+		return nil, err
+	}
+	endpoints, err := parseEndpoints(config.Endpoints)
+	if err != nil {
+		return nil, err
+	}
+	if !config.InOrder {
+		rand.Shuffle(len(endpoints), func(i, j int) {
+			endpoints[i], endpoints[j] = endpoints[j], endpoints[i]
+		})
+	}
+	if slices.ContainsFunc(endpoints, func(e endpoint) bool { return e.scheme == "ssl" }) &&
+		(config.TLS.Cert == "" || config.TLS.Key == "" || config.TLS.CA == "") {
+		return nil, fmt.Errorf("ovsdb session %s: an ssl endpoint needs a certificate, its key and a CA", config.Database.name)
+	}
+	s := &Session{
+		config:     config,
+		endpoints:  endpoints,
+		log:        config.Logger.With("database", config.Database.name),
+		content:    newContent(config.Database),
+		changed:    make(chan struct{}, 1),
+		generation: 1,
+		status:     Status{Database: config.Database.name},
+	}
+	if err := s.checkTables(); err != nil {
+		return nil, err
+	}
+	if err := s.checkConditions(config.Conditions); err != nil {
+		return nil, err
+	}
+	s.wanted = config.Conditions.normal()
+	return s, nil
+}
+
+func (s *Session) checkTables() error {
+	for name, columns := range s.config.Tables {
+		t, ok := s.config.Database.tables[name]
+		if !ok {
+			return fmt.Errorf("database %s has no table %s", s.config.Database.name, name)
+		}
+		if columns != nil && len(columns) == 0 {
+			return fmt.Errorf("table %s: no column is asked for", name)
+		}
+		for _, column := range columns {
+			if _, ok := t.columns[column]; !ok {
+				return fmt.Errorf("table %s has no column %s", name, column)
+			}
+		}
+	}
+	return nil
+}
+
+// checkConditions refuses what no server could answer. Columns must be among the
+// monitored ones: the set of those cannot change while a monitor runs.
+func (s *Session) checkConditions(conditions Conditions) error {
+	for name, clauses := range conditions {
+		columns, ok := s.config.Tables[name]
+		if !ok {
+			return fmt.Errorf("condition on table %s, which the session does not follow", name)
+		}
+		t := s.config.Database.tables[name]
+		for _, clause := range clauses {
+			if clause.column == "" {
+				continue
+			}
+			if columns != nil && clause.column != "_uuid" && !slices.Contains(columns, clause.column) {
+				return fmt.Errorf("table %s: condition %q on a column that the session does not follow", name, clause)
+			}
+			if err := t.checkClause(clause); err != nil {
+				return fmt.Errorf("table %s: condition %q: %w", name, clause, err)
+			}
+		}
+	}
+	return nil
+}
+
+// SetConditions replaces the conditions. It may be called from any goroutine, the
+// handler's too, at any time; of several calls in a row only the last one may
+// reach the server. A batch with InSync follows once it is answered; conditions
+// that mean the same as the last ones change nothing and bring no batch. An error
+// is a mistake of the caller and leaves the conditions as they were.
+func (s *Session) SetConditions(conditions Conditions) error {
+	if err := s.checkConditions(conditions); err != nil {
+		return err
+	}
+	normal := conditions.normal()
+	s.mu.Lock()
+	if normal.equal(s.wanted) {
+		s.mu.Unlock()
+		return nil
+	}
+	s.wanted = normal
+	s.generation++
+	s.status.InSync = false
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Has tells whether the server's schema, as last seen, has the column, with the
+// type that the generated struct expects. With an empty column it asks for the
+// table. It is false before the first connection.
+func (s *Session) Has(table, column string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.schema.has(table, column)
+}
+
+// Status tells how the session is.
+func (s *Session) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// Run connects, reconnects and calls the handler until ctx ends; then it returns
+// nil. It must be called once.
+func (s *Session) Run(ctx context.Context) error {
+	failures := 0
+	for i := 0; ; i++ {
+		e := s.endpoints[i%len(s.endpoints)]
+		start := time.Now()
+		synced, err := s.attempt(ctx, e)
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.lost(e, err)
+		// A connection that worked and then broke is tried anew at once,
+		// unless it broke so soon that this would be a busy loop.
+		if synced && time.Since(start) > s.config.BackoffMin {
+			failures = 0
+		}
+		failures++
+		if failures%len(s.endpoints) != 0 {
+			continue
+		}
+		if !sleep(ctx, s.backoff(failures/len(s.endpoints))) {
+			return nil
+		}
+	}
+}
+
+// backoff doubles with every round through the endpoints, with jitter of half.
+func (s *Session) backoff(round int) time.Duration {
+	d := s.config.BackoffMin
+	for ; round > 1 && d < s.config.BackoffMax; round-- {
+		d *= 2
+	}
+	d = min(d, s.config.BackoffMax)
+	return d/2 + rand.N(d/2+1)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// lost records and reports the end of a connection or attempt. The content stays.
+func (s *Session) lost(e endpoint, err error) {
+	err = fmt.Errorf("%s: %w", e.text, err)
+	s.mu.Lock()
+	was, last := s.status.Connected, s.status.LastError
+	s.conn = nil
+	s.status.Connected, s.status.InSync, s.status.Leader = false, false, false
+	s.status.Endpoint = ""
+	s.status.LastError = err
+	if was {
+		s.status.Since = time.Now()
+	}
+	s.mu.Unlock()
+	if was {
+		s.log.Warn("database connection lost", "endpoint", e.text, "error", err)
+		s.deliver(nil, false)
+		return
+	}
+	// The same failure over and over is said once.
+	if last == nil || last.Error() != err.Error() {
+		s.log.Info("database endpoint not usable", "endpoint", e.text, "error", err)
+	}
+}
+
+var errCanceled = errors.New("the server ended the monitor: schema changed, or database removed")

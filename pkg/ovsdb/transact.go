@@ -1,0 +1,128 @@
+package ovsdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Result is what one operation gave.
+type Result struct {
+	// Count of rows that an update, mutate or delete matched.
+	Count int
+	// UUID of an inserted row.
+	UUID string
+	// Rows of a select.
+	Rows []Row
+}
+
+// wireResult is an element of a transact reply, RFC 7047 section 4.1.3.
+type wireResult struct {
+	Count   int             `json:"count"`
+	UUID    json.RawMessage `json:"uuid"`
+	Rows    []rawRow        `json:"rows"`
+	Error   string          `json:"error"`
+	Details string          `json:"details"`
+}
+
+// Transact sends one transaction and waits for the answer: all of it is
+// committed and there is one result an operation, or none of it and the error
+// says why: ErrNotConnected, *PermissionError, *ConstraintError, *OperationError,
+// or a mistake in an operation. The exceptions, after which it may be either, are
+// ErrOutcomeUnknown and the end of ctx. The changes arrive at the handler as any
+// others do, possibly after Transact has returned.
+func (s *Session) Transact(ctx context.Context, operations ...Operation) ([]Result, error) {
+	s.mu.Lock()
+	c, schema := s.conn, s.schema
+	s.mu.Unlock()
+	if c == nil {
+		return nil, ErrNotConnected
+	}
+	params := []any{s.config.Database.name}
+	for i, o := range operations {
+		w, err := o.encode(s.config.Database, schema)
+		if err != nil {
+			return nil, fmt.Errorf("operation %d: %w", i, err)
+		}
+		params = append(params, w)
+	}
+	raw, err := c.request(ctx, "transact", params...)
+	if err != nil {
+		var refused *rpcError
+		if errors.As(err, &refused) && refused.Name == "canceled" {
+			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		}
+		return nil, err
+	}
+	return s.results(raw, operations)
+}
+
+func (s *Session) results(raw json.RawMessage, operations []Operation) ([]Result, error) {
+	// An operation after a failed one has null in its place. An extra element
+	// is the error of the commit.
+	var wire []*wireResult
+	if err := json.Unmarshal(raw, &wire); err != nil {
+		return nil, protocolError("transact reply: %w", err)
+	}
+	for i, w := range wire {
+		if w == nil || w.Error == "" {
+			continue
+		}
+		e := OperationError{Index: i, Name: w.Error, Details: w.Details}
+		if i < len(operations) {
+			e.Op, e.Table = operations[i].op, operations[i].table
+		}
+		return nil, newOperationError(e)
+	}
+	if len(wire) < len(operations) {
+		return nil, protocolError("%d results for %d operations", len(wire), len(operations))
+	}
+	out := make([]Result, len(operations))
+	for i, o := range operations {
+		if wire[i] == nil {
+			return nil, protocolError("no result for operation %d", i)
+		}
+		r, err := s.config.Database.result(o, wire[i])
+		if err != nil {
+			return nil, fmt.Errorf("result of operation %d: %w", i, err)
+		}
+		out[i] = r
+	}
+	return out, nil
+}
+
+func (d *Database) result(o Operation, w *wireResult) (Result, error) {
+	r := Result{Count: w.Count}
+	var err error
+	if len(w.UUID) > 0 {
+		if r.UUID, err = decodeUUID(w.UUID); err != nil {
+			return r, err
+		}
+	}
+	for _, raw := range w.Rows {
+		uuid, err := decodeUUID(raw["_uuid"])
+		if err != nil {
+			return r, err
+		}
+		row, err := d.tables[o.table].fresh(uuid, raw)
+		if err != nil {
+			return r, err
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return r, nil
+}
+
+func decodeUUID(raw json.RawMessage) (string, error) {
+	name, rest, err := tagged(raw)
+	if err != nil {
+		return "", err
+	}
+	if name != "uuid" {
+		return "", protocolError("%q where a UUID belongs", name)
+	}
+	var s string
+	err = json.Unmarshal(rest, &s)
+	return s, err
+}
