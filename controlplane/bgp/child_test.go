@@ -1,0 +1,349 @@
+package bgp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// GoBGP keeps settings in package variables, and only the end of a process ends
+// a session without CEASE: each speaker of the tests is therefore a process, the
+// test binary itself, that takes commands on stdin and reports on stdout.
+
+const childEnv = "SLUICE_BGP_TEST_SPEAKER"
+
+type childPolicy struct {
+	VNI            intent.VNI
+	Index          uint16
+	Export, Import []string
+	Auto           bool
+}
+
+type childCommand struct {
+	Policies []childPolicy
+	// Set is used when not nil, else Upserts and Deletes.
+	Set, Upserts, Deletes []intent.RouteKey
+	Preference            uint32
+	Status                bool
+	Stop                  bool
+	Fill                  int // announce this many hosts of VNI 1001
+}
+
+type childHop struct {
+	VTEP string
+	VNI  intent.VNI
+	MAC  string
+}
+
+type childReport struct {
+	Upserts []childRoute
+	Deletes []intent.RouteKey
+	VTEPs   []netip.Addr
+	Gone    []netip.Addr
+	InSync  bool
+	Status  *Status
+	Done    bool
+	Errors  []string
+}
+
+type childRoute struct {
+	Key  intent.RouteKey
+	Hops []childHop
+}
+
+func runChild() int {
+	var cfg Config
+	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &cfg); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	level := slog.LevelInfo
+	if os.Getenv("SLUICE_BGP_TEST_DEBUG") != "" {
+		level = slog.LevelDebug
+	}
+	s, err := New(cfg, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var mu sync.Mutex
+	enc := json.NewEncoder(os.Stdout)
+	report := func(r childReport) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = enc.Encode(r)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(context.Background()) }()
+	go func() {
+		_ = s.Watch(context.Background(), func(u ImportUpdate) { report(importReport(u)) })
+	}()
+	in := json.NewDecoder(os.Stdin)
+	for {
+		var c childCommand
+		if err := in.Decode(&c); err == io.EOF {
+			return 0
+		} else if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if c.Stop {
+			s.Stop(false)
+			if err := <-ended; err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+			return 0
+		}
+		report(obey(s, c))
+	}
+}
+
+func obey(s *GoBGP, c childCommand) childReport {
+	ctx := context.Background()
+	r := childReport{Done: true}
+	if c.Status {
+		st, err := s.Status(ctx)
+		if err != nil {
+			r.Errors = append(r.Errors, err.Error())
+		}
+		r.Status = &st
+	}
+	if c.Policies != nil {
+		m := map[intent.VNI]intent.VRFPolicy{}
+		for _, p := range c.Policies {
+			m[p.VNI] = intent.VRFPolicy{VNI: p.VNI, Index: p.Index, Export: targets(p.Export...), Import: targets(p.Import...), AutoImport: p.Auto}
+		}
+		for _, err := range s.SetPolicies(m) {
+			r.Errors = append(r.Errors, err.Error())
+		}
+	}
+	announce := func(keys []intent.RouteKey) []Announcement {
+		var out []Announcement
+		for _, k := range keys {
+			out = append(out, Announcement{Key: k, Preference: c.Preference})
+		}
+		return out
+	}
+	var failed map[intent.RouteKey]error
+	if c.Fill > 0 {
+		failed = s.Set(ctx, hosts(1001, c.Fill))
+	} else if c.Set != nil {
+		m := map[intent.RouteKey]Announcement{}
+		for _, a := range announce(c.Set) {
+			m[a.Key] = a
+		}
+		failed = s.Set(ctx, m)
+	} else {
+		failed = s.Update(ctx, announce(c.Upserts), c.Deletes)
+	}
+	for _, err := range failed {
+		r.Errors = append(r.Errors, err.Error())
+	}
+	return r
+}
+
+func importReport(u ImportUpdate) childReport {
+	r := childReport{Deletes: u.Deletes, Gone: u.GoneVTEPs, InSync: u.InSync}
+	for _, v := range u.VTEPs {
+		r.VTEPs = append(r.VTEPs, v.Addr)
+	}
+	for _, route := range u.Upserts {
+		cr := childRoute{Key: route.Key}
+		for _, h := range route.NextHops.All() {
+			cr.Hops = append(cr.Hops, childHop{h.VTEP.String(), h.VNI, h.RouterMAC.String()})
+		}
+		r.Upserts = append(r.Upserts, cr)
+	}
+	return r
+}
+
+// hosts are n announcements of a VNI, IPv4 and IPv6 in turn.
+func hosts(vni intent.VNI, n int) map[intent.RouteKey]Announcement {
+	m := make(map[intent.RouteKey]Announcement, n)
+	for i := range n {
+		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		if i%2 == 1 {
+			b := netip.MustParseAddr("2001:db8::").As16()
+			b[13], b[14], b[15] = byte(i>>16), byte(i>>8), byte(i)
+			a = netip.AddrFrom16(b)
+		}
+		k := intent.NewHostKey(vni, a)
+		m[k] = Announcement{Key: k}
+	}
+	return m
+}
+
+func targets(words ...string) intent.RouteTargets {
+	var rts []intent.RouteTarget
+	for _, w := range words {
+		rt, err := intent.ParseRouteTarget(w)
+		if err != nil {
+			panic(err)
+		}
+		rts = append(rts, rt)
+	}
+	return intent.NewRouteTargets(rts...)
+}
+
+// speaker is the test's side of a speaker process.
+type speaker struct {
+	t       testing.TB
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	replies chan childReport
+
+	mu     sync.Mutex
+	routes map[intent.RouteKey][]childHop
+	vteps  map[netip.Addr]bool
+	inSync bool
+	exited chan struct{}
+}
+
+func startSpeaker(t testing.TB, cfg Config) *speaker {
+	t.Helper()
+	raw, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
+	log := &testLog{t: t}
+	cmd.Stderr = log
+	s := &speaker{t: t, cmd: cmd, replies: make(chan childReport, 16), routes: map[intent.RouteKey][]childHop{},
+		vteps: map[netip.Addr]bool{}, exited: make(chan struct{})}
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go s.read(bufio.NewReader(out))
+	t.Cleanup(func() { s.kill(); log.close() })
+	return s
+}
+
+func (s *speaker) read(r io.Reader) {
+	defer close(s.exited)
+	dec := json.NewDecoder(r)
+	for {
+		var rep childReport
+		if dec.Decode(&rep) != nil {
+			_ = s.cmd.Wait()
+			return
+		}
+		if rep.Done {
+			s.replies <- rep
+			continue
+		}
+		s.mu.Lock()
+		for _, u := range rep.Upserts {
+			s.routes[u.Key] = u.Hops
+		}
+		for _, k := range rep.Deletes {
+			delete(s.routes, k)
+		}
+		for _, a := range rep.VTEPs {
+			s.vteps[a] = true
+		}
+		for _, a := range rep.Gone {
+			delete(s.vteps, a)
+		}
+		s.inSync = rep.InSync
+		s.mu.Unlock()
+	}
+}
+
+// kill ends the process as SIGKILL does in production.
+func (s *speaker) kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.exited
+}
+
+func (s *speaker) stop() {
+	s.t.Helper()
+	if err := json.NewEncoder(s.stdin).Encode(childCommand{Stop: true}); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.exited
+}
+
+func (s *speaker) do(c childCommand) childReport {
+	s.t.Helper()
+	if err := json.NewEncoder(s.stdin).Encode(c); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case r := <-s.replies:
+		if len(r.Errors) > 0 {
+			s.t.Fatalf("the speaker failed: %v", r.Errors)
+		}
+		return r
+	case <-s.exited:
+		s.t.Fatal("the speaker has exited")
+	case <-time.After(time.Minute):
+		s.t.Fatal("the speaker does not answer")
+	}
+	return childReport{}
+}
+
+func (s *speaker) hops(k intent.RouteKey) []childHop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.routes[k]
+}
+
+func (s *speaker) synced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inSync
+}
+
+// eventually waits for a state; the deadline is only for a broken build.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("never happened: %s", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// testLog passes a process's log to the test while it runs.
+type testLog struct {
+	mu   sync.Mutex
+	t    testing.TB
+	done bool
+}
+
+func (l *testLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.done {
+		l.t.Logf("%s", b)
+	}
+	return len(b), nil
+}
+
+func (l *testLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done = true
+}
