@@ -26,10 +26,9 @@ func (l *Lab) startCentral(ctx context.Context, c Cloud) error {
 	for db, port := range map[string]int{"nb": nbPort, "sb": sbPort} {
 		g.Go(func() error {
 			schema := filepath.Join(ovnSchemas, "ovn-"+db+".ovsschema")
-			if err := l.startDatabase(gctx, n, db, schema, fmt.Sprintf("--remote=ptcp:%d:[::]", port)); err != nil {
+			if err := l.startDatabase(gctx, n, database{db, db, schema}, fmt.Sprintf("--remote=ptcp:%d:[::]", port)); err != nil {
 				return err
 			}
-			// Electing and probing serve a real network; here a stopped process is one.
 			_, err := run(l.command(gctx, n, "ovn-"+db+"ctl", "init"), "initialising "+db)
 			return err
 		})
@@ -37,24 +36,29 @@ func (l *Lab) startCentral(ctx context.Context, c Cloud) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	_, err = l.spawn(ctx, n, "northd", []string{
+	ctl := filepath.Join(n.Dir, "northd.ctl")
+	_, err = l.spawn(ctx, n, spec{name: "northd", ready: listening(ctl), argv: []string{
 		"ovn-northd", "--ovnnb-db=" + l.dbSocket(c.Name, "nb"), "--ovnsb-db=" + l.dbSocket(c.Name, "sb"),
-		"--unixctl=" + filepath.Join(n.Dir, "northd.ctl"), "-vconsole:info",
-	}, listening(filepath.Join(n.Dir, "northd.ctl")))
+		"--unixctl=" + ctl, "-vconsole:info",
+	}})
 	return err
 }
 
-// startDatabase makes DB.db and serves it on DB.sock in the node's directory.
-func (l *Lab) startDatabase(ctx context.Context, n Node, db, schema string, more ...string) error {
-	file := filepath.Join(n.Dir, db+".db")
-	if _, err := run(l.command(ctx, n, "ovsdb-tool", "create", file, schema), "ovsdb-tool create "+file); err != nil {
+// database is an ovsdb-server: its process name, the stem of its files, its
+// schema.
+type database struct{ process, stem, schema string }
+
+// startDatabase makes STEM.db and serves it on STEM.sock in the node's directory.
+func (l *Lab) startDatabase(ctx context.Context, n Node, db database, more ...string) error {
+	file := filepath.Join(n.Dir, db.stem+".db")
+	if _, err := run(l.command(ctx, n, "ovsdb-tool", "create", file, db.schema), "ovsdb-tool create "+file); err != nil {
 		return err
 	}
-	sock := filepath.Join(n.Dir, db+".sock")
+	sock := filepath.Join(n.Dir, db.stem+".sock")
 	argv := append([]string{
-		"ovsdb-server", file, "--remote=punix:" + sock, "--unixctl=" + filepath.Join(n.Dir, db+".ctl"), "-vconsole:info",
+		"ovsdb-server", file, "--remote=punix:" + sock, "--unixctl=" + filepath.Join(n.Dir, db.stem+".ctl"), "-vconsole:info",
 	}, more...)
-	_, err := l.spawn(ctx, n, db, argv, listening(sock))
+	_, err := l.spawn(ctx, n, spec{name: db.process, argv: argv, ready: listening(sock)})
 	return err
 }
 

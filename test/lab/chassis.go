@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -15,33 +14,38 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 	if err != nil {
 		return err
 	}
-	schema := filepath.Join(ovsSchemas, "vswitch.ovsschema")
-	if err := l.startDatabase(ctx, n, "db", schema, "--remote=db:Open_vSwitch,Open_vSwitch,manager_options"); err != nil {
+	db := database{"ovsdb", "db", filepath.Join(ovsSchemas, "vswitch.ovsschema")}
+	if err := l.startDatabase(ctx, n, db, "--remote=db:Open_vSwitch,Open_vSwitch,manager_options"); err != nil {
 		return err
 	}
 	// Everything is in the database before the daemons read it first.
-	if _, err := run(l.command(ctx, n, append([]string{"ovs-vsctl", "--no-wait"}, l.switchConfig(c, ch, n)...)...), "configuring "+ch.Name); err != nil {
+	args := append([]string{"ovs-vsctl", "--no-wait"}, l.switchConfig(c, ch, n)...)
+	if _, err := run(l.command(ctx, n, args...), "configuring "+ch.Name); err != nil {
 		return err
 	}
-	_, err = l.spawn(ctx, n, "vswitchd", []string{
-		"ovs-vswitchd", "unix:" + filepath.Join(n.Dir, "db.sock"), "--unixctl=" + filepath.Join(n.Dir, "vswitchd.ctl"),
-		"--pidfile=" + filepath.Join(n.Dir, "ovs-vswitchd.pid"), "--overwrite-pidfile", "-vconsole:info",
-	}, func() error {
-		return errors.Join(listening(filepath.Join(n.Dir, "br-int.mgmt"))(), l.hasLink(ctx, n, "br-phy"))
+	conf := "unix:" + filepath.Join(n.Dir, "db.sock")
+	_, err = l.spawn(ctx, n, spec{
+		name: "vswitchd",
+		argv: []string{
+			"ovs-vswitchd", conf, "--unixctl=" + filepath.Join(n.Dir, "vswitchd.ctl"),
+			"--pidfile=" + filepath.Join(n.Dir, "ovs-vswitchd.pid"), "--overwrite-pidfile", "-vconsole:info",
+		},
+		// br-phy goes with the process, and OVS routes tunnels by its address.
+		after: fmt.Sprintf("until ip addr replace %s/24 dev br-phy 2>/dev/null; do sleep 0.01; done; ip link set br-phy up", n.Encap),
+		ready: listening(filepath.Join(n.Dir, "br-int.mgmt")),
 	})
 	if err != nil {
 		return err
 	}
-	// The address has to be on br-phy before OVN makes tunnels: OVS routes them by it.
-	if err := ipBatch(ctx, n.Netns, fmt.Sprintf("addr add %s/24 dev br-phy\nlink set br-phy up\n", n.Encap)); err != nil {
-		return err
-	}
-	pid := filepath.Join(n.Dir, "ovn-controller.pid")
-	_, err = l.spawn(ctx, n, "controller", []string{
-		"ovn-controller", "unix:" + filepath.Join(n.Dir, "db.sock"), "--pidfile=" + pid, "--overwrite-pidfile", "-vconsole:info",
-	}, func() error {
-		_, err := run(l.command(ctx, n, "ovn-appctl", "-t", "ovn-controller", "connection-status"), "ovn-controller")
-		return err
+	_, err = l.spawn(ctx, n, spec{
+		name: "controller",
+		argv: []string{
+			"ovn-controller", conf, "--pidfile=" + filepath.Join(n.Dir, "ovn-controller.pid"), "--overwrite-pidfile", "-vconsole:info",
+		},
+		ready: func() error {
+			_, err := run(l.command(ctx, n, "ovn-appctl", "-t", "ovn-controller", "connection-status"), "ovn-controller")
+			return err
+		},
 	})
 	return err
 }
@@ -98,8 +102,4 @@ func (c Cloud) mappings() []string {
 		}
 	}
 	return out
-}
-
-func (l *Lab) hasLink(ctx context.Context, n Node, link string) error {
-	return ipBatch(ctx, n.Netns, "link show dev "+link+"\n")
 }

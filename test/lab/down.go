@@ -33,7 +33,28 @@ func (l *Lab) Down() error {
 		// The records stay, for another attempt.
 		return fmt.Errorf("taking down lab %s: %w", l.prefix, err)
 	}
-	return os.RemoveAll(l.dir)
+	if err := os.RemoveAll(l.dir); err != nil {
+		return err
+	}
+	l.removeEmptyParents()
+	return nil
+}
+
+// removeEmptyParents removes what the lab may share with others, when it is the
+// last: its parent directory, and the mount that ip-netns makes of /run/netns.
+func (l *Lab) removeEmptyParents() {
+	// Each of these fails when somebody else still uses it, which is fine.
+	_ = os.Remove(filepath.Dir(l.dir))
+	if left, err := os.ReadDir("/run/netns"); l.state.MadeNetnsMount && err == nil && len(left) == 0 {
+		_ = unix.Unmount("/run/netns", 0)
+		_ = os.Remove("/run/netns")
+	}
+}
+
+// isMount tells whether something is mounted at a path.
+func isMount(path string) bool {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	return err == nil && strings.Contains(string(b), " "+path+" ")
 }
 
 func (l *Lab) removeNamespaces() error {

@@ -21,12 +21,12 @@ func (l *Lab) startReflector(ctx context.Context, name string) error {
 		return err
 	}
 	var conf strings.Builder
-	as := l.state.Scenario.AS
+	as := l.Scenario().AS
 	fmt.Fprintf(&conf, "hostname %s\nlog stdout informational\n", name)
 	fmt.Fprintf(&conf, "router bgp %d\n bgp router-id %s\n no bgp default ipv4-unicast\n bgp cluster-id %s\n", as, n.VTEP4, n.VTEP4)
 	fmt.Fprintf(&conf, " neighbor nodes peer-group\n neighbor nodes remote-as %d\n neighbor nodes timers 3 9\n", as)
 	var members []string
-	for _, m := range l.state.Nodes {
+	for _, m := range l.Nodes() {
 		if m.Kind == KindChassis || m.Kind == KindPeer {
 			members = append(members, m.VTEP4.String(), m.VTEP6.String())
 		}
@@ -61,7 +61,7 @@ func (l *Lab) startFRR(ctx context.Context, n Node, conf string) error {
 			filepath.Join(frrDir, name), "-f", conf, "--vty_socket", n.Dir, "-P", "0",
 			"-z", filepath.Join(n.Dir, "zserv.api"), "-i", filepath.Join(n.Dir, name+".pid"), "--log", "stdout",
 		}, more...)
-		_, err := l.spawn(ctx, n, name, argv, listening(filepath.Join(n.Dir, name+".vty")))
+		_, err := l.spawn(ctx, n, spec{name: name, argv: argv, ready: listening(filepath.Join(n.Dir, name+".vty"))})
 		return err
 	}
 	if err := start("zebra", empty); err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -26,7 +27,8 @@ const DefaultName = "sluice"
 type Options struct {
 	// Name is the prefix of all namespaces. Default DefaultName.
 	Name string
-	// Dir is the parent of the run directory. Default DefaultDir.
+	// Dir is the parent of the run directory. Default DefaultDir. FRR's user has
+	// to be able to pass through it.
 	Dir string
 	// KeepLogs leaves the log directory behind when Up fails.
 	KeepLogs bool
@@ -48,6 +50,18 @@ type Lab struct {
 type state struct {
 	Scenario Scenario `json:"scenario"`
 	Nodes    []Node   `json:"nodes"`
+	// MadeNetnsMount: /run/netns was no mount before this lab.
+	MadeNetnsMount bool `json:"madeNetnsMount,omitempty"`
+}
+
+func newState(s Scenario, prefix, dir string) (state, error) {
+	// A deep copy: the lab changes its scenario as VMs come and go.
+	b, err := json.Marshal(s)
+	if err != nil {
+		return state{}, err
+	}
+	st := state{Nodes: nodesOf(s, prefix, dir), MadeNetnsMount: !isMount("/run/netns")}
+	return st, json.Unmarshal(b, &st.Scenario)
 }
 
 var labNameRE = regexp.MustCompile(`^[a-z0-9]{1,12}$`)
@@ -85,16 +99,12 @@ func Up(ctx context.Context, s Scenario, opt Options) (*Lab, error) {
 	if err := errors.Join(s.Validate(), Require(s)); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(l.dir), 0o755); err != nil {
+	if l.state, err = newState(s, l.prefix, l.dir); err != nil {
 		return nil, err
 	}
-	// The directory is the lock: whoever makes it owns the name.
-	if err := os.Mkdir(l.dir, 0o755); errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("a lab named %s is already there (%s): take it down first: sluice-lab down --name %s", l.prefix, l.dir, l.prefix)
-	} else if err != nil {
+	if err := l.claim(); err != nil {
 		return nil, err
 	}
-	l.state = state{Scenario: s, Nodes: nodesOf(s, l.prefix, l.dir)}
 	if err := l.build(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("lab %s: %w", l.prefix, err), l.saveLogs(), l.Down())
 	}
@@ -124,18 +134,23 @@ func Open(opt Options) (*Lab, error) {
 }
 
 func (l *Lab) build(ctx context.Context) error {
+	begin := time.Now()
 	if err := l.makeDirs(); err != nil {
-		return err
-	}
-	if err := l.saveState(); err != nil {
 		return err
 	}
 	if err := l.makeUnderlay(ctx); err != nil {
 		return err
 	}
+	l.log.Info("underlay is up", "nodes", len(l.Nodes()), "after", time.Since(begin))
 	g, gctx := errgroup.WithContext(ctx)
 	for _, c := range l.state.Scenario.Clouds {
-		g.Go(func() error { return l.startCloud(gctx, c) })
+		g.Go(func() error {
+			if err := l.startCloud(gctx, c); err != nil {
+				return fmt.Errorf("cloud %s: %w", c.Name, err)
+			}
+			l.log.Info("cloud is up", "cloud", c.Name, "after", time.Since(begin))
+			return nil
+		})
 	}
 	for _, r := range l.state.Scenario.Reflectors {
 		g.Go(func() error { return l.startReflector(gctx, r) })
@@ -165,6 +180,37 @@ func (l *Lab) startCloud(ctx context.Context, c Cloud) error {
 		return err
 	}
 	return l.waitCloud(ctx, c)
+}
+
+// claim makes the run directory with the state in it, in one step: whoever makes
+// it owns the name, and a lab that is interrupted at any point can be taken down.
+func (l *Lab) claim() error {
+	parent := filepath.Dir(l.dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(parent, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(l.state, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(tmp, "state.json"), b); err != nil {
+		return err
+	}
+	// A directory can replace an empty one only.
+	if err := os.Rename(tmp, l.dir); errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("a lab named %s is already there (%s): take it down first: sluice-lab down --name %s", l.prefix, l.dir, l.prefix)
+	} else if err != nil {
+		return err
+	}
+	return nil
 }
 
 func (l *Lab) makeDirs() error {

@@ -19,6 +19,7 @@ const (
 	KindReflector Kind = "reflector"
 	KindGateway   Kind = "gateway"
 	KindPeer      Kind = "peer"
+	KindVRF       Kind = "vrf"
 	KindVM        Kind = "vm"
 )
 
@@ -82,6 +83,11 @@ func nodesOf(s Scenario, prefix, dir string) []Node {
 	}
 	for _, p := range s.Peers {
 		add(p.Name, KindPeer, "", true)
+	}
+	for _, p := range s.Peers {
+		for _, v := range p.VRFs {
+			add(VRFNode(p.Name, v.VNI), KindVRF, "", false)
+		}
 	}
 	for _, c := range s.Clouds {
 		for _, p := range c.Providers {

@@ -91,17 +91,26 @@ func (l *Lab) writeNorthbound(ctx context.Context, c Cloud) error {
 			return err
 		}
 	}
-	var bind ctlBatch
+	var phantoms []VM
 	for _, vm := range c.VMs {
 		if err := b.addVM(c, vm); err != nil {
 			return err
 		}
 		if vm.Phantom {
-			bind.add("lsp-bind", vm.Name, phantomChassis(c))
+			phantoms = append(phantoms, vm)
 		}
 	}
-	if err := b.run(ctx, l.NB, c.Name); err != nil || len(bind.cmds) == 0 {
+	if err := b.run(ctx, l.NB, c.Name); err != nil {
 		return err
+	}
+	return l.bindPhantoms(ctx, c, phantoms...)
+}
+
+// bindPhantoms gives ports without a machine to a chassis that is only a row in
+// the Southbound database: no ovn-controller releases them.
+func (l *Lab) bindPhantoms(ctx context.Context, c Cloud, vms ...VM) error {
+	if len(vms) == 0 {
+		return nil
 	}
 	// ovn-northd has to have made the Port_Bindings.
 	if _, err := l.NB(ctx, c.Name, "--wait=sb", "sync"); err != nil {
@@ -110,7 +119,11 @@ func (l *Lab) writeNorthbound(ctx context.Context, c Cloud) error {
 	if _, err := l.SB(ctx, c.Name, "--may-exist", "chassis-add", phantomChassis(c), "geneve", "172.31.255.254"); err != nil {
 		return err
 	}
-	return bind.run(ctx, l.SB, c.Name)
+	var b ctlBatch
+	for _, vm := range vms {
+		b.add("lsp-bind", vm.Name, phantomChassis(c))
+	}
+	return b.run(ctx, l.SB, c.Name)
 }
 
 func phantomChassis(c Cloud) string { return c.Name + "-phantom" }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,6 +26,8 @@ type Process struct {
 	Argv []string `json:"argv"`
 	Env  []string `json:"env"`
 	Log  string   `json:"log"`
+	// After is run each time the process was started, in its node.
+	After []string `json:"after,omitempty"`
 	// PID and StartTime (field 22 of /proc/PID/stat) identify the process: a
 	// reused id has another start time.
 	PID       int    `json:"pid"`
@@ -48,7 +51,7 @@ func (p *Process) Running() bool {
 }
 
 // Start starts the process again with its recorded arguments; a running one is
-// left alone.
+// left alone. It does not wait until the process is of use: see Lab.WaitFor.
 func (p *Process) Start() error {
 	if p.Running() {
 		return nil
@@ -74,7 +77,13 @@ func (p *Process) Start() error {
 	}
 	// Reap it, so that it does not stay as a zombie of this process.
 	go func() { _ = cmd.Wait() }()
-	return p.save()
+	if err := p.save(); err != nil || len(p.After) == 0 {
+		return err
+	}
+	after := exec.Command(p.After[0], p.After[1:]...)
+	after.Env = p.Env
+	_, err = run(after, "after starting "+p.Name+" on "+p.Node)
+	return err
 }
 
 // Signal sends a signal, if the process is still the recorded one.
@@ -187,29 +196,48 @@ func procStat(pid int) (start uint64, state byte, err error) {
 	return start, f[0][0], err
 }
 
-// spawn records and starts a process in a node, then waits until ready says so.
-func (l *Lab) spawn(ctx context.Context, n Node, name string, argv []string, ready func() error) (*Process, error) {
-	p := &Process{
-		Node: n.Name, Name: name, Env: l.env(n),
-		Argv:   append([]string{"nsenter", "--net=" + n.netnsPath(), "--"}, argv...),
-		Log:    filepath.Join(l.logDir(), n.Name+"-"+name+".log"),
-		record: filepath.Join(l.dir, "proc", n.Name+"."+name+".json"),
-	}
-	if err := p.Start(); err != nil {
+// spec is a process to start in a node.
+type spec struct {
+	name string
+	argv []string
+	// after is a shell script that is run after each start.
+	after string
+	ready func() error
+}
+
+// spawn records and starts a process in a node, then waits until it is ready.
+func (l *Lab) spawn(ctx context.Context, n Node, s spec) (*Process, error) {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	err := l.WaitFor(ctx, name+" on "+n.Name, func() error {
+	enter := []string{"nsenter", "--net=" + n.netnsPath(), "--"}
+	p := &Process{
+		Node: n.Name, Name: s.name, Env: l.env(n),
+		Argv:   slices.Concat(enter, s.argv),
+		Log:    filepath.Join(l.logDir(), n.Name+"-"+s.name+".log"),
+		record: filepath.Join(l.dir, "proc", n.Name+"."+s.name+".json"),
+	}
+	if s.after != "" {
+		p.After = slices.Concat(enter, []string{"timeout", "30", "sh", "-c", s.after})
+	}
+	if err := p.Start(); err != nil {
+		return nil, fmt.Errorf("%w; its log ends: %s", err, p.LogTail(5))
+	}
+	err := l.WaitFor(ctx, s.name+" on "+n.Name, func() error {
 		if !p.Running() {
-			return fatalError{fmt.Errorf("it exited; its log ends: %s", p.LogTail(5))}
+			return Fatal(fmt.Errorf("it exited; its log ends: %s", p.LogTail(5)))
 		}
-		return ready()
+		if s.ready == nil {
+			return nil
+		}
+		return s.ready()
 	})
 	return p, err
 }
 
 // Process finds a process of a node by name: ovsdb, vswitchd and controller of
-// a chassis; nb, sb and northd of a central node; zebra and bgpd of a reflector
-// or peer; sluiced.
+// a chassis; nb, sb and northd of a central node; zebra and bgpd of a reflector;
+// gobgpd of a peer; sluiced where StartSluiced started it.
 func (l *Lab) Process(node, name string) (*Process, error) {
 	return readProcess(filepath.Join(l.dir, "proc", node+"."+name+".json"))
 }

@@ -21,6 +21,8 @@ var forClouds = []requirement{
 
 var forRouting = []requirement{{frrDir + "/bgpd", "frr"}, {frrDir + "/zebra", "frr"}, {"vtysh", "frr"}}
 
+var forPeers = []requirement{{"gobgpd", "gobgpd"}, {"gobgp", "gobgpd"}, {"bridge", "iproute2"}}
+
 // Require tells what the machine lacks for the scenario, and what to install.
 func Require(s Scenario) error {
 	if os.Geteuid() != 0 {
@@ -30,8 +32,11 @@ func Require(s Scenario) error {
 	if len(s.Clouds) > 0 {
 		need = append(need, forClouds...)
 	}
-	if len(s.Reflectors)+len(s.Peers) > 0 {
+	if len(s.Reflectors) > 0 {
 		need = append(need, forRouting...)
+	}
+	if len(s.Peers) > 0 {
+		need = append(need, forPeers...)
 	}
 	var tools, pkgs []string
 	for _, r := range need {

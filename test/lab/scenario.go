@@ -116,12 +116,15 @@ type VM struct {
 type Peer struct {
 	Name string
 	VRFs []PeerVRF
+	// Underlay6 makes it tunnel over IPv6.
+	Underlay6 bool
 }
 
 // PeerVRF is one tenant at a peer.
 type PeerVRF struct {
 	VNI uint32
-	// Addrs live on the peer itself, and their subnets are announced as Type-5.
+	// Addrs live in the VRF's namespace, and their subnets are announced as
+	// Type-5.
 	Addrs []netip.Prefix
 }
 
@@ -156,6 +159,11 @@ func (s Scenario) Validate() error {
 	for _, p := range s.Peers {
 		if err := claim("peer", p.Name); err != nil {
 			return err
+		}
+		for _, v := range p.VRFs {
+			if err := claim("vrf", VRFNode(p.Name, v.VNI)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func (l *Lab) makeUnderlay(ctx context.Context) error {
 	var spaces, links, fabric strings.Builder
 	fns := l.prefix + "-" + fabricNode
 	fmt.Fprintf(&fabric, "link set lo up\nlink add %s type bridge\nlink set %s up\n", geneveBridge, geneveBridge)
-	for _, n := range l.state.Nodes {
+	for _, n := range l.Nodes() {
 		fmt.Fprintf(&spaces, "netns add %s\n", n.Netns)
 		if n.Index == 0 {
 			continue
@@ -43,7 +43,7 @@ func (l *Lab) makeUnderlay(ctx context.Context) error {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	for _, n := range l.state.Nodes {
+	for _, n := range l.Nodes() {
 		if n.Index == 0 {
 			continue
 		}
@@ -54,7 +54,6 @@ func (l *Lab) makeUnderlay(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Forwarding first: switching it on later drops IPv6 routes learnt from RAs only, but costs a moment.
 		if err := l.shell(gctx, f, quietIPv6+"echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"); err != nil {
 			return err
 		}

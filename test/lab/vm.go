@@ -21,6 +21,157 @@ func (l *Lab) plugVMs(ctx context.Context, c Cloud) error {
 	return g.Wait()
 }
 
+// AddVM adds a VM to a running cloud and returns when its port is up.
+func (l *Lab) AddVM(ctx context.Context, cloud string, vm VM) error {
+	c, err := l.cloud(cloud)
+	if err != nil {
+		return err
+	}
+	if err := c.checkVM(vm); err != nil {
+		return err
+	}
+	if _, err := l.Node(vm.Name); err == nil {
+		return fmt.Errorf("there is already a node %q", vm.Name)
+	}
+	var b ctlBatch
+	if err := b.addVM(c, vm); err != nil {
+		return err
+	}
+	if err := b.run(ctx, l.NB, cloud); err != nil {
+		return err
+	}
+	err = l.updateCloud(cloud, func(c *Cloud) { c.VMs = append(c.VMs, vm) })
+	if err != nil || vm.Phantom {
+		return errors.Join(err, l.bindPhantoms(ctx, c, vm))
+	}
+	if err := l.plugVM(ctx, c, vm); err != nil {
+		return err
+	}
+	return l.waitPorts(ctx, cloud, vm.Name)
+}
+
+// DelVM unplugs a VM and deletes its logical port.
+func (l *Lab) DelVM(ctx context.Context, name string) error {
+	c, vm, err := l.findVM(name)
+	if err != nil {
+		return err
+	}
+	if !vm.Phantom {
+		if err := l.unplugVM(ctx, vm); err != nil {
+			return err
+		}
+	}
+	if _, err := l.NB(ctx, c.Name, "lsp-del", name); err != nil {
+		return err
+	}
+	return l.updateCloud(c.Name, func(c *Cloud) {
+		c.VMs = slices.DeleteFunc(c.VMs, func(v VM) bool { return v.Name == name })
+	})
+}
+
+// MoveVM unplugs a VM, and plugs it at another chassis with the same addresses.
+func (l *Lab) MoveVM(ctx context.Context, name, chassis string) error {
+	c, vm, err := l.findVM(name)
+	if err != nil {
+		return err
+	}
+	if err := l.unplugVM(ctx, vm); err != nil {
+		return err
+	}
+	vm.Chassis = chassis
+	if err := c.checkVM(vm); err != nil {
+		return err
+	}
+	err = l.updateCloud(c.Name, func(c *Cloud) {
+		i := slices.IndexFunc(c.VMs, func(v VM) bool { return v.Name == name })
+		c.VMs[i] = vm
+	})
+	if err != nil {
+		return err
+	}
+	if err := l.plugVM(ctx, c, vm); err != nil {
+		return err
+	}
+	return l.waitBound(ctx, c.Name, name, chassis)
+}
+
+// waitBound waits until a port is claimed by a chassis.
+func (l *Lab) waitBound(ctx context.Context, cloud, port, chassis string) error {
+	return l.WaitFor(ctx, "port "+port+" on "+chassis, func() error {
+		id, err := l.SB(ctx, cloud, "--bare", "--columns=_uuid", "find", "Chassis", "name="+chassis)
+		if err != nil {
+			return err
+		}
+		out, err := l.SB(ctx, cloud, "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port="+port, "up=true")
+		if got := strings.TrimSpace(out); err == nil && (got == "" || got != strings.TrimSpace(id)) {
+			err = fmt.Errorf("it is at %q", got)
+		}
+		return err
+	})
+}
+
+// unplugVM removes the VM's namespace and its devices on the chassis.
+func (l *Lab) unplugVM(ctx context.Context, vm VM) error {
+	host, err := l.Node(vm.Chassis)
+	if err != nil {
+		return err
+	}
+	n, err := l.Node(vm.Name)
+	if err != nil {
+		return err
+	}
+	id := vifID(vm.Name)
+	// The tap goes with the link to the VM; the namespace may live on while a
+	// command runs in it.
+	script := fmt.Sprintf("set -e; ovs-vsctl --if-exists del-port br-int qvo%[1]s; ip link del tap%[1]s; ip link del qvb%[1]s; ip link del qbr%[1]s", id)
+	if err := l.shell(ctx, host, script); err != nil {
+		return err
+	}
+	if err := ipBatch(ctx, "", "netns del "+n.Netns+"\n"); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.state.Nodes = slices.DeleteFunc(l.state.Nodes, func(m Node) bool { return m.Name == n.Name })
+	l.mu.Unlock()
+	return l.saveState()
+}
+
+func (l *Lab) cloud(name string) (Cloud, error) {
+	for _, c := range l.Scenario().Clouds {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return Cloud{}, fmt.Errorf("there is no cloud %q", name)
+}
+
+func (l *Lab) findVM(name string) (Cloud, VM, error) {
+	for _, c := range l.Scenario().Clouds {
+		for _, vm := range c.VMs {
+			if vm.Name == name {
+				return c, vm, nil
+			}
+		}
+	}
+	return Cloud{}, VM{}, fmt.Errorf("there is no VM %q", name)
+}
+
+// updateCloud changes the recorded scenario. Readers hold copies of the slices,
+// so these are replaced, not written to.
+func (l *Lab) updateCloud(name string, change func(*Cloud)) error {
+	l.mu.Lock()
+	clouds := slices.Clone(l.state.Scenario.Clouds)
+	for i := range clouds {
+		if clouds[i].Name == name {
+			clouds[i].VMs = slices.Clone(clouds[i].VMs)
+			change(&clouds[i])
+		}
+	}
+	l.state.Scenario.Clouds = clouds
+	l.mu.Unlock()
+	return l.saveState()
+}
+
 // TapName is the name of a VM's tap on its chassis; its OVS port has prefix qvo.
 func TapName(vm string) string { return "tap" + vifID(vm) }
 

@@ -1,0 +1,128 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// Packet is one captured frame.
+type Packet struct {
+	Time time.Time
+	Data []byte
+}
+
+// Capture is a running capture on one interface.
+type Capture struct {
+	cmd  *exec.Cmd
+	file string
+	done chan struct{}
+}
+
+// Capture starts to record the frames of an interface of a node that match a
+// tcpdump filter ("" for all). It returns once frames are being recorded.
+func (l *Lab) Capture(ctx context.Context, node, iface, filter string) (*Capture, error) {
+	n, err := l.Node(node)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(l.dir, "capture-*.pcap")
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	argv := []string{"tcpdump", "-Z", "root", "-n", "-U", "--immediate-mode", "-s", "0", "-i", iface, "-w", f.Name()}
+	if filter != "" {
+		argv = append(argv, filter)
+	}
+	c := &Capture{cmd: l.command(ctx, n, argv...), file: f.Name(), done: make(chan struct{})}
+	stderr, err := c.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("capturing on %s %s: %w", node, iface, err)
+	}
+	if err := c.awaitListening(stderr); err != nil {
+		return nil, errors.Join(fmt.Errorf("capturing on %s %s: %w", node, iface, err), os.Remove(c.file))
+	}
+	return c, nil
+}
+
+// awaitListening reads tcpdump's messages up to the one that says that it
+// records, and leaves a goroutine that reads the rest and reaps it.
+func (c *Capture) awaitListening(stderr io.Reader) error {
+	r := bufio.NewReader(stderr)
+	var said strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		said.WriteString(line)
+		if err != nil {
+			return fmt.Errorf("%w: %s", errors.Join(c.cmd.Wait(), err), strings.TrimSpace(said.String()))
+		}
+		if strings.Contains(line, "listening on") {
+			break
+		}
+	}
+	go func() {
+		defer close(c.done)
+		_, _ = io.Copy(io.Discard, r)
+		_ = c.cmd.Wait()
+	}()
+	return nil
+}
+
+// Packets are the frames recorded so far.
+func (c *Capture) Packets() ([]Packet, error) {
+	f, err := os.Open(c.file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := pcapgo.NewReader(f)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []Packet
+	for {
+		data, info, err := r.ReadPacketData()
+		// A record that is being written is read the next time.
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, Packet{Time: info.Timestamp, Data: data})
+	}
+}
+
+// Count is the number of frames recorded so far.
+func (c *Capture) Count() (int, error) {
+	p, err := c.Packets()
+	return len(p), err
+}
+
+// Stop ends the capture and returns all frames. A second call returns an error.
+func (c *Capture) Stop() ([]Packet, error) {
+	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return nil, err
+	}
+	<-c.done
+	p, err := c.Packets()
+	return p, errors.Join(err, os.Remove(c.file))
+}

@@ -1,0 +1,129 @@
+// Package labtest gives tests their labs: one that a test binary shares, or one
+// that a test has for itself. A lab that cannot be built fails the test.
+package labtest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/test/lab"
+)
+
+// count numbers the labs of this test binary.
+var count atomic.Int64
+
+// name is unique among the test binaries that run at the same time.
+func name() string {
+	return "t" + strconv.FormatInt(int64(os.Getpid()), 36) + strconv.FormatInt(count.Add(1), 36)
+}
+
+// Up builds a lab for one test and takes it down after it.
+func Up(t testing.TB, s lab.Scenario) *lab.Lab {
+	t.Helper()
+	l, err := up(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			report(t, l)
+		}
+		if err := l.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func up(ctx context.Context, s lab.Scenario) (*lab.Lab, error) {
+	return lab.Up(ctx, s, lab.Options{Name: name(), Log: slog.New(slog.DiscardHandler)})
+}
+
+// report shows the end of each log that says that something went wrong.
+func report(t testing.TB, l *lab.Lab) {
+	procs, err := l.Processes()
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	for _, p := range procs {
+		if p.Name == "sluiced" || !p.Running() {
+			t.Logf("%s on %s (running: %v), its log ends:\n%s", p.Name, p.Node, p.Running(), p.LogTail(30))
+		}
+	}
+}
+
+// Shared is a lab that the tests of one binary share. Tests that change it put
+// it back.
+type Shared struct {
+	scenario lab.Scenario
+	once     sync.Once
+	lab      *lab.Lab
+	err      error
+}
+
+// NewShared declares a shared lab; the first Lab call builds it.
+func NewShared(s lab.Scenario) *Shared { return &Shared{scenario: s} }
+
+// Lab returns the shared lab.
+func (s *Shared) Lab(t testing.TB) *lab.Lab {
+	t.Helper()
+	// Not the test's context: the lab outlives the test.
+	s.once.Do(func() { s.lab, s.err = up(context.Background(), s.scenario) })
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.lab
+}
+
+// Run runs the tests, takes the shared labs down and returns the exit code. It
+// is for TestMain.
+func Run(m *testing.M, shared ...*Shared) int {
+	code := m.Run()
+	for _, s := range shared {
+		if s.lab == nil {
+			continue
+		}
+		if err := s.lab.Down(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// Exec runs a command on a node and fails the test when it fails.
+func Exec(t testing.TB, l *lab.Lab, node string, argv ...string) string {
+	t.Helper()
+	out, err := l.Exec(t.Context(), node, argv...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Eventually waits until cond returns nil, or fails the test after a minute.
+func Eventually(t testing.TB, l *lab.Lab, what string, cond func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := l.WaitFor(ctx, what, cond); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Ping waits until an address answers.
+func Ping(t testing.TB, l *lab.Lab, node, addr string) {
+	t.Helper()
+	Eventually(t, l, "an answer from "+addr+" to "+node, func() error {
+		_, err := l.Exec(t.Context(), node, "ping", "-n", "-c1", "-W1", addr)
+		return err
+	})
+}
