@@ -20,3 +20,5 @@
 // It never reads OVN, opens a socket or changes the system. The comments of
 // the fields are the reference manual: docs/reference/config.md is made of them.
 package config
+
+//go:generate go run ../../tools/docgen config . ../../docs/reference/config.md

@@ -9,3 +9,5 @@
 // A source that fails leaves out its own metrics and sets
 // sluice_collector_success to 0; the others are served.
 package metrics
+
+//go:generate go run ../../tools/docgen metrics ../../docs/reference/metrics.md

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"encoding"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+const configIntro = `# Configuration of sluiced
+
+One file, ` + "`" + config.DefaultPath + "`" + `. Unknown keys and bad values are errors that name the line
+and the fix; ` + "`sluiced --check FILE`" + ` prints the whole effective configuration. The
+smallest working file is:
+
+` + "```yaml" + `
+bgp: {asn: 64512, neighbors: [{address: 192.0.2.1}]}
+` + "```" + `
+
+Durations are written with a unit: ` + "`90s`, `1m30s`" + `.
+`
+
+// comments holds the doc comments of types ("Config") and fields ("Config.OVN").
+type comments map[string]string
+
+func readComments(dir string) (comments, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	out := comments{}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+				out.add(g)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c comments) add(g *ast.GenDecl) {
+	for _, s := range g.Specs {
+		t, ok := s.(*ast.TypeSpec)
+		if !ok {
+			continue
+		}
+		c[t.Name.Name] = oneLine(g.Doc.Text())
+		st, ok := t.Type.(*ast.StructType)
+		if !ok {
+			continue
+		}
+		for _, f := range st.Fields.List {
+			for _, n := range f.Names {
+				c[t.Name.Name+"."+n.Name] = oneLine(f.Doc.Text())
+			}
+		}
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func configPage(w *bytes.Buffer, dir string) error {
+	docs, err := readComments(dir)
+	if err != nil {
+		return err
+	}
+	w.WriteString(configIntro)
+	p := &page{w: w, docs: docs}
+	p.section("", reflect.ValueOf(*config.Default()))
+	return p.err
+}
+
+// page writes a section per struct, inner ones after the outer one.
+type page struct {
+	w    *bytes.Buffer
+	docs comments
+	err  error
+}
+
+func (p *page) section(path string, v reflect.Value) {
+	t := v.Type()
+	if path == "" {
+		p.w.WriteString("\n## Top level\n\n")
+	} else {
+		fmt.Fprintf(p.w, "\n## %s\n\n%s\n\n", path, sentence(p.docs[t.Name()], t.Name(), path))
+	}
+	p.w.WriteString("| key | type | default | meaning |\n| --- | --- | --- | --- |\n")
+	type inner struct {
+		path string
+		v    reflect.Value
+	}
+	var next []inner
+	for i := range t.NumField() {
+		f := t.Field(i)
+		doc, key := p.docs[t.Name()+"."+f.Name], f.Tag.Get("yaml")
+		if doc == "" || key == "" {
+			p.err = fmt.Errorf("field %s.%s has no comment or no yaml tag", t.Name(), f.Name)
+		}
+		sub := key
+		if path != "" {
+			sub = path + "." + key
+		}
+		fmt.Fprintf(p.w, "| `%s` | %s | %s | %s |\n", key, typeName(f.Type), defaultText(v.Field(i)), sentence(doc, f.Name, key))
+		switch {
+		case isSection(f.Type):
+			next = append(next, inner{sub, v.Field(i)})
+		case f.Type.Kind() == reflect.Slice && isSection(f.Type.Elem()):
+			next = append(next, inner{sub + "[]", element(f.Type.Elem())})
+		case f.Type.Kind() == reflect.Map && isSection(f.Type.Elem()):
+			next = append(next, inner{sub + ".<" + typeName(f.Type.Key()) + ">", element(f.Type.Elem())})
+		}
+	}
+	for _, n := range next {
+		p.section(n.path, n.v)
+	}
+}
+
+// sentence makes a Go comment, which starts with the Go name, one about the key.
+func sentence(doc, name, key string) string {
+	rest, ok := strings.CutPrefix(doc, name+" ")
+	if !ok {
+		return doc
+	}
+	for _, verb := range []string{"is ", "are "} {
+		if s, ok := strings.CutPrefix(rest, verb); ok {
+			return strings.ToUpper(s[:1]) + s[1:]
+		}
+	}
+	return "`" + key + "` " + rest
+}
+
+// element is an entry of a list or map with its defaults.
+func element(t reflect.Type) reflect.Value {
+	if t == reflect.TypeFor[config.Neighbor]() {
+		return reflect.ValueOf(config.DefaultNeighbor())
+	}
+	return reflect.Zero(t)
+}
+
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+func typeName(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[intent.MAC]():
+		return "MAC"
+	case reflect.TypeFor[intent.VNI]():
+		return "VNI"
+	case reflect.TypeFor[intent.RouteTarget]():
+		return "route target"
+	case reflect.TypeFor[config.Duration]():
+		return "duration"
+	case reflect.TypeFor[config.Secret]():
+		return "text"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true, false"
+	case reflect.Slice:
+		if isSection(t.Elem()) {
+			return "list, see below"
+		}
+		return "list of " + typeName(t.Elem())
+	case reflect.Map:
+		if isSection(t.Elem()) {
+			return "by " + typeName(t.Key()) + ", see below"
+		}
+		return "by " + typeName(t.Key()) + ": " + typeName(t.Elem())
+	case reflect.String:
+		return "text"
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return "number"
+	case reflect.Struct:
+		if isSection(t) {
+			return "see below"
+		}
+		return strings.ToLower(strings.TrimPrefix(t.Name(), "netip."))
+	}
+	return t.String()
+}
+
+func defaultText(v reflect.Value) string {
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Map || isSection(v.Type()) {
+		return ""
+	}
+	switch x := v.Interface().(type) {
+	case encoding.TextMarshaler:
+		if b, err := x.MarshalText(); err == nil && !v.IsZero() {
+			return "`" + string(b) + "`"
+		}
+		if _, ok := x.(config.Duration); ok {
+			return "`0s`"
+		}
+		return ""
+	case string:
+		if x == "" {
+			return ""
+		}
+	}
+	if s := fmt.Sprint(v.Interface()); s != "" {
+		return "`" + s + "`"
+	}
+	return ""
+}

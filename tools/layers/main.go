@@ -1,0 +1,36 @@
+// Command layers checks the rules of this repository that a compiler does not:
+// who may import whom, which package alone knows a library, no skipped tests, no
+// notes to oneself, a comment for every package. Long files and functions are
+// reported and do not fail.
+//
+//	layers [DIRECTORY]
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	flag.Parse()
+	root := "."
+	if flag.NArg() > 0 {
+		root = flag.Arg(0)
+	}
+	r := &report{}
+	if err := check(root, r); err != nil {
+		fmt.Fprintln(os.Stderr, "layers:", err)
+		os.Exit(2)
+	}
+	for _, n := range r.notes {
+		fmt.Println("note:", n)
+	}
+	for _, p := range r.problems {
+		fmt.Println(p)
+	}
+	if len(r.problems) > 0 {
+		fmt.Printf("layers: %d problems\n", len(r.problems))
+		os.Exit(1)
+	}
+}
