@@ -208,7 +208,9 @@ type speaker struct {
 	routes map[intent.RouteKey][]childHop
 	vteps  map[netip.Addr]bool
 	inSync bool
-	exited chan struct{}
+	// deleted counts the deletes seen so far.
+	deleted int
+	exited  chan struct{}
 }
 
 func startSpeaker(t testing.TB, cfg Config) *speaker {
@@ -257,6 +259,7 @@ func (s *speaker) read(r io.Reader) {
 		}
 		for _, k := range rep.Deletes {
 			delete(s.routes, k)
+			s.deleted++
 		}
 		for _, a := range rep.VTEPs {
 			s.vteps[a] = true

@@ -18,10 +18,11 @@ type frr struct {
 	t    testing.TB
 	dir  string
 	port uint16
+	cmd  *exec.Cmd
 }
 
-// startFRR listens on addr (127.0.0.1 or ::1) with the given lines in "router bgp".
-func startFRR(t testing.TB, asn uint32, addr string, lines ...string) *frr {
+// startFRR listens on addrs with the given lines in "router bgp".
+func startFRR(t testing.TB, asn uint32, addrs []string, lines ...string) *frr {
 	t.Helper()
 	// FRR's own log of its files wants a short path: vty socket names are limited.
 	dir, err := os.MkdirTemp("", "frr")
@@ -29,16 +30,20 @@ func startFRR(t testing.TB, asn uint32, addr string, lines ...string) *frr {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	f := &frr{t: t, dir: dir, port: freePort(t, addr)}
+	f := &frr{t: t, dir: dir, port: freePort(t, addrs[0])}
 	conf := fmt.Sprintf("log file %s/bgpd.log\nrouter bgp %d\n bgp router-id 192.0.2.255\n no bgp ebgp-requires-policy\n no bgp default ipv4-unicast\n bgp graceful-restart\n%s\n",
 		dir, asn, strings.Join(lines, "\n"))
 	if err := os.WriteFile(filepath.Join(dir, "bgpd.conf"), []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/usr/lib/frr/bgpd", "--skip_runas", "-Z", "-f", dir+"/bgpd.conf", "-i", dir+"/pid", "--vty_socket", dir,
-		"-P", "0", "-l", addr, "-p", fmt.Sprint(f.port), "-S")
+		"-P", "0", "-p", fmt.Sprint(f.port), "-S")
+	for _, a := range addrs {
+		cmd.Args = append(cmd.Args, "-l", a)
+	}
 	log := &testLog{t: t}
 	cmd.Stdout, cmd.Stderr = log, log
+	f.cmd = cmd
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start FRR's bgpd (package frr): %v", err)
 	}
@@ -153,7 +158,8 @@ func (f *frr) routes() map[string]frrPath {
 	return out
 }
 
-func (f *frr) clear(addr string) { f.vtysh("clear bgp l2vpn evpn " + addr) }
+// kill ends bgpd as a crash does.
+func (f *frr) kill() { _ = f.cmd.Process.Kill() }
 
 // neighborFor is FRR as a speaker's neighbour.
 func (f *frr) neighborFor(addr string, asn uint32, local string) Neighbor {

@@ -17,10 +17,12 @@ func nodeConfig(i byte, neighbors ...Neighbor) Config {
 	return Config{ASN: 64512, SystemID: string('a' + rune(i)), VTEP4: netip.AddrFrom4([4]byte{192, 0, 2, i}), Neighbors: neighbors}
 }
 
+var v4 = []string{"127.0.0.1"}
+
 var red = childPolicy{VNI: 1001, Index: 7, Export: []string{"64512:1001", "64512:5"}, Auto: true}
 
 func TestRoutesThroughRouteReflector(t *testing.T) {
-	rr := startFRR(t, 64512, "127.0.0.1", neighbor("127.0.0.11", 64512, client), neighbor("127.0.0.12", 64512, client))
+	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512, client), neighbor("127.0.0.12", 64512, client))
 	a := startSpeaker(t, nodeConfig(1, rr.neighborFor("127.0.0.1", 64512, "127.0.0.11")))
 	b := startSpeaker(t, nodeConfig(2, rr.neighborFor("127.0.0.1", 64512, "127.0.0.12")))
 	b.do(childCommand{Policies: []childPolicy{red}})
@@ -49,4 +51,158 @@ func TestRoutesThroughRouteReflector(t *testing.T) {
 	if st.Imported != 0 || st.VTEPs != 1 || st.Neighbors[0].State != "established" || !st.Neighbors[0].EndOfRIB {
 		t.Errorf("status %+v", st)
 	}
+}
+
+func TestPassword(t *testing.T) {
+	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512, "password s3cret"))
+	n := rr.neighborFor("127.0.0.1", 64512, "127.0.0.11")
+	n.Password = "s3cret"
+	a := startSpeaker(t, nodeConfig(1, n))
+	a.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.10.0.0/24")}})
+	eventually(t, "FRR has the route over TCP-MD5", func() bool { return len(rr.routes()) == 1 })
+}
+
+func TestTTLSecurity(t *testing.T) {
+	rr := startFRR(t, 64513, v4, neighbor("127.0.0.11", 64512, "ttl-security hops 1"))
+	n := rr.neighborFor("127.0.0.1", 64513, "127.0.0.11")
+	n.TTLSecurity = true
+	a := startSpeaker(t, nodeConfig(1, n))
+	a.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.10.0.0/24")}})
+	eventually(t, "FRR has the route over GTSM", func() bool { return len(rr.routes()) == 1 })
+}
+
+func TestIPv6SessionAndVTEP(t *testing.T) {
+	rr := startFRR(t, 64512, []string{"::1", "127.0.0.1"}, neighbor("::1", 64512, client), neighbor("127.0.0.12", 64512, client))
+	cfg := nodeConfig(1, rr.neighborFor("::1", 64512, ""))
+	cfg.VTEP4, cfg.VTEP6, cfg.RouterID = netip.Addr{}, netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1")
+	a := startSpeaker(t, cfg)
+	b := startSpeaker(t, nodeConfig(2, rr.neighborFor("127.0.0.1", 64512, "127.0.0.12")))
+	b.do(childCommand{Policies: []childPolicy{red}})
+	keys := []intent.RouteKey{key(1001, "10.10.0.0/24"), key(1001, "2001:db8:10::/64")}
+	a.do(childCommand{Policies: []childPolicy{red}, Set: keys})
+	want := []childHop{{"2001:db8::1", 1001, RouterMAC("b").String()}}
+	for _, k := range keys {
+		eventually(t, "b imports "+k.String(), func() bool { return slices.Equal(b.hops(k), want) })
+		// FRR 8.4 prints no IPv6 next hop of EVPN routes; b's is what it reflected.
+		if p := rr.routes()["192.0.2.1:7 "+k.Prefix.String()]; !p.Valid || p.VNI != "1001" {
+			t.Errorf("FRR shows %+v", p)
+		}
+	}
+}
+
+func TestEBGPIsNoTransit(t *testing.T) {
+	unchanged := "af:attribute-unchanged next-hop"
+	leaf := startFRR(t, 65001, v4, neighbor("127.0.0.11", 64512, unchanged), neighbor("127.0.0.13", 64513, unchanged))
+	other := startFRR(t, 65002, []string{"127.0.0.2"}, neighbor("127.0.0.11", 64512, unchanged))
+	a := startSpeaker(t, nodeConfig(1, leaf.neighborFor("127.0.0.1", 65001, "127.0.0.11"), other.neighborFor("127.0.0.2", 65002, "127.0.0.11")))
+	cfg := nodeConfig(3, leaf.neighborFor("127.0.0.1", 65001, "127.0.0.13"))
+	cfg.ASN = 64513
+	c := startSpeaker(t, cfg)
+	// The automatic target of another AS.
+	policy := childPolicy{VNI: 1001, Index: 9, Export: []string{"64513:1001"}, Auto: true}
+	c.do(childCommand{Policies: []childPolicy{policy}, Set: []intent.RouteKey{key(1001, "10.20.0.0/24")}, Preference: 300})
+	a.do(childCommand{Policies: []childPolicy{red}})
+	eventually(t, "a imports over eBGP", func() bool {
+		return slices.Equal(a.hops(key(1001, "10.20.0.0/24")), []childHop{{"192.0.2.3", 1001, RouterMAC("d").String()}})
+	})
+	a.do(childCommand{Upserts: []intent.RouteKey{key(1001, "10.10.0.0/24")}})
+	for _, f := range []*frr{leaf, other} {
+		eventually(t, "both neighbours have a's route", func() bool {
+			p, ok := f.routes()["192.0.2.1:7 10.10.0.0/24"]
+			return ok && p.Nexthops[0].IP == "192.0.2.1" && p.Aspath.String == "64512"
+		})
+	}
+	if n := len(other.routes()); n != 1 {
+		t.Errorf("%d routes at the second neighbour: a passed one on", n)
+	}
+	if p := leaf.routes()["192.0.2.3:9 10.20.0.0/24"]; p.LocalPref != 0 && p.LocalPref != 100 {
+		t.Errorf("LOCAL_PREF %d was sent over eBGP", p.LocalPref)
+	}
+}
+
+func TestECMPAndPreference(t *testing.T) {
+	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512, client), neighbor("127.0.0.12", 64512, client), neighbor("127.0.0.13", 64512, client))
+	k := key(1001, "10.10.0.5/32")
+	var nodes []*speaker
+	for i := byte(1); i <= 3; i++ {
+		s := startSpeaker(t, nodeConfig(i, rr.neighborFor("127.0.0.1", 64512, "127.0.0.1"+string('0'+rune(i)))))
+		s.do(childCommand{Policies: []childPolicy{red}})
+		nodes = append(nodes, s)
+	}
+	nodes[0].do(childCommand{Upserts: []intent.RouteKey{k}})
+	nodes[1].do(childCommand{Upserts: []intent.RouteKey{k}})
+	first := childHop{"192.0.2.1", 1001, RouterMAC("b").String()}
+	second := childHop{"192.0.2.2", 1001, RouterMAC("c").String()}
+	eventually(t, "two next hops", func() bool { return slices.Equal(nodes[2].hops(k), []childHop{first, second}) })
+	nodes[1].do(childCommand{Upserts: []intent.RouteKey{k}, Preference: 101})
+	eventually(t, "the preferred one", func() bool { return slices.Equal(nodes[2].hops(k), []childHop{second}) })
+	nodes[1].do(childCommand{Deletes: []intent.RouteKey{k}})
+	eventually(t, "the other one", func() bool { return slices.Equal(nodes[2].hops(k), []childHop{first}) })
+	nodes[2].do(childCommand{Policies: []childPolicy{{VNI: 1001, Index: 7, Import: []string{"64512:1"}}}})
+	eventually(t, "no import", func() bool { return nodes[2].hops(k) == nil })
+	nodes[2].do(childCommand{Policies: []childPolicy{{VNI: 1002, Index: 7, Import: []string{"64512:5"}}}})
+	eventually(t, "import by configured target into another VRF", func() bool {
+		return slices.Equal(nodes[2].hops(key(1002, "10.10.0.5/32")), []childHop{first})
+	})
+}
+
+func TestGracefulRestartKeepsRoutes(t *testing.T) {
+	rr := startGoBGPD(t, 64512, "127.0.0.11", "127.0.0.12")
+	cfg := nodeConfig(1, rr.neighborFor(64512, "127.0.0.11"))
+	a := startSpeaker(t, cfg)
+	b := startSpeaker(t, nodeConfig(2, rr.neighborFor(64512, "127.0.0.12")))
+	b.do(childCommand{Policies: []childPolicy{red}})
+	stays, goes := key(1001, "10.10.0.0/24"), key(1001, "2001:db8:10::/64")
+	a.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{stays, goes}})
+	eventually(t, "b has both", func() bool { return b.hops(stays) != nil && b.hops(goes) != nil })
+	eventually(t, "both are in sync", func() bool { return a.synced() && b.synced() })
+	a.kill()
+	eventually(t, "the reflector has lost the session", func() bool { return !rr.established("127.0.0.11") })
+	cfg.Restarting = true
+	a = startSpeaker(t, cfg)
+	a.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{stays}})
+	eventually(t, "what is not announced again goes after End-of-RIB", func() bool { return b.hops(goes) == nil })
+	b.mu.Lock()
+	deleted := b.deleted
+	b.mu.Unlock()
+	if deleted != 1 || b.hops(stays) == nil {
+		t.Errorf("b saw %d deletes, want only the one: the restart was not hitless", deleted)
+	}
+	a.stop()
+	eventually(t, "a plain stop withdraws", func() bool { return b.hops(stays) == nil })
+}
+
+func TestNeighborRestartKeepsImports(t *testing.T) {
+	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512, client), neighbor("127.0.0.12", 64512, client))
+	a := startSpeaker(t, nodeConfig(1, rr.neighborFor("127.0.0.1", 64512, "127.0.0.11")))
+	cfg := nodeConfig(2, rr.neighborFor("127.0.0.1", 64512, "127.0.0.12"))
+	b := startSpeaker(t, cfg)
+	b.do(childCommand{Policies: []childPolicy{red}})
+	k := key(1001, "10.10.0.0/24")
+	a.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{k}})
+	eventually(t, "b has it and is in sync", func() bool { return b.hops(k) != nil && b.synced() })
+	rr.kill()
+	eventually(t, "b knows that the neighbour restarts", func() bool {
+		n := b.do(childCommand{Status: true}).Status.Neighbors[0]
+		return n.State != "established" && n.PeerRestarting && !n.EndOfRIB && n.Synced && n.Received == 1
+	})
+	if b.hops(k) == nil {
+		t.Error("the import did not stay")
+	}
+}
+
+func TestMaxPrefixes(t *testing.T) {
+	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512, client), neighbor("127.0.0.12", 64512, client))
+	a := startSpeaker(t, nodeConfig(1, rr.neighborFor("127.0.0.1", 64512, "127.0.0.11")))
+	n := rr.neighborFor("127.0.0.1", 64512, "127.0.0.12")
+	n.MaxPrefixes = 5
+	cfg := nodeConfig(2, n)
+	cfg.PrefixLimitRetry = 1e9
+	b := startSpeaker(t, cfg)
+	b.do(childCommand{Policies: []childPolicy{red}})
+	a.do(childCommand{Policies: []childPolicy{red}, Fill: 50})
+	state := func() string { return b.do(childCommand{Status: true}).Status.Neighbors[0].State }
+	eventually(t, "the session ends", func() bool { return state() == "prefix-limit" })
+	a.do(childCommand{Set: []intent.RouteKey{key(1001, "10.10.0.0/24")}})
+	eventually(t, "it comes back by itself", func() bool { return state() == "established" && b.hops(key(1001, "10.10.0.0/24")) != nil })
 }

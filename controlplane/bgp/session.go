@@ -136,7 +136,12 @@ func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
 	if graceful {
 		return nil
 	}
-	if err := srv.StopBgp(context.Background(), &api.StopBgpRequest{}); err != nil {
+	// Withdrawals first: with RFC 8538 a peer may keep routes over a CEASE.
+	ctx := context.Background()
+	if err := srv.DeletePath(ctx, &api.DeletePathRequest{Family: evpnFamily()}); err != nil {
+		return fmt.Errorf("withdraw everything: %w", err)
+	}
+	if err := srv.StopBgp(ctx, &api.StopBgpRequest{}); err != nil {
 		return fmt.Errorf("stop the BGP server: %w", err)
 	}
 	return nil
