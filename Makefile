@@ -1,0 +1,66 @@
+# Sluice. Start with: make demo (a running example) or make test.
+#
+# All downloads of this file's targets are kept in $(SLUICE_CACHE).
+
+SHELL        := /bin/sh
+SLUICE_CACHE ?= $(CURDIR)/.cache
+export SLUICE_CACHE
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION)
+PROGRAMS := sluiced sluicectl sluice-lab
+
+.PHONY: all deps generate build lint generated test test-nightly bench demo demo-down clean
+
+all: build
+
+# Debian packages for building and testing, if some are missing.
+deps:
+	@tools/deps.sh test
+
+# Everything that is made of something else: eBPF objects and their Go types,
+# OVSDB models, drop reasons, reference pages.
+generate:
+	go generate ./...
+
+build:
+	@mkdir -p bin
+	@for p in $(PROGRAMS); do \
+	  echo "go build bin/$$p"; \
+	  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/$$p ./cmd/$$p || exit 1; \
+	done
+
+lint:
+	@tools/lint.sh
+
+generated:
+	@tools/generated.sh
+
+# Everything that has to pass before a change is taken. Needs root.
+test: deps
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory generated
+	@$(MAKE) --no-print-directory build
+	@tools/gotest.sh
+
+# The same, longer: more random restarts, fuzzing, other kernels in VMs.
+test-nightly:
+	@tools/deps.sh nightly
+	@$(MAKE) --no-print-directory test
+	@SLUICE_NIGHTLY=1 tools/gotest.sh -count=1 -timeout 4h
+	@tools/fuzz.sh
+
+# Side-by-side measurements; also writes build/bench.json.
+bench: deps build
+	@mkdir -p build
+	go run ./test/bench -out build/bench.json
+
+# Two clouds, a route reflector and sluiced in each; stays up.
+demo: deps build
+	@bin/sluice-lab demo
+
+demo-down: build
+	@bin/sluice-lab down
+
+clean:
+	rm -rf bin build

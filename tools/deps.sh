@@ -1,0 +1,73 @@
+#!/bin/sh
+# Installs what building and testing needs on Debian, if something is missing.
+#
+#   tools/deps.sh [build|test|nightly]     (default: test; each includes the one before)
+#
+# Packages are downloaded into ${SLUICE_CACHE:-.cache}/apt. Services that come
+# with them are not started: the tests run their own processes.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cache=${SLUICE_CACHE:-$root/.cache}
+case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
+
+build="git make gcc libc6-dev clang-19 llvm-19 libbpf-dev bpftool ca-certificates"
+lab="openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr gobgpd
+  iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl jq tshark iperf3"
+vm="qemu-system-x86 mmdebstrap busybox-static e2fsprogs"
+services="openvswitch-switch ovs-vswitchd ovsdb-server ovn-central ovn-host ovn-controller
+  ovn-northd ovn-ovsdb-server-nb ovn-ovsdb-server-sb frr gobgpd"
+
+case ${1:-test} in
+build) want=$build ;;
+test) want="$build $lab" ;;
+nightly) want="$build $lab $vm" ;;
+*) echo "usage: $0 [build|test|nightly]" >&2; exit 2 ;;
+esac
+
+command -v go >/dev/null || { echo "Go is missing; install the version that go.mod names from https://go.dev/dl" >&2; exit 1; }
+
+missing=
+for p in $want; do
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+  echo "missing packages; as root: apt-get install$missing" >&2
+  exit 1
+fi
+
+# Systemd is there only if it runs (a container has systemctl and no systemd).
+systemd() { [ -d /run/systemd/system ]; }
+active() { systemd && systemctl -q is-active "$1" 2>/dev/null; }
+
+before=
+for s in $services; do ! active "$s" || before="$before $s"; done
+
+# invoke-rc.d(8) asks this file before it starts a service. One that is there
+# already belongs to the administrator and stays.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  printf '#!/bin/sh\nexit 101\n' >$policy
+  chmod 755 $policy
+  trap 'rm -f $policy' EXIT
+  trap 'exit 130' INT TERM
+fi
+
+mkdir -p "$cache/apt/partial"
+export DEBIAN_FRONTEND=noninteractive
+apt() {
+  apt-get -q -y -o Dir::Cache::archives="$cache/apt" -o APT::Sandbox::User=root \
+    -o APT::Keep-Downloaded-Packages=true -o DPkg::Lock::Timeout=600 "$@"
+}
+echo "installing:$missing"
+# shellcheck disable=SC2086 # a list of words
+apt install --no-install-recommends $missing || { apt update && apt install --no-install-recommends $missing; }
+
+for s in $services; do
+  case " $before " in *" $s "*) continue ;; esac
+  if systemd && systemctl -q cat "$s" >/dev/null 2>&1; then
+    systemctl -q disable --now "$s" 2>/dev/null || echo "note: $s could not be stopped; a lab may find its ports taken" >&2
+  fi
+done

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Runs the tests with the race detector and ends with go test's own lines, one a
+# package with its time.
+#
+#   tools/gotest.sh [go test flags]
+#
+# Packages below test/ use the whole machine (links, databases, CPU time), so
+# they run one after the other, after all others.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+mkdir -p build
+log=build/test.log
+: >"$log"
+rc=0
+
+run() {
+  # The status of go test, not that of tee.
+  { { go test -race "$@" 2>&1; echo $? >build/test.rc; } | tee -a "$log"; }
+  [ "$(cat build/test.rc)" = 0 ] || rc=1
+  rm -f build/test.rc
+}
+
+packages=$(go list ./...) || exit 1
+plain=$(printf '%s\n' "$packages" | grep -v '/sluice/test/')
+whole=$(printf '%s\n' "$packages" | grep '/sluice/test/')
+
+start=$(date +%s)
+# shellcheck disable=SC2086 # a list of words
+run -timeout 20m "$@" $plain
+if [ -n "$whole" ]; then
+  # shellcheck disable=SC2086
+  run -p 1 -timeout 60m "$@" $whole
+fi
+
+echo
+echo "== summary, $(($(date +%s) - start)) s =="
+grep -E '^(--- FAIL|[[:space:]]+--- FAIL|panic:|WARNING: DATA RACE|FAIL[[:space:]])' "$log" | sort -u
+grep -E '^(ok|FAIL|\?)[[:space:]]' "$log" | grep -v 'no test files' | awk '{print}'
+if [ $rc = 0 ]; then echo "PASS"; else echo "FAIL (whole output: $log)"; fi
+exit $rc
