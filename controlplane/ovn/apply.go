@@ -12,6 +12,18 @@ type Dirty struct {
 	Routers map[UUID]struct{}
 	// All: facts of the node itself changed; every router is touched.
 	All bool
+	// relations: rows changed that Discover follows, not only hosts.
+	relations bool
+}
+
+// join adds another batch's marks.
+func (d *Dirty) join(o Dirty) {
+	if d.Routers == nil {
+		d.Routers = map[UUID]struct{}{}
+	}
+	maps.Copy(d.Routers, o.Routers)
+	d.All = d.All || o.All
+	d.relations = d.relations || o.relations
 }
 
 // Apply brings a batch into the store and says which routers it touches.
@@ -25,6 +37,11 @@ func (r *Rows) Apply(batch []Change) Dirty {
 		}
 		old := r.ports[c.UUID]
 		next, _ := c.New.(PortBinding)
+		// A host's coming and going leads to no other row. The type of a row
+		// that is not there reads as a host's.
+		if c.Table != TablePortBinding || !isHost(old.Type) || !isHost(next.Type) {
+			d.relations = true
+		}
 		r.touched(c, next, d.Routers)
 		r.put(c)
 		r.touched(c, old, d.Routers)
@@ -35,6 +52,8 @@ func (r *Rows) Apply(batch []Change) Dirty {
 	}
 	return d
 }
+
+func isHost(kind string) bool { return kind == TypeVIF || kind == TypeVirtual }
 
 // nodeFacts are the facts of the node that every router's translation reads.
 func (r *Rows) nodeFacts() map[string]string {

@@ -54,6 +54,9 @@ type Rows struct {
 	lrpByName  index[string]
 	bridgeName index[string]
 	mappings   map[string]string
+	// nbFollowed: there is a Northbound session, so a router's rows of it are
+	// to be expected.
+	nbFollowed bool
 }
 
 type index[K comparable] map[K]map[UUID]struct{}
@@ -109,6 +112,35 @@ func (r *Rows) Port(name string) (PortBinding, bool) {
 		return PortBinding{}, false
 	}
 	return r.ports[id], true
+}
+
+// ExpectsNB tells whether a Northbound session is configured: what is not known
+// of it then is about to be.
+func (r *Rows) ExpectsNB() bool { return r.nbFollowed }
+
+// withoutSB is a new store with the same rows of the other databases.
+func (r *Rows) withoutSB() *Rows {
+	out := NewRows()
+	out.nbFollowed = r.nbFollowed
+	var all []Change
+	for _, rows := range [][]Row{
+		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.interfaces), values(r.ssl),
+		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
+	} {
+		for _, row := range rows {
+			all = append(all, Set(row))
+		}
+	}
+	out.Apply(all)
+	return out
+}
+
+func values[R Row](m map[UUID]R) []Row {
+	out := make([]Row, 0, len(m))
+	for _, row := range m {
+		out = append(out, row)
+	}
+	return out
 }
 
 // PortsOn lists the Port_Bindings of a datapath, by name.

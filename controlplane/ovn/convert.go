@@ -1,0 +1,127 @@
+package ovn
+
+import (
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
+)
+
+// The columns that are read of each database's tables.
+var (
+	sbTables = ovsdb.Tables{
+		"Port_Binding": {"logical_port", "type", "datapath", "chassis", "ha_chassis_group", "up", "tag", "mac",
+			"nat_addresses", "options", "external_ids"},
+		"Datapath_Binding": {"external_ids"},
+		"Chassis":          {"name"},
+		"Chassis_Private":  {"name", "external_ids"},
+		"HA_Chassis":       {"chassis", "priority"},
+		"HA_Chassis_Group": {"name", "ha_chassis"},
+	}
+	vswitchTables = ovsdb.Tables{
+		"Open_vSwitch": {"external_ids"},
+		"Bridge":       {"name", "ports"},
+		"Port":         {"name", "external_ids"},
+		"Interface":    {"name", "type", "external_ids"},
+		"SSL":          {"private_key", "certificate", "ca_cert"},
+	}
+	nbTables = ovsdb.Tables{
+		"Logical_Router":              {"name", "ports", "nat", "static_routes", "options"},
+		"Logical_Router_Port":         {"name", "options"},
+		"NAT":                         {"type", "external_ip", "logical_ip", "allowed_ext_ips", "exempted_ext_ips"},
+		"Logical_Router_Static_Route": {"ip_prefix", "nexthop", "output_port"},
+	}
+	// all rows of these are wanted.
+	vswitchConditions = ovsdb.Conditions{
+		"Open_vSwitch": {ovsdb.All()}, "Bridge": {ovsdb.All()}, "Port": {ovsdb.All()},
+		"Interface": {ovsdb.All()}, "SSL": {ovsdb.All()},
+	}
+	tableOf = map[string]Table{
+		"Port_Binding": TablePortBinding, "Datapath_Binding": TableDatapathBinding, "Chassis": TableChassis,
+		"HA_Chassis": TableHAChassis, "HA_Chassis_Group": TableHAChassisGroup,
+		"Open_vSwitch": TableOpenvSwitch, "Bridge": TableBridge, "Port": TablePort, "Interface": TableInterface, "SSL": TableSSL,
+		"Logical_Router": TableLogicalRouter, "Logical_Router_Port": TableLogicalRouterPort,
+		"NAT": TableNAT, "Logical_Router_Static_Route": TableStaticRoute,
+	}
+)
+
+// changes turns a session's batch into changes of the store.
+func changes(batch ovsdb.Batch) []Change {
+	out := make([]Change, 0, len(batch.Changes))
+	for _, c := range batch.Changes {
+		t, ok := tableOf[c.Table]
+		if !ok {
+			continue
+		}
+		change := Change{Table: t, UUID: UUID(c.UUID)}
+		if c.New != nil {
+			change.New = convert(c.New)
+		}
+		out = append(out, change)
+	}
+	return out
+}
+
+func convert(row ovsdb.Row) Row {
+	switch r := row.(type) {
+	case *sb.PortBinding:
+		return PortBinding{
+			UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, Type: r.Type, Datapath: UUID(r.Datapath),
+			Chassis: UUID(value(r.Chassis)), HAChassisGroup: UUID(value(r.HaChassisGroup)),
+			Up: value(r.Up), Tag: value(r.Tag), MAC: r.MAC, NATAddresses: r.NatAddresses,
+			Options: r.Options, ExternalIDs: r.ExternalIDs,
+		}
+	case *sb.DatapathBinding:
+		return DatapathBinding{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
+	case *sb.Chassis:
+		return Chassis{UUID: UUID(r.UUID), Name: r.Name}
+	case *sb.HAChassis:
+		return HAChassis{UUID: UUID(r.UUID), Chassis: UUID(value(r.Chassis)), Priority: r.Priority}
+	case *sb.HAChassisGroup:
+		return HAChassisGroup{UUID: UUID(r.UUID), Name: r.Name, HAChassis: uuids(r.HaChassis)}
+	case *vswitch.OpenvSwitch:
+		return OpenvSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
+	case *vswitch.Bridge:
+		return Bridge{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports)}
+	case *vswitch.Port:
+		return Port{UUID: UUID(r.UUID), Name: r.Name, ExternalIDs: r.ExternalIDs}
+	case *vswitch.Interface:
+		return Interface{UUID: UUID(r.UUID), Name: r.Name, Type: r.Type, ExternalIDs: r.ExternalIDs}
+	case *vswitch.SSL:
+		return SSL{UUID: UUID(r.UUID), PrivateKey: r.PrivateKey, Certificate: r.Certificate, CACert: r.CaCert}
+	default:
+		return convertNB(row)
+	}
+}
+
+func convertNB(row ovsdb.Row) Row {
+	switch r := row.(type) {
+	case *nb.LogicalRouter:
+		return LogicalRouter{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports), NAT: uuids(r.Nat),
+			StaticRoutes: uuids(r.StaticRoutes), Options: r.Options}
+	case *nb.LogicalRouterPort:
+		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Options: r.Options}
+	case *nb.NAT:
+		return NAT{UUID: UUID(r.UUID), Type: r.Type, ExternalIP: r.ExternalIP, LogicalIP: r.LogicalIP,
+			Conditional: r.AllowedExtIPs != nil || r.ExemptedExtIPs != nil}
+	case *nb.LogicalRouterStaticRoute:
+		return StaticRoute{UUID: UUID(r.UUID), IPPrefix: r.IPPrefix, Nexthop: r.Nexthop, OutputPort: value(r.OutputPort)}
+	}
+	return nil
+}
+
+func value[T any](p *T) T {
+	var zero T
+	if p == nil {
+		return zero
+	}
+	return *p
+}
+
+func uuids(in []string) []UUID {
+	out := make([]UUID, len(in))
+	for i, s := range in {
+		out[i] = UUID(s)
+	}
+	return out
+}

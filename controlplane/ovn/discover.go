@@ -1,0 +1,175 @@
+package ovn
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+// Wanted is which rows this node needs of each database.
+type Wanted struct {
+	SB, NB ovsdb.Conditions
+}
+
+// Needs is what the features say about rows that are needed by some nodes only.
+// A nil function means no.
+type Needs struct {
+	// Hosts: the ports of the interface's switch are needed.
+	Hosts func(RouterInterface) bool
+	// Neighbours: all ports of the gateway port's provider switch are needed,
+	// with the router ports at their other ends.
+	Neighbours func(*Rows, GatewayPort) bool
+}
+
+// discovery collects conditions. Sets, since many rows lead to the same one.
+type discovery struct {
+	rows  *Rows
+	needs Needs
+	// ports are the wanted Port_Bindings by datapath and by name, datapaths the
+	// wanted Datapath_Bindings.
+	portsOn, datapaths map[UUID]struct{}
+	portNames          map[string]struct{}
+}
+
+// Discover follows the rows that are there and says which rows are needed. Rows
+// that arrive make it ask for more; when it asks for no more than what was
+// answered, the content is complete. In Southbound it asks for:
+//   - the Chassis and Chassis_Private rows of this node, and all localnet ports;
+//   - the ports bound to this chassis, and those of the HA_Chassis_Groups that
+//     name it: gateway ports that are here or may come;
+//   - of each router with such a gateway port: the router, its ports, their
+//     peers, the peers' datapaths;
+//   - the ports of the switches behind its interfaces, where a feature needs them;
+//   - the ports of the provider switch, and their peers, where a feature does.
+//
+// In Northbound: these routers with their ports, NAT rows and static routes.
+func Discover(rows *Rows, needs Needs) Wanted {
+	name := rows.SystemID()
+	if name == "" {
+		return Wanted{}
+	}
+	w := Wanted{SB: ovsdb.Conditions{
+		"Chassis":         {ovsdb.Equal("name", name)},
+		"Chassis_Private": {ovsdb.Equal("name", name)},
+		// Clauses of one table are alternatives, so localnet ports cannot be
+		// had by switch: a condition on datapath brings all its ports. A cloud
+		// has few localnet ports.
+		"Port_Binding": {ovsdb.Equal("type", TypeLocalnet)},
+	}}
+	own, ok := rows.OwnChassis()
+	if !ok {
+		return w
+	}
+	chassis := ovsdb.UUID(own.UUID)
+	w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("chassis", chassis))
+	w.SB["HA_Chassis"] = []ovsdb.Clause{ovsdb.Equal("chassis", chassis)}
+	for _, id := range slices.Sorted(maps.Keys(rows.ha)) {
+		w.SB["HA_Chassis_Group"] = append(w.SB["HA_Chassis_Group"], ovsdb.Includes("ha_chassis", ovsdb.UUID(id)))
+	}
+	for _, id := range slices.Sorted(maps.Keys(rows.haGroups)) {
+		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("ha_chassis_group", ovsdb.UUID(id)))
+	}
+	d := &discovery{rows: rows, needs: needs, portsOn: map[UUID]struct{}{}, datapaths: map[UUID]struct{}{}, portNames: map[string]struct{}{}}
+	routers := rows.routersHere(own.UUID)
+	for _, router := range routers {
+		d.router(router)
+	}
+	for id := range d.portsOn {
+		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("datapath", ovsdb.UUID(id)))
+	}
+	for n := range d.portNames {
+		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("logical_port", n))
+	}
+	for id := range d.datapaths {
+		w.SB["Datapath_Binding"] = append(w.SB["Datapath_Binding"], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
+	}
+	w.NB = northbound(rows, routers)
+	return w
+}
+
+// routersHere lists the routers with a gateway port that is bound to the chassis
+// or may be: that is followed at all, since the conditions select those.
+func (r *Rows) routersHere(chassis UUID) []UUID {
+	set := map[UUID]struct{}{}
+	add := func(ids map[UUID]struct{}) {
+		for id := range ids {
+			if p := r.ports[id]; p.Type == TypeChassisRedirect || p.Type == TypeL3Gateway && r.onRouter(p) {
+				set[p.Datapath] = struct{}{}
+			}
+		}
+	}
+	add(r.byChassis[chassis])
+	for id := range r.haGroups {
+		add(r.byGroup[id])
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// onRouter tells whether an l3gateway port is the router's side of the pair: its
+// mac column has addresses, where the switch's side says "router". The datapath
+// row, which would say it too, is asked for only after this.
+func (r *Rows) onRouter(p PortBinding) bool {
+	return len(p.MAC) > 0 && p.MAC[0] != "router" && p.MAC[0] != "unknown"
+}
+
+func (d *discovery) router(router UUID) {
+	d.portsOn[router] = struct{}{}
+	d.datapaths[router] = struct{}{}
+	for _, p := range d.rows.PortsOn(router) {
+		peer := p.Options["peer"]
+		if peer == "" {
+			continue
+		}
+		d.portNames[peer] = struct{}{}
+		if sw, ok := d.rows.Peer(p); ok {
+			d.datapaths[sw.Datapath] = struct{}{}
+		}
+	}
+	if d.needs.Hosts != nil {
+		for _, i := range d.rows.Interfaces(router) {
+			if d.needs.Hosts(i) {
+				d.portsOn[i.Switch.Datapath] = struct{}{}
+			}
+		}
+	}
+	if d.needs.Neighbours == nil {
+		return
+	}
+	for _, p := range d.rows.PortsOn(router) {
+		g, ok := d.rows.gatewayPort(p)
+		if !ok || !d.needs.Neighbours(d.rows, g) {
+			continue
+		}
+		if _, done := d.portsOn[g.Switch.Datapath]; done {
+			continue
+		}
+		d.portsOn[g.Switch.Datapath] = struct{}{}
+		for id := range d.rows.routerSide[g.Switch.Datapath] {
+			if peer := d.rows.ports[id].Options["peer"]; peer != "" {
+				d.portNames[peer] = struct{}{}
+			}
+		}
+	}
+}
+
+func northbound(rows *Rows, routers []UUID) ovsdb.Conditions {
+	c := ovsdb.Conditions{}
+	byUUID := func(table string, ids []UUID) {
+		for _, id := range ids {
+			c[table] = append(c[table], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
+		}
+	}
+	for _, id := range routers {
+		nb := rows.datapaths[id].NBUUID()
+		if nb == "" {
+			continue
+		}
+		byUUID("Logical_Router", []UUID{nb})
+		lr := rows.routers[nb]
+		byUUID("Logical_Router_Port", lr.Ports)
+		byUUID("NAT", lr.NAT)
+		byUUID("Logical_Router_Static_Route", lr.StaticRoutes)
+	}
+	return c
+}

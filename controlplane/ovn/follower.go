@@ -1,0 +1,274 @@
+package ovn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
+)
+
+// Config is what a Follower is told.
+type Config struct {
+	// VSwitch is the endpoint of the local Open vSwitch database.
+	VSwitch string
+	// Southbound replaces Open_vSwitch.external_ids:ovn-remote when not empty.
+	Southbound string
+	// Northbound is the endpoint list of a read-only NB session; empty: none.
+	Northbound string
+	// TLS is for ssl endpoints. Empty: the files of the vswitch database's SSL
+	// table.
+	TLS   ovsdb.TLSFiles
+	Needs Needs
+	// Handle is called from one goroutine, in order, until Run returns.
+	Handle func(Event)
+	Logger *slog.Logger
+}
+
+// InSync says of each database whether the rows are all that is needed of it and
+// as the server has them.
+type InSync struct {
+	SB, VSwitch bool
+	// NB is true as well where no Northbound session is configured: then no
+	// row of it is needed.
+	NB bool
+}
+
+// All tells whether every database is in sync.
+func (s InSync) All() bool { return s.SB && s.VSwitch && s.NB }
+
+// Event is one step of what is known. The first one comes when Southbound and
+// the vswitch database are in sync for the first time, with Dirty.All.
+type Event struct {
+	// Rows are valid until the handler returns.
+	Rows   *Rows
+	Dirty  Dirty
+	InSync InSync
+}
+
+// Follower keeps Rows up to date. See the package comment.
+type Follower struct {
+	cfg Config
+	log *slog.Logger
+	in  chan delivery
+
+	// mu guards what follows; Run's loop holds it while it changes rows and
+	// while the handler runs.
+	mu   sync.Mutex
+	rows *Rows
+	// loading takes the rows of a new Southbound server until they are in sync,
+	// when it takes the place of rows. It is rows itself when nothing loads.
+	loading   *Rows
+	published bool
+	dirty     Dirty
+	told      InSync
+	// sb and nb are nil while there is none.
+	vswitch, sb, nb *source
+	publisher       *publisher
+	err             error
+}
+
+// NewFollower checks the configuration. It does no I/O.
+func NewFollower(cfg Config) (*Follower, error) {
+	if cfg.VSwitch == "" || cfg.Handle == nil {
+		return nil, errors.New("follow OVN: the vswitch database's endpoint and a handler are required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	rows := NewRows()
+	rows.nbFollowed = cfg.Northbound != ""
+	return &Follower{
+		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
+		publisher: newPublisher(cfg.Logger),
+	}, nil
+}
+
+// Run follows until ctx ends; then it returns nil. It must be called once.
+func (f *Follower) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	vs, err := f.start(ctx, group, ovsdb.Config{
+		Database: vswitch.Database(), Endpoints: f.cfg.VSwitch, TLS: f.cfg.TLS,
+		Tables: vswitchTables, Conditions: vswitchConditions,
+	})
+	if err != nil {
+		return fmt.Errorf("follow OVN: vswitch database: %w", err)
+	}
+	f.mu.Lock()
+	f.vswitch = vs
+	f.mu.Unlock()
+	group.Go(func() error { return f.publisher.run(ctx) })
+	group.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case d := <-f.in:
+				f.mu.Lock()
+				f.take(ctx, group, d)
+				f.mu.Unlock()
+				close(d.done)
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// take brings one delivery in and hands out the event.
+func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) {
+	switch d.from {
+	case f.vswitch, f.sb, f.nb:
+	default:
+		return // the last words of a session that was replaced
+	}
+	if d.check {
+		d.from.confirm(ctx, group, f.in, d)
+	} else {
+		switch d.from {
+		case f.vswitch:
+			f.apply(d.batch, f.rows, f.loading)
+			f.configure(ctx, group)
+		case f.sb:
+			f.apply(d.batch, f.loading)
+			f.publisher.take(f.sb.session, d.batch)
+		default:
+			f.apply(d.batch, f.rows, f.loading)
+		}
+		d.from.took(ctx, group, f.in, d.batch.InSync)
+		if f.loading != f.rows || f.dirty.relations || f.dirty.All {
+			f.discover(d.from)
+		}
+	}
+	f.publish()
+}
+
+// apply brings a batch into the stores, each once; only what the published rows
+// see is dirty.
+func (f *Follower) apply(b ovsdb.Batch, stores ...*Rows) {
+	list := changes(b)
+	for i, rows := range stores {
+		if i > 0 && rows == stores[0] {
+			break
+		}
+		f.dirty.join(rows.Apply(list))
+	}
+}
+
+// discover asks for the rows that are needed now, while a batch of by is taken.
+// A database of which other rows are asked for than before is not in sync until
+// they have come.
+func (f *Follower) discover(by *source) {
+	w := Discover(f.loading, f.cfg.Needs)
+	if err := f.sb.ask(w.SB, by); err != nil {
+		f.fail(fmt.Errorf("conditions on the Southbound database: %w", err))
+	}
+	if err := f.nb.ask(w.NB, by); err != nil {
+		f.fail(fmt.Errorf("conditions on the Northbound database: %w", err))
+	}
+}
+
+// publish hands out what is known. The first time, and after the Southbound
+// server was replaced, that is when everything has come.
+func (f *Follower) publish() {
+	if f.loading != f.rows || !f.published {
+		if !f.sb.isInSync() || !f.vswitch.isInSync() {
+			return
+		}
+		f.rows, f.published, f.dirty.All = f.loading, true, true
+	}
+	dirty, now := f.dirty, f.inSync()
+	if len(dirty.Routers) == 0 && !dirty.All && !dirty.relations && now == f.told {
+		return
+	}
+	if dirty.Routers == nil {
+		dirty.Routers = map[UUID]struct{}{}
+	}
+	f.dirty, f.told = Dirty{}, now
+	f.cfg.Handle(Event{Rows: f.rows, Dirty: dirty, InSync: now})
+}
+
+func (f *Follower) inSync() InSync {
+	return InSync{
+		SB: f.loading == f.rows && f.sb.isInSync(), VSwitch: f.vswitch.isInSync(),
+		NB: f.cfg.Northbound == "" || f.nb.isInSync(),
+	}
+}
+
+// configure follows the settings in the vswitch database.
+func (f *Follower) configure(ctx context.Context, group *errgroup.Group) {
+	remote := f.cfg.Southbound
+	if remote == "" {
+		remote = f.rows.External("ovn-remote")
+	}
+	f.publisher.identify(f.rows.SystemID())
+	tls := f.tls()
+	if f.cfg.Northbound != "" && (f.nb == nil || f.nb.tls != tls) {
+		f.startNB(ctx, group, tls)
+	}
+	if remote == "" || f.sb != nil && f.sb.remote == remote && f.sb.tls == tls {
+		return
+	}
+	f.startSB(ctx, group, remote, tls)
+}
+
+// tls are the configured files, or those that ovs-vsctl set-ssl wrote down.
+func (f *Follower) tls() ovsdb.TLSFiles {
+	if f.cfg.TLS != (ovsdb.TLSFiles{}) {
+		return f.cfg.TLS
+	}
+	var files ovsdb.TLSFiles
+	var best UUID
+	for id, s := range f.rows.ssl {
+		if best == "" || id < best {
+			best, files = id, ovsdb.TLSFiles{Cert: s.Certificate, Key: s.PrivateKey, CA: s.CACert}
+		}
+	}
+	return files
+}
+
+func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, remote string, tls ovsdb.TLSFiles) {
+	loading := f.loading
+	if f.sb != nil {
+		loading = f.rows.withoutSB()
+	}
+	next, err := f.start(ctx, group, ovsdb.Config{
+		Database: sb.Database(), Endpoints: remote, TLS: tls, Tables: sbTables,
+		Conditions: Discover(loading, f.cfg.Needs).SB,
+	})
+	if err != nil {
+		f.fail(fmt.Errorf("Southbound database %q (Open_vSwitch external_ids:ovn-remote): %w", remote, err))
+		return
+	}
+	if f.sb != nil {
+		f.log.Info("southbound database changes", "from", f.sb.remote, "to", remote)
+		f.sb.cancel()
+	}
+	f.sb, f.loading, f.err = next, loading, nil
+}
+
+func (f *Follower) startNB(ctx context.Context, group *errgroup.Group, tls ovsdb.TLSFiles) {
+	next, err := f.start(ctx, group, ovsdb.Config{
+		Database: nb.Database(), Endpoints: f.cfg.Northbound, TLS: tls, Tables: nbTables,
+		Conditions: Discover(f.loading, f.cfg.Needs).NB,
+	})
+	if err != nil {
+		f.fail(fmt.Errorf("Northbound database %q: %w", f.cfg.Northbound, err))
+		return
+	}
+	if f.nb != nil {
+		f.nb.cancel()
+	}
+	f.nb = next
+}
+
+func (f *Follower) fail(err error) {
+	f.err = err
+	f.log.Error("following OVN", "error", err)
+}

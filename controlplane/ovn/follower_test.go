@@ -1,0 +1,216 @@
+package ovn
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// owned are the rows that a node with router n's gateway port needs.
+func owned(n string, hosts bool) []string {
+	out := []string{"cr-gw-" + n, "gw-" + n, "sgw-" + n, "in-" + n, "sin-" + n}
+	if hosts {
+		out = append(out, "vm-"+n)
+	}
+	return out
+}
+
+var annotated = Needs{Hosts: func(i RouterInterface) bool { return i.Switch.ExternalIDs["neutron_bgpvpn:vni"] != "" }}
+
+// TestFollowerDiscovers: the rows held are exactly those of this node's routers,
+// while gateways come, move, and go, and switches come into need and out of it.
+func TestFollowerDiscovers(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.provider("other", "physnet2")
+	l.nb("lsp-add", "public", "vm-on-provider")
+	l.tenant(1, "public", "a1", "a2")
+	l.tenant(2, "public", "a2") // of no concern here
+	w := l.follow(Config{Needs: annotated})
+	base := []string{"ln-public", "ln-other"}
+
+	w.untilPorts("router 1 without hosts", slices.Concat(base, owned("r1", false))...)
+	l.nb("set", "Logical_Switch_Port", "sin-r1", `external_ids:neutron_bgpvpn\:vni=1001`)
+	w.untilPorts("hosts of the annotated network", slices.Concat(base, owned("r1", true))...)
+	if got := w.Status().Role; !got.Gateway || !strings.Contains(got.Reason, "cr-gw-r1 is bound") {
+		t.Errorf("role %+v", got)
+	}
+
+	l.sb("lsp-unbind", "cr-gw-r1", "--", "lsp-bind", "cr-gw-r1", "a2")
+	w.until("the move away", func() bool { return len(w.gateways("r1")) == 0 })
+	w.untilPorts("a candidate keeps its rows", slices.Concat(base, owned("r1", true))...)
+	if got := w.Status().Role; !got.Gateway || !strings.Contains(got.Reason, "may come") {
+		t.Errorf("role %+v", got)
+	}
+	l.sb("lsp-unbind", "cr-gw-r1", "--", "lsp-bind", "cr-gw-r1", "a1")
+	w.until("the move back", func() bool { return slices.Equal(w.gateways("r1"), []string{"cr-gw-r1"}) })
+
+	l.tenant(3, "other", "a1")
+	w.untilPorts("a second router", slices.Concat(base, owned("r1", true), owned("r3", false))...)
+	l.nb("lr-del", "r3", "--", "ls-del", "net-r3")
+	l.nb("--if-exists", "lsp-del", "sgw-r3")
+	w.untilPorts("shrink by a router", slices.Concat(base, owned("r1", true))...)
+	l.nb("remove", "Logical_Switch_Port", "sin-r1", "external_ids", `neutron_bgpvpn\:vni`)
+	w.untilPorts("shrink by hosts", slices.Concat(base, owned("r1", false))...)
+	l.nb("lr-del", "r1")
+	w.untilPorts("shrink to nothing", base...)
+	if got := w.Status().Role; got.Gateway {
+		t.Errorf("role %+v", got)
+	}
+}
+
+// gateways names the gateway ports of a router that are here.
+func (w *watch) gateways(router string) (out []string) {
+	w.View(func(r *Rows) {
+		own, _ := r.OwnChassis()
+		for _, id := range r.Routers() {
+			if d, _ := r.Datapath(id); d.Name() == router {
+				for _, g := range r.GatewayPorts(id, own.UUID) {
+					out = append(out, g.Binding.LogicalPort)
+				}
+			}
+		}
+	})
+	return out
+}
+
+// TestFollowerProviderPorts: all ports of a provider switch are followed, and the
+// router ports behind them, only while a feature needs them.
+func TestFollowerProviderPorts(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.nb("lsp-add", "public", "vm-public")
+	l.tenant(1, "public", "a1")
+	l.tenant(2, "public", "a2")
+	w := l.follow(Config{Needs: Needs{Neighbours: func(r *Rows, g GatewayPort) bool {
+		bridge, ok := r.BridgeOf(g.Localnet.Options["network_name"])
+		return ok && r.OnlyOVN(bridge)
+	}}})
+	few := append([]string{"ln-public"}, owned("r1", false)...)
+	all := append(few[:len(few):len(few)], "vm-public", "sgw-r2", "gw-r2")
+	w.untilPorts("a bridge without others", all...)
+	l.vs("add-port", "br-ex", "eth1")
+	w.untilPorts("a physical port", few...)
+	l.vs("del-port", "br-ex", "eth1", "--", "add-port", "br-ex", "sluice0-ovs",
+		"--", "add-port", "br-ex", "patch-ln", "--", "set", "Port", "patch-ln", "external_ids:ovn-localnet-port=ln-public")
+	w.untilPorts("only OVN and Sluice", all...)
+}
+
+// TestFollowerLostConnections: a server that stops changes no row and no other
+// database's state; what happened meanwhile is applied on return.
+func TestFollowerLostConnections(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1")
+	w := l.follow(Config{Needs: Needs{Hosts: func(RouterInterface) bool { return true }}, Northbound: l.remote("nb")})
+	want := append([]string{"ln-public"}, owned("r1", true)...)
+	w.untilPorts("the start", want...)
+	l.run("ovs-appctl", "-t", l.path("sb.ctl"), "exit")
+	l.waitFor("the loss", func() bool { s := w.Status().InSync; return !s.SB && s.VSwitch && s.NB })
+	if got := w.ports(); !slices.Equal(got, sortedNames(want)) {
+		t.Errorf("rows after the loss: %v", got)
+	}
+	l.run("ovsdb-tool", "transact", l.path("sb.db"),
+		`["OVN_Southbound",{"op":"update","table":"Port_Binding","where":[["logical_port","==","vm-r1"]],"row":{"mac":"02:00:00:02:00:05 10.10.0.66"}}]`)
+	l.serve("sb")
+	w.until("the return", func() bool {
+		ok := false
+		w.View(func(r *Rows) { _, ok = r.Port("vm-r1") })
+		return ok
+	})
+	// northd puts the addresses of the Northbound row back.
+	w.untilPorts("the same rows", want...)
+}
+
+// TestFollowerFollowsRemote: another ovn-remote is another database, whose rows
+// take the place of the old ones at once, when all of them have come.
+func TestFollowerFollowsRemote(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1")
+	w := l.follow(Config{})
+	want := append([]string{"ln-public"}, owned("r1", false)...)
+	w.untilPorts("the start", want...)
+	l.run("ovsdb-tool", "create", l.path("sb2.db"), "/usr/share/ovn/ovn-sb.ovsschema")
+	l.vs("set", "Open_vSwitch", ".", "external_ids:ovn-remote="+l.remote("nowhere"))
+	l.waitFor("the new remote", func() bool { return !w.Status().InSync.SB })
+	if got := w.ports(); !slices.Equal(got, sortedNames(want)) {
+		t.Errorf("rows while the new server is away: %v", got)
+	}
+	// The per-chassis form comes first, as in ovn-controller.
+	l.serve("sb2")
+	l.run("ovn-sbctl", "--timeout=30", "--db="+l.remote("sb2"), "init")
+	l.vs("set", "Open_vSwitch", ".", "external_ids:ovn-remote-a1="+l.remote("sb2"))
+	w.untilPorts("an empty database")
+	l.vs("remove", "Open_vSwitch", ".", "external_ids", "ovn-remote-a1", "--",
+		"set", "Open_vSwitch", ".", "external_ids:ovn-remote="+l.remote("sb"))
+	w.untilPorts("the first one again", want...)
+}
+
+// TestFollowerNorthbound: NAT rows and routes of this node's routers, and no
+// other's, and the router is dirty when they change.
+func TestFollowerNorthbound(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1")
+	l.tenant(2, "public", "a2")
+	l.nb("lr-nat-add", "r2", "snat", "172.24.4.2", "10.10.0.0/24")
+	w := l.follow(Config{Northbound: l.remote("nb")})
+	nat := func() (rows []NAT, known bool) {
+		w.View(func(r *Rows) {
+			if p, ok := r.Port("gw-r1"); ok {
+				rows, known = r.NATOf(p.Datapath)
+			}
+		})
+		return rows, known
+	}
+	w.until("no NAT rows", func() bool { rows, known := nat(); return known && len(rows) == 0 })
+	w.mu.Lock()
+	clear(w.dirty)
+	w.mu.Unlock()
+	l.nb("lr-nat-add", "r1", "snat", "172.24.4.1", "10.10.0.0/24", "--", "lr-route-add", "r1", "0.0.0.0/0", "172.24.4.254")
+	w.until("the NAT row", func() bool {
+		rows, known := nat()
+		return known && len(rows) == 1 && rows[0].LogicalIP == "10.10.0.0/24" && rows[0].ExternalIP == "172.24.4.1"
+	})
+	w.View(func(r *Rows) {
+		p, _ := r.Port("gw-r1")
+		if routes, known := r.StaticRoutesOf(p.Datapath); !known || len(routes) != 1 || routes[0].Nexthop != "172.24.4.254" {
+			t.Errorf("static routes %v, known %v", routes, known)
+		}
+		if len(r.nat) != 1 || len(r.routers) != 1 {
+			t.Errorf("%d NAT rows and %d routers are held, want 1 and 1", len(r.nat), len(r.routers))
+		}
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.dirty["r1"] || w.dirty["r2"] {
+		t.Errorf("dirty routers %v, want r1 alone", w.dirty)
+	}
+}
+
+// TestPublish: our keys of this chassis' row, and nothing else.
+func TestPublish(t *testing.T) {
+	l := newLab(t)
+	w := l.follow(Config{})
+	if err := w.Publish(map[string]string{"ovn-thing": "x"}); err == nil {
+		t.Error("a foreign key was accepted")
+	}
+	if err := w.Publish(map[string]string{"sluice-api": "[2001:db8::1]:9443"}); err != nil {
+		t.Fatal(err)
+	}
+	get := func() string { return l.sb("get", "Chassis_Private", "a1", "external_ids") }
+	want := `{foreign=kept, sluice-api="[2001:db8::1]:9443"}`
+	l.waitFor("the keys", func() bool { return get() == want })
+	l.sb("remove", "Chassis_Private", "a1", "external_ids", "sluice-api")
+	l.waitFor("the key to come back", func() bool { return get() == want })
+	if err := w.Status().Publish; err != nil {
+		t.Error(err)
+	}
+}
+
+func sortedNames(in []string) []string {
+	out := slices.Clone(in)
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,168 @@
+package ovn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
+)
+
+// PublishPrefix begins the keys of Chassis_Private.external_ids that are ours.
+const PublishPrefix = "sluice-"
+
+// publisher keeps our keys in this chassis' Chassis_Private row. It writes when
+// the row differs from what is wanted, so a key that somebody removes comes back.
+type publisher struct {
+	log  *slog.Logger
+	wake chan struct{}
+
+	mu       sync.Mutex
+	session  *ovsdb.Session
+	systemID string
+	rows     map[string]*sb.ChassisPrivate
+	pairs    map[string]string
+	// asked: Publish was called; before, our keys of an earlier run stay.
+	asked bool
+	err   error
+}
+
+func newPublisher(log *slog.Logger) *publisher {
+	return &publisher{log: log, wake: make(chan struct{}, 1), rows: map[string]*sb.ChassisPrivate{}}
+}
+
+func (p *publisher) want(pairs map[string]string) error {
+	for k := range pairs {
+		if !strings.HasPrefix(k, PublishPrefix) {
+			return fmt.Errorf("publish %q in Chassis_Private: only keys %s* are Sluice's", k, PublishPrefix)
+		}
+	}
+	p.mu.Lock()
+	p.pairs, p.asked = maps.Clone(pairs), true
+	p.mu.Unlock()
+	p.poke()
+	return nil
+}
+
+func (p *publisher) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *publisher) identify(systemID string) {
+	p.mu.Lock()
+	p.systemID = systemID
+	p.mu.Unlock()
+}
+
+// take notes the row as the session has it.
+func (p *publisher) take(from *ovsdb.Session, b ovsdb.Batch) {
+	p.mu.Lock()
+	if from != p.session {
+		p.session, p.rows = from, map[string]*sb.ChassisPrivate{}
+	}
+	changed := false
+	for _, c := range b.Changes {
+		if c.Table != "Chassis_Private" {
+			continue
+		}
+		changed = true
+		if row, ok := c.New.(*sb.ChassisPrivate); ok {
+			p.rows[c.UUID] = row
+		} else {
+			delete(p.rows, c.UUID)
+		}
+	}
+	retry := p.err != nil && b.InSync
+	p.mu.Unlock()
+	if changed || retry {
+		p.poke()
+	}
+}
+
+func (p *publisher) lastError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *publisher) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake:
+		}
+		p.write(ctx)
+	}
+}
+
+// write makes our keys as wanted, in one transaction. What is refused is kept as
+// the error of this and tried again when the row changes or the session is back.
+func (p *publisher) write(ctx context.Context) {
+	session, ops := p.plan()
+	var err error
+	if len(ops) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err = session.Transact(ctx, ops...)
+	}
+	var denied *ovsdb.PermissionError
+	if errors.As(err, &denied) {
+		err = fmt.Errorf("write external_ids:%s* of Chassis_Private: the Southbound database's RBAC refuses this node's certificate (its CN has to be the system-id): %w", PublishPrefix, err)
+	} else if err != nil {
+		err = fmt.Errorf("write external_ids:%s* of Chassis_Private: %w", PublishPrefix, err)
+	}
+	p.mu.Lock()
+	again := p.err != nil && err != nil && p.err.Error() == err.Error()
+	p.err = err
+	p.mu.Unlock()
+	if err != nil && !again && ctx.Err() == nil {
+		p.log.Warn("chassis facts not published", "error", err)
+	}
+}
+
+// plan lists the operations that are needed now.
+func (p *publisher) plan() (*ovsdb.Session, []ovsdb.Operation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.asked || p.session == nil {
+		return nil, nil
+	}
+	var ops []ovsdb.Operation
+	for _, id := range slices.Sorted(maps.Keys(p.rows)) {
+		row := p.rows[id]
+		if row.Name != p.systemID {
+			continue
+		}
+		var stale []string
+		for k := range row.ExternalIDs {
+			if _, wanted := p.pairs[k]; strings.HasPrefix(k, PublishPrefix) && !wanted {
+				stale = append(stale, k)
+			}
+		}
+		fresh := map[string]string{}
+		for k, v := range p.pairs {
+			if have, ok := row.ExternalIDs[k]; !ok || have != v {
+				fresh[k] = v
+			}
+		}
+		if len(stale) > 0 {
+			slices.Sort(stale)
+			ops = append(ops, ovsdb.DeleteKeys("Chassis_Private", id, "external_ids", stale...))
+		}
+		if len(fresh) > 0 {
+			ops = append(ops, ovsdb.SetKeys("Chassis_Private", id, "external_ids", fresh))
+		}
+	}
+	return p.session, ops
+}
