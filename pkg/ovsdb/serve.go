@@ -216,16 +216,20 @@ func (s *Session) applyFirst(raw json.RawMessage, found bool) error {
 	if err := json.Unmarshal(raw, &updates); err != nil {
 		return protocolError("first content: %w", err)
 	}
-	if found {
-		return s.content.update(updates)
+	if !found {
+		return s.content.replace(updates)
 	}
-	return s.content.replace(updates)
+	s.mu.Lock()
+	s.status.Resumed++
+	s.mu.Unlock()
+	return s.content.update(updates)
 }
 
 func (s *Session) connected(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn = l.conn
+	s.status.Connects++
 	s.status.Connected, s.status.Endpoint, s.status.Since = true, l.endpoint.text, time.Now()
 	s.log.Info("database connected", "endpoint", l.endpoint.text, "model", s.status.Model,
 		"leader", s.status.Leader, "schema", l.schema.version)
@@ -354,15 +358,23 @@ func (s *Session) deliver(l *link, connected bool) {
 		batch.Endpoint = l.endpoint.text
 		batch.InSync = l.asked == nil && s.ackedGeneration == s.generation
 	}
-	s.status.InSync = batch.InSync
-	s.status.Rows = s.content.count()
 	s.mu.Unlock()
+	defer s.recordDelivery(batch.InSync)
 	state := delivered{batch.Connected, batch.InSync, batch.Endpoint, s.ackedGeneration}
 	if len(batch.Changes) == 0 && state == s.delivered {
 		return
 	}
 	s.delivered = state
 	s.config.Handler(batch)
+}
+
+// recordDelivery makes the status say what the handler has by now. The handler may
+// have called SetConditions.
+func (s *Session) recordDelivery(inSync bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.InSync = inSync && s.ackedGeneration == s.generation
+	s.status.Rows = s.content.count()
 }
 
 // delivered is the state that the handler was told last.

@@ -45,7 +45,9 @@ type Session struct {
 type Status struct {
 	Database  string
 	Connected bool
-	InSync    bool
+	// InSync: the handler has returned from a batch with InSync, and no newer
+	// SetConditions waits for its answer.
+	InSync bool
 	// Endpoint is the current server's, as configured.
 	Endpoint string
 	// Since is when the connection became usable, or was lost.
@@ -61,6 +63,9 @@ type Status struct {
 	SchemaVersion string
 	// Rows is how many the content has.
 	Rows int
+	// Connects counts usable connections; Resumed counts those of them that went
+	// on from the last transaction instead of reading everything anew.
+	Connects, Resumed int
 }
 
 // NewSession checks the configuration. It does no I/O.
