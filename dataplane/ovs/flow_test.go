@@ -1,0 +1,72 @@
+package ovs
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+func TestFlowText(t *testing.T) {
+	m, n := intent.MAC{2, 0, 0, 0, 0, 1}, intent.MAC{2, 0, 0, 0, 0, 2}
+	p := netip.MustParsePrefix
+	out := action{kind: actionOutput, output: 2}
+	for _, tc := range []struct {
+		dumped string // as Open vSwitch 3.1 shows it
+		want   flow
+	}{
+		{"cookie=0x736c756963650001, priority=210,arp,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,arp_tpa=10.0.0.0/24,arp_op=1 actions=output:2",
+			flow{match{210, 3, 100, m, intent.MAC{}, matchARP, p("10.0.0.0/24")}, out}},
+		{"cookie=0x1, priority=210,icmp6,in_port=3,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,icmp_type=135,icmp_code=0,nd_target=2001:db8::1 actions=output:2",
+			flow{match{210, 3, 0, m, intent.MAC{}, matchNS, p("2001:db8::1/128")}, out}},
+		{"cookie=0x1, priority=205,icmp6,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,ipv6_src=2001:db8::/64,icmp_type=136,icmp_code=0 actions=NORMAL",
+			flow{match{205, 3, 100, m, intent.MAC{}, matchNAFrom, p("2001:db8::/64")}, action{kind: actionNormal}}},
+		{"cookie=0x1, priority=205,icmp6,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,icmp_type=135,icmp_code=0 actions=NORMAL",
+			flow{match{205, 3, 100, m, intent.MAC{}, matchNSFrom, p("::/0")}, action{kind: actionNormal}}},
+		{"cookie=0x1, priority=200,in_port=2,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:01 actions=output:2",
+			flow{match{200, 2, 0, intent.MAC{}, m, matchAll, netip.Prefix{}}, out}},
+		{"cookie=0x1, priority=200,ip,in_port=3,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,nw_src=10.0.0.0/24 actions=set_field:02:00:00:00:00:02->eth_dst,output:2",
+			flow{match{200, 3, 0, m, intent.MAC{}, matchIP, p("10.0.0.0/24")}, action{actionOutput, 2, n}}},
+		{"cookie=0x1, priority=200,ipv6,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01 actions=mod_dl_dst:02:00:00:00:00:02,output:2",
+			flow{match{200, 3, 100, m, intent.MAC{}, matchIP, p("::/0")}, action{actionOutput, 2, n}}},
+		{"cookie=0x736c756963650002, priority=100,in_port=2 actions=drop",
+			flow{match{100, 2, anyVLAN, intent.MAC{}, intent.MAC{}, matchAll, netip.Prefix{}}, action{}}},
+	} {
+		got, err := parseFlow(tc.dumped)
+		if err != nil || got != tc.want {
+			t.Errorf("%s:\n got %+v, %v\nwant %+v", tc.dumped, got, err, tc.want)
+			continue
+		}
+		if back, err := parseFlow(got.format()); err != nil || back != got {
+			t.Errorf("%s: written %q, read back %+v, %v", tc.dumped, got.format(), back, err)
+		}
+	}
+}
+
+func TestForeignShapes(t *testing.T) {
+	for _, line := range []string{
+		"", "priority=1", "priority=200,in_port=2,tcp actions=drop", "in_port=2 actions=output:1,output:2",
+		"table=1,in_port=2 actions=drop", "in_port=2,ip,nw_src=10.0.0.0/255.0.255.0 actions=drop",
+		"in_port=LOCAL actions=drop", "arp,arp_op=2,arp_tpa=10.0.0.1 actions=drop", "in_port=2,dl_vlan=5000 actions=drop",
+		"ip,nw_src=2001:db8::1 actions=drop", "in_port=1 actions=set_field:1->eth_src,output:1",
+	} {
+		if f, err := parseFlow(line); err == nil {
+			t.Errorf("%q was read as %+v", line, f)
+		}
+	}
+}
+
+func FuzzParseFlow(f *testing.F) {
+	f.Add("cookie=0x736c756963650001, priority=210,arp,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,arp_tpa=10.0.0.0/24,arp_op=1 actions=output:2")
+	f.Add("priority=205,icmp6,in_port=3,icmp_type=135,icmp_code=0 actions=NORMAL")
+	f.Add("priority=200,ipv6,in_port=3,ipv6_src=2001:db8::/64 actions=mod_dl_dst:02:00:00:00:00:02,output:2")
+	f.Fuzz(func(t *testing.T, line string) {
+		got, err := parseFlow(line)
+		if err != nil {
+			return
+		}
+		if back, err := parseFlow(got.format()); err != nil || back != got {
+			t.Fatalf("%q: %+v written %q, read back %+v, %v", line, got, got.format(), back, err)
+		}
+	})
+}

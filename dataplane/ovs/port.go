@@ -1,0 +1,213 @@
+package ovs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// The mark of Sluice's port: Port.external_ids:sluice = "bridge".
+const (
+	markKey    = "sluice"
+	markBridge = "bridge"
+)
+
+// modeTrunk is a value of Port.vlan_mode.
+const modeTrunk = "trunk"
+
+// deadVLAN is a VLAN that no frame has: IEEE 802.1Q reserves VID 4095.
+const deadVLAN = 4095
+
+// errIncomplete: Sluice's port is there and not as it should be.
+var errIncomplete = errors.New("incomplete")
+
+// Datapath is the datapath type of a bridge: "netdev" or "system".
+func (s *Switch) Datapath(bridge intent.BridgeKey) (string, error) {
+	b, err := s.Bridge(bridge)
+	return b.DatapathType, err
+}
+
+// OurPorts lists Sluice's port of each bridge that has one.
+func (s *Switch) OurPorts() (map[intent.BridgeKey]string, error) {
+	bridges, err := s.Bridges()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[intent.BridgeKey]string)
+	for _, b := range bridges {
+		if p, ok := b.ours(); ok {
+			out[intent.BridgeKey(b.Name)] = p.Name
+		}
+	}
+	return out, nil
+}
+
+// HasPort tells whether any bridge has a port of this name, Sluice's or not.
+func (s *Switch) HasPort(name string) (intent.BridgeKey, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.bridges {
+		if _, ok := b.port(name); ok {
+			return intent.BridgeKey(b.Name), true
+		}
+	}
+	return "", false
+}
+
+// EnsurePort makes the device Sluice's port of the bridge, with the default
+// flow and no-flood. The device should be down until this has returned.
+func (s *Switch) EnsurePort(ctx context.Context, bridge intent.BridgeKey, device string) error {
+	b, err := s.Bridge(bridge)
+	if err != nil {
+		return err
+	}
+	// First find out whether flows can be written there at all.
+	if _, err := s.dump(ctx, b.Name, cookieDefault); err != nil {
+		return err
+	}
+	if err := s.writePort(ctx, b, device); err != nil {
+		return fmt.Errorf("port %s of bridge %s: %w", device, bridge, err)
+	}
+	p, err := s.awaitPort(ctx, bridge, device)
+	if err != nil {
+		return fmt.Errorf("port %s of bridge %s: %w", device, bridge, err)
+	}
+	if err := s.writeDefault(ctx, b.Name, p); err != nil {
+		return err
+	}
+	return s.setNoFlood(ctx, b.Name, p)
+}
+
+func (s *Switch) writePort(ctx context.Context, b Bridge, device string) error {
+	p, there := b.port(device)
+	if there && !p.Ours {
+		return reconcile.ErrForeign
+	}
+	if other, ok := b.ours(); ok && other.Name != device {
+		if err := s.RemovePort(ctx, intent.BridgeKey(b.Name)); err != nil {
+			return err
+		}
+	}
+	mode := modeTrunk
+	row := &vswitch.Port{
+		UUID: p.portUUID, Name: device, Trunks: []int{deadVLAN}, VLANMode: &mode,
+		ExternalIDs: map[string]string{markKey: markBridge},
+	}
+	if there {
+		if p.failClosed {
+			return nil
+		}
+		_, err := s.config.Transact(ctx, ovsdb.Update(row, "trunks", "vlan_mode"))
+		return err
+	}
+	row.Interfaces = []string{"sluice_interface"}
+	_, err := s.config.Transact(ctx,
+		ovsdb.Comment("sluice: port "+device+" of bridge "+b.Name),
+		ovsdb.Insert(&vswitch.Interface{Name: device, ExternalIDs: row.ExternalIDs}, "sluice_interface", "name", "external_ids"),
+		ovsdb.Insert(row, "sluice_port", "name", "interfaces", "external_ids", "trunks", "vlan_mode"),
+		// AddMembers takes no name of a row that is yet to be, so the set is
+		// written whole, guarded against a change by others.
+		ovsdb.Wait(&vswitch.Bridge{UUID: b.uuid, Ports: b.ports}, "ports"),
+		ovsdb.Update(&vswitch.Bridge{UUID: b.uuid, Ports: append(slices.Clone(b.ports), "sluice_port")}, "ports"))
+	return err
+}
+
+func (s *Switch) awaitPort(ctx context.Context, bridge intent.BridgeKey, device string) (Port, error) {
+	var p Port
+	err := s.await(ctx, func() bool {
+		b, err := s.Bridge(bridge)
+		if err != nil {
+			return false
+		}
+		p, _ = b.port(device)
+		return p.Number != 0 || p.Error != ""
+	})
+	if err == nil && p.Number == 0 {
+		err = fmt.Errorf("ovs-vswitchd: %s", p.Error)
+	}
+	return p, err
+}
+
+func defaultFlow(p Port) flow {
+	return flow{match: match{priority: priorityDefault, inPort: p.Number, vlan: anyVLAN}}
+}
+
+func (s *Switch) writeDefault(ctx context.Context, bridge string, p Port) error {
+	d, err := s.dump(ctx, bridge, cookieDefault)
+	if err != nil {
+		return err
+	}
+	want := defaultFlow(p)
+	var lines []string
+	for _, m := range d.unknown {
+		lines = append(lines, deleteLine(cookieDefault, m))
+	}
+	for _, f := range d.flows {
+		if f != want {
+			lines = append(lines, deleteLine(cookieDefault, f.match.format()))
+		}
+	}
+	if !slices.Contains(d.flows, want) {
+		lines = append(lines, addLine(cookieDefault, want))
+	}
+	return s.bundle(ctx, bridge, lines)
+}
+
+// CheckPort is nil if the bridge has the device as EnsurePort leaves it.
+func (s *Switch) CheckPort(ctx context.Context, bridge intent.BridgeKey, device string) error {
+	b, err := s.Bridge(bridge)
+	if err != nil {
+		return err
+	}
+	p, ok := b.port(device)
+	if !ok || !p.Ours || !p.failClosed || p.Number == 0 {
+		return fmt.Errorf("port %s of bridge %s: %w", device, bridge, errIncomplete)
+	}
+	d, err := s.dump(ctx, b.Name, cookieDefault)
+	if err != nil {
+		return err
+	}
+	named, noFlood, err := s.noFlood(ctx, b.Name, p)
+	if err != nil {
+		return err
+	}
+	if !named || !noFlood || len(d.unknown) > 0 || !slices.Equal(d.flows, []flow{defaultFlow(p)}) {
+		return fmt.Errorf("default flow of bridge %s: %w", bridge, errIncomplete)
+	}
+	return nil
+}
+
+// RemovePort removes Sluice's port from the bridge, and then the default flow,
+// which has to outlive it. A bridge or port that is not there is no error.
+func (s *Switch) RemovePort(ctx context.Context, bridge intent.BridgeKey) error {
+	b, err := s.Bridge(bridge)
+	if err != nil {
+		return nil
+	}
+	if p, ok := b.ours(); ok {
+		if _, err := s.config.Transact(ctx,
+			ovsdb.Comment("sluice: port "+p.Name+" leaves bridge "+b.Name),
+			ovsdb.RemoveMembers(vswitch.BridgeTable, b.uuid, "ports", ovsdb.UUID(p.portUUID))); err != nil {
+			return fmt.Errorf("removing port %s from bridge %s: %w", p.Name, bridge, err)
+		}
+		err := s.await(ctx, func() bool {
+			now, err := s.Bridge(bridge)
+			if err != nil {
+				return true
+			}
+			_, there := now.ours()
+			return !there
+		})
+		if err != nil {
+			return fmt.Errorf("port %s of bridge %s has not gone: %w", p.Name, bridge, err)
+		}
+	}
+	_, err = s.ofctl(ctx, "", b.Name, []string{"-O", openFlow, "del-flows"}, fmt.Sprintf("cookie=%#x/-1", cookieDefault))
+	return err
+}

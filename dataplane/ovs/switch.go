@@ -1,0 +1,267 @@
+package ovs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// DefaultRunDir is where ovs-vswitchd keeps the sockets of its bridges.
+const DefaultRunDir = "/var/run/openvswitch"
+
+// Transact commits one transaction to the Open_vSwitch database: the method of
+// an ovsdb.Session.
+type Transact func(ctx context.Context, operations ...ovsdb.Operation) ([]ovsdb.Result, error)
+
+// Config of a Switch. Transact is required.
+type Config struct {
+	Transact Transact
+	// RunDir holds BRIDGE.mgmt; empty means DefaultRunDir.
+	RunDir string
+	// Integration is OVN's integration bridge (Open_vSwitch.external_ids:
+	// ovn-bridge); empty means br-int.
+	Integration string
+	// Timeout bounds one run of ovs-ofctl, and the wait for a new port's
+	// number. 0 means 5 s.
+	Timeout time.Duration
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+// Tables are the tables and columns of the Open_vSwitch database that Handle
+// needs to be told of.
+func Tables() ovsdb.Tables {
+	return ovsdb.Tables{
+		vswitch.BridgeTable:    {"name", "datapath_type", "ports"},
+		vswitch.PortTable:      {"name", "interfaces", "external_ids", "trunks", "vlan_mode"},
+		vswitch.InterfaceTable: {"name", "type", "ofport", "options", "error"},
+	}
+}
+
+// Port is an interface of a bridge; a bond has several.
+type Port struct {
+	Name string
+	// Type is Interface.type; empty for a system device.
+	Type string
+	// Number is the OpenFlow port number, 0 while there is none.
+	Number int
+	// Peer is options:peer of a patch port.
+	Peer string
+	// Error is Interface.error: why the device could not be opened.
+	Error string
+	// Ours: it carries Sluice's mark.
+	Ours bool
+
+	portUUID   string
+	failClosed bool
+}
+
+// Bridge is a bridge with its ports, sorted by name.
+type Bridge struct {
+	Name string
+	// DatapathType is "netdev" for the userspace datapath, else "system".
+	DatapathType string
+	Ports        []Port
+
+	uuid  string
+	ports []string // UUIDs, as in the row
+}
+
+// Physical lists the ports that lead out of the node or to unknown devices: all
+// but patch ports, the bridge's own port and Sluice's.
+func (b Bridge) Physical() []Port {
+	return slices.DeleteFunc(slices.Clone(b.Ports), func(p Port) bool {
+		return p.Ours || p.Type == "patch" || p.Type == "internal"
+	})
+}
+
+func (b Bridge) port(name string) (Port, bool) {
+	i := slices.IndexFunc(b.Ports, func(p Port) bool { return p.Name == name })
+	if i < 0 {
+		return Port{}, false
+	}
+	return b.Ports[i], true
+}
+
+func (b Bridge) ours() (Port, bool) {
+	i := slices.IndexFunc(b.Ports, func(p Port) bool { return p.Ours })
+	if i < 0 {
+		return Port{}, false
+	}
+	return b.Ports[i], true
+}
+
+func (b Bridge) equal(o Bridge) bool {
+	return b.Name == o.Name && b.uuid == o.uuid && b.DatapathType == o.DatapathType &&
+		slices.Equal(b.Ports, o.Ports) && slices.Equal(b.ports, o.ports)
+}
+
+// Switch is the local Open vSwitch as its database and its bridges show it.
+type Switch struct {
+	config  Config
+	log     *slog.Logger
+	changes chan struct{}
+
+	mu       sync.Mutex
+	inSync   bool
+	rows     map[string]ovsdb.Row // by UUID
+	bridges  map[string]Bridge
+	modified chan struct{} // closed and replaced at each change of bridges
+}
+
+// New does no I/O. The switch knows nothing until Handle was called.
+func New(config Config) *Switch {
+	if config.RunDir == "" {
+		config.RunDir = DefaultRunDir
+	}
+	if config.Integration == "" {
+		config.Integration = "br-int"
+	}
+	if config.Timeout <= 0 {
+		config.Timeout = 5 * time.Second
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Switch{
+		config: config, log: config.Logger,
+		changes:  make(chan struct{}, 1),
+		rows:     make(map[string]ovsdb.Row),
+		modified: make(chan struct{}),
+	}
+}
+
+// Handle takes a batch of the session that follows Tables; batches that other
+// packages ask for may hold more, which is passed over.
+func (s *Switch) Handle(b ovsdb.Batch) {
+	s.mu.Lock()
+	for _, c := range b.Changes {
+		switch c.Table {
+		case vswitch.BridgeTable, vswitch.PortTable, vswitch.InterfaceTable:
+			if c.New == nil {
+				delete(s.rows, c.UUID)
+			} else {
+				s.rows[c.UUID] = c.New
+			}
+		}
+	}
+	bridges := s.assemble()
+	changed := s.inSync != b.InSync || !maps.EqualFunc(bridges, s.bridges, Bridge.equal)
+	// A lost connection changes nothing of what is known.
+	s.bridges, s.inSync = bridges, s.inSync || b.InSync
+	if changed {
+		close(s.modified)
+		s.modified = make(chan struct{})
+	}
+	s.mu.Unlock()
+	if changed {
+		s.changed()
+	}
+}
+
+func (s *Switch) assemble() map[string]Bridge {
+	out := make(map[string]Bridge)
+	for _, row := range s.rows {
+		r, ok := row.(*vswitch.Bridge)
+		if !ok {
+			continue
+		}
+		b := Bridge{Name: r.Name, DatapathType: r.DatapathType, uuid: r.UUID, ports: r.Ports}
+		if b.DatapathType == "" {
+			b.DatapathType = "system"
+		}
+		for _, uuid := range r.Ports {
+			port, ok := s.rows[uuid].(*vswitch.Port)
+			if !ok {
+				continue
+			}
+			for _, uuid := range port.Interfaces {
+				if i, ok := s.rows[uuid].(*vswitch.Interface); ok {
+					b.Ports = append(b.Ports, newPort(port, i))
+				}
+			}
+		}
+		slices.SortFunc(b.Ports, func(x, y Port) int { return strings.Compare(x.Name, y.Name) })
+		out[b.Name] = b
+	}
+	return out
+}
+
+func newPort(p *vswitch.Port, i *vswitch.Interface) Port {
+	out := Port{
+		Name: i.Name, Type: i.Type, Peer: i.Options["peer"],
+		Ours: p.ExternalIDs[markKey] == markBridge, portUUID: p.UUID,
+		failClosed: slices.Equal(p.Trunks, []int{deadVLAN}) && p.VLANMode != nil && *p.VLANMode == modeTrunk,
+	}
+	// Interface.ofport is -1 for a port that could not be created.
+	if i.Ofport != nil && *i.Ofport > 0 {
+		out.Number = *i.Ofport
+	}
+	if i.Error != nil {
+		out.Error = *i.Error
+	}
+	return out
+}
+
+// Bridges lists all bridges, by name. The error wraps reconcile.ErrNotReady
+// while the database has not been read.
+func (s *Switch) Bridges() ([]Bridge, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.inSync {
+		return nil, fmt.Errorf("the Open vSwitch database has not been read: %w", reconcile.ErrNotReady)
+	}
+	return slices.SortedFunc(maps.Values(s.bridges), func(a, b Bridge) int { return strings.Compare(a.Name, b.Name) }), nil
+}
+
+// Bridge is one bridge; the error wraps reconcile.ErrNotReady if there is none.
+func (s *Switch) Bridge(name intent.BridgeKey) (Bridge, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.bridges[string(name)]
+	if !ok {
+		return Bridge{}, fmt.Errorf("bridge %s is not in Open vSwitch: %w", name, reconcile.ErrNotReady)
+	}
+	return b, nil
+}
+
+// await waits until the bridges satisfy ok, at most the configured timeout.
+func (s *Switch) await(ctx context.Context, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		modified := s.modified
+		s.mu.Unlock()
+		if ok() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(reconcile.ErrNotReady, ctx.Err())
+		case <-modified:
+		}
+	}
+}
+
+// Changes tells that what List returned may no longer be so: list again. It is
+// never closed; several changes may be one message.
+func (s *Switch) Changes() <-chan struct{} { return s.changes }
+
+func (s *Switch) changed() {
+	select {
+	case s.changes <- struct{}{}:
+	default:
+	}
+}
