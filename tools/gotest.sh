@@ -35,7 +35,7 @@ fi
 
 echo
 echo "== summary, $(($(date +%s) - start)) s =="
-grep -E '^(--- FAIL|[[:space:]]+--- FAIL|panic:|WARNING: DATA RACE|FAIL[[:space:]])' "$log" | sort -u
+grep -E '^(--- FAIL|[[:space:]]+--- FAIL|panic:|WARNING: DATA RACE)' "$log" | sort -u
 grep -E '^(ok|FAIL|\?)[[:space:]]' "$log" | grep -v 'no test files' | awk '{print}'
 if [ $rc = 0 ]; then echo "PASS"; else echo "FAIL (whole output: $log)"; fi
 exit $rc
