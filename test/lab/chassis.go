@@ -27,7 +27,7 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 	_, err = l.spawn(ctx, n, spec{
 		name: "vswitchd",
 		argv: []string{
-			"ovs-vswitchd", conf, "--unixctl=" + filepath.Join(n.Dir, "vswitchd.ctl"),
+			"ovs-vswitchd", conf,
 			"--pidfile=" + filepath.Join(n.Dir, "ovs-vswitchd.pid"), "--overwrite-pidfile", "-vconsole:info",
 		},
 		// br-phy goes with the process, and OVS routes tunnels by its address.
@@ -64,7 +64,7 @@ func (l *Lab) switchConfig(c Cloud, ch Chassis, n Node) []string {
 		"external_ids:ovn-remote=\"" + remote + "\"",
 		"external_ids:ovn-encap-type=geneve", "external_ids:ovn-encap-ip=" + n.Encap.String(),
 		"external_ids:ovn-bridge-datapath-type=netdev",
-		"external_ids:ovn-bridge-mappings=" + strings.Join(c.mappings(), `\,`),
+		`external_ids:ovn-bridge-mappings="` + strings.Join(c.mappings(), ",") + `"`,
 	}
 	if ch.Gateway {
 		args = append(args, "external_ids:ovn-cms-options=enable-chassis-as-gw")

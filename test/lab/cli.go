@@ -32,18 +32,31 @@ func NewCommand() *cobra.Command {
 	return root
 }
 
+// scenarios are the scenarios that the command knows by name.
+var scenarios = map[string]func(EVPNParams) Scenario{"evpn": EVPN}
+
 func upCommand(opt *Options) *cobra.Command {
-	names := slices.Sorted(maps.Keys(Scenarios()))
+	names := slices.Sorted(maps.Keys(scenarios))
 	cmd := &cobra.Command{
 		Use:       "up SCENARIO",
 		Short:     "build a scenario: " + strings.Join(names, ", "),
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: names,
 	}
-	cmd.Flags().BoolVar(&opt.KeepLogs, "keep-logs", false, "when it fails, leave the logs beside the run directory")
+	var p EVPNParams
+	var uplink string
+	f := cmd.Flags()
+	f.BoolVar(&opt.KeepLogs, "keep-logs", false, "when it fails, leave the logs beside the run directory")
+	f.Uint16Var(&p.VLAN, "vlan", 0, "VLAN tag of the provider networks")
+	f.BoolVar(&p.TwoBridges, "two-bridges", false, "put tenant blue on a second provider bridge")
+	f.StringVar(&uplink, "uplink", "", "what is on the provider bridges besides OVN: port or gateway (default nothing)")
+	f.IntVar(&p.ExtraTenants, "tenants", 0, "more tenants in cloud a")
+	f.IntVar(&p.HostsPerTenant, "hosts", 0, "hosts of each of these, logical ports only")
+	f.BoolVar(&p.RemoteTCP, "remote-tcp", false, "reach the databases by TCP over the underlay")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p.Uplink = Uplink(uplink)
 		opt.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-		l, err := Up(cmd.Context(), Scenarios()[args[0]], *opt)
+		l, err := Up(cmd.Context(), scenarios[args[0]](p), *opt)
 		if err != nil {
 			return err
 		}

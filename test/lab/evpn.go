@@ -96,13 +96,3 @@ func (c *Cloud) addExtraTenants(p EVPNParams) {
 		}
 	}
 }
-
-// Scenarios are the scenarios that the command knows by name.
-func Scenarios() map[string]Scenario {
-	return map[string]Scenario{
-		"evpn":         EVPN(EVPNParams{}),
-		"evpn-vlan":    EVPN(EVPNParams{VLAN: 100}),
-		"evpn-bridges": EVPN(EVPNParams{TwoBridges: true}),
-		"evpn-gateway": EVPN(EVPNParams{Uplink: UplinkGateway}),
-	}
-}

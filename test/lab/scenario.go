@@ -184,6 +184,11 @@ func (c Cloud) validate(claim func(kind, name string) error) error {
 				return err
 			}
 		}
+		switch p.Uplink {
+		case UplinkNone, UplinkPort, UplinkGateway:
+		default:
+			return fmt.Errorf("provider %q: uplink %q: want port, gateway or nothing", p.Name, p.Uplink)
+		}
 		if p.Physnet == "" || p.Bridge == "" {
 			return fmt.Errorf("provider %q: physnet and bridge are needed", p.Name)
 		}

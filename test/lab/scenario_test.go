@@ -1,0 +1,57 @@
+package lab
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		change     func(*Scenario)
+	}{
+		{"as it is", "", func(*Scenario) {}},
+		{"two nodes of one name", `"a1" is used twice`, func(s *Scenario) { s.Reflectors = append(s.Reflectors, "a1") }},
+		{"reserved name", `"fabric" is used twice`, func(s *Scenario) { s.Reflectors = append(s.Reflectors, "fabric") }},
+		{"bad name", "lower case", func(s *Scenario) { s.Clouds[0].Chassis[0].Name = "A_1" }},
+		{"unknown chassis", `no chassis "a9"`, func(s *Scenario) { s.Clouds[0].VMs[0].Chassis = "a9" }},
+		{"unknown network", `no network "x" of tenant "red"`, func(s *Scenario) { s.Clouds[0].VMs[0].Network = "x" }},
+		{"unknown provider", `no provider network "x"`, func(s *Scenario) { s.Clouds[0].Tenants[0].Provider = "x" }},
+		{"unknown uplink", "want port, gateway or nothing", func(s *Scenario) { s.Clouds[0].Providers[0].Uplink = "x" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := EVPN(EVPNParams{})
+			c.change(&s)
+			err := s.Validate()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestGatewayAddrs(t *testing.T) {
+	p := Provider{Subnet4: netip.MustParsePrefix("172.24.0.0/16"), Subnet6: netip.MustParsePrefix("2001:db8::/64")}
+	for _, c := range []struct {
+		index  int
+		v4, v6 string
+	}{{0, "172.24.0.11", "2001:db8::b"}, {244, "172.24.0.255", "2001:db8::ff"}, {245, "172.24.1.0", "2001:db8::100"}, {1001, "172.24.3.244", "2001:db8::3f4"}} {
+		v4, v6 := p.GatewayAddrs(c.index)
+		if v4.String() != c.v4 || v6.String() != c.v6 {
+			t.Errorf("%d: got %s and %s, want %s and %s", c.index, v4, v6, c.v4, c.v6)
+		}
+	}
+}
+
+func TestNodesHaveTheirOwnAddresses(t *testing.T) {
+	seen := map[netip.Addr]string{}
+	for _, n := range nodesOf(EVPN(EVPNParams{Uplink: UplinkGateway}), "x", "/run/x") {
+		for _, a := range []netip.Addr{n.VTEP4, n.VTEP6, n.Encap} {
+			if other := seen[a]; a.IsValid() && other != "" {
+				t.Errorf("%s has %s of %s", n.Name, a, other)
+			}
+			seen[a] = n.Name
+		}
+	}
+}
