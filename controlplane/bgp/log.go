@@ -36,7 +36,6 @@ func (l serverLog) write(level slog.Level, event string, fields gobgplog.Fields)
 func (l serverLog) Panic(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
 func (l serverLog) Fatal(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
 func (l serverLog) Error(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
-func (l serverLog) Warn(msg string, f gobgplog.Fields)  { l.write(slog.LevelWarn, msg, f) }
 func (l serverLog) Info(msg string, f gobgplog.Fields)  { l.write(slog.LevelInfo, msg, f) }
 func (l serverLog) Debug(msg string, f gobgplog.Fields) { l.write(slog.LevelDebug, msg, f) }
 func (l serverLog) SetLevel(gobgplog.LogLevel)          {}
@@ -46,4 +45,14 @@ func (l serverLog) GetLevel() gobgplog.LogLevel {
 		return gobgplog.DebugLevel
 	}
 	return gobgplog.InfoLevel
+}
+
+// Warn lowers one event: neighbours that batch their updates, FRR among them,
+// withdraw routes that they never sent.
+func (l serverLog) Warn(msg string, f gobgplog.Fields) {
+	level := slog.LevelWarn
+	if msg == "No matching path for withdraw found, may be path was not installed into table" {
+		level = slog.LevelDebug
+	}
+	l.write(level, msg, f)
 }
