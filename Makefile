@@ -46,7 +46,9 @@ test: deps
 # The same, longer: more random restarts, fuzzing, other kernels in VMs.
 test-nightly:
 	@tools/deps.sh nightly
-	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory generated
+	@$(MAKE) --no-print-directory build
 	@SLUICE_NIGHTLY=1 tools/gotest.sh -count=1 -timeout 4h
 	@tools/fuzz.sh
 

@@ -178,8 +178,7 @@ func checkCall(pos token.Position, sel *ast.SelectorExpr, test bool, rel string,
 		return
 	}
 	switch name := sel.Sel.Name; {
-	case test && (name == "Skip" || name == "Skipf" || name == "SkipNow") && len(x.Name) <= 2,
-		test && x.Name == "testing" && name == "Short":
+	case test && (name == "Skip" || name == "Skipf" || name == "SkipNow") && len(x.Name) <= 2:
 		r.problem(pos, "%s.%s: a test that cannot run fails", x.Name, name)
 	case x.Name == "slog" && !strings.HasPrefix(rel, "cmd/") && slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log", "Default", "SetDefault"}, name):
 		r.problem(pos, "slog.%s uses the global logger; take a *slog.Logger", name)
