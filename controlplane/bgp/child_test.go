@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -329,7 +330,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// testLog passes a process's log to the test while it runs.
+// testLog passes a process's log to the test while it runs, and fails it for what
+// no process may report.
 type testLog struct {
 	mu   sync.Mutex
 	t    testing.TB
@@ -341,6 +343,9 @@ func (l *testLog) Write(b []byte) (int, error) {
 	defer l.mu.Unlock()
 	if !l.done {
 		l.t.Logf("%s", b)
+		if strings.Contains(string(b), "DATA RACE") || strings.Contains(string(b), "panic: ") {
+			l.t.Error("the process reports a race or a panic")
+		}
 	}
 	return len(b), nil
 }

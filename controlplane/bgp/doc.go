@@ -41,6 +41,10 @@
 // depend on the process. A panic in our own reading of a route is caught and
 // counted as that route's rejection.
 //
+// Graceful restart needs neighbours that keep EVPN routes. GoBGP does; FRR 8.4
+// keeps unicast and MPLS VPN routes only and withdraws EVPN routes at once when
+// a session ends.
+//
 // GoBGP offers no way to close a session without a CEASE notification, which
 // ends graceful restart at the peer. A graceful stop therefore leaves the
 // sessions to the end of the process, which closes the sockets: after Stop(true)
