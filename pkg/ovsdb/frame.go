@@ -19,60 +19,72 @@ func newFramer(r io.Reader) *framer {
 // next returns the next object. It only finds where the object ends; whether it
 // is valid JSON is for the decoder to say.
 func (f *framer) next() ([]byte, error) {
-	var (
-		message  []byte
-		depth    int
-		inString bool
-		escaped  bool
-	)
+	if err := f.skipSpace(); err != nil {
+		return nil, err
+	}
+	var message []byte
+	var s scanner
 	for {
 		if _, err := f.r.Peek(1); err != nil {
-			if err == io.EOF && depth > 0 {
+			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
 			return nil, err
 		}
 		chunk, _ := f.r.Peek(f.r.Buffered())
-		end := -1
-		for i, c := range chunk {
-			switch {
-			case inString:
-				switch {
-				case escaped:
-					escaped = false
-				case c == '\\':
-					escaped = true
-				case c == '"':
-					inString = false
-				}
-			case depth == 0 && c != '{':
-				if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-					return nil, protocolError("byte %q where a message should begin", c)
-				}
-			case c == '"':
-				inString = true
-			case c == '{' || c == '[':
-				depth++
-			case c == '}' || c == ']':
-				depth--
-				if depth == 0 {
-					end = i + 1
-				}
-			}
-			if end >= 0 {
-				break
-			}
-		}
-		n := len(chunk)
-		if end >= 0 {
-			n = end
-		}
+		n, end := s.scan(chunk)
 		message = append(message, chunk[:n]...)
 		if _, err := f.r.Discard(n); err != nil {
 			return nil, err
 		}
-		if end >= 0 {
+		if end {
 			return message, nil
 		}
 	}
+}
+
+// skipSpace goes to where an object begins.
+func (f *framer) skipSpace() error {
+	for {
+		c, err := f.r.ReadByte()
+		switch {
+		case err != nil:
+			return err
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		case c == '{':
+			return f.r.UnreadByte()
+		default:
+			return protocolError("byte %q where a message should begin", c)
+		}
+	}
+}
+
+// scanner knows where in an object it is.
+type scanner struct {
+	depth             int
+	inString, escaped bool
+}
+
+// scan reads on and returns how many bytes belong to the object, and whether it
+// ends with them.
+func (s *scanner) scan(chunk []byte) (n int, end bool) {
+	for i, c := range chunk {
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case s.inString && c == '\\':
+			s.escaped = true
+		case c == '"':
+			s.inString = !s.inString
+		case s.inString:
+		case c == '{' || c == '[':
+			s.depth++
+		case c == '}' || c == ']':
+			s.depth--
+			if s.depth == 0 {
+				return i + 1, true
+			}
+		}
+	}
+	return len(chunk), false
 }

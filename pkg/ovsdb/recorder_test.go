@@ -15,6 +15,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
 )
 
+var southbound = sb.Database()
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recorder is a handler that keeps a copy of the rows from the changes alone and
@@ -136,7 +138,7 @@ func (r *recorder) waitChassis(names ...string) {
 // sbConfig follows Chassis and Encap, all rows.
 func sbConfig(endpoints string) ovsdb.Config {
 	return ovsdb.Config{
-		Database:   sb.Database(),
+		Database:   southbound,
 		Endpoints:  endpoints,
 		Tables:     ovsdb.Tables{sb.ChassisTable: nil, sb.EncapTable: nil},
 		Conditions: ovsdb.Conditions{sb.ChassisTable: {ovsdb.All()}, sb.EncapTable: {ovsdb.All()}},
