@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // openFlow is the version for flows: the first with bundles.
@@ -25,7 +28,7 @@ func (s *Switch) ofctl(ctx context.Context, input, bridge string, args []string,
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	args = append(append(args, "unix:"+s.socket(bridge)), more...)
-	cmd := exec.CommandContext(ctx, "ovs-ofctl", args...)
+	cmd := s.command(ctx, args...)
 	cmd.Stdin = strings.NewReader(input)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
@@ -37,6 +40,16 @@ func (s *Switch) ofctl(ctx context.Context, input, bridge string, args []string,
 		return nil, fmt.Errorf("ovs-ofctl on bridge %s: %w: %s", bridge, errors.Join(err, ctx.Err()), text)
 	}
 	return out.Bytes(), nil
+}
+
+// command is ovs-ofctl with the run directory as its own: it makes a control
+// socket there, which it removes when asked to end, but not when killed.
+func (s *Switch) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "ovs-ofctl", args...)
+	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+s.config.RunDir)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = time.Second
+	return cmd
 }
 
 // dumped is what a bridge has under a cookie. Lines that parseFlow does not

@@ -3,17 +3,21 @@ package ovs
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Between two looks whether a bridge's socket is back.
-const retryPause = 50 * time.Millisecond
+const (
+	// retryPause is between two looks whether a bridge's socket is back.
+	retryPause = 50 * time.Millisecond
+	// refusedPause follows a monitor that was refused.
+	refusedPause = time.Second
+)
 
 // Run watches the flows of every bridge with a port of Sluice's, until ctx ends:
 // it keeps a flow monitor open to each, since the end of that connection is the
@@ -55,16 +59,26 @@ func (s *Switch) Run(ctx context.Context) error {
 
 // watch keeps one monitor running.
 func (s *Switch) watch(ctx context.Context, bridge string) {
+	warned := false
 	for ctx.Err() == nil {
+		pause := retryPause
 		if s.reachable(bridge) {
-			if err := s.monitor(ctx, bridge); err != nil && ctx.Err() == nil {
-				s.log.Debug("flow monitor ended", "bridge", bridge, "error", err)
+			answered, err := s.monitor(ctx, bridge)
+			if answered {
+				warned = false
+				s.changed()
+			} else if ctx.Err() == nil {
+				// The bridge is there and refuses: no hurry, and said once.
+				pause = refusedPause
+				if !warned {
+					s.log.Warn("flow monitor refused", "bridge", bridge, "error", err)
+				}
+				warned = true
 			}
-			s.changed()
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(retryPause):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -80,26 +94,32 @@ func (s *Switch) reachable(bridge string) bool {
 
 // monitor runs until the connection breaks. Its first line tells that the bridge
 // answers: what was there before is not known, so that counts as a change.
-func (s *Switch) monitor(ctx context.Context, bridge string) error {
-	cmd := exec.CommandContext(ctx, "ovs-ofctl", "-O", openFlow, "monitor", "unix:"+s.socket(bridge), "watch:")
-	out, err := cmd.StdoutPipe()
+func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err error) {
+	cmd := s.command(ctx, "-O", openFlow, "monitor", "unix:"+s.socket(bridge), "watch:")
+	// Ovs-ofctl prints what it receives to its standard error.
+	out, err := cmd.StderrPipe()
 	if err != nil {
-		return fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
+		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
+		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
-	for first := true; lines.Scan(); first = false {
-		if first || lost(lines.Text()) {
+	last := ""
+	for lines.Scan() {
+		last = lines.Text()
+		now := answered || strings.HasPrefix(last, "OFP")
+		if now != answered || lost(last) {
 			s.changed()
 		}
+		answered = now
 	}
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
+	if lines.Err() != nil {
+		_ = cmd.Cancel()
 	}
-	return lines.Err()
+	err = errors.Join(lines.Err(), cmd.Wait())
+	return answered, fmt.Errorf("flow monitor of bridge %s: %w: %s", bridge, err, last)
 }
 
 // lost tells whether a line of the monitor says that one of Sluice's flows is no
