@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+/*
+ * fabric_in: ingress of sluice-vxlan. Packets of tenants that other nodes sent
+ * over VXLAN enter OVN here. It redirects or drops and never passes a packet on.
+ */
+#include "lib/icmp.h"
+
+/* classify finds the VRF by outer source and VNI. 0 or a drop reason. */
+static __always_inline __u32 classify(struct run *r)
+{
+	struct bpf_tunnel_key key;
+	struct vtep_key from;
+
+	if (!bpf_skb_get_tunnel_key(r->skb, &key, sizeof(key), 0))
+		addr_map4(from.addr, bpf_htonl(key.remote_ipv4));
+	else if (!bpf_skb_get_tunnel_key(r->skb, &key, sizeof(key), BPF_F_TUNINFO_IPV6))
+		words_copy4(from.addr, key.remote_ipv6);
+	else
+		return DROP_NO_TUNNEL_KEY;
+	if (!bpf_map_lookup_elem(&vteps_v1, &from))
+		return DROP_UNKNOWN_VTEP;
+	STEP(r, STEP_VTEP, 0, from.addr);
+
+	struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v1, &key.tunnel_id);
+
+	if (!vrf)
+		return DROP_UNKNOWN_VNI;
+	r->vni = key.tunnel_id;
+	r->index = vrf->index;
+	STEP(r, STEP_VRF, r->vni, 0);
+	return DROP_NONE;
+}
+
+/* read parses the inner frame. 0 or a drop reason. */
+static __always_inline __u32 read(struct __sk_buff *skb, struct packet *p)
+{
+	void *data = frame(skb, ETH_HLEN);
+	__u32 reason;
+
+	if (!data)
+		return DROP_SHORT_FRAME;
+	struct ethhdr *eth = data;
+
+	if (skb->vlan_present)
+		return DROP_NESTED_VLAN;
+	if (!mac_equal(eth->h_dest, node.router_mac))
+		return DROP_FOREIGN_MAC;
+	switch (eth->h_proto) {
+	case bpf_htons(ETH_P_IP):
+		return parse4(skb, p);
+	case bpf_htons(ETH_P_IPV6):
+		reason = parse6(skb, p);
+		return reason ? reason : check6(p);
+	case bpf_htons(ETH_P_8021Q):
+	case bpf_htons(ETH_P_8021AD):
+		return DROP_NESTED_VLAN;
+	}
+	return DROP_NOT_IP;
+}
+
+/* error_source is the address of the gateway port, or of any gateway port of the VRF. */
+static __always_inline int error_source(struct run *r, struct entry *e, struct icmp_error *err)
+{
+	if (!e) {
+		__u32 *row = bpf_map_lookup_elem(&speakers_v1, &r->vni);
+
+		e = row ? entry_of(r, *row) : 0;
+	}
+	if (!e)
+		return 0;
+	if (err->family == 4) {
+		addr_map4(err->src, e->addr4);
+		return e->addr4 != 0;
+	}
+	words_copy4(err->src, e->addr6);
+	return !martian6(err->src);
+}
+
+/* refuse drops the packet and tells its sender, out in the fabric, why. */
+static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, __u32 reason)
+{
+	struct icmp_error err;
+
+	drop_count(r, reason);
+	icmp_fill(&err, p, reason, e ? e->mtu : 0);
+	if (!error_source(r, e, &err))
+		return icmp_refuse(r, REFUSED_NO_SOURCE);
+
+	/* Only a source that the VRF reaches through the fabric can have sent it. */
+	struct route *route = route_lookup(r, &p->src, p->family);
+
+	if (!route || (route->kind != ROUTE_REMOTE && route->kind != ROUTE_GROUP))
+		return icmp_refuse(r, REFUSED_BOGUS_SOURCE);
+	struct nexthop *h = nexthop_of(r, route, p);
+
+	if (!h)
+		return icmp_refuse(r, REFUSED_BOGUS_SOURCE);
+	__u32 why = icmp_allowed(r, p);
+
+	if (why)
+		return icmp_refuse(r, why);
+	if (icmp_build(r->skb, &err) || set_macs(r->skb, node.router_mac, h->mac) || set_tunnel(r->skb, h, 1))
+		return icmp_refuse(r, REFUSED_KERNEL);
+	STEP(r, STEP_ICMP, err.type << 8 | err.code, err.dst);
+	count_answer(r);
+	return redirect(r, node.vxlan_ifindex);
+}
+
+SEC("tc")
+int fabric_in(struct __sk_buff *skb)
+{
+	struct run r;
+	struct packet p = {};
+	__u32 reason;
+
+	run_start(&r, skb, FROM_FABRIC);
+	reason = classify(&r);
+	if (reason)
+		return drop(&r, reason);
+	reason = read(skb, &p);
+	if (reason)
+		return drop(&r, reason);
+
+	/* The place of VIPs: here, before the route of the destination is looked up. */
+
+	struct route *route = route_lookup(&r, &p.dst, p.family);
+
+	if (!route)
+		return refuse(&r, &p, 0, DROP_NO_ROUTE);
+	if (route->kind == ROUTE_BLOCK)
+		return drop(&r, DROP_BLOCKED);
+	/* The place of the relay: a remote route here means that the gateway has moved on. */
+	if (route->kind != ROUTE_LOCAL)
+		return drop(&r, DROP_HAIRPIN);
+
+	struct entry *e = entry_of(&r, route->ref);
+
+	if (!e)
+		return drop(&r, DROP_STALE_ROW);
+	STEP(&r, STEP_ENTRY, route->ref, 0);
+	if (p.ttl <= 1)
+		return refuse(&r, &p, e, DROP_TTL_EXPIRED);
+	if (p.size > e->mtu)
+		return refuse(&r, &p, e, DROP_TOO_BIG);
+	return to_entry(&r, &p, e);
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/* What is done to a packet on its way out: TTL, MAC addresses, VLAN tag, tunnel key. */
+#include "lookup.h"
+
+/* Outer headers: IP, UDP, VXLAN and the inner Ethernet header. */
+#define OVERHEAD4 (20 + 8 + 8 + ETH_HLEN)
+#define OVERHEAD6 (40 + 8 + 8 + ETH_HLEN)
+#define OUTER_TTL 64
+#define IPV6_MIN_MTU 1280
+
+static __always_inline __u32 vlan_of(const struct __sk_buff *skb)
+{
+	return skb->vlan_present ? skb->vlan_tci & 0xfff : 0;
+}
+
+/*
+ * hop writes the MAC addresses and takes one off the TTL. A checksum over the
+ * whole packet that the NIC delivered (CHECKSUM_COMPLETE) stays right: it does
+ * not cover the Ethernet header, an IPv4 TTL and its header checksum cancel
+ * out, and the hop limit is accounted for with bpf_csum_update, which does
+ * nothing for other kinds of checksum.
+ */
+static __always_inline __u32 hop(struct __sk_buff *skb, const struct packet *p, const volatile void *src,
+				 const volatile void *dst)
+{
+	void *data = frame(skb, ETH_HLEN + sizeof(struct iphdr));
+
+	if (!data)
+		return DROP_SHORT_FRAME;
+	struct ethhdr *eth = data;
+
+	mac_copy(eth->h_dest, dst);
+	mac_copy(eth->h_source, src);
+	if (p->family == 4) {
+		struct iphdr *ip = data + ETH_HLEN;
+		__u32 sum = ip->check + bpf_htons(0x0100); /* RFC 1141 */
+
+		ip->ttl--;
+		ip->check = sum + (sum >> 16);
+	} else {
+		struct ipv6hdr *ip = data + ETH_HLEN;
+		__u16 *word = (__u16 *)&ip->nexthdr;
+		__u32 old = *word;
+
+		ip->hop_limit--;
+		bpf_csum_update(skb, (__u16)~old + *word);
+	}
+	return DROP_NONE;
+}
+
+/* set_vlan makes the tag what vlan says: 0 for none. */
+static __always_inline __u32 set_vlan(struct __sk_buff *skb, __u16 vlan)
+{
+	if (skb->vlan_present) {
+		if (vlan && (skb->vlan_tci & 0xfff) == vlan)
+			return DROP_NONE;
+		if (bpf_skb_vlan_pop(skb))
+			return DROP_VLAN_EDIT;
+	}
+	if (vlan && bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), vlan))
+		return DROP_VLAN_EDIT;
+	return DROP_NONE;
+}
+
+/* to_entry sends the packet into OVN as coming from the next hop. */
+static __always_inline int to_entry(struct run *r, const struct packet *p, const struct entry *e)
+{
+	__u32 reason = hop(r->skb, p, node.nexthop_mac, e->mac);
+
+	if (!reason)
+		reason = set_vlan(r->skb, e->vlan);
+	if (reason)
+		return drop(r, reason);
+	count_forwarded(r);
+	return redirect(r, e->ifindex);
+}
+
+static __always_inline int has_vtep6(void)
+{
+	const volatile __u32 *w = (const volatile __u32 *)node.vtep6;
+
+	return (w[0] | w[1] | w[2] | w[3]) != 0;
+}
+
+/* set_tunnel writes the tunnel key: all that an external-mode device would ignore of its own. */
+static __always_inline __u32 set_tunnel(struct __sk_buff *skb, const struct nexthop *h, int df)
+{
+	struct bpf_tunnel_key key = {.tunnel_id = h->vni, .tunnel_ttl = OUTER_TTL};
+	__u64 flags = 0;
+
+	if (h->family == 4) {
+		if (!node.vtep4)
+			return DROP_TUNNEL_KEY;
+		key.remote_ipv4 = bpf_ntohl(addr_last(h->vtep));
+		key.local_ipv4 = bpf_ntohl(node.vtep4);
+	} else {
+		if (!has_vtep6())
+			return DROP_TUNNEL_KEY;
+		const volatile __u32 *w = (const volatile __u32 *)node.vtep6;
+
+		words_copy4(key.remote_ipv6, h->vtep);
+		key.local_ipv6[0] = w[0];
+		key.local_ipv6[1] = w[1];
+		key.local_ipv6[2] = w[2];
+		key.local_ipv6[3] = w[3];
+		flags |= BPF_F_TUNINFO_IPV6;
+	}
+	if (df)
+		flags |= BPF_F_DONT_FRAGMENT;
+	if (node.zero_csum)
+		flags |= BPF_F_ZERO_CSUM_TX;
+	return bpf_skb_set_tunnel_key(skb, &key, sizeof(key), flags) ? DROP_TUNNEL_KEY : DROP_NONE;
+}
+
+static __always_inline __u32 nexthop_mtu(const struct nexthop *h)
+{
+	return node.underlay_mtu - (h->family == 4 ? OVERHEAD4 : OVERHEAD6);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/* Routes of a VRF: single addresses first, then the longest prefix. */
+#include "parse.h"
+
+static __always_inline struct route *prefix_lookup(const struct host_key *k, __u8 family)
+{
+	if (family == 4) {
+		struct prefix4_key p = {.prefixlen = 64, .vni = k->vni, .addr = addr_last(k->addr)};
+
+		return bpf_map_lookup_elem(&prefixes4_v1, &p);
+	}
+	struct prefix6_key p = {.prefixlen = 160, .vni = k->vni};
+
+	words_copy4(p.addr, k->addr);
+	return bpf_map_lookup_elem(&prefixes6_v1, &p);
+}
+
+static __always_inline struct route *route_lookup(struct run *r, struct host_key *k, __u8 family)
+{
+	k->vni = r->vni;
+	struct route *route = bpf_map_lookup_elem(&hosts_v1, k);
+
+	if (route) {
+		STEP(r, STEP_HOST, route->kind, k->addr);
+		return route;
+	}
+	route = prefix_lookup(k, family);
+	if (route)
+		STEP(r, STEP_PREFIX, route->kind, k->addr);
+	return route;
+}
+
+/* entry_of is the gateway port of a row number, if it belongs to the VRF. */
+static __always_inline struct entry *entry_of(const struct run *r, __u32 row)
+{
+	struct entry *e = bpf_map_lookup_elem(&entries_v1, &row);
+
+	return e && e->vni == r->vni && e->ifindex ? e : 0;
+}
+
+/*
+ * flow_hash is equal for all packets of a flow: addresses, protocol and ports,
+ * addresses alone for fragments, since only the first one has the ports.
+ */
+static __always_inline __u32 flow_hash(struct __sk_buff *skb, const struct packet *p)
+{
+	const __u32 *s = (const __u32 *)p->src.addr;
+	const __u32 *d = (const __u32 *)p->dst.addr;
+	__u64 h = 0x9e3779b97f4a7c15ULL;
+	__u32 ports = 0;
+
+#define MIX(a, b)                                                 \
+	do {                                                      \
+		h = (h ^ ((__u64)(a) << 32 | (b))) * 0xff51afd7ed558ccdULL; \
+		h ^= h >> 32;                                     \
+	} while (0)
+	MIX(s[0], s[1]);
+	MIX(s[2], s[3]);
+	MIX(d[0], d[1]);
+	MIX(d[2], d[3]);
+	if (p->fragment == WHOLE) {
+		if (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || p->proto == IPPROTO_SCTP)
+			bpf_skb_load_bytes(skb, p->l4, &ports, sizeof(ports));
+		MIX(p->proto, ports);
+	}
+#undef MIX
+	return h >> 16;
+}
+
+/* nexthop_of picks the next hop of a remote route, if it belongs to the VRF. */
+static __always_inline struct nexthop *nexthop_of(struct run *r, const struct route *route, const struct packet *p)
+{
+	__u32 row = route->ref;
+
+	if (route->kind == ROUTE_GROUP) {
+		struct group *g = bpf_map_lookup_elem(&groups_v1, &row);
+
+		if (!g || g->owner != r->vni)
+			return 0;
+		__u32 slot = flow_hash(r->skb, p) % GROUP_SLOTS;
+
+		STEP(r, STEP_SLOT, slot, 0);
+		row = g->members[g->slots[slot] % GROUP_MEMBERS];
+	}
+	struct nexthop *h = bpf_map_lookup_elem(&nexthops_v1, &row);
+
+	if (!h || h->owner != r->vni)
+		return 0;
+	STEP(r, STEP_NEXTHOP, h->vni, h->vtep);
+	return h;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/* The pinned maps. Sizes are the defaults; the loader sets the configured ones. */
+#include "types.h"
+#include "drop_reasons.h"
+
+#include <bpf/bpf_helpers.h>
+
+#define MAX_VRFS 4096
+#define MAX_HOSTS 1000000
+#define MAX_PREFIXES 250000
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_VRFS);
+	__type(key, __u32); /* VNI */
+	__type(value, struct vrf);
+} vrfs_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct vtep_key);
+	__type(value, struct vtep);
+} vteps_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct gateway_key);
+	__type(value, struct gateway);
+} gateways_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct entry);
+} entries_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32); /* row of entries */
+	__type(value, struct gateway_name);
+} names_v1 SEC(".maps");
+
+/* One gateway of a VRF, for errors about packets that match no route. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_VRFS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);   /* VNI */
+	__type(value, __u32); /* row of entries */
+} speakers_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct served_key);
+	__type(value, struct served);
+} served_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8192);
+	__type(key, __u32); /* row of entries */
+	__type(value, struct asked);
+} asked_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_HOSTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct host_key);
+	__type(value, struct route);
+} hosts_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, MAX_PREFIXES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct prefix4_key);
+	__type(value, struct route);
+} prefixes4_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, MAX_PREFIXES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct prefix6_key);
+	__type(value, struct route);
+} prefixes6_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct nexthop);
+} nexthops_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct group);
+} groups_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * (MAX_VRFS + 1));
+	__type(key, __u32);
+	__type(value, struct counter);
+} counters_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, DROP_COUNT);
+	__type(key, __u32); /* enum drop_reason */
+	__type(value, __u64);
+} drops_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024);
+} samples_v1 SEC(".maps");
+
+/* When the next token is due, by the row of counters; row 0: samples. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * (MAX_VRFS + 1));
+	__type(key, __u32);
+	__type(value, __u64);
+} buckets_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trace);
+} trace_v1 SEC(".maps");

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/* The constants of this node. The loader fills them in before it loads a program. */
+#include "types.h"
+
+const volatile struct node_constants node;
+
+/* Ethernet addresses are compared as a word and a half. */
+static __always_inline int mac_equal(const void *a, const volatile void *b)
+{
+	return *(const __u32 *)a == *(const volatile __u32 *)b &&
+	       ((const __u16 *)a)[2] == ((const volatile __u16 *)b)[2];
+}
+
+static __always_inline void mac_copy(void *to, const volatile void *from)
+{
+	*(__u32 *)to = *(const volatile __u32 *)from;
+	((__u16 *)to)[2] = ((const volatile __u16 *)from)[2];
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/* Reading Ethernet and IP headers. */
+#include "run.h"
+
+#include <bpf/bpf_endian.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+
+#define IP_DF 0x4000
+#define IP_MF_OR_OFFSET 0x3fff
+#define IP_OFFSET 0x1fff
+
+#define ND_FIRST 133 /* router solicitation, RFC 4861 section 4.1 */
+#define ND_LAST 137  /* redirect */
+
+enum fragment {
+	WHOLE = 0,
+	FIRST_FRAGMENT = 1,
+	LATER_FRAGMENT = 2,
+};
+
+/* What the programs need to know of an IP packet. Offsets are from the frame's start. */
+struct packet {
+	struct host_key src; /* vni is filled by the lookups */
+	struct host_key dst;
+	__u32 l4;	/* offset of the upper-layer header */
+	__u32 size;	/* of the layer-3 packet, or of a GSO packet's largest segment */
+	__u8 family;	/* 4 or 6 */
+	__u8 ttl;
+	__u8 proto;	/* of the upper layer */
+	__u8 fragment;	/* enum fragment */
+	__u8 df;
+};
+
+/* Loads that the compiler neither joins nor narrows: the verifier follows packet pointers only so. */
+#define PACKET_POINTER(skb, field)                                      \
+	({                                                              \
+		void *pointer_;                                         \
+		asm volatile("%0 = *(u32 *)(%1 + %2)"                   \
+			     : "=r"(pointer_)                           \
+			     : "r"(skb), "i"(__builtin_offsetof(struct __sk_buff, field))); \
+		pointer_;                                               \
+	})
+
+/* frame makes the first len bytes readable and writable directly. */
+static __always_inline void *frame(struct __sk_buff *skb, __u32 len)
+{
+	void *data = PACKET_POINTER(skb, data);
+
+	if (data + len <= PACKET_POINTER(skb, data_end))
+		return data;
+	if (skb->len < len || bpf_skb_pull_data(skb, len))
+		return 0;
+	data = PACKET_POINTER(skb, data);
+	if (data + len <= PACKET_POINTER(skb, data_end))
+		return data;
+	return 0;
+}
+
+static __always_inline void words_copy4(void *to, const void *from)
+{
+	__u32 *t = to;
+	const __u32 *f = from;
+
+	t[0] = f[0];
+	t[1] = f[1];
+	t[2] = f[2];
+	t[3] = f[3];
+}
+
+static __always_inline void addr_map4(__u8 *to, __be32 addr)
+{
+	__u32 *w = (__u32 *)to;
+
+	w[0] = 0;
+	w[1] = 0;
+	w[2] = bpf_htonl(0xffff);
+	w[3] = addr;
+}
+
+static __always_inline __be32 addr_last(const __u8 *addr)
+{
+	return ((const __u32 *)addr)[3];
+}
+
+/* An address that a router neither accepts as a source nor forwards to. */
+static __always_inline int martian4(__be32 addr)
+{
+	__u32 top = bpf_ntohl(addr) >> 24;
+
+	return top == 0 || top == 127 || top >= 224;
+}
+
+static __always_inline int martian6(const __u8 *addr)
+{
+	const __u32 *w = (const __u32 *)addr;
+	__u32 top = bpf_ntohl(w[0]);
+
+	if (top >> 24 == 0xff || top >> 22 == 0xfe80 >> 6)
+		return 1;
+	/* ::, ::1, and IPv4-compatible and IPv4-mapped addresses. */
+	return top == 0 && w[1] == 0 && (w[2] == 0 || w[2] == bpf_htonl(0xffff));
+}
+
+/*
+ * gso_segment is the size of the largest layer-3 packet that a GSO packet
+ * becomes: its headers and gso_size.
+ */
+static __noinline __u32 gso_segment(struct __sk_buff *skb, __u32 l4, __u32 proto)
+{
+	__u8 doff = 0;
+	__u32 header = sizeof(struct udphdr);
+
+	if (proto == IPPROTO_TCP) {
+		if (bpf_skb_load_bytes(skb, l4 + 12, &doff, 1))
+			return skb->len - ETH_HLEN;
+		header = (doff >> 4) * 4;
+	}
+	return l4 - ETH_HLEN + header + skb->gso_size;
+}
+
+/*
+ * upper6 follows IPv6 extension headers (RFC 8200 section 4) to the upper
+ * layer. It returns proto | fragment << 8 | l4 << 16, or -1.
+ */
+static __noinline int upper6(struct __sk_buff *skb, __u32 next)
+{
+	__u32 off = ETH_HLEN + sizeof(struct ipv6hdr);
+	__u32 fragment = WHOLE;
+	struct {
+		__u8 next;
+		__u8 len;
+		__be16 offset;
+	} h;
+
+	for (int i = 0; i < 8; i++) {
+		__u32 len = 8;
+
+		switch (next) {
+		case IPPROTO_FRAGMENT:
+		case IPPROTO_HOPOPTS:
+		case IPPROTO_ROUTING:
+		case IPPROTO_DSTOPTS:
+		case IPPROTO_AH:
+			break;
+		default:
+			return next | fragment << 8 | off << 16;
+		}
+		if (bpf_skb_load_bytes(skb, off, &h, sizeof(h)))
+			return -1;
+		if (next == IPPROTO_FRAGMENT) {
+			if (h.offset & bpf_htons(0xfff8))
+				/* What follows is payload. */
+				return h.next | LATER_FRAGMENT << 8 | (off + 8) << 16;
+			if (h.offset & bpf_htons(1))
+				fragment = FIRST_FRAGMENT;
+		} else if (next == IPPROTO_AH) {
+			len = (h.len + 2) * 4;
+		} else {
+			len = (h.len + 1) * 8;
+		}
+		next = h.next;
+		off += len;
+	}
+	return -1;
+}
+
+static __always_inline int extension6(__u32 next)
+{
+	return next == IPPROTO_FRAGMENT || next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING ||
+	       next == IPPROTO_DSTOPTS || next == IPPROTO_AH;
+}
+
+/* parse4 returns 0 or a drop reason. Both addresses are checked. */
+static __always_inline __u32 parse4(struct __sk_buff *skb, struct packet *p)
+{
+	void *data = frame(skb, ETH_HLEN + sizeof(struct iphdr));
+
+	if (!data)
+		return DROP_SHORT_FRAME;
+	struct iphdr *ip = data + ETH_HLEN;
+	__u32 hlen = ip->ihl * 4;
+	__u32 size = bpf_ntohs(ip->tot_len);
+	__u16 frag = bpf_ntohs(ip->frag_off);
+
+	if (ip->version != 4 || hlen < sizeof(*ip))
+		return DROP_MALFORMED_IP;
+	p->family = 4;
+	p->ttl = ip->ttl;
+	p->proto = ip->protocol;
+	p->df = !!(frag & IP_DF);
+	p->fragment = !(frag & IP_MF_OR_OFFSET) ? WHOLE : frag & IP_OFFSET ? LATER_FRAGMENT : FIRST_FRAGMENT;
+	p->l4 = ETH_HLEN + hlen;
+	addr_map4(p->src.addr, ip->saddr);
+	addr_map4(p->dst.addr, ip->daddr);
+	if (skb->gso_size) {
+		/* tot_len of a GSO packet may be 0 (longer than 64 KiB). */
+		p->size = gso_segment(skb, p->l4, p->proto);
+	} else {
+		if (size < hlen)
+			return DROP_MALFORMED_IP;
+		if (ETH_HLEN + size > skb->len)
+			return DROP_SHORT_FRAME;
+		p->size = skb->len - ETH_HLEN;
+	}
+	return martian4(ip->saddr) || martian4(ip->daddr) ? DROP_MARTIAN : DROP_NONE;
+}
+
+/* parse6 returns 0 or a drop reason. The addresses are not checked: see check6. */
+static __always_inline __u32 parse6(struct __sk_buff *skb, struct packet *p)
+{
+	void *data = frame(skb, ETH_HLEN + sizeof(struct ipv6hdr));
+
+	if (!data)
+		return DROP_SHORT_FRAME;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+	__u32 size = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+
+	if (ip->version != 6)
+		return DROP_MALFORMED_IP;
+	p->family = 6;
+	p->ttl = ip->hop_limit;
+	p->df = 1; /* RFC 8200 section 4.5: routers do not fragment */
+	p->fragment = WHOLE;
+	p->l4 = ETH_HLEN + sizeof(*ip);
+	p->proto = ip->nexthdr;
+	words_copy4(p->src.addr, &ip->saddr);
+	words_copy4(p->dst.addr, &ip->daddr);
+	if (!skb->gso_size && ETH_HLEN + size > skb->len)
+		return DROP_SHORT_FRAME;
+	if (extension6(p->proto)) {
+		int upper = upper6(skb, p->proto);
+
+		if (upper < 0)
+			return DROP_MALFORMED_IP;
+		p->proto = upper & 0xff;
+		p->fragment = upper >> 8 & 0xff;
+		p->l4 = (__u32)upper >> 16;
+	}
+	p->size = skb->gso_size ? gso_segment(skb, p->l4, p->proto) : skb->len - ETH_HLEN;
+	return DROP_NONE;
+}
+
+static __always_inline __u32 check6(const struct packet *p)
+{
+	return martian6(p->src.addr) || martian6(p->dst.addr) ? DROP_MARTIAN : DROP_NONE;
+}

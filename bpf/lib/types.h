@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/*
+ * Rows of the pinned maps. The daemon's Go types are generated from these
+ * through BTF. Numbers are in host byte order unless the type is __be*; MAC and
+ * IP addresses are bytes in wire order. An IPv4 address in 16 bytes is
+ * IPv4-mapped (::ffff:a.b.c.d).
+ *
+ * A row's size is part of the maps' layout version: a change here is a new
+ * version in the map's name.
+ */
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+#define ASSERT_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed its size")
+
+/* Addresses are read and compared as words. */
+#define WORDS __attribute__((aligned(4)))
+
+/* Which way a packet goes: the direction of counters and of the ICMP limits. */
+enum direction {
+	FROM_FABRIC = 0,
+	TO_FABRIC = 1,
+};
+
+/* vrfs: by VNI. */
+struct vrf {
+	__u32 index; /* row of the counters, 1.. */
+	__u32 flags; /* 0 */
+};
+ASSERT_SIZE(struct vrf, 8);
+
+/* vteps: outer sources that are accepted. */
+struct vtep_key {
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct vtep_key, 16);
+
+struct vtep {
+	__u32 flags; /* 0 */
+};
+ASSERT_SIZE(struct vtep, 4);
+
+/* gateways: how a frame from OVN shows which gateway port sent it. */
+struct gateway_key {
+	__u32 ifindex;
+	__u8 mac[6] WORDS;
+	__u16 vlan; /* VLAN identifier, 0 for none */
+};
+ASSERT_SIZE(struct gateway_key, 12);
+
+struct gateway {
+	__u32 entry; /* row of entries */
+	__u32 vni;
+};
+ASSERT_SIZE(struct gateway, 8);
+
+enum entry_flags {
+	ENTRY_MTU_OF_DEVICE = 1, /* mtu was taken from the device, not configured */
+};
+
+/* entries: gateway ports, where a VRF's packets enter OVN. */
+struct entry {
+	__u32 vni;     /* owner; 0 marks a free row */
+	__u32 ifindex; /* sluice<N> */
+	__u8 mac[6];
+	__u16 vlan;
+	__u16 mtu; /* largest layer-3 packet */
+	__u8 flags;
+	__u8 kind;	/* intent.GatewayKind */
+	__be32 addr4;	/* the port's own, 0 for none: source of ICMP errors to the fabric */
+	__be32 icmp4;	/* configured source of ICMP errors to OVN, 0 for none */
+	__u8 addr6[16] WORDS;
+	__u8 icmp6[16] WORDS;
+	__u32 pad;
+};
+ASSERT_SIZE(struct entry, 64);
+
+/* gateway_names: what people call an entry. The programs do not read it. */
+struct gateway_name {
+	char bridge[16]; /* NUL-terminated */
+	__u16 port_len;
+	char port[494]; /* Port_Binding.logical_port */
+};
+ASSERT_SIZE(struct gateway_name, 512);
+
+/* served: what is asked for in ARP and ND behind an entry. */
+struct served_key {
+	__u32 prefixlen; /* 64 bits of entry and family, then those of addr */
+	__u32 entry;
+	__u32 family;		/* 4 or 6 */
+	__u8 addr[16] WORDS;	/* IPv4: the first four bytes */
+};
+ASSERT_SIZE(struct served_key, 28);
+
+struct served {
+	__u32 answer; /* 1: reply with the next-hop MAC; 0: a known port has it */
+};
+ASSERT_SIZE(struct served, 4);
+
+/* asked: the next hop that an entry's router asked for last; written by overlay_in. */
+struct asked {
+	__u8 addr6[16] __attribute__((aligned(8)));
+	__be32 addr4;
+	__u32 pad;
+};
+ASSERT_SIZE(struct asked, 24);
+
+/* hosts: single addresses of a VRF. */
+struct host_key {
+	__u32 vni;
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct host_key, 20);
+
+/* prefixes4, prefixes6: everything shorter than a host. */
+struct prefix4_key {
+	__u32 prefixlen; /* 32 bits of vni, then those of addr */
+	__u32 vni;
+	__be32 addr;
+};
+ASSERT_SIZE(struct prefix4_key, 12);
+
+struct prefix6_key {
+	__u32 prefixlen;
+	__u32 vni;
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct prefix6_key, 24);
+
+/* Where a route leads, and of what map ref is a row. */
+enum route_kind {
+	ROUTE_LOCAL = 1,  /* entries */
+	ROUTE_REMOTE = 2, /* nexthops: one next hop */
+	ROUTE_GROUP = 3,  /* groups: several */
+	ROUTE_BLOCK = 4,
+};
+
+struct route {
+	__u32 kind;
+	__u32 ref;
+};
+ASSERT_SIZE(struct route, 8);
+
+struct nexthop {
+	__u32 owner; /* VNI of the VRF whose routes use this row; 0 marks a free row */
+	__u32 vni;   /* the label of the peer's route */
+	__u8 mac[6]; /* the peer's router MAC */
+	__u16 family;	/* of vtep: 4 or 6 */
+	__u8 vtep[16] WORDS;
+};
+ASSERT_SIZE(struct nexthop, 32);
+
+#define GROUP_SLOTS 256
+#define GROUP_MEMBERS 32
+
+/* groups: next hops that share a destination's flows. Never changed in place. */
+struct group {
+	__u32 owner;
+	__u32 count;
+	__u32 members[GROUP_MEMBERS]; /* rows of nexthops, in order */
+	__u8 slots[GROUP_SLOTS];      /* flow hash -> index into members */
+};
+ASSERT_SIZE(struct group, 392);
+
+/* counters: per CPU, row = VRF index * 2 + direction; index 0: no VRF known. */
+struct counter {
+	__u64 packets; /* forwarded */
+	__u64 bytes;   /* of those, with their Ethernet header */
+	__u64 drops;
+	__u64 answers; /* ARP, ND and ICMP errors that were sent */
+};
+ASSERT_SIZE(struct counter, 32);
+
+#define SAMPLE_BYTES 128
+
+/* samples: some of the dropped packets. */
+struct sample {
+	__u64 time;	/* ns, CLOCK_MONOTONIC */
+	__u32 reason;	/* enum drop_reason */
+	__u32 vni;	/* 0: not known */
+	__u32 ifindex;
+	__u32 len;	/* of the whole packet */
+	__u16 caplen;	/* bytes of data that are filled */
+	__u16 direction;
+	__u32 pad;
+	__u8 data[SAMPLE_BYTES];
+};
+ASSERT_SIZE(struct sample, 160);
+
+/* What a step of a trace says, and what its value and addr hold. */
+enum trace_what {
+	STEP_VTEP = 1,	    /* outer source known; addr */
+	STEP_VRF = 2,	    /* value: VNI */
+	STEP_GATEWAY = 3,   /* frame came from entry value */
+	STEP_SOURCE = 4,    /* addr is accepted from entry value */
+	STEP_HOST = 5,	    /* exact route for addr; value: kind */
+	STEP_PREFIX = 6,    /* longest match for addr; value: kind */
+	STEP_ENTRY = 7,	    /* leads to entry value */
+	STEP_SLOT = 8,	    /* slot value of the group */
+	STEP_NEXTHOP = 9,   /* addr: VTEP, value: label */
+	STEP_ARP = 10,	    /* answered for addr */
+	STEP_ND = 11,	    /* answered for addr */
+	STEP_ICMP = 12,	    /* error to addr; value: type << 8 | code */
+	STEP_NO_ICMP = 13,  /* no error is sent; value: enum icmp_refusal */
+	STEP_FRAGMENT = 14, /* outer DF is cleared; value: inner size */
+	STEP_REDIRECT = 15, /* value: ifindex */
+	STEP_DROP = 16,	    /* value: enum drop_reason */
+};
+
+struct trace_step {
+	__u32 what;
+	__u32 value;
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct trace_step, 24);
+
+/* Why no ICMP error is sent about a dropped packet. */
+enum icmp_refusal {
+	REFUSED_IS_ERROR = 1,	  /* the packet is an ICMP error itself */
+	REFUSED_FRAGMENT = 2,	  /* a later fragment */
+	REFUSED_NO_SOURCE = 3,	  /* there is no address to send it from */
+	REFUSED_BOGUS_SOURCE = 4, /* the packet's source is not reached through the fabric */
+	REFUSED_RATE = 5,
+	REFUSED_KERNEL = 6, /* the kernel refused to change the packet */
+};
+
+#define TRACE_STEPS 32
+
+/* trace: one row, the scratch of trace mode. */
+struct trace {
+	__u64 nonce; /* 0: off */
+	/* What the wrapper puts on the packet. */
+	__u32 program; /* slot of the live programs: enum direction */
+	__u32 vni;     /* tunnel key, when family is set */
+	__u16 family;  /* 0, 4 or 6 */
+	__u16 vlan;    /* tag to push, 0 for none */
+	__u8 remote[16] WORDS; /* outer source; IPv4: the first four bytes */
+	/* What the program decided. */
+	__u32 count;
+	struct trace_step steps[TRACE_STEPS];
+};
+ASSERT_SIZE(struct trace, 40 + 24 * TRACE_STEPS);
+
+/* How the outer DF bit is set. */
+enum df_mode {
+	DF_AUTO = 0,  /* set, unless an IPv4 packet without DF does not fit */
+	DF_SET = 1,   /* always set */
+	DF_CLEAR = 2, /* never set: what does not fit is fragmented outside */
+};
+
+/* Constants of this node, in .rodata: changed only with the programs. */
+struct node_constants {
+	__u8 router_mac[6] WORDS;
+	__u8 df; /* enum df_mode */
+	__u8 zero_csum; /* 1: no outer UDP checksum */
+	__u8 nexthop_mac[6] WORDS;
+	__u16 underlay_mtu;
+	__u32 vxlan_ifindex;
+	__be32 vtep4;	     /* 0: none */
+	__u8 vtep6[16] WORDS; /* all 0: none */
+	__u32 max_index;     /* largest VRF index that has counters */
+	/* Token buckets: ns per token, and ns of tokens that are kept. */
+	__u64 icmp_interval;
+	__u64 icmp_burst;
+	__u64 sample_interval;
+	__u64 sample_burst;
+};
+ASSERT_SIZE(struct node_constants, 80);

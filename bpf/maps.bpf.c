@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+/* No program: the pinned maps alone, so that the loader can make or adopt them first. */
+#include "lib/maps.h"
+#include "lib/node.h"
+
+/* Types that no map mentions, for the daemon's Go types. */
+const struct sample *sample_type __attribute__((unused));
+const enum direction *direction_type __attribute__((unused));
+const enum entry_flags *entry_flags_type __attribute__((unused));
+const enum route_kind *route_kind_type __attribute__((unused));
+const enum trace_what *trace_what_type __attribute__((unused));
+const enum icmp_refusal *icmp_refusal_type __attribute__((unused));
+const enum df_mode *df_mode_type __attribute__((unused));
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+/*
+ * overlay_in: ingress of sluice<N>. Packets of tenants leave OVN here, towards
+ * other nodes or another gateway of this node. It redirects or drops and never
+ * passes a packet on.
+ */
+#include "lib/arp_nd.h"
+
+#define BFD_CONTROL 3784  /* RFC 5881 */
+#define BFD_ECHO 3785     /* RFC 5881 */
+#define BFD_MULTIHOP 4784 /* RFC 5883 */
+
+/* is_bfd tells whether the packet is BFD to a next hop that Sluice serves. */
+static __always_inline int is_bfd(struct __sk_buff *skb, const struct packet *p, __u32 entry)
+{
+	__be16 port;
+
+	if (p->proto != IPPROTO_UDP || p->fragment == LATER_FRAGMENT || bpf_skb_load_bytes(skb, p->l4 + 2, &port, 2))
+		return 0;
+	if (port != bpf_htons(BFD_CONTROL) && port != bpf_htons(BFD_ECHO) && port != bpf_htons(BFD_MULTIHOP))
+		return 0;
+	return is_served(entry, p->family, p->family == 4 ? p->dst.addr + 12 : p->dst.addr);
+}
+
+/* error_source is the next hop that the router asked for last, else the configured address. */
+static __always_inline int error_source(struct icmp_error *err, __u32 row, const struct entry *e)
+{
+	struct asked *last = bpf_map_lookup_elem(&asked_v1, &row);
+
+	if (err->family == 4) {
+		addr_map4(err->src, last && last->addr4 ? last->addr4 : e->icmp4);
+		return addr_last(err->src) != 0;
+	}
+	if (last) {
+		words_copy4(err->src, last->addr6);
+		/* A link-local next hop would not get past the router. */
+		if (!martian6(err->src))
+			return 1;
+	}
+	words_copy4(err->src, e->icmp6);
+	return !martian6(err->src);
+}
+
+/* refuse drops the packet and tells its sender, behind the router, why. */
+static __noinline int refuse(struct run *r, struct packet *p, __u32 row, __u32 reason, __u32 mtu)
+{
+	struct icmp_error err;
+
+	drop_count(r, reason);
+	struct entry *e = entry_of(r, row);
+
+	icmp_fill(&err, p, reason, mtu);
+	if (!e || !error_source(&err, row, e))
+		return icmp_refuse(r, REFUSED_NO_SOURCE);
+	__u32 why = icmp_allowed(r, p);
+
+	if (why)
+		return icmp_refuse(r, why);
+	/* The VLAN tag stays as it came. */
+	if (icmp_build(r->skb, &err) || set_macs(r->skb, node.nexthop_mac, e->mac))
+		return icmp_refuse(r, REFUSED_KERNEL);
+	STEP(r, STEP_ICMP, err.type << 8 | err.code, err.dst);
+	count_answer(r);
+	return redirect(r, r->skb->ifindex);
+}
+
+/*
+ * outer_df decides about a packet against the MTU of its next hop: 1 or 0 for
+ * the outer DF bit, -1 when it is too big.
+ */
+static __always_inline int outer_df(struct run *r, const struct packet *p, __u32 mtu)
+{
+	if (node.df == DF_CLEAR)
+		return 0;
+	if (p->size <= mtu)
+		return 1;
+	/* No sender of IPv6 goes below 1280 bytes (RFC 8200 section 5). */
+	if (node.df == DF_SET || (p->df && !(p->family == 6 && p->size <= IPV6_MIN_MTU)))
+		return -1;
+	STEP(r, STEP_FRAGMENT, p->size, 0);
+	return 0;
+}
+
+static __always_inline int to_nexthop(struct run *r, struct packet *p, struct route *route, __u32 row)
+{
+	struct nexthop *h = nexthop_of(r, route, p);
+	__u32 reason;
+
+	if (!h)
+		return drop(r, DROP_STALE_ROW);
+	__u32 mtu = nexthop_mtu(h);
+	int df = outer_df(r, p, mtu);
+
+	if (df < 0)
+		return refuse(r, p, row, DROP_TOO_BIG, mtu);
+	reason = set_vlan(r->skb, 0);
+	if (!reason)
+		reason = hop(r->skb, p, node.router_mac, h->mac);
+	if (!reason)
+		reason = set_tunnel(r->skb, h, df);
+	if (reason)
+		return drop(r, reason);
+	count_forwarded(r);
+	return redirect(r, node.vxlan_ifindex);
+}
+
+/* forward takes a parsed packet whose addresses may be routed. */
+static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
+{
+	struct route *route = route_lookup(r, &p->src, p->family);
+
+	if (!route || route->kind != ROUTE_LOCAL || route->ref != row)
+		return drop(r, DROP_SOURCE_NOT_EXPOSED);
+	STEP(r, STEP_SOURCE, row, p->src.addr);
+	/* The place of BFD answers. */
+	if (is_bfd(r->skb, p, row))
+		return drop(r, DROP_BFD);
+
+	/* The place of reverse NAT: here, before the route of the destination is looked up. */
+
+	route = route_lookup(r, &p->dst, p->family);
+	if (!route)
+		return refuse(r, p, row, DROP_NO_ROUTE, 0);
+	if (route->kind == ROUTE_BLOCK)
+		return drop(r, DROP_BLOCKED);
+	if (route->kind == ROUTE_LOCAL && route->ref == row)
+		return drop(r, DROP_HAIRPIN);
+	if (p->ttl <= 1)
+		return refuse(r, p, row, DROP_TTL_EXPIRED, 0);
+	if (route->kind != ROUTE_LOCAL)
+		return to_nexthop(r, p, route, row);
+
+	/* Another gateway port of the same VRF on this node. */
+	struct entry *e = entry_of(r, route->ref);
+
+	if (!e)
+		return drop(r, DROP_STALE_ROW);
+	STEP(r, STEP_ENTRY, route->ref, 0);
+	if (p->size > e->mtu)
+		return refuse(r, p, row, DROP_TOO_BIG, e->mtu);
+	return to_entry(r, p, e);
+}
+
+SEC("tc")
+int overlay_in(struct __sk_buff *skb)
+{
+	struct run r;
+	struct packet p = {};
+	__u32 reason;
+
+	run_start(&r, skb, TO_FABRIC);
+	void *data = frame(skb, ETH_HLEN);
+
+	if (!data)
+		return drop(&r, DROP_SHORT_FRAME);
+	struct ethhdr *eth = data;
+	struct gateway_key k = {.ifindex = skb->ifindex, .vlan = vlan_of(skb)};
+
+	mac_copy(k.mac, eth->h_source);
+	struct gateway *g = bpf_map_lookup_elem(&gateways_v1, &k);
+
+	if (!g)
+		return drop(&r, DROP_UNKNOWN_GATEWAY);
+	__u32 row = g->entry;
+	__u32 vni = g->vni;
+	struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v1, &vni);
+
+	if (!vrf)
+		return drop(&r, DROP_STALE_ROW);
+	r.vni = vni;
+	r.index = vrf->index;
+	/*
+	 * A row that is deleted under our hands may already hold another key's
+	 * value; the entry says whose it is.
+	 */
+	struct entry *e = entry_of(&r, row);
+
+	if (!e || e->ifindex != k.ifindex || e->vlan != k.vlan || !mac_equal(k.mac, e->mac))
+		return drop(&r, DROP_STALE_ROW);
+	STEP(&r, STEP_GATEWAY, row, 0);
+	STEP(&r, STEP_VRF, vni, 0);
+
+	int for_us = mac_equal(eth->h_dest, node.nexthop_mac);
+
+	switch (eth->h_proto) {
+	case bpf_htons(ETH_P_ARP):
+		return arp_in(&r, row);
+	case bpf_htons(ETH_P_IP):
+		reason = parse4(skb, &p);
+		break;
+	case bpf_htons(ETH_P_IPV6):
+		reason = parse6(skb, &p);
+		if (!reason && p.proto == IPPROTO_ICMPV6 && p.fragment == WHOLE) {
+			__u8 type;
+
+			if (!bpf_skb_load_bytes(skb, p.l4, &type, 1) && type >= ND_FIRST && type <= ND_LAST)
+				return nd_in(&r, &p, row);
+		}
+		if (!reason)
+			reason = check6(&p);
+		break;
+	case bpf_htons(ETH_P_8021Q):
+	case bpf_htons(ETH_P_8021AD):
+		reason = DROP_NESTED_VLAN;
+		break;
+	default:
+		reason = DROP_NOT_IP;
+	}
+	if (reason)
+		return drop(&r, reason);
+	if (!for_us)
+		return drop(&r, DROP_FOREIGN_MAC);
+	return forward(&r, &p, row);
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";
