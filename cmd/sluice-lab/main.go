@@ -11,12 +11,15 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := lab.NewCommand().ExecuteContext(ctx)
+	root := lab.NewCommand()
+	root.AddCommand(demo.NewCommand())
+	err := root.ExecuteContext(ctx)
 	stop()
 	// The exit code of a command run in a node is the program's own.
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {

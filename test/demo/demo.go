@@ -1,0 +1,169 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/test/lab"
+)
+
+// Config is sluiced's configuration on a node of the lab, but for the neighbour.
+const Config = `bgp:
+  asn: 64512
+  neighbors:
+    - address: %s
+ovn:
+  vswitch: unix:${OVS_RUNDIR}/db.sock
+  nb: ${OVN_NB_DB}
+ovs:
+  runDir: ${OVS_RUNDIR}
+dataplane:
+  bpffs: ${SLUICE_BPFFS}
+admin:
+  socket: ${SLUICE_SOCKET}
+stateDir: ${OVS_RUNDIR}/sluice
+`
+
+// NewCommand is "sluice-lab demo".
+func NewCommand() *cobra.Command {
+	opt := lab.Options{Name: lab.DefaultName, Dir: lab.DefaultDir}
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "bring up two clouds with sluiced and show them talking",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f := c.Flag("name"); f != nil {
+				opt.Name = f.Value.String()
+			}
+			if f := c.Flag("dir"); f != nil {
+				opt.Dir = f.Value.String()
+			}
+			return Run(c.Context(), c.OutOrStdout(), opt)
+		},
+	}
+}
+
+// tour is one run of the demo.
+type tour struct {
+	lab    *lab.Lab
+	out    io.Writer
+	binary string
+	step   int
+}
+
+// Run gives the tour. On failure, and when ctx ends, it takes the lab away
+// again; after success the lab stays.
+func Run(ctx context.Context, out io.Writer, opt lab.Options) (err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	opt.Log = slog.New(slog.DiscardHandler)
+	t := &tour{out: out, binary: filepath.Join(filepath.Dir(exe), "sluiced")}
+	if old, err := lab.Open(opt); err == nil {
+		t.say("A lab is up already; it is taken down first.")
+		if err := old.Down(); err != nil {
+			return err
+		}
+	}
+	t.head("Two OVN clouds, a BGP route reflector, five VMs")
+	t.say("Cloud A has the gateway chassis a1 and a2, cloud B has b1. Tenants red and blue use the same addresses.")
+	start := time.Now()
+	opt.KeepLogs = true
+	if t.lab, err = lab.Up(ctx, lab.EVPN(lab.EVPNParams{}), opt); err != nil {
+		return err
+	}
+	t.say("Up in %.1f s. Logs are in %s.", time.Since(start).Seconds(), t.lab.LogDir())
+	defer func() {
+		if err != nil {
+			fmt.Fprintln(out, "\nThe demo failed; taking the lab away.")
+			err = errors.Join(err, t.lab.Down())
+		}
+	}()
+	for _, f := range []func(context.Context) error{
+		t.startSluiced, t.ping, t.transfer, t.isolation, t.routes, t.status, t.kill,
+	} {
+		if err = f(ctx); err != nil {
+			return err
+		}
+	}
+	t.farewell()
+	return nil
+}
+
+func (t *tour) head(format string, args ...any) {
+	t.step++
+	fmt.Fprintf(t.out, "\n== %d. %s\n", t.step, fmt.Sprintf(format, args...))
+}
+
+func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+
+// show runs a command in a node and prints it with its output, as one would see it.
+func (t *tour) show(ctx context.Context, node string, argv ...string) (string, error) {
+	out, err := t.lab.Exec(ctx, node, argv...)
+	fmt.Fprintf(t.out, "%s$ %s\n%s\n", node, strings.Join(argv, " "), indent(strings.TrimRight(out, "\n")))
+	if err != nil {
+		return out, fmt.Errorf("%s: %s: %w", node, strings.Join(argv, " "), err)
+	}
+	return out, nil
+}
+
+func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }
+
+func (t *tour) startSluiced(ctx context.Context) error {
+	t.head("sluiced on every chassis")
+	t.say("Its whole configuration is its AS number, the route reflector, and where this lab keeps its sockets.")
+	rr, err := t.lab.Node("rr")
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	for _, n := range []string{"a1", "a2", "b1"} {
+		if _, err := t.lab.StartSluiced(ctx, n, lab.Sluiced{Binary: t.binary, Config: fmt.Sprintf(Config, rr.VTEP4)}); err != nil {
+			return err
+		}
+	}
+	for _, vm := range []string{"a-red1", "a-blue1"} {
+		if err := t.lab.WaitFor(ctx, vm+" reaches 10.20.0.11", func() error {
+			_, err := t.lab.Exec(ctx, vm, "ping", "-c1", "-W1", "10.20.0.11")
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	t.say("%.1f s after the first start both tenants reach their VMs in the other cloud.", time.Since(start).Seconds())
+	return nil
+}
+
+func (t *tour) ping(ctx context.Context) error {
+	t.head("Both tenants, both IP versions, the same addresses at the same time")
+	for _, vm := range []string{"a-red1", "a-blue1"} {
+		for _, dst := range []string{"10.20.0.11", "fd00:20::11"} {
+			if _, err := t.show(ctx, vm, "ping", "-c3", "-i0.2", "-q", dst); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *tour) farewell() {
+	t.head("Look around")
+	t.say(`The lab stays up. For example:
+    bin/sluice-lab list
+    bin/sluice-lab exec a1 -- sluicectl vrf list
+    bin/sluice-lab exec a1 -- sluicectl explain --vrf 1001 10.10.0.11 10.20.0.11
+    bin/sluice-lab exec a1 -- sluicectl trace --vrf 1001 10.10.0.11 10.20.0.11
+    bin/sluice-lab exec a1 -- sluicectl drops --follow
+    bin/sluice-lab exec a-red1 -- ping 10.20.0.11
+make demo-down takes everything away.`)
+}
