@@ -10,6 +10,9 @@ import (
 // natFacts is what is known of a router's address translation.
 type natFacts struct {
 	known bool
+	// pending: not known, and about to be: the Northbound session has not
+	// brought the router's rows yet.
+	pending bool
 	// rules are the logical addresses whose packets get another source.
 	rules []netip.Prefix
 	// sources are the addresses that they get; anySource: the router may use
@@ -21,7 +24,7 @@ type natFacts struct {
 func readNAT(rows *ovn.Rows, router ovn.UUID) natFacts {
 	list, ok := rows.NATOf(router)
 	if !ok {
-		return natFacts{}
+		return natFacts{pending: rows.ExpectsNB()}
 	}
 	f := natFacts{known: true}
 	if lr, ok := rows.Router(router); ok {

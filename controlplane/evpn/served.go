@@ -35,6 +35,17 @@ func AnswersAll(rows *ovn.Rows, p ovn.GatewayPort, cfg Config) bool {
 	return ok && rows.OnlyOVN(bridge)
 }
 
+// Needs is what this package needs of OVN's rows beyond the routers themselves.
+func Needs(cfg Config) ovn.Needs {
+	return ovn.Needs{
+		Hosts: func(i ovn.RouterInterface) bool {
+			_, present, f := readAnnotation(i.Switch.ExternalIDs)
+			return present && f == nil
+		},
+		Neighbours: func(rows *ovn.Rows, p ovn.GatewayPort) bool { return AnswersAll(rows, p, cfg) },
+	}
+}
+
 // served lists the next hops that are answered for a gateway port.
 func (t *translation) served(p ovn.GatewayPort, key intent.GatewayKey, networks []netip.Prefix) []intent.Served {
 	set := map[netip.Prefix]bool{}
@@ -132,6 +143,9 @@ func parseKnown(column []string) ([]PortAddresses, error) {
 // router source-translates carry the same address: where they may belong to a
 // network that is not exposed, the address is left alone.
 func (t *translation) own(p ovn.GatewayPort, served []intent.Served, networks []netip.Prefix) []netip.Addr {
+	if t.nat.pending {
+		return nil
+	}
 	var out []netip.Addr
 	for _, n := range networks {
 		a := n.Addr()

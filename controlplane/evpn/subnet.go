@@ -50,8 +50,12 @@ func (t *translation) stranded(name string, a annotation) {
 // subnets lists the exposed subnets of one interface, with their hosts.
 func (t *translation) subnets(i ovn.RouterInterface, mode Mode) []Subnet {
 	name := i.Switch.LogicalPort
+	if t.nat.pending {
+		t.note(kindInterface, name, "nat-pending", "held back until the Northbound database has answered")
+		return nil
+	}
 	if !t.nat.known && t.cfg.HoldNATUnknown {
-		t.note(kindInterface, name, "nat-unknown", "held back by evpn.natUnknown")
+		t.note(kindInterface, name, "nat-unknown", "held back by evpn.natUnknown: hold")
 		return nil
 	}
 	addresses, errs := ParseMACColumn(i.RouterPort.MAC)

@@ -126,7 +126,7 @@ func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
 	}
 	g.Served = t.served(p, key, networks)
 	g.Own = t.own(p, g.Served, networks)
-	if !t.nat.known {
+	if !t.nat.known && !t.nat.pending {
 		t.note(kindGateway, p.Binding.LogicalPort, "nat-unknown", "NAT rows are in the Northbound database, which this node does not follow")
 	}
 	return g, true

@@ -29,12 +29,14 @@ func (d *Dirty) join(o Dirty) {
 // Apply brings a batch into the store and says which routers it touches.
 func (r *Rows) Apply(batch []Change) Dirty {
 	d := Dirty{Routers: map[UUID]struct{}{}}
-	before := r.nodeFacts()
-	local := false
+	local := slices.ContainsFunc(batch, func(c Change) bool {
+		return c.Table >= TableOpenvSwitch && c.Table <= TableSSL || c.Table == TableChassis
+	})
+	var before map[string]string
+	if local {
+		before = r.nodeFacts()
+	}
 	for _, c := range batch {
-		if c.Table >= TableOpenvSwitch && c.Table <= TableSSL || c.Table == TableChassis {
-			local = true
-		}
 		old := r.ports[c.UUID]
 		next, _ := c.New.(PortBinding)
 		// A host's coming and going leads to no other row. The type of a row
@@ -97,8 +99,12 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 }
 
 func (r *Rows) touchedByPort(p, other PortBinding, into map[UUID]struct{}) {
+	// A router reads the other ends of its ports, whatever they became. (The
+	// name is unique in the table: an index of Port_Binding.)
 	for id := range r.byPeer[p.LogicalPort] {
-		r.addRouters(r.ports[id].Datapath, into)
+		if q := r.ports[id]; r.isRouter(q.Datapath) {
+			into[q.Datapath] = struct{}{}
+		}
 	}
 	if p.Type != TypePatch && p.Type != TypeL3Gateway {
 		r.addRouters(p.Datapath, into)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -54,12 +56,13 @@ func Open(path string, seed map[intent.VNI]uint16) (*Store, error) {
 			return nil, fmt.Errorf("VRF index of VNI %d as the data plane shows it: %w", vni, err)
 		}
 	}
-	for vni, index := range f.Indices {
+	for _, vni := range slices.Sorted(maps.Keys(f.Indices)) {
+		index := f.Indices[vni]
 		if _, ok := s.taken[vni]; ok {
 			continue
 		}
 		if _, ok := s.inUse[index]; ok {
-			continue // the data plane uses the number for another VNI
+			continue // another VNI has the number
 		}
 		if err := s.take(vni, index); err != nil {
 			return nil, fmt.Errorf("VRF index of VNI %d in %s: %w", vni, path, err)

@@ -1,0 +1,55 @@
+package evpn
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// big is a node with vrfs tenants of hosts hosts each, behind a physical gateway.
+func big(vrfs, hosts int) (*ovn.Rows, []ovn.Change) {
+	c := node(true)
+	for n := 1; n <= vrfs; n++ {
+		c.tenant(n, intent.VNI(1000+n))
+		for k := range hosts {
+			vm := pb(fmt.Sprintf("vm-r%d-%d", n, k), ovn.TypeVIF, fmt.Sprintf("ls-r%d", n), fmt.Sprintf("02:00:00:03:00:%02x 10.10.0.%d", k, 10+k))
+			vm.Chassis = there
+			c.put(vm)
+		}
+	}
+	rows := c.load()
+	var flip []ovn.Change
+	for _, ip := range []string{"10.10.0.200", "10.10.0.201"} {
+		vm := c["pb-vm-r1-0"].(ovn.PortBinding)
+		vm.MAC = []string{"02:00:00:03:00:00 " + ip}
+		flip = append(flip, ovn.Set(vm))
+	}
+	return rows, flip
+}
+
+// BenchmarkAll translates 1,000 VRFs with 20,000 hosts from nothing.
+func BenchmarkAll(b *testing.B) {
+	rows, _ := big(1000, 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		NewTranslator(testConfig(), identity{}).Step(rows, ovn.Dirty{All: true})
+	}
+}
+
+// BenchmarkOneHost is one VM's change among 1,000 VRFs with 20,000 hosts.
+func BenchmarkOneHost(b *testing.B) {
+	rows, flip := big(1000, 20)
+	tr := NewTranslator(testConfig(), identity{})
+	tr.Step(rows, ovn.Dirty{All: true})
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		d := tr.Step(rows, rows.Apply(flip[n%2:n%2+1]))
+		if len(d.Routes.Set) != 1 || len(d.Announcements.Delete) != 1 {
+			b.Fatalf("%+v", d)
+		}
+	}
+}

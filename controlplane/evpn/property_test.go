@@ -1,0 +1,184 @@
+package evpn
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+)
+
+// TestAnyOrder: any sequence of row changes in any batching leaves the same
+// tables, errors and notes as one computation from the end state, and the
+// differences of the steps add up to these tables.
+func TestAnyOrder(t *testing.T) {
+	runs := 150
+	if testing.Short() {
+		runs = 30
+	}
+	var announced, refused int
+	for seed := range runs {
+		tr := anyOrder(t, rand.New(rand.NewPCG(uint64(seed), 1)))
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		announced += min(1, len(tr.Tables().Announcements))
+		refused += min(1, len(tr.Errors()))
+	}
+	// A world in which nothing happens would prove nothing.
+	if announced < runs/10 || refused < runs/10 {
+		t.Errorf("of %d worlds %d announce something and %d complain", runs, announced, refused)
+	}
+	t.Logf("of %d worlds %d announce something and %d complain", runs, announced, refused)
+}
+
+func FuzzAnyOrder(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { anyOrder(t, rand.New(rand.NewPCG(seed, 2))) })
+}
+
+func anyOrder(t *testing.T, r *rand.Rand) *Translator {
+	cfg := testConfig()
+	cfg.AnnounceNAT = r.IntN(4) == 0
+	if r.IntN(2) == 0 {
+		cfg.Announce = AnnounceBoth
+	}
+	live, now := ovn.NewRows(), cloud{}
+	tr := NewTranslator(cfg, identity{})
+	sum := NewTables()
+	for step := range 1 + r.IntN(40) {
+		var batch []ovn.Change
+		if step == 0 {
+			now = randomWorld(r)
+			for _, id := range slices.Sorted(maps.Keys(now)) {
+				batch = append(batch, ovn.Set(now[id]))
+			}
+		}
+		for range 1 + r.IntN(12) {
+			c := randomChange(r)
+			batch = append(batch, c)
+			if c.New != nil {
+				now[string(c.UUID)] = c.New
+			} else {
+				delete(now, string(c.UUID))
+			}
+		}
+		sum.Patch(tr.Step(live, live.Apply(batch)))
+	}
+	fresh := NewTranslator(cfg, identity{})
+	fresh.Step(now.load(), ovn.Dirty{All: true})
+	if d := diffTables(fresh.Tables(), tr.Tables()); d != "" {
+		t.Errorf("tables (-at once +step by step):\n%s", d)
+	}
+	if d := diffTables(tr.Tables(), sum); d != "" {
+		t.Errorf("tables (-kept +sum of differences):\n%s", d)
+	}
+	wantErrs, wantNotes := complaints(fresh)
+	gotErrs, gotNotes := complaints(tr)
+	if d := cmp.Diff(wantErrs, gotErrs); d != "" {
+		t.Errorf("errors (-at once +step by step):\n%s", d)
+	}
+	if d := cmp.Diff(wantNotes, gotNotes); d != "" {
+		t.Errorf("notes (-at once +step by step):\n%s", d)
+	}
+	return tr
+}
+
+// diffTables names the rows that differ.
+func diffTables(a, b Tables) string {
+	d := Diff(a, b)
+	if d.Empty() {
+		return ""
+	}
+	return fmt.Sprintf("%+v", d)
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+// randomChange picks a row of a small world, in which names, addresses, VNIs and
+// frame keys collide often, and gives it random content, or removes it.
+func randomChange(r *rand.Rand) ovn.Change {
+	world := randomWorld(r)
+	id := pick(r, slices.Sorted(maps.Keys(world))...)
+	row := world[id]
+	if r.IntN(12) == 0 {
+		kinds := map[string]ovn.Table{"pb": ovn.TablePortBinding, "dp": ovn.TableDatapathBinding, "ch": ovn.TableChassis,
+			"os": ovn.TableOpenvSwitch, "br": ovn.TableBridge, "po": ovn.TablePort,
+			"lr": ovn.TableLogicalRouter, "na": ovn.TableNAT, "st": ovn.TableStaticRoute}
+		return ovn.Delete(kinds[id[:2]], ovn.UUID(id))
+	}
+	return ovn.Set(row)
+}
+
+func randomWorld(r *rand.Rand) cloud {
+	c := cloud{}
+	ext := func() map[string]string {
+		out := map[string]string{}
+		if r.IntN(8) > 0 {
+			out["neutron_bgpvpn:vni"] = pick(r, "1", "1", "1", "1", "1", "2", "2", "x")
+			out["neutron_bgpvpn:as"] = pick(r, "7", "7", "7", "8")
+		}
+		if r.IntN(8) == 0 {
+			out["sluice-expose"] = pick(r, "false", "?")
+		}
+		if r.IntN(8) == 0 {
+			out["sluice-announce"] = pick(r, "hosts", "subnets", "both", "?")
+		}
+		return out
+	}
+	port := func(name, kind, datapath, peer string, mac ...string) {
+		p := pb(name, kind, datapath, mac...)
+		p.ExternalIDs, p.Options = ext(), map[string]string{}
+		if peer != "" && r.IntN(40) > 0 {
+			p.Options["peer"] = peer
+		}
+		if r.IntN(60) == 0 {
+			p.Datapath = "dp-ls1"
+		}
+		c.put(p)
+	}
+	c.put(ovn.Chassis{UUID: "ch-here", Name: pick(r, "a1", "a1", "a1", "a1", "a1", "a1", "a1", "a9")},
+		ovn.OpenvSwitch{UUID: "os", ExternalIDs: map[string]string{"system-id": "a1",
+			"ovn-bridge-mappings": pick(r, "physnet1:br-ex", "physnet1:br-ex", "physnet1:br-two", "")}},
+		ovn.Bridge{UUID: "br-ex", Name: "br-ex", Ports: pick(r, []ovn.UUID{"po-1"}, []ovn.UUID{"po-1", "po-2"})},
+		ovn.Port{UUID: "po-1", Name: "br-ex"},
+		ovn.Port{UUID: "po-2", Name: pick(r, "eth0", "sluice3-ovs")},
+		ovn.DatapathBinding{UUID: "dp-pub", ExternalIDs: map[string]string{"logical-switch": "x"}})
+	port("ln", pick(r, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeVIF), "dp-pub", "", "unknown")
+	ln := c["pb-ln"].(ovn.PortBinding)
+	ln.Options["network_name"], ln.Tag = pick(r, "physnet1", "physnet1", "physnet1", "physnet1", "physnet9"), pick(r, 0, 0, 7)
+	c.put(ln)
+	port("vm-pub", ovn.TypeVIF, "dp-pub", "", "02:00:00:00:09:09 172.24.4.99")
+	for n := 1; n <= 3; n++ {
+		i := fmt.Sprint(n)
+		c.put(ovn.DatapathBinding{UUID: ovn.UUID("dp-lr" + i), ExternalIDs: map[string]string{"logical-router": "lr-nb" + i, "name": "r" + i}},
+			ovn.DatapathBinding{UUID: ovn.UUID("dp-ls" + i), ExternalIDs: map[string]string{"logical-switch": "ls-nb" + i}})
+		mac := fmt.Sprintf("02:00:00:00:00:%02d 172.24.4.%s/24 2001:db8:ff::%s/64", pick(r, n, n, n, n, 1), pick(r, i, "5"+i), i)
+		port("cr"+i, ovn.TypeChassisRedirect, "dp-lr"+i, "", mac)
+		cr := c["pb-cr"+i].(ovn.PortBinding)
+		cr.Chassis, cr.Options["distributed-port"] = pick(r, ovn.UUID("ch-here"), "ch-here", "ch-away", ""), "gw"+i
+		c.put(cr)
+		port("gw"+i, ovn.TypePatch, "dp-lr"+i, "sgw"+i, mac)
+		port("sgw"+i, ovn.TypePatch, "dp-pub", "gw"+i, "router")
+		subnet := pick(r, "10."+i+".0.1/24", "10.1.0.1/24", "10.1.0.1/16")
+		port("in"+i, pick(r, ovn.TypePatch, ovn.TypePatch, ovn.TypeL3Gateway), "dp-lr"+i, "sin"+i, "02:00:00:00:01:01 "+subnet+" 2001:db8:"+i+"::1/64")
+		port("sin"+i, ovn.TypePatch, "dp-ls"+i, "in"+i, "router")
+		for k := range 3 {
+			name := fmt.Sprintf("vm%s%d", i, k)
+			port(name, pick(r, ovn.TypeVIF, ovn.TypeVIF, ovn.TypeVirtual, "localport"), "dp-ls"+i, "",
+				fmt.Sprintf("02:00:00:00:02:02 10.%s.0.%d 2001:db8:%s::%d", pick(r, i, "1"), 5+r.IntN(2), i, 5+k))
+			vm := c["pb-"+name].(ovn.PortBinding)
+			vm.Chassis = pick(r, ovn.UUID("ch-away"), "")
+			c.put(vm)
+		}
+		c.put(ovn.LogicalRouter{UUID: ovn.UUID("lr-nb" + i), NAT: pick(r, nil, []ovn.UUID{ovn.UUID("na-" + i)}), StaticRoutes: []ovn.UUID{ovn.UUID("st-" + i)}},
+			ovn.NAT{UUID: ovn.UUID("na-" + i), Type: pick(r, "snat", "dnat_and_snat"), ExternalIP: pick(r, "172.24.4."+i, "172.24.4.200"),
+				LogicalIP: pick(r, "10."+i+".0.0/24", "10."+i+".0.5")},
+			ovn.StaticRoute{UUID: ovn.UUID("st-" + i), IPPrefix: "0.0.0.0/0", Nexthop: pick(r, "172.24.4.254", "172.24.4.99")})
+	}
+	return c
+}

@@ -1,0 +1,102 @@
+package vrfindex
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+func open(t *testing.T, path string, seed map[intent.VNI]uint16) *Store {
+	t.Helper()
+	s, err := Open(path, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func index(t *testing.T, s *Store, vni intent.VNI, want uint16) {
+	t.Helper()
+	if got, err := s.Index(vni); err != nil || got != want {
+		t.Errorf("index of VNI %d: %d, %v; want %d", vni, got, err, want)
+	}
+}
+
+// TestStable: numbers survive a restart; a released one is the last to be used again.
+func TestStable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vrf.json")
+	s := open(t, path, nil)
+	index(t, s, 1001, 1)
+	index(t, s, 16777215, 2)
+	index(t, s, 1001, 1)
+	s.Release(1001)
+	index(t, s, 7, 3)
+	s = open(t, path, nil)
+	index(t, s, 16777215, 2)
+	index(t, s, 7, 3)
+	index(t, s, 1001, 4)
+	if err := s.Retain(func(v intent.VNI) bool { return v == 7 }); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, path, nil)
+	index(t, s, 16777215, 5)
+	index(t, s, 7, 3)
+}
+
+// TestSeed: what the data plane shows wins over the file.
+func TestSeed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vrf.json")
+	s := open(t, path, nil)
+	index(t, s, 1, 1)
+	index(t, s, 2, 2)
+	s = open(t, path, map[intent.VNI]uint16{1: 9, 3: 2})
+	index(t, s, 1, 9)
+	index(t, s, 3, 2)
+	index(t, s, 2, 10)
+	if _, err := Open("", map[intent.VNI]uint16{1: 9, 3: 9}); err == nil {
+		t.Error("one number for two VNIs was accepted")
+	}
+}
+
+// TestFull: after 65535 numbers the oldest released one comes back.
+func TestFull(t *testing.T) {
+	s := open(t, "", nil)
+	for v := intent.VNI(1); v <= Max; v++ {
+		index(t, s, v, uint16(v))
+	}
+	if _, err := s.Index(Max + 1); !errors.Is(err, ErrFull) {
+		t.Errorf("error %v", err)
+	}
+	s.Release(500)
+	s.Release(20)
+	index(t, s, 100001, 500)
+	index(t, s, 100002, 20)
+}
+
+func TestBadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vrf.json")
+	for content, bad := range map[string]bool{
+		"{": true, `{"version":2}`: true, `{"version":1,"indices":{"1":0}}`: true,
+		`{"version":1,"indices":{"1":5,"2":5}}`: false,
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, nil); (err != nil) != bad {
+			t.Errorf("%s: error %v", content, err)
+		}
+	}
+	// One number for two VNIs: the lower one keeps it.
+	if err := os.WriteFile(path, []byte(`{"version":1,"indices":{"1":5,"2":5}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path, nil)
+	index(t, s, 1, 5)
+	index(t, s, 2, 6)
+	if _, err := open(t, "/nonexistent/vrf.json", nil).Index(1); err == nil {
+		t.Error("a number that cannot be kept was given out")
+	}
+}
