@@ -173,6 +173,24 @@ func (p *Pipeline) noteList(stage string, err error) {
 	p.mu.Unlock()
 }
 
+// Compare reads every table back and returns the whole difference, in the order
+// of the tables. It writes nothing; the next pass will.
+func (p *Pipeline) Compare(ctx context.Context) ([]Change, error) {
+	p.passMu.Lock()
+	defer p.passMu.Unlock()
+	var out []Change
+	for _, s := range p.stages {
+		p.mu.Lock()
+		s.relist()
+		p.mu.Unlock()
+		if err := s.refresh(ctx); err != nil {
+			return out, err
+		}
+		out = append(out, s.Changes()...)
+	}
+	return out, nil
+}
+
 // WaitPass returns after a pass that began after the call.
 func (p *Pipeline) WaitPass(ctx context.Context) error {
 	p.mu.Lock()
