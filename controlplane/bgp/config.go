@@ -46,11 +46,11 @@ type Config struct {
 	// 4095 s (12 bits, RFC 4724 section 3).
 	RestartTime time.Duration
 	// DeferralTime is the longest wait for the neighbours' End-of-RIB, and for
-	// the first Set, when Restarting is set.
+	// the first Set or Ready, when Restarting is set.
 	DeferralTime time.Duration
 	// Restarting tells the neighbours that forwarding was kept over the restart
-	// (RFC 4724, the R and F bits). Sessions then start after the first Set, so
-	// that our End-of-RIB does not come before our routes.
+	// (RFC 4724, the R and F bits). Sessions then start after the first Set or Ready,
+	// so that our End-of-RIB does not come before our routes.
 	Restarting bool
 	// LongLivedTime turns on long-lived graceful restart (RFC 9494).
 	LongLivedTime time.Duration

@@ -57,14 +57,14 @@ func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) 
 }
 
 // startNeighbors adds the sessions. After a restart that kept forwarding it first
-// waits for the first Set: a neighbour drops what it kept of us at our
+// waits for the first Set (or Ready): a neighbour drops what it kept of us at our
 // End-of-RIB, and routes announced after that would be a hole in its traffic.
 func (s *GoBGP) startNeighbors(ctx context.Context, srv *server.BgpServer) error {
 	if s.cfg.Restarting {
 		deadline := time.NewTimer(s.cfg.DeferralTime)
 		defer deadline.Stop()
 		select {
-		case <-s.firstSet:
+		case <-s.ready:
 		case <-deadline.C:
 			s.log.Warn("BGP sessions start before the first set of announcements", slog.Duration("waited", s.cfg.DeferralTime))
 		case <-ctx.Done():

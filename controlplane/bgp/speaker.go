@@ -36,6 +36,10 @@ type Speaker interface {
 	// announcement whose VRF has no policy yet fails with reconcile.ErrNotReady
 	// and is sent when the policy comes.
 	Update(ctx context.Context, upserts []Announcement, deletes []intent.RouteKey) map[intent.RouteKey]error
+	// Ready tells a restarting speaker (Config.Restarting) that what it announced
+	// before is announced again, so that sessions may start. Set implies it;
+	// whoever uses Update alone has to call it.
+	Ready()
 	// Watch calls fn with the import tables and then with each change, from its
 	// own goroutine, until ctx ends.
 	Watch(ctx context.Context, fn func(ImportUpdate)) error
@@ -59,10 +63,10 @@ type GoBGP struct {
 	// retry is when a session that hit its prefix limit is tried again.
 	retry map[netip.Addr]time.Time
 
-	firstSet chan struct{}
-	setOnce  sync.Once
-	stop     chan bool
-	stopOnce sync.Once
+	ready     chan struct{}
+	readyOnce sync.Once
+	stop      chan bool
+	stopOnce  sync.Once
 }
 
 var _ Speaker = (*GoBGP)(nil)
@@ -82,10 +86,10 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 	own := func(a netip.Addr) bool { return a.IsValid() && (a == cfg.VTEP4 || a == cfg.VTEP6) }
 	s := &GoBGP{
 		cfg: cfg, log: log, now: time.Now, out: newOutbox(cfg),
-		in:       imports{rib: newRIB(own, cfg.VTEPLinger), feeds: set[*feed]{}},
-		sync:     map[netip.Addr]*neighborSync{},
-		retry:    map[netip.Addr]time.Time{},
-		firstSet: make(chan struct{}), stop: make(chan bool, 1),
+		in:    imports{rib: newRIB(own, cfg.VTEPLinger), feeds: set[*feed]{}},
+		sync:  map[netip.Addr]*neighborSync{},
+		retry: map[netip.Addr]time.Time{},
+		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}
 	for _, n := range cfg.Neighbors {
 		s.sync[n.Address.WithZone("")] = &neighborSync{}
@@ -191,9 +195,12 @@ func (s *GoBGP) Set(ctx context.Context, announcements map[intent.RouteKey]Annou
 		keys = append(keys, k)
 	}
 	maps.Copy(failed, s.sendLocked(ctx, keys))
-	s.setOnce.Do(func() { close(s.firstSet) })
+	s.Ready()
 	return failed
 }
+
+// Ready implements Speaker.
+func (s *GoBGP) Ready() { s.readyOnce.Do(func() { close(s.ready) }) }
 
 // Update implements Speaker.
 func (s *GoBGP) Update(ctx context.Context, upserts []Announcement, deletes []intent.RouteKey) map[intent.RouteKey]error {
