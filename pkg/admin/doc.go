@@ -16,3 +16,5 @@
 //
 // It knows nothing of OVN, BGP or the data plane.
 package admin
+
+//go:generate go run ../../tools/docgen api . ../status ../../docs/reference/admin-api.md

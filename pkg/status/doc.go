@@ -9,6 +9,9 @@
 // name of its own ("evpn", "bgp", "ebpf"), so that two planes may have an
 // opinion on the same VRF.
 //
+// Of kinds with very many members, such as routes, only those that are not ok
+// are reported: the numbers of the others are in the tables' metrics.
+//
 // # Promises
 //
 //   - An error of an object is logged once when it appears, once when its

@@ -2,6 +2,7 @@
 //
 //	docgen config DIRECTORY-OF-PKG-CONFIG OUTPUT.md
 //	docgen metrics OUTPUT.md
+//	docgen api DIRECTORY-OF-PKG-ADMIN DIRECTORY-OF-PKG-STATUS OUTPUT.md
 //
 // The output depends on the code alone.
 package main
@@ -35,8 +36,13 @@ func run(args []string) error {
 	case len(args) == 2 && args[0] == "metrics":
 		out = args[1]
 		metricsPage(&page)
+	case len(args) == 4 && args[0] == "api":
+		out = args[3]
+		if err := apiPage(&page, args[1], args[2]); err != nil {
+			return err
+		}
 	default:
-		return fmt.Errorf("usage: docgen config DIR OUTPUT | docgen metrics OUTPUT")
+		return fmt.Errorf("usage: docgen config DIR OUTPUT | docgen metrics OUTPUT | docgen api ADMIN STATUS OUTPUT")
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
