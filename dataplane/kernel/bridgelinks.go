@@ -1,0 +1,377 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+const (
+	markHost = "sluice:bridge:"
+	markPort = "sluice:bridge-port:"
+	// maxBridgeName keeps a mark within ALTIFNAMSIZ, 128 with its final zero.
+	// Open vSwitch gives a bridge a device of its name, so none is this long.
+	maxBridgeName = 127 - len(markPort)
+	// maxPairs bounds the search for a free number.
+	maxPairs = 4096
+)
+
+// Ports is what the driver needs of Open vSwitch; *ovs.Switch has it.
+type Ports interface {
+	// Datapath is "netdev" or "system".
+	Datapath(bridge intent.BridgeKey) (string, error)
+	// OurPorts lists Sluice's port of each bridge that has one.
+	OurPorts() (map[intent.BridgeKey]string, error)
+	// HasPort tells whether and where any port has the name.
+	HasPort(name string) (intent.BridgeKey, bool)
+	// EnsurePort makes the device Sluice's port, with its default flow.
+	EnsurePort(ctx context.Context, bridge intent.BridgeKey, device string) error
+	// CheckPort is nil if EnsurePort would change nothing.
+	CheckPort(ctx context.Context, bridge intent.BridgeKey, device string) error
+	// RemovePort undoes EnsurePort.
+	RemovePort(ctx context.Context, bridge intent.BridgeKey) error
+}
+
+// BridgeLinksConfig is what BridgeLinks is told. Ports and Attach are required.
+type BridgeLinksConfig struct {
+	Namespace netns.Namespace
+	Ports     Ports
+	// Attach is called with sluice<N>.
+	Attach Attach
+	// MTU of both ends in bytes; 0 leaves 1500.
+	MTU int
+}
+
+// BridgeLinks is the driver of intent.Bridge: veth pairs between the data plane
+// and provider bridges.
+type BridgeLinks struct {
+	config BridgeLinksConfig
+
+	mu    sync.Mutex
+	index map[intent.BridgeKey]int
+	names map[int]string
+}
+
+var _ reconcile.Driver[intent.BridgeKey, intent.Bridge] = (*BridgeLinks)(nil)
+
+// NewBridgeLinks does no I/O.
+func NewBridgeLinks(config BridgeLinksConfig) *BridgeLinks {
+	if config.MTU == 0 {
+		config.MTU = 1500
+	}
+	return &BridgeLinks{config: config, index: make(map[intent.BridgeKey]int), names: make(map[int]string)}
+}
+
+// IfIndex is the ifindex of sluice<N> of a bridge, as last listed or applied.
+func (d *BridgeLinks) IfIndex(bridge intent.BridgeKey) (int, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i, ok := d.index[bridge]
+	return i, ok
+}
+
+// Name is the name of sluice<N> by its ifindex, as last listed or applied.
+func (d *BridgeLinks) Name(ifindex int) (string, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, ok := d.names[ifindex]
+	return n, ok
+}
+
+func (d *BridgeLinks) remember(bridge intent.BridgeKey, l netlink.Link) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if old, ok := d.index[bridge]; ok {
+		delete(d.names, old)
+		delete(d.index, bridge)
+	}
+	if l != nil {
+		d.index[bridge], d.names[l.Attrs().Index] = l.Attrs().Index, l.Attrs().Name
+	}
+}
+
+// pair is the two ends of a bridge's veth pair; an end may be missing.
+type pair struct{ host, port netlink.Link }
+
+func (p pair) complete() bool { return p.host != nil && p.port != nil }
+
+// pairs finds ours by their marks.
+func pairs(h *netlink.Handle) (map[intent.BridgeKey]pair, error) {
+	links, err := link.Dump(h.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("listing links: %w", err)
+	}
+	out := make(map[intent.BridgeKey]pair)
+	for _, l := range links {
+		for _, name := range l.Attrs().AltNames {
+			if b, ok := strings.CutPrefix(name, markHost); ok {
+				p := out[intent.BridgeKey(b)]
+				p.host = l
+				out[intent.BridgeKey(b)] = p
+			} else if b, ok := strings.CutPrefix(name, markPort); ok {
+				p := out[intent.BridgeKey(b)]
+				p.port = l
+				out[intent.BridgeKey(b)] = p
+			}
+		}
+	}
+	return out, nil
+}
+
+// List has a bridge with the zero value if anything of its pair, port, default
+// flow or sysctls is not as Apply leaves it.
+func (d *BridgeLinks) List(ctx context.Context) (map[intent.BridgeKey]intent.Bridge, error) {
+	ports, err := d.config.Ports.OurPorts()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[intent.BridgeKey]intent.Bridge)
+	for b := range ports {
+		out[b] = intent.Bridge{}
+	}
+	err = d.config.Namespace.Netlink(func(h *netlink.Handle) error {
+		found, err := pairs(h)
+		if err != nil {
+			return err
+		}
+		for b, p := range found {
+			out[b] = intent.Bridge{}
+			if d.intact(ctx, b, p) {
+				out[b] = intent.Bridge{Name: b}
+			}
+			d.remember(b, p.host)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) bool {
+	if !p.complete() || !up(p.host) || !up(p.port) || !isClosed(p.host) || !isClosed(p.port) ||
+		p.host.Attrs().MTU != d.config.MTU || p.port.Attrs().MTU != d.config.MTU {
+		return false
+	}
+	datapath, err := d.config.Ports.Datapath(b)
+	if err != nil || datapath == "netdev" && !offloadsAreOff(p.host.Attrs().Name) {
+		return false
+	}
+	return d.config.Ports.CheckPort(ctx, b, p.port.Attrs().Name) == nil
+}
+
+// Apply makes pairs; the order within one is: marks, sysctls, programs, port and
+// default flow, up.
+func (d *BridgeLinks) Apply(ctx context.Context, rows []reconcile.Row[intent.BridgeKey, intent.Bridge]) []error {
+	errs := make([]error, len(rows))
+	for i, r := range rows {
+		if err := d.config.Namespace.Netlink(func(h *netlink.Handle) error { return d.apply(ctx, h, r.Key) }); err != nil {
+			errs[i] = fmt.Errorf("veth pair of bridge %s: %w", r.Key, err)
+		}
+	}
+	return compact(errs)
+}
+
+func (d *BridgeLinks) apply(ctx context.Context, h *netlink.Handle, b intent.BridgeKey) error {
+	if len(b) == 0 || len(b) > maxBridgeName {
+		return errors.New("no bridge has a name of this length")
+	}
+	datapath, err := d.config.Ports.Datapath(b)
+	if err != nil {
+		return err
+	}
+	found, err := pairs(h)
+	if err != nil {
+		return err
+	}
+	p := found[b]
+	if !p.complete() {
+		if p, err = d.create(h, b, p); err != nil {
+			return err
+		}
+	}
+	for _, l := range []netlink.Link{p.host, p.port} {
+		if err := failClosed(h, l); err != nil {
+			return err
+		}
+		if err := h.LinkSetMTU(l, d.config.MTU); err != nil {
+			return fmt.Errorf("setting MTU %d of %s: %w", d.config.MTU, l.Attrs().Name, err)
+		}
+	}
+	name := p.host.Attrs().Name
+	if datapath == "netdev" {
+		if err := offloadsOff(name); err != nil {
+			return err
+		}
+	}
+	// A frame that came up before the programs would reach the host; one that
+	// left before the default flow would be switched like any other.
+	if err := d.config.Attach(ctx, name, p.host.Attrs().Index); err != nil {
+		return fmt.Errorf("attaching programs to %s: %w", name, err)
+	}
+	if err := d.config.Ports.EnsurePort(ctx, b, p.port.Attrs().Name); err != nil {
+		return err
+	}
+	for _, l := range []netlink.Link{p.port, p.host} {
+		if err := h.LinkSetUp(l); err != nil {
+			return fmt.Errorf("setting %s up: %w", l.Attrs().Name, err)
+		}
+	}
+	d.remember(b, p.host)
+	return nil
+}
+
+// create makes the pair with the lowest free number. Half a pair of ours is what
+// a crash left: it goes first.
+func (d *BridgeLinks) create(h *netlink.Handle, b intent.BridgeKey, half pair) (pair, error) {
+	for _, l := range []netlink.Link{half.host, half.port} {
+		if l != nil {
+			if err := h.LinkDel(l); err != nil {
+				return pair{}, fmt.Errorf("removing half a pair, %s: %w", l.Attrs().Name, err)
+			}
+		}
+	}
+	n, err := d.free(h, b)
+	if err != nil {
+		return pair{}, err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr = hostName(n), hardware(hostMAC(n))
+	v := &netlink.Veth{LinkAttrs: attrs, PeerName: portName(n), PeerHardwareAddr: hardware(portMAC(n))}
+	if err := h.LinkAdd(v); err != nil {
+		return pair{}, fmt.Errorf("creating %s: %w", attrs.Name, err)
+	}
+	var p pair
+	if p.host, err = find(h, hostName(n)); err != nil {
+		return pair{}, err
+	}
+	if p.port, err = find(h, portName(n)); err != nil {
+		return pair{}, err
+	}
+	if !p.complete() {
+		return pair{}, fmt.Errorf("%s has gone since it was created", attrs.Name)
+	}
+	if err := h.LinkAddAltName(p.host, markHost+string(b)); err != nil {
+		return pair{}, fmt.Errorf("marking %s: %w", attrs.Name, err)
+	}
+	if err := h.LinkAddAltName(p.port, markPort+string(b)); err != nil {
+		return pair{}, fmt.Errorf("marking %s: %w", portName(n), err)
+	}
+	return p, nil
+}
+
+// free finds a number whose names nobody has, neither a link nor a port of
+// another bridge. A bridge whose port has outlived its device keeps its number.
+func (d *BridgeLinks) free(h *netlink.Handle, b intent.BridgeKey) (int, error) {
+	ports, err := d.config.Ports.OurPorts()
+	if err != nil {
+		return 0, err
+	}
+	candidates := slices.Collect(func(yield func(int) bool) {
+		if n, ok := number(ports[b]); ok && !yield(n) {
+			return
+		}
+		for n := range maxPairs {
+			if !yield(n) {
+				return
+			}
+		}
+	})
+	for _, n := range candidates {
+		if owner, taken := d.config.Ports.HasPort(portName(n)); taken && (owner != b || ports[b] != portName(n)) {
+			continue
+		}
+		host, err := find(h, hostName(n))
+		if err != nil {
+			return 0, err
+		}
+		port, err := find(h, portName(n))
+		if err != nil {
+			return 0, err
+		}
+		if host != nil && unfinished(host, "veth", hostMAC(n)) {
+			if err := h.LinkDel(host); err != nil {
+				return 0, fmt.Errorf("removing the unfinished %s: %w", hostName(n), err)
+			}
+			host, port = nil, nil
+		}
+		if host == nil && port == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("all names from %s to %s are taken: %w", hostName(0), hostName(maxPairs-1), reconcile.ErrForeign)
+}
+
+func hostName(n int) string { return "sluice" + strconv.Itoa(n) }
+func portName(n int) string { return hostName(n) + "-ovs" }
+
+func number(port string) (int, bool) {
+	s, ok := strings.CutPrefix(port, "sluice")
+	s, ok2 := strings.CutSuffix(s, "-ovs")
+	n, err := strconv.Atoi(s)
+	return n, ok && ok2 && err == nil && n >= 0 && n < maxPairs
+}
+
+func hostMAC(n int) intent.MAC { return intent.MAC{0xfe, 0x73, 0x6c, 0x75, byte(n >> 8), byte(n)} }
+func portMAC(n int) intent.MAC { return intent.MAC{0xfe, 0x73, 0x6d, 0x75, byte(n >> 8), byte(n)} }
+
+// Delete takes the port out of the bridge before the pair goes.
+func (d *BridgeLinks) Delete(ctx context.Context, keys []intent.BridgeKey) []error {
+	errs := make([]error, len(keys))
+	for i, b := range keys {
+		if err := d.delete(ctx, b); err != nil {
+			errs[i] = fmt.Errorf("removing the veth pair of bridge %s: %w", b, err)
+		}
+	}
+	return compact(errs)
+}
+
+func (d *BridgeLinks) delete(ctx context.Context, b intent.BridgeKey) error {
+	if err := d.config.Ports.RemovePort(ctx, b); err != nil {
+		return err
+	}
+	return d.config.Namespace.Netlink(func(h *netlink.Handle) error {
+		found, err := pairs(h)
+		if err != nil {
+			return err
+		}
+		p := found[b]
+		if p.complete() {
+			p.port = nil // goes with the other end
+		}
+		for _, l := range []netlink.Link{p.host, p.port} {
+			if l != nil {
+				if err := h.LinkDel(l); err != nil {
+					return fmt.Errorf("removing %s: %w", l.Attrs().Name, err)
+				}
+			}
+		}
+		d.remember(b, nil)
+		return nil
+	})
+}
+
+// Bridges lists the bridges that have a pair, as last listed or applied.
+func (d *BridgeLinks) Bridges() []intent.BridgeKey {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.index))
+}
+
+// compact is the drivers' convention: nil if all succeeded.
+func compact(errs []error) []error {
+	if slices.ContainsFunc(errs, func(e error) bool { return e != nil }) {
+		return errs
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Attach puts the programs on a device that is not up yet. It is called again
+// for a device that is in use, and then has to leave traffic running. The
+// calling thread is in the device's namespace.
+type Attach func(ctx context.Context, name string, ifindex int) error
+
+// closed are the sysctls of a fail-closed device, under net/FAMILY/conf/DEVICE.
+var closed = []struct{ family, knob, value string }{
+	{"ipv6", "disable_ipv6", "1"},
+	{"ipv6", "accept_ra", "0"},
+	{"ipv6", "autoconf", "0"},
+	{"ipv6", "forwarding", "0"},
+	{"ipv6", "accept_redirects", "0"},
+	{"ipv6", "accept_source_route", "0"},
+	{"ipv4", "rp_filter", "1"},
+	{"ipv4", "forwarding", "0"},
+	{"ipv4", "accept_local", "0"},
+	{"ipv4", "route_localnet", "0"},
+	{"ipv4", "accept_redirects", "0"},
+	{"ipv4", "accept_source_route", "0"},
+	{"ipv4", "proxy_arp", "0"},
+	{"ipv4", "arp_accept", "0"},
+	{"ipv4", "src_valid_mark", "0"},
+	{"ipv4", "send_redirects", "0"},
+}
+
+// failClosed brings a device to the state of the package comment. The order does
+// not matter: the device is down when it is new.
+func failClosed(h *netlink.Handle, l netlink.Link) error {
+	name := l.Attrs().Name
+	if err := h.LinkSetARPOff(l); err != nil {
+		return fmt.Errorf("switching ARP off on %s: %w", name, err)
+	}
+	// A kernel without IPv6 has no such attribute to set.
+	if _, err := os.Stat("/proc/sys/net/ipv6/conf/" + name); err == nil {
+		if err := h.LinkSetIP6AddrGenMode(l, nl6None); err != nil {
+			return fmt.Errorf("address generation mode of %s: %w", name, err)
+		}
+	}
+	for _, s := range closed {
+		if err := sysctl(filepath.Join("/proc/sys/net", s.family, "conf", name, s.knob), s.value); err != nil {
+			return fmt.Errorf("device %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// nl6None is IN6_ADDR_GEN_MODE_NONE.
+const nl6None = 1
+
+// sysctl writes a knob. One that is not there is passed over; one that cannot be
+// written is an error only if it has another value.
+func sysctl(path, value string) error {
+	old, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && strings.TrimSpace(string(old)) == value {
+		return nil
+	}
+	if err := os.WriteFile(path, []byte(value), 0); err != nil {
+		return fmt.Errorf("setting sysctl %s to %s: %w", path, value, err)
+	}
+	return nil
+}
+
+// isClosed tells whether a device still is as failClosed leaves it.
+func isClosed(l netlink.Link) bool {
+	a := l.Attrs()
+	for _, s := range closed {
+		got, err := os.ReadFile(filepath.Join("/proc/sys/net", s.family, "conf", a.Name, s.knob))
+		if err == nil && strings.TrimSpace(string(got)) != s.value {
+			return false
+		}
+	}
+	return a.RawFlags&unix.IFF_NOARP != 0
+}
+
+// offloads are what sluice<N> must not leave to a userspace datapath, which
+// reads frames from a packet socket and finishes none of them.
+var offloads = []struct {
+	name     string
+	get, set uint32
+}{
+	{"tx", unix.ETHTOOL_GTXCSUM, unix.ETHTOOL_STXCSUM},
+	{"tso", unix.ETHTOOL_GTSO, unix.ETHTOOL_STSO},
+	{"gso", unix.ETHTOOL_GGSO, unix.ETHTOOL_SGSO},
+	{"gro", unix.ETHTOOL_GGRO, unix.ETHTOOL_SGRO},
+}
+
+// ethtoolValue is struct ethtool_value of linux/ethtool.h.
+type ethtoolValue struct{ cmd, data uint32 }
+
+// ethtoolRequest is struct ifreq with ifr_data, as SIOCETHTOOL takes it.
+type ethtoolRequest struct {
+	name [unix.IFNAMSIZ]byte
+	data unsafe.Pointer
+	_    [16]byte
+}
+
+func ethtool(device string, value *ethtoolValue) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var req ethtoolRequest
+	copy(req.name[:unix.IFNAMSIZ-1], device)
+	req.data = unsafe.Pointer(value)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func offloadsOff(device string) error {
+	for _, o := range offloads {
+		if err := ethtool(device, &ethtoolValue{cmd: o.set}); err != nil {
+			return fmt.Errorf("switching %s offload off on %s: %w", o.name, device, err)
+		}
+	}
+	return nil
+}
+
+func offloadsAreOff(device string) bool {
+	return !slices.ContainsFunc(offloads, func(o struct {
+		name     string
+		get, set uint32
+	}) bool {
+		v := ethtoolValue{cmd: o.get}
+		return ethtool(device, &v) != nil || v.data != 0
+	})
+}
+
+// find returns nil if there is no link of the name.
+func find(h *netlink.Handle, name string) (netlink.Link, error) {
+	l, err := h.LinkByName(name)
+	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); missing {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading link %s: %w", name, err)
+	}
+	return l, nil
+}
+
+func has(l netlink.Link, mark string) bool { return slices.Contains(l.Attrs().AltNames, mark) }
+
+func hardware(m intent.MAC) net.HardwareAddr { return net.HardwareAddr(m[:]) }
+
+func up(l netlink.Link) bool { return l.Attrs().Flags&net.FlagUp != 0 }
+
+// unfinished tells whether a crash left the link between creation and mark.
+func unfinished(l netlink.Link, kind string, mac intent.MAC) bool {
+	a := l.Attrs()
+	return l.Type() == kind && !up(l) && len(a.AltNames) == 0 && string(a.HardwareAddr) == string(mac[:])
+}

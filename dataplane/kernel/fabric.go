@@ -1,0 +1,176 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// FabricName is the device that every VXLAN packet of the fabric goes through.
+const FabricName = "sluice-vxlan"
+
+const fabricMark = "sluice:fabric"
+
+// fabricMAC is the device's own address; the router MAC is another one, so that
+// a packet of the fabric is never for this host (PACKET_HOST).
+var fabricMAC = intent.MAC{0xfe, 0x73, 0x6c, 0x75, 0xff, 0xff}
+
+// Limits of FabricConfig.
+const (
+	// DefaultPort is VXLAN's (RFC 7348 section 8).
+	DefaultPort = 4789
+	// DefaultFabricMTU leaves room for the outer headers in an IP packet: the
+	// device never is the narrow place, the next hop's MTU is.
+	DefaultFabricMTU = 65000
+)
+
+// FabricConfig is what a Fabric is told.
+type FabricConfig struct {
+	Namespace netns.Namespace
+	// Port is the UDP port; 0 means DefaultPort.
+	Port uint16
+	// RouterMAC is the node's router MAC, to be sure that it is not the device's.
+	RouterMAC intent.MAC
+	// MTU of the device in bytes; 0 means DefaultFabricMTU.
+	MTU int
+	// Attach must not be nil.
+	Attach Attach
+}
+
+// Fabric makes and removes sluice-vxlan.
+type Fabric struct {
+	config FabricConfig
+}
+
+// NewFabric does no I/O.
+func NewFabric(config FabricConfig) *Fabric {
+	if config.Port == 0 {
+		config.Port = DefaultPort
+	}
+	if config.MTU == 0 {
+		config.MTU = DefaultFabricMTU
+	}
+	return &Fabric{config: config}
+}
+
+// Ensure makes the device, or checks and corrects the one that is there, and
+// returns its ifindex. The errors to tell apart: reconcile.ErrForeign and
+// *PortHeldError. After any error of a new device it is left down.
+func (f *Fabric) Ensure(ctx context.Context) (ifindex int, err error) {
+	if f.config.RouterMAC == fabricMAC {
+		return 0, fmt.Errorf("router MAC %s is the device address of %s", fabricMAC, FabricName)
+	}
+	err = f.config.Namespace.Netlink(func(h *netlink.Handle) error {
+		l, err := f.device(h)
+		if err != nil {
+			return err
+		}
+		ifindex = l.Attrs().Index
+		return f.finish(ctx, h, l)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("device %s: %w", FabricName, err)
+	}
+	return ifindex, nil
+}
+
+// device finds or creates the link.
+func (f *Fabric) device(h *netlink.Handle) (netlink.Link, error) {
+	l, err := find(h, FabricName)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil && !has(l, fabricMark) && !unfinished(l, "vxlan", fabricMAC) {
+		return nil, reconcile.ErrForeign
+	}
+	if l != nil && has(l, fabricMark) && f.usable(l) {
+		return l, nil
+	}
+	if l != nil {
+		if err := h.LinkDel(l); err != nil {
+			return nil, fmt.Errorf("removing the old device: %w", err)
+		}
+	}
+	if err := portHolder(h, f.config.Port); err != nil {
+		return nil, err
+	}
+	return f.create(h)
+}
+
+// usable tells whether a device of ours can be kept: the rest can be changed
+// under traffic, these cannot.
+func (f *Fabric) usable(l netlink.Link) bool {
+	v, ok := l.(*netlink.Vxlan)
+	return ok && v.FlowBased && !v.Learning && v.Port == int(f.config.Port)
+}
+
+func (f *Fabric) create(h *netlink.Handle) (netlink.Link, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr = FabricName, hardware(fabricMAC)
+	// Peers may send UDP over IPv6 without checksum (RFC 6935).
+	v := &netlink.Vxlan{LinkAttrs: attrs, FlowBased: true, Port: int(f.config.Port), UDPCSum: true, UDP6ZeroCSumRx: true}
+	if err := h.LinkAdd(v); err != nil {
+		return nil, fmt.Errorf("creating it: %w", err)
+	}
+	l, err := find(h, FabricName)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, errors.New("it has gone since it was created")
+	}
+	if err := h.LinkAddAltName(l, fabricMark); err != nil {
+		return nil, fmt.Errorf("marking it: %w", err)
+	}
+	return l, nil
+}
+
+func (f *Fabric) finish(ctx context.Context, h *netlink.Handle, l netlink.Link) error {
+	if err := failClosed(h, l); err != nil {
+		return err
+	}
+	if l.Attrs().MTU != f.config.MTU {
+		if err := h.LinkSetMTU(l, f.config.MTU); err != nil {
+			return fmt.Errorf("setting MTU %d: %w", f.config.MTU, err)
+		}
+	}
+	// Programs first: a device that is up without them would hand tenants'
+	// packets to the host.
+	if err := f.config.Attach(ctx, FabricName, l.Attrs().Index); err != nil {
+		return fmt.Errorf("attaching programs: %w", err)
+	}
+	if up(l) {
+		return nil
+	}
+	if err := h.LinkSetUp(l); err != nil {
+		// The socket is opened when the device comes up.
+		if held := portHolder(h, f.config.Port); held != nil {
+			return held
+		}
+		return fmt.Errorf("setting it up: %w", err)
+	}
+	return nil
+}
+
+// Remove deletes the device if it is ours.
+func (f *Fabric) Remove() error {
+	return f.config.Namespace.Netlink(func(h *netlink.Handle) error {
+		l, err := find(h, FabricName)
+		if err != nil || l == nil {
+			return err
+		}
+		if !has(l, fabricMark) && !unfinished(l, "vxlan", fabricMAC) {
+			return fmt.Errorf("device %s: %w", FabricName, reconcile.ErrForeign)
+		}
+		if err := h.LinkDel(l); err != nil {
+			return fmt.Errorf("removing device %s: %w", FabricName, err)
+		}
+		return nil
+	})
+}
