@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -123,8 +122,19 @@ func TestFailoverOfRelay(t *testing.T) {
 	var lost atomic.Bool
 	var row atomic.Value
 	proxy := newLiar(t, relay.Endpoint(), nil, func(m json.RawMessage) []byte {
-		if match := regexp.MustCompile(`"Database":\{"([-0-9a-f]{36})":.*"relay"`).FindSubmatch(m); match != nil {
-			row.Store(string(match[1]))
+		var reply struct {
+			Result struct {
+				Database map[string]struct {
+					Initial struct{ Model string }
+				}
+			}
+		}
+		// Other replies have results of other types, which is no error here.
+		_ = json.Unmarshal(m, &reply)
+		for uuid, update := range reply.Result.Database {
+			if update.Initial.Model == "relay" {
+				row.Store(uuid)
+			}
 		}
 		if lost.Load() {
 			return []byte(`{"id":null,"method":"update2","params":["server",{"Database":{"` + row.Load().(string) +

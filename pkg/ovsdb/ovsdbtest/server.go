@@ -206,26 +206,32 @@ func (s *Server) Run() {
 	s.waitListening()
 }
 
+// waitListening waits for the database's socket and the control socket.
 func (s *Server) waitListening() {
 	s.t.Helper()
 	deadline := time.Now().Add(Timeout)
-	for {
-		conn, err := net.Dial("unix", s.current())
-		if err == nil {
-			_ = conn.Close()
-			return
-		}
-		select {
-		case <-s.exited:
-			s.showLogs()
-			s.t.Fatal("ovsdb-server ended")
-		case <-time.After(5 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			s.showLogs()
-			s.t.Fatalf("ovsdb-server does not listen: %v", err)
+	for _, socket := range []string{s.current(), s.control()} {
+		for !answers(socket) {
+			select {
+			case <-s.exited:
+				s.showLogs()
+				s.t.Fatal("ovsdb-server ended")
+			case <-time.After(5 * time.Millisecond):
+			}
+			if time.Now().After(deadline) {
+				s.showLogs()
+				s.t.Fatalf("ovsdb-server does not listen on %s", socket)
+			}
 		}
 	}
+}
+
+func answers(socket string) bool {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
 }
 
 // Stop ends the process with SIGTERM. It is no error if it does not run.
@@ -265,6 +271,7 @@ func (s *Server) end(sig syscall.Signal) {
 	s.process = nil
 	// A socket left behind by SIGKILL would look as if it listened.
 	_ = os.Remove(s.current())
+	_ = os.Remove(s.control())
 }
 
 // ReplaceDatabase makes the database new and empty; the server must be stopped.
