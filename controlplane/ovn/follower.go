@@ -166,6 +166,9 @@ func (f *Follower) apply(b ovsdb.Batch, stores ...*Rows) {
 // they have come.
 func (f *Follower) discover(by *source) {
 	w := Discover(f.loading, f.cfg.Needs)
+	if w.SB == nil {
+		return // without a system-id nothing says what is needed: what is there stays
+	}
 	if err := f.sb.ask(w.SB, by); err != nil {
 		f.fail(fmt.Errorf("conditions on the Southbound database: %w", err))
 	}
@@ -178,7 +181,7 @@ func (f *Follower) discover(by *source) {
 // server was replaced, that is when everything has come.
 func (f *Follower) publish() {
 	if f.loading != f.rows || !f.published {
-		if !f.sb.isInSync() || !f.vswitch.isInSync() {
+		if !f.sb.isInSync() || !f.vswitch.isInSync() || f.loading.SystemID() == "" {
 			return
 		}
 		f.rows, f.published, f.dirty.All = f.loading, true, true
@@ -196,7 +199,7 @@ func (f *Follower) publish() {
 
 func (f *Follower) inSync() InSync {
 	return InSync{
-		SB: f.loading == f.rows && f.sb.isInSync(), VSwitch: f.vswitch.isInSync(),
+		SB: f.loading == f.rows && f.sb.isInSync() && f.rows.SystemID() != "", VSwitch: f.vswitch.isInSync(),
 		NB: f.cfg.Northbound == "" || f.nb.isInSync(),
 	}
 }

@@ -1,9 +1,16 @@
 package ovn
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
 // owned are the rows that a node with router n's gateway port needs.
@@ -206,6 +213,85 @@ func TestPublish(t *testing.T) {
 	l.waitFor("the key to come back", func() bool { return get() == want })
 	if err := w.Status().Publish; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFollowerChurn: after random changes, made while conditions change too, the
+// rows are those that a new follower finds.
+func TestFollowerChurn(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	for n := 1; n <= 4; n++ {
+		l.tenant(n, "public", "a1", "a2")
+	}
+	needs := annotated
+	needs.Neighbours = func(r *Rows, g GatewayPort) bool { return g.Switch.ExternalIDs["all"] != "" }
+	w := l.follow(Config{Needs: needs, Northbound: l.remote("nb")})
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 60 {
+		r := fmt.Sprint("r", 1+random.IntN(4))
+		switch random.IntN(6) {
+		case 0:
+			l.nb("set", "Logical_Switch_Port", "sin-"+r, `external_ids:neutron_bgpvpn\:vni=1001`)
+		case 1:
+			l.nb("remove", "Logical_Switch_Port", "sin-"+r, "external_ids", `neutron_bgpvpn\:vni`)
+		case 2:
+			l.sb("lsp-unbind", "cr-gw-"+r, "--", "lsp-bind", "cr-gw-"+r, []string{"a1", "a2"}[random.IntN(2)])
+		case 3:
+			l.nb("set", "Logical_Switch_Port", "sgw-"+r, "external_ids:all=1")
+		case 4:
+			l.nb("remove", "Logical_Switch_Port", "sgw-"+r, "external_ids", "all")
+		case 5:
+			l.nb("--if-exists", "lr-nat-del", r, "--", "lr-nat-add", r, "snat", "172.24.4.9", fmt.Sprintf("10.10.%d.0/24", random.IntN(200)))
+		}
+	}
+	fresh := l.follow(Config{Needs: needs, Northbound: l.remote("nb")})
+	fresh.until("a new follower", func() bool { return len(fresh.ports()) > 0 })
+	content := func(w *watch) (out []Row) {
+		w.View(func(r *Rows) {
+			out = slices.Concat(values(r.ports), values(r.datapaths), values(r.chassis), values(r.ha), values(r.haGroups),
+				values(r.routers), values(r.routerPorts), values(r.nat), values(r.static))
+		})
+		slices.SortFunc(out, func(a, b Row) int { return strings.Compare(string(a.Key()), string(b.Key())) })
+		return out
+	}
+	w.until("the same rows", func() bool { return cmp.Equal(content(w), content(fresh)) })
+}
+
+// TestFollowerWithoutSystemID: nothing is in sync, and what is there stays.
+func TestFollowerWithoutSystemID(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1")
+	w := l.follow(Config{})
+	want := sortedNames(append([]string{"ln-public"}, owned("r1", false)...))
+	w.untilPorts("the start", want...)
+	l.vs("remove", "Open_vSwitch", ".", "external_ids", "system-id")
+	l.waitFor("the loss", func() bool { return !w.Status().InSync.SB })
+	if got := w.ports(); !slices.Equal(got, want) {
+		t.Errorf("rows without a system-id: %v", got)
+	}
+	l.vs("set", "Open_vSwitch", ".", "external_ids:system-id=a1")
+	w.untilPorts("the return", want...)
+}
+
+// TestPublishRefused: behind RBAC, for a client without the chassis' certificate,
+// everything is followed and the write is an error that says so.
+func TestPublishRefused(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1")
+	l.sb("set-connection", "role=ovn-controller", "p"+l.remote("rbac"))
+	l.vs("set", "Open_vSwitch", ".", "external_ids:ovn-remote="+l.remote("rbac"))
+	w := l.follow(Config{})
+	w.untilPorts("the rows", append([]string{"ln-public"}, owned("r1", false)...)...)
+	if err := w.Publish(map[string]string{"sluice-api": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	l.waitFor("the refusal", func() bool { return w.Status().Publish != nil })
+	var denied *ovsdb.PermissionError
+	if err := w.Status().Publish; !errors.As(err, &denied) || !strings.Contains(err.Error(), "RBAC") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -52,8 +52,12 @@ func (l *lab) remote(name string) string { return "unix:" + l.path(name+".sock")
 
 // serve starts a database server and gives its stop.
 func (l *lab) serve(db string) func() {
-	stop := l.start("ovsdb-server", l.path(db+".db"), "--remote=p"+l.remote(db), "--unixctl="+l.path(db+".ctl"),
-		"--log-file="+l.path(db+".log"), "-vconsole:off")
+	args := []string{l.path(db + ".db"), "--remote=p" + l.remote(db), "--unixctl=" + l.path(db+".ctl"),
+		"--log-file=" + l.path(db+".log"), "-vconsole:off"}
+	if db == "sb" {
+		args = append(args, "--remote=db:OVN_Southbound,SB_Global,connections")
+	}
+	stop := l.start("ovsdb-server", args...)
 	l.waitFor("the socket of "+db, func() bool {
 		c, err := net.Dial("unix", l.path(db+".sock"))
 		if err == nil {
