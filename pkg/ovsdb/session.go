@@ -198,11 +198,12 @@ func (s *Session) Run(ctx context.Context) error {
 		start := time.Now()
 		synced, err := s.attempt(ctx, e)
 		if ctx.Err() != nil {
+			s.disconnected(err)
 			return nil
 		}
 		s.lost(e, err)
-		// A connection that worked and then broke is tried anew at once,
-		// unless it broke so soon that this would be a busy loop.
+		// A connection that worked starts the backoff anew, unless it broke so
+		// soon that this would be a busy loop.
 		if synced && time.Since(start) > s.config.BackoffMin {
 			failures = 0
 		}
@@ -240,16 +241,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // lost records and reports the end of a connection or attempt. The content stays.
 func (s *Session) lost(e endpoint, err error) {
 	err = fmt.Errorf("%s: %w", e.text, err)
-	s.mu.Lock()
-	was, last := s.status.Connected, s.status.LastError
-	s.conn = nil
-	s.status.Connected, s.status.InSync, s.status.Leader = false, false, false
-	s.status.Endpoint = ""
-	s.status.LastError = err
-	if was {
-		s.status.Since = time.Now()
-	}
-	s.mu.Unlock()
+	was, last := s.disconnected(err)
 	if was {
 		s.log.Warn("database connection lost", "endpoint", e.text, "error", err)
 		s.deliver(nil, false)
@@ -259,6 +251,22 @@ func (s *Session) lost(e endpoint, err error) {
 	if last == nil || last.Error() != err.Error() {
 		s.log.Info("database endpoint not usable", "endpoint", e.text, "error", err)
 	}
+}
+
+// disconnected makes the status say so, and tells whether it was connected and
+// what the error before this one was.
+func (s *Session) disconnected(err error) (was bool, last error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, last = s.status.Connected, s.status.LastError
+	s.conn = nil
+	s.status.Connected, s.status.InSync, s.status.Leader = false, false, false
+	s.status.Endpoint = ""
+	s.status.LastError = err
+	if was {
+		s.status.Since = time.Now()
+	}
+	return was, last
 }
 
 var errCanceled = errors.New("the server ended the monitor: schema changed, or database removed")

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestModelsAreCurrent generates all models anew and compares them with what is
+// committed, stale files included.
+func TestModelsAreCurrent(t *testing.T) {
+	tree := filepath.Join("..", "..", "pkg", "ovsdb")
+	for pkg, schema := range map[string]string{"sb": "ovn-sb", "nb": "ovn-nb", "vswitch": "vswitch"} {
+		dir := t.TempDir()
+		stale := filepath.Join(dir, "left.go")
+		if err := os.WriteFile(stale, []byte(mark+"\n\npackage "+pkg+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := generate(pkg, filepath.Join(tree, "schema", schema+".ovsschema"), dir); err != nil {
+			t.Fatalf("%s: %v", pkg, err)
+		}
+		if _, err := os.Stat(stale); err == nil {
+			t.Errorf("%s: a stale file is left", pkg)
+		}
+		got, want := generated(t, dir), generated(t, filepath.Join(tree, pkg))
+		if len(got) != len(want) {
+			t.Errorf("%s: %d files generated, %d committed", pkg, len(got), len(want))
+		}
+		for name, content := range got {
+			if !bytes.Equal(content, want[name]) {
+				t.Errorf("%s/%s is not current: run go generate ./pkg/ovsdb/...", pkg, name)
+			}
+		}
+	}
+}
+
+// generated reads the generated files of a directory.
+func generated(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string][]byte)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte(mark)) {
+			out[filepath.Base(file)] = raw
+		}
+	}
+	return out
+}
