@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -119,11 +120,41 @@ func (l *Lab) bindPhantoms(ctx context.Context, c Cloud, vms ...VM) error {
 	if _, err := l.SB(ctx, c.Name, "--may-exist", "chassis-add", phantomChassis(c), "geneve", "172.31.255.254"); err != nil {
 		return err
 	}
-	var b ctlBatch
-	for _, vm := range vms {
-		b.add("lsp-bind", vm.Name, phantomChassis(c))
+	return l.bindRows(ctx, c, vms)
+}
+
+// bindRows sets Port_Binding.chassis row by row through ovsdb-client: ovn-sbctl
+// lsp-bind reads the whole table for each port, which takes minutes for 20,000.
+func (l *Lab) bindRows(ctx context.Context, c Cloud, vms []VM) error {
+	chassis, err := l.SB(ctx, c.Name, "--bare", "--columns=_uuid", "find", "Chassis", "name="+phantomChassis(c))
+	if err != nil {
+		return err
 	}
-	return b.run(ctx, l.SB, c.Name)
+	out, err := l.SB(ctx, c.Name, "--bare", "--no-headings", "--format=csv", "--columns=logical_port,_uuid", "list", "Port_Binding")
+	if err != nil {
+		return err
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(out) {
+		if port, id, ok := strings.Cut(strings.TrimSpace(line), ","); ok {
+			rows[port] = id
+		}
+	}
+	for chunk := range slices.Chunk(vms, 400) {
+		ops := []string{`"OVN_Southbound"`}
+		for _, vm := range chunk {
+			ops = append(ops, fmt.Sprintf(`{"op":"update","table":"Port_Binding","where":[["_uuid","==",["uuid",%q]]],"row":{"chassis":["uuid",%q],"up":true}}`,
+				rows[vm.Name], strings.TrimSpace(chassis)))
+		}
+		reply, err := l.Exec(ctx, c.central(), "ovsdb-client", "transact", l.dbSocket(c.Name, "sb"), "["+strings.Join(ops, ",")+"]")
+		if err == nil && strings.Contains(reply, `"error"`) {
+			err = fmt.Errorf("%s", tail(reply, 500))
+		}
+		if err != nil {
+			return fmt.Errorf("binding phantom hosts of cloud %s: %w", c.Name, err)
+		}
+	}
+	return nil
 }
 
 func phantomChassis(c Cloud) string { return c.Name + "-phantom" }
