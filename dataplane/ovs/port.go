@@ -187,8 +187,11 @@ func (s *Switch) CheckPort(ctx context.Context, bridge intent.BridgeKey, device 
 // which has to outlive it. A bridge or port that is not there is no error.
 func (s *Switch) RemovePort(ctx context.Context, bridge intent.BridgeKey) error {
 	b, err := s.Bridge(bridge)
-	if err != nil {
+	if errors.Is(err, errNoBridge) {
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	if p, ok := b.ours(); ok {
 		if _, err := s.config.Transact(ctx,

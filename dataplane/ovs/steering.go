@@ -193,10 +193,14 @@ func (s *Steering) Delete(ctx context.Context, keys []intent.SteeringKey) []erro
 	errs := make([]error, len(keys))
 	for bridge, indices := range group(keys, func(k intent.SteeringKey) intent.SteeringKey { return k }) {
 		b, err := s.sw.Bridge(bridge)
-		if errors.Is(err, reconcile.ErrNotReady) {
+		if errors.Is(err, errNoBridge) {
 			continue // the bridge is gone, and its flows with it
 		}
-		there, lines, err := s.current(ctx, b)
+		var there map[intent.SteeringKey][]flow
+		var lines []string
+		if err == nil {
+			there, lines, err = s.current(ctx, b)
+		}
 		var batch []change
 		for _, i := range indices {
 			if errs[i] = err; err == nil {

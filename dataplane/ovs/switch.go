@@ -20,6 +20,11 @@ import (
 // DefaultRunDir is where ovs-vswitchd keeps the sockets of its bridges.
 const DefaultRunDir = "/var/run/openvswitch"
 
+var (
+	errNotRead  = fmt.Errorf("the Open vSwitch database has not been read: %w", reconcile.ErrNotReady)
+	errNoBridge = errors.New("is not in Open vSwitch")
+)
+
 // Transact commits one transaction to the Open_vSwitch database: the method of
 // an ovsdb.Session.
 type Transact func(ctx context.Context, operations ...ovsdb.Operation) ([]ovsdb.Result, error)
@@ -220,7 +225,7 @@ func (s *Switch) Bridges() ([]Bridge, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.inSync {
-		return nil, fmt.Errorf("the Open vSwitch database has not been read: %w", reconcile.ErrNotReady)
+		return nil, errNotRead
 	}
 	return slices.SortedFunc(maps.Values(s.bridges), func(a, b Bridge) int { return strings.Compare(a.Name, b.Name) }), nil
 }
@@ -229,9 +234,12 @@ func (s *Switch) Bridges() ([]Bridge, error) {
 func (s *Switch) Bridge(name intent.BridgeKey) (Bridge, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.inSync {
+		return Bridge{}, errNotRead
+	}
 	b, ok := s.bridges[string(name)]
 	if !ok {
-		return Bridge{}, fmt.Errorf("bridge %s is not in Open vSwitch: %w", name, reconcile.ErrNotReady)
+		return Bridge{}, fmt.Errorf("bridge %s %w: %w", name, errNoBridge, reconcile.ErrNotReady)
 	}
 	return b, nil
 }
