@@ -1,0 +1,82 @@
+// Package rib joins the routes that several sources have for a VRF into the one
+// table that is programmed. A destination that OVN has behind this node wins
+// over the same one imported from BGP; when it goes, the import takes its place
+// in the same step.
+//
+// It is pure, and its work is proportional to the routes that change.
+package rib
+
+import "github.com/ovn-sluice/sluice/pkg/intent"
+
+// Source is where routes come from, in the order of preference.
+type Source uint8
+
+// The sources.
+const (
+	// OVN: local and blocked destinations, of controlplane/evpn.
+	OVN Source = iota
+	// BGP: destinations behind other nodes, of controlplane/bgp.
+	BGP
+	sources
+)
+
+// RIB holds the routes of each source. It is not safe for use by two goroutines
+// at once.
+type RIB struct {
+	routes [sources]map[intent.RouteKey]intent.Route
+}
+
+// New returns an empty RIB.
+func New() *RIB {
+	r := &RIB{}
+	for i := range r.routes {
+		r.routes[i] = map[intent.RouteKey]intent.Route{}
+	}
+	return r
+}
+
+// Update changes one source's routes and returns the rows of the joined table
+// that are to be put, and the keys that have none any more.
+func (r *RIB) Update(s Source, set map[intent.RouteKey]intent.Route, gone []intent.RouteKey) (map[intent.RouteKey]intent.Route, []intent.RouteKey) {
+	own := r.routes[s]
+	for _, k := range gone {
+		delete(own, k)
+	}
+	for k, v := range set {
+		own[k] = v
+	}
+	put := make(map[intent.RouteKey]intent.Route, len(set))
+	var removed []intent.RouteKey
+	for k := range set {
+		put[k], _ = r.Best(k)
+	}
+	for _, k := range gone {
+		if best, ok := r.Best(k); ok {
+			put[k] = best
+		} else {
+			removed = append(removed, k)
+		}
+	}
+	return put, removed
+}
+
+// Best is the row of a destination.
+func (r *RIB) Best(k intent.RouteKey) (intent.Route, bool) {
+	for _, routes := range r.routes {
+		if v, ok := routes[k]; ok {
+			return v, true
+		}
+	}
+	return intent.Route{}, false
+}
+
+// All is the joined table.
+func (r *RIB) All() map[intent.RouteKey]intent.Route {
+	out := map[intent.RouteKey]intent.Route{}
+	for i := len(r.routes) - 1; i >= 0; i-- {
+		for k, v := range r.routes[i] {
+			out[k] = v
+		}
+	}
+	return out
+}
