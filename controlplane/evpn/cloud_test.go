@@ -3,7 +3,6 @@ package evpn
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -165,8 +164,6 @@ func complaints(t *Translator) (errs, notes []string) {
 	}
 	return errs, notes
 }
-
-func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 func sorted(lists ...[]string) []string {
 	out := slices.Concat(lists...)

@@ -23,6 +23,30 @@
 // the gateway port. external_ids:sluice-expose=false takes an object out; a
 // host taken out of an exposed subnet is blocked.
 //
+// # Next hops and the gateway port's own addresses
+//
+// Sluice answers ARP and ND behind a gateway port for the next hops that the
+// configuration lists for its physical network, as far as they are on the port's
+// networks, and for those of external_ids:sluice-next-hops on the router port.
+// Only where neither lists any, and the bridge has no port but its own, OVN's
+// patch ports and Sluice's, it answers every address of the port's networks and
+// fe80::/64, except known ones: then all ports of the provider network are known
+// ports, and each gateway port has a row for each of them. Where many routers
+// share a provider network, list the next hop instead.
+//
+// The gateway port's own addresses are exposed when the router's NAT rows show
+// that no translated packet carries them, or when the router's default next hop
+// is served. Where static routes cannot be seen, a served next hop of the family
+// counts as the default one. Otherwise the note snat-source tells of it.
+//
+// # NAT
+//
+// A subnet that a NAT row translates as a whole is not exposed: note nat. A part
+// of one, or a host with a floating IP, is blocked. Rows with allowed_ext_ips or
+// exempted_ext_ips count as no translation. Without a Northbound session NAT is
+// unknown, and everything is exposed unless the configuration holds it back; with
+// one, a router whose rows have not come yet is held back: nat-pending.
+//
 // # Rules between objects
 //
 // Routers are ordered by datapath UUID, a router's gateway ports by name, and

@@ -102,3 +102,24 @@ func FuzzParseMappings(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkDiscover is one discovery with 1,000 routers on the node.
+func BenchmarkDiscover(b *testing.B) {
+	rows := small()
+	var batch []Change
+	for n := range 1000 {
+		i := fmt.Sprint("x", n)
+		cr := PortBinding{UUID: UUID("cr" + i), LogicalPort: "cr" + i, Type: TypeChassisRedirect, Datapath: UUID("lr" + i),
+			Chassis: "ch", Options: map[string]string{"distributed-port": "gw" + i}}
+		batch = append(batch, Set(cr),
+			Set(DatapathBinding{UUID: UUID("lr" + i), ExternalIDs: map[string]string{"logical-router": "nb" + i}}),
+			Set(patchPort("gw"+i, UUID("lr"+i), "sgw"+i, "02:00:00:00:00:01")), Set(patchPort("sgw"+i, "pub", "gw"+i, "router")),
+			Set(patchPort("in"+i, UUID("lr"+i), "sin"+i, "02:00:00:00:01:01")), Set(patchPort("sin"+i, UUID("ls"+i), "in"+i, "router")))
+	}
+	rows.Apply(batch)
+	needs := Needs{Hosts: func(RouterInterface) bool { return true }}
+	b.ReportAllocs()
+	for b.Loop() {
+		clauseSets(Discover(rows, needs).SB)
+	}
+}
