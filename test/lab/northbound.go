@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -94,67 +93,18 @@ func (l *Lab) writeNorthbound(ctx context.Context, c Cloud) error {
 	}
 	var phantoms []VM
 	for _, vm := range c.VMs {
-		if err := b.addVM(c, vm); err != nil {
-			return err
-		}
 		if vm.Phantom {
 			phantoms = append(phantoms, vm)
+			continue
+		}
+		if err := b.addVM(c, vm); err != nil {
+			return err
 		}
 	}
 	if err := b.run(ctx, l.NB, c.Name); err != nil {
 		return err
 	}
-	return l.bindPhantoms(ctx, c, phantoms...)
-}
-
-// bindPhantoms gives ports without a machine to a chassis that is only a row in
-// the Southbound database: no ovn-controller releases them.
-func (l *Lab) bindPhantoms(ctx context.Context, c Cloud, vms ...VM) error {
-	if len(vms) == 0 {
-		return nil
-	}
-	// ovn-northd has to have made the Port_Bindings.
-	if _, err := l.NB(ctx, c.Name, "--wait=sb", "sync"); err != nil {
-		return err
-	}
-	if _, err := l.SB(ctx, c.Name, "--may-exist", "chassis-add", phantomChassis(c), "geneve", "172.31.255.254"); err != nil {
-		return err
-	}
-	return l.bindRows(ctx, c, vms)
-}
-
-// bindRows sets Port_Binding.chassis row by row through ovsdb-client: ovn-sbctl
-// lsp-bind reads the whole table for each port, which takes minutes for 20,000.
-func (l *Lab) bindRows(ctx context.Context, c Cloud, vms []VM) error {
-	chassis, err := l.SB(ctx, c.Name, "--bare", "--columns=_uuid", "find", "Chassis", "name="+phantomChassis(c))
-	if err != nil {
-		return err
-	}
-	out, err := l.SB(ctx, c.Name, "--bare", "--no-headings", "--format=csv", "--columns=logical_port,_uuid", "list", "Port_Binding")
-	if err != nil {
-		return err
-	}
-	rows := map[string]string{}
-	for line := range strings.Lines(out) {
-		if port, id, ok := strings.Cut(strings.TrimSpace(line), ","); ok {
-			rows[port] = id
-		}
-	}
-	for chunk := range slices.Chunk(vms, 400) {
-		ops := []string{`"OVN_Southbound"`}
-		for _, vm := range chunk {
-			ops = append(ops, fmt.Sprintf(`{"op":"update","table":"Port_Binding","where":[["_uuid","==",["uuid",%q]]],"row":{"chassis":["uuid",%q],"up":true}}`,
-				rows[vm.Name], strings.TrimSpace(chassis)))
-		}
-		reply, err := l.Exec(ctx, c.central(), "ovsdb-client", "transact", l.dbSocket(c.Name, "sb"), "["+strings.Join(ops, ",")+"]")
-		if err == nil && strings.Contains(reply, `"error"`) {
-			err = fmt.Errorf("%s", tail(reply, 500))
-		}
-		if err != nil {
-			return fmt.Errorf("binding phantom hosts of cloud %s: %w", c.Name, err)
-		}
-	}
-	return nil
+	return l.addPhantoms(ctx, c, phantoms...)
 }
 
 func phantomChassis(c Cloud) string { return c.Name + "-phantom" }

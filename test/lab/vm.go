@@ -33,16 +33,18 @@ func (l *Lab) AddVM(ctx context.Context, cloud string, vm VM) error {
 	if _, err := l.Node(vm.Name); err == nil {
 		return fmt.Errorf("there is already a node %q", vm.Name)
 	}
+	if err := l.updateCloud(cloud, func(c *Cloud) { c.VMs = append(c.VMs, vm) }); err != nil {
+		return err
+	}
+	if vm.Phantom {
+		return l.addPhantoms(ctx, c, vm)
+	}
 	var b ctlBatch
 	if err := b.addVM(c, vm); err != nil {
 		return err
 	}
 	if err := b.run(ctx, l.NB, cloud); err != nil {
 		return err
-	}
-	err = l.updateCloud(cloud, func(c *Cloud) { c.VMs = append(c.VMs, vm) })
-	if err != nil || vm.Phantom {
-		return errors.Join(err, l.bindPhantoms(ctx, c, vm))
 	}
 	if err := l.plugVM(ctx, c, vm); err != nil {
 		return err
