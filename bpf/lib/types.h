@@ -260,7 +260,7 @@ struct node_constants {
 	__u32 vxlan_ifindex;
 	__be32 vtep4;	     /* 0: none */
 	__u8 vtep6[16] WORDS; /* all 0: none */
-	__u32 max_index;     /* largest VRF index that has counters */
+	__u32 pad;
 	/* Token buckets: ns per token, and ns of tokens that are kept. */
 	__u64 icmp_interval;
 	__u64 icmp_burst;

@@ -1,0 +1,199 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// Attach makes a program the ingress program of a device. The device has to be
+// down still, or have it already: whatever comes in before is the host's.
+// Attaching again is no change.
+func (d *Dataplane) Attach(p Program, ifindex int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	hook := d.pickHook()
+	var err error
+	if hook == HookTCX {
+		err = d.attachTCX(p, ifindex)
+	} else {
+		err = attachClsact(p, d.programs[p], ifindex)
+	}
+	if err != nil {
+		return fmt.Errorf("attach %s to device %d by %s: %w", p, ifindex, hook, err)
+	}
+	return nil
+}
+
+// Detach takes a program off a device. After it the device passes packets to
+// the host: set it down or delete it first. A device that is gone is no error.
+func (d *Dataplane) Detach(p Program, ifindex int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var err error
+	if d.pickHook() == HookTCX {
+		err = os.Remove(d.linkPin(p, ifindex))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	} else {
+		err = detachClsact(p, ifindex)
+	}
+	if err != nil {
+		return fmt.Errorf("detach %s from device %d: %w", p, ifindex, err)
+	}
+	return nil
+}
+
+func (d *Dataplane) pickHook() Hook {
+	if d.hook == HookAuto {
+		d.hook = HookClsact
+		if features.HaveProgramHelper(ebpf.SchedCLS, 0) == nil && haveTCX() {
+			d.hook = HookTCX
+		}
+	}
+	return d.hook
+}
+
+// haveTCX asks the kernel for the programs of a device that there is in every
+// namespace; only kernels with tcx know the question.
+func haveTCX() bool {
+	_, err := link.QueryPrograms(link.QueryOptions{Target: 1, Attach: ebpf.AttachTCXIngress})
+	return err == nil
+}
+
+func (d *Dataplane) linkPin(p Program, ifindex int) string {
+	return filepath.Join(d.dir, fmt.Sprintf("link_%s_%d", p, ifindex))
+}
+
+func (d *Dataplane) attachTCX(p Program, ifindex int) error {
+	pin := d.linkPin(p, ifindex)
+	l, err := openLink(pin, ifindex)
+	if err != nil {
+		return err
+	}
+	if l != nil {
+		defer l.Close()
+		return d.updateLink(p, l, d.programs[p])
+	}
+	l, err = link.AttachTCX(link.TCXOptions{
+		Interface: ifindex, Program: d.programs[p], Attach: ebpf.AttachTCXIngress, Anchor: link.Head(),
+	})
+	if err != nil {
+		return err
+	}
+	// The pin holds the link from here on; the program stays when l is closed.
+	defer l.Close()
+	if err := l.Pin(pin); err != nil {
+		return fmt.Errorf("pin link: %w", err)
+	}
+	return nil
+}
+
+// openLink opens a pinned link. One whose device is gone is removed: nil.
+func openLink(pin string, ifindex int) (link.Link, error) {
+	l, err := link.LoadPinnedLink(pin, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open link %s: %w", pin, err)
+	}
+	info, err := l.Info()
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("read link %s: %w", pin, err)
+	}
+	tcx := info.TCX()
+	if tcx == nil {
+		l.Close()
+		return nil, fmt.Errorf("link %s is of type %v: %w", pin, info.Type, reconcile.ErrForeign)
+	}
+	if int(tcx.Ifindex) != ifindex {
+		// The device went away, and with it what the link did. Its number may
+		// have been given to a new one.
+		l.Close()
+		return nil, os.Remove(pin)
+	}
+	return l, nil
+}
+
+// updateLink makes prog the program of a link without a packet in between that
+// sees none or both.
+func (d *Dataplane) updateLink(p Program, l link.Link, prog *ebpf.Program) error {
+	info, err := l.Info()
+	if err != nil {
+		return fmt.Errorf("read link: %w", err)
+	}
+	now, err := ebpf.NewProgramFromID(info.Program)
+	if err != nil {
+		return fmt.Errorf("open the program of the link: %w", err)
+	}
+	defer now.Close()
+	if err := checkOurs(now, p); err != nil {
+		return fmt.Errorf("link: %w", err)
+	}
+	if sameProgram(now, prog) {
+		return nil
+	}
+	if err := l.Update(prog); err != nil {
+		return fmt.Errorf("update link: %w", err)
+	}
+	return nil
+}
+
+// updateLinks replaces the program wherever it is attached.
+func (d *Dataplane) updateLinks(p Program, prog *ebpf.Program) error {
+	if d.pickHook() != HookTCX {
+		return replaceClsact(p, prog)
+	}
+	attached, err := d.attached(p)
+	if err != nil {
+		return err
+	}
+	for _, ifindex := range attached {
+		l, err := openLink(d.linkPin(p, ifindex), ifindex)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			continue
+		}
+		err = d.updateLink(p, l, prog)
+		l.Close()
+		if err != nil {
+			return fmt.Errorf("device %d: %w", ifindex, err)
+		}
+	}
+	return nil
+}
+
+// attached lists the devices that have a pinned link.
+func (d *Dataplane) attached(p Program) ([]int, error) {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return nil, fmt.Errorf("read pin directory: %w", err)
+	}
+	var out []int
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), "link_"+p.String()+"_")
+		if n, err := strconv.Atoi(digits); ok && err == nil {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// isGone tells whether an error says that a device is not there.
+func isGone(err error) bool { return errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) }

@@ -1,0 +1,92 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+)
+
+// Of kernels before 6.6: one filter of the clsact qdisc. Its handle and
+// priority are constant, so that setting it again replaces it in place.
+const (
+	filterHandle   = 1
+	filterPriority = 1
+)
+
+func filterName(p Program) string { return "sluice_" + p.String() }
+
+func attachClsact(p Program, prog *ebpf.Program, ifindex int) error {
+	qdisc := &netlink.GenericQdisc{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
+		QdiscType:  "clsact",
+	}
+	if err := netlink.QdiscReplace(qdisc); err != nil {
+		return fmt.Errorf("clsact qdisc: %w", err)
+	}
+	filter := &netlink.BpfFilter{
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS,
+			Handle: filterHandle, Priority: filterPriority, Protocol: 0x0003}, // ETH_P_ALL
+		Fd: prog.FD(), Name: filterName(p), DirectAction: true,
+	}
+	if err := netlink.FilterReplace(filter); err != nil {
+		return fmt.Errorf("filter: %w", err)
+	}
+	return nil
+}
+
+func detachClsact(p Program, ifindex int) error {
+	filters, err := ourFilters(p, ifindex)
+	if err != nil {
+		return err
+	}
+	for _, f := range filters {
+		if err := netlink.FilterDel(f); err != nil && !isGone(err) {
+			return fmt.Errorf("delete filter: %w", err)
+		}
+	}
+	return nil
+}
+
+// replaceClsact replaces the program in every filter that carries its name.
+func replaceClsact(p Program, prog *ebpf.Program) error {
+	links, err := netlink.LinkList()
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("list devices: %w", err)
+	}
+	for _, l := range links {
+		filters, err := ourFilters(p, l.Attrs().Index)
+		if err != nil {
+			return err
+		}
+		if len(filters) == 0 {
+			continue
+		}
+		if err := attachClsact(p, prog, l.Attrs().Index); err != nil {
+			return fmt.Errorf("device %s: %w", l.Attrs().Name, err)
+		}
+	}
+	return nil
+}
+
+func ourFilters(p Program, ifindex int) ([]netlink.Filter, error) {
+	l, err := netlink.LinkByIndex(ifindex)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find device %d: %w", ifindex, err)
+	}
+	all, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
+	if err != nil {
+		return nil, fmt.Errorf("list filters of device %d: %w", ifindex, err)
+	}
+	var out []netlink.Filter
+	for _, f := range all {
+		if b, ok := f.(*netlink.BpfFilter); ok && b.Name == filterName(p) {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}

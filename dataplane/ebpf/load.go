@@ -1,0 +1,267 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// ErrInUse is wrapped when another process has the pin directory open for writing.
+var ErrInUse = errors.New("another process writes this directory")
+
+// Program is one of the attached programs.
+type Program uint8
+
+// The programs. Their numbers are the directions of the packets that they see.
+const (
+	FabricIn  = Program(bpfDirectionFROM_FABRIC)
+	OverlayIn = Program(bpfDirectionTO_FABRIC)
+)
+
+// Programs lists all programs.
+func Programs() []Program { return []Program{FabricIn, OverlayIn} }
+
+func (p Program) String() string {
+	switch p {
+	case FabricIn:
+		return "fabric_in"
+	case OverlayIn:
+		return "overlay_in"
+	}
+	return fmt.Sprintf("program(%d)", uint8(p))
+}
+
+// MarshalText writes the program's name.
+func (p Program) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+func (p Program) spec() (*ebpf.CollectionSpec, error) {
+	if p == FabricIn {
+		return loadFabricIn()
+	}
+	return loadOverlayIn()
+}
+
+// Dataplane is the loaded programs and maps, and the one writer of both.
+type Dataplane struct {
+	dir     string
+	log     *slog.Logger
+	hook    Hook
+	bridges Bridges
+	lock    *os.File
+
+	specs  map[string]*ebpf.MapSpec
+	tables tables
+
+	mu       sync.Mutex // of what follows
+	node     Node
+	programs map[Program]*ebpf.Program
+
+	store *store
+}
+
+// Load adopts what is pinned in cfg.Dir or makes it, and loads the programs.
+// Programs that run already go on undisturbed, or are replaced in place when
+// they differ from this build's or from cfg.Node.
+func Load(cfg Config) (*Dataplane, error) {
+	if err := cfg.Node.check(); err != nil {
+		return nil, fmt.Errorf("constants of the node: %w", err)
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("lift the limit on locked memory: %w", err)
+	}
+	if err := checkBPFFS(cfg.Dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dataplane{dir: cfg.Dir, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, lock: lock,
+		programs: map[Program]*ebpf.Program{}}
+	if err := d.open(cfg); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("data plane in %s: %w", cfg.Dir, err)
+	}
+	return d, nil
+}
+
+func (d *Dataplane) open(cfg Config) (err error) {
+	limits := cfg.Limits.withDefaults()
+	if d.specs, err = mapSpecs(limits); err != nil {
+		return err
+	}
+	if err := checkLayout(d.dir, d.specs); err != nil {
+		return err
+	}
+	t, rebuilt, err := openTables(d.dir, d.specs)
+	if err != nil {
+		return err
+	}
+	d.tables = t
+	if err := d.setNode(cfg.Node); err != nil {
+		return err
+	}
+	// Only now do the programs that run use the rebuilt maps.
+	if err := publish(d.dir, rebuilt, d.specs); err != nil {
+		return err
+	}
+	if len(rebuilt) > 0 {
+		d.log.Info("maps were rebuilt with another size", "maps", rebuilt)
+	}
+	d.store = newStore(t, limits, cfg.Bridges)
+	return d.store.repair()
+}
+
+// lockDir takes the directory for this process until the file is closed.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open pin directory: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
+		}
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// Close lets go of everything. What is pinned stays and goes on forwarding.
+func (d *Dataplane) Close() error {
+	d.tables.close()
+	for _, p := range d.programs {
+		p.Close()
+	}
+	return d.lock.Close()
+}
+
+// Node gives the constants that the programs carry.
+func (d *Dataplane) Node() Node {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.node
+}
+
+// SetNode replaces the programs in place by ones with other constants.
+func (d *Dataplane) SetNode(n Node) error {
+	if err := n.check(); err != nil {
+		return fmt.Errorf("constants of the node: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n == d.node {
+		return nil
+	}
+	return d.setNode(n)
+}
+
+func (d *Dataplane) setNode(n Node) error {
+	for _, p := range Programs() {
+		prog, err := d.loadProgram(p, n)
+		if err != nil {
+			return fmt.Errorf("load program %s: %w", p, err)
+		}
+		if err := d.adoptProgram(p, prog); err != nil {
+			prog.Close()
+			return fmt.Errorf("replace program %s: %w", p, err)
+		}
+		if old := d.programs[p]; old != nil {
+			old.Close()
+		}
+		d.programs[p] = prog
+	}
+	d.node = n
+	return nil
+}
+
+func (d *Dataplane) loadProgram(p Program, n Node) (*ebpf.Program, error) {
+	spec, err := p.spec()
+	if err != nil {
+		return nil, err
+	}
+	for name, m := range d.specs {
+		spec.Maps[name].MaxEntries = m.MaxEntries
+	}
+	if err := spec.Variables[bpfVarNode].Set(n.constants()); err != nil {
+		return nil, fmt.Errorf("set constants: %w", err)
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: d.tables})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.DetachProgram(p.String()), nil
+}
+
+// adoptProgram makes prog the program that runs wherever p is attached. A
+// pinned program that equals it is kept, so that a plain restart changes nothing.
+func (d *Dataplane) adoptProgram(p Program, prog *ebpf.Program) error {
+	path := d.programPin(p)
+	pinned, err := ebpf.LoadPinnedProgram(path, nil)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if pinned != nil {
+		defer pinned.Close()
+		if err := checkOurs(pinned, p); err != nil {
+			return fmt.Errorf("pin %s: %w", path, err)
+		}
+	}
+	if err := d.updateLinks(p, prog); err != nil {
+		return err
+	}
+	if pinned != nil && sameProgram(pinned, prog) {
+		return nil
+	}
+	if pinned != nil {
+		d.log.Info("program was replaced in place", "program", p.String())
+	}
+	return pinOver(prog, path)
+}
+
+func (d *Dataplane) programPin(p Program) string { return filepath.Join(d.dir, "prog_"+p.String()) }
+
+// pinOver pins a program under a name that may be taken: aside, then one rename.
+func pinOver(prog *ebpf.Program, path string) error {
+	aside := path + rebuildSuffix
+	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// A clone, since a pinned program of cilium/ebpf remembers its path.
+	clone, err := prog.Clone()
+	if err != nil {
+		return err
+	}
+	defer clone.Close()
+	if err := clone.Pin(aside); err != nil {
+		return fmt.Errorf("pin program: %w", err)
+	}
+	if err := os.Rename(aside, path); err != nil {
+		return fmt.Errorf("publish program: %w", err)
+	}
+	return nil
+}
+
+// checkOurs refuses a pin or a link that holds some other program.
+func checkOurs(prog *ebpf.Program, p Program) error {
+	info, err := prog.Info()
+	if err != nil {
+		return err
+	}
+	if prog.Type() != ebpf.SchedCLS || info.Name != p.String() {
+		return fmt.Errorf("holds program %q of type %s: %w", info.Name, prog.Type(), reconcile.ErrForeign)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package ebpf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/ovn-sluice/sluice/pkg/drop"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Reader reads the pinned maps. The daemon need not run.
+type Reader struct{ t tables }
+
+// OpenReader opens the maps of a directory for reading.
+func OpenReader(dir string) (*Reader, error) {
+	specs, err := mapSpecs(DefaultLimits())
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{tables{}}
+	for name := range specs {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
+		if err != nil {
+			r.Close()
+			if errors.Is(err, fs.ErrNotExist) {
+				err = ErrNotLoaded
+			}
+			return nil, fmt.Errorf("map %s in %s: %w", name, dir, err)
+		}
+		r.t[name] = m
+	}
+	return r, nil
+}
+
+// Reader reads the maps of a loaded data plane. Do not close it.
+func (d *Dataplane) Reader() *Reader { return &Reader{d.tables} }
+
+// Close lets go of the maps.
+func (r *Reader) Close() error {
+	r.t.close()
+	return nil
+}
+
+// Counter is the traffic of one VRF in one direction since the VRF was added.
+type Counter struct {
+	Packets, Bytes uint64 // forwarded; bytes with the Ethernet header
+	Drops          uint64
+	Answers        uint64 // ARP, ND and ICMP errors that were sent
+}
+
+// VRFCounters is the traffic of one VRF. VNI 0 is what belongs to no VRF.
+type VRFCounters struct {
+	VNI                  intent.VNI
+	FromFabric, ToFabric Counter
+}
+
+// Counters reads the counters of all VRFs, ordered by VNI.
+func (r *Reader) Counters() ([]VRFCounters, error) {
+	indices := map[intent.VNI]uint32{0: 0}
+	if _, err := walk(r.t[bpfMapVrfsV1], func(vni uint32, v bpfVrf) { indices[intent.VNI(vni)] = v.Index }); err != nil {
+		return nil, mapError(bpfMapVrfsV1, err)
+	}
+	out := make([]VRFCounters, 0, len(indices))
+	for _, vni := range slices.Sorted(maps.Keys(indices)) {
+		c := VRFCounters{VNI: vni}
+		for _, d := range []struct {
+			direction bpfDirection
+			to        *Counter
+		}{{bpfDirectionFROM_FABRIC, &c.FromFabric}, {bpfDirectionTO_FABRIC, &c.ToFabric}} {
+			var cpus []bpfCounter
+			if err := r.t[bpfMapCountersV1].Lookup(indices[vni]*2+uint32(d.direction), &cpus); err != nil {
+				return nil, mapError(bpfMapCountersV1, err)
+			}
+			for _, v := range cpus {
+				d.to.Packets += v.Packets
+				d.to.Bytes += v.Bytes
+				d.to.Drops += v.Drops
+				d.to.Answers += v.Answers
+			}
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Drops reads how many packets were dropped for each reason.
+func (r *Reader) Drops() (map[drop.Reason]uint64, error) {
+	out := map[drop.Reason]uint64{}
+	for _, reason := range drop.All() {
+		var cpus []uint64
+		if err := r.t[bpfMapDropsV1].Lookup(uint32(reason), &cpus); err != nil {
+			return nil, mapError(bpfMapDropsV1, err)
+		}
+		for _, n := range cpus {
+			out[reason] += n
+		}
+	}
+	return out, nil
+}
+
+// Fill is how full a map is.
+type Fill struct {
+	Map       string
+	Used, Max int
+}
+
+// Fills counts the rows of the maps that can run full, ordered by name.
+func (d *Dataplane) Fills() []Fill {
+	s := d.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := map[string]int{bpfMapEntriesV1: s.entries.used(), bpfMapNexthopsV1: s.nexthops.used(), bpfMapGroupsV1: s.groups.used()}
+	for _, name := range []string{bpfMapVrfsV1, bpfMapVtepsV1, bpfMapGatewaysV1, bpfMapServedV1, bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1} {
+		used[name] = s.rows[name]
+	}
+	var out []Fill
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		most := int(s.t[name].MaxEntries())
+		if s.t[name].Type() == ebpf.Array {
+			most-- // row 0 stands for nothing
+		}
+		base, _, _ := splitVersion(name)
+		out = append(out, Fill{Map: base, Used: used[name], Max: most})
+	}
+	return out
+}
+
+// Sample is a dropped packet.
+type Sample struct {
+	// Uptime is when it was dropped, on the monotonic clock.
+	Uptime  time.Duration
+	Reason  drop.Reason
+	VNI     intent.VNI // 0: no VRF known yet
+	Program Program
+	IfIndex uint32
+	Len     int    // of the whole frame
+	Frame   []byte // its first bytes, at most 128
+}
+
+// Samples calls each for every sampled drop until ctx ends. There is one buffer:
+// of two readers each gets a part.
+func (r *Reader) Samples(ctx context.Context, each func(Sample)) error {
+	rd, err := ringbuf.NewReader(r.t[bpfMapSamplesV1])
+	if err != nil {
+		return fmt.Errorf("map %s: %w", bpfMapSamplesV1, err)
+	}
+	defer rd.Close()
+	stop := context.AfterFunc(ctx, func() { rd.Close() })
+	defer stop()
+	for {
+		record, err := rd.Read()
+		if errors.Is(err, ringbuf.ErrClosed) {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("map %s: %w", bpfMapSamplesV1, err)
+		}
+		s, err := parseSample(record.RawSample)
+		if err != nil {
+			return fmt.Errorf("map %s: %w", bpfMapSamplesV1, err)
+		}
+		each(s)
+	}
+}

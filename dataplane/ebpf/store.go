@@ -1,0 +1,219 @@
+package ebpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// ErrFull is wrapped by the error of a row that found its map full.
+var ErrFull = errors.New("the map is full; raise its limit in the configuration")
+
+// store is what the drivers share: the maps, and who refers to which row of an
+// array. All of it can be found again from the maps.
+type store struct {
+	mu      sync.Mutex
+	t       tables
+	limits  Limits
+	bridges Bridges
+
+	entries  *slots[entryKey]
+	nexthops *slots[nexthopKey]
+	groups   *slots[groupKey]
+	// live are the gateways that have a row in the gateways map.
+	live map[intent.GatewayKey]liveGateway
+	// rows counts the rows of hash and trie maps.
+	rows map[string]int
+	// What the tries hold: a trie's own lookup cannot tell a row from a shorter
+	// prefix that covers it.
+	served    map[bpfServedKey]bpfServed
+	prefixes4 map[bpfPrefix4Key]bpfRoute
+	prefixes6 map[bpfPrefix6Key]bpfRoute
+}
+
+// entryKey names a row of entries: a gateway that moves to another VRF gets
+// another row, so that no running program can mix the two.
+type entryKey struct {
+	gateway intent.GatewayKey
+	vni     intent.VNI
+}
+
+type nexthopKey struct {
+	owner intent.VNI
+	hop   intent.NextHop
+}
+
+type groupKey struct {
+	owner intent.VNI
+	hops  intent.NextHopSet
+}
+
+type liveGateway struct {
+	row     uint32
+	vni     intent.VNI
+	ifindex uint32
+}
+
+func newStore(t tables, limits Limits, bridges Bridges) *store {
+	s := &store{t: t, limits: limits, bridges: bridges, rows: map[string]int{}}
+	s.reset()
+	return s
+}
+
+func (s *store) reset() {
+	s.entries = newSlots[entryKey](s.limits.Gateways + 1)
+	s.nexthops = newSlots[nexthopKey](s.limits.NextHops + 1)
+	s.groups = newSlots[groupKey](s.limits.Groups + 1)
+	s.live = map[intent.GatewayKey]liveGateway{}
+	s.served = map[bpfServedKey]bpfServed{}
+	s.prefixes4 = map[bpfPrefix4Key]bpfRoute{}
+	s.prefixes6 = map[bpfPrefix6Key]bpfRoute{}
+}
+
+// put writes one row, counts it, and names a full map.
+func (s *store) put(name string, key, value any) error {
+	err := s.t[name].Update(key, value, ebpf.UpdateNoExist)
+	if err == nil {
+		s.rows[name]++
+		return nil
+	}
+	if errors.Is(err, ebpf.ErrKeyExist) {
+		err = s.t[name].Put(key, value)
+	}
+	return mapError(name, err)
+}
+
+func mapError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	// A full hash map says E2BIG, a full trie ENOSPC.
+	if errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("map %s: %w", name, ErrFull)
+	}
+	return fmt.Errorf("map %s: %w", name, err)
+}
+
+// drop deletes one row; a row that is not there is no error.
+func (s *store) drop(name string, key any) error {
+	err := s.t[name].Delete(key)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil
+	}
+	if err == nil {
+		s.rows[name]--
+	}
+	return mapError(name, err)
+}
+
+// setRow writes a row of an array.
+func (s *store) setRow(name string, row uint32, value any) error {
+	return mapError(name, s.t[name].Put(row, value))
+}
+
+// repair finds the references again at start, and takes away what a crash
+// between two writes left without a reference.
+func (s *store) repair() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.adopt(); err != nil {
+		return fmt.Errorf("read the pinned maps: %w", err)
+	}
+	for _, row := range s.entries.settle() {
+		if err := s.clearEntry(row); err != nil {
+			return err
+		}
+	}
+	// Groups first: their members are references to next hops.
+	for _, row := range s.groups.settle() {
+		if err := s.clearGroup(row); err != nil {
+			return err
+		}
+	}
+	for _, row := range s.nexthops.settle() {
+		if err := s.setRow(bpfMapNexthopsV1, row, bpfNexthop{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt reads all references from the maps.
+func (s *store) adopt() error {
+	s.reset()
+	if err := s.adoptGateways(); err != nil {
+		return err
+	}
+	if err := s.adoptServed(); err != nil {
+		return err
+	}
+	if err := s.adoptNextHops(); err != nil {
+		return err
+	}
+	return s.adoptRoutes()
+}
+
+func nativeUint32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
+
+// from16 reads an address of 16 bytes, IPv4 as IPv4-mapped.
+func from16(b [16]byte) netip.Addr { return netip.AddrFrom16(b).Unmap() }
+
+// walk reads all rows of a hash or trie in batches.
+func walk[K, V any](m *ebpf.Map, each func(K, V)) (n int, err error) {
+	const batch = 4096
+	keys, values := make([]K, batch), make([]V, batch)
+	var at ebpf.MapBatchCursor
+	for {
+		c, err := m.BatchLookup(&at, keys, values, nil)
+		for i := range c {
+			each(keys[i], values[i])
+		}
+		n += c
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// results keeps one error a row, nil while there is none.
+type results []error
+
+func (r *results) set(n, i int, err error) {
+	if err == nil {
+		return
+	}
+	if *r == nil {
+		*r = make(results, n)
+	}
+	(*r)[i] = err
+}
+
+// putTrie writes one row of a trie and of its copy.
+func putTrie[K comparable, V any](s *store, name string, copied map[K]V, key K, value V) error {
+	if err := s.t[name].Put(key, value); err != nil {
+		return mapError(name, err)
+	}
+	copied[key] = value
+	s.rows[name] = len(copied)
+	return nil
+}
+
+// dropTrie deletes one row of a trie and of its copy.
+func dropTrie[K comparable, V any](s *store, name string, copied map[K]V, key K) error {
+	if err := s.t[name].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return mapError(name, err)
+	}
+	delete(copied, key)
+	s.rows[name] = len(copied)
+	return nil
+}

@@ -1,0 +1,233 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+var (
+	// ErrNewerLayout is wrapped when a pinned map has a layout that this build
+	// does not know: a newer Sluice ran here.
+	ErrNewerLayout = errors.New("a newer Sluice wrote this directory")
+	// ErrNotBPFFS is wrapped when the directory is on another kind of file system.
+	ErrNotBPFFS = errors.New("not a bpf file system")
+	// ErrNotLoaded is wrapped when a directory holds no data plane.
+	ErrNotLoaded = errors.New("no pinned data plane")
+)
+
+// tables are the pinned maps by name.
+type tables map[string]*ebpf.Map
+
+func (t tables) close() {
+	for _, m := range t {
+		m.Close()
+	}
+}
+
+// checkBPFFS makes the directory, whose parent has to be on a bpffs.
+func checkBPFFS(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("create pin directory: %w", err)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("statfs %s: %w", dir, err)
+	}
+	if st.Type != unix.BPF_FS_MAGIC {
+		return fmt.Errorf("%s: %w: mount one with `mount -t bpf bpf /sys/fs/bpf`", dir, ErrNotBPFFS)
+	}
+	return nil
+}
+
+// splitVersion cuts hosts_v1 into hosts and 1.
+func splitVersion(name string) (base string, version int, ok bool) {
+	i := strings.LastIndex(name, "_v")
+	if i <= 0 {
+		return "", 0, false
+	}
+	version, err := strconv.Atoi(name[i+2:])
+	return name[:i], version, err == nil && version > 0
+}
+
+// mapSpecs are the specs of the pinned maps with the sizes applied.
+func mapSpecs(limits Limits) (map[string]*ebpf.MapSpec, error) {
+	spec, err := loadBpf()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*ebpf.MapSpec{}
+	for name, m := range spec.Maps {
+		if _, _, ok := splitVersion(name); ok {
+			out[name] = m
+		}
+	}
+	for name, n := range limits.sizes() {
+		out[name].MaxEntries = n
+	}
+	return out, nil
+}
+
+// checkLayout refuses a directory that a newer build wrote.
+func checkLayout(dir string, specs map[string]*ebpf.MapSpec) error {
+	known := map[string]int{}
+	for name := range specs {
+		base, v, _ := splitVersion(name)
+		known[base] = max(known[base], v)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read pin directory: %w", err)
+	}
+	for _, e := range entries {
+		base, v, ok := splitVersion(e.Name())
+		if ok && known[base] != 0 && v > known[base] {
+			return fmt.Errorf("%s has layout %d, known is %d: %w; start that version, or run `sluicectl cleanup` first",
+				filepath.Join(dir, e.Name()), v, known[base], ErrNewerLayout)
+		}
+	}
+	return nil
+}
+
+// rebuildSuffix marks what is not complete yet. (A bpffs takes no dots in names.)
+const rebuildSuffix = "_new"
+
+// openTables adopts the pinned maps and makes those that are missing. Maps whose
+// size changed come back in rebuilt: filled, pinned under a temporary name, and
+// to be published once the programs use them.
+func openTables(dir string, specs map[string]*ebpf.MapSpec) (t tables, rebuilt []string, err error) {
+	t = tables{}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		m, isNew, err := openTable(dir, name, specs[name])
+		if err != nil {
+			return nil, nil, fmt.Errorf("map %s: %w", name, err)
+		}
+		t[name] = m
+		if isNew {
+			rebuilt = append(rebuilt, name)
+		}
+	}
+	return t, rebuilt, nil
+}
+
+func openTable(dir, name string, spec *ebpf.MapSpec) (m *ebpf.Map, rebuilt bool, err error) {
+	path := filepath.Join(dir, name)
+	// What a crash in the middle of a rebuild left behind is worth nothing.
+	if err := os.Remove(path + rebuildSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, err
+	}
+	old, err := ebpf.LoadPinnedMap(path, nil)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		m, err := newPinned(path, spec)
+		return m, false, err
+	case err != nil:
+		return nil, false, err
+	case spec.Compatible(old) == nil:
+		return old, false, nil
+	}
+	defer old.Close()
+	if old.Type() != spec.Type || old.KeySize() != spec.KeySize || old.ValueSize() != spec.ValueSize {
+		return nil, false, fmt.Errorf("pin %s holds a %s of other key and value sizes: %w", path, old.Type(), reconcile.ErrForeign)
+	}
+	m, err = newPinned(path+rebuildSuffix, spec)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := copyRows(m, old); err != nil {
+		m.Close()
+		return nil, false, fmt.Errorf("copy %d rows into the size %d: %w", old.MaxEntries(), spec.MaxEntries, err)
+	}
+	return m, true, nil
+}
+
+func newPinned(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
+	m, err := ebpf.NewMap(spec)
+	if err != nil {
+		return nil, fmt.Errorf("create: %w", err)
+	}
+	if err := m.Pin(path); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("pin: %w", err)
+	}
+	return m, nil
+}
+
+// copyRows copies what fits of an array, and everything of any other map.
+func copyRows(to, from *ebpf.Map) error {
+	switch from.Type() {
+	case ebpf.RingBuf:
+		return nil // samples that nobody has read yet
+	case ebpf.PerCPUArray:
+		return copyPerCPU(to, from)
+	}
+	var key, value []byte
+	it := from.Iterate()
+	for it.Next(&key, &value) {
+		if from.Type() == ebpf.Array && nativeUint32(key) >= to.MaxEntries() {
+			if slices.ContainsFunc(value, func(b byte) bool { return b != 0 }) {
+				return errors.New("rows in use are beyond the new size")
+			}
+			continue
+		}
+		if err := to.Put(key, value); err != nil {
+			return err
+		}
+	}
+	return it.Err()
+}
+
+func copyPerCPU(to, from *ebpf.Map) error {
+	for row := range min(to.MaxEntries(), from.MaxEntries()) {
+		var values [][]byte
+		if err := from.Lookup(row, &values); err != nil {
+			return err
+		}
+		if err := to.Put(row, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish gives rebuilt maps their names, and removes layouts that are replaced.
+func publish(dir string, rebuilt []string, specs map[string]*ebpf.MapSpec) error {
+	for _, name := range rebuilt {
+		path := filepath.Join(dir, name)
+		if err := os.Rename(path+rebuildSuffix, path); err != nil {
+			return fmt.Errorf("publish map: %w", err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read pin directory: %w", err)
+	}
+	for _, e := range entries {
+		base, v, ok := splitVersion(e.Name())
+		for name := range specs {
+			b, known, _ := splitVersion(name)
+			if ok && b == base && v < known {
+				if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+					return fmt.Errorf("remove map of layout %d: %w", v, err)
+				}
+			}
+		}
+	}
+	return nil
+}

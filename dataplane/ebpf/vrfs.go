@@ -1,0 +1,126 @@
+package ebpf
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// VRFs drives the vrfs map.
+type VRFs struct{ s *store }
+
+// VRFs is the driver of the table VRFs.
+func (d *Dataplane) VRFs() *VRFs { return &VRFs{d.store} }
+
+// List reads the map.
+func (v *VRFs) List(context.Context) (map[intent.VNI]intent.VRF, error) {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	out := map[intent.VNI]intent.VRF{}
+	n, err := walk(v.s.t[bpfMapVrfsV1], func(vni uint32, r bpfVrf) {
+		out[intent.VNI(vni)] = intent.VRF{VNI: intent.VNI(vni), Index: uint16(r.Index)}
+	})
+	v.s.rows[bpfMapVrfsV1] = n
+	return out, mapError(bpfMapVrfsV1, err)
+}
+
+// Apply writes rows. The counters of a new VRF start at 0.
+func (v *VRFs) Apply(_ context.Context, rows []reconcile.Row[intent.VNI, intent.VRF]) []error {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	var out results
+	for i, r := range rows {
+		if err := v.apply(r.Value); err != nil {
+			out.set(len(rows), i, fmt.Errorf("VRF %d: %w", r.Key, err))
+		}
+	}
+	return out
+}
+
+func (v *VRFs) apply(r intent.VRF) error {
+	if r.VNI == 0 || r.VNI > intent.MaxVNI {
+		return fmt.Errorf("the VNI is outside of 1..%d", intent.MaxVNI)
+	}
+	if r.Index == 0 || uint32(r.Index) > v.s.limits.VRFs {
+		return fmt.Errorf("index %d is outside of 1..%d: %w", r.Index, v.s.limits.VRFs, ErrFull)
+	}
+	var old bpfVrf
+	if err := v.s.t[bpfMapVrfsV1].Lookup(uint32(r.VNI), &old); err != nil || old.Index != uint32(r.Index) {
+		zero := make([]bpfCounter, ebpf.MustPossibleCPU())
+		for direction := range uint32(2) {
+			if err := v.s.setRow(bpfMapCountersV1, uint32(r.Index)*2+direction, zero); err != nil {
+				return err
+			}
+		}
+	}
+	return v.s.put(bpfMapVrfsV1, uint32(r.VNI), bpfVrf{Index: uint32(r.Index)})
+}
+
+// Delete removes rows.
+func (v *VRFs) Delete(_ context.Context, keys []intent.VNI) []error {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	var out results
+	for i, k := range keys {
+		if err := v.s.drop(bpfMapVrfsV1, uint32(k)); err != nil {
+			out.set(len(keys), i, fmt.Errorf("VRF %d: %w", k, err))
+		}
+	}
+	return out
+}
+
+// VTEPs drives the vteps map.
+type VTEPs struct{ s *store }
+
+// VTEPs is the driver of the table VTEPs.
+func (d *Dataplane) VTEPs() *VTEPs { return &VTEPs{d.store} }
+
+// List reads the map.
+func (v *VTEPs) List(context.Context) (map[netip.Addr]intent.VTEP, error) {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	out := map[netip.Addr]intent.VTEP{}
+	n, err := walk(v.s.t[bpfMapVtepsV1], func(k bpfVtepKey, _ bpfVtep) {
+		out[from16(k.Addr)] = intent.VTEP{Addr: from16(k.Addr)}
+	})
+	v.s.rows[bpfMapVtepsV1] = n
+	return out, mapError(bpfMapVtepsV1, err)
+}
+
+// Apply writes rows.
+func (v *VTEPs) Apply(_ context.Context, rows []reconcile.Row[netip.Addr, intent.VTEP]) []error {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	var out results
+	for i, r := range rows {
+		if !r.Key.IsValid() {
+			out.set(len(rows), i, fmt.Errorf("VTEP %s: no address", r.Key))
+			continue
+		}
+		if err := v.s.put(bpfMapVtepsV1, bpfVtepKey{Addr: r.Key.As16()}, bpfVtep{}); err != nil {
+			out.set(len(rows), i, fmt.Errorf("VTEP %s: %w", r.Key, err))
+		}
+	}
+	return out
+}
+
+// Delete removes rows.
+func (v *VTEPs) Delete(_ context.Context, keys []netip.Addr) []error {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	var out results
+	for i, k := range keys {
+		if !k.IsValid() {
+			continue
+		}
+		if err := v.s.drop(bpfMapVtepsV1, bpfVtepKey{Addr: k.As16()}); err != nil {
+			out.set(len(keys), i, fmt.Errorf("VTEP %s: %w", k, err))
+		}
+	}
+	return out
+}
