@@ -80,10 +80,10 @@ static __noinline int arp_in(struct run *r, __u32 entry)
 	a->op = bpf_htons(2);
 	__builtin_memcpy(a->target_mac, a->sender_mac, 6);
 	__builtin_memcpy(a->target, &sender, 4);
-	__builtin_memcpy(a->sender_mac, (const void *)node.nexthop_mac, 6);
+	mac_copy(a->sender_mac, node.nexthop_mac);
 	__builtin_memcpy(a->sender, &target, 4);
 	__builtin_memcpy(eth->h_dest, eth->h_source, 6);
-	__builtin_memcpy(eth->h_source, (const void *)node.nexthop_mac, 6);
+	mac_copy(eth->h_source, node.nexthop_mac);
 	count_answer(r);
 	return redirect(r, skb->ifindex);
 }
@@ -116,7 +116,7 @@ static __always_inline void na_fill(struct na *m, const __u8 *asker, const __u8 
 	} else {
 		words_copy4(&m->ip.daddr, asker);
 	}
-	__builtin_memcpy(m->nd.mac, (const void *)node.nexthop_mac, 6);
+	mac_copy_half(m->nd.mac, node.nexthop_mac);
 	__u64 sum = (__u32)bpf_csum_diff(0, 0, (__be32 *)&m->ip.saddr, 32 + sizeof(m->nd), 0);
 
 	sum += bpf_htonl(sizeof(m->nd));
@@ -129,7 +129,7 @@ static __noinline int nd_in(struct run *r, struct packet *p, __u32 entry)
 {
 	struct __sk_buff *skb = r->skb;
 	__u8 target[16] WORDS;
-	__u8 macs[12];
+	__u8 macs[12] WORDS;
 	struct na m;
 	struct {
 		__u8 type, code;
@@ -156,7 +156,7 @@ static __noinline int nd_in(struct run *r, struct packet *p, __u32 entry)
 		macs[2] = macs[3] = macs[4] = 0;
 		macs[5] = 1;
 	}
-	__builtin_memcpy(macs + 6, (const void *)node.nexthop_mac, 6);
+	mac_copy_half(macs + 6, node.nexthop_mac);
 	if (skb->len != ETH_HLEN + sizeof(m) && bpf_skb_change_tail(skb, ETH_HLEN + sizeof(m), 0))
 		return drop(r, DROP_SHORT_FRAME);
 	if (bpf_skb_store_bytes(skb, 0, macs, sizeof(macs), 0) ||

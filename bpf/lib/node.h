@@ -18,3 +18,14 @@ static __always_inline void mac_copy(void *to, const volatile void *from)
 	*(__u32 *)to = *(const volatile __u32 *)from;
 	((__u16 *)to)[2] = ((const volatile __u16 *)from)[2];
 }
+
+/* The same for a place on the stack that is not aligned to a word. */
+static __always_inline void mac_copy_half(void *to, const volatile void *from)
+{
+	const volatile __u16 *f = from;
+	__u16 *t = to;
+
+	t[0] = f[0];
+	t[1] = f[1];
+	t[2] = f[2];
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func bgpCommand(o *options) *cobra.Command {
+	c := &cobra.Command{Use: "bgp", Short: "The BGP speaker"}
+	c.AddCommand(&cobra.Command{
+		Use:   "neighbors",
+		Short: "Sessions and what goes over them",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			b, err := o.source(c.ErrOrStderr()).BGP(c.Context())
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), b, func(w io.Writer) error { return writeNeighbors(w, b) })
+		},
+	}, &cobra.Command{
+		Use:   "routes",
+		Short: "EVPN Type-5 routes, sent and received, and why a received one was rejected",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			routes, err := o.source(c.ErrOrStderr()).BGPRoutes(c.Context())
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), routes, func(w io.Writer) error { return writeBGPRoutes(w, routes) })
+		},
+	})
+	return c
+}
+
+func writeNeighbors(w io.Writer, b status.BGP) error {
+	fmt.Fprintf(w, "AS %d, router id %s\n\n", b.ASN, b.RouterID)
+	t := table{header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
+	for _, n := range b.Neighbors {
+		t.add(n.Address.String(), fmt.Sprint(n.ASN), n.State, age(n.Since), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
+			fmt.Sprint(n.Sent), yes(n.EndOfRIB), n.LastError)
+	}
+	return t.write(w)
+}
+
+func writeBGPRoutes(w io.Writer, routes []status.BGPRoute) error {
+	t := table{header: []string{"DIR", "RD", "PREFIX", "LABEL", "NEXT HOP", "ROUTER MAC", "ROUTE TARGETS", "FROM", "VRFS", "REJECTED"}}
+	for _, r := range routes {
+		from := ""
+		if r.Neighbor.IsValid() {
+			from = r.Neighbor.String()
+		}
+		t.add(r.Direction, r.RD, r.Prefix.String(), r.Label.String(), r.NextHop.String(), r.RouterMAC.String(),
+			strings.Join(r.Targets, " "), from, join(r.VRFs), r.Rejected)
+	}
+	return t.write(w)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// daemon asks a running sluiced.
+type daemon struct {
+	socket string
+	client *admin.Client
+}
+
+func newDaemon(socket string) *daemon {
+	return &daemon{socket: socket, client: admin.NewClient(socket)}
+}
+
+// running tells whether sluiced answers. Anything but its absence counts as
+// running: a refusal is the answer that a person has to see.
+func (d *daemon) running() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_, err := admin.Call(ctx, d.client, admin.GetConfig, admin.Nothing{})
+	return !errors.Is(err, admin.ErrNotRunning)
+}
+
+func (d *daemon) Status(ctx context.Context) (status.Status, error) {
+	return admin.Call(ctx, d.client, admin.GetStatus, admin.Nothing{})
+}
+
+func (d *daemon) VRFs(ctx context.Context) ([]status.VRF, error) {
+	return admin.Call(ctx, d.client, admin.ListVRFs, admin.Nothing{})
+}
+
+func (d *daemon) VRF(ctx context.Context, vni intent.VNI) (status.VRF, error) {
+	return admin.Call(ctx, d.client, admin.GetVRF, admin.VRFSelector{VNI: vni})
+}
+
+func (d *daemon) Routes(ctx context.Context, vni intent.VNI) ([]status.Route, error) {
+	return admin.Call(ctx, d.client, admin.ListRoutes, admin.VRFSelector{VNI: vni})
+}
+
+func (d *daemon) BGP(ctx context.Context) (status.BGP, error) {
+	return admin.Call(ctx, d.client, admin.GetBGP, admin.Nothing{})
+}
+
+func (d *daemon) BGPRoutes(ctx context.Context) ([]status.BGPRoute, error) {
+	return admin.Call(ctx, d.client, admin.ListBGPRoutes, admin.VRFSelector{})
+}
+
+func (d *daemon) Drops(ctx context.Context) (status.Drops, error) {
+	return admin.Call(ctx, d.client, admin.GetDrops, admin.Nothing{})
+}
+
+func (d *daemon) FollowDrops(ctx context.Context, each func(status.Drop) error) error {
+	return admin.Follow(ctx, d.client, admin.FollowDrops, admin.Nothing{}, each)
+}
+
+func (d *daemon) Diff(ctx context.Context) (status.Diff, error) {
+	return admin.Call(ctx, d.client, admin.GetDiff, admin.Nothing{})
+}
+
+func (d *daemon) Explain(ctx context.Context, q status.Query) (status.Explanation, error) {
+	return admin.Call(ctx, d.client, admin.Explain, q)
+}
+
+func (d *daemon) Trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
+	return admin.Call(ctx, d.client, admin.Trace, r)
+}
+
+// offline is the answer to questions that the pinned maps cannot answer.
+func offline(what string) error {
+	return fmt.Errorf("%w, and %s is known to it only", errOffline, what)
+}
+
+var _ source = (*daemon)(nil)
+
+func warn(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func dropsCommand(o *options) *cobra.Command {
+	var follow, all bool
+	c := &cobra.Command{
+		Use:   "drops",
+		Short: "Dropped packets by reason; with --follow, samples of them as they are dropped",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			src := o.source(c.ErrOrStderr())
+			if follow {
+				return src.FollowDrops(c.Context(), func(d status.Drop) error { return o.printDrop(c.OutOrStdout(), d) })
+			}
+			d, err := src.Drops(c.Context())
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), d, func(w io.Writer) error { return writeDrops(w, d, all) })
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "print samples until interrupted")
+	c.Flags().BoolVarP(&all, "all", "a", false, "reasons without packets, too")
+	return c
+}
+
+func writeDrops(w io.Writer, d status.Drops, all bool) error {
+	t := table{header: []string{"REASON", "PACKETS", "MEANING"}}
+	for _, c := range d.Counts {
+		if c.Packets > 0 || all {
+			t.add(c.Reason, fmt.Sprint(c.Packets), c.Description)
+		}
+	}
+	if len(t.rows) == 0 {
+		_, err := fmt.Fprintln(w, "no drops")
+		return err
+	}
+	return t.write(w)
+}
+
+func (o *options) printDrop(w io.Writer, d status.Drop) error {
+	if o.output == "json" {
+		return json.NewEncoder(w).Encode(d)
+	}
+	_, err := fmt.Fprintf(w, "%s %-22s %s on %s vni %s: %s > %s proto %d, %d bytes\n", d.Time.Format("15:04:05.000"),
+		d.Reason, d.Program, d.Interface, d.VNI, endpoint(d.Src, d.SrcPort), endpoint(d.Dst, d.DstPort), d.Protocol, d.Length)
+	return err
+}
+
+func endpoint(a netip.Addr, port uint16) string {
+	if !a.IsValid() {
+		return "?"
+	}
+	if port == 0 {
+		return a.String()
+	}
+	return netip.AddrPortFrom(a, port).String()
+}

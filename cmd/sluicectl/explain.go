@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func explainCommand(o *options) *cobra.Command {
+	var vrf string
+	c := &cobra.Command{
+		Use:   "explain --vrf VNI SRC DST",
+		Short: "Why packets go, or do not go, from SRC to DST: every row on the way, and the one that is missing",
+		Args:  exactArgs("SRC", "DST"),
+		RunE: func(c *cobra.Command, args []string) error {
+			q, err := parseQuery(vrf, args)
+			if err != nil {
+				return err
+			}
+			e, err := o.source(c.ErrOrStderr()).Explain(c.Context(), q)
+			if err != nil {
+				return err
+			}
+			if err := o.print(c.OutOrStdout(), e, func(w io.Writer) error { return writeExplanation(w, e) }); err != nil {
+				return err
+			}
+			if !e.Works {
+				return errAnswerNo
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&vrf, "vrf", "", "the tenant's VNI")
+	return c
+}
+
+func parseQuery(vrf string, args []string) (status.Query, error) {
+	vni, err := parseVNI(vrf)
+	if err != nil {
+		return status.Query{}, err
+	}
+	q := status.Query{VRF: vni}
+	if q.Src, err = netip.ParseAddr(args[0]); err != nil {
+		return q, usagef("source %q is not an IP address", args[0])
+	}
+	if q.Dst, err = netip.ParseAddr(args[1]); err != nil {
+		return q, usagef("destination %q is not an IP address", args[1])
+	}
+	if q.Src.Is4() != q.Dst.Is4() {
+		return q, usagef("source and destination are of different IP versions")
+	}
+	return q, nil
+}
+
+func writeExplanation(w io.Writer, e status.Explanation) error {
+	t := table{header: []string{"", "LAYER", "OBJECT", "DETAIL"}}
+	for _, s := range e.Steps {
+		mark := "ok"
+		if !s.Found {
+			mark = "MISSING"
+		}
+		t.add(mark, string(s.Layer), s.Object, s.Detail)
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	if e.Works {
+		_, err := fmt.Fprintf(w, "\nThe path from %s to %s in VRF %s is complete on this node.\n", e.Src, e.Dst, e.VRF)
+		return err
+	}
+	if s, ok := e.Missing(); ok {
+		fmt.Fprintf(w, "\nThe path is cut at: %s. %s\n", s.Object, s.Detail)
+		if s.Hint != "" {
+			fmt.Fprintf(w, "%s\n", s.Hint)
+		}
+	}
+	return nil
+}

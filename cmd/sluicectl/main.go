@@ -1,0 +1,101 @@
+// Command sluicectl shows what sluiced does and why, and cleans up after it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/config"
+)
+
+// Exit codes.
+const (
+	exitOK       = 0
+	exitProblem  = 1 // the command failed
+	exitUsage    = 2 // the words of the command are wrong
+	exitAnswerNo = 3 // it worked, and the answer is no: not ready, path cut, packet dropped, tables differ
+	exitOffline  = 4 // sluiced does not run, and the answer cannot be had without it
+)
+
+// errAnswerNo ends a command whose answer was printed and is no.
+var errAnswerNo = errors.New("the answer is no")
+
+// options are the flags of all commands.
+type options struct {
+	socket string
+	bpffs  string
+	output string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context) int {
+	root := newRoot()
+	err := root.ExecuteContext(ctx)
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errAnswerNo):
+		return exitAnswerNo
+	case errors.As(err, &usage):
+		fmt.Fprintf(os.Stderr, "sluicectl: %v\nSee 'sluicectl --help'.\n", err)
+		return exitUsage
+	case errors.Is(err, errOffline):
+		fmt.Fprintf(os.Stderr, "sluicectl: %v\n", err)
+		return exitOffline
+	}
+	fmt.Fprintf(os.Stderr, "sluicectl: %v\n", err)
+	return exitProblem
+}
+
+func newRoot() *cobra.Command {
+	def := config.Default()
+	o := &options{}
+	root := &cobra.Command{
+		Use:   "sluicectl",
+		Short: "Show what sluiced does and why",
+		Long: `Show what sluiced does and why, and clean up after it.
+
+Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, and the answer is no (not
+ready, path cut, packet dropped, tables differ); 4 sluiced does not run and the
+pinned maps alone cannot answer.`,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	socket := def.Admin.Socket
+	if env := os.Getenv("SLUICE_SOCKET"); env != "" {
+		socket = env
+	}
+	bpffs := def.Dataplane.BPFFS
+	if env := os.Getenv("SLUICE_BPFFS"); env != "" {
+		bpffs = env
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&o.socket, "socket", socket, "sluiced's socket (also SLUICE_SOCKET)")
+	f.StringVar(&o.bpffs, "bpffs", bpffs, "directory of the pinned maps (also SLUICE_BPFFS)")
+	f.StringVarP(&o.output, "output", "o", "table", "output format: table, json or yaml")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(statusCommand(o), vrfCommand(o), routeCommand(o), bgpCommand(o), dropsCommand(o),
+		diffCommand(o), explainCommand(o), traceCommand(o), cleanupCommand(o), versionCommand())
+	return root
+}
+
+// usageError is a mistake in the command's words.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func routeCommand(o *options) *cobra.Command {
+	c := &cobra.Command{Use: "route", Short: "Destinations of the VRFs"}
+	var vrf string
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "Routes into OVN and to other nodes, and whether they are programmed and announced",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var vni intent.VNI
+			if vrf != "" {
+				var err error
+				if vni, err = parseVNI(vrf); err != nil {
+					return err
+				}
+			}
+			routes, err := o.source(c.ErrOrStderr()).Routes(c.Context(), vni)
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), routes, func(w io.Writer) error { return writeRoutes(w, routes) })
+		},
+	}
+	list.Flags().StringVar(&vrf, "vrf", "", "only this VNI")
+	c.AddCommand(list)
+	return c
+}
+
+func writeRoutes(w io.Writer, routes []status.Route) error {
+	t := table{header: []string{"VNI", "PREFIX", "KIND", "WHERE", "PROGRAMMED", "ANNOUNCED", "PROBLEM"}}
+	for _, r := range routes {
+		where := r.Gateway
+		if len(r.NextHops) > 0 {
+			hops := slices.Clone(r.NextHops)
+			where = join(hops)
+		}
+		problem := r.Reason
+		if r.Error != "" {
+			problem += ": " + r.Error
+		}
+		t.add(r.VNI.String(), r.Prefix.String(), r.Kind, where, yes(r.Programmed), yes(r.Announced), problem)
+	}
+	return t.write(w)
+}

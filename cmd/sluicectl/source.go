@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// errOffline is wrapped by answers that need a running sluiced.
+var errOffline = errors.New("sluiced is not running")
+
+// source answers questions: the daemon, or the pinned maps when it is down.
+type source interface {
+	Status(ctx context.Context) (status.Status, error)
+	VRFs(ctx context.Context) ([]status.VRF, error)
+	VRF(ctx context.Context, vni intent.VNI) (status.VRF, error)
+	Routes(ctx context.Context, vni intent.VNI) ([]status.Route, error)
+	BGP(ctx context.Context) (status.BGP, error)
+	BGPRoutes(ctx context.Context) ([]status.BGPRoute, error)
+	Drops(ctx context.Context) (status.Drops, error)
+	FollowDrops(ctx context.Context, each func(status.Drop) error) error
+	Diff(ctx context.Context) (status.Diff, error)
+	Explain(ctx context.Context, q status.Query) (status.Explanation, error)
+	Trace(ctx context.Context, r status.TraceRequest) (status.Trace, error)
+}
+
+// source is the daemon if it answers, else the pinned maps, which is said.
+func (o *options) source(notes io.Writer) source {
+	d := newDaemon(o.socket)
+	if d.running() {
+		return d
+	}
+	fmt.Fprintf(notes, "sluiced does not answer on %s; reading the pinned maps in %s\n", o.socket, o.bpffs)
+	return newPinned(o.bpffs)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func statusCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Is the node well, and if not, what and why",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			src := o.source(c.ErrOrStderr())
+			s, err := src.Status(c.Context())
+			if err != nil {
+				return err
+			}
+			if err := o.print(c.OutOrStdout(), s, func(w io.Writer) error { return writeStatus(w, s) }); err != nil {
+				return err
+			}
+			if !s.Ready {
+				return errAnswerNo
+			}
+			return nil
+		},
+	}
+}
+
+func writeStatus(w io.Writer, s status.Status) error {
+	state := "ready"
+	if !s.Ready {
+		state = "NOT READY"
+	}
+	if s.Offline {
+		state = "sluiced is not running; this is what the pinned maps hold"
+	}
+	fmt.Fprintf(w, "sluiced %s on chassis %s: %s\n", s.Version, s.Chassis, state)
+	if s.Role != "" {
+		fmt.Fprintf(w, "role %s (%s), VTEP %s, router id %s, router MAC %s\n", s.Role, s.RoleReason, s.VTEP, s.RouterID, s.RouterMAC)
+	}
+	if len(s.Conditions) > 0 {
+		fmt.Fprintln(w)
+		t := table{header: []string{"COMPONENT", "READY", "REASON", "SINCE", "DETAIL"}}
+		for _, c := range s.Conditions {
+			t.add(c.Name, yes(c.Ready), c.Reason, age(c.Since), c.Detail)
+		}
+		if err := t.write(w); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	t := table{header: []string{"TABLE", "WANTED", "ACTUAL", "FAILED", "CAPACITY", "HELD"}}
+	for _, r := range s.Tables {
+		capacity := ""
+		if r.Capacity > 0 {
+			capacity = fmt.Sprint(r.Capacity)
+		}
+		t.add(r.Name, fmt.Sprint(r.Wanted), fmt.Sprint(r.Actual), fmt.Sprint(r.Failed), capacity, r.Held)
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	return writeProblems(w, s.Problems)
+}
+
+func writeProblems(w io.Writer, objects []status.Object) error {
+	if len(objects) == 0 {
+		_, err := fmt.Fprintln(w, "\nno problems")
+		return err
+	}
+	fmt.Fprintln(w)
+	t := table{header: []string{"STATE", "KIND", "OBJECT", "REASON", "SINCE", "WHAT"}}
+	for _, p := range objects {
+		t.add(string(p.State), p.Kind, p.Key, p.Reason, age(p.Since), p.Error)
+	}
+	return t.write(w)
+}
+
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no arguments, and was given %q", c.CommandPath(), args)
+	}
+	return nil
+}

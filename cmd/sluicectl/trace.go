@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func traceCommand(o *options) *cobra.Command {
+	var vrf, proto, from string
+	req := status.TraceRequest{}
+	c := &cobra.Command{
+		Use:   "trace --vrf VNI SRC DST",
+		Short: "Run the live programs on a synthetic packet and tell every decision",
+		Long: `Run the live programs on a synthetic packet and tell every decision.
+
+The packet enters from OVN; with --from-vtep it enters from the fabric. Nothing
+is sent and no counter moves.`,
+		Args: exactArgs("SRC", "DST"),
+		RunE: func(c *cobra.Command, args []string) error {
+			q, err := parseQuery(vrf, args)
+			if err != nil {
+				return err
+			}
+			req.VRF, req.Src, req.Dst = q.VRF, q.Src, q.Dst
+			if req.Protocol, err = parseProtocol(proto, q.Src.Is6()); err != nil {
+				return err
+			}
+			if from != "" {
+				if req.FromFabric, err = netip.ParseAddr(from); err != nil {
+					return usagef("--from-vtep %q is not an IP address", from)
+				}
+			}
+			t, err := o.source(c.ErrOrStderr()).Trace(c.Context(), req)
+			if err != nil {
+				return err
+			}
+			if err := o.print(c.OutOrStdout(), t, func(w io.Writer) error { return writeTrace(w, t) }); err != nil {
+				return err
+			}
+			if t.Verdict == "drop" {
+				return errAnswerNo
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&vrf, "vrf", "", "the tenant's VNI")
+	f.StringVar(&proto, "proto", "icmp", "icmp, tcp or udp")
+	f.Uint16Var(&req.SrcPort, "sport", 40000, "source port")
+	f.Uint16Var(&req.DstPort, "dport", 80, "destination port")
+	f.Uint16Var(&req.Length, "length", 0, "length of the IP packet in bytes; 0: the shortest possible")
+	f.StringVar(&from, "from-vtep", "", "let it come from the fabric, from this VTEP")
+	return c
+}
+
+func parseProtocol(s string, v6 bool) (uint8, error) {
+	switch s {
+	case "icmp":
+		if v6 {
+			return 58, nil
+		}
+		return 1, nil
+	case "tcp":
+		return 6, nil
+	case "udp":
+		return 17, nil
+	}
+	return 0, usagef("unknown protocol %q: use icmp, tcp or udp", s)
+}
+
+func writeTrace(w io.Writer, tr status.Trace) error {
+	t := table{header: []string{"PROGRAM", "STEP", "RESULT", "WHY"}}
+	for _, d := range tr.Decisions {
+		t.add(d.Program, d.Step, d.Result, d.Why)
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	switch {
+	case tr.Verdict == "drop":
+		fmt.Fprintf(w, "\nDropped: %s\n", tr.Drop)
+	case tr.VTEP.IsValid():
+		fmt.Fprintf(w, "\nLeaves through %s to VTEP %s with VNI %s.\n", tr.Interface, tr.VTEP, tr.VNI)
+	default:
+		fmt.Fprintf(w, "\n%s through %s.\n", tr.Verdict, tr.Interface)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func vrfCommand(o *options) *cobra.Command {
+	c := &cobra.Command{Use: "vrf", Short: "Tenants' routing tables on this node"}
+	c.AddCommand(&cobra.Command{
+		Use:   "list",
+		Short: "All VRFs with their route targets and traffic",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			vrfs, err := o.source(c.ErrOrStderr()).VRFs(c.Context())
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), vrfs, func(w io.Writer) error { return writeVRFs(w, vrfs) })
+		},
+	}, &cobra.Command{
+		Use:   "show VNI",
+		Short: "One VRF with its gateways, routes and problems",
+		Args:  cobra.MatchAll(exactArgs("VNI")),
+		RunE: func(c *cobra.Command, args []string) error {
+			vni, err := parseVNI(args[0])
+			if err != nil {
+				return err
+			}
+			v, err := o.source(c.ErrOrStderr()).VRF(c.Context(), vni)
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), v, func(w io.Writer) error { return writeVRF(w, v) })
+		},
+	})
+	return c
+}
+
+func writeVRFs(w io.Writer, vrfs []status.VRF) error {
+	t := table{header: []string{"VNI", "STATE", "RD", "IMPORT", "EXPORT", "LOCAL", "REMOTE", "TO FABRIC", "FROM FABRIC"}}
+	for _, v := range vrfs {
+		t.add(v.VNI.String(), string(v.State), v.RD, importWords(v), strings.Join(v.Export, " "),
+			fmt.Sprint(v.Local), fmt.Sprint(v.Remote), packets(v.ToFabric), packets(v.FromFabric))
+	}
+	return t.write(w)
+}
+
+func importWords(v status.VRF) string {
+	words := v.Import
+	if v.AutoImport {
+		words = append([]string{"*:" + v.VNI.String()}, words...)
+	}
+	return strings.Join(words, " ")
+}
+
+func packets(t status.Traffic) string { return fmt.Sprintf("%d pkts %d B", t.Packets, t.Bytes) }
+
+func writeVRF(w io.Writer, v status.VRF) error {
+	if err := writeVRFs(w, []status.VRF{v}); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	t := table{header: []string{"GATEWAY", "KIND", "STATE", "BRIDGE", "VLAN", "MAC", "ADDRESSES", "SERVED NEXT HOPS"}}
+	for _, g := range v.Gateways {
+		vlan := ""
+		if g.VLAN != 0 {
+			vlan = fmt.Sprint(g.VLAN)
+		}
+		t.add(g.LogicalPort, g.Kind, string(g.State), g.Bridge, vlan, g.MAC.String(), join(g.Addresses), join(g.Served))
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := writeRoutes(w, v.Routes); err != nil {
+		return err
+	}
+	return writeProblems(w, v.Objects)
+}
+
+func join[T fmt.Stringer](items []T) string {
+	words := make([]string, len(items))
+	for i, it := range items {
+		words[i] = it.String()
+	}
+	return strings.Join(words, " ")
+}
+
+func parseVNI(s string) (intent.VNI, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || n == 0 || intent.VNI(n) > intent.MaxVNI {
+		return 0, usagef("%q is not a VNI: a number from 1 to %d", s, intent.MaxVNI)
+	}
+	return intent.VNI(n), nil
+}
+
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usagef("%s takes %s", c.CommandPath(), strings.Join(names, " "))
+		}
+		return nil
+	}
+}

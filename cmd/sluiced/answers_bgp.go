@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func (n *node) bgp(ctx context.Context) (status.BGP, error) {
+	s, err := n.speaker.Status(ctx)
+	if err != nil {
+		return status.BGP{}, err
+	}
+	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}}
+	for _, b := range s.Neighbors {
+		row := status.Neighbor{Address: b.Address, ASN: b.ASN, State: b.State, Since: b.Since, Received: b.Received, Accepted: b.Received, EndOfRIB: b.EndOfRIB}
+		for _, rejected := range b.Rejected {
+			row.Accepted -= rejected
+		}
+		if b.State == "established" {
+			row.Sent = s.Announced
+		}
+		out.Neighbors = append(out.Neighbors, row)
+	}
+	return out, nil
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// vrfs lists the VRFs with their traffic.
+func (n *node) vrfs(context.Context) ([]status.VRF, error) {
+	traffic, err := pendingTraffic()
+	if err != nil {
+		return nil, err
+	}
+	wanted, _ := n.tables.vrfs.Rows()
+	policies, _ := n.tables.policies.Rows()
+	routes, _ := n.tables.routes.Rows()
+	rows := make(map[intent.VNI]*status.VRF, len(wanted))
+	for vni, v := range wanted {
+		p, t := policies[vni], traffic[v.Index]
+		row := &status.VRF{VNI: vni, Index: v.Index, State: n.vrfState(vni), RD: fmt.Sprintf("%s:%d", n.routerID, v.Index),
+			Import: words(p.Import), Export: words(p.Export), AutoImport: p.AutoImport,
+			ToFabric:   status.Traffic{Packets: t.ToFabric.Packets, Bytes: t.ToFabric.Bytes},
+			FromFabric: status.Traffic{Packets: t.FromFabric.Packets, Bytes: t.FromFabric.Bytes}}
+		rows[vni] = row
+	}
+	for k, r := range routes {
+		row := rows[k.VNI]
+		switch {
+		case row == nil:
+		case r.Kind == intent.RouteLocal:
+			row.Local++
+		case r.Kind == intent.RouteRemote:
+			row.Remote++
+		}
+	}
+	out := make([]status.VRF, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b status.VRF) int { return cmp.Compare(a.VNI, b.VNI) })
+	return out, nil
+}
+
+func words(s intent.RouteTargets) []string {
+	var out []string
+	for _, rt := range s.All() {
+		out = append(out, rt.String())
+	}
+	return out
+}
+
+func (n *node) vrfState(vni intent.VNI) status.State {
+	if ok, err := n.tables.vrfs.State(vni); !ok {
+		if err != nil {
+			return status.Pending
+		}
+		return status.Error
+	}
+	return status.OK
+}
+
+// vrf is one VRF with everything in it.
+func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
+	all, err := n.vrfs(ctx)
+	if err != nil {
+		return status.VRF{}, err
+	}
+	i := slices.IndexFunc(all, func(v status.VRF) bool { return v.VNI == vni })
+	if i < 0 {
+		return status.VRF{}, fmt.Errorf("VRF %s: %w on this node; 'sluicectl status' shows gateways with errors", vni, admin.ErrNotFound)
+	}
+	v := all[i]
+	v.Routes = n.routes(vni)
+	names := map[string]bool{vni.String(): true}
+	gateways, _ := n.tables.gateways.Rows()
+	served, _ := n.tables.served.Rows()
+	for k, g := range gateways {
+		if g.VNI != vni {
+			continue
+		}
+		e := status.GatewayEntry{LogicalPort: g.LogicalPort, Kind: g.Kind.String(), Bridge: string(k.Bridge), VLAN: k.VLAN, MAC: k.MAC, State: status.OK}
+		for _, a := range []netip.Addr{g.Addr4, g.Addr6} {
+			if a.IsValid() {
+				e.Addresses = append(e.Addresses, a)
+			}
+		}
+		if ok, _ := n.tables.gateways.State(k); !ok {
+			e.State = status.Pending
+		}
+		for sk, s := range served {
+			if sk.Gateway == k && s.Answer {
+				e.Served = append(e.Served, sk.Prefix)
+			}
+		}
+		slices.SortFunc(e.Served, func(a, b netip.Prefix) int { return cmp.Compare(a.String(), b.String()) })
+		names[g.LogicalPort] = true
+		v.Gateways = append(v.Gateways, e)
+	}
+	slices.SortFunc(v.Gateways, func(a, b status.GatewayEntry) int { return cmp.Compare(a.LogicalPort, b.LogicalPort) })
+	v.Objects = n.d.reg.Objects(func(o status.Object) bool { return o.State != status.OK && names[o.Key] })
+	return v, nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// evpnConfig is the translation's part of the configuration.
+func evpnConfig(c *config.Config) evpn.Config {
+	out := evpn.Config{
+		ASN: c.BGP.ASN, VRFs: map[intent.VNI]evpn.VRFConfig{}, NextHops: c.Fabric.NextHops, AnswerAll: true,
+		NextHopMAC: c.Fabric.NextHopMAC, HoldNATUnknown: c.EVPN.NATUnknown == config.NATUnknownHold, MaxVRFs: int(c.EVPN.MaxVRFs),
+	}
+	out.Announce, _ = evpn.ParseMode(string(c.EVPN.Announce)) // config has checked it
+	for _, a := range c.Fabric.ICMPSource {
+		if a.Is4() {
+			out.ICMPSource4 = a
+		} else {
+			out.ICMPSource6 = a
+		}
+	}
+	for vni, v := range c.EVPN.VRFs {
+		out.VRFs[vni] = evpn.VRFConfig{Import: v.Import, Export: v.Export}
+	}
+	return out
+}
+
+// identity is what makes a node itself in the fabric.
+type identity struct {
+	systemID  string
+	vtep      netip.Addr
+	routerMAC intent.MAC
+}
+
+// bgpConfig is the speaker's part of the configuration. restarting tells the
+// neighbours that forwarding went on.
+func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, error) {
+	out := bgp.Config{
+		ASN: c.BGP.ASN, RouterID: c.BGP.RouterID, SystemID: id.systemID, RouterMAC: id.routerMAC,
+		RestartTime: c.BGP.GracefulRestart.Time.Duration, Restarting: restarting && c.BGP.GracefulRestart.Enabled,
+	}
+	if id.vtep.Is4() {
+		out.VTEP4 = id.vtep
+	} else {
+		out.VTEP6 = id.vtep
+	}
+	if c.BGP.LongLived.Enabled {
+		out.LongLivedTime = c.BGP.LongLived.Time.Duration
+	}
+	if c.BGP.Listen != "" {
+		ap, err := netip.ParseAddrPort(c.BGP.Listen)
+		if err != nil {
+			return out, fmt.Errorf("bgp.listen: %w", err)
+		}
+		out.ListenPort, out.ListenAddresses = int(ap.Port()), []netip.Addr{ap.Addr()}
+	}
+	for _, n := range c.BGP.Neighbors {
+		password, err := n.ReadPassword()
+		if err != nil {
+			return out, err
+		}
+		asn := n.ASN
+		if asn == 0 {
+			asn = c.BGP.ASN
+		}
+		out.Neighbors = append(out.Neighbors, bgp.Neighbor{
+			Address: n.Address, ASN: asn, Port: n.Port, LocalAddress: n.LocalAddress, Password: password,
+			TTLSecurity: n.GTSM, MultihopTTL: n.MultihopTTL, Passive: n.Passive,
+			ConnectRetry: n.ConnectRetry.Duration, HoldTime: n.HoldTime.Duration,
+			NoGracefulRestart: !c.BGP.GracefulRestart.Enabled, MaxPrefixes: n.MaxPrefixes,
+		})
+	}
+	return out, nil
+}

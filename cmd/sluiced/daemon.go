@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
+	"github.com/ovn-sluice/sluice/pkg/serve"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/systemd"
+)
+
+// daemon is sluiced: what lives as long as the process. What depends on the
+// node's identity lives in a node, which comes and goes with it.
+type daemon struct {
+	cfg     *config.Config
+	dry     bool
+	log     *slog.Logger
+	started time.Time
+	reg     *status.Registry
+	metrics *metrics.Metrics
+
+	follower *ovn.Follower
+	vswitch  *ovsdb.Session
+	ovs      *ovs.Switch
+	indices  *vrfindex.Store
+	facts    chan nodeFacts // capacity 1: the latest
+	// inSyncNow is an ovn.InSync, read where mu must not be taken.
+	inSyncNow atomic.Value
+
+	mu         sync.Mutex // guards what follows; held while an OVN event is taken
+	translator *evpn.Translator
+	latest     nodeFacts
+	node       *node // nil while the node has no role
+}
+
+func newDaemon(cfg *config.Config, dry bool, log *slog.Logger) (*daemon, error) {
+	d := &daemon{cfg: cfg, dry: dry, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), reg: status.NewRegistry(log)}
+	d.metrics = metrics.New(version, func(collector string, err error) {
+		log.Warn("a metric could not be read", "collector", collector, "error", err)
+	})
+	needs, err := d.openTranslator()
+	if err != nil {
+		return nil, err
+	}
+	d.ovs = ovs.New(ovs.Config{Transact: d.transact, RunDir: cfg.OVS.RunDir, Logger: log})
+	d.vswitch, err = ovsdb.NewSession(ovsdb.Config{
+		Database: vswitch.Database(), Endpoints: cfg.OVN.VSwitch, TLS: tlsFiles(cfg.OVN.TLS), Tables: ovs.Tables(),
+		Conditions: allRows(ovs.Tables()), Handler: d.ovs.Handle, Logger: log, InactivityProbe: cfg.OVN.InactivityProbe.Duration,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("local Open vSwitch database: %w", err)
+	}
+	d.follower, err = ovn.NewFollower(ovn.Config{
+		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: tlsFiles(cfg.OVN.TLS),
+		Needs: needs, Handle: d.takeOVN, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.reg.Require("vswitchd", "sb", "role")
+	d.addMetrics()
+	return d, nil
+}
+
+// openTranslator seeds the VRF indices with what the pinned maps show.
+func (d *daemon) openTranslator() (ovn.Needs, error) {
+	seed, err := ebpf.PinnedVRFs(d.cfg.Dataplane.BPFFS)
+	if err != nil {
+		d.log.Warn("the pinned VRF table cannot be read; indices come from the state directory alone", "error", err)
+	}
+	path := d.cfg.StateDir + "/vrf-indices.json"
+	if d.dry {
+		path = ""
+	}
+	if d.indices, err = vrfindex.Open(path, seed); err != nil {
+		return ovn.Needs{}, fmt.Errorf("VRF indices in %s: %w", path, err)
+	}
+	ec := evpnConfig(d.cfg)
+	d.translator = evpn.NewTranslator(ec, d.indices)
+	return evpn.Needs(ec), nil
+}
+
+func (d *daemon) run(ctx context.Context) error {
+	if !d.dry {
+		lock, err := admin.AcquireLock(d.cfg.StateDir)
+		if err != nil {
+			return fmt.Errorf("state directory: %w", err)
+		}
+		defer func() { _ = lock.Release() }()
+	}
+	notify := systemd.New(d.log, d.alive)
+	defer notify.Stopping()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.vswitch.Run(ctx) })
+	group.Go(func() error { return d.follower.Run(ctx) })
+	group.Go(func() error { return d.runNodes(ctx) })
+	group.Go(func() error { return d.runAdmin(ctx) })
+	group.Go(func() error { return d.watchHealth(ctx) })
+	group.Go(func() error { return notify.Run(ctx) })
+	group.Go(func() error {
+		return serve.New(serve.Options{
+			Config: d.cfg.HTTP, Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.alive, Log: d.log,
+		}).Run(ctx)
+	})
+	notify.Ready("following OVN")
+	return group.Wait()
+}
+
+// alive takes the lock that every OVN event takes: a daemon that cannot is stuck.
+func (d *daemon) alive(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { d.mu.Lock(); d.mu.Unlock(); close(done) }() //nolint:staticcheck // the empty section is the probe
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the control plane has not answered: %w", ctx.Err())
+	}
+}
+
+func (d *daemon) transact(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Result, error) {
+	return d.vswitch.Transact(ctx, ops...)
+}
+
+func allRows(tables ovsdb.Tables) ovsdb.Conditions {
+	c := ovsdb.Conditions{}
+	for t := range tables {
+		c[t] = []ovsdb.Clause{ovsdb.All()}
+	}
+	return c
+}
+
+func tlsFiles(t config.TLS) ovsdb.TLSFiles {
+	return ovsdb.TLSFiles{Cert: t.Certificate, Key: t.PrivateKey, CA: t.CACert}
+}
