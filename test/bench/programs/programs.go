@@ -1,0 +1,182 @@
+// Package programs measures the nanoseconds that each program takes for a
+// packet, against a program that only redirects.
+package programs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// Result is one line of the table.
+type Result struct {
+	Program ebpf.Program
+	Family  int  // of the packet: 4 or 6
+	Host    bool // the packet's addresses have routes of their own; else the longest prefix is looked for
+	Routes  int
+	VRFs    int
+	Timing  ebpf.Timing
+}
+
+// Goal is the most that Timing.Ratio should be.
+func (r Result) Goal() float64 {
+	if r.Host {
+		return 3.5
+	}
+	return 5
+}
+
+// The MAC addresses change places in each program, so that what comes out goes in again.
+var (
+	near = intent.MAC{2, 0, 0, 0, 0, 1}
+	far  = intent.MAC{2, 0, 0, 0, 0, 2}
+	vtep = netip.MustParseAddr("192.0.2.9")
+	gw   = intent.GatewayKey{Bridge: "br-ex", MAC: near}
+)
+
+const vni = intent.VNI(1001)
+
+type bridge struct{}
+
+func (bridge) Port(intent.BridgeKey) (ebpf.Port, bool) { return ebpf.Port{IfIndex: 1, MTU: 1500}, true }
+
+// Run measures every combination in a directory on a bpffs that is the bench's own.
+func Run(ctx context.Context, dir string, rounds int) (out []Result, err error) {
+	for _, vrfs := range []int{1, 1000} {
+		for _, routes := range []int{1, 1000, 100_000} {
+			for _, host := range []bool{true, false} {
+				sub := filepath.Join(dir, fmt.Sprintf("bench_%d_%d_%t", vrfs, routes, host))
+				rows, err := one(ctx, sub, vrfs, routes, host, rounds)
+				if err != nil {
+					return out, fmt.Errorf("%d VRFs, %d routes: %w", vrfs, routes, err)
+				}
+				out = append(out, rows...)
+			}
+		}
+	}
+	return out, nil
+}
+
+func one(ctx context.Context, dir string, vrfs, routes int, host bool, rounds int) (out []Result, err error) {
+	d, err := ebpf.Load(ebpf.Config{Dir: dir, Bridges: bridge{}, Log: slog.New(slog.DiscardHandler), Node: ebpf.Node{
+		RouterMAC: near, NextHopMAC: far, VTEP4: netip.MustParseAddr("192.0.2.1"), VXLANIndex: 1, UnderlayMTU: 1500}})
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if err := fill(ctx, d, vrfs, routes, host); err != nil {
+		return nil, err
+	}
+	tr, err := ebpf.OpenTracer(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer tr.Close()
+	for _, family := range []int{4, 6} {
+		for _, p := range ebpf.Programs() {
+			req := ebpf.TraceRequest{Program: p, Frame: packet(p, family), VTEP: vtep, VNI: vni}
+			if p == ebpf.OverlayIn {
+				req.VTEP = netip.Addr{}
+			}
+			timing, err := tr.Measure(req, rounds)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Result{Program: p, Family: family, Host: host, Routes: routes, VRFs: vrfs, Timing: timing})
+		}
+	}
+	return out, nil
+}
+
+// The packet's own addresses: near ones lead into OVN, far ones to the peer.
+var (
+	near4, far4 = netip.MustParseAddr("10.10.0.5"), netip.MustParseAddr("10.20.0.9")
+	near6, far6 = netip.MustParseAddr("fd00:10::5"), netip.MustParseAddr("fd00:20::9")
+)
+
+func packet(p ebpf.Program, family int) []byte {
+	src, dst, proto, eth := near4, far4, layers.EthernetTypeIPv4, &layers.Ethernet{SrcMAC: near[:], DstMAC: far[:]}
+	if family == 6 {
+		src, dst, proto = near6, far6, layers.EthernetTypeIPv6
+	}
+	if p == ebpf.FabricIn {
+		src, dst = dst, src
+		eth = &layers.Ethernet{SrcMAC: far[:], DstMAC: near[:]}
+	}
+	eth.EthernetType = proto
+	l4 := &layers.UDP{SrcPort: 40000, DstPort: 7777}
+	var l3 gopacket.SerializableLayer
+	if family == 4 {
+		ip := &layers.IPv4{Version: 4, TTL: 255, Protocol: layers.IPProtocolUDP, SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
+		l3 = ip
+		_ = l4.SetNetworkLayerForChecksum(ip)
+	} else {
+		ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolUDP, SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
+		l3 = ip
+		_ = l4.SetNetworkLayerForChecksum(ip)
+	}
+	b := gopacket.NewSerializeBuffer()
+	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
+	if err := gopacket.SerializeLayers(b, opts, eth, l3, l4, gopacket.Payload("0123456789")); err != nil {
+		panic(err) // the layers are constant
+	}
+	return b.Bytes()
+}
+
+func fill(ctx context.Context, d *ebpf.Dataplane, vrfs, routes int, host bool) error {
+	var vrfRows []reconcile.Row[intent.VNI, intent.VRF]
+	for i := range vrfs {
+		v := vni + intent.VNI(i)
+		vrfRows = append(vrfRows, reconcile.Row[intent.VNI, intent.VRF]{Key: v, Value: intent.VRF{VNI: v, Index: uint16(i + 1)}})
+	}
+	steps := [][]error{
+		d.VRFs().Apply(ctx, vrfRows),
+		d.Gateways().Apply(ctx, []reconcile.Row[intent.GatewayKey, intent.Gateway]{{Key: gw, Value: intent.Gateway{Key: gw, VNI: vni, Kind: intent.GatewayCRLRP}}}),
+		d.VTEPs().Apply(ctx, []reconcile.Row[netip.Addr, intent.VTEP]{{Key: vtep, Value: intent.VTEP{Addr: vtep}}}),
+		d.Routes().Apply(ctx, routeRows(vrfs, routes, host)),
+	}
+	for _, errs := range steps {
+		for _, err := range errs {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// routeRows are the routes of the packet, and others of both families spread over the VRFs.
+func routeRows(vrfs, routes int, host bool) (rows []reconcile.Row[intent.RouteKey, intent.Route]) {
+	hops := intent.NewNextHopSet(intent.NextHop{VTEP: vtep, VNI: vni, RouterMAC: far})
+	add := func(v intent.VNI, a netip.Addr, bits int, local bool) {
+		k := intent.NewHostKey(v, a)
+		if !host {
+			k = intent.NewRouteKey(v, netip.PrefixFrom(a, bits))
+		}
+		r := intent.Route{Key: k, Kind: intent.RouteRemote, NextHops: hops}
+		if local {
+			r = intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: gw}
+		}
+		rows = append(rows, reconcile.Row[intent.RouteKey, intent.Route]{Key: k, Value: r})
+	}
+	add(vni, near4, 24, true)
+	add(vni, far4, 24, false)
+	add(vni, near6, 64, true)
+	add(vni, far6, 64, false)
+	for i := range routes - 1 {
+		v := vni + intent.VNI(i%vrfs)
+		x, y, z := byte(i>>16), byte(i>>8), byte(i)
+		add(v, netip.AddrFrom4([4]byte{11 + x, y, z, 1}), 24, false)
+		add(v, netip.AddrFrom16([16]byte{0xfd, 1, 0, x, y, z, 15: 1}), 64, false)
+	}
+	return rows
+}

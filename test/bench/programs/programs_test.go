@@ -1,0 +1,29 @@
+package programs_test
+
+import (
+	"context"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/test/bench/programs"
+)
+
+// BenchmarkPrograms prints the table; its own ns/op means nothing.
+func BenchmarkPrograms(b *testing.B) {
+	dir := b.TempDir()
+	if err := unix.Mount("bpf", dir, "bpf", 0, "mode=0700"); err != nil {
+		b.Fatalf("mount a bpf file system (root is needed): %v", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	for b.Loop() {
+		results, err := programs.Run(context.Background(), dir, 200)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range results {
+			b.Logf("%-10s IPv%d host=%-5t routes=%-6d vrfs=%-4d wrapper %3d redirect %3d live %3d ns ratio %.2f goal %.1f", r.Program, r.Family, r.Host,
+				r.Routes, r.VRFs, r.Timing.Wrapper.Nanoseconds(), r.Timing.Redirect.Nanoseconds(), r.Timing.Live.Nanoseconds(), r.Timing.Ratio(), r.Goal())
+		}
+	}
+}
