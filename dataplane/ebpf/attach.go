@@ -43,10 +43,7 @@ func (d *Dataplane) Detach(p Program, ifindex int) error {
 	defer d.mu.Unlock()
 	var err error
 	if d.pickHook() == HookTCX {
-		err = os.Remove(d.linkPin(p, ifindex))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
+		err = d.detachTCX(p, ifindex)
 	} else {
 		err = detachClsact(p, ifindex)
 	}
@@ -99,6 +96,21 @@ func (d *Dataplane) attachTCX(p Program, ifindex int) error {
 		return fmt.Errorf("pin link: %w", err)
 	}
 	return nil
+}
+
+// detachTCX detaches before it unpins: the kernel lets go of an unpinned link
+// only some time later.
+func (d *Dataplane) detachTCX(p Program, ifindex int) error {
+	pin := d.linkPin(p, ifindex)
+	l, err := openLink(pin, ifindex)
+	if err != nil || l == nil {
+		return err
+	}
+	defer l.Close()
+	if err := l.Detach(); err != nil {
+		return fmt.Errorf("detach link: %w", err)
+	}
+	return os.Remove(pin)
 }
 
 // openLink opens a pinned link. One whose device is gone is removed: nil.
