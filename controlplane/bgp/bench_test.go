@@ -12,7 +12,7 @@ import (
 // tables; one op is the whole flap.
 func BenchmarkImportFlap(b *testing.B) {
 	const n = 10_000
-	r := newRIB(notOwn, time.Hour)
+	r := newRIB(notOwn, time.Hour, time.Hour)
 	r.setPolicies(policies(intent.VRFPolicy{VNI: 1001, Index: 1, AutoImport: true}))
 	var up, down []*path
 	for i := range n {

@@ -312,6 +312,13 @@ func (s *speaker) hops(k intent.RouteKey) []childHop {
 	return s.routes[k]
 }
 
+// deletes counts what the watcher was told to delete so far.
+func (s *speaker) deletes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deleted
+}
+
 func (s *speaker) synced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,6 +17,7 @@ const (
 	DefaultRestartTime      = 120 * time.Second
 	DefaultDeferralTime     = 30 * time.Second
 	DefaultVTEPLinger       = 30 * time.Second
+	DefaultPeerLinger       = 30 * time.Second
 	DefaultPrefixLimitRetry = 60 * time.Second
 )
 
@@ -56,6 +57,9 @@ type Config struct {
 	LongLivedTime time.Duration
 	// VTEPLinger is how long a tunnel endpoint stays known after its last route.
 	VTEPLinger time.Duration
+	// PeerLinger is how long the routes of a node are kept whose last one was
+	// withdrawn, as doc.go says under "Lost peers". Negative: not at all.
+	PeerLinger time.Duration
 	// PrefixLimitRetry is when a session that its neighbour's MaxPrefixes ended
 	// is tried again.
 	PrefixLimitRetry time.Duration
@@ -73,9 +77,9 @@ type Neighbor struct {
 	LocalAddress netip.Addr
 	// Password turns on TCP-MD5 (RFC 2385).
 	Password string
-	// TTLSecurity is GTSM (RFC 5082): the neighbour is one hop away and packets
-	// with a TTL below 255 are dropped.
-	TTLSecurity bool
+	// TTLSecurity is GTSM (RFC 5082): how many hops away the neighbour may be, 1
+	// for a directly connected one. Packets that came further are dropped. 0: off.
+	TTLSecurity uint8
 	// MultihopTTL allows an eBGP neighbour that many hops away. 0: one hop.
 	MultihopTTL uint8
 	// Passive waits for the neighbour to connect; it needs a ListenPort.
@@ -120,6 +124,7 @@ func (c Config) withDefaults() Config {
 	set(&c.RestartTime, DefaultRestartTime)
 	set(&c.DeferralTime, DefaultDeferralTime)
 	set(&c.VTEPLinger, DefaultVTEPLinger)
+	set(&c.PeerLinger, DefaultPeerLinger)
 	set(&c.PrefixLimitRetry, DefaultPrefixLimitRetry)
 	if c.ListenPort == 0 {
 		c.ListenPort = NoListen
@@ -188,7 +193,7 @@ func (n Neighbor) validate(c Config) error {
 		return errors.New("the AS number is not set")
 	case n.LocalAddress.IsValid() && n.LocalAddress.Is4() != n.Address.Is4():
 		return fmt.Errorf("the local address %s is of the other family", n.LocalAddress)
-	case n.TTLSecurity && n.MultihopTTL > 1:
+	case n.TTLSecurity > 0 && n.MultihopTTL > 1:
 		return errors.New("TTL security and multihop exclude each other")
 	case n.MultihopTTL > 1 && n.ASN == c.ASN:
 		return errors.New("multihop is for eBGP; iBGP sessions may always be many hops long")

@@ -34,6 +34,30 @@
 // next hop, learned through several reflectors) one is used, a fresh one before
 // a stale one.
 //
+// # Lost peers
+//
+// A route reflector that does no graceful restart for EVPN withdraws all routes
+// of a node when its session with that node ends, though the node goes on
+// forwarding. A row whose last path is withdrawn is therefore handled by its
+// VTEP, the next hop:
+//
+//   - As long as the VTEP has other routes, the row is deleted 25 ms after the
+//     VTEP's latest withdrawal, and at most 1 s after its own.
+//   - When the VTEP's last route is withdrawn, the rows that it lost in the 2 s
+//     up to then are kept, or come back, as stale for Config.PeerLinger, and the
+//     VTEP stays known. A VTEP with a single route cannot be told from a lost one:
+//     its route is kept too.
+//   - A stale row ends at once when the same prefix arrives in its VRF or is
+//     announced by this node; when a route of the VRF that covers it, other than
+//     the default route, leads to another VTEP or is announced by this node; or
+//     when no VRF imports it any more. It ends 5 s after the VTEP has its first
+//     new route.
+//   - A row with a live path never waits, and never uses a stale one.
+//   - A path that is replaced, by an update or by one that is rejected, has been
+//     told to be gone: it leaves no stale row.
+//
+// docs/decisions/0005-peer-linger.md gives the reasons.
+//
 // # Limits
 //
 // GoBGP parses UPDATEs in goroutines of its own. A panic there ends the process,
@@ -43,7 +67,7 @@
 //
 // Graceful restart needs neighbours that keep EVPN routes. GoBGP does; FRR 8.4
 // keeps unicast and MPLS VPN routes only and withdraws EVPN routes at once when
-// a session ends.
+// a session ends: see "Lost peers".
 //
 // GoBGP offers no way to close a session without a CEASE notification, which
 // ends graceful restart at the peer. A graceful stop therefore leaves the

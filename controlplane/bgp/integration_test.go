@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -47,8 +48,9 @@ func TestRoutesThroughRouteReflector(t *testing.T) {
 	eventually(t, "the withdrawal arrives", func() bool { return b.hops(keys[0]) == nil && b.hops(keys[1]) != nil })
 	a.do(childCommand{Set: []intent.RouteKey{}})
 	eventually(t, "all is withdrawn", func() bool { return len(rr.routes()) == 0 })
+	// All that a had went at once, as it does with a lost session.
 	st := b.do(childCommand{Status: true}).Status
-	if st.Imported != 0 || st.VTEPs != 1 || st.Neighbors[0].State != "established" || !st.Neighbors[0].EndOfRIB {
+	if st.Imported != st.Stale || st.VTEPs != 1 || st.Neighbors[0].State != "established" || !st.Neighbors[0].EndOfRIB {
 		t.Errorf("status %+v", st)
 	}
 }
@@ -63,12 +65,25 @@ func TestPassword(t *testing.T) {
 }
 
 func TestTTLSecurity(t *testing.T) {
-	rr := startFRR(t, 64513, v4, neighbor("127.0.0.11", 64512, "ttl-security hops 1"))
-	n := rr.neighborFor("127.0.0.1", 64513, "127.0.0.11")
-	n.TTLSecurity = true
-	a := startSpeaker(t, nodeConfig(1, n))
-	a.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.10.0.0/24")}})
-	eventually(t, "FRR has the route over GTSM", func() bool { return len(rr.routes()) == 1 })
+	// FRR's eBGP multihop sets the TTL that it sends: 254 is what a packet has
+	// after one router.
+	rr := startFRR(t, 64513, []string{"127.0.0.1", "::1"}, neighbor("127.0.0.11", 64512, "ttl-security hops 1"), neighbor("127.0.0.12", 64512, "ebgp-multihop 254"),
+		neighbor("127.0.0.13", 64512, "ebgp-multihop 254"), neighbor("::1", 64512, "ebgp-multihop 254"))
+	start := func(i byte, to, local string, hops uint8) *speaker {
+		n := rr.neighborFor(to, 64513, local)
+		n.TTLSecurity = hops
+		s := startSpeaker(t, nodeConfig(i, n))
+		s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.10.0.0/24")}})
+		return s
+	}
+	start(1, "127.0.0.1", "127.0.0.11", 1)
+	far := start(2, "127.0.0.1", "127.0.0.12", 1)
+	start(3, "127.0.0.1", "127.0.0.13", 2)
+	start(4, "::1", "", 2)
+	eventually(t, "FRR has the routes over GTSM", func() bool { return len(rr.routes()) == 3 })
+	if st := far.do(childCommand{Status: true}).Status.Neighbors[0]; st.State == "established" {
+		t.Error("a neighbour further away than allowed has a session")
+	}
 }
 
 func TestIPv6SessionAndVTEP(t *testing.T) {
@@ -150,7 +165,9 @@ func TestGracefulRestartKeepsRoutes(t *testing.T) {
 	rr := startGoBGPD(t, 64512, "127.0.0.11", "127.0.0.12")
 	cfg := nodeConfig(1, rr.neighborFor(64512, "127.0.0.11"))
 	a := startSpeaker(t, cfg)
-	b := startSpeaker(t, nodeConfig(2, rr.neighborFor(64512, "127.0.0.12")))
+	other := nodeConfig(2, rr.neighborFor(64512, "127.0.0.12"))
+	other.PeerLinger = -1 // what stays does so by the reflector's graceful restart
+	b := startSpeaker(t, other)
 	b.do(childCommand{Policies: []childPolicy{red}})
 	stays, goes := key(1001, "10.10.0.0/24"), key(1001, "2001:db8:10::/64")
 	a.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{stays, goes}})
@@ -189,6 +206,49 @@ func TestNeighborRestartKeepsImports(t *testing.T) {
 	if b.hops(k) == nil {
 		t.Error("the import did not stay")
 	}
+}
+
+func TestLostPeerBehindReflector(t *testing.T) {
+	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512, client), neighbor("127.0.0.12", 64512, client))
+	cfg := nodeConfig(1, rr.neighborFor("127.0.0.1", 64512, "127.0.0.11"))
+	a := startSpeaker(t, cfg)
+	other := nodeConfig(2, rr.neighborFor("127.0.0.1", 64512, "127.0.0.12"))
+	other.PeerLinger = 10 * time.Second
+	b := startSpeaker(t, other)
+	b.do(childCommand{Policies: []childPolicy{red}})
+	start := func() {
+		a.do(childCommand{Policies: []childPolicy{red}, Fill: 500})
+	}
+	start()
+	status := func() *Status { return b.do(childCommand{Status: true}).Status }
+	eventually(t, "b imports all", func() bool { return status().Imported == 500 && b.synced() })
+
+	a.kill()
+	eventually(t, "the reflector has withdrawn a's routes and b keeps them", func() bool { return status().Stale == 500 })
+	time.Sleep(2 * time.Second) // the node is down for this long
+	cfg.Restarting = true
+	a = startSpeaker(t, cfg)
+	start()
+	eventually(t, "all are announced again", func() bool { st := status(); return st.Stale == 0 && st.Neighbors[0].Received == 500 })
+	if n := b.deletes(); n != 0 {
+		t.Fatalf("b saw %d deletes: the restart was not hitless", n)
+	}
+
+	one := key(1001, "10.0.0.0/32")
+	before := time.Now()
+	a.do(childCommand{Deletes: []intent.RouteKey{one}})
+	eventually(t, "one withdrawal counts at once", func() bool { return b.deletes() == 1 && b.hops(one) == nil })
+	if took := time.Since(before); took > other.PeerLinger/2 {
+		t.Errorf("a single withdrawal took %s", took)
+	}
+
+	time.Sleep(batchTime) // what went just before is taken for the same batch
+	a.kill()
+	eventually(t, "b keeps the routes", func() bool { return status().Stale == 499 })
+	if n := b.deletes(); n != 1 {
+		t.Errorf("b saw %d deletes before the linger was over", n-1)
+	}
+	eventually(t, "they go after the linger", func() bool { return b.deletes() == 500 && status().Imported == 0 })
 }
 
 func TestMaxPrefixes(t *testing.T) {

@@ -169,7 +169,7 @@ func TestValidate(t *testing.T) {
 		{"unicast", func(c *Config) { c.Neighbors[0].Address = netip.MustParseAddr("224.0.0.1") }},
 		{"interface", func(c *Config) { c.Neighbors[0].Address = netip.MustParseAddr("fe80::1") }},
 		{"other family", func(c *Config) { c.Neighbors[0].LocalAddress = netip.MustParseAddr("2001:db8::1") }},
-		{"exclude", func(c *Config) { c.Neighbors[0].TTLSecurity, c.Neighbors[0].MultihopTTL = true, 3 }},
+		{"exclude", func(c *Config) { c.Neighbors[0].TTLSecurity, c.Neighbors[0].MultihopTTL = 1, 3 }},
 		{"eBGP", func(c *Config) { c.Neighbors[0].MultihopTTL = 3 }},
 		{"listen port", func(c *Config) { c.Neighbors[0].Passive = true }},
 		{"hold time", func(c *Config) { c.Neighbors[0].HoldTime = time.Second }},

@@ -33,8 +33,9 @@ func peerConfig(c Config, n Neighbor) *api.Peer {
 	if n.LocalAddress.IsValid() {
 		p.Transport.LocalAddress = n.LocalAddress.String()
 	}
-	if n.TTLSecurity {
-		p.TtlSecurity = &api.TtlSecurity{Enabled: true, TtlMin: 255}
+	if n.TTLSecurity > 0 {
+		// Both ends send 255. TtlMin becomes IP_MINTTL, the lowest that is taken.
+		p.TtlSecurity = &api.TtlSecurity{Enabled: true, TtlMin: 256 - uint32(n.TTLSecurity)}
 	}
 	if n.MultihopTTL > 1 {
 		p.EbgpMultihop = &api.EbgpMultihop{Enabled: true, MultihopTtl: uint32(n.MultihopTTL)}

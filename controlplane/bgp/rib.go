@@ -13,7 +13,8 @@ type set[K comparable] map[K]struct{}
 // does no I/O and reads no clock; its caller locks.
 type rib struct {
 	own    func(netip.Addr) bool
-	linger time.Duration
+	linger time.Duration // of VTEPs
+	ghosts ghosts
 
 	paths    map[pathKey]*path
 	byPrefix map[netip.Prefix]set[*path]
@@ -37,6 +38,7 @@ type rib struct {
 type vtep struct {
 	refs int
 	gone time.Time
+	haunt
 }
 
 // pathCounts are one neighbour's paths by what became of them.
@@ -47,9 +49,9 @@ type pathCounts struct {
 	total map[Reason]uint64
 }
 
-func newRIB(own func(netip.Addr) bool, linger time.Duration) *rib {
+func newRIB(own func(netip.Addr) bool, linger, peerLinger time.Duration) *rib {
 	return &rib{
-		own: own, linger: linger,
+		own: own, linger: linger, ghosts: newGhosts(peerLinger),
 		paths:       map[pathKey]*path{},
 		byPrefix:    map[netip.Prefix]set[*path]{},
 		byTarget:    map[intent.RouteTarget]set[*path]{},
@@ -76,7 +78,7 @@ func (r *rib) apply(p *path, now time.Time) {
 		}
 		r.paths[p.key] = p
 		counts.received++
-		r.insert(p)
+		r.insert(p, now)
 	} else {
 		delete(r.paths, p.key)
 	}
@@ -88,6 +90,9 @@ func (r *rib) apply(p *path, now time.Time) {
 			counts.rejected[old.reason]--
 		}
 		r.remove(old, now)
+		if p.withdrawn && old.reason == "" {
+			r.depart(old)
+		}
 	}
 }
 
@@ -100,7 +105,7 @@ func (r *rib) counts(n netip.Addr) *pathCounts {
 	return c
 }
 
-func (r *rib) insert(p *path) {
+func (r *rib) insert(p *path, now time.Time) {
 	if p.reason != "" {
 		return
 	}
@@ -117,7 +122,9 @@ func (r *rib) insert(p *path) {
 		r.vteps[p.hop.VTEP] = v
 		r.dirtyVTEPs[p.hop.VTEP] = struct{}{}
 	}
-	v.refs++
+	if v.refs++; v.refs == 1 && len(v.ghosts) > 0 {
+		v.back = now
+	}
 	delete(r.lingering, p.hop.VTEP)
 	r.touch(p)
 }
@@ -210,14 +217,16 @@ func (r *rib) imports(policy intent.VRFPolicy, p *path) bool {
 
 // settle evaluates what is marked and returns the keys and VTEPs that changed.
 func (r *rib) settle(now time.Time) (keys []intent.RouteKey, vteps []netip.Addr) {
-	for k := range r.dirty {
-		if r.evaluate(k) {
-			keys = append(keys, k)
-		}
+	changed := set[intent.RouteKey]{}
+	r.settleQuiet(now)
+	r.evaluateDirty(changed, now)
+	r.keepLost(now)
+	r.evaluateDirty(changed, now)
+	for k := range changed {
+		keys = append(keys, k)
 	}
-	clear(r.dirty)
 	for a := range r.lingering {
-		if now.Sub(r.vteps[a].gone) >= r.linger {
+		if v := r.vteps[a]; len(v.ghosts) == 0 && now.Sub(v.gone) >= r.linger {
 			delete(r.vteps, a)
 			delete(r.lingering, a)
 			r.dirtyVTEPs[a] = struct{}{}
@@ -230,21 +239,30 @@ func (r *rib) settle(now time.Time) (keys []intent.RouteKey, vteps []netip.Addr)
 	return keys, vteps
 }
 
-// evaluate computes one row anew and tells whether it changed.
-func (r *rib) evaluate(k intent.RouteKey) bool {
-	var hops intent.NextHopSet
-	if policy, ok := r.policies[k.VNI]; ok {
-		var candidates []*path
-		for p := range r.byPrefix[k.Prefix] {
-			if r.imports(policy, p) {
-				candidates = append(candidates, p)
+// evaluateDirty goes on until nothing is marked: a row may mark the ghosts that
+// it covers.
+func (r *rib) evaluateDirty(changed set[intent.RouteKey], now time.Time) {
+	for len(r.dirty) > 0 {
+		for k := range r.dirty {
+			delete(r.dirty, k)
+			if r.evaluate(k, now) {
+				changed[k] = struct{}{}
 			}
 		}
-		hops = best(candidates)
 	}
+	clear(r.ghosts.departed)
+}
+
+// evaluate computes one row anew and tells whether it changed.
+func (r *rib) evaluate(k intent.RouteKey, now time.Time) bool {
 	vrf := r.routes[k.VNI]
-	if vrf[k.Prefix] == hops {
+	before := vrf[k.Prefix]
+	hops, live := r.compute(k, before != "", now)
+	if before == hops {
 		return false
+	}
+	if live {
+		r.unmask(k)
 	}
 	if hops == "" {
 		delete(vrf, k.Prefix)
@@ -261,14 +279,24 @@ func (r *rib) evaluate(k intent.RouteKey) bool {
 	return true
 }
 
-// nextExpiry is when the first lingering VTEP is to go.
-func (r *rib) nextExpiry() (at time.Time, ok bool) {
-	for a := range r.lingering {
-		if t := r.vteps[a].gone.Add(r.linger); !ok || t.Before(at) {
-			at, ok = t, true
+// compute is what a row should be: the best of the live paths, else its ghost.
+func (r *rib) compute(k intent.RouteKey, present bool, now time.Time) (hops intent.NextHopSet, live bool) {
+	policy, ok := r.policies[k.VNI]
+	if !ok {
+		r.exorcise(k, now)
+		return "", false
+	}
+	var candidates []*path
+	for p := range r.byPrefix[k.Prefix] {
+		if r.imports(policy, p) {
+			candidates = append(candidates, p)
 		}
 	}
-	return at, ok
+	if hops = best(candidates); hops != "" {
+		r.exorcise(k, now)
+		return hops, true
+	}
+	return r.fallback(policy, k, present, now), false
 }
 
 func add[K, V comparable](m map[K]set[V], k K, v V) {

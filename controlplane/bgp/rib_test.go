@@ -70,7 +70,7 @@ func policies(list ...intent.VRFPolicy) map[intent.VNI]intent.VRFPolicy {
 }
 
 func TestImportByTarget(t *testing.T) {
-	r := newRIB(notOwn, time.Second)
+	r := newRIB(notOwn, time.Second, 0)
 	r.apply(testPath("10.1.0.0/16", "192.0.2.1", "65001:1001"), epoch)
 	r.apply(testPath("10.2.0.0/16", "192.0.2.1", "65001:5"), epoch)
 	r.apply(testPath("10.3.0.0/16", "192.0.2.1"), epoch)
@@ -113,7 +113,7 @@ func TestImportByTarget(t *testing.T) {
 }
 
 func TestVTEPStaysForAWhile(t *testing.T) {
-	r := newRIB(notOwn, 30*time.Second)
+	r := newRIB(notOwn, 30*time.Second, 0)
 	p := testPath("10.1.0.0/16", "192.0.2.1", "65001:1001")
 	gone := *p
 	gone.withdrawn = true
@@ -139,7 +139,7 @@ func TestVTEPStaysForAWhile(t *testing.T) {
 func TestAnyOrderSameTables(t *testing.T) {
 	for seed := range int64(200) {
 		rnd := rand.New(rand.NewSource(seed))
-		r := newRIB(notOwn, 0)
+		r := newRIB(notOwn, 0, 0)
 		state, policy := map[pathKey]*path{}, map[intent.VNI]intent.VRFPolicy{}
 		rts := []string{"1:1", "1:2", "2:1", "2:2", "3:3"}
 		for range 100 {
@@ -167,7 +167,7 @@ func TestAnyOrderSameTables(t *testing.T) {
 			}
 		}
 		r.settle(epoch)
-		once := newRIB(notOwn, 0)
+		once := newRIB(notOwn, 0, 0)
 		once.setPolicies(policy)
 		for _, p := range state {
 			once.apply(p, epoch)
@@ -180,7 +180,7 @@ func TestAnyOrderSameTables(t *testing.T) {
 }
 
 func TestWatchMergesAndStartsWhole(t *testing.T) {
-	in := imports{rib: newRIB(notOwn, 0), feeds: set[*feed]{}}
+	in := imports{rib: newRIB(notOwn, 0, 0), feeds: set[*feed]{}}
 	in.rib.setPolicies(policies(intent.VRFPolicy{VNI: 1001, Index: 1, AutoImport: true}))
 	apply := func(p *path) {
 		in.mu.Lock()

@@ -99,31 +99,44 @@ func (s *GoBGP) giveUpWaiting() {
 	s.syncedLocked()
 }
 
-// tick expires VTEPs and tries sessions again that hit their prefix limit.
+// tick ends what has its time, and tries sessions again that hit their prefix
+// limit: once a second, and sooner when a withdrawal settles.
 func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-s.rearm:
+		case <-timer.C:
+			s.retryDue(ctx, srv)
 		}
-		now := s.now()
-		var due []netip.Addr
+		wait := time.Second
 		s.in.mu.Lock()
 		s.publishLocked()
-		for a, at := range s.retry {
-			if !now.Before(at) {
-				due = append(due, a)
-				delete(s.retry, a)
-			}
+		if at, ok := s.in.rib.nextSettle(); ok {
+			wait = min(wait, at.Sub(s.now()))
 		}
 		s.in.mu.Unlock()
-		for _, a := range due {
-			if err := srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: a.String()}); err != nil {
-				s.log.Warn("cannot retry a BGP session after its prefix limit", slog.String("neighbor", a.String()), slog.Any("error", err))
-			}
+		timer.Reset(max(wait, time.Millisecond))
+	}
+}
+
+func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
+	now := s.now()
+	var due []netip.Addr
+	s.in.mu.Lock()
+	for a, at := range s.retry {
+		if !now.Before(at) {
+			due = append(due, a)
+			delete(s.retry, a)
+		}
+	}
+	s.in.mu.Unlock()
+	for _, a := range due {
+		if err := srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: a.String()}); err != nil {
+			s.log.Warn("cannot retry a BGP session after its prefix limit", slog.String("neighbor", a.String()), slog.Any("error", err))
 		}
 	}
 }
@@ -267,7 +280,14 @@ func (s *GoBGP) syncedLocked() {
 
 // publishLocked settles the rib and tells the watchers.
 func (s *GoBGP) publishLocked() {
+	before := len(s.in.rib.ghosts.settling)
 	if keys, vteps := s.in.rib.settle(s.now()); len(keys)+len(vteps) > 0 {
 		s.in.publish(keys, vteps)
+	}
+	if len(s.in.rib.ghosts.settling) > before {
+		select {
+		case s.rearm <- struct{}{}:
+		default:
+		}
 	}
 }

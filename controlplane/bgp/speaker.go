@@ -63,6 +63,8 @@ type GoBGP struct {
 	// retry is when a session that hit its prefix limit is tried again.
 	retry map[netip.Addr]time.Time
 
+	// rearm wakes tick when a withdrawal begins to settle.
+	rearm     chan struct{}
 	ready     chan struct{}
 	readyOnce sync.Once
 	stop      chan bool
@@ -86,9 +88,10 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 	own := func(a netip.Addr) bool { return a.IsValid() && (a == cfg.VTEP4 || a == cfg.VTEP6) }
 	s := &GoBGP{
 		cfg: cfg, log: log, now: time.Now, out: newOutbox(cfg),
-		in:    imports{rib: newRIB(own, cfg.VTEPLinger), feeds: set[*feed]{}},
+		in:    imports{rib: newRIB(own, cfg.VTEPLinger, cfg.PeerLinger), feeds: set[*feed]{}},
 		sync:  map[netip.Addr]*neighborSync{},
 		retry: map[netip.Addr]time.Time{},
+		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}
 	for _, n := range cfg.Neighbors {
@@ -194,6 +197,7 @@ func (s *GoBGP) Set(ctx context.Context, announcements map[intent.RouteKey]Annou
 		}
 		keys = append(keys, k)
 	}
+	s.localLocked(keys)
 	maps.Copy(failed, s.sendLocked(ctx, keys))
 	s.Ready()
 	return failed
@@ -218,8 +222,21 @@ func (s *GoBGP) Update(ctx context.Context, upserts []Announcement, deletes []in
 		}
 		keys = append(keys, a.Key)
 	}
+	s.localLocked(keys)
 	maps.Copy(failed, s.sendLocked(ctx, keys))
 	return failed
+}
+
+// localLocked tells the import side what this node announces itself. The caller
+// holds outMu; in.mu is always taken after it.
+func (s *GoBGP) localLocked(keys []intent.RouteKey) {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	for _, k := range keys {
+		_, wanted := s.out.wanted[k.VNI][k.Prefix]
+		s.in.rib.setLocal(k, wanted)
+	}
+	s.publishLocked()
 }
 
 // Watch implements Speaker.

@@ -22,8 +22,10 @@ type Status struct {
 	Wanted, Announced int
 	// Imported counts rows (VRF and prefix), VTEPs the accepted outer sources.
 	Imported, VTEPs int
-	InSync          bool
-	Neighbors       []NeighborStatus
+	// Stale counts the imported rows that are kept for a lost node.
+	Stale     int
+	InSync    bool
+	Neighbors []NeighborStatus
 }
 
 // NeighborStatus is one session.
@@ -83,6 +85,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	for _, vrf := range s.in.rib.routes {
 		st.Imported += len(vrf)
 	}
+	st.Stale = s.in.rib.staleRows()
 	for _, n := range s.cfg.Neighbors {
 		ns := NeighborStatus{Address: n.Address, ASN: n.ASN, Description: n.Description, State: "idle",
 			Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}}

@@ -199,7 +199,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r := newRIB(func(netip.Addr) bool { return false }, 0)
+		r := newRIB(func(netip.Addr) bool { return false }, 0, 0)
 		r.setPolicies(map[intent.VNI]intent.VRFPolicy{1: {VNI: 1, Index: 1, AutoImport: true, Import: intent.NewRouteTargets(p.targets...)}})
 		r.apply(p, epoch)
 		keys, vteps := r.settle(epoch)

@@ -1,0 +1,296 @@
+package bgp
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// The times of doc.go's "Lost peers".
+const (
+	// batchTime is how far apart the withdrawals of one lost session may be.
+	batchTime = 2 * time.Second
+	// settleTime is how long a withdrawal waits for the next one of its VTEP, and
+	// settleLimit the longest that the first of many waits.
+	settleTime  = 25 * time.Millisecond
+	settleLimit = time.Second
+	// returnTime is how long an originator that is back has to announce the rest.
+	returnTime = 5 * time.Second
+	// sweepTime is how often the ends of ghosts are looked for.
+	sweepTime = 100 * time.Millisecond
+)
+
+// ghost is a row whose last path was withdrawn: it may have gone with the
+// originator's session only, while its forwarding is intact.
+type ghost struct {
+	key   intent.RouteKey
+	path  *path // the last one to go
+	left  time.Time
+	phase phase
+	until time.Time // when stale
+}
+
+type phase uint8
+
+const (
+	// leaving: the row is still in the table, the withdrawal waits for company.
+	leaving phase = iota
+	// remembered: the row is out of the table; it comes back if the VTEP's last
+	// route goes in the same batch.
+	remembered
+	// stale: the VTEP's last route went, and the row is kept for a while.
+	stale
+)
+
+// ghosts are all of them, and what the present settling has to look at.
+type ghosts struct {
+	linger time.Duration // 0 or less: none
+	rows   map[intent.VNI]map[netip.Prefix]*ghost
+	// local are the rows that this node itself announces.
+	local map[intent.VNI]set[netip.Prefix]
+	// departed are the paths withdrawn since the last settling.
+	departed map[netip.Prefix][]*path
+	// lost are the VTEPs whose last route was withdrawn since then.
+	lost set[netip.Addr]
+	// settling are the VTEPs with leaving ghosts, haunted those with any.
+	settling, haunted set[netip.Addr]
+	swept             time.Time
+}
+
+func newGhosts(linger time.Duration) ghosts {
+	return ghosts{
+		linger: linger, rows: map[intent.VNI]map[netip.Prefix]*ghost{}, local: map[intent.VNI]set[netip.Prefix]{},
+		departed: map[netip.Prefix][]*path{}, lost: set[netip.Addr]{}, settling: set[netip.Addr]{}, haunted: set[netip.Addr]{},
+	}
+}
+
+// haunt is the part of a vtep about its ghosts.
+type haunt struct {
+	ghosts set[*ghost]
+	// first and last are the first and the latest withdrawal that are leaving.
+	first, last time.Time
+	// back is when a VTEP without routes had its first one again.
+	back time.Time
+}
+
+func (h *haunt) settled() time.Time {
+	if limit := h.first.Add(settleLimit); limit.Before(h.last.Add(settleTime)) {
+		return limit
+	}
+	return h.last.Add(settleTime)
+}
+
+// depart notes the withdrawal of a path that was valid.
+func (r *rib) depart(p *path) {
+	if r.ghosts.linger <= 0 {
+		return
+	}
+	r.ghosts.departed[p.prefix] = append(r.ghosts.departed[p.prefix], p)
+	if r.vteps[p.hop.VTEP].refs == 0 {
+		r.ghosts.lost[p.hop.VTEP] = struct{}{}
+	}
+}
+
+// fallback is what a row without a live path is: its ghost's next hop while that
+// is leaving or stale. present tells whether the row is in the table now.
+func (r *rib) fallback(policy intent.VRFPolicy, k intent.RouteKey, present bool, now time.Time) intent.NextHopSet {
+	if present {
+		for _, p := range slices.Backward(r.ghosts.departed[k.Prefix]) {
+			if r.imports(policy, p) {
+				r.exorcise(k, now)
+				r.appear(k, p, now)
+				break
+			}
+		}
+	}
+	g := r.ghosts.rows[k.VNI][k.Prefix]
+	if g == nil || g.phase == remembered {
+		return ""
+	}
+	if !r.imports(policy, g.path) || r.covered(g) {
+		r.exorcise(k, now)
+		return ""
+	}
+	return intent.NewNextHopSet(g.path.hop)
+}
+
+func (r *rib) appear(k intent.RouteKey, p *path, now time.Time) {
+	g := &ghost{key: k, path: p, left: now}
+	if r.ghosts.rows[k.VNI] == nil {
+		r.ghosts.rows[k.VNI] = map[netip.Prefix]*ghost{}
+	}
+	r.ghosts.rows[k.VNI][k.Prefix] = g
+	a := p.hop.VTEP
+	v := r.vteps[a]
+	if v.ghosts == nil {
+		v.ghosts = set[*ghost]{}
+	}
+	v.ghosts[g] = struct{}{}
+	r.ghosts.haunted[a] = struct{}{}
+	if _, ok := r.ghosts.settling[a]; !ok {
+		r.ghosts.settling[a], v.first = struct{}{}, now
+	}
+	v.last = now
+}
+
+// exorcise forgets the ghost of a row, if there is one.
+func (r *rib) exorcise(k intent.RouteKey, now time.Time) {
+	g := r.ghosts.rows[k.VNI][k.Prefix]
+	if g == nil {
+		return
+	}
+	delete(r.ghosts.rows[k.VNI], k.Prefix)
+	if len(r.ghosts.rows[k.VNI]) == 0 {
+		delete(r.ghosts.rows, k.VNI)
+	}
+	a := g.path.hop.VTEP
+	v := r.vteps[a]
+	delete(v.ghosts, g)
+	if v.refs == 0 && g.phase == stale {
+		v.gone = now // it had a route until now
+	}
+	if len(v.ghosts) == 0 {
+		v.haunt = haunt{}
+		delete(r.ghosts.haunted, a)
+		delete(r.ghosts.settling, a)
+	}
+}
+
+// settleQuiet takes the leaving ghosts out of the table whose VTEP lost no more
+// routes for a moment, and ends old ghosts.
+func (r *rib) settleQuiet(now time.Time) {
+	for a := range r.ghosts.settling {
+		v := r.vteps[a]
+		if now.Before(v.settled()) {
+			continue
+		}
+		delete(r.ghosts.settling, a)
+		for g := range v.ghosts {
+			if g.phase == leaving {
+				g.phase = remembered
+				r.dirty[g.key] = struct{}{}
+			}
+		}
+	}
+	if since := now.Sub(r.ghosts.swept); since >= sweepTime || since < 0 {
+		r.ghosts.swept = now
+		r.sweep(now)
+	}
+}
+
+// keepLost makes the last batch of each VTEP stale that has no route left.
+func (r *rib) keepLost(now time.Time) {
+	for a := range r.ghosts.lost {
+		v := r.vteps[a]
+		if v.refs > 0 {
+			continue
+		}
+		v.back = time.Time{}
+		delete(r.ghosts.settling, a)
+		for g := range v.ghosts {
+			if g.phase != stale && now.Sub(g.left) <= batchTime {
+				g.phase, g.until = stale, now.Add(r.ghosts.linger)
+				r.dirty[g.key] = struct{}{}
+			}
+		}
+	}
+	clear(r.ghosts.lost)
+}
+
+// sweep ends the ghosts whose time is over.
+func (r *rib) sweep(now time.Time) {
+	for a := range r.ghosts.haunted {
+		v := r.vteps[a]
+		for g := range v.ghosts {
+			if g.phase == leaving || now.Before(g.end(v.back)) {
+				continue
+			}
+			r.dirty[g.key] = struct{}{}
+			r.exorcise(g.key, now)
+		}
+	}
+}
+
+func (g *ghost) end(back time.Time) time.Time {
+	if g.phase == remembered {
+		return g.left.Add(batchTime + 1)
+	}
+	if b := back.Add(returnTime); !back.IsZero() && b.Before(g.until) {
+		return b
+	}
+	return g.until
+}
+
+// covered tells whether the VRF has another way to a ghost's destinations that
+// it would hide: a route that this node announces, or a live one to another
+// VTEP. The default route leads everywhere and does not count.
+func (r *rib) covered(g *ghost) bool {
+	vni, prefix := g.key.VNI, g.key.Prefix
+	local, routes, rows := r.ghosts.local[vni], r.routes[vni], r.ghosts.rows[vni]
+	if _, ok := local[prefix]; ok {
+		return true
+	}
+	for bits := prefix.Bits() - 1; bits > 0; bits-- {
+		p := netip.PrefixFrom(prefix.Addr(), bits).Masked()
+		if _, ok := local[p]; ok {
+			return true
+		}
+		hops, ok := routes[p]
+		if !ok {
+			continue
+		}
+		if other := rows[p]; other != nil && other.phase != remembered {
+			continue // a ghost itself
+		}
+		if slices.ContainsFunc(hops.All(), func(h intent.NextHop) bool { return h.VTEP != g.path.hop.VTEP }) {
+			return true
+		}
+	}
+	return false
+}
+
+// unmask marks the ghosts that a new row covers.
+func (r *rib) unmask(k intent.RouteKey) {
+	if k.Prefix.Bits() == k.Prefix.Addr().BitLen() {
+		return
+	}
+	for p, g := range r.ghosts.rows[k.VNI] {
+		if p.Bits() > k.Prefix.Bits() && k.Prefix.Contains(p.Addr()) {
+			r.dirty[g.key] = struct{}{}
+		}
+	}
+}
+
+// setLocal notes what this node itself announces, or no longer does.
+func (r *rib) setLocal(k intent.RouteKey, announced bool) {
+	if !announced {
+		drop(r.ghosts.local, k.VNI, k.Prefix)
+		return
+	}
+	add(r.ghosts.local, k.VNI, k.Prefix)
+	if g := r.ghosts.rows[k.VNI][k.Prefix]; g != nil {
+		r.dirty[k] = struct{}{}
+	}
+	r.unmask(k)
+}
+
+// nextSettle is when the first leaving ghosts leave the table.
+func (r *rib) nextSettle() (at time.Time, ok bool) {
+	for a := range r.ghosts.settling {
+		if t := r.vteps[a].settled(); !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+func (r *rib) staleRows() (n int) {
+	for a := range r.ghosts.haunted {
+		for g := range r.vteps[a].ghosts {
+			n += boolean(g.phase == stale)
+		}
+	}
+	return n
+}
