@@ -24,11 +24,16 @@ func steering(t *Translator) []string {
 	return out
 }
 
-// servedRows lists the questions as "prefix answer".
+// servedRows lists the questions as "prefix answer", those of a segment as
+// "prefix known".
 func servedRows(t *Translator) []string {
 	var out []string
 	for k, s := range t.Tables().Served {
-		out = append(out, fmt.Sprint(k.Prefix, " ", s.Answer))
+		text := fmt.Sprint(k.Prefix, " ", s.Answer)
+		if k.Gateway.IsSegment() && !s.Answer {
+			text = fmt.Sprint(k.Prefix, " known")
+		}
+		out = append(out, text)
 	}
 	slices.Sort(out)
 	return out
@@ -37,6 +42,9 @@ func servedRows(t *Translator) []string {
 func TestServedAndSteering(t *testing.T) {
 	source := []string{"source 10.10.0.0/24", "source 2001:db8:10::/64", "to-ovn"}
 	own := []string{"source 172.24.4.1/32", "source 2001:db8:ff::1/128"}
+	all := []string{"172.24.0.0/16 true", "172.24.4.1/32 false", "2001:db8:ff::/64 true", "2001:db8:ff::1/128 false",
+		"fe80::/64 true", "fe80::ff:fe00:1/128 false"}
+	ports := []string{"172.24.4.1/32 known", "2001:db8:ff::1/128 known", "fe80::ff:fe00:1/128 known"}
 	rows := map[string]struct {
 		physical bool
 		edit     func(cloud)
@@ -47,8 +55,7 @@ func TestServedAndSteering(t *testing.T) {
 	}{
 		"physical gateway": {physical: true, steering: source},
 		"nobody else on the bridge": {
-			served: []string{"172.24.0.0/16 true", "172.24.4.1/32 false", "2001:db8:ff::/64 true", "2001:db8:ff::1/128 false",
-				"fe80::/64 true", "fe80::ff:fe00:1/128 false"},
+			served:   sorted(all, ports),
 			steering: sorted(source, own, []string{"arp 172.24.0.0/16", "nd 2001:db8:ff::/64", "nd fe80::/64"}),
 		},
 		"known neighbours": {
@@ -58,8 +65,7 @@ func TestServedAndSteering(t *testing.T) {
 					p.NATAddresses = []string{`02:00:00:00:00:01 172.24.4.200 is_chassis_resident("cr")`}
 				})
 			},
-			served: []string{"172.24.0.0/16 true", "172.24.4.1/32 false", "172.24.4.200/32 false", "172.24.4.99/32 false",
-				"2001:db8:ff::/64 true", "2001:db8:ff::1/128 false", "fe80::/64 true", "fe80::ff:fe00:1/128 false", "fe80::ff:fe00:909/128 false"},
+			served:   sorted(all, ports, []string{"172.24.4.200/32 known", "172.24.4.99/32 known", "fe80::ff:fe00:909/128 known"}),
 			steering: sorted(source, own, []string{"arp 172.24.0.0/16", "nd 2001:db8:ff::/64", "nd fe80::/64"}),
 		},
 		"listed for the network": {physical: true,

@@ -28,6 +28,9 @@ type GatewayResult struct {
 	Policy   Policy
 	// Served are sorted by prefix.
 	Served []intent.Served
+	// Provider is the switch whose known ports' addresses are not answered for.
+	// Empty when only listed next hops are answered.
+	Provider ovn.UUID
 	// Own are the gateway port's own addresses, as far as they are exposed.
 	Own     []netip.Addr
 	Subnets []Subnet

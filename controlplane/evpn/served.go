@@ -2,7 +2,6 @@ package evpn
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -46,11 +45,12 @@ func Needs(cfg Config) ovn.Needs {
 	}
 }
 
-// served lists the next hops that are answered for a gateway port.
-func (t *translation) served(p ovn.GatewayPort, key intent.GatewayKey, networks []netip.Prefix) []intent.Served {
+// served lists the next hops that are answered for a gateway port: every
+// address of its networks, or those that are listed.
+func (t *translation) served(p ovn.GatewayPort, key intent.GatewayKey, networks []netip.Prefix, all bool) []intent.Served {
 	set := map[netip.Prefix]bool{}
-	if AnswersAll(t.rows, p, t.cfg) {
-		t.serveAll(p, key, networks, set)
+	if all {
+		serveAll(key, networks, set)
 	} else {
 		t.serveListed(p, networks, set)
 	}
@@ -89,9 +89,9 @@ func (t *translation) serveListed(p ovn.GatewayPort, networks []netip.Prefix, se
 }
 
 // serveAll answers the port's networks, and fe80::/64 beside an IPv6 network,
-// except for the addresses of known ports and the port's own: those are asked
-// for by duplicate address detection.
-func (t *translation) serveAll(p ovn.GatewayPort, key intent.GatewayKey, networks []netip.Prefix, set map[netip.Prefix]bool) {
+// except for the port's own, which duplicate address detection asks for. The
+// addresses of known ports are denied once for all gateway ports of a segment.
+func serveAll(key intent.GatewayKey, networks []netip.Prefix, set map[netip.Prefix]bool) {
 	for _, n := range networks {
 		set[n.Masked()] = true
 		if n.Addr().Is6() {
@@ -107,42 +107,12 @@ func (t *translation) serveAll(p ovn.GatewayPort, key intent.GatewayKey, network
 		except(n.Addr())
 	}
 	except(linkLocal(key.MAC))
-	for _, known := range t.rows.PortsOn(p.Switch.Datapath) {
-		columns := [][]string{known.MAC, known.NATAddresses}
-		if peer, ok := t.rows.Peer(known); ok {
-			columns = append(columns, peer.MAC)
-		}
-		for _, column := range columns {
-			// A bad element is that port's fault, and not this gateway's.
-			addresses, _ := parseKnown(column)
-			for _, a := range addresses {
-				for _, n := range a.Prefixes {
-					except(n.Addr())
-				}
-				except(linkLocal(a.MAC))
-			}
-		}
-	}
-}
-
-// parseKnown reads mac and nat_addresses ("MAC IP IP is_chassis_resident(…)").
-func parseKnown(column []string) ([]PortAddresses, error) {
-	var out []PortAddresses
-	var errs []error
-	for _, element := range column {
-		if a, ok, err := parseMACElement(element); ok {
-			out = append(out, a)
-		} else if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return out, errors.Join(errs...)
 }
 
 // own lists the gateway port's own addresses that are exposed. Packets that the
 // router source-translates carry the same address: where they may belong to a
 // network that is not exposed, the address is left alone.
-func (t *translation) own(p ovn.GatewayPort, served []intent.Served, networks []netip.Prefix) []netip.Addr {
+func (t *translation) own(p ovn.GatewayPort, g GatewayResult, networks []netip.Prefix) []netip.Addr {
 	if t.nat.pending {
 		return nil
 	}
@@ -152,7 +122,7 @@ func (t *translation) own(p ovn.GatewayPort, served []intent.Served, networks []
 		if a.IsLinkLocalUnicast() || slices.Contains(out, a) {
 			continue
 		}
-		if t.nat.known && !t.nat.isSource(a) || t.servesDefault(a.Is4(), served) {
+		if t.nat.known && !t.nat.isSource(a) || t.servesDefault(a.Is4(), g) {
 			out = append(out, a)
 			continue
 		}
@@ -165,10 +135,10 @@ func (t *translation) own(p ovn.GatewayPort, served []intent.Served, networks []
 // servesDefault tells whether Sluice serves the router's default next hop. The
 // routes are in the Northbound database; without it, the next hops that were
 // listed for this port, or the absence of anyone else on the bridge, say so.
-func (t *translation) servesDefault(v4 bool, served []intent.Served) bool {
+func (t *translation) servesDefault(v4 bool, g GatewayResult) bool {
 	routes, known := t.rows.StaticRoutesOf(t.out.Router)
 	if !known {
-		return slices.ContainsFunc(served, func(s intent.Served) bool { return s.Answer && s.Key.Prefix.Addr().Is4() == v4 })
+		return slices.ContainsFunc(g.Served, func(s intent.Served) bool { return s.Answer && s.Key.Prefix.Addr().Is4() == v4 })
 	}
 	found := false
 	for _, r := range routes {
@@ -177,7 +147,7 @@ func (t *translation) servesDefault(v4 bool, served []intent.Served) bool {
 			continue
 		}
 		hop, err := netip.ParseAddr(r.Nexthop)
-		if err != nil || !answered(hop, served) {
+		if err != nil || !t.answered(hop, g) {
 			return false
 		}
 		found = true
@@ -185,14 +155,19 @@ func (t *translation) servesDefault(v4 bool, served []intent.Served) bool {
 	return found
 }
 
-func answered(a netip.Addr, served []intent.Served) bool {
+// answered follows the rule of intent.Served.
+func (t *translation) answered(a netip.Addr, g GatewayResult) bool {
 	best, answer := -1, false
-	for _, s := range served {
+	for _, s := range g.Served {
 		if s.Key.Prefix.Contains(a) && s.Key.Prefix.Bits() > best {
 			best, answer = s.Key.Prefix.Bits(), s.Answer
 		}
 	}
-	return answer
+	if !answer || best == a.BitLen() || g.Provider == "" {
+		return answer
+	}
+	_, known := t.known.on(g.Provider)[a]
+	return !known
 }
 
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -16,12 +16,17 @@ type translation struct {
 	cfg     Config
 	chassis ovn.UUID
 	nat     natFacts
+	known   *knownAddresses
 	out     Result
 }
 
 // Translate computes what one router exposes through this node.
 func Translate(rows *ovn.Rows, router ovn.UUID, cfg Config) Result {
-	t := &translation{rows: rows, cfg: cfg, out: Result{Router: router}}
+	return translate(rows, router, cfg, newKnownAddresses(rows))
+}
+
+func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresses) Result {
+	t := &translation{rows: rows, cfg: cfg, known: known, out: Result{Router: router}}
 	dp, ok := rows.Datapath(router)
 	own, here := rows.OwnChassis()
 	if !ok || !here || !dp.IsRouter() {
@@ -124,8 +129,12 @@ func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
 			g.Gateway.Addr6 = n.Addr()
 		}
 	}
-	g.Served = t.served(p, key, networks)
-	g.Own = t.own(p, g.Served, networks)
+	all := AnswersAll(t.rows, p, t.cfg)
+	if all {
+		g.Provider = p.Switch.Datapath
+	}
+	g.Served = t.served(p, key, networks, all)
+	g.Own = t.own(p, g, networks)
 	if !t.nat.known && !t.nat.pending {
 		t.note(kindGateway, p.Binding.LogicalPort, "nat-unknown", "NAT rows are in the Northbound database, which this node does not follow")
 	}

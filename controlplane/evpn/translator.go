@@ -3,6 +3,7 @@ package evpn
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -31,6 +32,7 @@ type Translator struct {
 	admitted int
 	waiting  map[intent.VNI]struct{}
 	bridges  map[intent.BridgeKey]int
+	segments map[intent.GatewayKey]*segment
 }
 
 // vrfState is a VNI that some gateway port names.
@@ -38,7 +40,9 @@ type vrfState struct {
 	// index is 0 while the VRF has no place.
 	index  uint16
 	tables Tables
-	errors []ObjectError
+	// answering is what the VRF's gateway ports answer beside known ports.
+	answering []answering
+	errors    []ObjectError
 }
 
 // NewTranslator is a translator that knows no router yet.
@@ -50,7 +54,7 @@ func NewTranslator(cfg Config, alloc Allocator) *Translator {
 		byKey:   map[intent.GatewayKey]map[ovn.UUID]struct{}{},
 		vrfs:    map[intent.VNI]*vrfState{},
 		waiting: map[intent.VNI]struct{}{},
-		bridges: map[intent.BridgeKey]int{},
+		bridges: map[intent.BridgeKey]int{}, segments: map[intent.GatewayKey]*segment{},
 	}
 }
 
@@ -70,21 +74,11 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty) Difference {
 	slices.Sort(routers)
 	routers = slices.Compact(routers)
 	vnis := map[intent.VNI]struct{}{}
+	known := newKnownAddresses(rows)
 	for _, id := range routers {
-		t.replace(id, Translate(rows, id, t.cfg), vnis)
+		t.replace(id, translate(rows, id, t.cfg, known), vnis)
 	}
-	return t.rebuild(vnis)
-}
-
-// Merge computes the tables of all results at once.
-func Merge(results []Result, cfg Config, alloc Allocator) (Tables, []ObjectError) {
-	t := NewTranslator(cfg, alloc)
-	vnis := map[intent.VNI]struct{}{}
-	for _, r := range results {
-		t.replace(r.Router, r, vnis)
-	}
-	t.rebuild(vnis)
-	return t.Tables(), t.Errors()
+	return t.rebuild(vnis, known)
 }
 
 // replace puts a router's result in the place of its last one and adds the VNIs
@@ -136,15 +130,16 @@ func drop[K comparable](m map[K]map[ovn.UUID]struct{}, k K, id ovn.UUID) {
 }
 
 // rebuild makes the VRFs of the given VNIs again.
-func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
+func (t *Translator) rebuild(vnis map[intent.VNI]struct{}, known *knownAddresses) Difference {
 	old, next := NewTables(), NewTables()
 	members := map[intent.VNI][]member{}
 	refused := map[intent.VNI][]ObjectError{}
-	bridges := map[intent.BridgeKey]int{}
+	bridges, segments := map[intent.BridgeKey]int{}, map[intent.GatewayKey]struct{}{}
 	for vni := range vnis {
 		if s := t.vrfs[vni]; s != nil {
 			old.add(s.tables)
 			t.countBridges(s.tables, -1, bridges)
+			t.countAnswering(s.answering, -1, segments)
 		}
 		if members[vni], refused[vni] = t.members(vni); len(members[vni]) == 0 {
 			t.evict(vni)
@@ -169,7 +164,9 @@ func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
 		t.vrfs[vni] = s
 		next.add(s.tables)
 		t.countBridges(s.tables, +1, bridges)
+		t.countAnswering(s.answering, +1, segments)
 	}
+	t.denials(segments, known, old.Served, next.Served)
 	old.Bridges, next.Bridges = nil, nil
 	d := Diff(old, next)
 	d.Bridges = t.bridgeDelta(bridges)
@@ -235,9 +232,9 @@ func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
 	}
 	delete(t.waiting, vni)
 	s.index = index
-	var errs []ObjectError
-	s.tables, errs = buildVRF(vni, index, t.cfg.NextHopMAC, members)
-	s.errors = append(s.errors, errs...)
+	b := buildVRF(vni, index, t.cfg.NextHopMAC, members)
+	s.tables, s.answering = b.tables, b.answering
+	s.errors = append(s.errors, b.errors...)
 }
 
 // evict gives a VRF's place back.
@@ -281,6 +278,9 @@ func (t *Translator) Tables() Tables {
 	out := NewTables()
 	for _, s := range t.vrfs {
 		out.add(s.tables)
+	}
+	for _, s := range t.segments {
+		maps.Copy(out.Served, s.rows)
 	}
 	return out
 }

@@ -22,6 +22,7 @@ type vrfBuild struct {
 	tables     Tables
 	errors     []ObjectError
 	accepted   []claim
+	answering  []answering
 	// hosts says which port an address belongs to.
 	hosts map[netip.Addr]string
 }
@@ -32,7 +33,7 @@ type claim struct {
 	object string
 }
 
-func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []member) (Tables, []ObjectError) {
+func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []member) *vrfBuild {
 	b := &vrfBuild{vni: vni, nextHopMAC: nextHopMAC, tables: NewTables(), hosts: map[netip.Addr]string{}}
 	first := members[0]
 	b.tables.VRFs[vni] = intent.VRF{VNI: vni, Index: index}
@@ -58,7 +59,7 @@ func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []mem
 	for _, m := range joined {
 		b.own(m)
 	}
-	return b.tables, b.errors
+	return b
 }
 
 func (b *vrfBuild) fail(kind, name, reason string, err error) {
@@ -72,6 +73,9 @@ func (b *vrfBuild) gateway(m member) {
 	b.steer(m, intent.SteerToOVN, netip.Prefix{})
 	for _, s := range m.Served {
 		b.tables.Served[s.Key] = s
+		if s.Answer && m.Provider != "" {
+			b.answering = append(b.answering, answering{segment: key.Segment(), provider: m.Provider, prefix: s.Key.Prefix})
+		}
 		switch {
 		case !s.Answer:
 		case s.Key.Prefix.Addr().Is4():

@@ -77,17 +77,32 @@ type Gateway struct {
 	ICMPSource4, ICMPSource6 netip.Addr
 }
 
-// ServedKey is an address or prefix asked for in ARP or ND behind a gateway.
+// Segment is the bridge and VLAN of the key: what the gateway ports of one
+// provider network have in common.
+func (k GatewayKey) Segment() GatewayKey { return GatewayKey{Bridge: k.Bridge, VLAN: k.VLAN} }
+
+// IsSegment tells whether the key has no MAC: it means every gateway port on
+// the bridge and VLAN.
+func (k GatewayKey) IsSegment() bool { return k.MAC.IsZero() }
+
+// ServedKey is an address or prefix asked for in ARP or ND behind a gateway, or
+// a known port's address on the segment of gateways (Gateway without MAC).
 type ServedKey struct {
 	Gateway GatewayKey
 	Prefix  netip.Prefix
 }
 
-// Served decides what happens to such a question; the longest prefix counts.
+// Served decides what happens to such a question.
+//
+// A question is answered when, of the rows of the gateway that asks, the one
+// with the longest prefix says Answer, and the address is not denied on the
+// whole segment. A row of the gateway for this single address comes before a
+// denial of the segment: it is a next hop that somebody named.
 type Served struct {
 	Key ServedKey
 	// Answer: reply with the next-hop MAC. Otherwise the address belongs to a
-	// known port and the question is dropped.
+	// known port and the question is dropped. A row of a segment denies a
+	// single address; it is never an answer.
 	Answer bool
 }
 

@@ -1,0 +1,103 @@
+package evpn
+
+import (
+	"maps"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// knownAddresses finds the addresses of the known ports of provider switches,
+// those of each switch once: a thousand gateway ports may share one.
+type knownAddresses struct {
+	rows     *ovn.Rows
+	switches map[ovn.UUID]map[netip.Addr]struct{}
+}
+
+func newKnownAddresses(rows *ovn.Rows) *knownAddresses {
+	return &knownAddresses{rows: rows, switches: map[ovn.UUID]map[netip.Addr]struct{}{}}
+}
+
+// on lists the addresses that the ports of a switch and their peers answer for
+// (Port_Binding columns mac and nat_addresses).
+func (k *knownAddresses) on(provider ovn.UUID) map[netip.Addr]struct{} {
+	if set, ok := k.switches[provider]; ok {
+		return set
+	}
+	set := map[netip.Addr]struct{}{}
+	for _, p := range k.rows.PortsOn(provider) {
+		columns := [][]string{p.MAC, p.NATAddresses}
+		if peer, ok := k.rows.Peer(p); ok {
+			columns = append(columns, peer.MAC)
+		}
+		for _, column := range columns {
+			for _, element := range column {
+				// A bad element is that port's fault, and not a gateway's.
+				a, ok, _ := parseMACElement(element)
+				if !ok {
+					continue
+				}
+				set[linkLocal(a.MAC)] = struct{}{}
+				for _, n := range a.Prefixes {
+					set[n.Addr()] = struct{}{}
+				}
+			}
+		}
+	}
+	k.switches[provider] = set
+	return set
+}
+
+// answering is a prefix that a gateway port answers, except for the known ports
+// of its provider switch.
+type answering struct {
+	segment  intent.GatewayKey
+	provider ovn.UUID
+	prefix   netip.Prefix
+}
+
+// segment is a bridge and VLAN on which gateway ports answer every address.
+type segment struct {
+	// uses counts the gateway ports by what they answer.
+	uses map[answering]int
+	rows map[intent.ServedKey]intent.Served
+}
+
+// countAnswering counts what the gateway ports of a VRF answer, and notes the
+// segments.
+func (t *Translator) countAnswering(list []answering, by int, touched map[intent.GatewayKey]struct{}) {
+	for _, a := range list {
+		touched[a.segment] = struct{}{}
+		s := t.segments[a.segment]
+		if s == nil {
+			s = &segment{uses: map[answering]int{}}
+			t.segments[a.segment] = s
+		}
+		if s.uses[a] += by; s.uses[a] == 0 {
+			delete(s.uses, a)
+		}
+	}
+}
+
+// denials makes the rows of the segments again and adds those of before and
+// those of now to the tables of the step.
+func (t *Translator) denials(touched map[intent.GatewayKey]struct{}, known *knownAddresses, old, next map[intent.ServedKey]intent.Served) {
+	for key := range touched {
+		s := t.segments[key]
+		maps.Copy(old, s.rows)
+		s.rows = map[intent.ServedKey]intent.Served{}
+		for a := range s.uses {
+			for taken := range known.on(a.provider) {
+				if a.prefix.Contains(taken) {
+					k := intent.ServedKey{Gateway: key, Prefix: host(taken)}
+					s.rows[k] = intent.Served{Key: k}
+				}
+			}
+		}
+		maps.Copy(next, s.rows)
+		if len(s.uses) == 0 {
+			delete(t.segments, key)
+		}
+	}
+}
