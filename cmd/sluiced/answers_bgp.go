@@ -17,7 +17,7 @@ func (n *node) bgp(ctx context.Context) (status.BGP, error) {
 		for _, rejected := range b.Rejected {
 			row.Accepted -= rejected
 		}
-		if b.State == "established" {
+		if b.State == established {
 			row.Sent = s.Announced
 		}
 		out.Neighbors = append(out.Neighbors, row)

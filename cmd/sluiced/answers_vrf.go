@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -14,7 +15,7 @@ import (
 
 // vrfs lists the VRFs with their traffic.
 func (n *node) vrfs(context.Context) ([]status.VRF, error) {
-	traffic, err := pendingTraffic()
+	traffic, err := n.traffic()
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +24,7 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 	routes, _ := n.tables.routes.Rows()
 	rows := make(map[intent.VNI]*status.VRF, len(wanted))
 	for vni, v := range wanted {
-		p, t := policies[vni], traffic[v.Index]
+		p, t := policies[vni], traffic[vni]
 		row := &status.VRF{VNI: vni, Index: v.Index, State: n.vrfState(vni), RD: fmt.Sprintf("%s:%d", n.routerID, v.Index),
 			Import: words(p.Import), Export: words(p.Export), AutoImport: p.AutoImport,
 			ToFabric:   status.Traffic{Packets: t.ToFabric.Packets, Bytes: t.ToFabric.Bytes},
@@ -46,6 +47,15 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 	}
 	slices.SortFunc(out, func(a, b status.VRF) int { return cmp.Compare(a.VNI, b.VNI) })
 	return out, nil
+}
+
+func (n *node) traffic() (map[intent.VNI]ebpf.VRFCounters, error) {
+	counters, err := n.dp.Reader().Counters()
+	out := make(map[intent.VNI]ebpf.VRFCounters, len(counters))
+	for _, c := range counters {
+		out[c.VNI] = c
+	}
+	return out, err
 }
 
 func words(s intent.RouteTargets) []string {

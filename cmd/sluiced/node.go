@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,9 @@ type node struct {
 	speaker  *bgp.GoBGP
 	tables   *tables
 	rib      *rib.RIB // guarded by the pipeline, as the tables are
+	samples  sampler
+	tracing  sync.Mutex
+	ended    chan struct{} // closed when the node ends
 	bgpSync  atomic.Bool
 	// linger ends the time for which routes of a VTEP that has not come back are
 	// kept after BGP is in sync; zero until then.
@@ -89,8 +93,10 @@ func (d *daemon) runNode(ctx context.Context, facts nodeFacts, next *nodeFacts) 
 	group.Go(func() error { return d.ovs.Run(ctx) })
 	group.Go(func() error { return n.watchSwitch(ctx) })
 	group.Go(func() error { return n.releaseSpeaker(ctx) })
+	group.Go(func() error { return n.samples.run(ctx, n.dp.Reader()) })
 	d.adopt(n)
 	defer d.adopt(nil)
+	defer close(n.ended)
 	return group.Wait()
 }
 
@@ -118,7 +124,7 @@ func (d *daemon) adopt(n *node) {
 // startNode makes the fabric device and loads the programs, in this order: the
 // device down, the programs, the device up.
 func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) {
-	n := &node{d: d, facts: facts, rib: rib.New()}
+	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{})}
 	host := netns.Namespace{}
 	vtep, err := link.New(host).VTEP(d.cfg.Fabric.VTEP, facts.encapIP)
 	if err != nil {

@@ -174,3 +174,14 @@ func (f *Fabric) Remove() error {
 		return nil
 	})
 }
+
+// Exists tells whether the device is there and ours.
+func (f *Fabric) Exists() (bool, error) {
+	var ok bool
+	err := f.config.Namespace.Netlink(func(h *netlink.Handle) error {
+		l, err := find(h, FabricName)
+		ok = err == nil && l != nil && (has(l, fabricMark) || unfinished(l, "vxlan", fabricMAC))
+		return err
+	})
+	return ok, err
+}

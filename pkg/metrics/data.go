@@ -17,8 +17,6 @@ type VRFTraffic struct {
 type Drops struct {
 	// ByReason is in packets.
 	ByReason map[string]uint64
-	// SamplesLost is the number of samples that did not fit.
-	SamplesLost uint64
 }
 
 // Table is one table between the planes.
@@ -52,7 +50,7 @@ type Database struct {
 	// Name is sb, nb or vswitchd.
 	Name              string
 	Connected, InSync bool
-	// Rows is by table.
-	Rows                       map[string]int
-	Sessions, ConditionChanges uint64
+	// Rows is the number in the local copy, Sessions that of connections made.
+	Rows     int
+	Sessions uint64
 }

@@ -43,7 +43,6 @@ var (
 	vrfPackets = declare(Counter, "sluice_vrf_packets_total", "Packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
 	vrfBytes   = declare(Counter, "sluice_vrf_bytes_total", "Bytes of inner IP packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
 	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
-	sampleLost = declare(Counter, "sluice_drop_samples_lost_total", "Sampled drops that did not fit in the ring buffer.")
 
 	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual or failed.", "table", "set")
 	tableCapacity = declare(Gauge, "sluice_table_capacity_rows", "Most rows that a table can hold, for tables with a limit.", "table")
@@ -58,7 +57,6 @@ var (
 
 	dbConnected  = declare(Gauge, "sluice_ovsdb_connected", "1 when there is a session with a database (sb, nb, vswitchd), else 0.", "database")
 	dbInSync     = declare(Gauge, "sluice_ovsdb_in_sync", "1 when the local copy of a database holds all rows that are needed, else 0.", "database")
-	dbRows       = declare(Gauge, "sluice_ovsdb_rows", "Rows in the local copy of a database.", "database", "table")
+	dbRows       = declare(Gauge, "sluice_ovsdb_rows", "Rows in the local copy of a database.", "database")
 	dbReconnects = declare(Counter, "sluice_ovsdb_sessions_total", "Sessions with a database that were opened since the start.", "database")
-	dbConditions = declare(Counter, "sluice_ovsdb_condition_changes_total", "Times that the condition of the rows asked for was changed.", "database")
 )

@@ -28,7 +28,7 @@ func filled(failed func(string, error)) *Metrics {
 		return BGP{Neighbors: []Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
 	})
 	m.AddDatabases(func() ([]Database, error) {
-		return []Database{{Name: "sb", Connected: true, Rows: map[string]int{"Chassis": 2}}}, nil
+		return []Database{{Name: "sb", Connected: true, Rows: 3}}, nil
 	})
 	m.ObservePass(time.Millisecond)
 	m.ObserveAnnounceDelay(time.Millisecond)

@@ -86,7 +86,6 @@ func (m *Metrics) AddDrops(read func() (Drops, error)) {
 		for reason, n := range d.ByReason {
 			e.emit(drops, float64(n), reason)
 		}
-		e.emit(sampleLost, float64(d.SamplesLost))
 		return nil
 	})
 }
@@ -134,11 +133,8 @@ func (m *Metrics) AddDatabases(read func() ([]Database, error)) {
 	addSlice(m, "ovsdb", read, func(e emitter, d Database) {
 		e.emit(dbConnected, flag(d.Connected), d.Name)
 		e.emit(dbInSync, flag(d.InSync), d.Name)
-		for table, n := range d.Rows {
-			e.emit(dbRows, float64(n), d.Name, table)
-		}
+		e.emit(dbRows, float64(d.Rows), d.Name)
 		e.emit(dbReconnects, float64(d.Sessions), d.Name)
-		e.emit(dbConditions, float64(d.ConditionChanges), d.Name)
 	})
 }
 

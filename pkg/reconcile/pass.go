@@ -122,9 +122,11 @@ func (t *Table[K, V]) add(ctx context.Context) []Event[K] {
 
 func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 	if err != nil {
+		t.ops.ApplyErrors++
 		t.fail(r.Key, err)
 		return Event[K]{Key: r.Key, Err: err}
 	}
+	t.ops.Applied++
 	t.actual[r.Key] = r.Value
 	delete(t.failed, r.Key)
 	if t.wanted[r.Key] == r.Value {
@@ -163,9 +165,11 @@ func (t *Table[K, V]) del(ctx context.Context, candidates []K) []Event[K] {
 
 func (t *Table[K, V]) deleted(k K, err error) Event[K] {
 	if err != nil {
+		t.ops.DeleteErrors++
 		t.fail(k, err)
 		return Event[K]{Key: k, Err: err}
 	}
+	t.ops.Deleted++
 	delete(t.actual, k)
 	delete(t.failed, k)
 	gone, gateErr := t.unwanted(k)

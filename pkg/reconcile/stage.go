@@ -16,6 +16,8 @@ type Stats struct {
 	Actual  int // rows that are there
 	Pending int // rows that may differ and wait for their turn, their gate or their source
 	Failed  int // rows whose last attempt failed
+	// Operations since the start.
+	Applied, ApplyErrors, Deleted, DeleteErrors uint64
 }
 
 // Op is what a pass would do to a row.
@@ -45,7 +47,8 @@ type Change struct {
 func (t *Table[K, V]) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Stats{Wanted: len(t.wanted), Actual: len(t.actual), Pending: len(t.dirty)}
+	s := t.ops
+	s.Wanted, s.Actual, s.Pending = len(t.wanted), len(t.actual), len(t.dirty)
 	for _, f := range t.failed {
 		if !errors.Is(f.err, ErrNotReady) {
 			s.Failed++

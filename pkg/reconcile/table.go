@@ -49,9 +49,10 @@ type Table[K, V comparable] struct {
 	actual map[K]V
 	dirty  map[K]struct{} // keys that may differ; the rest is known to be equal
 	failed map[K]*failure
-	listed bool // the actual side need not be read back
-	known  bool // it has been read back once: what it says counts, even while reading again fails
-	listNo int  // counts Relist calls, so that one that comes during a List is not lost
+	listed bool  // the actual side need not be read back
+	known  bool  // it has been read back once: what it says counts, even while reading again fails
+	ops    Stats // the counters only
+	listNo int   // counts Relist calls, so that one that comes during a List is not lost
 }
 
 type failure struct {

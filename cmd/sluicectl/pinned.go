@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/drop"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/packet"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// pinned answers from the pinned maps what they can answer.
+type pinned struct{ dir string }
+
+func newPinned(dir string) *pinned { return &pinned{dir} }
+
+var _ source = (*pinned)(nil)
+
+// with opens the maps for one question.
+func with[T any](p *pinned, read func(*ebpf.Reader) (T, error)) (T, error) {
+	var none T
+	r, err := ebpf.OpenReader(p.dir)
+	if errors.Is(err, ebpf.ErrNotLoaded) {
+		return none, errors.Join(errOffline, err)
+	}
+	if err != nil {
+		return none, err
+	}
+	defer func() { _ = r.Close() }()
+	return read(r)
+}
+
+func (p *pinned) Status(ctx context.Context) (status.Status, error) {
+	vrfs, err := p.VRFs(ctx)
+	if err != nil {
+		return status.Status{}, err
+	}
+	routes, err := p.Routes(ctx, 0)
+	return status.Status{Version: version, Offline: true, Conditions: []status.Condition{}, Counts: []status.StateCount{}, Problems: []status.Object{},
+		Tables: []status.Table{{Name: "vrfs", Actual: len(vrfs)}, {Name: "routes", Actual: len(routes)}}}, err
+}
+
+func (p *pinned) VRFs(ctx context.Context) ([]status.VRF, error) {
+	routes, err := p.Routes(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	return with(p, func(r *ebpf.Reader) ([]status.VRF, error) {
+		counters, err := r.Counters()
+		var out []status.VRF
+		for _, c := range counters {
+			if c.VNI == 0 {
+				continue
+			}
+			v := status.VRF{VNI: c.VNI, State: status.OK, ToFabric: status.Traffic{Packets: c.ToFabric.Packets, Bytes: c.ToFabric.Bytes},
+				FromFabric: status.Traffic{Packets: c.FromFabric.Packets, Bytes: c.FromFabric.Bytes}}
+			for _, route := range routes {
+				switch {
+				case route.VNI != c.VNI:
+				case route.Kind == intent.RouteLocal.String():
+					v.Local++
+				case route.Kind == intent.RouteRemote.String():
+					v.Remote++
+				}
+			}
+			out = append(out, v)
+		}
+		return out, err
+	})
+}
+
+func (p *pinned) VRF(ctx context.Context, vni intent.VNI) (status.VRF, error) {
+	vrfs, err := p.VRFs(ctx)
+	if err != nil {
+		return status.VRF{}, err
+	}
+	i := slices.IndexFunc(vrfs, func(v status.VRF) bool { return v.VNI == vni })
+	if i < 0 {
+		return status.VRF{}, errors.New("VRF " + vni.String() + " is not in the pinned maps")
+	}
+	v := vrfs[i]
+	v.Routes, err = p.Routes(ctx, vni)
+	return v, err
+}
+
+func (p *pinned) Routes(_ context.Context, vni intent.VNI) ([]status.Route, error) {
+	return with(p, func(r *ebpf.Reader) ([]status.Route, error) {
+		rows, err := r.Routes()
+		var out []status.Route
+		for k, row := range rows {
+			if vni == 0 || k.VNI == vni {
+				out = append(out, status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: row.Kind.String(), Gateway: row.Gateway, NextHops: row.NextHops.All(), Programmed: true, State: status.OK})
+			}
+		}
+		slices.SortFunc(out, func(a, b status.Route) int {
+			return cmp.Or(cmp.Compare(a.VNI, b.VNI), a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
+		})
+		return out, err
+	})
+}
+
+func (p *pinned) Drops(context.Context) (status.Drops, error) {
+	return with(p, func(r *ebpf.Reader) (status.Drops, error) {
+		counts, err := r.Drops()
+		out := status.Drops{Counts: []status.DropCount{}}
+		for _, reason := range drop.All() {
+			out.Counts = append(out.Counts, status.DropCount{Reason: reason.String(), Description: reason.Explain(), Packets: counts[reason]})
+		}
+		slices.SortStableFunc(out.Counts, func(a, b status.DropCount) int { return cmp.Compare(b.Packets, a.Packets) })
+		return out, err
+	})
+}
+
+func (p *pinned) FollowDrops(ctx context.Context, each func(status.Drop) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failed error
+	_, err := with(p, func(r *ebpf.Reader) (struct{}, error) {
+		return struct{}{}, r.Samples(ctx, func(s ebpf.Sample) {
+			f := packet.Parse(s.Frame)
+			if failed = each(status.Drop{Time: time.Now(), Reason: s.Reason.String(), Program: s.Program.String(), VNI: s.VNI, Src: f.Src, Dst: f.Dst,
+				Protocol: f.Protocol, SrcPort: f.SrcPort, DstPort: f.DstPort, Length: uint32(s.Len), Packet: s.Frame}); failed != nil {
+				cancel()
+			}
+		})
+	})
+	if errors.Is(err, context.Canceled) {
+		return failed
+	}
+	return err
+}
+
+func (p *pinned) BGP(context.Context) (status.BGP, error) { return status.BGP{}, offline("BGP") }
+
+func (p *pinned) BGPRoutes(context.Context) ([]status.BGPRoute, error) { return nil, offline("BGP") }
+
+func (p *pinned) Diff(context.Context) (status.Diff, error) {
+	return status.Diff{}, offline("what is wanted")
+}
+
+func (p *pinned) Explain(context.Context, status.Query) (status.Explanation, error) {
+	return status.Explanation{}, offline("what OVN asks for")
+}
+
+func (p *pinned) Trace(context.Context, status.TraceRequest) (status.Trace, error) {
+	return status.Trace{}, offline("which device a packet comes in by")
+}

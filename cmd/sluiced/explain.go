@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/drop"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+const kernelFabricName = kernel.FabricName
+
+const established = "established"
+
+func reasonOfDrop(v uint32) string { return drop.Reason(v).Explain() + " " + drop.Reason(v).Act() }
+
+// explain joins what each layer says of a path, in the order of the packet's way.
+func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanation, error) {
+	var steps []status.Step
+	var n *node
+	d.follower.View(func(rows *ovn.Rows) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		steps, n = d.translator.Explain(rows, q), d.node
+	})
+	if n == nil {
+		steps = append(steps, status.Step{Layer: status.LayerDataplane, Object: "node", Detail: "this node forwards nothing: " + d.latestReason(),
+			Hint: "Ask on the node where the gateway port is bound."})
+		return status.NewExplanation(q, steps), nil
+	}
+	steps = append(steps, n.explainDataplane(q)...)
+	more, err := n.explainBGP(ctx, q)
+	return status.NewExplanation(q, append(steps, more...)), err
+}
+
+func (d *daemon) latestReason() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.latest.reason
+}
+
+// explainDataplane looks for the programmed rows of a path.
+func (n *node) explainDataplane(q status.Query) []status.Step {
+	var steps []status.Step
+	add := func(layer status.Layer, object string, ok bool, err error, detail, hint string) {
+		if err != nil && !ok {
+			detail = err.Error()
+		}
+		if ok {
+			hint = ""
+		}
+		steps = append(steps, status.Step{Layer: layer, Object: object, Found: ok, Detail: detail, Hint: hint})
+	}
+	ok, err := n.tables.vrfs.State(q.VRF)
+	add(status.LayerDataplane, fmt.Sprintf("map vrfs: VNI %s", q.VRF), ok, err, "", "No gateway port on this node carries the VNI.")
+	src, found := n.longest(q.VRF, q.Src)
+	if !found || src.Kind != intent.RouteLocal {
+		add(status.LayerDataplane, fmt.Sprintf("route to source %s", q.Src), false, nil, "no local route covers it, so packets from it are dropped (source_not_exposed)", "Expose its subnet, or ask on the node where its gateway port is bound.")
+	} else {
+		ok, err := n.tables.routes.State(src.Key)
+		add(status.LayerDataplane, "route "+src.Key.String(), ok, err, "local, through "+src.Gateway.String(), "")
+		ok, err = n.tables.bridges.State(src.Gateway.Bridge)
+		add(status.LayerDataplane, "veth pair of bridge "+string(src.Gateway.Bridge), ok, err, "", "")
+		ok, err = n.tables.gateways.State(src.Gateway)
+		add(status.LayerDataplane, "gateway "+src.Gateway.String(), ok, err, "", "")
+		back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
+		ok, err = n.tables.steering.State(back)
+		add(status.LayerOVS, "flow "+back.String(), ok, err, "", "")
+		out, ok, err := n.sourceFlow(src.Gateway, q.Src)
+		add(status.LayerOVS, "flow "+out, ok, err, "", "Without it packets of this source leave by the provider network.")
+	}
+	dst, found := n.longest(q.VRF, q.Dst)
+	if !found {
+		add(status.LayerDataplane, fmt.Sprintf("route to destination %s", q.Dst), false, nil, "no route covers it (no_route)", "No node announces it with a route target that this VRF imports.")
+		return steps
+	}
+	ok, err = n.tables.routes.State(dst.Key)
+	detail := dst.Kind.String()
+	if dst.Kind == intent.RouteRemote {
+		detail += ", " + dst.NextHops.String()
+	}
+	add(status.LayerDataplane, "route "+dst.Key.String(), ok && dst.Kind != intent.RouteBlock, err, detail, "The address was opted out, or is behind NAT: see 'sluicectl status'.")
+	return steps
+}
+
+// longest is the longest match among the wanted routes.
+func (n *node) longest(vni intent.VNI, a netip.Addr) (intent.Route, bool) {
+	for bits := a.BitLen(); bits >= 0; bits-- {
+		p, err := a.Prefix(bits)
+		if err != nil {
+			break
+		}
+		if r, ok := n.tables.routes.Wanted(intent.NewRouteKey(vni, p)); ok {
+			return r, true
+		}
+	}
+	return intent.Route{}, false
+}
+
+// sourceFlow is the flow that steers packets of a source to this node.
+func (n *node) sourceFlow(g intent.GatewayKey, src netip.Addr) (name string, ok bool, err error) {
+	for bits := src.BitLen(); bits >= 0; bits-- {
+		p, perr := src.Prefix(bits)
+		if perr != nil {
+			break
+		}
+		k := intent.SteeringKey{Gateway: g, Kind: intent.SteerSource, Prefix: p}
+		if _, wanted := n.tables.steering.Wanted(k); wanted {
+			ok, err = n.tables.steering.State(k)
+			return k.String(), ok, err
+		}
+	}
+	return fmt.Sprintf("%s source %s", g, src), false, nil
+}

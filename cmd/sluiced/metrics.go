@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+)
+
+// addMetrics lets the collectors read what there is at the time of a scrape.
+func (d *daemon) addMetrics() {
+	d.metrics.AddStatus(d.reg)
+	d.metrics.AddDatabases(func() ([]metrics.Database, error) {
+		var out []metrics.Database
+		for _, s := range d.follower.Status().Sessions {
+			out = append(out, metrics.Database{Name: conditionNames[s.Database], Connected: s.Connected, InSync: s.InSync, Rows: s.Rows, Sessions: uint64(s.Connects)})
+		}
+		return out, nil
+	})
+	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
+	d.metrics.AddTables(fromNode(d, (*node).tableMetrics))
+	d.metrics.AddDrops(func() (metrics.Drops, error) {
+		n, err := d.running()
+		if err != nil {
+			return metrics.Drops{}, nil // no node, no drops
+		}
+		counts, err := n.dp.Reader().Drops()
+		out := metrics.Drops{ByReason: make(map[string]uint64, len(counts))}
+		for reason, packets := range counts {
+			out.ByReason[reason.String()] = packets
+		}
+		return out, err
+	})
+	d.metrics.AddBGP(func() (metrics.BGP, error) {
+		n, err := d.running()
+		if err != nil {
+			return metrics.BGP{}, nil
+		}
+		return n.bgpMetrics()
+	})
+}
+
+// fromNode reads from the node; without one there is nothing to read.
+func fromNode[T any](d *daemon, read func(*node) ([]T, error)) func() ([]T, error) {
+	return func() ([]T, error) {
+		n, err := d.running()
+		if err != nil {
+			return nil, nil
+		}
+		return read(n)
+	}
+}
+
+func (n *node) trafficMetrics() ([]metrics.VRFTraffic, error) {
+	counters, err := n.dp.Reader().Counters()
+	var out []metrics.VRFTraffic
+	for _, c := range counters {
+		if c.VNI == 0 {
+			continue
+		}
+		out = append(out, metrics.VRFTraffic{VNI: c.VNI, ToFabricPackets: c.ToFabric.Packets, ToFabricBytes: c.ToFabric.Bytes,
+			FromFabricPackets: c.FromFabric.Packets, FromFabricBytes: c.FromFabric.Bytes})
+	}
+	return out, err
+}
+
+func (n *node) tableMetrics() ([]metrics.Table, error) {
+	var out []metrics.Table
+	for _, stage := range n.tables.pipeline.Stages() {
+		s := stage.Stats()
+		out = append(out, metrics.Table{Name: stage.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed, Capacity: n.capacity(stage.Name()),
+			Held: n.tables.pipeline.ListError(stage.Name()) != nil, Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
+	}
+	return out, nil
+}
+
+// capacity is the most rows of a table, 0 where Sluice sets no limit.
+func (n *node) capacity(table string) int {
+	s := n.d.cfg.Dataplane.Sizes
+	return map[string]int{
+		"vrfs": int(s.VRFs), "gateways": int(s.Gateways), "served": int(s.Served), "vteps": int(s.VTEPs), "routes": int(s.Hosts + s.Prefixes),
+	}[table]
+}
+
+func (n *node) bgpMetrics() (metrics.BGP, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s, err := n.speaker.Status(ctx)
+	if err != nil {
+		return metrics.BGP{}, err
+	}
+	b, err := n.bgp(ctx)
+	out := metrics.BGP{Rejected: map[string]uint64{}}
+	for _, row := range b.Neighbors {
+		out.Neighbors = append(out.Neighbors, metrics.Neighbor{Address: row.Address, ASN: row.ASN, Up: row.State == established, Received: row.Received, Accepted: row.Accepted, Sent: row.Sent})
+	}
+	for _, ns := range s.Neighbors {
+		for reason, total := range ns.RejectedTotal {
+			out.Rejected[string(reason)] += total
+		}
+	}
+	return out, err
+}

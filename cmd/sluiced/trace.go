@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/packet"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// trace runs the live programs on a synthetic packet.
+func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
+	out := status.Trace{Request: r, Decisions: []status.Decision{}}
+	req, err := n.traceRequest(r)
+	if err != nil {
+		return out, err
+	}
+	n.tracing.Lock() // the scratch map has one row
+	defer n.tracing.Unlock()
+	t, err := ebpf.OpenTracer(n.d.cfg.Dataplane.BPFFS)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = t.Close() }()
+	res, err := t.Trace(ctx, req)
+	if err != nil {
+		return out, err
+	}
+	for _, s := range res.Steps {
+		out.Decisions = append(out.Decisions, status.Decision{Program: req.Program.String(), Step: s.What.String(), Result: s.String(), Why: n.why(s)})
+		switch s.What {
+		case ebpf.StepNextHop:
+			out.VTEP, out.VNI = s.Addr, intent.VNI(s.Value)
+		case ebpf.StepRedirect:
+			if l, err := net.InterfaceByIndex(int(s.Value)); err == nil {
+				out.Interface = l.Name
+			}
+		}
+	}
+	out.Packet = res.Frame
+	switch reason := res.Dropped(); {
+	case reason == 0:
+		out.Verdict = "redirect"
+	case res.Redirected:
+		out.Verdict, out.Drop = "reply", reason.String()
+	default:
+		out.Verdict, out.Drop = "drop", reason.String()
+	}
+	if out.Interface != kernelFabricName {
+		out.VTEP, out.VNI = netip.Addr{}, 0
+	}
+	return out, nil
+}
+
+// traceRequest makes the packet as it would come from OVN or from the fabric.
+func (n *node) traceRequest(r status.TraceRequest) (ebpf.TraceRequest, error) {
+	spec := packet.Spec{Src: r.Src, Dst: r.Dst, Protocol: r.Protocol, SrcPort: r.SrcPort, DstPort: r.DstPort, Length: r.Length}
+	req := ebpf.TraceRequest{Program: ebpf.OverlayIn}
+	if r.FromFabric.IsValid() {
+		req.Program, req.VTEP, req.VNI = ebpf.FabricIn, r.FromFabric, r.VRF
+		spec.SrcMAC, spec.DstMAC = intent.MAC{0x02, 0, 0, 0, 0, 1}, n.id.routerMAC
+	} else {
+		g, err := n.gatewayFor(r.VRF, r.Src)
+		if err != nil {
+			return req, err
+		}
+		ifindex, ok := n.links.IfIndex(g.Bridge)
+		if !ok {
+			return req, fmt.Errorf("bridge %s: %w: it has no veth pair yet", g.Bridge, admin.ErrNotFound)
+		}
+		req.IfIndex, req.VLAN = uint32(ifindex), g.VLAN
+		spec.SrcMAC, spec.DstMAC = g.MAC, n.d.cfg.Fabric.NextHopMAC
+	}
+	var err error
+	req.Frame, err = packet.Build(spec)
+	return req, err
+}
+
+// gatewayFor is the gateway that a packet from src would come through: that of
+// the longest local match, else any of the VRF.
+func (n *node) gatewayFor(vni intent.VNI, src netip.Addr) (intent.GatewayKey, error) {
+	routes, _ := n.tables.routes.Rows()
+	best := -1
+	var g intent.GatewayKey
+	for k, r := range routes {
+		if k.VNI == vni && r.Kind == intent.RouteLocal && k.Prefix.Contains(src) && k.Prefix.Bits() > best {
+			best, g = k.Prefix.Bits(), r.Gateway
+		}
+	}
+	if best >= 0 {
+		return g, nil
+	}
+	gateways, _ := n.tables.gateways.Rows()
+	for k, row := range gateways {
+		if row.VNI == vni {
+			return k, nil
+		}
+	}
+	return g, fmt.Errorf("VRF %s: %w: no gateway port of it is served by this node", vni, admin.ErrNotFound)
+}
+
+// why names the row behind a decision.
+func (n *node) why(s ebpf.Step) string {
+	switch s.What {
+	case ebpf.StepHost, ebpf.StepPrefix:
+		return "maps hosts and prefixes; 'sluicectl route list' shows the row"
+	case ebpf.StepDrop:
+		return reasonOfDrop(s.Value)
+	case ebpf.StepRedirect:
+		if l, err := net.InterfaceByIndex(int(s.Value)); err == nil {
+			return l.Name
+		}
+	}
+	return ""
+}
