@@ -8,6 +8,7 @@
 const struct sample *sample_type __attribute__((unused));
 const enum direction *direction_type __attribute__((unused));
 const enum entry_flags *entry_flags_type __attribute__((unused));
+const enum served_answer *served_answer_type __attribute__((unused));
 const enum route_kind *route_kind_type __attribute__((unused));
 const enum trace_what *trace_what_type __attribute__((unused));
 const enum icmp_refusal *icmp_refusal_type __attribute__((unused));

@@ -20,7 +20,7 @@ static __always_inline int is_bfd(struct __sk_buff *skb, const struct packet *p,
 		return 0;
 	if (port != bpf_htons(BFD_CONTROL) && port != bpf_htons(BFD_ECHO) && port != bpf_htons(BFD_MULTIHOP))
 		return 0;
-	return is_served(entry, p->family, p->family == 4 ? p->dst.addr + 12 : p->dst.addr);
+	return is_served(entry, p->family, p->dst.addr);
 }
 
 /* error_source is the next hop that the router asked for last, else the configured address. */

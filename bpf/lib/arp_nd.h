@@ -38,17 +38,30 @@ struct nd {
 };
 ASSERT_SIZE(struct nd, 32);
 
-static __always_inline int is_served(__u32 entry, __u32 family, const void *addr)
+/*
+ * is_served: what the entry's own rows say of the address, and that no known
+ * port on its device and VLAN has it. addr has 16 bytes, IPv4 as IPv4-mapped.
+ */
+static __always_inline int is_served(__u32 entry, __u32 family, const __u8 *addr)
 {
 	struct served_key k = {.entry = entry, .family = family, .prefixlen = family == 4 ? 96 : 192};
 
 	if (family == 4)
-		__builtin_memcpy(k.addr, addr, 4);
+		__builtin_memcpy(k.addr, addr + 12, 4);
 	else
 		__builtin_memcpy(k.addr, addr, 16);
 	struct served *s = bpf_map_lookup_elem(&served_v1, &k);
 
-	return s && s->answer;
+	if (!s || s->answer != SERVED_ALL)
+		return s && s->answer;
+	struct entry *e = bpf_map_lookup_elem(&entries_v1, &entry);
+
+	if (!e)
+		return 0;
+	struct known_key known = {.ifindex = e->ifindex, .vlan = e->vlan};
+
+	words_copy4(known.addr, addr);
+	return !bpf_map_lookup_elem(&known_v1, &known);
 }
 
 static __noinline int arp_in(struct run *r, __u32 entry)
@@ -68,10 +81,9 @@ static __noinline int arp_in(struct run *r, __u32 entry)
 	if (a->hardware != bpf_htons(1) || a->protocol != bpf_htons(ETH_P_IP) || a->hardware_len != 6 ||
 	    a->protocol_len != 4 || a->op != bpf_htons(1) || sender == target)
 		return drop(r, DROP_NOT_A_REQUEST);
-	if (!is_served(entry, 4, a->target))
-		return drop(r, DROP_NOT_SERVED);
-
 	addr_map4(asked, target);
+	if (!is_served(entry, 4, asked))
+		return drop(r, DROP_NOT_SERVED);
 	STEP(r, STEP_ARP, 0, asked);
 	struct asked *last = bpf_map_lookup_elem(&asked_v1, &entry);
 

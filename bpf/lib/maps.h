@@ -66,6 +66,14 @@ struct {
 } served_v1 SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct known_key);
+	__type(value, struct known);
+} known_v1 SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 8192);
 	__type(key, __u32); /* row of entries */

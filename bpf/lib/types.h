@@ -94,10 +94,30 @@ struct served_key {
 };
 ASSERT_SIZE(struct served_key, 28);
 
+enum served_answer {
+	SERVED_NOT = 0,	   /* a known port has it */
+	SERVED_ALL = 1,	   /* reply with the next-hop MAC, except for known ports */
+	SERVED_LISTED = 2, /* a single address: reply, whoever has it */
+};
+
 struct served {
-	__u32 answer; /* 1: reply with the next-hop MAC; 0: a known port has it */
+	__u32 answer; /* enum served_answer */
 };
 ASSERT_SIZE(struct served, 4);
+
+/* known: addresses of known ports, for all gateway ports on a device and VLAN. */
+struct known_key {
+	__u32 ifindex;
+	__u32 vlan;
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct known_key, 24);
+
+/* The programs do not read it. */
+struct known {
+	char bridge[16]; /* NUL-terminated */
+};
+ASSERT_SIZE(struct known, 16);
 
 /* asked: the next hop that an entry's router asked for last; written by overlay_in. */
 struct asked {

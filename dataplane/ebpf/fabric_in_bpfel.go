@@ -24,6 +24,7 @@ const (
 	fabricInMapGatewaysV1  = "gateways_v1"
 	fabricInMapGroupsV1    = "groups_v1"
 	fabricInMapHostsV1     = "hosts_v1"
+	fabricInMapKnownV1     = "known_v1"
 	fabricInMapNamesV1     = "names_v1"
 	fabricInMapNexthopsV1  = "nexthops_v1"
 	fabricInMapPrefixes4V1 = "prefixes4_v1"
@@ -95,6 +96,7 @@ type fabricInMapSpecs struct {
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
 	NexthopsV1  *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	Prefixes4V1 *ebpf.MapSpec `ebpf:"prefixes4_v1"`
@@ -142,6 +144,7 @@ type fabricInMaps struct {
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1     *ebpf.Map `ebpf:"known_v1"`
 	NamesV1     *ebpf.Map `ebpf:"names_v1"`
 	NexthopsV1  *ebpf.Map `ebpf:"nexthops_v1"`
 	Prefixes4V1 *ebpf.Map `ebpf:"prefixes4_v1"`
@@ -164,6 +167,7 @@ func (m *fabricInMaps) Close() error {
 		m.GatewaysV1,
 		m.GroupsV1,
 		m.HostsV1,
+		m.KnownV1,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.Prefixes4V1,

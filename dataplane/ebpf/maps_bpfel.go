@@ -110,6 +110,18 @@ const (
 	bpfIcmpRefusalREFUSED_KERNEL       bpfIcmpRefusal = 6
 )
 
+type bpfKnown struct {
+	_      structs.HostLayout
+	Bridge [16]int8
+}
+
+type bpfKnownKey struct {
+	_       structs.HostLayout
+	Ifindex uint32
+	Vlan    uint32
+	Addr    [16]uint8
+}
+
 type bpfNexthop struct {
 	_      structs.HostLayout
 	Owner  uint32
@@ -184,6 +196,14 @@ type bpfServed struct {
 	Answer uint32
 }
 
+type bpfServedAnswer uint32
+
+const (
+	bpfServedAnswerSERVED_NOT    bpfServedAnswer = 0
+	bpfServedAnswerSERVED_ALL    bpfServedAnswer = 1
+	bpfServedAnswerSERVED_LISTED bpfServedAnswer = 2
+)
+
 type bpfServedKey struct {
 	_         structs.HostLayout
 	Prefixlen uint32
@@ -252,32 +272,34 @@ type bpfVtepKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	bpfMapAskedV1         = "asked_v1"
-	bpfMapBucketsV1       = "buckets_v1"
-	bpfMapCountersV1      = "counters_v1"
-	bpfMapDropsV1         = "drops_v1"
-	bpfMapEntriesV1       = "entries_v1"
-	bpfMapGatewaysV1      = "gateways_v1"
-	bpfMapGroupsV1        = "groups_v1"
-	bpfMapHostsV1         = "hosts_v1"
-	bpfMapNamesV1         = "names_v1"
-	bpfMapNexthopsV1      = "nexthops_v1"
-	bpfMapPrefixes4V1     = "prefixes4_v1"
-	bpfMapPrefixes6V1     = "prefixes6_v1"
-	bpfMapSamplesV1       = "samples_v1"
-	bpfMapServedV1        = "served_v1"
-	bpfMapSpeakersV1      = "speakers_v1"
-	bpfMapTraceV1         = "trace_v1"
-	bpfMapVrfsV1          = "vrfs_v1"
-	bpfMapVtepsV1         = "vteps_v1"
-	bpfVarDfModeType      = "df_mode_type"
-	bpfVarDirectionType   = "direction_type"
-	bpfVarEntryFlagsType  = "entry_flags_type"
-	bpfVarIcmpRefusalType = "icmp_refusal_type"
-	bpfVarNode            = "node"
-	bpfVarRouteKindType   = "route_kind_type"
-	bpfVarSampleType      = "sample_type"
-	bpfVarTraceWhatType   = "trace_what_type"
+	bpfMapAskedV1          = "asked_v1"
+	bpfMapBucketsV1        = "buckets_v1"
+	bpfMapCountersV1       = "counters_v1"
+	bpfMapDropsV1          = "drops_v1"
+	bpfMapEntriesV1        = "entries_v1"
+	bpfMapGatewaysV1       = "gateways_v1"
+	bpfMapGroupsV1         = "groups_v1"
+	bpfMapHostsV1          = "hosts_v1"
+	bpfMapKnownV1          = "known_v1"
+	bpfMapNamesV1          = "names_v1"
+	bpfMapNexthopsV1       = "nexthops_v1"
+	bpfMapPrefixes4V1      = "prefixes4_v1"
+	bpfMapPrefixes6V1      = "prefixes6_v1"
+	bpfMapSamplesV1        = "samples_v1"
+	bpfMapServedV1         = "served_v1"
+	bpfMapSpeakersV1       = "speakers_v1"
+	bpfMapTraceV1          = "trace_v1"
+	bpfMapVrfsV1           = "vrfs_v1"
+	bpfMapVtepsV1          = "vteps_v1"
+	bpfVarDfModeType       = "df_mode_type"
+	bpfVarDirectionType    = "direction_type"
+	bpfVarEntryFlagsType   = "entry_flags_type"
+	bpfVarIcmpRefusalType  = "icmp_refusal_type"
+	bpfVarNode             = "node"
+	bpfVarRouteKindType    = "route_kind_type"
+	bpfVarSampleType       = "sample_type"
+	bpfVarServedAnswerType = "served_answer_type"
+	bpfVarTraceWhatType    = "trace_what_type"
 )
 
 // loadBpf returns the embedded CollectionSpec for bpf.
@@ -336,6 +358,7 @@ type bpfMapSpecs struct {
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
 	NexthopsV1  *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	Prefixes4V1 *ebpf.MapSpec `ebpf:"prefixes4_v1"`
@@ -352,14 +375,15 @@ type bpfMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
-	DfModeType      *ebpf.VariableSpec `ebpf:"df_mode_type"`
-	DirectionType   *ebpf.VariableSpec `ebpf:"direction_type"`
-	EntryFlagsType  *ebpf.VariableSpec `ebpf:"entry_flags_type"`
-	IcmpRefusalType *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
-	Node            *ebpf.VariableSpec `ebpf:"node"`
-	RouteKindType   *ebpf.VariableSpec `ebpf:"route_kind_type"`
-	SampleType      *ebpf.VariableSpec `ebpf:"sample_type"`
-	TraceWhatType   *ebpf.VariableSpec `ebpf:"trace_what_type"`
+	DfModeType       *ebpf.VariableSpec `ebpf:"df_mode_type"`
+	DirectionType    *ebpf.VariableSpec `ebpf:"direction_type"`
+	EntryFlagsType   *ebpf.VariableSpec `ebpf:"entry_flags_type"`
+	IcmpRefusalType  *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
+	Node             *ebpf.VariableSpec `ebpf:"node"`
+	RouteKindType    *ebpf.VariableSpec `ebpf:"route_kind_type"`
+	SampleType       *ebpf.VariableSpec `ebpf:"sample_type"`
+	ServedAnswerType *ebpf.VariableSpec `ebpf:"served_answer_type"`
+	TraceWhatType    *ebpf.VariableSpec `ebpf:"trace_what_type"`
 }
 
 // bpfObjects contains all objects after they have been loaded into the kernel.
@@ -390,6 +414,7 @@ type bpfMaps struct {
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1     *ebpf.Map `ebpf:"known_v1"`
 	NamesV1     *ebpf.Map `ebpf:"names_v1"`
 	NexthopsV1  *ebpf.Map `ebpf:"nexthops_v1"`
 	Prefixes4V1 *ebpf.Map `ebpf:"prefixes4_v1"`
@@ -412,6 +437,7 @@ func (m *bpfMaps) Close() error {
 		m.GatewaysV1,
 		m.GroupsV1,
 		m.HostsV1,
+		m.KnownV1,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.Prefixes4V1,
@@ -429,14 +455,15 @@ func (m *bpfMaps) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
-	DfModeType      *ebpf.Variable `ebpf:"df_mode_type"`
-	DirectionType   *ebpf.Variable `ebpf:"direction_type"`
-	EntryFlagsType  *ebpf.Variable `ebpf:"entry_flags_type"`
-	IcmpRefusalType *ebpf.Variable `ebpf:"icmp_refusal_type"`
-	Node            *ebpf.Variable `ebpf:"node"`
-	RouteKindType   *ebpf.Variable `ebpf:"route_kind_type"`
-	SampleType      *ebpf.Variable `ebpf:"sample_type"`
-	TraceWhatType   *ebpf.Variable `ebpf:"trace_what_type"`
+	DfModeType       *ebpf.Variable `ebpf:"df_mode_type"`
+	DirectionType    *ebpf.Variable `ebpf:"direction_type"`
+	EntryFlagsType   *ebpf.Variable `ebpf:"entry_flags_type"`
+	IcmpRefusalType  *ebpf.Variable `ebpf:"icmp_refusal_type"`
+	Node             *ebpf.Variable `ebpf:"node"`
+	RouteKindType    *ebpf.Variable `ebpf:"route_kind_type"`
+	SampleType       *ebpf.Variable `ebpf:"sample_type"`
+	ServedAnswerType *ebpf.Variable `ebpf:"served_answer_type"`
+	TraceWhatType    *ebpf.Variable `ebpf:"trace_what_type"`
 }
 
 // bpfPrograms contains all programs after they have been loaded into the kernel.

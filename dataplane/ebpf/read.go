@@ -119,7 +119,7 @@ func (d *Dataplane) Fills() []Fill {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	used := map[string]int{bpfMapEntriesV1: s.entries.used(), bpfMapNexthopsV1: s.nexthops.used(), bpfMapGroupsV1: s.groups.used()}
-	for _, name := range []string{bpfMapVrfsV1, bpfMapVtepsV1, bpfMapGatewaysV1, bpfMapServedV1, bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1} {
+	for _, name := range []string{bpfMapVrfsV1, bpfMapVtepsV1, bpfMapGatewaysV1, bpfMapServedV1, bpfMapKnownV1, bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1} {
 		used[name] = s.rows[name]
 	}
 	var out []Fill

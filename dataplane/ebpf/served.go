@@ -9,7 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// Served drives the served map.
+// Served drives the maps served and known.
 type Served struct{ s *store }
 
 // Served is the driver of the table Served.
@@ -47,7 +47,10 @@ func (v *Served) List(context.Context) (map[intent.ServedKey]intent.Served, erro
 		key := intent.ServedKey{Gateway: v.s.entries.keys[k.Entry].gateway, Prefix: servedPrefix(k)}
 		out[key] = intent.Served{Key: key, Answer: value.Answer != 0}
 	})
-	return out, mapError(bpfMapServedV1, err)
+	if err != nil {
+		return nil, mapError(bpfMapServedV1, err)
+	}
+	return out, v.s.listKnown(out)
 }
 
 // adoptServed copies the map and counts its rows as references to entries.
@@ -65,9 +68,19 @@ func (v *Served) Apply(_ context.Context, rows []reconcile.Row[intent.ServedKey,
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	var out results
-	for i, r := range rows {
-		if err := v.s.applyServed(r.Value); err != nil {
-			out.set(len(rows), i, fmt.Errorf("served %s behind %s: %w", r.Key.Prefix, r.Key.Gateway, err))
+	// Known ports first: nobody answers for them in between.
+	for _, segment := range []bool{true, false} {
+		for i, r := range rows {
+			if r.Key.Gateway.IsSegment() != segment {
+				continue
+			}
+			apply := v.s.applyServed
+			if segment {
+				apply = v.s.applyKnown
+			}
+			if err := apply(r.Value); err != nil {
+				out.set(len(rows), i, fmt.Errorf("served %s behind %s: %w", r.Key.Prefix, r.Key.Gateway, err))
+			}
 		}
 	}
 	return out
@@ -82,8 +95,11 @@ func (s *store) applyServed(r intent.Served) error {
 		return fmt.Errorf("%s is no prefix", r.Key.Prefix)
 	}
 	var value bpfServed
-	if r.Answer {
-		value.Answer = 1
+	switch {
+	case r.Answer && r.Key.Prefix.IsSingleIP():
+		value.Answer = uint32(bpfServedAnswerSERVED_LISTED)
+	case r.Answer:
+		value.Answer = uint32(bpfServedAnswerSERVED_ALL)
 	}
 	k := servedKernelKey(l.row, r.Key.Prefix)
 	_, had := s.served[k]
@@ -101,9 +117,19 @@ func (v *Served) Delete(_ context.Context, keys []intent.ServedKey) []error {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	var out results
-	for i, k := range keys {
-		if err := v.s.deleteServed(k); err != nil {
-			out.set(len(keys), i, fmt.Errorf("served %s behind %s: %w", k.Prefix, k.Gateway, err))
+	// Known ports last.
+	for _, segment := range []bool{false, true} {
+		for i, k := range keys {
+			if k.Gateway.IsSegment() != segment {
+				continue
+			}
+			remove := v.s.deleteServed
+			if segment {
+				remove = v.s.deleteKnown
+			}
+			if err := remove(k); err != nil {
+				out.set(len(keys), i, fmt.Errorf("served %s behind %s: %w", k.Prefix, k.Gateway, err))
+			}
 		}
 	}
 	return out

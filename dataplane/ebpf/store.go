@@ -34,6 +34,7 @@ type store struct {
 	// What the tries hold: a trie's own lookup cannot tell a row from a shorter
 	// prefix that covers it.
 	served    map[bpfServedKey]bpfServed
+	known     map[intent.ServedKey]uint32 // the device of each row
 	prefixes4 map[bpfPrefix4Key]bpfRoute
 	prefixes6 map[bpfPrefix6Key]bpfRoute
 }
@@ -73,6 +74,7 @@ func (s *store) reset() {
 	s.groups = newSlots[groupKey](s.limits.Groups + 1)
 	s.live = map[intent.GatewayKey]liveGateway{}
 	s.served = map[bpfServedKey]bpfServed{}
+	s.known = map[intent.ServedKey]uint32{}
 	s.prefixes4 = map[bpfPrefix4Key]bpfRoute{}
 	s.prefixes6 = map[bpfPrefix6Key]bpfRoute{}
 }
@@ -152,6 +154,9 @@ func (s *store) adopt() error {
 		return err
 	}
 	if err := s.adoptServed(); err != nil {
+		return err
+	}
+	if err := s.adoptKnown(); err != nil {
 		return err
 	}
 	if err := s.adoptNextHops(); err != nil {

@@ -24,6 +24,7 @@ const (
 	wrapperMapGatewaysV1  = "gateways_v1"
 	wrapperMapGroupsV1    = "groups_v1"
 	wrapperMapHostsV1     = "hosts_v1"
+	wrapperMapKnownV1     = "known_v1"
 	wrapperMapLive        = "live"
 	wrapperMapNamesV1     = "names_v1"
 	wrapperMapNexthopsV1  = "nexthops_v1"
@@ -96,6 +97,7 @@ type wrapperMapSpecs struct {
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
 	Live        *ebpf.MapSpec `ebpf:"live"`
 	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
 	NexthopsV1  *ebpf.MapSpec `ebpf:"nexthops_v1"`
@@ -144,6 +146,7 @@ type wrapperMaps struct {
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1     *ebpf.Map `ebpf:"known_v1"`
 	Live        *ebpf.Map `ebpf:"live"`
 	NamesV1     *ebpf.Map `ebpf:"names_v1"`
 	NexthopsV1  *ebpf.Map `ebpf:"nexthops_v1"`
@@ -167,6 +170,7 @@ func (m *wrapperMaps) Close() error {
 		m.GatewaysV1,
 		m.GroupsV1,
 		m.HostsV1,
+		m.KnownV1,
 		m.Live,
 		m.NamesV1,
 		m.NexthopsV1,

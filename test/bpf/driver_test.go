@@ -68,7 +68,7 @@ func TestRestartThenDelete(t *testing.T) {
 	remove(t, d.Gateways(), gateways())
 	for _, f := range d.Fills() {
 		switch f.Map {
-		case "entries", "gateways", "groups", "hosts", "nexthops", "prefixes4", "prefixes6", "served":
+		case "entries", "gateways", "groups", "hosts", "nexthops", "prefixes4", "prefixes6", "served", "known":
 			if f.Used != 0 {
 				t.Errorf("%s still has %d rows", f.Map, f.Used)
 			}

@@ -169,6 +169,12 @@ func served() map[intent.ServedKey]intent.Served {
 	add(gw, "2001:db8:24::10/128", false)
 	add(gw, "fe80::1/128", true)
 	add(gwVLAN, "172.24.6.1/32", true)
+	add(gw.Segment(), "172.24.4.20/32", false)
+	add(gw.Segment(), "2001:db8:24::20/128", false)
+	// Next hops that are listed are answered whoever has them.
+	add(gw.Segment(), "fe80::1/128", false)
+	add(gwVLAN.Segment(), "172.24.6.1/32", false)
+	add(gwVLAN.Segment(), "172.24.4.21/32", false)
 	return out
 }
 
