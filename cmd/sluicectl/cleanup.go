@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/admin"
@@ -129,13 +130,13 @@ func leftovers(ctx context.Context, cfg *config.Config, sw *ovs.Switch) ([]thing
 	} else if ok {
 		out = append(out, thing{"device " + kernel.FabricName, func(context.Context) error { return fabric.Remove() }})
 	}
-	entries, err := os.ReadDir(cfg.Dataplane.BPFFS)
+	pins, err := ebpf.Pins(cfg.Dataplane.BPFFS)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("pinned objects: %w", err)
 	}
-	for _, e := range entries {
-		path := filepath.Join(cfg.Dataplane.BPFFS, e.Name())
-		out = append(out, thing{"pin " + path, func(context.Context) error { return os.Remove(path) }})
+	if len(pins) > 0 {
+		out = append(out, thing{fmt.Sprintf("programs and maps pinned in %s: %s", cfg.Dataplane.BPFFS, strings.Join(pins, " ")),
+			func(context.Context) error { return ebpf.Remove(cfg.Dataplane.BPFFS) }})
 	}
 	return out, nil
 }

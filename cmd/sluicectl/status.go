@@ -39,7 +39,10 @@ func writeStatus(w io.Writer, s status.Status) error {
 	if s.Offline {
 		state = "sluiced is not running; this is what the pinned maps hold"
 	}
-	fmt.Fprintf(w, "sluiced %s on chassis %s: %s\n", s.Version, s.Chassis, state)
+	if s.Chassis != "" {
+		state = fmt.Sprintf("sluiced %s on chassis %s: %s", s.Version, s.Chassis, state)
+	}
+	fmt.Fprintln(w, state)
 	if s.Role != "" {
 		fmt.Fprintf(w, "role %s (%s), VTEP %s, router id %s, router MAC %s\n", s.Role, s.RoleReason, s.VTEP, s.RouterID, s.RouterMAC)
 	}

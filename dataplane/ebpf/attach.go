@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
@@ -26,7 +25,11 @@ func (d *Dataplane) Attach(p Program, ifindex int) error {
 	hook := d.pickHook()
 	var err error
 	if hook == HookTCX {
-		err = d.attachTCX(p, ifindex)
+		// A filter from before a kernel upgrade or a change of the hook is only
+		// reached when the link is gone; it goes once the link is there.
+		if err = d.attachTCX(p, ifindex); err == nil {
+			err = detachClsact(p, ifindex)
+		}
 	} else {
 		err = attachClsact(p, d.programs[p], ifindex)
 	}
@@ -56,7 +59,7 @@ func (d *Dataplane) Detach(p Program, ifindex int) error {
 func (d *Dataplane) pickHook() Hook {
 	if d.hook == HookAuto {
 		d.hook = HookClsact
-		if features.HaveProgramHelper(ebpf.SchedCLS, 0) == nil && haveTCX() {
+		if haveTCX() {
 			d.hook = HookTCX
 		}
 	}

@@ -49,10 +49,14 @@ type GatewayKey struct {
 }
 
 func (k GatewayKey) String() string {
-	if k.VLAN != 0 {
-		return fmt.Sprintf("%s.%d/%s", k.Bridge, k.VLAN, k.MAC)
+	mac := k.MAC.String()
+	if k.MAC.IsZero() {
+		mac = "any"
 	}
-	return fmt.Sprintf("%s/%s", k.Bridge, k.MAC)
+	if k.VLAN != 0 {
+		return fmt.Sprintf("%s.%d/%s", k.Bridge, k.VLAN, mac)
+	}
+	return fmt.Sprintf("%s/%s", k.Bridge, mac)
 }
 
 // IsZero tells whether the key is unset.
@@ -91,6 +95,8 @@ type ServedKey struct {
 	Gateway GatewayKey
 	Prefix  netip.Prefix
 }
+
+func (k ServedKey) String() string { return fmt.Sprintf("%s %s", k.Gateway, k.Prefix) }
 
 // Served decides what happens to such a question.
 //
