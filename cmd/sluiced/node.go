@@ -121,6 +121,12 @@ func (d *daemon) adopt(n *node) {
 	})
 }
 
+// leastBridgeMTU is the smallest MTU of the veth pairs into provider bridges. A
+// packet that is too large for the fabric has to come through the pair to
+// overlay_in, which answers or fragments it: a veth drops in silence what is
+// above its own MTU.
+const leastBridgeMTU = 9216
+
 // startNode makes the fabric device and loads the programs, in this order: the
 // device down, the programs, the device up.
 func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) {
@@ -138,7 +144,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	if err != nil {
 		return nil, err
 	}
-	n.links = kernel.NewBridgeLinks(kernel.BridgeLinksConfig{Ports: d.ovs, MTU: mtu, Attach: func(_ context.Context, _ string, ifindex int) error {
+	n.links = kernel.NewBridgeLinks(kernel.BridgeLinksConfig{Ports: d.ovs, MTU: max(mtu, leastBridgeMTU), Attach: func(_ context.Context, _ string, ifindex int) error {
 		return n.dp.Attach(ebpf.OverlayIn, ifindex)
 	}})
 	kept, err := ebpf.PinnedVRFs(d.cfg.Dataplane.BPFFS)
