@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // GoBGP keeps settings in package variables, and only the end of a process ends
@@ -36,7 +37,8 @@ type childCommand struct {
 	// Set is used when not nil, else Upserts and Deletes.
 	Set, Upserts, Deletes []intent.RouteKey
 	Preference            uint32
-	Status                bool
+	Status, Routes        bool
+	Explain               *status.Query
 	Stop                  bool
 	Fill                  int // announce this many hosts of VNI 1001
 }
@@ -54,6 +56,8 @@ type childReport struct {
 	Gone    []netip.Addr
 	InSync  bool
 	Status  *Status
+	Routes  []RouteInfo
+	Steps   []status.Step
 	Done    bool
 	Errors  []string
 }
@@ -114,12 +118,25 @@ func runChild() int {
 func obey(s *GoBGP, c childCommand) childReport {
 	ctx := context.Background()
 	r := childReport{Done: true}
-	if c.Status {
-		st, err := s.Status(ctx)
+	fail := func(err error) {
 		if err != nil {
 			r.Errors = append(r.Errors, err.Error())
 		}
+	}
+	if c.Status {
+		st, err := s.Status(ctx)
+		fail(err)
 		r.Status = &st
+	}
+	if c.Routes {
+		routes, err := s.Routes(ctx)
+		fail(err)
+		r.Routes = routes
+	}
+	if c.Explain != nil {
+		steps, err := s.Explain(ctx, *c.Explain)
+		fail(err)
+		r.Steps = steps
 	}
 	if c.Policies != nil {
 		m := map[intent.VNI]intent.VRFPolicy{}

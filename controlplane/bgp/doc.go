@@ -50,7 +50,7 @@
 //   - A stale row ends at once when the same prefix arrives in its VRF or is
 //     announced by this node; when a route of the VRF that covers it, other than
 //     the default route, leads to another VTEP or is announced by this node; or
-//     when no VRF imports it any more. It ends 5 s after the VTEP has its first
+//     when its VRF no longer imports it. It ends 5 s after the VTEP has its first
 //     new route.
 //   - A row with a live path never waits, and never uses a stale one.
 //   - A path that is replaced, by an update or by one that is rejected, has been

@@ -3,10 +3,14 @@ package bgp
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 func key(vni intent.VNI, prefix string) intent.RouteKey {
@@ -44,6 +48,7 @@ func TestRoutesThroughRouteReflector(t *testing.T) {
 		})
 	}
 	eventually(t, "both are in sync", func() bool { return a.synced() && b.synced() })
+	checkListing(t, rr, a, b, len(keys))
 	a.do(childCommand{Deletes: keys[:1]})
 	eventually(t, "the withdrawal arrives", func() bool { return b.hops(keys[0]) == nil && b.hops(keys[1]) != nil })
 	a.do(childCommand{Set: []intent.RouteKey{}})
@@ -53,6 +58,62 @@ func TestRoutesThroughRouteReflector(t *testing.T) {
 	if st.Imported != st.Stale || st.VTEPs != 1 || st.Neighbors[0].State != "established" || !st.Neighbors[0].EndOfRIB {
 		t.Errorf("status %+v", st)
 	}
+}
+
+// checkListing: what people are shown of n routes from a to b.
+func checkListing(t *testing.T, rr *frr, a, b *speaker, n int) {
+	t.Helper()
+	sent, got := a.do(childCommand{Routes: true}).Routes, b.do(childCommand{Routes: true}).Routes
+	if len(sent) != n || len(got) != n || len(rr.routes()) != n {
+		t.Fatalf("%d routes sent and %d received, FRR has %d; want %d", len(sent), len(got), len(rr.routes()), n)
+	}
+	for i := range sent {
+		want := sent[i].Status()
+		if want.Direction != "out" || want.RD != "192.0.2.1:7" || !slices.Equal(want.Targets, []string{"64512:5", "64512:1001"}) {
+			t.Errorf("sent %+v", want)
+		}
+		want.Direction, want.Neighbor = "in", netip.MustParseAddr("127.0.0.1")
+		if diff := cmp.Diff(want, got[i].Status(), cmp.Comparer(func(x, y netip.Addr) bool { return x == y }),
+			cmp.Comparer(func(x, y netip.Prefix) bool { return x == y })); diff != "" {
+			t.Errorf("received and sent differ: %s", diff)
+		}
+	}
+	if st := a.do(childCommand{Status: true}).Status; st.Neighbors[0].Sent != n {
+		t.Errorf("%d routes count as sent", st.Neighbors[0].Sent)
+	}
+	for _, end := range []struct{ src, dst string }{{"10.20.0.5", "10.10.0.5"}, {"2001:db8:20::5", "2001:db8:10::5"}} {
+		q := status.Query{VRF: 1001, Src: netip.MustParseAddr(end.src), Dst: netip.MustParseAddr(end.dst)}
+		steps := b.do(childCommand{Explain: &q}).Steps
+		if last := steps[len(steps)-1]; !last.Found || !strings.Contains(last.Detail, "192.0.2.1 vni 1001") || !strings.Contains(last.Detail, "learned from 127.0.0.1") {
+			t.Errorf("explain at b: %+v", last)
+		}
+		q.Src, q.Dst = q.Dst, q.Src
+		for _, s := range a.do(childCommand{Explain: &q}).Steps[:3] {
+			if !s.Found {
+				t.Errorf("explain at a: %+v", s)
+			}
+		}
+	}
+}
+
+func TestWhySessionsEnd(t *testing.T) {
+	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512), neighbor("127.0.0.12", 65000))
+	a := startSpeaker(t, nodeConfig(1, rr.neighborFor("127.0.0.1", 64512, "127.0.0.11")))
+	b := startSpeaker(t, nodeConfig(2, rr.neighborFor("127.0.0.1", 64512, "127.0.0.12")))
+	state := func(s *speaker) NeighborStatus { return s.do(childCommand{Status: true}).Status.Neighbors[0] }
+	ends := func(s *speaker, how string) func() bool {
+		return func() bool { return strings.Contains(state(s).LastError, how) }
+	}
+	eventually(t, "a session", func() bool { return state(a).State == stateEstablished })
+	if why := state(a).LastError; why != "" {
+		t.Errorf("a session that was never lost has the error %q", why)
+	}
+	eventually(t, "b learns that its AS number is wrong", ends(b, "bad peer as"))
+	rr.vtysh("clear bgp 127.0.0.11")
+	eventually(t, "a learns of the reset", ends(a, "received from the neighbour: code 6(cease) subcode 4(administrative reset)"))
+	eventually(t, "it comes back", func() bool { return state(a).State == stateEstablished })
+	rr.kill()
+	eventually(t, "a learns that the connection is gone", ends(a, "the connection was lost"))
 }
 
 func TestPassword(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // start brings the BGP server up, without neighbours, holding what is announced
 // so far.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
-	srv := server.NewBgpServer(server.LoggerOption(serverLog{s.log}))
+	srv := server.NewBgpServer(server.LoggerOption(serverLog{s.log, s.ends}))
 	go srv.Serve()
 	if err := srv.StartBgp(ctx, &api.StartBgpRequest{Global: globalConfig(s.cfg)}); err != nil {
 		return nil, fmt.Errorf("start the BGP server: %w", err)

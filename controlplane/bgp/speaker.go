@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // Speaker is a node's BGP.
@@ -45,6 +46,10 @@ type Speaker interface {
 	Watch(ctx context.Context, fn func(ImportUpdate)) error
 	// Status reads the present state.
 	Status(ctx context.Context) (Status, error)
+	// Routes lists every Type-5 route received and sent.
+	Routes(ctx context.Context) ([]RouteInfo, error)
+	// Explainer tells what BGP contributes to a path.
+	status.Explainer
 }
 
 // GoBGP is the Speaker that runs GoBGP in the process.
@@ -63,6 +68,7 @@ type GoBGP struct {
 	// retry is when a session that hit its prefix limit is tried again.
 	retry map[netip.Addr]time.Time
 
+	ends *sessionEnds
 	// rearm wakes tick when a withdrawal begins to settle.
 	rearm     chan struct{}
 	ready     chan struct{}
@@ -91,6 +97,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		in:    imports{rib: newRIB(own, cfg.VTEPLinger, cfg.PeerLinger), feeds: set[*feed]{}},
 		sync:  map[netip.Addr]*neighborSync{},
 		retry: map[netip.Addr]time.Time{},
+		ends:  &sessionEnds{last: map[netip.Addr]string{}},
 		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}

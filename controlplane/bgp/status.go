@@ -52,9 +52,16 @@ type NeighborStatus struct {
 	Rejected map[Reason]int
 	// RejectedTotal counts rejections since the start.
 	RejectedTotal map[Reason]uint64
+	// Sent counts the Type-5 routes that the neighbour has been sent in this session.
+	Sent int
+	// LastError is why the session last ended, or why it did not come up. "": never,
+	// or not known.
+	LastError string
 	// MessagesIn and MessagesOut count UPDATEs.
 	MessagesIn, MessagesOut uint64
 }
+
+const stateEstablished = "established"
 
 // Status reads the present state. Before Run the neighbours are idle.
 func (s *GoBGP) Status(ctx context.Context) (Status, error) {
@@ -71,7 +78,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	if server != nil {
 		err := server.ListPeer(ctx, &api.ListPeerRequest{}, func(p *api.Peer) {
 			if a, err := netip.ParseAddr(p.GetState().GetNeighborAddress()); err == nil {
-				sessions[a.Unmap()] = p
+				sessions[a.Unmap().WithZone("")] = p
 			}
 		})
 		if err != nil {
@@ -87,9 +94,10 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	}
 	st.Stale = s.in.rib.staleRows()
 	for _, n := range s.cfg.Neighbors {
+		a := n.Address.WithZone("")
 		ns := NeighborStatus{Address: n.Address, ASN: n.ASN, Description: n.Description, State: "idle",
-			Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}}
-		if c := s.in.rib.neighbors[n.Address]; c != nil {
+			Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}, LastError: s.ends.of(a)}
+		if c := s.in.rib.neighbors[a]; c != nil {
 			ns.Received = c.received
 			for r, v := range c.rejected {
 				ns.Rejected[r] = v
@@ -98,10 +106,14 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 				ns.RejectedTotal[r] = v
 			}
 		}
-		if sync := s.sync[n.Address]; sync != nil {
+		if sync := s.sync[a]; sync != nil {
 			ns.EndOfRIB, ns.Synced = sync.endOfRIB, sync.done
 		}
-		ns.session(sessions[n.Address])
+		ns.session(sessions[a])
+		// The export policy lets out all routes of our own and nothing else.
+		if ns.State == stateEstablished {
+			ns.Sent = st.Announced
+		}
 		st.Neighbors = append(st.Neighbors, ns)
 	}
 	return st, nil
