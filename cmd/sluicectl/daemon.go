@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
@@ -81,5 +80,3 @@ func offline(what string) error {
 }
 
 var _ source = (*daemon)(nil)
-
-func warn(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

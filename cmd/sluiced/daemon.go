@@ -125,7 +125,11 @@ func (d *daemon) run(ctx context.Context) error {
 // alive takes the lock that every OVN event takes: a daemon that cannot is stuck.
 func (d *daemon) alive(ctx context.Context) error {
 	done := make(chan struct{})
-	go func() { d.mu.Lock(); d.mu.Unlock(); close(done) }() //nolint:staticcheck // the empty section is the probe
+	go func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		close(done)
+	}()
 	select {
 	case <-done:
 		return nil

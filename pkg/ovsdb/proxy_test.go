@@ -127,10 +127,3 @@ func (p *proxy) cut() {
 	}
 	p.conns = nil
 }
-
-// connections is how many there were.
-func (p *proxy) connections() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.count
-}

@@ -35,7 +35,7 @@ var owned = []struct {
 	{"github.com/cilium/ebpf", []string{"dataplane/ebpf/", "test/"}},
 	{"github.com/vishvananda/netlink", []string{"dataplane/", "pkg/netns/", "pkg/link/", "test/"}},
 	{"github.com/prometheus/", []string{"pkg/metrics/", "pkg/serve/"}},
-	{"github.com/gopacket/gopacket", []string{"test/"}},
+	{"github.com/gopacket/gopacket", []string{"test/", "pkg/packet/"}},
 }
 
 // vague are names that say nothing of what a package holds.

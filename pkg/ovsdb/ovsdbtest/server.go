@@ -40,7 +40,6 @@ type Server struct {
 	options Options
 	dir     string
 	name    string // of the database
-	files   []string
 	listen  []string
 	tcp     string
 	ssl     string
