@@ -13,14 +13,20 @@ func (n *node) bgp(ctx context.Context) (status.BGP, error) {
 	}
 	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}}
 	for _, b := range s.Neighbors {
-		row := status.Neighbor{Address: b.Address, ASN: b.ASN, State: b.State, Since: b.Since, Received: b.Received, Accepted: b.Received, EndOfRIB: b.EndOfRIB}
+		row := status.Neighbor{Address: b.Address, ASN: b.ASN, State: b.State, Since: b.Since, Received: b.Received, Accepted: b.Received, EndOfRIB: b.EndOfRIB, Sent: b.Sent, LastError: b.LastError}
 		for _, rejected := range b.Rejected {
 			row.Accepted -= rejected
-		}
-		if b.State == established {
-			row.Sent = s.Announced
 		}
 		out.Neighbors = append(out.Neighbors, row)
 	}
 	return out, nil
+}
+
+func (n *node) bgpRoutes(ctx context.Context) ([]status.BGPRoute, error) {
+	routes, err := n.speaker.Routes(ctx)
+	out := make([]status.BGPRoute, 0, len(routes))
+	for _, r := range routes {
+		out = append(out, r.Status())
+	}
+	return out, err
 }

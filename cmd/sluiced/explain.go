@@ -33,7 +33,7 @@ func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanatio
 		return status.NewExplanation(q, steps), nil
 	}
 	steps = append(steps, n.explainDataplane(q)...)
-	more, err := n.explainBGP(ctx, q)
+	more, err := n.speaker.Explain(ctx, q)
 	return status.NewExplanation(q, append(steps, more...)), err
 }
 

@@ -123,7 +123,7 @@ func (p ports) Port(bridge intent.BridgeKey) (ebpf.Port, bool) {
 func (n *node) ebpfConfig(vxlan, mtu int) ebpf.Config {
 	c := n.d.cfg
 	out := ebpf.Config{
-		Dir: c.Dataplane.BPFFS, Bridges: ports{n, mtu}, Log: n.d.log,
+		Dir: c.Dataplane.BPFFS, Bridges: ports{n, max(mtu, leastBridgeMTU)}, Log: n.d.log,
 		Node: ebpf.Node{
 			RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, VXLANIndex: uint32(vxlan), UnderlayMTU: uint16(mtu),
 			ZeroChecksum: c.Fabric.UDPChecksum == config.ChecksumOff || c.Fabric.UDPChecksum == config.ChecksumAuto && n.id.vtep.Is4(),
