@@ -1,6 +1,8 @@
 // Command sluicectl shows what sluiced does and why, and cleans up after it.
 package main
 
+//go:generate sh -c "env -u SLUICE_SOCKET -u SLUICE_BPFFS go run . reference >../../docs/reference/sluicectl.md"
+
 import (
 	"context"
 	"errors"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
@@ -88,7 +91,7 @@ pinned maps alone cannot answer.`,
 	f.StringVarP(&o.output, "output", "o", "table", "output format: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(statusCommand(o), vrfCommand(o), routeCommand(o), bgpCommand(o), dropsCommand(o),
-		diffCommand(o), explainCommand(o), traceCommand(o), cleanupCommand(o), versionCommand())
+		diffCommand(o), explainCommand(o), traceCommand(o), cleanupCommand(o), versionCommand(), clidoc.Command())
 	return root
 }
 

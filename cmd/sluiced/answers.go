@@ -14,10 +14,6 @@ import (
 
 // runAdmin answers sluicectl.
 func (d *daemon) runAdmin(ctx context.Context) error {
-	if d.dry {
-		<-ctx.Done()
-		return nil
-	}
 	s := admin.NewServer(d.cfg.Admin.Socket, d.log)
 	admin.Handle(s, admin.GetConfig, func(context.Context, admin.Nothing) (admin.Text, error) {
 		b, err := d.cfg.Effective()

@@ -29,7 +29,6 @@ import (
 // node's identity lives in a node, which comes and goes with it.
 type daemon struct {
 	cfg     *config.Config
-	dry     bool
 	log     *slog.Logger
 	started time.Time
 	reg     *status.Registry
@@ -49,8 +48,8 @@ type daemon struct {
 	node       *node // nil while the node has no role
 }
 
-func newDaemon(cfg *config.Config, dry bool, log *slog.Logger) (*daemon, error) {
-	d := &daemon{cfg: cfg, dry: dry, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), reg: status.NewRegistry(log)}
+func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
+	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), reg: status.NewRegistry(log)}
 	d.metrics = metrics.New(version, func(collector string, err error) {
 		log.Warn("a metric could not be read", "collector", collector, "error", err)
 	})
@@ -85,9 +84,6 @@ func (d *daemon) openTranslator() (ovn.Needs, error) {
 		d.log.Warn("the pinned VRF table cannot be read; indices come from the state directory alone", "error", err)
 	}
 	path := d.cfg.StateDir + "/vrf-indices.json"
-	if d.dry {
-		path = ""
-	}
 	if d.indices, err = vrfindex.Open(path, seed); err != nil {
 		return ovn.Needs{}, fmt.Errorf("VRF indices in %s: %w", path, err)
 	}
@@ -97,13 +93,11 @@ func (d *daemon) openTranslator() (ovn.Needs, error) {
 }
 
 func (d *daemon) run(ctx context.Context) error {
-	if !d.dry {
-		lock, err := admin.AcquireLock(d.cfg.StateDir)
-		if err != nil {
-			return fmt.Errorf("state directory: %w", err)
-		}
-		defer func() { _ = lock.Release() }()
+	lock, err := admin.AcquireLock(d.cfg.StateDir)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
 	}
+	defer func() { _ = lock.Release() }()
 	notify := systemd.New(d.log, d.alive)
 	defer notify.Stopping()
 	group, ctx := errgroup.WithContext(ctx)

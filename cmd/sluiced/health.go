@@ -29,7 +29,7 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 		} else if published {
 			d.reg.SetCondition("chassis-private", true, "published", "")
 		}
-		if !published && !d.dry && s.InSync.SB {
+		if !published && s.InSync.SB {
 			published = d.follower.Publish(map[string]string{"sluice-version": version}) == nil
 		}
 		select {

@@ -2,6 +2,8 @@
 // BGP, and programs the eBPF data plane.
 package main
 
+//go:generate sh -c "go run . reference >../../docs/reference/sluiced.md"
+
 import (
 	"context"
 	"errors"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/logging"
 )
@@ -31,7 +34,6 @@ func main() {
 
 func newRoot() *cobra.Command {
 	var file, check string
-	var dry bool
 	root := &cobra.Command{
 		Use:   "sluiced",
 		Short: "The node dataplane of OVN clouds",
@@ -44,13 +46,13 @@ ends, however it ends, leaves forwarding running; see 'sluicectl cleanup'.`,
 			if check != "" {
 				return printEffective(c, check)
 			}
-			return run(c.Context(), file, dry)
+			return run(c.Context(), file)
 		},
 	}
+	root.AddCommand(clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
 	f.StringVar(&check, "check", "", "validate this configuration file, print what is in effect, and end")
-	f.BoolVar(&dry, "dry-run", false, "change nothing: follow OVN, compare with the node, print the difference, and end")
 	return root
 }
 
@@ -67,7 +69,7 @@ func printEffective(c *cobra.Command, file string) error {
 	return err
 }
 
-func run(ctx context.Context, file string, dry bool) error {
+func run(ctx context.Context, file string) error {
 	cfg, err := config.Load(file)
 	if err != nil {
 		return err
@@ -76,7 +78,7 @@ func run(ctx context.Context, file string, dry bool) error {
 	if os.Geteuid() != 0 {
 		return errors.New("sluiced needs root: it makes devices and loads eBPF programs")
 	}
-	d, err := newDaemon(cfg, dry, log)
+	d, err := newDaemon(cfg, log)
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	if err := n.startSpeaker(restarting); err != nil {
 		return nil, errors.Join(err, n.dp.Close())
 	}
-	n.tables = newTables(n.drivers(), sources{ovn: d.ovnInSync, bgp: n.bgpSync.Load, lingers: n.lingers}, d.reg, d.log, false)
+	n.tables = newTables(n.drivers(), sources{ovn: d.ovnInSync, bgp: n.bgpSync.Load, lingers: n.lingers}, d.reg, d.log)
 	d.reg.SetCondition("dataplane", true, "loaded", fmt.Sprintf("VTEP %s, underlay MTU %d", vtep, mtu))
 	return n, nil
 }

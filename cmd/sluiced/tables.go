@@ -47,7 +47,7 @@ type tables struct {
 	announcements *reconcile.Table[intent.RouteKey, intent.Announcement]
 }
 
-func newTables(d drivers, src sources, reg *status.Registry, log *slog.Logger, dry bool) *tables {
+func newTables(d drivers, src sources, reg *status.Registry, log *slog.Logger) *tables {
 	t := &tables{}
 	t.bridges = reconcile.NewTable("bridges", d.bridges, reconcile.TableOptions[intent.BridgeKey, intent.Bridge]{
 		Hold:    holdUnless[intent.BridgeKey, intent.Bridge](src.ovn),
@@ -86,7 +86,7 @@ func newTables(d drivers, src sources, reg *status.Registry, log *slog.Logger, d
 		Gate:    t.announceGate,
 		Observe: observe[intent.RouteKey](reg.Reporter("announcements"), "announcement", nil),
 	})
-	t.pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: log, Dry: dry},
+	t.pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: log},
 		t.bridges, t.vrfs, t.gateways, t.served, t.vteps, t.routes, t.steering, t.policies, t.announcements)
 	return t
 }
