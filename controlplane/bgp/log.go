@@ -81,7 +81,7 @@ func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 		why = "received from the neighbour: " + notification(f)
 	case "Peer Down":
 		reason := fmt.Sprint(f["Reason"])
-		if strings.HasPrefix(reason, "notification-") {
+		if strings.HasPrefix(reason, "notification-") || reason == "hard-reset" {
 			return // the notification itself was noted just before
 		}
 		why = plainReason(reason)
@@ -113,6 +113,10 @@ func notification(f gobgplog.Fields) string {
 			return err.Error()
 		}
 		return "notification"
+	}
+	// A Hard Reset carries the real reason inside (RFC 8538 section 3.1).
+	if inner, ok := f["Data"].([]byte); ok && len(inner) >= 2 && code == wire.BGP_ERROR_CEASE && subcode == wire.BGP_ERROR_SUB_HARD_RESET {
+		code, subcode = inner[0], inner[1]
 	}
 	text := wire.NewNotificationErrorCode(code, subcode).String()
 	if said, ok := f["Communicated-Reason"].(string); ok && said != "" {
