@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
@@ -36,7 +37,11 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 		for _, v := range u.VTEPs {
 			n.tables.vteps.Update(map[netip.Addr]intent.VTEP{v.Addr: v}, nil)
 		}
-		n.tables.vteps.Update(nil, u.GoneVTEPs)
+		for _, a := range u.GoneVTEPs {
+			if !slices.Contains(n.d.cfg.Fabric.TrustedVTEPs, a) {
+				n.tables.vteps.Update(nil, []netip.Addr{a})
+			}
+		}
 		set := make(map[intent.RouteKey]intent.Route, len(u.Upserts))
 		for _, r := range u.Upserts {
 			set[r.Key] = r

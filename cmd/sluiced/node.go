@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
@@ -118,6 +119,9 @@ func (d *daemon) adopt(n *node) {
 		n.tables.routes.Update(n.rib.Update(rib.OVN, all.Routes, nil))
 		n.tables.steering.Set(all.Steering)
 		n.tables.announcements.Set(all.Announcements)
+		for _, a := range d.cfg.Fabric.TrustedVTEPs {
+			n.tables.vteps.Update(map[netip.Addr]intent.VTEP{a: {Addr: a}}, nil)
+		}
 	})
 }
 

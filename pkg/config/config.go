@@ -108,8 +108,8 @@ type Fabric struct {
 	// such errors are counted and not sent.
 	ICMPSource []netip.Addr `yaml:"icmpSource"`
 	// TrustedVTEPs are outer sources that are accepted without a route that
-	// names them as next hop: addresses or prefixes.
-	TrustedVTEPs []netip.Prefix `yaml:"trustedVTEPs"`
+	// names them as next hop.
+	TrustedVTEPs []netip.Addr `yaml:"trustedVTEPs"`
 }
 
 // EVPN is what is announced and imported.

@@ -59,7 +59,7 @@ fabric:
   routerMAC: 02:00:00:00:00:07
   nextHops: {physnet1: [192.0.2.254, "fe80::1"]}
   icmpSource: [192.0.2.254, "2001:db8::254"]
-  trustedVTEPs: [192.0.2.9, 2001:db8:1::5/48]
+  trustedVTEPs: [192.0.2.9, "2001:db8:1::5"]
 evpn:
   announce: hosts
   natUnknown: hold
@@ -79,8 +79,8 @@ func TestFullFile(t *testing.T) {
 	if got := c.EVPN.VRFs[1001].Import[1]; got != rt {
 		t.Errorf("import route target: %s", got)
 	}
-	want := []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32"), netip.MustParsePrefix("2001:db8:1::/48")}
-	if diff := cmp.Diff(want, c.Fabric.TrustedVTEPs, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+	want := []netip.Addr{netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("2001:db8:1::5")}
+	if diff := cmp.Diff(want, c.Fabric.TrustedVTEPs, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
 	if c.OVN.SystemID != "1234" || c.OVN.InactivityProbe.Duration != 0 || c.Fabric.UDPChecksum != ChecksumOn {

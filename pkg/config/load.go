@@ -109,8 +109,8 @@ func complete(c *Config) {
 	for i, a := range c.Fabric.ICMPSource {
 		c.Fabric.ICMPSource[i] = a.Unmap()
 	}
-	for i, p := range c.Fabric.TrustedVTEPs {
-		c.Fabric.TrustedVTEPs[i] = p.Masked()
+	for i, a := range c.Fabric.TrustedVTEPs {
+		c.Fabric.TrustedVTEPs[i] = a.Unmap()
 	}
 }
 

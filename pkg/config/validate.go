@@ -152,9 +152,12 @@ func (d *decoder) validateFabric(f *Fabric) {
 			}
 		}
 	}
-	for i, p := range f.TrustedVTEPs {
-		if !p.IsValid() {
-			d.failAt(fmt.Sprintf("fabric.trustedVTEPs[%d]", i), "no value; write an address or prefix, or remove the entry")
+	for i, a := range f.TrustedVTEPs {
+		switch {
+		case !a.IsValid():
+			d.failAt(fmt.Sprintf("fabric.trustedVTEPs[%d]", i), "no value; write an address, or remove the entry")
+		case a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a.Zone() != "":
+			d.failAt(fmt.Sprintf("fabric.trustedVTEPs[%d]", i), "%s cannot be a tunnel endpoint; use a unicast address without a zone", addrText(a))
 		}
 	}
 }
