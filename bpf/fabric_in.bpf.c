@@ -12,22 +12,22 @@ static __always_inline __u32 classify(struct run *r)
 	struct bpf_tunnel_key key;
 	struct vtep_key from;
 
-	if (!bpf_skb_get_tunnel_key(r->skb, &key, sizeof(key), 0))
-		addr_map4(from.addr, bpf_htonl(key.remote_ipv4));
-	else if (!bpf_skb_get_tunnel_key(r->skb, &key, sizeof(key), BPF_F_TUNINFO_IPV6))
+	/* The whole key: the kernel fills in a shorter one by way of a copy. */
+	if (!bpf_skb_get_tunnel_key(r->skb, &key, sizeof(key), 0)) {
+		if (!known_vtep4(bpf_htonl(key.remote_ipv4), from.addr))
+			return DROP_UNKNOWN_VTEP;
+	} else if (!bpf_skb_get_tunnel_key(r->skb, &key, sizeof(key), BPF_F_TUNINFO_IPV6)) {
 		words_copy4(from.addr, key.remote_ipv6);
-	else
+		if (!bpf_map_lookup_elem(&vteps_v1, &from))
+			return DROP_UNKNOWN_VTEP;
+	} else {
 		return DROP_NO_TUNNEL_KEY;
-	if (!bpf_map_lookup_elem(&vteps_v1, &from))
-		return DROP_UNKNOWN_VTEP;
+	}
 	STEP(r, STEP_VTEP, 0, from.addr);
-
-	struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v1, &key.tunnel_id);
-
-	if (!vrf)
+	r->index = vrf_index(key.tunnel_id);
+	if (!r->index)
 		return DROP_UNKNOWN_VNI;
 	r->vni = key.tunnel_id;
-	r->index = vrf->index;
 	STEP(r, STEP_VRF, r->vni, 0);
 	return DROP_NONE;
 }

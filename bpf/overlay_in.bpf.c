@@ -11,13 +11,54 @@
 #define BFD_ECHO 3785     /* RFC 5881 */
 #define BFD_MULTIHOP 4784 /* RFC 5883 */
 
+/* entry_is tells whether the entry is that of the gateway. A free row is of none: its MAC is 0. */
+static __always_inline int entry_is(const struct entry *e, const struct gateway_key *k)
+{
+	return e && e->vni && e->ifindex == k->ifindex && e->vlan == k->vlan && mac_equal(k->mac, e->mac);
+}
+
+/* classify finds entry and VRF by where the frame came from. 0 or a drop reason. */
+static __always_inline __u32 classify(struct run *r, const struct ethhdr *eth, __u32 *row)
+{
+	struct gateway_key k = {.ifindex = r->skb->ifindex, .vlan = vlan_of(r->skb)};
+
+	mac_copy(k.mac, eth->h_source);
+	__u32 slot = (((const __u16 *)k.mac)[2] ^ k.vlan ^ k.ifindex) % GATEWAY_FRONT;
+	__u32 *front = bpf_map_lookup_elem(&gate_front_v1, &slot);
+
+	*row = front ? *front : 0;
+	struct entry *e = bpf_map_lookup_elem(&entries_v1, row);
+
+	if (!entry_is(e, &k)) {
+		struct gateway *g = bpf_map_lookup_elem(&gateways_v1, &k);
+
+		if (!g)
+			return DROP_UNKNOWN_GATEWAY;
+		*row = g->entry;
+		/*
+		 * A row that is deleted under our hands may already hold another
+		 * key's value; the entry says whose it is.
+		 */
+		e = bpf_map_lookup_elem(&entries_v1, row);
+		if (!entry_is(e, &k))
+			return DROP_STALE_ROW;
+	}
+	__u32 vni = e->vni;
+
+	r->index = vrf_index(vni);
+	if (!r->index)
+		return DROP_STALE_ROW;
+	r->vni = vni;
+	return DROP_NONE;
+}
+
 /* is_bfd tells whether the packet is BFD to a next hop that Sluice serves. */
 static __always_inline int is_bfd(struct __sk_buff *skb, const struct packet *p, __u32 entry)
 {
-	__be16 port;
-
-	if (p->proto != IPPROTO_UDP || p->fragment == LATER_FRAGMENT || bpf_skb_load_bytes(skb, p->l4 + 2, &port, 2))
+	if (p->proto != IPPROTO_UDP || p->fragment == LATER_FRAGMENT)
 		return 0;
+	__be16 port = l4_ports(skb, p) >> 16;
+
 	if (port != bpf_htons(BFD_CONTROL) && port != bpf_htons(BFD_ECHO) && port != bpf_htons(BFD_MULTIHOP))
 		return 0;
 	return is_served(entry, p->family, p->dst.addr);
@@ -155,31 +196,13 @@ int overlay_in(struct __sk_buff *skb)
 	if (!data)
 		return drop(&r, DROP_SHORT_FRAME);
 	struct ethhdr *eth = data;
-	struct gateway_key k = {.ifindex = skb->ifindex, .vlan = vlan_of(skb)};
+	__u32 row;
 
-	mac_copy(k.mac, eth->h_source);
-	struct gateway *g = bpf_map_lookup_elem(&gateways_v1, &k);
-
-	if (!g)
-		return drop(&r, DROP_UNKNOWN_GATEWAY);
-	__u32 row = g->entry;
-	__u32 vni = g->vni;
-	struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v1, &vni);
-
-	if (!vrf)
-		return drop(&r, DROP_STALE_ROW);
-	r.vni = vni;
-	r.index = vrf->index;
-	/*
-	 * A row that is deleted under our hands may already hold another key's
-	 * value; the entry says whose it is.
-	 */
-	struct entry *e = entry_of(&r, row);
-
-	if (!e || e->ifindex != k.ifindex || e->vlan != k.vlan || !mac_equal(k.mac, e->mac))
-		return drop(&r, DROP_STALE_ROW);
+	reason = classify(&r, eth, &row);
+	if (reason)
+		return drop(&r, reason);
 	STEP(&r, STEP_GATEWAY, row, 0);
-	STEP(&r, STEP_VRF, vni, 0);
+	STEP(&r, STEP_VRF, r.vni, 0);
 
 	int for_us = mac_equal(eth->h_dest, node.nexthop_mac);
 

@@ -32,6 +32,28 @@ static __always_inline struct route *route_lookup(struct run *r, struct host_key
 	return route;
 }
 
+/* vrf_index is the index of a VRF, 0 when there is none. */
+static __always_inline __u32 vrf_index(__u32 vni)
+{
+	__u32 row = vni % VRF_FRONT;
+	struct vrf_front *front = bpf_map_lookup_elem(&vrf_front_v1, &row);
+
+	if (front && front->vni == vni)
+		return front->index;
+	struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v1, &vni);
+
+	return vrf ? vrf->index : 0;
+}
+
+static __always_inline int known_vtep4(__be32 addr, __u8 *mapped)
+{
+	__u32 row = bpf_ntohl(addr) % VTEP_FRONT;
+	__be32 *front = bpf_map_lookup_elem(&vtep_front_v1, &row);
+
+	addr_map4(mapped, addr);
+	return (front && *front == addr && addr) || bpf_map_lookup_elem(&vteps_v1, mapped);
+}
+
 /* entry_of is the gateway port of a row number, if it belongs to the VRF. */
 static __always_inline struct entry *entry_of(const struct run *r, __u32 row)
 {
@@ -49,7 +71,6 @@ static __always_inline __u32 flow_hash(struct __sk_buff *skb, const struct packe
 	const __u32 *s = (const __u32 *)p->src.addr;
 	const __u32 *d = (const __u32 *)p->dst.addr;
 	__u64 h = 0x9e3779b97f4a7c15ULL;
-	__u32 ports = 0;
 
 #define MIX(a, b)                                                 \
 	do {                                                      \
@@ -61,8 +82,9 @@ static __always_inline __u32 flow_hash(struct __sk_buff *skb, const struct packe
 	MIX(d[0], d[1]);
 	MIX(d[2], d[3]);
 	if (p->fragment == WHOLE) {
-		if (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || p->proto == IPPROTO_SCTP)
-			bpf_skb_load_bytes(skb, p->l4, &ports, sizeof(ports));
+		int has_ports = p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || p->proto == IPPROTO_SCTP;
+		__u32 ports = has_ports ? l4_ports(skb, p) : 0;
+
 		MIX(p->proto, ports);
 	}
 #undef MIX

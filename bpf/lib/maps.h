@@ -19,6 +19,13 @@ struct {
 } vrfs_v1 SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VRF_FRONT);
+	__type(key, __u32);
+	__type(value, struct vrf_front);
+} vrf_front_v1 SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -27,11 +34,26 @@ struct {
 } vteps_v1 SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VTEP_FRONT);
+	__type(key, __u32);
+	__type(value, __be32);
+} vtep_front_v1 SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, struct gateway_key);
 	__type(value, struct gateway);
 } gateways_v1 SEC(".maps");
+
+/* The entry itself says which gateway it is. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GATEWAY_FRONT);
+	__type(key, __u32);
+	__type(value, __u32); /* row of entries */
+} gate_front_v1 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -176,6 +176,24 @@ static __always_inline int extension6(__u32 next)
 	       next == IPPROTO_DSTOPTS || next == IPPROTO_AH;
 }
 
+/*
+ * l4_ports are the first four bytes of the upper layer: source and destination
+ * port, in wire order. They are read in place where they are at hand, since
+ * bpf_skb_load_bytes costs a call. 0 when the packet ends before.
+ */
+static __always_inline __u32 l4_ports(struct __sk_buff *skb, const struct packet *p)
+{
+	void *data = PACKET_POINTER(skb, data);
+	__u32 l4 = p->l4, ports = 0;
+
+	barrier_var(l4);
+	l4 &= 0xff; /* for the verifier */
+	if (l4 == p->l4 && data + l4 + sizeof(ports) <= PACKET_POINTER(skb, data_end))
+		return *(__u32 *)(data + l4);
+	bpf_skb_load_bytes(skb, p->l4, &ports, sizeof(ports));
+	return ports;
+}
+
 /* parse4 returns 0 or a drop reason. Both addresses are checked. */
 static __always_inline __u32 parse4(struct __sk_buff *skb, struct packet *p)
 {

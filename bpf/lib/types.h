@@ -31,6 +31,23 @@ struct vrf {
 };
 ASSERT_SIZE(struct vrf, 8);
 
+/*
+ * Fronts: arrays before hash maps. A lookup in a hash map costs some 25 ns here,
+ * in an array, which the kernel compiles into the program, less than one. A row
+ * of a front repeats one row of the hash map, or is 0; what it does not have is
+ * looked up in the hash map. The daemon writes a front after its hash map and
+ * clears it before, so that a front never has what the hash map has not.
+ */
+#define VRF_FRONT 16384	    /* by the VNI's low bits */
+#define VTEP_FRONT 65536    /* by the IPv4 address's low bits */
+#define GATEWAY_FRONT 16384 /* by the gateway key's */
+
+struct vrf_front {
+	__u32 vni;
+	__u32 index;
+};
+ASSERT_SIZE(struct vrf_front, 8);
+
 /* vteps: outer sources that are accepted. */
 struct vtep_key {
 	__u8 addr[16] WORDS;

@@ -258,6 +258,12 @@ type bpfVrf struct {
 	Flags uint32
 }
 
+type bpfVrfFront struct {
+	_     structs.HostLayout
+	Vni   uint32
+	Index uint32
+}
+
 type bpfVtep struct {
 	_     structs.HostLayout
 	Flags uint32
@@ -277,6 +283,7 @@ const (
 	bpfMapCountersV1       = "counters_v1"
 	bpfMapDropsV1          = "drops_v1"
 	bpfMapEntriesV1        = "entries_v1"
+	bpfMapGateFrontV1      = "gate_front_v1"
 	bpfMapGatewaysV1       = "gateways_v1"
 	bpfMapGroupsV1         = "groups_v1"
 	bpfMapHostsV1          = "hosts_v1"
@@ -289,7 +296,9 @@ const (
 	bpfMapServedV1         = "served_v1"
 	bpfMapSpeakersV1       = "speakers_v1"
 	bpfMapTraceV1          = "trace_v1"
+	bpfMapVrfFrontV1       = "vrf_front_v1"
 	bpfMapVrfsV1           = "vrfs_v1"
+	bpfMapVtepFrontV1      = "vtep_front_v1"
 	bpfMapVtepsV1          = "vteps_v1"
 	bpfVarDfModeType       = "df_mode_type"
 	bpfVarDirectionType    = "direction_type"
@@ -355,6 +364,7 @@ type bpfMapSpecs struct {
 	CountersV1  *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1     *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1   *ebpf.MapSpec `ebpf:"entries_v1"`
+	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
@@ -367,7 +377,9 @@ type bpfMapSpecs struct {
 	ServedV1    *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1  *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1     *ebpf.MapSpec `ebpf:"trace_v1"`
+	VrfFrontV1  *ebpf.MapSpec `ebpf:"vrf_front_v1"`
 	VrfsV1      *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VtepFrontV1 *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1     *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
@@ -411,6 +423,7 @@ type bpfMaps struct {
 	CountersV1  *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1     *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1   *ebpf.Map `ebpf:"entries_v1"`
+	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
@@ -423,7 +436,9 @@ type bpfMaps struct {
 	ServedV1    *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1  *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1     *ebpf.Map `ebpf:"trace_v1"`
+	VrfFrontV1  *ebpf.Map `ebpf:"vrf_front_v1"`
 	VrfsV1      *ebpf.Map `ebpf:"vrfs_v1"`
+	VtepFrontV1 *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1     *ebpf.Map `ebpf:"vteps_v1"`
 }
 
@@ -434,6 +449,7 @@ func (m *bpfMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.GateFrontV1,
 		m.GatewaysV1,
 		m.GroupsV1,
 		m.HostsV1,
@@ -446,7 +462,9 @@ func (m *bpfMaps) Close() error {
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
+		m.VrfFrontV1,
 		m.VrfsV1,
+		m.VtepFrontV1,
 		m.VtepsV1,
 	)
 }

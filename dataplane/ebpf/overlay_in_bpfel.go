@@ -21,6 +21,7 @@ const (
 	overlayInMapCountersV1  = "counters_v1"
 	overlayInMapDropsV1     = "drops_v1"
 	overlayInMapEntriesV1   = "entries_v1"
+	overlayInMapGateFrontV1 = "gate_front_v1"
 	overlayInMapGatewaysV1  = "gateways_v1"
 	overlayInMapGroupsV1    = "groups_v1"
 	overlayInMapHostsV1     = "hosts_v1"
@@ -33,7 +34,9 @@ const (
 	overlayInMapServedV1    = "served_v1"
 	overlayInMapSpeakersV1  = "speakers_v1"
 	overlayInMapTraceV1     = "trace_v1"
+	overlayInMapVrfFrontV1  = "vrf_front_v1"
 	overlayInMapVrfsV1      = "vrfs_v1"
+	overlayInMapVtepFrontV1 = "vtep_front_v1"
 	overlayInMapVtepsV1     = "vteps_v1"
 	overlayInProgOverlayIn  = "overlay_in"
 	overlayInVarNode        = "node"
@@ -93,6 +96,7 @@ type overlayInMapSpecs struct {
 	CountersV1  *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1     *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1   *ebpf.MapSpec `ebpf:"entries_v1"`
+	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
@@ -105,7 +109,9 @@ type overlayInMapSpecs struct {
 	ServedV1    *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1  *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1     *ebpf.MapSpec `ebpf:"trace_v1"`
+	VrfFrontV1  *ebpf.MapSpec `ebpf:"vrf_front_v1"`
 	VrfsV1      *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VtepFrontV1 *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1     *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
@@ -141,6 +147,7 @@ type overlayInMaps struct {
 	CountersV1  *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1     *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1   *ebpf.Map `ebpf:"entries_v1"`
+	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
@@ -153,7 +160,9 @@ type overlayInMaps struct {
 	ServedV1    *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1  *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1     *ebpf.Map `ebpf:"trace_v1"`
+	VrfFrontV1  *ebpf.Map `ebpf:"vrf_front_v1"`
 	VrfsV1      *ebpf.Map `ebpf:"vrfs_v1"`
+	VtepFrontV1 *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1     *ebpf.Map `ebpf:"vteps_v1"`
 }
 
@@ -164,6 +173,7 @@ func (m *overlayInMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.GateFrontV1,
 		m.GatewaysV1,
 		m.GroupsV1,
 		m.HostsV1,
@@ -176,7 +186,9 @@ func (m *overlayInMaps) Close() error {
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
+		m.VrfFrontV1,
 		m.VrfsV1,
+		m.VtepFrontV1,
 		m.VtepsV1,
 	)
 }

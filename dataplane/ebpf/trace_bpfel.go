@@ -21,6 +21,7 @@ const (
 	wrapperMapCountersV1  = "counters_v1"
 	wrapperMapDropsV1     = "drops_v1"
 	wrapperMapEntriesV1   = "entries_v1"
+	wrapperMapGateFrontV1 = "gate_front_v1"
 	wrapperMapGatewaysV1  = "gateways_v1"
 	wrapperMapGroupsV1    = "groups_v1"
 	wrapperMapHostsV1     = "hosts_v1"
@@ -34,7 +35,9 @@ const (
 	wrapperMapServedV1    = "served_v1"
 	wrapperMapSpeakersV1  = "speakers_v1"
 	wrapperMapTraceV1     = "trace_v1"
+	wrapperMapVrfFrontV1  = "vrf_front_v1"
 	wrapperMapVrfsV1      = "vrfs_v1"
+	wrapperMapVtepFrontV1 = "vtep_front_v1"
 	wrapperMapVtepsV1     = "vteps_v1"
 	wrapperProgTrace      = "trace"
 	wrapperVarNode        = "node"
@@ -94,6 +97,7 @@ type wrapperMapSpecs struct {
 	CountersV1  *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1     *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1   *ebpf.MapSpec `ebpf:"entries_v1"`
+	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
@@ -107,7 +111,9 @@ type wrapperMapSpecs struct {
 	ServedV1    *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1  *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1     *ebpf.MapSpec `ebpf:"trace_v1"`
+	VrfFrontV1  *ebpf.MapSpec `ebpf:"vrf_front_v1"`
 	VrfsV1      *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VtepFrontV1 *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1     *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
@@ -143,6 +149,7 @@ type wrapperMaps struct {
 	CountersV1  *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1     *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1   *ebpf.Map `ebpf:"entries_v1"`
+	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
@@ -156,7 +163,9 @@ type wrapperMaps struct {
 	ServedV1    *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1  *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1     *ebpf.Map `ebpf:"trace_v1"`
+	VrfFrontV1  *ebpf.Map `ebpf:"vrf_front_v1"`
 	VrfsV1      *ebpf.Map `ebpf:"vrfs_v1"`
+	VtepFrontV1 *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1     *ebpf.Map `ebpf:"vteps_v1"`
 }
 
@@ -167,6 +176,7 @@ func (m *wrapperMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.GateFrontV1,
 		m.GatewaysV1,
 		m.GroupsV1,
 		m.HostsV1,
@@ -180,7 +190,9 @@ func (m *wrapperMaps) Close() error {
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
+		m.VrfFrontV1,
 		m.VrfsV1,
+		m.VtepFrontV1,
 		m.VtepsV1,
 	)
 }

@@ -58,7 +58,10 @@ func (v *VRFs) apply(r intent.VRF) error {
 			}
 		}
 	}
-	return v.s.put(bpfMapVrfsV1, uint32(r.VNI), bpfVrf{Index: uint32(r.Index)})
+	if err := v.s.put(bpfMapVrfsV1, uint32(r.VNI), bpfVrf{Index: uint32(r.Index)}); err != nil {
+		return err
+	}
+	return v.s.setRow(bpfMapVrfFrontV1, v.s.vrfSlot(r.VNI), bpfVrfFront{Vni: uint32(r.VNI), Index: uint32(r.Index)})
 }
 
 // Delete removes rows.
@@ -67,7 +70,7 @@ func (v *VRFs) Delete(_ context.Context, keys []intent.VNI) []error {
 	defer v.s.mu.Unlock()
 	var out results
 	for i, k := range keys {
-		if err := v.s.drop(bpfMapVrfsV1, uint32(k)); err != nil {
+		if err := v.s.dropVRF(k); err != nil {
 			out.set(len(keys), i, fmt.Errorf("VRF %d: %w", k, err))
 		}
 	}
@@ -102,7 +105,7 @@ func (v *VTEPs) Apply(_ context.Context, rows []reconcile.Row[netip.Addr, intent
 			out.set(len(rows), i, fmt.Errorf("VTEP %s: no address", r.Key))
 			continue
 		}
-		if err := v.s.put(bpfMapVtepsV1, bpfVtepKey{Addr: r.Key.As16()}, bpfVtep{}); err != nil {
+		if err := v.s.putVTEP(r.Key); err != nil {
 			out.set(len(rows), i, fmt.Errorf("VTEP %s: %w", r.Key, err))
 		}
 	}
@@ -118,7 +121,7 @@ func (v *VTEPs) Delete(_ context.Context, keys []netip.Addr) []error {
 		if !k.IsValid() {
 			continue
 		}
-		if err := v.s.drop(bpfMapVtepsV1, bpfVtepKey{Addr: k.As16()}); err != nil {
+		if err := v.s.dropVTEP(k); err != nil {
 			out.set(len(keys), i, fmt.Errorf("VTEP %s: %w", k, err))
 		}
 	}
