@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// mapDriver keeps rows in a map, writes a journal that all drivers share, and
+// fails where it is told to.
+type mapDriver[K, V comparable] struct {
+	name    string
+	rows    map[K]V
+	journal *[]string
+	fail    error
+}
+
+func (d *mapDriver[K, V]) List(context.Context) (map[K]V, error) { return maps.Clone(d.rows), nil }
+
+func (d *mapDriver[K, V]) Apply(_ context.Context, rows []reconcile.Row[K, V]) []error {
+	errs := make([]error, len(rows))
+	for i, r := range rows {
+		if errs[i] = d.fail; d.fail == nil {
+			d.rows[r.Key] = r.Value
+			*d.journal = append(*d.journal, "+"+d.name)
+		}
+	}
+	return errs
+}
+
+func (d *mapDriver[K, V]) Delete(_ context.Context, keys []K) []error {
+	for _, k := range keys {
+		delete(d.rows, k)
+		*d.journal = append(*d.journal, "-"+d.name)
+	}
+	return nil
+}
+
+func newDriver[K, V comparable](name string, journal *[]string) *mapDriver[K, V] {
+	return &mapDriver[K, V]{name: name, rows: map[K]V{}, journal: journal}
+}
+
+// bench is a set of tables over map drivers, and one tenant with one host.
+type bench struct {
+	*tables
+	journal          []string
+	ovn, bgp, linger bool
+	gateways         *mapDriver[intent.GatewayKey, intent.Gateway]
+	announced        *mapDriver[intent.RouteKey, intent.Announcement]
+	routesThere      *mapDriver[intent.RouteKey, intent.Route]
+	reg              *status.Registry
+}
+
+var (
+	gw    = intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 1}}
+	host  = intent.NewHostKey(1001, netip.MustParseAddr("10.0.0.1"))
+	other = intent.NewHostKey(1001, netip.MustParseAddr("fd00::1"))
+)
+
+func newBench() *bench {
+	b := &bench{ovn: true, bgp: true}
+	j := &b.journal
+	b.gateways = newDriver[intent.GatewayKey, intent.Gateway]("gateway", j)
+	b.announced = newDriver[intent.RouteKey, intent.Announcement]("announcement", j)
+	b.routesThere = newDriver[intent.RouteKey, intent.Route]("route", j)
+	b.reg = status.NewRegistry(slog.New(slog.DiscardHandler))
+	b.tables = newTables(drivers{
+		bridges: newDriver[intent.BridgeKey, intent.Bridge]("bridge", j), vrfs: newDriver[intent.VNI, intent.VRF]("vrf", j),
+		gateways: b.gateways, served: newDriver[intent.ServedKey, intent.Served]("served", j),
+		vteps: newDriver[netip.Addr, intent.VTEP]("vtep", j), routes: b.routesThere,
+		steering: newDriver[intent.SteeringKey, intent.Steering]("flow", j), policies: newDriver[intent.VNI, intent.VRFPolicy]("policy", j),
+		announcements: b.announced,
+	}, sources{
+		ovn: func() bool { return b.ovn }, bgp: func() bool { return b.bgp },
+		lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return b.linger },
+	}, b.reg, slog.New(slog.DiscardHandler))
+	return b
+}
+
+func (b *bench) want(present bool) {
+	b.pipeline.Update(func() {
+		if !present {
+			b.bridges.Set(nil)
+			b.vrfs.Set(nil)
+			b.tables.gateways.Set(nil)
+			b.routes.Set(nil)
+			b.steering.Set(nil)
+			b.policies.Set(nil)
+			b.announcements.Set(nil)
+			return
+		}
+		flow := intent.SteeringKey{Gateway: gw, Kind: intent.SteerToOVN}
+		b.bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
+		b.vrfs.Set(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}})
+		b.tables.gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
+		b.routes.Set(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}})
+		b.steering.Set(map[intent.SteeringKey]intent.Steering{flow: {Key: flow}})
+		b.policies.Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
+		b.announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
+	})
+}
+
+func (b *bench) passes(t *testing.T) {
+	for range 4 {
+		b.pipeline.Pass(t.Context())
+	}
+}
+
+func TestProgramThenAnnounceWithdrawThenUnprogram(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	b.passes(t)
+	want := []string{"+bridge", "+vrf", "+gateway", "+route", "+flow", "+policy", "+announcement"}
+	if !slices.Equal(b.journal, want) {
+		t.Fatalf("added %v", b.journal)
+	}
+	b.journal = nil
+	b.want(false)
+	b.passes(t)
+	want = []string{"-announcement", "-policy", "-flow", "-route", "-gateway", "-vrf", "-bridge"}
+	if !slices.Equal(b.journal, want) {
+		t.Fatalf("removed %v", b.journal)
+	}
+}
+
+func TestNothingIsAnnouncedThroughAGatewayThatFailed(t *testing.T) {
+	b := newBench()
+	b.gateways.fail = errors.New("the map is full")
+	b.want(true)
+	b.passes(t)
+	if len(b.announced.rows) != 0 {
+		t.Fatal("announced")
+	}
+	if o, ok := b.reg.Get("gateways", "gateway", gw.String()); !ok || o.State != status.Error {
+		t.Errorf("status: %+v", o)
+	}
+	b.gateways.fail = nil
+	b.pipeline.Update(func() { b.tables.gateways.Touch(gw) })
+	b.passes(t)
+	if len(b.announced.rows) != 1 {
+		t.Fatal("not announced after the gateway came")
+	}
+	if _, ok := b.reg.Get("gateways", "gateway", gw.String()); ok {
+		t.Error("the error is still shown")
+	}
+}
+
+func TestNothingIsRemovedWhileOVNIsAway(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	b.passes(t)
+	b.journal, b.ovn = nil, false
+	b.want(false)
+	b.passes(t)
+	if len(b.journal) != 0 {
+		t.Fatalf("removed %v", b.journal)
+	}
+	b.ovn = true
+	b.passes(t)
+	if len(b.routesThere.rows) != 0 {
+		t.Error("still there after OVN came back")
+	}
+}
+
+func TestImportsWaitForBGPAndGoWithTheirVRF(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	b.routesThere.rows[other] = intent.Route{Key: other, Kind: intent.RouteRemote}
+	b.bgp = false
+	b.passes(t)
+	if _, ok := b.routesThere.rows[other]; !ok {
+		t.Fatal("an import of before was removed before End-of-RIB")
+	}
+	b.bgp, b.linger = true, true
+	b.passes(t)
+	if _, ok := b.routesThere.rows[other]; !ok {
+		t.Fatal("an import of before was removed while its VTEP may come back")
+	}
+	b.linger = false
+	b.passes(t)
+	if _, ok := b.routesThere.rows[other]; ok {
+		t.Fatal("an import that nobody announces stays for ever")
+	}
+	b.routesThere.rows[other] = intent.Route{Key: other, Kind: intent.RouteRemote}
+	b.bgp = false
+	b.pipeline.RelistAll()
+	b.want(false)
+	b.passes(t)
+	if len(b.routesThere.rows) != 0 {
+		t.Error("imports of a VRF that is gone wait for BGP")
+	}
+}
