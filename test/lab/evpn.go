@@ -17,7 +17,8 @@ type EVPNParams struct {
 	// Uplink is what is on the provider bridges besides OVN.
 	Uplink Uplink
 	// ExtraTenants adds tenants t0001… with VNI 10001… in cloud A, with
-	// HostsPerTenant phantom hosts each.
+	// HostsPerTenant phantom hosts each. Their gateway ports are on a1, 50 to a
+	// provider network; these are VLANs 101… of br-ex.
 	ExtraTenants, HostsPerTenant int
 	// RemoteTCP reaches the databases by TCP.
 	RemoteTCP bool
@@ -83,11 +84,23 @@ func evpnVM(name, chassis, tenant string, subnet, host int) VM {
 	}
 }
 
+// tenantsPerProvider bounds the routers on one provider switch: what OVN
+// computes for it (multicast groups, ARP between routers) grows with their square.
+const tenantsPerProvider = 50
+
 func (c *Cloud) addExtraTenants(p EVPNParams) {
 	for i := 1; i <= p.ExtraTenants; i++ {
-		name := fmt.Sprintf("t%04d", i)
+		name, k := fmt.Sprintf("t%04d", i), (i-1)/tenantsPerProvider+1
+		provider := fmt.Sprintf("extra%d", k)
+		if (i-1)%tenantsPerProvider == 0 {
+			c.Providers = append(c.Providers, Provider{
+				Name: provider, Physnet: "physnet1", Bridge: "br-ex", VLAN: uint16(100 + k), Uplink: p.Uplink,
+				Subnet4: netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+k)),
+				Subnet6: netip.MustParsePrefix(fmt.Sprintf("2001:db8:%x::/64", 0x1000+k)),
+			})
+		}
 		c.Tenants = append(c.Tenants, Tenant{
-			Name: name, VNI: uint32(10000 + i), AS: FabricAS, Provider: "public", Networks: []Network{evpnNetwork(10)},
+			Name: name, VNI: uint32(10000 + i), AS: FabricAS, Provider: provider, GatewayChassis: "a1", Networks: []Network{evpnNetwork(10)},
 		})
 		for h := range p.HostsPerTenant {
 			vm := evpnVM(fmt.Sprintf("%s-%d", name, h), "", name, 10, 11+h)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"strings"
 )
 
@@ -101,13 +103,26 @@ func (l *Lab) writeNorthbound(ctx context.Context, c Cloud) error {
 			return err
 		}
 	}
-	if err := b.run(ctx, l.NB, c.Name); err != nil {
+	if len(phantoms) == 0 {
+		return b.run(ctx, l.NB, c.Name)
+	}
+	// ovn-northd computes everything again after each transaction.
+	if err := l.northd(ctx, c, "pause"); err != nil {
 		return err
 	}
-	return l.addPhantoms(ctx, c, phantoms...)
+	if err := errors.Join(b.run(ctx, l.NB, c.Name), l.writePhantoms(ctx, c, phantoms...), l.northd(ctx, c, "resume")); err != nil {
+		return err
+	}
+	return l.bindPhantoms(ctx, c, phantoms...)
 }
 
-func phantomChassis(c Cloud) string { return c.Name + "-phantom" }
+func (l *Lab) northd(ctx context.Context, c Cloud, command string) error {
+	n, err := l.Node(c.central())
+	if err == nil {
+		_, err = l.Exec(ctx, n.Name, "ovs-appctl", "-t", filepath.Join(n.Dir, "northd.ctl"), command)
+	}
+	return err
+}
 
 func (b *ctlBatch) addProvider(p Provider) {
 	port := LocalnetPort(p.Name)
@@ -210,7 +225,7 @@ func (b *ctlBatch) addGateway(c Cloud, t Tenant, p Provider, index int) error {
 		b.add(r...)
 	}
 	for _, ch := range c.Chassis {
-		if ch.Priority > 0 {
+		if ch.Priority > 0 && (t.GatewayChassis == "" || t.GatewayChassis == ch.Name) {
 			b.add("lrp-set-gateway-chassis", lrp, ch.Name, fmt.Sprint(ch.Priority))
 		}
 	}

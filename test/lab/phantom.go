@@ -2,31 +2,44 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 )
 
-// addPhantoms writes logical ports without a machine, and binds them. It speaks
-// JSON to the database: ovn-nbctl looks every name up in the whole table, which
-// takes minutes for 20,000 ports.
+// addPhantoms writes logical ports without a machine, and binds them.
 func (l *Lab) addPhantoms(ctx context.Context, c Cloud, vms ...VM) error {
-	for chunk := range slices.Chunk(vms, 200) {
-		ops := []string{`"OVN_Northbound"`}
+	if err := l.writePhantoms(ctx, c, vms...); err != nil {
+		return err
+	}
+	return l.bindPhantoms(ctx, c, vms...)
+}
+
+// writePhantoms speaks JSON to the database: ovn-nbctl looks every name up in
+// the whole table, which takes minutes for 20,000 ports.
+func (l *Lab) writePhantoms(ctx context.Context, c Cloud, vms ...VM) error {
+	for chunk := range slices.Chunk(vms, 2000) {
+		var ops []string
+		ports := map[string][]string{}
 		for i, vm := range chunk {
 			addresses := strings.TrimSpace(vm.mac() + addrWord(vm.Addr4) + addrWord(vm.Addr6))
-			ops = append(ops,
-				fmt.Sprintf(`{"op":"insert","table":"Logical_Switch_Port","uuid-name":"p%d","row":{"name":%q,"addresses":%q,"port_security":%q,"external_ids":["map",[["neutron:port_name",%q]]]}}`,
-					i, vm.Name, addresses, addresses, vm.Name),
-				fmt.Sprintf(`{"op":"mutate","table":"Logical_Switch","where":[["name","==",%q]],"mutations":[["ports","insert",["named-uuid","p%d"]]]}`,
-					SwitchName(vm.Tenant, vm.Network), i))
+			ops = append(ops, fmt.Sprintf(`{"op":"insert","table":"Logical_Switch_Port","uuid-name":"p%d","row":{"name":%q,"addresses":%q,"port_security":%q,"external_ids":["map",[["neutron:port_name",%q]]]}}`,
+				i, vm.Name, addresses, addresses, vm.Name))
+			sw := SwitchName(vm.Tenant, vm.Network)
+			ports[sw] = append(ports[sw], fmt.Sprintf(`["named-uuid","p%d"]`, i))
 		}
-		if err := l.transact(ctx, c, "nb", ops); err != nil {
+		for sw, list := range ports {
+			ops = append(ops, fmt.Sprintf(`{"op":"mutate","table":"Logical_Switch","where":[["name","==",%q]],"mutations":[["ports","insert",["set",[%s]]]]}`,
+				sw, strings.Join(list, ",")))
+		}
+		if err := l.Transact(ctx, c.Name, "nb", nil, ops...); err != nil {
 			return fmt.Errorf("phantom hosts of cloud %s: %w", c.Name, err)
 		}
 	}
-	return l.bindPhantoms(ctx, c, vms...)
+	return nil
 }
 
 func addrWord(a netip.Addr) string {
@@ -36,17 +49,55 @@ func addrWord(a netip.Addr) string {
 	return " " + a.String()
 }
 
-// transact runs one OVSDB transaction (RFC 7047 section 4.1.3).
-func (l *Lab) transact(ctx context.Context, c Cloud, db string, ops []string) error {
-	reply, err := l.Exec(ctx, c.central(), "ovsdb-client", "transact", l.dbSocket(c.Name, db), "["+strings.Join(ops, ",")+"]")
-	if err == nil && strings.Contains(reply, `"error"`) {
-		err = fmt.Errorf("%s", tail(reply, 500))
+// Transact runs one OVSDB transaction (RFC 7047 section 4.1.3) on the database
+// nb or sb of a cloud, and reads the last operation's result into last if that
+// is not nil.
+func (l *Lab) Transact(ctx context.Context, cloud, db string, last any, ops ...string) error {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", strings.TrimPrefix(l.dbSocket(cloud, db), "unix:"))
+	if err != nil {
+		return err
 	}
-	return err
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	name := map[string]string{"nb": "OVN_Northbound", "sb": "OVN_Southbound"}[db]
+	request := fmt.Sprintf(`{"method":"transact","id":1,"params":[%q,%s]}`, name, strings.Join(ops, ","))
+	if _, err := conn.Write([]byte(request)); err != nil {
+		return err
+	}
+	var reply struct {
+		ID     any
+		Error  json.RawMessage
+		Result []json.RawMessage
+	}
+	// The server may ask whether we are alive before it answers.
+	for d := json.NewDecoder(conn); reply.ID != float64(1); {
+		reply.ID = nil
+		if err := d.Decode(&reply); err != nil {
+			return fmt.Errorf("the answer of %s: %w", name, err)
+		}
+	}
+	if s := string(reply.Error); s != "" && s != "null" {
+		return fmt.Errorf("%s: %s", name, tail(s, 500))
+	}
+	for _, r := range reply.Result {
+		var failed struct{ Error, Details string }
+		if err := json.Unmarshal(r, &failed); err != nil {
+			return fmt.Errorf("the answer of %s: %w", name, err)
+		}
+		if failed.Error != "" {
+			return fmt.Errorf("%s: %s: %s", name, failed.Error, failed.Details)
+		}
+	}
+	if last == nil || len(reply.Result) == 0 {
+		return nil
+	}
+	return json.Unmarshal(reply.Result[len(reply.Result)-1], last)
 }
 
 // bindPhantoms gives ports without a machine to a chassis that is only a row in
-// the Southbound database: no ovn-controller releases them.
+// the Southbound database: no ovn-controller releases them. ovn-sbctl would read
+// all logical flows first.
 func (l *Lab) bindPhantoms(ctx context.Context, c Cloud, vms ...VM) error {
 	if len(vms) == 0 {
 		return nil
@@ -55,38 +106,53 @@ func (l *Lab) bindPhantoms(ctx context.Context, c Cloud, vms ...VM) error {
 	if _, err := l.NB(ctx, c.Name, "--wait=sb", "sync"); err != nil {
 		return err
 	}
-	if _, err := l.SB(ctx, c.Name, "--may-exist", "chassis-add", phantomChassis(c), "geneve", "172.31.255.254"); err != nil {
-		return err
-	}
-	return l.bindRows(ctx, c, vms)
-}
-
-// bindRows sets Port_Binding.chassis row by row through ovsdb-client: ovn-sbctl
-// lsp-bind reads the whole table for each port, which takes minutes for 20,000.
-func (l *Lab) bindRows(ctx context.Context, c Cloud, vms []VM) error {
-	chassis, err := l.SB(ctx, c.Name, "--bare", "--columns=_uuid", "find", "Chassis", "name="+phantomChassis(c))
+	chassis, err := l.phantomChassis(ctx, c)
 	if err != nil {
 		return err
 	}
-	out, err := l.SB(ctx, c.Name, "--bare", "--no-headings", "--format=csv", "--columns=logical_port,_uuid", "list", "Port_Binding")
-	if err != nil {
+	var ports struct {
+		Rows []struct {
+			Name string    `json:"logical_port"`
+			UUID [2]string `json:"_uuid"`
+		}
+	}
+	if err := l.Transact(ctx, c.Name, "sb", &ports, `{"op":"select","table":"Port_Binding","where":[["type","==",""]],"columns":["logical_port","_uuid"]}`); err != nil {
 		return err
 	}
 	rows := map[string]string{}
-	for line := range strings.Lines(out) {
-		if port, id, ok := strings.Cut(strings.TrimSpace(line), ","); ok {
-			rows[port] = id
-		}
+	for _, p := range ports.Rows {
+		rows[p.Name] = p.UUID[1]
 	}
-	for chunk := range slices.Chunk(vms, 400) {
-		ops := []string{`"OVN_Southbound"`}
-		for _, vm := range chunk {
-			ops = append(ops, fmt.Sprintf(`{"op":"update","table":"Port_Binding","where":[["_uuid","==",["uuid",%q]]],"row":{"chassis":["uuid",%q],"up":true}}`,
-				rows[vm.Name], strings.TrimSpace(chassis)))
-		}
-		if err := l.transact(ctx, c, "sb", ops); err != nil {
-			return fmt.Errorf("binding phantom hosts of cloud %s: %w", c.Name, err)
-		}
+	var ops []string
+	for _, vm := range vms {
+		ops = append(ops, fmt.Sprintf(`{"op":"update","table":"Port_Binding","where":[["_uuid","==",["uuid",%q]]],"row":{"chassis":["uuid",%q],"up":true}}`,
+			rows[vm.Name], chassis))
+	}
+	if err := l.Transact(ctx, c.Name, "sb", nil, ops...); err != nil {
+		return fmt.Errorf("binding phantom hosts of cloud %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+// phantomChassis finds or makes the chassis of the phantoms.
+func (l *Lab) phantomChassis(ctx context.Context, c Cloud) (string, error) {
+	name := c.Name + "-phantom"
+	var found struct {
+		Rows []struct {
+			UUID [2]string `json:"_uuid"`
+		}
+	}
+	find := fmt.Sprintf(`{"op":"select","table":"Chassis","where":[["name","==",%q]],"columns":["_uuid"]}`, name)
+	if err := l.Transact(ctx, c.Name, "sb", &found, find); err != nil {
+		return "", err
+	}
+	if len(found.Rows) == 0 {
+		err := l.Transact(ctx, c.Name, "sb", &found,
+			fmt.Sprintf(`{"op":"insert","table":"Encap","uuid-name":"e","row":{"type":"geneve","ip":"172.31.255.254","chassis_name":%q}}`, name),
+			fmt.Sprintf(`{"op":"insert","table":"Chassis","row":{"name":%q,"hostname":%q,"encaps":["named-uuid","e"]}}`, name, name), find)
+		if err != nil {
+			return "", fmt.Errorf("the chassis of phantom hosts: %w", err)
+		}
+	}
+	return found.Rows[0].UUID[1], nil
 }

@@ -85,7 +85,10 @@ type Tenant struct {
 	VNI, AS uint32
 	// Provider names the network of the gateway port. Empty: no gateway.
 	Provider string
-	Networks []Network
+	// GatewayChassis is the only chassis of the gateway port. Empty: all with a
+	// priority.
+	GatewayChassis string
+	Networks       []Network
 	// SNAT adds source NAT for the networks that are not exposed.
 	SNAT bool
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -49,7 +50,7 @@ func (l *Lab) AddVM(ctx context.Context, cloud string, vm VM) error {
 	if err := l.plugVM(ctx, c, vm); err != nil {
 		return err
 	}
-	return l.waitPorts(ctx, cloud, vm.Name)
+	return l.waitPorts(ctx, c, vm.Name)
 }
 
 // DelVM unplugs a VM and deletes its logical port.
@@ -252,13 +253,17 @@ func (l *Lab) waitCloud(ctx context.Context, c Cloud) error {
 			ports = append(ports, vm.Name)
 		}
 	}
-	if err := l.waitPorts(ctx, c.Name, ports...); err != nil {
+	if err := l.waitPorts(ctx, c, ports...); err != nil {
 		return err
 	}
-	err := l.WaitFor(ctx, "gateways of cloud "+c.Name, func() error {
-		out, err := l.SB(ctx, c.Name, "--bare", "--columns=logical_port", "find", "Port_Binding", "type=chassisredirect", "chassis=[]")
-		if err == nil && strings.TrimSpace(out) != "" {
-			err = fmt.Errorf("not scheduled: %s", strings.Join(strings.Fields(out), " "))
+	err := l.waitAtMost(ctx, c.patience(), "gateways of cloud "+c.Name, func() error {
+		var rows struct {
+			Rows []struct{ Logical_port string }
+		}
+		err := l.Transact(ctx, c.Name, "sb", &rows,
+			`{"op":"select","table":"Port_Binding","where":[["type","==","chassisredirect"],["chassis","==",["set",[]]]],"columns":["logical_port"]}`)
+		if err == nil && len(rows.Rows) > 0 {
+			err = fmt.Errorf("%d are not scheduled, for example %s", len(rows.Rows), rows.Rows[0].Logical_port)
 		}
 		return err
 	})
@@ -269,20 +274,28 @@ func (l *Lab) waitCloud(ctx context.Context, c Cloud) error {
 	return err
 }
 
-func (l *Lab) waitPorts(ctx context.Context, cloud string, ports ...string) error {
-	return l.WaitFor(ctx, "ports of cloud "+cloud, func() error {
-		out, err := l.NB(ctx, cloud, "--bare", "--columns=name", "find", "Logical_Switch_Port", "up=true")
-		if err != nil {
-			return err
-		}
-		up := strings.Fields(out)
+// waitPorts asks for the rows of these ports alone: ovn-nbctl would read the
+// whole table each time.
+func (l *Lab) waitPorts(ctx context.Context, c Cloud, ports ...string) error {
+	return l.waitAtMost(ctx, c.patience(), "ports of cloud "+c.Name, func() error {
 		for _, p := range ports {
-			if !slices.Contains(up, p) {
+			var up struct{ Rows []struct{ Name string } }
+			err := l.Transact(ctx, c.Name, "nb", &up,
+				fmt.Sprintf(`{"op":"select","table":"Logical_Switch_Port","where":[["name","==",%q],["up","==",true]],"columns":["name"]}`, p))
+			if err != nil {
+				return err
+			}
+			if len(up.Rows) == 0 {
 				return fmt.Errorf("port %s is not up", p)
 			}
 		}
 		return nil
 	})
+}
+
+// patience is how long a cloud of this size may take to settle.
+func (c Cloud) patience() time.Duration {
+	return waitLimit + time.Duration(len(c.VMs))*10*time.Millisecond
 }
 
 // nodad makes an IPv6 address usable at once.

@@ -24,7 +24,11 @@ func Fatal(err error) error { return fatalError{err} }
 // WaitFor calls cond until it returns nil. It ends with the last error when ctx
 // ends, or after a minute.
 func (l *Lab) WaitFor(ctx context.Context, what string, cond func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, waitLimit)
+	return l.waitAtMost(ctx, waitLimit, what, cond)
+}
+
+func (l *Lab) waitAtMost(ctx context.Context, limit time.Duration, what string, cond func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	pause := 2 * time.Millisecond
 	for {
