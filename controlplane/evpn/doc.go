@@ -31,8 +31,9 @@
 // Only where neither lists any, and the bridge has no port but its own, OVN's
 // patch ports and Sluice's, it answers every address of the port's networks and
 // fe80::/64, except known ones: then all ports of the provider network are known
-// ports, and each gateway port has a row for each of them. Where many routers
-// share a provider network, list the next hop instead.
+// ports. Their addresses are denied once for all gateway ports on the bridge and
+// VLAN, so that a thousand routers on one provider network make some thousands
+// of rows and not a million.
 //
 // The gateway port's own addresses are exposed when the router's NAT rows show
 // that no translated packet carries them, or when the router's default next hop
