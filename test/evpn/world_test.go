@@ -1,6 +1,7 @@
 package evpn_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -247,9 +248,14 @@ func (w *world) rr(node string, vni int, want bool, prefixes []string) {
 	})
 }
 
+// background outlives a test: clean-up uses it.
+var background = context.Background()
+
+func sluicectl() string { return filepath.Join(bin, "sluicectl") }
+
 // status asks sluiced of a node.
 func (w *world) status(node string) (status.Status, error) {
-	out, err := w.Exec(w.Context(), node, filepath.Join(bin, "sluicectl"), "status", "-o", "json")
+	out, err := w.Exec(w.Context(), node, sluicectl(), "status", "-o", "json")
 	var s status.Status
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &s)
