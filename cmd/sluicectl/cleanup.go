@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ovn-sluice/sluice/dataplane/ebpf"
-	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
-	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
@@ -63,12 +60,6 @@ func cleanupConfig(file string, asked bool) (*config.Config, error) {
 	return config.Load(file)
 }
 
-// thing is one object that cleanup removes.
-type thing struct {
-	what   string
-	remove func(context.Context) error
-}
-
 func cleanup(c *cobra.Command, cfg *config.Config, dry bool) error {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
@@ -77,7 +68,7 @@ func cleanup(c *cobra.Command, cfg *config.Config, dry bool) error {
 		return err
 	}
 	defer stop()
-	things, err := leftovers(ctx, cfg, sw)
+	things, err := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
 	if err != nil {
 		return err
 	}
@@ -88,57 +79,16 @@ func cleanup(c *cobra.Command, cfg *config.Config, dry bool) error {
 	var errs []error
 	for _, t := range things {
 		if dry {
-			fmt.Fprintln(c.OutOrStdout(), "would remove", t.what)
+			fmt.Fprintln(c.OutOrStdout(), "would remove", t.What)
 			continue
 		}
-		if err := t.remove(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", t.what, err))
+		if err := t.Remove(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", t.What, err))
 			continue
 		}
-		fmt.Fprintln(c.OutOrStdout(), "removed", t.what)
+		fmt.Fprintln(c.OutOrStdout(), "removed", t.What)
 	}
 	return errors.Join(errs...)
-}
-
-// leftovers lists what is there, in the order of removal: first what brings
-// tenants' packets in, last the programs that keep them from the host.
-func leftovers(ctx context.Context, cfg *config.Config, sw *ovs.Switch) ([]thing, error) {
-	var out []thing
-	steering := ovs.NewSteering(sw)
-	flows, err := steering.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for k := range flows {
-		out = append(out, thing{"flow " + k.String(), func(ctx context.Context) error {
-			return errors.Join(steering.Delete(ctx, []intent.SteeringKey{k})...)
-		}})
-	}
-	links := kernel.NewBridgeLinks(kernel.BridgeLinksConfig{Ports: sw})
-	bridges, err := links.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for k := range bridges {
-		out = append(out, thing{"veth pair and port of bridge " + string(k), func(ctx context.Context) error {
-			return errors.Join(links.Delete(ctx, []intent.BridgeKey{k})...)
-		}})
-	}
-	fabric := kernel.NewFabric(kernel.FabricConfig{Port: cfg.Fabric.Port})
-	if ok, err := fabric.Exists(); err != nil {
-		return nil, err
-	} else if ok {
-		out = append(out, thing{"device " + kernel.FabricName, func(context.Context) error { return fabric.Remove() }})
-	}
-	pins, err := ebpf.Pins(cfg.Dataplane.BPFFS)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("pinned objects: %w", err)
-	}
-	if len(pins) > 0 {
-		out = append(out, thing{fmt.Sprintf("programs and maps pinned in %s: %s", cfg.Dataplane.BPFFS, strings.Join(pins, " ")),
-			func(context.Context) error { return ebpf.Remove(cfg.Dataplane.BPFFS) }})
-	}
-	return out, nil
 }
 
 // openSwitch reads the local Open vSwitch database once.

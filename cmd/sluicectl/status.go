@@ -44,7 +44,10 @@ func writeStatus(w io.Writer, s status.Status) error {
 	}
 	fmt.Fprintln(w, state)
 	if s.Role != "" {
-		fmt.Fprintf(w, "role %s (%s), VTEP %s, router id %s, router MAC %s\n", s.Role, s.RoleReason, s.VTEP, s.RouterID, s.RouterMAC)
+		fmt.Fprintf(w, "role %s (%s)\n", s.Role, s.RoleReason)
+	}
+	if s.VTEP.IsValid() {
+		fmt.Fprintf(w, "VTEP %s, router id %s, router MAC %s\n", s.VTEP, s.RouterID, s.RouterMAC)
 	}
 	if len(s.Conditions) > 0 {
 		fmt.Fprintln(w)

@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
@@ -49,9 +50,13 @@ func (d *daemon) runNodes(ctx context.Context) error {
 	var facts nodeFacts
 	for ctx.Err() == nil {
 		if !facts.gateway || facts.systemID == "" {
+			if facts.systemID != "" {
+				d.retire(ctx)
+			}
 			select {
 			case <-ctx.Done():
 			case facts = <-d.facts:
+			case <-time.After(startRetry):
 			}
 			continue
 		}
@@ -82,13 +87,19 @@ func (d *daemon) runNode(ctx context.Context, facts nodeFacts, next *nodeFacts) 
 	group.Go(func() error {
 		select {
 		case <-ctx.Done():
+			return nil
 		case *next = <-d.facts:
-			d.log.Info("facts of the node changed; starting it anew", "chassis", next.systemID)
-			cancel()
 		}
+		d.log.Info("facts of the node changed", "chassis", next.systemID, "gateway", next.gateway)
+		// What was announced was announced under another identity, or is not this
+		// node's any more: it is withdrawn, whatever the neighbours would keep.
+		n.speaker.Stop(false)
 		return nil
 	})
-	group.Go(func() error { return n.speaker.Run(ctx) })
+	group.Go(func() error {
+		defer cancel()
+		return n.speaker.Run(ctx)
+	})
 	group.Go(func() error { return ignoreEnd(n.speaker.Watch(ctx, n.takeImports)) })
 	group.Go(func() error { return n.tables.pipeline.Run(ctx) })
 	group.Go(func() error { return d.ovs.Run(ctx) })
@@ -98,7 +109,27 @@ func (d *daemon) runNode(ctx context.Context, facts nodeFacts, next *nodeFacts) 
 	d.adopt(n)
 	defer d.adopt(nil)
 	defer close(n.ended)
-	return group.Wait()
+	return ignoreEnd(group.Wait())
+}
+
+// retire removes what this node programmed while it was a gateway node: once OVN
+// says for sure that it is none.
+func (d *daemon) retire(ctx context.Context) {
+	if !d.ovnInSync() {
+		return
+	}
+	things, err := owned.List(ctx, d.ovs, d.cfg.Dataplane.BPFFS)
+	errs := []error{err}
+	for _, t := range things {
+		d.log.Info("no gateway port needs this node; removing", "object", t.What)
+		errs = append(errs, t.Remove(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		d.reg.SetCondition("dataplane", false, "leftovers", err.Error())
+		return
+	}
+	d.reg.SetCondition("dataplane", true, "idle", "no gateway port needs this node")
+	d.reg.SetCondition("bgp", true, "idle", "no gateway port needs this node")
 }
 
 // adopt makes n the node that OVN's events go to, and gives it what is known.
