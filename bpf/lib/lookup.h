@@ -17,10 +17,38 @@ static __always_inline struct route *prefix_lookup(const struct host_key *k, __u
 	return bpf_map_lookup_elem(&prefixes6_v1, &p);
 }
 
+/* host_slot decides the row of host_front; the daemon computes the same (front_hosts.go). */
+static __always_inline __u32 host_slot(const struct host_key *k)
+{
+	const __u32 *w = (const __u32 *)k->addr;
+	__u64 h = ((__u64)k->vni << 32 | w[3]) * 0x9e3779b97f4a7c15ULL;
+
+	h ^= ((__u64)w[0] << 32 | w[1]) * 0xff51afd7ed558ccdULL;
+	h = (h ^ h >> 32 ^ w[2]) * 0xc4ceb9fe1a85ec53ULL;
+	return h >> 32;
+}
+
+static __always_inline int words_equal4(const void *a, const void *b)
+{
+	const __u32 *x = a, *y = b;
+
+	return x[3] == y[3] && x[2] == y[2] && x[1] == y[1] && x[0] == y[0];
+}
+
+static __always_inline struct route *host_lookup(const struct host_key *k)
+{
+	__u32 row = host_slot(k) & node.host_front_mask;
+	struct host_front *front = bpf_map_lookup_elem(&host_front_v1, &row);
+
+	if (front && front->vni == k->vni && words_equal4(front->addr, k->addr))
+		return &front->route;
+	return front && front->complete ? 0 : bpf_map_lookup_elem(&hosts_v1, k);
+}
+
 static __always_inline struct route *route_lookup(struct run *r, struct host_key *k, __u8 family)
 {
 	k->vni = r->vni;
-	struct route *route = bpf_map_lookup_elem(&hosts_v1, k);
+	struct route *route = host_lookup(k);
 
 	if (route) {
 		STEP(r, STEP_HOST, route->kind, k->addr);

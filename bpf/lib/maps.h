@@ -110,6 +110,15 @@ struct {
 	__type(value, struct route);
 } hosts_v1 SEC(".maps");
 
+/* Mapped into the daemon, which writes a row of it for each host. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 262144); /* a power of 2 */
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct host_front);
+} host_front_v1 SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, MAX_PREFIXES);

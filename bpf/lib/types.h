@@ -180,6 +180,19 @@ struct route {
 };
 ASSERT_SIZE(struct route, 8);
 
+/*
+ * host_front: the front of hosts, by host_slot(). Most packets are not from or to
+ * a host that shares a row with another, so they need no hash map; nor do those
+ * that match no host. A row of zeros says nothing.
+ */
+struct host_front {
+	__u32 vni;	/* 0: no host is here */
+	__u32 complete; /* 1: hosts has none of this row's hosts but the one that is here */
+	struct route route;
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct host_front, 32);
+
 struct nexthop {
 	__u32 owner; /* VNI of the VRF whose routes use this row; 0 marks a free row */
 	__u32 vni;   /* the label of the peer's route */
@@ -297,7 +310,7 @@ struct node_constants {
 	__u32 vxlan_ifindex;
 	__be32 vtep4;	     /* 0: none */
 	__u8 vtep6[16] WORDS; /* all 0: none */
-	__u32 pad;
+	__u32 host_front_mask; /* rows of host_front, less 1 */
 	/* Token buckets: ns per token, and ns of tokens that are kept. */
 	__u64 icmp_interval;
 	__u64 icmp_burst;

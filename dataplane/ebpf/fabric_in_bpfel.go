@@ -24,6 +24,7 @@ const (
 	fabricInMapGateFrontV1 = "gate_front_v1"
 	fabricInMapGatewaysV1  = "gateways_v1"
 	fabricInMapGroupsV1    = "groups_v1"
+	fabricInMapHostFrontV1 = "host_front_v1"
 	fabricInMapHostsV1     = "hosts_v1"
 	fabricInMapKnownV1     = "known_v1"
 	fabricInMapNamesV1     = "names_v1"
@@ -99,6 +100,7 @@ type fabricInMapSpecs struct {
 	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
+	HostFrontV1 *ebpf.MapSpec `ebpf:"host_front_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
@@ -150,6 +152,7 @@ type fabricInMaps struct {
 	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
+	HostFrontV1 *ebpf.Map `ebpf:"host_front_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1     *ebpf.Map `ebpf:"known_v1"`
 	NamesV1     *ebpf.Map `ebpf:"names_v1"`
@@ -176,6 +179,7 @@ func (m *fabricInMaps) Close() error {
 		m.GateFrontV1,
 		m.GatewaysV1,
 		m.GroupsV1,
+		m.HostFrontV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.NamesV1,

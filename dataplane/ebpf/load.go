@@ -194,7 +194,9 @@ func (d *Dataplane) loadProgram(p Program, n Node) (*ebpf.Program, error) {
 	for name, m := range d.specs {
 		spec.Maps[name].MaxEntries = m.MaxEntries
 	}
-	if err := spec.Variables[bpfVarNode].Set(n.constants()); err != nil {
+	constants := n.constants()
+	constants.HostFrontMask = d.specs[bpfMapHostFrontV1].MaxEntries - 1
+	if err := spec.Variables[bpfVarNode].Set(constants); err != nil {
 		return nil, fmt.Errorf("set constants: %w", err)
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: d.tables})

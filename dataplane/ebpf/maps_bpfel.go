@@ -93,6 +93,14 @@ type bpfGroup struct {
 	Slots   [256]uint8
 }
 
+type bpfHostFront struct {
+	_        structs.HostLayout
+	Vni      uint32
+	Complete uint32
+	Route    bpfRoute
+	Addr     [16]uint8
+}
+
 type bpfHostKey struct {
 	_    structs.HostLayout
 	Vni  uint32
@@ -141,7 +149,7 @@ type bpfNodeConstants struct {
 	VxlanIfindex   uint32
 	Vtep4          uint32
 	Vtep6          [16]uint8
-	Pad            uint32
+	HostFrontMask  uint32
 	_              [4]byte
 	IcmpInterval   uint64
 	IcmpBurst      uint64
@@ -286,6 +294,7 @@ const (
 	bpfMapGateFrontV1      = "gate_front_v1"
 	bpfMapGatewaysV1       = "gateways_v1"
 	bpfMapGroupsV1         = "groups_v1"
+	bpfMapHostFrontV1      = "host_front_v1"
 	bpfMapHostsV1          = "hosts_v1"
 	bpfMapKnownV1          = "known_v1"
 	bpfMapNamesV1          = "names_v1"
@@ -367,6 +376,7 @@ type bpfMapSpecs struct {
 	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
+	HostFrontV1 *ebpf.MapSpec `ebpf:"host_front_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
@@ -426,6 +436,7 @@ type bpfMaps struct {
 	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
+	HostFrontV1 *ebpf.Map `ebpf:"host_front_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1     *ebpf.Map `ebpf:"known_v1"`
 	NamesV1     *ebpf.Map `ebpf:"names_v1"`
@@ -452,6 +463,7 @@ func (m *bpfMaps) Close() error {
 		m.GateFrontV1,
 		m.GatewaysV1,
 		m.GroupsV1,
+		m.HostFrontV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.NamesV1,

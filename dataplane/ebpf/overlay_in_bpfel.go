@@ -24,6 +24,7 @@ const (
 	overlayInMapGateFrontV1 = "gate_front_v1"
 	overlayInMapGatewaysV1  = "gateways_v1"
 	overlayInMapGroupsV1    = "groups_v1"
+	overlayInMapHostFrontV1 = "host_front_v1"
 	overlayInMapHostsV1     = "hosts_v1"
 	overlayInMapKnownV1     = "known_v1"
 	overlayInMapNamesV1     = "names_v1"
@@ -99,6 +100,7 @@ type overlayInMapSpecs struct {
 	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
+	HostFrontV1 *ebpf.MapSpec `ebpf:"host_front_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
@@ -150,6 +152,7 @@ type overlayInMaps struct {
 	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
+	HostFrontV1 *ebpf.Map `ebpf:"host_front_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1     *ebpf.Map `ebpf:"known_v1"`
 	NamesV1     *ebpf.Map `ebpf:"names_v1"`
@@ -176,6 +179,7 @@ func (m *overlayInMaps) Close() error {
 		m.GateFrontV1,
 		m.GatewaysV1,
 		m.GroupsV1,
+		m.HostFrontV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.NamesV1,

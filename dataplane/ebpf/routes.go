@@ -85,6 +85,7 @@ func (s *store) adoptRoutes() error {
 	err := s.eachRoute(func(k intent.RouteKey, v bpfRoute) {
 		switch {
 		case k.IsHost():
+			s.front.adopt(hostKey(k), v)
 		case k.Prefix.Addr().Is4():
 			s.prefixes4[prefix4Key(k)] = v
 		default:
@@ -93,6 +94,9 @@ func (s *store) adoptRoutes() error {
 		s.retainRef(v)
 	})
 	s.rows[bpfMapPrefixes4V1], s.rows[bpfMapPrefixes6V1] = len(s.prefixes4), len(s.prefixes6)
+	if err == nil {
+		s.front.settle()
+	}
 	return err
 }
 
@@ -196,7 +200,7 @@ func (s *store) deleteRoute(k intent.RouteKey) error {
 	}
 	switch {
 	case k.IsHost():
-		err = s.drop(bpfMapHostsV1, hostKey(k))
+		err = s.dropHost(hostKey(k), old)
 	case k.Prefix.Addr().Is4():
 		err = dropTrie(s, bpfMapPrefixes4V1, s.prefixes4, prefix4Key(k))
 	default:

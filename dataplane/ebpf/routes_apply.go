@@ -41,9 +41,9 @@ func (r *Routes) Apply(_ context.Context, rows []reconcile.Row[intent.RouteKey, 
 			six = append(six, c)
 		}
 	}
-	writeRoutes(r.s, bpfMapHostsV1, rows, hosts, hostKey, nil, fail)
-	writeRoutes(r.s, bpfMapPrefixes4V1, rows, four, prefix4Key, r.s.prefixes4, fail)
-	writeRoutes(r.s, bpfMapPrefixes6V1, rows, six, prefix6Key, r.s.prefixes6, fail)
+	writeRoutes(r.s, bpfMapHostsV1, rows, hosts, hostKey, r.s.front.put, fail)
+	writeRoutes(r.s, bpfMapPrefixes4V1, rows, four, prefix4Key, copyTo(r.s.prefixes4), fail)
+	writeRoutes(r.s, bpfMapPrefixes6V1, rows, six, prefix6Key, copyTo(r.s.prefixes6), fail)
 	return out
 }
 
@@ -61,10 +61,14 @@ func (s *store) prepare(i int, row reconcile.Row[intent.RouteKey, intent.Route])
 	return c, err
 }
 
-// writeRoutes writes the changes of one map. copied is the copy of a trie, nil
-// for the hosts.
+func copyTo[K comparable](trie map[K]bpfRoute) func(K, bpfRoute, bool) {
+	return func(k K, v bpfRoute, _ bool) { trie[k] = v }
+}
+
+// writeRoutes writes the changes of one map. written is told of each row that
+// the kernel has taken, and whether it replaced one.
 func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[intent.RouteKey, intent.Route],
-	changes []change, key func(intent.RouteKey) K, copied map[K]bpfRoute, fail func(int, error)) {
+	changes []change, key func(intent.RouteKey) K, written func(K, bpfRoute, bool), fail func(int, error)) {
 	const batch = 4096
 	for len(changes) > 0 {
 		chunk := changes[:min(batch, len(changes))]
@@ -78,9 +82,7 @@ func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[inten
 		}
 		// After an error the kernel has written n rows, and the next is the bad one.
 		for i, c := range chunk[:n] {
-			if copied != nil {
-				copied[keys[i]] = values[i]
-			}
+			written(keys[i], values[i], c.had)
 			if !c.had {
 				s.rows[name]++
 			} else if err := s.releaseRef(c.old); err != nil {

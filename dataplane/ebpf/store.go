@@ -37,6 +37,7 @@ type store struct {
 	known     map[intent.ServedKey]uint32 // the device of each row
 	prefixes4 map[bpfPrefix4Key]bpfRoute
 	prefixes6 map[bpfPrefix6Key]bpfRoute
+	front     *hostFront
 }
 
 // entryKey names a row of entries: a gateway that moves to another VRF gets
@@ -150,6 +151,11 @@ func (s *store) repair() error {
 // adopt reads all references from the maps.
 func (s *store) adopt() error {
 	s.reset()
+	front, err := openHostFront(s.t[bpfMapHostFrontV1])
+	if err != nil {
+		return mapError(bpfMapHostFrontV1, err)
+	}
+	s.front = front
 	if err := s.adoptGateways(); err != nil {
 		return err
 	}

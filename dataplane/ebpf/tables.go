@@ -150,6 +150,9 @@ func openTable(dir, name string, spec *ebpf.MapSpec) (m *ebpf.Map, rebuilt bool,
 	if err != nil {
 		return nil, false, err
 	}
+	if name == bpfMapHostFrontV1 {
+		return m, true, nil // rows of zeros: everything is looked up in hosts, until it is filled
+	}
 	if err := copyRows(m, old); err != nil {
 		m.Close()
 		return nil, false, fmt.Errorf("copy %d rows into the size %d: %w", old.MaxEntries(), spec.MaxEntries, err)

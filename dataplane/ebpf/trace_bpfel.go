@@ -24,6 +24,7 @@ const (
 	wrapperMapGateFrontV1 = "gate_front_v1"
 	wrapperMapGatewaysV1  = "gateways_v1"
 	wrapperMapGroupsV1    = "groups_v1"
+	wrapperMapHostFrontV1 = "host_front_v1"
 	wrapperMapHostsV1     = "hosts_v1"
 	wrapperMapKnownV1     = "known_v1"
 	wrapperMapLive        = "live"
@@ -100,6 +101,7 @@ type wrapperMapSpecs struct {
 	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
+	HostFrontV1 *ebpf.MapSpec `ebpf:"host_front_v1"`
 	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
 	Live        *ebpf.MapSpec `ebpf:"live"`
@@ -152,6 +154,7 @@ type wrapperMaps struct {
 	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
 	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
+	HostFrontV1 *ebpf.Map `ebpf:"host_front_v1"`
 	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1     *ebpf.Map `ebpf:"known_v1"`
 	Live        *ebpf.Map `ebpf:"live"`
@@ -179,6 +182,7 @@ func (m *wrapperMaps) Close() error {
 		m.GateFrontV1,
 		m.GatewaysV1,
 		m.GroupsV1,
+		m.HostFrontV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.Live,
