@@ -33,12 +33,21 @@ func (r *report) add(name string, value float64, unit string, g goal) {
 	row := result{Name: name, Value: value, Unit: unit, Met: true}
 	if g != noGoal {
 		row.Goal, row.Met = fmt.Sprintf("<= %g", float64(g)), value <= float64(g)
+		if !row.Met {
+			row.note = fmt.Sprintf("%.0f %% over the goal", 100*(value/float64(g)-1))
+		}
 	}
 	r.results = append(r.results, row)
 }
 
 // note adds a remark to the last line of the table.
-func (r *report) note(text string) { r.results[len(r.results)-1].note = text }
+func (r *report) note(text string) {
+	row := &r.results[len(r.results)-1]
+	if row.note != "" {
+		text = row.note + "; " + text
+	}
+	row.note = text
+}
 
 func (r *report) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
