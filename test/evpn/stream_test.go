@@ -45,16 +45,19 @@ func (w *world) streams() []*stream {
 	return out
 }
 
-// stop ends the ping and returns the packets sent and those without an answer. A
-// packet that is on its way in the last moment is not counted.
+// tailPackets is how many packets at the end of a stopped ping may be on their way.
+const tailPackets = 50
+
+// stop ends the ping and returns the packets sent and those without an answer,
+// up to the last one that was answered.
 func (s *stream) stop() (sent, lost int) {
 	s.w.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		s.w.Fatal(err)
 	}
 	sent, lost = s.wait()
-	if sent-s.last == 1 {
-		return sent - 1, lost - 1
+	if onTheWay := sent - s.last; onTheWay <= tailPackets {
+		return s.last, lost - onTheWay
 	}
 	return sent, lost
 }

@@ -1,0 +1,209 @@
+package evpn_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/test/lab"
+)
+
+func (w *world) process(node, name string) *lab.Process {
+	w.Helper()
+	p, err := w.Process(node, name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) kill(node, name string) {
+	w.Helper()
+	if err := w.process(node, name).Kill(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) startAgain(node, name string) {
+	w.Helper()
+	if err := w.process(node, name).Start(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// ready waits until sluiced says so, and its neighbour has an established session.
+func (w *world) ready(node string) {
+	w.Helper()
+	w.eventually("sluiced on "+node+" is ready", func() error {
+		s, err := w.status(node)
+		if err == nil && !s.Ready {
+			err = fmt.Errorf("conditions: %+v", s.Conditions)
+		}
+		return err
+	})
+}
+
+// kills is how often sluiced is killed.
+func kills() int {
+	if os.Getenv("SLUICE_NIGHTLY") != "" {
+		return 50
+	}
+	return 10
+}
+
+// sluiced is killed at random moments, on one side or both, also while it still
+// starts: no packet is lost while it is dead, nor when it comes back.
+func TestKillsLoseNothing(t *testing.T) {
+	w := shared(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
+	streams := w.streams()
+	for i := range kills() {
+		nodes := [][]string{{"a1"}, {"b1"}, {"a1", "b1"}}[random.IntN(3)]
+		for _, n := range nodes {
+			w.kill(n, "sluiced")
+		}
+		pause(time.Second)
+		for _, n := range nodes {
+			w.startAgain(n, "sluiced")
+		}
+		// Sometimes the next one comes before this one is ready.
+		if random.IntN(3) > 0 {
+			for _, n := range nodes {
+				w.ready(n)
+			}
+		}
+		pause(time.Second)
+		t.Logf("kill %d of %v", i+1, nodes)
+	}
+	for _, n := range []string{"a1", "b1"} {
+		w.ready(n)
+	}
+	w.clean()
+	for _, s := range streams {
+		s.noLoss(s.stop())
+	}
+	w.announced("b1", vniRed, redRoutes...)
+}
+
+// A database, or a daemon of OVN, goes away and comes back. Traffic goes on where
+// OVN's does, and what is changed afterwards is still noticed.
+//
+// A new ovn-controller clears the flows of br-int, and one that reads the local
+// database anew releases its gateway ports and claims them again; ovs-vswitchd
+// stands still for a second when its database went. There the loss is printed
+// beside that of OVN's own traffic on the nodes.
+func TestControlPlaneRestarts(t *testing.T) {
+	for _, c := range []struct {
+		node, process string
+		keeps         bool
+	}{
+		{"a-central", "nb", true}, {"b-central", "nb", true}, {"a-central", "sb", true}, {"b-central", "sb", true},
+		{"a-central", "northd", true}, {"b-central", "northd", true},
+		{"a1", "ovsdb", false}, {"b1", "ovsdb", false}, {"a1", "controller", false}, {"b1", "controller", false},
+	} {
+		t.Run(c.node+" "+c.process, func(t *testing.T) {
+			w := shared(t)
+			// OVN's routers answer from the node that asks.
+			yardstick := []*stream{
+				w.stream("a-red2", "10.10.0.1"), w.stream("a-red2", "fd00:10::1"),
+				w.stream("b-red1", "10.20.0.1"), w.stream("b-blue1", "fd00:20::1"),
+			}
+			streams := w.streams()
+			w.kill(c.node, c.process)
+			time.Sleep(500 * time.Millisecond)
+			w.startAgain(c.node, c.process)
+			for _, n := range []string{"a1", "b1"} {
+				w.ready(n)
+			}
+			w.clean()
+			time.Sleep(500 * time.Millisecond)
+			own, ours := 0, 0
+			for _, s := range yardstick {
+				_, lost := s.stop()
+				own += lost
+			}
+			for _, s := range streams {
+				sent, lost := s.stop()
+				ours += lost
+				if c.keeps {
+					s.noLoss(sent, lost)
+				}
+			}
+			t.Logf("lost: %d in %d streams, %d in %d of OVN's own", ours, len(streams), own, len(yardstick))
+			w.changes()
+		})
+	}
+}
+
+// changes checks that each cloud's changes still come through.
+func (w *world) changes() {
+	w.Helper()
+	for cloud, node := range map[string]string{"a": "a1", "b": "b1"} {
+		subnet := map[string]string{"a": "10.10.0.11/32", "b": "10.20.0.11/32"}[cloud]
+		w.set(cloud, lab.InterfaceSwitchPort("blue", "net"), "vni", "")
+		w.withdrawn(node, vniBlue, subnet)
+		w.set(cloud, lab.InterfaceSwitchPort("blue", "net"), "vni", "1002")
+		w.announced(node, vniBlue, subnet)
+	}
+	w.connected()
+}
+
+// After a restart of ovs-vswitchd the veth pair and the steering flows are back.
+func TestSwitchRestarts(t *testing.T) {
+	for _, n := range []string{"a1", "b1"} {
+		t.Run(n, func(t *testing.T) {
+			w := shared(t)
+			before := w.flows(n)
+			if before == "" {
+				t.Fatal("no steering flows")
+			}
+			w.kill(n, "vswitchd")
+			w.startAgain(n, "vswitchd")
+			w.eventually("the steering flows of "+n+" are back", func() error {
+				if got := w.flows(n); got != before {
+					return fmt.Errorf("flows:\n%s\nwant:\n%s", got, before)
+				}
+				return nil
+			})
+			w.connected()
+			w.clean()
+		})
+	}
+}
+
+// The underlay link goes away and comes back: routes return by themselves.
+func TestUnderlayFlaps(t *testing.T) {
+	w := shared(t)
+	n := w.node("a1")
+	w.exec("a1", "ip", "link", "set", lab.UnderlayLink, "down")
+	w.unreachable("a-red1", addrB4, addrB6)
+	w.exec("a1", "ip", "link", "set", lab.UnderlayLink, "up")
+	// The kernel took the routes through the link away with it.
+	w.exec("a1", "sh", "-c", fmt.Sprintf(
+		"ip addr replace fd29:%[1]d::2/64 dev %[2]s nodad; ip route replace 172.30.0.0/16 via 172.29.%[1]d.1 src %[3]s; ip route replace fd30::/64 via fd29:%[1]d::1 src %[4]s",
+		n.Index, lab.UnderlayLink, n.VTEP4, n.VTEP6))
+	w.connected()
+	w.announced("a1", vniRed, "10.10.0.11/32", "fd00:10::11/128")
+	w.clean()
+}
+
+// The reflector dies: what was learned stays, and is announced anew after.
+func TestReflectorRestarts(t *testing.T) {
+	w := shared(t)
+	streams := w.streams()
+	w.kill("rr", "bgpd")
+	time.Sleep(2 * time.Second)
+	w.startAgain("rr", "bgpd")
+	w.announced("a1", vniRed, "10.10.0.11/32", "fd00:10::11/128")
+	w.announced("b1", vniRed, redRoutes...)
+	w.announced("b1", vniBlue, "10.20.0.11/32", "fd00:20::11/128")
+	w.clean()
+	for _, s := range streams {
+		s.noLoss(s.stop())
+	}
+}
