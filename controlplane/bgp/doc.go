@@ -42,19 +42,25 @@
 // VTEP, the next hop:
 //
 //   - As long as the VTEP has other routes, the row is deleted 25 ms after the
-//     VTEP's latest withdrawal, and at most 1 s after its own.
-//   - When the VTEP's last route is withdrawn, the rows that it lost in the 2 s
-//     up to then are kept, or come back, as stale for Config.PeerLinger, and the
-//     VTEP stays known. A VTEP with a single route cannot be told from a lost one:
-//     its route is kept too.
+//     VTEP's latest withdrawal (250 ms once sixteen have followed each other), and
+//     at most 5 s after its own.
+//   - When the VTEP's last route is withdrawn, the rows that it lost in the same
+//     batch are kept, or come back, as stale for Config.PeerLinger, and the VTEP
+//     stays known. The batch is what went in the 2 s up to then, and before that
+//     what went with no more than 250 ms between one withdrawal and the next. A
+//     VTEP with a single route cannot be told from a lost one: its route is kept
+//     too.
 //   - A stale row ends at once when the same prefix arrives in its VRF or is
 //     announced by this node; when a route of the VRF that covers it, other than
 //     the default route, leads to another VTEP or is announced by this node; or
-//     when its VRF no longer imports it. It ends 5 s after the VTEP has its first
-//     new route.
+//     when its VRF no longer imports it. It ends 5 s after the VTEP has its latest
+//     new route, if it has any.
 //   - A row with a live path never waits, and never uses a stale one.
 //   - A path that is replaced, by an update or by one that is rejected, has been
 //     told to be gone: it leaves no stale row.
+//
+// The same holds when this node's own session ends without graceful restart, or
+// by the neighbour's prefix limit: what no other neighbour sends lingers.
 //
 // docs/decisions/0005-peer-linger.md gives the reasons.
 //

@@ -273,6 +273,7 @@ func TestNeighborRestartKeepsImports(t *testing.T) {
 
 func TestLostPeerBehindReflector(t *testing.T) {
 	t.Parallel() // it mostly waits
+	const n = 2000
 	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512, client), neighbor("127.0.0.12", 64512, client))
 	cfg := nodeConfig(1, rr.neighborFor("127.0.0.1", 64512, "127.0.0.11"))
 	a := startSpeaker(t, cfg)
@@ -281,21 +282,21 @@ func TestLostPeerBehindReflector(t *testing.T) {
 	b := startSpeaker(t, other)
 	b.do(childCommand{Policies: []childPolicy{red}})
 	start := func() {
-		a.do(childCommand{Policies: []childPolicy{red}, Fill: 500})
+		a.do(childCommand{Policies: []childPolicy{red}, Fill: n})
 	}
 	start()
 	status := func() *Status { return b.do(childCommand{Status: true}).Status }
-	eventually(t, "b imports all", func() bool { return status().Imported == 500 && b.synced() })
+	eventually(t, "b imports all", func() bool { return status().Imported == n && b.synced() })
 
 	a.kill()
-	eventually(t, "the reflector has withdrawn a's routes and b keeps them", func() bool { return status().Stale == 500 })
+	eventually(t, "the reflector has withdrawn a's routes and b keeps them", func() bool { return status().Stale == n })
 	time.Sleep(2 * time.Second) // the node is down for this long
 	cfg.Restarting = true
 	a = startSpeaker(t, cfg)
 	start()
-	eventually(t, "all are announced again", func() bool { st := status(); return st.Stale == 0 && st.Neighbors[0].Received == 500 })
-	if n := b.deletes(); n != 0 {
-		t.Fatalf("b saw %d deletes: the restart was not hitless", n)
+	eventually(t, "all are announced again", func() bool { st := status(); return st.Stale == 0 && st.Neighbors[0].Received == n })
+	if seen := b.deletes(); seen != 0 {
+		t.Fatalf("b saw %d deletes: the restart was not hitless", seen)
 	}
 
 	one := key(1001, "10.0.0.0/32")
@@ -308,14 +309,15 @@ func TestLostPeerBehindReflector(t *testing.T) {
 
 	time.Sleep(batchTime) // what went just before is taken for the same batch
 	a.kill()
-	eventually(t, "b keeps the routes", func() bool { return status().Stale == 499 })
-	if n := b.deletes(); n != 1 {
-		t.Errorf("b saw %d deletes before the linger was over", n-1)
+	eventually(t, "b keeps the routes", func() bool { return status().Stale == n-1 })
+	if seen := b.deletes(); seen != 1 {
+		t.Errorf("b saw %d deletes before the linger was over", seen-1)
 	}
-	eventually(t, "they go after the linger", func() bool { return b.deletes() == 500 && status().Imported == 0 })
+	eventually(t, "they go after the linger", func() bool { return b.deletes() == n && status().Imported == 0 })
 }
 
 func TestMaxPrefixes(t *testing.T) {
+	t.Parallel() // it mostly waits
 	rr := startFRR(t, 64512, v4, neighbor("127.0.0.11", 64512, client), neighbor("127.0.0.12", 64512, client))
 	a := startSpeaker(t, nodeConfig(1, rr.neighborFor("127.0.0.1", 64512, "127.0.0.11")))
 	n := rr.neighborFor("127.0.0.1", 64512, "127.0.0.12")

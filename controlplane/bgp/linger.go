@@ -10,13 +10,20 @@ import (
 
 // The times of doc.go's "Lost peers".
 const (
-	// batchTime is how far apart the withdrawals of one lost session may be.
+	// batchTime is how long ago a route may have gone and still belong to the
+	// batch of its VTEP's last one.
 	batchTime = 2 * time.Second
+	// runGap and runLimit: withdrawals that follow each other this closely are one
+	// batch for so long. A reflector takes seconds for tens of thousands.
+	runGap   = 250 * time.Millisecond
+	runLimit = time.Minute
 	// settleTime is how long a withdrawal waits for the next one of its VTEP, and
-	// settleLimit the longest that the first of many waits.
+	// settleLimit the longest that the first of many waits. After runMany in a row
+	// the next may be runGap away: a busy reflector pauses.
 	settleTime  = 25 * time.Millisecond
-	settleLimit = time.Second
-	// returnTime is how long an originator that is back has to announce the rest.
+	settleLimit = 5 * time.Second
+	runMany     = 16
+	// returnTime is how long an originator that is back has for its next route.
 	returnTime = 5 * time.Second
 	// sweepTime is how often the ends of ghosts are looked for.
 	sweepTime = 100 * time.Millisecond
@@ -66,29 +73,56 @@ func newGhosts(linger time.Duration) ghosts {
 	}
 }
 
-// haunt is the part of a vtep about its ghosts.
+// haunt is the part of a vtep about its withdrawals and ghosts.
 type haunt struct {
 	ghosts set[*ghost]
-	// first and last are the first and the latest withdrawal that are leaving.
-	first, last time.Time
-	// back is when a VTEP without routes had its first one again.
+	// run is when the present run of withdrawals began, last its latest one.
+	run, last time.Time
+	count     int // in this run
+	// first is when the first of the leaving ghosts left, quiet when no more
+	// withdrawals are waited for.
+	first, quiet time.Time
+	// back is when a VTEP that was lost had its latest new route.
 	back time.Time
 }
 
 func (h *haunt) settled() time.Time {
-	if limit := h.first.Add(settleLimit); limit.Before(h.last.Add(settleTime)) {
+	if limit := h.first.Add(settleLimit); limit.Before(h.quiet) {
 		return limit
 	}
-	return h.last.Add(settleTime)
+	return h.quiet
 }
 
-// depart notes the withdrawal of a path that was valid.
-func (r *rib) depart(p *path) {
+func (h *haunt) patience() time.Duration {
+	if h.count >= runMany {
+		return runGap
+	}
+	return settleTime
+}
+
+// batched tells whether a ghost belongs to the batch of a withdrawal now.
+func (h *haunt) batched(g *ghost, now time.Time) bool {
+	return now.Sub(g.left) <= batchTime || !g.left.Before(h.run) && now.Sub(h.last) <= batchTime
+}
+
+// depart notes the withdrawal of a path that was valid, imported or not: most
+// routes of a lost node may be other tenants'.
+func (r *rib) depart(p *path, now time.Time) {
 	if r.ghosts.linger <= 0 {
 		return
 	}
+	v := r.vteps[p.hop.VTEP]
+	if now.Sub(v.last) > runGap || now.Sub(v.run) > runLimit {
+		v.run, v.count = now, 0
+	}
+	v.last = now
+	v.count++
+	// A wait that is over is not drawn out because nobody looked in time.
+	if _, waiting := r.ghosts.settling[p.hop.VTEP]; waiting && now.Before(v.quiet) {
+		v.quiet = now.Add(v.patience())
+	}
 	r.ghosts.departed[p.prefix] = append(r.ghosts.departed[p.prefix], p)
-	if r.vteps[p.hop.VTEP].refs == 0 {
+	if v.refs == 0 {
 		r.ghosts.lost[p.hop.VTEP] = struct{}{}
 	}
 }
@@ -130,9 +164,9 @@ func (r *rib) appear(k intent.RouteKey, p *path, now time.Time) {
 	v.ghosts[g] = struct{}{}
 	r.ghosts.haunted[a] = struct{}{}
 	if _, ok := r.ghosts.settling[a]; !ok {
-		r.ghosts.settling[a], v.first = struct{}{}, now
+		r.ghosts.settling[a] = struct{}{}
+		v.first, v.quiet = now, now.Add(v.patience())
 	}
-	v.last = now
 }
 
 // exorcise forgets the ghost of a row, if there is one.
@@ -152,7 +186,7 @@ func (r *rib) exorcise(k intent.RouteKey, now time.Time) {
 		v.gone = now // it had a route until now
 	}
 	if len(v.ghosts) == 0 {
-		v.haunt = haunt{}
+		v.back = time.Time{}
 		delete(r.ghosts.haunted, a)
 		delete(r.ghosts.settling, a)
 	}
@@ -190,7 +224,7 @@ func (r *rib) keepLost(now time.Time) {
 		v.back = time.Time{}
 		delete(r.ghosts.settling, a)
 		for g := range v.ghosts {
-			if g.phase != stale && now.Sub(g.left) <= batchTime {
+			if g.phase != stale && v.batched(g, now) {
 				g.phase, g.until = stale, now.Add(r.ghosts.linger)
 				r.dirty[g.key] = struct{}{}
 			}
@@ -204,7 +238,7 @@ func (r *rib) sweep(now time.Time) {
 	for a := range r.ghosts.haunted {
 		v := r.vteps[a]
 		for g := range v.ghosts {
-			if g.phase == leaving || now.Before(g.end(v.back)) {
+			if g.phase == leaving || g.phase == remembered && v.batched(g, now) || g.phase == stale && now.Before(g.end(v.back)) {
 				continue
 			}
 			r.dirty[g.key] = struct{}{}
@@ -213,10 +247,8 @@ func (r *rib) sweep(now time.Time) {
 	}
 }
 
+// end is when a stale ghost goes.
 func (g *ghost) end(back time.Time) time.Time {
-	if g.phase == remembered {
-		return g.left.Add(batchTime + 1)
-	}
 	if b := back.Add(returnTime); !back.IsZero() && b.Before(g.until) {
 		return b
 	}

@@ -91,7 +91,7 @@ func (r *rib) apply(p *path, now time.Time) {
 		}
 		r.remove(old, now)
 		if p.withdrawn && old.reason == "" {
-			r.depart(old)
+			r.depart(old, now)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (r *rib) insert(p *path, now time.Time) {
 		r.vteps[p.hop.VTEP] = v
 		r.dirtyVTEPs[p.hop.VTEP] = struct{}{}
 	}
-	if v.refs++; v.refs == 1 && len(v.ghosts) > 0 {
+	if v.refs++; len(v.ghosts) > 0 && (v.refs == 1 || !v.back.IsZero()) {
 		v.back = now
 	}
 	delete(r.lingering, p.hop.VTEP)
