@@ -345,7 +345,7 @@ func (s *speaker) synced() bool {
 // eventually waits for a state; the deadline is only for a broken build.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never happened: %s", what)
