@@ -4,19 +4,6 @@
 /* Routes of a VRF: single addresses first, then the longest prefix. */
 #include "parse.h"
 
-static __always_inline struct route *prefix_lookup(const struct host_key *k, __u8 family)
-{
-	if (family == 4) {
-		struct prefix4_key p = {.prefixlen = 64, .vni = k->vni, .addr = addr_last(k->addr)};
-
-		return bpf_map_lookup_elem(&prefixes4_v1, &p);
-	}
-	struct prefix6_key p = {.prefixlen = 160, .vni = k->vni};
-
-	words_copy4(p.addr, k->addr);
-	return bpf_map_lookup_elem(&prefixes6_v1, &p);
-}
-
 /* host_slot decides the row of host_front; the daemon computes the same (front_hosts.go). */
 static __always_inline __u32 host_slot(const struct host_key *k)
 {
@@ -45,6 +32,47 @@ static __always_inline struct route *host_lookup(const struct host_key *k)
 	return front && front->complete ? 0 : bpf_map_lookup_elem(&hosts_v1, k);
 }
 
+static __always_inline struct route *prefix_search(const struct host_key *k, __u8 family)
+{
+	if (family == 4) {
+		struct prefix4_key p = {.prefixlen = 64, .vni = k->vni, .addr = addr_last(k->addr)};
+
+		return bpf_map_lookup_elem(&prefixes4_v1, &p);
+	}
+	struct prefix6_key p = {.prefixlen = 160, .vni = k->vni};
+
+	words_copy4(p.addr, k->addr);
+	return bpf_map_lookup_elem(&prefixes6_v1, &p);
+}
+
+/*
+ * prefix_lookup is prefix_search with a memory. The generation is read before
+ * the search and raised after a change, so that nothing old is kept as new.
+ */
+static __always_inline struct route *prefix_lookup(const struct run *r, const struct host_key *k, __u8 family)
+{
+	__u32 zero = 0, row = host_slot(k) % PREFIX_CACHE;
+	const volatile __u32 *generation = bpf_map_lookup_elem(&prefix_gen_v1, &zero);
+	struct prefix_cache *c = bpf_map_lookup_elem(&prefix_cache_v1, &row);
+
+	if (!generation || !c)
+		return 0;
+	__u32 now = *generation;
+
+	if (now && c->generation == now && c->vni == k->vni && words_equal4(c->addr, k->addr))
+		return c->route.kind ? &c->route : 0;
+	struct route *route = prefix_search(k, family);
+
+	if (r->trace)
+		return route;
+	c->vni = k->vni;
+	c->generation = now;
+	c->route.kind = route ? route->kind : 0;
+	c->route.ref = route ? route->ref : 0;
+	words_copy4(c->addr, k->addr);
+	return route;
+}
+
 static __always_inline struct route *route_lookup(struct run *r, struct host_key *k, __u8 family)
 {
 	k->vni = r->vni;
@@ -54,7 +82,7 @@ static __always_inline struct route *route_lookup(struct run *r, struct host_key
 		STEP(r, STEP_HOST, route->kind, k->addr);
 		return route;
 	}
-	route = prefix_lookup(k, family);
+	route = prefix_lookup(r, k, family);
 	if (route)
 		STEP(r, STEP_PREFIX, route->kind, k->addr);
 	return route;

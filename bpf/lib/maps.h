@@ -136,6 +136,22 @@ struct {
 } prefixes6_v1 SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PREFIX_CACHE);
+	__type(key, __u32);
+	__type(value, struct prefix_cache);
+} prefix_cache_v1 SEC(".maps");
+
+/* One more after each change of a prefix; 0: nothing is cached. Mapped into the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, __u32);
+} prefix_gen_v1 SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 65536);
 	__type(key, __u32);

@@ -193,6 +193,21 @@ struct host_front {
 };
 ASSERT_SIZE(struct host_front, 32);
 
+#define PREFIX_CACHE 2048 /* rows for each CPU */
+
+/*
+ * prefix_cache: what the search for the longest prefix found for an address. A
+ * search takes longer with every VRF and prefix; packets come in flows. A row
+ * counts while its generation is the current one.
+ */
+struct prefix_cache {
+	__u32 vni;
+	__u32 generation;
+	struct route route; /* kind 0: there is none */
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct prefix_cache, 32);
+
 struct nexthop {
 	__u32 owner; /* VNI of the VRF whose routes use this row; 0 marks a free row */
 	__u32 vni;   /* the label of the peer's route */

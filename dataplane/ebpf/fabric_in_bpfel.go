@@ -16,31 +16,33 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	fabricInMapAskedV1     = "asked_v1"
-	fabricInMapBucketsV1   = "buckets_v1"
-	fabricInMapCountersV1  = "counters_v1"
-	fabricInMapDropsV1     = "drops_v1"
-	fabricInMapEntriesV1   = "entries_v1"
-	fabricInMapGateFrontV1 = "gate_front_v1"
-	fabricInMapGatewaysV1  = "gateways_v1"
-	fabricInMapGroupsV1    = "groups_v1"
-	fabricInMapHostFrontV1 = "host_front_v1"
-	fabricInMapHostsV1     = "hosts_v1"
-	fabricInMapKnownV1     = "known_v1"
-	fabricInMapNamesV1     = "names_v1"
-	fabricInMapNexthopsV1  = "nexthops_v1"
-	fabricInMapPrefixes4V1 = "prefixes4_v1"
-	fabricInMapPrefixes6V1 = "prefixes6_v1"
-	fabricInMapSamplesV1   = "samples_v1"
-	fabricInMapServedV1    = "served_v1"
-	fabricInMapSpeakersV1  = "speakers_v1"
-	fabricInMapTraceV1     = "trace_v1"
-	fabricInMapVrfFrontV1  = "vrf_front_v1"
-	fabricInMapVrfsV1      = "vrfs_v1"
-	fabricInMapVtepFrontV1 = "vtep_front_v1"
-	fabricInMapVtepsV1     = "vteps_v1"
-	fabricInProgFabricIn   = "fabric_in"
-	fabricInVarNode        = "node"
+	fabricInMapAskedV1       = "asked_v1"
+	fabricInMapBucketsV1     = "buckets_v1"
+	fabricInMapCountersV1    = "counters_v1"
+	fabricInMapDropsV1       = "drops_v1"
+	fabricInMapEntriesV1     = "entries_v1"
+	fabricInMapGateFrontV1   = "gate_front_v1"
+	fabricInMapGatewaysV1    = "gateways_v1"
+	fabricInMapGroupsV1      = "groups_v1"
+	fabricInMapHostFrontV1   = "host_front_v1"
+	fabricInMapHostsV1       = "hosts_v1"
+	fabricInMapKnownV1       = "known_v1"
+	fabricInMapNamesV1       = "names_v1"
+	fabricInMapNexthopsV1    = "nexthops_v1"
+	fabricInMapPrefixCacheV1 = "prefix_cache_v1"
+	fabricInMapPrefixGenV1   = "prefix_gen_v1"
+	fabricInMapPrefixes4V1   = "prefixes4_v1"
+	fabricInMapPrefixes6V1   = "prefixes6_v1"
+	fabricInMapSamplesV1     = "samples_v1"
+	fabricInMapServedV1      = "served_v1"
+	fabricInMapSpeakersV1    = "speakers_v1"
+	fabricInMapTraceV1       = "trace_v1"
+	fabricInMapVrfFrontV1    = "vrf_front_v1"
+	fabricInMapVrfsV1        = "vrfs_v1"
+	fabricInMapVtepFrontV1   = "vtep_front_v1"
+	fabricInMapVtepsV1       = "vteps_v1"
+	fabricInProgFabricIn     = "fabric_in"
+	fabricInVarNode          = "node"
 )
 
 // loadFabricIn returns the embedded CollectionSpec for fabricIn.
@@ -92,29 +94,31 @@ type fabricInProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type fabricInMapSpecs struct {
-	AskedV1     *ebpf.MapSpec `ebpf:"asked_v1"`
-	BucketsV1   *ebpf.MapSpec `ebpf:"buckets_v1"`
-	CountersV1  *ebpf.MapSpec `ebpf:"counters_v1"`
-	DropsV1     *ebpf.MapSpec `ebpf:"drops_v1"`
-	EntriesV1   *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
-	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
-	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
-	HostFrontV1 *ebpf.MapSpec `ebpf:"host_front_v1"`
-	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
-	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
-	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
-	NexthopsV1  *ebpf.MapSpec `ebpf:"nexthops_v1"`
-	Prefixes4V1 *ebpf.MapSpec `ebpf:"prefixes4_v1"`
-	Prefixes6V1 *ebpf.MapSpec `ebpf:"prefixes6_v1"`
-	SamplesV1   *ebpf.MapSpec `ebpf:"samples_v1"`
-	ServedV1    *ebpf.MapSpec `ebpf:"served_v1"`
-	SpeakersV1  *ebpf.MapSpec `ebpf:"speakers_v1"`
-	TraceV1     *ebpf.MapSpec `ebpf:"trace_v1"`
-	VrfFrontV1  *ebpf.MapSpec `ebpf:"vrf_front_v1"`
-	VrfsV1      *ebpf.MapSpec `ebpf:"vrfs_v1"`
-	VtepFrontV1 *ebpf.MapSpec `ebpf:"vtep_front_v1"`
-	VtepsV1     *ebpf.MapSpec `ebpf:"vteps_v1"`
+	AskedV1       *ebpf.MapSpec `ebpf:"asked_v1"`
+	BucketsV1     *ebpf.MapSpec `ebpf:"buckets_v1"`
+	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
+	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
+	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
+	GateFrontV1   *ebpf.MapSpec `ebpf:"gate_front_v1"`
+	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
+	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
+	HostFrontV1   *ebpf.MapSpec `ebpf:"host_front_v1"`
+	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
+	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
+	NexthopsV1    *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PrefixCacheV1 *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
+	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
+	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
+	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
+	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
+	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
+	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
+	VrfFrontV1    *ebpf.MapSpec `ebpf:"vrf_front_v1"`
+	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
+	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
 // fabricInVariableSpecs contains global variables before they are loaded into the kernel.
@@ -144,29 +148,31 @@ func (o *fabricInObjects) Close() error {
 //
 // It can be passed to loadFabricInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type fabricInMaps struct {
-	AskedV1     *ebpf.Map `ebpf:"asked_v1"`
-	BucketsV1   *ebpf.Map `ebpf:"buckets_v1"`
-	CountersV1  *ebpf.Map `ebpf:"counters_v1"`
-	DropsV1     *ebpf.Map `ebpf:"drops_v1"`
-	EntriesV1   *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
-	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
-	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
-	HostFrontV1 *ebpf.Map `ebpf:"host_front_v1"`
-	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
-	KnownV1     *ebpf.Map `ebpf:"known_v1"`
-	NamesV1     *ebpf.Map `ebpf:"names_v1"`
-	NexthopsV1  *ebpf.Map `ebpf:"nexthops_v1"`
-	Prefixes4V1 *ebpf.Map `ebpf:"prefixes4_v1"`
-	Prefixes6V1 *ebpf.Map `ebpf:"prefixes6_v1"`
-	SamplesV1   *ebpf.Map `ebpf:"samples_v1"`
-	ServedV1    *ebpf.Map `ebpf:"served_v1"`
-	SpeakersV1  *ebpf.Map `ebpf:"speakers_v1"`
-	TraceV1     *ebpf.Map `ebpf:"trace_v1"`
-	VrfFrontV1  *ebpf.Map `ebpf:"vrf_front_v1"`
-	VrfsV1      *ebpf.Map `ebpf:"vrfs_v1"`
-	VtepFrontV1 *ebpf.Map `ebpf:"vtep_front_v1"`
-	VtepsV1     *ebpf.Map `ebpf:"vteps_v1"`
+	AskedV1       *ebpf.Map `ebpf:"asked_v1"`
+	BucketsV1     *ebpf.Map `ebpf:"buckets_v1"`
+	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
+	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
+	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
+	GateFrontV1   *ebpf.Map `ebpf:"gate_front_v1"`
+	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
+	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
+	HostFrontV1   *ebpf.Map `ebpf:"host_front_v1"`
+	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1       *ebpf.Map `ebpf:"known_v1"`
+	NamesV1       *ebpf.Map `ebpf:"names_v1"`
+	NexthopsV1    *ebpf.Map `ebpf:"nexthops_v1"`
+	PrefixCacheV1 *ebpf.Map `ebpf:"prefix_cache_v1"`
+	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
+	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
+	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
+	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
+	ServedV1      *ebpf.Map `ebpf:"served_v1"`
+	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
+	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
+	VrfFrontV1    *ebpf.Map `ebpf:"vrf_front_v1"`
+	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
+	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
+	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
 }
 
 func (m *fabricInMaps) Close() error {
@@ -184,6 +190,8 @@ func (m *fabricInMaps) Close() error {
 		m.KnownV1,
 		m.NamesV1,
 		m.NexthopsV1,
+		m.PrefixCacheV1,
+		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
 		m.SamplesV1,

@@ -2,6 +2,7 @@ package ebpf
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 	"unsafe"
@@ -84,7 +85,7 @@ func (f *hostFront) must(_ int, err error) {
 }
 
 // put follows a row that was written to the hash map.
-func (f *hostFront) put(k bpfHostKey, v bpfRoute, had bool) {
+func (f *hostFront) put(k bpfHostKey, v bpfRoute, had bool) error {
 	slot := hostSlot(k) & f.mask
 	if !had {
 		f.hosts[slot]++
@@ -96,6 +97,7 @@ func (f *hostFront) put(k bpfHostKey, v bpfRoute, had bool) {
 		r = bpfHostFront{Vni: k.Vni, Addr: k.Addr, Route: v, Complete: flag(f.hosts[slot] == 1)}
 	}
 	f.write(slot, r)
+	return nil
 }
 
 // remove goes before a row that is deleted from the hash map.
@@ -121,9 +123,9 @@ func (s *store) dropHost(k bpfHostKey, old bpfRoute) error {
 	s.front.remove(k)
 	err := s.drop(bpfMapHostsV1, k)
 	if err != nil {
-		s.front.put(k, old, false)
+		return errors.Join(err, s.front.put(k, old, false))
 	}
-	return err
+	return nil
 }
 
 // adopt takes a host of the hash map over at a start.

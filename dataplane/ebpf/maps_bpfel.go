@@ -171,6 +171,14 @@ type bpfPrefix6Key struct {
 	Addr      [16]uint8
 }
 
+type bpfPrefixCache struct {
+	_          structs.HostLayout
+	Vni        uint32
+	Generation uint32
+	Route      bpfRoute
+	Addr       [16]uint8
+}
+
 type bpfRoute struct {
 	_    structs.HostLayout
 	Kind uint32
@@ -299,6 +307,8 @@ const (
 	bpfMapKnownV1          = "known_v1"
 	bpfMapNamesV1          = "names_v1"
 	bpfMapNexthopsV1       = "nexthops_v1"
+	bpfMapPrefixCacheV1    = "prefix_cache_v1"
+	bpfMapPrefixGenV1      = "prefix_gen_v1"
 	bpfMapPrefixes4V1      = "prefixes4_v1"
 	bpfMapPrefixes6V1      = "prefixes6_v1"
 	bpfMapSamplesV1        = "samples_v1"
@@ -368,29 +378,31 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	AskedV1     *ebpf.MapSpec `ebpf:"asked_v1"`
-	BucketsV1   *ebpf.MapSpec `ebpf:"buckets_v1"`
-	CountersV1  *ebpf.MapSpec `ebpf:"counters_v1"`
-	DropsV1     *ebpf.MapSpec `ebpf:"drops_v1"`
-	EntriesV1   *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
-	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
-	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
-	HostFrontV1 *ebpf.MapSpec `ebpf:"host_front_v1"`
-	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
-	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
-	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
-	NexthopsV1  *ebpf.MapSpec `ebpf:"nexthops_v1"`
-	Prefixes4V1 *ebpf.MapSpec `ebpf:"prefixes4_v1"`
-	Prefixes6V1 *ebpf.MapSpec `ebpf:"prefixes6_v1"`
-	SamplesV1   *ebpf.MapSpec `ebpf:"samples_v1"`
-	ServedV1    *ebpf.MapSpec `ebpf:"served_v1"`
-	SpeakersV1  *ebpf.MapSpec `ebpf:"speakers_v1"`
-	TraceV1     *ebpf.MapSpec `ebpf:"trace_v1"`
-	VrfFrontV1  *ebpf.MapSpec `ebpf:"vrf_front_v1"`
-	VrfsV1      *ebpf.MapSpec `ebpf:"vrfs_v1"`
-	VtepFrontV1 *ebpf.MapSpec `ebpf:"vtep_front_v1"`
-	VtepsV1     *ebpf.MapSpec `ebpf:"vteps_v1"`
+	AskedV1       *ebpf.MapSpec `ebpf:"asked_v1"`
+	BucketsV1     *ebpf.MapSpec `ebpf:"buckets_v1"`
+	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
+	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
+	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
+	GateFrontV1   *ebpf.MapSpec `ebpf:"gate_front_v1"`
+	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
+	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
+	HostFrontV1   *ebpf.MapSpec `ebpf:"host_front_v1"`
+	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
+	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
+	NexthopsV1    *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PrefixCacheV1 *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
+	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
+	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
+	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
+	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
+	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
+	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
+	VrfFrontV1    *ebpf.MapSpec `ebpf:"vrf_front_v1"`
+	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
+	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -428,29 +440,31 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	AskedV1     *ebpf.Map `ebpf:"asked_v1"`
-	BucketsV1   *ebpf.Map `ebpf:"buckets_v1"`
-	CountersV1  *ebpf.Map `ebpf:"counters_v1"`
-	DropsV1     *ebpf.Map `ebpf:"drops_v1"`
-	EntriesV1   *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
-	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
-	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
-	HostFrontV1 *ebpf.Map `ebpf:"host_front_v1"`
-	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
-	KnownV1     *ebpf.Map `ebpf:"known_v1"`
-	NamesV1     *ebpf.Map `ebpf:"names_v1"`
-	NexthopsV1  *ebpf.Map `ebpf:"nexthops_v1"`
-	Prefixes4V1 *ebpf.Map `ebpf:"prefixes4_v1"`
-	Prefixes6V1 *ebpf.Map `ebpf:"prefixes6_v1"`
-	SamplesV1   *ebpf.Map `ebpf:"samples_v1"`
-	ServedV1    *ebpf.Map `ebpf:"served_v1"`
-	SpeakersV1  *ebpf.Map `ebpf:"speakers_v1"`
-	TraceV1     *ebpf.Map `ebpf:"trace_v1"`
-	VrfFrontV1  *ebpf.Map `ebpf:"vrf_front_v1"`
-	VrfsV1      *ebpf.Map `ebpf:"vrfs_v1"`
-	VtepFrontV1 *ebpf.Map `ebpf:"vtep_front_v1"`
-	VtepsV1     *ebpf.Map `ebpf:"vteps_v1"`
+	AskedV1       *ebpf.Map `ebpf:"asked_v1"`
+	BucketsV1     *ebpf.Map `ebpf:"buckets_v1"`
+	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
+	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
+	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
+	GateFrontV1   *ebpf.Map `ebpf:"gate_front_v1"`
+	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
+	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
+	HostFrontV1   *ebpf.Map `ebpf:"host_front_v1"`
+	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1       *ebpf.Map `ebpf:"known_v1"`
+	NamesV1       *ebpf.Map `ebpf:"names_v1"`
+	NexthopsV1    *ebpf.Map `ebpf:"nexthops_v1"`
+	PrefixCacheV1 *ebpf.Map `ebpf:"prefix_cache_v1"`
+	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
+	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
+	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
+	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
+	ServedV1      *ebpf.Map `ebpf:"served_v1"`
+	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
+	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
+	VrfFrontV1    *ebpf.Map `ebpf:"vrf_front_v1"`
+	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
+	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
+	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
 }
 
 func (m *bpfMaps) Close() error {
@@ -468,6 +482,8 @@ func (m *bpfMaps) Close() error {
 		m.KnownV1,
 		m.NamesV1,
 		m.NexthopsV1,
+		m.PrefixCacheV1,
+		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
 		m.SamplesV1,

@@ -16,31 +16,33 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	overlayInMapAskedV1     = "asked_v1"
-	overlayInMapBucketsV1   = "buckets_v1"
-	overlayInMapCountersV1  = "counters_v1"
-	overlayInMapDropsV1     = "drops_v1"
-	overlayInMapEntriesV1   = "entries_v1"
-	overlayInMapGateFrontV1 = "gate_front_v1"
-	overlayInMapGatewaysV1  = "gateways_v1"
-	overlayInMapGroupsV1    = "groups_v1"
-	overlayInMapHostFrontV1 = "host_front_v1"
-	overlayInMapHostsV1     = "hosts_v1"
-	overlayInMapKnownV1     = "known_v1"
-	overlayInMapNamesV1     = "names_v1"
-	overlayInMapNexthopsV1  = "nexthops_v1"
-	overlayInMapPrefixes4V1 = "prefixes4_v1"
-	overlayInMapPrefixes6V1 = "prefixes6_v1"
-	overlayInMapSamplesV1   = "samples_v1"
-	overlayInMapServedV1    = "served_v1"
-	overlayInMapSpeakersV1  = "speakers_v1"
-	overlayInMapTraceV1     = "trace_v1"
-	overlayInMapVrfFrontV1  = "vrf_front_v1"
-	overlayInMapVrfsV1      = "vrfs_v1"
-	overlayInMapVtepFrontV1 = "vtep_front_v1"
-	overlayInMapVtepsV1     = "vteps_v1"
-	overlayInProgOverlayIn  = "overlay_in"
-	overlayInVarNode        = "node"
+	overlayInMapAskedV1       = "asked_v1"
+	overlayInMapBucketsV1     = "buckets_v1"
+	overlayInMapCountersV1    = "counters_v1"
+	overlayInMapDropsV1       = "drops_v1"
+	overlayInMapEntriesV1     = "entries_v1"
+	overlayInMapGateFrontV1   = "gate_front_v1"
+	overlayInMapGatewaysV1    = "gateways_v1"
+	overlayInMapGroupsV1      = "groups_v1"
+	overlayInMapHostFrontV1   = "host_front_v1"
+	overlayInMapHostsV1       = "hosts_v1"
+	overlayInMapKnownV1       = "known_v1"
+	overlayInMapNamesV1       = "names_v1"
+	overlayInMapNexthopsV1    = "nexthops_v1"
+	overlayInMapPrefixCacheV1 = "prefix_cache_v1"
+	overlayInMapPrefixGenV1   = "prefix_gen_v1"
+	overlayInMapPrefixes4V1   = "prefixes4_v1"
+	overlayInMapPrefixes6V1   = "prefixes6_v1"
+	overlayInMapSamplesV1     = "samples_v1"
+	overlayInMapServedV1      = "served_v1"
+	overlayInMapSpeakersV1    = "speakers_v1"
+	overlayInMapTraceV1       = "trace_v1"
+	overlayInMapVrfFrontV1    = "vrf_front_v1"
+	overlayInMapVrfsV1        = "vrfs_v1"
+	overlayInMapVtepFrontV1   = "vtep_front_v1"
+	overlayInMapVtepsV1       = "vteps_v1"
+	overlayInProgOverlayIn    = "overlay_in"
+	overlayInVarNode          = "node"
 )
 
 // loadOverlayIn returns the embedded CollectionSpec for overlayIn.
@@ -92,29 +94,31 @@ type overlayInProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayInMapSpecs struct {
-	AskedV1     *ebpf.MapSpec `ebpf:"asked_v1"`
-	BucketsV1   *ebpf.MapSpec `ebpf:"buckets_v1"`
-	CountersV1  *ebpf.MapSpec `ebpf:"counters_v1"`
-	DropsV1     *ebpf.MapSpec `ebpf:"drops_v1"`
-	EntriesV1   *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
-	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
-	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
-	HostFrontV1 *ebpf.MapSpec `ebpf:"host_front_v1"`
-	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
-	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
-	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
-	NexthopsV1  *ebpf.MapSpec `ebpf:"nexthops_v1"`
-	Prefixes4V1 *ebpf.MapSpec `ebpf:"prefixes4_v1"`
-	Prefixes6V1 *ebpf.MapSpec `ebpf:"prefixes6_v1"`
-	SamplesV1   *ebpf.MapSpec `ebpf:"samples_v1"`
-	ServedV1    *ebpf.MapSpec `ebpf:"served_v1"`
-	SpeakersV1  *ebpf.MapSpec `ebpf:"speakers_v1"`
-	TraceV1     *ebpf.MapSpec `ebpf:"trace_v1"`
-	VrfFrontV1  *ebpf.MapSpec `ebpf:"vrf_front_v1"`
-	VrfsV1      *ebpf.MapSpec `ebpf:"vrfs_v1"`
-	VtepFrontV1 *ebpf.MapSpec `ebpf:"vtep_front_v1"`
-	VtepsV1     *ebpf.MapSpec `ebpf:"vteps_v1"`
+	AskedV1       *ebpf.MapSpec `ebpf:"asked_v1"`
+	BucketsV1     *ebpf.MapSpec `ebpf:"buckets_v1"`
+	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
+	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
+	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
+	GateFrontV1   *ebpf.MapSpec `ebpf:"gate_front_v1"`
+	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
+	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
+	HostFrontV1   *ebpf.MapSpec `ebpf:"host_front_v1"`
+	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
+	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
+	NexthopsV1    *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PrefixCacheV1 *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
+	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
+	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
+	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
+	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
+	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
+	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
+	VrfFrontV1    *ebpf.MapSpec `ebpf:"vrf_front_v1"`
+	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
+	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
 // overlayInVariableSpecs contains global variables before they are loaded into the kernel.
@@ -144,29 +148,31 @@ func (o *overlayInObjects) Close() error {
 //
 // It can be passed to loadOverlayInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayInMaps struct {
-	AskedV1     *ebpf.Map `ebpf:"asked_v1"`
-	BucketsV1   *ebpf.Map `ebpf:"buckets_v1"`
-	CountersV1  *ebpf.Map `ebpf:"counters_v1"`
-	DropsV1     *ebpf.Map `ebpf:"drops_v1"`
-	EntriesV1   *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
-	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
-	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
-	HostFrontV1 *ebpf.Map `ebpf:"host_front_v1"`
-	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
-	KnownV1     *ebpf.Map `ebpf:"known_v1"`
-	NamesV1     *ebpf.Map `ebpf:"names_v1"`
-	NexthopsV1  *ebpf.Map `ebpf:"nexthops_v1"`
-	Prefixes4V1 *ebpf.Map `ebpf:"prefixes4_v1"`
-	Prefixes6V1 *ebpf.Map `ebpf:"prefixes6_v1"`
-	SamplesV1   *ebpf.Map `ebpf:"samples_v1"`
-	ServedV1    *ebpf.Map `ebpf:"served_v1"`
-	SpeakersV1  *ebpf.Map `ebpf:"speakers_v1"`
-	TraceV1     *ebpf.Map `ebpf:"trace_v1"`
-	VrfFrontV1  *ebpf.Map `ebpf:"vrf_front_v1"`
-	VrfsV1      *ebpf.Map `ebpf:"vrfs_v1"`
-	VtepFrontV1 *ebpf.Map `ebpf:"vtep_front_v1"`
-	VtepsV1     *ebpf.Map `ebpf:"vteps_v1"`
+	AskedV1       *ebpf.Map `ebpf:"asked_v1"`
+	BucketsV1     *ebpf.Map `ebpf:"buckets_v1"`
+	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
+	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
+	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
+	GateFrontV1   *ebpf.Map `ebpf:"gate_front_v1"`
+	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
+	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
+	HostFrontV1   *ebpf.Map `ebpf:"host_front_v1"`
+	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1       *ebpf.Map `ebpf:"known_v1"`
+	NamesV1       *ebpf.Map `ebpf:"names_v1"`
+	NexthopsV1    *ebpf.Map `ebpf:"nexthops_v1"`
+	PrefixCacheV1 *ebpf.Map `ebpf:"prefix_cache_v1"`
+	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
+	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
+	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
+	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
+	ServedV1      *ebpf.Map `ebpf:"served_v1"`
+	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
+	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
+	VrfFrontV1    *ebpf.Map `ebpf:"vrf_front_v1"`
+	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
+	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
+	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
 }
 
 func (m *overlayInMaps) Close() error {
@@ -184,6 +190,8 @@ func (m *overlayInMaps) Close() error {
 		m.KnownV1,
 		m.NamesV1,
 		m.NexthopsV1,
+		m.PrefixCacheV1,
+		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
 		m.SamplesV1,

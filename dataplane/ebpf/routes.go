@@ -209,5 +209,10 @@ func (s *store) deleteRoute(k intent.RouteKey) error {
 	if err != nil {
 		return err
 	}
+	if !k.IsHost() {
+		if err := s.cache.forget(); err != nil {
+			return err
+		}
+	}
 	return s.releaseRef(old)
 }

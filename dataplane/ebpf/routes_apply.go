@@ -42,8 +42,8 @@ func (r *Routes) Apply(_ context.Context, rows []reconcile.Row[intent.RouteKey, 
 		}
 	}
 	writeRoutes(r.s, bpfMapHostsV1, rows, hosts, hostKey, r.s.front.put, fail)
-	writeRoutes(r.s, bpfMapPrefixes4V1, rows, four, prefix4Key, copyTo(r.s.prefixes4), fail)
-	writeRoutes(r.s, bpfMapPrefixes6V1, rows, six, prefix6Key, copyTo(r.s.prefixes6), fail)
+	writeRoutes(r.s, bpfMapPrefixes4V1, rows, four, prefix4Key, copyTo(r.s, r.s.prefixes4), fail)
+	writeRoutes(r.s, bpfMapPrefixes6V1, rows, six, prefix6Key, copyTo(r.s, r.s.prefixes6), fail)
 	return out
 }
 
@@ -61,14 +61,17 @@ func (s *store) prepare(i int, row reconcile.Row[intent.RouteKey, intent.Route])
 	return c, err
 }
 
-func copyTo[K comparable](trie map[K]bpfRoute) func(K, bpfRoute, bool) {
-	return func(k K, v bpfRoute, _ bool) { trie[k] = v }
+func copyTo[K comparable](s *store, trie map[K]bpfRoute) func(K, bpfRoute, bool) error {
+	return func(k K, v bpfRoute, _ bool) error {
+		trie[k] = v
+		return s.cache.forget()
+	}
 }
 
 // writeRoutes writes the changes of one map. written is told of each row that
 // the kernel has taken, and whether it replaced one.
 func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[intent.RouteKey, intent.Route],
-	changes []change, key func(intent.RouteKey) K, written func(K, bpfRoute, bool), fail func(int, error)) {
+	changes []change, key func(intent.RouteKey) K, written func(K, bpfRoute, bool) error, fail func(int, error)) {
 	const batch = 4096
 	for len(changes) > 0 {
 		chunk := changes[:min(batch, len(changes))]
@@ -82,7 +85,9 @@ func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[inten
 		}
 		// After an error the kernel has written n rows, and the next is the bad one.
 		for i, c := range chunk[:n] {
-			written(keys[i], values[i], c.had)
+			if err := written(keys[i], values[i], c.had); err != nil {
+				fail(c.i, err)
+			}
 			if !c.had {
 				s.rows[name]++
 			} else if err := s.releaseRef(c.old); err != nil {

@@ -38,6 +38,7 @@ type store struct {
 	prefixes4 map[bpfPrefix4Key]bpfRoute
 	prefixes6 map[bpfPrefix6Key]bpfRoute
 	front     *hostFront
+	cache     *prefixCache
 }
 
 // entryKey names a row of entries: a gateway that moves to another VRF gets
@@ -156,6 +157,13 @@ func (s *store) adopt() error {
 		return mapError(bpfMapHostFrontV1, err)
 	}
 	s.front = front
+	if s.cache, err = openPrefixCache(s.t[bpfMapPrefixGenV1]); err != nil {
+		return mapError(bpfMapPrefixGenV1, err)
+	}
+	// A crash may have come between a change and the new generation.
+	if err := s.cache.forget(); err != nil {
+		return err
+	}
 	if err := s.adoptGateways(); err != nil {
 		return err
 	}

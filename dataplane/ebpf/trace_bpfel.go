@@ -16,32 +16,34 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	wrapperMapAskedV1     = "asked_v1"
-	wrapperMapBucketsV1   = "buckets_v1"
-	wrapperMapCountersV1  = "counters_v1"
-	wrapperMapDropsV1     = "drops_v1"
-	wrapperMapEntriesV1   = "entries_v1"
-	wrapperMapGateFrontV1 = "gate_front_v1"
-	wrapperMapGatewaysV1  = "gateways_v1"
-	wrapperMapGroupsV1    = "groups_v1"
-	wrapperMapHostFrontV1 = "host_front_v1"
-	wrapperMapHostsV1     = "hosts_v1"
-	wrapperMapKnownV1     = "known_v1"
-	wrapperMapLive        = "live"
-	wrapperMapNamesV1     = "names_v1"
-	wrapperMapNexthopsV1  = "nexthops_v1"
-	wrapperMapPrefixes4V1 = "prefixes4_v1"
-	wrapperMapPrefixes6V1 = "prefixes6_v1"
-	wrapperMapSamplesV1   = "samples_v1"
-	wrapperMapServedV1    = "served_v1"
-	wrapperMapSpeakersV1  = "speakers_v1"
-	wrapperMapTraceV1     = "trace_v1"
-	wrapperMapVrfFrontV1  = "vrf_front_v1"
-	wrapperMapVrfsV1      = "vrfs_v1"
-	wrapperMapVtepFrontV1 = "vtep_front_v1"
-	wrapperMapVtepsV1     = "vteps_v1"
-	wrapperProgTrace      = "trace"
-	wrapperVarNode        = "node"
+	wrapperMapAskedV1       = "asked_v1"
+	wrapperMapBucketsV1     = "buckets_v1"
+	wrapperMapCountersV1    = "counters_v1"
+	wrapperMapDropsV1       = "drops_v1"
+	wrapperMapEntriesV1     = "entries_v1"
+	wrapperMapGateFrontV1   = "gate_front_v1"
+	wrapperMapGatewaysV1    = "gateways_v1"
+	wrapperMapGroupsV1      = "groups_v1"
+	wrapperMapHostFrontV1   = "host_front_v1"
+	wrapperMapHostsV1       = "hosts_v1"
+	wrapperMapKnownV1       = "known_v1"
+	wrapperMapLive          = "live"
+	wrapperMapNamesV1       = "names_v1"
+	wrapperMapNexthopsV1    = "nexthops_v1"
+	wrapperMapPrefixCacheV1 = "prefix_cache_v1"
+	wrapperMapPrefixGenV1   = "prefix_gen_v1"
+	wrapperMapPrefixes4V1   = "prefixes4_v1"
+	wrapperMapPrefixes6V1   = "prefixes6_v1"
+	wrapperMapSamplesV1     = "samples_v1"
+	wrapperMapServedV1      = "served_v1"
+	wrapperMapSpeakersV1    = "speakers_v1"
+	wrapperMapTraceV1       = "trace_v1"
+	wrapperMapVrfFrontV1    = "vrf_front_v1"
+	wrapperMapVrfsV1        = "vrfs_v1"
+	wrapperMapVtepFrontV1   = "vtep_front_v1"
+	wrapperMapVtepsV1       = "vteps_v1"
+	wrapperProgTrace        = "trace"
+	wrapperVarNode          = "node"
 )
 
 // loadWrapper returns the embedded CollectionSpec for wrapper.
@@ -93,30 +95,32 @@ type wrapperProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wrapperMapSpecs struct {
-	AskedV1     *ebpf.MapSpec `ebpf:"asked_v1"`
-	BucketsV1   *ebpf.MapSpec `ebpf:"buckets_v1"`
-	CountersV1  *ebpf.MapSpec `ebpf:"counters_v1"`
-	DropsV1     *ebpf.MapSpec `ebpf:"drops_v1"`
-	EntriesV1   *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV1 *ebpf.MapSpec `ebpf:"gate_front_v1"`
-	GatewaysV1  *ebpf.MapSpec `ebpf:"gateways_v1"`
-	GroupsV1    *ebpf.MapSpec `ebpf:"groups_v1"`
-	HostFrontV1 *ebpf.MapSpec `ebpf:"host_front_v1"`
-	HostsV1     *ebpf.MapSpec `ebpf:"hosts_v1"`
-	KnownV1     *ebpf.MapSpec `ebpf:"known_v1"`
-	Live        *ebpf.MapSpec `ebpf:"live"`
-	NamesV1     *ebpf.MapSpec `ebpf:"names_v1"`
-	NexthopsV1  *ebpf.MapSpec `ebpf:"nexthops_v1"`
-	Prefixes4V1 *ebpf.MapSpec `ebpf:"prefixes4_v1"`
-	Prefixes6V1 *ebpf.MapSpec `ebpf:"prefixes6_v1"`
-	SamplesV1   *ebpf.MapSpec `ebpf:"samples_v1"`
-	ServedV1    *ebpf.MapSpec `ebpf:"served_v1"`
-	SpeakersV1  *ebpf.MapSpec `ebpf:"speakers_v1"`
-	TraceV1     *ebpf.MapSpec `ebpf:"trace_v1"`
-	VrfFrontV1  *ebpf.MapSpec `ebpf:"vrf_front_v1"`
-	VrfsV1      *ebpf.MapSpec `ebpf:"vrfs_v1"`
-	VtepFrontV1 *ebpf.MapSpec `ebpf:"vtep_front_v1"`
-	VtepsV1     *ebpf.MapSpec `ebpf:"vteps_v1"`
+	AskedV1       *ebpf.MapSpec `ebpf:"asked_v1"`
+	BucketsV1     *ebpf.MapSpec `ebpf:"buckets_v1"`
+	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
+	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
+	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
+	GateFrontV1   *ebpf.MapSpec `ebpf:"gate_front_v1"`
+	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
+	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
+	HostFrontV1   *ebpf.MapSpec `ebpf:"host_front_v1"`
+	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
+	Live          *ebpf.MapSpec `ebpf:"live"`
+	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
+	NexthopsV1    *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PrefixCacheV1 *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
+	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
+	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
+	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
+	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
+	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
+	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
+	VrfFrontV1    *ebpf.MapSpec `ebpf:"vrf_front_v1"`
+	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
+	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
 // wrapperVariableSpecs contains global variables before they are loaded into the kernel.
@@ -146,30 +150,32 @@ func (o *wrapperObjects) Close() error {
 //
 // It can be passed to loadWrapperObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wrapperMaps struct {
-	AskedV1     *ebpf.Map `ebpf:"asked_v1"`
-	BucketsV1   *ebpf.Map `ebpf:"buckets_v1"`
-	CountersV1  *ebpf.Map `ebpf:"counters_v1"`
-	DropsV1     *ebpf.Map `ebpf:"drops_v1"`
-	EntriesV1   *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV1 *ebpf.Map `ebpf:"gate_front_v1"`
-	GatewaysV1  *ebpf.Map `ebpf:"gateways_v1"`
-	GroupsV1    *ebpf.Map `ebpf:"groups_v1"`
-	HostFrontV1 *ebpf.Map `ebpf:"host_front_v1"`
-	HostsV1     *ebpf.Map `ebpf:"hosts_v1"`
-	KnownV1     *ebpf.Map `ebpf:"known_v1"`
-	Live        *ebpf.Map `ebpf:"live"`
-	NamesV1     *ebpf.Map `ebpf:"names_v1"`
-	NexthopsV1  *ebpf.Map `ebpf:"nexthops_v1"`
-	Prefixes4V1 *ebpf.Map `ebpf:"prefixes4_v1"`
-	Prefixes6V1 *ebpf.Map `ebpf:"prefixes6_v1"`
-	SamplesV1   *ebpf.Map `ebpf:"samples_v1"`
-	ServedV1    *ebpf.Map `ebpf:"served_v1"`
-	SpeakersV1  *ebpf.Map `ebpf:"speakers_v1"`
-	TraceV1     *ebpf.Map `ebpf:"trace_v1"`
-	VrfFrontV1  *ebpf.Map `ebpf:"vrf_front_v1"`
-	VrfsV1      *ebpf.Map `ebpf:"vrfs_v1"`
-	VtepFrontV1 *ebpf.Map `ebpf:"vtep_front_v1"`
-	VtepsV1     *ebpf.Map `ebpf:"vteps_v1"`
+	AskedV1       *ebpf.Map `ebpf:"asked_v1"`
+	BucketsV1     *ebpf.Map `ebpf:"buckets_v1"`
+	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
+	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
+	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
+	GateFrontV1   *ebpf.Map `ebpf:"gate_front_v1"`
+	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
+	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
+	HostFrontV1   *ebpf.Map `ebpf:"host_front_v1"`
+	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1       *ebpf.Map `ebpf:"known_v1"`
+	Live          *ebpf.Map `ebpf:"live"`
+	NamesV1       *ebpf.Map `ebpf:"names_v1"`
+	NexthopsV1    *ebpf.Map `ebpf:"nexthops_v1"`
+	PrefixCacheV1 *ebpf.Map `ebpf:"prefix_cache_v1"`
+	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
+	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
+	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
+	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
+	ServedV1      *ebpf.Map `ebpf:"served_v1"`
+	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
+	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
+	VrfFrontV1    *ebpf.Map `ebpf:"vrf_front_v1"`
+	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
+	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
+	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
 }
 
 func (m *wrapperMaps) Close() error {
@@ -188,6 +194,8 @@ func (m *wrapperMaps) Close() error {
 		m.Live,
 		m.NamesV1,
 		m.NexthopsV1,
+		m.PrefixCacheV1,
+		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
 		m.SamplesV1,

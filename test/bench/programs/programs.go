@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"path/filepath"
 
+	cilium "github.com/cilium/ebpf"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
@@ -22,6 +23,7 @@ type Result struct {
 	Program ebpf.Program
 	Family  int  // of the packet: 4 or 6
 	Host    bool // the packet's addresses have routes of their own; else the longest prefix is looked for
+	Cold    bool // the programs remember no prefix: each packet searches for it, as the first of a flow does
 	Routes  int
 	VRFs    int
 	Timing  ebpf.Timing
@@ -55,7 +57,7 @@ func Run(ctx context.Context, dir string, rounds int) (out []Result, err error) 
 		for _, routes := range []int{1, 1000, 100_000} {
 			for _, host := range []bool{true, false} {
 				sub := filepath.Join(dir, fmt.Sprintf("bench_%d_%d_%t", vrfs, routes, host))
-				rows, err := one(ctx, sub, vrfs, routes, host, rounds)
+				rows, err := one(ctx, sub, Result{VRFs: vrfs, Routes: routes, Host: host}, rounds)
 				if err != nil {
 					return out, fmt.Errorf("%d VRFs, %d routes: %w", vrfs, routes, err)
 				}
@@ -66,15 +68,45 @@ func Run(ctx context.Context, dir string, rounds int) (out []Result, err error) 
 	return out, nil
 }
 
-func one(ctx context.Context, dir string, vrfs, routes int, host bool, rounds int) (out []Result, err error) {
+// RunCold measures the prefixes as Run does, with the programs' memory of them
+// switched off.
+func RunCold(ctx context.Context, dir string, rounds int) (out []Result, err error) {
+	for _, vrfs := range []int{1, 1000} {
+		sub := filepath.Join(dir, fmt.Sprintf("cold_%d", vrfs))
+		rows, err := one(ctx, sub, Result{VRFs: vrfs, Routes: 100_000, Cold: true}, rounds)
+		if err != nil {
+			return out, fmt.Errorf("%d VRFs, cold: %w", vrfs, err)
+		}
+		out = append(out, rows...)
+	}
+	return out, nil
+}
+
+// switchCacheOff sets the generation of the prefixes to the one that is never kept.
+func switchCacheOff(dir string) error {
+	m, err := cilium.LoadPinnedMap(filepath.Join(dir, "prefix_gen_v1"), nil)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	return m.Put(uint32(0), uint32(0))
+}
+
+// one measures what has the routes of kind, for each program and family.
+func one(ctx context.Context, dir string, kind Result, rounds int) (out []Result, err error) {
 	d, err := ebpf.Load(ebpf.Config{Dir: dir, Bridges: bridge{}, Log: slog.New(slog.DiscardHandler), Node: ebpf.Node{
 		RouterMAC: near, NextHopMAC: far, VTEP4: netip.MustParseAddr("192.0.2.1"), VXLANIndex: 1, UnderlayMTU: 1500}})
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	if err := fill(ctx, d, vrfs, routes, host); err != nil {
+	if err := fill(ctx, d, kind.VRFs, kind.Routes, kind.Host); err != nil {
 		return nil, err
+	}
+	if kind.Cold {
+		if err := switchCacheOff(dir); err != nil {
+			return nil, fmt.Errorf("switch the cache off: %w", err)
+		}
 	}
 	tr, err := ebpf.OpenTracer(dir)
 	if err != nil {
@@ -91,7 +123,9 @@ func one(ctx context.Context, dir string, vrfs, routes int, host bool, rounds in
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, Result{Program: p, Family: family, Host: host, Routes: routes, VRFs: vrfs, Timing: timing})
+			row := kind
+			row.Program, row.Family, row.Timing = p, family, timing
+			out = append(out, row)
 		}
 	}
 	return out, nil
