@@ -49,14 +49,18 @@ func writeNeighbors(w io.Writer, b status.BGP) error {
 }
 
 func writeBGPRoutes(w io.Writer, routes []status.BGPRoute) error {
-	t := table{header: []string{"DIR", "RD", "PREFIX", "LABEL", "NEXT HOP", "ROUTER MAC", "ROUTE TARGETS", "FROM", "VRFS", "REJECTED"}}
+	t := table{header: []string{"DIR", "RD", "PREFIX", "LABEL", "NEXT HOP", "ROUTER MAC", "ROUTE TARGETS", "FROM", "VRFS", "NOTE"}}
 	for _, r := range routes {
 		from := ""
 		if r.Neighbor.IsValid() {
 			from = r.Neighbor.String()
 		}
+		note := r.Rejected
+		if r.Stale {
+			note = "stale"
+		}
 		t.add(r.Direction, r.RD, r.Prefix.String(), r.Label.String(), r.NextHop.String(), r.RouterMAC.String(),
-			strings.Join(r.Targets, " "), from, join(r.VRFs), r.Rejected)
+			strings.Join(r.Targets, " "), from, join(r.VRFs), note)
 	}
 	return t.write(w)
 }

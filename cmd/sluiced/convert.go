@@ -49,6 +49,10 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 	} else {
 		out.VTEP6 = id.vtep
 	}
+	out.PeerLinger = c.BGP.PeerLinger.Duration
+	if out.PeerLinger == 0 {
+		out.PeerLinger = -1
+	}
 	if c.BGP.LongLived.Enabled {
 		out.LongLivedTime = c.BGP.LongLived.Time.Duration
 	}

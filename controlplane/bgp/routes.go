@@ -41,7 +41,7 @@ type RouteInfo struct {
 // Status is the route in a report.
 func (r RouteInfo) Status() status.BGPRoute {
 	out := status.BGPRoute{Direction: "in", RD: r.RD, Prefix: r.Prefix, Label: r.Label, NextHop: r.NextHop, RouterMAC: r.RouterMAC,
-		Targets: []string{}, Neighbor: r.Neighbor, VRFs: r.VRFs, Rejected: string(r.Rejected)}
+		Targets: []string{}, Neighbor: r.Neighbor, VRFs: r.VRFs, Rejected: string(r.Rejected), Stale: r.Stale}
 	if r.Sent {
 		out.Direction = "out"
 	}

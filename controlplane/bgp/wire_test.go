@@ -100,7 +100,7 @@ func TestDecodeIsTheInverseOfEncode(t *testing.T) {
 
 func TestDecodeAttributes(t *testing.T) {
 	p := received(t, encodePath(sample("10.0.0.0/8", "192.0.2.1"), false), 65001)
-	for _, m := range []*anypb.Any{
+	p.Pattrs = append(p.Pattrs,
 		pack(t, &api.AsPathAttribute{Segments: []*api.AsSegment{
 			{Type: api.AsSegment_AS_CONFED_SEQUENCE, Numbers: []uint32{1, 2}},
 			{Type: api.AsSegment_AS_SEQUENCE, Numbers: []uint32{65001, 65002}},
@@ -109,9 +109,7 @@ func TestDecodeAttributes(t *testing.T) {
 		pack(t, &api.MultiExitDiscAttribute{Med: 9}),
 		pack(t, &api.CommunitiesAttribute{Communities: []uint32{1, 0xffff0006}}),
 		pack(t, &api.OriginAttribute{Origin: 2}),
-	} {
-		p.Pattrs = append(p.Pattrs, m)
-	}
+	)
 	got, err := decodePath(p, 64512)
 	if err != nil {
 		t.Fatal(err)

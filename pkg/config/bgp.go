@@ -26,6 +26,10 @@ type BGP struct {
 	GracefulRestart GracefulRestart `yaml:"gracefulRestart"`
 	// LongLived keeps them longer, as less preferred ones (RFC 9494).
 	LongLived LongLived `yaml:"longLived"`
+	// PeerLinger is how long the routes of a node that vanished as a whole are
+	// kept while nothing replaces them: route reflectors such as FRR 8.4 withdraw
+	// the routes of a node whose daemon restarts. 0: not at all.
+	PeerLinger Duration `yaml:"peerLinger"`
 }
 
 // Neighbor is a BGP peer.

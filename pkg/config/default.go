@@ -11,6 +11,7 @@ func Default() *Config {
 		BGP: BGP{
 			GracefulRestart: GracefulRestart{Enabled: true, Time: Seconds(120)},
 			LongLived:       LongLived{Time: Seconds(3600)},
+			PeerLinger:      Seconds(30),
 		},
 		Fabric: Fabric{
 			Port:        4789,

@@ -142,6 +142,8 @@ type BGPRoute struct {
 	Neighbor netip.Addr `json:"neighbor,omitzero"`
 	// VRFs are those that the route entered or belongs to.
 	VRFs []intent.VNI `json:"vrfs,omitempty"`
+	// Stale: kept although its neighbour, or its node, is away.
+	Stale bool `json:"stale,omitempty"`
 	// Rejected is the reason why it entered none.
 	Rejected string `json:"rejected,omitempty"`
 }
