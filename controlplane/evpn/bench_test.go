@@ -8,9 +8,10 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// big is a node with vrfs tenants of hosts hosts each, behind a physical gateway.
-func big(vrfs, hosts int) (*ovn.Rows, []ovn.Change) {
-	c := node(true)
+// big is a node with vrfs tenants of hosts hosts each on one provider network,
+// with a physical gateway or with all of its addresses answered.
+func big(vrfs, hosts int, physical bool) (*ovn.Rows, []ovn.Change) {
+	c := node(physical)
 	for n := 1; n <= vrfs; n++ {
 		c.tenant(n, intent.VNI(1000+n))
 		for k := range hosts {
@@ -31,7 +32,7 @@ func big(vrfs, hosts int) (*ovn.Rows, []ovn.Change) {
 
 // BenchmarkAll translates 1,000 VRFs with 20,000 hosts from nothing.
 func BenchmarkAll(b *testing.B) {
-	rows, _ := big(1000, 20)
+	rows, _ := big(1000, 20, true)
 	b.ReportAllocs()
 	for b.Loop() {
 		NewTranslator(testConfig(), identity{}).Step(rows, ovn.Dirty{All: true})
@@ -40,7 +41,13 @@ func BenchmarkAll(b *testing.B) {
 
 // BenchmarkOneHost is one VM's change among 1,000 VRFs with 20,000 hosts.
 func BenchmarkOneHost(b *testing.B) {
-	rows, flip := big(1000, 20)
+	for name, physical := range map[string]bool{"physical gateway": true, "all answered": false} {
+		b.Run(name, func(b *testing.B) { oneHost(b, physical) })
+	}
+}
+
+func oneHost(b *testing.B, physical bool) {
+	rows, flip := big(1000, 20, physical)
 	tr := NewTranslator(testConfig(), identity{})
 	tr.Step(rows, ovn.Dirty{All: true})
 	b.ReportAllocs()

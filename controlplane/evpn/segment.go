@@ -9,21 +9,28 @@ import (
 )
 
 // knownAddresses finds the addresses of the known ports of provider switches,
-// those of each switch once: a thousand gateway ports may share one.
+// and keeps them until a port changes: a thousand gateway ports may share one.
 type knownAddresses struct {
 	rows     *ovn.Rows
-	switches map[ovn.UUID]map[netip.Addr]struct{}
+	switches map[ovn.UUID]knownSwitch
+}
+
+type knownSwitch struct {
+	// version is ovn.Rows.PortsChanged of the switch.
+	version   uint64
+	addresses map[netip.Addr]struct{}
 }
 
 func newKnownAddresses(rows *ovn.Rows) *knownAddresses {
-	return &knownAddresses{rows: rows, switches: map[ovn.UUID]map[netip.Addr]struct{}{}}
+	return &knownAddresses{rows: rows, switches: map[ovn.UUID]knownSwitch{}}
 }
 
 // on lists the addresses that the ports of a switch and their peers answer for
 // (Port_Binding columns mac and nat_addresses).
 func (k *knownAddresses) on(provider ovn.UUID) map[netip.Addr]struct{} {
-	if set, ok := k.switches[provider]; ok {
-		return set
+	version := k.rows.PortsChanged(provider)
+	if kept, ok := k.switches[provider]; ok && kept.version == version {
+		return kept.addresses
 	}
 	set := map[netip.Addr]struct{}{}
 	for _, p := range k.rows.PortsOn(provider) {
@@ -45,8 +52,19 @@ func (k *knownAddresses) on(provider ovn.UUID) map[netip.Addr]struct{} {
 			}
 		}
 	}
-	k.switches[provider] = set
+	k.switches[provider] = knownSwitch{version, set}
 	return set
+}
+
+// follow makes the translator read rows from now on.
+func (t *Translator) follow(rows *ovn.Rows) {
+	if t.known != nil && t.known.rows == rows {
+		return
+	}
+	t.known = newKnownAddresses(rows)
+	for _, s := range t.segments {
+		s.made = nil
+	}
 }
 
 // answering is a prefix that a gateway port answers, except for the known ports
@@ -61,6 +79,8 @@ type answering struct {
 type segment struct {
 	// uses counts the gateway ports by what they answer.
 	uses map[answering]int
+	// rows were made of these uses, and of these versions of the switches.
+	made map[answering]uint64
 	rows map[intent.ServedKey]intent.Served
 }
 
@@ -80,15 +100,22 @@ func (t *Translator) countAnswering(list []answering, by int, touched map[intent
 	}
 }
 
-// denials makes the rows of the segments again and adds those of before and
-// those of now to the tables of the step.
-func (t *Translator) denials(touched map[intent.GatewayKey]struct{}, known *knownAddresses, old, next map[intent.ServedKey]intent.Served) {
+// denials makes the rows of the segments again where something changed, and adds
+// those of before and those of now to the tables of the step.
+func (t *Translator) denials(touched map[intent.GatewayKey]struct{}, old, next map[intent.ServedKey]intent.Served) {
 	for key := range touched {
 		s := t.segments[key]
-		maps.Copy(old, s.rows)
-		s.rows = map[intent.ServedKey]intent.Served{}
+		made := map[answering]uint64{}
 		for a := range s.uses {
-			for taken := range known.on(a.provider) {
+			made[a] = t.known.rows.PortsChanged(a.provider)
+		}
+		if len(made) > 0 && maps.Equal(made, s.made) {
+			continue
+		}
+		maps.Copy(old, s.rows)
+		s.made, s.rows = made, map[intent.ServedKey]intent.Served{}
+		for a := range s.uses {
+			for taken := range t.known.on(a.provider) {
 				if a.prefix.Contains(taken) {
 					k := intent.ServedKey{Gateway: key, Prefix: host(taken)}
 					s.rows[k] = intent.Served{Key: k}
@@ -98,6 +125,8 @@ func (t *Translator) denials(touched map[intent.GatewayKey]struct{}, known *know
 		maps.Copy(next, s.rows)
 		if len(s.uses) == 0 {
 			delete(t.segments, key)
+			// The switches of other segments are read again when they are asked for.
+			clear(t.known.switches)
 		}
 	}
 }

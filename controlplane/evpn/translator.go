@@ -33,6 +33,7 @@ type Translator struct {
 	waiting  map[intent.VNI]struct{}
 	bridges  map[intent.BridgeKey]int
 	segments map[intent.GatewayKey]*segment
+	known    *knownAddresses
 }
 
 // vrfState is a VNI that some gateway port names.
@@ -74,11 +75,11 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty) Difference {
 	slices.Sort(routers)
 	routers = slices.Compact(routers)
 	vnis := map[intent.VNI]struct{}{}
-	known := newKnownAddresses(rows)
+	t.follow(rows)
 	for _, id := range routers {
-		t.replace(id, translate(rows, id, t.cfg, known), vnis)
+		t.replace(id, translate(rows, id, t.cfg, t.known), vnis)
 	}
-	return t.rebuild(vnis, known)
+	return t.rebuild(vnis)
 }
 
 // replace puts a router's result in the place of its last one and adds the VNIs
@@ -130,7 +131,7 @@ func drop[K comparable](m map[K]map[ovn.UUID]struct{}, k K, id ovn.UUID) {
 }
 
 // rebuild makes the VRFs of the given VNIs again.
-func (t *Translator) rebuild(vnis map[intent.VNI]struct{}, known *knownAddresses) Difference {
+func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
 	old, next := NewTables(), NewTables()
 	members := map[intent.VNI][]member{}
 	refused := map[intent.VNI][]ObjectError{}
@@ -166,7 +167,7 @@ func (t *Translator) rebuild(vnis map[intent.VNI]struct{}, known *knownAddresses
 		t.countBridges(s.tables, +1, bridges)
 		t.countAnswering(s.answering, +1, segments)
 	}
-	t.denials(segments, known, old.Served, next.Served)
+	t.denials(segments, old.Served, next.Served)
 	old.Bridges, next.Bridges = nil, nil
 	d := Diff(old, next)
 	d.Bridges = t.bridgeDelta(bridges)

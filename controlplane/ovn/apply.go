@@ -219,9 +219,13 @@ func store[R Row](into map[UUID]R, c Change) R {
 
 func (r *Rows) putPort(c Change) {
 	if old, ok := r.ports[c.UUID]; ok {
+		r.portsChange(old)
 		r.indexPort(old, func(x index[UUID], k UUID) { x.del(k, old.UUID) })
 		r.byName.del(old.LogicalPort, old.UUID)
 		r.byPeer.del(old.Options["peer"], old.UUID)
+		if len(r.byDatapath[old.Datapath]) == 0 {
+			delete(r.changed, old.Datapath)
+		}
 	}
 	store(r.ports, c)
 	if p, ok := r.ports[c.UUID]; ok {
@@ -230,6 +234,17 @@ func (r *Rows) putPort(c Change) {
 		if peer := p.Options["peer"]; peer != "" {
 			r.byPeer.add(peer, p.UUID)
 		}
+		r.portsChange(p)
+	}
+}
+
+// portsChange gives the datapaths that p concerns another number: its own, and
+// those of the ports that name it as their peer.
+func (r *Rows) portsChange(p PortBinding) {
+	r.changes++
+	r.changed[p.Datapath] = r.changes
+	for id := range r.byPeer[p.LogicalPort] {
+		r.changed[r.ports[id].Datapath] = r.changes
 	}
 }
 

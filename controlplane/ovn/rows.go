@@ -54,6 +54,9 @@ type Rows struct {
 	lrpByName  index[string]
 	bridgeName index[string]
 	mappings   map[string]string
+	// changed is what PortsChanged tells; changes counts the changes of all ports.
+	changed map[UUID]uint64
+	changes uint64
 	// nbFollowed: there is a Northbound session, so a router's rows of it are
 	// to be expected.
 	nbFollowed bool
@@ -102,6 +105,7 @@ func NewRows() *Rows {
 		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, byChassis: index[UUID]{}, byGroup: index[UUID]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
+		changed: map[UUID]uint64{},
 	}
 }
 
@@ -145,6 +149,11 @@ func values[R Row](m map[UUID]R) []Row {
 
 // PortsOn lists the Port_Bindings of a datapath, by name.
 func (r *Rows) PortsOn(datapath UUID) []PortBinding { return r.sortedPorts(r.byDatapath[datapath]) }
+
+// PortsChanged is another number after each change of a port of the datapath, or
+// of one that a port of it names as its peer. Numbers of two stores say nothing
+// of each other.
+func (r *Rows) PortsChanged(datapath UUID) uint64 { return r.changed[datapath] }
 
 // PortsAt lists the Port_Bindings bound to a chassis, by name.
 func (r *Rows) PortsAt(chassis UUID) []PortBinding { return r.sortedPorts(r.byChassis[chassis]) }
