@@ -38,13 +38,14 @@ type options struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx)
+	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-func run(ctx context.Context) int {
+func run(ctx context.Context, args []string) int {
 	root := newRoot()
+	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var usage *usageError
 	switch {
@@ -75,6 +76,13 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, and the answer is no (not
 ready, path cut, packet dropped, tables differ); 4 sluiced does not run and the
 pinned maps alone cannot answer.`,
 		SilenceUsage: true, SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	socket := def.Admin.Socket

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func TestExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	away := []string{"--socket", filepath.Join(dir, "none.sock"), "--bpffs", filepath.Join(dir, "none")}
+	for _, tc := range []struct {
+		args string
+		want int
+	}{
+		{"version", exitOK},
+		{"--help", exitOK},
+		{"nonsense", exitUsage},
+		{"status --nonsense", exitUsage},
+		{"status word", exitUsage},
+		{"vrf show", exitUsage},
+		{"vrf show abc", exitUsage},
+		{"vrf show 16777216", exitUsage},
+		{"route list --vrf 0", exitUsage},
+		{"explain 10.0.0.1 10.0.0.2", exitUsage},
+		{"explain --vrf 1 10.0.0.1 fd00::1", exitUsage},
+		{"trace --vrf 1 --proto sctp 10.0.0.1 10.0.0.2", exitUsage},
+		{"status", exitOffline},
+		{"vrf list", exitOffline},
+		{"bgp neighbors", exitOffline},
+		{"diff", exitOffline},
+		{"explain --vrf 1 10.0.0.1 10.0.0.2", exitOffline},
+	} {
+		if got := run(t.Context(), append(slices.Clone(away), strings.Fields(tc.args)...)); got != tc.want {
+			t.Errorf("sluicectl %s: exit code %d, want %d", tc.args, got, tc.want)
+		}
+	}
+}
+
+func TestOutputFormats(t *testing.T) {
+	routes := []status.Route{{VNI: 1001, Prefix: netip.MustParsePrefix("fd00::/64"), Kind: "remote", Programmed: true, State: status.OK,
+		NextHops: []intent.NextHop{{VTEP: netip.MustParseAddr("192.0.2.1"), VNI: 7, RouterMAC: intent.MAC{2, 0, 0, 0, 0, 1}}}}}
+	for format, want := range map[string]string{
+		"table": "1001  fd00::/64  remote  192.0.2.1 vni 7 mac 02:00:00:00:00:01  yes         no         -",
+		"json":  `"prefix": "fd00::/64"`,
+		"yaml":  "prefix: fd00::/64",
+	} {
+		var b bytes.Buffer
+		o := &options{output: format}
+		if err := o.print(&b, routes, func(w io.Writer) error { return writeRoutes(w, routes) }); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s: no %q in\n%s", format, want, b.String())
+		}
+	}
+	if err := (&options{output: "xml"}).print(&bytes.Buffer{}, routes, nil); err == nil {
+		t.Error("an unknown format is taken")
+	}
+}
+
+func TestExplanationNamesTheMissingRow(t *testing.T) {
+	e := status.NewExplanation(status.Query{VRF: 1001}, []status.Step{
+		{Layer: status.LayerOVN, Object: "Port_Binding a", Found: true},
+		{Layer: status.LayerOVN, Object: "Port_Binding b", Detail: "no VNI", Hint: "set one"},
+	})
+	var b bytes.Buffer
+	if err := writeExplanation(&b, e); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"MISSING", "The path is cut at: Port_Binding b. no VNI", "set one"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Second: "1m", 3 * time.Hour: "3h", 72 * time.Hour: "3d"} {
+		if got := age(time.Now().Add(-d)); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+	if age(time.Time{}) != "" {
+		t.Error("an unknown time has an age")
+	}
+}
