@@ -58,6 +58,10 @@ func (o options) cloud(ctx context.Context, out io.Writer, rep *report, s size) 
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
+	if err := b.startNeighbour(ctx); err != nil {
+		return err
+	}
+	defer b.neighbour.stop()
 	if err := b.start(ctx, s); err != nil {
 		return err
 	}
@@ -108,17 +112,6 @@ func (b *cloudBench) start(ctx context.Context, s size) error {
 	if err != nil {
 		return err
 	}
-	peer, err := b.lab.Node(daemonNode)
-	if err != nil {
-		return err
-	}
-	cfg := listenConfig{ASN: lab.FabricAS, Local: local.VTEP4, Peer: peer.VTEP4}
-	for i := range b.tenants {
-		cfg.VNIs = append(cfg.VNIs, vniOf(i))
-	}
-	if err := b.startNeighbour(ctx, cfg); err != nil {
-		return err
-	}
 	binary, err := filepath.Abs(b.sluiced)
 	if err != nil {
 		return err
@@ -141,7 +134,19 @@ func (b *cloudBench) start(ctx context.Context, s size) error {
 }
 
 // startNeighbour runs this program as the BGP neighbour.
-func (b *cloudBench) startNeighbour(ctx context.Context, cfg listenConfig) error {
+func (b *cloudBench) startNeighbour(ctx context.Context) error {
+	local, err := b.lab.Node(neighbourNode)
+	if err != nil {
+		return err
+	}
+	peer, err := b.lab.Node(daemonNode)
+	if err != nil {
+		return err
+	}
+	cfg := listenConfig{ASN: lab.FabricAS, Local: local.VTEP4, Peer: peer.VTEP4}
+	for i := range b.tenants {
+		cfg.VNIs = append(cfg.VNIs, vniOf(i))
+	}
 	text, err := json.Marshal(cfg)
 	if err != nil {
 		return err
@@ -150,21 +155,29 @@ func (b *cloudBench) startNeighbour(ctx context.Context, cfg listenConfig) error
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	cmd, err := b.lab.Command(ctx, neighbourNode, exe, "-listen", string(text))
 	if err != nil {
+		cancel()
 		return err
 	}
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
+		cancel()
 		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	b.neighbour = &neighbour{routes: map[intent.RouteKey]struct{}{}, events: make(chan event, 1<<17)}
+	ended := make(chan struct{})
+	b.neighbour = &neighbour{routes: map[intent.RouteKey]struct{}{}, events: make(chan event, 1<<17), stop: func() {
+		cancel()
+		<-ended
+	}}
 	go func() {
-		b.neighbour.read(pipe)
+		defer close(ended)
+		b.neighbour.read(ctx, pipe)
 		_ = cmd.Wait()
 	}()
 	return nil

@@ -76,16 +76,22 @@ func runListener(ctx context.Context, text string, out io.Writer) error {
 type neighbour struct {
 	routes map[intent.RouteKey]struct{}
 	events chan event
+	// stop ends the process and waits for its end.
+	stop func()
 }
 
-func (n *neighbour) read(in io.Reader) {
+func (n *neighbour) read(ctx context.Context, in io.Reader) {
 	defer close(n.events)
 	for d := json.NewDecoder(in); ; {
 		var e event
 		if err := d.Decode(&e); err != nil {
 			return
 		}
-		n.events <- e
+		select {
+		case n.events <- e:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
