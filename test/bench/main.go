@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -87,7 +86,7 @@ func (o options) programs(ctx context.Context, rep *report) error {
 		return fmt.Errorf("mount a bpf file system (root is needed): %w", err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	rows, err := programs.Run(ctx, filepath.Join(dir, "run"), o.rounds)
+	rows, err := programs.Run(ctx, dir, o.rounds)
 	for _, r := range rows {
 		kind := "prefixes"
 		if r.Host {
