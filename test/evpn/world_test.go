@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,7 +79,12 @@ func (w *world) start(config string) {
 
 func (w *world) startOn(node, config string) {
 	w.Helper()
-	text := fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config
+	w.startWith(node, w.node("rr").VTEP4, config)
+}
+
+func (w *world) startWith(node string, neighbor netip.Addr, config string) {
+	w.Helper()
+	text := fmt.Sprintf(demo.Config, neighbor) + config
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}

@@ -1,0 +1,180 @@
+package evpn_test
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
+)
+
+// fabricOf is a part of the configuration.
+func fabricOf(text string) string { return "fabric:\n" + text }
+
+// Provider networks are VLANs on two bridges; the outer headers are as the
+// configuration wants them.
+func TestVLANsOnTwoBridges(t *testing.T) {
+	w := own(t, lab.EVPN(lab.EVPNParams{VLAN: 100, TwoBridges: true}), fabricOf("  mtu: 1350\n  df: set\n  udpChecksum: \"on\"\n"))
+	w.connected()
+	w.outerHeaders(true, true)
+	for _, vm := range vms {
+		for _, addr := range far(vm) {
+			w.pings(vm, addr, pathMTU, "-M", "do")
+			// DF is always set outside: what does not fit is answered, also for
+			// packets without DF of their own.
+			out, err := w.Exec(t.Context(), vm, "ping", "-n", "-c1", "-W2", "-M", "dont", "-s", fmt.Sprint(1400-headers(addr)), addr)
+			if err == nil {
+				t.Errorf("%s to %s: 1400 bytes passed:\n%s", vm, addr, out)
+			}
+		}
+	}
+	for _, n := range []string{"a1", "b1"} { // a2 has no gateway
+		w.eventually("two pairs of devices on "+n, func() error {
+			_, err := w.Exec(t.Context(), n, "ip", "link", "show", "sluice1")
+			return err
+		})
+	}
+	w.clean()
+}
+
+// Two peers announce one prefix: flows are spread over both VTEPs, each flow to
+// one, and one of them takes all when the other withdraws.
+func TestECMP(t *testing.T) {
+	shared := netip.MustParsePrefix("10.50.0.1/24")
+	shared6 := netip.MustParsePrefix("fd00:50::1/64")
+	peer := func(name string) lab.Peer {
+		return lab.Peer{Name: name, VRFs: []lab.PeerVRF{{VNI: vniRed, Addrs: []netip.Prefix{shared, shared6}}}}
+	}
+	w := own(t, lab.EVPN(lab.EVPNParams{Peers: []lab.Peer{peer("p1"), peer("p2")}}), "")
+	w.connected()
+	for _, p := range []string{"p1", "p2"} {
+		w.synced(p, "10.10.0.11/32", "fd00:10::11/128")
+	}
+	for _, addr := range []netip.Addr{shared.Addr(), shared6.Addr()} {
+		w.reach("a-red1", addr.String())
+		first := w.spread(addr)
+		if first["p1"] == 0 || first["p2"] == 0 {
+			t.Errorf("%s: flows by peer %v, want some at both", addr, first)
+		}
+		for p, n := range w.spread(addr) {
+			if first[p] != n {
+				t.Errorf("%s: %d flows at %s, then %d: a flow changed its way", addr, first[p], p, n)
+			}
+		}
+	}
+	w.unreachable("a-blue1", shared.Addr().String(), shared6.Addr().String())
+	for _, p := range []netip.Prefix{shared, shared6} {
+		if err := w.PeerWithdraw(t.Context(), "p1", vniRed, p.Masked()); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("all flows are at p2", func() error {
+			if by := w.spread(p.Addr()); by["p1"] != 0 || by["p2"] != flowCount {
+				return fmt.Errorf("flows by peer: %v", by)
+			}
+			return nil
+		})
+	}
+	w.clean()
+}
+
+// synced waits until a peer has learned the prefixes and puts them into its VRFs.
+func (w *world) synced(peer string, prefixes ...string) {
+	w.Helper()
+	w.eventually("routes at "+peer, func() error {
+		routes, err := w.PeerRoutes(w.Context(), peer)
+		if err != nil {
+			return err
+		}
+		have := map[string]bool{}
+		for _, r := range routes {
+			have[r.Prefix.String()] = true
+		}
+		for _, p := range prefixes {
+			if !have[p] {
+				return fmt.Errorf("no %s", p)
+			}
+		}
+		return nil
+	})
+	if err := w.PeerSync(w.Context(), peer); err != nil {
+		w.Fatal(err)
+	}
+}
+
+const flowCount = 64
+
+// spread sends a datagram of each of some flows from red's VM in A, and counts
+// at which peer they arrive.
+func (w *world) spread(addr netip.Addr) map[string]int {
+	w.Helper()
+	const port = 6000
+	captures := map[string]*lab.Capture{}
+	for _, p := range []string{"p1", "p2"} {
+		captures[p] = w.capture(lab.VRFNode(p, vniRed), "any", fmt.Sprintf("udp dst port %d", port))
+	}
+	for i := range flowCount {
+		w.in("a-red1", func() error {
+			c, err := net.DialUDP("udp", &net.UDPAddr{Port: 20000 + i}, &net.UDPAddr{IP: addr.AsSlice(), Port: port})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			_, err = c.Write([]byte("which way?"))
+			// A new flow is slow in the userspace datapath, and its queue short.
+			time.Sleep(5 * time.Millisecond)
+			return err
+		})
+	}
+	count := func() (map[string]int, int) {
+		by, all := map[string]int{}, 0
+		for p, c := range captures {
+			n, err := c.Count()
+			if err != nil {
+				w.Fatal(err)
+			}
+			by[p] = n
+			all += n
+		}
+		return by, all
+	}
+	labtest.Eventually(w.T, w.Lab, "the datagrams at the peers", func() error {
+		if by, all := count(); all < flowCount {
+			return fmt.Errorf("%v", by)
+		}
+		return nil
+	})
+	by, all := count()
+	if all != flowCount {
+		w.Errorf("%d datagrams arrived, %d were sent", all, flowCount)
+	}
+	for _, c := range captures {
+		w.stop(c)
+	}
+	return by
+}
+
+// The tunnels run over IPv6, and BGP too.
+func TestIPv6Underlay(t *testing.T) {
+	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
+	for _, n := range w.chassis() {
+		w.startWith(n, w.node("rr").VTEP6, fabricOf(fmt.Sprintf("  vtep: %s\n  mtu: 1350\n", w.node(n).VTEP6)))
+	}
+	w.connected()
+	w.outerHeaders(true, true)
+	const fits = 1350 - 70
+	for _, vm := range vms {
+		for _, addr := range far(vm) {
+			w.pings(vm, addr, fits, "-M", "do")
+		}
+	}
+	for _, vm := range []string{"a-red1", "b-blue1"} {
+		out, err := w.Exec(t.Context(), vm, "ping", "-n", "-c1", "-W2", "-M", "do", "-s", fmt.Sprint(fits+1-headers(far(vm)[0])), far(vm)[0])
+		if err == nil {
+			t.Errorf("%s: a packet above the path MTU passed:\n%s", vm, out)
+		}
+	}
+	w.clean()
+}
