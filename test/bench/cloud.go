@@ -253,7 +253,12 @@ func (b *cloudBench) changes(ctx context.Context, s size) error {
 		}
 	}
 	where := fmt.Sprintf(`"table":"Port_Binding","where":[["logical_port","==",%q]]`, port)
-	if err := b.lab.Transact(ctx, "a", "sb", &row, `{"op":"select",`+where+`,"columns":["chassis"]}`); err != nil {
+	sb, err := b.lab.OpenDatabase(ctx, "a", "sb")
+	if err != nil {
+		return err
+	}
+	defer sb.Close()
+	if err := sb.Transact(&row, `{"op":"select",`+where+`,"columns":["chassis"]}`); err != nil {
 		return err
 	}
 	if len(row.Rows) != 1 {
@@ -267,7 +272,7 @@ func (b *cloudBench) changes(ctx context.Context, s size) error {
 				values = fmt.Sprintf(`"chassis":["uuid",%q],"up":true`, row.Rows[0].Chassis[1])
 			}
 			begin := time.Now()
-			if err := b.lab.Transact(ctx, "a", "sb", nil, `{"op":"update",`+where+`,"row":{`+values+`}}`); err != nil {
+			if err := sb.Transact(nil, `{"op":"update",`+where+`,"row":{`+values+`}}`); err != nil {
 				return err
 			}
 			at, err := b.neighbour.waitFor(ctx, key, come)

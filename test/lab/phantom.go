@@ -2,9 +2,7 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -47,52 +45,6 @@ func addrWord(a netip.Addr) string {
 		return ""
 	}
 	return " " + a.String()
-}
-
-// Transact runs one OVSDB transaction (RFC 7047 section 4.1.3) on the database
-// nb or sb of a cloud, and reads the last operation's result into last if that
-// is not nil.
-func (l *Lab) Transact(ctx context.Context, cloud, db string, last any, ops ...string) error {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", strings.TrimPrefix(l.dbSocket(cloud, db), "unix:"))
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	name := map[string]string{"nb": "OVN_Northbound", "sb": "OVN_Southbound"}[db]
-	request := fmt.Sprintf(`{"method":"transact","id":1,"params":[%q,%s]}`, name, strings.Join(ops, ","))
-	if _, err := conn.Write([]byte(request)); err != nil {
-		return err
-	}
-	var reply struct {
-		ID     any
-		Error  json.RawMessage
-		Result []json.RawMessage
-	}
-	// The server may ask whether we are alive before it answers.
-	for d := json.NewDecoder(conn); reply.ID != float64(1); {
-		reply.ID = nil
-		if err := d.Decode(&reply); err != nil {
-			return fmt.Errorf("the answer of %s: %w", name, err)
-		}
-	}
-	if s := string(reply.Error); s != "" && s != "null" {
-		return fmt.Errorf("%s: %s", name, tail(s, 500))
-	}
-	for _, r := range reply.Result {
-		var failed struct{ Error, Details string }
-		if err := json.Unmarshal(r, &failed); err != nil {
-			return fmt.Errorf("the answer of %s: %w", name, err)
-		}
-		if failed.Error != "" {
-			return fmt.Errorf("%s: %s: %s", name, failed.Error, failed.Details)
-		}
-	}
-	if last == nil || len(reply.Result) == 0 {
-		return nil
-	}
-	return json.Unmarshal(reply.Result[len(reply.Result)-1], last)
 }
 
 // bindPhantoms gives ports without a machine to a chassis that is only a row in
