@@ -38,15 +38,22 @@ func TestPhysicalGateway(t *testing.T) {
 }
 
 func TestManyTenantsWithPhantomHosts(t *testing.T) {
-	s := lab.EVPN(lab.EVPNParams{ExtraTenants: 30, HostsPerTenant: 4})
+	s := lab.EVPN(lab.EVPNParams{ExtraTenants: 60, HostsPerTenant: 4})
 	s.Clouds = s.Clouds[:1]
 	l := labtest.Up(t, s)
 	out, err := l.SB(t.Context(), "a", "--bare", "--columns=logical_port", "find", "Port_Binding", "type=chassisredirect", "chassis!=[]")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(strings.Fields(out)); got != 32 {
-		t.Errorf("%d gateways are bound, want 32", got)
+	if got := len(strings.Fields(out)); got != 62 {
+		t.Errorf("%d gateways are bound, want 62", got)
+	}
+	out, err = l.SB(t.Context(), "a", "--bare", "--columns=tag", "find", "Port_Binding", "type=localnet", "tag!=[]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tags := strings.Fields(out); len(tags) != 2 || !slices.Contains(tags, "101") || !slices.Contains(tags, "102") {
+		t.Errorf("provider networks have the tags %v, want 101 and 102", tags)
 	}
 	id, err := l.SB(t.Context(), "a", "--bare", "--columns=_uuid", "find", "Chassis", "name=a-phantom")
 	if err != nil {
@@ -56,8 +63,8 @@ func TestManyTenantsWithPhantomHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(strings.Fields(out)); got != 120 {
-		t.Errorf("%d hosts are bound to the phantom chassis, want 120", got)
+	if got := len(strings.Fields(out)); got != 240 {
+		t.Errorf("%d hosts are bound to the phantom chassis, want 240", got)
 	}
 }
 
