@@ -101,20 +101,19 @@ static __always_inline void header6(struct error6 *h, const struct icmp_error *e
 	h->check = ~fold(sum + (__u32)bpf_csum_diff(0, 0, (__be32 *)&h->type, 8, 0));
 }
 
-/* store_headers writes the headers behind the Ethernet header. */
-static __noinline int store_headers(struct __sk_buff *skb, const struct icmp_error *e, __u32 quote, __u64 sum)
+/*
+ * store_headers writes the headers behind the Ethernet header. They are built
+ * where the quote was: the stack is 512 bytes for all nested calls.
+ */
+static __always_inline int store_headers(struct __sk_buff *skb, const struct icmp_error *e, __u8 *quoted, __u32 quote,
+					 __u64 sum)
 {
-	union {
-		struct error4 four;
-		struct error6 six;
-	} h;
-
 	if (e->family == 4) {
-		header4(&h.four, e, quote, sum);
-		return bpf_skb_store_bytes(skb, ETH_HLEN, &h, sizeof(h.four), BPF_F_RECOMPUTE_CSUM);
+		header4((struct error4 *)quoted, e, quote, sum);
+		return bpf_skb_store_bytes(skb, ETH_HLEN, quoted, sizeof(struct error4), BPF_F_RECOMPUTE_CSUM);
 	}
-	header6(&h.six, e, quote, sum);
-	return bpf_skb_store_bytes(skb, ETH_HLEN, &h, sizeof(h.six), BPF_F_RECOMPUTE_CSUM);
+	header6((struct error6 *)quoted, e, quote, sum);
+	return bpf_skb_store_bytes(skb, ETH_HLEN, quoted, sizeof(struct error6), BPF_F_RECOMPUTE_CSUM);
 }
 
 /*
@@ -146,7 +145,7 @@ static __always_inline int icmp_of_partial(struct __sk_buff *skb, const struct i
 		return -1;
 	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET))
 		return -1;
-	return store_headers(skb, e, quote, sum);
+	return store_headers(skb, e, quoted, quote, sum);
 }
 
 /*
@@ -162,6 +161,8 @@ static __noinline int icmp_build(struct __sk_buff *skb, const struct icmp_error 
 
 	if (quote > QUOTE)
 		quote = QUOTE;
+	/* Kernel 6.1 wants the lower bound on the very register. */
+	barrier_var(quote);
 	if (quote < sizeof(struct iphdr) || bpf_skb_load_bytes(skb, ETH_HLEN, quoted, quote))
 		return -1;
 	if (e->l4 < skb->len && bpf_skb_change_tail(skb, e->l4, 0))
@@ -172,7 +173,7 @@ static __noinline int icmp_build(struct __sk_buff *skb, const struct icmp_error 
 
 	if (bpf_skb_store_bytes(skb, ETH_HLEN + room, quoted, quote, BPF_F_RECOMPUTE_CSUM))
 		return -1;
-	return store_headers(skb, e, quote, sum);
+	return store_headers(skb, e, quoted, quote, sum);
 }
 
 /* icmp_is_error tells whether the packet is itself an ICMP error, or cannot be told. */
