@@ -249,21 +249,23 @@ func (b *cloudBench) changes(ctx context.Context, s size) error {
 	port, key := "t0001-0", intent.NewHostKey(vniOf(0), netip.MustParseAddr("10.10.0.11"))
 	var row struct {
 		Rows []struct {
+			UUID    [2]string `json:"_uuid"`
 			Chassis [2]string `json:"chassis"`
 		}
 	}
-	where := fmt.Sprintf(`"table":"Port_Binding","where":[["logical_port","==",%q]]`, port)
 	sb, err := b.lab.OpenDatabase(ctx, "a", "sb")
 	if err != nil {
 		return err
 	}
 	defer sb.Close()
-	if err := sb.Transact(&row, `{"op":"select",`+where+`,"columns":["chassis"]}`); err != nil {
+	if err := sb.Transact(&row, fmt.Sprintf(`{"op":"select","table":"Port_Binding","where":[["logical_port","==",%q]],"columns":["_uuid","chassis"]}`, port)); err != nil {
 		return err
 	}
 	if len(row.Rows) != 1 {
 		return fmt.Errorf("%d rows of Port_Binding for %s", len(row.Rows), port)
 	}
+	// By _uuid: for any other column the server looks at every row.
+	where := fmt.Sprintf(`"table":"Port_Binding","where":[["_uuid","==",["uuid",%q]]]`, row.Rows[0].UUID[1])
 	var up, down []time.Duration
 	for range b.options.changes {
 		for _, come := range []bool{false, true} {
