@@ -23,8 +23,9 @@ type hostFront struct {
 	adopted map[uint32]bpfHostFront
 }
 
-// frontSize is the rows of a front for so many hosts: at a quarter of the limit
-// four of five hosts have a row of their own, at 8 MiB for a million.
+// frontSize is the rows of a front for so many hosts, a power of 2: 8 MiB for a
+// million. With a tenth of the limit in use five of six hosts are in the front,
+// with a quarter two of three.
 func frontSize(hosts uint32) uint32 {
 	return 1 << bits.Len32(max(hosts/4, 1024)-1)
 }
