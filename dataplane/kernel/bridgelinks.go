@@ -62,6 +62,8 @@ type BridgeLinks struct {
 	mu    sync.Mutex
 	index map[intent.BridgeKey]int
 	names map[int]string
+	// attached are the devices that Attach succeeded for.
+	attached map[int]bool
 }
 
 var _ reconcile.Driver[intent.BridgeKey, intent.Bridge] = (*BridgeLinks)(nil)
@@ -71,7 +73,7 @@ func NewBridgeLinks(config BridgeLinksConfig) *BridgeLinks {
 	if config.MTU == 0 {
 		config.MTU = 1500
 	}
-	return &BridgeLinks{config: config, index: make(map[intent.BridgeKey]int), names: make(map[int]string)}
+	return &BridgeLinks{config: config, index: make(map[intent.BridgeKey]int), names: make(map[int]string), attached: make(map[int]bool)}
 }
 
 // IfIndex is the ifindex of sluice<N> of a bridge, as last listed or applied.
@@ -100,6 +102,12 @@ func (d *BridgeLinks) remember(bridge intent.BridgeKey, l netlink.Link) {
 	if l != nil {
 		d.index[bridge], d.names[l.Attrs().Index] = l.Attrs().Index, l.Attrs().Name
 	}
+}
+
+func (d *BridgeLinks) isAttached(l netlink.Link) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.attached[l.Attrs().Index]
 }
 
 // pair is the two ends of a bridge's veth pair; an end may be missing.
@@ -167,7 +175,22 @@ func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) bo
 	if err != nil || datapath == "netdev" && !offloadsAreOff(p.host.Attrs().Name) {
 		return false
 	}
-	return d.config.Ports.CheckPort(ctx, b, p.port.Attrs().Name) == nil
+	return d.config.Ports.CheckPort(ctx, b, p.port.Attrs().Name) == nil && d.adopt(ctx, p.host) == nil
+}
+
+// adopt attaches the programs once to a pair that an earlier process made: its
+// pins may be gone. To apply the whole pair anew would lose packets.
+func (d *BridgeLinks) adopt(ctx context.Context, l netlink.Link) error {
+	if d.config.Attach == nil || d.isAttached(l) {
+		return nil
+	}
+	if err := d.config.Attach(ctx, l.Attrs().Name, l.Attrs().Index); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.attached[l.Attrs().Index] = true
+	return nil
 }
 
 // Apply makes pairs; the order within one is: marks, sysctls, programs, port and
@@ -219,6 +242,9 @@ func (d *BridgeLinks) apply(ctx context.Context, h *netlink.Handle, b intent.Bri
 	if err := d.config.Attach(ctx, name, p.host.Attrs().Index); err != nil {
 		return fmt.Errorf("attaching programs to %s: %w", name, err)
 	}
+	d.mu.Lock()
+	d.attached[p.host.Attrs().Index] = true
+	d.mu.Unlock()
 	if err := d.config.Ports.EnsurePort(ctx, b, p.port.Attrs().Name); err != nil {
 		return err
 	}
