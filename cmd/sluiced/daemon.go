@@ -72,7 +72,7 @@ func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.reg.Require("vswitchd", "sb", "role")
+	d.reg.Require("vswitchd", "sb", "role", "dataplane")
 	d.addMetrics()
 	return d, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -47,7 +46,11 @@ func (d *daemon) databaseCondition(s ovsdb.Status, in ovn.InSync) {
 	ready := map[string]bool{"sb": in.SB, "nb": in.NB, "vswitchd": in.VSwitch}[name]
 	switch {
 	case !s.Connected:
-		d.reg.SetCondition(name, false, "disconnected", fmt.Sprintf("forwarding is unchanged; %v", s.LastError))
+		detail := "forwarding is unchanged"
+		if s.LastError != nil {
+			detail += "; " + s.LastError.Error()
+		}
+		d.reg.SetCondition(name, false, "disconnected", detail)
 	case !ready:
 		d.reg.SetCondition(name, false, "syncing", s.Endpoint)
 	default:
