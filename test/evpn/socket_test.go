@@ -134,8 +134,10 @@ func (w *world) download(server, client, addr string, file []byte) (sum [sha256.
 	go func() {
 		c, err := l.Accept()
 		if err == nil {
-			_, err = io.Copy(c, bytes.NewReader(file))
-			err = errors.Join(err, c.Close())
+			// A client that gave up must not keep the test waiting.
+			err = c.SetDeadline(time.Now().Add(70 * time.Second))
+			_, copyErr := io.Copy(c, bytes.NewReader(file))
+			err = errors.Join(err, copyErr, c.Close())
 		}
 		sent <- err
 	}()
