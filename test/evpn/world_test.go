@@ -261,7 +261,7 @@ func sluicectl() string { return filepath.Join(bin, "sluicectl") }
 
 // status asks sluiced of a node.
 func (w *world) status(node string) (status.Status, error) {
-	out, err := w.Exec(w.Context(), node, sluicectl(), "status", "-o", "json")
+	out, err := w.Exec(w.Context(), node, "sh", "-c", sluicectl()+" status -o json || test $? = 3") // 3: not ready
 	var s status.Status
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &s)
