@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -40,16 +41,16 @@ func bgpCommand(o *options) *cobra.Command {
 
 func writeNeighbors(w io.Writer, b status.BGP) error {
 	fmt.Fprintf(w, "AS %d, router id %s\n\n", b.ASN, b.RouterID)
-	t := table{header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
+	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
 	for _, n := range b.Neighbors {
-		t.add(n.Address.String(), fmt.Sprint(n.ASN), n.State, age(n.Since), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
+		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, age(n.Since), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
 			fmt.Sprint(n.Sent), yes(n.EndOfRIB), n.LastError)
 	}
-	return t.write(w)
+	return t.Write(w)
 }
 
 func writeBGPRoutes(w io.Writer, routes []status.BGPRoute) error {
-	t := table{header: []string{"DIR", "RD", "PREFIX", "LABEL", "NEXT HOP", "ROUTER MAC", "ROUTE TARGETS", "FROM", "VRFS", "NOTE"}}
+	t := output.Table{Header: []string{"DIR", "RD", "PREFIX", "LABEL", "NEXT HOP", "ROUTER MAC", "ROUTE TARGETS", "FROM", "VRFS", "NOTE"}}
 	for _, r := range routes {
 		from := ""
 		if r.Neighbor.IsValid() {
@@ -59,8 +60,8 @@ func writeBGPRoutes(w io.Writer, routes []status.BGPRoute) error {
 		if r.Stale {
 			note = "stale"
 		}
-		t.add(r.Direction, r.RD, r.Prefix.String(), r.Label.String(), r.NextHop.String(), r.RouterMAC.String(),
+		t.Add(r.Direction, r.RD, r.Prefix.String(), r.Label.String(), r.NextHop.String(), r.RouterMAC.String(),
 			strings.Join(r.Targets, " "), from, join(r.VRFs), note)
 	}
-	return t.write(w)
+	return t.Write(w)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -36,14 +37,5 @@ func writeDiff(w io.Writer, d status.Diff) error {
 		_, err := fmt.Fprintln(w, "no difference")
 		return err
 	}
-	t := table{header: []string{"", "TABLE", "KEY", "ACTUAL", "WANTED", "WAITS FOR"}}
-	sign := map[string]string{"add": "+", "change": "~", "delete": "-"}
-	for _, c := range d.Changes {
-		why := c.Held
-		if c.Error != "" {
-			why = c.Error
-		}
-		t.add(sign[c.Action], c.Table, c.Key, c.Actual, c.Wanted, why)
-	}
-	return t.write(w)
+	return output.Changes(d.Changes).Write(w)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -35,21 +36,21 @@ func dropsCommand(o *options) *cobra.Command {
 }
 
 func writeDrops(w io.Writer, d status.Drops, all bool) error {
-	t := table{header: []string{"REASON", "PACKETS", "MEANING"}}
+	t := output.Table{Header: []string{"REASON", "PACKETS", "MEANING"}}
 	for _, c := range d.Counts {
 		if c.Packets > 0 || all {
-			t.add(c.Reason, fmt.Sprint(c.Packets), c.Description)
+			t.Add(c.Reason, fmt.Sprint(c.Packets), c.Description)
 		}
 	}
-	if len(t.rows) == 0 {
+	if len(t.Rows) == 0 {
 		_, err := fmt.Fprintln(w, "no drops")
 		return err
 	}
-	return t.write(w)
+	return t.Write(w)
 }
 
 func (o *options) printDrop(w io.Writer, d status.Drop) error {
-	if o.output == "json" {
+	if o.output == output.JSON {
 		return json.NewEncoder(w).Encode(d)
 	}
 	_, err := fmt.Fprintf(w, "%s %-22s %s on %s vni %s: %s > %s proto %d, %d bytes\n", d.Time.Format("15:04:05.000"),

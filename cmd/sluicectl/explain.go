@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -57,15 +58,15 @@ func parseQuery(vrf string, args []string) (status.Query, error) {
 }
 
 func writeExplanation(w io.Writer, e status.Explanation) error {
-	t := table{header: []string{"", "LAYER", "OBJECT", "DETAIL"}}
+	t := output.Table{Header: []string{"", "LAYER", "OBJECT", "DETAIL"}}
 	for _, s := range e.Steps {
 		mark := "ok"
 		if !s.Found {
 			mark = "MISSING"
 		}
-		t.add(mark, string(s.Layer), s.Object, s.Detail)
+		t.Add(mark, string(s.Layer), s.Object, s.Detail)
 	}
-	if err := t.write(w); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	if e.Works {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/output"
 )
 
 // Exit codes.
@@ -33,7 +34,7 @@ var errAnswerNo = errors.New("the answer is no")
 type options struct {
 	socket string
 	bpffs  string
-	output string
+	output output.Format
 }
 
 func main() {
@@ -96,8 +97,8 @@ pinned maps alone cannot answer.`,
 	f := root.PersistentFlags()
 	f.StringVar(&o.socket, "socket", socket, "sluiced's socket (also SLUICE_SOCKET)")
 	f.StringVar(&o.bpffs, "bpffs", bpffs, "directory of the pinned maps (also SLUICE_BPFFS)")
-	f.StringVarP(&o.output, "output", "o", "table", "output format: table, json or yaml")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVarP((*string)(&o.output), "output", "o", string(output.People), "output format: table, json or yaml")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(statusCommand(o), vrfCommand(o), routeCommand(o), bgpCommand(o), dropsCommand(o),
 		diffCommand(o), explainCommand(o), traceCommand(o), cleanupCommand(o), versionCommand(), clidoc.Command())
 	return root

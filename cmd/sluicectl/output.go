@@ -1,56 +1,21 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
-	"sigs.k8s.io/yaml"
+	"github.com/ovn-sluice/sluice/pkg/output"
 )
 
-// table is what people read: a header and rows of cells.
-type table struct {
-	header []string
-	rows   [][]string
-}
-
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
-
-func (t *table) write(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, strings.Join(t.header, "\t"))
-	for _, r := range t.rows {
-		for i, c := range r {
-			if c == "" {
-				r[i] = "-"
-			}
-		}
-		fmt.Fprintln(tw, strings.Join(r, "\t"))
-	}
-	return tw.Flush()
-}
-
-// print writes value as JSON or YAML, or calls people for a table.
+// print writes an answer in the format that was asked for.
 func (o *options) print(w io.Writer, value any, people func(io.Writer) error) error {
-	switch o.output {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(value)
-	case "yaml":
-		b, err := yaml.Marshal(value)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(b)
-		return err
-	case "table":
-		return people(w)
+	err := o.output.Print(w, value, people)
+	if unknown, ok := errors.AsType[*output.FormatError](err); ok {
+		return &usageError{unknown}
 	}
-	return usagef("unknown output format %q: use table, json or yaml", o.output)
+	return err
 }
 
 // age is how long ago t was, in one unit.

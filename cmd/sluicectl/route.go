@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -38,7 +39,7 @@ func routeCommand(o *options) *cobra.Command {
 }
 
 func writeRoutes(w io.Writer, routes []status.Route) error {
-	t := table{header: []string{"VNI", "PREFIX", "KIND", "WHERE", "PROGRAMMED", "ANNOUNCED", "PROBLEM"}}
+	t := output.Table{Header: []string{"VNI", "PREFIX", "KIND", "WHERE", "PROGRAMMED", "ANNOUNCED", "PROBLEM"}}
 	for _, r := range routes {
 		where := r.Gateway
 		if len(r.NextHops) > 0 {
@@ -49,7 +50,7 @@ func writeRoutes(w io.Writer, routes []status.Route) error {
 		if r.Error != "" {
 			problem += ": " + r.Error
 		}
-		t.add(r.VNI.String(), r.Prefix.String(), r.Kind, where, yes(r.Programmed), yes(r.Announced), problem)
+		t.Add(r.VNI.String(), r.Prefix.String(), r.Kind, where, yes(r.Programmed), yes(r.Announced), problem)
 	}
-	return t.write(w)
+	return t.Write(w)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -51,24 +52,24 @@ func writeStatus(w io.Writer, s status.Status) error {
 	}
 	if len(s.Conditions) > 0 {
 		fmt.Fprintln(w)
-		t := table{header: []string{"COMPONENT", "READY", "REASON", "SINCE", "DETAIL"}}
+		t := output.Table{Header: []string{"COMPONENT", "READY", "REASON", "SINCE", "DETAIL"}}
 		for _, c := range s.Conditions {
-			t.add(c.Name, yes(c.Ready), c.Reason, age(c.Since), c.Detail)
+			t.Add(c.Name, yes(c.Ready), c.Reason, age(c.Since), c.Detail)
 		}
-		if err := t.write(w); err != nil {
+		if err := t.Write(w); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintln(w)
-	t := table{header: []string{"TABLE", "WANTED", "ACTUAL", "FAILED", "CAPACITY", "HELD"}}
+	t := output.Table{Header: []string{"TABLE", "WANTED", "ACTUAL", "FAILED", "CAPACITY", "HELD"}}
 	for _, r := range s.Tables {
 		capacity := ""
 		if r.Capacity > 0 {
 			capacity = fmt.Sprint(r.Capacity)
 		}
-		t.add(r.Name, fmt.Sprint(r.Wanted), fmt.Sprint(r.Actual), fmt.Sprint(r.Failed), capacity, r.Held)
+		t.Add(r.Name, fmt.Sprint(r.Wanted), fmt.Sprint(r.Actual), fmt.Sprint(r.Failed), capacity, r.Held)
 	}
-	if err := t.write(w); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	return writeProblems(w, s.Problems)
@@ -80,11 +81,11 @@ func writeProblems(w io.Writer, objects []status.Object) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	t := table{header: []string{"STATE", "KIND", "OBJECT", "REASON", "SINCE", "WHAT"}}
+	t := output.Table{Header: []string{"STATE", "KIND", "OBJECT", "REASON", "SINCE", "WHAT"}}
 	for _, p := range objects {
-		t.add(string(p.State), p.Kind, p.Key, p.Reason, age(p.Since), p.Error)
+		t.Add(string(p.State), p.Kind, p.Key, p.Reason, age(p.Since), p.Error)
 	}
-	return t.write(w)
+	return t.Write(w)
 }
 
 func noArgs(c *cobra.Command, args []string) error {

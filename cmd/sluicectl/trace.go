@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -74,11 +75,11 @@ func parseProtocol(s string, v6 bool) (uint8, error) {
 }
 
 func writeTrace(w io.Writer, tr status.Trace) error {
-	t := table{header: []string{"PROGRAM", "STEP", "RESULT", "WHY"}}
+	t := output.Table{Header: []string{"PROGRAM", "STEP", "RESULT", "WHY"}}
 	for _, d := range tr.Decisions {
-		t.add(d.Program, d.Step, d.Result, d.Why)
+		t.Add(d.Program, d.Step, d.Result, d.Why)
 	}
-	if err := t.write(w); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -45,12 +46,12 @@ func vrfCommand(o *options) *cobra.Command {
 }
 
 func writeVRFs(w io.Writer, vrfs []status.VRF) error {
-	t := table{header: []string{"VNI", "STATE", "RD", "IMPORT", "EXPORT", "LOCAL", "REMOTE", "TO FABRIC", "FROM FABRIC"}}
+	t := output.Table{Header: []string{"VNI", "STATE", "RD", "IMPORT", "EXPORT", "LOCAL", "REMOTE", "TO FABRIC", "FROM FABRIC"}}
 	for _, v := range vrfs {
-		t.add(v.VNI.String(), string(v.State), v.RD, importWords(v), strings.Join(v.Export, " "),
+		t.Add(v.VNI.String(), string(v.State), v.RD, importWords(v), strings.Join(v.Export, " "),
 			fmt.Sprint(v.Local), fmt.Sprint(v.Remote), packets(v.ToFabric), packets(v.FromFabric))
 	}
-	return t.write(w)
+	return t.Write(w)
 }
 
 func importWords(v status.VRF) string {
@@ -68,15 +69,15 @@ func writeVRF(w io.Writer, v status.VRF) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	t := table{header: []string{"GATEWAY", "KIND", "STATE", "BRIDGE", "VLAN", "MAC", "ADDRESSES", "SERVED NEXT HOPS"}}
+	t := output.Table{Header: []string{"GATEWAY", "KIND", "STATE", "BRIDGE", "VLAN", "MAC", "ADDRESSES", "SERVED NEXT HOPS"}}
 	for _, g := range v.Gateways {
 		vlan := ""
 		if g.VLAN != 0 {
 			vlan = fmt.Sprint(g.VLAN)
 		}
-		t.add(g.LogicalPort, g.Kind, string(g.State), g.Bridge, vlan, g.MAC.String(), join(g.Addresses), join(g.Served))
+		t.Add(g.LogicalPort, g.Kind, string(g.State), g.Bridge, vlan, g.MAC.String(), join(g.Addresses), join(g.Served))
 	}
-	if err := t.write(w); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
