@@ -15,7 +15,6 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
 
 func cleanupCommand(o *options) *cobra.Command {
@@ -93,33 +92,22 @@ func cleanup(c *cobra.Command, cfg *config.Config, dry bool) error {
 
 // openSwitch reads the local Open vSwitch database once.
 func openSwitch(ctx context.Context, cfg *config.Config) (*ovs.Switch, func(), error) {
-	var session *ovsdb.Session
-	sw := ovs.New(ovs.Config{RunDir: cfg.OVS.RunDir, Transact: func(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Result, error) {
-		return session.Transact(ctx, ops...)
-	}})
-	conditions := ovsdb.Conditions{}
-	for t := range ovs.Tables() {
-		conditions[t] = []ovsdb.Clause{ovsdb.All()}
-	}
-	session, err := ovsdb.NewSession(ovsdb.Config{Database: vswitch.Database(), Endpoints: cfg.OVN.VSwitch, Tables: ovs.Tables(), Conditions: conditions, Handler: sw.Handle})
+	tls := cfg.OVN.TLS
+	sw, session, err := ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir}, ovsdb.Config{
+		Endpoints: cfg.OVN.VSwitch, TLS: ovsdb.TLSFiles{Cert: tls.Certificate, Key: tls.PrivateKey, CA: tls.CACert},
+	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("local Open vSwitch database: %w", err)
 	}
-	runCtx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() { defer close(done); _ = session.Run(runCtx) }()
+	go func() { defer close(done); _ = session.Run(ctx) }()
 	stop := func() { cancel(); <-done }
 	wait, cancelWait := context.WithTimeout(ctx, 10*time.Second)
 	defer cancelWait()
-	for {
-		if _, err := sw.Bridges(); err == nil {
-			return sw, stop, nil
-		}
-		select {
-		case <-wait.Done():
-			stop()
-			return nil, nil, fmt.Errorf("local Open vSwitch database %s: %w", cfg.OVN.VSwitch, errors.Join(wait.Err(), session.Status().LastError))
-		case <-sw.Changes():
-		}
+	if err := sw.WaitRead(wait); err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("local Open vSwitch database %s: %w", cfg.OVN.VSwitch, errors.Join(err, session.Status().LastError))
 	}
+	return sw, stop, nil
 }

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
-	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/packet"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -57,8 +53,7 @@ func (p *pinned) VRFs(ctx context.Context) ([]status.VRF, error) {
 			if c.VNI == 0 {
 				continue
 			}
-			v := status.VRF{VNI: c.VNI, State: status.OK, ToFabric: status.Traffic{Packets: c.ToFabric.Packets, Bytes: c.ToFabric.Bytes},
-				FromFabric: status.Traffic{Packets: c.FromFabric.Packets, Bytes: c.FromFabric.Bytes}}
+			v := status.VRF{VNI: c.VNI, State: status.OK, ToFabric: c.ToFabric.Status(), FromFabric: c.FromFabric.Status()}
 			for _, route := range routes {
 				switch {
 				case route.VNI != c.VNI:
@@ -97,23 +92,13 @@ func (p *pinned) Routes(_ context.Context, vni intent.VNI) ([]status.Route, erro
 				out = append(out, status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: row.Kind.String(), Gateway: row.Gateway, NextHops: row.NextHops.All(), Programmed: true, State: status.OK})
 			}
 		}
-		slices.SortFunc(out, func(a, b status.Route) int {
-			return cmp.Or(cmp.Compare(a.VNI, b.VNI), a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
-		})
+		slices.SortFunc(out, status.Route.Compare)
 		return out, err
 	})
 }
 
 func (p *pinned) Drops(context.Context) (status.Drops, error) {
-	return with(p, func(r *ebpf.Reader) (status.Drops, error) {
-		counts, err := r.Drops()
-		out := status.Drops{Counts: []status.DropCount{}}
-		for _, reason := range drop.All() {
-			out.Counts = append(out.Counts, status.DropCount{Reason: reason.String(), Description: reason.Explain(), Packets: counts[reason]})
-		}
-		slices.SortStableFunc(out.Counts, func(a, b status.DropCount) int { return cmp.Compare(b.Packets, a.Packets) })
-		return out, err
-	})
+	return with(p, (*ebpf.Reader).DropStatus)
 }
 
 func (p *pinned) FollowDrops(ctx context.Context, each func(status.Drop) error) error {
@@ -122,9 +107,7 @@ func (p *pinned) FollowDrops(ctx context.Context, each func(status.Drop) error) 
 	var failed error
 	_, err := with(p, func(r *ebpf.Reader) (struct{}, error) {
 		return struct{}{}, r.Samples(ctx, func(s ebpf.Sample) {
-			f := packet.Parse(s.Frame)
-			if failed = each(status.Drop{Time: time.Now(), Reason: s.Reason.String(), Program: s.Program.String(), VNI: s.VNI, Src: f.Src, Dst: f.Dst,
-				Protocol: f.Protocol, SrcPort: f.SrcPort, DstPort: f.DstPort, Length: uint32(s.Len), Packet: s.Frame}); failed != nil {
+			if failed = each(s.Status()); failed != nil {
 				cancel()
 			}
 		})

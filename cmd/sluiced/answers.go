@@ -30,7 +30,9 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	handle(s, d, admin.ListBGPRoutes, func(ctx context.Context, n *node, _ admin.VRFSelector) ([]status.BGPRoute, error) {
 		return n.bgpRoutes(ctx)
 	})
-	handle(s, d, admin.GetDrops, func(_ context.Context, n *node, _ admin.Nothing) (status.Drops, error) { return n.drops() })
+	handle(s, d, admin.GetDrops, func(_ context.Context, n *node, _ admin.Nothing) (status.Drops, error) {
+		return n.dp.Reader().DropStatus()
+	})
 	handle(s, d, admin.GetDiff, func(ctx context.Context, n *node, _ admin.Nothing) (status.Diff, error) { return n.diff(ctx) })
 	handle(s, d, admin.Explain, func(ctx context.Context, _ *node, q status.Query) (status.Explanation, error) {
 		return d.explain(ctx, q)
@@ -119,9 +121,7 @@ func (n *node) routes(only intent.VNI) []status.Route {
 		}
 		out = append(out, row)
 	}
-	slices.SortFunc(out, func(a, b status.Route) int {
-		return cmp.Or(cmp.Compare(a.VNI, b.VNI), a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
-	})
+	slices.SortFunc(out, status.Route.Compare)
 	return out
 }
 

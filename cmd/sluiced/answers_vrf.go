@@ -27,8 +27,7 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 		p, t := policies[vni], traffic[vni]
 		row := &status.VRF{VNI: vni, Index: v.Index, State: n.vrfState(vni), RD: fmt.Sprintf("%s:%d", n.routerID, v.Index),
 			Import: words(p.Import), Export: words(p.Export), AutoImport: p.AutoImport,
-			ToFabric:   status.Traffic{Packets: t.ToFabric.Packets, Bytes: t.ToFabric.Bytes},
-			FromFabric: status.Traffic{Packets: t.FromFabric.Packets, Bytes: t.FromFabric.Bytes}}
+			ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
 		rows[vni] = row
 	}
 	for k, r := range routes {

@@ -19,7 +19,6 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 	"github.com/ovn-sluice/sluice/pkg/serve"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/systemd"
@@ -57,10 +56,8 @@ func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.ovs = ovs.New(ovs.Config{Transact: d.transact, RunDir: cfg.OVS.RunDir, Logger: log})
-	d.vswitch, err = ovsdb.NewSession(ovsdb.Config{
-		Database: vswitch.Database(), Endpoints: cfg.OVN.VSwitch, TLS: tlsFiles(cfg.OVN.TLS), Tables: ovs.Tables(),
-		Conditions: allRows(ovs.Tables()), Handler: d.ovs.Handle, Logger: log, InactivityProbe: cfg.OVN.InactivityProbe.Duration,
+	d.ovs, d.vswitch, err = ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log}, ovsdb.Config{
+		Endpoints: cfg.OVN.VSwitch, TLS: tlsFiles(cfg.OVN.TLS), Logger: log, InactivityProbe: cfg.OVN.InactivityProbe.Duration,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("local Open vSwitch database: %w", err)
@@ -130,18 +127,6 @@ func (d *daemon) alive(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("the control plane has not answered: %w", ctx.Err())
 	}
-}
-
-func (d *daemon) transact(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Result, error) {
-	return d.vswitch.Transact(ctx, ops...)
-}
-
-func allRows(tables ovsdb.Tables) ovsdb.Conditions {
-	c := ovsdb.Conditions{}
-	for t := range tables {
-		c[t] = []ovsdb.Clause{ovsdb.All()}
-	}
-	return c
 }
 
 func tlsFiles(t config.TLS) ovsdb.TLSFiles {

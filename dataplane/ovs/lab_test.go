@@ -15,7 +15,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -120,24 +119,11 @@ func (n *node) until(what string, ok func() bool) {
 // connect starts the session and the switch.
 func (n *node) connect() {
 	n.t.Helper()
-	var session *ovsdb.Session
-	n.sw = ovs.New(ovs.Config{
-		RunDir: n.dir,
-		Transact: func(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Result, error) {
-			return session.Transact(ctx, ops...)
-		},
-	})
-	conditions := ovsdb.Conditions{}
-	for table := range ovs.Tables() {
-		conditions[table] = []ovsdb.Clause{ovsdb.All()}
-	}
-	session, err := ovsdb.NewSession(ovsdb.Config{
-		Database: vswitch.Database(), Endpoints: "unix:" + n.path("db.sock"),
-		Tables: ovs.Tables(), Conditions: conditions, Handler: n.sw.Handle,
-	})
+	sw, session, err := ovs.Open(ovs.Config{RunDir: n.dir}, ovsdb.Config{Endpoints: "unix:" + n.path("db.sock")})
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	n.sw = sw
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return session.Run(ctx) })

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -108,6 +109,11 @@ type Route struct {
 	// Reason and Error are the object's, when it is not ok.
 	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`
+}
+
+// Compare orders routes by VNI, address and length.
+func (r Route) Compare(o Route) int {
+	return cmp.Or(cmp.Compare(r.VNI, o.VNI), r.Prefix.Addr().Compare(o.Prefix.Addr()), cmp.Compare(r.Prefix.Bits(), o.Prefix.Bits()))
 }
 
 // Neighbor is one row of "sluicectl bgp neighbors".

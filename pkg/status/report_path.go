@@ -45,7 +45,7 @@ type Drop struct {
 type Change struct {
 	Table string `json:"table"`
 	Key   string `json:"key"`
-	// Action is add, update or delete.
+	// Action is add, change or delete.
 	Action string `json:"action"`
 	Wanted string `json:"wanted,omitempty"`
 	Actual string `json:"actual,omitempty"`
