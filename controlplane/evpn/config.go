@@ -59,7 +59,8 @@ type Config struct {
 	// AnswerAll lets Sluice answer every address of a gateway port's networks
 	// when no next hop is listed for it and its bridge has no port but OVN's.
 	AnswerAll bool
-	// ICMPSource4 and ICMPSource6 are handed to every gateway.
+	// ICMPSource4 and ICMPSource6 are the source of ICMP errors towards gateway
+	// ports of which OVN's databases show no next hop.
 	ICMPSource4, ICMPSource6 netip.Addr
 	// NextHopMAC is the cloud-wide next-hop MAC.
 	NextHopMAC intent.MAC

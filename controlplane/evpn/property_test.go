@@ -108,7 +108,7 @@ func randomChange(r *rand.Rand) ovn.Change {
 	if r.IntN(12) == 0 {
 		kinds := map[string]ovn.Table{"pb": ovn.TablePortBinding, "dp": ovn.TableDatapathBinding, "ch": ovn.TableChassis,
 			"os": ovn.TableOpenvSwitch, "br": ovn.TableBridge, "po": ovn.TablePort,
-			"lr": ovn.TableLogicalRouter, "na": ovn.TableNAT, "st": ovn.TableStaticRoute}
+			"mb": ovn.TableMACBinding, "lr": ovn.TableLogicalRouter, "na": ovn.TableNAT, "st": ovn.TableStaticRoute}
 		return ovn.Delete(kinds[id[:2]], ovn.UUID(id))
 	}
 	return ovn.Set(row)
@@ -178,6 +178,7 @@ func randomWorld(r *rand.Rand) cloud {
 		c.put(ovn.LogicalRouter{UUID: ovn.UUID("lr-nb" + i), NAT: pick(r, nil, []ovn.UUID{ovn.UUID("na-" + i)}), StaticRoutes: []ovn.UUID{ovn.UUID("st-" + i)}},
 			ovn.NAT{UUID: ovn.UUID("na-" + i), Type: pick(r, "snat", "dnat_and_snat"), ExternalIP: pick(r, "172.24.4."+i, "172.24.4.200"),
 				LogicalIP: pick(r, "10."+i+".0.0/24", "10."+i+".0.5")},
+			ovn.MACBinding{UUID: ovn.UUID("mb-" + i), LogicalPort: pick(r, "gw1", "gw"+i), IP: pick(r, "172.24.4.254", "2001:db8:ff::99", "fe80::1", "172.24.4."+i)},
 			ovn.StaticRoute{UUID: ovn.UUID("st-" + i), IPPrefix: "0.0.0.0/0", Nexthop: pick(r, "172.24.4.254", "172.24.4.99")})
 	}
 	return c

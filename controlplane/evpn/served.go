@@ -41,6 +41,7 @@ func Needs(cfg Config) ovn.Needs {
 			_, present, f := readAnnotation(i.Switch.ExternalIDs)
 			return present && f == nil
 		},
+		NextHopMAC: cfg.NextHopMAC.String(),
 		Neighbours: func(rows *ovn.Rows, p ovn.GatewayPort) bool { return AnswersAll(rows, p, cfg) },
 	}
 }

@@ -114,10 +114,10 @@ func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
 		Policy:   t.policy(a),
 		Gateway: intent.Gateway{
 			Key: key, VNI: a.vni, Kind: intent.GatewayCRLRP, LogicalPort: p.Binding.LogicalPort,
-			MTU:         t.mtu(p),
-			ICMPSource4: t.cfg.ICMPSource4, ICMPSource6: t.cfg.ICMPSource6,
+			MTU: t.mtu(p),
 		},
 	}
+	g.Gateway.ICMPSource4, g.Gateway.ICMPSource6 = t.icmpSources(p, networks)
 	if p.Binding.Type == ovn.TypeL3Gateway {
 		g.Gateway.Kind = intent.GatewayL3
 	}

@@ -39,9 +39,10 @@ func (r *Rows) Apply(batch []Change) Dirty {
 	for _, c := range batch {
 		old := r.ports[c.UUID]
 		next, _ := c.New.(PortBinding)
-		// A host's coming and going leads to no other row. The type of a row
-		// that is not there reads as a host's.
-		if c.Table != TablePortBinding || !isHost(old.Type) || !isHost(next.Type) {
+		// A host's coming and going leads to no other row, nor does a learned
+		// neighbour's. The type of a row that is not there reads as a host's.
+		host := c.Table == TablePortBinding && isHost(old.Type) && isHost(next.Type)
+		if !host && c.Table != TableMACBinding {
 			d.relations = true
 		}
 		r.touched(c, next, d.Routers)
@@ -82,6 +83,12 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 	case TableDatapathBinding:
 		if d, ok := r.datapaths[c.UUID]; ok {
 			r.addRouters(d.UUID, into)
+		}
+	case TableMACBinding:
+		if b, ok := r.bindings[c.UUID]; ok {
+			for id := range r.byName[b.LogicalPort] {
+				r.addRouters(r.ports[id].Datapath, into)
+			}
 		}
 	case TableLogicalRouter:
 		r.addNBRouter(c.UUID, into)
@@ -177,6 +184,12 @@ func (r *Rows) put(c Change) {
 		store(r.ha, c)
 	case TableHAChassisGroup:
 		store(r.haGroups, c)
+	case TableMACBinding:
+		old := store(r.bindings, c)
+		r.boundAt.del(old.LogicalPort, c.UUID)
+		if b, ok := r.bindings[c.UUID]; ok {
+			r.boundAt.add(b.LogicalPort, c.UUID)
+		}
 	case TableOpenvSwitch:
 		store(r.openvswitch, c)
 	case TableBridge:

@@ -17,6 +17,7 @@ var (
 		"Chassis_Private":  {"name", "external_ids"},
 		"HA_Chassis":       {"chassis", "priority"},
 		"HA_Chassis_Group": {"name", "ha_chassis"},
+		"MAC_Binding":      {"logical_port", "ip", "mac"},
 	}
 	vswitchTables = ovsdb.Tables{
 		"Open_vSwitch": {"external_ids"},
@@ -38,7 +39,7 @@ var (
 	}
 	tableOf = map[string]Table{
 		"Port_Binding": TablePortBinding, "Datapath_Binding": TableDatapathBinding, "Chassis": TableChassis,
-		"HA_Chassis": TableHAChassis, "HA_Chassis_Group": TableHAChassisGroup,
+		"HA_Chassis": TableHAChassis, "HA_Chassis_Group": TableHAChassisGroup, "MAC_Binding": TableMACBinding,
 		"Open_vSwitch": TableOpenvSwitch, "Bridge": TableBridge, "Port": TablePort, "Interface": TableInterface, "SSL": TableSSL,
 		"Logical_Router": TableLogicalRouter, "Logical_Router_Port": TableLogicalRouterPort,
 		"NAT": TableNAT, "Logical_Router_Static_Route": TableStaticRoute,
@@ -79,6 +80,8 @@ func convert(row ovsdb.Row) Row {
 		return HAChassis{UUID: UUID(r.UUID), Chassis: UUID(value(r.Chassis)), Priority: r.Priority}
 	case *sb.HAChassisGroup:
 		return HAChassisGroup{UUID: UUID(r.UUID), Name: r.Name, HAChassis: uuids(r.HaChassis)}
+	case *sb.MACBinding:
+		return MACBinding{UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, IP: r.IP}
 	case *vswitch.OpenvSwitch:
 		return OpenvSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
 	case *vswitch.Bridge:

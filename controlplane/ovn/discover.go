@@ -20,6 +20,9 @@ type Needs struct {
 	// Neighbours: all ports of the gateway port's provider switch are needed,
 	// with the router ports at their other ends.
 	Neighbours func(*Rows, GatewayPort) bool
+	// NextHopMAC, when not empty, is the address of which the MAC_Bindings are
+	// needed, as ovn-controller writes it.
+	NextHopMAC string
 }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
@@ -41,7 +44,9 @@ type discovery struct {
 //   - of each router with such a gateway port: the router, its ports, their
 //     peers, the peers' datapaths;
 //   - the ports of the switches behind its interfaces, where a feature needs them;
-//   - the ports of the provider switch, and their peers, where a feature does.
+//   - the ports of the provider switch, and their peers, where a feature does;
+//   - the neighbours that any router learned under the next-hop MAC. Clauses are
+//     alternatives here too, and a port may know many other neighbours.
 //
 // In Northbound: these routers with their ports, NAT rows and static routes.
 func Discover(rows *Rows, needs Needs) Wanted {
@@ -57,6 +62,9 @@ func Discover(rows *Rows, needs Needs) Wanted {
 		// has few localnet ports.
 		"Port_Binding": {ovsdb.Equal("type", TypeLocalnet)},
 	}}
+	if needs.NextHopMAC != "" {
+		w.SB["MAC_Binding"] = []ovsdb.Clause{ovsdb.Equal("mac", needs.NextHopMAC)}
+	}
 	own, ok := rows.OwnChassis()
 	if !ok {
 		return w

@@ -20,6 +20,7 @@ const (
 	TableChassis
 	TableHAChassis
 	TableHAChassisGroup
+	TableMACBinding
 	TableOpenvSwitch
 	TableBridge
 	TablePort
@@ -104,6 +105,16 @@ type HAChassisGroup struct {
 	UUID      UUID
 	Name      string
 	HAChassis []UUID
+}
+
+// MACBinding is a row of SB MAC_Binding: a neighbour that a router port learned.
+type MACBinding struct {
+	UUID UUID
+	// LogicalPort is the router port's name, never that of its chassisredirect
+	// port.
+	LogicalPort string
+	// IP is the neighbour's address.
+	IP string
 }
 
 // OpenvSwitch is the row of the vswitch database's Open_vSwitch table.
@@ -192,6 +203,9 @@ func (r HAChassis) Key() UUID { return r.UUID }
 func (r HAChassisGroup) Key() UUID { return r.UUID }
 
 // Key is the row's _uuid.
+func (r MACBinding) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
 func (r OpenvSwitch) Key() UUID { return r.UUID }
 
 // Key is the row's _uuid.
@@ -223,6 +237,7 @@ func (DatapathBinding) table() Table   { return TableDatapathBinding }
 func (Chassis) table() Table           { return TableChassis }
 func (HAChassis) table() Table         { return TableHAChassis }
 func (HAChassisGroup) table() Table    { return TableHAChassisGroup }
+func (MACBinding) table() Table        { return TableMACBinding }
 func (OpenvSwitch) table() Table       { return TableOpenvSwitch }
 func (Bridge) table() Table            { return TableBridge }
 func (Port) table() Table              { return TablePort }

@@ -3,6 +3,7 @@ package ovn
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 )
 
@@ -28,6 +29,7 @@ type Rows struct {
 	chassis   map[UUID]Chassis
 	ha        map[UUID]HAChassis
 	haGroups  map[UUID]HAChassisGroup
+	bindings  map[UUID]MACBinding
 
 	openvswitch map[UUID]OpenvSwitch
 	bridges     map[UUID]Bridge
@@ -47,10 +49,11 @@ type Rows struct {
 	byDatapath index[UUID]
 	byChassis  index[UUID]
 	byGroup    index[UUID]
-	localnets  index[UUID] // switch → its localnet ports
-	routerSide index[UUID] // datapath → its patch and l3gateway ports
-	byNB       index[UUID] // NB router or switch → SB datapath
-	childOf    index[UUID] // NB NAT, static route, port → routers
+	boundAt    index[string] // router port → its MAC_Bindings
+	localnets  index[UUID]   // switch → its localnet ports
+	routerSide index[UUID]   // datapath → its patch and l3gateway ports
+	byNB       index[UUID]   // NB router or switch → SB datapath
+	childOf    index[UUID]   // NB NAT, static route, port → routers
 	lrpByName  index[string]
 	bridgeName index[string]
 	mappings   map[string]string
@@ -97,12 +100,12 @@ func (x index[K]) one(k K) (UUID, bool) {
 func NewRows() *Rows {
 	return &Rows{
 		ports: map[UUID]PortBinding{}, datapaths: map[UUID]DatapathBinding{}, chassis: map[UUID]Chassis{},
-		ha: map[UUID]HAChassis{}, haGroups: map[UUID]HAChassisGroup{},
+		ha: map[UUID]HAChassis{}, haGroups: map[UUID]HAChassisGroup{}, bindings: map[UUID]MACBinding{},
 		openvswitch: map[UUID]OpenvSwitch{}, bridges: map[UUID]Bridge{}, vsPorts: map[UUID]Port{},
 		interfaces: map[UUID]Interface{}, ssl: map[UUID]SSL{},
 		routers: map[UUID]LogicalRouter{}, routerPorts: map[UUID]LogicalRouterPort{},
 		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{},
-		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, byChassis: index[UUID]{}, byGroup: index[UUID]{},
+		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, byChassis: index[UUID]{}, byGroup: index[UUID]{}, boundAt: index[string]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
 		changed: map[UUID]uint64{},
@@ -269,6 +272,20 @@ func (r *Rows) StaticRoutesOf(datapath UUID) ([]StaticRoute, bool) {
 		return nil, false
 	}
 	return collect(lr.StaticRoutes, r.static)
+}
+
+// Neighbours lists the addresses that a router port learned under the next-hop
+// MAC (SB MAC_Binding), lowest first.
+func (r *Rows) Neighbours(routerPort string) []netip.Addr {
+	var out []netip.Addr
+	for id := range r.boundAt[routerPort] {
+		// ovn-controller writes nothing but addresses here.
+		if a, err := netip.ParseAddr(r.bindings[id].IP); err == nil {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
 }
 
 func collect[R any](ids []UUID, from map[UUID]R) ([]R, bool) {

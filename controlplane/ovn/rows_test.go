@@ -58,6 +58,7 @@ func TestDirty(t *testing.T) {
 		"a new neighbour":             {change: Set(patchPort("sgw3", "pub", "gw3", "router")), want: []UUID{"lr1", "lr2"}},
 		"a name taken over":           {change: Set(PortBinding{UUID: "A", LogicalPort: "sgw1", Datapath: "ls2"}), want: []UUID{"lr1", "lr2"}},
 		"unrelated datapath":          {change: Set(PortBinding{UUID: "n", LogicalPort: "n", Datapath: "ls9"})},
+		"a learned neighbour":         {change: Set(MACBinding{UUID: "mb", LogicalPort: "gw2", IP: "172.24.4.254"}), want: []UUID{"lr2"}},
 		"router row":                  {change: Set(LogicalRouter{UUID: "nb2", NAT: []UUID{"nat"}}), want: []UUID{"lr2"}},
 		"a port on another bridge":    {change: Set(Port{UUID: "p9", Name: "tap9"})},
 		"a port joins the bridge":     {change: Set(Bridge{UUID: "br", Name: "br-ex", Ports: []UUID{"p0", "p1"}}), all: true},

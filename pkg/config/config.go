@@ -104,8 +104,9 @@ type Fabric struct {
 	// for. It is needed where the provider bridge has ports other than OVN's.
 	NextHops map[string][]netip.Addr `yaml:"nextHops"`
 	// ICMPSource is at most one address per family: the source of ICMP errors
-	// towards OVN while the router has not asked for its next hop yet. Empty:
-	// such errors are counted and not sent.
+	// towards OVN for a router that has asked for no next hop, and for which
+	// neither SB MAC_Binding nor a default route in NB shows one. Empty: such
+	// errors are counted and not sent.
 	ICMPSource []netip.Addr `yaml:"icmpSource"`
 	// TrustedVTEPs are outer sources that are accepted without a route that
 	// names them as next hop.

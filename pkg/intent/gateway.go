@@ -76,8 +76,8 @@ type Gateway struct {
 	// MTU is the largest layer-3 packet in bytes that the provider network
 	// takes. 0 means: the MTU of the bridge's veth pair.
 	MTU uint16
-	// ICMPSource4 and ICMPSource6 are the configured source of ICMP errors
-	// towards OVN while no next hop has been asked for. Invalid: none.
+	// ICMPSource4 and ICMPSource6 are the source of ICMP errors towards OVN
+	// while no next hop has been asked for here. Invalid: none.
 	ICMPSource4, ICMPSource6 netip.Addr
 }
 

@@ -10,9 +10,10 @@ import (
 var counters = regexp.MustCompile(`(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*, ?`)
 
 // flows are the steering flows on a node's provider bridge, without counters.
+// Ports have names: their numbers may change with a restart of ovs-vswitchd.
 func (w *world) flows(node string) string {
 	w.Helper()
-	out, err := w.Exec(w.Context(), node, "ovs-ofctl", "dump-flows", "--no-names", "br-ex")
+	out, err := w.Exec(w.Context(), node, "ovs-ofctl", "dump-flows", "--names", "br-ex")
 	if err != nil {
 		return err.Error()
 	}

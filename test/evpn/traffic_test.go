@@ -69,14 +69,7 @@ func TestTooBigIsAnswered(t *testing.T) {
 		for _, addr := range far(vm) {
 			t.Run(vm+" "+addr, func(t *testing.T) {
 				w := shared(t)
-				w.forget(vms...)
-				out, err := w.Exec(t.Context(), vm, "ping", "-n", "-c1", "-W2", "-M", "do", "-s", fmt.Sprint(1400-headers(addr)), addr)
-				if err == nil {
-					t.Fatalf("1400 bytes passed:\n%s", out)
-				}
-				if !regexp.MustCompile(fmt.Sprintf(`mtu ?= ?%d\b`, pathMTU)).MatchString(out) {
-					t.Errorf("no word about MTU %d:\n%s", pathMTU, out)
-				}
+				w.tooBig(vm, addr)
 				if out := w.exec(vm, "ip", "route", "get", addr); !strings.Contains(out, fmt.Sprintf("mtu %d", pathMTU)) {
 					t.Errorf("the VM did not take the path MTU: %s", out)
 				}
@@ -87,6 +80,19 @@ func TestTooBigIsAnswered(t *testing.T) {
 				w.pings(vm, addr, 4000, "-M", "want")
 			})
 		}
+	}
+}
+
+// tooBig checks that a VM is told the path MTU.
+func (w *world) tooBig(vm, addr string) {
+	w.Helper()
+	w.forget(vms...)
+	out, err := w.Exec(w.Context(), vm, "ping", "-n", "-c1", "-W2", "-M", "do", "-s", fmt.Sprint(1400-headers(addr)), addr)
+	if err == nil {
+		w.Errorf("1400 bytes passed:\n%s", out)
+	}
+	if !regexp.MustCompile(fmt.Sprintf(`mtu ?= ?%d\b`, pathMTU)).MatchString(out) {
+		w.Errorf("no word about MTU %d:\n%s", pathMTU, out)
 	}
 }
 

@@ -67,6 +67,10 @@ func TestGatewayMove(t *testing.T) {
 			}
 		}
 		w.connected()
+		// The new node has been asked for no next hop, and yet speaks as one.
+		for _, addr := range []string{addrB4, addrB6} {
+			w.tooBig("a-red1", addr)
+		}
 		w.clean()
 		for _, p := range w.stop(asked) {
 			if a := askedFor(p); strings.HasPrefix(a, "172.24.0.1 ") || strings.HasPrefix(a, "2001:db8:24::1 ") {
