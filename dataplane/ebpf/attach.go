@@ -57,13 +57,19 @@ func (d *Dataplane) Detach(p Program, ifindex int) error {
 }
 
 func (d *Dataplane) pickHook() Hook {
-	if d.hook == HookAuto {
-		d.hook = HookClsact
-		if haveTCX() {
-			d.hook = HookTCX
-		}
-	}
+	d.hook = d.hook.pick()
 	return d.hook
+}
+
+// pick turns auto into what the kernel has.
+func (h Hook) pick() Hook {
+	switch {
+	case h != HookAuto:
+		return h
+	case haveTCX():
+		return HookTCX
+	}
+	return HookClsact
 }
 
 // haveTCX asks the kernel for the programs of a device that there is in every
@@ -73,12 +79,12 @@ func haveTCX() bool {
 	return err == nil
 }
 
-func (d *Dataplane) linkPin(p Program, ifindex int) string {
-	return filepath.Join(d.dir, fmt.Sprintf("link_%s_%d", p, ifindex))
+func linkPin(dir string, p Program, ifindex int) string {
+	return filepath.Join(dir, fmt.Sprintf("link_%s_%d", p, ifindex))
 }
 
 func (d *Dataplane) attachTCX(p Program, ifindex int) error {
-	pin := d.linkPin(p, ifindex)
+	pin := linkPin(d.dir, p, ifindex)
 	l, err := openLink(pin, ifindex)
 	if err != nil {
 		return err
@@ -104,7 +110,7 @@ func (d *Dataplane) attachTCX(p Program, ifindex int) error {
 // detachTCX detaches before it unpins: the kernel lets go of an unpinned link
 // only some time later.
 func (d *Dataplane) detachTCX(p Program, ifindex int) error {
-	pin := d.linkPin(p, ifindex)
+	pin := linkPin(d.dir, p, ifindex)
 	l, err := openLink(pin, ifindex)
 	if err != nil || l == nil {
 		return err
@@ -178,7 +184,7 @@ func (d *Dataplane) updateLinks(p Program, prog *ebpf.Program) error {
 		return err
 	}
 	for _, ifindex := range attached {
-		l, err := openLink(d.linkPin(p, ifindex), ifindex)
+		l, err := openLink(linkPin(d.dir, p, ifindex), ifindex)
 		if err != nil {
 			return err
 		}

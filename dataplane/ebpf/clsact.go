@@ -70,7 +70,7 @@ func replaceClsact(p Program, prog *ebpf.Program) error {
 	return nil
 }
 
-func ourFilters(p Program, ifindex int) ([]netlink.Filter, error) {
+func ourFilters(p Program, ifindex int) ([]*netlink.BpfFilter, error) {
 	l, err := netlink.LinkByIndex(ifindex)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil, nil
@@ -82,10 +82,10 @@ func ourFilters(p Program, ifindex int) ([]netlink.Filter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list filters of device %d: %w", ifindex, err)
 	}
-	var out []netlink.Filter
+	var out []*netlink.BpfFilter
 	for _, f := range all {
 		if b, ok := f.(*netlink.BpfFilter); ok && b.Name == filterName(p) {
-			out = append(out, f)
+			out = append(out, b)
 		}
 	}
 	return out, nil

@@ -186,18 +186,27 @@ func (d *Dataplane) setNode(n Node) error {
 	return nil
 }
 
-func (d *Dataplane) loadProgram(p Program, n Node) (*ebpf.Program, error) {
+// nodeSpec is a program with the constants of a node and the sizes of the maps.
+func (p Program) nodeSpec(n Node, maps map[string]*ebpf.MapSpec) (*ebpf.CollectionSpec, error) {
 	spec, err := p.spec()
 	if err != nil {
 		return nil, err
 	}
-	for name, m := range d.specs {
+	for name, m := range maps {
 		spec.Maps[name].MaxEntries = m.MaxEntries
 	}
 	constants := n.constants()
-	constants.HostFrontMask = d.specs[bpfMapHostFrontV1].MaxEntries - 1
+	constants.HostFrontMask = maps[bpfMapHostFrontV1].MaxEntries - 1
 	if err := spec.Variables[bpfVarNode].Set(constants); err != nil {
 		return nil, fmt.Errorf("set constants: %w", err)
+	}
+	return spec, nil
+}
+
+func (d *Dataplane) loadProgram(p Program, n Node) (*ebpf.Program, error) {
+	spec, err := p.nodeSpec(n, d.specs)
+	if err != nil {
+		return nil, err
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: d.tables})
 	if err != nil {
@@ -210,7 +219,7 @@ func (d *Dataplane) loadProgram(p Program, n Node) (*ebpf.Program, error) {
 // adoptProgram makes prog the program that runs wherever p is attached. A
 // pinned program that equals it is kept, so that a plain restart changes nothing.
 func (d *Dataplane) adoptProgram(p Program, prog *ebpf.Program) error {
-	path := d.programPin(p)
+	path := programPin(d.dir, p)
 	pinned, err := ebpf.LoadPinnedProgram(path, nil)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -233,7 +242,7 @@ func (d *Dataplane) adoptProgram(p Program, prog *ebpf.Program) error {
 	return pinOver(prog, path)
 }
 
-func (d *Dataplane) programPin(p Program) string { return filepath.Join(d.dir, "prog_"+p.String()) }
+func programPin(dir string, p Program) string { return filepath.Join(dir, "prog_"+p.String()) }
 
 // pinOver pins a program under a name that may be taken: aside, then one rename.
 func pinOver(prog *ebpf.Program, path string) error {

@@ -84,8 +84,9 @@ func (s *store) routeOf(k intent.RouteKey, v bpfRoute) intent.Route {
 func (s *store) adoptRoutes() error {
 	err := s.eachRoute(func(k intent.RouteKey, v bpfRoute) {
 		switch {
-		case k.IsHost():
+		case k.IsHost() && s.front != nil:
 			s.front.adopt(hostKey(k), v)
+		case k.IsHost():
 		case k.Prefix.Addr().Is4():
 			s.prefixes4[prefix4Key(k)] = v
 		default:
@@ -94,7 +95,7 @@ func (s *store) adoptRoutes() error {
 		s.retainRef(v)
 	})
 	s.rows[bpfMapPrefixes4V1], s.rows[bpfMapPrefixes6V1] = len(s.prefixes4), len(s.prefixes6)
-	if err == nil {
+	if err == nil && s.front != nil {
 		s.front.settle()
 	}
 	return err

@@ -23,6 +23,8 @@ type store struct {
 	t       tables
 	limits  Limits
 	bridges Bridges
+	// readOnly: the maps may be missing, and nothing is written: see Inspect.
+	readOnly bool
 
 	entries  *slots[entryKey]
 	nexthops *slots[nexthopKey]
@@ -107,6 +109,9 @@ func mapError(name string, err error) error {
 
 // drop deletes one row; a row that is not there is no error.
 func (s *store) drop(name string, key any) error {
+	if s.readOnly {
+		return nil
+	}
 	err := s.t[name].Delete(key)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil
@@ -152,17 +157,10 @@ func (s *store) repair() error {
 // adopt reads all references from the maps.
 func (s *store) adopt() error {
 	s.reset()
-	front, err := openHostFront(s.t[bpfMapHostFrontV1])
-	if err != nil {
-		return mapError(bpfMapHostFrontV1, err)
-	}
-	s.front = front
-	if s.cache, err = openPrefixCache(s.t[bpfMapPrefixGenV1]); err != nil {
-		return mapError(bpfMapPrefixGenV1, err)
-	}
-	// A crash may have come between a change and the new generation.
-	if err := s.cache.forget(); err != nil {
-		return err
+	if !s.readOnly {
+		if err := s.openMemory(); err != nil {
+			return err
+		}
 	}
 	if err := s.adoptGateways(); err != nil {
 		return err
@@ -179,13 +177,29 @@ func (s *store) adopt() error {
 	return s.adoptRoutes()
 }
 
+// openMemory shares the memory of the maps that are written without a call.
+func (s *store) openMemory() (err error) {
+	if s.front, err = openHostFront(s.t[bpfMapHostFrontV1]); err != nil {
+		return mapError(bpfMapHostFrontV1, err)
+	}
+	if s.cache, err = openPrefixCache(s.t[bpfMapPrefixGenV1]); err != nil {
+		return mapError(bpfMapPrefixGenV1, err)
+	}
+	// A crash may have come between a change and the new generation.
+	return s.cache.forget()
+}
+
 func nativeUint32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
 
 // from16 reads an address of 16 bytes, IPv4 as IPv4-mapped.
 func from16(b [16]byte) netip.Addr { return netip.AddrFrom16(b).Unmap() }
 
-// walk reads all rows of a hash or trie in batches.
+// walk reads all rows of a hash or trie in batches; a map that is not there has
+// none.
 func walk[K, V any](m *ebpf.Map, each func(K, V)) (n int, err error) {
+	if m == nil {
+		return 0, nil
+	}
 	const batch = 4096
 	keys, values := make([]K, batch), make([]V, batch)
 	var at ebpf.MapBatchCursor

@@ -41,6 +41,10 @@ func checkBPFFS(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("create pin directory: %w", err)
 	}
+	return onBPFFS(dir)
+}
+
+func onBPFFS(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("statfs %s: %w", dir, err)

@@ -43,15 +43,22 @@ func namespace(t *testing.T) (netns.Namespace, int) {
 	return ns, index
 }
 
-// attachedPrograms counts the programs on a device's ingress.
+// attachedPrograms counts the programs on a device's ingress; those of both
+// hooks for HookAuto.
 func attachedPrograms(t *testing.T, hook sluiceebpf.Hook, ifindex int) int {
 	t.Helper()
-	if hook == sluiceebpf.HookTCX {
+	count := 0
+	if hook != sluiceebpf.HookClsact {
 		res, err := link.QueryPrograms(link.QueryOptions{Target: ifindex, Attach: ebpf.AttachTCXIngress})
-		if err != nil {
+		switch {
+		case err == nil:
+			count = len(res.Programs)
+		case hook == sluiceebpf.HookTCX:
 			t.Fatal(err)
 		}
-		return len(res.Programs)
+	}
+	if hook == sluiceebpf.HookTCX {
+		return count
 	}
 	l, err := netlink.LinkByIndex(ifindex)
 	if err != nil {
@@ -61,11 +68,11 @@ func attachedPrograms(t *testing.T, hook sluiceebpf.Hook, ifindex int) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(filters)
+	return count + len(filters)
 }
 
 func TestAttach(t *testing.T) {
-	for _, hook := range []sluiceebpf.Hook{sluiceebpf.HookTCX, sluiceebpf.HookClsact} {
+	for _, hook := range []sluiceebpf.Hook{sluiceebpf.HookAuto, sluiceebpf.HookTCX, sluiceebpf.HookClsact} {
 		t.Run(hook.String(), func(t *testing.T) {
 			ns, index := namespace(t)
 			dir := bpffs(t)
@@ -105,11 +112,18 @@ func attachTwice(t *testing.T, hook sluiceebpf.Hook, dir string, index int) erro
 	if count := attachedPrograms(t, hook, index); count != 1 {
 		t.Errorf("%d programs on the device, want 1", count)
 	}
+	inspected := inspect(t, cfg)
+	if a, err := inspected.Attachment(sluiceebpf.OverlayIn, "sluice0", index); a != nil || err != nil {
+		t.Errorf("an inspection sees %+v, %v", a, err)
+	}
 	if err := errors.Join(d.Detach(sluiceebpf.OverlayIn, index), d.Detach(sluiceebpf.OverlayIn, index)); err != nil {
 		return err
 	}
 	if count := attachedPrograms(t, hook, index); count != 0 {
 		t.Errorf("%d programs on the device after detaching", count)
+	}
+	if a, err := inspected.Attachment(sluiceebpf.OverlayIn, "sluice0", index); err != nil || a == nil || a.Action != "add" {
+		t.Errorf("an inspection sees %+v, %v without a program", a, err)
 	}
 	return nil
 }

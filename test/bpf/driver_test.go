@@ -36,7 +36,16 @@ func wantList[K, V comparable](t *testing.T, d reconcile.Driver[K, V], want map[
 	}
 }
 
-func wantWorld(t *testing.T, d *ebpf.Dataplane) {
+// listing is what a Dataplane and an Inspection have in common.
+type listing interface {
+	VRFs() *ebpf.VRFs
+	Gateways() *ebpf.Gateways
+	Served() *ebpf.Served
+	VTEPs() *ebpf.VTEPs
+	Routes() *ebpf.Routes
+}
+
+func wantWorld(t *testing.T, d listing) {
 	t.Helper()
 	wantList(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}, blue: {VNI: blue, Index: 2}, tagged: {VNI: tagged, Index: 3}})
 	wantList(t, d.Gateways(), gateways())

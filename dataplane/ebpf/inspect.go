@@ -1,0 +1,261 @@
+package ebpf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// Inspection is what is pinned in a directory, opened for reading only, and
+// what Load would make of it. The kernel refuses every write to its maps.
+type Inspection struct {
+	dir   string
+	hook  Hook
+	node  Node
+	specs map[string]*ebpf.MapSpec
+	store *store
+}
+
+// Inspect opens what is pinned in cfg.Dir; anything of it may be missing, and
+// another process may be writing it. It makes, loads and changes nothing.
+func Inspect(cfg Config) (*Inspection, error) {
+	limits := cfg.Limits.withDefaults()
+	specs, err := mapSpecs(limits)
+	if err != nil {
+		return nil, err
+	}
+	i := &Inspection{dir: cfg.Dir, hook: cfg.Hook, node: cfg.Node, specs: specs}
+	if err := i.checkDir(); err != nil {
+		return nil, err
+	}
+	t := tables{}
+	for name, spec := range specs {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(cfg.Dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && !sameLayout(m, spec) {
+			err = fmt.Errorf("holds a %s of other key and value sizes: %w", m.Type(), errors.Join(reconcile.ErrForeign, m.Close()))
+		}
+		if err != nil {
+			t.close()
+			return nil, fmt.Errorf("map %s in %s: %w", name, cfg.Dir, err)
+		}
+		t[name] = m
+	}
+	i.store = newStore(t, limits, cfg.Bridges)
+	i.store.readOnly = true
+	if err := i.store.adopt(); err != nil {
+		t.close()
+		return nil, fmt.Errorf("read the pinned maps: %w", err)
+	}
+	return i, nil
+}
+
+// Close lets go of the maps.
+func (i *Inspection) Close() error {
+	i.store.t.close()
+	return nil
+}
+
+// checkDir finds what Load would refuse. A directory that is not there is fine
+// where its parent is on a bpffs.
+func (i *Inspection) checkDir() error {
+	dir := i.dir
+	_, err := os.Stat(dir)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if missing {
+		dir = filepath.Dir(dir)
+	}
+	if err := onBPFFS(dir); err != nil || missing {
+		return err
+	}
+	return checkLayout(i.dir, i.specs)
+}
+
+func sameLayout(m *ebpf.Map, spec *ebpf.MapSpec) bool {
+	return m.Type() == spec.Type && m.KeySize() == spec.KeySize && m.ValueSize() == spec.ValueSize
+}
+
+// The drivers are as those of a Dataplane; they are there to List.
+
+// VRFs lists the table VRFs.
+func (i *Inspection) VRFs() *VRFs { return &VRFs{i.store} }
+
+// Gateways lists the table Gateways.
+func (i *Inspection) Gateways() *Gateways { return &Gateways{i.store} }
+
+// Served lists the table Served.
+func (i *Inspection) Served() *Served { return &Served{i.store} }
+
+// VTEPs lists the table VTEPs.
+func (i *Inspection) VTEPs() *VTEPs { return &VTEPs{i.store} }
+
+// Routes lists the table Routes.
+func (i *Inspection) Routes() *Routes { return &Routes{i.store} }
+
+// Changes is what Load would do to the pinned maps and programs.
+func (i *Inspection) Changes() ([]status.Change, error) {
+	var out []status.Change
+	for _, name := range slices.Sorted(maps.Keys(i.specs)) {
+		spec := i.specs[name]
+		m := i.store.t[name]
+		c := status.Change{Table: "map", Key: name, Wanted: describeSize(spec.MaxEntries)}
+		switch {
+		case m == nil:
+			c.Action = "add"
+		case spec.Compatible(m) != nil:
+			c.Action, c.Actual = "change", describeSize(m.MaxEntries())
+		default:
+			continue
+		}
+		out = append(out, c)
+	}
+	remade := len(out) > 0
+	for _, p := range Programs() {
+		action, actual, err := i.programChange(p, remade)
+		if err != nil {
+			return nil, fmt.Errorf("program %s: %w", p, err)
+		}
+		if action != "" {
+			out = append(out, status.Change{Table: "program", Key: p.String(), Action: action, Actual: actual, Wanted: "of this build, with this node's constants"})
+		}
+	}
+	return out, nil
+}
+
+func describeSize(rows uint32) string { return fmt.Sprintf("%d rows", rows) }
+
+// programChange compares the pinned program with what loadProgram would load,
+// by its tag, its constants and its maps.
+func (i *Inspection) programChange(p Program, mapsRemade bool) (action, actual string, err error) {
+	prog, err := i.pinnedProgram(p)
+	if err != nil || prog == nil {
+		return "add", "", err
+	}
+	defer prog.Close()
+	spec, err := p.nodeSpec(i.node, i.specs)
+	if err != nil {
+		return "", "", err
+	}
+	info, err := prog.Info()
+	if err != nil {
+		return "", "", err
+	}
+	_, constants, ok := programMaps(info)
+	switch {
+	case !ok:
+		return "change", "cannot be compared", nil
+	case !sameCode(spec.Programs[p.String()], info):
+		return "change", "of another build", nil
+	case !bytes.Equal(constants, spec.Variables[bpfVarNode].Value):
+		return "change", "with other constants", nil
+	case mapsRemade:
+		return "change", "with other maps", nil
+	}
+	return "", "", nil
+}
+
+// sameCode tells whether a loaded program has the instructions of a spec. A
+// program's tag covers them as they are loaded, with the offsets of calls, but
+// not which maps they refer to.
+func sameCode(spec *ebpf.ProgramSpec, loaded *ebpf.ProgramInfo) bool {
+	spec = spec.Copy()
+	for i := range spec.Instructions {
+		ins := &spec.Instructions[i]
+		if ins.IsLoadFromMap() && ins.AssociateMap(anyMap{}) != nil {
+			return false
+		}
+	}
+	// Marshalling writes the offsets into the instructions.
+	return spec.Instructions.Marshal(io.Discard, spec.ByteOrder) == nil && spec.Compatible(loaded) == nil
+}
+
+// anyMap stands for a map that need not be open.
+type anyMap struct{}
+
+func (anyMap) FD() int { return 0 }
+
+// pinnedProgram opens a program's pin; nil if there is none.
+func (i *Inspection) pinnedProgram(p Program) (*ebpf.Program, error) {
+	path := programPin(i.dir, p)
+	prog, err := ebpf.LoadPinnedProgram(path, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOurs(prog, p); err != nil {
+		prog.Close()
+		return nil, fmt.Errorf("pin %s: %w", path, err)
+	}
+	return prog, nil
+}
+
+// Attachment is what Attach would do for a device that is there: nil when it
+// would change nothing.
+func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.Change, error) {
+	c := &status.Change{Table: "attachment", Key: p.String() + " on " + device, Action: "add"}
+	hook := i.hook.pick()
+	c.Wanted = "by " + hook.String()
+	attached, id, err := i.attachedProgram(hook, p, ifindex)
+	if err != nil {
+		return nil, fmt.Errorf("%s on device %s: %w", p, device, err)
+	}
+	if !attached {
+		return c, nil
+	}
+	prog, err := i.pinnedProgram(p)
+	if err != nil {
+		return nil, err
+	}
+	if prog != nil {
+		defer prog.Close()
+		info, err := prog.Info()
+		if err != nil {
+			return nil, err
+		}
+		if now, ok := info.ID(); ok && now == id {
+			return nil, nil
+		}
+	}
+	c.Action, c.Actual = "change", "another program than the pinned one"
+	return c, nil
+}
+
+func (i *Inspection) attachedProgram(hook Hook, p Program, ifindex int) (ok bool, id ebpf.ProgramID, err error) {
+	if hook == HookClsact {
+		filters, err := ourFilters(p, ifindex)
+		if err != nil || len(filters) == 0 {
+			return false, 0, err
+		}
+		return true, ebpf.ProgramID(filters[0].Id), nil
+	}
+	l, err := link.LoadPinnedLink(linkPin(i.dir, p, ifindex), nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, 0, nil
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil {
+		return false, 0, err
+	}
+	tcx := info.TCX()
+	return tcx != nil && int(tcx.Ifindex) == ifindex, info.Program, nil
+}
