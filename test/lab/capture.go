@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,7 +28,13 @@ type Capture struct {
 	cmd  *exec.Cmd
 	file string
 	done chan struct{}
+	// counts gets tcpdump's own count after each SIGUSR1.
+	counts chan captureCount
 }
+
+// captureCount is what tcpdump says of itself: frames that matched the filter,
+// and those of them that it has written.
+type captureCount struct{ written, matched int }
 
 // Capture starts to record the frames of an interface of a node that match a
 // tcpdump filter ("" for all). It returns once frames are being recorded.
@@ -46,7 +54,7 @@ func (l *Lab) Capture(ctx context.Context, node, iface, filter string) (*Capture
 	if filter != "" {
 		argv = append(argv, filter)
 	}
-	c := &Capture{cmd: l.command(ctx, n, argv...), file: f.Name(), done: make(chan struct{})}
+	c := &Capture{cmd: l.command(ctx, n, argv...), file: f.Name(), done: make(chan struct{}), counts: make(chan captureCount)}
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -77,10 +85,61 @@ func (c *Capture) awaitListening(stderr io.Reader) error {
 	}
 	go func() {
 		defer close(c.done)
-		_, _ = io.Copy(io.Discard, r)
+		c.readCounts(r)
 		_ = c.cmd.Wait()
 	}()
 	return nil
+}
+
+var (
+	writtenRE = regexp.MustCompile(`(\d+) packets? captured`)
+	matchedRE = regexp.MustCompile(`(\d+) packets? received by filter`)
+)
+
+// readCounts passes tcpdump's counts on to whoever waits for one.
+func (c *Capture) readCounts(r *bufio.Reader) {
+	var n captureCount
+	for {
+		line, err := r.ReadString('\n')
+		if m := writtenRE.FindStringSubmatch(line); m != nil {
+			n.written, _ = strconv.Atoi(m[1])
+		}
+		if m := matchedRE.FindStringSubmatch(line); m != nil {
+			n.matched, _ = strconv.Atoi(m[1])
+			select {
+			case c.counts <- n:
+			case <-time.After(catchUpPoll):
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+const (
+	catchUpPoll  = 20 * time.Millisecond
+	catchUpPolls = 250
+)
+
+// catchUp waits until tcpdump has written all that it was given: what it has not
+// read when it is told to end is lost.
+func (c *Capture) catchUp() {
+	for range catchUpPolls {
+		if c.cmd.Process.Signal(syscall.SIGUSR1) != nil {
+			return
+		}
+		select {
+		case n := <-c.counts:
+			if n.written >= n.matched {
+				return
+			}
+		case <-c.done:
+			return
+		case <-time.After(catchUpPoll):
+		}
+		time.Sleep(catchUpPoll)
+	}
 }
 
 // Packets are the frames recorded so far.
@@ -119,6 +178,7 @@ func (c *Capture) Count() (int, error) {
 
 // Stop ends the capture and returns all frames. A second call returns an error.
 func (c *Capture) Stop() ([]Packet, error) {
+	c.catchUp()
 	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return nil, err
 	}

@@ -14,8 +14,11 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 	if err != nil {
 		return err
 	}
-	db := database{"ovsdb", "db", filepath.Join(ovsSchemas, "vswitch.ovsschema")}
-	if err := l.startDatabase(ctx, n, db, "--remote=db:Open_vSwitch,Open_vSwitch,manager_options"); err != nil {
+	db := database{process: "ovsdb", stem: "db", listen: []string{"db:Open_vSwitch,Open_vSwitch,manager_options"}}
+	if err := l.createDatabase(ctx, n, db, "create", filepath.Join(ovsSchemas, "vswitch.ovsschema")); err != nil {
+		return err
+	}
+	if err := l.serveDatabase(ctx, n, db); err != nil {
 		return err
 	}
 	// Everything is in the database before the daemons read it first.
@@ -52,22 +55,20 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 
 // switchConfig is the ovs-vsctl arguments that describe the node.
 func (l *Lab) switchConfig(c Cloud, ch Chassis, n Node) []string {
-	remote := l.dbSocket(c.Name, "sb")
-	if c.RemoteTCP {
-		if central, err := l.Node(c.central()); err == nil {
-			remote = fmt.Sprintf("tcp:%s:%d", central.VTEP4, sbPort)
-		}
-	}
 	args := []string{
 		"init", "--", "set", "Open_vSwitch", ".",
 		"external_ids:system-id=" + ch.Name, "external_ids:hostname=" + ch.Name,
-		"external_ids:ovn-remote=\"" + remote + "\"",
+		"external_ids:ovn-remote=\"" + l.endpoints(c, "sb") + "\"",
 		"external_ids:ovn-encap-type=geneve", "external_ids:ovn-encap-ip=" + n.Encap.String(),
 		"external_ids:ovn-bridge-datapath-type=netdev",
 		`external_ids:ovn-bridge-mappings="` + strings.Join(c.mappings(), ",") + `"`,
 	}
 	if ch.Gateway {
 		args = append(args, "external_ids:ovn-cms-options=enable-chassis-as-gw")
+	}
+	if c.Central.TLS {
+		files := l.Certificate(ch.Name)
+		args = append(args, "--", "set-ssl", files.Key, files.Cert, files.CA)
 	}
 	bridge := func(name string, more ...string) {
 		args = append(args, "--", "add-br", name, "--", "set", "Bridge", name, "datapath_type=netdev")

@@ -53,8 +53,14 @@ func upCommand(opt *Options) *cobra.Command {
 	f.IntVar(&p.ExtraTenants, "tenants", 0, "more tenants in cloud a")
 	f.IntVar(&p.HostsPerTenant, "hosts", 0, "hosts of each of these, logical ports only")
 	f.BoolVar(&p.RemoteTCP, "remote-tcp", false, "reach the databases by TCP over the underlay")
+	var central Central
+	f.IntVar(&central.Members, "members", 0, "make a RAFT cluster of so many members of each database")
+	f.BoolVar(&central.Relay, "relay", false, "put a relay before the Southbound database")
+	f.BoolVar(&central.TLS, "tls", false, "reach the databases over ssl, with a certificate for each node")
+	f.BoolVar(&central.RBAC, "rbac", false, "give the chassis the role ovn-controller; needs --tls")
+	f.StringVar(&central.Schemas, "schemas", "", "directory of other schemas than the installed OVN's")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p.Uplink = Uplink(uplink)
+		p.Uplink, p.CentralA, p.CentralB = Uplink(uplink), central, central
 		opt.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 		l, err := Up(cmd.Context(), scenarios[args[0]](p), *opt)
 		if err != nil {

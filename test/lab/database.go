@@ -19,15 +19,25 @@ type Database struct {
 // OpenDatabase connects to the database nb or sb of a cloud. The connection ends
 // with ctx, or when it was idle for some seconds: it answers no probes meanwhile.
 func (l *Lab) OpenDatabase(ctx context.Context, cloud, db string) (*Database, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", strings.TrimPrefix(l.dbSocket(cloud, db), "unix:"))
+	conn, err := dialFirst(ctx, strings.Split(l.sockets(cloud, db), ","))
 	if err != nil {
 		return nil, err
 	}
 	return &Database{
-		name: map[string]string{"nb": "OVN_Northbound", "sb": "OVN_Southbound"}[db],
+		name: dbNames[db],
 		conn: conn, in: json.NewDecoder(conn), stop: context.AfterFunc(ctx, func() { conn.Close() }),
 	}, nil
+}
+
+// dialFirst connects to the first server that is there.
+func dialFirst(ctx context.Context, endpoints []string) (conn net.Conn, err error) {
+	var dialer net.Dialer
+	for _, e := range endpoints {
+		if conn, err = dialer.DialContext(ctx, "unix", strings.TrimPrefix(e, "unix:")); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
 }
 
 // Close ends the connection.

@@ -18,6 +18,13 @@
 // signals recorded processes only, after checking that the process id still is
 // that process.
 //
+// # Databases
+//
+// A Central says how a cloud serves its databases: as RAFT clusters, behind a
+// relay, over TLS with OVN's role-based access control. The lab's own commands use
+// the servers' unix sockets, whatever the chassis have to use. Certificates are
+// made by an authority in the run directory (pki/).
+//
 // # Addresses
 //
 //	172.30.0.N/32, fd30::N/128   VTEP and BGP address of node N, on lo

@@ -22,6 +22,8 @@ type EVPNParams struct {
 	ExtraTenants, HostsPerTenant int
 	// RemoteTCP reaches the databases by TCP.
 	RemoteTCP bool
+	// CentralA and CentralB say how the clouds serve their databases.
+	CentralA, CentralB Central
 	// Peers are added as they are.
 	Peers []Peer
 }
@@ -33,12 +35,14 @@ type EVPNParams struct {
 // a second red one, a-red2, is on a1.
 func EVPN(p EVPNParams) Scenario {
 	a := evpnCloud("a", 10, 24, p)
+	a.Central = p.CentralA
 	a.Chassis = []Chassis{{Name: "a1", Gateway: true, Priority: 20}, {Name: "a2", Gateway: true, Priority: 10}}
 	a.VMs = []VM{
 		evpnVM("a-red1", "a2", "red", 10, 11), evpnVM("a-blue1", "a2", "blue", 10, 11),
 		evpnVM("a-red2", "a1", "red", 10, 12),
 	}
 	b := evpnCloud("b", 20, 25, p)
+	b.Central = p.CentralB
 	b.Chassis = []Chassis{{Name: "b1", Gateway: true, Priority: 20}}
 	b.VMs = []VM{evpnVM("b-red1", "b1", "red", 20, 11), evpnVM("b-blue1", "b1", "blue", 20, 11)}
 	a.addExtraTenants(p)

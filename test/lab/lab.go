@@ -138,6 +138,9 @@ func (l *Lab) build(ctx context.Context) error {
 	if err := l.makeDirs(); err != nil {
 		return err
 	}
+	if err := l.makeAuthority(); err != nil {
+		return err
+	}
 	if err := l.makeUnderlay(ctx); err != nil {
 		return err
 	}

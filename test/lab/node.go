@@ -15,6 +15,7 @@ type Kind string
 const (
 	KindFabric    Kind = "fabric"
 	KindCentral   Kind = "central"
+	KindRelay     Kind = "relay"
 	KindChassis   Kind = "chassis"
 	KindReflector Kind = "reflector"
 	KindGateway   Kind = "gateway"
@@ -73,7 +74,12 @@ func nodesOf(s Scenario, prefix, dir string) []Node {
 	}
 	add(fabricNode, KindFabric, "", false)
 	for _, c := range s.Clouds {
-		add(c.central(), KindCentral, c.Name, true)
+		for _, m := range c.members() {
+			add(m, KindCentral, c.Name, true)
+		}
+		for _, r := range c.relays() {
+			add(r, KindRelay, c.Name, true)
+		}
 		for _, ch := range c.Chassis {
 			add(ch.Name, KindChassis, c.Name, true)
 		}
@@ -127,7 +133,7 @@ func (l *Lab) env(n Node) []string {
 		"SLUICE_LAB="+l.prefix, "SLUICE_LAB_NODE="+n.Name,
 	)
 	if n.Cloud != "" {
-		env = append(env, "OVN_NB_DB="+l.dbSocket(n.Cloud, "nb"), "OVN_SB_DB="+l.dbSocket(n.Cloud, "sb"))
+		env = append(env, "OVN_NB_DB="+l.sockets(n.Cloud, "nb"), "OVN_SB_DB="+l.sockets(n.Cloud, "sb"))
 	}
 	if n.BPFFS != "" {
 		env = append(env, "SLUICE_SOCKET="+n.Socket(), "SLUICE_BPFFS="+n.BPFFS)
@@ -135,8 +141,18 @@ func (l *Lab) env(n Node) []string {
 	return env
 }
 
-func (l *Lab) dbSocket(cloud, db string) string {
-	return "unix:" + filepath.Join(l.dir, Cloud{Name: cloud}.central(), db+".sock")
+// sockets are the unix sockets of all members of a database, as OVN's programs
+// take them.
+func (l *Lab) sockets(cloud, db string) string {
+	c, err := l.cloud(cloud)
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, m := range c.members() {
+		all = append(all, "unix:"+filepath.Join(l.dir, m, db+".sock"))
+	}
+	return strings.Join(all, ",")
 }
 
 // repoBin is the bin directory of the repository that the command was started

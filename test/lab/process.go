@@ -236,7 +236,8 @@ func (l *Lab) spawn(ctx context.Context, n Node, s spec) (*Process, error) {
 }
 
 // Process finds a process of a node by name: ovsdb, vswitchd and controller of
-// a chassis; nb, sb and northd of a central node; zebra and bgpd of a reflector;
+// a chassis; nb, sb and northd of a central node (northd on the first one of a
+// cluster only); relay of a relay; zebra and bgpd of a reflector;
 // gobgpd of a peer; sluiced where StartSluiced started it.
 func (l *Lab) Process(node, name string) (*Process, error) {
 	return readProcess(filepath.Join(l.dir, "proc", node+"."+name+".json"))

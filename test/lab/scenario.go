@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -26,8 +27,41 @@ type Cloud struct {
 	Tenants   []Tenant
 	VMs       []VM
 	// RemoteTCP makes the nodes reach the databases by TCP over the underlay
-	// instead of by unix socket.
+	// instead of by unix socket. So does a Central that is not the zero value.
 	RemoteTCP bool
+	Central   Central
+}
+
+// Central says how a cloud serves its databases. The zero value is one server
+// each, with the schema of the installed OVN.
+type Central struct {
+	// Members above 1 makes a RAFT cluster of each database, with a node a member:
+	// CLOUD-central, CLOUD-central2 and so on. The chassis know all of them.
+	Members int
+	// Relay adds node CLOUD-relay, which stands between the chassis and the
+	// Southbound database.
+	Relay bool
+	// TLS makes the nodes reach the databases over ssl. Each has a certificate
+	// with its own name; a chassis finds it in the SSL table of its switch.
+	TLS bool
+	// RBAC gives the chassis the role ovn-controller in the Southbound database.
+	// It needs TLS.
+	RBAC bool
+	// Schemas is a directory with other schemas: ovn-nb.ovsschema and
+	// ovn-sb.ovsschema.
+	Schemas string
+}
+
+const maxMembers = 9
+
+func (c Central) validate() error {
+	if c.RBAC && !c.TLS {
+		return errors.New("RBAC needs TLS: a chassis is known by its certificate")
+	}
+	if c.Members < 0 || c.Members > maxMembers {
+		return fmt.Errorf("%d database members: want 1 to %d", c.Members, maxMembers)
+	}
+	return nil
 }
 
 // Chassis is one node with Open vSwitch and ovn-controller.
@@ -173,8 +207,13 @@ func (s Scenario) Validate() error {
 }
 
 func (c Cloud) validate(claim func(kind, name string) error) error {
-	if err := claim("cloud", c.central()); err != nil {
+	if err := c.Central.validate(); err != nil {
 		return err
+	}
+	for _, name := range append(c.members(), c.relays()...) {
+		if err := claim("cloud", name); err != nil {
+			return err
+		}
 	}
 	for _, ch := range c.Chassis {
 		if err := claim("chassis", ch.Name); err != nil {
@@ -227,7 +266,6 @@ func (c Cloud) checkVM(vm VM) error {
 	return fmt.Errorf("vm %q: there is no chassis %q", vm.Name, vm.Chassis)
 }
 
-func (c Cloud) central() string               { return c.Name + "-central" }
 func (c Cloud) gatewayNode(p Provider) string { return c.Name + "-" + p.Name + "-gw" }
 func (c Cloud) provider(name string) (Provider, error) {
 	for _, p := range c.Providers {

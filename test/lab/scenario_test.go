@@ -18,6 +18,12 @@ func TestValidate(t *testing.T) {
 		{"unknown chassis", `no chassis "a9"`, func(s *Scenario) { s.Clouds[0].VMs[0].Chassis = "a9" }},
 		{"unknown network", `no network "x" of tenant "red"`, func(s *Scenario) { s.Clouds[0].VMs[0].Network = "x" }},
 		{"unknown provider", `no provider network "x"`, func(s *Scenario) { s.Clouds[0].Tenants[0].Provider = "x" }},
+		{"role without certificates", "RBAC needs TLS", func(s *Scenario) { s.Clouds[0].Central.RBAC = true }},
+		{"too large a cluster", "10 database members", func(s *Scenario) { s.Clouds[0].Central.Members = 10 }},
+		{"a member's name is taken", `"a-central2" is used twice`, func(s *Scenario) {
+			s.Clouds[0].Central.Members = 3
+			s.Reflectors = append(s.Reflectors, "a-central2")
+		}},
 		{"unknown uplink", "want port, gateway or nothing", func(s *Scenario) { s.Clouds[0].Providers[0].Uplink = "x" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -46,7 +52,8 @@ func TestGatewayAddrs(t *testing.T) {
 
 func TestNodesHaveTheirOwnAddresses(t *testing.T) {
 	seen := map[netip.Addr]string{}
-	for _, n := range nodesOf(EVPN(EVPNParams{Uplink: UplinkGateway}), "x", "/run/x") {
+	central := Central{Members: 3, Relay: true}
+	for _, n := range nodesOf(EVPN(EVPNParams{Uplink: UplinkGateway, CentralA: central, CentralB: central}), "x", "/run/x") {
 		for _, a := range []netip.Addr{n.VTEP4, n.VTEP6, n.Encap} {
 			if other := seen[a]; a.IsValid() && other != "" {
 				t.Errorf("%s has %s of %s", n.Name, a, other)
