@@ -1,0 +1,62 @@
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// FabricState is what Ensure would find.
+type FabricState struct {
+	// IfIndex is 0 where the device is to be made, or made anew.
+	IfIndex int
+	// Differs is what is not as Ensure leaves it, for people; empty: nothing.
+	Differs []string
+}
+
+// Check tells what Ensure would do, and does nothing. Its errors are those of
+// Ensure that can be foreseen: reconcile.ErrForeign and *PortHeldError.
+func (f *Fabric) Check() (FabricState, error) {
+	var s FabricState
+	err := f.config.Namespace.Netlink(func(h *netlink.Handle) error {
+		l, err := find(h, FabricName)
+		switch {
+		case err != nil:
+			return err
+		case l == nil:
+			s.Differs = []string{"is missing"}
+		case !has(l, fabricMark) && !unfinished(l, "vxlan", fabricMAC):
+			return reconcile.ErrForeign
+		case !has(l, fabricMark):
+			s.Differs = []string{"is what a crash left"}
+			return nil // it may have the port itself
+		case !f.usable(l):
+			s.Differs = []string{"cannot be kept: its UDP port or mode is another"}
+		default:
+			s = FabricState{IfIndex: l.Attrs().Index, Differs: f.corrections(l)}
+			return nil
+		}
+		return portHolder(h, f.config.Port)
+	})
+	if err != nil {
+		return FabricState{}, fmt.Errorf("device %s: %w", FabricName, err)
+	}
+	return s, nil
+}
+
+// corrections are what finish would change.
+func (f *Fabric) corrections(l netlink.Link) []string {
+	var out []string
+	if !isClosed(l) {
+		out = append(out, "answers ARP, or has other sysctls")
+	}
+	if l.Attrs().MTU != f.config.MTU {
+		out = append(out, fmt.Sprintf("has MTU %d", l.Attrs().MTU))
+	}
+	if !up(l) {
+		out = append(out, "is down")
+	}
+	return out
+}
