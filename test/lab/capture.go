@@ -28,13 +28,15 @@ type Capture struct {
 	cmd  *exec.Cmd
 	file string
 	done chan struct{}
-	// counts gets tcpdump's own count after each SIGUSR1.
+	// counts gets tcpdump's own count after each SIGUSR1; last is the one at its
+	// end, to be read when done is closed.
 	counts chan captureCount
+	last   captureCount
 }
 
 // captureCount is what tcpdump says of itself: frames that matched the filter,
-// and those of them that it has written.
-type captureCount struct{ written, matched int }
+// those of them that it has written, and those that found its buffer full.
+type captureCount struct{ written, matched, dropped int }
 
 // Capture starts to record the frames of an interface of a node that match a
 // tcpdump filter ("" for all). It returns once frames are being recorded.
@@ -50,7 +52,9 @@ func (l *Lab) Capture(ctx context.Context, node, iface, filter string) (*Capture
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	argv := []string{"tcpdump", "-Z", "root", "-n", "-U", "--immediate-mode", "-s", "0", "-i", iface, "-w", f.Name()}
+	// In immediate mode each frame takes a slot of the snapshot length: 16 MiB
+	// are 1,800 frames here, and 64 of the largest length.
+	argv := []string{"tcpdump", "-Z", "root", "-n", "-U", "--immediate-mode", "-s", "9216", "-B", "16384", "-i", iface, "-w", f.Name()}
 	if filter != "" {
 		argv = append(argv, filter)
 	}
@@ -94,20 +98,21 @@ func (c *Capture) awaitListening(stderr io.Reader) error {
 var (
 	writtenRE = regexp.MustCompile(`(\d+) packets? captured`)
 	matchedRE = regexp.MustCompile(`(\d+) packets? received by filter`)
+	droppedRE = regexp.MustCompile(`(\d+) packets? dropped by kernel`)
 )
 
 // readCounts passes tcpdump's counts on to whoever waits for one.
 func (c *Capture) readCounts(r *bufio.Reader) {
-	var n captureCount
 	for {
 		line, err := r.ReadString('\n')
-		if m := writtenRE.FindStringSubmatch(line); m != nil {
-			n.written, _ = strconv.Atoi(m[1])
+		for re, into := range map[*regexp.Regexp]*int{writtenRE: &c.last.written, matchedRE: &c.last.matched, droppedRE: &c.last.dropped} {
+			if m := re.FindStringSubmatch(line); m != nil {
+				*into, _ = strconv.Atoi(m[1])
+			}
 		}
-		if m := matchedRE.FindStringSubmatch(line); m != nil {
-			n.matched, _ = strconv.Atoi(m[1])
+		if droppedRE.MatchString(line) { // the last part of a count
 			select {
-			case c.counts <- n:
+			case c.counts <- c.last:
 			case <-time.After(catchUpPoll):
 			}
 		}
@@ -131,7 +136,7 @@ func (c *Capture) catchUp() {
 		}
 		select {
 		case n := <-c.counts:
-			if n.written >= n.matched {
+			if n.written+n.dropped >= n.matched {
 				return
 			}
 		case <-c.done:
@@ -176,7 +181,8 @@ func (c *Capture) Count() (int, error) {
 	return len(p), err
 }
 
-// Stop ends the capture and returns all frames. A second call returns an error.
+// Stop ends the capture and returns all frames; an incomplete capture is an
+// error. A second call returns an error.
 func (c *Capture) Stop() ([]Packet, error) {
 	c.catchUp()
 	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -184,5 +190,8 @@ func (c *Capture) Stop() ([]Packet, error) {
 	}
 	<-c.done
 	p, err := c.Packets()
+	if c.last.dropped > 0 {
+		err = errors.Join(err, fmt.Errorf("the capture misses %d of %d frames: its buffer was full", c.last.dropped, c.last.matched))
+	}
 	return p, errors.Join(err, os.Remove(c.file))
 }
