@@ -8,13 +8,16 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/test/bench/forwarding"
 	"github.com/ovn-sluice/sluice/test/bench/programs"
 )
 
@@ -26,7 +29,7 @@ type options struct {
 	rounds         int
 	changes        int
 	rest           time.Duration
-	skipPrograms   bool
+	parts          string
 }
 
 func main() {
@@ -40,7 +43,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 60, "runs of each program and packet")
 	flag.IntVar(&o.changes, "changes", 200, "changes in the Southbound database to time")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long to watch the CPU time of a daemon at rest")
-	flag.BoolVar(&o.skipPrograms, "skip-programs", false, "leave the packet programs out")
+	flag.StringVar(&o.parts, "parts", strings.Join(partNames(), ","), "what to measure")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -54,19 +57,51 @@ func main() {
 	}
 }
 
-// run measures everything. What was measured is printed and written even when a
-// later part fails.
+// part is a group of measurements that needs no other one.
+type part struct {
+	name string
+	run  func(o options, ctx context.Context, out io.Writer, rep *report) error
+}
+
+// parts are in the order of the table.
+var parts = []part{
+	{"programs", options.programs},
+	{"forwarding", options.forwarding},
+	{"small", func(o options, ctx context.Context, out io.Writer, rep *report) error {
+		return o.cloud(ctx, out, rep, small)
+	}},
+	{"large", func(o options, ctx context.Context, out io.Writer, rep *report) error {
+		return o.cloud(ctx, out, rep, large)
+	}},
+}
+
+func partNames() (out []string) {
+	for _, p := range parts {
+		out = append(out, p.name)
+	}
+	return out
+}
+
+// run measures what is wanted. What was measured is printed and written even when
+// a later part fails.
 func (o options) run(ctx context.Context, out io.Writer) error {
+	wanted := strings.Split(o.parts, ",")
+	for _, name := range wanted {
+		if !slices.Contains(partNames(), name) {
+			return fmt.Errorf("-parts: %q is none of %v", name, partNames())
+		}
+	}
 	var rep report
 	var errs error
-	if !o.skipPrograms {
-		errs = errors.Join(errs, o.programs(ctx, &rep))
-	}
-	if ctx.Err() == nil {
-		errs = errors.Join(errs, o.cloud(ctx, out, &rep, small))
-	}
-	if ctx.Err() == nil {
-		errs = errors.Join(errs, o.cloud(ctx, out, &rep, large))
+	for _, p := range parts {
+		if ctx.Err() != nil || !slices.Contains(wanted, p.name) {
+			continue
+		}
+		begin := time.Now()
+		if err := p.run(o, ctx, out, &rep); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", p.name, err))
+		}
+		fmt.Fprintf(out, "measured %s in %.0f s\n", p.name, time.Since(begin).Seconds())
 	}
 	rep.print(out)
 	if o.out != "" {
@@ -75,8 +110,8 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 	return errs
 }
 
-// programs measures the packet programs in a bpf file system of their own.
-func (o options) programs(ctx context.Context, rep *report) error {
+// withBPFFS runs fn with a bpf file system that is the bench's own.
+func withBPFFS(fn func(dir string) error) error {
 	dir, err := os.MkdirTemp("", "sluice-bench-")
 	if err != nil {
 		return err
@@ -86,22 +121,57 @@ func (o options) programs(ctx context.Context, rep *report) error {
 		return fmt.Errorf("mount a bpf file system (root is needed): %w", err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	rows, err := programs.Run(ctx, dir, o.rounds)
-	for _, r := range rows {
-		kind := "prefixes"
-		if r.Host {
-			kind = "hosts"
+	return fn(dir)
+}
+
+// programs measures the packet programs.
+func (o options) programs(ctx context.Context, _ io.Writer, rep *report) error {
+	return withBPFFS(func(dir string) error {
+		for _, run := range []func(context.Context, string, int) ([]programs.Result, error){programs.Run, programs.RunCold} {
+			rows, err := run(ctx, dir, o.rounds)
+			for _, r := range rows {
+				addProgram(rep, r)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		name := fmt.Sprintf("%s IPv%d %s routes=%d vrfs=%d", r.Program, r.Family, kind, r.Routes, r.VRFs)
-		own, redirect := r.Timing.Live-r.Timing.Wrapper, r.Timing.Redirect-r.Timing.Wrapper
-		rep.add(name, r.Timing.Ratio(), "x redirect", atMost(r.Goal()))
-		rep.note(fmt.Sprintf("%s ns against %s ns", ns(own), ns(redirect)))
-		if r.Program == ebpf.OverlayIn {
-			// bpf_skb_set_tunnel_key is in the program here; for fabric_in the wrapper calls it.
-			rep.note("sets the tunnel key")
-		}
+		return nil
+	})
+}
+
+func addProgram(rep *report, r programs.Result) {
+	kind := "prefixes"
+	if r.Host {
+		kind = "hosts"
 	}
-	return err
+	if r.Cold {
+		kind = "cold prefixes"
+	}
+	name := fmt.Sprintf("%s IPv%d %s routes=%d vrfs=%d", r.Program, r.Family, kind, r.Routes, r.VRFs)
+	own, redirect := r.Timing.Live-r.Timing.Wrapper, r.Timing.Redirect-r.Timing.Wrapper
+	rep.add(name, r.Timing.Ratio(), "x redirect", atMost(r.Goal()))
+	rep.note(fmt.Sprintf("%s ns against %s ns", ns(own), ns(redirect)))
+	if r.Program == ebpf.OverlayIn {
+		// bpf_skb_set_tunnel_key is in the program here; for fabric_in the wrapper calls it.
+		rep.note("sets the tunnel key")
+	}
 }
 
 func ns(d time.Duration) string { return strconv.FormatInt(d.Nanoseconds(), 10) }
+
+// forwarding measures a node between the fabric and OVN against the kernel.
+func (o options) forwarding(ctx context.Context, _ io.Writer, rep *report) error {
+	return withBPFFS(func(dir string) error {
+		rows, err := forwarding.Run(ctx, forwarding.DefaultOptions(dir))
+		for _, r := range rows {
+			g := noGoal
+			if r.Goal != 0 {
+				g = atLeast(r.Goal)
+			}
+			rep.add(r.Name, r.Ratio(), "x kernel", g)
+			rep.note(fmt.Sprintf("%.3g against %.3g %s", r.Sluice, r.Kernel, r.Unit))
+		}
+		return err
+	})
+}

@@ -13,7 +13,7 @@ type result struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Goal is "<= 3.5", or empty.
+	// Goal is "<= 3.5" or ">= 1.3", or empty.
 	Goal string `json:"goal"`
 	Met  bool   `json:"met"`
 
@@ -22,22 +22,42 @@ type result struct {
 
 type report struct{ results []result }
 
-// goal is the most that a value should be; 0: none.
-type goal float64
+// goal is what a value should be; the zero value: anything.
+type goal struct {
+	limit float64
+	least bool
+}
 
-func atMost(v float64) goal { return goal(v) }
+func atMost(v float64) goal  { return goal{limit: v} }
+func atLeast(v float64) goal { return goal{limit: v, least: true} }
 
-const noGoal = goal(0)
+var noGoal goal
+
+func (g goal) String() string {
+	switch {
+	case g == noGoal:
+		return ""
+	case g.least:
+		return fmt.Sprintf(">= %g", g.limit)
+	}
+	return fmt.Sprintf("<= %g", g.limit)
+}
+
+// miss says how far a value is from the goal; empty if it is met.
+func (g goal) miss(v float64) string {
+	switch {
+	case g == noGoal:
+	case g.least && v < g.limit:
+		return fmt.Sprintf("%.1f %% under the goal", 100*(1-v/g.limit))
+	case !g.least && v > g.limit:
+		return fmt.Sprintf("%.1f %% over the goal", 100*(v/g.limit-1))
+	}
+	return ""
+}
 
 func (r *report) add(name string, value float64, unit string, g goal) {
-	row := result{Name: name, Value: value, Unit: unit, Met: true}
-	if g != noGoal {
-		row.Goal, row.Met = fmt.Sprintf("<= %g", float64(g)), value <= float64(g)
-		if !row.Met {
-			row.note = fmt.Sprintf("%.0f %% over the goal", 100*(value/float64(g)-1))
-		}
-	}
-	r.results = append(r.results, row)
+	missed := g.miss(value)
+	r.results = append(r.results, result{Name: name, Value: value, Unit: unit, Goal: g.String(), Met: missed == "", note: missed})
 }
 
 // note adds a remark to the last line of the table.
