@@ -10,13 +10,16 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X main.version=$(VERSION)
 PROGRAMS := sluiced sluicectl sluice-lab
 
-.PHONY: all deps generate build lint generated test test-nightly bench demo demo-down clean
+.PHONY: all deps deps-lab generate build lint generated test test-nightly bench demo demo-down clean
 
 all: build
 
 # Debian packages for building and testing, if some are missing.
 deps:
 	@tools/deps.sh test
+
+deps-lab:
+	@tools/deps.sh lab
 
 # Everything that is made of something else: eBPF objects and their Go types,
 # OVSDB models, drop reasons, reference pages.
@@ -53,12 +56,12 @@ test-nightly:
 	@tools/fuzz.sh
 
 # Side-by-side measurements; also writes build/bench.json.
-bench: deps build
+bench: deps-lab build
 	@mkdir -p build
 	go run ./test/bench -out build/bench.json
 
 # Two clouds, a route reflector and sluiced in each; stays up.
-demo: deps build
+demo: deps-lab build
 	@bin/sluice-lab demo
 
 demo-down: build

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs what building and testing needs on Debian, if something is missing.
 #
-#   tools/deps.sh [build|test|nightly]     (default: test; each includes the one before)
+#   tools/deps.sh [build|lab|test|nightly]     (default: test; each includes the one before)
 #
-# Packages are downloaded into ${SLUICE_CACHE:-.cache}/apt. Services that come
-# with them are not started: the tests run their own processes.
+# Packages are downloaded into ${SLUICE_CACHE:-.cache}/apt, the kernels that tests
+# boot into ${SLUICE_CACHE:-.cache}/kernel. Services that come with the packages
+# are not started: the tests run their own processes.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -14,24 +15,34 @@ case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 build="git make gcc libc6-dev clang-19 llvm-19 libbpf-dev bpftool ca-certificates"
 lab="openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr gobgpd
   iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl jq tshark iperf3"
-vm="qemu-system-x86 mmdebstrap busybox-static e2fsprogs"
+vm="qemu-system-x86 busybox-static kmod xz-utils"
 services="openvswitch-switch ovs-vswitchd ovsdb-server ovn-central ovn-host ovn-controller
   ovn-northd ovn-ovsdb-server-nb ovn-ovsdb-server-sb frr gobgpd"
 
 case ${1:-test} in
 build) want=$build ;;
-test) want="$build $lab" ;;
-nightly) want="$build $lab $vm" ;;
-*) echo "usage: $0 [build|test|nightly]" >&2; exit 2 ;;
+lab) want="$build $lab" ;;
+test | nightly) want="$build $lab $vm" ;;
+*) echo "usage: $0 [build|lab|test|nightly]" >&2; exit 2 ;;
 esac
 
 command -v go >/dev/null || { echo "Go is missing; install the version that go.mod names from https://go.dev/dl" >&2; exit 1; }
+
+kernels() {
+  case $1 in
+  test) "$root/tools/kernel.sh" bookworm >/dev/null ;;
+  nightly) "$root/tools/kernel.sh" bookworm >/dev/null; "$root/tools/kernel.sh" trixie >/dev/null ;;
+  esac
+}
 
 missing=
 for p in $want; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
 done
-[ -n "$missing" ] || exit 0
+if [ -z "$missing" ]; then
+  kernels "${1:-test}"
+  exit
+fi
 
 if [ "$(id -u)" != 0 ]; then
   echo "missing packages; as root: apt-get install$missing" >&2
@@ -71,3 +82,4 @@ for s in $services; do
     systemctl -q disable --now "$s" 2>/dev/null || echo "note: $s could not be stopped; a lab may find its ports taken" >&2
   fi
 done
+kernels "${1:-test}"

@@ -1,0 +1,188 @@
+package vm
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+//go:embed init.sh
+var initScript []byte
+
+// Guest is what to run under a kernel.
+type Guest struct {
+	Kernel Kernel
+	// Modules are loaded first, with what they depend on.
+	Modules []string
+	// Files are put into the guest's /work by their names: name there, path here.
+	Files map[string]string
+	// Programs are copied with their shared libraries to where they are here, in
+	// addition to those of BusyBox.
+	Programs []string
+	// Script is run by BusyBox's sh in /work, as root.
+	Script string
+	// MemoryMiB defaults to 1024.
+	MemoryMiB int
+}
+
+// Result is what a script left.
+type Result struct {
+	Output []byte
+	Status int
+	// Console is what the kernel said.
+	Console []byte
+}
+
+// Run boots the guest and waits until it has gone. An error means that the
+// script did not come to its end.
+func (g Guest) Run(ctx context.Context) (Result, error) {
+	dir, err := os.MkdirTemp("", "sluice-vm")
+	if err != nil {
+		return Result{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	initrd := filepath.Join(dir, "initrd")
+	if err := g.writeInitramfs(initrd); err != nil {
+		return Result{}, fmt.Errorf("initramfs: %w", err)
+	}
+	token := make([]byte, 8)
+	if _, err := rand.Read(token); err != nil {
+		return Result{}, err
+	}
+	end := hex.EncodeToString(token)
+	// Lines of their own for the kernel and for the script, so that a message of
+	// the kernel never cuts a line of the script in two.
+	console, output := filepath.Join(dir, "console"), filepath.Join(dir, "output")
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64",
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-accel", accelerator(), "-cpu", "max", "-smp", "2", "-m", strconv.Itoa(g.memory()),
+		"-serial", "file:"+console, "-serial", "file:"+output,
+		"-kernel", g.Kernel.image(), "-initrd", initrd,
+		"-append", "console=ttyS0 panic=-1 oops=panic quiet loglevel=4 sluice.end="+end)
+	said, runErr := cmd.CombinedOutput()
+	res := Result{}
+	res.Console, err = os.ReadFile(console)
+	raw, outErr := os.ReadFile(output)
+	if err := errors.Join(ctx.Err(), runErr, err, outErr); err != nil {
+		return res, fmt.Errorf("virtual machine with %s: %w\n%s\n%s\n%s", g.Kernel.Release, err, said, res.Console, raw)
+	}
+	if res.Output, res.Status, err = cutEnd(raw, end); err != nil {
+		return res, fmt.Errorf("virtual machine with %s: %w\n%s\n%s", g.Kernel.Release, err, res.Console, raw)
+	}
+	return res, nil
+}
+
+func accelerator() string {
+	if a := os.Getenv("SLUICE_VM_ACCEL"); a != "" {
+		return a
+	}
+	return "tcg,thread=multi"
+}
+
+func (g Guest) memory() int {
+	if g.MemoryMiB != 0 {
+		return g.MemoryMiB
+	}
+	return 1024
+}
+
+// cutEnd takes the end line off the output: it has the run's own token, so that
+// nothing else that was printed passes for it.
+func cutEnd(raw []byte, end string) (output []byte, status int, err error) {
+	raw = bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))
+	mark := []byte("\nsluice-vm-end " + end + " ")
+	at := bytes.LastIndex(raw, mark)
+	if at < 0 {
+		return raw, 0, errors.New("it went away before the script had ended")
+	}
+	word, _, whole := strings.Cut(string(raw[at+len(mark):]), "\n")
+	status, err = strconv.Atoi(word)
+	if err != nil || !whole {
+		return raw, 0, fmt.Errorf("the end line has the status %q", word)
+	}
+	return raw[:at], status, nil
+}
+
+func (g Guest) writeInitramfs(file string) error {
+	a := archive{"/init": {0o755, initScript}, "/script": {0o644, []byte(g.Script)}}
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		return fmt.Errorf("package busybox-static: %w", err)
+	}
+	if err := a.copy("/bin/busybox", busybox); err != nil {
+		return err
+	}
+	modules, err := g.Kernel.modules(g.Modules)
+	if err != nil {
+		return err
+	}
+	var list strings.Builder
+	for _, m := range modules {
+		name := path.Join("/lib/modules", filepath.Base(m))
+		if err := a.copy(name, m); err != nil {
+			return err
+		}
+		fmt.Fprintln(&list, name)
+	}
+	a["/modules"] = archived{0o644, []byte(list.String())}
+	a["/tmp/.keep"] = archived{0o644, nil}
+	a["/work/.keep"] = archived{0o644, nil}
+	for name, from := range g.Files {
+		if err := a.copy(path.Join("/work", name), from); err != nil {
+			return err
+		}
+	}
+	for _, p := range g.Programs {
+		if err := a.program(p); err != nil {
+			return err
+		}
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.writeTo(f), f.Close())
+}
+
+func (a archive) copy(name, from string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	a[name] = archived{info.Mode(), content}
+	return nil
+}
+
+// program copies a program and the shared libraries that ldd(1) names.
+func (a archive) program(name string) error {
+	file, err := exec.LookPath(name)
+	if err != nil {
+		return err
+	}
+	out, err := exec.Command("ldd", file).Output()
+	if err != nil {
+		return fmt.Errorf("shared libraries of %s: %w", file, err)
+	}
+	for _, word := range strings.Fields(string(out)) {
+		if strings.HasPrefix(word, "/") {
+			if err := a.copy(word, word); err != nil {
+				return err
+			}
+		}
+	}
+	return a.copy(path.Join("/usr/bin", name), file)
+}
