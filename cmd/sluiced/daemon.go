@@ -17,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/serve"
@@ -48,15 +49,28 @@ type daemon struct {
 }
 
 func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), reg: status.NewRegistry(log)}
-	d.metrics = metrics.New(version, func(collector string, err error) {
-		log.Warn("a metric could not be read", "collector", collector, "error", err)
-	})
-	needs, err := d.openTranslator()
+	d, err := newFollowing(cfg, log, vrfindex.Open, nil)
 	if err != nil {
 		return nil, err
 	}
-	d.ovs, d.vswitch, err = ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log}, ovsdb.Config{
+	d.metrics = metrics.New(version, func(collector string, err error) {
+		log.Warn("a metric could not be read", "collector", collector, "error", err)
+	})
+	d.reg.Require("vswitchd", "sb", "role", "dataplane")
+	d.addMetrics()
+	return d, nil
+}
+
+// newFollowing is the part that follows OVN and computes what it asks for. The
+// VRF indices come from open; transact, when set, takes what would be written to
+// the local Open vSwitch database.
+func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact) (*daemon, error) {
+	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), reg: status.NewRegistry(log)}
+	needs, err := d.openTranslator(open)
+	if err != nil {
+		return nil, err
+	}
+	d.ovs, d.vswitch, err = ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log, Transact: transact}, ovsdb.Config{
 		Endpoints: cfg.OVN.VSwitch, TLS: tlsFiles(cfg.OVN.TLS), Logger: log, InactivityProbe: cfg.OVN.InactivityProbe.Duration,
 	})
 	if err != nil {
@@ -66,22 +80,20 @@ func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
 		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: tlsFiles(cfg.OVN.TLS),
 		Needs: needs, Handle: d.takeOVN, Logger: log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	d.reg.Require("vswitchd", "sb", "role", "dataplane")
-	d.addMetrics()
-	return d, nil
+	return d, err
 }
 
+// openIndices is vrfindex.Open or vrfindex.Peek.
+type openIndices func(path string, seed map[intent.VNI]uint16) (*vrfindex.Store, error)
+
 // openTranslator seeds the VRF indices with what the pinned maps show.
-func (d *daemon) openTranslator() (ovn.Needs, error) {
+func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	seed, err := ebpf.PinnedVRFs(d.cfg.Dataplane.BPFFS)
 	if err != nil {
 		d.log.Warn("the pinned VRF table cannot be read; indices come from the state directory alone", "error", err)
 	}
 	path := d.cfg.StateDir + "/vrf-indices.json"
-	if d.indices, err = vrfindex.Open(path, seed); err != nil {
+	if d.indices, err = open(path, seed); err != nil {
 		return ovn.Needs{}, fmt.Errorf("VRF indices in %s: %w", path, err)
 	}
 	ec := evpnConfig(d.cfg)

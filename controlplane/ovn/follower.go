@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,8 +26,10 @@ type Config struct {
 	Northbound string
 	// TLS is for ssl endpoints. Empty: the files of the vswitch database's SSL
 	// table.
-	TLS   ovsdb.TLSFiles
-	Needs Needs
+	TLS ovsdb.TLSFiles
+	// InactivityProbe is ovsdb.Config's, for all sessions.
+	InactivityProbe time.Duration
+	Needs           Needs
 	// Handle is called from one goroutine, in order, until Run returns.
 	Handle func(Event)
 	Logger *slog.Logger

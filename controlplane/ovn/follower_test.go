@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -127,6 +128,26 @@ func TestFollowerLostConnections(t *testing.T) {
 	})
 	// northd puts the addresses of the Northbound row back.
 	w.untilPorts("the same rows", want...)
+}
+
+// TestFollowerProbes: a server that hangs with its connection open is noticed
+// within the configured time, and followed again when it answers.
+func TestFollowerProbes(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	w := l.follow(Config{InactivityProbe: 100 * time.Millisecond})
+	w.untilPorts("the start", "ln-public")
+	pid := strings.TrimSpace(l.run("cat", l.path("sb.pid")))
+	l.run("kill", "-STOP", pid)
+	defer l.run("kill", "-CONT", pid)
+	// Without the setting this takes 20 s.
+	start := time.Now()
+	l.waitFor("the loss", func() bool { return !w.Status().InSync.SB })
+	if took := time.Since(start); took > ovsdb.DefaultInactivityProbe {
+		t.Errorf("noticed after %v", took)
+	}
+	l.run("kill", "-CONT", pid)
+	w.untilPorts("the return", "ln-public")
 }
 
 // TestFollowerFollowsRemote: another ovn-remote is another database, whose rows

@@ -53,7 +53,7 @@ func (l *lab) remote(name string) string { return "unix:" + l.path(name+".sock")
 // serve starts a database server and gives its stop.
 func (l *lab) serve(db string) func() {
 	args := []string{l.path(db + ".db"), "--remote=p" + l.remote(db), "--unixctl=" + l.path(db+".ctl"),
-		"--log-file=" + l.path(db+".log"), "-vconsole:off"}
+		"--log-file=" + l.path(db+".log"), "--pidfile=" + l.path(db+".pid"), "-vconsole:off"}
 	if db == "sb" {
 		args = append(args, "--remote=db:OVN_Southbound,SB_Global,connections")
 	}

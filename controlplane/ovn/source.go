@@ -42,7 +42,7 @@ type delivery struct {
 func (f *Follower) start(ctx context.Context, group *errgroup.Group, cfg ovsdb.Config) (*source, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	src := &source{remote: cfg.Endpoints, tls: cfg.TLS, cancel: cancel, asked: clauseSets(cfg.Conditions)}
-	cfg.Logger = f.log
+	cfg.Logger, cfg.InactivityProbe = f.log, f.cfg.InactivityProbe
 	cfg.Handler = func(b ovsdb.Batch) { deliver(ctx, f.in, delivery{from: src, batch: b}) }
 	session, err := ovsdb.NewSession(cfg)
 	if err != nil {
