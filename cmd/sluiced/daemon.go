@@ -71,20 +71,28 @@ func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transa
 		return nil, err
 	}
 	d.ovs, d.vswitch, err = ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log, Transact: transact}, ovsdb.Config{
-		Endpoints: cfg.OVN.VSwitch, TLS: tlsFiles(cfg.OVN.TLS), Logger: log, InactivityProbe: cfg.OVN.InactivityProbe.Duration,
+		Endpoints: cfg.OVN.VSwitch, TLS: tlsFiles(cfg.OVN.TLS), Logger: log, InactivityProbe: inactivityProbe(cfg),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("local Open vSwitch database: %w", err)
 	}
 	d.follower, err = ovn.NewFollower(ovn.Config{
 		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: tlsFiles(cfg.OVN.TLS),
-		Needs: needs, Handle: d.takeOVN, Logger: log,
+		InactivityProbe: inactivityProbe(cfg), Needs: needs, Handle: d.takeOVN, Logger: log,
 	})
 	return d, err
 }
 
 // openIndices is vrfindex.Open or vrfindex.Peek.
 type openIndices func(path string, seed map[intent.VNI]uint16) (*vrfindex.Store, error)
+
+// inactivityProbe is the setting as a session takes it, where 0 is the default.
+func inactivityProbe(cfg *config.Config) time.Duration {
+	if cfg.OVN.InactivityProbe.Duration == 0 {
+		return -1
+	}
+	return cfg.OVN.InactivityProbe.Duration
+}
 
 // openTranslator seeds the VRF indices with what the pinned maps show.
 func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
