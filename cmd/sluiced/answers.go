@@ -1,14 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
-	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -70,84 +66,4 @@ func (d *daemon) running() (*node, error) {
 		return nil, fmt.Errorf("%w: this node forwards nothing: %s", admin.ErrNotFound, d.latest.reason)
 	}
 	return d.node, nil
-}
-
-func (d *daemon) status() status.Status {
-	ready, _ := d.reg.Ready()
-	s := status.Status{Version: version, Started: d.started, Ready: ready, Conditions: d.reg.Conditions(), Counts: d.reg.Counts(), Problems: d.reg.Problems()}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s.Chassis, s.Role, s.RoleReason = d.latest.systemID, roleWord(d.latest), d.latest.reason
-	if n := d.node; n != nil {
-		s.VTEP, s.RouterID, s.RouterMAC, s.Tables = n.id.vtep, n.routerID, n.id.routerMAC, n.tableStatus()
-	}
-	return s
-}
-
-func (n *node) tableStatus() []status.Table {
-	var out []status.Table
-	for _, stage := range n.tables.pipeline.Stages() {
-		st := stage.Stats()
-		t := status.Table{Name: stage.Name(), Wanted: st.Wanted, Actual: st.Actual, Failed: st.Failed, Capacity: n.capacity(stage.Name())}
-		if err := n.tables.pipeline.ListError(stage.Name()); err != nil {
-			t.Held = err.Error()
-		}
-		out = append(out, t)
-	}
-	return out
-}
-
-func (n *node) routes(only intent.VNI) []status.Route {
-	wanted, actual := n.tables.routes.Rows()
-	announced, _ := n.tables.announcements.Rows()
-	ports := n.portNames()
-	var out []status.Route
-	for k, r := range wanted {
-		if only != 0 && k.VNI != only {
-			continue
-		}
-		row := status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: r.Kind.String(), NextHops: r.NextHops.All(), Programmed: actual[k] == r, State: status.OK}
-		if r.Kind == intent.RouteLocal {
-			row.Gateway = cmp.Or(ports[r.Gateway], r.Gateway.String())
-		}
-		if _, ok := announced[k]; ok {
-			row.Announced, _ = n.tables.announcements.State(k)
-		}
-		if !row.Programmed {
-			row.State = status.Pending
-			if _, err := n.tables.routes.State(k); err != nil {
-				row.State, row.Reason, row.Error = status.Error, reasonOf(err), err.Error()
-			}
-		}
-		out = append(out, row)
-	}
-	slices.SortFunc(out, status.Route.Compare)
-	return out
-}
-
-func (n *node) portNames() map[intent.GatewayKey]string {
-	wanted, _ := n.tables.gateways.Rows()
-	out := make(map[intent.GatewayKey]string, len(wanted))
-	for k, g := range wanted {
-		out[k] = g.LogicalPort
-	}
-	return out
-}
-
-// diff reads everything back first, so that what others changed shows too.
-func (n *node) diff(ctx context.Context) (status.Diff, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	out := status.Diff{Changes: []status.Change{}}
-	changes, err := n.tables.pipeline.Compare(ctx)
-	for _, c := range changes {
-		row := status.Change{Table: c.Table, Key: c.Key, Action: string(c.Op), Wanted: c.New, Actual: c.Old}
-		if c.Held {
-			row.Held = cmp.Or(c.Why, "its source is not in sync")
-		} else {
-			row.Error = c.Why
-		}
-		out.Changes = append(out.Changes, row)
-	}
-	return out, err
 }

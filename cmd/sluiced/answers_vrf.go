@@ -19,9 +19,9 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted, _ := n.tables.vrfs.Rows()
-	policies, _ := n.tables.policies.Rows()
-	routes, _ := n.tables.routes.Rows()
+	wanted, _ := n.tables.VRFs.Rows()
+	policies, _ := n.tables.Policies.Rows()
+	routes, _ := n.tables.Routes.Rows()
 	rows := make(map[intent.VNI]*status.VRF, len(wanted))
 	for vni, v := range wanted {
 		p, t := policies[vni], traffic[vni]
@@ -66,7 +66,7 @@ func words(s intent.RouteTargets) []string {
 }
 
 func (n *node) vrfState(vni intent.VNI) status.State {
-	if ok, err := n.tables.vrfs.State(vni); !ok {
+	if ok, err := n.tables.VRFs.State(vni); !ok {
 		if err != nil {
 			return status.Pending
 		}
@@ -88,8 +88,8 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 	v := all[i]
 	v.Routes = n.routes(vni)
 	names := map[string]bool{vni.String(): true}
-	gateways, _ := n.tables.gateways.Rows()
-	served, _ := n.tables.served.Rows()
+	gateways, _ := n.tables.Gateways.Rows()
+	served, _ := n.tables.Served.Rows()
 	for k, g := range gateways {
 		if g.VNI != vni {
 			continue
@@ -100,7 +100,7 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 				e.Addresses = append(e.Addresses, a)
 			}
 		}
-		if ok, _ := n.tables.gateways.State(k); !ok {
+		if ok, _ := n.tables.Gateways.State(k); !ok {
 			e.State = status.Pending
 		}
 		for sk, s := range served {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -80,4 +81,34 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 		})
 	}
 	return out, nil
+}
+
+// ebpfConfig is the data plane's part of the configuration.
+func (n *node) ebpfConfig(vxlan int) ebpf.Config {
+	c := n.d.cfg
+	out := ebpf.Config{
+		Dir: c.Dataplane.BPFFS, Bridges: ports{n}, Log: n.d.log,
+		Node: ebpf.Node{
+			RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, VXLANIndex: uint32(vxlan), UnderlayMTU: uint16(n.mtu),
+			ZeroChecksum: c.Fabric.UDPChecksum == config.ChecksumOff || c.Fabric.UDPChecksum == config.ChecksumAuto && n.id.vtep.Is4(),
+		},
+		Limits: ebpf.Limits{
+			VRFs: c.Dataplane.Sizes.VRFs, Gateways: c.Dataplane.Sizes.Gateways, VTEPs: c.Dataplane.Sizes.VTEPs,
+			Served: c.Dataplane.Sizes.Served, Hosts: c.Dataplane.Sizes.Hosts, Prefixes: c.Dataplane.Sizes.Prefixes, NextHops: c.Dataplane.Sizes.NextHops,
+		},
+	}
+	switch c.Fabric.DF {
+	case config.DFSet:
+		out.Node.DF = ebpf.DFSet
+	case config.DFClear:
+		out.Node.DF = ebpf.DFClear
+	default:
+		out.Node.DF = ebpf.DFAuto
+	}
+	if n.id.vtep.Is4() {
+		out.Node.VTEP4 = n.id.vtep
+	} else {
+		out.Node.VTEP6 = n.id.vtep
+	}
+	return out
 }

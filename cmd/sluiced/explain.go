@@ -6,15 +6,10 @@ import (
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
-
-const kernelFabricName = kernel.FabricName
-
-const established = "established"
 
 func reasonOfDrop(v uint32) string { return drop.Reason(v).Explain() + " " + drop.Reason(v).Act() }
 
@@ -55,20 +50,20 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 		}
 		steps = append(steps, status.Step{Layer: layer, Object: object, Found: ok, Detail: detail, Hint: hint})
 	}
-	ok, err := n.tables.vrfs.State(q.VRF)
+	ok, err := n.tables.VRFs.State(q.VRF)
 	add(status.LayerDataplane, fmt.Sprintf("map vrfs: VNI %s", q.VRF), ok, err, "", "No gateway port on this node carries the VNI.")
 	src, found := n.longest(q.VRF, q.Src)
 	if !found || src.Kind != intent.RouteLocal {
 		add(status.LayerDataplane, fmt.Sprintf("route to source %s", q.Src), false, nil, "no local route covers it, so packets from it are dropped (source_not_exposed)", "Expose its subnet, or ask on the node where its gateway port is bound.")
 	} else {
-		ok, err := n.tables.routes.State(src.Key)
+		ok, err := n.tables.Routes.State(src.Key)
 		add(status.LayerDataplane, "route "+src.Key.String(), ok, err, "local, through "+src.Gateway.String(), "")
-		ok, err = n.tables.bridges.State(src.Gateway.Bridge)
+		ok, err = n.tables.Bridges.State(src.Gateway.Bridge)
 		add(status.LayerDataplane, "veth pair of bridge "+string(src.Gateway.Bridge), ok, err, "", "")
-		ok, err = n.tables.gateways.State(src.Gateway)
+		ok, err = n.tables.Gateways.State(src.Gateway)
 		add(status.LayerDataplane, "gateway "+src.Gateway.String(), ok, err, "", "")
 		back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
-		ok, err = n.tables.steering.State(back)
+		ok, err = n.tables.Steering.State(back)
 		add(status.LayerOVS, "flow "+back.String(), ok, err, "", "")
 		out, ok, err := n.sourceFlow(src.Gateway, q.Src)
 		add(status.LayerOVS, "flow "+out, ok, err, "", "Without it packets of this source leave by the provider network.")
@@ -78,7 +73,7 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 		add(status.LayerDataplane, fmt.Sprintf("route to destination %s", q.Dst), false, nil, "no route covers it (no_route)", "No node announces it with a route target that this VRF imports.")
 		return steps
 	}
-	ok, err = n.tables.routes.State(dst.Key)
+	ok, err = n.tables.Routes.State(dst.Key)
 	detail := dst.Kind.String()
 	if dst.Kind == intent.RouteRemote {
 		detail += ", " + dst.NextHops.String()
@@ -94,7 +89,7 @@ func (n *node) longest(vni intent.VNI, a netip.Addr) (intent.Route, bool) {
 		if err != nil {
 			break
 		}
-		if r, ok := n.tables.routes.Wanted(intent.NewRouteKey(vni, p)); ok {
+		if r, ok := n.tables.Routes.Wanted(intent.NewRouteKey(vni, p)); ok {
 			return r, true
 		}
 	}
@@ -109,8 +104,8 @@ func (n *node) sourceFlow(g intent.GatewayKey, src netip.Addr) (name string, ok 
 			break
 		}
 		k := intent.SteeringKey{Gateway: g, Kind: intent.SteerSource, Prefix: p}
-		if _, wanted := n.tables.steering.Wanted(k); wanted {
-			ok, err = n.tables.steering.State(k)
+		if _, wanted := n.tables.Steering.Wanted(k); wanted {
+			ok, err = n.tables.Steering.State(k)
 			return k.String(), ok, err
 		}
 	}

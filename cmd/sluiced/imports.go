@@ -9,11 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
-	"github.com/ovn-sluice/sluice/dataplane/ebpf"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/link"
-	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
 // restartLinger is how long routes of a VTEP that was there before a restart,
@@ -25,7 +21,7 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 	if u.InSync && !n.bgpSync.Load() {
 		end := time.Now().Add(restartLinger)
 		n.linger.Store(&end)
-		time.AfterFunc(restartLinger, n.tables.pipeline.Kick)
+		time.AfterFunc(restartLinger, n.tables.Pipeline.Kick)
 	}
 	n.bgpSync.Store(u.InSync)
 	word := "receiving"
@@ -33,20 +29,20 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 		word = "in-sync"
 	}
 	n.d.reg.SetCondition("bgp", u.InSync, word, "")
-	n.tables.pipeline.Update(func() {
+	n.tables.Pipeline.Update(func() {
 		for _, v := range u.VTEPs {
-			n.tables.vteps.Update(map[netip.Addr]intent.VTEP{v.Addr: v}, nil)
+			n.tables.VTEPs.Update(map[netip.Addr]intent.VTEP{v.Addr: v}, nil)
 		}
 		for _, a := range u.GoneVTEPs {
 			if !slices.Contains(n.d.cfg.Fabric.TrustedVTEPs, a) {
-				n.tables.vteps.Update(nil, []netip.Addr{a})
+				n.tables.VTEPs.Update(nil, []netip.Addr{a})
 			}
 		}
 		set := make(map[intent.RouteKey]intent.Route, len(u.Upserts))
 		for _, r := range u.Upserts {
 			set[r.Key] = r
 		}
-		n.tables.routes.Update(n.rib.Update(rib.BGP, set, u.Deletes))
+		n.tables.Routes.Update(n.rib.Update(rib.BGP, set, u.Deletes))
 	})
 }
 
@@ -74,7 +70,7 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	if err := n.tables.pipeline.WaitPass(ctx); err != nil {
+	if err := n.tables.Pipeline.WaitPass(ctx); err != nil {
 		return nil
 	}
 	n.speaker.Ready()
@@ -89,9 +85,9 @@ func (n *node) watchSwitch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-n.d.ovs.Changes():
-			n.tables.pipeline.Update(func() {
-				n.tables.bridges.Relist()
-				n.tables.steering.Relist()
+			n.tables.Pipeline.Update(func() {
+				n.tables.Bridges.Relist()
+				n.tables.Steering.Relist()
 			})
 		}
 	}
@@ -100,56 +96,4 @@ func (n *node) watchSwitch(ctx context.Context) error {
 func (d *daemon) ovnInSync() bool {
 	s, ok := d.inSyncNow.Load().(ovn.InSync)
 	return ok && s.SB && s.VSwitch
-}
-
-func (d *daemon) underlayMTU(ns netns.Namespace, vtep netip.Addr) (int, error) {
-	if d.cfg.Fabric.MTU != 0 {
-		return int(d.cfg.Fabric.MTU), nil
-	}
-	to := vtep
-	if len(d.cfg.BGP.Neighbors) > 0 {
-		to = d.cfg.BGP.Neighbors[0].Address
-	}
-	u, err := link.New(ns).Towards(to)
-	return u.MTU, err
-}
-
-// ports resolves provider bridges for the map rows.
-type ports struct {
-	n   *node
-	mtu int
-}
-
-func (p ports) Port(bridge intent.BridgeKey) (ebpf.Port, bool) {
-	i, ok := p.n.links.IfIndex(bridge)
-	return ebpf.Port{IfIndex: uint32(i), MTU: uint16(p.mtu)}, ok
-}
-
-func (n *node) ebpfConfig(vxlan, mtu int) ebpf.Config {
-	c := n.d.cfg
-	out := ebpf.Config{
-		Dir: c.Dataplane.BPFFS, Bridges: ports{n, max(mtu, leastBridgeMTU)}, Log: n.d.log,
-		Node: ebpf.Node{
-			RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, VXLANIndex: uint32(vxlan), UnderlayMTU: uint16(mtu),
-			ZeroChecksum: c.Fabric.UDPChecksum == config.ChecksumOff || c.Fabric.UDPChecksum == config.ChecksumAuto && n.id.vtep.Is4(),
-		},
-		Limits: ebpf.Limits{
-			VRFs: c.Dataplane.Sizes.VRFs, Gateways: c.Dataplane.Sizes.Gateways, VTEPs: c.Dataplane.Sizes.VTEPs,
-			Served: c.Dataplane.Sizes.Served, Hosts: c.Dataplane.Sizes.Hosts, Prefixes: c.Dataplane.Sizes.Prefixes, NextHops: c.Dataplane.Sizes.NextHops,
-		},
-	}
-	switch c.Fabric.DF {
-	case config.DFSet:
-		out.Node.DF = ebpf.DFSet
-	case config.DFClear:
-		out.Node.DF = ebpf.DFClear
-	default:
-		out.Node.DF = ebpf.DFAuto
-	}
-	if n.id.vtep.Is4() {
-		out.Node.VTEP4 = n.id.vtep
-	} else {
-		out.Node.VTEP6 = n.id.vtep
-	}
-	return out
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/logging"
+	"github.com/ovn-sluice/sluice/pkg/output"
 )
 
 // version is set by the linker.
@@ -26,25 +28,49 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newRoot().ExecuteContext(ctx)
 	stop()
-	if err != nil {
+	switch {
+	case errors.Is(err, errDiffers):
+		os.Exit(exitDiffers)
+	case err != nil:
 		fmt.Fprintf(os.Stderr, "sluiced: %v\n", err)
-		os.Exit(1)
+		os.Exit(exitProblem)
 	}
 }
 
+// Exit codes, but 0.
+const (
+	exitProblem = 1
+	exitDiffers = 3 // a dry run found something to change; as sluicectl's
+)
+
+// errDiffers ends a dry run that has printed what would be changed.
+var errDiffers = errors.New("there is something to change")
+
 func newRoot() *cobra.Command {
 	var file, check string
+	var dry bool
+	format := output.People
 	root := &cobra.Command{
 		Use:   "sluiced",
 		Short: "The node dataplane of OVN clouds",
 		Long: `The node dataplane of OVN clouds: EVPN in TC eBPF, with BGP inside.
 
 Everything about OVN is found in the local Open vSwitch database. A daemon that
-ends, however it ends, leaves forwarding running; see 'sluicectl cleanup'.`,
+ends, however it ends, leaves forwarding running; see 'sluicectl cleanup'.
+
+With --dry-run it reads OVN and what is on the node, prints what it would create,
+change and remove, and ends, having changed nothing. A running sluiced does not
+mind. BGP is not asked, so imported routes are neither shown nor missed.
+
+Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 3 a dry run
+found something to change.`,
 		Args: cobra.NoArgs, Version: version, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if check != "" {
 				return printEffective(c, check)
+			}
+			if dry {
+				return printPlan(c, file, format)
 			}
 			return run(c.Context(), file)
 		},
@@ -52,6 +78,8 @@ ends, however it ends, leaves forwarding running; see 'sluicectl cleanup'.`,
 	root.AddCommand(clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
+	f.BoolVar(&dry, "dry-run", false, "print what would be changed on this node, and end")
+	f.StringVarP((*string)(&format), "output", "o", string(format), "output format of a dry run: table, json or yaml")
 	f.StringVar(&check, "check", "", "validate this configuration file, print what is in effect, and end")
 	return root
 }
@@ -69,15 +97,41 @@ func printEffective(c *cobra.Command, file string) error {
 	return err
 }
 
+func printPlan(c *cobra.Command, file string, format output.Format) error {
+	if err := format.Check(); err != nil {
+		return err
+	}
+	cfg, err := load(file)
+	if err != nil {
+		return err
+	}
+	p, err := dryRun(c.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	if err := format.Print(c.OutOrStdout(), p, func(w io.Writer) error { return writePlan(w, p) }); err != nil {
+		return err
+	}
+	if len(p.Changes) > 0 {
+		return errDiffers
+	}
+	return nil
+}
+
+// load reads the configuration, for somebody who may do what it says.
+func load(file string) (*config.Config, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("sluiced needs root: it reads and makes devices, flows and eBPF maps")
+	}
+	return config.Load(file)
+}
+
 func run(ctx context.Context, file string) error {
-	cfg, err := config.Load(file)
+	cfg, err := load(file)
 	if err != nil {
 		return err
 	}
 	log, _ := logging.New(os.Stderr, cfg.Log)
-	if os.Geteuid() != 0 {
-		return errors.New("sluiced needs root: it makes devices and loads eBPF programs")
-	}
 	d, err := newDaemon(cfg, log)
 	if err != nil {
 		return err

@@ -66,10 +66,10 @@ func (n *node) trafficMetrics() ([]metrics.VRFTraffic, error) {
 
 func (n *node) tableMetrics() ([]metrics.Table, error) {
 	var out []metrics.Table
-	for _, stage := range n.tables.pipeline.Stages() {
+	for _, stage := range n.tables.Pipeline.Stages() {
 		s := stage.Stats()
 		out = append(out, metrics.Table{Name: stage.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed, Capacity: n.capacity(stage.Name()),
-			Held: n.tables.pipeline.ListError(stage.Name()) != nil, Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
+			Held: n.tables.Pipeline.ListError(stage.Name()) != nil, Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
 	}
 	return out, nil
 }
@@ -81,6 +81,8 @@ func (n *node) capacity(table string) int {
 		"vrfs": int(s.VRFs), "gateways": int(s.Gateways), "served": int(s.Served), "vteps": int(s.VTEPs), "routes": int(s.Hosts + s.Prefixes),
 	}[table]
 }
+
+const established = "established" // of RFC 4271 section 8.2.2, as GoBGP writes it
 
 func (n *node) bgpMetrics() (metrics.BGP, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/packet"
@@ -51,7 +52,7 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 	default:
 		out.Verdict, out.Drop = "drop", reason.String()
 	}
-	if out.Interface != kernelFabricName {
+	if out.Interface != kernel.FabricName {
 		out.VTEP, out.VNI = netip.Addr{}, 0
 	}
 	return out, nil
@@ -84,7 +85,7 @@ func (n *node) traceRequest(r status.TraceRequest) (ebpf.TraceRequest, error) {
 // gatewayFor is the gateway that a packet from src would come through: that of
 // the longest local match, else any of the VRF.
 func (n *node) gatewayFor(vni intent.VNI, src netip.Addr) (intent.GatewayKey, error) {
-	routes, _ := n.tables.routes.Rows()
+	routes, _ := n.tables.Routes.Rows()
 	best := -1
 	var g intent.GatewayKey
 	for k, r := range routes {
@@ -95,7 +96,7 @@ func (n *node) gatewayFor(vni intent.VNI, src netip.Addr) (intent.GatewayKey, er
 	if best >= 0 {
 		return g, nil
 	}
-	gateways, _ := n.tables.gateways.Rows()
+	gateways, _ := n.tables.Gateways.Rows()
 	for k, row := range gateways {
 		if row.VNI == vni {
 			return k, nil

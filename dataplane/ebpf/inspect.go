@@ -205,12 +205,15 @@ func (i *Inspection) pinnedProgram(p Program) (*ebpf.Program, error) {
 	return prog, nil
 }
 
-// Attachment is what Attach would do for a device that is there: nil when it
-// would change nothing.
+// Attachment is what Attach would do: nil when it would change nothing. A device
+// of index 0 is yet to be made.
 func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.Change, error) {
 	c := &status.Change{Table: "attachment", Key: p.String() + " on " + device, Action: "add"}
 	hook := i.hook.pick()
 	c.Wanted = "by " + hook.String()
+	if ifindex == 0 {
+		return c, nil
+	}
 	attached, id, err := i.attachedProgram(hook, p, ifindex)
 	if err != nil {
 		return nil, fmt.Errorf("%s on device %s: %w", p, device, err)

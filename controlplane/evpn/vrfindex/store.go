@@ -78,6 +78,16 @@ func Open(path string, seed map[intent.VNI]uint16) (*Store, error) {
 	return s, nil
 }
 
+// Peek is Open for one who only looks: numbers that it gives out are kept
+// nowhere.
+func Peek(path string, seed map[intent.VNI]uint16) (*Store, error) {
+	s, err := Open(path, seed)
+	if s != nil {
+		s.path = ""
+	}
+	return s, err
+}
+
 // restoreFreed keeps the order of the file and appends the numbers below next
 // that nobody has.
 func (s *Store) restoreFreed(order []uint16) {

@@ -1,4 +1,4 @@
-package main
+package tables
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func newDriver[K, V comparable](name string, journal *[]string) *mapDriver[K, V]
 
 // bench is a set of tables over map drivers, and one tenant with one host.
 type bench struct {
-	*tables
+	*Tables
 	journal          []string
 	ovn, bgp, linger bool
 	gateways         *mapDriver[intent.GatewayKey, intent.Gateway]
@@ -72,45 +72,45 @@ func newBench() *bench {
 	b.announced = newDriver[intent.RouteKey, intent.Announcement]("announcement", j)
 	b.routesThere = newDriver[intent.RouteKey, intent.Route]("route", j)
 	b.reg = status.NewRegistry(slog.New(slog.DiscardHandler))
-	b.tables = newTables(drivers{
-		bridges: newDriver[intent.BridgeKey, intent.Bridge]("bridge", j), vrfs: newDriver[intent.VNI, intent.VRF]("vrf", j),
-		gateways: b.gateways, served: newDriver[intent.ServedKey, intent.Served]("served", j),
-		vteps: newDriver[netip.Addr, intent.VTEP]("vtep", j), routes: b.routesThere,
-		steering: newDriver[intent.SteeringKey, intent.Steering]("flow", j), policies: newDriver[intent.VNI, intent.VRFPolicy]("policy", j),
-		announcements: b.announced,
-	}, sources{
-		ovn: func() bool { return b.ovn }, bgp: func() bool { return b.bgp },
-		lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return b.linger },
-	}, b.reg, slog.New(slog.DiscardHandler))
+	b.Tables = New(Drivers{
+		Bridges: newDriver[intent.BridgeKey, intent.Bridge]("bridge", j), VRFs: newDriver[intent.VNI, intent.VRF]("vrf", j),
+		Gateways: b.gateways, Served: newDriver[intent.ServedKey, intent.Served]("served", j),
+		VTEPs: newDriver[netip.Addr, intent.VTEP]("vtep", j), Routes: b.routesThere,
+		Steering: newDriver[intent.SteeringKey, intent.Steering]("flow", j), Policies: newDriver[intent.VNI, intent.VRFPolicy]("policy", j),
+		Announcements: b.announced,
+	}, Sources{
+		OVN: func() bool { return b.ovn }, BGP: func() bool { return b.bgp },
+		Lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return b.linger },
+	}, b.reg, slog.New(slog.DiscardHandler), false)
 	return b
 }
 
 func (b *bench) want(present bool) {
-	b.pipeline.Update(func() {
+	b.Pipeline.Update(func() {
 		if !present {
-			b.bridges.Set(nil)
-			b.vrfs.Set(nil)
-			b.tables.gateways.Set(nil)
-			b.routes.Set(nil)
-			b.steering.Set(nil)
-			b.policies.Set(nil)
-			b.announcements.Set(nil)
+			b.Bridges.Set(nil)
+			b.VRFs.Set(nil)
+			b.Gateways.Set(nil)
+			b.Routes.Set(nil)
+			b.Steering.Set(nil)
+			b.Policies.Set(nil)
+			b.Announcements.Set(nil)
 			return
 		}
 		flow := intent.SteeringKey{Gateway: gw, Kind: intent.SteerToOVN}
-		b.bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
-		b.vrfs.Set(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}})
-		b.tables.gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
-		b.routes.Set(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}})
-		b.steering.Set(map[intent.SteeringKey]intent.Steering{flow: {Key: flow}})
-		b.policies.Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
-		b.announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
+		b.Bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
+		b.VRFs.Set(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}})
+		b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
+		b.Routes.Set(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}})
+		b.Steering.Set(map[intent.SteeringKey]intent.Steering{flow: {Key: flow}})
+		b.Policies.Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
+		b.Announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
 	})
 }
 
 func (b *bench) passes(t *testing.T) {
 	for range 4 {
-		b.pipeline.Pass(t.Context())
+		b.Pipeline.Pass(t.Context())
 	}
 }
 
@@ -143,7 +143,7 @@ func TestNothingIsAnnouncedThroughAGatewayThatFailed(t *testing.T) {
 		t.Errorf("status: %+v", o)
 	}
 	b.gateways.fail = nil
-	b.pipeline.Update(func() { b.tables.gateways.Touch(gw) })
+	b.Pipeline.Update(func() { b.Gateways.Touch(gw) })
 	b.passes(t)
 	if len(b.announced.rows) != 1 {
 		t.Fatal("not announced after the gateway came")
@@ -191,7 +191,7 @@ func TestImportsWaitForBGPAndGoWithTheirVRF(t *testing.T) {
 	}
 	b.routesThere.rows[other] = intent.Route{Key: other, Kind: intent.RouteRemote}
 	b.bgp = false
-	b.pipeline.RelistAll()
+	b.Pipeline.RelistAll()
 	b.want(false)
 	b.passes(t)
 	if len(b.routesThere.rows) != 0 {

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func (d *daemon) status() status.Status {
+	ready, _ := d.reg.Ready()
+	s := status.Status{Version: version, Started: d.started, Ready: ready, Conditions: d.reg.Conditions(), Counts: d.reg.Counts(), Problems: d.reg.Problems()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Chassis, s.Role, s.RoleReason = d.latest.systemID, roleWord(d.latest), d.latest.reason
+	if n := d.node; n != nil {
+		s.VTEP, s.RouterID, s.RouterMAC, s.Tables = n.id.vtep, n.routerID, n.id.routerMAC, n.tableStatus()
+	}
+	return s
+}
+
+func (n *node) tableStatus() []status.Table {
+	var out []status.Table
+	for _, stage := range n.tables.Pipeline.Stages() {
+		st := stage.Stats()
+		t := status.Table{Name: stage.Name(), Wanted: st.Wanted, Actual: st.Actual, Failed: st.Failed, Capacity: n.capacity(stage.Name())}
+		if err := n.tables.Pipeline.ListError(stage.Name()); err != nil {
+			t.Held = err.Error()
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// diff reads everything back first, so that what others changed shows too.
+func (n *node) diff(ctx context.Context) (status.Diff, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out := status.Diff{Changes: []status.Change{}}
+	changes, err := n.tables.Pipeline.Compare(ctx)
+	for _, c := range changes {
+		out.Changes = append(out.Changes, changeOf(c))
+	}
+	return out, err
+}
+
+// changeOf is a change as it is reported.
+func changeOf(c reconcile.Change) status.Change {
+	row := status.Change{Table: c.Table, Key: c.Key, Action: string(c.Op), Wanted: c.New, Actual: c.Old}
+	if c.Held {
+		row.Held = cmp.Or(c.Why, "its source is not in sync")
+	} else {
+		row.Error = c.Why
+	}
+	return row
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// dryRunTimeout bounds the wait for the databases.
+const dryRunTimeout = time.Minute
+
+// dryRun finds out what a daemon that started now would change on this node, and
+// changes nothing: it takes no lock and opens no socket and no BGP session, and
+// all that it has of the data plane only reads.
+func dryRun(ctx context.Context, cfg *config.Config) (status.Plan, error) {
+	refuse := func(context.Context, ...ovsdb.Operation) ([]ovsdb.Result, error) { return nil, reconcile.ErrReadOnly }
+	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), vrfindex.Peek, refuse)
+	if err != nil {
+		return status.Plan{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var p status.Plan
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return ignoreEnd(d.vswitch.Run(ctx)) })
+	group.Go(func() error { return ignoreEnd(d.follower.Run(ctx)) })
+	group.Go(func() error {
+		defer cancel()
+		if err := d.waitInSync(ctx); err != nil {
+			return err
+		}
+		var err error
+		p, err = d.plan(ctx)
+		return err
+	})
+	err = group.Wait()
+	return p, err
+}
+
+// waitInSync waits until everything that the intent is computed from is read.
+func (d *daemon) waitInSync(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	defer cancel()
+	err := d.ovs.WaitRead(ctx)
+	for err == nil && !d.allInSync() {
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	s := d.follower.Status()
+	errs := []error{fmt.Errorf("reading OVN: %w", err), s.Err}
+	if s.SystemID == "" {
+		errs = append(errs, errors.New("Open_vSwitch.external_ids:system-id is not set, or not read"))
+	}
+	for _, session := range s.Sessions {
+		if !session.InSync {
+			errs = append(errs, fmt.Errorf("database %s at %s is not in sync: %w", session.Database, session.Endpoint, cmp.Or(session.LastError, ovsdb.ErrNotConnected)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (d *daemon) allInSync() bool {
+	s, ok := d.inSyncNow.Load().(ovn.InSync)
+	return ok && s.All()
+}
+
+func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
+	d.mu.Lock()
+	facts := d.latest
+	d.mu.Unlock()
+	p := status.Plan{Version: version, Chassis: facts.systemID, Role: roleWord(facts), RoleReason: facts.reason,
+		Changes: []status.Change{}, Problems: d.reg.Problems()}
+	if !facts.gateway {
+		things, err := owned.List(ctx, d.ovs, d.cfg.Dataplane.BPFFS)
+		for _, t := range things {
+			p.Changes = append(p.Changes, status.Change{Table: "leftover", Key: t.What, Action: string(reconcile.OpDelete)})
+		}
+		return p, err
+	}
+	n, err := d.newNode(facts)
+	if err != nil {
+		return p, err
+	}
+	if _, err := bgpConfig(d.cfg, n.id, false); err != nil {
+		return p, err
+	}
+	p.VTEP, p.RouterID, p.RouterMAC, p.UnderlayMTU = n.id.vtep, n.routerID, n.id.routerMAC, n.mtu
+	return p, n.plan(ctx, &p)
+}

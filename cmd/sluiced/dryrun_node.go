@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// plan fills in the changes of a gateway node, in the order of a start.
+func (n *node) plan(ctx context.Context, p *status.Plan) error {
+	fabric, err := n.newFabric(nil).Check()
+	if len(fabric.Differs) > 0 || err != nil {
+		p.Changes = append(p.Changes, fabricChange(fabric, err))
+	}
+	pinned, err := ebpf.Inspect(n.ebpfConfig(fabric.IfIndex))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pinned.Close() }()
+	changes, err := pinned.Changes()
+	if err != nil {
+		return err
+	}
+	p.Changes = append(p.Changes, changes...)
+	rows, err := n.compare(ctx, pinned)
+	if err != nil {
+		return err
+	}
+	if err := n.planAttachments(pinned, fabric.IfIndex, p); err != nil {
+		return err
+	}
+	p.Changes = append(p.Changes, n.known(rows, p)...)
+	p.Announcements, p.Neighbors = n.plannedRoutes(), n.neighbors()
+	return nil
+}
+
+func fabricChange(s kernel.FabricState, err error) status.Change {
+	c := status.Change{Table: "device", Key: kernel.FabricName, Action: string(reconcile.OpAdd), Wanted: "up, closed, in external mode"}
+	if s.IfIndex != 0 {
+		c.Action = string(reconcile.OpChange)
+	}
+	c.Actual = strings.Join(s.Differs, "; ")
+	if err != nil {
+		c.Error = err.Error()
+	}
+	return c
+}
+
+// compare computes the tables' difference.
+func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcile.Change, error) {
+	n.links = n.newLinks(nil)
+	never := func(intent.NextHopSet, func(netip.Addr) bool) bool { return false }
+	n.tables = tables.New(tables.Drivers{
+		Bridges:  reconcile.ReadOnly(n.links),
+		VRFs:     reconcile.ReadOnly(pinned.VRFs()),
+		Gateways: reconcile.ReadOnly(pinned.Gateways()),
+		Served:   reconcile.ReadOnly(pinned.Served()),
+		VTEPs:    reconcile.ReadOnly(pinned.VTEPs()),
+		Routes:   reconcile.ReadOnly(pinned.Routes()),
+		Steering: reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)),
+		// BGP is not asked: nothing says what it has.
+		Policies:      reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}),
+		Announcements: reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}),
+	}, tables.Sources{OVN: n.d.allInSync, BGP: func() bool { return false }, Lingers: never}, n.d.reg, n.d.log, true)
+	n.d.mu.Lock()
+	n.want(n.d.translator.Tables())
+	n.d.mu.Unlock()
+	return n.tables.Pipeline.Compare(ctx)
+}
+
+// known are the changes that can be told without BGP; the others are counted.
+func (n *node) known(rows []reconcile.Change, p *status.Plan) []status.Change {
+	var out []status.Change
+	unknown := map[string]int{}
+	for _, c := range rows {
+		switch {
+		case c.Table == n.tables.Policies.Name() || c.Table == n.tables.Announcements.Name():
+		case c.Op == reconcile.OpDelete && c.Held:
+			unknown[c.Table]++
+		default:
+			out = append(out, changeOf(c))
+		}
+	}
+	for _, t := range []string{n.tables.VTEPs.Name(), n.tables.Routes.Name()} {
+		if unknown[t] > 0 {
+			p.Unknown = append(p.Unknown, status.UnknownRows{Table: t, Rows: unknown[t], Why: "imported; whether they stay is known when BGP has been asked"})
+		}
+	}
+	return out
+}
+
+// planAttachments is what would be attached to devices that there are or would be.
+func (n *node) planAttachments(pinned *ebpf.Inspection, vxlan int, p *status.Plan) error {
+	add := func(prog ebpf.Program, device string, ifindex int) error {
+		c, err := pinned.Attachment(prog, device, ifindex)
+		if c != nil {
+			p.Changes = append(p.Changes, *c)
+		}
+		return err
+	}
+	if err := add(ebpf.FabricIn, kernel.FabricName, vxlan); err != nil {
+		return err
+	}
+	bridges, _ := n.tables.Bridges.Rows()
+	for _, b := range slices.Sorted(maps.Keys(bridges)) {
+		ifindex, _ := n.links.IfIndex(b)
+		device, ok := n.links.Name(ifindex)
+		if !ok {
+			device = "the veth pair of " + string(b)
+		}
+		if err := add(ebpf.OverlayIn, device, ifindex); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) plannedRoutes() []status.PlannedRoute {
+	wanted, _ := n.tables.Announcements.Rows()
+	ports := n.portNames()
+	out := make([]status.PlannedRoute, 0, len(wanted))
+	for k, a := range wanted {
+		out = append(out, status.PlannedRoute{VNI: k.VNI, Prefix: k.Prefix, Gateway: cmp.Or(ports[a.Gateway], a.Gateway.String())})
+	}
+	slices.SortFunc(out, func(a, b status.PlannedRoute) int {
+		return status.Route{VNI: a.VNI, Prefix: a.Prefix}.Compare(status.Route{VNI: b.VNI, Prefix: b.Prefix})
+	})
+	return out
+}
+
+func (n *node) neighbors() []netip.Addr {
+	var out []netip.Addr
+	for _, b := range n.d.cfg.BGP.Neighbors {
+		out = append(out, b.Address)
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/ovn-sluice/sluice/pkg/output"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// writePlan writes a plan for people.
+func writePlan(w io.Writer, p status.Plan) error {
+	fmt.Fprintf(w, "Dry run of sluiced %s on chassis %s: role %s (%s)\n", p.Version, p.Chassis, p.Role, p.RoleReason)
+	if p.VTEP.IsValid() {
+		fmt.Fprintf(w, "VTEP %s, router id %s, router MAC %s, underlay MTU %d\n", p.VTEP, p.RouterID, p.RouterMAC, p.UnderlayMTU)
+	}
+	if len(p.Changes) > 0 {
+		fmt.Fprintln(w)
+		if err := output.Changes(p.Changes).Write(w); err != nil {
+			return err
+		}
+	}
+	n := map[string]int{}
+	for _, c := range p.Changes {
+		n[c.Action]++
+	}
+	fmt.Fprintf(w, "\n%d to add, %d to change, %d to remove. Nothing was changed.\n", n["add"], n["change"], n["delete"])
+	for _, u := range p.Unknown {
+		fmt.Fprintf(w, "%d rows of %s: %s.\n", u.Rows, u.Table, u.Why)
+	}
+	if err := writePlannedRoutes(w, p); err != nil {
+		return err
+	}
+	for _, o := range p.Problems {
+		fmt.Fprintf(w, "%s: %s %s: %s: %s\n", o.State, o.Kind, o.Key, o.Reason, o.Error)
+	}
+	return nil
+}
+
+func writePlannedRoutes(w io.Writer, p status.Plan) error {
+	if p.Role != roleGateway {
+		return nil
+	}
+	fmt.Fprintf(w, "\nBGP was not asked. These %d routes would be announced to %v, or are already:\n", len(p.Announcements), p.Neighbors)
+	if len(p.Announcements) == 0 {
+		return nil
+	}
+	t := output.Table{Header: []string{"VNI", "PREFIX", "GATEWAY"}}
+	for _, r := range p.Announcements {
+		t.Add(r.VNI.String(), r.Prefix.String(), r.Gateway)
+	}
+	return t.Write(w)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/controlplane/rib"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// newNode finds out who the node is. It changes nothing.
+func (d *daemon) newNode(facts nodeFacts) (*node, error) {
+	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{})}
+	host := netns.Namespace{}
+	vtep, err := link.New(host).VTEP(d.cfg.Fabric.VTEP, facts.encapIP)
+	if err != nil {
+		return nil, err
+	}
+	n.id = identity{systemID: facts.systemID, vtep: vtep, routerMAC: d.cfg.Fabric.RouterMAC}
+	if n.id.routerMAC.IsZero() {
+		n.id.routerMAC = bgp.RouterMAC(facts.systemID)
+	}
+	vtep4 := netip.Addr{}
+	if vtep.Is4() {
+		vtep4 = vtep
+	}
+	n.routerID = bgp.RouterID(d.cfg.BGP.RouterID, vtep4, facts.systemID)
+	n.mtu, err = d.underlayMTU(host, vtep)
+	return n, err
+}
+
+func (n *node) newFabric(attach kernel.Attach) *kernel.Fabric {
+	return kernel.NewFabric(kernel.FabricConfig{Port: n.d.cfg.Fabric.Port, RouterMAC: n.id.routerMAC, Attach: attach})
+}
+
+func (n *node) newLinks(attach kernel.Attach) *kernel.BridgeLinks {
+	return kernel.NewBridgeLinks(kernel.BridgeLinksConfig{Ports: n.d.ovs, MTU: n.bridgeMTU(), Attach: attach})
+}
+
+// bridgeMTU is that of the veth pairs. A packet that is too large for the fabric
+// has to come through the pair to overlay_in, which answers or fragments it: a
+// veth drops in silence what is above its own MTU.
+func (n *node) bridgeMTU() int { return max(n.mtu, leastBridgeMTU) }
+
+const leastBridgeMTU = 9216
+
+func (d *daemon) underlayMTU(ns netns.Namespace, vtep netip.Addr) (int, error) {
+	if d.cfg.Fabric.MTU != 0 {
+		return int(d.cfg.Fabric.MTU), nil
+	}
+	to := vtep
+	if len(d.cfg.BGP.Neighbors) > 0 {
+		to = d.cfg.BGP.Neighbors[0].Address
+	}
+	u, err := link.New(ns).Towards(to)
+	return u.MTU, err
+}
+
+// startNode makes the fabric device and loads the programs, in this order: the
+// device down, the programs, the device up.
+func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) {
+	n, err := d.newNode(facts)
+	if err != nil {
+		return nil, err
+	}
+	n.links = n.newLinks(func(_ context.Context, _ string, ifindex int) error {
+		return n.dp.Attach(ebpf.OverlayIn, ifindex)
+	})
+	kept, err := ebpf.PinnedVRFs(d.cfg.Dataplane.BPFFS)
+	restarting := err == nil && len(kept) > 0
+	fabric := n.newFabric(func(_ context.Context, _ string, ifindex int) error {
+		if n.dp, err = ebpf.Load(n.ebpfConfig(ifindex)); err != nil {
+			return err
+		}
+		return n.dp.Attach(ebpf.FabricIn, ifindex)
+	})
+	if _, err := fabric.Ensure(ctx); err != nil {
+		if n.dp != nil {
+			err = errors.Join(err, n.dp.Close())
+		}
+		return nil, err
+	}
+	if err := n.startSpeaker(restarting); err != nil {
+		return nil, errors.Join(err, n.dp.Close())
+	}
+	n.tables = tables.New(n.drivers(), tables.Sources{OVN: d.ovnInSync, BGP: n.bgpSync.Load, Lingers: n.lingers}, d.reg, d.log, false)
+	d.reg.SetCondition("dataplane", true, "loaded", fmt.Sprintf("VTEP %s, underlay MTU %d", n.id.vtep, n.mtu))
+	return n, nil
+}
+
+func (n *node) startSpeaker(restarting bool) error {
+	cfg, err := bgpConfig(n.d.cfg, n.id, restarting)
+	if err != nil {
+		return err
+	}
+	n.speaker, err = bgp.New(cfg, n.d.log)
+	return err
+}
+
+func (n *node) drivers() tables.Drivers {
+	return tables.Drivers{
+		Bridges: n.links, VRFs: n.dp.VRFs(), Gateways: n.dp.Gateways(), Served: n.dp.Served(), VTEPs: n.dp.VTEPs(),
+		Routes: n.dp.Routes(), Steering: ovs.NewSteering(n.d.ovs), Policies: n.speaker.Policies(), Announcements: n.speaker.Announcements(),
+	}
+}
+
+// ports resolves provider bridges for the map rows.
+type ports struct{ n *node }
+
+func (p ports) Port(bridge intent.BridgeKey) (ebpf.Port, bool) {
+	i, ok := p.n.links.IfIndex(bridge)
+	return ebpf.Port{IfIndex: uint32(i), MTU: uint16(p.n.bridgeMTU())}, ok
+}

@@ -1,0 +1,53 @@
+package status
+
+import (
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Plan is the answer to "sluiced --dry-run": what a daemon that started now
+// would change on the node.
+type Plan struct {
+	// Version is the program's.
+	Version string `json:"version"`
+	// Chassis is this node's name in OVN.
+	Chassis string `json:"chassis"`
+	// Role is what the node would do and RoleReason why.
+	Role       string `json:"role"`
+	RoleReason string `json:"roleReason,omitempty"`
+	// VTEP, RouterID, RouterMAC and UnderlayMTU are set for a gateway.
+	VTEP        netip.Addr `json:"vtep,omitzero"`
+	RouterID    netip.Addr `json:"routerID,omitzero"`
+	RouterMAC   intent.MAC `json:"routerMAC,omitzero"`
+	UnderlayMTU int        `json:"underlayMTU,omitempty"`
+	// Changes are in the order in which they would be made; removals would be
+	// made last and in the opposite order. Table is device, map, program or
+	// attachment, or one of the tables between the planes.
+	Changes []Change `json:"changes"`
+	// Unknown are rows that are there and of which only BGP could tell whether
+	// they are wanted.
+	Unknown []UnknownRows `json:"unknown,omitempty"`
+	// Announcements are what would be told to Neighbors. What neighbours have
+	// now is not asked.
+	Announcements []PlannedRoute `json:"announcements,omitempty"`
+	Neighbors     []netip.Addr   `json:"neighbors,omitempty"`
+	// Problems are objects in OVN that cannot be served as they are.
+	Problems []Object `json:"problems,omitempty"`
+}
+
+// UnknownRows counts rows of a table.
+type UnknownRows struct {
+	Table string `json:"table"`
+	Rows  int    `json:"rows"`
+	// Why is the sentence for people.
+	Why string `json:"why"`
+}
+
+// PlannedRoute is a route that would be announced.
+type PlannedRoute struct {
+	VNI    intent.VNI   `json:"vni"`
+	Prefix netip.Prefix `json:"prefix"`
+	// Gateway is the logical port that packets to it would leave through.
+	Gateway string `json:"gateway"`
+}
