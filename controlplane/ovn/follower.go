@@ -20,6 +20,8 @@ import (
 type Config struct {
 	// VSwitch is the endpoint of the local Open vSwitch database.
 	VSwitch string
+	// SystemID replaces Open_vSwitch.external_ids:system-id when not empty.
+	SystemID string
 	// Southbound replaces Open_vSwitch.external_ids:ovn-remote when not empty.
 	Southbound string
 	// Northbound is the endpoint list of a read-only NB session; empty: none.
@@ -87,7 +89,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	rows := NewRows()
-	rows.nbFollowed = cfg.Northbound != ""
+	rows.nbFollowed, rows.named = cfg.Northbound != "", cfg.SystemID
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger),

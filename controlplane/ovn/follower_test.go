@@ -296,6 +296,32 @@ func TestFollowerWithoutSystemID(t *testing.T) {
 	w.untilPorts("the return", want...)
 }
 
+// TestFollowerNamed: a configured name is the node's name in every way, whatever
+// the switch says.
+func TestFollowerNamed(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1")
+	l.tenant(2, "public", "a2")
+	l.vs("set", "Open_vSwitch", ".", "external_ids:system-id=a2", "external_ids:ovn-bridge-mappings-a1=physnet7:br-ex")
+	w := l.follow(Config{SystemID: "a1"})
+	w.untilPorts("the rows of a1", append([]string{"ln-public"}, owned("r1", false)...)...)
+	if s := w.Status(); s.SystemID != "a1" {
+		t.Errorf("status names %q", s.SystemID)
+	}
+	w.View(func(r *Rows) {
+		if got := r.External("ovn-bridge-mappings"); got != "physnet7:br-ex" {
+			t.Errorf("mappings %q", got)
+		}
+	})
+	if err := w.Publish(map[string]string{"sluice-version": "1"}); err != nil {
+		t.Fatal(err)
+	}
+	l.waitFor("the row of a1", func() bool {
+		return strings.Contains(l.sb("get", "Chassis_Private", "a1", "external_ids"), "sluice-version")
+	})
+}
+
 // TestPublishRefused: behind RBAC, for a client without the chassis' certificate,
 // everything is followed and the write is an error that says so.
 func TestPublishRefused(t *testing.T) {

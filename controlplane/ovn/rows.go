@@ -63,6 +63,8 @@ type Rows struct {
 	// nbFollowed: there is a Northbound session, so a router's rows of it are
 	// to be expected.
 	nbFollowed bool
+	// named is Config.SystemID.
+	named string
 }
 
 type index[K comparable] map[K]map[UUID]struct{}
@@ -128,7 +130,7 @@ func (r *Rows) ExpectsNB() bool { return r.nbFollowed }
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.nbFollowed = r.nbFollowed
+	out.nbFollowed, out.named = r.nbFollowed, r.named
 	var all []Change
 	for _, rows := range [][]Row{
 		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.interfaces), values(r.ssl),
@@ -204,21 +206,31 @@ func (r *Rows) Peer(p PortBinding) (PortBinding, bool) {
 	return peer, ok && peer.Options["peer"] == p.LogicalPort
 }
 
-// SystemID is this node's name in OVN: Open_vSwitch.external_ids:system-id.
-func (r *Rows) SystemID() string { return r.External("system-id") }
+// SystemID is this node's name in OVN: the configured one, or else
+// Open_vSwitch.external_ids:system-id.
+func (r *Rows) SystemID() string {
+	if r.named != "" {
+		return r.named
+	}
+	return r.external()["system-id"]
+}
 
 // External reads a key of Open_vSwitch.external_ids the way ovn-controller
 // does: KEY-SYSTEMID before KEY.
 func (r *Rows) External(key string) string {
-	ids := slices.Sorted(maps.Keys(r.openvswitch))
-	if len(ids) == 0 {
-		return ""
-	}
-	ext := r.openvswitch[ids[0]].ExternalIDs // the table has one row
-	if v, ok := ext[key+"-"+ext["system-id"]]; ok {
+	ext := r.external()
+	if v, ok := ext[key+"-"+r.SystemID()]; ok {
 		return v
 	}
 	return ext[key]
+}
+
+func (r *Rows) external() map[string]string {
+	ids := slices.Sorted(maps.Keys(r.openvswitch))
+	if len(ids) == 0 {
+		return nil
+	}
+	return r.openvswitch[ids[0]].ExternalIDs // the table has one row
 }
 
 // OwnChassis is the Chassis row whose name is this node's system-id.
