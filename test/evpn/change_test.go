@@ -212,26 +212,28 @@ func TestRouterDetached(t *testing.T) {
 		w.unreachable("a-red1", addrB4, addrB6)
 		w.nb("b", "lrp-add", lab.RouterName("red"), lrp, mac, "10.20.0.1/24", "fd00:20::1/64")
 		w.announced("b1", vniRed, redRoutes...)
-		w.routerAnswers("b1", "b-red1", "10.20.0.1")
-		w.reach("a-red1", addrB4, addrB6)
+		w.reachHealing("b1", "b-red1", "10.20.0.1", "fd00:20::1")
+		w.reachHealing("b1", "a-red1", addrB4, addrB6)
 	})
 	w.clean()
 }
 
-// routerAnswers waits until a VM reaches its own router. The incremental engine
-// of OVN 23.03's ovn-controller at times forgets flows of a router port that was
-// deleted and made again; a recomputation brings them back.
-func (w *world) routerAnswers(chassis, vm, router string) {
+// reachHealing waits until a VM reaches addresses behind a router port that was
+// deleted and made again: the incremental engine of OVN 23.03's ovn-controller
+// at times forgets flows of such a port, and a recomputation brings them back.
+func (w *world) reachHealing(chassis, vm string, addrs ...string) {
 	w.Helper()
-	tries := 0
-	w.eventually(vm+" reaches its router", func() error {
-		_, err := w.Exec(w.Context(), vm, "ping", "-n", "-c1", "-W1", router)
-		if tries++; err != nil && tries%5 == 0 {
-			w.Logf("ovn-controller of %s is told to compute everything anew", chassis)
-			w.exec(chassis, "sh", "-c", `ovn-appctl -t "$OVN_RUNDIR"/ovn-controller.*.ctl inc-engine/recompute`)
-		}
-		return err
-	})
+	for _, addr := range addrs {
+		tries := 0
+		w.eventually(vm+" reaches "+addr, func() error {
+			_, err := w.Exec(w.Context(), vm, "ping", "-n", "-c1", "-W1", addr)
+			if tries++; err != nil && tries%5 == 0 {
+				w.Logf("ovn-controller of %s is told to compute everything anew", chassis)
+				w.exec(chassis, "sh", "-c", `ovn-appctl -t "$OVN_RUNDIR"/ovn-controller.*.ctl inc-engine/recompute`)
+			}
+			return err
+		})
+	}
 }
 
 // Garbage on one port is that object's error, in status, metric and one line of

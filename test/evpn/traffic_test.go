@@ -22,7 +22,8 @@ func headers(addr string) int {
 // pings sends packets of an IP size and demands all the answers.
 func (w *world) pings(vm, addr string, size int, more ...string) {
 	w.Helper()
-	argv := append([]string{"ping", "-n", "-c4", "-i0.01", "-W2", "-s", fmt.Sprint(size - headers(addr))}, more...)
+	// All at once: after the last packet, ping waits for as long as the interval.
+	argv := append([]string{"ping", "-n", "-c4", "-l4", "-i2", "-s", fmt.Sprint(size - headers(addr))}, more...)
 	out, err := w.Exec(w.Context(), vm, append(argv, addr)...)
 	m := pingSummary.FindStringSubmatch(out)
 	if m == nil || m[1] != m[2] {
@@ -145,7 +146,7 @@ func TestBothTenantsAtOnce(t *testing.T) {
 	streams := []*stream{}
 	for _, vm := range vms {
 		for _, addr := range far(vm) {
-			streams = append(streams, w.stream(vm, addr, "-c", "200"))
+			streams = append(streams, w.stream(vm, addr, "-c", "60", "-i", "0.05"))
 		}
 	}
 	for _, s := range streams {

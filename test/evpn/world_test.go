@@ -57,8 +57,25 @@ func shared(t *testing.T) *world {
 	if !plainReady {
 		t.Fatal("the shared lab did not come up")
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.report()
+		}
+	})
 	w.connected()
 	return w
+}
+
+// report shows what the nodes say when something did not work.
+func (w *world) report() {
+	for _, n := range w.chassis() {
+		for _, argv := range [][]string{
+			{sluicectl(), "status"}, {sluicectl(), "drops"}, {"ovs-ofctl", "--names", "dump-flows", "br-ex"},
+		} {
+			out, err := w.Exec(background, n, argv...)
+			w.Logf("%s: %s: %v\n%s", n, argv[1], err, tail(out, 3000))
+		}
+	}
 }
 
 // own is a lab for one test, with sluiced running.
