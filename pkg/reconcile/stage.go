@@ -78,16 +78,16 @@ func (t *Table[K, V]) Changes() []Change {
 		case want && have && w == a && !gone:
 			continue
 		case gone && have:
-			c.Op, c.Old = OpDelete, fmt.Sprintf("%+v", a)
+			c.Op, c.Old = OpDelete, describe(k, a)
 			c.Held = t.opts.Hold != nil && t.opts.Hold(k, a)
 		case gone && want:
-			c.Op, c.New, c.Held, c.Why = OpAdd, fmt.Sprintf("%+v", w), true, gateErr.Error()
+			c.Op, c.New, c.Held, c.Why = OpAdd, describe(k, w), true, gateErr.Error()
 		case gone:
 			continue
 		case have:
-			c.Op, c.Old, c.New = OpChange, fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", w)
+			c.Op, c.Old, c.New = OpChange, describe(k, a), describe(k, w)
 		default:
-			c.Op, c.New = OpAdd, fmt.Sprintf("%+v", w)
+			c.Op, c.New = OpAdd, describe(k, w)
 		}
 		out = append(out, c)
 	}
