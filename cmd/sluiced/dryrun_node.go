@@ -94,7 +94,7 @@ func (n *node) known(rows []reconcile.Change, p *status.Plan) []status.Change {
 	}
 	for _, t := range []string{n.tables.VTEPs.Name(), n.tables.Routes.Name()} {
 		if unknown[t] > 0 {
-			p.Unknown = append(p.Unknown, status.UnknownRows{Table: t, Rows: unknown[t], Why: "imported; whether they stay is known when BGP has been asked"})
+			p.Unknown = append(p.Unknown, status.UnknownRows{Table: t, Rows: unknown[t], Why: "imported by BGP; whether they are wanted still is not known in a dry run"})
 		}
 	}
 	return out

@@ -26,7 +26,7 @@ func writePlan(w io.Writer, p status.Plan) error {
 	}
 	fmt.Fprintf(w, "\n%d to add, %d to change, %d to remove. Nothing was changed.\n", n["add"], n["change"], n["delete"])
 	for _, u := range p.Unknown {
-		fmt.Fprintf(w, "%d rows of %s: %s.\n", u.Rows, u.Table, u.Why)
+		fmt.Fprintf(w, "%s: %d %s.\n", u.Table, u.Rows, u.Why)
 	}
 	if err := writePlannedRoutes(w, p); err != nil {
 		return err

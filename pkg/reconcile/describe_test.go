@@ -1,6 +1,9 @@
 package reconcile
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 func TestDescribe(t *testing.T) {
 	type row struct {
@@ -28,5 +31,23 @@ func TestDescribe(t *testing.T) {
 	}
 	if got := describe("a", struct{ Name string }{"a"}); got != "there" {
 		t.Errorf("the key alone: %q", got)
+	}
+}
+
+func TestReadOnlyDriverRefusesWrites(t *testing.T) {
+	m := newMemory("a", nil)
+	m.rows["there"] = 1
+	d := ReadOnly[string, int](m)
+	rows, err := d.List(t.Context())
+	if err != nil || rows["there"] != 1 {
+		t.Errorf("listed %v, %v", rows, err)
+	}
+	for _, err := range append(d.Apply(t.Context(), []Row[string, int]{{"new", 1}}), d.Delete(t.Context(), []string{"there"})...) {
+		if !errors.Is(err, ErrReadOnly) {
+			t.Errorf("a write: %v", err)
+		}
+	}
+	if len(m.rows) != 1 {
+		t.Errorf("rows %v", m.rows)
 	}
 }

@@ -2,53 +2,24 @@ package bpf_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	kernel "github.com/cilium/ebpf"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/test/pins"
 )
 
-// content is every pin of a directory with the id of its object, and every row
-// of the maps.
 func content(t *testing.T, dir string) string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	text, err := pins.Dump(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
-	for _, e := range entries {
-		m, err := kernel.LoadPinnedMap(filepath.Join(dir, e.Name()), &kernel.LoadPinOptions{ReadOnly: true})
-		if err != nil {
-			fmt.Fprintf(&out, "%s\n", e.Name())
-			continue
-		}
-		info, err := m.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, _ := info.ID()
-		fmt.Fprintf(&out, "%s map %d\n", e.Name(), id)
-		if m.Type() != kernel.RingBuf && m.Type() != kernel.PerCPUArray {
-			var rows []string
-			var key, value []byte
-			for it := m.Iterate(); it.Next(&key, &value); {
-				if slices.ContainsFunc(value, func(b byte) bool { return b != 0 }) || m.Type() != kernel.Array {
-					rows = append(rows, fmt.Sprintf("  %x %x\n", key, value))
-				}
-			}
-			slices.Sort(rows)
-			out.WriteString(strings.Join(rows, ""))
-		}
-		m.Close()
-	}
-	return out.String()
+	return text
 }
 
 func inspect(t *testing.T, cfg ebpf.Config) *ebpf.Inspection {

@@ -100,3 +100,41 @@ func TestBadFile(t *testing.T) {
 		t.Error("a number that cannot be kept was given out")
 	}
 }
+
+// One who peeks sees the numbers of the file, and writes none.
+func TestPeekWritesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vrf-indices.json")
+	if s, err := Peek(path, nil); err != nil {
+		t.Fatal(err)
+	} else if n, err := s.Index(1001); n != 1 || err != nil {
+		t.Errorf("index %d, %v", n, err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file was made")
+	}
+	s, err := Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, vni := range []intent.VNI{7, 1001} {
+		if _, err := s.Index(vni); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Peek(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for vni, want := range map[intent.VNI]uint16{1001: 2, 9: 3} {
+		if n, err := p.Index(vni); n != want || err != nil {
+			t.Errorf("index of %d: %d, %v", vni, n, err)
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+		t.Errorf("the file is %s, %v", after, err)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// What only BGP could tell is counted, and shown neither as missing nor as to go.
+func TestImportsAreUnknownToADryRun(t *testing.T) {
+	n := &node{tables: tables.New(tables.Drivers{}, tables.Sources{}, status.NewRegistry(nil), nil, true)}
+	var p status.Plan
+	got := n.known([]reconcile.Change{
+		{Table: "vrfs", Op: reconcile.OpAdd, Key: "1001", New: "Index:1"},
+		{Table: "vteps", Op: reconcile.OpDelete, Key: "192.0.2.1", Held: true},
+		{Table: "routes", Op: reconcile.OpDelete, Key: "1001 10.0.0.1/32", Held: true},
+		{Table: "routes", Op: reconcile.OpDelete, Key: "1001 10.0.0.2/32", Held: true},
+		{Table: "routes", Op: reconcile.OpDelete, Key: "7 10.0.0.3/32"},
+		{Table: "policies", Op: reconcile.OpAdd, Key: "1001"},
+		{Table: "announcements", Op: reconcile.OpAdd, Key: "1001 10.1.0.0/24", Held: true, Why: "waiting"},
+	}, &p)
+	if len(got) != 2 || got[0].Key != "1001" || got[1].Key != "7 10.0.0.3/32" || got[1].Action != "delete" {
+		t.Errorf("changes %+v", got)
+	}
+	if len(p.Unknown) != 2 || p.Unknown[0].Table != "vteps" || p.Unknown[0].Rows != 1 || p.Unknown[1].Table != "routes" || p.Unknown[1].Rows != 2 {
+		t.Errorf("unknown %+v", p.Unknown)
+	}
+}
+
+func TestPlanForPeople(t *testing.T) {
+	p := status.Plan{Version: "1.0", Chassis: "a1", Role: roleGateway, RoleReason: "a port", VTEP: netip.MustParseAddr("192.0.2.1"), UnderlayMTU: 1500,
+		Changes: []status.Change{
+			{Table: "map", Key: "hosts_v1", Action: "add", Wanted: "5 rows"}, {Table: "vrfs", Key: "7", Action: "delete", Actual: "Index:3"}},
+		Unknown:       []status.UnknownRows{{Table: "routes", Rows: 12, Why: "imported"}},
+		Announcements: []status.PlannedRoute{{VNI: 1001, Prefix: netip.MustParsePrefix("fd00::/64"), Gateway: "cr-lrp-red"}},
+		Neighbors:     []netip.Addr{netip.MustParseAddr("192.0.2.250")},
+		Problems:      []status.Object{{Kind: "gateway", Key: "cr-lrp-x", State: status.Error, Reason: "bad-vni", Error: "no number"}},
+	}
+	var b bytes.Buffer
+	if err := writePlan(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"chassis a1: role gateway (a port)", "+  map    hosts_v1  -        5 rows", "-  vrfs   7         Index:3",
+		"1 to add, 0 to change, 1 to remove. Nothing was changed.", "routes: 12 imported", "1 routes would be announced to [192.0.2.250]",
+		"1001  fd00::/64  cr-lrp-red", "error: gateway cr-lrp-x: bad-vni: no number"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if err := writePlan(&b, status.Plan{Role: "none"}); err != nil || strings.Contains(b.String(), "announced") {
+		t.Errorf("a node that forwards nothing: %v\n%s", err, b.String())
+	}
+}
+
+// Without a database a dry run says which, and leaves nothing behind.
+func TestDryRunWithoutDatabase(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Default()
+	cfg.StateDir, cfg.OVN.VSwitch = filepath.Join(dir, "state"), "unix:"+filepath.Join(dir, "db.sock")
+	cfg.Dataplane.BPFFS = filepath.Join(dir, "bpffs")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := dryRun(ctx, cfg)
+	if err == nil || !strings.Contains(err.Error(), "system-id") || !strings.Contains(err.Error(), "db.sock") {
+		t.Errorf("error %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestUnknownFormatOfADryRun(t *testing.T) {
+	root := newRoot()
+	root.SetArgs([]string{"--dry-run", "-o", "xml"})
+	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), `"xml"`) {
+		t.Errorf("error %v", err)
+	}
+}
