@@ -233,11 +233,17 @@ type speaker struct {
 
 func startSpeaker(t testing.TB, cfg Config) *speaker {
 	t.Helper()
+	return startSpeakerIn(t, "", cfg)
+}
+
+// startSpeakerIn starts a speaker in a named network namespace; "" is the test's own.
+func startSpeakerIn(t testing.TB, ns string, cfg Config) *speaker {
+	t.Helper()
 	raw, err := json.Marshal(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0])
+	cmd := commandIn(ns, os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
 	log := &testLog{t: t}
 	cmd.Stderr = log

@@ -24,19 +24,25 @@ type frr struct {
 // startFRR listens on addrs with the given lines in "router bgp".
 func startFRR(t testing.TB, asn uint32, addrs []string, lines ...string) *frr {
 	t.Helper()
+	return startFRRIn(t, "", freePort(t, addrs[0]), asn, addrs, lines...)
+}
+
+// startFRRIn does so in a named network namespace; "" is the test's own.
+func startFRRIn(t testing.TB, ns string, port uint16, asn uint32, addrs []string, lines ...string) *frr {
+	t.Helper()
 	// FRR's own log of its files wants a short path: vty socket names are limited.
 	dir, err := os.MkdirTemp("", "frr")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	f := &frr{t: t, dir: dir, port: freePort(t, addrs[0])}
+	f := &frr{t: t, dir: dir, port: port}
 	conf := fmt.Sprintf("log file %s/bgpd.log\nrouter bgp %d\n bgp router-id 192.0.2.255\n no bgp ebgp-requires-policy\n no bgp default ipv4-unicast\n bgp graceful-restart\n%s\n",
 		dir, asn, strings.Join(lines, "\n"))
 	if err := os.WriteFile(filepath.Join(dir, "bgpd.conf"), []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/usr/lib/frr/bgpd", "--skip_runas", "-Z", "-f", dir+"/bgpd.conf", "-i", dir+"/pid", "--vty_socket", dir,
+	cmd := commandIn(ns, "/usr/lib/frr/bgpd", "--skip_runas", "-Z", "-f", dir+"/bgpd.conf", "-i", dir+"/pid", "--vty_socket", dir,
 		"-P", "0", "-p", fmt.Sprint(f.port), "-S")
 	for _, a := range addrs {
 		cmd.Args = append(cmd.Args, "-l", a)

@@ -21,6 +21,18 @@ type gobgpd struct {
 
 func startGoBGPD(t testing.TB, asn uint32, clients ...string) *gobgpd {
 	t.Helper()
+	return startGoBGPDWith(t, asn, "", "", clients...)
+}
+
+// longLived are the lines of a client's graceful restart and of its address
+// family that make gobgpd keep routes as RFC 9494 says.
+const (
+	longLived       = "long-lived-enabled = true\n"
+	longLivedFamily = "[neighbors.afi-safis.long-lived-graceful-restart.config]\nenabled = true\nrestart-time = 3600\n"
+)
+
+func startGoBGPDWith(t testing.TB, asn uint32, restart, family string, clients ...string) *gobgpd {
+	t.Helper()
 	g := &gobgpd{t: t, port: freePort(t, "127.0.0.1"), api: freePort(t, "127.0.0.1")}
 	var b strings.Builder
 	fmt.Fprintf(&b, "[global.config]\nas = %d\nrouter-id = \"192.0.2.255\"\nport = %d\nlocal-address-list = [\"127.0.0.1\"]\n", asn, g.port)
@@ -37,12 +49,12 @@ route-reflector-cluster-id = "192.0.2.255"
 [neighbors.graceful-restart.config]
 enabled = true
 restart-time = 120
-[[neighbors.afi-safis]]
+%s[[neighbors.afi-safis]]
 [neighbors.afi-safis.config]
 afi-safi-name = "l2vpn-evpn"
 [neighbors.afi-safis.mp-graceful-restart.config]
 enabled = true
-`, c, asn)
+%s`, c, asn, restart, family)
 	}
 	conf := filepath.Join(t.TempDir(), "gobgpd.toml")
 	if err := os.WriteFile(conf, []byte(b.String()), 0o644); err != nil {

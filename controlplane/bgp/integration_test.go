@@ -115,6 +115,7 @@ func TestWhySessionsEnd(t *testing.T) {
 	eventually(t, "it comes back", func() bool { return state(a).State == stateEstablished })
 	rr.kill()
 	eventually(t, "a learns that the connection is gone", ends(a, "the connection was lost"))
+	eventually(t, "and why it does not come back", ends(a, "; since then: cannot connect: connection refused"))
 }
 
 func TestPassword(t *testing.T) {
@@ -329,6 +330,11 @@ func TestMaxPrefixes(t *testing.T) {
 	a.do(childCommand{Policies: []childPolicy{red}, Fill: 50})
 	state := func() string { return b.do(childCommand{Status: true}).Status.Neighbors[0].State }
 	eventually(t, "the session ends", func() bool { return state() == "prefix-limit" })
+	eventually(t, "the status says why", func() bool { return b.neighbor().LastError == "the neighbour sent more than 5 routes" })
+	// GoBGP leaves the reason out of the Hard Reset (RFC 8538 section 3.1).
+	eventually(t, "FRR was told to forget our routes", func() bool {
+		return strings.Contains(string(rr.vtysh("show bgp neighbors 127.0.0.12")), "Cease/Hard Reset")
+	})
 	a.do(childCommand{Set: []intent.RouteKey{key(1001, "10.10.0.0/24")}})
 	eventually(t, "it comes back by itself", func() bool { return state() == "established" && b.hops(key(1001, "10.10.0.0/24")) != nil })
 }

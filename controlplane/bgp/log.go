@@ -2,11 +2,15 @@ package bgp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
 	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
@@ -48,8 +52,10 @@ func (l serverLog) Info(msg string, f gobgplog.Fields)  { l.write(slog.LevelInfo
 func (l serverLog) Debug(msg string, f gobgplog.Fields) { l.write(slog.LevelDebug, msg, f) }
 func (l serverLog) SetLevel(gobgplog.LogLevel)          {}
 
+// GetLevel asks for everything as long as a session is missing: why a connection
+// was not made is a message of the debug level.
 func (l serverLog) GetLevel() gobgplog.LogLevel {
-	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) || l.ends.missing() {
 		return gobgplog.DebugLevel
 	}
 	return gobgplog.InfoLevel
@@ -65,26 +71,58 @@ func (l serverLog) Warn(msg string, f gobgplog.Fields) {
 	l.write(level, msg, f)
 }
 
-// sessionEnds keeps why each neighbour's session last ended. The server's API
-// does not tell; its log does, in the fields of three events.
+// sessionEnds keeps why each neighbour's session last ended, and why it has not
+// come up since. The server's API does not tell; its log does, in the fields of
+// six events.
 type sessionEnds struct {
+	down atomic.Int32 // neighbours without a session
+
 	mu   sync.Mutex
-	last map[netip.Addr]string
+	last map[netip.Addr]*sessionEnd
 }
 
+type sessionEnd struct {
+	silent    []string // what leaves a connection of this neighbour without an answer
+	limit     uint32   // Neighbor.MaxPrefixes
+	up        bool
+	overLimit bool   // in this session or the last one
+	ended     string // why the last session ended
+	connect   string // why the latest connection was not made; "" since there was one
+}
+
+func newSessionEnds(c Config) *sessionEnds {
+	e := &sessionEnds{last: map[netip.Addr]*sessionEnd{}}
+	for _, n := range c.Neighbors {
+		e.last[n.Address.WithZone("")] = &sessionEnd{silent: n.silent(c.ASN), limit: n.MaxPrefixes}
+	}
+	e.down.Store(int32(len(c.Neighbors)))
+	return e
+}
+
+// silent words what of the configuration may not be as the neighbour has it.
+func (n Neighbor) silent(asn uint32) []string {
+	out := []string{"the neighbour is down"}
+	if n.Password != "" {
+		out = append(out, "its password is another one")
+	} else {
+		out = append(out, "it wants a password")
+	}
+	switch {
+	case n.TTLSecurity > 0:
+		out = append(out, "it is further away than TTL security allows")
+	case n.ASN != asn && n.MultihopTTL <= 1:
+		out = append(out, "it is more than one hop away and multihop is off")
+	case n.ASN != asn:
+		out = append(out, "it is further away than multihop allows")
+	}
+	return out
+}
+
+func (e *sessionEnds) missing() bool { return e.down.Load() > 0 }
+
 func (e *sessionEnds) note(event string, f gobgplog.Fields) {
-	var why string
 	switch event {
-	case "sent notification":
-		why = "sent to the neighbour: " + notification(f)
-	case "received notification":
-		why = "received from the neighbour: " + notification(f)
-	case "Peer Down":
-		reason := fmt.Sprint(f["Reason"])
-		if strings.HasPrefix(reason, "notification-") || reason == "hard-reset" {
-			return // the notification itself was noted just before
-		}
-		why = plainReason(reason)
+	case "sent notification", "received notification", "Peer Down", "Peer Up", "failed to connect", "prefix limit reached":
 	default:
 		return
 	}
@@ -94,13 +132,75 @@ func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.last[a.Unmap().WithZone("")] = why
+	end := e.last[a.Unmap().WithZone("")]
+	if end == nil {
+		return
+	}
+	switch event {
+	case "failed to connect":
+		err, _ := f["Error"].(error)
+		end.connect = connectError(err, end.silent)
+		return
+	case "Peer Up":
+		end.overLimit = false
+		if !end.up {
+			end.up = true
+			e.down.Add(-1)
+		}
+	case "Peer Down":
+		if end.up {
+			end.up = false
+			e.down.Add(1)
+		}
+		// A notification was noted just before.
+		if reason := fmt.Sprint(f["Reason"]); !strings.HasPrefix(reason, "notification-") && reason != "hard-reset" && !end.overLimit {
+			end.ended = plainReason(reason)
+		}
+	case "prefix limit reached":
+		end.overLimit = true
+		end.ended = fmt.Sprintf("the neighbour sent more than %d routes", end.limit)
+	case "sent notification":
+		// That of the prefix limit is a Hard Reset without the reason in it.
+		if !end.overLimit {
+			end.ended = "sent to the neighbour: " + notification(f)
+		}
+	case "received notification":
+		end.ended = "received from the neighbour: " + notification(f)
+	}
+	// All of these need a connection.
+	end.connect = ""
 }
 
 func (e *sessionEnds) of(a netip.Addr) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.last[a.Unmap().WithZone("")]
+	end := e.last[a.Unmap().WithZone("")]
+	switch {
+	case end == nil:
+		return ""
+	case end.connect == "":
+		return end.ended
+	case end.ended == "":
+		return end.connect
+	}
+	return end.ended + "; since then: " + end.connect
+}
+
+// connectError words why a connection was not made. Of packets that a kernel
+// drops on the way there is no more to see than that no answer came.
+func connectError(err error, silent []string) string {
+	if err == nil {
+		return ""
+	}
+	why := err.Error()
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		why = call.Err.Error()
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		why = "no answer, as when " + strings.Join(silent, " or ")
+	}
+	return "cannot connect: " + why
 }
 
 // notification words a NOTIFICATION message (RFC 4271 section 4.5) with the

@@ -33,8 +33,8 @@ type RouteInfo struct {
 	VRFs []intent.VNI
 	// Rejected is why no VRF has it.
 	Rejected Reason
-	// Stale: kept although it was withdrawn (doc.go, "Lost peers"), or over the
-	// neighbour's graceful restart.
+	// Stale: kept although it was withdrawn (doc.go, "Lost peers"), over the
+	// neighbour's graceful restart, or by someone as long-lived stale (RFC 9494).
 	Stale bool
 }
 
@@ -143,7 +143,7 @@ func (i importers) vrfs(targets []intent.RouteTarget) (out []intent.VNI) {
 
 func (p seen) info(i importers) RouteInfo {
 	out := RouteInfo{Neighbor: p.key.neighbor, RD: p.key.rd.String(), Prefix: p.prefix, Label: p.hop.VNI, NextHop: p.hop.VTEP,
-		RouterMAC: p.hop.RouterMAC, Targets: p.targets, Rejected: p.reason, Stale: p.kept || p.rank.stale}
+		RouterMAC: p.hop.RouterMAC, Targets: p.targets, Rejected: p.reason, Stale: p.kept || p.rank.stale || p.rank.longStale}
 	if p.reason == "" {
 		if out.VRFs = i.vrfs(p.targets); len(out.VRFs) == 0 {
 			out.Rejected = ReasonNotImported

@@ -97,7 +97,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		in:    imports{rib: newRIB(own, cfg.VTEPLinger, cfg.PeerLinger), feeds: set[*feed]{}},
 		sync:  map[netip.Addr]*neighborSync{},
 		retry: map[netip.Addr]time.Time{},
-		ends:  &sessionEnds{last: map[netip.Addr]string{}},
+		ends:  newSessionEnds(cfg),
 		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}
