@@ -4,10 +4,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 
@@ -21,10 +19,6 @@ func main() {
 	root.AddCommand(demo.NewCommand())
 	err := root.ExecuteContext(ctx)
 	stop()
-	// The exit code of a command run in a node is the program's own.
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
-		os.Exit(exit.ExitCode())
-	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sluice-lab:", err)
 		os.Exit(1)

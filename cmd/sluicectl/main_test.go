@@ -69,6 +69,17 @@ func TestOutputFormats(t *testing.T) {
 	}
 }
 
+func TestStatusShowsBothMapsOfATable(t *testing.T) {
+	var b bytes.Buffer
+	s := status.Status{Tables: []status.Table{{Name: "served", Wanted: 5, Actual: 5, Maps: []status.MapFill{{Name: "known", Used: 2, Size: 10}, {Name: "served", Used: 3, Size: 10}}}}}
+	if err := writeStatus(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	if want := "known 2/10, served 3/10"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}
+
 func TestExplanationNamesTheMissingRow(t *testing.T) {
 	e := status.NewExplanation(status.Query{VRF: 1001}, []status.Step{
 		{Layer: status.LayerOVN, Object: "Port_Binding a", Found: true},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,18 +62,23 @@ func writeStatus(w io.Writer, s status.Status) error {
 		}
 	}
 	fmt.Fprintln(w)
-	t := output.Table{Header: []string{"TABLE", "WANTED", "ACTUAL", "FAILED", "CAPACITY", "HELD"}}
+	t := output.Table{Header: []string{"TABLE", "WANTED", "ACTUAL", "FAILED", "MAPS", "HELD"}}
 	for _, r := range s.Tables {
-		capacity := ""
-		if r.Capacity > 0 {
-			capacity = fmt.Sprint(r.Capacity)
-		}
-		t.Add(r.Name, fmt.Sprint(r.Wanted), fmt.Sprint(r.Actual), fmt.Sprint(r.Failed), capacity, r.Held)
+		t.Add(r.Name, fmt.Sprint(r.Wanted), fmt.Sprint(r.Actual), fmt.Sprint(r.Failed), fills(r.Maps), r.Held)
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
 	return writeProblems(w, s.Problems)
+}
+
+// fills tells of each map how many of its rows are in use.
+func fills(maps []status.MapFill) string {
+	words := make([]string, len(maps))
+	for i, m := range maps {
+		words[i] = fmt.Sprintf("%s %d/%d", m.Name, m.Used, m.Size)
+	}
+	return strings.Join(words, ", ")
 }
 
 func writeProblems(w io.Writer, objects []status.Object) error {

@@ -22,10 +22,14 @@ func (d *daemon) status() status.Status {
 }
 
 func (n *node) tableStatus() []status.Table {
+	maps := map[string][]status.MapFill{}
+	for _, f := range n.dp.Fills() {
+		maps[f.Table] = append(maps[f.Table], status.MapFill{Name: f.Map, Used: f.Used, Size: f.Max})
+	}
 	var out []status.Table
 	for _, stage := range n.tables.Pipeline.Stages() {
 		st := stage.Stats()
-		t := status.Table{Name: stage.Name(), Wanted: st.Wanted, Actual: st.Actual, Failed: st.Failed, Capacity: n.capacity(stage.Name())}
+		t := status.Table{Name: stage.Name(), Wanted: st.Wanted, Actual: st.Actual, Failed: st.Failed, Maps: maps[stage.Name()]}
 		if err := n.tables.Pipeline.ListError(stage.Name()); err != nil {
 			t.Held = err.Error()
 		}

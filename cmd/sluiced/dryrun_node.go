@@ -46,11 +46,11 @@ func (n *node) plan(ctx context.Context, p *status.Plan) error {
 }
 
 func fabricChange(s kernel.FabricState, err error) status.Change {
-	c := status.Change{Table: "device", Key: kernel.FabricName, Action: string(reconcile.OpAdd), Wanted: "up, closed, in external mode"}
-	if s.IfIndex != 0 {
-		c.Action = string(reconcile.OpChange)
+	c := status.Change{Table: "device", Key: kernel.FabricName, Action: string(reconcile.OpChange),
+		Actual: strings.Join(s.Differs, "; "), Wanted: "up, closed, in external mode"}
+	if s.Missing || err != nil {
+		c.Action, c.Actual = string(reconcile.OpAdd), ""
 	}
-	c.Actual = strings.Join(s.Differs, "; ")
 	if err != nil {
 		c.Error = err.Error()
 	}

@@ -19,6 +19,7 @@ func (d *daemon) addMetrics() {
 	})
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
 	d.metrics.AddTables(fromNode(d, (*node).tableMetrics))
+	d.metrics.AddMaps(fromNode(d, (*node).mapMetrics))
 	d.metrics.AddDrops(func() (metrics.Drops, error) {
 		n, err := d.running()
 		if err != nil {
@@ -68,18 +69,18 @@ func (n *node) tableMetrics() ([]metrics.Table, error) {
 	var out []metrics.Table
 	for _, stage := range n.tables.Pipeline.Stages() {
 		s := stage.Stats()
-		out = append(out, metrics.Table{Name: stage.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed, Capacity: n.capacity(stage.Name()),
+		out = append(out, metrics.Table{Name: stage.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed,
 			Held: n.tables.Pipeline.ListError(stage.Name()) != nil, Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
 	}
 	return out, nil
 }
 
-// capacity is the most rows of a table, 0 where Sluice sets no limit.
-func (n *node) capacity(table string) int {
-	s := n.d.cfg.Dataplane.Sizes
-	return map[string]int{
-		"vrfs": int(s.VRFs), "gateways": int(s.Gateways), "served": int(s.Served), "vteps": int(s.VTEPs), "routes": int(s.Hosts + s.Prefixes),
-	}[table]
+func (n *node) mapMetrics() ([]metrics.Map, error) {
+	var out []metrics.Map
+	for _, f := range n.dp.Fills() {
+		out = append(out, metrics.Map{Name: f.Map, Table: f.Table, Used: f.Used, Size: f.Max})
+	}
+	return out, nil
 }
 
 const established = "established" // of RFC 4271 section 8.2.2, as GoBGP writes it

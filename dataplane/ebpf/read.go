@@ -107,33 +107,6 @@ func (r *Reader) Drops() (map[drop.Reason]uint64, error) {
 	return out, nil
 }
 
-// Fill is how full a map is.
-type Fill struct {
-	Map       string
-	Used, Max int
-}
-
-// Fills counts the rows of the maps that can run full, ordered by name.
-func (d *Dataplane) Fills() []Fill {
-	s := d.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	used := map[string]int{bpfMapEntriesV1: s.entries.used(), bpfMapNexthopsV1: s.nexthops.used(), bpfMapGroupsV1: s.groups.used()}
-	for _, name := range []string{bpfMapVrfsV1, bpfMapVtepsV1, bpfMapGatewaysV1, bpfMapServedV1, bpfMapKnownV1, bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1} {
-		used[name] = s.rows[name]
-	}
-	var out []Fill
-	for _, name := range slices.Sorted(maps.Keys(used)) {
-		most := int(s.t[name].MaxEntries())
-		if s.t[name].Type() == ebpf.Array {
-			most-- // row 0 stands for nothing
-		}
-		base, _, _ := splitVersion(name)
-		out = append(out, Fill{Map: base, Used: used[name], Max: most})
-	}
-	return out
-}
-
 // Sample is a dropped packet.
 type Sample struct {
 	// Uptime is when it was dropped, on the monotonic clock.

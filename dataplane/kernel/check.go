@@ -12,6 +12,8 @@ import (
 type FabricState struct {
 	// IfIndex is 0 where the device is to be made, or made anew.
 	IfIndex int
+	// Missing: there is none, nor a part of one.
+	Missing bool
 	// Differs is what is not as Ensure leaves it, for people; empty: nothing.
 	Differs []string
 }
@@ -26,7 +28,7 @@ func (f *Fabric) Check() (FabricState, error) {
 		case err != nil:
 			return err
 		case l == nil:
-			s.Differs = []string{"is missing"}
+			s.Missing, s.Differs = true, []string{"is missing"}
 		case !has(l, fabricMark) && !unfinished(l, "vxlan", fabricMAC):
 			return reconcile.ErrForeign
 		case !has(l, fabricMark):

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
@@ -34,7 +36,8 @@ func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 	if err != nil {
 		return nil, err
 	}
-	for k := range flows {
+	byName := func(a, b intent.SteeringKey) int { return strings.Compare(a.String(), b.String()) }
+	for _, k := range slices.SortedFunc(maps.Keys(flows), byName) {
 		out = append(out, Thing{"flow " + k.String(), func(ctx context.Context) error {
 			return errors.Join(steering.Delete(ctx, []intent.SteeringKey{k})...)
 		}})
@@ -44,7 +47,7 @@ func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 	if err != nil {
 		return nil, err
 	}
-	for k := range bridges {
+	for _, k := range slices.Sorted(maps.Keys(bridges)) {
 		out = append(out, Thing{"veth pair and port of bridge " + string(k), func(ctx context.Context) error {
 			return errors.Join(links.Delete(ctx, []intent.BridgeKey{k})...)
 		}})

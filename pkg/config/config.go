@@ -155,8 +155,9 @@ type Sizes struct {
 	VRFs uint32 `yaml:"vrfs"`
 	// Gateways is the number of gateway ports bound to this node.
 	Gateways uint32 `yaml:"gateways"`
-	// Served is the number of next hops and known ports that ARP and ND are
-	// answered or dropped for.
+	// Served is the number of next hops that ARP and ND are answered or dropped
+	// for (map served), and as many known ports that nothing is answered for (map
+	// known).
 	Served uint32 `yaml:"served"`
 	// Hosts is the number of single addresses, over all VRFs.
 	Hosts uint32 `yaml:"hosts"`

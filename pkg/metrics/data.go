@@ -23,11 +23,17 @@ type Drops struct {
 type Table struct {
 	Name                   string
 	Wanted, Actual, Failed int
-	// Capacity is 0 where there is no limit.
-	Capacity int
-	Held     bool
+	Held                   bool
 	// The operations since the start.
 	Applied, ApplyErrors, Deleted, DeleteErrors uint64
+}
+
+// Map is one map of the data plane.
+type Map struct {
+	// Table is the table whose rows it holds.
+	Name, Table string
+	// Used and Size are in rows.
+	Used, Size int
 }
 
 // Neighbor is one BGP neighbour.

@@ -45,9 +45,10 @@ var (
 	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
 
 	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual or failed.", "table", "set")
-	tableCapacity = declare(Gauge, "sluice_table_capacity_rows", "Most rows that a table can hold, for tables with a limit.", "table")
 	tableHeld     = declare(Gauge, "sluice_table_held", "1 while nothing is deleted from a table because a source of it is not in sync, else 0.", "table")
 	tableOps      = declare(Counter, "sluice_table_operations_total", "Rows applied or deleted in a table; result is ok or error.", "table", "operation", "result")
+	mapRows       = declare(Gauge, "sluice_map_rows", "Rows in use of a map of the data plane; table is the table that it belongs to.", "map", "table")
+	mapSize       = declare(Gauge, "sluice_map_size_rows", "Most rows that a map of the data plane can hold, as dataplane.sizes sets it. The size served is that of each of the maps served and known.", "map", "table")
 	passSeconds   = declare(Histogram, "sluice_reconcile_pass_seconds", "Duration of a pass of the reconciler over the tables that changed.")
 	announceDelay = declare(Histogram, "sluice_announce_delay_seconds", "Time from a change in OVN's Southbound database arriving to its announcement handed to BGP.")
 

@@ -23,7 +23,10 @@ func filled(failed func(string, error)) *Metrics {
 	m.AddStatus(r)
 	m.AddTraffic(func() ([]VRFTraffic, error) { return []VRFTraffic{{VNI: 1001, ToFabricPackets: 3}}, nil })
 	m.AddDrops(func() (Drops, error) { return Drops{ByReason: map[string]uint64{"no-route": 5}}, nil })
-	m.AddTables(func() ([]Table, error) { return []Table{{Name: "hosts", Wanted: 2, Capacity: 10}}, nil })
+	m.AddTables(func() ([]Table, error) { return []Table{{Name: "routes", Wanted: 2}}, nil })
+	m.AddMaps(func() ([]Map, error) {
+		return []Map{{Name: "known", Table: "served", Used: 3, Size: 10}, {Name: "served", Table: "served", Used: 7, Size: 10}}, nil
+	})
 	m.AddBGP(func() (BGP, error) {
 		return BGP{Neighbors: []Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
 	})

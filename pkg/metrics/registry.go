@@ -96,14 +96,19 @@ func (m *Metrics) AddTables(read func() ([]Table, error)) {
 		e.emit(tableRows, float64(t.Wanted), t.Name, "wanted")
 		e.emit(tableRows, float64(t.Actual), t.Name, "actual")
 		e.emit(tableRows, float64(t.Failed), t.Name, "failed")
-		if t.Capacity > 0 {
-			e.emit(tableCapacity, float64(t.Capacity), t.Name)
-		}
 		e.emit(tableHeld, flag(t.Held), t.Name)
 		e.emit(tableOps, float64(t.Applied), t.Name, "apply", "ok")
 		e.emit(tableOps, float64(t.ApplyErrors), t.Name, "apply", "error")
 		e.emit(tableOps, float64(t.Deleted), t.Name, "delete", "ok")
 		e.emit(tableOps, float64(t.DeleteErrors), t.Name, "delete", "error")
+	})
+}
+
+// AddMaps serves the maps of the data plane.
+func (m *Metrics) AddMaps(read func() ([]Map, error)) {
+	addSlice(m, "maps", read, func(e emitter, f Map) {
+		e.emit(mapRows, float64(f.Used), f.Name, f.Table)
+		e.emit(mapSize, float64(f.Size), f.Name, f.Table)
 	})
 }
 

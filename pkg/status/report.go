@@ -42,10 +42,18 @@ type Table struct {
 	Wanted int `json:"wanted"`
 	Actual int `json:"actual"`
 	Failed int `json:"failed"`
-	// Capacity is the most rows, 0 where there is no limit of Sluice's.
-	Capacity int `json:"capacity,omitempty"`
+	// Maps are the maps that hold the rows, for tables of the data plane.
+	Maps []MapFill `json:"maps,omitempty"`
 	// Held tells that nothing is deleted now, and why.
 	Held string `json:"held,omitempty"`
+}
+
+// MapFill is how full a map is.
+type MapFill struct {
+	Name string `json:"name"`
+	// Used and Size are numbers of rows.
+	Used int `json:"used"`
+	Size int `json:"size"`
 }
 
 // VRF is one row of "sluicectl vrf list" and, with the lists filled, the answer

@@ -67,6 +67,27 @@ func TestListGivesBackWhatWasApplied(t *testing.T) {
 	}
 }
 
+// Two maps hold the rows of the table served, each of the size for itself.
+func TestFillsOfServedAndKnown(t *testing.T) {
+	d := load(t, ebpf.Config{Dir: bpffs(t), Node: node(), Limits: ebpf.Limits{Served: 100}})
+	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}, blue: {VNI: blue, Index: 2}, tagged: {VNI: tagged, Index: 3}})
+	apply(t, d.Gateways(), gateways())
+	apply(t, d.Served(), served())
+	used := map[bool]int{}
+	for k := range served() {
+		used[k.Gateway.IsSegment()]++
+	}
+	got := map[string]ebpf.Fill{}
+	for _, f := range d.Fills() {
+		got[f.Map] = f
+	}
+	for name, n := range map[string]int{"served": used[false], "known": used[true]} {
+		if want := (ebpf.Fill{Table: "served", Map: name, Used: n, Max: 100}); got[name] != want {
+			t.Errorf("%+v, want %+v", got[name], want)
+		}
+	}
+}
+
 // After a restart the references are known again: deleting everything frees every row.
 func TestRestartThenDelete(t *testing.T) {
 	dir := bpffs(t)
