@@ -1,0 +1,43 @@
+package ebpf
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
+
+// Fill is how full a map is.
+type Fill struct {
+	// Table is the table of pkg/intent whose rows the map holds.
+	Table     string
+	Map       string
+	Used, Max int
+}
+
+// fillTables are the maps that can run full, and the table that fills each.
+var fillTables = map[string]string{
+	bpfMapVrfsV1: "vrfs", bpfMapGatewaysV1: "gateways", bpfMapEntriesV1: "gateways",
+	bpfMapServedV1: "served", bpfMapKnownV1: "served", bpfMapVtepsV1: "vteps",
+	bpfMapHostsV1: "routes", bpfMapPrefixes4V1: "routes", bpfMapPrefixes6V1: "routes",
+	bpfMapNexthopsV1: "routes", bpfMapGroupsV1: "routes",
+}
+
+// Fills counts the rows of the maps that can run full, ordered by name.
+func (d *Dataplane) Fills() []Fill {
+	s := d.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	arrays := map[string]int{bpfMapEntriesV1: s.entries.used(), bpfMapNexthopsV1: s.nexthops.used(), bpfMapGroupsV1: s.groups.used()}
+	var out []Fill
+	for _, name := range slices.Sorted(maps.Keys(fillTables)) {
+		used, most := s.rows[name], int(s.t[name].MaxEntries())
+		if s.t[name].Type() == ebpf.Array {
+			used = arrays[name]
+			most-- // row 0 stands for nothing
+		}
+		base, _, _ := splitVersion(name)
+		out = append(out, Fill{Table: fillTables[name], Map: base, Used: used, Max: most})
+	}
+	return out
+}
