@@ -40,8 +40,13 @@ func upCommand(opt *Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "up SCENARIO",
 		Short:     "build a scenario: " + strings.Join(names, ", "),
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: names,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || scenarios[args[0]] == nil {
+				return fmt.Errorf("up %s: want one scenario: %s", strings.Join(args, " "), strings.Join(names, ", "))
+			}
+			return nil
+		},
 	}
 	var p EVPNParams
 	var uplink string
@@ -82,7 +87,7 @@ func downCommand(opt *Options) *cobra.Command {
 			if errors.Is(err, ErrNoLab) {
 				return nil
 			}
-			if err != nil {
+			if err := errors.Join(err, lacksRoot()); err != nil {
 				return err
 			}
 			return l.Down()
@@ -96,19 +101,21 @@ func execCommand(opt *Options) *cobra.Command {
 		Short: "run a command in a node's namespace and environment",
 		Long: "Run a command in a node's namespace and environment: ovn-nbctl, ovn-sbctl, ovs-vsctl,\n" +
 			"vtysh and sluicectl find the node's own databases and sockets.",
-		Args: cobra.MinimumNArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 || args[1] == "--" && len(args) < 3 {
+				return errors.New("exec: want a node and a command: exec NODE -- COMMAND [ARG...]")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := Open(*opt)
-			if err != nil {
+			if err := errors.Join(err, lacksRoot()); err != nil {
 				return err
 			}
 			// Becoming the command passes on the terminal, signals and the exit code.
 			argv := args[1:]
 			if argv[0] == "--" {
 				argv = argv[1:]
-			}
-			if len(argv) == 0 {
-				return errors.New("exec: no command was given")
 			}
 			return l.become(args[0], argv)
 		},

@@ -15,8 +15,8 @@
 // Several labs with different names run side by side. Up returns when the
 // clouds work: ports bound, gateways scheduled, tunnels known. When Up fails or
 // its context ends, everything is removed again. Down removes everything; it
-// signals recorded processes only, after checking that the process id still is
-// that process.
+// signals recorded processes and those in the lab's namespaces only, after
+// checking that the process id still is that process.
 //
 // # Databases
 //

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Down ends the lab's processes and removes its namespaces, mounts and files.
+// Down ends the lab's processes, and what else runs in its namespaces, and removes its namespaces, mounts and files.
 // It goes on after an error, so that as little as possible stays behind, and may
 // be called again.
 func (l *Lab) Down() error {
@@ -24,6 +24,7 @@ func (l *Lab) Down() error {
 		g.Go(p.Kill)
 	}
 	errs = append(errs, g.Wait())
+	errs = append(errs, l.endStrays())
 	errs = append(errs, l.removeNamespaces())
 	bpffs := filepath.Join(l.dir, "bpffs")
 	if err := unix.Unmount(bpffs, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -106,6 +107,10 @@ func Up(ctx context.Context, s Scenario, opt Options) (*Lab, error) {
 		return nil, err
 	}
 	if err := l.build(ctx); err != nil {
+		if ctx.Err() != nil {
+			// What it was about then says nothing.
+			err = fmt.Errorf("it was interrupted before it was up, and is removed again: %w", context.Cause(ctx))
+		}
 		return nil, errors.Join(fmt.Errorf("lab %s: %w", l.prefix, err), l.saveLogs(), l.Down())
 	}
 	return l, nil
@@ -283,5 +288,9 @@ func (l *Lab) Node(name string) (Node, error) {
 			return n, nil
 		}
 	}
-	return Node{}, fmt.Errorf("lab %s has no node %q", l.prefix, name)
+	var names []string
+	for _, n := range l.Nodes() {
+		names = append(names, n.Name)
+	}
+	return Node{}, fmt.Errorf("lab %s has no node %q; there are: %s", l.prefix, name, strings.Join(names, ", "))
 }

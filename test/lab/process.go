@@ -183,17 +183,26 @@ func (p *Process) save() error {
 
 // procStat reads the start time (field 22) and the state (field 3).
 func procStat(pid int) (start uint64, state byte, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	f, err := procFields(pid)
 	if err != nil {
 		return 0, 0, err
+	}
+	start, err = strconv.ParseUint(f[19], 10, 64)
+	return start, f[0][0], err
+}
+
+// procFields are the fields of /proc/PID/stat from the third one on.
+func procFields(pid int) ([]string, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
 	}
 	// The command name (field 2) may hold anything; the last ")" ends it.
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 20 {
-		return 0, 0, fmt.Errorf("/proc/%d/stat: too few fields", pid)
+		return nil, fmt.Errorf("/proc/%d/stat: too few fields", pid)
 	}
-	start, err = strconv.ParseUint(f[19], 10, 64)
-	return start, f[0][0], err
+	return f, nil
 }
 
 // spec is a process to start in a node.

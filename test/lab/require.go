@@ -1,9 +1,7 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 )
@@ -25,8 +23,8 @@ var forPeers = []requirement{{"gobgpd", "gobgpd"}, {"gobgp", "gobgpd"}, {"bridge
 
 // Require tells what the machine lacks for the scenario, and what to install.
 func Require(s Scenario) error {
-	if os.Geteuid() != 0 {
-		return errors.New("a lab needs root: namespaces, links and mounts")
+	if err := lacksRoot(); err != nil {
+		return err
 	}
 	need := append([]requirement(nil), always...)
 	if len(s.Clouds) > 0 {
