@@ -14,11 +14,23 @@ func (d *daemon) status() status.Status {
 	s := status.Status{Version: version, Started: d.started, Ready: ready, Conditions: d.reg.Conditions(), Counts: d.reg.Counts(), Problems: d.reg.Problems()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Chassis, s.Role, s.RoleReason = d.latest.systemID, roleWord(d.latest), d.latest.reason
+	s.Identity = d.latest.identity()
 	if n := d.node; n != nil {
-		s.VTEP, s.RouterID, s.RouterMAC, s.Tables = n.id.vtep, n.routerID, n.id.routerMAC, n.tableStatus()
+		s.Identity, s.Tables = n.identity(d.latest), n.tableStatus()
 	}
 	return s
+}
+
+// identity is what the facts alone say of the node.
+func (f nodeFacts) identity() status.Identity {
+	return status.Identity{Chassis: f.systemID, Role: roleWord(f), RoleReason: f.reason}
+}
+
+// identity is that of a gateway.
+func (n *node) identity(f nodeFacts) status.Identity {
+	i := f.identity()
+	i.VTEP, i.RouterID, i.RouterMAC = n.id.vtep, n.routerID, n.id.routerMAC
+	return i
 }
 
 func (n *node) tableStatus() []status.Table {

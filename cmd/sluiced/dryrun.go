@@ -87,8 +87,7 @@ func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
 	d.mu.Lock()
 	facts := d.latest
 	d.mu.Unlock()
-	p := status.Plan{Version: version, Chassis: facts.systemID, Role: roleWord(facts), RoleReason: facts.reason,
-		Changes: []status.Change{}, Problems: d.reg.Problems()}
+	p := status.Plan{Version: version, Identity: facts.identity(), Changes: []status.Change{}, Problems: d.reg.Problems()}
 	if !facts.gateway {
 		things, err := owned.List(ctx, d.ovs, d.cfg.Dataplane.BPFFS)
 		for _, t := range things {
@@ -103,6 +102,6 @@ func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
 	if _, err := bgpConfig(d.cfg, n.id, false); err != nil {
 		return p, err
 	}
-	p.VTEP, p.RouterID, p.RouterMAC, p.UnderlayMTU = n.id.vtep, n.routerID, n.id.routerMAC, n.mtu
+	p.Identity, p.UnderlayMTU = n.identity(facts), n.mtu
 	return p, n.plan(ctx, &p)
 }

@@ -42,7 +42,8 @@ func TestImportsAreUnknownToADryRun(t *testing.T) {
 }
 
 func TestPlanForPeople(t *testing.T) {
-	p := status.Plan{Version: "1.0", Chassis: "a1", Role: roleGateway, RoleReason: "a port", VTEP: netip.MustParseAddr("192.0.2.1"), UnderlayMTU: 1500,
+	p := status.Plan{Version: "1.0", UnderlayMTU: 1500,
+		Identity: status.Identity{Chassis: "a1", Role: roleGateway, RoleReason: "a port", VTEP: netip.MustParseAddr("192.0.2.1")},
 		Changes: []status.Change{
 			{Table: "map", Key: "hosts_v1", Action: "add", Wanted: "5 rows"}, {Table: "vrfs", Key: "7", Action: "delete", Actual: "Index:3"}},
 		Unknown:       []status.UnknownRows{{Table: "routes", Rows: 12, Why: "imported"}},
@@ -62,7 +63,7 @@ func TestPlanForPeople(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if err := writePlan(&b, status.Plan{Role: "none"}); err != nil || strings.Contains(b.String(), "announced") {
+	if err := writePlan(&b, status.Plan{Identity: status.Identity{Role: "none"}}); err != nil || strings.Contains(b.String(), "announced") {
 		t.Errorf("a node that forwards nothing: %v\n%s", err, b.String())
 	}
 }

@@ -134,17 +134,21 @@ func weight(h intent.NextHop, slot int) uint64 {
 	return x ^ x>>33
 }
 
+func (v bpfNexthop) hop() intent.NextHop {
+	vtep := netip.AddrFrom16(v.Vtep)
+	if v.Family == 4 {
+		vtep = vtep.Unmap()
+	}
+	return intent.NextHop{VTEP: vtep, VNI: intent.VNI(v.Vni), RouterMAC: v.Mac}
+}
+
 // adoptNextHops takes over the rows of nexthops and groups.
 func (s *store) adoptNextHops() error {
 	err := eachRow(s.t[bpfMapNexthopsV1], func(row uint32, v bpfNexthop) {
 		if v.Owner == 0 {
 			return
 		}
-		vtep := netip.AddrFrom16(v.Vtep)
-		if v.Family == 4 {
-			vtep = vtep.Unmap()
-		}
-		s.nexthops.adopt(row, nexthopKey{intent.VNI(v.Owner), intent.NextHop{VTEP: vtep, VNI: intent.VNI(v.Vni), RouterMAC: v.Mac}})
+		s.nexthops.adopt(row, nexthopKey{intent.VNI(v.Owner), v.hop()})
 	})
 	if err != nil {
 		return mapError(bpfMapNexthopsV1, err)

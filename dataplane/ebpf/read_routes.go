@@ -2,7 +2,6 @@ package ebpf
 
 import (
 	"errors"
-	"net/netip"
 
 	"github.com/cilium/ebpf"
 
@@ -42,7 +41,7 @@ func (r *Reader) route(v bpfRoute) (RouteRow, error) {
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
 			err = nil
 		}
-		return RouteRow{Kind: intent.RouteLocal, Gateway: text(n.Port[:min(int(n.PortLen), len(n.Port))])}, mapError(bpfMapNamesV1, err)
+		return RouteRow{Kind: intent.RouteLocal, Gateway: fromChars(n.Port[:min(int(n.PortLen), maxPortName)])}, mapError(bpfMapNamesV1, err)
 	case bpfRouteKindROUTE_REMOTE:
 		h, err := r.nextHop(v.Ref)
 		return RouteRow{Kind: intent.RouteRemote, NextHops: intent.NewNextHopSet(h)}, err
@@ -69,18 +68,5 @@ func (r *Reader) nextHop(row uint32) (intent.NextHop, error) {
 	if err := r.t[bpfMapNexthopsV1].Lookup(row, &v); err != nil {
 		return intent.NextHop{}, mapError(bpfMapNexthopsV1, err)
 	}
-	vtep := netip.AddrFrom16(v.Vtep)
-	if v.Family == 4 {
-		vtep = vtep.Unmap()
-	}
-	return intent.NextHop{VTEP: vtep, VNI: intent.VNI(v.Vni), RouterMAC: v.Mac}, nil
-}
-
-// text is a name of C's char type.
-func text(c []int8) string {
-	b := make([]byte, len(c))
-	for i, v := range c {
-		b[i] = byte(v)
-	}
-	return string(b)
+	return v.hop(), nil
 }

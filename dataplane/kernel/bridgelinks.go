@@ -202,7 +202,7 @@ func (d *BridgeLinks) Apply(ctx context.Context, rows []reconcile.Row[intent.Bri
 			errs[i] = fmt.Errorf("veth pair of bridge %s: %w", r.Key, err)
 		}
 	}
-	return compact(errs)
+	return reconcile.Results(errs)
 }
 
 func (d *BridgeLinks) apply(ctx context.Context, h *netlink.Handle, b intent.BridgeKey) error {
@@ -359,7 +359,7 @@ func (d *BridgeLinks) Delete(ctx context.Context, keys []intent.BridgeKey) []err
 			errs[i] = fmt.Errorf("removing the veth pair of bridge %s: %w", b, err)
 		}
 	}
-	return compact(errs)
+	return reconcile.Results(errs)
 }
 
 func (d *BridgeLinks) delete(ctx context.Context, b intent.BridgeKey) error {
@@ -392,12 +392,4 @@ func (d *BridgeLinks) Bridges() []intent.BridgeKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Sorted(maps.Keys(d.index))
-}
-
-// compact is the drivers' convention: nil if all succeeded.
-func compact(errs []error) []error {
-	if slices.ContainsFunc(errs, func(e error) bool { return e != nil }) {
-		return errs
-	}
-	return nil
 }

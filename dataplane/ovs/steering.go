@@ -167,12 +167,7 @@ func (s *Steering) List(ctx context.Context) (map[intent.SteeringKey]intent.Stee
 func (s *Steering) Apply(ctx context.Context, rows []reconcile.Row[intent.SteeringKey, intent.Steering]) []error {
 	errs := make([]error, len(rows))
 	for bridge, indices := range group(rows, func(r reconcile.Row[intent.SteeringKey, intent.Steering]) intent.SteeringKey { return r.Key }) {
-		b, err := s.sw.Bridge(bridge)
-		var there map[intent.SteeringKey][]flow
-		var lines []string
-		if err == nil {
-			there, lines, err = s.current(ctx, b)
-		}
+		b, there, lines, err := s.current(ctx, bridge)
 		var batch []change
 		for _, i := range indices {
 			if errs[i] = err; err != nil {
@@ -185,21 +180,16 @@ func (s *Steering) Apply(ctx context.Context, rows []reconcile.Row[intent.Steeri
 		}
 		s.commit(ctx, b, lines, batch, errs)
 	}
-	return compact(errs)
+	return reconcile.Results(errs)
 }
 
 // Delete removes all rows of a bridge as one bundle.
 func (s *Steering) Delete(ctx context.Context, keys []intent.SteeringKey) []error {
 	errs := make([]error, len(keys))
 	for bridge, indices := range group(keys, func(k intent.SteeringKey) intent.SteeringKey { return k }) {
-		b, err := s.sw.Bridge(bridge)
+		b, there, lines, err := s.current(ctx, bridge)
 		if errors.Is(err, errNoBridge) {
 			continue // the bridge is gone, and its flows with it
-		}
-		var there map[intent.SteeringKey][]flow
-		var lines []string
-		if err == nil {
-			there, lines, err = s.current(ctx, b)
 		}
 		var batch []change
 		for _, i := range indices {
@@ -209,22 +199,24 @@ func (s *Steering) Delete(ctx context.Context, keys []intent.SteeringKey) []erro
 		}
 		s.commit(ctx, b, lines, batch, errs)
 	}
-	return compact(errs)
+	return reconcile.Results(errs)
 }
 
 // current reads a bridge's flows, and the lines that remove those with our
 // cookie that no row could have.
-func (s *Steering) current(ctx context.Context, b Bridge) (map[intent.SteeringKey][]flow, []string, error) {
+func (s *Steering) current(ctx context.Context, bridge intent.BridgeKey) (b Bridge, there map[intent.SteeringKey][]flow, lines []string, err error) {
+	if b, err = s.sw.Bridge(bridge); err != nil {
+		return b, nil, nil, err
+	}
 	d, err := s.sw.dump(ctx, b.Name, cookieSteering)
 	if err != nil {
-		return nil, nil, err
+		return b, nil, nil, err
 	}
-	flows, unknown := byKey(b, d)
-	var lines []string
+	there, unknown := byKey(b, d)
 	for _, m := range unknown {
 		lines = append(lines, deleteLine(cookieSteering, m))
 	}
-	return flows, lines, nil
+	return b, there, lines, nil
 }
 
 // change is the lines of one row of the caller's.
@@ -278,14 +270,6 @@ func group[T any](items []T, k func(T) intent.SteeringKey) map[intent.BridgeKey]
 		out[b] = append(out[b], i)
 	}
 	return out
-}
-
-// compact is the drivers' convention: nil if all succeeded.
-func compact(errs []error) []error {
-	if slices.ContainsFunc(errs, func(e error) bool { return e != nil }) {
-		return errs
-	}
-	return nil
 }
 
 // used names the bridges that have a port of Sluice's.

@@ -186,7 +186,9 @@ func TestNotRunningAndStaleSocket(t *testing.T) {
 		t.Errorf("stale socket: %v", err)
 	}
 	c2 := start(t, socket, func(s *Server) {
-		Handle(s, GetStatus, func(context.Context, Nothing) (status.Status, error) { return status.Status{Chassis: "a1"}, nil })
+		Handle(s, GetStatus, func(context.Context, Nothing) (status.Status, error) {
+			return status.Status{Identity: status.Identity{Chassis: "a1"}}, nil
+		})
 	})
 	if st, err := Call(t.Context(), c2, GetStatus, Nothing{}); err != nil || st.Chassis != "a1" {
 		t.Errorf("%+v %v", st, err)

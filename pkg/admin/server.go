@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,13 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ovn-sluice/sluice/pkg/graceful"
 )
 
-const (
-	maxRequest  = 1 << 20
-	stopTimeout = 3 * time.Second
-)
+const maxRequest = 1 << 20
 
 // Server answers on the socket.
 type Server struct {
@@ -152,21 +148,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("admin socket: %w", err)
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-gctx.Done()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		if err := srv.Shutdown(stop); err != nil {
-			return srv.Close()
-		}
-		return nil
-	})
-	return g.Wait()
+	err := graceful.Serve(ctx, srv, func() error { return srv.Serve(l) })
+	if err != nil {
+		return fmt.Errorf("admin socket: %w", err)
+	}
+	return nil
 }

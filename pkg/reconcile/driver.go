@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // Row is one wanted or actual row.
@@ -34,3 +35,12 @@ var (
 	// not there yet: the key is retried, and the wait is not logged as a failure.
 	ErrNotReady = errors.New("waiting")
 )
+
+// Results is what Apply and Delete return of one error a row: nil if all
+// succeeded.
+func Results(errs []error) []error {
+	if slices.ContainsFunc(errs, func(e error) bool { return e != nil }) {
+		return errs
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -107,9 +108,7 @@ func (t *Table[K, V]) add(ctx context.Context) []Event[K] {
 	t.mu.Lock()
 	rows, events := t.additions()
 	t.mu.Unlock()
-	for len(rows) > 0 {
-		batch := rows[:min(len(rows), t.opts.BatchSize)]
-		rows = rows[len(batch):]
+	for batch := range slices.Chunk(rows, t.opts.BatchSize) {
 		errs := t.driver.Apply(ctx, batch)
 		t.mu.Lock()
 		for i, r := range batch {
@@ -139,9 +138,7 @@ func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 // row that is wanted again meanwhile must not blink.
 func (t *Table[K, V]) del(ctx context.Context, candidates []K) []Event[K] {
 	var events []Event[K]
-	for len(candidates) > 0 {
-		batch := candidates[:min(len(candidates), t.opts.BatchSize)]
-		candidates = candidates[len(batch):]
+	for batch := range slices.Chunk(candidates, t.opts.BatchSize) {
 		t.mu.Lock()
 		keys := make([]K, 0, len(batch))
 		for _, k := range batch {

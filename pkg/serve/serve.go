@@ -13,13 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/exporter-toolkit/web"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/graceful"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
-
-const stopTimeout = 3 * time.Second
 
 // Options are what the listener serves.
 type Options struct {
@@ -59,24 +57,12 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		flags := &web.FlagConfig{WebConfigFile: &s.o.Config.WebConfig}
-		if err := web.Serve(l, srv, flags, s.o.Log); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("http.listen: %w", errors.Join(err, l.Close()))
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-gctx.Done()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		if err := srv.Shutdown(stop); err != nil {
-			return srv.Close()
-		}
-		return nil
-	})
-	return g.Wait()
+	flags := &web.FlagConfig{WebConfigFile: &s.o.Config.WebConfig}
+	err := graceful.Serve(ctx, srv, func() error { return web.Serve(l, srv, flags, s.o.Log) })
+	if err != nil {
+		return fmt.Errorf("http.listen: %w", errors.Join(err, l.Close()))
+	}
+	return nil
 }
 
 func (s *Server) handler() http.Handler {

@@ -11,19 +11,13 @@ import (
 type Plan struct {
 	// Version is the program's.
 	Version string `json:"version"`
-	// Chassis is this node's name in OVN.
-	Chassis string `json:"chassis"`
-	// Role is what the node would do and RoleReason why.
-	Role       string `json:"role"`
-	RoleReason string `json:"roleReason,omitempty"`
-	// VTEP, RouterID, RouterMAC and UnderlayMTU are set for a gateway.
-	VTEP        netip.Addr `json:"vtep,omitzero"`
-	RouterID    netip.Addr `json:"routerID,omitzero"`
-	RouterMAC   intent.MAC `json:"routerMAC,omitzero"`
-	UnderlayMTU int        `json:"underlayMTU,omitempty"`
+	Identity
+	// UnderlayMTU is the largest outer packet, in bytes; 0 where the node would
+	// forward nothing.
+	UnderlayMTU int `json:"underlayMTU,omitempty"`
 	// Changes are in the order in which they would be made; removals would be
-	// made last and in the opposite order. Table is device, map, program or
-	// attachment, or one of the tables between the planes.
+	// made last and in the opposite order. Table is device, map, program,
+	// attachment or leftover, or one of the tables between the planes.
 	Changes []Change `json:"changes"`
 	// Unknown are rows that are there and of which only BGP could tell whether
 	// they are wanted.

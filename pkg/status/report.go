@@ -13,15 +13,7 @@ type Status struct {
 	// Version is the program's, Started when it started.
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
-	// Chassis is this node's name in OVN.
-	Chassis string `json:"chassis"`
-	// Role is what the node does and RoleReason why: "gateway", "port lrp-red".
-	Role       string `json:"role"`
-	RoleReason string `json:"roleReason,omitempty"`
-	// VTEP, RouterID and RouterMAC identify the node in the fabric.
-	VTEP      netip.Addr `json:"vtep,omitzero"`
-	RouterID  netip.Addr `json:"routerID,omitzero"`
-	RouterMAC intent.MAC `json:"routerMAC,omitzero"`
+	Identity
 	// Ready is what /readyz says.
 	Ready      bool        `json:"ready"`
 	Conditions []Condition `json:"conditions"`
@@ -33,6 +25,19 @@ type Status struct {
 	// Offline is set when sluiced is not running and the answer is what the
 	// pinned maps hold.
 	Offline bool `json:"offline,omitempty"`
+}
+
+// Identity is who a node is in OVN and in the fabric.
+type Identity struct {
+	// Chassis is this node's name in OVN.
+	Chassis string `json:"chassis"`
+	// Role is what the node does and RoleReason why: "gateway", "port lrp-red".
+	Role       string `json:"role"`
+	RoleReason string `json:"roleReason,omitempty"`
+	// VTEP, RouterID and RouterMAC are those of a gateway.
+	VTEP      netip.Addr `json:"vtep,omitzero"`
+	RouterID  netip.Addr `json:"routerID,omitzero"`
+	RouterMAC intent.MAC `json:"routerMAC,omitzero"`
 }
 
 // Table is one table between the planes.

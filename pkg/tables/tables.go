@@ -51,22 +51,10 @@ type Tables struct {
 // reg. A dry pipeline only compares.
 func New(d Drivers, src Sources, reg *status.Registry, log *slog.Logger, dry bool) *Tables {
 	t := &Tables{}
-	t.Bridges = reconcile.NewTable("bridges", d.Bridges, reconcile.TableOptions[intent.BridgeKey, intent.Bridge]{
-		Hold:    holdUnless[intent.BridgeKey, intent.Bridge](src.OVN),
-		Observe: observe(reg.Reporter("bridges"), "bridge", t.bridgesChanged),
-	})
-	t.VRFs = reconcile.NewTable("vrfs", d.VRFs, reconcile.TableOptions[intent.VNI, intent.VRF]{
-		Hold:    holdUnless[intent.VNI, intent.VRF](src.OVN),
-		Observe: observe(reg.Reporter("vrfs"), "vrf", t.vrfsChanged),
-	})
-	t.Gateways = reconcile.NewTable("gateways", d.Gateways, reconcile.TableOptions[intent.GatewayKey, intent.Gateway]{
-		Hold:    holdUnless[intent.GatewayKey, intent.Gateway](src.OVN),
-		Observe: observe(reg.Reporter("gateways"), "gateway", t.gatewaysChanged),
-	})
-	t.Served = reconcile.NewTable("served", d.Served, reconcile.TableOptions[intent.ServedKey, intent.Served]{
-		Hold:    holdUnless[intent.ServedKey, intent.Served](src.OVN),
-		Observe: observe[intent.ServedKey](reg.Reporter("served"), "next-hop", nil),
-	})
+	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg, t.bridgesChanged)
+	t.VRFs = fromOVN("vrfs", "vrf", d.VRFs, src, reg, t.vrfsChanged)
+	t.Gateways = fromOVN("gateways", "gateway", d.Gateways, src, reg, t.gatewaysChanged)
+	t.Served = fromOVN("served", "next-hop", d.Served, src, reg, nil)
 	t.VTEPs = reconcile.NewTable("vteps", d.VTEPs, reconcile.TableOptions[netip.Addr, intent.VTEP]{
 		Hold:    func(netip.Addr, intent.VTEP) bool { return !src.BGP() || src.Lingers("", nil) },
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
@@ -75,14 +63,8 @@ func New(d Drivers, src Sources, reg *status.Registry, log *slog.Logger, dry boo
 		Hold:    t.holdRoute(src),
 		Observe: observe(reg.Reporter("routes"), "route", t.routesChanged),
 	})
-	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
-		Hold:    holdUnless[intent.SteeringKey, intent.Steering](src.OVN),
-		Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
-	})
-	t.Policies = reconcile.NewTable("policies", d.Policies, reconcile.TableOptions[intent.VNI, intent.VRFPolicy]{
-		Hold:    holdUnless[intent.VNI, intent.VRFPolicy](src.OVN),
-		Observe: observe[intent.VNI](reg.Reporter("policies"), "policy", nil),
-	})
+	t.Steering = fromOVN("steering", "flow", d.Steering, src, reg, t.steeringChanged)
+	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg, nil)
 	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
 		Hold:    holdUnless[intent.RouteKey, intent.Announcement](src.OVN),
 		Gate:    t.announceGate,
@@ -91,6 +73,14 @@ func New(d Drivers, src Sources, reg *status.Registry, log *slog.Logger, dry boo
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: log, Dry: dry},
 		t.Bridges, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.Steering, t.Policies, t.Announcements)
 	return t
+}
+
+// fromOVN is a table that is computed from OVN alone. kind is the word for one
+// of its rows; changed may be nil.
+func fromOVN[K, V comparable](name, kind string, d reconcile.Driver[K, V], src Sources, reg *status.Registry, changed func([]reconcile.Event[K])) *reconcile.Table[K, V] {
+	return reconcile.NewTable(name, d, reconcile.TableOptions[K, V]{
+		Hold: holdUnless[K, V](src.OVN), Observe: observe(reg.Reporter(name), kind, changed),
+	})
 }
 
 // announceGate lets a route be announced once packets for it would arrive: the

@@ -42,7 +42,7 @@ func apiPage(w *bytes.Buffer, admin, status string) error {
 		}
 	}
 	writeTypes(w, endpoints)
-	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go"} {
+	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "plan.go"} {
 		f, err := parseFile(filepath.Join(status, name))
 		if err != nil {
 			return err
@@ -99,6 +99,10 @@ func writeTypes(w *bytes.Buffer, f *ast.File) {
 		}
 		fmt.Fprintf(w, "\n## %s\n\n%s\n\n| field | type | meaning |\n| --- | --- | --- |\n", t.Name.Name, sentence(oneLine(t.Doc.Text()), t.Name.Name, t.Name.Name))
 		for _, field := range st.Fields.List {
+			if len(field.Names) == 0 {
+				fmt.Fprintf(w, "| … | [%[1]s](#%[2]s) | The fields of %[1]s. |\n", jsonType(field.Type), strings.ToLower(jsonType(field.Type)))
+				continue
+			}
 			name, optional := jsonName(field)
 			typ := jsonType(field.Type)
 			if optional {
