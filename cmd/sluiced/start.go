@@ -17,9 +17,10 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
-// newNode finds out who the node is. It changes nothing.
+// newNode finds out who the node is. It changes nothing of it.
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
 	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{})}
+	d.ovs.SetIntegration(facts.integration)
 	host := netns.Namespace{}
 	vtep, err := link.New(host).VTEP(d.cfg.Fabric.VTEP, facts.encapIP)
 	if err != nil {

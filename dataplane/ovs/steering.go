@@ -70,7 +70,7 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 }
 
 func (s *Steering) patchName(localnet string) string {
-	return "patch-" + localnet + "-to-" + s.sw.config.Integration
+	return "patch-" + localnet + "-to-" + s.sw.integrationBridge()
 }
 
 // key is the row that a flow belongs to, whatever its port numbers are.
@@ -108,7 +108,7 @@ func (s *Steering) value(b Bridge, k intent.SteeringKey, flows []flow) intent.St
 	}
 	for _, p := range b.Ports {
 		rest, ok := strings.CutPrefix(p.Name, "patch-")
-		localnet, ok2 := strings.CutSuffix(rest, "-to-"+s.sw.config.Integration)
+		localnet, ok2 := strings.CutSuffix(rest, "-to-"+s.sw.integrationBridge())
 		if ok && ok2 && p.Number == patch {
 			row.Localnet = localnet
 		}
@@ -144,8 +144,9 @@ func (s *Steering) List(ctx context.Context) (map[intent.SteeringKey]intent.Stee
 		return nil, err
 	}
 	out := make(map[intent.SteeringKey]intent.Steering)
+	integration := s.sw.integrationBridge()
 	for _, b := range bridges {
-		if b.Name == s.sw.config.Integration {
+		if b.Name == integration {
 			continue
 		}
 		d, err := s.sw.dump(ctx, b.Name, cookieSteering)

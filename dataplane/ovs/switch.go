@@ -1,6 +1,7 @@
 package ovs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 
 // DefaultRunDir is where ovs-vswitchd keeps the sockets of its bridges.
 const DefaultRunDir = "/var/run/openvswitch"
+
+const defaultIntegration = "br-int"
 
 var (
 	errNotRead  = fmt.Errorf("the Open vSwitch database has not been read: %w", reconcile.ErrNotReady)
@@ -118,20 +121,18 @@ type Switch struct {
 	log     *slog.Logger
 	changes chan struct{}
 
-	mu       sync.Mutex
-	inSync   bool
-	rows     map[string]ovsdb.Row // by UUID
-	bridges  map[string]Bridge
-	modified chan struct{} // closed and replaced at each change of bridges
+	mu          sync.Mutex
+	integration string
+	inSync      bool
+	rows        map[string]ovsdb.Row // by UUID
+	bridges     map[string]Bridge
+	modified    chan struct{} // closed and replaced at each change of bridges
 }
 
 // New does no I/O. The switch knows nothing until Handle was called.
 func New(config Config) *Switch {
 	if config.RunDir == "" {
 		config.RunDir = DefaultRunDir
-	}
-	if config.Integration == "" {
-		config.Integration = "br-int"
 	}
 	if config.Timeout <= 0 {
 		config.Timeout = 5 * time.Second
@@ -140,11 +141,24 @@ func New(config Config) *Switch {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Switch{
-		config: config, log: config.Logger,
+		config: config, log: config.Logger, integration: cmp.Or(config.Integration, defaultIntegration),
 		changes:  make(chan struct{}, 1),
 		rows:     make(map[string]ovsdb.Row),
 		modified: make(chan struct{}),
 	}
+}
+
+// SetIntegration says which bridge is OVN's from now on, as Config.Integration.
+func (s *Switch) SetIntegration(bridge string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.integration = cmp.Or(bridge, defaultIntegration)
+}
+
+func (s *Switch) integrationBridge() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.integration
 }
 
 // Handle takes a batch of the session that follows Tables; batches that other
