@@ -33,8 +33,12 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 			"ovs-vswitchd", conf,
 			"--pidfile=" + filepath.Join(n.Dir, "ovs-vswitchd.pid"), "--overwrite-pidfile", "-vconsole:info",
 		},
-		// br-phy goes with the process, and OVS routes tunnels by its address.
-		after: fmt.Sprintf("until ip addr replace %s/24 dev br-phy 2>/dev/null; do sleep 0.01; done; ip link set br-phy up", n.Encap),
+		// br-phy goes with the process, and OVS routes tunnels by its address. It
+		// is set up when ovs-vswitchd has done what its database says (ovs-vsctl
+		// waits for that after a change): ovs-vswitchd gives it a MAC address, sets
+		// it down for that, and does not set it up when it was down before.
+		after: fmt.Sprintf("ovs-vsctl --timeout=25 set Bridge br-phy external_ids:started=$(date +%%s%%N) && "+
+			"ip addr replace %s/24 dev br-phy && ip link set br-phy up", n.Encap),
 		ready: listening(filepath.Join(n.Dir, "br-int.mgmt")),
 	})
 	if err != nil {
