@@ -13,29 +13,12 @@ import (
 
 func bgpCommand(o *options) *cobra.Command {
 	c := &cobra.Command{Use: "bgp", Short: "The BGP speaker"}
-	c.AddCommand(&cobra.Command{
-		Use:   "neighbors",
-		Short: "Sessions and what goes over them",
-		Args:  noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			b, err := o.source(c.ErrOrStderr()).BGP(c.Context())
-			if err != nil {
-				return err
-			}
-			return o.print(c.OutOrStdout(), b, func(w io.Writer) error { return writeNeighbors(w, b) })
-		},
-	}, &cobra.Command{
-		Use:   "routes",
-		Short: "EVPN Type-5 routes, sent and received, and why a received one was rejected",
-		Args:  noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			routes, err := o.source(c.ErrOrStderr()).BGPRoutes(c.Context())
-			if err != nil {
-				return err
-			}
-			return o.print(c.OutOrStdout(), routes, func(w io.Writer) error { return writeBGPRoutes(w, routes) })
-		},
-	})
+	c.AddCommand(question[status.BGP]{
+		use: "neighbors", short: "Sessions and what goes over them", ask: source.BGP, write: writeNeighbors,
+	}.command(o), question[[]status.BGPRoute]{
+		use: "routes", short: "EVPN Type-5 routes, sent and received, and why a received one was rejected",
+		ask: source.BGPRoutes, write: writeBGPRoutes,
+	}.command(o))
 	return c
 }
 

@@ -11,25 +11,11 @@ import (
 )
 
 func diffCommand(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "diff",
-		Short: "What sluiced would change now: wanted against actual",
-		Long:  "What sluiced would change now. No line means that the node is as it is wanted; exit code 3 that it is not.",
-		Args:  noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := o.source(c.ErrOrStderr()).Diff(c.Context())
-			if err != nil {
-				return err
-			}
-			if err := o.print(c.OutOrStdout(), d, func(w io.Writer) error { return writeDiff(w, d) }); err != nil {
-				return err
-			}
-			if len(d.Changes) > 0 {
-				return errAnswerNo
-			}
-			return nil
-		},
-	}
+	return question[status.Diff]{
+		use: "diff", short: "What sluiced would change now: wanted against actual",
+		long: "What sluiced would change now. No line means that the node is as it is wanted; exit code 3 that it is not.",
+		ask:  source.Diff, write: writeDiff, no: func(d status.Diff) bool { return len(d.Changes) > 0 },
+	}.command(o)
 }
 
 func writeDiff(w io.Writer, d status.Diff) error {

@@ -12,25 +12,10 @@ import (
 )
 
 func statusCommand(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "status",
-		Short: "Is the node well, and if not, what and why",
-		Args:  noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			src := o.source(c.ErrOrStderr())
-			s, err := src.Status(c.Context())
-			if err != nil {
-				return err
-			}
-			if err := o.print(c.OutOrStdout(), s, func(w io.Writer) error { return writeStatus(w, s) }); err != nil {
-				return err
-			}
-			if !s.Ready {
-				return errAnswerNo
-			}
-			return nil
-		},
-	}
+	return question[status.Status]{
+		use: "status", short: "Is the node well, and if not, what and why",
+		ask: source.Status, write: writeStatus, no: func(s status.Status) bool { return !s.Ready },
+	}.command(o)
 }
 
 func writeStatus(w io.Writer, s status.Status) error {

@@ -15,21 +15,12 @@ import (
 
 func vrfCommand(o *options) *cobra.Command {
 	c := &cobra.Command{Use: "vrf", Short: "Tenants' routing tables on this node"}
-	c.AddCommand(&cobra.Command{
-		Use:   "list",
-		Short: "All VRFs with their route targets and traffic",
-		Args:  noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			vrfs, err := o.source(c.ErrOrStderr()).VRFs(c.Context())
-			if err != nil {
-				return err
-			}
-			return o.print(c.OutOrStdout(), vrfs, func(w io.Writer) error { return writeVRFs(w, vrfs) })
-		},
-	}, &cobra.Command{
+	c.AddCommand(question[[]status.VRF]{
+		use: "list", short: "All VRFs with their route targets and traffic", ask: source.VRFs, write: writeVRFs,
+	}.command(o), &cobra.Command{
 		Use:   "show VNI",
 		Short: "One VRF with its gateways, routes and problems",
-		Args:  cobra.MatchAll(exactArgs("VNI")),
+		Args:  exactArgs("VNI"),
 		RunE: func(c *cobra.Command, args []string) error {
 			vni, err := parseVNI(args[0])
 			if err != nil {

@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
 // evpnConfig is the translation's part of the configuration.
@@ -111,4 +113,16 @@ func (n *node) ebpfConfig(vxlan int) ebpf.Config {
 		out.Node.VTEP6 = n.id.vtep
 	}
 	return out
+}
+
+// inactivityProbe is the setting as a session takes it, where 0 is the default.
+func inactivityProbe(cfg *config.Config) time.Duration {
+	if cfg.OVN.InactivityProbe.Duration == 0 {
+		return -1
+	}
+	return cfg.OVN.InactivityProbe.Duration
+}
+
+func tlsFiles(t config.TLS) ovsdb.TLSFiles {
+	return ovsdb.TLSFiles{Cert: t.Certificate, Key: t.PrivateKey, CA: t.CACert}
 }

@@ -86,14 +86,6 @@ func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transa
 // openIndices is vrfindex.Open or vrfindex.Peek.
 type openIndices func(path string, seed map[intent.VNI]uint16) (*vrfindex.Store, error)
 
-// inactivityProbe is the setting as a session takes it, where 0 is the default.
-func inactivityProbe(cfg *config.Config) time.Duration {
-	if cfg.OVN.InactivityProbe.Duration == 0 {
-		return -1
-	}
-	return cfg.OVN.InactivityProbe.Duration
-}
-
 // openTranslator seeds the VRF indices with what the pinned maps show.
 func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	seed, err := ebpf.PinnedVRFs(d.cfg.Dataplane.BPFFS)
@@ -147,8 +139,4 @@ func (d *daemon) alive(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("the control plane has not answered: %w", ctx.Err())
 	}
-}
-
-func tlsFiles(t config.TLS) ovsdb.TLSFiles {
-	return ovsdb.TLSFiles{Cert: t.Certificate, Key: t.PrivateKey, CA: t.CACert}
 }
