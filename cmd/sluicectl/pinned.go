@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
@@ -123,7 +124,7 @@ func (p *pinned) BGP(context.Context) (status.BGP, error) { return status.BGP{},
 func (p *pinned) BGPRoutes(context.Context) ([]status.BGPRoute, error) { return nil, offline("BGP") }
 
 func (p *pinned) Diff(context.Context) (status.Diff, error) {
-	return status.Diff{}, offline("what is wanted")
+	return status.Diff{}, fmt.Errorf("%w; 'sluiced --dry-run' tells what it would change", errOffline)
 }
 
 func (p *pinned) Explain(context.Context, status.Query) (status.Explanation, error) {

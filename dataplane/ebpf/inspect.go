@@ -112,12 +112,12 @@ func (i *Inspection) Changes() ([]status.Change, error) {
 	for _, name := range slices.Sorted(maps.Keys(i.specs)) {
 		spec := i.specs[name]
 		m := i.store.t[name]
-		c := status.Change{Table: "map", Key: name, Wanted: describeSize(spec.MaxEntries)}
+		c := status.Change{Table: "map", Key: name, Wanted: describeSize(spec.Type, spec.MaxEntries)}
 		switch {
 		case m == nil:
 			c.Action = "add"
 		case spec.Compatible(m) != nil:
-			c.Action, c.Actual = "change", describeSize(m.MaxEntries())
+			c.Action, c.Actual = "change", describeSize(spec.Type, m.MaxEntries())
 		default:
 			continue
 		}
@@ -136,7 +136,13 @@ func (i *Inspection) Changes() ([]status.Change, error) {
 	return out, nil
 }
 
-func describeSize(rows uint32) string { return fmt.Sprintf("%d rows", rows) }
+// describeSize is max_entries, which are bytes of a ring buffer.
+func describeSize(t ebpf.MapType, entries uint32) string {
+	if t == ebpf.RingBuf {
+		return fmt.Sprintf("%d bytes", entries)
+	}
+	return fmt.Sprintf("%d rows", entries)
+}
 
 // programChange compares the pinned program with what loadProgram would load,
 // by its tag, its constants and its maps.
