@@ -86,19 +86,19 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 		}
 	case TableMACBinding:
 		if b, ok := r.bindings[c.UUID]; ok {
-			for id := range r.byName[b.LogicalPort] {
+			for id := range r.byName.all(b.LogicalPort) {
 				r.addRouters(r.ports[id].Datapath, into)
 			}
 		}
 	case TableLogicalRouter:
 		r.addNBRouter(c.UUID, into)
 	case TableNAT, TableStaticRoute:
-		for id := range r.childOf[c.UUID] {
+		for id := range r.childOf.all(c.UUID) {
 			r.addNBRouter(id, into)
 		}
 	case TableLogicalRouterPort:
 		if p, ok := r.routerPorts[c.UUID]; ok {
-			for id := range r.byName[p.Name] {
+			for id := range r.byName.all(p.Name) {
 				r.addRouters(r.ports[id].Datapath, into)
 			}
 		}
@@ -108,7 +108,7 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 func (r *Rows) touchedByPort(p, other PortBinding, into map[UUID]struct{}) {
 	// A router reads the other ends of its ports, whatever they became. (The
 	// name is unique in the table: an index of Port_Binding.)
-	for id := range r.byPeer[p.LogicalPort] {
+	for id := range r.byPeer.all(p.LogicalPort) {
 		if q := r.ports[id]; r.isRouter(q.Datapath) {
 			into[q.Datapath] = struct{}{}
 		}
@@ -153,7 +153,7 @@ func (r *Rows) addRouters(datapath UUID, into map[UUID]struct{}) {
 		into[datapath] = struct{}{}
 		return
 	}
-	for id := range r.routerSide[datapath] {
+	for id := range r.routerSide.all(datapath) {
 		if peer, ok := r.Peer(r.ports[id]); ok && peer.Datapath != datapath {
 			into[peer.Datapath] = struct{}{}
 		}
@@ -161,7 +161,7 @@ func (r *Rows) addRouters(datapath UUID, into map[UUID]struct{}) {
 }
 
 func (r *Rows) addNBRouter(id UUID, into map[UUID]struct{}) {
-	for dp := range r.byNB[id] {
+	for dp := range r.byNB.all(id) {
 		into[dp] = struct{}{}
 	}
 }
@@ -236,7 +236,7 @@ func (r *Rows) putPort(c Change) {
 		r.indexPort(old, func(x index[UUID], k UUID) { x.del(k, old.UUID) })
 		r.byName.del(old.LogicalPort, old.UUID)
 		r.byPeer.del(old.Options["peer"], old.UUID)
-		if len(r.byDatapath[old.Datapath]) == 0 {
+		if !r.byDatapath.has(old.Datapath) {
 			delete(r.changed, old.Datapath)
 		}
 	}
@@ -256,7 +256,7 @@ func (r *Rows) putPort(c Change) {
 func (r *Rows) portsChange(p PortBinding) {
 	r.changes++
 	r.changed[p.Datapath] = r.changes
-	for id := range r.byPeer[p.LogicalPort] {
+	for id := range r.byPeer.all(p.LogicalPort) {
 		r.changed[r.ports[id].Datapath] = r.changes
 	}
 }

@@ -1,6 +1,7 @@
 package ovn
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -100,16 +101,16 @@ func Discover(rows *Rows, needs Needs) Wanted {
 // or may be: that is followed at all, since the conditions select those.
 func (r *Rows) routersHere(chassis UUID) []UUID {
 	set := map[UUID]struct{}{}
-	add := func(ids map[UUID]struct{}) {
+	add := func(ids iter.Seq[UUID]) {
 		for id := range ids {
 			if p := r.ports[id]; p.Type == TypeChassisRedirect || p.Type == TypeL3Gateway && r.onRouter(p) {
 				set[p.Datapath] = struct{}{}
 			}
 		}
 	}
-	add(r.byChassis[chassis])
+	add(r.byChassis.all(chassis))
 	for id := range r.haGroups {
-		add(r.byGroup[id])
+		add(r.byGroup.all(id))
 	}
 	return slices.Sorted(maps.Keys(set))
 }
@@ -153,7 +154,7 @@ func (d *discovery) router(router UUID) {
 			continue
 		}
 		d.portsOn[g.Switch.Datapath] = struct{}{}
-		for id := range d.rows.routerSide[g.Switch.Datapath] {
+		for id := range d.rows.routerSide.all(g.Switch.Datapath) {
 			if peer := d.rows.ports[id].Options["peer"]; peer != "" {
 				d.portNames[peer] = struct{}{}
 			}

@@ -42,8 +42,7 @@ type Rows struct {
 	nat         map[UUID]NAT
 	static      map[UUID]StaticRoute
 
-	// Indices. A set is kept per key since a name may be carried by two rows
-	// for a moment, between a deletion and an insertion in one batch.
+	// Indices.
 	byName     index[string]
 	byPeer     index[string] // options:peer → ports
 	byDatapath index[UUID]
@@ -67,37 +66,6 @@ type Rows struct {
 	named string
 }
 
-type index[K comparable] map[K]map[UUID]struct{}
-
-func (x index[K]) add(k K, id UUID) {
-	s := x[k]
-	if s == nil {
-		s = map[UUID]struct{}{}
-		x[k] = s
-	}
-	s[id] = struct{}{}
-}
-
-func (x index[K]) del(k K, id UUID) {
-	if s := x[k]; s != nil {
-		delete(s, id)
-		if len(s) == 0 {
-			delete(x, k)
-		}
-	}
-}
-
-// one is the smallest member, so that the answer never depends on history.
-func (x index[K]) one(k K) (UUID, bool) {
-	var best UUID
-	for id := range x[k] {
-		if best == "" || id < best {
-			best = id
-		}
-	}
-	return best, best != ""
-}
-
 // NewRows is an empty store.
 func NewRows() *Rows {
 	return &Rows{
@@ -116,7 +84,7 @@ func NewRows() *Rows {
 
 // Port finds a Port_Binding by logical_port.
 func (r *Rows) Port(name string) (PortBinding, bool) {
-	id, ok := r.byName.one(name)
+	id, ok := r.byName.first(name)
 	if !ok {
 		return PortBinding{}, false
 	}
@@ -153,7 +121,7 @@ func values[R Row](m map[UUID]R) []Row {
 }
 
 // PortsOn lists the Port_Bindings of a datapath, by name.
-func (r *Rows) PortsOn(datapath UUID) []PortBinding { return r.sortedPorts(r.byDatapath[datapath]) }
+func (r *Rows) PortsOn(datapath UUID) []PortBinding { return r.sortedPorts(r.byDatapath, datapath) }
 
 // PortsChanged is another number after each change of a port of the datapath, or
 // of one that a port of it names as its peer. Numbers of two stores say nothing
@@ -161,14 +129,14 @@ func (r *Rows) PortsOn(datapath UUID) []PortBinding { return r.sortedPorts(r.byD
 func (r *Rows) PortsChanged(datapath UUID) uint64 { return r.changed[datapath] }
 
 // PortsAt lists the Port_Bindings bound to a chassis, by name.
-func (r *Rows) PortsAt(chassis UUID) []PortBinding { return r.sortedPorts(r.byChassis[chassis]) }
+func (r *Rows) PortsAt(chassis UUID) []PortBinding { return r.sortedPorts(r.byChassis, chassis) }
 
 // PortsOfGroup lists the Port_Bindings with an ha_chassis_group, by name.
-func (r *Rows) PortsOfGroup(group UUID) []PortBinding { return r.sortedPorts(r.byGroup[group]) }
+func (r *Rows) PortsOfGroup(group UUID) []PortBinding { return r.sortedPorts(r.byGroup, group) }
 
-func (r *Rows) sortedPorts(ids map[UUID]struct{}) []PortBinding {
-	out := make([]PortBinding, 0, len(ids))
-	for id := range ids {
+func (r *Rows) sortedPorts(in index[UUID], of UUID) []PortBinding {
+	out := make([]PortBinding, 0, in.count(of))
+	for id := range in.all(of) {
 		out = append(out, r.ports[id])
 	}
 	slices.SortFunc(out, func(a, b PortBinding) int {
@@ -260,7 +228,7 @@ func (r *Rows) Router(datapath UUID) (LogicalRouter, bool) {
 
 // RouterPort is the Northbound row of a router port.
 func (r *Rows) RouterPort(name string) (LogicalRouterPort, bool) {
-	id, ok := r.lrpByName.one(name)
+	id, ok := r.lrpByName.first(name)
 	if !ok {
 		return LogicalRouterPort{}, false
 	}
@@ -290,7 +258,7 @@ func (r *Rows) StaticRoutesOf(datapath UUID) ([]StaticRoute, bool) {
 // MAC (SB MAC_Binding), lowest first.
 func (r *Rows) Neighbours(routerPort string) []netip.Addr {
 	var out []netip.Addr
-	for id := range r.boundAt[routerPort] {
+	for id := range r.boundAt.all(routerPort) {
 		// ovn-controller writes nothing but addresses here.
 		if a, err := netip.ParseAddr(r.bindings[id].IP); err == nil {
 			out = append(out, a)

@@ -99,7 +99,7 @@ func (r *Rows) Interfaces(router UUID) []RouterInterface {
 // Localnet is the localnet port of a switch, the first by name.
 func (r *Rows) Localnet(datapath UUID) (PortBinding, bool) {
 	var best PortBinding
-	for id := range r.localnets[datapath] {
+	for id := range r.localnets.all(datapath) {
 		p := r.ports[id]
 		if best.UUID == "" || p.LogicalPort < best.LogicalPort || (p.LogicalPort == best.LogicalPort && p.UUID < best.UUID) {
 			best = p
@@ -142,7 +142,7 @@ var ourPort = regexp.MustCompile(`^sluice[0-9]+-ovs$`)
 // nor OVN's patch ports, nor Sluice's, sorted. It is false when the bridge is
 // not there or its ports have not all come.
 func (r *Rows) ForeignPorts(bridge string) ([]string, bool) {
-	id, ok := r.bridgeName.one(bridge)
+	id, ok := r.bridgeName.first(bridge)
 	if !ok {
 		return nil, false
 	}
