@@ -2,6 +2,7 @@ package evpn
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -32,15 +33,61 @@ func NewTables() Tables {
 	}
 }
 
-func (t Tables) add(o Tables) {
-	maps.Copy(t.Bridges, o.Bridges)
-	maps.Copy(t.VRFs, o.VRFs)
-	maps.Copy(t.Policies, o.Policies)
-	maps.Copy(t.Gateways, o.Gateways)
-	maps.Copy(t.Served, o.Served)
-	maps.Copy(t.Routes, o.Routes)
-	maps.Copy(t.Steering, o.Steering)
-	maps.Copy(t.Announcements, o.Announcements)
+// packed are tables to keep: a row has its key in itself, and a list has no room
+// to spare. As maps the tables of a VRF take three times as much.
+type packed struct {
+	bridges       []intent.Bridge
+	vrfs          []intent.VRF
+	policies      []intent.VRFPolicy
+	gateways      []intent.Gateway
+	served        []intent.Served
+	routes        []intent.Route
+	steering      []intent.Steering
+	announcements []intent.Announcement
+}
+
+func (t Tables) pack() packed {
+	return packed{
+		bridges: pack(t.Bridges), vrfs: pack(t.VRFs), policies: pack(t.Policies), gateways: pack(t.Gateways),
+		served: pack(t.Served), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
+	}
+}
+
+func (p packed) tables() Tables {
+	t := NewTables()
+	t.add(p)
+	return t
+}
+
+func pack[K, V comparable](m map[K]V) []V {
+	return slices.AppendSeq(make([]V, 0, len(m)), maps.Values(m))
+}
+
+func (t Tables) add(p packed) {
+	for _, b := range p.bridges {
+		t.Bridges[b.Name] = b
+	}
+	for _, v := range p.vrfs {
+		t.VRFs[v.VNI] = v
+	}
+	for _, v := range p.policies {
+		t.Policies[v.VNI] = v
+	}
+	for _, g := range p.gateways {
+		t.Gateways[g.Key] = g
+	}
+	for _, s := range p.served {
+		t.Served[s.Key] = s
+	}
+	for _, r := range p.routes {
+		t.Routes[r.Key] = r
+	}
+	for _, s := range p.steering {
+		t.Steering[s.Key] = s
+	}
+	for _, a := range p.announcements {
+		t.Announcements[a.Key] = a
+	}
 }
 
 // Delta is the difference of one table: rows to put and keys to remove.

@@ -40,7 +40,7 @@ type Translator struct {
 type vrfState struct {
 	// index is 0 while the VRF has no place.
 	index  uint16
-	tables Tables
+	tables packed
 	// answering is what the VRF's gateway ports answer beside known ports.
 	answering []answering
 	errors    []ObjectError
@@ -154,7 +154,7 @@ func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
 		}
 	}
 	for _, vni := range sortedVNIs(vnis) {
-		s := &vrfState{errors: refused[vni], tables: NewTables()}
+		s := &vrfState{errors: refused[vni]}
 		if len(members[vni]) > 0 {
 			t.admit(vni, s, members[vni])
 		}
@@ -234,7 +234,7 @@ func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
 	delete(t.waiting, vni)
 	s.index = index
 	b := buildVRF(vni, index, t.cfg.NextHopMAC, members)
-	s.tables, s.answering = b.tables, b.answering
+	s.tables, s.answering = b.tables.pack(), b.answering
 	s.errors = append(s.errors, b.errors...)
 }
 
@@ -250,8 +250,9 @@ func (t *Translator) evict(vni intent.VNI) {
 
 // countBridges counts the VRFs that use a bridge. before keeps the count that a
 // touched bridge had when the step began.
-func (t *Translator) countBridges(tables Tables, by int, before map[intent.BridgeKey]int) {
-	for k := range tables.Bridges {
+func (t *Translator) countBridges(tables packed, by int, before map[intent.BridgeKey]int) {
+	for _, b := range tables.bridges {
+		k := b.Name
 		if _, ok := before[k]; !ok {
 			before[k] = t.bridges[k]
 		}
