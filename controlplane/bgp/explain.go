@@ -63,7 +63,7 @@ func (o *outbox) longest(vni intent.VNI, a netip.Addr) (best announced) {
 	for p := range o.wanted[vni] {
 		if p.Contains(a) && (!best.prefix.IsValid() || p.Bits() > best.prefix.Bits()) {
 			best.prefix = p
-			best.route, best.sent = o.sent[intent.RouteKey{VNI: vni, Prefix: p}]
+			best.route, best.sent = o.last(intent.RouteKey{VNI: vni, Prefix: p})
 		}
 	}
 	return best

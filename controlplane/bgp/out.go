@@ -3,6 +3,7 @@ package bgp
 import (
 	"fmt"
 	"net/netip"
+	"unique"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -29,6 +30,21 @@ type type5 struct {
 	preference uint32
 }
 
+// form is a route without its prefix. The routes of a VRF share one: a table of
+// forms takes a quarter of the room that one of routes does.
+type form struct{ shared unique.Handle[type5] }
+
+func (t type5) form() form {
+	t.prefix = netip.Prefix{}
+	return form{unique.Make(t)}
+}
+
+func (f form) route(prefix netip.Prefix) type5 {
+	t := f.shared.Value()
+	t.prefix = prefix
+	return t
+}
+
 // nlri is the part that identifies the route at a peer.
 type nlri struct {
 	index  uint16
@@ -42,10 +58,11 @@ func (t type5) nlri() nlri { return nlri{t.index, t.prefix} }
 type outbox struct {
 	node     type5 // the fields that are the same in every route
 	policies map[intent.VNI]intent.VRFPolicy
-	wanted   map[intent.VNI]map[netip.Prefix]Announcement
-	sent     map[intent.RouteKey]type5
-	// holder is the key that occupies an NLRI at the peers.
-	holder map[nlri]intent.RouteKey
+	// wanted is the preference of each announcement.
+	wanted map[intent.VNI]map[netip.Prefix]uint32
+	sent   map[intent.RouteKey]form
+	// holder is the VRF whose route occupies an NLRI at the peers.
+	holder map[nlri]intent.VNI
 }
 
 func newOutbox(c Config) *outbox {
@@ -56,9 +73,9 @@ func newOutbox(c Config) *outbox {
 	return &outbox{
 		node:     type5{routerID: c.RouterID, nextHop: nextHop, routerMAC: c.RouterMAC},
 		policies: map[intent.VNI]intent.VRFPolicy{},
-		wanted:   map[intent.VNI]map[netip.Prefix]Announcement{},
-		sent:     map[intent.RouteKey]type5{},
-		holder:   map[nlri]intent.RouteKey{},
+		wanted:   map[intent.VNI]map[netip.Prefix]uint32{},
+		sent:     map[intent.RouteKey]form{},
+		holder:   map[nlri]intent.VNI{},
 	}
 }
 
@@ -69,10 +86,10 @@ func (o *outbox) want(a Announcement) error {
 	}
 	vrf := o.wanted[a.Key.VNI]
 	if vrf == nil {
-		vrf = map[netip.Prefix]Announcement{}
+		vrf = map[netip.Prefix]uint32{}
 		o.wanted[a.Key.VNI] = vrf
 	}
-	vrf[a.Key.Prefix] = a
+	vrf[a.Key.Prefix] = a.Preference
 	if _, ok := o.policies[a.Key.VNI]; !ok {
 		return fmt.Errorf("announce %s: %w for the route targets of its VRF", a.Key, reconcile.ErrNotReady)
 	}
@@ -98,15 +115,24 @@ func checkKey(k intent.RouteKey) error {
 
 // route is what should be on the wire for a key, if anything.
 func (o *outbox) route(k intent.RouteKey) (type5, bool) {
-	a, ok := o.wanted[k.VNI][k.Prefix]
+	preference, ok := o.wanted[k.VNI][k.Prefix]
 	policy, known := o.policies[k.VNI]
 	if !ok || !known {
 		return type5{}, false
 	}
 	t := o.node
 	t.index, t.prefix, t.label = policy.Index, k.Prefix, k.VNI
-	t.targets, t.preference = policy.Export, a.Preference
+	t.targets, t.preference = policy.Export, preference
 	return t, true
+}
+
+// last is what was sent last for a key, if it is still announced.
+func (o *outbox) last(k intent.RouteKey) (type5, bool) {
+	f, ok := o.sent[k]
+	if !ok {
+		return type5{}, false
+	}
+	return f.route(k.Prefix), true
 }
 
 // step is one change to hand to the BGP server.
@@ -121,7 +147,7 @@ type step struct {
 func (o *outbox) plan(keys []intent.RouteKey) []step {
 	var first, adds, last []step
 	for _, k := range keys {
-		old, was := o.sent[k]
+		old, was := o.last(k)
 		next, is := o.route(k)
 		switch {
 		case was && !is:
@@ -136,24 +162,24 @@ func (o *outbox) plan(keys []intent.RouteKey) []step {
 	return append(append(first, adds...), last...)
 }
 
-// needed tells whether a withdrawal is still right: another key may have taken
-// over the NLRI (two VRFs that exchanged their index).
+// needed tells whether a withdrawal is still right: another VRF may have taken
+// over the NLRI (two that exchanged their index).
 func (o *outbox) needed(s step) bool {
-	return !s.withdraw || o.holder[s.route.nlri()] == s.key
+	return !s.withdraw || o.holder[s.route.nlri()] == s.key.VNI
 }
 
 // done notes that the BGP server took the step.
 func (o *outbox) done(s step) {
 	id := s.route.nlri()
 	if !s.withdraw {
-		o.sent[s.key] = s.route
-		o.holder[id] = s.key
+		o.sent[s.key] = s.route.form()
+		o.holder[id] = s.key.VNI
 		return
 	}
-	if o.holder[id] == s.key {
+	if o.holder[id] == s.key.VNI {
 		delete(o.holder, id)
 	}
-	if o.sent[s.key].nlri() == id {
+	if now, ok := o.last(s.key); ok && now.nlri() == id {
 		delete(o.sent, s.key)
 	}
 }

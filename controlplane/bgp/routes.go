@@ -56,8 +56,8 @@ func (r RouteInfo) Status() status.BGPRoute {
 func (s *GoBGP) Routes(context.Context) ([]RouteInfo, error) {
 	s.outMu.Lock()
 	out := make([]RouteInfo, 0, len(s.out.sent))
-	for k, t := range s.out.sent {
-		out = append(out, t.info(k.VNI))
+	for k, f := range s.out.sent {
+		out = append(out, f.route(k.Prefix).info(k.VNI))
 	}
 	s.outMu.Unlock()
 
