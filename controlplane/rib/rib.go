@@ -23,14 +23,27 @@ const (
 // RIB holds the routes of each source. It is not safe for use by two goroutines
 // at once.
 type RIB struct {
-	routes [sources]map[intent.RouteKey]intent.Route
+	routes [sources]map[intent.RouteKey]body
+}
+
+// body is a route without its key, which the map has.
+type body struct {
+	kind     intent.RouteKind
+	gateway  intent.GatewayKey
+	nextHops intent.NextHopSet
+}
+
+func bodyOf(r intent.Route) body { return body{r.Kind, r.Gateway, r.NextHops} }
+
+func (b body) route(k intent.RouteKey) intent.Route {
+	return intent.Route{Key: k, Kind: b.kind, Gateway: b.gateway, NextHops: b.nextHops}
 }
 
 // New returns an empty RIB.
 func New() *RIB {
 	r := &RIB{}
 	for i := range r.routes {
-		r.routes[i] = map[intent.RouteKey]intent.Route{}
+		r.routes[i] = map[intent.RouteKey]body{}
 	}
 	return r
 }
@@ -43,7 +56,7 @@ func (r *RIB) Update(s Source, set map[intent.RouteKey]intent.Route, gone []inte
 		delete(own, k)
 	}
 	for k, v := range set {
-		own[k] = v
+		own[k] = bodyOf(v)
 	}
 	put := make(map[intent.RouteKey]intent.Route, len(set))
 	var removed []intent.RouteKey
@@ -63,8 +76,8 @@ func (r *RIB) Update(s Source, set map[intent.RouteKey]intent.Route, gone []inte
 // Best is the row of a destination.
 func (r *RIB) Best(k intent.RouteKey) (intent.Route, bool) {
 	for _, routes := range r.routes {
-		if v, ok := routes[k]; ok {
-			return v, true
+		if b, ok := routes[k]; ok {
+			return b.route(k), true
 		}
 	}
 	return intent.Route{}, false
@@ -74,8 +87,8 @@ func (r *RIB) Best(k intent.RouteKey) (intent.Route, bool) {
 func (r *RIB) All() map[intent.RouteKey]intent.Route {
 	out := map[intent.RouteKey]intent.Route{}
 	for i := len(r.routes) - 1; i >= 0; i-- {
-		for k, v := range r.routes[i] {
-			out[k] = v
+		for k, b := range r.routes[i] {
+			out[k] = b.route(k)
 		}
 	}
 	return out
