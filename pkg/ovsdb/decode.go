@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"unique"
 )
 
 // rawRow is a <row> of RFC 7047 section 5.1, its values undecoded.
@@ -229,6 +230,7 @@ func (c column) decodeMap(field reflect.Value, raw json.RawMessage) error {
 		if err := decodeAtom(v, pair[1], c.uuidValue); err != nil {
 			return err
 		}
+		share(k)
 		m.SetMapIndex(k.Elem(), v.Elem())
 	}
 	field.Set(m)
@@ -288,5 +290,14 @@ func decodeAtom(p reflect.Value, raw json.RawMessage, uuid bool) error {
 		return err
 	}
 	p.Elem().SetString(s)
+	share(p)
 	return nil
+}
+
+// share lets equal strings take the room of one, where many rows have the same:
+// references to a row that many refer to, and the keys of maps.
+func share(p reflect.Value) {
+	if v := p.Elem(); v.Kind() == reflect.String {
+		v.SetString(unique.Make(v.String()).Value())
+	}
 }
