@@ -2,23 +2,26 @@ package bgp
 
 import (
 	"context"
-	"maps"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // driver lets a reconcile.Pipeline announce. The BGP server keeps a route's wire
-// form only, so the rows as applied are kept here for List; a new process starts
-// with none, as its sessions do.
+// form only, so the rows as applied are kept here for List, as the gateway of each
+// key; a new process starts with none, as its sessions do.
 type driver struct {
 	speaker *GoBGP
-	listed  map[intent.RouteKey]intent.Announcement
+	listed  map[intent.RouteKey]intent.GatewayKey
 }
 
 // List implements reconcile.Driver.
 func (d driver) List(context.Context) (map[intent.RouteKey]intent.Announcement, error) {
-	return maps.Clone(d.listed), nil
+	out := make(map[intent.RouteKey]intent.Announcement, len(d.listed))
+	for k, gateway := range d.listed {
+		out[k] = intent.Announcement{Key: k, Gateway: gateway}
+	}
+	return out, nil
 }
 
 // Apply implements reconcile.Driver.
@@ -30,7 +33,7 @@ func (d driver) Apply(ctx context.Context, rows []reconcile.Row[intent.RouteKey,
 	failed := d.speaker.Update(ctx, upserts, nil)
 	for _, r := range rows {
 		if failed[r.Key] == nil {
-			d.listed[r.Key] = r.Value
+			d.listed[r.Key] = r.Value.Gateway
 		}
 	}
 	return inOrder(rows, failed)

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
 )
 
 func TestParseStringList(t *testing.T) {
@@ -83,4 +85,18 @@ func FuzzReadAnnotation(f *testing.F) {
 			t.Errorf("%+v present %t fault %v", a, present, fault)
 		}
 	})
+}
+
+// What this package reads of a port, the rows have.
+func TestKeysAreFollowed(t *testing.T) {
+	for column, keys := range map[string][]string{
+		"external_ids": {keyVNI, keyAS, keyTargets, keyImport, keyExport, keyExpose, keyAnnounce, keyNextHops, keyCIDRs},
+		"options":      {optionMTU, optionNetwork},
+	} {
+		for _, k := range keys {
+			if !ovn.ReadsPortBinding(column, k) {
+				t.Errorf("Port_Binding.%s:%s is read and not followed", column, k)
+			}
+		}
+	}
 }

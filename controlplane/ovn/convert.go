@@ -1,6 +1,8 @@
 package ovn
 
 import (
+	"strings"
+
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
@@ -19,6 +21,15 @@ var (
 		"HA_Chassis_Group": {"name", "ha_chassis"},
 		"MAC_Binding":      {"logical_port", "ip", "mac"},
 	}
+	// What else a cloud writes there is most of what a port's row takes.
+	sbKeys = ovsdb.Keys{"Port_Binding": {
+		"external_ids": func(k string) bool {
+			return k == "neutron:cidrs" || strings.HasPrefix(k, "neutron_bgpvpn:") || strings.HasPrefix(k, "sluice-")
+		},
+		"options": func(k string) bool {
+			return k == "peer" || k == "distributed-port" || k == "network_name" || k == "gateway_mtu" || strings.HasPrefix(k, "sluice-")
+		},
+	}}
 	vswitchTables = ovsdb.Tables{
 		"Open_vSwitch": {"external_ids"},
 		"Bridge":       {"name", "ports"},
@@ -45,6 +56,13 @@ var (
 		"NAT": TableNAT, "Logical_Router_Static_Route": TableStaticRoute,
 	}
 )
+
+// ReadsPortBinding tells whether rows of SB Port_Binding have a key of a map
+// column when the database has it.
+func ReadsPortBinding(column, key string) bool {
+	keep, ok := sbKeys["Port_Binding"][column]
+	return ok && keep(key)
+}
 
 // changes turns a session's batch into changes of the store.
 func changes(batch ovsdb.Batch) []Change {

@@ -247,7 +247,7 @@ func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, remote st
 		loading = f.rows.withoutSB()
 	}
 	next, err := f.start(ctx, group, ovsdb.Config{
-		Database: sb.Database(), Endpoints: remote, TLS: tls, Tables: sbTables,
+		Database: sb.Database(), Endpoints: remote, TLS: tls, Tables: sbTables, Keys: sbKeys,
 		Conditions: Discover(loading, f.cfg.Needs).SB,
 	})
 	if err != nil {

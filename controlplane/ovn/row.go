@@ -47,8 +47,9 @@ type PortBinding struct {
 	Tag          int
 	MAC          []string
 	NATAddresses []string
-	Options      map[string]string
-	ExternalIDs  map[string]string
+	// Options and ExternalIDs have the keys that ReadsPortBinding tells.
+	Options     map[string]string
+	ExternalIDs map[string]string
 }
 
 // Port_Binding.type values.

@@ -11,6 +11,11 @@ import (
 // columns of the generated struct.
 type Tables map[string][]string
 
+// Keys names, by table and column, which keys the rows have of a column that is a
+// map of strings; the others are left out. A cloud writes a lot beside what one
+// reader needs, a dozen keys for each port, say.
+type Keys map[string]map[string]func(key string) bool
+
 // TLSFiles are PEM files, read anew at every connect. The server's certificate
 // must be signed by CA; as in Open vSwitch its name is not looked at, since
 // ovs-pki's certificates carry none that a client could know.
@@ -31,6 +36,8 @@ type Config struct {
 	InOrder bool
 	TLS     TLSFiles
 	Tables  Tables
+	// Keys that rows are limited to; columns that it does not name have all.
+	Keys Keys
 	// Conditions are the first ones; see Session.SetConditions.
 	Conditions Conditions
 	// LeaderOnly takes a member of a RAFT cluster only while it leads.

@@ -2,6 +2,7 @@ package ovsdb
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -32,6 +33,8 @@ type column struct {
 	typ   reflect.Type
 	// uuidKey and uuidValue: atoms are UUIDs on the wire, strings in Go.
 	uuidKey, uuidValue bool
+	// keep, when set, says which keys of a map a session's rows have.
+	keep func(key string) bool
 }
 
 // NewDatabase is called by the generated packages. It panics when the row types
@@ -47,6 +50,32 @@ func NewDatabase(schema ovsdb.DatabaseSchema, rows []Row) *Database {
 		db.tables[name] = t
 	}
 	return db
+}
+
+// keeping is the database with rows that have only some keys of their maps.
+func (d *Database) keeping(keys Keys) (*Database, error) {
+	if len(keys) == 0 {
+		return d, nil
+	}
+	out := &Database{name: d.name, tables: maps.Clone(d.tables)}
+	for name, columns := range keys {
+		old, ok := d.tables[name]
+		if !ok {
+			return nil, fmt.Errorf("database %s has no table %s", d.name, name)
+		}
+		t := *old
+		t.columns = maps.Clone(old.columns)
+		for column, keep := range columns {
+			c, ok := t.columns[column]
+			if !ok || c.typ.Kind() != reflect.Map || c.typ.Key().Kind() != reflect.String {
+				return nil, fmt.Errorf("table %s has no column %s that is a map of strings", name, column)
+			}
+			c.keep = keep
+			t.columns[column] = c
+		}
+		out.tables[name] = &t
+	}
+	return out, nil
 }
 
 // Name is the database's name on the server, such as OVN_Southbound.

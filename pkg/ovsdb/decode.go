@@ -218,7 +218,7 @@ func (c column) decodeMap(field reflect.Value, raw json.RawMessage) error {
 	if len(pairs) == 0 {
 		return nil
 	}
-	m := reflect.MakeMapWithSize(c.typ, len(pairs))
+	m := reflect.Value{}
 	for _, pair := range pairs {
 		if len(pair) != 2 {
 			return protocolError("a map's pair of %d values", len(pair))
@@ -230,10 +230,18 @@ func (c column) decodeMap(field reflect.Value, raw json.RawMessage) error {
 		if err := decodeAtom(v, pair[1], c.uuidValue); err != nil {
 			return err
 		}
+		if c.keep != nil && !c.keep(k.Elem().String()) {
+			continue
+		}
+		if !m.IsValid() {
+			m = reflect.MakeMap(c.typ)
+		}
 		share(k)
 		m.SetMapIndex(k.Elem(), v.Elem())
 	}
-	field.Set(m)
+	if m.IsValid() {
+		field.Set(m)
+	}
 	return nil
 }
 

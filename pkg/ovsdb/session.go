@@ -86,11 +86,15 @@ func NewSession(config Config) (*Session, error) {
 		(config.TLS.Cert == "" || config.TLS.Key == "" || config.TLS.CA == "") {
 		return nil, fmt.Errorf("ovsdb session %s: an ssl endpoint needs a certificate, its key and a CA", config.Database.name)
 	}
+	kept, err := config.Database.keeping(config.Keys)
+	if err != nil {
+		return nil, err
+	}
 	s := &Session{
 		config:     config,
 		endpoints:  endpoints,
 		log:        config.Logger.With("database", config.Database.name),
-		content:    newContent(config.Database),
+		content:    newContent(kept),
 		changed:    make(chan struct{}, 1),
 		generation: 1,
 		status:     Status{Database: config.Database.name},
