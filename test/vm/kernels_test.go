@@ -16,8 +16,8 @@ import (
 const deadline = 30 * time.Minute
 
 var (
-	modules  = []string{"veth", "vxlan", "sch_ingress", "cls_bpf"}
-	programs = []string{"ip", "ethtool", "socat", "ss"}
+	modules  = []string{"veth", "bridge", "vxlan", "sch_ingress", "cls_bpf"}
+	programs = []string{"sh", "nsenter", "ip", "ethtool", "socat", "ss"} // BusyBox has less of them
 )
 
 // suite is the tests of a package that run under another kernel.
