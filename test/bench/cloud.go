@@ -215,7 +215,7 @@ func (b *cloudBench) atRest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.rep.add("resident memory "+b.title, float64(rss)/(1<<20), "MiB", noGoal)
+	b.rep.add("resident memory "+b.title, float64(rss)/(1<<20), "MiB", atMost(250))
 	before, err := cpuOf([]*lab.Process{b.daemon})
 	if err != nil {
 		return err

@@ -29,11 +29,10 @@ var (
 
 // family is the inner addresses of one IP version.
 type family struct {
-	number     int
-	near, far  netip.Addr // behind the gateway port, and behind the far VTEP
-	hop, vtep  netip.Addr // what the kernel takes for next hops, by permanent neighbours
-	others     func(i int) netip.Addr
-	neighbours string // of ip(8)
+	number    int
+	near, far netip.Addr // behind the gateway port, and behind the far VTEP
+	hop, vtep netip.Addr // what the kernel takes for next hops, by permanent neighbours
+	others    func(i int) netip.Addr
 }
 
 var families = []family{
