@@ -117,6 +117,13 @@ func TestTenantNeverReachesTheHost(t *testing.T) {
 		// A link goes with its pin.
 		w.exec(c, "sh", "-c", `find "$SLUICE_BPFFS" -type f -name '*link*' -print -delete`)
 	}
+	// The kernel lets go of an unpinned link only some time later.
+	w.eventually("the programs are off", func() error {
+		if _, err := w.Exec(t.Context(), "a-red1", "ping", "-n", "-c1", "-W0.3", addrB4); err == nil {
+			return fmt.Errorf("a-red1 reaches %s", addrB4)
+		}
+		return nil
+	})
 	w.unreachable("a-red1", addrB4, addrB6)
 	attack("without programs")
 	for _, c := range w.chassis() {
