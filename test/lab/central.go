@@ -11,11 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-const (
-	ovnSchemas = "/usr/share/ovn"
-	ovsSchemas = "/usr/share/openvswitch"
-)
-
 // dbPorts are what a member of a central database listens on: for clients, for
 // clients without a role where RBAC is on, and for the other members.
 type dbPorts struct{ client, plain, raft int }
@@ -45,6 +40,9 @@ func (c Cloud) relays() []string {
 
 // startCentral starts a cloud's databases, what stands before them, and ovn-northd.
 func (l *Lab) startCentral(ctx context.Context, c Cloud) error {
+	if err := l.wrapPrograms(c); err != nil {
+		return err
+	}
 	if err := l.issueCertificates(c); err != nil {
 		return err
 	}
@@ -104,7 +102,7 @@ func (l *Lab) startMember(ctx context.Context, c Cloud, db, name string) error {
 	if err != nil {
 		return err
 	}
-	schema := filepath.Join(ovnSchemas, "ovn-"+db+".ovsschema")
+	schema := c.schema("ovn-" + db)
 	if c.Central.Schemas != "" {
 		schema = filepath.Join(c.Central.Schemas, "ovn-"+db+".ovsschema")
 	}

@@ -15,7 +15,7 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 		return err
 	}
 	db := database{process: "ovsdb", stem: "db", listen: []string{"db:Open_vSwitch,Open_vSwitch,manager_options"}}
-	if err := l.createDatabase(ctx, n, db, "create", filepath.Join(ovsSchemas, "vswitch.ovsschema")); err != nil {
+	if err := l.createDatabase(ctx, n, db, "create", c.schema("vswitch")); err != nil {
 		return err
 	}
 	if err := l.serveDatabase(ctx, n, db); err != nil {

@@ -64,7 +64,9 @@ func upCommand(opt *Options) *cobra.Command {
 	f.BoolVar(&central.TLS, "tls", false, "reach the databases over ssl, with a certificate for each node")
 	f.BoolVar(&central.RBAC, "rbac", false, "give the chassis the role ovn-controller; needs --tls")
 	f.StringVar(&central.Schemas, "schemas", "", "directory of other schemas than the installed OVN's")
+	f.StringVar(&p.ProgramsA, "programs", "", "directory with another OVN and Open vSwitch, as tools/ovn.sh makes it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p.ProgramsB = p.ProgramsA
 		p.Uplink, p.CentralA, p.CentralB = Uplink(uplink), central, central
 		opt.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 		l, err := Up(cmd.Context(), scenarios[args[0]](p), *opt)

@@ -23,7 +23,8 @@
 // A Central says how a cloud serves its databases: as RAFT clusters, behind a
 // relay, over TLS with OVN's role-based access control. The lab's own commands use
 // the servers' unix sockets, whatever the chassis have to use. Certificates are
-// made by an authority in the run directory (pki/).
+// made by an authority in the run directory (pki/). A cloud may run other versions
+// of OVN and Open vSwitch than the machine has (Cloud.Programs).
 //
 // # Addresses
 //

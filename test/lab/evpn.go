@@ -24,6 +24,8 @@ type EVPNParams struct {
 	RemoteTCP bool
 	// CentralA and CentralB say how the clouds serve their databases.
 	CentralA, CentralB Central
+	// ProgramsA and ProgramsB are the clouds' OVN and Open vSwitch (Cloud.Programs).
+	ProgramsA, ProgramsB string
 	// Peers are added as they are.
 	Peers []Peer
 }
@@ -35,14 +37,14 @@ type EVPNParams struct {
 // a second red one, a-red2, is on a1.
 func EVPN(p EVPNParams) Scenario {
 	a := evpnCloud("a", 10, 24, p)
-	a.Central = p.CentralA
+	a.Central, a.Programs = p.CentralA, p.ProgramsA
 	a.Chassis = []Chassis{{Name: "a1", Gateway: true, Priority: 20}, {Name: "a2", Gateway: true, Priority: 10}}
 	a.VMs = []VM{
 		evpnVM("a-red1", "a2", "red", 10, 11), evpnVM("a-blue1", "a2", "blue", 10, 11),
 		evpnVM("a-red2", "a1", "red", 10, 12),
 	}
 	b := evpnCloud("b", 20, 25, p)
-	b.Central = p.CentralB
+	b.Central, b.Programs = p.CentralB, p.ProgramsB
 	b.Chassis = []Chassis{{Name: "b1", Gateway: true, Priority: 20}}
 	b.VMs = []VM{evpnVM("b-red1", "b1", "red", 20, 11), evpnVM("b-blue1", "b1", "blue", 20, 11)}
 	a.addExtraTenants(p)

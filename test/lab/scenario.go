@@ -30,6 +30,9 @@ type Cloud struct {
 	// instead of by unix socket. So does a Central that is not the zero value.
 	RemoteTCP bool
 	Central   Central
+	// Programs is a directory with another OVN and Open vSwitch than the machine's,
+	// as tools/ovn.sh makes it.
+	Programs string
 }
 
 // Central says how a cloud serves its databases. The zero value is one server
