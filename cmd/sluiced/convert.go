@@ -16,7 +16,7 @@ import (
 // evpnConfig is the translation's part of the configuration.
 func evpnConfig(c *config.Config) evpn.Config {
 	out := evpn.Config{
-		ASN: c.BGP.ASN, VRFs: map[intent.VNI]evpn.VRFConfig{}, NextHops: c.Fabric.NextHops, AnswerAll: true,
+		ASN: c.BGP.ASN, VRFs: map[intent.VNI]evpn.VRFConfig{}, NextHops: c.Fabric.NextHops, AnnounceNAT: c.EVPN.NAT == config.NATAnnounce,
 		NextHopMAC: c.Fabric.NextHopMAC, HoldNATUnknown: c.EVPN.NATUnknown == config.NATUnknownHold, MaxVRFs: int(c.EVPN.MaxVRFs),
 	}
 	out.Announce, _ = evpn.ParseMode(string(c.EVPN.Announce)) // config has checked it

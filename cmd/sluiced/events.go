@@ -14,7 +14,7 @@ import (
 func (d *daemon) takeOVN(e ovn.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	diff := d.translator.Step(e.Rows, e.Dirty)
+	diff := d.translator.Step(e.Rows, e.Dirty, e.InSync.SB)
 	d.inSyncNow.Store(e.InSync)
 	if d.node != nil {
 		d.node.patch(diff)

@@ -14,6 +14,7 @@ const (
 	keyTargets     = "neutron_bgpvpn:rt"
 	keyImport      = "neutron_bgpvpn:it"
 	keyExport      = "neutron_bgpvpn:et"
+	keyType        = "neutron_bgpvpn:type"
 	keyExpose      = "sluice-expose"
 	keyAnnounce    = "sluice-announce"
 	keyNextHops    = "sluice-next-hops"
@@ -23,6 +24,7 @@ const (
 	reasonVNI      = "bad-vni"
 	reasonAS       = "bad-as"
 	reasonTargets  = "bad-route-target"
+	reasonType     = "unsupported-type"
 	reasonAnnounce = "bad-announce"
 	reasonExpose   = "bad-expose"
 	reasonMAC      = "bad-mac"
@@ -49,6 +51,9 @@ func readAnnotation(ext map[string]string) (a annotation, present bool, f *fault
 	vni, ok := ext[keyVNI]
 	if !ok {
 		return a, false, nil
+	}
+	if kind, ok := ext[keyType]; ok && kind != "l3" {
+		return a, true, &fault{reasonType, fmt.Errorf("external_ids:%s=%q: only l3 is carried, as EVPN Type-5 routes", keyType, kind)}
 	}
 	var err error
 	if a.vni, err = parseVNI(vni); err != nil {

@@ -35,7 +35,7 @@ func BenchmarkAll(b *testing.B) {
 	rows, _ := big(1000, 20, true)
 	b.ReportAllocs()
 	for b.Loop() {
-		NewTranslator(testConfig(), identity{}).Step(rows, ovn.Dirty{All: true})
+		NewTranslator(testConfig(), identity{}).Step(rows, ovn.Dirty{All: true}, true)
 	}
 }
 
@@ -49,12 +49,12 @@ func BenchmarkOneHost(b *testing.B) {
 func oneHost(b *testing.B, physical bool) {
 	rows, flip := big(1000, 20, physical)
 	tr := NewTranslator(testConfig(), identity{})
-	tr.Step(rows, ovn.Dirty{All: true})
+	tr.Step(rows, ovn.Dirty{All: true}, true)
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
 		n++
-		d := tr.Step(rows, rows.Apply(flip[n%2:n%2+1]))
+		d := tr.Step(rows, rows.Apply(flip[n%2:n%2+1]), true)
 		if len(d.Routes.Set) != 1 || len(d.Announcements.Delete) != 1 {
 			b.Fatalf("%+v", d)
 		}

@@ -123,12 +123,12 @@ func (identity) Index(vni intent.VNI) (uint16, error) { return uint16(vni), nil 
 func (identity) Release(intent.VNI)                   {}
 
 func testConfig() Config {
-	return Config{ASN: 65001, AnswerAll: true, NextHopMAC: intent.MAC{2, 0x5c, 0, 0, 0, 1}}
+	return Config{ASN: 65001, NextHopMAC: intent.MAC{2, 0x5c, 0, 0, 0, 1}}
 }
 
 func compute(c cloud, cfg Config) *Translator {
 	t := NewTranslator(cfg, indices{})
-	t.Step(c.load(), ovn.Dirty{All: true})
+	t.Step(c.load(), ovn.Dirty{All: true}, true)
 	return t
 }
 

@@ -56,9 +56,6 @@ type Config struct {
 	VRFs map[intent.VNI]VRFConfig
 	// NextHops are the next hops that Sluice serves, by physical network.
 	NextHops map[string][]netip.Addr
-	// AnswerAll lets Sluice answer every address of a gateway port's networks
-	// when no next hop is listed for it and its bridge has no port but OVN's.
-	AnswerAll bool
 	// ICMPSource4 and ICMPSource6 are the source of ICMP errors towards gateway
 	// ports of which OVN's databases show no next hop.
 	ICMPSource4, ICMPSource6 netip.Addr

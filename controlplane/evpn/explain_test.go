@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 			}
 			store := c.load()
 			tr := NewTranslator(testConfig(), indices{})
-			tr.Step(store, ovn.Dirty{All: true})
+			tr.Step(store, ovn.Dirty{All: true}, true)
 			q := status.Query{VRF: 1001, Src: addr(row.src), Dst: addr(row.dst)}
 			e := status.NewExplanation(q, tr.Explain(store, q))
 			got := ""

@@ -83,7 +83,6 @@ func TestServedAndSteering(t *testing.T) {
 			},
 			served: []string{"2001:db8:ff::ffff/128 true"}, steering: sorted(source, own[1:], []string{"nd 2001:db8:ff::ffff/128"}),
 			errs: []string{"gateway lrp-gw-r1 bad-next-hop", "gateway lrp-gw-r1 bad-next-hop"}},
-		"answering all switched off": {config: func(c *Config) { c.AnswerAll = false }, steering: source},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -177,8 +176,8 @@ func TestSharedVNI(t *testing.T) {
 	}
 	rows := c.load()
 	tr = NewTranslator(testConfig(), indices{})
-	tr.Step(rows, ovn.Dirty{All: true})
-	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-cr-lrp-gw-r1")}))
+	tr.Step(rows, ovn.Dirty{All: true}, true)
+	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-cr-lrp-gw-r1")}), true)
 	if len(d.VRFs.Delete) != 0 || len(d.Gateways.Delete) != 1 || len(d.Routes.Delete) != 0 || len(d.Routes.Set) == 0 {
 		t.Errorf("the winner's going: %+v", d)
 	}
@@ -213,16 +212,16 @@ func TestLimit(t *testing.T) {
 	c := node(true).tenant(2, 1002).tenant(3, 1003)
 	rows := c.load()
 	tr := NewTranslator(cfg, indices{})
-	tr.Step(rows, ovn.Dirty{All: true})
+	tr.Step(rows, ovn.Dirty{All: true}, true)
 	late := cloud{}.tenant(1, 1001)
 	var batch []ovn.Change
 	for _, row := range late {
 		batch = append(batch, ovn.Set(row))
 	}
-	tr.Step(rows, rows.Apply(batch))
+	tr.Step(rows, rows.Apply(batch), true)
 	errs, _ := complaints(tr)
 	check(t, "errors", []string{"vrf 1001 vrf-limit"}, errs)
-	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-cr-lrp-gw-r3")}))
+	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-cr-lrp-gw-r3")}), true)
 	if _, ok := d.VRFs.Set[1001]; !ok || !slices.Equal(d.VRFs.Delete, []intent.VNI{1003}) {
 		t.Errorf("VRFs: %+v", d.VRFs)
 	}

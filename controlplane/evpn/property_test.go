@@ -50,7 +50,8 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	live, now := ovn.NewRows(), cloud{}
 	tr := NewTranslator(cfg, identity{})
 	sum := NewTables()
-	for step := range 1 + r.IntN(40) {
+	steps := 1 + r.IntN(40)
+	for step := range steps {
 		var batch []ovn.Change
 		if step == 0 {
 			now = randomWorld(r)
@@ -67,10 +68,10 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 				delete(now, string(c.UUID))
 			}
 		}
-		sum.Patch(tr.Step(live, live.Apply(batch)))
+		sum.Patch(tr.Step(live, live.Apply(batch), step == steps-1 || r.IntN(4) > 0))
 	}
 	fresh := NewTranslator(cfg, identity{})
-	fresh.Step(now.load(), ovn.Dirty{All: true})
+	fresh.Step(now.load(), ovn.Dirty{All: true}, true)
 	if d := diffTables(fresh.Tables(), tr.Tables()); d != "" {
 		t.Errorf("tables (-at once +step by step):\n%s", d)
 	}
@@ -108,7 +109,7 @@ func randomChange(r *rand.Rand) ovn.Change {
 	if r.IntN(12) == 0 {
 		kinds := map[string]ovn.Table{"pb": ovn.TablePortBinding, "dp": ovn.TableDatapathBinding, "ch": ovn.TableChassis,
 			"os": ovn.TableOpenvSwitch, "br": ovn.TableBridge, "po": ovn.TablePort,
-			"mb": ovn.TableMACBinding, "lr": ovn.TableLogicalRouter, "na": ovn.TableNAT, "st": ovn.TableStaticRoute}
+			"mb": ovn.TableMACBinding, "hg": ovn.TableHAChassisGroup, "lr": ovn.TableLogicalRouter, "na": ovn.TableNAT, "st": ovn.TableStaticRoute}
 		return ovn.Delete(kinds[id[:2]], ovn.UUID(id))
 	}
 	return ovn.Set(row)
@@ -147,6 +148,7 @@ func randomWorld(r *rand.Rand) cloud {
 		ovn.Bridge{UUID: "br-ex", Name: "br-ex", Ports: pick(r, []ovn.UUID{"po-1"}, []ovn.UUID{"po-1", "po-2"})},
 		ovn.Port{UUID: "po-1", Name: "br-ex"},
 		ovn.Port{UUID: "po-2", Name: pick(r, "eth0", "sluice3-ovs")},
+		ovn.HAChassisGroup{UUID: "hg-1", Name: "one"},
 		ovn.DatapathBinding{UUID: "dp-pub", ExternalIDs: map[string]string{"logical-switch": "x"}})
 	port("ln", pick(r, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeVIF), "dp-pub", "", "unknown")
 	ln := c["pb-ln"].(ovn.PortBinding)
@@ -160,6 +162,7 @@ func randomWorld(r *rand.Rand) cloud {
 		mac := fmt.Sprintf("02:00:00:00:00:%02d 172.24.4.%s/24 2001:db8:ff::%s/64", pick(r, n, n, n, n, 1), pick(r, i, "5"+i), i)
 		port("cr"+i, ovn.TypeChassisRedirect, "dp-lr"+i, "", mac)
 		cr := c["pb-cr"+i].(ovn.PortBinding)
+		cr.HAChassisGroup = pick(r, ovn.UUID("hg-1"), "hg-2", "")
 		cr.Chassis, cr.Options["distributed-port"] = pick(r, ovn.UUID("ch-here"), "ch-here", "ch-away", ""), "gw"+i
 		c.put(cr)
 		port("gw"+i, ovn.TypePatch, "dp-lr"+i, "sgw"+i, mac)

@@ -11,14 +11,20 @@ import (
 type Result struct {
 	Router ovn.UUID
 	Name   string
+	// Pending: the router's NAT rows are still to come, and what depends on them
+	// is not in the result.
+	Pending bool
 	// Gateways are sorted by logical port.
 	Gateways []GatewayResult
-	Errors   []ObjectError
-	Notes    []Note
+	// Bridges are the provider bridges of the gateway ports that are here or may
+	// come, sorted.
+	Bridges []intent.BridgeKey
+	Errors  []ObjectError
+	Notes   []Note
 }
 
 func (r Result) empty() bool {
-	return len(r.Gateways) == 0 && len(r.Errors) == 0 && len(r.Notes) == 0
+	return len(r.Gateways) == 0 && len(r.Bridges) == 0 && len(r.Errors) == 0 && len(r.Notes) == 0
 }
 
 // GatewayResult is one gateway port of this node and what is behind it.

@@ -18,14 +18,14 @@ func TestKnownPortsOnce(t *testing.T) {
 	rows := c.load()
 	tr := NewTranslator(testConfig(), indices{})
 	sum := NewTables()
-	sum.Patch(tr.Step(rows, ovn.Dirty{All: true}))
+	sum.Patch(tr.Step(rows, ovn.Dirty{All: true}, true))
 	// Three prefixes answered, and three addresses of its own, for each port;
 	// and the same addresses, once each, for the segment.
 	if n := len(tr.Tables().Served); n != 9*tenants {
 		t.Errorf("%d rows of served for %d gateway ports, want %d", n, tenants, 9*tenants)
 	}
 	vm := pb("vm-public", ovn.TypeVIF, "ls-public", "02:00:00:00:09:09 172.24.9.99")
-	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(vm)}))
+	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(vm)}), true)
 	sum.Patch(d)
 	key := intent.ServedKey{Gateway: intent.GatewayKey{Bridge: "br-ex"}, Prefix: host(addr("172.24.9.99"))}
 	if got, ok := d.Served.Set[key]; !ok || got.Answer || len(d.Served.Set) != 2 || len(d.Served.Delete) != 0 {
@@ -37,7 +37,7 @@ func TestKnownPortsOnce(t *testing.T) {
 			gone = append(gone, ovn.Delete(ovn.TablePortBinding, ovn.UUID(id)))
 		}
 	}
-	sum.Patch(tr.Step(rows, rows.Apply(gone)))
+	sum.Patch(tr.Step(rows, rows.Apply(gone), true))
 	if len(tr.Tables().Served) != 0 || len(sum.Served) != 0 || len(tr.segments) != 0 {
 		t.Errorf("left over: %d rows, %d in the sum, %d segments", len(tr.Tables().Served), len(sum.Served), len(tr.segments))
 	}

@@ -17,7 +17,7 @@ var linkLocal6 = netip.MustParsePrefix("fe80::/64")
 // and Sluice's. Then the addresses of the known ports on its provider network
 // have to be followed.
 func AnswersAll(rows *ovn.Rows, p ovn.GatewayPort, cfg Config) bool {
-	if !cfg.AnswerAll || !p.HasLocalnet {
+	if !p.HasLocalnet {
 		return false
 	}
 	if _, present, f := readAnnotation(p.Switch.ExternalIDs); !present || f != nil {

@@ -33,10 +33,9 @@ func NewTables() Tables {
 	}
 }
 
-// packed are tables to keep: a row has its key in itself, and a list has no room
-// to spare. As maps the tables of a VRF take three times as much.
+// packed are the tables of a VRF to keep: a row has its key in itself, and a list
+// has no room to spare. As maps the tables of a VRF take three times as much.
 type packed struct {
-	bridges       []intent.Bridge
 	vrfs          []intent.VRF
 	policies      []intent.VRFPolicy
 	gateways      []intent.Gateway
@@ -48,7 +47,7 @@ type packed struct {
 
 func (t Tables) pack() packed {
 	return packed{
-		bridges: pack(t.Bridges), vrfs: pack(t.VRFs), policies: pack(t.Policies), gateways: pack(t.Gateways),
+		vrfs: pack(t.VRFs), policies: pack(t.Policies), gateways: pack(t.Gateways),
 		served: pack(t.Served), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
 	}
 }
@@ -64,9 +63,6 @@ func pack[K, V comparable](m map[K]V) []V {
 }
 
 func (t Tables) add(p packed) {
-	for _, b := range p.bridges {
-		t.Bridges[b.Name] = b
-	}
 	for _, v := range p.vrfs {
 		t.VRFs[v.VNI] = v
 	}

@@ -20,11 +20,7 @@ type translation struct {
 	out     Result
 }
 
-// Translate computes what one router exposes through this node.
-func Translate(rows *ovn.Rows, router ovn.UUID, cfg Config) Result {
-	return translate(rows, router, cfg, newKnownAddresses(rows))
-}
-
+// translate computes what one router exposes through this node.
 func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresses) Result {
 	t := &translation{rows: rows, cfg: cfg, known: known, out: Result{Router: router}}
 	dp, ok := rows.Datapath(router)
@@ -34,10 +30,12 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 	}
 	t.chassis, t.out.Name = own.UUID, dp.Name()
 	ports := rows.GatewayPorts(router, own.UUID)
+	t.out.Bridges = t.bridges(ports)
 	if len(ports) == 0 {
 		return t.out
 	}
 	t.nat = readNAT(rows, router)
+	t.out.Pending = t.nat.pending
 	var inherit []map[string]string
 	for _, p := range ports {
 		if g, ok := t.gateway(p); ok {

@@ -51,6 +51,8 @@ func TestExposure(t *testing.T) {
 		"vni abc":           {edit: set("in-r1", keyVNI, "abc"), errs: []string{"interface in-r1 bad-vni"}, notes: quiet},
 		"vni 0":             {edit: set("gw-r1", keyVNI, "0"), errs: []string{"gateway gw-r1 bad-vni"}, notes: []string{"interface in-r1 no-gateway"}},
 		"vni 2^24":          {edit: set("gw-r1", keyVNI, "16777216"), errs: []string{"gateway gw-r1 bad-vni"}, notes: []string{"interface in-r1 no-gateway"}},
+		"type l2":           {edit: set("gw-r1", keyType, "l2"), errs: []string{"gateway gw-r1 unsupported-type"}, notes: []string{"interface in-r1 no-gateway"}},
+		"type l3":           {edit: set("gw-r1", keyType, "l3"), want: hosts, notes: quiet},
 		"as -1":             {edit: set("gw-r1", keyAS, "-1"), errs: []string{"gateway gw-r1 bad-as"}, notes: []string{"interface in-r1 no-gateway"}},
 		"no localnet":       {edit: func(c cloud) { delete(c, "pb-provnet") }, errs: []string{"gateway cr-lrp-gw-r1 no-localnet"}, notes: []string{"interface in-r1 no-gateway"}},
 		"no mapping":        {edit: func(c cloud) { c.edit("provnet", func(p *ovn.PortBinding) { p.Options["network_name"] = "x" }) }, errs: []string{"gateway cr-lrp-gw-r1 no-bridge-mapping"}, notes: []string{"interface in-r1 no-gateway"}},

@@ -31,6 +31,9 @@ type Translator struct {
 	// admitted counts the VRFs that have a place; waiting are those without.
 	admitted int
 	waiting  map[intent.VNI]struct{}
+	// unfinished are routers that appeared while rows of theirs were to come.
+	unfinished map[ovn.UUID]struct{}
+	// bridges counts the routers that use a provider bridge.
 	bridges  map[intent.BridgeKey]int
 	segments map[intent.GatewayKey]*segment
 	known    *knownAddresses
@@ -54,14 +57,22 @@ func NewTranslator(cfg Config, alloc Allocator) *Translator {
 		byVNI:   map[intent.VNI]map[ovn.UUID]struct{}{},
 		byKey:   map[intent.GatewayKey]map[ovn.UUID]struct{}{},
 		vrfs:    map[intent.VNI]*vrfState{},
-		waiting: map[intent.VNI]struct{}{},
+		waiting: map[intent.VNI]struct{}{}, unfinished: map[ovn.UUID]struct{}{},
 		bridges: map[intent.BridgeKey]int{}, segments: map[intent.GatewayKey]*segment{},
 	}
 }
 
 // Step translates the touched routers again and returns what differs from the
 // step before. Routers that are gone are touched too, or All is set.
-func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty) Difference {
+//
+// complete tells that no row of the Southbound database that was asked for is
+// still to come. Until then a router that appears is left for later: half of its
+// rows would have Sluice answer ARP and ND for addresses of ports that it does
+// not know yet, and OVN keeps such an answer (SB MAC_Binding).
+//
+// A router that was translated keeps its last result while its NAT rows are
+// incomplete, as for a moment after each change of them.
+func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) Difference {
 	routers := make([]ovn.UUID, 0, len(d.Routers))
 	for id := range d.Routers {
 		routers = append(routers, id)
@@ -72,14 +83,42 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty) Difference {
 			routers = append(routers, id)
 		}
 	}
+	if complete {
+		routers = slices.AppendSeq(routers, maps.Keys(t.unfinished))
+		clear(t.unfinished)
+	}
 	slices.Sort(routers)
 	routers = slices.Compact(routers)
-	vnis := map[intent.VNI]struct{}{}
+	vnis, bridges := map[intent.VNI]struct{}{}, map[intent.BridgeKey]int{}
 	t.follow(rows)
 	for _, id := range routers {
-		t.replace(id, translate(rows, id, t.cfg, t.known), vnis)
+		old, ok := t.results[id]
+		if !ok && !complete {
+			t.unfinished[id] = struct{}{}
+			continue
+		}
+		next := translate(rows, id, t.cfg, t.known)
+		if next.Pending && len(old.Gateways) > 0 && !old.Pending {
+			continue
+		}
+		t.countBridges(old.Bridges, -1, bridges)
+		t.countBridges(next.Bridges, +1, bridges)
+		t.replace(id, next, vnis)
 	}
-	return t.rebuild(vnis)
+	diff := t.rebuild(vnis)
+	diff.Bridges = t.bridgeDelta(bridges)
+	return diff
+}
+
+// Pending tells whether a router of the VRF waits for its NAT rows: what it lacks
+// for them is no reason to remove anything.
+func (t *Translator) Pending(vni intent.VNI) bool {
+	for id := range t.byVNI[vni] {
+		if t.results[id].Pending {
+			return true
+		}
+	}
+	return false
 }
 
 // replace puts a router's result in the place of its last one and adds the VNIs
@@ -130,16 +169,15 @@ func drop[K comparable](m map[K]map[ovn.UUID]struct{}, k K, id ovn.UUID) {
 	}
 }
 
-// rebuild makes the VRFs of the given VNIs again.
+// rebuild makes the VRFs of the given VNIs again. Bridges are not its business.
 func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
 	old, next := NewTables(), NewTables()
 	members := map[intent.VNI][]member{}
 	refused := map[intent.VNI][]ObjectError{}
-	bridges, segments := map[intent.BridgeKey]int{}, map[intent.GatewayKey]struct{}{}
+	segments := map[intent.GatewayKey]struct{}{}
 	for vni := range vnis {
 		if s := t.vrfs[vni]; s != nil {
 			old.add(s.tables)
-			t.countBridges(s.tables, -1, bridges)
 			t.countAnswering(s.answering, -1, segments)
 		}
 		if members[vni], refused[vni] = t.members(vni); len(members[vni]) == 0 {
@@ -164,14 +202,10 @@ func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
 		}
 		t.vrfs[vni] = s
 		next.add(s.tables)
-		t.countBridges(s.tables, +1, bridges)
 		t.countAnswering(s.answering, +1, segments)
 	}
 	t.denials(segments, old.Served, next.Served)
-	old.Bridges, next.Bridges = nil, nil
-	d := Diff(old, next)
-	d.Bridges = t.bridgeDelta(bridges)
-	return d
+	return Diff(old, next)
 }
 
 // members lists the gateway ports that make a VRF, and refuses those whose frame
@@ -248,38 +282,14 @@ func (t *Translator) evict(vni intent.VNI) {
 	}
 }
 
-// countBridges counts the VRFs that use a bridge. before keeps the count that a
-// touched bridge had when the step began.
-func (t *Translator) countBridges(tables packed, by int, before map[intent.BridgeKey]int) {
-	for _, b := range tables.bridges {
-		k := b.Name
-		if _, ok := before[k]; !ok {
-			before[k] = t.bridges[k]
-		}
-		if t.bridges[k] += by; t.bridges[k] == 0 {
-			delete(t.bridges, k)
-		}
-	}
-}
-
-func (t *Translator) bridgeDelta(before map[intent.BridgeKey]int) Delta[intent.BridgeKey, intent.Bridge] {
-	old, next := map[intent.BridgeKey]intent.Bridge{}, map[intent.BridgeKey]intent.Bridge{}
-	for k, n := range before {
-		if n > 0 {
-			old[k] = intent.Bridge{Name: k}
-		}
-		if t.bridges[k] > 0 {
-			next[k] = intent.Bridge{Name: k}
-		}
-	}
-	return diff(old, next)
-}
-
 // Tables is a copy of all tables.
 func (t *Translator) Tables() Tables {
 	out := NewTables()
 	for _, s := range t.vrfs {
 		out.add(s.tables)
+	}
+	for b := range t.bridges {
+		out.Bridges[b] = intent.Bridge{Name: b}
 	}
 	for _, s := range t.segments {
 		maps.Copy(out.Served, s.rows)

@@ -68,7 +68,6 @@ func (b *vrfBuild) fail(kind, name, reason string, err error) {
 
 func (b *vrfBuild) gateway(m member) {
 	key := m.Gateway.Key
-	b.tables.Bridges[key.Bridge] = intent.Bridge{Name: key.Bridge}
 	b.tables.Gateways[key] = m.Gateway
 	b.steer(m, intent.SteerToOVN, netip.Prefix{})
 	for _, s := range m.Served {

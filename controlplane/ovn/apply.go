@@ -90,6 +90,10 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 				r.addRouters(r.ports[id].Datapath, into)
 			}
 		}
+	case TableHAChassisGroup:
+		for id := range r.byGroup.all(c.UUID) {
+			r.addRouters(r.ports[id].Datapath, into)
+		}
 	case TableLogicalRouter:
 		r.addNBRouter(c.UUID, into)
 	case TableNAT, TableStaticRoute:

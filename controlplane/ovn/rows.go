@@ -95,6 +95,9 @@ func (r *Rows) Port(name string) (PortBinding, bool) {
 // of it then is about to be.
 func (r *Rows) ExpectsNB() bool { return r.nbFollowed }
 
+// ExpectNB sets what ExpectsNB tells.
+func (r *Rows) ExpectNB(yes bool) { r.nbFollowed = yes }
+
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()

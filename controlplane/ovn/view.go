@@ -41,6 +41,22 @@ func (r *Rows) GatewayPorts(router, chassis UUID) []GatewayPort {
 	return out
 }
 
+// GatewayPortsToCome lists the gateway ports of a router that an HA_Chassis_Group
+// may bring to this node, by name; those that are here are among them.
+func (r *Rows) GatewayPortsToCome(router UUID) []GatewayPort {
+	var out []GatewayPort
+	for _, p := range r.PortsOn(router) {
+		// Only groups that name this node are followed.
+		if _, ours := r.haGroups[p.HAChassisGroup]; !ours {
+			continue
+		}
+		if g, ok := r.gatewayPort(p); ok {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
 func (r *Rows) gatewayPort(p PortBinding) (GatewayPort, bool) {
 	g := GatewayPort{Binding: p, RouterPort: p}
 	switch p.Type {

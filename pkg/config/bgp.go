@@ -15,8 +15,9 @@ type BGP struct {
 	// the fabric; it is also in every route distinguisher. Empty: the VTEP
 	// address if it is IPv4, else derived from the system ID.
 	RouterID netip.Addr `yaml:"routerID"`
-	// Listen is ADDRESS:PORT for connections from neighbours. Empty: none, the
-	// daemon only connects.
+	// Listen is ADDRESS:PORT for connections from neighbours. [::] is every
+	// address, of IPv4 too; :PORT is short for [::]:PORT. Empty: none, the daemon
+	// only connects.
 	Listen string `yaml:"listen"`
 	// Neighbors are the peers: route reflectors or leaves. At least one unless
 	// roles is none.
@@ -35,7 +36,8 @@ type BGP struct {
 // Neighbor is a BGP peer.
 type Neighbor struct {
 	// Address is the peer's, IPv4 or IPv6; a link-local one has a zone
-	// (fe80::1%eth0). Required.
+	// (fe80::1%eth0), and no two peers have the same one on different interfaces.
+	// Required.
 	Address netip.Addr `yaml:"address"`
 	// ASN is the peer's AS number. 0: the node's own, iBGP.
 	ASN uint32 `yaml:"asn"`

@@ -119,6 +119,10 @@ type EVPN struct {
 	// address), subnets (a route per subnet) or both. external_ids:sluice-announce
 	// of a port overrides it.
 	Announce Announce `yaml:"announce"`
+	// NAT decides for hosts and subnets whose replies OVN would source-NAT. refuse
+	// leaves them out; announce exposes them all the same, for clouds in which
+	// something else, such as NAT.exempted_ext_ips, keeps their addresses.
+	NAT NAT `yaml:"nat"`
 	// NATUnknown decides for objects of which it is unknown whether OVN would
 	// source-NAT their replies, for lack of an NB session. announce or hold.
 	NATUnknown NATUnknown `yaml:"natUnknown"`

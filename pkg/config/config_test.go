@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -122,6 +123,7 @@ func TestMistakes(t *testing.T) {
 		"same neighbor":  {head + "    - address: 192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
 		"mapped is same": {head + "    - address: ::ffff:192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
 		"no zone":        {head + "    - address: fe80::1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: fe80::1: a link-local address needs"}},
+		"twins":          {head + "    - address: fe80::1%eth0\n    - address: fe80::1%eth1\n", []string{"f.yaml:6:16: bgp.neighbors[2].address: fe80::1%eth1 has the address of neighbors[1] on another interface"}},
 		"passive":        {head + "      passive: true\n", []string{"f.yaml:5:16: bgp.neighbors[0].passive: needs bgp.listen"}},
 		"ibgp multihop":  {head + "      multihopTTL: 4\n", []string{"f.yaml:5:20: bgp.neighbors[0].multihopTTL: is for eBGP"}},
 		"two passwords":  {head + "      password: a\n      passwordFile: /p\n", []string{"f.yaml:6:21: bgp.neighbors[0].passwordFile: password is given too"}},
@@ -253,4 +255,56 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+func TestBGPListen(t *testing.T) {
+	const file = "bgp: {asn: 64512, neighbors: [{address: 192.0.2.1}], listen: '%s'}"
+	for given, want := range map[string]string{
+		"":                   "",
+		":179":               "[::]:179",
+		"[::]:179":           "[::]:179",
+		"0.0.0.0:1790":       "0.0.0.0:1790",
+		"192.0.2.1:179":      "192.0.2.1:179",
+		"[2001:db8::1]:179":  "[2001:db8::1]:179",
+		"[::ffff:1.2.3.4]:1": "1.2.3.4:1",
+	} {
+		c, err := Parse("f.yaml", fmt.Appendf(nil, file, given))
+		if err != nil {
+			t.Errorf("%q: %v", given, err)
+			continue
+		}
+		if c.BGP.Listen != want {
+			t.Errorf("%q became %q, want %q", given, c.BGP.Listen, want)
+		}
+		if _, err := netip.ParseAddrPort(c.BGP.Listen); err != nil && want != "" {
+			t.Errorf("%q passes and cannot be used: %v", given, err)
+		}
+	}
+	for _, given := range []string{":0", "192.0.2.1:0", "192.0.2.1", "179", "localhost:179", "224.0.0.1:179", "[fe80::1%eth0]:179", ":99999", ":"} {
+		_, err := Parse("f.yaml", fmt.Appendf(nil, file, given))
+		if err == nil || !strings.Contains(err.Error(), "bgp.listen: ") || !strings.Contains(err.Error(), "179") {
+			t.Errorf("%q: %v", given, err)
+		}
+	}
+}
+
+// An address written as IPv4 in IPv6 is the IPv4 address, wherever one is given.
+func TestMappedAddresses(t *testing.T) {
+	c, err := Parse("f.yaml", []byte(`
+bgp: {asn: 64512, neighbors: [{address: "::ffff:192.0.2.1", localAddress: "::ffff:192.0.2.2"}]}
+fabric:
+  vtep: "::ffff:192.0.2.3"
+  nextHops: {physnet1: ["::ffff:192.0.2.254"]}
+  icmpSource: ["::ffff:192.0.2.4"]
+  trustedVTEPs: ["::ffff:192.0.2.5"]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, f := c.BGP.Neighbors[0], c.Fabric
+	for _, a := range []netip.Addr{n.Address, n.LocalAddress, f.VTEP, f.NextHops["physnet1"][0], f.ICMPSource[0], f.TrustedVTEPs[0]} {
+		if !a.Is4() {
+			t.Errorf("%s is not the IPv4 address", a)
+		}
+	}
 }

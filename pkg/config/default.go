@@ -21,6 +21,7 @@ func Default() *Config {
 		},
 		EVPN: EVPN{
 			Announce:   AnnounceBoth,
+			NAT:        NATRefuse,
 			NATUnknown: NATUnknownAnnounce,
 			MaxVRFs:    4096,
 		},

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"reflect"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -94,6 +96,7 @@ func document(name string, text []byte) (*yaml.Node, *Error) {
 
 // complete fills in the defaults that depend on other values.
 func complete(c *Config) {
+	c.BGP.Listen = completeListen(c.BGP.Listen)
 	for i := range c.BGP.Neighbors {
 		n := &c.BGP.Neighbors[i]
 		n.Address = n.Address.Unmap()
@@ -112,6 +115,23 @@ func complete(c *Config) {
 	for i, a := range c.Fabric.TrustedVTEPs {
 		c.Fabric.TrustedVTEPs[i] = a.Unmap()
 	}
+	for _, hops := range c.Fabric.NextHops {
+		for i, a := range hops {
+			hops[i] = a.Unmap()
+		}
+	}
+}
+
+// completeListen gives :PORT its address. What it cannot read is for validate.
+func completeListen(s string) string {
+	if strings.HasPrefix(s, ":") {
+		s = "[::]" + s
+	}
+	at, err := netip.ParseAddrPort(s)
+	if err != nil {
+		return s
+	}
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
 }
 
 // Effective is the whole configuration with every default, as YAML. Secrets are

@@ -23,7 +23,7 @@ func (d *decoder) validateBGP(b *BGP, required bool) {
 		d.failAt("bgp.routerID", "%s is not a router ID; write it like 192.0.2.1", b.RouterID)
 	}
 	if b.Listen != "" {
-		d.listenAddress("bgp.listen", b.Listen)
+		d.bgpListen(b.Listen)
 	}
 	d.bgpTime("bgp.gracefulRestart.time", b.GracefulRestart.Time, time.Second, maxGracefulTime)
 	d.bgpTime("bgp.peerLinger", b.PeerLinger, 0, time.Hour)
@@ -35,12 +35,31 @@ func (d *decoder) validateBGP(b *BGP, required bool) {
 	for i := range b.Neighbors {
 		n := &b.Neighbors[i]
 		key := fmt.Sprintf("bgp.neighbors[%d]", i)
-		if j, dup := first[n.Address]; dup && n.Address.IsValid() {
+		// Routes tell their neighbour's address and not its interface.
+		a := n.Address.WithZone("")
+		switch j, dup := first[a]; {
+		case !dup || !a.IsValid():
+			first[a] = i
+		case b.Neighbors[j].Address == n.Address:
 			d.failAt(key+".address", "%s is already neighbors[%d]; remove one", n.Address, j)
-		} else {
-			first[n.Address] = i
+		default:
+			d.failAt(key+".address", "%s has the address of neighbors[%d] on another interface, and their routes cannot be told apart; give one of the two routers another link-local address, or use a global one", n.Address, j)
 		}
 		d.validateNeighbor(b, n, key)
+	}
+}
+
+// bgpListen wants what netip.ParseAddrPort takes; complete has filled in the
+// address.
+func (d *decoder) bgpListen(s string) {
+	at, err := netip.ParseAddrPort(s)
+	switch {
+	case err != nil || at.Addr().IsMulticast():
+		d.failAt("bgp.listen", "%q is not an address to listen on; write 192.0.2.1:179, [2001:db8::1]:179 or :179", s)
+	case at.Port() == 0:
+		d.failAt("bgp.listen", "0 is no port to listen on; the port of BGP is 179")
+	case at.Addr().Zone() != "":
+		d.failAt("bgp.listen", "%s cannot be listened on alone; use [::]:%d", at.Addr(), at.Port())
 	}
 }
 

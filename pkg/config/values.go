@@ -54,6 +54,15 @@ func (a Announce) Hosts() bool { return a != AnnounceSubnets }
 // Subnets tells whether whole subnets are announced.
 func (a Announce) Subnets() bool { return a != AnnounceHosts }
 
+// NAT is what happens with objects behind OVN's source NAT.
+type NAT string
+
+// The values of NAT.
+const (
+	NATRefuse   NAT = "refuse"
+	NATAnnounce NAT = "announce"
+)
+
 // NATUnknown is what happens while NAT is unknown.
 type NATUnknown string
 
@@ -120,7 +129,10 @@ func (a *Announce) UnmarshalText(b []byte) error {
 	return oneOf(a, b, AnnounceHosts, AnnounceSubnets, AnnounceBoth)
 }
 
-// UnmarshalText reads a choice.
+// UnmarshalText reads refuse or announce.
+func (n *NAT) UnmarshalText(b []byte) error { return oneOf(n, b, NATRefuse, NATAnnounce) }
+
+// UnmarshalText reads announce or hold.
 func (n *NATUnknown) UnmarshalText(b []byte) error {
 	return oneOf(n, b, NATUnknownAnnounce, NATUnknownHold)
 }
@@ -159,9 +171,6 @@ const redacted = "[redacted]"
 
 // Secret is a string that prints as "[redacted]".
 type Secret struct{ value string }
-
-// NewSecret wraps a value.
-func NewSecret(s string) Secret { return Secret{s} }
 
 // Reveal is the value itself.
 func (s Secret) Reveal() string { return s.value }

@@ -51,8 +51,6 @@ func TestGatewayMove(t *testing.T) {
 	}
 	for _, to := range []string{"a2", "a1"} {
 		from := map[string]string{"a1": "a2", "a2": "a1"}[to]
-		// The pair of a node that has no gateway yet comes with its first one:
-		// the bridge is where everything passes.
 		asked := w.capture(to, "any", "arp or icmp6[0] == 135")
 		streams := w.streams()
 		w.moveGateways(to)
