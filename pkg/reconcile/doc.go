@@ -13,6 +13,8 @@
 //   - A driver lists only what carries Sluice's mark, so nothing else is ever
 //     deleted. A foreign object with a wanted name is the error ErrForeign of
 //     that key.
-//   - A table that is held deletes nothing: see Table.Hold.
+//   - A table that was never told what is wanted deletes nothing: see Table.Set.
+//     Nor does one that is held: see TableOptions.Hold.
+//   - A pass that is ended leaves rows as they are, and calls none of them failed.
 //   - Dry, a pipeline computes the same difference and applies none of it.
 package reconcile

@@ -76,7 +76,7 @@ func (t *Table[K, V]) removals() (keys []K, events []Event[K]) {
 			continue
 		}
 		if a, there := t.actual[k]; there {
-			if t.opts.Hold == nil || !t.opts.Hold(k, a) {
+			if !t.held(k, a, gateErr) {
 				keys = append(keys, k)
 			}
 			continue // a held key stays dirty: it is looked at in every pass
@@ -85,10 +85,17 @@ func (t *Table[K, V]) removals() (keys []K, events []Event[K]) {
 		delete(t.failed, k)
 		if gateErr != nil {
 			t.failed[k] = &failure{err: gateErr, retry: now}
-			events = append(events, Event[K]{Key: k, Err: gateErr})
 		}
+		// Also when nobody wants the key any more: a failure of it may have been told.
+		events = append(events, Event[K]{Key: k, Err: gateErr})
 	}
 	return keys, events
+}
+
+// held tells whether a row that is to be absent stays. What the gate keeps out is
+// wanted still: its source has spoken, and is not waited for.
+func (t *Table[K, V]) held(k K, actual V, gateErr error) bool {
+	return !t.told || gateErr == nil && t.opts.Hold != nil && t.opts.Hold(k, actual)
 }
 
 // unwanted tells whether a key is to be absent, and the gate's word if that is why.
@@ -109,10 +116,15 @@ func (t *Table[K, V]) add(ctx context.Context) []Event[K] {
 	rows, events := t.additions()
 	t.mu.Unlock()
 	for batch := range slices.Chunk(rows, t.opts.BatchSize) {
+		if ctx.Err() != nil {
+			break
+		}
 		errs := t.driver.Apply(ctx, batch)
 		t.mu.Lock()
 		for i, r := range batch {
-			events = append(events, t.added(r, resultOf(errs, i)))
+			if err := resultOf(errs, i); !interrupted(ctx, err) {
+				events = append(events, t.added(r, err))
+			}
 		}
 		t.mu.Unlock()
 	}
@@ -139,6 +151,9 @@ func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 func (t *Table[K, V]) del(ctx context.Context, candidates []K) []Event[K] {
 	var events []Event[K]
 	for batch := range slices.Chunk(candidates, t.opts.BatchSize) {
+		if ctx.Err() != nil {
+			break
+		}
 		t.mu.Lock()
 		keys := make([]K, 0, len(batch))
 		for _, k := range batch {
@@ -153,7 +168,9 @@ func (t *Table[K, V]) del(ctx context.Context, candidates []K) []Event[K] {
 		errs := t.driver.Delete(ctx, keys)
 		t.mu.Lock()
 		for i, k := range keys {
-			events = append(events, t.deleted(k, resultOf(errs, i)))
+			if err := resultOf(errs, i); !interrupted(ctx, err) {
+				events = append(events, t.deleted(k, err))
+			}
 		}
 		t.mu.Unlock()
 	}
@@ -203,6 +220,10 @@ func (t *Table[K, V]) nextRetry() time.Time {
 	}
 	return next
 }
+
+// interrupted tells that a row failed because the pass was ended: that says
+// nothing of the row.
+func interrupted(ctx context.Context, err error) bool { return err != nil && ctx.Err() != nil }
 
 func resultOf(errs []error, i int) error {
 	if i < len(errs) {

@@ -27,6 +27,7 @@ type Pipeline struct {
 	log    *slog.Logger
 	dry    bool
 	relist time.Duration
+	told   func(time.Duration)
 
 	mu   sync.Mutex // guards the wanted and actual sides of all tables
 	kick chan struct{}
@@ -45,6 +46,8 @@ type PipelineOptions struct {
 	// RelistEvery is how often all tables are read back to find what others
 	// changed. 0 means 5 minutes.
 	RelistEvery time.Duration
+	// Passed, when set, is told how long each pass took.
+	Passed func(time.Duration)
 }
 
 // NewPipeline orders the tables: the first is added to first and removed from last.
@@ -53,7 +56,7 @@ func NewPipeline(opts PipelineOptions, stages ...Stage) *Pipeline {
 		opts.RelistEvery = 5 * time.Minute
 	}
 	p := &Pipeline{
-		stages: stages, log: opts.Log, dry: opts.Dry, relist: opts.RelistEvery,
+		stages: stages, log: opts.Log, dry: opts.Dry, relist: opts.RelistEvery, told: opts.Passed,
 		kick: make(chan struct{}, 1), passed: make(chan struct{}), listErr: map[string]error{},
 	}
 	for _, s := range stages {
@@ -115,10 +118,14 @@ const idle = time.Hour
 func (p *Pipeline) Pass(ctx context.Context) time.Duration {
 	p.passMu.Lock()
 	defer p.passMu.Unlock()
+	begun := time.Now()
 	next := idle
 	listed := make([]Stage, 0, len(p.stages))
 	for _, s := range p.stages {
 		err := s.refresh(ctx)
+		if interrupted(ctx, err) {
+			return idle
+		}
 		p.noteList(s.Name(), err)
 		if err != nil {
 			// A table that cannot be read is left alone; the others go on.
@@ -134,6 +141,9 @@ func (p *Pipeline) Pass(ctx context.Context) time.Duration {
 		if t := s.nextRetry(); !t.IsZero() && !p.dry {
 			next = min(next, max(time.Until(t), time.Millisecond))
 		}
+	}
+	if p.told != nil {
+		p.told(time.Since(begun))
 	}
 	p.mu.Lock()
 	p.passes++

@@ -97,6 +97,7 @@ func TestForeignRowsAreRemovedOnlyWhenListed(t *testing.T) {
 	m.rows["old"] = 7
 	tab := NewTable("a", m, TableOptions[string, int]{})
 	p := NewPipeline(PipelineOptions{Log: quiet()}, tab)
+	p.Update(func() { tab.Set(nil) })
 	p.Pass(t.Context())
 	if len(m.rows) != 0 {
 		t.Errorf("a listed row that nobody wants is still there: %v", m.rows)
@@ -208,6 +209,7 @@ func TestHoldKeepsUntilReleased(t *testing.T) {
 	m.rows["x"] = 1
 	tab := NewTable("a", m, TableOptions[string, int]{Hold: func(string, int) bool { return held }})
 	p := NewPipeline(PipelineOptions{Log: quiet()}, tab)
+	p.Update(func() { tab.Set(nil) })
 	p.Pass(t.Context())
 	if len(m.rows) != 1 {
 		t.Fatal("a held row was deleted")
@@ -228,7 +230,7 @@ func TestRowWantedAgainDuringPassStays(t *testing.T) {
 	tb := NewTable("b", b, TableOptions[string, int]{})
 	p := NewPipeline(PipelineOptions{Log: quiet()}, ta, tb)
 	b.onApply = func() { p.Update(func() { ta.Set(map[string]int{"x": 1}) }) }
-	p.Update(func() { tb.Set(map[string]int{"y": 1}) })
+	p.Update(func() { ta.Set(nil); tb.Set(map[string]int{"y": 1}) })
 	p.Pass(t.Context())
 	if slices.Contains(journal, "-a/x") {
 		t.Errorf("the row blinked: %v", journal)
@@ -263,6 +265,7 @@ func TestRandomSequencesConverge(t *testing.T) {
 		tab := NewTable("a", m, TableOptions[string, int]{Backoff: time.Nanosecond, MaxBackoff: time.Nanosecond, BatchSize: 3})
 		p := NewPipeline(PipelineOptions{Log: quiet()}, tab)
 		wanted := map[string]int{}
+		p.Update(func() { tab.Set(nil) })
 		for range 200 {
 			k := fmt.Sprint(r.IntN(10))
 			switch r.IntN(6) {

@@ -79,7 +79,7 @@ func (t *Table[K, V]) Changes() []Change {
 			continue
 		case gone && have:
 			c.Op, c.Old = OpDelete, describe(k, a)
-			c.Held = t.opts.Hold != nil && t.opts.Hold(k, a)
+			c.Held = t.held(k, a, gateErr)
 		case gone && want:
 			c.Op, c.New, c.Held, c.Why = OpAdd, describe(k, w), true, gateErr.Error()
 		case gone:

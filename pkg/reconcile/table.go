@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -15,7 +16,8 @@ type TableOptions[K, V comparable] struct {
 	// call the table.
 	Gate func(K, V) error
 	// Hold, when set and true for a row that is no longer wanted, keeps the row:
-	// its source is not in sync, so its absence means nothing. Called as Gate.
+	// its source is not in sync, so its absence means nothing. It is not asked for
+	// a row that the gate keeps out. Called as Gate.
 	Hold func(K, V) bool
 	// Observe, when set, is told after a pass about every key that it changed or
 	// failed on. It may touch other tables. No lock is held.
@@ -51,6 +53,7 @@ type Table[K, V comparable] struct {
 	failed map[K]*failure
 	listed bool  // the actual side need not be read back
 	known  bool  // it has been read back once: what it says counts, even while reading again fails
+	told   bool  // the wanted side was set once: before, that a row is missing means nothing
 	ops    Stats // the counters only
 	listNo int   // counts Relist calls, so that one that comes during a List is not lost
 }
@@ -81,8 +84,10 @@ func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptio
 // Name is the table's name in status, metrics and logs.
 func (t *Table[K, V]) Name() string { return t.name }
 
-// Set replaces the whole wanted side. Call it inside Pipeline.Update.
+// Set replaces the whole wanted side. Until the first Set nothing is deleted: the
+// table was not told yet what is wanted. Call it inside Pipeline.Update.
 func (t *Table[K, V]) Set(wanted map[K]V) {
+	t.told = true
 	for k := range t.wanted {
 		if _, ok := wanted[k]; !ok {
 			t.remove(k)
@@ -107,16 +112,6 @@ func (t *Table[K, V]) Update(upserts map[K]V, deletes []K) {
 // differently. Call it inside Pipeline.Update.
 func (t *Table[K, V]) Touch(keys ...K) {
 	for _, k := range keys {
-		t.touch(k)
-	}
-}
-
-// TouchAll is Touch for every key that is wanted or there.
-func (t *Table[K, V]) TouchAll() {
-	for k := range t.wanted {
-		t.touch(k)
-	}
-	for k := range t.actual {
 		t.touch(k)
 	}
 }
@@ -181,6 +176,22 @@ func (t *Table[K, V]) state(k K) (bool, error) {
 		return true, nil
 	}
 	return false, fmt.Errorf("%w for its turn", ErrNotReady)
+}
+
+// Settled tells whether the actual side has been read back and every wanted row
+// is in place, or failed and does not wait for anything.
+func (t *Table[K, V]) Settled() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.known {
+		return false
+	}
+	for k := range t.wanted {
+		if ok, err := t.state(k); !ok && errors.Is(err, ErrNotReady) {
+			return false
+		}
+	}
+	return true
 }
 
 // Rows copies both sides, for status and diff.
