@@ -2,6 +2,10 @@ module github.com/ovn-sluice/sluice
 
 go 1.26.0
 
+// Go's listeners speak Multipath TCP unless told not to. Such sockets have neither
+// TCP-MD5 nor a TTL to set, which GoBGP needs of those that it accepts sessions on.
+godebug multipathtcp=0
+
 require (
 	github.com/cilium/ebpf v0.22.0
 	github.com/coreos/go-systemd/v22 v22.7.0
