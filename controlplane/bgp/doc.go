@@ -75,6 +75,10 @@
 // keeps unicast and MPLS VPN routes only and withdraws EVPN routes at once when
 // a session ends: see "Lost peers".
 //
+// A program that lets neighbours connect in has to be built without Multipath TCP
+// (GODEBUG multipathtcp=0, as in this module's go.mod): Go's listeners have
+// neither TCP-MD5 nor TTL security otherwise.
+//
 // GoBGP offers no way to close a session without a CEASE notification, which
 // ends graceful restart at the peer. A graceful stop therefore leaves the
 // sessions to the end of the process, which closes the sockets: after Stop(true)

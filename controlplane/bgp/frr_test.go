@@ -81,7 +81,12 @@ func freePort(t testing.TB, addr string) uint16 {
 
 // neighbor is the usual configuration of a speaker at FRR.
 func neighbor(addr string, asn uint32, more ...string) string {
-	lines := []string{fmt.Sprintf(" neighbor %s remote-as %d", addr, asn), fmt.Sprintf(" neighbor %s passive", addr)}
+	return connecting(addr, asn, append([]string{"passive"}, more...)...)
+}
+
+// connecting is a neighbour that FRR itself connects to, once a second.
+func connecting(addr string, asn uint32, more ...string) string {
+	lines := []string{fmt.Sprintf(" neighbor %s remote-as %d", addr, asn), fmt.Sprintf(" neighbor %s timers connect 1", addr)}
 	for _, m := range more {
 		if !strings.HasPrefix(m, "af:") {
 			lines = append(lines, " neighbor "+addr+" "+m)

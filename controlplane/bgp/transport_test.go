@@ -104,17 +104,59 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
+// passive makes a speaker wait for its neighbour at addr.
+func passive(addr string) func(*Config, *Neighbor) {
+	return func(c *Config, n *Neighbor) {
+		n.Passive = true
+		c.ListenPort, c.ListenAddresses = 179, []netip.Addr{netip.MustParseAddr(addr)}
+	}
+}
+
+// TTL security and TCP-MD5 hold for connections that the neighbour opens too.
+func TestPassiveIsAsStrict(t *testing.T) {
+	t.Parallel()
+	for _, f := range families {
+		for _, tt := range []struct {
+			name, counter string
+			frr           []string
+			wrong, right  func(*Neighbor)
+		}{
+			{"TTL", "TCPMinTTLDrop", []string{"ttl-security hops 2"},
+				func(n *Neighbor) { n.TTLSecurity = 1 }, func(n *Neighbor) { n.TTLSecurity = 2 }},
+			{"password", "TCPMD5Failure", []string{"password s3cret", "ebgp-multihop 2"},
+				func(n *Neighbor) { n.Password, n.MultihopTTL = "other", 2 }, func(n *Neighbor) { n.Password, n.MultihopTTL = "s3cret", 2 }},
+			{"no password", "TCPMD5Unexpected", []string{"password s3cret", "ebgp-multihop 2"},
+				func(n *Neighbor) { n.MultihopTTL = 2 }, nil},
+		} {
+			t.Run(f.name+" "+tt.name, func(t *testing.T) {
+				t.Parallel()
+				c := newChain(t)
+				c.frr(64513, connecting(f.node, 64512, tt.frr...))
+				start := func(change func(*Neighbor)) *speaker {
+					return c.speaker(f.peer, 64513, func(cfg *Config, n *Neighbor) { passive(f.node)(cfg, n); change(n) })
+				}
+				s := start(tt.wrong)
+				eventually(t, "the kernel drops what FRR sends", func() bool { return c.counter(c.node, tt.counter) != "0" })
+				if s.established() {
+					t.Error("there is a session all the same")
+				}
+				s.kill()
+				if tt.right != nil {
+					s = start(tt.right)
+					eventually(t, "a session", s.established)
+				}
+			})
+		}
+	}
+}
+
 // A speaker that only connects out has no listening socket; one that listens
 // does so where it is told, and takes sessions there.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	c := newChain(t)
 	listening := func() string { return strings.TrimSpace(c.run(c.node, "ss", "-Hltn")) }
-	// FRR connects out: not passive.
-	active := func(addr string) string {
-		return " neighbor " + addr + " remote-as 64512\n neighbor " + addr + " timers connect 1\n address-family l2vpn evpn\n  neighbor " + addr + " activate\n exit-address-family"
-	}
-	c.frr(64512, active(nodeAddr4), active(nodeAddr6))
+	c.frr(64512, connecting(nodeAddr4, 64512), connecting(nodeAddr6, 64512))
 	off := c.speaker(peerAddr4, 64512, nil)
 	eventually(t, "a session", off.established)
 	if got := listening(); got != "" {
@@ -122,10 +164,7 @@ func TestListen(t *testing.T) {
 	}
 	off.kill()
 	for _, f := range families {
-		s := c.speaker(f.peer, 64512, func(cfg *Config, n *Neighbor) {
-			n.Passive = true
-			cfg.ListenPort, cfg.ListenAddresses = 179, []netip.Addr{netip.MustParseAddr(f.node)}
-		})
+		s := c.speaker(f.peer, 64512, passive(f.node))
 		eventually(t, "a session that FRR opened over "+f.name, s.established)
 		want := netip.AddrPortFrom(netip.MustParseAddr(f.node), 179).String()
 		if got := strings.Fields(listening()); len(got) != 5 || got[3] != want {
