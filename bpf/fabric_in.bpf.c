@@ -24,10 +24,8 @@ static __always_inline __u32 classify(struct run *r)
 		return DROP_NO_TUNNEL_KEY;
 	}
 	STEP(r, STEP_VTEP, 0, from.addr);
-	r->index = vrf_index(key.tunnel_id);
-	if (!r->index)
+	if (!vrf_find(r, key.tunnel_id))
 		return DROP_UNKNOWN_VNI;
-	r->vni = key.tunnel_id;
 	STEP(r, STEP_VRF, r->vni, 0);
 	return DROP_NONE;
 }
@@ -88,9 +86,9 @@ static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, _
 		return icmp_refuse(r, REFUSED_NO_SOURCE);
 
 	/* Only a source that the VRF reaches through the fabric can have sent it. */
-	struct route *route = route_lookup(r, &p->src, p->family);
+	__u64 route = route_search(r, &p->src, p->family);
 
-	if (!route || (route->kind != ROUTE_REMOTE && route->kind != ROUTE_GROUP))
+	if (!route || (route_kind(route) != ROUTE_REMOTE && route_kind(route) != ROUTE_GROUP))
 		return icmp_refuse(r, REFUSED_BOGUS_SOURCE);
 	struct nexthop *h = nexthop_of(r, route, p);
 
@@ -111,7 +109,7 @@ SEC("tc")
 int fabric_in(struct __sk_buff *skb)
 {
 	struct run r;
-	struct packet p = {};
+	struct packet p;
 	__u32 reason;
 
 	run_start(&r, skb, FROM_FABRIC);
@@ -124,21 +122,21 @@ int fabric_in(struct __sk_buff *skb)
 
 	/* The place of VIPs: here, before the route of the destination is looked up. */
 
-	struct route *route = route_lookup(&r, &p.dst, p.family);
+	__u64 route = route_lookup(&r, &p.dst, p.family);
 
 	if (!route)
 		return refuse(&r, &p, 0, DROP_NO_ROUTE);
-	if (route->kind == ROUTE_BLOCK)
+	if (route_kind(route) == ROUTE_BLOCK)
 		return drop(&r, DROP_BLOCKED);
 	/* The place of the relay: a remote route here means that the gateway has moved on. */
-	if (route->kind != ROUTE_LOCAL)
+	if (route_kind(route) != ROUTE_LOCAL)
 		return drop(&r, DROP_HAIRPIN);
 
-	struct entry *e = entry_of(&r, route->ref);
+	struct entry *e = entry_of(&r, route_ref(route));
 
 	if (!e)
 		return drop(&r, DROP_STALE_ROW);
-	STEP(&r, STEP_ENTRY, route->ref, 0);
+	STEP(&r, STEP_ENTRY, route_ref(route), 0);
 	if (p.ttl <= 1)
 		return refuse(&r, &p, e, DROP_TTL_EXPIRED);
 	if (p.size > e->mtu)

@@ -11,10 +11,10 @@
 #define BFD_ECHO 3785     /* RFC 5881 */
 #define BFD_MULTIHOP 4784 /* RFC 5883 */
 
-/* entry_is tells whether the entry is that of the gateway. A free row is of none: its MAC is 0. */
-static __always_inline int entry_is(const struct entry *e, const struct gateway_key *k)
+/* entry_is tells whether the entry is that of the gateway in the VRF. A free row is of none: its MAC is 0. */
+static __always_inline int entry_is(const struct entry *e, const struct gateway_key *k, __u32 vni)
 {
-	return e && e->vni && e->ifindex == k->ifindex && e->vlan == k->vlan && mac_equal(k->mac, e->mac);
+	return e && vni && e->vni == vni && e->ifindex == k->ifindex && e->vlan == k->vlan && mac_equal(k->mac, e->mac);
 }
 
 /* classify finds entry and VRF by where the frame came from. 0 or a drop reason. */
@@ -24,32 +24,27 @@ static __always_inline __u32 classify(struct run *r, const struct ethhdr *eth, _
 
 	mac_copy(k.mac, eth->h_source);
 	__u32 slot = (((const __u16 *)k.mac)[2] ^ k.vlan ^ k.ifindex) % GATEWAY_FRONT;
-	__u32 *front = bpf_map_lookup_elem(&gate_front_v1, &slot);
+	struct gateway *g = bpf_map_lookup_elem(&gate_front_v2, &slot);
 
-	*row = front ? *front : 0;
+	*row = g ? g->entry : 0;
+	__u32 vni = g ? g->vni : 0;
 	struct entry *e = bpf_map_lookup_elem(&entries_v1, row);
 
-	if (!entry_is(e, &k)) {
-		struct gateway *g = bpf_map_lookup_elem(&gateways_v1, &k);
-
+	if (!entry_is(e, &k, vni)) {
+		g = bpf_map_lookup_elem(&gateways_v1, &k);
 		if (!g)
 			return DROP_UNKNOWN_GATEWAY;
 		*row = g->entry;
+		vni = g->vni;
 		/*
 		 * A row that is deleted under our hands may already hold another
 		 * key's value; the entry says whose it is.
 		 */
 		e = bpf_map_lookup_elem(&entries_v1, row);
-		if (!entry_is(e, &k))
+		if (!entry_is(e, &k, vni))
 			return DROP_STALE_ROW;
 	}
-	__u32 vni = e->vni;
-
-	r->index = vrf_index(vni);
-	if (!r->index)
-		return DROP_STALE_ROW;
-	r->vni = vni;
-	return DROP_NONE;
+	return vrf_find(r, vni) ? DROP_NONE : DROP_STALE_ROW;
 }
 
 /* is_bfd tells whether the packet is BFD to a next hop that Sluice serves. */
@@ -123,7 +118,7 @@ static __always_inline int outer_df(struct run *r, const struct packet *p, __u32
 	return 0;
 }
 
-static __always_inline int to_nexthop(struct run *r, struct packet *p, struct route *route, __u32 row)
+static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 route, __u32 row)
 {
 	struct nexthop *h = nexthop_of(r, route, p);
 	__u32 reason;
@@ -149,9 +144,9 @@ static __always_inline int to_nexthop(struct run *r, struct packet *p, struct ro
 /* forward takes a parsed packet whose addresses may be routed. */
 static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 {
-	struct route *route = route_lookup(r, &p->src, p->family);
+	__u64 route = route_lookup(r, &p->src, p->family);
 
-	if (!route || route->kind != ROUTE_LOCAL || route->ref != row)
+	if (!route || route_kind(route) != ROUTE_LOCAL || route_ref(route) != row)
 		return drop(r, DROP_SOURCE_NOT_EXPOSED);
 	STEP(r, STEP_SOURCE, row, p->src.addr);
 	/* The place of BFD answers. */
@@ -163,21 +158,21 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 	route = route_lookup(r, &p->dst, p->family);
 	if (!route)
 		return refuse(r, p, row, DROP_NO_ROUTE, 0);
-	if (route->kind == ROUTE_BLOCK)
+	if (route_kind(route) == ROUTE_BLOCK)
 		return drop(r, DROP_BLOCKED);
-	if (route->kind == ROUTE_LOCAL && route->ref == row)
+	if (route_kind(route) == ROUTE_LOCAL && route_ref(route) == row)
 		return drop(r, DROP_HAIRPIN);
 	if (p->ttl <= 1)
 		return refuse(r, p, row, DROP_TTL_EXPIRED, 0);
-	if (route->kind != ROUTE_LOCAL)
+	if (route_kind(route) != ROUTE_LOCAL)
 		return to_nexthop(r, p, route, row);
 
 	/* Another gateway port of the same VRF on this node. */
-	struct entry *e = entry_of(r, route->ref);
+	struct entry *e = entry_of(r, route_ref(route));
 
 	if (!e)
 		return drop(r, DROP_STALE_ROW);
-	STEP(r, STEP_ENTRY, route->ref, 0);
+	STEP(r, STEP_ENTRY, route_ref(route), 0);
 	if (p->size > e->mtu)
 		return refuse(r, p, row, DROP_TOO_BIG, e->mtu);
 	return to_entry(r, p, e);
@@ -187,7 +182,7 @@ SEC("tc")
 int overlay_in(struct __sk_buff *skb)
 {
 	struct run r;
-	struct packet p = {};
+	struct packet p;
 	__u32 reason;
 
 	run_start(&r, skb, TO_FABRIC);

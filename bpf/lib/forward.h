@@ -41,11 +41,10 @@ static __always_inline __u32 hop(struct __sk_buff *skb, const struct packet *p, 
 		ip->check = sum + (sum >> 16);
 	} else {
 		struct ipv6hdr *ip = data + ETH_HLEN;
-		__u16 *word = (__u16 *)&ip->nexthdr;
-		__u32 old = *word;
 
 		ip->hop_limit--;
-		bpf_csum_update(skb, (__u16)~old + *word);
+		/* Of the 16-bit word that it is in: the complement of the old one, and the new one (RFC 1624). */
+		bpf_csum_update(skb, bpf_htons(0xffff - 1));
 	}
 	return DROP_NONE;
 }
@@ -87,7 +86,8 @@ static __always_inline int has_vtep6(void)
 /* set_tunnel writes the tunnel key: all that an external-mode device would ignore of its own. */
 static __always_inline __u32 set_tunnel(struct __sk_buff *skb, const struct nexthop *h, int df)
 {
-	struct bpf_tunnel_key key = {.tunnel_id = h->vni, .tunnel_ttl = OUTER_TTL};
+	/* Aligned, so that it is zeroed in few words. */
+	struct bpf_tunnel_key key __attribute__((aligned(8))) = {.tunnel_id = h->vni, .tunnel_ttl = OUTER_TTL};
 	__u64 flags = 0;
 
 	if (h->family == 4) {

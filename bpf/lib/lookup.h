@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-/* Routes of a VRF: single addresses first, then the longest prefix. */
+/*
+ * Routes of a VRF: the longest prefix that matches. A route is a word here, as it
+ * is in memory: its kind, and above it what it refers to. 0: there is none.
+ */
 #include "parse.h"
 
-/* host_slot decides the row of host_front; the daemon computes the same (front_hosts.go). */
-static __always_inline __u32 host_slot(const struct host_key *k)
+static __always_inline __u32 route_kind(__u64 route)
 {
-	const __u32 *w = (const __u32 *)k->addr;
-	__u64 h = ((__u64)k->vni << 32 | w[3]) * 0x9e3779b97f4a7c15ULL;
-
-	h ^= ((__u64)w[0] << 32 | w[1]) * 0xff51afd7ed558ccdULL;
-	h = (h ^ h >> 32 ^ w[2]) * 0xc4ceb9fe1a85ec53ULL;
-	return h >> 32;
+	return route;
 }
 
-static __always_inline int words_equal4(const void *a, const void *b)
+static __always_inline __u32 route_ref(__u64 route)
 {
-	const __u32 *x = a, *y = b;
-
-	return x[3] == y[3] && x[2] == y[2] && x[1] == y[1] && x[0] == y[0];
+	return route >> 32;
 }
 
-static __always_inline struct route *host_lookup(const struct host_key *k)
+static __always_inline __u64 route_word(const struct route *r)
 {
-	__u32 row = host_slot(k) & node.host_front_mask;
-	struct host_front *front = bpf_map_lookup_elem(&host_front_v1, &row);
-
-	if (front && front->vni == k->vni && words_equal4(front->addr, k->addr))
-		return &front->route;
-	return front && front->complete ? 0 : bpf_map_lookup_elem(&hosts_v1, k);
+	return r ? (__u64)r->ref << 32 | r->kind : 0;
 }
 
-static __always_inline struct route *prefix_search(const struct host_key *k, __u8 family)
+#define HOST_LENGTH 128
+
+/*
+ * front_slot decides the row of route_front; the daemon computes the same
+ * (front_routes.go). head is the VNI, and above it the length.
+ */
+static __always_inline __u32 front_slot(__u64 head, __u64 high, __u64 low)
+{
+	__u64 h = head * 0x9e3779b97f4a7c15ULL ^ high * 0xff51afd7ed558ccdULL ^ low * 0xd6e8feb86659fd93ULL;
+
+	return (h ^ h >> 32) * 0xc4ceb9fe1a85ec53ULL >> 32;
+}
+
+static __always_inline struct route *prefix_search(const struct run *r, const struct address *a, __u8 family)
 {
 	if (family == 4) {
-		struct prefix4_key p = {.prefixlen = 64, .vni = k->vni, .addr = addr_last(k->addr)};
+		struct prefix4_key p = {.prefixlen = 64, .vni = r->vni, .addr = addr_last(a->addr)};
 
 		return bpf_map_lookup_elem(&prefixes4_v1, &p);
 	}
-	struct prefix6_key p = {.prefixlen = 160, .vni = k->vni};
+	struct prefix6_key p = {.prefixlen = 160, .vni = r->vni};
 
-	words_copy4(p.addr, k->addr);
+	words_copy4(p.addr, a->addr);
 	return bpf_map_lookup_elem(&prefixes6_v1, &p);
 }
 
@@ -49,56 +52,138 @@ static __always_inline struct route *prefix_search(const struct host_key *k, __u
  * prefix_lookup is prefix_search with a memory. The generation is read before
  * the search and raised after a change, so that nothing old is kept as new.
  */
-static __always_inline struct route *prefix_lookup(const struct run *r, const struct host_key *k, __u8 family)
+static __always_inline __u64 prefix_lookup(const struct run *r, const struct address *a, __u8 family)
 {
-	__u32 zero = 0, row = host_slot(k) % PREFIX_CACHE;
+	const __u64 *half = (const __u64 *)a->addr;
+	__u32 zero = 0, row = front_slot(r->vni, half[0], half[1]) % PREFIX_CACHE;
 	const volatile __u32 *generation = bpf_map_lookup_elem(&prefix_gen_v1, &zero);
 	struct prefix_cache *c = bpf_map_lookup_elem(&prefix_cache_v1, &row);
 
 	if (!generation || !c)
 		return 0;
 	__u32 now = *generation;
+	__u64 *cached = (__u64 *)c->addr;
 
-	if (now && c->generation == now && c->vni == k->vni && words_equal4(c->addr, k->addr))
-		return c->route.kind ? &c->route : 0;
-	struct route *route = prefix_search(k, family);
+	if (now && c->generation == now && c->vni == r->vni && cached[0] == half[0] && cached[1] == half[1])
+		return route_word(&c->route);
+	__u64 route = route_word(prefix_search(r, a, family));
 
 	if (r->trace)
 		return route;
-	c->vni = k->vni;
+	c->vni = r->vni;
 	c->generation = now;
-	c->route.kind = route ? route->kind : 0;
-	c->route.ref = route ? route->ref : 0;
-	words_copy4(c->addr, k->addr);
+	c->route.kind = route_kind(route);
+	c->route.ref = route_ref(route);
+	cached[0] = half[0];
+	cached[1] = half[1];
 	return route;
 }
 
-static __always_inline struct route *route_lookup(struct run *r, struct host_key *k, __u8 family)
+/* route_search asks the maps that route_front stands before. */
+static __noinline __u64 route_search(struct run *r, const struct address *a, __u32 family)
 {
-	k->vni = r->vni;
-	struct route *route = host_lookup(k);
+	struct host_key k = {.vni = r->vni};
+
+	words_copy4(k.addr, a->addr);
+	__u64 route = route_word(bpf_map_lookup_elem(&hosts_v1, &k));
 
 	if (route) {
-		STEP(r, STEP_HOST, route->kind, k->addr);
+		STEP(r, STEP_HOST, route_kind(route), a->addr);
 		return route;
 	}
-	route = prefix_lookup(r, k, family);
+	route = prefix_lookup(r, a, family);
 	if (route)
-		STEP(r, STEP_PREFIX, route->kind, k->addr);
+		STEP(r, STEP_PREFIX, route_kind(route), a->addr);
 	return route;
 }
 
-/* vrf_index is the index of a VRF, 0 when there is none. */
-static __always_inline __u32 vrf_index(__u32 vni)
+/*
+ * The masks of all prefix lengths, in wire order. To compute them takes branches,
+ * which are paths that the verifier follows. 256 rows, since that is what it knows of an index.
+ */
+#define MASK_HIGH(n) __builtin_bswap64((n) >= 64 ? ~0ULL : ~(~0ULL >> ((n) & 63)))
+#define MASK_LOW(n) __builtin_bswap64((n) <= 64 ? 0 : (n) == 128 ? ~0ULL : ~(~0ULL >> ((n) & 63)))
+#define MASK(n) {MASK_HIGH(n), MASK_LOW(n)}
+#define MASKS4(n) MASK(n), MASK((n) + 1), MASK((n) + 2), MASK((n) + 3)
+#define MASKS16(n) MASKS4(n), MASKS4((n) + 4), MASKS4((n) + 8), MASKS4((n) + 12)
+#define MASKS64(n) MASKS16(n), MASKS16((n) + 16), MASKS16((n) + 32), MASKS16((n) + 48)
+static const __u64 masks[256][2] = {MASKS64(0), MASKS64(64), MASK(128)};
+
+#define NO_ROUTE (~0ULL)
+
+/* front_probe asks route_front for one prefix: the route, NO_ROUTE, or 0: only the maps know. */
+static __always_inline __u64 front_probe(__u32 vni, __u64 length, __u64 high, __u64 low)
+{
+	__u64 head = length << 32 | vni;
+	__u32 row = front_slot(head, high, low) & node.route_front_mask;
+	struct route_front *front = bpf_map_lookup_elem(&route_front_v1, &row);
+
+	if (!front)
+		return 0;
+	__u64 here = *(__u64 *)front;
+	const __u64 *addr = (const __u64 *)front->addr;
+
+	if (!(((here ^ head) & 0xffffffffff) | (addr[0] ^ high) | (addr[1] ^ low)))
+		return *(__u64 *)&front->route;
+	return here >> 40 & 1 ? NO_ROUTE : 0;
+}
+
+/*
+ * route_lookup tries each prefix length that the VRF has, the longest first. That
+ * of hosts stands apart: the processor need not wait for the list of lengths
+ * to begin with it.
+ */
+static __always_inline __u64 route_lookup(struct run *r, const struct address *a, __u32 family)
+{
+	const __u64 *half = (const __u64 *)a->addr;
+	__u64 lengths = family == 4 ? r->lengths4 : r->lengths6;
+	__u32 length = lengths & 0xff;
+	__u64 route = NO_ROUTE;
+
+	if (length == HOST_LENGTH) {
+		route = front_probe(r->vni, HOST_LENGTH, half[0], half[1]);
+		if (route && route != NO_ROUTE) {
+			STEP(r, STEP_HOST, route_kind(route), a->addr);
+			return route;
+		}
+		lengths = lengths >> 8 | (__u64)LENGTH_NONE << 56;
+	}
+	for (int i = 0; i < 8 && route == NO_ROUTE; i++, lengths >>= 8) {
+		length = lengths & 0xff;
+		if (length > HOST_LENGTH) {
+			route = length == LENGTH_NONE ? NO_ROUTE : 0;
+			break;
+		}
+		route = front_probe(r->vni, length, half[0] & masks[length][0], half[1] & masks[length][1]);
+	}
+	if (!route)
+		return route_search(r, a, family);
+	if (route == NO_ROUTE)
+		return 0;
+	STEP(r, STEP_PREFIX, route_kind(route), a->addr);
+	return route;
+}
+
+/* vrf_find makes the packet one of the VRF. 0: there is none. */
+static __always_inline int vrf_find(struct run *r, __u32 vni)
 {
 	__u32 row = vni % VRF_FRONT;
-	struct vrf_front *front = bpf_map_lookup_elem(&vrf_front_v1, &row);
+	struct vrf_front *front = bpf_map_lookup_elem(&vrf_front_v2, &row);
 
-	if (front && front->vni == vni)
-		return front->index;
-	struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v1, &vni);
+	if (front && front->vni == vni) {
+		r->index = front->index;
+		r->lengths4 = *(__u64 *)front->four;
+		r->lengths6 = *(__u64 *)front->six;
+	} else {
+		struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v1, &vni);
 
-	return vrf ? vrf->index : 0;
+		if (!vrf)
+			return 0;
+		r->index = vrf->index;
+		r->lengths4 = r->lengths6 = LENGTH_ASK;
+	}
+	r->vni = vni;
+	return 1;
 }
 
 static __always_inline int known_vtep4(__be32 addr, __u8 *mapped)
@@ -124,35 +209,35 @@ static __always_inline struct entry *entry_of(const struct run *r, __u32 row)
  */
 static __always_inline __u32 flow_hash(struct __sk_buff *skb, const struct packet *p)
 {
-	const __u32 *s = (const __u32 *)p->src.addr;
-	const __u32 *d = (const __u32 *)p->dst.addr;
+	const __u64 *s = (const __u64 *)p->src.addr;
+	const __u64 *d = (const __u64 *)p->dst.addr;
 	__u64 h = 0x9e3779b97f4a7c15ULL;
 
-#define MIX(a, b)                                                 \
-	do {                                                      \
-		h = (h ^ ((__u64)(a) << 32 | (b))) * 0xff51afd7ed558ccdULL; \
-		h ^= h >> 32;                                     \
+#define MIX(word)                                         \
+	do {                                              \
+		h = (h ^ (word)) * 0xff51afd7ed558ccdULL; \
+		h ^= h >> 32;                             \
 	} while (0)
-	MIX(s[0], s[1]);
-	MIX(s[2], s[3]);
-	MIX(d[0], d[1]);
-	MIX(d[2], d[3]);
+	MIX(s[0]);
+	MIX(s[1]);
+	MIX(d[0]);
+	MIX(d[1]);
 	if (p->fragment == WHOLE) {
 		int has_ports = p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || p->proto == IPPROTO_SCTP;
 		__u32 ports = has_ports ? l4_ports(skb, p) : 0;
 
-		MIX(p->proto, ports);
+		MIX((__u64)p->proto << 32 | ports);
 	}
 #undef MIX
 	return h >> 16;
 }
 
 /* nexthop_of picks the next hop of a remote route, if it belongs to the VRF. */
-static __always_inline struct nexthop *nexthop_of(struct run *r, const struct route *route, const struct packet *p)
+static __always_inline struct nexthop *nexthop_of(struct run *r, __u64 route, const struct packet *p)
 {
-	__u32 row = route->ref;
+	__u32 row = route_ref(route);
 
-	if (route->kind == ROUTE_GROUP) {
+	if (route_kind(route) == ROUTE_GROUP) {
 		struct group *g = bpf_map_lookup_elem(&groups_v1, &row);
 
 		if (!g || g->owner != r->vni)

@@ -18,12 +18,14 @@ struct {
 	__type(value, struct vrf);
 } vrfs_v1 SEC(".maps");
 
+/* Mapped into the daemon. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, VRF_FRONT);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct vrf_front);
-} vrf_front_v1 SEC(".maps");
+} vrf_front_v2 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -52,8 +54,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, GATEWAY_FRONT);
 	__type(key, __u32);
-	__type(value, __u32); /* row of entries */
-} gate_front_v1 SEC(".maps");
+	__type(value, struct gateway);
+} gate_front_v2 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -110,14 +112,14 @@ struct {
 	__type(value, struct route);
 } hosts_v1 SEC(".maps");
 
-/* Mapped into the daemon, which writes a row of it for each host. */
+/* Mapped into the daemon, which writes a row of it for each route. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 262144); /* a power of 2 */
+	__uint(max_entries, 524288); /* a power of 2 */
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, struct host_front);
-} host_front_v1 SEC(".maps");
+	__type(value, struct route_front);
+} route_front_v1 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);

@@ -24,10 +24,18 @@ enum fragment {
 	LATER_FRAGMENT = 2,
 };
 
+/*
+ * An address in 16 bytes. It is written in the halves that it is read in: a load
+ * that spans two stores waits for both.
+ */
+struct address {
+	__u8 addr[16] __attribute__((aligned(8)));
+};
+
 /* What the programs need to know of an IP packet. Offsets are from the frame's start. */
 struct packet {
-	struct host_key src; /* vni is filled by the lookups */
-	struct host_key dst;
+	struct address src;
+	struct address dst;
 	__u32 l4;	/* offset of the upper-layer header */
 	__u32 size;	/* of the layer-3 packet, or of a GSO packet's largest segment */
 	__u8 family;	/* 4 or 6 */
@@ -81,6 +89,23 @@ static __always_inline void addr_map4(__u8 *to, __be32 addr)
 	w[1] = 0;
 	w[2] = bpf_htonl(0xffff);
 	w[3] = addr;
+}
+
+static __always_inline void halves_map4(struct address *to, __be32 addr)
+{
+	__u64 *half = (__u64 *)to->addr;
+
+	half[0] = 0;
+	half[1] = (__u64)addr << 32 | bpf_htonl(0xffff);
+}
+
+static __always_inline void halves_copy(struct address *to, const void *from)
+{
+	__u64 *half = (__u64 *)to->addr;
+	const __u64 *f = from;
+
+	half[0] = f[0];
+	half[1] = f[1];
 }
 
 static __always_inline __be32 addr_last(const __u8 *addr)
@@ -214,8 +239,8 @@ static __always_inline __u32 parse4(struct __sk_buff *skb, struct packet *p)
 	p->df = !!(frag & IP_DF);
 	p->fragment = !(frag & IP_MF_OR_OFFSET) ? WHOLE : frag & IP_OFFSET ? LATER_FRAGMENT : FIRST_FRAGMENT;
 	p->l4 = ETH_HLEN + hlen;
-	addr_map4(p->src.addr, ip->saddr);
-	addr_map4(p->dst.addr, ip->daddr);
+	halves_map4(&p->src, ip->saddr);
+	halves_map4(&p->dst, ip->daddr);
 	if (skb->gso_size) {
 		/* tot_len of a GSO packet may be 0 (longer than 64 KiB). */
 		p->size = gso_segment(skb, p->l4, p->proto);
@@ -247,8 +272,8 @@ static __always_inline __u32 parse6(struct __sk_buff *skb, struct packet *p)
 	p->fragment = WHOLE;
 	p->l4 = ETH_HLEN + sizeof(*ip);
 	p->proto = ip->nexthdr;
-	words_copy4(p->src.addr, &ip->saddr);
-	words_copy4(p->dst.addr, &ip->daddr);
+	halves_copy(&p->src, &ip->saddr);
+	halves_copy(&p->dst, &ip->daddr);
 	if (!skb->gso_size && ETH_HLEN + size > skb->len)
 		return DROP_SHORT_FRAME;
 	if (extension6(p->proto)) {

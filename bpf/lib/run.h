@@ -25,6 +25,8 @@ struct run {
 	__u32 vni;	     /* 0: not known yet */
 	__u32 index;	     /* the VRF's, 0: not known yet */
 	__u32 direction;
+	__u64 lengths4; /* of the VRF's routes: see struct vrf_front */
+	__u64 lengths6;
 };
 
 static __always_inline void run_start(struct run *r, struct __sk_buff *skb, __u32 direction)

@@ -32,21 +32,34 @@ struct vrf {
 ASSERT_SIZE(struct vrf, 8);
 
 /*
- * Fronts: arrays before hash maps. A lookup in a hash map costs some 25 ns here,
- * in an array, which the kernel compiles into the program, less than one. A row
- * of a front repeats one row of the hash map, or is 0; what it does not have is
- * looked up in the hash map. The daemon writes a front after its hash map and
- * clears it before, so that a front never has what the hash map has not.
+ * Fronts: arrays before hash maps and tries. A lookup in a hash map costs some 25
+ * ns here, in an array, which the kernel compiles into the program, less than two.
+ * A row of a front repeats one row of what is behind it, or says nothing; what it
+ * does not have is looked up there. The daemon writes a front after its map and
+ * clears it before, so that a front never has what the map has not.
  */
 #define VRF_FRONT 16384	    /* by the VNI's low bits */
 #define VTEP_FRONT 65536    /* by the IPv4 address's low bits */
 #define GATEWAY_FRONT 16384 /* by the gateway key's */
 
-struct vrf_front {
-	__u32 vni;
-	__u32 index;
+enum length_end {
+	LENGTH_ASK = 254,  /* there are more, or it is not known: ask the maps of routes */
+	LENGTH_NONE = 255, /* there are no more */
 };
-ASSERT_SIZE(struct vrf_front, 8);
+
+/*
+ * A VRF, and the prefix lengths that its routes have in each family, longest first:
+ * eight, or fewer and an enum length_end. Lengths are those in 16 bytes: 96 more
+ * for IPv4.
+ */
+struct vrf_front {
+	__u32 vni; /* 0: nothing is said */
+	__u32 index;
+	__u8 four[8] __attribute__((aligned(8)));
+	__u8 six[8] __attribute__((aligned(8)));
+	__u64 pad;
+};
+ASSERT_SIZE(struct vrf_front, 32);
 
 /* vteps: outer sources that are accepted. */
 struct vtep_key {
@@ -181,24 +194,26 @@ struct route {
 ASSERT_SIZE(struct route, 8);
 
 /*
- * host_front: the front of hosts, by host_slot(). Most packets are not from or to
- * a host that shares a row with another, so they need no hash map; nor do those
- * that match no host. A row of zeros says nothing.
+ * route_front: the front of hosts, prefixes4 and prefixes6, by front_slot(). Most
+ * routes share a row with no other, so they need no hash map and no trie; nor does
+ * an address that no route matches. A row of zeros says nothing.
  */
-struct host_front {
-	__u32 vni;	/* 0: no host is here */
-	__u32 complete; /* 1: hosts has none of this row's hosts but the one that is here */
+struct route_front {
+	__u32 vni; /* 0: no route is here */
+	__u8 length;
+	__u8 complete; /* 1: there is no other route of this row but the one that is here */
+	__u16 pad;
 	struct route route;
-	__u8 addr[16] WORDS;
+	__u8 addr[16] WORDS; /* with zeros after length */
 };
-ASSERT_SIZE(struct host_front, 32);
+ASSERT_SIZE(struct route_front, 32);
 
 #define PREFIX_CACHE 2048 /* rows for each CPU */
 
 /*
- * prefix_cache: what the search for the longest prefix found for an address. A
- * search takes longer with every VRF and prefix; packets come in flows. A row
- * counts while its generation is the current one.
+ * prefix_cache: what the search in the tries found for an address, where the front
+ * does not know. A search takes longer with every VRF and prefix; packets come in
+ * flows. A row counts while its generation is the current one.
  */
 struct prefix_cache {
 	__u32 vni;
@@ -325,7 +340,7 @@ struct node_constants {
 	__u32 vxlan_ifindex;
 	__be32 vtep4;	     /* 0: none */
 	__u8 vtep6[16] WORDS; /* all 0: none */
-	__u32 host_front_mask; /* rows of host_front, less 1 */
+	__u32 route_front_mask; /* rows of route_front, less 1 */
 	/* Token buckets: ns per token, and ns of tokens that are kept. */
 	__u64 icmp_interval;
 	__u64 icmp_burst;

@@ -7,26 +7,13 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// Fronts are the arrays that the programs read before a hash map: see
-// bpf/lib/types.h. Of rows of the hash map that share a row of the front, the
-// one that was written last has it. A front is written after its hash map and
-// cleared before it, so that a crash in between costs a few nanoseconds a
-// packet and nothing else.
-
-func (s *store) vrfSlot(vni intent.VNI) uint32 {
-	return uint32(vni) % s.t[bpfMapVrfFrontV1].MaxEntries()
-}
+// Fronts are the arrays that the programs read before a hash map or a trie: see
+// bpf/lib/types.h. Of rows of a hash map that share a row of the front, the one
+// that was written last has it; of routes, the one that was there first. A front
+// is written after its map and cleared before it, and computed anew at a start.
 
 func (s *store) dropVRF(vni intent.VNI) error {
-	var front bpfVrfFront
-	if err := s.t[bpfMapVrfFrontV1].Lookup(s.vrfSlot(vni), &front); err != nil {
-		return mapError(bpfMapVrfFrontV1, err)
-	}
-	if front.Vni == uint32(vni) {
-		if err := s.setRow(bpfMapVrfFrontV1, s.vrfSlot(vni), bpfVrfFront{}); err != nil {
-			return err
-		}
-	}
+	s.vrfs.drop(vni)
 	return s.drop(bpfMapVrfsV1, uint32(vni))
 }
 
@@ -61,8 +48,10 @@ func (s *store) dropVTEP(a netip.Addr) error {
 	return s.drop(bpfMapVtepsV1, bpfVtepKey{Addr: a.As16()})
 }
 
-// gatewaySlot is never cleared: the entry that it leads to says whose it is.
-func (s *store) gatewaySlot(k bpfGatewayKey) uint32 {
+// frontGateway writes a row that is never cleared: the entry that it leads to
+// says whose it is.
+func (s *store) frontGateway(k bpfGatewayKey, v bpfGateway) error {
 	low := uint32(binary.NativeEndian.Uint16(k.Mac[4:]))
-	return (low ^ uint32(k.Vlan) ^ k.Ifindex) % s.t[bpfMapGateFrontV1].MaxEntries()
+	slot := (low ^ uint32(k.Vlan) ^ k.Ifindex) % s.t[bpfMapGateFrontV2].MaxEntries()
+	return s.setRow(bpfMapGateFrontV2, slot, v)
 }

@@ -227,7 +227,7 @@ func (s *store) writeGateway(row uint32, e bpfEntry, name bpfGatewayName) error 
 	if err := s.put(bpfMapGatewaysV1, k, bpfGateway{Entry: row, Vni: e.Vni}); err != nil {
 		return err
 	}
-	if err := s.setRow(bpfMapGateFrontV1, s.gatewaySlot(k), row); err != nil {
+	if err := s.frontGateway(k, bpfGateway{Entry: row, Vni: e.Vni}); err != nil {
 		return err
 	}
 	return s.put(bpfMapSpeakersV1, e.Vni, row)

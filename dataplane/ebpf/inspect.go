@@ -166,7 +166,7 @@ func (i *Inspection) programChange(p Program, mapsRemade bool) (action, actual s
 		return "change", "cannot be compared", nil
 	case !sameCode(spec.Programs[p.String()], info):
 		return "change", "of another build", nil
-	case !bytes.Equal(constants, spec.Variables[bpfVarNode].Value):
+	case !bytes.Equal(constants, constantsOf(spec)):
 		return "change", "with other constants", nil
 	case mapsRemade:
 		return "change", "with other maps", nil

@@ -196,7 +196,7 @@ func (p Program) nodeSpec(n Node, maps map[string]*ebpf.MapSpec) (*ebpf.Collecti
 		spec.Maps[name].MaxEntries = m.MaxEntries
 	}
 	constants := n.constants()
-	constants.HostFrontMask = maps[bpfMapHostFrontV1].MaxEntries - 1
+	constants.RouteFrontMask = maps[bpfMapRouteFrontV1].MaxEntries - 1
 	if err := spec.Variables[bpfVarNode].Set(constants); err != nil {
 		return nil, fmt.Errorf("set constants: %w", err)
 	}

@@ -93,14 +93,6 @@ type bpfGroup struct {
 	Slots   [256]uint8
 }
 
-type bpfHostFront struct {
-	_        structs.HostLayout
-	Vni      uint32
-	Complete uint32
-	Route    bpfRoute
-	Addr     [16]uint8
-}
-
 type bpfHostKey struct {
 	_    structs.HostLayout
 	Vni  uint32
@@ -130,6 +122,13 @@ type bpfKnownKey struct {
 	Addr    [16]uint8
 }
 
+type bpfLengthEnd uint32
+
+const (
+	bpfLengthEndLENGTH_ASK  bpfLengthEnd = 254
+	bpfLengthEndLENGTH_NONE bpfLengthEnd = 255
+)
+
 type bpfNexthop struct {
 	_      structs.HostLayout
 	Owner  uint32
@@ -149,7 +148,7 @@ type bpfNodeConstants struct {
 	VxlanIfindex   uint32
 	Vtep4          uint32
 	Vtep6          [16]uint8
-	HostFrontMask  uint32
+	RouteFrontMask uint32
 	_              [4]byte
 	IcmpInterval   uint64
 	IcmpBurst      uint64
@@ -183,6 +182,16 @@ type bpfRoute struct {
 	_    structs.HostLayout
 	Kind uint32
 	Ref  uint32
+}
+
+type bpfRouteFront struct {
+	_        structs.HostLayout
+	Vni      uint32
+	Length   uint8
+	Complete uint8
+	Pad      uint16
+	Route    bpfRoute
+	Addr     [16]uint8
 }
 
 type bpfRouteKind uint32
@@ -278,6 +287,9 @@ type bpfVrfFront struct {
 	_     structs.HostLayout
 	Vni   uint32
 	Index uint32
+	Four  [8]uint8
+	Six   [8]uint8
+	Pad   uint64
 }
 
 type bpfVtep struct {
@@ -299,10 +311,9 @@ const (
 	bpfMapCountersV1       = "counters_v1"
 	bpfMapDropsV1          = "drops_v1"
 	bpfMapEntriesV1        = "entries_v1"
-	bpfMapGateFrontV1      = "gate_front_v1"
+	bpfMapGateFrontV2      = "gate_front_v2"
 	bpfMapGatewaysV1       = "gateways_v1"
 	bpfMapGroupsV1         = "groups_v1"
-	bpfMapHostFrontV1      = "host_front_v1"
 	bpfMapHostsV1          = "hosts_v1"
 	bpfMapKnownV1          = "known_v1"
 	bpfMapNamesV1          = "names_v1"
@@ -311,11 +322,12 @@ const (
 	bpfMapPrefixGenV1      = "prefix_gen_v1"
 	bpfMapPrefixes4V1      = "prefixes4_v1"
 	bpfMapPrefixes6V1      = "prefixes6_v1"
+	bpfMapRouteFrontV1     = "route_front_v1"
 	bpfMapSamplesV1        = "samples_v1"
 	bpfMapServedV1         = "served_v1"
 	bpfMapSpeakersV1       = "speakers_v1"
 	bpfMapTraceV1          = "trace_v1"
-	bpfMapVrfFrontV1       = "vrf_front_v1"
+	bpfMapVrfFrontV2       = "vrf_front_v2"
 	bpfMapVrfsV1           = "vrfs_v1"
 	bpfMapVtepFrontV1      = "vtep_front_v1"
 	bpfMapVtepsV1          = "vteps_v1"
@@ -323,6 +335,7 @@ const (
 	bpfVarDirectionType    = "direction_type"
 	bpfVarEntryFlagsType   = "entry_flags_type"
 	bpfVarIcmpRefusalType  = "icmp_refusal_type"
+	bpfVarLengthEndType    = "length_end_type"
 	bpfVarNode             = "node"
 	bpfVarRouteKindType    = "route_kind_type"
 	bpfVarSampleType       = "sample_type"
@@ -383,10 +396,9 @@ type bpfMapSpecs struct {
 	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV1   *ebpf.MapSpec `ebpf:"gate_front_v1"`
+	GateFrontV2   *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
-	HostFrontV1   *ebpf.MapSpec `ebpf:"host_front_v1"`
 	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
@@ -395,11 +407,12 @@ type bpfMapSpecs struct {
 	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RouteFrontV1  *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
 	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
-	VrfFrontV1    *ebpf.MapSpec `ebpf:"vrf_front_v1"`
+	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
@@ -413,6 +426,7 @@ type bpfVariableSpecs struct {
 	DirectionType    *ebpf.VariableSpec `ebpf:"direction_type"`
 	EntryFlagsType   *ebpf.VariableSpec `ebpf:"entry_flags_type"`
 	IcmpRefusalType  *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
+	LengthEndType    *ebpf.VariableSpec `ebpf:"length_end_type"`
 	Node             *ebpf.VariableSpec `ebpf:"node"`
 	RouteKindType    *ebpf.VariableSpec `ebpf:"route_kind_type"`
 	SampleType       *ebpf.VariableSpec `ebpf:"sample_type"`
@@ -445,10 +459,9 @@ type bpfMaps struct {
 	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV1   *ebpf.Map `ebpf:"gate_front_v1"`
+	GateFrontV2   *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
-	HostFrontV1   *ebpf.Map `ebpf:"host_front_v1"`
 	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.Map `ebpf:"known_v1"`
 	NamesV1       *ebpf.Map `ebpf:"names_v1"`
@@ -457,11 +470,12 @@ type bpfMaps struct {
 	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
+	RouteFrontV1  *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
 	ServedV1      *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
-	VrfFrontV1    *ebpf.Map `ebpf:"vrf_front_v1"`
+	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
@@ -474,10 +488,9 @@ func (m *bpfMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.GateFrontV1,
+		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
-		m.HostFrontV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.NamesV1,
@@ -486,11 +499,12 @@ func (m *bpfMaps) Close() error {
 		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
+		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
-		m.VrfFrontV1,
+		m.VrfFrontV2,
 		m.VrfsV1,
 		m.VtepFrontV1,
 		m.VtepsV1,
@@ -505,6 +519,7 @@ type bpfVariables struct {
 	DirectionType    *ebpf.Variable `ebpf:"direction_type"`
 	EntryFlagsType   *ebpf.Variable `ebpf:"entry_flags_type"`
 	IcmpRefusalType  *ebpf.Variable `ebpf:"icmp_refusal_type"`
+	LengthEndType    *ebpf.Variable `ebpf:"length_end_type"`
 	Node             *ebpf.Variable `ebpf:"node"`
 	RouteKindType    *ebpf.Variable `ebpf:"route_kind_type"`
 	SampleType       *ebpf.Variable `ebpf:"sample_type"`

@@ -14,32 +14,65 @@ import (
 type Timing struct {
 	Wrapper  time.Duration // the wrapper of test runs alone
 	Redirect time.Duration // with a program that only redirects
+	Tunnel   time.Duration // with one that reads, or writes, the tunnel key besides: without it no packet comes, or goes
 	Live     time.Duration // with the program itself
 }
 
 // Ratio is the program against the one that only redirects, without the wrapper.
-func (t Timing) Ratio() float64 {
-	return float64(t.Live-t.Wrapper) / float64(t.Redirect-t.Wrapper)
+func (t Timing) Ratio() float64 { return t.ratio(t.Live) }
+
+// Floor is the ratio of a program that does no more than it must: a redirect and
+// the tunnel key.
+func (t Timing) Floor() float64 { return t.ratio(t.Tunnel) }
+
+func (t Timing) ratio(d time.Duration) float64 {
+	return float64(d-t.Wrapper) / float64(t.Redirect-t.Wrapper)
 }
 
 // maxRepeat keeps a packet with a TTL of 255 alive: PROG_TEST_RUN repeats on the
 // packet as the program left it.
 const maxRepeat = 250
 
-// Measure times a packet in its program. The packet has to be such that what
-// comes out goes in again: TTL 255, MAC addresses that change places. The three
-// are measured in turns, so that a change of the clock rate meets all.
-func (t *Tracer) Measure(req TraceRequest, rounds int) (res Timing, err error) {
-	redirect, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "redirect_only", Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
-		Instructions: asm.Instructions{
-			asm.Mov.Imm(asm.R1, 1), asm.Mov.Imm(asm.R2, 0), asm.FnRedirect.Call(), asm.Return(),
-		},
+// comparison is a program that does a part of what a live one does.
+func comparison(name string, first ...asm.Instruction) (*ebpf.Program, error) {
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: name, Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: append(first, asm.Mov.Imm(asm.R1, 1), asm.Mov.Imm(asm.R2, 0), asm.FnRedirect.Call(), asm.Return()),
 	})
 	if err != nil {
-		return res, fmt.Errorf("load the program that only redirects: %w", err)
+		return nil, fmt.Errorf("load the program %s: %w", name, err)
+	}
+	return prog, nil
+}
+
+// tunnelKey calls a helper with the whole struct bpf_tunnel_key on the stack.
+func tunnelKey(helper asm.BuiltinFunc) (out asm.Instructions) {
+	const size, slot = 44, 48
+	out = append(out, asm.Mov.Imm(asm.R3, 0))
+	for at := int16(-slot); at < 0; at += 8 {
+		out = append(out, asm.StoreMem(asm.RFP, at, asm.R3, asm.DWord))
+	}
+	return append(out, asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -slot), asm.Mov.Imm(asm.R3, size), asm.Mov.Imm(asm.R4, 0), helper.Call())
+}
+
+// Measure times a packet in its program. The packet has to be such that what
+// comes out goes in again: TTL 255, MAC addresses that change places. All are
+// measured in turns, so that a change of the clock rate meets all.
+func (t *Tracer) Measure(req TraceRequest, rounds int) (res Timing, err error) {
+	helper := asm.FnSkbGetTunnelKey
+	if req.Program == OverlayIn {
+		helper = asm.FnSkbSetTunnelKey
+	}
+	redirect, err := comparison("redirect_only")
+	if err != nil {
+		return res, err
 	}
 	defer redirect.Close()
+	tunnel, err := comparison("tunnel_only", tunnelKey(helper)...)
+	if err != nil {
+		return res, err
+	}
+	defer tunnel.Close()
 	if err := t.scratch.Put(uint32(0), req.setup()); err != nil {
 		return res, fmt.Errorf("scratch map: %w", err)
 	}
@@ -47,9 +80,9 @@ func (t *Tracer) Measure(req TraceRequest, rounds int) (res Timing, err error) {
 	defer func() {
 		err = errors.Join(err, t.slots.Put(slot, t.live[slot]), t.scratch.Put(uint32(0), bpfTrace{}))
 	}()
-	samples := make([][]time.Duration, 3)
+	samples := make([][]time.Duration, 4)
 	for range rounds {
-		for i, prog := range []*ebpf.Program{nil, redirect, t.live[slot]} {
+		for i, prog := range []*ebpf.Program{nil, redirect, tunnel, t.live[slot]} {
 			if prog == nil {
 				err = t.slots.Delete(slot)
 			} else {
@@ -69,5 +102,5 @@ func (t *Tracer) Measure(req TraceRequest, rounds int) (res Timing, err error) {
 		}
 	}
 	low := func(s []time.Duration) time.Duration { return slices.Sorted(slices.Values(s))[len(s)/4] }
-	return Timing{Wrapper: low(samples[0]), Redirect: low(samples[1]), Live: low(samples[2])}, nil
+	return Timing{Wrapper: low(samples[0]), Redirect: low(samples[1]), Tunnel: low(samples[2]), Live: low(samples[3])}, nil
 }

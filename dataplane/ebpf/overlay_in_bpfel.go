@@ -21,10 +21,9 @@ const (
 	overlayInMapCountersV1    = "counters_v1"
 	overlayInMapDropsV1       = "drops_v1"
 	overlayInMapEntriesV1     = "entries_v1"
-	overlayInMapGateFrontV1   = "gate_front_v1"
+	overlayInMapGateFrontV2   = "gate_front_v2"
 	overlayInMapGatewaysV1    = "gateways_v1"
 	overlayInMapGroupsV1      = "groups_v1"
-	overlayInMapHostFrontV1   = "host_front_v1"
 	overlayInMapHostsV1       = "hosts_v1"
 	overlayInMapKnownV1       = "known_v1"
 	overlayInMapNamesV1       = "names_v1"
@@ -33,11 +32,12 @@ const (
 	overlayInMapPrefixGenV1   = "prefix_gen_v1"
 	overlayInMapPrefixes4V1   = "prefixes4_v1"
 	overlayInMapPrefixes6V1   = "prefixes6_v1"
+	overlayInMapRouteFrontV1  = "route_front_v1"
 	overlayInMapSamplesV1     = "samples_v1"
 	overlayInMapServedV1      = "served_v1"
 	overlayInMapSpeakersV1    = "speakers_v1"
 	overlayInMapTraceV1       = "trace_v1"
-	overlayInMapVrfFrontV1    = "vrf_front_v1"
+	overlayInMapVrfFrontV2    = "vrf_front_v2"
 	overlayInMapVrfsV1        = "vrfs_v1"
 	overlayInMapVtepFrontV1   = "vtep_front_v1"
 	overlayInMapVtepsV1       = "vteps_v1"
@@ -99,10 +99,9 @@ type overlayInMapSpecs struct {
 	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV1   *ebpf.MapSpec `ebpf:"gate_front_v1"`
+	GateFrontV2   *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
-	HostFrontV1   *ebpf.MapSpec `ebpf:"host_front_v1"`
 	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
@@ -111,11 +110,12 @@ type overlayInMapSpecs struct {
 	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RouteFrontV1  *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
 	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
-	VrfFrontV1    *ebpf.MapSpec `ebpf:"vrf_front_v1"`
+	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
@@ -153,10 +153,9 @@ type overlayInMaps struct {
 	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV1   *ebpf.Map `ebpf:"gate_front_v1"`
+	GateFrontV2   *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
-	HostFrontV1   *ebpf.Map `ebpf:"host_front_v1"`
 	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.Map `ebpf:"known_v1"`
 	NamesV1       *ebpf.Map `ebpf:"names_v1"`
@@ -165,11 +164,12 @@ type overlayInMaps struct {
 	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
+	RouteFrontV1  *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
 	ServedV1      *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
-	VrfFrontV1    *ebpf.Map `ebpf:"vrf_front_v1"`
+	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
@@ -182,10 +182,9 @@ func (m *overlayInMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.GateFrontV1,
+		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
-		m.HostFrontV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.NamesV1,
@@ -194,11 +193,12 @@ func (m *overlayInMaps) Close() error {
 		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
+		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
-		m.VrfFrontV1,
+		m.VrfFrontV2,
 		m.VrfsV1,
 		m.VtepFrontV1,
 		m.VtepsV1,

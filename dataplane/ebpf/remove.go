@@ -29,7 +29,7 @@ func Pins(dir string) ([]string, error) {
 	for _, e := range entries {
 		name := strings.TrimSuffix(e.Name(), rebuildSuffix)
 		_, ours := specs[name]
-		if ours || strings.HasPrefix(name, "prog_") || strings.HasPrefix(name, "link_") {
+		if ours || outdated(name, specs) || strings.HasPrefix(name, "prog_") || strings.HasPrefix(name, "link_") {
 			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}

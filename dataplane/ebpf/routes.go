@@ -84,8 +84,6 @@ func (s *store) routeOf(k intent.RouteKey, v bpfRoute) intent.Route {
 func (s *store) adoptRoutes() error {
 	err := s.eachRoute(func(k intent.RouteKey, v bpfRoute) {
 		switch {
-		case k.IsHost() && s.front != nil:
-			s.front.adopt(hostKey(k), v)
 		case k.IsHost():
 		case k.Prefix.Addr().Is4():
 			s.prefixes4[prefix4Key(k)] = v
@@ -93,12 +91,22 @@ func (s *store) adoptRoutes() error {
 			s.prefixes6[prefix6Key(k)] = v
 		}
 		s.retainRef(v)
+		if !s.readOnly {
+			s.front.adopt(frontKey(k), v)
+			s.vrfs.routes[lengthOf(k)]++
+		}
 	})
 	s.rows[bpfMapPrefixes4V1], s.rows[bpfMapPrefixes6V1] = len(s.prefixes4), len(s.prefixes6)
-	if err == nil && s.front != nil {
-		s.front.settle()
+	if err != nil || s.readOnly {
+		return err
 	}
-	return err
+	s.front.settle()
+	_, err = walk(s.t[bpfMapVrfsV1], func(vni uint32, r bpfVrf) { s.vrfs.index[intent.VNI(vni)] = r.Index })
+	if err != nil {
+		return mapError(bpfMapVrfsV1, err)
+	}
+	s.vrfs.settle()
+	return nil
 }
 
 func (s *store) retainRef(v bpfRoute) {
@@ -199,17 +207,20 @@ func (s *store) deleteRoute(k intent.RouteKey) error {
 	if err != nil || !had {
 		return err
 	}
+	s.front.remove(frontKey(k))
 	switch {
 	case k.IsHost():
-		err = s.dropHost(hostKey(k), old)
+		err = s.drop(bpfMapHostsV1, hostKey(k))
 	case k.Prefix.Addr().Is4():
 		err = dropTrie(s, bpfMapPrefixes4V1, s.prefixes4, prefix4Key(k))
 	default:
 		err = dropTrie(s, bpfMapPrefixes6V1, s.prefixes6, prefix6Key(k))
 	}
 	if err != nil {
+		s.front.put(frontKey(k), old, false)
 		return err
 	}
+	s.vrfs.remove(lengthOf(k))
 	if !k.IsHost() {
 		if err := s.cache.forget(); err != nil {
 			return err

@@ -41,9 +41,9 @@ func (r *Routes) Apply(_ context.Context, rows []reconcile.Row[intent.RouteKey, 
 			six = append(six, c)
 		}
 	}
-	writeRoutes(r.s, bpfMapHostsV1, rows, hosts, hostKey, r.s.front.put, fail)
-	writeRoutes(r.s, bpfMapPrefixes4V1, rows, four, prefix4Key, copyTo(r.s, r.s.prefixes4), fail)
-	writeRoutes(r.s, bpfMapPrefixes6V1, rows, six, prefix6Key, copyTo(r.s, r.s.prefixes6), fail)
+	writeRoutes(r.s, bpfMapHostsV1, rows, hosts, hostKey, nil, fail)
+	writeRoutes(r.s, bpfMapPrefixes4V1, rows, four, prefix4Key, r.s.prefixes4, fail)
+	writeRoutes(r.s, bpfMapPrefixes6V1, rows, six, prefix6Key, r.s.prefixes6, fail)
 	return out
 }
 
@@ -61,17 +61,9 @@ func (s *store) prepare(i int, row reconcile.Row[intent.RouteKey, intent.Route])
 	return c, err
 }
 
-func copyTo[K comparable](s *store, trie map[K]bpfRoute) func(K, bpfRoute, bool) error {
-	return func(k K, v bpfRoute, _ bool) error {
-		trie[k] = v
-		return s.cache.forget()
-	}
-}
-
-// writeRoutes writes the changes of one map. written is told of each row that
-// the kernel has taken, and whether it replaced one.
+// writeRoutes writes the changes of one map. trie is the copy of a trie, nil for hosts.
 func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[intent.RouteKey, intent.Route],
-	changes []change, key func(intent.RouteKey) K, written func(K, bpfRoute, bool) error, fail func(int, error)) {
+	changes []change, key func(intent.RouteKey) K, trie map[K]bpfRoute, fail func(int, error)) {
 	const batch = 4096
 	for len(changes) > 0 {
 		chunk := changes[:min(batch, len(changes))]
@@ -85,8 +77,16 @@ func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[inten
 		}
 		// After an error the kernel has written n rows, and the next is the bad one.
 		for i, c := range chunk[:n] {
-			if err := written(keys[i], values[i], c.had); err != nil {
-				fail(c.i, err)
+			route := rows[c.i].Key
+			if trie != nil {
+				trie[keys[i]] = values[i]
+				if err := s.cache.forget(); err != nil {
+					fail(c.i, err)
+				}
+			}
+			s.front.put(frontKey(route), values[i], c.had)
+			if !c.had {
+				s.vrfs.add(lengthOf(route))
 			}
 			if !c.had {
 				s.rows[name]++

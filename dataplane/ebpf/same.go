@@ -61,3 +61,20 @@ func readConstants(id ebpf.MapID) (rodata bool, content []byte, err error) {
 	err = m.Lookup(uint32(0), &content)
 	return true, content, err
 }
+
+// constantsOf is the content that a program's constants will have.
+func constantsOf(spec *ebpf.CollectionSpec) []byte {
+	const section = ".rodata"
+	m := spec.Maps[section]
+	if m == nil || len(m.Contents) != 1 {
+		return nil
+	}
+	b, _ := m.Contents[0].Value.([]byte)
+	b = slices.Clone(b)
+	for _, v := range spec.Variables {
+		if v.SectionName == section && int(v.Offset)+len(v.Value) <= len(b) {
+			copy(b[v.Offset:], v.Value)
+		}
+	}
+	return b
+}

@@ -39,7 +39,8 @@ type store struct {
 	known     map[intent.ServedKey]uint32 // the device of each row
 	prefixes4 map[bpfPrefix4Key]bpfRoute
 	prefixes6 map[bpfPrefix6Key]bpfRoute
-	front     *hostFront
+	front     *routeFront
+	vrfs      *vrfFront
 	cache     *prefixCache
 }
 
@@ -135,6 +136,12 @@ func (s *store) repair() error {
 	if err := s.adopt(); err != nil {
 		return fmt.Errorf("read the pinned maps: %w", err)
 	}
+	// An older build had another front.
+	for k, l := range s.live {
+		if err := s.frontGateway(gatewayKernelKey(k, l.ifindex), bpfGateway{Entry: l.row, Vni: uint32(l.vni)}); err != nil {
+			return err
+		}
+	}
 	for _, row := range s.entries.settle() {
 		if err := s.clearEntry(row); err != nil {
 			return err
@@ -179,8 +186,11 @@ func (s *store) adopt() error {
 
 // openMemory shares the memory of the maps that are written without a call.
 func (s *store) openMemory() (err error) {
-	if s.front, err = openHostFront(s.t[bpfMapHostFrontV1]); err != nil {
-		return mapError(bpfMapHostFrontV1, err)
+	if s.front, err = openRouteFront(s.t[bpfMapRouteFrontV1]); err != nil {
+		return mapError(bpfMapRouteFrontV1, err)
+	}
+	if s.vrfs, err = openVRFFront(s.t[bpfMapVrfFrontV2]); err != nil {
+		return mapError(bpfMapVrfFrontV2, err)
 	}
 	if s.cache, err = openPrefixCache(s.t[bpfMapPrefixGenV1]); err != nil {
 		return mapError(bpfMapPrefixGenV1, err)

@@ -83,6 +83,21 @@ func mapSpecs(limits Limits) (map[string]*ebpf.MapSpec, error) {
 	return out, nil
 }
 
+// retired are maps of older builds that no map of this build takes the place of.
+var retired = []string{"host_front_v1"}
+
+// outdated tells whether a pin is a map of an older layout.
+func outdated(pin string, specs map[string]*ebpf.MapSpec) bool {
+	base, v, ok := splitVersion(pin)
+	for name := range specs {
+		b, known, _ := splitVersion(name)
+		if ok && b == base && v < known {
+			return true
+		}
+	}
+	return slices.Contains(retired, pin)
+}
+
 // checkLayout refuses a directory that a newer build wrote.
 func checkLayout(dir string, specs map[string]*ebpf.MapSpec) error {
 	known := map[string]int{}
@@ -154,8 +169,8 @@ func openTable(dir, name string, spec *ebpf.MapSpec) (m *ebpf.Map, rebuilt bool,
 	if err != nil {
 		return nil, false, err
 	}
-	if name == bpfMapHostFrontV1 {
-		return m, true, nil // rows of zeros: everything is looked up in hosts, until it is filled
+	if name == bpfMapRouteFrontV1 {
+		return m, true, nil // rows of zeros: everything is looked up in the maps behind, until they are filled
 	}
 	if err := copyRows(m, old); err != nil {
 		m.Close()
@@ -226,14 +241,11 @@ func publish(dir string, rebuilt []string, specs map[string]*ebpf.MapSpec) error
 		return fmt.Errorf("read pin directory: %w", err)
 	}
 	for _, e := range entries {
-		base, v, ok := splitVersion(e.Name())
-		for name := range specs {
-			b, known, _ := splitVersion(name)
-			if ok && b == base && v < known {
-				if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-					return fmt.Errorf("remove map of layout %d: %w", v, err)
-				}
-			}
+		if !outdated(e.Name(), specs) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("remove a map of an older layout: %w", err)
 		}
 	}
 	return nil

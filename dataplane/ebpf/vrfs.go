@@ -61,7 +61,8 @@ func (v *VRFs) apply(r intent.VRF) error {
 	if err := v.s.put(bpfMapVrfsV1, uint32(r.VNI), bpfVrf{Index: uint32(r.Index)}); err != nil {
 		return err
 	}
-	return v.s.setRow(bpfMapVrfFrontV1, v.s.vrfSlot(r.VNI), bpfVrfFront{Vni: uint32(r.VNI), Index: uint32(r.Index)})
+	v.s.vrfs.put(r.VNI, uint32(r.Index))
+	return nil
 }
 
 // Delete removes rows.

@@ -166,12 +166,18 @@ func TestICMPToFabric(t *testing.T) {
 	error6 := frame(ether(peerMAC, routerMAC, layers.EthernetTypeIPv6), ip6("fd00:20::9", "fd00:10::5", layers.IPProtocolICMPv6),
 		&layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(1, 0)}, gopacket.Payload(make([]byte, 48)))
 	later := changed(in4("10.20.0.9", "10.10.0.5"), 20, 0, 100)
+	large := sized(in4, "10.20.0.9", "10.10.0.5", 1501)
 	runRows(t, dir, d, []row{
 		in("TTL 4", ttl(in4("10.20.0.9", "10.10.0.5"), 1), drop.TTLExpired, to4(11, 0, 0)),
 		in("TTL 4 is 0", ttl(in4("10.20.0.9", "10.10.0.5"), 0), drop.TTLExpired, to4(11, 0, 0)),
 		in("hop limit", ttl(in6("fd00:20::9", "fd00:10::5"), 1), drop.TTLExpired, to6(3, 0, 0)),
 		in("too big 4", sized(in4, "10.20.0.9", "10.10.0.5", 1501), drop.TooBig, to4(3, 4, 1500)),
 		in("too big 6", sized(in6, "fd00:20::9", "fd00:10::5", 1501), drop.TooBig, to6(2, 0, 1500)),
+		// Without DF too: docs/decisions/0007-no-fragments-into-ovn.md.
+		in("too big 4 without DF", changed(large, 20, 0), drop.TooBig, to4(3, 4, 1500)),
+		in("too big 4, first fragment", changed(large, 20, 0x20), drop.TooBig, to4(3, 4, 1500)),
+		silent("too big 4, later fragment", changed(large, 20, 0x20, 100), drop.TooBig),
+		silent("too big 4, last fragment", changed(large, 20, 0, 100), drop.TooBig),
 		// The VRF has two gateways; either may speak for it.
 		{name: "no route 4", in: fromFabric(in4("10.20.0.9", "10.77.0.1")), drop: drop.NoRoute, out: vxlan},
 		{name: "no route 6", in: fromFabric(in6("fd00:20::9", "fd00:77::1")), drop: drop.NoRoute, out: vxlan},
@@ -220,6 +226,8 @@ func TestICMPToOVN(t *testing.T) {
 		in("too big 4 over IPv6", sized(out4, "10.10.0.5", "10.26.0.9", 1431), drop.TooBig, to4("172.24.4.254", 3, 4, 1430)),
 		in("too big 6", sized(out6, "fd00:10::5", "fd00:20::9", 1451), drop.TooBig, to6("2001:db8:24::fe", 2, 0, 1450)),
 		in("too big for another gateway", sized(out4, "10.10.0.5", "10.11.0.9", 1401), drop.TooBig, to4("172.24.4.254", 3, 4, 1400)),
+		in("too big for another gateway, without DF", changed(sized(out4, "10.10.0.5", "10.11.0.9", 1401), 20, 0), drop.TooBig,
+			to4("172.24.4.254", 3, 4, 1400)),
 		{name: "fits", in: fromOVN(sized(out4, "10.10.0.5", "10.20.0.9", 1450)), out: vxlan},
 		{name: "segments fit", in: segments, out: vxlan},
 		{name: "segments are too big", in: large, drop: drop.TooBig, out: lo, check: to4("172.24.4.254", 3, 4, 1450)},

@@ -163,6 +163,11 @@ func (m *machine) up(devices ...string) (err error) {
 			return fmt.Errorf("%s: %w: %s", dev, err, out)
 		}
 	}
+	for _, dev := range devices {
+		if _, err := running(m.t, dev); err != nil {
+			return err
+		}
+	}
 	if m.ovs == 0 {
 		if m.ovs, err = packetSocket("sluice0-ovs"); err == nil {
 			m.t.Cleanup(func() { unix.Close(m.ovs) })

@@ -10,12 +10,12 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// TestHostFront adds, changes and removes so many hosts that they share rows of
+// TestFrontOfHosts adds, changes and removes so many hosts that they share rows of
 // the front. Packets go where the hash map says, also after a restart with
 // another size.
-func TestHostFront(t *testing.T) {
+func TestFrontOfHosts(t *testing.T) {
 	dir := bpffs(t)
-	limits := ebpf.Limits{Hosts: 4096} // 1,024 rows of the front
+	limits := ebpf.Limits{Hosts: 3900, Prefixes: 64} // 1,024 rows of the front
 	d := load(t, ebpf.Config{Dir: dir, Node: node(), Limits: limits})
 	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}})
 	apply(t, d.Gateways(), map[intent.GatewayKey]intent.Gateway{gw: gateways()[gw]})
@@ -45,9 +45,9 @@ func TestHostFront(t *testing.T) {
 		apply(t, d.Routes(), batch)
 	}
 	checkHosts(t, dir, hosts)
-	for _, size := range []uint32{4096, 100_000} {
+	for _, size := range []uint32{3900, 100_000} {
 		d.Close()
-		d = load(t, ebpf.Config{Dir: dir, Node: node(), Limits: ebpf.Limits{Hosts: size}})
+		d = load(t, ebpf.Config{Dir: dir, Node: node(), Limits: ebpf.Limits{Hosts: size, Prefixes: 64}})
 		checkHosts(t, dir, hosts)
 	}
 	for a := range hosts {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -121,7 +122,7 @@ func offloaded(t *testing.T, dir string, index int) error {
 			t.Fatalf("%v: %v: %s", command, err, out)
 		}
 	}
-	peer, err := net.InterfaceByName("sluice0-ovs")
+	peer, err := running(t, "sluice0-ovs")
 	if err != nil {
 		return err
 	}
@@ -145,6 +146,21 @@ func offloaded(t *testing.T, dir string, index int) error {
 		checksums(t, in)
 	}
 	return nil
+}
+
+// running waits for a device's carrier: what is sent before it is lost.
+func running(t *testing.T, name string) (*net.Interface, error) {
+	for {
+		l, err := net.InterfaceByName(name)
+		if err != nil || l.Flags&net.FlagRunning != 0 {
+			return l, err
+		}
+		select {
+		case <-t.Context().Done():
+			return nil, t.Context().Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 type offloadedCase struct {

@@ -23,7 +23,7 @@ type Result struct {
 	Program ebpf.Program
 	Family  int  // of the packet: 4 or 6
 	Host    bool // the packet's addresses have routes of their own; else the longest prefix is looked for
-	Cold    bool // the programs remember no prefix: each packet searches for it, as the first of a flow does
+	Cold    bool // the programs remember nothing of the packet before: each is as the first of a flow
 	Routes  int
 	VRFs    int
 	Timing  ebpf.Timing

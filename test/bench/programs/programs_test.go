@@ -26,8 +26,9 @@ func BenchmarkPrograms(b *testing.B) {
 			b.Fatal(err)
 		}
 		for _, r := range append(results, cold...) {
-			b.Logf("%-10s IPv%d host=%-5t cold=%-5t routes=%-6d vrfs=%-4d wrapper %3d redirect %3d live %3d ns ratio %.2f goal %.1f", r.Program, r.Family, r.Host,
-				r.Cold, r.Routes, r.VRFs, r.Timing.Wrapper.Nanoseconds(), r.Timing.Redirect.Nanoseconds(), r.Timing.Live.Nanoseconds(), r.Timing.Ratio(), r.Goal())
+			b.Logf("%-10s IPv%d host=%-5t cold=%-5t routes=%-6d vrfs=%-4d wrapper %3d redirect %3d tunnel %3d live %3d ns floor %.2f ratio %.2f goal %.1f", r.Program, r.Family, r.Host,
+				r.Cold, r.Routes, r.VRFs, r.Timing.Wrapper.Nanoseconds(), r.Timing.Redirect.Nanoseconds(), r.Timing.Tunnel.Nanoseconds(),
+				r.Timing.Live.Nanoseconds(), r.Timing.Floor(), r.Timing.Ratio(), r.Goal())
 		}
 	}
 }

@@ -1,0 +1,143 @@
+package ebpf
+
+import (
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// vrfFront writes the array before the map of VRFs, through shared memory. A row
+// also tells which prefix lengths the routes of the VRF have.
+type vrfFront struct {
+	rows *ebpf.Memory
+	size uint32
+	// index of each VRF.
+	index map[intent.VNI]uint32
+	// routes counts the routes of each length.
+	routes map[lengthKey]int
+}
+
+type lengthKey struct {
+	vni    intent.VNI
+	six    bool
+	length uint8
+}
+
+func lengthOf(k intent.RouteKey) lengthKey {
+	return lengthKey{k.VNI, k.Prefix.Addr().Is6(), mappedBits(k)}
+}
+
+func openVRFFront(m *ebpf.Map) (*vrfFront, error) {
+	rows, err := sharedMemory(m, uint64(vrfFrontRow))
+	if err != nil {
+		return nil, err
+	}
+	return &vrfFront{rows: rows, size: m.MaxEntries(), index: map[intent.VNI]uint32{}, routes: map[lengthKey]int{}}, nil
+}
+
+const vrfFrontRow = unsafe.Sizeof(bpfVrfFront{})
+
+func vrfFrontBytes(r *bpfVrfFront) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(r)), vrfFrontRow)
+}
+
+func (f *vrfFront) slot(vni intent.VNI) uint32 { return uint32(vni) % f.size }
+
+func (f *vrfFront) read(slot uint32) (r bpfVrfFront) {
+	must(f.rows.ReadAt(vrfFrontBytes(&r), int64(slot)*int64(vrfFrontRow)))
+	return r
+}
+
+// write leaves a row alone that is right. One that changes its VRF says nothing
+// meanwhile; for the same VRF each word is written at once.
+func (f *vrfFront) write(slot uint32, r bpfVrfFront) {
+	const word = 8
+	old := f.read(slot)
+	if old == r {
+		return
+	}
+	at, b := int64(slot)*int64(vrfFrontRow), vrfFrontBytes(&r)
+	if old.Vni != r.Vni {
+		var nothing [word]byte
+		must(f.rows.WriteAt(nothing[:], at))
+	}
+	for i := len(b) - word; i >= 0; i -= word {
+		must(f.rows.WriteAt(b[i:i+word], at+int64(i)))
+	}
+}
+
+// lengths are those of one family: all of them, or the longest and that there
+// are more.
+func (f *vrfFront) lengths(vni intent.VNI, six bool) (out [len(bpfVrfFront{}.Four)]uint8) {
+	n := 0
+	for length := 128; length >= 0; length-- {
+		if f.routes[lengthKey{vni, six, uint8(length)}] == 0 {
+			continue
+		}
+		if n == len(out) {
+			out[n-1] = uint8(bpfLengthEndLENGTH_ASK)
+			return out
+		}
+		out[n] = uint8(length)
+		n++
+	}
+	for ; n < len(out); n++ {
+		out[n] = uint8(bpfLengthEndLENGTH_NONE)
+	}
+	return out
+}
+
+func (f *vrfFront) row(vni intent.VNI) bpfVrfFront {
+	return bpfVrfFront{Vni: uint32(vni), Index: f.index[vni], Four: f.lengths(vni, false), Six: f.lengths(vni, true)}
+}
+
+// holder tells whether the row of a VRF is its own.
+func (f *vrfFront) holder(vni intent.VNI) bool { return f.read(f.slot(vni)).Vni == uint32(vni) }
+
+// add follows a route that is new in its map.
+func (f *vrfFront) add(k lengthKey) {
+	if f.routes[k]++; f.routes[k] == 1 && f.holder(k.vni) {
+		f.write(f.slot(k.vni), f.row(k.vni))
+	}
+}
+
+// remove follows a route that was deleted from its map.
+func (f *vrfFront) remove(k lengthKey) {
+	if f.routes[k]--; f.routes[k] > 0 {
+		return
+	}
+	delete(f.routes, k)
+	if f.holder(k.vni) {
+		f.write(f.slot(k.vni), f.row(k.vni))
+	}
+}
+
+// put follows a VRF that was written to the map.
+func (f *vrfFront) put(vni intent.VNI, index uint32) {
+	f.index[vni] = index
+	f.write(f.slot(vni), f.row(vni))
+}
+
+// drop goes before a VRF that is deleted from the map.
+func (f *vrfFront) drop(vni intent.VNI) {
+	delete(f.index, vni)
+	if f.holder(vni) {
+		f.write(f.slot(vni), bpfVrfFront{})
+	}
+}
+
+// settle ends adoption: the front becomes what the maps say. Rows that are right
+// are not touched.
+func (f *vrfFront) settle() {
+	want := map[uint32]bpfVrfFront{}
+	for vni := range f.index {
+		if _, taken := want[f.slot(vni)]; !taken || f.holder(vni) {
+			want[f.slot(vni)] = f.row(vni)
+		}
+	}
+	for slot := range f.size {
+		f.write(slot, want[slot])
+	}
+}
