@@ -78,5 +78,7 @@ func (l *Lab) saveLogs() error {
 	if !l.keepLogs {
 		return nil
 	}
-	return os.CopyFS(fmt.Sprintf("%s-logs-%d", l.dir, os.Getpid()), os.DirFS(l.logDir()))
+	kept := fmt.Sprintf("%s-logs-%d", l.dir, os.Getpid())
+	l.log.Info("logs are kept", "dir", kept)
+	return os.CopyFS(kept, os.DirFS(l.logDir()))
 }
