@@ -116,11 +116,11 @@ func TestVNIChange(t *testing.T) {
 	w := shared(t)
 	t.Cleanup(func() { w.restore("red", "1001") })
 	w.unharmed("blue", func() {
-		w.setVNI("b", "red", "1003")
-		w.announced("b1", 1003, redRoutes...)
+		w.setVNI("b", "red", "1002")
+		w.announced("b1", 1002, redRoutes...)
 		w.withdrawn("b1", vniRed, redRoutes...)
 		w.unreachable("a-red1", addrB4, addrB6)
-		w.setVNI("a", "red", "1003")
+		w.setVNI("a", "red", "1002")
 		w.reach("a-red1", addrB4, addrB6)
 		w.reach("b-red1", addrA4, addrA6)
 		for _, cloud := range []string{"a", "b"} {
@@ -128,7 +128,7 @@ func TestVNIChange(t *testing.T) {
 		}
 		w.reach("a-red1", addrB4, addrB6)
 		w.announced("b1", vniRed, redRoutes...)
-		w.withdrawn("b1", 1003, redRoutes...)
+		w.withdrawn("b1", 1002, redRoutes...)
 	})
 	w.clean()
 }
@@ -240,7 +240,7 @@ func (w *world) reachHealing(chassis, vm string, addrs ...string) {
 // the log. The other tenant does not notice.
 func TestBadAnnotation(t *testing.T) {
 	w := shared(t)
-	t.Cleanup(func() { w.restore("blue", "1002") })
+	t.Cleanup(func() { w.restore("blue", "2001") })
 	port := lab.GatewaySwitchPort("blue")
 	p, err := w.Process("b1", "sluiced")
 	if err != nil {
@@ -248,7 +248,7 @@ func TestBadAnnotation(t *testing.T) {
 	}
 	w.unharmed("red", func() {
 		for _, c := range []struct{ word, value, good, reason string }{
-			{"vni", "abc", "1002", "bad-vni"}, {"vni", "0", "1002", "bad-vni"}, {"vni", "16777216", "1002", "bad-vni"},
+			{"vni", "abc", "2001", "bad-vni"}, {"vni", "0", "2001", "bad-vni"}, {"vni", "16777216", "2001", "bad-vni"},
 			{"as", "-1", fmt.Sprint(lab.FabricAS), "bad-as"},
 		} {
 			before := len(logLines(t, p.Log, c.reason))

@@ -147,7 +147,7 @@ func (w *world) changes() {
 		subnet := map[string]string{"a": "10.10.0.11/32", "b": "10.20.0.11/32"}[cloud]
 		w.set(cloud, lab.InterfaceSwitchPort("blue", "net"), "vni", "")
 		w.withdrawn(node, vniBlue, subnet)
-		w.set(cloud, lab.InterfaceSwitchPort("blue", "net"), "vni", "1002")
+		w.set(cloud, lab.InterfaceSwitchPort("blue", "net"), "vni", "2001")
 		w.announced(node, vniBlue, subnet)
 	}
 	w.connected()

@@ -23,7 +23,7 @@ const (
 	addrA4, addrA6 = "10.10.0.11", "fd00:10::11"
 	addrB4, addrB6 = "10.20.0.11", "fd00:20::11"
 	vniRed         = 1001
-	vniBlue        = 1002
+	vniBlue        = 2001
 )
 
 // vms have the same addresses as their neighbours of the other tenant.

@@ -31,7 +31,7 @@ type EVPNParams struct {
 }
 
 // EVPN is two clouds, A with gateway chassis a1 (active) and a2, B with b1, and
-// the route reflector rr. Tenants red (VNI 1001) and blue (VNI 1002) use the
+// the route reflector rr. Tenants red (VNI 1001) and blue (VNI 2001) use the
 // same addresses: 10.10.0.0/24 and fd00:10::/64 in A, 10.20.0.0/24 and
 // fd00:20::/64 in B. The VMs of A are on a2, away from the active gateway;
 // a second red one, a-red2, is on a1.
@@ -69,7 +69,7 @@ func evpnCloud(name string, subnet, provider int, p EVPNParams) Cloud {
 	}
 	c.Tenants = []Tenant{
 		{Name: "red", VNI: 1001, AS: FabricAS, Provider: "public", Networks: []Network{evpnNetwork(subnet)}},
-		{Name: "blue", VNI: 1002, AS: FabricAS, Provider: blue, Networks: []Network{evpnNetwork(subnet)}},
+		{Name: "blue", VNI: 2001, AS: FabricAS, Provider: blue, Networks: []Network{evpnNetwork(subnet)}},
 	}
 	return c
 }

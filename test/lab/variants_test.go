@@ -94,7 +94,7 @@ func TestPeers(t *testing.T) {
 			}
 			for _, a := range []string{"10.31.0.1", "fd00:31::1"} {
 				labtest.Ping(t, l, "p1-1001", a)
-				labtest.Ping(t, l, "p1-1002", a)
+				labtest.Ping(t, l, "p1-2001", a)
 			}
 			withdrawn(t, l)
 		})
@@ -122,12 +122,12 @@ func withdrawn(t *testing.T, l *lab.Lab) {
 		t.Error("the withdrawn route still forwards")
 	}
 	labtest.Ping(t, l, "p1-1001", "fd00:31::1")
-	labtest.Ping(t, l, "p1-1002", "10.31.0.1")
+	labtest.Ping(t, l, "p1-2001", "10.31.0.1")
 }
 
 func peer(name string, subnet int, v6 bool) lab.Peer {
 	addrs := []netip.Prefix{
 		netip.MustParsePrefix(fmt.Sprintf("10.%d.0.1/24", subnet)), netip.MustParsePrefix(fmt.Sprintf("fd00:%d::1/64", subnet)),
 	}
-	return lab.Peer{Name: name, Underlay6: v6, VRFs: []lab.PeerVRF{{VNI: 1001, Addrs: addrs}, {VNI: 1002, Addrs: addrs}}}
+	return lab.Peer{Name: name, Underlay6: v6, VRFs: []lab.PeerVRF{{VNI: 1001, Addrs: addrs}, {VNI: 2001, Addrs: addrs}}}
 }
