@@ -173,7 +173,7 @@ func TestICMPToFabric(t *testing.T) {
 		in("hop limit", ttl(in6("fd00:20::9", "fd00:10::5"), 1), drop.TTLExpired, to6(3, 0, 0)),
 		in("too big 4", sized(in4, "10.20.0.9", "10.10.0.5", 1501), drop.TooBig, to4(3, 4, 1500)),
 		in("too big 6", sized(in6, "fd00:20::9", "fd00:10::5", 1501), drop.TooBig, to6(2, 0, 1500)),
-		// Without DF too: docs/decisions/0007-no-fragments-into-ovn.md.
+		// Without DF too: docs/decisions/0008-no-fragments-into-ovn.md.
 		in("too big 4 without DF", changed(large, 20, 0), drop.TooBig, to4(3, 4, 1500)),
 		in("too big 4, first fragment", changed(large, 20, 0x20), drop.TooBig, to4(3, 4, 1500)),
 		silent("too big 4, later fragment", changed(large, 20, 0x20, 100), drop.TooBig),
