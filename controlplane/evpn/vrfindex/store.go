@@ -31,6 +31,8 @@ type Store struct {
 	// number that was never given out.
 	freed []uint16
 	next  uint32
+	// unsaved: the file does not say what is above.
+	unsaved bool
 }
 
 // file is the layout on disk.
@@ -137,26 +139,32 @@ func (s *Store) take(vni intent.VNI, index uint16) error {
 	return nil
 }
 
-// Index is the VNI's number; a new one is on disk before it is returned.
+// Index is the VNI's number. A new one is on disk after the next [Store.Commit];
+// it must not leave the process before.
 func (s *Store) Index(vni intent.VNI) (uint16, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n, ok := s.taken[vni]; ok {
 		return n, nil
 	}
-	freed, next := s.freed, s.next
 	n, err := s.pick()
 	if err != nil {
 		return 0, err
 	}
-	s.taken[vni], s.inUse[n] = n, vni
-	if err := s.write(); err != nil {
-		delete(s.taken, vni)
-		delete(s.inUse, n)
-		s.freed, s.next = freed, next
-		return 0, fmt.Errorf("VRF index of VNI %d: %w", vni, err)
-	}
+	s.taken[vni], s.inUse[n], s.unsaved = n, vni, true
 	return n, nil
+}
+
+// Commit writes the file when a number was given out or released since it was
+// written last: once for all of them, since each write waits for the disk. When
+// it fails the numbers stay as they are, and the next Commit tries again.
+func (s *Store) Commit() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.unsaved {
+		return nil
+	}
+	return s.write()
 }
 
 // pick takes a number never used, and only then the one free for longest.
@@ -174,36 +182,40 @@ func (s *Store) pick() (uint16, error) {
 	return n, nil
 }
 
-// Release frees the VNI's number. The file follows with the next Index, so that
-// a crash between the two keeps the number, which is harmless.
+// Release frees the VNI's number. The file follows with the next Commit; a crash
+// between the two keeps the number, which is harmless.
 func (s *Store) Release(vni intent.VNI) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.release(vni)
+}
+
+func (s *Store) release(vni intent.VNI) {
 	if n, ok := s.taken[vni]; ok {
 		delete(s.taken, vni)
 		delete(s.inUse, n)
-		s.freed = append(s.freed, n)
+		s.freed, s.unsaved = append(s.freed, n), true
 	}
 }
 
-// Retain releases every VNI that keep does not name and writes the file: for
-// the moment when all sources are in sync, after a restart.
+// Retain releases every VNI that keep does not name, the lowest first, and
+// commits: for the moment when all sources are in sync, after a restart.
 func (s *Store) Retain(keep func(intent.VNI) bool) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for vni, n := range s.taken {
+	for _, vni := range slices.Sorted(maps.Keys(s.taken)) {
 		if !keep(vni) {
-			delete(s.taken, vni)
-			delete(s.inUse, n)
-			s.freed = append(s.freed, n)
+			s.release(vni)
 		}
 	}
-	return s.write()
+	s.mu.Unlock()
+	return s.Commit()
 }
 
-// write replaces the file. The rename is the moment it counts.
+// write replaces the file. The rename is the moment it counts; it outlives a
+// power failure once the directory is on disk.
 func (s *Store) write() error {
 	if s.path == "" {
+		s.unsaved = false
 		return nil
 	}
 	b, err := json.Marshal(file{Version: version, Indices: s.taken, Freed: s.freed})
@@ -220,8 +232,20 @@ func (s *Store) write() error {
 	if err == nil {
 		err = os.Rename(tmp.Name(), s.path)
 	}
+	if err == nil {
+		err = syncDirectory(filepath.Dir(s.path))
+	}
 	if err != nil {
 		return fmt.Errorf("write VRF indices: %w", err)
 	}
+	s.unsaved = false
 	return nil
+}
+
+func syncDirectory(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

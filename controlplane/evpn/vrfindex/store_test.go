@@ -25,6 +25,13 @@ func index(t *testing.T, s *Store, vni intent.VNI, want uint16) {
 	}
 }
 
+func commit(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestStable: numbers survive a restart; a released one is the last to be used again.
 func TestStable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vrf.json")
@@ -34,6 +41,7 @@ func TestStable(t *testing.T) {
 	index(t, s, 1001, 1)
 	s.Release(1001)
 	index(t, s, 7, 3)
+	commit(t, s)
 	s = open(t, path, nil)
 	index(t, s, 16777215, 2)
 	index(t, s, 7, 3)
@@ -52,6 +60,7 @@ func TestSeed(t *testing.T) {
 	s := open(t, path, nil)
 	index(t, s, 1, 1)
 	index(t, s, 2, 2)
+	commit(t, s)
 	s = open(t, path, map[intent.VNI]uint16{1: 9, 3: 2})
 	index(t, s, 1, 9)
 	index(t, s, 3, 2)
@@ -96,9 +105,62 @@ func TestBadFile(t *testing.T) {
 	s := open(t, path, nil)
 	index(t, s, 1, 5)
 	index(t, s, 2, 6)
-	if _, err := open(t, "/nonexistent/vrf.json", nil).Index(1); err == nil {
-		t.Error("a number that cannot be kept was given out")
+}
+
+// TestCommit: the file is written once for all numbers of a step, and only when
+// there is something to write.
+func TestCommit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vrf.json")
+	s := open(t, path, nil)
+	commit(t, s)
+	const many = 4096
+	for v := intent.VNI(1); v <= many; v++ {
+		index(t, s, v, uint16(v))
 	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file was written before the commit")
+	}
+	commit(t, s)
+	first := inode(t, path)
+	index(t, s, 7, 7)
+	commit(t, s)
+	if !os.SameFile(first, inode(t, path)) {
+		t.Error("nothing changed and the file was written again")
+	}
+	s.Release(many)
+	commit(t, s)
+	s = open(t, path, nil)
+	for v := intent.VNI(1); v < many; v++ {
+		index(t, s, v, uint16(v))
+	}
+	index(t, s, many, many+1)
+}
+
+func inode(t *testing.T, path string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// TestCommitFails: a file that cannot be written is an error at each commit until
+// it can; the numbers are the same then.
+func TestCommitFails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, filepath.Join(dir, "vrf.json"), nil)
+	index(t, s, 9, 1)
+	for range 2 {
+		if err := s.Commit(); err == nil {
+			t.Fatal("a number that cannot be kept was committed")
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s)
+	index(t, open(t, filepath.Join(dir, "vrf.json"), nil), 9, 1)
 }
 
 // One who peeks sees the numbers of the file, and writes none.
@@ -108,6 +170,8 @@ func TestPeekWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	} else if n, err := s.Index(1001); n != 1 || err != nil {
 		t.Errorf("index %d, %v", n, err)
+	} else if err := s.Commit(); err != nil {
+		t.Error(err)
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the file was made")
@@ -121,6 +185,7 @@ func TestPeekWritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	commit(t, s)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
