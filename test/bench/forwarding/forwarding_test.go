@@ -15,7 +15,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("mount a bpf file system (root is needed): %v", err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	results, err := Run(context.Background(), Options{BPFFS: dir, Rounds: 1, Packets: 2000, Span: 10 * time.Millisecond})
+	results, err := Run(context.Background(), Options{BPFFS: dir, Rounds: 1, StreamRounds: 1, Packets: 2000, Span: 10 * time.Millisecond})
 	for _, r := range results {
 		if r.Sluice <= 0 || r.Kernel <= 0 {
 			t.Errorf("%+v", r)
