@@ -66,7 +66,7 @@ func (d *daemon) waitInSync(ctx context.Context) error {
 		return nil
 	}
 	s := d.follower.Status()
-	errs := []error{fmt.Errorf("reading OVN: %w", err), s.Err}
+	errs := []error{fmt.Errorf("reading OVN: %w", err), s.SBErr, s.NBErr}
 	if s.SystemID == "" {
 		errs = append(errs, errors.New("Open_vSwitch.external_ids:system-id is not set, or not read"))
 	}

@@ -17,11 +17,8 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 	published := false
 	for {
 		s := d.follower.Status()
-		for _, session := range s.Sessions {
-			d.databaseCondition(session, s.InSync)
-		}
-		if s.Err != nil {
-			d.reg.SetCondition("sb", false, "misconfigured", s.Err.Error())
+		for name, c := range databaseConditions(s) {
+			d.reg.SetCondition(name, c.ready, c.reason, c.detail)
 		}
 		if s.Publish != nil {
 			d.reg.SetCondition("chassis-private", false, "refused", s.Publish.Error())
@@ -41,19 +38,40 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 
 var conditionNames = map[string]string{"OVN_Southbound": "sb", "OVN_Northbound": "nb", "Open_vSwitch": "vswitchd"}
 
-func (d *daemon) databaseCondition(s ovsdb.Status, in ovn.InSync) {
-	name := conditionNames[s.Database]
-	ready := map[string]bool{"sb": in.SB, "nb": in.NB, "vswitchd": in.VSwitch}[name]
+// databaseCondition is what the registry is told of a database.
+type databaseCondition struct {
+	ready          bool
+	reason, detail string
+}
+
+// databaseConditions has one condition for each database that is followed, or
+// that cannot be. A database whose settings cannot be followed is not ready even
+// while the session from before is: it may be another database than is meant.
+func databaseConditions(s ovn.Status) map[string]databaseCondition {
+	inSync := map[string]bool{"sb": s.InSync.SB, "nb": s.InSync.NB, "vswitchd": s.InSync.VSwitch}
+	out := map[string]databaseCondition{}
+	for _, session := range s.Sessions {
+		name := conditionNames[session.Database]
+		out[name] = sessionCondition(session, inSync[name])
+	}
+	for name, err := range map[string]error{"sb": s.SBErr, "nb": s.NBErr} {
+		if err != nil {
+			out[name] = databaseCondition{reason: "misconfigured", detail: err.Error()}
+		}
+	}
+	return out
+}
+
+func sessionCondition(s ovsdb.Status, inSync bool) databaseCondition {
 	switch {
 	case !s.Connected:
 		detail := "forwarding is unchanged"
 		if s.LastError != nil {
 			detail += "; " + s.LastError.Error()
 		}
-		d.reg.SetCondition(name, false, "disconnected", detail)
-	case !ready:
-		d.reg.SetCondition(name, false, "syncing", s.Endpoint)
-	default:
-		d.reg.SetCondition(name, true, "in-sync", s.Endpoint)
+		return databaseCondition{reason: "disconnected", detail: detail}
+	case !inSync:
+		return databaseCondition{reason: "syncing", detail: s.Endpoint}
 	}
+	return databaseCondition{ready: true, reason: "in-sync", detail: s.Endpoint}
 }

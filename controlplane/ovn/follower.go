@@ -11,8 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
 
@@ -77,7 +75,8 @@ type Follower struct {
 	// sb and nb are nil while there is none.
 	vswitch, sb, nb *source
 	publisher       *publisher
-	err             error
+	// What is wrong with following them.
+	sbTrouble, nbTrouble trouble
 }
 
 // NewFollower checks the configuration. It does no I/O.
@@ -174,12 +173,8 @@ func (f *Follower) discover(by *source) {
 	if w.SB == nil {
 		return // without a system-id nothing says what is needed: what is there stays
 	}
-	if err := f.sb.ask(w.SB, by); err != nil {
-		f.fail(fmt.Errorf("conditions on the Southbound database: %w", err))
-	}
-	if err := f.nb.ask(w.NB, by); err != nil {
-		f.fail(fmt.Errorf("conditions on the Northbound database: %w", err))
-	}
+	f.note(&f.sbTrouble.conditionsErr, f.sb.ask("Southbound", w.SB, by))
+	f.note(&f.nbTrouble.conditionsErr, f.nb.ask("Northbound", w.NB, by))
 }
 
 // publish hands out what is known. The first time, and after the Southbound
@@ -207,76 +202,4 @@ func (f *Follower) inSync() InSync {
 		SB: f.loading == f.rows && f.sb.isInSync() && f.rows.SystemID() != "", VSwitch: f.vswitch.isInSync(),
 		NB: f.cfg.Northbound == "" || f.nb.isInSync(),
 	}
-}
-
-// configure follows the settings in the vswitch database.
-func (f *Follower) configure(ctx context.Context, group *errgroup.Group) {
-	remote := f.cfg.Southbound
-	if remote == "" {
-		remote = f.rows.External("ovn-remote")
-	}
-	f.publisher.identify(f.rows.SystemID())
-	tls := f.tls()
-	if f.cfg.Northbound != "" && (f.nb == nil || f.nb.tls != tls) {
-		f.startNB(ctx, group, tls)
-	}
-	if remote == "" || f.sb != nil && f.sb.remote == remote && f.sb.tls == tls {
-		return
-	}
-	f.startSB(ctx, group, remote, tls)
-}
-
-// tls are the configured files, or those that ovs-vsctl set-ssl wrote down.
-func (f *Follower) tls() ovsdb.TLSFiles {
-	if f.cfg.TLS != (ovsdb.TLSFiles{}) {
-		return f.cfg.TLS
-	}
-	var files ovsdb.TLSFiles
-	var best UUID
-	for id, s := range f.rows.ssl {
-		if best == "" || id < best {
-			best, files = id, ovsdb.TLSFiles{Cert: s.Certificate, Key: s.PrivateKey, CA: s.CACert}
-		}
-	}
-	return files
-}
-
-func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, remote string, tls ovsdb.TLSFiles) {
-	loading := f.loading
-	if f.sb != nil {
-		loading = f.rows.withoutSB()
-	}
-	next, err := f.start(ctx, group, ovsdb.Config{
-		Database: sb.Database(), Endpoints: remote, TLS: tls, Tables: sbTables, Keys: sbKeys,
-		Conditions: Discover(loading, f.cfg.Needs).SB,
-	})
-	if err != nil {
-		f.fail(fmt.Errorf("Southbound database %q (Open_vSwitch external_ids:ovn-remote): %w", remote, err))
-		return
-	}
-	if f.sb != nil {
-		f.log.Info("southbound database changes", "from", f.sb.remote, "to", remote)
-		f.sb.cancel()
-	}
-	f.sb, f.loading, f.err = next, loading, nil
-}
-
-func (f *Follower) startNB(ctx context.Context, group *errgroup.Group, tls ovsdb.TLSFiles) {
-	next, err := f.start(ctx, group, ovsdb.Config{
-		Database: nb.Database(), Endpoints: f.cfg.Northbound, TLS: tls, Tables: nbTables,
-		Conditions: Discover(f.loading, f.cfg.Needs).NB,
-	})
-	if err != nil {
-		f.fail(fmt.Errorf("Northbound database %q: %w", f.cfg.Northbound, err))
-		return
-	}
-	if f.nb != nil {
-		f.nb.cancel()
-	}
-	f.nb = next
-}
-
-func (f *Follower) fail(err error) {
-	f.err = err
-	f.log.Error("following OVN", "error", err)
 }

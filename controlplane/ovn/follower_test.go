@@ -40,14 +40,14 @@ func TestFollowerDiscovers(t *testing.T) {
 	w.untilPorts("router 1 without hosts", slices.Concat(base, owned("r1", false))...)
 	l.nb("set", "Logical_Switch_Port", "sin-r1", `external_ids:neutron_bgpvpn\:vni=1001`)
 	w.untilPorts("hosts of the annotated network", slices.Concat(base, owned("r1", true))...)
-	if got := w.Status().Role; !got.Gateway || !strings.Contains(got.Reason, "cr-gw-r1 is bound") {
+	if got := w.role(); !got.Gateway || !strings.Contains(got.Reason, "cr-gw-r1 is bound") {
 		t.Errorf("role %+v", got)
 	}
 
 	l.sb("lsp-unbind", "cr-gw-r1", "--", "lsp-bind", "cr-gw-r1", "a2")
 	w.until("the move away", func() bool { return len(w.gateways("r1")) == 0 })
 	w.untilPorts("a candidate keeps its rows", slices.Concat(base, owned("r1", true))...)
-	if got := w.Status().Role; !got.Gateway || !strings.Contains(got.Reason, "may come") {
+	if got := w.role(); !got.Gateway || !strings.Contains(got.Reason, "may come") {
 		t.Errorf("role %+v", got)
 	}
 	l.sb("lsp-unbind", "cr-gw-r1", "--", "lsp-bind", "cr-gw-r1", "a1")
@@ -62,9 +62,14 @@ func TestFollowerDiscovers(t *testing.T) {
 	w.untilPorts("shrink by hosts", slices.Concat(base, owned("r1", false))...)
 	l.nb("lr-del", "r1")
 	w.untilPorts("shrink to nothing", base...)
-	if got := w.Status().Role; got.Gateway {
+	if got := w.role(); got.Gateway {
 		t.Errorf("role %+v", got)
 	}
+}
+
+func (w *watch) role() (out Role) {
+	w.View(func(r *Rows) { out = r.Role() })
+	return out
 }
 
 // gateways names the gateway ports of a router that are here.

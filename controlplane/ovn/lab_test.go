@@ -3,7 +3,6 @@ package ovn
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -146,7 +145,7 @@ type watch struct {
 func (l *lab) follow(cfg Config) *watch {
 	l.t.Helper()
 	w := &watch{t: l.t, dirty: map[string]bool{}}
-	cfg.VSwitch, cfg.Handle, cfg.Logger = l.remote("vs"), w.handle, slog.New(slog.DiscardHandler)
+	cfg.VSwitch, cfg.Handle = l.remote("vs"), w.handle
 	f, err := NewFollower(cfg)
 	if err != nil {
 		l.t.Fatal(err)
@@ -201,7 +200,7 @@ func (w *watch) until(what string, ok func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	s := w.Status()
-	w.t.Fatalf("waited in vain for %s; in sync %+v, ports %v, err %v, sessions %+v", what, s.InSync, w.ports(), s.Err, s.Sessions)
+	w.t.Fatalf("waited in vain for %s; in sync %+v, ports %v, err %v %v, sessions %+v", what, s.InSync, w.ports(), s.SBErr, s.NBErr, s.Sessions)
 }
 
 func (w *watch) untilPorts(what string, names ...string) {

@@ -60,7 +60,7 @@ func TestFollowerAcrossSchemas(t *testing.T) {
 		})
 	}
 	l.lacking(w, want)
-	if s := w.Status(); s.Err != nil || s.Publish != nil {
+	if s := w.Status(); s.SBErr != nil || s.NBErr != nil || s.Publish != nil {
 		t.Errorf("status %+v", s)
 	}
 }

@@ -2,6 +2,7 @@ package ovn
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -13,9 +14,8 @@ import (
 // source is one session and what is known of its being in sync. Only the
 // follower's loop touches it.
 type source struct {
+	setting
 	session *ovsdb.Session
-	remote  string
-	tls     ovsdb.TLSFiles
 	cancel  context.CancelFunc
 	asked   map[string]map[ovsdb.Clause]struct{}
 	inSync  bool
@@ -41,7 +41,7 @@ type delivery struct {
 // the batch, so that the session is never ahead of the rows by more than one.
 func (f *Follower) start(ctx context.Context, group *errgroup.Group, cfg ovsdb.Config) (*source, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	src := &source{remote: cfg.Endpoints, tls: cfg.TLS, cancel: cancel, asked: clauseSets(cfg.Conditions)}
+	src := &source{setting: setting{cfg.Endpoints, cfg.TLS}, cancel: cancel, asked: clauseSets(cfg.Conditions)}
 	cfg.Logger, cfg.InactivityProbe = f.log, f.cfg.InactivityProbe
 	cfg.Handler = func(b ovsdb.Batch) { deliver(ctx, f.in, delivery{from: src, batch: b}) }
 	session, err := ovsdb.NewSession(cfg)
@@ -69,8 +69,8 @@ func deliver(ctx context.Context, in chan<- delivery, d delivery) {
 
 func (s *source) isInSync() bool { return s != nil && s.inSync }
 
-// ask changes the conditions, while a batch of by is taken.
-func (s *source) ask(c ovsdb.Conditions, by *source) error {
+// ask changes the conditions of the named database, while a batch of by is taken.
+func (s *source) ask(name string, c ovsdb.Conditions, by *source) error {
 	if s == nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (s *source) ask(c ovsdb.Conditions, by *source) error {
 		return nil
 	}
 	if err := s.session.SetConditions(c); err != nil {
-		return err
+		return fmt.Errorf("conditions on the %s database: %w", name, err)
 	}
 	s.asked, s.inSync, s.doubtful = sets, false, by != s
 	s.asks++

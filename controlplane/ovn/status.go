@@ -1,28 +1,27 @@
 package ovn
 
-import (
-	"context"
-
-	"github.com/ovn-sluice/sluice/pkg/ovsdb"
-)
+import "github.com/ovn-sluice/sluice/pkg/ovsdb"
 
 // Status is what a person asks of the follower.
 type Status struct {
 	SystemID string
-	Role     Role
 	InSync   InSync
 	// Sessions are those that there are: vswitch, Southbound, Northbound.
 	Sessions []ovsdb.Status
-	// Err is a setting that cannot be followed, Publish the last refused write
-	// to Chassis_Private; nil when there is none.
-	Err, Publish error
+	// SBErr and NBErr are why the settings of a database cannot be followed;
+	// the session from before, if there is one, goes on. Publish is the last
+	// write to Chassis_Private that failed. They are nil when all is well.
+	SBErr, NBErr, Publish error
 }
 
 // Status tells how following goes.
 func (f *Follower) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{SystemID: f.rows.SystemID(), Role: f.rows.Role(), InSync: f.inSync(), Err: f.err, Publish: f.publisher.lastError()}
+	s := Status{
+		SystemID: f.rows.SystemID(), InSync: f.inSync(),
+		SBErr: f.sbTrouble.err(), NBErr: f.nbTrouble.err(), Publish: f.publisher.lastError(),
+	}
 	for _, from := range []*source{f.vswitch, f.sb, f.nb} {
 		if from != nil {
 			s.Sessions = append(s.Sessions, from.session.Status())
@@ -43,14 +42,3 @@ func (f *Follower) View(see func(*Rows)) {
 // under keys that begin with "sluice-": all of them. It returns when the request
 // is noted; the outcome is in Status. Other keys are never touched.
 func (f *Follower) Publish(pairs map[string]string) error { return f.publisher.want(pairs) }
-
-// Transact sends one transaction to the Southbound database.
-func (f *Follower) Transact(ctx context.Context, operations ...ovsdb.Operation) ([]ovsdb.Result, error) {
-	f.mu.Lock()
-	sb := f.sb
-	f.mu.Unlock()
-	if sb == nil {
-		return nil, ovsdb.ErrNotConnected
-	}
-	return sb.session.Transact(ctx, operations...)
-}

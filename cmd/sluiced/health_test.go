@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+// TestDatabaseConditions: a database has one condition, whatever is wrong with
+// it, and its mistakes are no other's.
+func TestDatabaseConditions(t *testing.T) {
+	session := func(database string, connected bool) ovsdb.Status {
+		return ovsdb.Status{Database: database, Connected: connected, Endpoint: "unix:" + database}
+	}
+	wrong := errors.New("ovn-remote is no endpoint")
+	local := databaseCondition{true, "in-sync", "unix:Open_vSwitch"}
+	for name, row := range map[string]struct {
+		status ovn.Status
+		want   map[string]databaseCondition
+	}{
+		"in sync": {
+			ovn.Status{InSync: ovn.InSync{SB: true, VSwitch: true, NB: true},
+				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Southbound", true)}},
+			map[string]databaseCondition{"vswitchd": local, "sb": {true, "in-sync", "unix:OVN_Southbound"}},
+		},
+		"a wrong remote while the old session is in sync": {
+			ovn.Status{InSync: ovn.InSync{SB: true, VSwitch: true, NB: true}, SBErr: wrong,
+				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Southbound", true)}},
+			map[string]databaseCondition{"vswitchd": local, "sb": {false, "misconfigured", wrong.Error()}},
+		},
+		"a wrong Northbound remote, never followed": {
+			ovn.Status{InSync: ovn.InSync{SB: true, VSwitch: true}, NBErr: wrong,
+				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Southbound", true)}},
+			map[string]databaseCondition{"vswitchd": local, "sb": {true, "in-sync", "unix:OVN_Southbound"}, "nb": {false, "misconfigured", wrong.Error()}},
+		},
+		"lost, and one that still reads": {
+			ovn.Status{InSync: ovn.InSync{VSwitch: true},
+				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Southbound", false), session("OVN_Northbound", true)}},
+			map[string]databaseCondition{"vswitchd": local, "sb": {false, "disconnected", "forwarding is unchanged"}, "nb": {false, "syncing", "unix:OVN_Northbound"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := databaseConditions(row.status); !maps.Equal(got, row.want) {
+				t.Errorf("conditions %+v\nwant %+v", got, row.want)
+			}
+		})
+	}
+}
