@@ -24,15 +24,29 @@ type publisher struct {
 	log  *slog.Logger
 	wake chan struct{}
 
-	mu       sync.Mutex
-	session  *ovsdb.Session
-	systemID string
-	rows     map[string]*sb.ChassisPrivate
-	pairs    map[string]string
+	mu sync.Mutex
+	// session is nil while there is none.
+	session   transactor
+	connected bool
+	systemID  string
+	rows      map[string]*sb.ChassisPrivate
+	pairs     map[string]string
 	// asked: Publish was called; before, our keys of an earlier run stay.
 	asked bool
 	err   error
 }
+
+// transactor is what is needed of a session.
+type transactor interface {
+	Transact(context.Context, ...ovsdb.Operation) ([]ovsdb.Result, error)
+}
+
+// A write that failed is tried again after this long, and then after twice this,
+// and so on: what refuses it, such as RBAC, is changed by people.
+const (
+	publishRetryMin = 5 * time.Second
+	publishRetryMax = 5 * time.Minute
+)
 
 func newPublisher(log *slog.Logger) *publisher {
 	return &publisher{log: log, wake: make(chan struct{}, 1), rows: map[string]*sb.ChassisPrivate{}}
@@ -65,10 +79,10 @@ func (p *publisher) identify(systemID string) {
 }
 
 // take notes the row as the session has it.
-func (p *publisher) take(from *ovsdb.Session, b ovsdb.Batch) {
+func (p *publisher) take(from transactor, b ovsdb.Batch) {
 	p.mu.Lock()
 	if from != p.session {
-		p.session, p.rows = from, map[string]*sb.ChassisPrivate{}
+		p.session, p.connected, p.rows = from, false, map[string]*sb.ChassisPrivate{}
 	}
 	changed := false
 	for _, c := range b.Changes {
@@ -82,7 +96,8 @@ func (p *publisher) take(from *ovsdb.Session, b ovsdb.Batch) {
 			delete(p.rows, c.UUID)
 		}
 	}
-	retry := p.err != nil && b.InSync
+	retry := p.err != nil && b.Connected && !p.connected
+	p.connected = b.Connected
 	p.mu.Unlock()
 	if changed || retry {
 		p.poke()
@@ -96,19 +111,31 @@ func (p *publisher) lastError() error {
 }
 
 func (p *publisher) run(ctx context.Context) error {
+	retry := time.NewTimer(publishRetryMin)
+	retry.Stop()
+	defer retry.Stop()
+	wait := publishRetryMin
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-p.wake:
+		case <-retry.C:
 		}
-		p.write(ctx)
+		if p.write(ctx) {
+			wait = publishRetryMin
+			retry.Stop()
+			continue
+		}
+		retry.Reset(wait)
+		wait = min(2*wait, publishRetryMax)
 	}
 }
 
-// write makes our keys as wanted, in one transaction. What is refused is kept as
-// the error of this and tried again when the row changes or the session is back.
-func (p *publisher) write(ctx context.Context) {
+// write makes our keys as wanted, in one transaction, and tells whether they are.
+// What is refused is kept as the error of this; it is tried again after a while,
+// when the row changes, or when the session is back.
+func (p *publisher) write(ctx context.Context) bool {
 	session, ops := p.plan()
 	var err error
 	if len(ops) > 0 {
@@ -129,10 +156,11 @@ func (p *publisher) write(ctx context.Context) {
 	if err != nil && !again && ctx.Err() == nil {
 		p.log.Warn("chassis facts not published", "error", err)
 	}
+	return err == nil
 }
 
 // plan lists the operations that are needed now.
-func (p *publisher) plan() (*ovsdb.Session, []ovsdb.Operation) {
+func (p *publisher) plan() (transactor, []ovsdb.Operation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.asked || p.session == nil {
