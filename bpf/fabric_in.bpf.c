@@ -86,7 +86,7 @@ static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, _
 		return icmp_refuse(r, REFUSED_NO_SOURCE);
 
 	/* Only a source that the VRF reaches through the fabric can have sent it. */
-	__u64 route = route_search(r, &p->src, p->family);
+	__u64 route = route_search(r, &p->src, p->family, 1);
 
 	if (!route || (route_kind(route) != ROUTE_REMOTE && route_kind(route) != ROUTE_GROUP))
 		return icmp_refuse(r, REFUSED_BOGUS_SOURCE);

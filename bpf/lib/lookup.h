@@ -79,14 +79,15 @@ static __always_inline __u64 prefix_lookup(const struct run *r, const struct add
 	return route;
 }
 
-/* route_search asks the maps that route_front stands before. */
-static __noinline __u64 route_search(struct run *r, const struct address *a, __u32 family)
+/* route_search asks the maps that route_front stands before: hosts, if it may be one, and the tries. */
+static __noinline __u64 route_search(struct run *r, const struct address *a, __u32 family, int host)
 {
 	struct host_key k = {.vni = r->vni};
+	__u64 route = 0;
 
 	words_copy4(k.addr, a->addr);
-	__u64 route = route_word(bpf_map_lookup_elem(&hosts_v1, &k));
-
+	if (host)
+		route = route_word(bpf_map_lookup_elem(&hosts_v1, &k));
 	if (route) {
 		STEP(r, STEP_HOST, route_kind(route), a->addr);
 		return route;
@@ -139,6 +140,7 @@ static __always_inline __u64 route_lookup(struct run *r, const struct address *a
 	__u64 lengths = family == 4 ? r->lengths4 : r->lengths6;
 	__u32 length = lengths & 0xff;
 	__u64 route = NO_ROUTE;
+	int host = length == LENGTH_ASK;
 
 	if (length == HOST_LENGTH) {
 		route = front_probe(r->vni, HOST_LENGTH, half[0], half[1]);
@@ -146,6 +148,7 @@ static __always_inline __u64 route_lookup(struct run *r, const struct address *a
 			STEP(r, STEP_HOST, route_kind(route), a->addr);
 			return route;
 		}
+		host = !route;
 		lengths = lengths >> 8 | (__u64)LENGTH_NONE << 56;
 	}
 	for (int i = 0; i < 8 && route == NO_ROUTE; i++, lengths >>= 8) {
@@ -157,7 +160,7 @@ static __always_inline __u64 route_lookup(struct run *r, const struct address *a
 		route = front_probe(r->vni, length, half[0] & masks[length][0], half[1] & masks[length][1]);
 	}
 	if (!route)
-		return route_search(r, a, family);
+		return route_search(r, a, family, host);
 	if (route == NO_ROUTE)
 		return 0;
 	STEP(r, STEP_PREFIX, route_kind(route), a->addr);
