@@ -12,7 +12,7 @@ type Dirty struct {
 	Routers map[UUID]struct{}
 	// All: facts of the node itself changed; every router is touched.
 	All bool
-	// relations: rows changed that Discover follows, not only hosts.
+	// relations: the change is of what Discover or Role reads.
 	relations bool
 }
 
@@ -39,12 +39,7 @@ func (r *Rows) Apply(batch []Change) Dirty {
 	for _, c := range batch {
 		old := r.ports[c.UUID]
 		next, _ := c.New.(PortBinding)
-		// A host's coming and going leads to no other row, nor does a learned
-		// neighbour's. The type of a row that is not there reads as a host's.
-		host := c.Table == TablePortBinding && isHost(old.Type) && isHost(next.Type)
-		if !host && c.Table != TableMACBinding {
-			d.relations = true
-		}
+		d.relations = d.relations || r.relates(c)
 		r.touched(c, next, d.Routers)
 		r.put(c)
 		r.touched(c, old, d.Routers)
@@ -54,6 +49,33 @@ func (r *Rows) Apply(batch []Change) Dirty {
 		d.All = !maps.Equal(before, r.nodeFacts())
 	}
 	return d
+}
+
+// relates tells, before the change is applied, whether it is of what Discover or
+// Role reads. What they read of bridges is among the node's facts. The work that
+// follows is on all routers of the node, so a VM's tap must not lead to it.
+func (r *Rows) relates(c Change) bool {
+	switch c.Table {
+	case TablePortBinding:
+		// The type of a row that is not there reads as a host's.
+		next, _ := c.New.(PortBinding)
+		return !isHost(r.ports[c.UUID].Type) || !isHost(next.Type)
+	case TableDatapathBinding:
+		old, had := r.datapaths[c.UUID]
+		next, has := c.New.(DatapathBinding)
+		return had != has || old.IsRouter() != next.IsRouter() || old.NBUUID() != next.NBUUID()
+	case TableHAChassis:
+		_, had := r.ha[c.UUID]
+		return had != (c.New != nil)
+	case TableChassis, TableHAChassisGroup, TableOpenvSwitch:
+		return true
+	case TableLogicalRouter:
+		old, had := r.routers[c.UUID]
+		next, has := c.New.(LogicalRouter)
+		return had != has || !slices.Equal(old.Ports, next.Ports) || !slices.Equal(old.NAT, next.NAT) ||
+			!slices.Equal(old.StaticRoutes, next.StaticRoutes)
+	}
+	return false
 }
 
 func isHost(kind string) bool { return kind == TypeVIF || kind == TypeVirtual }
@@ -204,8 +226,6 @@ func (r *Rows) put(c Change) {
 		}
 	case TablePort:
 		store(r.vsPorts, c)
-	case TableInterface:
-		store(r.interfaces, c)
 	case TableSSL:
 		store(r.ssl, c)
 	case TableLogicalRouter:
@@ -267,8 +287,8 @@ func (r *Rows) portsChange(p PortBinding) {
 
 func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
 	put(r.byDatapath, p.Datapath)
-	if p.Chassis != "" {
-		put(r.byChassis, p.Chassis)
+	if p.Chassis != "" && (p.Type == TypeChassisRedirect || p.Type == TypeL3Gateway) {
+		put(r.gatewaysAt, p.Chassis)
 	}
 	if p.HAChassisGroup != "" {
 		put(r.byGroup, p.HAChassisGroup)
@@ -283,11 +303,11 @@ func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
 
 func (r *Rows) putRouter(c Change) {
 	old := store(r.routers, c)
-	for _, child := range slices.Concat(old.NAT, old.StaticRoutes, old.Ports) {
+	for _, child := range slices.Concat(old.NAT, old.StaticRoutes) {
 		r.childOf.del(child, c.UUID)
 	}
 	lr := r.routers[c.UUID]
-	for _, child := range slices.Concat(lr.NAT, lr.StaticRoutes, lr.Ports) {
+	for _, child := range slices.Concat(lr.NAT, lr.StaticRoutes) {
 		r.childOf.add(child, c.UUID)
 	}
 }

@@ -17,7 +17,7 @@ var (
 		"Datapath_Binding": {"external_ids"},
 		"Chassis":          {"name"},
 		"Chassis_Private":  {"name", "external_ids"},
-		"HA_Chassis":       {"chassis", "priority"},
+		"HA_Chassis":       {"chassis"},
 		"HA_Chassis_Group": {"name", "ha_chassis"},
 		"MAC_Binding":      {"logical_port", "ip", "mac"},
 	}
@@ -34,24 +34,23 @@ var (
 		"Open_vSwitch": {"external_ids"},
 		"Bridge":       {"name", "ports"},
 		"Port":         {"name", "external_ids"},
-		"Interface":    {"name", "type", "external_ids"},
 		"SSL":          {"private_key", "certificate", "ca_cert"},
 	}
 	nbTables = ovsdb.Tables{
-		"Logical_Router":              {"name", "ports", "nat", "static_routes", "options"},
+		"Logical_Router":              {"ports", "nat", "static_routes", "options"},
 		"Logical_Router_Port":         {"name", "options"},
 		"NAT":                         {"type", "external_ip", "logical_ip", "allowed_ext_ips", "exempted_ext_ips"},
-		"Logical_Router_Static_Route": {"ip_prefix", "nexthop", "output_port"},
+		"Logical_Router_Static_Route": {"ip_prefix", "nexthop"},
 	}
 	// all rows of these are wanted.
 	vswitchConditions = ovsdb.Conditions{
 		"Open_vSwitch": {ovsdb.All()}, "Bridge": {ovsdb.All()}, "Port": {ovsdb.All()},
-		"Interface": {ovsdb.All()}, "SSL": {ovsdb.All()},
+		"SSL": {ovsdb.All()},
 	}
 	tableOf = map[string]Table{
 		"Port_Binding": TablePortBinding, "Datapath_Binding": TableDatapathBinding, "Chassis": TableChassis,
 		"HA_Chassis": TableHAChassis, "HA_Chassis_Group": TableHAChassisGroup, "MAC_Binding": TableMACBinding,
-		"Open_vSwitch": TableOpenvSwitch, "Bridge": TableBridge, "Port": TablePort, "Interface": TableInterface, "SSL": TableSSL,
+		"Open_vSwitch": TableOpenvSwitch, "Bridge": TableBridge, "Port": TablePort, "SSL": TableSSL,
 		"Logical_Router": TableLogicalRouter, "Logical_Router_Port": TableLogicalRouterPort,
 		"NAT": TableNAT, "Logical_Router_Static_Route": TableStaticRoute,
 	}
@@ -95,9 +94,9 @@ func convert(row ovsdb.Row) Row {
 	case *sb.Chassis:
 		return Chassis{UUID: UUID(r.UUID), Name: r.Name}
 	case *sb.HAChassis:
-		return HAChassis{UUID: UUID(r.UUID), Chassis: UUID(value(r.Chassis)), Priority: r.Priority}
+		return HAChassis{UUID: UUID(r.UUID)}
 	case *sb.HAChassisGroup:
-		return HAChassisGroup{UUID: UUID(r.UUID), Name: r.Name, HAChassis: uuids(r.HaChassis)}
+		return HAChassisGroup{UUID: UUID(r.UUID), Name: r.Name}
 	case *sb.MACBinding:
 		return MACBinding{UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, IP: r.IP}
 	case *vswitch.OpenvSwitch:
@@ -106,8 +105,6 @@ func convert(row ovsdb.Row) Row {
 		return Bridge{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports)}
 	case *vswitch.Port:
 		return Port{UUID: UUID(r.UUID), Name: r.Name, ExternalIDs: r.ExternalIDs}
-	case *vswitch.Interface:
-		return Interface{UUID: UUID(r.UUID), Name: r.Name, Type: r.Type, ExternalIDs: r.ExternalIDs}
 	case *vswitch.SSL:
 		return SSL{UUID: UUID(r.UUID), PrivateKey: r.PrivateKey, Certificate: r.Certificate, CACert: r.CaCert}
 	default:
@@ -118,7 +115,7 @@ func convert(row ovsdb.Row) Row {
 func convertNB(row ovsdb.Row) Row {
 	switch r := row.(type) {
 	case *nb.LogicalRouter:
-		return LogicalRouter{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports), NAT: uuids(r.Nat),
+		return LogicalRouter{UUID: UUID(r.UUID), Ports: uuids(r.Ports), NAT: uuids(r.Nat),
 			StaticRoutes: uuids(r.StaticRoutes), Options: r.Options}
 	case *nb.LogicalRouterPort:
 		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Options: r.Options}
@@ -126,7 +123,7 @@ func convertNB(row ovsdb.Row) Row {
 		return NAT{UUID: UUID(r.UUID), Type: r.Type, ExternalIP: r.ExternalIP, LogicalIP: r.LogicalIP,
 			Conditional: r.AllowedExtIPs != nil || r.ExemptedExtIPs != nil}
 	case *nb.LogicalRouterStaticRoute:
-		return StaticRoute{UUID: UUID(r.UUID), IPPrefix: r.IPPrefix, Nexthop: r.Nexthop, OutputPort: value(r.OutputPort)}
+		return StaticRoute{UUID: UUID(r.UUID), IPPrefix: r.IPPrefix, Nexthop: r.Nexthop}
 	}
 	return nil
 }

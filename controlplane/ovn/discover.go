@@ -14,7 +14,8 @@ type Wanted struct {
 }
 
 // Needs is what the features say about rows that are needed by some nodes only.
-// A nil function means no.
+// A nil function means no. Of the vswitch database they may read BridgeOf and
+// OnlyOVN.
 type Needs struct {
 	// Hosts: the ports of the interface's switch are needed.
 	Hosts func(RouterInterface) bool
@@ -108,7 +109,7 @@ func (r *Rows) routersHere(chassis UUID) []UUID {
 			}
 		}
 	}
-	add(r.byChassis.all(chassis))
+	add(r.gatewaysAt.all(chassis))
 	for id := range r.haGroups {
 		add(r.byGroup.all(id))
 	}

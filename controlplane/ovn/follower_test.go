@@ -109,6 +109,32 @@ func TestFollowerProviderPorts(t *testing.T) {
 	w.untilPorts("only OVN and Sluice", all...)
 }
 
+// TestFollowerTaps: a port of a bridge that no network is mapped to is no event.
+func TestFollowerTaps(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.vs("add-br", "br-int")
+	w := l.follow(Config{})
+	w.untilPorts("the start", "ln-public")
+	seen := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.seen
+	}
+	before := seen()
+	for n := range 5 {
+		l.vs("add-port", "br-int", fmt.Sprint("tap", n))
+	}
+	l.vs("set", "Open_vSwitch", ".", "external_ids:ovn-encap-ip=192.0.2.9")
+	l.waitFor("the last change", func() (ok bool) {
+		w.View(func(r *Rows) { ok = r.External("ovn-encap-ip") == "192.0.2.9" })
+		return ok
+	})
+	if n := seen() - before; n != 1 {
+		t.Errorf("%d events, want that of the setting alone", n)
+	}
+}
+
 // TestFollowerLostConnections: a server that stops changes no row and no other
 // database's state; what happened meanwhile is applied on return.
 func TestFollowerLostConnections(t *testing.T) {

@@ -2,6 +2,8 @@ package ovn
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -25,22 +27,34 @@ func (r *Rows) Role() Role {
 	if !ok {
 		return Role{false, fmt.Sprintf("no Chassis row named %q yet", r.SystemID())}
 	}
-	for _, p := range r.PortsAt(own.UUID) {
-		if p.Type == TypeChassisRedirect || p.Type == TypeL3Gateway {
-			return Role{true, fmt.Sprintf("gateway port %s is bound to this chassis", p.LogicalPort)}
-		}
+	if port, ok := r.firstPort(r.gatewaysAt.all(own.UUID)); ok {
+		return Role{true, fmt.Sprintf("gateway port %s is bound to this chassis", port.LogicalPort)}
 	}
-	groups := make([]UUID, 0, len(r.haGroups))
-	for id := range r.haGroups {
-		groups = append(groups, id)
-	}
-	slices.Sort(groups)
-	for _, id := range groups {
-		for _, p := range r.PortsOfGroup(id) {
-			if p.Type == TypeChassisRedirect {
-				return Role{true, fmt.Sprintf("gateway port %s may come to this chassis (HA_Chassis_Group %s)", p.LogicalPort, r.haGroups[id].Name)}
-			}
+	for _, id := range slices.Sorted(maps.Keys(r.haGroups)) {
+		if port, ok := r.firstPort(r.redirects(id)); ok {
+			return Role{true, fmt.Sprintf("gateway port %s may come to this chassis (HA_Chassis_Group %s)", port.LogicalPort, r.haGroups[id].Name)}
 		}
 	}
 	return Role{false, "no enable-chassis-as-gw, and no gateway port names this chassis"}
+}
+
+// firstPort is the one with the lowest name.
+func (r *Rows) firstPort(ids iter.Seq[UUID]) (best PortBinding, ok bool) {
+	for id := range ids {
+		if p := r.ports[id]; !ok || p.LogicalPort < best.LogicalPort {
+			best, ok = p, true
+		}
+	}
+	return best, ok
+}
+
+// redirects are the chassisredirect ports of an HA_Chassis_Group.
+func (r *Rows) redirects(group UUID) iter.Seq[UUID] {
+	return func(yield func(UUID) bool) {
+		for id := range r.byGroup.all(group) {
+			if r.ports[id].Type == TypeChassisRedirect && !yield(id) {
+				return
+			}
+		}
+	}
 }

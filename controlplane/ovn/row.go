@@ -24,7 +24,6 @@ const (
 	TableOpenvSwitch
 	TableBridge
 	TablePort
-	TableInterface
 	TableSSL
 	TableLogicalRouter
 	TableLogicalRouterPort
@@ -94,18 +93,16 @@ type Chassis struct {
 	Name string
 }
 
-// HAChassis is a row of SB HA_Chassis.
+// HAChassis is a row of SB HA_Chassis; those that name this node are followed.
 type HAChassis struct {
-	UUID     UUID
-	Chassis  UUID
-	Priority int
+	UUID UUID
 }
 
-// HAChassisGroup is a row of SB HA_Chassis_Group.
+// HAChassisGroup is a row of SB HA_Chassis_Group; those with a followed HA_Chassis
+// are followed.
 type HAChassisGroup struct {
-	UUID      UUID
-	Name      string
-	HAChassis []UUID
+	UUID UUID
+	Name string
 }
 
 // MACBinding is a row of SB MAC_Binding: a neighbour that a router port learned.
@@ -138,14 +135,6 @@ type Port struct {
 	ExternalIDs map[string]string
 }
 
-// Interface is a row of the vswitch database's Interface table.
-type Interface struct {
-	UUID        UUID
-	Name        string
-	Type        string
-	ExternalIDs map[string]string
-}
-
 // SSL is a row of the vswitch database's SSL table: file names.
 type SSL struct {
 	UUID                            UUID
@@ -155,7 +144,6 @@ type SSL struct {
 // LogicalRouter is a row of NB Logical_Router.
 type LogicalRouter struct {
 	UUID         UUID
-	Name         string
 	Ports        []UUID
 	NAT          []UUID
 	StaticRoutes []UUID
@@ -182,10 +170,9 @@ type NAT struct {
 
 // StaticRoute is a row of NB Logical_Router_Static_Route.
 type StaticRoute struct {
-	UUID       UUID
-	IPPrefix   string
-	Nexthop    string
-	OutputPort string
+	UUID     UUID
+	IPPrefix string
+	Nexthop  string
 }
 
 // Key is the row's _uuid.
@@ -216,9 +203,6 @@ func (r Bridge) Key() UUID { return r.UUID }
 func (r Port) Key() UUID { return r.UUID }
 
 // Key is the row's _uuid.
-func (r Interface) Key() UUID { return r.UUID }
-
-// Key is the row's _uuid.
 func (r SSL) Key() UUID { return r.UUID }
 
 // Key is the row's _uuid.
@@ -242,7 +226,6 @@ func (MACBinding) table() Table        { return TableMACBinding }
 func (OpenvSwitch) table() Table       { return TableOpenvSwitch }
 func (Bridge) table() Table            { return TableBridge }
 func (Port) table() Table              { return TablePort }
-func (Interface) table() Table         { return TableInterface }
 func (SSL) table() Table               { return TableSSL }
 func (LogicalRouter) table() Table     { return TableLogicalRouter }
 func (LogicalRouterPort) table() Table { return TableLogicalRouterPort }

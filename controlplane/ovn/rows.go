@@ -34,7 +34,6 @@ type Rows struct {
 	openvswitch map[UUID]OpenvSwitch
 	bridges     map[UUID]Bridge
 	vsPorts     map[UUID]Port
-	interfaces  map[UUID]Interface
 	ssl         map[UUID]SSL
 
 	routers     map[UUID]LogicalRouter
@@ -46,13 +45,13 @@ type Rows struct {
 	byName     index[string]
 	byPeer     index[string] // options:peer → ports
 	byDatapath index[UUID]
-	byChassis  index[UUID]
-	byGroup    index[UUID]
+	gatewaysAt index[UUID]   // chassis → the gateway ports bound to it
+	byGroup    index[UUID]   // HA_Chassis_Group → ports
 	boundAt    index[string] // router port → its MAC_Bindings
 	localnets  index[UUID]   // switch → its localnet ports
 	routerSide index[UUID]   // datapath → its patch and l3gateway ports
 	byNB       index[UUID]   // NB router or switch → SB datapath
-	childOf    index[UUID]   // NB NAT, static route, port → routers
+	childOf    index[UUID]   // NB NAT, static route → routers
 	lrpByName  index[string]
 	bridgeName index[string]
 	mappings   map[string]string
@@ -72,10 +71,10 @@ func NewRows() *Rows {
 		ports: map[UUID]PortBinding{}, datapaths: map[UUID]DatapathBinding{}, chassis: map[UUID]Chassis{},
 		ha: map[UUID]HAChassis{}, haGroups: map[UUID]HAChassisGroup{}, bindings: map[UUID]MACBinding{},
 		openvswitch: map[UUID]OpenvSwitch{}, bridges: map[UUID]Bridge{}, vsPorts: map[UUID]Port{},
-		interfaces: map[UUID]Interface{}, ssl: map[UUID]SSL{},
+		ssl:     map[UUID]SSL{},
 		routers: map[UUID]LogicalRouter{}, routerPorts: map[UUID]LogicalRouterPort{},
 		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{},
-		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, byChassis: index[UUID]{}, byGroup: index[UUID]{}, boundAt: index[string]{},
+		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, boundAt: index[string]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
 		changed: map[UUID]uint64{},
@@ -104,7 +103,7 @@ func (r *Rows) withoutSB() *Rows {
 	out.nbFollowed, out.named = r.nbFollowed, r.named
 	var all []Change
 	for _, rows := range [][]Row{
-		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.interfaces), values(r.ssl),
+		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl),
 		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
 	} {
 		for _, row := range rows {
@@ -123,23 +122,15 @@ func values[R Row](m map[UUID]R) []Row {
 	return out
 }
 
-// PortsOn lists the Port_Bindings of a datapath, by name.
-func (r *Rows) PortsOn(datapath UUID) []PortBinding { return r.sortedPorts(r.byDatapath, datapath) }
-
 // PortsChanged is another number after each change of a port of the datapath, or
 // of one that a port of it names as its peer. Numbers of two stores say nothing
 // of each other.
 func (r *Rows) PortsChanged(datapath UUID) uint64 { return r.changed[datapath] }
 
-// PortsAt lists the Port_Bindings bound to a chassis, by name.
-func (r *Rows) PortsAt(chassis UUID) []PortBinding { return r.sortedPorts(r.byChassis, chassis) }
-
-// PortsOfGroup lists the Port_Bindings with an ha_chassis_group, by name.
-func (r *Rows) PortsOfGroup(group UUID) []PortBinding { return r.sortedPorts(r.byGroup, group) }
-
-func (r *Rows) sortedPorts(in index[UUID], of UUID) []PortBinding {
-	out := make([]PortBinding, 0, in.count(of))
-	for id := range in.all(of) {
+// PortsOn lists the Port_Bindings of a datapath, by name.
+func (r *Rows) PortsOn(datapath UUID) []PortBinding {
+	out := make([]PortBinding, 0, r.byDatapath.count(datapath))
+	for id := range r.byDatapath.all(datapath) {
 		out = append(out, r.ports[id])
 	}
 	slices.SortFunc(out, func(a, b PortBinding) int {

@@ -76,6 +76,69 @@ func TestDirty(t *testing.T) {
 	}
 }
 
+// TestRelations: what rows are needed is asked anew only after a change of what
+// says so.
+func TestRelations(t *testing.T) {
+	renamed := DatapathBinding{UUID: "lr1", ExternalIDs: map[string]string{"logical-router": "nb1", "name": "x"}}
+	for name, row := range map[string]struct {
+		change Change
+		want   bool
+	}{
+		"a host":                {Set(PortBinding{UUID: "n", LogicalPort: "n", Datapath: "ls1"}), false},
+		"a host deleted":        {Delete(TablePortBinding, "vm1"), false},
+		"a host's port retyped": {Set(PortBinding{UUID: "vm1", LogicalPort: "vm1", Datapath: "ls1", Type: TypeL3Gateway}), true},
+		"a learned neighbour":   {Set(MACBinding{UUID: "mb", LogicalPort: "gw2", IP: "172.24.4.254"}), false},
+		"a router port":         {Delete(TablePortBinding, "gw1"), true},
+		"a datapath":            {Set(DatapathBinding{UUID: "ls1"}), true},
+		"a datapath renamed":    {Set(renamed), false},
+		"a datapath gone":       {Delete(TableDatapathBinding, "lr1"), true},
+		"own chassis":           {Delete(TableChassis, "ch"), true},
+		"a candidate":           {Set(HAChassis{UUID: "ha"}), true},
+		"a group":               {Set(HAChassisGroup{UUID: "g"}), true},
+		"the node's settings":   {Delete(TableOpenvSwitch, "ovs"), true},
+		"a tap":                 {Set(Port{UUID: "tap", Name: "tap0"}), false},
+		"a tap on br-int":       {Set(Bridge{UUID: "int", Name: "br-int", Ports: []UUID{"tap"}}), false},
+		"SSL":                   {Set(SSL{UUID: "ssl"}), false},
+		"a router's row":        {Set(LogicalRouter{UUID: "nb1"}), true},
+		"a router's NAT":        {Set(LogicalRouter{UUID: "nb0", NAT: []UUID{"n1"}}), true},
+		"a router's options":    {Set(LogicalRouter{UUID: "nb0", Options: map[string]string{"a": "b"}}), false},
+		"a NAT row":             {Set(NAT{UUID: "nat"}), false},
+		"a static route":        {Set(StaticRoute{UUID: "route"}), false},
+		"a router port's row":   {Set(LogicalRouterPort{UUID: "lrp"}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := small()
+			rows.Apply([]Change{Set(LogicalRouter{UUID: "nb0"})})
+			if d := rows.Apply([]Change{row.change}); d.relations != row.want || d.All && !row.want {
+				t.Errorf("relations %t, all %t; want %t", d.relations, d.All, row.want)
+			}
+		})
+	}
+}
+
+// TestRole: the reason names the first port, whatever the order of arrival.
+func TestRole(t *testing.T) {
+	rows := small()
+	if r := rows.Role(); r.Gateway {
+		t.Errorf("role %+v", r)
+	}
+	redirect := func(name string, chassis, group UUID) Change {
+		return Set(PortBinding{UUID: UUID(name), LogicalPort: name, Type: TypeChassisRedirect, Chassis: chassis, HAChassisGroup: group})
+	}
+	rows.Apply([]Change{redirect("cr-b", "other", "g"), redirect("cr-a", "other", "g"), Set(PortBinding{UUID: "vm", LogicalPort: "a", Chassis: "ch"})})
+	if r := rows.Role(); r.Gateway {
+		t.Errorf("without a group that is ours: %+v", r)
+	}
+	rows.Apply([]Change{Set(HAChassisGroup{UUID: "g", Name: "group"})})
+	if r := rows.Role(); !r.Gateway || r.Reason != "gateway port cr-a may come to this chassis (HA_Chassis_Group group)" {
+		t.Errorf("a candidate: %+v", r)
+	}
+	rows.Apply([]Change{redirect("cr-b", "ch", "g")})
+	if r := rows.Role(); !r.Gateway || r.Reason != "gateway port cr-b is bound to this chassis" {
+		t.Errorf("bound: %+v", r)
+	}
+}
+
 // TestNATUnknownUntilComplete: a router's NAT rows are unknown while one is missing.
 func TestNATUnknownUntilComplete(t *testing.T) {
 	rows := small()
