@@ -8,7 +8,7 @@ import (
 
 // ObjectError is what is wrong with one object of OVN or of the node.
 type ObjectError struct {
-	// Kind is gateway, interface, host or vrf.
+	// Kind is gateway, interface, host, vrf or node.
 	Kind string
 	// Name is the Port_Binding's logical_port, or the VNI.
 	Name string
@@ -39,6 +39,7 @@ const (
 	kindInterface = "interface"
 	kindHost      = "host"
 	kindVRF       = "vrf"
+	kindNode      = "node"
 )
 
 func sortErrors(errs []ObjectError) {

@@ -16,6 +16,8 @@ type Allocator interface {
 	Index(vni intent.VNI) (uint16, error)
 	// Release frees the VNI's number.
 	Release(vni intent.VNI)
+	// Commit keeps the numbers over a restart; it does nothing when they are kept.
+	Commit() error
 }
 
 // Translator keeps the translation of every router and the VRFs made of them.
@@ -37,6 +39,8 @@ type Translator struct {
 	bridges  map[intent.BridgeKey]int
 	segments map[intent.GatewayKey]*segment
 	known    *knownAddresses
+	// unkept is why the VRFs' numbers are not kept.
+	unkept error
 }
 
 // vrfState is a VNI that some gateway port names.
@@ -107,6 +111,8 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) Difference
 	}
 	diff := t.rebuild(vnis)
 	diff.Bridges = t.bridgeDelta(bridges)
+	// The numbers are used all the same: the pinned maps show them too.
+	t.unkept = t.alloc.Commit()
 	return diff
 }
 
@@ -300,6 +306,9 @@ func (t *Translator) Tables() Tables {
 // Errors lists what is wrong, sorted.
 func (t *Translator) Errors() []ObjectError {
 	var out []ObjectError
+	if t.unkept != nil {
+		out = append(out, ObjectError{Kind: kindNode, Name: "vrf-indices", Reason: "not-kept", Err: t.unkept})
+	}
 	for _, r := range t.results {
 		out = append(out, r.Errors...)
 	}
