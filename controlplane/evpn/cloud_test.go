@@ -115,7 +115,7 @@ func (x indices) Index(vni intent.VNI) (uint16, error) {
 }
 
 func (x indices) Release(vni intent.VNI) { delete(x, vni) }
-func (x indices) Commit() error           { return nil }
+func (x indices) Commit() error          { return nil }
 
 // identity gives each VNI a number that depends on nothing else.
 type identity struct{}
