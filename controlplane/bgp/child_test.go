@@ -36,7 +36,6 @@ type childCommand struct {
 	Policies []childPolicy
 	// Set is used when not nil, else Upserts and Deletes.
 	Set, Upserts, Deletes []intent.RouteKey
-	Preference            uint32
 	Status, Routes        bool
 	Explain               *status.Query
 	Stop                  bool
@@ -150,7 +149,7 @@ func obey(s *GoBGP, c childCommand) childReport {
 	announce := func(keys []intent.RouteKey) []Announcement {
 		var out []Announcement
 		for _, k := range keys {
-			out = append(out, Announcement{Key: k, Preference: c.Preference})
+			out = append(out, Announcement{Key: k})
 		}
 		return out
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -38,7 +39,8 @@ type Config struct {
 	RouterMAC intent.MAC
 	// ListenPort is the TCP port for incoming sessions. 0 and NoListen: none.
 	ListenPort int
-	// ListenAddresses are where ListenPort is opened. Empty: all addresses.
+	// ListenAddresses are where ListenPort is opened. Empty, or with :: among them:
+	// all addresses of both families.
 	ListenAddresses []netip.Addr
 	Neighbors       []Neighbor
 
@@ -83,9 +85,11 @@ type Neighbor struct {
 	// MultihopTTL allows an eBGP neighbour that many hops away. 0: one hop.
 	MultihopTTL uint8
 	// Passive waits for the neighbour to connect; it needs a ListenPort.
-	Passive bool
-	// ConnectRetry and HoldTime; keepalives are sent at a third of HoldTime.
+	Passive                bool
 	ConnectRetry, HoldTime time.Duration
+	// Keepalive is the interval of keepalives. 0: a third of HoldTime, as it is in
+	// any case when the neighbour's hold time is the shorter one.
+	Keepalive time.Duration
 	// NoGracefulRestart leaves RFC 4724 out of this session.
 	NoGracefulRestart bool
 	// MaxPrefixes ends the session when the neighbour sends more. 0: no limit.
@@ -102,8 +106,8 @@ func RouterMAC(systemID string) intent.MAC {
 }
 
 // RouterID derives the BGP identifier: id itself, else the IPv4 VTEP, else a
-// value from the chassis name, shaped as an address of 10.0.0.0/8 that no packet
-// ever carries.
+// value from the chassis name, in the form of a unicast address: neighbours that
+// are older than RFC 6286 refuse any other.
 func RouterID(id, vtep4 netip.Addr, systemID string) netip.Addr {
 	if id.IsValid() {
 		return id
@@ -111,8 +115,14 @@ func RouterID(id, vtep4 netip.Addr, systemID string) netip.Addr {
 	if vtep4.IsValid() {
 		return vtep4
 	}
-	sum := sha256.Sum256([]byte("sluice router id\x00" + systemID))
-	return netip.AddrFrom4([4]byte{10, sum[0], sum[1], sum[2] | 1})
+	text := []byte("sluice router id\x00" + systemID)
+	for {
+		sum := sha256.Sum256(text)
+		if a := netip.AddrFrom4([4]byte(sum[:4])); sum[0] > 0 && sum[0] < 224 && !a.IsLoopback() {
+			return a
+		}
+		text = sum[:]
+	}
 }
 
 func (c Config) withDefaults() Config {
@@ -128,6 +138,9 @@ func (c Config) withDefaults() Config {
 	set(&c.PrefixLimitRetry, DefaultPrefixLimitRetry)
 	if c.ListenPort == 0 {
 		c.ListenPort = NoListen
+	}
+	if slices.ContainsFunc(c.ListenAddresses, func(a netip.Addr) bool { return a == netip.IPv6Unspecified() }) {
+		c.ListenAddresses = nil
 	}
 	c.RouterID = RouterID(c.RouterID, c.VTEP4, c.SystemID)
 	if c.RouterMAC.IsZero() && c.SystemID != "" {
@@ -175,10 +188,12 @@ func (c Config) Validate() error {
 		if err := n.validate(c); err != nil {
 			errs = append(errs, fmt.Errorf("neighbor %s: %w", n.Address, err))
 		}
-		if seen[n.Address] {
-			bad("neighbor %s is there twice", n.Address)
+		// The BGP server reports routes and sessions without the interface.
+		if a := n.Address.WithZone(""); seen[a] {
+			bad("neighbor %s is there twice, or has the address of another on another interface", n.Address)
+		} else {
+			seen[a] = true
 		}
-		seen[n.Address] = true
 	}
 	return errors.Join(errs...)
 }
@@ -201,6 +216,8 @@ func (n Neighbor) validate(c Config) error {
 		return errors.New("a passive neighbour needs a listen port")
 	case n.HoldTime < 3*time.Second || n.HoldTime > 65535*time.Second:
 		return fmt.Errorf("hold time %s: want 3s..65535s", n.HoldTime)
+	case n.Keepalive < 0 || n.Keepalive >= n.HoldTime:
+		return fmt.Errorf("keepalive %s: want less than the hold time %s", n.Keepalive, n.HoldTime)
 	case n.ConnectRetry < time.Second:
 		return fmt.Errorf("connect retry %s: want at least 1s", n.ConnectRetry)
 	case len(n.Password) > 80:

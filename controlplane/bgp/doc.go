@@ -23,6 +23,9 @@
 //     (RFC 4724), at the latest one restart time after the sessions were started.
 //     The routes of a neighbour that restarts gracefully are kept meanwhile.
 //   - A change of a VRF's policy looks only at the routes with its route targets.
+//   - What cannot start yet is waited for, told in Status, and stops nothing else:
+//     a port that is taken, a link-local neighbour whose interface is not there, a
+//     route or a policy that the server did not take.
 //
 // # Choice of paths
 //
@@ -78,6 +81,16 @@
 // A program that lets neighbours connect in has to be built without Multipath TCP
 // (GODEBUG multipathtcp=0, as in this module's go.mod): Go's listeners have
 // neither TCP-MD5 nor TTL security otherwise.
+//
+// GoBGP reports routes and sessions by the neighbour's address without its
+// interface, so two neighbours with one link-local address are refused. Its main
+// loop has no end: a speaker that has run leaves a goroutine behind. Run therefore
+// tries the port by itself before there is a server.
+//
+// Two nodes with one router ID share their route distinguishers. Where routes of
+// the other one arrive all the same, Status names it; an iBGP route reflector
+// passes them on to neither, as their ORIGINATOR_ID is the neighbour's own (RFC
+// 4456 section 8).
 //
 // GoBGP offers no way to close a session without a CEASE notification, which
 // ends graceful restart at the peer. A graceful stop therefore leaves the

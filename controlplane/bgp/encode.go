@@ -13,7 +13,6 @@ const (
 	rdTypeIPv4        = 1 // RFC 4364 section 4.2
 
 	attrOrigin      = 1
-	attrLocalPref   = 5
 	attrMPReach     = 14
 	attrExtComms    = 16
 	flagOptional    = 0x80
@@ -58,15 +57,11 @@ func encodeAttributes(t type5) [][]byte {
 	comms = append(comms, 0x06, 0x03)                             // RFC 9135 section 8.1
 	comms = append(comms, t.routerMAC[:]...)
 
-	attrs := [][]byte{
+	return [][]byte{
 		attribute(flagTransitive, attrOrigin, []byte{originIGP}),
 		attribute(flagOptional, attrMPReach, reach),
 		attribute(flagOptional|flagTransitive, attrExtComms, comms),
 	}
-	if t.preference != 0 {
-		attrs = append(attrs, attribute(flagTransitive, attrLocalPref, binary.BigEndian.AppendUint32(nil, t.preference)))
-	}
-	return attrs
 }
 
 func attribute(flags, kind byte, value []byte) []byte {

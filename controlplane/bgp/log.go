@@ -171,6 +171,19 @@ func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 	end.connect = ""
 }
 
+// setUp notes whether a neighbour could be added to the server, and tells whether
+// an error is a new one.
+func (e *sessionEnds) setUp(a netip.Addr, err error) (fresh bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	end := e.last[a]
+	was := end.connect
+	if end.connect = ""; err != nil {
+		end.connect = "cannot be set up: " + err.Error()
+	}
+	return err != nil && end.connect != was
+}
+
 func (e *sessionEnds) of(a netip.Addr) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

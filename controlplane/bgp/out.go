@@ -2,7 +2,9 @@ package bgp
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"unique"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -12,22 +14,18 @@ import (
 // Announcement is a Type-5 route that this node originates.
 type Announcement struct {
 	Key intent.RouteKey
-	// Preference is the LOCAL_PREF on iBGP sessions. 0: the default of 100. It is
-	// not sent on eBGP (RFC 4271 section 5.1.5).
-	Preference uint32
 }
 
 // type5 is a route as it goes on the wire: comparable, so that a route is sent
 // again exactly when it would look different.
 type type5 struct {
-	routerID   netip.Addr
-	index      uint16
-	prefix     netip.Prefix
-	label      intent.VNI
-	nextHop    netip.Addr
-	routerMAC  intent.MAC
-	targets    intent.RouteTargets
-	preference uint32
+	routerID  netip.Addr
+	index     uint16
+	prefix    netip.Prefix
+	label     intent.VNI
+	nextHop   netip.Addr
+	routerMAC intent.MAC
+	targets   intent.RouteTargets
 }
 
 // form is a route without its prefix. The routes of a VRF share one: a table of
@@ -58,9 +56,12 @@ func (t type5) nlri() nlri { return nlri{t.index, t.prefix} }
 type outbox struct {
 	node     type5 // the fields that are the same in every route
 	policies map[intent.VNI]intent.VRFPolicy
-	// wanted is the preference of each announcement.
-	wanted map[intent.VNI]map[netip.Prefix]uint32
-	sent   map[intent.RouteKey]form
+	wanted   map[intent.VNI]set[netip.Prefix]
+	sent     map[intent.RouteKey]form
+	// former are routes under earlier distinguishers that are not withdrawn yet.
+	former map[intent.RouteKey][]type5
+	// failed are the keys of which a step failed: the next sending takes them up.
+	failed set[intent.RouteKey]
 	// holder is the VRF whose route occupies an NLRI at the peers.
 	holder map[nlri]intent.VNI
 }
@@ -73,8 +74,10 @@ func newOutbox(c Config) *outbox {
 	return &outbox{
 		node:     type5{routerID: c.RouterID, nextHop: nextHop, routerMAC: c.RouterMAC},
 		policies: map[intent.VNI]intent.VRFPolicy{},
-		wanted:   map[intent.VNI]map[netip.Prefix]uint32{},
+		wanted:   map[intent.VNI]set[netip.Prefix]{},
 		sent:     map[intent.RouteKey]form{},
+		former:   map[intent.RouteKey][]type5{},
+		failed:   set[intent.RouteKey]{},
 		holder:   map[nlri]intent.VNI{},
 	}
 }
@@ -84,24 +87,14 @@ func (o *outbox) want(a Announcement) error {
 		o.unwant(a.Key)
 		return err
 	}
-	vrf := o.wanted[a.Key.VNI]
-	if vrf == nil {
-		vrf = map[netip.Prefix]uint32{}
-		o.wanted[a.Key.VNI] = vrf
-	}
-	vrf[a.Key.Prefix] = a.Preference
+	add(o.wanted, a.Key.VNI, a.Key.Prefix)
 	if _, ok := o.policies[a.Key.VNI]; !ok {
 		return fmt.Errorf("announce %s: %w for the route targets of its VRF", a.Key, reconcile.ErrNotReady)
 	}
 	return nil
 }
 
-func (o *outbox) unwant(k intent.RouteKey) {
-	delete(o.wanted[k.VNI], k.Prefix)
-	if len(o.wanted[k.VNI]) == 0 {
-		delete(o.wanted, k.VNI)
-	}
-}
+func (o *outbox) unwant(k intent.RouteKey) { drop(o.wanted, k.VNI, k.Prefix) }
 
 func checkKey(k intent.RouteKey) error {
 	if k.VNI == 0 || k.VNI > intent.MaxVNI {
@@ -115,14 +108,14 @@ func checkKey(k intent.RouteKey) error {
 
 // route is what should be on the wire for a key, if anything.
 func (o *outbox) route(k intent.RouteKey) (type5, bool) {
-	preference, ok := o.wanted[k.VNI][k.Prefix]
+	_, ok := o.wanted[k.VNI][k.Prefix]
 	policy, known := o.policies[k.VNI]
 	if !ok || !known {
 		return type5{}, false
 	}
 	t := o.node
 	t.index, t.prefix, t.label = policy.Index, k.Prefix, k.VNI
-	t.targets, t.preference = policy.Export, preference
+	t.targets = policy.Export
 	return t, true
 }
 
@@ -143,23 +136,41 @@ type step struct {
 }
 
 // plan orders the changes that the keys need: withdrawals, then additions, then
-// the old form of routes whose distinguisher changed (make before break).
+// the old forms of routes whose distinguisher changed (make before break).
 func (o *outbox) plan(keys []intent.RouteKey) []step {
 	var first, adds, last []step
 	for _, k := range keys {
 		old, was := o.last(k)
 		next, is := o.route(k)
-		switch {
-		case was && !is:
-			first = append(first, step{key: k, withdraw: true, route: old})
-		case is && (!was || old != next):
+		if is && (!was || old != next) {
 			adds = append(adds, step{key: k, route: next})
-			if was && old.nlri() != next.nlri() {
-				last = append(last, step{key: k, withdraw: true, route: old})
+		}
+		gone := o.former[k]
+		if was {
+			gone = append(slices.Clip(gone), old)
+		}
+		for _, t := range gone {
+			switch {
+			case !is:
+				first = append(first, step{key: k, withdraw: true, route: t})
+			case t.nlri() != next.nlri():
+				last = append(last, step{key: k, withdraw: true, route: t})
 			}
 		}
 	}
 	return append(append(first, adds...), last...)
+}
+
+// withFailed adds the keys of which a step failed before.
+func (o *outbox) withFailed(keys []intent.RouteKey) []intent.RouteKey {
+	if len(o.failed) == 0 {
+		return keys
+	}
+	all := maps.Clone(o.failed)
+	for _, k := range keys {
+		all[k] = struct{}{}
+	}
+	return slices.Collect(maps.Keys(all))
 }
 
 // needed tells whether a withdrawal is still right: another VRF may have taken
@@ -172,6 +183,10 @@ func (o *outbox) needed(s step) bool {
 func (o *outbox) done(s step) {
 	id := s.route.nlri()
 	if !s.withdraw {
+		if old, ok := o.last(s.key); ok && old.nlri() != id {
+			o.former[s.key] = append(o.former[s.key], old)
+		}
+		o.forget(s.key, id)
 		o.sent[s.key] = s.route.form()
 		o.holder[id] = s.key.VNI
 		return
@@ -179,8 +194,19 @@ func (o *outbox) done(s step) {
 	if o.holder[id] == s.key.VNI {
 		delete(o.holder, id)
 	}
+	o.forget(s.key, id)
 	if now, ok := o.last(s.key); ok && now.nlri() == id {
 		delete(o.sent, s.key)
+	}
+}
+
+func (o *outbox) forget(k intent.RouteKey, id nlri) {
+	if len(o.former[k]) == 0 {
+		return
+	}
+	left := slices.DeleteFunc(o.former[k], func(t type5) bool { return t.nlri() == id })
+	if o.former[k] = left; len(left) == 0 {
+		delete(o.former, k)
 	}
 }
 

@@ -57,10 +57,9 @@ func TestPlan(t *testing.T) {
 	blue := intent.VRFPolicy{VNI: 1002, Index: 2, Export: targets("1:2")}
 	step("policy comes", "+1 1001 10.0.0.0/24", o.setPolicies(policies(red, blue)))
 	step("again", "", []intent.RouteKey{k})
-	if err := o.want(Announcement{Key: k, Preference: 101}); err != nil {
+	if err := o.want(Announcement{Key: k}); err != nil {
 		t.Error(err)
 	}
-	step("preference", "+1 1001 10.0.0.0/24", []intent.RouteKey{k})
 	red.Export = targets("1:1", "1:9")
 	step("targets", "+1 1001 10.0.0.0/24", o.setPolicies(policies(red, blue)))
 	red.Import, red.AutoImport = targets("9:9"), true
@@ -149,6 +148,33 @@ func TestBadAnnouncementStopsNoOther(t *testing.T) {
 	}
 }
 
+// Nodes without an IPv4 VTEP: their router IDs are told apart, and no neighbour
+// refuses one.
+func TestRouterID(t *testing.T) {
+	seen := map[netip.Addr]string{}
+	for i := range 20000 {
+		name := fmt.Sprintf("node-%d", i)
+		id := RouterID(netip.Addr{}, netip.Addr{}, name)
+		if b := id.As4(); b[0] == 0 || b[0] >= 224 || b[0] == 127 || id != RouterID(netip.Addr{}, netip.Addr{}, name) {
+			t.Fatalf("%s has %s", name, id)
+		}
+		if other, taken := seen[id]; taken {
+			t.Fatalf("%s and %s have %s", other, name, id)
+		}
+		seen[id] = name
+	}
+}
+
+func TestKeepalive(t *testing.T) {
+	n := Neighbor{Address: netip.MustParseAddr("198.51.100.1"), ASN: 64512, HoldTime: 90 * time.Second}
+	for given, want := range map[time.Duration]uint64{0: 30, 7 * time.Second: 7} {
+		n.Keepalive = given
+		if got := peerConfig(testConfig(), n).Timers.Config.KeepaliveInterval; got != want {
+			t.Errorf("keepalive %s: the server gets %d", given, got)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	n := Neighbor{Address: netip.MustParseAddr("198.51.100.1"), ASN: 64512}
 	for _, tt := range []struct {
@@ -167,6 +193,10 @@ func TestValidate(t *testing.T) {
 		{"twice", func(c *Config) { c.Neighbors = append(c.Neighbors, n) }},
 		{"AS number", func(c *Config) { c.Neighbors[0].ASN = 0 }},
 		{"unicast", func(c *Config) { c.Neighbors[0].Address = netip.MustParseAddr("224.0.0.1") }},
+		{"on another interface", func(c *Config) {
+			c.Neighbors = []Neighbor{{Address: netip.MustParseAddr("fe80::1%a"), ASN: 1}, {Address: netip.MustParseAddr("fe80::1%b"), ASN: 1}}
+		}},
+		{"keepalive", func(c *Config) { c.Neighbors[0].HoldTime, c.Neighbors[0].Keepalive = 9*time.Second, 9*time.Second }},
 		{"interface", func(c *Config) { c.Neighbors[0].Address = netip.MustParseAddr("fe80::1") }},
 		{"other family", func(c *Config) { c.Neighbors[0].LocalAddress = netip.MustParseAddr("2001:db8::1") }},
 		{"exclude", func(c *Config) { c.Neighbors[0].TTLSecurity, c.Neighbors[0].MultihopTTL = 1, 3 }},

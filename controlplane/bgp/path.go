@@ -22,6 +22,11 @@ type pathKey struct {
 // rd is a route distinguisher in its 8-byte wire form (RFC 4364 section 4.2).
 type rd [8]byte
 
+// of tells whether the node with that router ID made the distinguisher.
+func (d rd) of(routerID netip.Addr) bool {
+	return routerID.Is4() && d[0] == 0 && d[1] == rdTypeIPv4 && [4]byte(d[2:6]) == routerID.As4()
+}
+
 // path is one received Type-5 route in plain values.
 type path struct {
 	key       pathKey

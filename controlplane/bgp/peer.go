@@ -19,6 +19,10 @@ func globalConfig(c Config) *api.Global {
 
 // peerConfig is a neighbour as the BGP server takes it.
 func peerConfig(c Config, n Neighbor) *api.Peer {
+	keepalive := seconds(n.HoldTime) / 3
+	if n.Keepalive > 0 {
+		keepalive = seconds(n.Keepalive)
+	}
 	p := &api.Peer{
 		Conf: &api.PeerConf{
 			NeighborAddress: n.Address.String(), PeerAsn: n.ASN, LocalAsn: c.ASN,
@@ -26,7 +30,7 @@ func peerConfig(c Config, n Neighbor) *api.Peer {
 		},
 		Transport: &api.Transport{PassiveMode: n.Passive, RemotePort: uint32(n.Port)},
 		Timers: &api.Timers{Config: &api.TimersConfig{
-			ConnectRetry: seconds(n.ConnectRetry), HoldTime: seconds(n.HoldTime), KeepaliveInterval: seconds(n.HoldTime) / 3,
+			ConnectRetry: seconds(n.ConnectRetry), HoldTime: seconds(n.HoldTime), KeepaliveInterval: keepalive,
 			IdleHoldTimeAfterReset: seconds(n.ConnectRetry),
 		}},
 	}

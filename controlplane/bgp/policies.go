@@ -11,18 +11,25 @@ import (
 // Policies is the speaker as the driver of the table of policies: one comes
 // before the announcements that use its route targets, and goes after them.
 func (s *GoBGP) Policies() reconcile.Driver[intent.VNI, intent.VRFPolicy] {
-	return &policyDriver{speaker: s, set: map[intent.VNI]intent.VRFPolicy{}}
+	return &policyDriver{speaker: s, set: map[intent.VNI]intent.VRFPolicy{}, listed: map[intent.VNI]intent.VRFPolicy{}}
+}
+
+// policySetter is what the driver needs of the speaker.
+type policySetter interface {
+	SetPolicies(map[intent.VNI]intent.VRFPolicy) map[intent.VNI]error
 }
 
 // policyDriver sets all policies at once, as the speaker takes them.
 type policyDriver struct {
-	speaker Speaker
-	set     map[intent.VNI]intent.VRFPolicy
+	speaker policySetter
+	// set is what the speaker was given, listed what it has done: the routes of a
+	// VRF have followed its policy.
+	set, listed map[intent.VNI]intent.VRFPolicy
 }
 
 // List implements reconcile.Driver.
 func (d *policyDriver) List(context.Context) (map[intent.VNI]intent.VRFPolicy, error) {
-	return maps.Clone(d.set), nil
+	return maps.Clone(d.listed), nil
 }
 
 // Apply implements reconcile.Driver.
@@ -34,10 +41,12 @@ func (d *policyDriver) Apply(_ context.Context, rows []reconcile.Row[intent.VNI,
 	errs := make([]error, len(rows))
 	for i, r := range rows {
 		if errs[i] = failed[r.Key]; errs[i] != nil {
-			delete(d.set, r.Key)
+			delete(d.listed, r.Key)
+		} else {
+			d.listed[r.Key] = r.Value
 		}
 	}
-	return errs
+	return reconcile.Results(errs)
 }
 
 // Delete implements reconcile.Driver.
@@ -45,6 +54,12 @@ func (d *policyDriver) Delete(_ context.Context, keys []intent.VNI) []error {
 	for _, k := range keys {
 		delete(d.set, k)
 	}
-	d.speaker.SetPolicies(maps.Clone(d.set))
-	return nil
+	failed := d.speaker.SetPolicies(maps.Clone(d.set))
+	errs := make([]error, len(keys))
+	for i, k := range keys {
+		if errs[i] = failed[k]; errs[i] == nil {
+			delete(d.listed, k)
+		}
+	}
+	return reconcile.Results(errs)
 }

@@ -24,12 +24,6 @@ const (
 	ReasonBadRouterMAC Reason = "bad-router-mac" // zero or multicast
 )
 
-// Reasons lists all of them, for metrics that start at zero.
-func Reasons() []Reason {
-	return []Reason{ReasonUnreadable, ReasonBadPrefix, ReasonMartian, ReasonESI, ReasonGateway, ReasonEncap,
-		ReasonNoVNI, ReasonOwn, ReasonBadNextHop, ReasonNoRouterMAC, ReasonBadRouterMAC}
-}
-
 // tunnelVXLAN is the tunnel type of VXLAN (RFC 9012, IANA registry).
 const tunnelVXLAN = 8
 

@@ -1,7 +1,9 @@
 package bgp
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -29,6 +31,11 @@ type rib struct {
 	vteps     map[netip.Addr]*vtep
 	// lingering are the VTEPs without a route.
 	lingering set[netip.Addr]
+	// routerID is this node's, doubles the VTEPs of others whose routes have it in
+	// their distinguisher, with the number of these. newDoubles were not told yet.
+	routerID   netip.Addr
+	doubles    map[netip.Addr]int
+	newDoubles []netip.Addr
 
 	dirty      set[intent.RouteKey]
 	dirtyVTEPs set[netip.Addr]
@@ -61,6 +68,7 @@ func newRIB(own func(netip.Addr) bool, linger, peerLinger time.Duration) *rib {
 		routes:      map[intent.VNI]map[netip.Prefix]intent.NextHopSet{},
 		vteps:       map[netip.Addr]*vtep{},
 		lingering:   set[netip.Addr]{},
+		doubles:     map[netip.Addr]int{},
 		dirty:       set[intent.RouteKey]{},
 		dirtyVTEPs:  set[netip.Addr]{},
 		neighbors:   map[netip.Addr]*pathCounts{},
@@ -96,6 +104,11 @@ func (r *rib) apply(p *path, now time.Time) {
 	}
 }
 
+// sameRouterID lists the VTEPs of other nodes that have this node's router ID.
+func (r *rib) sameRouterID() []netip.Addr {
+	return slices.SortedFunc(maps.Keys(r.doubles), netip.Addr.Compare)
+}
+
 func (r *rib) counts(n netip.Addr) *pathCounts {
 	c := r.neighbors[n]
 	if c == nil {
@@ -126,6 +139,11 @@ func (r *rib) insert(p *path, now time.Time) {
 		v.back = now
 	}
 	delete(r.lingering, p.hop.VTEP)
+	if p.key.rd.of(r.routerID) {
+		if r.doubles[p.hop.VTEP]++; r.doubles[p.hop.VTEP] == 1 {
+			r.newDoubles = append(r.newDoubles, p.hop.VTEP)
+		}
+	}
 	r.touch(p)
 }
 
@@ -138,6 +156,11 @@ func (r *rib) remove(p *path, now time.Time) {
 		drop(r.byTarget, rt, p)
 		if vni, ok := autoVNI(rt); ok && r.byTarget[rt] == nil {
 			drop(r.autoTargets, vni, rt)
+		}
+	}
+	if p.key.rd.of(r.routerID) {
+		if r.doubles[p.hop.VTEP]--; r.doubles[p.hop.VTEP] == 0 {
+			delete(r.doubles, p.hop.VTEP)
 		}
 	}
 	v := r.vteps[p.hop.VTEP]

@@ -15,30 +15,12 @@ import (
 )
 
 // start brings the BGP server up, without neighbours, holding what is announced
-// so far.
+// so far. When that fails its sockets are closed again.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
 	srv := server.NewBgpServer(server.LoggerOption(serverLog{s.log, s.ends}))
 	go srv.Serve()
-	if err := srv.StartBgp(ctx, &api.StartBgpRequest{Global: globalConfig(s.cfg)}); err != nil {
-		return nil, fmt.Errorf("start the BGP server: %w", err)
-	}
-	policy, assignment := noTransit()
-	if err := srv.AddPolicy(ctx, &api.AddPolicyRequest{Policy: policy}); err != nil {
-		return nil, fmt.Errorf("add the export policy: %w", err)
-	}
-	if err := srv.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: assignment}); err != nil {
-		return nil, fmt.Errorf("set the export policy: %w", err)
-	}
-	// POST_POLICY reports every path of every neighbour; BEST would report one.
-	events := &api.WatchEventRequest{
-		Peer: &api.WatchEventRequest_Peer{},
-		Table: &api.WatchEventRequest_Table{Filters: []*api.WatchEventRequest_Table_Filter{
-			{Type: api.WatchEventRequest_Table_Filter_POST_POLICY},
-			{Type: api.WatchEventRequest_Table_Filter_EOR},
-		}},
-	}
-	if err := srv.WatchEvent(watching, events, s.event); err != nil {
-		return nil, fmt.Errorf("watch the BGP server: %w", err)
+	if err := s.setUp(ctx, watching, srv); err != nil {
+		return nil, errors.Join(err, srv.StopBgp(context.Background(), &api.StopBgpRequest{}))
 	}
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
@@ -49,58 +31,40 @@ func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) 
 			keys = append(keys, intent.RouteKey{VNI: vni, Prefix: p})
 		}
 	}
-	var errs []error
-	for _, err := range s.sendLocked(ctx, keys) {
-		errs = append(errs, err)
+	// One route that the server does not take stops no other; tick tries it again.
+	for k, err := range s.sendLocked(ctx, keys) {
+		s.log.Error("a route cannot be announced", slog.String("route", k.String()), slog.Any("error", err))
 	}
-	return srv, errors.Join(errs...)
+	return srv, nil
 }
 
-// startNeighbors adds the sessions. After a restart that kept forwarding it first
-// waits for the first Set (or Ready): a neighbour drops what it kept of us at our
-// End-of-RIB, and routes announced after that would be a hole in its traffic.
-func (s *GoBGP) startNeighbors(ctx context.Context, srv *server.BgpServer) error {
-	if s.cfg.Restarting {
-		deadline := time.NewTimer(s.cfg.DeferralTime)
-		defer deadline.Stop()
-		select {
-		case <-s.ready:
-		case <-deadline.C:
-			s.log.Warn("BGP sessions start before the first set of announcements", slog.Duration("waited", s.cfg.DeferralTime))
-		case <-ctx.Done():
-			return nil
-		}
+func (s *GoBGP) setUp(ctx, watching context.Context, srv *server.BgpServer) error {
+	if err := srv.StartBgp(ctx, &api.StartBgpRequest{Global: globalConfig(s.cfg)}); err != nil {
+		return fmt.Errorf("start the BGP server: %w", err)
 	}
-	for _, n := range s.cfg.Neighbors {
-		if err := srv.AddPeer(ctx, &api.AddPeerRequest{Peer: peerConfig(s.cfg, n)}); err != nil {
-			return fmt.Errorf("add the BGP neighbour %s: %w", n.Address, err)
-		}
+	policy, assignment := noTransit()
+	if err := srv.AddPolicy(ctx, &api.AddPolicyRequest{Policy: policy}); err != nil {
+		return fmt.Errorf("add the export policy: %w", err)
 	}
-	deadline := time.NewTimer(s.cfg.RestartTime)
-	defer deadline.Stop()
-	select {
-	case <-ctx.Done():
-	case <-deadline.C:
-		s.giveUpWaiting()
+	if err := srv.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: assignment}); err != nil {
+		return fmt.Errorf("set the export policy: %w", err)
+	}
+	// POST_POLICY reports every path of every neighbour; BEST would report one.
+	events := &api.WatchEventRequest{
+		Peer: &api.WatchEventRequest_Peer{},
+		Table: &api.WatchEventRequest_Table{Filters: []*api.WatchEventRequest_Table_Filter{
+			{Type: api.WatchEventRequest_Table_Filter_POST_POLICY},
+			{Type: api.WatchEventRequest_Table_Filter_EOR},
+		}},
+	}
+	if err := srv.WatchEvent(watching, events, s.event); err != nil {
+		return fmt.Errorf("watch the BGP server: %w", err)
 	}
 	return nil
 }
 
-// giveUpWaiting ends the wait for neighbours that sent no End-of-RIB in time.
-func (s *GoBGP) giveUpWaiting() {
-	s.in.mu.Lock()
-	defer s.in.mu.Unlock()
-	for a, n := range s.sync {
-		if !n.done {
-			n.done = true
-			s.log.Warn("no End-of-RIB within the restart time, imports count as complete", slog.String("neighbor", a.String()))
-		}
-	}
-	s.syncedLocked()
-}
-
-// tick ends what has its time, and tries sessions again that hit their prefix
-// limit: once a second, and sooner when a withdrawal settles.
+// tick ends what has its time, and tries again what failed: once a second, and
+// sooner when a withdrawal settles.
 func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -111,6 +75,7 @@ func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 		case <-s.rearm:
 		case <-timer.C:
 			s.retryDue(ctx, srv)
+			s.sendFailed(ctx)
 		}
 		wait := time.Second
 		s.in.mu.Lock()
@@ -123,21 +88,13 @@ func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 	}
 }
 
-func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
-	now := s.now()
-	var due []netip.Addr
-	s.in.mu.Lock()
-	for a, at := range s.retry {
-		if !now.Before(at) {
-			due = append(due, a)
-			delete(s.retry, a)
-		}
-	}
-	s.in.mu.Unlock()
-	for _, a := range due {
-		if err := srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: a.String()}); err != nil {
-			s.log.Warn("cannot retry a BGP session after its prefix limit", slog.String("neighbor", a.String()), slog.Any("error", err))
-		}
+// sendFailed tries the routes again that the server did not take. Whoever asked
+// for them was told.
+func (s *GoBGP) sendFailed(ctx context.Context) {
+	s.outMu.Lock()
+	defer s.outMu.Unlock()
+	if len(s.out.failed) > 0 {
+		s.sendLocked(ctx, nil)
 	}
 }
 
@@ -160,19 +117,30 @@ func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
 	return nil
 }
 
-// sendLocked hands the changes of the keys to the BGP server; without one it
-// leaves them for start.
+// sendLocked hands the changes of the keys to the BGP server, and those that
+// failed before; without a server it leaves them for start.
 func (s *GoBGP) sendLocked(ctx context.Context, keys []intent.RouteKey) map[intent.RouteKey]error {
 	failed := map[intent.RouteKey]error{}
 	if s.server == nil {
 		return failed
 	}
+	keys = s.out.withFailed(keys)
 	for _, st := range s.out.plan(keys) {
+		if failed[st.key] != nil {
+			continue // an old form stays until the new one is there
+		}
 		if err := s.sendOne(ctx, st); err != nil {
 			failed[st.key] = err
 			continue
 		}
 		s.out.done(st)
+	}
+	for _, k := range keys {
+		if failed[k] == nil {
+			delete(s.out.failed, k)
+		} else {
+			s.out.failed[k] = struct{}{}
+		}
 	}
 	return failed
 }
@@ -225,65 +193,17 @@ func (s *GoBGP) pathLocked(p *api.Path) {
 	}
 }
 
-func (s *GoBGP) endOfRIBLocked(p *api.Path) {
-	a, err := netip.ParseAddr(p.GetNeighborIp())
-	f := p.GetFamily()
-	if err != nil || f.GetAfi() != api.Family_AFI_L2VPN || f.GetSafi() != api.Family_SAFI_EVPN {
-		return
-	}
-	if n := s.sync[a.Unmap()]; n != nil {
-		n.endOfRIB, n.done = true, true
-		s.syncedLocked()
-	}
-}
-
-// sessionLocked follows a neighbour's session.
-func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
-	state := e.GetPeer().GetState()
-	a, err := netip.ParseAddr(state.GetNeighborAddress())
-	a = a.Unmap()
-	n := s.sync[a]
-	if err != nil || n == nil {
-		return
-	}
-	if state.GetAdminState() == api.PeerState_PFX_CT {
-		if _, waiting := s.retry[a]; !waiting {
-			s.retry[a] = s.now().Add(s.cfg.PrefixLimitRetry)
-			s.log.Error("BGP session ended by its prefix limit", slog.String("neighbor", a.String()), slog.Duration("retry", s.cfg.PrefixLimitRetry))
-		}
-	}
-	established := state.GetSessionState() == api.PeerState_ESTABLISHED
-	if established == n.established {
-		return
-	}
-	n.established = established
-	if established {
-		s.log.Info("BGP session established", slog.String("neighbor", a.String()))
-		return
-	}
-	n.endOfRIB = false
-	s.log.Warn("BGP session lost", slog.String("neighbor", a.String()))
-}
-
-// syncedLocked notices that the last neighbour has become complete.
-func (s *GoBGP) syncedLocked() {
-	for _, n := range s.sync {
-		if !n.done {
-			return
-		}
-	}
-	if !s.in.inSync {
-		s.in.inSync = true
-		s.in.publish(nil, nil)
-	}
-}
-
 // publishLocked settles the rib and tells the watchers.
 func (s *GoBGP) publishLocked() {
 	before := len(s.in.rib.ghosts.settling)
 	if keys, vteps := s.in.rib.settle(s.now()); len(keys)+len(vteps) > 0 {
 		s.in.publish(keys, vteps)
 	}
+	for _, a := range s.in.rib.newDoubles {
+		s.log.Error("another node has the router ID of this one; set bgp.routerID at one of them",
+			slog.String("router_id", s.cfg.RouterID.String()), slog.String("vtep", a.String()))
+	}
+	s.in.rib.newDoubles = nil
 	if len(s.in.rib.ghosts.settling) > before {
 		select {
 		case s.rearm <- struct{}{}:

@@ -10,62 +10,32 @@ import (
 	"sync"
 	"time"
 
+	api "github.com/osrg/gobgp/v3/api"
 	"github.com/osrg/gobgp/v3/pkg/server"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
-	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// Speaker is a node's BGP.
-type Speaker interface {
-	// Run holds the sessions until ctx ends or Stop is called. It is called once.
-	// Everything else may be called before and meanwhile; what is set before Run
-	// is announced as the sessions start.
-	Run(ctx context.Context) error
-	// Stop ends Run. Graceful leaves the neighbours to keep our routes for their
-	// restart time; otherwise every session is closed with a CEASE notification.
-	// The end of Run's ctx is a graceful stop.
-	Stop(graceful bool)
-	// SetPolicies replaces the VRFs' policies. A policy that cannot be used is an
-	// error under its VNI and counts as absent.
-	SetPolicies(policies map[intent.VNI]intent.VRFPolicy) map[intent.VNI]error
-	// Set replaces the whole set of announcements and sends the difference.
-	Set(ctx context.Context, announcements map[intent.RouteKey]Announcement) map[intent.RouteKey]error
-	// Update changes some announcements. Errors are one per failed key; an
-	// announcement whose VRF has no policy yet fails with reconcile.ErrNotReady
-	// and is sent when the policy comes.
-	Update(ctx context.Context, upserts []Announcement, deletes []intent.RouteKey) map[intent.RouteKey]error
-	// Ready tells a restarting speaker (Config.Restarting) that what it announced
-	// before is announced again, so that sessions may start. Set implies it;
-	// whoever uses Update alone has to call it.
-	Ready()
-	// Watch calls fn with the import tables and then with each change, from its
-	// own goroutine, until ctx ends.
-	Watch(ctx context.Context, fn func(ImportUpdate)) error
-	// Status reads the present state.
-	Status(ctx context.Context) (Status, error)
-	// Routes lists every Type-5 route received and sent.
-	Routes(ctx context.Context) ([]RouteInfo, error)
-	// Explainer tells what BGP contributes to a path.
-	status.Explainer
-}
-
-// GoBGP is the Speaker that runs GoBGP in the process.
+// GoBGP is a node's BGP, spoken by GoBGP in the process.
 type GoBGP struct {
 	cfg Config
 	log *slog.Logger
 	now func() time.Time
 
-	outMu  sync.Mutex // guards out and server
+	outMu  sync.Mutex // guards out, server and problem
 	out    *outbox
-	server *server.BgpServer
+	server paths
+	// problem is why there is no server yet.
+	problem string
 
 	in imports // its mu guards sync and retry too
-	// sync is each neighbour's End-of-RIB state.
+	// sync is each neighbour's state, by its address without the zone, which is
+	// what the BGP server reports.
 	sync map[netip.Addr]*neighborSync
-	// retry is when a session that hit its prefix limit is tried again.
+	// retry is when a session is tried again that hit its prefix limit, or a
+	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
 
 	ends *sessionEnds
@@ -77,12 +47,22 @@ type GoBGP struct {
 	stopOnce  sync.Once
 }
 
-var _ Speaker = (*GoBGP)(nil)
+// paths is the BGP server as far as routes and the state of sessions go.
+type paths interface {
+	AddPath(context.Context, *api.AddPathRequest) (*api.AddPathResponse, error)
+	DeletePath(context.Context, *api.DeletePathRequest) error
+	ListPeer(context.Context, *api.ListPeerRequest, func(*api.Peer)) error
+}
 
 type neighborSync struct {
+	config Neighbor
+	// added: the BGP server has the neighbour.
+	added       bool
 	established bool
 	endOfRIB    bool // in the present session
 	done        bool // once, or the restart time is over
+	// flaps counts how often the session was lost.
+	flaps uint32
 }
 
 // New checks the configuration and does no I/O.
@@ -101,27 +81,24 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}
+	s.in.rib.routerID = cfg.RouterID
 	for _, n := range cfg.Neighbors {
-		s.sync[n.Address.WithZone("")] = &neighborSync{}
+		s.sync[n.Address.WithZone("")] = &neighborSync{config: n}
 	}
 	s.in.inSync = len(cfg.Neighbors) == 0
 	return s, nil
 }
 
-// Run implements Speaker.
+// Run holds the sessions until ctx ends or Stop is called. It is called once.
+// Everything else may be called before and meanwhile; what is set before Run is
+// announced as the sessions start. A port that is taken is waited for.
 func (s *GoBGP) Run(ctx context.Context) error {
 	watching, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	srv, err := s.start(ctx, watching)
-	if err != nil {
-		return err
-	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	running, end := context.WithCancel(groupCtx)
 	defer end()
 	graceful := true
-	group.Go(func() error { return s.startNeighbors(running, srv) })
-	group.Go(func() error { return s.tick(running, srv) })
 	group.Go(func() error {
 		select {
 		case graceful = <-s.stop:
@@ -130,25 +107,42 @@ func (s *GoBGP) Run(ctx context.Context) error {
 		end()
 		return nil
 	})
-	err = group.Wait()
+	var srv *server.BgpServer
+	group.Go(func() (err error) {
+		if !s.awaitPort(running) {
+			return nil
+		}
+		if srv, err = s.start(running, watching); err != nil {
+			return err
+		}
+		group.Go(func() error { return s.startNeighbors(running, srv) })
+		return s.tick(running, srv)
+	})
+	err := group.Wait()
+	if srv == nil {
+		return err
+	}
 	return errors.Join(err, s.leave(srv, graceful))
 }
 
-// Stop implements Speaker.
+// Stop ends Run. Graceful leaves the neighbours to keep our routes for their
+// restart time; otherwise every session is closed with a CEASE notification. The
+// end of Run's ctx is a graceful stop.
 func (s *GoBGP) Stop(graceful bool) {
 	s.stopOnce.Do(func() { s.stop <- graceful })
 }
 
-// SetPolicies implements Speaker.
+// SetPolicies replaces the VRFs' policies. A policy that cannot be used is an
+// error under its VNI and counts as absent. Of two VRFs with one index the one
+// that has it already keeps it, else the one with the lower VNI.
 func (s *GoBGP) SetPolicies(policies map[intent.VNI]intent.VRFPolicy) map[intent.VNI]error {
-	good, failed := usable(policies)
+	s.outMu.Lock()
+	defer s.outMu.Unlock()
+	good, failed := usable(policies, s.out.policies)
 	s.in.mu.Lock()
 	s.in.rib.setPolicies(good)
 	s.publishLocked()
 	s.in.mu.Unlock()
-
-	s.outMu.Lock()
-	defer s.outMu.Unlock()
 	keys := s.out.setPolicies(maps.Clone(good))
 	for k, err := range s.sendLocked(context.Background(), keys) {
 		failed[k.VNI] = errors.Join(failed[k.VNI], err)
@@ -156,10 +150,12 @@ func (s *GoBGP) SetPolicies(policies map[intent.VNI]intent.VRFPolicy) map[intent
 	return failed
 }
 
-// usable sorts out the policies that would break others or cannot go on the wire.
-func usable(policies map[intent.VNI]intent.VRFPolicy) (map[intent.VNI]intent.VRFPolicy, map[intent.VNI]error) {
+// usable sorts out the policies that would break others, such as those in use, or
+// cannot go on the wire.
+func usable(policies, inUse map[intent.VNI]intent.VRFPolicy) (map[intent.VNI]intent.VRFPolicy, map[intent.VNI]error) {
 	good, failed := map[intent.VNI]intent.VRFPolicy{}, map[intent.VNI]error{}
 	index := map[uint16]intent.VNI{}
+	keeps := func(vni intent.VNI) bool { return policies[vni].Index == inUse[vni].Index }
 	for vni, p := range policies {
 		switch other, taken := index[p.Index]; {
 		case vni != p.VNI || vni == 0 || vni > intent.MaxVNI:
@@ -168,7 +164,7 @@ func usable(policies map[intent.VNI]intent.VRFPolicy) (map[intent.VNI]intent.VRF
 		case p.Index == 0:
 			failed[vni] = fmt.Errorf("VRF %d has no index for its route distinguisher", vni)
 			continue
-		case taken && other < vni:
+		case taken && (keeps(other) && !keeps(vni) || keeps(other) == keeps(vni) && other < vni):
 			failed[vni] = fmt.Errorf("VRF %d has the index %d of VRF %d", vni, p.Index, other)
 			continue
 		case taken:
@@ -180,7 +176,7 @@ func usable(policies map[intent.VNI]intent.VRFPolicy) (map[intent.VNI]intent.VRF
 	return good, failed
 }
 
-// Set implements Speaker.
+// Set replaces the whole set of announcements and sends the difference.
 func (s *GoBGP) Set(ctx context.Context, announcements map[intent.RouteKey]Announcement) map[intent.RouteKey]error {
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
@@ -210,10 +206,14 @@ func (s *GoBGP) Set(ctx context.Context, announcements map[intent.RouteKey]Annou
 	return failed
 }
 
-// Ready implements Speaker.
+// Ready tells a restarting speaker (Config.Restarting) that what it announced
+// before is announced again, so that sessions may start. Set implies it; whoever
+// uses Update alone has to call it.
 func (s *GoBGP) Ready() { s.readyOnce.Do(func() { close(s.ready) }) }
 
-// Update implements Speaker.
+// Update changes some announcements. Errors are one per failed key; an
+// announcement whose VRF has no policy yet fails with reconcile.ErrNotReady and is
+// sent when the policy comes.
 func (s *GoBGP) Update(ctx context.Context, upserts []Announcement, deletes []intent.RouteKey) map[intent.RouteKey]error {
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
@@ -246,7 +246,8 @@ func (s *GoBGP) localLocked(keys []intent.RouteKey) {
 	s.publishLocked()
 }
 
-// Watch implements Speaker.
+// Watch calls fn with the import tables and then with each change, from its own
+// goroutine, until ctx ends.
 func (s *GoBGP) Watch(ctx context.Context, fn func(ImportUpdate)) error { return s.in.watch(ctx, fn) }
 
 // Announcements is the speaker as the last driver of a reconcile.Pipeline.

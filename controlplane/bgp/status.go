@@ -17,6 +17,11 @@ type Status struct {
 	ASN       uint32
 	RouterID  netip.Addr
 	RouterMAC intent.MAC
+	// Problem is why no session can start, such as a port that is taken. "": none.
+	Problem string
+	// SameRouterID are the VTEPs of other nodes whose routes carry this node's
+	// router ID in their distinguisher: a reflector takes the two nodes for one.
+	SameRouterID []netip.Addr
 	// Wanted and Announced count Type-5 routes; Announced is what every
 	// established neighbour has been sent.
 	Wanted, Announced int
@@ -38,7 +43,7 @@ type NeighborStatus struct {
 	State string
 	// Since is the start of the session, or of its absence. Zero: never up.
 	Since time.Time
-	// Flaps counts how often an established session was lost.
+	// Flaps counts how often an established session was lost since the start.
 	Flaps uint32
 	// EndOfRIB: in this session the neighbour has sent all that it had.
 	EndOfRIB bool
@@ -72,6 +77,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 		st.Wanted += len(vrf)
 	}
 	server := s.server
+	st.Problem = s.problem
 	s.outMu.Unlock()
 
 	sessions := map[netip.Addr]*api.Peer{}
@@ -92,7 +98,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	for _, vrf := range s.in.rib.routes {
 		st.Imported += len(vrf)
 	}
-	st.Stale = s.in.rib.staleRows()
+	st.Stale, st.SameRouterID = s.in.rib.staleRows(), s.in.rib.sameRouterID()
 	for _, n := range s.cfg.Neighbors {
 		a := n.Address.WithZone("")
 		ns := NeighborStatus{Address: n.Address, ASN: n.ASN, Description: n.Description, State: "idle",
@@ -107,7 +113,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 			}
 		}
 		if sync := s.sync[a]; sync != nil {
-			ns.EndOfRIB, ns.Synced = sync.endOfRIB, sync.done
+			ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps
 		}
 		ns.session(sessions[a])
 		// The export policy lets out all routes of our own and nothing else.
@@ -135,7 +141,6 @@ func (ns *NeighborStatus) session(p *api.Peer) {
 	if state.GetAdminState() == api.PeerState_PFX_CT {
 		ns.State = "prefix-limit"
 	}
-	ns.Flaps = state.GetFlops()
 	ns.PeerRestarting = p.GetGracefulRestart().GetPeerRestarting()
 	ns.MessagesIn = state.GetMessages().GetReceived().GetUpdate()
 	ns.MessagesOut = state.GetMessages().GetSent().GetUpdate()

@@ -20,7 +20,7 @@ func sample(prefix, hop string) type5 {
 	return type5{
 		routerID: netip.MustParseAddr("192.0.2.1"), index: 300, prefix: netip.MustParsePrefix(prefix), label: 0xabcdef,
 		nextHop: netip.MustParseAddr(hop), routerMAC: intent.MAC{2, 0, 0, 0, 0, 1},
-		targets: targets("64512:11259375", "192.0.2.9:5", "4200000000:7"), preference: 200,
+		targets: targets("64512:11259375", "192.0.2.9:5", "4200000000:7"),
 	}
 }
 
@@ -45,7 +45,6 @@ func TestEncode(t *testing.T) {
 				"5001000100",
 				hex.EncodeToString(reach) + want,
 				"d0100028" + "0002fc0000abcdef" + "0102c00002090005" + "0202fa56ea000007" + "030c000000000008" + "0603020000000001",
-				"50050004000000c8",
 			}
 			for i, a := range attrs {
 				if got := hex.EncodeToString(a); got != wantAttrs[i] {
@@ -91,7 +90,7 @@ func TestDecodeIsTheInverseOfEncode(t *testing.T) {
 			if r := p.check(func(netip.Addr) bool { return false }); r != "" {
 				t.Errorf("%s via %s is rejected: %s", prefix, hop, r)
 			}
-			if p.rank.localPref != 200 || p.rank.ebgp || p.rank.pathLen != 0 {
+			if p.rank.localPref != 100 || p.rank.ebgp || p.rank.pathLen != 0 {
 				t.Errorf("rank %+v", p.rank)
 			}
 		}
@@ -106,6 +105,7 @@ func TestDecodeAttributes(t *testing.T) {
 			{Type: api.AsSegment_AS_SEQUENCE, Numbers: []uint32{65001, 65002}},
 			{Type: api.AsSegment_AS_SET, Numbers: []uint32{5, 6, 7}},
 		}}),
+		pack(t, &api.LocalPrefAttribute{LocalPref: 200}),
 		pack(t, &api.MultiExitDiscAttribute{Med: 9}),
 		pack(t, &api.CommunitiesAttribute{Communities: []uint32{1, 0xffff0006}}),
 		pack(t, &api.OriginAttribute{Origin: 2}),
