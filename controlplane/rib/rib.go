@@ -1,9 +1,3 @@
-// Package rib joins the routes that several sources have for a VRF into the one
-// table that is programmed. A destination that OVN has behind this node wins
-// over the same one imported from BGP; when it goes, the import takes its place
-// in the same step.
-//
-// It is pure, and its work is proportional to the routes that change.
 package rib
 
 import "github.com/ovn-sluice/sluice/pkg/intent"
@@ -81,15 +75,4 @@ func (r *RIB) Best(k intent.RouteKey) (intent.Route, bool) {
 		}
 	}
 	return intent.Route{}, false
-}
-
-// All is the joined table.
-func (r *RIB) All() map[intent.RouteKey]intent.Route {
-	out := map[intent.RouteKey]intent.Route{}
-	for i := len(r.routes) - 1; i >= 0; i-- {
-		for k, b := range r.routes[i] {
-			out[k] = b.route(k)
-		}
-	}
-	return out
 }

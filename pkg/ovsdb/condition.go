@@ -10,12 +10,10 @@ import (
 // Function compares a column with a clause's value, RFC 7047 section 5.1.
 type Function string
 
-// The functions that conditional monitors know.
+// The functions that Sluice asks with.
 const (
 	FunctionEqual    Function = "=="
-	FunctionNotEqual Function = "!="
 	FunctionIncludes Function = "includes"
-	FunctionExcludes Function = "excludes"
 )
 
 // UUID is a row's UUID as an atom of its own type.
@@ -27,7 +25,7 @@ type Atom interface {
 }
 
 // Clause is one test of a row. Clauses are comparable values; make them with
-// All, Equal, NotEqual, Includes, Excludes and IncludesPair.
+// All, Equal and Includes.
 type Clause struct {
 	column   string
 	function Function
@@ -47,25 +45,9 @@ func Equal[A Atom](column string, atom A) Clause {
 	return Clause{column, FunctionEqual, encodeAtom(atom)}
 }
 
-// NotEqual is the opposite of Equal.
-func NotEqual[A Atom](column string, atom A) Clause {
-	return Clause{column, FunctionNotEqual, encodeAtom(atom)}
-}
-
 // Includes matches rows whose set column has the atom among its members.
 func Includes[A Atom](column string, atom A) Clause {
 	return Clause{column, FunctionIncludes, encodeAtom(atom)}
-}
-
-// Excludes matches rows whose set column has no such member.
-func Excludes[A Atom](column string, atom A) Clause {
-	return Clause{column, FunctionExcludes, encodeAtom(atom)}
-}
-
-// IncludesPair matches rows whose map column has the key with this value.
-func IncludesPair(column, key, value string) Clause {
-	return Clause{column, FunctionIncludes,
-		`["map",[[` + encodeAtom(key) + `,` + encodeAtom(value) + `]]]`}
 }
 
 // Column is the column that the clause looks at; empty for All.

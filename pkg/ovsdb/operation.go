@@ -14,7 +14,7 @@ import (
 // functions of this file. What is wrong with it Transact says.
 type Operation struct {
 	op, table string
-	// uuid is the row that it is about; empty for inserts and selects.
+	// uuid is the row that it is about; empty for inserts.
 	uuid string
 	// row and columns: what is written, or waited for.
 	row     Row
@@ -23,8 +23,7 @@ type Operation struct {
 	// mutations of one column.
 	column    string
 	mutations []mutation
-	where     []Clause // of a select, all must match
-	text      string   // of a comment
+	text      string // of a comment
 }
 
 // mutation is a <mutation> of RFC 7047 section 5.1.
@@ -79,20 +78,9 @@ func DeleteKeys(table, uuid, column string, keys ...string) Operation {
 	return mutate(table, uuid, column, mutation{ovsdb.MutateOperationDelete, tag("set", keys), true})
 }
 
-// AddMembers adds to a set column.
-func AddMembers[A Atom](table, uuid, column string, members ...A) Operation {
-	return mutate(table, uuid, column, mutation{ovsdb.MutateOperationInsert, atomSet(members), false})
-}
-
 // RemoveMembers removes from a set column.
 func RemoveMembers[A Atom](table, uuid, column string, members ...A) Operation {
 	return mutate(table, uuid, column, mutation{ovsdb.MutateOperationDelete, atomSet(members), false})
-}
-
-// Select reads rows that match all clauses into Result.Rows. Without columns, all
-// that both sides know are read.
-func Select(table string, columns []string, where ...Clause) Operation {
-	return Operation{op: ovsdb.OperationSelect, table: table, columns: columns, where: where}
 }
 
 // Comment goes into the server's log of the transaction.
@@ -148,8 +136,6 @@ func (o Operation) encode(db *Database, schema *serverSchema) (wireOperation, er
 	}
 	where := []Clause{}
 	switch {
-	case o.op == ovsdb.OperationSelect:
-		where = append(where, o.where...)
 	case o.op == ovsdb.OperationInsert:
 	case !ovsdb.IsValidUUID(o.uuid):
 		return w, fmt.Errorf("table %s: %q is not a row's UUID", o.table, o.uuid)
@@ -184,17 +170,6 @@ func (o Operation) encodeBody(w *wireOperation, t *table, schema *serverSchema) 
 			}
 			w.Mutations = append(w.Mutations, [3]any{o.column, m.mutator, m.value})
 		}
-	case ovsdb.OperationSelect:
-		for _, clause := range o.where {
-			if err := t.checkClause(clause); err != nil {
-				return fmt.Errorf("table %s: condition %q: %w", o.table, clause, err)
-			}
-		}
-		columns := o.columns
-		if columns == nil {
-			columns = schema.request(Tables{o.table: nil})[o.table]
-		}
-		w.Columns = append([]string{"_uuid"}, columns...)
 	}
 	return nil
 }

@@ -45,14 +45,12 @@ func FuzzParseEndpoints(f *testing.F) {
 func TestClauseJSON(t *testing.T) {
 	u := "0a1b2c3d-0000-4000-8000-00000000000f"
 	for want, clause := range map[string]ovsdb.Clause{
-		`true`:                                            ovsdb.All(),
-		`["name","==","a"]`:                               ovsdb.Equal("name", "a"),
-		`["name","!=","a\"b"]`:                            ovsdb.NotEqual("name", `a"b`),
-		`["nb_cfg","==",7]`:                               ovsdb.Equal("nb_cfg", 7),
-		`["_uuid","==",["uuid","` + u + `"]]`:             ovsdb.Equal("_uuid", ovsdb.UUID(u)),
-		`["encaps","includes",["uuid","` + u + `"]]`:      ovsdb.Includes("encaps", ovsdb.UUID(u)),
-		`["transport_zones","excludes","z"]`:              ovsdb.Excludes("transport_zones", "z"),
-		`["other_config","includes",["map",[["k","v"]]]]`: ovsdb.IncludesPair("other_config", "k", "v"),
+		`true`:                                       ovsdb.All(),
+		`["name","==","a"]`:                          ovsdb.Equal("name", "a"),
+		`["name","==","a\"b"]`:                       ovsdb.Equal("name", `a"b`),
+		`["nb_cfg","==",7]`:                          ovsdb.Equal("nb_cfg", 7),
+		`["_uuid","==",["uuid","` + u + `"]]`:        ovsdb.Equal("_uuid", ovsdb.UUID(u)),
+		`["encaps","includes",["uuid","` + u + `"]]`: ovsdb.Includes("encaps", ovsdb.UUID(u)),
 	} {
 		raw, err := json.Marshal(clause)
 		if err != nil || string(raw) != want {

@@ -13,15 +13,12 @@ type Result struct {
 	Count int
 	// UUID of an inserted row.
 	UUID string
-	// Rows of a select.
-	Rows []Row
 }
 
 // wireResult is an element of a transact reply, RFC 7047 section 4.1.3.
 type wireResult struct {
 	Count   int             `json:"count"`
 	UUID    json.RawMessage `json:"uuid"`
-	Rows    []rawRow        `json:"rows"`
 	Error   string          `json:"error"`
 	Details string          `json:"details"`
 }
@@ -55,10 +52,10 @@ func (s *Session) Transact(ctx context.Context, operations ...Operation) ([]Resu
 		}
 		return nil, err
 	}
-	return s.results(raw, operations)
+	return results(raw, operations)
 }
 
-func (s *Session) results(raw json.RawMessage, operations []Operation) ([]Result, error) {
+func results(raw json.RawMessage, operations []Operation) ([]Result, error) {
 	// An operation after a failed one has null in its place. An extra element
 	// is the error of the commit.
 	var wire []*wireResult
@@ -79,39 +76,20 @@ func (s *Session) results(raw json.RawMessage, operations []Operation) ([]Result
 		return nil, protocolError("%d results for %d operations", len(wire), len(operations))
 	}
 	out := make([]Result, len(operations))
-	for i, o := range operations {
+	for i := range operations {
 		if wire[i] == nil {
 			return nil, protocolError("no result for operation %d", i)
 		}
-		r, err := s.config.Database.result(o, wire[i])
-		if err != nil {
+		out[i].Count = wire[i].Count
+		if len(wire[i].UUID) == 0 {
+			continue
+		}
+		var err error
+		if out[i].UUID, err = decodeUUID(wire[i].UUID); err != nil {
 			return nil, fmt.Errorf("result of operation %d: %w", i, err)
 		}
-		out[i] = r
 	}
 	return out, nil
-}
-
-func (d *Database) result(o Operation, w *wireResult) (Result, error) {
-	r := Result{Count: w.Count}
-	var err error
-	if len(w.UUID) > 0 {
-		if r.UUID, err = decodeUUID(w.UUID); err != nil {
-			return r, err
-		}
-	}
-	for _, raw := range w.Rows {
-		uuid, err := decodeUUID(raw["_uuid"])
-		if err != nil {
-			return r, err
-		}
-		row, err := d.tables[o.table].fresh(uuid, raw)
-		if err != nil {
-			return r, err
-		}
-		r.Rows = append(r.Rows, row)
-	}
-	return r, nil
 }
 
 func decodeUUID(raw json.RawMessage) (string, error) {
