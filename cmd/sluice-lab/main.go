@@ -1,5 +1,3 @@
-// Command sluice-lab brings up small OVN clouds in network namespaces, for the
-// demo and for trying things by hand.
 package main
 
 import (

@@ -1,4 +1,3 @@
-// Command sluicectl shows what sluiced does and why, and cleans up after it.
 package main
 
 //go:generate sh -c "env -u SLUICE_SOCKET -u SLUICE_BPFFS go run . reference >../../docs/reference/sluicectl.md"

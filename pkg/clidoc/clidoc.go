@@ -1,5 +1,3 @@
-// Package clidoc writes the reference page of a program from its commands, so
-// that the page says what --help says.
 package clidoc
 
 import (

@@ -1,6 +1,3 @@
-// Package packet makes the synthetic packets of "sluicectl trace" and reads the
-// sampled ones of "sluicectl drops". It knows Ethernet, IPv4, IPv6, ICMP, TCP
-// and UDP, and does no I/O.
 package packet
 
 import (

@@ -1,5 +1,3 @@
-// Package schema holds the OVSDB schemas that the generated models are made
-// from: OVN 25.03's and Open vSwitch 3.5's. Tests create databases from them.
 package schema
 
 import _ "embed" // the schema files

@@ -1,5 +1,3 @@
-// Package pki is a certificate authority in a directory, for tests and labs
-// whose databases speak TLS. Its keys are not protected: it is for nothing else.
 package pki
 
 import (
