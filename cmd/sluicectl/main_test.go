@@ -106,3 +106,20 @@ func TestAge(t *testing.T) {
 		t.Error("an unknown time has an age")
 	}
 }
+
+func TestTraceTellsWhyAPacketWasAnswered(t *testing.T) {
+	for want, tr := range map[string]status.Trace{
+		"Answered through sluice0, and not forwarded: packet_too_big": {Verdict: "reply", Drop: "packet_too_big", Interface: "sluice0"},
+		"Leaves through sluice0.":                                     {Verdict: "redirect", Interface: "sluice0"},
+		"Dropped: no_route":                                           {Verdict: "drop", Drop: "no_route"},
+		"Leaves through vx to VTEP 192.0.2.1 with VNI 42.":            {Verdict: "redirect", Interface: "vx", VTEP: netip.MustParseAddr("192.0.2.1"), VNI: 42},
+	} {
+		var b bytes.Buffer
+		if err := writeTrace(&b, tr); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}

@@ -111,7 +111,7 @@ func (p *pinned) FollowDrops(ctx context.Context, each func(status.Drop) error) 
 			if failed = each(s.Status()); failed != nil {
 				cancel()
 			}
-		})
+		}, func(error) {}) // another version's: the next one may be readable
 	})
 	if errors.Is(err, context.Canceled) {
 		return failed

@@ -87,8 +87,10 @@ func writeTrace(w io.Writer, tr status.Trace) error {
 		fmt.Fprintf(w, "\nDropped: %s\n", tr.Drop)
 	case tr.VTEP.IsValid():
 		fmt.Fprintf(w, "\nLeaves through %s to VTEP %s with VNI %s.\n", tr.Interface, tr.VTEP, tr.VNI)
+	case tr.Verdict == "reply":
+		fmt.Fprintf(w, "\nAnswered through %s, and not forwarded: %s\n", tr.Interface, tr.Drop)
 	default:
-		fmt.Fprintf(w, "\n%s through %s.\n", tr.Verdict, tr.Interface)
+		fmt.Fprintf(w, "\nLeaves through %s.\n", tr.Interface)
 	}
 	return nil
 }

@@ -30,9 +30,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 		return n.dp.Reader().DropStatus()
 	})
 	handle(s, d, admin.GetDiff, func(ctx context.Context, n *node, _ admin.Nothing) (status.Diff, error) { return n.diff(ctx) })
-	handle(s, d, admin.Explain, func(ctx context.Context, _ *node, q status.Query) (status.Explanation, error) {
-		return d.explain(ctx, q)
-	})
+	admin.Handle(s, admin.Explain, d.explain)
 	handle(s, d, admin.Trace, func(ctx context.Context, n *node, r status.TraceRequest) (status.Trace, error) {
 		return n.trace(ctx, r)
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -13,13 +14,19 @@ func (n *node) bgp(ctx context.Context) (status.BGP, error) {
 	}
 	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}}
 	for _, b := range s.Neighbors {
-		row := status.Neighbor{Address: b.Address, ASN: b.ASN, State: b.State, Since: b.Since, Received: b.Received, Accepted: b.Received, EndOfRIB: b.EndOfRIB, Sent: b.Sent, LastError: b.LastError}
-		for _, rejected := range b.Rejected {
-			row.Accepted -= rejected
-		}
+		row := status.Neighbor{Address: b.Address, ASN: b.ASN, State: b.State, Since: b.Since, Received: b.Received, Accepted: accepted(b), EndOfRIB: b.EndOfRIB, Sent: b.Sent, LastError: b.LastError}
 		out.Neighbors = append(out.Neighbors, row)
 	}
 	return out, nil
+}
+
+// accepted counts the routes of a neighbour that entered a VRF.
+func accepted(b bgp.NeighborStatus) int {
+	count := b.Received
+	for _, rejected := range b.Rejected {
+		count -= rejected
+	}
+	return count
 }
 
 func (n *node) bgpRoutes(ctx context.Context) ([]status.BGPRoute, error) {

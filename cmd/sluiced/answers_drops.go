@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -14,19 +16,32 @@ import (
 type sampler struct {
 	mu        sync.Mutex
 	followers map[chan ebpf.Sample]struct{}
+	// unreadable counts samples that were passed over.
+	unreadable atomic.Uint64
 }
 
-func (s *sampler) run(ctx context.Context, r *ebpf.Reader) error {
-	return ignoreEnd(r.Samples(ctx, func(sample ebpf.Sample) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for c := range s.followers {
-			select {
-			case c <- sample:
-			default:
-			}
+// sampleSource is an ebpf.Reader.
+type sampleSource interface {
+	Samples(ctx context.Context, each func(ebpf.Sample), unreadable func(error)) error
+}
+
+func (s *sampler) run(ctx context.Context, r sampleSource, log *slog.Logger) error {
+	return ignoreEnd(r.Samples(ctx, s.tell, func(err error) {
+		if s.unreadable.Add(1) == 1 {
+			log.Error("a sampled drop cannot be read; more of them are only counted", "error", err)
 		}
 	}))
+}
+
+func (s *sampler) tell(sample ebpf.Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.followers {
+		select {
+		case c <- sample:
+		default:
+		}
+	}
 }
 
 func (s *sampler) follow() (samples chan ebpf.Sample, end func()) {

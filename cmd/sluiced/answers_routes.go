@@ -2,15 +2,17 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 func (n *node) routes(only intent.VNI) []status.Route {
-	wanted, actual := n.tables.Routes.Rows()
+	wanted, _ := n.tables.Routes.Rows()
 	announced, _ := n.tables.Announcements.Rows()
 	ports := n.portNames()
 	var out []status.Route
@@ -18,23 +20,34 @@ func (n *node) routes(only intent.VNI) []status.Route {
 		if only != 0 && k.VNI != only {
 			continue
 		}
-		row := status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: r.Kind.String(), NextHops: r.NextHops.All(), Programmed: actual[k] == r, State: status.OK}
+		row := status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: r.Kind.String(), NextHops: r.NextHops.All()}
 		if r.Kind == intent.RouteLocal {
 			row.Gateway = cmp.Or(ports[r.Gateway], r.Gateway.String())
 		}
 		if _, ok := announced[k]; ok {
 			row.Announced, _ = n.tables.Announcements.State(k)
 		}
-		if !row.Programmed {
-			row.State = status.Pending
-			if _, err := n.tables.Routes.State(k); err != nil {
-				row.State, row.Reason, row.Error = status.Error, tables.ReasonOf(err), err.Error()
-			}
-		}
+		var err error
+		row.Programmed, err = n.tables.Routes.State(k)
+		row.State, row.Reason, row.Error = stateOf(row.Programmed, err)
 		out = append(out, row)
 	}
 	slices.SortFunc(out, status.Route.Compare)
 	return out
+}
+
+// stateOf is the state of a wanted row by what its table says of it, and why it is
+// not in place.
+func stateOf(programmed bool, err error) (state status.State, reason, text string) {
+	switch {
+	case programmed:
+		return status.OK, "", ""
+	case err == nil: // not wanted any more since the question was asked
+		return status.Pending, "", ""
+	case errors.Is(err, reconcile.ErrNotReady):
+		return status.Pending, "waiting", err.Error()
+	}
+	return status.Error, tables.ReasonOf(err), err.Error()
 }
 
 func (n *node) portNames() map[intent.GatewayKey]string {

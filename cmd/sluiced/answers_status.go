@@ -29,7 +29,7 @@ func (f nodeFacts) identity() status.Identity {
 // identity is that of a gateway.
 func (n *node) identity(f nodeFacts) status.Identity {
 	i := f.identity()
-	i.VTEP, i.RouterID, i.RouterMAC = n.id.vtep, n.routerID, n.id.routerMAC
+	i.VTEP, i.RouterID, i.RouterMAC = n.id.vtep, n.id.routerID, n.id.routerMAC
 	return i
 }
 
@@ -41,10 +41,7 @@ func (n *node) tableStatus() []status.Table {
 	var out []status.Table
 	for _, stage := range n.tables.Pipeline.Stages() {
 		st := stage.Stats()
-		t := status.Table{Name: stage.Name(), Wanted: st.Wanted, Actual: st.Actual, Failed: st.Failed, Maps: maps[stage.Name()]}
-		if err := n.tables.Pipeline.ListError(stage.Name()); err != nil {
-			t.Held = err.Error()
-		}
+		t := status.Table{Name: stage.Name(), Wanted: st.Wanted, Actual: st.Actual, Failed: st.Failed, Maps: maps[stage.Name()], Held: n.tables.Held(stage)}
 		out = append(out, t)
 	}
 	return out

@@ -25,7 +25,8 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 	rows := make(map[intent.VNI]*status.VRF, len(wanted))
 	for vni, v := range wanted {
 		p, t := policies[vni], traffic[vni]
-		row := &status.VRF{VNI: vni, Index: v.Index, State: n.vrfState(vni), RD: fmt.Sprintf("%s:%d", n.routerID, v.Index),
+		state, _, _ := stateOf(n.tables.VRFs.State(vni))
+		row := &status.VRF{VNI: vni, Index: v.Index, State: state, RD: fmt.Sprintf("%s:%d", n.id.routerID, v.Index),
 			Import: words(p.Import), Export: words(p.Export), AutoImport: p.AutoImport,
 			ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
 		rows[vni] = row
@@ -65,16 +66,6 @@ func words(s intent.RouteTargets) []string {
 	return out
 }
 
-func (n *node) vrfState(vni intent.VNI) status.State {
-	if ok, err := n.tables.VRFs.State(vni); !ok {
-		if err != nil {
-			return status.Pending
-		}
-		return status.Error
-	}
-	return status.OK
-}
-
 // vrf is one VRF with everything in it.
 func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 	all, err := n.vrfs(ctx)
@@ -94,15 +85,13 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 		if g.VNI != vni {
 			continue
 		}
-		e := status.GatewayEntry{LogicalPort: g.LogicalPort, Kind: g.Kind.String(), Bridge: string(k.Bridge), VLAN: k.VLAN, MAC: k.MAC, State: status.OK}
+		e := status.GatewayEntry{LogicalPort: g.LogicalPort, Kind: g.Kind.String(), Bridge: string(k.Bridge), VLAN: k.VLAN, MAC: k.MAC}
 		for _, a := range []netip.Addr{g.Addr4, g.Addr6} {
 			if a.IsValid() {
 				e.Addresses = append(e.Addresses, a)
 			}
 		}
-		if ok, _ := n.tables.Gateways.State(k); !ok {
-			e.State = status.Pending
-		}
+		e.State, _, _ = stateOf(n.tables.Gateways.State(k))
 		for sk, s := range served {
 			if sk.Gateway == k && s.Answer {
 				e.Served = append(e.Served, sk.Prefix)

@@ -38,13 +38,20 @@ type identity struct {
 	systemID  string
 	vtep      netip.Addr
 	routerMAC intent.MAC
+	routerID  netip.Addr
+}
+
+// same tells whether the fabric sees the same node: what is announced under the
+// one is right under the other.
+func (i identity) same(o identity) bool {
+	return i.vtep == o.vtep && i.routerMAC == o.routerMAC && i.routerID == o.routerID
 }
 
 // bgpConfig is the speaker's part of the configuration. restarting tells the
 // neighbours that forwarding went on.
 func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, error) {
 	out := bgp.Config{
-		ASN: c.BGP.ASN, RouterID: c.BGP.RouterID, SystemID: id.systemID, RouterMAC: id.routerMAC,
+		ASN: c.BGP.ASN, RouterID: id.routerID, SystemID: id.systemID, RouterMAC: id.routerMAC,
 		RestartTime: c.BGP.GracefulRestart.Time.Duration, Restarting: restarting && c.BGP.GracefulRestart.Enabled,
 	}
 	if id.vtep.Is4() {
@@ -78,7 +85,7 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 		out.Neighbors = append(out.Neighbors, bgp.Neighbor{
 			Address: n.Address, ASN: asn, Port: n.Port, LocalAddress: n.LocalAddress, Password: password,
 			TTLSecurity: n.GTSM, MultihopTTL: n.MultihopTTL, Passive: n.Passive,
-			ConnectRetry: n.ConnectRetry.Duration, HoldTime: n.HoldTime.Duration,
+			ConnectRetry: n.ConnectRetry.Duration, HoldTime: n.HoldTime.Duration, Keepalive: n.Keepalive.Duration,
 			NoGracefulRestart: !c.BGP.GracefulRestart.Enabled, MaxPrefixes: n.MaxPrefixes,
 		})
 	}

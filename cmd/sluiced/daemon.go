@@ -39,13 +39,15 @@ type daemon struct {
 	ovs      *ovs.Switch
 	indices  *vrfindex.Store
 	facts    chan nodeFacts // capacity 1: the latest
-	// inSyncNow is an ovn.InSync, read where mu must not be taken.
-	inSyncNow atomic.Value
+	// inSyncNow is read where mu must not be taken; nil before the first event.
+	inSyncNow atomic.Pointer[ovn.InSync]
 
 	mu         sync.Mutex // guards what follows; held while an OVN event is taken
 	translator *evpn.Translator
 	latest     nodeFacts
 	node       *node // nil while the node has no role
+	// retain: indices of VRFs that went while nobody looked are still to be freed.
+	retain bool
 }
 
 func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
@@ -53,12 +55,22 @@ func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.metrics = metrics.New(version, func(collector string, err error) {
-		log.Warn("a metric could not be read", "collector", collector, "error", err)
-	})
+	d.retain = true
+	d.metrics = metrics.New(version, metricsFailed(log))
 	d.reg.Require("vswitchd", "sb", "role", "dataplane")
 	d.addMetrics()
 	return d, nil
+}
+
+// metricsFailed logs that metrics cannot be read, and that they can be again.
+func metricsFailed(log *slog.Logger) func(collector string, err error) {
+	return func(collector string, err error) {
+		if err == nil {
+			log.Info("metrics can be read again", "collector", collector)
+			return
+		}
+		log.Warn("metrics cannot be read", "collector", collector, "error", err)
+	}
 }
 
 // newFollowing is the part that follows OVN and computes what it asks for. The
@@ -101,18 +113,28 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	return evpn.Needs(ec), nil
 }
 
-func (d *daemon) run(ctx context.Context) error {
-	lock, err := admin.AcquireLock(d.cfg.StateDir)
+// runDaemon is sluiced from its lock to its end. What another sluiced may still
+// write is read after the lock was taken.
+func runDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
+	lock, err := admin.AcquireLock(cfg.StateDir)
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	defer func() { _ = lock.Release() }()
+	d, err := newDaemon(cfg, log)
+	if err != nil {
+		return err
+	}
+	return d.run(ctx)
+}
+
+func (d *daemon) run(ctx context.Context) error {
 	notify := systemd.New(d.log, d.alive)
 	defer notify.Stopping()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.vswitch.Run(ctx) })
 	group.Go(func() error { return d.follower.Run(ctx) })
-	group.Go(func() error { return d.runNodes(ctx) })
+	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })
 	group.Go(func() error { return d.runAdmin(ctx) })
 	group.Go(func() error { return d.watchHealth(ctx) })
 	group.Go(func() error { return notify.Run(ctx) })
@@ -127,16 +149,17 @@ func (d *daemon) run(ctx context.Context) error {
 
 // alive takes the lock that every OVN event takes: a daemon that cannot is stuck.
 func (d *daemon) alive(ctx context.Context) error {
-	done := make(chan struct{})
-	go func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("the control plane has not answered: %w", ctx.Err())
+	tick := time.NewTicker(aliveInterval)
+	defer tick.Stop()
+	for !d.mu.TryLock() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the control plane has not answered: %w", ctx.Err())
+		case <-tick.C:
+		}
 	}
+	d.mu.Unlock()
+	return nil
 }
+
+const aliveInterval = 5 * time.Millisecond

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
-	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -79,8 +78,8 @@ func (d *daemon) waitInSync(ctx context.Context) error {
 }
 
 func (d *daemon) allInSync() bool {
-	s, ok := d.inSyncNow.Load().(ovn.InSync)
-	return ok && s.All()
+	s := d.inSyncNow.Load()
+	return s != nil && s.All()
 }
 
 func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
@@ -99,6 +98,7 @@ func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
 	if err != nil {
 		return p, err
 	}
+	d.ovs.SetIntegration(facts.integration)
 	if _, err := bgpConfig(d.cfg, n.id, false); err != nil {
 		return p, err
 	}

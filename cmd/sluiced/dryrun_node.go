@@ -72,9 +72,11 @@ func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcil
 		// BGP is not asked: nothing says what it has.
 		Policies:      reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}),
 		Announcements: reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}),
-	}, tables.Sources{OVN: n.d.allInSync, BGP: func() bool { return false }, Lingers: never}, n.d.reg, n.d.log, true)
+	}, tables.Sources{
+		OVN: n.d.allInSync, BGP: func() bool { return false }, Pending: n.pending.has, Lingers: never,
+	}, tables.Options{Status: n.d.reg, Log: n.d.log, Dry: true})
 	n.d.mu.Lock()
-	n.want(n.d.translator.Tables())
+	n.want(n.d.translator)
 	n.d.mu.Unlock()
 	return n.tables.Pipeline.Compare(ctx)
 }

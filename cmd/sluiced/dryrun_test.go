@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // What only BGP could tell is counted, and shown neither as missing nor as to go.
 func TestImportsAreUnknownToADryRun(t *testing.T) {
-	n := &node{tables: tables.New(tables.Drivers{}, tables.Sources{}, status.NewRegistry(nil), nil, true)}
+	n := &node{tables: tables.New(tables.Drivers{}, tables.Sources{}, tables.Options{Status: status.NewRegistry(nil), Dry: true})}
 	var p status.Plan
 	got := n.known([]reconcile.Change{
 		{Table: "vrfs", Op: reconcile.OpAdd, Key: "1001", New: "Index:1"},

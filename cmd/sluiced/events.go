@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -12,31 +13,76 @@ import (
 
 // takeOVN is called by the follower for every step of what OVN shows.
 func (d *daemon) takeOVN(e ovn.Event) {
+	arrived := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	diff := d.translator.Step(e.Rows, e.Dirty, e.InSync.SB)
-	d.inSyncNow.Store(e.InSync)
+	// A pass may run at any moment: what is not in sync any more is told before the
+	// change, and what is now in sync after it.
+	d.inSyncNow.Store(d.lessInSync(e.InSync))
+	if n := d.node; n != nil {
+		pending := n.pendingAfter(d.translator, e.InSync.NB, diff)
+		n.pending.widen(pending)
+		n.delays.changed(diff.Announcements, arrived)
+		n.patch(diff)
+		n.pending.become(pending)
+	}
+	d.inSyncNow.Store(&e.InSync)
 	if d.node != nil {
-		d.node.patch(diff)
+		d.node.tables.Pipeline.Kick() // rows may be held for an in-sync that has just come
 	}
 	d.reg.Reporter("evpn").Replace(d.translator.Objects())
-	d.noteFacts(d.factsOf(e.Rows))
+	if e.InSync.All() {
+		d.retainIndices()
+	}
+	// Rows that are not all there say neither who the node is nor what it is for.
+	if e.InSync.SB && e.InSync.VSwitch {
+		d.noteFacts(d.factsOf(e.Rows))
+	}
 }
 
-// want makes what OVN asks for, and the configuration, the wanted side.
-func (n *node) want(all evpn.Tables) {
+// lessInSync is what was in sync and still is.
+func (d *daemon) lessInSync(next ovn.InSync) *ovn.InSync {
+	old := d.inSyncNow.Load()
+	if old == nil {
+		return &ovn.InSync{}
+	}
+	return &ovn.InSync{SB: old.SB && next.SB, VSwitch: old.VSwitch && next.VSwitch, NB: old.NB && next.NB}
+}
+
+// retainIndices frees, once, the indices of VRFs that went while no sluiced ran.
+func (d *daemon) retainIndices() {
+	if !d.retain {
+		return
+	}
+	d.retain = false
+	kept := d.translator.Tables().VRFs
+	err := d.indices.Retain(func(vni intent.VNI) bool { _, ok := kept[vni]; return ok })
+	if err != nil {
+		d.log.Warn("the indices of VRFs that are gone stay taken", "error", err)
+	}
+}
+
+// want makes what OVN asks for, and the configuration, the wanted side. It is
+// called once, before anything else changes the tables.
+func (n *node) want(t *evpn.Translator) {
+	all := t.Tables()
+	n.pending.become(pendingOf(t, all.VRFs))
+	trusted := map[netip.Addr]intent.VTEP{}
+	for _, a := range n.d.cfg.Fabric.TrustedVTEPs {
+		trusted[a] = intent.VTEP{Addr: a}
+	}
 	n.tables.Pipeline.Update(func() {
 		n.tables.Bridges.Set(all.Bridges)
 		n.tables.VRFs.Set(all.VRFs)
 		n.tables.Policies.Set(all.Policies)
 		n.tables.Gateways.Set(all.Gateways)
 		n.tables.Served.Set(all.Served)
-		n.tables.Routes.Update(n.rib.Update(rib.OVN, all.Routes, nil))
+		routes, _ := n.rib.Update(rib.OVN, all.Routes, nil)
+		n.tables.Routes.Set(routes)
 		n.tables.Steering.Set(all.Steering)
 		n.tables.Announcements.Set(all.Announcements)
-		for _, a := range n.d.cfg.Fabric.TrustedVTEPs {
-			n.tables.VTEPs.Update(map[netip.Addr]intent.VTEP{a: {Addr: a}}, nil)
-		}
+		n.tables.VTEPs.Set(trusted)
 	})
 }
 
@@ -44,7 +90,6 @@ func (n *node) want(all evpn.Tables) {
 func (n *node) patch(d evpn.Difference) {
 	t := n.tables
 	if d.Empty() {
-		t.Pipeline.Kick() // rows may be held for an in-sync that has just come
 		return
 	}
 	t.Pipeline.Update(func() {

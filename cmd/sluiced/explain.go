@@ -65,8 +65,9 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 		back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
 		ok, err = n.tables.Steering.State(back)
 		add(status.LayerOVS, "flow "+back.String(), ok, err, "", "")
-		out, ok, err := n.sourceFlow(src.Gateway, q.Src)
-		add(status.LayerOVS, "flow "+out, ok, err, "", "Without it packets of this source leave by the provider network.")
+		out, _ := n.tables.SourceFlow(src.Gateway, netip.PrefixFrom(q.Src, q.Src.BitLen()))
+		ok, err = n.tables.Steering.State(out)
+		add(status.LayerOVS, "flow "+out.String(), ok, err, "", "Without it packets of this source leave by the provider network.")
 	}
 	dst, found := n.longest(q.VRF, q.Dst)
 	if !found {
@@ -82,32 +83,12 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 	return steps
 }
 
-// longest is the longest match among the wanted routes.
+// longest is the longest match among the wanted routes, of any kind.
 func (n *node) longest(vni intent.VNI, a netip.Addr) (intent.Route, bool) {
-	for bits := a.BitLen(); bits >= 0; bits-- {
-		p, err := a.Prefix(bits)
-		if err != nil {
-			break
-		}
+	for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
 		if r, ok := n.tables.Routes.Wanted(intent.NewRouteKey(vni, p)); ok {
 			return r, true
 		}
 	}
 	return intent.Route{}, false
-}
-
-// sourceFlow is the flow that steers packets of a source to this node.
-func (n *node) sourceFlow(g intent.GatewayKey, src netip.Addr) (name string, ok bool, err error) {
-	for bits := src.BitLen(); bits >= 0; bits-- {
-		p, perr := src.Prefix(bits)
-		if perr != nil {
-			break
-		}
-		k := intent.SteeringKey{Gateway: g, Kind: intent.SteerSource, Prefix: p}
-		if _, wanted := n.tables.Steering.Wanted(k); wanted {
-			ok, err = n.tables.Steering.State(k)
-			return k.String(), ok, err
-		}
-	}
-	return fmt.Sprintf("%s source %s", g, src), false, nil
 }

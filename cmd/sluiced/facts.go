@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -52,6 +54,56 @@ func (d *daemon) noteFacts(f nodeFacts) {
 	default:
 	}
 	d.facts <- d.latest
+}
+
+// awaitFacts waits for facts that make the node another one, or none. Facts that
+// leave it the node that it is are taken in while it runs.
+func (n *node) awaitFacts(ctx context.Context) (next nodeFacts, changed bool) {
+	next = n.facts
+	said := ""
+	for {
+		same, err := n.stays(next)
+		switch {
+		case err != nil && err.Error() == said:
+		case err != nil:
+			// Who it would be is not known: it goes on as who it is.
+			said = err.Error()
+			n.d.log.Warn("facts of the node changed, and its VTEP cannot be found", "chassis", next.systemID, "error", err)
+		case !same:
+			n.d.log.Info("facts of the node changed", "chassis", next.systemID, "gateway", next.gateway)
+			return next, true
+		default:
+			n.takeFacts(next)
+		}
+		var retry <-chan time.Time
+		if err != nil {
+			retry = time.After(startRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return n.facts, false
+		case next = <-n.d.facts:
+		case <-retry:
+		}
+	}
+}
+
+// stays tells whether the node is the same one with other facts.
+func (n *node) stays(next nodeFacts) (bool, error) {
+	if !next.gateway || next.systemID == "" {
+		return false, nil
+	}
+	id, err := n.d.identify(next)
+	return n.id.same(id), err
+}
+
+// takeFacts follows facts that change nothing of who the node is.
+func (n *node) takeFacts(next nodeFacts) {
+	if next.integration != n.facts.integration {
+		n.d.ovs.SetIntegration(next.integration)
+		n.relistSwitch()
+	}
+	n.facts = next
 }
 
 // roleGateway is the word for a node that forwards.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
-	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -18,17 +17,12 @@ const restartLinger = 30 * time.Second
 
 // takeImports is called by the speaker with the import tables and their changes.
 func (n *node) takeImports(u bgp.ImportUpdate) {
-	if u.InSync && !n.bgpSync.Load() {
+	if u.InSync && n.linger.Load() == nil {
 		end := time.Now().Add(restartLinger)
 		n.linger.Store(&end)
-		time.AfterFunc(restartLinger, n.tables.Pipeline.Kick)
+		close(n.lingering)
 	}
 	n.bgpSync.Store(u.InSync)
-	word := "receiving"
-	if u.InSync {
-		word = "in-sync"
-	}
-	n.d.reg.SetCondition("bgp", u.InSync, word, "")
 	n.tables.Pipeline.Update(func() {
 		for _, v := range u.VTEPs {
 			n.tables.VTEPs.Update(map[netip.Addr]intent.VTEP{v.Addr: v}, nil)
@@ -60,22 +54,44 @@ func (n *node) lingers(hops intent.NextHopSet, known func(netip.Addr) bool) bool
 	return true
 }
 
-// releaseSpeaker lets the sessions start once what was programmed before a
-// restart has been compared and the announcements are handed over.
+// endLinger has the tables looked at again when the routes of VTEPs that have not
+// come back are kept no longer.
+func (n *node) endLinger(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-n.lingering:
+	}
+	end := time.NewTimer(time.Until(*n.linger.Load()))
+	defer end.Stop()
+	select {
+	case <-ctx.Done():
+	case <-end.C:
+		n.tables.Pipeline.Kick()
+	}
+	return nil
+}
+
+// releaseSpeaker lets the sessions start once all databases are in sync, what was
+// programmed before a restart has been compared, and all announcements are handed
+// over: a neighbour drops what it kept of this node and is not told again. The
+// speaker waits for bgp.DefaultDeferralTime at most.
 func (n *node) releaseSpeaker(ctx context.Context) error {
-	for !n.d.ovnInSync() {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !n.toldAll() {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(20 * time.Millisecond):
+		case <-tick.C:
 		}
-	}
-	if err := n.tables.Pipeline.WaitPass(ctx); err != nil {
-		return nil
 	}
 	n.speaker.Ready()
 	return nil
 }
+
+// toldAll tells whether BGP has been told all that there is to announce.
+func (n *node) toldAll() bool { return n.d.allInSync() && n.tables.Complete() }
 
 // watchSwitch reads flows and ports back when Open vSwitch says that they may
 // have changed: an ovs-vswitchd that was restarted has none.
@@ -85,15 +101,19 @@ func (n *node) watchSwitch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-n.d.ovs.Changes():
-			n.tables.Pipeline.Update(func() {
-				n.tables.Bridges.Relist()
-				n.tables.Steering.Relist()
-			})
+			n.relistSwitch()
 		}
 	}
 }
 
+func (n *node) relistSwitch() {
+	n.tables.Pipeline.Update(func() {
+		n.tables.Bridges.Relist()
+		n.tables.Steering.Relist()
+	})
+}
+
 func (d *daemon) ovnInSync() bool {
-	s, ok := d.inSyncNow.Load().(ovn.InSync)
-	return ok && s.SB && s.VSwitch
+	s := d.inSyncNow.Load()
+	return s != nil && s.SB && s.VSwitch
 }

@@ -131,13 +131,9 @@ func run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	log, _ := logging.New(os.Stderr, cfg.Log)
-	d, err := newDaemon(cfg, log)
-	if err != nil {
-		return err
-	}
+	log := logging.New(os.Stderr, cfg.Log)
 	log.Info("sluiced starts", "version", version, "config", file)
-	if err := d.run(ctx); err != nil {
+	if err := runDaemon(ctx, cfg, log); err != nil {
 		return err
 	}
 	log.Info("sluiced ends; what it programmed goes on forwarding")

@@ -26,7 +26,7 @@ func (d *daemon) addMetrics() {
 			return metrics.Drops{}, nil // no node, no drops
 		}
 		counts, err := n.dp.Reader().Drops()
-		out := metrics.Drops{ByReason: make(map[string]uint64, len(counts))}
+		out := metrics.Drops{Unreadable: n.samples.unreadable.Load(), ByReason: make(map[string]uint64, len(counts))}
 		for reason, packets := range counts {
 			out.ByReason[reason.String()] = packets
 		}
@@ -70,7 +70,7 @@ func (n *node) tableMetrics() ([]metrics.Table, error) {
 	for _, stage := range n.tables.Pipeline.Stages() {
 		s := stage.Stats()
 		out = append(out, metrics.Table{Name: stage.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed,
-			Held: n.tables.Pipeline.ListError(stage.Name()) != nil, Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
+			Held: n.tables.Held(stage) != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
 	}
 	return out, nil
 }
@@ -83,22 +83,14 @@ func (n *node) mapMetrics() ([]metrics.Map, error) {
 	return out, nil
 }
 
-const established = "established" // of RFC 4271 section 8.2.2, as GoBGP writes it
-
 func (n *node) bgpMetrics() (metrics.BGP, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	s, err := n.speaker.Status(ctx)
-	if err != nil {
-		return metrics.BGP{}, err
-	}
-	b, err := n.bgp(ctx)
 	out := metrics.BGP{Rejected: map[string]uint64{}}
-	for _, row := range b.Neighbors {
-		out.Neighbors = append(out.Neighbors, metrics.Neighbor{Address: row.Address, ASN: row.ASN, Up: row.State == established, Received: row.Received, Accepted: row.Accepted, Sent: row.Sent})
-	}
-	for _, ns := range s.Neighbors {
-		for reason, total := range ns.RejectedTotal {
+	for _, b := range s.Neighbors {
+		out.Neighbors = append(out.Neighbors, metrics.Neighbor{Address: b.Address, ASN: b.ASN, Up: established(b), Received: b.Received, Accepted: accepted(b), Sent: b.Sent})
+		for reason, total := range b.RejectedTotal {
 			out.Rejected[string(reason)] += total
 		}
 	}

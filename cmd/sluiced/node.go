@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,62 +19,76 @@ import (
 // node is a gateway node at work: the fabric device, the loaded programs, the
 // tables, and the BGP speaker. Its end leaves all that is pinned forwarding.
 type node struct {
-	d        *daemon
-	facts    nodeFacts
-	id       identity
-	routerID netip.Addr
-	mtu      int // of the underlay
-	dp       *ebpf.Dataplane
-	links    *kernel.BridgeLinks
-	speaker  *bgp.GoBGP
-	tables   *tables.Tables
-	rib      *rib.RIB // guarded by the pipeline, as the tables are
-	samples  sampler
-	tracing  sync.Mutex
-	ended    chan struct{} // closed when the node ends
-	bgpSync  atomic.Bool
+	d       *daemon
+	facts   nodeFacts
+	id      identity
+	mtu     int // of the underlay
+	dp      *ebpf.Dataplane
+	links   *kernel.BridgeLinks
+	speaker *bgp.GoBGP
+	tables  *tables.Tables
+	rib     *rib.RIB // guarded by the pipeline, as the tables are
+	samples sampler
+	tracing sync.Mutex
+	ended   chan struct{} // closed when the node ends
+	pending pendingVRFs
+	delays  delays
+	bgpSync atomic.Bool
 	// linger ends the time for which routes of a VTEP that has not come back are
 	// kept after BGP is in sync; zero until then.
-	linger atomic.Pointer[time.Time]
+	linger    atomic.Pointer[time.Time]
+	lingering chan struct{} // closed when linger is set
 }
 
-// runNode runs one node until ctx ends or other facts come, which it stores in
-// next.
-func (d *daemon) runNode(ctx context.Context, facts nodeFacts, next *nodeFacts) error {
-	n, err := d.startNode(ctx, facts)
-	if err != nil {
-		return err
-	}
+// run runs the node until ctx ends, or until it is told facts that make it another
+// one, which it returns. An error leaves a BGP server behind that only the end of
+// the process ends.
+func (n *node) run(ctx context.Context) (nodeFacts, error) {
+	next := n.facts
 	defer func() { _ = n.dp.Close() }()
-	ctx, cancel := context.WithCancel(ctx)
+	// The tables are told what is wanted before anything looks at them.
+	n.d.adopt(n)
+	defer n.leave(ctx)
+	running, cancel := context.WithCancel(ctx)
 	defer cancel()
-	group, ctx := errgroup.WithContext(ctx)
+	group, running := errgroup.WithContext(running)
 	group.Go(func() error {
-		select {
-		case <-ctx.Done():
-			return nil
-		case *next = <-d.facts:
+		other, changed := n.awaitFacts(running)
+		if changed {
+			// What was announced was announced under another identity, or is not this
+			// node's any more: it is withdrawn, whatever the neighbours would keep.
+			next = other
+			n.speaker.Stop(false)
 		}
-		d.log.Info("facts of the node changed", "chassis", next.systemID, "gateway", next.gateway)
-		// What was announced was announced under another identity, or is not this
-		// node's any more: it is withdrawn, whatever the neighbours would keep.
-		n.speaker.Stop(false)
 		return nil
 	})
 	group.Go(func() error {
 		defer cancel()
-		return n.speaker.Run(ctx)
+		return n.speaker.Run(running)
 	})
-	group.Go(func() error { return ignoreEnd(n.speaker.Watch(ctx, n.takeImports)) })
-	group.Go(func() error { return n.tables.Pipeline.Run(ctx) })
-	group.Go(func() error { return d.ovs.Run(ctx) })
-	group.Go(func() error { return n.watchSwitch(ctx) })
-	group.Go(func() error { return n.releaseSpeaker(ctx) })
-	group.Go(func() error { return n.samples.run(ctx, n.dp.Reader()) })
-	d.adopt(n)
-	defer d.adopt(nil)
-	defer close(n.ended)
-	return ignoreEnd(group.Wait())
+	group.Go(func() error { return ignoreEnd(n.speaker.Watch(running, n.takeImports)) })
+	group.Go(func() error { return n.watchSpeaker(running) })
+	group.Go(func() error { return n.tables.Pipeline.Run(running) })
+	group.Go(func() error { return n.d.ovs.Run(running) })
+	group.Go(func() error { return n.watchSwitch(running) })
+	group.Go(func() error { return n.releaseSpeaker(running) })
+	group.Go(func() error { return n.endLinger(running) })
+	group.Go(func() error { return n.samples.run(running, n.dp.Reader(), n.d.log) })
+	return next, ignoreEnd(group.Wait())
+}
+
+// leave takes back what the node has reported: it says nothing of the next one.
+// At the end of the process nobody asks any more.
+func (n *node) leave(ctx context.Context) {
+	close(n.ended)
+	n.d.adopt(nil)
+	if ctx.Err() != nil {
+		return
+	}
+	for _, s := range n.tables.Pipeline.Stages() {
+		n.d.reg.Reporter(s.Name()).Replace(nil)
+	}
+	n.d.reg.SetCondition("bgp", false, "stopped", "")
 }
 
 // adopt makes n the node that OVN's events go to, and gives it what is known.
@@ -86,7 +99,7 @@ func (d *daemon) adopt(n *node) {
 	if n == nil {
 		return
 	}
-	n.want(d.translator.Tables())
+	n.want(d.translator)
 }
 
 func ignoreEnd(err error) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/owned"
@@ -10,8 +11,21 @@ import (
 
 const startRetry = 5 * time.Second
 
-// runNodes keeps a node running for the latest facts, until ctx ends.
-func (d *daemon) runNodes(ctx context.Context) error {
+// runner is a node that was started.
+type runner interface {
+	// run returns the facts for the next one.
+	run(ctx context.Context) (nodeFacts, error)
+}
+
+func (d *daemon) startRunner(ctx context.Context, facts nodeFacts) (runner, error) {
+	return d.startNode(ctx, facts)
+}
+
+// runNodes keeps a node running for the latest facts, until ctx ends. A start that
+// fails is tried again. A node that fails later ends the process: its BGP server
+// would go on beside that of the next one. Forwarding is pinned, and whoever runs
+// sluiced starts it again.
+func (d *daemon) runNodes(ctx context.Context, start func(context.Context, nodeFacts) (runner, error)) error {
 	var facts nodeFacts
 	for ctx.Err() == nil {
 		if !facts.gateway || facts.systemID == "" {
@@ -25,14 +39,21 @@ func (d *daemon) runNodes(ctx context.Context) error {
 			}
 			continue
 		}
-		err := d.runNode(ctx, facts, &facts)
-		if err != nil && ctx.Err() == nil {
-			d.reg.SetCondition("dataplane", false, "start-failed", err.Error())
-			select {
-			case <-ctx.Done():
-			case facts = <-d.facts:
-			case <-time.After(startRetry):
+		n, err := start(ctx, facts)
+		if err == nil {
+			if facts, err = n.run(ctx); err != nil {
+				return fmt.Errorf("gateway node: %w", err)
 			}
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		d.reg.SetCondition("dataplane", false, "start-failed", err.Error())
+		select {
+		case <-ctx.Done():
+		case facts = <-d.facts:
+		case <-time.After(startRetry):
 		}
 	}
 	return nil

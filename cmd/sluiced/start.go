@@ -14,29 +14,37 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
-// newNode finds out who the node is. It changes nothing of it.
+// newNode finds out who the node is. It changes nothing.
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
-	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{})}
-	d.ovs.SetIntegration(facts.integration)
-	host := netns.Namespace{}
-	vtep, err := link.New(host).VTEP(d.cfg.Fabric.VTEP, facts.encapIP)
-	if err != nil {
+	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), lingering: make(chan struct{})}
+	var err error
+	if n.id, err = d.identify(facts); err != nil {
 		return nil, err
 	}
-	n.id = identity{systemID: facts.systemID, vtep: vtep, routerMAC: d.cfg.Fabric.RouterMAC}
-	if n.id.routerMAC.IsZero() {
-		n.id.routerMAC = bgp.RouterMAC(facts.systemID)
+	n.mtu, err = d.underlayMTU(netns.Namespace{}, n.id.vtep)
+	return n, err
+}
+
+// identify finds out who a node with these facts is in the fabric.
+func (d *daemon) identify(facts nodeFacts) (identity, error) {
+	vtep, err := link.New(netns.Namespace{}).VTEP(d.cfg.Fabric.VTEP, facts.encapIP)
+	if err != nil {
+		return identity{}, err
+	}
+	id := identity{systemID: facts.systemID, vtep: vtep, routerMAC: d.cfg.Fabric.RouterMAC}
+	if id.routerMAC.IsZero() {
+		id.routerMAC = bgp.RouterMAC(facts.systemID)
 	}
 	vtep4 := netip.Addr{}
 	if vtep.Is4() {
 		vtep4 = vtep
 	}
-	n.routerID = bgp.RouterID(d.cfg.BGP.RouterID, vtep4, facts.systemID)
-	n.mtu, err = d.underlayMTU(host, vtep)
-	return n, err
+	id.routerID = bgp.RouterID(d.cfg.BGP.RouterID, vtep4, facts.systemID)
+	return id, nil
 }
 
 func (n *node) newFabric(attach kernel.Attach) *kernel.Fabric {
@@ -73,15 +81,21 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	if err != nil {
 		return nil, err
 	}
+	d.ovs.SetIntegration(facts.integration)
 	n.links = n.newLinks(func(_ context.Context, _ string, ifindex int) error {
 		return n.dp.Attach(ebpf.OverlayIn, ifindex)
 	})
 	kept, err := ebpf.PinnedVRFs(d.cfg.Dataplane.BPFFS)
-	restarting := err == nil && len(kept) > 0
+	if err != nil {
+		d.log.Warn("the pinned VRF table cannot be read; neighbours are not told that forwarding went on", "error", err)
+	}
+	restarting := len(kept) > 0
 	fabric := n.newFabric(func(_ context.Context, _ string, ifindex int) error {
-		if n.dp, err = ebpf.Load(n.ebpfConfig(ifindex)); err != nil {
+		dp, err := ebpf.Load(n.ebpfConfig(ifindex))
+		if err != nil {
 			return err
 		}
+		n.dp = dp
 		return n.dp.Attach(ebpf.FabricIn, ifindex)
 	})
 	if _, err := fabric.Ensure(ctx); err != nil {
@@ -90,15 +104,22 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		}
 		return nil, err
 	}
-	if err := n.startSpeaker(restarting); err != nil {
+	if err := n.newSpeaker(restarting); err != nil {
+		d.reg.SetCondition("bgp", false, "misconfigured", err.Error())
 		return nil, errors.Join(err, n.dp.Close())
 	}
-	n.tables = tables.New(n.drivers(), tables.Sources{OVN: d.ovnInSync, BGP: n.bgpSync.Load, Lingers: n.lingers}, d.reg, d.log, false)
+	n.tables = tables.New(n.drivers(), tables.Sources{
+		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers,
+	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays})
 	d.reg.SetCondition("dataplane", true, "loaded", fmt.Sprintf("VTEP %s, underlay MTU %d", n.id.vtep, n.mtu))
 	return n, nil
 }
 
-func (n *node) startSpeaker(restarting bool) error {
+func (n *node) observeDelays(events []reconcile.Event[intent.RouteKey]) {
+	n.delays.announced(events, n.d.metrics.ObserveAnnounceDelay)
+}
+
+func (n *node) newSpeaker(restarting bool) error {
 	cfg, err := bgpConfig(n.d.cfg, n.id, restarting)
 	if err != nil {
 		return err

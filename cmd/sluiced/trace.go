@@ -83,18 +83,10 @@ func (n *node) traceRequest(r status.TraceRequest) (ebpf.TraceRequest, error) {
 }
 
 // gatewayFor is the gateway that a packet from src would come through: that of
-// the longest local match, else any of the VRF.
+// its route if that is local, else any of the VRF.
 func (n *node) gatewayFor(vni intent.VNI, src netip.Addr) (intent.GatewayKey, error) {
-	routes, _ := n.tables.Routes.Rows()
-	best := -1
-	var g intent.GatewayKey
-	for k, r := range routes {
-		if k.VNI == vni && r.Kind == intent.RouteLocal && k.Prefix.Contains(src) && k.Prefix.Bits() > best {
-			best, g = k.Prefix.Bits(), r.Gateway
-		}
-	}
-	if best >= 0 {
-		return g, nil
+	if r, ok := n.longest(vni, src); ok && r.Kind == intent.RouteLocal {
+		return r.Gateway, nil
 	}
 	gateways, _ := n.tables.Gateways.Rows()
 	for k, row := range gateways {
@@ -102,7 +94,7 @@ func (n *node) gatewayFor(vni intent.VNI, src netip.Addr) (intent.GatewayKey, er
 			return k, nil
 		}
 	}
-	return g, fmt.Errorf("VRF %s: %w: no gateway port of it is served by this node", vni, admin.ErrNotFound)
+	return intent.GatewayKey{}, fmt.Errorf("VRF %s: %w: no gateway port of it is served by this node", vni, admin.ErrNotFound)
 }
 
 // why names the row behind a decision.

@@ -119,9 +119,10 @@ type Sample struct {
 	Frame   []byte // its first bytes, at most 128
 }
 
-// Samples calls each for every sampled drop until ctx ends. There is one buffer:
-// of two readers each gets a part.
-func (r *Reader) Samples(ctx context.Context, each func(Sample)) error {
+// Samples calls each for every sampled drop until ctx ends, and unreadable for one
+// that it cannot read and passes over. There is one buffer: of two readers each
+// gets a part.
+func (r *Reader) Samples(ctx context.Context, each func(Sample), unreadable func(error)) error {
 	rd, err := ringbuf.NewReader(r.t[bpfMapSamplesV1])
 	if err != nil {
 		return fmt.Errorf("map %s: %w", bpfMapSamplesV1, err)
@@ -139,7 +140,8 @@ func (r *Reader) Samples(ctx context.Context, each func(Sample)) error {
 		}
 		s, err := parseSample(record.RawSample)
 		if err != nil {
-			return fmt.Errorf("map %s: %w", bpfMapSamplesV1, err)
+			unreadable(fmt.Errorf("map %s: %w", bpfMapSamplesV1, err))
+			continue
 		}
 		each(s)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -29,6 +30,18 @@ func NewRouteKey(vni VNI, p netip.Prefix) RouteKey {
 func NewHostKey(vni VNI, a netip.Addr) RouteKey {
 	a = a.Unmap().WithZone("")
 	return RouteKey{VNI: vni, Prefix: netip.PrefixFrom(a, a.BitLen())}
+}
+
+// Covering yields a prefix and every shorter one that contains it, the longest
+// first.
+func Covering(p netip.Prefix) iter.Seq[netip.Prefix] {
+	return func(yield func(netip.Prefix) bool) {
+		for bits := p.Bits(); bits >= 0; bits-- {
+			if shorter, err := p.Addr().Prefix(bits); err != nil || !yield(shorter) {
+				return
+			}
+		}
+	}
 }
 
 // IsHost tells whether the destination is one address.

@@ -9,14 +9,11 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
-// New makes a logger that writes to w. The level can be changed while running
-// through the second result.
-func New(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
-	var level slog.LevelVar
-	level.Set(c.Level.Level())
-	opts := &slog.HandlerOptions{Level: &level}
+// New makes a logger that writes to w.
+func New(w io.Writer, c config.Log) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: c.Level.Level()}
 	if c.Format == config.LogJSON {
-		return slog.New(slog.NewJSONHandler(w, opts)), &level
+		return slog.New(slog.NewJSONHandler(w, opts))
 	}
-	return slog.New(slog.NewTextHandler(w, opts)), &level
+	return slog.New(slog.NewTextHandler(w, opts))
 }

@@ -17,6 +17,8 @@ type VRFTraffic struct {
 type Drops struct {
 	// ByReason is in packets.
 	ByReason map[string]uint64
+	// Unreadable counts sampled drops that could not be read.
+	Unreadable uint64
 }
 
 // Table is one table between the planes.

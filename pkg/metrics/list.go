@@ -36,16 +36,17 @@ var (
 	buildInfo = declare(Gauge, "sluice_build_info", "Always 1; the labels tell the version of the program and of Go.", "version", "goversion")
 	success   = declare(Gauge, "sluice_collector_success", "1 when the source of these metrics could be read at this scrape, else 0.", "collector")
 
-	componentReady = declare(Gauge, "sluice_component_ready", "1 when a component of the daemon (sb, nb, vswitchd, bgp, dataplane) does its work, else 0.", "component")
+	componentReady = declare(Gauge, "sluice_component_ready", "1 when a component of the daemon (sb, nb, vswitchd, chassis-private, role, dataplane, bgp) does its work, else 0.", "component")
 	objects        = declare(Gauge, "sluice_objects", "Objects by kind, state (ok, pending, withheld, warning, error) and reason.", "kind", "state", "reason")
 	objectErrors   = declare(Counter, "sluice_object_errors_total", "Errors of objects that appeared since the start, by kind and reason.", "kind", "reason")
 
 	vrfPackets = declare(Counter, "sluice_vrf_packets_total", "Packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
 	vrfBytes   = declare(Counter, "sluice_vrf_bytes_total", "Bytes of inner IP packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
 	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
+	unreadable = declare(Counter, "sluice_unreadable_samples_total", "Sampled drops that were passed over since the node's start: they were not of the form that this version knows.")
 
 	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual or failed.", "table", "set")
-	tableHeld     = declare(Gauge, "sluice_table_held", "1 while nothing is deleted from a table because a source of it is not in sync, else 0.", "table")
+	tableHeld     = declare(Gauge, "sluice_table_held", "1 while rows of a table that are not wanted any more are kept, since a source of it is not in sync or the table cannot be read back, else 0.", "table")
 	tableOps      = declare(Counter, "sluice_table_operations_total", "Rows applied or deleted in a table; result is ok or error.", "table", "operation", "result")
 	mapRows       = declare(Gauge, "sluice_map_rows", "Rows in use of a map of the data plane; table is the table that it belongs to.", "map", "table")
 	mapSize       = declare(Gauge, "sluice_map_size_rows", "Most rows that a map of the data plane can hold, as dataplane.sizes sets it. The size served is that of each of the maps served and known.", "map", "table")

@@ -86,6 +86,7 @@ func (m *Metrics) AddDrops(read func() (Drops, error)) {
 		for reason, n := range d.ByReason {
 			e.emit(drops, float64(n), reason)
 		}
+		e.emit(unreadable, float64(d.Unreadable))
 		return nil
 	})
 }

@@ -12,6 +12,7 @@ type Stage interface {
 	Name() string
 	Stats() Stats
 	Changes() []Change
+	Known() bool
 
 	refresh(ctx context.Context) error
 	additionPass(ctx context.Context)

@@ -164,6 +164,16 @@ func (t *Table[K, V]) ProgrammedLocked(k K) bool { ok, _ := t.state(k); return o
 // the same pipeline.
 func (t *Table[K, V]) WantedLocked(k K) bool { _, ok := t.wanted[k]; return ok }
 
+// LookupLocked is Wanted for use inside a Gate or Hold of the same pipeline.
+func (t *Table[K, V]) LookupLocked(k K) (V, bool) { v, ok := t.wanted[k]; return v, ok }
+
+// Known tells whether the actual side has been read back at least once.
+func (t *Table[K, V]) Known() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known
+}
+
 func (t *Table[K, V]) state(k K) (bool, error) {
 	w, ok := t.wanted[k]
 	if !ok {

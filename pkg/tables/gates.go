@@ -2,11 +2,55 @@ package tables
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
 	"syscall"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
+
+// announceGate lets a route be announced once packets for it would arrive, and
+// their answers come back: the whole way from the fabric into OVN and back is
+// programmed.
+func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
+	toOVN := intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN}
+	back, steered := sourceFlow(a.Gateway, k.Prefix, t.Steering.WantedLocked)
+	switch {
+	case !t.Bridges.ProgrammedLocked(a.Gateway.Bridge):
+		return fmt.Errorf("%w for the veth pair of bridge %s", reconcile.ErrNotReady, a.Gateway.Bridge)
+	case !t.VRFs.ProgrammedLocked(k.VNI):
+		return fmt.Errorf("%w for VRF %s", reconcile.ErrNotReady, k.VNI)
+	case !t.Gateways.ProgrammedLocked(a.Gateway):
+		return fmt.Errorf("%w for gateway %s", reconcile.ErrNotReady, a.Gateway)
+	case !t.Steering.ProgrammedLocked(toOVN):
+		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, toOVN)
+	case !steered || !t.Steering.ProgrammedLocked(back):
+		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, back)
+	case !t.Routes.ProgrammedLocked(k):
+		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
+	case !t.Policies.ProgrammedLocked(k.VNI):
+		return fmt.Errorf("%w for the route targets of VRF %s", reconcile.ErrNotReady, k.VNI)
+	}
+	return nil
+}
+
+// SourceFlow is the flow that brings packets of a source from OVN to this node:
+// the longest that covers it. If none is wanted, it is the one that would.
+func (t *Tables) SourceFlow(g intent.GatewayKey, source netip.Prefix) (flow intent.SteeringKey, wanted bool) {
+	return sourceFlow(g, source, func(k intent.SteeringKey) bool { _, ok := t.Steering.Wanted(k); return ok })
+}
+
+func sourceFlow(g intent.GatewayKey, source netip.Prefix, wanted func(intent.SteeringKey) bool) (intent.SteeringKey, bool) {
+	k := intent.SteeringKey{Gateway: g, Kind: intent.SteerSource}
+	for k.Prefix = range intent.Covering(source) {
+		if wanted(k) {
+			return k, true
+		}
+	}
+	k.Prefix = source
+	return k, false
+}
 
 // The functions below open and close the gates of announcements when something
 // that they depend on was programmed, removed or failed.
@@ -23,6 +67,8 @@ func (t *Tables) bridgesChanged(events []reconcile.Event[intent.BridgeKey]) {
 		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway.Bridge] })
 	})
 }
+
+func (t *Tables) policiesChanged(events []reconcile.Event[intent.VNI]) { t.vrfsChanged(events) }
 
 func (t *Tables) vrfsChanged(events []reconcile.Event[intent.VNI]) {
 	hit := keysOf(events)
@@ -41,7 +87,7 @@ func (t *Tables) gatewaysChanged(events []reconcile.Event[intent.GatewayKey]) {
 func (t *Tables) steeringChanged(events []reconcile.Event[intent.SteeringKey]) {
 	hit := map[intent.GatewayKey]bool{}
 	for _, e := range events {
-		if e.Key.Kind == intent.SteerToOVN {
+		if e.Key.Kind == intent.SteerToOVN || e.Key.Kind == intent.SteerSource {
 			hit[e.Key.Gateway] = true
 		}
 	}

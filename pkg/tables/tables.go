@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -25,16 +26,32 @@ type Drivers struct {
 }
 
 // Sources tell whether what a table is computed from is complete. They are
-// called with the pipeline's lock held.
+// called with the pipeline's lock held, and without it.
 type Sources struct {
 	OVN func() bool // Southbound and local databases
 	BGP func() bool // every neighbour has sent its End-of-RIB, or has run out of time
+	// Pending: Northbound rows that decide what a VRF exposes are still to come.
+	Pending func(intent.VNI) bool
 	// Lingers: the next hops of a route that BGP no longer shows may come back.
 	Lingers func(hops intent.NextHopSet, known func(netip.Addr) bool) bool
 }
 
+// Options are what tables need beside drivers and sources.
+type Options struct {
+	// Status is told of the rows that fail.
+	Status *status.Registry
+	Log    *slog.Logger
+	// Dry: only compare.
+	Dry bool
+	// Passed, when set, is told how long each pass took.
+	Passed func(time.Duration)
+	// Announced, when set, is told what became of announcements.
+	Announced func([]reconcile.Event[intent.RouteKey])
+}
+
 // Tables are the wanted and actual tables of a node, in order.
 type Tables struct {
+	src           Sources
 	Pipeline      *reconcile.Pipeline
 	Bridges       *reconcile.Table[intent.BridgeKey, intent.Bridge]
 	VRFs          *reconcile.Table[intent.VNI, intent.VRF]
@@ -47,10 +64,9 @@ type Tables struct {
 	Announcements *reconcile.Table[intent.RouteKey, intent.Announcement]
 }
 
-// New makes the tables, empty. It does no I/O. Failures of rows are reported to
-// reg. A dry pipeline only compares.
-func New(d Drivers, src Sources, reg *status.Registry, log *slog.Logger, dry bool) *Tables {
-	t := &Tables{}
+// New makes the tables, empty. It does no I/O.
+func New(d Drivers, src Sources, opts Options) *Tables {
+	t, reg := &Tables{src: src}, opts.Status
 	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg, t.bridgesChanged)
 	t.VRFs = fromOVN("vrfs", "vrf", d.VRFs, src, reg, t.vrfsChanged)
 	t.Gateways = fromOVN("gateways", "gateway", d.Gateways, src, reg, t.gatewaysChanged)
@@ -60,17 +76,18 @@ func New(d Drivers, src Sources, reg *status.Registry, log *slog.Logger, dry boo
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
-		Hold:    t.holdRoute(src),
-		Observe: observe(reg.Reporter("routes"), "route", t.routesChanged),
+		Hold: t.holdRoute, Observe: observe(reg.Reporter("routes"), "route", t.routesChanged),
 	})
-	t.Steering = fromOVN("steering", "flow", d.Steering, src, reg, t.steeringChanged)
-	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg, nil)
+	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
+		Hold: t.holdFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
+	})
+	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg, t.policiesChanged)
 	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
-		Hold:    holdUnless[intent.RouteKey, intent.Announcement](src.OVN),
+		Hold:    func(k intent.RouteKey, _ intent.Announcement) bool { return !src.OVN() || src.Pending(k.VNI) },
 		Gate:    t.announceGate,
-		Observe: observe[intent.RouteKey](reg.Reporter("announcements"), "announcement", nil),
+		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
 	})
-	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: log, Dry: dry},
+	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
 		t.Bridges, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.Steering, t.Policies, t.Announcements)
 	return t
 }
@@ -81,40 +98,6 @@ func fromOVN[K, V comparable](name, kind string, d reconcile.Driver[K, V], src S
 	return reconcile.NewTable(name, d, reconcile.TableOptions[K, V]{
 		Hold: holdUnless[K, V](src.OVN), Observe: observe(reg.Reporter(name), kind, changed),
 	})
-}
-
-// announceGate lets a route be announced once packets for it would arrive: the
-// whole way from the fabric into OVN and back is programmed.
-func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
-	toOVN := intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN}
-	switch {
-	case !t.Bridges.ProgrammedLocked(a.Gateway.Bridge):
-		return fmt.Errorf("%w for the veth pair of bridge %s", reconcile.ErrNotReady, a.Gateway.Bridge)
-	case !t.VRFs.ProgrammedLocked(k.VNI):
-		return fmt.Errorf("%w for VRF %s", reconcile.ErrNotReady, k.VNI)
-	case !t.Gateways.ProgrammedLocked(a.Gateway):
-		return fmt.Errorf("%w for gateway %s", reconcile.ErrNotReady, a.Gateway)
-	case !t.Steering.ProgrammedLocked(toOVN):
-		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, toOVN)
-	case !t.Routes.ProgrammedLocked(k):
-		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
-	}
-	return nil
-}
-
-// holdRoute keeps a local route until OVN is in sync, and an imported one until
-// BGP is; but the imports of a VRF that OVN took away go with it.
-func (t *Tables) holdRoute(src Sources) func(intent.RouteKey, intent.Route) bool {
-	return func(k intent.RouteKey, r intent.Route) bool {
-		if r.Kind != intent.RouteRemote || !t.VRFs.WantedLocked(k.VNI) {
-			return !src.OVN()
-		}
-		return !src.BGP() || src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
-	}
-}
-
-func holdUnless[K, V comparable](inSync func() bool) func(K, V) bool {
-	return func(K, V) bool { return !inSync() }
 }
 
 // observe reports failures as objects of their own and passes the keys on.

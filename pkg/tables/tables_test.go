@@ -21,14 +21,20 @@ type mapDriver[K, V comparable] struct {
 	rows    map[K]V
 	journal *[]string
 	fail    error
+	failKey K // with it only this row fails
+	unread  error
 }
 
-func (d *mapDriver[K, V]) List(context.Context) (map[K]V, error) { return maps.Clone(d.rows), nil }
+func (d *mapDriver[K, V]) List(context.Context) (map[K]V, error) { return maps.Clone(d.rows), d.unread }
 
 func (d *mapDriver[K, V]) Apply(_ context.Context, rows []reconcile.Row[K, V]) []error {
 	errs := make([]error, len(rows))
 	for i, r := range rows {
-		if errs[i] = d.fail; d.fail == nil {
+		var all K
+		if d.failKey == all || d.failKey == r.Key {
+			errs[i] = d.fail
+		}
+		if errs[i] == nil {
 			d.rows[r.Key] = r.Value
 			*d.journal = append(*d.journal, "+"+d.name)
 		}
@@ -51,8 +57,13 @@ func newDriver[K, V comparable](name string, journal *[]string) *mapDriver[K, V]
 // bench is a set of tables over map drivers, and one tenant with one host.
 type bench struct {
 	*Tables
+	drivers          Drivers
 	journal          []string
 	ovn, bgp, linger bool
+	pending          intent.VNI
+	bridges          *mapDriver[intent.BridgeKey, intent.Bridge]
+	flows            *mapDriver[intent.SteeringKey, intent.Steering]
+	policies         *mapDriver[intent.VNI, intent.VRFPolicy]
 	gateways         *mapDriver[intent.GatewayKey, intent.Gateway]
 	announced        *mapDriver[intent.RouteKey, intent.Announcement]
 	routesThere      *mapDriver[intent.RouteKey, intent.Route]
@@ -60,8 +71,11 @@ type bench struct {
 }
 
 var (
-	gw    = intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 1}}
-	host  = intent.NewHostKey(1001, netip.MustParseAddr("10.0.0.1"))
+	gw   = intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 1}}
+	host = intent.NewHostKey(1001, netip.MustParseAddr("10.0.0.1"))
+	into = intent.SteeringKey{Gateway: gw, Kind: intent.SteerToOVN}
+	// The host's subnet is what is steered.
+	back  = intent.SteeringKey{Gateway: gw, Kind: intent.SteerSource, Prefix: netip.MustParsePrefix("10.0.0.0/24")}
 	other = intent.NewHostKey(1001, netip.MustParseAddr("fd00::1"))
 )
 
@@ -71,17 +85,22 @@ func newBench() *bench {
 	b.gateways = newDriver[intent.GatewayKey, intent.Gateway]("gateway", j)
 	b.announced = newDriver[intent.RouteKey, intent.Announcement]("announcement", j)
 	b.routesThere = newDriver[intent.RouteKey, intent.Route]("route", j)
+	b.bridges = newDriver[intent.BridgeKey, intent.Bridge]("bridge", j)
+	b.flows = newDriver[intent.SteeringKey, intent.Steering]("flow", j)
+	b.policies = newDriver[intent.VNI, intent.VRFPolicy]("policy", j)
 	b.reg = status.NewRegistry(slog.New(slog.DiscardHandler))
-	b.Tables = New(Drivers{
-		Bridges: newDriver[intent.BridgeKey, intent.Bridge]("bridge", j), VRFs: newDriver[intent.VNI, intent.VRF]("vrf", j),
+	b.drivers = Drivers{
+		Bridges: b.bridges, VRFs: newDriver[intent.VNI, intent.VRF]("vrf", j),
 		Gateways: b.gateways, Served: newDriver[intent.ServedKey, intent.Served]("served", j),
 		VTEPs: newDriver[netip.Addr, intent.VTEP]("vtep", j), Routes: b.routesThere,
-		Steering: newDriver[intent.SteeringKey, intent.Steering]("flow", j), Policies: newDriver[intent.VNI, intent.VRFPolicy]("policy", j),
+		Steering: b.flows, Policies: b.policies,
 		Announcements: b.announced,
-	}, Sources{
+	}
+	b.Tables = New(b.drivers, Sources{
 		OVN: func() bool { return b.ovn }, BGP: func() bool { return b.bgp },
+		Pending: func(vni intent.VNI) bool { return b.pending == vni },
 		Lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return b.linger },
-	}, b.reg, slog.New(slog.DiscardHandler), false)
+	}, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler)})
 	return b
 }
 
@@ -97,12 +116,11 @@ func (b *bench) want(present bool) {
 			b.Announcements.Set(nil)
 			return
 		}
-		flow := intent.SteeringKey{Gateway: gw, Kind: intent.SteerToOVN}
 		b.Bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
 		b.VRFs.Set(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}})
 		b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
 		b.Routes.Set(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}})
-		b.Steering.Set(map[intent.SteeringKey]intent.Steering{flow: {Key: flow}})
+		b.Steering.Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}, back: {Key: back}})
 		b.Policies.Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
 		b.Announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
 	})
@@ -118,14 +136,14 @@ func TestProgramThenAnnounceWithdrawThenUnprogram(t *testing.T) {
 	b := newBench()
 	b.want(true)
 	b.passes(t)
-	want := []string{"+bridge", "+vrf", "+gateway", "+route", "+flow", "+policy", "+announcement"}
+	want := []string{"+bridge", "+vrf", "+gateway", "+route", "+flow", "+flow", "+policy", "+announcement"}
 	if !slices.Equal(b.journal, want) {
 		t.Fatalf("added %v", b.journal)
 	}
 	b.journal = nil
 	b.want(false)
 	b.passes(t)
-	want = []string{"-announcement", "-policy", "-flow", "-route", "-gateway", "-vrf", "-bridge"}
+	want = []string{"-announcement", "-policy", "-flow", "-flow", "-route", "-gateway", "-vrf", "-bridge"}
 	if !slices.Equal(b.journal, want) {
 		t.Fatalf("removed %v", b.journal)
 	}

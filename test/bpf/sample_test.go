@@ -21,7 +21,7 @@ func TestSamples(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var got []ebpf.Sample
-	if err := d.Reader().Samples(ctx, func(s ebpf.Sample) { got = append(got, s); cancel() }); err != context.Canceled {
+	if err := d.Reader().Samples(ctx, func(s ebpf.Sample) { got = append(got, s); cancel() }, func(err error) { t.Error(err) }); err != context.Canceled {
 		t.Fatal(err)
 	}
 	s := got[0]

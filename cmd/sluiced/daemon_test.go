@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// What another sluiced may still write is not read before its lock is taken.
+func TestLockComesFirst(t *testing.T) {
+	cfg := config.Default()
+	cfg.StateDir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(cfg.StateDir, "vrf-indices.json"), []byte("half a f"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := admin.AcquireLock(cfg.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Release() }()
+	if err := runDaemon(t.Context(), cfg, slog.New(slog.DiscardHandler)); !errors.Is(err, admin.ErrLocked) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A daemon that is stuck says so, and each question leaves nothing behind.
+func TestStuckDaemonIsNotAlive(t *testing.T) {
+	d := idleDaemon()
+	if err := d.alive(t.Context()); err != nil {
+		t.Errorf("a daemon at rest: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := runtime.NumGoroutine()
+	for range 10 {
+		if err := d.alive(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("a stuck daemon: %v", err)
+		}
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines, %d before the questions", after, before)
+	}
+}
+
+func TestBrokenAndMendedMetricsReadDifferently(t *testing.T) {
+	var b bytes.Buffer
+	failed := metricsFailed(slog.New(slog.NewTextHandler(&b, nil)))
+	failed("drops", errors.New("map is gone"))
+	failed("drops", nil)
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "map is gone") ||
+		!strings.Contains(lines[1], "level=INFO") || strings.Contains(lines[1], "nil") {
+		t.Errorf("log\n%s", b.String())
+	}
+}
+
+// A node that forwards nothing is an answer to "explain", not an error.
+func TestExplainWithoutANode(t *testing.T) {
+	d := followingDaemon(t, func(c *config.Config) { c.Admin.Socket = filepath.Join(t.TempDir(), "s") })
+	d.latest.reason = "roles: none in the configuration"
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.runAdmin(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	client := admin.NewClient(d.cfg.Admin.Socket)
+	var e status.Explanation
+	eventually(t, "an answer", func() (err error) {
+		e, err = admin.Call(ctx, client, admin.Explain, status.Query{VRF: 1001})
+		return err
+	})
+	if last := e.Steps[len(e.Steps)-1]; e.Works || !strings.Contains(last.Detail, "roles: none") {
+		t.Errorf("explanation %+v", e)
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+)
+
+// established tells whether routes go in and out (RFC 4271 section 8.2.2).
+func established(n bgp.NeighborStatus) bool { return n.State == "established" }
+
+const speakerInterval = time.Second
+
+// watchSpeaker keeps the condition of BGP up to date.
+func (n *node) watchSpeaker(ctx context.Context) error {
+	tick := time.NewTicker(speakerInterval)
+	defer tick.Stop()
+	for {
+		s, err := n.speaker.Status(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		ready, reason, detail := speakerCondition(s, err)
+		n.d.reg.SetCondition("bgp", ready, reason, detail)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// speakerCondition: BGP does its work while routes go in and out, by one neighbour
+// at least.
+func speakerCondition(s bgp.Status, err error) (ready bool, reason, detail string) {
+	var down []string
+	for _, n := range s.Neighbors {
+		if !established(n) {
+			down = append(down, n.Address.String())
+		}
+	}
+	if len(down) > 0 {
+		detail = "no session with " + strings.Join(down, ", ")
+	}
+	switch {
+	case err != nil:
+		return false, "unknown", err.Error()
+	case s.Problem != "":
+		return false, "not-started", s.Problem
+	case !s.InSync:
+		return false, "receiving", detail
+	case len(s.Neighbors) == 0:
+		return true, "no-neighbors", ""
+	case len(down) == len(s.Neighbors):
+		return false, "no-session", detail
+	}
+	return true, "in-sync", detail
+}

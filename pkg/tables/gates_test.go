@@ -1,0 +1,205 @@
+package tables
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// A new process finds what the last one programmed, and OVN in sync, before it
+// was told what is wanted.
+func TestPassBeforeAnythingIsWantedRemovesNothing(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	b.passes(t)
+	next := newBench()
+	next.routesThere.rows, next.gateways.rows, next.flows.rows = b.routesThere.rows, b.gateways.rows, b.flows.rows
+	next.passes(t)
+	if len(next.journal) != 0 {
+		t.Fatalf("removed %v", next.journal)
+	}
+	next.want(false)
+	next.passes(t)
+	if len(next.routesThere.rows)+len(next.gateways.rows)+len(next.flows.rows) != 0 {
+		t.Error("still there after it was told that nothing is wanted")
+	}
+}
+
+// With the Southbound database away an announcement goes whose way is cut.
+func TestAnnouncementGoesWithItsWayAlsoWhileOVNIsAway(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	b.passes(t)
+	b.ovn = false
+	clear(b.gateways.rows)
+	b.gateways.fail = errors.New("broken")
+	b.Pipeline.RelistAll()
+	b.passes(t)
+	if len(b.announced.rows) != 0 {
+		t.Error("announced into a black hole")
+	}
+	b.gateways.fail = nil
+	b.Pipeline.Update(func() { b.Gateways.Touch(gw) })
+	b.passes(t)
+	if len(b.announced.rows) != 1 {
+		t.Error("not announced again")
+	}
+}
+
+// Nothing is announced whose answers would not come back to this node, or without
+// its VRF's route targets.
+func TestNothingIsAnnouncedWithoutTheWayBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		broken func(*bench, error)
+		touch  func(*bench)
+	}{
+		{"source flow", func(b *bench, err error) { b.flows.fail, b.flows.failKey = err, back }, func(b *bench) { b.Steering.Touch(back) }},
+		{"policy", func(b *bench, err error) { b.policies.fail = err }, func(b *bench) { b.Policies.Touch(1001) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench()
+			tt.broken(b, errors.New("refused"))
+			b.want(true)
+			b.passes(t)
+			if len(b.announced.rows) != 0 {
+				t.Error("announced")
+			}
+			tt.broken(b, nil)
+			b.Pipeline.Update(func() { tt.touch(b) })
+			b.passes(t)
+			if len(b.announced.rows) != 1 {
+				_, err := b.Announcements.State(host)
+				t.Errorf("not announced after it was mended: %v", err)
+			}
+		})
+	}
+}
+
+func TestSourceFlow(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	if k, ok := b.SourceFlow(gw, host.Prefix); !ok || k != back {
+		t.Errorf("%s, %v", k, ok)
+	}
+	if k, ok := b.SourceFlow(gw, other.Prefix); ok || k.Prefix != other.Prefix {
+		t.Errorf("%s, %v", k, ok)
+	}
+}
+
+func TestProblemGoesWithItsRow(t *testing.T) {
+	b := newBench()
+	b.gateways.fail = syscall.E2BIG
+	b.want(true)
+	b.passes(t)
+	if o, ok := b.reg.Get("gateways", "gateway", gw.String()); !ok || o.Reason != "full" {
+		t.Fatalf("problem %+v", o)
+	}
+	b.want(false)
+	b.passes(t)
+	if p := b.reg.Problems(); len(p) != 0 {
+		t.Errorf("problems of rows that nobody wants: %+v", p)
+	}
+}
+
+// While Northbound rows are to come, what a VRF exposes is not known: what was
+// programmed of it stays, and that of other VRFs does not.
+func TestVRFWhoseNorthboundRowsAreToComeKeepsWhatItExposes(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	b.passes(t)
+	b.journal, b.pending = nil, 1001
+	b.Pipeline.Update(func() {
+		b.Routes.Set(nil)
+		b.Steering.Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}})
+		b.Announcements.Set(nil)
+	})
+	b.passes(t)
+	if len(b.journal) != 0 {
+		t.Fatalf("removed %v", b.journal)
+	}
+	b.pending = 1002
+	b.passes(t)
+	if len(b.routesThere.rows) != 0 || len(b.flows.rows) != 1 || len(b.announced.rows) != 0 {
+		t.Error("still there after all rows have come")
+	}
+}
+
+func TestComplete(t *testing.T) {
+	b := newBench()
+	b.bridges.unread = errors.New("not read yet")
+	b.flows.fail, b.flows.failKey = errors.New("refused"), into
+	b.want(true)
+	b.passes(t)
+	if b.Complete() {
+		t.Error("complete although bridges were never read")
+	}
+	b.bridges.unread = nil
+	b.passes(t)
+	if b.Complete() {
+		t.Error("complete although an announcement waits")
+	}
+	b.flows.fail = nil
+	b.Pipeline.Update(func() { b.Steering.Touch(into) })
+	b.passes(t)
+	if !b.Complete() || len(b.announced.rows) != 1 {
+		t.Error("not complete although all is announced")
+	}
+	b.bridges.unread = errors.New("away again")
+	b.Pipeline.RelistAll()
+	b.passes(t)
+	if !b.Complete() {
+		t.Error("a table that cannot be read again is forgotten")
+	}
+}
+
+func TestHeldNamesTheSource(t *testing.T) {
+	b := newBench()
+	held := func() map[string]string {
+		out := map[string]string{}
+		for _, s := range b.Pipeline.Stages() {
+			if why := b.Held(s); why != "" {
+				out[s.Name()] = why
+			}
+		}
+		return out
+	}
+	if h := held(); len(h) != 0 {
+		t.Errorf("in sync: %v", h)
+	}
+	b.bgp = false
+	if h := held(); len(h) != 2 || !strings.Contains(h["vteps"], "BGP") || !strings.Contains(h["routes"], "BGP") {
+		t.Errorf("without BGP: %v", h)
+	}
+	b.ovn, b.bgp = false, true
+	if h := held(); len(h) != len(b.Pipeline.Stages())-1 || h["vteps"] != "" || !strings.Contains(h["steering"], "Southbound") {
+		t.Errorf("without OVN: %v", h)
+	}
+	b.ovn = true
+	b.bridges.unread = errors.New("no answer")
+	b.passes(t)
+	if h := held(); len(h) != 1 || !strings.Contains(h["bridges"], "no answer") {
+		t.Errorf("unread: %v", h)
+	}
+}
+
+func TestAnnouncementsAreTold(t *testing.T) {
+	b := newBench()
+	told := map[intent.RouteKey]bool{}
+	b.Tables = New(b.drivers, b.src, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler), Announced: func(events []reconcile.Event[intent.RouteKey]) {
+		for _, e := range events {
+			told[e.Key] = e.Programmed
+		}
+	}})
+	b.want(true)
+	b.passes(t)
+	if !maps.Equal(told, map[intent.RouteKey]bool{host: true}) {
+		t.Errorf("told %v", told)
+	}
+}

@@ -1,0 +1,60 @@
+package tables
+
+import (
+	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// holdRoute keeps a local route until OVN is in sync and has said all of its VRF,
+// and an imported one until BGP is; but the imports of a VRF that OVN took away
+// go with it.
+func (t *Tables) holdRoute(k intent.RouteKey, r intent.Route) bool {
+	if r.Kind != intent.RouteRemote || !t.VRFs.WantedLocked(k.VNI) {
+		return !t.src.OVN() || t.src.Pending(k.VNI)
+	}
+	return !t.src.BGP() || t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
+}
+
+// holdFlow keeps a flow until OVN is in sync; one that brings packets of a source
+// here, also until all is said of the gateway port's VRF.
+func (t *Tables) holdFlow(k intent.SteeringKey, _ intent.Steering) bool {
+	if !t.src.OVN() {
+		return true
+	}
+	g, ok := t.Gateways.LookupLocked(k.Gateway)
+	return ok && k.Kind == intent.SteerSource && t.src.Pending(g.VNI)
+}
+
+func holdUnless[K, V comparable](inSync func() bool) func(K, V) bool {
+	return func(K, V) bool { return !inSync() }
+}
+
+// Held tells why nothing is deleted now from the table of a stage, or from a part
+// of it. Empty: it is not held.
+func (t *Tables) Held(stage reconcile.Stage) string {
+	var why []string
+	if err := t.Pipeline.ListError(stage.Name()); err != nil {
+		why = append(why, "it cannot be read back: "+err.Error())
+	}
+	byBGP := stage == reconcile.Stage(t.VTEPs) || stage == reconcile.Stage(t.Routes)
+	if stage != reconcile.Stage(t.VTEPs) && !t.src.OVN() {
+		why = append(why, "the Southbound or the local database is not in sync")
+	}
+	if byBGP && !t.src.BGP() {
+		why = append(why, "not all BGP neighbours have sent their routes")
+	}
+	return strings.Join(why, "; ")
+}
+
+// Complete tells whether every table has been read back and no announcement waits
+// for its turn or its gate: what BGP is told now is all that there is to tell.
+func (t *Tables) Complete() bool {
+	for _, s := range t.Pipeline.Stages() {
+		if !s.Known() {
+			return false
+		}
+	}
+	return t.Announcements.Settled()
+}
