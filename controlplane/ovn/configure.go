@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -57,6 +58,9 @@ func (f *Follower) configure(ctx context.Context, group *errgroup.Group) {
 // use starts a session with a setting, unless one runs with it or it has been
 // refused: whether it can be followed is the same each time.
 func (f *Follower) use(running *source, t *trouble, s setting, start func(setting) error) {
+	if !strings.Contains(s.remote, "ssl:") {
+		s.tls = ovsdb.TLSFiles{} // nothing reads them
+	}
 	switch {
 	case running != nil && running.setting == s:
 		t.settingErr = nil
@@ -105,12 +109,13 @@ func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, s setting
 func (f *Follower) startNB(ctx context.Context, group *errgroup.Group, s setting) error {
 	next, err := f.start(ctx, group, ovsdb.Config{
 		Database: nb.Database(), Endpoints: s.remote, TLS: s.tls, Tables: nbTables,
-		Conditions: Discover(f.loading, f.cfg.Needs).NB,
+		Conditions: f.wanted().NB,
 	})
 	if err != nil {
 		return fmt.Errorf("Northbound database %q: %w", s.remote, err)
 	}
 	if f.nb != nil {
+		next.takesOver = true
 		f.nb.cancel()
 	}
 	f.nb, f.nbTrouble.conditionsErr = next, nil

@@ -172,7 +172,8 @@ func northbound(rows *Rows, routers []UUID) ovsdb.Conditions {
 	}
 	for _, id := range routers {
 		nb := rows.datapaths[id].NBUUID()
-		if nb == "" {
+		// The server would refuse all conditions for one that is no UUID.
+		if !ovsdb.UUID(nb).Valid() {
 			continue
 		}
 		byUUID("Logical_Router", []UUID{nb})

@@ -137,31 +137,44 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 	} else {
 		switch d.from {
 		case f.vswitch:
-			f.apply(d.batch, f.rows, f.loading)
+			f.apply(changes(d.batch), f.rows, f.loading)
 			f.configure(ctx, group)
 		case f.sb:
-			f.apply(d.batch, f.loading)
+			f.apply(changes(d.batch), f.loading)
 			f.publisher.take(f.sb.session, d.batch)
 		default:
-			f.apply(d.batch, f.rows, f.loading)
+			f.apply(f.nbChanges(d.batch), f.rows, f.loading)
 		}
 		d.from.took(ctx, group, f.in, d.batch.InSync)
 		if f.loading != f.rows || f.dirty.relations || f.dirty.All {
 			f.discover(d.from)
 		}
 	}
+	f.loaded(d.from)
 	f.publish()
 }
 
-// apply brings a batch into the stores, each once; only what the published rows
-// see is dirty.
-func (f *Follower) apply(b ovsdb.Batch, stores ...*Rows) {
+// nbChanges are a batch's. The first one of a session that took another's place
+// says what there is: rows that it does not have are gone.
+func (f *Follower) nbChanges(b ovsdb.Batch) []Change {
 	list := changes(b)
+	if f.nb.takesOver && b.Connected {
+		f.nb.takesOver = false
+		list = append(list, f.rows.goneNB(list)...)
+	}
+	return list
+}
+
+// apply brings changes into the stores, each once; only what the published rows
+// see is dirty.
+func (f *Follower) apply(list []Change, stores ...*Rows) {
 	for i, rows := range stores {
 		if i > 0 && rows == stores[0] {
 			break
 		}
-		f.dirty.join(rows.Apply(list))
+		if d := rows.Apply(list); rows == f.rows {
+			f.dirty.join(d)
+		}
 	}
 }
 
@@ -169,7 +182,7 @@ func (f *Follower) apply(b ovsdb.Batch, stores ...*Rows) {
 // A database of which other rows are asked for than before is not in sync until
 // they have come.
 func (f *Follower) discover(by *source) {
-	w := Discover(f.loading, f.cfg.Needs)
+	w := f.wanted()
 	if w.SB == nil {
 		return // without a system-id nothing says what is needed: what is there stays
 	}
@@ -177,14 +190,40 @@ func (f *Follower) discover(by *source) {
 	f.note(&f.nbTrouble.conditionsErr, f.nb.ask("Northbound", w.NB, by))
 }
 
-// publish hands out what is known. The first time, and after the Southbound
-// server was replaced, that is when everything has come.
-func (f *Follower) publish() {
-	if f.loading != f.rows || !f.published {
-		if !f.sb.isInSync() || !f.vswitch.isInSync() || f.loading.SystemID() == "" {
-			return
+// wanted is what the rows that load need, and of the Northbound database what the
+// published rows need until then.
+func (f *Follower) wanted() Wanted {
+	w := Discover(f.loading, f.cfg.Needs)
+	if f.loading != f.rows && w.SB != nil {
+		if w.NB == nil {
+			w.NB = ovsdb.Conditions{}
 		}
-		f.rows, f.published, f.dirty.All = f.loading, true, true
+		for table, clauses := range Discover(f.rows, f.cfg.Needs).NB {
+			w.NB[table] = append(w.NB[table], clauses...)
+		}
+	}
+	return w
+}
+
+// loaded puts rows that are complete, while a batch of by is taken, in the place
+// of the published ones: the first time, and after the Southbound server was
+// replaced.
+func (f *Follower) loaded(by *source) {
+	if f.loading == f.rows && f.published || !f.sb.isInSync() || !f.vswitch.isInSync() || f.loading.SystemID() == "" {
+		return
+	}
+	replaced := f.loading != f.rows
+	f.rows, f.published, f.dirty.All = f.loading, true, true
+	if replaced {
+		f.discover(by)
+	}
+}
+
+// publish hands out what is known. While another Southbound server's rows load,
+// that is what the one before had, and the database is not in sync.
+func (f *Follower) publish() {
+	if !f.published {
+		return
 	}
 	dirty, now := f.dirty, f.inSync()
 	if len(dirty.Routers) == 0 && !dirty.All && !dirty.relations && now == f.told {

@@ -114,6 +114,23 @@ func (r *Rows) withoutSB() *Rows {
 	return out
 }
 
+// goneNB are deletions of the Northbound rows that list does not have.
+func (r *Rows) goneNB(list []Change) []Change {
+	has := make(map[UUID]struct{}, len(list))
+	for _, c := range list {
+		has[c.UUID] = struct{}{}
+	}
+	var out []Change
+	for _, rows := range [][]Row{values(r.routers), values(r.routerPorts), values(r.nat), values(r.static)} {
+		for _, row := range rows {
+			if _, ok := has[row.Key()]; !ok {
+				out = append(out, Delete(row.table(), row.Key()))
+			}
+		}
+	}
+	return out
+}
+
 func values[R Row](m map[UUID]R) []Row {
 	out := make([]Row, 0, len(m))
 	for _, row := range m {

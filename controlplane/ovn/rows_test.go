@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
 // small is two routers on one provider switch, with a network each.
@@ -113,6 +115,22 @@ func TestRelations(t *testing.T) {
 				t.Errorf("relations %t, all %t; want %t", d.relations, d.All, row.want)
 			}
 		})
+	}
+}
+
+// TestDiscoverSkipsNoUUID: a router whose Northbound row has no possible name is
+// not asked for; with it the server would refuse to send any router.
+func TestDiscoverSkipsNoUUID(t *testing.T) {
+	const good = "0a1b2c3d-0000-4000-8000-00000000000f"
+	rows := NewRows()
+	batch := []Change{Set(Chassis{UUID: "ch", Name: "a1"}), Set(OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}})}
+	for dp, nb := range map[UUID]string{"lr1": good, "lr2": "by hand"} {
+		batch = append(batch, Set(DatapathBinding{UUID: dp, ExternalIDs: map[string]string{"logical-router": nb}}),
+			Set(PortBinding{UUID: "cr-" + dp, LogicalPort: "cr-" + string(dp), Type: TypeChassisRedirect, Datapath: dp, Chassis: "ch"}))
+	}
+	rows.Apply(batch)
+	if got := Discover(rows, Needs{}).NB["Logical_Router"]; !slices.Equal(got, []ovsdb.Clause{ovsdb.Equal("_uuid", ovsdb.UUID(good))}) {
+		t.Errorf("routers asked for: %v", got)
 	}
 }
 

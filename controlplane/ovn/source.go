@@ -19,6 +19,9 @@ type source struct {
 	cancel  context.CancelFunc
 	asked   map[string]map[ovsdb.Clause]struct{}
 	inSync  bool
+	// takesOver: no batch has come yet, and the rows are those of the session
+	// before.
+	takesOver bool
 	// asks counts how often conditions changed. doubtful: they changed while
 	// the session may have been on its way to the loop with a batch from before,
 	// whose InSync speaks of the conditions before. Then the session's own

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/ovn-org/libovsdb/ovsdb"
 )
 
 // Function compares a column with a clause's value, RFC 7047 section 5.1.
@@ -18,6 +20,9 @@ const (
 
 // UUID is a row's UUID as an atom of its own type.
 type UUID string
+
+// Valid tells whether it has the form of a UUID.
+func (u UUID) Valid() bool { return ovsdb.IsValidUUID(string(u)) }
 
 // Atom is a scalar that a clause or an operation compares with.
 type Atom interface {
