@@ -55,6 +55,7 @@ const (
 type ghosts struct {
 	linger time.Duration // 0 or less: none
 	rows   map[intent.VNI]map[netip.Prefix]*ghost
+	inside map[intent.VNI]*inside
 	// local are the rows that this node itself announces.
 	local map[intent.VNI]set[netip.Prefix]
 	// departed are the paths withdrawn since the last settling.
@@ -68,7 +69,7 @@ type ghosts struct {
 
 func newGhosts(linger time.Duration) ghosts {
 	return ghosts{
-		linger: linger, rows: map[intent.VNI]map[netip.Prefix]*ghost{}, local: map[intent.VNI]set[netip.Prefix]{},
+		linger: linger, rows: map[intent.VNI]map[netip.Prefix]*ghost{}, inside: map[intent.VNI]*inside{}, local: map[intent.VNI]set[netip.Prefix]{},
 		departed: map[netip.Prefix][]*path{}, lost: set[netip.Addr]{}, settling: set[netip.Addr]{}, haunted: set[netip.Addr]{},
 	}
 }
@@ -153,9 +154,10 @@ func (r *rib) fallback(policy intent.VRFPolicy, k intent.RouteKey, present bool,
 func (r *rib) appear(k intent.RouteKey, p *path, now time.Time) {
 	g := &ghost{key: k, path: p, left: now}
 	if r.ghosts.rows[k.VNI] == nil {
-		r.ghosts.rows[k.VNI] = map[netip.Prefix]*ghost{}
+		r.ghosts.rows[k.VNI], r.ghosts.inside[k.VNI] = map[netip.Prefix]*ghost{}, &inside{}
 	}
 	r.ghosts.rows[k.VNI][k.Prefix] = g
+	r.ghosts.inside[k.VNI].add(k.Prefix, r.ghosts.rows[k.VNI])
 	a := p.hop.VTEP
 	v := r.vteps[a]
 	if v.ghosts == nil {
@@ -178,6 +180,7 @@ func (r *rib) exorcise(k intent.RouteKey, now time.Time) {
 	delete(r.ghosts.rows[k.VNI], k.Prefix)
 	if len(r.ghosts.rows[k.VNI]) == 0 {
 		delete(r.ghosts.rows, k.VNI)
+		delete(r.ghosts.inside, k.VNI)
 	}
 	a := g.path.hop.VTEP
 	v := r.vteps[a]
@@ -281,18 +284,6 @@ func (r *rib) covered(g *ghost) bool {
 		}
 	}
 	return false
-}
-
-// unmask marks the ghosts that a new row covers.
-func (r *rib) unmask(k intent.RouteKey) {
-	if k.Prefix.Bits() == k.Prefix.Addr().BitLen() {
-		return
-	}
-	for p, g := range r.ghosts.rows[k.VNI] {
-		if p.Bits() > k.Prefix.Bits() && k.Prefix.Contains(p.Addr()) {
-			r.dirty[g.key] = struct{}{}
-		}
-	}
 }
 
 // setLocal notes what this node itself announces, or no longer does.

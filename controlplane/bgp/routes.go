@@ -152,12 +152,12 @@ func (p seen) info(i importers) RouteInfo {
 	return out
 }
 
-func (r rd) String() string {
-	switch binary.BigEndian.Uint16(r[:2]) {
+func (d rd) String() string {
+	switch binary.BigEndian.Uint16(d[:2]) {
 	case 0:
-		return fmt.Sprintf("%d:%d", binary.BigEndian.Uint16(r[2:4]), binary.BigEndian.Uint32(r[4:8]))
+		return fmt.Sprintf("%d:%d", binary.BigEndian.Uint16(d[2:4]), binary.BigEndian.Uint32(d[4:8]))
 	case rdTypeIPv4:
-		return fmt.Sprintf("%s:%d", netip.AddrFrom4([4]byte(r[2:6])), binary.BigEndian.Uint16(r[6:8]))
+		return fmt.Sprintf("%s:%d", netip.AddrFrom4([4]byte(d[2:6])), binary.BigEndian.Uint16(d[6:8]))
 	}
-	return fmt.Sprintf("%d:%d", binary.BigEndian.Uint32(r[2:6]), binary.BigEndian.Uint16(r[6:8]))
+	return fmt.Sprintf("%d:%d", binary.BigEndian.Uint32(d[2:6]), binary.BigEndian.Uint16(d[6:8]))
 }
