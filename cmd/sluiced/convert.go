@@ -133,3 +133,13 @@ func inactivityProbe(cfg *config.Config) time.Duration {
 func tlsFiles(t config.TLS) ovsdb.TLSFiles {
 	return ovsdb.TLSFiles{Cert: t.Certificate, Key: t.PrivateKey, CA: t.CACert}
 }
+
+// northboundPatience is how long after a start routers wait for their NAT rows:
+// less than the speaker waits with End-of-RIB, after which the neighbours give up
+// what they kept. Where NAT has to be known, it is waited for.
+func northboundPatience(c *config.Config) time.Duration {
+	if c.EVPN.NATUnknown == config.NATUnknownHold {
+		return 0
+	}
+	return bgp.DefaultDeferralTime * 2 / 3
+}

@@ -24,6 +24,10 @@ type Config struct {
 	Southbound string
 	// Northbound is the endpoint list of a read-only NB session; empty: none.
 	Northbound string
+	// NorthboundPatience is how long after the start Rows.ExpectsNB stays true
+	// while the Northbound database does not answer: from then on what it would
+	// tell is unknown, until it answers. 0: for ever.
+	NorthboundPatience time.Duration
 	// TLS is for ssl endpoints. Empty: the files of the vswitch database's SSL
 	// table.
 	TLS ovsdb.TLSFiles
@@ -74,7 +78,10 @@ type Follower struct {
 	told      InSync
 	// sb and nb are nil while there is none.
 	vswitch, sb, nb *source
-	publisher       *publisher
+	// nbSeen: the Northbound database has been in sync once; nbLate: patience
+	// with it has ended before.
+	nbSeen, nbLate bool
+	publisher      *publisher
 	// What is wrong with following them.
 	sbTrouble, nbTrouble trouble
 }
@@ -88,7 +95,8 @@ func NewFollower(cfg Config) (*Follower, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	rows := NewRows()
-	rows.nbFollowed, rows.named = cfg.Northbound != "", cfg.SystemID
+	rows.named = cfg.SystemID
+	rows.ExpectNB(cfg.Northbound != "")
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger),
@@ -110,10 +118,16 @@ func (f *Follower) Run(ctx context.Context) error {
 	f.mu.Unlock()
 	group.Go(func() error { return f.publisher.run(ctx) })
 	group.Go(func() error {
+		patience := time.NewTimer(f.cfg.NorthboundPatience)
+		defer patience.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
+			case <-patience.C:
+				f.mu.Lock()
+				f.waitedForNB()
+				f.mu.Unlock()
 			case d := <-f.in:
 				f.mu.Lock()
 				f.take(ctx, group, d)
@@ -151,7 +165,32 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 		}
 	}
 	f.loaded(d.from)
+	if !f.nbSeen && f.nb.isInSync() {
+		f.nbSeen = true
+		if f.nbLate {
+			f.expectNB(true)
+		}
+	}
 	f.publish()
+}
+
+// waitedForNB stops to expect what the Northbound database would tell, when it
+// has not answered since the start.
+func (f *Follower) waitedForNB() {
+	if f.cfg.Northbound == "" || f.cfg.NorthboundPatience == 0 || f.nbSeen {
+		return
+	}
+	f.log.Warn("the Northbound database has not answered; what it would tell is unknown until it does",
+		"endpoint", f.cfg.Northbound, "waited", f.cfg.NorthboundPatience)
+	f.nbLate = true
+	f.expectNB(false)
+	f.publish()
+}
+
+func (f *Follower) expectNB(yes bool) {
+	f.rows.ExpectNB(yes)
+	f.loading.ExpectNB(yes)
+	f.dirty.All = true
 }
 
 // nbChanges are a batch's. The first one of a session that took another's place

@@ -140,6 +140,8 @@ type watch struct {
 	seen int
 	// dirty collects the names of the routers that events named.
 	dirty map[string]bool
+	// all counts the events that touch every router.
+	all int
 }
 
 func (l *lab) follow(cfg Config) *watch {
@@ -168,6 +170,9 @@ func (w *watch) handle(e Event) {
 	defer w.mu.Unlock()
 	w.last = e.InSync
 	w.seen++
+	if e.Dirty.All {
+		w.all++
+	}
 	for id := range e.Dirty.Routers {
 		d, _ := e.Rows.Datapath(id)
 		w.dirty[d.Name()] = true

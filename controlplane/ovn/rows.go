@@ -58,9 +58,8 @@ type Rows struct {
 	// changed is what PortsChanged tells; changes counts the changes of all ports.
 	changed map[UUID]uint64
 	changes uint64
-	// nbFollowed: there is a Northbound session, so a router's rows of it are
-	// to be expected.
-	nbFollowed bool
+	// expectsNB: a router's rows of the Northbound database are to be expected.
+	expectsNB bool
 	// named is Config.SystemID.
 	named string
 }
@@ -90,17 +89,17 @@ func (r *Rows) Port(name string) (PortBinding, bool) {
 	return r.ports[id], true
 }
 
-// ExpectsNB tells whether a Northbound session is configured: what is not known
-// of it then is about to be.
-func (r *Rows) ExpectsNB() bool { return r.nbFollowed }
+// ExpectsNB tells whether what is not known of the Northbound database is about to
+// be: it is followed, and has answered or may still.
+func (r *Rows) ExpectsNB() bool { return r.expectsNB }
 
 // ExpectNB sets what ExpectsNB tells.
-func (r *Rows) ExpectNB(yes bool) { r.nbFollowed = yes }
+func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.nbFollowed, out.named = r.nbFollowed, r.named
+	out.expectsNB, out.named = r.expectsNB, r.named
 	var all []Change
 	for _, rows := range [][]Row{
 		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl),
