@@ -7,6 +7,8 @@
 // that is not there yet or is gone already.
 //
 // Promises:
+//   - A change that comes while a pass runs is made whole by the next one: its
+//     additions come before its removals, too.
 //   - The work of a pass is proportional to the keys that changed or failed.
 //   - A key that fails is retried with backoff and stops no other key; its
 //     error is kept with the key until it succeeds.

@@ -65,7 +65,11 @@ func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
 }
 
 // removals picks the keys to delete, and settles gated rows. t.mu is held.
-func (t *Table[K, V]) removals() (keys []K, events []Event[K]) {
+//
+// A change may have come after the tables that it adds to had their turn in this
+// pass, as when a route moves to another gateway. Then what is there is spared until
+// the next pass, which adds first; but once only, however often changes come.
+func (t *Table[K, V]) removals(changed bool) (keys []K, events []Event[K]) {
 	now := t.now()
 	for k := range t.dirty {
 		if f := t.failed[k]; f != nil && now.Before(f.retry) {
@@ -73,9 +77,16 @@ func (t *Table[K, V]) removals() (keys []K, events []Event[K]) {
 		}
 		gone, gateErr := t.unwanted(k)
 		if !gone {
+			delete(t.spared, k)
 			continue
 		}
 		if a, there := t.actual[k]; there {
+			_, spared := t.spared[k]
+			delete(t.spared, k)
+			if changed && !spared {
+				t.spared[k] = struct{}{}
+				continue
+			}
 			if !t.held(k, a, gateErr) {
 				keys = append(keys, k)
 			}

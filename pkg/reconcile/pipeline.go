@@ -16,7 +16,7 @@ type Stage interface {
 
 	refresh(ctx context.Context) error
 	additionPass(ctx context.Context)
-	removalCandidates() (pass func(ctx context.Context))
+	removalCandidates(changed bool) (pass func(ctx context.Context))
 	nextRetry() time.Time
 	share(mu *sync.Mutex)
 	relist()
@@ -30,8 +30,9 @@ type Pipeline struct {
 	relist time.Duration
 	told   func(time.Duration)
 
-	mu   sync.Mutex // guards the wanted and actual sides of all tables
-	kick chan struct{}
+	mu      sync.Mutex // guards the wanted and actual sides of all tables, and updates
+	updates uint64
+	kick    chan struct{}
 
 	passMu  sync.Mutex
 	passes  uint64
@@ -71,6 +72,7 @@ func NewPipeline(opts PipelineOptions, stages ...Stage) *Pipeline {
 func (p *Pipeline) Update(f func()) {
 	p.mu.Lock()
 	f()
+	p.updates++
 	p.mu.Unlock()
 	p.Kick()
 }
@@ -155,6 +157,9 @@ func (p *Pipeline) Pass(ctx context.Context) time.Duration {
 }
 
 func (p *Pipeline) apply(ctx context.Context, stages []Stage) {
+	p.mu.Lock()
+	begun := p.updates
+	p.mu.Unlock()
 	for _, s := range stages {
 		s.additionPass(ctx)
 	}
@@ -163,7 +168,7 @@ func (p *Pipeline) apply(ctx context.Context, stages []Stage) {
 	passes := make([]func(context.Context), len(stages))
 	p.mu.Lock()
 	for i, s := range stages {
-		passes[i] = s.removalCandidates()
+		passes[i] = s.removalCandidates(p.updates != begun)
 	}
 	p.mu.Unlock()
 	for i := len(passes) - 1; i >= 0; i-- {

@@ -97,9 +97,10 @@ func (t *Table[K, V]) Changes() []Change {
 
 func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx)) }
 
-// removalCandidates picks now and removes later. The pipeline holds the lock.
-func (t *Table[K, V]) removalCandidates() func(context.Context) {
-	keys, events := t.removals()
+// removalCandidates picks now and removes later. changed tells that the tables
+// were changed since the pass began. The pipeline holds the lock.
+func (t *Table[K, V]) removalCandidates(changed bool) func(context.Context) {
+	keys, events := t.removals(changed)
 	return func(ctx context.Context) { t.observe(append(events, t.del(ctx, keys)...)) }
 }
 

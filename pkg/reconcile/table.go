@@ -51,11 +51,12 @@ type Table[K, V comparable] struct {
 	actual map[K]V
 	dirty  map[K]struct{} // keys that may differ; the rest is known to be equal
 	failed map[K]*failure
-	listed bool  // the actual side need not be read back
-	known  bool  // it has been read back once: what it says counts, even while reading again fails
-	told   bool  // the wanted side was set once: before, that a row is missing means nothing
-	ops    Stats // the counters only
-	listNo int   // counts Relist calls, so that one that comes during a List is not lost
+	spared map[K]struct{} // keys whose removal was put off in the last pass
+	listed bool           // the actual side need not be read back
+	known  bool           // it has been read back once: what it says counts, even while reading again fails
+	told   bool           // the wanted side was set once: before, that a row is missing means nothing
+	ops    Stats          // the counters only
+	listNo int            // counts Relist calls, so that one that comes during a List is not lost
 }
 
 type failure struct {
@@ -77,7 +78,7 @@ func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptio
 	}
 	return &Table[K, V]{
 		name: name, driver: driver, opts: opts, now: time.Now, mu: new(sync.Mutex),
-		wanted: map[K]V{}, actual: map[K]V{}, dirty: map[K]struct{}{}, failed: map[K]*failure{},
+		wanted: map[K]V{}, actual: map[K]V{}, dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{},
 	}
 }
 

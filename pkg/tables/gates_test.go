@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -201,5 +202,37 @@ func TestAnnouncementsAreTold(t *testing.T) {
 	b.passes(t)
 	if !maps.Equal(told, map[intent.RouteKey]bool{host: true}) {
 		t.Errorf("told %v", told)
+	}
+}
+
+// A change that comes in the middle of a pass moves a route to another gateway: the
+// announcement stays while the new way is made.
+func TestMoveInTheMiddleOfAPassWithdrawsNothing(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	b.passes(t)
+	b.journal = nil
+	next := intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 2}}
+	nextInto, nextBack := intent.SteeringKey{Gateway: next, Kind: intent.SteerToOVN}, back
+	nextBack.Gateway = next
+	b.policies.before = func() {
+		b.policies.before = nil
+		b.Pipeline.Update(func() {
+			b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{next: {Key: next, VNI: 1001}})
+			b.Routes.Set(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: next}})
+			b.Steering.Set(map[intent.SteeringKey]intent.Steering{nextInto: {Key: nextInto}, nextBack: {Key: nextBack}})
+			b.Announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: next}})
+		})
+	}
+	b.Pipeline.Update(func() { b.Policies.Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002}}, nil) })
+	b.passes(t)
+	made := slices.Index(b.journal, "+announcement")
+	for _, gone := range []string{"-announcement", "-flow", "-gateway"} {
+		if at := slices.Index(b.journal, gone); at >= 0 && at < made {
+			t.Errorf("%s before the new way was made: %v", gone, b.journal)
+		}
+	}
+	if b.announced.rows[host].Gateway != next || len(b.gateways.rows) != 1 {
+		t.Errorf("the move did not end: %v", b.journal)
 	}
 }

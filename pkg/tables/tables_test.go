@@ -23,11 +23,15 @@ type mapDriver[K, V comparable] struct {
 	fail    error
 	failKey K // with it only this row fails
 	unread  error
+	before  func() // called before rows are written
 }
 
 func (d *mapDriver[K, V]) List(context.Context) (map[K]V, error) { return maps.Clone(d.rows), d.unread }
 
 func (d *mapDriver[K, V]) Apply(_ context.Context, rows []reconcile.Row[K, V]) []error {
+	if d.before != nil {
+		d.before()
+	}
 	errs := make([]error, len(rows))
 	for i, r := range rows {
 		var all K
