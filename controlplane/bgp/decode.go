@@ -26,6 +26,15 @@ var errOtherRoute = errors.New("not an EVPN IP prefix route")
 // route's identity is unknown; anything else that is wrong with the route is for
 // check to find. It never panics: what it cannot read becomes unreadable.
 func decodePath(p *api.Path, localASN uint32) (out *path, err error) {
+	defer func() {
+		switch r := recover(); {
+		case r == nil:
+		case out == nil:
+			err = fmt.Errorf("read the prefix: %v", r)
+		default:
+			out.unreadable, err = true, nil
+		}
+	}()
 	var prefix api.EVPNIPPrefixRoute
 	if p.GetNlri() == nil || !p.GetNlri().MessageIs(&prefix) {
 		return nil, errOtherRoute
@@ -39,11 +48,6 @@ func decodePath(p *api.Path, localASN uint32) (out *path, err error) {
 	}
 	out.rank = rank{localPref: defaultLocalPref, ebgp: p.GetSourceAsn() != localASN, stale: p.GetStale()}
 	out.rank.routerID, _ = netip.ParseAddr(p.GetSourceId())
-	defer func() {
-		if recover() != nil {
-			out.unreadable, err = true, nil
-		}
-	}()
 	for _, attr := range p.GetPattrs() {
 		if err := out.attribute(attr); err != nil {
 			out.unreadable = true

@@ -268,6 +268,8 @@ func (v view) hint(r RouteInfo) string {
 		return "its sender uses an overlay index (RFC 9136 section 4); Sluice takes interface-less routes only: change the sender's Type-5 mode"
 	case ReasonEncap:
 		return "its sender has to use VXLAN (encapsulation 8)"
+	case ReasonFamily:
+		return "this node has no VTEP of that address family: all nodes of a VRF need VTEPs of one family"
 	case ReasonNoRouterMAC, ReasonBadRouterMAC:
 		return "its sender has to add a router MAC extended community (symmetric IRB, RFC 9135)"
 	case ReasonNoVNI:

@@ -13,7 +13,9 @@ import (
 // stopped is a speaker that does not run: the tables are filled by hand.
 func stopped(t *testing.T) *GoBGP {
 	t.Helper()
-	s, err := New(nodeConfig(9, Neighbor{Address: netip.MustParseAddr("198.51.100.1"), ASN: 64512}), slog.New(slog.DiscardHandler))
+	cfg := nodeConfig(9, Neighbor{Address: netip.MustParseAddr("198.51.100.1"), ASN: 64512})
+	cfg.VTEP6 = netip.MustParseAddr("2001:db8::9")
+	s, err := New(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

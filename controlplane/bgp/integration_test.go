@@ -154,7 +154,9 @@ func TestIPv6SessionAndVTEP(t *testing.T) {
 	cfg := nodeConfig(1, rr.neighborFor("::1", 64512, ""))
 	cfg.VTEP4, cfg.VTEP6, cfg.RouterID = netip.Addr{}, netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1")
 	a := startSpeaker(t, cfg)
-	b := startSpeaker(t, nodeConfig(2, rr.neighborFor("127.0.0.1", 64512, "127.0.0.12")))
+	both := nodeConfig(2, rr.neighborFor("127.0.0.1", 64512, "127.0.0.12"))
+	both.VTEP6 = netip.MustParseAddr("2001:db8::2")
+	b := startSpeaker(t, both)
 	b.do(childCommand{Policies: []childPolicy{red}})
 	keys := []intent.RouteKey{key(1001, "10.10.0.0/24"), key(1001, "2001:db8:10::/64")}
 	a.do(childCommand{Policies: []childPolicy{red}, Set: keys})

@@ -20,6 +20,7 @@ const (
 	ReasonNoVNI        Reason = "vni-zero"
 	ReasonOwn          Reason = "own-vtep" // our own route, reflected
 	ReasonBadNextHop   Reason = "martian-next-hop"
+	ReasonFamily       Reason = "next-hop-family" // this node has no VTEP of the next hop's family
 	ReasonNoRouterMAC  Reason = "no-router-mac"
 	ReasonBadRouterMAC Reason = "bad-router-mac" // zero or multicast
 )

@@ -17,6 +17,10 @@ type rib struct {
 	own    func(netip.Addr) bool
 	linger time.Duration // of VTEPs
 	ghosts ghosts
+	// only4 and only6: this node has a VTEP of that family alone. A packet to
+	// another one has no outer source: its next hop is not resolvable (RFC 4271
+	// section 9.1.2.1).
+	only4, only6 bool
 
 	paths    map[pathKey]*path
 	byPrefix map[netip.Prefix]set[*path]
@@ -80,7 +84,11 @@ func (r *rib) apply(p *path, now time.Time) {
 	old := r.paths[p.key]
 	counts := r.counts(p.key.neighbor)
 	if !p.withdrawn {
-		if p.reason = p.check(r.own); p.reason != "" {
+		p.reason = p.check(r.own)
+		if p.reason == "" && r.unreachable(p.hop.VTEP) {
+			p.reason = ReasonFamily
+		}
+		if p.reason != "" {
 			counts.total[p.reason]++
 			counts.rejected[p.reason]++
 		}
@@ -102,6 +110,10 @@ func (r *rib) apply(p *path, now time.Time) {
 			r.depart(old, now)
 		}
 	}
+}
+
+func (r *rib) unreachable(vtep netip.Addr) bool {
+	return r.only4 && !vtep.Is4() || r.only6 && vtep.Is4()
 }
 
 // sameRouterID lists the VTEPs of other nodes that have this node's router ID.

@@ -3,8 +3,10 @@ package bgp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -245,5 +247,46 @@ func TestSameRouterID(t *testing.T) {
 	}
 	if got := r.sameRouterID(); got != nil {
 		t.Errorf("after the withdrawals: %v", got)
+	}
+}
+
+// TestNextHopFamily: a next hop that this node cannot send to takes no share of
+// the traffic.
+func TestNextHopFamily(t *testing.T) {
+	for _, tt := range []struct {
+		vtep4, vtep6 string
+		want         string
+	}{
+		{"192.0.2.1", "", "192.0.2.2"},
+		{"", "2001:db8::1", "2001:db8::2"},
+		{"192.0.2.1", "2001:db8::1", "192.0.2.2 2001:db8::2"},
+	} {
+		cfg := testConfig()
+		cfg.VTEP4, cfg.VTEP6 = netip.Addr{}, netip.Addr{}
+		if tt.vtep4 != "" {
+			cfg.VTEP4 = netip.MustParseAddr(tt.vtep4)
+		}
+		if tt.vtep6 != "" {
+			cfg.VTEP6 = netip.MustParseAddr(tt.vtep6)
+		}
+		s, err := New(cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := s.in.rib
+		r.setPolicies(policies(intent.VRFPolicy{VNI: 1001, Index: 1, AutoImport: true}))
+		for i, hop := range []string{"192.0.2.2", "2001:db8::2"} {
+			p := testPath("10.0.0.0/24", hop, "1:1001")
+			p.key.rd = wireRD(netip.MustParseAddr("192.0.2.2"), uint16(i))
+			r.apply(p, epoch)
+		}
+		r.settle(epoch)
+		var got []string
+		for _, h := range r.routes[1001][netip.MustParsePrefix("10.0.0.0/24")].All() {
+			got = append(got, h.VTEP.String())
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("VTEPs %q and %q: next hops %v, want %s", tt.vtep4, tt.vtep6, got, tt.want)
+		}
 	}
 }

@@ -82,6 +82,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}
 	s.in.rib.routerID = cfg.RouterID
+	s.in.rib.only4, s.in.rib.only6 = !cfg.VTEP6.IsValid(), !cfg.VTEP4.IsValid()
 	for _, n := range cfg.Neighbors {
 		s.sync[n.Address.WithZone("")] = &neighborSync{config: n}
 	}
