@@ -157,7 +157,7 @@ func TestAnnotationRemoved(t *testing.T) {
 		w.set("b", lab.InterfaceSwitchPort("red", "net"), "vni", "")
 		w.withdrawn("b1", vniRed, redRoutes[:4]...)
 		w.announced("b1", vniRed, redRoutes[4:]...)
-		w.unreachable("a-red1", addrB4, addrB6)
+		w.cutOff("a-red1", addrB4, addrB6)
 		w.explained("b1", false)
 		w.set("b", lab.InterfaceSwitchPort("red", "net"), "vni", "1001")
 		w.announced("b1", vniRed, redRoutes...)
@@ -165,7 +165,7 @@ func TestAnnotationRemoved(t *testing.T) {
 
 		w.set("b", lab.GatewaySwitchPort("red"), "vni", "")
 		w.withdrawn("b1", vniRed, redRoutes...)
-		w.unreachable("a-red1", addrB4, addrB6)
+		w.cutOff("a-red1", addrB4, addrB6)
 		w.explained("b1", false)
 		w.set("b", lab.GatewaySwitchPort("red"), "vni", "1001")
 		w.announced("b1", vniRed, redRoutes...)
@@ -173,6 +173,21 @@ func TestAnnotationRemoved(t *testing.T) {
 		w.explained("b1", true)
 	})
 	w.clean()
+}
+
+// cutOff waits until an address does not answer any more, and asserts that this
+// lasts: a node uses a withdrawn route until the withdrawal has settled.
+func (w *world) cutOff(vm string, addrs ...string) {
+	w.Helper()
+	for _, a := range addrs {
+		w.eventually(vm+" does not reach "+a, func() error {
+			if _, err := w.Exec(w.Context(), vm, "ping", "-n", "-c1", "-W0.3", a); err == nil {
+				return errors.New("it answers")
+			}
+			return nil
+		})
+	}
+	w.unreachable(vm, addrs...)
 }
 
 // explained asks for the way from red's VM in B to the one in A; a way that does

@@ -3,10 +3,13 @@ package evpn_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -135,6 +138,36 @@ func TestControlPlaneRestarts(t *testing.T) {
 				}
 			}
 			t.Logf("lost: %d in %d streams, %d in %d of OVN's own", ours, len(streams), own, len(yardstick))
+			w.changes()
+		})
+	}
+}
+
+// sluiced starts anew while the Northbound database is away for a moment: whether
+// addresses are behind NAT is not known, which is no reason to remove or withdraw
+// anything.
+func TestStartBeforeNorthbound(t *testing.T) {
+	for node, central := range map[string]string{"a1": "a-central", "b1": "b-central"} {
+		t.Run(node, func(t *testing.T) {
+			w := shared(t)
+			streams := w.streams()
+			w.kill(node, "sluiced")
+			w.kill(central, "nb")
+			w.startAgain(node, "sluiced")
+			w.eventually("sluiced on "+node+" works without the Northbound database", func() error {
+				s, err := w.status(node)
+				if err == nil && (s.VTEP == netip.Addr{} || slices.ContainsFunc(s.Tables, func(t status.Table) bool { return t.Name == "gateways" && t.Actual == 0 })) {
+					err = fmt.Errorf("conditions %+v, tables %+v", s.Conditions, s.Tables)
+				}
+				return err
+			})
+			time.Sleep(2 * time.Second) // whatever is removed is removed now
+			w.startAgain(central, "nb")
+			w.ready(node)
+			w.clean()
+			for _, s := range streams {
+				s.noLoss(s.stop())
+			}
 			w.changes()
 		})
 	}
