@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -75,6 +76,10 @@ type conn struct {
 	lastRx atomic.Int64 // Unix nanoseconds
 
 	writeMu sync.Mutex
+	// echoes are replies to the server's echo requests. They are written by a
+	// goroutine of their own: ovsdb-server reads nothing while it has something
+	// to send, so whoever reads here must not wait for a write.
+	echoes chan []byte
 
 	mu      sync.Mutex
 	nextID  uint64
@@ -92,8 +97,14 @@ type queued struct {
 	isReply bool
 }
 
-// writeTimeout bounds how long a server may refuse to read.
-const writeTimeout = 30 * time.Second
+const (
+	// writeTimeout bounds how long a server may refuse to read.
+	writeTimeout = 30 * time.Second
+	writeChunk   = 64 << 10
+	// maxEchoes bounds the replies that wait. A server that asks for more without
+	// reading one gets no more.
+	maxEchoes = 16
+)
 
 func newConn(nc net.Conn, probe time.Duration) *conn {
 	c := &conn{
@@ -102,6 +113,8 @@ func newConn(nc net.Conn, probe time.Duration) *conn {
 		calls: make(map[uint64]call),
 		ready: make(chan struct{}, 1),
 		done:  make(chan struct{}),
+
+		echoes: make(chan []byte, maxEchoes),
 	}
 	c.lastRx.Store(time.Now().UnixNano())
 	return c
@@ -141,7 +154,11 @@ func (c *conn) dispatch(raw []byte) error {
 		if err != nil {
 			return protocolError("echo: %w", err)
 		}
-		return c.write(reply)
+		select {
+		case c.echoes <- reply:
+		default:
+		}
+		return nil
 	}
 	if m.Method != "" {
 		c.push(queued{message: m})
@@ -234,14 +251,34 @@ func (c *conn) reason() error {
 	return c.err
 }
 
+// echoLoop writes the replies to echo requests.
+func (c *conn) echoLoop() error {
+	for {
+		select {
+		case <-c.done:
+			return nil
+		case reply := <-c.echoes:
+			if err := c.write(reply); err != nil {
+				c.close(err)
+				return err
+			}
+		}
+	}
+}
+
+// write sends a message. A large one may take long, as long as the server reads.
 func (c *conn) write(raw []byte) error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
-	if err := c.net.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
+	for chunk := range slices.Chunk(raw, writeChunk) {
+		if err := c.net.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		if _, err := c.net.Write(chunk); err != nil {
+			return err
+		}
 	}
-	_, err := c.net.Write(raw)
-	return err
+	return nil
 }
 
 // start sends a request whose reply goes where w says. A request that cannot be

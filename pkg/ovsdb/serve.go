@@ -50,6 +50,7 @@ func (s *Session) attempt(ctx context.Context, e endpoint) (synced bool, err err
 	c := newConn(nc, s.config.InactivityProbe)
 	var group errgroup.Group
 	group.Go(func() error { return c.readLoop() })
+	group.Go(func() error { return c.echoLoop() })
 	group.Go(func() error { return c.probeLoop() })
 	group.Go(func() error {
 		select {
@@ -230,6 +231,7 @@ func (s *Session) connected(l *link) {
 	defer s.mu.Unlock()
 	s.conn = l.conn
 	s.status.Connects++
+	delete(s.unusable, l.endpoint.text)
 	s.status.Connected, s.status.Endpoint, s.status.Since = true, l.endpoint.text, time.Now()
 	s.log.Info("database connected", "endpoint", l.endpoint.text, "model", s.status.Model,
 		"leader", s.status.Leader, "schema", l.schema.version)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +30,8 @@ type Session struct {
 	monitored map[string][]string
 	seen      clusterIndex
 	delivered delivered
+	// unusable has what was said last of endpoints that could not be used since.
+	unusable map[string]string
 
 	// changed wakes Run after SetConditions.
 	changed chan struct{}
@@ -96,6 +99,7 @@ func NewSession(config Config) (*Session, error) {
 		log:        config.Logger.With("database", config.Database.name),
 		content:    newContent(kept),
 		changed:    make(chan struct{}, 1),
+		unusable:   make(map[string]string),
 		generation: 1,
 		status:     Status{Database: config.Database.name},
 	}
@@ -244,25 +248,34 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // lost records and reports the end of a connection or attempt. The content stays.
 func (s *Session) lost(e endpoint, err error) {
+	why := cause(err)
 	err = fmt.Errorf("%s: %w", e.text, err)
-	was, last := s.disconnected(err)
-	if was {
+	if s.disconnected(err) {
 		s.log.Warn("database connection lost", "endpoint", e.text, "error", err)
 		s.deliver(nil, false)
 		return
 	}
 	// The same failure over and over is said once.
-	if last == nil || last.Error() != err.Error() {
+	if s.unusable[e.text] != why {
+		s.unusable[e.text] = why
 		s.log.Info("database endpoint not usable", "endpoint", e.text, "error", err)
 	}
 }
 
-// disconnected makes the status say so, and tells whether it was connected and
-// what the error before this one was.
-func (s *Session) disconnected(err error) (was bool, last error) {
+// cause is what stays the same of an error while its cause does: without the
+// client's port.
+func cause(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
+}
+
+// disconnected makes the status say so, and tells whether it was connected.
+func (s *Session) disconnected(err error) (was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, last = s.status.Connected, s.status.LastError
+	was = s.status.Connected
 	s.conn = nil
 	s.status.Connected, s.status.InSync, s.status.Leader = false, false, false
 	s.status.Endpoint = ""
@@ -270,7 +283,7 @@ func (s *Session) disconnected(err error) (was bool, last error) {
 	if was {
 		s.status.Since = time.Now()
 	}
-	return was, last
+	return was
 }
 
 var errCanceled = errors.New("the server ended the monitor: schema changed, or database removed")
