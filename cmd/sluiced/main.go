@@ -1,5 +1,3 @@
-// Command sluiced is Sluice's node daemon: it follows the OVN databases, speaks
-// BGP, and programs the eBPF data plane.
 package main
 
 //go:generate sh -c "go run . reference >../../docs/reference/sluiced.md"
