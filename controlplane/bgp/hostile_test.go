@@ -1,0 +1,271 @@
+package bgp
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// rawPeer is an iBGP neighbour that sends what a test tells it, byte by byte.
+type rawPeer struct {
+	t    testing.TB
+	l    net.Listener
+	mu   sync.Mutex
+	conn net.Conn
+	// got are the UPDATEs received in this session.
+	got int
+}
+
+func startRawPeer(t testing.TB) *rawPeer {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &rawPeer{t: t, l: l}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.serve(c)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.mu.Lock()
+		if p.conn != nil {
+			_ = p.conn.Close()
+		}
+		p.mu.Unlock()
+		<-done
+	})
+	return p
+}
+
+func (p *rawPeer) serve(c net.Conn) {
+	defer c.Close()
+	p.mu.Lock()
+	p.conn, p.got = c, 0
+	p.mu.Unlock()
+	evpn := wire.NewOptionParameterCapability([]wire.ParameterCapabilityInterface{
+		wire.NewCapMultiProtocol(wire.RF_EVPN), wire.NewCapFourOctetASNumber(64512), wire.NewCapRouteRefresh(),
+	})
+	open, err := wire.NewBGPOpenMessage(64512, 90, "198.51.100.77", []wire.OptionParameterInterface{evpn}).Serialize()
+	if err != nil {
+		return
+	}
+	if _, err := c.Write(open); err != nil {
+		return
+	}
+	keepalive, _ := wire.NewBGPKeepAliveMessage().Serialize()
+	head := make([]byte, wire.BGP_HEADER_LENGTH)
+	for {
+		if _, err := io.ReadFull(c, head); err != nil {
+			return
+		}
+		body := make([]byte, int(binary.BigEndian.Uint16(head[16:18]))-len(head))
+		if _, err := io.ReadFull(c, body); err != nil {
+			return
+		}
+		switch head[18] {
+		case wire.BGP_MSG_OPEN, wire.BGP_MSG_KEEPALIVE:
+			_, _ = c.Write(keepalive)
+		case wire.BGP_MSG_UPDATE:
+			p.mu.Lock()
+			p.got++
+			p.mu.Unlock()
+		case wire.BGP_MSG_NOTIFICATION:
+			return
+		}
+	}
+}
+
+func (p *rawPeer) send(kind byte, body []byte) {
+	p.t.Helper()
+	msg := slices.Repeat([]byte{0xff}, 16)
+	msg = binary.BigEndian.AppendUint16(msg, uint16(wire.BGP_HEADER_LENGTH+len(body)))
+	msg = append(append(msg, kind), body...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, err := p.conn.Write(msg); err != nil {
+		p.t.Logf("write: %v", err)
+	}
+}
+
+func (p *rawPeer) updates() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.got
+}
+
+// update is the body of an UPDATE with these path attributes.
+func update(attrs ...[]byte) []byte {
+	all := slices.Concat(attrs...)
+	return append(binary.BigEndian.AppendUint16([]byte{0, 0}, uint16(len(all))), all...)
+}
+
+// route is a good route's attributes: origin, MP_REACH_NLRI, communities, AS_PATH,
+// LOCAL_PREF.
+func route(prefix string, index uint16) [][]byte {
+	r := type5{routerID: netip.MustParseAddr("192.0.2.7"), index: index, prefix: netip.MustParsePrefix(prefix), label: 1001,
+		nextHop: netip.MustParseAddr("192.0.2.7"), routerMAC: intent.MAC{2, 0, 0, 0, 0, 7}, targets: targets("64512:1001")}
+	return append(encodeAttributes(r), attribute(flagTransitive, 2, nil), attribute(flagTransitive, 5, []byte{0, 0, 0, 100}))
+}
+
+// reach is an MP_REACH_NLRI for EVPN with any NLRI.
+func reach(nlri []byte) []byte {
+	return attribute(flagOptional, attrMPReach, append([]byte{0, 25, 70, 4, 192, 0, 2, 7, 0}, nlri...))
+}
+
+// TestHostileNeighbor: nothing that a neighbour sends in an UPDATE takes the other
+// routes of the node away, or the process down.
+func TestHostileNeighbor(t *testing.T) {
+	t.Parallel()
+	good := route("10.0.0.0/24", 1)
+	replaced := func(i int, with []byte) []byte {
+		r := route("10.66.0.0/24", 66)
+		r[i] = with
+		return update(r...)
+	}
+	nlri := encodeNLRI(type5{routerID: netip.MustParseAddr("192.0.2.7"), index: 66, prefix: netip.MustParsePrefix("10.66.0.0/24"), label: 1001})
+	changed := func(at int, to byte) []byte {
+		b := slices.Clone(nlri)
+		b[at] = to
+		return b
+	}
+	for _, tt := range []struct {
+		name string
+		body []byte
+		// imported: what was sent is a usable route after all.
+		imported bool
+	}{
+		{"good", replaced(0, good[0]), true},
+		{"origin of two bytes", replaced(0, attribute(flagTransitive, attrOrigin, []byte{0, 0})), false},
+		{"origin 77", replaced(0, attribute(flagTransitive, attrOrigin, []byte{77})), false},
+		{"communities of nine bytes", replaced(2, attribute(flagOptional|flagTransitive, attrExtComms, make([]byte, 9))), false},
+		{"no communities", replaced(2, attribute(flagOptional|flagTransitive, attrExtComms, nil)), false},
+		{"local preference of two bytes", replaced(4, attribute(flagTransitive, 5, []byte{0, 1})), false},
+		{"AS path cut short", replaced(3, attribute(flagTransitive, 2, []byte{2, 9, 0, 0})), false},
+		{"AS path with our own AS", replaced(3, attribute(flagTransitive, 2, []byte{2, 1, 0, 0, 0xfc, 0})), false},
+		{"unknown attribute", update(append(route("10.66.0.0/24", 66), attribute(flagOptional|flagTransitive, 250, make([]byte, 300)))...), true},
+		{"prefix length 200", replaced(1, reach(changed(24, 200))), false},
+		{"martian prefix", replaced(1, reach(changed(25, 127))), false},
+		{"label 0", replaced(1, reach(append(slices.Clone(nlri[:len(nlri)-3]), 0, 0, 0))), false},
+		{"route type 9", replaced(1, reach(changed(0, 9))), false},
+		{"unknown kind of distinguisher", replaced(1, reach(changed(3, 9))), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := startRawPeer(t)
+			s := startSpeaker(t, nodeConfig(1, p.neighbor()))
+			s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.1.0.0/24")}})
+			eventually(t, "a session with our route", func() bool { return s.established() && p.updates() > 0 })
+			p.send(wire.BGP_MSG_UPDATE, update(good...))
+			eventually(t, "the good route", func() bool { return s.hops(key(1001, "10.0.0.0/24")) != nil })
+			p.send(wire.BGP_MSG_UPDATE, tt.body)
+			p.send(wire.BGP_MSG_UPDATE, update(route("10.2.0.0/24", 2)...))
+			eventually(t, "the next good route", func() bool { return s.hops(key(1001, "10.2.0.0/24")) != nil })
+			if n := s.neighbor(); n.State != stateEstablished || n.Flaps != 0 || s.hops(key(1001, "10.0.0.0/24")) == nil {
+				t.Errorf("the session was lost: %+v", n)
+			}
+			if got := s.hops(key(1001, "10.66.0.0/24")) != nil; got != tt.imported {
+				t.Errorf("imported: %t, status %+v", got, s.neighbor())
+			}
+			before := p.updates()
+			p.send(wire.BGP_MSG_ROUTE_REFRESH, []byte{0, 25, 0, 70})
+			eventually(t, "a refresh sends our route again", func() bool { return p.updates() > before })
+		})
+	}
+}
+
+func endOfRIB() []byte { return update(attribute(flagOptional, 15, []byte{0, 25, 70})) }
+
+func (p *rawPeer) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.conn.Close()
+}
+
+func (p *rawPeer) neighbor() Neighbor {
+	return Neighbor{Address: netip.MustParseAddr("127.0.0.1"), ASN: 64512, Port: p.l.Addr().(*net.TCPAddr).AddrPort().Port(), ConnectRetry: time.Second}
+}
+
+// A session that ends before End-of-RIB does not make the imports complete; what
+// it brought stays until the next one is complete, and goes if that has it not.
+func TestFlapDuringInitialSync(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := startRawPeer(t)
+	s := startSpeaker(t, nodeConfig(1, p.neighbor()))
+	s.do(childCommand{Policies: []childPolicy{red}})
+	stays, goes := key(1001, "10.0.0.0/24"), key(1001, "10.9.0.0/24")
+	eventually(t, "a session", s.established)
+	p.send(wire.BGP_MSG_UPDATE, update(route("10.0.0.0/24", 1)...))
+	p.send(wire.BGP_MSG_UPDATE, update(route("10.9.0.0/24", 1)...))
+	eventually(t, "both routes", func() bool { return s.hops(stays) != nil && s.hops(goes) != nil })
+	p.drop()
+	eventually(t, "the next session", func() bool { return s.established() && s.neighbor().Flaps == 1 })
+	// With another distinguisher, as after a restart without its numbers.
+	p.send(wire.BGP_MSG_UPDATE, update(route("10.0.0.0/24", 5)...))
+	eventually(t, "the route is there anew", func() bool { return s.neighbor().Received == 1 })
+	if s.synced() || s.deletes() != 0 {
+		t.Errorf("in sync: %t, %d deletes, before End-of-RIB", s.synced(), s.deletes())
+	}
+	p.send(wire.BGP_MSG_UPDATE, endOfRIB())
+	eventually(t, "the imports are complete", s.synced)
+	eventually(t, "what is not announced again goes", func() bool { return s.hops(goes) == nil })
+	if s.deletes() != 1 || s.hops(stays) == nil {
+		t.Errorf("%d deletes, want one", s.deletes())
+	}
+}
+
+// Ten thousand prefixes that come and go end as the last word says.
+func TestManyPrefixesFlap(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const n, some = 10_000, 50
+	p := startRawPeer(t)
+	s := startSpeaker(t, nodeConfig(1, p.neighbor()))
+	s.do(childCommand{Policies: []childPolicy{red}})
+	eventually(t, "a session", s.established)
+	batches := func(send func(nlris []byte)) {
+		for i := 0; i < n; i += some {
+			var b []byte
+			for j := i; j < i+some; j++ {
+				b = append(b, encodeNLRI(type5{routerID: netip.MustParseAddr("192.0.2.7"), index: 1, label: 1001,
+					prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(j >> 8), byte(j), 0}), 24)})...)
+			}
+			send(b)
+		}
+	}
+	announce := func(b []byte) {
+		attrs := route("10.0.0.0/24", 1)
+		attrs[1] = reach(b)
+		p.send(wire.BGP_MSG_UPDATE, update(attrs...))
+	}
+	withdraw := func(b []byte) {
+		p.send(wire.BGP_MSG_UPDATE, update(attribute(flagOptional, 15, append([]byte{0, 25, 70}, b...))))
+	}
+	status := func() *Status { return s.do(childCommand{Status: true}).Status }
+	for range 3 {
+		batches(announce)
+		batches(withdraw)
+	}
+	batches(announce)
+	eventually(t, "all are imported", func() bool { st := status(); return st.Imported == n && st.Neighbors[0].Received == n && st.Stale == 0 })
+	batches(withdraw)
+	eventually(t, "all are kept for the lost node", func() bool { st := status(); return st.Stale == n && st.Neighbors[0].Received == 0 })
+	announce(encodeNLRI(type5{routerID: netip.MustParseAddr("192.0.2.7"), index: 1, label: 1001, prefix: netip.MustParsePrefix("10.0.0.0/24")}))
+	eventually(t, "the node is back, with one route", func() bool { st := status(); return st.Imported == 1 && st.Stale == 0 && st.VTEPs == 1 })
+}
