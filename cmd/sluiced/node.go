@@ -88,6 +88,7 @@ func (n *node) leave(ctx context.Context) {
 	for _, s := range n.tables.Pipeline.Stages() {
 		n.d.reg.Reporter(s.Name()).Replace(nil)
 	}
+	n.d.reg.Reporter(bgpReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, "stopped", "")
 }
 

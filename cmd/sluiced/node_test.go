@@ -156,6 +156,19 @@ func TestConditionOfBGP(t *testing.T) {
 	}
 }
 
+func TestNodesWithOurRouterIDAreProblems(t *testing.T) {
+	d := idleDaemon()
+	rep := d.reg.Reporter(bgpReports)
+	rep.Replace(doubles(bgp.Status{RouterID: addr("10.1.2.3"), SameRouterID: []netip.Addr{addr("2001:db8::7")}}))
+	if o, ok := d.reg.Get(bgpReports, "vtep", "2001:db8::7"); !ok || o.Reason != "same-router-id" || !strings.Contains(o.Error, "10.1.2.3") {
+		t.Errorf("problem %+v", o)
+	}
+	rep.Replace(doubles(bgp.Status{}))
+	if p := d.reg.Problems(); len(p) != 0 {
+		t.Errorf("problems %+v", p)
+	}
+}
+
 type fakeSamples struct{ n int }
 
 func (f *fakeSamples) Samples(_ context.Context, each func(ebpf.Sample), unreadable func(error)) error {

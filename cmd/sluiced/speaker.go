@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // established tells whether routes go in and out (RFC 4271 section 8.2.2).
@@ -24,12 +25,26 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		}
 		ready, reason, detail := speakerCondition(s, err)
 		n.d.reg.SetCondition("bgp", ready, reason, detail)
+		n.d.reg.Reporter(bgpReports).Replace(doubles(s))
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+// bgpReports is the source of what BGP reports beside its tables.
+const bgpReports = "bgp"
+
+// doubles are the nodes that a reflector takes for this one.
+func doubles(s bgp.Status) []status.Object {
+	var out []status.Object
+	for _, a := range s.SameRouterID {
+		out = append(out, status.Object{Kind: "vtep", Key: a.String(), State: status.Error, Reason: "same-router-id",
+			Error: "the node has the router ID " + s.RouterID.String() + " of this one, so routes of one hide those of the other; set bgp.routerID on one of them"})
+	}
+	return out
 }
 
 // speakerCondition: BGP does its work while routes go in and out, by one neighbour
