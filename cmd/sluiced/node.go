@@ -74,7 +74,8 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.releaseSpeaker(running) })
 	group.Go(func() error { return n.endLinger(running) })
 	group.Go(func() error { return n.samples.run(running, n.dp.Reader(), n.d.log) })
-	return next, ignoreEnd(group.Wait())
+	err := group.Wait() // next is set before it returns
+	return next, ignoreEnd(err)
 }
 
 // leave takes back what the node has reported: it says nothing of the next one.
