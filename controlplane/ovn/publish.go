@@ -96,10 +96,10 @@ func (p *publisher) take(from transactor, b ovsdb.Batch) {
 			delete(p.rows, c.UUID)
 		}
 	}
-	retry := p.err != nil && b.Connected && !p.connected
+	back := b.Connected && !p.connected
 	p.connected = b.Connected
 	p.mu.Unlock()
-	if changed || retry {
+	if changed || back {
 		p.poke()
 	}
 }
@@ -134,9 +134,13 @@ func (p *publisher) run(ctx context.Context) error {
 
 // write makes our keys as wanted, in one transaction, and tells whether they are.
 // What is refused is kept as the error of this; it is tried again after a while,
-// when the row changes, or when the session is back.
+// when the row changes, or when the session is back. Without a session everything
+// stays as it is until then.
 func (p *publisher) write(ctx context.Context) bool {
 	session, ops := p.plan()
+	if session == nil {
+		return true
+	}
 	var err error
 	if len(ops) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -159,11 +163,12 @@ func (p *publisher) write(ctx context.Context) bool {
 	return err == nil
 }
 
-// plan lists the operations that are needed now.
+// plan lists the operations that are needed now; the session is nil while there
+// is none, or nothing to publish.
 func (p *publisher) plan() (transactor, []ovsdb.Operation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.asked || p.session == nil {
+	if !p.asked || p.session == nil || !p.connected {
 		return nil, nil
 	}
 	var ops []ovsdb.Operation

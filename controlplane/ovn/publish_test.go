@@ -2,6 +2,7 @@ package ovn
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -70,7 +71,15 @@ func TestPublishRetries(t *testing.T) {
 		p.take(db, ovsdb.Batch{Connected: true, InSync: true, Changes: []ovsdb.Change{row("2")}})
 		expect("another row", so+1)
 		p.take(db, ovsdb.Batch{})
+		if err := p.want(map[string]string{"sluice-version": "2"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
 		expect("the session lost", so+1)
+		var denied *ovsdb.PermissionError
+		if err := p.lastError(); !errors.As(err, &denied) {
+			t.Errorf("error without a session: %v", err)
+		}
 		p.take(db, ovsdb.Batch{Connected: true})
 		expect("the session back", so+2)
 	})

@@ -226,9 +226,6 @@ func (r *Rows) OwnChassis() (Chassis, bool) {
 	return best, best.UUID != ""
 }
 
-// ChassisName names a chassis, when it is followed.
-func (r *Rows) ChassisName(id UUID) string { return r.chassis[id].Name }
-
 // Router is the Northbound row of a router datapath; false when there is no
 // Northbound session or the row has not come.
 func (r *Rows) Router(datapath UUID) (LogicalRouter, bool) {

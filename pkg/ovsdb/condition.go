@@ -55,9 +55,6 @@ func Includes[A Atom](column string, atom A) Clause {
 	return Clause{column, FunctionIncludes, encodeAtom(atom)}
 }
 
-// Column is the column that the clause looks at; empty for All.
-func (c Clause) Column() string { return c.column }
-
 // String is the clause as a person reads it.
 func (c Clause) String() string {
 	if c.column == "" {
