@@ -241,13 +241,14 @@ func gatewayKernelKey(k intent.GatewayKey, ifindex uint32) bpfGatewayKey {
 // moves to its new row, if there is one (0: none).
 func (s *store) retireEntry(row uint32, k intent.GatewayKey, to uint32) error {
 	vni := s.entries.keys[row].vni
+	// First, since until then the routes of the old VRF lead to the gateway.
+	if err := s.setRow(bpfMapEntriesV1, row, bpfEntry{}); err != nil {
+		return err
+	}
 	if to != 0 {
 		if err := s.moveServed(row, to); err != nil {
 			return fmt.Errorf("move what is served behind %s: %w", k, err)
 		}
-	}
-	if err := s.setRow(bpfMapEntriesV1, row, bpfEntry{}); err != nil {
-		return err
 	}
 	if err := s.replaceSpeaker(vni, row); err != nil {
 		return err
@@ -273,11 +274,16 @@ func (s *store) replaceSpeaker(vni intent.VNI, row uint32) error {
 	return s.drop(bpfMapSpeakersV1, uint32(vni))
 }
 
+// releaseEntry gives a reference back. The last one goes after the row is
+// cleared, so that one that fails is still there for the next try.
 func (s *store) releaseEntry(row uint32) error {
-	if !s.entries.release(row) {
-		return nil
+	if s.entries.refs[row] <= 1 {
+		if err := s.clearEntry(row); err != nil {
+			return err
+		}
 	}
-	return s.clearEntry(row)
+	s.entries.release(row)
+	return nil
 }
 
 func (s *store) clearEntry(row uint32) error {
@@ -309,44 +315,9 @@ func (s *store) deleteGateway(k intent.GatewayKey) error {
 	if err := s.drop(bpfMapGatewaysV1, gatewayKernelKey(k, l.ifindex)); err != nil {
 		return err
 	}
+	if err := s.retireEntry(l.row, k, 0); err != nil {
+		return err
+	}
 	delete(s.live, k)
-	return s.retireEntry(l.row, k, 0)
-}
-
-// adoptGateways takes over the rows of the gateways map; one that has no name
-// cannot be told from its key and is removed.
-func (s *store) adoptGateways() error {
-	var nameless []bpfGatewayKey
-	n, err := walk(s.t[bpfMapGatewaysV1], func(k bpfGatewayKey, row bpfGateway) {
-		e, name, err := s.readEntry(row.Entry)
-		g := gatewayOf(e, name)
-		if err != nil || e.Vni != row.Vni || g.Key.Bridge == "" {
-			nameless = append(nameless, k)
-			return
-		}
-		s.entries.adopt(row.Entry, entryKey{g.Key, g.VNI})
-		s.entries.retain(row.Entry)
-		s.live[g.Key] = liveGateway{row: row.Entry, vni: g.VNI, ifindex: k.Ifindex}
-	})
-	s.rows[bpfMapGatewaysV1] = n
-	if err != nil {
-		return mapError(bpfMapGatewaysV1, err)
-	}
-	for _, k := range nameless {
-		if err := s.drop(bpfMapGatewaysV1, k); err != nil {
-			return err
-		}
-	}
-	return s.adoptRetired()
-}
-
-// adoptRetired takes over entries that are out of service, by their names.
-func (s *store) adoptRetired() error {
-	n, err := walk(s.t[bpfMapNamesV1], func(row uint32, _ bpfGatewayName) {
-		if _, ok := s.entries.keys[row]; !ok {
-			s.entries.adopt(row, entryKey{gateway: intent.GatewayKey{Bridge: intent.BridgeKey(fmt.Sprintf("?%d", row))}})
-		}
-	})
-	s.rows[bpfMapNamesV1] = n
-	return mapError(bpfMapNamesV1, err)
+	return nil
 }

@@ -68,12 +68,22 @@ func (s *slots[K]) release(row uint32) (freed bool) {
 		return false
 	}
 	delete(s.refs, row)
-	if k, ok := s.keys[row]; ok {
-		delete(s.rows, k)
-		delete(s.keys, row)
-	}
+	s.forget(row)
 	s.rest = append(s.rest, resting{row, s.now()})
 	return true
+}
+
+// forget takes the key off a row. Of two rows of one key, which a crash may
+// leave, the other one stays the key's.
+func (s *slots[K]) forget(row uint32) {
+	k, ok := s.keys[row]
+	if !ok {
+		return
+	}
+	delete(s.keys, row)
+	if s.rows[k] == row {
+		delete(s.rows, k)
+	}
 }
 
 // adopt takes a row over from the map, without a reference.
@@ -82,12 +92,15 @@ func (s *slots[K]) adopt(row uint32, k K) { s.rows[k], s.keys[row] = row, k }
 // settle ends adoption: rows that nothing refers to are given back as unused,
 // and every row below the highest one in use can be handed out at once.
 func (s *slots[K]) settle() (unused []uint32) {
-	for row, k := range s.keys {
+	for row := range s.keys {
 		if s.refs[row] == 0 {
-			delete(s.rows, k)
-			delete(s.keys, row)
+			s.forget(row)
 			unused = append(unused, row)
 		}
+	}
+	// Of two rows of one key the one in use is found.
+	for row, k := range s.keys {
+		s.rows[k] = row
 	}
 	for row := range s.refs {
 		s.next = max(s.next, row+1)

@@ -54,6 +54,22 @@ func TestSlotsSettle(t *testing.T) {
 	}
 }
 
+// A clearing that failed and a crash leave two rows of one key.
+func TestSlotsSettleTwoRowsOfOneKey(t *testing.T) {
+	for _, used := range []uint32{3, 5} {
+		s := newSlots[string](10)
+		s.adopt(3, "key")
+		s.adopt(5, "key")
+		s.retain(used)
+		if unused := s.settle(); len(unused) != 1 || unused[0] == used {
+			t.Fatal(unused)
+		}
+		if row, fresh, err := s.acquire("key"); row != used || fresh || err != nil {
+			t.Errorf("row %d, fresh %t, %v; the key has row %d", row, fresh, err, used)
+		}
+	}
+}
+
 func TestFillSlotsLeavesNoHopOut(t *testing.T) {
 	var hops []intent.NextHop
 	for i := range intent.MaxNextHops {

@@ -142,6 +142,9 @@ func (s *store) repair() error {
 			return err
 		}
 	}
+	if err := s.repairSpeakers(); err != nil {
+		return err
+	}
 	for _, row := range s.entries.settle() {
 		if err := s.clearEntry(row); err != nil {
 			return err
