@@ -1,6 +1,7 @@
 package evpn_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -171,6 +172,37 @@ func TestStartBeforeNorthbound(t *testing.T) {
 			w.changes()
 		})
 	}
+}
+
+// The chassis' name goes from the local database for a moment, as when it is written
+// anew: that makes the node nobody else.
+func TestNameIsWrittenAnew(t *testing.T) {
+	w := shared(t)
+	before, err := w.status("a1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := func() string { return w.exec("a1", "sh", "-c", sluicectl()+" bgp neighbors -o json | grep since") }
+	since := session()
+	streams := w.streams()
+	w.exec("a1", "ovs-vsctl", "remove", "Open_vSwitch", ".", "external_ids", "system-id")
+	w.eventually("sluiced on a1 sees it", func() error {
+		s, err := w.status("a1")
+		if err == nil && s.Ready {
+			err = errors.New("ready")
+		}
+		return err
+	})
+	w.exec("a1", "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:system-id="+before.Chassis)
+	w.ready("a1")
+	w.clean()
+	for _, s := range streams {
+		s.noLoss(s.stop())
+	}
+	if now := session(); now != since {
+		t.Errorf("another session: since %s, before %s", now, since)
+	}
+	w.changes()
 }
 
 // changes checks that each cloud's changes still come through.
