@@ -181,7 +181,8 @@ var errUnknownField = errors.New("not a field that Sluice matches")
 
 func (f *fields) set(name, value string) (err error) {
 	switch name {
-	case "cookie":
+	case "cookie", "idle_timeout", "hard_timeout", "importance", "send_flow_rem", "reset_counts", "no_packet_counts", "no_byte_counts":
+		// These say nothing of the match.
 	case "table":
 		if value != "0" {
 			return errUnknownField

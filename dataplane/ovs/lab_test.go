@@ -136,3 +136,23 @@ func (n *node) dump() string {
 	n.t.Helper()
 	return n.run("ovs-ofctl -O OpenFlow14 --no-stats dump-flows unix:" + n.path("br-ex.mgmt"))
 }
+
+// quiet takes what Changes tells until it has been silent for a while.
+func (n *node) quiet() {
+	for {
+		select {
+		case <-n.sw.Changes():
+		case <-time.After(300 * time.Millisecond):
+			return
+		}
+	}
+}
+
+func (n *node) noticed(what string) {
+	n.t.Helper()
+	select {
+	case <-n.sw.Changes():
+	case <-time.After(deadline):
+		n.t.Fatalf("not noticed: %s", what)
+	}
+}

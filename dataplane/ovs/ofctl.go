@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // openFlow is the version for flows: the first with bundles.
@@ -42,11 +43,10 @@ func (s *Switch) ofctl(ctx context.Context, input, bridge string, args []string,
 	return out.Bytes(), nil
 }
 
-// command is ovs-ofctl with the run directory as its own: it makes a control
-// socket there, which it removes when asked to end, but not when killed.
+// command is ovs-ofctl without a control socket: "monitor" would make one in the
+// run directory, which may be read-only, and leave it there when killed.
 func (s *Switch) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "ovs-ofctl", args...)
-	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+s.config.RunDir)
+	cmd := exec.CommandContext(ctx, "ovs-ofctl", append([]string{"--unixctl=none"}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Second
 	return cmd
@@ -57,36 +57,73 @@ func (s *Switch) command(ctx context.Context, args ...string) *exec.Cmd {
 type dumped struct {
 	flows   []flow
 	unknown []string
+	// foreign are the matches under other cookies that are ones of Sluice's shapes.
+	foreign map[match]uint64
 }
 
+// dump reads the flows of a cookie alone.
 func (s *Switch) dump(ctx context.Context, bridge string, cookie uint64) (dumped, error) {
-	out, err := s.ofctl(ctx, "", bridge, []string{"-O", openFlow, "--no-stats", "--no-names", "dump-flows"},
-		fmt.Sprintf("cookie=%#x/-1", cookie))
+	return s.dumpOf(ctx, bridge, cookie, fmt.Sprintf("cookie=%#x/-1", cookie))
+}
+
+// dumpAll reads foreign flows too: "add" takes the place of a flow with the same
+// match and priority, whatever its cookie is (OpenFlow 1.4, section 6.4).
+func (s *Switch) dumpAll(ctx context.Context, bridge string, cookie uint64) (dumped, error) {
+	return s.dumpOf(ctx, bridge, cookie, "table=0")
+}
+
+func (s *Switch) dumpOf(ctx context.Context, bridge string, cookie uint64, which string) (dumped, error) {
+	out, err := s.ofctl(ctx, "", bridge, []string{"-O", openFlow, "--no-stats", "--no-names", "dump-flows"}, which)
 	if err != nil {
 		return dumped{}, err
 	}
-	return parseDump(out), nil
+	return parseDump(out, cookie), nil
 }
 
-func parseDump(out []byte) dumped {
-	var d dumped
+func parseDump(out []byte, cookie uint64) dumped {
+	d := dumped{foreign: make(map[match]uint64)}
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
-		if !strings.HasPrefix(line, "cookie=") {
+		text, _, ok := cutActions(line)
+		if !ok {
 			continue
 		}
-		f, err := parseFlow(line)
-		if err == nil {
+		if c := cookieOf(text); c != cookie {
+			if m, err := parseMatch(text); err == nil {
+				d.foreign[m] = c
+			}
+			continue
+		}
+		if f, err := parseFlow(line); err == nil {
 			d.flows = append(d.flows, f)
 			continue
 		}
-		text, _, _ := cutActions(line)
 		_, text, _ = strings.Cut(text, ",")
 		d.unknown = append(d.unknown, strings.TrimSpace(text))
 	}
 	return d
+}
+
+// cookieOf reads the cookie of a line of ovs-ofctl, which does not show a zero.
+func cookieOf(line string) uint64 {
+	_, rest, _ := strings.Cut(line, "cookie=")
+	if i := strings.IndexAny(rest, ", "); i >= 0 {
+		rest = rest[:i]
+	}
+	cookie, _ := strconv.ParseUint(rest, 0, 64)
+	return cookie
+}
+
+// collision is an error if a foreign flow has the place of one of the flows.
+func (d dumped) collision(want []flow) error {
+	for _, f := range want {
+		if cookie, taken := d.foreign[f.match]; taken {
+			return fmt.Errorf("the flow %q with cookie %#x is in the way: %w", f.match.format(), cookie, reconcile.ErrForeign)
+		}
+	}
+	return nil
 }
 
 // bundle applies lines of "add …" and "delete_strict …" as one.

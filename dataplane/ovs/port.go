@@ -139,11 +139,14 @@ func defaultFlow(p Port) flow {
 }
 
 func (s *Switch) writeDefault(ctx context.Context, bridge string, p Port) error {
-	d, err := s.dump(ctx, bridge, cookieDefault)
+	d, err := s.dumpAll(ctx, bridge, cookieDefault)
 	if err != nil {
 		return err
 	}
 	want := defaultFlow(p)
+	if err := d.collision([]flow{want}); err != nil {
+		return fmt.Errorf("default flow of bridge %s: %w", bridge, err)
+	}
 	var lines []string
 	for _, m := range d.unknown {
 		lines = append(lines, deleteLine(cookieDefault, m))

@@ -123,8 +123,22 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 }
 
 // lost tells whether a line of the monitor says that one of Sluice's flows is no
-// longer what it was.
+// longer what it was. A foreign flow that takes the place of one is told as added
+// and nothing as deleted; a line shows no priority, so each of the shape counts.
 func lost(line string) bool {
-	return (strings.Contains(line, "event=DELETED") || strings.Contains(line, "event=MODIFIED")) &&
-		strings.Contains(line, fmt.Sprintf("cookie=%#x", Cookie>>16))
+	event, rest, ok := strings.Cut(strings.TrimSpace(line), " ")
+	if !ok || !strings.HasPrefix(event, "event=") || event == "event=INITIAL" {
+		return false
+	}
+	if cookieOf(rest)&CookieMask == Cookie {
+		return event == "event=DELETED" || event == "event=MODIFIED"
+	}
+	if i := strings.Index(rest, "cookie="); i > 0 {
+		rest = rest[i:]
+	}
+	if text, _, cut := cutActions(rest); cut {
+		rest = text
+	}
+	m, err := parseMatch(rest)
+	return err == nil && m.inPort != 0
 }

@@ -168,14 +168,18 @@ func (s *Steering) List(ctx context.Context) (map[intent.SteeringKey]intent.Stee
 func (s *Steering) Apply(ctx context.Context, rows []reconcile.Row[intent.SteeringKey, intent.Steering]) []error {
 	errs := make([]error, len(rows))
 	for bridge, indices := range group(rows, func(r reconcile.Row[intent.SteeringKey, intent.Steering]) intent.SteeringKey { return r.Key }) {
-		b, there, lines, err := s.current(ctx, bridge)
+		b, d, err := s.current(ctx, bridge)
+		there, lines := removable(b, d)
 		var batch []change
 		for _, i := range indices {
 			if errs[i] = err; err != nil {
 				continue
 			}
-			var want []flow
-			if want, errs[i] = s.flows(b, rows[i].Value); errs[i] == nil {
+			want, err := s.flows(b, rows[i].Value)
+			if err == nil {
+				err = d.collision(want)
+			}
+			if errs[i] = err; err == nil {
 				batch = append(batch, change{i, difference(there[rows[i].Key], want)})
 			}
 		}
@@ -188,10 +192,11 @@ func (s *Steering) Apply(ctx context.Context, rows []reconcile.Row[intent.Steeri
 func (s *Steering) Delete(ctx context.Context, keys []intent.SteeringKey) []error {
 	errs := make([]error, len(keys))
 	for bridge, indices := range group(keys, func(k intent.SteeringKey) intent.SteeringKey { return k }) {
-		b, there, lines, err := s.current(ctx, bridge)
+		b, d, err := s.current(ctx, bridge)
 		if errors.Is(err, errNoBridge) {
 			continue // the bridge is gone, and its flows with it
 		}
+		there, lines := removable(b, d)
 		var batch []change
 		for _, i := range indices {
 			if errs[i] = err; err == nil {
@@ -203,21 +208,24 @@ func (s *Steering) Delete(ctx context.Context, keys []intent.SteeringKey) []erro
 	return reconcile.Results(errs)
 }
 
-// current reads a bridge's flows, and the lines that remove those with our
-// cookie that no row could have.
-func (s *Steering) current(ctx context.Context, bridge intent.BridgeKey) (b Bridge, there map[intent.SteeringKey][]flow, lines []string, err error) {
-	if b, err = s.sw.Bridge(bridge); err != nil {
-		return b, nil, nil, err
-	}
-	d, err := s.sw.dump(ctx, b.Name, cookieSteering)
+// current reads a bridge's flows.
+func (s *Steering) current(ctx context.Context, bridge intent.BridgeKey) (Bridge, dumped, error) {
+	b, err := s.sw.Bridge(bridge)
 	if err != nil {
-		return b, nil, nil, err
+		return b, dumped{}, err
 	}
+	d, err := s.sw.dumpAll(ctx, b.Name, cookieSteering)
+	return b, d, err
+}
+
+// removable are the flows of each row, and the lines that remove those with our
+// cookie that no row could have.
+func removable(b Bridge, d dumped) (there map[intent.SteeringKey][]flow, lines []string) {
 	there, unknown := byKey(b, d)
 	for _, m := range unknown {
 		lines = append(lines, deleteLine(cookieSteering, m))
 	}
-	return b, there, lines, nil
+	return there, lines
 }
 
 // change is the lines of one row of the caller's.
@@ -253,7 +261,9 @@ func (s *Steering) commit(ctx context.Context, b Bridge, first []string, batch [
 	if err == nil || len(batch) == 0 {
 		return
 	}
-	if len(batch) == 1 || ctx.Err() != nil || !s.sw.reachable(b.Name) {
+	// A bridge that does not answer in time would not do so for a half either.
+	hangs := errors.Is(err, context.DeadlineExceeded)
+	if len(batch) == 1 || hangs || ctx.Err() != nil || !s.sw.reachable(b.Name) {
 		for _, c := range batch {
 			errs[c.index] = fmt.Errorf("writing flows of bridge %s: %w", b.Name, err)
 		}

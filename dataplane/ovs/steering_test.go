@@ -226,32 +226,15 @@ func TestRestored(t *testing.T) {
 			d.Apply(ctx, rows)
 		}
 	}
-	quiet := func() {
-		for {
-			select {
-			case <-n.sw.Changes():
-			case <-time.After(300 * time.Millisecond):
-				return
-			}
-		}
-	}
-	quiet()
+	n.quiet()
 	n.run("ovs-ofctl del-flows unix:" + n.path("br-ex.mgmt") + " dl_src=" + gatewayMAC.String())
-	select {
-	case <-n.sw.Changes():
-	case <-time.After(deadline):
-		t.Fatal("deleted flows were not noticed")
-	}
+	n.noticed("deleted flows")
 	repair("deleted flows")
 
-	quiet()
+	n.quiet()
 	n.stop(n.daemon)
 	n.startDaemon()
-	select {
-	case <-n.sw.Changes():
-	case <-time.After(deadline):
-		t.Fatal("the restart was not noticed")
-	}
+	n.noticed("the restart")
 	repair("restart")
 	if err := n.sw.CheckPort(ctx, "br-ex", "sluice0-ovs"); err != nil {
 		t.Fatal(err)
