@@ -75,17 +75,16 @@ type conn struct {
 	probe  time.Duration
 	lastRx atomic.Int64 // Unix nanoseconds
 
-	writeMu sync.Mutex
-	// echoes are replies to the server's echo requests. They are written by a
-	// goroutine of their own: ovsdb-server reads nothing while it has something
-	// to send, so whoever reads here must not wait for a write.
-	echoes chan []byte
-
-	mu      sync.Mutex
-	nextID  uint64
-	calls   map[uint64]call
-	queue   []queued
-	err     error // why it ended
+	mu     sync.Mutex
+	nextID uint64
+	calls  map[uint64]call
+	queue  []queued
+	// out is what is to be written, by a goroutine of its own: ovsdb-server reads
+	// nothing while it has something to send, so whoever reads here, or has a
+	// deadline, must not wait for a write.
+	out     [][]byte
+	filled  chan struct{} // out has something
+	err     error         // why it ended
 	ready   chan struct{}
 	done    chan struct{}
 	closing sync.Once
@@ -101,9 +100,9 @@ const (
 	// writeTimeout bounds how long a server may refuse to read.
 	writeTimeout = 30 * time.Second
 	writeChunk   = 64 << 10
-	// maxEchoes bounds the replies that wait. A server that asks for more without
-	// reading one gets no more.
-	maxEchoes = 16
+	// maxWaiting bounds what may wait when an echo request is answered. A server
+	// that asks on without reading gets no more answers.
+	maxWaiting = 64
 )
 
 func newConn(nc net.Conn, probe time.Duration) *conn {
@@ -114,7 +113,7 @@ func newConn(nc net.Conn, probe time.Duration) *conn {
 		ready: make(chan struct{}, 1),
 		done:  make(chan struct{}),
 
-		echoes: make(chan []byte, maxEchoes),
+		filled: make(chan struct{}, 1),
 	}
 	c.lastRx.Store(time.Now().UnixNano())
 	return c
@@ -154,9 +153,10 @@ func (c *conn) dispatch(raw []byte) error {
 		if err != nil {
 			return protocolError("echo: %w", err)
 		}
-		select {
-		case c.echoes <- reply:
-		default:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.out) < maxWaiting {
+			c.put(reply)
 		}
 		return nil
 	}
@@ -251,14 +251,29 @@ func (c *conn) reason() error {
 	return c.err
 }
 
-// echoLoop writes the replies to echo requests.
-func (c *conn) echoLoop() error {
+// put queues a message for writing; mu is held.
+func (c *conn) put(raw []byte) {
+	c.out = append(c.out, raw)
+	select {
+	case c.filled <- struct{}{}:
+	default:
+	}
+}
+
+// writeLoop writes what is put.
+func (c *conn) writeLoop() error {
 	for {
 		select {
 		case <-c.done:
 			return nil
-		case reply := <-c.echoes:
-			if err := c.write(reply); err != nil {
+		case <-c.filled:
+		}
+		c.mu.Lock()
+		out := c.out
+		c.out = nil
+		c.mu.Unlock()
+		for _, raw := range out {
+			if err := c.write(raw); err != nil {
 				c.close(err)
 				return err
 			}
@@ -268,8 +283,6 @@ func (c *conn) echoLoop() error {
 
 // write sends a message. A large one may take long, as long as the server reads.
 func (c *conn) write(raw []byte) error {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
 	for chunk := range slices.Chunk(raw, writeChunk) {
 		if err := c.net.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err
@@ -281,37 +294,29 @@ func (c *conn) write(raw []byte) error {
 	return nil
 }
 
-// start sends a request whose reply goes where w says. A request that cannot be
-// encoded leaves the connection as good as before.
+// start sends a request whose reply goes where w says; that it could not be
+// written ends the connection. A request that cannot be encoded leaves it as good
+// as before.
 func (c *conn) start(w call, params ...any) error {
 	if params == nil {
 		params = []any{}
 	}
 	c.mu.Lock()
-	if c.err != nil {
-		c.mu.Unlock()
-		return ErrNotConnected
-	}
 	c.nextID++
 	id := c.nextID
-	c.calls[id] = w
 	c.mu.Unlock()
 	raw, err := json.Marshal(request{ID: id, Method: w.method, Params: params})
 	if err != nil {
-		c.forget(id)
 		return fmt.Errorf("encode %s: %w", w.method, err)
 	}
-	if err := c.write(raw); err != nil {
-		c.close(err)
-		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-	}
-	return nil
-}
-
-func (c *conn) forget(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.calls, id)
+	if c.err != nil {
+		return ErrNotConnected
+	}
+	c.calls[id] = w
+	c.put(raw)
+	return nil
 }
 
 // request sends a request and waits for the reply's result.

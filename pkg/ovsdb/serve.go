@@ -50,7 +50,7 @@ func (s *Session) attempt(ctx context.Context, e endpoint) (synced bool, err err
 	c := newConn(nc, s.config.InactivityProbe)
 	var group errgroup.Group
 	group.Go(func() error { return c.readLoop() })
-	group.Go(func() error { return c.echoLoop() })
+	group.Go(func() error { return c.writeLoop() })
 	group.Go(func() error { return c.probeLoop() })
 	group.Go(func() error {
 		select {

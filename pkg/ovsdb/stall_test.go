@@ -3,7 +3,9 @@ package ovsdb_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -47,30 +49,21 @@ func (s *stalling) send(format string, args ...any) {
 	}
 }
 
-// serve answers what a session asks first, waits until its next request begins to
-// arrive, and then sends an echo request and more than a socket takes before it
-// reads again.
-func (s *stalling) serve() {
+// open answers what a session asks first, and waits until its next request begins
+// to arrive.
+func (s *stalling) open() {
 	s.send(`{"id":%s,"result":null,"error":{"error":"unknown database"}}`, s.next().ID)
 	s.send(`{"id":%s,"result":%s,"error":null}`, s.next().ID, schema.Southbound)
 	s.send(`{"id":%s,"result":[false,"0a1b2c3d-0000-4000-8000-000000000001",{}],"error":null}`, s.next().ID)
 	if _, err := s.reader.Peek(1); err != nil {
 		s.t.Errorf("read: %v", err)
 	}
-	s.send(`{"id":"echo","method":"echo","params":[]}`)
-	s.send(`{"id":null,"method":"update3","params":["data","0a1b2c3d-0000-4000-8000-000000000002",`+
-		`{"Chassis":{"0a1b2c3d-0000-4000-8000-0000000000aa":{"insert":{"name":"a","hostname":%q}}}}]}`, strings.Repeat("x", 2<<20))
-	for range 2 {
-		if r := s.next(); r.Method == "monitor_cond_change" {
-			s.send(`{"id":%s,"result":{},"error":null}`, r.ID)
-		}
-	}
 }
 
-// TestLargeBothWays: a large request and a large update at once, with an echo
-// request before it: both sides wait for the other to read, unless this one reads
-// whatever it has to write.
-func TestLargeBothWays(t *testing.T) {
+// stall runs a session on a stalling server that does so while a request arrives
+// that is larger than a socket takes.
+func stall(t *testing.T, then func(*stalling)) (*ovsdb.Session, *recorder) {
+	t.Helper()
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +82,8 @@ func TestLargeBothWays(t *testing.T) {
 		}
 		reader := bufio.NewReader(c)
 		s := &stalling{t: t, conn: c, reader: reader, decoder: json.NewDecoder(reader)}
-		s.serve()
+		s.open()
+		then(s)
 		_, _ = c.Read(make([]byte, 1)) // until the session ends
 	}()
 	t.Cleanup(func() { _ = listener.Close(); <-served })
@@ -102,10 +96,41 @@ func TestLargeBothWays(t *testing.T) {
 	if err := s.SetConditions(ovsdb.Conditions{sb.ChassisTable: clauses}); err != nil {
 		t.Fatal(err)
 	}
+	return s, r
+}
+
+// TestLargeBothWays: a large request and a large update at once, with an echo
+// request before it: both sides wait for the other to read, unless this one reads
+// whatever it has to write.
+func TestLargeBothWays(t *testing.T) {
+	s, r := stall(t, func(s *stalling) {
+		s.send(`{"id":"echo","method":"echo","params":[]}`)
+		s.send(`{"id":null,"method":"update3","params":["data","0a1b2c3d-0000-4000-8000-000000000002",`+
+			`{"Chassis":{"0a1b2c3d-0000-4000-8000-0000000000aa":{"insert":{"name":"a","hostname":%q}}}}]}`, strings.Repeat("x", 2<<20))
+		for range 2 {
+			if r := s.next(); r.Method == "monitor_cond_change" {
+				s.send(`{"id":%s,"result":{},"error":null}`, r.ID)
+			}
+		}
+	})
 	waitAnswered(r, s)
 	r.waitChassis("a")
 	if st := s.Status(); st.Connects != 1 {
 		t.Errorf("status %+v", st)
+	}
+}
+
+// TestTransactDeadline: a transaction's deadline counts while the server does not
+// read, too.
+func TestTransactDeadline(t *testing.T) {
+	arriving, release := make(chan struct{}), make(chan struct{})
+	s, _ := stall(t, func(*stalling) { close(arriving); <-release })
+	defer close(release)
+	<-arriving
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Transact(ctx, ovsdb.Comment("x")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
 	}
 }
 
