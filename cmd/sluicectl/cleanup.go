@@ -62,20 +62,18 @@ func cleanupConfig(file string, asked bool) (*config.Config, error) {
 func cleanup(c *cobra.Command, cfg *config.Config, dry bool) error {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
-	sw, stop, err := openSwitch(ctx, cfg)
-	if err != nil {
-		return err
+	sw, stop, unread := openSwitch(ctx, cfg)
+	if sw == nil {
+		return unread
 	}
 	defer stop()
+	// What needs a switch that does not answer stays, and is an error of its own.
 	things, err := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
-	if err != nil {
-		return err
-	}
-	if len(things) == 0 {
+	errs := []error{unread, err}
+	if len(things) == 0 && errors.Join(errs...) == nil {
 		fmt.Fprintln(c.OutOrStdout(), "nothing of Sluice is here")
 		return nil
 	}
-	var errs []error
 	for _, t := range things {
 		if dry {
 			fmt.Fprintln(c.OutOrStdout(), "would remove", t.What)
@@ -90,7 +88,8 @@ func cleanup(c *cobra.Command, cfg *config.Config, dry bool) error {
 	return errors.Join(errs...)
 }
 
-// openSwitch reads the local Open vSwitch database once.
+// openSwitch reads the local Open vSwitch database once. A switch that could not
+// be read comes with the error; no switch does if the configuration is wrong.
 func openSwitch(ctx context.Context, cfg *config.Config) (*ovs.Switch, func(), error) {
 	tls := cfg.OVN.TLS
 	sw, session, err := ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir}, ovsdb.Config{
@@ -106,8 +105,7 @@ func openSwitch(ctx context.Context, cfg *config.Config) (*ovs.Switch, func(), e
 	wait, cancelWait := context.WithTimeout(ctx, 10*time.Second)
 	defer cancelWait()
 	if err := sw.WaitRead(wait); err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("local Open vSwitch database %s: %w", cfg.OVN.VSwitch, errors.Join(err, session.Status().LastError))
+		return sw, stop, fmt.Errorf("local Open vSwitch database %s: %w", cfg.OVN.VSwitch, errors.Join(err, session.Status().LastError))
 	}
 	return sw, stop, nil
 }

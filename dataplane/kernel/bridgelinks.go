@@ -50,6 +50,8 @@ type BridgeLinksConfig struct {
 	Ports     Ports
 	// Attach is called with sluice<N>.
 	Attach Attach
+	// Attached, when set, tells whether what Attach did is still so.
+	Attached func(ifindex int) (bool, error)
 	// MTU of both ends in bytes; 0 leaves 1500.
 	MTU int
 }
@@ -179,10 +181,14 @@ func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) bo
 }
 
 // adopt attaches the programs once to a pair that an earlier process made: its
-// pins may be gone. To apply the whole pair anew would lose packets.
+// pins may be gone. To apply the whole pair anew would lose packets. Programs that
+// were taken off since are an error: Apply puts them back.
 func (d *BridgeLinks) adopt(ctx context.Context, l netlink.Link) error {
-	if d.config.Attach == nil || d.isAttached(l) {
+	if d.config.Attach == nil {
 		return nil
+	}
+	if d.isAttached(l) {
+		return d.stillAttached(l)
 	}
 	if err := d.config.Attach(ctx, l.Attrs().Name, l.Attrs().Index); err != nil {
 		return err
@@ -191,6 +197,53 @@ func (d *BridgeLinks) adopt(ctx context.Context, l netlink.Link) error {
 	defer d.mu.Unlock()
 	d.attached[l.Attrs().Index] = true
 	return nil
+}
+
+var errTakenOff = errors.New("its program was taken off")
+
+func (d *BridgeLinks) stillAttached(l netlink.Link) error {
+	if d.config.Attached == nil {
+		return nil
+	}
+	ok, err := d.config.Attached(l.Attrs().Index)
+	if err == nil && !ok {
+		err = errTakenOff
+	}
+	return err
+}
+
+// Damage is what is wrong with the devices and programs of the pairs that were
+// listed or applied, one line a bridge. Ports and flows are not looked at.
+func (d *BridgeLinks) Damage() ([]string, error) {
+	known := d.Bridges()
+	var out []string
+	err := d.config.Namespace.Netlink(func(h *netlink.Handle) error {
+		found, err := pairs(h)
+		if err != nil {
+			return err
+		}
+		for _, b := range known {
+			if err := d.damage(found[b]); err != nil {
+				out = append(out, fmt.Sprintf("veth pair of bridge %s: %v", b, err))
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (d *BridgeLinks) damage(p pair) error {
+	switch {
+	case !p.complete():
+		return errors.New("is missing")
+	case !up(p.host) || !up(p.port):
+		return errors.New("is down")
+	case !isClosed(p.host) || !isClosed(p.port):
+		return errors.New("answers ARP, or has other sysctls")
+	case !d.isAttached(p.host):
+		return nil // the next List attaches, or says why it cannot
+	}
+	return d.stillAttached(p.host)
 }
 
 // Apply makes pairs; the order within one is: marks, sysctls, programs, port and

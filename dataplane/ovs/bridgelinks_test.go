@@ -106,6 +106,52 @@ func TestBridgeLinks(t *testing.T) {
 	}
 }
 
+// While ovs-vswitchd is stopped there are no flows to remove, and the pair goes.
+func TestRemoveWithoutDaemon(t *testing.T) {
+	n := newNode(t)
+	d := n.links()
+	n.pair(d, "br-ex")
+	n.stop(n.daemon)
+	if errs := d.Delete(context.Background(), []intent.BridgeKey{"br-ex"}); errs != nil {
+		t.Fatal(errs)
+	}
+	if out := n.run("ip link; ovs-vsctl list-ports br-ex"); strings.Contains(out, "sluice1") {
+		t.Errorf("after deletion: %s", out)
+	}
+}
+
+// A program that was taken off shows, and applying puts it back.
+func TestProgramTakenOff(t *testing.T) {
+	n := newNode(t)
+	attached, attaches := false, 0
+	d := kernel.NewBridgeLinks(kernel.BridgeLinksConfig{
+		Namespace: netns.Named(n.ns), Ports: n.sw, MTU: 1450,
+		Attach:   func(context.Context, string, int) error { attached, attaches = true, attaches+1; return nil },
+		Attached: func(int) (bool, error) { return attached, nil },
+	})
+	n.pair(d, "br-ex")
+	if damage, err := d.Damage(); !n.intact(d, "br-ex") || err != nil || len(damage) != 0 {
+		t.Fatalf("damage %q, %v", damage, err)
+	}
+	attached = false
+	if damage, err := d.Damage(); n.intact(d, "br-ex") || err != nil || len(damage) != 1 {
+		t.Errorf("without the program: damage %q, %v", damage, err)
+	}
+	n.pair(d, "br-ex")
+	if !n.intact(d, "br-ex") || attaches != 2 {
+		t.Errorf("attached %d times", attaches)
+	}
+	for _, damage := range []string{
+		"ip link set sluice1 down", "sysctl -qw net.ipv6.conf.sluice1.disable_ipv6=0", "ip link del sluice1",
+	} {
+		n.run(damage)
+		if found, err := d.Damage(); err != nil || len(found) != 1 {
+			t.Errorf("after %q: %q, %v", damage, found, err)
+		}
+		n.pair(d, "br-ex")
+	}
+}
+
 // A port of somebody else's with the wanted name is an error and stays.
 func TestForeignPort(t *testing.T) {
 	n := newNode(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
 // Thing is one object.
@@ -27,44 +28,83 @@ type Thing struct {
 }
 
 // List lists what is there, in the order of removal: first what brings tenants'
-// packets in, last the programs that keep them from the host. pins is the
-// directory of pinned programs and maps. It reads only.
+// packets in, last the programs that keep them from the host, which stay while a
+// device is left. pins is the directory of pinned programs and maps. The error is
+// of what cannot be looked at; the list holds all the rest. It reads only.
 func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 	var out []Thing
+	var errs []error
+	for _, list := range []func() ([]Thing, error){
+		func() ([]Thing, error) { return flows(ctx, sw) },
+		func() ([]Thing, error) { return pairs(ctx, sw) },
+		fabric,
+		func() ([]Thing, error) { return pinned(pins) },
+	} {
+		things, err := list()
+		out, errs = append(out, things...), append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+func flows(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
 	steering := ovs.NewSteering(sw)
 	flows, err := steering.List(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("flows: %w", err)
 	}
+	var out []Thing
 	byName := func(a, b intent.SteeringKey) int { return strings.Compare(a.String(), b.String()) }
 	for _, k := range slices.SortedFunc(maps.Keys(flows), byName) {
 		out = append(out, Thing{"flow " + k.String(), func(ctx context.Context) error {
 			return errors.Join(steering.Delete(ctx, []intent.SteeringKey{k})...)
 		}})
 	}
+	return out, nil
+}
+
+func pairs(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
 	links := kernel.NewBridgeLinks(kernel.BridgeLinksConfig{Ports: sw})
 	bridges, err := links.List(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("veth pairs and ports: %w", err)
 	}
+	var out []Thing
 	for _, k := range slices.Sorted(maps.Keys(bridges)) {
 		out = append(out, Thing{"veth pair and port of bridge " + string(k), func(ctx context.Context) error {
 			return errors.Join(links.Delete(ctx, []intent.BridgeKey{k})...)
 		}})
 	}
+	return out, nil
+}
+
+func fabric() ([]Thing, error) {
 	fabric := kernel.NewFabric(kernel.FabricConfig{})
-	if ok, err := fabric.Exists(); err != nil {
+	ok, err := fabric.Exists()
+	if err != nil || !ok {
 		return nil, err
-	} else if ok {
-		out = append(out, Thing{"device " + kernel.FabricName, func(context.Context) error { return fabric.Remove() }})
 	}
+	return []Thing{{"device " + kernel.FabricName, func(context.Context) error { return fabric.Remove() }}}, nil
+}
+
+func pinned(pins string) ([]Thing, error) {
 	pinned, err := ebpf.Pins(pins)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("pinned objects: %w", err)
 	}
-	if len(pinned) > 0 {
-		out = append(out, Thing{fmt.Sprintf("programs and maps pinned in %s: %s", pins, strings.Join(pinned, " ")),
-			func(context.Context) error { return ebpf.Remove(pins) }})
+	if len(pinned) == 0 {
+		return nil, nil
 	}
-	return out, nil
+	what := fmt.Sprintf("programs and maps pinned in %s: %s", pins, strings.Join(pinned, " "))
+	return []Thing{{what, func(context.Context) error {
+		devices, err := kernel.Guarded(netns.Namespace{})
+		if err != nil {
+			return err
+		}
+		if len(devices) > 0 {
+			return fmt.Errorf("%s: %w", strings.Join(devices, ", "), errGuarded)
+		}
+		return ebpf.Remove(pins)
+	}}}, nil
 }
+
+var errGuarded = errors.New("still there, and only its programs keep tenants' packets from this host")

@@ -1,0 +1,98 @@
+package owned_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// inNamespace says that the process is the one in a network namespace of its own.
+const inNamespace = "SLUICE_TEST_IN_NAMESPACE"
+
+// Owned looks at the namespace of its process, so the tests run in another one.
+func TestMain(m *testing.M) {
+	if os.Getenv(inNamespace) != "" {
+		os.Exit(m.Run())
+	}
+	again := exec.Command(os.Args[0], os.Args[1:]...)
+	again.Env = append(os.Environ(), inNamespace+"=1")
+	again.Stdout, again.Stderr = os.Stdout, os.Stderr
+	again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if err := again.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func pin(t *testing.T) (dir, file string) {
+	t.Helper()
+	dir = t.TempDir()
+	file = filepath.Join(dir, "prog_overlay_in")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, file
+}
+
+// Without the switch's database the rest is listed and removed all the same, and
+// the programs stay as long as a device needs them.
+func TestProgramsOutliveDevices(t *testing.T) {
+	ctx := context.Background()
+	f := kernel.NewFabric(kernel.FabricConfig{Attach: func(context.Context, string, int) error { return nil }})
+	if _, err := f.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "sluice0"}, PeerName: "sluice0-ovs"}
+	if err := errors.Join(netlink.LinkAdd(pair), netlink.LinkAddAltName(pair, "sluice:bridge:br-ex")); err != nil {
+		t.Fatal(err)
+	}
+	dir, file := pin(t)
+
+	remove := func() (removed []string, err error) {
+		things, err := owned.List(ctx, ovs.New(ovs.Config{}), dir)
+		if !errors.Is(err, reconcile.ErrNotReady) {
+			t.Errorf("a switch that was not read: %v", err)
+		}
+		err = nil
+		for _, thing := range things {
+			if e := thing.Remove(ctx); e != nil {
+				err = errors.Join(err, e)
+				continue
+			}
+			removed = append(removed, thing.What)
+		}
+		return removed, err
+	}
+	removed, err := remove()
+	if err == nil || !strings.Contains(err.Error(), "sluice0: still there") {
+		t.Errorf("removing with a pair that cannot be removed: %v", err)
+	}
+	if len(removed) != 1 || removed[0] != "device sluice-vxlan" {
+		t.Errorf("removed %q", removed)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Fatalf("the pin of the program: %v", err)
+	}
+	if err := netlink.LinkDel(pair); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err = remove(); err != nil || len(removed) != 1 {
+		t.Errorf("removed %q: %v", removed, err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the pin of the program: %v", err)
+	}
+}
