@@ -91,10 +91,10 @@ func (d *Dataplane) attachTCX(p Program, ifindex int) error {
 	}
 	if l != nil {
 		defer l.Close()
-		return d.updateLink(p, l, d.programs[p])
+		return updateLink(l, d.programs[p])
 	}
 	l, err = link.AttachTCX(link.TCXOptions{
-		Interface: ifindex, Program: d.programs[p], Attach: ebpf.AttachTCXIngress, Anchor: link.Head(),
+		Interface: ifindex, Program: d.programs[p].prog, Attach: ebpf.AttachTCXIngress, Anchor: link.Head(),
 	})
 	if err != nil {
 		return err
@@ -150,34 +150,26 @@ func openLink(pin string, ifindex int) (link.Link, error) {
 	return l, nil
 }
 
-// updateLink makes prog the program of a link without a packet in between that
-// sees none or both.
-func (d *Dataplane) updateLink(p Program, l link.Link, prog *ebpf.Program) error {
+// updateLink makes a program that of a link without a packet in between that
+// sees none or both. A link that is pinned in our directory is ours.
+func updateLink(l link.Link, r *running) error {
 	info, err := l.Info()
 	if err != nil {
 		return fmt.Errorf("read link: %w", err)
 	}
-	now, err := ebpf.NewProgramFromID(info.Program)
-	if err != nil {
-		return fmt.Errorf("open the program of the link: %w", err)
-	}
-	defer now.Close()
-	if err := checkOurs(now, p); err != nil {
-		return fmt.Errorf("link: %w", err)
-	}
-	if sameProgram(now, prog) {
+	if id, ok := r.id(); ok && id == info.Program {
 		return nil
 	}
-	if err := l.Update(prog); err != nil {
+	if err := l.Update(r.prog); err != nil {
 		return fmt.Errorf("update link: %w", err)
 	}
 	return nil
 }
 
 // updateLinks replaces the program wherever it is attached.
-func (d *Dataplane) updateLinks(p Program, prog *ebpf.Program) error {
+func (d *Dataplane) updateLinks(p Program, r *running) error {
 	if d.pickHook() != HookTCX {
-		return replaceClsact(p, prog)
+		return replaceClsact(p, r)
 	}
 	attached, err := d.attached(p)
 	if err != nil {
@@ -191,7 +183,7 @@ func (d *Dataplane) updateLinks(p Program, prog *ebpf.Program) error {
 		if l == nil {
 			continue
 		}
-		err = d.updateLink(p, l, prog)
+		err = updateLink(l, r)
 		l.Close()
 		if err != nil {
 			return fmt.Errorf("device %d: %w", ifindex, err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 )
 
@@ -17,7 +16,7 @@ const (
 
 func filterName(p Program) string { return "sluice_" + p.String() }
 
-func attachClsact(p Program, prog *ebpf.Program, ifindex int) error {
+func attachClsact(p Program, r *running, ifindex int) error {
 	qdisc := &netlink.GenericQdisc{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
 		QdiscType:  "clsact",
@@ -28,7 +27,7 @@ func attachClsact(p Program, prog *ebpf.Program, ifindex int) error {
 	filter := &netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS,
 			Handle: filterHandle, Priority: filterPriority, Protocol: 0x0003}, // ETH_P_ALL
-		Fd: prog.FD(), Name: filterName(p), DirectAction: true,
+		Fd: r.prog.FD(), Name: filterName(p), DirectAction: true,
 	}
 	if err := netlink.FilterReplace(filter); err != nil {
 		return fmt.Errorf("filter: %w", err)
@@ -50,7 +49,7 @@ func detachClsact(p Program, ifindex int) error {
 }
 
 // replaceClsact replaces the program in every filter that carries its name.
-func replaceClsact(p Program, prog *ebpf.Program) error {
+func replaceClsact(p Program, r *running) error {
 	links, err := netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return fmt.Errorf("list devices: %w", err)
@@ -63,7 +62,7 @@ func replaceClsact(p Program, prog *ebpf.Program) error {
 		if len(filters) == 0 {
 			continue
 		}
-		if err := attachClsact(p, prog, l.Attrs().Index); err != nil {
+		if err := attachClsact(p, r, l.Attrs().Index); err != nil {
 			return fmt.Errorf("device %s: %w", l.Attrs().Name, err)
 		}
 	}

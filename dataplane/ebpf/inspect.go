@@ -147,20 +147,20 @@ func describeSize(t ebpf.MapType, entries uint32) string {
 // programChange compares the pinned program with what loadProgram would load,
 // by its tag, its constants and its maps.
 func (i *Inspection) programChange(p Program, mapsRemade bool) (action, actual string, err error) {
-	prog, err := i.pinnedProgram(p)
-	if err != nil || prog == nil {
+	now, err := openRunning(i.dir, p)
+	if err != nil || now == nil {
 		return "add", "", err
 	}
-	defer prog.Close()
+	defer now.close()
 	spec, err := p.nodeSpec(i.node, i.specs)
 	if err != nil {
 		return "", "", err
 	}
-	info, err := prog.Info()
+	info, err := now.prog.Info()
 	if err != nil {
 		return "", "", err
 	}
-	_, constants, ok := programMaps(info)
+	_, constants, ok := now.maps()
 	switch {
 	case !ok:
 		return "change", "cannot be compared", nil
@@ -194,23 +194,6 @@ type anyMap struct{}
 
 func (anyMap) FD() int { return 0 }
 
-// pinnedProgram opens a program's pin; nil if there is none.
-func (i *Inspection) pinnedProgram(p Program) (*ebpf.Program, error) {
-	path := programPin(i.dir, p)
-	prog, err := ebpf.LoadPinnedProgram(path, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := checkOurs(prog, p); err != nil {
-		prog.Close()
-		return nil, fmt.Errorf("pin %s: %w", path, err)
-	}
-	return prog, nil
-}
-
 // Attachment is what Attach would do: nil when it would change nothing. A device
 // of index 0 is yet to be made.
 func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.Change, error) {
@@ -227,17 +210,13 @@ func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.
 	if !attached {
 		return c, nil
 	}
-	prog, err := i.pinnedProgram(p)
+	now, err := openRunning(i.dir, p)
 	if err != nil {
 		return nil, err
 	}
-	if prog != nil {
-		defer prog.Close()
-		info, err := prog.Info()
-		if err != nil {
-			return nil, err
-		}
-		if now, ok := info.ID(); ok && now == id {
+	if now != nil {
+		defer now.close()
+		if pinned, ok := now.id(); ok && pinned == id {
 			return nil, nil
 		}
 	}

@@ -3,10 +3,8 @@ package ebpf
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -64,7 +62,7 @@ type Dataplane struct {
 
 	mu       sync.Mutex // of what follows
 	node     Node
-	programs map[Program]*ebpf.Program
+	programs map[Program]*running
 
 	store *store
 }
@@ -87,7 +85,7 @@ func Load(cfg Config) (*Dataplane, error) {
 		return nil, err
 	}
 	d := &Dataplane{dir: cfg.Dir, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, lock: lock,
-		programs: map[Program]*ebpf.Program{}}
+		programs: map[Program]*running{}}
 	if err := d.open(cfg); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("data plane in %s: %w", cfg.Dir, err)
@@ -142,7 +140,7 @@ func lockDir(dir string) (*os.File, error) {
 func (d *Dataplane) Close() error {
 	d.tables.close()
 	for _, p := range d.programs {
-		p.Close()
+		p.close()
 	}
 	return d.lock.Close()
 }
@@ -169,18 +167,17 @@ func (d *Dataplane) SetNode(n Node) error {
 
 func (d *Dataplane) setNode(n Node) error {
 	for _, p := range Programs() {
-		prog, err := d.loadProgram(p, n)
+		loaded, err := d.loadProgram(p, n)
 		if err != nil {
 			return fmt.Errorf("load program %s: %w", p, err)
 		}
-		if err := d.adoptProgram(p, prog); err != nil {
-			prog.Close()
+		now, err := d.adoptProgram(p, loaded)
+		if err != nil {
+			loaded.close()
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}
-		if old := d.programs[p]; old != nil {
-			old.Close()
-		}
-		d.programs[p] = prog
+		d.programs[p].close()
+		d.programs[p] = now
 	}
 	d.node = n
 	return nil
@@ -203,7 +200,7 @@ func (p Program) nodeSpec(n Node, maps map[string]*ebpf.MapSpec) (*ebpf.Collecti
 	return spec, nil
 }
 
-func (d *Dataplane) loadProgram(p Program, n Node) (*ebpf.Program, error) {
+func (d *Dataplane) loadProgram(p Program, n Node) (*running, error) {
 	spec, err := p.nodeSpec(n, d.specs)
 	if err != nil {
 		return nil, err
@@ -213,59 +210,36 @@ func (d *Dataplane) loadProgram(p Program, n Node) (*ebpf.Program, error) {
 		return nil, err
 	}
 	defer c.Close()
-	return c.DetachProgram(p.String()), nil
+	return &running{prog: c.DetachProgram(p.String()), constants: c.DetachMap(constantsSection)}, nil
 }
 
-// adoptProgram makes prog the program that runs wherever p is attached. A
-// pinned program that equals it is kept, so that a plain restart changes nothing.
-func (d *Dataplane) adoptProgram(p Program, prog *ebpf.Program) error {
-	path := programPin(d.dir, p)
-	pinned, err := ebpf.LoadPinnedProgram(path, nil)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// adoptProgram makes a loaded program the one that runs wherever p is attached. A
+// pinned program that equals it is kept instead, so that a plain restart changes
+// nothing. It gives back the one that runs, and closes the other.
+func (d *Dataplane) adoptProgram(p Program, loaded *running) (now *running, err error) {
+	pinned, err := openRunning(d.dir, p)
+	if err != nil {
+		return nil, err
 	}
-	if pinned != nil {
-		defer pinned.Close()
-		if err := checkOurs(pinned, p); err != nil {
-			return fmt.Errorf("pin %s: %w", path, err)
+	if pinned != nil && pinned.same(loaded) {
+		if err := d.updateLinks(p, pinned); err != nil {
+			pinned.close()
+			return nil, err
 		}
+		loaded.close()
+		return pinned, nil
 	}
-	if err := d.updateLinks(p, prog); err != nil {
-		return err
-	}
-	if pinned != nil && sameProgram(pinned, prog) {
-		return nil
+	defer pinned.close()
+	if err := d.updateLinks(p, loaded); err != nil {
+		return nil, err
 	}
 	if pinned != nil {
 		d.log.Info("program was replaced in place", "program", p.String())
 	}
-	return pinOver(prog, path)
+	return loaded, loaded.pin(d.dir, p)
 }
 
-func programPin(dir string, p Program) string { return filepath.Join(dir, "prog_"+p.String()) }
-
-// pinOver pins a program under a name that may be taken: aside, then one rename.
-func pinOver(prog *ebpf.Program, path string) error {
-	aside := path + rebuildSuffix
-	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	// A clone, since a pinned program of cilium/ebpf remembers its path.
-	clone, err := prog.Clone()
-	if err != nil {
-		return err
-	}
-	defer clone.Close()
-	if err := clone.Pin(aside); err != nil {
-		return fmt.Errorf("pin program: %w", err)
-	}
-	if err := os.Rename(aside, path); err != nil {
-		return fmt.Errorf("publish program: %w", err)
-	}
-	return nil
-}
-
-// checkOurs refuses a pin or a link that holds some other program.
+// checkOurs refuses a pin that holds some other program.
 func checkOurs(prog *ebpf.Program, p Program) error {
 	info, err := prog.Info()
 	if err != nil {

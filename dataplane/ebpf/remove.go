@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -29,7 +30,7 @@ func Pins(dir string) ([]string, error) {
 	for _, e := range entries {
 		name := strings.TrimSuffix(e.Name(), rebuildSuffix)
 		_, ours := specs[name]
-		if ours || outdated(name, specs) || strings.HasPrefix(name, "prog_") || strings.HasPrefix(name, "link_") {
+		if ours || outdated(name, specs) || slices.ContainsFunc([]string{"prog_", "const_", "link_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
