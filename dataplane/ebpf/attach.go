@@ -91,7 +91,10 @@ func (d *Dataplane) attachTCX(p Program, ifindex int) error {
 	}
 	if l != nil {
 		defer l.Close()
-		return updateLink(l, d.programs[p])
+		if err := updateLink(l, d.programs[p]); err != nil {
+			return err
+		}
+		return checkFirst(l, ifindex)
 	}
 	l, err = link.AttachTCX(link.TCXOptions{
 		Interface: ifindex, Program: d.programs[p].prog, Attach: ebpf.AttachTCXIngress, Anchor: link.Head(),
@@ -103,6 +106,31 @@ func (d *Dataplane) attachTCX(p Program, ifindex int) error {
 	defer l.Close()
 	if err := l.Pin(pin); err != nil {
 		return fmt.Errorf("pin link: %w", err)
+	}
+	return checkFirst(l, ifindex)
+}
+
+// checkFirst refuses a hook where another program decides before ours: what it
+// lets pass is the host's.
+func checkFirst(l link.Link, ifindex int) error {
+	info, err := l.Info()
+	if err != nil {
+		return fmt.Errorf("read link: %w", err)
+	}
+	hook, err := link.QueryPrograms(link.QueryOptions{Target: ifindex, Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		return fmt.Errorf("list the programs of the hook: %w", err)
+	}
+	if len(hook.Programs) == 0 || hook.Programs[0].ID != info.Program {
+		var before []string
+		for _, other := range hook.Programs {
+			if other.ID == info.Program {
+				break
+			}
+			before = append(before, strconv.Itoa(int(other.ID)))
+		}
+		return fmt.Errorf("program %s (see `bpftool prog show id`) decides before Sluice's; take it off or put it behind: %w",
+			strings.Join(before, ", "), reconcile.ErrForeign)
 	}
 	return nil
 }

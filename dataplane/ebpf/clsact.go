@@ -3,8 +3,12 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // Of kernels before 6.6: one filter of the clsact qdisc. Its handle and
@@ -24,6 +28,15 @@ func attachClsact(p Program, r *running, ifindex int) error {
 	if err := netlink.QdiscReplace(qdisc); err != nil {
 		return fmt.Errorf("clsact qdisc: %w", err)
 	}
+	running, err := checkFilters(p, r, ifindex)
+	if err != nil || running {
+		return err
+	}
+	return setFilter(p, r, ifindex)
+}
+
+// setFilter makes our filter or replaces its program.
+func setFilter(p Program, r *running, ifindex int) error {
 	filter := &netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS,
 			Handle: filterHandle, Priority: filterPriority, Protocol: 0x0003}, // ETH_P_ALL
@@ -33,6 +46,37 @@ func attachClsact(p Program, r *running, ifindex int) error {
 		return fmt.Errorf("filter: %w", err)
 	}
 	return nil
+}
+
+// checkFilters refuses a device where a foreign filter is in the place of ours or
+// before it: what that one lets pass, or takes, is not ours to change. It tells
+// whether the program runs already.
+func checkFilters(p Program, r *running, ifindex int) (running bool, err error) {
+	l, err := netlink.LinkByIndex(ifindex)
+	if err != nil {
+		return false, fmt.Errorf("find device %d: %w", ifindex, err)
+	}
+	all, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
+	if err != nil {
+		return false, fmt.Errorf("list filters: %w", err)
+	}
+	id, _ := r.id()
+	for _, f := range all {
+		at := f.Attrs()
+		b, ok := f.(*netlink.BpfFilter)
+		switch {
+		case ok && b.Name == filterName(p):
+			running = running || inPlace(b) && ebpf.ProgramID(b.Id) == id
+		case at.Priority <= filterPriority:
+			name := ""
+			if ok {
+				name = " " + b.Name
+			}
+			return false, fmt.Errorf("filter%s of type %s has priority %d and handle %#x, where Sluice's has to be; take it off (tc filter del): %w",
+				name, f.Type(), at.Priority, at.Handle, reconcile.ErrForeign)
+		}
+	}
+	return running, nil
 }
 
 func detachClsact(p Program, ifindex int) error {
@@ -48,7 +92,8 @@ func detachClsact(p Program, ifindex int) error {
 	return nil
 }
 
-// replaceClsact replaces the program in every filter that carries its name.
+// replaceClsact replaces the program in every filter that carries its name. What
+// else is on the device is for Attach to judge.
 func replaceClsact(p Program, r *running) error {
 	links, err := netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -59,14 +104,18 @@ func replaceClsact(p Program, r *running) error {
 		if err != nil {
 			return err
 		}
-		if len(filters) == 0 {
+		if !slices.ContainsFunc(filters, inPlace) {
 			continue
 		}
-		if err := attachClsact(p, r, l.Attrs().Index); err != nil {
+		if err := setFilter(p, r, l.Attrs().Index); err != nil {
 			return fmt.Errorf("device %s: %w", l.Attrs().Name, err)
 		}
 	}
 	return nil
+}
+
+func inPlace(f *netlink.BpfFilter) bool {
+	return f.Handle == filterHandle && f.Priority == filterPriority
 }
 
 func ourFilters(p Program, ifindex int) ([]*netlink.BpfFilter, error) {
