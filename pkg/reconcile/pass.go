@@ -22,17 +22,15 @@ func (t *Table[K, V]) refresh(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.actual = rows
+	t.rows.setAllActual(rows)
 	t.listed, t.known = no == t.listNo, true
-	for k, w := range t.wanted {
-		if a, ok := rows[k]; !ok || a != w {
+	for k, w := range t.rows.want {
+		if !w.placed {
 			t.dirty[k] = struct{}{}
 		}
 	}
-	for k := range rows {
-		if _, ok := t.wanted[k]; !ok {
-			t.dirty[k] = struct{}{}
-		}
+	for k := range t.rows.other {
+		t.dirty[k] = struct{}{}
 	}
 	return nil
 }
@@ -41,7 +39,7 @@ func (t *Table[K, V]) refresh(ctx context.Context) error {
 func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
 	now := t.now()
 	for k := range t.dirty {
-		w, ok := t.wanted[k]
+		w, ok := t.rows.wanted(k)
 		if !ok {
 			continue
 		}
@@ -53,7 +51,7 @@ func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
 				continue // the removals see it
 			}
 		}
-		if a, ok := t.actual[k]; ok && a == w {
+		if a, ok := t.rows.actual(k); ok && a == w {
 			delete(t.dirty, k)
 			delete(t.failed, k)
 			events = append(events, Event[K]{Key: k, Programmed: true})
@@ -80,7 +78,7 @@ func (t *Table[K, V]) removals(changed bool) (keys []K, events []Event[K]) {
 			delete(t.spared, k)
 			continue
 		}
-		if a, there := t.actual[k]; there {
+		if a, there := t.rows.actual(k); there {
 			_, spared := t.spared[k]
 			delete(t.spared, k)
 			if changed && !spared {
@@ -111,7 +109,7 @@ func (t *Table[K, V]) held(k K, actual V, gateErr error) bool {
 
 // unwanted tells whether a key is to be absent, and the gate's word if that is why.
 func (t *Table[K, V]) unwanted(k K) (bool, error) {
-	w, ok := t.wanted[k]
+	w, ok := t.rows.wanted(k)
 	if !ok {
 		return true, nil
 	}
@@ -149,9 +147,9 @@ func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 		return Event[K]{Key: r.Key, Err: err}
 	}
 	t.ops.Applied++
-	t.actual[r.Key] = r.Value
+	t.rows.setActual(r.Key, r.Value)
 	delete(t.failed, r.Key)
-	if t.wanted[r.Key] == r.Value {
+	if w, ok := t.rows.wanted(r.Key); ok && w == r.Value {
 		delete(t.dirty, r.Key)
 	}
 	return Event[K]{Key: r.Key, Programmed: true}
@@ -195,7 +193,7 @@ func (t *Table[K, V]) deleted(k K, err error) Event[K] {
 		return Event[K]{Key: k, Err: err}
 	}
 	t.ops.Deleted++
-	delete(t.actual, k)
+	t.rows.forget(k)
 	delete(t.failed, k)
 	gone, gateErr := t.unwanted(k)
 	if gone {
@@ -235,6 +233,19 @@ func (t *Table[K, V]) nextRetry() time.Time {
 // interrupted tells that a row failed because the pass was ended: that says
 // nothing of the row.
 func interrupted(ctx context.Context, err error) bool { return err != nil && ctx.Err() != nil }
+
+// shrink ends a table's pass: a map that once had a row for each key of the table
+// keeps that room, and is as slow to walk, when it is empty.
+func (t *Table[K, V]) shrink() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.dirty) == 0 {
+		t.dirty = map[K]struct{}{}
+	}
+	if len(t.failed) == 0 {
+		t.failed = map[K]*failure{}
+	}
+}
 
 func resultOf(errs []error, i int) error {
 	if i < len(errs) {

@@ -48,7 +48,7 @@ func (t *Table[K, V]) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.ops
-	s.Wanted, s.Actual, s.Pending = len(t.wanted), len(t.actual), len(t.dirty)
+	s.Wanted, s.Actual, s.Pending = len(t.rows.want), t.rows.actualLen(), len(t.dirty)
 	for _, f := range t.failed {
 		if !errors.Is(f.err, ErrNotReady) {
 			s.Failed++
@@ -67,8 +67,8 @@ func (t *Table[K, V]) Changes() []Change {
 	}
 	var out []Change
 	for k := range open {
-		w, want := t.wanted[k]
-		a, have := t.actual[k]
+		w, want := t.rows.wanted(k)
+		a, have := t.rows.actual(k)
 		c := Change{Table: t.name, Key: fmt.Sprint(k)}
 		if f := t.failed[k]; f != nil {
 			c.Why = f.err.Error()
@@ -101,7 +101,10 @@ func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx)) 
 // were changed since the pass began. The pipeline holds the lock.
 func (t *Table[K, V]) removalCandidates(changed bool) func(context.Context) {
 	keys, events := t.removals(changed)
-	return func(ctx context.Context) { t.observe(append(events, t.del(ctx, keys)...)) }
+	return func(ctx context.Context) {
+		t.observe(append(events, t.del(ctx, keys)...))
+		t.shrink()
+	}
 }
 
 func (t *Table[K, V]) observe(events []Event[K]) {

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 )
@@ -47,8 +46,7 @@ type Table[K, V comparable] struct {
 	now    func() time.Time
 
 	mu     *sync.Mutex // the pipeline's, shared by its tables
-	wanted map[K]V
-	actual map[K]V
+	rows   sides[K, V]
 	dirty  map[K]struct{} // keys that may differ; the rest is known to be equal
 	failed map[K]*failure
 	spared map[K]struct{} // keys whose removal was put off in the last pass
@@ -78,7 +76,7 @@ func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptio
 	}
 	return &Table[K, V]{
 		name: name, driver: driver, opts: opts, now: time.Now, mu: new(sync.Mutex),
-		wanted: map[K]V{}, actual: map[K]V{}, dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{},
+		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{},
 	}
 }
 
@@ -89,7 +87,7 @@ func (t *Table[K, V]) Name() string { return t.name }
 // table was not told yet what is wanted. Call it inside Pipeline.Update.
 func (t *Table[K, V]) Set(wanted map[K]V) {
 	t.told = true
-	for k := range t.wanted {
+	for k := range t.rows.want {
 		if _, ok := wanted[k]; !ok {
 			t.remove(k)
 		}
@@ -124,24 +122,24 @@ func (t *Table[K, V]) Relist() { t.listed = false; t.listNo++ }
 // TouchWhere is Touch for the wanted rows that match. Call it inside
 // Pipeline.Update.
 func (t *Table[K, V]) TouchWhere(match func(K, V) bool) {
-	for k, v := range t.wanted {
-		if match(k, v) {
+	for k, w := range t.rows.want {
+		if match(k, w.value) {
 			t.touch(k)
 		}
 	}
 }
 
 func (t *Table[K, V]) want(k K, v V) {
-	if old, ok := t.wanted[k]; ok && old == v {
+	if old, ok := t.rows.wanted(k); ok && old == v {
 		return
 	}
-	t.wanted[k] = v
+	t.rows.setWanted(k, v)
 	t.touch(k)
 }
 
 func (t *Table[K, V]) remove(k K) {
-	if _, ok := t.wanted[k]; ok {
-		delete(t.wanted, k)
+	if _, ok := t.rows.wanted(k); ok {
+		t.rows.unwant(k)
 		t.touch(k)
 	}
 }
@@ -163,10 +161,10 @@ func (t *Table[K, V]) ProgrammedLocked(k K) bool { ok, _ := t.state(k); return o
 
 // WantedLocked tells whether a row is wanted, for use inside a Gate or Hold of
 // the same pipeline.
-func (t *Table[K, V]) WantedLocked(k K) bool { _, ok := t.wanted[k]; return ok }
+func (t *Table[K, V]) WantedLocked(k K) bool { _, ok := t.rows.wanted(k); return ok }
 
 // LookupLocked is Wanted for use inside a Gate or Hold of the same pipeline.
-func (t *Table[K, V]) LookupLocked(k K) (V, bool) { v, ok := t.wanted[k]; return v, ok }
+func (t *Table[K, V]) LookupLocked(k K) (V, bool) { return t.rows.wanted(k) }
 
 // Known tells whether the actual side has been read back at least once.
 func (t *Table[K, V]) Known() bool {
@@ -176,14 +174,14 @@ func (t *Table[K, V]) Known() bool {
 }
 
 func (t *Table[K, V]) state(k K) (bool, error) {
-	w, ok := t.wanted[k]
+	w, ok := t.rows.wanted(k)
 	if !ok {
 		return false, nil
 	}
 	if f := t.failed[k]; f != nil {
 		return false, f.err
 	}
-	if a, ok := t.actual[k]; t.known && ok && a == w {
+	if a, ok := t.rows.actual(k); t.known && ok && a == w {
 		return true, nil
 	}
 	return false, fmt.Errorf("%w for its turn", ErrNotReady)
@@ -197,7 +195,7 @@ func (t *Table[K, V]) Settled() bool {
 	if !t.known {
 		return false
 	}
-	for k := range t.wanted {
+	for k := range t.rows.want {
 		if ok, err := t.state(k); !ok && errors.Is(err, ErrNotReady) {
 			return false
 		}
@@ -209,13 +207,12 @@ func (t *Table[K, V]) Settled() bool {
 func (t *Table[K, V]) Rows() (wanted, actual map[K]V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.wanted), maps.Clone(t.actual)
+	return t.rows.copies()
 }
 
 // Wanted returns one wanted row.
 func (t *Table[K, V]) Wanted(k K) (V, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v, ok := t.wanted[k]
-	return v, ok
+	return t.rows.wanted(k)
 }
