@@ -116,6 +116,7 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 // runDaemon is sluiced from its lock to its end. What another sluiced may still
 // write is read after the lock was taken.
 func runDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
+	limitHeap()
 	lock, err := admin.AcquireLock(cfg.StateDir)
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
@@ -138,6 +139,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.runAdmin(ctx) })
 	group.Go(func() error { return d.watchHealth(ctx) })
 	group.Go(func() error { return notify.Run(ctx) })
+	group.Go(func() error { return trimMemory(ctx) })
 	group.Go(func() error {
 		return serve.New(serve.Options{
 			Config: d.cfg.HTTP, Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.alive, Log: d.log,

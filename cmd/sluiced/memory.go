@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// Almost all of the daemon's heap is rows that stay, and little is allocated once
+// they are there. So the heap may grow by less between two collections than Go
+// lets it by default, and what a burst of work needed goes back to the system.
+const (
+	growth = 50 // percent; the environment's GOGC takes its place
+	// trimEvery is how often the allocations are looked at. A burst is over when
+	// less than quietBytes are allocated in that time, and worth a collection from
+	// burstBytes on.
+	trimEvery  = 2 * time.Second
+	quietBytes = 2 << 20
+	burstBytes = 64 << 20
+)
+
+// limitHeap sets the pace of collections.
+func limitHeap() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(growth)
+	}
+}
+
+// trimMemory gives memory back after bursts, until ctx ends.
+func trimMemory(ctx context.Context) error {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	var t trimmer
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		metrics.Read(sample)
+		if t.due(sample[0].Value.Uint64()) {
+			debug.FreeOSMemory()
+		}
+	}
+}
+
+// trimmer tells when a burst of allocations is over.
+type trimmer struct{ last, trimmed uint64 }
+
+// due takes the bytes that were allocated since the start.
+func (t *trimmer) due(allocated uint64) bool {
+	quiet := allocated-t.last < quietBytes
+	t.last = allocated
+	if !quiet || allocated-t.trimmed < burstBytes {
+		return false
+	}
+	t.trimmed = allocated
+	return true
+}
