@@ -24,9 +24,13 @@ func bgpCommand(o *options) *cobra.Command {
 
 func writeNeighbors(w io.Writer, b status.BGP) error {
 	fmt.Fprintf(w, "AS %d, router id %s\n\n", b.ASN, b.RouterID)
-	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
+	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
 	for _, n := range b.Neighbors {
-		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, age(n.Since), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
+		name := n.Address.String()
+		if n.Description != "" {
+			name += " (" + n.Description + ")"
+		}
+		t.Add(name, fmt.Sprint(n.ASN), n.State, age(n.Since), fmt.Sprint(n.Flaps), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
 			fmt.Sprint(n.Sent), yes(n.EndOfRIB), n.LastError)
 	}
 	return t.Write(w)

@@ -14,8 +14,11 @@ func (n *node) bgp(ctx context.Context) (status.BGP, error) {
 	}
 	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}}
 	for _, b := range s.Neighbors {
-		row := status.Neighbor{Address: b.Address, ASN: b.ASN, State: b.State, Since: b.Since, Received: b.Received, Accepted: accepted(b), EndOfRIB: b.EndOfRIB, Sent: b.Sent, LastError: b.LastError}
-		out.Neighbors = append(out.Neighbors, row)
+		out.Neighbors = append(out.Neighbors, status.Neighbor{
+			Address: b.Address, Description: b.Description, ASN: b.ASN, State: b.State, Since: b.Since, Flaps: b.Flaps,
+			Received: b.Received, Accepted: accepted(b), Sent: b.Sent, EndOfRIB: b.EndOfRIB, Restarting: b.PeerRestarting,
+			MessagesIn: b.MessagesIn, MessagesOut: b.MessagesOut, LastError: b.LastError,
+		})
 	}
 	return out, nil
 }

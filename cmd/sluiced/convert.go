@@ -83,7 +83,8 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 			asn = c.BGP.ASN
 		}
 		out.Neighbors = append(out.Neighbors, bgp.Neighbor{
-			Address: n.Address, ASN: asn, Port: n.Port, LocalAddress: n.LocalAddress, Password: password,
+			Description: n.Description,
+			Address:     n.Address, ASN: asn, Port: n.Port, LocalAddress: n.LocalAddress, Password: password,
 			TTLSecurity: n.GTSM, MultihopTTL: n.MultihopTTL, Passive: n.Passive,
 			ConnectRetry: n.ConnectRetry.Duration, HoldTime: n.HoldTime.Duration, Keepalive: n.Keepalive.Duration,
 			NoGracefulRestart: !c.BGP.GracefulRestart.Enabled, MaxPrefixes: n.MaxPrefixes,

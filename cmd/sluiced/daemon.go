@@ -44,6 +44,7 @@ type daemon struct {
 
 	mu         sync.Mutex // guards what follows; held while an OVN event is taken
 	translator *evpn.Translator
+	complaints uint64 // translator's, as last reported
 	latest     nodeFacts
 	node       *node // nil while the node has no role
 	// retain: indices of VRFs that went while nobody looked are still to be freed.

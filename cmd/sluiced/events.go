@@ -31,7 +31,10 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	if d.node != nil {
 		d.node.tables.Pipeline.Kick() // rows may be held for an in-sync that has just come
 	}
-	d.reg.Reporter("evpn").Replace(d.translator.Objects())
+	if now := d.translator.Complaints(); now != d.complaints {
+		d.complaints = now
+		d.reg.Reporter("evpn").Replace(d.translator.Objects())
+	}
 	if e.InSync.All() {
 		d.retainIndices()
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // established tells whether routes go in and out (RFC 4271 section 8.2.2).
-func established(n bgp.NeighborStatus) bool { return n.State == "established" }
+func established(n bgp.NeighborStatus) bool { return n.State == "established" && !n.NoEVPN }
 
 const speakerInterval = time.Second
 

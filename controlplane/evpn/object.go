@@ -42,6 +42,10 @@ const (
 	kindNode      = "node"
 )
 
+func sameErrors(a, b []ObjectError) bool {
+	return slices.EqualFunc(a, b, func(x, y ObjectError) bool { return x.Error() == y.Error() })
+}
+
 func sortErrors(errs []ObjectError) {
 	slices.SortFunc(errs, func(a, b ObjectError) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),

@@ -68,7 +68,11 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 				delete(now, string(c.UUID))
 			}
 		}
+		before, objects := tr.Complaints(), tr.Objects()
 		sum.Patch(tr.Step(live, live.Apply(batch), step == steps-1 || r.IntN(4) > 0))
+		if d := cmp.Diff(objects, tr.Objects()); d != "" && tr.Complaints() == before {
+			t.Errorf("nothing is said of changed objects (-before +after):\n%s", d)
+		}
 	}
 	fresh := NewTranslator(cfg, identity{})
 	fresh.Step(now.load(), ovn.Dirty{All: true}, true)

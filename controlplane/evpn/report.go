@@ -6,6 +6,9 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
+// Complaints is another number whenever Objects has changed.
+func (t *Translator) Complaints() uint64 { return t.complaints }
+
 // Objects is what is wrong, or held back, in what OVN asks for. What is said
 // twice of one object is one report; errors come first.
 func (t *Translator) Objects() []status.Object {

@@ -41,6 +41,8 @@ type Translator struct {
 	known    *knownAddresses
 	// unkept is why the VRFs' numbers are not kept.
 	unkept error
+	// complaints counts the changes of errors and notes.
+	complaints uint64
 }
 
 // vrfState is a VNI that some gateway port names.
@@ -112,7 +114,11 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) Difference
 	diff := t.rebuild(vnis)
 	diff.Bridges = t.bridgeDelta(bridges)
 	// The numbers are used all the same: the pinned maps show them too.
-	t.unkept = t.alloc.Commit()
+	unkept := t.alloc.Commit()
+	if (unkept == nil) != (t.unkept == nil) {
+		t.complaints++
+	}
+	t.unkept = unkept
 	return diff
 }
 
@@ -131,6 +137,9 @@ func (t *Translator) Pending(vni intent.VNI) bool {
 // that this concerns: its own, and those of whoever shares a frame key with it.
 func (t *Translator) replace(id ovn.UUID, next Result, vnis map[intent.VNI]struct{}) {
 	old := t.results[id]
+	if !sameErrors(old.Errors, next.Errors) || !slices.Equal(old.Notes, next.Notes) {
+		t.complaints++
+	}
 	t.concerned(old, vnis)
 	for _, g := range old.Gateways {
 		drop(t.byVNI, g.Gateway.VNI, id)
@@ -201,6 +210,9 @@ func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
 		s := &vrfState{errors: refused[vni]}
 		if len(members[vni]) > 0 {
 			t.admit(vni, s, members[vni])
+		}
+		if had := t.vrfs[vni]; had == nil && len(s.errors) > 0 || had != nil && !sameErrors(had.errors, s.errors) {
+			t.complaints++
 		}
 		if s.index == 0 && len(s.errors) == 0 {
 			delete(t.vrfs, vni)

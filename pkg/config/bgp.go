@@ -41,6 +41,8 @@ type Neighbor struct {
 	Address netip.Addr `yaml:"address"`
 	// ASN is the peer's AS number. 0: the node's own, iBGP.
 	ASN uint32 `yaml:"asn"`
+	// Description is for people; "sluicectl bgp neighbors" shows it.
+	Description string `yaml:"description"`
 	// Password is the key of TCP-MD5 (RFC 2385), at most 80 bytes.
 	Password Secret `yaml:"password"`
 	// PasswordFile is a file whose first line is the password.

@@ -131,18 +131,27 @@ func (r Route) Compare(o Route) int {
 
 // Neighbor is one row of "sluicectl bgp neighbors".
 type Neighbor struct {
-	Address netip.Addr `json:"address"`
-	ASN     uint32     `json:"asn"`
-	// State is the FSM's: idle, connect, active, opensent, openconfirm, established.
+	Address     netip.Addr `json:"address"`
+	Description string     `json:"description,omitempty"`
+	ASN         uint32     `json:"asn"`
+	// State is the FSM's: idle, connect, active, opensent, openconfirm, established;
+	// or prefix-limit after the neighbour sent too many routes.
 	State string    `json:"state"`
 	Since time.Time `json:"since,omitzero"`
+	// Flaps counts how often the session was lost since the daemon started.
+	Flaps uint32 `json:"flaps"`
 	// Received, Accepted and Sent are numbers of Type-5 routes.
 	Received int `json:"received"`
 	Accepted int `json:"accepted"`
 	Sent     int `json:"sent"`
 	// EndOfRIB tells that the neighbour has sent all it has (RFC 4724).
 	EndOfRIB bool `json:"endOfRIB"`
-	// LastError is why the session last went down.
+	// Restarting tells that the neighbour's routes are kept while it restarts.
+	Restarting bool `json:"restarting,omitempty"`
+	// MessagesIn and MessagesOut are numbers of UPDATE messages.
+	MessagesIn  uint64 `json:"messagesIn"`
+	MessagesOut uint64 `json:"messagesOut"`
+	// LastError is why the session last went down, or does not come up.
 	LastError string `json:"lastError,omitempty"`
 }
 
