@@ -22,6 +22,9 @@ static __always_inline __u32 classify(struct run *r, const struct ethhdr *eth, _
 {
 	struct gateway_key k = {.ifindex = r->skb->ifindex, .vlan = vlan_of(r->skb)};
 
+	/* A service tag (802.1ad) of the same number is another network. */
+	if (r->skb->vlan_present && r->skb->vlan_proto != bpf_htons(ETH_P_8021Q))
+		return DROP_NESTED_VLAN;
 	mac_copy(k.mac, eth->h_source);
 	__u32 slot = (((const __u16 *)k.mac)[2] ^ k.vlan ^ k.ifindex) % GATEWAY_FRONT;
 	struct gateway *g = bpf_map_lookup_elem(&gate_front_v2, &slot);
@@ -110,7 +113,7 @@ static __always_inline int outer_df(struct run *r, const struct packet *p, __u32
 	if (node.df == DF_CLEAR)
 		return 0;
 	if (p->size <= mtu)
-		return 1;
+		return node.df == DF_SET || p->df;
 	/* No sender of IPv6 goes below 1280 bytes (RFC 8200 section 5). */
 	if (node.df == DF_SET || (p->df && !(p->family == 6 && p->size <= IPV6_MIN_MTU)))
 		return -1;
@@ -137,7 +140,7 @@ static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 rou
 		reason = set_tunnel(r->skb, h, df);
 	if (reason)
 		return drop(r, reason);
-	count_forwarded(r);
+	count_forwarded(r, p);
 	return redirect(r, node.vxlan_ifindex);
 }
 

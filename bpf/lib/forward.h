@@ -63,6 +63,27 @@ static __always_inline __u32 set_vlan(struct __sk_buff *skb, __u16 vlan)
 	return DROP_NONE;
 }
 
+/*
+ * count_forwarded counts layer-3 packets as they are on a wire: those that a GSO
+ * packet becomes, each with its headers.
+ */
+static __always_inline void count_forwarded(struct run *r, const struct packet *p)
+{
+	struct counter *c = r->trace ? 0 : counter_of(r);
+	__u32 packets = 1, bytes = r->skb->len - ETH_HLEN;
+
+	if (!c)
+		return;
+	if (r->skb->gso_size) {
+		__u32 header = p->size > r->skb->gso_size ? p->size - r->skb->gso_size : 0;
+
+		packets = gso_segments(r->skb, header);
+		bytes += (packets - 1) * header;
+	}
+	c->packets += packets;
+	c->bytes += bytes;
+}
+
 /* to_entry sends the packet into OVN as coming from the next hop. */
 static __always_inline int to_entry(struct run *r, const struct packet *p, const struct entry *e)
 {
@@ -72,7 +93,7 @@ static __always_inline int to_entry(struct run *r, const struct packet *p, const
 		reason = set_vlan(r->skb, e->vlan);
 	if (reason)
 		return drop(r, reason);
-	count_forwarded(r);
+	count_forwarded(r, p);
 	return redirect(r, e->ifindex);
 }
 

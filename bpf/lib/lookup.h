@@ -173,7 +173,8 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 	__u32 row = vni % VRF_FRONT;
 	struct vrf_front *front = bpf_map_lookup_elem(&vrf_front_v2, &row);
 
-	if (front && front->vni == vni) {
+	/* VNI 0 is none, and what a row says that says nothing. */
+	if (front && vni && front->vni == vni) {
 		r->index = front->index;
 		r->lengths4 = *(__u64 *)front->four;
 		r->lengths6 = *(__u64 *)front->six;

@@ -113,12 +113,16 @@ static __always_inline __be32 addr_last(const __u8 *addr)
 	return ((const __u32 *)addr)[3];
 }
 
-/* An address that a router neither accepts as a source nor forwards to. */
+/*
+ * An address that a router neither accepts as a source nor forwards to. Link-local
+ * addresses are among them (RFC 3927 section 7): 169.254.169.254 of one tenant's
+ * site must not be asked at another.
+ */
 static __always_inline int martian4(__be32 addr)
 {
 	__u32 top = bpf_ntohl(addr) >> 24;
 
-	return top == 0 || top == 127 || top >= 224;
+	return top == 0 || top == 127 || top >= 224 || bpf_ntohl(addr) >> 16 == 0xa9fe;
 }
 
 static __always_inline int martian6(const __u8 *addr)
@@ -132,9 +136,22 @@ static __always_inline int martian6(const __u8 *addr)
 	return top == 0 && w[1] == 0 && (w[2] == 0 || w[2] == bpf_htonl(0xffff));
 }
 
+#define GSO_BY_FRAGS 0xffff /* <linux/skbuff.h>: the segments are of any size, as SCTP's */
+#define SCTP_HEADER 12
+
+/* gso_segments is the number of packets that a GSO packet becomes. That of a VM may come without it. */
+static __always_inline __u32 gso_segments(const struct __sk_buff *skb, __u32 header)
+{
+	__u32 segments = skb->gso_segs, size = skb->gso_size, len = skb->len - ETH_HLEN;
+
+	if (!segments && size && size != GSO_BY_FRAGS && len > header)
+		segments = (len - header + size - 1) / size;
+	return segments ? segments : 1;
+}
+
 /*
  * gso_segment is the size of the largest layer-3 packet that a GSO packet
- * becomes: its headers and gso_size.
+ * becomes: its headers and gso_size. Of SCTP only the mean size is known.
  */
 static __noinline __u32 gso_segment(struct __sk_buff *skb, __u32 l4, __u32 proto)
 {
@@ -145,6 +162,12 @@ static __noinline __u32 gso_segment(struct __sk_buff *skb, __u32 l4, __u32 proto
 		if (bpf_skb_load_bytes(skb, l4 + 12, &doff, 1))
 			return skb->len - ETH_HLEN;
 		header = (doff >> 4) * 4;
+	}
+	if (skb->gso_size == GSO_BY_FRAGS) {
+		__u32 segments = gso_segments(skb, 0);
+
+		header = l4 - ETH_HLEN + SCTP_HEADER;
+		return header + (skb->len - ETH_HLEN - header + segments - 1) / segments;
 	}
 	return l4 - ETH_HLEN + header + skb->gso_size;
 }
@@ -251,7 +274,8 @@ static __always_inline __u32 parse4(struct __sk_buff *skb, struct packet *p)
 			return DROP_SHORT_FRAME;
 		p->size = skb->len - ETH_HLEN;
 	}
-	return martian4(ip->saddr) || martian4(ip->daddr) ? DROP_MARTIAN : DROP_NONE;
+	/* Nobody sends from the address that he sends to. */
+	return martian4(ip->saddr) || martian4(ip->daddr) || ip->saddr == ip->daddr ? DROP_MARTIAN : DROP_NONE;
 }
 
 /* parse6 returns 0 or a drop reason. The addresses are not checked: see check6. */
@@ -291,5 +315,8 @@ static __always_inline __u32 parse6(struct __sk_buff *skb, struct packet *p)
 
 static __always_inline __u32 check6(const struct packet *p)
 {
-	return martian6(p->src.addr) || martian6(p->dst.addr) ? DROP_MARTIAN : DROP_NONE;
+	const __u64 *s = (const __u64 *)p->src.addr;
+	const __u64 *d = (const __u64 *)p->dst.addr;
+
+	return martian6(p->src.addr) || martian6(p->dst.addr) || !((s[0] ^ d[0]) | (s[1] ^ d[1])) ? DROP_MARTIAN : DROP_NONE;
 }

@@ -148,16 +148,6 @@ static __always_inline int redirect(struct run *r, __u32 ifindex)
 	return bpf_redirect(ifindex, 0);
 }
 
-static __always_inline void count_forwarded(struct run *r)
-{
-	struct counter *c = r->trace ? 0 : counter_of(r);
-
-	if (c) {
-		c->packets++;
-		c->bytes += r->skb->len;
-	}
-}
-
 static __always_inline void count_answer(struct run *r)
 {
 	struct counter *c = r->trace ? 0 : counter_of(r);

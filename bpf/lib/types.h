@@ -247,7 +247,7 @@ ASSERT_SIZE(struct group, 392);
 /* counters: per CPU, row = VRF index * 2 + direction; index 0: no VRF known. */
 struct counter {
 	__u64 packets; /* forwarded */
-	__u64 bytes;   /* of those, with their Ethernet header */
+	__u64 bytes;   /* of those, from the IP header on */
 	__u64 drops;
 	__u64 answers; /* ARP, ND and ICMP errors that were sent */
 };
@@ -325,7 +325,7 @@ ASSERT_SIZE(struct trace, 40 + 24 * TRACE_STEPS);
 
 /* How the outer DF bit is set. */
 enum df_mode {
-	DF_AUTO = 0,  /* set, unless an IPv4 packet without DF does not fit */
+	DF_AUTO = 0,  /* as the inner packet has it; IPv6 has it, up to 1280 bytes if they fit */
 	DF_SET = 1,   /* always set */
 	DF_CLEAR = 2, /* never set: what does not fit is fragmented outside */
 };

@@ -66,8 +66,8 @@ type DF uint8
 
 // The modes. In all of them the size of the inner packet is checked first.
 const (
-	// DFAuto sets the bit, unless an IPv4 packet without DF does not fit: that
-	// one is sent without, and the kernel fragments the outer packet.
+	// DFAuto sets the bit as the inner packet has it; IPv6 always has it. An IPv4
+	// packet without DF that does not fit is fragmented outside.
 	DFAuto = DF(bpfDfModeDF_AUTO)
 	// DFSet always sets it: whatever does not fit is answered with an ICMP error.
 	DFSet = DF(bpfDfModeDF_SET)

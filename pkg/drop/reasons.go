@@ -8,7 +8,7 @@ const (
 	ShortFrame Reason = 1
 	// NotIP: The frame carries something other than IPv4, IPv6 or (from OVN) ARP.
 	NotIP Reason = 2
-	// NestedVLAN: The frame carries a VLAN tag where none is allowed, or a second tag inside the first.
+	// NestedVLAN: The frame carries a VLAN tag where none is allowed, a second tag inside the first, or a tag that is not of 802.1Q (an 802.1ad service tag).
 	NestedVLAN Reason = 3
 	// MalformedIP: The IP header has a wrong version or length, or more extension headers than are followed.
 	MalformedIP Reason = 4
@@ -24,7 +24,7 @@ const (
 	UnknownGateway Reason = 9
 	// StaleRow: A row refers to another one that belongs to a different VRF or is not there (any more).
 	StaleRow Reason = 10
-	// Martian: The source or destination address can never be forwarded - unspecified, loopback, multicast, broadcast or link-local.
+	// Martian: The source or destination address can never be forwarded - unspecified, loopback, multicast, broadcast or link-local - or both addresses are the same.
 	Martian Reason = 11
 	// SourceNotExposed: The source address is not exposed through the gateway that the packet came from.
 	SourceNotExposed Reason = 12
@@ -53,7 +53,7 @@ const (
 var reasons = [...]info{
 	ShortFrame:       {"short_frame", "The frame ends before the headers that its own fields announce.", "Look at a sample (`sluicectl drops --follow`); a steady count means a broken sender or a cut by a device on the way."},
 	NotIP:            {"not_ip", "The frame carries something other than IPv4, IPv6 or (from OVN) ARP.", "Nothing, while the count is small. An EVPN Type-5 network carries only IP."},
-	NestedVLAN:       {"nested_vlan", "The frame carries a VLAN tag where none is allowed, or a second tag inside the first.", "Look for a VLAN configured inside the tenant network, or for a peer that leaves the tag in the inner frame."},
+	NestedVLAN:       {"nested_vlan", "The frame carries a VLAN tag where none is allowed, a second tag inside the first, or a tag that is not of 802.1Q (an 802.1ad service tag).", "Look for a VLAN configured inside the tenant network, or for a peer that leaves the tag in the inner frame."},
 	MalformedIP:      {"malformed_ip", "The IP header has a wrong version or length, or more extension headers than are followed.", "Look at a sample and find the sender."},
 	NoTunnelKey:      {"no_tunnel_key", "The frame reached sluice-vxlan without tunnel metadata.", "The device is not in external mode; let sluiced recreate it."},
 	UnknownVTEP:      {"unknown_vtep", "The outer source address is no known tunnel endpoint.", "Check that the peer announces routes with this next hop. Otherwise a stranger sends VXLAN to this node; filter it at the fabric's edge."},
@@ -61,7 +61,7 @@ var reasons = [...]info{
 	ForeignMAC:       {"foreign_mac", "The (inner) destination MAC address is not the one that this path answers to.", "From the fabric it has to be this node's router MAC, from OVN the next-hop MAC. Check the router MAC that the peer learned, or the MAC_Binding rows of OVN."},
 	UnknownGateway:   {"unknown_gateway", "No gateway port is known by the interface, VLAN and source MAC address of the frame.", "Compare the gateway port's MAC address and its network's tag in OVN with `sluicectl vrf show`."},
 	StaleRow:         {"stale_row", "A row refers to another one that belongs to a different VRF or is not there (any more).", "Expected for an instant while a gateway or a route moves. A steady count is a bug; report it with `sluicectl diff`."},
-	Martian:          {"martian", "The source or destination address can never be forwarded - unspecified, loopback, multicast, broadcast or link-local.", "Nothing, while the count is small; a host in the tenant network is misconfigured."},
+	Martian:          {"martian", "The source or destination address can never be forwarded - unspecified, loopback, multicast, broadcast or link-local - or both addresses are the same.", "Nothing, while the count is small; a host in the tenant network is misconfigured."},
 	SourceNotExposed: {"source_not_exposed", "The source address is not exposed through the gateway that the packet came from.", "Expose the subnet or host, or look for a host that spoofs its address."},
 	NoRoute:          {"no_route", "The VRF has no route to the destination. Answered with an unreachable error.", "Use `sluicectl explain` for the pair of addresses; it names the row that is missing."},
 	Blocked:          {"blocked", "The destination lies in an exposed subnet but is itself not exposed (opted out, or behind NAT).", "Expose it, if it is meant to be reached."},

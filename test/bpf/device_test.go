@@ -30,6 +30,7 @@ const patience = time.Minute
 type machine struct {
 	t       *testing.T
 	node    netns.Namespace
+	far     netns.Namespace // where the VTEPs of the fabric are
 	d       *ebpf.Dataplane
 	hook    ebpf.Hook
 	dir     string
@@ -64,7 +65,7 @@ func newMachine(t *testing.T, hook ebpf.Hook) *machine {
 	} {
 		command(t, strings.NewReplacer("NODE", node, "PEER", peer).Replace(line))
 	}
-	m := &machine{t: t, node: netns.Named(node), hook: hook, dir: bpffs(t), devices: map[ebpf.Program]int{}, peer: map[netip.Addr]*net.UDPConn{}}
+	m := &machine{t: t, node: netns.Named(node), far: netns.Named(peer), hook: hook, dir: bpffs(t), devices: map[ebpf.Program]int{}, peer: map[netip.Addr]*net.UDPConn{}}
 	m.inside(m.node, func() error {
 		near, err := net.InterfaceByName("sluice0")
 		if err != nil {
@@ -73,7 +74,7 @@ func newMachine(t *testing.T, hook ebpf.Hook) *machine {
 		m.devices[ebpf.OverlayIn] = near.Index
 		return nil
 	})
-	m.inside(netns.Named(peer), func() error {
+	m.inside(m.far, func() error {
 		for _, a := range []netip.Addr{peer4, peer6} {
 			c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, kernel.DefaultPort)))
 			if err != nil {
@@ -176,14 +177,20 @@ func (m *machine) up(devices ...string) (err error) {
 	return err
 }
 
-// fromPeer sends a frame in VXLAN (RFC 7348 section 5) and reads what OVS gets.
-func (m *machine) fromPeer(vtep, to netip.Addr, frame []byte) {
+// send sends a frame in VXLAN (RFC 7348 section 5).
+func (m *machine) send(vtep, to netip.Addr, frame []byte) {
 	m.t.Helper()
 	packet := append([]byte{8, 0, 0, 0, 0, 0, 0, 0}, frame...)
 	binary.BigEndian.PutUint32(packet[4:], uint32(red)<<8)
 	if _, err := m.peer[vtep].WriteToUDPAddrPort(packet, netip.AddrPortFrom(to, kernel.DefaultPort)); err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// fromPeer sends a frame in VXLAN and reads what OVS gets.
+func (m *machine) fromPeer(vtep, to netip.Addr, frame []byte) {
+	m.t.Helper()
+	m.send(vtep, to, frame)
 	buf := make([]byte, 2048)
 	n, _, err := unix.Recvfrom(m.ovs, buf, 0)
 	for errors.Is(err, unix.EINTR) {
@@ -198,9 +205,20 @@ func (m *machine) fromPeer(vtep, to netip.Addr, frame []byte) {
 // fromOVS sends a frame as OVS does and reads what the VTEP gets.
 func (m *machine) fromOVS(vtep netip.Addr, label uint32, frame []byte) {
 	m.t.Helper()
+	m.ovsFrame(frame)
+	m.atPeer(vtep, label, frame)
+}
+
+func (m *machine) ovsFrame(frame []byte) {
+	m.t.Helper()
 	if _, err := unix.Write(m.ovs, frame); err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// atPeer reads what a VTEP gets: the frame, on its way.
+func (m *machine) atPeer(vtep netip.Addr, label uint32, frame []byte) {
+	m.t.Helper()
 	c := m.peer[vtep]
 	_ = c.SetReadDeadline(time.Now().Add(patience))
 	buf := make([]byte, 2048)
