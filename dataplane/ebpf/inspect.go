@@ -40,6 +40,9 @@ func Inspect(cfg Config) (*Inspection, error) {
 	if err := i.checkDir(); err != nil {
 		return nil, err
 	}
+	if _, err := keepLarger(cfg.Dir, specs); err != nil {
+		return nil, err
+	}
 	t := tables{}
 	for name, spec := range specs {
 		m, err := ebpf.LoadPinnedMap(filepath.Join(cfg.Dir, name), &ebpf.LoadPinOptions{ReadOnly: true})

@@ -101,6 +101,13 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if err := checkLayout(d.dir, d.specs); err != nil {
 		return err
 	}
+	kept, err := keepLarger(d.dir, d.specs)
+	if err != nil {
+		return err
+	}
+	if len(kept) > 0 {
+		d.log.Warn("maps are larger than configured, since the rows in use do not fit", "maps", kept)
+	}
 	t, rebuilt, err := openTables(d.dir, d.specs)
 	if err != nil {
 		return err

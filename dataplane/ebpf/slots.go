@@ -46,6 +46,10 @@ func (s *slots[K]) acquire(k K) (row uint32, fresh bool, err error) {
 }
 
 func (s *slots[K]) free() (uint32, error) {
+	// The array may have more rows, from before the limit was lowered.
+	if s.used() >= int(s.size)-1 {
+		return 0, fmt.Errorf("all %d rows are in use: %w", s.size-1, ErrFull)
+	}
 	if len(s.rest) > 0 && s.now().Sub(s.rest[0].since) >= restTime {
 		row := s.rest[0].row
 		s.rest = s.rest[1:]

@@ -1,0 +1,78 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
+
+// together are maps whose rows have the same numbers.
+var together = map[string]string{bpfMapAskedV1: bpfMapEntriesV1}
+
+// keepLarger gives a pinned map its size back where the configured one is smaller
+// than what is in use: a limit that shrinks must not keep the node from starting.
+// Rows of arrays have numbers by history, so that a few of them may need a large
+// array; how many are used at once is limited by slots. It tells which maps.
+func keepLarger(dir string, specs map[string]*ebpf.MapSpec) (kept []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		if _, follows := together[name]; follows {
+			continue
+		}
+		old, err := pinnedSize(dir, name, specs[name])
+		if err != nil {
+			return nil, fmt.Errorf("map %s: %w", name, err)
+		}
+		if old > specs[name].MaxEntries {
+			specs[name].MaxEntries = old
+			kept = append(kept, name)
+		}
+	}
+	for name, leads := range together {
+		if slices.Contains(kept, leads) {
+			specs[name].MaxEntries = specs[leads].MaxEntries
+		}
+	}
+	return kept, nil
+}
+
+// pinnedSize is the size of a pinned map whose rows do not fit into the spec's,
+// else 0.
+func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
+	m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer m.Close()
+	if m.MaxEntries() <= spec.MaxEntries || name == bpfMapRouteFrontV1 || !sameLayout(m, spec) {
+		return 0, nil
+	}
+	rows := uint32(0)
+	var key, value []byte
+	it := m.Iterate()
+	switch m.Type() {
+	case ebpf.Array:
+		for it.Next(&key, &value) {
+			if slices.ContainsFunc(value, func(b byte) bool { return b != 0 }) {
+				rows = nativeUint32(key) + 1
+			}
+		}
+	case ebpf.Hash, ebpf.LPMTrie:
+		for it.Next(&key, &value) {
+			rows++
+		}
+	default:
+		return 0, nil
+	}
+	if rows <= spec.MaxEntries {
+		return 0, it.Err()
+	}
+	return m.MaxEntries(), it.Err()
+}
