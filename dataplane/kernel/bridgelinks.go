@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -168,84 +167,6 @@ func (d *BridgeLinks) List(ctx context.Context) (map[intent.BridgeKey]intent.Bri
 	return out, err
 }
 
-func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) bool {
-	if !p.complete() || !up(p.host) || !up(p.port) || !isClosed(p.host) || !isClosed(p.port) ||
-		p.host.Attrs().MTU != d.config.MTU || p.port.Attrs().MTU != d.config.MTU {
-		return false
-	}
-	datapath, err := d.config.Ports.Datapath(b)
-	if err != nil || datapath == "netdev" && !offloadsAreOff(p.host.Attrs().Name) {
-		return false
-	}
-	return d.config.Ports.CheckPort(ctx, b, p.port.Attrs().Name) == nil && d.adopt(ctx, p.host) == nil
-}
-
-// adopt attaches the programs once to a pair that an earlier process made: its
-// pins may be gone. To apply the whole pair anew would lose packets. Programs that
-// were taken off since are an error: Apply puts them back.
-func (d *BridgeLinks) adopt(ctx context.Context, l netlink.Link) error {
-	if d.config.Attach == nil {
-		return nil
-	}
-	if d.isAttached(l) {
-		return d.stillAttached(l)
-	}
-	if err := d.config.Attach(ctx, l.Attrs().Name, l.Attrs().Index); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.attached[l.Attrs().Index] = true
-	return nil
-}
-
-var errTakenOff = errors.New("its program was taken off")
-
-func (d *BridgeLinks) stillAttached(l netlink.Link) error {
-	if d.config.Attached == nil {
-		return nil
-	}
-	ok, err := d.config.Attached(l.Attrs().Index)
-	if err == nil && !ok {
-		err = errTakenOff
-	}
-	return err
-}
-
-// Damage is what is wrong with the devices and programs of the pairs that were
-// listed or applied, one line a bridge. Ports and flows are not looked at.
-func (d *BridgeLinks) Damage() ([]string, error) {
-	known := d.Bridges()
-	var out []string
-	err := d.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		found, err := pairs(h)
-		if err != nil {
-			return err
-		}
-		for _, b := range known {
-			if err := d.damage(found[b]); err != nil {
-				out = append(out, fmt.Sprintf("veth pair of bridge %s: %v", b, err))
-			}
-		}
-		return nil
-	})
-	return out, err
-}
-
-func (d *BridgeLinks) damage(p pair) error {
-	switch {
-	case !p.complete():
-		return errors.New("is missing")
-	case !up(p.host) || !up(p.port):
-		return errors.New("is down")
-	case !isClosed(p.host) || !isClosed(p.port):
-		return errors.New("answers ARP, or has other sysctls")
-	case !d.isAttached(p.host):
-		return nil // the next List attaches, or says why it cannot
-	}
-	return d.stillAttached(p.host)
-}
-
 // Apply makes pairs; the order within one is: marks, sysctls, programs, port and
 // default flow, up.
 func (d *BridgeLinks) Apply(ctx context.Context, rows []reconcile.Row[intent.BridgeKey, intent.Bridge]) []error {
@@ -272,6 +193,9 @@ func (d *BridgeLinks) apply(ctx context.Context, h *netlink.Handle, b intent.Bri
 	}
 	p := found[b]
 	if !p.complete() {
+		if err := d.forget(ctx, b); err != nil {
+			return err
+		}
 		if p, err = d.create(h, b, p); err != nil {
 			return err
 		}
@@ -308,6 +232,19 @@ func (d *BridgeLinks) apply(ctx context.Context, h *netlink.Handle, b intent.Bri
 	}
 	d.remember(b, p.host)
 	return nil
+}
+
+// forget takes a port out of the bridge whose device has gone: ovs-vswitchd would
+// go on with the device that it opened, and never open the new one of that name.
+func (d *BridgeLinks) forget(ctx context.Context, b intent.BridgeKey) error {
+	ports, err := d.config.Ports.OurPorts()
+	if err != nil {
+		return err
+	}
+	if _, there := ports[b]; !there {
+		return nil
+	}
+	return d.config.Ports.RemovePort(ctx, b)
 }
 
 // create makes the pair with the lowest free number. Half a pair of ours is what
@@ -348,61 +285,6 @@ func (d *BridgeLinks) create(h *netlink.Handle, b intent.BridgeKey, half pair) (
 	}
 	return p, nil
 }
-
-// free finds a number whose names nobody has, neither a link nor a port of
-// another bridge. A bridge whose port has outlived its device keeps its number.
-func (d *BridgeLinks) free(h *netlink.Handle, b intent.BridgeKey) (int, error) {
-	ports, err := d.config.Ports.OurPorts()
-	if err != nil {
-		return 0, err
-	}
-	candidates := slices.Collect(func(yield func(int) bool) {
-		if n, ok := number(ports[b]); ok && !yield(n) {
-			return
-		}
-		for n := range maxPairs {
-			if !yield(n) {
-				return
-			}
-		}
-	})
-	for _, n := range candidates {
-		if owner, taken := d.config.Ports.HasPort(portName(n)); taken && (owner != b || ports[b] != portName(n)) {
-			continue
-		}
-		host, err := find(h, hostName(n))
-		if err != nil {
-			return 0, err
-		}
-		port, err := find(h, portName(n))
-		if err != nil {
-			return 0, err
-		}
-		if host != nil && unfinished(host, "veth", hostMAC(n)) {
-			if err := h.LinkDel(host); err != nil {
-				return 0, fmt.Errorf("removing the unfinished %s: %w", hostName(n), err)
-			}
-			host, port = nil, nil
-		}
-		if host == nil && port == nil {
-			return n, nil
-		}
-	}
-	return 0, fmt.Errorf("all names from %s to %s are taken: %w", hostName(0), hostName(maxPairs-1), reconcile.ErrForeign)
-}
-
-func hostName(n int) string { return "sluice" + strconv.Itoa(n) }
-func portName(n int) string { return hostName(n) + "-ovs" }
-
-func number(port string) (int, bool) {
-	s, ok := strings.CutPrefix(port, "sluice")
-	s, ok2 := strings.CutSuffix(s, "-ovs")
-	n, err := strconv.Atoi(s)
-	return n, ok && ok2 && err == nil && n >= 0 && n < maxPairs
-}
-
-func hostMAC(n int) intent.MAC { return intent.MAC{0xfe, 0x73, 0x6c, 0x75, byte(n >> 8), byte(n)} }
-func portMAC(n int) intent.MAC { return intent.MAC{0xfe, 0x73, 0x6d, 0x75, byte(n >> 8), byte(n)} }
 
 // Delete takes the port out of the bridge before the pair goes.
 func (d *BridgeLinks) Delete(ctx context.Context, keys []intent.BridgeKey) []error {

@@ -106,6 +106,22 @@ func TestBridgeLinks(t *testing.T) {
 	}
 }
 
+// A pair that was made anew carries frames: ovs-vswitchd opens the new device.
+func TestNewPairCarriesFrames(t *testing.T) {
+	n := newNode(t)
+	d := n.links()
+	n.pair(d, "br-ex")
+	n.run("ip link del sluice1")
+	n.pair(d, "br-ex")
+	n.run("ovs-ofctl add-flow unix:" + n.path("br-ex.mgmt") + " priority=300,in_port=phys,actions=output:sluice1-ovs --names")
+	received := func() string { return n.run(`awk '$1 == "sluice1:" { print $3 }' /proc/net/dev`) }
+	before := received()
+	n.until("a frame comes out of the new pair", func() bool {
+		n.run("printf 0200000000aa0200000000bb88b5000000000000000000000000 | xxd -r -p | socat -u - INTERFACE:wire")
+		return received() != before
+	})
+}
+
 // While ovs-vswitchd is stopped there are no flows to remove, and the pair goes.
 func TestRemoveWithoutDaemon(t *testing.T) {
 	n := newNode(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -214,10 +215,32 @@ func (s *Switch) RemovePort(ctx context.Context, bridge intent.BridgeKey) error 
 		if err != nil {
 			return fmt.Errorf("port %s of bridge %s has not gone: %w", p.Name, bridge, err)
 		}
+		if err := s.awaitGone(ctx, b.Name, p); err != nil {
+			return err
+		}
 	}
 	_, err = s.ofctl(ctx, "", b.Name, []string{"-O", openFlow, "del-flows"}, fmt.Sprintf("cookie=%#x/-1", cookieDefault))
 	if err != nil && ctx.Err() == nil && !s.reachable(b.Name) {
 		return nil // without ovs-vswitchd there are no flows
 	}
 	return err
+}
+
+// awaitGone waits until ovs-vswitchd has let go of a port that the database no
+// longer has: one that comes back before would be the old one to it.
+func (s *Switch) awaitGone(ctx context.Context, bridge string, p Port) error {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	for s.reachable(bridge) {
+		named, _, err := s.noFlood(ctx, bridge, p)
+		if err == nil && !named {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("ovs-vswitchd still has port %s of bridge %s: %w", p.Name, bridge, errors.Join(err, ctx.Err()))
+		case <-time.After(retryPause):
+		}
+	}
+	return nil
 }

@@ -91,6 +91,9 @@ func attachTwice(t *testing.T, hook sluiceebpf.Hook, dir string, index int) erro
 	if err := errors.Join(d.Attach(sluiceebpf.OverlayIn, index), d.Attach(sluiceebpf.OverlayIn, index)); err != nil {
 		return err
 	}
+	if ok, err := d.Attached(sluiceebpf.OverlayIn, index); !ok || err != nil {
+		t.Errorf("attached: %v, %v", ok, err)
+	}
 	first := programOf(t, dir)
 	d.Close()
 	// The same build and constants: the program that runs is kept.
@@ -121,6 +124,9 @@ func attachTwice(t *testing.T, hook sluiceebpf.Hook, dir string, index int) erro
 	}
 	if count := attachedPrograms(t, hook, index); count != 0 {
 		t.Errorf("%d programs on the device after detaching", count)
+	}
+	if ok, err := d.Attached(sluiceebpf.OverlayIn, index); ok || err != nil {
+		t.Errorf("attached after detaching: %v, %v", ok, err)
 	}
 	if a, err := inspected.Attachment(sluiceebpf.OverlayIn, "sluice0", index); err != nil || a == nil || a.Action != "add" {
 		t.Errorf("an inspection sees %+v, %v without a program", a, err)

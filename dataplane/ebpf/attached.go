@@ -1,0 +1,48 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/cilium/ebpf/link"
+)
+
+// Attached tells whether a device has the program as Attach leaves it. The error
+// is what Attach would say of others' programs, or why it cannot be told.
+func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	hook := d.pickHook()
+	var ok bool
+	var err error
+	if hook == HookClsact {
+		ok, err = checkFilters(p, d.programs[p], ifindex)
+	} else {
+		ok, err = attachedLink(linkPin(d.dir, p, ifindex), ifindex)
+	}
+	if err != nil {
+		return false, fmt.Errorf("program %s of device %d by %s: %w", p, ifindex, hook, err)
+	}
+	return ok, nil
+}
+
+func attachedLink(pin string, ifindex int) (bool, error) {
+	l, err := link.LoadPinnedLink(pin, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open link %s: %w", pin, err)
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil {
+		return false, fmt.Errorf("read link %s: %w", pin, err)
+	}
+	// A link that was detached by force has no device.
+	if tcx := info.TCX(); tcx == nil || int(tcx.Ifindex) != ifindex {
+		return false, nil
+	}
+	return true, checkFirst(l, ifindex)
+}

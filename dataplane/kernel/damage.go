@@ -1,0 +1,89 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) bool {
+	if !p.complete() || !up(p.host) || !up(p.port) || !isClosed(p.host) || !isClosed(p.port) ||
+		p.host.Attrs().MTU != d.config.MTU || p.port.Attrs().MTU != d.config.MTU {
+		return false
+	}
+	datapath, err := d.config.Ports.Datapath(b)
+	if err != nil || datapath == "netdev" && !offloadsAreOff(p.host.Attrs().Name) {
+		return false
+	}
+	return d.config.Ports.CheckPort(ctx, b, p.port.Attrs().Name) == nil && d.adopt(ctx, p.host) == nil
+}
+
+// adopt attaches the programs once to a pair that an earlier process made: its
+// pins may be gone. To apply the whole pair anew would lose packets. Programs that
+// were taken off since are an error: Apply puts them back.
+func (d *BridgeLinks) adopt(ctx context.Context, l netlink.Link) error {
+	if d.config.Attach == nil {
+		return nil
+	}
+	if d.isAttached(l) {
+		return d.stillAttached(l)
+	}
+	if err := d.config.Attach(ctx, l.Attrs().Name, l.Attrs().Index); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.attached[l.Attrs().Index] = true
+	return nil
+}
+
+var errTakenOff = errors.New("its program was taken off")
+
+func (d *BridgeLinks) stillAttached(l netlink.Link) error {
+	if d.config.Attached == nil {
+		return nil
+	}
+	ok, err := d.config.Attached(l.Attrs().Index)
+	if err == nil && !ok {
+		err = errTakenOff
+	}
+	return err
+}
+
+// Damage is what is wrong with the devices and programs of the pairs that were
+// listed or applied, one line a bridge. Ports and flows are not looked at.
+func (d *BridgeLinks) Damage() ([]string, error) {
+	known := d.Bridges()
+	var out []string
+	err := d.config.Namespace.Netlink(func(h *netlink.Handle) error {
+		found, err := pairs(h)
+		if err != nil {
+			return err
+		}
+		for _, b := range known {
+			if err := d.damage(found[b]); err != nil {
+				out = append(out, fmt.Sprintf("veth pair of bridge %s: %v", b, err))
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (d *BridgeLinks) damage(p pair) error {
+	switch {
+	case !p.complete():
+		return errors.New("is missing")
+	case !up(p.host) || !up(p.port):
+		return errors.New("is down")
+	case !isClosed(p.host) || !isClosed(p.port):
+		return errors.New("answers ARP, or has other sysctls")
+	case !d.isAttached(p.host):
+		return nil // the next List attaches, or says why it cannot
+	}
+	return d.stillAttached(p.host)
+}
