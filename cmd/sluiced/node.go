@@ -38,6 +38,10 @@ type node struct {
 	// kept after BGP is in sync; zero until then.
 	linger    atomic.Pointer[time.Time]
 	lingering chan struct{} // closed when linger is set
+	// fabricBroken says what is wrong with the fabric device; nil or empty: nothing.
+	fabricBroken atomic.Pointer[string]
+	looks        chan struct{} // capacity 1: devices are to be looked at
+	damaged      string        // what was last said of the veth pairs
 }
 
 // run runs the node until ctx ends, or until it is told facts that make it another
@@ -71,6 +75,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.tables.Pipeline.Run(running) })
 	group.Go(func() error { return n.d.ovs.Run(running) })
 	group.Go(func() error { return n.watchSwitch(running) })
+	group.Go(func() error { return n.watchDevices(running) })
 	group.Go(func() error { return n.releaseSpeaker(running) })
 	group.Go(func() error { return n.endLinger(running) })
 	group.Go(func() error { return n.samples.run(running, n.dp.Reader(), n.d.log) })
@@ -91,6 +96,9 @@ func (n *node) leave(ctx context.Context) {
 	}
 	n.d.reg.Reporter(bgpReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, "stopped", "")
+	if n.fabricBroken.Load() != nil {
+		n.d.reg.SetCondition("fabric", true, "stopped", "")
+	}
 }
 
 // adopt makes n the node that OVN's events go to, and gives it what is known.

@@ -20,7 +20,7 @@ import (
 
 // newNode finds out who the node is. It changes nothing.
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
-	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), lingering: make(chan struct{})}
+	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), lingering: make(chan struct{}), looks: make(chan struct{}, 1)}
 	var err error
 	if n.id, err = d.identify(facts); err != nil {
 		return nil, err
@@ -52,7 +52,10 @@ func (n *node) newFabric(attach kernel.Attach) *kernel.Fabric {
 }
 
 func (n *node) newLinks(attach kernel.Attach) *kernel.BridgeLinks {
-	return kernel.NewBridgeLinks(kernel.BridgeLinksConfig{Ports: n.d.ovs, MTU: n.bridgeMTU(), Attach: attach})
+	return kernel.NewBridgeLinks(kernel.BridgeLinksConfig{
+		Ports: n.d.ovs, MTU: n.bridgeMTU(), Attach: attach,
+		Attached: func(ifindex int) (bool, error) { return n.dp.Attached(ebpf.OverlayIn, ifindex) },
+	})
 }
 
 // bridgeMTU is that of the veth pairs. A packet that is too large for the fabric
@@ -109,7 +112,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		return nil, errors.Join(err, n.dp.Close())
 	}
 	n.tables = tables.New(n.drivers(), tables.Sources{
-		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers,
+		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Fabric: n.fabricGate,
 	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays})
 	d.reg.SetCondition("dataplane", true, "loaded", fmt.Sprintf("VTEP %s, underlay MTU %d", n.id.vtep, n.mtu))
 	return n, nil

@@ -14,6 +14,11 @@ import (
 // their answers come back: the whole way from the fabric into OVN and back is
 // programmed.
 func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
+	if t.src.Fabric != nil {
+		if err := t.src.Fabric(); err != nil {
+			return err
+		}
+	}
 	toOVN := intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN}
 	back, steered := sourceFlow(a.Gateway, k.Prefix, t.Steering.WantedLocked)
 	switch {
@@ -66,6 +71,12 @@ func (t *Tables) bridgesChanged(events []reconcile.Event[intent.BridgeKey]) {
 		t.Steering.TouchWhere(func(k intent.SteeringKey, _ intent.Steering) bool { return hit[k.Gateway.Bridge] })
 		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway.Bridge] })
 	})
+}
+
+// FabricChanged has all announcements ask Sources.Fabric again. It is to be called
+// inside an update of the pipeline.
+func (t *Tables) FabricChanged() {
+	t.Announcements.TouchWhere(func(intent.RouteKey, intent.Announcement) bool { return true })
 }
 
 func (t *Tables) policiesChanged(events []reconcile.Event[intent.VNI]) { t.vrfsChanged(events) }

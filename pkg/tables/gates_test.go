@@ -83,6 +83,28 @@ func TestNothingIsAnnouncedWithoutTheWayBack(t *testing.T) {
 	}
 }
 
+// Without the device that all packets of the fabric come through nothing is
+// announced.
+func TestNothingIsAnnouncedWithoutTheFabric(t *testing.T) {
+	b := newBench()
+	var broken error
+	b.src.Fabric = func() error { return broken }
+	b.Tables = New(b.drivers, b.src, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler)})
+	b.want(true)
+	b.passes(t)
+	for _, tt := range []struct {
+		err  error
+		rows int
+	}{{reconcile.ErrNotReady, 0}, {nil, 1}} {
+		broken = tt.err
+		b.Pipeline.Update(b.FabricChanged)
+		b.passes(t)
+		if len(b.announced.rows) != tt.rows {
+			t.Errorf("%v: %d announcements, want %d", tt.err, len(b.announced.rows), tt.rows)
+		}
+	}
+}
+
 func TestSourceFlow(t *testing.T) {
 	b := newBench()
 	b.want(true)

@@ -34,6 +34,9 @@ type Sources struct {
 	Pending func(intent.VNI) bool
 	// Lingers: the next hops of a route that BGP no longer shows may come back.
 	Lingers func(hops intent.NextHopSet, known func(netip.Addr) bool) bool
+	// Fabric, when set, tells why packets of the fabric would be lost before any
+	// row counts; nil when they would not.
+	Fabric func() error
 }
 
 // Options are what tables need beside drivers and sources.
