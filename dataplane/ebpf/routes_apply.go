@@ -64,7 +64,7 @@ func (s *store) prepare(i int, row reconcile.Row[intent.RouteKey, intent.Route])
 // writeRoutes writes the changes of one map. trie is the copy of a trie, nil for hosts.
 func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[intent.RouteKey, intent.Route],
 	changes []change, key func(intent.RouteKey) K, trie map[K]bpfRoute, fail func(int, error)) {
-	const batch = 4096
+	batch := 4096
 	for len(changes) > 0 {
 		chunk := changes[:min(batch, len(changes))]
 		keys, values := make([]K, len(chunk)), make([]bpfRoute, len(chunk))
@@ -72,8 +72,15 @@ func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[inten
 			keys[i], values[i] = key(rows[c.i].Key), c.new
 		}
 		n, err := s.t[name].BatchUpdate(keys, values, &ebpf.BatchOptions{ElemFlags: uint64(ebpf.UpdateAny)})
-		if err == nil {
+		switch {
+		case err == nil:
 			n = len(chunk)
+		case n == len(chunk) && n > 1:
+			// The kernel refused before the first row and says nothing of how many.
+			batch = 1
+			continue
+		case n == len(chunk):
+			n = 0
 		}
 		// After an error the kernel has written n rows, and the next is the bad one.
 		for i, c := range chunk[:n] {

@@ -21,6 +21,9 @@ var (
 	// ErrNewerLayout is wrapped when a pinned map has a layout that this build
 	// does not know: a newer Sluice ran here.
 	ErrNewerLayout = errors.New("a newer Sluice wrote this directory")
+	// ErrOlderLayout is wrapped when a pinned map has a layout that this build
+	// cannot read any more.
+	ErrOlderLayout = errors.New("an older Sluice wrote this directory, and there is no way from it to this one")
 	// ErrNotBPFFS is wrapped when the directory is on another kind of file system.
 	ErrNotBPFFS = errors.New("not a bpf file system")
 	// ErrNotLoaded is wrapped when a directory holds no data plane.
@@ -98,7 +101,14 @@ func outdated(pin string, specs map[string]*ebpf.MapSpec) bool {
 	return slices.Contains(retired, pin)
 }
 
-// checkLayout refuses a directory that a newer build wrote.
+// refilled are the maps, without their versions, that a start fills from others
+// or that may begin empty: of them an older layout is taken away. A new layout of
+// any other map has to be filled from the old one before the programs use it.
+var refilled = []string{"vrf_front", "gate_front", "vtep_front", "route_front", "prefix_cache", "prefix_gen",
+	"asked", "buckets", "samples", "trace"}
+
+// checkLayout refuses a directory that a newer build wrote, or an older one whose
+// rows would be lost: what runs goes on as it is.
 func checkLayout(dir string, specs map[string]*ebpf.MapSpec) error {
 	known := map[string]int{}
 	for name := range specs {
@@ -114,6 +124,10 @@ func checkLayout(dir string, specs map[string]*ebpf.MapSpec) error {
 		if ok && known[base] != 0 && v > known[base] {
 			return fmt.Errorf("%s has layout %d, known is %d: %w; start that version, or run `sluicectl cleanup` first",
 				filepath.Join(dir, e.Name()), v, known[base], ErrNewerLayout)
+		}
+		if ok && v < known[base] && !slices.Contains(refilled, base) {
+			return fmt.Errorf("%s has layout %d, wanted is %d: %w; start a version in between, or drain the node and run `sluicectl cleanup` first",
+				filepath.Join(dir, e.Name()), v, known[base], ErrOlderLayout)
 		}
 	}
 	return nil
