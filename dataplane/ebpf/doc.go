@@ -5,7 +5,7 @@
 // # What is where
 //
 // Everything is pinned in one directory of a bpffs: maps as <name>_v<layout>,
-// the programs as prog_<name>, and one link per device as
+// the programs as prog_<name> with their constants in const_<name>, and one link per device as
 // link_<program>_<ifindex> where the kernel has tcx. The C side is in /bpf; every
 // struct that both sides know is generated from its BTF.
 //
@@ -15,8 +15,9 @@
 //     pinned with all its rows; programs are replaced in place, never detached
 //     and attached.
 //   - A map with a newer layout than this build knows is refused: see
-//     ErrNewerLayout. A map whose configured size changed is rebuilt beside the
-//     old one and takes its place only when it is complete.
+//     ErrNewerLayout. So is one of an older layout whose rows would be lost
+//     (ErrOlderLayout); what runs goes on. A map whose configured size changed is
+//     rebuilt beside the old one and takes its place only when it is complete.
 //   - List of each driver reads the maps alone and gives back exactly the values
 //     that Apply was given.
 //   - Rows of arrays (entries, next hops, groups) carry the VNI that owns them,
