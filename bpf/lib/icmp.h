@@ -124,9 +124,12 @@ static __always_inline int store_headers(struct __sk_buff *skb, const struct icm
  */
 static __always_inline int is_pseudo(const struct icmp_error *e, __u8 *quoted, __u16 field)
 {
-	/* The frame may be padded. */
-	__u32 size = e->family == 4 ? bpf_ntohs(*(__be16 *)(quoted + 2))
-				    : bpf_ntohs(*(__be16 *)(quoted + 4)) + sizeof(struct ipv6hdr);
+	/* The frame may be padded. Both are read, lest the compiler chooses between pointers, which no verifier follows. */
+	__u32 size4 = *(__be16 *)(quoted + 2), size6 = *(__be16 *)(quoted + 4);
+
+	barrier_var(size4);
+	barrier_var(size6);
+	__u32 size = e->family == 4 ? bpf_ntohs(size4) : bpf_ntohs(size6) + sizeof(struct ipv6hdr);
 	__u32 len = size + ETH_HLEN - e->l4;
 	__u64 sum = e->family == 4 ? bpf_csum_diff(0, 0, (__be32 *)(quoted + 12), 8, 0)
 				   : bpf_csum_diff(0, 0, (__be32 *)(quoted + 8), 32, 0);
