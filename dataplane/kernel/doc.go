@@ -19,7 +19,8 @@
 //
 // Devices have no addresses, do no ARP and no IPv6, and filter the reverse path
 // strictly; with no address and no route on the device that refuses every IPv4
-// packet to one of the node's own addresses. The Attach hook runs before a
+// packet to one of the node's own addresses, also where net.ipv4.conf.all makes it
+// loose: without an address loose is strict. The Attach hook runs before a
 // device is up; a hook that fails leaves the device down. Sysctls that the
 // kernel lacks are passed over; those that are writable are set anew by every
 // Ensure and Apply, since net.ipv4.ip_forward rewrites some for all devices.

@@ -21,10 +21,20 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 // destination, and no program is attached: the packets come out of the tunnel
 // and reach no socket. A control shows that the same packets do reach the socket
 // of a device that is not fail-closed.
+//
+// The larger of a device's rp_filter and that of all counts. Loose mode, 2, asks
+// whether any device leads to the source; without an address it refuses too.
 func TestFailClosed(t *testing.T) {
+	for _, filter := range []string{"0", "1", "2"} {
+		t.Run("all.rp_filter="+filter, func(t *testing.T) { failClosed(t, filter) })
+	}
+}
+
+func failClosed(t *testing.T, filter string) {
 	node, peer := newHost(t, "n"), newHost(t, "p")
 	node.run("ip link add u type veth peer name v netns /run/netns/" + peer.ns + `
 		ip link set u up; ip addr add 192.0.2.1/24 dev u; ip addr add 2001:db8::1/64 dev u nodad
+		ip route add default via 192.0.2.2; sysctl -qw net.ipv4.conf.all.rp_filter=` + filter + `
 		ip addr add 10.99.0.1/32 dev lo; ip addr add 2001:db8:99::1/128 dev lo`)
 	peer.run(`ip link set v up; ip addr add 192.0.2.2/24 dev v; ip addr add 2001:db8::2/64 dev v nodad
 		ip link add vx type vxlan id 77 dstport 4789 remote 192.0.2.1 dev v nolearning

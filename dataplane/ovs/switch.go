@@ -86,14 +86,6 @@ type Bridge struct {
 	ports []string // UUIDs, as in the row
 }
 
-// Physical lists the ports that lead out of the node or to unknown devices: all
-// but patch ports, the bridge's own port and Sluice's.
-func (b Bridge) Physical() []Port {
-	return slices.DeleteFunc(slices.Clone(b.Ports), func(p Port) bool {
-		return p.Ours || p.Type == "patch" || p.Type == "internal"
-	})
-}
-
 func (b Bridge) port(name string) (Port, bool) {
 	i := slices.IndexFunc(b.Ports, func(p Port) bool { return p.Name == name })
 	if i < 0 {
