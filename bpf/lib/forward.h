@@ -63,25 +63,29 @@ static __always_inline __u32 set_vlan(struct __sk_buff *skb, __u16 vlan)
 	return DROP_NONE;
 }
 
-/*
- * count_forwarded counts layer-3 packets as they are on a wire: those that a GSO
- * packet becomes, each with its headers.
- */
+/* count_gso counts what a GSO packet becomes, each packet with its headers; size is that of the largest. */
+static __noinline void count_gso(struct __sk_buff *skb, struct counter *c, __u32 size)
+{
+	__u32 header = size > skb->gso_size ? size - skb->gso_size : 0;
+	__u32 packets = gso_segments(skb, header);
+
+	c->packets += packets;
+	c->bytes += skb->len - ETH_HLEN + (packets - 1) * header;
+}
+
+/* count_forwarded counts layer-3 packets as they are on a wire. */
 static __always_inline void count_forwarded(struct run *r, const struct packet *p)
 {
 	struct counter *c = r->trace ? 0 : counter_of(r);
-	__u32 packets = 1, bytes = r->skb->len - ETH_HLEN;
 
 	if (!c)
 		return;
 	if (r->skb->gso_size) {
-		__u32 header = p->size > r->skb->gso_size ? p->size - r->skb->gso_size : 0;
-
-		packets = gso_segments(r->skb, header);
-		bytes += (packets - 1) * header;
+		count_gso(r->skb, c, p->size);
+		return;
 	}
-	c->packets += packets;
-	c->bytes += bytes;
+	c->packets++;
+	c->bytes += r->skb->len - ETH_HLEN;
 }
 
 /* to_entry sends the packet into OVN as coming from the next hop. */

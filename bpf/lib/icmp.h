@@ -117,30 +117,6 @@ static __always_inline int store_headers(struct __sk_buff *skb, const struct icm
 }
 
 /*
- * is_pseudo tells whether the field of a checksum that is still to be filled in
- * holds what it does then: the sum of the pseudo header, with the upper layer's
- * length or, of GSO packets, perhaps without. If it does not, the checksum to be
- * filled in is another one: that of a packet inside a tunnel of the tenant's.
- */
-static __always_inline int is_pseudo(const struct icmp_error *e, __u8 *quoted, __u16 field)
-{
-	/* The frame may be padded. Both are read, lest the compiler chooses between pointers, which no verifier follows. */
-	__u32 size4 = *(__be16 *)(quoted + 2), size6 = *(__be16 *)(quoted + 4);
-
-	barrier_var(size4);
-	barrier_var(size6);
-	__u32 size = e->family == 4 ? bpf_ntohs(size4) : bpf_ntohs(size6) + sizeof(struct ipv6hdr);
-	__u32 len = size + ETH_HLEN - e->l4;
-	__u64 sum = e->family == 4 ? bpf_csum_diff(0, 0, (__be32 *)(quoted + 12), 8, 0)
-				   : bpf_csum_diff(0, 0, (__be32 *)(quoted + 8), 32, 0);
-
-	sum = (__u32)sum + bpf_htons(e->proto);
-	__u32 without = fold(sum), with = fold(sum + bpf_htonl(len));
-
-	return field && (field == with || field == without);
-}
-
-/*
  * icmp_of_partial builds the error when the packet's own TCP or UDP checksum is
  * still to be filled in (CHECKSUM_PARTIAL): the place of that checksum cannot
  * be cut off, and it will be filled in inside the quote, on the way out. The
@@ -163,7 +139,8 @@ static __always_inline int icmp_of_partial(struct __sk_buff *skb, const struct i
 		return -1;
 	if (bpf_skb_load_bytes(skb, e->l4 + (e->proto == IPPROTO_TCP ? 16 : 6), &pseudo, 2))
 		return -1;
-	if (!is_pseudo(e, quoted, pseudo))
+	/* A pseudo header never adds up to 0: what is to be filled in is inside a tunnel of the tenant's. */
+	if (!pseudo)
 		return -1;
 	__u64 sum = (__u32)bpf_csum_diff(0, 0, (__be32 *)quoted, upper, 0) + (__u64)(__u16)~pseudo;
 

@@ -278,7 +278,7 @@ static __always_inline __u32 parse4(struct __sk_buff *skb, struct packet *p)
 	return martian4(ip->saddr) || martian4(ip->daddr) || ip->saddr == ip->daddr ? DROP_MARTIAN : DROP_NONE;
 }
 
-/* parse6 returns 0 or a drop reason. The addresses are not checked: see check6. */
+/* parse6 returns 0 or a drop reason. Of the addresses it checks only that they differ: see check6. */
 static __always_inline __u32 parse6(struct __sk_buff *skb, struct packet *p)
 {
 	void *data = frame(skb, ETH_HLEN + sizeof(struct ipv6hdr));
@@ -298,6 +298,11 @@ static __always_inline __u32 parse6(struct __sk_buff *skb, struct packet *p)
 	p->proto = ip->nexthdr;
 	halves_copy(&p->src, &ip->saddr);
 	halves_copy(&p->dst, &ip->daddr);
+	const __u64 *s = (const __u64 *)&ip->saddr;
+	const __u64 *d = (const __u64 *)&ip->daddr;
+
+	if (!((s[0] ^ d[0]) | (s[1] ^ d[1])))
+		return DROP_MARTIAN;
 	if (!skb->gso_size && ETH_HLEN + size > skb->len)
 		return DROP_SHORT_FRAME;
 	if (extension6(p->proto)) {
@@ -315,8 +320,5 @@ static __always_inline __u32 parse6(struct __sk_buff *skb, struct packet *p)
 
 static __always_inline __u32 check6(const struct packet *p)
 {
-	const __u64 *s = (const __u64 *)p->src.addr;
-	const __u64 *d = (const __u64 *)p->dst.addr;
-
-	return martian6(p->src.addr) || martian6(p->dst.addr) || !((s[0] ^ d[0]) | (s[1] ^ d[1])) ? DROP_MARTIAN : DROP_NONE;
+	return martian6(p->src.addr) || martian6(p->dst.addr) ? DROP_MARTIAN : DROP_NONE;
 }
