@@ -19,6 +19,11 @@ const (
 	refusedPause = time.Second
 )
 
+// settling is when flows are looked at again after a monitor was answered: of an
+// ovs-vswitchd that has just started, version 3.1 at least, flows can go once more
+// while it takes in its configuration, without a word to the monitor.
+var settling = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
+
 // Run watches the flows of every bridge with a port of Sluice's, until ctx ends:
 // it keeps a flow monitor open to each, since the end of that connection is the
 // first sign of an ovs-vswitchd that stops, and its next success the first sign
@@ -110,6 +115,11 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 	for lines.Scan() {
 		last = lines.Text()
 		now := answered || strings.HasPrefix(last, "OFP")
+		if now && !answered {
+			for _, d := range settling {
+				defer time.AfterFunc(d, s.changed).Stop()
+			}
+		}
 		if now != answered || lost(last) {
 			s.changed()
 		}
