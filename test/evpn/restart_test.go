@@ -1,6 +1,7 @@
 package evpn_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
@@ -61,12 +64,75 @@ func kills() int {
 // starts: no packet is lost while it is dead, nor when it comes back.
 func TestKillsLoseNothing(t *testing.T) {
 	w := shared(t)
+	streams := w.streams()
+	w.killed(kills() / 2)
+	w.clean()
+	for _, s := range streams {
+		s.noLoss(s.stop())
+	}
+	w.announced("b1", vniRed, redRoutes...)
+}
+
+// The same while one tenant changes all the time, so that kills come between two
+// writes: the other one loses nothing, and in the end all is as it is wanted.
+func TestKillsDuringChanges(t *testing.T) {
+	w := shared(t)
+	t.Cleanup(func() { w.restore("blue", "2001") })
+	var streams []*stream
+	for _, vm := range []string{"a-red1", "b-red1"} {
+		for _, addr := range far(vm) {
+			streams = append(streams, w.stream(vm, addr))
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var group errgroup.Group
+	for _, cloud := range []string{"a", "b"} {
+		group.Go(func() error { return w.churn(ctx, cloud) })
+	}
+	w.killed(kills() - kills()/2)
+	stop()
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cloud := range []string{"a", "b"} {
+		w.setVNI(cloud, "blue", "2001")
+	}
+	w.connected()
+	w.clean()
+	for _, s := range streams {
+		s.noLoss(s.stop())
+	}
+	w.announced("b1", vniBlue, "10.20.0.0/24", "10.20.0.11/32")
+	w.withdrawn("b1", 2002, "10.20.0.0/24", "10.20.0.11/32")
+
+}
+
+// churn changes the VNI of a cloud's blue router until ctx ends.
+func (w *world) churn(ctx context.Context, cloud string) error {
+	for i := 0; ctx.Err() == nil; i++ {
+		args, vni := []string{}, fmt.Sprint(vniBlue+i%2)
+		for _, port := range []string{lab.GatewaySwitchPort("blue"), lab.InterfaceSwitchPort("blue", "net")} {
+			args = append(append(args, setting(port, "vni", vni)...), "--")
+		}
+		if _, err := w.NB(ctx, cloud, args[:len(args)-1]...); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(150 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// killed kills sluiced so often, and waits until it is well in the end.
+func (w *world) killed(times int) {
+	w.Helper()
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	w.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
-	streams := w.streams()
-	for i := range kills() {
+	for i := range times {
 		nodes := [][]string{{"a1"}, {"b1"}, {"a1", "b1"}}[random.IntN(3)]
 		for _, n := range nodes {
 			w.kill(n, "sluiced")
@@ -82,16 +148,11 @@ func TestKillsLoseNothing(t *testing.T) {
 			}
 		}
 		pause(time.Second)
-		t.Logf("kill %d of %v", i+1, nodes)
+		w.Logf("kill %d of %v", i+1, nodes)
 	}
 	for _, n := range []string{"a1", "b1"} {
 		w.ready(n)
 	}
-	w.clean()
-	for _, s := range streams {
-		s.noLoss(s.stop())
-	}
-	w.announced("b1", vniRed, redRoutes...)
 }
 
 // A database, or a daemon of OVN, goes away and comes back. Traffic goes on where
