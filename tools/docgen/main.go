@@ -3,9 +3,12 @@
 //	docgen config DIRECTORY-OF-PKG-CONFIG OUTPUT.md
 //	docgen metrics OUTPUT.md
 //	docgen api DIRECTORY-OF-PKG-ADMIN DIRECTORY-OF-PKG-STATUS OUTPUT.md
+//	docgen keys OUTPUT.md DIRECTORY-THAT-READS-THEM...
 //
 // The output depends on the code alone.
 package main
+
+//go:generate go run . keys ../../docs/reference/external-ids.md ../../controlplane/evpn ../../controlplane/ovn ../../cmd/sluiced
 
 import (
 	"bytes"
@@ -41,8 +44,13 @@ func run(args []string) error {
 		if err := apiPage(&page, args[1], args[2]); err != nil {
 			return err
 		}
+	case len(args) > 2 && args[0] == "keys":
+		out = args[1]
+		if err := keysPage(&page, args[2:]); err != nil {
+			return err
+		}
 	default:
-		return fmt.Errorf("usage: docgen config DIR OUTPUT | docgen metrics OUTPUT | docgen api ADMIN STATUS OUTPUT")
+		return fmt.Errorf("usage: docgen config DIR OUTPUT | docgen metrics OUTPUT | docgen api ADMIN STATUS OUTPUT | docgen keys OUTPUT DIR...")
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err

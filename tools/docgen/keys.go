@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// keysPage writes the page of what is read from map columns of OVN and Open
+// vSwitch, and fails when the packages in dirs read a key that no row of it
+// explains, or no longer read one that a row does.
+func keysPage(w *bytes.Buffer, dirs []string) error {
+	read, err := readKeys(dirs)
+	if err != nil {
+		return err
+	}
+	explained := map[string]bool{}
+	w.WriteString(keysIntro)
+	for _, s := range keySections {
+		fmt.Fprintf(w, "\n## %s\n\n%s\n\n| key | where | values | without it | what it does | who writes it |\n| --- | --- | --- | --- | --- | --- |\n", s.title, s.text)
+		for _, k := range s.keys {
+			explained[k.name] = true
+			if !read[k.name] {
+				return fmt.Errorf("keysections.go explains %s, and %v do not read it", k.name, dirs)
+			}
+			fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s | %s |\n", k.name, k.where, k.values, k.without, k.does, k.writer)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(read)) {
+		if !explained[name] {
+			return fmt.Errorf("%s is read from OVN and keysections.go does not explain it", name)
+		}
+	}
+	w.WriteString(keysExample)
+	return nil
+}
+
+// readKeys finds the keys that packages read: string constants named key… and
+// option…, and literal keys of ExternalIDs, Options and the methods named external.
+func readKeys(dirs []string) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				return nil, err
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if key := keyOf(n); key != "" {
+					out[key] = true
+				}
+				return true
+			})
+		}
+	}
+	return out, nil
+}
+
+// keyOf is the key that a node names, or nothing.
+func keyOf(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.ValueSpec:
+		if len(n.Names) == 1 && len(n.Values) == 1 && (strings.HasPrefix(n.Names[0].Name, "key") || strings.HasPrefix(n.Names[0].Name, "option")) {
+			return literal(n.Values[0])
+		}
+	case *ast.IndexExpr:
+		x := n.X
+		if call, ok := x.(*ast.CallExpr); ok {
+			x = call.Fun
+		}
+		if s, ok := x.(*ast.SelectorExpr); ok && slices.Contains([]string{"ExternalIDs", "Options", "external"}, s.Sel.Name) {
+			return literal(n.Index)
+		}
+	case *ast.CallExpr:
+		if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "External" && len(n.Args) == 1 {
+			return literal(n.Args[0])
+		}
+	}
+	return ""
+}
+
+func literal(e ast.Expr) string {
+	if b, ok := e.(*ast.BasicLit); ok && b.Kind == token.STRING {
+		s, err := strconv.Unquote(b.Value)
+		if err == nil {
+			return s
+		}
+	}
+	return ""
+}

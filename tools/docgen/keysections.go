@@ -1,0 +1,99 @@
+package main
+
+const keysIntro = `# What Sluice reads from OVN, key by key
+
+Tenants are not in Sluice's configuration: they are in ` + "`external_ids`" + ` of OVN rows. ovn-northd copies those of
+Northbound ports to ` + "`Port_Binding`" + `, where every node's Sluice reads them; nothing has to be told to a node.
+
+A router is exposed through two kinds of switch port, both of type ` + "`router`" + `:
+
+- the **gateway port**: the Logical_Switch_Port on the provider switch whose ` + "`router-port`" + ` is the router's gateway port.
+  It makes the VRF, on the node that the gateway port is bound to;
+- the **interface**: the Logical_Switch_Port on a tenant's switch whose ` + "`router-port`" + ` is an interface of the same router.
+  Its subnets are exposed. It has to carry the same VNI as the gateway port; another one is an error of the
+  interface, with the reason ` + "`vni-mismatch`" + `, and an interface without one is not exposed.
+
+A value that cannot be read is an error of that one object, in ` + "`sluicectl status`" + `, metric and log; all else goes on.
+`
+
+// key is a row of the page.
+type key struct{ name, where, values, without, does, writer string }
+
+type keySection struct {
+	title, text string
+	keys        []key
+}
+
+const (
+	bothPorts   = "Logical_Switch_Port of the gateway port and of the interfaces"
+	gatewayPort = "Logical_Switch_Port of the gateway port"
+	neutron     = "networking-bgpvpn, or you"
+	you         = "you"
+	northd      = "ovn-northd"
+	local       = "Open_vSwitch of the node"
+	setup       = "whoever installs OVN on the node"
+	targets     = "a list of route targets: `64512:1001,64512:7` or `['64512:1001']`"
+)
+
+var keySections = []keySection{
+	{"Which tenants, and how", "In `external_ids`. The first ones are the vocabulary of Neutron's BGPVPN; without Neutron write them yourself.", []key{
+		{"neutron_bgpvpn:vni", bothPorts, "1 to 16777215, decimal", "the port is not exposed", "Names the VRF. Gateway ports with one VNI, of several routers too, are one VRF, if they name the same AS and route targets: else the later one is an error, `vrf-conflict`.", neutron},
+		{"neutron_bgpvpn:as", gatewayPort, "1 to 4294967295", "`bgp.asn`", "The AS number in the automatic route target, (AS & 0xFFFF):VNI. It is not the AS of the BGP session.", neutron},
+		{"neutron_bgpvpn:rt", gatewayPort, targets, "see the next two", "Route targets to import and to export.", neutron},
+		{"neutron_bgpvpn:it", gatewayPort, targets, "with no `rt` either: the VNI as the number, of any AS", "Route targets to import, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", neutron},
+		{"neutron_bgpvpn:et", gatewayPort, targets, "with no `rt` either: the automatic one", "Route targets to export, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", neutron},
+		{"neutron_bgpvpn:type", bothPorts, "`l3`", "`l3`", "Any other value is an error: only EVPN Type-5 routes are spoken.", neutron},
+		{"sluice-expose", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`true`, `false`", "`true`", "`false` takes the object out. The address of a VM that is taken out of an exposed subnet is blocked.", you},
+		{"sluice-announce", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`hosts`, `subnets`, `both`", "`evpn.announce`", "What BGP says of an exposed subnet. The nearest counts: the VM's port, then the interface, then the gateway port; on each the switch's side first. All of a subnet is forwarded in any case.", you},
+		{"sluice-next-hops", "Logical_Router_Port of the gateway port", "addresses, separated by commas or blanks", "`fabric.nextHops`", "Next hops of the router's routes that Sluice answers ARP and ND for. Each has to be on a network of the port.", you},
+		{"neutron:cidrs", "Logical_Switch_Port of a VM", "addresses with prefix length, separated by blanks", "the port has no address", "The addresses of a port whose `addresses` are `unknown`, as with port security off.", "Neutron"},
+	}},
+	{"What the node is", "In `external_ids`, as ovn-controller reads them: `KEY-SYSTEMID` goes before `KEY`.", []key{
+		{"system-id", local, "text", "nothing starts", "The chassis name. `ovn.systemID` goes before.", setup},
+		{"ovn-remote", local, "`tcp:`, `ssl:` or `unix:` endpoints, separated by commas", "nothing starts", "The Southbound database. `ovn.sb` goes before.", setup},
+		{"ovn-encap-ip", local, "an address, or several: the first counts", "`fabric.vtep`, or the global address on lo", "The VTEP, if neither the configuration nor lo has one.", setup},
+		{"ovn-bridge-mappings", local, "`NETWORK:BRIDGE,…`", "gateway ports are errors: `no-bridge-mapping`", "Which provider bridge a gateway port's localnet is on.", setup},
+		{"ovn-bridge", local, "a bridge", "`br-int`", "The integration bridge.", setup},
+		{"ovn-cms-options", local, "a list with `enable-chassis-as-gw`", "a gateway port that is, or may come, here makes the node a gateway", "Makes the node a gateway node from the start.", setup},
+	}},
+	{"What OVN itself says", "Nothing to set for Sluice here, but for the MTU: how rows hang together.", []key{
+		{"gateway_mtu", "Logical_Router_Port of the gateway port, `options`", "68 to 65535", "the MTU of the veth pair", "The largest packet that goes to the router.", "Neutron, or you"},
+		{"network_name", "Logical_Switch_Port of type localnet, `options`", "a physical network", "`no-bridge-mapping`", "Looked up in `ovn-bridge-mappings`.", "Neutron, or you"},
+		{"peer", "Port_Binding, `options`", "a port", "no router behind the port", "Ties a switch's side to a router's.", northd},
+		{"distributed-port", "Port_Binding of type chassisredirect, `options`", "a port", "no gateway", "Ties the bound `cr-…` row to its router port.", northd},
+		{"logical-router", "Datapath_Binding, `external_ids`", "UUID", "the datapath is a switch", "The Northbound row of a router.", northd},
+		{"logical-switch", "Datapath_Binding, `external_ids`", "UUID", "", "The Northbound row of a switch.", northd},
+		{"name", "Datapath_Binding, `external_ids`", "text", "", "The name in messages.", northd},
+		{"name2", "Datapath_Binding, `external_ids`", "text", "`name`", "Neutron's name of the object, in messages.", northd},
+		{"lb_force_snat_ip", "Logical_Router, `options`", "set or not", "", "If set, any address of the router may be the source of translated packets.", "the cloud"},
+		{"dnat_force_snat_ip", "Logical_Router, `options`", "set or not", "", "The same.", "the cloud"},
+		{"ovn-localnet-port", "Port of the local Open vSwitch, `external_ids`", "set or not", "", "Marks OVN's patch ports: a provider bridge with no others is OVN's alone.", "ovn-controller"},
+		{"ovn-l2gateway-port", "Port of the local Open vSwitch, `external_ids`", "set or not", "", "The same.", "ovn-controller"},
+	}},
+}
+
+const keysExample = `
+## What Sluice writes
+
+` + "`sluice-version`" + ` in ` + "`external_ids`" + ` of the node's own Chassis_Private row, and ` + "`sluice=bridge`" + ` on its port of each
+provider bridge in the local Open vSwitch database. Nothing in the Northbound database.
+
+## With plain ovn-nbctl
+
+Router ` + "`red`" + ` has the gateway port ` + "`lrp-red-gw`" + `, whose switch port is ` + "`lsp-red-gw`" + `, and an interface whose switch port
+is ` + "`lsp-red-net`" + `. The colon in a key is written ` + "`\\:`" + `, and the shell wants its backslash quoted:
+
+` + "```sh" + `
+# expose it as VNI 1001
+ovn-nbctl set logical_switch_port lsp-red-gw 'external_ids:neutron_bgpvpn\:vni=1001'
+ovn-nbctl set logical_switch_port lsp-red-net 'external_ids:neutron_bgpvpn\:vni=1001'
+
+# announce single hosts only, and keep one VM out
+ovn-nbctl set logical_switch_port lsp-red-net external_ids:sluice-announce=hosts
+ovn-nbctl set logical_switch_port red-vm3 external_ids:sluice-expose=false
+
+# take it back
+ovn-nbctl remove logical_switch_port lsp-red-gw external_ids 'neutron_bgpvpn\:vni'
+ovn-nbctl remove logical_switch_port lsp-red-net external_ids 'neutron_bgpvpn\:vni'
+` + "```" + `
+`
