@@ -17,7 +17,12 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(watchOnly); dir != "" {
+		watchUntilKilled(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const deadline = 30 * time.Second
 

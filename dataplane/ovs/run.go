@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -62,8 +64,12 @@ func (s *Switch) Run(ctx context.Context) error {
 	}
 }
 
-// watch keeps one monitor running.
+// watch keeps one monitor running. It keeps its thread too: a monitor is told of
+// its parent's end when the thread that started it ends, and threads of goroutines
+// that were in another network namespace do end.
 func (s *Switch) watch(ctx context.Context, bridge string) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	warned := false
 	for ctx.Err() == nil {
 		pause := retryPause
@@ -101,6 +107,9 @@ func (s *Switch) reachable(bridge string) bool {
 // answers: what was there before is not known, so that counts as a change.
 func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err error) {
 	cmd := s.command(ctx, "-O", openFlow, "monitor", "unix:"+s.socket(bridge), "watch:")
+	// A sluiced that is killed leaves no monitor behind: it would stay connected for
+	// good, as it only writes when a flow changes.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// Ovs-ofctl prints what it receives to its standard error.
 	out, err := cmd.StderrPipe()
 	if err != nil {
