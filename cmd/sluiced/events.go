@@ -25,6 +25,7 @@ func (d *daemon) takeOVN(e ovn.Event) {
 		n.pending.widen(pending)
 		n.delays.changed(diff.Announcements, arrived)
 		n.patch(diff)
+		n.tenants.take(e.Rows, diff)
 		n.pending.become(pending)
 	}
 	d.inSyncNow.Store(&e.InSync)
@@ -67,8 +68,8 @@ func (d *daemon) retainIndices() {
 }
 
 // want makes what OVN asks for, and the configuration, the wanted side. It is
-// called once, before anything else changes the tables.
-func (n *node) want(t *evpn.Translator) {
+// called once, before anything else changes the tables, and returns what OVN asks for.
+func (n *node) want(t *evpn.Translator) evpn.Tables {
 	all := t.Tables()
 	n.pending.become(pendingOf(t, all.VRFs))
 	trusted := map[netip.Addr]intent.VTEP{}
@@ -87,6 +88,7 @@ func (n *node) want(t *evpn.Translator) {
 		n.tables.Announcements.Set(all.Announcements)
 		n.tables.VTEPs.Set(trusted)
 	})
+	return all
 }
 
 // patch hands a translation step to the tables as one change.

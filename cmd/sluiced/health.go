@@ -15,9 +15,12 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	published := false
+	settled := settledConditions{}
 	for {
 		s := d.follower.Status()
-		for name, c := range databaseConditions(s) {
+		conditions := databaseConditions(s)
+		settled.keep(conditions, time.Now())
+		for name, c := range conditions {
 			d.reg.SetCondition(name, c.ready, c.reason, c.detail)
 		}
 		if s.Publish != nil {
@@ -32,6 +35,33 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+	}
+}
+
+// settledConditions are databases' conditions as they were last in sync, since then
+// connected. Whenever the node needs other rows than before, as when a gateway port
+// comes, a database is not in sync until its answer is there: that is work, and no
+// failure before it takes longer than growPatience.
+type settledConditions map[string]settledCondition
+
+type settledCondition struct {
+	databaseCondition
+	at time.Time
+}
+
+const growPatience = 10 * time.Second
+
+func (s settledConditions) keep(conditions map[string]databaseCondition, now time.Time) {
+	for name, c := range conditions {
+		was, had := s[name]
+		switch {
+		case c.ready:
+			s[name] = settledCondition{c, now}
+		case c.reason != "syncing":
+			delete(s, name)
+		case had && was.detail == c.detail && now.Sub(was.at) < growPatience:
+			conditions[name] = was.databaseCondition
 		}
 	}
 }

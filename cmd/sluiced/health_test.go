@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -47,5 +48,31 @@ func TestDatabaseConditions(t *testing.T) {
 				t.Errorf("conditions %+v\nwant %+v", got, row.want)
 			}
 		})
+	}
+}
+
+// A database that reads further rows stays ready for a while, unless it was lost.
+func TestConditionsWhileFurtherRowsAreRead(t *testing.T) {
+	good, syncing, lost := databaseCondition{true, "in-sync", "tcp:a"}, databaseCondition{false, "syncing", "tcp:a"}, databaseCondition{false, "disconnected", ""}
+	start := time.Now()
+	s := settledConditions{}
+	for i, step := range []struct {
+		after     time.Duration
+		got, want databaseCondition
+	}{
+		{0, syncing, syncing},
+		{1, good, good},
+		{2, syncing, good},
+		{1 + growPatience, syncing, syncing},
+		{30 * time.Second, good, good},
+		{31 * time.Second, databaseCondition{false, "syncing", "tcp:b"}, databaseCondition{false, "syncing", "tcp:b"}},
+		{32 * time.Second, lost, lost},
+		{33 * time.Second, syncing, syncing},
+	} {
+		conditions := map[string]databaseCondition{"sb": step.got}
+		s.keep(conditions, start.Add(step.after))
+		if conditions["sb"] != step.want {
+			t.Errorf("step %d: %+v, want %+v", i, conditions["sb"], step.want)
+		}
 	}
 }

@@ -33,6 +33,7 @@ type node struct {
 	ended   chan struct{} // closed when the node ends
 	pending pendingVRFs
 	delays  delays
+	tenants tenants // guarded by d.mu
 	bgpSync atomic.Bool
 	// linger ends the time for which routes of a VTEP that has not come back are
 	// kept after BGP is in sync; zero until then.
@@ -109,7 +110,8 @@ func (d *daemon) adopt(n *node) {
 	if n == nil {
 		return
 	}
-	n.want(d.translator)
+	n.tenants = tenants{log: d.log, routerID: n.id.routerID}
+	n.tenants.begin(n.want(d.translator))
 }
 
 func ignoreEnd(err error) error {

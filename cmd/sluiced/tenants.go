@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// tenantLines is how many VRFs and gateway ports of one change have a line each in
+// the log. Of more, as when another gateway node fails, their number is said.
+const tenantLines = 32
+
+// tenants says in the log which VRFs and gateway ports come to this node and go.
+type tenants struct {
+	log      *slog.Logger
+	routerID netip.Addr
+	vrfs     map[intent.VNI]intent.VRF
+	gateways map[intent.GatewayKey]intent.Gateway
+}
+
+// begin takes what there is when a node starts.
+func (t *tenants) begin(all evpn.Tables) {
+	t.vrfs, t.gateways = maps.Clone(all.VRFs), maps.Clone(all.Gateways)
+	t.log.Info("tenants of this node", "vrfs", len(t.vrfs), "gateways", len(t.gateways))
+}
+
+// tenantLine is a line that is still to be logged.
+type tenantLine struct {
+	message string
+	attrs   []any
+}
+
+// take follows a change of what OVN asks for. The names of routers are in rows.
+func (t *tenants) take(rows *ovn.Rows, d evpn.Difference) {
+	lines := slices.Concat(t.vrfLines(d.VRFs), t.gatewayLines(rows, d.Gateways))
+	if len(lines) > tenantLines {
+		t.log.Info("many tenants of this node changed", "changes", len(lines), "vrfs", len(t.vrfs), "gateways", len(t.gateways))
+		return
+	}
+	for _, l := range lines {
+		t.log.Info(l.message, l.attrs...)
+	}
+}
+
+func (t *tenants) vrfLines(d evpn.Delta[intent.VNI, intent.VRF]) (lines []tenantLine) {
+	for _, vni := range slices.Sorted(maps.Keys(d.Set)) {
+		v := d.Set[vni]
+		if t.vrfs[vni] != v {
+			lines = append(lines, tenantLine{"VRF has come", []any{"vni", vni, "rd", t.rd(v)}})
+		}
+		t.vrfs[vni] = v
+	}
+	for _, vni := range slices.Sorted(slices.Values(d.Delete)) {
+		if old, ok := t.vrfs[vni]; ok {
+			lines = append(lines, tenantLine{"VRF has gone", []any{"vni", vni, "rd", t.rd(old)}})
+		}
+		delete(t.vrfs, vni)
+	}
+	return lines
+}
+
+func (t *tenants) rd(v intent.VRF) string { return fmt.Sprintf("%s:%d", t.routerID, v.Index) }
+
+// gatewayLines compares by the port's name: its key changes with its MAC address.
+func (t *tenants) gatewayLines(rows *ovn.Rows, d evpn.Delta[intent.GatewayKey, intent.Gateway]) (lines []tenantLine) {
+	before, after := map[string]intent.VNI{}, map[string]intent.VNI{}
+	for _, k := range d.Delete {
+		if g, ok := t.gateways[k]; ok {
+			before[g.LogicalPort] = g.VNI
+		}
+		delete(t.gateways, k)
+	}
+	for k, g := range d.Set {
+		if old, ok := t.gateways[k]; ok {
+			before[old.LogicalPort] = old.VNI
+		}
+		after[g.LogicalPort] = g.VNI
+		t.gateways[k] = g
+	}
+	names := map[string]struct{}{}
+	for _, m := range []map[string]intent.VNI{before, after} {
+		for name := range m {
+			names[name] = struct{}{}
+		}
+	}
+	for _, port := range slices.Sorted(maps.Keys(names)) {
+		was, had := before[port]
+		now, has := after[port]
+		where := []any{"port", port, "router", routerOf(rows, port)}
+		switch {
+		case !had:
+			lines = append(lines, tenantLine{"gateway port has come", append(where, "vni", now)})
+		case !has:
+			lines = append(lines, tenantLine{"gateway port has gone", append(where, "vni", was)})
+		case was != now:
+			lines = append(lines, tenantLine{"gateway port has another VNI", append(where, "vni", now, "was", was)})
+		}
+	}
+	return lines
+}
+
+// routerOf is the name of a port's router, while OVN shows it.
+func routerOf(rows *ovn.Rows, port string) string {
+	p, _ := rows.Port(port)
+	dp, _ := rows.Datapath(p.Datapath)
+	return dp.Name()
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+func TestTenantsInTheLog(t *testing.T) {
+	var log bytes.Buffer
+	text := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	rows := ovn.NewRows()
+	rows.Apply([]ovn.Change{
+		{Table: ovn.TableDatapathBinding, UUID: "r", New: ovn.DatapathBinding{UUID: "r", ExternalIDs: map[string]string{"logical-router": "x", "name": "red"}}},
+		{Table: ovn.TablePortBinding, UUID: "p", New: ovn.PortBinding{UUID: "p", LogicalPort: "cr-red", Datapath: "r"}},
+	})
+	key := intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 1}}
+	moved := intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 2}}
+	set := func(k intent.GatewayKey, vni intent.VNI) evpn.Delta[intent.GatewayKey, intent.Gateway] {
+		return evpn.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{k: {Key: k, VNI: vni, LogicalPort: "cr-red"}}}
+	}
+	vrf := func(vni intent.VNI, index uint16) evpn.Delta[intent.VNI, intent.VRF] {
+		return evpn.Delta[intent.VNI, intent.VRF]{Set: map[intent.VNI]intent.VRF{vni: {VNI: vni, Index: index}}}
+	}
+	tn := tenants{log: slog.New(text), routerID: addr("192.0.2.1")}
+	tn.begin(evpn.NewTables())
+	otherMAC := set(moved, 1002)
+	otherMAC.Delete = []intent.GatewayKey{key}
+	otherVNI := vrf(1002, 2)
+	otherVNI.Delete = []intent.VNI{1001}
+	crowd := evpn.Delta[intent.VNI, intent.VRF]{Set: map[intent.VNI]intent.VRF{}}
+	for i := range uint16(tenantLines + 1) {
+		crowd.Set[intent.VNI(i)+1] = intent.VRF{VNI: intent.VNI(i) + 1, Index: i + 10}
+	}
+	for _, step := range []struct {
+		diff evpn.Difference
+		want string
+	}{
+		{evpn.Difference{VRFs: vrf(1001, 1), Gateways: set(key, 1001)},
+			"msg=\"VRF has come\" vni=1001 rd=192.0.2.1:1\nmsg=\"gateway port has come\" port=cr-red router=red vni=1001\n"},
+		{evpn.Difference{VRFs: vrf(1001, 1), Gateways: set(key, 1001)}, ""},
+		{evpn.Difference{VRFs: otherVNI, Gateways: set(key, 1002)},
+			"msg=\"VRF has come\" vni=1002 rd=192.0.2.1:2\nmsg=\"VRF has gone\" vni=1001 rd=192.0.2.1:1\nmsg=\"gateway port has another VNI\" port=cr-red router=red vni=1002 was=1001\n"},
+		{evpn.Difference{Gateways: otherMAC}, ""},
+		{evpn.Difference{Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{moved}}},
+			"msg=\"gateway port has gone\" port=cr-red router=red vni=1002\n"},
+		{evpn.Difference{VRFs: crowd}, fmt.Sprintf("msg=\"many tenants of this node changed\" changes=%d vrfs=%d gateways=0\n", tenantLines+1, tenantLines+2)},
+	} {
+		log.Reset()
+		tn.take(rows, step.diff)
+		if got := strings.TrimLeft(log.String(), " "); got != step.want {
+			t.Errorf("got\n%swant\n%s", got, step.want)
+		}
+	}
+}
