@@ -59,14 +59,22 @@ func parseQuery(vrf string, args []string) (status.Query, error) {
 
 func writeExplanation(w io.Writer, e status.Explanation) error {
 	t := output.Table{Header: []string{"", "LAYER", "OBJECT", "DETAIL"}}
+	kept := false
 	for _, s := range e.Steps {
 		mark := "ok"
-		if !s.Found {
+		switch {
+		case s.Kept:
+			mark, kept = "kept", true
+		case !s.Found:
 			mark = "MISSING"
 		}
 		t.Add(mark, string(s.Layer), s.Object, s.Detail)
 	}
 	if err := t.Write(w); err != nil {
+		return err
+	}
+	if e.Works && kept {
+		_, err := fmt.Fprintf(w, "\nThis node forwards from %s to %s in VRF %s; what is marked kept is not confirmed now.\n", e.Src, e.Dst, e.VRF)
 		return err
 	}
 	if e.Works {

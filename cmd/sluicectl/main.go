@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -76,9 +77,9 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, and the answer is no (not
 ready, path cut, packet dropped, tables differ); 4 sluiced does not run and the
 pinned maps alone cannot answer.`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
+				return unknown(c, args[0])
 			}
 			return nil
 		},
@@ -100,7 +101,37 @@ pinned maps alone cannot answer.`,
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(statusCommand(o), vrfCommand(o), routeCommand(o), bgpCommand(o), dropsCommand(o),
 		diffCommand(o), explainCommand(o), traceCommand(o), cleanupCommand(o), versionCommand(), clidoc.Command())
+	root.InitDefaultCompletionCmd()
+	refuseUnknown(root)
 	return root
+}
+
+// refuseUnknown has the commands that only hold others refuse a word that names
+// none of them; cobra prints their help and calls it a success.
+func refuseUnknown(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		refuseUnknown(sub)
+	}
+	if c.Runnable() || !c.HasSubCommands() {
+		return
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return unknown(c, args[0])
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+}
+
+func unknown(c *cobra.Command, word string) error {
+	if c.SuggestionsMinimumDistance == 0 {
+		c.SuggestionsMinimumDistance = 2
+	}
+	if near := c.SuggestionsFor(word); len(near) > 0 {
+		return usagef("%s: unknown command %q; did you mean %s?", c.CommandPath(), word, strings.Join(near, " or "))
+	}
+	return usagef("%s: unknown command %q", c.CommandPath(), word)
 }
 
 // usageError is a mistake in the command's words.

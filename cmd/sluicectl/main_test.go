@@ -26,6 +26,10 @@ func TestExitCodes(t *testing.T) {
 		{"version", exitOK},
 		{"--help", exitOK},
 		{"nonsense", exitUsage},
+		{"vrf lst", exitUsage},
+		{"bgp bogus", exitUsage},
+		{"completion foo", exitUsage},
+		{"vrf", exitOK},
 		{"status --nonsense", exitUsage},
 		{"status word", exitUsage},
 		{"vrf show", exitUsage},
@@ -121,5 +125,42 @@ func TestTraceTellsWhyAPacketWasAnswered(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+}
+
+func TestAnAnsweredPacketIsDropped(t *testing.T) {
+	for _, row := range []struct {
+		trace status.Trace
+		want  bool
+	}{
+		{status.Trace{Verdict: "reply", Drop: "no_route"}, true},
+		{status.Trace{Verdict: "drop", Drop: "hairpin"}, true},
+		{status.Trace{Verdict: "redirect"}, false},
+	} {
+		if got := droppedIn(row.trace); got != row.want {
+			t.Errorf("%+v: %t", row.trace, got)
+		}
+	}
+}
+
+func TestStatusNamesBGPWithoutASession(t *testing.T) {
+	var b bytes.Buffer
+	s := status.Status{Ready: true, Conditions: []status.Condition{{Name: "bgp", Reason: "no-session", Detail: "no session with 192.0.2.1"}}}
+	if err := writeStatus(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, "ready, but BGP is not: no-session") || strings.Contains(got, "no problems") {
+		t.Error(got)
+	}
+}
+
+func TestAPathThatIsKeptIsNotCut(t *testing.T) {
+	e := status.NewExplanation(status.Query{VRF: 1001}, []status.Step{{Layer: status.LayerBGP, Object: "BGP session", Kept: true}})
+	var b bytes.Buffer
+	if err := writeExplanation(&b, e); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !e.Works || !strings.Contains(got, "not confirmed") || strings.Contains(got, "MISSING") {
+		t.Error(got)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,11 @@ func writeStatus(w io.Writer, s status.Status) error {
 	state := "ready"
 	if !s.Ready {
 		state = "NOT READY"
+	}
+	for _, c := range s.Conditions {
+		if s.Ready && c.Name == "bgp" && !c.Ready {
+			state += ", but BGP is not: " + c.Reason
+		}
 	}
 	if s.Offline {
 		state = "sluiced is not running; this is what the pinned maps hold"
@@ -54,7 +60,13 @@ func writeStatus(w io.Writer, s status.Status) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	return writeProblems(w, s.Problems)
+	problems := slices.Clone(s.Problems)
+	for _, c := range s.Conditions {
+		if !c.Ready {
+			problems = append(problems, status.Object{State: status.Error, Kind: "component", Key: c.Name, Reason: c.Reason, Error: c.Detail, Since: c.Since})
+		}
+	}
+	return writeProblems(w, problems)
 }
 
 // fills tells of each map how many of its rows are in use.

@@ -43,7 +43,7 @@ is sent and no counter moves.`,
 			if err := o.print(c.OutOrStdout(), t, func(w io.Writer) error { return writeTrace(w, t) }); err != nil {
 				return err
 			}
-			if t.Verdict == "drop" {
+			if droppedIn(t) {
 				return errAnswerNo
 			}
 			return nil
@@ -58,6 +58,10 @@ is sent and no counter moves.`,
 	f.StringVar(&from, "from-vtep", "", "let it come from the fabric, from this VTEP")
 	return c
 }
+
+// droppedIn tells whether the packet itself goes no further, also where its sender
+// is answered with an ICMP error.
+func droppedIn(t status.Trace) bool { return t.Verdict == "drop" || t.Drop != "" }
 
 func parseProtocol(s string, v6 bool) (uint8, error) {
 	switch s {

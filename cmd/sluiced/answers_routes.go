@@ -12,7 +12,7 @@ import (
 )
 
 func (n *node) routes(only intent.VNI) []status.Route {
-	wanted, _ := n.tables.Routes.Rows()
+	wanted, actual := n.tables.Routes.Rows()
 	announced, _ := n.tables.Announcements.Rows()
 	ports := n.portNames()
 	var out []status.Route
@@ -32,8 +32,24 @@ func (n *node) routes(only intent.VNI) []status.Route {
 		row.State, row.Reason, row.Error = stateOf(row.Programmed, err)
 		out = append(out, row)
 	}
+	for k, r := range actual {
+		if _, ok := wanted[k]; ok || only != 0 && k.VNI != only {
+			continue
+		}
+		row := status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: r.Kind.String(), NextHops: r.NextHops.All(),
+			Programmed: true, State: status.Pending, Reason: "held", Error: n.heldRoute()}
+		if r.Kind == intent.RouteLocal {
+			row.Gateway = cmp.Or(ports[r.Gateway], r.Gateway.String())
+		}
+		out = append(out, row)
+	}
 	slices.SortFunc(out, status.Route.Compare)
 	return out
+}
+
+// heldRoute tells why a route stays in the maps that nothing asks for now.
+func (n *node) heldRoute() string {
+	return "in the map and forwarded; " + cmp.Or(n.tables.Held(n.tables.Routes), "kept for a while, or about to be removed")
 }
 
 // stateOf is the state of a wanted row by what its table says of it, and why it is

@@ -21,7 +21,6 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 	}
 	wanted, _ := n.tables.VRFs.Rows()
 	policies, _ := n.tables.Policies.Rows()
-	routes, _ := n.tables.Routes.Rows()
 	rows := make(map[intent.VNI]*status.VRF, len(wanted))
 	for vni, v := range wanted {
 		p, t := policies[vni], traffic[vni]
@@ -31,13 +30,13 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 			ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
 		rows[vni] = row
 	}
-	for k, r := range routes {
-		row := rows[k.VNI]
+	for _, r := range n.routes(0) {
+		row := rows[r.VNI]
 		switch {
 		case row == nil:
-		case r.Kind == intent.RouteLocal:
+		case r.Kind == intent.RouteLocal.String():
 			row.Local++
-		case r.Kind == intent.RouteRemote:
+		case r.Kind == intent.RouteRemote.String():
 			row.Remote++
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/drop"
@@ -28,8 +30,27 @@ func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanatio
 		return status.NewExplanation(q, steps), nil
 	}
 	steps = append(steps, n.explainDataplane(q)...)
+	forwarded := !slices.ContainsFunc(steps, func(s status.Step) bool {
+		return !s.Found && (s.Layer == status.LayerDataplane || s.Layer == status.LayerOVS)
+	})
 	more, err := n.speaker.Explain(ctx, q)
-	return status.NewExplanation(q, append(steps, more...)), err
+	steps = append(steps, more...)
+	if forwarded {
+		keep(steps, d.ovnInSync())
+	}
+	return status.NewExplanation(q, steps), err
+}
+
+// keep marks what is missing and does not cut a path whose rows are all in the
+// data plane: a session of BGP and what it brought, and all that OVN asks for
+// while its databases are not in sync.
+func keep(steps []status.Step, ovnInSync bool) {
+	for i := range steps {
+		s := &steps[i]
+		imported := s.Layer == status.LayerBGP && (s.Object == "BGP session" || strings.HasPrefix(s.Object, "route to "))
+		fromOVN := s.Layer == status.LayerOVN || s.Layer == status.LayerIntent || s.Layer == status.LayerBGP
+		s.Kept = !s.Found && (imported || fromOVN && !ovnInSync)
+	}
 }
 
 func (d *daemon) latestReason() string {
@@ -76,17 +97,31 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 	}
 	ok, err = n.tables.Routes.State(dst.Key)
 	detail := dst.Kind.String()
+	_, wanted := n.tables.Routes.Wanted(dst.Key)
 	if dst.Kind == intent.RouteRemote {
 		detail += ", " + dst.NextHops.String()
+	}
+	if !wanted {
+		ok, detail = true, detail+", "+n.heldRoute()
 	}
 	add(status.LayerDataplane, "route "+dst.Key.String(), ok && dst.Kind != intent.RouteBlock, err, detail, "The address was opted out, or is behind NAT: see 'sluicectl status'.")
 	return steps
 }
 
-// longest is the longest match among the wanted routes, of any kind.
+// longest is the longest match among the routes of any kind that are wanted, or
+// that the maps hold still.
 func (n *node) longest(vni intent.VNI, a netip.Addr) (intent.Route, bool) {
+	wanted, actual := n.tables.Routes.Rows()
+	return longestOf(wanted, actual, vni, a)
+}
+
+func longestOf(wanted, actual map[intent.RouteKey]intent.Route, vni intent.VNI, a netip.Addr) (intent.Route, bool) {
 	for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
-		if r, ok := n.tables.Routes.Wanted(intent.NewRouteKey(vni, p)); ok {
+		k := intent.NewRouteKey(vni, p)
+		if r, ok := wanted[k]; ok {
+			return r, true
+		}
+		if r, ok := actual[k]; ok {
 			return r, true
 		}
 	}

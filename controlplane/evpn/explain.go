@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -24,11 +25,36 @@ func (t *Translator) Explain(rows *ovn.Rows, q status.Query) []status.Step {
 		e.end(q.Dst, dst, false)
 	}
 	if !srcHere && !dstHere {
-		e.add(status.Step{Layer: status.LayerOVN, Object: fmt.Sprintf("router interface with %s or %s", q.Src, q.Dst),
-			Detail: "no router with a gateway port on this node has a network with either address",
-			Hint:   "ask the node where the router's gateway port is bound"})
+		e.nobody()
 	}
 	return e.steps
+}
+
+// nobody tells that neither end is behind a router here that may be meant, and
+// which routers have such a network and another VNI, or a gateway port elsewhere.
+func (e *explanation) nobody() {
+	s := status.Step{Layer: status.LayerOVN, Object: fmt.Sprintf("router interface with %s or %s", e.q.Src, e.q.Dst),
+		Detail: "no router with a gateway port on this node has a network with either address",
+		Hint:   "ask the node where the router's gateway port is bound"}
+	var others []string
+	own, _ := e.rows.OwnChassis()
+	for _, router := range e.rows.Routers() {
+		for _, g := range e.rows.GatewayPorts(router, own.UUID) {
+			if len(e.candidates(router, g, e.q.Src))+len(e.candidates(router, g, e.q.Dst)) == 0 {
+				continue
+			}
+			if a, present, f := readAnnotation(g.Switch.ExternalIDs); present && f == nil {
+				others = append(others, fmt.Sprintf("%s (VNI %d)", g.Switch.LogicalPort, a.vni))
+			}
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		s.Detail = fmt.Sprintf("no gateway port on this node with such a network names VNI %d; these have one and name another: %s",
+			e.q.VRF, strings.Join(others, ", "))
+		s.Hint = "ask for the VNI of one of them, or ask the node where the gateway port of the one that is meant is bound"
+	}
+	e.add(s)
 }
 
 // candidate is a router interface here whose network has an address.
@@ -118,7 +144,10 @@ func (e *explanation) end(a netip.Addr, c candidate, source bool) {
 	e.add(status.Step{Layer: status.LayerOVN, Object: "Port_Binding " + b.LogicalPort, Found: true, Detail: b.Type + " bound to this chassis"})
 	if !c.own {
 		e.annotation(c.inward.Switch, kindInterface)
-		e.host(a, c)
+		// The ports of a network are loaded only when its interface names a VNI.
+		if _, present, f := readAnnotation(c.inward.Switch.ExternalIDs); present && f == nil {
+			e.host(a, c)
+		}
 	}
 	e.complaints(c)
 	vrf := e.t.vrfs[e.q.VRF]

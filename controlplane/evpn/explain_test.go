@@ -64,3 +64,26 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
+
+// TestExplainSaysOnlyWhatItLookedAt: another VNI is named with the gateway ports
+// that have the network, and no port is missed in a network that is not loaded.
+func TestExplainSaysOnlyWhatItLookedAt(t *testing.T) {
+	c := node(false).tenant(1, 1001).tenant(2, 1002)
+	store := c.load()
+	tr := NewTranslator(testConfig(), indices{})
+	tr.Step(store, ovn.Dirty{All: true}, true)
+	for _, a := range [][2]string{{"10.10.0.5", "10.20.0.5"}, {"2001:db8:10::5", "2001:db8:20::5"}} {
+		steps := tr.Explain(store, status.Query{VRF: 9999, Src: addr(a[0]), Dst: addr(a[1])})
+		if len(steps) != 1 || !strings.Contains(steps[0].Detail, "gw-r1 (VNI 1001)") || !strings.Contains(steps[0].Detail, "names VNI 9999") {
+			t.Errorf("%s: %+v", a[0], steps)
+		}
+	}
+	store = node(false).tenant(1, 1001).edit("in-r1", func(p *ovn.PortBinding) { p.ExternalIDs[keyVNI] = "abc" }).load()
+	tr = NewTranslator(testConfig(), indices{})
+	tr.Step(store, ovn.Dirty{All: true}, true)
+	for _, s := range tr.Explain(store, status.Query{VRF: 1001, Src: addr("10.10.0.5"), Dst: addr("10.20.0.5")}) {
+		if strings.HasPrefix(s.Object, "Port_Binding with") || s.Object == "Port_Binding vm-r1" {
+			t.Errorf("a port of a network that is not loaded: %+v", s)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func command(b *strings.Builder, c *cobra.Command) {
 		text = c.Short + "."
 	}
 	fmt.Fprintf(b, "%s\n\n", text)
-	if c.Runnable() {
+	if c.Runnable() && !(c.HasParent() && c.HasSubCommands()) {
 		fmt.Fprintf(b, "```\n%s\n```\n\n", c.UseLine())
 	}
 	rows := &strings.Builder{}

@@ -64,7 +64,7 @@ type Explanation struct {
 	VRF intent.VNI `json:"vrf"`
 	Src netip.Addr `json:"src"`
 	Dst netip.Addr `json:"dst"`
-	// Works tells that every step was found.
+	// Works tells that every step was found or is kept.
 	Works bool   `json:"works"`
 	Steps []Step `json:"steps"`
 }
@@ -73,7 +73,7 @@ type Explanation struct {
 func NewExplanation(q Query, steps []Step) Explanation {
 	e := Explanation{VRF: q.VRF, Src: q.Src, Dst: q.Dst, Works: len(steps) > 0, Steps: steps}
 	for _, s := range steps {
-		e.Works = e.Works && s.Found
+		e.Works = e.Works && (s.Found || s.Kept)
 	}
 	return e
 }
@@ -81,7 +81,7 @@ func NewExplanation(q Query, steps []Step) Explanation {
 // Missing is the first step that cuts the path.
 func (e Explanation) Missing() (Step, bool) {
 	for _, s := range e.Steps {
-		if !s.Found {
+		if !s.Found && !s.Kept {
 			return s, true
 		}
 	}
