@@ -57,3 +57,39 @@ func TestBundlesTried(t *testing.T) {
 		})
 	}
 }
+
+// A flow monitor that gets no answer is asked for again, and flows are looked at
+// meanwhile.
+func TestDeafMonitor(t *testing.T) {
+	dir := t.TempDir()
+	runs := filepath.Join(dir, "runs")
+	script := "#!/bin/sh\necho run >> " + runs + "\nexec sleep 60\n"
+	if err := os.WriteFile(filepath.Join(dir, "ovs-ofctl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	socket, err := net.Listen("unix", filepath.Join(dir, "br-ex.mgmt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	s := New(Config{RunDir: dir, Timeout: time.Second})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.watch(ctx, "br-ex") }()
+	defer func() { cancel(); <-ended }()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		b, _ := os.ReadFile(runs)
+		if strings.Count(string(b), "\n") > 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the monitor was not started again")
+		}
+	}
+	select {
+	case <-s.Changes():
+	default:
+		t.Error("nothing was told")
+	}
+}

@@ -21,9 +21,8 @@ const (
 	refusedPause = time.Second
 )
 
-// settling is when flows are looked at again after a monitor was answered: of an
-// ovs-vswitchd that has just started, version 3.1 at least, flows can go once more
-// while it takes in its configuration, without a word to the monitor.
+// settling is when flows are looked at again after a monitor was started, whether
+// or not it was answered: its bridge may be one that has just come back.
 var settling = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
 
 // Run watches the flows of every bridge with a port of Sluice's, until ctx ends:
@@ -118,16 +117,21 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
+	for _, d := range settling {
+		defer time.AfterFunc(d, s.changed).Stop()
+	}
+	// An ovs-vswitchd that has just started may leave a request without an answer
+	// until its next probe, a minute later: ask again.
+	deaf := time.AfterFunc(s.config.Timeout, func() { _ = cmd.Cancel() })
+	defer deaf.Stop()
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	last := ""
 	for lines.Scan() {
 		last = lines.Text()
 		now := answered || strings.HasPrefix(last, "OFP")
-		if now && !answered {
-			for _, d := range settling {
-				defer time.AfterFunc(d, s.changed).Stop()
-			}
+		if now {
+			deaf.Stop()
 		}
 		if now != answered || lost(last) {
 			s.changed()
