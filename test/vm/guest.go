@@ -24,12 +24,12 @@ type Guest struct {
 	Kernel Kernel
 	// Modules are loaded first, with what they depend on.
 	Modules []string
-	// Files are put into the guest's /work by their names: name there, path here.
+	// Files are put into the guest's /guest by their names: name there, path here.
 	Files map[string]string
 	// Programs are copied with their shared libraries to where they are here, in
 	// addition to those of BusyBox.
 	Programs []string
-	// Script is run by BusyBox's sh in /work, as root.
+	// Script is run by BusyBox's sh in /guest, as root.
 	Script string
 	// MemoryMiB defaults to 1024.
 	MemoryMiB int
@@ -142,9 +142,9 @@ func (g Guest) writeInitramfs(file string) error {
 	}
 	a["/modules"] = archived{0o644, []byte(list.String())}
 	a["/tmp/.keep"] = archived{0o644, nil}
-	a["/work/.keep"] = archived{0o644, nil}
+	a["/guest/.keep"] = archived{0o644, nil}
 	for name, from := range g.Files {
-		if err := a.copy(path.Join("/work", name), from); err != nil {
+		if err := a.copy(path.Join("/guest", name), from); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ while read -r module; do
 done </modules
 ip link set lo up
 if [ $status = 0 ]; then
-  cd /work || status=125
+  cd /guest || status=125
   sh /script
   status=$?
 fi
