@@ -1,0 +1,70 @@
+# Packages of a Debian release, unpacked into the cache beside the machine's own.
+# Sourced by the scripts that need some, which call, in this order:
+#
+#   debian_begin KIND NAME "$@"   the release is the script's argument; ends the script
+#                                 with the directory's path if it is there already
+#   debian get|cache ARGUMENT...  apt-get and apt-cache of that release, for which
+#                                 nothing is installed; downloads go to $archives
+#   debian_unpack                 unpacks $archives into $new
+#   debian_keep                   $new is complete; prints the path it has from now on
+#
+# The directory is ${SLUICE_CACHE:-.cache}/KIND/RELEASE/NAME. It is made once;
+# remove it to have newer packages. Nothing is installed.
+# shellcheck shell=sh
+set -eu
+
+debian_begin() {
+  suite=${3:-}
+  case $suite in
+  bookworm | trixie) ;;
+  *) echo "usage: $0 bookworm|trixie" >&2; exit 2 ;;
+  esac
+  root=$(cd "$(dirname "$0")/.." && pwd)
+  cache=${SLUICE_CACHE:-$root/.cache}
+  case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
+  dir=$cache/$1/$suite
+  kept=$dir/$2
+  new=$dir/new
+  archives=$dir/apt/cache/archives
+
+  mkdir -p "$dir"
+  exec 9>"$dir/lock"
+  flock 9
+  # What a run that was ended left behind.
+  rm -rf "$dir/apt" "$new"
+  if [ -e "$kept/complete" ]; then
+    echo "$kept"
+    exit 0
+  fi
+
+  mkdir -p "$dir/apt/lists/partial" "$archives/partial"
+  : >"$dir/apt/status"
+  # The mirror that this machine uses, if it is known.
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)
+  mirror=${mirror:-http://deb.debian.org/debian}
+  echo "deb [arch=amd64] $mirror $suite main" >"$dir/apt/sources.list"
+  debian get update >&2
+}
+
+debian() {
+  command=$1; shift
+  "apt-$command" -q -o Dir::Etc::SourceList="$dir/apt/sources.list" -o Dir::Etc::SourceParts=- \
+    -o Dir::State::Lists="$dir/apt/lists" -o Dir::State::Status="$dir/apt/status" -o Dir::Cache="$dir/apt/cache" \
+    -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o APT::Sandbox::User=root \
+    -o Acquire::Languages=none -o Acquire::Retries=3 -o Acquire::http::Timeout=60 "$@"
+}
+
+debian_unpack() {
+  mkdir "$new"
+  for deb in "$archives"/*.deb; do
+    dpkg-deb -x "$deb" "$new"
+  done
+}
+
+debian_keep() {
+  touch "$new/complete"
+  rm -rf "$kept"
+  mv "$new" "$kept"
+  rm -rf "$dir/apt"
+  echo "$kept"
+}
