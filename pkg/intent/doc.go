@@ -6,14 +6,17 @@
 //
 // # Tables
 //
-//	Bridges   BridgeKey   → Bridge    provider bridges that need a veth pair
-//	VRFs      VNI         → VRF       tenant routing tables
-//	Gateways  GatewayKey  → Gateway   where a VRF's traffic enters and leaves OVN
-//	Served    ServedKey   → Served    next hops that Sluice answers ARP and ND for
-//	Routes    RouteKey    → Route     destinations of a VRF, local and remote
-//	VTEPs     netip.Addr  → VTEP      outer sources that fabric_in accepts
-//	Steering  SteeringKey → Steering  OVS flows on provider bridges
-//	Announcements RouteKey → Announcement  what BGP tells the fabric
+//	Bridges        BridgeKey   → Bridge         provider bridges that need a veth pair
+//	KernelVRFs     VNI         → KernelVRF      devices of a VRF on the kernel path
+//	KernelGateways GatewayKey  → KernelGateway  its ways into OVN
+//	KernelRoutes   RouteKey    → Route          its destinations, which Routes does not have then
+//	VRFs           VNI         → VRF            tenant routing tables
+//	Gateways       GatewayKey  → Gateway        where a VRF's traffic enters and leaves OVN
+//	Served         ServedKey   → Served         next hops that Sluice answers ARP and ND for
+//	VTEPs          netip.Addr  → VTEP           outer sources that fabric_in accepts
+//	Routes         RouteKey    → Route          destinations of a VRF, local and remote
+//	Steering       SteeringKey → Steering       OVS flows on provider bridges
+//	Announcements  RouteKey    → Announcement   what BGP tells the fabric
 //
 // The order of the list is the order of additions; removals go the other way.
 // Announcements are last: program, then announce; withdraw, then unprogram.

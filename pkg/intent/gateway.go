@@ -174,4 +174,11 @@ type Steering struct {
 	// gateway's provider switch: the patch port to use is
 	// "patch-<localnet>-to-<integration bridge>". Never empty.
 	Localnet string
+	// Path and VNI choose what "ours" is for SteerToOVN and SteerSource: on the
+	// kernel path the port of the VRF's own veth pair on the bridge and VLAN.
+	// SteerToOVN then takes from sluice<N>-ovs as well, so that a VRF that changes
+	// its path is served on both meanwhile. SteerARP and SteerND are the same on
+	// both paths. VNI is 0 on the eBPF path.
+	Path Path
+	VNI  VNI
 }

@@ -26,6 +26,48 @@ type VRF struct {
 	// in the route distinguisher (router-id:index) and the VRF's slot in the
 	// counter map. 1..65535.
 	Index uint16
+	// Path is what carries the VRF's packets. On the kernel path fabric_in hands
+	// the VNI to the VRF's devices undecided.
+	Path Path
+}
+
+// Path is what carries a VRF's packets on this node.
+type Path uint8
+
+// The paths. Both make the same announcements and pass the same traffic.
+const (
+	// PathEBPF is fabric_in and overlay_in: tables Gateways, Served and Routes.
+	PathEBPF Path = iota
+	// PathKernel is devices, routes and neighbours of the kernel: tables
+	// KernelVRFs, KernelGateways and KernelRoutes. ARP and ND of served next hops
+	// are answered by overlay_in here too, so Gateways and Served have rows.
+	PathKernel
+)
+
+func (p Path) String() string {
+	switch p {
+	case PathEBPF:
+		return "ebpf"
+	case PathKernel:
+		return "kernel"
+	}
+	return fmt.Sprintf("path(%d)", uint8(p))
+}
+
+// MarshalText names the path.
+func (p Path) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads the name.
+func (p *Path) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "ebpf":
+		*p = PathEBPF
+	case "kernel":
+		*p = PathKernel
+	default:
+		return fmt.Errorf("path %q: want ebpf or kernel", b)
+	}
+	return nil
 }
 
 // MAC is an Ethernet address in wire order.
