@@ -16,13 +16,17 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// Attach makes a program the ingress program of a device. The device has to be
-// down still, or have it already: whatever comes in before is the host's.
+// Attach makes a program the ingress program of a device, and puts the second
+// line behind it. The device has to be down still, or have it already: whatever
+// comes in before is the host's.
 // Attaching again is no change.
 func (d *Dataplane) Attach(p Program, ifindex int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	hook := d.pickHook()
+	if err := refuse(ifindex); err != nil {
+		return fmt.Errorf("second line of device %d: %w", ifindex, err)
+	}
 	var err error
 	if hook == HookTCX {
 		// A filter from before a kernel upgrade or a change of the hook is only
@@ -39,8 +43,8 @@ func (d *Dataplane) Attach(p Program, ifindex int) error {
 	return nil
 }
 
-// Detach takes a program off a device. After it the device passes packets to
-// the host: set it down or delete it first. A device that is gone is no error.
+// Detach takes a program off a device. After it the device drops what comes in:
+// the second line stays. A device that is gone is no error.
 func (d *Dataplane) Detach(p Program, ifindex int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

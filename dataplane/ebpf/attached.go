@@ -8,7 +8,8 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Attached tells whether a device has the program as Attach leaves it. The error
+// Attached tells whether a device has the program, and the second line, as Attach
+// leaves them. The error
 // is what Attach would say of others' programs, or why it cannot be told.
 func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
 	d.mu.Lock()
@@ -24,7 +25,11 @@ func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("program %s of device %d by %s: %w", p, ifindex, hook, err)
 	}
-	return ok, nil
+	second, err := refuses(ifindex)
+	if err != nil {
+		return false, fmt.Errorf("second line of device %d: %w", ifindex, err)
+	}
+	return ok && second, nil
 }
 
 func attachedLink(pin string, ifindex int) (bool, error) {

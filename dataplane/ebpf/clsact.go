@@ -20,7 +20,8 @@ const (
 
 func filterName(p Program) string { return "sluice_" + p.String() }
 
-func attachClsact(p Program, r *running, ifindex int) error {
+// ensureClsact makes the clsact qdisc of a device, or leaves the one that is there.
+func ensureClsact(ifindex int) error {
 	qdisc := &netlink.GenericQdisc{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
 		QdiscType:  "clsact",
@@ -28,6 +29,16 @@ func attachClsact(p Program, r *running, ifindex int) error {
 	if err := netlink.QdiscReplace(qdisc); err != nil {
 		return fmt.Errorf("clsact qdisc: %w", err)
 	}
+	return nil
+}
+
+func filterAttrs(ifindex int, handle uint32, priority uint16) netlink.FilterAttrs {
+	return netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS,
+		Handle: handle, Priority: priority, Protocol: 0x0003} // ETH_P_ALL
+}
+
+// attachClsact needs the qdisc.
+func attachClsact(p Program, r *running, ifindex int) error {
 	running, err := checkFilters(p, r, ifindex)
 	if err != nil || running {
 		return err
@@ -38,9 +49,8 @@ func attachClsact(p Program, r *running, ifindex int) error {
 // setFilter makes our filter or replaces its program.
 func setFilter(p Program, r *running, ifindex int) error {
 	filter := &netlink.BpfFilter{
-		FilterAttrs: netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS,
-			Handle: filterHandle, Priority: filterPriority, Protocol: 0x0003}, // ETH_P_ALL
-		Fd: r.prog.FD(), Name: filterName(p), DirectAction: true,
+		FilterAttrs: filterAttrs(ifindex, filterHandle, filterPriority),
+		Fd:          r.prog.FD(), Name: filterName(p), DirectAction: true,
 	}
 	if err := netlink.FilterReplace(filter); err != nil {
 		return fmt.Errorf("filter: %w", err)

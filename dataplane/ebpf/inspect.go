@@ -213,6 +213,13 @@ func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.
 	if !attached {
 		return c, nil
 	}
+	switch second, err := refuses(ifindex); {
+	case err != nil:
+		return nil, fmt.Errorf("second line of device %s: %w", device, err)
+	case !second:
+		c.Action, c.Actual = "change", "no filter "+refuseName+" behind the program"
+		return c, nil
+	}
 	now, err := openRunning(i.dir, p)
 	if err != nil {
 		return nil, err

@@ -38,8 +38,8 @@ func Pins(dir string) ([]string, error) {
 }
 
 // Remove takes the programs off all devices of this namespace and removes the
-// pins. It refuses while a daemon has the directory. Delete the devices first,
-// or set them down: without its program a device passes packets to the host.
+// pins. It refuses while a daemon has the directory. Delete the devices first: one
+// that is left drops what comes in, but only as long as it has its clsact qdisc.
 func Remove(dir string) error {
 	pins, err := Pins(dir)
 	if err != nil || len(pins) == 0 {

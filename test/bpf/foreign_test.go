@@ -70,11 +70,9 @@ func TestForeignFilter(t *testing.T) {
 	ns, index := namespace(t)
 	dir := bpffs(t)
 	err := ns.Do(func() error {
-		clsact := &netlink.GenericQdisc{QdiscType: "clsact", QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index,
-			Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
 		filter := &netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS,
 			Handle: 1, Priority: 1, Protocol: 3}, Fd: passing(t).FD(), Name: "theirs", DirectAction: true}
-		if err := errors.Join(netlink.QdiscAdd(clsact), netlink.FilterAdd(filter)); err != nil {
+		if err := errors.Join(netlink.QdiscAdd(clsactOf(index)), netlink.FilterAdd(filter)); err != nil {
 			return err
 		}
 		d := load(t, sluiceebpf.Config{Dir: dir, Node: node(), Hook: sluiceebpf.HookClsact, Limits: fewRows})
@@ -85,7 +83,8 @@ func TestForeignFilter(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if len(filters) != 1 || filters[0].(*netlink.BpfFilter).Name != "theirs" {
+		// The last filter is the second line.
+		if len(filters) != 2 || filters[0].(*netlink.BpfFilter).Name != "theirs" {
 			t.Errorf("the device has the filters %v", filters)
 		}
 		if err := netlink.FilterDel(filter); err != nil {
