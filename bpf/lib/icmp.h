@@ -123,29 +123,35 @@ static __always_inline int store_headers(struct __sk_buff *skb, const struct icm
  * quote stays where it is in memory, new headers go before it, and the sum of
  * the part that will change is known beforehand: with p what the field holds
  * now, the bytes from csum_start to the end will add up to ~p.
+ *
+ * Of a tunnel of the tenant's the field is that of the packet inside, whether the
+ * outer UDP header has no checksum or one that takes the inner one into account
+ * (local checksum offload). skb does not tell, but the kernel lets nothing be cut
+ * off that is before the end of the field: there is no error about such a packet.
  */
 static __always_inline int icmp_of_partial(struct __sk_buff *skb, const struct icmp_error *e, __u8 *quoted, __u32 quote)
 {
-	__u32 room = e->family == 4 ? ICMP4_LEN : ICMP6_LEN;
-	__u32 upper = e->l4 - ETH_HLEN;
 	__u16 pseudo = 0;
+
+	if (e->proto != IPPROTO_TCP && e->proto != IPPROTO_UDP)
+		return -1;
+	if (bpf_skb_change_tail(skb, e->l4 + (e->proto == IPPROTO_TCP ? 18 : 8), 0))
+		return -1;
+	if (bpf_skb_load_bytes(skb, e->l4 + (e->proto == IPPROTO_TCP ? 16 : 6), &pseudo, 2))
+		return -1;
+	__u32 upper = e->l4 - ETH_HLEN;
 
 	/* For the verifier: bounds that it sees on the very register that it checks. */
 	barrier_var(upper);
 	upper &= 0x7c;
 	if (upper < sizeof(struct iphdr) || upper != e->l4 - ETH_HLEN)
 		return -1;
-	if (e->proto != IPPROTO_TCP && e->proto != IPPROTO_UDP)
-		return -1;
-	if (bpf_skb_load_bytes(skb, e->l4 + (e->proto == IPPROTO_TCP ? 16 : 6), &pseudo, 2))
-		return -1;
-	/* A pseudo header never adds up to 0: what is to be filled in is inside a tunnel of the tenant's. */
-	if (!pseudo)
-		return -1;
 	__u64 sum = (__u32)bpf_csum_diff(0, 0, (__be32 *)quoted, upper, 0) + (__u64)(__u16)~pseudo;
 
-	if (skb->len != ETH_HLEN + quote && bpf_skb_change_tail(skb, ETH_HLEN + quote, 0))
+	if (bpf_skb_change_tail(skb, ETH_HLEN + quote, 0) || bpf_skb_store_bytes(skb, ETH_HLEN, quoted, quote, 0))
 		return -1;
+	__u32 room = e->family == 4 ? ICMP4_LEN : ICMP6_LEN;
+
 	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET))
 		return -1;
 	return store_headers(skb, e, quoted, quote, sum);

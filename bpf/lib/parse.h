@@ -2,14 +2,10 @@
 #pragma once
 
 /* Reading Ethernet and IP headers. */
-#include "run.h"
+#include "gso.h"
 
-#include <bpf/bpf_endian.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
-#include <linux/udp.h>
 
 #define IP_DF 0x4000
 #define IP_MF_OR_OFFSET 0x3fff
@@ -134,42 +130,6 @@ static __always_inline int martian6(const __u8 *addr)
 		return 1;
 	/* ::, ::1, and IPv4-compatible and IPv4-mapped addresses. */
 	return top == 0 && w[1] == 0 && (w[2] == 0 || w[2] == bpf_htonl(0xffff));
-}
-
-#define GSO_BY_FRAGS 0xffff /* <linux/skbuff.h>: the segments are of any size, as SCTP's */
-#define SCTP_HEADER 12
-
-/* gso_segments is the number of packets that a GSO packet becomes. That of a VM may come without it. */
-static __always_inline __u32 gso_segments(const struct __sk_buff *skb, __u32 header)
-{
-	__u32 segments = skb->gso_segs, size = skb->gso_size, len = skb->len - ETH_HLEN;
-
-	if (!segments && size && size != GSO_BY_FRAGS && len > header)
-		segments = (len - header + size - 1) / size;
-	return segments ? segments : 1;
-}
-
-/*
- * gso_segment is the size of the largest layer-3 packet that a GSO packet
- * becomes: its headers and gso_size. Of SCTP only the mean size is known.
- */
-static __noinline __u32 gso_segment(struct __sk_buff *skb, __u32 l4, __u32 proto)
-{
-	__u8 doff = 0;
-	__u32 header = sizeof(struct udphdr);
-
-	if (proto == IPPROTO_TCP) {
-		if (bpf_skb_load_bytes(skb, l4 + 12, &doff, 1))
-			return skb->len - ETH_HLEN;
-		header = (doff >> 4) * 4;
-	}
-	if (skb->gso_size == GSO_BY_FRAGS) {
-		__u32 segments = gso_segments(skb, 0);
-
-		header = l4 - ETH_HLEN + SCTP_HEADER;
-		return header + (skb->len - ETH_HLEN - header + segments - 1) / segments;
-	}
-	return l4 - ETH_HLEN + header + skb->gso_size;
 }
 
 /*

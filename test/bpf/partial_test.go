@@ -69,8 +69,9 @@ func mortal(six bool) gopacket.SerializableLayer {
 }
 
 // tunnelled is a frame with VXLAN of the tenant's own, in which a TCP checksum is
-// still to be filled in. The outer UDP header has none.
-func tunnelled(six bool) (b []byte, start, offset uint16) {
+// still to be filled in. The outer UDP header has none, or one that takes the
+// inner one into account.
+func tunnelled(six, outerSum bool) (b []byte, start, offset uint16) {
 	inner, innerStart, offset := partial(ip4("192.168.0.1", "192.168.0.2", layers.IPProtocolTCP), &layers.TCP{SrcPort: 1, DstPort: 2, ACK: true}, 500)
 	etherType, headers := layers.EthernetTypeIPv4, 20
 	if six {
@@ -78,7 +79,9 @@ func tunnelled(six bool) (b []byte, start, offset uint16) {
 	}
 	b = frame(ether(gwMAC, nextHopMAC, etherType), mortal(six), &layers.UDP{SrcPort: 40000, DstPort: 4789},
 		&layers.VXLAN{ValidIDFlag: true, VNI: 7}, gopacket.Payload(inner))
-	b[14+headers+6], b[14+headers+7] = 0, 0
+	if !outerSum {
+		b[14+headers+6], b[14+headers+7] = 0, 0
+	}
 	return b, uint16(14+headers+8+8) + innerStart, offset
 }
 
@@ -178,8 +181,9 @@ func offloaded(t *testing.T, dir string, index int) error {
 	}
 	// The checksum of a packet inside a tunnel of the tenant's is left alone: the
 	// answer that comes is that to the packet behind it.
-	for _, six := range []bool{false, true} {
-		b, start, offset := tunnelled(six)
+	for _, c := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+		six := c[0]
+		b, start, offset := tunnelled(six, c[1])
 		if err := sendPartial(fd, b, start, offset); err != nil {
 			return err
 		}

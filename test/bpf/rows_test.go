@@ -24,6 +24,8 @@ type row struct {
 	out uint32
 	// step is a decision that must be among the trace's.
 	step *ebpf.Step
+	// headers are those that each packet of a large one has, if not IPv4 and TCP.
+	headers int
 	// check looks at the packet that goes out.
 	check func(t *testing.T, in, out gopacket.Packet)
 }
@@ -125,20 +127,27 @@ func (r row) real(t *testing.T, d *ebpf.Dataplane, tr *ebpf.Tracer, traced ebpf.
 		t.Errorf("counted %d packets, %d drops, %d answers, want %d, %d, %d", forwarded, drops, answers, wantForwarded, wantDrops, wantAnswers)
 	}
 	// Every packet that a large one becomes has the headers.
-	want := uint64(len(r.in.Frame)-14) + (r.packets()-1)*gsoHeaders
+	want := uint64(len(r.in.Frame)-14) + (r.packets()-1)*uint64(r.segmentHeaders())
 	if bytes := after.Bytes - before.Bytes; forwarded > 0 && bytes != want {
 		t.Errorf("counted %d bytes, want %d", bytes, want)
 	}
 }
 
-const gsoHeaders = 20 + 20 // of the rows with large packets: IPv4 and TCP
+const gsoHeaders = 20 + 20 // IPv4 and TCP
+
+func (r row) segmentHeaders() int {
+	if r.headers != 0 {
+		return r.headers
+	}
+	return gsoHeaders
+}
 
 // packets are those on a wire.
 func (r row) packets() uint64 {
 	if r.in.GSOSize == 0 {
 		return 1
 	}
-	return uint64((len(r.in.Frame)-14-gsoHeaders-1)/int(r.in.GSOSize) + 1)
+	return uint64((len(r.in.Frame)-14-r.segmentHeaders()-1)/int(r.in.GSOSize) + 1)
 }
 
 func isAnswer(res ebpf.TraceResult) bool {
@@ -183,6 +192,9 @@ func checksums(t *testing.T, b []byte) {
 		return // ARP
 	}
 	for _, l := range p.Layers() {
+		if n, ok := l.(gopacket.NetworkLayer); ok {
+			network = n // inside a tunnel it is another
+		}
 		if c, ok := l.(interface {
 			SetNetworkLayerForChecksum(gopacket.NetworkLayer) error
 		}); ok {
