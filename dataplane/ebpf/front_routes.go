@@ -2,9 +2,7 @@ package ebpf
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/bits"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 
@@ -16,7 +14,7 @@ import (
 // not complete. Where the maps and the front cannot change at once, a route that
 // comes is late by the time between the two, and one that goes is early.
 type routeFront struct {
-	rows *ebpf.Memory
+	rows sharedRows[bpfRouteFront]
 	mask uint32
 	// routes counts the routes of the maps by row of the front.
 	routes []uint16
@@ -53,7 +51,7 @@ func (f *routeFront) slot(k bpfRouteFront) uint32 {
 }
 
 func openRouteFront(m *ebpf.Map) (*routeFront, error) {
-	rows, err := sharedMemory(m, uint64(frontRow))
+	rows, err := shareRows[bpfRouteFront](m)
 	if err != nil {
 		return nil, err
 	}
@@ -61,53 +59,15 @@ func openRouteFront(m *ebpf.Map) (*routeFront, error) {
 		adopted: map[uint32]bpfRouteFront{}}, nil
 }
 
-// sharedMemory maps an array with rows of so many bytes.
-func sharedMemory(m *ebpf.Map, row uint64) (*ebpf.Memory, error) {
-	memory, err := m.Memory()
-	if err != nil {
-		return nil, fmt.Errorf("share memory: %w", err)
-	}
-	if need := uint64(m.MaxEntries()) * row; memory.ReadOnly() || uint64(memory.Size()) < need {
-		return nil, fmt.Errorf("share memory: %d bytes are writable, %d are needed", memory.Size(), need)
-	}
-	return memory, nil
-}
-
-// must: the bounds were checked when the memory was opened.
-func must(_ int, err error) {
-	if err != nil {
-		panic(fmt.Sprintf("shared memory of a map: %v", err))
-	}
-}
-
-// The parts of a row: first what it says it has, then the route, then the address.
-const (
-	frontRow   = unsafe.Sizeof(bpfRouteFront{})
-	frontRoute = unsafe.Offsetof(bpfRouteFront{}.Route)
-)
-
-func frontBytes(r *bpfRouteFront) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(r)), frontRow)
-}
-
 func (r *bpfRouteFront) holds(k bpfRouteFront) bool {
 	return r.Vni == k.Vni && r.Length == k.Length && r.Addr == k.Addr
 }
 
-func (f *routeFront) read(slot uint32) (r bpfRouteFront) {
-	must(f.rows.ReadAt(frontBytes(&r), int64(slot)*int64(frontRow)))
-	return r
-}
+func (f *routeFront) read(slot uint32) bpfRouteFront { return f.rows.read(slot) }
 
 // write makes a row say nothing while it changes: in between, the programs ask
 // the maps.
-func (f *routeFront) write(slot uint32, r bpfRouteFront) {
-	at, b := int64(slot)*int64(frontRow), frontBytes(&r)
-	var nothing [frontRoute]byte
-	must(f.rows.WriteAt(nothing[:], at))
-	must(f.rows.WriteAt(b[frontRoute:], at+int64(frontRoute)))
-	must(f.rows.WriteAt(b[:frontRoute], at))
-}
+func (f *routeFront) write(slot uint32, r bpfRouteFront) { f.rows.write(slot, r, true) }
 
 // put follows a route that was written to its map.
 func (f *routeFront) put(k bpfRouteFront, v bpfRoute, had bool) {

@@ -1,36 +1,27 @@
 package ebpf
 
 import (
-	"encoding/binary"
-	"fmt"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 )
 
 // prefixCache is the generation of what the programs remember of the tries.
-type prefixCache struct{ generation *ebpf.Memory }
+type prefixCache struct{ generation *sharedWords }
 
 func openPrefixCache(m *ebpf.Map) (*prefixCache, error) {
-	memory, err := m.Memory()
-	if err != nil {
-		return nil, fmt.Errorf("share memory: %w", err)
-	}
-	if memory.ReadOnly() {
-		return nil, fmt.Errorf("share memory: not writable")
-	}
-	return &prefixCache{memory}, nil
+	generation, err := shareWords(m)
+	return &prefixCache{generation}, err
 }
 
 // forget makes the programs search again. It goes after a change of a trie and
-// before what the old route referred to is given back.
-func (c *prefixCache) forget() error {
-	var b [4]byte
-	if _, err := c.generation.ReadAt(b[:], 0); err != nil {
-		return mapError(bpfMapPrefixGenV1, err)
-	}
+// before what the old route referred to is given back; the store is atomic so that
+// on arm64, too, it is seen after what was written before it.
+func (c *prefixCache) forget() {
+	defer runtime.KeepAlive(c.generation)
+	now := (*uint32)(unsafe.Pointer(&c.generation.words[0]))
 	// 0 would switch the cache off.
-	next := max(binary.NativeEndian.Uint32(b[:])+1, 1)
-	binary.NativeEndian.PutUint32(b[:], next)
-	_, err := c.generation.WriteAt(b[:], 0)
-	return mapError(bpfMapPrefixGenV1, err)
+	atomic.StoreUint32(now, max(atomic.LoadUint32(now)+1, 1))
 }

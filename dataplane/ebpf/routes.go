@@ -222,9 +222,7 @@ func (s *store) deleteRoute(k intent.RouteKey) error {
 	}
 	s.vrfs.remove(lengthOf(k))
 	if !k.IsHost() {
-		if err := s.cache.forget(); err != nil {
-			return err
-		}
+		s.cache.forget()
 	}
 	return s.releaseRef(old)
 }

@@ -87,9 +87,7 @@ func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[inten
 			route := rows[c.i].Key
 			if trie != nil {
 				trie[keys[i]] = values[i]
-				if err := s.cache.forget(); err != nil {
-					fail(c.i, err)
-				}
+				s.cache.forget()
 			}
 			s.front.put(frontKey(route), values[i], c.had)
 			if !c.had {

@@ -199,7 +199,8 @@ func (s *store) openMemory() (err error) {
 		return mapError(bpfMapPrefixGenV1, err)
 	}
 	// A crash may have come between a change and the new generation.
-	return s.cache.forget()
+	s.cache.forget()
+	return nil
 }
 
 func nativeUint32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }

@@ -1,8 +1,6 @@
 package ebpf
 
 import (
-	"unsafe"
-
 	"github.com/cilium/ebpf"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -11,7 +9,7 @@ import (
 // vrfFront writes the array before the map of VRFs, through shared memory. A row
 // also tells which prefix lengths the routes of the VRF have.
 type vrfFront struct {
-	rows *ebpf.Memory
+	rows sharedRows[bpfVrfFront]
 	size uint32
 	// index of each VRF.
 	index map[intent.VNI]uint32
@@ -30,41 +28,22 @@ func lengthOf(k intent.RouteKey) lengthKey {
 }
 
 func openVRFFront(m *ebpf.Map) (*vrfFront, error) {
-	rows, err := sharedMemory(m, uint64(vrfFrontRow))
+	rows, err := shareRows[bpfVrfFront](m)
 	if err != nil {
 		return nil, err
 	}
 	return &vrfFront{rows: rows, size: m.MaxEntries(), index: map[intent.VNI]uint32{}, routes: map[lengthKey]int{}}, nil
 }
 
-const vrfFrontRow = unsafe.Sizeof(bpfVrfFront{})
-
-func vrfFrontBytes(r *bpfVrfFront) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(r)), vrfFrontRow)
-}
-
 func (f *vrfFront) slot(vni intent.VNI) uint32 { return uint32(vni) % f.size }
 
-func (f *vrfFront) read(slot uint32) (r bpfVrfFront) {
-	must(f.rows.ReadAt(vrfFrontBytes(&r), int64(slot)*int64(vrfFrontRow)))
-	return r
-}
+func (f *vrfFront) read(slot uint32) bpfVrfFront { return f.rows.read(slot) }
 
 // write leaves a row alone that is right. One that changes its VRF says nothing
 // meanwhile; for the same VRF each word is written at once.
 func (f *vrfFront) write(slot uint32, r bpfVrfFront) {
-	const word = 8
-	old := f.read(slot)
-	if old == r {
-		return
-	}
-	at, b := int64(slot)*int64(vrfFrontRow), vrfFrontBytes(&r)
-	if old.Vni != r.Vni {
-		var nothing [word]byte
-		must(f.rows.WriteAt(nothing[:], at))
-	}
-	for i := len(b) - word; i >= 0; i -= word {
-		must(f.rows.WriteAt(b[i:i+word], at+int64(i)))
+	if old := f.read(slot); old != r {
+		f.rows.write(slot, r, old.Vni != r.Vni)
 	}
 }
 
