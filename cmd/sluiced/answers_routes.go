@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
@@ -37,7 +38,7 @@ func (n *node) routes(only intent.VNI) []status.Route {
 			continue
 		}
 		row := status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: r.Kind.String(), NextHops: r.NextHops.All(),
-			Programmed: true, State: status.Pending, Reason: "held", Error: n.heldRoute()}
+			Programmed: true, State: status.Pending, Reason: reason.Held, Error: n.heldRoute()}
 		if r.Kind == intent.RouteLocal {
 			row.Gateway = cmp.Or(ports[r.Gateway], r.Gateway.String())
 		}
@@ -54,14 +55,14 @@ func (n *node) heldRoute() string {
 
 // stateOf is the state of a wanted row by what its table says of it, and why it is
 // not in place.
-func stateOf(programmed bool, err error) (state status.State, reason, text string) {
+func stateOf(programmed bool, err error) (state status.State, why, text string) {
 	switch {
 	case programmed:
 		return status.OK, "", ""
 	case err == nil: // not wanted any more since the question was asked
 		return status.Pending, "", ""
 	case errors.Is(err, reconcile.ErrNotReady):
-		return status.Pending, "waiting", err.Error()
+		return status.Pending, reason.Waiting, err.Error()
 	}
 	return status.Error, tables.ReasonOf(err), err.Error()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
@@ -43,7 +44,7 @@ func TestImportsAreUnknownToADryRun(t *testing.T) {
 
 func TestPlanForPeople(t *testing.T) {
 	p := status.Plan{Version: "1.0", UnderlayMTU: 1500,
-		Identity: status.Identity{Chassis: "a1", Role: roleGateway, RoleReason: "a port", VTEP: netip.MustParseAddr("192.0.2.1")},
+		Identity: status.Identity{Chassis: "a1", Role: reason.RoleGateway, RoleReason: "a port", VTEP: netip.MustParseAddr("192.0.2.1")},
 		Changes: []status.Change{
 			{Table: "map", Key: "hosts_v1", Action: "add", Wanted: "5 rows"}, {Table: "vrfs", Key: "7", Action: "delete", Actual: "Index:3"}},
 		Unknown:       []status.UnknownRows{{Table: "routes", Rows: 12, Why: "imported"}},

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/ovn-sluice/sluice/pkg/output"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -38,7 +39,7 @@ func writePlan(w io.Writer, p status.Plan) error {
 }
 
 func writePlannedRoutes(w io.Writer, p status.Plan) error {
-	if p.Role != roleGateway {
+	if p.Role != reason.RoleGateway {
 		return nil
 	}
 	fmt.Fprintf(w, "\nBGP was not asked. These %d routes would be announced to %v, or are already:\n", len(p.Announcements), p.Neighbors)

@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -69,9 +70,9 @@ func (n *node) noteFabric(err error) {
 	said := ""
 	if err != nil {
 		said = err.Error()
-		n.d.reg.SetCondition("fabric", false, "broken", said)
+		n.d.reg.SetCondition("fabric", false, reason.Broken, said)
 	} else {
-		n.d.reg.SetCondition("fabric", true, "intact", "")
+		n.d.reg.SetCondition("fabric", true, reason.Intact, "")
 	}
 	if old := n.fabricBroken.Swap(&said); (old == nil || *old == "") != (said == "") {
 		n.tables.Pipeline.Update(n.tables.FabricChanged)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // nodeFacts are what a node is started with; a node whose facts change is
@@ -106,15 +107,12 @@ func (n *node) takeFacts(next nodeFacts) {
 	n.facts = next
 }
 
-// roleGateway is the word for a node that forwards.
-const roleGateway = "gateway"
-
 func roleWord(f nodeFacts) string {
 	switch {
 	case f.systemID == "":
-		return "no-system-id"
+		return reason.NoSystemID
 	case f.gateway:
-		return roleGateway
+		return reason.RoleGateway
 	}
-	return "none"
+	return reason.RoleNone
 }

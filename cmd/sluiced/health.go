@@ -6,6 +6,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 const healthInterval = 500 * time.Millisecond
@@ -24,9 +25,9 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 			d.reg.SetCondition(name, c.ready, c.reason, c.detail)
 		}
 		if s.Publish != nil {
-			d.reg.SetCondition("chassis-private", false, "refused", s.Publish.Error())
+			d.reg.SetCondition("chassis-private", false, reason.Refused, s.Publish.Error())
 		} else if published {
-			d.reg.SetCondition("chassis-private", true, "published", "")
+			d.reg.SetCondition("chassis-private", true, reason.Published, "")
 		}
 		if !published && s.InSync.SB {
 			published = d.follower.Publish(map[string]string{"sluice-version": version}) == nil
@@ -58,7 +59,7 @@ func (s settledConditions) keep(conditions map[string]databaseCondition, now tim
 		switch {
 		case c.ready:
 			s[name] = settledCondition{c, now}
-		case c.reason != "syncing":
+		case c.reason != reason.Syncing:
 			delete(s, name)
 		case had && was.detail == c.detail && now.Sub(was.at) < growPatience:
 			conditions[name] = was.databaseCondition
@@ -86,7 +87,7 @@ func databaseConditions(s ovn.Status) map[string]databaseCondition {
 	}
 	for name, err := range map[string]error{"sb": s.SBErr, "nb": s.NBErr} {
 		if err != nil {
-			out[name] = databaseCondition{reason: "misconfigured", detail: err.Error()}
+			out[name] = databaseCondition{reason: reason.Misconfigured, detail: err.Error()}
 		}
 	}
 	return out
@@ -99,9 +100,9 @@ func sessionCondition(s ovsdb.Status, inSync bool) databaseCondition {
 		if s.LastError != nil {
 			detail += "; " + s.LastError.Error()
 		}
-		return databaseCondition{reason: "disconnected", detail: detail}
+		return databaseCondition{reason: reason.Disconnected, detail: detail}
 	case !inSync:
-		return databaseCondition{reason: "syncing", detail: s.Endpoint}
+		return databaseCondition{reason: reason.Syncing, detail: s.Endpoint}
 	}
-	return databaseCondition{ready: true, reason: "in-sync", detail: s.Endpoint}
+	return databaseCondition{ready: true, reason: reason.InSync, detail: s.Endpoint}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -96,9 +97,9 @@ func (n *node) leave(ctx context.Context) {
 		n.d.reg.Reporter(s.Name()).Replace(nil)
 	}
 	n.d.reg.Reporter(bgpReports).Replace(nil)
-	n.d.reg.SetCondition("bgp", false, "stopped", "")
+	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")
 	if n.fabricBroken.Load() != nil {
-		n.d.reg.SetCondition("fabric", true, "stopped", "")
+		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 const startRetry = 5 * time.Second
@@ -49,7 +50,7 @@ func (d *daemon) runNodes(ctx context.Context, start func(context.Context, nodeF
 		if ctx.Err() != nil {
 			break
 		}
-		d.reg.SetCondition("dataplane", false, "start-failed", err.Error())
+		d.reg.SetCondition("dataplane", false, reason.StartFailed, err.Error())
 		select {
 		case <-ctx.Done():
 		case facts = <-d.facts:
@@ -72,9 +73,9 @@ func (d *daemon) retire(ctx context.Context) {
 		errs = append(errs, t.Remove(ctx))
 	}
 	if err := errors.Join(errs...); err != nil {
-		d.reg.SetCondition("dataplane", false, "leftovers", err.Error())
+		d.reg.SetCondition("dataplane", false, reason.Leftovers, err.Error())
 		return
 	}
-	d.reg.SetCondition("dataplane", true, "idle", "no gateway port needs this node")
-	d.reg.SetCondition("bgp", true, "idle", "no gateway port needs this node")
+	d.reg.SetCondition("dataplane", true, reason.Idle, "no gateway port needs this node")
+	d.reg.SetCondition("bgp", true, reason.Idle, "no gateway port needs this node")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -23,8 +24,8 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		ready, reason, detail := speakerCondition(s, err)
-		n.d.reg.SetCondition("bgp", ready, reason, detail)
+		ready, why, detail := speakerCondition(s, err)
+		n.d.reg.SetCondition("bgp", ready, why, detail)
 		n.d.reg.Reporter(bgpReports).Replace(doubles(s))
 		select {
 		case <-ctx.Done():
@@ -41,7 +42,7 @@ const bgpReports = "bgp"
 func doubles(s bgp.Status) []status.Object {
 	var out []status.Object
 	for _, a := range s.SameRouterID {
-		out = append(out, status.Object{Kind: "vtep", Key: a.String(), State: status.Error, Reason: "same-router-id",
+		out = append(out, status.Object{Kind: "vtep", Key: a.String(), State: status.Error, Reason: reason.SameRouterID,
 			Error: "the node has the router ID " + s.RouterID.String() + " of this one, so routes of one hide those of the other; set bgp.routerID on one of them"})
 	}
 	return out
@@ -49,7 +50,7 @@ func doubles(s bgp.Status) []status.Object {
 
 // speakerCondition: BGP does its work while routes go in and out, by one neighbour
 // at least.
-func speakerCondition(s bgp.Status, err error) (ready bool, reason, detail string) {
+func speakerCondition(s bgp.Status, err error) (ready bool, why, detail string) {
 	var down []string
 	for _, n := range s.Neighbors {
 		if !established(n) {
@@ -61,15 +62,15 @@ func speakerCondition(s bgp.Status, err error) (ready bool, reason, detail strin
 	}
 	switch {
 	case err != nil:
-		return false, "unknown", err.Error()
+		return false, reason.Unknown, err.Error()
 	case s.Problem != "":
-		return false, "not-started", s.Problem
+		return false, reason.NotStarted, s.Problem
 	case !s.InSync:
-		return false, "receiving", detail
+		return false, reason.Receiving, detail
 	case len(s.Neighbors) == 0:
-		return true, "no-neighbors", ""
+		return true, reason.NoNeighbors, ""
 	case len(down) == len(s.Neighbors):
-		return false, "no-session", detail
+		return false, reason.NoSession, detail
 	}
-	return true, "in-sync", detail
+	return true, reason.InSync, detail
 }

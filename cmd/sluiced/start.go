@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
@@ -108,13 +109,13 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		return nil, err
 	}
 	if err := n.newSpeaker(restarting); err != nil {
-		d.reg.SetCondition("bgp", false, "misconfigured", err.Error())
+		d.reg.SetCondition("bgp", false, reason.Misconfigured, err.Error())
 		return nil, errors.Join(err, n.dp.Close())
 	}
 	n.tables = tables.New(n.drivers(), tables.Sources{
 		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Fabric: n.fabricGate,
 	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays})
-	d.reg.SetCondition("dataplane", true, "loaded", fmt.Sprintf("VTEP %s, underlay MTU %d", n.id.vtep, n.mtu))
+	d.reg.SetCondition("dataplane", true, reason.Loaded, fmt.Sprintf("VTEP %s, underlay MTU %d", n.id.vtep, n.mtu))
 	return n, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -261,23 +262,10 @@ func (v view) why(r RouteInfo) string {
 
 // hint says what to do about a route that was received and is not imported.
 func (v view) hint(r RouteInfo) string {
-	switch r.Rejected {
-	case "", ReasonNotImported:
+	if r.Rejected == "" || r.Rejected == ReasonNotImported {
 		return fmt.Sprintf("add one of its route targets to evpn.vrfs.%d.import, or let its node export one that this VRF imports", v.q.VRF)
-	case ReasonESI, ReasonGateway:
-		return "its sender uses an overlay index (RFC 9136 section 4); Sluice takes interface-less routes only: change the sender's Type-5 mode"
-	case ReasonEncap:
-		return "its sender has to use VXLAN (encapsulation 8)"
-	case ReasonFamily:
-		return "this node has no VTEP of that address family: all nodes of a VRF need VTEPs of one family"
-	case ReasonNoRouterMAC, ReasonBadRouterMAC:
-		return "its sender has to add a router MAC extended community (symmetric IRB, RFC 9135)"
-	case ReasonNoVNI:
-		return "its sender has to put the VNI of the VRF into the label: is an L3VNI configured there?"
-	case ReasonBadNextHop:
-		return "its sender has to announce its VTEP as next hop; an eBGP neighbour between has to leave the next hop unchanged"
 	}
-	return "correct it where it is announced"
+	return reason.ActOnRoute(string(r.Rejected))
 }
 
 func words[T fmt.Stringer](list []T) string {

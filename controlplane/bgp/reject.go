@@ -4,25 +4,27 @@ import (
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // Reason is why a received route is not imported.
 type Reason string
 
-// The reasons, in the order in which they are checked.
+// The reasons, in the order in which they are checked; pkg/reason says what each
+// means.
 const (
-	ReasonUnreadable   Reason = "unreadable"     // not decodable, or a route of a kind that is not used
-	ReasonBadPrefix    Reason = "bad-prefix"     // prefix length out of range
-	ReasonMartian      Reason = "martian-prefix" // loopback, multicast, link-local, unspecified
-	ReasonESI          Reason = "esi"            // Ethernet segment as overlay index (RFC 9136 section 4.3)
-	ReasonGateway      Reason = "gateway"        // gateway address as overlay index (RFC 9136 section 4.1, 4.2)
-	ReasonEncap        Reason = "encapsulation"  // not VXLAN
-	ReasonNoVNI        Reason = "vni-zero"
-	ReasonOwn          Reason = "own-vtep" // our own route, reflected
-	ReasonBadNextHop   Reason = "martian-next-hop"
-	ReasonFamily       Reason = "next-hop-family" // this node has no VTEP of the next hop's family
-	ReasonNoRouterMAC  Reason = "no-router-mac"
-	ReasonBadRouterMAC Reason = "bad-router-mac" // zero or multicast
+	ReasonUnreadable   Reason = reason.RouteUnreadable
+	ReasonBadPrefix    Reason = reason.RouteBadPrefix
+	ReasonMartian      Reason = reason.RouteMartian
+	ReasonESI          Reason = reason.RouteESI
+	ReasonGateway      Reason = reason.RouteGateway
+	ReasonEncap        Reason = reason.RouteEncap
+	ReasonNoVNI        Reason = reason.RouteNoVNI
+	ReasonOwn          Reason = reason.RouteOwn
+	ReasonBadNextHop   Reason = reason.RouteBadNextHop
+	ReasonFamily       Reason = reason.RouteFamily
+	ReasonNoRouterMAC  Reason = reason.RouteNoRouterMAC
+	ReasonBadRouterMAC Reason = reason.RouteBadRouterMAC
 )
 
 // tunnelVXLAN is the tunnel type of VXLAN (RFC 9012, IANA registry).

@@ -9,12 +9,13 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // ReasonNotImported is why a route that is fine is in no VRF: none imports its
 // route targets. It is the usual case, so it is not counted.
-const ReasonNotImported Reason = "not-imported"
+const ReasonNotImported Reason = reason.RouteNotImported
 
 // RouteInfo is one Type-5 route as received from one neighbour, or as sent.
 type RouteInfo struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // The vocabulary of networking-bgpvpn, on Logical_Switch_Port.external_ids and
@@ -21,13 +22,6 @@ const (
 	optionMTU      = "gateway_mtu"
 	keyCIDRs       = "neutron:cidrs"
 	optionNetwork  = "network_name"
-	reasonVNI      = "bad-vni"
-	reasonAS       = "bad-as"
-	reasonTargets  = "bad-route-target"
-	reasonType     = "unsupported-type"
-	reasonAnnounce = "bad-announce"
-	reasonExpose   = "bad-expose"
-	reasonMAC      = "bad-mac"
 )
 
 // annotation is what a cloud wrote on a port about EVPN.
@@ -53,21 +47,21 @@ func readAnnotation(ext map[string]string) (a annotation, present bool, f *fault
 		return a, false, nil
 	}
 	if kind, ok := ext[keyType]; ok && kind != "l3" {
-		return a, true, &fault{reasonType, fmt.Errorf("external_ids:%s=%q: only l3 is carried, as EVPN Type-5 routes", keyType, kind)}
+		return a, true, &fault{reason.UnsupportedType, fmt.Errorf("external_ids:%s=%q: only l3 is carried, as EVPN Type-5 routes", keyType, kind)}
 	}
 	var err error
 	if a.vni, err = parseVNI(vni); err != nil {
-		return a, true, &fault{reasonVNI, err}
+		return a, true, &fault{reason.BadVNI, err}
 	}
 	if as, ok := ext[keyAS]; ok {
 		if a.asn, err = parseASN(as); err != nil {
-			return a, true, &fault{reasonAS, err}
+			return a, true, &fault{reason.BadAS, err}
 		}
 	}
 	for _, key := range []string{keyTargets, keyImport, keyExport} {
 		list, err := readTargets(ext[key])
 		if err != nil {
-			return a, true, &fault{reasonTargets, fmt.Errorf("external_ids:%s: %w", key, err)}
+			return a, true, &fault{reason.BadRouteTarget, fmt.Errorf("external_ids:%s: %w", key, err)}
 		}
 		if key != keyExport {
 			a.imports = append(a.imports, list...)
@@ -103,7 +97,7 @@ func readExpose(ext map[string]string) (bool, *fault) {
 	case "false":
 		return false, nil
 	default:
-		return false, &fault{reasonExpose, fmt.Errorf("external_ids:%s=%q: want true or false", keyExpose, v)}
+		return false, &fault{reason.BadExpose, fmt.Errorf("external_ids:%s=%q: want true or false", keyExpose, v)}
 	}
 }
 
@@ -117,7 +111,7 @@ func readMode(exts ...map[string]string) (Mode, *fault) {
 		}
 		m, ok := ParseMode(v)
 		if !ok {
-			return 0, &fault{reasonAnnounce, fmt.Errorf("external_ids:%s=%q: want hosts, subnets or both", keyAnnounce, v)}
+			return 0, &fault{reason.BadAnnounce, fmt.Errorf("external_ids:%s=%q: want hosts, subnets or both", keyAnnounce, v)}
 		}
 		return m, nil
 	}

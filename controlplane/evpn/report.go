@@ -3,6 +3,7 @@ package evpn
 import (
 	"strings"
 
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -38,7 +39,7 @@ func (t *Translator) Objects() []status.Object {
 // state: an address that is kept back is withheld; a fact that cannot be seen is
 // a warning, since the object is served all the same.
 func (n Note) state() status.State {
-	if n.Reason == "nat-unknown" {
+	if n.Reason == reason.NATUnknown {
 		return status.Warning
 	}
 	return status.Withheld

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 var linkLocal6 = netip.MustParsePrefix("fe80::/64")
@@ -75,14 +76,14 @@ func (t *translation) serveListed(p ovn.GatewayPort, networks []netip.Prefix, se
 	name := p.RouterPort.LogicalPort
 	listed, err := ParseAddresses(p.RouterPort.ExternalIDs[keyNextHops])
 	if err != nil {
-		t.fail(kindGateway, name, "bad-next-hop", fmt.Errorf("external_ids:%s: %w", keyNextHops, err))
+		t.fail(kindGateway, name, reason.BadNextHop, fmt.Errorf("external_ids:%s: %w", keyNextHops, err))
 	}
 	for _, a := range listed {
 		switch {
 		case isOwn(a, networks):
-			t.fail(kindGateway, name, "bad-next-hop", fmt.Errorf("external_ids:%s: %s is the port's own address", keyNextHops, a))
+			t.fail(kindGateway, name, reason.BadNextHop, fmt.Errorf("external_ids:%s: %s is the port's own address", keyNextHops, a))
 		case !onLink(a, networks):
-			t.fail(kindGateway, name, "bad-next-hop", fmt.Errorf("external_ids:%s: %s is on no network of the port", keyNextHops, a))
+			t.fail(kindGateway, name, reason.BadNextHop, fmt.Errorf("external_ids:%s: %s is on no network of the port", keyNextHops, a))
 		default:
 			set[host(a)] = true
 		}
@@ -127,7 +128,7 @@ func (t *translation) own(p ovn.GatewayPort, g GatewayResult, networks []netip.P
 			out = append(out, a)
 			continue
 		}
-		t.note(kindGateway, p.Binding.LogicalPort, "snat-source",
+		t.note(kindGateway, p.Binding.LogicalPort, reason.SNATSource,
 			fmt.Sprintf("%s may be the source of translated packets, and the router's default next hop is not served by Sluice", a))
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // interfaces finds the exposed subnets of the router and puts each behind the
@@ -39,10 +40,10 @@ func (t *translation) interfaces(inherit []map[string]string) {
 // stranded says why an annotated interface has no gateway port.
 func (t *translation) stranded(name string, a annotation) {
 	if len(t.out.Gateways) == 0 {
-		t.note(kindInterface, name, "no-gateway", "no gateway port of the router on this node has a usable VNI")
+		t.note(kindInterface, name, reason.NoGateway, "no gateway port of the router on this node has a usable VNI")
 		return
 	}
-	t.fail(kindInterface, name, "vni-mismatch",
+	t.fail(kindInterface, name, reason.VNIMismatch,
 		fmt.Errorf("the port names VNI %d and no gateway port of the router on this node does (%s names %d)",
 			a.vni, t.out.Gateways[0].Gateway.LogicalPort, t.out.Gateways[0].Gateway.VNI))
 }
@@ -51,16 +52,16 @@ func (t *translation) stranded(name string, a annotation) {
 func (t *translation) subnets(i ovn.RouterInterface, mode Mode) []Subnet {
 	name := i.Switch.LogicalPort
 	if t.nat.pending {
-		t.note(kindInterface, name, "nat-pending", "held back until the Northbound database has answered")
+		t.note(kindInterface, name, reason.NATPending, "held back until the Northbound database has answered")
 		return nil
 	}
 	if !t.nat.known && t.cfg.HoldNATUnknown {
-		t.note(kindInterface, name, "nat-unknown", "held back by evpn.natUnknown: hold")
+		t.note(kindInterface, name, reason.NATUnknown, "held back by evpn.natUnknown: hold")
 		return nil
 	}
 	addresses, errs := ParseMACColumn(i.RouterPort.MAC)
 	if err := errors.Join(errs...); err != nil {
-		t.fail(kindInterface, name, reasonMAC, err)
+		t.fail(kindInterface, name, reason.BadMAC, err)
 	}
 	var out []Subnet
 	for _, a := range addresses {
@@ -72,7 +73,7 @@ func (t *translation) subnets(i ovn.RouterInterface, mode Mode) []Subnet {
 			s := Subnet{Object: name, Prefix: p, Announce: mode&AnnounceSubnets != 0}
 			if !t.cfg.AnnounceNAT {
 				if t.nat.covers(p) {
-					t.note(kindInterface, name, "nat", fmt.Sprintf("a NAT row of the router translates %s", p))
+					t.note(kindInterface, name, reason.NAT, fmt.Sprintf("a NAT row of the router translates %s", p))
 					continue
 				}
 				s.Blocks = t.nat.within(p)
@@ -121,7 +122,7 @@ func (t *translation) locate(port string, a netip.Addr, block bool, subnets []Su
 			continue
 		}
 		if slices.ContainsFunc(s.Blocks, func(b netip.Prefix) bool { return b.Contains(a) }) {
-			t.note(kindHost, port, "nat", fmt.Sprintf("a NAT row of the router translates %s", a))
+			t.note(kindHost, port, reason.NAT, fmt.Sprintf("a NAT row of the router translates %s", a))
 			return
 		}
 		s.Hosts = append(s.Hosts, Host{Object: port, Addr: a, Block: block})
@@ -138,12 +139,12 @@ func (t *translation) addresses(p ovn.PortBinding) []netip.Addr {
 		prefixes = append(prefixes, a.Prefixes...)
 	}
 	if err := errors.Join(errs...); err != nil {
-		t.fail(kindHost, p.LogicalPort, reasonMAC, err)
+		t.fail(kindHost, p.LogicalPort, reason.BadMAC, err)
 	}
 	if len(prefixes) == 0 {
 		var err error
 		if prefixes, err = ParseCIDRs(p.ExternalIDs[keyCIDRs]); err != nil {
-			t.fail(kindHost, p.LogicalPort, "bad-cidrs", fmt.Errorf("external_ids:%s: %w", keyCIDRs, err))
+			t.fail(kindHost, p.LogicalPort, reason.BadCIDRs, fmt.Errorf("external_ids:%s: %w", keyCIDRs, err))
 		}
 	}
 	var out []netip.Addr

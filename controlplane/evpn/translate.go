@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // translation is the work on one router.
@@ -84,7 +85,7 @@ func (t *translation) exposed(kind, name string, exts ...map[string]string) bool
 			return false
 		}
 		if !yes {
-			t.note(kind, name, "opted-out", "external_ids:sluice-expose=false")
+			t.note(kind, name, reason.OptedOut, "external_ids:sluice-expose=false")
 			return false
 		}
 	}
@@ -134,7 +135,7 @@ func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
 	g.Served = t.served(p, key, networks, all)
 	g.Own = t.own(p, g, networks)
 	if !t.nat.known && !t.nat.pending {
-		t.note(kindGateway, p.Binding.LogicalPort, "nat-unknown", "NAT rows are in the Northbound database, which this node does not follow")
+		t.note(kindGateway, p.Binding.LogicalPort, reason.NATUnknown, "NAT rows are in the Northbound database, which this node does not follow")
 	}
 	return g, true
 }
@@ -144,18 +145,18 @@ func (t *translation) place(p ovn.GatewayPort) (intent.GatewayKey, []netip.Prefi
 	var key intent.GatewayKey
 	name := p.Binding.LogicalPort
 	if !p.HasLocalnet {
-		t.fail(kindGateway, name, "no-localnet", fmt.Errorf("the switch of %s has no localnet port", p.Switch.LogicalPort))
+		t.fail(kindGateway, name, reason.NoLocalnet, fmt.Errorf("the switch of %s has no localnet port", p.Switch.LogicalPort))
 		return key, nil, false
 	}
 	network := p.Localnet.Options[optionNetwork]
 	bridge, ok := t.rows.BridgeOf(network)
 	if !ok {
-		t.fail(kindGateway, name, "no-bridge-mapping",
+		t.fail(kindGateway, name, reason.NoBridgeMapping,
 			fmt.Errorf("physical network %q is not in Open_vSwitch external_ids:ovn-bridge-mappings of this node", network))
 		return key, nil, false
 	}
 	if p.Localnet.Tag < 0 || p.Localnet.Tag > 4094 {
-		t.fail(kindGateway, name, "bad-vlan", fmt.Errorf("tag %d of localnet port %s: want 1..4094", p.Localnet.Tag, p.Localnet.LogicalPort))
+		t.fail(kindGateway, name, reason.BadVLAN, fmt.Errorf("tag %d of localnet port %s: want 1..4094", p.Localnet.Tag, p.Localnet.LogicalPort))
 		return key, nil, false
 	}
 	column := p.Binding.MAC
@@ -164,11 +165,11 @@ func (t *translation) place(p ovn.GatewayPort) (intent.GatewayKey, []netip.Prefi
 	}
 	addresses, errs := ParseMACColumn(column)
 	if err := errors.Join(errs...); err != nil {
-		t.fail(kindGateway, name, reasonMAC, err)
+		t.fail(kindGateway, name, reason.BadMAC, err)
 	}
 	if len(addresses) == 0 {
 		if len(errs) == 0 {
-			t.fail(kindGateway, name, reasonMAC, errors.New("the mac column is empty"))
+			t.fail(kindGateway, name, reason.BadMAC, errors.New("the mac column is empty"))
 		}
 		return key, nil, false
 	}
@@ -209,7 +210,7 @@ func (t *translation) mtu(p ovn.GatewayPort) uint16 {
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n < 68 { // RFC 791: every link carries 68 bytes
-		t.fail(kindGateway, p.Binding.LogicalPort, "bad-mtu", fmt.Errorf("options:gateway_mtu=%q: want 68..65535", text))
+		t.fail(kindGateway, p.Binding.LogicalPort, reason.BadMTU, fmt.Errorf("options:gateway_mtu=%q: want 68..65535", text))
 		return 0
 	}
 	return uint16(n)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // Allocator hands out the small stable number of a VRF.
@@ -240,7 +241,7 @@ func (t *Translator) members(vni intent.VNI) (out []member, refused []ObjectErro
 				continue
 			}
 			if owner, at := t.owner(g.Gateway.Key); owner != id || at != k {
-				refused = append(refused, ObjectError{Kind: kindGateway, Name: g.Gateway.LogicalPort, Reason: "duplicate-gateway",
+				refused = append(refused, ObjectError{Kind: kindGateway, Name: g.Gateway.LogicalPort, Reason: reason.DuplicateGateway,
 					Err: fmt.Errorf("%s is the gateway port %s already", g.Gateway.Key, t.results[owner].Gateways[at].Gateway.LogicalPort)})
 				continue
 			}
@@ -269,7 +270,7 @@ func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
 		s.errors = append(s.errors, ObjectError{Kind: kindVRF, Name: vni.String(), Reason: reason, Err: err})
 	}
 	if !had && t.admitted >= t.cfg.maxVRFs() {
-		refuse("vrf-limit", fmt.Errorf("this node has %d VRFs, the most that evpn.maxVRFs allows", t.admitted))
+		refuse(reason.VRFLimit, fmt.Errorf("this node has %d VRFs, the most that evpn.maxVRFs allows", t.admitted))
 		return
 	}
 	index, err := t.alloc.Index(vni)
@@ -277,7 +278,7 @@ func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
 		if had {
 			t.admitted--
 		}
-		refuse("no-index", err)
+		refuse(reason.NoIndex, err)
 		return
 	}
 	if !had {
@@ -319,7 +320,7 @@ func (t *Translator) Tables() Tables {
 func (t *Translator) Errors() []ObjectError {
 	var out []ObjectError
 	if t.unkept != nil {
-		out = append(out, ObjectError{Kind: kindNode, Name: "vrf-indices", Reason: "not-kept", Err: t.unkept})
+		out = append(out, ObjectError{Kind: kindNode, Name: "vrf-indices", Reason: reason.NotKept, Err: t.unkept})
 	}
 	for _, r := range t.results {
 		out = append(out, r.Errors...)

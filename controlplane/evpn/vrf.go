@@ -6,6 +6,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // member is a gateway port's part in a VRF.
@@ -44,7 +45,7 @@ func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []mem
 	var joined []member
 	for _, m := range members {
 		if m.Policy != first.Policy {
-			b.fail(kindGateway, m.Gateway.LogicalPort, "vrf-conflict",
+			b.fail(kindGateway, m.Gateway.LogicalPort, reason.VRFConflict,
 				fmt.Errorf("VNI %d belongs to %s, which names another AS or other route targets", vni, first.Gateway.LogicalPort))
 			continue
 		}
@@ -119,7 +120,7 @@ func (b *vrfBuild) overlapping(p netip.Prefix) (claim, bool) {
 
 func (b *vrfBuild) subnet(m member, s Subnet) {
 	if c, ok := b.overlapping(s.Prefix); ok {
-		b.fail(kindInterface, s.Object, "overlap", fmt.Errorf("%s overlaps %s of %s in VNI %d", s.Prefix, c.prefix, c.object, b.vni))
+		b.fail(kindInterface, s.Object, reason.Overlap, fmt.Errorf("%s overlaps %s of %s in VNI %d", s.Prefix, c.prefix, c.object, b.vni))
 		return
 	}
 	b.accepted = append(b.accepted, claim{s.Prefix, m.router, s.Object})
@@ -130,7 +131,7 @@ func (b *vrfBuild) subnet(m member, s Subnet) {
 	}
 	for _, h := range s.Hosts {
 		if winner, ok := b.hosts[h.Addr]; ok {
-			b.fail(kindHost, h.Object, "duplicate-address", fmt.Errorf("%s in VNI %d belongs to %s", h.Addr, b.vni, winner))
+			b.fail(kindHost, h.Object, reason.DuplicateAddress, fmt.Errorf("%s in VNI %d belongs to %s", h.Addr, b.vni, winner))
 			continue
 		}
 		b.hosts[h.Addr] = h.Object
@@ -148,11 +149,11 @@ func (b *vrfBuild) own(m member) {
 	for _, a := range m.Own {
 		name := m.Gateway.LogicalPort
 		if c, ok := b.overlapping(host(a)); ok {
-			b.fail(kindGateway, name, "overlap", fmt.Errorf("the port's own address %s is in %s of %s in VNI %d", a, c.prefix, c.object, b.vni))
+			b.fail(kindGateway, name, reason.Overlap, fmt.Errorf("the port's own address %s is in %s of %s in VNI %d", a, c.prefix, c.object, b.vni))
 			continue
 		}
 		if winner, ok := b.hosts[a]; ok {
-			b.fail(kindGateway, name, "duplicate-address", fmt.Errorf("%s in VNI %d belongs to %s", a, b.vni, winner))
+			b.fail(kindGateway, name, reason.DuplicateAddress, fmt.Errorf("%s in VNI %d belongs to %s", a, b.vni, winner))
 			continue
 		}
 		b.hosts[a] = name

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // Registry holds the state of all objects and components.
@@ -142,7 +144,7 @@ func (r *Registry) Require(names ...string) {
 	for _, n := range names {
 		c, ok := r.conditions[n]
 		if !ok {
-			c = Condition{Name: n, Reason: "starting", Since: r.now()}
+			c = Condition{Name: n, Reason: reason.Starting, Since: r.now()}
 		}
 		c.Required = true
 		r.conditions[n] = c

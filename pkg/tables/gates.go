@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -132,11 +133,11 @@ func keysOf[K comparable](events []reconcile.Event[K]) map[K]bool {
 func ReasonOf(err error) string {
 	switch {
 	case errors.Is(err, reconcile.ErrForeign):
-		return "foreign"
+		return reason.Foreign
 	case errors.Is(err, syscall.E2BIG), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOMEM):
-		return "full"
+		return reason.Full
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
-		return "permission"
+		return reason.Permission
 	}
-	return "failed"
+	return reason.Failed
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"maps"
 	"path/filepath"
@@ -47,24 +46,14 @@ func keysPage(w *bytes.Buffer, dirs []string) error {
 func readKeys(dirs []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, dir := range dirs {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		err := eachNode(filepath.Join(dir, "*.go"), func(n ast.Node, _ token.Position) error {
+			if key := keyOf(n); key != "" {
+				out[key] = true
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, err
-		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-			if err != nil {
-				return nil, err
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				if key := keyOf(n); key != "" {
-					out[key] = true
-				}
-				return true
-			})
 		}
 	}
 	return out, nil

@@ -4,11 +4,15 @@
 //	docgen metrics OUTPUT.md
 //	docgen api DIRECTORY-OF-PKG-ADMIN DIRECTORY-OF-PKG-STATUS OUTPUT.md
 //	docgen keys OUTPUT.md DIRECTORY-THAT-READS-THEM...
+//	docgen reasons OUTPUT.md DIRECTORY-OF-PKG-REASON DIRECTORY-THAT-GIVES-THEM...
+//	docgen maps OUTPUT.md
 //
 // The output depends on the code alone.
 package main
 
 //go:generate go run . keys ../../docs/reference/external-ids.md ../../controlplane/evpn ../../controlplane/ovn ../../cmd/sluiced
+//go:generate go run . reasons ../../docs/reference/reasons.md ../../pkg/reason ../../controlplane/evpn ../../controlplane/bgp ../../pkg/status ../../pkg/tables ../../cmd/sluiced
+//go:generate go run . maps ../../docs/reference/maps.md
 
 import (
 	"bytes"
@@ -49,8 +53,18 @@ func run(args []string) error {
 		if err := keysPage(&page, args[2:]); err != nil {
 			return err
 		}
+	case len(args) > 3 && args[0] == "reasons":
+		out = args[1]
+		if err := reasonsPage(&page, args[2:]); err != nil {
+			return err
+		}
+	case len(args) == 2 && args[0] == "maps":
+		out = args[1]
+		if err := mapsPage(&page); err != nil {
+			return err
+		}
 	default:
-		return fmt.Errorf("usage: docgen config DIR OUTPUT | docgen metrics OUTPUT | docgen api ADMIN STATUS OUTPUT | docgen keys OUTPUT DIR...")
+		return fmt.Errorf("usage: docgen config DIR OUTPUT | docgen metrics OUTPUT | docgen api ADMIN STATUS OUTPUT | docgen keys OUTPUT DIR... | docgen reasons OUTPUT DIR... | docgen maps OUTPUT")
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err

@@ -1,0 +1,60 @@
+package reason
+
+// Reasons of components.
+const (
+	Starting      = "starting"
+	Disconnected  = "disconnected"
+	Syncing       = "syncing"
+	InSync        = "in-sync"
+	Misconfigured = "misconfigured"
+	Refused       = "refused"
+	Published     = "published"
+	NoSystemID    = "no-system-id"
+	RoleGateway   = "gateway"
+	RoleNone      = "none"
+	Loaded        = "loaded"
+	StartFailed   = "start-failed"
+	Idle          = "idle"
+	Leftovers     = "leftovers"
+	Broken        = "broken"
+	Intact        = "intact"
+	Stopped       = "stopped"
+	NotStarted    = "not-started"
+	Receiving     = "receiving"
+	NoNeighbors   = "no-neighbors"
+	NoSession     = "no-session"
+	Unknown       = "unknown"
+)
+
+// Conditions lists the reasons of components.
+func Conditions() []Entry {
+	databases := []string{"sb", "nb", "vswitchd"}
+	bgp, dataplane, fabric, role, private := []string{"bgp"}, []string{"dataplane"}, []string{"fabric"}, []string{"role"}, []string{"chassis-private"}
+	return []Entry{
+		{Starting, []string{"each that is required"}, notReady, "It has not said anything since sluiced started.", "Wait; if it stays, see the log."},
+		{Disconnected, databases, notReady, "There is no session with the database. Forwarding is unchanged.", "See the detail for the error; check the server and the way to it."},
+		{Syncing, databases, notReady, "The rows that the node needs are not all there yet. Nothing is deleted meanwhile.", "Wait; if it stays, the server is overloaded or hangs."},
+		{InSync, databases, ready, "All rows that the node needs are there.", nothing},
+		{Misconfigured, []string{"sb", "nb"}, notReady, "The endpoints or the certificates cannot be used. A session from before goes on.", "Correct `ovn-remote`, `ovn.sb`, `ovn.nb` or the TLS files; the detail says which."},
+		{Refused, private, notReady, "The Southbound database did not let sluiced write its version into the node's Chassis_Private row. All else works.", "With access control, the common name of the certificate has to be the `system-id`."},
+		{Published, private, ready, "The node's Chassis_Private row has sluiced's version.", nothing},
+		{RoleGateway, role, ready, "The node forwards; the detail names the row, or the setting, that makes it so.", nothing},
+		{RoleNone, role, ready, "No gateway port needs the node, and it has nothing programmed.", nothing},
+		{NoSystemID, role, notReady, "The local Open vSwitch database names no chassis.", "Install OVN on the node, or set `ovn.systemID`."},
+		{Loaded, dataplane, ready, "Maps and programs are loaded and attached.", nothing},
+		{StartFailed, dataplane, notReady, "The data plane could not be started, which is tried again every 5 seconds. What is pinned goes on forwarding.", "See the detail: no VTEP, a foreign device, a missing capability or kernel option."},
+		{Idle, []string{"dataplane", "bgp"}, ready, "The node is no gateway.", nothing},
+		{Leftovers, dataplane, notReady, "The node is no gateway any more, and something of the time when it was one cannot be removed.", "See the detail; `sluicectl cleanup` after stopping sluiced removes the same."},
+		{Broken, fabric, notReady, "`sluice-vxlan` or its program is not as it was made, and cannot be made again. Nothing is announced.", "Remove what the detail names: a foreign device with the name, another owner of the UDP port."},
+		{Intact, fabric, ready, "`sluice-vxlan` and its program are as they were made.", nothing},
+		{Stopped, fabric, ready, "The node is being started anew with other facts, or is no gateway any more.", nothing},
+		{Stopped, bgp, notReady, "The same.", "Wait."},
+		{Misconfigured, bgp, notReady, "The BGP speaker cannot be made of the configuration.", "Correct what the detail names."},
+		{NotStarted, bgp, notReady, "BGP cannot start, as when its port is taken. It is tried again each second; forwarding does not wait for it.", "See the detail; free the port, or change `bgp.listen`."},
+		{Receiving, bgp, notReady, "The neighbours have not sent all their routes yet. No imported route is removed meanwhile.", "Wait; the time is limited."},
+		{NoSession, bgp, notReady, "There is no session with any neighbour that speaks l2vpn-evpn.", "`sluicectl bgp neighbors` names the last error of each."},
+		{NoNeighbors, bgp, ready, "The configuration names no neighbour.", "Add one below `bgp.neighbors`, if other nodes are to be reached."},
+		{InSync, bgp, ready, "Routes go in and out, with one neighbour at least; the detail names those without a session.", nothing},
+		{Unknown, bgp, notReady, "The speaker does not answer.", "See the detail and the log."},
+	}
+}

@@ -1,0 +1,87 @@
+package reason
+
+// Reasons of objects that OVN's rows make: gateway ports, interfaces, hosts, VRFs.
+const (
+	BadVNI           = "bad-vni"
+	BadAS            = "bad-as"
+	BadRouteTarget   = "bad-route-target"
+	UnsupportedType  = "unsupported-type"
+	BadAnnounce      = "bad-announce"
+	BadExpose        = "bad-expose"
+	BadMAC           = "bad-mac"
+	BadCIDRs         = "bad-cidrs"
+	BadNextHop       = "bad-next-hop"
+	BadMTU           = "bad-mtu"
+	BadVLAN          = "bad-vlan"
+	NoLocalnet       = "no-localnet"
+	NoBridgeMapping  = "no-bridge-mapping"
+	VNIMismatch      = "vni-mismatch"
+	NoGateway        = "no-gateway"
+	DuplicateGateway = "duplicate-gateway"
+	DuplicateAddress = "duplicate-address"
+	Overlap          = "overlap"
+	VRFConflict      = "vrf-conflict"
+	VRFLimit         = "vrf-limit"
+	NoIndex          = "no-index"
+	NotKept          = "not-kept"
+	OptedOut         = "opted-out"
+	NAT              = "nat"
+	NATPending       = "nat-pending"
+	NATUnknown       = "nat-unknown"
+	SNATSource       = "snat-source"
+)
+
+// Reasons of rows that cannot be programmed, or are not yet, and of BGP's objects.
+const (
+	Foreign      = "foreign"
+	Full         = "full"
+	Permission   = "permission"
+	Failed       = "failed"
+	Waiting      = "waiting"
+	Held         = "held"
+	SameRouterID = "same-router-id"
+)
+
+// Objects lists the reasons of objects.
+func Objects() []Entry {
+	gateway, iface, host, vrf := []string{"gateway"}, []string{"interface"}, []string{"host"}, []string{"vrf"}
+	annotated := []string{"gateway", "interface"}
+	ports := []string{"gateway", "interface", "host"}
+	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement"}
+	return []Entry{
+		{BadVNI, annotated, broken, "`neutron_bgpvpn:vni` is no VNI.", "Write a number from 1 to 16777215."},
+		{BadAS, annotated, broken, "`neutron_bgpvpn:as` is no AS number.", "Write a number from 1 to 4294967295, or remove the key."},
+		{BadRouteTarget, annotated, broken, "One of `neutron_bgpvpn:rt`, `it` and `et` is no list of route targets.", "Write targets such as `64512:1001`, separated by commas."},
+		{UnsupportedType, annotated, broken, "`neutron_bgpvpn:type` is another than `l3`.", "Make the BGPVPN one of type l3; others cannot be carried as Type-5 routes."},
+		{BadAnnounce, ports, broken, "`sluice-announce` is none of `hosts`, `subnets` and `both`.", "Correct it, or remove the key."},
+		{BadExpose, ports, broken, "`sluice-expose` is neither `true` nor `false`. The object is not exposed.", "Correct it, or remove the key."},
+		{BadMAC, ports, broken, "The column `mac` of the row is empty, or an element of it is no MAC with addresses. What can be read of it counts.", "Correct the port's addresses in the Northbound database."},
+		{BadCIDRs, host, broken, "`neutron:cidrs` of the port is no list of addresses.", "Correct it where it is written: Neutron."},
+		{BadNextHop, gateway, broken, "`sluice-next-hops` has a value that is no address, is the port's own, or is on no network of the port. The others are served.", "List addresses of the port's networks that the router has routes to."},
+		{BadMTU, gateway, broken, "`gateway_mtu` is no MTU. It counts as not set.", "Write a number from 68 to 65535, or remove the option."},
+		{BadVLAN, gateway, broken, "The tag of the localnet port is no VLAN.", "Set a tag from 1 to 4094, or none."},
+		{NoLocalnet, gateway, broken, "The gateway port's switch has no localnet port, so no bridge of this node carries it.", "Attach the router to a provider network."},
+		{NoBridgeMapping, gateway, broken, "The physical network of the localnet port is not among this node's `ovn-bridge-mappings`.", "Add it there, or keep the gateway from being scheduled on this node."},
+		{VNIMismatch, iface, broken, "The interface names another VNI than the gateway ports of its router here.", "Write one VNI on both; `neutron_bgpvpn:vni`."},
+		{NoGateway, iface, withheld, "No gateway port of the router on this node has a usable VNI.", "Nothing, if the gateway is on another node; else see the errors of the gateway port, or write the VNI there."},
+		{DuplicateGateway, gateway, broken, "Another gateway port has the same MAC on the same bridge and VLAN.", "Give one of them another MAC."},
+		{DuplicateAddress, []string{"gateway", "host"}, broken, "Another port of the VRF has the same address and keeps it.", "Change or remove one of the two."},
+		{Overlap, annotated, broken, "A subnet, or the port's own address, overlaps a subnet of the VRF that was taken before.", "Give the tenants VNIs of their own, or renumber one subnet."},
+		{VRFConflict, gateway, broken, "Another gateway port with the VNI names another AS or other route targets; it keeps the VNI.", "Write the same on both, or give one another VNI."},
+		{VRFLimit, vrf, broken, "The node has as many VRFs as `evpn.maxVRFs` allows.", "Raise it (`dataplane.sizes.vrfs` too), or move gateways to other nodes."},
+		{NoIndex, vrf, broken, "No index is left for the VRF's route distinguisher: all 65535 are taken.", "Move gateways to other nodes."},
+		{NotKept, []string{"node"}, broken, "The indices of VRFs cannot be written to the state directory. After a loss of the maps, route distinguishers may change.", "Make the directory writable; see the error for the file."},
+		{OptedOut, annotated, withheld, "`sluice-expose` is `false`.", nothing},
+		{NAT, []string{"interface", "host"}, withheld, "A NAT row of the router translates the subnet or address, so it is not what others should send to.", "Nothing, or `evpn.nat: announce` to expose it all the same."},
+		{NATPending, iface, withheld, "The Northbound database has not said yet which addresses are translated.", "Nothing; if it stays, see the component `nb`."},
+		{NATUnknown, annotated, warning, "This node does not follow the Northbound database, or waits for it in vain, so NAT rows cannot be seen. Subnets are exposed all the same, or held back with `evpn.natUnknown: hold`.", "Set `ovn.nb` to a read-only session; see the component `nb`."},
+		{SNATSource, gateway, withheld, "The port's own address may be the source of translated packets, and Sluice does not serve the router's default next hop: the address is not exposed.", "Nothing, if nobody has to reach the router itself; else have Sluice serve the next hop (`sluice-next-hops`)."},
+		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it; the error names it."},
+		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
+		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},
+		{Failed, rows, broken, "It failed in another way, and is tried again.", "See the error; if it stays, the log."},
+		{Waiting, []string{"route"}, pending, "In `sluicectl route list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
+		{Held, []string{"route"}, pending, "In `sluicectl route list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
+		{SameRouterID, []string{"vtep"}, broken, "Another node has this node's router ID, so a route reflector takes them for one and their routes hide each other.", "Set `bgp.routerID` on one of them."},
+	}
+}

@@ -1,0 +1,27 @@
+package reason
+
+// Entry explains a reason.
+type Entry struct {
+	// Word is the reason itself.
+	Word string
+	// Of are the kinds of object, or the components, that it is given for.
+	Of []string
+	// State is that of the object (error, warning, withheld, pending), or of the
+	// component (ready, not ready).
+	State string
+	// Means says what sluiced found, Act what to do about it.
+	Means, Act string
+}
+
+// The states of entries.
+const (
+	broken   = "error"
+	warning  = "warning"
+	withheld = "withheld"
+	pending  = "pending"
+	ready    = "ready"
+	notReady = "not ready"
+	rejected = "rejected"
+)
+
+const nothing = "Nothing."

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/config"
+)
+
+const mapsIntro = `# The pinned maps
+
+They are in ` + "`dataplane.bpffs`" + `, ` + "`/sys/fs/bpf/sluice`" + ` by default, and outlive the daemon. The number at the end of a name is the
+version of the layout: a build refuses to start on another one. The structs are in
+` + "`bpf/lib/types.h`" + `, and the kernel knows them, so that the maps read as tables:
+` + "`bpftool map dump pinned /sys/fs/bpf/sluice/hosts_v1`" + `. Write to none of them: the daemon would not notice.
+
+Sizes are in bytes, rows are those of the default settings. Row 0 of ` + "`entries`, `nexthops` and `groups`" + ` stands for nothing.
+*Front* is an array that repeats rows of the maps behind it where they are found faster.
+
+| map | type | key | value | rows | set by | what it holds | who writes it |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+`
+
+// mapRow is what the programs' code does not say of a map.
+type mapRow struct{ holds, writer string }
+
+const (
+	byDaemon  = "sluiced"
+	byFabric  = "`fabric_in`"
+	byOverlay = "`overlay_in`"
+	byBoth    = "both programs"
+)
+
+var mapRows = map[string]mapRow{
+	"vrfs_v1":         {"VRFs, by VNI: the index of each.", byDaemon},
+	"vrf_front_v2":    {"Front of `vrfs`, with the prefix lengths that occur in the VRF.", byDaemon + ", through shared memory"},
+	"vteps_v1":        {"Outer sources that packets are accepted from.", byDaemon},
+	"vtep_front_v1":   {"Front of `vteps`, for IPv4.", byDaemon},
+	"gateways_v1":     {"Gateway ports, by device, VLAN and MAC.", byDaemon},
+	"gate_front_v2":   {"Front of `gateways`.", byDaemon},
+	"entries_v1":      {"How a packet gets into OVN through a gateway port; routes name the row.", byDaemon},
+	"names_v1":        {"What people call an entry: the bridge and the port. The programs do not read it.", byDaemon},
+	"speakers_v1":     {"One entry of each VRF, for ICMP errors about packets that match no route; by VNI.", byDaemon},
+	"served_v1":       {"Next hops that ARP and ND are answered for, or not.", byDaemon},
+	"known_v1":        {"Addresses of known ports, which nothing is answered for.", byDaemon},
+	"asked_v1":        {"The next hop that an entry's router asked for last: the source of ICMP errors towards it.", byOverlay},
+	"hosts_v1":        {"Routes to single addresses.", byDaemon},
+	"route_front_v1":  {"Front of `hosts`, `prefixes4` and `prefixes6`.", byDaemon + ", through shared memory"},
+	"prefixes4_v1":    {"Routes to IPv4 prefixes, by VNI and prefix.", byDaemon},
+	"prefixes6_v1":    {"Routes to IPv6 prefixes, by VNI and prefix.", byDaemon},
+	"prefix_cache_v1": {"What a search in the tries found last.", byBoth},
+	"prefix_gen_v1":   {"One more after each change of a prefix: `prefix_cache` from before no longer counts. 0: nothing is cached.", byDaemon + ", through shared memory"},
+	"nexthops_v1":     {"VTEP, VNI and router MAC of remote next hops; routes name the row.", byDaemon},
+	"groups_v1":       {"Sets of several next hops.", byDaemon},
+	"counters_v1":     {"Forwarded packets and bytes; row: twice the index of the VRF, plus the direction.", byBoth},
+	"drops_v1":        {"Dropped packets; row: the number of the reason.", byBoth},
+	"samples_v1":      {"Samples of dropped packets, for `sluicectl drops --follow`.", byBoth},
+	"buckets_v1":      {"When the next ICMP error of a VRF is due, by the row of `counters`; row 0: the next sample.", byBoth},
+	"trace_v1":        {"The steps of the packet of `sluicectl trace`.", "the programs' copies that `sluicectl trace` runs"},
+}
+
+// mapsPage writes the page of the pinned maps, and fails when mapRows does not
+// explain exactly those that there are.
+func mapsPage(w *bytes.Buffer) error {
+	d := config.Default().Dataplane.Sizes
+	layout, err := ebpf.Layout(ebpf.Limits{VRFs: d.VRFs, Gateways: d.Gateways, VTEPs: d.VTEPs, Served: d.Served, Hosts: d.Hosts, Prefixes: d.Prefixes, NextHops: d.NextHops})
+	if err != nil {
+		return err
+	}
+	w.WriteString(mapsIntro)
+	there := map[string]bool{}
+	for _, m := range layout {
+		there[m.Name] = true
+		row, ok := mapRows[m.Name]
+		if !ok {
+			return fmt.Errorf("maps.go does not explain %s", m.Name)
+		}
+		rows := fmt.Sprint(m.Rows)
+		if m.Key == "" && m.Value == "" {
+			rows += " bytes"
+		}
+		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", m.Name, m.Type,
+			typeCell(m.Key, m.KeySize), typeCell(m.Value, m.ValueSize), rows, settings(m.Limits), row.holds, row.writer)
+	}
+	for name := range mapRows {
+		if !there[name] {
+			return fmt.Errorf("maps.go explains %s, which is no map", name)
+		}
+	}
+	return nil
+}
+
+func typeCell(name string, size uint32) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("`%s`, %d", name, size)
+}
+
+// settings are the keys below dataplane.sizes for fields of ebpf.Limits.
+func settings(fields []string) string {
+	keys := map[string]string{"VRFs": "vrfs", "Gateways": "gateways", "Served": "served", "Hosts": "hosts", "Prefixes": "prefixes", "NextHops": "nextHops", "VTEPs": "vteps"}
+	var out []string
+	for _, f := range fields {
+		if k := keys[f]; k != "" {
+			out = append(out, "`"+k+"`")
+		}
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var givers = []string{"../../pkg/reason", "../../controlplane/evpn", "../../controlplane/bgp", "../../pkg/status", "../../pkg/tables", "../../cmd/sluiced"}
+
+// A reason that the code gives as a word of its own is an error that names it; so
+// is one of the list that nothing gives.
+func TestReasonsOfThePageAreThoseOfTheCode(t *testing.T) {
+	if err := reasonsPage(&bytes.Buffer{}, givers); err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{
+		`func f(r R) { r.SetCondition("bgp", false, "a-new-word", "") }`,
+		`func f(t T) { t.fail(kindHost, "vm", "a-new-word", nil) }`,
+		`func f(t T) { t.note(kindHost, "vm", "a-new-word", "detail") }`,
+		`func f() { refuse("a-new-word", nil) }`,
+		`func f() O { return O{Reason: "a-new-word"} }`,
+		`func f() O { return O{reason: "a-new-word"} }`,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte("package p\n"+code+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := reasonsPage(&bytes.Buffer{}, append(givers, dir))
+		if err == nil || !strings.Contains(err.Error(), "a-new-word") {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	if err := reasonsPage(&bytes.Buffer{}, givers[:len(givers)-1]); err == nil || !strings.Contains(err.Error(), "given by none") {
+		t.Errorf("without one that gives some: %v", err)
+	}
+}
+
+func TestMapsOfThePageAreThoseOfTheCode(t *testing.T) {
+	page := &bytes.Buffer{}
+	if err := mapsPage(page); err != nil {
+		t.Fatal(err)
+	}
+	if row := "| `hosts_v1` | hash | `struct host_key`, 20 | `struct route`, 8 | 1000000 | `hosts` |"; !strings.Contains(page.String(), row) {
+		t.Errorf("the page has no row %s", row)
+	}
+	row := mapRows["hosts_v1"]
+	delete(mapRows, "hosts_v1")
+	if err := mapsPage(page); err == nil || !strings.Contains(err.Error(), "hosts_v1") {
+		t.Errorf("a map that is not explained: %v", err)
+	}
+	mapRows["hosts_v1"], mapRows["none_v1"] = row, row
+	defer delete(mapRows, "none_v1")
+	if err := mapsPage(page); err == nil || !strings.Contains(err.Error(), "none_v1") {
+		t.Errorf("a row that is no map: %v", err)
+	}
+}
