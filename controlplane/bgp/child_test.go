@@ -155,13 +155,13 @@ func obey(s *GoBGP, c childCommand) childReport {
 	}
 	var failed map[intent.RouteKey]error
 	if c.Fill > 0 {
-		failed = s.Set(ctx, hosts(1001, c.Fill))
+		failed = setAll(ctx, s, hosts(1001, c.Fill))
 	} else if c.Set != nil {
 		m := map[intent.RouteKey]Announcement{}
 		for _, a := range announce(c.Set) {
 			m[a.Key] = a
 		}
-		failed = s.Set(ctx, m)
+		failed = setAll(ctx, s, m)
 	} else {
 		failed = s.Update(ctx, announce(c.Upserts), c.Deletes)
 	}
@@ -169,6 +169,29 @@ func obey(s *GoBGP, c childCommand) childReport {
 		r.Errors = append(r.Errors, err.Error())
 	}
 	return r
+}
+
+// setAll makes the announcements be these and no others, and says that they are all.
+func setAll(ctx context.Context, s *GoBGP, all map[intent.RouteKey]Announcement) map[intent.RouteKey]error {
+	var upserts []Announcement
+	for k, a := range all {
+		a.Key = k
+		upserts = append(upserts, a)
+	}
+	var deletes []intent.RouteKey
+	s.outMu.Lock()
+	for vni, vrf := range s.out.wanted {
+		for p := range vrf {
+			k := intent.NewRouteKey(vni, p)
+			if _, ok := all[k]; !ok {
+				deletes = append(deletes, k)
+			}
+		}
+	}
+	s.outMu.Unlock()
+	failed := s.Update(ctx, upserts, deletes)
+	s.Ready()
+	return failed
 }
 
 func importReport(u ImportUpdate) childReport {

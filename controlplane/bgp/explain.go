@@ -13,7 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// Explain implements status.Explainer: whether the VRF is known here, a session
+// Explain tells BGP's half of a path: whether the VRF is known here, a session
 // is up, the source is announced so that answers come back, and a route to the
 // destination is imported, and if not, which was received and why it is not.
 func (s *GoBGP) Explain(ctx context.Context, q status.Query) ([]status.Step, error) {

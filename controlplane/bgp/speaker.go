@@ -177,39 +177,8 @@ func usable(policies, inUse map[intent.VNI]intent.VRFPolicy) (map[intent.VNI]int
 	return good, failed
 }
 
-// Set replaces the whole set of announcements and sends the difference.
-func (s *GoBGP) Set(ctx context.Context, announcements map[intent.RouteKey]Announcement) map[intent.RouteKey]error {
-	s.outMu.Lock()
-	defer s.outMu.Unlock()
-	failed := map[intent.RouteKey]error{}
-	var keys []intent.RouteKey
-	for vni, vrf := range s.out.wanted {
-		for p := range vrf {
-			k := intent.RouteKey{VNI: vni, Prefix: p}
-			if _, ok := announcements[k]; !ok {
-				keys = append(keys, k)
-			}
-		}
-	}
-	for _, k := range keys {
-		s.out.unwant(k)
-	}
-	for k, a := range announcements {
-		a.Key = k
-		if err := s.out.want(a); err != nil {
-			failed[k] = err
-		}
-		keys = append(keys, k)
-	}
-	s.localLocked(keys)
-	maps.Copy(failed, s.sendLocked(ctx, keys))
-	s.Ready()
-	return failed
-}
-
 // Ready tells a restarting speaker (Config.Restarting) that what it announced
-// before is announced again, so that sessions may start. Set implies it; whoever
-// uses Update alone has to call it.
+// before is announced again, so that sessions may start.
 func (s *GoBGP) Ready() { s.readyOnce.Do(func() { close(s.ready) }) }
 
 // Update changes some announcements. Errors are one per failed key; an

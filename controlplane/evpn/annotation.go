@@ -10,18 +10,18 @@ import (
 // The vocabulary of networking-bgpvpn, on Logical_Switch_Port.external_ids and
 // so on Port_Binding.external_ids.
 const (
-	keyVNI         = "neutron_bgpvpn:vni"
-	keyAS          = "neutron_bgpvpn:as"
-	keyTargets     = "neutron_bgpvpn:rt"
-	keyImport      = "neutron_bgpvpn:it"
-	keyExport      = "neutron_bgpvpn:et"
-	keyType        = "neutron_bgpvpn:type"
-	keyExpose      = "sluice-expose"
-	keyAnnounce    = "sluice-announce"
-	keyNextHops    = "sluice-next-hops"
-	optionMTU      = "gateway_mtu"
-	keyCIDRs       = "neutron:cidrs"
-	optionNetwork  = "network_name"
+	keyVNI        = "neutron_bgpvpn:vni"
+	keyAS         = "neutron_bgpvpn:as"
+	keyTargets    = "neutron_bgpvpn:rt"
+	keyImport     = "neutron_bgpvpn:it"
+	keyExport     = "neutron_bgpvpn:et"
+	keyType       = "neutron_bgpvpn:type"
+	keyExpose     = "sluice-expose"
+	keyAnnounce   = "sluice-announce"
+	keyNextHops   = "sluice-next-hops"
+	optionMTU     = "gateway_mtu"
+	keyCIDRs      = "neutron:cidrs"
+	optionNetwork = "network_name"
 )
 
 // annotation is what a cloud wrote on a port about EVPN.

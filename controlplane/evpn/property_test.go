@@ -69,7 +69,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 			}
 		}
 		before, objects := tr.Complaints(), tr.Objects()
-		sum.Patch(tr.Step(live, live.Apply(batch), step == steps-1 || r.IntN(4) > 0))
+		sum.apply(tr.Step(live, live.Apply(batch), step == steps-1 || r.IntN(4) > 0))
 		if d := cmp.Diff(objects, tr.Objects()); d != "" && tr.Complaints() == before {
 			t.Errorf("nothing is said of changed objects (-before +after):\n%s", d)
 		}

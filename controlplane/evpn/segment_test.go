@@ -1,6 +1,7 @@
 package evpn
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -18,7 +19,7 @@ func TestKnownPortsOnce(t *testing.T) {
 	rows := c.load()
 	tr := NewTranslator(testConfig(), indices{})
 	sum := NewTables()
-	sum.Patch(tr.Step(rows, ovn.Dirty{All: true}, true))
+	sum.apply(tr.Step(rows, ovn.Dirty{All: true}, true))
 	// Three prefixes answered, and three addresses of its own, for each port;
 	// and the same addresses, once each, for the segment.
 	if n := len(tr.Tables().Served); n != 9*tenants {
@@ -26,7 +27,7 @@ func TestKnownPortsOnce(t *testing.T) {
 	}
 	vm := pb("vm-public", ovn.TypeVIF, "ls-public", "02:00:00:00:09:09 172.24.9.99")
 	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(vm)}), true)
-	sum.Patch(d)
+	sum.apply(d)
 	key := intent.ServedKey{Gateway: intent.GatewayKey{Bridge: "br-ex"}, Prefix: host(addr("172.24.9.99"))}
 	if got, ok := d.Served.Set[key]; !ok || got.Answer || len(d.Served.Set) != 2 || len(d.Served.Delete) != 0 {
 		t.Errorf("one more port: %+v", d.Served)
@@ -37,7 +38,7 @@ func TestKnownPortsOnce(t *testing.T) {
 			gone = append(gone, ovn.Delete(ovn.TablePortBinding, ovn.UUID(id)))
 		}
 	}
-	sum.Patch(tr.Step(rows, rows.Apply(gone), true))
+	sum.apply(tr.Step(rows, rows.Apply(gone), true))
 	if len(tr.Tables().Served) != 0 || len(sum.Served) != 0 || len(tr.segments) != 0 {
 		t.Errorf("left over: %d rows, %d in the sum, %d segments", len(tr.Tables().Served), len(sum.Served), len(tr.segments))
 	}
@@ -60,4 +61,23 @@ func TestKnownNextHop(t *testing.T) {
 			t.Errorf("%s: there %t, answers %t, want %t", row.gateway, ok, s.Answer, row.want)
 		}
 	}
+}
+
+// apply makes the tables what a difference says.
+func (t Tables) apply(d Difference) {
+	patch(t.Bridges, d.Bridges)
+	patch(t.VRFs, d.VRFs)
+	patch(t.Policies, d.Policies)
+	patch(t.Gateways, d.Gateways)
+	patch(t.Served, d.Served)
+	patch(t.Routes, d.Routes)
+	patch(t.Steering, d.Steering)
+	patch(t.Announcements, d.Announcements)
+}
+
+func patch[K, V comparable](into map[K]V, d Delta[K, V]) {
+	for _, k := range d.Delete {
+		delete(into, k)
+	}
+	maps.Copy(into, d.Set)
 }

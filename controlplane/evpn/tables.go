@@ -140,22 +140,3 @@ func diff[K, V comparable](old, next map[K]V) Delta[K, V] {
 	}
 	return d
 }
-
-// Patch applies a difference to the tables.
-func (t Tables) Patch(d Difference) {
-	patch(t.Bridges, d.Bridges)
-	patch(t.VRFs, d.VRFs)
-	patch(t.Policies, d.Policies)
-	patch(t.Gateways, d.Gateways)
-	patch(t.Served, d.Served)
-	patch(t.Routes, d.Routes)
-	patch(t.Steering, d.Steering)
-	patch(t.Announcements, d.Announcements)
-}
-
-func patch[K, V comparable](into map[K]V, d Delta[K, V]) {
-	for _, k := range d.Delete {
-		delete(into, k)
-	}
-	maps.Copy(into, d.Set)
-}

@@ -48,12 +48,6 @@ const (
 	AnnounceBoth    Announce = "both"
 )
 
-// Hosts tells whether single addresses are announced.
-func (a Announce) Hosts() bool { return a != AnnounceSubnets }
-
-// Subnets tells whether whole subnets are announced.
-func (a Announce) Subnets() bool { return a != AnnounceHosts }
-
 // NAT is what happens with objects behind OVN's source NAT.
 type NAT string
 

@@ -48,13 +48,3 @@ func (r Reason) Act() string {
 	}
 	return reasons[r].act
 }
-
-// Parse finds a reason by its name.
-func Parse(name string) (Reason, error) {
-	for i := 1; i < Count; i++ {
-		if reasons[i].name == name {
-			return Reason(i), nil
-		}
-	}
-	return 0, fmt.Errorf("%q is no drop reason", name)
-}

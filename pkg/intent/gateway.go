@@ -59,9 +59,6 @@ func (k GatewayKey) String() string {
 	return fmt.Sprintf("%s/%s", k.Bridge, mac)
 }
 
-// IsZero tells whether the key is unset.
-func (k GatewayKey) IsZero() bool { return k == GatewayKey{} }
-
 // Gateway is a gateway port that this node serves: frames with its key belong
 // to its VRF, and the VRF's packets for OVN are addressed to its MAC.
 type Gateway struct {

@@ -35,8 +35,6 @@ type Pipeline struct {
 	kick    chan struct{}
 
 	passMu  sync.Mutex
-	passes  uint64
-	passed  chan struct{} // closed and replaced after each pass
 	listErr map[string]error
 }
 
@@ -59,7 +57,7 @@ func NewPipeline(opts PipelineOptions, stages ...Stage) *Pipeline {
 	}
 	p := &Pipeline{
 		stages: stages, log: opts.Log, dry: opts.Dry, relist: opts.RelistEvery, told: opts.Passed,
-		kick: make(chan struct{}, 1), passed: make(chan struct{}), listErr: map[string]error{},
+		kick: make(chan struct{}, 1), listErr: map[string]error{},
 	}
 	for _, s := range stages {
 		s.share(&p.mu)
@@ -148,11 +146,6 @@ func (p *Pipeline) Pass(ctx context.Context) time.Duration {
 	if p.told != nil {
 		p.told(time.Since(begun))
 	}
-	p.mu.Lock()
-	p.passes++
-	close(p.passed)
-	p.passed = make(chan struct{})
-	p.mu.Unlock()
 	return next
 }
 
@@ -205,34 +198,6 @@ func (p *Pipeline) Compare(ctx context.Context) ([]Change, error) {
 		out = append(out, s.Changes()...)
 	}
 	return out, nil
-}
-
-// WaitPass returns after a pass that began after the call.
-func (p *Pipeline) WaitPass(ctx context.Context) error {
-	p.mu.Lock()
-	target := p.passes + 2 // the one under way may have begun before
-	p.mu.Unlock()
-	for {
-		p.mu.Lock()
-		done, ch := p.passes >= target, p.passed
-		p.mu.Unlock()
-		if done {
-			return nil
-		}
-		p.Kick()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ch:
-		}
-	}
-}
-
-// Passes is the number of passes made.
-func (p *Pipeline) Passes() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.passes
 }
 
 // Stages lists the tables in order.

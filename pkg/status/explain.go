@@ -1,7 +1,6 @@
 package status
 
 import (
-	"context"
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -42,10 +41,4 @@ type Step struct {
 	Detail string `json:"detail,omitempty"`
 	// Hint says what to do when it is not there.
 	Hint string `json:"hint,omitempty"`
-}
-
-// Explainer tells one half of a path. The steps are in the order of the packet's
-// way. That a row is missing is a step, not an error.
-type Explainer interface {
-	Explain(ctx context.Context, q Query) ([]Step, error)
 }

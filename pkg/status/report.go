@@ -113,8 +113,6 @@ type Route struct {
 	Gateway string `json:"gateway,omitempty"`
 	// NextHops are those of a remote route.
 	NextHops []intent.NextHop `json:"nextHops,omitempty"`
-	// Origin is the OVN row or the neighbour that the route comes from.
-	Origin string `json:"origin,omitempty"`
 	// Programmed tells that the data plane has it, Announced that BGP tells it.
 	Programmed bool  `json:"programmed"`
 	Announced  bool  `json:"announced"`

@@ -25,9 +25,6 @@ func New(log *slog.Logger, alive func(context.Context) error) *Notifier {
 // Ready tells that the daemon serves. Text is shown by systemctl status.
 func (n *Notifier) Ready(text string) { n.send(daemon.SdNotifyReady + "\nSTATUS=" + text) }
 
-// Status changes the text that systemctl status shows.
-func (n *Notifier) Status(text string) { n.send("STATUS=" + text) }
-
 // Stopping tells that the daemon ends.
 func (n *Notifier) Stopping() { n.send(daemon.SdNotifyStopping) }
 

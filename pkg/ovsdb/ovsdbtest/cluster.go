@@ -33,9 +33,6 @@ func (s *Server) waitJoined() {
 	})
 }
 
-// WaitMember waits until a restarted member follows or leads again.
-func (s *Server) WaitMember() { s.waitJoined() }
-
 // Leader waits for the leader among the members that run.
 func Leader(t testing.TB, members []*Server) *Server {
 	t.Helper()
