@@ -39,6 +39,7 @@ type daemon struct {
 	ovs      *ovs.Switch
 	indices  *vrfindex.Store
 	facts    chan nodeFacts // capacity 1: the latest
+	host     chan ovn.HostAddresses
 	// inSyncNow is read where mu must not be taken; nil before the first event.
 	inSyncNow atomic.Pointer[ovn.InSync]
 
@@ -78,7 +79,7 @@ func metricsFailed(log *slog.Logger) func(collector string, err error) {
 // VRF indices come from open; transact, when set, takes what would be written to
 // the local Open vSwitch database.
 func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), reg: status.NewRegistry(log)}
+	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), reg: status.NewRegistry(log)}
 	needs, err := d.openTranslator(open)
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transa
 	}
 	d.follower, err = ovn.NewFollower(ovn.Config{
 		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: tlsFiles(cfg.OVN.TLS),
-		NorthboundPatience: northboundPatience(cfg), SystemID: cfg.OVN.SystemID, InactivityProbe: inactivityProbe(cfg), Needs: needs, Handle: d.takeOVN, Logger: log,
+		NorthboundPatience: northboundPatience(cfg), SystemID: cfg.OVN.SystemID, InactivityProbe: inactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.takeOVN, Logger: log,
 	})
 	return d, err
 }
@@ -135,6 +136,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer notify.Stopping()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.vswitch.Run(ctx) })
+	group.Go(func() error { return d.watchHost(ctx) })
 	group.Go(func() error { return d.follower.Run(ctx) })
 	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })
 	group.Go(func() error { return d.runAdmin(ctx) })

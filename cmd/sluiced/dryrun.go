@@ -35,6 +35,7 @@ func dryRun(ctx context.Context, cfg *config.Config) (status.Plan, error) {
 	var p status.Plan
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ignoreEnd(d.vswitch.Run(ctx)) })
+	group.Go(func() error { return ignoreEnd(d.watchHost(ctx)) })
 	group.Go(func() error { return ignoreEnd(d.follower.Run(ctx)) })
 	group.Go(func() error {
 		defer cancel()

@@ -28,8 +28,9 @@
 // Sluice answers ARP and ND behind a gateway port for the next hops that the
 // configuration lists for its physical network, as far as they are on the port's
 // networks, and for those of external_ids:sluice-next-hops on the router port.
-// Only where neither lists any, and the bridge has no port but its own, OVN's
-// patch ports and Sluice's, it answers every address of the port's networks and
+// Only where neither lists any, the bridge has no port but its own, OVN's patch
+// ports and Sluice's, and the node has no address of the port's networks on the
+// bridge's own device, it answers every address of the port's networks and
 // fe80::/64, except known ones: then all ports of the provider network are known
 // ports. Their addresses are denied once for all gateway ports on the bridge and
 // VLAN, so that a thousand routers on one provider network make some thousands

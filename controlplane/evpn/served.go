@@ -14,8 +14,9 @@ import (
 var linkLocal6 = netip.MustParsePrefix("fe80::/64")
 
 // AnswersAll tells whether Sluice answers every address of a gateway port's
-// networks: no next hop is listed for it, and its bridge has no port but OVN's
-// and Sluice's. Then the addresses of the known ports on its provider network
+// networks: no next hop is listed for it, its bridge has no port but OVN's and
+// Sluice's, and the node itself has no address of these networks on the bridge:
+// br-ex with an address is the default gateway in a DevStack. Then the addresses of the known ports on its provider network
 // have to be followed.
 func AnswersAll(rows *ovn.Rows, p ovn.GatewayPort, cfg Config) bool {
 	if !p.HasLocalnet {
@@ -32,7 +33,16 @@ func AnswersAll(rows *ovn.Rows, p ovn.GatewayPort, cfg Config) bool {
 		return false
 	}
 	bridge, ok := rows.BridgeOf(network)
-	return ok && rows.OnlyOVN(bridge)
+	return ok && rows.OnlyOVN(bridge) && !hostIsNeighbour(rows, bridge, p)
+}
+
+// hostIsNeighbour tells whether the node itself has an address on the bridge that
+// a gateway port's router may ask for.
+func hostIsNeighbour(rows *ovn.Rows, bridge string, p ovn.GatewayPort) bool {
+	addresses, _ := ParseMACColumn(macColumn(p)) // a bad element is reported by place
+	return len(addresses) > 0 && slices.ContainsFunc(rows.HostAddresses(bridge), func(a netip.Addr) bool {
+		return slices.ContainsFunc(addresses[0].Prefixes, func(n netip.Prefix) bool { return n.Contains(a) })
+	})
 }
 
 // Needs is what this package needs of OVN's rows beyond the routers themselves.

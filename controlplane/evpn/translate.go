@@ -159,11 +159,7 @@ func (t *translation) place(p ovn.GatewayPort) (intent.GatewayKey, []netip.Prefi
 		t.fail(kindGateway, name, reason.BadVLAN, fmt.Errorf("tag %d of localnet port %s: want 1..4094", p.Localnet.Tag, p.Localnet.LogicalPort))
 		return key, nil, false
 	}
-	column := p.Binding.MAC
-	if len(column) == 0 {
-		column = p.RouterPort.MAC
-	}
-	addresses, errs := ParseMACColumn(column)
+	addresses, errs := ParseMACColumn(macColumn(p))
 	if err := errors.Join(errs...); err != nil {
 		t.fail(kindGateway, name, reason.BadMAC, err)
 	}
@@ -175,6 +171,14 @@ func (t *translation) place(p ovn.GatewayPort) (intent.GatewayKey, []netip.Prefi
 	}
 	key = intent.GatewayKey{Bridge: intent.BridgeKey(bridge), VLAN: uint16(p.Localnet.Tag), MAC: addresses[0].MAC}
 	return key, addresses[0].Prefixes, true
+}
+
+// macColumn is Port_Binding.mac of a gateway port.
+func macColumn(p ovn.GatewayPort) []string {
+	if len(p.Binding.MAC) > 0 {
+		return p.Binding.MAC
+	}
+	return p.RouterPort.MAC
 }
 
 func (t *translation) policy(a annotation) Policy {

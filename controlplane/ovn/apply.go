@@ -86,6 +86,7 @@ func (r *Rows) nodeFacts() map[string]string {
 	f := map[string]string{"chassis": string(own.UUID), "bridge": r.IntegrationBridge()}
 	for network, bridge := range r.mappings {
 		f["map "+network] = bridge
+		f["host "+bridge] = r.hostFact(bridge)
 		if r.OnlyOVN(bridge) {
 			f["only "+bridge] = "ovn"
 		}

@@ -34,6 +34,9 @@ type Config struct {
 	// InactivityProbe is ovsdb.Config's, for all sessions.
 	InactivityProbe time.Duration
 	Needs           Needs
+	// Host, when set, tells the node's own addresses, all of them each time. There
+	// is no event before the first.
+	Host <-chan HostAddresses
 	// Handle is called from one goroutine, in order, until Run returns.
 	Handle func(Event)
 	Logger *slog.Logger
@@ -81,7 +84,9 @@ type Follower struct {
 	// nbSeen: the Northbound database has been in sync once; nbLate: patience
 	// with it has ended before.
 	nbSeen, nbLate bool
-	publisher      *publisher
+	// hostKnown: Config.Host has told once, or is not set.
+	hostKnown bool
+	publisher *publisher
 	// What is wrong with following them.
 	sbTrouble, nbTrouble trouble
 }
@@ -99,7 +104,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.ExpectNB(cfg.Northbound != "")
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
-		publisher: newPublisher(cfg.Logger),
+		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
 	}, nil
 }
 
@@ -127,6 +132,10 @@ func (f *Follower) Run(ctx context.Context) error {
 			case <-patience.C:
 				f.mu.Lock()
 				f.waitedForNB()
+				f.mu.Unlock()
+			case host := <-f.cfg.Host:
+				f.mu.Lock()
+				f.takeHost(host)
 				f.mu.Unlock()
 			case d := <-f.in:
 				f.mu.Lock()
@@ -248,7 +257,7 @@ func (f *Follower) wanted() Wanted {
 // of the published ones: the first time, and after the Southbound server was
 // replaced.
 func (f *Follower) loaded(by *source) {
-	if f.loading == f.rows && f.published || !f.sb.isInSync() || !f.vswitch.isInSync() || f.loading.SystemID() == "" {
+	if f.loading == f.rows && f.published || !f.hostKnown || !f.sb.isInSync() || !f.vswitch.isInSync() || f.loading.SystemID() == "" {
 		return
 	}
 	replaced := f.loading != f.rows

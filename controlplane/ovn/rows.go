@@ -62,6 +62,8 @@ type Rows struct {
 	expectsNB bool
 	// named is Config.SystemID.
 	named string
+	// host is what SetHostAddresses was told.
+	host HostAddresses
 }
 
 // NewRows is an empty store.
@@ -99,7 +101,7 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.expectsNB, out.named = r.expectsNB, r.named
+	out.expectsNB, out.named, out.host = r.expectsNB, r.named, r.host
 	var all []Change
 	for _, rows := range [][]Row{
 		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl),

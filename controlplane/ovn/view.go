@@ -181,7 +181,8 @@ func (r *Rows) ForeignPorts(bridge string) ([]string, bool) {
 }
 
 // OnlyOVN tells whether a bridge has no port but the bridge's own, OVN's patch
-// ports and Sluice's: nobody else can be asked behind it.
+// ports and Sluice's: nobody else can be asked behind it but the node itself, if
+// it has addresses there (HostAddresses).
 func (r *Rows) OnlyOVN(bridge string) bool {
 	foreign, ok := r.ForeignPorts(bridge)
 	return ok && len(foreign) == 0

@@ -39,6 +39,8 @@ func New(ns netns.Namespace) *Facts { return &Facts{ns: ns} }
 // Address is one address of a link.
 type Address struct {
 	Link string
+	// Below is the device that Link is a VLAN or macvlan device of, or empty.
+	Below string
 	// Prefix is the address with the length of its network.
 	Prefix netip.Prefix
 	// Global tells that the address's scope reaches beyond the link.
@@ -57,18 +59,31 @@ func (f *Facts) Addresses() ([]Address, error) {
 		for _, l := range links {
 			names[l.Attrs().Index] = l.Attrs().Name
 		}
+		below := lowerDevices(links)
 		addrs, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
 		if err != nil {
 			return fmt.Errorf("listing addresses: %w", err)
 		}
 		for _, a := range addrs {
 			if p, ok := prefix(a.IPNet); ok {
-				out = append(out, Address{Link: names[a.LinkIndex], Prefix: p, Global: global(a.Scope, p.Addr())})
+				out = append(out, Address{Link: names[a.LinkIndex], Below: names[below[a.LinkIndex]], Prefix: p, Global: global(a.Scope, p.Addr())})
 			}
 		}
 		return nil
 	})
 	return out, err
+}
+
+// lowerDevices is the device below each VLAN and macvlan device, by index. (Of a
+// veth the kernel gives the other end in the same place.)
+func lowerDevices(links []netlink.Link) map[int]int {
+	below := make(map[int]int)
+	for _, l := range links {
+		if l.Type() == "vlan" || l.Type() == "macvlan" {
+			below[l.Attrs().Index] = l.Attrs().ParentIndex
+		}
+	}
+	return below
 }
 
 func prefix(n *net.IPNet) (netip.Prefix, bool) {
