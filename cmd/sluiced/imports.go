@@ -38,6 +38,7 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 		}
 		n.tables.Routes.Update(n.rib.Update(rib.BGP, set, u.Deletes))
 	})
+	n.imported.Store(u.InSync)
 }
 
 // lingers tells whether a route that BGP does not show is kept for a while.

@@ -36,6 +36,8 @@ type node struct {
 	delays  delays
 	tenants tenants // guarded by d.mu
 	bgpSync atomic.Bool
+	// imported is bgpSync once the tables have been told what came with it.
+	imported atomic.Bool
 	// linger ends the time for which routes of a VTEP that has not come back are
 	// kept after BGP is in sync; zero until then.
 	linger    atomic.Pointer[time.Time]
@@ -80,6 +82,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.watchDevices(running) })
 	group.Go(func() error { return n.releaseSpeaker(running) })
 	group.Go(func() error { return n.endLinger(running) })
+	group.Go(func() error { return n.promote(running) })
 	group.Go(func() error { return n.samples.run(running, n.dp.Reader(), n.d.log) })
 	err := group.Wait() // next is set before it returns
 	return next, ignoreEnd(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
@@ -115,7 +114,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	n.tables = tables.New(n.drivers(), tables.Sources{
 		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Fabric: n.fabricGate,
 	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays})
-	d.reg.SetCondition("dataplane", true, reason.Loaded, fmt.Sprintf("VTEP %s, underlay MTU %d", n.id.vtep, n.mtu))
+	n.noteLoaded()
 	return n, nil
 }
 

@@ -27,14 +27,16 @@ func (d *Dataplane) Attach(p Program, ifindex int) error {
 	if err := refuse(ifindex); err != nil {
 		return fmt.Errorf("second line of device %d: %w", ifindex, err)
 	}
-	var err error
-	if hook == HookTCX {
+	kept, err := d.keepsOlder(p, hook, ifindex)
+	switch {
+	case err != nil || kept:
+	case hook == HookTCX:
 		// A filter from before a kernel upgrade or a change of the hook is only
 		// reached when the link is gone; it goes once the link is there.
 		if err = d.attachTCX(p, ifindex); err == nil {
-			err = detachClsact(p, ifindex)
+			err = errors.Join(detachClsact(p, ifindex), d.forgetGone())
 		}
-	} else {
+	default:
 		err = attachClsact(p, d.programs[p], ifindex)
 	}
 	if err != nil {
@@ -219,6 +221,27 @@ func (d *Dataplane) updateLinks(p Program, r *running) error {
 		l.Close()
 		if err != nil {
 			return fmt.Errorf("device %d: %w", ifindex, err)
+		}
+	}
+	return nil
+}
+
+// forgetGone removes the pins of links whose devices are gone, as that of a veth
+// pair that was deleted.
+func (d *Dataplane) forgetGone() error {
+	for _, p := range Programs() {
+		attached, err := d.attached(p)
+		if err != nil {
+			return err
+		}
+		for _, ifindex := range attached {
+			l, err := openLink(linkPin(d.dir, p, ifindex), ifindex)
+			if err != nil {
+				return err
+			}
+			if l != nil {
+				l.Close()
+			}
 		}
 	}
 	return nil

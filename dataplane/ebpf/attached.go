@@ -18,7 +18,9 @@ func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
 	var ok bool
 	var err error
 	if hook == HookClsact {
-		ok, err = checkFilters(p, d.programs[p], ifindex)
+		if ok, err = checkFilters(p, d.programs[p], ifindex); err == nil && !ok {
+			ok, err = d.keepsOlder(p, hook, ifindex)
+		}
 	} else {
 		ok, err = attachedLink(linkPin(d.dir, p, ifindex), ifindex)
 	}

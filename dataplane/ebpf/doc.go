@@ -15,9 +15,9 @@
 //     pinned with all its rows; programs are replaced in place, never detached
 //     and attached.
 //   - A map with a newer layout than this build knows is refused: see
-//     ErrNewerLayout. So is one of an older layout whose rows would be lost
-//     (ErrOlderLayout); what runs goes on. A map whose configured size changed is
-//     rebuilt beside the old one and takes its place only when it is complete.
+//     ErrNewerLayout; what runs goes on. Beside maps of an older layout new ones
+//     are made, which take their place when they are filled: see Dataplane.Staged.
+//     So does a map whose configured size changed.
 //   - List of each driver reads the maps alone and gives back exactly the values
 //     that Apply was given.
 //   - Rows of arrays (entries, next hops, groups) carry the VNI that owns them,

@@ -37,8 +37,15 @@ func Inspect(cfg Config) (*Inspection, error) {
 		return nil, err
 	}
 	i := &Inspection{dir: cfg.Dir, hook: cfg.Hook, node: cfg.Node, specs: specs}
-	if err := i.checkDir(); err != nil {
+	older, err := i.checkDir()
+	if err != nil {
 		return nil, err
+	}
+	if len(older) > 0 {
+		// Load begins with empty maps.
+		i.store = newStore(tables{}, limits, cfg.Bridges)
+		i.store.readOnly = true
+		return i, nil
 	}
 	if _, err := keepLarger(cfg.Dir, specs); err != nil {
 		return nil, err
@@ -75,15 +82,15 @@ func (i *Inspection) Close() error {
 
 // checkDir finds what Load would refuse. A directory that is not there is fine
 // where its parent is on a bpffs.
-func (i *Inspection) checkDir() error {
+func (i *Inspection) checkDir() (older []string, err error) {
 	dir := i.dir
-	_, err := os.Stat(dir)
+	_, err = os.Stat(dir)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing {
 		dir = filepath.Dir(dir)
 	}
 	if err := onBPFFS(dir); err != nil || missing {
-		return err
+		return nil, err
 	}
 	return checkLayout(i.dir, i.specs)
 }

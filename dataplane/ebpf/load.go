@@ -61,6 +61,7 @@ type Dataplane struct {
 	tables tables
 
 	mu       sync.Mutex // of what follows
+	older    []string   // pinned maps of an older layout; none: nothing is staged
 	node     Node
 	programs map[Program]*running
 
@@ -98,8 +99,11 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if d.specs, err = mapSpecs(limits); err != nil {
 		return err
 	}
-	if err := checkLayout(d.dir, d.specs); err != nil {
+	if d.older, err = checkLayout(d.dir, d.specs); err != nil {
 		return err
+	}
+	if len(d.older) > 0 {
+		return d.stage(cfg, limits)
 	}
 	kept, err := keepLarger(d.dir, d.specs)
 	if err != nil {
@@ -227,6 +231,10 @@ func (d *Dataplane) adoptProgram(p Program, loaded *running) (now *running, err 
 	pinned, err := openRunning(d.dir, p)
 	if err != nil {
 		return nil, err
+	}
+	if len(d.older) > 0 {
+		pinned.close()
+		return loaded, nil // until Promote
 	}
 	if pinned != nil && pinned.same(loaded) {
 		if err := d.updateLinks(p, pinned); err != nil {

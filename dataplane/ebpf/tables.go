@@ -21,9 +21,6 @@ var (
 	// ErrNewerLayout is wrapped when a pinned map has a layout that this build
 	// does not know: a newer Sluice ran here.
 	ErrNewerLayout = errors.New("a newer Sluice wrote this directory")
-	// ErrOlderLayout is wrapped when a pinned map has a layout that this build
-	// cannot read any more.
-	ErrOlderLayout = errors.New("an older Sluice wrote this directory, and there is no way from it to this one")
 	// ErrNotBPFFS is wrapped when the directory is on another kind of file system.
 	ErrNotBPFFS = errors.New("not a bpf file system")
 	// ErrNotLoaded is wrapped when a directory holds no data plane.
@@ -65,7 +62,7 @@ func splitVersion(name string) (base string, version int, ok bool) {
 		return "", 0, false
 	}
 	version, err := strconv.Atoi(name[i+2:])
-	return name[:i], version, err == nil && version > 0
+	return name[:i], version, err == nil && version >= 0
 }
 
 // mapSpecs are the specs of the pinned maps with the sizes applied.
@@ -103,13 +100,13 @@ func outdated(pin string, specs map[string]*ebpf.MapSpec) bool {
 
 // refilled are the maps, without their versions, that a start fills from others
 // or that may begin empty: of them an older layout is taken away. A new layout of
-// any other map has to be filled from the old one before the programs use it.
+// any other map has all maps made anew: see Dataplane.Staged.
 var refilled = []string{"vrf_front", "gate_front", "vtep_front", "route_front", "prefix_cache", "prefix_gen",
 	"asked", "buckets", "samples", "trace"}
 
-// checkLayout refuses a directory that a newer build wrote, or an older one whose
-// rows would be lost: what runs goes on as it is.
-func checkLayout(dir string, specs map[string]*ebpf.MapSpec) error {
+// checkLayout refuses a directory that a newer build wrote: what runs goes on as
+// it is. It names the maps of an older layout whose rows this build cannot use.
+func checkLayout(dir string, specs map[string]*ebpf.MapSpec) (older []string, err error) {
 	known := map[string]int{}
 	for name := range specs {
 		base, v, _ := splitVersion(name)
@@ -117,20 +114,19 @@ func checkLayout(dir string, specs map[string]*ebpf.MapSpec) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("read pin directory: %w", err)
+		return nil, fmt.Errorf("read pin directory: %w", err)
 	}
 	for _, e := range entries {
 		base, v, ok := splitVersion(e.Name())
 		if ok && known[base] != 0 && v > known[base] {
-			return fmt.Errorf("%s has layout %d, known is %d: %w; start that version, or run `sluicectl cleanup` first",
+			return nil, fmt.Errorf("%s has layout %d, known is %d: %w; start that version, or run `sluicectl cleanup` first",
 				filepath.Join(dir, e.Name()), v, known[base], ErrNewerLayout)
 		}
 		if ok && v < known[base] && !slices.Contains(refilled, base) {
-			return fmt.Errorf("%s has layout %d, wanted is %d: %w; start a version in between, or drain the node and run `sluicectl cleanup` first",
-				filepath.Join(dir, e.Name()), v, known[base], ErrOlderLayout)
+			older = append(older, e.Name())
 		}
 	}
-	return nil
+	return older, nil
 }
 
 // rebuildSuffix marks what is not complete yet. (A bpffs takes no dots in names.)
@@ -250,6 +246,11 @@ func publish(dir string, rebuilt []string, specs map[string]*ebpf.MapSpec) error
 			return fmt.Errorf("publish map: %w", err)
 		}
 	}
+	return removeOutdated(dir, specs)
+}
+
+// removeOutdated removes layouts that are replaced.
+func removeOutdated(dir string, specs map[string]*ebpf.MapSpec) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("read pin directory: %w", err)

@@ -12,17 +12,18 @@ import (
 func TestCheckLayout(t *testing.T) {
 	build := map[string]*ebpf.MapSpec{"hosts_v2": {}, "route_front_v3": {}, "vteps_v1": {}}
 	for _, c := range []struct {
-		name string
-		pins []string
-		want error
+		name  string
+		pins  []string
+		want  error
+		older int
 	}{
-		{"nothing", nil, nil},
-		{"this build's", []string{"hosts_v2", "route_front_v3", "vteps_v1", "prog_fabric_in"}, nil},
-		{"newer", []string{"hosts_v3"}, ErrNewerLayout},
-		{"a front that is filled again", []string{"hosts_v2", "route_front_v1"}, nil},
-		{"rows that would be lost", []string{"hosts_v1", "vteps_v1"}, ErrOlderLayout},
-		{"a map of no version", []string{"others"}, nil},
-		{"a map that is retired", []string{"host_front_v1"}, nil},
+		{"nothing", nil, nil, 0},
+		{"this build's", []string{"hosts_v2", "route_front_v3", "vteps_v1", "prog_fabric_in"}, nil, 0},
+		{"newer", []string{"hosts_v3"}, ErrNewerLayout, 0},
+		{"a front that is filled again", []string{"hosts_v2", "route_front_v1"}, nil, 0},
+		{"rows that this build cannot use", []string{"hosts_v1", "vteps_v0", "route_front_v1"}, nil, 2},
+		{"a map of no version", []string{"others"}, nil, 0},
+		{"a map that is retired", []string{"host_front_v1"}, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -31,8 +32,8 @@ func TestCheckLayout(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := checkLayout(dir, build); !errors.Is(err, c.want) {
-				t.Errorf("got %v, want %v", err, c.want)
+			if older, err := checkLayout(dir, build); !errors.Is(err, c.want) || len(older) != c.older {
+				t.Errorf("got %v, %v, want %v and %d maps", older, err, c.want, c.older)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ const (
 	RoleGateway   = "gateway"
 	RoleNone      = "none"
 	Loaded        = "loaded"
+	Rebuilding    = "rebuilding"
 	StartFailed   = "start-failed"
 	Idle          = "idle"
 	Leftovers     = "leftovers"
@@ -42,6 +43,7 @@ func Conditions() []Entry {
 		{RoleNone, role, ready, "No gateway port needs the node, and it has nothing programmed.", nothing},
 		{NoSystemID, role, notReady, "The local Open vSwitch database names no chassis.", "Install OVN on the node, or set `ovn.systemID`."},
 		{Loaded, dataplane, ready, "Maps and programs are loaded and attached.", nothing},
+		{Rebuilding, dataplane, notReady, "An older version pinned maps of another layout. They go on forwarding, as they were, until the new ones are filled: when all databases and BGP are in sync.", "Wait; if it stays, see what is not in sync."},
 		{StartFailed, dataplane, notReady, "The data plane could not be started, which is tried again every 5 seconds. What is pinned goes on forwarding.", "See the detail: no VTEP, a foreign device, a missing capability or kernel option."},
 		{Idle, []string{"dataplane", "bgp"}, ready, "The node is no gateway.", nothing},
 		{Leftovers, dataplane, notReady, "The node is no gateway any more, and something of the time when it was one cannot be removed.", "See the detail; `sluicectl cleanup` after stopping sluiced removes the same."},

@@ -1,0 +1,102 @@
+package ebpf
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
+
+// A build with another layout of a map cannot use the rows that are pinned, nor
+// can the programs that run use its maps. It makes all maps anew, since rows of one
+// refer to rows of others, and fills them while the programs that run go on with
+// theirs, which nobody writes any more. Promote changes from the one to the other.
+//
+// The new maps are pinned only then. A process that ends before leaves nothing
+// behind; one that ends within Promote leaves a map of the older layout, since
+// those go last, and the next start begins anew beside whatever programs run.
+
+// stage is open for a directory of an older layout.
+func (d *Dataplane) stage(cfg Config, limits Limits) error {
+	d.log.Warn("pinned maps have an older layout; what runs goes on with them until the new ones are filled", "maps", d.older)
+	d.tables = tables{}
+	for name, spec := range d.specs {
+		m, err := ebpf.NewMap(spec)
+		if err != nil {
+			return fmt.Errorf("map %s: create: %w", name, err)
+		}
+		d.tables[name] = m
+	}
+	if err := d.setNode(cfg.Node); err != nil {
+		return err
+	}
+	d.store = newStore(d.tables, limits, cfg.Bridges)
+	return d.store.repair()
+}
+
+// Staged tells whether the rows that are written wait for Promote: packets are
+// forwarded by programs and maps of an older layout, which nothing changes.
+func (d *Dataplane) Staged() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.older) > 0
+}
+
+// Promote makes the maps as they are filled now, and the programs of this build,
+// what forwards packets, wherever an older program is attached: each link is
+// updated in place. Then it removes what is pinned of the older layout. Call it
+// when all tables have been written. Where nothing is staged it does nothing.
+func (d *Dataplane) Promote() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.older) == 0 {
+		return nil
+	}
+	if err := d.promote(); err != nil {
+		return fmt.Errorf("change to maps of another layout in %s: %w", d.dir, err)
+	}
+	d.log.Info("programs and maps of another layout took over", "removed", d.older)
+	d.older = nil
+	return nil
+}
+
+func (d *Dataplane) promote() error {
+	for _, p := range Programs() {
+		if err := d.updateLinks(p, d.programs[p]); err != nil {
+			return fmt.Errorf("replace program %s: %w", p, err)
+		}
+	}
+	for _, p := range Programs() {
+		if err := d.programs[p].pin(d.dir, p); err != nil {
+			return fmt.Errorf("pin program %s: %w", p, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.tables)) {
+		// A clone, since a pinned map of cilium/ebpf remembers its path.
+		m, err := d.tables[name].Clone()
+		if err != nil {
+			return fmt.Errorf("map %s: %w", name, err)
+		}
+		err = pinOver(m, filepath.Join(d.dir, name))
+		m.Close()
+		if err != nil {
+			return fmt.Errorf("map %s: %w", name, err)
+		}
+	}
+	// Last: they tell a start that the change is not complete.
+	return removeOutdated(d.dir, d.specs)
+}
+
+// keepsOlder tells whether a device has a program that goes on until Promote.
+func (d *Dataplane) keepsOlder(p Program, hook Hook, ifindex int) (bool, error) {
+	if len(d.older) == 0 {
+		return false, nil
+	}
+	if hook == HookTCX {
+		return attachedLink(linkPin(d.dir, p, ifindex), ifindex)
+	}
+	filters, err := ourFilters(p, ifindex)
+	return slices.ContainsFunc(filters, inPlace), err
+}
