@@ -30,8 +30,8 @@ debian_begin() {
   mkdir -p "$dir"
   exec 9>"$dir/lock"
   flock 9
-  # What a run that was ended left behind.
-  rm -rf "$dir/apt" "$new"
+  # What a run that was ended left behind; not what something may be mounted there.
+  rm -rf --one-file-system "$dir/apt" "$new"
   if [ -e "$kept/complete" ]; then
     echo "$kept"
     exit 0

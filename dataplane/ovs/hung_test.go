@@ -11,6 +11,28 @@ import (
 	"time"
 )
 
+// standIn puts a script in the place of ovs-ofctl, and a socket in the place of
+// the bridge br-ex, into a directory. runs counts how often the script was run.
+func standIn(t *testing.T, script string) (dir string, runs func() int) {
+	t.Helper()
+	dir = t.TempDir()
+	log := filepath.Join(dir, "runs")
+	script = "#!/bin/sh\necho run >> " + log + "\n" + script + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "ovs-ofctl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	socket, err := net.Listen("unix", filepath.Join(dir, "br-ex.mgmt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	return dir, func() int {
+		b, _ := os.ReadFile(log)
+		return strings.Count(string(b), "\n")
+	}
+}
+
 // A bridge that accepts and never answers costs one timeout for all rows of a
 // call. A refused bundle is halved, to find the row that is wrong.
 func TestBundlesTried(t *testing.T) {
@@ -23,17 +45,7 @@ func TestBundlesTried(t *testing.T) {
 		{"refuses", "exit 1", false, 15},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			dir := t.TempDir()
-			script := "#!/bin/sh\necho run >> " + filepath.Join(dir, "runs") + "\n" + tc.script + "\n"
-			if err := os.WriteFile(filepath.Join(dir, "ovs-ofctl"), []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-			socket, err := net.Listen("unix", filepath.Join(dir, "br-ex.mgmt"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer socket.Close()
+			dir, runs := standIn(t, tc.script)
 			timeout := time.Minute
 			if tc.hangs {
 				timeout = time.Second
@@ -50,9 +62,8 @@ func TestBundlesTried(t *testing.T) {
 					t.Errorf("row %d: %v", i, err)
 				}
 			}
-			runs, err := os.ReadFile(filepath.Join(dir, "runs"))
-			if got := strings.Count(string(runs), "\n"); err != nil || got != tc.tried {
-				t.Errorf("%d runs of ovs-ofctl, want %d (%v)", got, tc.tried, err)
+			if got := runs(); got != tc.tried {
+				t.Errorf("%d runs of ovs-ofctl, want %d", got, tc.tried)
 			}
 		})
 	}
@@ -61,28 +72,13 @@ func TestBundlesTried(t *testing.T) {
 // A flow monitor that gets no answer is asked for again, and flows are looked at
 // meanwhile.
 func TestDeafMonitor(t *testing.T) {
-	dir := t.TempDir()
-	runs := filepath.Join(dir, "runs")
-	script := "#!/bin/sh\necho run >> " + runs + "\nexec sleep 60\n"
-	if err := os.WriteFile(filepath.Join(dir, "ovs-ofctl"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	socket, err := net.Listen("unix", filepath.Join(dir, "br-ex.mgmt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
+	dir, runs := standIn(t, "exec sleep 60")
 	s := New(Config{RunDir: dir, Timeout: time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.watch(ctx, "br-ex") }()
 	defer func() { cancel(); <-ended }()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		b, _ := os.ReadFile(runs)
-		if strings.Count(string(b), "\n") > 1 {
-			break
-		}
+	for end := time.Now().Add(30 * time.Second); runs() < 2; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the monitor was not started again")
 		}

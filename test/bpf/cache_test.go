@@ -64,13 +64,7 @@ func TestPrefixCache(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var label uint32
-				for _, s := range res.Steps {
-					if s.What == ebpf.StepNextHop {
-						label = s.Value
-					}
-				}
-				if label != p.label {
+				if label := labelOf(res); label != p.label {
 					t.Fatalf("%s: label %d, want %d:\n%s", step.name, label, p.label, res)
 				}
 				if _, _, _, err := tr.Run(in, 1); err != nil {

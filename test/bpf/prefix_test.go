@@ -137,13 +137,7 @@ func (w *prefixWorld) check(t *testing.T, dir string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var label uint32
-			for _, s := range res.Steps {
-				if s.What == ebpf.StepNextHop {
-					label = s.Value
-				}
-			}
-			if want := w.longest(vni, dst); label != want {
+			if label, want := labelOf(res), w.longest(vni, dst); label != want {
 				t.Fatalf("VRF %d, %s: label %d, want %d:\n%s", vni, dst, label, want, res)
 			}
 		}

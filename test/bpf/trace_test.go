@@ -98,3 +98,13 @@ func TestTraceChangesNothing(t *testing.T) {
 		t.Error("a real packet left no trace in the counters")
 	}
 }
+
+// labelOf is the VNI of the next hop that a packet was given, 0 without one.
+func labelOf(res sluiceebpf.TraceResult) (label uint32) {
+	for _, s := range res.Steps {
+		if s.What == sluiceebpf.StepNextHop {
+			label = s.Value
+		}
+	}
+	return label
+}
