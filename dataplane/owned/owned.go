@@ -37,6 +37,7 @@ func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 	for _, list := range []func() ([]Thing, error){
 		func() ([]Thing, error) { return flows(ctx, sw) },
 		func() ([]Thing, error) { return pairs(ctx, sw) },
+		unmarked,
 		fabric,
 		func() ([]Thing, error) { return pinned(pins) },
 	} {
@@ -72,6 +73,22 @@ func pairs(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
 	for _, k := range slices.Sorted(maps.Keys(bridges)) {
 		out = append(out, Thing{"veth pair and port of bridge " + string(k), func(ctx context.Context) error {
 			return errors.Join(links.Delete(ctx, []intent.BridgeKey{k})...)
+		}})
+	}
+	return out, nil
+}
+
+// unmarked are pairs that a crash left before they had their mark; their names and
+// addresses say whose they are.
+func unmarked() ([]Thing, error) {
+	names, err := kernel.Unfinished(netns.Namespace{})
+	if err != nil {
+		return nil, fmt.Errorf("unfinished veth pairs: %w", err)
+	}
+	var out []Thing
+	for _, name := range names {
+		out = append(out, Thing{"unfinished veth pair " + name, func(context.Context) error {
+			return kernel.RemoveUnfinished(netns.Namespace{}, name)
 		}})
 	}
 	return out, nil

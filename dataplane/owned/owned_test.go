@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,5 +95,47 @@ func TestProgramsOutliveDevices(t *testing.T) {
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the pin of the program: %v", err)
+	}
+}
+
+// A pair that a crash left before it had its mark goes; one of somebody else's
+// with such a name stays.
+func TestUnmarkedPairs(t *testing.T) {
+	ctx := context.Background()
+	add := func(name, mac string) *netlink.Veth {
+		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name + "-ovs"}
+		if mac != "" {
+			v.HardwareAddr, _ = net.ParseMAC(mac)
+		}
+		if err := netlink.LinkAdd(v); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = netlink.LinkDel(v) })
+		return v
+	}
+	add("sluice3", "fe:73:6c:75:00:03")
+	others := []*netlink.Veth{add("sluice4", ""), add("sluice5", "fe:73:6c:75:00:04"), add("sluice06", "fe:73:6c:75:00:06"), add("sluice7", "fe:73:6c:75:00:07")}
+	if err := netlink.LinkSetUp(others[3]); err != nil {
+		t.Fatal(err)
+	}
+	things, err := owned.List(ctx, ovs.New(ovs.Config{}), t.TempDir())
+	if !errors.Is(err, reconcile.ErrNotReady) {
+		t.Errorf("a switch that was not read: %v", err)
+	}
+	if len(things) != 1 || things[0].What != "unfinished veth pair sluice3" {
+		t.Fatalf("listed %+v", things)
+	}
+	for range 2 {
+		if err := things[0].Remove(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := netlink.LinkByName("sluice3"); !errors.As(err, &netlink.LinkNotFoundError{}) {
+		t.Errorf("sluice3: %v", err)
+	}
+	for _, v := range others {
+		if _, err := netlink.LinkByName(v.Name); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
 	}
 }
