@@ -52,7 +52,7 @@ func (r *Reader) Close() error {
 
 // Counter is the traffic of one VRF in one direction since the VRF was added.
 type Counter struct {
-	Packets, Bytes uint64 // forwarded; bytes with the Ethernet header
+	Packets, Bytes uint64 // forwarded; bytes from the IP header on
 	Drops          uint64
 	Answers        uint64 // ARP, ND and ICMP errors that were sent
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // together are maps whose rows have the same numbers.
-var together = map[string]string{bpfMapAskedV1: bpfMapEntriesV1}
+var together = map[string]string{bpfMapAskedV1: bpfMapEntriesV1, bpfMapBucketsV1: bpfMapCountersV1}
 
 // keepLarger gives a pinned map its size back where the configured one is smaller
 // than what is in use: a limit that shrinks must not keep the node from starting.
@@ -67,6 +67,19 @@ func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
 	case ebpf.Hash, ebpf.LPMTrie:
 		for it.Next(&key, &value) {
 			rows++
+		}
+	case ebpf.PerCPUArray:
+		if name != bpfMapCountersV1 {
+			return 0, nil
+		}
+		// Two rows for each VRF, by its index: without them what it forwards is not
+		// counted, and the counters of none could be read.
+		indices, err := PinnedVRFs(dir)
+		if err != nil {
+			return 0, err
+		}
+		for _, index := range indices {
+			rows = max(rows, 2*(uint32(index)+1))
 		}
 	default:
 		return 0, nil

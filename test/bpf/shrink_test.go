@@ -47,3 +47,35 @@ func TestLimitShrinks(t *testing.T) {
 		t.Errorf("the seventh of six next hops: %v", err)
 	}
 }
+
+// The counters of a VRF whose index is above a limit that shrank are still there.
+func TestLimitOfVRFsShrinks(t *testing.T) {
+	dir := bpffs(t)
+	cfg := ebpf.Config{Dir: dir, Node: node(), Limits: ebpf.Limits{VRFs: 64, Gateways: 16, VTEPs: 16, Served: 64, Hosts: 256, Prefixes: 64, NextHops: 64, Groups: 16}}
+	d := load(t, cfg)
+	vrfs := map[intent.VNI]intent.VRF{red: {VNI: red, Index: 40}, blue: {VNI: blue, Index: 2}}
+	apply(t, d.VRFs(), vrfs)
+	apply(t, d.Gateways(), map[intent.GatewayKey]intent.Gateway{gw: gateways()[gw]})
+	apply(t, d.Routes(), routes(local(red, "10.10.0.0/24", gw), remote(red, "10.20.0.0/24", hop(peer4, 5001))))
+	forward := func() {
+		t.Helper()
+		redirected, _, _, err := tracer(t, dir).Run(fromOVN(out4("10.10.0.5", "10.20.0.9")), 1)
+		if err != nil || !redirected {
+			t.Fatalf("redirected %t, %v", redirected, err)
+		}
+	}
+	forward()
+	d.Close()
+	cfg.Limits.VRFs = 4
+	d = load(t, cfg)
+	wantList(t, d.VRFs(), vrfs)
+	forward()
+	if sum, _ := counts(t, d); sum.Packets != 2 {
+		t.Errorf("counted %d packets, want 2", sum.Packets)
+	}
+	// The limit of ICMP errors has its row as well.
+	redirected, _, _, err := tracer(t, dir).Run(fromOVN(ttl(out4("10.10.0.5", "10.20.0.9"), 1)), 1)
+	if err != nil || !redirected {
+		t.Errorf("an ICMP error: sent %t, %v", redirected, err)
+	}
+}
