@@ -121,31 +121,6 @@ func randomChange(r *rand.Rand) ovn.Change {
 
 func randomWorld(r *rand.Rand) cloud {
 	c := cloud{}
-	ext := func() map[string]string {
-		out := map[string]string{}
-		if r.IntN(8) > 0 {
-			out["neutron_bgpvpn:vni"] = pick(r, "1", "1", "1", "1", "1", "2", "2", "x")
-			out["neutron_bgpvpn:as"] = pick(r, "7", "7", "7", "8")
-		}
-		if r.IntN(8) == 0 {
-			out["sluice-expose"] = pick(r, "false", "?")
-		}
-		if r.IntN(8) == 0 {
-			out["sluice-announce"] = pick(r, "hosts", "subnets", "both", "?")
-		}
-		return out
-	}
-	port := func(name, kind, datapath, peer string, mac ...string) {
-		p := pb(name, kind, datapath, mac...)
-		p.ExternalIDs, p.Options = ext(), map[string]string{}
-		if peer != "" && r.IntN(40) > 0 {
-			p.Options["peer"] = peer
-		}
-		if r.IntN(60) == 0 {
-			p.Datapath = "dp-ls1"
-		}
-		c.put(p)
-	}
 	c.put(ovn.Chassis{UUID: "ch-here", Name: pick(r, "a1", "a1", "a1", "a1", "a1", "a1", "a1", "a9")},
 		ovn.OpenvSwitch{UUID: "os", ExternalIDs: map[string]string{"system-id": "a1",
 			"ovn-bridge-mappings": pick(r, "physnet1:br-ex", "physnet1:br-ex", "physnet1:br-two", "")}},
@@ -154,39 +129,71 @@ func randomWorld(r *rand.Rand) cloud {
 		ovn.Port{UUID: "po-2", Name: pick(r, "eth0", "sluice3-ovs")},
 		ovn.HAChassisGroup{UUID: "hg-1", Name: "one"},
 		ovn.DatapathBinding{UUID: "dp-pub", ExternalIDs: map[string]string{"logical-switch": "x"}})
-	port("ln", pick(r, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeVIF), "dp-pub", "", "unknown")
+	c.randomPort(r, "ln", pick(r, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeVIF), "dp-pub", "", "unknown")
 	ln := c["pb-ln"].(ovn.PortBinding)
 	ln.Options["network_name"], ln.Tag = pick(r, "physnet1", "physnet1", "physnet1", "physnet1", "physnet9"), pick(r, 0, 0, 7)
 	c.put(ln)
-	port("vm-pub", ovn.TypeVIF, "dp-pub", "", "02:00:00:00:09:09 172.24.4.99")
+	c.randomPort(r, "vm-pub", ovn.TypeVIF, "dp-pub", "", "02:00:00:00:09:09 172.24.4.99")
 	for n := 1; n <= 3; n++ {
-		i := fmt.Sprint(n)
-		c.put(ovn.DatapathBinding{UUID: ovn.UUID("dp-lr" + i), ExternalIDs: map[string]string{"logical-router": "lr-nb" + i, "name": "r" + i}},
-			ovn.DatapathBinding{UUID: ovn.UUID("dp-ls" + i), ExternalIDs: map[string]string{"logical-switch": "ls-nb" + i}})
-		mac := fmt.Sprintf("02:00:00:00:00:%02d 172.24.4.%s/24 2001:db8:ff::%s/64", pick(r, n, n, n, n, 1), pick(r, i, "5"+i), i)
-		port("cr"+i, ovn.TypeChassisRedirect, "dp-lr"+i, "", mac)
-		cr := c["pb-cr"+i].(ovn.PortBinding)
-		cr.HAChassisGroup = pick(r, ovn.UUID("hg-1"), "hg-2", "")
-		cr.Chassis, cr.Options["distributed-port"] = pick(r, ovn.UUID("ch-here"), "ch-here", "ch-away", ""), "gw"+i
-		c.put(cr)
-		port("gw"+i, ovn.TypePatch, "dp-lr"+i, "sgw"+i, mac)
-		port("sgw"+i, ovn.TypePatch, "dp-pub", "gw"+i, "router")
-		subnet := pick(r, "10."+i+".0.1/24", "10.1.0.1/24", "10.1.0.1/16")
-		port("in"+i, pick(r, ovn.TypePatch, ovn.TypePatch, ovn.TypeL3Gateway), "dp-lr"+i, "sin"+i, "02:00:00:00:01:01 "+subnet+" 2001:db8:"+i+"::1/64")
-		port("sin"+i, ovn.TypePatch, "dp-ls"+i, "in"+i, "router")
-		for k := range 3 {
-			name := fmt.Sprintf("vm%s%d", i, k)
-			port(name, pick(r, ovn.TypeVIF, ovn.TypeVIF, ovn.TypeVirtual, "localport"), "dp-ls"+i, "",
-				fmt.Sprintf("02:00:00:00:02:02 10.%s.0.%d 2001:db8:%s::%d", pick(r, i, "1"), 5+r.IntN(2), i, 5+k))
-			vm := c["pb-"+name].(ovn.PortBinding)
-			vm.Chassis = pick(r, ovn.UUID("ch-away"), "")
-			c.put(vm)
-		}
-		c.put(ovn.LogicalRouter{UUID: ovn.UUID("lr-nb" + i), NAT: pick(r, nil, []ovn.UUID{ovn.UUID("na-" + i)}), StaticRoutes: []ovn.UUID{ovn.UUID("st-" + i)}},
-			ovn.NAT{UUID: ovn.UUID("na-" + i), Type: pick(r, "snat", "dnat_and_snat"), ExternalIP: pick(r, "172.24.4."+i, "172.24.4.200"),
-				LogicalIP: pick(r, "10."+i+".0.0/24", "10."+i+".0.5")},
-			ovn.MACBinding{UUID: ovn.UUID("mb-" + i), LogicalPort: pick(r, "gw1", "gw"+i), IP: pick(r, "172.24.4.254", "2001:db8:ff::99", "fe80::1", "172.24.4."+i)},
-			ovn.StaticRoute{UUID: ovn.UUID("st-" + i), IPPrefix: "0.0.0.0/0", Nexthop: pick(r, "172.24.4.254", "172.24.4.99")})
+		c.randomRouter(r, n)
 	}
 	return c
+}
+
+// randomRouter puts a router with its ports, its tenant's switch and the VMs on it.
+func (c cloud) randomRouter(r *rand.Rand, n int) {
+	i := fmt.Sprint(n)
+	c.put(ovn.DatapathBinding{UUID: ovn.UUID("dp-lr" + i), ExternalIDs: map[string]string{"logical-router": "lr-nb" + i, "name": "r" + i}},
+		ovn.DatapathBinding{UUID: ovn.UUID("dp-ls" + i), ExternalIDs: map[string]string{"logical-switch": "ls-nb" + i}})
+	mac := fmt.Sprintf("02:00:00:00:00:%02d 172.24.4.%s/24 2001:db8:ff::%s/64", pick(r, n, n, n, n, 1), pick(r, i, "5"+i), i)
+	c.randomPort(r, "cr"+i, ovn.TypeChassisRedirect, "dp-lr"+i, "", mac)
+	cr := c["pb-cr"+i].(ovn.PortBinding)
+	cr.HAChassisGroup = pick(r, ovn.UUID("hg-1"), "hg-2", "")
+	cr.Chassis, cr.Options["distributed-port"] = pick(r, ovn.UUID("ch-here"), "ch-here", "ch-away", ""), "gw"+i
+	c.put(cr)
+	c.randomPort(r, "gw"+i, ovn.TypePatch, "dp-lr"+i, "sgw"+i, mac)
+	c.randomPort(r, "sgw"+i, ovn.TypePatch, "dp-pub", "gw"+i, "router")
+	subnet := pick(r, "10."+i+".0.1/24", "10.1.0.1/24", "10.1.0.1/16")
+	c.randomPort(r, "in"+i, pick(r, ovn.TypePatch, ovn.TypePatch, ovn.TypeL3Gateway), "dp-lr"+i, "sin"+i, "02:00:00:00:01:01 "+subnet+" 2001:db8:"+i+"::1/64")
+	c.randomPort(r, "sin"+i, ovn.TypePatch, "dp-ls"+i, "in"+i, "router")
+	for k := range 3 {
+		name := fmt.Sprintf("vm%s%d", i, k)
+		c.randomPort(r, name, pick(r, ovn.TypeVIF, ovn.TypeVIF, ovn.TypeVirtual, "localport"), "dp-ls"+i, "",
+			fmt.Sprintf("02:00:00:00:02:02 10.%s.0.%d 2001:db8:%s::%d", pick(r, i, "1"), 5+r.IntN(2), i, 5+k))
+		vm := c["pb-"+name].(ovn.PortBinding)
+		vm.Chassis = pick(r, ovn.UUID("ch-away"), "")
+		c.put(vm)
+	}
+	c.put(ovn.LogicalRouter{UUID: ovn.UUID("lr-nb" + i), NAT: pick(r, nil, []ovn.UUID{ovn.UUID("na-" + i)}), StaticRoutes: []ovn.UUID{ovn.UUID("st-" + i)}},
+		ovn.NAT{UUID: ovn.UUID("na-" + i), Type: pick(r, "snat", "dnat_and_snat"), ExternalIP: pick(r, "172.24.4."+i, "172.24.4.200"),
+			LogicalIP: pick(r, "10."+i+".0.0/24", "10."+i+".0.5")},
+		ovn.MACBinding{UUID: ovn.UUID("mb-" + i), LogicalPort: pick(r, "gw1", "gw"+i), IP: pick(r, "172.24.4.254", "2001:db8:ff::99", "fe80::1", "172.24.4."+i)},
+		ovn.StaticRoute{UUID: ovn.UUID("st-" + i), IPPrefix: "0.0.0.0/0", Nexthop: pick(r, "172.24.4.254", "172.24.4.99")})
+}
+
+func (c cloud) randomPort(r *rand.Rand, name, kind, datapath, peer string, mac ...string) {
+	p := pb(name, kind, datapath, mac...)
+	p.ExternalIDs, p.Options = randomExt(r), map[string]string{}
+	if peer != "" && r.IntN(40) > 0 {
+		p.Options["peer"] = peer
+	}
+	if r.IntN(60) == 0 {
+		p.Datapath = "dp-ls1"
+	}
+	c.put(p)
+}
+
+func randomExt(r *rand.Rand) map[string]string {
+	out := map[string]string{}
+	if r.IntN(8) > 0 {
+		out["neutron_bgpvpn:vni"] = pick(r, "1", "1", "1", "1", "1", "2", "2", "x")
+		out["neutron_bgpvpn:as"] = pick(r, "7", "7", "7", "8")
+	}
+	if r.IntN(8) == 0 {
+		out["sluice-expose"] = pick(r, "false", "?")
+	}
+	if r.IntN(8) == 0 {
+		out["sluice-announce"] = pick(r, "hosts", "subnets", "both", "?")
+	}
+	return out
 }

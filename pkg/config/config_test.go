@@ -95,52 +95,58 @@ func TestFullFile(t *testing.T) {
 	}
 }
 
+// mistake is a file that is refused, and why.
+type mistake struct {
+	text string
+	want []string // each has to be one whole line of the error
+}
+
+const head = smallest // 4 lines
+
+var mistakes = map[string]mistake{
+	"empty":          {"", []string{"f.yaml: bgp.asn: missing", "f.yaml: bgp.neighbors: missing"}},
+	"not yaml":       {"bgp:\n  asn: [", []string{"f.yaml:"}},
+	"tab":            {"bgp:\n\tasn: 1\n", []string{"f.yaml:2: not YAML"}},
+	"two documents":  {head + "---\nroles: none\n", []string{"f.yaml:5: more than one document"}},
+	"unknown key":    {head + "  asnn: 3\n", []string{"f.yaml:5:3: bgp.asnn: unknown key; did you mean asn?"}},
+	"snake case":     {head + "fabric:\n  router_mac: 02:00:00:00:00:01\n", []string{"f.yaml:6:3: fabric.router_mac: unknown key; did you mean routerMAC?"}},
+	"far off":        {head + "plugins: []\n", []string{"f.yaml:5:1: plugins: unknown key; at the top these are known: roles, ovn, "}},
+	"twice":          {head + "  asn: 3\n", []string{"f.yaml:5:3: bgp.asn: given twice, first in line 2"}},
+	"bad address":    {"bgp:\n  asn: 1\n  neighbors: [{address: 192.0.2}]\n", []string{`f.yaml:3:25: bgp.neighbors[0].address: "192.0.2" is not an IP address`}},
+	"range":          {head + "fabric: {port: 70000}\n", []string{"f.yaml:5:16: fabric.port: 70000 is too large; use 0 to 65535"}},
+	"negative":       {"bgp: {asn: -1, neighbors: [{address: 192.0.2.1}]}", []string{`f.yaml:1:12: bgp.asn: "-1" is not a whole number`}},
+	"enum":           {head + "roles: master\n", []string{`f.yaml:5:8: roles: "master" is not allowed; use auto, gateway, none`}},
+	"bool":           {head + "http: {pprof: yes}\n", []string{`f.yaml:5:15: http.pprof: "yes" is neither true nor false`}},
+	"duration":       {head + "      holdTime: 90\n", []string{`f.yaml:5:17: bgp.neighbors[0].holdTime: "90" is not a duration`}},
+	"list":           {"bgp:\n  asn: 1\n  neighbors: {address: 192.0.2.1}\n", []string{"f.yaml:3:14: bgp.neighbors: want a list"}},
+	"section":        {head + "log: debug\n", []string{"f.yaml:5:6: log: want keys below (level, format)"}},
+	"alias":          {"x: &a 1\nroles: *a\n", []string{"f.yaml:2:8: roles: YAML aliases are not supported"}},
+	"endpoint":       {head + "ovn: {sb: \"tcp:host\"}\n", []string{`f.yaml:5:11: ovn.sb: "tcp:host" is not a database endpoint`}},
+	"half tls":       {head + "ovn: {tls: {caCert: /ca.pem}}\n", []string{"f.yaml:5:12: ovn.tls: give privateKey, certificate and caCert"}},
+	"same neighbor":  {head + "    - address: 192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
+	"mapped is same": {head + "    - address: ::ffff:192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
+	"no zone":        {head + "    - address: fe80::1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: fe80::1: a link-local address needs"}},
+	"twins":          {head + "    - address: fe80::1%eth0\n    - address: fe80::1%eth1\n", []string{"f.yaml:6:16: bgp.neighbors[2].address: fe80::1%eth1 has the address of neighbors[1] on another interface"}},
+	"passive":        {head + "      passive: true\n", []string{"f.yaml:5:16: bgp.neighbors[0].passive: needs bgp.listen"}},
+	"ibgp multihop":  {head + "      multihopTTL: 4\n", []string{"f.yaml:5:20: bgp.neighbors[0].multihopTTL: is for eBGP"}},
+	"two passwords":  {head + "      password: a\n      passwordFile: /p\n", []string{"f.yaml:6:21: bgp.neighbors[0].passwordFile: password is given too"}},
+	"redacted":       {head + "      password: \"[redacted]\"\n", []string{"f.yaml:5:17: bgp.neighbors[0].password: this is what a printed"}},
+	"vni 0":          {head + "evpn: {vrfs: {0: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.0: not a VNI"}},
+	"vni word":       {head + "evpn: {vrfs: {red: {}}}\n", []string{`f.yaml:5:15: evpn.vrfs.red: "red" is not a whole number`}},
+	"vni large":      {head + "evpn: {vrfs: {16777216: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.16777216: not a VNI"}},
+	"route target":   {head + "evpn: {vrfs: {1: {import: [\"70000:70000\"]}}}\n", []string{"f.yaml:5:28: evpn.vrfs.1.import[0]: route target 70000:70000"}},
+	"group mac":      {head + "fabric: {routerMAC: 01:00:00:00:00:00}\n", []string{"f.yaml:5:21: fabric.routerMAC: 01:00:00:00:00:00 is a group address"}},
+	"icmp sources":   {head + "fabric: {icmpSource: [192.0.2.1, 192.0.2.2]}\n", []string{"f.yaml:5:34: fabric.icmpSource[1]: 192.0.2.2 is the second"}},
+	"vteps null":     {head + "fabric: {trustedVTEPs: [null]}\n", []string{"f.yaml:5:25: fabric.trustedVTEPs[0]: no value"}},
+	"relative path":  {head + "stateDir: var\n", []string{`f.yaml:5:11: stateDir: "var" is not an absolute path`}},
+	"listen name":    {head + "http: {listen: \"localhost:1\"}\n", []string{`f.yaml:5:16: http.listen: "localhost:1" is not an address`}},
+	"vrfs over map":  {head + "evpn: {maxVRFs: 5000}\n", []string{"f.yaml:5:17: evpn.maxVRFs: 5000 is more than dataplane.sizes.vrfs (4096)"}},
+	"several": {head + "roles: x\nlog: {level: y}\nfoo: 1\n", []string{
+		`f.yaml:5:8: roles: "x"`, `f.yaml:6:14: log.level: "y"`, "f.yaml:7:1: foo: unknown key"}},
+}
+
 func TestMistakes(t *testing.T) {
-	const head = smallest // 4 lines
-	for name, tc := range map[string]struct {
-		text string
-		want []string // each has to be one whole line of the error
-	}{
-		"empty":          {"", []string{"f.yaml: bgp.asn: missing", "f.yaml: bgp.neighbors: missing"}},
-		"not yaml":       {"bgp:\n  asn: [", []string{"f.yaml:"}},
-		"tab":            {"bgp:\n\tasn: 1\n", []string{"f.yaml:2: not YAML"}},
-		"two documents":  {head + "---\nroles: none\n", []string{"f.yaml:5: more than one document"}},
-		"unknown key":    {head + "  asnn: 3\n", []string{"f.yaml:5:3: bgp.asnn: unknown key; did you mean asn?"}},
-		"snake case":     {head + "fabric:\n  router_mac: 02:00:00:00:00:01\n", []string{"f.yaml:6:3: fabric.router_mac: unknown key; did you mean routerMAC?"}},
-		"far off":        {head + "plugins: []\n", []string{"f.yaml:5:1: plugins: unknown key; at the top these are known: roles, ovn, "}},
-		"twice":          {head + "  asn: 3\n", []string{"f.yaml:5:3: bgp.asn: given twice, first in line 2"}},
-		"bad address":    {"bgp:\n  asn: 1\n  neighbors: [{address: 192.0.2}]\n", []string{`f.yaml:3:25: bgp.neighbors[0].address: "192.0.2" is not an IP address`}},
-		"range":          {head + "fabric: {port: 70000}\n", []string{"f.yaml:5:16: fabric.port: 70000 is too large; use 0 to 65535"}},
-		"negative":       {"bgp: {asn: -1, neighbors: [{address: 192.0.2.1}]}", []string{`f.yaml:1:12: bgp.asn: "-1" is not a whole number`}},
-		"enum":           {head + "roles: master\n", []string{`f.yaml:5:8: roles: "master" is not allowed; use auto, gateway, none`}},
-		"bool":           {head + "http: {pprof: yes}\n", []string{`f.yaml:5:15: http.pprof: "yes" is neither true nor false`}},
-		"duration":       {head + "      holdTime: 90\n", []string{`f.yaml:5:17: bgp.neighbors[0].holdTime: "90" is not a duration`}},
-		"list":           {"bgp:\n  asn: 1\n  neighbors: {address: 192.0.2.1}\n", []string{"f.yaml:3:14: bgp.neighbors: want a list"}},
-		"section":        {head + "log: debug\n", []string{"f.yaml:5:6: log: want keys below (level, format)"}},
-		"alias":          {"x: &a 1\nroles: *a\n", []string{"f.yaml:2:8: roles: YAML aliases are not supported"}},
-		"endpoint":       {head + "ovn: {sb: \"tcp:host\"}\n", []string{`f.yaml:5:11: ovn.sb: "tcp:host" is not a database endpoint`}},
-		"half tls":       {head + "ovn: {tls: {caCert: /ca.pem}}\n", []string{"f.yaml:5:12: ovn.tls: give privateKey, certificate and caCert"}},
-		"same neighbor":  {head + "    - address: 192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
-		"mapped is same": {head + "    - address: ::ffff:192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
-		"no zone":        {head + "    - address: fe80::1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: fe80::1: a link-local address needs"}},
-		"twins":          {head + "    - address: fe80::1%eth0\n    - address: fe80::1%eth1\n", []string{"f.yaml:6:16: bgp.neighbors[2].address: fe80::1%eth1 has the address of neighbors[1] on another interface"}},
-		"passive":        {head + "      passive: true\n", []string{"f.yaml:5:16: bgp.neighbors[0].passive: needs bgp.listen"}},
-		"ibgp multihop":  {head + "      multihopTTL: 4\n", []string{"f.yaml:5:20: bgp.neighbors[0].multihopTTL: is for eBGP"}},
-		"two passwords":  {head + "      password: a\n      passwordFile: /p\n", []string{"f.yaml:6:21: bgp.neighbors[0].passwordFile: password is given too"}},
-		"redacted":       {head + "      password: \"[redacted]\"\n", []string{"f.yaml:5:17: bgp.neighbors[0].password: this is what a printed"}},
-		"vni 0":          {head + "evpn: {vrfs: {0: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.0: not a VNI"}},
-		"vni word":       {head + "evpn: {vrfs: {red: {}}}\n", []string{`f.yaml:5:15: evpn.vrfs.red: "red" is not a whole number`}},
-		"vni large":      {head + "evpn: {vrfs: {16777216: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.16777216: not a VNI"}},
-		"route target":   {head + "evpn: {vrfs: {1: {import: [\"70000:70000\"]}}}\n", []string{"f.yaml:5:28: evpn.vrfs.1.import[0]: route target 70000:70000"}},
-		"group mac":      {head + "fabric: {routerMAC: 01:00:00:00:00:00}\n", []string{"f.yaml:5:21: fabric.routerMAC: 01:00:00:00:00:00 is a group address"}},
-		"icmp sources":   {head + "fabric: {icmpSource: [192.0.2.1, 192.0.2.2]}\n", []string{"f.yaml:5:34: fabric.icmpSource[1]: 192.0.2.2 is the second"}},
-		"vteps null":     {head + "fabric: {trustedVTEPs: [null]}\n", []string{"f.yaml:5:25: fabric.trustedVTEPs[0]: no value"}},
-		"relative path":  {head + "stateDir: var\n", []string{`f.yaml:5:11: stateDir: "var" is not an absolute path`}},
-		"listen name":    {head + "http: {listen: \"localhost:1\"}\n", []string{`f.yaml:5:16: http.listen: "localhost:1" is not an address`}},
-		"vrfs over map":  {head + "evpn: {maxVRFs: 5000}\n", []string{"f.yaml:5:17: evpn.maxVRFs: 5000 is more than dataplane.sizes.vrfs (4096)"}},
-		"several": {head + "roles: x\nlog: {level: y}\nfoo: 1\n", []string{
-			`f.yaml:5:8: roles: "x"`, `f.yaml:6:14: log.level: "y"`, "f.yaml:7:1: foo: unknown key"}},
-	} {
+	for name, tc := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("f.yaml", []byte(tc.text))
 			var errs Errors

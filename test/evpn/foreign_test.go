@@ -64,17 +64,24 @@ func TestForeignObjects(t *testing.T) {
 		w.Logf("cleanup on %s:\n%s", n, w.exec(n, sluicectl(), "cleanup", "--config", w.node(n).Dir+"/sluiced.yaml"))
 	}
 	foreign()
+	w.nothingLeft("sluice0")
+}
+
+// nothingLeft: no device, port or pin of Sluice's is on a node; the device named
+// is somebody else's.
+func (w *world) nothingLeft(foreign string) {
+	w.Helper()
 	for _, n := range w.chassis() {
 		for line := range strings.Lines(w.exec(n, "ip", "-o", "link")) {
-			if strings.Contains(line, "sluice") && !strings.Contains(line, "sluice0: ") {
-				t.Errorf("left on %s: %s", n, line)
+			if strings.Contains(line, "sluice") && !strings.Contains(line, foreign+": ") {
+				w.Errorf("left on %s: %s", n, line)
 			}
 		}
 		if out := w.exec(n, "sh", "-c", `ovs-vsctl --no-heading --columns=name find Interface name!=x | grep sluice || true`); out != "" {
-			t.Errorf("left in the switch of %s: %s", n, out)
+			w.Errorf("left in the switch of %s: %s", n, out)
 		}
 		if out := w.exec(n, "sh", "-c", "ls -A $SLUICE_BPFFS 2>/dev/null || true"); strings.TrimSpace(out) != "" {
-			t.Errorf("left in the bpffs of %s: %s", n, out)
+			w.Errorf("left in the bpffs of %s: %s", n, out)
 		}
 	}
 }

@@ -187,7 +187,16 @@ func TestTenantNeverReachesTheHost(t *testing.T) {
 		echo 0 > /proc/sys/net/ipv6/conf/$d/disable_ipv6; echo 0 > /proc/sys/net/ipv4/conf/$d/rp_filter
 	done; echo 0 > /proc/sys/net/ipv4/conf/all/rp_filter`)
 	attack("without programs, on open devices")
-	// The same frames do reach the host where a device is not closed.
+	w.controls(a, got)
+	w.startAgain("a1", "sluiced")
+	w.connected()
+	w.clean()
+	attack("after a new start")
+}
+
+// controls: the same frames do reach the host where a device is not closed.
+func (w *world) controls(a *attacker, got func() []string) {
+	w.Helper()
 	w.exec("a1", "sh", "-ec", "for d in sluice-vxlan sluice0; do tc qdisc del dev $d clsact; done")
 	for device, frames := range map[string]*[][]byte{"sluice-vxlan": &a.bridge, "sluice0": &a.fabric} {
 		only, heard := *a, len(got())
@@ -204,8 +213,4 @@ func TestTenantNeverReachesTheHost(t *testing.T) {
 			return nil
 		})
 	}
-	w.startAgain("a1", "sluiced")
-	w.connected()
-	w.clean()
-	attack("after a new start")
 }
