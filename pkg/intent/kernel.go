@@ -1,6 +1,9 @@
 package intent
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // KernelVRF asks for the devices of a VRF on the kernel path: vrf-<vni> with its
 // routing table, br-<vni>, and the veth pair by which fabric_in hands over
@@ -28,4 +31,22 @@ type KernelGateway struct {
 	ICMPSource4, ICMPSource6 netip.Addr
 	// MTU is the largest layer-3 packet in bytes towards OVN. 0: that of the pair.
 	MTU uint16
+}
+
+// VRFPortKey identifies the veth pair that joins a VRF on the kernel path with a
+// provider network: one for each VRF, bridge and VLAN, shared by the gateway ports
+// there.
+type VRFPortKey struct {
+	Bridge BridgeKey
+	// VLAN is pushed on what enters the bridge from the pair, and popped from
+	// what leaves it, by the bridge's flows: the VRF's end has no tags. 0: none.
+	VLAN uint16
+	VNI  VNI
+}
+
+func (k VRFPortKey) String() string {
+	if k.VLAN != 0 {
+		return fmt.Sprintf("%s.%d vni %d", k.Bridge, k.VLAN, k.VNI)
+	}
+	return fmt.Sprintf("%s vni %d", k.Bridge, k.VNI)
 }
