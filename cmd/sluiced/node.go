@@ -79,6 +79,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.tables.Pipeline.Run(running) })
 	group.Go(func() error { return n.d.ovs.Run(running) })
 	group.Go(func() error { return n.watchSwitch(running) })
+	group.Go(func() error { return n.watchFlows(running) })
 	group.Go(func() error { return n.watchDevices(running) })
 	group.Go(func() error { return n.releaseSpeaker(running) })
 	group.Go(func() error { return n.endLinger(running) })
@@ -104,6 +105,7 @@ func (n *node) leave(ctx context.Context) {
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")
 	}
+	n.d.reg.SetCondition("flows", true, reason.Stopped, "")
 }
 
 // adopt makes n the node that OVN's events go to, and gives it what is known.

@@ -50,6 +50,7 @@ func (s *Switch) Run(ctx context.Context) error {
 			if !slices.Contains(used, bridge) {
 				cancel()
 				delete(watched, bridge)
+				s.flowsMoved()
 			}
 		}
 		select {
@@ -118,7 +119,7 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
 	for _, d := range settling {
-		defer time.AfterFunc(d, s.changed).Stop()
+		defer time.AfterFunc(d, func() { s.changed(); s.flowsMoved() }).Stop()
 	}
 	// An ovs-vswitchd that has just started may leave a request without an answer
 	// until its next probe, a minute later: ask again.
@@ -135,6 +136,9 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 		}
 		if now != answered || lost(last) {
 			s.changed()
+		}
+		if now != answered || strings.HasPrefix(strings.TrimSpace(last), "event=") {
+			s.flowsMoved()
 		}
 		answered = now
 	}

@@ -112,6 +112,7 @@ type Switch struct {
 	config  Config
 	log     *slog.Logger
 	changes chan struct{}
+	moved   chan struct{} // capacity 1, as changes
 
 	mu          sync.Mutex
 	integration string
@@ -135,6 +136,7 @@ func New(config Config) *Switch {
 	return &Switch{
 		config: config, log: config.Logger, integration: cmp.Or(config.Integration, defaultIntegration),
 		changes:  make(chan struct{}, 1),
+		moved:    make(chan struct{}, 1),
 		rows:     make(map[string]ovsdb.Row),
 		modified: make(chan struct{}),
 	}

@@ -19,6 +19,8 @@ const (
 	Leftovers     = "leftovers"
 	Broken        = "broken"
 	Intact        = "intact"
+	Overridden    = "overridden"
+	Clear         = "clear"
 	Stopped       = "stopped"
 	NotStarted    = "not-started"
 	Receiving     = "receiving"
@@ -31,6 +33,7 @@ const (
 func Conditions() []Entry {
 	databases := []string{"sb", "nb", "vswitchd"}
 	bgp, dataplane, fabric, role, private := []string{"bgp"}, []string{"dataplane"}, []string{"fabric"}, []string{"role"}, []string{"chassis-private"}
+	flows := []string{"flows"}
 	return []Entry{
 		{Starting, []string{"each that is required"}, notReady, "It has not said anything since sluiced started.", "Wait; if it stays, see the log."},
 		{Disconnected, databases, notReady, "There is no session with the database. Forwarding is unchanged.", "See the detail for the error; check the server and the way to it."},
@@ -49,7 +52,10 @@ func Conditions() []Entry {
 		{Leftovers, dataplane, notReady, "The node is no gateway any more, and something of the time when it was one cannot be removed.", "See the detail; `sluicectl cleanup` after stopping sluiced removes the same."},
 		{Broken, fabric, notReady, "`sluice-vxlan` or its program is not as it was made, and cannot be made again. Nothing is announced.", "Remove what the detail names: a foreign device with the name, another owner of the UDP port."},
 		{Intact, fabric, ready, "`sluice-vxlan` and its program are as they were made.", nothing},
-		{Stopped, fabric, ready, "The node is being started anew with other facts, or is no gateway any more.", nothing},
+		{Overridden, flows, notReady, "Flows of others on a provider bridge come before Sluice's for some of the same packets, and take them another way. The detail names them.", "Remove them, or give them a priority below 100 or a match that leaves OVN's patch port and Sluice's port out."},
+		{Clear, flows, ready, "No flow of another comes before Sluice's for the same packets.", nothing},
+		{Unknown, flows, notReady, "The flows of a provider bridge cannot be read.", "See the detail: is ovs-vswitchd running?"},
+		{Stopped, []string{"fabric", "flows"}, ready, "The node is being started anew with other facts, or is no gateway any more.", nothing},
 		{Stopped, bgp, notReady, "The same.", "Wait."},
 		{Misconfigured, bgp, notReady, "The BGP speaker cannot be made of the configuration.", "Correct what the detail names."},
 		{NotStarted, bgp, notReady, "BGP cannot start, as when its port is taken. It is tried again each second; forwarding does not wait for it.", "See the detail; free the port, or change `bgp.listen`."},

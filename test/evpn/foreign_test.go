@@ -114,6 +114,13 @@ func (w *world) contested(node string) {
 	}
 	w.exec(node, "ovs-ofctl", "-O", "OpenFlow14", "del-flows", "br-ex", "cookie=0xf00/-1")
 	w.connected()
+	// One of a higher priority takes the packets from Sluice's, and is named too.
+	port, _, _ := strings.Cut(match[strings.Index(match, "in_port=")+len("in_port="):], ",")
+	w.exec(node, "ovs-ofctl", "-O", "OpenFlow14", "add-flow", "br-ex", "cookie=0xf01,priority=65535,ip,in_port="+port+",actions=drop")
+	w.condition(node, "flows", false, "cookie=0xf01")
+	w.exec(node, "ovs-ofctl", "-O", "OpenFlow14", "del-flows", "br-ex", "cookie=0xf01/-1")
+	w.condition(node, "flows", true, "")
+	w.connected()
 	w.clean()
 }
 
