@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ovn-sluice/sluice/pkg/config"
-	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )

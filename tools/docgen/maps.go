@@ -12,7 +12,7 @@ import (
 const mapsIntro = `# The pinned maps
 
 They are in ` + "`dataplane.bpffs`" + `, ` + "`/sys/fs/bpf/sluice`" + ` by default, and outlive the daemon. The number at the end of a name is the
-version of the layout: a build refuses to start on another one. The structs are in
+version of the layout: a build fills new maps beside those of an older one, and refuses to start on a newer one. The structs are in
 ` + "`bpf/lib/types.h`" + `, and the kernel knows them, so that the maps read as tables:
 ` + "`bpftool map dump pinned /sys/fs/bpf/sluice/hosts_v1`" + `. Write to none of them: the daemon would not notice.
 
