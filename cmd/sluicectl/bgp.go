@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,11 @@ func writeNeighbors(w io.Writer, b status.BGP) error {
 		if n.Description != "" {
 			name += " (" + n.Description + ")"
 		}
-		t.Add(name, fmt.Sprint(n.ASN), n.State, age(n.Since), fmt.Sprint(n.Flaps), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
+		state := n.State
+		if !n.Retry.IsZero() {
+			state += ", again at " + n.Retry.Format(time.TimeOnly)
+		}
+		t.Add(name, fmt.Sprint(n.ASN), state, age(n.Since), fmt.Sprint(n.Flaps), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
 			fmt.Sprint(n.Sent), yes(n.EndOfRIB), n.LastError)
 	}
 	return t.Write(w)

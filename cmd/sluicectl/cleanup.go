@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 func cleanupCommand(o *options) *cobra.Command {
@@ -25,15 +27,25 @@ func cleanupCommand(o *options) *cobra.Command {
 		Short: "Remove from this node everything that carries Sluice's mark",
 		Long: `Remove from this node everything that carries Sluice's mark: flows and ports in
 Open vSwitch, devices, pinned programs and maps. Tenants' traffic through this
-node ends. It lists first what it removes, and refuses while sluiced runs.`,
+node ends. It says what it removed, and refuses while sluiced runs; with --dry-run
+it lists what it would remove, also while sluiced runs.
+
+Exit codes: 0 done, or nothing is there; 1 something could not be looked at or
+removed; 2 wrong usage.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := cleanupConfig(file, c.Flags().Changed("config"))
+			if err := o.output.Check(); err != nil {
+				return &usageError{err}
+			}
+			cfg, found, err := cleanupConfig(c.ErrOrStderr(), file, c.Flags().Changed("config"))
 			if err != nil {
 				return err
 			}
 			if c.Flags().Changed("bpffs") || os.Getenv("SLUICE_BPFFS") != "" {
 				cfg.Dataplane.BPFFS = o.bpffs
+			}
+			if dry {
+				return cleanup(c, o, cfg, true)
 			}
 			if newDaemon(o.socket).running() {
 				return fmt.Errorf("sluiced is running (%s answers); stop it first", o.socket)
@@ -43,7 +55,13 @@ node ends. It lists first what it removes, and refuses while sluiced runs.`,
 				return fmt.Errorf("state directory %s: %w", cfg.StateDir, err)
 			}
 			defer func() { _ = lock.Release() }()
-			return cleanup(c, cfg, dry)
+			if !found {
+				// Half of it would go, and the flows that lead to it stay.
+				if err := cfg.LocalDatabase(); err != nil {
+					return fmt.Errorf("nothing was removed: %w, or --config the file that sluiced had", err)
+				}
+			}
+			return cleanup(c, o, cfg, false)
 		},
 	}
 	c.Flags().StringVar(&file, "config", config.DefaultPath, "sluiced's configuration file, for its paths")
@@ -51,15 +69,20 @@ node ends. It lists first what it removes, and refuses while sluiced runs.`,
 	return c
 }
 
-// cleanupConfig takes the defaults where no file is there and none was asked for.
-func cleanupConfig(file string, asked bool) (*config.Config, error) {
+// cleanupConfig takes the defaults where no file is there and none was asked for,
+// and says so: what is somewhere else is not found with them.
+func cleanupConfig(notes io.Writer, file string, asked bool) (cfg *config.Config, found bool, err error) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && !asked {
-		return config.Default(), nil
+		cfg = config.Default()
+		fmt.Fprintf(notes, "%s is not there; the defaults count, as Open vSwitch at %s; --config names another file\n",
+			file, cfg.OVN.VSwitch)
+		return cfg, false, nil
 	}
-	return config.Load(file)
+	cfg, err = config.Load(file)
+	return cfg, true, err
 }
 
-func cleanup(c *cobra.Command, cfg *config.Config, dry bool) error {
+func cleanup(c *cobra.Command, o *options, cfg *config.Config, dry bool) error {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
 	sw, stop, unread := openSwitch(ctx, cfg)
@@ -70,22 +93,39 @@ func cleanup(c *cobra.Command, cfg *config.Config, dry bool) error {
 	// What needs a switch that does not answer stays, and is an error of its own.
 	things, err := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
 	errs := []error{unread, err}
-	if len(things) == 0 && errors.Join(errs...) == nil {
-		fmt.Fprintln(c.OutOrStdout(), "nothing of Sluice is here")
-		return nil
-	}
+	answer := status.Cleanup{DryRun: dry, Objects: []status.CleanupObject{}}
 	for _, t := range things {
-		if dry {
-			fmt.Fprintln(c.OutOrStdout(), "would remove", t.What)
-			continue
+		object := status.CleanupObject{Object: t.What}
+		if !dry {
+			err := t.Remove(ctx)
+			object.Removed = err == nil
+			if err != nil {
+				object.Error = err.Error()
+				errs = append(errs, fmt.Errorf("%s: %w", t.What, err))
+			}
 		}
-		if err := t.Remove(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", t.What, err))
-			continue
-		}
-		fmt.Fprintln(c.OutOrStdout(), "removed", t.What)
+		answer.Objects = append(answer.Objects, object)
 	}
-	return errors.Join(errs...)
+	err = errors.Join(errs...)
+	return errors.Join(o.print(c.OutOrStdout(), answer, func(w io.Writer) error { return writeCleanup(w, answer, err == nil) }), err)
+}
+
+// writeCleanup says nothing of objects that could not be removed: the error does.
+// complete tells that everything could be looked at.
+func writeCleanup(w io.Writer, c status.Cleanup, complete bool) error {
+	if len(c.Objects) == 0 && complete {
+		_, err := fmt.Fprintln(w, "nothing of Sluice is here")
+		return err
+	}
+	for _, o := range c.Objects {
+		switch {
+		case c.DryRun:
+			fmt.Fprintln(w, "would remove", o.Object)
+		case o.Removed:
+			fmt.Fprintln(w, "removed", o.Object)
+		}
+	}
+	return nil
 }
 
 // openSwitch reads the local Open vSwitch database once. A switch that could not
@@ -102,6 +142,9 @@ func openSwitch(ctx context.Context, cfg *config.Config) (*ovs.Switch, func(), e
 	done := make(chan struct{})
 	go func() { defer close(done); _ = session.Run(ctx) }()
 	stop := func() { cancel(); <-done }
+	if err := cfg.LocalDatabase(); err != nil {
+		return sw, stop, err
+	}
 	wait, cancelWait := context.WithTimeout(ctx, 10*time.Second)
 	defer cancelWait()
 	if err := sw.WaitRead(wait); err != nil {

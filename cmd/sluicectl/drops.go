@@ -21,6 +21,7 @@ func dropsCommand(o *options) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			src := o.source(c.ErrOrStderr())
 			if follow {
+				fmt.Fprintln(c.ErrOrStderr(), "waiting for dropped packets; interrupt to end")
 				return src.FollowDrops(c.Context(), func(d status.Drop) error { return o.printDrop(c.OutOrStdout(), d) })
 			}
 			d, err := src.Drops(c.Context())
@@ -53,9 +54,23 @@ func (o *options) printDrop(w io.Writer, d status.Drop) error {
 	if o.output == output.JSON {
 		return json.NewEncoder(w).Encode(d)
 	}
-	_, err := fmt.Fprintf(w, "%s %-22s %s on %s vni %s: %s > %s proto %d, %d bytes\n", d.Time.Format("15:04:05.000"),
-		d.Reason, d.Program, d.Interface, d.VNI, endpoint(d.Src, d.SrcPort), endpoint(d.Dst, d.DstPort), d.Protocol, d.Length)
+	_, err := fmt.Fprintf(w, "%s %-22s %s on %s vni %s: %s > %s %s, %d bytes\n", d.Time.Format("15:04:05.000"),
+		d.Reason, d.Program, d.Interface, d.VNI, endpoint(d.Src, d.SrcPort), endpoint(d.Dst, d.DstPort), protocolWord(d.Protocol), d.Length)
 	return err
+}
+
+func protocolWord(p uint8) string {
+	switch p {
+	case 1:
+		return "icmp"
+	case 58:
+		return "icmpv6"
+	case protocolTCP:
+		return "tcp"
+	case protocolUDP:
+		return "udp"
+	}
+	return fmt.Sprintf("protocol %d", p)
 }
 
 func endpoint(a netip.Addr, port uint16) string {

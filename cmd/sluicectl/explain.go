@@ -16,7 +16,7 @@ func explainCommand(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain --vrf VNI SRC DST",
 		Short: "Why packets go, or do not go, from SRC to DST: every row on the way, and the one that is missing",
-		Args:  exactArgs("SRC", "DST"),
+		Args:  exactArgs("SRC", "DST"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := parseQuery(vrf, args)
 			if err != nil {
@@ -35,7 +35,7 @@ func explainCommand(o *options) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&vrf, "vrf", "", "the tenant's VNI")
+	o.vrfFlag(c, &vrf, "the tenant's VNI")
 	return c
 }
 
@@ -71,6 +71,10 @@ func writeExplanation(w io.Writer, e status.Explanation) error {
 		t.Add(mark, string(s.Layer), s.Object, s.Detail)
 	}
 	if err := t.Write(w); err != nil {
+		return err
+	}
+	if e.Works && e.InsideOVN {
+		_, err := fmt.Fprintf(w, "\nOVN forwards from %s to %s itself; Sluice never sees the packets.\n", e.Src, e.Dst)
 		return err
 	}
 	if e.Works && kept {

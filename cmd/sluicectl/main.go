@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -47,7 +48,7 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	asked, err := root.ExecuteContextC(ctx)
 	var usage *usageError
 	switch {
 	case err == nil:
@@ -55,7 +56,7 @@ func run(ctx context.Context, args []string) int {
 	case errors.Is(err, errAnswerNo):
 		return exitAnswerNo
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "sluicectl: %v\nSee 'sluicectl --help'.\n", err)
+		fmt.Fprintf(os.Stderr, "sluicectl: %v\nSee '%s --help'.\n", err, asked.CommandPath())
 		return exitUsage
 	case errors.Is(err, errOffline):
 		fmt.Fprintf(os.Stderr, "sluicectl: %v\n", err)
@@ -75,7 +76,10 @@ func newRoot() *cobra.Command {
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, and the answer is no (not
 ready, path cut, packet dropped, tables differ); 4 sluiced does not run and the
-pinned maps alone cannot answer.`,
+pinned maps alone cannot answer.
+
+'sluicectl completion bash' prints what completes commands, flags and VNIs in that
+shell; zsh, fish and powershell are known, too.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -85,7 +89,7 @@ pinned maps alone cannot answer.`,
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	socket := def.Admin.Socket
 	if env := os.Getenv("SLUICE_SOCKET"); env != "" {
 		socket = env
@@ -100,7 +104,7 @@ pinned maps alone cannot answer.`,
 	f.StringVarP((*string)(&o.output), "output", "o", string(output.People), "output format: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(statusCommand(o), vrfCommand(o), routeCommand(o), bgpCommand(o), dropsCommand(o),
-		diffCommand(o), explainCommand(o), traceCommand(o), cleanupCommand(o), versionCommand(), clidoc.Command())
+		diffCommand(o), explainCommand(o), traceCommand(o), cleanupCommand(o), versionCommand(o), clidoc.Command())
 	root.InitDefaultCompletionCmd()
 	refuseUnknown(root)
 	return root
@@ -132,6 +136,15 @@ func unknown(c *cobra.Command, word string) error {
 		return usagef("%s: unknown command %q; did you mean %s?", c.CommandPath(), word, strings.Join(near, " or "))
 	}
 	return usagef("%s: unknown command %q", c.CommandPath(), word)
+}
+
+// flagError says what a flag takes that takes a number: ports and lengths.
+func flagError(err error) error {
+	if number, ok := errors.AsType[*strconv.NumError](err); ok {
+		flag, _, _ := strings.Cut(err.Error(), ": ")
+		return usagef("%s: %s is not a number from 0 to 65535", flag, number.Num)
+	}
+	return &usageError{err}
 }
 
 // usageError is a mistake in the command's words.

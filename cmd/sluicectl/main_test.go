@@ -32,6 +32,9 @@ func TestExitCodes(t *testing.T) {
 		{"vrf", exitOK},
 		{"status --nonsense", exitUsage},
 		{"status word", exitUsage},
+		{"version -o json", exitOK},
+		{"version -o xml", exitUsage},
+		{"cleanup --dry-run -o xml", exitUsage},
 		{"vrf show", exitUsage},
 		{"vrf show abc", exitUsage},
 		{"vrf show 16777216", exitUsage},
@@ -39,6 +42,8 @@ func TestExitCodes(t *testing.T) {
 		{"explain 10.0.0.1 10.0.0.2", exitUsage},
 		{"explain --vrf 1 10.0.0.1 fd00::1", exitUsage},
 		{"trace --vrf 1 --proto sctp 10.0.0.1 10.0.0.2", exitUsage},
+		{"trace --vrf 1 --dport 99999 10.0.0.1 10.0.0.2", exitUsage},
+		{"trace --vrf 1 --length 9000 10.0.0.1 10.0.0.2", exitUsage},
 		{"status", exitOffline},
 		{"vrf list", exitOffline},
 		{"bgp neighbors", exitOffline},
@@ -55,7 +60,7 @@ func TestOutputFormats(t *testing.T) {
 	routes := []status.Route{{VNI: 1001, Prefix: netip.MustParsePrefix("fd00::/64"), Kind: "remote", Programmed: true, State: status.OK,
 		NextHops: []intent.NextHop{{VTEP: netip.MustParseAddr("192.0.2.1"), VNI: 7, RouterMAC: intent.MAC{2, 0, 0, 0, 0, 1}}}}}
 	for format, want := range map[output.Format]string{
-		"table": "1001  fd00::/64  remote  192.0.2.1 vni 7 mac 02:00:00:00:00:01  yes         no         -",
+		"table": "1001  fd00::/64  remote  192.0.2.1 vni 7 mac 02:00:00:00:00:01  yes         -          -",
 		"json":  `"prefix": "fd00::/64"`,
 		"yaml":  "prefix: fd00::/64",
 	} {
@@ -75,7 +80,7 @@ func TestOutputFormats(t *testing.T) {
 
 func TestStatusShowsBothMapsOfATable(t *testing.T) {
 	var b bytes.Buffer
-	s := status.Status{Tables: []status.Table{{Name: "served", Wanted: 5, Actual: 5, Maps: []status.MapFill{{Name: "known", Used: 2, Size: 10}, {Name: "served", Used: 3, Size: 10}}}}}
+	s := status.Status{Tables: []status.Table{{Name: "served", Wanted: status.Known(5), Actual: 5, Maps: []status.MapFill{{Name: "known", Used: 2, Size: 10}, {Name: "served", Used: 3, Size: 10}}}}}
 	if err := writeStatus(&b, s); err != nil {
 		t.Fatal(err)
 	}
@@ -162,5 +167,125 @@ func TestAPathThatIsKeptIsNotCut(t *testing.T) {
 	}
 	if got := b.String(); !e.Works || !strings.Contains(got, "not confirmed") || strings.Contains(got, "MISSING") {
 		t.Error(got)
+	}
+}
+
+// What only sluiced knows is a dash, and left out or null in JSON.
+func TestOfflineAnswersSayWhatIsNotKnown(t *testing.T) {
+	s := status.Status{Version: "1", Offline: true, Tables: []status.Table{{Name: "vrfs", Actual: 2}}}
+	vrfs := []status.VRF{{VNI: 1001, State: status.Unknown, Local: 2}}
+	routes := []status.Route{{VNI: 1001, Prefix: netip.MustParsePrefix("fd00::/64"), Kind: "local", Programmed: true, State: status.Unknown}}
+	for _, row := range []struct {
+		value      any
+		people     func(io.Writer) error
+		want       []string
+		never      []string
+		neverInAPI []string
+	}{
+		{s, func(w io.Writer) error { return writeStatus(w, s) },
+			[]string{"sluiced does not answer", "vrfs   -       2       -"}, []string{"no problems", "not running"},
+			[]string{"0001", "wanted", "failed", "started", "chassis", "role"}},
+		{vrfs, func(w io.Writer) error { return writeVRFs(w, vrfs) }, []string{"1001  unknown  -"}, []string{"ok"}, []string{`"ok"`}},
+		{routes, func(w io.Writer) error { return writeRoutes(w, routes) }, []string{"local  -      yes         -"}, nil, []string{"announced", `"ok"`}},
+	} {
+		for format, never := range map[output.Format][]string{output.People: row.never, output.JSON: row.neverInAPI, output.YAML: row.neverInAPI} {
+			var b bytes.Buffer
+			if err := (&options{output: format}).print(&b, row.value, row.people); err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range row.want {
+				if format == output.People && !strings.Contains(b.String(), w) {
+					t.Errorf("no %q in\n%s", w, b.String())
+				}
+			}
+			for _, n := range never {
+				if strings.Contains(b.String(), n) {
+					t.Errorf("%s: %q in\n%s", format, n, b.String())
+				}
+			}
+		}
+	}
+}
+
+func TestVersionAndCleanupInJSON(t *testing.T) {
+	var b bytes.Buffer
+	root := newRoot()
+	root.SetArgs([]string{"version", "-o", "json"})
+	root.SetOut(&b)
+	if err := root.ExecuteContext(t.Context()); err != nil || !strings.Contains(b.String(), `"version": "unknown"`) {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+	for _, row := range []struct {
+		answer   status.Cleanup
+		complete bool
+		people   string
+		json     string
+	}{
+		{status.Cleanup{DryRun: true, Objects: []status.CleanupObject{{Object: "device x"}}}, true, "would remove device x\n", `"dryRun": true`},
+		{status.Cleanup{Objects: []status.CleanupObject{{Object: "device x", Removed: true}, {Object: "y", Error: "busy"}}}, false, "removed device x\n", `"error": "busy"`},
+		{status.Cleanup{Objects: []status.CleanupObject{}}, true, "nothing of Sluice is here\n", `"objects": []`},
+		{status.Cleanup{Objects: []status.CleanupObject{}}, false, "", `"objects": []`},
+	} {
+		for format, want := range map[output.Format]string{output.People: row.people, output.JSON: row.json} {
+			var b bytes.Buffer
+			err := (&options{output: format}).print(&b, row.answer, func(w io.Writer) error { return writeCleanup(w, row.answer, row.complete) })
+			if got := b.String(); err != nil || (format == output.People && got != want) || !strings.Contains(got, want) {
+				t.Errorf("%s: %v, %q, want %q", format, err, got, want)
+			}
+		}
+	}
+}
+
+func TestBothSayThatOVNForwardsItself(t *testing.T) {
+	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	e := status.NewExplanation(status.Query{VRF: 1, Src: a, Dst: b}, []status.Step{{Layer: status.LayerOVN, Object: "router r", Found: true}})
+	e.InsideOVN = true
+	tr := status.Trace{Request: status.TraceRequest{Src: a, Dst: b}, Verdict: status.InsideOVN}
+	for _, write := range []func(io.Writer) error{
+		func(w io.Writer) error { return writeExplanation(w, e) }, func(w io.Writer) error { return writeTrace(w, tr) },
+	} {
+		var out bytes.Buffer
+		if err := write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "OVN forwards from 10.0.0.1 to 10.0.0.2 itself; Sluice never sees the packets.") {
+			t.Error(out.String())
+		}
+	}
+	if !e.Works || droppedIn(tr) {
+		t.Error("one of them says no")
+	}
+}
+
+// Problems that are alike are counted, and none that is not is lost among them.
+func TestAlikeProblemsAreCounted(t *testing.T) {
+	var objects []status.Object
+	for i := range 16 {
+		objects = append(objects, status.Object{State: status.Error, Kind: "flow", Key: string(rune('a' + i)), Reason: "failed"})
+	}
+	objects = append(objects, status.Object{State: status.Error, Kind: "vrf", Key: "1001", Reason: "full"})
+	var b bytes.Buffer
+	if err := writeProblems(&b, objects); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); strings.Count(got, "flow") != mostAlike || !strings.Contains(got, "12 more") || !strings.Contains(got, "1001") {
+		t.Error(got)
+	}
+}
+
+// Nothing is removed where neither the configuration nor Open vSwitch is there.
+func TestCleanupConfig(t *testing.T) {
+	var notes bytes.Buffer
+	dir := t.TempDir()
+	cfg, found, err := cleanupConfig(&notes, filepath.Join(dir, "none.yaml"), false)
+	if err != nil || found || cfg == nil || !strings.Contains(notes.String(), "none.yaml is not there") {
+		t.Errorf("%t, %v, %s", found, err, notes.String())
+	}
+	if _, _, err := cleanupConfig(&notes, filepath.Join(dir, "none.yaml"), true); err == nil {
+		t.Error("a file that was asked for and is not there is none")
+	}
+	cfg.OVN.VSwitch = "unix:" + filepath.Join(dir, "db.sock")
+	if err := cfg.LocalDatabase(); err == nil || !strings.Contains(err.Error(), "db.sock is not there") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/output"
@@ -35,9 +36,19 @@ func age(t time.Time) string {
 	}
 }
 
+// known is empty, and so a dash, where a value is not known.
+func known[T any](v *T, write func(T) string) string {
+	if v == nil {
+		return ""
+	}
+	return write(*v)
+}
+
 func yes(b bool) string {
 	if b {
 		return "yes"
 	}
 	return "no"
 }
+
+func count(n *int) string { return known(n, strconv.Itoa) }

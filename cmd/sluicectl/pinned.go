@@ -23,7 +23,7 @@ func with[T any](p *pinned, read func(*ebpf.Reader) (T, error)) (T, error) {
 	var none T
 	r, err := ebpf.OpenReader(p.dir)
 	if errors.Is(err, ebpf.ErrNotLoaded) {
-		return none, errors.Join(errOffline, err)
+		return none, fmt.Errorf("%w, and nothing is pinned in %s: start sluiced", errOffline, p.dir)
 	}
 	if err != nil {
 		return none, err
@@ -38,7 +38,7 @@ func (p *pinned) Status(ctx context.Context) (status.Status, error) {
 		return status.Status{}, err
 	}
 	routes, err := p.Routes(ctx, 0)
-	return status.Status{Version: version, Offline: true, Conditions: []status.Condition{}, Counts: []status.StateCount{}, Problems: []status.Object{},
+	return status.Status{Version: version, Offline: true,
 		Tables: []status.Table{{Name: "vrfs", Actual: len(vrfs)}, {Name: "routes", Actual: len(routes)}}}, err
 }
 
@@ -54,7 +54,7 @@ func (p *pinned) VRFs(ctx context.Context) ([]status.VRF, error) {
 			if c.VNI == 0 {
 				continue
 			}
-			v := status.VRF{VNI: c.VNI, State: status.OK, ToFabric: c.ToFabric.Status(), FromFabric: c.FromFabric.Status()}
+			v := status.VRF{VNI: c.VNI, State: status.Unknown, ToFabric: c.ToFabric.Status(), FromFabric: c.FromFabric.Status()}
 			for _, route := range routes {
 				switch {
 				case route.VNI != c.VNI:
@@ -77,12 +77,22 @@ func (p *pinned) VRF(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 	}
 	i := slices.IndexFunc(vrfs, func(v status.VRF) bool { return v.VNI == vni })
 	if i < 0 {
-		return status.VRF{}, errors.New("VRF " + vni.String() + " is not in the pinned maps")
+		return status.VRF{}, notPinned(vni)
 	}
 	v := vrfs[i]
 	v.Routes, err = p.Routes(ctx, vni)
 	return v, err
 }
+
+func (p *pinned) hasVRF(vni intent.VNI) error {
+	vrfs, err := ebpf.PinnedVRFs(p.dir)
+	if _, ok := vrfs[vni]; err == nil && !ok {
+		return notPinned(vni)
+	}
+	return err
+}
+
+func notPinned(vni intent.VNI) error { return fmt.Errorf("VRF %s is not in the pinned maps", vni) }
 
 func (p *pinned) Routes(_ context.Context, vni intent.VNI) ([]status.Route, error) {
 	return with(p, func(r *ebpf.Reader) ([]status.Route, error) {
@@ -90,10 +100,13 @@ func (p *pinned) Routes(_ context.Context, vni intent.VNI) ([]status.Route, erro
 		var out []status.Route
 		for k, row := range rows {
 			if vni == 0 || k.VNI == vni {
-				out = append(out, status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: row.Kind.String(), Gateway: row.Gateway, NextHops: row.NextHops.All(), Programmed: true, State: status.OK})
+				out = append(out, status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: row.Kind.String(), Gateway: row.Gateway, NextHops: row.NextHops.All(), Programmed: true, State: status.Unknown})
 			}
 		}
 		slices.SortFunc(out, status.Route.Compare)
+		if err == nil && vni != 0 && len(out) == 0 {
+			return nil, p.hasVRF(vni)
+		}
 		return out, err
 	})
 }

@@ -33,7 +33,7 @@ func routeCommand(o *options) *cobra.Command {
 			return o.print(c.OutOrStdout(), routes, func(w io.Writer) error { return writeRoutes(w, routes) })
 		},
 	}
-	list.Flags().StringVar(&vrf, "vrf", "", "only this VNI")
+	o.vrfFlag(list, &vrf, "only this VNI")
 	c.AddCommand(list)
 	return c
 }
@@ -50,7 +50,7 @@ func writeRoutes(w io.Writer, routes []status.Route) error {
 		if r.Error != "" {
 			problem += ": " + r.Error
 		}
-		t.Add(r.VNI.String(), r.Prefix.String(), r.Kind, where, yes(r.Programmed), yes(r.Announced), problem)
+		t.Add(r.VNI.String(), r.Prefix.String(), r.Kind, where, yes(r.Programmed), known(r.Announced, yes), problem)
 	}
 	return t.Write(w)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // errOffline is wrapped by answers that need a running sluiced.
-var errOffline = errors.New("sluiced is not running")
+var errOffline = errors.New("sluiced does not answer")
 
 // source answers questions: the daemon, or the pinned maps when it is down.
 type source interface {
@@ -34,6 +34,6 @@ func (o *options) source(notes io.Writer) source {
 	if d.running() {
 		return d
 	}
-	fmt.Fprintf(notes, "sluiced does not answer on %s; reading the pinned maps in %s\n", o.socket, o.bpffs)
+	fmt.Fprintf(notes, "no answer on %s; reading the pinned maps in %s\n", o.socket, o.bpffs)
 	return newPinned(o.bpffs)
 }

@@ -15,6 +15,11 @@ import (
 func statusCommand(o *options) *cobra.Command {
 	return question[status.Status]{
 		use: "status", short: "Is the node well, and if not, what and why",
+		long: `Is the node well, and if not, what and why.
+
+Of each table between the planes it shows the rows that are wanted, that are there,
+and that failed; how full the maps are that hold them (rows used of the most that
+fit); and in HELD why nothing is deleted now. Exit code 3 when the node is not ready.`,
 		ask: source.Status, write: writeStatus, no: func(s status.Status) bool { return !s.Ready },
 	}.command(o)
 }
@@ -30,7 +35,7 @@ func writeStatus(w io.Writer, s status.Status) error {
 		}
 	}
 	if s.Offline {
-		state = "sluiced is not running; this is what the pinned maps hold"
+		state = "sluiced does not answer; this is what the pinned maps hold"
 	}
 	if s.Chassis != "" {
 		state = fmt.Sprintf("sluiced %s on chassis %s: %s", s.Version, s.Chassis, state)
@@ -55,10 +60,13 @@ func writeStatus(w io.Writer, s status.Status) error {
 	fmt.Fprintln(w)
 	t := output.Table{Header: []string{"TABLE", "WANTED", "ACTUAL", "FAILED", "MAPS", "HELD"}}
 	for _, r := range s.Tables {
-		t.Add(r.Name, fmt.Sprint(r.Wanted), fmt.Sprint(r.Actual), fmt.Sprint(r.Failed), fills(r.Maps), r.Held)
+		t.Add(r.Name, count(r.Wanted), fmt.Sprint(r.Actual), count(r.Failed), fills(r.Maps), r.Held)
 	}
 	if err := t.Write(w); err != nil {
 		return err
+	}
+	if s.Offline { // problems are not known
+		return nil
 	}
 	problems := slices.Clone(s.Problems)
 	for _, c := range s.Conditions {
@@ -85,10 +93,43 @@ func writeProblems(w io.Writer, objects []status.Object) error {
 	}
 	fmt.Fprintln(w)
 	t := output.Table{Header: []string{"STATE", "KIND", "OBJECT", "REASON", "SINCE", "WHAT"}}
-	for _, p := range objects {
-		t.Add(string(p.State), p.Kind, p.Key, p.Reason, age(p.Since), p.Error)
+	for _, g := range alike(objects) {
+		shown := g
+		if len(g) > mostAlike {
+			shown = g[:mostAlike-1]
+		}
+		for _, p := range shown {
+			t.Add(string(p.State), p.Kind, p.Key, p.Reason, age(p.Since), p.Error)
+		}
+		if more := len(g) - len(shown); more > 0 {
+			t.Add(string(g[0].State), g[0].Kind, fmt.Sprintf("%d more", more), g[0].Reason, "", "alike; -o json lists them all")
+		}
 	}
 	return t.Write(w)
+}
+
+// mostAlike is how many problems of one kind and reason are written; of more, as
+// when Open vSwitch refuses every flow, the number of the others.
+const mostAlike = 5
+
+// alike are the problems by state, kind and reason, in the order of their first.
+func alike(objects []status.Object) [][]status.Object {
+	type cause struct {
+		state        status.State
+		kind, reason string
+	}
+	at := map[cause]int{}
+	var out [][]status.Object
+	for _, p := range objects {
+		c := cause{p.State, p.Kind, p.Reason}
+		i, seen := at[c]
+		if !seen {
+			i, at[c] = len(out), len(out)
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], p)
+	}
+	return out
 }
 
 func noArgs(c *cobra.Command, args []string) error {

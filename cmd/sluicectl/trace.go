@@ -21,7 +21,7 @@ func traceCommand(o *options) *cobra.Command {
 
 The packet enters from OVN; with --from-vtep it enters from the fabric. Nothing
 is sent and no counter moves.`,
-		Args: exactArgs("SRC", "DST"),
+		Args: exactArgs("SRC", "DST"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := parseQuery(vrf, args)
 			if err != nil {
@@ -30,6 +30,12 @@ is sent and no counter moves.`,
 			req.VRF, req.Src, req.Dst = q.VRF, q.Src, q.Dst
 			if req.Protocol, err = parseProtocol(proto, q.Src.Is6()); err != nil {
 				return err
+			}
+			if req.Protocol != protocolTCP && req.Protocol != protocolUDP {
+				req.SrcPort, req.DstPort = 0, 0
+			}
+			if req.Length > maxTraceLength {
+				return usagef("--length %d: a packet of at most %d bytes can be traced", req.Length, maxTraceLength)
 			}
 			if from != "" {
 				if req.FromFabric, err = netip.ParseAddr(from); err != nil {
@@ -50,11 +56,12 @@ is sent and no counter moves.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&vrf, "vrf", "", "the tenant's VNI")
+	o.vrfFlag(c, &vrf, "the tenant's VNI")
 	f.StringVar(&proto, "proto", "icmp", "icmp, tcp or udp")
-	f.Uint16Var(&req.SrcPort, "sport", 40000, "source port")
-	f.Uint16Var(&req.DstPort, "dport", 80, "destination port")
-	f.Uint16Var(&req.Length, "length", 0, "length of the IP packet in bytes; 0: the shortest possible")
+	f.Uint16Var(&req.SrcPort, "sport", 40000, "source port of TCP and UDP")
+	f.Uint16Var(&req.DstPort, "dport", 80, "destination port of TCP and UDP")
+	f.Uint16Var(&req.Length, "length", 0, "length of the IP packet in bytes, 3600 at most; 0: the shortest possible")
+	_ = c.RegisterFlagCompletionFunc("proto", cobra.FixedCompletions([]string{"icmp", "tcp", "udp"}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&from, "from-vtep", "", "let it come from the fabric, from this VTEP")
 	return c
 }
@@ -62,6 +69,13 @@ is sent and no counter moves.`,
 // droppedIn tells whether the packet itself goes no further, also where its sender
 // is answered with an ICMP error.
 func droppedIn(t status.Trace) bool { return t.Verdict == "drop" || t.Drop != "" }
+
+const (
+	protocolTCP, protocolUDP = 6, 17
+	// maxTraceLength is what the kernel runs a program on: a page, less what it
+	// needs for itself.
+	maxTraceLength = 3600
+)
 
 func parseProtocol(s string, v6 bool) (uint8, error) {
 	switch s {
@@ -71,9 +85,9 @@ func parseProtocol(s string, v6 bool) (uint8, error) {
 		}
 		return 1, nil
 	case "tcp":
-		return 6, nil
+		return protocolTCP, nil
 	case "udp":
-		return 17, nil
+		return protocolUDP, nil
 	}
 	return 0, usagef("unknown protocol %q: use icmp, tcp or udp", s)
 }
@@ -87,6 +101,8 @@ func writeTrace(w io.Writer, tr status.Trace) error {
 		return err
 	}
 	switch {
+	case tr.Verdict == status.InsideOVN:
+		fmt.Fprintf(w, "\nNo program ran: OVN forwards from %s to %s itself; Sluice never sees the packets.\n", tr.Request.Src, tr.Request.Dst)
 	case tr.Verdict == "drop":
 		fmt.Fprintf(w, "\nDropped: %s\n", tr.Drop)
 	case tr.VTEP.IsValid():

@@ -2,19 +2,24 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // version is set by the linker.
 var version = "unknown"
 
-func versionCommand() *cobra.Command {
+func versionCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), version)
-			return err
+			return o.print(c.OutOrStdout(), status.Version{Version: version}, func(w io.Writer) error {
+				_, err := fmt.Fprintln(w, version)
+				return err
+			})
 		},
 	}
 }

@@ -20,7 +20,7 @@ func vrfCommand(o *options) *cobra.Command {
 	}.command(o), &cobra.Command{
 		Use:   "show VNI",
 		Short: "One VRF with its gateways, routes and problems",
-		Args:  exactArgs("VNI"),
+		Args:  exactArgs("VNI"), ValidArgsFunction: o.completeVNI,
 		RunE: func(c *cobra.Command, args []string) error {
 			vni, err := parseVNI(args[0])
 			if err != nil {
@@ -39,10 +39,18 @@ func vrfCommand(o *options) *cobra.Command {
 func writeVRFs(w io.Writer, vrfs []status.VRF) error {
 	t := output.Table{Header: []string{"VNI", "STATE", "RD", "IMPORT", "EXPORT", "LOCAL", "REMOTE", "TO FABRIC", "FROM FABRIC"}}
 	for _, v := range vrfs {
-		t.Add(v.VNI.String(), string(v.State), v.RD, importWords(v), strings.Join(v.Export, " "),
+		t.Add(v.VNI.String(), stateWords(v), v.RD, importWords(v), strings.Join(v.Export, " "),
 			fmt.Sprint(v.Local), fmt.Sprint(v.Remote), packets(v.ToFabric), packets(v.FromFabric))
 	}
 	return t.Write(w)
+}
+
+// stateWords is a VRF's state, with its reason where there is one.
+func stateWords(v status.VRF) string {
+	if v.Reason == "" {
+		return string(v.State)
+	}
+	return fmt.Sprintf("%s (%s)", v.State, v.Reason)
 }
 
 func importWords(v status.VRF) string {
@@ -58,6 +66,9 @@ func packets(t status.Traffic) string { return fmt.Sprintf("%d pkts %d B", t.Pac
 func writeVRF(w io.Writer, v status.VRF) error {
 	if err := writeVRFs(w, []status.VRF{v}); err != nil {
 		return err
+	}
+	if v.Error != "" {
+		fmt.Fprintf(w, "\n%s: %s\n", v.Reason, v.Error)
 	}
 	fmt.Fprintln(w)
 	t := output.Table{Header: []string{"GATEWAY", "KIND", "STATE", "BRIDGE", "VLAN", "MAC", "ADDRESSES", "SERVED NEXT HOPS"}}
@@ -75,6 +86,9 @@ func writeVRF(w io.Writer, v status.VRF) error {
 	if err := writeRoutes(w, v.Routes); err != nil {
 		return err
 	}
+	if v.State == status.Unknown { // so are its problems
+		return nil
+	}
 	return writeProblems(w, v.Objects)
 }
 
@@ -87,6 +101,9 @@ func join[T fmt.Stringer](items []T) string {
 }
 
 func parseVNI(s string) (intent.VNI, error) {
+	if s == "" {
+		return 0, usagef("--vrf is missing: the tenant's VNI")
+	}
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || n == 0 || intent.VNI(n) > intent.MaxVNI {
 		return 0, usagef("%q is not a VNI: a number from 1 to %d", s, intent.MaxVNI)
@@ -97,7 +114,7 @@ func parseVNI(s string) (intent.VNI, error) {
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return usagef("%s takes %s", c.CommandPath(), strings.Join(names, " "))
+			return usagef("%s takes %s: %s", c.CommandPath(), []string{"no argument", "one argument", "two arguments"}[len(names)], strings.Join(names, " "))
 		}
 		return nil
 	}

@@ -20,7 +20,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	handle(s, d, admin.ListVRFs, func(ctx context.Context, n *node, _ admin.Nothing) ([]status.VRF, error) { return n.vrfs(ctx) })
 	handle(s, d, admin.GetVRF, func(ctx context.Context, n *node, q admin.VRFSelector) (status.VRF, error) { return n.vrf(ctx, q.VNI) })
 	handle(s, d, admin.ListRoutes, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.Route, error) {
-		return n.routes(q.VNI), nil
+		return n.routesOf(q.VNI)
 	})
 	handle(s, d, admin.GetBGP, func(ctx context.Context, n *node, _ admin.Nothing) (status.BGP, error) { return n.bgp(ctx) })
 	handle(s, d, admin.ListBGPRoutes, func(ctx context.Context, n *node, _ admin.VRFSelector) ([]status.BGPRoute, error) {

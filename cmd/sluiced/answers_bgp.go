@@ -17,7 +17,7 @@ func (n *node) bgp(ctx context.Context) (status.BGP, error) {
 		out.Neighbors = append(out.Neighbors, status.Neighbor{
 			Address: b.Address, Description: b.Description, ASN: b.ASN, State: b.State, Since: b.Since, Flaps: b.Flaps,
 			Received: b.Received, Accepted: accepted(b), Sent: b.Sent, EndOfRIB: b.EndOfRIB, Restarting: b.PeerRestarting,
-			MessagesIn: b.MessagesIn, MessagesOut: b.MessagesOut, LastError: b.LastError,
+			MessagesIn: b.MessagesIn, MessagesOut: b.MessagesOut, LastError: b.LastError, Retry: b.Retry,
 		})
 	}
 	return out, nil

@@ -12,6 +12,21 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
+// routesOf are the routes of a VRF that there is, or of all for VNI 0.
+func (n *node) routesOf(vni intent.VNI) ([]status.Route, error) {
+	routes := n.routes(vni)
+	if vni == 0 || len(routes) > 0 {
+		return routes, nil
+	}
+	wanted, actual := n.tables.VRFs.Rows()
+	_, asked := wanted[vni]
+	_, held := actual[vni]
+	if !asked && !held {
+		return nil, noVRF(vni)
+	}
+	return routes, nil
+}
+
 func (n *node) routes(only intent.VNI) []status.Route {
 	wanted, actual := n.tables.Routes.Rows()
 	announced, _ := n.tables.Announcements.Rows()
@@ -24,9 +39,11 @@ func (n *node) routes(only intent.VNI) []status.Route {
 		row := status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: r.Kind.String(), NextHops: r.NextHops.All()}
 		if r.Kind == intent.RouteLocal {
 			row.Gateway = cmp.Or(ports[r.Gateway], r.Gateway.String())
+			row.Announced = status.Known(false)
 		}
 		if _, ok := announced[k]; ok {
-			row.Announced, _ = n.tables.Announcements.State(k)
+			told, _ := n.tables.Announcements.State(k)
+			row.Announced = &told
 		}
 		var err error
 		row.Programmed, err = n.tables.Routes.State(k)
@@ -49,8 +66,10 @@ func (n *node) routes(only intent.VNI) []status.Route {
 }
 
 // heldRoute tells why a route stays in the maps that nothing asks for now.
-func (n *node) heldRoute() string {
-	return "in the map and forwarded; " + cmp.Or(n.tables.Held(n.tables.Routes), "kept for a while, or about to be removed")
+func (n *node) heldRoute() string { return n.held(n.tables.Routes) }
+
+func (n *node) held(table reconcile.Stage) string {
+	return "in the map and forwarded; " + cmp.Or(n.tables.Held(table), "kept for a while, or about to be removed")
 }
 
 // stateOf is the state of a wanted row by what its table says of it, and why it is

@@ -41,7 +41,7 @@ func (n *node) tableStatus() []status.Table {
 	var out []status.Table
 	for _, stage := range n.tables.Pipeline.Stages() {
 		st := stage.Stats()
-		t := status.Table{Name: stage.Name(), Wanted: st.Wanted, Actual: st.Actual, Failed: st.Failed, Maps: maps[stage.Name()], Held: n.tables.Held(stage)}
+		t := status.Table{Name: stage.Name(), Wanted: status.Known(st.Wanted), Actual: st.Actual, Failed: status.Known(st.Failed), Maps: maps[stage.Name()], Held: n.tables.Held(stage)}
 		out = append(out, t)
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -19,17 +20,18 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted, _ := n.tables.VRFs.Rows()
+	wanted, actual := n.tables.VRFs.Rows()
 	policies, _ := n.tables.Policies.Rows()
 	rows := make(map[intent.VNI]*status.VRF, len(wanted))
 	for vni, v := range wanted {
 		p, t := policies[vni], traffic[vni]
-		state, _, _ := stateOf(n.tables.VRFs.State(vni))
-		row := &status.VRF{VNI: vni, Index: v.Index, State: state, RD: fmt.Sprintf("%s:%d", n.id.routerID, v.Index),
+		row := &status.VRF{VNI: vni, Index: v.Index, RD: fmt.Sprintf("%s:%d", n.id.routerID, v.Index),
 			Import: words(p.Import), Export: words(p.Export), AutoImport: p.AutoImport,
 			ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
+		row.State, row.Reason, row.Error = stateOf(n.tables.VRFs.State(vni))
 		rows[vni] = row
 	}
+	addHeldVRFs(rows, actual, traffic, n.held(n.tables.VRFs))
 	for _, r := range n.routes(0) {
 		row := rows[r.VNI]
 		switch {
@@ -46,6 +48,22 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 	}
 	slices.SortFunc(out, func(a, b status.VRF) int { return cmp.Compare(a.VNI, b.VNI) })
 	return out, nil
+}
+
+// addHeldVRFs adds those that only the maps have: they forward, although nothing
+// asks for them now.
+func addHeldVRFs(rows map[intent.VNI]*status.VRF, actual map[intent.VNI]intent.VRF, traffic map[intent.VNI]ebpf.VRFCounters, why string) {
+	for vni, v := range actual {
+		if rows[vni] == nil {
+			t := traffic[vni]
+			rows[vni] = &status.VRF{VNI: vni, Index: v.Index, State: status.Pending, Reason: reason.Held, Error: why,
+				ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
+		}
+	}
+}
+
+func noVRF(vni intent.VNI) error {
+	return fmt.Errorf("VRF %s: %w on this node; 'sluicectl status' shows gateways with errors, 'sluicectl explain' why packets do not go", vni, admin.ErrNotFound)
 }
 
 func (n *node) traffic() (map[intent.VNI]ebpf.VRFCounters, error) {
@@ -73,7 +91,7 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 	}
 	i := slices.IndexFunc(all, func(v status.VRF) bool { return v.VNI == vni })
 	if i < 0 {
-		return status.VRF{}, fmt.Errorf("VRF %s: %w on this node; 'sluicectl status' shows gateways with errors", vni, admin.ErrNotFound)
+		return status.VRF{}, noVRF(vni)
 	}
 	v := all[i]
 	v.Routes = n.routes(vni)

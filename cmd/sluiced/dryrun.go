@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"io"
 	"log/slog"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,13 +15,13 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// dryRunTimeout bounds the wait for the databases.
-const dryRunTimeout = time.Minute
-
 // dryRun finds out what a daemon that started now would change on this node, and
 // changes nothing: it takes no lock and opens no socket and no BGP session, and
-// all that it has of the data plane only reads.
-func dryRun(ctx context.Context, cfg *config.Config) (status.Plan, error) {
+// all that it has of the data plane only reads. What it waits for is said in notes.
+func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Plan, error) {
+	if err := preflight(cfg); err != nil {
+		return status.Plan{}, err
+	}
 	refuse := func(context.Context, ...ovsdb.Operation) ([]ovsdb.Result, error) { return nil, reconcile.ErrReadOnly }
 	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), vrfindex.Peek, refuse)
 	if err != nil {
@@ -39,7 +36,7 @@ func dryRun(ctx context.Context, cfg *config.Config) (status.Plan, error) {
 	group.Go(func() error { return ignoreEnd(d.follower.Run(ctx)) })
 	group.Go(func() error {
 		defer cancel()
-		if err := d.waitInSync(ctx); err != nil {
+		if err := d.waitInSync(ctx, notes); err != nil {
 			return err
 		}
 		var err error
@@ -48,34 +45,6 @@ func dryRun(ctx context.Context, cfg *config.Config) (status.Plan, error) {
 	})
 	err = group.Wait()
 	return p, err
-}
-
-// waitInSync waits until everything that the intent is computed from is read.
-func (d *daemon) waitInSync(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
-	defer cancel()
-	err := d.ovs.WaitRead(ctx)
-	for err == nil && !d.allInSync() {
-		select {
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	s := d.follower.Status()
-	errs := []error{fmt.Errorf("reading OVN: %w", err), s.SBErr, s.NBErr}
-	if s.SystemID == "" {
-		errs = append(errs, errors.New("Open_vSwitch.external_ids:system-id is not set, or not read"))
-	}
-	for _, session := range s.Sessions {
-		if !session.InSync {
-			errs = append(errs, fmt.Errorf("database %s at %s is not in sync: %w", session.Database, session.Endpoint, cmp.Or(session.LastError, ovsdb.ErrNotConnected)))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func (d *daemon) allInSync() bool {

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -57,7 +60,7 @@ func TestPlanForPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"chassis a1: role gateway (a port)", "+  map    hosts_v1  -        5 rows", "-  vrfs   7         Index:3",
-		"1 to add, 0 to change, 1 to remove. Nothing was changed.", "routes: 12 imported", "1 routes would be announced to [192.0.2.250]",
+		"1 to add, 0 to change, 1 to remove. Nothing was changed.", "routes: 12 imported", "Routes that would be announced to 192.0.2.250, or are already (1):",
 		"1001  fd00::/64  cr-lrp-red", "error: gateway cr-lrp-x: bad-vni: no number"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -69,27 +72,90 @@ func TestPlanForPeople(t *testing.T) {
 	}
 }
 
-// Without a database a dry run says which, and leaves nothing behind.
+// Without a database a dry run says so at once, and leaves nothing behind.
 func TestDryRunWithoutDatabase(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config.Default()
 	cfg.StateDir, cfg.OVN.VSwitch = filepath.Join(dir, "state"), "unix:"+filepath.Join(dir, "db.sock")
 	cfg.Dataplane.BPFFS = filepath.Join(dir, "bpffs")
-	// A busy machine needs more time to find out.
-	var err error
-	for limit := 300 * time.Millisecond; limit < time.Minute; limit *= 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		_, err = dryRun(ctx, cfg)
-		cancel()
-		if err == nil || strings.Contains(err.Error(), "db.sock") {
-			break
+	cfg.BGP.Neighbors = []config.Neighbor{{Address: netip.MustParseAddr("192.0.2.1"), PasswordFile: filepath.Join(dir, "secret")}}
+	cfg.HTTP.WebConfig = filepath.Join(dir, "web.yaml")
+	var notes bytes.Buffer
+	_, err := dryRun(t.Context(), cfg, &notes)
+	for _, want := range []string{"db.sock is not there: is Open vSwitch running?", "password of neighbor 192.0.2.1", "http.webConfig: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in the error %v", want, err)
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "system-id") || !strings.Contains(err.Error(), "db.sock") {
-		t.Errorf("error %v", err)
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 || notes.Len() > 0 {
+		t.Errorf("left behind: %v, %v, %s", left, err, &notes)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+}
+
+// A database that nobody serves is named while it is waited for, and given up.
+func TestDryRunWaitsWithWords(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Default()
+	path := filepath.Join(dir, "db.sock")
+	if err := os.WriteFile(path, nil, 0o600); err != nil { // no socket: refused
+		t.Fatal(err)
+	}
+	cfg.StateDir, cfg.OVN.VSwitch, cfg.Dataplane.BPFFS = dir, "unix:"+path, filepath.Join(dir, "bpffs")
+	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), vrfindex.Peek, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.follower.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	for deadline := time.Now().Add(time.Minute); len(d.hopeless(time.Hour)) == 0 && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	for _, errs := range [][]error{d.hopeless(time.Hour), d.unread()} {
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "database Open_vSwitch") || strings.Contains(err.Error(), "at  ") {
+			t.Errorf("errors %v", errs)
+		}
+	}
+	if errs := d.hopeless(time.Second); len(errs) != 0 {
+		t.Errorf("given up after a second: %v", errs)
+	}
+}
+
+func TestWrongWordsAreUsage(t *testing.T) {
+	for _, args := range [][]string{{"--nonsense"}, {"word"}, {"--dry-run", "-o", "xml"}} {
+		root := newRoot()
+		root.SetArgs(args)
+		if err := root.ExecuteContext(t.Context()); !errors.As(err, new(*usageError)) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// What is in effect is printed, and a file that is named and not there is an error.
+func TestCheckLooksAtFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sluiced.yaml")
+	text := "bgp: {asn: 64512, neighbors: [{address: 192.0.2.1, passwordFile: " + dir + "/secret}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := func() (string, error) {
+		var out bytes.Buffer
+		root := newRoot()
+		root.SetArgs([]string{"--check", file})
+		root.SetOut(&out)
+		err := root.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	if out, err := check(); err == nil || !strings.Contains(err.Error(), "192.0.2.1") || !strings.Contains(out, "64512") {
+		t.Errorf("%s, error %v", out, err)
+	}
+	if err := os.WriteFile(dir+"/secret", []byte("hush\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := check(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -42,10 +44,16 @@ func writePlannedRoutes(w io.Writer, p status.Plan) error {
 	if p.Role != reason.RoleGateway {
 		return nil
 	}
-	fmt.Fprintf(w, "\nBGP was not asked. These %d routes would be announced to %v, or are already:\n", len(p.Announcements), p.Neighbors)
 	if len(p.Announcements) == 0 {
-		return nil
+		_, err := fmt.Fprintln(w, "\nBGP was not asked. No route would be announced.")
+		return err
 	}
+	to := make([]string, len(p.Neighbors))
+	for i, a := range p.Neighbors {
+		to[i] = a.String()
+	}
+	fmt.Fprintf(w, "\nBGP was not asked. Routes that would be announced to %s, or are already (%d):\n",
+		cmp.Or(strings.Join(to, ", "), "neighbours, of which none is configured"), len(p.Announcements))
 	t := output.Table{Header: []string{"VNI", "PREFIX", "GATEWAY"}}
 	for _, r := range p.Announcements {
 		t.Add(r.VNI.String(), r.Prefix.String(), r.Gateway)

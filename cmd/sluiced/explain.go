@@ -6,7 +6,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -17,13 +19,23 @@ func reasonOfDrop(v uint32) string { return drop.Reason(v).Explain() + " " + dro
 
 // explain joins what each layer says of a path, in the order of the packet's way.
 func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanation, error) {
+	if steps, inside := d.inside(q); inside {
+		e := status.NewExplanation(q, steps)
+		e.InsideOVN = true
+		return e, nil
+	}
 	var steps []status.Step
 	var n *node
+	var where evpn.Where
 	d.follower.View(func(rows *ovn.Rows) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		steps, n = d.translator.Explain(rows, q), d.node
+		steps, where = d.translator.Explain(rows, q)
+		n = d.node
 	})
+	if where != evpn.Here {
+		steps = d.elsewhere(ctx, q, where, steps)
+	}
 	if n == nil {
 		steps = append(steps, status.Step{Layer: status.LayerDataplane, Object: "node", Detail: "this node forwards nothing: " + d.latestReason(),
 			Hint: "Ask on the node where the gateway port is bound."})
@@ -39,6 +51,33 @@ func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanatio
 		keep(steps, d.ovnInSync())
 	}
 	return status.NewExplanation(q, steps), err
+}
+
+// inside explains a way that OVN forwards itself.
+func (d *daemon) inside(q status.Query) (steps []status.Step, inside bool) {
+	d.follower.View(func(rows *ovn.Rows) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		steps, inside = d.translator.Inside(rows, q)
+	})
+	return steps, inside
+}
+
+// elsewhere tells which chassis has the gateway port of a VNI, where this node has
+// none of it with a network of either end. What cannot be asked is not told.
+func (d *daemon) elsewhere(ctx context.Context, q status.Query, where evpn.Where, steps []status.Step) []status.Step {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	gateways, err := d.follower.GatewaysWith(ctx, evpn.KeyVNI, q.VRF.String())
+	if err != nil {
+		d.log.Debug("the gateway ports of other nodes cannot be read", "vni", q.VRF, "error", err)
+		return steps
+	}
+	s := evpn.Elsewhere(q, gateways)
+	if len(gateways) == 0 && where == evpn.OtherVNI { // the routers that may be meant come first
+		return append(steps, s)
+	}
+	return append([]status.Step{s}, steps...)
 }
 
 // keep marks what is missing and does not cut a path whose rows are all in the

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -15,6 +16,19 @@ func TestAHeldRouteIsFound(t *testing.T) {
 		if r, ok := longestOf(nil, actual, 1001, prefix(s).Addr().Next()); !ok || r.Key != k {
 			t.Errorf("%s: %+v, %t", s, r, ok)
 		}
+	}
+}
+
+// A VRF that only the maps have is listed, with the reason; a wanted one stays as it is.
+func TestAHeldVRFIsListed(t *testing.T) {
+	rows := map[intent.VNI]*status.VRF{1001: {VNI: 1001, State: status.OK}}
+	actual := map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}, 1002: {VNI: 1002, Index: 2}}
+	addHeldVRFs(rows, actual, map[intent.VNI]ebpf.VRFCounters{}, "why")
+	if v := rows[1002]; len(rows) != 2 || v == nil || v.Index != 2 || v.State != status.Pending || v.Reason != "held" || v.Error != "why" {
+		t.Errorf("rows %+v", rows)
+	}
+	if rows[1001].State != status.OK {
+		t.Errorf("a wanted row: %+v", rows[1001])
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -26,11 +28,15 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newRoot().ExecuteContext(ctx)
 	stop()
+	var usage *usageError
 	switch {
 	case errors.Is(err, errDiffers):
 		os.Exit(exitDiffers)
+	case errors.As(err, &usage):
+		fmt.Fprintf(os.Stderr, "sluiced: %v\nSee 'sluiced --help'.\n", err)
+		os.Exit(exitUsage)
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "sluiced: %v\n", err)
+		fmt.Fprintf(os.Stderr, "sluiced: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nsluiced: "))
 		os.Exit(exitProblem)
 	}
 }
@@ -38,6 +44,7 @@ func main() {
 // Exit codes, but 0.
 const (
 	exitProblem = 1
+	exitUsage   = 2 // the words of the command are wrong
 	exitDiffers = 3 // a dry run found something to change; as sluicectl's
 )
 
@@ -60,9 +67,9 @@ With --dry-run it reads OVN and what is on the node, prints what it would create
 change and remove, and ends, having changed nothing. A running sluiced does not
 mind. BGP is not asked, so imported routes are neither shown nor missed.
 
-Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 3 a dry run
-found something to change.`,
-		Args: cobra.NoArgs, Version: version, SilenceUsage: true, SilenceErrors: true,
+Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
+3 a dry run found something to change.`,
+		Args: noArgs, Version: version, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if check != "" {
 				return printEffective(c, check)
@@ -73,13 +80,26 @@ found something to change.`,
 			return run(c.Context(), file)
 		},
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
 	f.BoolVar(&dry, "dry-run", false, "print what would be changed on this node, and end")
 	f.StringVarP((*string)(&format), "output", "o", string(format), "output format of a dry run: table, json or yaml")
-	f.StringVar(&check, "check", "", "validate this configuration file, print what is in effect, and end")
+	f.StringVar(&check, "check", "", "validate this configuration file and the files that it names, print what is in effect, and end")
 	return root
+}
+
+// usageError is a mistake in the command's words.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func noArgs(c *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(c, args); err != nil {
+		return &usageError{err}
+	}
+	return nil
 }
 
 func printEffective(c *cobra.Command, file string) error {
@@ -91,19 +111,24 @@ func printEffective(c *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.OutOrStdout().Write(b)
+	if _, err = c.OutOrStdout().Write(b); err != nil {
+		return err
+	}
+	if err = cfg.Files(); os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
+		return nil // sluiced reads them as root
+	}
 	return err
 }
 
 func printPlan(c *cobra.Command, file string, format output.Format) error {
 	if err := format.Check(); err != nil {
-		return err
+		return &usageError{err}
 	}
 	cfg, err := load(file)
 	if err != nil {
 		return err
 	}
-	p, err := dryRun(c.Context(), cfg)
+	p, err := dryRun(c.Context(), cfg, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

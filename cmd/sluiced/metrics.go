@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 )
 
@@ -89,7 +90,7 @@ func (n *node) bgpMetrics() (metrics.BGP, error) {
 	s, err := n.speaker.Status(ctx)
 	out := metrics.BGP{Rejected: map[string]uint64{}}
 	for _, b := range s.Neighbors {
-		out.Neighbors = append(out.Neighbors, metrics.Neighbor{Address: b.Address, ASN: b.ASN, Up: established(b), Received: b.Received, Accepted: accepted(b), Sent: b.Sent})
+		out.Neighbors = append(out.Neighbors, metrics.Neighbor{Address: b.Address, ASN: b.ASN, Up: established(b), PrefixLimit: b.State == bgp.StatePrefixLimit, Received: b.Received, Accepted: accepted(b), Sent: b.Sent})
 		for reason, total := range b.RejectedTotal {
 			out.Rejected[string(reason)] += total
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -141,10 +142,10 @@ func TestConditionOfBGP(t *testing.T) {
 		reason string
 		detail string
 	}{
-		{"all up", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up}}, nil, true, "in-sync", ""},
+		{"all up", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up}}, nil, true, "in-sync", "1 of 1 neighbours, 0 routes in, 0 out"},
 		{"one down", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up, down}}, nil, true, "in-sync", "2001:db8::1"},
 		{"all down", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{down}}, nil, false, "no-session", "2001:db8::1"},
-		{"receiving", bgp.Status{Neighbors: []bgp.NeighborStatus{up}}, nil, false, "receiving", ""},
+		{"receiving", bgp.Status{Neighbors: []bgp.NeighborStatus{up}}, nil, false, "receiving", "1 of 1"},
 		{"nobody to talk to", bgp.Status{InSync: true}, nil, true, "no-neighbors", ""},
 		{"port taken", bgp.Status{Problem: "address in use", Neighbors: []bgp.NeighborStatus{down}}, nil, false, "not-started", "address in use"},
 		{"no answer", bgp.Status{}, errors.New("no answer"), false, "unknown", "no answer"},
@@ -153,6 +154,22 @@ func TestConditionOfBGP(t *testing.T) {
 		if ready != tc.ready || reason != tc.reason || !strings.Contains(detail, tc.detail) || (tc.detail == "") != (detail == "") {
 			t.Errorf("%s: %v, %s, %q", tc.name, ready, reason, detail)
 		}
+	}
+}
+
+// A session that its prefix limit ended is a problem until it is back.
+func TestPrefixLimitIsAProblem(t *testing.T) {
+	d := idleDaemon()
+	rep := d.reg.Reporter(bgpReports)
+	n := bgp.NeighborStatus{Address: addr("2001:db8::1"), State: bgp.StatePrefixLimit, Retry: time.Date(2026, 1, 1, 12, 30, 0, 0, time.UTC)}
+	rep.Replace(overLimit(bgp.Status{Neighbors: []bgp.NeighborStatus{n, {Address: addr("192.0.2.1"), State: "established"}}}))
+	if o, ok := d.reg.Get(bgpReports, "neighbor", "2001:db8::1"); !ok || o.Reason != "prefix-limit" || !strings.Contains(o.Error, "12:30:00") || len(d.reg.Problems()) != 1 {
+		t.Errorf("problems %+v", d.reg.Problems())
+	}
+	n.State = "established"
+	rep.Replace(overLimit(bgp.Status{Neighbors: []bgp.NeighborStatus{n}}))
+	if p := d.reg.Problems(); len(p) != 0 {
+		t.Errorf("problems %+v", p)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		}
 		ready, why, detail := speakerCondition(s, err)
 		n.d.reg.SetCondition("bgp", ready, why, detail)
-		n.d.reg.Reporter(bgpReports).Replace(doubles(s))
+		n.d.reg.Reporter(bgpReports).Replace(append(doubles(s), overLimit(s)...))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -48,6 +49,22 @@ func doubles(s bgp.Status) []status.Object {
 	return out
 }
 
+// overLimit are the neighbours whose prefix limit ended their session.
+func overLimit(s bgp.Status) []status.Object {
+	var out []status.Object
+	for _, n := range s.Neighbors {
+		if n.State != bgp.StatePrefixLimit {
+			continue
+		}
+		text := "the session is ended: the neighbour sent more routes than its maxPrefixes; raise bgp.neighbors.maxPrefixes, or have it send fewer"
+		if !n.Retry.IsZero() {
+			text += "; it is tried again at " + n.Retry.Format(time.TimeOnly)
+		}
+		out = append(out, status.Object{Kind: "neighbor", Key: n.Address.String(), State: status.Error, Reason: reason.PrefixLimit, Error: text})
+	}
+	return out
+}
+
 // speakerCondition: BGP does its work while routes go in and out, by one neighbour
 // at least.
 func speakerCondition(s bgp.Status, err error) (ready bool, why, detail string) {
@@ -57,8 +74,9 @@ func speakerCondition(s bgp.Status, err error) (ready bool, why, detail string) 
 			down = append(down, n.Address.String())
 		}
 	}
+	detail = fmt.Sprintf("%d of %d neighbours, %d routes in, %d out", len(s.Neighbors)-len(down), len(s.Neighbors), s.Imported, s.Announced)
 	if len(down) > 0 {
-		detail = "no session with " + strings.Join(down, ", ")
+		detail += "; no session with " + strings.Join(down, ", ")
 	}
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -17,6 +18,14 @@ import (
 // trace runs the live programs on a synthetic packet.
 func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
 	out := status.Trace{Request: r, Decisions: []status.Decision{}}
+	if !r.FromFabric.IsValid() {
+		if steps, inside := n.d.inside(status.Query{VRF: r.VRF, Src: r.Src, Dst: r.Dst}); inside {
+			last := steps[len(steps)-1]
+			out.Verdict = status.InsideOVN
+			out.Decisions = append(out.Decisions, status.Decision{Program: "none", Step: "ovn", Result: last.Object, Why: last.Detail})
+			return out, nil
+		}
+	}
 	req, err := n.traceRequest(r)
 	if err != nil {
 		return out, err
@@ -33,7 +42,7 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 		return out, err
 	}
 	for _, s := range res.Steps {
-		out.Decisions = append(out.Decisions, status.Decision{Program: req.Program.String(), Step: s.What.String(), Result: s.String(), Why: n.why(s)})
+		out.Decisions = append(out.Decisions, status.Decision{Program: req.Program.String(), Step: s.What.String(), Result: s.String(), Why: n.why(r.VRF, s)})
 		switch s.What {
 		case ebpf.StepNextHop:
 			out.VTEP, out.VNI = s.Addr, intent.VNI(s.Value)
@@ -94,14 +103,29 @@ func (n *node) gatewayFor(vni intent.VNI, src netip.Addr) (intent.GatewayKey, er
 			return k, nil
 		}
 	}
-	return intent.GatewayKey{}, fmt.Errorf("VRF %s: %w: no gateway port of it is served by this node", vni, admin.ErrNotFound)
+	return intent.GatewayKey{}, fmt.Errorf("VRF %s: %w: no gateway port of it is served by this node; 'sluicectl explain' tells why", vni, admin.ErrNotFound)
+}
+
+// whyRoute names the route that an address has, and where it comes from.
+func (n *node) whyRoute(vni intent.VNI, a netip.Addr) string {
+	r, ok := n.longest(vni, a)
+	if !ok {
+		return ""
+	}
+	switch r.Kind {
+	case intent.RouteLocal:
+		return fmt.Sprintf("route %s from OVN, through %s", r.Key, cmp.Or(n.portNames()[r.Gateway], r.Gateway.String()))
+	case intent.RouteRemote:
+		return fmt.Sprintf("route %s from BGP, to %s", r.Key, r.NextHops)
+	}
+	return fmt.Sprintf("route %s from OVN: opted out, or behind NAT", r.Key)
 }
 
 // why names the row behind a decision.
-func (n *node) why(s ebpf.Step) string {
+func (n *node) why(vni intent.VNI, s ebpf.Step) string {
 	switch s.What {
 	case ebpf.StepHost, ebpf.StepPrefix:
-		return "maps hosts and prefixes; 'sluicectl route list' shows the row"
+		return n.whyRoute(vni, s.Addr)
 	case ebpf.StepDrop:
 		return reasonOfDrop(s.Value)
 	case ebpf.StepRedirect:

@@ -61,6 +61,8 @@ type NeighborStatus struct {
 	RejectedTotal map[Reason]uint64
 	// Sent counts the Type-5 routes that the neighbour has been sent in this session.
 	Sent int
+	// Retry is when a session that MaxPrefixes ended is tried again; zero for others.
+	Retry time.Time
 	// LastError is why the session last ended, or why it did not come up. "": never,
 	// or not known.
 	LastError string
@@ -72,6 +74,9 @@ type NeighborStatus struct {
 }
 
 const stateEstablished = "established"
+
+// StatePrefixLimit is the state of a session that MaxPrefixes ended.
+const StatePrefixLimit = "prefix-limit"
 
 // Status reads the present state. Before Run the neighbours are idle.
 func (s *GoBGP) Status(ctx context.Context) (Status, error) {
@@ -121,6 +126,9 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 			ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps
 		}
 		ns.session(sessions[a])
+		if ns.State == StatePrefixLimit {
+			ns.Retry = s.retry[a]
+		}
 		// The export policy lets out all routes of our own and nothing else.
 		if ns.State == stateEstablished && !ns.NoEVPN {
 			ns.Sent = st.Announced
@@ -144,7 +152,7 @@ func (ns *NeighborStatus) session(p *api.Peer) {
 		ns.Since = since.AsTime()
 	}
 	if state.GetAdminState() == api.PeerState_PFX_CT {
-		ns.State = "prefix-limit"
+		ns.State = StatePrefixLimit
 	}
 	if ns.State == stateEstablished && !offersEVPN(state.GetRemoteCap()) {
 		ns.NoEVPN, ns.LastError = true, "the neighbour has address family l2vpn evpn not switched on for this session"

@@ -14,7 +14,7 @@ import (
 // Explain lists what a packet's way needs of OVN's rows and of the intent made
 // of them, as far as its ends are in OVN behind this node. An end that is not is
 // a route from BGP, which others explain.
-func (t *Translator) Explain(rows *ovn.Rows, q status.Query) []status.Step {
+func (t *Translator) Explain(rows *ovn.Rows, q status.Query) ([]status.Step, Where) {
 	e := &explanation{t: t, rows: rows, q: q}
 	src, srcHere := e.behind(q.Src)
 	dst, dstHere := e.behind(q.Dst)
@@ -24,15 +24,58 @@ func (t *Translator) Explain(rows *ovn.Rows, q status.Query) []status.Step {
 	if dstHere {
 		e.end(q.Dst, dst, false)
 	}
-	if !srcHere && !dstHere {
-		e.nobody()
+	if srcHere || dstHere {
+		return e.steps, Here
 	}
-	return e.steps
+	return e.steps, e.nobody()
+}
+
+// Where tells where the ends of a way are.
+type Where uint8
+
+const (
+	// Here: one of them at least is in OVN behind this node.
+	Here Where = iota
+	// OtherVNI: routers here have such a network, and name another VNI.
+	OtherVNI
+	// Nowhere: no router here has such a network.
+	Nowhere
+)
+
+// Inside explains a way between two addresses behind one router here, which OVN
+// forwards itself. inside is false for all others.
+func (t *Translator) Inside(rows *ovn.Rows, q status.Query) (steps []status.Step, inside bool) {
+	e := &explanation{t: t, rows: rows, q: q}
+	src, srcHere := e.behind(q.Src)
+	dst, dstHere := e.behind(q.Dst)
+	if !srcHere || !dstHere || src.gateway.Binding.Datapath != dst.gateway.Binding.Datapath {
+		return nil, false
+	}
+	for _, end := range []struct {
+		a netip.Addr
+		c candidate
+	}{{q.Src, src}, {q.Dst, dst}} {
+		if !end.c.own {
+			e.portOf(end.a, end.c)
+		}
+	}
+	router, _ := rows.Datapath(src.gateway.Binding.Datapath)
+	e.add(status.Step{Layer: status.LayerOVN, Object: fmt.Sprintf("router %s", router.Name()), Found: true,
+		Detail: "both addresses are behind it: OVN forwards between them itself, and Sluice never sees the packets"})
+	return e.steps, true
+}
+
+// portOf looks for the port of an address, in a network whose ports are loaded:
+// one whose interface names a VNI.
+func (e *explanation) portOf(a netip.Addr, c candidate) {
+	if _, present, f := readAnnotation(c.inward.Switch.ExternalIDs); present && f == nil {
+		e.host(a, c)
+	}
 }
 
 // nobody tells that neither end is behind a router here that may be meant, and
 // which routers have such a network and another VNI, or a gateway port elsewhere.
-func (e *explanation) nobody() {
+func (e *explanation) nobody() Where {
 	s := status.Step{Layer: status.LayerOVN, Object: fmt.Sprintf("router interface with %s or %s", e.q.Src, e.q.Dst),
 		Detail: "no router with a gateway port on this node has a network with either address",
 		Hint:   "ask the node where the router's gateway port is bound"}
@@ -48,13 +91,16 @@ func (e *explanation) nobody() {
 			}
 		}
 	}
+	where := Nowhere
 	if len(others) > 0 {
+		where = OtherVNI
 		slices.Sort(others)
 		s.Detail = fmt.Sprintf("no gateway port on this node with such a network names VNI %d; these have one and name another: %s",
 			e.q.VRF, strings.Join(others, ", "))
 		s.Hint = "ask for the VNI of one of them, or ask the node where the gateway port of the one that is meant is bound"
 	}
 	e.add(s)
+	return where
 }
 
 // candidate is a router interface here whose network has an address.
@@ -144,10 +190,7 @@ func (e *explanation) end(a netip.Addr, c candidate, source bool) {
 	e.add(status.Step{Layer: status.LayerOVN, Object: "Port_Binding " + b.LogicalPort, Found: true, Detail: b.Type + " bound to this chassis"})
 	if !c.own {
 		e.annotation(c.inward.Switch, kindInterface)
-		// The ports of a network are loaded only when its interface names a VNI.
-		if _, present, f := readAnnotation(c.inward.Switch.ExternalIDs); present && f == nil {
-			e.host(a, c)
-		}
+		e.portOf(a, c)
 	}
 	e.complaints(c)
 	vrf := e.t.vrfs[e.q.VRF]
@@ -173,16 +216,22 @@ func (e *explanation) annotation(p ovn.PortBinding, kind string) {
 	switch {
 	case !present:
 		s.Detail = fmt.Sprintf("%s: external_ids has no %s", kind, keyVNI)
-		s.Hint = fmt.Sprintf("associate the BGPVPN in Neutron, or set external_ids:%s=%d on Logical_Switch_Port %s", keyVNI, e.q.VRF, p.LogicalPort)
+		s.Hint = fmt.Sprintf("associate the BGPVPN in Neutron, or: %s", setVNI(p.LogicalPort, e.q.VRF))
 	case f != nil:
-		s.Detail, s.Hint = f.err.Error(), "correct the value in the Northbound database"
+		s.Detail, s.Hint = f.err.Error(), "correct the value in the Northbound database; the VNI so: "+setVNI(p.LogicalPort, e.q.VRF)
 	case a.vni != e.q.VRF:
 		s.Detail = fmt.Sprintf("%s: names VNI %d", kind, a.vni)
-		s.Hint = "the interface and the gateway port have to name the same VNI"
+		s.Hint = "the interface and the gateway port have to name the same VNI: " + setVNI(p.LogicalPort, e.q.VRF)
 	default:
 		s.Found, s.Detail = true, fmt.Sprintf("%s: %s=%d", kind, keyVNI, a.vni)
 	}
 	e.add(s)
+}
+
+// setVNI is the command that names a VNI on a port. ovn-nbctl wants the colon of
+// the key escaped.
+func setVNI(port string, vni intent.VNI) string {
+	return fmt.Sprintf(`ovn-nbctl set logical_switch_port %s 'external_ids:%s=%d'`, port, strings.ReplaceAll(keyVNI, ":", `\:`), vni)
 }
 
 // host tells which port has the address. The subnet is reached without one.

@@ -45,7 +45,11 @@ func TestExplain(t *testing.T) {
 			tr := NewTranslator(testConfig(), indices{})
 			tr.Step(store, ovn.Dirty{All: true}, true)
 			q := status.Query{VRF: 1001, Src: addr(row.src), Dst: addr(row.dst)}
-			e := status.NewExplanation(q, tr.Explain(store, q))
+			steps, where := tr.Explain(store, q)
+			if (where == Nowhere) != (name == "nobody") {
+				t.Errorf("where: %d", where)
+			}
+			e := status.NewExplanation(q, steps)
 			got := ""
 			if s, cut := e.Missing(); cut {
 				got = string(s.Layer) + " " + s.Object
@@ -73,15 +77,16 @@ func TestExplainSaysOnlyWhatItLookedAt(t *testing.T) {
 	tr := NewTranslator(testConfig(), indices{})
 	tr.Step(store, ovn.Dirty{All: true}, true)
 	for _, a := range [][2]string{{"10.10.0.5", "10.20.0.5"}, {"2001:db8:10::5", "2001:db8:20::5"}} {
-		steps := tr.Explain(store, status.Query{VRF: 9999, Src: addr(a[0]), Dst: addr(a[1])})
-		if len(steps) != 1 || !strings.Contains(steps[0].Detail, "gw-r1 (VNI 1001)") || !strings.Contains(steps[0].Detail, "names VNI 9999") {
+		steps, where := tr.Explain(store, status.Query{VRF: 9999, Src: addr(a[0]), Dst: addr(a[1])})
+		if len(steps) != 1 || where != OtherVNI || !strings.Contains(steps[0].Detail, "gw-r1 (VNI 1001)") || !strings.Contains(steps[0].Detail, "names VNI 9999") {
 			t.Errorf("%s: %+v", a[0], steps)
 		}
 	}
 	store = node(false).tenant(1, 1001).edit("in-r1", func(p *ovn.PortBinding) { p.ExternalIDs[keyVNI] = "abc" }).load()
 	tr = NewTranslator(testConfig(), indices{})
 	tr.Step(store, ovn.Dirty{All: true}, true)
-	for _, s := range tr.Explain(store, status.Query{VRF: 1001, Src: addr("10.10.0.5"), Dst: addr("10.20.0.5")}) {
+	steps, _ := tr.Explain(store, status.Query{VRF: 1001, Src: addr("10.10.0.5"), Dst: addr("10.20.0.5")})
+	for _, s := range steps {
 		if strings.HasPrefix(s.Object, "Port_Binding with") || s.Object == "Port_Binding vm-r1" {
 			t.Errorf("a port of a network that is not loaded: %+v", s)
 		}

@@ -93,12 +93,12 @@ type Route struct {
 // NextHop is one way to a remote destination (RFC 9136 section 4.4.1).
 type NextHop struct {
 	// VTEP is the outer destination: the BGP next hop.
-	VTEP netip.Addr
+	VTEP netip.Addr `json:"vtep"`
 	// VNI is the label of the peer's route, not the VRF's own.
-	VNI VNI
+	VNI VNI `json:"vni"`
 	// RouterMAC is the inner destination MAC, from the peer's router MAC
 	// extended community (RFC 9135 section 8.1).
-	RouterMAC MAC
+	RouterMAC MAC `json:"routerMAC"`
 }
 
 func (h NextHop) String() string { return fmt.Sprintf("%s vni %d mac %s", h.VTEP, h.VNI, h.RouterMAC) }

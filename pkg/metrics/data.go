@@ -40,9 +40,11 @@ type Map struct {
 
 // Neighbor is one BGP neighbour.
 type Neighbor struct {
-	Address                  netip.Addr
-	ASN                      uint32
-	Up                       bool
+	Address netip.Addr
+	ASN     uint32
+	Up      bool
+	// PrefixLimit: its prefix limit ended the session.
+	PrefixLimit              bool
 	Received, Accepted, Sent int
 }
 

@@ -54,6 +54,7 @@ var (
 	announceDelay = declare(Histogram, "sluice_announce_delay_seconds", "Time from a change in OVN's Southbound database arriving to its announcement handed to BGP.")
 
 	bgpUp       = declare(Gauge, "sluice_bgp_neighbor_up", "1 when the session with a BGP neighbour is established, else 0.", "neighbor", "asn")
+	bgpLimited  = declare(Gauge, "sluice_bgp_neighbor_prefix_limit", "1 while the session with a BGP neighbour is down since the neighbour sent more routes than its maxPrefixes, else 0.", "neighbor", "asn")
 	bgpRoutes   = declare(Gauge, "sluice_bgp_neighbor_routes", "Type-5 routes of a BGP neighbour; set is received, accepted or sent.", "neighbor", "set")
 	bgpRejected = declare(Counter, "sluice_bgp_rejected_routes_total", "Routes from neighbours that were not accepted, by reason.", "reason")
 

@@ -123,6 +123,7 @@ func (m *Metrics) AddBGP(read func() (BGP, error)) {
 		for _, n := range b.Neighbors {
 			a := n.Address.String()
 			e.emit(bgpUp, flag(n.Up), a, strconv.FormatUint(uint64(n.ASN), 10))
+			e.emit(bgpLimited, flag(n.PrefixLimit), a, strconv.FormatUint(uint64(n.ASN), 10))
 			e.emit(bgpRoutes, float64(n.Received), a, "received")
 			e.emit(bgpRoutes, float64(n.Accepted), a, "accepted")
 			e.emit(bgpRoutes, float64(n.Sent), a, "sent")

@@ -55,6 +55,12 @@ func Includes[A Atom](column string, atom A) Clause {
 	return Clause{column, FunctionIncludes, encodeAtom(atom)}
 }
 
+// IncludesPair matches rows whose map column (of strings to strings) has the key
+// with the value.
+func IncludesPair(column, key, value string) Clause {
+	return Clause{column, FunctionIncludes, string(tag("map", [][2]string{{key, value}}))}
+}
+
 // String is the clause as a person reads it.
 func (c Clause) String() string {
 	if c.column == "" {

@@ -23,7 +23,8 @@ type Operation struct {
 	// mutations of one column.
 	column    string
 	mutations []mutation
-	text      string // of a comment
+	text      string   // of a comment
+	where     []Clause // of a select
 }
 
 // mutation is a <mutation> of RFC 7047 section 5.1.
@@ -137,6 +138,8 @@ func (o Operation) encode(db *Database, schema *serverSchema) (wireOperation, er
 	where := []Clause{}
 	switch {
 	case o.op == ovsdb.OperationInsert:
+	case o.op == ovsdb.OperationSelect:
+		where = append(where, o.where...)
 	case !ovsdb.IsValidUUID(o.uuid):
 		return w, fmt.Errorf("table %s: %q is not a row's UUID", o.table, o.uuid)
 	default:
@@ -150,6 +153,8 @@ func (o Operation) encode(db *Database, schema *serverSchema) (wireOperation, er
 
 func (o Operation) encodeBody(w *wireOperation, t *table, schema *serverSchema) error {
 	switch o.op {
+	case ovsdb.OperationSelect:
+		return t.encodeSelect(o, w, schema)
 	case ovsdb.OperationInsert, ovsdb.OperationUpdate, ovsdb.OperationWait:
 		row, err := t.encodeRow(o, schema)
 		if err != nil {

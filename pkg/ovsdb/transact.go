@@ -13,12 +13,15 @@ type Result struct {
 	Count int
 	// UUID of an inserted row.
 	UUID string
+	// Rows that a select found, with the columns that it named.
+	Rows []Row
 }
 
 // wireResult is an element of a transact reply, RFC 7047 section 4.1.3.
 type wireResult struct {
 	Count   int             `json:"count"`
 	UUID    json.RawMessage `json:"uuid"`
+	Rows    []rawRow        `json:"rows"`
 	Error   string          `json:"error"`
 	Details string          `json:"details"`
 }
@@ -52,10 +55,10 @@ func (s *Session) Transact(ctx context.Context, operations ...Operation) ([]Resu
 		}
 		return nil, err
 	}
-	return results(raw, operations)
+	return s.config.Database.results(raw, operations)
 }
 
-func results(raw json.RawMessage, operations []Operation) ([]Result, error) {
+func (d *Database) results(raw json.RawMessage, operations []Operation) ([]Result, error) {
 	// An operation after a failed one has null in its place. An extra element
 	// is the error of the commit.
 	var wire []*wireResult
@@ -81,6 +84,13 @@ func results(raw json.RawMessage, operations []Operation) ([]Result, error) {
 			return nil, protocolError("no result for operation %d", i)
 		}
 		out[i].Count = wire[i].Count
+		for _, raw := range wire[i].Rows {
+			row, err := d.selected(operations[i].table, raw)
+			if err != nil {
+				return nil, fmt.Errorf("result of operation %d: %w", i, err)
+			}
+			out[i].Rows = append(out[i].Rows, row)
+		}
 		if len(wire[i].UUID) == 0 {
 			continue
 		}

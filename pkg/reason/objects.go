@@ -40,6 +40,7 @@ const (
 	Waiting      = "waiting"
 	Held         = "held"
 	SameRouterID = "same-router-id"
+	PrefixLimit  = "prefix-limit"
 )
 
 // Objects lists the reasons of objects.
@@ -81,7 +82,8 @@ func Objects() []Entry {
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},
 		{Failed, rows, broken, "It failed in another way, and is tried again.", "See the error; if it stays, the log."},
 		{Waiting, []string{"route"}, pending, "In `sluicectl route list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
-		{Held, []string{"route"}, pending, "In `sluicectl route list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
+		{Held, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
 		{SameRouterID, []string{"vtep"}, broken, "Another node has this node's router ID, so a route reflector takes them for one and their routes hide each other.", "Set `bgp.routerID` on one of them."},
+		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},
 	}
 }

@@ -20,6 +20,8 @@ const (
 	Warning State = "warning"
 	// Error: wanted, and not possible as it is.
 	Error State = "error"
+	// Unknown: sluiced does not run, and only it knows.
+	Unknown State = "unknown"
 )
 
 // Logged tells whether a change into or out of the state is worth a log line.

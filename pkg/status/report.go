@@ -12,27 +12,28 @@ import (
 type Status struct {
 	// Version is the program's, Started when it started.
 	Version string    `json:"version"`
-	Started time.Time `json:"started"`
+	Started time.Time `json:"started,omitzero"`
 	Identity
 	// Ready is what /readyz says.
 	Ready      bool        `json:"ready"`
 	Conditions []Condition `json:"conditions"`
 	// Tables are the sizes of the data plane's tables.
 	Tables []Table `json:"tables,omitempty"`
-	// Counts are the numbers of objects by state; Problems those not ok.
+	// Counts are the numbers of objects by state; Problems those not ok. They and
+	// Conditions are null when Offline.
 	Counts   []StateCount `json:"counts"`
 	Problems []Object     `json:"problems"`
-	// Offline is set when sluiced is not running and the answer is what the
-	// pinned maps hold.
+	// Offline is set when sluiced does not answer and this is what the pinned maps
+	// hold. What only sluiced knows is left out.
 	Offline bool `json:"offline,omitempty"`
 }
 
 // Identity is who a node is in OVN and in the fabric.
 type Identity struct {
 	// Chassis is this node's name in OVN.
-	Chassis string `json:"chassis"`
+	Chassis string `json:"chassis,omitempty"`
 	// Role is what the node does and RoleReason why: "gateway", "port lrp-red".
-	Role       string `json:"role"`
+	Role       string `json:"role,omitempty"`
 	RoleReason string `json:"roleReason,omitempty"`
 	// VTEP, RouterID and RouterMAC are those of a gateway.
 	VTEP      netip.Addr `json:"vtep,omitzero"`
@@ -43,10 +44,11 @@ type Identity struct {
 // Table is one table between the planes.
 type Table struct {
 	Name string `json:"name"`
-	// Wanted and Actual are numbers of rows, Failed those with an error.
-	Wanted int `json:"wanted"`
-	Actual int `json:"actual"`
-	Failed int `json:"failed"`
+	// Wanted and Actual are numbers of rows, Failed those with an error. Wanted and
+	// Failed are left out where they are not known.
+	Wanted *int `json:"wanted,omitempty"`
+	Actual int  `json:"actual"`
+	Failed *int `json:"failed,omitempty"`
 	// Maps are the maps that hold the rows, for tables of the data plane.
 	Maps []MapFill `json:"maps,omitempty"`
 	// Held tells that nothing is deleted now, and why.
@@ -66,7 +68,11 @@ type MapFill struct {
 type VRF struct {
 	VNI   intent.VNI `json:"vni"`
 	Index uint16     `json:"index"`
-	State State      `json:"state"`
+	// State is pending, with the reason "held", where only the maps have the VRF.
+	State State `json:"state"`
+	// Reason and Error tell why, where it is not ok.
+	Reason string `json:"reason,omitempty"`
+	Error  string `json:"error,omitempty"`
 	// RD is the route distinguisher, router-id:index.
 	RD         string   `json:"rd,omitempty"`
 	Import     []string `json:"import,omitempty"`
@@ -113,10 +119,12 @@ type Route struct {
 	Gateway string `json:"gateway,omitempty"`
 	// NextHops are those of a remote route.
 	NextHops []intent.NextHop `json:"nextHops,omitempty"`
-	// Programmed tells that the data plane has it, Announced that BGP tells it.
-	Programmed bool  `json:"programmed"`
-	Announced  bool  `json:"announced"`
-	State      State `json:"state"`
+	// Programmed tells that the data plane has it.
+	Programmed bool `json:"programmed"`
+	// Announced tells that BGP tells it. It is left out of routes that are not this
+	// node's to announce, and where it is not known.
+	Announced *bool `json:"announced,omitempty"`
+	State     State `json:"state"`
 	// Reason and Error are the object's, when it is not ok.
 	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`
@@ -149,6 +157,8 @@ type Neighbor struct {
 	// MessagesIn and MessagesOut are numbers of UPDATE messages.
 	MessagesIn  uint64 `json:"messagesIn"`
 	MessagesOut uint64 `json:"messagesOut"`
+	// Retry is when a session that its prefix limit ended is tried again.
+	Retry time.Time `json:"retry,omitzero"`
 	// LastError is why the session last went down, or does not come up.
 	LastError string `json:"lastError,omitempty"`
 }

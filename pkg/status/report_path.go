@@ -65,8 +65,11 @@ type Explanation struct {
 	Src netip.Addr `json:"src"`
 	Dst netip.Addr `json:"dst"`
 	// Works tells that every step was found or is kept.
-	Works bool   `json:"works"`
-	Steps []Step `json:"steps"`
+	Works bool `json:"works"`
+	// InsideOVN tells that both ends are behind one router here: OVN forwards
+	// between them itself, and Sluice never sees the packets.
+	InsideOVN bool   `json:"insideOVN,omitempty"`
+	Steps     []Step `json:"steps"`
 }
 
 // NewExplanation judges the steps.
@@ -113,11 +116,15 @@ type Decision struct {
 	Why string `json:"why,omitempty"`
 }
 
+// InsideOVN is the verdict of a packet that OVN forwards itself.
+const InsideOVN = "inside-ovn"
+
 // Trace is the answer to "sluicectl trace".
 type Trace struct {
 	Request   TraceRequest `json:"request"`
 	Decisions []Decision   `json:"decisions"`
-	// Verdict is redirect, drop or reply; Drop the reason of a drop.
+	// Verdict is redirect, drop or reply; Drop the reason of a drop. It is inside-ovn,
+	// and no program ran, where OVN forwards between the ends itself.
 	Verdict string `json:"verdict"`
 	Drop    string `json:"drop,omitempty"`
 	// Interface is where a redirected packet would leave.

@@ -95,8 +95,11 @@ func (w *world) clean() {
 				return err
 			}
 			for _, t := range s.Tables {
-				if t.Wanted != t.Actual || t.Failed != 0 {
-					return fmt.Errorf("table %+v", t)
+				if t.Wanted == nil || t.Failed == nil {
+					return fmt.Errorf("table %s: it is not known what is wanted", t.Name)
+				}
+				if *t.Wanted != t.Actual || *t.Failed != 0 {
+					return fmt.Errorf("table %s: %d wanted, %d there, %d failed; %s", t.Name, *t.Wanted, t.Actual, *t.Failed, t.Held)
 				}
 			}
 			for _, o := range s.Problems {

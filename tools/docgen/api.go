@@ -21,6 +21,11 @@ What ` + "`sluicectl -o json`" + ` prints is what sluiced answers on its socket,
 curl --unix-socket /run/sluice/sluiced.sock http://sluiced/v1/status
 ` + "```" + `
 
+Names are camelCase. An abbreviation is in capitals, but at the beginning of a name:
+` + "`routerMAC`, `endOfRIB`, `vtep`" + `. An optional field is left out where it is empty, or where
+its value is not known: with sluiced away, ` + "`sluicectl`" + ` answers from the pinned maps, which
+know neither what is wanted nor what is announced.
+
 A request is JSON in the body and may be left out where it is ` + "`Nothing`" + `. An error is
 ` + "`{\"error\": \"…\"}`" + ` with status 400, 404, 500 or 503. A stream has one answer a line, as
 ` + "`{\"value\": …}`" + `. Fields are added over time; a field keeps its name and meaning.
@@ -42,13 +47,18 @@ func apiPage(w *bytes.Buffer, admin, status string) error {
 		}
 	}
 	writeTypes(w, endpoints)
-	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "plan.go"} {
+	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "plan.go", "known.go"} {
 		f, err := parseFile(filepath.Join(status, name))
 		if err != nil {
 			return err
 		}
 		writeTypes(w, f)
 	}
+	routes, err := parseFile(filepath.Join(filepath.Dir(status), "intent", "route.go"))
+	if err != nil {
+		return err
+	}
+	writeTypes(w, routes)
 	return nil
 }
 
@@ -137,6 +147,9 @@ func jsonType(e ast.Expr) string {
 		}
 		return "list of " + jsonType(list.Elt)
 	}
+	if known, ok := e.(*ast.StarExpr); ok {
+		return jsonType(known.X)
+	}
 	switch name := types.ExprString(e); name {
 	case "netip.Addr":
 		return "IP address"
@@ -146,7 +159,7 @@ func jsonType(e ast.Expr) string {
 		return "time (RFC 3339)"
 	case "intent.MAC":
 		return "MAC"
-	case "intent.VNI":
+	case "intent.VNI", "VNI":
 		return "VNI, a number"
 	case "bool":
 		return "true, false"

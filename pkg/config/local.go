@@ -1,0 +1,47 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// LocalDatabase tells why there is nothing to wait for: the socket of the local
+// Open vSwitch database is not there. It is for who asks once; a daemon waits, since
+// Open vSwitch may start later.
+func (c *Config) LocalDatabase() error {
+	path, local := strings.CutPrefix(c.OVN.VSwitch, "unix:")
+	if !local || strings.Contains(path, ",") {
+		return nil
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("local Open vSwitch database: %s is not there: is Open vSwitch running? ovn.vswitch names another", path)
+}
+
+// Files tells which files that the configuration names cannot be read.
+func (c *Config) Files() error {
+	var errs []error
+	for i := range c.BGP.Neighbors {
+		_, err := c.BGP.Neighbors[i].ReadPassword()
+		errs = append(errs, err)
+	}
+	for key, path := range map[string]string{
+		"ovn.tls.privateKey": c.OVN.TLS.PrivateKey, "ovn.tls.certificate": c.OVN.TLS.Certificate, "ovn.tls.caCert": c.OVN.TLS.CACert,
+		"http.webConfig": c.HTTP.WebConfig,
+	} {
+		if path == "" {
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", key, err))
+			continue
+		}
+		_ = f.Close()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,26 @@
+package status
+
+// Known is a value that is known, for a field that is left out where it is not.
+func Known[T any](v T) *T { return &v }
+
+// Version is the answer to "sluicectl version".
+type Version struct {
+	Version string `json:"version"`
+}
+
+// Cleanup is the answer to "sluicectl cleanup".
+type Cleanup struct {
+	// DryRun tells that nothing was removed.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Objects are in the order of their removal.
+	Objects []CleanupObject `json:"objects"`
+}
+
+// CleanupObject is one object that carries Sluice's mark.
+type CleanupObject struct {
+	// Object names it for people.
+	Object  string `json:"object"`
+	Removed bool   `json:"removed"`
+	// Error is why it could not be removed.
+	Error string `json:"error,omitempty"`
+}
