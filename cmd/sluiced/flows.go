@@ -33,6 +33,7 @@ func (n *node) watchFlows(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		n.flowsSaid = n.flowsSaid || err == nil || failed
 		switch {
 		case err != nil && failed:
 			n.d.reg.SetCondition("flows", false, reason.Unknown, err.Error())

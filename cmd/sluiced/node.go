@@ -46,6 +46,7 @@ type node struct {
 	fabricBroken atomic.Pointer[string]
 	looks        chan struct{} // capacity 1: devices are to be looked at
 	damaged      string        // what was last said of the veth pairs
+	flowsSaid    bool          // something was said of flows of others
 }
 
 // run runs the node until ctx ends, or until it is told facts that make it another
@@ -105,7 +106,9 @@ func (n *node) leave(ctx context.Context) {
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")
 	}
-	n.d.reg.SetCondition("flows", true, reason.Stopped, "")
+	if n.flowsSaid {
+		n.d.reg.SetCondition("flows", true, reason.Stopped, "")
+	}
 }
 
 // adopt makes n the node that OVN's events go to, and gives it what is known.
