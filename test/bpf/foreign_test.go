@@ -29,6 +29,10 @@ func passing(t *testing.T) *ebpf.Program {
 
 // A foreign program before ours would hand tenants' packets to the host.
 func TestForeignProgramBeforeOurs(t *testing.T) {
+	t.Run("tcx", foreignProgramBeforeOurs)
+}
+
+func foreignProgramBeforeOurs(t *testing.T) {
 	ns, index := namespace(t)
 	dir := bpffs(t)
 	err := ns.Do(func() error {

@@ -17,7 +17,7 @@ const deadline = 30 * time.Minute
 
 var (
 	modules  = []string{"veth", "bridge", "vxlan", "sch_ingress", "cls_bpf"}
-	programs = []string{"sh", "nsenter", "ip", "ethtool", "socat", "ss"} // BusyBox has less of them
+	programs = []string{"sh", "nsenter", "ip", "ethtool", "socat", "ss", "setpriv"} // BusyBox has less of them
 )
 
 // suite is the tests of a package that run under another kernel.
@@ -72,7 +72,8 @@ func under(t *testing.T, k vm.Kernel, skip string, suites []suite) {
 				args += " -test.skip '" + skip + "'"
 			}
 			out := run(t, vm.Guest{Kernel: k, Modules: modules, Programs: programs,
-				Files: map[string]string{"suite.test": bin}, Script: "uname -r && ./suite.test " + args})
+				Files:  map[string]string{"suite.test": bin, "sluiced.service": "../../deploy/systemd/sluiced.service"},
+				Script: "mkdir -p /deploy/systemd && mv sluiced.service /deploy/systemd && uname -r && ./suite.test " + args})
 			if !strings.HasPrefix(out, k.Release+"\n") {
 				t.Errorf("another kernel ran: %.60q", out)
 			}
