@@ -115,7 +115,7 @@ func (e *end) follow(was State, now time.Time) {
 	e.path = path
 	switch path {
 	case PathUp:
-		e.log.Info("BFD session up", slog.Duration("detection", s.Detection()), slog.Duration("interval", s.TxInterval()))
+		e.log.Info("BFD session up")
 	case PathLost:
 		e.log.Warn("BFD session lost", slog.String("reason", s.diagnostic.String()), slog.String("neighbor_reason", s.last.Diagnostic.String()))
 	case PathOff:
