@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -58,9 +59,11 @@ func runChild() int {
 	go func() { ended <- s.Run(ctx) }()
 	enc := json.NewEncoder(os.Stdout)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		r := childReport{Status: s.Status()} // Changed is called with a session's lock held
 		mu.Lock()
-		_ = enc.Encode(childReport{s.Status(), changes})
+		r.Changes = slices.Clone(changes)
 		mu.Unlock()
+		_ = enc.Encode(r)
 	}
 	cancel()
 	if err := <-ended; err != nil {
