@@ -65,8 +65,9 @@ func (r *Rows) relates(c Change) bool {
 		next, has := c.New.(DatapathBinding)
 		return had != has || old.IsRouter() != next.IsRouter() || old.NBUUID() != next.NBUUID()
 	case TableHAChassis:
-		_, had := r.ha[c.UUID]
-		return had != (c.New != nil)
+		old, had := r.ha[c.UUID]
+		next, has := c.New.(HAChassis)
+		return had != has || old != next
 	case TableChassis, TableHAChassisGroup, TableOpenvSwitch:
 		return true
 	case TableLogicalRouter:
@@ -110,6 +111,12 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 	case TableMACBinding:
 		if b, ok := r.bindings[c.UUID]; ok {
 			for id := range r.byName.all(b.LogicalPort) {
+				r.addRouters(r.ports[id].Datapath, into)
+			}
+		}
+	case TableChassisPrivate:
+		if p, ok := r.private[c.UUID]; ok && p.Name != r.SystemID() {
+			for id := range r.gatewaysAt.all(p.Chassis) {
 				r.addRouters(r.ports[id].Datapath, into)
 			}
 		}
@@ -207,6 +214,12 @@ func (r *Rows) put(c Change) {
 		}
 	case TableChassis:
 		store(r.chassis, c)
+	case TableChassisPrivate:
+		old := store(r.private, c)
+		r.privateOf.del(old.Chassis, c.UUID)
+		if p, ok := r.private[c.UUID]; ok && p.Chassis != "" {
+			r.privateOf.add(p.Chassis, c.UUID)
+		}
 	case TableHAChassis:
 		store(r.ha, c)
 	case TableHAChassisGroup:

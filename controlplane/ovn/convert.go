@@ -16,13 +16,15 @@ var (
 			"nat_addresses", "options", "external_ids"},
 		"Datapath_Binding": {"external_ids"},
 		"Chassis":          {"name"},
-		"Chassis_Private":  {"name", "external_ids"},
+		"Chassis_Private":  {"name", "chassis", "external_ids"},
 		"HA_Chassis":       {"chassis"},
 		"HA_Chassis_Group": {"name", "ha_chassis"},
 		"MAC_Binding":      {"logical_port", "ip", "mac"},
 	}
 	// What else a cloud writes there is most of what a port's row takes.
-	sbKeys = ovsdb.Keys{"Port_Binding": {
+	sbKeys = ovsdb.Keys{"Chassis_Private": {
+		"external_ids": func(k string) bool { return strings.HasPrefix(k, PublishPrefix) },
+	}, "Port_Binding": {
 		"external_ids": func(k string) bool {
 			return k == "neutron:cidrs" || strings.HasPrefix(k, "neutron_bgpvpn:") || strings.HasPrefix(k, "sluice-")
 		},
@@ -49,7 +51,7 @@ var (
 	}
 	tableOf = map[string]Table{
 		"Port_Binding": TablePortBinding, "Datapath_Binding": TableDatapathBinding, "Chassis": TableChassis,
-		"HA_Chassis": TableHAChassis, "HA_Chassis_Group": TableHAChassisGroup, "MAC_Binding": TableMACBinding,
+		"Chassis_Private": TableChassisPrivate, "HA_Chassis": TableHAChassis, "HA_Chassis_Group": TableHAChassisGroup, "MAC_Binding": TableMACBinding,
 		"Open_vSwitch": TableOpenvSwitch, "Bridge": TableBridge, "Port": TablePort, "SSL": TableSSL,
 		"Logical_Router": TableLogicalRouter, "Logical_Router_Port": TableLogicalRouterPort,
 		"NAT": TableNAT, "Logical_Router_Static_Route": TableStaticRoute,
@@ -93,10 +95,12 @@ func convert(row ovsdb.Row) Row {
 		return DatapathBinding{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
 	case *sb.Chassis:
 		return Chassis{UUID: UUID(r.UUID), Name: r.Name}
+	case *sb.ChassisPrivate:
+		return ChassisPrivate{UUID: UUID(r.UUID), Chassis: UUID(value(r.Chassis)), Name: r.Name, ExternalIDs: r.ExternalIDs}
 	case *sb.HAChassis:
-		return HAChassis{UUID: UUID(r.UUID)}
+		return HAChassis{UUID: UUID(r.UUID), Chassis: UUID(value(r.Chassis))}
 	case *sb.HAChassisGroup:
-		return HAChassisGroup{UUID: UUID(r.UUID), Name: r.Name}
+		return HAChassisGroup{UUID: UUID(r.UUID), Name: r.Name, Members: uuids(r.HaChassis)}
 	case *sb.MACBinding:
 		return MACBinding{UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, IP: r.IP}
 	case *vswitch.OpenvSwitch:

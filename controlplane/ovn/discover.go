@@ -43,6 +43,8 @@ type discovery struct {
 //   - the Chassis and Chassis_Private rows of this node, and all localnet ports;
 //   - the ports bound to this chassis, and those of the HA_Chassis_Groups that
 //     name it: gateway ports that are here or may come;
+//   - the other members of these groups, with their Chassis_Private rows: where the
+//     gateway ports may move to;
 //   - of each router with such a gateway port: the router, its ports, their
 //     peers, the peers' datapaths;
 //   - the ports of the switches behind its interfaces, where a feature needs them;
@@ -75,8 +77,11 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("chassis", chassis))
 	w.SB["HA_Chassis"] = []ovsdb.Clause{ovsdb.Equal("chassis", chassis)}
 	for _, id := range slices.Sorted(maps.Keys(rows.ha)) {
-		w.SB["HA_Chassis_Group"] = append(w.SB["HA_Chassis_Group"], ovsdb.Includes("ha_chassis", ovsdb.UUID(id)))
+		if rows.ha[id].Chassis == own.UUID {
+			w.SB["HA_Chassis_Group"] = append(w.SB["HA_Chassis_Group"], ovsdb.Includes("ha_chassis", ovsdb.UUID(id)))
+		}
 	}
+	rows.others(own.UUID, w.SB)
 	for _, id := range slices.Sorted(maps.Keys(rows.haGroups)) {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("ha_chassis_group", ovsdb.UUID(id)))
 	}

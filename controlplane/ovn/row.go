@@ -18,6 +18,7 @@ const (
 	TablePortBinding Table = iota + 1
 	TableDatapathBinding
 	TableChassis
+	TableChassisPrivate
 	TableHAChassis
 	TableHAChassisGroup
 	TableMACBinding
@@ -93,16 +94,32 @@ type Chassis struct {
 	Name string
 }
 
-// HAChassis is a row of SB HA_Chassis; those that name this node are followed.
-type HAChassis struct {
+// ChassisPrivate is a row of SB Chassis_Private: this node's, and those of the
+// other members of followed HA_Chassis_Groups.
+type ChassisPrivate struct {
 	UUID UUID
+	// Chassis is empty for a moment while the chassis comes or goes.
+	Chassis UUID
+	Name    string
+	// ExternalIDs has the keys that begin with PublishPrefix.
+	ExternalIDs map[string]string
 }
 
-// HAChassisGroup is a row of SB HA_Chassis_Group; those with a followed HA_Chassis
-// are followed.
+// HAChassis is a row of SB HA_Chassis; those that name this node are followed, and
+// the other members of their groups.
+type HAChassis struct {
+	UUID UUID
+	// Chassis is empty while the chassis is not there.
+	Chassis UUID
+}
+
+// HAChassisGroup is a row of SB HA_Chassis_Group; those of which this node is a
+// member are followed.
 type HAChassisGroup struct {
 	UUID UUID
 	Name string
+	// Members are rows of HA_Chassis.
+	Members []UUID
 }
 
 // MACBinding is a row of SB MAC_Binding: a neighbour that a router port learned.
@@ -185,6 +202,9 @@ func (d DatapathBinding) Key() UUID { return d.UUID }
 func (r Chassis) Key() UUID { return r.UUID }
 
 // Key is the row's _uuid.
+func (r ChassisPrivate) Key() UUID { return r.UUID }
+
+// Key is the row's _uuid.
 func (r HAChassis) Key() UUID { return r.UUID }
 
 // Key is the row's _uuid.
@@ -220,6 +240,7 @@ func (r StaticRoute) Key() UUID { return r.UUID }
 func (PortBinding) table() Table       { return TablePortBinding }
 func (DatapathBinding) table() Table   { return TableDatapathBinding }
 func (Chassis) table() Table           { return TableChassis }
+func (ChassisPrivate) table() Table    { return TableChassisPrivate }
 func (HAChassis) table() Table         { return TableHAChassis }
 func (HAChassisGroup) table() Table    { return TableHAChassisGroup }
 func (MACBinding) table() Table        { return TableMACBinding }

@@ -27,6 +27,7 @@ type Rows struct {
 	ports     map[UUID]PortBinding
 	datapaths map[UUID]DatapathBinding
 	chassis   map[UUID]Chassis
+	private   map[UUID]ChassisPrivate
 	ha        map[UUID]HAChassis
 	haGroups  map[UUID]HAChassisGroup
 	bindings  map[UUID]MACBinding
@@ -47,6 +48,7 @@ type Rows struct {
 	byDatapath index[UUID]
 	gatewaysAt index[UUID]   // chassis → the gateway ports bound to it
 	byGroup    index[UUID]   // HA_Chassis_Group → ports
+	privateOf  index[UUID]   // chassis → its Chassis_Private
 	boundAt    index[string] // router port → its MAC_Bindings
 	localnets  index[UUID]   // switch → its localnet ports
 	routerSide index[UUID]   // datapath → its patch and l3gateway ports
@@ -70,12 +72,12 @@ type Rows struct {
 func NewRows() *Rows {
 	return &Rows{
 		ports: map[UUID]PortBinding{}, datapaths: map[UUID]DatapathBinding{}, chassis: map[UUID]Chassis{},
-		ha: map[UUID]HAChassis{}, haGroups: map[UUID]HAChassisGroup{}, bindings: map[UUID]MACBinding{},
+		private: map[UUID]ChassisPrivate{}, ha: map[UUID]HAChassis{}, haGroups: map[UUID]HAChassisGroup{}, bindings: map[UUID]MACBinding{},
 		openvswitch: map[UUID]OpenvSwitch{}, bridges: map[UUID]Bridge{}, vsPorts: map[UUID]Port{},
 		ssl:     map[UUID]SSL{},
 		routers: map[UUID]LogicalRouter{}, routerPorts: map[UUID]LogicalRouterPort{},
 		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{},
-		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, boundAt: index[string]{},
+		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, privateOf: index[UUID]{}, boundAt: index[string]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
 		changed: map[UUID]uint64{},

@@ -1,0 +1,68 @@
+package ovn
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+// The keys of Chassis_Private.external_ids by which nodes know each other before
+// BGP has told anything: where the fabric reaches a node.
+const (
+	KeyVTEP      = PublishPrefix + "vtep"
+	KeyRouterMAC = PublishPrefix + "router-mac"
+)
+
+// FabricAddress is where the fabric reaches a node.
+type FabricAddress struct {
+	VTEP      netip.Addr
+	RouterMAC intent.MAC
+}
+
+// Pairs are what a node with the address publishes.
+func (a FabricAddress) Pairs() map[string]string {
+	return map[string]string{KeyVTEP: a.VTEP.String(), KeyRouterMAC: a.RouterMAC.String()}
+}
+
+// ChassisAt is the name of a followed chassis, and where the fabric reaches it:
+// the zero value while Sluice there has not published it, or not as it should.
+func (r *Rows) ChassisAt(chassis UUID) (name string, at FabricAddress) {
+	id, ok := r.privateOf.first(chassis)
+	if !ok {
+		return "", at
+	}
+	row := r.private[id]
+	vtep, err := netip.ParseAddr(row.ExternalIDs[KeyVTEP])
+	if err != nil || vtep.Zone() != "" {
+		return row.Name, at
+	}
+	mac, err := intent.ParseMAC(row.ExternalIDs[KeyRouterMAC])
+	if err != nil || mac.IsZero() {
+		return row.Name, at
+	}
+	return row.Name, FabricAddress{VTEP: vtep.Unmap(), RouterMAC: mac}
+}
+
+// others adds the conditions for the other members of the groups that this chassis
+// is in. They are known before a gateway port moves: to ask for them then would
+// take another round of questions, in which packets are lost.
+func (r *Rows) others(own UUID, c ovsdb.Conditions) {
+	members, chassis := map[UUID]struct{}{}, map[UUID]struct{}{}
+	for _, g := range r.haGroups {
+		for _, id := range g.Members {
+			members[id] = struct{}{}
+			if h, ok := r.ha[id]; ok && h.Chassis != "" && h.Chassis != own {
+				chassis[h.Chassis] = struct{}{}
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(members)) {
+		c["HA_Chassis"] = append(c["HA_Chassis"], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
+	}
+	for _, id := range slices.Sorted(maps.Keys(chassis)) {
+		c["Chassis_Private"] = append(c["Chassis_Private"], ovsdb.Equal("chassis", ovsdb.UUID(id)))
+	}
+}
