@@ -37,7 +37,7 @@ func (f *Fabric) Check() (FabricState, error) {
 		case !f.usable(l):
 			s.Differs = []string{"cannot be kept: its UDP port or mode is another"}
 		default:
-			s = FabricState{IfIndex: l.Attrs().Index, Differs: f.corrections(l)}
+			s = FabricState{IfIndex: l.Attrs().Index, Differs: f.corrections(h, l)}
 			return nil
 		}
 		return portHolder(h, f.config.Port)
@@ -49,9 +49,9 @@ func (f *Fabric) Check() (FabricState, error) {
 }
 
 // corrections are what finish would change.
-func (f *Fabric) corrections(l netlink.Link) []string {
+func (f *Fabric) corrections(h *netlink.Handle, l netlink.Link) []string {
 	var out []string
-	if !isClosed(l) {
+	if !isSettled(l, fabricKnobs(h, l)) {
 		out = append(out, "answers ARP, or has other sysctls")
 	}
 	if l.Attrs().MTU != f.config.MTU {

@@ -23,8 +23,11 @@ import (
 // calling thread is in the device's namespace.
 type Attach func(ctx context.Context, name string, ifindex int) error
 
-// closed are the sysctls of a fail-closed device, under net/FAMILY/conf/DEVICE.
-var closed = []struct{ family, knob, value string }{
+// knob is a sysctl under net/FAMILY/conf/DEVICE.
+type knob struct{ family, name, value string }
+
+// closed are the sysctls of a fail-closed device.
+var closed = []knob{
 	{"ipv6", "disable_ipv6", "1"},
 	{"ipv6", "accept_ra", "0"},
 	{"ipv6", "autoconf", "0"},
@@ -43,9 +46,22 @@ var closed = []struct{ family, knob, value string }{
 	{"ipv4", "send_redirects", "0"},
 }
 
-// failClosed brings a device to the state of the package comment. The order does
-// not matter: the device is down when it is new.
-func failClosed(h *netlink.Handle, l netlink.Link) error {
+// with replaces the values of some.
+func with(knobs []knob, changes ...knob) []knob {
+	out := slices.Clone(knobs)
+	for _, c := range changes {
+		i := slices.IndexFunc(out, func(k knob) bool { return k.family == c.family && k.name == c.name })
+		out[i] = c
+	}
+	return out
+}
+
+// failClosed brings a device to the state of the package comment.
+func failClosed(h *netlink.Handle, l netlink.Link) error { return settle(h, l, closed) }
+
+// settle makes a device one without ARP, without addresses of its own making, and
+// with the sysctls. The order does not matter: the device is down when it is new.
+func settle(h *netlink.Handle, l netlink.Link, knobs []knob) error {
 	name := l.Attrs().Name
 	if err := h.LinkSetARPOff(l); err != nil {
 		return fmt.Errorf("switching ARP off on %s: %w", name, err)
@@ -56,8 +72,8 @@ func failClosed(h *netlink.Handle, l netlink.Link) error {
 			return fmt.Errorf("address generation mode of %s: %w", name, err)
 		}
 	}
-	for _, s := range closed {
-		if err := sysctl(filepath.Join("/proc/sys/net", s.family, "conf", name, s.knob), s.value); err != nil {
+	for _, k := range knobs {
+		if err := sysctl(k.path(name), k.value); err != nil {
 			return fmt.Errorf("device %s: %w", name, err)
 		}
 	}
@@ -83,12 +99,19 @@ func sysctl(path, value string) error {
 	return nil
 }
 
+func (k knob) path(device string) string {
+	return filepath.Join("/proc/sys/net", k.family, "conf", device, k.name)
+}
+
 // isClosed tells whether a device still is as failClosed leaves it.
-func isClosed(l netlink.Link) bool {
+func isClosed(l netlink.Link) bool { return isSettled(l, closed) }
+
+// isSettled tells whether a device still is as settle leaves it.
+func isSettled(l netlink.Link, knobs []knob) bool {
 	a := l.Attrs()
-	for _, s := range closed {
-		got, err := os.ReadFile(filepath.Join("/proc/sys/net", s.family, "conf", a.Name, s.knob))
-		if err == nil && strings.TrimSpace(string(got)) != s.value {
+	for _, k := range knobs {
+		got, err := os.ReadFile(k.path(a.Name))
+		if err == nil && strings.TrimSpace(string(got)) != k.value {
 			return false
 		}
 	}

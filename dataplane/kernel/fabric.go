@@ -132,7 +132,7 @@ func (f *Fabric) create(h *netlink.Handle) (netlink.Link, error) {
 }
 
 func (f *Fabric) finish(ctx context.Context, h *netlink.Handle, l netlink.Link) error {
-	if err := failClosed(h, l); err != nil {
+	if err := settle(h, l, fabricKnobs(h, l)); err != nil {
 		return err
 	}
 	if l.Attrs().MTU != f.config.MTU {

@@ -11,7 +11,8 @@ import (
 )
 
 // Guarded names the devices whose packets only Sluice's programs keep from the
-// host: sluice-vxlan, and the end of each veth pair that is not in a bridge.
+// host: sluice-vxlan, the end of each veth pair that is not in a bridge, and the
+// devices that hand over to the routes of a VRF.
 func Guarded(ns netns.Namespace) ([]string, error) {
 	var out []string
 	err := ns.Netlink(func(h *netlink.Handle) error {
@@ -21,7 +22,7 @@ func Guarded(ns netns.Namespace) ([]string, error) {
 		}
 		for _, l := range links {
 			for _, name := range l.Attrs().AltNames {
-				if name == fabricMark || strings.HasPrefix(name, markHost) {
+				if name == fabricMark || strings.HasPrefix(name, markHost) || strings.HasPrefix(name, markVRFEnd) || strings.HasPrefix(name, "sluice:vrf-bridge:") {
 					out = append(out, l.Attrs().Name)
 				}
 			}
