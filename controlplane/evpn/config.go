@@ -68,6 +68,8 @@ type Config struct {
 	// HoldNATUnknown exposes no host or subnet of a router whose NAT rows
 	// cannot be seen.
 	HoldNATUnknown bool
+	// Standby prepares for gateway ports that are elsewhere and may come.
+	Standby bool
 	// MaxVRFs is the largest number of VRFs; 0 means 4096.
 	MaxVRFs int
 }

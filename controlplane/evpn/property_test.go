@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
 // TestAnyOrder: any sequence of row changes in any batching leaves the same
@@ -44,6 +46,7 @@ func FuzzAnyOrder(f *testing.F) {
 func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	cfg := testConfig()
 	cfg.AnnounceNAT = r.IntN(4) == 0
+	cfg.Standby = r.IntN(2) == 0
 	if r.IntN(2) == 0 {
 		cfg.Announce = AnnounceBoth
 	}
@@ -111,7 +114,7 @@ func randomChange(r *rand.Rand) ovn.Change {
 	id := pick(r, slices.Sorted(maps.Keys(world))...)
 	row := world[id]
 	if r.IntN(12) == 0 {
-		kinds := map[string]ovn.Table{"pb": ovn.TablePortBinding, "dp": ovn.TableDatapathBinding, "ch": ovn.TableChassis,
+		kinds := map[string]ovn.Table{"pb": ovn.TablePortBinding, "dp": ovn.TableDatapathBinding, "ch": ovn.TableChassis, "cp": ovn.TableChassisPrivate,
 			"os": ovn.TableOpenvSwitch, "br": ovn.TableBridge, "po": ovn.TablePort,
 			"mb": ovn.TableMACBinding, "hg": ovn.TableHAChassisGroup, "lr": ovn.TableLogicalRouter, "na": ovn.TableNAT, "st": ovn.TableStaticRoute}
 		return ovn.Delete(kinds[id[:2]], ovn.UUID(id))
@@ -128,6 +131,8 @@ func randomWorld(r *rand.Rand) cloud {
 		ovn.Port{UUID: "po-1", Name: "br-ex"},
 		ovn.Port{UUID: "po-2", Name: pick(r, "eth0", "sluice3-ovs")},
 		ovn.HAChassisGroup{UUID: "hg-1", Name: "one"},
+		ovn.ChassisPrivate{UUID: "cp-away", Chassis: pick(r, ovn.UUID("ch-away"), "ch-away", "ch-here", ""), Name: pick(r, "a2", "a2", "a3"),
+			ExternalIDs: pick(r, nil, ovn.FabricAddress{VTEP: netip.MustParseAddr("192.0.2.2"), RouterMAC: intent.MAC{2, 0, 0, 0, 0, 2}}.Pairs())},
 		ovn.DatapathBinding{UUID: "dp-pub", ExternalIDs: map[string]string{"logical-switch": "x"}})
 	c.randomPort(r, "ln", pick(r, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeVIF), "dp-pub", "", "unknown")
 	ln := c["pb-ln"].(ovn.PortBinding)

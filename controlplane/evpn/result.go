@@ -14,7 +14,8 @@ type Result struct {
 	// Pending: the router's NAT rows are still to come, and what depends on them
 	// is not in the result.
 	Pending bool
-	// Gateways are sorted by logical port.
+	// Gateways are those that are here, and after them those that may come, each
+	// sorted by logical port.
 	Gateways []GatewayResult
 	// Bridges are the provider bridges of the gateway ports that are here or may
 	// come, sorted.
@@ -29,7 +30,10 @@ func (r Result) empty() bool {
 
 // GatewayResult is one gateway port of this node and what is behind it.
 type GatewayResult struct {
-	Gateway  intent.Gateway
+	Gateway intent.Gateway
+	// Standby: the port is elsewhere, at Place, and may come.
+	Standby  bool
+	Place    Place
 	Localnet string
 	Policy   Policy
 	// Served are sorted by prefix.

@@ -73,6 +73,8 @@ func (t Tables) apply(d Difference) {
 	patch(t.Routes, d.Routes)
 	patch(t.Steering, d.Steering)
 	patch(t.Announcements, d.Announcements)
+	patch(t.Relays, d.Relays)
+	patch(t.Standby, d.Standby)
 }
 
 func patch[K, V comparable](into map[K]V, d Delta[K, V]) {

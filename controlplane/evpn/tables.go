@@ -8,7 +8,9 @@ import (
 )
 
 // Tables are the intent tables that this package computes, by the names of
-// pkg/intent. Routes holds local and block rows only.
+// pkg/intent. Routes holds local and block rows only, Relays the way to what is
+// behind gateway ports that may come, and Standby where these are. A relay without
+// next hops is one that is not known yet.
 type Tables struct {
 	Bridges       map[intent.BridgeKey]intent.Bridge
 	VRFs          map[intent.VNI]intent.VRF
@@ -18,6 +20,8 @@ type Tables struct {
 	Routes        map[intent.RouteKey]intent.Route
 	Steering      map[intent.SteeringKey]intent.Steering
 	Announcements map[intent.RouteKey]intent.Announcement
+	Relays        map[intent.RouteKey]intent.Route
+	Standby       map[intent.GatewayKey]Place
 }
 
 // NewTables are empty tables.
@@ -30,6 +34,7 @@ func NewTables() Tables {
 		Served:   map[intent.ServedKey]intent.Served{},
 		Routes:   map[intent.RouteKey]intent.Route{},
 		Steering: map[intent.SteeringKey]intent.Steering{}, Announcements: map[intent.RouteKey]intent.Announcement{},
+		Relays: map[intent.RouteKey]intent.Route{}, Standby: map[intent.GatewayKey]Place{},
 	}
 }
 
@@ -43,10 +48,23 @@ type packed struct {
 	routes        []intent.Route
 	steering      []intent.Steering
 	announcements []intent.Announcement
+	relays        []intent.Route
+	standby       []placed
+}
+
+// placed is a row of Standby.
+type placed struct {
+	gateway intent.GatewayKey
+	place   Place
 }
 
 func (t Tables) pack() packed {
+	var standby []placed
+	for k, p := range t.Standby {
+		standby = append(standby, placed{k, p})
+	}
 	return packed{
+		relays: pack(t.Relays), standby: slices.Clip(standby),
 		vrfs: pack(t.VRFs), policies: pack(t.Policies), gateways: pack(t.Gateways),
 		served: pack(t.Served), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
 	}
@@ -84,6 +102,12 @@ func (t Tables) add(p packed) {
 	for _, a := range p.announcements {
 		t.Announcements[a.Key] = a
 	}
+	for _, r := range p.relays {
+		t.Relays[r.Key] = r
+	}
+	for _, s := range p.standby {
+		t.Standby[s.gateway] = s.place
+	}
 }
 
 // Delta is the difference of one table: rows to put and keys to remove.
@@ -105,12 +129,15 @@ type Difference struct {
 	Routes        Delta[intent.RouteKey, intent.Route]
 	Steering      Delta[intent.SteeringKey, intent.Steering]
 	Announcements Delta[intent.RouteKey, intent.Announcement]
+	Relays        Delta[intent.RouteKey, intent.Route]
+	Standby       Delta[intent.GatewayKey, Place]
 }
 
 // Empty tells whether no table differs.
 func (d Difference) Empty() bool {
 	return d.Bridges.Empty() && d.VRFs.Empty() && d.Policies.Empty() && d.Gateways.Empty() &&
-		d.Served.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty()
+		d.Served.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty() &&
+		d.Relays.Empty() && d.Standby.Empty()
 }
 
 // Diff compares two sets of tables.
@@ -120,6 +147,7 @@ func Diff(old, next Tables) Difference {
 		Policies: diff(old.Policies, next.Policies), Gateways: diff(old.Gateways, next.Gateways),
 		Served: diff(old.Served, next.Served), Routes: diff(old.Routes, next.Routes),
 		Steering: diff(old.Steering, next.Steering), Announcements: diff(old.Announcements, next.Announcements),
+		Relays: diff(old.Relays, next.Relays), Standby: diff(old.Standby, next.Standby),
 	}
 }
 

@@ -18,7 +18,9 @@ type translation struct {
 	chassis ovn.UUID
 	nat     natFacts
 	known   *knownAddresses
-	out     Result
+	// quiet: what is worth knowing is said where the gateway port is.
+	quiet bool
+	out   Result
 }
 
 // translate computes what one router exposes through this node.
@@ -32,19 +34,29 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 	t.chassis, t.out.Name = own.UUID, dp.Name()
 	ports := rows.GatewayPorts(router, own.UUID)
 	t.out.Bridges = t.bridges(ports)
-	if len(ports) == 0 {
+	candidates := t.toCome()
+	if len(ports)+len(candidates) == 0 {
 		return t.out
 	}
 	t.nat = readNAT(rows, router)
 	t.out.Pending = t.nat.pending
 	var inherit []map[string]string
-	for _, p := range ports {
-		if g, ok := t.gateway(p); ok {
+	add := func(p ovn.GatewayPort, g GatewayResult, ok bool) {
+		if ok {
 			t.out.Gateways = append(t.out.Gateways, g)
 			// The gateway port's mode is what its interfaces inherit.
 			inherit = append(inherit, merged(p.Switch.ExternalIDs, p.RouterPort.ExternalIDs))
 		}
 	}
+	for _, p := range ports {
+		g, ok := t.gateway(p)
+		add(p, g, ok)
+	}
+	for _, p := range candidates {
+		g, ok := t.standby(p)
+		add(p, g, ok)
+	}
+	t.quiet = len(ports) == 0
 	t.interfaces(inherit)
 	sortErrors(t.out.Errors)
 	sortNotes(t.out.Notes)
@@ -63,6 +75,9 @@ func merged(first, second map[string]string) map[string]string {
 }
 
 func (t *translation) fail(kind, name, reason string, err error) {
+	if t.quiet && kind != kindGateway {
+		return
+	}
 	t.out.Errors = append(t.out.Errors, ObjectError{Kind: kind, Name: name, Reason: reason, Err: err})
 }
 
@@ -74,6 +89,9 @@ func (t *translation) faulty(kind, name string, f *fault) bool {
 }
 
 func (t *translation) note(kind, name, reason, detail string) {
+	if t.quiet {
+		return
+	}
 	t.out.Notes = append(t.out.Notes, Note{Kind: kind, Name: name, Reason: reason, Detail: detail})
 }
 

@@ -49,8 +49,10 @@ type Translator struct {
 // vrfState is a VNI that some gateway port names.
 type vrfState struct {
 	// index is 0 while the VRF has no place.
-	index  uint16
-	tables packed
+	index uint16
+	// standby: none of its gateway ports is here.
+	standby bool
+	tables  packed
 	// answering is what the VRF's gateway ports answer beside known ports.
 	answering []answering
 	errors    []ObjectError
@@ -187,30 +189,21 @@ func drop[K comparable](m map[K]map[ovn.UUID]struct{}, k K, id ovn.UUID) {
 
 // rebuild makes the VRFs of the given VNIs again. Bridges are not its business.
 func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
-	old, next := NewTables(), NewTables()
-	members := map[intent.VNI][]member{}
-	refused := map[intent.VNI][]ObjectError{}
-	segments := map[intent.GatewayKey]struct{}{}
+	step, next := newStep(), NewTables()
 	for vni := range vnis {
-		if s := t.vrfs[vni]; s != nil {
-			old.add(s.tables)
-			t.countAnswering(s.answering, -1, segments)
-		}
-		if members[vni], refused[vni] = t.members(vni); len(members[vni]) == 0 {
-			t.evict(vni)
-		}
+		t.touch(step, vni)
 	}
 	// A place that became free goes to the lowest VNI that waits.
 	for vni := range t.waiting {
-		if _, ok := vnis[vni]; !ok && t.admitted < t.cfg.maxVRFs() {
-			vnis[vni] = struct{}{}
-			members[vni], refused[vni] = t.members(vni)
+		if t.admitted < t.cfg.maxVRFs() {
+			t.touch(step, vni)
 		}
 	}
-	for _, vni := range sortedVNIs(vnis) {
-		s := &vrfState{errors: refused[vni]}
-		if len(members[vni]) > 0 {
-			t.admit(vni, s, members[vni])
+	t.makeRoom(step)
+	for _, vni := range step.order() {
+		s := &vrfState{errors: step.refused[vni]}
+		if members := step.members[vni]; len(members) > 0 {
+			t.admit(vni, s, members)
 		}
 		if had := t.vrfs[vni]; had == nil && len(s.errors) > 0 || had != nil && !sameErrors(had.errors, s.errors) {
 			t.complaints++
@@ -221,10 +214,51 @@ func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
 		}
 		t.vrfs[vni] = s
 		next.add(s.tables)
-		t.countAnswering(s.answering, +1, segments)
+		t.countAnswering(s.answering, +1, step.segments)
 	}
-	t.denials(segments, old.Served, next.Served)
-	return Diff(old, next)
+	t.denials(step.segments, step.old.Served, next.Served)
+	return Diff(step.old, next)
+}
+
+// step is what a rebuild goes through: the VRFs that it makes again, with what
+// they were made of before and are made of now.
+type step struct {
+	old      Tables
+	members  map[intent.VNI][]member
+	refused  map[intent.VNI][]ObjectError
+	segments map[intent.GatewayKey]struct{}
+}
+
+func newStep() *step {
+	return &step{old: NewTables(), members: map[intent.VNI][]member{}, refused: map[intent.VNI][]ObjectError{}, segments: map[intent.GatewayKey]struct{}{}}
+}
+
+// order is VRFs with a gateway port here before those with none, by VNI.
+func (s *step) order() []intent.VNI {
+	return slices.SortedFunc(maps.Keys(s.members), func(a, b intent.VNI) int {
+		return cmp.Or(boolean(standbyOnly(s.members[a]))-boolean(standbyOnly(s.members[b])), cmp.Compare(a, b))
+	})
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// touch makes a VRF one of the step.
+func (t *Translator) touch(step *step, vni intent.VNI) {
+	if _, done := step.members[vni]; done {
+		return
+	}
+	if s := t.vrfs[vni]; s != nil {
+		step.old.add(s.tables)
+		t.countAnswering(s.answering, -1, step.segments)
+	}
+	if step.members[vni], step.refused[vni] = t.members(vni); len(step.members[vni]) == 0 {
+		t.evict(vni)
+	}
 }
 
 // members lists the gateway ports that make a VRF, and refuses those whose frame
@@ -241,6 +275,9 @@ func (t *Translator) members(vni intent.VNI) (out []member, refused []ObjectErro
 				continue
 			}
 			if owner, at := t.owner(g.Gateway.Key); owner != id || at != k {
+				if g.Standby {
+					continue
+				}
 				refused = append(refused, ObjectError{Kind: kindGateway, Name: g.Gateway.LogicalPort, Reason: reason.DuplicateGateway,
 					Err: fmt.Errorf("%s is the gateway port %s already", g.Gateway.Key, t.results[owner].Gateways[at].Gateway.LogicalPort)})
 				continue
@@ -248,18 +285,23 @@ func (t *Translator) members(vni intent.VNI) (out []member, refused []ObjectErro
 			out = append(out, member{router: id, GatewayResult: g})
 		}
 	}
+	slices.SortStableFunc(out, func(a, b member) int { return boolean(a.Standby) - boolean(b.Standby) })
 	return out, refused
 }
 
 // owner is the router that a frame key belongs to, and the place in its result.
 func (t *Translator) owner(key intent.GatewayKey) (ovn.UUID, int) {
 	var best ovn.UUID
+	at, away := -1, false
 	for id := range t.byKey[key] {
-		if best == "" || id < best {
-			best = id
+		gateways := t.results[id].Gateways
+		k := slices.IndexFunc(gateways, func(g GatewayResult) bool { return g.Gateway.Key == key })
+		if gateways[k].Standby && at >= 0 && !away || at >= 0 && gateways[k].Standby == away && best < id {
+			continue
 		}
+		best, at, away = id, k, gateways[k].Standby
 	}
-	return best, slices.IndexFunc(t.results[best].Gateways, func(g GatewayResult) bool { return g.Gateway.Key == key })
+	return best, at
 }
 
 // admit gives the VRF its place and builds it, or says why it has none.
@@ -285,7 +327,7 @@ func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
 		t.admitted++
 	}
 	delete(t.waiting, vni)
-	s.index = index
+	s.index, s.standby = index, standbyOnly(members)
 	b := buildVRF(vni, index, t.cfg.NextHopMAC, members)
 	s.tables, s.answering = b.tables.pack(), b.answering
 	s.errors = append(s.errors, b.errors...)

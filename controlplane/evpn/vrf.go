@@ -16,7 +16,8 @@ type member struct {
 }
 
 // vrfBuild joins the members of one VRF. Members come in the order of their
-// right of way: routers by UUID, a router's gateway ports by name.
+// right of way: those that are here before those that may come, routers by UUID, a
+// router's gateway ports by name.
 type vrfBuild struct {
 	vni        intent.VNI
 	nextHopMAC intent.MAC
@@ -45,7 +46,7 @@ func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []mem
 	var joined []member
 	for _, m := range members {
 		if m.Policy != first.Policy {
-			b.fail(kindGateway, m.Gateway.LogicalPort, reason.VRFConflict,
+			b.fail(m, kindGateway, m.Gateway.LogicalPort, reason.VRFConflict,
 				fmt.Errorf("VNI %d belongs to %s, which names another AS or other route targets", vni, first.Gateway.LogicalPort))
 			continue
 		}
@@ -63,13 +64,21 @@ func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []mem
 	return b
 }
 
-func (b *vrfBuild) fail(kind, name, reason string, err error) {
+// fail refuses an object. One behind a gateway port that is elsewhere is refused
+// without a word: nothing asks for it here.
+func (b *vrfBuild) fail(m member, kind, name, reason string, err error) {
+	if m.Standby {
+		return
+	}
 	b.errors = append(b.errors, ObjectError{Kind: kind, Name: name, Reason: reason, Err: err})
 }
 
 func (b *vrfBuild) gateway(m member) {
 	key := m.Gateway.Key
 	b.tables.Gateways[key] = m.Gateway
+	if m.Standby {
+		b.tables.Standby[key] = m.Place
+	}
 	b.steer(m, intent.SteerToOVN, netip.Prefix{})
 	for _, s := range m.Served {
 		b.tables.Served[s.Key] = s
@@ -94,16 +103,26 @@ func (b *vrfBuild) steer(m member, kind intent.SteeringKind, p netip.Prefix) {
 	b.tables.Steering[s.Key] = s
 }
 
-// local adds a destination that leads into OVN and is accepted as a source.
+// local adds a destination that leads into OVN and is accepted as a source, or the
+// way to where it does.
 func (b *vrfBuild) local(m member, p netip.Prefix, announce bool) {
 	key := intent.NewRouteKey(b.vni, p)
+	if m.Standby {
+		b.tables.Relays[key] = m.relay(key)
+		return
+	}
 	b.tables.Routes[key] = intent.Route{Key: key, Kind: intent.RouteLocal, Gateway: m.Gateway.Key}
 	if announce {
 		b.tables.Announcements[key] = intent.Announcement{Key: key, Gateway: m.Gateway.Key}
 	}
 }
 
-func (b *vrfBuild) block(p netip.Prefix) {
+// block adds a destination that is not to be reached. Where its subnet is relayed,
+// the node that has the gateway port says so.
+func (b *vrfBuild) block(m member, p netip.Prefix) {
+	if m.Standby {
+		return
+	}
 	key := intent.NewRouteKey(b.vni, p)
 	b.tables.Routes[key] = intent.Route{Key: key, Kind: intent.RouteBlock}
 }
@@ -120,23 +139,23 @@ func (b *vrfBuild) overlapping(p netip.Prefix) (claim, bool) {
 
 func (b *vrfBuild) subnet(m member, s Subnet) {
 	if c, ok := b.overlapping(s.Prefix); ok {
-		b.fail(kindInterface, s.Object, reason.Overlap, fmt.Errorf("%s overlaps %s of %s in VNI %d", s.Prefix, c.prefix, c.object, b.vni))
+		b.fail(m, kindInterface, s.Object, reason.Overlap, fmt.Errorf("%s overlaps %s of %s in VNI %d", s.Prefix, c.prefix, c.object, b.vni))
 		return
 	}
 	b.accepted = append(b.accepted, claim{s.Prefix, m.router, s.Object})
 	b.local(m, s.Prefix, s.Announce)
 	b.steer(m, intent.SteerSource, s.Prefix)
 	for _, p := range s.Blocks {
-		b.block(p)
+		b.block(m, p)
 	}
 	for _, h := range s.Hosts {
 		if winner, ok := b.hosts[h.Addr]; ok {
-			b.fail(kindHost, h.Object, reason.DuplicateAddress, fmt.Errorf("%s in VNI %d belongs to %s", h.Addr, b.vni, winner))
+			b.fail(m, kindHost, h.Object, reason.DuplicateAddress, fmt.Errorf("%s in VNI %d belongs to %s", h.Addr, b.vni, winner))
 			continue
 		}
 		b.hosts[h.Addr] = h.Object
 		if h.Block {
-			b.block(host(h.Addr))
+			b.block(m, host(h.Addr))
 		} else {
 			b.local(m, host(h.Addr), true)
 		}
@@ -149,11 +168,11 @@ func (b *vrfBuild) own(m member) {
 	for _, a := range m.Own {
 		name := m.Gateway.LogicalPort
 		if c, ok := b.overlapping(host(a)); ok {
-			b.fail(kindGateway, name, reason.Overlap, fmt.Errorf("the port's own address %s is in %s of %s in VNI %d", a, c.prefix, c.object, b.vni))
+			b.fail(m, kindGateway, name, reason.Overlap, fmt.Errorf("the port's own address %s is in %s of %s in VNI %d", a, c.prefix, c.object, b.vni))
 			continue
 		}
 		if winner, ok := b.hosts[a]; ok {
-			b.fail(kindGateway, name, reason.DuplicateAddress, fmt.Errorf("%s in VNI %d belongs to %s", a, b.vni, winner))
+			b.fail(m, kindGateway, name, reason.DuplicateAddress, fmt.Errorf("%s in VNI %d belongs to %s", a, b.vni, winner))
 			continue
 		}
 		b.hosts[a] = name
