@@ -78,12 +78,12 @@ func (n *node) want(t *evpn.Translator) evpn.Tables {
 	}
 	n.tables.Pipeline.Update(func() {
 		n.tables.Bridges.Set(all.Bridges)
-		n.tables.VRFs.Set(all.VRFs)
+		n.tables.SetVRFs(all.VRFs)
 		n.tables.Policies.Set(all.Policies)
 		n.tables.Gateways.Set(all.Gateways)
 		n.tables.Served.Set(all.Served)
 		routes, _ := n.rib.Update(rib.OVN, all.Routes, nil)
-		n.tables.Routes.Set(routes)
+		n.tables.SetRoutes(routes)
 		n.tables.Steering.Set(all.Steering)
 		n.tables.Announcements.Set(all.Announcements)
 		n.tables.VTEPs.Set(trusted)
@@ -99,11 +99,11 @@ func (n *node) patch(d evpn.Difference) {
 	}
 	t.Pipeline.Update(func() {
 		apply(t.Bridges, d.Bridges)
-		apply(t.VRFs, d.VRFs)
+		t.UpdateVRFs(d.VRFs.Set, d.VRFs.Delete)
 		apply(t.Policies, d.Policies)
 		apply(t.Gateways, d.Gateways)
 		apply(t.Served, d.Served)
-		t.Routes.Update(n.rib.Update(rib.OVN, d.Routes.Set, d.Routes.Delete))
+		t.UpdateRoutes(n.rib.Update(rib.OVN, d.Routes.Set, d.Routes.Delete))
 		apply(t.Steering, d.Steering)
 		apply(t.Announcements, d.Announcements)
 	})

@@ -36,7 +36,7 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 		for _, r := range u.Upserts {
 			set[r.Key] = r
 		}
-		n.tables.Routes.Update(n.rib.Update(rib.BGP, set, u.Deletes))
+		n.tables.UpdateRoutes(n.rib.Update(rib.BGP, set, u.Deletes))
 	})
 	n.imported.Store(u.InSync)
 }

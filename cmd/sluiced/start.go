@@ -133,7 +133,8 @@ func (n *node) newSpeaker(restarting bool) error {
 
 func (n *node) drivers() tables.Drivers {
 	return tables.Drivers{
-		Bridges: n.links, VRFs: n.dp.VRFs(), Gateways: n.dp.Gateways(), Served: n.dp.Served(), VTEPs: n.dp.VTEPs(),
+		Bridges: n.links,
+		VRFs:    n.dp.VRFs(), Gateways: n.dp.Gateways(), Served: n.dp.Served(), VTEPs: n.dp.VTEPs(),
 		Routes: n.dp.Routes(), Steering: ovs.NewSteering(n.d.ovs), Policies: n.speaker.Policies(), Announcements: n.speaker.Announcements(),
 	}
 }

@@ -51,11 +51,19 @@ func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
 				continue // the removals see it
 			}
 		}
-		if a, ok := t.rows.actual(k); ok && a == w {
+		a, there := t.rows.actual(k)
+		if there && a == w {
 			delete(t.dirty, k)
 			delete(t.failed, k)
 			events = append(events, Event[K]{Key: k, Programmed: true})
 			continue
+		}
+		if t.opts.Await != nil {
+			if err := t.opts.Await(k, w, a, there); err != nil {
+				t.fail(k, err)
+				events = append(events, Event[K]{Key: k, Err: err})
+				continue
+			}
 		}
 		rows = append(rows, Row[K, V]{k, w})
 	}

@@ -14,6 +14,12 @@ type TableOptions[K, V comparable] struct {
 	// error as its state. It is called with the table's lock held and must not
 	// call the table.
 	Gate func(K, V) error
+	// Await, when set, is asked before a row is written over another, or where there
+	// is none: there tells which, and actual is the zero value then. While it
+	// returns an error what is there stays as it is, and the error is the row's
+	// state: it wraps ErrNotReady. It is asked again when the key is touched, and as
+	// a failed one is. Called as Gate.
+	Await func(key K, wanted, actual V, there bool) error
 	// Hold, when set and true for a row that is no longer wanted, keeps the row:
 	// its source is not in sync, so its absence means nothing. It is not asked for
 	// a row that the gate keeps out. Called as Gate.
@@ -165,6 +171,32 @@ func (t *Table[K, V]) WantedLocked(k K) bool { _, ok := t.rows.wanted(k); return
 
 // LookupLocked is Wanted for use inside a Gate or Hold of the same pipeline.
 func (t *Table[K, V]) LookupLocked(k K) (V, bool) { return t.rows.wanted(k) }
+
+// ActualLocked is what is there, for use inside a Gate, Await or Hold of the same
+// pipeline, or an update.
+func (t *Table[K, V]) ActualLocked(k K) (V, bool) { return t.rows.actual(k) }
+
+// KnownLocked is Known for use inside a Gate, Await or Hold of the same pipeline.
+func (t *Table[K, V]) KnownLocked() bool { return t.known }
+
+// EachLocked calls each for every wanted row, inside an update of the pipeline.
+// each may not change this table.
+func (t *Table[K, V]) EachLocked(each func(K, V)) {
+	for k, w := range t.rows.want {
+		each(k, w.value)
+	}
+}
+
+// UnplacedLocked finds a wanted row that matches and is not in place. It looks only
+// at rows that may differ, which are few. For use as ProgrammedLocked.
+func (t *Table[K, V]) UnplacedLocked(match func(K, V) bool) (k K, found bool) {
+	for k := range t.dirty {
+		if w, ok := t.rows.wanted(k); ok && match(k, w) && !t.ProgrammedLocked(k) {
+			return k, true
+		}
+	}
+	return k, false
+}
 
 // Known tells whether the actual side has been read back at least once.
 func (t *Table[K, V]) Known() bool {

@@ -22,21 +22,40 @@ func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
 	}
 	toOVN := intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN}
 	back, steered := sourceFlow(a.Gateway, k.Prefix, t.Steering.WantedLocked)
+	path, carries := t.vrfPath(k.VNI)
 	switch {
 	case !t.Bridges.ProgrammedLocked(a.Gateway.Bridge):
 		return fmt.Errorf("%w for the veth pair of bridge %s", reconcile.ErrNotReady, a.Gateway.Bridge)
-	case !t.VRFs.ProgrammedLocked(k.VNI):
+	case !carries:
 		return fmt.Errorf("%w for VRF %s", reconcile.ErrNotReady, k.VNI)
 	case !t.Gateways.ProgrammedLocked(a.Gateway):
 		return fmt.Errorf("%w for gateway %s", reconcile.ErrNotReady, a.Gateway)
-	case !t.Steering.ProgrammedLocked(toOVN):
+	case !t.flowInPlace(toOVN):
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, toOVN)
-	case !steered || !t.Steering.ProgrammedLocked(back):
+	case !steered || !t.flowInPlace(back):
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, back)
-	case !t.Routes.ProgrammedLocked(k):
-		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
 	case !t.Policies.ProgrammedLocked(k.VNI):
 		return fmt.Errorf("%w for the route targets of VRF %s", reconcile.ErrNotReady, k.VNI)
+	case path == intent.PathKernel:
+		return t.kernelGate(k, a)
+	case !t.Routes.ProgrammedLocked(k):
+		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
+	}
+	return nil
+}
+
+// kernelGate is the kernel path's part of announceGate. Rows that are to go with a
+// change of path count as long as they are there.
+func (t *Tables) kernelGate(k intent.RouteKey, a intent.Announcement) error {
+	_, devices := t.KernelVRFs.ActualLocked(k.VNI)
+	_, gateway := t.KernelGateways.ActualLocked(a.Gateway)
+	switch {
+	case !devices:
+		return fmt.Errorf("%w for the devices of VRF %s", reconcile.ErrNotReady, k.VNI)
+	case !gateway:
+		return fmt.Errorf("%w for gateway %s on the kernel path", reconcile.ErrNotReady, a.Gateway)
+	case !t.KernelRoutes.ProgrammedLocked(k):
+		return fmt.Errorf("%w for route %s on the kernel path", reconcile.ErrNotReady, k)
 	}
 	return nil
 }
@@ -80,33 +99,94 @@ func (t *Tables) FabricChanged() {
 	t.Announcements.TouchWhere(func(intent.RouteKey, intent.Announcement) bool { return true })
 }
 
-func (t *Tables) policiesChanged(events []reconcile.Event[intent.VNI]) { t.vrfsChanged(events) }
+func (t *Tables) policiesChanged(events []reconcile.Event[intent.VNI]) { t.touchVRFs(keysOf(events)) }
 
-func (t *Tables) vrfsChanged(events []reconcile.Event[intent.VNI]) {
-	hit := keysOf(events)
+func (t *Tables) touchVRFs(hit map[intent.VNI]bool) {
 	t.Pipeline.Update(func() {
 		t.Announcements.TouchWhere(func(k intent.RouteKey, _ intent.Announcement) bool { return hit[k.VNI] })
 	})
 }
 
+// kernelVRFsChanged has the VRFs' rows read back: a device that was made anew has
+// another index.
+func (t *Tables) kernelVRFsChanged(events []reconcile.Event[intent.VNI]) {
+	hit := keysOf(events)
+	t.Pipeline.Update(func() {
+		t.VRFs.Relist()
+		for vni := range hit {
+			t.VRFs.Touch(vni)
+		}
+		t.KernelGateways.TouchWhere(func(_ intent.GatewayKey, g intent.KernelGateway) bool { return hit[g.VNI] })
+	})
+	t.touchVRFs(hit)
+}
+
+func (t *Tables) kernelGatewaysChanged(events []reconcile.Event[intent.GatewayKey]) {
+	hit := keysOf(events)
+	t.Pipeline.Update(func() {
+		for k := range hit {
+			if g, ok := t.KernelGateways.LookupLocked(k); ok {
+				t.changing(g.VNI)
+			}
+		}
+		t.Steering.TouchWhere(func(k intent.SteeringKey, s intent.Steering) bool {
+			return s.Path == intent.PathKernel && hit[k.Gateway]
+		})
+		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
+	})
+}
+
+func (t *Tables) vrfsChanged(events []reconcile.Event[intent.VNI]) {
+	hit, changed := keysOf(events), map[intent.VNI]bool{}
+	t.Pipeline.Update(func() {
+		for _, e := range events {
+			if e.Programmed && t.carriedOn(e.Key) == onEBPF|onKernel {
+				changed[e.Key] = true
+			}
+		}
+		t.repath(hit)
+		if len(changed) > 0 {
+			t.Steering.TouchWhere(func(k intent.SteeringKey, _ intent.Steering) bool {
+				g, ok := t.Gateways.LookupLocked(k.Gateway)
+				return ok && changed[g.VNI]
+			})
+		}
+	})
+	t.touchVRFs(hit)
+}
+
 func (t *Tables) gatewaysChanged(events []reconcile.Event[intent.GatewayKey]) {
 	hit := keysOf(events)
 	t.Pipeline.Update(func() {
+		for k := range hit {
+			if g, ok := t.Gateways.LookupLocked(k); ok {
+				t.changing(g.VNI)
+			}
+		}
 		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
 	})
 }
 
 func (t *Tables) steeringChanged(events []reconcile.Event[intent.SteeringKey]) {
-	hit := map[intent.GatewayKey]bool{}
+	hit, made := map[intent.GatewayKey]bool{}, map[intent.GatewayKey]bool{}
 	for _, e := range events {
 		if e.Key.Kind == intent.SteerToOVN || e.Key.Kind == intent.SteerSource {
 			hit[e.Key.Gateway] = true
+			made[e.Key.Gateway] = made[e.Key.Gateway] || e.Programmed
 		}
 	}
 	if len(hit) == 0 {
 		return
 	}
 	t.Pipeline.Update(func() {
+		vnis := map[intent.VNI]bool{}
+		for k := range hit {
+			if g, ok := t.Gateways.LookupLocked(k); ok && made[k] && t.carriedOn(g.VNI) == onEBPF|onKernel {
+				vnis[g.VNI] = true
+				t.changing(g.VNI)
+			}
+		}
+		t.repath(vnis)
 		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
 	})
 }
@@ -114,6 +194,9 @@ func (t *Tables) steeringChanged(events []reconcile.Event[intent.SteeringKey]) {
 func (t *Tables) routesChanged(events []reconcile.Event[intent.RouteKey]) {
 	t.Pipeline.Update(func() {
 		for _, e := range events {
+			if e.Programmed {
+				t.changing(e.Key.VNI)
+			}
 			if t.Announcements.WantedLocked(e.Key) {
 				t.Announcements.Touch(e.Key)
 			}

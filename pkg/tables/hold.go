@@ -9,12 +9,17 @@ import (
 
 // holdRoute keeps a local route until OVN is in sync and has said all of its VRF,
 // and an imported one until BGP is; but the imports of a VRF that OVN took away
-// go with it.
-func (t *Tables) holdRoute(k intent.RouteKey, r intent.Route) bool {
-	if r.Kind != intent.RouteRemote || !t.VRFs.WantedLocked(k.VNI) {
-		return !t.src.OVN() || t.src.Pending(k.VNI)
+// go with it. Both are kept while a VRF that is to change its path has not done so.
+func (t *Tables) holdRoute(p intent.Path) func(intent.RouteKey, intent.Route) bool {
+	return func(k intent.RouteKey, r intent.Route) bool {
+		if t.onOtherPath(k.VNI, p) {
+			return true
+		}
+		if r.Kind != intent.RouteRemote || !t.VRFs.WantedLocked(k.VNI) {
+			return !t.src.OVN() || t.src.Pending(k.VNI)
+		}
+		return !t.src.BGP() || t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
 	}
-	return !t.src.BGP() || t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
 }
 
 // holdFlow keeps a flow until OVN is in sync; one that brings packets of a source
@@ -38,7 +43,7 @@ func (t *Tables) Held(stage reconcile.Stage) string {
 	if err := t.Pipeline.ListError(stage.Name()); err != nil {
 		why = append(why, "it cannot be read back: "+err.Error())
 	}
-	byBGP := stage == reconcile.Stage(t.VTEPs) || stage == reconcile.Stage(t.Routes)
+	byBGP := stage == reconcile.Stage(t.VTEPs) || stage == reconcile.Stage(t.Routes) || stage == reconcile.Stage(t.KernelRoutes)
 	if stage != reconcile.Stage(t.VTEPs) && !t.src.OVN() {
 		why = append(why, "the Southbound or the local database is not in sync")
 	}

@@ -12,17 +12,21 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// Drivers are the actual sides: one for each table of pkg/intent.
+// Drivers are the actual sides: one for each table of pkg/intent. Those of the
+// kernel path may be nil: then nothing is on it, and nothing can be.
 type Drivers struct {
-	Bridges       reconcile.Driver[intent.BridgeKey, intent.Bridge]
-	VRFs          reconcile.Driver[intent.VNI, intent.VRF]
-	Gateways      reconcile.Driver[intent.GatewayKey, intent.Gateway]
-	Served        reconcile.Driver[intent.ServedKey, intent.Served]
-	VTEPs         reconcile.Driver[netip.Addr, intent.VTEP]
-	Routes        reconcile.Driver[intent.RouteKey, intent.Route]
-	Steering      reconcile.Driver[intent.SteeringKey, intent.Steering]
-	Policies      reconcile.Driver[intent.VNI, intent.VRFPolicy]
-	Announcements reconcile.Driver[intent.RouteKey, intent.Announcement]
+	Bridges        reconcile.Driver[intent.BridgeKey, intent.Bridge]
+	KernelVRFs     reconcile.Driver[intent.VNI, intent.KernelVRF]
+	KernelGateways reconcile.Driver[intent.GatewayKey, intent.KernelGateway]
+	KernelRoutes   reconcile.Driver[intent.RouteKey, intent.Route]
+	VRFs           reconcile.Driver[intent.VNI, intent.VRF]
+	Gateways       reconcile.Driver[intent.GatewayKey, intent.Gateway]
+	Served         reconcile.Driver[intent.ServedKey, intent.Served]
+	VTEPs          reconcile.Driver[netip.Addr, intent.VTEP]
+	Routes         reconcile.Driver[intent.RouteKey, intent.Route]
+	Steering       reconcile.Driver[intent.SteeringKey, intent.Steering]
+	Policies       reconcile.Driver[intent.VNI, intent.VRFPolicy]
+	Announcements  reconcile.Driver[intent.RouteKey, intent.Announcement]
 }
 
 // Sources tell whether what a table is computed from is complete. They are
@@ -54,24 +58,34 @@ type Options struct {
 
 // Tables are the wanted and actual tables of a node, in order.
 type Tables struct {
-	src           Sources
-	Pipeline      *reconcile.Pipeline
-	Bridges       *reconcile.Table[intent.BridgeKey, intent.Bridge]
-	VRFs          *reconcile.Table[intent.VNI, intent.VRF]
-	Gateways      *reconcile.Table[intent.GatewayKey, intent.Gateway]
-	Served        *reconcile.Table[intent.ServedKey, intent.Served]
-	VTEPs         *reconcile.Table[netip.Addr, intent.VTEP]
-	Routes        *reconcile.Table[intent.RouteKey, intent.Route]
-	Steering      *reconcile.Table[intent.SteeringKey, intent.Steering]
-	Policies      *reconcile.Table[intent.VNI, intent.VRFPolicy]
-	Announcements *reconcile.Table[intent.RouteKey, intent.Announcement]
+	src      Sources
+	Pipeline *reconcile.Pipeline
+	// paths says which tables have the routes of a VRF, where that is not Routes
+	// alone. Guarded by the pipeline.
+	paths          map[intent.VNI]carried
+	Bridges        *reconcile.Table[intent.BridgeKey, intent.Bridge]
+	KernelVRFs     *reconcile.Table[intent.VNI, intent.KernelVRF]
+	KernelGateways *reconcile.Table[intent.GatewayKey, intent.KernelGateway]
+	KernelRoutes   *reconcile.Table[intent.RouteKey, intent.Route]
+	VRFs           *reconcile.Table[intent.VNI, intent.VRF]
+	Gateways       *reconcile.Table[intent.GatewayKey, intent.Gateway]
+	Served         *reconcile.Table[intent.ServedKey, intent.Served]
+	VTEPs          *reconcile.Table[netip.Addr, intent.VTEP]
+	Routes         *reconcile.Table[intent.RouteKey, intent.Route]
+	Steering       *reconcile.Table[intent.SteeringKey, intent.Steering]
+	Policies       *reconcile.Table[intent.VNI, intent.VRFPolicy]
+	Announcements  *reconcile.Table[intent.RouteKey, intent.Announcement]
 }
 
 // New makes the tables, empty. It does no I/O.
 func New(d Drivers, src Sources, opts Options) *Tables {
-	t, reg := &Tables{src: src}, opts.Status
+	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}}, opts.Status
 	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg, t.bridgesChanged)
-	t.VRFs = fromOVN("vrfs", "vrf", d.VRFs, src, reg, t.vrfsChanged)
+	t.kernelPath(d, opts.Status)
+	t.VRFs = reconcile.NewTable("vrfs", d.VRFs, reconcile.TableOptions[intent.VNI, intent.VRF]{
+		Hold: holdUnless[intent.VNI, intent.VRF](src.OVN), Await: t.awaitVRF,
+		Observe: observe(reg.Reporter("vrfs"), "vrf", t.vrfsChanged),
+	})
 	t.Gateways = fromOVN("gateways", "gateway", d.Gateways, src, reg, t.gatewaysChanged)
 	t.Served = fromOVN("served", "next-hop", d.Served, src, reg, nil)
 	t.VTEPs = reconcile.NewTable("vteps", d.VTEPs, reconcile.TableOptions[netip.Addr, intent.VTEP]{
@@ -79,10 +93,10 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
-		Hold: t.holdRoute, Observe: observe(reg.Reporter("routes"), "route", t.routesChanged),
+		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.routesChanged),
 	})
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
-		Hold: t.holdFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
+		Hold: t.holdFlow, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
 	})
 	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg, t.policiesChanged)
 	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
@@ -91,8 +105,31 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
 	})
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
-		t.Bridges, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.Steering, t.Policies, t.Announcements)
+		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.Steering, t.Policies, t.Announcements)
 	return t
+}
+
+// kernelPath makes the tables of the kernel path.
+func (t *Tables) kernelPath(d Drivers, reg *status.Registry) {
+	held := func(vni intent.VNI) bool { return !t.src.OVN() || t.onOtherPath(vni, intent.PathKernel) }
+	t.KernelVRFs = reconcile.NewTable("kernel-vrfs", orNone(d.KernelVRFs), reconcile.TableOptions[intent.VNI, intent.KernelVRF]{
+		Hold:    func(vni intent.VNI, _ intent.KernelVRF) bool { return held(vni) },
+		Observe: observe(reg.Reporter("kernel-vrfs"), "kernel-vrf", t.kernelVRFsChanged),
+	})
+	t.KernelGateways = reconcile.NewTable("kernel-gateways", orNone(d.KernelGateways), reconcile.TableOptions[intent.GatewayKey, intent.KernelGateway]{
+		Hold:    func(_ intent.GatewayKey, g intent.KernelGateway) bool { return held(g.VNI) },
+		Observe: observe(reg.Reporter("kernel-gateways"), "kernel-gateway", t.kernelGatewaysChanged),
+	})
+	t.KernelRoutes = reconcile.NewTable("kernel-routes", orNone(d.KernelRoutes), reconcile.TableOptions[intent.RouteKey, intent.Route]{
+		Hold: t.holdRoute(intent.PathKernel), Observe: observe(reg.Reporter("kernel-routes"), "kernel-route", t.routesChanged),
+	})
+}
+
+func orNone[K, V comparable](d reconcile.Driver[K, V]) reconcile.Driver[K, V] {
+	if d == nil {
+		return reconcile.ReadOnly(reconcile.Unseen[K, V]{})
+	}
+	return d
 }
 
 // fromOVN is a table that is computed from OVN alone. kind is the word for one

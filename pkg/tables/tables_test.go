@@ -24,6 +24,7 @@ type mapDriver[K, V comparable] struct {
 	failKey K // with it only this row fails
 	unread  error
 	before  func() // called before rows are written
+	after   func() // called after each write of a row
 }
 
 func (d *mapDriver[K, V]) List(context.Context) (map[K]V, error) { return maps.Clone(d.rows), d.unread }
@@ -41,6 +42,7 @@ func (d *mapDriver[K, V]) Apply(_ context.Context, rows []reconcile.Row[K, V]) [
 		if errs[i] == nil {
 			d.rows[r.Key] = r.Value
 			*d.journal = append(*d.journal, "+"+d.name)
+			d.written()
 		}
 	}
 	return errs
@@ -50,8 +52,15 @@ func (d *mapDriver[K, V]) Delete(_ context.Context, keys []K) []error {
 	for _, k := range keys {
 		delete(d.rows, k)
 		*d.journal = append(*d.journal, "-"+d.name)
+		d.written()
 	}
 	return nil
+}
+
+func (d *mapDriver[K, V]) written() {
+	if d.after != nil {
+		d.after()
+	}
 }
 
 func newDriver[K, V comparable](name string, journal *[]string) *mapDriver[K, V] {
@@ -67,6 +76,10 @@ type bench struct {
 	pending          intent.VNI
 	bridges          *mapDriver[intent.BridgeKey, intent.Bridge]
 	flows            *mapDriver[intent.SteeringKey, intent.Steering]
+	vrfs             *mapDriver[intent.VNI, intent.VRF]
+	kernelVRFs       *mapDriver[intent.VNI, intent.KernelVRF]
+	kernelGateways   *mapDriver[intent.GatewayKey, intent.KernelGateway]
+	kernelRoutes     *mapDriver[intent.RouteKey, intent.Route]
 	policies         *mapDriver[intent.VNI, intent.VRFPolicy]
 	gateways         *mapDriver[intent.GatewayKey, intent.Gateway]
 	announced        *mapDriver[intent.RouteKey, intent.Announcement]
@@ -92,9 +105,13 @@ func newBench() *bench {
 	b.bridges = newDriver[intent.BridgeKey, intent.Bridge]("bridge", j)
 	b.flows = newDriver[intent.SteeringKey, intent.Steering]("flow", j)
 	b.policies = newDriver[intent.VNI, intent.VRFPolicy]("policy", j)
+	b.vrfs = newDriver[intent.VNI, intent.VRF]("vrf", j)
+	b.kernelVRFs = newDriver[intent.VNI, intent.KernelVRF]("kernel-vrf", j)
+	b.kernelGateways = newDriver[intent.GatewayKey, intent.KernelGateway]("kernel-gateway", j)
+	b.kernelRoutes = newDriver[intent.RouteKey, intent.Route]("kernel-route", j)
 	b.reg = status.NewRegistry(slog.New(slog.DiscardHandler))
 	b.drivers = Drivers{
-		Bridges: b.bridges, VRFs: newDriver[intent.VNI, intent.VRF]("vrf", j),
+		Bridges: b.bridges, VRFs: b.vrfs, KernelVRFs: b.kernelVRFs, KernelGateways: b.kernelGateways, KernelRoutes: b.kernelRoutes,
 		Gateways: b.gateways, Served: newDriver[intent.ServedKey, intent.Served]("served", j),
 		VTEPs: newDriver[netip.Addr, intent.VTEP]("vtep", j), Routes: b.routesThere,
 		Steering: b.flows, Policies: b.policies,
@@ -112,18 +129,22 @@ func (b *bench) want(present bool) {
 	b.Pipeline.Update(func() {
 		if !present {
 			b.Bridges.Set(nil)
-			b.VRFs.Set(nil)
+			b.KernelVRFs.Set(nil)
+			b.KernelGateways.Set(nil)
+			b.SetVRFs(nil)
 			b.Gateways.Set(nil)
-			b.Routes.Set(nil)
+			b.SetRoutes(nil)
 			b.Steering.Set(nil)
 			b.Policies.Set(nil)
 			b.Announcements.Set(nil)
 			return
 		}
 		b.Bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
-		b.VRFs.Set(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}})
+		b.KernelVRFs.Set(nil)
+		b.KernelGateways.Set(nil)
+		b.SetVRFs(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}})
 		b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
-		b.Routes.Set(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}})
+		b.SetRoutes(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}})
 		b.Steering.Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}, back: {Key: back}})
 		b.Policies.Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
 		b.Announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
