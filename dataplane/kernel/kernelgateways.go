@@ -136,15 +136,12 @@ func (d Gateways) intactGateway(s *snapshot, f *fib, end netlink.Link, g intent.
 	return true
 }
 
-// gatewayHop is what routes to a gateway port lead through: its address, or a
-// handle if it has none of the family.
+// gatewayHop is what routes to a gateway port lead through: its address, as people
+// expect to see it. A handle stands for it where it has none, and for IPv6: the
+// kernel takes no gateway that is an address of the VRF too.
 func (f *fib) gatewayHop(ifindex int, g intent.KernelGateway, v6 bool) (netip.Addr, error) {
-	a := g.Addr4
-	if v6 {
-		a = g.Addr6
-	}
-	if a.IsValid() {
-		return a, nil
+	if !v6 && g.Addr4.IsValid() {
+		return g.Addr4, nil
 	}
 	return f.handle(ifindex, g.Key.MAC, v6)
 }

@@ -114,8 +114,8 @@ func gatewayMarks(device string, g intent.KernelGateway) []string {
 		return a.String()
 	}
 	return []string{
-		fmt.Sprintf("%s%s/%s/%d/%s/%s", markGateway, device, g.Key.MAC, g.MTU, text(g.ICMPSource4), text(g.ICMPSource6)),
-		fmt.Sprintf("%s%s/%s/%s/%s", markAddress, device, g.Key.MAC, text(g.Addr4), text(g.Addr6)),
+		fmt.Sprintf("%s%s,%s,%d,%s,%s", markGateway, device, g.Key.MAC, g.MTU, text(g.ICMPSource4), text(g.ICMPSource6)),
+		fmt.Sprintf("%s%s,%s,%s,%s", markAddress, device, g.Key.MAC, text(g.Addr4), text(g.Addr6)),
 	}
 }
 
@@ -127,7 +127,7 @@ func readGatewayMark(name string, g *intent.KernelGateway) (mac intent.MAC, ok b
 			return mac, false
 		}
 	}
-	words := strings.Split(rest, "/")
+	words := strings.Split(rest, ",")
 	if len(words) < 4 {
 		return mac, false
 	}
