@@ -23,8 +23,8 @@
 //     5082): nobody further away than the link can make or end one. A multihop
 //     session takes them from the configured TTL on. Either takes them from its
 //     neighbour's address only, and for a link-local one from its interface only.
-//   - The end of Run's context sends AdminDown to every neighbour, so that none
-//     takes a clean stop for a lost path.
+//   - The end of Run's context is silent, or sends AdminDown to every neighbour
+//     where TellEnd was called.
 //   - What cannot work yet is waited for and told in Status: a port that is taken, an
 //     interface that is not there.
 //
@@ -36,7 +36,7 @@
 // the A bit is dropped with the reason authentication, and Status names the
 // neighbour's type. FRR's bfdd has neither authentication. The C bit is never set,
 // since BFD ends with the process, as BGP does; docs/decisions/0011-bfd.md tells
-// what follows from that.
+// what follows from that, and why a stop is silent where graceful restart is on.
 //
 // Authentication aside, the neighbour is trusted to name intervals: the detection
 // time is of its making as much as of ours (RFC 5880 section 6.8.4).

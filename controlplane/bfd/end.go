@@ -42,7 +42,9 @@ func (e *end) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			e.shut()
+			if e.speaker.tellEnd.Load() {
+				e.shut()
+			}
 			return nil
 		case <-e.wake:
 		case <-timer.C:

@@ -30,6 +30,7 @@ func frrNeighbors(c *chain) (near, far *bfdd) {
 // FRR's bfdd and a speaker agree, notice a cut within the detection time, come back,
 // and part in peace.
 func TestFRR(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := newChain(t)
 	near, far := frrNeighbors(c)
 	s := startChild(t, c.node, peersOf()...)

@@ -25,6 +25,7 @@ func (c *chain) blow(ns, to string, options string, payloads ...[]byte) {
 // What strangers and broken neighbours send ends no session and makes none; each
 // packet is counted for its reason.
 func TestHostilePackets(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := newChain(t)
 	near, far := frrNeighbors(c)
 	s := startChild(t, c.node, peersOf()...)
@@ -70,6 +71,7 @@ func TestHostilePackets(t *testing.T) {
 
 // What is in the way of a session is in its status.
 func TestProblems(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := newChain(t)
 	far := startBFDD(t, c.peer, " peer "+node4+" multihop local-address "+peer4)
 	peers := peersOf()

@@ -65,6 +65,7 @@ func runChild() int {
 		mu.Unlock()
 		_ = enc.Encode(r)
 	}
+	s.TellEnd()
 	cancel()
 	if err := <-ended; err != nil {
 		return fail(err)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -61,6 +62,7 @@ type Speaker struct {
 	byLocal   map[uint32]*end
 	byAddress map[address]*end
 	receivers []*receiver
+	tellEnd   atomic.Bool
 
 	mu    sync.Mutex
 	drops map[Drop]uint64
@@ -131,8 +133,7 @@ func (s *Speaker) newDiscriminator() uint32 {
 	}
 }
 
-// Run holds the sessions until ctx ends, tells the neighbours, and returns nil.
-// It is called once.
+// Run holds the sessions until ctx ends, and returns nil. It is called once.
 func (s *Speaker) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, r := range s.receivers {
@@ -143,6 +144,11 @@ func (s *Speaker) Run(ctx context.Context) error {
 	}
 	return group.Wait()
 }
+
+// TellEnd makes the end of Run tell the neighbours that BFD is switched off, by
+// AdminDown. Without it they find out by the detection time, when they have seen
+// their BGP session end and may keep its routes over a restart: see doc.go.
+func (s *Speaker) TellEnd() { s.tellEnd.Store(true) }
 
 // take finds the session that a received packet is for.
 func (s *Speaker) take(now time.Time, b []byte, from origin) {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,10 @@ import (
 // a session without CEASE: each speaker of the tests is therefore a process, the
 // test binary itself, that takes commands on stdin and reports on stdout.
 
-const childEnv = "SLUICE_BGP_TEST_SPEAKER"
+const (
+	childEnv    = "SLUICE_BGP_TEST_SPEAKER"
+	childBFDEnv = "SLUICE_BGP_TEST_BFD" // peers of a BFD speaker beside it
+)
 
 type childPolicy struct {
 	VNI            intent.VNI
@@ -38,7 +42,7 @@ type childCommand struct {
 	Set, Upserts, Deletes []intent.RouteKey
 	Status, Routes        bool
 	Explain               *status.Query
-	Stop                  bool
+	Stop, StopBFD         bool
 	Fill                  int // announce this many hosts of VNI 1001
 }
 
@@ -58,6 +62,7 @@ type childReport struct {
 	Routes  []RouteInfo
 	Steps   []status.Step
 	Done    bool
+	Paths   []string
 	Errors  []string
 }
 
@@ -77,6 +82,11 @@ func runChild() int {
 		level = slog.LevelDebug
 	}
 	s, err := New(cfg, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	stopBFD, err := childBFD(os.Getenv(childBFDEnv), s)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -110,13 +120,18 @@ func runChild() int {
 			}
 			return 0
 		}
+		if c.StopBFD {
+			stopBFD()
+		}
 		report(obey(s, c))
 	}
 }
 
 func obey(s *GoBGP, c childCommand) childReport {
 	ctx := context.Background()
-	r := childReport{Done: true}
+	pathsSeen.mu.Lock()
+	r := childReport{Done: true, Paths: slices.Clone(pathsSeen.list)}
+	pathsSeen.mu.Unlock()
 	fail := func(err error) {
 		if err != nil {
 			r.Errors = append(r.Errors, err.Error())
@@ -236,14 +251,14 @@ func startSpeaker(t testing.TB, cfg Config) *speaker {
 }
 
 // startSpeakerIn starts a speaker in a named network namespace; "" is the test's own.
-func startSpeakerIn(t testing.TB, ns string, cfg Config) *speaker {
+func startSpeakerIn(t testing.TB, ns string, cfg Config, env ...string) *speaker {
 	t.Helper()
 	raw, err := json.Marshal(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := commandIn(ns, os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
+	cmd.Env = append(append(os.Environ(), childEnv+"="+string(raw)), env...)
 	log := &testLog{t: t}
 	cmd.Stderr = log
 	s := &speaker{t: t, cmd: cmd, replies: make(chan childReport, 16), routes: map[intent.RouteKey][]childHop{},

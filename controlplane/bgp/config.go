@@ -90,6 +90,8 @@ type Neighbor struct {
 	// Keepalive is the interval of keepalives. 0: a third of HoldTime, as it is in
 	// any case when the neighbour's hold time is the shorter one.
 	Keepalive time.Duration
+	// BFD is what PathChanged means for the session.
+	BFD BFD
 	// NoGracefulRestart leaves RFC 4724 out of this session.
 	NoGracefulRestart bool
 	// MaxPrefixes ends the session when the neighbour sends more. 0: no limit.

@@ -67,6 +67,15 @@
 //
 // docs/decisions/0005-peer-linger.md gives the reasons.
 //
+// # BFD
+//
+// PathChanged is told what BFD (controlplane/bfd) says of the path to a neighbour. A
+// path that is lost ends an established session at once, and not gracefully: what
+// the neighbour sent goes, apart from the rows that linger as above. A session that is
+// not there is left alone, so a graceful restart under way is not aborted. A
+// neighbour that switches BFD off loses nothing. docs/decisions/0011-bfd.md gives the
+// reasons.
+//
 // # Limits
 //
 // GoBGP parses UPDATEs in goroutines of its own. A panic there ends the process,

@@ -86,6 +86,7 @@ type sessionEnd struct {
 	limit     uint32   // Neighbor.MaxPrefixes
 	up        bool
 	overLimit bool   // in this session or the last one
+	pathLost  bool   // BFD has ended this session
 	ended     string // why the last session ended
 	connect   string // why the latest connection was not made; "" since there was one
 }
@@ -142,7 +143,7 @@ func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 		end.connect = connectError(err, end.silent)
 		return
 	case "Peer Up":
-		end.overLimit = false
+		end.overLimit, end.pathLost = false, false
 		if !end.up {
 			end.up = true
 			e.down.Add(-1)
@@ -153,7 +154,7 @@ func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 			e.down.Add(1)
 		}
 		// A notification was noted just before.
-		if reason := fmt.Sprint(f["Reason"]); !strings.HasPrefix(reason, "notification-") && reason != "hard-reset" && !end.overLimit {
+		if reason := fmt.Sprint(f["Reason"]); !strings.HasPrefix(reason, "notification-") && reason != "hard-reset" && !end.overLimit && !end.pathLost {
 			end.ended = plainReason(reason)
 		}
 	case "prefix limit reached":
@@ -161,7 +162,7 @@ func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 		end.ended = fmt.Sprintf("the neighbour sent more than %d routes", end.limit)
 	case "sent notification":
 		// That of the prefix limit is a Hard Reset without the reason in it.
-		if !end.overLimit {
+		if !end.overLimit && !end.pathLost {
 			end.ended = "sent to the neighbour: " + notification(f)
 		}
 	case "received notification":
@@ -182,6 +183,13 @@ func (e *sessionEnds) setUp(a netip.Addr, err error) (fresh bool) {
 		end.connect = "cannot be set up: " + err.Error()
 	}
 	return err != nil && end.connect != was
+}
+
+// pathLost notes that the session is about to be ended by BFD.
+func (e *sessionEnds) pathLost(a netip.Addr) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last[a].pathLost, e.last[a].ended = true, "BFD has lost the path to the neighbour"
 }
 
 func (e *sessionEnds) of(a netip.Addr) string {

@@ -56,7 +56,11 @@ func (s *GoBGP) giveUpWaiting() {
 // other.
 func (s *GoBGP) addNeighbor(ctx context.Context, srv *server.BgpServer, n Neighbor) {
 	a := n.Address.WithZone("")
-	err := srv.AddPeer(ctx, &api.AddPeerRequest{Peer: peerConfig(s.cfg, n)})
+	peer := peerConfig(s.cfg, n)
+	s.in.mu.Lock()
+	peer.Conf.AdminDown = s.sync[a].held()
+	s.in.mu.Unlock()
+	err := srv.AddPeer(ctx, &api.AddPeerRequest{Peer: peer})
 	if first := s.ends.setUp(a, err); first {
 		s.log.Error("cannot set up a BGP session, trying again", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
 	}
@@ -74,11 +78,12 @@ func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
 	var add, enable []Neighbor
 	s.in.mu.Lock()
 	for a, at := range s.retry {
-		if now.Before(at) {
+		n := s.sync[a]
+		if now.Before(at) || n.added && n.held() {
 			continue
 		}
 		delete(s.retry, a)
-		if n := s.sync[a]; n.added {
+		if n.added {
 			enable = append(enable, n.config)
 		} else {
 			add = append(add, n.config)

@@ -14,6 +14,7 @@ import (
 	"github.com/osrg/gobgp/v3/pkg/server"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -38,7 +39,8 @@ type GoBGP struct {
 	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
 
-	ends *sessionEnds
+	ends  *sessionEnds
+	paths pathChanges
 	// rearm wakes tick when a withdrawal begins to settle.
 	rearm     chan struct{}
 	ready     chan struct{}
@@ -63,6 +65,8 @@ type neighborSync struct {
 	done        bool // once, or the restart time is over
 	// flaps counts how often the session was lost.
 	flaps uint32
+	// path is what BFD last said.
+	path bfd.Path
 }
 
 // New checks the configuration and does no I/O.
@@ -78,6 +82,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		sync:  map[netip.Addr]*neighborSync{},
 		retry: map[netip.Addr]time.Time{},
 		ends:  newSessionEnds(cfg),
+		paths: pathChanges{wake: make(chan struct{}, 1)},
 		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}
@@ -117,6 +122,7 @@ func (s *GoBGP) Run(ctx context.Context) error {
 			return err
 		}
 		group.Go(func() error { return s.startNeighbors(running, srv) })
+		group.Go(func() error { return s.followPaths(running, srv) })
 		return s.tick(running, srv)
 	})
 	err := group.Wait()

@@ -126,6 +126,9 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 			ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps
 		}
 		ns.session(sessions[a])
+		if sync := s.sync[a]; sync != nil && sync.held() && ns.State != stateEstablished {
+			ns.LastError = strings.TrimPrefix(ns.LastError+"; bfd.strict holds the session down, as BFD is not up", "; ")
+		}
 		if ns.State == StatePrefixLimit {
 			ns.Retry = s.retry[a]
 		}

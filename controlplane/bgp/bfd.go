@@ -1,0 +1,152 @@
+package bgp
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v3/pkg/server"
+
+	"github.com/ovn-sluice/sluice/controlplane/bfd"
+)
+
+// BFD is what the path to a neighbour, as BFD sees it, means for the session.
+type BFD uint8
+
+// The meanings.
+const (
+	// BFDOff: nothing; PathChanged is not called.
+	BFDOff BFD = iota
+	// BFDFollow ends the session when the path is lost. It starts without BFD.
+	BFDFollow
+	// BFDStrict besides lets no session start while BFD is not up, unless the
+	// neighbour has switched BFD off.
+	BFDStrict
+)
+
+// pathChanges are what BFD has told and the sessions have not been told. They have
+// a lock of their own: whoever tells them has packets to send.
+type pathChanges struct {
+	mu    sync.Mutex
+	queue []pathChange
+	wake  chan struct{} // capacity 1
+}
+
+type pathChange struct {
+	neighbor netip.Addr // without a zone
+	path     bfd.Path
+}
+
+// PathChanged tells what BFD says of the path to a neighbour. It returns at once.
+func (s *GoBGP) PathChanged(neighbor netip.Addr, path bfd.Path) {
+	s.paths.mu.Lock()
+	s.paths.queue = append(s.paths.queue, pathChange{neighbor.Unmap().WithZone(""), path})
+	s.paths.mu.Unlock()
+	select {
+	case s.paths.wake <- struct{}{}:
+	default:
+	}
+}
+
+// takePathsLocked brings what is known of the paths up to date, and gives the
+// neighbours whose session ends for it. One whose session is not there is left
+// alone: a graceful restart under way is not aborted (RFC 5882 section 4.3.2: our
+// BFD shares the fate of our control plane). The caller holds in.mu.
+func (s *GoBGP) takePathsLocked() (lost []netip.Addr) {
+	s.paths.mu.Lock()
+	queue := s.paths.queue
+	s.paths.queue = nil
+	s.paths.mu.Unlock()
+	for _, c := range queue {
+		n := s.sync[c.neighbor]
+		if n == nil || n.config.BFD == BFDOff {
+			continue
+		}
+		n.path = c.path
+		if c.path == bfd.PathLost && n.established {
+			lost = append(lost, c.neighbor)
+		}
+	}
+	return lost
+}
+
+// held tells whether no session may start.
+func (n *neighborSync) held() bool {
+	return n.config.BFD == BFDStrict && n.path != bfd.PathUp && n.path != bfd.PathOff
+}
+
+// followPaths ends sessions whose path is lost, at once, and holds down those that
+// have to wait for theirs.
+func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		s.in.mu.Lock()
+		lost := s.takePathsLocked()
+		s.in.mu.Unlock()
+		for _, a := range lost {
+			s.endSession(ctx, srv, a)
+		}
+		s.hold(ctx, srv, lost)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.paths.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// endSession resets a session: what the neighbour has sent goes with it, apart from
+// the rows that linger. A neighbour that hears the notification may keep our routes
+// (RFC 8538 section 3: it is no Hard Reset); it has a BFD session to judge by.
+func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.Addr) {
+	neighbor := s.sync[a].config.Address.String() // the server knows it with its zone
+	s.ends.pathLost(a)
+	s.log.Warn("BGP session ends, as BFD has lost the path", slog.String("neighbor", neighbor))
+	err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: neighbor, Communication: "BFD: path lost"})
+	if err != nil {
+		s.log.Error("cannot end a BGP session whose path is lost", slog.String("neighbor", neighbor), slog.Any("error", err))
+	}
+}
+
+// hold brings the strict neighbours into the administrative state that their path
+// asks for. The server takes such a request only when it has done the one before,
+// so what it has done is looked at each time. ended are the sessions that end anyway.
+func (s *GoBGP) hold(ctx context.Context, srv *server.BgpServer, ended []netip.Addr) {
+	for _, n := range s.cfg.Neighbors {
+		if n.BFD != BFDStrict || slices.Contains(ended, n.Address.WithZone("")) {
+			continue
+		}
+		s.in.mu.Lock()
+		sync := s.sync[n.Address.WithZone("")]
+		held, added, established := sync.held(), sync.added, sync.established
+		s.in.mu.Unlock()
+		if !added {
+			continue
+		}
+		address := n.Address.String()
+		var err error
+		switch is := adminState(ctx, srv, address); {
+		case held && is == api.PeerState_UP && established:
+			s.endSession(ctx, srv, n.Address.WithZone(""))
+		case held && is == api.PeerState_UP:
+			err = srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: address})
+		case !held && is == api.PeerState_DOWN:
+			err = srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: address})
+		}
+		if err != nil {
+			s.log.Error("cannot hold a BGP session by BFD", slog.String("neighbor", address), slog.Any("error", err))
+		}
+	}
+}
+
+func adminState(ctx context.Context, srv *server.BgpServer, address string) (state api.PeerState_AdminState) {
+	// A neighbour that is not there is as good as one that is up.
+	_ = srv.ListPeer(ctx, &api.ListPeerRequest{Address: address}, func(p *api.Peer) { state = p.GetState().GetAdminState() })
+	return state
+}
