@@ -10,7 +10,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X main.version=$(VERSION)
 PROGRAMS := sluiced sluicectl sluice-lab
 
-.PHONY: all deps deps-lab generate build lint generated test test-nightly bench demo demo-down clean
+.PHONY: all deps deps-lab generate build lint generated test test-vm test-nightly bench demo demo-down clean
 
 all: build
 
@@ -45,6 +45,10 @@ test: deps
 	@$(MAKE) --no-print-directory generated
 	@$(MAKE) --no-print-directory build
 	@tools/gotest.sh
+
+# A part of that: what runs under other kernels, in virtual machines.
+test-vm: deps
+	@tools/gotest.sh ./test/vm
 
 # The same, longer: more random restarts, fuzzing, other kernels in VMs.
 test-nightly:

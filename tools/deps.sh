@@ -4,7 +4,8 @@
 #   tools/deps.sh [build|lab|test|nightly]     (default: test; each includes the one before)
 #
 # Packages are downloaded into ${SLUICE_CACHE:-.cache}/apt, the kernels that tests
-# boot into ${SLUICE_CACHE:-.cache}/kernel. Services that come with the packages
+# boot into ${SLUICE_CACHE:-.cache}/kernel, and root disks for them are made in
+# ${SLUICE_CACHE:-.cache}/image. Services that come with the packages
 # are not started: the tests run their own processes.
 set -eu
 
@@ -15,7 +16,7 @@ case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 build="git make gcc libc6-dev clang-19 llvm-19 libbpf-dev bpftool ca-certificates"
 lab="openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr gobgpd
   iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl jq tshark iperf3"
-vm="qemu-system-x86 busybox-static kmod xz-utils"
+vm="qemu-system-x86 busybox-static kmod xz-utils mmdebstrap e2fsprogs"
 services="openvswitch-switch ovs-vswitchd ovsdb-server ovn-central ovn-host ovn-controller
   ovn-northd ovn-ovsdb-server-nb ovn-ovsdb-server-sb frr gobgpd"
 
@@ -28,11 +29,12 @@ esac
 
 command -v go >/dev/null || { echo "Go is missing; install the version that go.mod names from https://go.dev/dl" >&2; exit 1; }
 
-kernels() {
-  case $1 in
-  test) "$root/tools/kernel.sh" bookworm >/dev/null ;;
-  nightly) "$root/tools/kernel.sh" bookworm >/dev/null; "$root/tools/kernel.sh" trixie >/dev/null ;;
-  esac
+machines() {
+  case $1 in test | nightly) ;; *) return ;; esac
+  for suite in bookworm trixie; do
+    "$root/tools/kernel.sh" $suite >/dev/null
+    "$root/tools/image.sh" $suite >/dev/null
+  done
 }
 
 missing=
@@ -40,7 +42,7 @@ for p in $want; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
 done
 if [ -z "$missing" ]; then
-  kernels "${1:-test}"
+  machines "${1:-test}"
   exit
 fi
 
@@ -82,4 +84,4 @@ for s in $services; do
     systemctl -q disable --now "$s" 2>/dev/null || echo "note: $s could not be stopped; a lab may find its ports taken" >&2
   fi
 done
-kernels "${1:-test}"
+machines "${1:-test}"

@@ -2,16 +2,19 @@
 # Runs the tests with the race detector and ends with go test's own lines, one a
 # package with its time.
 #
-#   tools/gotest.sh [go test flags]
+#   tools/gotest.sh [go test flags] [package]
 #
 # Packages below test/ use the whole machine (links, databases, CPU time), so
-# they run one after the other, after all others.
+# they run one after the other, after all others. They build and run what they
+# test, of which the go command knows nothing: it must not take their results from
+# its cache.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
 mkdir -p build
 log=build/test.log
 : >"$log"
+rm -f build/vm.txt
 rc=0
 
 run() {
@@ -21,21 +24,28 @@ run() {
   rm -f build/test.rc
 }
 
-packages=$(go list ./...) || exit 1
+packages=
+case ${*:-} in *./*) ;; *) packages=$(go list ./...) || exit 1 ;; esac
 plain=$(printf '%s\n' "$packages" | grep -v '/sluice/test/')
 whole=$(printf '%s\n' "$packages" | grep '/sluice/test/')
 
 start=$(date +%s)
 # shellcheck disable=SC2086 # a list of words
-run -timeout 20m "$@" $plain
+[ -z "$plain" ] || run -timeout 20m "$@" $plain
 if [ -n "$whole" ]; then
   # shellcheck disable=SC2086
-  run -p 1 -timeout 60m "$@" $whole
+  run -p 1 -count=1 -timeout 60m "$@" $whole
 fi
+[ -n "$packages" ] || run -count=1 -timeout 60m "$@"
 
 echo
 echo "== summary, $(($(date +%s) - start)) s =="
 grep -E '^(--- FAIL|[[:space:]]+--- FAIL|panic:|WARNING: DATA RACE)' "$log" | sort -u
 grep -E '^(ok|FAIL|\?)[[:space:]]' "$log" | grep -v 'no test files' | awk '{print}'
+if [ -s build/vm.txt ]; then
+  echo
+  echo "== virtual machines =="
+  sort build/vm.txt
+fi
 if [ $rc = 0 ]; then echo "PASS"; else echo "FAIL (whole output: $log)"; fi
 exit $rc

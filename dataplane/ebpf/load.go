@@ -200,15 +200,27 @@ func (p Program) nodeSpec(n Node, maps map[string]*ebpf.MapSpec) (*ebpf.Collecti
 	if err != nil {
 		return nil, err
 	}
+	return spec, specialize(spec, n, maps)
+}
+
+// specialize writes the constants of a node and the sizes of the maps into an
+// object, as far as it has them.
+func specialize(spec *ebpf.CollectionSpec, n Node, maps map[string]*ebpf.MapSpec) error {
 	for name, m := range maps {
-		spec.Maps[name].MaxEntries = m.MaxEntries
+		if have := spec.Maps[name]; have != nil {
+			have.MaxEntries = m.MaxEntries
+		}
+	}
+	variable := spec.Variables[bpfVarNode]
+	if variable == nil {
+		return nil
 	}
 	constants := n.constants()
 	constants.RouteFrontMask = maps[bpfMapRouteFrontV1].MaxEntries - 1
-	if err := spec.Variables[bpfVarNode].Set(constants); err != nil {
-		return nil, fmt.Errorf("set constants: %w", err)
+	if err := variable.Set(constants); err != nil {
+		return fmt.Errorf("set constants: %w", err)
 	}
-	return spec, nil
+	return nil
 }
 
 func (d *Dataplane) loadProgram(p Program, n Node) (*running, error) {

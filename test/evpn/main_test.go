@@ -3,8 +3,6 @@ package evpn_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -17,7 +15,7 @@ var bin string
 
 // plain is the lab of the tests that put back what they change.
 var (
-	plain      = labtest.NewShared(lab.EVPN(lab.EVPNParams{}))
+	plain      = labtest.NewShared(lab.EVPN(plainParams))
 	plainOnce  sync.Once
 	plainReady bool
 )
@@ -31,13 +29,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(bin)
-	for _, program := range []string{"sluiced", "sluicectl"} {
-		build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(bin, program), "../../cmd/"+program)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", program, err, out)
-			return 1
-		}
+	if err := makePrograms(bin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	return labtest.Run(m, plain)
 }

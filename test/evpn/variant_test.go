@@ -55,15 +55,7 @@ func TestECMP(t *testing.T) {
 	}
 	for _, addr := range []netip.Addr{shared.Addr(), shared6.Addr()} {
 		w.reach("a-red1", addr.String())
-		first := w.spread(addr)
-		if first["p1"] == 0 || first["p2"] == 0 {
-			t.Errorf("%s: flows by peer %v, want some at both", addr, first)
-		}
-		for p, n := range w.spread(addr) {
-			if first[p] != n {
-				t.Errorf("%s: %d flows at %s, then %d: a flow changed its way", addr, first[p], p, n)
-			}
-		}
+		w.spreads("a-red1", addr, edges...)
 	}
 	w.unreachable("a-blue1", shared.Addr().String(), shared6.Addr().String())
 	for _, p := range []netip.Prefix{shared, shared6} {
@@ -71,7 +63,7 @@ func TestECMP(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.eventually("all flows are at p2", func() error {
-			if by := w.spread(p.Addr()); by["p1"] != 0 || by["p2"] != flowCount {
+			if by := w.spread("a-red1", p.Addr(), edges...); by[edges[0]] != 0 {
 				return fmt.Errorf("flows by peer: %v", by)
 			}
 			return nil
@@ -106,17 +98,38 @@ func (w *world) synced(peer string, prefixes ...string) {
 
 const flowCount = 64
 
-// spread sends a datagram of each of some flows from red's VM in A, and counts
-// at which peer they arrive.
-func (w *world) spread(addr netip.Addr) map[string]int {
+// edges are the namespaces of red at two peers.
+var edges = []string{lab.VRFNode("p1", vniRed), lab.VRFNode("p2", vniRed)}
+
+// spreads checks that flows to an address arrive at each of some nodes, and that
+// a flow keeps its way.
+func (w *world) spreads(from string, addr netip.Addr, at ...string) {
+	w.Helper()
+	first := w.spread(from, addr, at...)
+	w.Logf("flows from %s to %s: %v", from, addr, first)
+	for _, n := range at {
+		if first[n] == 0 {
+			w.Errorf("flows from %s to %s: %v, want some at each", from, addr, first)
+		}
+	}
+	for n, count := range w.spread(from, addr, at...) {
+		if first[n] != count {
+			w.Errorf("%s: %d flows at %s, then %d: a flow changed its way", addr, first[n], n, count)
+		}
+	}
+}
+
+// spread sends a datagram of each of some flows, and counts at which node they
+// arrive.
+func (w *world) spread(from string, addr netip.Addr, at ...string) map[string]int {
 	w.Helper()
 	const port = 6000
 	captures := map[string]*lab.Capture{}
-	for _, p := range []string{"p1", "p2"} {
-		captures[p] = w.capture(lab.VRFNode(p, vniRed), "any", fmt.Sprintf("udp dst port %d", port))
+	for _, n := range at {
+		captures[n] = w.capture(n, "any", fmt.Sprintf("udp dst port %d", port))
 	}
 	for i := range flowCount {
-		w.in("a-red1", func() error {
+		w.in(from, func() error {
 			c, err := net.DialUDP("udp", &net.UDPAddr{Port: 20000 + i}, &net.UDPAddr{IP: addr.AsSlice(), Port: port})
 			if err != nil {
 				return err
@@ -140,7 +153,7 @@ func (w *world) spread(addr netip.Addr) map[string]int {
 		}
 		return by, all
 	}
-	labtest.Eventually(w.T, w.Lab, "the datagrams at the peers", func() error {
+	labtest.Eventually(w.T, w.Lab, "the datagrams", func() error {
 		if by, all := count(); all < flowCount {
 			return fmt.Errorf("%v", by)
 		}

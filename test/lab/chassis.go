@@ -27,21 +27,23 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 		return err
 	}
 	conf := "unix:" + filepath.Join(n.Dir, "db.sock")
-	_, err = l.spawn(ctx, n, spec{
+	vswitchd := spec{
 		name: "vswitchd",
 		argv: []string{
 			"ovs-vswitchd", conf,
 			"--pidfile=" + filepath.Join(n.Dir, "ovs-vswitchd.pid"), "--overwrite-pidfile", "-vconsole:info",
 		},
+		ready: listening(filepath.Join(n.Dir, "br-int.mgmt")),
+	}
+	if !c.KernelDatapath {
 		// br-phy goes with the process, and OVS routes tunnels by its address. It
 		// is set up when ovs-vswitchd has done what its database says (ovs-vsctl
 		// waits for that after a change): ovs-vswitchd gives it a MAC address, sets
 		// it down for that, and does not set it up when it was down before.
-		after: fmt.Sprintf("ovs-vsctl --timeout=25 set Bridge br-phy external_ids:started=$(date +%%s%%N) && "+
-			"ip addr replace %s/24 dev br-phy && ip link set br-phy up", n.Encap),
-		ready: listening(filepath.Join(n.Dir, "br-int.mgmt")),
-	})
-	if err != nil {
+		vswitchd.after = fmt.Sprintf("ovs-vsctl --timeout=25 set Bridge br-phy external_ids:started=$(date +%%s%%N) && "+
+			"ip addr replace %s/24 dev br-phy && ip link set br-phy up", n.Encap)
+	}
+	if _, err = l.spawn(ctx, n, vswitchd); err != nil {
 		return err
 	}
 	_, err = l.spawn(ctx, n, spec{
@@ -64,7 +66,7 @@ func (l *Lab) switchConfig(c Cloud, ch Chassis, n Node) []string {
 		"external_ids:system-id=" + ch.Name, "external_ids:hostname=" + ch.Name,
 		"external_ids:ovn-remote=\"" + l.endpoints(c, "sb") + "\"",
 		"external_ids:ovn-encap-type=geneve", "external_ids:ovn-encap-ip=" + n.Encap.String(),
-		"external_ids:ovn-bridge-datapath-type=netdev",
+		"external_ids:ovn-bridge-datapath-type=" + c.datapath(),
 		`external_ids:ovn-bridge-mappings="` + strings.Join(c.mappings(), ",") + `"`,
 	}
 	if ch.Gateway {
@@ -75,12 +77,14 @@ func (l *Lab) switchConfig(c Cloud, ch Chassis, n Node) []string {
 		args = append(args, "--", "set-ssl", files.Key, files.Cert, files.CA)
 	}
 	bridge := func(name string, more ...string) {
-		args = append(args, "--", "add-br", name, "--", "set", "Bridge", name, "datapath_type=netdev")
+		args = append(args, "--", "add-br", name, "--", "set", "Bridge", name, "datapath_type="+c.datapath())
 		args = append(args, more...)
 	}
 	bridge("br-int", "fail_mode=secure", "other_config:disable-in-band=true")
-	bridge("br-phy")
-	args = append(args, "--", "add-port", "br-phy", geneveLink)
+	if !c.KernelDatapath {
+		bridge("br-phy")
+		args = append(args, "--", "add-port", "br-phy", geneveLink)
+	}
 	made := map[string]bool{}
 	for _, p := range c.Providers {
 		if !made[p.Bridge] {
@@ -95,6 +99,26 @@ func (l *Lab) switchConfig(c Cloud, ch Chassis, n Node) []string {
 		}
 	}
 	return args
+}
+
+func (c Cloud) datapath() string {
+	if c.KernelDatapath {
+		return "system"
+	}
+	return "netdev"
+}
+
+// wholePackets is a command that makes links send complete checksums and no large
+// segments: the userspace datapath reads frames as they are.
+func (c Cloud) wholePackets(links ...string) string {
+	if c.KernelDatapath {
+		return ""
+	}
+	var b strings.Builder
+	for _, link := range links {
+		fmt.Fprintf(&b, "ethtool -K %s tx off tso off gso off >/dev/null; ", link)
+	}
+	return b.String()
 }
 
 func (c Cloud) mappings() []string {

@@ -65,6 +65,7 @@ func upCommand(opt *Options) *cobra.Command {
 	f.BoolVar(&central.RBAC, "rbac", false, "give the chassis the role ovn-controller; needs --tls")
 	f.StringVar(&central.Schemas, "schemas", "", "directory of other schemas than the installed OVN's")
 	f.StringVar(&p.ProgramsA, "programs", "", "directory with another OVN and Open vSwitch, as tools/ovn.sh makes it")
+	f.BoolVar(&p.KernelDatapath, "kernel-datapath", false, "make Open vSwitch use the kernel's datapath (modules openvswitch and geneve)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p.ProgramsB = p.ProgramsA
 		p.Uplink, p.CentralA, p.CentralB = Uplink(uplink), central, central

@@ -1,7 +1,8 @@
 // Package lab builds small OVN clouds out of real processes in network
-// namespaces: ovsdb-server, ovn-northd, ovs-vswitchd (userspace datapath),
-// ovn-controller, FRR, and virtual machines that are namespaces plugged as the
-// hybrid VIF driver of OpenStack plugs them. Tests and the demo run on it.
+// namespaces: ovsdb-server, ovn-northd, ovs-vswitchd (userspace or kernel
+// datapath), ovn-controller, FRR, and virtual machines that are namespaces
+// plugged as the hybrid VIF driver of OpenStack plugs them. Tests and the demo
+// run on it.
 //
 // # What it owns
 //
@@ -30,7 +31,8 @@
 //
 //	172.30.0.N/32, fd30::N/128   VTEP and BGP address of node N, on lo
 //	172.29.N.0/30, fd29:N::/64   link of node N to the fabric, which routes
-//	172.31.0.N/24                Geneve address of chassis N, on br-phy inside OVS
+//	172.31.0.N/24                Geneve address of chassis N, on br-phy inside OVS,
+//	                             or on the link itself under the kernel's datapath
 //
 // # What it never does
 //

@@ -26,6 +26,12 @@ type EVPNParams struct {
 	CentralA, CentralB Central
 	// ProgramsA and ProgramsB are the clouds' OVN and Open vSwitch (Cloud.Programs).
 	ProgramsA, ProgramsB string
+	// KernelDatapath is of both clouds (Cloud.KernelDatapath).
+	KernelDatapath bool
+	// Anycast adds a network to red in both clouds that is the same in both,
+	// 10.60.0.0/24 and fd00:60::/64, and in each a VM with the same addresses:
+	// a-any1 on a2 and b-any1.
+	Anycast bool
 	// Peers are added as they are.
 	Peers []Peer
 }
@@ -47,12 +53,16 @@ func EVPN(p EVPNParams) Scenario {
 	b.Central, b.Programs = p.CentralB, p.ProgramsB
 	b.Chassis = []Chassis{{Name: "b1", Gateway: true, Priority: 20}}
 	b.VMs = []VM{evpnVM("b-red1", "b1", "red", 20, 11), evpnVM("b-blue1", "b1", "blue", 20, 11)}
+	if p.Anycast {
+		a.addAnycast("a2")
+		b.addAnycast("b1")
+	}
 	a.addExtraTenants(p)
 	return Scenario{Name: "evpn", AS: FabricAS, Clouds: []Cloud{a, b}, Reflectors: []string{"rr"}, Peers: p.Peers}
 }
 
 func evpnCloud(name string, subnet, provider int, p EVPNParams) Cloud {
-	c := Cloud{Name: name, RemoteTCP: p.RemoteTCP}
+	c := Cloud{Name: name, RemoteTCP: p.RemoteTCP, KernelDatapath: p.KernelDatapath}
 	c.Providers = append(c.Providers, Provider{
 		Name: "public", Physnet: "physnet1", Bridge: "br-ex", VLAN: p.VLAN, Uplink: p.Uplink,
 		Subnet4: netip.MustParsePrefix(fmt.Sprintf("172.%d.0.0/16", provider)),
@@ -88,6 +98,15 @@ func evpnVM(name, chassis, tenant string, subnet, host int) VM {
 		Addr4: netip.MustParseAddr(fmt.Sprintf("10.%d.0.%d", subnet, host)),
 		Addr6: netip.MustParseAddr(fmt.Sprintf("fd00:%d::%d", subnet, host)),
 	}
+}
+
+func (c *Cloud) addAnycast(chassis string) {
+	red, network := &c.Tenants[0], evpnNetwork(60)
+	network.Name = "any"
+	red.Networks = append(red.Networks, network)
+	vm := evpnVM(c.Name+"-any1", chassis, red.Name, 60, 11)
+	vm.Network = network.Name
+	c.VMs = append(c.VMs, vm)
 }
 
 // tenantsPerProvider bounds the routers on one provider switch: what OVN

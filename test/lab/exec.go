@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"time"
 )
 
 // Command is a command in a node's namespace and environment. It is not started.
@@ -23,7 +22,7 @@ func (l *Lab) Command(ctx context.Context, node string, argv ...string) (*exec.C
 func (l *Lab) command(ctx context.Context, n Node, argv ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.netnsPath(), "--"}, argv...)...)
 	cmd.Env = l.env(n)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = Patience() / 60
 	return cmd
 }
 

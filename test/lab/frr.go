@@ -39,8 +39,8 @@ func (l *Lab) startReflector(ctx context.Context, name string) error {
 	return l.startFRR(ctx, n, conf.String())
 }
 
-// startFRR runs zebra and bgpd with one configuration, and makes `vtysh` on the
-// node talk to them.
+// startFRR runs zebra and bgpd, the latter with a configuration, and makes `vtysh`
+// on the node talk to them.
 func (l *Lab) startFRR(ctx context.Context, n Node, conf string) error {
 	// The daemons drop to their own user, who makes sockets in the node's directory.
 	if err := chownTo(n.Dir, "frr"); err != nil {
@@ -56,18 +56,44 @@ func (l *Lab) startFRR(ctx context.Context, n Node, conf string) error {
 	if err := writeWrapper(n, "vtysh", fmt.Sprintf("exec /usr/bin/vtysh --vty_socket %s --config_dir %s \"$@\"", n.Dir, n.Dir)); err != nil {
 		return err
 	}
-	start := func(name, conf string, more ...string) error {
+	managed, err := hasMgmtd()
+	if err != nil {
+		return err
+	}
+	start := func(name string, more ...string) error {
 		argv := append([]string{
-			filepath.Join(frrDir, name), "-f", conf, "--vty_socket", n.Dir, "-P", "0",
-			"-z", filepath.Join(n.Dir, "zserv.api"), "-i", filepath.Join(n.Dir, name+".pid"), "--log", "stdout",
+			filepath.Join(frrDir, name), "--vty_socket", n.Dir, "-P", "0",
+			"-i", filepath.Join(n.Dir, name+".pid"), "--log", "stdout",
 		}, more...)
+		if managed {
+			// The daemons meet mgmtd in a place that nothing but a mount can change.
+			argv = append([]string{"unshare", "--mount", "sh", "-c", "mount --bind \"$0\" " + frrRunDir + ` && exec "$@"`, n.Dir}, argv...)
+		}
 		_, err := l.spawn(ctx, n, spec{name: name, argv: argv, ready: listening(filepath.Join(n.Dir, name+".vty"))})
 		return err
 	}
-	if err := start("zebra", empty); err != nil {
+	if managed {
+		if err := start("mgmtd"); err != nil {
+			return err
+		}
+	}
+	zserv := filepath.Join(n.Dir, "zserv.api")
+	if err := start("zebra", "-f", empty, "-z", zserv); err != nil {
 		return err
 	}
-	return start("bgpd", file, "-p", "179")
+	return start("bgpd", "-f", file, "-z", zserv, "-p", "179")
+}
+
+// frrRunDir is where FRR's daemons have their sockets, unless told otherwise.
+const frrRunDir = "/var/run/frr"
+
+// hasMgmtd tells whether FRR is one of those, from 10 on, that configure zebra by
+// way of mgmtd.
+func hasMgmtd() (bool, error) {
+	if _, err := os.Stat(filepath.Join(frrDir, "mgmtd")); err != nil {
+		return false, nil
+	}
+	return true, os.MkdirAll(frrRunDir, 0o755)
 }
 
 func chownTo(path, name string) error {

@@ -30,8 +30,8 @@ func (l *Lab) startGateway(ctx context.Context, c Cloud, p Provider) error {
 	if err := ipBatch(ctx, l.prefix+"-"+fabricNode, fmt.Sprintf("link set %s-gw master %s up\n", wire, wire)); err != nil {
 		return err
 	}
-	// The router's frames enter userspace datapaths: complete checksums, no large segments.
-	if err := l.shell(ctx, n, "ethtool -K eth0 tx off tso off gso off >/dev/null"); err != nil {
+	// The router's frames enter the datapaths.
+	if err := l.shell(ctx, n, c.wholePackets("eth0")); err != nil {
 		return err
 	}
 	v4, v6 := p.NextHops()
@@ -73,7 +73,7 @@ func (l *Lab) makeProviderWire(ctx context.Context, c Cloud, p Provider) error {
 		if err := ipBatch(ctx, fns, fmt.Sprintf("link set %s%d master %s up\n", wire, i, wire)); err != nil {
 			return err
 		}
-		if err := l.shell(ctx, n, "ethtool -K "+port+" tx off tso off gso off >/dev/null; ip link set "+port+" up"); err != nil {
+		if err := l.shell(ctx, n, "set -e; "+c.wholePackets(port)+"ip link set "+port+" up"); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A peer is a provider edge without Sluice and without VRF devices. Its node
-// runs gobgpd; each of its VRFs is a namespace of its own, node PEER-VNI, that
+// A peer is a provider edge without Sluice. Unless it is one with FRR (edge.go),
+// it has no VRF devices: its node runs gobgpd, and each of its VRFs is a namespace of its own, node PEER-VNI, that
 // holds the far end of a classic VXLAN device whose socket is in the peer's
 // namespace. Routes are announced by PeerAnnounce and installed by PeerSync.
 
@@ -28,6 +28,9 @@ func (l *Lab) startPeer(ctx context.Context, p Peer) error {
 	n, err := l.Node(p.Name)
 	if err != nil {
 		return err
+	}
+	if p.FRR {
+		return l.startEdge(ctx, n, p)
 	}
 	file := filepath.Join(n.Dir, "gobgpd.toml")
 	if err := os.WriteFile(file, []byte(l.gobgpConfig(n)), 0o644); err != nil {
@@ -114,6 +117,9 @@ func (l *Lab) peerRoute(ctx context.Context, verb, peer string, vni uint32, pref
 	if err != nil {
 		return err
 	}
+	if p.FRR {
+		return fmt.Errorf("peer %s announces what FRR has in its VRFs: give it an address", peer)
+	}
 	hop := n.VTEP4
 	if p.Underlay6 {
 		hop = n.VTEP6
@@ -154,7 +160,7 @@ type PeerRoute struct {
 	Targets []string
 }
 
-// PeerRoutes are all Type-5 paths in a peer's table, its own too.
+// PeerRoutes are all Type-5 paths in a peer's table, its own too. The peer runs gobgpd.
 func (l *Lab) PeerRoutes(ctx context.Context, peer string) ([]PeerRoute, error) {
 	out, err := l.Exec(ctx, peer, "gobgp", "global", "rib", "-a", "evpn", "-j")
 	if err != nil {

@@ -97,11 +97,11 @@ func (p *Process) Signal(sig syscall.Signal) error {
 }
 
 // Kill ends the process with SIGKILL and waits until it is gone.
-func (p *Process) Kill() error { return p.end(unix.SIGKILL, 10*time.Second) }
+func (p *Process) Kill() error { return p.end(unix.SIGKILL, Patience()/6) }
 
-// Stop ends the process with SIGTERM, and with SIGKILL after ten seconds.
+// Stop ends the process with SIGTERM, and with SIGKILL after a sixth of Patience.
 func (p *Process) Stop() error {
-	err := p.end(unix.SIGTERM, 10*time.Second)
+	err := p.end(unix.SIGTERM, Patience()/6)
 	if errors.Is(err, errStillThere) {
 		return p.Kill()
 	}
@@ -246,8 +246,8 @@ func (l *Lab) spawn(ctx context.Context, n Node, s spec) (*Process, error) {
 
 // Process finds a process of a node by name: ovsdb, vswitchd and controller of
 // a chassis; nb, sb and northd of a central node (northd on the first one of a
-// cluster only); relay of a relay; zebra and bgpd of a reflector;
-// gobgpd of a peer; sluiced where StartSluiced started it.
+// cluster only); relay of a relay; zebra and bgpd (FRR 10: mgmtd
+// too) of a reflector and of a peer with FRR; gobgpd of any other peer; sluiced where StartSluiced started it.
 func (l *Lab) Process(node, name string) (*Process, error) {
 	return readProcess(filepath.Join(l.dir, "proc", node+"."+name+".json"))
 }

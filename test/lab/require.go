@@ -30,10 +30,14 @@ func Require(s Scenario) error {
 	if len(s.Clouds) > 0 {
 		need = append(need, forClouds...)
 	}
-	if len(s.Reflectors) > 0 {
+	gobgp, frr := false, len(s.Reflectors) > 0
+	for _, p := range s.Peers {
+		gobgp, frr = gobgp || !p.FRR, frr || p.FRR
+	}
+	if frr {
 		need = append(need, forRouting...)
 	}
-	if len(s.Peers) > 0 {
+	if gobgp {
 		need = append(need, forPeers...)
 	}
 	var tools, pkgs []string

@@ -33,6 +33,9 @@ type Cloud struct {
 	// Programs is a directory with another OVN and Open vSwitch than the machine's,
 	// as tools/ovn.sh makes it.
 	Programs string
+	// KernelDatapath makes Open vSwitch use the kernel's datapath in place of the
+	// userspace one. It needs the kernel modules openvswitch and geneve.
+	KernelDatapath bool
 }
 
 // Central says how a cloud serves its databases. The zero value is one server
@@ -158,13 +161,16 @@ type Peer struct {
 	VRFs []PeerVRF
 	// Underlay6 makes it tunnel over IPv6.
 	Underlay6 bool
+	// FRR makes it a router with FRR and VRF devices, and each VRF's namespace a
+	// host behind it. It needs the kernel module vrf.
+	FRR bool
 }
 
 // PeerVRF is one tenant at a peer.
 type PeerVRF struct {
 	VNI uint32
 	// Addrs live in the VRF's namespace, and their subnets are announced as
-	// Type-5.
+	// Type-5. The first address of a subnet is FRR's own if the peer runs FRR.
 	Addrs []netip.Prefix
 }
 
@@ -197,12 +203,23 @@ func (s Scenario) Validate() error {
 		}
 	}
 	for _, p := range s.Peers {
-		if err := claim("peer", p.Name); err != nil {
+		if err := errors.Join(claim("peer", p.Name), p.validate()); err != nil {
 			return err
 		}
 		for _, v := range p.VRFs {
 			if err := claim("vrf", VRFNode(p.Name, v.VNI)); err != nil {
 				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p Peer) validate() error {
+	for _, v := range p.VRFs {
+		for _, a := range v.Addrs {
+			if p.FRR && a.Addr() == routerOf(a) {
+				return fmt.Errorf("peer %q: %s is the router's own address", p.Name, a)
 			}
 		}
 	}

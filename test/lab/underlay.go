@@ -67,10 +67,13 @@ const quietIPv6 = "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; echo 0 >/
 
 func (l *Lab) setUpNode(ctx context.Context, n Node) error {
 	cmds := quietIPv6
+	var c Cloud
 	if n.Kind == KindChassis {
-		// The userspace datapath reads frames as they are: checksums have to be
-		// complete and segments cut before.
-		cmds += fmt.Sprintf("ethtool -K %s tx off tso off gso off >/dev/null; ", geneveLink)
+		var err error
+		if c, err = l.cloud(n.Cloud); err != nil {
+			return err
+		}
+		cmds += c.wholePackets(geneveLink)
 	}
 	if err := l.shell(ctx, n, "set -e; "+cmds); err != nil {
 		return err
@@ -81,6 +84,9 @@ func (l *Lab) setUpNode(ctx context.Context, n Node) error {
 	fmt.Fprintf(&b, "route add 172.30.0.0/16 via 172.29.%d.1 src %s\nroute add fd30::/64 via fd29:%d::1 src %s\n", n.Index, n.VTEP4, n.Index, n.VTEP6)
 	if n.Kind == KindChassis {
 		fmt.Fprintf(&b, "link set %s up\n", geneveLink)
+	}
+	if c.KernelDatapath {
+		fmt.Fprintf(&b, "addr add %s/24 dev %s\n", n.Encap, geneveLink)
 	}
 	return ipBatch(ctx, n.Netns, b.String())
 }

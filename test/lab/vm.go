@@ -208,9 +208,9 @@ func (l *Lab) plugVM(ctx context.Context, c Cloud, vm VM) error {
 	if err := ipBatch(ctx, host.Netns, b.String()); err != nil {
 		return err
 	}
-	// No IPv6 of the host's own in a tenant network; complete checksums into the userspace datapath.
+	// No IPv6 of the host's own in a tenant network.
 	script := fmt.Sprintf("set -e; for d in tap%[1]s qbr%[1]s qvb%[1]s qvo%[1]s; do echo 1 >/proc/sys/net/ipv6/conf/$d/disable_ipv6; done; "+
-		"for d in qvb%[1]s qvo%[1]s; do ethtool -K $d tx off tso off gso off >/dev/null; done; "+
+		c.wholePackets("qvb"+id, "qvo"+id)+
 		"for d in qvo%[1]s qvb%[1]s qbr%[1]s tap%[1]s; do ip link set $d up; done; "+
 		"ovs-vsctl add-port br-int qvo%[1]s -- set Interface qvo%[1]s external_ids:iface-id=%[2]s external_ids:attached-mac='\"%[3]s\"' external_ids:iface-status=active",
 		id, vm.Name, vm.mac())
@@ -295,7 +295,7 @@ func (l *Lab) waitPorts(ctx context.Context, c Cloud, ports ...string) error {
 
 // patience is how long a cloud of this size may take to settle.
 func (c Cloud) patience() time.Duration {
-	return waitLimit + time.Duration(len(c.VMs))*10*time.Millisecond
+	return Patience() + time.Duration(len(c.VMs))*10*time.Millisecond
 }
 
 // nodad makes an IPv6 address usable at once.

@@ -7,11 +7,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 )
 
-// waitLimit ends a wait whose context has no deadline of its own.
-const waitLimit = 60 * time.Second
+// Patience is how long a state of the lab may take to come: a minute, or as many
+// as SLUICE_LAB_PATIENCE says, for a machine that is much slower than others.
+func Patience() time.Duration {
+	n, err := strconv.Atoi(os.Getenv("SLUICE_LAB_PATIENCE"))
+	if err != nil || n < 1 {
+		n = 1
+	}
+	return time.Duration(n) * time.Minute
+}
 
 // fatalError ends a wait at once.
 type fatalError struct{ error }
@@ -22,9 +30,9 @@ func (e fatalError) Unwrap() error { return e.error }
 func Fatal(err error) error { return fatalError{err} }
 
 // WaitFor calls cond until it returns nil. It ends with the last error when ctx
-// ends, or after a minute.
+// ends, or after Patience.
 func (l *Lab) WaitFor(ctx context.Context, what string, cond func() error) error {
-	return l.waitAtMost(ctx, waitLimit, what, cond)
+	return l.waitAtMost(ctx, Patience(), what, cond)
 }
 
 func (l *Lab) waitAtMost(ctx context.Context, limit time.Duration, what string, cond func() error) error {

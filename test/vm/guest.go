@@ -29,10 +29,15 @@ type Guest struct {
 	// Programs are copied with their shared libraries to where they are here, in
 	// addition to those of BusyBox.
 	Programs []string
-	// Script is run by BusyBox's sh in /guest, as root.
+	// Image is the root disk of the script, "" for BusyBox and Programs alone. It
+	// is not written to: a guest's changes go with it.
+	Image Image
+	// Script is run by sh in /guest, as root.
 	Script string
 	// MemoryMiB defaults to 1024.
 	MemoryMiB int
+	// Processors defaults to 2. Under TCG they take turns: more are not faster.
+	Processors int
 }
 
 // Result is what a script left.
@@ -63,12 +68,22 @@ func (g Guest) Run(ctx context.Context) (Result, error) {
 	// Lines of their own for the kernel and for the script, so that a message of
 	// the kernel never cuts a line of the script in two.
 	console, output := filepath.Join(dir, "console"), filepath.Join(dir, "output")
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64",
+	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-accel", accelerator(), "-cpu", processor, "-smp", "2", "-m", strconv.Itoa(g.memory()),
-		"-serial", "file:"+console, "-serial", "file:"+output,
+		"-accel", accelerator(), "-cpu", processor, "-smp", strconv.Itoa(max(1, g.Processors)), "-m", strconv.Itoa(g.memory()),
+		"-serial", "file:" + console, "-serial", "file:" + output,
 		"-kernel", g.Kernel.image(), "-initrd", initrd,
-		"-append", "console=ttyS0 panic=-1 oops=panic quiet loglevel=4 sluice.end="+end)
+		"-append", "console=ttyS0 panic=-1 oops=panic quiet loglevel=4 sluice.end=" + end,
+	}
+	if g.Image.dir != "" {
+		// Writes go to a file that QEMU removes.
+		args = append(args, "-drive", "if=virtio,format=raw,snapshot=on,file="+g.Image.disk())
+	}
+	if shell := os.Getenv("SLUICE_VM_SHELL"); shell != "" {
+		args = append(args, "-serial", "unix:"+shell+",server=on,wait=off")
+	}
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	said, runErr := cmd.CombinedOutput()
 	res := Result{}
 	res.Console, err = os.ReadFile(console)
@@ -128,7 +143,11 @@ func (g Guest) writeInitramfs(file string) error {
 	if err := a.copy("/bin/busybox", busybox); err != nil {
 		return err
 	}
-	modules, err := g.Kernel.modules(g.Modules)
+	names := g.Modules
+	if g.Image.dir != "" {
+		names = append([]string{"virtio_pci", "virtio_blk", "ext4"}, names...)
+	}
+	modules, err := g.Kernel.modules(names)
 	if err != nil {
 		return err
 	}

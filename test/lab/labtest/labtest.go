@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ovn-sluice/sluice/test/lab"
 )
@@ -109,10 +108,10 @@ func Exec(t testing.TB, l *lab.Lab, node string, argv ...string) string {
 	return out
 }
 
-// Eventually waits until cond returns nil, or fails the test after a minute.
+// Eventually waits until cond returns nil, or fails the test after lab.Patience.
 func Eventually(t testing.TB, l *lab.Lab, what string, cond func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience())
 	defer cancel()
 	if err := l.WaitFor(ctx, what, cond); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,182 @@
+package vm_test
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/test/vm"
+)
+
+// recordFile holds what the verifier of each kernel did to accept each program,
+// when somebody last looked at it: kernel, program, instructions, states, and
+// states at one time. SLUICE_RECORD=1 writes it anew.
+const recordFile = "verifier.txt"
+
+// growth is how much more, in percent, passes without being recorded anew. The
+// kernel allows a million instructions.
+const growth = 20
+
+type verified struct{ kernel, program string }
+
+// effort is instructions, states in all, states at one time.
+type effort [3]int
+
+var effortNames = [3]string{"instructions", "states", "states at one time"}
+
+// TestVerifier loads every program under every kernel of the matrix and under
+// this one, prints what that cost the verifier, and fails where it grew.
+func TestVerifier(t *testing.T) {
+	recorded, err := readRecord()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := suite{pkg: "../bpf", run: "^TestVerifier$"}
+	now := map[verified]effort{}
+	var mu sync.Mutex
+	check := func(t *testing.T, kernel, out string) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		found := parseVerified(kernel, out)
+		if len(found) == 0 {
+			t.Errorf("no statistics:\n%s", out)
+		}
+		maps.Copy(now, found)
+	}
+	t.Run("kernels", func(t *testing.T) {
+		each(t, func(t *testing.T, r row, k vm.Kernel) {
+			check(t, r.version, s.under(t, vm.Guest{Kernel: k, Modules: modules, Programs: programs}, ""))
+		})
+		t.Run("this", func(t *testing.T) {
+			out, err := exec.Command(s.binary(t), "-test.v", "-test.run", s.run).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			check(t, thisKernel(t), string(out))
+		})
+	})
+	if t.Failed() {
+		return
+	}
+	if os.Getenv("SLUICE_RECORD") != "" {
+		maps.Copy(recorded, now)
+		if err := writeRecord(recorded, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compare(t, recorded, now)
+}
+
+func compare(t *testing.T, recorded, now map[verified]effort) {
+	t.Helper()
+	known := map[string]bool{}
+	for v := range recorded {
+		known[v.kernel] = true
+	}
+	for _, v := range sortedVerified(now) {
+		was, ok := recorded[v]
+		report(t, "kernel %s, %s: %s", v.kernel, v.program, now[v].against(was))
+		if !ok && known[v.kernel] {
+			t.Errorf("kernel %s, %s: nothing is recorded; SLUICE_RECORD=1 does it", v.kernel, v.program)
+		}
+		for i := range was {
+			if now[v][i]*100 > was[i]*(100+growth) {
+				t.Errorf("kernel %s, %s: %d %s, %d were recorded: more than %d%% more; if it has to be, SLUICE_RECORD=1 records it",
+					v.kernel, v.program, now[v][i], effortNames[i], was[i], growth)
+			}
+		}
+	}
+}
+
+func (e effort) against(was effort) string {
+	var b strings.Builder
+	for i, n := range e {
+		fmt.Fprintf(&b, ", %d %s", n, effortNames[i])
+		if was[i] != 0 {
+			fmt.Fprintf(&b, " (%+d%%)", (n-was[i])*100/was[i])
+		}
+	}
+	return b.String()[2:]
+}
+
+var verifiedRE = regexp.MustCompile(`verified (\S+) (\d+) (\d+) (\d+)\n`)
+
+func parseVerified(kernel, out string) map[verified]effort {
+	all := map[verified]effort{}
+	for _, m := range verifiedRE.FindAllStringSubmatch(out, -1) {
+		var e effort
+		for i := range e {
+			fmt.Sscan(m[i+2], &e[i])
+		}
+		all[verified{kernel, m[1]}] = e
+	}
+	return all
+}
+
+// thisKernel is the running kernel's version, such as 6.18.
+func thisKernel(t *testing.T) string {
+	t.Helper()
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.SplitN(unix.ByteSliceToString(u.Release[:]), ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+func readRecord() (map[verified]effort, error) {
+	f, err := os.Open(recordFile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all := map[verified]effort{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		line := lines.Text()
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var v verified
+		var e effort
+		if _, err := fmt.Sscan(line, &v.kernel, &v.program, &e[0], &e[1], &e[2]); err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", recordFile, line, err)
+		}
+		all[v] = e
+	}
+	return all, nil
+}
+
+// writeRecord keeps what is recorded of other kernels, but not of programs that
+// are no more.
+func writeRecord(recorded, now map[verified]effort) error {
+	programs := map[string]bool{}
+	for v := range now {
+		programs[v.program] = true
+	}
+	var b strings.Builder
+	b.WriteString("# What the verifier of a kernel did to accept a program. Written by SLUICE_RECORD=1 go test -run TestVerifier ./test/vm\n")
+	b.WriteString("# kernel program instructions states states-at-one-time\n")
+	for _, v := range sortedVerified(recorded) {
+		if e := recorded[v]; programs[v.program] {
+			fmt.Fprintf(&b, "%s %s %d %d %d\n", v.kernel, v.program, e[0], e[1], e[2])
+		}
+	}
+	return os.WriteFile(recordFile, []byte(b.String()), 0o644)
+}
+
+func sortedVerified(all map[verified]effort) []verified {
+	return slices.SortedFunc(maps.Keys(all), func(a, b verified) int {
+		return cmp.Or(strings.Compare(a.kernel, b.kernel), strings.Compare(a.program, b.program))
+	})
+}
