@@ -48,6 +48,7 @@ type daemon struct {
 	complaints uint64 // translator's, as last reported
 	latest     nodeFacts
 	node       *node // nil while the node has no role
+	published  bool  // Chassis_Private has been written, or is to be
 	// retain: indices of VRFs that went while nobody looked are still to be freed.
 	retain bool
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"net/netip"
 	"time"
 
@@ -24,7 +25,7 @@ func (d *daemon) takeOVN(e ovn.Event) {
 		pending := n.pendingAfter(d.translator, e.InSync.NB, diff)
 		n.pending.widen(pending)
 		n.delays.changed(diff.Announcements, arrived)
-		n.patch(diff)
+		n.patch(diff, n.gone(e.Rows, diff))
 		n.tenants.take(e.Rows, diff)
 		n.pending.become(pending)
 	}
@@ -82,7 +83,9 @@ func (n *node) want(t *evpn.Translator) evpn.Tables {
 		n.tables.Policies.Set(all.Policies)
 		n.tables.Gateways.Set(all.Gateways)
 		n.tables.Served.Set(all.Served)
-		routes, _ := n.rib.Update(rib.OVN, all.Routes, nil)
+		routes, _ := n.relays(evpn.Delta[intent.RouteKey, intent.Route]{Set: all.Relays})
+		local, _ := n.rib.Update(rib.OVN, all.Routes, nil)
+		maps.Copy(routes, local)
 		n.tables.SetRoutes(routes)
 		n.tables.Steering.Set(all.Steering)
 		n.tables.Announcements.Set(all.Announcements)
@@ -91,22 +94,33 @@ func (n *node) want(t *evpn.Translator) evpn.Tables {
 	return all
 }
 
-// patch hands a translation step to the tables as one change.
-func (n *node) patch(d evpn.Difference) {
+// patch hands a translation step to the tables as one change. gone are those of the
+// announcements that it takes back whose gateway port went to another node.
+func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announcement) {
 	t := n.tables
 	if d.Empty() {
 		return
 	}
 	t.Pipeline.Update(func() {
+		if len(gone) > 0 {
+			t.Moved(gone)
+		}
 		apply(t.Bridges, d.Bridges)
 		t.UpdateVRFs(d.VRFs.Set, d.VRFs.Delete)
 		apply(t.Policies, d.Policies)
 		apply(t.Gateways, d.Gateways)
 		apply(t.Served, d.Served)
+		t.UpdateRoutes(n.relays(d.Relays))
 		t.UpdateRoutes(n.rib.Update(rib.OVN, d.Routes.Set, d.Routes.Delete))
 		apply(t.Steering, d.Steering)
 		apply(t.Announcements, d.Announcements)
 	})
+	if len(gone) > 0 {
+		select {
+		case n.moved <- struct{}{}:
+		default:
+		}
+	}
 }
 
 func apply[K, V comparable](t *reconcile.Table[K, V], d evpn.Delta[K, V]) { t.Update(d.Set, d.Delete) }

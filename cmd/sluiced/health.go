@@ -30,7 +30,10 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 			d.reg.SetCondition("chassis-private", true, reason.Published, "")
 		}
 		if !published && s.InSync.SB {
-			published = d.follower.Publish(map[string]string{"sluice-version": version}) == nil
+			d.mu.Lock()
+			published = d.publish() == nil
+			d.published = published
+			d.mu.Unlock()
 		}
 		select {
 		case <-ctx.Done():

@@ -32,6 +32,7 @@ type node struct {
 	samples sampler
 	tracing sync.Mutex
 	ended   chan struct{} // closed when the node ends
+	moved   chan struct{} // capacity 1: gateway ports have gone
 	pending pendingVRFs
 	delays  delays
 	tenants tenants // guarded by d.mu
@@ -84,6 +85,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.watchDevices(running) })
 	group.Go(func() error { return n.releaseSpeaker(running) })
 	group.Go(func() error { return n.endLinger(running) })
+	group.Go(func() error { return n.endMoves(running) })
 	group.Go(func() error { return n.promote(running) })
 	group.Go(func() error { return n.samples.run(running, n.dp.Reader(), n.d.log) })
 	err := group.Wait() // next is set before it returns
@@ -116,6 +118,9 @@ func (d *daemon) adopt(n *node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.node = n
+	if d.published {
+		_ = d.publish() // the keys are ours: nothing can be wrong with them
+	}
 	if n == nil {
 		return
 	}

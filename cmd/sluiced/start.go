@@ -20,7 +20,7 @@ import (
 
 // newNode finds out who the node is. It changes nothing.
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
-	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), lingering: make(chan struct{}), looks: make(chan struct{}, 1)}
+	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), lingering: make(chan struct{}), looks: make(chan struct{}, 1)}
 	var err error
 	if n.id, err = d.identify(facts); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		return nil, errors.Join(err, n.dp.Close())
 	}
 	n.tables = tables.New(n.drivers(), tables.Sources{
-		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Fabric: n.fabricGate,
+		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Better: n.better, Fabric: n.fabricGate,
 	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays})
 	n.noteLoaded()
 	return n, nil

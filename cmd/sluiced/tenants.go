@@ -21,13 +21,15 @@ type tenants struct {
 	log      *slog.Logger
 	routerID netip.Addr
 	vrfs     map[intent.VNI]intent.VRF
+	// gateways are those that are here or may come, standby those that may come.
 	gateways map[intent.GatewayKey]intent.Gateway
+	standby  map[intent.GatewayKey]evpn.Place
 }
 
 // begin takes what there is when a node starts.
 func (t *tenants) begin(all evpn.Tables) {
-	t.vrfs, t.gateways = maps.Clone(all.VRFs), maps.Clone(all.Gateways)
-	t.log.Info("tenants of this node", "vrfs", len(t.vrfs), "gateways", len(t.gateways))
+	t.vrfs, t.gateways, t.standby = maps.Clone(all.VRFs), maps.Clone(all.Gateways), maps.Clone(all.Standby)
+	t.log.Info("tenants of this node", "vrfs", len(t.vrfs), "gateways", len(t.gateways)-len(t.standby), "standby", len(t.standby))
 }
 
 // tenantLine is a line that is still to be logged.
@@ -38,9 +40,10 @@ type tenantLine struct {
 
 // take follows a change of what OVN asks for. The names of routers are in rows.
 func (t *tenants) take(rows *ovn.Rows, d evpn.Difference) {
-	lines := slices.Concat(t.vrfLines(d.VRFs), t.gatewayLines(rows, d.Gateways))
+	lines := slices.Concat(t.vrfLines(d.VRFs), t.gatewayLines(rows, d))
 	if len(lines) > tenantLines {
-		t.log.Info("many tenants of this node changed", "changes", len(lines), "vrfs", len(t.vrfs), "gateways", len(t.gateways))
+		t.log.Info("many tenants of this node changed", "changes", len(lines), "vrfs", len(t.vrfs),
+			"gateways", len(t.gateways)-len(t.standby), "standby", len(t.standby))
 		return
 	}
 	for _, l := range lines {
@@ -68,21 +71,24 @@ func (t *tenants) vrfLines(d evpn.Delta[intent.VNI, intent.VRF]) (lines []tenant
 func (t *tenants) rd(v intent.VRF) string { return fmt.Sprintf("%s:%d", t.routerID, v.Index) }
 
 // gatewayLines compares by the port's name: its key changes with its MAC address.
-func (t *tenants) gatewayLines(rows *ovn.Rows, d evpn.Delta[intent.GatewayKey, intent.Gateway]) (lines []tenantLine) {
-	before, after := map[string]intent.VNI{}, map[string]intent.VNI{}
-	for _, k := range d.Delete {
-		if g, ok := t.gateways[k]; ok {
-			before[g.LogicalPort] = g.VNI
+// Only what is here counts.
+func (t *tenants) gatewayLines(rows *ovn.Rows, d evpn.Difference) (lines []tenantLine) {
+	keys := map[intent.GatewayKey]struct{}{}
+	for _, list := range [][]intent.GatewayKey{d.Gateways.Delete, d.Standby.Delete} {
+		for _, k := range list {
+			keys[k] = struct{}{}
 		}
-		delete(t.gateways, k)
 	}
-	for k, g := range d.Set {
-		if old, ok := t.gateways[k]; ok {
-			before[old.LogicalPort] = old.VNI
-		}
-		after[g.LogicalPort] = g.VNI
-		t.gateways[k] = g
+	for k := range d.Gateways.Set {
+		keys[k] = struct{}{}
 	}
+	for k := range d.Standby.Set {
+		keys[k] = struct{}{}
+	}
+	before := t.here(keys)
+	patch(t.gateways, d.Gateways)
+	patch(t.standby, d.Standby)
+	after := t.here(keys)
 	names := map[string]struct{}{}
 	for _, m := range []map[string]intent.VNI{before, after} {
 		for name := range m {
@@ -103,6 +109,25 @@ func (t *tenants) gatewayLines(rows *ovn.Rows, d evpn.Delta[intent.GatewayKey, i
 		}
 	}
 	return lines
+}
+
+// here are those of the gateway ports that are on this node, with their VNIs.
+func (t *tenants) here(keys map[intent.GatewayKey]struct{}) map[string]intent.VNI {
+	out := map[string]intent.VNI{}
+	for k := range keys {
+		g, ok := t.gateways[k]
+		if _, away := t.standby[k]; ok && !away {
+			out[g.LogicalPort] = g.VNI
+		}
+	}
+	return out
+}
+
+func patch[K, V comparable](m map[K]V, d evpn.Delta[K, V]) {
+	for _, k := range d.Delete {
+		delete(m, k)
+	}
+	maps.Copy(m, d.Set)
 }
 
 // routerOf is the name of a port's router, while OVN shows it.

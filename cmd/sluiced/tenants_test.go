@@ -55,7 +55,7 @@ func TestTenantsInTheLog(t *testing.T) {
 		{evpn.Difference{Gateways: otherMAC}, ""},
 		{evpn.Difference{Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{moved}}},
 			"msg=\"gateway port has gone\" port=cr-red router=red vni=1002\n"},
-		{evpn.Difference{VRFs: crowd}, fmt.Sprintf("msg=\"many tenants of this node changed\" changes=%d vrfs=%d gateways=0\n", tenantLines+1, tenantLines+2)},
+		{evpn.Difference{VRFs: crowd}, fmt.Sprintf("msg=\"many tenants of this node changed\" changes=%d vrfs=%d gateways=0 standby=0\n", tenantLines+1, tenantLines+2)},
 	} {
 		log.Reset()
 		tn.take(rows, step.diff)

@@ -1,6 +1,7 @@
 // Package rib joins the routes that several sources have for a VRF into the one
 // table that is programmed: package evpn's, which OVN has behind this node, and
-// package bgp's, behind other nodes.
+// package bgp's, behind other nodes. Where BGP does not show yet what is behind a
+// gateway port that has gone to another node, what OVN says of that node counts.
 //
 // Promises:
 //   - A destination that OVN has behind this node wins over the same one imported

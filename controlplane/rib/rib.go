@@ -11,6 +11,9 @@ const (
 	OVN Source = iota
 	// BGP: destinations behind other nodes, of controlplane/bgp.
 	BGP
+	// Relay: destinations behind gateway ports that have gone to other nodes, of
+	// controlplane/evpn.
+	Relay
 	sources
 )
 
@@ -66,6 +69,9 @@ func (r *RIB) Update(s Source, set map[intent.RouteKey]intent.Route, gone []inte
 	}
 	return put, removed
 }
+
+// Has tells whether a source has a route for a destination.
+func (r *RIB) Has(s Source, k intent.RouteKey) bool { _, ok := r.routes[s][k]; return ok }
 
 // Best is the row of a destination.
 func (r *RIB) Best(k intent.RouteKey) (intent.Route, bool) {

@@ -126,7 +126,13 @@ type EVPN struct {
 	// NATUnknown decides for objects of which it is unknown whether OVN would
 	// source-NAT their replies, for lack of an NB session. announce or hold.
 	NATUnknown NATUnknown `yaml:"natUnknown"`
-	// MaxVRFs is the most VRFs of this node; the next one is an error of its own.
+	// Standby is what a node does for gateway ports that are on another chassis and
+	// may come to it. on: everything is programmed before, but routes and
+	// announcements, and packets for a port that has just left are sent after it.
+	// off: nothing; a move then takes longer, and the node less memory.
+	Standby Standby `yaml:"standby"`
+	// MaxVRFs is the most VRFs of this node, standby ones included, which give way;
+	// the next one is an error of its own.
 	MaxVRFs uint32 `yaml:"maxVRFs"`
 	// VRFs holds route targets by VNI, for VRFs that do not use the automatic
 	// ones.

@@ -23,6 +23,7 @@ func Default() *Config {
 			Announce:   AnnounceBoth,
 			NAT:        NATRefuse,
 			NATUnknown: NATUnknownAnnounce,
+			Standby:    StandbyOn,
 			MaxVRFs:    4096,
 		},
 		Dataplane: Dataplane{

@@ -66,6 +66,15 @@ const (
 	NATUnknownHold     NATUnknown = "hold"
 )
 
+// Standby is whether a node prepares for gateway ports that may come.
+type Standby string
+
+// The choices.
+const (
+	StandbyOn  Standby = "on"
+	StandbyOff Standby = "off"
+)
+
 // LogLevel names a level of log/slog.
 type LogLevel string
 
@@ -130,6 +139,9 @@ func (n *NAT) UnmarshalText(b []byte) error { return oneOf(n, b, NATRefuse, NATA
 func (n *NATUnknown) UnmarshalText(b []byte) error {
 	return oneOf(n, b, NATUnknownAnnounce, NATUnknownHold)
 }
+
+// UnmarshalText reads on or off.
+func (s *Standby) UnmarshalText(b []byte) error { return oneOf(s, b, StandbyOn, StandbyOff) }
 
 // UnmarshalText reads a level.
 func (l *LogLevel) UnmarshalText(b []byte) error {

@@ -9,14 +9,15 @@ import (
 
 // holdRoute keeps a local route until OVN is in sync and has said all of its VRF,
 // and an imported one until BGP is; but the imports of a VRF that OVN took away
-// go with it. Both are kept while a VRF that is to change its path has not done so.
+// go with it. Both are kept for a moment after a gateway port of the VRF has gone.
+// Both are kept while a VRF that is to change its path has not done so.
 func (t *Tables) holdRoute(p intent.Path) func(intent.RouteKey, intent.Route) bool {
 	return func(k intent.RouteKey, r intent.Route) bool {
 		if t.onOtherPath(k.VNI, p) {
 			return true
 		}
 		if r.Kind != intent.RouteRemote || !t.VRFs.WantedLocked(k.VNI) {
-			return !t.src.OVN() || t.src.Pending(k.VNI)
+			return !t.src.OVN() || t.src.Pending(k.VNI) || t.moves.vrf(k.VNI)
 		}
 		return !t.src.BGP() || t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
 	}
@@ -25,15 +26,11 @@ func (t *Tables) holdRoute(p intent.Path) func(intent.RouteKey, intent.Route) bo
 // holdFlow keeps a flow until OVN is in sync; one that brings packets of a source
 // here, also until all is said of the gateway port's VRF.
 func (t *Tables) holdFlow(k intent.SteeringKey, _ intent.Steering) bool {
-	if !t.src.OVN() {
+	if !t.src.OVN() || t.moves.gateway(k.Gateway) {
 		return true
 	}
 	g, ok := t.Gateways.LookupLocked(k.Gateway)
 	return ok && k.Kind == intent.SteerSource && t.src.Pending(g.VNI)
-}
-
-func holdUnless[K, V comparable](inSync func() bool) func(K, V) bool {
-	return func(K, V) bool { return !inSync() }
 }
 
 // Held tells why nothing is deleted now from the table of a stage, or from a part

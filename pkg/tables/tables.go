@@ -38,6 +38,8 @@ type Sources struct {
 	Pending func(intent.VNI) bool
 	// Lingers: the next hops of a route that BGP no longer shows may come back.
 	Lingers func(hops intent.NextHopSet, known func(netip.Addr) bool) bool
+	// Better, when set, tells whether another node announces the route, too.
+	Better func(intent.RouteKey) bool
 	// Fabric, when set, tells why packets of the fabric would be lost before any
 	// row counts; nil when they would not.
 	Fabric func() error
@@ -63,6 +65,7 @@ type Tables struct {
 	// paths says which tables have the routes of a VRF, where that is not Routes
 	// alone. Guarded by the pipeline.
 	paths          map[intent.VNI]carried
+	moves          *moves
 	Bridges        *reconcile.Table[intent.BridgeKey, intent.Bridge]
 	KernelVRFs     *reconcile.Table[intent.VNI, intent.KernelVRF]
 	KernelGateways *reconcile.Table[intent.GatewayKey, intent.KernelGateway]
@@ -79,15 +82,19 @@ type Tables struct {
 
 // New makes the tables, empty. It does no I/O.
 func New(d Drivers, src Sources, opts Options) *Tables {
-	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}}, opts.Status
-	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg, t.bridgesChanged)
+	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves()}, opts.Status
+	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg,
+		func(b intent.BridgeKey, _ intent.Bridge) bool { return t.moves.bridge(b) }, t.bridgesChanged)
 	t.kernelPath(d, opts.Status)
 	t.VRFs = reconcile.NewTable("vrfs", d.VRFs, reconcile.TableOptions[intent.VNI, intent.VRF]{
-		Hold: holdUnless[intent.VNI, intent.VRF](src.OVN), Await: t.awaitVRF,
+		Hold:    func(vni intent.VNI, _ intent.VRF) bool { return !src.OVN() || t.moves.vrf(vni) },
+		Await:   t.awaitVRF,
 		Observe: observe(reg.Reporter("vrfs"), "vrf", t.vrfsChanged),
 	})
-	t.Gateways = fromOVN("gateways", "gateway", d.Gateways, src, reg, t.gatewaysChanged)
-	t.Served = fromOVN("served", "next-hop", d.Served, src, reg, nil)
+	t.Gateways = fromOVN("gateways", "gateway", d.Gateways, src, reg,
+		func(k intent.GatewayKey, _ intent.Gateway) bool { return t.moves.gateway(k) }, t.gatewaysChanged)
+	t.Served = fromOVN("served", "next-hop", d.Served, src, reg,
+		func(k intent.ServedKey, _ intent.Served) bool { return t.moves.segment(k.Gateway) }, nil)
 	t.VTEPs = reconcile.NewTable("vteps", d.VTEPs, reconcile.TableOptions[netip.Addr, intent.VTEP]{
 		Hold:    func(netip.Addr, intent.VTEP) bool { return !src.BGP() || src.Lingers("", nil) },
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
@@ -98,9 +105,10 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
 		Hold: t.holdFlow, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
 	})
-	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg, t.policiesChanged)
+	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg,
+		func(vni intent.VNI, _ intent.VRFPolicy) bool { return t.moves.vrf(vni) }, t.policiesChanged)
 	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
-		Hold:    func(k intent.RouteKey, _ intent.Announcement) bool { return !src.OVN() || src.Pending(k.VNI) },
+		Hold:    t.holdAnnouncement,
 		Gate:    t.announceGate,
 		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
 	})
@@ -111,7 +119,9 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 
 // kernelPath makes the tables of the kernel path.
 func (t *Tables) kernelPath(d Drivers, reg *status.Registry) {
-	held := func(vni intent.VNI) bool { return !t.src.OVN() || t.onOtherPath(vni, intent.PathKernel) }
+	held := func(vni intent.VNI) bool {
+		return !t.src.OVN() || t.moves.vrf(vni) || t.onOtherPath(vni, intent.PathKernel)
+	}
 	t.KernelVRFs = reconcile.NewTable("kernel-vrfs", orNone(d.KernelVRFs), reconcile.TableOptions[intent.VNI, intent.KernelVRF]{
 		Hold:    func(vni intent.VNI, _ intent.KernelVRF) bool { return held(vni) },
 		Observe: observe(reg.Reporter("kernel-vrfs"), "kernel-vrf", t.kernelVRFsChanged),
@@ -133,10 +143,11 @@ func orNone[K, V comparable](d reconcile.Driver[K, V]) reconcile.Driver[K, V] {
 }
 
 // fromOVN is a table that is computed from OVN alone. kind is the word for one
-// of its rows; changed may be nil.
-func fromOVN[K, V comparable](name, kind string, d reconcile.Driver[K, V], src Sources, reg *status.Registry, changed func([]reconcile.Event[K])) *reconcile.Table[K, V] {
+// of its rows; left tells whether one is kept since a gateway port has gone; changed
+// may be nil.
+func fromOVN[K, V comparable](name, kind string, d reconcile.Driver[K, V], src Sources, reg *status.Registry, left func(K, V) bool, changed func([]reconcile.Event[K])) *reconcile.Table[K, V] {
 	return reconcile.NewTable(name, d, reconcile.TableOptions[K, V]{
-		Hold: holdUnless[K, V](src.OVN), Observe: observe(reg.Reporter(name), kind, changed),
+		Hold: func(k K, v V) bool { return !src.OVN() || left(k, v) }, Observe: observe(reg.Reporter(name), kind, changed),
 	})
 }
 

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/rib"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// gone are the announcements that a step takes back because their gateway port has
+// gone to another node, or is no longer seen: where it goes, and that of a router
+// that is deleted, look alike on a node that is no candidate for it any more.
+func (n *node) gone(rows *ovn.Rows, d evpn.Difference) map[intent.RouteKey]intent.Announcement {
+	own, _ := rows.OwnChassis()
+	left, out := map[intent.GatewayKey]bool{}, map[intent.RouteKey]intent.Announcement{}
+	for _, k := range d.Announcements.Delete {
+		a, ok := n.tables.Announcements.Wanted(k)
+		if !ok {
+			continue
+		}
+		away, known := left[a.Gateway]
+		if !known {
+			g, _ := n.tables.Gateways.Wanted(a.Gateway)
+			port, there := rows.Port(g.LogicalPort)
+			away = g.LogicalPort != "" && (!there || own.UUID == "" || port.Chassis != own.UUID)
+			left[a.Gateway] = away
+		}
+		if away {
+			out[k] = a
+		}
+	}
+	return out
+}
+
+// relays hands on the ways to what is behind gateway ports elsewhere, as far as
+// they are known. It is called inside an update of the pipeline.
+func (n *node) relays(d evpn.Delta[intent.RouteKey, intent.Route]) (map[intent.RouteKey]intent.Route, []intent.RouteKey) {
+	gone, set := d.Delete, map[intent.RouteKey]intent.Route{}
+	for k, r := range d.Set {
+		if r.NextHops.Len() == 0 {
+			gone = append(gone, k)
+		} else {
+			set[k] = r
+		}
+	}
+	return n.rib.Update(rib.Relay, set, gone)
+}
+
+// better tells whether BGP shows a way to a destination by another node. It is
+// called with the pipeline's lock held.
+func (n *node) better(k intent.RouteKey) bool { return n.rib.Has(rib.BGP, k) }
+
+// endMoves has the tables looked at again when what is kept after a move is kept no
+// longer.
+func (n *node) endMoves(ctx context.Context) error {
+	end := time.NewTimer(0)
+	defer end.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.moved:
+			end.Reset(tables.MoveTime + time.Millisecond)
+		case <-end.C:
+			n.tables.Pipeline.Kick()
+		}
+	}
+}
+
+// publish tells the other nodes, by way of OVN, who this one is and where the
+// fabric reaches it while it is a gateway. d.mu is held.
+func (d *daemon) publish() error {
+	pairs := map[string]string{ovn.PublishPrefix + "version": version}
+	if n := d.node; n != nil {
+		for k, v := range (ovn.FabricAddress{VTEP: n.id.vtep, RouterMAC: n.id.routerMAC}).Pairs() {
+			pairs[k] = v
+		}
+	}
+	return d.follower.Publish(pairs)
+}
