@@ -48,12 +48,13 @@ type fibRoute struct {
 	metric   uint32
 	mtu      uint32
 	locked   bool // the MTU is
+	source   netip.Addr
 	hops     []hop
 }
 
 func (r *fibRoute) equal(o *fibRoute) bool {
 	return r.table == o.table && r.prefix == o.prefix && r.kind == o.kind && r.protocol == o.protocol &&
-		r.metric == o.metric && r.mtu == o.mtu && r.locked == o.locked && slices.Equal(r.hops, o.hops)
+		r.metric == o.metric && r.mtu == o.mtu && r.locked == o.locked && r.source == o.source && slices.Equal(r.hops, o.hops)
 }
 
 // message is the route as the library writes it.
@@ -61,9 +62,13 @@ func (r *fibRoute) message() *netlink.Route {
 	m := &netlink.Route{
 		Family: family(r.prefix.Addr()), Table: int(r.table), Dst: ipNet(r.prefix), Type: int(r.kind),
 		Protocol: netlink.RouteProtocol(r.protocol), Priority: int(r.metric), MTU: int(r.mtu), MTULock: r.locked,
+		Src: r.source.AsSlice(),
 	}
 	for _, h := range r.hops {
 		next := &netlink.NexthopInfo{LinkIndex: h.ifindex, Gw: h.gateway.AsSlice()}
+		if h.gateway.Is6() && r.prefix.Addr().Is4() {
+			next.Gw, next.Via = nil, &netlink.Via{AddrFamily: unix.AF_INET6, Addr: h.gateway.AsSlice()}
+		}
 		if h.onlink {
 			next.Flags = int(netlink.FLAG_ONLINK)
 		}
@@ -74,7 +79,7 @@ func (r *fibRoute) message() *netlink.Route {
 	}
 	if len(m.MultiPath) == 1 {
 		one := m.MultiPath[0]
-		m.LinkIndex, m.Gw, m.Flags, m.Encap, m.MultiPath = one.LinkIndex, one.Gw, one.Flags, one.Encap, nil
+		m.LinkIndex, m.Gw, m.Via, m.Flags, m.Encap, m.MultiPath = one.LinkIndex, one.Gw, one.Via, one.Flags, one.Encap, nil
 	}
 	return m
 }
@@ -184,6 +189,8 @@ func parseRoute(m []byte) (r fibRoute, ok bool, err error) {
 			r.table, good = word(a.Value)
 		case unix.RTA_PRIORITY:
 			r.metric, good = word(a.Value)
+		case unix.RTA_PREFSRC:
+			r.source, good = netip.AddrFromSlice(a.Value)
 		case unix.RTA_METRICS:
 			good = r.metrics(a.Value)
 		case unix.RTA_MULTIPATH:
