@@ -44,6 +44,7 @@ type childCommand struct {
 	Explain               *status.Query
 	Stop, StopBFD         bool
 	Fill                  int // announce this many hosts of VNI 1001
+	Shutdown              *bool
 }
 
 type childHop struct {
@@ -160,6 +161,9 @@ func obey(s *GoBGP, c childCommand) childReport {
 		for _, err := range s.SetPolicies(m) {
 			r.Errors = append(r.Errors, err.Error())
 		}
+	}
+	if c.Shutdown != nil {
+		fail(s.GracefulShutdown(ctx, *c.Shutdown))
 	}
 	announce := func(keys []intent.RouteKey) []Announcement {
 		var out []Announcement

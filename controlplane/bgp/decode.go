@@ -135,6 +135,7 @@ func (p *path) attribute(a *anypb.Any) error {
 	case *api.CommunitiesAttribute:
 		for _, c := range v.GetCommunities() {
 			p.rank.longStale = p.rank.longStale || c == communityLLGRStale
+			p.rank.shutdown = p.rank.shutdown || c == communityGracefulShutdown
 		}
 	case *api.NextHopAttribute:
 		return p.nextHop(v.GetNextHop())

@@ -30,7 +30,9 @@
 // # Choice of paths
 //
 // Among the valid paths of a VRF and prefix, in the order of RFC 4271 section
-// 9.1.2.2: not long-lived stale (RFC 9494), highest LOCAL_PREF, shortest
+// 9.1.2.2: not long-lived stale (RFC 9494), not of a node that is being drained
+// (the graceful-shutdown community, RFC 8326, which counts as the lowest LOCAL_PREF
+// from whichever neighbour it comes), highest LOCAL_PREF, shortest
 // AS_PATH, lowest ORIGIN, lowest MED among paths of the same neighbouring AS,
 // eBGP before iBGP. All that remain are used together (ECMP), also when their
 // neighbouring ASes differ. Of several copies of a route (one distinguisher, one

@@ -57,11 +57,15 @@ func encodeAttributes(t type5) [][]byte {
 	comms = append(comms, 0x06, 0x03)                             // RFC 9135 section 8.1
 	comms = append(comms, t.routerMAC[:]...)
 
-	return [][]byte{
+	out := [][]byte{
 		attribute(flagTransitive, attrOrigin, []byte{originIGP}),
 		attribute(flagOptional, attrMPReach, reach),
 		attribute(flagOptional|flagTransitive, attrExtComms, comms),
 	}
+	if t.shutdown {
+		out = append(out, shutdownAttributes()...)
+	}
+	return out
 }
 
 func attribute(flags, kind byte, value []byte) []byte {

@@ -26,6 +26,8 @@ type type5 struct {
 	nextHop   netip.Addr
 	routerMAC intent.MAC
 	targets   intent.RouteTargets
+	// shutdown: the node is to be left by all traffic that has another way.
+	shutdown bool
 }
 
 // form is a route without its prefix. The routes of a VRF share one: a table of

@@ -56,6 +56,7 @@ type rank struct {
 	ebgp       bool
 	stale      bool // kept over the neighbour's graceful restart
 	longStale  bool // carries LLGR_STALE (RFC 9494 section 4.2)
+	shutdown   bool // carries GRACEFUL_SHUTDOWN (RFC 8326 section 3)
 	// routerID of the neighbour that sent it, to choose between copies.
 	routerID netip.Addr
 }
@@ -64,6 +65,7 @@ type rank struct {
 func (a rank) compare(b rank) int {
 	return cmp.Or(
 		boolean(a.longStale)-boolean(b.longStale),
+		boolean(a.shutdown)-boolean(b.shutdown),
 		cmp.Compare(b.localPref, a.localPref),
 		cmp.Compare(a.pathLen, b.pathLen),
 		cmp.Compare(a.origin, b.origin),
