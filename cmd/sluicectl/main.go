@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluicectl",
 		Short: "Show what sluiced does and why",
-		Long: `Show what sluiced does and why, and clean up after it.
+		Long: `Show what sluiced does and why, drain its node, and clean up after it.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, and the answer is no (not
 ready, path cut, packet dropped, tables differ); 4 sluiced does not run and the
@@ -104,7 +104,7 @@ shell; zsh, fish and powershell are known, too.`,
 	f.StringVarP((*string)(&o.output), "output", "o", string(output.People), "output format: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(statusCommand(o), vrfCommand(o), routeCommand(o), bgpCommand(o), dropsCommand(o),
-		diffCommand(o), explainCommand(o), traceCommand(o), cleanupCommand(o), versionCommand(o), clidoc.Command())
+		diffCommand(o), explainCommand(o), traceCommand(o), drainCommand(o), undrainCommand(o), cleanupCommand(o), versionCommand(o), clidoc.Command())
 	root.InitDefaultCompletionCmd()
 	refuseUnknown(root)
 	return root

@@ -17,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -40,6 +41,9 @@ type daemon struct {
 	indices  *vrfindex.Store
 	facts    chan nodeFacts // capacity 1: the latest
 	host     chan ovn.HostAddresses
+	drain    *drain.Drain
+	// drainChanged has watchDrain look; capacity 1.
+	drainChanged chan struct{}
 	// inSyncNow is read where mu must not be taken; nil before the first event.
 	inSyncNow atomic.Pointer[ovn.InSync]
 
@@ -56,6 +60,9 @@ type daemon struct {
 func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
 	d, err := newFollowing(cfg, log, vrfindex.Open, nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.openDrain(); err != nil {
 		return nil, err
 	}
 	d.retain = true
@@ -80,7 +87,7 @@ func metricsFailed(log *slog.Logger) func(collector string, err error) {
 // VRF indices come from open; transact, when set, takes what would be written to
 // the local Open vSwitch database.
 func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), reg: status.NewRegistry(log)}
+	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), drainChanged: make(chan struct{}, 1), reg: status.NewRegistry(log)}
 	needs, err := d.openTranslator(open)
 	if err != nil {
 		return nil, err
@@ -142,6 +149,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })
 	group.Go(func() error { return d.runAdmin(ctx) })
 	group.Go(func() error { return d.watchHealth(ctx) })
+	group.Go(func() error { return d.watchDrain(ctx) })
 	group.Go(func() error { return notify.Run(ctx) })
 	group.Go(func() error { return trimMemory(ctx) })
 	group.Go(func() error {

@@ -107,8 +107,12 @@ func (n *node) attachFabric(_ context.Context, _ string, ifindex int) error {
 	return n.dp.Attach(ebpf.FabricIn, ifindex)
 }
 
-// fabricGate keeps announcements back while the fabric device is broken.
+// fabricGate keeps announcements back while the fabric device is broken, and while
+// the node is drained.
 func (n *node) fabricGate() error {
+	if err := n.drainGate(); err != nil {
+		return err
+	}
 	if why := n.fabricBroken.Load(); why != nil && *why != "" {
 		return fmt.Errorf("%w for device %s: %s", reconcile.ErrNotReady, kernel.FabricName, *why)
 	}

@@ -92,7 +92,9 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 }
 
 // toldAll tells whether BGP has been told all that there is to announce.
-func (n *node) toldAll() bool { return n.d.allInSync() && n.tables.Complete() }
+func (n *node) toldAll() bool {
+	return n.d.allInSync() && (n.withdrawn.Load() || n.tables.Complete())
+}
 
 // watchSwitch reads flows and ports back when Open vSwitch says that they may
 // have changed: an ovs-vswitchd that was restarted has none.

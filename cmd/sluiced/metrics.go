@@ -21,6 +21,7 @@ func (d *daemon) addMetrics() {
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
 	d.metrics.AddTables(fromNode(d, (*node).tableMetrics))
 	d.metrics.AddMaps(fromNode(d, (*node).mapMetrics))
+	d.metrics.AddDrain(drainStages(), func() string { return string(d.drain.Status(time.Now()).Stage) })
 	d.metrics.AddDrops(func() (metrics.Drops, error) {
 		n, err := d.running()
 		if err != nil {

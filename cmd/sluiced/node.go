@@ -45,9 +45,11 @@ type node struct {
 	lingering chan struct{} // closed when linger is set
 	// fabricBroken says what is wrong with the fabric device; nil or empty: nothing.
 	fabricBroken atomic.Pointer[string]
-	looks        chan struct{} // capacity 1: devices are to be looked at
-	damaged      string        // what was last said of the veth pairs
-	flowsSaid    bool          // something was said of flows of others
+	// withdrawn: the node is drained, and announces nothing.
+	withdrawn atomic.Bool
+	looks     chan struct{} // capacity 1: devices are to be looked at
+	damaged   string        // what was last said of the veth pairs
+	flowsSaid bool          // something was said of flows of others
 }
 
 // run runs the node until ctx ends, or until it is told facts that make it another
@@ -56,6 +58,7 @@ type node struct {
 func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	next := n.facts
 	defer func() { _ = n.dp.Close() }()
+	n.drainTo(ctx, n.d.drain.Status(time.Now()).Stage)
 	// The tables are told what is wanted before anything looks at them.
 	n.d.adopt(n)
 	defer n.leave(ctx)

@@ -62,7 +62,8 @@
 //     new route, if it has any.
 //   - A row with a live path never waits, and never uses a stale one.
 //   - A path that is replaced, by an update or by one that is rejected, has been
-//     told to be gone: it leaves no stale row.
+//     told to be gone, and so has one of a node that is being drained: it leaves no
+//     stale row.
 //
 // The same holds when this node's own session ends without graceful restart, or
 // by the neighbour's prefix limit: what no other neighbour sends lingers.

@@ -107,9 +107,10 @@ func (h *haunt) batched(g *ghost, now time.Time) bool {
 }
 
 // depart notes the withdrawal of a path that was valid, imported or not: most
-// routes of a lost node may be other tenants'.
+// routes of a lost node may be other tenants'. A node that is drained has said that
+// its routes go.
 func (r *rib) depart(p *path, now time.Time) {
-	if r.ghosts.linger <= 0 {
+	if r.ghosts.linger <= 0 || p.rank.shutdown {
 		return
 	}
 	v := r.vteps[p.hop.VTEP]

@@ -3,6 +3,7 @@ package bgp
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -63,4 +64,20 @@ func TestGracefulShutdown(t *testing.T) {
 	}
 	a.do(childCommand{Shutdown: &off})
 	eventually(t, "b uses both again", func() bool { return len(b.hops(both)) == 2 && len(b.hops(later)) == 2 })
+}
+
+// The routes of a node that is drained go with their withdrawal, the last one too.
+func TestDrainedNodeDoesNotLinger(t *testing.T) {
+	s := newScene(t, 30*time.Second)
+	for _, drained := range []bool{false, true} {
+		p := scenePath("A", "10.0.0.1/32", false)
+		p.rank.shutdown = drained
+		s.rib.apply(p, epoch)
+		s.settle(epoch)
+		s.rib.apply(scenePath("A", "10.0.0.1/32", true), epoch)
+		s.settle(epoch)
+		if _, there := s.shown[key(1001, "10.0.0.1/32")]; there == drained {
+			t.Errorf("drained: %t, and the route is there: %t", drained, there)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"time"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -22,6 +24,13 @@ type Nothing struct{}
 // VRFSelector selects one VRF, or all for VNI 0.
 type VRFSelector struct {
 	VNI intent.VNI `json:"vni,omitempty"`
+}
+
+// DrainRequest asks for a drain.
+type DrainRequest struct {
+	// WithdrawAfter is the time from the beginning of the drain to the withdrawal of
+	// the routes, in nanoseconds.
+	WithdrawAfter time.Duration `json:"withdrawAfter"`
 }
 
 // Text is an answer for people.
@@ -53,6 +62,12 @@ var (
 	FollowDrops = NewEndpoint[Nothing, status.Drop]("/v1/drops/follow")
 	// GetDiff is "sluicectl diff".
 	GetDiff = NewEndpoint[Nothing, status.Diff]("/v1/diff")
+	// GetDrain is how far a drain is.
+	GetDrain = NewEndpoint[Nothing, status.Drain]("/v1/drain/status")
+	// Drain is "sluicectl drain".
+	Drain = NewEndpoint[DrainRequest, status.Drain]("/v1/drain/begin")
+	// Undrain is "sluicectl undrain".
+	Undrain = NewEndpoint[Nothing, status.Drain]("/v1/drain/end")
 	// Explain is "sluicectl explain".
 	Explain = NewEndpoint[status.Query, status.Explanation]("/v1/explain")
 	// Trace is "sluicectl trace".

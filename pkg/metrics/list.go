@@ -36,7 +36,7 @@ var (
 	buildInfo = declare(Gauge, "sluice_build_info", "Always 1; the labels tell the version of the program and of Go.", "version", "goversion")
 	success   = declare(Gauge, "sluice_collector_success", "1 when the source of these metrics could be read at this scrape, else 0.", "collector")
 
-	componentReady = declare(Gauge, "sluice_component_ready", "1 when a component of the daemon (sb, nb, vswitchd, chassis-private, role, dataplane, fabric, bgp) does its work, else 0.", "component")
+	componentReady = declare(Gauge, "sluice_component_ready", "1 when a component of the daemon (sb, nb, vswitchd, chassis-private, role, dataplane, fabric, bgp, drain) does its work, else 0.", "component")
 	objects        = declare(Gauge, "sluice_objects", "Objects by kind, state (ok, pending, withheld, warning, error) and reason.", "kind", "state", "reason")
 	objectErrors   = declare(Counter, "sluice_object_errors_total", "Errors of objects that appeared since the start, by kind and reason.", "kind", "reason")
 
@@ -52,6 +52,8 @@ var (
 	mapSize       = declare(Gauge, "sluice_map_size_rows", "Most rows that a map of the data plane can hold, as dataplane.sizes sets it. The size served is that of each of the maps served and known.", "map", "table")
 	passSeconds   = declare(Histogram, "sluice_reconcile_pass_seconds", "Duration of a pass of the reconciler over the tables that changed.")
 	announceDelay = declare(Histogram, "sluice_announce_delay_seconds", "Time from a change in OVN's Southbound database arriving to its announcement handed to BGP.")
+
+	drainStage = declare(Gauge, "sluice_drain_stage", "1 for the stage that the drain of this node is at (serving, graceful-shutdown, withdrawn, drained), 0 for the others.", "stage")
 
 	bgpUp       = declare(Gauge, "sluice_bgp_neighbor_up", "1 when the session with a BGP neighbour is established, else 0.", "neighbor", "asn")
 	bgpLimited  = declare(Gauge, "sluice_bgp_neighbor_prefix_limit", "1 while the session with a BGP neighbour is down since the neighbour sent more routes than its maxPrefixes, else 0.", "neighbor", "asn")

@@ -105,6 +105,17 @@ func (m *Metrics) AddTables(read func() ([]Table, error)) {
 	})
 }
 
+// AddDrain serves the stage of a drain, which is one of all.
+func (m *Metrics) AddDrain(all []string, now func() string) {
+	m.add("drain", func(e emitter) error {
+		at := now()
+		for _, stage := range all {
+			e.emit(drainStage, flag(stage == at), stage)
+		}
+		return nil
+	})
+}
+
 // AddMaps serves the maps of the data plane.
 func (m *Metrics) AddMaps(read func() ([]Map, error)) {
 	addSlice(m, "maps", read, func(e emitter, f Map) {

@@ -27,13 +27,19 @@ const (
 	NoNeighbors   = "no-neighbors"
 	NoSession     = "no-session"
 	Unknown       = "unknown"
+
+	// The stages of a drain.
+	Serving          = "serving"
+	GracefulShutdown = "graceful-shutdown"
+	Withdrawn        = "withdrawn"
+	Drained          = "drained"
 )
 
 // Conditions lists the reasons of components.
 func Conditions() []Entry {
 	databases := []string{"sb", "nb", "vswitchd"}
 	bgp, dataplane, fabric, role, private := []string{"bgp"}, []string{"dataplane"}, []string{"fabric"}, []string{"role"}, []string{"chassis-private"}
-	flows := []string{"flows"}
+	flows, drain := []string{"flows"}, []string{"drain"}
 	return []Entry{
 		{Starting, []string{"each that is required"}, notReady, "It has not said anything since sluiced started.", "Wait; if it stays, see the log."},
 		{Disconnected, databases, notReady, "There is no session with the database. Forwarding is unchanged.", "See the detail for the error; check the server and the way to it."},
@@ -64,5 +70,9 @@ func Conditions() []Entry {
 		{NoNeighbors, bgp, ready, "The configuration names no neighbour.", "Add one below `bgp.neighbors`, if other nodes are to be reached."},
 		{InSync, bgp, ready, "Routes go in and out, with one neighbour at least; the detail names those without a session.", nothing},
 		{Unknown, bgp, notReady, "The speaker does not answer.", "See the detail and the log."},
+		{GracefulShutdown, drain, notReady, "The node is being drained: its routes ask others to use every other path first (RFC 8326). They are withdrawn at the time in the detail.", "Wait, and move the gateways meanwhile; `sluicectl undrain` stops it."},
+		{Withdrawn, drain, notReady, "The node announces nothing, and forwards what still comes; the detail names the VRFs with traffic.", "Wait; if it stays, move the gateways of those VRFs to other nodes."},
+		{Drained, drain, ready, "The node announces nothing, and no VRF had traffic for 5 seconds.", "Do what it was drained for; `sluicectl undrain` puts it back."},
+		{Serving, drain, ready, "The node was drained, and announces its routes again.", nothing},
 	}
 }

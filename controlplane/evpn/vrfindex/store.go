@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/statefile"
 )
 
 // Max is the largest index.
@@ -211,41 +211,19 @@ func (s *Store) Retain(keep func(intent.VNI) bool) error {
 	return s.Commit()
 }
 
-// write replaces the file. The rename is the moment it counts; it outlives a
-// power failure once the directory is on disk.
+// write replaces the file.
 func (s *Store) write() error {
 	if s.path == "" {
 		s.unsaved = false
 		return nil
 	}
 	b, err := json.Marshal(file{Version: version, Indices: s.taken, Freed: s.freed})
-	if err != nil {
-		return fmt.Errorf("write VRF indices: %w", err)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(s.path), "."+filepath.Base(s.path)+".")
-	if err != nil {
-		return fmt.Errorf("write VRF indices: %w", err)
-	}
-	defer os.Remove(tmp.Name()) // no-op after the rename
-	_, err = tmp.Write(b)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
 	if err == nil {
-		err = os.Rename(tmp.Name(), s.path)
-	}
-	if err == nil {
-		err = syncDirectory(filepath.Dir(s.path))
+		err = statefile.Write(s.path, b)
 	}
 	if err != nil {
 		return fmt.Errorf("write VRF indices: %w", err)
 	}
 	s.unsaved = false
 	return nil
-}
-
-func syncDirectory(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

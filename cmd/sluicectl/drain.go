@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/drain"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func drainCommand(o *options) *cobra.Command {
+	var r admin.DrainRequest
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:   "drain",
+		Short: "Take this node out of service without losing packets",
+		Long: `Take this node out of service without losing packets.
+
+Its routes first ask others to use every other path before them (the
+graceful-shutdown community of RFC 8326, and LOCAL_PREF 0), and are withdrawn after
+the time of --withdraw-after. What still comes is forwarded. The node is drained
+when no VRF has had traffic for 5 seconds; 'sluicectl status' tells how far it is,
+and which VRFs still have traffic. It stays so over restarts of sluiced, until
+'sluicectl undrain'. Asked again, it takes the new time, counted from the beginning.
+
+Gateways stay where OVN has them: move those that have no other path.
+
+Exit codes: as usual; 3 with --wait when the node was not drained in that time.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if r.WithdrawAfter < 0 || wait < 0 {
+				return usagef("a time is not negative")
+			}
+			d := newDaemon(o.socket)
+			s, err := admin.Call(c.Context(), d.client, admin.Drain, r)
+			if err == nil && wait > 0 {
+				s, err = awaitDrained(c.Context(), d, wait)
+			}
+			if err != nil && !errors.Is(err, errAnswerNo) {
+				return drainError(err)
+			}
+			return errors.Join(o.print(c.OutOrStdout(), s, func(w io.Writer) error { return writeDrain(w, s) }), err)
+		},
+	}
+	f := c.Flags()
+	f.DurationVar(&r.WithdrawAfter, "withdraw-after", drain.DefaultWithdrawAfter, "time from the beginning of the drain until the routes are withdrawn")
+	f.DurationVar(&wait, "wait", 0, "wait so long at most until the node is drained")
+	return c
+}
+
+func undrainCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "undrain", Short: "Put this node back into service after 'sluicectl drain'", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := admin.Call(c.Context(), newDaemon(o.socket).client, admin.Undrain, admin.Nothing{})
+			if err != nil {
+				return drainError(err)
+			}
+			return o.print(c.OutOrStdout(), s, func(w io.Writer) error { return writeDrain(w, s) })
+		},
+	}
+}
+
+// drainError: without sluiced there is nobody to announce anything.
+func drainError(err error) error {
+	if errors.Is(err, admin.ErrNotRunning) {
+		return fmt.Errorf("%w: %w", errOffline, err)
+	}
+	return err
+}
+
+// awaitDrained asks until the node is drained.
+func awaitDrained(ctx context.Context, d *daemon, patience time.Duration) (status.Drain, error) {
+	deadline := time.Now().Add(patience)
+	for {
+		s, err := admin.Call(ctx, d.client, admin.GetDrain, admin.Nothing{})
+		switch {
+		case err != nil || s.Stage == string(drain.Drained):
+			return s, err
+		case time.Now().After(deadline):
+			return s, errAnswerNo
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func writeDrain(w io.Writer, s status.Drain) error {
+	text := "this node serves"
+	switch drain.Stage(s.Stage) {
+	case drain.Shutdown:
+		text = fmt.Sprintf("other paths are asked to be used first; the routes are withdrawn at %s", s.WithdrawAt.Format(time.TimeOnly))
+	case drain.Withdrawn:
+		text = "the routes are withdrawn; waiting for traffic to end"
+		if len(s.Busy) > 0 {
+			text += ", in VRFs " + join(s.Busy)
+		}
+	case drain.Drained:
+		text = "drained: no route is announced, and no VRF has traffic"
+	}
+	_, err := fmt.Fprintf(w, "%s (%d routes announced)\n", text, s.Announced)
+	return err
+}

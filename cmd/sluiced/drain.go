@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/drain"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+const drainInterval = 500 * time.Millisecond
+
+func (d *daemon) openDrain() (err error) {
+	d.drain, err = drain.Open(d.cfg.StateDir+"/drain.json", time.Now())
+	return err
+}
+
+// watchDrain takes the node through the stages of a drain.
+func (d *daemon) watchDrain(ctx context.Context) error {
+	tick := time.NewTicker(drainInterval)
+	defer tick.Stop()
+	asked := false
+	for {
+		if s := d.followDrain(ctx); asked || s.Stage != drain.Serving {
+			asked = true
+			d.reg.SetCondition("drain", s.Stage == drain.Serving || s.Stage == drain.Drained, string(s.Stage), drainDetail(s))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.drainChanged:
+		case <-tick.C:
+		}
+	}
+}
+
+// followDrain does what the present stage asks for and looks at what it waits for.
+func (d *daemon) followDrain(ctx context.Context) drain.Status {
+	s := d.drain.Status(time.Now())
+	packets, withdrawn := map[intent.VNI]uint64{}, true
+	if n, err := d.running(); err == nil {
+		n.drainTo(ctx, s.Stage)
+		if s.Stage == drain.Serving {
+			return s
+		}
+		withdrawn = n.announcedRoutes(ctx) == 0
+		traffic, err := n.traffic()
+		if err != nil {
+			return s // nothing is known of the traffic, so nothing follows
+		}
+		for vni, c := range traffic {
+			packets[vni] = c.ToFabric.Packets + c.FromFabric.Packets
+		}
+	}
+	d.drain.Observe(time.Now(), packets, withdrawn)
+	return d.drain.Status(time.Now())
+}
+
+func drainDetail(s drain.Status) string {
+	switch {
+	case s.Stage == drain.Shutdown:
+		return "the routes are withdrawn at " + s.WithdrawAt.Format(time.TimeOnly)
+	case s.Stage == drain.Withdrawn && len(s.Busy) > 0:
+		var words []string
+		for _, vni := range s.Busy {
+			words = append(words, vni.String())
+		}
+		return "VRFs with traffic: " + strings.Join(words, ", ")
+	}
+	return ""
+}
+
+// drainTo has the node announce as the stage asks. A node that serves again takes
+// the community off before the routes that were withdrawn come back.
+func (n *node) drainTo(ctx context.Context, s drain.Stage) {
+	if err := n.speaker.GracefulShutdown(ctx, s != drain.Serving); err != nil && ctx.Err() == nil {
+		n.d.log.Warn("not all routes could be announced for the drain; trying again", "error", err)
+	}
+	out := s == drain.Withdrawn || s == drain.Drained
+	if n.withdrawn.Swap(out) != out {
+		n.tables.Pipeline.Update(n.tables.FabricChanged)
+	}
+}
+
+func (n *node) announcedRoutes(ctx context.Context) int {
+	s, err := n.speaker.Status(ctx)
+	if err != nil {
+		return -1
+	}
+	return s.Announced
+}
+
+// drainGate keeps announcements back while the node is drained.
+func (n *node) drainGate() error {
+	if n.withdrawn.Load() {
+		return fmt.Errorf("%w: the node is being drained; 'sluicectl undrain' puts it back", reconcile.ErrNotReady)
+	}
+	return nil
+}
+
+// The answers to sluicectl.
+
+func (d *daemon) drainStatus(ctx context.Context) status.Drain {
+	s := d.drain.Status(time.Now())
+	out := status.Drain{Stage: string(s.Stage), Since: s.Since, WithdrawAt: s.WithdrawAt, Busy: s.Busy}
+	if n, err := d.running(); err == nil {
+		out.Announced = max(0, n.announcedRoutes(ctx))
+	}
+	return out
+}
+
+func (d *daemon) beginDrain(ctx context.Context, r admin.DrainRequest) (status.Drain, error) {
+	if r.WithdrawAfter < 0 {
+		return status.Drain{}, fmt.Errorf("%w: the time until the withdrawal is negative", admin.ErrBadRequest)
+	}
+	if err := d.drain.Begin(time.Now(), r.WithdrawAfter); err != nil {
+		return status.Drain{}, err
+	}
+	d.log.Info("the node is drained", "withdraw_after", r.WithdrawAfter)
+	d.drainNow()
+	return d.drainStatus(ctx), nil
+}
+
+func (d *daemon) endDrain(ctx context.Context) (status.Drain, error) {
+	if err := d.drain.End(); err != nil {
+		return status.Drain{}, err
+	}
+	d.log.Info("the node serves again")
+	d.drainNow()
+	return d.drainStatus(ctx), nil
+}
+
+func drainStages() (words []string) {
+	for _, s := range drain.Stages() {
+		words = append(words, string(s))
+	}
+	return words
+}
+
+// drainNow has watchDrain look at once.
+func (d *daemon) drainNow() {
+	select {
+	case d.drainChanged <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,99 @@
+package drain
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+var start = time.Unix(1_700_000_000, 0)
+
+func open(t *testing.T, path string, now time.Time) *Drain {
+	t.Helper()
+	d, err := Open(path, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestStages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drain.json")
+	d := open(t, path, start)
+	at := func(s time.Duration) time.Time { return start.Add(s) }
+	want := func(after time.Duration, stage Stage, busy ...intent.VNI) {
+		t.Helper()
+		if s := d.Status(at(after)); s.Stage != stage || !slices.Equal(s.Busy, busy) {
+			t.Errorf("after %v: %+v, want %s, busy %v", after, s, stage, busy)
+		}
+	}
+	count := func(after time.Duration, withdrawn bool, red, blue uint64) {
+		d.Observe(at(after), map[intent.VNI]uint64{1001: red, 2001: blue}, withdrawn)
+	}
+	want(0, Serving)
+	if err := d.Begin(start, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	want(9*time.Second, Shutdown)
+	count(9*time.Second, false, 1, 1)
+	count(10*time.Second, false, 2, 1)
+	want(10*time.Second, Withdrawn, 1001)
+	count(11*time.Second, true, 2, 1)
+	want(15*time.Second+time.Millisecond, Withdrawn)
+	want(16*time.Second, Drained)
+	count(17*time.Second, true, 2, 2)
+	want(17*time.Second, Withdrawn, 2001)
+	want(22*time.Second, Drained)
+	// It stays asked for over a restart, and is drained only after it was watched.
+	d = open(t, path, at(30*time.Second))
+	want(30*time.Second, Withdrawn)
+	count(30*time.Second, true, 100, 100)
+	want(35*time.Second, Drained)
+	if err := d.End(); err != nil {
+		t.Fatal(err)
+	}
+	want(36*time.Second, Serving)
+	d = open(t, path, at(40*time.Second))
+	want(40*time.Second, Serving)
+}
+
+func TestAnotherTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drain.json")
+	d := open(t, path, start)
+	for _, after := range []time.Duration{time.Hour, time.Minute} {
+		if err := d.Begin(start.Add(time.Minute-after), after); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := d.Status(start.Add(time.Minute)); s.Stage != Withdrawn || !s.Since.Equal(start.Add(time.Minute-time.Hour)) {
+		t.Errorf("%+v", s)
+	}
+	// A clock that was set back does not make it longer.
+	d = open(t, path, start.Add(-100*time.Hour))
+	if s := d.Status(start.Add(-100 * time.Hour).Add(time.Minute)); s.Stage != Withdrawn {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestBadStateFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drain.json")
+	for _, content := range []string{"", "{}", `{"version":2}`, "not json"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, start); err == nil {
+			t.Errorf("%q was taken", content)
+		}
+	}
+	d := open(t, filepath.Join(t.TempDir(), "none", "drain.json"), start)
+	if err := d.Begin(start, time.Second); err == nil {
+		t.Error("no error where the state cannot be kept")
+	}
+	if s := d.Status(start); s.Stage != Serving {
+		t.Errorf("%+v", s)
+	}
+}

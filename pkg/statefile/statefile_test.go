@@ -1,0 +1,31 @@
+package statefile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWriteAndRemove(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.json")
+	for _, content := range []string{"one", "two"} {
+		if err := Write(path, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != content {
+			t.Fatalf("%q, %v; want %q", b, err, content)
+		}
+	}
+	for range 2 {
+		if err := Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := Write(filepath.Join(dir, "none", "state.json"), nil); err == nil {
+		t.Error("no error without a directory")
+	}
+}

@@ -1,0 +1,21 @@
+package status
+
+import (
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Drain is the answer to "sluicectl drain" and "sluicectl undrain".
+type Drain struct {
+	// Stage is serving, graceful-shutdown, withdrawn or drained.
+	Stage string `json:"stage"`
+	// Since is when the drain began.
+	Since time.Time `json:"since,omitzero"`
+	// WithdrawAt is when the routes are withdrawn, or were.
+	WithdrawAt time.Time `json:"withdrawAt,omitzero"`
+	// Announced is the number of routes that neighbours have.
+	Announced int `json:"announced"`
+	// Busy are the VRFs that still have traffic, once the routes are withdrawn.
+	Busy []intent.VNI `json:"busy,omitempty"`
+}
