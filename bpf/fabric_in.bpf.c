@@ -105,6 +105,30 @@ static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, _
 	return redirect(r, node.vxlan_ifindex);
 }
 
+/*
+ * hand_over gives a packet of a VRF on the kernel path to the VRF's devices,
+ * undecided: the outer source is known, and that is all. The redirect itself
+ * would lose it without a word, so the device is asked for first.
+ */
+static __always_inline int hand_over(struct run *r)
+{
+	__u32 mtu = 0;
+	long fits = bpf_check_mtu(r->skb, r->device, &mtu, 0, 0);
+
+	STEP(r, STEP_KERNEL, r->device, 0);
+	if (fits < 0)
+		return drop(r, DROP_NO_KERNEL_DEVICE);
+	if (fits)
+		return drop(r, DROP_TOO_BIG);
+	struct counter *c = r->trace ? 0 : counter_of(r);
+
+	if (c) {
+		c->packets += r->skb->gso_segs ? r->skb->gso_segs : 1;
+		c->bytes += r->skb->len - ETH_HLEN;
+	}
+	return redirect(r, r->device);
+}
+
 SEC("tc")
 int fabric_in(struct __sk_buff *skb)
 {
@@ -116,6 +140,8 @@ int fabric_in(struct __sk_buff *skb)
 	reason = classify(&r);
 	if (reason)
 		return drop(&r, reason);
+	if (r.device)
+		return hand_over(&r);
 	reason = read(skb, &p);
 	if (reason)
 		return drop(&r, reason);

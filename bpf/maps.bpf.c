@@ -13,6 +13,7 @@ const enum route_kind *route_kind_type __attribute__((unused));
 const enum trace_what *trace_what_type __attribute__((unused));
 const enum icmp_refusal *icmp_refusal_type __attribute__((unused));
 const enum length_end *length_end_type __attribute__((unused));
+const enum guard_flags *guard_flags_type __attribute__((unused));
 const enum df_mode *df_mode_type __attribute__((unused));
 
 char _license[] SEC("license") = "Dual BSD/GPL";

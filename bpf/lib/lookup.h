@@ -176,6 +176,7 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 	/* VNI 0 is none, and what a row says that says nothing. */
 	if (front && vni && front->vni == vni) {
 		r->index = front->index;
+		r->device = front->device;
 		r->lengths4 = *(__u64 *)front->four;
 		r->lengths6 = *(__u64 *)front->six;
 	} else {
@@ -184,6 +185,7 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 		if (!vrf)
 			return 0;
 		r->index = vrf->index;
+		r->device = vrf->device;
 		r->lengths4 = r->lengths6 = LENGTH_ASK;
 	}
 	r->vni = vni;

@@ -4,6 +4,7 @@
 /* The pinned maps. Sizes are the defaults; the loader sets the configured ones. */
 #include "types.h"
 #include "drop_reasons.h"
+#include "guard.h"
 
 #include <bpf/bpf_helpers.h>
 
@@ -200,3 +201,11 @@ struct {
 	__type(key, __u32);
 	__type(value, struct trace);
 } trace_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32); /* ifindex */
+	__type(value, struct guarded);
+} guarded_v1 SEC(".maps");

@@ -25,6 +25,7 @@ struct run {
 	__u32 vni;	     /* 0: not known yet */
 	__u32 index;	     /* the VRF's, 0: not known yet */
 	__u32 direction;
+	__u32 device;	/* the VRF's, see struct vrf */
 	__u64 lengths4; /* of the VRF's routes: see struct vrf_front */
 	__u64 lengths6;
 };

@@ -26,8 +26,8 @@ enum direction {
 
 /* vrfs: by VNI. */
 struct vrf {
-	__u32 index; /* row of the counters, 1.. */
-	__u32 flags; /* 0 */
+	__u32 index;  /* row of the counters, 1.. */
+	__u32 device; /* ifindex that fabric_in hands the VRF's packets to: the kernel path; 0: eBPF path */
 };
 ASSERT_SIZE(struct vrf, 8);
 
@@ -57,7 +57,8 @@ struct vrf_front {
 	__u32 index;
 	__u8 four[8] __attribute__((aligned(8)));
 	__u8 six[8] __attribute__((aligned(8)));
-	__u64 pad;
+	__u32 device; /* see struct vrf */
+	__u32 pad;
 };
 ASSERT_SIZE(struct vrf_front, 32);
 
@@ -287,6 +288,7 @@ enum trace_what {
 	STEP_FRAGMENT = 14, /* outer DF is cleared; value: inner size */
 	STEP_REDIRECT = 15, /* value: ifindex */
 	STEP_DROP = 16,	    /* value: enum drop_reason */
+	STEP_KERNEL = 17,   /* the VRF is on the kernel path; value: ifindex of its device */
 };
 
 struct trace_step {

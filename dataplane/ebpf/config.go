@@ -21,6 +21,8 @@ type Config struct {
 	Limits Limits
 	// Bridges tells which device leads into a provider bridge.
 	Bridges Bridges
+	// Devices tells where packets of a VRF on the kernel path go. Nil: no VRF is.
+	Devices Devices
 	// Hook is how programs are attached; the zero value picks by the kernel.
 	Hook Hook
 	// Log gets what happens to pins and programs.
@@ -59,6 +61,12 @@ type Port struct {
 // Bridges finds the device of a provider bridge.
 type Bridges interface {
 	Port(bridge intent.BridgeKey) (Port, bool)
+}
+
+// Devices tells which device the packets of a VRF on the kernel path are handed to.
+type Devices interface {
+	// IfIndex may be called with the lock of the tables held.
+	IfIndex(vni intent.VNI) (int, bool)
 }
 
 // DF is how the don't-fragment bit of the outer IPv4 header is set.

@@ -24,6 +24,7 @@ const (
 	fabricInMapGateFrontV2   = "gate_front_v2"
 	fabricInMapGatewaysV1    = "gateways_v1"
 	fabricInMapGroupsV1      = "groups_v1"
+	fabricInMapGuardedV1     = "guarded_v1"
 	fabricInMapHostsV1       = "hosts_v1"
 	fabricInMapKnownV1       = "known_v1"
 	fabricInMapNamesV1       = "names_v1"
@@ -102,6 +103,7 @@ type fabricInMapSpecs struct {
 	GateFrontV2   *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
+	GuardedV1     *ebpf.MapSpec `ebpf:"guarded_v1"`
 	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
@@ -156,6 +158,7 @@ type fabricInMaps struct {
 	GateFrontV2   *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
+	GuardedV1     *ebpf.Map `ebpf:"guarded_v1"`
 	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.Map `ebpf:"known_v1"`
 	NamesV1       *ebpf.Map `ebpf:"names_v1"`
@@ -185,6 +188,7 @@ func (m *fabricInMaps) Close() error {
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
+		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.NamesV1,

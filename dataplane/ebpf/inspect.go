@@ -43,7 +43,7 @@ func Inspect(cfg Config) (*Inspection, error) {
 	}
 	if len(older) > 0 {
 		// Load begins with empty maps.
-		i.store = newStore(tables{}, limits, cfg.Bridges)
+		i.store = newStore(tables{}, limits, cfg)
 		i.store.readOnly = true
 		return i, nil
 	}
@@ -65,7 +65,7 @@ func Inspect(cfg Config) (*Inspection, error) {
 		}
 		t[name] = m
 	}
-	i.store = newStore(t, limits, cfg.Bridges)
+	i.store = newStore(t, limits, cfg)
 	i.store.readOnly = true
 	if err := i.store.adopt(); err != nil {
 		t.close()
@@ -134,7 +134,7 @@ func (i *Inspection) Changes() ([]status.Change, error) {
 		out = append(out, c)
 	}
 	remade := len(out) > 0
-	for _, p := range Programs() {
+	for _, p := range allPrograms() {
 		action, actual, err := i.programChange(p, remade)
 		if err != nil {
 			return nil, fmt.Errorf("program %s: %w", p, err)

@@ -26,7 +26,7 @@ const (
 	OverlayIn = Program(bpfDirectionTO_FABRIC)
 )
 
-// Programs lists all programs.
+// Programs lists the programs that forward.
 func Programs() []Program { return []Program{FabricIn, OverlayIn} }
 
 func (p Program) String() string {
@@ -35,6 +35,8 @@ func (p Program) String() string {
 		return "fabric_in"
 	case OverlayIn:
 		return "overlay_in"
+	case VRFGuard:
+		return "vrf_guard"
 	}
 	return fmt.Sprintf("program(%d)", uint8(p))
 }
@@ -43,8 +45,11 @@ func (p Program) String() string {
 func (p Program) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 func (p Program) spec() (*ebpf.CollectionSpec, error) {
-	if p == FabricIn {
+	switch p {
+	case FabricIn:
 		return loadFabricIn()
+	case VRFGuard:
+		return loadVrfGuard()
 	}
 	return loadOverlayIn()
 }
@@ -127,7 +132,7 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if len(rebuilt) > 0 {
 		d.log.Info("maps were rebuilt with another size", "maps", rebuilt)
 	}
-	d.store = newStore(t, limits, cfg.Bridges)
+	d.store = newStore(t, limits, cfg)
 	return d.store.repair()
 }
 
@@ -177,7 +182,7 @@ func (d *Dataplane) SetNode(n Node) error {
 }
 
 func (d *Dataplane) setNode(n Node) error {
-	for _, p := range Programs() {
+	for _, p := range allPrograms() {
 		loaded, err := d.loadProgram(p, n)
 		if err != nil {
 			return fmt.Errorf("load program %s: %w", p, err)

@@ -93,6 +93,19 @@ type bpfGroup struct {
 	Slots   [256]uint8
 }
 
+type bpfGuardFlags uint32
+
+const (
+	bpfGuardFlagsGUARD_FROM_OVN bpfGuardFlags = 1
+)
+
+type bpfGuarded struct {
+	_     structs.HostLayout
+	Vni   uint32
+	Flags uint32
+	Icmp6 [16]uint8
+}
+
 type bpfHostKey struct {
 	_    structs.HostLayout
 	Vni  uint32
@@ -275,21 +288,23 @@ const (
 	bpfTraceWhatSTEP_FRAGMENT bpfTraceWhat = 14
 	bpfTraceWhatSTEP_REDIRECT bpfTraceWhat = 15
 	bpfTraceWhatSTEP_DROP     bpfTraceWhat = 16
+	bpfTraceWhatSTEP_KERNEL   bpfTraceWhat = 17
 )
 
 type bpfVrf struct {
-	_     structs.HostLayout
-	Index uint32
-	Flags uint32
+	_      structs.HostLayout
+	Index  uint32
+	Device uint32
 }
 
 type bpfVrfFront struct {
-	_     structs.HostLayout
-	Vni   uint32
-	Index uint32
-	Four  [8]uint8
-	Six   [8]uint8
-	Pad   uint64
+	_      structs.HostLayout
+	Vni    uint32
+	Index  uint32
+	Four   [8]uint8
+	Six    [8]uint8
+	Device uint32
+	Pad    uint32
 }
 
 type bpfVtep struct {
@@ -314,6 +329,7 @@ const (
 	bpfMapGateFrontV2      = "gate_front_v2"
 	bpfMapGatewaysV1       = "gateways_v1"
 	bpfMapGroupsV1         = "groups_v1"
+	bpfMapGuardedV1        = "guarded_v1"
 	bpfMapHostsV1          = "hosts_v1"
 	bpfMapKnownV1          = "known_v1"
 	bpfMapNamesV1          = "names_v1"
@@ -334,6 +350,7 @@ const (
 	bpfVarDfModeType       = "df_mode_type"
 	bpfVarDirectionType    = "direction_type"
 	bpfVarEntryFlagsType   = "entry_flags_type"
+	bpfVarGuardFlagsType   = "guard_flags_type"
 	bpfVarIcmpRefusalType  = "icmp_refusal_type"
 	bpfVarLengthEndType    = "length_end_type"
 	bpfVarNode             = "node"
@@ -399,6 +416,7 @@ type bpfMapSpecs struct {
 	GateFrontV2   *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
+	GuardedV1     *ebpf.MapSpec `ebpf:"guarded_v1"`
 	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
 	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
@@ -425,6 +443,7 @@ type bpfVariableSpecs struct {
 	DfModeType       *ebpf.VariableSpec `ebpf:"df_mode_type"`
 	DirectionType    *ebpf.VariableSpec `ebpf:"direction_type"`
 	EntryFlagsType   *ebpf.VariableSpec `ebpf:"entry_flags_type"`
+	GuardFlagsType   *ebpf.VariableSpec `ebpf:"guard_flags_type"`
 	IcmpRefusalType  *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
 	LengthEndType    *ebpf.VariableSpec `ebpf:"length_end_type"`
 	Node             *ebpf.VariableSpec `ebpf:"node"`
@@ -462,6 +481,7 @@ type bpfMaps struct {
 	GateFrontV2   *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
+	GuardedV1     *ebpf.Map `ebpf:"guarded_v1"`
 	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.Map `ebpf:"known_v1"`
 	NamesV1       *ebpf.Map `ebpf:"names_v1"`
@@ -491,6 +511,7 @@ func (m *bpfMaps) Close() error {
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
+		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.NamesV1,
@@ -518,6 +539,7 @@ type bpfVariables struct {
 	DfModeType       *ebpf.Variable `ebpf:"df_mode_type"`
 	DirectionType    *ebpf.Variable `ebpf:"direction_type"`
 	EntryFlagsType   *ebpf.Variable `ebpf:"entry_flags_type"`
+	GuardFlagsType   *ebpf.Variable `ebpf:"guard_flags_type"`
 	IcmpRefusalType  *ebpf.Variable `ebpf:"icmp_refusal_type"`
 	LengthEndType    *ebpf.Variable `ebpf:"length_end_type"`
 	Node             *ebpf.Variable `ebpf:"node"`

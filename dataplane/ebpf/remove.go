@@ -55,7 +55,7 @@ func Remove(dir string) error {
 		return fmt.Errorf("list devices: %w", err)
 	}
 	for _, l := range links {
-		for _, p := range Programs() {
+		for _, p := range allPrograms() {
 			if err := detachClsact(p, l.Attrs().Index); err != nil {
 				return fmt.Errorf("device %s: %w", l.Attrs().Name, err)
 			}

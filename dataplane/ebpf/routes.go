@@ -101,7 +101,7 @@ func (s *store) adoptRoutes() error {
 		return err
 	}
 	s.front.settle()
-	_, err = walk(s.t[bpfMapVrfsV1], func(vni uint32, r bpfVrf) { s.vrfs.index[intent.VNI(vni)] = r.Index })
+	_, err = walk(s.t[bpfMapVrfsV1], func(vni uint32, r bpfVrf) { s.vrfs.vrfs[intent.VNI(vni)] = r })
 	if err != nil {
 		return mapError(bpfMapVrfsV1, err)
 	}

@@ -32,7 +32,7 @@ func (d *Dataplane) stage(cfg Config, limits Limits) error {
 	if err := d.setNode(cfg.Node); err != nil {
 		return err
 	}
-	d.store = newStore(d.tables, limits, cfg.Bridges)
+	d.store = newStore(d.tables, limits, cfg)
 	return d.store.repair()
 }
 
@@ -63,12 +63,12 @@ func (d *Dataplane) Promote() error {
 }
 
 func (d *Dataplane) promote() error {
-	for _, p := range Programs() {
+	for _, p := range allPrograms() {
 		if err := d.updateLinks(p, d.programs[p]); err != nil {
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}
 	}
-	for _, p := range Programs() {
+	for _, p := range allPrograms() {
 		if err := d.programs[p].pin(d.dir, p); err != nil {
 			return fmt.Errorf("pin program %s: %w", p, err)
 		}

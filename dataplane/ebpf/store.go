@@ -23,6 +23,7 @@ type store struct {
 	t       tables
 	limits  Limits
 	bridges Bridges
+	devices Devices // nil: none
 	// readOnly: the maps may be missing, and nothing is written: see Inspect.
 	readOnly bool
 
@@ -67,8 +68,8 @@ type liveGateway struct {
 	ifindex uint32
 }
 
-func newStore(t tables, limits Limits, bridges Bridges) *store {
-	s := &store{t: t, limits: limits, bridges: bridges, rows: map[string]int{}}
+func newStore(t tables, limits Limits, cfg Config) *store {
+	s := &store{t: t, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, rows: map[string]int{}}
 	s.reset()
 	return s
 }

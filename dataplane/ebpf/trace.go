@@ -61,12 +61,13 @@ const (
 	StepFragment = StepKind(bpfTraceWhatSTEP_FRAGMENT)
 	StepRedirect = StepKind(bpfTraceWhatSTEP_REDIRECT)
 	StepDrop     = StepKind(bpfTraceWhatSTEP_DROP)
+	StepKernel   = StepKind(bpfTraceWhatSTEP_KERNEL)
 )
 
 var stepNames = map[StepKind]string{
 	StepVTEP: "vtep", StepVRF: "vrf", StepGateway: "gateway", StepSource: "source", StepHost: "host", StepPrefix: "prefix",
 	StepEntry: "entry", StepSlot: "slot", StepNextHop: "next-hop", StepARP: "arp", StepND: "nd", StepICMP: "icmp",
-	StepNoICMP: "no-icmp", StepFragment: "fragment", StepRedirect: "redirect", StepDrop: "drop",
+	StepNoICMP: "no-icmp", StepFragment: "fragment", StepRedirect: "redirect", StepDrop: "drop", StepKernel: "kernel",
 }
 
 func (k StepKind) String() string {
@@ -128,6 +129,8 @@ func (s Step) String() string {
 		return fmt.Sprintf("out of device %d", s.Value)
 	case StepDrop:
 		return fmt.Sprintf("dropped: %s", drop.Reason(s.Value))
+	case StepKernel:
+		return fmt.Sprintf("the VRF is on the kernel path: handed to device %d", s.Value)
 	}
 	return fmt.Sprintf("%s %d %s", s.What, s.Value, s.Addr)
 }

@@ -24,6 +24,7 @@ const (
 	wrapperMapGateFrontV2   = "gate_front_v2"
 	wrapperMapGatewaysV1    = "gateways_v1"
 	wrapperMapGroupsV1      = "groups_v1"
+	wrapperMapGuardedV1     = "guarded_v1"
 	wrapperMapHostsV1       = "hosts_v1"
 	wrapperMapKnownV1       = "known_v1"
 	wrapperMapLive          = "live"
@@ -103,6 +104,7 @@ type wrapperMapSpecs struct {
 	GateFrontV2   *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
+	GuardedV1     *ebpf.MapSpec `ebpf:"guarded_v1"`
 	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
 	Live          *ebpf.MapSpec `ebpf:"live"`
@@ -158,6 +160,7 @@ type wrapperMaps struct {
 	GateFrontV2   *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
+	GuardedV1     *ebpf.Map `ebpf:"guarded_v1"`
 	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1       *ebpf.Map `ebpf:"known_v1"`
 	Live          *ebpf.Map `ebpf:"live"`
@@ -188,6 +191,7 @@ func (m *wrapperMaps) Close() error {
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
+		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
 		m.Live,

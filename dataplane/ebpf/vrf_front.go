@@ -11,8 +11,8 @@ import (
 type vrfFront struct {
 	rows sharedRows[bpfVrfFront]
 	size uint32
-	// index of each VRF.
-	index map[intent.VNI]uint32
+	// vrfs are the rows of the map.
+	vrfs map[intent.VNI]bpfVrf
 	// routes counts the routes of each length.
 	routes map[lengthKey]int
 }
@@ -32,7 +32,7 @@ func openVRFFront(m *ebpf.Map) (*vrfFront, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &vrfFront{rows: rows, size: m.MaxEntries(), index: map[intent.VNI]uint32{}, routes: map[lengthKey]int{}}, nil
+	return &vrfFront{rows: rows, size: m.MaxEntries(), vrfs: map[intent.VNI]bpfVrf{}, routes: map[lengthKey]int{}}, nil
 }
 
 func (f *vrfFront) slot(vni intent.VNI) uint32 { return uint32(vni) % f.size }
@@ -69,7 +69,8 @@ func (f *vrfFront) lengths(vni intent.VNI, six bool) (out [len(bpfVrfFront{}.Fou
 }
 
 func (f *vrfFront) row(vni intent.VNI) bpfVrfFront {
-	return bpfVrfFront{Vni: uint32(vni), Index: f.index[vni], Four: f.lengths(vni, false), Six: f.lengths(vni, true)}
+	v := f.vrfs[vni]
+	return bpfVrfFront{Vni: uint32(vni), Index: v.Index, Four: f.lengths(vni, false), Six: f.lengths(vni, true), Device: v.Device}
 }
 
 // holder tells whether the row of a VRF is its own.
@@ -94,14 +95,14 @@ func (f *vrfFront) remove(k lengthKey) {
 }
 
 // put follows a VRF that was written to the map.
-func (f *vrfFront) put(vni intent.VNI, index uint32) {
-	f.index[vni] = index
+func (f *vrfFront) put(vni intent.VNI, v bpfVrf) {
+	f.vrfs[vni] = v
 	f.write(f.slot(vni), f.row(vni))
 }
 
 // drop goes before a VRF that is deleted from the map.
 func (f *vrfFront) drop(vni intent.VNI) {
-	delete(f.index, vni)
+	delete(f.vrfs, vni)
 	if f.holder(vni) {
 		f.write(f.slot(vni), bpfVrfFront{})
 	}
@@ -111,7 +112,7 @@ func (f *vrfFront) drop(vni intent.VNI) {
 // are not touched.
 func (f *vrfFront) settle() {
 	want := map[uint32]bpfVrfFront{}
-	for vni := range f.index {
+	for vni := range f.vrfs {
 		if _, taken := want[f.slot(vni)]; !taken || f.holder(vni) {
 			want[f.slot(vni)] = f.row(vni)
 		}

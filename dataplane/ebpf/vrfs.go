@@ -23,13 +23,36 @@ func (v *VRFs) List(context.Context) (map[intent.VNI]intent.VRF, error) {
 	defer v.s.mu.Unlock()
 	out := map[intent.VNI]intent.VRF{}
 	n, err := walk(v.s.t[bpfMapVrfsV1], func(vni uint32, r bpfVrf) {
-		out[intent.VNI(vni)] = intent.VRF{VNI: intent.VNI(vni), Index: uint16(r.Index)}
+		out[intent.VNI(vni)] = v.value(intent.VNI(vni), r)
 	})
 	v.s.rows[bpfMapVrfsV1] = n
 	return out, mapError(bpfMapVrfsV1, err)
 }
 
-// Apply writes rows. The counters of a new VRF start at 0.
+// value is a row of the map. One that leads to another device than the VRF has now
+// cannot be expressed.
+func (v *VRFs) value(vni intent.VNI, r bpfVrf) intent.VRF {
+	out := intent.VRF{VNI: vni, Index: uint16(r.Index)}
+	if r.Device != 0 {
+		out.Path = intent.PathKernel
+		if device, ok := v.s.device(vni); !ok || device != r.Device {
+			return intent.VRF{}
+		}
+	}
+	return out
+}
+
+// device is where the packets of a VRF on the kernel path go.
+func (s *store) device(vni intent.VNI) (uint32, bool) {
+	if s.devices == nil {
+		return 0, false
+	}
+	i, ok := s.devices.IfIndex(vni)
+	return uint32(i), ok && i > 0
+}
+
+// Apply writes rows. The counters of a new VRF start at 0. A VRF on the kernel path
+// waits for its device.
 func (v *VRFs) Apply(_ context.Context, rows []reconcile.Row[intent.VNI, intent.VRF]) []error {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
@@ -49,6 +72,14 @@ func (v *VRFs) apply(r intent.VRF) error {
 	if r.Index == 0 || uint32(r.Index) > v.s.limits.VRFs {
 		return fmt.Errorf("index %d is outside of 1..%d: %w", r.Index, v.s.limits.VRFs, ErrFull)
 	}
+	row := bpfVrf{Index: uint32(r.Index)}
+	if r.Path == intent.PathKernel {
+		device, ok := v.s.device(r.VNI)
+		if !ok {
+			return fmt.Errorf("%w for the device of the kernel path", reconcile.ErrNotReady)
+		}
+		row.Device = device
+	}
 	var old bpfVrf
 	if err := v.s.t[bpfMapVrfsV1].Lookup(uint32(r.VNI), &old); err != nil || old.Index != uint32(r.Index) {
 		zero := make([]bpfCounter, ebpf.MustPossibleCPU())
@@ -58,10 +89,10 @@ func (v *VRFs) apply(r intent.VRF) error {
 			}
 		}
 	}
-	if err := v.s.put(bpfMapVrfsV1, uint32(r.VNI), bpfVrf{Index: uint32(r.Index)}); err != nil {
+	if err := v.s.put(bpfMapVrfsV1, uint32(r.VNI), row); err != nil {
 		return err
 	}
-	v.s.vrfs.put(r.VNI, uint32(r.Index))
+	v.s.vrfs.put(r.VNI, row)
 	return nil
 }
 

@@ -48,6 +48,10 @@ const (
 	TunnelKey Reason = 21
 	// VLANEdit: The kernel refused to push or pop the VLAN tag; memory is short.
 	VLANEdit Reason = 22
+	// NoKernelDevice: The VRF is on the kernel path, and the device that its packets are handed to is gone.
+	NoKernelDevice Reason = 23
+	// NotForwarded: On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.
+	NotForwarded Reason = 24
 )
 
 var reasons = [...]info{
@@ -73,4 +77,6 @@ var reasons = [...]info{
 	BFD:              {"bfd", "A BFD packet to a next hop that Sluice serves; BFD is not answered.", "Remove BFD from the static route in OVN, or the route stays down."},
 	TunnelKey:        {"tunnel_key", "The kernel refused to set the tunnel key, or no local tunnel endpoint has the address family of the next hop.", "Give the node a VTEP address of that family."},
 	VLANEdit:         {"vlan_edit", "The kernel refused to push or pop the VLAN tag; memory is short.", "Check the node's free memory."},
+	NoKernelDevice:   {"no_kernel_device", "The VRF is on the kernel path, and the device that its packets are handed to is gone.", "Nothing; sluiced makes it anew. If the count goes on, see the table kernel-vrfs in `sluicectl status`."},
+	NotForwarded:     {"not_forwarded", "On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.", "Look at a sample. An address of the node is no tenant's business; otherwise compare `ip rule` with its usual state - the rule for VRFs (l3mdev, preference 1000) has to be there, and none before it but that of the table local."},
 }
