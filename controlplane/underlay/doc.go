@@ -1,0 +1,17 @@
+// Package underlay decides which routes of the fabric the node itself uses: learned
+// unicast routes and the node's links in, rows of the kernel's main table out.
+//
+// It is pure functions: no I/O, no clock, no log. docs/decisions/0011-underlay.md
+// gives the reasons.
+//
+// # Promises
+//
+//   - A row leads only to routers that are on a link with a carrier: next hops are
+//     not resolved through other routes. One whose link lost its carrier is left
+//     out, and comes back with it.
+//   - A destination within a network that the node is connected to is never a row,
+//     nor an address of its own: what the kernel knows by itself stays as it is.
+//   - A route that covers the neighbour that it was learned from is no row, unless
+//     that neighbour is on a link: the session would run through itself.
+//   - Every learned route is in Result.Rows or has one reason in Result.Refused.
+package underlay

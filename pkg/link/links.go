@@ -1,0 +1,55 @@
+package link
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Link is a link with what says where routers on it are.
+type Link struct {
+	Name string
+	// Carrier: packets can leave by it. It is set up, and the cable is in.
+	Carrier bool
+	// Loopback: it leads to no one.
+	Loopback bool
+	MTU      int
+	// Prefixes are its addresses, each with the length of its network.
+	Prefixes []netip.Prefix
+}
+
+// Links lists all links with their addresses, in the kernel's order.
+func (f *Facts) Links() ([]Link, error) {
+	var out []Link
+	err := f.ns.Netlink(func(h *netlink.Handle) error {
+		links, err := Dump(h.LinkList)
+		if err != nil {
+			return fmt.Errorf("listing links: %w", err)
+		}
+		at := make(map[int]int, len(links))
+		out = make([]Link, 0, len(links))
+		for _, l := range links {
+			a := l.Attrs()
+			at[a.Index] = len(out)
+			out = append(out, Link{
+				Name: a.Name, MTU: a.MTU, Loopback: a.Flags&net.FlagLoopback != 0,
+				Carrier: a.Flags&net.FlagUp != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0,
+			})
+		}
+		addrs, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
+		if err != nil {
+			return fmt.Errorf("listing addresses: %w", err)
+		}
+		for _, a := range addrs {
+			i, known := at[a.LinkIndex]
+			if p, ok := prefix(a.IPNet); ok && known {
+				out[i].Prefixes = append(out[i].Prefixes, p)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
