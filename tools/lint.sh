@@ -14,7 +14,7 @@ fi
 go vet ./... || rc=1
 go run $staticcheck ./... || rc=1
 # What runs in virtual machines alone.
-go vet -tags guest ./test/evpn || rc=1
-go run $staticcheck -tags guest ./test/evpn || rc=1
+go vet -tags guest ./test/... || rc=1
+go run $staticcheck -tags guest ./test/... || rc=1
 go run ./tools/layers || rc=1
 exit $rc

@@ -22,7 +22,13 @@ type Verified struct {
 }
 
 // objects are all objects of this package that hold programs.
-var objects = []func() (*ebpf.CollectionSpec, error){loadFabricIn, loadOverlayIn, loadWrapper}
+func objects() []func() (*ebpf.CollectionSpec, error) {
+	out := []func() (*ebpf.CollectionSpec, error){loadWrapper}
+	for _, p := range allPrograms() {
+		out = append(out, p.spec)
+	}
+	return out
+}
 
 // Verify loads every program into the kernel as Load would, with the constants of
 // a node and the sizes of maps, attaches none and lets go of all.
@@ -33,7 +39,7 @@ func Verify(n Node, limits Limits) ([]Verified, error) {
 	}
 	var out []Verified
 	var errs []error
-	for _, load := range objects {
+	for _, load := range objects() {
 		spec, err := load()
 		if err != nil {
 			return nil, err

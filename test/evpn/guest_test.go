@@ -35,6 +35,9 @@ var (
 	shared6 = netip.MustParsePrefix("fd00:50::10/64")
 )
 
+// answerIn is how many seconds an answer may take.
+const answerIn = "30"
+
 // makePrograms takes the programs under test that the guest was given.
 func makePrograms(dir string) error {
 	for _, program := range []string{"sluiced", "sluicectl"} {

@@ -14,6 +14,9 @@ import (
 // The tests run on this machine, whose kernel may lack Open vSwitch and VRF.
 var plainParams = lab.EVPNParams{}
 
+// answerIn is how many seconds an answer may take.
+const answerIn = "2"
+
 // makePrograms builds the programs under test.
 func makePrograms(dir string) error {
 	for _, program := range []string{"sluiced", "sluicectl"} {

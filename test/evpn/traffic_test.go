@@ -23,7 +23,7 @@ func headers(addr string) int {
 func (w *world) pings(vm, addr string, size int, more ...string) {
 	w.Helper()
 	// All at once: after the last packet, ping waits for as long as the interval.
-	argv := append([]string{"ping", "-n", "-c4", "-l4", "-i2", "-s", fmt.Sprint(size - headers(addr))}, more...)
+	argv := append([]string{"ping", "-n", "-c4", "-l4", "-i", answerIn, "-s", fmt.Sprint(size - headers(addr))}, more...)
 	out, err := w.Exec(w.Context(), vm, append(argv, addr)...)
 	m := pingSummary.FindStringSubmatch(out)
 	if m == nil || m[1] != m[2] {
@@ -88,7 +88,7 @@ func TestTooBigIsAnswered(t *testing.T) {
 func (w *world) tooBig(vm, addr string) {
 	w.Helper()
 	w.forget(vms...)
-	out, err := w.Exec(w.Context(), vm, "ping", "-n", "-c1", "-W2", "-M", "do", "-s", fmt.Sprint(1400-headers(addr)), addr)
+	out, err := w.Exec(w.Context(), vm, "ping", "-n", "-c1", "-W", answerIn, "-M", "do", "-s", fmt.Sprint(1400-headers(addr)), addr)
 	if err == nil {
 		w.Errorf("1400 bytes passed:\n%s", out)
 	}

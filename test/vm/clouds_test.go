@@ -8,7 +8,7 @@ import (
 )
 
 // What a lab with Open vSwitch's kernel datapath and VRF devices needs.
-var cloudModules = append([]string{"openvswitch", "vport-geneve", "geneve", "vrf"}, modules...)
+var cloudModules = append([]string{"openvswitch", "vport-geneve", "geneve"}, modules...)
 
 // versions is a script that prints a line each.
 const versions = `ovn-controller --version | head -n 1

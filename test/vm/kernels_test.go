@@ -17,7 +17,7 @@ import (
 const deadline = time.Hour
 
 var (
-	modules  = []string{"veth", "bridge", "vxlan", "sch_ingress", "cls_bpf"}
+	modules  = []string{"veth", "bridge", "vxlan", "vrf", "8021q", "sch_ingress", "cls_bpf"}
 	programs = []string{"sh", "nsenter", "ip", "ethtool", "socat", "ss", "setpriv"} // BusyBox has less of them
 )
 
@@ -65,14 +65,14 @@ type suite struct {
 }
 
 // TestKernels loads the programs under other kernels and sends packets through
-// real devices, attached in the way that the kernel offers first; nightly in
-// every way, with all tests of the packages.
+// real devices, attached in the way that the kernel offers first, and along the
+// kernel path; nightly in every way, with all tests of the packages.
 func TestKernels(t *testing.T) {
-	suites := []suite{{pkg: "../bpf", run: "^TestDevices$/^auto$"}}
+	suites := []suite{{pkg: "../bpf", run: "^TestDevices$/^auto$"}, {pkg: "../kernelpath", tags: "guest"}}
 	if nightly() {
-		suites = []suite{{pkg: "../bpf"}, {pkg: "../../dataplane/kernel"}}
+		suites = append(suites[1:], suite{pkg: "../bpf"}, suite{pkg: "../../dataplane/kernel"})
 	} else {
-		report(t, "left to nightly: all of test/bpf and dataplane/kernel under each kernel (now: TestDevices)")
+		report(t, "left to nightly: all of test/bpf and dataplane/kernel under each kernel (now TestDevices)")
 	}
 	each(t, func(t *testing.T, r row, k vm.Kernel) {
 		for _, s := range suites {
