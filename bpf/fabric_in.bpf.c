@@ -2,9 +2,11 @@
 
 /*
  * fabric_in: ingress of sluice-vxlan. Packets of tenants that other nodes sent
- * over VXLAN enter OVN here. It redirects or drops and never passes a packet on.
+ * over VXLAN enter OVN here, or follow a gateway that has moved on. It redirects
+ * or drops and never passes a packet to the host.
  */
 #include "lib/icmp.h"
+#include "lib/relay.h"
 
 /* classify finds the VRF by outer source and VNI. 0 or a drop reason. */
 static __always_inline __u32 classify(struct run *r)
@@ -154,9 +156,13 @@ int fabric_in(struct __sk_buff *skb)
 		return refuse(&r, &p, 0, DROP_NO_ROUTE);
 	if (route_kind(route) == ROUTE_BLOCK)
 		return drop(&r, DROP_BLOCKED);
-	/* The place of the relay: a remote route here means that the gateway has moved on. */
-	if (route_kind(route) != ROUTE_LOCAL)
-		return drop(&r, DROP_HAIRPIN);
+	if (route_kind(route) != ROUTE_LOCAL) {
+		if (p.ttl <= 1)
+			return refuse(&r, &p, 0, DROP_TTL_EXPIRED);
+		int verdict = relay(&r, &p, route);
+
+		return verdict < 0 ? drop(&r, -verdict) : verdict;
+	}
 
 	struct entry *e = entry_of(&r, route_ref(route));
 

@@ -52,6 +52,8 @@ const (
 	NoKernelDevice Reason = 23
 	// NotForwarded: On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.
 	NotForwarded Reason = 24
+	// RelayRefused: The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or from a node that is not the one behind which its source is.
+	RelayRefused Reason = 25
 )
 
 var reasons = [...]info{
@@ -79,4 +81,5 @@ var reasons = [...]info{
 	VLANEdit:         {"vlan_edit", "The kernel refused to push or pop the VLAN tag; memory is short.", "Check the node's free memory."},
 	NoKernelDevice:   {"no_kernel_device", "The VRF is on the kernel path, and the device that its packets are handed to is gone.", "Nothing; sluiced makes it anew. If the count goes on, see the table kernel-vrfs in `sluicectl status`."},
 	NotForwarded:     {"not_forwarded", "On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.", "Look at a sample. An address of the node is no tenant's business; otherwise compare `ip rule` with its usual state - the rule for VRFs (l3mdev, preference 1000) has to be there, and none before it but that of the table local."},
+	RelayRefused:     {"relay_refused", "The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or from a node that is not the one behind which its source is.", "Expected for an instant while a gateway moves. A steady count shows a node with a stale route, or a packet with a forged source; use `sluicectl explain`."},
 }

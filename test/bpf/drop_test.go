@@ -70,7 +70,8 @@ func TestDropFromFabric(t *testing.T) {
 		in(in6("fd00:20::9", "::1"), drop.Martian, "loopback 6"),
 		in(in6("fd00:20::9", "::ffff:10.10.0.5"), drop.Martian, "IPv4-mapped"),
 		in(in4("10.20.0.9", "10.10.0.66"), drop.Blocked, "blocked"),
-		in(in4("10.20.0.9", "10.21.0.9"), drop.Hairpin, "back into the fabric"),
+		in(in4("10.20.0.9", "10.20.0.8"), drop.RelayRefused, "back to where it came from"),
+		in(in6("fd00:20::9", "fd00:20::8"), drop.RelayRefused, "back to where it came from 6"),
 		// The other tenant's IPv6 default route is no route for IPv4.
 		{name: "no IPv4 route beside an IPv6 default", in: via(fromFabric(in4("10.20.0.9", "10.99.0.1")), peer4, blue), drop: drop.NoRoute},
 	})

@@ -1,0 +1,68 @@
+package bpf_test
+
+import (
+	"testing"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/drop"
+)
+
+// A packet from the fabric whose destination has moved on is sent after it, with
+// one less in its TTL: once, and only from the endpoint behind which its source is.
+func TestRelay(t *testing.T) {
+	dir := bpffs(t)
+	d := world(t, dir, node())
+	moved := addr("192.0.2.20")
+	apply(t, d.Routes(), routes(
+		remote(red, "10.50.0.0/24", hop(moved, 1001)), remote(red, "fd00:50::/64", hop(moved, 1001)),
+		remote(red, "10.50.0.5/32", hop(moved, 1001)), remote(red, "fd00:50::5/128", hop(moved, 1001)),
+		remote(red, "10.51.0.0/24", hop(peer6, 1001)), remote(red, "10.52.0.0/24", hop(moved, 1001), hop(peer4b, 1001)),
+		remote(red, "10.53.0.0/24", hop(peer4, 5001), hop(peer4b, 5002)),
+	))
+	on, six := forwarded(routerMAC, peerMAC), nextHopStep(moved, 1001)
+	from6 := func(b []byte) ebpf.TraceRequest { return via(fromFabric(b), peer6, red) }
+	last := func(eth layers.EthernetType, ip gopacket.SerializableLayer) []byte {
+		return frame(ether(peerMAC, routerMAC, eth), ip, udp())
+	}
+	old4, old6 := ip4("10.20.0.9", "10.50.0.5", unix.IPPROTO_UDP), ip6("fd00:20::9", "fd00:50::5", unix.IPPROTO_UDP)
+	old4.TTL, old6.HopLimit = 1, 1
+	runRows(t, dir, d, []row{
+		{name: "host 4", in: fromFabric(in4("10.20.0.9", "10.50.0.5")), out: vxlan, check: on, step: six},
+		{name: "host 6", in: fromFabric(in6("fd00:20::9", "fd00:50::5")), out: vxlan, check: on, step: six},
+		{name: "prefix 4", in: fromFabric(in4("10.20.0.8", "10.50.0.7")), out: vxlan, check: on, step: six},
+		{name: "prefix 6", in: fromFabric(in6("fd00:20::8", "fd00:50::7")), out: vxlan, check: on, step: six},
+		{name: "from IPv6", in: from6(in4("10.26.0.9", "10.50.0.5")), out: vxlan, check: on, step: six},
+		{name: "to IPv6", in: fromFabric(in4("10.20.0.9", "10.51.0.5")), out: vxlan, check: on, step: nextHopStep(peer6, 1001)},
+		{name: "source behind several", in: fromFabric(in4("10.53.0.9", "10.50.0.5")), out: vxlan, check: on, step: six},
+		{name: "destination behind several", in: fromFabric(in4("10.20.0.9", "10.52.0.5")), out: vxlan, check: on},
+		{name: "TTL used up 4", in: fromFabric(last(layers.EthernetTypeIPv4, old4)), drop: drop.TTLExpired, out: vxlan},
+		{name: "TTL used up 6", in: fromFabric(last(layers.EthernetTypeIPv6, old6)), drop: drop.TTLExpired, out: vxlan},
+		// What another gateway relayed, or somebody made up.
+		{name: "source behind another endpoint 4", in: from6(in4("10.20.0.9", "10.50.0.5")), drop: drop.RelayRefused},
+		{name: "source behind another endpoint 6", in: from6(in6("fd00:20::9", "fd00:50::5")), drop: drop.RelayRefused},
+		{name: "source behind this node", in: fromFabric(in4("10.10.0.5", "10.50.0.5")), drop: drop.RelayRefused},
+		{name: "source behind nobody", in: fromFabric(in6("fd00:99::9", "fd00:50::5")), drop: drop.RelayRefused},
+		{name: "source behind several others", in: from6(in4("10.53.0.9", "10.50.0.5")), drop: drop.RelayRefused},
+		{name: "another tenant's", in: via(fromFabric(in4("10.20.0.9", "10.50.0.5")), peer4, blue), drop: drop.NoRoute},
+	})
+}
+
+// On a wire: the relayed packet has this node's outer source, the label and the
+// router MAC of the new node, and comes whole.
+func TestDevicesRelay(t *testing.T) {
+	for _, hook := range hooks {
+		t.Run(hook.String(), func(t *testing.T) {
+			m := newMachine(t, hook)
+			m.start(1500)
+			apply(t, m.d.Routes(), routes(remote(red, "10.50.0.0/24", hop(peer6, 1001)), remote(red, "fd00:50::/64", hop(peer6, 1001))))
+			for _, in := range [][]byte{in4("10.20.0.9", "10.50.0.5"), in6("fd00:20::9", "fd00:50::5")} {
+				m.send(peer4, local4, in)
+				m.atPeer(peer6, 1001, in)
+			}
+		})
+	}
+}
