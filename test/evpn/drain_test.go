@@ -1,0 +1,131 @@
+package evpn_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/lab"
+)
+
+const anycast4, anycast6 = "10.60.0.11", "fd00:60::11"
+
+// threeClouds are the two of the scenario, each with an anycast network of red, and
+// a third with one chassis and one VM of red, which has two ways to that network:
+// the gateways of the other two.
+func threeClouds() lab.Scenario {
+	s := lab.EVPN(lab.EVPNParams{})
+	for i := range s.Clouds {
+		c := &s.Clouds[i]
+		c.Tenants[0].Networks = append(c.Tenants[0].Networks, lab.Network{Name: "any",
+			Subnet4: netip.MustParsePrefix("10.60.0.0/24"), Subnet6: netip.MustParsePrefix("fd00:60::/64")})
+		c.VMs = append(c.VMs, lab.VM{Name: c.Name + "-any1", Chassis: c.Chassis[len(c.Chassis)-1].Name, Tenant: "red", Network: "any",
+			Addr4: netip.MustParseAddr(anycast4), Addr6: netip.MustParseAddr(anycast6)})
+	}
+	s.Clouds = append(s.Clouds, lab.Cloud{
+		Name: "c", Chassis: []lab.Chassis{{Name: "c1", Gateway: true, Priority: 20}},
+		Providers: []lab.Provider{{Name: "public", Physnet: "physnet1", Bridge: "br-ex",
+			Subnet4: netip.MustParsePrefix("172.26.0.0/16"), Subnet6: netip.MustParsePrefix("2001:db8:26::/64")}},
+		Tenants: []lab.Tenant{{Name: "red", VNI: vniRed, AS: lab.FabricAS, Provider: "public", Networks: []lab.Network{{Name: "net",
+			Subnet4: netip.MustParsePrefix("10.40.0.0/24"), Subnet6: netip.MustParsePrefix("fd00:40::/64")}}}},
+		VMs: []lab.VM{{Name: "c-red1", Chassis: "c1", Tenant: "red", Network: "net",
+			Addr4: netip.MustParseAddr("10.40.0.11"), Addr6: netip.MustParseAddr("fd00:40::11")}},
+	})
+	return s
+}
+
+// drain runs sluicectl drain or undrain on a node.
+func (w *world) drain(node string, args ...string) status.Drain {
+	w.Helper()
+	var s status.Drain
+	out := w.exec(node, append([]string{sluicectl(), "-o", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		w.Fatalf("%v: %s", err, out)
+	}
+	return s
+}
+
+// fromFabric is the number of packets that a node took from the fabric for red.
+func (w *world) fromFabric(node string) uint64 {
+	w.Helper()
+	var v status.VRF
+	out := w.exec(node, sluicectl(), "vrf", "show", fmt.Sprint(vniRed), "-o", "json")
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		w.Fatalf("%v: %s", err, out)
+	}
+	return v.FromFabric.Packets
+}
+
+// A node that is drained loses no packet of what has another way, stays drained over
+// a restart, and is put back without loss.
+func TestDrain(t *testing.T) {
+	w := own(t, threeClouds(), "")
+	for node, prefixes := range map[string][]string{
+		"a1": {"10.60.0.11/32", "fd00:60::11/128", "10.10.0.11/32"}, "b1": {"10.60.0.11/32", "fd00:60::11/128", "10.20.0.11/32"},
+	} {
+		w.announced(node, vniRed, prefixes...)
+	}
+	w.reach("c-red1", anycast4, anycast6, addrA4, addrB4)
+	streams := []*stream{w.stream("c-red1", anycast4), w.stream("c-red1", anycast6)}
+	node, only, before := "a1", addrA4, w.fromFabric("a1")
+	w.eventually("the streams run", func() error { return moved(w.fromFabric("a1")+w.fromFabric("b1") > before+40) })
+	if w.fromFabric("a1") == before { // both go to the other one
+		node, only = "b1", addrB4
+	}
+	if s := w.drain(node, "drain", "--withdraw-after", "1h"); s.Stage != "graceful-shutdown" || s.Announced == 0 {
+		t.Errorf("drain: %+v", s)
+	}
+	w.stands(node)
+	w.reach("c-red1", only)
+	if out := w.exec("rr", "vtysh", "-c", "show bgp l2vpn evpn route detail type prefix"); !strings.Contains(out, "graceful-shutdown") {
+		t.Errorf("the reflector shows no community: %s", tail(out, 2000))
+	}
+	if s := w.drain(node, "drain", "--withdraw-after", "0", "--wait", "30s"); s.Stage != "drained" || s.Announced != 0 {
+		t.Errorf("drain: %+v", s)
+	}
+	w.withdrawn(node, vniRed, "10.60.0.11/32", "fd00:60::11/128", only+"/32")
+	w.unreachable("c-red1", only)
+	w.kill(node, "sluiced")
+	w.startAgain(node, "sluiced")
+	w.eventually("it announces nothing after a restart, either", func() error {
+		s, err := w.status(node)
+		reasons := map[string]string{}
+		for _, c := range s.Conditions {
+			reasons[c.Name] = c.Reason
+		}
+		if err == nil && reasons["bgp"] == "in-sync" && (reasons["drain"] == "withdrawn" || reasons["drain"] == "drained") {
+			return nil
+		}
+		return fmt.Errorf("%v, conditions %v", err, reasons)
+	})
+	w.withdrawn(node, vniRed, only+"/32")
+	if s := w.drain(node, "undrain"); s.Stage != "serving" {
+		t.Errorf("undrain: %+v", s)
+	}
+	w.announced(node, vniRed, "10.60.0.11/32", "fd00:60::11/128", only+"/32")
+	w.reach("c-red1", only)
+	for _, s := range streams {
+		s.noLoss(s.stop())
+	}
+}
+
+// stands waits until a node takes nothing more from the fabric.
+func (w *world) stands(node string) {
+	w.Helper()
+	w.eventually("no traffic through "+node, func() error {
+		before := w.fromFabric(node)
+		time.Sleep(200 * time.Millisecond)
+		return moved(w.fromFabric(node) == before)
+	})
+}
+
+func moved(ok bool) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("not yet")
+}
