@@ -21,6 +21,7 @@ func evpnConfig(c *config.Config) evpn.Config {
 		Standby: c.EVPN.Standby == config.StandbyOn,
 	}
 	out.Announce, _ = evpn.ParseMode(string(c.EVPN.Announce)) // config has checked it
+	out.Path, _ = evpn.ParsePathMode(string(c.Path))
 	for _, a := range c.Fabric.ICMPSource {
 		if a.Is4() {
 			out.ICMPSource4 = a
@@ -29,7 +30,9 @@ func evpnConfig(c *config.Config) evpn.Config {
 		}
 	}
 	for vni, v := range c.EVPN.VRFs {
-		out.VRFs[vni] = evpn.VRFConfig{Import: v.Import, Export: v.Export}
+		vrf := evpn.VRFConfig{Import: v.Import, Export: v.Export, Quiet: v.Announce == config.SwitchOff}
+		vrf.Path, _ = evpn.ParsePathMode(string(v.Path))
+		out.VRFs[vni] = vrf
 	}
 	return out
 }

@@ -79,6 +79,8 @@ func (n *node) want(t *evpn.Translator) evpn.Tables {
 	}
 	n.tables.Pipeline.Update(func() {
 		n.tables.Bridges.Set(all.Bridges)
+		n.tables.KernelVRFs.Set(all.KernelVRFs)
+		n.tables.KernelGateways.Set(all.KernelGateways)
 		n.tables.SetVRFs(all.VRFs)
 		n.tables.Policies.Set(all.Policies)
 		n.tables.Gateways.Set(all.Gateways)
@@ -106,6 +108,8 @@ func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announce
 			t.Moved(gone)
 		}
 		apply(t.Bridges, d.Bridges)
+		apply(t.KernelVRFs, d.KernelVRFs)
+		apply(t.KernelGateways, d.KernelGateways)
 		t.UpdateVRFs(d.VRFs.Set, d.VRFs.Delete)
 		apply(t.Policies, d.Policies)
 		apply(t.Gateways, d.Gateways)

@@ -19,6 +19,7 @@ const (
 	keyExpose     = "sluice-expose"
 	keyAnnounce   = "sluice-announce"
 	keyNextHops   = "sluice-next-hops"
+	keyPath       = "sluice-path"
 	optionMTU     = "gateway_mtu"
 	keyCIDRs      = "neutron:cidrs"
 	optionNetwork = "network_name"

@@ -46,6 +46,10 @@ func (m Mode) String() string {
 type VRFConfig struct {
 	// Import and Export replace the automatic route targets when not empty.
 	Import, Export []intent.RouteTarget
+	// Path is the VRF's path on this node.
+	Path PathMode
+	// Quiet: nothing of the VRF is announced. It is forwarded all the same.
+	Quiet bool
 }
 
 // Config is the part of the node's configuration that the translation reads.
@@ -54,6 +58,9 @@ type Config struct {
 	// its own.
 	ASN  uint32
 	VRFs map[intent.VNI]VRFConfig
+	// Path is the path of VRFs for which none is stated; zero means PathAuto.
+	// PathKernel is for the whole node: nothing else counts then.
+	Path PathMode
 	// NextHops are the next hops that Sluice serves, by physical network.
 	NextHops map[string][]netip.Addr
 	// ICMPSource4 and ICMPSource6 are the source of ICMP errors towards gateway

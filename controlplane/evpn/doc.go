@@ -49,6 +49,14 @@
 // unknown, and everything is exposed unless the configuration holds it back; with
 // one, a router whose rows have not come yet is held back: nat-pending.
 //
+// # Paths
+//
+// A VRF is on the path that evpn.vrfs of the configuration names, else the first
+// of its gateway ports with external_ids:sluice-path, else the configuration's
+// path for all. Of auto the facts decide that Translator.SetFacts was told: the
+// kernel path where the programs cannot carry packets, or a map is full. With path
+// kernel for all nothing else counts: it is for the whole node.
+//
 // # Rules between objects
 //
 // Routers are ordered by datapath UUID, a router's gateway ports by name, and

@@ -36,6 +36,8 @@ type GatewayResult struct {
 	Place    Place
 	Localnet string
 	Policy   Policy
+	// Path is what the port says of its VRF's path.
+	Path PathMode
 	// Served are sorted by prefix.
 	Served []intent.Served
 	// Provider is the switch whose known ports' addresses are not answered for.

@@ -66,6 +66,8 @@ func TestKnownNextHop(t *testing.T) {
 // apply makes the tables what a difference says.
 func (t Tables) apply(d Difference) {
 	patch(t.Bridges, d.Bridges)
+	patch(t.KernelVRFs, d.KernelVRFs)
+	patch(t.KernelGateways, d.KernelGateways)
 	patch(t.VRFs, d.VRFs)
 	patch(t.Policies, d.Policies)
 	patch(t.Gateways, d.Gateways)

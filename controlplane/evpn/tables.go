@@ -8,32 +8,38 @@ import (
 )
 
 // Tables are the intent tables that this package computes, by the names of
-// pkg/intent. Routes holds local and block rows only, Relays the way to what is
+// pkg/intent. Routes holds local and block rows only, of both paths: whoever
+// joins them with those of BGP puts them into Routes or KernelRoutes, by VRF.Path.
+// Relays is the way to what is
 // behind gateway ports that may come, and Standby where these are. A relay without
 // next hops is one that is not known yet.
 type Tables struct {
-	Bridges       map[intent.BridgeKey]intent.Bridge
-	VRFs          map[intent.VNI]intent.VRF
-	Policies      map[intent.VNI]intent.VRFPolicy
-	Gateways      map[intent.GatewayKey]intent.Gateway
-	Served        map[intent.ServedKey]intent.Served
-	Routes        map[intent.RouteKey]intent.Route
-	Steering      map[intent.SteeringKey]intent.Steering
-	Announcements map[intent.RouteKey]intent.Announcement
-	Relays        map[intent.RouteKey]intent.Route
-	Standby       map[intent.GatewayKey]Place
+	Bridges        map[intent.BridgeKey]intent.Bridge
+	KernelVRFs     map[intent.VNI]intent.KernelVRF
+	KernelGateways map[intent.GatewayKey]intent.KernelGateway
+	VRFs           map[intent.VNI]intent.VRF
+	Policies       map[intent.VNI]intent.VRFPolicy
+	Gateways       map[intent.GatewayKey]intent.Gateway
+	Served         map[intent.ServedKey]intent.Served
+	Routes         map[intent.RouteKey]intent.Route
+	Steering       map[intent.SteeringKey]intent.Steering
+	Announcements  map[intent.RouteKey]intent.Announcement
+	Relays         map[intent.RouteKey]intent.Route
+	Standby        map[intent.GatewayKey]Place
 }
 
 // NewTables are empty tables.
 func NewTables() Tables {
 	return Tables{
-		Bridges:  map[intent.BridgeKey]intent.Bridge{},
-		VRFs:     map[intent.VNI]intent.VRF{},
-		Policies: map[intent.VNI]intent.VRFPolicy{},
-		Gateways: map[intent.GatewayKey]intent.Gateway{},
-		Served:   map[intent.ServedKey]intent.Served{},
-		Routes:   map[intent.RouteKey]intent.Route{},
-		Steering: map[intent.SteeringKey]intent.Steering{}, Announcements: map[intent.RouteKey]intent.Announcement{},
+		Bridges:        map[intent.BridgeKey]intent.Bridge{},
+		KernelVRFs:     map[intent.VNI]intent.KernelVRF{},
+		KernelGateways: map[intent.GatewayKey]intent.KernelGateway{},
+		VRFs:           map[intent.VNI]intent.VRF{},
+		Policies:       map[intent.VNI]intent.VRFPolicy{},
+		Gateways:       map[intent.GatewayKey]intent.Gateway{},
+		Served:         map[intent.ServedKey]intent.Served{},
+		Routes:         map[intent.RouteKey]intent.Route{},
+		Steering:       map[intent.SteeringKey]intent.Steering{}, Announcements: map[intent.RouteKey]intent.Announcement{},
 		Relays: map[intent.RouteKey]intent.Route{}, Standby: map[intent.GatewayKey]Place{},
 	}
 }
@@ -41,15 +47,17 @@ func NewTables() Tables {
 // packed are the tables of a VRF to keep: a row has its key in itself, and a list
 // has no room to spare. As maps the tables of a VRF take three times as much.
 type packed struct {
-	vrfs          []intent.VRF
-	policies      []intent.VRFPolicy
-	gateways      []intent.Gateway
-	served        []intent.Served
-	routes        []intent.Route
-	steering      []intent.Steering
-	announcements []intent.Announcement
-	relays        []intent.Route
-	standby       []placed
+	kernelVRFs     []intent.KernelVRF
+	kernelGateways []intent.KernelGateway
+	vrfs           []intent.VRF
+	policies       []intent.VRFPolicy
+	gateways       []intent.Gateway
+	served         []intent.Served
+	routes         []intent.Route
+	steering       []intent.Steering
+	announcements  []intent.Announcement
+	relays         []intent.Route
+	standby        []placed
 }
 
 // placed is a row of Standby.
@@ -65,6 +73,7 @@ func (t Tables) pack() packed {
 	}
 	return packed{
 		relays: pack(t.Relays), standby: slices.Clip(standby),
+		kernelVRFs: pack(t.KernelVRFs), kernelGateways: pack(t.KernelGateways),
 		vrfs: pack(t.VRFs), policies: pack(t.Policies), gateways: pack(t.Gateways),
 		served: pack(t.Served), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
 	}
@@ -81,6 +90,12 @@ func pack[K, V comparable](m map[K]V) []V {
 }
 
 func (t Tables) add(p packed) {
+	for _, v := range p.kernelVRFs {
+		t.KernelVRFs[v.VNI] = v
+	}
+	for _, g := range p.kernelGateways {
+		t.KernelGateways[g.Key] = g
+	}
 	for _, v := range p.vrfs {
 		t.VRFs[v.VNI] = v
 	}
@@ -121,29 +136,33 @@ func (d Delta[K, V]) Empty() bool { return len(d.Set) == 0 && len(d.Delete) == 0
 
 // Difference is the difference of all tables between two steps.
 type Difference struct {
-	Bridges       Delta[intent.BridgeKey, intent.Bridge]
-	VRFs          Delta[intent.VNI, intent.VRF]
-	Policies      Delta[intent.VNI, intent.VRFPolicy]
-	Gateways      Delta[intent.GatewayKey, intent.Gateway]
-	Served        Delta[intent.ServedKey, intent.Served]
-	Routes        Delta[intent.RouteKey, intent.Route]
-	Steering      Delta[intent.SteeringKey, intent.Steering]
-	Announcements Delta[intent.RouteKey, intent.Announcement]
-	Relays        Delta[intent.RouteKey, intent.Route]
-	Standby       Delta[intent.GatewayKey, Place]
+	Bridges        Delta[intent.BridgeKey, intent.Bridge]
+	KernelVRFs     Delta[intent.VNI, intent.KernelVRF]
+	KernelGateways Delta[intent.GatewayKey, intent.KernelGateway]
+	VRFs           Delta[intent.VNI, intent.VRF]
+	Policies       Delta[intent.VNI, intent.VRFPolicy]
+	Gateways       Delta[intent.GatewayKey, intent.Gateway]
+	Served         Delta[intent.ServedKey, intent.Served]
+	Routes         Delta[intent.RouteKey, intent.Route]
+	Steering       Delta[intent.SteeringKey, intent.Steering]
+	Announcements  Delta[intent.RouteKey, intent.Announcement]
+	Relays         Delta[intent.RouteKey, intent.Route]
+	Standby        Delta[intent.GatewayKey, Place]
 }
 
 // Empty tells whether no table differs.
 func (d Difference) Empty() bool {
 	return d.Bridges.Empty() && d.VRFs.Empty() && d.Policies.Empty() && d.Gateways.Empty() &&
 		d.Served.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty() &&
-		d.Relays.Empty() && d.Standby.Empty()
+		d.KernelVRFs.Empty() && d.KernelGateways.Empty() && d.Relays.Empty() && d.Standby.Empty()
 }
 
 // Diff compares two sets of tables.
 func Diff(old, next Tables) Difference {
 	return Difference{
-		Bridges: diff(old.Bridges, next.Bridges), VRFs: diff(old.VRFs, next.VRFs),
+		Bridges:    diff(old.Bridges, next.Bridges),
+		KernelVRFs: diff(old.KernelVRFs, next.KernelVRFs), KernelGateways: diff(old.KernelGateways, next.KernelGateways),
+		VRFs:     diff(old.VRFs, next.VRFs),
 		Policies: diff(old.Policies, next.Policies), Gateways: diff(old.Gateways, next.Gateways),
 		Served: diff(old.Served, next.Served), Routes: diff(old.Routes, next.Routes),
 		Steering: diff(old.Steering, next.Steering), Announcements: diff(old.Announcements, next.Announcements),

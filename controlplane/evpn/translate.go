@@ -134,6 +134,9 @@ func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
 			MTU: t.mtu(p),
 		},
 	}
+	// A path that cannot be read counts as none.
+	g.Path, f = readPath(p.Switch.ExternalIDs, p.RouterPort.ExternalIDs)
+	t.faulty(kindGateway, name, f)
 	g.Gateway.ICMPSource4, g.Gateway.ICMPSource6 = t.icmpSources(p, networks)
 	if p.Binding.Type == ovn.TypeL3Gateway {
 		g.Gateway.Kind = intent.GatewayL3

@@ -40,6 +40,7 @@ type Translator struct {
 	bridges  map[intent.BridgeKey]int
 	segments map[intent.GatewayKey]*segment
 	known    *knownAddresses
+	facts    PathFacts
 	// unkept is why the VRFs' numbers are not kept.
 	unkept error
 	// complaints counts the changes of errors and notes.
@@ -53,6 +54,9 @@ type vrfState struct {
 	// standby: none of its gateway ports is here.
 	standby bool
 	tables  packed
+	// annotated is what its gateway ports say of its path.
+	annotated PathMode
+	choice    Choice
 	// answering is what the VRF's gateway ports answer beside known ports.
 	answering []answering
 	errors    []ObjectError
@@ -328,8 +332,8 @@ func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
 	}
 	delete(t.waiting, vni)
 	s.index, s.standby = index, standbyOnly(members)
-	b := buildVRF(vni, index, t.cfg.NextHopMAC, members)
-	s.tables, s.answering = b.tables.pack(), b.answering
+	b := buildVRF(vni, index, t.cfg, t.facts, members)
+	s.tables, s.answering, s.annotated, s.choice = b.tables.pack(), b.answering, b.annotated, b.choice
 	s.errors = append(s.errors, b.errors...)
 }
 

@@ -21,10 +21,14 @@ type member struct {
 type vrfBuild struct {
 	vni        intent.VNI
 	nextHopMAC intent.MAC
-	tables     Tables
-	errors     []ObjectError
-	accepted   []claim
-	answering  []answering
+	annotated  PathMode
+	choice     Choice
+	// quiet: nothing is announced.
+	quiet     bool
+	tables    Tables
+	errors    []ObjectError
+	accepted  []claim
+	answering []answering
 	// hosts says which port an address belongs to.
 	hosts map[netip.Addr]string
 }
@@ -35,10 +39,9 @@ type claim struct {
 	object string
 }
 
-func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []member) *vrfBuild {
-	b := &vrfBuild{vni: vni, nextHopMAC: nextHopMAC, tables: NewTables(), hosts: map[netip.Addr]string{}}
+func buildVRF(vni intent.VNI, index uint16, cfg Config, facts PathFacts, members []member) *vrfBuild {
+	b := &vrfBuild{vni: vni, nextHopMAC: cfg.NextHopMAC, quiet: cfg.VRFs[vni].Quiet, tables: NewTables(), hosts: map[netip.Addr]string{}}
 	first := members[0]
-	b.tables.VRFs[vni] = intent.VRF{VNI: vni, Index: index}
 	b.tables.Policies[vni] = intent.VRFPolicy{
 		VNI: vni, Index: index,
 		Export: first.Policy.Export, Import: first.Policy.Import, AutoImport: first.Policy.AutoImport,
@@ -51,6 +54,13 @@ func buildVRF(vni intent.VNI, index uint16, nextHopMAC intent.MAC, members []mem
 			continue
 		}
 		joined = append(joined, m)
+	}
+	b.choose(cfg, facts, joined)
+	b.tables.VRFs[vni] = intent.VRF{VNI: vni, Index: index, Path: b.choice.Path}
+	if b.choice.Path == intent.PathKernel {
+		b.tables.KernelVRFs[vni] = intent.KernelVRF{VNI: vni, Index: index}
+	}
+	for _, m := range joined {
 		b.gateway(m)
 	}
 	for _, m := range joined {
@@ -76,6 +86,7 @@ func (b *vrfBuild) fail(m member, kind, name, reason string, err error) {
 func (b *vrfBuild) gateway(m member) {
 	key := m.Gateway.Key
 	b.tables.Gateways[key] = m.Gateway
+	b.kernel(m)
 	if m.Standby {
 		b.tables.Standby[key] = m.Place
 	}
@@ -100,6 +111,9 @@ func (b *vrfBuild) steer(m member, kind intent.SteeringKind, p netip.Prefix) {
 	if kind == intent.SteerSource {
 		s.NextHopMAC = b.nextHopMAC
 	}
+	if b.choice.Path == intent.PathKernel && (kind == intent.SteerSource || kind == intent.SteerToOVN) {
+		s.Path, s.VNI = intent.PathKernel, b.vni
+	}
 	b.tables.Steering[s.Key] = s
 }
 
@@ -112,7 +126,7 @@ func (b *vrfBuild) local(m member, p netip.Prefix, announce bool) {
 		return
 	}
 	b.tables.Routes[key] = intent.Route{Key: key, Kind: intent.RouteLocal, Gateway: m.Gateway.Key}
-	if announce {
+	if announce && !b.quiet {
 		b.tables.Announcements[key] = intent.Announcement{Key: key, Gateway: m.Gateway.Key}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 )
 
 // BGP is the local speaker and its neighbours.
@@ -69,6 +70,38 @@ type Neighbor struct {
 	MaxPrefixes uint32 `yaml:"maxPrefixes"`
 	// Passive waits for the peer to connect. Needs bgp.listen.
 	Passive bool `yaml:"passive"`
+	// BFD watches the path to the peer.
+	BFD BFD `yaml:"bfd"`
+}
+
+// BFD is bidirectional forwarding detection with a peer (RFC 5880): a path that is
+// lost ends the BGP session at once.
+type BFD struct {
+	// Enabled is whether it is done. The UDP ports 3784, or 4784 with multihop, are
+	// then sluiced's: no other BFD daemon can run in the same network namespace.
+	Enabled bool `yaml:"enabled"`
+	// MinTx is the interval to send with, 10ms to 1m. The slower one of it and what
+	// the peer can receive is used; one second while the path is not up.
+	MinTx Duration `yaml:"minTx"`
+	// MinRx is the shortest interval to receive, 10ms to 1m.
+	MinRx Duration `yaml:"minRx"`
+	// Multiplier is after how many intervals without a packet from this node the
+	// peer counts the path as lost; this node goes by the peer's. At least 1.
+	Multiplier uint8 `yaml:"multiplier"`
+	// Multihop is RFC 5883, for a peer that is not on a connected link. The peer has
+	// to have the same; FRR does it for eBGP peers with ebgp-multihop, and for iBGP
+	// peers that are not on a connected link. localAddress should be set, too.
+	Multihop bool `yaml:"multihop"`
+	// MinTTL is the lowest TTL (hop limit) of packets that are accepted from a
+	// multihop peer, which sends them with 255: 255 less the routers between. 0: any.
+	// Without multihop it is always 255 (RFC 5082).
+	MinTTL uint8 `yaml:"minTTL"`
+	// Passive sends nothing before the peer does.
+	Passive bool `yaml:"passive"`
+	// Strict lets no BGP session start while BFD is not up, unless the peer says that
+	// it has switched BFD off. FRR begins with BFD when BGP is up: there the peer needs
+	// lines of its own below "bfd".
+	Strict bool `yaml:"strict"`
 }
 
 // GracefulRestart is RFC 4724.
@@ -94,6 +127,7 @@ func (n *Neighbor) setDefaults() {
 	n.HoldTime = Seconds(90)
 	n.ConnectRetry = Seconds(5)
 	n.MaxPrefixes = 1_000_000
+	n.BFD = BFD{MinTx: Duration{300 * time.Millisecond}, MinRx: Duration{300 * time.Millisecond}, Multiplier: 3}
 }
 
 // ReadPassword is the password, from the file if one is named.

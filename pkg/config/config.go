@@ -21,6 +21,12 @@ type Config struct {
 	// gateway port names the node, bound or candidate. gateway: always. none:
 	// never; the daemon only follows OVN and reports.
 	Roles Role `yaml:"roles"`
+	// Path is what carries VRFs for which neither evpn.vrfs.<VNI>.path nor
+	// external_ids:sluice-path of a gateway port names a path. auto: the eBPF
+	// programs, and the kernel's own devices and routes for a VRF that they cannot
+	// carry. ebpf: the programs. kernel: the kernel, for every VRF of the node,
+	// whatever is said of one.
+	Path Path `yaml:"path"`
 	// OVN is how the databases are reached.
 	OVN OVN `yaml:"ovn"`
 	// BGP is the local speaker and its neighbours.
@@ -31,6 +37,8 @@ type Config struct {
 	EVPN EVPN `yaml:"evpn"`
 	// Dataplane is the eBPF maps and where they are pinned.
 	Dataplane Dataplane `yaml:"dataplane"`
+	// Kernel is the kernel path.
+	Kernel Kernel `yaml:"kernel"`
 	// OVS is the local Open vSwitch.
 	OVS OVS `yaml:"ovs"`
 	// Log is the daemon's log on standard error.
@@ -134,12 +142,11 @@ type EVPN struct {
 	// MaxVRFs is the most VRFs of this node, standby ones included, which give way;
 	// the next one is an error of its own.
 	MaxVRFs uint32 `yaml:"maxVRFs"`
-	// VRFs holds route targets by VNI, for VRFs that do not use the automatic
-	// ones.
+	// VRFs holds what differs for single VRFs, by VNI.
 	VRFs map[intent.VNI]VRF `yaml:"vrfs"`
 }
 
-// VRF is the route-target policy of one VNI.
+// VRF is what holds for one VNI.
 type VRF struct {
 	// Import are the route targets whose routes enter the VRF, matched exactly:
 	// ASN:NUMBER or IPV4:NUMBER. Empty: the automatic one, from any AS.
@@ -147,6 +154,12 @@ type VRF struct {
 	// Export are the route targets of the VRF's announcements. Empty: the
 	// automatic one, (ASN & 0xFFFF):VNI.
 	Export []intent.RouteTarget `yaml:"export"`
+	// Path is what carries the VRF on this node: auto, ebpf or kernel. Empty:
+	// external_ids:sluice-path of a gateway port, else path.
+	Path Path `yaml:"path"`
+	// Announce off: nothing of the VRF is announced, and all of it forwarded, for
+	// a routing daemon beside Sluice that announces it. Empty: on.
+	Announce Switch `yaml:"announce"`
 }
 
 // Dataplane is the eBPF maps and where they are pinned.
@@ -157,6 +170,14 @@ type Dataplane struct {
 	// Sizes are the capacities of the maps, in entries. Memory is used as
 	// entries are added. A new size takes effect when the daemon starts.
 	Sizes Sizes `yaml:"sizes"`
+}
+
+// Kernel is the kernel path.
+type Kernel struct {
+	// Dummy gives each VRF on the kernel path the device lo-<VNI> with the exposed
+	// addresses, for a routing daemon that redistributes them. The node answers
+	// for an address whose route into OVN is not there.
+	Dummy bool `yaml:"dummy"`
 }
 
 // Sizes are capacities in entries.

@@ -50,7 +50,7 @@ bgp:
   routerID: 192.0.2.7
   listen: "[::]:179"
   neighbors:
-    - {address: "2001:db8::1", asn: 65001, password: hush, multihopTTL: 3, passive: true}
+    - {address: "2001:db8::1", asn: 65001, password: hush, multihopTTL: 3, passive: true, bfd: {enabled: true, minTx: 50ms, multihop: true, minTTL: 252, strict: true}}
     - {address: "fe80::1%eth0", gtsm: 1, holdTime: 9s, keepalive: 2s, localAddress: "fe80::2%eth0"}
   longLived: {enabled: true, time: 10m}
 fabric:
@@ -90,6 +90,10 @@ func TestFullFile(t *testing.T) {
 	if c.BGP.Neighbors[1].ASN != 4200000000 || c.BGP.Neighbors[0].Password.Reveal() != "hush" {
 		t.Errorf("%+v", c.BGP.Neighbors)
 	}
+	if b := c.BGP.Neighbors[0].BFD; b != (BFD{Enabled: true, MinTx: Duration{50 * time.Millisecond}, MinRx: Duration{300 * time.Millisecond},
+		Multiplier: 3, Multihop: true, MinTTL: 252, Strict: true}) {
+		t.Errorf("%+v", b)
+	}
 	if c.Dataplane.Sizes.Hosts != 2_000_000 || c.Dataplane.Sizes.Prefixes != 250_000 {
 		t.Errorf("%+v", c.Dataplane.Sizes)
 	}
@@ -110,7 +114,7 @@ var mistakes = map[string]mistake{
 	"two documents":  {head + "---\nroles: none\n", []string{"f.yaml:5: more than one document"}},
 	"unknown key":    {head + "  asnn: 3\n", []string{"f.yaml:5:3: bgp.asnn: unknown key; did you mean asn?"}},
 	"snake case":     {head + "fabric:\n  router_mac: 02:00:00:00:00:01\n", []string{"f.yaml:6:3: fabric.router_mac: unknown key; did you mean routerMAC?"}},
-	"far off":        {head + "plugins: []\n", []string{"f.yaml:5:1: plugins: unknown key; at the top these are known: roles, ovn, "}},
+	"far off":        {head + "plugins: []\n", []string{"f.yaml:5:1: plugins: unknown key; at the top these are known: roles, path, ovn, "}},
 	"twice":          {head + "  asn: 3\n", []string{"f.yaml:5:3: bgp.asn: given twice, first in line 2"}},
 	"bad address":    {"bgp:\n  asn: 1\n  neighbors: [{address: 192.0.2}]\n", []string{`f.yaml:3:25: bgp.neighbors[0].address: "192.0.2" is not an IP address`}},
 	"range":          {head + "fabric: {port: 70000}\n", []string{"f.yaml:5:16: fabric.port: 70000 is too large; use 0 to 65535"}},
@@ -120,6 +124,10 @@ var mistakes = map[string]mistake{
 	"duration":       {head + "      holdTime: 90\n", []string{`f.yaml:5:17: bgp.neighbors[0].holdTime: "90" is not a duration`}},
 	"list":           {"bgp:\n  asn: 1\n  neighbors: {address: 192.0.2.1}\n", []string{"f.yaml:3:14: bgp.neighbors: want a list"}},
 	"section":        {head + "log: debug\n", []string{"f.yaml:5:6: log: want keys below (level, format)"}},
+	"bfd times":      {head + "      bfd: {minTx: 5ms, minRx: 61s, multiplier: 0}\n", []string{"f.yaml:5:20: bgp.neighbors[0].bfd.minTx: 5ms does not fit; use 10ms to 1m", "f.yaml:5:32: bgp.neighbors[0].bfd.minRx: 1m1s does not fit; use 10ms to 1m", "f.yaml:5:49: bgp.neighbors[0].bfd.multiplier: 0 would count every path as lost; use 1 to 255"}},
+	"bfd TTL":        {head + "      bfd: {minTTL: 254}\n", []string{"f.yaml:5:21: bgp.neighbors[0].bfd.minTTL: is for multihop; without it only packets with TTL 255 are accepted"}},
+	"bfd key":        {head + "      bfd: {secret: x}\n", []string{"f.yaml:5:13: bgp.neighbors[0].bfd.secret: unknown key; in bgp.neighbors[0].bfd these are known: enabled, minTx, "}},
+	"bfd far":        {"bgp:\n  asn: 1\n  neighbors: [{address: fe80::1%eth0, bfd: {multihop: true}}]\n", []string{"f.yaml:3:55: bgp.neighbors[0].bfd.multihop: fe80::1%eth0 is on a link, and never several hops away; remove the key"}},
 	"alias":          {"x: &a 1\nroles: *a\n", []string{"f.yaml:2:8: roles: YAML aliases are not supported"}},
 	"endpoint":       {head + "ovn: {sb: \"tcp:host\"}\n", []string{`f.yaml:5:11: ovn.sb: "tcp:host" is not a database endpoint`}},
 	"half tls":       {head + "ovn: {tls: {caCert: /ca.pem}}\n", []string{"f.yaml:5:12: ovn.tls: give privateKey, certificate and caCert"}},
@@ -138,6 +146,11 @@ var mistakes = map[string]mistake{
 	"group mac":      {head + "fabric: {routerMAC: 01:00:00:00:00:00}\n", []string{"f.yaml:5:21: fabric.routerMAC: 01:00:00:00:00:00 is a group address"}},
 	"icmp sources":   {head + "fabric: {icmpSource: [192.0.2.1, 192.0.2.2]}\n", []string{"f.yaml:5:34: fabric.icmpSource[1]: 192.0.2.2 is the second"}},
 	"vteps null":     {head + "fabric: {trustedVTEPs: [null]}\n", []string{"f.yaml:5:25: fabric.trustedVTEPs[0]: no value"}},
+	"path":           {head + "path: fast\n", []string{`f.yaml:5:7: path: "fast" is not allowed; use auto, ebpf, kernel`}},
+	"path of a VRF":  {head + "evpn: {vrfs: {7: {path: kernal}}}\n", []string{`f.yaml:5:25: evpn.vrfs.7.path: "kernal" is not allowed; use auto, ebpf, kernel`}},
+	"whole node":     {head + "path: kernel\nevpn: {vrfs: {7: {path: ebpf}}}\n", []string{"f.yaml:6:25: evpn.vrfs.7.path: ebpf is not possible with `path: kernel`"}},
+	"announce":       {head + "evpn: {vrfs: {7: {announce: no}}}\n", []string{`f.yaml:5:29: evpn.vrfs.7.announce: "no" is not allowed; use on, off`}},
+	"dummy":          {head + "kernel: {dummy: perhaps}\n", []string{`f.yaml:5:17: kernel.dummy: "perhaps" is neither true nor false`}},
 	"relative path":  {head + "stateDir: var\n", []string{`f.yaml:5:11: stateDir: "var" is not an absolute path`}},
 	"listen name":    {head + "http: {listen: \"localhost:1\"}\n", []string{`f.yaml:5:16: http.listen: "localhost:1" is not an address`}},
 	"vrfs over map":  {head + "evpn: {maxVRFs: 5000}\n", []string{"f.yaml:5:17: evpn.maxVRFs: 5000 is more than dataplane.sizes.vrfs (4096)"}},

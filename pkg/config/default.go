@@ -4,6 +4,7 @@ package config
 func Default() *Config {
 	return &Config{
 		Roles: RoleAuto,
+		Path:  PathAuto,
 		OVN: OVN{
 			VSwitch:         "unix:/run/openvswitch/db.sock",
 			InactivityProbe: Seconds(5),

@@ -19,7 +19,7 @@ func (d *decoder) validate(c *Config) {
 	d.validateOVN(&c.OVN)
 	d.validateBGP(&c.BGP, c.Roles != RoleNone)
 	d.validateFabric(&c.Fabric)
-	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes)
+	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
 	d.validateSizes(&c.Dataplane.Sizes)
 	d.validatePaths(c)
 	if c.HTTP.Listen != "" {
@@ -162,15 +162,18 @@ func (d *decoder) validateFabric(f *Fabric) {
 	}
 }
 
-func (d *decoder) validateEVPN(e *EVPN, s *Sizes) {
+func (d *decoder) validateEVPN(e *EVPN, s *Sizes, path Path) {
 	if e.MaxVRFs == 0 || e.MaxVRFs > 65535 {
 		d.failAt("evpn.maxVRFs", "%d is not possible; use 1 to 65535 (a route distinguisher numbers VRFs in 16 bits)", e.MaxVRFs)
 	} else if e.MaxVRFs > s.VRFs {
 		d.failAt("evpn.maxVRFs", "%d is more than dataplane.sizes.vrfs (%d); raise that or lower this", e.MaxVRFs, s.VRFs)
 	}
-	for vni := range e.VRFs {
+	for vni, v := range e.VRFs {
 		if vni == 0 || vni > intent.MaxVNI {
 			d.failAt(fmt.Sprintf("evpn.vrfs.%d", vni), "not a VNI; use 1 to %d", intent.MaxVNI)
+		}
+		if path == PathKernel && v.Path != "" && v.Path != PathKernel {
+			d.failAt(fmt.Sprintf("evpn.vrfs.%d.path", vni), "%s is not possible with `path: kernel`, which is for the whole node; use `path: auto`, and kernel for single VRFs", v.Path)
 		}
 	}
 }

@@ -10,6 +10,8 @@ const (
 	maxGracefulTime  = 4095 * time.Second     // 12 bits, RFC 4724 section 3
 	maxLongLivedTime = 16777215 * time.Second // 24 bits, RFC 9494 section 3.1
 	maxHoldTime      = 65535 * time.Second    // 16 bits, RFC 4271 section 4.2
+	minBFDInterval   = 10 * time.Millisecond  // what a process among others can keep to
+	maxBFDInterval   = time.Minute
 )
 
 func (d *decoder) validateBGP(b *BGP, required bool) {
@@ -95,6 +97,28 @@ func (d *decoder) validateNeighbor(b *BGP, n *Neighbor, key string) {
 	}
 	if n.Passive && b.Listen == "" {
 		d.failAt(key+".passive", `needs bgp.listen, such as "[::]:179"`)
+	}
+	d.validateBFD(n, key+".bfd")
+}
+
+func (d *decoder) validateBFD(n *Neighbor, key string) {
+	b := n.BFD
+	for _, v := range []struct {
+		name string
+		Duration
+	}{{"minTx", b.MinTx}, {"minRx", b.MinRx}} {
+		if v.Duration.Duration < minBFDInterval || v.Duration.Duration > maxBFDInterval || v.Duration.Duration%time.Microsecond != 0 {
+			d.failAt(key+"."+v.name, "%s does not fit; use 10ms to 1m", v.Duration)
+		}
+	}
+	if b.Multiplier == 0 {
+		d.failAt(key+".multiplier", "0 would count every path as lost; use 1 to 255")
+	}
+	if b.Multihop && n.Address.IsLinkLocalUnicast() {
+		d.failAt(key+".multihop", "%s is on a link, and never several hops away; remove the key", n.Address)
+	}
+	if b.MinTTL != 0 && !b.Multihop {
+		d.failAt(key+".minTTL", "is for multihop; without it only packets with TTL 255 are accepted")
 	}
 }
 

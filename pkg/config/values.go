@@ -18,6 +18,25 @@ const (
 	RoleNone    Role = "none"
 )
 
+// Path is what carries a VRF.
+type Path string
+
+// The paths.
+const (
+	PathAuto   Path = "auto"
+	PathEBPF   Path = "ebpf"
+	PathKernel Path = "kernel"
+)
+
+// Switch is on or off.
+type Switch string
+
+// The two.
+const (
+	SwitchOn  Switch = "on"
+	SwitchOff Switch = "off"
+)
+
 // DF is the treatment of the outer don't-fragment bit.
 type DF string
 
@@ -118,6 +137,12 @@ func oneOf[T ~string](p *T, b []byte, allowed ...T) error {
 
 // UnmarshalText reads a role.
 func (r *Role) UnmarshalText(b []byte) error { return oneOf(r, b, RoleAuto, RoleGateway, RoleNone) }
+
+// UnmarshalText reads a path.
+func (p *Path) UnmarshalText(b []byte) error { return oneOf(p, b, PathAuto, PathEBPF, PathKernel) }
+
+// UnmarshalText reads on or off.
+func (s *Switch) UnmarshalText(b []byte) error { return oneOf(s, b, SwitchOn, SwitchOff) }
 
 // UnmarshalText reads a treatment.
 func (d *DF) UnmarshalText(b []byte) error { return oneOf(d, b, DFAuto, DFSet, DFClear) }

@@ -13,6 +13,8 @@ const (
 	BadNextHop       = "bad-next-hop"
 	BadMTU           = "bad-mtu"
 	BadVLAN          = "bad-vlan"
+	BadPath          = "bad-path"
+	PathConflict     = "path-conflict"
 	NoLocalnet       = "no-localnet"
 	NoBridgeMapping  = "no-bridge-mapping"
 	VNIMismatch      = "vni-mismatch"
@@ -42,6 +44,7 @@ const (
 	Held         = "held"
 	SameRouterID = "same-router-id"
 	PrefixLimit  = "prefix-limit"
+	BFDDown      = "bfd-down"
 )
 
 // Objects lists the reasons of objects.
@@ -62,6 +65,8 @@ func Objects() []Entry {
 		{BadNextHop, gateway, broken, "`sluice-next-hops` has a value that is no address, is the port's own, or is on no network of the port. The others are served.", "List addresses of the port's networks that the router has routes to."},
 		{BadMTU, gateway, broken, "`gateway_mtu` is no MTU. It counts as not set.", "Write a number from 68 to 65535, or remove the option."},
 		{BadVLAN, gateway, broken, "The tag of the localnet port is no VLAN.", "Set a tag from 1 to 4094, or none."},
+		{BadPath, gateway, broken, "`sluice-path` is none of `auto`, `ebpf` and `kernel`. It counts as not set.", "Correct it, or remove the key."},
+		{PathConflict, gateway, broken, "Another gateway port of the VRF names another path with `sluice-path`, and was first.", "Name the same path on both, or on one alone."},
 		{NoLocalnet, gateway, broken, "The gateway port's switch has no localnet port, so no bridge of this node carries it.", "Attach the router to a provider network."},
 		{NoBridgeMapping, gateway, broken, "The physical network of the localnet port is not among this node's `ovn-bridge-mappings`.", "Add it there, or keep the gateway from being scheduled on this node."},
 		{VNIMismatch, iface, broken, "The interface names another VNI than the gateway ports of its router here.", "Write one VNI on both; `neutron_bgpvpn:vni`."},
@@ -87,5 +92,6 @@ func Objects() []Entry {
 		{Held, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
 		{SameRouterID, []string{"vtep"}, broken, "Another node has this node's router ID, so a route reflector takes them for one and their routes hide each other.", "Set `bgp.routerID` on one of them."},
 		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},
+		{BFDDown, []string{"neighbor"}, warning, "BFD was up with the neighbour and is not any more, or something on this node is in its way.", "See the error and `sluicectl bgp neighbors`; an address in use is another BFD daemon's; TTL is a neighbour further away than configured."},
 	}
 }

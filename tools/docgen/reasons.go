@@ -46,6 +46,24 @@ In ` + "`sluicectl explain`" + `, ` + "`sluicectl bgp routes`" + `, and as the l
 | --- | --- | --- |
 `
 
+const underlayIntro = `
+## Of routes of the underlay that are not installed
+
+In ` + "`sluicectl underlay`" + `, and as the label ` + "`reason`" + ` of ` + "`sluice_underlay_refused_routes`" + `.
+
+| reason | what it means | what to do |
+| --- | --- | --- |
+`
+
+const pathsIntro = `
+## Of the path of a VRF
+
+In ` + "`sluicectl vrf list`" + ` and the log: why the VRF is on the path on which it is.
+
+| reason | what it means | what to do |
+| --- | --- | --- |
+`
+
 // reasonsPage writes the page of pkg/reason, and fails when a package in dirs gives
 // a reason as a word of its own, or none gives one of the list.
 func reasonsPage(w *bytes.Buffer, dirs []string) error {
@@ -62,7 +80,7 @@ func reasonsPage(w *bytes.Buffer, dirs []string) error {
 	for _, part := range []struct {
 		intro   string
 		entries []reason.Entry
-	}{{objectsIntro, reason.Objects()}, {conditionsIntro, reason.Conditions()}, {routesIntro, reason.Routes()}} {
+	}{{objectsIntro, reason.Objects()}, {conditionsIntro, reason.Conditions()}, {routesIntro, reason.Routes()}, {underlayIntro, reason.Underlay()}, {pathsIntro, reason.Paths()}} {
 		w.WriteString(part.intro)
 		for _, e := range part.entries {
 			explained[e.Word] = true
