@@ -45,6 +45,7 @@ type childCommand struct {
 	Stop, StopBFD         bool
 	Fill                  int // announce this many hosts of VNI 1001
 	Shutdown              *bool
+	Yield, Hold           []intent.RouteKey
 }
 
 type childHop struct {
@@ -165,6 +166,8 @@ func obey(s *GoBGP, c childCommand) childReport {
 	if c.Shutdown != nil {
 		fail(s.GracefulShutdown(ctx, *c.Shutdown))
 	}
+	s.Yield(ctx, c.Yield, true)
+	s.Yield(ctx, c.Hold, false)
 	announce := func(keys []intent.RouteKey) []Announcement {
 		var out []Announcement
 		for _, k := range keys {

@@ -63,9 +63,9 @@ func encodeAttributes(t type5) [][]byte {
 		attribute(flagOptional|flagTransitive, attrExtComms, comms),
 	}
 	if t.shutdown {
-		out = append(out, shutdownAttributes()...)
+		return append(out, shutdownAttributes()...)
 	}
-	return out
+	return append(out, preferenceAttributes(t)...)
 }
 
 func attribute(flags, kind byte, value []byte) []byte {

@@ -26,6 +26,9 @@ type type5 struct {
 	nextHop   netip.Addr
 	routerMAC intent.MAC
 	targets   intent.RouteTargets
+	// localPref is the route's LOCAL_PREF; prepend is the AS number that makes its
+	// AS_PATH longer, 0: nothing does.
+	localPref, prepend uint32
 	// shutdown: the node is to be left by all traffic that has another way.
 	shutdown bool
 }
@@ -64,6 +67,14 @@ type outbox struct {
 	former map[intent.RouteKey][]type5
 	// failed are the keys of which a step failed: the next sending takes them up.
 	failed set[intent.RouteKey]
+	// highest is the highest LOCAL_PREF that others have for a key; false: they do not
+	// announce it. nil: nobody else announces anything.
+	highest func(intent.RouteKey) (uint32, bool)
+	// yielding are routes of gateway ports that have gone, rebid those whose
+	// LOCAL_PREF is found anew.
+	yielding, rebid set[intent.RouteKey]
+	asn             uint32
+	reasserted      bool
 	// holder is the VRF whose route occupies an NLRI at the peers.
 	holder map[nlri]intent.VNI
 }
@@ -80,7 +91,8 @@ func newOutbox(c Config) *outbox {
 		sent:     map[intent.RouteKey]form{},
 		former:   map[intent.RouteKey][]type5{},
 		failed:   set[intent.RouteKey]{},
-		holder:   map[nlri]intent.VNI{},
+		yielding: set[intent.RouteKey]{}, rebid: set[intent.RouteKey]{}, asn: c.ASN,
+		holder: map[nlri]intent.VNI{},
 	}
 }
 
@@ -96,7 +108,10 @@ func (o *outbox) want(a Announcement) error {
 	return nil
 }
 
-func (o *outbox) unwant(k intent.RouteKey) { drop(o.wanted, k.VNI, k.Prefix) }
+func (o *outbox) unwant(k intent.RouteKey) {
+	drop(o.wanted, k.VNI, k.Prefix)
+	delete(o.yielding, k)
+}
 
 func checkKey(k intent.RouteKey) error {
 	if k.VNI == 0 || k.VNI > intent.MaxVNI {
@@ -118,6 +133,10 @@ func (o *outbox) route(k intent.RouteKey) (type5, bool) {
 	t := o.node
 	t.index, t.prefix, t.label = policy.Index, k.Prefix, k.VNI
 	t.targets = policy.Export
+	t.localPref = o.prefer(k)
+	if _, yields := o.yielding[k]; yields {
+		t.prepend = o.asn
+	}
 	return t, true
 }
 

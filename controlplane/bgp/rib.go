@@ -35,6 +35,8 @@ type rib struct {
 	vteps     map[netip.Addr]*vtep
 	// lingering are the VTEPs without a route.
 	lingering set[netip.Addr]
+	// siblings are the VTEPs of AddSiblings.
+	siblings set[netip.Addr]
 	// routerID is this node's, doubles the VTEPs of others whose routes have it in
 	// their distinguisher, with the number of these. newDoubles were not told yet.
 	routerID   netip.Addr
@@ -72,6 +74,7 @@ func newRIB(own func(netip.Addr) bool, linger, peerLinger time.Duration) *rib {
 		routes:      map[intent.VNI]map[netip.Prefix]intent.NextHopSet{},
 		vteps:       map[netip.Addr]*vtep{},
 		lingering:   set[netip.Addr]{},
+		siblings:    set[netip.Addr]{},
 		doubles:     map[netip.Addr]int{},
 		dirty:       set[intent.RouteKey]{},
 		dirtyVTEPs:  set[netip.Addr]{},

@@ -91,6 +91,7 @@ func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 // sendFailed tries the routes again that the server did not take. Whoever asked
 // for them was told.
 func (s *GoBGP) sendFailed(ctx context.Context) {
+	s.reassert(ctx)
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
 	if len(s.out.failed) > 0 {

@@ -86,6 +86,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}
+	s.out.highest = s.highest
 	s.in.rib.routerID = cfg.RouterID
 	s.in.rib.only4, s.in.rib.only6 = !cfg.VTEP6.IsValid(), !cfg.VTEP4.IsValid()
 	for _, n := range cfg.Neighbors {

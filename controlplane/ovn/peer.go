@@ -46,6 +46,18 @@ func (r *Rows) ChassisAt(chassis UUID) (name string, at FabricAddress) {
 	return row.Name, FabricAddress{VTEP: vtep.Unmap(), RouterMAC: mac}
 }
 
+// Siblings are where the fabric reaches the other nodes of this node's groups, as
+// far as they have published it.
+func (r *Rows) Siblings() []netip.Addr {
+	var out []netip.Addr
+	for id := range r.private {
+		if name, at := r.ChassisAt(r.private[id].Chassis); at.VTEP.IsValid() && name != r.SystemID() {
+			out = append(out, at.VTEP)
+		}
+	}
+	return out
+}
+
 // others adds the conditions for the other members of the groups that this chassis
 // is in. They are known before a gateway port moves: to ask for them then would
 // take another round of questions, in which packets are lost.
