@@ -105,7 +105,9 @@ func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
 // the rows that linger. A neighbour that hears the notification may keep our routes
 // (RFC 8538 section 3: it is no Hard Reset); it has a BFD session to judge by.
 func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.Addr) {
+	s.in.mu.Lock()
 	neighbor := s.sync[a].config.Address.String() // the server knows it with its zone
+	s.in.mu.Unlock()
 	s.ends.pathLost(a)
 	s.log.Warn("BGP session ends, as BFD has lost the path", slog.String("neighbor", neighbor))
 	err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: neighbor, Communication: "BFD: path lost"})

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -43,7 +44,8 @@ type childCommand struct {
 	Status, Routes        bool
 	Explain               *status.Query
 	Stop, StopBFD         bool
-	Fill                  int // announce this many hosts of VNI 1001
+	Unicast               []netip.Prefix // announce these, when not nil
+	Fill                  int            // announce this many hosts of VNI 1001
 	Shutdown              *bool
 	Yield, Hold           []intent.RouteKey
 }
@@ -62,6 +64,8 @@ type childReport struct {
 	InSync  bool
 	Status  *Status
 	Routes  []RouteInfo
+	Learned []underlay.Learned // plain unicast
+	Unicast bool               // it is in sync
 	Steps   []status.Step
 	Done    bool
 	Paths   []string
@@ -144,6 +148,12 @@ func obey(s *GoBGP, c childCommand) childReport {
 		fail(err)
 		r.Status = &st
 	}
+	if c.Unicast != nil {
+		for _, err := range s.setUnicast(ctx, c.Unicast, nil) {
+			fail(err)
+		}
+	}
+	r.Learned, r.Unicast = s.Unicast()
 	if c.Routes {
 		routes, err := s.Routes(ctx)
 		fail(err)

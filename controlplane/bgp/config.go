@@ -70,7 +70,14 @@ type Config struct {
 // Neighbor is one BGP session.
 type Neighbor struct {
 	Address netip.Addr
-	ASN     uint32
+	// Interface, in the place of Address, is the link whose router is the neighbour:
+	// its link-local address is learned from its advertisements (package ra).
+	Interface string
+	ASN       uint32
+	// External takes a neighbour of any AS but the node's own; ASN is 0 then.
+	External bool
+	// Families are those of the session. None: FamilyEVPN.
+	Families Families
 	// Description is for people.
 	Description string
 	// Port is the neighbour's TCP port. 0: 179.
@@ -151,6 +158,9 @@ func (c Config) withDefaults() Config {
 	neighbors := make([]Neighbor, len(c.Neighbors))
 	for i, n := range c.Neighbors {
 		n.Address = n.Address.Unmap()
+		if n.Families == 0 {
+			n.Families = FamilyEVPN
+		}
 		set(&n.ConnectRetry, DefaultConnectRetry)
 		set(&n.HoldTime, DefaultHoldTime)
 		neighbors[i] = n
@@ -185,10 +195,17 @@ func (c Config) Validate() error {
 	if c.ListenPort > 65535 || c.ListenPort < NoListen {
 		bad("listen port %d: want 1..65535, or %d for none", c.ListenPort, NoListen)
 	}
-	seen := map[netip.Addr]bool{}
+	seen, links := map[netip.Addr]bool{}, map[string]bool{}
 	for _, n := range c.Neighbors {
 		if err := n.validate(c); err != nil {
-			errs = append(errs, fmt.Errorf("neighbor %s: %w", n.Address, err))
+			errs = append(errs, fmt.Errorf("neighbor %s: %w", n.Name(), err))
+		}
+		if n.Interface != "" {
+			if links[n.Interface] {
+				bad("neighbor %s is there twice", n.Interface)
+			}
+			links[n.Interface] = true
+			continue
 		}
 		// The BGP server reports routes and sessions without the interface.
 		if a := n.Address.WithZone(""); seen[a] {
@@ -201,12 +218,27 @@ func (c Config) Validate() error {
 }
 
 func (n Neighbor) validate(c Config) error {
+	if n.Interface != "" {
+		switch {
+		case n.Address.IsValid() || n.LocalAddress.IsValid():
+			return errors.New("a neighbour of a link has no configured addresses")
+		case n.MultihopTTL > 1:
+			return errors.New("a neighbour of a link is not many hops away")
+		case n.BFD != BFDOff:
+			return errors.New("BFD needs the neighbour's address")
+		}
+		n.Address = netip.MustParseAddr("fe80::1").WithZone(n.Interface) // stands for any
+	}
 	switch {
+	case n.Families.Has(FamilyIPv6) && n.Address.Is4():
+		return errors.New("IPv6 prefixes need a session over IPv6")
+	case n.External && n.ASN != 0:
+		return errors.New("an external neighbour has no configured AS number")
 	case !n.Address.IsValid() || n.Address.IsUnspecified() || n.Address.IsMulticast():
 		return errors.New("want the neighbour's unicast address")
 	case n.Address.IsLinkLocalUnicast() && n.Address.Is6() && n.Address.Zone() == "":
 		return errors.New("a link-local address needs its interface, as in fe80::1%eth0")
-	case n.ASN == 0:
+	case n.ASN == 0 && !n.External:
 		return errors.New("the AS number is not set")
 	case n.LocalAddress.IsValid() && n.LocalAddress.Is4() != n.Address.Is4():
 		return fmt.Errorf("the local address %s is of the other family", n.LocalAddress)

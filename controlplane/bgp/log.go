@@ -86,7 +86,7 @@ type sessionEnd struct {
 	limit     uint32   // Neighbor.MaxPrefixes
 	up        bool
 	overLimit bool   // in this session or the last one
-	pathLost  bool   // BFD has ended this session
+	pathLost  bool   // it was ended here, for a reason that is known, such as BFD's
 	ended     string // why the last session ended
 	connect   string // why the latest connection was not made; "" since there was one
 }
@@ -94,10 +94,28 @@ type sessionEnd struct {
 func newSessionEnds(c Config) *sessionEnds {
 	e := &sessionEnds{last: map[netip.Addr]*sessionEnd{}}
 	for _, n := range c.Neighbors {
-		e.last[n.Address.WithZone("")] = &sessionEnd{silent: n.silent(c.ASN), limit: n.MaxPrefixes}
+		if n.Address.IsValid() {
+			e.last[n.Address.WithZone("")] = &sessionEnd{silent: n.silent(c.ASN), limit: n.MaxPrefixes}
+		}
 	}
 	e.down.Store(int32(len(c.Neighbors)))
 	return e
+}
+
+// replace takes in a neighbour that was found on a link, in the place of another
+// one; old is invalid if there was none.
+func (e *sessionEnds) replace(old netip.Addr, n Neighbor, asn uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	end := &sessionEnd{silent: n.silent(asn), limit: n.MaxPrefixes}
+	if was := e.last[old.WithZone("")]; was != nil {
+		end.ended = was.ended
+		if was.up {
+			e.down.Add(1)
+		}
+		delete(e.last, old.WithZone(""))
+	}
+	e.last[n.Address.WithZone("")] = end
 }
 
 // silent words what of the configuration may not be as the neighbour has it.
@@ -186,10 +204,16 @@ func (e *sessionEnds) setUp(a netip.Addr, err error) (fresh bool) {
 }
 
 // pathLost notes that the session is about to be ended by BFD.
-func (e *sessionEnds) pathLost(a netip.Addr) {
+func (e *sessionEnds) pathLost(a netip.Addr) { e.byUs(a, "BFD has lost the path to the neighbour") }
+
+// byUs notes why the session is about to be ended here, which the notification
+// does not tell.
+func (e *sessionEnds) byUs(a netip.Addr, why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.last[a].pathLost, e.last[a].ended = true, "BFD has lost the path to the neighbour"
+	if end := e.last[a]; end != nil {
+		end.pathLost, end.ended = true, why
+	}
 }
 
 func (e *sessionEnds) of(a netip.Addr) string {

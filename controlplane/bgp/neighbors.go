@@ -8,6 +8,7 @@ import (
 
 	api "github.com/osrg/gobgp/v3/api"
 	"github.com/osrg/gobgp/v3/pkg/server"
+	"golang.org/x/sync/errgroup"
 )
 
 // startNeighbors adds the sessions. After a restart that kept forwarding it first
@@ -25,28 +26,37 @@ func (s *GoBGP) startNeighbors(ctx context.Context, srv *server.BgpServer) error
 			return nil
 		}
 	}
+	group, ctx := errgroup.WithContext(ctx)
 	for _, n := range s.cfg.Neighbors {
+		if l := s.links[n.Interface]; l != nil {
+			group.Go(func() error { return s.discover(ctx, srv, l) })
+			continue
+		}
 		s.addNeighbor(ctx, srv, n)
 	}
-	deadline := time.NewTimer(s.cfg.RestartTime)
-	defer deadline.Stop()
-	select {
-	case <-ctx.Done():
-	case <-deadline.C:
-		s.giveUpWaiting()
-	}
-	return nil
+	group.Go(func() error {
+		deadline := time.NewTimer(s.cfg.RestartTime)
+		defer deadline.Stop()
+		select {
+		case <-ctx.Done():
+		case <-deadline.C:
+			s.giveUpWaiting()
+		}
+		return nil
+	})
+	return group.Wait()
 }
 
 // giveUpWaiting ends the wait for neighbours that sent no End-of-RIB in time.
 func (s *GoBGP) giveUpWaiting() {
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
+	s.gaveUp = true
 	for _, n := range s.sync {
-		if !n.done {
-			n.done = true
+		if n.config.Families.Has(FamilyEVPN) && !n.done || n.config.Families.unicast() != 0 && !n.unicastDone {
 			s.log.Warn("no End-of-RIB within the restart time, imports count as complete", slog.String("neighbor", n.config.Address.String()))
 		}
+		n.done, n.unicastDone = true, true
 	}
 	s.syncedLocked()
 }
@@ -66,7 +76,11 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv *server.BgpServer, n Neighb
 	}
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
-	s.sync[a].added = err == nil
+	sync := s.sync[a]
+	if sync == nil {
+		return // another router has come to its link meanwhile
+	}
+	sync.added = err == nil
 	if err != nil {
 		s.retry[a] = s.now().Add(n.ConnectRetry)
 	}
@@ -106,14 +120,20 @@ func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
 
 func (s *GoBGP) endOfRIBLocked(p *api.Path) {
 	a, err := netip.ParseAddr(p.GetNeighborIp())
-	f := p.GetFamily()
-	if err != nil || f.GetAfi() != api.Family_AFI_L2VPN || f.GetSafi() != api.Family_SAFI_EVPN {
+	n := s.sync[a.Unmap()]
+	if err != nil || n == nil {
 		return
 	}
-	if n := s.sync[a.Unmap()]; n != nil {
+	switch f := familyOf(p.GetFamily()); f {
+	case FamilyEVPN:
 		n.endOfRIB, n.done = true, true
-		s.syncedLocked()
+	case FamilyIPv4, FamilyIPv6:
+		n.unicastEnds |= f
+		n.unicastDone = n.unicastDone || n.unicastEnds.Has(n.config.Families.unicast())
+	default:
+		return
 	}
+	s.syncedLocked()
 }
 
 // sessionLocked follows a neighbour's session.
@@ -137,23 +157,34 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	}
 	n.established = established
 	if established {
+		n.wrongAS = n.config.External && state.GetPeerAsn() == s.cfg.ASN
 		s.log.Info("BGP session established", slog.String("neighbor", n.config.Address.String()))
 		return
 	}
-	n.endOfRIB = false
+	n.endOfRIB, n.unicastEnds = false, 0
 	n.flaps++
 	s.log.Warn("BGP session lost", slog.String("neighbor", n.config.Address.String()))
 }
 
 // syncedLocked notices that the last neighbour has become complete.
 func (s *GoBGP) syncedLocked() {
+	evpn, unicast := true, true
 	for _, n := range s.sync {
-		if !n.done {
-			return
-		}
+		evpn = evpn && (n.done || !n.config.Families.Has(FamilyEVPN))
+		unicast = unicast && (n.unicastDone || n.config.Families.unicast() == 0)
 	}
-	if !s.in.inSync {
+	for _, l := range s.links {
+		// Its router, which has not been heard yet, may have routes.
+		waits := !l.address.IsValid() && !s.gaveUp
+		evpn = evpn && !(waits && l.config.Families.Has(FamilyEVPN))
+		unicast = unicast && !(waits && l.config.Families.unicast() != 0)
+	}
+	if evpn && !s.in.inSync {
 		s.in.inSync = true
 		s.in.publish(nil, nil)
+	}
+	if unicast && !s.unicastIn.inSync {
+		s.unicastIn.inSync = true
+		s.unicastIn.signal()
 	}
 }

@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"net/netip"
 	"time"
 
 	api "github.com/osrg/gobgp/v3/api"
@@ -44,24 +45,39 @@ func peerConfig(c Config, n Neighbor) *api.Peer {
 	if n.MultihopTTL > 1 {
 		p.EbgpMultihop = &api.EbgpMultihop{Enabled: true, MultihopTtl: uint32(n.MultihopTTL)}
 	}
-	family := &api.AfiSafi{Config: &api.AfiSafiConfig{Family: evpnFamily(), Enabled: true}}
-	if n.MaxPrefixes > 0 {
-		family.PrefixLimits = &api.PrefixLimit{Family: evpnFamily(), MaxPrefixes: n.MaxPrefixes}
+	if !n.LocalAddress.IsValid() && n.Address.Zone() != "" {
+		// The server's own choice has a zone, with which it cannot be a next hop.
+		p.Transport.LocalAddress = netip.IPv6Unspecified().String()
 	}
 	if !n.NoGracefulRestart {
 		p.GracefulRestart = &api.GracefulRestart{
 			Enabled: true, RestartTime: uint32(seconds(c.RestartTime)), DeferralTime: uint32(seconds(c.DeferralTime)),
 			LocalRestarting: c.Restarting, NotificationEnabled: true, LonglivedEnabled: c.LongLivedTime > 0,
 		}
-		family.MpGracefulRestart = &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: true}}
-		if c.LongLivedTime > 0 {
-			family.LongLivedGracefulRestart = &api.LongLivedGracefulRestart{Config: &api.LongLivedGracefulRestartConfig{
-				Enabled: true, RestartTime: uint32(seconds(c.LongLivedTime)),
-			}}
-		}
 	}
-	p.AfiSafis = []*api.AfiSafi{family}
+	for _, f := range n.Families.List() {
+		p.AfiSafis = append(p.AfiSafis, familyConfig(c, n, f))
+	}
 	return p
+}
+
+func familyConfig(c Config, n Neighbor, f Families) *api.AfiSafi {
+	family := &api.AfiSafi{Config: &api.AfiSafiConfig{Family: f.wire(), Enabled: true}}
+	if n.MaxPrefixes > 0 {
+		family.PrefixLimits = &api.PrefixLimit{Family: f.wire(), MaxPrefixes: n.MaxPrefixes}
+	}
+	if n.NoGracefulRestart {
+		return family
+	}
+	family.MpGracefulRestart = &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: true}}
+	// Routes of the underlay lead to a neighbour on a link: kept for long after it
+	// is gone, they would lead nowhere.
+	if c.LongLivedTime > 0 && f == FamilyEVPN {
+		family.LongLivedGracefulRestart = &api.LongLivedGracefulRestart{Config: &api.LongLivedGracefulRestartConfig{
+			Enabled: true, RestartTime: uint32(seconds(c.LongLivedTime)),
+		}}
+	}
+	return family
 }
 
 // noTransit is the export policy: routes of our own go out, others' never. Without

@@ -25,6 +25,7 @@ func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) 
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
 	s.server = srv
+	s.announceUnicastLocked(ctx)
 	var keys []intent.RouteKey
 	for vni, vrf := range s.out.wanted {
 		for p := range vrf {
@@ -74,6 +75,7 @@ func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 			return nil
 		case <-s.rearm:
 		case <-timer.C:
+			s.refuseInternal(ctx, srv)
 			s.retryDue(ctx, srv)
 			s.sendFailed(ctx)
 		}
@@ -97,6 +99,7 @@ func (s *GoBGP) sendFailed(ctx context.Context) {
 	if len(s.out.failed) > 0 {
 		s.sendLocked(ctx, nil)
 	}
+	s.sendUnicastLocked(ctx)
 }
 
 // leave ends the sessions, unless they are left to the end of the process.
@@ -109,8 +112,10 @@ func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
 	}
 	// Withdrawals first: with RFC 8538 a peer may keep routes over a CEASE.
 	ctx := context.Background()
-	if err := srv.DeletePath(ctx, &api.DeletePathRequest{Family: evpnFamily()}); err != nil {
-		return fmt.Errorf("withdraw everything: %w", err)
+	for _, f := range (FamilyEVPN | FamilyIPv4 | FamilyIPv6).List() {
+		if err := srv.DeletePath(ctx, &api.DeletePathRequest{Family: f.wire()}); err != nil {
+			return fmt.Errorf("withdraw everything of family %s: %w", f, err)
+		}
 	}
 	if err := srv.StopBgp(ctx, &api.StopBgpRequest{}); err != nil {
 		return fmt.Errorf("stop the BGP server: %w", err)
@@ -183,6 +188,12 @@ func (s *GoBGP) pathLocked(p *api.Path) {
 		return
 	}
 	neighbor, _ := netip.ParseAddr(p.GetNeighborIp())
+	if f := familyOf(p.GetFamily()); f.unicast() != 0 {
+		if err := s.unicastLocked(p); err != nil {
+			s.log.Debug("unreadable route", slog.String("neighbor", p.GetNeighborIp()), slog.Any("error", err))
+		}
+		return
+	}
 	path, err := decodePath(p, s.cfg.ASN)
 	switch {
 	case errors.Is(err, errOtherRoute):

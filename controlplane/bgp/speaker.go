@@ -29,12 +29,18 @@ type GoBGP struct {
 	out    *outbox
 	server paths
 	// problem is why there is no server yet.
-	problem string
+	problem    string
+	unicastOut unicastOut
 
 	in imports // its mu guards sync and retry too
 	// sync is each neighbour's state, by its address without the zone, which is
 	// what the BGP server reports.
 	sync map[netip.Addr]*neighborSync
+	// links are the neighbours that are found on links, by their names.
+	links     map[string]*linkNeighbor
+	unicastIn unicastIn
+	// gaveUp: the time of the neighbours to send their routes is over.
+	gaveUp bool
 	// retry is when a session is tried again that hit its prefix limit, or a
 	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
@@ -63,6 +69,12 @@ type neighborSync struct {
 	established bool
 	endOfRIB    bool // in the present session
 	done        bool // once, or the restart time is over
+	// wrongAS: it is in the node's own AS, which an external one may not be.
+	wrongAS bool
+	// unicastEnds are the plain unicast families of which the neighbour has sent
+	// all in the present session; unicastDone is as done.
+	unicastEnds Families
+	unicastDone bool
 	// flaps counts how often the session was lost.
 	flaps uint32
 	// path is what BFD last said.
@@ -80,6 +92,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		cfg: cfg, log: log, now: time.Now, out: newOutbox(cfg),
 		in:    imports{rib: newRIB(own, cfg.VTEPLinger, cfg.PeerLinger), feeds: set[*feed]{}},
 		sync:  map[netip.Addr]*neighborSync{},
+		links: map[string]*linkNeighbor{}, unicastIn: newUnicastIn(), unicastOut: newUnicastOut(),
 		retry: map[netip.Addr]time.Time{},
 		ends:  newSessionEnds(cfg),
 		paths: pathChanges{wake: make(chan struct{}, 1)},
@@ -90,9 +103,13 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 	s.in.rib.routerID = cfg.RouterID
 	s.in.rib.only4, s.in.rib.only6 = !cfg.VTEP6.IsValid(), !cfg.VTEP4.IsValid()
 	for _, n := range cfg.Neighbors {
+		if n.Interface != "" {
+			s.links[n.Interface] = &linkNeighbor{config: n, problem: "no router has advertised itself on the link"}
+			continue
+		}
 		s.sync[n.Address.WithZone("")] = &neighborSync{config: n}
 	}
-	s.in.inSync = len(cfg.Neighbors) == 0
+	s.syncedLocked()
 	return s, nil
 }
 

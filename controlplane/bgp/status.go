@@ -37,7 +37,10 @@ type Status struct {
 
 // NeighborStatus is one session.
 type NeighborStatus struct {
-	Address     netip.Addr
+	// Address is invalid while the router of Interface has not been heard.
+	Address netip.Addr
+	// Interface is the link of a neighbour that is found there; else empty.
+	Interface   string
 	ASN         uint32
 	Description string
 	// State is the session's: idle, connect, active, opensent, openconfirm,
@@ -53,6 +56,10 @@ type NeighborStatus struct {
 	Synced bool
 	// PeerRestarting: the neighbour's routes are kept while it restarts.
 	PeerRestarting bool
+	// Families are those that the session is to have.
+	Families Families
+	// UnicastReceived counts the plain unicast routes held.
+	UnicastReceived int
 	// Received counts the Type-5 routes held, Rejected those of them that are
 	// not imported, by reason.
 	Received int
@@ -109,9 +116,9 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 		st.Imported += len(vrf)
 	}
 	st.Stale, st.SameRouterID = s.in.rib.staleRows(), s.in.rib.sameRouterID()
-	for _, n := range s.cfg.Neighbors {
+	for _, n := range s.neighborsLocked() {
 		a := n.Address.WithZone("")
-		ns := NeighborStatus{Address: n.Address, ASN: n.ASN, Description: n.Description, State: "idle",
+		ns := NeighborStatus{Address: n.Address, Interface: n.Interface, Families: n.Families, UnicastReceived: s.unicastIn.received[a], ASN: n.ASN, Description: n.Description, State: "idle",
 			Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}, LastError: s.ends.of(a)}
 		if c := s.in.rib.neighbors[a]; c != nil {
 			ns.Received = c.received
@@ -126,6 +133,9 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 			ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps
 		}
 		ns.session(sessions[a])
+		if l := s.links[n.Interface]; l != nil && l.problem != "" && ns.State != stateEstablished {
+			ns.LastError = strings.TrimPrefix(ns.LastError+"; "+l.problem, "; ")
+		}
 		if sync := s.sync[a]; sync != nil && sync.held() && ns.State != stateEstablished {
 			ns.LastError = strings.TrimPrefix(ns.LastError+"; bfd.strict holds the session down, as BFD is not up", "; ")
 		}
@@ -133,7 +143,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 			ns.Retry = s.retry[a]
 		}
 		// The export policy lets out all routes of our own and nothing else.
-		if ns.State == stateEstablished && !ns.NoEVPN {
+		if ns.State == stateEstablished && !ns.NoEVPN && ns.Families.Has(FamilyEVPN) {
 			ns.Sent = st.Announced
 		}
 		st.Neighbors = append(st.Neighbors, ns)
@@ -157,7 +167,10 @@ func (ns *NeighborStatus) session(p *api.Peer) {
 	if state.GetAdminState() == api.PeerState_PFX_CT {
 		ns.State = StatePrefixLimit
 	}
-	if ns.State == stateEstablished && !offersEVPN(state.GetRemoteCap()) {
+	if n := state.GetPeerAsn(); n != 0 {
+		ns.ASN = n
+	}
+	if ns.State == stateEstablished && ns.Families.Has(FamilyEVPN) && !offersEVPN(state.GetRemoteCap()) {
 		ns.NoEVPN, ns.LastError = true, "the neighbour has address family l2vpn evpn not switched on for this session"
 	}
 	ns.PeerRestarting = p.GetGracefulRestart().GetPeerRestarting()

@@ -1,0 +1,148 @@
+package bgp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+
+	api "github.com/osrg/gobgp/v3/api"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// unicastOut is what this node announces as plain unicast. GoBGP.outMu guards it.
+type unicastOut struct{ wanted, sent map[netip.Prefix]struct{} }
+
+func newUnicastOut() unicastOut {
+	return unicastOut{wanted: map[netip.Prefix]struct{}{}, sent: map[netip.Prefix]struct{}{}}
+}
+
+// setUnicast changes the wanted set and tells the BGP server; without one, start
+// does. What failed is tried again by tick.
+func (s *GoBGP) setUnicast(ctx context.Context, add, remove []netip.Prefix) map[netip.Prefix]error {
+	s.outMu.Lock()
+	defer s.outMu.Unlock()
+	for _, p := range remove {
+		delete(s.unicastOut.wanted, p)
+	}
+	for _, p := range add {
+		s.unicastOut.wanted[p] = struct{}{}
+	}
+	return s.sendUnicastLocked(ctx)
+}
+
+// sendUnicastLocked makes what is sent what is wanted, withdrawals first.
+func (s *GoBGP) sendUnicastLocked(ctx context.Context) map[netip.Prefix]error {
+	failed := map[netip.Prefix]error{}
+	if s.server == nil {
+		return failed
+	}
+	o := s.unicastOut
+	for p := range o.sent {
+		if _, wanted := o.wanted[p]; wanted {
+			continue
+		}
+		if err := s.sendPrefix(ctx, p, true); err != nil {
+			failed[p] = fmt.Errorf("withdraw %s: %w", p, err)
+			continue
+		}
+		delete(o.sent, p)
+	}
+	for p := range o.wanted {
+		if _, sent := o.sent[p]; sent {
+			continue
+		}
+		if err := s.sendPrefix(ctx, p, false); err != nil {
+			failed[p] = fmt.Errorf("announce %s: %w", p, err)
+			continue
+		}
+		o.sent[p] = struct{}{}
+	}
+	return failed
+}
+
+func (s *GoBGP) sendPrefix(ctx context.Context, p netip.Prefix, withdraw bool) error {
+	path, err := encodeUnicast(p, withdraw)
+	if err != nil {
+		return err
+	}
+	if withdraw {
+		return s.server.DeletePath(ctx, &api.DeletePathRequest{Path: path})
+	}
+	_, err = s.server.AddPath(ctx, &api.AddPathRequest{Path: path})
+	return err
+}
+
+// announceUnicastLocked hands what is wanted to a server that has just started.
+func (s *GoBGP) announceUnicastLocked(ctx context.Context) {
+	for p, err := range s.sendUnicastLocked(ctx) {
+		s.log.Error("a prefix cannot be announced", slog.String("prefix", p.String()), slog.Any("error", err))
+	}
+}
+
+// encodeUnicast is a prefix of this node's. An unspecified next hop becomes the
+// address of each session: next hop self.
+func encodeUnicast(p netip.Prefix, withdraw bool) (*api.Path, error) {
+	family, self := FamilyIPv4, netip.IPv4Unspecified()
+	if p.Addr().Is6() {
+		family, self = FamilyIPv6, netip.IPv6Unspecified()
+	}
+	nlri, err := anypb.New(&api.IPAddressPrefix{Prefix: p.Addr().String(), PrefixLen: uint32(p.Bits())})
+	out := &api.Path{Family: family.wire(), Nlri: nlri, IsWithdraw: withdraw}
+	errs := []error{err}
+	for _, m := range []proto.Message{&api.OriginAttribute{Origin: originIGP}, &api.NextHopAttribute{NextHop: self.String()}} {
+		attr, err := anypb.New(m)
+		out.Pattrs, errs = append(out.Pattrs, attr), append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+// UnicastAnnouncements is the speaker as the driver of the table of the prefixes
+// that this node announces as plain unicast.
+func (s *GoBGP) UnicastAnnouncements() reconcile.Driver[netip.Prefix, intent.UnderlayAnnouncement] {
+	return unicastDriver{s, map[netip.Prefix]intent.UnderlayAnnouncement{}}
+}
+
+type unicastDriver struct {
+	speaker *GoBGP
+	listed  map[netip.Prefix]intent.UnderlayAnnouncement
+}
+
+// List implements reconcile.Driver.
+func (d unicastDriver) List(context.Context) (map[netip.Prefix]intent.UnderlayAnnouncement, error) {
+	return maps.Clone(d.listed), nil
+}
+
+// Apply implements reconcile.Driver.
+func (d unicastDriver) Apply(ctx context.Context, rows []reconcile.Row[netip.Prefix, intent.UnderlayAnnouncement]) []error {
+	keys := make([]netip.Prefix, 0, len(rows))
+	for _, r := range rows {
+		keys = append(keys, r.Key)
+	}
+	failed := d.speaker.setUnicast(ctx, keys, nil)
+	errs := make([]error, len(rows))
+	for i, r := range rows {
+		if errs[i] = failed[r.Key]; errs[i] == nil {
+			d.listed[r.Key] = r.Value
+		}
+	}
+	return reconcile.Results(errs)
+}
+
+// Delete implements reconcile.Driver.
+func (d unicastDriver) Delete(ctx context.Context, keys []netip.Prefix) []error {
+	failed := d.speaker.setUnicast(ctx, nil, keys)
+	errs := make([]error, len(keys))
+	for i, k := range keys {
+		if errs[i] = failed[k]; errs[i] == nil {
+			delete(d.listed, k)
+		}
+	}
+	return reconcile.Results(errs)
+}
