@@ -25,7 +25,7 @@ func bgpCommand(o *options) *cobra.Command {
 
 func writeNeighbors(w io.Writer, b status.BGP) error {
 	fmt.Fprintf(w, "AS %d, router id %s\n\n", b.ASN, b.RouterID)
-	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
+	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "BFD", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
 	for _, n := range b.Neighbors {
 		name := n.Address.String()
 		if n.Description != "" {
@@ -35,10 +35,23 @@ func writeNeighbors(w io.Writer, b status.BGP) error {
 		if !n.Retry.IsZero() {
 			state += ", again at " + n.Retry.Format(time.TimeOnly)
 		}
-		t.Add(name, fmt.Sprint(n.ASN), state, age(n.Since), fmt.Sprint(n.Flaps), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
+		t.Add(name, fmt.Sprint(n.ASN), state, age(n.Since), fmt.Sprint(n.Flaps), path(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
 			fmt.Sprint(n.Sent), yes(n.EndOfRIB), n.LastError)
 	}
 	return t.Write(w)
+}
+
+// path is what BFD says of the way to a neighbour, and what is in the way.
+func path(b *status.BFD) string {
+	switch {
+	case b == nil:
+		return "-"
+	case b.Problem != "":
+		return b.Path + ": " + b.Problem
+	case b.Path == "lost" && b.Diagnostic != "":
+		return b.Path + ": " + b.Diagnostic
+	}
+	return b.Path
 }
 
 func writeBGPRoutes(w io.Writer, routes []status.BGPRoute) error {

@@ -13,11 +13,12 @@ func (n *node) bgp(ctx context.Context) (status.BGP, error) {
 		return status.BGP{}, err
 	}
 	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}}
+	paths := n.pathStatus()
 	for _, b := range s.Neighbors {
 		out.Neighbors = append(out.Neighbors, status.Neighbor{
 			Address: b.Address, Description: b.Description, ASN: b.ASN, State: b.State, Since: b.Since, Flaps: b.Flaps,
 			Received: b.Received, Accepted: accepted(b), Sent: b.Sent, EndOfRIB: b.EndOfRIB, Restarting: b.PeerRestarting,
-			MessagesIn: b.MessagesIn, MessagesOut: b.MessagesOut, LastError: b.LastError, Retry: b.Retry,
+			MessagesIn: b.MessagesIn, MessagesOut: b.MessagesOut, LastError: b.LastError, Retry: b.Retry, BFD: paths[b.Address],
 		})
 	}
 	return out, nil

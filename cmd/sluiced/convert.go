@@ -91,7 +91,7 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 			Address:     n.Address, ASN: asn, Port: n.Port, LocalAddress: n.LocalAddress, Password: password,
 			TTLSecurity: n.GTSM, MultihopTTL: n.MultihopTTL, Passive: n.Passive,
 			ConnectRetry: n.ConnectRetry.Duration, HoldTime: n.HoldTime.Duration, Keepalive: n.Keepalive.Duration,
-			NoGracefulRestart: !c.BGP.GracefulRestart.Enabled, MaxPrefixes: n.MaxPrefixes,
+			NoGracefulRestart: !c.BGP.GracefulRestart.Enabled, MaxPrefixes: n.MaxPrefixes, BFD: bfdMode(n.BFD),
 		})
 	}
 	return out, nil

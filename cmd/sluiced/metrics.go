@@ -41,6 +41,13 @@ func (d *daemon) addMetrics() {
 		}
 		return n.bgpMetrics()
 	})
+	d.metrics.AddBFD(func() (metrics.BFD, error) {
+		n, err := d.running()
+		if err != nil {
+			return metrics.BFD{}, nil
+		}
+		return n.bfdMetrics(), nil
+	})
 }
 
 // fromNode reads from the node; without one there is nothing to read.

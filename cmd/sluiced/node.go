@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
@@ -27,6 +28,7 @@ type node struct {
 	dp      *ebpf.Dataplane
 	links   *kernel.BridgeLinks
 	speaker *bgp.GoBGP
+	paths   *bfd.Speaker
 	tables  *tables.Tables
 	rib     *rib.RIB // guarded by the pipeline, as the tables are
 	samples sampler
@@ -71,6 +73,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 			// What was announced was announced under another identity, or is not this
 			// node's any more: it is withdrawn, whatever the neighbours would keep.
 			next = other
+			n.paths.TellEnd()
 			n.speaker.Stop(false)
 		}
 		return nil
@@ -79,6 +82,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 		defer cancel()
 		return n.speaker.Run(running)
 	})
+	group.Go(func() error { return n.paths.Run(running) })
 	group.Go(func() error { return ignoreEnd(n.speaker.Watch(running, n.takeImports)) })
 	group.Go(func() error { return n.watchSpeaker(running) })
 	group.Go(func() error { return n.tables.Pipeline.Run(running) })

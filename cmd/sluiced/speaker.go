@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		}
 		ready, why, detail := speakerCondition(s, err)
 		n.d.reg.SetCondition("bgp", ready, why, detail)
-		n.d.reg.Reporter(bgpReports).Replace(append(doubles(s), overLimit(s)...))
+		n.d.reg.Reporter(bgpReports).Replace(slices.Concat(doubles(s), overLimit(s), lostPaths(n.paths.Status())))
 		select {
 		case <-ctx.Done():
 			return nil

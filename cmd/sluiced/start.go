@@ -127,8 +127,10 @@ func (n *node) newSpeaker(restarting bool) error {
 	if err != nil {
 		return err
 	}
-	n.speaker, err = bgp.New(cfg, n.d.log)
-	return err
+	if n.speaker, err = bgp.New(cfg, n.d.log); err != nil {
+		return err
+	}
+	return n.newPaths()
 }
 
 func (n *node) drivers() tables.Drivers {

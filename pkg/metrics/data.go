@@ -55,6 +55,21 @@ type BGP struct {
 	Rejected map[string]uint64
 }
 
+// BFDSession is BFD with one BGP neighbour.
+type BFDSession struct {
+	Neighbor netip.Addr
+	Up       bool
+	Flaps    uint32
+	In, Out  uint64
+}
+
+// BFD is the speaker of BFD. Without a session there are no metrics of it.
+type BFD struct {
+	Sessions []BFDSession
+	// Drops is in packets, by reason.
+	Drops map[string]uint64
+}
+
 // Database is one OVSDB session.
 type Database struct {
 	// Name is sb, nb or vswitchd.

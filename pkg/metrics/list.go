@@ -60,6 +60,11 @@ var (
 	bgpRoutes   = declare(Gauge, "sluice_bgp_neighbor_routes", "Type-5 routes of a BGP neighbour; set is received, accepted or sent.", "neighbor", "set")
 	bgpRejected = declare(Counter, "sluice_bgp_rejected_routes_total", "Routes from neighbours that were not accepted, by reason.", "reason")
 
+	bfdUp      = declare(Gauge, "sluice_bfd_session_up", "1 when BFD says that the path to a BGP neighbour is up, else 0.", "neighbor")
+	bfdFlaps   = declare(Counter, "sluice_bfd_flaps_total", "How often the path to a BGP neighbour was lost, or its BFD switched off, since the node's start.", "neighbor")
+	bfdPackets = declare(Counter, "sluice_bfd_packets_total", "BFD packets of a BGP neighbour since the node's start; direction is in, of those used, or out.", "neighbor", "direction")
+	bfdDrops   = declare(Counter, "sluice_bfd_dropped_packets_total", "BFD packets received and not used since the node's start, by reason: version, length, multiplier, multipoint, discriminator, unknown-session, source, ttl, authentication or admin-down.", "reason")
+
 	dbConnected  = declare(Gauge, "sluice_ovsdb_connected", "1 when there is a session with a database (sb, nb, vswitchd), else 0.", "database")
 	dbInSync     = declare(Gauge, "sluice_ovsdb_in_sync", "1 when the local copy of a database holds all rows that are needed, else 0.", "database")
 	dbRows       = declare(Gauge, "sluice_ovsdb_rows", "Rows in the local copy of a database.", "database")

@@ -146,6 +146,27 @@ func (m *Metrics) AddBGP(read func() (BGP, error)) {
 	})
 }
 
+// AddBFD serves BFD.
+func (m *Metrics) AddBFD(read func() (BFD, error)) {
+	m.add("bfd", func(e emitter) error {
+		b, err := read()
+		if err != nil || len(b.Sessions) == 0 {
+			return err
+		}
+		for _, s := range b.Sessions {
+			a := s.Neighbor.String()
+			e.emit(bfdUp, flag(s.Up), a)
+			e.emit(bfdFlaps, float64(s.Flaps), a)
+			e.emit(bfdPackets, float64(s.In), a, "in")
+			e.emit(bfdPackets, float64(s.Out), a, "out")
+		}
+		for reason, n := range b.Drops {
+			e.emit(bfdDrops, float64(n), reason)
+		}
+		return nil
+	})
+}
+
 // AddDatabases serves the OVSDB sessions.
 func (m *Metrics) AddDatabases(read func() ([]Database, error)) {
 	addSlice(m, "ovsdb", read, func(e emitter, d Database) {

@@ -161,6 +161,46 @@ type Neighbor struct {
 	Retry time.Time `json:"retry,omitzero"`
 	// LastError is why the session last went down, or does not come up.
 	LastError string `json:"lastError,omitempty"`
+	// BFD is the path to the neighbour, where bgp.neighbors[].bfd is enabled.
+	BFD *BFD `json:"bfd,omitempty"`
+}
+
+// BFD is a session of RFC 5880.
+type BFD struct {
+	// Path is up; lost after it was; off when the neighbour has switched BFD off; or
+	// unknown when it has not been up.
+	Path string `json:"path"`
+	// State is this end's: admin-down, down, init, up.
+	State string `json:"state"`
+	// RemoteState is the neighbour's, as it last said.
+	RemoteState string `json:"remoteState"`
+	// Diagnostic is why this end last left up, in the words of the RFC.
+	Diagnostic string `json:"diagnostic,omitempty"`
+	// RemoteDiagnostic is why the neighbour did.
+	RemoteDiagnostic string `json:"remoteDiagnostic,omitempty"`
+	// Since is when State was last changed.
+	Since time.Time `json:"since,omitzero"`
+	// Flaps counts how often the path was lost or switched off since the daemon
+	// started.
+	Flaps uint32 `json:"flaps"`
+	// Multihop is whether the session is one of RFC 5883.
+	Multihop bool `json:"multihop"`
+	// IntervalUs is the agreed interval of this node's packets, in microseconds. 0:
+	// none now.
+	IntervalUs uint64 `json:"intervalUs"`
+	// DetectionUs is the time of silence after which the path is lost, in
+	// microseconds. 0: nothing was heard lately.
+	DetectionUs uint64 `json:"detectionUs"`
+	// Discriminator is what this end calls the session.
+	Discriminator uint32 `json:"discriminator"`
+	// RemoteDiscriminator is what the neighbour calls it. 0: not known.
+	RemoteDiscriminator uint32 `json:"remoteDiscriminator"`
+	// PacketsIn is the number of packets that were received and used.
+	PacketsIn uint64 `json:"packetsIn"`
+	// PacketsOut is the number of packets that were sent.
+	PacketsOut uint64 `json:"packetsOut"`
+	// Problem is what is in the way of the session, as far as this node sees it.
+	Problem string `json:"problem,omitempty"`
 }
 
 // BGPRoute is one row of "sluicectl bgp routes".
