@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,8 +52,9 @@ type daemon struct {
 	translator *evpn.Translator
 	complaints uint64 // translator's, as last reported
 	latest     nodeFacts
-	node       *node // nil while the node has no role
-	published  bool  // Chassis_Private has been written, or is to be
+	node       *node        // nil while the node has no role
+	siblings   []netip.Addr // as ovn.Rows.Siblings tells
+	published  bool         // Chassis_Private has been written, or is to be
 	// retain: indices of VRFs that went while nobody looked are still to be freed.
 	retain bool
 }

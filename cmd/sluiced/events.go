@@ -21,11 +21,15 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	// A pass may run at any moment: what is not in sync any more is told before the
 	// change, and what is now in sync after it.
 	d.inSyncNow.Store(d.lessInSync(e.InSync))
+	d.siblings = e.Rows.Siblings()
 	if n := d.node; n != nil {
 		pending := n.pendingAfter(d.translator, e.InSync.NB, diff)
 		n.pending.widen(pending)
 		n.delays.changed(diff.Announcements, arrived)
-		n.patch(diff, n.gone(e.Rows, diff))
+		n.speaker.AddSiblings(d.siblings)
+		gone := n.gone(e.Rows, diff)
+		n.patch(diff, gone)
+		n.yield(gone, diff.Announcements)
 		n.tenants.take(e.Rows, diff)
 		n.pending.become(pending)
 	}

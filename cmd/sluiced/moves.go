@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
@@ -48,6 +50,17 @@ func (n *node) relays(d evpn.Delta[intent.RouteKey, intent.Route]) (map[intent.R
 		}
 	}
 	return n.rib.Update(rib.Relay, set, gone)
+}
+
+// yield has what this node still announces of gateway ports that have gone lose
+// against their new nodes, and what comes back win again.
+func (n *node) yield(gone map[intent.RouteKey]intent.Announcement, d evpn.Delta[intent.RouteKey, intent.Announcement]) {
+	if len(gone) > 0 {
+		n.speaker.Yield(context.Background(), slices.Collect(maps.Keys(gone)), true)
+	}
+	if len(d.Set) > 0 {
+		n.speaker.Yield(context.Background(), slices.Collect(maps.Keys(d.Set)), false)
+	}
 }
 
 // better tells whether BGP shows a way to a destination by another node. It is
