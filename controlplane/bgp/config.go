@@ -43,6 +43,9 @@ type Config struct {
 	// all addresses of both families.
 	ListenAddresses []netip.Addr
 	Neighbors       []Neighbor
+	// VRFs limits what enters VRFs; one without an entry takes all that carries its
+	// route targets.
+	VRFs map[intent.VNI]VRFImport
 
 	// RestartTime is how long neighbours keep our routes after the session is
 	// lost, and how long imports may stay incomplete after a start. At most

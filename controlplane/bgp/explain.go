@@ -30,11 +30,12 @@ func (s *GoBGP) Explain(ctx context.Context, q status.Query) ([]status.Step, err
 	s.in.mu.Lock()
 	v.policy, v.known = s.in.rib.policies[q.VRF]
 	v.src, v.dst = s.in.rib.longest(q.VRF, q.Src), s.in.rib.longest(q.VRF, q.Dst)
-	received, policies := s.in.rib.received(&q.Dst), s.in.rib.policies
+	received, policies, refused := s.in.rib.received(&q.Dst), s.in.rib.policies, s.in.rib.refusedBy()
 	s.in.mu.Unlock()
-	importers := newImporters(policies)
+	importers := newImporters(policies, refused)
 	for _, p := range received {
 		if i := p.info(importers); !slices.Contains(i.VRFs, q.VRF) {
+			i.Rejected = cmp.Or(i.Rejected, refused[q.VRF].of(i.Prefix))
 			v.others = append(v.others, i)
 		}
 	}

@@ -33,6 +33,9 @@ type rib struct {
 	importers map[intent.RouteTarget]set[intent.VNI]
 	routes    map[intent.VNI]map[netip.Prefix]intent.NextHopSet
 	vteps     map[netip.Addr]*vtep
+	// limits are the configuration's, by VRF; refused is what came of them.
+	limits  map[intent.VNI]VRFImport
+	refused map[intent.VNI]*refusals
 	// lingering are the VTEPs without a route.
 	lingering set[netip.Addr]
 	// siblings are the VTEPs of AddSiblings.
@@ -73,6 +76,7 @@ func newRIB(own func(netip.Addr) bool, linger, peerLinger time.Duration) *rib {
 		importers:   map[intent.RouteTarget]set[intent.VNI]{},
 		routes:      map[intent.VNI]map[netip.Prefix]intent.NextHopSet{},
 		vteps:       map[netip.Addr]*vtep{},
+		refused:     map[intent.VNI]*refusals{},
 		lingering:   set[netip.Addr]{},
 		siblings:    set[netip.Addr]{},
 		doubles:     map[netip.Addr]int{},
@@ -211,6 +215,7 @@ func (r *rib) setPolicies(policies map[intent.VNI]intent.VRFPolicy) {
 			for prefix := range r.routes[vni] {
 				r.dirty[intent.RouteKey{VNI: vni, Prefix: prefix}] = struct{}{}
 			}
+			r.markRefused(vni)
 			for _, rt := range old.Import.All() {
 				drop(r.importers, rt, vni)
 			}
@@ -295,7 +300,12 @@ func (r *rib) evaluateDirty(changed set[intent.RouteKey], now time.Time) {
 func (r *rib) evaluate(k intent.RouteKey, now time.Time) bool {
 	vrf := r.routes[k.VNI]
 	before := vrf[k.Prefix]
-	hops, live := r.compute(k, before != "", now)
+	hops, live, why := r.compute(k, before != "", now)
+	if hops != "" && before == "" && r.full(k.VNI) {
+		hops, live, why = "", false, ReasonMaxPrefixes
+	}
+	r.refuse(k, why)
+	defer r.nextWaiting(k.VNI)
 	if before == hops {
 		return false
 	}
@@ -317,12 +327,13 @@ func (r *rib) evaluate(k intent.RouteKey, now time.Time) bool {
 	return true
 }
 
-// compute is what a row should be: the best of the live paths, else its ghost.
-func (r *rib) compute(k intent.RouteKey, present bool, now time.Time) (hops intent.NextHopSet, live bool) {
+// compute is what a row should be: the best of the live paths, else its ghost. why
+// tells that the VRF has paths and does not want the prefix.
+func (r *rib) compute(k intent.RouteKey, present bool, now time.Time) (hops intent.NextHopSet, live bool, why Reason) {
 	policy, ok := r.policies[k.VNI]
 	if !ok {
 		r.exorcise(k, now)
-		return "", false
+		return "", false, ""
 	}
 	var candidates []*path
 	for p := range r.byPrefix[k.Prefix] {
@@ -330,11 +341,15 @@ func (r *rib) compute(k intent.RouteKey, present bool, now time.Time) (hops inte
 			candidates = append(candidates, p)
 		}
 	}
+	if len(candidates) > 0 && !r.limits[k.VNI].permits(k.Prefix) {
+		r.exorcise(k, now)
+		return "", false, ReasonFiltered
+	}
 	if hops = best(candidates); hops != "" {
 		r.exorcise(k, now)
-		return hops, true
+		return hops, true, ""
 	}
-	return r.fallback(policy, k, present, now), false
+	return r.fallback(policy, k, present, now), false, ""
 }
 
 func add[K, V comparable](m map[K]set[V], k K, v V) {

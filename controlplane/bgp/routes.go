@@ -63,10 +63,10 @@ func (s *GoBGP) Routes(context.Context) ([]RouteInfo, error) {
 	s.outMu.Unlock()
 
 	s.in.mu.Lock()
-	received, policies := s.in.rib.received(nil), s.in.rib.policies
+	received, policies, refused := s.in.rib.received(nil), s.in.rib.policies, s.in.rib.refusedBy()
 	s.in.mu.Unlock()
 	// Paths and the map of policies are never changed once they are in the rib.
-	importers := newImporters(policies)
+	importers := newImporters(policies, refused)
 	for _, p := range received {
 		out = append(out, p.info(importers))
 	}
@@ -119,10 +119,11 @@ func (r *rib) received(covering *netip.Addr) []seen {
 type importers struct {
 	policies map[intent.VNI]intent.VRFPolicy
 	byTarget map[intent.RouteTarget][]intent.VNI
+	refused  map[intent.VNI]*refusals
 }
 
-func newImporters(policies map[intent.VNI]intent.VRFPolicy) importers {
-	i := importers{policies, map[intent.RouteTarget][]intent.VNI{}}
+func newImporters(policies map[intent.VNI]intent.VRFPolicy, refused map[intent.VNI]*refusals) importers {
+	i := importers{policies, map[intent.RouteTarget][]intent.VNI{}, refused}
 	for vni, p := range policies {
 		for _, rt := range p.Import.All() {
 			i.byTarget[rt] = append(i.byTarget[rt], vni)
@@ -148,6 +149,8 @@ func (p seen) info(i importers) RouteInfo {
 	if p.reason == "" {
 		if out.VRFs = i.vrfs(p.targets); len(out.VRFs) == 0 {
 			out.Rejected = ReasonNotImported
+		} else {
+			out.VRFs, out.Rejected = without(i.refused, out.VRFs, p.prefix)
 		}
 	}
 	return out

@@ -100,7 +100,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}
 	s.out.highest = s.highest
-	s.in.rib.routerID = cfg.RouterID
+	s.in.rib.routerID, s.in.rib.limits = cfg.RouterID, cfg.VRFs
 	s.in.rib.only4, s.in.rib.only6 = !cfg.VTEP6.IsValid(), !cfg.VTEP4.IsValid()
 	for _, n := range cfg.Neighbors {
 		if n.Interface != "" {

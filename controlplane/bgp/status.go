@@ -33,6 +33,7 @@ type Status struct {
 	Stale     int
 	InSync    bool
 	Neighbors []NeighborStatus
+	VRFs      map[intent.VNI]VRFStatus
 }
 
 // NeighborStatus is one session.
@@ -115,6 +116,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	for _, vrf := range s.in.rib.routes {
 		st.Imported += len(vrf)
 	}
+	st.VRFs = s.in.rib.vrfStatus()
 	st.Stale, st.SameRouterID = s.in.rib.staleRows(), s.in.rib.sameRouterID()
 	for _, n := range s.neighborsLocked() {
 		a := n.Address.WithZone("")

@@ -15,6 +15,8 @@ const (
 	RouteNoRouterMAC  = "no-router-mac"
 	RouteBadRouterMAC = "bad-router-mac"
 	RouteNotImported  = "not-imported"
+	RouteFiltered     = "filtered"
+	RouteMaxPrefixes  = "max-prefixes"
 )
 
 // Routes lists the reasons not to import a route.
@@ -36,6 +38,8 @@ func Routes() []Entry {
 		{RouteNoRouterMAC, nil, rejected, "It has no router MAC.", mac},
 		{RouteBadRouterMAC, nil, rejected, "Its router MAC is zero or a multicast address.", mac},
 		{RouteNotImported, nil, rejected, "No VRF of this node imports its route targets. Not counted in the metric.", "Nothing, if it is not meant for this node; else add one of its route targets to `evpn.vrfs.VNI.import`, or let its node export one that the VRF imports."},
+		{RouteFiltered, nil, rejected, "The import filter of the VRF denies the prefix. Counted by VRF.", "Nothing, if it is meant so; else correct `evpn.vrfs.VNI.importFilter`: the first rule that matches decides, and what none matches is denied."},
+		{RouteMaxPrefixes, nil, rejected, "The VRF has as many imported prefixes as its `maxPrefixes`; those that came first stay. Counted by VRF.", "Find out who announces so many; raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
 	}
 }
 
