@@ -70,6 +70,9 @@ func writeVRF(w io.Writer, v status.VRF) error {
 	if v.Error != "" {
 		fmt.Fprintf(w, "\n%s: %s\n", v.Reason, v.Error)
 	}
+	if v.Filtered+v.Waiting > 0 || v.MaxPrefixes > 0 {
+		fmt.Fprintf(w, "\nnot imported: %d prefixes filtered, %d over the maximum%s\n", v.Filtered, v.Waiting, maximum(v.MaxPrefixes))
+	}
 	fmt.Fprintln(w)
 	t := output.Table{Header: []string{"GATEWAY", "KIND", "STATE", "BRIDGE", "VLAN", "MAC", "ADDRESSES", "SERVED NEXT HOPS"}}
 	for _, g := range v.Gateways {
@@ -90,6 +93,13 @@ func writeVRF(w io.Writer, v status.VRF) error {
 		return nil
 	}
 	return writeProblems(w, v.Objects)
+}
+
+func maximum(n uint32) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of %d", n)
 }
 
 func join[T fmt.Stringer](items []T) string {

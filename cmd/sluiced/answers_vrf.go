@@ -15,7 +15,7 @@ import (
 )
 
 // vrfs lists the VRFs with their traffic.
-func (n *node) vrfs(context.Context) ([]status.VRF, error) {
+func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 	traffic, err := n.traffic()
 	if err != nil {
 		return nil, err
@@ -30,6 +30,9 @@ func (n *node) vrfs(context.Context) ([]status.VRF, error) {
 			ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
 		row.State, row.Reason, row.Error = stateOf(n.tables.VRFs.State(vni))
 		rows[vni] = row
+	}
+	if err := n.addImports(ctx, rows); err != nil {
+		return nil, err
 	}
 	addHeldVRFs(rows, actual, traffic, n.held(n.tables.VRFs))
 	for _, r := range n.routes(0) {

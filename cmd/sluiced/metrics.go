@@ -19,6 +19,7 @@ func (d *daemon) addMetrics() {
 		return out, nil
 	})
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
+	d.metrics.AddImports(fromNode(d, (*node).importMetrics))
 	d.metrics.AddTables(fromNode(d, (*node).tableMetrics))
 	d.metrics.AddMaps(fromNode(d, (*node).mapMetrics))
 	d.metrics.AddDrain(drainStages(), func() string { return string(d.drain.Status(time.Now()).Stage) })

@@ -28,7 +28,7 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		}
 		ready, why, detail := speakerCondition(s, err)
 		n.d.reg.SetCondition("bgp", ready, why, detail)
-		n.d.reg.Reporter(bgpReports).Replace(slices.Concat(doubles(s), overLimit(s), lostPaths(n.paths.Status())))
+		n.d.reg.Reporter(bgpReports).Replace(slices.Concat(doubles(s), overLimit(s), fullVRFs(s), lostPaths(n.paths.Status())))
 		select {
 		case <-ctx.Done():
 			return nil

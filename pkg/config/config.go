@@ -160,6 +160,12 @@ type VRF struct {
 	// Announce off: nothing of the VRF is announced, and all of it forwarded, for
 	// a routing daemon beside Sluice that announces it. Empty: on.
 	Announce Switch `yaml:"announce"`
+	// MaxPrefixes is the most prefixes that the VRF imports. Those that are in stay,
+	// and others wait until there is room; sessions are not closed for it. 0: no limit.
+	MaxPrefixes uint32 `yaml:"maxPrefixes"`
+	// ImportFilter decides which prefixes the VRF imports, IPv4 and IPv6: the first
+	// rule that matches. What none matches is denied. Empty: all are imported.
+	ImportFilter []PrefixRule `yaml:"importFilter"`
 }
 
 // Dataplane is the eBPF maps and where they are pinned.

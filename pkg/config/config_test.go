@@ -66,6 +66,11 @@ evpn:
   natUnknown: hold
   vrfs:
     1001: {import: ["65000:1", "192.0.2.1:7"], export: ["65000:1"]}
+    1002:
+      maxPrefixes: 1000
+      importFilter:
+        - {action: deny, prefix: 10.66.0.0/16, le: 32}
+        - {action: permit, prefix: "fd00::/8", ge: 48, le: 64}
 dataplane: {sizes: {hosts: 2000000}}
 log: {level: debug, format: json}
 http: {listen: "", pprof: true}
@@ -142,6 +147,12 @@ var mistakes = map[string]mistake{
 	"vni 0":          {head + "evpn: {vrfs: {0: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.0: not a VNI"}},
 	"vni word":       {head + "evpn: {vrfs: {red: {}}}\n", []string{`f.yaml:5:15: evpn.vrfs.red: "red" is not a whole number`}},
 	"vni large":      {head + "evpn: {vrfs: {16777216: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.16777216: not a VNI"}},
+	"filter action":  {head + "evpn: {vrfs: {1: {importFilter: [{prefix: 10.0.0.0/8}]}}}\n", []string{"f.yaml:5:34: evpn.vrfs.1.importFilter[0].action: missing"}},
+	"filter word":    {head + "evpn: {vrfs: {1: {importFilter: [{action: allow, prefix: 10.0.0.0/8}]}}}\n", []string{`f.yaml:5:43: evpn.vrfs.1.importFilter[0].action: "allow" is not allowed; use permit, deny`}},
+	"filter prefix":  {head + "evpn: {vrfs: {1: {importFilter: [{action: deny}]}}}\n", []string{"f.yaml:5:34: evpn.vrfs.1.importFilter[0].prefix: missing"}},
+	"filter bits":    {head + "evpn: {vrfs: {1: {importFilter: [{action: deny, prefix: 10.1.0.0/8}]}}}\n", []string{"f.yaml:5:57: evpn.vrfs.1.importFilter[0].prefix: 10.1.0.0/8 has bits"}},
+	"filter ge":      {head + "evpn: {vrfs: {1: {importFilter: [{action: deny, prefix: 10.0.0.0/8, ge: 4}]}}}\n", []string{"f.yaml:5:73: evpn.vrfs.1.importFilter[0].ge: 4 is not possible; use 8 to 32"}},
+	"filter le":      {head + "evpn: {vrfs: {1: {importFilter: [{action: deny, prefix: \"fd00::/8\", ge: 64, le: 48}]}}}\n", []string{"f.yaml:5:81: evpn.vrfs.1.importFilter[0].le: 48 is not possible; use 64 to 128"}},
 	"route target":   {head + "evpn: {vrfs: {1: {import: [\"70000:70000\"]}}}\n", []string{"f.yaml:5:28: evpn.vrfs.1.import[0]: route target 70000:70000"}},
 	"group mac":      {head + "fabric: {routerMAC: 01:00:00:00:00:00}\n", []string{"f.yaml:5:21: fabric.routerMAC: 01:00:00:00:00:00 is a group address"}},
 	"icmp sources":   {head + "fabric: {icmpSource: [192.0.2.1, 192.0.2.2]}\n", []string{"f.yaml:5:34: fabric.icmpSource[1]: 192.0.2.2 is the second"}},

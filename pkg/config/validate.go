@@ -169,6 +169,7 @@ func (d *decoder) validateEVPN(e *EVPN, s *Sizes, path Path) {
 		d.failAt("evpn.maxVRFs", "%d is more than dataplane.sizes.vrfs (%d); raise that or lower this", e.MaxVRFs, s.VRFs)
 	}
 	for vni, v := range e.VRFs {
+		d.validateFilter(fmt.Sprintf("evpn.vrfs.%d.importFilter", vni), v.ImportFilter)
 		if vni == 0 || vni > intent.MaxVNI {
 			d.failAt(fmt.Sprintf("evpn.vrfs.%d", vni), "not a VNI; use 1 to %d", intent.MaxVNI)
 		}

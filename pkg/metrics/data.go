@@ -13,6 +13,14 @@ type VRFTraffic struct {
 	FromFabricPackets, FromFabricBytes uint64
 }
 
+// VRFImports is what became of the received prefixes that are meant for a VRF.
+type VRFImports struct {
+	VNI                         intent.VNI
+	Imported, Filtered, Waiting int
+	// Refused counts by reason since the start.
+	Refused map[string]uint64
+}
+
 // Drops is the data plane's count of what it did not forward.
 type Drops struct {
 	// ByReason is in packets.

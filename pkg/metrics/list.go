@@ -42,6 +42,8 @@ var (
 
 	vrfPackets = declare(Counter, "sluice_vrf_packets_total", "Packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
 	vrfBytes   = declare(Counter, "sluice_vrf_bytes_total", "Bytes of inner IP packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
+	vrfImports = declare(Gauge, "sluice_vrf_import_prefixes", "Received prefixes that carry a route target of a VRF; set is imported, filtered (denied by its import filter) or waiting (left out, since the VRF has its maximum).", "vni", "set")
+	vrfRefused = declare(Counter, "sluice_vrf_import_refused_total", "Prefixes that a VRF did not take, by reason: filtered or max-prefixes.", "vni", "reason")
 	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
 	unreadable = declare(Counter, "sluice_unreadable_samples_total", "Sampled drops that were passed over since the node's start: they were not of the form that this version knows.")
 

@@ -22,6 +22,10 @@ func filled(failed func(string, error)) *Metrics {
 	r.Reporter("evpn").Set(status.Object{Kind: "vrf", Key: "a", State: status.Error, Reason: "bad-vni"})
 	m.AddStatus(r)
 	m.AddTraffic(func() ([]VRFTraffic, error) { return []VRFTraffic{{VNI: 1001, ToFabricPackets: 3}}, nil })
+	m.AddDrain([]string{"serving", "drained"}, func() string { return "serving" })
+	m.AddImports(func() ([]VRFImports, error) {
+		return []VRFImports{{VNI: 1001, Imported: 3, Refused: map[string]uint64{"filtered": 1}}}, nil
+	})
 	m.AddDrops(func() (Drops, error) { return Drops{ByReason: map[string]uint64{"no-route": 5}}, nil })
 	m.AddTables(func() ([]Table, error) { return []Table{{Name: "routes", Wanted: 2}}, nil })
 	m.AddMaps(func() ([]Map, error) {

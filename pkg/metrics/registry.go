@@ -76,6 +76,19 @@ func (m *Metrics) AddTraffic(read func() ([]VRFTraffic, error)) {
 	})
 }
 
+// AddImports serves the imports of VRFs.
+func (m *Metrics) AddImports(read func() ([]VRFImports, error)) {
+	addSlice(m, "imports", read, func(e emitter, v VRFImports) {
+		vni := v.VNI.String()
+		e.emit(vrfImports, float64(v.Imported), vni, "imported")
+		e.emit(vrfImports, float64(v.Filtered), vni, "filtered")
+		e.emit(vrfImports, float64(v.Waiting), vni, "waiting")
+		for reason, n := range v.Refused {
+			e.emit(vrfRefused, float64(n), vni, reason)
+		}
+	})
+}
+
 // AddDrops serves the drop counters.
 func (m *Metrics) AddDrops(read func() (Drops, error)) {
 	m.add("drops", func(e emitter) error {

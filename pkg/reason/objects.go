@@ -91,6 +91,7 @@ func Objects() []Entry {
 		{Waiting, []string{"route"}, pending, "In `sluicectl route list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
 		{Held, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
 		{SameRouterID, []string{"vtep"}, broken, "Another node has this node's router ID, so a route reflector takes them for one and their routes hide each other.", "Set `bgp.routerID` on one of them."},
+		{RouteMaxPrefixes, []string{"vrf"}, broken, "The VRF has imported as many prefixes as its `maxPrefixes`; those that came first stay, others are left out.", "Find out who announces so many (`sluicectl bgp routes`); raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
 		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},
 		{BFDDown, []string{"neighbor"}, warning, "BFD was up with the neighbour and is not any more, or something on this node is in its way.", "See the error and `sluicectl bgp neighbors`; an address in use is another BFD daemon's; TTL is a neighbour further away than configured."},
 	}

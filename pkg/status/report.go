@@ -81,6 +81,11 @@ type VRF struct {
 	// Local and Remote are numbers of routes into OVN and to other nodes.
 	Local  int `json:"local"`
 	Remote int `json:"remote"`
+	// Filtered and Waiting are numbers of received prefixes that the VRF does not
+	// take: denied by its import filter, or left out since it has MaxPrefixes.
+	Filtered    int    `json:"filtered,omitempty"`
+	Waiting     int    `json:"waiting,omitempty"`
+	MaxPrefixes uint32 `json:"maxPrefixes,omitempty"`
 	// ToFabric and FromFabric count forwarded packets.
 	ToFabric   Traffic        `json:"toFabric"`
 	FromFabric Traffic        `json:"fromFabric"`

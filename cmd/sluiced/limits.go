@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// importLimits are the import filters and limits of the configuration.
+func importLimits(vrfs map[intent.VNI]config.VRF) map[intent.VNI]bgp.VRFImport {
+	out := map[intent.VNI]bgp.VRFImport{}
+	for vni, v := range vrfs {
+		if v.MaxPrefixes == 0 && len(v.ImportFilter) == 0 {
+			continue
+		}
+		limit := bgp.VRFImport{MaxPrefixes: v.MaxPrefixes}
+		for _, r := range v.ImportFilter {
+			limit.Filter = append(limit.Filter, bgp.PrefixRule{Permit: r.Action == config.FilterPermit, Prefix: r.Prefix, GE: r.GE, LE: r.LE})
+		}
+		out[vni] = limit
+	}
+	return out
+}
+
+// fullVRFs are the VRFs that leave prefixes out.
+func fullVRFs(s bgp.Status) []status.Object {
+	var out []status.Object
+	for _, vni := range slices.Sorted(maps.Keys(s.VRFs)) {
+		if v := s.VRFs[vni]; v.Waiting > 0 {
+			out = append(out, status.Object{Kind: "vrf", Key: vni.String(), State: status.Error, Reason: reason.RouteMaxPrefixes,
+				Error: fmt.Sprintf("the VRF has imported as many prefixes as evpn.vrfs.%d.maxPrefixes allows, %d; those that came later are left out, see 'sluicectl vrf show %d'", vni, v.MaxPrefixes, vni)})
+		}
+	}
+	return out
+}
+
+// addImports adds what the speaker says of the VRFs' imports.
+func (n *node) addImports(ctx context.Context, rows map[intent.VNI]*status.VRF) error {
+	s, err := n.speaker.Status(ctx)
+	for vni, v := range s.VRFs {
+		if row := rows[vni]; row != nil {
+			row.Filtered, row.Waiting, row.MaxPrefixes = v.Filtered, v.Waiting, v.MaxPrefixes
+		}
+	}
+	return err
+}
+
+func (n *node) importMetrics() ([]metrics.VRFImports, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s, err := n.speaker.Status(ctx)
+	var out []metrics.VRFImports
+	for vni, v := range s.VRFs {
+		out = append(out, metrics.VRFImports{VNI: vni, Imported: v.Imported, Filtered: v.Filtered, Waiting: v.Waiting,
+			Refused: map[string]uint64{string(bgp.ReasonFiltered): v.FilteredTotal, string(bgp.ReasonMaxPrefixes): v.WaitingTotal}})
+	}
+	return out, err
+}

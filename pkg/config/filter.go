@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// PrefixRule is a line of an import filter.
+type PrefixRule struct {
+	// Action is permit or deny. Required.
+	Action FilterAction `yaml:"action"`
+	// Prefix holds the prefixes that the rule is about. Required.
+	Prefix netip.Prefix `yaml:"prefix"`
+	// GE is the shortest length that matches. 0: that of prefix itself.
+	GE uint8 `yaml:"ge"`
+	// LE is the longest length that matches. 0: with ge, a single address; without
+	// it, prefix itself only.
+	LE uint8 `yaml:"le"`
+}
+
+// FilterAction is what a rule does.
+type FilterAction string
+
+// The actions.
+const (
+	FilterPermit FilterAction = "permit"
+	FilterDeny   FilterAction = "deny"
+)
+
+// UnmarshalText reads permit or deny.
+func (a *FilterAction) UnmarshalText(b []byte) error { return oneOf(a, b, FilterPermit, FilterDeny) }
+
+func (d *decoder) validateFilter(key string, rules []PrefixRule) {
+	for i, r := range rules {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if r.Action == "" {
+			d.failAt(at+".action", "missing; write permit or deny")
+		}
+		if !r.Prefix.IsValid() {
+			d.failAt(at+".prefix", "missing; write a prefix such as 10.0.0.0/8")
+			continue
+		}
+		if r.Prefix != r.Prefix.Masked() {
+			d.failAt(at+".prefix", "%s has bits set behind its length; write %s", r.Prefix, r.Prefix.Masked())
+		}
+		least, most := uint8(r.Prefix.Bits()), uint8(r.Prefix.Addr().BitLen())
+		if r.GE != 0 && (r.GE < least || r.GE > most) {
+			d.failAt(at+".ge", "%d is not possible; use %d to %d", r.GE, least, most)
+		}
+		if r.LE != 0 && (r.LE < max(least, r.GE) || r.LE > most) {
+			d.failAt(at+".le", "%d is not possible; use %d to %d", r.LE, max(least, r.GE), most)
+		}
+	}
+}
