@@ -3,6 +3,8 @@
 //
 // It owns, on any bridge of the local Open vSwitch:
 //   - the port whose Port.external_ids:sluice is "bridge", one a bridge;
+//   - the ports with sluice "vrf": one for each VRF on the kernel path and VLAN,
+//     fail-closed in the same way;
 //   - the flows whose cookie starts with "sluice" in ASCII, Cookie/CookieMask.
 //
 // Nothing else is ever changed: not another port, not another flow, not a

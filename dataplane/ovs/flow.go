@@ -48,14 +48,6 @@ const (
 	matchNAFrom
 )
 
-type actionKind uint8
-
-const (
-	actionDrop actionKind = iota
-	actionOutput
-	actionNormal
-)
-
 // flow is one OpenFlow flow of table 0, in the shapes that Sluice writes.
 type flow struct {
 	match  match
@@ -69,12 +61,6 @@ type match struct {
 	src, dst intent.MAC
 	kind     matchKind
 	prefix   netip.Prefix
-}
-
-type action struct {
-	kind   actionKind
-	output int
-	setDst intent.MAC
 }
 
 // format writes the flow as ovs-ofctl reads it, without cookie.
@@ -114,19 +100,6 @@ func (m match) format() string {
 		}
 	}
 	return strings.Join(words, ",")
-}
-
-func (a action) format() string {
-	switch a.kind {
-	case actionNormal:
-		return "NORMAL"
-	case actionOutput:
-		if a.setDst.IsZero() {
-			return fmt.Sprintf("output:%d", a.output)
-		}
-		return fmt.Sprintf("mod_dl_dst:%s,output:%d", a.setDst, a.output)
-	}
-	return "drop"
 }
 
 // parseFlow reads a line of dump-flows --no-stats --no-names, or what format
@@ -305,35 +278,4 @@ func parsePrefix(s string, v4 bool) (netip.Prefix, error) {
 		return p, fmt.Errorf("%s is of the wrong family", p)
 	}
 	return p.Masked(), nil
-}
-
-func parseAction(text string) (action, error) {
-	switch text {
-	case "drop":
-		return action{kind: actionDrop}, nil
-	case "NORMAL":
-		return action{kind: actionNormal}, nil
-	}
-	a := action{kind: actionOutput}
-	last := text
-	if first, rest, ok := strings.Cut(text, ","); ok {
-		last = rest
-		s, found := strings.CutPrefix(first, "mod_dl_dst:")
-		if !found {
-			s, found = strings.CutPrefix(first, "set_field:")
-			s, _, _ = strings.Cut(s, "->eth_dst")
-		}
-		mac, err := intent.ParseMAC(s)
-		if err != nil || !found || mac.IsZero() {
-			return a, fmt.Errorf("action %q is not one that Sluice writes", first)
-		}
-		a.setDst = mac
-	}
-	s, found := strings.CutPrefix(last, "output:")
-	n, err := number(s, 1<<16-1)
-	if err != nil || !found {
-		return a, fmt.Errorf("action %q is not one that Sluice writes", last)
-	}
-	a.output = n
-	return a, nil
 }

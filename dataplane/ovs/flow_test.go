@@ -26,9 +26,13 @@ func TestFlowText(t *testing.T) {
 		{"cookie=0x1, priority=200,in_port=2,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:01 actions=output:2",
 			flow{match{200, 2, 0, intent.MAC{}, m, matchAll, netip.Prefix{}}, out}},
 		{"cookie=0x1, priority=200,ip,in_port=3,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,nw_src=10.0.0.0/24 actions=set_field:02:00:00:00:00:02->eth_dst,output:2",
-			flow{match{200, 3, 0, m, intent.MAC{}, matchIP, p("10.0.0.0/24")}, action{actionOutput, 2, n}}},
+			flow{match{200, 3, 0, m, intent.MAC{}, matchIP, p("10.0.0.0/24")}, action{kind: actionOutput, output: 2, setDst: n}}},
 		{"cookie=0x1, priority=200,ipv6,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01 actions=mod_dl_dst:02:00:00:00:00:02,output:2",
-			flow{match{200, 3, 100, m, intent.MAC{}, matchIP, p("::/0")}, action{actionOutput, 2, n}}},
+			flow{match{200, 3, 100, m, intent.MAC{}, matchIP, p("::/0")}, action{kind: actionOutput, output: 2, setDst: n}}},
+		{"cookie=0x1, priority=200,in_port=4,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:01 actions=push_vlan:0x8100,set_field:4196->vlan_vid,output:2",
+			flow{match{200, 4, 0, intent.MAC{}, m, matchAll, netip.Prefix{}}, action{kind: actionOutput, output: 2, push: 100}}},
+		{"cookie=0x1, priority=200,ip,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,nw_src=10.0.0.0/24 actions=set_field:02:00:00:00:00:02->eth_dst,pop_vlan,output:4",
+			flow{match{200, 3, 100, m, intent.MAC{}, matchIP, p("10.0.0.0/24")}, action{kind: actionOutput, output: 4, setDst: n, pop: true}}},
 		{"cookie=0x736c756963650002, priority=100,in_port=2 actions=drop",
 			flow{match{100, 2, anyVLAN, intent.MAC{}, intent.MAC{}, matchAll, netip.Prefix{}}, action{}}},
 	} {
@@ -49,6 +53,8 @@ func TestForeignShapes(t *testing.T) {
 		"table=1,in_port=2 actions=drop", "in_port=2,ip,nw_src=10.0.0.0/255.0.255.0 actions=drop",
 		"in_port=LOCAL actions=drop", "arp,arp_op=2,arp_tpa=10.0.0.1 actions=drop", "in_port=2,dl_vlan=5000 actions=drop",
 		"ip,nw_src=2001:db8::1 actions=drop", "in_port=1 actions=set_field:1->eth_src,output:1",
+		"in_port=2 actions=pop_vlan", "in_port=2 actions=push_vlan:0x8100,output:1", "in_port=2 actions=push_vlan:0x88a8,set_field:4097->vlan_vid,output:1",
+		"in_port=2 actions=set_field:4097->vlan_vid,output:1", "in_port=2 actions=output:1,pop_vlan", "in_port=2 actions=pop_vlan,mod_dl_dst:02:00:00:00:00:02,output:1",
 	} {
 		if f, err := parseFlow(line); err == nil {
 			t.Errorf("%q was read as %+v", line, f)
@@ -58,6 +64,8 @@ func TestForeignShapes(t *testing.T) {
 
 func FuzzParseFlow(f *testing.F) {
 	f.Add("cookie=0x736c756963650001, priority=210,arp,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,arp_tpa=10.0.0.0/24,arp_op=1 actions=output:2")
+	f.Add("priority=200,in_port=3,dl_vlan=100 actions=mod_dl_dst:02:00:00:00:00:02,pop_vlan,output:2")
+	f.Add("priority=200,in_port=3,vlan_tci=0x0000/0x1fff actions=push_vlan:0x8100,set_field:4196->vlan_vid,output:2")
 	f.Add("priority=205,icmp6,in_port=3,icmp_type=135,icmp_code=0 actions=NORMAL")
 	f.Add("priority=200,ipv6,in_port=3,ipv6_src=2001:db8::/64 actions=mod_dl_dst:02:00:00:00:00:02,output:2")
 	f.Fuzz(func(t *testing.T, line string) {

@@ -64,6 +64,19 @@ func (s *Switch) HasPort(name string) (intent.BridgeKey, bool) {
 // EnsurePort makes the device Sluice's port of the bridge, with the default
 // flow and no-flood. The device should be down until this has returned.
 func (s *Switch) EnsurePort(ctx context.Context, bridge intent.BridgeKey, device string) error {
+	return s.ensure(ctx, bridge, device, role{
+		marks: map[string]string{markKey: markBridge},
+		is:    func(p Port) bool { return p.Ours },
+	})
+}
+
+// role is what a port of ours is for: how it is marked, and known by it.
+type role struct {
+	marks map[string]string
+	is    func(Port) bool
+}
+
+func (s *Switch) ensure(ctx context.Context, bridge intent.BridgeKey, device string, r role) error {
 	b, err := s.Bridge(bridge)
 	if err != nil {
 		return err
@@ -72,33 +85,36 @@ func (s *Switch) EnsurePort(ctx context.Context, bridge intent.BridgeKey, device
 	if _, err := s.dump(ctx, b.Name, cookieDefault); err != nil {
 		return err
 	}
-	if err := s.writePort(ctx, b, device); err != nil {
+	if err := s.writePort(ctx, b, device, r); err != nil {
 		return fmt.Errorf("port %s of bridge %s: %w", device, bridge, err)
 	}
 	p, err := s.awaitPort(ctx, bridge, device)
 	if err != nil {
 		return fmt.Errorf("port %s of bridge %s: %w", device, bridge, err)
 	}
-	if err := s.writeDefault(ctx, b.Name, p); err != nil {
+	if err := s.writeDefaults(ctx, bridge, p); err != nil {
 		return err
 	}
 	return s.setNoFlood(ctx, b.Name, p)
 }
 
-func (s *Switch) writePort(ctx context.Context, b Bridge, device string) error {
+func (s *Switch) writePort(ctx context.Context, b Bridge, device string, r role) error {
 	p, there := b.port(device)
-	if there && !p.Ours {
+	if there && !r.is(p) {
 		return reconcile.ErrForeign
 	}
-	if other, ok := b.ours(); ok && other.Name != device {
-		if err := s.RemovePort(ctx, intent.BridgeKey(b.Name)); err != nil {
+	if other, ok := b.find(r.is); ok && other.Name != device {
+		if err := s.remove(ctx, intent.BridgeKey(b.Name), r); err != nil {
+			return err
+		}
+		var err error
+		if b, err = s.Bridge(intent.BridgeKey(b.Name)); err != nil {
 			return err
 		}
 	}
 	mode := modeTrunk
 	row := &vswitch.Port{
-		UUID: p.portUUID, Name: device, Trunks: []int{deadVLAN}, VLANMode: &mode,
-		ExternalIDs: map[string]string{markKey: markBridge},
+		UUID: p.portUUID, Name: device, Trunks: []int{deadVLAN}, VLANMode: &mode, ExternalIDs: r.marks,
 	}
 	if there {
 		if p.failClosed {
@@ -139,13 +155,27 @@ func defaultFlow(p Port) flow {
 	return flow{match: match{priority: priorityDefault, inPort: p.Number, vlan: anyVLAN}}
 }
 
-func (s *Switch) writeDefault(ctx context.Context, bridge string, p Port) error {
-	d, err := s.dumpAll(ctx, bridge, cookieDefault)
+// writeDefaults gives every port of ours its default flow, and takes away those of
+// ports that are there no more. p has its number already.
+func (s *Switch) writeDefaults(ctx context.Context, bridge intent.BridgeKey, p Port) error {
+	d, err := s.dumpAll(ctx, string(bridge), cookieDefault)
 	if err != nil {
 		return err
 	}
-	want := defaultFlow(p)
-	if err := d.collision([]flow{want}); err != nil {
+	b, err := s.Bridge(bridge)
+	if err != nil {
+		return err
+	}
+	want := []flow{defaultFlow(p)}
+	for _, o := range b.Ports {
+		if o.marked() && o.Number != 0 && o.Number != p.Number {
+			want = append(want, defaultFlow(o))
+		}
+	}
+	if p.Number == 0 {
+		want = want[1:]
+	}
+	if err := d.collision(want); err != nil {
 		return fmt.Errorf("default flow of bridge %s: %w", bridge, err)
 	}
 	var lines []string
@@ -153,24 +183,30 @@ func (s *Switch) writeDefault(ctx context.Context, bridge string, p Port) error 
 		lines = append(lines, deleteLine(cookieDefault, m))
 	}
 	for _, f := range d.flows {
-		if f != want {
+		if !slices.Contains(want, f) {
 			lines = append(lines, deleteLine(cookieDefault, f.match.format()))
 		}
 	}
-	if !slices.Contains(d.flows, want) {
-		lines = append(lines, addLine(cookieDefault, want))
+	for _, f := range want {
+		if !slices.Contains(d.flows, f) {
+			lines = append(lines, addLine(cookieDefault, f))
+		}
 	}
-	return s.bundle(ctx, bridge, lines)
+	return s.bundle(ctx, string(bridge), lines)
 }
 
 // CheckPort is nil if the bridge has the device as EnsurePort leaves it.
 func (s *Switch) CheckPort(ctx context.Context, bridge intent.BridgeKey, device string) error {
+	return s.check(ctx, bridge, device, func(p Port) bool { return p.Ours })
+}
+
+func (s *Switch) check(ctx context.Context, bridge intent.BridgeKey, device string, is func(Port) bool) error {
 	b, err := s.Bridge(bridge)
 	if err != nil {
 		return err
 	}
 	p, ok := b.port(device)
-	if !ok || !p.Ours || !p.failClosed || p.Number == 0 {
+	if !ok || !is(p) || !p.failClosed || p.Number == 0 {
 		return fmt.Errorf("port %s of bridge %s: %w", device, bridge, errIncomplete)
 	}
 	d, err := s.dump(ctx, b.Name, cookieDefault)
@@ -181,16 +217,27 @@ func (s *Switch) CheckPort(ctx context.Context, bridge intent.BridgeKey, device 
 	if err != nil {
 		return err
 	}
-	if !named || !noFlood || len(d.unknown) > 0 || !slices.Equal(d.flows, []flow{defaultFlow(p)}) {
+	if !named || !noFlood || len(d.unknown) > 0 || !slices.Contains(d.flows, defaultFlow(p)) || b.strays(d.flows) {
 		return fmt.Errorf("default flow of bridge %s: %w", bridge, errIncomplete)
 	}
 	return nil
 }
 
-// RemovePort removes Sluice's port from the bridge, and then the default flow,
+// strays tells whether a default flow is of no port of ours.
+func (b Bridge) strays(defaults []flow) bool {
+	return slices.ContainsFunc(defaults, func(f flow) bool {
+		return !slices.ContainsFunc(b.Ports, func(p Port) bool { return p.marked() && defaultFlow(p) == f })
+	})
+}
+
+// RemovePort removes Sluice's port from the bridge, and then its default flow,
 // which has to outlive it. A bridge or port that is not there is no error, and
 // neither is an ovs-vswitchd that does not run.
 func (s *Switch) RemovePort(ctx context.Context, bridge intent.BridgeKey) error {
+	return s.remove(ctx, bridge, role{is: func(p Port) bool { return p.Ours }})
+}
+
+func (s *Switch) remove(ctx context.Context, bridge intent.BridgeKey, r role) error {
 	b, err := s.Bridge(bridge)
 	if errors.Is(err, errNoBridge) {
 		return nil
@@ -198,7 +245,7 @@ func (s *Switch) RemovePort(ctx context.Context, bridge intent.BridgeKey) error 
 	if err != nil {
 		return err
 	}
-	if p, ok := b.ours(); ok {
+	if p, ok := b.find(r.is); ok {
 		if _, err := s.config.Transact(ctx,
 			ovsdb.Comment("sluice: port "+p.Name+" leaves bridge "+b.Name),
 			ovsdb.RemoveMembers(vswitch.BridgeTable, b.uuid, "ports", ovsdb.UUID(p.portUUID))); err != nil {
@@ -209,7 +256,7 @@ func (s *Switch) RemovePort(ctx context.Context, bridge intent.BridgeKey) error 
 			if err != nil {
 				return true
 			}
-			_, there := now.ours()
+			_, there := now.find(r.is)
 			return !there
 		})
 		if err != nil {
@@ -219,8 +266,8 @@ func (s *Switch) RemovePort(ctx context.Context, bridge intent.BridgeKey) error 
 			return err
 		}
 	}
-	_, err = s.ofctl(ctx, "", b.Name, []string{"-O", openFlow, "del-flows"}, fmt.Sprintf("cookie=%#x/-1", cookieDefault))
-	if err != nil && ctx.Err() == nil && !s.reachable(b.Name) {
+	err = s.writeDefaults(ctx, bridge, Port{})
+	if errors.Is(err, errNoBridge) || err != nil && ctx.Err() == nil && !s.reachable(b.Name) {
 		return nil // without ovs-vswitchd there are no flows
 	}
 	return err

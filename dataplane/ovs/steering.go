@@ -38,6 +38,12 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 	if k.Gateway.MAC.IsZero() || k.Gateway.VLAN > 4094 {
 		return nil, fmt.Errorf("gateway %s cannot be matched", k.Gateway)
 	}
+	inner := ours // where what comes from OVN goes
+	if row.Path == intent.PathKernel {
+		if inner, ok = b.vrfPort(row.VNI, k.Gateway.VLAN); !ok || inner.Number == 0 {
+			return nil, fmt.Errorf("bridge %s has no port of VRF %s yet: %w", b.Name, row.VNI, reconcile.ErrNotReady)
+		}
+	}
 	from := match{inPort: patch.Number, vlan: int(k.Gateway.VLAN), src: k.Gateway.MAC, prefix: k.Prefix}
 	out := action{kind: actionOutput, output: ours.Number}
 	with := func(priority int, kind matchKind, a action) flow {
@@ -48,10 +54,17 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 	v4 := k.Prefix.Addr().Is4()
 	switch {
 	case k.Kind == intent.SteerToOVN && !k.Prefix.IsValid():
-		return []flow{{
+		flows := []flow{{
 			match{priority: prioritySteer, inPort: ours.Number, vlan: int(k.Gateway.VLAN), dst: k.Gateway.MAC},
 			action{kind: actionOutput, output: patch.Number},
-		}}, nil
+		}}
+		if row.Path == intent.PathKernel {
+			flows = append(flows, flow{
+				match{priority: prioritySteer, inPort: inner.Number, dst: k.Gateway.MAC},
+				action{kind: actionOutput, output: patch.Number, push: int(k.Gateway.VLAN)},
+			})
+		}
+		return flows, nil
 	case !k.Prefix.IsValid() || k.Prefix != k.Prefix.Masked():
 	case k.Kind == intent.SteerARP && v4:
 		return []flow{with(priorityAsk, matchARP, out)}, nil
@@ -59,6 +72,9 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 		return []flow{with(priorityAsk, matchNS, out)}, nil
 	case k.Kind == intent.SteerSource && !row.NextHopMAC.IsZero():
 		out.setDst = row.NextHopMAC
+		if row.Path == intent.PathKernel {
+			out.output, out.pop = inner.Number, k.Gateway.VLAN != 0
+		}
 		flows := []flow{with(prioritySteer, matchIP, out)}
 		if !v4 {
 			normal := action{kind: actionNormal}
@@ -80,6 +96,10 @@ func key(b Bridge, f flow) (intent.SteeringKey, bool) {
 		return k, false
 	}
 	k.Gateway.VLAN = uint16(f.match.vlan)
+	if p, ok := b.numbered(f.match.inPort); ok && p.VRF.VNI != 0 {
+		// The VRF's end has no tags.
+		k.Gateway.VLAN = p.VRF.VLAN
+	}
 	switch f.match.kind {
 	case matchAll:
 		k.Kind, k.Gateway.MAC = intent.SteerToOVN, f.match.dst
@@ -99,11 +119,17 @@ func (s *Steering) value(b Bridge, k intent.SteeringKey, flows []flow) intent.St
 	row := intent.Steering{Key: k}
 	patch := 0
 	for _, f := range flows {
+		inner := f.action.output // the port of ours
 		switch {
 		case k.Kind == intent.SteerToOVN:
-			patch = f.action.output
+			patch, inner = f.action.output, f.match.inPort
 		case f.action.kind == actionOutput:
 			patch, row.NextHopMAC = f.match.inPort, f.action.setDst
+		default:
+			continue
+		}
+		if p, ok := b.numbered(inner); ok && p.VRF.VNI != 0 {
+			row.Path, row.VNI = intent.PathKernel, p.VRF.VNI
 		}
 	}
 	for _, p := range b.Ports {
@@ -118,6 +144,11 @@ func (s *Steering) value(b Bridge, k intent.SteeringKey, flows []flow) intent.St
 		return intent.Steering{}
 	}
 	return row
+}
+
+// numbered is the port with an OpenFlow number.
+func (b Bridge) numbered(n int) (Port, bool) {
+	return b.find(func(p Port) bool { return n != 0 && p.Number == n })
 }
 
 func sameFlows(a, b []flow) bool {

@@ -68,8 +68,11 @@ type Port struct {
 	Peer string
 	// Error is Interface.error: why the device could not be opened.
 	Error string
-	// Ours: it carries Sluice's mark.
+	// Ours: it is Sluice's port of the bridge.
 	Ours bool
+	// VRF is the VRF and VLAN that it is Sluice's port of; the zero value for all
+	// other ports.
+	VRF intent.VRFPortKey
 
 	portUUID   string
 	failClosed bool
@@ -94,8 +97,10 @@ func (b Bridge) port(name string) (Port, bool) {
 	return b.Ports[i], true
 }
 
-func (b Bridge) ours() (Port, bool) {
-	i := slices.IndexFunc(b.Ports, func(p Port) bool { return p.Ours })
+func (b Bridge) ours() (Port, bool) { return b.find(func(p Port) bool { return p.Ours }) }
+
+func (b Bridge) find(is func(Port) bool) (Port, bool) {
+	i := slices.IndexFunc(b.Ports, is)
 	if i < 0 {
 		return Port{}, false
 	}
@@ -201,7 +206,7 @@ func (s *Switch) assemble() map[string]Bridge {
 			}
 			for _, uuid := range port.Interfaces {
 				if i, ok := s.rows[uuid].(*vswitch.Interface); ok {
-					b.Ports = append(b.Ports, newPort(port, i))
+					b.Ports = append(b.Ports, newPort(b.Name, port, i))
 				}
 			}
 		}
@@ -211,10 +216,10 @@ func (s *Switch) assemble() map[string]Bridge {
 	return out
 }
 
-func newPort(p *vswitch.Port, i *vswitch.Interface) Port {
+func newPort(bridge string, p *vswitch.Port, i *vswitch.Interface) Port {
 	out := Port{
 		Name: i.Name, Type: i.Type, Peer: i.Options["peer"],
-		Ours: p.ExternalIDs[markKey] == markBridge, portUUID: p.UUID,
+		Ours: p.ExternalIDs[markKey] == markBridge, VRF: vrfOf(bridge, p.ExternalIDs), portUUID: p.UUID,
 		failClosed: slices.Equal(p.Trunks, []int{deadVLAN}) && p.VLANMode != nil && *p.VLANMode == modeTrunk,
 	}
 	// Interface.ofport is -1 for a port that could not be created.
