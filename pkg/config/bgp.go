@@ -38,10 +38,23 @@ type BGP struct {
 type Neighbor struct {
 	// Address is the peer's, IPv4 or IPv6; a link-local one has a zone
 	// (fe80::1%eth0), and no two peers have the same one on different interfaces.
-	// Required.
+	// Required, unless interface is given.
 	Address netip.Addr `yaml:"address"`
+	// Interface is the link whose router is the peer, such as eth1: its IPv6
+	// link-local address is learned from its router advertisements (BGP unnumbered),
+	// and this node advertises itself there, as default router to no one.
+	Interface string `yaml:"interface"`
 	// ASN is the peer's AS number. 0: the node's own, iBGP.
 	ASN uint32 `yaml:"asn"`
+	// External takes a peer of any AS but the node's own, in the place of asn.
+	External bool `yaml:"external"`
+	// Families are the address families of the session: evpn, ipv4 and ipv6, the
+	// latter two for the underlay. IPv4 prefixes over a session with IPv6 addresses
+	// have IPv6 next hops (RFC 8950), which the peer has to have switched on. Empty:
+	// evpn; with underlay.announce or underlay.install, for a peer with interface
+	// evpn, ipv4 and ipv6, and for another eBGP peer without multihopTTL evpn and the
+	// family of its address.
+	Families []Family `yaml:"families"`
 	// Description is for people; "sluicectl bgp neighbors" shows it.
 	Description string `yaml:"description"`
 	// Password is the key of TCP-MD5 (RFC 2385), at most 80 bytes.

@@ -33,6 +33,9 @@ type Config struct {
 	BGP BGP `yaml:"bgp"`
 	// Fabric is the VXLAN side and the link to the provider bridges.
 	Fabric Fabric `yaml:"fabric"`
+	// Underlay is the node's own part in the routed fabric, for nodes without
+	// another routing daemon. All of it is off by default.
+	Underlay Underlay `yaml:"underlay"`
 	// EVPN is what is announced and imported.
 	EVPN EVPN `yaml:"evpn"`
 	// Dataplane is the eBPF maps and where they are pinned.

@@ -20,6 +20,9 @@ func Default() *Config {
 			UDPChecksum: ChecksumAuto,
 			NextHopMAC:  DefaultNextHopMAC,
 		},
+		Underlay: Underlay{Install: Install{
+			Metric: 2048, Accept: []PrefixMatch{{Prefix: anyIPv4}, {Prefix: anyIPv6}, {Prefix: anyIPv4, GE: 32}, {Prefix: anyIPv6, GE: 128}},
+		}},
 		EVPN: EVPN{
 			Announce:   AnnounceBoth,
 			NAT:        NATRefuse,

@@ -101,13 +101,14 @@ func complete(c *Config) {
 		n := &c.BGP.Neighbors[i]
 		n.Address = n.Address.Unmap()
 		n.LocalAddress = n.LocalAddress.Unmap()
-		if n.ASN == 0 {
+		if n.ASN == 0 && !n.External {
 			n.ASN = c.BGP.ASN
 		}
 		if n.Keepalive.Duration == 0 {
 			n.Keepalive.Duration = n.HoldTime.Duration / 3
 		}
 	}
+	c.completeUnderlay()
 	c.Fabric.VTEP = c.Fabric.VTEP.Unmap()
 	for i, a := range c.Fabric.ICMPSource {
 		c.Fabric.ICMPSource[i] = a.Unmap()

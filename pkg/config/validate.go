@@ -18,6 +18,7 @@ const maxPassword = 80
 func (d *decoder) validate(c *Config) {
 	d.validateOVN(&c.OVN)
 	d.validateBGP(&c.BGP, c.Roles != RoleNone)
+	d.validateUnderlay(&c.Underlay)
 	d.validateFabric(&c.Fabric)
 	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
 	d.validateSizes(&c.Dataplane.Sizes)

@@ -40,6 +40,8 @@ func (d *decoder) validateBGP(b *BGP, required bool) {
 		// Routes tell their neighbour's address and not its interface.
 		a := n.Address.WithZone("")
 		switch j, dup := first[a]; {
+		case n.Interface != "":
+			d.sameInterface(b, i)
 		case !dup || !a.IsValid():
 			first[a] = i
 		case b.Neighbors[j].Address == n.Address:
@@ -66,7 +68,12 @@ func (d *decoder) bgpListen(s string) {
 }
 
 func (d *decoder) validateNeighbor(b *BGP, n *Neighbor, key string) {
-	d.neighborAddresses(n, key)
+	if n.Interface != "" {
+		d.neighborInterface(n, key)
+	} else {
+		d.neighborAddresses(n, key)
+	}
+	d.neighborFamilies(n, key)
 	if n.Port == 0 {
 		d.failAt(key+".port", "0 is no TCP port; the port of BGP is 179")
 	}
@@ -88,7 +95,7 @@ func (d *decoder) validateNeighbor(b *BGP, n *Neighbor, key string) {
 	if n.Password.Reveal() == redacted {
 		d.failAt(key+".password", "this is what a printed configuration shows instead of the password; write the password itself")
 	}
-	internal := n.ASN == b.ASN
+	internal := n.ASN == b.ASN && !n.External
 	switch {
 	case n.MultihopTTL != 0 && n.GTSM != 0:
 		d.failAt(key+".gtsm", "does not go together with multihopTTL; keep one of them")

@@ -1,0 +1,191 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Underlay is the node's own part in the routed fabric.
+type Underlay struct {
+	// Announce is what the node announces as plain unicast, with itself as next hop.
+	Announce UnderlayAnnounce `yaml:"announce"`
+	// Install puts learned unicast routes into the kernel's main table.
+	Install Install `yaml:"install"`
+}
+
+// UnderlayAnnounce is what the node announces as plain unicast. It stays announced
+// when sluiced stops, as long as the neighbours keep it (bgp.gracefulRestart).
+type UnderlayAnnounce struct {
+	// VTEP announces the tunnel address as /32 or /128, while the fabric device
+	// takes packets.
+	VTEP bool `yaml:"vtep"`
+	// Prefixes are announced besides, always.
+	Prefixes []netip.Prefix `yaml:"prefixes"`
+}
+
+// Install puts learned unicast routes into the kernel's main table, with protocol
+// number 116. Routes of others, connected networks and the node's own addresses
+// are never touched.
+type Install struct {
+	// Enabled is whether it is done.
+	Enabled bool `yaml:"enabled"`
+	// Metric is that of the routes. Others to the same prefix with a lower one are
+	// used before them: the default is above those that FRR (20), DHCP clients and
+	// router advertisements (at most 1024) give theirs.
+	Metric uint32 `yaml:"metric"`
+	// Accept lists the prefixes that are installed. The default is the default
+	// routes and all single addresses; {prefix: 0.0.0.0/0, le: 32} and {prefix: ::/0,
+	// le: 128} are everything.
+	Accept []PrefixMatch `yaml:"accept"`
+	// Source is at most one address per family: the source that packets of the node
+	// itself have on these routes, if the node has the address. Empty: the VTEP
+	// address for its family, the kernel's choice for the other.
+	Source []netip.Addr `yaml:"source"`
+}
+
+// PrefixMatch is an entry of a prefix list, as routers have them.
+type PrefixMatch struct {
+	// Prefix holds the prefixes that match. Required.
+	Prefix netip.Prefix `yaml:"prefix"`
+	// GE is their least length. 0: that of prefix.
+	GE uint8 `yaml:"ge"`
+	// LE is their largest length. 0: that of prefix, or with ge any.
+	LE uint8 `yaml:"le"`
+}
+
+// Family is an address family of a BGP session.
+type Family string
+
+// The families.
+const (
+	FamilyEVPN Family = "evpn"
+	FamilyIPv4 Family = "ipv4"
+	FamilyIPv6 Family = "ipv6"
+)
+
+// UnmarshalText reads a family.
+func (f *Family) UnmarshalText(b []byte) error {
+	return oneOf(f, b, FamilyEVPN, FamilyIPv4, FamilyIPv6)
+}
+
+var (
+	anyIPv4 = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	anyIPv6 = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+)
+
+// Used tells whether the node has a part in the underlay.
+func (u Underlay) Used() bool {
+	return u.Announce.VTEP || len(u.Announce.Prefixes) > 0 || u.Install.Enabled
+}
+
+// completeUnderlay fills in the families of neighbours that are given none.
+func (c *Config) completeUnderlay() {
+	for i := range c.Underlay.Install.Source {
+		c.Underlay.Install.Source[i] = c.Underlay.Install.Source[i].Unmap()
+	}
+	for i := range c.BGP.Neighbors {
+		n := &c.BGP.Neighbors[i]
+		if len(n.Families) > 0 {
+			continue
+		}
+		n.Families = []Family{FamilyEVPN}
+		switch near := n.MultihopTTL == 0 && (n.External || n.ASN != c.BGP.ASN); {
+		case !c.Underlay.Used():
+		case n.Interface != "":
+			n.Families = append(n.Families, FamilyIPv4, FamilyIPv6)
+		case near && n.Address.Is4():
+			n.Families = append(n.Families, FamilyIPv4)
+		case near:
+			n.Families = append(n.Families, FamilyIPv6)
+		}
+	}
+}
+
+func (d *decoder) validateUnderlay(u *Underlay) {
+	for i, p := range u.Announce.Prefixes {
+		key := fmt.Sprintf("underlay.announce.prefixes[%d]", i)
+		switch a := p.Addr(); {
+		case !p.IsValid():
+			d.failAt(key, "missing; write a prefix like 192.0.2.0/24")
+		case p != p.Masked():
+			d.failAt(key, "%s has bits beyond its length; write %s", p, p.Masked())
+		case a.Is4In6() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsLoopback() || a.IsUnspecified() && p.Bits() > 0:
+			d.failAt(key, "%s is no prefix to announce; use a unicast one", p)
+		case slices.Contains(u.Announce.Prefixes[:i], p):
+			d.failAt(key, "%s is given twice; remove one", p)
+		}
+	}
+	if u.Install.Metric == 0 {
+		d.failAt("underlay.install.metric", "0 would replace routes that others made without a metric; use 1 to 4294967295")
+	}
+	for i, m := range u.Install.Accept {
+		d.prefixMatch(fmt.Sprintf("underlay.install.accept[%d]", i), m)
+	}
+	families := map[bool]bool{}
+	for i, a := range u.Install.Source {
+		key := fmt.Sprintf("underlay.install.source[%d]", i)
+		if !a.IsValid() || !a.IsGlobalUnicast() || a.Zone() != "" {
+			d.failAt(key, "%s is no source address; use a unicast address of the node", a)
+		}
+		if families[a.Is4()] {
+			d.failAt(key, "%s is the second of its family; keep one", a)
+		}
+		families[a.Is4()] = true
+	}
+}
+
+func (d *decoder) prefixMatch(key string, m PrefixMatch) {
+	bits := uint8(m.Prefix.Addr().BitLen())
+	switch {
+	case !m.Prefix.IsValid():
+		d.failAt(key+".prefix", "missing; write a prefix like 10.0.0.0/8")
+	case m.Prefix != m.Prefix.Masked():
+		d.failAt(key+".prefix", "%s has bits beyond its length; write %s", m.Prefix, m.Prefix.Masked())
+	case m.GE != 0 && (int(m.GE) < m.Prefix.Bits() || m.GE > bits):
+		d.failAt(key+".ge", "%d is no length within %s; use %d to %d", m.GE, m.Prefix, m.Prefix.Bits(), bits)
+	case m.LE != 0 && (int(m.LE) < m.Prefix.Bits() || m.LE > bits || m.LE < m.GE):
+		d.failAt(key+".le", "%d is no length within %s; use %d to %d", m.LE, m.Prefix, max(m.Prefix.Bits(), int(m.GE)), bits)
+	}
+}
+
+// maxInterface is the longest name of a link (IFNAMSIZ without its final zero).
+const maxInterface = 15
+
+func (d *decoder) neighborInterface(n *Neighbor, key string) {
+	switch {
+	case len(n.Interface) > maxInterface || strings.ContainsAny(n.Interface, "/ %\t"):
+		d.failAt(key+".interface", "%q is no name of a link; use one like eth1", n.Interface)
+	case n.Address.IsValid():
+		d.failAt(key+".address", "does not go together with interface; keep one of them")
+	case n.LocalAddress.IsValid():
+		d.failAt(key+".localAddress", "does not go together with interface, where link-local addresses are used; remove it")
+	case n.MultihopTTL != 0:
+		d.failAt(key+".multihopTTL", "does not go together with interface: the peer is on the link; remove it")
+	case n.BFD.Enabled:
+		d.failAt(key+".bfd.enabled", "does not go together with interface: BFD needs the peer's address; give it as address, such as fe80::1%%%s", n.Interface)
+	}
+}
+
+func (d *decoder) sameInterface(b *BGP, i int) {
+	for j := range b.Neighbors[:i] {
+		if b.Neighbors[j].Interface == b.Neighbors[i].Interface {
+			d.failAt(fmt.Sprintf("bgp.neighbors[%d].interface", i), "%s is already neighbors[%d]; remove one", b.Neighbors[i].Interface, j)
+		}
+	}
+}
+
+func (d *decoder) neighborFamilies(n *Neighbor, key string) {
+	if n.External && n.ASN != 0 {
+		d.failAt(key+".external", "asn is given too; keep one of them")
+	}
+	for i, f := range n.Families {
+		switch {
+		case slices.Contains(n.Families[:i], f):
+			d.failAt(fmt.Sprintf("%s.families[%d]", key, i), "%s is given twice; remove one", f)
+		case f == FamilyIPv6 && n.Address.Is4():
+			d.failAt(fmt.Sprintf("%s.families[%d]", key, i), "IPv6 prefixes have no next hop in a session with IPv4 addresses; use the peer's IPv6 address")
+		}
+	}
+}
