@@ -21,11 +21,12 @@ const (
 	// RouteProtocol is the protocol number of Sluice's routes (rtm_protocol): no
 	// other program is known to use it.
 	RouteProtocol = 115
-	// RouteMetric is the metric of the routes of tenants. vrf_guard lets through
-	// only what such a route leads to. It is less than that of what the kernel
-	// adds by itself (256 for IPv6), and not 0: a route of others without a
-	// metric is never replaced by ours.
-	RouteMetric = 20
+	// RouteMetric is the metric of the routes of tenants, and of no other: vrf_guard
+	// lets through only what such a route leads to (bpf/lib/guard.h has the same
+	// number). It is less than that of what the kernel adds by itself (256 for
+	// IPv6), and none that routing daemons use: a route of others is never
+	// replaced by ours.
+	RouteMetric = 173
 	// metricLast is that of the unreachable default route, after all others
 	// (Documentation/networking/vrf.rst of the kernel).
 	metricLast = 4278198272
