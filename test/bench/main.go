@@ -27,6 +27,7 @@ type options struct {
 	tenants, hosts int
 	rounds         int
 	changes        int
+	moves          int
 	rest           time.Duration
 	parts          string
 }
@@ -41,6 +42,7 @@ func main() {
 	flag.IntVar(&o.hosts, "hosts", 20, "hosts of each VRF")
 	flag.IntVar(&o.rounds, "rounds", 60, "runs of each program and packet")
 	flag.IntVar(&o.changes, "changes", 200, "changes in the Southbound database to time")
+	flag.IntVar(&o.moves, "moves", 20, "moves of gateway ports")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long to watch the CPU time of a daemon at rest")
 	flag.StringVar(&o.parts, "parts", strings.Join(partNames(), ","), "what to measure")
 	flag.Parse()
@@ -72,6 +74,7 @@ var parts = []part{
 	{"large", func(o options, ctx context.Context, out io.Writer, rep *report) error {
 		return o.cloud(ctx, out, rep, large)
 	}},
+	{"move", options.move},
 }
 
 func partNames() (out []string) {

@@ -89,6 +89,11 @@ func (l *Lab) MeasureOutage(ctx context.Context, chassis string) (Outage, error)
 		return out, err
 	}
 	probes, err := l.startProbes(ctx, cloud, chassis)
+	defer func() {
+		for _, p := range probes {
+			p.kill()
+		}
+	}()
 	if err != nil {
 		return out, err
 	}
@@ -159,7 +164,16 @@ func (l *Lab) awaitMove(ctx context.Context, c Cloud, ports []string) error {
 type probe struct {
 	from, to string
 	cmd      *exec.Cmd
+	interval time.Duration
 	answers  chan time.Time
+}
+
+// kill ends a probe that may have been stopped already.
+func (p *probe) kill() {
+	_ = p.cmd.Process.Kill()
+	for range p.answers {
+	}
+	_ = p.cmd.Wait()
 }
 
 // startProbes pings from the virtual machines of other clouds those of the cloud
@@ -177,7 +191,7 @@ func (l *Lab) startProbes(ctx context.Context, c Cloud, dead string) ([]*probe, 
 					continue
 				}
 				for _, addr := range []string{to.Addr4.String(), to.Addr6.String()} {
-					p, err := l.startProbe(ctx, from.Name, addr)
+					p, err := l.startProbe(ctx, from.Name, addr, probeInterval)
 					if err != nil {
 						return out, err
 					}
@@ -199,8 +213,8 @@ func (l *Lab) startProbes(ctx context.Context, c Cloud, dead string) ([]*probe, 
 
 var answeredAt = regexp.MustCompile(`^\[(\d+)\.(\d{6})\] \d+ bytes from `)
 
-func (l *Lab) startProbe(ctx context.Context, from, to string) (*probe, error) {
-	cmd, err := l.Command(ctx, from, "ping", "-n", "-D", "-i", fmt.Sprint(probeInterval.Seconds()), to)
+func (l *Lab) startProbe(ctx context.Context, from, to string, interval time.Duration) (*probe, error) {
+	cmd, err := l.Command(ctx, from, "ping", "-n", "-D", "-i", fmt.Sprint(interval.Seconds()), to)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +225,7 @@ func (l *Lab) startProbe(ctx context.Context, from, to string) (*probe, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("ping %s from %s: %w", to, from, err)
 	}
-	p := &probe{from: from, to: to, cmd: cmd, answers: make(chan time.Time, 1<<16)}
+	p := &probe{from: from, to: to, cmd: cmd, interval: interval, answers: make(chan time.Time, 1<<16)}
 	go p.read(pipe)
 	return p, nil
 }
@@ -247,7 +261,7 @@ func (p *probe) stop(ctx context.Context, after time.Time) (ProbeOutage, error) 
 			return out, errors.Join(fmt.Errorf("%s no longer answers %s", p.to, p.from), p.cmd.Process.Kill())
 		}
 		if !last.IsZero() {
-			out.Outage = max(out.Outage, at.Sub(last)-probeInterval)
+			out.Outage = max(out.Outage, at.Sub(last)-p.interval)
 		}
 		last = at
 		out.Answered++
