@@ -85,6 +85,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.paths.Run(running) })
 	group.Go(func() error { return ignoreEnd(n.speaker.Watch(running, n.takeImports)) })
 	group.Go(func() error { return n.watchSpeaker(running) })
+	group.Go(func() error { return n.watchGuards(running) })
 	group.Go(func() error { return n.tables.Pipeline.Run(running) })
 	group.Go(func() error { return n.d.ovs.Run(running) })
 	group.Go(func() error { return n.watchSwitch(running) })
@@ -111,6 +112,7 @@ func (n *node) leave(ctx context.Context) {
 		n.d.reg.Reporter(s.Name()).Replace(nil)
 	}
 	n.d.reg.Reporter(bgpReports).Replace(nil)
+	n.d.reg.Reporter(guardReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")

@@ -33,6 +33,8 @@ type rib struct {
 	importers map[intent.RouteTarget]set[intent.VNI]
 	routes    map[intent.VNI]map[netip.Prefix]intent.NextHopSet
 	vteps     map[netip.Addr]*vtep
+	// applied counts what was received.
+	applied uint64
 	// limits are the configuration's, by VRF; refused is what came of them.
 	limits  map[intent.VNI]VRFImport
 	refused map[intent.VNI]*refusals
@@ -90,6 +92,7 @@ func newRIB(own func(netip.Addr) bool, linger, peerLinger time.Duration) *rib {
 func (r *rib) apply(p *path, now time.Time) {
 	old := r.paths[p.key]
 	counts := r.counts(p.key.neighbor)
+	r.applied++
 	if !p.withdrawn {
 		p.reason = p.check(r.own)
 		if p.reason == "" && r.unreachable(p.hop.VTEP) {

@@ -19,6 +19,8 @@ type knownSwitch struct {
 	// version is ovn.Rows.PortsChanged of the switch.
 	version   uint64
 	addresses map[netip.Addr]struct{}
+	// annotated are the ports that name a VNI.
+	annotated map[string]annotation
 }
 
 func newKnownAddresses(rows *ovn.Rows) *knownAddresses {
@@ -33,7 +35,9 @@ func (k *knownAddresses) on(provider ovn.UUID) map[netip.Addr]struct{} {
 		return kept.addresses
 	}
 	set := map[netip.Addr]struct{}{}
+	read := knownSwitch{version, set, map[string]annotation{}}
 	for _, p := range k.rows.PortsOn(provider) {
+		read.annotate(p)
 		columns := [][]string{p.MAC, p.NATAddresses}
 		if peer, ok := k.rows.Peer(p); ok {
 			columns = append(columns, peer.MAC)
@@ -52,7 +56,7 @@ func (k *knownAddresses) on(provider ovn.UUID) map[netip.Addr]struct{} {
 			}
 		}
 	}
-	k.switches[provider] = knownSwitch{version, set}
+	k.switches[provider] = read
 	return set
 }
 

@@ -44,6 +44,13 @@ const (
 	Held         = "held"
 	SameRouterID = "same-router-id"
 	PrefixLimit  = "prefix-limit"
+)
+
+// Reasons of what may join two tenants by mistake.
+const (
+	VNICollision = "vni-collision"
+	TargetShared = "route-target-shared"
+	RDShared     = "route-distinguisher-shared"
 	BFDDown      = "bfd-down"
 )
 
@@ -91,6 +98,9 @@ func Objects() []Entry {
 		{Waiting, []string{"route"}, pending, "In `sluicectl route list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
 		{Held, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
 		{SameRouterID, []string{"vtep"}, broken, "Another node has this node's router ID, so a route reflector takes them for one and their routes hide each other.", "Set `bgp.routerID` on one of them."},
+		{VNICollision, []string{"vni"}, warning, "Ports in OVN or routes in BGP use the VNI with route targets that have nothing in common: two tenants may have one VNI. Nothing is taken down.", "Give one of them another VNI; or, if they are one tenant, a route target in common."},
+		{TargetShared, []string{"route-target"}, warning, "A VNI imports a route target that another VNI exports or imports, and this node's configuration names it for neither: two tenants may be joined. Nothing is taken down.", "Give one of them other route targets; or, if it is meant, name the route target in `evpn.vrfs.VNI.import` or `export` of one of the two."},
+		{RDShared, []string{"route-distinguisher"}, warning, "Routes of several nodes have one route distinguisher: of two for one prefix a route reflector passes on one, so paths are missing.", "Have each node use route distinguishers of its own, as with its router ID."},
 		{RouteMaxPrefixes, []string{"vrf"}, broken, "The VRF has imported as many prefixes as its `maxPrefixes`; those that came first stay, others are left out.", "Find out who announces so many (`sluicectl bgp routes`); raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
 		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},
 		{BFDDown, []string{"neighbor"}, warning, "BFD was up with the neighbour and is not any more, or something on this node is in its way.", "See the error and `sluicectl bgp neighbors`; an address in use is another BFD daemon's; TTL is a neighbour further away than configured."},

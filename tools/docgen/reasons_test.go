@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var givers = []string{"../../pkg/reason", "../../controlplane/evpn", "../../controlplane/bgp", "../../pkg/status", "../../pkg/tables", "../../pkg/drain", "../../cmd/sluiced"}
+var givers = []string{"../../pkg/reason", "../../controlplane/evpn", "../../controlplane/bgp", "../../controlplane/guard", "../../pkg/status", "../../pkg/tables", "../../pkg/drain", "../../cmd/sluiced"}
 
 // A reason that the code gives as a word of its own is an error that names it; so
 // is one of the list that nothing gives.

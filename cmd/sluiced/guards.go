@@ -1,0 +1,67 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/controlplane/guard"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+const (
+	guardInterval = 2 * time.Second
+	// guardReports is the source of what watchGuards reports.
+	guardReports = "guard"
+)
+
+// watchGuards reports what may join two tenants. Nothing is taken down for it.
+func (n *node) watchGuards(ctx context.Context) error {
+	tick := time.NewTicker(guardInterval)
+	defer tick.Stop()
+	var seen bgp.Sightings
+	var changes uint64
+	for {
+		if now := n.speaker.RouteChanges(); now != changes {
+			changes, seen = now, n.speaker.Sightings()
+		}
+		n.d.reg.Reporter(guardReports).Replace(guard.Check(n.uses(seen), sharedRDs(seen), n.configured))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// uses are those of this node, of OVN and of BGP.
+func (n *node) uses(seen bgp.Sightings) []guard.Use {
+	var out []guard.Use
+	n.d.mu.Lock()
+	claims := n.d.translator.Claims()
+	n.d.mu.Unlock()
+	for _, c := range claims {
+		out = append(out, guard.Use{Where: "port " + c.Port, VNI: c.VNI, Import: c.Policy.Import, Export: c.Policy.Export, AutoImport: c.Policy.AutoImport})
+	}
+	for _, s := range seen.Uses {
+		out = append(out, guard.Use{Where: "routes of VTEP " + s.VTEP.String(), VNI: s.Label, Export: s.Targets})
+	}
+	return out
+}
+
+func sharedRDs(seen bgp.Sightings) []guard.RD {
+	var out []guard.RD
+	for rd, vteps := range seen.RDs {
+		out = append(out, guard.RD{RD: rd, VTEPs: vteps})
+	}
+	slices.SortFunc(out, func(a, b guard.RD) int { return cmp.Compare(a.RD, b.RD) })
+	return out
+}
+
+// configured tells whether the configuration names a route target for a VRF.
+func (n *node) configured(vni intent.VNI, rt intent.RouteTarget) bool {
+	c := n.d.cfg.EVPN.VRFs[vni]
+	return slices.Contains(c.Import, rt) || slices.Contains(c.Export, rt)
+}

@@ -1,0 +1,79 @@
+package bgp
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Sightings are what the received routes show of other nodes' tenants.
+type Sightings struct {
+	// Uses are the combinations of a label and route targets, each with one of the
+	// VTEPs that announce it.
+	Uses []Sighting
+	// RDs are the route distinguishers that routes of more than one VTEP have, but
+	// those with this node's router ID: Status names these (SameRouterID).
+	RDs map[string][]netip.Addr
+}
+
+// Sighting is a use of a VNI.
+type Sighting struct {
+	Label   intent.VNI
+	Targets intent.RouteTargets
+	VTEP    netip.Addr
+}
+
+// RouteChanges is another number whenever Sightings may have changed.
+func (s *GoBGP) RouteChanges() uint64 {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	return s.in.rib.applied
+}
+
+// Sightings looks through all routes received that are valid. It costs time in their
+// number.
+func (s *GoBGP) Sightings() Sightings {
+	s.in.mu.Lock()
+	paths, own := make([]*path, 0, len(s.in.rib.paths)), s.in.rib.routerID
+	for _, p := range s.in.rib.paths {
+		paths = append(paths, p)
+	}
+	s.in.mu.Unlock()
+	return sightings(paths, own) // paths never change once they are in the rib
+}
+
+func sightings(paths []*path, own netip.Addr) Sightings {
+	type use struct {
+		label   intent.VNI
+		targets intent.RouteTargets
+	}
+	uses, byRD := map[use]netip.Addr{}, map[rd]set[netip.Addr]{}
+	for _, p := range paths {
+		if p.reason != "" {
+			continue
+		}
+		u := use{p.hop.VNI, intent.NewRouteTargets(p.targets...)}
+		if old, seen := uses[u]; !seen || p.hop.VTEP.Less(old) {
+			uses[u] = p.hop.VTEP
+		}
+		if !p.key.rd.of(own) {
+			add(byRD, p.key.rd, p.hop.VTEP)
+		}
+	}
+	out := Sightings{RDs: map[string][]netip.Addr{}}
+	for u, vtep := range uses {
+		out.Uses = append(out.Uses, Sighting{u.label, u.targets, vtep})
+	}
+	for d, vteps := range byRD {
+		if len(vteps) > 1 {
+			list := make([]netip.Addr, 0, len(vteps))
+			for a := range vteps {
+				list = append(list, a)
+			}
+			slices.SortFunc(list, netip.Addr.Compare)
+			out.RDs[d.String()] = list
+		}
+	}
+	return out
+}
