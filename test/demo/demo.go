@@ -76,10 +76,10 @@ func Run(ctx context.Context, out io.Writer, opt lab.Options) (err error) {
 		}
 	}
 	t.head("Two OVN clouds, a BGP route reflector, five VMs")
-	t.say("Cloud A has the gateway chassis a1 and a2, cloud B has b1. Tenants red and blue use the same addresses.")
+	t.say("Cloud A has the gateway chassis a1 and a2, a3 without gateways, cloud B has b1. Tenants red and blue use the same addresses.")
 	start := time.Now()
 	opt.KeepLogs = true
-	if t.lab, err = lab.Up(ctx, lab.EVPN(lab.EVPNParams{}), opt); err != nil {
+	if t.lab, err = lab.Up(ctx, lab.EVPN(lab.EVPNParams{Compute: true}), opt); err != nil {
 		return err
 	}
 	t.say("Up in %.1f s. Logs are in %s.", time.Since(start).Seconds(), t.lab.LogDir())
@@ -127,7 +127,7 @@ func (t *tour) startSluiced(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
-	for _, n := range []string{"a1", "a2", "b1"} {
+	for _, n := range []string{"a1", "a2", "a3", "b1"} {
 		if _, err := t.lab.StartSluiced(ctx, n, lab.Sluiced{Binary: t.binary, Config: fmt.Sprintf(Config, rr.VTEP4)}); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // as soon as OVN gives it the ports, although nobody withdraws the dead one's
 // routes.
 func TestChassisDeath(t *testing.T) {
-	w := own(t, lab.EVPN(lab.EVPNParams{}), "")
+	w := own(t, lab.EVPN(lab.EVPNParams{Compute: true}), "")
 	w.connected()
 	o, err := w.MeasureOutage(t.Context(), "a1")
 	if err != nil {

@@ -57,6 +57,7 @@ func upCommand(opt *Options) *cobra.Command {
 	f.StringVar(&uplink, "uplink", "", "what is on the provider bridges besides OVN: port or gateway (default nothing)")
 	f.IntVar(&p.ExtraTenants, "tenants", 0, "more tenants in cloud a")
 	f.IntVar(&p.HostsPerTenant, "hosts", 0, "hosts of each of these, logical ports only")
+	f.BoolVar(&p.Compute, "compute", false, "add the chassis a3 to cloud a, which is no gateway: outage needs it")
 	f.BoolVar(&p.RemoteTCP, "remote-tcp", false, "reach the databases by TCP over the underlay")
 	var central Central
 	f.IntVar(&central.Members, "members", 0, "make a RAFT cluster of so many members of each database")

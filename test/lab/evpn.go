@@ -32,6 +32,10 @@ type EVPNParams struct {
 	// 10.60.0.0/24 and fd00:60::/64, and in each a VM with the same addresses:
 	// a-any1 on a2 and b-any1.
 	Anycast bool
+	// Compute adds a3 to cloud A, which is no gateway, and red's a-red3 on it. OVN
+	// takes a gateway chassis that no other chassis hears any more for a dead one: of
+	// two alone neither follows the other.
+	Compute bool
 	// Peers are added as they are.
 	Peers []Peer
 }
@@ -48,6 +52,10 @@ func EVPN(p EVPNParams) Scenario {
 	a.VMs = []VM{
 		evpnVM("a-red1", "a2", "red", 10, 11), evpnVM("a-blue1", "a2", "blue", 10, 11),
 		evpnVM("a-red2", "a1", "red", 10, 12),
+	}
+	if p.Compute {
+		a.Chassis = append(a.Chassis, Chassis{Name: "a3"})
+		a.VMs = append(a.VMs, evpnVM("a-red3", "a3", "red", 10, 13))
 	}
 	b := evpnCloud("b", 20, 25, p)
 	b.Central, b.Programs = p.CentralB, p.ProgramsB

@@ -139,6 +139,9 @@ func (l *Lab) gatewaysOn(ctx context.Context, chassis string) (Cloud, []string, 
 		if len(ports) == 0 {
 			return c, nil, fmt.Errorf("no gateway port is on %s", chassis)
 		}
+		if len(c.Chassis) < 3 {
+			return c, nil, fmt.Errorf("cloud %s has no third chassis: OVN follows the death of one of two by nothing (up --compute)", c.Name)
+		}
 		for i, p := range ports {
 			ports[i] = p + " chassis!=" + strings.TrimSpace(id)
 		}
