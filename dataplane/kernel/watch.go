@@ -17,10 +17,19 @@ const watchPause = time.Second
 // Watch calls changed when a link of Sluice's names may have changed, until ctx
 // ends. Links change together: several may be one call.
 func Watch(ctx context.Context, ns netns.Namespace, changed func()) error {
+	return watchLinks(ctx, ns, func(name string) bool { return strings.HasPrefix(name, "sluice") }, changed)
+}
+
+// WatchLinks is Watch for links of any name: their addresses, too, go with them.
+func WatchLinks(ctx context.Context, ns netns.Namespace, changed func()) error {
+	return watchLinks(ctx, ns, func(string) bool { return true }, changed)
+}
+
+func watchLinks(ctx context.Context, ns netns.Namespace, of func(string) bool, changed func()) error {
 	for ctx.Err() == nil {
 		// The kernel drops what is not read in time and ends the subscription;
 		// what happened meanwhile is not known.
-		if err := subscription(ctx, ns, changed); err != nil {
+		if err := subscription(ctx, ns, of, changed); err != nil {
 			return err
 		}
 		changed()
@@ -32,7 +41,7 @@ func Watch(ctx context.Context, ns netns.Namespace, changed func()) error {
 	return nil
 }
 
-func subscription(ctx context.Context, ns netns.Namespace, changed func()) error {
+func subscription(ctx context.Context, ns netns.Namespace, of func(string) bool, changed func()) error {
 	updates, done := make(chan netlink.LinkUpdate, 64), make(chan struct{})
 	err := ns.Do(func() error {
 		return netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{ErrorCallback: func(error) {}})
@@ -54,7 +63,7 @@ func subscription(ctx context.Context, ns netns.Namespace, changed func()) error
 			if !ok {
 				return nil
 			}
-			if strings.HasPrefix(u.Attrs().Name, "sluice") {
+			if of(u.Attrs().Name) {
 				changed()
 			}
 		}

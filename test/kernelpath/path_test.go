@@ -14,10 +14,11 @@ import (
 // what the kernel answers has the right source; what was made is what is listed,
 // by a new process too; and all of it goes.
 func TestTraffic(t *testing.T) {
-	for _, whole := range []bool{false, true} {
-		for _, underlay6 := range []bool{false, true} {
-			t.Run(fmt.Sprintf("whole=%t,underlay6=%t", whole, underlay6), func(t *testing.T) { traffic(t, underlay6, whole) })
-		}
+	for _, tt := range []struct {
+		name             string
+		underlay6, whole bool
+	}{{"mixed", false, false}, {"mixed, IPv6 underlay", true, false}, {"whole node", false, true}, {"whole node, IPv6 underlay", true, true}} {
+		t.Run(tt.name, func(t *testing.T) { traffic(t, tt.underlay6, tt.whole) })
 	}
 }
 
@@ -86,6 +87,7 @@ func (s *site) errors() {
 		{"ovn", "-t1", "10.9.0.1", "172.24.4.9", "Time to live exceeded"},
 		{"ovn", "-t1", "fd09::1", "fd17::9", "Hop limit"},
 		{"ovn", "-s1440 -M do", "10.9.0.1", "172.24.4.9", fmt.Sprintf("mtu = %d", mtu)},
+		{"ovn", "-s1440 -M do", "fd09::1", "fd17::9", fmt.Sprintf("mtu=%d", mtu)},
 		{"ovn", "", "10.77.0.1", "172.24.4.9", "Unreachable"},
 		{"ovn", "", "fd77::1", "fd17::9", "No route"},
 	} {
@@ -109,9 +111,9 @@ func TestDrift(t *testing.T) {
 		"sysctl -qw net.ipv4.conf.br-1001.forwarding=0", "sysctl -qw net.ipv4.conf.sv1001-0.rp_filter=0", "sysctl -qw net.ipv6.conf.sv1001-0.forwarding=0",
 		"sysctl -qw net.ipv6.conf.sluice-vxlan.disable_ipv6=1", "ip addr flush dev br-1001", "ip addr flush dev sv1001-0", "ip addr flush dev vrf-1001",
 		"ip link set sv1001-0 down; ip link set sv1001-0 up", "ip link del sv1001-0", "ip link set so1001-0 nomaster", "ip neigh flush nud permanent dev sv1001-0",
-		"ip neigh del 172.24.4.1 dev sv1001-0", "ip neigh flush nud permanent dev sluice-vxlan", "ip route del 10.9.0.0/24 table 1001 metric 20",
-		"ip -6 route del fd00::/64 table 1001", "ip route replace 10.0.0.0/24 table 1001 metric 20 proto 115 via 172.24.4.1 dev sv1001-0 onlink",
-		"ip route replace 10.9.0.0/24 table 1001 metric 20 proto 115 mtu lock 1450 encap ip id 1002 src 192.0.2.1 dst 192.0.2.2 ttl 64 via 169.254.200.1 dev sluice-vxlan onlink",
+		"ip neigh del 172.24.4.1 dev sv1001-0", "ip neigh flush nud permanent dev sluice-vxlan", "ip route del 10.9.0.0/24 table 1001 metric 173",
+		"ip -6 route del fd00::/64 table 1001", "ip route replace 10.0.0.0/24 table 1001 metric 173 proto 115 via 172.24.4.1 dev sv1001-0 onlink",
+		"ip route replace 10.9.0.0/24 table 1001 metric 173 proto 115 mtu lock 1450 encap ip id 1002 src 192.0.2.1 dst 192.0.2.2 ttl 64 via 169.254.200.1 dev sluice-vxlan onlink",
 		"ip link property del dev sv1001-0 altname sluice:gateway:sv1001-0," + gwMAC + ",1400,172.24.4.9,fd17::9",
 	} {
 		t.Run(script, func(t *testing.T) {

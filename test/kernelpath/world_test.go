@@ -9,11 +9,11 @@ import (
 	"maps"
 	"net/netip"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
@@ -65,6 +65,8 @@ type site struct {
 	fabric *kernel.Fabric
 	path   *kernel.Path
 	ports  *ports
+	data   *ebpf.Dataplane
+	pins   string
 	v6     bool // the underlay
 }
 
@@ -89,8 +91,10 @@ func newSite(t *testing.T, underlay6, whole bool) *site {
 		ip addr add 10.0.0.5/32 dev lo; ip addr add fd00::5/128 dev lo; ip addr add 172.24.4.1/24 dev e; ip addr add fd17::1/64 dev e nodad
 		ip neigh add 172.24.4.9 lladdr `+hopMAC+` dev e nud permanent; ip neigh add fd17::9 lladdr `+hopMAC+` dev e nud permanent
 		ip route add default via 172.24.4.9 src 10.0.0.5; ip route add default via fd17::9 dev e src fd00::5`)
+	s.load()
 	s.config = kernel.PathConfig{Namespace: netns.Named("node"), Ports: s.ports, Whole: whole,
-		Guard: func(context.Context, kernel.GuardedDevice) error { return nil }}
+		Guard:    func(_ context.Context, g kernel.GuardedDevice) error { return s.data.Guard(guardOf(g)) },
+		Guarding: func(g kernel.GuardedDevice) (bool, error) { return s.data.Guarding(guardOf(g)) }}
 	s.node = kernel.PathNode{RouterMAC: mac(nodeMAC), NextHopMAC: mac(hopMAC), VTEP4: addr("192.0.2.1"), VTEP6: addr("2001:db8::1"), UnderlayMTU: 1500}
 	if underlay6 {
 		s.node.VTEP4 = netip.Addr{}
@@ -98,7 +102,7 @@ func newSite(t *testing.T, underlay6, whole bool) *site {
 	s.path = kernel.NewPath(s.config, s.node)
 	if !whole {
 		s.fabric = kernel.NewFabric(kernel.FabricConfig{Namespace: netns.Named("node"), RouterMAC: mac(nodeMAC),
-			Attach: func(context.Context, string, int) error { return nil }})
+			Attach: func(_ context.Context, _ string, index int) error { return s.data.Attach(ebpf.FabricIn, index) }})
 		if _, err := s.fabric.Ensure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -130,17 +134,15 @@ func (s *site) peVTEP() netip.Addr {
 	return addr("192.0.2.2")
 }
 
-// handOver does what fabric_in does for the VNI of the site.
+// handOver makes the rows of fabric_in for the VRF.
 func (s *site) handOver() {
 	s.t.Helper()
-	index, ok := s.path.IfIndex(vni)
-	if !ok {
-		s.t.Fatal("no device to hand over to")
+	vrf, vtep := intent.VRF{VNI: vni, Index: 1, Path: intent.PathKernel}, intent.VTEP{Addr: s.peVTEP()}
+	errs := append(s.data.VRFs().Apply(s.t.Context(), []reconcile.Row[intent.VNI, intent.VRF]{{Key: vni, Value: vrf}}),
+		s.data.VTEPs().Apply(s.t.Context(), []reconcile.Row[netip.Addr, intent.VTEP]{{Key: vtep.Addr, Value: vtep}})...)
+	if err := errors.Join(errs...); err != nil {
+		s.t.Fatal(err)
 	}
-	out := run(s.t, "node", "ip -o link")
-	name := regexp.MustCompile(fmt.Sprintf(`(?m)^%d: ([^:@]+)`, index)).FindStringSubmatch(out)
-	run(s.t, "node", `tc qdisc del dev sluice-vxlan clsact 2>/dev/null || true; tc qdisc add dev sluice-vxlan clsact
-		tc filter add dev sluice-vxlan ingress matchall action mirred egress redirect dev `+name[1])
 }
 
 // rows is what is wanted.
@@ -228,7 +230,7 @@ func (s *site) difference(r rows) string {
 }
 
 func (s *site) state() string {
-	out, _ := try("node", `ip -d link; ip addr; ip route show table all; ip -6 route show table all; ip neigh; ip -6 neigh; bridge fdb; ip rule; ip -6 rule`)
+	out, _ := try("node", `ip -br addr; ip route show table 1001; ip -6 route show table 1001; ip neigh; ip -6 neigh; ip rule`)
 	return out
 }
 
