@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -91,10 +90,8 @@ func (l *Lab) MeasureMove(ctx context.Context, to string) (Move, error) {
 		}
 		probes = append(probes, p)
 	}
-	for _, p := range probes {
-		if _, ok := p.next(ctx, Patience()); !ok {
-			return m, fmt.Errorf("no answer from %s to %s before anything was done", p.to, p.from)
-		}
+	if err := awaitAnswers(ctx, probes); err != nil {
+		return m, err
 	}
 	time.Sleep(movePause)
 	if err := l.MoveGateways(ctx, to); err != nil {

@@ -169,6 +169,7 @@ type probe struct {
 	cmd      *exec.Cmd
 	interval time.Duration
 	answers  chan time.Time
+	last     time.Time // the last answer that was read
 }
 
 // kill ends a probe that may have been stopped already.
@@ -206,12 +207,18 @@ func (l *Lab) startProbes(ctx context.Context, c Cloud, dead string) ([]*probe, 
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no virtual machine of another cloud has one to talk to behind %s", dead)
 	}
-	for _, p := range out {
-		if _, ok := p.next(ctx, Patience()); !ok {
-			return out, fmt.Errorf("no answer from %s to %s before anything was done", p.to, p.from)
+	return out, awaitAnswers(ctx, out)
+}
+
+// awaitAnswers waits until each probe is answered.
+func awaitAnswers(ctx context.Context, probes []*probe) error {
+	for _, p := range probes {
+		var ok bool
+		if p.last, ok = p.next(ctx, Patience()); !ok {
+			return fmt.Errorf("no answer from %s to %s before anything was done", p.to, p.from)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 var answeredAt = regexp.MustCompile(`^\[(\d+)\.(\d{6})\] \d+ bytes from `)
@@ -257,16 +264,13 @@ func (p *probe) next(ctx context.Context, within time.Duration) (time.Time, bool
 // stop waits for answers after a time, and says what was without before.
 func (p *probe) stop(ctx context.Context, after time.Time) (ProbeOutage, error) {
 	out := ProbeOutage{From: p.from, To: p.to}
-	var last time.Time
-	for last.Before(after.Add(time.Second)) {
+	for p.last.Before(after.Add(time.Second)) {
 		at, ok := p.next(ctx, Patience())
 		if !ok {
 			return out, errors.Join(fmt.Errorf("%s no longer answers %s", p.to, p.from), p.cmd.Process.Kill())
 		}
-		if !last.IsZero() {
-			out.Outage = max(out.Outage, at.Sub(last)-p.interval)
-		}
-		last = at
+		out.Outage = max(out.Outage, at.Sub(p.last)-p.interval)
+		p.last = at
 		out.Answered++
 	}
 	err := p.cmd.Process.Signal(syscall.SIGINT)
