@@ -63,20 +63,32 @@ func (r *Rows) relates(c Change) bool {
 	case TableDatapathBinding:
 		old, had := r.datapaths[c.UUID]
 		next, has := c.New.(DatapathBinding)
-		return had != has || old.IsRouter() != next.IsRouter() || old.NBUUID() != next.NBUUID()
+		return had != has || old.IsRouter() != next.IsRouter() || old.NBUUID() != next.NBUUID() ||
+			vrfNames(old.ExternalIDs) != vrfNames(next.ExternalIDs)
 	case TableHAChassis:
 		old, had := r.ha[c.UUID]
 		next, has := c.New.(HAChassis)
 		return had != has || old != next
 	case TableChassis, TableHAChassisGroup, TableOpenvSwitch:
 		return true
+	case TableAdvertisedRoute:
+		return r.advertisedRelates(c)
+	case TableLogicalSwitch:
+		old, had := r.switches[c.UUID]
+		next, has := c.New.(LogicalSwitch)
+		return had != has || !maps.Equal(old.ExternalIDs, next.ExternalIDs)
 	case TableLogicalRouter:
 		old, had := r.routers[c.UUID]
 		next, has := c.New.(LogicalRouter)
 		return had != has || !slices.Equal(old.Ports, next.Ports) || !slices.Equal(old.NAT, next.NAT) ||
-			!slices.Equal(old.StaticRoutes, next.StaticRoutes)
+			!slices.Equal(old.StaticRoutes, next.StaticRoutes) || vrfNames(old.Options) != vrfNames(next.Options)
 	}
 	return false
+}
+
+// vrfNames are the options of a router that name its VRF.
+func vrfNames(options map[string]string) [2]string {
+	return [2]string{options["dynamic-routing-vrf-id"], options["dynamic-routing-vrf-name"]}
 }
 
 func isHost(kind string) bool { return kind == TypeVIF || kind == TypeVirtual }
@@ -126,6 +138,14 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 		}
 	case TableLogicalRouter:
 		r.addNBRouter(c.UUID, into)
+	case TableLogicalSwitch:
+		for id := range r.byNB.all(c.UUID) {
+			r.addRouters(id, into)
+		}
+	case TableAdvertisedRoute:
+		if a, ok := r.advertised[c.UUID]; ok && r.isRouter(a.Datapath) {
+			into[a.Datapath] = struct{}{}
+		}
 	case TableNAT, TableStaticRoute:
 		for id := range r.childOf.all(c.UUID) {
 			r.addNBRouter(id, into)
@@ -254,6 +274,10 @@ func (r *Rows) put(c Change) {
 		store(r.nat, c)
 	case TableStaticRoute:
 		store(r.static, c)
+	case TableLogicalSwitch:
+		store(r.switches, c)
+	case TableAdvertisedRoute:
+		r.putAdvertised(c)
 	}
 }
 

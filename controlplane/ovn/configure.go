@@ -108,7 +108,7 @@ func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, s setting
 
 func (f *Follower) startNB(ctx context.Context, group *errgroup.Group, s setting) error {
 	next, err := f.start(ctx, group, ovsdb.Config{
-		Database: nb.Database(), Endpoints: s.remote, TLS: s.tls, Tables: nbTables,
+		Database: nb.Database(), Endpoints: s.remote, TLS: s.tls, Tables: nbTables, Keys: nbKeys,
 		Conditions: f.wanted().NB,
 	})
 	if err != nil {

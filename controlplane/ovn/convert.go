@@ -9,6 +9,9 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
 
+// bgpvpnPrefix is what the keys of the BGPVPN vocabulary begin with.
+const bgpvpnPrefix = "neutron_bgpvpn:"
+
 // The columns that are read of each database's tables.
 var (
 	sbTables = ovsdb.Tables{
@@ -20,16 +23,18 @@ var (
 		"HA_Chassis":       {"chassis"},
 		"HA_Chassis_Group": {"name", "ha_chassis"},
 		"MAC_Binding":      {"logical_port", "ip", "mac"},
+		"Advertised_Route": {"datapath", "logical_port", "ip_prefix", "tracked_port"},
 	}
 	// What else a cloud writes there is most of what a port's row takes.
 	sbKeys = ovsdb.Keys{"Chassis_Private": {
 		"external_ids": func(k string) bool { return strings.HasPrefix(k, PublishPrefix) },
 	}, "Port_Binding": {
 		"external_ids": func(k string) bool {
-			return k == "neutron:cidrs" || strings.HasPrefix(k, "neutron_bgpvpn:") || strings.HasPrefix(k, "sluice-")
+			return k == "neutron:cidrs" || k == "vni" || strings.HasPrefix(k, bgpvpnPrefix) || strings.HasPrefix(k, "sluice-")
 		},
 		"options": func(k string) bool {
-			return k == "peer" || k == "distributed-port" || k == "network_name" || k == "gateway_mtu" || strings.HasPrefix(k, "sluice-")
+			return k == "peer" || k == "distributed-port" || k == "network_name" || k == "gateway_mtu" ||
+				k == "dynamic-routing-vrf-name" || strings.HasPrefix(k, "sluice-")
 		},
 	}}
 	vswitchTables = ovsdb.Tables{
@@ -43,7 +48,11 @@ var (
 		"Logical_Router_Port":         {"name", "options"},
 		"NAT":                         {"type", "external_ip", "logical_ip", "allowed_ext_ips", "exempted_ext_ips"},
 		"Logical_Router_Static_Route": {"ip_prefix", "nexthop"},
+		"Logical_Switch":              {"external_ids"},
 	}
+	nbKeys = ovsdb.Keys{"Logical_Switch": {
+		"external_ids": func(k string) bool { return strings.HasPrefix(k, bgpvpnPrefix) },
+	}}
 	// all rows of these are wanted.
 	vswitchConditions = ovsdb.Conditions{
 		"Open_vSwitch": {ovsdb.All()}, "Bridge": {ovsdb.All()}, "Port": {ovsdb.All()},
@@ -55,6 +64,7 @@ var (
 		"Open_vSwitch": TableOpenvSwitch, "Bridge": TableBridge, "Port": TablePort, "SSL": TableSSL,
 		"Logical_Router": TableLogicalRouter, "Logical_Router_Port": TableLogicalRouterPort,
 		"NAT": TableNAT, "Logical_Router_Static_Route": TableStaticRoute,
+		"Logical_Switch": TableLogicalSwitch, "Advertised_Route": TableAdvertisedRoute,
 	}
 )
 
@@ -103,6 +113,9 @@ func convert(row ovsdb.Row) Row {
 		return HAChassisGroup{UUID: UUID(r.UUID), Name: r.Name, Members: uuids(r.HaChassis)}
 	case *sb.MACBinding:
 		return MACBinding{UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, IP: r.IP}
+	case *sb.AdvertisedRoute:
+		return AdvertisedRoute{UUID: UUID(r.UUID), Datapath: UUID(r.Datapath), LogicalPort: UUID(r.LogicalPort),
+			IPPrefix: r.IPPrefix, TrackedPort: UUID(value(r.TrackedPort))}
 	case *vswitch.OpenvSwitch:
 		return OpenvSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
 	case *vswitch.Bridge:
@@ -123,6 +136,8 @@ func convertNB(row ovsdb.Row) Row {
 			StaticRoutes: uuids(r.StaticRoutes), Options: r.Options}
 	case *nb.LogicalRouterPort:
 		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Options: r.Options}
+	case *nb.LogicalSwitch:
+		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
 	case *nb.NAT:
 		return NAT{UUID: UUID(r.UUID), Type: r.Type, ExternalIP: r.ExternalIP, LogicalIP: r.LogicalIP,
 			Conditional: r.AllowedExtIPs != nil || r.ExemptedExtIPs != nil}

@@ -18,13 +18,15 @@ type Wanted struct {
 // OnlyOVN.
 type Needs struct {
 	// Hosts: the ports of the interface's switch are needed.
-	Hosts func(RouterInterface) bool
+	Hosts func(*Rows, RouterInterface) bool
 	// Neighbours: all ports of the gateway port's provider switch are needed,
 	// with the router ports at their other ends.
 	Neighbours func(*Rows, GatewayPort) bool
 	// NextHopMAC, when not empty, is the address of which the MAC_Bindings are
 	// needed, as ovn-controller writes it.
 	NextHopMAC string
+	// Advertised: what OVN advertises of the routers here is needed.
+	Advertised bool
 }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
@@ -50,9 +52,11 @@ type discovery struct {
 //   - the ports of the switches behind its interfaces, where a feature needs them;
 //   - the ports of the provider switch, and their peers, where a feature does;
 //   - the neighbours that any router learned under the next-hop MAC. Clauses are
-//     alternatives here too, and a port may know many other neighbours.
+//     alternatives here too, and a port may know many other neighbours;
+//   - what OVN advertises of the routers, where a feature needs it.
 //
-// In Northbound: these routers with their ports, NAT rows and static routes.
+// In Northbound: these routers with their ports, NAT rows and static routes, and
+// the switches at their ports.
 func Discover(rows *Rows, needs Needs) Wanted {
 	name := rows.SystemID()
 	if name == "" {
@@ -89,6 +93,9 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	routers := rows.routersHere(own.UUID)
 	for _, router := range routers {
 		d.router(router)
+		if needs.Advertised {
+			w.SB["Advertised_Route"] = append(w.SB["Advertised_Route"], ovsdb.Equal("datapath", ovsdb.UUID(router)))
+		}
 	}
 	for id := range d.portsOn {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("datapath", ovsdb.UUID(id)))
@@ -143,7 +150,7 @@ func (d *discovery) router(router UUID) {
 	}
 	if d.needs.Hosts != nil {
 		for _, i := range d.rows.Interfaces(router) {
-			if d.needs.Hosts(i) {
+			if d.needs.Hosts(d.rows, i) {
 				d.portsOn[i.Switch.Datapath] = struct{}{}
 			}
 		}
@@ -169,7 +176,7 @@ func (d *discovery) router(router UUID) {
 }
 
 func northbound(rows *Rows, routers []UUID) ovsdb.Conditions {
-	c := ovsdb.Conditions{}
+	c, switches := ovsdb.Conditions{}, map[UUID]struct{}{}
 	byUUID := func(table string, ids []UUID) {
 		for _, id := range ids {
 			c[table] = append(c[table], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
@@ -186,6 +193,16 @@ func northbound(rows *Rows, routers []UUID) ovsdb.Conditions {
 		byUUID("Logical_Router_Port", lr.Ports)
 		byUUID("NAT", lr.NAT)
 		byUUID("Logical_Router_Static_Route", lr.StaticRoutes)
+		for _, p := range rows.PortsOn(id) {
+			if sw, ok := rows.Peer(p); ok && sw.Datapath != id {
+				switches[rows.datapaths[sw.Datapath].NBUUID()] = struct{}{}
+			}
+		}
+	}
+	for id := range switches {
+		if ovsdb.UUID(id).Valid() {
+			byUUID("Logical_Switch", []UUID{id})
+		}
 	}
 	return c
 }

@@ -23,7 +23,7 @@ func owned(n string, hosts bool) []string {
 	return out
 }
 
-var annotated = Needs{Hosts: func(i RouterInterface) bool { return i.Switch.ExternalIDs["neutron_bgpvpn:vni"] != "" }}
+var annotated = Needs{Hosts: func(_ *Rows, i RouterInterface) bool { return i.Switch.ExternalIDs["neutron_bgpvpn:vni"] != "" }}
 
 // TestFollowerDiscovers: the rows held are exactly those of this node's routers,
 // while gateways come, move, and go, and switches come into need and out of it.
@@ -141,7 +141,7 @@ func TestFollowerLostConnections(t *testing.T) {
 	l := newLab(t)
 	l.provider("public", "physnet1")
 	l.tenant(1, "public", "a1")
-	w := l.follow(Config{Needs: Needs{Hosts: func(RouterInterface) bool { return true }}, Northbound: l.remote("nb")})
+	w := l.follow(Config{Needs: Needs{Hosts: func(*Rows, RouterInterface) bool { return true }}, Northbound: l.remote("nb")})
 	want := append([]string{"ln-public"}, owned("r1", true)...)
 	w.untilPorts("the start", want...)
 	l.run("ovs-appctl", "-t", l.path("sb.ctl"), "exit")

@@ -30,6 +30,8 @@ const (
 	TableLogicalRouterPort
 	TableNAT
 	TableStaticRoute
+	TableLogicalSwitch
+	TableAdvertisedRoute
 )
 
 // PortBinding is a row of SB Port_Binding.
@@ -63,7 +65,8 @@ const (
 )
 
 // DatapathBinding is a row of SB Datapath_Binding. Its external_ids say whether
-// it is a router (logical-router) or a switch (logical-switch), and its name.
+// it is a router (logical-router) or a switch (logical-switch), its name, and from
+// OVN 25.03 on a router's options:dynamic-routing-vrf-id.
 type DatapathBinding struct {
 	UUID        UUID
 	ExternalIDs map[string]string

@@ -32,6 +32,8 @@ type Rows struct {
 	haGroups  map[UUID]HAChassisGroup
 	bindings  map[UUID]MACBinding
 
+	advertised map[UUID]AdvertisedRoute
+
 	openvswitch map[UUID]OpenvSwitch
 	bridges     map[UUID]Bridge
 	vsPorts     map[UUID]Port
@@ -41,6 +43,7 @@ type Rows struct {
 	routerPorts map[UUID]LogicalRouterPort
 	nat         map[UUID]NAT
 	static      map[UUID]StaticRoute
+	switches    map[UUID]LogicalSwitch
 
 	// Indices.
 	byName     index[string]
@@ -56,7 +59,10 @@ type Rows struct {
 	childOf    index[UUID]   // NB NAT, static route → routers
 	lrpByName  index[string]
 	bridgeName index[string]
-	mappings   map[string]string
+
+	advertisedOn, advertisedBy index[UUID] // router, router port → its Advertised_Routes
+
+	mappings map[string]string
 	// changed is what PortsChanged tells; changes counts the changes of all ports.
 	changed map[UUID]uint64
 	changes uint64
@@ -76,7 +82,8 @@ func NewRows() *Rows {
 		openvswitch: map[UUID]OpenvSwitch{}, bridges: map[UUID]Bridge{}, vsPorts: map[UUID]Port{},
 		ssl:     map[UUID]SSL{},
 		routers: map[UUID]LogicalRouter{}, routerPorts: map[UUID]LogicalRouterPort{},
-		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{},
+		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{}, switches: map[UUID]LogicalSwitch{},
+		advertised: map[UUID]AdvertisedRoute{}, advertisedOn: index[UUID]{}, advertisedBy: index[UUID]{},
 		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, privateOf: index[UUID]{}, boundAt: index[string]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
@@ -107,7 +114,7 @@ func (r *Rows) withoutSB() *Rows {
 	var all []Change
 	for _, rows := range [][]Row{
 		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl),
-		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
+		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches),
 	} {
 		for _, row := range rows {
 			all = append(all, Set(row))
@@ -124,7 +131,7 @@ func (r *Rows) goneNB(list []Change) []Change {
 		has[c.UUID] = struct{}{}
 	}
 	var out []Change
-	for _, rows := range [][]Row{values(r.routers), values(r.routerPorts), values(r.nat), values(r.static)} {
+	for _, rows := range [][]Row{values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches)} {
 		for _, row := range rows {
 			if _, ok := has[row.Key()]; !ok {
 				out = append(out, Delete(row.table(), row.Key()))

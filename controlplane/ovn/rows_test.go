@@ -199,7 +199,7 @@ func BenchmarkDiscover(b *testing.B) {
 			Set(patchPort("in"+i, UUID("lr"+i), "sin"+i, "02:00:00:00:01:01")), Set(patchPort("sin"+i, UUID("ls"+i), "in"+i, "router")))
 	}
 	rows.Apply(batch)
-	needs := Needs{Hosts: func(RouterInterface) bool { return true }}
+	needs := Needs{Hosts: func(*Rows, RouterInterface) bool { return true }}
 	b.ReportAllocs()
 	for b.Loop() {
 		clauseSets(Discover(rows, needs).SB)

@@ -19,7 +19,7 @@ func TestFollowerAcrossSchemas(t *testing.T) {
 	l.provider("public", "physnet1")
 	l.tenant(1, "public", "a1")
 	w := l.follow(Config{
-		Needs:      Needs{Hosts: func(RouterInterface) bool { return true }, NextHopMAC: "02:53:4c:55:49:43"},
+		Needs:      Needs{Hosts: func(*Rows, RouterInterface) bool { return true }, NextHopMAC: "02:53:4c:55:49:43"},
 		Northbound: l.remote("nb"),
 	})
 	want := append([]string{"ln-public"}, owned("r1", true)...)
