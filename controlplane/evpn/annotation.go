@@ -39,30 +39,39 @@ type fault struct {
 	err    error
 }
 
-// readAnnotation is the one place that knows how clouds write EVPN into
-// external_ids. present is false when the port is not annotated. A further
-// vocabulary is another branch here: same result, other keys.
+// typeL3 is the type of BGPVPN that Type-5 routes carry.
+const typeL3 = "l3"
+
+// readAnnotation reads the vocabulary of networking-bgpvpn. present is false when
+// external_ids names no VNI in it.
 func readAnnotation(ext map[string]string) (a annotation, present bool, f *fault) {
 	vni, ok := ext[keyVNI]
 	if !ok {
 		return a, false, nil
 	}
-	if kind, ok := ext[keyType]; ok && kind != "l3" {
+	if kind, ok := ext[keyType]; ok && kind != typeL3 {
 		return a, true, &fault{reason.UnsupportedType, fmt.Errorf("external_ids:%s=%q: only l3 is carried, as EVPN Type-5 routes", keyType, kind)}
 	}
 	var err error
 	if a.vni, err = parseVNI(vni); err != nil {
 		return a, true, &fault{reason.BadVNI, err}
 	}
+	f = readPolicy(ext, &a)
+	return a, true, f
+}
+
+// readPolicy reads the AS and the route targets.
+func readPolicy(ext map[string]string, a *annotation) *fault {
+	var err error
 	if as, ok := ext[keyAS]; ok {
 		if a.asn, err = parseASN(as); err != nil {
-			return a, true, &fault{reason.BadAS, err}
+			return &fault{reason.BadAS, err}
 		}
 	}
 	for _, key := range []string{keyTargets, keyImport, keyExport} {
 		list, err := readTargets(ext[key])
 		if err != nil {
-			return a, true, &fault{reason.BadRouteTarget, fmt.Errorf("external_ids:%s: %w", key, err)}
+			return &fault{reason.BadRouteTarget, fmt.Errorf("external_ids:%s: %w", key, err)}
 		}
 		if key != keyExport {
 			a.imports = append(a.imports, list...)
@@ -71,7 +80,7 @@ func readAnnotation(ext map[string]string) (a annotation, present bool, f *fault
 			a.exprt = append(a.exprt, list...)
 		}
 	}
-	return a, true, nil
+	return nil
 }
 
 func readTargets(s string) ([]intent.RouteTarget, error) {

@@ -12,8 +12,7 @@ import (
 func (t *translation) bridges(here []ovn.GatewayPort) []intent.BridgeKey {
 	var out []intent.BridgeKey
 	for _, p := range slices.Concat(here, t.rows.GatewayPortsToCome(t.out.Router)) {
-		_, present, f := readAnnotation(p.Switch.ExternalIDs)
-		if !present || f != nil || !p.HasLocalnet {
+		if !p.HasLocalnet || !nameGateway(t.rows, t.cfg, p).usable() {
 			continue
 		}
 		if bridge, ok := t.rows.BridgeOf(p.Localnet.Options[optionNetwork]); ok {

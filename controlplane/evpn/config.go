@@ -75,6 +75,10 @@ type Config struct {
 	// HoldNATUnknown exposes no host or subnet of a router whose NAT rows
 	// cannot be seen.
 	HoldNATUnknown bool
+	// DynamicRouting: routers with OVN's dynamic routing are Sluice's. The VRF's
+	// identifier names the VNI where nothing nearer does, and what OVN advertises
+	// of the router is exposed.
+	DynamicRouting bool
 	// Standby prepares for gateway ports that are elsewhere and may come.
 	Standby bool
 	// MaxVRFs is the largest number of VRFs; 0 means 4096.

@@ -68,7 +68,7 @@ func (t *Translator) Inside(rows *ovn.Rows, q status.Query) (steps []status.Step
 // portOf looks for the port of an address, in a network whose ports are loaded:
 // one whose interface names a VNI.
 func (e *explanation) portOf(a netip.Addr, c candidate) {
-	if _, present, f := readAnnotation(c.inward.Switch.ExternalIDs); present && f == nil {
+	if nameInterface(e.rows, c.inward).usable() {
 		e.host(a, c)
 	}
 }
@@ -86,7 +86,7 @@ func (e *explanation) nobody() Where {
 			if len(e.candidates(router, g, e.q.Src))+len(e.candidates(router, g, e.q.Dst)) == 0 {
 				continue
 			}
-			if a, present, f := readAnnotation(g.Switch.ExternalIDs); present && f == nil {
+			if a := nameGateway(e.rows, e.t.cfg, g); a.usable() {
 				others = append(others, fmt.Sprintf("%s (VNI %d)", g.Switch.LogicalPort, a.vni))
 			}
 		}
@@ -164,19 +164,20 @@ func (e *explanation) candidates(router ovn.UUID, g ovn.GatewayPort, a netip.Add
 }
 
 func (e *explanation) score(c candidate) int {
-	names := func(p ovn.PortBinding) int {
-		switch a, present, f := readAnnotation(p.ExternalIDs); {
-		case present && f == nil && a.vni == e.q.VRF:
+	names := func(n named) int {
+		switch {
+		case n.usable() && n.vni == e.q.VRF:
 			return 4
-		case !present || f != nil:
+		case !n.usable():
 			return 1
 		}
 		return 0
 	}
+	g := names(nameGateway(e.rows, e.t.cfg, c.gateway))
 	if c.own {
-		return names(c.gateway.Switch)
+		return g
 	}
-	g, i := names(c.gateway.Switch), names(c.inward.Switch)
+	i := names(nameInterface(e.rows, c.inward))
 	if g == 0 && i < 4 || i == 0 && g < 4 {
 		return 0
 	}
@@ -185,11 +186,11 @@ func (e *explanation) score(c candidate) int {
 
 // end explains one end that is in OVN behind this node.
 func (e *explanation) end(a netip.Addr, c candidate, source bool) {
-	e.annotation(c.gateway.Switch, kindGateway)
+	e.annotation(c.gateway.Switch, kindGateway, nameGateway(e.rows, e.t.cfg, c.gateway))
 	b := c.gateway.Binding
 	e.add(status.Step{Layer: status.LayerOVN, Object: "Port_Binding " + b.LogicalPort, Found: true, Detail: b.Type + " bound to this chassis"})
 	if !c.own {
-		e.annotation(c.inward.Switch, kindInterface)
+		e.annotation(c.inward.Switch, kindInterface, nameInterface(e.rows, c.inward))
 		e.portOf(a, c)
 	}
 	e.complaints(c)
@@ -209,21 +210,21 @@ func hint(found bool, text string) string {
 	return text
 }
 
-// annotation tells whether a switch-side port names the VNI.
-func (e *explanation) annotation(p ovn.PortBinding, kind string) {
+// annotation tells whether something names the VNI of a port: which row, and in
+// which words.
+func (e *explanation) annotation(p ovn.PortBinding, kind string, n named) {
 	s := status.Step{Layer: status.LayerOVN, Object: "Port_Binding " + p.LogicalPort}
-	a, present, f := readAnnotation(p.ExternalIDs)
 	switch {
-	case !present:
-		s.Detail = fmt.Sprintf("%s: external_ids has no %s", kind, keyVNI)
+	case !n.present:
+		s.Detail = fmt.Sprintf("%s: external_ids has no %s, and nothing else that can be seen names a VNI for it", kind, keyVNI)
 		s.Hint = fmt.Sprintf("associate the BGPVPN in Neutron, or: %s", setVNI(p.LogicalPort, e.q.VRF))
-	case f != nil:
-		s.Detail, s.Hint = f.err.Error(), "correct the value in the Northbound database; the VNI so: "+setVNI(p.LogicalPort, e.q.VRF)
-	case a.vni != e.q.VRF:
-		s.Detail = fmt.Sprintf("%s: names VNI %d", kind, a.vni)
+	case n.fault != nil:
+		s.Detail, s.Hint = n.place+": "+n.fault.err.Error(), "correct the value in the Northbound database; the VNI so: "+setVNI(p.LogicalPort, e.q.VRF)
+	case n.vni != e.q.VRF:
+		s.Detail = fmt.Sprintf("%s: VNI %d, by %s", kind, n.vni, n.place)
 		s.Hint = "the interface and the gateway port have to name the same VNI: " + setVNI(p.LogicalPort, e.q.VRF)
 	default:
-		s.Found, s.Detail = true, fmt.Sprintf("%s: %s=%d", kind, keyVNI, a.vni)
+		s.Found, s.Detail = true, fmt.Sprintf("%s: VNI %d, by %s", kind, n.vni, n.place)
 	}
 	e.add(s)
 }

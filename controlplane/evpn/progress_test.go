@@ -32,7 +32,7 @@ func TestAppearsWhole(t *testing.T) {
 // TestNATToCome: a router keeps what it has while a NAT row is to come; one of
 // which no NAT row was ever seen exposes nothing, and is pending.
 func TestNATToCome(t *testing.T) {
-	c := node(false).tenant(1, 1001).put(ovn.LogicalRouter{UUID: "nb-r1"})
+	c := node(false).tenant(1, 1001).put(ovn.LogicalRouter{UUID: "nb-r1"}, ovn.LogicalSwitch{UUID: "nb-public"}, ovn.LogicalSwitch{UUID: "nb-ls-r1"})
 	rows := c.load()
 	rows.ExpectNB(true)
 	tr := compute(c, testConfig())

@@ -46,7 +46,7 @@ func FuzzAnyOrder(f *testing.F) {
 func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	cfg := testConfig()
 	cfg.AnnounceNAT = r.IntN(4) == 0
-	cfg.Standby = r.IntN(2) == 0
+	cfg.Standby, cfg.DynamicRouting = r.IntN(2) == 0, r.IntN(2) == 0
 	if r.IntN(2) == 0 {
 		cfg.Announce = AnnounceBoth
 	}
@@ -124,7 +124,8 @@ func randomChange(r *rand.Rand) ovn.Change {
 	if r.IntN(12) == 0 {
 		kinds := map[string]ovn.Table{"pb": ovn.TablePortBinding, "dp": ovn.TableDatapathBinding, "ch": ovn.TableChassis, "cp": ovn.TableChassisPrivate,
 			"os": ovn.TableOpenvSwitch, "br": ovn.TableBridge, "po": ovn.TablePort,
-			"mb": ovn.TableMACBinding, "hg": ovn.TableHAChassisGroup, "lr": ovn.TableLogicalRouter, "na": ovn.TableNAT, "st": ovn.TableStaticRoute}
+			"mb": ovn.TableMACBinding, "hg": ovn.TableHAChassisGroup, "lr": ovn.TableLogicalRouter, "na": ovn.TableNAT, "st": ovn.TableStaticRoute,
+			"ls": ovn.TableLogicalSwitch, "ar": ovn.TableAdvertisedRoute}
 		return ovn.Delete(kinds[id[:2]], ovn.UUID(id))
 	}
 	return ovn.Set(row)
@@ -141,11 +142,12 @@ func randomWorld(r *rand.Rand) cloud {
 		ovn.HAChassisGroup{UUID: "hg-1", Name: "one"},
 		ovn.ChassisPrivate{UUID: "cp-away", Chassis: pick(r, ovn.UUID("ch-away"), "ch-away", "ch-here", ""), Name: pick(r, "a2", "a2", "a3"),
 			ExternalIDs: pick(r, nil, ovn.FabricAddress{VTEP: netip.MustParseAddr("192.0.2.2"), RouterMAC: intent.MAC{2, 0, 0, 0, 0, 2}}.Pairs())},
-		ovn.DatapathBinding{UUID: "dp-pub", ExternalIDs: map[string]string{"logical-switch": "x"}})
+		ovn.DatapathBinding{UUID: "dp-pub", ExternalIDs: map[string]string{"logical-switch": "ls-nbpub"}})
 	c.randomPort(r, "ln", pick(r, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeVIF), "dp-pub", "", "unknown")
 	ln := c["pb-ln"].(ovn.PortBinding)
 	ln.Options["network_name"], ln.Tag = pick(r, "physnet1", "physnet1", "physnet1", "physnet1", "physnet9"), pick(r, 0, 0, 7)
 	c.put(ln)
+	c.randomSwitch(r, "pub")
 	c.randomPort(r, "vm-pub", ovn.TypeVIF, "dp-pub", "", "02:00:00:00:09:09 172.24.4.99")
 	for n := 1; n <= 3; n++ {
 		c.randomRouter(r, n)
@@ -169,6 +171,7 @@ func (c cloud) randomRouter(r *rand.Rand, n int) {
 	subnet := pick(r, "10."+i+".0.1/24", "10.1.0.1/24", "10.1.0.1/16")
 	c.randomPort(r, "in"+i, pick(r, ovn.TypePatch, ovn.TypePatch, ovn.TypeL3Gateway), "dp-lr"+i, "sin"+i, "02:00:00:00:01:01 "+subnet+" 2001:db8:"+i+"::1/64")
 	c.randomPort(r, "sin"+i, ovn.TypePatch, "dp-ls"+i, "in"+i, "router")
+	c.randomSwitch(r, i)
 	for k := range 3 {
 		name := fmt.Sprintf("vm%s%d", i, k)
 		c.randomPort(r, name, pick(r, ovn.TypeVIF, ovn.TypeVIF, ovn.TypeVirtual, "localport"), "dp-ls"+i, "",
@@ -177,7 +180,8 @@ func (c cloud) randomRouter(r *rand.Rand, n int) {
 		vm.Chassis = pick(r, ovn.UUID("ch-away"), "")
 		c.put(vm)
 	}
-	c.put(ovn.LogicalRouter{UUID: ovn.UUID("lr-nb" + i), NAT: pick(r, nil, []ovn.UUID{ovn.UUID("na-" + i)}), StaticRoutes: []ovn.UUID{ovn.UUID("st-" + i)}},
+	c.put(ovn.LogicalRouter{UUID: ovn.UUID("lr-nb" + i), NAT: pick(r, nil, []ovn.UUID{ovn.UUID("na-" + i)}), StaticRoutes: []ovn.UUID{ovn.UUID("st-" + i)},
+		Options: pick(r, nil, nil, map[string]string{optionVRFName: "vrf-1"}, map[string]string{keyVRFID: pick(r, "1", "2", "x")})},
 		ovn.NAT{UUID: ovn.UUID("na-" + i), Type: pick(r, "snat", "dnat_and_snat"), ExternalIP: pick(r, "172.24.4."+i, "172.24.4.200"),
 			LogicalIP: pick(r, "10."+i+".0.0/24", "10."+i+".0.5")},
 		ovn.MACBinding{UUID: ovn.UUID("mb-" + i), LogicalPort: pick(r, "gw1", "gw"+i), IP: pick(r, "172.24.4.254", "2001:db8:ff::99", "fe80::1", "172.24.4."+i)},
@@ -196,11 +200,23 @@ func (c cloud) randomPort(r *rand.Rand, name, kind, datapath, peer string, mac .
 	c.put(p)
 }
 
+// randomSwitch puts a switch's Northbound row.
+func (c cloud) randomSwitch(r *rand.Rand, name string) {
+	sw := ovn.LogicalSwitch{UUID: ovn.UUID("ls-nb" + name)}
+	if r.IntN(3) == 0 {
+		sw.ExternalIDs = map[string]string{keyVNI: pick(r, "1", "1", "2", "x"), keyTargets: pick(r, "", "['1:1']", "[")}
+	}
+	c.put(sw)
+}
+
 func randomExt(r *rand.Rand) map[string]string {
 	out := map[string]string{}
 	if r.IntN(8) > 0 {
 		out["neutron_bgpvpn:vni"] = pick(r, "1", "1", "1", "1", "1", "2", "2", "x")
 		out["neutron_bgpvpn:as"] = pick(r, "7", "7", "7", "8")
+	}
+	if r.IntN(6) == 0 {
+		out[keyPortVNI] = pick(r, "1", "1", "2", "x")
 	}
 	if r.IntN(8) == 0 {
 		out["sluice-expose"] = pick(r, "false", "?")

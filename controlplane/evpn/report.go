@@ -36,10 +36,11 @@ func (t *Translator) Objects() []status.Object {
 	return out
 }
 
-// state: an address that is kept back is withheld; a fact that cannot be seen is
-// a warning, since the object is served all the same.
+// state: an address that is kept back is withheld; a fact that cannot be seen, or
+// that another place contradicts, is a warning, since the object is served all the
+// same.
 func (n Note) state() status.State {
-	if n.Reason == reason.NATUnknown {
+	if n.Reason == reason.NATUnknown || n.Reason == reason.OtherVNI {
 		return status.Warning
 	}
 	return status.Withheld

@@ -14,6 +14,12 @@ type Result struct {
 	// Pending: the router's NAT rows are still to come, and what depends on them
 	// is not in the result.
 	Pending bool
+	// Unseen: a switch at the router's ports is still to come from the Northbound
+	// database.
+	Unseen bool
+	// Unnamed: Pending or Unseen, and nothing that can be seen names the VNI of some
+	// gateway port: the Northbound database may.
+	Unnamed bool
 	// Gateways are those that are here, and after them those that may come, each
 	// sorted by logical port.
 	Gateways []GatewayResult
@@ -25,7 +31,7 @@ type Result struct {
 }
 
 func (r Result) empty() bool {
-	return len(r.Gateways) == 0 && len(r.Bridges) == 0 && len(r.Errors) == 0 && len(r.Notes) == 0
+	return !r.Unnamed && len(r.Gateways) == 0 && len(r.Bridges) == 0 && len(r.Errors) == 0 && len(r.Notes) == 0
 }
 
 // GatewayResult is one gateway port of this node and what is behind it.

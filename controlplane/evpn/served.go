@@ -22,9 +22,6 @@ func AnswersAll(rows *ovn.Rows, p ovn.GatewayPort, cfg Config) bool {
 	if !p.HasLocalnet {
 		return false
 	}
-	if _, present, f := readAnnotation(p.Switch.ExternalIDs); !present || f != nil {
-		return false
-	}
 	network := p.Localnet.Options[optionNetwork]
 	if _, listed := cfg.NextHops[network]; listed {
 		return false
@@ -33,7 +30,7 @@ func AnswersAll(rows *ovn.Rows, p ovn.GatewayPort, cfg Config) bool {
 		return false
 	}
 	bridge, ok := rows.BridgeOf(network)
-	return ok && rows.OnlyOVN(bridge) && !hostIsNeighbour(rows, bridge, p)
+	return ok && nameGateway(rows, cfg, p).usable() && rows.OnlyOVN(bridge) && !hostIsNeighbour(rows, bridge, p)
 }
 
 // hostIsNeighbour tells whether the node itself has an address on the bridge that
@@ -48,11 +45,10 @@ func hostIsNeighbour(rows *ovn.Rows, bridge string, p ovn.GatewayPort) bool {
 // Needs is what this package needs of OVN's rows beyond the routers themselves.
 func Needs(cfg Config) ovn.Needs {
 	return ovn.Needs{
-		Hosts: func(i ovn.RouterInterface) bool {
-			_, present, f := readAnnotation(i.Switch.ExternalIDs)
-			return present && f == nil
+		Hosts: func(rows *ovn.Rows, i ovn.RouterInterface) bool {
+			return nameInterface(rows, i).usable() || cfg.DynamicRouting && rows.Advertises(i.RouterPort)
 		},
-		NextHopMAC: cfg.NextHopMAC.String(),
+		NextHopMAC: cfg.NextHopMAC.String(), Advertised: cfg.DynamicRouting,
 		Neighbours: func(rows *ovn.Rows, p ovn.GatewayPort) bool { return AnswersAll(rows, p, cfg) },
 	}
 }

@@ -15,14 +15,15 @@ import (
 func (t *translation) interfaces(inherit []map[string]string) {
 	for _, i := range t.rows.Interfaces(t.out.Router) {
 		name := i.Switch.LogicalPort
-		a, present, f := readAnnotation(i.Switch.ExternalIDs)
-		if !present || t.faulty(kindInterface, name, f) ||
+		a := nameInterface(t.rows, i)
+		if !a.present || t.faulty(kindInterface, name, a.fault) ||
 			!t.exposed(kindInterface, name, i.Switch.ExternalIDs, i.RouterPort.ExternalIDs) {
 			continue
 		}
+		t.disagree(kindInterface, name, a)
 		at := slices.IndexFunc(t.out.Gateways, func(g GatewayResult) bool { return g.Gateway.VNI == a.vni })
 		if at < 0 {
-			t.stranded(name, a)
+			t.stranded(name, a.annotation)
 			continue
 		}
 		mode, f := readMode(i.Switch.ExternalIDs, i.RouterPort.ExternalIDs, inherit[at])
@@ -40,7 +41,11 @@ func (t *translation) interfaces(inherit []map[string]string) {
 // stranded says why an annotated interface has no gateway port.
 func (t *translation) stranded(name string, a annotation) {
 	if len(t.out.Gateways) == 0 {
-		t.note(kindInterface, name, reason.NoGateway, "no gateway port of the router on this node has a usable VNI")
+		detail := "no gateway port of the router on this node has a usable VNI"
+		if _, seen := t.rows.Router(t.out.Router); !seen {
+			detail += "; one that the provider network's Logical_Switch or the router's options name can only be seen with ovn.nb"
+		}
+		t.note(kindInterface, name, reason.NoGateway, detail)
 		return
 	}
 	t.fail(kindInterface, name, reason.VNIMismatch,

@@ -39,7 +39,7 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 		return t.out
 	}
 	t.nat = readNAT(rows, router)
-	t.out.Pending = t.nat.pending
+	t.out.Pending, t.out.Unseen = t.nat.pending, switchesPending(rows, router)
 	var inherit []map[string]string
 	add := func(p ovn.GatewayPort, g GatewayResult, ok bool) {
 		if ok {
@@ -110,31 +110,43 @@ func (t *translation) exposed(kind, name string, exts ...map[string]string) bool
 	return true
 }
 
+// disagree says which places name another VNI than the one that counts.
+func (t *translation) disagree(kind, name string, n named) {
+	for _, other := range n.others {
+		t.note(kind, name, reason.OtherVNI, other)
+	}
+}
+
 // gateway translates a gateway port; false when it makes no VRF.
 func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
 	var none GatewayResult
 	name := p.Switch.LogicalPort
-	a, present, f := readAnnotation(p.Switch.ExternalIDs)
-	if !present || t.faulty(kindGateway, name, f) || !t.exposed(kindGateway, name, p.Switch.ExternalIDs, p.RouterPort.ExternalIDs) {
+	a := nameGateway(t.rows, t.cfg, p)
+	if !a.present && (t.out.Pending || t.out.Unseen) {
+		t.out.Unnamed = true
+	}
+	if !a.present || standsForVNI(t.rows, p) || t.faulty(kindGateway, name, a.fault) || !t.exposed(kindGateway, name, p.Switch.ExternalIDs, p.RouterPort.ExternalIDs) {
 		return none, false
 	}
 	if _, f := readMode(p.Switch.ExternalIDs, p.RouterPort.ExternalIDs); f != nil {
 		t.faulty(kindGateway, name, f)
 		return none, false
 	}
+	t.disagree(kindGateway, name, a)
 	key, networks, ok := t.place(p)
 	if !ok {
 		return none, false
 	}
 	g := GatewayResult{
 		Localnet: p.Localnet.LogicalPort,
-		Policy:   t.policy(a),
+		Policy:   t.policy(a.annotation),
 		Gateway: intent.Gateway{
 			Key: key, VNI: a.vni, Kind: intent.GatewayCRLRP, LogicalPort: p.Binding.LogicalPort,
 			MTU: t.mtu(p),
 		},
 	}
 	// A path that cannot be read counts as none.
+	var f *fault
 	g.Path, f = readPath(p.Switch.ExternalIDs, p.RouterPort.ExternalIDs)
 	t.faulty(kindGateway, name, f)
 	g.Gateway.ICMPSource4, g.Gateway.ICMPSource6 = t.icmpSources(p, networks)

@@ -34,6 +34,8 @@ type Translator struct {
 	// admitted counts the VRFs that have a place; waiting are those without.
 	admitted int
 	waiting  map[intent.VNI]struct{}
+	// unnamed counts the results that are Unnamed.
+	unnamed int
 	// unfinished are routers that appeared while rows of theirs were to come.
 	unfinished map[ovn.UUID]struct{}
 	// bridges counts the routers that use a provider bridge.
@@ -129,15 +131,16 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) Difference
 	return diff
 }
 
-// Pending tells whether a router of the VRF waits for its NAT rows: what it lacks
-// for them is no reason to remove anything.
+// Pending tells whether a router of the VRF waits for its rows of the Northbound
+// database, or one does that may be: what it lacks for them is no reason to remove
+// anything.
 func (t *Translator) Pending(vni intent.VNI) bool {
 	for id := range t.byVNI[vni] {
-		if t.results[id].Pending {
+		if r := t.results[id]; r.Pending || r.Unseen {
 			return true
 		}
 	}
-	return false
+	return t.unnamed > 0 && len(t.byVNI[vni]) == 0
 }
 
 // replace puts a router's result in the place of its last one and adds the VNIs
@@ -147,6 +150,7 @@ func (t *Translator) replace(id ovn.UUID, next Result, vnis map[intent.VNI]struc
 	if !sameErrors(old.Errors, next.Errors) || !slices.Equal(old.Notes, next.Notes) {
 		t.complaints++
 	}
+	t.unnamed += boolean(next.Unnamed) - boolean(old.Unnamed)
 	t.concerned(old, vnis)
 	for _, g := range old.Gateways {
 		drop(t.byVNI, g.Gateway.VNI, id)
