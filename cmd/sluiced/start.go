@@ -88,17 +88,14 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	n.links = n.newLinks(func(_ context.Context, _ string, ifindex int) error {
 		return n.dp.Attach(ebpf.OverlayIn, ifindex)
 	})
-	kept, err := ebpf.PinnedVRFs(d.cfg.Dataplane.BPFFS)
-	if err != nil {
-		d.log.Warn("the pinned VRF table cannot be read; neighbours are not told that forwarding went on", "error", err)
-	}
-	restarting := len(kept) > 0
+	before := n.lookBack()
 	fabric := n.newFabric(func(_ context.Context, _ string, ifindex int) error {
 		dp, err := ebpf.Load(n.ebpfConfig(ifindex))
 		if err != nil {
 			return err
 		}
 		n.dp = dp
+		before.pinned = dp.Kept(ifindex)
 		return n.dp.Attach(ebpf.FabricIn, ifindex)
 	})
 	if _, err := fabric.Ensure(ctx); err != nil {
@@ -107,7 +104,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		}
 		return nil, err
 	}
-	if err := n.newSpeaker(restarting); err != nil {
+	if err := n.newSpeaker(n.went(before)); err != nil {
 		d.reg.SetCondition("bgp", false, reason.Misconfigured, err.Error())
 		return nil, errors.Join(err, n.dp.Close())
 	}

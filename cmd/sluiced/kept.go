@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+)
+
+// kept is whether forwarding went on until this start. Neighbours are told so only
+// of what was read back and is sound (RFC 4724 section 3, the F bit): they keep this
+// node's routes then, and send to it, until it has announced them anew.
+type kept struct {
+	device error // of sluice-vxlan, before it was mended
+	pinned error
+}
+
+// lookBack looks at the fabric device as the last process left it.
+func (n *node) lookBack() (k kept) {
+	s, err := n.newFabric(nil).Check()
+	if k.device = err; err == nil && len(s.Differs) > 0 {
+		k.device = errors.New("sluice-vxlan " + strings.Join(s.Differs, "; "))
+	}
+	k.pinned = ebpf.ErrNothingKept // until the pins are there to be read
+	return k
+}
+
+// went tells whether it did, and says in the log why it did not.
+func (n *node) went(k kept) bool {
+	if errors.Is(k.pinned, ebpf.ErrNothingKept) {
+		return false
+	}
+	err := errors.Join(k.device, k.pinned)
+	if err != nil {
+		n.d.log.Warn("what is pinned may not have forwarded; neighbours are not told that it did", "error", err)
+	}
+	return err == nil
+}

@@ -1,0 +1,69 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// ErrNothingKept is returned by Kept for a directory in which no VRF was pinned.
+var ErrNothingKept = errors.New("no VRF was pinned")
+
+// Kept tells why what was pinned before Load may not have forwarded until now; nil
+// when it has: its VRFs and gateways can be read back whole, and the device that is
+// the fabric's, and each device of a gateway, has its program still. It is to be
+// asked before anything is attached: a device that lost its program shows then.
+func (d *Dataplane) Kept(fabric int) error {
+	vrfs, err := PinnedVRFs(d.dir)
+	switch {
+	case err != nil:
+		return err
+	case len(vrfs) == 0:
+		return ErrNothingKept
+	}
+	if err := d.keptProgram(FabricIn, fabric); err != nil {
+		return err
+	}
+	devices, err := d.gatewayDevices(vrfs)
+	if err != nil {
+		return err
+	}
+	for _, ifindex := range devices {
+		if err := d.keptProgram(OverlayIn, ifindex); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Dataplane) keptProgram(p Program, ifindex int) error {
+	ok, err := d.Attached(p, ifindex)
+	if err == nil && !ok {
+		err = fmt.Errorf("device %d has lost program %s", ifindex, p)
+	}
+	return err
+}
+
+// gatewayDevices are those that gateways of the VRFs are behind. While maps of an
+// older layout forward, whose rows this build does not read, they are the devices
+// that have links.
+func (d *Dataplane) gatewayDevices(vrfs map[intent.VNI]uint16) ([]int, error) {
+	if d.Staged() {
+		return d.attached(OverlayIn)
+	}
+	set := map[int]struct{}{}
+	var unsound error
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	err := d.store.eachGateway(func(row bpfGateway, e bpfEntry, g intent.Gateway) {
+		if _, ok := vrfs[intent.VNI(row.Vni)]; !ok || e.Vni != row.Vni {
+			unsound = fmt.Errorf("gateway %s belongs to VRF %d, of which there is no row", g.Key, row.Vni)
+			return
+		}
+		set[int(e.Ifindex)] = struct{}{}
+	})
+	return slices.Sorted(maps.Keys(set)), errors.Join(err, unsound)
+}
