@@ -15,10 +15,16 @@ var bin string
 
 // plain is the lab of the tests that put back what they change.
 var (
-	plain      = labtest.NewShared(lab.EVPN(plainParams))
+	plain      = labtest.NewShared(plainScenario())
 	plainOnce  sync.Once
 	plainReady bool
 )
+
+func plainScenario() lab.Scenario {
+	s := lab.EVPN(plainParams)
+	s.BFD = true // sluiced does it where a test tells it to
+	return s
+}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 

@@ -305,14 +305,9 @@ func TestSwitchRestarts(t *testing.T) {
 // The underlay link goes away and comes back: routes return by themselves.
 func TestUnderlayFlaps(t *testing.T) {
 	w := shared(t)
-	n := w.node("a1")
-	w.exec("a1", "ip", "link", "set", lab.UnderlayLink, "down")
+	w.cutUnderlay("a1")
 	w.unreachable("a-red1", addrB4, addrB6)
-	w.exec("a1", "ip", "link", "set", lab.UnderlayLink, "up")
-	// The kernel took the routes through the link away with it.
-	w.exec("a1", "sh", "-c", fmt.Sprintf(
-		"ip addr replace fd29:%[1]d::2/64 dev %[2]s nodad; ip route replace 172.30.0.0/16 via 172.29.%[1]d.1 src %[3]s; ip route replace fd30::/64 via fd29:%[1]d::1 src %[4]s",
-		n.Index, lab.UnderlayLink, n.VTEP4, n.VTEP6))
+	w.mendUnderlay("a1")
 	w.connected()
 	w.announced("a1", vniRed, "10.10.0.11/32", "fd00:10::11/128")
 	w.clean()

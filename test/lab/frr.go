@@ -31,6 +31,9 @@ func (l *Lab) startReflector(ctx context.Context, name string) error {
 			members = append(members, m.VTEP4.String(), m.VTEP6.String())
 		}
 	}
+	if l.Scenario().BFD {
+		conf.WriteString(" neighbor nodes bfd 10 200 200\n")
+	}
 	for _, m := range members {
 		// The nodes call: Sluice listens on no port unless asked to.
 		fmt.Fprintf(&conf, " neighbor %s peer-group nodes\n neighbor %s passive\n", m, m)
@@ -39,8 +42,8 @@ func (l *Lab) startReflector(ctx context.Context, name string) error {
 	return l.startFRR(ctx, n, conf.String())
 }
 
-// startFRR runs zebra and bgpd, the latter with a configuration, and makes `vtysh`
-// on the node talk to them.
+// startFRR runs zebra and bgpd, the latter with a configuration, and bfdd where the
+// scenario has BFD, and makes `vtysh` on the node talk to them.
 func (l *Lab) startFRR(ctx context.Context, n Node, conf string) error {
 	// The daemons drop to their own user, who makes sockets in the node's directory.
 	if err := chownTo(n.Dir, "frr"); err != nil {
@@ -80,6 +83,11 @@ func (l *Lab) startFRR(ctx context.Context, n Node, conf string) error {
 	zserv := filepath.Join(n.Dir, "zserv.api")
 	if err := start("zebra", "-f", empty, "-z", zserv); err != nil {
 		return err
+	}
+	if l.Scenario().BFD {
+		if err := start("bfdd", "-f", empty, "-z", zserv, "--bfdctl", filepath.Join(n.Dir, "bfdd.sock")); err != nil {
+			return err
+		}
 	}
 	return start("bgpd", "-f", file, "-z", zserv, "-p", "179")
 }

@@ -15,6 +15,9 @@ type Scenario struct {
 	Clouds []Cloud
 	// Reflectors are FRR route reflectors for EVPN, one namespace each.
 	Reflectors []string
+	// BFD makes the reflectors do BFD with the nodes that do it: every 200 ms, lost
+	// after ten times without a packet.
+	BFD bool
 	// Peers are provider edges without Sluice.
 	Peers []Peer
 }

@@ -1,0 +1,97 @@
+package evpn_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/demo"
+	"github.com/ovn-sluice/sluice/test/lab"
+)
+
+// bgp is what "sluicectl bgp neighbors" says of a node's only neighbour.
+func (w *world) bgp(node string) (status.Neighbor, error) {
+	out, err := w.Exec(w.Context(), node, sluicectl(), "bgp", "neighbors", "-o", "json")
+	if err != nil {
+		return status.Neighbor{}, err
+	}
+	var b status.BGP
+	if err := json.Unmarshal([]byte(out), &b); err != nil || len(b.Neighbors) != 1 {
+		return status.Neighbor{}, fmt.Errorf("%w in %s", err, out)
+	}
+	return b.Neighbors[0], nil
+}
+
+// configured runs sluiced anew with another configuration of its neighbour.
+func (w *world) configured(node, neighbor string) {
+	w.Helper()
+	w.kill(node, "sluiced")
+	text := strings.Replace(demo.Config, "    - address: %s\n", neighbor, 1)
+	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
+		w.Fatal(err)
+	}
+	w.ready(node)
+}
+
+// BFD with the reflector, over a router: it comes up, a cut of the underlay ends the
+// BGP session by it, and all comes back.
+func TestBFD(t *testing.T) {
+	w := shared(t)
+	n, rr := w.node("a1"), w.node("rr").VTEP4
+	defer func() { w.configured("a1", fmt.Sprintf("    - address: %s\n", rr)) }() // a cleanup would have no context
+	w.configured("a1", fmt.Sprintf("    - {address: %s, localAddress: %s, bfd: {enabled: true, multihop: true, minTTL: 254, minTx: 200ms, minRx: 200ms, multiplier: 10}}\n", rr, n.VTEP4))
+	up := func() error {
+		b, err := w.bgp("a1")
+		if err == nil && (b.State != "established" || b.BFD == nil || b.BFD.Path != "up" || b.BFD.DetectionUs != 2_000_000) {
+			err = fmt.Errorf("%+v with BFD %+v", b, b.BFD)
+		}
+		return err
+	}
+	w.eventually("BFD is up", up)
+	if peers := w.exec("rr", "vtysh", "-d", "bfdd", "-c", "show bfd peers brief"); !strings.Contains(peers, n.VTEP4.String()) {
+		t.Errorf("FRR has BFD with %s", peers)
+	}
+	w.cutUnderlay("a1")
+	w.eventually("BFD has ended the session", func() error {
+		b, err := w.bgp("a1")
+		if err == nil && (b.State == "established" || !strings.HasPrefix(b.LastError, "BFD has lost the path to the neighbour")) {
+			err = fmt.Errorf("%s, %s", b.State, b.LastError)
+		}
+		return err
+	})
+	w.eventually("the status names it", func() error {
+		s, err := w.status("a1")
+		if err == nil && !slices.ContainsFunc(s.Problems, func(o status.Object) bool { return o.Kind == "neighbor" && o.Reason == "bfd-down" }) {
+			err = fmt.Errorf("problems %+v", s.Problems)
+		}
+		return err
+	})
+	metric := fmt.Sprintf(`sluice_bfd_flaps_total{neighbor="%s"} 1`, rr)
+	if text := w.exec("a1", "curl", "-sS", "http://127.0.0.1:9476/metrics"); !strings.Contains(text, metric) {
+		t.Errorf("no %s among the metrics", metric)
+	}
+	w.mendUnderlay("a1")
+	w.eventually("BFD is up again", up)
+	w.connected()
+	w.clean()
+}
+
+func (w *world) cutUnderlay(node string) {
+	w.Helper()
+	w.exec(node, "ip", "link", "set", lab.UnderlayLink, "down")
+}
+
+// mendUnderlay also gives back what the kernel took away with the link: routes
+// through it, and IPv6 addresses.
+func (w *world) mendUnderlay(node string) {
+	w.Helper()
+	n := w.node(node)
+	w.exec(node, "ip", "link", "set", lab.UnderlayLink, "up")
+	w.exec(node, "sh", "-c", fmt.Sprintf(
+		"ip addr replace fd29:%[1]d::2/64 dev %[2]s nodad; ip route replace 172.30.0.0/16 via 172.29.%[1]d.1 src %[3]s; ip route replace fd30::/64 via fd29:%[1]d::1 src %[4]s",
+		n.Index, lab.UnderlayLink, n.VTEP4, n.VTEP6))
+}
