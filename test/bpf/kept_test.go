@@ -34,58 +34,52 @@ func TestKept(t *testing.T) {
 	}
 	dir := bpffs(t)
 	g := intent.Gateway{Key: gw, VNI: red, Kind: intent.GatewayCRLRP, LogicalPort: "cr-lrp-red"}
-	// within loads as a process does that starts, and ends it again.
-	within := func(f func(d *ebpf.Dataplane) error) error {
-		return ns.Do(func() error {
-			d, err := ebpf.Load(ebpf.Config{Dir: dir, Node: node(), Log: slog.New(slog.DiscardHandler), Bridges: onePort{overlay}})
-			if err != nil {
-				t.Fatal(err)
+	// Once as a process that has nothing, and once as the next one: a load is long.
+	for next, step := range []func(d *ebpf.Dataplane) error{
+		func(d *ebpf.Dataplane) error {
+			if err := d.Kept(fabric); !errors.Is(err, ebpf.ErrNothingKept) {
+				t.Errorf("an empty directory: %v", err)
 			}
-			defer d.Close()
-			return f(d)
-		})
-	}
-	kept := func() error { return within(func(d *ebpf.Dataplane) error { return d.Kept(fabric) }) }
-	if err := kept(); !errors.Is(err, ebpf.ErrNothingKept) {
-		t.Errorf("an empty directory: %v", err)
-	}
-	attach := func() {
-		t.Helper()
-		if err := within(func(d *ebpf.Dataplane) error {
 			apply(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}})
 			apply(t, d.Gateways(), map[intent.GatewayKey]intent.Gateway{gw: g})
 			return errors.Join(d.Attach(ebpf.FabricIn, fabric), d.Attach(ebpf.OverlayIn, overlay))
-		}); err != nil {
-			t.Fatal(err)
+		},
+		func(d *ebpf.Dataplane) error {
+			if err := d.Kept(fabric); err != nil {
+				t.Errorf("whole: %v", err)
+			}
+			for p, ifindex := range map[ebpf.Program]int{ebpf.FabricIn: fabric, ebpf.OverlayIn: overlay} {
+				if err := d.Detach(p, ifindex); err != nil {
+					return err
+				}
+				if err := d.Kept(fabric); err == nil || errors.Is(err, ebpf.ErrNothingKept) {
+					t.Errorf("without %s: %v", p, err)
+				}
+				if err := d.Attach(p, ifindex); err != nil {
+					return err
+				}
+			}
+			// A device that was made anew has another index.
+			l, err := netlink.LinkByIndex(overlay)
+			if err == nil {
+				err = netlink.LinkDel(l)
+			}
+			if kept := d.Kept(fabric); kept == nil || errors.Is(kept, ebpf.ErrNothingKept) {
+				t.Errorf("without the devices: %v", kept)
+			}
+			return err
+		},
+	} {
+		err := ns.Do(func() error {
+			d, err := ebpf.Load(ebpf.Config{Dir: dir, Node: node(), Log: slog.New(slog.DiscardHandler), Bridges: onePort{overlay}, Limits: fewRows})
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			return step(d)
+		})
+		if err != nil {
+			t.Fatalf("process %d: %v", next+1, err)
 		}
-	}
-	attach()
-	if err := kept(); err != nil {
-		t.Errorf("whole: %v", err)
-	}
-	for _, p := range []struct {
-		program ebpf.Program
-		ifindex int
-	}{{ebpf.FabricIn, fabric}, {ebpf.OverlayIn, overlay}} {
-		if err := within(func(d *ebpf.Dataplane) error { return d.Detach(p.program, p.ifindex) }); err != nil {
-			t.Fatal(err)
-		}
-		if err := kept(); err == nil || errors.Is(err, ebpf.ErrNothingKept) {
-			t.Errorf("without %s: %v", p.program, err)
-		}
-		attach()
-	}
-	// A device that was made anew has another index.
-	if err := ns.Do(func() error {
-		l, err := netlink.LinkByName("sluice0")
-		if err == nil {
-			err = netlink.LinkDel(l)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := kept(); err == nil || errors.Is(err, ebpf.ErrNothingKept) {
-		t.Errorf("without the devices: %v", err)
 	}
 }
