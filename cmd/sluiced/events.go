@@ -31,6 +31,7 @@ func (d *daemon) takeOVN(e ovn.Event) {
 		n.patch(diff, gone)
 		n.yield(gone, diff.Announcements)
 		n.tenants.take(e.Rows, diff)
+		d.noteStandby(len(n.tenants.standby))
 		n.pending.become(pending)
 	}
 	d.inSyncNow.Store(&e.InSync)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -94,4 +96,13 @@ func (d *daemon) publish() error {
 		}
 	}
 	return d.follower.Publish(pairs)
+}
+
+// noteStandby reports how many gateway ports may come. d.mu is held.
+func (d *daemon) noteStandby(n int) {
+	if n == 0 {
+		d.reg.SetCondition("standby", true, reason.NoStandby, "")
+		return
+	}
+	d.reg.SetCondition("standby", true, reason.Standby, fmt.Sprintf("%d gateway ports are on other nodes and may come to this one", n))
 }

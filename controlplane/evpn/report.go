@@ -38,10 +38,14 @@ func (t *Translator) Objects() []status.Object {
 
 // state: an address that is kept back is withheld; a fact that cannot be seen, or
 // that another place contradicts, is a warning, since the object is served all the
-// same.
+// same. A node may have as many gateway ports that may come as others have together:
+// that is as it should be.
 func (n Note) state() status.State {
-	if n.Reason == reason.NATUnknown || n.Reason == reason.OtherVNI {
+	switch n.Reason {
+	case reason.NATUnknown, reason.OtherVNI:
 		return status.Warning
+	case reason.Standby:
+		return status.OK
 	}
 	return status.Withheld
 }

@@ -12,6 +12,7 @@ const (
 	NoSystemID    = "no-system-id"
 	RoleGateway   = "gateway"
 	RoleNone      = "none"
+	NoStandby     = "no-standby"
 	Loaded        = "loaded"
 	Rebuilding    = "rebuilding"
 	StartFailed   = "start-failed"
@@ -49,6 +50,8 @@ func Conditions() []Entry {
 		{Refused, private, notReady, "The Southbound database did not let sluiced write its version into the node's Chassis_Private row. All else works.", "With access control, the common name of the certificate has to be the `system-id`."},
 		{Published, private, ready, "The node's Chassis_Private row has sluiced's version.", nothing},
 		{RoleGateway, role, ready, "The node forwards; the detail names the row, or the setting, that makes it so.", nothing},
+		{Standby, []string{"standby"}, ready, "Gateway ports are on other nodes and may come to this one; all but their routes is programmed. `sluicectl vrf show` names the chassis of each.", nothing},
+		{NoStandby, []string{"standby"}, ready, "No gateway port of another node may come to this one, or `evpn.standby` is `off`.", nothing},
 		{RoleNone, role, ready, "No gateway port needs the node, and it has nothing programmed.", nothing},
 		{NoSystemID, role, notReady, "The local Open vSwitch database names no chassis.", "Install OVN on the node, or set `ovn.systemID`."},
 		{Loaded, dataplane, ready, "Maps and programs are loaded and attached.", nothing},

@@ -18,6 +18,7 @@ const (
 	broken   = "error"
 	warning  = "warning"
 	withheld = "withheld"
+	fine     = "ok"
 	pending  = "pending"
 	ready    = "ready"
 	notReady = "not ready"
