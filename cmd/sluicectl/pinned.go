@@ -54,7 +54,7 @@ func (p *pinned) VRFs(ctx context.Context) ([]status.VRF, error) {
 			if c.VNI == 0 {
 				continue
 			}
-			v := status.VRF{VNI: c.VNI, State: status.Unknown, ToFabric: c.ToFabric.Status(), FromFabric: c.FromFabric.Status()}
+			v := status.VRF{VNI: c.VNI, State: status.Unknown, Path: c.Path.String(), ToFabric: c.ToFabric.Status(), FromFabric: c.FromFabric.Status()}
 			for _, route := range routes {
 				switch {
 				case route.VNI != c.VNI:

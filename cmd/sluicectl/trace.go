@@ -103,6 +103,8 @@ func writeTrace(w io.Writer, tr status.Trace) error {
 	switch {
 	case tr.Verdict == status.InsideOVN:
 		fmt.Fprintf(w, "\nNo program ran: OVN forwards from %s to %s itself; Sluice never sees the packets.\n", tr.Request.Src, tr.Request.Dst)
+	case tr.Verdict == status.OnKernelPath:
+		fmt.Fprintf(w, "\nThe kernel's routes carry the packet: no program of Sluice's decides.\n")
 	case tr.Verdict == "drop":
 		fmt.Fprintf(w, "\nDropped: %s\n", tr.Drop)
 	case tr.VTEP.IsValid():

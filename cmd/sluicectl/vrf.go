@@ -37,9 +37,9 @@ func vrfCommand(o *options) *cobra.Command {
 }
 
 func writeVRFs(w io.Writer, vrfs []status.VRF) error {
-	t := output.Table{Header: []string{"VNI", "STATE", "RD", "IMPORT", "EXPORT", "LOCAL", "REMOTE", "TO FABRIC", "FROM FABRIC"}}
+	t := output.Table{Header: []string{"VNI", "STATE", "PATH", "REASON", "RD", "IMPORT", "EXPORT", "LOCAL", "REMOTE", "TO FABRIC", "FROM FABRIC"}}
 	for _, v := range vrfs {
-		t.Add(v.VNI.String(), stateWords(v), v.RD, importWords(v), strings.Join(v.Export, " "),
+		t.Add(v.VNI.String(), stateWords(v), v.Path, v.Reason, v.RD, importWords(v), strings.Join(v.Export, " "),
 			fmt.Sprint(v.Local), fmt.Sprint(v.Remote), packets(v.ToFabric), packets(v.FromFabric))
 	}
 	return t.Write(w)
@@ -47,10 +47,10 @@ func writeVRFs(w io.Writer, vrfs []status.VRF) error {
 
 // stateWords is a VRF's state, with its reason where there is one.
 func stateWords(v status.VRF) string {
-	if v.Reason == "" {
+	if v.StateReason == "" {
 		return string(v.State)
 	}
-	return fmt.Sprintf("%s (%s)", v.State, v.Reason)
+	return fmt.Sprintf("%s (%s)", v.State, v.StateReason)
 }
 
 func importWords(v status.VRF) string {
@@ -67,8 +67,11 @@ func writeVRF(w io.Writer, v status.VRF) error {
 	if err := writeVRFs(w, []status.VRF{v}); err != nil {
 		return err
 	}
+	if v.ReasonDetail != "" {
+		fmt.Fprintf(w, "\npath %s (%s): %s\n", v.Path, v.Reason, v.ReasonDetail)
+	}
 	if v.Error != "" {
-		fmt.Fprintf(w, "\n%s: %s\n", v.Reason, v.Error)
+		fmt.Fprintf(w, "\n%s: %s\n", v.StateReason, v.Error)
 	}
 	if v.Filtered+v.Waiting > 0 || v.MaxPrefixes > 0 {
 		fmt.Fprintf(w, "\nnot imported: %d prefixes filtered, %d over the maximum%s\n", v.Filtered, v.Waiting, maximum(v.MaxPrefixes))

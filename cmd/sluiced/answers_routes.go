@@ -27,13 +27,26 @@ func (n *node) routesOf(vni intent.VNI) ([]status.Route, error) {
 	return routes, nil
 }
 
+// routes are those of the path that carries each VRF. While it changes, the other
+// path has them too.
 func (n *node) routes(only intent.VNI) []status.Route {
-	wanted, actual := n.tables.Routes.Rows()
 	announced, _ := n.tables.Announcements.Rows()
 	ports := n.portNames()
 	var out []status.Route
+	for _, p := range []intent.Path{intent.PathEBPF, intent.PathKernel} {
+		out = append(out, n.routesOn(p, only, announced, ports)...)
+	}
+	slices.SortFunc(out, status.Route.Compare)
+	return out
+}
+
+func (n *node) routesOn(p intent.Path, only intent.VNI, announced map[intent.RouteKey]intent.Announcement, ports map[intent.GatewayKey]string) []status.Route {
+	table := n.routeTable(p)
+	wanted, actual := table.Rows()
+	elsewhere := n.carriedElsewhere(p)
+	var out []status.Route
 	for k, r := range wanted {
-		if only != 0 && k.VNI != only {
+		if only != 0 && k.VNI != only || elsewhere[k.VNI] {
 			continue
 		}
 		row := status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: r.Kind.String(), NextHops: r.NextHops.All()}
@@ -46,27 +59,48 @@ func (n *node) routes(only intent.VNI) []status.Route {
 			row.Announced = &told
 		}
 		var err error
-		row.Programmed, err = n.tables.Routes.State(k)
+		row.Programmed, err = table.State(k)
 		row.State, row.Reason, row.Error = stateOf(row.Programmed, err)
 		out = append(out, row)
 	}
+	why := n.held(table)
 	for k, r := range actual {
-		if _, ok := wanted[k]; ok || only != 0 && k.VNI != only {
+		if _, ok := wanted[k]; ok || only != 0 && k.VNI != only || elsewhere[k.VNI] {
 			continue
 		}
 		row := status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: r.Kind.String(), NextHops: r.NextHops.All(),
-			Programmed: true, State: status.Pending, Reason: reason.Held, Error: n.heldRoute()}
+			Programmed: true, State: status.Pending, Reason: reason.Held, Error: why}
 		if r.Kind == intent.RouteLocal {
 			row.Gateway = cmp.Or(ports[r.Gateway], r.Gateway.String())
 		}
 		out = append(out, row)
 	}
-	slices.SortFunc(out, status.Route.Compare)
 	return out
 }
 
-// heldRoute tells why a route stays in the maps that nothing asks for now.
-func (n *node) heldRoute() string { return n.held(n.tables.Routes) }
+func (n *node) routeTable(p intent.Path) *reconcile.Table[intent.RouteKey, intent.Route] {
+	if p == intent.PathKernel {
+		return n.tables.KernelRoutes
+	}
+	return n.tables.Routes
+}
+
+// carriedElsewhere are the VRFs whose packets another path than this one carries.
+func (n *node) carriedElsewhere(p intent.Path) map[intent.VNI]bool {
+	out := map[intent.VNI]bool{}
+	vrfs, _ := n.tables.VRFs.Rows()
+	for vni := range vrfs {
+		if now, ok := n.tables.Path(vni); ok && now != p {
+			out[vni] = true
+		}
+	}
+	return out
+}
+
+// routesFor are those of the path that carries a VRF.
+func (n *node) routesFor(vni intent.VNI) *reconcile.Table[intent.RouteKey, intent.Route] {
+	return n.routeTable(n.carrier(vni))
+}
 
 func (n *node) held(table reconcile.Stage) string {
 	return "in the map and forwarded; " + cmp.Or(n.tables.Held(table), "kept for a while, or about to be removed")

@@ -28,7 +28,9 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 		row := &status.VRF{VNI: vni, Index: v.Index, RD: fmt.Sprintf("%s:%d", n.id.routerID, v.Index),
 			Import: words(p.Import), Export: words(p.Export), AutoImport: p.AutoImport,
 			ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
-		row.State, row.Reason, row.Error = stateOf(n.tables.VRFs.State(vni))
+		row.State, row.StateReason, row.Error = stateOf(n.tables.VRFs.State(vni))
+		c := n.choice(vni)
+		row.Path, row.Reason, row.ReasonDetail = n.carrier(vni).String(), c.Reason, c.Detail
 		rows[vni] = row
 	}
 	if err := n.addImports(ctx, rows); err != nil {
@@ -59,7 +61,7 @@ func addHeldVRFs(rows map[intent.VNI]*status.VRF, actual map[intent.VNI]intent.V
 	for vni, v := range actual {
 		if rows[vni] == nil {
 			t := traffic[vni]
-			rows[vni] = &status.VRF{VNI: vni, Index: v.Index, State: status.Pending, Reason: reason.Held, Error: why,
+			rows[vni] = &status.VRF{VNI: vni, Index: v.Index, State: status.Pending, StateReason: reason.Held, Error: why, Path: v.Path.String(),
 				ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
 		}
 	}
@@ -122,6 +124,6 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 		v.Gateways = append(v.Gateways, e)
 	}
 	slices.SortFunc(v.Gateways, func(a, b status.GatewayEntry) int { return cmp.Compare(a.LogicalPort, b.LogicalPort) })
-	v.Objects = n.d.reg.Objects(func(o status.Object) bool { return o.State != status.OK && names[o.Key] })
+	v.Objects = n.d.reg.Objects(func(o status.Object) bool { return (o.State != status.OK || o.Reason == reason.Standby) && names[o.Key] })
 	return v, nil
 }

@@ -101,10 +101,10 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 func (n *node) ebpfConfig(vxlan int) ebpf.Config {
 	c := n.d.cfg
 	out := ebpf.Config{
-		Dir: c.Dataplane.BPFFS, Bridges: ports{n}, Log: n.d.log,
+		Dir: c.Dataplane.BPFFS, Bridges: ports{n}, Devices: n.kernel, Log: n.d.log,
 		Node: ebpf.Node{
 			RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, VXLANIndex: uint32(vxlan), UnderlayMTU: uint16(n.mtu),
-			ZeroChecksum: c.Fabric.UDPChecksum == config.ChecksumOff || c.Fabric.UDPChecksum == config.ChecksumAuto && n.id.vtep.Is4(),
+			ZeroChecksum: n.zeroChecksum(),
 		},
 		Limits: ebpf.Limits{
 			VRFs: c.Dataplane.Sizes.VRFs, Gateways: c.Dataplane.Sizes.Gateways, VTEPs: c.Dataplane.Sizes.VTEPs,

@@ -62,13 +62,16 @@ func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcil
 	n.links = n.newLinks(nil)
 	never := func(intent.NextHopSet, func(netip.Addr) bool) bool { return false }
 	n.tables = tables.New(tables.Drivers{
-		Bridges:  reconcile.ReadOnly(n.links),
-		VRFs:     reconcile.ReadOnly(pinned.VRFs()),
-		Gateways: reconcile.ReadOnly(pinned.Gateways()),
-		Served:   reconcile.ReadOnly(pinned.Served()),
-		VTEPs:    reconcile.ReadOnly(pinned.VTEPs()),
-		Routes:   reconcile.ReadOnly(pinned.Routes()),
-		Steering: reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)),
+		Bridges:        reconcile.ReadOnly(n.links),
+		KernelVRFs:     reconcile.ReadOnly(n.kernel.VRFs()),
+		KernelGateways: reconcile.ReadOnly(n.kernel.Gateways()),
+		KernelRoutes:   reconcile.ReadOnly(n.kernel.Routes()),
+		VRFs:           reconcile.ReadOnly(pinned.VRFs()),
+		Gateways:       reconcile.ReadOnly(pinned.Gateways()),
+		Served:         reconcile.ReadOnly(pinned.Served()),
+		VTEPs:          reconcile.ReadOnly(pinned.VTEPs()),
+		Routes:         reconcile.ReadOnly(pinned.Routes()),
+		Steering:       reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)),
 		// BGP is not asked: nothing says what it has.
 		Policies:      reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}),
 		Announcements: reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}),
@@ -94,7 +97,7 @@ func (n *node) known(rows []reconcile.Change, p *status.Plan) []status.Change {
 			out = append(out, changeOf(c))
 		}
 	}
-	for _, t := range []string{n.tables.VTEPs.Name(), n.tables.Routes.Name()} {
+	for _, t := range []string{n.tables.VTEPs.Name(), n.tables.Routes.Name(), n.tables.KernelRoutes.Name()} {
 		if unknown[t] > 0 {
 			p.Unknown = append(p.Unknown, status.UnknownRows{Table: t, Rows: unknown[t], Why: "imported by BGP; whether they are wanted still is not known in a dry run"})
 		}

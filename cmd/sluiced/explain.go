@@ -112,16 +112,26 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 	}
 	ok, err := n.tables.VRFs.State(q.VRF)
 	add(status.LayerDataplane, fmt.Sprintf("map vrfs: VNI %s", q.VRF), ok, err, "", "No gateway port on this node carries the VNI.")
+	path := n.carrier(q.VRF)
+	routes := n.routeTable(path)
+	if path == intent.PathKernel {
+		ok, err := n.tables.KernelVRFs.State(q.VRF)
+		add(status.LayerDataplane, fmt.Sprintf("devices of VRF %s on the kernel path", q.VRF), ok, err, "", "")
+	}
 	src, found := n.longest(q.VRF, q.Src)
 	if !found || src.Kind != intent.RouteLocal {
 		add(status.LayerDataplane, fmt.Sprintf("route to source %s", q.Src), false, nil, "no local route covers it, so packets from it are dropped (source_not_exposed)", "Expose its subnet, or ask on the node where its gateway port is bound.")
 	} else {
-		ok, err := n.tables.Routes.State(src.Key)
+		ok, err := routes.State(src.Key)
 		add(status.LayerDataplane, "route "+src.Key.String(), ok, err, "local, through "+src.Gateway.String(), "")
 		ok, err = n.tables.Bridges.State(src.Gateway.Bridge)
 		add(status.LayerDataplane, "veth pair of bridge "+string(src.Gateway.Bridge), ok, err, "", "")
 		ok, err = n.tables.Gateways.State(src.Gateway)
 		add(status.LayerDataplane, "gateway "+src.Gateway.String(), ok, err, "", "")
+		if path == intent.PathKernel {
+			ok, err = n.tables.KernelGateways.State(src.Gateway)
+			add(status.LayerDataplane, fmt.Sprintf("gateway %s on the kernel path", src.Gateway), ok, err, "", "")
+		}
 		back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
 		ok, err = n.tables.Steering.State(back)
 		add(status.LayerOVS, "flow "+back.String(), ok, err, "", "")
@@ -134,23 +144,23 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 		add(status.LayerDataplane, fmt.Sprintf("route to destination %s", q.Dst), false, nil, "no route covers it (no_route)", "No node announces it with a route target that this VRF imports.")
 		return steps
 	}
-	ok, err = n.tables.Routes.State(dst.Key)
+	ok, err = routes.State(dst.Key)
 	detail := dst.Kind.String()
-	_, wanted := n.tables.Routes.Wanted(dst.Key)
+	_, wanted := routes.Wanted(dst.Key)
 	if dst.Kind == intent.RouteRemote {
 		detail += ", " + dst.NextHops.String()
 	}
 	if !wanted {
-		ok, detail = true, detail+", "+n.heldRoute()
+		ok, detail = true, detail+", "+n.held(routes)
 	}
 	add(status.LayerDataplane, "route "+dst.Key.String(), ok && dst.Kind != intent.RouteBlock, err, detail, "The address was opted out, or is behind NAT: see 'sluicectl status'.")
 	return steps
 }
 
 // longest is the longest match among the routes of any kind that are wanted, or
-// that the maps hold still.
+// that are there still.
 func (n *node) longest(vni intent.VNI, a netip.Addr) (intent.Route, bool) {
-	wanted, actual := n.tables.Routes.Rows()
+	wanted, actual := n.routesFor(vni).Rows()
 	return longestOf(wanted, actual, vni, a)
 }
 

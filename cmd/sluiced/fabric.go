@@ -36,6 +36,7 @@ func (n *node) watchDevices(ctx context.Context) error {
 				return nil
 			case <-tick.C:
 			case <-n.looks:
+				n.lookAtKernelPath()
 			}
 		}
 	})

@@ -24,7 +24,7 @@ func TestAHeldVRFIsListed(t *testing.T) {
 	rows := map[intent.VNI]*status.VRF{1001: {VNI: 1001, State: status.OK}}
 	actual := map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}, 1002: {VNI: 1002, Index: 2}}
 	addHeldVRFs(rows, actual, map[intent.VNI]ebpf.VRFCounters{}, "why")
-	if v := rows[1002]; len(rows) != 2 || v == nil || v.Index != 2 || v.State != status.Pending || v.Reason != "held" || v.Error != "why" {
+	if v := rows[1002]; len(rows) != 2 || v == nil || v.Index != 2 || v.State != status.Pending || v.StateReason != "held" || v.Error != "why" {
 		t.Errorf("rows %+v", rows)
 	}
 	if rows[1001].State != status.OK {

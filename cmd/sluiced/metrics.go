@@ -18,6 +18,7 @@ func (d *daemon) addMetrics() {
 		}
 		return out, nil
 	})
+	d.metrics.AddPaths(fromNode(d, (*node).pathMetrics))
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
 	d.metrics.AddImports(fromNode(d, (*node).importMetrics))
 	d.metrics.AddTables(fromNode(d, (*node).tableMetrics))

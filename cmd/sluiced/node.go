@@ -133,8 +133,10 @@ func (d *daemon) adopt(n *node) {
 	if n == nil {
 		return
 	}
+	n.speaker.AddSiblings(d.siblings)
 	n.tenants = tenants{log: d.log, routerID: n.id.routerID}
 	n.tenants.begin(n.want(d.translator))
+	d.noteStandby(len(n.tenants.standby))
 }
 
 func ignoreEnd(err error) error {

@@ -9,7 +9,6 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
-	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
@@ -20,12 +19,13 @@ import (
 
 // newNode finds out who the node is. It changes nothing.
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
-	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), lingering: make(chan struct{}), looks: make(chan struct{}, 1)}
+	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), lingering: make(chan struct{}), looks: make(chan struct{}, 1), pathFacts: newPathFacts()}
 	var err error
 	if n.id, err = d.identify(facts); err != nil {
 		return nil, err
 	}
 	n.mtu, err = d.underlayMTU(netns.Namespace{}, n.id.vtep)
+	n.kernel = n.newKernelPath(n.guard)
 	return n, err
 }
 
@@ -110,7 +110,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	}
 	n.tables = tables.New(n.drivers(), tables.Sources{
 		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Better: n.better, Fabric: n.fabricGate,
-	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays})
+	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays, Routed: n.pathFacts.note})
 	n.noteLoaded()
 	return n, nil
 }
@@ -128,14 +128,6 @@ func (n *node) newSpeaker(restarting bool) error {
 		return err
 	}
 	return n.newPaths()
-}
-
-func (n *node) drivers() tables.Drivers {
-	return tables.Drivers{
-		Bridges: n.links,
-		VRFs:    n.dp.VRFs(), Gateways: n.dp.Gateways(), Served: n.dp.Served(), VTEPs: n.dp.VTEPs(),
-		Routes: n.dp.Routes(), Steering: ovs.NewSteering(n.d.ovs), Policies: n.speaker.Policies(), Announcements: n.speaker.Announcements(),
-	}
 }
 
 // ports resolves provider bridges for the map rows.

@@ -19,6 +19,7 @@ const tenantLines = 32
 // tenants says in the log which VRFs and gateway ports come to this node and go.
 type tenants struct {
 	log      *slog.Logger
+	choice   func(intent.VNI) (evpn.Choice, bool)
 	routerID netip.Addr
 	vrfs     map[intent.VNI]intent.VRF
 	// gateways are those that are here or may come, standby those that may come.
@@ -40,7 +41,10 @@ type tenantLine struct {
 
 // take follows a change of what OVN asks for. The names of routers are in rows.
 func (t *tenants) take(rows *ovn.Rows, d evpn.Difference) {
-	lines := slices.Concat(t.vrfLines(d.VRFs), t.gatewayLines(rows, d))
+	t.say(slices.Concat(t.vrfLines(d.VRFs), t.gatewayLines(rows, d)))
+}
+
+func (t *tenants) say(lines []tenantLine) {
 	if len(lines) > tenantLines {
 		t.log.Info("many tenants of this node changed", "changes", len(lines), "vrfs", len(t.vrfs),
 			"gateways", len(t.gateways)-len(t.standby), "standby", len(t.standby))
@@ -54,8 +58,17 @@ func (t *tenants) take(rows *ovn.Rows, d evpn.Difference) {
 func (t *tenants) vrfLines(d evpn.Delta[intent.VNI, intent.VRF]) (lines []tenantLine) {
 	for _, vni := range slices.Sorted(maps.Keys(d.Set)) {
 		v := d.Set[vni]
-		if t.vrfs[vni] != v {
-			lines = append(lines, tenantLine{"VRF has come", []any{"vni", vni, "rd", t.rd(v)}})
+		old, had := t.vrfs[vni]
+		switch same := old; {
+		case had && old.Path != v.Path:
+			same.Path = v.Path
+			if same == v {
+				lines = append(lines, tenantLine{"VRF is to change its path", append([]any{"vni", vni}, t.pathAttrs(vni)...)})
+				break
+			}
+			fallthrough
+		case old != v:
+			lines = append(lines, tenantLine{"VRF has come", append([]any{"vni", vni, "rd", t.rd(v)}, t.pathAttrs(vni)...)})
 		}
 		t.vrfs[vni] = v
 	}
@@ -66,6 +79,24 @@ func (t *tenants) vrfLines(d evpn.Delta[intent.VNI, intent.VRF]) (lines []tenant
 		delete(t.vrfs, vni)
 	}
 	return lines
+}
+
+// pathAttrs are the path of a VRF, and why.
+func (t *tenants) pathAttrs(vni intent.VNI) []any {
+	if t.choice == nil {
+		return nil
+	}
+	c, _ := t.choice(vni)
+	out := []any{"path", c.Path.String(), "reason", c.Reason}
+	if c.Detail != "" {
+		out = append(out, "detail", c.Detail)
+	}
+	return out
+}
+
+// paths follows a change that facts of the node make.
+func (t *tenants) paths(d evpn.Delta[intent.VNI, intent.VRF]) {
+	t.say(t.vrfLines(d))
 }
 
 func (t *tenants) rd(v intent.VRF) string { return fmt.Sprintf("%s:%d", t.routerID, v.Index) }

@@ -26,6 +26,12 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 			return out, nil
 		}
 	}
+	if n.carrier(r.VRF) == intent.PathKernel && !r.FromFabric.IsValid() {
+		out.Verdict = status.OnKernelPath
+		out.Decisions = append(out.Decisions, status.Decision{Program: "none", Step: "kernel",
+			Result: fmt.Sprintf("the routing table of vrf-%s decides", r.VRF), Why: cmp.Or(n.whyRoute(r.VRF, r.Dst), "no route covers the destination")})
+		return out, nil
+	}
 	req, err := n.traceRequest(r)
 	if err != nil {
 		return out, err

@@ -54,8 +54,8 @@
 // A VRF is on the path that evpn.vrfs of the configuration names, else the first
 // of its gateway ports with external_ids:sluice-path, else the configuration's
 // path for all. Of auto the facts decide that Translator.SetFacts was told: the
-// kernel path where the programs cannot carry packets, or a map is full. With path
-// kernel for all nothing else counts: it is for the whole node.
+// kernel path where a map is full. With path kernel for all nothing else counts: it
+// is for the whole node.
 //
 // # Rules between objects
 //

@@ -32,11 +32,8 @@ func ParsePathMode(s string) (PathMode, bool) {
 	return 0, false
 }
 
-// PathFacts are what of the node speaks against the eBPF path. Two that mean the
-// same need not be the same value.
+// PathFacts are what of the node speaks against the eBPF path.
 type PathFacts struct {
-	// NoPrograms tells why the programs cannot carry packets here; empty: they can.
-	NoPrograms string
 	// Full are VRFs that the maps have no room for, and which map it is.
 	Full map[intent.VNI]string
 }
@@ -67,9 +64,6 @@ func choosePath(vni intent.VNI, cfg Config, annotated PathMode, facts PathFacts)
 		return Choice{intent.PathEBPF, why, where}
 	case PathKernel:
 		return Choice{intent.PathKernel, why, where}
-	}
-	if facts.NoPrograms != "" {
-		return Choice{intent.PathKernel, reason.NoPrograms, facts.NoPrograms}
 	}
 	if name, full := facts.Full[vni]; full {
 		return Choice{intent.PathKernel, reason.MapFull, name}

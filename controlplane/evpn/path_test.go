@@ -30,8 +30,7 @@ func TestChoosePath(t *testing.T) {
 		"annotated auto over all":        {all: PathEBPF, annotated: PathAuto, facts: full, path: intent.PathKernel, reason: reason.MapFull},
 		"map full":                       {facts: full, path: intent.PathKernel, reason: reason.MapFull},
 		"another VRF's map full":         {facts: PathFacts{Full: map[intent.VNI]string{1002: "hosts_v1"}}, path: intent.PathEBPF, reason: reason.PathAuto},
-		"no programs":                    {facts: PathFacts{NoPrograms: "no clsact"}, path: intent.PathKernel, reason: reason.NoPrograms},
-		"ebpf all the same":              {vrf: PathEBPF, facts: PathFacts{NoPrograms: "no clsact"}, path: intent.PathEBPF, reason: reason.PathConfigured},
+		"ebpf all the same":              {vrf: PathEBPF, facts: full, path: intent.PathEBPF, reason: reason.PathConfigured},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Config{Path: row.all, VRFs: map[intent.VNI]VRFConfig{1001: {Path: row.vrf}}}

@@ -76,7 +76,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 		}
 		before, objects := tr.Complaints(), tr.Objects()
 		if r.IntN(3) == 0 {
-			facts = PathFacts{NoPrograms: pick(r, "", "", "no clsact"), Full: pick(r, nil, map[intent.VNI]string{1: "hosts"}, map[intent.VNI]string{2: "hosts"})}
+			facts = PathFacts{Full: pick(r, nil, map[intent.VNI]string{1: "hosts"}, map[intent.VNI]string{2: "hosts"})}
 			sum.apply(tr.SetFacts(facts))
 		}
 		sum.apply(tr.Step(live, live.Apply(batch), step == steps-1 || r.IntN(4) > 0))

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
 // Fill is how full a map is.
@@ -21,6 +23,19 @@ var fillTables = map[string]string{
 	bpfMapServedV1: "served", bpfMapKnownV1: "served", bpfMapVtepsV1: "vteps",
 	bpfMapHostsV1: "routes", bpfMapPrefixes4V1: "routes", bpfMapPrefixes6V1: "routes",
 	bpfMapNexthopsV1: "routes", bpfMapGroupsV1: "routes",
+}
+
+// MapOf is the map of a route, as Fill.Map names it.
+func MapOf(k intent.RouteKey) string {
+	name := bpfMapPrefixes6V1
+	switch {
+	case k.IsHost():
+		name = bpfMapHostsV1
+	case k.Prefix.Addr().Is4():
+		name = bpfMapPrefixes4V1
+	}
+	base, _, _ := splitVersion(name)
+	return base
 }
 
 // Fills counts the rows of the maps that can run full, ordered by name.

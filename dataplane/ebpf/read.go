@@ -59,19 +59,26 @@ type Counter struct {
 
 // VRFCounters is the traffic of one VRF. VNI 0 is what belongs to no VRF.
 type VRFCounters struct {
-	VNI                  intent.VNI
+	VNI intent.VNI
+	// Path is the VRF's. On the kernel path what goes to the fabric is not counted.
+	Path                 intent.Path
 	FromFabric, ToFabric Counter
 }
 
 // Counters reads the counters of all VRFs, ordered by VNI.
 func (r *Reader) Counters() ([]VRFCounters, error) {
-	indices := map[intent.VNI]uint32{0: 0}
-	if _, err := walk(r.t[bpfMapVrfsV1], func(vni uint32, v bpfVrf) { indices[intent.VNI(vni)] = v.Index }); err != nil {
+	indices, paths := map[intent.VNI]uint32{0: 0}, map[intent.VNI]intent.Path{}
+	if _, err := walk(r.t[bpfMapVrfsV1], func(vni uint32, v bpfVrf) {
+		indices[intent.VNI(vni)] = v.Index
+		if v.Device != 0 {
+			paths[intent.VNI(vni)] = intent.PathKernel
+		}
+	}); err != nil {
 		return nil, mapError(bpfMapVrfsV1, err)
 	}
 	out := make([]VRFCounters, 0, len(indices))
 	for _, vni := range slices.Sorted(maps.Keys(indices)) {
-		c := VRFCounters{VNI: vni}
+		c := VRFCounters{VNI: vni, Path: paths[vni]}
 		for _, d := range []struct {
 			direction bpfDirection
 			to        *Counter

@@ -36,6 +36,7 @@ func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 	var errs []error
 	for _, list := range []func() ([]Thing, error){
 		func() ([]Thing, error) { return flows(ctx, sw) },
+		func() ([]Thing, error) { return kernelPath(ctx, sw) },
 		func() ([]Thing, error) { return pairs(ctx, sw) },
 		unmarked,
 		fabric,
@@ -58,6 +59,33 @@ func flows(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
 	for _, k := range slices.SortedFunc(maps.Keys(flows), byName) {
 		out = append(out, Thing{"flow " + k.String(), func(ctx context.Context) error {
 			return errors.Join(steering.Delete(ctx, []intent.SteeringKey{k})...)
+		}})
+	}
+	return out, nil
+}
+
+// kernelPath is what VRFs on the kernel path have: their ways into OVN, with the
+// ports of Open vSwitch, and then their devices, with which their routes go.
+func kernelPath(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
+	path := kernel.NewPath(kernel.PathConfig{Ports: sw}, kernel.PathNode{})
+	vrfs, err := path.VRFs().List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("devices of VRFs: %w", err)
+	}
+	gateways, err := path.Gateways().List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("gateways of VRFs: %w", err)
+	}
+	var out []Thing
+	byName := func(a, b intent.GatewayKey) int { return strings.Compare(a.String(), b.String()) }
+	for _, k := range slices.SortedFunc(maps.Keys(gateways), byName) {
+		out = append(out, Thing{"kernel path of gateway " + k.String(), func(ctx context.Context) error {
+			return errors.Join(path.Gateways().Delete(ctx, []intent.GatewayKey{k})...)
+		}})
+	}
+	for _, vni := range slices.Sorted(maps.Keys(vrfs)) {
+		out = append(out, Thing{"devices of VRF " + vni.String(), func(ctx context.Context) error {
+			return errors.Join(path.VRFs().Delete(ctx, []intent.VNI{vni})...)
 		}})
 	}
 	return out, nil

@@ -13,6 +13,12 @@ type VRFTraffic struct {
 	FromFabricPackets, FromFabricBytes uint64
 }
 
+// Path is a path of VRFs and the reason for it.
+type Path struct {
+	Path, Reason string
+	VRFs         int
+}
+
 // VRFImports is what became of the received prefixes that are meant for a VRF.
 type VRFImports struct {
 	VNI                         intent.VNI

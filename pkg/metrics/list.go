@@ -42,6 +42,7 @@ var (
 
 	vrfPackets = declare(Counter, "sluice_vrf_packets_total", "Packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
 	vrfBytes   = declare(Counter, "sluice_vrf_bytes_total", "Bytes of inner IP packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
+	vrfPaths   = declare(Gauge, "sluice_vrfs", "VRFs of this node by the path that carries their packets, ebpf or kernel, and the reason for which a path is chosen.", "path", "reason")
 	vrfImports = declare(Gauge, "sluice_vrf_import_prefixes", "Received prefixes that carry a route target of a VRF; set is imported, filtered (denied by its import filter) or waiting (left out, since the VRF has its maximum).", "vni", "set")
 	vrfRefused = declare(Counter, "sluice_vrf_import_refused_total", "Prefixes that a VRF did not take, by reason: filtered or max-prefixes.", "vni", "reason")
 	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")

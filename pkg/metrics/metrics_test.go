@@ -23,6 +23,7 @@ func filled(failed func(string, error)) *Metrics {
 	m.AddStatus(r)
 	m.AddTraffic(func() ([]VRFTraffic, error) { return []VRFTraffic{{VNI: 1001, ToFabricPackets: 3}}, nil })
 	m.AddDrain([]string{"serving", "drained"}, func() string { return "serving" })
+	m.AddPaths(func() ([]Path, error) { return []Path{{Path: "kernel", Reason: "map-full", VRFs: 2}}, nil })
 	m.AddImports(func() ([]VRFImports, error) {
 		return []VRFImports{{VNI: 1001, Imported: 3, Refused: map[string]uint64{"filtered": 1}}}, nil
 	})

@@ -76,6 +76,11 @@ func (m *Metrics) AddTraffic(read func() ([]VRFTraffic, error)) {
 	})
 }
 
+// AddPaths serves the numbers of VRFs by their path.
+func (m *Metrics) AddPaths(read func() ([]Path, error)) {
+	addSlice(m, "paths", read, func(e emitter, p Path) { e.emit(vrfPaths, float64(p.VRFs), p.Path, p.Reason) })
+}
+
 // AddImports serves the imports of VRFs.
 func (m *Metrics) AddImports(read func() ([]VRFImports, error)) {
 	addSlice(m, "imports", read, func(e emitter, v VRFImports) {

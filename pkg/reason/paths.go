@@ -5,7 +5,6 @@ const (
 	PathAuto       = "auto"
 	PathConfigured = "configured"
 	PathAnnotated  = "annotated"
-	NoPrograms     = "no-programs"
 	MapFull        = "map-full"
 )
 
@@ -15,7 +14,6 @@ func Paths() []Entry {
 		{PathAuto, nil, "", "Nothing speaks against the eBPF path.", nothing},
 		{PathConfigured, nil, "", "The configuration names the path: `path`, or `evpn.vrfs.<VNI>.path`.", nothing},
 		{PathAnnotated, nil, "", "A gateway port of the VRF names the path: `sluice-path`.", nothing},
-		{NoPrograms, nil, "", "The eBPF programs cannot carry packets on this node: the kernel path does.", "The detail says why; `path: ebpf` has them tried all the same."},
 		{MapFull, nil, "", "A map has no room for the VRF's rows: the kernel path carries it until there is.", "Raise the limit that the detail names, in `dataplane.sizes`."},
 	}
 }

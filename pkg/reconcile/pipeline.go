@@ -75,6 +75,14 @@ func (p *Pipeline) Update(f func()) {
 	p.Kick()
 }
 
+// View reads the tables with the methods that end in Locked: no change comes in
+// between.
+func (p *Pipeline) View(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+}
+
 // Kick has a pass run soon.
 func (p *Pipeline) Kick() {
 	select {

@@ -70,9 +70,14 @@ type VRF struct {
 	Index uint16     `json:"index"`
 	// State is pending, with the reason "held", where only the maps have the VRF.
 	State State `json:"state"`
-	// Reason and Error tell why, where it is not ok.
-	Reason string `json:"reason,omitempty"`
-	Error  string `json:"error,omitempty"`
+	// StateReason and Error tell why, where it is not ok.
+	StateReason string `json:"stateReason,omitempty"`
+	Error       string `json:"error,omitempty"`
+	// Path is what carries the VRF's packets now: ebpf or kernel. Reason is a word
+	// for why the path is chosen, and ReasonDetail a sentence where there is one.
+	Path         string `json:"path,omitempty"`
+	Reason       string `json:"reason,omitempty"`
+	ReasonDetail string `json:"reasonDetail,omitempty"`
 	// RD is the route distinguisher, router-id:index.
 	RD         string   `json:"rd,omitempty"`
 	Import     []string `json:"import,omitempty"`

@@ -119,12 +119,17 @@ type Decision struct {
 // InsideOVN is the verdict of a packet that OVN forwards itself.
 const InsideOVN = "inside-ovn"
 
+// OnKernelPath is the verdict of a packet from OVN that the kernel's routes carry,
+// and no program of Sluice's.
+const OnKernelPath = "kernel"
+
 // Trace is the answer to "sluicectl trace".
 type Trace struct {
 	Request   TraceRequest `json:"request"`
 	Decisions []Decision   `json:"decisions"`
 	// Verdict is redirect, drop or reply; Drop the reason of a drop. It is inside-ovn,
-	// and no program ran, where OVN forwards between the ends itself.
+	// and no program ran, where OVN forwards between the ends itself; and kernel where
+	// the VRF is on the kernel path and the packet comes from OVN.
 	Verdict string `json:"verdict"`
 	Drop    string `json:"drop,omitempty"`
 	// Interface is where a redirected packet would leave.

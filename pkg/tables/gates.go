@@ -191,6 +191,16 @@ func (t *Tables) steeringChanged(events []reconcile.Event[intent.SteeringKey]) {
 	})
 }
 
+// ebpfRoutesChanged also tells who asked for it.
+func (t *Tables) ebpfRoutesChanged(told func([]reconcile.Event[intent.RouteKey])) func([]reconcile.Event[intent.RouteKey]) {
+	return func(events []reconcile.Event[intent.RouteKey]) {
+		if told != nil {
+			told(events)
+		}
+		t.routesChanged(events)
+	}
+}
+
 func (t *Tables) routesChanged(events []reconcile.Event[intent.RouteKey]) {
 	t.Pipeline.Update(func() {
 		for _, e := range events {

@@ -221,6 +221,12 @@ func (t *Tables) vrfPath(vni intent.VNI) (p intent.Path, ok bool) {
 	return actual.Path, wanted && there && t.VRFs.KnownLocked() && actual == want
 }
 
+// Path is the path that carries a VRF's packets now; false where that is not known.
+func (t *Tables) Path(vni intent.VNI) (p intent.Path, ok bool) {
+	t.Pipeline.View(func() { p, ok = t.vrfPath(vni) })
+	return p, ok
+}
+
 // flowInPlace tells whether a flow does what is wanted on either path.
 func (t *Tables) flowInPlace(k intent.SteeringKey) bool {
 	want, wanted := t.Steering.LookupLocked(k)

@@ -54,6 +54,8 @@ type Options struct {
 	Dry bool
 	// Passed, when set, is told how long each pass took.
 	Passed func(time.Duration)
+	// Routed, when set, is told what became of rows of Routes.
+	Routed func([]reconcile.Event[intent.RouteKey])
 	// Announced, when set, is told what became of announcements.
 	Announced func([]reconcile.Event[intent.RouteKey])
 }
@@ -100,7 +102,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
-		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.routesChanged),
+		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
 	})
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
 		Hold: t.holdFlow, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// newKernelPath makes the drivers of VRFs on the kernel path. It does no I/O.
+func (n *node) newKernelPath(guard func(context.Context, kernel.GuardedDevice) error) *kernel.Path {
+	c := n.d.cfg
+	constants := kernel.PathNode{RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, UnderlayMTU: n.mtu}
+	if n.id.vtep.Is4() {
+		constants.VTEP4 = n.id.vtep
+	} else {
+		constants.VTEP6 = n.id.vtep
+	}
+	return kernel.NewPath(kernel.PathConfig{
+		Ports: n.d.ovs, Guard: guard,
+		Guarding: func(g kernel.GuardedDevice) (bool, error) {
+			if n.dp == nil {
+				return true, nil // a dry run, which has looked at no program
+			}
+			return n.dp.Guarding(ebpf.Guard{IfIndex: g.IfIndex, VNI: g.VNI, FromOVN: g.FromOVN, ICMPSource6: g.ICMPSource6})
+		},
+		Port: c.Fabric.Port, MTU: n.bridgeMTU(), Dummy: c.Kernel.Dummy, ZeroChecksum: n.zeroChecksum(),
+	}, constants)
+}
+
+// guard keeps the node out of tenants' reach, and tenants out of the node's.
+func (n *node) guard(_ context.Context, g kernel.GuardedDevice) error {
+	return n.dp.Guard(ebpf.Guard{IfIndex: g.IfIndex, VNI: g.VNI, FromOVN: g.FromOVN, ICMPSource6: g.ICMPSource6})
+}
+
+// zeroChecksum leaves the outer UDP checksum out.
+func (n *node) zeroChecksum() bool {
+	mode := n.d.cfg.Fabric.UDPChecksum
+	return mode == config.ChecksumOff || mode == config.ChecksumAuto && n.id.vtep.Is4()
+}
+
+func (n *node) drivers() tables.Drivers {
+	return tables.Drivers{
+		Bridges: n.links, KernelVRFs: n.kernel.VRFs(), KernelGateways: n.kernel.Gateways(), KernelRoutes: n.kernel.Routes(),
+		VRFs: n.dp.VRFs(), Gateways: n.dp.Gateways(), Served: n.dp.Served(), VTEPs: n.dp.VTEPs(),
+		Routes: n.dp.Routes(), Steering: ovs.NewSteering(n.d.ovs), Policies: n.speaker.Policies(), Announcements: n.speaker.Announcements(),
+	}
+}
+
+// lookAtKernelPath has the devices of the kernel path read back after a change of
+// any device: what is damaged is made again.
+func (n *node) lookAtKernelPath() {
+	n.tables.Pipeline.Update(func() {
+		any := false
+		n.tables.KernelVRFs.EachLocked(func(intent.VNI, intent.KernelVRF) { any = true })
+		if any {
+			n.tables.KernelVRFs.Relist()
+			n.tables.KernelGateways.Relist()
+		}
+	})
+}
