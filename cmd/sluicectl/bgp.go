@@ -28,6 +28,9 @@ func writeNeighbors(w io.Writer, b status.BGP) error {
 	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "BFD", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
 	for _, n := range b.Neighbors {
 		name := n.Address.String()
+		if !n.Address.IsValid() {
+			name = n.Interface
+		}
 		if n.Description != "" {
 			name += " (" + n.Description + ")"
 		}

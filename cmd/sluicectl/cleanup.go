@@ -26,7 +26,7 @@ func cleanupCommand(o *options) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove from this node everything that carries Sluice's mark",
 		Long: `Remove from this node everything that carries Sluice's mark: flows and ports in
-Open vSwitch, devices, pinned programs and maps. Tenants' traffic through this
+Open vSwitch, devices, routes, pinned programs and maps. Tenants' traffic through this
 node ends. It says what it removed, and refuses while sluiced runs; with --dry-run
 it lists what it would remove, also while sluiced runs.
 

@@ -50,6 +50,10 @@ func (d *daemon) BGP(ctx context.Context) (status.BGP, error) {
 	return admin.Call(ctx, d.client, admin.GetBGP, admin.Nothing{})
 }
 
+func (d *daemon) Underlay(ctx context.Context) (status.Underlay, error) {
+	return admin.Call(ctx, d.client, admin.GetUnderlay, admin.Nothing{})
+}
+
 func (d *daemon) BGPRoutes(ctx context.Context) ([]status.BGPRoute, error) {
 	return admin.Call(ctx, d.client, admin.ListBGPRoutes, admin.VRFSelector{})
 }

@@ -134,6 +134,10 @@ func (p *pinned) FollowDrops(ctx context.Context, each func(status.Drop) error) 
 
 func (p *pinned) BGP(context.Context) (status.BGP, error) { return status.BGP{}, offline("BGP") }
 
+func (p *pinned) Underlay(context.Context) (status.Underlay, error) {
+	return status.Underlay{}, offline("the underlay")
+}
+
 func (p *pinned) BGPRoutes(context.Context) ([]status.BGPRoute, error) { return nil, offline("BGP") }
 
 func (p *pinned) Diff(context.Context) (status.Diff, error) {

@@ -21,6 +21,7 @@ type source interface {
 	Routes(ctx context.Context, vni intent.VNI) ([]status.Route, error)
 	BGP(ctx context.Context) (status.BGP, error)
 	BGPRoutes(ctx context.Context) ([]status.BGPRoute, error)
+	Underlay(ctx context.Context) (status.Underlay, error)
 	Drops(ctx context.Context) (status.Drops, error)
 	FollowDrops(ctx context.Context, each func(status.Drop) error) error
 	Diff(ctx context.Context) (status.Diff, error)

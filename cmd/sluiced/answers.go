@@ -26,6 +26,9 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	handle(s, d, admin.ListBGPRoutes, func(ctx context.Context, n *node, _ admin.VRFSelector) ([]status.BGPRoute, error) {
 		return n.bgpRoutes(ctx)
 	})
+	handle(s, d, admin.GetUnderlay, func(ctx context.Context, n *node, _ admin.Nothing) (status.Underlay, error) {
+		return n.underlayStatus(ctx)
+	})
 	handle(s, d, admin.GetDrops, func(_ context.Context, n *node, _ admin.Nothing) (status.Drops, error) {
 		return n.dp.Reader().DropStatus()
 	})

@@ -124,6 +124,8 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 		v.Gateways = append(v.Gateways, e)
 	}
 	slices.SortFunc(v.Gateways, func(a, b status.GatewayEntry) int { return cmp.Compare(a.LogicalPort, b.LogicalPort) })
-	v.Objects = n.d.reg.Objects(func(o status.Object) bool { return (o.State != status.OK || o.Reason == reason.Standby) && names[o.Key] })
+	v.Objects = n.d.reg.Objects(func(o status.Object) bool {
+		return (o.State != status.OK || o.Reason == reason.Standby) && names[o.Key]
+	})
 	return v, nil
 }

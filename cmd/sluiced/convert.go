@@ -18,7 +18,7 @@ func evpnConfig(c *config.Config) evpn.Config {
 	out := evpn.Config{
 		ASN: c.BGP.ASN, VRFs: map[intent.VNI]evpn.VRFConfig{}, NextHops: c.Fabric.NextHops, AnnounceNAT: c.EVPN.NAT == config.NATAnnounce,
 		NextHopMAC: c.Fabric.NextHopMAC, HoldNATUnknown: c.EVPN.NATUnknown == config.NATUnknownHold, MaxVRFs: int(c.EVPN.MaxVRFs),
-		Standby: c.EVPN.Standby == config.StandbyOn,
+		Standby: c.EVPN.Standby == config.StandbyOn, DynamicRouting: c.EVPN.DynamicRouting == config.SwitchOn,
 	}
 	out.Announce, _ = evpn.ParseMode(string(c.EVPN.Announce)) // config has checked it
 	out.Path, _ = evpn.ParsePathMode(string(c.Path))
@@ -83,12 +83,12 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 			return out, err
 		}
 		asn := n.ASN
-		if asn == 0 {
+		if asn == 0 && !n.External {
 			asn = c.BGP.ASN
 		}
 		out.Neighbors = append(out.Neighbors, bgp.Neighbor{
-			Description: n.Description,
-			Address:     n.Address, ASN: asn, Port: n.Port, LocalAddress: n.LocalAddress, Password: password,
+			Description: n.Description, Interface: n.Interface, External: n.External, Families: families(n.Families),
+			Address: n.Address, ASN: asn, Port: n.Port, LocalAddress: n.LocalAddress, Password: password,
 			TTLSecurity: n.GTSM, MultihopTTL: n.MultihopTTL, Passive: n.Passive,
 			ConnectRetry: n.ConnectRetry.Duration, HoldTime: n.HoldTime.Duration, Keepalive: n.Keepalive.Duration,
 			NoGracefulRestart: !c.BGP.GracefulRestart.Enabled, MaxPrefixes: n.MaxPrefixes, BFD: bfdMode(n.BFD),

@@ -77,6 +77,7 @@ func (n *node) noteFabric(err error) {
 	}
 	if old := n.fabricBroken.Swap(&said); (old == nil || *old == "") != (said == "") {
 		n.tables.Pipeline.Update(n.tables.FabricChanged)
+		n.underlay.tables.Pipeline.Update(n.underlay.tables.FabricChanged)
 	}
 }
 

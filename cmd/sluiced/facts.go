@@ -34,6 +34,10 @@ func (d *daemon) factsOf(rows *ovn.Rows) nodeFacts {
 	default:
 		r := rows.Role()
 		f.gateway, f.reason = r.Gateway, r.Reason
+		if !f.gateway && d.cfg.Underlay.Used() {
+			// The way to the databases may be one of those that BGP finds.
+			f.gateway, f.reason = true, "underlay in the configuration"
+		}
 	}
 	// ovn-encap-ip may be a list; the first address counts.
 	first, _, _ := strings.Cut(rows.External("ovn-encap-ip"), ",")

@@ -93,7 +93,7 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 
 // toldAll tells whether BGP has been told all that there is to announce.
 func (n *node) toldAll() bool {
-	return n.d.allInSync() && (n.withdrawn.Load() || n.tables.Complete())
+	return n.d.allInSync() && (n.withdrawn.Load() || n.tables.Complete()) && n.underlay.tables.Announcements.Settled()
 }
 
 // watchSwitch reads flows and ports back when Open vSwitch says that they may

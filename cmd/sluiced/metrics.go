@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // addMetrics lets the collectors read what there is at the time of a scrape.
@@ -35,6 +37,13 @@ func (d *daemon) addMetrics() {
 			out.ByReason[reason.String()] = packets
 		}
 		return out, err
+	})
+	d.metrics.AddUnderlay(func() (metrics.Underlay, error) {
+		n, err := d.running()
+		if err != nil || !d.cfg.Underlay.Install.Enabled {
+			return metrics.Underlay{}, nil
+		}
+		return n.underlayMetrics()
 	})
 	d.metrics.AddBGP(func() (metrics.BGP, error) {
 		n, err := d.running()
@@ -78,10 +87,20 @@ func (n *node) trafficMetrics() ([]metrics.VRFTraffic, error) {
 
 func (n *node) tableMetrics() ([]metrics.Table, error) {
 	var out []metrics.Table
-	for _, stage := range n.tables.Pipeline.Stages() {
+	stages, held := n.tables.Pipeline.Stages(), n.tables.Held
+	if n.d.cfg.Underlay.Used() {
+		stages = append(slices.Clone(stages), n.underlay.tables.Pipeline.Stages()...)
+		held = func(s reconcile.Stage) string {
+			if slices.Contains(n.underlay.tables.Pipeline.Stages(), s) {
+				return n.underlay.tables.Held(s)
+			}
+			return n.tables.Held(s)
+		}
+	}
+	for _, stage := range stages {
 		s := stage.Stats()
 		out = append(out, metrics.Table{Name: stage.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed,
-			Held: n.tables.Held(stage) != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
+			Held: held(stage) != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
 	}
 	return out, nil
 }
@@ -100,7 +119,7 @@ func (n *node) bgpMetrics() (metrics.BGP, error) {
 	s, err := n.speaker.Status(ctx)
 	out := metrics.BGP{Rejected: map[string]uint64{}}
 	for _, b := range s.Neighbors {
-		out.Neighbors = append(out.Neighbors, metrics.Neighbor{Address: b.Address, ASN: b.ASN, Up: established(b), PrefixLimit: b.State == bgp.StatePrefixLimit, Received: b.Received, Accepted: accepted(b), Sent: b.Sent})
+		out.Neighbors = append(out.Neighbors, metrics.Neighbor{Address: b.Address, Interface: b.Interface, UnicastReceived: b.UnicastReceived, ASN: b.ASN, Up: established(b), PrefixLimit: b.State == bgp.StatePrefixLimit, Received: b.Received, Accepted: accepted(b), Sent: b.Sent})
 		for reason, total := range b.RejectedTotal {
 			out.Rejected[string(reason)] += total
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,24 +22,27 @@ import (
 // node is a gateway node at work: the fabric device, the loaded programs, the
 // tables, and the BGP speaker. Its end leaves all that is pinned forwarding.
 type node struct {
-	d       *daemon
-	facts   nodeFacts
-	id      identity
-	mtu     int // of the underlay
-	dp      *ebpf.Dataplane
-	links   *kernel.BridgeLinks
-	speaker *bgp.GoBGP
-	paths   *bfd.Speaker
-	tables  *tables.Tables
-	rib     *rib.RIB // guarded by the pipeline, as the tables are
-	samples sampler
-	tracing sync.Mutex
-	ended   chan struct{} // closed when the node ends
-	moved   chan struct{} // capacity 1: gateway ports have gone
-	pending pendingVRFs
-	delays  delays
-	tenants tenants // guarded by d.mu
-	bgpSync atomic.Bool
+	d         *daemon
+	facts     nodeFacts
+	id        identity
+	mtu       int // of the underlay
+	dp        *ebpf.Dataplane
+	links     *kernel.BridgeLinks
+	kernel    *kernel.Path
+	pathFacts *pathFacts
+	speaker   *bgp.GoBGP
+	paths     *bfd.Speaker
+	tables    *tables.Tables
+	rib       *rib.RIB // guarded by the pipeline, as the tables are
+	samples   sampler
+	underlay  *fabricPart
+	tracing   sync.Mutex
+	ended     chan struct{} // closed when the node ends
+	moved     chan struct{} // capacity 1: gateway ports have gone
+	pending   pendingVRFs
+	delays    delays
+	tenants   tenants // guarded by d.mu
+	bgpSync   atomic.Bool
 	// imported is bgpSync once the tables have been told what came with it.
 	imported atomic.Bool
 	// linger ends the time for which routes of a VTEP that has not come back are
@@ -87,10 +91,12 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.watchSpeaker(running) })
 	group.Go(func() error { return n.watchGuards(running) })
 	group.Go(func() error { return n.tables.Pipeline.Run(running) })
+	group.Go(func() error { return n.runUnderlay(running) })
 	group.Go(func() error { return n.d.ovs.Run(running) })
 	group.Go(func() error { return n.watchSwitch(running) })
 	group.Go(func() error { return n.watchFlows(running) })
 	group.Go(func() error { return n.watchDevices(running) })
+	group.Go(func() error { return n.watchPaths(running) })
 	group.Go(func() error { return n.releaseSpeaker(running) })
 	group.Go(func() error { return n.endLinger(running) })
 	group.Go(func() error { return n.endMoves(running) })
@@ -108,7 +114,7 @@ func (n *node) leave(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	for _, s := range n.tables.Pipeline.Stages() {
+	for _, s := range append(slices.Clone(n.tables.Pipeline.Stages()), n.underlay.tables.Pipeline.Stages()...) {
 		n.d.reg.Reporter(s.Name()).Replace(nil)
 	}
 	n.d.reg.Reporter(bgpReports).Replace(nil)
@@ -134,7 +140,7 @@ func (d *daemon) adopt(n *node) {
 		return
 	}
 	n.speaker.AddSiblings(d.siblings)
-	n.tenants = tenants{log: d.log, routerID: n.id.routerID}
+	n.tenants = tenants{log: d.log, routerID: n.id.routerID, choice: d.translator.Choice}
 	n.tenants.begin(n.want(d.translator))
 	d.noteStandby(len(n.tenants.standby))
 }

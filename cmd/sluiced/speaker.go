@@ -61,7 +61,7 @@ func overLimit(s bgp.Status) []status.Object {
 		if !n.Retry.IsZero() {
 			text += "; it is tried again at " + n.Retry.Format(time.TimeOnly)
 		}
-		out = append(out, status.Object{Kind: "neighbor", Key: n.Address.String(), State: status.Error, Reason: reason.PrefixLimit, Error: text})
+		out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Error, Reason: reason.PrefixLimit, Error: text})
 	}
 	return out
 }
@@ -72,7 +72,7 @@ func speakerCondition(s bgp.Status, err error) (ready bool, why, detail string) 
 	var down []string
 	for _, n := range s.Neighbors {
 		if !established(n) {
-			down = append(down, n.Address.String())
+			down = append(down, n.Name())
 		}
 	}
 	detail = fmt.Sprintf("%d of %d neighbours, %d routes in, %d out", len(s.Neighbors)-len(down), len(s.Neighbors), s.Imported, s.Announced)

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
@@ -69,12 +71,35 @@ func (d *daemon) underlayMTU(ns netns.Namespace, vtep netip.Addr) (int, error) {
 	if d.cfg.Fabric.MTU != 0 {
 		return int(d.cfg.Fabric.MTU), nil
 	}
-	to := vtep
-	if len(d.cfg.BGP.Neighbors) > 0 {
-		to = d.cfg.BGP.Neighbors[0].Address
+	facts := link.New(ns)
+	if len(d.cfg.BGP.Neighbors) == 0 {
+		u, err := facts.Towards(vtep)
+		return u.MTU, err
 	}
-	u, err := link.New(ns).Towards(to)
-	return u.MTU, err
+	// The way to a neighbour may be one that BGP itself has still to find.
+	var errs []error
+	for _, n := range d.cfg.BGP.Neighbors {
+		mtu, err := neighborMTU(facts, n)
+		if err == nil {
+			return mtu, nil
+		}
+		errs = append(errs, err)
+	}
+	return 0, errors.Join(errs...)
+}
+
+func neighborMTU(facts *link.Facts, n config.Neighbor) (int, error) {
+	if n.Interface == "" {
+		u, err := facts.Towards(n.Address)
+		return u.MTU, err
+	}
+	links, err := facts.Links()
+	for _, l := range links {
+		if l.Name == n.Interface {
+			return l.MTU, nil
+		}
+	}
+	return 0, errors.Join(err, fmt.Errorf("no link %s", n.Interface))
 }
 
 // startNode makes the fabric device and loads the programs, in this order: the
@@ -111,6 +136,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	n.tables = tables.New(n.drivers(), tables.Sources{
 		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Better: n.better, Fabric: n.fabricGate,
 	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays, Routed: n.pathFacts.note})
+	n.newUnderlay()
 	n.noteLoaded()
 	return n, nil
 }

@@ -76,7 +76,7 @@ func (s *GoBGP) takePathsLocked() (lost []netip.Addr) {
 
 // held tells whether no session may start.
 func (n *neighborSync) held() bool {
-	return n.config.BFD == BFDStrict && n.path != bfd.PathUp && n.path != bfd.PathOff
+	return n != nil && n.config.BFD == BFDStrict && n.path != bfd.PathUp && n.path != bfd.PathOff
 }
 
 // followPaths ends sessions whose path is lost, at once, and holds down those that

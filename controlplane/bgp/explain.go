@@ -139,7 +139,7 @@ func sessionStep(neighbors []NeighborStatus) status.Step {
 	s := status.Step{Layer: status.LayerBGP, Object: "BGP session"}
 	up, words := 0, []string{}
 	for _, n := range neighbors {
-		word := fmt.Sprintf("%s %s", n.Address, n.State)
+		word := fmt.Sprintf("%s %s", n.Name(), n.State)
 		if n.State == stateEstablished && !n.NoEVPN {
 			up++
 		} else if n.LastError != "" {

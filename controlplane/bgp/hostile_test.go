@@ -33,7 +33,12 @@ type rawPeer struct {
 
 func startRawPeer(t testing.TB, family wire.RouteFamily) *rawPeer {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	return startRawPeerAt(t, "127.0.0.1", family)
+}
+
+func startRawPeerAt(t testing.TB, address string, family wire.RouteFamily) *rawPeer {
+	t.Helper()
+	l, err := net.Listen("tcp4", address+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +140,7 @@ func update(attrs ...[]byte) []byte {
 func route(prefix string, index uint16) [][]byte {
 	r := type5{routerID: netip.MustParseAddr("192.0.2.7"), index: index, prefix: netip.MustParsePrefix(prefix), label: 1001,
 		nextHop: netip.MustParseAddr("192.0.2.7"), routerMAC: intent.MAC{2, 0, 0, 0, 0, 7}, targets: targets("64512:1001")}
-	return append(encodeAttributes(r), attribute(flagTransitive, 2, nil), attribute(flagTransitive, 5, []byte{0, 0, 0, 100}))
+	return append(encodeAttributes(r)[:3], attribute(flagTransitive, 2, nil), attribute(flagTransitive, 5, []byte{0, 0, 0, 100}))
 }
 
 // reach is an MP_REACH_NLRI for EVPN with any NLRI.
@@ -213,7 +218,8 @@ func (p *rawPeer) drop() {
 }
 
 func (p *rawPeer) neighbor() Neighbor {
-	return Neighbor{Address: netip.MustParseAddr("127.0.0.1"), ASN: 64512, Port: p.l.Addr().(*net.TCPAddr).AddrPort().Port(), ConnectRetry: time.Second}
+	at := p.l.Addr().(*net.TCPAddr).AddrPort()
+	return Neighbor{Address: at.Addr().Unmap(), ASN: 64512, Port: at.Port(), ConnectRetry: time.Second}
 }
 
 // A session that ends before End-of-RIB does not make the imports complete; what

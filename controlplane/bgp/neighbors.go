@@ -93,6 +93,10 @@ func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
 	s.in.mu.Lock()
 	for a, at := range s.retry {
 		n := s.sync[a]
+		if n == nil { // the router has gone from its link
+			delete(s.retry, a)
+			continue
+		}
 		if now.Before(at) || n.added && n.held() {
 			continue
 		}

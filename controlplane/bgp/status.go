@@ -81,6 +81,15 @@ type NeighborStatus struct {
 	MessagesIn, MessagesOut uint64
 }
 
+// Name is the neighbour for people: its address, or the link that it is to be
+// found on.
+func (ns NeighborStatus) Name() string {
+	if !ns.Address.IsValid() {
+		return ns.Interface
+	}
+	return ns.Address.String()
+}
+
 const stateEstablished = "established"
 
 // StatePrefixLimit is the state of a session that MaxPrefixes ended.
@@ -119,38 +128,44 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	st.VRFs = s.in.rib.vrfStatus()
 	st.Stale, st.SameRouterID = s.in.rib.staleRows(), s.in.rib.sameRouterID()
 	for _, n := range s.neighborsLocked() {
-		a := n.Address.WithZone("")
-		ns := NeighborStatus{Address: n.Address, Interface: n.Interface, Families: n.Families, UnicastReceived: s.unicastIn.received[a], ASN: n.ASN, Description: n.Description, State: "idle",
-			Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}, LastError: s.ends.of(a)}
-		if c := s.in.rib.neighbors[a]; c != nil {
-			ns.Received = c.received
-			for r, v := range c.rejected {
-				ns.Rejected[r] = v
-			}
-			for r, v := range c.total {
-				ns.RejectedTotal[r] = v
-			}
-		}
-		if sync := s.sync[a]; sync != nil {
-			ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps
-		}
-		ns.session(sessions[a])
-		if l := s.links[n.Interface]; l != nil && l.problem != "" && ns.State != stateEstablished {
-			ns.LastError = strings.TrimPrefix(ns.LastError+"; "+l.problem, "; ")
-		}
-		if sync := s.sync[a]; sync != nil && sync.held() && ns.State != stateEstablished {
-			ns.LastError = strings.TrimPrefix(ns.LastError+"; bfd.strict holds the session down, as BFD is not up", "; ")
-		}
-		if ns.State == StatePrefixLimit {
-			ns.Retry = s.retry[a]
-		}
-		// The export policy lets out all routes of our own and nothing else.
-		if ns.State == stateEstablished && !ns.NoEVPN && ns.Families.Has(FamilyEVPN) {
-			ns.Sent = st.Announced
-		}
-		st.Neighbors = append(st.Neighbors, ns)
+		st.Neighbors = append(st.Neighbors, s.neighborLocked(n, sessions[n.Address.WithZone("")], st.Announced))
 	}
 	return st, nil
+}
+
+// neighborLocked is the state of one neighbour, with the BGP server's part, if it
+// has one, and what every established neighbour has been sent.
+func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, announced int) NeighborStatus {
+	a := n.Address.WithZone("")
+	ns := NeighborStatus{Address: n.Address, Interface: n.Interface, Families: n.Families, UnicastReceived: s.unicastIn.received[a], ASN: n.ASN, Description: n.Description, State: "idle",
+		Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}, LastError: s.ends.of(a)}
+	if c := s.in.rib.neighbors[a]; c != nil {
+		ns.Received = c.received
+		for r, v := range c.rejected {
+			ns.Rejected[r] = v
+		}
+		for r, v := range c.total {
+			ns.RejectedTotal[r] = v
+		}
+	}
+	if sync := s.sync[a]; sync != nil {
+		ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps
+	}
+	ns.session(session)
+	if l := s.links[n.Interface]; l != nil && l.problem != "" && ns.State != stateEstablished {
+		ns.LastError = strings.TrimPrefix(ns.LastError+"; "+l.problem, "; ")
+	}
+	if sync := s.sync[a]; sync != nil && sync.held() && ns.State != stateEstablished {
+		ns.LastError = strings.TrimPrefix(ns.LastError+"; bfd.strict holds the session down, as BFD is not up", "; ")
+	}
+	if ns.State == StatePrefixLimit {
+		ns.Retry = s.retry[a]
+	}
+	// The export policy lets out all routes of our own and nothing else.
+	if ns.State == stateEstablished && !ns.NoEVPN && ns.Families.Has(FamilyEVPN) {
+		ns.Sent = announced
+	}
+	return ns
 }
 
 func (ns *NeighborStatus) session(p *api.Peer) {

@@ -45,6 +45,7 @@ func TestEncode(t *testing.T) {
 				"5001000100",
 				hex.EncodeToString(reach) + want,
 				"d0100028" + "0002fc0000abcdef" + "0102c00002090005" + "0202fa56ea000007" + "030c000000000008" + "0603020000000001",
+				"5005000400000000",
 			}
 			for i, a := range attrs {
 				if got := hex.EncodeToString(a); got != wantAttrs[i] {

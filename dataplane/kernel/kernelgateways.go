@@ -119,7 +119,7 @@ func (d Gateways) intactEnds(ctx context.Context, s *snapshot, k intent.VRFPortK
 
 func (d Gateways) intactGateway(s *snapshot, f *fib, end netlink.Link, g intent.KernelGateway) bool {
 	vrf, ok := s.vrf(g.VNI)
-	if !ok {
+	if !ok || !f.bare(end.Attrs().Index, anchor, vrf.Table) {
 		return false
 	}
 	for _, a := range gatewayAddresses(g, end, vrf) {
@@ -243,6 +243,10 @@ func (d Gateways) fill(s *snapshot, f *fib, end netlink.Link, g intent.KernelGat
 		if err := f.setNeighbour(s.h, neighbour{end.Attrs().Index, hop}, g.Key.MAC); err != nil {
 			return err
 		}
+	}
+	// A device that loses its last address loses its routes and neighbours with it.
+	if err := bareAddress(s.h, end, anchor, unix.RT_SCOPE_HOST, vrf.Table); err != nil {
+		return err
 	}
 	for _, a := range gatewayAddresses(g, end, vrf) {
 		if err := bareAddress(s.h, a.on, a.addr, unix.RT_SCOPE_UNIVERSE, vrf.Table); err != nil {

@@ -26,9 +26,9 @@ var (
 	loose   = with(routing, knob{"ipv4", "rp_filter", "2"})
 )
 
-// anchor is an address of br-<vni> that nothing uses: without one a device refuses
-// what comes from where it does not lead to, also with loose reverse path
-// filtering. RFC 7600 section 4.8 gives it to nobody.
+// anchor is an address of the devices that route, and that nothing uses: without
+// one a device refuses what comes from where it does not lead to, also with loose
+// reverse path filtering. RFC 7600 section 4.8 gives it to nobody.
 var anchor = netip.MustParseAddr("192.0.0.8")
 
 // VRFs is the driver of intent.KernelVRF.

@@ -40,6 +40,7 @@ func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 		func() ([]Thing, error) { return pairs(ctx, sw) },
 		unmarked,
 		fabric,
+		func() ([]Thing, error) { return underlay(ctx) },
 		func() ([]Thing, error) { return pinned(pins) },
 	} {
 		things, err := list()

@@ -56,6 +56,8 @@ var (
 	GetBGP = NewEndpoint[Nothing, status.BGP]("/v1/bgp")
 	// ListBGPRoutes is "sluicectl bgp routes".
 	ListBGPRoutes = NewEndpoint[VRFSelector, []status.BGPRoute]("/v1/bgp/routes")
+	// GetUnderlay is "sluicectl underlay".
+	GetUnderlay = NewEndpoint[Nothing, status.Underlay]("/v1/underlay")
 	// GetDrops is "sluicectl drops".
 	GetDrops = NewEndpoint[Nothing, status.Drops]("/v1/drops")
 	// FollowDrops is the stream of "sluicectl drops --follow".

@@ -137,6 +137,12 @@ type EVPN struct {
 	// NATUnknown decides for objects of which it is unknown whether OVN would
 	// source-NAT their replies, for lack of an NB session. announce or hold.
 	NATUnknown NATUnknown `yaml:"natUnknown"`
+	// DynamicRouting is for routers with OVN's options:dynamic-routing (25.03 and
+	// later). on: they are Sluice's: what OVN advertises of a router (Southbound
+	// table Advertised_Route) is exposed behind its gateway ports that name a VNI,
+	// and options:dynamic-routing-vrf-id is the VNI where nothing nearer names one.
+	// off: only ports and switches say what is exposed.
+	DynamicRouting Switch `yaml:"dynamicRouting"`
 	// Standby is what a node does for gateway ports that are on another chassis and
 	// may come to it. on: everything is programmed before, but routes and
 	// announcements, and packets for a port that has just left are sent after it.

@@ -24,11 +24,12 @@ func Default() *Config {
 			Metric: 2048, Accept: []PrefixMatch{{Prefix: anyIPv4}, {Prefix: anyIPv6}, {Prefix: anyIPv4, GE: 32}, {Prefix: anyIPv6, GE: 128}},
 		}},
 		EVPN: EVPN{
-			Announce:   AnnounceBoth,
-			NAT:        NATRefuse,
-			NATUnknown: NATUnknownAnnounce,
-			Standby:    StandbyOn,
-			MaxVRFs:    4096,
+			Announce:       AnnounceBoth,
+			NAT:            NATRefuse,
+			NATUnknown:     NATUnknownAnnounce,
+			DynamicRouting: SwitchOff,
+			Standby:        StandbyOn,
+			MaxVRFs:        4096,
 		},
 		Dataplane: Dataplane{
 			BPFFS: "/sys/fs/bpf/sluice",

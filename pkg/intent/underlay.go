@@ -84,6 +84,16 @@ func (s UnderlayHops) String() string {
 // MarshalJSON writes a list of hops.
 func (s UnderlayHops) MarshalJSON() ([]byte, error) { return json.Marshal(s.All()) }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *UnderlayHops) UnmarshalJSON(b []byte) error {
+	var hops []UnderlayHop
+	if err := json.Unmarshal(b, &hops); err != nil {
+		return fmt.Errorf("next hops of the underlay: %w", err)
+	}
+	*s = NewUnderlayHops(hops...)
+	return nil
+}
+
 // UnderlayAnnouncement is a prefix that this node announces as plain unicast, with
 // itself as next hop. Its key is the prefix.
 type UnderlayAnnouncement struct {

@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"testing"
@@ -16,7 +17,10 @@ func TestUnderlayHops(t *testing.T) {
 	if s.String() != "192.0.2.1 dev eth1, fe80::1 dev eth2" || len(NewUnderlayHops().All()) != 0 {
 		t.Errorf("%s", s)
 	}
+	var again UnderlayHops
 	if b, err := s.MarshalJSON(); err != nil || string(b) != `[{"via":"192.0.2.1","device":"eth1"},{"via":"fe80::1","device":"eth2"}]` {
 		t.Errorf("%s, %v", b, err)
+	} else if err := json.Unmarshal(b, &again); err != nil || again != s {
+		t.Errorf("read back %q, %v", string(again), err)
 	}
 }

@@ -55,11 +55,22 @@ type Map struct {
 // Neighbor is one BGP neighbour.
 type Neighbor struct {
 	Address netip.Addr
-	ASN     uint32
-	Up      bool
+	// Interface names a neighbour that is found on a link, in the place of Address.
+	Interface string
+	ASN       uint32
+	Up        bool
 	// PrefixLimit: its prefix limit ended the session.
 	PrefixLimit              bool
 	Received, Accepted, Sent int
+	UnicastReceived          int
+}
+
+// Underlay is the node's own routes of the fabric.
+type Underlay struct {
+	// Installed is in routes, Hops in their next hops.
+	Installed, Hops int
+	// Refused is in learned routes, by reason.
+	Refused map[string]int
 }
 
 // BGP is the speaker.

@@ -61,7 +61,11 @@ var (
 	bgpUp       = declare(Gauge, "sluice_bgp_neighbor_up", "1 when the session with a BGP neighbour is established, else 0.", "neighbor", "asn")
 	bgpLimited  = declare(Gauge, "sluice_bgp_neighbor_prefix_limit", "1 while the session with a BGP neighbour is down since the neighbour sent more routes than its maxPrefixes, else 0.", "neighbor", "asn")
 	bgpRoutes   = declare(Gauge, "sluice_bgp_neighbor_routes", "Type-5 routes of a BGP neighbour; set is received, accepted or sent.", "neighbor", "set")
+	bgpUnicast  = declare(Gauge, "sluice_bgp_neighbor_unicast_routes", "Plain unicast routes received from a BGP neighbour.", "neighbor")
 	bgpRejected = declare(Counter, "sluice_bgp_rejected_routes_total", "Routes from neighbours that were not accepted, by reason.", "reason")
+
+	underlayRoutes  = declare(Gauge, "sluice_underlay_routes", "Routes of the fabric in the node's main table; set is installed, or hops for the next hops of these.", "set")
+	underlayRefused = declare(Gauge, "sluice_underlay_refused_routes", "Learned unicast routes that are not installed, by reason.", "reason")
 
 	bfdUp      = declare(Gauge, "sluice_bfd_session_up", "1 when BFD says that the path to a BGP neighbour is up, else 0.", "neighbor")
 	bfdFlaps   = declare(Counter, "sluice_bfd_flaps_total", "How often the path to a BGP neighbour was lost, or its BFD switched off, since the node's start.", "neighbor")

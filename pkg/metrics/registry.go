@@ -151,14 +151,34 @@ func (m *Metrics) AddBGP(read func() (BGP, error)) {
 		}
 		for _, n := range b.Neighbors {
 			a := n.Address.String()
+			if n.Interface != "" {
+				a = n.Interface
+			}
 			e.emit(bgpUp, flag(n.Up), a, strconv.FormatUint(uint64(n.ASN), 10))
 			e.emit(bgpLimited, flag(n.PrefixLimit), a, strconv.FormatUint(uint64(n.ASN), 10))
 			e.emit(bgpRoutes, float64(n.Received), a, "received")
 			e.emit(bgpRoutes, float64(n.Accepted), a, "accepted")
 			e.emit(bgpRoutes, float64(n.Sent), a, "sent")
+			e.emit(bgpUnicast, float64(n.UnicastReceived), a)
 		}
 		for reason, n := range b.Rejected {
 			e.emit(bgpRejected, float64(n), reason)
+		}
+		return nil
+	})
+}
+
+// AddUnderlay serves the routes of the underlay.
+func (m *Metrics) AddUnderlay(read func() (Underlay, error)) {
+	m.add("underlay", func(e emitter) error {
+		u, err := read()
+		if err != nil {
+			return err
+		}
+		e.emit(underlayRoutes, float64(u.Installed), "installed")
+		e.emit(underlayRoutes, float64(u.Hops), "hops")
+		for reason, n := range u.Refused {
+			e.emit(underlayRefused, float64(n), reason)
 		}
 		return nil
 	})

@@ -24,7 +24,6 @@ const (
 	Overlap          = "overlap"
 	VRFConflict      = "vrf-conflict"
 	OtherVNI         = "other-vni"
-	LeftOut          = "left-out"
 	VRFLimit         = "vrf-limit"
 	NoIndex          = "no-index"
 	NotKept          = "not-kept"
@@ -80,7 +79,6 @@ func Objects() []Entry {
 		{NoBridgeMapping, gateway, broken, "The physical network of the localnet port is not among this node's `ovn-bridge-mappings`.", "Add it there, or keep the gateway from being scheduled on this node."},
 		{VNIMismatch, iface, broken, "The interface names another VNI than the gateway ports of its router here.", "Write one VNI on both; `neutron_bgpvpn:vni`."},
 		{OtherVNI, annotated, warning, "Another place names another VNI for the port, or cannot be read. The one that comes first counts; `external-ids.md` has the order.", "Write the same in both, or remove one."},
-		{LeftOut, annotated, withheld, "OVN advertises routes by way of the port that the VRF does not take; the error says which and why.", nothing},
 		{NoGateway, iface, withheld, "No gateway port of the router on this node has a usable VNI.", "Nothing, if the gateway is on another node; else see the errors of the gateway port, or write the VNI there."},
 		{DuplicateGateway, gateway, broken, "Another gateway port has the same MAC on the same bridge and VLAN.", "Give one of them another MAC."},
 		{DuplicateAddress, []string{"gateway", "host"}, broken, "Another port of the VRF has the same address and keeps it.", "Change or remove one of the two."},

@@ -147,9 +147,16 @@ func (r Route) Compare(o Route) int {
 
 // Neighbor is one row of "sluicectl bgp neighbors".
 type Neighbor struct {
-	Address     netip.Addr `json:"address"`
-	Description string     `json:"description,omitempty"`
-	ASN         uint32     `json:"asn"`
+	// Address is absent while the router of Interface has not been heard.
+	Address netip.Addr `json:"address,omitzero"`
+	// Interface is the link of a neighbour that is found there.
+	Interface   string `json:"interface,omitempty"`
+	Description string `json:"description,omitempty"`
+	ASN         uint32 `json:"asn"`
+	// Families are those of the session, such as evpn and ipv4.
+	Families []string `json:"families"`
+	// UnicastReceived is the number of plain unicast routes.
+	UnicastReceived int `json:"unicastReceived"`
 	// State is the FSM's: idle, connect, active, opensent, openconfirm, established;
 	// or prefix-limit after the neighbour sent too many routes.
 	State string    `json:"state"`

@@ -23,8 +23,8 @@ func TestForeign(t *testing.T) {
 		table              uint32 // 0: an error
 	}{
 		{"device vrf", "ip link add vrf-1001 type vrf table 7; ip link set vrf-1001 up", "ip -d link show vrf-1001", 0},
-		{"device br", "ip link add br-1001 type bridge; ip link set br-1001 up", "ip -d link show br-1001", 0},
-		{"device vx", "ip link add vx-1001 type veth peer name y; ip link set vx-1001 up", "ip -d link show vx-1001", 0},
+		{"device br", "ip link add br-1001 type bridge; ip link set br-1001 up", "ip link show br-1001; bridge link show", 0},
+		{"device vx", "ip link add vx-1001 type veth peer name y; ip link set vx-1001 up", "ip link show vx-1001", 0},
 		{"a VRF with the table", "ip link add red type vrf table 1001; ip link set red up", "ip -d link show red", 16777217},
 		{"routes in the table", "ip route add 10.1.0.0/24 dev u table 1001 proto static", "ip route show table 1001", 16777217},
 		{"a rule for the table", "ip rule add from 10.1.0.0/24 lookup 1001 pref 5000", "ip rule", 16777217},

@@ -198,7 +198,7 @@ func (s *site) apply(r rows) error {
 func (s *site) mustApply(r rows) {
 	s.t.Helper()
 	if err := s.apply(r); err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("%v\n%s", err, s.state())
 	}
 }
 

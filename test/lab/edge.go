@@ -52,17 +52,13 @@ func (l *Lab) makeEdgeVRF(ctx context.Context, n Node, p Peer, v PeerVRF, table 
 	if err := l.shell(ctx, host, quietIPv6); err != nil {
 		return err
 	}
-	local := n.VTEP4
-	if p.Underlay6 {
-		local = n.VTEP6
-	}
 	vrf, bridge, vxlan, link := EdgeVRF(v.VNI), edgeBridge(v.VNI), vxlanName(v.VNI), fmt.Sprintf("host%d", v.VNI)
 	var b, h strings.Builder
 	fmt.Fprintf(&b, "link add %s type vrf table %d\nlink set %s up\n", vrf, table, vrf)
 	fmt.Fprintf(&b, "link add %s address %s mtu %d type bridge\nlink set %s master %s addrgenmode none up\n",
 		bridge, PeerRouterMAC(p.Name), VMMTU, bridge, vrf)
 	fmt.Fprintf(&b, "link add %s mtu %d type vxlan id %d local %s dstport 4789 nolearning\nlink set %s master %s addrgenmode none\n",
-		vxlan, VMMTU, v.VNI, local, vxlan, bridge)
+		vxlan, VMMTU, v.VNI, n.VTEP4, vxlan, bridge)
 	fmt.Fprintf(&b, "link set %s type bridge_slave learning off neigh_suppress on\nlink set %s up\n", vxlan, vxlan)
 	fmt.Fprintf(&b, "link add %s type veth peer name eth0 netns %s\nlink set %s master %s\nlink set %s up\n", link, host.Netns, link, vrf, link)
 	fmt.Fprint(&h, "link set lo up\nlink set eth0 up\n")
@@ -94,12 +90,8 @@ func (l *Lab) edgeConfig(n Node, p Peer) string {
 		if r.Kind != KindReflector {
 			continue
 		}
-		to, from := r.VTEP4, n.VTEP4
-		if p.Underlay6 {
-			to, from = r.VTEP6, n.VTEP6
-		}
-		reflectors = append(reflectors, to.String())
-		fmt.Fprintf(&b, " neighbor %s remote-as %d\n neighbor %s update-source %s\n neighbor %s timers connect 1\n", to, as, to, from, to)
+		reflectors = append(reflectors, r.VTEP4.String())
+		fmt.Fprintf(&b, " neighbor %[1]s remote-as %[2]d\n neighbor %[1]s update-source %[3]s\n neighbor %[1]s timers connect 1\n", r.VTEP4, as, n.VTEP4)
 	}
 	b.WriteString(" address-family l2vpn evpn\n")
 	for _, r := range reflectors {

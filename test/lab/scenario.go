@@ -219,6 +219,9 @@ func (s Scenario) Validate() error {
 }
 
 func (p Peer) validate() error {
+	if p.FRR && p.Underlay6 {
+		return fmt.Errorf("peer %q: FRR 8.4 has no VTEPs of IPv6", p.Name)
+	}
 	for _, v := range p.VRFs {
 		for _, a := range v.Addrs {
 			if p.FRR && a.Addr() == routerOf(a) {

@@ -25,6 +25,10 @@ func TestValidate(t *testing.T) {
 			s.Reflectors = append(s.Reflectors, "a-central2")
 		}},
 		{"unknown uplink", "want port, gateway or nothing", func(s *Scenario) { s.Clouds[0].Providers[0].Uplink = "x" }},
+		{"a host with its router's address", "the router's own", func(s *Scenario) {
+			s.Peers = []Peer{{Name: "p1", FRR: true, VRFs: []PeerVRF{{VNI: 1, Addrs: []netip.Prefix{netip.MustParsePrefix("fd00:9::1/64")}}}}}
+		}},
+		{"FRR over IPv6", "no VTEPs of IPv6", func(s *Scenario) { s.Peers = []Peer{{Name: "p1", FRR: true, Underlay6: true}} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := EVPN(EVPNParams{})

@@ -13,6 +13,26 @@ A router is exposed through two kinds of switch port, both of type ` + "`router`
   Its subnets are exposed. It has to carry the same VNI as the gateway port; another one is an error of the
   interface, with the reason ` + "`vni-mismatch`" + `, and an interface without one is not exposed.
 
+Port by port, the VNI is what the first of these places says; one that is written in several places is best written the
+same:
+
+| # | place | where it is seen | what it names |
+| --- | --- | --- | --- |
+| 1 | ` + "`neutron_bgpvpn:vni`" + ` of the Logical_Switch_Port | Southbound | gateway port, interface |
+| 2 | ` + "`vni`" + ` of the Logical_Router_Port | Southbound | gateway port, interface |
+| 3 | ` + "`neutron_bgpvpn:vni`" + ` of the Logical_Switch that the port is on | Northbound (` + "`ovn.nb`" + `) | gateway port, interface |
+| 4 | ` + "`vni`" + ` of the port that Neutron's EVPN service adds to the router: a gateway port on no provider network | Southbound | gateway ports of the router |
+| 5 | ` + "`dynamic-routing-vrf-name`" + ` of the Logical_Router, if it is ` + "`vrf-VNI` or `evpnvrf-VNI`" + ` | Southbound from OVN 25.03 on, else Northbound | gateway ports of the router |
+| 6 | ` + "`dynamic-routing-vrf-id`" + ` of the Logical_Router, with ` + "`evpn.dynamicRouting: on`" + ` | Southbound from OVN 25.03 on, else Northbound | gateway ports of the router |
+
+A later place that names another VNI, or cannot be read, is a warning of the port, ` + "`other-vni`" + `. ` + "`sluicectl explain`" + ` names the
+place that counts. The AS and the route targets are those beside the VNI, if there are any; else those of the
+Logical_Switch_Port, else those of the Logical_Switch, unless it names another VNI or another type than ` + "`l3`" + `.
+
+Not read: ` + "`neutron_bgpvpn:rd`" + `, since each node has route distinguishers of its own, so that routes of several nodes for one
+prefix stay apart; and ` + "`vlan`" + ` beside ` + "`vni`" + `, which is a VLAN inside the bridge of Neutron's own agent. The VLAN of a
+provider network is the ` + "`tag`" + ` of its localnet port.
+
 A value that cannot be read is an error of that one object, in ` + "`sluicectl status`" + `, metric and log; all else goes on.
 `
 
@@ -25,24 +45,28 @@ type keySection struct {
 }
 
 const (
-	bothPorts   = "Logical_Switch_Port of the gateway port and of the interfaces"
-	gatewayPort = "Logical_Switch_Port of the gateway port"
-	neutron     = "networking-bgpvpn, or you"
-	you         = "you"
-	northd      = "ovn-northd"
-	local       = "Open_vSwitch of the node"
-	setup       = "whoever installs OVN on the node"
-	targets     = "a list of route targets: `64512:1001,64512:7` or `['64512:1001']`"
+	bothPorts       = "Logical_Switch_Port of the gateway port and of the interfaces"
+	gatewayPort     = "Logical_Switch_Port of the gateway port"
+	gatewayOrSwitch = gatewayPort + ", or its Logical_Switch"
+	neutron         = "networking-bgpvpn, or you"
+	you             = "you"
+	northd          = "ovn-northd"
+	local           = "Open_vSwitch of the node"
+	setup           = "whoever installs OVN on the node"
+	targets         = "a list of route targets: `64512:1001,64512:7` or `['64512:1001']`"
 )
 
 var keySections = []keySection{
-	{"Which tenants, and how", "In `external_ids`. The first ones are the vocabulary of Neutron's BGPVPN; without Neutron write them yourself.", []key{
-		{"neutron_bgpvpn:vni", bothPorts, "1 to 16777215, decimal", "the port is not exposed", "Names the VRF. Gateway ports with one VNI, of several routers too, are one VRF, if they name the same AS and route targets: else the later one is an error, `vrf-conflict`.", neutron},
-		{"neutron_bgpvpn:as", gatewayPort, "1 to 4294967295", "`bgp.asn`", "The AS number in the automatic route target, (AS & 0xFFFF):VNI. It is not the AS of the BGP session.", neutron},
-		{"neutron_bgpvpn:rt", gatewayPort, targets, "see the next two", "Route targets to import and to export.", neutron},
-		{"neutron_bgpvpn:it", gatewayPort, targets, "with no `rt` either: the VNI as the number, of any AS", "Route targets to import, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", neutron},
-		{"neutron_bgpvpn:et", gatewayPort, targets, "with no `rt` either: the automatic one", "Route targets to export, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", neutron},
-		{"neutron_bgpvpn:type", bothPorts, "`l3`", "`l3`", "Any other value is an error: only EVPN Type-5 routes are spoken.", neutron},
+	{"Which tenants, and how", "In `external_ids`, but for options, which say so. The first ones are the vocabulary of Neutron's BGPVPN; without Neutron write them yourself.", []key{
+		{"neutron_bgpvpn:vni", bothPorts + ", or their Logical_Switch", "1 to 16777215, decimal", "the next place counts", "Names the VRF. Gateway ports with one VNI, of several routers too, are one VRF, if they name the same AS and route targets: else the later one is an error, `vrf-conflict`.", neutron},
+		{"neutron_bgpvpn:as", gatewayOrSwitch, "1 to 4294967295", "`bgp.asn`", "The AS number in the automatic route target, (AS & 0xFFFF):VNI. It is not the AS of the BGP session.", neutron},
+		{"neutron_bgpvpn:rt", gatewayOrSwitch, targets, "see the next two", "Route targets to import and to export.", neutron},
+		{"neutron_bgpvpn:it", gatewayOrSwitch, targets, "with no `rt` either: the VNI as the number, of any AS", "Route targets to import, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", neutron},
+		{"neutron_bgpvpn:et", gatewayOrSwitch, targets, "with no `rt` either: the automatic one", "Route targets to export, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", neutron},
+		{"neutron_bgpvpn:type", bothPorts + ", or their Logical_Switch", "`l3`", "`l3`", "Any other value is an error: only EVPN Type-5 routes are spoken.", neutron},
+		{"vni", "Logical_Router_Port of the gateway port and of the interfaces", "1 to 16777215, decimal", "the next place counts", "Names the VRF, as `neutron_bgpvpn:vni` does.", "Neutron's EVPN service, or you"},
+		{"dynamic-routing-vrf-name", "Logical_Router, `options`", "a device: `vrf-1001`, `evpnvrf-1001`", "the next place counts", "Names the VRF by the number at its end; any other name says nothing.", "the cloud, or you"},
+		{"dynamic-routing-vrf-id", "Logical_Router, `options`", "a routing table, 1 to 16777215", "the port is not exposed", "Names the VRF, with `evpn.dynamicRouting: on`; without, it is only compared with the name.", "Neutron's EVPN service, or you"},
 		{"sluice-expose", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`true`, `false`", "`true`", "`false` takes the object out. The address of a VM that is taken out of an exposed subnet is blocked.", you},
 		{"sluice-announce", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`hosts`, `subnets`, `both`", "`evpn.announce`", "What BGP says of an exposed subnet. The nearest counts: the VM's port, then the interface, then the gateway port; on each the switch's side first. All of a subnet is forwarded in any case.", you},
 		{"sluice-next-hops", "Logical_Router_Port of the gateway port", "addresses, separated by commas or blanks", "`fabric.nextHops`", "Next hops of the router's routes that Sluice answers ARP and ND for. Each has to be on a network of the port.", you},

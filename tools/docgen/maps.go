@@ -54,6 +54,7 @@ var mapRows = map[string]mapRow{
 	"prefix_gen_v1":   {"One more after each change of a prefix: `prefix_cache` from before no longer counts. 0: nothing is cached.", byDaemon + ", through shared memory"},
 	"nexthops_v1":     {"VTEP, VNI and router MAC of remote next hops; routes name the row.", byDaemon},
 	"groups_v1":       {"Sets of several next hops.", byDaemon},
+	"guarded_v1":      {"Devices that hand over to the routes of a VRF on the kernel path, by index of the device.", byDaemon},
 	"counters_v1":     {"Forwarded packets and bytes; row: twice the index of the VRF, plus the direction.", byBoth},
 	"drops_v1":        {"Dropped packets; row: the number of the reason.", byBoth},
 	"samples_v1":      {"Samples of dropped packets, for `sluicectl drops --follow`.", byBoth},

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"errors"
+
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// underlayStatus is the answer to "sluicectl underlay".
+func (n *node) underlayStatus(context.Context) (status.Underlay, error) {
+	p := n.underlay
+	_, inSync := n.speaker.Unicast()
+	out := status.Underlay{Install: n.d.cfg.Underlay.Install.Enabled, InSync: inSync, Announcements: []status.UnderlayAnnouncement{}, Routes: p.routes()}
+	wanted, _ := p.tables.Announcements.Rows()
+	for _, prefix := range slices.SortedFunc(maps.Keys(wanted), comparePrefixes) {
+		a := status.UnderlayAnnouncement{Prefix: prefix, VTEP: wanted[prefix].VTEP}
+		var err error
+		if a.Announced, err = p.tables.Announcements.State(prefix); err != nil {
+			a.Error = err.Error()
+		}
+		out.Announcements = append(out.Announcements, a)
+	}
+	return out, nil
+}
+
+// routes are those learned, installed or not, and those that an earlier start left.
+func (p *fabricPart) routes() []status.UnderlayRoute {
+	wanted, actual := p.tables.Routes.Rows()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := []status.UnderlayRoute{}
+	for prefix, row := range wanted {
+		r := status.UnderlayRoute{Prefix: prefix, State: status.UnderlayInstalled, Hops: row.Hops, Metric: row.Metric, Source: row.Source, Stale: p.learned[prefix].Stale}
+		if ok, err := p.tables.Routes.State(prefix); !ok && err != nil {
+			r.State, r.Error = status.UnderlayError, err.Error()
+			if errors.Is(err, reconcile.ErrNotReady) {
+				r.State = status.UnderlayWaiting
+			}
+		}
+		out = append(out, r)
+	}
+	for prefix, row := range actual {
+		if _, ok := wanted[prefix]; !ok {
+			out = append(out, status.UnderlayRoute{Prefix: prefix, State: status.UnderlayKept, Hops: row.Hops, Metric: row.Metric, Source: row.Source})
+		}
+	}
+	for _, r := range p.last.Refused {
+		out = append(out, status.UnderlayRoute{Prefix: r.Prefix, State: status.UnderlayRefused, Reason: r.Reason, Stale: p.learned[r.Prefix].Stale})
+	}
+	slices.SortFunc(out, func(a, b status.UnderlayRoute) int { return comparePrefixes(a.Prefix, b.Prefix) })
+	return out
+}
+
+func comparePrefixes(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}
+
+// underlayMetrics counts the same.
+func (n *node) underlayMetrics() (metrics.Underlay, error) {
+	out := metrics.Underlay{Refused: map[string]int{}}
+	for _, r := range n.underlay.routes() {
+		switch r.State {
+		case status.UnderlayInstalled:
+			out.Installed++
+			out.Hops += len(r.Hops.All())
+		case status.UnderlayRefused:
+			out.Refused[r.Reason]++
+		}
+	}
+	return out, nil
+}

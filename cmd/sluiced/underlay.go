@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/controlplane/underlay"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// fabricPart is the node's own part in the routed fabric: what it announces as
+// plain unicast, and which learned routes it uses.
+type fabricPart struct {
+	tables *tables.Underlay
+	config underlay.Config
+	looks  chan struct{} // capacity 1: links have changed
+
+	mu      sync.Mutex
+	last    underlay.Result
+	learned map[netip.Prefix]underlay.Learned
+}
+
+const (
+	// underlayLook is how often the links are looked at without an event.
+	underlayLook = 10 * time.Second
+	// underlayPause lets the routes of one burst be one change.
+	underlayPause = 10 * time.Millisecond
+)
+
+// newUnderlay makes the tables. Routes of an earlier start are taken up, or taken
+// off if the node is to install none any more.
+func (n *node) newUnderlay() {
+	c := n.d.cfg.Underlay
+	p := &fabricPart{looks: make(chan struct{}, 1), config: underlayConfig(c, n.id.vtep)}
+	p.tables = tables.NewUnderlay(tables.UnderlayDrivers{
+		Routes: kernel.NewUnderlayRoutes(netns.Namespace{}), Announcements: n.speaker.UnicastAnnouncements(),
+	}, tables.UnderlaySources{
+		BGP: func() bool {
+			_, inSync := n.speaker.Unicast()
+			return inSync || !c.Install.Enabled
+		},
+		Fabric: n.fabricGate,
+	}, tables.Options{Status: n.d.reg, Log: n.d.log})
+	p.tables.Pipeline.Update(func() { p.tables.Announcements.Set(announcements(c.Announce, n.id.vtep)) })
+	n.underlay = p
+}
+
+func underlayConfig(c config.Underlay, vtep netip.Addr) underlay.Config {
+	out := underlay.Config{Metric: c.Install.Metric, Sources: append(append([]netip.Addr{}, c.Install.Source...), vtep)}
+	for _, m := range c.Install.Accept {
+		out.Accept = append(out.Accept, underlay.Match{Prefix: m.Prefix, GE: m.GE, LE: m.LE})
+	}
+	return out
+}
+
+// announcements are those of the configuration. A VTEP that is listed as a prefix
+// is announced always.
+func announcements(c config.UnderlayAnnounce, vtep netip.Addr) map[netip.Prefix]intent.UnderlayAnnouncement {
+	out := map[netip.Prefix]intent.UnderlayAnnouncement{}
+	if c.VTEP {
+		p := netip.PrefixFrom(vtep, vtep.BitLen())
+		out[p] = intent.UnderlayAnnouncement{Prefix: p, VTEP: true}
+	}
+	for _, p := range c.Prefixes {
+		out[p] = intent.UnderlayAnnouncement{Prefix: p}
+	}
+	return out
+}
+
+// runUnderlay follows what is learned and the links until ctx ends.
+func (n *node) runUnderlay(ctx context.Context) error {
+	p := n.underlay
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.tables.Pipeline.Run(ctx) })
+	if !n.d.cfg.Underlay.Install.Enabled {
+		p.tables.Pipeline.Update(func() { p.tables.Routes.Set(nil) })
+		return group.Wait()
+	}
+	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, p.look) })
+	group.Go(func() error { return kernel.WatchAddresses(ctx, netns.Namespace{}, p.look) })
+	group.Go(func() error {
+		tick := time.NewTicker(underlayLook)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+				n.resolveUnderlay(true)
+			case <-p.looks:
+				n.resolveUnderlay(true)
+			case <-n.speaker.UnicastChanged():
+				n.resolveUnderlay(false)
+				time.Sleep(underlayPause)
+			}
+		}
+	})
+	return group.Wait()
+}
+
+func (p *fabricPart) look() {
+	select {
+	case p.looks <- struct{}{}:
+	default:
+	}
+}
+
+// resolveUnderlay decides anew which learned routes are used. When links have
+// changed the kernel may have dropped some by itself: they are read back.
+func (n *node) resolveUnderlay(links bool) {
+	p := n.underlay
+	facts, err := link.New(netns.Namespace{}).Links()
+	if err != nil {
+		n.d.log.Warn("the links cannot be read; routes of the underlay stay as they are", slog.Any("error", err))
+		return
+	}
+	learned, _ := n.speaker.Unicast()
+	r := underlay.Resolve(learned, resolveLinks(facts), p.config)
+	p.mu.Lock()
+	p.last, p.learned = r, make(map[netip.Prefix]underlay.Learned, len(learned))
+	for _, l := range learned {
+		p.learned[l.Prefix] = l
+	}
+	p.mu.Unlock()
+	p.tables.Pipeline.Update(func() {
+		p.tables.Routes.Set(r.Rows)
+		if links {
+			p.tables.Routes.Relist()
+		}
+	})
+}
+
+func resolveLinks(facts []link.Link) []underlay.Link {
+	out := make([]underlay.Link, 0, len(facts))
+	for _, l := range facts {
+		out = append(out, underlay.Link{Name: l.Name, Carrier: l.Carrier, Loopback: l.Loopback, Prefixes: l.Prefixes})
+	}
+	return out
+}
+
+// families are those of a neighbour as the speaker has them.
+func families(list []config.Family) (out bgp.Families) {
+	for _, f := range list {
+		switch f {
+		case config.FamilyEVPN:
+			out |= bgp.FamilyEVPN
+		case config.FamilyIPv4:
+			out |= bgp.FamilyIPv4
+		case config.FamilyIPv6:
+			out |= bgp.FamilyIPv6
+		}
+	}
+	return out
+}
