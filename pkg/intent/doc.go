@@ -15,6 +15,7 @@
 //	Served         ServedKey   → Served         next hops that Sluice answers ARP and ND for
 //	VTEPs          netip.Addr  → VTEP           outer sources that fabric_in accepts
 //	Routes         RouteKey    → Route          destinations of a VRF, local and remote
+//	UnderlayDevices string     → UnderlayDevice where packets for the default VRF come in
 //	Steering       SteeringKey → Steering       OVS flows on provider bridges
 //	Announcements  RouteKey    → Announcement   what BGP tells the fabric
 //

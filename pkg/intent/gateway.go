@@ -24,6 +24,10 @@ const (
 	GatewayCRLRP GatewayKind = iota + 1
 	// GatewayL3 is a gateway router: an l3gateway Port_Binding.
 	GatewayL3
+	// GatewayPort is a VM's port on a provider network, in the default VRF.
+	GatewayPort
+	// GatewayNAT is the MAC of a distributed floating IP, in the default VRF.
+	GatewayNAT
 )
 
 func (k GatewayKind) String() string {
@@ -32,6 +36,10 @@ func (k GatewayKind) String() string {
 		return "cr-lrp"
 	case GatewayL3:
 		return "l3gateway"
+	case GatewayPort:
+		return "port"
+	case GatewayNAT:
+		return "floating-ip"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }

@@ -102,3 +102,9 @@ type UnderlayAnnouncement struct {
 	// device takes packets.
 	VTEP bool
 }
+
+// UnderlayDevice is a device of the underlay where packets for addresses of the
+// default VRF come in. Its key is its name.
+type UnderlayDevice struct {
+	Name string
+}

@@ -11,13 +11,26 @@ import (
 )
 
 // VNI is a VXLAN network identifier (RFC 7348), 1..16777215. It is also the
-// name of a VRF on a node: one VRF has one VNI. 0 is the default VRF.
+// name of a VRF on a node: one VRF has one VNI. DefaultVRF is one more.
 type VNI uint32
 
 // MaxVNI is the largest VXLAN network identifier: 24 bits.
 const MaxVNI VNI = 1<<24 - 1
 
-func (v VNI) String() string { return strconv.FormatUint(uint64(v), 10) }
+// DefaultVRF stands for the routing table of the underlay, where addresses are
+// exposed without EVPN. No packet can carry it as a VNI: it needs 25 bits. In all
+// tables its rows are as those of tenants, and its announcements plain unicast.
+const DefaultVRF = MaxVNI + 1
+
+// ValidVRF tells whether v names a VRF: a tenant's or the default one.
+func (v VNI) ValidVRF() bool { return v != 0 && v <= DefaultVRF }
+
+func (v VNI) String() string {
+	if v == DefaultVRF {
+		return "default"
+	}
+	return strconv.FormatUint(uint64(v), 10)
+}
 
 // VRF is one tenant's routing table on this node. Its key is its VNI.
 type VRF struct {
