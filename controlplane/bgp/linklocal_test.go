@@ -24,7 +24,8 @@ func TestLinkLocalNeighbor(t *testing.T) {
 	unnumbered := func() NeighborStatus { return a.do(childCommand{Status: true}).Status.Neighbors[0] }
 	eventually(t, "the other session is up", func() bool { return a.do(childCommand{Status: true}).Status.Neighbors[1].State == stateEstablished })
 	eventually(t, "the status says what is missing", func() bool {
-		return strings.HasPrefix(unnumbered().LastError, "cannot be set up: ") && strings.Contains(unnumbered().LastError, "no such network interface")
+		return strings.HasPrefix(unnumbered().LastError, "cannot be set up: ") && strings.Contains(unnumbered().LastError, "interface late0: ") &&
+			strings.Contains(unnumbered().LastError, "no such network interface")
 	})
 
 	for _, line := range []string{

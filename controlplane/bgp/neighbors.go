@@ -2,7 +2,9 @@ package bgp
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"time"
 
@@ -70,7 +72,10 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv *server.BgpServer, n Neighb
 	s.in.mu.Lock()
 	peer.Conf.AdminDown = s.sync[a].held()
 	s.in.mu.Unlock()
-	err := srv.AddPeer(ctx, &api.AddPeerRequest{Peer: peer})
+	err := onLink(n.Address)
+	if err == nil {
+		err = srv.AddPeer(ctx, &api.AddPeerRequest{Peer: peer})
+	}
 	if first := s.ends.setUp(a, err); first {
 		s.log.Error("cannot set up a BGP session, trying again", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
 	}
@@ -84,6 +89,19 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv *server.BgpServer, n Neighb
 	if err != nil {
 		s.retry[a] = s.now().Add(n.ConnectRetry)
 	}
+}
+
+// onLink fails while the interface of a link-local address is not there: the server
+// would take such a neighbour and connect without an interface, for an error that
+// does not name what is missing.
+func onLink(a netip.Addr) error {
+	if a.Zone() == "" {
+		return nil
+	}
+	if _, err := net.InterfaceByName(a.Zone()); err != nil {
+		return fmt.Errorf("interface %s: %w", a.Zone(), err)
+	}
+	return nil
 }
 
 // retryDue tries sessions again whose time it is.
