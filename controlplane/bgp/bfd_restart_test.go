@@ -19,13 +19,12 @@ func TestBFDLeavesGracefulRestartAlone(t *testing.T) {
 	route := func() string { return string(f.vtysh("show bgp ipv4 unicast 10.0.0.1/32")) }
 	s := withBFD(t, c.node, cfg)
 	s.do(childCommand{Unicast: prefixes("10.0.0.1/32")})
-	status := func(want string) func() bool {
-		return func() bool { return strings.Contains(f.bfdPeers(), `"status":"`+want+`"`) }
-	}
-	eventually(t, "FRR has the prefix", func() bool { return strings.Contains(route(), "best") })
-	eventually(t, "BFD is up", status("up"))
+	bfd := func(want string) bool { return strings.Contains(f.bfdPeers(), `"status":"`+want+`"`) }
+	// FRR may make its BFD session anew once BGP is established, which costs the
+	// first BGP session: BFD has to have been up all the while.
+	eventually(t, "FRR has the prefix, and BFD is up", func() bool { return bfd("up") && strings.Contains(route(), "best") && bfd("up") })
 	s.kill()
-	eventually(t, "BFD is down", status("down"))
+	eventually(t, "BFD is down", func() bool { return bfd("down") })
 	if got := route(); !strings.Contains(got, "(stale)") || !strings.Contains(got, "best") {
 		t.Fatalf("FRR has not kept the prefix: %s", got)
 	}

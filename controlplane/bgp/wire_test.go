@@ -80,6 +80,7 @@ func TestDecodeIsTheInverseOfEncode(t *testing.T) {
 	for _, prefix := range []string{"10.10.0.0/24", "10.10.0.5/32", "0.0.0.0/0", "2001:db8::/64", "2001:db8::1/128", "::/0"} {
 		for _, hop := range []string{"192.0.2.1", "2001:db8:ffff::1"} {
 			s := sample(prefix, hop)
+			s.localPref = 107
 			p, err := decodePath(received(t, encodePath(s, false), 64512), 64512)
 			if err != nil {
 				t.Fatal(err)
@@ -91,7 +92,7 @@ func TestDecodeIsTheInverseOfEncode(t *testing.T) {
 			if r := p.check(func(netip.Addr) bool { return false }); r != "" {
 				t.Errorf("%s via %s is rejected: %s", prefix, hop, r)
 			}
-			if p.rank.localPref != 100 || p.rank.ebgp || p.rank.pathLen != 0 {
+			if p.rank.localPref != s.localPref || p.rank.ebgp || p.rank.pathLen != 0 {
 				t.Errorf("rank %+v", p.rank)
 			}
 		}
