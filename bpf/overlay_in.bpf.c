@@ -6,6 +6,7 @@
  * passes a packet on.
  */
 #include "lib/arp_nd.h"
+#include "lib/default.h"
 
 #define BFD_CONTROL 3784  /* RFC 5881 */
 #define BFD_ECHO 3785     /* RFC 5881 */
@@ -87,7 +88,7 @@ static __noinline int refuse(struct run *r, struct packet *p, __u32 row, __u32 r
 	struct icmp_error err;
 
 	drop_count(r, reason);
-	struct entry *e = entry_of(r, row);
+	struct entry *e = entry_beside(r, row);
 
 	icmp_fill(&err, p, reason, mtu);
 	if (!e || !error_source(&err, row, e))
@@ -144,12 +145,30 @@ static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 rou
 	return redirect(r, node.vxlan_ifindex);
 }
 
+/* no_route leads out of the default VRF by the host's routes; a tenant's VRF has no other way. */
+static __always_inline int no_route(struct run *r, struct packet *p, __u32 row)
+{
+	__u32 reason = DROP_NO_ROUTE, mtu = 0;
+
+	if (r->vni == DEFAULT_VRF) {
+		int verdict = -DROP_TTL_EXPIRED;
+
+		if (p->ttl > 1)
+			verdict = way_out(r, p);
+		if (verdict >= 0)
+			return verdict;
+		reason = REFUSED_REASON(verdict);
+		mtu = REFUSED_MTU(verdict);
+	}
+	return refuse(r, p, row, reason, mtu);
+}
+
 /* forward takes a parsed packet whose addresses may be routed. */
 static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 {
 	__u64 route = route_lookup(r, &p->src, p->family);
 
-	if (!route || route_kind(route) != ROUTE_LOCAL || route_ref(route) != row)
+	if ((!route || route_kind(route) != ROUTE_LOCAL || route_ref(route) != row) && !default_source(r, p, row))
 		return drop(r, DROP_SOURCE_NOT_EXPOSED);
 	STEP(r, STEP_SOURCE, row, p->src.addr);
 	/* The place of BFD answers. */
@@ -160,7 +179,7 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 
 	route = route_lookup(r, &p->dst, p->family);
 	if (!route)
-		return refuse(r, p, row, DROP_NO_ROUTE, 0);
+		return no_route(r, p, row);
 	if (route_kind(route) == ROUTE_BLOCK)
 		return drop(r, DROP_BLOCKED);
 	if (route_kind(route) == ROUTE_LOCAL && route_ref(route) == row)
@@ -171,7 +190,7 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 		return to_nexthop(r, p, route, row);
 
 	/* Another gateway port of the same VRF on this node. */
-	struct entry *e = entry_of(r, route_ref(route));
+	struct entry *e = entry_beside(r, route_ref(route));
 
 	if (!e)
 		return drop(r, DROP_STALE_ROW);

@@ -13,8 +13,8 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 2);
-	__type(key, __u32); /* enum direction */
+	__uint(max_entries, 4);
+	__type(key, __u32); /* Program of dataplane/ebpf */
 	__type(value, __u32);
 } live SEC(".maps");
 

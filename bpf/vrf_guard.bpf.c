@@ -7,29 +7,14 @@
  * every address of the node. What a route of the VRF forwards passes; what one
  * refuses passes too, for the kernel to answer. All else is dropped.
  */
+#include "lib/fib.h"
 #include "lib/icmp.h"
 
 #include <linux/if_packet.h>
 
-#ifndef AF_INET
-#define AF_INET 2
-#define AF_INET6 10
-#endif
-
 static __always_inline long lookup(struct run *r, const struct packet *p, struct bpf_fib_lookup *fib, __u16 length)
 {
-	__builtin_memset(fib, 0, sizeof(*fib));
-	fib->ifindex = r->skb->ifindex;
-	fib->tot_len = length;
-	if (p->family == 4) {
-		fib->family = AF_INET;
-		fib->ipv4_src = addr_last(p->src.addr);
-		fib->ipv4_dst = addr_last(p->dst.addr);
-	} else {
-		fib->family = AF_INET6;
-		words_copy4(fib->ipv6_src, p->src.addr);
-		words_copy4(fib->ipv6_dst, p->dst.addr);
-	}
+	fib_fill(r, p, fib, length);
 	return bpf_fib_lookup(r->skb, fib, sizeof(*fib), 0);
 }
 

@@ -209,6 +209,14 @@ static __always_inline struct entry *entry_of(const struct run *r, __u32 row)
 	return e && e->vni == r->vni && e->ifindex ? e : 0;
 }
 
+/* entry_beside is entry_of, where the default VRF may also refer to the gateway port of a tenant's VRF. */
+static __always_inline struct entry *entry_beside(const struct run *r, __u32 row)
+{
+	struct entry *e = bpf_map_lookup_elem(&entries_v1, &row);
+
+	return e && e->ifindex && (e->vni == r->vni || r->vni == DEFAULT_VRF) ? e : 0;
+}
+
 /*
  * flow_hash is equal for all packets of a flow: addresses, protocol and ports,
  * addresses alone for fragments, since only the first one has the ports.

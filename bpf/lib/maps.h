@@ -209,3 +209,11 @@ struct {
 	__type(key, __u32); /* ifindex */
 	__type(value, struct guarded);
 } guarded_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32); /* ifindex */
+	__type(value, struct underlay);
+} underlay_v1 SEC(".maps");

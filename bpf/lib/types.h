@@ -18,6 +18,9 @@
 /* Addresses are read and compared as words. */
 #define WORDS __attribute__((aligned(4)))
 
+/* The VRF of addresses that are exposed without EVPN: no packet can carry it as a VNI. */
+#define DEFAULT_VRF (1 << 24)
+
 /* Which way a packet goes: the direction of counters and of the ICMP limits. */
 enum direction {
 	FROM_FABRIC = 0,
@@ -245,6 +248,12 @@ struct group {
 };
 ASSERT_SIZE(struct group, 392);
 
+/* underlay: devices of the underlay by ifindex, where packets of the default VRF come in and go out. */
+struct underlay {
+	char name[16]; /* NUL-terminated; the programs do not read it */
+};
+ASSERT_SIZE(struct underlay, 16);
+
 /* counters: per CPU, row = VRF index * 2 + direction; index 0: no VRF known. */
 struct counter {
 	__u64 packets; /* forwarded */
@@ -289,6 +298,8 @@ enum trace_what {
 	STEP_REDIRECT = 15, /* value: ifindex */
 	STEP_DROP = 16,	    /* value: enum drop_reason */
 	STEP_KERNEL = 17,   /* the VRF is on the kernel path; value: ifindex of its device */
+	STEP_PASS = 18,	    /* on to the host, unchanged */
+	STEP_FIB = 19,	    /* the host's route; addr: next hop, value: ifindex */
 };
 
 struct trace_step {
@@ -314,7 +325,7 @@ enum icmp_refusal {
 struct trace {
 	__u64 nonce; /* 0: off */
 	/* What the wrapper puts on the packet. */
-	__u32 program; /* slot of the live programs: enum direction */
+	__u32 program; /* slot of the live programs */
 	__u32 vni;     /* tunnel key, when family is set */
 	__u16 family;  /* 0, 4 or 6 */
 	__u16 vlan;    /* tag to push, 0 for none */

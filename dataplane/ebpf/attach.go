@@ -17,15 +17,21 @@ import (
 )
 
 // Attach makes a program the ingress program of a device, and puts the second
-// line behind it. The device has to be down still, or have it already: whatever
-// comes in before is the host's.
-// Attaching again is no change.
+// line behind it, except where the host has the device: behind UnderlayIn. Any other
+// device has to be down still, or have it already: whatever comes in before is the
+// host's. Attaching again is no change.
 func (d *Dataplane) Attach(p Program, ifindex int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	hook := d.pickHook()
-	if err := refuse(ifindex); err != nil {
-		return fmt.Errorf("second line of device %d: %w", ifindex, err)
+	if p.closes() {
+		if err := refuse(ifindex); err != nil {
+			return fmt.Errorf("second line of device %d: %w", ifindex, err)
+		}
+	} else if hook == HookClsact {
+		if err := ensureClsact(ifindex); err != nil {
+			return fmt.Errorf("attach %s to device %d: %w", p, ifindex, err)
+		}
 	}
 	kept, err := d.keepsOlder(p, hook, ifindex)
 	switch {
@@ -100,7 +106,7 @@ func (d *Dataplane) attachTCX(p Program, ifindex int) error {
 		if err := updateLink(l, d.programs[p]); err != nil {
 			return err
 		}
-		return checkFirst(l, ifindex)
+		return p.checkFirst(l, ifindex)
 	}
 	l, err = link.AttachTCX(link.TCXOptions{
 		Interface: ifindex, Program: d.programs[p].prog, Attach: ebpf.AttachTCXIngress, Anchor: link.Head(),
@@ -113,12 +119,15 @@ func (d *Dataplane) attachTCX(p Program, ifindex int) error {
 	if err := l.Pin(pin); err != nil {
 		return fmt.Errorf("pin link: %w", err)
 	}
-	return checkFirst(l, ifindex)
+	return p.checkFirst(l, ifindex)
 }
 
 // checkFirst refuses a hook where another program decides before ours: what it
-// lets pass is the host's.
-func checkFirst(l link.Link, ifindex int) error {
+// lets pass is the host's. On the host's own devices others may come first.
+func (p Program) checkFirst(l link.Link, ifindex int) error {
+	if !p.closes() {
+		return nil
+	}
 	info, err := l.Info()
 	if err != nil {
 		return fmt.Errorf("read link: %w", err)
@@ -229,7 +238,7 @@ func (d *Dataplane) updateLinks(p Program, r *running) error {
 // forgetGone removes the pins of links whose devices are gone, as that of a veth
 // pair that was deleted.
 func (d *Dataplane) forgetGone() error {
-	for _, p := range Programs() {
+	for _, p := range allPrograms() {
 		attached, err := d.attached(p)
 		if err != nil {
 			return err
@@ -248,8 +257,10 @@ func (d *Dataplane) forgetGone() error {
 }
 
 // attached lists the devices that have a pinned link.
-func (d *Dataplane) attached(p Program) ([]int, error) {
-	entries, err := os.ReadDir(d.dir)
+func (d *Dataplane) attached(p Program) ([]int, error) { return pinnedLinks(d.dir, p) }
+
+func pinnedLinks(dir string, p Program) ([]int, error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read pin directory: %w", err)
 	}

@@ -22,10 +22,13 @@ func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
 			ok, err = d.keepsOlder(p, hook, ifindex)
 		}
 	} else {
-		ok, err = attachedLink(linkPin(d.dir, p, ifindex), ifindex)
+		ok, err = attachedLink(d.dir, p, ifindex)
 	}
 	if err != nil {
 		return false, fmt.Errorf("program %s of device %d by %s: %w", p, ifindex, hook, err)
+	}
+	if !p.closes() {
+		return ok, nil
 	}
 	second, err := refuses(ifindex)
 	if err != nil {
@@ -34,7 +37,8 @@ func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
 	return ok && second, nil
 }
 
-func attachedLink(pin string, ifindex int) (bool, error) {
+func attachedLink(dir string, p Program, ifindex int) (bool, error) {
+	pin := linkPin(dir, p, ifindex)
 	l, err := link.LoadPinnedLink(pin, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -51,5 +55,5 @@ func attachedLink(pin string, ifindex int) (bool, error) {
 	if tcx := info.TCX(); tcx == nil || int(tcx.Ifindex) != ifindex {
 		return false, nil
 	}
-	return true, checkFirst(l, ifindex)
+	return true, p.checkFirst(l, ifindex)
 }

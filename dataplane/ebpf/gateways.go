@@ -113,7 +113,7 @@ func toChars(to []int8, s string) {
 func (s *store) entryOf(g intent.Gateway) (e bpfEntry, name bpfGatewayName, err error) {
 	port, ok := s.bridges.Port(g.Key.Bridge)
 	switch {
-	case g.VNI == 0 || g.VNI > intent.MaxVNI:
+	case !g.VNI.ValidVRF():
 		return e, name, fmt.Errorf("VNI %d is outside of 1..%d", g.VNI, intent.MaxVNI)
 	case g.Key.MAC.IsZero() || g.Key.MAC[0]&1 != 0:
 		return e, name, fmt.Errorf("MAC %s is not a unicast address", g.Key.MAC)

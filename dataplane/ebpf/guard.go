@@ -16,7 +16,7 @@ import (
 const VRFGuard Program = 2
 
 // allPrograms are those that Load keeps running.
-func allPrograms() []Program { return append(Programs(), VRFGuard) }
+func allPrograms() []Program { return append(Programs(), VRFGuard, UnderlayIn) }
 
 // Guard is a device with VRFGuard.
 type Guard struct {

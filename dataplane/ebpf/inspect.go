@@ -221,6 +221,7 @@ func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.
 		return c, nil
 	}
 	switch second, err := refuses(ifindex); {
+	case !p.closes():
 	case err != nil:
 		return nil, fmt.Errorf("second line of device %s: %w", device, err)
 	case !second:

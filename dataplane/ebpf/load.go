@@ -26,7 +26,8 @@ const (
 	OverlayIn = Program(bpfDirectionTO_FABRIC)
 )
 
-// Programs lists the programs that forward.
+// Programs lists the programs that forward what is the fabric's or OVN's; of a
+// device that has one nothing gets to the host.
 func Programs() []Program { return []Program{FabricIn, OverlayIn} }
 
 func (p Program) String() string {
@@ -37,6 +38,8 @@ func (p Program) String() string {
 		return "overlay_in"
 	case VRFGuard:
 		return "vrf_guard"
+	case UnderlayIn:
+		return "underlay_in"
 	}
 	return fmt.Sprintf("program(%d)", uint8(p))
 }
@@ -50,6 +53,8 @@ func (p Program) spec() (*ebpf.CollectionSpec, error) {
 		return loadFabricIn()
 	case VRFGuard:
 		return loadVrfGuard()
+	case UnderlayIn:
+		return loadUnderlayIn()
 	}
 	return loadOverlayIn()
 }

@@ -289,7 +289,14 @@ const (
 	bpfTraceWhatSTEP_REDIRECT bpfTraceWhat = 15
 	bpfTraceWhatSTEP_DROP     bpfTraceWhat = 16
 	bpfTraceWhatSTEP_KERNEL   bpfTraceWhat = 17
+	bpfTraceWhatSTEP_PASS     bpfTraceWhat = 18
+	bpfTraceWhatSTEP_FIB      bpfTraceWhat = 19
 )
+
+type bpfUnderlay struct {
+	_    structs.HostLayout
+	Name [16]int8
+}
 
 type bpfVrf struct {
 	_      structs.HostLayout
@@ -343,6 +350,7 @@ const (
 	bpfMapServedV1         = "served_v1"
 	bpfMapSpeakersV1       = "speakers_v1"
 	bpfMapTraceV1          = "trace_v1"
+	bpfMapUnderlayV1       = "underlay_v1"
 	bpfMapVrfFrontV2       = "vrf_front_v2"
 	bpfMapVrfsV1           = "vrfs_v1"
 	bpfMapVtepFrontV1      = "vtep_front_v1"
@@ -430,6 +438,7 @@ type bpfMapSpecs struct {
 	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
+	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
@@ -495,6 +504,7 @@ type bpfMaps struct {
 	ServedV1      *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
+	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
@@ -525,6 +535,7 @@ func (m *bpfMaps) Close() error {
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
+		m.UnderlayV1,
 		m.VrfFrontV2,
 		m.VrfsV1,
 		m.VtepFrontV1,

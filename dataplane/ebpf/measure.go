@@ -78,11 +78,11 @@ func (t *Tracer) Measure(req TraceRequest, rounds int) (res Timing, err error) {
 	}
 	slot := uint32(req.Program)
 	defer func() {
-		err = errors.Join(err, t.slots.Put(slot, t.live[slot]), t.scratch.Put(uint32(0), bpfTrace{}))
+		err = errors.Join(err, t.slots.Put(slot, t.live[req.Program]), t.scratch.Put(uint32(0), bpfTrace{}))
 	}()
 	samples := make([][]time.Duration, 4)
 	for range rounds {
-		for i, prog := range []*ebpf.Program{nil, redirect, tunnel, t.live[slot]} {
+		for i, prog := range []*ebpf.Program{nil, redirect, tunnel, t.live[req.Program]} {
 			if prog == nil {
 				err = t.slots.Delete(slot)
 			} else {

@@ -38,6 +38,7 @@ const (
 	overlayInMapServedV1      = "served_v1"
 	overlayInMapSpeakersV1    = "speakers_v1"
 	overlayInMapTraceV1       = "trace_v1"
+	overlayInMapUnderlayV1    = "underlay_v1"
 	overlayInMapVrfFrontV2    = "vrf_front_v2"
 	overlayInMapVrfsV1        = "vrfs_v1"
 	overlayInMapVtepFrontV1   = "vtep_front_v1"
@@ -117,6 +118,7 @@ type overlayInMapSpecs struct {
 	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
+	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
@@ -172,6 +174,7 @@ type overlayInMaps struct {
 	ServedV1      *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
+	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
@@ -202,6 +205,7 @@ func (m *overlayInMaps) Close() error {
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
+		m.UnderlayV1,
 		m.VrfFrontV2,
 		m.VrfsV1,
 		m.VtepFrontV1,

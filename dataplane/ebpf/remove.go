@@ -50,6 +50,9 @@ func Remove(dir string) error {
 		return err
 	}
 	defer lock.Close()
+	if err := detachUnderlay(dir); err != nil {
+		return err
+	}
 	links, err := netlink.LinkList()
 	if err != nil {
 		return fmt.Errorf("list devices: %w", err)

@@ -63,7 +63,7 @@ func (s *store) routeOf(k intent.RouteKey, v bpfRoute) intent.Route {
 	switch bpfRouteKind(v.Kind) {
 	case bpfRouteKindROUTE_LOCAL:
 		e, ok := s.entries.keys[v.Ref]
-		if l, live := s.live[e.gateway]; ok && live && l.row == v.Ref && e.vni == k.VNI {
+		if l, live := s.live[e.gateway]; ok && live && l.row == v.Ref && mayRefer(k.VNI, e.vni) {
 			return intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: e.gateway}
 		}
 	case bpfRouteKindROUTE_REMOTE:
@@ -132,6 +132,10 @@ func (s *store) releaseRef(v bpfRoute) error {
 	return nil
 }
 
+// mayRefer tells whether a route of a VRF may lead to a gateway of another: one of
+// the default VRF to any, since its addresses may be behind gateways of tenants.
+func mayRefer(vni, gateway intent.VNI) bool { return vni == gateway || vni == intent.DefaultVRF }
+
 // acquireRef makes the kernel's value of a route, with a reference of its own.
 func (s *store) acquireRef(r intent.Route) (v bpfRoute, err error) {
 	switch r.Kind {
@@ -139,12 +143,15 @@ func (s *store) acquireRef(r intent.Route) (v bpfRoute, err error) {
 		return bpfRoute{Kind: uint32(bpfRouteKindROUTE_BLOCK)}, nil
 	case intent.RouteLocal:
 		l, ok := s.live[r.Gateway]
-		if !ok || l.vni != r.Key.VNI {
+		if !ok || !mayRefer(r.Key.VNI, l.vni) {
 			return v, fmt.Errorf("for gateway %s of VRF %d: %w", r.Gateway, r.Key.VNI, reconcile.ErrNotReady)
 		}
 		s.entries.retain(l.row)
 		return bpfRoute{Kind: uint32(bpfRouteKindROUTE_LOCAL), Ref: l.row}, nil
 	case intent.RouteRemote:
+		if r.Key.VNI == intent.DefaultVRF {
+			return v, errors.New("a remote route of the default VRF: its way out are the host's routes")
+		}
 	default:
 		return v, fmt.Errorf("unknown kind %d", r.Kind)
 	}
@@ -177,7 +184,7 @@ func (s *store) lookupRoute(k intent.RouteKey) (v bpfRoute, ok bool, err error) 
 }
 
 func checkRoute(k intent.RouteKey) error {
-	if k.VNI == 0 || k.VNI > intent.MaxVNI {
+	if !k.VNI.ValidVRF() {
 		return fmt.Errorf("the VNI is outside of 1..%d", intent.MaxVNI)
 	}
 	if !k.Prefix.IsValid() || k != intent.NewRouteKey(k.VNI, k.Prefix) {

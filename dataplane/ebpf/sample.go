@@ -18,8 +18,12 @@ func parseSample(raw []byte) (Sample, error) {
 	if int(v.Caplen) > len(v.Data) {
 		return Sample{}, fmt.Errorf("a sample that claims %d bytes of a packet", v.Caplen)
 	}
+	program := Program(v.Direction)
+	if program == FabricIn && intent.VNI(v.Vni) == intent.DefaultVRF {
+		program = UnderlayIn
+	}
 	return Sample{
-		Uptime: time.Duration(v.Time), Reason: drop.Reason(v.Reason), VNI: intent.VNI(v.Vni), Program: Program(v.Direction),
+		Uptime: time.Duration(v.Time), Reason: drop.Reason(v.Reason), VNI: intent.VNI(v.Vni), Program: program,
 		IfIndex: v.Ifindex, Len: int(v.Len), Frame: append([]byte(nil), v.Data[:v.Caplen]...),
 	}, nil
 }

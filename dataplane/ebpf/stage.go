@@ -95,7 +95,7 @@ func (d *Dataplane) keepsOlder(p Program, hook Hook, ifindex int) (bool, error) 
 		return false, nil
 	}
 	if hook == HookTCX {
-		return attachedLink(linkPin(d.dir, p, ifindex), ifindex)
+		return attachedLink(d.dir, p, ifindex)
 	}
 	filters, err := ourFilters(p, ifindex)
 	return slices.ContainsFunc(filters, inPlace), err

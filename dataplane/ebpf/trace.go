@@ -26,7 +26,8 @@ type TraceRequest struct {
 	// VTEP and VNI are the tunnel key that the frame came with, for FabricIn.
 	VTEP netip.Addr
 	VNI  intent.VNI
-	// IfIndex and VLAN are where the frame came in, for OverlayIn.
+	// IfIndex and VLAN are where the frame came in, for OverlayIn; IfIndex for
+	// UnderlayIn too, whose frames have the device's own MAC address.
 	IfIndex uint32
 	VLAN    uint16
 	// GSOSize is the segment size of a frame that stands for many, else 0.
@@ -62,12 +63,15 @@ const (
 	StepRedirect = StepKind(bpfTraceWhatSTEP_REDIRECT)
 	StepDrop     = StepKind(bpfTraceWhatSTEP_DROP)
 	StepKernel   = StepKind(bpfTraceWhatSTEP_KERNEL)
+	StepPass     = StepKind(bpfTraceWhatSTEP_PASS)
+	StepFIB      = StepKind(bpfTraceWhatSTEP_FIB)
 )
 
 var stepNames = map[StepKind]string{
 	StepVTEP: "vtep", StepVRF: "vrf", StepGateway: "gateway", StepSource: "source", StepHost: "host", StepPrefix: "prefix",
 	StepEntry: "entry", StepSlot: "slot", StepNextHop: "next-hop", StepARP: "arp", StepND: "nd", StepICMP: "icmp",
 	StepNoICMP: "no-icmp", StepFragment: "fragment", StepRedirect: "redirect", StepDrop: "drop", StepKernel: "kernel",
+	StepPass: "pass", StepFIB: "host-route",
 }
 
 func (k StepKind) String() string {
@@ -100,7 +104,7 @@ func (s Step) String() string {
 	case StepVTEP:
 		return fmt.Sprintf("outer source %s is a known VTEP", s.Addr)
 	case StepVRF:
-		return fmt.Sprintf("VRF %d", s.Value)
+		return "VRF " + intent.VNI(s.Value).String()
 	case StepGateway:
 		return fmt.Sprintf("from gateway entry %d", s.Value)
 	case StepSource:
@@ -131,6 +135,10 @@ func (s Step) String() string {
 		return fmt.Sprintf("dropped: %s", drop.Reason(s.Value))
 	case StepKernel:
 		return fmt.Sprintf("the VRF is on the kernel path: handed to device %d", s.Value)
+	case StepPass:
+		return "not for an exposed address: on to the host, unchanged"
+	case StepFIB:
+		return fmt.Sprintf("by the host's routes to neighbour %s on device %d", s.Addr, s.Value)
 	}
 	return fmt.Sprintf("%s %d %s", s.What, s.Value, s.Addr)
 }
@@ -139,7 +147,9 @@ func (s Step) String() string {
 type TraceResult struct {
 	// Redirected tells that a packet went out: the packet itself, or the answer to it.
 	Redirected bool
-	Steps      []Step
+	// Passed tells that the packet goes on to the host.
+	Passed bool
+	Steps  []Step
 	// Frame is the packet after the program, without VLAN tag and tunnel header.
 	Frame []byte
 }
@@ -169,7 +179,7 @@ type Tracer struct {
 	wrapper *ebpf.Program
 	slots   *ebpf.Map
 	scratch *ebpf.Map
-	live    []*ebpf.Program
+	live    map[Program]*ebpf.Program
 }
 
 // OpenTracer opens the pinned programs of a directory. The daemon need not run.
@@ -205,12 +215,16 @@ func (t *Tracer) open() (err error) {
 	}
 	defer c.Close()
 	t.wrapper, t.slots = c.DetachProgram(wrapperProgTrace), c.DetachMap(wrapperMapLive)
-	for _, p := range Programs() {
+	t.live = map[Program]*ebpf.Program{}
+	for _, p := range append(Programs(), UnderlayIn) {
 		live, err := ebpf.LoadPinnedProgram(filepath.Join(t.dir, "prog_"+p.String()), nil)
+		if p == UnderlayIn && errors.Is(err, fs.ErrNotExist) {
+			continue // pinned by an older build
+		}
 		if err != nil {
 			return fmt.Errorf("program %s: %w", p, err)
 		}
-		t.live = append(t.live, live)
+		t.live[p] = live
 		if err := t.slots.Put(uint32(p), live); err != nil {
 			return fmt.Errorf("program %s: %w", p, err)
 		}
@@ -220,10 +234,11 @@ func (t *Tracer) open() (err error) {
 
 // Close lets go of the programs.
 func (t *Tracer) Close() error {
-	for _, p := range append(t.live, t.wrapper) {
-		if p != nil {
-			p.Close()
-		}
+	for _, p := range t.live {
+		p.Close()
+	}
+	if t.wrapper != nil {
+		t.wrapper.Close()
 	}
 	for _, m := range []*ebpf.Map{t.slots, t.scratch} {
 		if m != nil {
@@ -256,7 +271,7 @@ func (t *Tracer) Trace(ctx context.Context, req TraceRequest) (res TraceResult, 
 	if done.Nonce != setup.Nonce {
 		return res, fmt.Errorf("trace %s: another trace ran at the same time", req.Program)
 	}
-	res = TraceResult{Redirected: verdict == actRedirect, Frame: frame}
+	res = TraceResult{Redirected: verdict == actRedirect, Passed: verdict == actUnspec, Frame: frame}
 	for _, s := range done.Steps[:min(int(done.Count), len(done.Steps))] {
 		step := Step{What: StepKind(s.What), Value: s.Value}
 		if s.Addr != [16]byte{} {
@@ -284,6 +299,7 @@ func (t *Tracer) Run(req TraceRequest, repeat uint32) (redirected bool, frame []
 const (
 	actShot     = 2
 	actRedirect = 7
+	actUnspec   = 1<<32 - 1
 )
 
 func (req TraceRequest) setup() bpfTrace {

@@ -39,6 +39,7 @@ const (
 	wrapperMapServedV1      = "served_v1"
 	wrapperMapSpeakersV1    = "speakers_v1"
 	wrapperMapTraceV1       = "trace_v1"
+	wrapperMapUnderlayV1    = "underlay_v1"
 	wrapperMapVrfFrontV2    = "vrf_front_v2"
 	wrapperMapVrfsV1        = "vrfs_v1"
 	wrapperMapVtepFrontV1   = "vtep_front_v1"
@@ -119,6 +120,7 @@ type wrapperMapSpecs struct {
 	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
+	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
@@ -175,6 +177,7 @@ type wrapperMaps struct {
 	ServedV1      *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
+	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
@@ -206,6 +209,7 @@ func (m *wrapperMaps) Close() error {
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
+		m.UnderlayV1,
 		m.VrfFrontV2,
 		m.VrfsV1,
 		m.VtepFrontV1,

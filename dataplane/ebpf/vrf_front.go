@@ -94,9 +94,13 @@ func (f *vrfFront) remove(k lengthKey) {
 	}
 }
 
-// put follows a VRF that was written to the map.
+// put follows a VRF that was written to the map. The default VRF keeps its row:
+// underlay_in asks for it with each packet of the host.
 func (f *vrfFront) put(vni intent.VNI, v bpfVrf) {
 	f.vrfs[vni] = v
+	if vni != intent.DefaultVRF && f.slot(vni) == f.slot(intent.DefaultVRF) && f.holder(intent.DefaultVRF) {
+		return
+	}
 	f.write(f.slot(vni), f.row(vni))
 }
 
@@ -113,7 +117,8 @@ func (f *vrfFront) drop(vni intent.VNI) {
 func (f *vrfFront) settle() {
 	want := map[uint32]bpfVrfFront{}
 	for vni := range f.vrfs {
-		if _, taken := want[f.slot(vni)]; !taken || f.holder(vni) {
+		row, taken := want[f.slot(vni)]
+		if !taken || vni == intent.DefaultVRF || f.holder(vni) && row.Vni != uint32(intent.DefaultVRF) {
 			want[f.slot(vni)] = f.row(vni)
 		}
 	}

@@ -2,6 +2,7 @@ package ebpf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -66,8 +67,11 @@ func (v *VRFs) Apply(_ context.Context, rows []reconcile.Row[intent.VNI, intent.
 }
 
 func (v *VRFs) apply(r intent.VRF) error {
-	if r.VNI == 0 || r.VNI > intent.MaxVNI {
+	if !r.VNI.ValidVRF() {
 		return fmt.Errorf("the VNI is outside of 1..%d", intent.MaxVNI)
+	}
+	if r.VNI == intent.DefaultVRF && r.Path == intent.PathKernel {
+		return errors.New("the default VRF has no kernel path")
 	}
 	if r.Index == 0 || uint32(r.Index) > v.s.limits.VRFs {
 		return fmt.Errorf("index %d is outside of 1..%d: %w", r.Index, v.s.limits.VRFs, ErrFull)

@@ -53,6 +53,9 @@ type BridgeLinksConfig struct {
 	Attached func(ifindex int) (bool, error)
 	// MTU of both ends in bytes; 0 leaves 1500.
 	MTU int
+	// Routed: the program of sluice<N> asks for the host's routes, which the kernel
+	// tells only of devices that forward.
+	Routed bool
 }
 
 // BridgeLinks is the driver of intent.Bridge: veth pairs between the data plane
@@ -201,7 +204,11 @@ func (d *BridgeLinks) apply(ctx context.Context, h *netlink.Handle, b intent.Bri
 		}
 	}
 	for _, l := range []netlink.Link{p.host, p.port} {
-		if err := failClosed(h, l); err != nil {
+		knobs := closed
+		if l == p.host {
+			knobs = d.knobs()
+		}
+		if err := settle(h, l, knobs); err != nil {
 			return err
 		}
 		if err := h.LinkSetMTU(l, d.config.MTU); err != nil {
@@ -232,6 +239,15 @@ func (d *BridgeLinks) apply(ctx context.Context, h *netlink.Handle, b intent.Bri
 	}
 	d.remember(b, p.host)
 	return nil
+}
+
+// knobs are the sysctls of sluice<N>. Also one that forwards hands nothing to the
+// host: its program, and the second line behind it, let nothing pass.
+func (d *BridgeLinks) knobs() []knob {
+	if d.config.Routed {
+		return with(closed, knob{"ipv6", "forwarding", "1"}, knob{"ipv4", "forwarding", "1"})
+	}
+	return closed
 }
 
 // forget takes a port out of the bridge whose device has gone: ovs-vswitchd would

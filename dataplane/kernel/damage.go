@@ -11,7 +11,7 @@ import (
 )
 
 func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) bool {
-	if !p.complete() || !up(p.host) || !up(p.port) || !isClosed(p.host) || !isClosed(p.port) ||
+	if !p.complete() || !up(p.host) || !up(p.port) || !isSettled(p.host, d.knobs()) || !isClosed(p.port) ||
 		p.host.Attrs().MTU != d.config.MTU || p.port.Attrs().MTU != d.config.MTU {
 		return false
 	}
@@ -80,7 +80,7 @@ func (d *BridgeLinks) damage(p pair) error {
 		return errors.New("is missing")
 	case !up(p.host) || !up(p.port):
 		return errors.New("is down")
-	case !isClosed(p.host) || !isClosed(p.port):
+	case !isSettled(p.host, d.knobs()) || !isClosed(p.port):
 		return errors.New("answers ARP, or has other sysctls")
 	case !d.isAttached(p.host):
 		return nil // the next List attaches, or says why it cannot

@@ -22,6 +22,8 @@ type row struct {
 	drop drop.Reason
 	// out is the device that something is sent out of, 0 for none.
 	out uint32
+	// passes: the packet goes on to the host as it came, and nothing is counted.
+	passes bool
 	// step is a decision that must be among the trace's.
 	step *ebpf.Step
 	// headers are those that each packet of a large one has, if not IPv4 and TCP.
@@ -82,6 +84,12 @@ func (r row) run(t *testing.T, d *ebpf.Dataplane, tr *ebpf.Tracer) {
 	if out != r.out || res.Redirected != (r.out != 0) {
 		t.Errorf("sent out of device %d (%v), want %d", out, res.Redirected, r.out)
 	}
+	if res.Passed != r.passes {
+		t.Errorf("on to the host: %t, want %t", res.Passed, r.passes)
+	}
+	if r.passes && !bytes.Equal(res.Frame, r.in.Frame) {
+		t.Errorf("the frame was changed:\n%x\n%x", r.in.Frame, res.Frame)
+	}
 	r.real(t, d, tr, res)
 	if r.check != nil {
 		r.check(t, decode(r.in.Frame), decode(res.Frame))
@@ -120,6 +128,7 @@ func (r row) real(t *testing.T, d *ebpf.Dataplane, tr *ebpf.Tracer, traced ebpf.
 		wantDrops = 1
 	case isAnswer(traced):
 		wantAnswers = 1
+	case r.passes:
 	default:
 		wantForwarded = r.packets()
 	}
