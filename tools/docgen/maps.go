@@ -55,6 +55,7 @@ var mapRows = map[string]mapRow{
 	"nexthops_v1":     {"VTEP, VNI and router MAC of remote next hops; routes name the row.", byDaemon},
 	"groups_v1":       {"Sets of several next hops.", byDaemon},
 	"guarded_v1":      {"Devices that hand over to the routes of a VRF on the kernel path, by index of the device.", byDaemon},
+	"underlay_v1":     {"Devices of the underlay where packets of the default VRF come in and go out, by index of the device.", byDaemon},
 	"counters_v1":     {"Forwarded packets and bytes; row: twice the index of the VRF, plus the direction.", byBoth},
 	"drops_v1":        {"Dropped packets; row: the number of the reason.", byBoth},
 	"samples_v1":      {"Samples of dropped packets, for `sluicectl drops --follow`.", byBoth},
