@@ -70,6 +70,9 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 		return []flow{with(priorityAsk, matchARP, out)}, nil
 	case k.Kind == intent.SteerND && !v4:
 		return []flow{with(priorityAsk, matchNS, out)}, nil
+	case k.Kind == intent.SteerRouted && !row.NextHopMAC.IsZero():
+		from.dst = row.NextHopMAC
+		return []flow{with(prioritySteer, matchIP, out)}, nil
 	case k.Kind == intent.SteerSource && !row.NextHopMAC.IsZero():
 		out.setDst = row.NextHopMAC
 		if row.Path == intent.PathKernel {
@@ -109,6 +112,9 @@ func key(b Bridge, f flow) (intent.SteeringKey, bool) {
 		k.Kind = intent.SteerND
 	case matchIP, matchNSFrom, matchNAFrom:
 		k.Kind = intent.SteerSource
+		if !f.match.dst.IsZero() {
+			k.Kind = intent.SteerRouted
+		}
 	}
 	return k, !k.Gateway.MAC.IsZero()
 }
@@ -125,6 +131,9 @@ func (s *Steering) value(b Bridge, k intent.SteeringKey, flows []flow) intent.St
 			patch, inner = f.action.output, f.match.inPort
 		case f.action.kind == actionOutput:
 			patch, row.NextHopMAC = f.match.inPort, f.action.setDst
+			if k.Kind == intent.SteerRouted {
+				row.NextHopMAC = f.match.dst
+			}
 		default:
 			continue
 		}

@@ -31,13 +31,14 @@ func rowsOf(bridge string, vlan uint16) table {
 		{intent.SteerND, "2001:db8::1/128"}, {intent.SteerND, "fe80::/10"},
 		{intent.SteerSource, "10.10.0.0/24"}, {intent.SteerSource, "0.0.0.0/0"},
 		{intent.SteerSource, "2001:db8:10::/64"}, {intent.SteerSource, "::/0"},
+		{intent.SteerRouted, "192.0.2.7/32"}, {intent.SteerRouted, "2001:db8::7/128"},
 	} {
 		k := intent.SteeringKey{Gateway: gw, Kind: r.kind}
 		if r.prefix != "" {
 			k.Prefix = netip.MustParsePrefix(r.prefix)
 		}
 		v := intent.Steering{Key: k, Localnet: "provnet-4711-0815"}
-		if r.kind == intent.SteerSource {
+		if r.kind == intent.SteerSource || r.kind == intent.SteerRouted {
 			v.NextHopMAC = nextHopMAC
 		}
 		out[k] = v
@@ -111,7 +112,7 @@ func TestSteering(t *testing.T) {
 
 	// Another next-hop MAC replaces, it does not add.
 	for k, v := range want {
-		if k.Kind == intent.SteerSource {
+		if k.Kind == intent.SteerSource || k.Kind == intent.SteerRouted {
 			v.NextHopMAC[5] = 9
 			want[k] = v
 		}

@@ -38,6 +38,8 @@ type Config struct {
 	Underlay Underlay `yaml:"underlay"`
 	// EVPN is what is announced and imported.
 	EVPN EVPN `yaml:"evpn"`
+	// Exposure is what is exposed without EVPN. All of it is off by default.
+	Exposure Exposure `yaml:"exposure"`
 	// Dataplane is the eBPF maps and where they are pinned.
 	Dataplane Dataplane `yaml:"dataplane"`
 	// Kernel is the kernel path.

@@ -21,7 +21,7 @@ func Default() *Config {
 			NextHopMAC:  DefaultNextHopMAC,
 		},
 		Underlay: Underlay{Install: Install{
-			Metric: 2048, Accept: []PrefixMatch{{Prefix: anyIPv4}, {Prefix: anyIPv6}, {Prefix: anyIPv4, GE: 32}, {Prefix: anyIPv6, GE: 128}},
+			Metric: lastResort, Accept: []PrefixMatch{{Prefix: anyIPv4}, {Prefix: anyIPv6}, {Prefix: anyIPv4, GE: 32}, {Prefix: anyIPv6, GE: 128}},
 		}},
 		EVPN: EVPN{
 			Announce:       AnnounceBoth,
@@ -31,6 +31,7 @@ func Default() *Config {
 			Standby:        StandbyOn,
 			MaxVRFs:        4096,
 		},
+		Exposure: Exposure{Ports: SwitchOff, FloatingIPs: SwitchOff, Gateways: SwitchOff},
 		Dataplane: Dataplane{
 			BPFFS: "/sys/fs/bpf/sluice",
 			Sizes: Sizes{

@@ -31,9 +31,10 @@ type UnderlayAnnounce struct {
 type Install struct {
 	// Enabled is whether it is done.
 	Enabled bool `yaml:"enabled"`
-	// Metric is that of the routes. Others to the same prefix with a lower one are
-	// used before them: the default is above those that FRR (20), DHCP clients and
-	// router advertisements (at most 1024) give theirs.
+	// Metric is that of the routes. The kernel uses others to the same prefix with a
+	// lower one before them. FRR's zebra reads the upper byte as a distance, and takes
+	// its own routes of a larger distance off in their favour: the default, 254 times
+	// 2^24, is of the largest that zebra uses.
 	Metric uint32 `yaml:"metric"`
 	// Accept lists the prefixes that are installed. The default is the default
 	// routes and all single addresses; {prefix: 0.0.0.0/0, le: 32} and {prefix: ::/0,
@@ -75,6 +76,10 @@ var (
 	anyIPv6 = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 )
 
+// lastResort is a metric above all that others give their routes, for the kernel and
+// for FRR's zebra.
+const lastResort = 254 << 24
+
 // Used tells whether the node has a part in the underlay.
 func (u Underlay) Used() bool {
 	return u.Announce.VTEP || len(u.Announce.Prefixes) > 0 || u.Install.Enabled
@@ -92,7 +97,7 @@ func (c *Config) completeUnderlay() {
 		}
 		n.Families = []Family{FamilyEVPN}
 		switch near := n.MultihopTTL == 0 && (n.External || n.ASN != c.BGP.ASN); {
-		case !c.Underlay.Used():
+		case !c.Underlay.Used() && !c.Exposure.Used():
 		case n.Interface != "":
 			n.Families = append(n.Families, FamilyIPv4, FamilyIPv6)
 		case near && n.Address.Is4():

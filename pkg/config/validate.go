@@ -21,6 +21,7 @@ func (d *decoder) validate(c *Config) {
 	d.validateUnderlay(&c.Underlay)
 	d.validateFabric(&c.Fabric)
 	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
+	d.validateExposure(c)
 	d.validateSizes(&c.Dataplane.Sizes)
 	d.validatePaths(c)
 	if c.HTTP.Listen != "" {

@@ -136,6 +136,9 @@ const (
 	SteerND
 	// SteerSource: in_port=patch, source = MAC, IP source in Prefix → destination MAC := next-hop MAC, ours.
 	SteerSource
+	// SteerRouted: in_port=patch, source = MAC, destination = next-hop MAC, IP
+	// source in Prefix → ours. What the source sends to its own network stays there.
+	SteerRouted
 )
 
 func (k SteeringKind) String() string {
@@ -148,6 +151,8 @@ func (k SteeringKind) String() string {
 		return "nd"
 	case SteerSource:
 		return "source"
+	case SteerRouted:
+		return "routed"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -173,7 +178,7 @@ func (k SteeringKey) String() string {
 // own, the flow that drops all else that comes in from ours.
 type Steering struct {
 	Key SteeringKey
-	// NextHopMAC is the cloud-wide next-hop MAC, for SteerSource.
+	// NextHopMAC is the cloud-wide next-hop MAC, for SteerSource and SteerRouted.
 	NextHopMAC MAC
 	// Localnet is the localnet port (Port_Binding.logical_port) of the
 	// gateway's provider switch: the patch port to use is

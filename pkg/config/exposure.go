@@ -1,0 +1,86 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Exposure is what this node exposes without EVPN: single addresses of provider
+// networks, announced as plain unicast with the node as next hop and forwarded in
+// the default VRF. external_ids:sluice-expose=false of a port takes it out.
+type Exposure struct {
+	// Ports exposes the addresses of ports of machines that are bound to this chassis
+	// on a switch with a localnet port: VMs on provider networks. on or off.
+	Ports Switch `yaml:"ports"`
+	// FloatingIPs exposes the external addresses of routers' NAT, floating IPs above
+	// all: a distributed one on the chassis of its machine, a centralised one on that
+	// of the gateway port. They come from Southbound (Port_Binding.nat_addresses:
+	// IPv4, and only with options:nat-addresses=router on the switch's port) and from
+	// Northbound where ovn.nb is given, which has those of IPv6 too. on or off.
+	FloatingIPs Switch `yaml:"floatingIPs"`
+	// Gateways exposes the gateway ports' own addresses. on or off.
+	Gateways Switch `yaml:"gateways"`
+	// Networks are the physical networks, as in ovn-bridge-mappings, of which
+	// addresses are exposed. Empty: all.
+	Networks []string `yaml:"networks"`
+	// Prefixes are those of which addresses are exposed. Empty: all.
+	Prefixes []netip.Prefix `yaml:"prefixes"`
+	// Devices are the links on which packets for exposed addresses come in, and by
+	// which the answers leave. Empty: those of the ways to the BGP neighbours.
+	Devices []string `yaml:"devices"`
+}
+
+// Used tells whether anything is exposed.
+func (e Exposure) Used() bool {
+	return e.Ports == SwitchOn || e.FloatingIPs == SwitchOn || e.Gateways == SwitchOn
+}
+
+func (d *decoder) validateExposure(c *Config) {
+	e := c.Exposure
+	for i, n := range e.Networks {
+		key := fmt.Sprintf("exposure.networks[%d]", i)
+		switch {
+		case n == "" || strings.ContainsAny(n, ":, \t"):
+			d.failAt(key, "%q is no physical network; write its name as in ovn-bridge-mappings", n)
+		case slices.Contains(e.Networks[:i], n):
+			d.failAt(key, "%s is given twice; remove one", n)
+		}
+	}
+	for i, p := range e.Prefixes {
+		key := fmt.Sprintf("exposure.prefixes[%d]", i)
+		switch a := p.Addr(); {
+		case !p.IsValid():
+			d.failAt(key, "missing; write a prefix like 192.0.2.0/24")
+		case p != p.Masked():
+			d.failAt(key, "%s has bits beyond its length; write %s", p, p.Masked())
+		case a.Is4In6() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsLoopback():
+			d.failAt(key, "%s has no address that can be exposed; use a unicast one", p)
+		case slices.Contains(e.Prefixes[:i], p):
+			d.failAt(key, "%s is given twice; remove one", p)
+		}
+	}
+	for i, name := range e.Devices {
+		key := fmt.Sprintf("exposure.devices[%d]", i)
+		switch {
+		case name == "" || len(name) > maxInterface || strings.ContainsAny(name, "/ %\t"):
+			d.failAt(key, "%q is no name of a link; use one like eth1", name)
+		case strings.HasPrefix(name, "sluice"):
+			d.failAt(key, "%s is Sluice's own; name a link of the underlay", name)
+		case slices.Contains(e.Devices[:i], name):
+			d.failAt(key, "%s is given twice; remove one", name)
+		}
+	}
+	if !e.Used() {
+		return
+	}
+	if c.Path == PathKernel {
+		d.failAt("exposure", "needs the eBPF programs, which `path: kernel` leaves out; use `path: auto`, and path kernel for single VRFs in evpn.vrfs")
+	}
+	if len(c.BGP.Neighbors) > 0 && !slices.ContainsFunc(c.BGP.Neighbors, func(n Neighbor) bool {
+		return slices.Contains(n.Families, FamilyIPv4) || slices.Contains(n.Families, FamilyIPv6)
+	}) {
+		d.failAt("exposure", "no neighbour takes plain unicast; give one `families: [evpn, ipv4]` or `families: [evpn, ipv6]`")
+	}
+}
