@@ -13,6 +13,9 @@ type Claim struct {
 	Policy Policy
 }
 
+// Steps is another number after whatever may change the Claims.
+func (t *Translator) Steps() uint64 { return t.steps }
+
 // Claims lists those that the node sees. One port may be there under two names.
 func (t *Translator) Claims() []Claim {
 	var out []Claim

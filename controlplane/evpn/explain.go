@@ -68,9 +68,13 @@ func (t *Translator) Inside(rows *ovn.Rows, q status.Query) (steps []status.Step
 // portOf looks for the port of an address, in a network whose ports are loaded:
 // one whose interface names a VNI.
 func (e *explanation) portOf(a netip.Addr, c candidate) {
-	if nameInterface(e.rows, c.inward).usable() {
+	if nameInterface(e.rows, c.inward).usable() || e.advertised(c) {
 		e.host(a, c)
 	}
+}
+
+func (e *explanation) advertised(c candidate) bool {
+	return e.t.cfg.DynamicRouting && e.rows.Advertises(c.inward.RouterPort)
 }
 
 // nobody tells that neither end is behind a router here that may be meant, and
@@ -190,7 +194,12 @@ func (e *explanation) end(a netip.Addr, c candidate, source bool) {
 	b := c.gateway.Binding
 	e.add(status.Step{Layer: status.LayerOVN, Object: "Port_Binding " + b.LogicalPort, Found: true, Detail: b.Type + " bound to this chassis"})
 	if !c.own {
-		e.annotation(c.inward.Switch, kindInterface, nameInterface(e.rows, c.inward))
+		if n := nameInterface(e.rows, c.inward); !n.present && e.advertised(c) {
+			e.add(status.Step{Layer: status.LayerOVN, Object: "Port_Binding " + c.inward.Switch.LogicalPort, Found: true,
+				Detail: "interface: OVN advertises routes by way of it (Advertised_Route), with evpn.dynamicRouting: on"})
+		} else {
+			e.annotation(c.inward.Switch, kindInterface, n)
+		}
 		e.portOf(a, c)
 	}
 	e.complaints(c)

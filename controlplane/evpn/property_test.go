@@ -180,12 +180,24 @@ func (c cloud) randomRouter(r *rand.Rand, n int) {
 		vm.Chassis = pick(r, ovn.UUID("ch-away"), "")
 		c.put(vm)
 	}
+	c.randomAdvertised(r, i)
 	c.put(ovn.LogicalRouter{UUID: ovn.UUID("lr-nb" + i), NAT: pick(r, nil, []ovn.UUID{ovn.UUID("na-" + i)}), StaticRoutes: []ovn.UUID{ovn.UUID("st-" + i)},
 		Options: pick(r, nil, nil, map[string]string{optionVRFName: "vrf-1"}, map[string]string{keyVRFID: pick(r, "1", "2", "x")})},
 		ovn.NAT{UUID: ovn.UUID("na-" + i), Type: pick(r, "snat", "dnat_and_snat"), ExternalIP: pick(r, "172.24.4."+i, "172.24.4.200"),
 			LogicalIP: pick(r, "10."+i+".0.0/24", "10."+i+".0.5")},
 		ovn.MACBinding{UUID: ovn.UUID("mb-" + i), LogicalPort: pick(r, "gw1", "gw"+i), IP: pick(r, "172.24.4.254", "2001:db8:ff::99", "fe80::1", "172.24.4."+i)},
 		ovn.StaticRoute{UUID: ovn.UUID("st-" + i), IPPrefix: "0.0.0.0/0", Nexthop: pick(r, "172.24.4.254", "172.24.4.99")})
+}
+
+// randomAdvertised puts what OVN advertises of a router: its networks, hosts, static
+// routes and load balancers, some of them behind a port where they do not belong.
+func (c cloud) randomAdvertised(r *rand.Rand, i string) {
+	for k := range 4 {
+		c.put(ovn.AdvertisedRoute{UUID: ovn.UUID(fmt.Sprintf("ar-%s%d", i, k)), Datapath: ovn.UUID("dp-lr" + pick(r, i, i, i, "1")),
+			LogicalPort: ovn.UUID("pb-" + pick(r, "in", "in", "gw") + i), TrackedPort: ovn.UUID(pick(r, "", "pb-vm"+i+"0", "pb-gw"+i, "pb-in"+i)),
+			IPPrefix: pick(r, "10."+i+".0.0/24", "2001:db8:"+i+"::/64", "10.1.0.5", "10."+i+".0.77", "2001:db8:"+i+"::7", "192.168.0.0/16", "192.168.1.0/24",
+				"198.51.100."+i, "172.24.4."+i, "172.24.4.200", "0.0.0.0/0", "10.0.0.0/8", "?")})
+	}
 }
 
 func (c cloud) randomPort(r *rand.Rand, name, kind, datapath, peer string, mac ...string) {

@@ -68,6 +68,8 @@ type Subnet struct {
 	Prefix netip.Prefix
 	// Announce: the subnet itself is announced.
 	Announce bool
+	// Advertised: OVN advertises it, and it is no network of an interface.
+	Advertised bool
 	// Blocks are the parts of the subnet that OVN translates.
 	Blocks []netip.Prefix
 	// Hosts are sorted by port name; only those that get a row of their own.

@@ -15,27 +15,50 @@ import (
 func (t *translation) interfaces(inherit []map[string]string) {
 	for _, i := range t.rows.Interfaces(t.out.Router) {
 		name := i.Switch.LogicalPort
-		a := nameInterface(t.rows, i)
-		if !a.present || t.faulty(kindInterface, name, a.fault) ||
+		a, rows := nameInterface(t.rows, i), t.adv.through[i.RouterPort.UUID]
+		if !a.present && len(rows) == 0 || t.faulty(kindInterface, name, a.fault) ||
 			!t.exposed(kindInterface, name, i.Switch.ExternalIDs, i.RouterPort.ExternalIDs) {
 			continue
 		}
 		t.disagree(kindInterface, name, a)
-		at := slices.IndexFunc(t.out.Gateways, func(g GatewayResult) bool { return g.Gateway.VNI == a.vni })
-		if at < 0 {
-			t.stranded(name, a.annotation)
-			continue
+		var list []Subnet
+		at, ok := t.gatewayFor(name, a, rows)
+		if ok && a.present {
+			var mode Mode
+			if mode, ok = t.mode(i, inherit[at]); ok {
+				list = t.subnets(i, mode, func(netip.Prefix) bool { return true })
+			}
+		} else if ok {
+			list = t.subnets(i, 0, func(n netip.Prefix) bool { return holds(n, rows) })
 		}
-		mode, f := readMode(i.Switch.ExternalIDs, i.RouterPort.ExternalIDs, inherit[at])
-		if t.faulty(kindInterface, name, f) {
-			continue
+		if ok {
+			list = t.advertisedBehind(i, rows, at, list)
+			g := &t.out.Gateways[at]
+			g.Subnets = append(g.Subnets, list...)
 		}
-		if mode == 0 {
-			mode = t.cfg.announce()
-		}
-		g := &t.out.Gateways[at]
-		g.Subnets = append(g.Subnets, t.subnets(i, mode)...)
 	}
+}
+
+// gatewayFor is the place of the gateway port for an interface: the one with the VNI
+// that it names, or with the router's only VNI where it names none.
+func (t *translation) gatewayFor(name string, a named, rows []advertisement) (int, bool) {
+	if !a.present {
+		return t.onlyGateway(name, rows)
+	}
+	at := slices.IndexFunc(t.out.Gateways, func(g GatewayResult) bool { return g.Gateway.VNI == a.vni })
+	if at < 0 {
+		t.stranded(name, a.annotation)
+	}
+	return at, at >= 0
+}
+
+// mode is what BGP says of an interface's subnets.
+func (t *translation) mode(i ovn.RouterInterface, inherit map[string]string) (Mode, bool) {
+	mode, f := readMode(i.Switch.ExternalIDs, i.RouterPort.ExternalIDs, inherit)
+	if mode == 0 {
+		mode = t.cfg.announce()
+	}
+	return mode, !t.faulty(kindInterface, i.Switch.LogicalPort, f)
 }
 
 // stranded says why an annotated interface has no gateway port.
@@ -54,7 +77,7 @@ func (t *translation) stranded(name string, a annotation) {
 }
 
 // subnets lists the exposed subnets of one interface, with their hosts.
-func (t *translation) subnets(i ovn.RouterInterface, mode Mode) []Subnet {
+func (t *translation) subnets(i ovn.RouterInterface, mode Mode, wanted func(netip.Prefix) bool) []Subnet {
 	name := i.Switch.LogicalPort
 	if t.nat.pending {
 		t.note(kindInterface, name, reason.NATPending, "held back until the Northbound database has answered")
@@ -72,7 +95,7 @@ func (t *translation) subnets(i ovn.RouterInterface, mode Mode) []Subnet {
 	for _, a := range addresses {
 		for _, n := range a.Prefixes {
 			p := n.Masked()
-			if p.Addr().IsLinkLocalUnicast() || p.Bits() == 0 || slices.ContainsFunc(out, func(s Subnet) bool { return s.Prefix == p }) {
+			if p.Addr().IsLinkLocalUnicast() || p.Bits() == 0 || !wanted(p) || slices.ContainsFunc(out, func(s Subnet) bool { return s.Prefix == p }) {
 				continue
 			}
 			s := Subnet{Object: name, Prefix: p, Announce: mode&AnnounceSubnets != 0}

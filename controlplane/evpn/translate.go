@@ -20,6 +20,7 @@ type translation struct {
 	known   *knownAddresses
 	// quiet: what is worth knowing is said where the gateway port is.
 	quiet bool
+	adv   advertised
 	out   Result
 }
 
@@ -41,11 +42,13 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 	t.nat = readNAT(rows, router)
 	t.out.Pending, t.out.Unseen = t.nat.pending, switchesPending(rows, router)
 	var inherit []map[string]string
+	var routerSides []ovn.UUID
 	add := func(p ovn.GatewayPort, g GatewayResult, ok bool) {
 		if ok {
 			t.out.Gateways = append(t.out.Gateways, g)
 			// The gateway port's mode is what its interfaces inherit.
 			inherit = append(inherit, merged(p.Switch.ExternalIDs, p.RouterPort.ExternalIDs))
+			routerSides = append(routerSides, p.RouterPort.UUID)
 		}
 	}
 	for _, p := range ports {
@@ -57,7 +60,10 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 		add(p, g, ok)
 	}
 	t.quiet = len(ports) == 0
+	t.readAdvertised(routerSides)
 	t.interfaces(inherit)
+	t.advertisedAt()
+	t.sayLeft()
 	sortErrors(t.out.Errors)
 	sortNotes(t.out.Notes)
 	return t.out

@@ -37,6 +37,8 @@ type claim struct {
 	prefix netip.Prefix
 	router ovn.UUID
 	object string
+	// advertised is Subnet.Advertised.
+	advertised bool
 }
 
 func buildVRF(vni intent.VNI, index uint16, cfg Config, facts PathFacts, members []member) *vrfBuild {
@@ -141,10 +143,16 @@ func (b *vrfBuild) block(m member, p netip.Prefix) {
 	b.tables.Routes[key] = intent.Route{Key: key, Kind: intent.RouteBlock}
 }
 
-// overlapping finds an accepted subnet that overlaps a prefix.
-func (b *vrfBuild) overlapping(p netip.Prefix) (claim, bool) {
+// nests tells whether one may be in the other: routes of one router are such as the
+// router itself tells apart.
+func (c claim) nests(other claim) bool {
+	return c.advertised && other.advertised && c.router == other.router && c.prefix != other.prefix
+}
+
+// overlapping finds an accepted subnet that overlaps a prefix, and may not.
+func (b *vrfBuild) overlapping(p netip.Prefix, may func(claim) bool) (claim, bool) {
 	for _, c := range b.accepted {
-		if c.prefix.Overlaps(p) {
+		if c.prefix.Overlaps(p) && !may(c) {
 			return c, true
 		}
 	}
@@ -152,11 +160,12 @@ func (b *vrfBuild) overlapping(p netip.Prefix) (claim, bool) {
 }
 
 func (b *vrfBuild) subnet(m member, s Subnet) {
-	if c, ok := b.overlapping(s.Prefix); ok {
+	mine := claim{s.Prefix, m.router, s.Object, s.Advertised}
+	if c, ok := b.overlapping(s.Prefix, func(c claim) bool { return c.nests(mine) }); ok {
 		b.fail(m, kindInterface, s.Object, reason.Overlap, fmt.Errorf("%s overlaps %s of %s in VNI %d", s.Prefix, c.prefix, c.object, b.vni))
 		return
 	}
-	b.accepted = append(b.accepted, claim{s.Prefix, m.router, s.Object})
+	b.accepted = append(b.accepted, mine)
 	b.local(m, s.Prefix, s.Announce)
 	b.steer(m, intent.SteerSource, s.Prefix)
 	for _, p := range s.Blocks {
@@ -181,7 +190,7 @@ func (b *vrfBuild) subnet(m member, s Subnet) {
 func (b *vrfBuild) own(m member) {
 	for _, a := range m.Own {
 		name := m.Gateway.LogicalPort
-		if c, ok := b.overlapping(host(a)); ok {
+		if c, ok := b.overlapping(host(a), func(claim) bool { return false }); ok {
 			b.fail(m, kindGateway, name, reason.Overlap, fmt.Errorf("the port's own address %s is in %s of %s in VNI %d", a, c.prefix, c.object, b.vni))
 			continue
 		}

@@ -33,6 +33,7 @@ const (
 	NATUnknown       = "nat-unknown"
 	SNATSource       = "snat-source"
 	Standby          = "standby"
+	LeftOut          = "left-out"
 )
 
 // Reasons of rows that cannot be programmed, or are not yet, and of BGP's objects.
@@ -93,6 +94,7 @@ func Objects() []Entry {
 		{NATUnknown, annotated, warning, "This node does not follow the Northbound database, or waits for it in vain, so NAT rows cannot be seen. Subnets are exposed all the same, or held back with `evpn.natUnknown: hold`.", "Set `ovn.nb` to a read-only session; see the component `nb`."},
 		{SNATSource, gateway, withheld, "The port's own address may be the source of translated packets, and Sluice does not serve the router's default next hop: the address is not exposed.", "Nothing, if nobody has to reach the router itself; else have Sluice serve the next hop (`sluice-next-hops`)."},
 		{Standby, gateway, fine, "The port is bound to another chassis and may come to this one. All but its routes and announcements is programmed.", nothing},
+		{LeftOut, annotated, withheld, "OVN advertises routes by way of the port that the VRF does not take; the error says which and why.", nothing},
 		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it; the error names it."},
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},

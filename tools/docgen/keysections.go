@@ -29,6 +29,11 @@ A later place that names another VNI, or cannot be read, is a warning of the por
 place that counts. The AS and the route targets are those beside the VNI, if there are any; else those of the
 Logical_Switch_Port, else those of the Logical_Switch, unless it names another VNI or another type than ` + "`l3`" + `.
 
+With ` + "`evpn.dynamicRouting: on`" + ` what OVN advertises of a router is exposed too (Southbound table Advertised_Route, OVN 25.03 and
+later; ` + "`dynamic-routing` and `dynamic-routing-redistribute`" + ` ask for it): a subnet as a subnet, a single address as a host,
+behind the gateway port whose VNI the interface names, or the router's only VNI. Of routes on a gateway port itself only
+load balancers' addresses outside the provider network count; the others are ` + "`left-out`" + `.
+
 Not read: ` + "`neutron_bgpvpn:rd`" + `, since each node has route distinguishers of its own, so that routes of several nodes for one
 prefix stay apart; and ` + "`vlan`" + ` beside ` + "`vni`" + `, which is a VLAN inside the bridge of Neutron's own agent. The VLAN of a
 provider network is the ` + "`tag`" + ` of its localnet port.
