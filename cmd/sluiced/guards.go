@@ -13,27 +13,42 @@ import (
 
 const (
 	guardInterval = 2 * time.Second
+	// guardShare bounds the CPU time while routes change all the time: 1 in so much.
+	guardShare = 50
 	// guardReports is the source of what watchGuards reports.
 	guardReports = "guard"
 )
 
 // watchGuards reports what may join two tenants. Nothing is taken down for it.
 func (n *node) watchGuards(ctx context.Context) error {
-	tick := time.NewTicker(guardInterval)
-	defer tick.Stop()
+	wait := time.NewTimer(0)
+	defer wait.Stop()
 	var seen bgp.Sightings
-	var changes uint64
-	for {
-		if now := n.speaker.RouteChanges(); now != changes {
-			changes, seen = now, n.speaker.Sightings()
-		}
-		n.d.reg.Reporter(guardReports).Replace(guard.Check(n.uses(seen), sharedRDs(seen), n.configured))
+	var changes, steps uint64
+	for first := true; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-wait.C:
 		}
+		begin := time.Now()
+		routes, claims := n.speaker.RouteChanges(), n.claimSteps()
+		if routes != changes {
+			seen = n.speaker.Sightings()
+		}
+		if first || routes != changes || claims != steps {
+			n.d.reg.Reporter(guardReports).Replace(guard.Check(n.uses(seen), sharedRDs(seen), n.configured))
+		}
+		changes, steps, first = routes, claims, false
+		// A look takes time in the number of routes.
+		wait.Reset(max(guardInterval, guardShare*time.Since(begin)))
 	}
+}
+
+func (n *node) claimSteps() uint64 {
+	n.d.mu.Lock()
+	defer n.d.mu.Unlock()
+	return n.d.translator.Steps()
 }
 
 // uses are those of this node, of OVN and of BGP.

@@ -15,14 +15,26 @@ import (
 // established tells whether routes go in and out (RFC 4271 section 8.2.2).
 func established(n bgp.NeighborStatus) bool { return n.State == "established" && !n.NoEVPN }
 
-const speakerInterval = time.Second
+const (
+	speakerInterval = time.Second
+	// speakerCalm is how old the state of sessions that are all up may be. The BGP
+	// server counts all of its routes to tell it.
+	speakerCalm = 10 * time.Second
+)
 
 // watchSpeaker keeps the condition of BGP up to date.
 func (n *node) watchSpeaker(ctx context.Context) error {
 	tick := time.NewTicker(speakerInterval)
 	defer tick.Stop()
+	var s bgp.Status
+	var err error
+	var seen bgp.Progress
+	var read time.Time
 	for {
-		s, err := n.speaker.Status(ctx)
+		if now := n.speaker.Progress(); now != seen || err != nil || !calm(s) || time.Since(read) >= speakerCalm {
+			seen, read = now, time.Now()
+			s, err = n.speaker.Status(ctx)
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -35,6 +47,12 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// calm tells whether nothing but an event changes the state.
+func calm(s bgp.Status) bool {
+	down := func(n bgp.NeighborStatus) bool { return n.State != "established" }
+	return s.Problem == "" && s.InSync && !slices.ContainsFunc(s.Neighbors, down)
 }
 
 // bgpReports is the source of what BGP reports beside its tables.

@@ -38,6 +38,8 @@ type imports struct {
 	rib    *rib
 	feeds  set[*feed]
 	inSync bool
+	// events counts what may have changed the Status.
+	events uint64
 }
 
 // publish tells the watchers of changed rows. The caller holds mu.

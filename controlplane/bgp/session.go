@@ -17,7 +17,8 @@ import (
 // start brings the BGP server up, without neighbours, holding what is announced
 // so far. When that fails its sockets are closed again.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
-	srv := server.NewBgpServer(server.LoggerOption(serverLog{s.log, s.ends}))
+	s.trials.load()
+	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, ends: s.ends, trials: s.trials, limit: &logLimit{}}))
 	go srv.Serve()
 	if err := s.setUp(ctx, watching, srv); err != nil {
 		return nil, errors.Join(err, srv.StopBgp(context.Background(), &api.StopBgpRequest{}))
@@ -76,6 +77,7 @@ func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 		case <-s.rearm:
 		case <-timer.C:
 			s.refuseInternal(ctx, srv)
+			s.trials.pass(s.isEstablished)
 			s.retryDue(ctx, srv)
 			s.sendFailed(ctx)
 		}
@@ -104,6 +106,7 @@ func (s *GoBGP) sendFailed(ctx context.Context) {
 
 // leave ends the sessions, unless they are left to the end of the process.
 func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
+	s.trials.stop()
 	s.outMu.Lock()
 	s.server = nil
 	s.outMu.Unlock()
@@ -172,6 +175,7 @@ func (s *GoBGP) sendOne(ctx context.Context, st step) error {
 func (s *GoBGP) event(r *api.WatchEventResponse) {
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
+	s.in.events++
 	if peer := r.GetPeer(); peer != nil {
 		s.sessionLocked(peer)
 	}
@@ -209,6 +213,7 @@ func (s *GoBGP) pathLocked(p *api.Path) {
 func (s *GoBGP) publishLocked() {
 	before := len(s.in.rib.ghosts.settling)
 	if keys, vteps := s.in.rib.settle(s.now()); len(keys)+len(vteps) > 0 {
+		s.in.events++
 		s.in.publish(keys, vteps)
 	}
 	for _, a := range s.in.rib.newDoubles {

@@ -95,6 +95,24 @@ const stateEstablished = "established"
 // StatePrefixLimit is the state of a session that MaxPrefixes ended.
 const StatePrefixLimit = "prefix-limit"
 
+// Progress is another one after whatever may change the Status, but for counters of
+// messages.
+type Progress struct {
+	events    uint64
+	announced int
+}
+
+// Progress is cheap, as Status is not.
+func (s *GoBGP) Progress() (p Progress) {
+	s.outMu.Lock()
+	p.announced = len(s.out.sent)
+	s.outMu.Unlock()
+	s.in.mu.Lock()
+	p.events = s.in.events
+	s.in.mu.Unlock()
+	return p
+}
+
 // Status reads the present state. Before Run the neighbours are idle.
 func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	st := Status{ASN: s.cfg.ASN, RouterID: s.cfg.RouterID, RouterMAC: s.cfg.RouterMAC}
@@ -157,6 +175,10 @@ func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, announced int) Nei
 	}
 	if sync := s.sync[a]; sync != nil && sync.held() && ns.State != stateEstablished {
 		ns.LastError = strings.TrimPrefix(ns.LastError+"; bfd.strict holds the session down, as BFD is not up", "; ")
+	}
+	if until, deaths := s.trials.heldBack(a); deaths > 0 {
+		ns.LastError = fmt.Sprintf("held back until %s: %d times in a row the daemon has ended soon after this session began, so the neighbour may send what ends it",
+			until.UTC().Format(time.TimeOnly), deaths)
 	}
 	if ns.State == StatePrefixLimit {
 		ns.Retry = s.retry[a]

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -63,4 +64,30 @@ func TestMonitorEndsWithAKilledParent(t *testing.T) {
 		line, err := os.ReadFile(filepath.Join("/proc", monitor, "cmdline"))
 		return err != nil || len(line) == 0
 	})
+}
+
+// A monitor of flows that nothing changes is kept: an answer of the bridge is one.
+func TestCalmMonitor(t *testing.T) {
+	n := newNode(t)
+	n.ensure()
+	const timeout = time.Second
+	sw, session, err := ovs.Open(ovs.Config{RunDir: n.dir, Timeout: timeout}, ovsdb.Config{Endpoints: "unix:" + filepath.Join(n.dir, "db.sock")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return session.Run(ctx) })
+	g.Go(func() error { return sw.Run(ctx) })
+	t.Cleanup(func() { cancel(); _ = g.Wait() })
+	monitors := func() string {
+		out, _ := exec.Command("pgrep", "-P", fmt.Sprint(os.Getpid()), "-f", "ovs-ofctl.* monitor .*"+n.dir).Output()
+		return strings.TrimSpace(string(out))
+	}
+	n.until("the monitor runs", func() bool { return monitors() != "" })
+	first := monitors()
+	time.Sleep(4 * timeout)
+	if now := monitors(); now != first {
+		t.Errorf("the monitor was started again: %s, then %s", first, now)
+	}
 }

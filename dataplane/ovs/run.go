@@ -110,11 +110,13 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 	// A sluiced that is killed leaves no monitor behind: it would stay connected for
 	// good, as it only writes when a flow changes.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// Ovs-ofctl prints what it receives to its standard error.
+	// Ovs-ofctl prints the flows that there are to its standard output, and what
+	// changes to its standard error.
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
+	cmd.Stdout = cmd.Stderr
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
