@@ -1,6 +1,7 @@
 package evpn_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -15,15 +16,27 @@ import (
 
 // bgp is what "sluicectl bgp neighbors" says of a node's only neighbour.
 func (w *world) bgp(node string) (status.Neighbor, error) {
-	out, err := w.Exec(w.Context(), node, sluicectl(), "bgp", "neighbors", "-o", "json")
+	all, err := w.neighbors(node)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("neighbours %+v", all)
+	}
 	if err != nil {
 		return status.Neighbor{}, err
 	}
-	var b status.BGP
-	if err := json.Unmarshal([]byte(out), &b); err != nil || len(b.Neighbors) != 1 {
-		return status.Neighbor{}, fmt.Errorf("%w in %s", err, out)
+	return all[0], nil
+}
+
+// neighbors is what "sluicectl bgp neighbors" says, in the order of the configuration.
+func (w *world) neighbors(node string) ([]status.Neighbor, error) {
+	out, err := w.Exec(w.Context(), node, sluicectl(), "bgp", "neighbors", "-o", "json")
+	if err != nil {
+		return nil, err
 	}
-	return b.Neighbors[0], nil
+	var b status.BGP
+	if err := json.Unmarshal([]byte(out), &b); err != nil {
+		return nil, fmt.Errorf("%w in %s", err, out)
+	}
+	return b.Neighbors, nil
 }
 
 // configured runs sluiced anew with another configuration of its neighbour.
@@ -85,13 +98,26 @@ func (w *world) cutUnderlay(node string) {
 	w.exec(node, "ip", "link", "set", lab.UnderlayLink, "down")
 }
 
-// mendUnderlay also gives back what the kernel took away with the link: routes
-// through it, and IPv6 addresses.
+// mendUnderlay sets the link up again.
 func (w *world) mendUnderlay(node string) {
 	w.Helper()
-	n := w.node(node)
-	w.exec(node, "ip", "link", "set", lab.UnderlayLink, "up")
-	w.exec(node, "sh", "-c", fmt.Sprintf(
+	if err := w.linkUp(w.Context(), node); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// linkUp also gives back what the kernel took away with the link: routes through
+// it, and IPv6 addresses.
+func (w *world) linkUp(ctx context.Context, node string) error {
+	n, err := w.Node(node)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Exec(ctx, node, "ip", "link", "set", lab.UnderlayLink, "up"); err != nil {
+		return err
+	}
+	_, err = w.Exec(ctx, node, "sh", "-c", fmt.Sprintf(
 		"ip addr replace fd29:%[1]d::2/64 dev %[2]s nodad; ip route replace 172.30.0.0/16 via 172.29.%[1]d.1 src %[3]s; ip route replace fd30::/64 via fd29:%[1]d::1 src %[4]s",
 		n.Index, lab.UnderlayLink, n.VTEP4, n.VTEP6))
+	return err
 }

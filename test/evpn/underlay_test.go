@@ -1,9 +1,12 @@
 package evpn_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +65,7 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 		w.exec("a1", "ping", "-n", "-c1", "-W2", to.String())
 	}
 	w.Logf("a1:\n%s", w.exec("a1", sluicectl(), "underlay"))
+	foreign := w.foreignRoutes("a1")
 
 	w.cutLink("a1", "to-a1", leafs[0], b4, b6)
 	w.restartsUnnumbered("a1", b4, b6)
@@ -82,6 +86,54 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	if left := w.exec("a1", "sh", "-c", "ip route show proto 116; ip -6 route show proto 116"); left != "" {
 		t.Errorf("cleanup left:\n%s", left)
 	}
+	if now := w.operatorsRoutes("a1"); now != foreign {
+		t.Errorf("routes of others\n%swere\n%s", now, foreign)
+	}
+}
+
+// Prefixes that a leaf announces: one that the node has a route of an operator's to,
+// and one that ends while the node's sluiced is dead.
+var (
+	shadowed = []netip.Addr{netip.MustParseAddr("198.51.100.78"), netip.MustParseAddr("2001:db8:78::78")}
+	ending   = []netip.Addr{netip.MustParseAddr("198.51.100.77"), netip.MustParseAddr("2001:db8:77::77")}
+)
+
+// network has a leaf announce addresses, or no longer.
+func (w *world) network(leaf, no string, addrs ...netip.Addr) {
+	w.Helper()
+	number := slices.Index(leafs, leaf) + 1
+	argv := []string{"vtysh", "-c", "configure terminal", "-c", fmt.Sprintf("router bgp %d", 65000+number), "-c", "no bgp network import-check"}
+	for _, a := range addrs {
+		argv = append(argv, "-c", fmt.Sprintf("address-family ipv%d unicast", family(a)), "-c", fmt.Sprintf("%s network %s/%d", no, a, a.BitLen()), "-c", "exit-address-family")
+	}
+	w.exec(leaf, argv...)
+}
+
+// foreignRoutes gives a node routes of an operator's to what it learns too: they are
+// used, and one with the metric of Sluice's is named as a conflict.
+func (w *world) foreignRoutes(node string) string {
+	w.Helper()
+	w.exec(node, "sh", "-ec", fmt.Sprintf("ip route add %s/32 dev lo metric 100 proto static; ip -6 route add %s/128 dev up2 metric 4261412864 proto static", shadowed[0], shadowed[1]))
+	before := w.operatorsRoutes(node)
+	w.network(leafs[0], "", append(slices.Clone(shadowed), ending...)...)
+	for _, a := range append([]netip.Addr{shadowed[0]}, ending...) {
+		w.waysTo(node, a, "up1")
+	}
+	w.eventually("the conflict is named", func() error {
+		out, err := w.Exec(w.Context(), node, sluicectl(), "underlay")
+		if err == nil && !regexp.MustCompile(shadowed[1].String()+`/128 +error .*protocol`).MatchString(out) {
+			err = errors.New(out)
+		}
+		return err
+	})
+	if got := w.exec(node, "ip", "route", "get", shadowed[0].String()); !strings.Contains(got, "dev lo") {
+		w.Errorf("the operator's route is not used: %s", got)
+	}
+	return before
+}
+
+func (w *world) operatorsRoutes(node string) string {
+	return w.exec(node, "sh", "-ec", "ip route show proto static; ip -6 route show proto static")
 }
 
 // makeLeaf joins a router with the nodes, and has it route between them.
@@ -157,6 +209,14 @@ func (w *world) cutLink(node, port, leaf string, to ...netip.Addr) {
 	}
 	w.connected()
 	w.exec(leaf, "ip", "link", "set", port, "up")
+	// The router ended its session when it lost the link, as this node finds now.
+	w.eventually("the sessions of "+node+" are those after the cut", func() error {
+		s, err := w.neighbors(node)
+		if err == nil && (s[0].Flaps == 0 || s[0].State != "established" || s[1].State != "established") {
+			err = fmt.Errorf("neighbours %+v", s)
+		}
+		return err
+	})
 	for _, a := range to {
 		w.waysTo(node, a, "up1", "up2")
 	}
@@ -178,6 +238,8 @@ func (w *world) restartsUnnumbered(node string, to ...netip.Addr) {
 	for _, a := range to {
 		w.waysTo(node, a, "up1", "up2")
 	}
+	w.network(leafs[0], "no", ending...)
+	w.waysTo(node, ending[0], "up1")
 	w.startAgain(node, "sluiced")
 	w.ready(node)
 	w.eventually("the underlay of "+node+" is complete", func() error {
@@ -189,6 +251,9 @@ func (w *world) restartsUnnumbered(node string, to ...netip.Addr) {
 	})
 	for _, a := range to {
 		w.waysTo(node, a, "up1", "up2")
+	}
+	for _, a := range ending {
+		w.waysTo(node, a)
 	}
 	sent, lost := s.stop()
 	w.Logf("sluiced on %s was killed and started: %d of %d packets lost", node, lost, sent)

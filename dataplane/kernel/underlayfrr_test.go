@@ -1,0 +1,144 @@
+package kernel_test
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// startZebra runs FRR's zebra with static routes, which are installed as those of
+// its other daemons are; show asks it.
+func (b underlayBench) startZebra(static ...string) (show func(what string) string) {
+	b.Helper()
+	dir, err := os.MkdirTemp("", "frr")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = os.RemoveAll(dir) })
+	u, err := user.Lookup("frr")
+	if err != nil {
+		b.Fatalf("package frr: %v", err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	if err := os.Chown(dir, uid, gid); err != nil {
+		b.Fatal(err)
+	}
+	for _, d := range []struct{ name, conf string }{{"zebra", ""}, {"staticd", strings.Join(static, "\n") + "\n"}} {
+		file := filepath.Join(dir, d.name+".conf")
+		if err := os.WriteFile(file, []byte(d.conf), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		cmd := exec.Command("nsenter", "--net=/run/netns/"+b.ns, "/usr/lib/frr/"+d.name, "-f", file, "-i", filepath.Join(dir, d.name+".pid"),
+			"--vty_socket", dir, "-P", "0", "-z", filepath.Join(dir, "zserv.api"), "--log", "stdout")
+		cmd.Stdout, cmd.Stderr = b.Output(), b.Output()
+		if err := cmd.Start(); err != nil {
+			b.Fatalf("start FRR's %s (package frr): %v", d.name, err)
+		}
+		b.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		b.eventually(d.name+" listens", func() bool {
+			_, err := os.Stat(filepath.Join(dir, d.name+".vty"))
+			return err == nil
+		})
+	}
+	return func(what string) string {
+		out, err := exec.Command("vtysh", "--vty_socket", dir, "-d", "zebra", "-c", "show "+what).CombinedOutput()
+		if err != nil {
+			b.Logf("vtysh: %v: %s", err, out)
+		}
+		return string(out)
+	}
+}
+
+// zebraStatic is the protocol number that zebra gives the routes of staticd.
+const zebraStatic = "196"
+
+func (b underlayBench) eventually(what string, cond func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatalf("never happened: %s\n%s%s", what, b.ip("route"), b.ip("-6 route"))
+		}
+	}
+}
+
+// FRR keeps routes to the same destinations: with the default metric both are there
+// whichever came first, FRR's is used, and each goes without the other. A route
+// that zebra takes for a better one, by its metric, would have FRR take its own off.
+func TestUnderlayRoutesBesideFRR(t *testing.T) {
+	b := newUnderlayBench(t)
+	metric := config.Default().Underlay.Install.Metric
+	early := []intent.UnderlayRoute{underlayRow("10.9.0.1/32", "", metric, "192.0.2.1%eth2"), underlayRow("2001:db8:9::1/128", "", metric, "fe80::b%eth2")}
+	late := []intent.UnderlayRoute{underlayRow("10.9.0.2/32", "", metric, "192.0.2.1%eth2"), underlayRow("2001:db8:9::2/128", "", metric, "fe80::b%eth2")}
+	if err := errors.Join(b.apply(early...)...); err != nil {
+		t.Fatal(err)
+	}
+	show := b.startZebra("ip route 10.9.0.1/32 192.0.1.1", "ip route 10.9.0.2/32 192.0.1.1",
+		"ipv6 route 2001:db8:9::1/128 2001:db8:1::1", "ipv6 route 2001:db8:9::2/128 2001:db8:1::1")
+	frr := func() string { return b.ip("route show proto "+zebraStatic) + b.ip("-6 route show proto "+zebraStatic) }
+	b.eventually("FRR has its routes in", func() bool { return strings.Count(frr(), "dev eth1") == 4 })
+	if err := errors.Join(b.apply(late...)...); err != nil {
+		t.Fatal(err)
+	}
+	rows := append(append([]intent.UnderlayRoute{}, early...), late...)
+	hops := early[0].Hops
+	rows[0].Hops = underlayRow("10.9.0.1/32", "", metric, "192.0.2.1%eth2", "fe80::b%eth2").Hops
+	if err := errors.Join(b.apply(rows...)...); err != nil {
+		t.Fatal(err)
+	}
+	rows[0].Hops = hops
+	if err := errors.Join(b.apply(rows...)...); err != nil {
+		t.Fatal(err)
+	}
+	// zebra works through what it hears in order: this one tells that it has.
+	b.ip("route add 10.9.0.3/32 via 192.0.1.1 dev eth1 metric 5")
+	b.eventually("zebra has heard of all routes", func() bool { return strings.Contains(show("ip route 10.9.0.3/32"), "kernel") })
+	before := frr()
+	check := func(when string) {
+		t.Helper()
+		if strings.Count(before, "dev eth1") != 4 || frr() != before {
+			t.Errorf("%s FRR has\n%s", when, frr())
+		}
+		for _, r := range rows {
+			if got := b.ip("route get " + r.Prefix.Addr().String()); !strings.Contains(got, "dev eth1") {
+				t.Errorf("%s %s goes %s", when, r.Prefix, got)
+			}
+		}
+	}
+	check("with ours beside")
+	have := b.rows()
+	var keys []netip.Prefix
+	for _, r := range rows {
+		if have[r.Prefix] != r {
+			t.Errorf("want %+v, listed %+v", r, have[r.Prefix])
+		}
+		keys = append(keys, r.Prefix)
+	}
+	if err := errors.Join(b.Delete(t.Context(), keys[:2])...); err != nil {
+		t.Fatal(err)
+	}
+	check("without two of ours")
+	b.ip("route del 10.9.0.2/32 proto " + zebraStatic)
+	b.ip("-6 route del 2001:db8:9::2/128 proto " + zebraStatic)
+	for _, r := range late {
+		if got := b.ip("route get " + r.Prefix.Addr().String()); !strings.Contains(got, "dev eth2") {
+			t.Errorf("without FRR's route %s goes %s", r.Prefix, got)
+		}
+	}
+	if have := b.rows(); len(have) != 2 {
+		t.Errorf("left of ours: %v", have)
+	}
+}
