@@ -135,7 +135,7 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 		back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
 		ok, err = n.tables.Steering.State(back)
 		add(status.LayerOVS, "flow "+back.String(), ok, err, "", "")
-		out, _ := n.tables.SourceFlow(src.Gateway, netip.PrefixFrom(q.Src, q.Src.BitLen()))
+		out, _ := n.tables.SourceFlow(q.VRF, src.Gateway, netip.PrefixFrom(q.Src, q.Src.BitLen()))
 		ok, err = n.tables.Steering.State(out)
 		add(status.LayerOVS, "flow "+out.String(), ok, err, "", "Without it packets of this source leave by the provider network.")
 	}

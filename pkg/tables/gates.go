@@ -21,7 +21,7 @@ func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
 		}
 	}
 	toOVN := intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN}
-	back, steered := sourceFlow(a.Gateway, k.Prefix, t.Steering.WantedLocked)
+	back, steered := sourceFlow(k.VNI, a.Gateway, k.Prefix, t.Steering.WantedLocked)
 	path, carries := t.vrfPath(k.VNI)
 	switch {
 	case !t.Bridges.ProgrammedLocked(a.Gateway.Bridge):
@@ -34,10 +34,27 @@ func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, toOVN)
 	case !steered || !t.flowInPlace(back):
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, back)
+	case k.VNI == intent.DefaultVRF:
+		return t.defaultGate(k)
 	case !t.Policies.ProgrammedLocked(k.VNI):
 		return fmt.Errorf("%w for the route targets of VRF %s", reconcile.ErrNotReady, k.VNI)
 	case path == intent.PathKernel:
 		return t.kernelGate(k, a)
+	case !t.Routes.ProgrammedLocked(k):
+		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
+	}
+	return nil
+}
+
+// defaultGate is the default VRF's part of announceGate.
+func (t *Tables) defaultGate(k intent.RouteKey) error {
+	entered := false
+	t.UnderlayDevices.EachLocked(func(name string, _ intent.UnderlayDevice) {
+		entered = entered || t.UnderlayDevices.ProgrammedLocked(name)
+	})
+	switch {
+	case !entered:
+		return fmt.Errorf("%w for a device of the underlay", reconcile.ErrNotReady)
 	case !t.Routes.ProgrammedLocked(k):
 		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
 	}
@@ -60,14 +77,17 @@ func (t *Tables) kernelGate(k intent.RouteKey, a intent.Announcement) error {
 	return nil
 }
 
-// SourceFlow is the flow that brings packets of a source from OVN to this node:
-// the longest that covers it. If none is wanted, it is the one that would.
-func (t *Tables) SourceFlow(g intent.GatewayKey, source netip.Prefix) (flow intent.SteeringKey, wanted bool) {
-	return sourceFlow(g, source, func(k intent.SteeringKey) bool { _, ok := t.Steering.Wanted(k); return ok })
+// SourceFlow is the flow that brings packets of a VRF's source from OVN to this
+// node: the longest that covers it. If none is wanted, it is the one that would.
+func (t *Tables) SourceFlow(vni intent.VNI, g intent.GatewayKey, source netip.Prefix) (flow intent.SteeringKey, wanted bool) {
+	return sourceFlow(vni, g, source, func(k intent.SteeringKey) bool { _, ok := t.Steering.Wanted(k); return ok })
 }
 
-func sourceFlow(g intent.GatewayKey, source netip.Prefix, wanted func(intent.SteeringKey) bool) (intent.SteeringKey, bool) {
+func sourceFlow(vni intent.VNI, g intent.GatewayKey, source netip.Prefix, wanted func(intent.SteeringKey) bool) (intent.SteeringKey, bool) {
 	k := intent.SteeringKey{Gateway: g, Kind: intent.SteerSource}
+	if vni == intent.DefaultVRF {
+		k.Kind = intent.SteerRouted
+	}
 	for k.Prefix = range intent.Covering(source) {
 		if wanted(k) {
 			return k, true
@@ -97,6 +117,12 @@ func (t *Tables) bridgesChanged(events []reconcile.Event[intent.BridgeKey]) {
 // inside an update of the pipeline.
 func (t *Tables) FabricChanged() {
 	t.Announcements.TouchWhere(func(intent.RouteKey, intent.Announcement) bool { return true })
+}
+
+// underlayDevicesChanged opens the default VRF's gates with the first device, and
+// closes them with the last.
+func (t *Tables) underlayDevicesChanged([]reconcile.Event[string]) {
+	t.touchVRFs(map[intent.VNI]bool{intent.DefaultVRF: true})
 }
 
 func (t *Tables) policiesChanged(events []reconcile.Event[intent.VNI]) { t.touchVRFs(keysOf(events)) }
@@ -170,7 +196,7 @@ func (t *Tables) gatewaysChanged(events []reconcile.Event[intent.GatewayKey]) {
 func (t *Tables) steeringChanged(events []reconcile.Event[intent.SteeringKey]) {
 	hit, made := map[intent.GatewayKey]bool{}, map[intent.GatewayKey]bool{}
 	for _, e := range events {
-		if e.Key.Kind == intent.SteerToOVN || e.Key.Kind == intent.SteerSource {
+		if e.Key.Kind == intent.SteerToOVN || e.Key.Kind == intent.SteerSource || e.Key.Kind == intent.SteerRouted {
 			hit[e.Key.Gateway] = true
 			made[e.Key.Gateway] = made[e.Key.Gateway] || e.Programmed
 		}

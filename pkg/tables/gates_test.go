@@ -108,10 +108,10 @@ func TestNothingIsAnnouncedWithoutTheFabric(t *testing.T) {
 func TestSourceFlow(t *testing.T) {
 	b := newBench()
 	b.want(true)
-	if k, ok := b.SourceFlow(gw, host.Prefix); !ok || k != back {
+	if k, ok := b.SourceFlow(1001, gw, host.Prefix); !ok || k != back {
 		t.Errorf("%s, %v", k, ok)
 	}
-	if k, ok := b.SourceFlow(gw, other.Prefix); ok || k.Prefix != other.Prefix {
+	if k, ok := b.SourceFlow(1001, gw, other.Prefix); ok || k.Prefix != other.Prefix {
 		t.Errorf("%s, %v", k, ok)
 	}
 }

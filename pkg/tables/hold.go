@@ -29,6 +29,9 @@ func (t *Tables) holdFlow(k intent.SteeringKey, _ intent.Steering) bool {
 	if !t.src.OVN() || t.moves.gateway(k.Gateway) {
 		return true
 	}
+	if k.Kind == intent.SteerRouted {
+		return t.src.Pending(intent.DefaultVRF)
+	}
 	g, ok := t.Gateways.LookupLocked(k.Gateway)
 	return ok && k.Kind == intent.SteerSource && t.src.Pending(g.VNI)
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // Drivers are the actual sides: one for each table of pkg/intent. Those of the
-// kernel path may be nil: then nothing is on it, and nothing can be.
+// kernel path may be nil: then nothing is on it, and nothing can be. That of
+// UnderlayDevices may be nil, too.
 type Drivers struct {
 	Bridges        reconcile.Driver[intent.BridgeKey, intent.Bridge]
 	KernelVRFs     reconcile.Driver[intent.VNI, intent.KernelVRF]
@@ -24,9 +25,11 @@ type Drivers struct {
 	Served         reconcile.Driver[intent.ServedKey, intent.Served]
 	VTEPs          reconcile.Driver[netip.Addr, intent.VTEP]
 	Routes         reconcile.Driver[intent.RouteKey, intent.Route]
-	Steering       reconcile.Driver[intent.SteeringKey, intent.Steering]
-	Policies       reconcile.Driver[intent.VNI, intent.VRFPolicy]
-	Announcements  reconcile.Driver[intent.RouteKey, intent.Announcement]
+	// UnderlayDevices are where packets for the default VRF come in.
+	UnderlayDevices reconcile.Driver[string, intent.UnderlayDevice]
+	Steering        reconcile.Driver[intent.SteeringKey, intent.Steering]
+	Policies        reconcile.Driver[intent.VNI, intent.VRFPolicy]
+	Announcements   reconcile.Driver[intent.RouteKey, intent.Announcement]
 }
 
 // Sources tell whether what a table is computed from is complete. They are
@@ -66,20 +69,21 @@ type Tables struct {
 	Pipeline *reconcile.Pipeline
 	// paths says which tables have the routes of a VRF, where that is not Routes
 	// alone. Guarded by the pipeline.
-	paths          map[intent.VNI]carried
-	moves          *moves
-	Bridges        *reconcile.Table[intent.BridgeKey, intent.Bridge]
-	KernelVRFs     *reconcile.Table[intent.VNI, intent.KernelVRF]
-	KernelGateways *reconcile.Table[intent.GatewayKey, intent.KernelGateway]
-	KernelRoutes   *reconcile.Table[intent.RouteKey, intent.Route]
-	VRFs           *reconcile.Table[intent.VNI, intent.VRF]
-	Gateways       *reconcile.Table[intent.GatewayKey, intent.Gateway]
-	Served         *reconcile.Table[intent.ServedKey, intent.Served]
-	VTEPs          *reconcile.Table[netip.Addr, intent.VTEP]
-	Routes         *reconcile.Table[intent.RouteKey, intent.Route]
-	Steering       *reconcile.Table[intent.SteeringKey, intent.Steering]
-	Policies       *reconcile.Table[intent.VNI, intent.VRFPolicy]
-	Announcements  *reconcile.Table[intent.RouteKey, intent.Announcement]
+	paths           map[intent.VNI]carried
+	moves           *moves
+	Bridges         *reconcile.Table[intent.BridgeKey, intent.Bridge]
+	KernelVRFs      *reconcile.Table[intent.VNI, intent.KernelVRF]
+	KernelGateways  *reconcile.Table[intent.GatewayKey, intent.KernelGateway]
+	KernelRoutes    *reconcile.Table[intent.RouteKey, intent.Route]
+	VRFs            *reconcile.Table[intent.VNI, intent.VRF]
+	Gateways        *reconcile.Table[intent.GatewayKey, intent.Gateway]
+	Served          *reconcile.Table[intent.ServedKey, intent.Served]
+	VTEPs           *reconcile.Table[netip.Addr, intent.VTEP]
+	Routes          *reconcile.Table[intent.RouteKey, intent.Route]
+	UnderlayDevices *reconcile.Table[string, intent.UnderlayDevice]
+	Steering        *reconcile.Table[intent.SteeringKey, intent.Steering]
+	Policies        *reconcile.Table[intent.VNI, intent.VRFPolicy]
+	Announcements   *reconcile.Table[intent.RouteKey, intent.Announcement]
 }
 
 // New makes the tables, empty. It does no I/O.
@@ -104,6 +108,9 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
 		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
 	})
+	t.UnderlayDevices = reconcile.NewTable("underlay-devices", orNone(d.UnderlayDevices), reconcile.TableOptions[string, intent.UnderlayDevice]{
+		Observe: observe(reg.Reporter("underlay-devices"), "underlay-device", t.underlayDevicesChanged),
+	})
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
 		Hold: t.holdFlow, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
 	})
@@ -115,7 +122,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
 	})
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
-		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.Steering, t.Policies, t.Announcements)
+		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements)
 	return t
 }
 
