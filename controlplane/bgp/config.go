@@ -65,6 +65,8 @@ type Config struct {
 	// PeerLinger is how long the routes of a node are kept whose last one was
 	// withdrawn, as doc.go says under "Lost peers". Negative: not at all.
 	PeerLinger time.Duration
+	// Trial is how neighbours are found that end the process.
+	Trial Trial
 	// PrefixLimitRetry is when a session that its neighbour's MaxPrefixes ended
 	// is tried again.
 	PrefixLimitRetry time.Duration
@@ -148,6 +150,8 @@ func (c Config) withDefaults() Config {
 	set(&c.VTEPLinger, DefaultVTEPLinger)
 	set(&c.PeerLinger, DefaultPeerLinger)
 	set(&c.PrefixLimitRetry, DefaultPrefixLimitRetry)
+	set(&c.Trial.Time, DefaultTrialTime)
+	set(&c.Trial.HoldBack, DefaultHoldBack)
 	if c.ListenPort == 0 {
 		c.ListenPort = NoListen
 	}

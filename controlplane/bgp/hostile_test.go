@@ -25,8 +25,10 @@ type rawPeer struct {
 	family wire.RouteFamily
 	mu     sync.Mutex
 	conn   net.Conn
-	// connections counts those that came.
-	connections int
+	// connections counts those that came, established those that became sessions.
+	connections, established int
+	// greeting is sent when a session has begun.
+	greeting []byte
 	// got are the UPDATEs received in this session.
 	got int
 }
@@ -84,7 +86,7 @@ func (p *rawPeer) serve(c net.Conn) {
 	}
 	keepalive, _ := wire.NewBGPKeepAliveMessage().Serialize()
 	head := make([]byte, wire.BGP_HEADER_LENGTH)
-	for {
+	for up := false; ; {
 		if _, err := io.ReadFull(c, head); err != nil {
 			return
 		}
@@ -95,6 +97,13 @@ func (p *rawPeer) serve(c net.Conn) {
 		switch head[18] {
 		case wire.BGP_MSG_OPEN, wire.BGP_MSG_KEEPALIVE:
 			_, _ = c.Write(keepalive)
+			if head[18] == wire.BGP_MSG_KEEPALIVE && !up {
+				up = true
+				p.mu.Lock()
+				p.established++
+				_, _ = c.Write(p.greeting)
+				p.mu.Unlock()
+			}
 		case wire.BGP_MSG_UPDATE:
 			p.mu.Lock()
 			p.got++
@@ -107,20 +116,38 @@ func (p *rawPeer) serve(c net.Conn) {
 
 func (p *rawPeer) send(kind byte, body []byte) {
 	p.t.Helper()
-	msg := slices.Repeat([]byte{0xff}, 16)
-	msg = binary.BigEndian.AppendUint16(msg, uint16(wire.BGP_HEADER_LENGTH+len(body)))
-	msg = append(append(msg, kind), body...)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, err := p.conn.Write(msg); err != nil {
+	if _, err := p.conn.Write(message(kind, body)); err != nil {
 		p.t.Logf("write: %v", err)
 	}
+}
+
+// message is one on the wire (RFC 4271 section 4.1).
+func message(kind byte, body []byte) []byte {
+	msg := slices.Repeat([]byte{0xff}, 16)
+	msg = binary.BigEndian.AppendUint16(msg, uint16(wire.BGP_HEADER_LENGTH+len(body)))
+	return append(append(msg, kind), body...)
+}
+
+// greet has the next sessions begin with what is given.
+func (p *rawPeer) greet(msg []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.greeting = msg
 }
 
 func (p *rawPeer) again() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.connections > 1
+}
+
+// sessions is how many there were.
+func (p *rawPeer) sessions() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.established
 }
 
 func (p *rawPeer) updates() int {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
 	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
@@ -20,17 +21,30 @@ import (
 // log: the server calls them for odd input and for sockets, and a node's daemon
 // must outlive both.
 type serverLog struct {
-	log  *slog.Logger
-	ends *sessionEnds
+	log    *slog.Logger
+	ends   *sessionEnds
+	trials *trials
+	// limit is for what is above the debug level.
+	limit *logLimit
 }
 
 func (l serverLog) write(level slog.Level, event string, fields gobgplog.Fields) {
 	l.ends.note(event, fields)
+	l.trials.note(event, fields)
 	ctx := context.Background()
 	if !l.log.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("event", event)}
+	if level > slog.LevelDebug {
+		ok, skipped := l.limit.allow(logKey{event, fmt.Sprint(fields["Key"])}, time.Now())
+		if !ok {
+			return
+		}
+		if skipped > 0 {
+			attrs = append(attrs, slog.Int("skipped", skipped))
+		}
+	}
 	for k, v := range fields {
 		switch k {
 		case "Topic":
@@ -71,9 +85,14 @@ func (l serverLog) Warn(msg string, f gobgplog.Fields) {
 	l.write(level, msg, f)
 }
 
+// eventIgnored is the server's for an UPDATE whose routes it cannot read. It says that
+// it has taken the family from the session (RFC 7606 section 2), shows the neighbour
+// without it from then on, and takes its next UPDATEs all the same.
+const eventIgnored = "Capability was disabled"
+
 // sessionEnds keeps why each neighbour's session last ended, and why it has not
 // come up since. The server's API does not tell; its log does, in the fields of
-// six events.
+// seven events.
 type sessionEnds struct {
 	down atomic.Int32 // neighbours without a session
 
@@ -86,6 +105,7 @@ type sessionEnd struct {
 	limit     uint32   // Neighbor.MaxPrefixes
 	up        bool
 	overLimit bool   // in this session or the last one
+	ignored   int    // UPDATEs of this session of which the server could not read the routes
 	pathLost  bool   // it was ended here, for a reason that is known, such as BFD's
 	ended     string // why the last session ended
 	connect   string // why the latest connection was not made; "" since there was one
@@ -141,7 +161,7 @@ func (e *sessionEnds) missing() bool { return e.down.Load() > 0 }
 
 func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 	switch event {
-	case "sent notification", "received notification", "Peer Down", "Peer Up", "failed to connect", "prefix limit reached":
+	case "sent notification", "received notification", "Peer Down", "Peer Up", "failed to connect", "prefix limit reached", eventIgnored:
 	default:
 		return
 	}
@@ -161,11 +181,13 @@ func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 		end.connect = connectError(err, end.silent)
 		return
 	case "Peer Up":
-		end.overLimit, end.pathLost = false, false
+		end.overLimit, end.pathLost, end.ignored = false, false, 0
 		if !end.up {
 			end.up = true
 			e.down.Add(-1)
 		}
+	case eventIgnored:
+		end.ignored++
 	case "Peer Down":
 		if end.up {
 			end.up = false
@@ -214,6 +236,17 @@ func (e *sessionEnds) byUs(a netip.Addr, why string) {
 	if end := e.last[a]; end != nil {
 		end.pathLost, end.ended = true, why
 	}
+}
+
+// ignoredUpdates is how many UPDATEs of the present session were left out as their
+// routes could not be read: what they say of the neighbour's routes is not known.
+func (e *sessionEnds) ignoredUpdates(a netip.Addr) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if end := e.last[a.Unmap().WithZone("")]; end != nil && end.up {
+		return end.ignored
+	}
+	return 0
 }
 
 func (e *sessionEnds) of(a netip.Addr) string {

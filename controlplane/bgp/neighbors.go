@@ -69,7 +69,13 @@ func (s *GoBGP) giveUpWaiting() {
 func (s *GoBGP) addNeighbor(ctx context.Context, srv *server.BgpServer, n Neighbor) {
 	a := n.Address.WithZone("")
 	peer := peerConfig(s.cfg, n)
+	until, _ := s.trials.heldBack(a)
 	s.in.mu.Lock()
+	if !until.IsZero() {
+		s.retry[a] = until
+		s.in.mu.Unlock()
+		return
+	}
 	peer.Conf.AdminDown = s.sync[a].held()
 	s.in.mu.Unlock()
 	err := onLink(n.Address)
@@ -102,6 +108,13 @@ func onLink(a netip.Addr) error {
 		return fmt.Errorf("interface %s: %w", a.Zone(), err)
 	}
 	return nil
+}
+
+func (s *GoBGP) isEstablished(a netip.Addr) bool {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	n := s.sync[a]
+	return n != nil && n.established
 }
 
 // retryDue tries sessions again whose time it is.

@@ -45,8 +45,9 @@ type GoBGP struct {
 	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
 
-	ends  *sessionEnds
-	paths pathChanges
+	ends   *sessionEnds
+	trials *trials
+	paths  pathChanges
 	// rearm wakes tick when a withdrawal begins to settle.
 	rearm     chan struct{}
 	ready     chan struct{}
@@ -94,7 +95,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		sync:  map[netip.Addr]*neighborSync{},
 		links: map[string]*linkNeighbor{}, unicastIn: newUnicastIn(), unicastOut: newUnicastOut(),
 		retry: map[netip.Addr]time.Time{},
-		ends:  newSessionEnds(cfg),
+		ends:  newSessionEnds(cfg), trials: newTrials(cfg.Trial, log),
 		paths: pathChanges{wake: make(chan struct{}, 1)},
 		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),

@@ -74,6 +74,8 @@ type NeighborStatus struct {
 	// LastError is why the session last ended, or why it did not come up. "": never,
 	// or not known.
 	LastError string
+	// Ignored counts the UPDATEs of this session whose routes could not be read.
+	Ignored int
 	// NoEVPN: the session is up without the address family of EVPN, so no route
 	// goes either way; LastError says so.
 	NoEVPN bool
@@ -169,6 +171,7 @@ func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, announced int) Nei
 	if sync := s.sync[a]; sync != nil {
 		ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps
 	}
+	ns.Ignored = s.ends.ignoredUpdates(a)
 	ns.session(session)
 	if l := s.links[n.Interface]; l != nil && l.problem != "" && ns.State != stateEstablished {
 		ns.LastError = strings.TrimPrefix(ns.LastError+"; "+l.problem, "; ")
@@ -209,7 +212,9 @@ func (ns *NeighborStatus) session(p *api.Peer) {
 	if n := state.GetPeerAsn(); n != 0 {
 		ns.ASN = n
 	}
-	if ns.State == stateEstablished && ns.Families.Has(FamilyEVPN) && !offersEVPN(state.GetRemoteCap()) {
+	if ns.Ignored > 0 {
+		ns.LastError = fmt.Sprintf("%d UPDATEs of this session could not be read and were ignored: the neighbour's routes may be others than are shown", ns.Ignored)
+	} else if ns.State == stateEstablished && ns.Families.Has(FamilyEVPN) && !offersEVPN(state.GetRemoteCap()) {
 		ns.NoEVPN, ns.LastError = true, "the neighbour has address family l2vpn evpn not switched on for this session"
 	}
 	ns.PeerRestarting = p.GetGracefulRestart().GetPeerRestarting()
