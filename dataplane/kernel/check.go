@@ -57,6 +57,9 @@ func (f *Fabric) corrections(h *netlink.Handle, l netlink.Link) []string {
 	if l.Attrs().MTU != f.config.MTU {
 		out = append(out, fmt.Sprintf("has MTU %d", l.Attrs().MTU))
 	}
+	if mac := fabricAddress(f.config.RouterMAC); string(l.Attrs().HardwareAddr) != string(mac[:]) {
+		out = append(out, fmt.Sprintf("has the address %s", l.Attrs().HardwareAddr))
+	}
 	if !up(l) {
 		out = append(out, "is down")
 	}

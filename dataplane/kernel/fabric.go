@@ -17,9 +17,20 @@ const FabricName = "sluice-vxlan"
 
 const fabricMark = "sluice:fabric"
 
-// fabricMAC is the device's own address; the router MAC is another one, so that
-// a packet of the fabric is never for this host (PACKET_HOST).
+// fabricMAC is what the device is created with, and known by until it has its mark.
 var fabricMAC = intent.MAC{0xfe, 0x73, 0x6c, 0x75, 0xff, 0xff}
+
+// fabricAddress is the device's own address. It is not the router MAC, so that a
+// packet of the fabric is never for this host (PACKET_HOST). And no two nodes have
+// the same: it is the source of what the kernel path sends, and a VXLAN device takes
+// a frame from its own address for one that came around a loop.
+func fabricAddress(router intent.MAC) intent.MAC {
+	if router.IsZero() {
+		return fabricMAC
+	}
+	router[0] ^= 0xfc // the two bits below say that it is one station's, and who gave it
+	return router
+}
 
 // Limits of FabricConfig.
 const (
@@ -35,7 +46,7 @@ type FabricConfig struct {
 	Namespace netns.Namespace
 	// Port is the UDP port; 0 means DefaultPort.
 	Port uint16
-	// RouterMAC is the node's router MAC, to be sure that it is not the device's.
+	// RouterMAC is the node's router MAC: the device's own address comes of it.
 	RouterMAC intent.MAC
 	// MTU of the device in bytes; 0 means DefaultFabricMTU.
 	MTU int
@@ -63,9 +74,6 @@ func NewFabric(config FabricConfig) *Fabric {
 // returns its ifindex. The errors to tell apart: reconcile.ErrForeign and
 // *PortHeldError. After any error of a new device it is left down.
 func (f *Fabric) Ensure(ctx context.Context) (ifindex int, err error) {
-	if f.config.RouterMAC == fabricMAC {
-		return 0, fmt.Errorf("router MAC %s is the device address of %s", fabricMAC, FabricName)
-	}
 	err = f.config.Namespace.Netlink(func(h *netlink.Handle) error {
 		l, err := f.device(h)
 		if err != nil {
@@ -138,6 +146,11 @@ func (f *Fabric) finish(ctx context.Context, h *netlink.Handle, l netlink.Link) 
 	if l.Attrs().MTU != f.config.MTU {
 		if err := h.LinkSetMTU(l, f.config.MTU); err != nil {
 			return fmt.Errorf("setting MTU %d: %w", f.config.MTU, err)
+		}
+	}
+	if mac := fabricAddress(f.config.RouterMAC); string(l.Attrs().HardwareAddr) != string(mac[:]) {
+		if err := h.LinkSetHardwareAddr(l, hardware(mac)); err != nil {
+			return fmt.Errorf("setting the address %s: %w", mac, err)
 		}
 	}
 	// Programs first: a device that is up without them would hand tenants'

@@ -70,7 +70,7 @@ func TestFabric(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := h.run("ip -d link show sluice-vxlan; ip addr show sluice-vxlan")
-	for _, want := range []string{"vxlan external", "dstport 4789", "nolearning", "NOARP", "UP", "addrgenmode none", "altname sluice:fabric", "mtu 65000"} {
+	for _, want := range []string{"vxlan external", "dstport 4789", "nolearning", "NOARP", "UP", "addrgenmode none", "altname sluice:fabric", "mtu 65000", "ether fe:01:01:01:01:01 "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in: %s", want, out)
 		}
@@ -79,13 +79,16 @@ func TestFabric(t *testing.T) {
 		t.Errorf("it has addresses: %s", out)
 	}
 	// Drift is corrected, the device stays.
-	h.run("sysctl -qw net.ipv4.conf.sluice-vxlan.rp_filter=0 net.ipv6.conf.sluice-vxlan.disable_ipv6=0")
+	h.run("ip link set sluice-vxlan address fe:73:6c:75:ff:ff; sysctl -qw net.ipv4.conf.sluice-vxlan.rp_filter=0 net.ipv6.conf.sluice-vxlan.disable_ipv6=0")
 	again, err := h.fabric(nothing).Ensure(ctx)
 	if err != nil || again != index {
 		t.Fatalf("again: %d, %v; was %d", again, err, index)
 	}
 	if got := h.run("sysctl -n net.ipv4.conf.sluice-vxlan.rp_filter net.ipv6.conf.sluice-vxlan.disable_ipv6"); got != "1\n1\n" {
 		t.Errorf("sysctls: %q", got)
+	}
+	if out := h.run("ip link show sluice-vxlan"); !strings.Contains(out, "ether fe:01:01:01:01:01 ") {
+		t.Errorf("its address is another one: %s", out)
 	}
 	if err := f.Remove(); err != nil {
 		t.Fatal(err)

@@ -39,8 +39,8 @@ func failClosed(t *testing.T, filter string) {
 	peer.run(`ip link set v up; ip addr add 192.0.2.2/24 dev v; ip addr add 2001:db8::2/64 dev v nodad
 		ip link add vx type vxlan id 77 dstport 4789 remote 192.0.2.1 dev v nolearning
 		ip link set vx up; ip addr add 10.10.0.5/24 dev vx; ip addr add 2001:db8:10::5/64 dev vx nodad
-		ip neigh replace 10.10.0.1 lladdr fe:73:6c:75:ff:ff dev vx nud permanent
-		ip -6 neigh replace 2001:db8:10::1 lladdr fe:73:6c:75:ff:ff dev vx nud permanent
+		ip neigh replace 10.10.0.1 lladdr fe:01:01:01:01:01 dev vx nud permanent
+		ip -6 neigh replace 2001:db8:10::1 lladdr fe:01:01:01:01:01 dev vx nud permanent
 		ip route add 10.99.0.1/32 via 10.10.0.1 dev vx; ip -6 route add 2001:db8:99::1/128 via 2001:db8:10::1 dev vx
 		ip route add 203.0.113.0/24 dev vx`)
 	if _, err := node.fabric(nothing).Ensure(context.Background()); err != nil {

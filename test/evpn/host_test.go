@@ -37,7 +37,7 @@ func (w *world) attacker() *attacker {
 		w.Fatal(err)
 	}
 	mac := w.mac("a1", "sluice0")
-	router, own, all := s.RouterMAC.String(), "fe:73:6c:75:ff:ff", "ff:ff:ff:ff:ff:ff"
+	router, own, all := s.RouterMAC.String(), w.mac("a1", "sluice-vxlan"), "ff:ff:ff:ff:ff:ff"
 	for _, dst := range a.targets {
 		for _, to := range []string{router, own, all} {
 			a.fabric = append(a.fabric, w.frame(to, dst))
