@@ -109,6 +109,12 @@ func (d Routes) Apply(_ context.Context, rows []reconcile.Row[intent.RouteKey, i
 		e := d.p.newEncoder(s, f)
 		foreign := map[intent.VNI]map[netip.Prefix]uint8{}
 		for i, r := range rows {
+			errs[i] = d.p.forwardAddress(e, r.Key, r.Value)
+		}
+		for i, r := range rows {
+			if errs[i] != nil {
+				continue
+			}
 			if err := d.apply(e, foreign, r.Key, r.Value); err != nil {
 				errs[i] = fmt.Errorf("route %s: %w", r.Key, err)
 			}
@@ -188,6 +194,18 @@ func (d Routes) Delete(_ context.Context, keys []intent.RouteKey) []error {
 		return d.p.prune(e)
 	})
 	return all(errs, err)
+}
+
+// forwardAddress takes away the route that makes an address of lo-<vni> the node's
+// own, which is back when the device was down. The kernel takes no route through
+// such an address: those of a gateway port's are taken back first, for all.
+func (p *Path) forwardAddress(e *encoder, key intent.RouteKey, route intent.Route) error {
+	l := e.s.byMark[dummyOf(key.VNI).mark]
+	vrf, ok := e.s.vrf(key.VNI)
+	if l == nil || !ok || !key.IsHost() || !p.config.Dummy || route.Kind != intent.RouteLocal {
+		return nil
+	}
+	return removeRoute(e.s.h, localRoute(key.Prefix.Addr(), l.Attrs().Index, vrf.Table))
 }
 
 // dummyAddress puts the address of a local route on lo-<vni>, or takes it off.
