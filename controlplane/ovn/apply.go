@@ -12,6 +12,8 @@ type Dirty struct {
 	Routers map[UUID]struct{}
 	// All: facts of the node itself changed; every router is touched.
 	All bool
+	// Exposure: what may be exposed without EVPN changed (Needs.Exposure).
+	Exposure bool
 	// relations: the change is of what Discover or Role reads.
 	relations bool
 }
@@ -23,6 +25,7 @@ func (d *Dirty) join(o Dirty) {
 	}
 	maps.Copy(d.Routers, o.Routers)
 	d.All = d.All || o.All
+	d.Exposure = d.Exposure || o.Exposure
 	d.relations = d.relations || o.relations
 }
 
@@ -36,10 +39,12 @@ func (r *Rows) Apply(batch []Change) Dirty {
 	if local {
 		before = r.nodeFacts()
 	}
+	own, _ := r.OwnChassis()
 	for _, c := range batch {
 		old := r.ports[c.UUID]
+		d.Exposure = d.Exposure || r.concernsExposure(c, own.UUID)
 		next, _ := c.New.(PortBinding)
-		d.relations = d.relations || r.relates(c)
+		d.relations = d.relations || r.relates(c, own.UUID)
 		r.touched(c, next, d.Routers)
 		r.put(c)
 		r.touched(c, old, d.Routers)
@@ -54,12 +59,12 @@ func (r *Rows) Apply(batch []Change) Dirty {
 // relates tells, before the change is applied, whether it is of what Discover or
 // Role reads. What they read of bridges is among the node's facts. The work that
 // follows is on all routers of the node, so a VM's tap must not lead to it.
-func (r *Rows) relates(c Change) bool {
+func (r *Rows) relates(c Change, own UUID) bool {
 	switch c.Table {
 	case TablePortBinding:
 		// The type of a row that is not there reads as a host's.
 		next, _ := c.New.(PortBinding)
-		return !isHost(r.ports[c.UUID].Type) || !isHost(next.Type)
+		return !isHost(r.ports[c.UUID].Type) || !isHost(next.Type) || r.machineMoves(c, own)
 	case TableDatapathBinding:
 		old, had := r.datapaths[c.UUID]
 		next, has := c.New.(DatapathBinding)
@@ -71,6 +76,8 @@ func (r *Rows) relates(c Change) bool {
 		return had != has || old != next
 	case TableChassis, TableHAChassisGroup, TableOpenvSwitch:
 		return true
+	case TableNAT, TableLogicalRouterPort:
+		return r.exposes
 	case TableAdvertisedRoute:
 		return r.advertisedRelates(c)
 	case TableLogicalSwitch:
@@ -271,7 +278,11 @@ func (r *Rows) put(c Change) {
 			r.lrpByName.add(p.Name, c.UUID)
 		}
 	case TableNAT:
-		store(r.nat, c)
+		old := store(r.nat, c)
+		r.natOfPort.del(old.LogicalPort, c.UUID)
+		if n, ok := r.nat[c.UUID]; ok && n.LogicalPort != "" {
+			r.natOfPort.add(n.LogicalPort, c.UUID)
+		}
 	case TableStaticRoute:
 		store(r.static, c)
 	case TableLogicalSwitch:
@@ -332,6 +343,10 @@ func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
 		put(r.byGroup, p.HAChassisGroup)
 	}
 	switch p.Type {
+	case TypeVIF:
+		if r.exposes && p.Chassis != "" {
+			put(r.machinesAt, p.Chassis)
+		}
 	case TypeLocalnet:
 		put(r.localnets, p.Datapath)
 	case TypePatch, TypeL3Gateway:

@@ -45,8 +45,8 @@ var (
 	}
 	nbTables = ovsdb.Tables{
 		"Logical_Router":              {"ports", "nat", "static_routes", "options"},
-		"Logical_Router_Port":         {"name", "options"},
-		"NAT":                         {"type", "external_ip", "logical_ip", "allowed_ext_ips", "exempted_ext_ips"},
+		"Logical_Router_Port":         {"name", "networks", "options"},
+		"NAT":                         {"type", "external_ip", "logical_ip", "logical_port", "external_mac", "allowed_ext_ips", "exempted_ext_ips"},
 		"Logical_Router_Static_Route": {"ip_prefix", "nexthop"},
 		"Logical_Switch":              {"external_ids"},
 	}
@@ -135,11 +135,12 @@ func convertNB(row ovsdb.Row) Row {
 		return LogicalRouter{UUID: UUID(r.UUID), Ports: uuids(r.Ports), NAT: uuids(r.Nat),
 			StaticRoutes: uuids(r.StaticRoutes), Options: r.Options}
 	case *nb.LogicalRouterPort:
-		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Options: r.Options}
+		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Networks: r.Networks, Options: r.Options}
 	case *nb.LogicalSwitch:
 		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
 	case *nb.NAT:
 		return NAT{UUID: UUID(r.UUID), Type: r.Type, ExternalIP: r.ExternalIP, LogicalIP: r.LogicalIP,
+			LogicalPort: value(r.LogicalPort), ExternalMAC: value(r.ExternalMAC),
 			Conditional: r.AllowedExtIPs != nil || r.ExemptedExtIPs != nil}
 	case *nb.LogicalRouterStaticRoute:
 		return StaticRoute{UUID: UUID(r.UUID), IPPrefix: r.IPPrefix, Nexthop: r.Nexthop}

@@ -27,6 +27,12 @@ type Needs struct {
 	NextHopMAC string
 	// Advertised: what OVN advertises of the routers here is needed.
 	Advertised bool
+	// Exposure: what may be exposed without EVPN is followed; Dirty says when it
+	// changes.
+	Exposure bool
+	// Floating: the distributed floating IPs on the switches of a physical network
+	// are needed, with Exposure.
+	Floating func(network string) bool
 }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
@@ -53,10 +59,13 @@ type discovery struct {
 //   - the ports of the provider switch, and their peers, where a feature does;
 //   - the neighbours that any router learned under the next-hop MAC. Clauses are
 //     alternatives here too, and a port may know many other neighbours;
-//   - what OVN advertises of the routers, where a feature needs it.
+//   - what OVN advertises of the routers, where a feature needs it;
+//   - the ports of all provider switches here, where a feature needs the floating
+//     IPs of machines: a port's nat_addresses say whose they are.
 //
 // In Northbound: these routers with their ports, NAT rows and static routes, and
-// the switches at their ports.
+// the switches at their ports; and the NAT rows that name a machine here, with
+// their routers and these routers' ports, where floating IPs are needed.
 func Discover(rows *Rows, needs Needs) Wanted {
 	name := rows.SystemID()
 	if name == "" {
@@ -97,6 +106,8 @@ func Discover(rows *Rows, needs Needs) Wanted {
 			w.SB["Advertised_Route"] = append(w.SB["Advertised_Route"], ovsdb.Equal("datapath", ovsdb.UUID(router)))
 		}
 	}
+	w.NB = northbound(rows, routers)
+	d.exposed(own.UUID, w.NB)
 	for id := range d.portsOn {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("datapath", ovsdb.UUID(id)))
 	}
@@ -106,7 +117,6 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	for id := range d.datapaths {
 		w.SB["Datapath_Binding"] = append(w.SB["Datapath_Binding"], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
 	}
-	w.NB = northbound(rows, routers)
 	return w
 }
 

@@ -102,6 +102,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows := NewRows()
 	rows.named = cfg.SystemID
 	rows.ExpectNB(cfg.Northbound != "")
+	rows.Expose(cfg.Needs.Exposure)
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
@@ -274,7 +275,7 @@ func (f *Follower) publish() {
 		return
 	}
 	dirty, now := f.dirty, f.inSync()
-	if len(dirty.Routers) == 0 && !dirty.All && !dirty.relations && now == f.told {
+	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.relations && now == f.told {
 		return
 	}
 	if dirty.Routers == nil {

@@ -14,11 +14,11 @@ import (
 type HostAddresses map[string][]netip.Addr
 
 // SetHostAddresses replaces the node's own addresses, and tells whether those of
-// a bridge changed that a physical network is mapped to.
+// a bridge changed that a physical network is mapped to, or any with Expose.
 func (r *Rows) SetHostAddresses(all HostAddresses) (changed bool) {
-	before := r.nodeFacts()
+	before, old := r.nodeFacts(), r.host
 	r.host = all
-	return !maps.Equal(before, r.nodeFacts())
+	return !maps.Equal(before, r.nodeFacts()) || r.exposes && !maps.EqualFunc(old, all, slices.Equal)
 }
 
 // HostAddresses lists the node's own addresses on a bridge, lowest first.

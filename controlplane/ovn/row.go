@@ -172,9 +172,11 @@ type LogicalRouter struct {
 
 // LogicalRouterPort is a row of NB Logical_Router_Port.
 type LogicalRouterPort struct {
-	UUID    UUID
-	Name    string
-	Options map[string]string
+	UUID UUID
+	Name string
+	// Networks are "IP/len".
+	Networks []string
+	Options  map[string]string
 }
 
 // NAT is a row of NB NAT.
@@ -183,6 +185,9 @@ type NAT struct {
 	Type       string
 	ExternalIP string
 	LogicalIP  string
+	// LogicalPort and ExternalMAC are set together for a distributed floating IP:
+	// the machine's port, and the MAC that the address is behind on its chassis.
+	LogicalPort, ExternalMAC string
 	// Conditional: allowed_ext_ips or exempted_ext_ips is set, so that the
 	// translation is limited to some peers.
 	Conditional bool

@@ -55,6 +55,8 @@ type Rows struct {
 	boundAt    index[string] // router port → its MAC_Bindings
 	localnets  index[UUID]   // switch → its localnet ports
 	routerSide index[UUID]   // datapath → its patch and l3gateway ports
+	machinesAt index[UUID]   // chassis → ports of machines, with exposes
+	natOfPort  index[string] // machine's port → NB NAT rows that name it
 	byNB       index[UUID]   // NB router or switch → SB datapath
 	childOf    index[UUID]   // NB NAT, static route → routers
 	lrpByName  index[string]
@@ -68,6 +70,8 @@ type Rows struct {
 	changes uint64
 	// expectsNB: a router's rows of the Northbound database are to be expected.
 	expectsNB bool
+	// exposes is what Expose was told.
+	exposes bool
 	// named is Config.SystemID.
 	named string
 	// host is what SetHostAddresses was told.
@@ -85,7 +89,7 @@ func NewRows() *Rows {
 		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{}, switches: map[UUID]LogicalSwitch{},
 		advertised: map[UUID]AdvertisedRoute{}, advertisedOn: index[UUID]{}, advertisedBy: index[UUID]{},
 		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, privateOf: index[UUID]{}, boundAt: index[string]{},
-		localnets: index[UUID]{}, routerSide: index[UUID]{},
+		localnets: index[UUID]{}, routerSide: index[UUID]{}, machinesAt: index[UUID]{}, natOfPort: index[string]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
 		changed: map[UUID]uint64{},
 	}
@@ -110,7 +114,7 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.expectsNB, out.named, out.host = r.expectsNB, r.named, r.host
+	out.expectsNB, out.named, out.host, out.exposes = r.expectsNB, r.named, r.host, r.exposes
 	var all []Change
 	for _, rows := range [][]Row{
 		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl),

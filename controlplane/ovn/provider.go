@@ -1,0 +1,175 @@
+package ovn
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+// ProviderSwitch is a switch with a localnet port whose physical network is mapped
+// to a bridge of this node.
+type ProviderSwitch struct {
+	Datapath UUID
+	Localnet PortBinding
+	// Network is the physical network, Bridge what it is mapped to.
+	Network, Bridge string
+}
+
+// FloatingIP is a NAT row of the Northbound database that names a machine's port,
+// with the ports of its router.
+type FloatingIP struct {
+	NAT         NAT
+	RouterPorts []LogicalRouterPort
+}
+
+// ProviderSwitchOf is a switch as a provider network of this node. Of several
+// localnet ports that with the lowest name counts whose network is mapped here.
+func (r *Rows) ProviderSwitchOf(datapath UUID) (ProviderSwitch, bool) {
+	var best ProviderSwitch
+	for id := range r.localnets.all(datapath) {
+		p := r.ports[id]
+		bridge, mapped := r.mappings[p.Options["network_name"]]
+		if mapped && (best.Bridge == "" || p.LogicalPort < best.Localnet.LogicalPort) {
+			best = ProviderSwitch{Datapath: datapath, Localnet: p, Network: p.Options["network_name"], Bridge: bridge}
+		}
+	}
+	return best, best.Bridge != ""
+}
+
+// ProviderSwitches lists those of this node, by datapath.
+func (r *Rows) ProviderSwitches() []ProviderSwitch {
+	var out []ProviderSwitch
+	for datapath := range r.localnets {
+		if s, ok := r.ProviderSwitchOf(datapath); ok {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b ProviderSwitch) int { return cmp.Compare(a.Datapath, b.Datapath) })
+	return out
+}
+
+// Machines lists the ports of machines that are bound to a chassis, by name. It is
+// kept with Needs.Exposure only.
+func (r *Rows) Machines(chassis UUID) []PortBinding { return r.byPortName(r.machinesAt.all(chassis)) }
+
+// RouterSides lists the ports of a switch that lead to routers, by name.
+func (r *Rows) RouterSides(datapath UUID) []PortBinding {
+	return r.byPortName(r.routerSide.all(datapath))
+}
+
+// GatewayPortsAt lists the gateway ports of all routers that are bound to chassis,
+// by name.
+func (r *Rows) GatewayPortsAt(chassis UUID) []GatewayPort {
+	var out []GatewayPort
+	for _, p := range r.byPortName(r.gatewaysAt.all(chassis)) {
+		if d, ok := r.datapaths[p.Datapath]; !ok || !d.IsRouter() {
+			continue // the switch's side of a gateway router's port
+		}
+		if g, ok := r.gatewayPort(p); ok {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func (r *Rows) byPortName(ids func(func(UUID) bool)) []PortBinding {
+	var out []PortBinding
+	for id := range ids {
+		out = append(out, r.ports[id])
+	}
+	slices.SortFunc(out, func(a, b PortBinding) int {
+		return cmp.Or(cmp.Compare(a.LogicalPort, b.LogicalPort), cmp.Compare(a.UUID, b.UUID))
+	})
+	return out
+}
+
+// FloatingIPs lists the NAT rows that name a machine's port, by identifier, as far
+// as their routers are there.
+func (r *Rows) FloatingIPs(port string) []FloatingIP {
+	var out []FloatingIP
+	for _, id := range slices.Sorted(r.natOfPort.all(port)) {
+		router, ok := r.childOf.first(id)
+		if !ok {
+			continue
+		}
+		f := FloatingIP{NAT: r.nat[id]}
+		for _, p := range r.routers[router].Ports {
+			if lrp, ok := r.routerPorts[p]; ok {
+				f.RouterPorts = append(f.RouterPorts, lrp)
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// IsHostAddress tells whether the node itself has an address.
+func (r *Rows) IsHostAddress(a netip.Addr) bool {
+	for _, list := range r.host {
+		if slices.Contains(list, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Expose says whether what is exposed without EVPN is followed, before any row is
+// there.
+func (r *Rows) Expose(yes bool) { r.exposes = yes }
+
+// exposed adds the conditions of distributed floating IPs: the ports of provider
+// switches, which have them in Southbound, and what Northbound has of the machines
+// here.
+func (d *discovery) exposed(own UUID, nb ovsdb.Conditions) {
+	if d.needs.Floating == nil {
+		return
+	}
+	for _, s := range d.rows.ProviderSwitches() {
+		if d.needs.Floating(s.Network) {
+			d.portsOn[s.Datapath] = struct{}{}
+		}
+	}
+	routers := map[UUID]struct{}{}
+	for _, p := range d.rows.Machines(own) {
+		nb["NAT"] = append(nb["NAT"], ovsdb.Equal("logical_port", p.LogicalPort))
+		for id := range d.rows.natOfPort.all(p.LogicalPort) {
+			nb["Logical_Router"] = append(nb["Logical_Router"], ovsdb.Includes("nat", ovsdb.UUID(id)))
+			for router := range d.rows.childOf.all(id) {
+				routers[router] = struct{}{}
+			}
+		}
+	}
+	for _, router := range slices.Sorted(maps.Keys(routers)) {
+		for _, id := range d.rows.routers[router].Ports {
+			nb["Logical_Router_Port"] = append(nb["Logical_Router_Port"], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
+		}
+	}
+}
+
+// concernsExposure tells, before the change is applied, whether it is of what is
+// exposed without EVPN.
+func (r *Rows) concernsExposure(c Change, own UUID) bool {
+	if !r.exposes {
+		return false
+	}
+	switch c.Table {
+	case TablePortBinding:
+		old, had := r.ports[c.UUID]
+		next, has := c.New.(PortBinding)
+		here := func(p PortBinding, there bool) bool { return there && (!isHost(p.Type) || p.Chassis == own) }
+		return here(old, had) || here(next, has)
+	case TableNAT, TableLogicalRouter, TableLogicalRouterPort, TableDatapathBinding:
+		return true
+	}
+	return false
+}
+
+// machineMoves tells, before the change is applied, whether a machine comes here or
+// goes, by which Northbound rows of floating IPs are chosen.
+func (r *Rows) machineMoves(c Change, own UUID) bool {
+	next, _ := c.New.(PortBinding)
+	return r.exposes && (r.ports[c.UUID].Chassis == own) != (next.Chassis == own)
+}
