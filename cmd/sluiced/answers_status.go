@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -39,9 +40,9 @@ func (n *node) tableStatus() []status.Table {
 		maps[f.Table] = append(maps[f.Table], status.MapFill{Name: f.Map, Used: f.Used, Size: f.Max})
 	}
 	var out []status.Table
-	for _, stage := range n.tables.Pipeline.Stages() {
+	for _, stage := range n.stages() {
 		st := stage.Stats()
-		t := status.Table{Name: stage.Name(), Wanted: status.Known(st.Wanted), Actual: st.Actual, Failed: status.Known(st.Failed), Maps: maps[stage.Name()], Held: n.tables.Held(stage)}
+		t := status.Table{Name: stage.Name(), Wanted: status.Known(st.Wanted), Actual: st.Actual, Failed: status.Known(st.Failed), Maps: maps[stage.Name()], Held: n.stageHeld(stage)}
 		out = append(out, t)
 	}
 	return out
@@ -52,11 +53,15 @@ func (n *node) diff(ctx context.Context) (status.Diff, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out := status.Diff{Changes: []status.Change{}}
-	changes, err := n.tables.Pipeline.Compare(ctx)
-	for _, c := range changes {
-		out.Changes = append(out.Changes, changeOf(c))
+	var errs []error
+	for _, p := range n.pipelines() {
+		changes, err := p.Compare(ctx)
+		for _, c := range changes {
+			out.Changes = append(out.Changes, changeOf(c))
+		}
+		errs = append(errs, err)
 	}
-	return out, err
+	return out, errors.Join(errs...)
 }
 
 // changeOf is a change as it is reported.

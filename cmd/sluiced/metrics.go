@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
-	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // addMetrics lets the collectors read what there is at the time of a scrape.
@@ -87,20 +85,10 @@ func (n *node) trafficMetrics() ([]metrics.VRFTraffic, error) {
 
 func (n *node) tableMetrics() ([]metrics.Table, error) {
 	var out []metrics.Table
-	stages, held := n.tables.Pipeline.Stages(), n.tables.Held
-	if n.d.cfg.Underlay.Used() {
-		stages = append(slices.Clone(stages), n.underlay.tables.Pipeline.Stages()...)
-		held = func(s reconcile.Stage) string {
-			if slices.Contains(n.underlay.tables.Pipeline.Stages(), s) {
-				return n.underlay.tables.Held(s)
-			}
-			return n.tables.Held(s)
-		}
-	}
-	for _, stage := range stages {
+	for _, stage := range n.stages() {
 		s := stage.Stats()
 		out = append(out, metrics.Table{Name: stage.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed,
-			Held: held(stage) != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
+			Held: n.stageHeld(stage) != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
 	}
 	return out, nil
 }

@@ -40,6 +40,10 @@ func deadNode(d *daemon) *node {
 		OVN: d.ovnInSync, BGP: func() bool { return true }, Pending: n.pending.has,
 		Lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return false },
 	}, tables.Options{Status: d.reg, Log: d.log})
+	n.underlay = &fabricPart{tables: tables.NewUnderlay(tables.UnderlayDrivers{
+		Routes:        reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayRoute]{}),
+		Announcements: reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}),
+	}, tables.UnderlaySources{BGP: func() bool { return true }, Fabric: func() error { return nil }}, tables.Options{Status: d.reg, Log: d.log})}
 	return n
 }
 
@@ -76,6 +80,7 @@ func TestEverythingIsToldOnlyWhenAllIsKnown(t *testing.T) {
 	n := deadNode(d)
 	d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true})
 	n.tables.Pipeline.Pass(t.Context())
+	n.underlay.tables.Pipeline.Pass(t.Context())
 	if n.toldAll() {
 		t.Error("without the Northbound database")
 	}

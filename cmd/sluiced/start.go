@@ -76,14 +76,23 @@ func (d *daemon) underlayMTU(ns netns.Namespace, vtep netip.Addr) (int, error) {
 		u, err := facts.Towards(vtep)
 		return u.MTU, err
 	}
-	// The way to a neighbour may be one that BGP itself has still to find.
+	// The way to a neighbour may be one that BGP itself has still to find. Over links
+	// with a neighbour each a tunnel may go by any of them.
 	var errs []error
+	least := 0
 	for _, n := range d.cfg.BGP.Neighbors {
 		mtu, err := neighborMTU(facts, n)
-		if err == nil {
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case n.Interface == "" && least == 0:
 			return mtu, nil
+		case n.Interface != "" && (least == 0 || mtu < least):
+			least = mtu
 		}
-		errs = append(errs, err)
+	}
+	if least != 0 {
+		return least, nil
 	}
 	return 0, errors.Join(errs...)
 }

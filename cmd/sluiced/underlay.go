@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -62,6 +64,31 @@ func underlayConfig(c config.Underlay, vtep netip.Addr) underlay.Config {
 		out.Accept = append(out.Accept, underlay.Match{Prefix: m.Prefix, GE: m.GE, LE: m.LE})
 	}
 	return out
+}
+
+// pipelines are those of the node, with that of the underlay where it has a part in
+// it.
+func (n *node) pipelines() []*reconcile.Pipeline {
+	out := []*reconcile.Pipeline{n.tables.Pipeline}
+	if n.d.cfg.Underlay.Used() {
+		out = append(out, n.underlay.tables.Pipeline)
+	}
+	return out
+}
+
+func (n *node) stages() (out []reconcile.Stage) {
+	for _, p := range n.pipelines() {
+		out = append(out, p.Stages()...)
+	}
+	return out
+}
+
+// stageHeld is why nothing of a table is removed; empty if it is.
+func (n *node) stageHeld(s reconcile.Stage) string {
+	if slices.Contains(n.underlay.tables.Pipeline.Stages(), s) {
+		return n.underlay.tables.Held(s)
+	}
+	return n.tables.Held(s)
 }
 
 // announcements are those of the configuration. A VTEP that is listed as a prefix

@@ -1,7 +1,7 @@
 // Package underlay decides which routes of the fabric the node itself uses: learned
 // unicast routes and the node's links in, rows of the kernel's main table out.
 //
-// It is pure functions: no I/O, no clock, no log. docs/decisions/0011-underlay.md
+// It is pure functions: no I/O, no clock, no log. docs/decisions/0012-underlay.md
 // gives the reasons.
 //
 // # Promises
