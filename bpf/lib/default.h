@@ -47,19 +47,6 @@ static __always_inline void fib_ports(struct run *r, const struct packet *p, str
 }
 
 /*
- * not_forwarded is about what the kernel neither forwards nor says why: an address of
- * its own (or a broadcast), or none that it knows. The table main, without the rules
- * before it, knows no addresses of the node.
- */
-static __always_inline int not_forwarded(struct run *r, const struct packet *p, struct bpf_fib_lookup *fib)
-{
-	fib_fill(r, p, fib, 0);
-	if (bpf_fib_lookup(r->skb, fib, sizeof(*fib), BPF_FIB_LOOKUP_DIRECT) == BPF_FIB_LKUP_RET_NOT_FWDED)
-		return REFUSED(DROP_NO_ROUTE, 0);
-	return drop(r, DROP_NOT_FORWARDED);
-}
-
-/*
  * way_out sends a packet of the default VRF where the kernel would, out of a device
  * of the underlay; a verdict, or less than 0: see REFUSED. The kernel finds the
  * neighbour, since one that it is not asked for is never looked after.
@@ -83,9 +70,8 @@ static __noinline int way_out(struct run *r, struct packet *p)
 	case BPF_FIB_LKUP_RET_BLACKHOLE:
 	case BPF_FIB_LKUP_RET_UNREACHABLE:
 	case BPF_FIB_LKUP_RET_PROHIBIT:
+	case BPF_FIB_LKUP_RET_NOT_FWDED: /* no route, an address of the host's own, or a broadcast: it tells no more */
 		return REFUSED(DROP_NO_ROUTE, 0);
-	case BPF_FIB_LKUP_RET_NOT_FWDED:
-		return not_forwarded(r, p, &fib);
 	case BPF_FIB_LKUP_RET_FWD_DISABLED:
 		return drop(r, DROP_FORWARDING_OFF);
 	default: /* UNSUPP_LWT among them: a route with an encapsulation */

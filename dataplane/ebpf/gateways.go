@@ -198,18 +198,21 @@ func (s *store) applyGateway(g intent.Gateway) error {
 	if kept {
 		return nil
 	}
+	if err := s.moveDefaults(old.row, g.Key); err != nil {
+		return err
+	}
 	return s.retireEntry(old.row, g.Key, row)
 }
 
 // inherit gives a gateway that is new in service what is still served behind a
-// retired entry of its own.
+// retired entry of its own, and the routes of the default VRF that lead to it.
 func (s *store) inherit(k intent.GatewayKey, row uint32) error {
 	if len(s.entries.keys) == len(s.live) {
 		return nil
 	}
 	for other, e := range s.entries.keys {
 		if e.gateway == k && other != row {
-			return s.moveServed(other, row)
+			return errors.Join(s.moveDefaults(other, k), s.moveServed(other, row))
 		}
 	}
 	return nil

@@ -91,6 +91,7 @@ func (s *store) adoptRoutes() error {
 			s.prefixes6[prefix6Key(k)] = v
 		}
 		s.retainRef(v)
+		s.follow(k, bpfRoute{}, v)
 		if !s.readOnly {
 			s.front.adopt(frontKey(k), v)
 			s.vrfs.routes[lengthOf(k)]++
@@ -227,6 +228,7 @@ func (s *store) deleteRoute(k intent.RouteKey) error {
 		s.front.put(frontKey(k), old, false)
 		return err
 	}
+	s.follow(k, old, bpfRoute{})
 	s.vrfs.remove(lengthOf(k))
 	if !k.IsHost() {
 		s.cache.forget()

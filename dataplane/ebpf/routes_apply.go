@@ -23,13 +23,17 @@ type change struct {
 func (r *Routes) Apply(_ context.Context, rows []reconcile.Row[intent.RouteKey, intent.Route]) []error {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
+	return r.s.applyRoutes(rows)
+}
+
+func (s *store) applyRoutes(rows []reconcile.Row[intent.RouteKey, intent.Route]) []error {
 	var out results
 	fail := func(i int, err error) {
 		out.set(len(rows), i, fmt.Errorf("route %s: %w", rows[i].Key, err))
 	}
 	var hosts, four, six []change
 	for i, row := range rows {
-		c, err := r.s.prepare(i, row)
+		c, err := s.prepare(i, row)
 		switch {
 		case err != nil:
 			fail(i, err)
@@ -41,9 +45,9 @@ func (r *Routes) Apply(_ context.Context, rows []reconcile.Row[intent.RouteKey, 
 			six = append(six, c)
 		}
 	}
-	writeRoutes(r.s, bpfMapHostsV1, rows, hosts, hostKey, nil, fail)
-	writeRoutes(r.s, bpfMapPrefixes4V1, rows, four, prefix4Key, r.s.prefixes4, fail)
-	writeRoutes(r.s, bpfMapPrefixes6V1, rows, six, prefix6Key, r.s.prefixes6, fail)
+	writeRoutes(s, bpfMapHostsV1, rows, hosts, hostKey, nil, fail)
+	writeRoutes(s, bpfMapPrefixes4V1, rows, four, prefix4Key, s.prefixes4, fail)
+	writeRoutes(s, bpfMapPrefixes6V1, rows, six, prefix6Key, s.prefixes6, fail)
 	return out
 }
 
@@ -89,6 +93,7 @@ func writeRoutes[K comparable](s *store, name string, rows []reconcile.Row[inten
 				trie[keys[i]] = values[i]
 				s.cache.forget()
 			}
+			s.follow(route, c.old, values[i])
 			s.front.put(frontKey(route), values[i], c.had)
 			if !c.had {
 				s.vrfs.add(lengthOf(route))

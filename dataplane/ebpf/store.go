@@ -32,6 +32,8 @@ type store struct {
 	groups   *slots[groupKey]
 	// live are the gateways that have a row in the gateways map.
 	live map[intent.GatewayKey]liveGateway
+	// defaults are the routes of the default VRF by the entries that they refer to.
+	defaults map[uint32]map[intent.RouteKey]struct{}
 	// rows counts the rows of hash and trie maps.
 	rows map[string]int
 	// What the tries hold: a trie's own lookup cannot tell a row from a shorter
@@ -79,6 +81,7 @@ func (s *store) reset() {
 	s.nexthops = newSlots[nexthopKey](s.limits.NextHops + 1)
 	s.groups = newSlots[groupKey](s.limits.Groups + 1)
 	s.live = map[intent.GatewayKey]liveGateway{}
+	s.defaults = map[uint32]map[intent.RouteKey]struct{}{}
 	s.served = map[bpfServedKey]bpfServed{}
 	s.known = map[intent.ServedKey]uint32{}
 	s.prefixes4 = map[bpfPrefix4Key]bpfRoute{}

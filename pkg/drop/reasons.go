@@ -28,7 +28,7 @@ const (
 	Martian Reason = 11
 	// SourceNotExposed: The source address is not exposed through the gateway that the packet came from.
 	SourceNotExposed Reason = 12
-	// NoRoute: The VRF has no route to the destination. Answered with an unreachable error.
+	// NoRoute: The VRF has no route to the destination; or, from an address that is exposed without EVPN, the host has none that forwards - addresses of the node itself are not forwarded to. Answered with an unreachable error.
 	NoRoute Reason = 13
 	// Blocked: The destination lies in an exposed subnet but is itself not exposed (opted out, or behind NAT).
 	Blocked Reason = 14
@@ -50,7 +50,7 @@ const (
 	VLANEdit Reason = 22
 	// NoKernelDevice: The VRF is on the kernel path, and the device that its packets are handed to is gone.
 	NoKernelDevice Reason = 23
-	// NotForwarded: The routing of the kernel would deliver the packet to the node itself; or, on the kernel path, forward it by a route that is not of the VRF.
+	// NotForwarded: On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.
 	NotForwarded Reason = 24
 	// RelayRefused: The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or from a node that is not the one behind which its source is.
 	RelayRefused Reason = 25
@@ -73,7 +73,7 @@ var reasons = [...]info{
 	StaleRow:         {"stale_row", "A row refers to another one that belongs to a different VRF or is not there (any more).", "Expected for an instant while a gateway or a route moves. A steady count is a bug; report it with `sluicectl diff`."},
 	Martian:          {"martian", "The source or destination address can never be forwarded - unspecified, loopback, multicast, broadcast or link-local - or both addresses are the same.", "Nothing, while the count is small; a host in the tenant network is misconfigured."},
 	SourceNotExposed: {"source_not_exposed", "The source address is not exposed through the gateway that the packet came from.", "Expose the subnet or host, or look for a host that spoofs its address."},
-	NoRoute:          {"no_route", "The VRF has no route to the destination. Answered with an unreachable error.", "Use `sluicectl explain` for the pair of addresses; it names the row that is missing."},
+	NoRoute:          {"no_route", "The VRF has no route to the destination; or, from an address that is exposed without EVPN, the host has none that forwards - addresses of the node itself are not forwarded to. Answered with an unreachable error.", "Use `sluicectl explain` for the pair of addresses; it names the row that is missing. Without EVPN, ask `ip route get`."},
 	Blocked:          {"blocked", "The destination lies in an exposed subnet but is itself not exposed (opted out, or behind NAT).", "Expose it, if it is meant to be reached."},
 	Hairpin:          {"hairpin", "The route to the destination leads back to where the packet came from.", "The route is stale at the sender, or two VRFs import each other's routes; use `sluicectl explain`."},
 	TTLExpired:       {"ttl_expired", "The TTL or hop limit is used up. Answered with a time-exceeded error.", "Expected while somebody traces the route; otherwise look for a routing loop."},
@@ -84,7 +84,7 @@ var reasons = [...]info{
 	TunnelKey:        {"tunnel_key", "The kernel refused to set the tunnel key, or no local tunnel endpoint has the address family of the next hop.", "Give the node a VTEP address of that family."},
 	VLANEdit:         {"vlan_edit", "The kernel refused to push or pop the VLAN tag; memory is short.", "Check the node's free memory."},
 	NoKernelDevice:   {"no_kernel_device", "The VRF is on the kernel path, and the device that its packets are handed to is gone.", "Nothing; sluiced makes it anew. If the count goes on, see the table kernel-vrfs in `sluicectl status`."},
-	NotForwarded:     {"not_forwarded", "The routing of the kernel would deliver the packet to the node itself; or, on the kernel path, forward it by a route that is not of the VRF.", "Look at a sample. An address of the node is no tenant's business; otherwise compare `ip rule` with its usual state - the rule for VRFs (l3mdev, preference 1000) has to be there, and none before it but that of the table local."},
+	NotForwarded:     {"not_forwarded", "On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.", "Look at a sample. An address of the node is no tenant's business; otherwise compare `ip rule` with its usual state - the rule for VRFs (l3mdev, preference 1000) has to be there, and none before it but that of the table local."},
 	RelayRefused:     {"relay_refused", "The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or from a node that is not the one behind which its source is.", "Expected for an instant while a gateway moves. A steady count shows a node with a stale route, or a packet with a forged source; use `sluicectl explain`."},
 	NotUnderlay:      {"not_underlay", "The packet comes from an address that is exposed without EVPN, and the host's route to its destination leads out of a device that is none of the underlay's, or has an encapsulation.", "Compare `ip route get` with the underlay devices in `sluicectl underlay`. Name the device in `underlay.devices`, if packets are meant to go there."},
 	ForwardingOff:    {"forwarding_off", "The packet comes from an address that is exposed without EVPN, and the kernel looks up no route for it, since forwarding is switched off on the device into the provider bridge (`sluice<N>`).", "sluiced switches it on for these devices alone; look for a program that sets `net.ipv4.conf.sluice<N>.forwarding` or `net.ipv6.conf.sluice<N>.forwarding`."},
