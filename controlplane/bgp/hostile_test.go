@@ -277,43 +277,6 @@ func TestFlapDuringInitialSync(t *testing.T) {
 	}
 }
 
-// Ten thousand prefixes that come and go end as the last word says.
-func TestManyPrefixesFlap(t *testing.T) {
-	t.Parallel() // it mostly waits
-	const n, some = 10_000, 50
-	p := startRawPeer(t, wire.RF_EVPN)
-	s := startSpeaker(t, nodeConfig(1, p.neighbor()))
-	s.do(childCommand{Policies: []childPolicy{red}})
-	eventually(t, "a session", s.established)
-	batches := func(send func(nlris []byte)) {
-		for i := 0; i < n; i += some {
-			var b []byte
-			for j := i; j < i+some; j++ {
-				b = append(b, encodeNLRI(type5{routerID: netip.MustParseAddr("192.0.2.7"), index: 1, label: 1001,
-					prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(j >> 8), byte(j), 0}), 24)})...)
-			}
-			send(b)
-		}
-	}
-	announce := func(b []byte) {
-		attrs := route("10.0.0.0/24", 1)
-		attrs[1] = reach(b)
-		p.send(wire.BGP_MSG_UPDATE, update(attrs...))
-	}
-	withdraw := func(b []byte) {
-		p.send(wire.BGP_MSG_UPDATE, update(attribute(flagOptional, 15, append([]byte{0, 25, 70}, b...))))
-	}
-	status := func() *Status { return s.do(childCommand{Status: true}).Status }
-	batches(announce)
-	batches(withdraw)
-	batches(announce)
-	eventually(t, "all are imported", func() bool { st := status(); return st.Imported == n && st.Neighbors[0].Received == n && st.Stale == 0 })
-	batches(withdraw)
-	eventually(t, "all are withdrawn", func() bool { return status().Neighbors[0].Received == 0 })
-	announce(encodeNLRI(type5{routerID: netip.MustParseAddr("192.0.2.7"), index: 1, label: 1001, prefix: netip.MustParsePrefix("10.0.0.0/24")}))
-	eventually(t, "the node is back, with one route", func() bool { st := status(); return st.Imported == 1 && st.Stale == 0 && st.VTEPs == 1 })
-}
-
 // A neighbour that has EVPN not switched on: the session is up, and of no use.
 func TestNeighborWithoutEVPN(t *testing.T) {
 	t.Parallel()
