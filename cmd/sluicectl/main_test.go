@@ -105,6 +105,43 @@ func TestExplanationNamesTheMissingRow(t *testing.T) {
 	}
 }
 
+func TestUnderlayForPeopleAndPrograms(t *testing.T) {
+	prefix, addr := netip.MustParsePrefix, netip.MustParseAddr
+	u := status.Underlay{Install: true, Announcements: []status.UnderlayAnnouncement{
+		{Prefix: prefix("192.0.2.1/32"), VTEP: true, Announced: true}, {Prefix: prefix("fd00::/64"), Error: "no session"},
+	}, Routes: []status.UnderlayRoute{
+		{Prefix: prefix("192.0.2.2/32"), State: status.UnderlayInstalled, Metric: 7, Source: addr("192.0.2.1"), Stale: true,
+			Hops: intent.NewUnderlayHops(intent.UnderlayHop{Via: addr("fe80::2"), Device: "eth2"}, intent.UnderlayHop{Via: addr("fe80::1"), Device: "eth1"})},
+		{Prefix: prefix("192.0.2.3/32"), State: status.UnderlayRefused, Reason: "connected"},
+		{Prefix: prefix("fd00::3/128"), State: status.UnderlayError, Metric: 7, Hops: intent.NewUnderlayHops(intent.UnderlayHop{Via: addr("fe80::1"), Device: "eth1"}), Error: "of others"},
+	}}
+	var b bytes.Buffer
+	print := func(format output.Format) string {
+		b.Reset()
+		if err := (&options{output: format}).print(&b, u, func(w io.Writer) error { return writeUnderlay(w, u) }); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for format, wants := range map[output.Format][]string{
+		"table": {"not all neighbours have sent their routes", "192.0.2.1/32  VTEP    -", "fd00::/64     prefix  not announced: no session",
+			"192.0.2.2/32  installed  fe80::1 dev eth1, fe80::2 dev eth2  192.0.2.1  7       stale",
+			"192.0.2.3/32  refused    -                                   -          -       connected",
+			"fd00::3/128   error      fe80::1 dev eth1                    -          7       of others"},
+		"json": {`"inSync": false`, `"vtep": true`, `"via": "fe80::2"`, `"device": "eth2"`, `"metric": 7`, `"state": "refused"`, `"reason": "connected"`, `"error": "of others"`},
+	} {
+		out := print(format)
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", format, want, out)
+			}
+		}
+	}
+	if u = (status.Underlay{}); !strings.Contains(print("table"), "underlay.install.enabled") {
+		t.Errorf("switched off: %s", b.String())
+	}
+}
+
 func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Second: "1m", 3 * time.Hour: "3h", 72 * time.Hour: "3d"} {
 		if got := age(time.Now().Add(-d)); got != want {

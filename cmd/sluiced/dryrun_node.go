@@ -42,7 +42,7 @@ func (n *node) plan(ctx context.Context, p *status.Plan) error {
 	}
 	p.Changes = append(p.Changes, n.known(rows, p)...)
 	p.Announcements, p.Neighbors = n.plannedRoutes(), n.neighbors()
-	return nil
+	return n.planUnderlay(ctx, p)
 }
 
 func fabricChange(s kernel.FabricState, err error) status.Change {
@@ -99,7 +99,7 @@ func (n *node) known(rows []reconcile.Change, p *status.Plan) []status.Change {
 	}
 	for _, t := range []string{n.tables.VTEPs.Name(), n.tables.Routes.Name(), n.tables.KernelRoutes.Name()} {
 		if unknown[t] > 0 {
-			p.Unknown = append(p.Unknown, status.UnknownRows{Table: t, Rows: unknown[t], Why: "imported by BGP; whether they are wanted still is not known in a dry run"})
+			p.Unknown = append(p.Unknown, unknownToBGP(t, unknown[t]))
 		}
 	}
 	return out
@@ -144,10 +144,15 @@ func (n *node) plannedRoutes() []status.PlannedRoute {
 	return out
 }
 
-func (n *node) neighbors() []netip.Addr {
-	var out []netip.Addr
+// neighbors are their addresses, or the links that they are to be found on.
+func (n *node) neighbors() []string {
+	var out []string
 	for _, b := range n.d.cfg.BGP.Neighbors {
-		out = append(out, b.Address)
+		if b.Interface != "" {
+			out = append(out, b.Interface)
+			continue
+		}
+		out = append(out, b.Address.String())
 	}
 	return out
 }

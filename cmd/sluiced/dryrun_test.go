@@ -52,16 +52,18 @@ func TestPlanForPeople(t *testing.T) {
 			{Table: "map", Key: "hosts_v1", Action: "add", Wanted: "5 rows"}, {Table: "vrfs", Key: "7", Action: "delete", Actual: "Index:3"}},
 		Unknown:       []status.UnknownRows{{Table: "routes", Rows: 12, Why: "imported"}},
 		Announcements: []status.PlannedRoute{{VNI: 1001, Prefix: netip.MustParsePrefix("fd00::/64"), Gateway: "cr-lrp-red"}},
-		Neighbors:     []netip.Addr{netip.MustParseAddr("192.0.2.250")},
-		Problems:      []status.Object{{Kind: "gateway", Key: "cr-lrp-x", State: status.Error, Reason: "bad-vni", Error: "no number"}},
+		Neighbors:     []string{"192.0.2.250", "eth1"},
+
+		UnderlayAnnouncements: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("fd00::1/128")},
+		Problems:              []status.Object{{Kind: "gateway", Key: "cr-lrp-x", State: status.Error, Reason: "bad-vni", Error: "no number"}},
 	}
 	var b bytes.Buffer
 	if err := writePlan(&b, p); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"chassis a1: role gateway (a port)", "+  map    hosts_v1  -        5 rows", "-  vrfs   7         Index:3",
-		"1 to add, 0 to change, 1 to remove. Nothing was changed.", "routes: 12 imported", "Routes that would be announced to 192.0.2.250, or are already (1):",
-		"1001  fd00::/64  cr-lrp-red", "error: gateway cr-lrp-x: bad-vni: no number"} {
+		"1 to add, 0 to change, 1 to remove. Nothing was changed.", "routes: 12 imported", "Routes that would be announced to 192.0.2.250, eth1, or are already (1):",
+		"1001  fd00::/64  cr-lrp-red", "to 192.0.2.250, eth1 as plain unicast: 192.0.2.1/32, fd00::1/128.", "error: gateway cr-lrp-x: bad-vni: no number"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

@@ -44,16 +44,19 @@ func writePlannedRoutes(w io.Writer, p status.Plan) error {
 	if p.Role != reason.RoleGateway {
 		return nil
 	}
+	to := cmp.Or(strings.Join(p.Neighbors, ", "), "neighbours, of which none is configured")
+	if len(p.UnderlayAnnouncements) > 0 {
+		words := make([]string, len(p.UnderlayAnnouncements))
+		for i, prefix := range p.UnderlayAnnouncements {
+			words[i] = prefix.String()
+		}
+		fmt.Fprintf(w, "\nPrefixes that would be announced to %s as plain unicast: %s.\n", to, strings.Join(words, ", "))
+	}
 	if len(p.Announcements) == 0 {
 		_, err := fmt.Fprintln(w, "\nBGP was not asked. No route would be announced.")
 		return err
 	}
-	to := make([]string, len(p.Neighbors))
-	for i, a := range p.Neighbors {
-		to[i] = a.String()
-	}
-	fmt.Fprintf(w, "\nBGP was not asked. Routes that would be announced to %s, or are already (%d):\n",
-		cmp.Or(strings.Join(to, ", "), "neighbours, of which none is configured"), len(p.Announcements))
+	fmt.Fprintf(w, "\nBGP was not asked. Routes that would be announced to %s, or are already (%d):\n", to, len(p.Announcements))
 	t := output.Table{Header: []string{"VNI", "PREFIX", "GATEWAY"}}
 	for _, r := range p.Announcements {
 		t.Add(r.VNI.String(), r.Prefix.String(), r.Gateway)

@@ -23,9 +23,11 @@ type Plan struct {
 	// they are wanted.
 	Unknown []UnknownRows `json:"unknown,omitempty"`
 	// Announcements are what would be told to Neighbors. What neighbours have
-	// now is not asked.
+	// now is not asked. A neighbour is its address, or the link it is to be found on.
 	Announcements []PlannedRoute `json:"announcements,omitempty"`
-	Neighbors     []netip.Addr   `json:"neighbors,omitempty"`
+	Neighbors     []string       `json:"neighbors,omitempty"`
+	// UnderlayAnnouncements would be told to them as plain unicast.
+	UnderlayAnnouncements []netip.Prefix `json:"underlayAnnouncements,omitempty"`
 	// Problems are objects in OVN that cannot be served as they are.
 	Problems []Object `json:"problems,omitempty"`
 }

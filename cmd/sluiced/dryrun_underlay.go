@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// planUnderlay is the node's own part in the fabric: what it would announce, and of
+// the routes that are there those that it would take off. Which it would install
+// only BGP could tell.
+func (n *node) planUnderlay(ctx context.Context, p *status.Plan) error {
+	c := n.d.cfg.Underlay
+	u := tables.NewUnderlay(tables.UnderlayDrivers{
+		Routes:        reconcile.ReadOnly(kernel.NewUnderlayRoutes(netns.Namespace{})),
+		Announcements: reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}),
+	}, tables.UnderlaySources{
+		BGP: func() bool { return !c.Install.Enabled }, Fabric: func() error { return nil },
+	}, tables.Options{Status: n.d.reg, Log: n.d.log, Dry: true})
+	changes, err := u.Pipeline.Compare(ctx)
+	rows := 0
+	for _, change := range changes {
+		if change.Held {
+			rows++
+			continue
+		}
+		p.Changes = append(p.Changes, changeOf(change))
+	}
+	if rows > 0 {
+		p.Unknown = append(p.Unknown, unknownToBGP(u.Routes.Name(), rows))
+	}
+	p.UnderlayAnnouncements = slices.SortedFunc(maps.Keys(announcements(c.Announce, n.id.vtep)), comparePrefixes)
+	return err
+}
+
+func unknownToBGP(table string, rows int) status.UnknownRows {
+	return status.UnknownRows{Table: table, Rows: rows, Why: "imported by BGP; whether they are wanted still is not known in a dry run"}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/controlplane/underlay"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// mainTable is one in memory, with a route of others to each prefix in foreign and
+// without the link down0.
+type mainTable struct {
+	rows    map[netip.Prefix]intent.UnderlayRoute
+	foreign netip.Prefix
+}
+
+func (m mainTable) List(context.Context) (map[netip.Prefix]intent.UnderlayRoute, error) {
+	return maps.Clone(m.rows), nil
+}
+
+func (m mainTable) Apply(_ context.Context, rows []reconcile.Row[netip.Prefix, intent.UnderlayRoute]) []error {
+	errs := make([]error, len(rows))
+	for i, r := range rows {
+		switch {
+		case r.Key == m.foreign:
+			errs[i] = reconcile.ErrForeign
+		case r.Value.Hops.All()[0].Device == "down0":
+			errs[i] = reconcile.ErrNotReady
+		default:
+			m.rows[r.Key] = r.Value
+		}
+	}
+	return errs
+}
+
+func (m mainTable) Delete(_ context.Context, keys []netip.Prefix) []error {
+	for _, k := range keys {
+		delete(m.rows, k)
+	}
+	return make([]error, len(keys))
+}
+
+// Every route is told with its state: installed, refused, in the way of another,
+// waiting for its link, or of an earlier start.
+func TestUnderlayTellsOfEveryRoute(t *testing.T) {
+	d := idleDaemon()
+	n := deadNode(d)
+	m := mainTable{rows: map[netip.Prefix]intent.UnderlayRoute{prefix("192.0.2.9/32"): {Prefix: prefix("192.0.2.9/32"), Metric: 7}}, foreign: prefix("fd00::3/128")}
+	p := &fabricPart{tables: tables.NewUnderlay(tables.UnderlayDrivers{
+		Routes: m, Announcements: reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}),
+	}, tables.UnderlaySources{BGP: func() bool { return false }, Fabric: func() error { return nil }}, tables.Options{Status: d.reg, Log: d.log})}
+	n.underlay = p
+	row := func(p, device string) intent.UnderlayRoute {
+		return intent.UnderlayRoute{Prefix: prefix(p), Metric: 7, Hops: intent.NewUnderlayHops(
+			intent.UnderlayHop{Via: addr("fe80::1"), Device: device}, intent.UnderlayHop{Via: addr("fe80::2"), Device: device})}
+	}
+	rows := map[netip.Prefix]intent.UnderlayRoute{}
+	for _, r := range []intent.UnderlayRoute{row("192.0.2.2/32", "eth1"), row("fd00::2/128", "eth1"), row("fd00::3/128", "eth1"), row("192.0.2.4/32", "down0")} {
+		rows[r.Prefix] = r
+	}
+	p.last = underlay.Result{Rows: rows, Refused: []underlay.Refusal{{Prefix: prefix("10.0.0.0/8"), Reason: reason.UnderlayFiltered}}}
+	p.learned = map[netip.Prefix]underlay.Learned{prefix("fd00::2/128"): {Stale: true}}
+	p.tables.Pipeline.Update(func() { p.tables.Routes.Set(rows) })
+	p.tables.Pipeline.Pass(t.Context())
+
+	got := map[string]string{}
+	for _, r := range p.routes() {
+		got[r.Prefix.String()] = r.State
+		if r.Stale != (r.Prefix == prefix("fd00::2/128")) || (r.State == status.UnderlayError || r.State == status.UnderlayWaiting) != (r.Error != "") {
+			t.Errorf("%+v", r)
+		}
+	}
+	want := map[string]string{"10.0.0.0/8": "refused", "192.0.2.2/32": "installed", "192.0.2.4/32": "waiting", "192.0.2.9/32": "kept", "fd00::2/128": "installed", "fd00::3/128": "error"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if c, err := n.underlayMetrics(); err != nil || c.Installed != 2 || c.Hops != 4 || c.Refused[reason.UnderlayFiltered] != 1 {
+		t.Errorf("metrics %+v, %v", c, err)
+	}
+	if problems := d.reg.Problems(); !slices.ContainsFunc(problems, func(o status.Object) bool {
+		return o.Kind == "underlay-route" && o.Key == "fd00::3/128" && o.State == status.Error && o.Reason == "foreign"
+	}) {
+		t.Errorf("the route of others is no problem: %+v", problems)
+	}
+}
+
+// The tables of the underlay are among those of status and metrics only on a node
+// that has a part in it.
+func TestUnderlayTablesAreShownWhereUsed(t *testing.T) {
+	d := idleDaemon()
+	d.cfg = config.Default()
+	n := deadNode(d)
+	has := func() bool {
+		return slices.ContainsFunc(n.stages(), func(s reconcile.Stage) bool { return s.Name() == "underlay-routes" })
+	}
+	if has() {
+		t.Error("shown on a node without")
+	}
+	d.cfg.Underlay.Install.Enabled = true
+	if !has() || n.stageHeld(n.underlay.tables.Routes) != "" {
+		t.Error("not shown, or held")
+	}
+}
+
+func TestAnnouncedPrefixes(t *testing.T) {
+	vtep := addr("fd00::1")
+	got := announcements(config.UnderlayAnnounce{VTEP: true, Prefixes: []netip.Prefix{prefix("192.0.2.0/24")}}, vtep)
+	if len(got) != 2 || !got[prefix("fd00::1/128")].VTEP || got[prefix("192.0.2.0/24")].VTEP {
+		t.Errorf("got %v", got)
+	}
+	if got := announcements(config.UnderlayAnnounce{VTEP: true, Prefixes: []netip.Prefix{prefix("fd00::1/128")}}, vtep); got[prefix("fd00::1/128")].VTEP {
+		t.Error("a prefix that is announced always waits for the fabric device")
+	}
+}
