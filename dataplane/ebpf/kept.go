@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -14,7 +16,8 @@ var ErrNothingKept = errors.New("no VRF was pinned")
 
 // Kept tells why what was pinned before Load may not have forwarded until now; nil
 // when it has: its VRFs and gateways can be read back whole, and the device that is
-// the fabric's, and each device of a gateway, has its program still. It is to be
+// the fabric's, each device of a gateway, and each of the underlay, has its program
+// still. It is to be
 // asked before anything is attached: a device that lost its program shows then.
 func (d *Dataplane) Kept(fabric int) error {
 	vrfs, err := PinnedVRFs(d.dir)
@@ -33,6 +36,30 @@ func (d *Dataplane) Kept(fabric int) error {
 	}
 	for _, ifindex := range devices {
 		if err := d.keptProgram(OverlayIn, ifindex); err != nil {
+			return err
+		}
+	}
+	return d.keptUnderlay()
+}
+
+// keptUnderlay asks about devices that are there: one that has gone takes nothing,
+// and no packet comes to it.
+func (d *Dataplane) keptUnderlay() error {
+	if d.Staged() {
+		return nil
+	}
+	d.store.mu.Lock()
+	rows, err := d.store.underlay()
+	d.store.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for ifindex, name := range rows {
+		l, err := netlink.LinkByIndex(int(ifindex))
+		if err != nil || l.Attrs().Name != name {
+			continue
+		}
+		if err := d.keptProgram(UnderlayIn, int(ifindex)); err != nil {
 			return err
 		}
 	}

@@ -22,11 +22,15 @@ func (p onePort) Port(intent.BridgeKey) (ebpf.Port, bool) {
 // program, and its rows can be read.
 func TestKept(t *testing.T) {
 	ns, overlay := namespace(t)
-	var fabric int
+	var fabric, nic int
 	if err := ns.Do(func() error {
-		l, err := netlink.LinkByName("sluice0-ovs")
-		if err == nil {
-			fabric = l.Attrs().Index
+		err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "nic"}, PeerName: "nic-peer"})
+		for name, index := range map[string]*int{"sluice0-ovs": &fabric, "nic": &nic} {
+			l, notThere := netlink.LinkByName(name)
+			if notThere != nil {
+				return errors.Join(err, notThere)
+			}
+			*index = l.Attrs().Index
 		}
 		return err
 	}); err != nil {
@@ -42,13 +46,14 @@ func TestKept(t *testing.T) {
 			}
 			apply(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}})
 			apply(t, d.Gateways(), map[intent.GatewayKey]intent.Gateway{gw: g})
+			apply(t, d.UnderlayDevices(), map[string]intent.UnderlayDevice{"nic": {Name: "nic"}})
 			return errors.Join(d.Attach(ebpf.FabricIn, fabric), d.Attach(ebpf.OverlayIn, overlay))
 		},
 		func(d *ebpf.Dataplane) error {
 			if err := d.Kept(fabric); err != nil {
 				t.Errorf("whole: %v", err)
 			}
-			for p, ifindex := range map[ebpf.Program]int{ebpf.FabricIn: fabric, ebpf.OverlayIn: overlay} {
+			for p, ifindex := range map[ebpf.Program]int{ebpf.FabricIn: fabric, ebpf.OverlayIn: overlay, ebpf.UnderlayIn: nic} {
 				if err := d.Detach(p, ifindex); err != nil {
 					return err
 				}
