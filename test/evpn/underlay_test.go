@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
@@ -66,6 +67,7 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	}
 	w.Logf("a1:\n%s", w.exec("a1", sluicectl(), "underlay"))
 	foreign := w.foreignRoutes("a1")
+	w.dryRunUnnumbered("a1", b4, b6)
 
 	w.cutLink("a1", "to-a1", leafs[0], b4, b6)
 	w.restartsUnnumbered("a1", b4, b6)
@@ -88,6 +90,21 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	}
 	if now := w.operatorsRoutes("a1"); now != foreign {
 		t.Errorf("routes of others\n%swere\n%s", now, foreign)
+	}
+}
+
+// dryRunUnnumbered has a dry run beside the running sluiced tell nothing but what
+// only BGP could know more of.
+func (w *world) dryRunUnnumbered(node string, to ...netip.Addr) {
+	w.Helper()
+	n := w.node(node)
+	config := filepath.Join(w.TempDir(), "sluiced.yaml")
+	w.exec(node, "cp", n.Dir+"/sluiced.yaml", config)
+	p := w.dryRun(node, config, false)
+	own := []netip.Prefix{netip.PrefixFrom(n.VTEP4, 32), netip.PrefixFrom(n.VTEP6, 128)}
+	if len(p.Changes) > 0 || !slices.Equal(p.UnderlayAnnouncements, own) || !slices.Equal(p.Neighbors, []string{"up1", "up2"}) ||
+		!slices.ContainsFunc(p.Unknown, func(u status.UnknownRows) bool { return u.Table == "underlay-routes" && u.Rows >= len(to) }) {
+		w.Errorf("dry run: %+v", p)
 	}
 }
 
