@@ -153,7 +153,7 @@ func obey(s *GoBGP, c childCommand) childReport {
 		r.Status = &st
 	}
 	if c.Unicast != nil {
-		for _, err := range s.setUnicast(ctx, c.Unicast, nil) {
+		for _, err := range s.setUnicast(ctx, useUnderlay, c.Unicast, nil) {
 			fail(err)
 		}
 	}

@@ -63,7 +63,8 @@
 //   - A row with a live path never waits, and never uses a stale one.
 //   - A path that is replaced, by an update or by one that is rejected, has been
 //     told to be gone, and so has one of a node that is being drained: it leaves no
-//     stale row.
+//     stale row. Nor does one that was kept over a graceful restart of the neighbour,
+//     when the restart time is over, or the long-lived one: it has had its time.
 //
 // The same holds when this node's own session ends without graceful restart, or
 // by the neighbour's prefix limit: what no other neighbour sends lingers.

@@ -2,6 +2,7 @@ package bgp
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -26,11 +27,16 @@ func (d driver) List(context.Context) (map[intent.RouteKey]intent.Announcement, 
 
 // Apply implements reconcile.Driver.
 func (d driver) Apply(ctx context.Context, rows []reconcile.Row[intent.RouteKey, intent.Announcement]) []error {
-	upserts := make([]Announcement, 0, len(rows))
+	upserts, exposed := make([]Announcement, 0, len(rows)), []netip.Prefix(nil)
 	for _, r := range rows {
+		if r.Key.VNI == intent.DefaultVRF {
+			exposed = append(exposed, r.Key.Prefix)
+			continue
+		}
 		upserts = append(upserts, Announcement{Key: r.Key})
 	}
 	failed := d.speaker.Update(ctx, upserts, nil)
+	d.expose(ctx, failed, exposed, nil)
 	for _, r := range rows {
 		if failed[r.Key] == nil {
 			d.listed[r.Key] = r.Value.Gateway
@@ -41,7 +47,16 @@ func (d driver) Apply(ctx context.Context, rows []reconcile.Row[intent.RouteKey,
 
 // Delete implements reconcile.Driver.
 func (d driver) Delete(ctx context.Context, keys []intent.RouteKey) []error {
-	failed := d.speaker.Update(ctx, nil, keys)
+	tenants, exposed := make([]intent.RouteKey, 0, len(keys)), []netip.Prefix(nil)
+	for _, k := range keys {
+		if k.VNI == intent.DefaultVRF {
+			exposed = append(exposed, k.Prefix)
+			continue
+		}
+		tenants = append(tenants, k)
+	}
+	failed := d.speaker.Update(ctx, nil, tenants)
+	d.expose(ctx, failed, nil, exposed)
 	rows := make([]reconcile.Row[intent.RouteKey, intent.Announcement], 0, len(keys))
 	for _, k := range keys {
 		if failed[k] == nil {
@@ -50,6 +65,17 @@ func (d driver) Delete(ctx context.Context, keys []intent.RouteKey) []error {
 		rows = append(rows, reconcile.Row[intent.RouteKey, intent.Announcement]{Key: k})
 	}
 	return inOrder(rows, failed)
+}
+
+// expose announces addresses of the default VRF, and withdraws others, as plain
+// unicast. What fails is added to failed.
+func (d driver) expose(ctx context.Context, failed map[intent.RouteKey]error, add, remove []netip.Prefix) {
+	if len(add)+len(remove) == 0 {
+		return
+	}
+	for p, err := range d.speaker.setUnicast(ctx, useExposed, add, remove) {
+		failed[intent.RouteKey{VNI: intent.DefaultVRF, Prefix: p}] = err
+	}
 }
 
 func inOrder(rows []reconcile.Row[intent.RouteKey, intent.Announcement], failed map[intent.RouteKey]error) []error {

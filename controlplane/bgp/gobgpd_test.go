@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -17,11 +18,20 @@ import (
 type gobgpd struct {
 	t         testing.TB
 	port, api uint16
+	conf      string
+	kill      func()
+}
+
+// gobgpdOptions are the restart time that it announces, in seconds, and lines of a
+// client's graceful restart and of its address family.
+type gobgpdOptions struct {
+	restartTime     int
+	restart, family string
 }
 
 func startGoBGPD(t testing.TB, asn uint32, clients ...string) *gobgpd {
 	t.Helper()
-	return startGoBGPDWith(t, asn, "", "", clients...)
+	return startGoBGPDWith(t, asn, gobgpdOptions{restartTime: 120}, clients...)
 }
 
 // longLived are the lines of a client's graceful restart and of its address
@@ -31,7 +41,7 @@ const (
 	longLivedFamily = "[neighbors.afi-safis.long-lived-graceful-restart.config]\nenabled = true\nrestart-time = 3600\n"
 )
 
-func startGoBGPDWith(t testing.TB, asn uint32, restart, family string, clients ...string) *gobgpd {
+func startGoBGPDWith(t testing.TB, asn uint32, o gobgpdOptions, clients ...string) *gobgpd {
 	t.Helper()
 	g := &gobgpd{t: t, port: freePort(t, "127.0.0.1"), api: freePort(t, "127.0.0.1")}
 	var b strings.Builder
@@ -48,30 +58,45 @@ route-reflector-client = true
 route-reflector-cluster-id = "192.0.2.255"
 [neighbors.graceful-restart.config]
 enabled = true
-restart-time = 120
+restart-time = %d
 %s[[neighbors.afi-safis]]
 [neighbors.afi-safis.config]
 afi-safi-name = "l2vpn-evpn"
 [neighbors.afi-safis.mp-graceful-restart.config]
 enabled = true
-%s`, c, asn, restart, family)
+%s`, c, asn, o.restartTime, o.restart, o.family)
 	}
-	conf := filepath.Join(t.TempDir(), "gobgpd.toml")
-	if err := os.WriteFile(conf, []byte(b.String()), 0o644); err != nil {
+	g.conf = filepath.Join(t.TempDir(), "gobgpd.toml")
+	if err := os.WriteFile(g.conf, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("gobgpd", "-f", conf, "-t", "toml", "--api-hosts", fmt.Sprintf("127.0.0.1:%d", g.api))
-	log := &testLog{t: t}
+	g.start()
+	t.Cleanup(func() { g.kill() })
+	return g
+}
+
+// start runs it, also anew.
+func (g *gobgpd) start() {
+	g.t.Helper()
+	cmd := exec.Command("gobgpd", "-f", g.conf, "-t", "toml", "--api-hosts", fmt.Sprintf("127.0.0.1:%d", g.api))
+	log := &testLog{t: g.t}
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("start gobgpd (package gobgpd): %v", err)
+		g.t.Fatalf("start gobgpd (package gobgpd): %v", err)
 	}
-	t.Cleanup(func() {
+	g.kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		log.close()
 	})
-	return g
+}
+
+// announce has it originate a route of VNI 1001 with the VTEP 192.0.2.9.
+func (g *gobgpd) announce(prefix string, more ...string) {
+	g.t.Helper()
+	args := append(strings.Fields(fmt.Sprintf("-p %d global rib add -a evpn prefix %s etag 0 label 1001 rd 192.0.2.9:1 rt 64512:1001 encap vxlan "+
+		"router-mac 02:00:00:00:00:09 nexthop 192.0.2.9", g.api, prefix)), more...)
+	eventually(g.t, "gobgpd takes a route", func() bool { return exec.Command("gobgp", args...).Run() == nil })
 }
 
 func (g *gobgpd) established(client string) bool {

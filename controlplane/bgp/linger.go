@@ -108,9 +108,11 @@ func (h *haunt) batched(g *ghost, now time.Time) bool {
 
 // depart notes the withdrawal of a path that was valid, imported or not: most
 // routes of a lost node may be other tenants'. A node that is drained has said that
-// its routes go.
+// its routes go; and what was kept over a graceful restart has had its time, when the
+// neighbour has not come back, or when it was kept on as long-lived stale.
 func (r *rib) depart(p *path, now time.Time) {
-	if r.ghosts.linger <= 0 || p.rank.shutdown {
+	_, away := r.away[p.key.neighbor]
+	if r.ghosts.linger <= 0 || p.rank.shutdown || p.rank.longStale || p.rank.stale && away {
 		return
 	}
 	v := r.vteps[p.hop.VTEP]

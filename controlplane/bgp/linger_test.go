@@ -179,6 +179,38 @@ func TestNoLinger(t *testing.T) {
 	}
 }
 
+// What was kept over a restart goes when its time is over, without another linger;
+// what goes after a neighbour's End-of-RIB lingers like any other.
+func TestStaleRoutesHaveHadTheirTime(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rank rank
+		away bool
+		want int
+	}{
+		{"fresh", rank{}, false, 1},
+		{"fresh, and the session is lost", rank{}, true, 1},
+		{"stale, and the neighbour is back", rank{stale: true}, false, 1},
+		{"stale, and the neighbour is not back", rank{stale: true}, true, 0},
+		{"long-lived stale at somebody", rank{longStale: true}, false, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newScene(t, 30*time.Second)
+			p := scenePath("A", "10.0.0.1/32", false)
+			p.rank = tt.rank
+			s.rib.apply(p, epoch)
+			s.settle(epoch)
+			if tt.away {
+				s.rib.away[p.key.neighbor] = struct{}{}
+			}
+			s.do(time.Second, "-A 10.0.0.1/32")
+			if s.do(5 * time.Second); len(s.shown) != tt.want {
+				t.Errorf("%d rows are left, want %d", len(s.shown), tt.want)
+			}
+		})
+	}
+}
+
 // TestManyWithdrawals: a reflector needs seconds to withdraw all routes of a big
 // node, most of which are other tenants' here.
 func TestManyWithdrawals(t *testing.T) {

@@ -192,10 +192,12 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	}
 	n.established = established
 	if established {
+		delete(s.in.rib.away, a)
 		n.wrongAS = n.config.External && state.GetPeerAsn() == s.cfg.ASN
 		s.log.Info("BGP session established", slog.String("neighbor", n.config.Address.String()))
 		return
 	}
+	s.in.rib.away[a] = struct{}{}
 	n.endOfRIB, n.unicastEnds = false, 0
 	n.flaps++
 	s.log.Warn("BGP session lost", slog.String("neighbor", n.config.Address.String()))

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -46,37 +48,113 @@ func TestRestartCapabilities(t *testing.T) {
 	}
 }
 
-// The routes of a node that does not come back are kept for its restart time,
-// then as long-lived stale ones, and go when that time is over too.
+// The routes of a node are kept for its restart time, then as long-lived stale ones,
+// which lose against all others; when it is back they are as before, and when it does
+// not come back they go when that time is over too.
 func TestLongLivedGracefulRestart(t *testing.T) {
 	t.Parallel() // it mostly waits
-	rr := startGoBGPDWith(t, 64512, longLived, longLivedFamily, "127.0.0.11", "127.0.0.12", "127.0.0.13")
-	cfg := func(i byte, local string) Config {
+	rr := startGoBGPDWith(t, 64512, gobgpdOptions{120, longLived, longLivedFamily}, "127.0.0.11", "127.0.0.12", "127.0.0.13")
+	cfg := func(i byte, local string, longLived time.Duration) Config {
 		c := nodeConfig(i, rr.neighborFor(64512, local))
-		c.RestartTime, c.LongLivedTime, c.PeerLinger = 2*time.Second, 8*time.Second, -1
+		c.RestartTime, c.LongLivedTime = 2*time.Second, longLived
 		return c
 	}
-	a, b, other := startSpeaker(t, cfg(1, "127.0.0.11")), startSpeaker(t, cfg(2, "127.0.0.12")), startSpeaker(t, cfg(3, "127.0.0.13"))
+	first := cfg(1, "127.0.0.11", time.Hour)
+	a, b, other := startSpeaker(t, first), startSpeaker(t, cfg(2, "127.0.0.12", time.Hour)), startSpeaker(t, cfg(3, "127.0.0.13", time.Hour))
 	k, both := key(1001, "10.10.0.0/24"), key(1001, "2001:db8:10::/64")
-	for s, keys := range map[*speaker][]intent.RouteKey{a: {k, both}, other: {both}, b: {}} {
-		s.do(childCommand{Policies: []childPolicy{red}, Set: keys})
+	begin := func() { a.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{k, both}}) }
+	begin()
+	other.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{both}})
+	b.do(childCommand{Policies: []childPolicy{red}})
+	twoWays := func() bool { return len(b.hops(k)) == 1 && len(b.hops(both)) == 2 }
+	eventually(t, "b has both, one over two nodes", twoWays)
+	die := func() {
+		a.kill()
+		eventually(t, "the reflector has lost the session", func() bool { return !rr.established("127.0.0.11") })
+		eventually(t, "a long-lived stale path is used only where there is no other", func() bool {
+			return len(b.hops(k)) == 1 && len(b.hops(both)) == 1 && b.hops(both)[0].VTEP == "192.0.2.3"
+		})
 	}
-	eventually(t, "b has both, one over two nodes", func() bool { return len(b.hops(k)) == 1 && len(b.hops(both)) == 2 })
-	a.kill()
-	eventually(t, "the reflector has lost the session", func() bool { return !rr.established("127.0.0.11") })
-	eventually(t, "a long-lived stale path is used only where there is no other", func() bool {
-		return len(b.hops(k)) == 1 && len(b.hops(both)) == 1 && b.hops(both)[0].VTEP == "192.0.2.3"
-	})
+	die()
 	for _, r := range b.do(childCommand{Routes: true}).Routes {
 		if want := r.NextHop.String() == "192.0.2.1"; r.Stale != want {
 			t.Errorf("%s from %s: stale is %v", r.Prefix, r.NextHop, r.Stale)
 		}
 	}
+	first.Restarting, first.LongLivedTime = true, 4*time.Second
+	a = startSpeaker(t, first)
+	begin()
+	eventually(t, "the node is back, and its path is as good as any", twoWays)
+	for _, r := range b.do(childCommand{Routes: true}).Routes {
+		if r.Stale {
+			t.Errorf("%s from %s is still stale", r.Prefix, r.NextHop)
+		}
+	}
+	die()
 	if n := b.deletes(); n != 0 {
 		t.Errorf("b saw %d deletes", n)
 	}
 	eventually(t, "it goes after the long-lived time", func() bool { return b.hops(k) == nil })
-	if len(b.hops(both)) != 1 {
-		t.Errorf("the other node's path is %v", b.hops(both))
+	if st := b.do(childCommand{Status: true}).Status; st.Stale != 0 || len(b.hops(both)) != 1 {
+		t.Errorf("the other node's path is %v, and status %+v", b.hops(both), st)
+	}
+}
+
+// The other way round: a neighbour does not come back within its restart time. What it
+// sent stays as long-lived stale and loses against another neighbour's worse route,
+// but for what it asked not to be kept (NO_LLGR); it is as before when the neighbour is
+// back, and goes for good when the long-lived time is over.
+func TestNeighborIsLongInRestarting(t *testing.T) {
+	t.Parallel() // it mostly waits
+	far := startGoBGPDWith(t, 64512, gobgpdOptions{2, longLived, strings.Replace(longLivedFamily, "3600", "6", 1)}, "127.0.0.14")
+	good := startRawPeerAt(t, "127.0.0.5", wire.RF_EVPN)
+	cfg := nodeConfig(4, far.neighborFor(64512, "127.0.0.14"), good.neighbor())
+	cfg.LongLivedTime = time.Hour
+	s := startSpeaker(t, cfg)
+	s.do(childCommand{Policies: []childPolicy{red}})
+	alone, both, not, later := key(1001, "10.10.0.0/24"), key(1001, "2001:db8:10::/64"), key(1001, "10.11.0.0/24"), key(1001, "10.12.0.0/24")
+	worse := route(both.Prefix.String(), 3)
+	worse[4] = attribute(flagTransitive, attrLocalPref, []byte{0, 0, 0, 1})
+	announce := func() {
+		far.announce(alone.Prefix.String())
+		far.announce(both.Prefix.String())
+	}
+	announce()
+	far.announce(not.Prefix.String(), "community", "65535:7") // NO_LLGR
+	far.announce(later.Prefix.String())
+	eventually(t, "a session with the other one", func() bool { return good.sessions() > 0 })
+	good.send(wire.BGP_MSG_UPDATE, update(worse...))
+	via := func(k intent.RouteKey) string {
+		if h := s.hops(k); len(h) == 1 {
+			return h[0].VTEP
+		}
+		return ""
+	}
+	const farVTEP, goodVTEP = "192.0.2.9", "192.0.2.7"
+	fresh := func() bool { return via(alone) == farVTEP && via(both) == farVTEP }
+	eventually(t, "all routes", func() bool {
+		return fresh() && via(not) == farVTEP && s.do(childCommand{Status: true}).Status.Neighbors[1].Received == 1
+	})
+	far.kill()
+	eventually(t, "it restarts, and all is kept", func() bool {
+		n := s.neighbor()
+		return n.State != stateEstablished && n.PeerRestarting && n.Received == 4 && fresh() && via(not) == farVTEP
+	})
+	eventually(t, "its time is over", func() bool { return via(both) == goodVTEP && s.hops(not) == nil })
+	if n := s.neighbor(); via(alone) != farVTEP || n.Received != 3 || s.do(childCommand{Status: true}).Status.Stale != 0 {
+		t.Errorf("%s leads to %q, status %+v", alone, via(alone), n)
+	}
+	for _, r := range s.do(childCommand{Routes: true}).Routes {
+		if want := r.NextHop.String() == farVTEP; r.Stale != want {
+			t.Errorf("%s from %s: stale is %v", r.Prefix, r.NextHop, r.Stale)
+		}
+	}
+	far.start()
+	announce()
+	eventually(t, "it is back, and better again; what it has no more goes", func() bool { return fresh() && s.hops(later) == nil })
+	far.kill()
+	eventually(t, "the long-lived time is over", func() bool { return s.hops(alone) == nil && via(both) == goodVTEP })
+	if st := s.do(childCommand{Status: true}).Status; st.Stale != 0 || st.Neighbors[0].Received != 0 || st.Imported != 1 {
+		t.Errorf("status %+v", st)
 	}
 }

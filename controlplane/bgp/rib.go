@@ -40,6 +40,8 @@ type rib struct {
 	refused map[intent.VNI]*refusals
 	// lingering are the VTEPs without a route.
 	lingering set[netip.Addr]
+	// away are the neighbours whose session is lost.
+	away set[netip.Addr]
 	// siblings are the VTEPs of AddSiblings.
 	siblings set[netip.Addr]
 	// routerID is this node's, doubles the VTEPs of others whose routes have it in
@@ -80,6 +82,7 @@ func newRIB(own func(netip.Addr) bool, linger, peerLinger time.Duration) *rib {
 		vteps:       map[netip.Addr]*vtep{},
 		refused:     map[intent.VNI]*refusals{},
 		lingering:   set[netip.Addr]{},
+		away:        set[netip.Addr]{},
 		siblings:    set[netip.Addr]{},
 		doubles:     map[netip.Addr]int{},
 		dirty:       set[intent.RouteKey]{},

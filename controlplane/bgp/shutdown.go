@@ -33,8 +33,9 @@ func (s *GoBGP) GracefulShutdown(ctx context.Context, on bool) error {
 			keys = append(keys, intent.RouteKey{VNI: vni, Prefix: p})
 		}
 	}
-	if failed := s.sendLocked(ctx, keys); len(failed) > 0 {
-		return fmt.Errorf("%d of %d routes could not be announced anew", len(failed), len(keys))
+	unicast := s.sendUnicastLocked(ctx)
+	if failed := s.sendLocked(ctx, keys); len(failed)+len(unicast) > 0 {
+		return fmt.Errorf("%d of %d routes could not be announced anew", len(failed)+len(unicast), len(keys)+len(s.unicastOut.wanted))
 	}
 	return nil
 }

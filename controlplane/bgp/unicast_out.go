@@ -17,24 +17,49 @@ import (
 )
 
 // unicastOut is what this node announces as plain unicast. GoBGP.outMu guards it.
-type unicastOut struct{ wanted, sent map[netip.Prefix]struct{} }
-
-func newUnicastOut() unicastOut {
-	return unicastOut{wanted: map[netip.Prefix]struct{}{}, sent: map[netip.Prefix]struct{}{}}
+type unicastOut struct {
+	// wanted says who wants a prefix: several may.
+	wanted map[netip.Prefix]unicastUse
+	sent   map[netip.Prefix]unicastForm
 }
 
-// setUnicast changes the wanted set and tells the BGP server; without one, start
-// does. What failed is tried again by tick.
-func (s *GoBGP) setUnicast(ctx context.Context, add, remove []netip.Prefix) map[netip.Prefix]error {
+// unicastUse is what a prefix is announced for.
+type unicastUse uint8
+
+const (
+	// useUnderlay: the node's own part in the underlay.
+	useUnderlay unicastUse = 1 << iota
+	// useExposed: an address of the default VRF.
+	useExposed
+)
+
+// unicastForm is what a prefix was sent with.
+type unicastForm struct{ shutdown bool }
+
+func newUnicastOut() unicastOut {
+	return unicastOut{wanted: map[netip.Prefix]unicastUse{}, sent: map[netip.Prefix]unicastForm{}}
+}
+
+// setUnicast changes what is wanted for a use and tells the BGP server; without one,
+// start does. What failed is tried again by tick.
+func (s *GoBGP) setUnicast(ctx context.Context, use unicastUse, add, remove []netip.Prefix) map[netip.Prefix]error {
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
 	for _, p := range remove {
-		delete(s.unicastOut.wanted, p)
+		if s.unicastOut.wanted[p] &^= use; s.unicastOut.wanted[p] == 0 {
+			delete(s.unicastOut.wanted, p)
+		}
 	}
 	for _, p := range add {
-		s.unicastOut.wanted[p] = struct{}{}
+		s.unicastOut.wanted[p] |= use
 	}
 	return s.sendUnicastLocked(ctx)
+}
+
+// unicastFormLocked: what is only exposed has another way when the node is drained,
+// its own addresses have none.
+func (s *GoBGP) unicastFormLocked(use unicastUse) unicastForm {
+	return unicastForm{shutdown: s.out.node.shutdown && use == useExposed}
 }
 
 // sendUnicastLocked makes what is sent what is wanted, withdrawals first.
@@ -48,27 +73,28 @@ func (s *GoBGP) sendUnicastLocked(ctx context.Context) map[netip.Prefix]error {
 		if _, wanted := o.wanted[p]; wanted {
 			continue
 		}
-		if err := s.sendPrefix(ctx, p, true); err != nil {
+		if err := s.sendPrefix(ctx, p, unicastForm{}, true); err != nil {
 			failed[p] = fmt.Errorf("withdraw %s: %w", p, err)
 			continue
 		}
 		delete(o.sent, p)
 	}
-	for p := range o.wanted {
-		if _, sent := o.sent[p]; sent {
+	for p, use := range o.wanted {
+		form := s.unicastFormLocked(use)
+		if was, sent := o.sent[p]; sent && was == form {
 			continue
 		}
-		if err := s.sendPrefix(ctx, p, false); err != nil {
+		if err := s.sendPrefix(ctx, p, form, false); err != nil {
 			failed[p] = fmt.Errorf("announce %s: %w", p, err)
 			continue
 		}
-		o.sent[p] = struct{}{}
+		o.sent[p] = form
 	}
 	return failed
 }
 
-func (s *GoBGP) sendPrefix(ctx context.Context, p netip.Prefix, withdraw bool) error {
-	path, err := encodeUnicast(p, withdraw)
+func (s *GoBGP) sendPrefix(ctx context.Context, p netip.Prefix, form unicastForm, withdraw bool) error {
+	path, err := encodeUnicast(p, form, withdraw)
 	if err != nil {
 		return err
 	}
@@ -88,7 +114,7 @@ func (s *GoBGP) announceUnicastLocked(ctx context.Context) {
 
 // encodeUnicast is a prefix of this node's. An unspecified next hop becomes the
 // address of each session: next hop self.
-func encodeUnicast(p netip.Prefix, withdraw bool) (*api.Path, error) {
+func encodeUnicast(p netip.Prefix, form unicastForm, withdraw bool) (*api.Path, error) {
 	family, self := FamilyIPv4, netip.IPv4Unspecified()
 	if p.Addr().Is6() {
 		family, self = FamilyIPv6, netip.IPv6Unspecified()
@@ -96,7 +122,11 @@ func encodeUnicast(p netip.Prefix, withdraw bool) (*api.Path, error) {
 	nlri, err := anypb.New(&api.IPAddressPrefix{Prefix: p.Addr().String(), PrefixLen: uint32(p.Bits())})
 	out := &api.Path{Family: family.wire(), Nlri: nlri, IsWithdraw: withdraw}
 	errs := []error{err}
-	for _, m := range []proto.Message{&api.OriginAttribute{Origin: originIGP}, &api.NextHopAttribute{NextHop: self.String()}} {
+	attributes := []proto.Message{&api.OriginAttribute{Origin: originIGP}, &api.NextHopAttribute{NextHop: self.String()}}
+	if form.shutdown {
+		attributes = append(attributes, &api.LocalPrefAttribute{}, &api.CommunitiesAttribute{Communities: []uint32{communityGracefulShutdown}})
+	}
+	for _, m := range attributes {
 		attr, err := anypb.New(m)
 		out.Pattrs, errs = append(out.Pattrs, attr), append(errs, err)
 	}
@@ -125,7 +155,7 @@ func (d unicastDriver) Apply(ctx context.Context, rows []reconcile.Row[netip.Pre
 	for _, r := range rows {
 		keys = append(keys, r.Key)
 	}
-	failed := d.speaker.setUnicast(ctx, keys, nil)
+	failed := d.speaker.setUnicast(ctx, useUnderlay, keys, nil)
 	errs := make([]error, len(rows))
 	for i, r := range rows {
 		if errs[i] = failed[r.Key]; errs[i] == nil {
@@ -137,7 +167,7 @@ func (d unicastDriver) Apply(ctx context.Context, rows []reconcile.Row[netip.Pre
 
 // Delete implements reconcile.Driver.
 func (d unicastDriver) Delete(ctx context.Context, keys []netip.Prefix) []error {
-	failed := d.speaker.setUnicast(ctx, nil, keys)
+	failed := d.speaker.setUnicast(ctx, useUnderlay, nil, keys)
 	errs := make([]error, len(keys))
 	for i, k := range keys {
 		if errs[i] = failed[k]; errs[i] == nil {
