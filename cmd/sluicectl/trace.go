@@ -19,7 +19,8 @@ func traceCommand(o *options) *cobra.Command {
 		Short: "Run the live programs on a synthetic packet and tell every decision",
 		Long: `Run the live programs on a synthetic packet and tell every decision.
 
-The packet enters from OVN; with --from-vtep it enters from the fabric. Nothing
+The packet enters from OVN; with --from-vtep it enters from the fabric. With --vrf
+default it enters from the underlay, where SRC is not exposed on this node. Nothing
 is sent and no counter moves.`,
 		Args: exactArgs("SRC", "DST"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -105,6 +106,8 @@ func writeTrace(w io.Writer, tr status.Trace) error {
 		fmt.Fprintf(w, "\nNo program ran: OVN forwards from %s to %s itself; Sluice never sees the packets.\n", tr.Request.Src, tr.Request.Dst)
 	case tr.Verdict == status.OnKernelPath:
 		fmt.Fprintf(w, "\nThe kernel's routes carry the packet: no program of Sluice's decides.\n")
+	case tr.Verdict == status.OnToHost:
+		fmt.Fprintf(w, "\nGoes on to the host, unchanged: %s is not exposed on this node.\n", tr.Request.Dst)
 	case tr.Verdict == "drop":
 		fmt.Fprintf(w, "\nDropped: %s\n", tr.Drop)
 	case tr.VTEP.IsValid():

@@ -117,9 +117,12 @@ func parseVNI(s string) (intent.VNI, error) {
 	if s == "" {
 		return 0, usagef("--vrf is missing: the tenant's VNI")
 	}
+	if s == intent.DefaultVRF.String() {
+		return intent.DefaultVRF, nil
+	}
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || n == 0 || intent.VNI(n) > intent.MaxVNI {
-		return 0, usagef("%q is not a VNI: a number from 1 to %d", s, intent.MaxVNI)
+		return 0, usagef("%q is not a VNI: a number from 1 to %d, or %s", s, intent.MaxVNI, intent.DefaultVRF)
 	}
 	return intent.VNI(n), nil
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
@@ -60,6 +63,8 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 	}
 	out.Packet = res.Frame
 	switch reason := res.Dropped(); {
+	case res.Passed:
+		out.Verdict = status.OnToHost
 	case reason == 0:
 		out.Verdict = "redirect"
 	case res.Redirected:
@@ -73,14 +78,26 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 	return out, nil
 }
 
-// traceRequest makes the packet as it would come from OVN or from the fabric.
+// traceRequest makes the packet as it would come from OVN, from the fabric, or from
+// the underlay: for the default VRF, where its source is not exposed here.
 func (n *node) traceRequest(r status.TraceRequest) (ebpf.TraceRequest, error) {
 	spec := packet.Spec{Src: r.Src, Dst: r.Dst, Protocol: r.Protocol, SrcPort: r.SrcPort, DstPort: r.DstPort, Length: r.Length}
 	req := ebpf.TraceRequest{Program: ebpf.OverlayIn}
-	if r.FromFabric.IsValid() {
+	src, exposed := n.longest(r.VRF, r.Src)
+	switch {
+	case r.FromFabric.IsValid() && r.VRF == intent.DefaultVRF:
+		return req, errors.New("no VTEP sends packets of the default VRF: they come from the underlay without VXLAN")
+	case r.FromFabric.IsValid():
 		req.Program, req.VTEP, req.VNI = ebpf.FabricIn, r.FromFabric, r.VRF
 		spec.SrcMAC, spec.DstMAC = intent.MAC{0x02, 0, 0, 0, 0, 1}, n.id.routerMAC
-	} else {
+	case r.VRF == intent.DefaultVRF && (!exposed || src.Kind != intent.RouteLocal):
+		nic, err := n.underlayNIC()
+		if err != nil {
+			return req, err
+		}
+		req.Program, req.IfIndex = ebpf.UnderlayIn, uint32(nic.Index)
+		spec.SrcMAC, spec.DstMAC = intent.MAC{0x02, 0, 0, 0, 0, 1}, intent.MAC(nic.HardwareAddr)
+	default:
 		g, err := n.gatewayFor(r.VRF, r.Src)
 		if err != nil {
 			return req, err
@@ -95,6 +112,17 @@ func (n *node) traceRequest(r status.TraceRequest) (ebpf.TraceRequest, error) {
 	var err error
 	req.Frame, err = packet.Build(spec)
 	return req, err
+}
+
+// underlayNIC is a device of the underlay that is there.
+func (n *node) underlayNIC() (*net.Interface, error) {
+	rows, _ := n.tables.UnderlayDevices.Rows()
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if nic, err := net.InterfaceByName(name); err == nil && len(nic.HardwareAddr) == len(intent.MAC{}) {
+			return nic, nil
+		}
+	}
+	return nil, fmt.Errorf("no device of the underlay is there: %w", admin.ErrNotFound)
 }
 
 // gatewayFor is the gateway that a packet from src would come through: that of
@@ -134,7 +162,7 @@ func (n *node) why(vni intent.VNI, s ebpf.Step) string {
 		return n.whyRoute(vni, s.Addr)
 	case ebpf.StepDrop:
 		return reasonOfDrop(s.Value)
-	case ebpf.StepRedirect:
+	case ebpf.StepRedirect, ebpf.StepFIB:
 		if l, err := net.InterfaceByIndex(int(s.Value)); err == nil {
 			return l.Name
 		}

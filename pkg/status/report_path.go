@@ -123,13 +123,17 @@ const InsideOVN = "inside-ovn"
 // and no program of Sluice's.
 const OnKernelPath = "kernel"
 
+// OnToHost is the verdict of a packet from the underlay that is for no exposed address.
+const OnToHost = "host"
+
 // Trace is the answer to "sluicectl trace".
 type Trace struct {
 	Request   TraceRequest `json:"request"`
 	Decisions []Decision   `json:"decisions"`
 	// Verdict is redirect, drop or reply; Drop the reason of a drop. It is inside-ovn,
-	// and no program ran, where OVN forwards between the ends itself; and kernel where
-	// the VRF is on the kernel path and the packet comes from OVN.
+	// and no program ran, where OVN forwards between the ends itself; kernel where
+	// the VRF is on the kernel path and the packet comes from OVN; and host where it
+	// comes from the underlay and goes on to the node itself.
 	Verdict string `json:"verdict"`
 	Drop    string `json:"drop,omitempty"`
 	// Interface is where a redirected packet would leave.
