@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
+	"github.com/ovn-sluice/sluice/controlplane/exposure"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
@@ -50,11 +51,13 @@ type daemon struct {
 
 	mu         sync.Mutex // guards what follows; held while an OVN event is taken
 	translator *evpn.Translator
-	complaints uint64 // translator's, as last reported
-	latest     nodeFacts
-	node       *node        // nil while the node has no role
-	siblings   []netip.Addr // as ovn.Rows.Siblings tells
-	published  bool         // Chassis_Private has been written, or is to be
+	exposure   *exposure.Translator
+	// complaints are the translators', as last reported.
+	complaints, exposureComplaints uint64
+	latest                         nodeFacts
+	node                           *node        // nil while the node has no role
+	siblings                       []netip.Addr // as ovn.Rows.Siblings tells
+	published                      bool         // Chassis_Private has been written, or is to be
 	// retain: indices of VRFs that went while nobody looked are still to be freed.
 	retain bool
 }
@@ -122,7 +125,9 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	}
 	ec := evpnConfig(d.cfg)
 	d.translator = evpn.NewTranslator(ec, d.indices)
-	return evpn.Needs(ec), nil
+	xc := exposureConfig(d.cfg)
+	d.exposure = exposure.NewTranslator(xc, d.indices)
+	return xc.Needs(evpn.Needs(ec)), nil
 }
 
 // runDaemon is sluiced from its lock to its end. What another sluiced may still

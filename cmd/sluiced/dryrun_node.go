@@ -62,16 +62,17 @@ func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcil
 	n.links = n.newLinks(nil)
 	never := func(intent.NextHopSet, func(netip.Addr) bool) bool { return false }
 	n.tables = tables.New(tables.Drivers{
-		Bridges:        reconcile.ReadOnly(n.links),
-		KernelVRFs:     reconcile.ReadOnly(n.kernel.VRFs()),
-		KernelGateways: reconcile.ReadOnly(n.kernel.Gateways()),
-		KernelRoutes:   reconcile.ReadOnly(n.kernel.Routes()),
-		VRFs:           reconcile.ReadOnly(pinned.VRFs()),
-		Gateways:       reconcile.ReadOnly(pinned.Gateways()),
-		Served:         reconcile.ReadOnly(pinned.Served()),
-		VTEPs:          reconcile.ReadOnly(pinned.VTEPs()),
-		Routes:         reconcile.ReadOnly(pinned.Routes()),
-		Steering:       reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)),
+		Bridges:         reconcile.ReadOnly(n.links),
+		KernelVRFs:      reconcile.ReadOnly(n.kernel.VRFs()),
+		KernelGateways:  reconcile.ReadOnly(n.kernel.Gateways()),
+		KernelRoutes:    reconcile.ReadOnly(n.kernel.Routes()),
+		VRFs:            reconcile.ReadOnly(pinned.VRFs()),
+		Gateways:        reconcile.ReadOnly(pinned.Gateways()),
+		Served:          reconcile.ReadOnly(pinned.Served()),
+		VTEPs:           reconcile.ReadOnly(pinned.VTEPs()),
+		Routes:          reconcile.ReadOnly(pinned.Routes()),
+		UnderlayDevices: reconcile.ReadOnly(pinned.UnderlayDevices()),
+		Steering:        reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)),
 		// BGP is not asked: nothing says what it has.
 		Policies:      reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}),
 		Announcements: reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}),
@@ -79,7 +80,8 @@ func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcil
 		OVN: n.d.allInSync, BGP: func() bool { return false }, Pending: n.pending.has, Lingers: never,
 	}, tables.Options{Status: n.d.reg, Log: n.d.log, Dry: true})
 	n.d.mu.Lock()
-	n.want(n.d.translator)
+	n.want()
+	n.tables.Pipeline.Update(func() { n.tables.UnderlayDevices.Set(n.underlayDevices(nil)) })
 	n.d.mu.Unlock()
 	return n.tables.Pipeline.Compare(ctx)
 }

@@ -17,13 +17,13 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	arrived := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	diff := d.translator.Step(e.Rows, e.Dirty, e.InSync.SB)
+	diff := d.step(e)
 	// A pass may run at any moment: what is not in sync any more is told before the
 	// change, and what is now in sync after it.
 	d.inSyncNow.Store(d.lessInSync(e.InSync))
 	d.siblings = e.Rows.Siblings()
 	if n := d.node; n != nil {
-		pending := n.pendingAfter(d.translator, e.InSync.NB, diff)
+		pending := n.pendingAfter(d.waits, e.InSync.NB, diff)
 		n.pending.widen(pending)
 		n.delays.changed(diff.Announcements, arrived)
 		n.speaker.AddSiblings(d.siblings)
@@ -38,10 +38,7 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	if d.node != nil {
 		d.node.tables.Pipeline.Kick() // rows may be held for an in-sync that has just come
 	}
-	if now := d.translator.Complaints(); now != d.complaints {
-		d.complaints = now
-		d.reg.Reporter("evpn").Replace(d.translator.Objects())
-	}
+	d.report()
 	if e.InSync.All() {
 		d.retainIndices()
 	}
@@ -66,7 +63,7 @@ func (d *daemon) retainIndices() {
 		return
 	}
 	d.retain = false
-	kept := d.translator.Tables().VRFs
+	kept := d.asked().VRFs
 	err := d.indices.Retain(func(vni intent.VNI) bool { _, ok := kept[vni]; return ok })
 	if err != nil {
 		d.log.Warn("the indices of VRFs that are gone stay taken", "error", err)
@@ -75,9 +72,9 @@ func (d *daemon) retainIndices() {
 
 // want makes what OVN asks for, and the configuration, the wanted side. It is
 // called once, before anything else changes the tables, and returns what OVN asks for.
-func (n *node) want(t *evpn.Translator) evpn.Tables {
-	all := t.Tables()
-	n.pending.become(pendingOf(t, all.VRFs))
+func (n *node) want() evpn.Tables {
+	all := n.d.asked()
+	n.pending.become(pendingOf(n.d.waits, all.VRFs))
 	trusted := map[netip.Addr]intent.VTEP{}
 	for _, a := range n.d.cfg.Fabric.TrustedVTEPs {
 		trusted[a] = intent.VTEP{Addr: a}

@@ -25,6 +25,7 @@ const lookInterval = 5 * time.Second
 func (n *node) watchDevices(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return kernel.Watch(ctx, netns.Namespace{}, n.look) })
+	group.Go(func() error { return n.watchWays(ctx) })
 	group.Go(func() error {
 		tick := time.NewTicker(lookInterval)
 		defer tick.Stop()

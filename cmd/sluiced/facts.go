@@ -21,6 +21,7 @@ type nodeFacts struct {
 	integration string
 }
 
+// factsOf finds them. d.mu is held.
 func (d *daemon) factsOf(rows *ovn.Rows) nodeFacts {
 	f := nodeFacts{systemID: d.cfg.OVN.SystemID, integration: rows.IntegrationBridge()}
 	if f.systemID == "" {
@@ -34,6 +35,9 @@ func (d *daemon) factsOf(rows *ovn.Rows) nodeFacts {
 	default:
 		r := rows.Role()
 		f.gateway, f.reason = r.Gateway, r.Reason
+		if why, needed := d.exposure.Needed(); !f.gateway && needed {
+			f.gateway, f.reason = true, why
+		}
 		if !f.gateway && d.cfg.Underlay.Used() {
 			// The way to the databases may be one of those that BGP finds.
 			f.gateway, f.reason = true, "underlay in the configuration"

@@ -22,6 +22,9 @@ func (n *node) gone(rows *ovn.Rows, d evpn.Difference) map[intent.RouteKey]inten
 	own, _ := rows.OwnChassis()
 	left, out := map[intent.GatewayKey]bool{}, map[intent.RouteKey]intent.Announcement{}
 	for _, k := range d.Announcements.Delete {
+		if k.VNI == intent.DefaultVRF {
+			continue // nothing here reaches the machine any more, and nobody is waited for
+		}
 		a, ok := n.tables.Announcements.Wanted(k)
 		if !ok {
 			continue
@@ -60,8 +63,9 @@ func (n *node) yield(gone map[intent.RouteKey]intent.Announcement, d evpn.Delta[
 	if len(gone) > 0 {
 		n.speaker.Yield(context.Background(), slices.Collect(maps.Keys(gone)), true)
 	}
-	if len(d.Set) > 0 {
-		n.speaker.Yield(context.Background(), slices.Collect(maps.Keys(d.Set)), false)
+	tenants := slices.DeleteFunc(slices.Collect(maps.Keys(d.Set)), func(k intent.RouteKey) bool { return k.VNI == intent.DefaultVRF })
+	if len(tenants) > 0 {
+		n.speaker.Yield(context.Background(), tenants, false)
 	}
 }
 

@@ -141,7 +141,7 @@ func (d *daemon) adopt(n *node) {
 	}
 	n.speaker.AddSiblings(d.siblings)
 	n.tenants = tenants{log: d.log, routerID: n.id.routerID, choice: d.translator.Choice}
-	n.tenants.begin(n.want(d.translator))
+	n.tenants.begin(n.want())
 	d.noteStandby(len(n.tenants.standby))
 }
 

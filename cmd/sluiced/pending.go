@@ -34,10 +34,10 @@ func (p *pendingVRFs) widen(more map[intent.VNI]intent.VRF) {
 }
 
 // pendingOf are those of the VRFs that wait for Northbound rows.
-func pendingOf(t *evpn.Translator, vrfs map[intent.VNI]intent.VRF) map[intent.VNI]intent.VRF {
+func pendingOf(waits func(intent.VNI) bool, vrfs map[intent.VNI]intent.VRF) map[intent.VNI]intent.VRF {
 	out := map[intent.VNI]intent.VRF{}
 	for vni, v := range vrfs {
-		if t.Pending(vni) {
+		if waits(vni) {
 			out[vni] = v
 		}
 	}
@@ -46,11 +46,11 @@ func pendingOf(t *evpn.Translator, vrfs map[intent.VNI]intent.VRF) map[intent.VN
 
 // pendingAfter are the VRFs that wait after a step. With the Northbound database
 // in sync none begins to.
-func (n *node) pendingAfter(t *evpn.Translator, nbInSync bool, d evpn.Difference) map[intent.VNI]intent.VRF {
+func (n *node) pendingAfter(waits func(intent.VNI) bool, nbInSync bool, d evpn.Difference) map[intent.VNI]intent.VRF {
 	if nbInSync {
-		return pendingOf(t, n.pending.all())
+		return pendingOf(waits, n.pending.all())
 	}
 	vrfs, _ := n.tables.VRFs.Rows()
 	maps.Copy(vrfs, d.VRFs.Set)
-	return pendingOf(t, vrfs)
+	return pendingOf(waits, vrfs)
 }

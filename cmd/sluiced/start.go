@@ -55,7 +55,7 @@ func (n *node) newFabric(attach kernel.Attach) *kernel.Fabric {
 
 func (n *node) newLinks(attach kernel.Attach) *kernel.BridgeLinks {
 	return kernel.NewBridgeLinks(kernel.BridgeLinksConfig{
-		Ports: n.d.ovs, MTU: n.bridgeMTU(), Attach: attach,
+		Ports: n.d.ovs, MTU: n.bridgeMTU(), Attach: attach, Routed: n.d.cfg.Exposure.Used(),
 		Attached: func(ifindex int) (bool, error) { return n.dp.Attached(ebpf.OverlayIn, ifindex) },
 	})
 }

@@ -99,7 +99,12 @@ func (t *tenants) paths(d evpn.Delta[intent.VNI, intent.VRF]) {
 	t.say(t.vrfLines(d))
 }
 
-func (t *tenants) rd(v intent.VRF) string { return fmt.Sprintf("%s:%d", t.routerID, v.Index) }
+func (t *tenants) rd(v intent.VRF) string {
+	if v.VNI == intent.DefaultVRF {
+		return "" // its routes have none
+	}
+	return fmt.Sprintf("%s:%d", t.routerID, v.Index)
+}
 
 // gatewayLines compares by the port's name: its key changes with its MAC address.
 // Only what is here counts.

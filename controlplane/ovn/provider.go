@@ -173,3 +173,13 @@ func (r *Rows) machineMoves(c Change, own UUID) bool {
 	next, _ := c.New.(PortBinding)
 	return r.exposes && (r.ports[c.UUID].Chassis == own) != (next.Chassis == own)
 }
+
+// PeerNaming is the port that names another as its peer, whether that one is
+// followed or not.
+func (r *Rows) PeerNaming(name string) (PortBinding, bool) {
+	id, ok := r.byPeer.first(name)
+	if !ok {
+		return PortBinding{}, false
+	}
+	return r.ports[id], true
+}

@@ -34,6 +34,11 @@ const (
 	SNATSource       = "snat-source"
 	Standby          = "standby"
 	LeftOut          = "left-out"
+	PortDown         = "port-down"
+	HostAddress      = "host-address"
+	InEVPN           = "in-evpn"
+	NoNextHop        = "no-next-hop"
+	BadNATAddresses  = "bad-nat-addresses"
 )
 
 // Reasons of rows that cannot be programmed, or are not yet, and of BGP's objects.
@@ -58,9 +63,10 @@ const (
 
 // Objects lists the reasons of objects.
 func Objects() []Entry {
-	gateway, iface, host, vrf := []string{"gateway"}, []string{"interface"}, []string{"host"}, []string{"vrf"}
+	gateway, iface, vrf := []string{"gateway"}, []string{"interface"}, []string{"vrf"}
 	annotated := []string{"gateway", "interface"}
-	ports := []string{"gateway", "interface", "host"}
+	ports := []string{"gateway", "interface", "host", "port", "floating-ip"}
+	exposed := []string{"port", "gateway", "floating-ip"}
 	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement"}
 	return []Entry{
 		{BadVNI, annotated, broken, "`neutron_bgpvpn:vni` is no VNI.", "Write a number from 1 to 16777215."},
@@ -70,31 +76,36 @@ func Objects() []Entry {
 		{BadAnnounce, ports, broken, "`sluice-announce` is none of `hosts`, `subnets` and `both`.", "Correct it, or remove the key."},
 		{BadExpose, ports, broken, "`sluice-expose` is neither `true` nor `false`. The object is not exposed.", "Correct it, or remove the key."},
 		{BadMAC, ports, broken, "The column `mac` of the row is empty, or an element of it is no MAC with addresses. What can be read of it counts.", "Correct the port's addresses in the Northbound database."},
-		{BadCIDRs, host, broken, "`neutron:cidrs` of the port is no list of addresses.", "Correct it where it is written: Neutron."},
-		{BadNextHop, gateway, broken, "`sluice-next-hops` has a value that is no address, is the port's own, or is on no network of the port. The others are served.", "List addresses of the port's networks that the router has routes to."},
+		{BadCIDRs, []string{"host", "port"}, broken, "`neutron:cidrs` of the port is no list of addresses.", "Correct it where it is written: Neutron."},
+		{BadNextHop, []string{"gateway", "port"}, broken, "`sluice-next-hops` has a value that is no address, is the port's own, or is on no network of the port. The others are served.", "List addresses of the port's networks that the router has routes to."},
 		{BadMTU, gateway, broken, "`gateway_mtu` is no MTU. It counts as not set.", "Write a number from 68 to 65535, or remove the option."},
-		{BadVLAN, gateway, broken, "The tag of the localnet port is no VLAN.", "Set a tag from 1 to 4094, or none."},
+		{BadVLAN, exposed, broken, "The tag of the localnet port is no VLAN.", "Set a tag from 1 to 4094, or none."},
 		{BadPath, gateway, broken, "`sluice-path` is none of `auto`, `ebpf` and `kernel`. It counts as not set.", "Correct it, or remove the key."},
 		{PathConflict, gateway, broken, "Another gateway port of the VRF names another path with `sluice-path`, and was first.", "Name the same path on both, or on one alone."},
 		{NoLocalnet, gateway, broken, "The gateway port's switch has no localnet port, so no bridge of this node carries it.", "Attach the router to a provider network."},
-		{NoBridgeMapping, gateway, broken, "The physical network of the localnet port is not among this node's `ovn-bridge-mappings`.", "Add it there, or keep the gateway from being scheduled on this node."},
+		{NoBridgeMapping, exposed, broken, "The physical network of the localnet port is not among this node's `ovn-bridge-mappings`.", "Add it there, or keep the gateway from being scheduled on this node."},
 		{VNIMismatch, iface, broken, "The interface names another VNI than the gateway ports of its router here.", "Write one VNI on both; `neutron_bgpvpn:vni`."},
 		{OtherVNI, annotated, warning, "Another place names another VNI for the port, or cannot be read. The one that comes first counts; `external-ids.md` has the order.", "Write the same in both, or remove one."},
 		{NoGateway, iface, withheld, "No gateway port of the router on this node has a usable VNI.", "Nothing, if the gateway is on another node; else see the errors of the gateway port, or write the VNI there."},
 		{DuplicateGateway, gateway, broken, "Another gateway port has the same MAC on the same bridge and VLAN.", "Give one of them another MAC."},
-		{DuplicateAddress, []string{"gateway", "host"}, broken, "Another port of the VRF has the same address and keeps it.", "Change or remove one of the two."},
+		{DuplicateAddress, []string{"gateway", "host", "port", "floating-ip"}, broken, "Another port of the VRF has the same address and keeps it.", "Change or remove one of the two."},
 		{Overlap, annotated, broken, "A subnet, or the port's own address, overlaps a subnet of the VRF that was taken before.", "Give the tenants VNIs of their own, or renumber one subnet."},
 		{VRFConflict, gateway, broken, "Another gateway port with the VNI names another AS or other route targets; it keeps the VNI.", "Write the same on both, or give one another VNI."},
 		{VRFLimit, vrf, broken, "The node has as many VRFs as `evpn.maxVRFs` allows.", "Raise it (`dataplane.sizes.vrfs` too), or move gateways to other nodes."},
 		{NoIndex, vrf, broken, "No index is left for the VRF's route distinguisher: all 65535 are taken.", "Move gateways to other nodes."},
 		{NotKept, []string{"node"}, broken, "The indices of VRFs cannot be written to the state directory. After a loss of the maps, route distinguishers may change.", "Make the directory writable; see the error for the file."},
-		{OptedOut, annotated, withheld, "`sluice-expose` is `false`.", nothing},
+		{OptedOut, ports, withheld, "`sluice-expose` is `false`.", nothing},
 		{NAT, []string{"interface", "host"}, withheld, "A NAT row of the router translates the subnet or address, so it is not what others should send to.", "Nothing, or `evpn.nat: announce` to expose it all the same."},
 		{NATPending, iface, withheld, "The Northbound database has not said yet which addresses are translated.", "Nothing; if it stays, see the component `nb`."},
 		{NATUnknown, annotated, warning, "This node does not follow the Northbound database, or waits for it in vain, so NAT rows cannot be seen. Subnets are exposed all the same, or held back with `evpn.natUnknown: hold`.", "Set `ovn.nb` to a read-only session; see the component `nb`."},
 		{SNATSource, gateway, withheld, "The port's own address may be the source of translated packets, and Sluice does not serve the router's default next hop: the address is not exposed.", "Nothing, if nobody has to reach the router itself; else have Sluice serve the next hop (`sluice-next-hops`)."},
 		{Standby, gateway, fine, "The port is bound to another chassis and may come to this one. All but its routes and announcements is programmed.", nothing},
 		{LeftOut, annotated, withheld, "OVN advertises routes by way of the port that the VRF does not take; the error says which and why.", nothing},
+		{PortDown, exposed, withheld, "The port of the machine is bound to this chassis, and OVN has not made its flows yet (`Port_Binding.up`). Its addresses are exposed without EVPN once it has.", "If it stays so: start the machine, or look into ovn-controller's log."},
+		{HostAddress, exposed, broken, "The address is one of the node's own: packets for the node would go to OVN, so it is not exposed.", "Take the address off one of the two, or leave it out with `exposure.prefixes` or `sluice-expose`."},
+		{InEVPN, exposed, withheld, "EVPN exposes the address behind the same gateway port, and packets from it go into that VRF. It is not exposed in the default VRF too.", "Nothing, or take it out of EVPN."},
+		{NoNextHop, []string{"network"}, fine, "Addresses of the physical network are exposed without EVPN, and Sluice serves none of its next hops: packets for them come in by this node, what they answer leaves by the network's own gateway.", "Nothing, if that gateway leads into the underlay; else list the next hop in `fabric.nextHops`."},
+		{BadNATAddresses, []string{"floating-ip"}, broken, "An element of `nat_addresses` of a router's port cannot be read. The others count.", "Correct `options:nat-addresses` of the Logical_Switch_Port."},
 		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it; the error names it."},
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},

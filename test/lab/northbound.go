@@ -14,8 +14,14 @@ import (
 // RouterName and the other names of a tenant's rows are the same in each cloud.
 func RouterName(tenant string) string { return tenant + "-router" }
 
-// SwitchName is the logical switch of a tenant network.
-func SwitchName(tenant, network string) string { return tenant + "-" + network }
+// SwitchName is the logical switch of a tenant network, or without a tenant that of
+// a provider network.
+func SwitchName(tenant, network string) string {
+	if tenant == "" {
+		return network
+	}
+	return tenant + "-" + network
+}
 
 // GatewayPort is the router's gateway port (Logical_Router_Port); the
 // chassisredirect row is called cr- plus this.

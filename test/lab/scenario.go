@@ -302,7 +302,12 @@ func (c Cloud) provider(name string) (Provider, error) {
 	return Provider{}, fmt.Errorf("there is no provider network %q", name)
 }
 
+// network is a tenant's, or without a tenant the provider network of that name.
 func (c Cloud) network(tenant, network string) (Network, error) {
+	if tenant == "" {
+		p, err := c.provider(network)
+		return Network{Name: p.Name, Subnet4: p.Subnet4, Subnet6: p.Subnet6}, err
+	}
 	for _, t := range c.Tenants {
 		if t.Name != tenant {
 			continue

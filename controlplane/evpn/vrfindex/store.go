@@ -129,7 +129,7 @@ func read(path string) (file, error) {
 }
 
 func (s *Store) take(vni intent.VNI, index uint16) error {
-	if index == 0 || vni > intent.MaxVNI {
+	if index == 0 || !vni.ValidVRF() {
 		return fmt.Errorf("index %d is outside 1..%d", index, Max)
 	}
 	if other, ok := s.inUse[index]; ok && other != vni {

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/exposure"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+)
+
+// exposureConfig is the part of the configuration of what is exposed without EVPN.
+func exposureConfig(c *config.Config) exposure.Config {
+	e := evpnConfig(c)
+	return exposure.Config{
+		Ports: c.Exposure.Ports == config.SwitchOn, FloatingIPs: c.Exposure.FloatingIPs == config.SwitchOn, Gateways: c.Exposure.Gateways == config.SwitchOn,
+		Networks: c.Exposure.Networks, Prefixes: c.Exposure.Prefixes,
+		NextHops: e.NextHops, ICMPSource4: e.ICMPSource4, ICMPSource6: e.ICMPSource6, NextHopMAC: e.NextHopMAC,
+	}
+}
+
+// step computes what OVN asks for after an event: the tenants' part, and beside it
+// what is exposed without EVPN. d.mu is held.
+func (d *daemon) step(e ovn.Event) evpn.Difference {
+	tenants := d.translator.Step(e.Rows, e.Dirty, e.InSync.SB)
+	return tenants.Merge(d.exposure.Step(e.Rows, d.translator, exposure.Change{
+		Rows: e.Dirty.Exposure || e.Dirty.All || !tenants.Empty(), Complete: e.InSync.SB, Northbound: e.InSync.NB,
+	}))
+}
+
+// asked is all that OVN asks for. d.mu is held.
+func (d *daemon) asked() evpn.Tables {
+	all := d.translator.Tables()
+	all.Merge(d.exposure.Tables())
+	return all
+}
+
+// waits tells whether Northbound rows that decide what a VRF exposes are still to
+// come. d.mu is held.
+func (d *daemon) waits(vni intent.VNI) bool {
+	if vni == intent.DefaultVRF {
+		return d.exposure.Pending()
+	}
+	return d.translator.Pending(vni)
+}
+
+// report tells of what is wrong in what OVN asks for. d.mu is held.
+func (d *daemon) report() {
+	if now := d.translator.Complaints(); now != d.complaints {
+		d.complaints = now
+		d.reg.Reporter("evpn").Replace(d.translator.Objects())
+	}
+	if now := d.exposure.Complaints(); now != d.exposureComplaints {
+		d.exposureComplaints = now
+		d.reg.Reporter("exposure").Replace(d.exposure.Objects())
+	}
+}
+
+// waysLook is how often the ways to the neighbours are looked at without an event:
+// routes make none.
+const waysLook = 10 * time.Second
+
+// watchWays keeps the devices up to date where packets for the default VRF come in:
+// those of the configuration, else those of the ways to the neighbours.
+func (n *node) watchWays(ctx context.Context) error {
+	if !n.d.cfg.Exposure.Used() {
+		// What an earlier start put there goes.
+		n.tables.Pipeline.Update(func() { n.tables.UnderlayDevices.Set(nil) })
+		return nil
+	}
+	looks := make(chan struct{}, 1)
+	look := func() {
+		select {
+		case looks <- struct{}{}:
+		default:
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, look) })
+	group.Go(func() error {
+		tick := time.NewTicker(waysLook)
+		defer tick.Stop()
+		var last map[string]intent.UnderlayDevice
+		for {
+			last = n.underlayDevices(last)
+			n.tables.Pipeline.Update(func() {
+				n.tables.UnderlayDevices.Set(maps.Clone(last))
+				n.tables.UnderlayDevices.Relist() // the kernel takes programs off a device that goes
+			})
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			case <-looks:
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// underlayDevices names them. While the way to a neighbour cannot be found, those
+// of before stay.
+func (n *node) underlayDevices(last map[string]intent.UnderlayDevice) map[string]intent.UnderlayDevice {
+	out := map[string]intent.UnderlayDevice{}
+	add := func(name string) { out[name] = intent.UnderlayDevice{Name: name} }
+	for _, name := range n.d.cfg.Exposure.Devices {
+		add(name)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	facts := link.New(netns.Namespace{})
+	for _, b := range n.d.cfg.BGP.Neighbors {
+		if b.Interface != "" {
+			add(b.Interface)
+			continue
+		}
+		way, err := facts.Towards(b.Address)
+		switch {
+		case err != nil:
+			n.d.log.Debug("the way to a BGP neighbour cannot be found", "neighbor", b.Address, slog.Any("error", err))
+			maps.Copy(out, last)
+		case way.Name != "lo":
+			add(way.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+// Package exposure computes, from what OVN shows, which single addresses this node
+// exposes without EVPN: addresses of machines on provider networks, floating IPs,
+// and gateway ports' own. They are rows of the default VRF
+// ([intent.DefaultVRF]), of the same types as those of tenants.
+//
+// It is pure: rows in, intent out; no I/O, no clock, no log. [Translator.Step]
+// computes all of it each time something changed that it reads: that is as much as
+// the machines and the gateway ports of this node, and where distributed floating
+// IPs are followed the ports of its provider networks.
+//
+// # What is exposed, and where
+//
+//   - Ports: the addresses of a machine's port that is bound to this chassis and up,
+//     on a switch with a localnet port whose network is mapped here. Frames carry the
+//     machine's MAC.
+//   - Gateways: the own addresses of a gateway port that is bound here.
+//   - Floating IPs: the external addresses of routers' NAT rows. A distributed one
+//     is where its machine is bound, behind the MAC of its own; all others are where
+//     the gateway port is, behind its MAC. Southbound says which are which
+//     (nat_addresses: is_chassis_resident); Northbound does too (NAT.logical_port and
+//     external_mac), and knows those that Southbound does not carry.
+//
+// An address that is a node's own is never exposed: packets for the node would go
+// to OVN. One that EVPN takes from the same gateway port stays EVPN's: what comes
+// from it is sent into its tenant's VRF.
+//
+// # Rules between objects
+//
+// Ports come before gateway ports, these before floating IPs, each by name: of two
+// that have one address the first is exposed. A frame key (bridge, VLAN, MAC) that a
+// gateway port of EVPN has already keeps the rows that EVPN made for it; routes of
+// the default VRF then refer to them.
+package exposure

@@ -1,0 +1,187 @@
+package exposure
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+)
+
+// natAddresses is an element of Port_Binding.nat_addresses: "MAC IP …
+// is_chassis_resident("PORT")".
+type natAddresses struct {
+	mac   intent.MAC
+	addrs []netip.Addr
+	// resident is the port whose chassis has the addresses. Empty: the chassis of
+	// the port itself.
+	resident string
+}
+
+// parseNATAddresses reads an element; one without addresses is no error.
+func parseNATAddresses(element string) (natAddresses, error) {
+	var n natAddresses
+	text, condition, conditional := strings.Cut(element, "is_chassis_resident(")
+	if conditional {
+		port, ok := strings.CutSuffix(strings.TrimSpace(condition), ")")
+		port, start := strings.CutPrefix(strings.TrimSpace(port), `"`)
+		port, end := strings.CutSuffix(port, `"`)
+		if !ok || !start || !end || port == "" || strings.ContainsAny(port, `"`) {
+			return n, fmt.Errorf("nat_addresses %q: the condition names no port", element)
+		}
+		n.resident = port
+	}
+	list, errs := evpn.ParseMACColumn([]string{text})
+	if len(errs) > 0 {
+		return n, fmt.Errorf("nat_addresses %q: %w", element, errs[0])
+	}
+	for _, a := range list {
+		n.mac = a.MAC
+		for _, p := range a.Prefixes {
+			n.addrs = append(n.addrs, p.Addr())
+		}
+	}
+	return n, nil
+}
+
+// readNATAddresses reads the column of a switch's port.
+func (t *translation) readNATAddresses(p ovn.PortBinding) (out []natAddresses) {
+	for _, element := range p.NATAddresses {
+		n, err := parseNATAddresses(element)
+		if err != nil {
+			t.fail(kindFloating, p.LogicalPort, reason.BadNATAddresses, err)
+			continue
+		}
+		if len(n.addrs) > 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// centralised finds the external addresses that are where a gateway port is.
+func (t *translation) centralised(g ovn.GatewayPort) {
+	o, networks, ok := t.gatewayObject(g, kindFloating)
+	if !ok {
+		return
+	}
+	external := func(a netip.Addr, mac intent.MAC) {
+		isOwn := slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Addr() == a })
+		if !isOwn && t.allowed(kindFloating, a.String(), g.Switch, g.RouterPort) {
+			o.name, o.addr, o.mac = a.String(), a, mac
+			t.add(o)
+		}
+	}
+	mac := o.mac
+	for _, n := range t.readNATAddresses(g.Switch) {
+		if n.resident != "" && n.resident != g.Binding.LogicalPort {
+			continue
+		}
+		for _, a := range n.addrs {
+			external(a, n.mac)
+		}
+	}
+	nats, known := t.rows.NATOf(g.Binding.Datapath)
+	if !known {
+		t.pending = t.pending || t.rows.ExpectsNB()
+		return
+	}
+	for _, n := range nats {
+		distributed := n.LogicalPort != "" && n.ExternalMAC != "" && g.Binding.Type == ovn.TypeChassisRedirect
+		a, err := netip.ParseAddr(n.ExternalIP)
+		// The external address of an SNAT row may be a prefix from which OVN does not
+		// choose; a row of another gateway port's network is that port's.
+		if err == nil && !distributed && a.Zone() == "" && t.isFor(g, networks, a) {
+			external(a.Unmap(), mac)
+		}
+	}
+}
+
+// isFor tells whether an external address of a router belongs to a gateway port: it
+// is on its network, or there is no other gateway port.
+func (t *translation) isFor(g ovn.GatewayPort, networks []netip.Prefix, a netip.Addr) bool {
+	if slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) }) {
+		return true
+	}
+	for _, p := range t.rows.PortsOn(g.Binding.Datapath) {
+		if p.Type == g.Binding.Type && p.UUID != g.Binding.UUID {
+			return false
+		}
+	}
+	return true
+}
+
+// distributed finds the floating IPs of the machines here.
+func (t *translation) distributed() {
+	for _, s := range t.rows.ProviderSwitches() {
+		if !t.cfg.network(s.Network) {
+			continue
+		}
+		for _, side := range t.rows.RouterSides(s.Datapath) {
+			for _, n := range t.readNATAddresses(side) {
+				machine, ok := t.rows.Port(n.resident)
+				if !ok || machine.Type != ovn.TypeVIF || machine.Chassis != t.own {
+					continue
+				}
+				for _, a := range n.addrs {
+					t.floating(a, n.mac, s, side, machine)
+				}
+			}
+		}
+	}
+	for _, machine := range t.rows.Machines(t.own) {
+		for _, f := range t.rows.FloatingIPs(machine.LogicalPort) {
+			t.northbound(f, machine)
+		}
+	}
+}
+
+// northbound takes in a floating IP of a machine here that a NAT row has.
+func (t *translation) northbound(f ovn.FloatingIP, machine ovn.PortBinding) {
+	a, err := netip.ParseAddr(f.NAT.ExternalIP)
+	if err != nil || a.Zone() != "" || f.NAT.Type != "dnat_and_snat" || f.NAT.ExternalMAC == "" {
+		return
+	}
+	a = a.Unmap()
+	mac, err := intent.ParseMAC(f.NAT.ExternalMAC)
+	if err != nil || mac.IsZero() || mac[0]&1 != 0 {
+		t.fail(kindFloating, a.String(), reason.BadMAC, fmt.Errorf("NAT.external_mac %q is no unicast Ethernet address", f.NAT.ExternalMAC))
+		return
+	}
+	var best ovn.ProviderSwitch
+	var side ovn.PortBinding
+	certain := false
+	for _, lrp := range f.RouterPorts {
+		p, ok := t.rows.PeerNaming(lrp.Name)
+		if !ok || p.Type != ovn.TypePatch {
+			continue // a gateway router has no distributed floating IPs
+		}
+		s, ok := t.rows.ProviderSwitchOf(p.Datapath)
+		if !ok || !t.cfg.network(s.Network) {
+			continue
+		}
+		on := slices.ContainsFunc(lrp.Networks, func(w string) bool {
+			n, err := netip.ParsePrefix(w)
+			return err == nil && n.Contains(a)
+		})
+		if on && !certain || best.Bridge == "" {
+			best, side, certain = s, p, on
+		}
+	}
+	if best.Bridge != "" {
+		t.floating(a, mac, best, side, machine)
+	}
+}
+
+// floating takes in a distributed floating IP.
+func (t *translation) floating(a netip.Addr, mac intent.MAC, s ovn.ProviderSwitch, side, machine ovn.PortBinding) {
+	name := a.String()
+	if _, ok := t.provider(s.Datapath, kindFloating, name); !ok || !t.allowed(kindFloating, name, side, machine) || !t.up(kindFloating, name, machine) {
+		return
+	}
+	t.add(object{kind: kindFloating, name: name, addr: a, mac: mac, provider: s, gateway: intent.GatewayNAT, port: machine.LogicalPort})
+}

@@ -1,0 +1,251 @@
+package exposure
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// Tenants is what exposure asks of EVPN's translation.
+type Tenants interface {
+	// GatewayVRF is the VRF that a gateway port's frame key belongs to.
+	GatewayVRF(intent.GatewayKey) (intent.VNI, bool)
+	// Accepts tells whether packets from an address behind a gateway port are its
+	// VRF's.
+	Accepts(intent.GatewayKey, netip.Addr) bool
+	// HasBridge tells whether the tenants' tables have a bridge.
+	HasBridge(intent.BridgeKey) bool
+}
+
+// Translator keeps what is exposed. It is used by one goroutine at a time.
+type Translator struct {
+	cfg     Config
+	alloc   evpn.Allocator
+	tables  evpn.Tables
+	reports []report
+	// exposed are the objects by address; refused says why another is not.
+	exposed map[netip.Addr]object
+	refused map[netip.Addr]string
+	index   uint16
+	pending bool
+	// stale: rows have changed that were not looked at. northbound: that database has
+	// been in sync once.
+	stale, northbound bool
+	changes uint64
+}
+
+// NewTranslator is one that exposes nothing yet.
+func NewTranslator(cfg Config, alloc evpn.Allocator) *Translator {
+	return &Translator{cfg: cfg, alloc: alloc, tables: evpn.NewTables(), exposed: map[netip.Addr]object{}}
+}
+
+// Change is what a step is for.
+type Change struct {
+	// Rows: rows may differ that are read here, or the tenants' tables do.
+	Rows bool
+	// Complete: no row of Southbound that was asked for is still to come. Rows that
+	// are not complete are not looked at. Northbound is the same of that database.
+	Complete, Northbound bool
+}
+
+// Step computes all that is exposed, beside the tenants' tables as they are now, and
+// returns what differs from the step before.
+func (t *Translator) Step(rows *ovn.Rows, tenants Tenants, c Change) evpn.Difference {
+	changed := c.Rows || t.stale || t.pending
+	t.northbound = t.northbound || c.Northbound
+	if t.stale = changed && !c.Complete; !t.cfg.Used() || !changed || !c.Complete {
+		return evpn.Difference{}
+	}
+	b := &build{translation: collect(rows, t.cfg), tenants: tenants, tables: evpn.NewTables(),
+		exposed: map[netip.Addr]object{}, refused: map[netip.Addr]string{}}
+	t.pending = b.pending || t.cfg.FloatingIPs && rows.ExpectsNB() && !t.northbound
+	for _, o := range b.objects {
+		b.expose(o)
+	}
+	t.number(b)
+	next := sortReports(b.reports)
+	if !slices.Equal(next, t.reports) {
+		t.changes++
+	}
+	diff := evpn.Diff(t.tables, b.tables)
+	t.tables, t.reports, t.exposed, t.refused = b.tables, next, b.exposed, b.refused
+	return diff
+}
+
+// number gives the default VRF its index while something is exposed.
+func (t *Translator) number(b *build) {
+	switch {
+	case len(b.exposed) == 0 && t.index != 0:
+		t.alloc.Release(intent.DefaultVRF)
+		t.index = 0
+	case len(b.exposed) == 0:
+		return
+	case t.index == 0:
+		index, err := t.alloc.Index(intent.DefaultVRF)
+		if err != nil {
+			b.fail(kindVRF, intent.DefaultVRF.String(), reason.NoIndex, err)
+			b.tables, b.exposed = evpn.NewTables(), map[netip.Addr]object{}
+			return
+		}
+		t.index = index
+	}
+	if err := t.alloc.Commit(); err != nil {
+		b.fail(kindVRF, intent.DefaultVRF.String(), reason.NotKept, err)
+	}
+	if t.index != 0 {
+		b.tables.VRFs[intent.DefaultVRF] = intent.VRF{VNI: intent.DefaultVRF, Index: t.index}
+	}
+}
+
+// Tables is a copy of all tables.
+func (t *Translator) Tables() evpn.Tables {
+	out := evpn.NewTables()
+	out.Merge(t.tables)
+	return out
+}
+
+// Pending tells whether Northbound rows are still to come: what is lacking for them
+// is no reason to remove anything.
+func (t *Translator) Pending() bool { return t.pending }
+
+// Needed names an object for which the node has to forward; false when there is none.
+func (t *Translator) Needed() (string, bool) {
+	if len(t.exposed) == 0 {
+		return "", false
+	}
+	first := slices.SortedFunc(maps.Keys(t.exposed), netip.Addr.Compare)[0]
+	o := t.exposed[first]
+	return fmt.Sprintf("%s of %s is exposed without EVPN", first, o.port), true
+}
+
+// Complaints is another number whenever Objects has changed.
+func (t *Translator) Complaints() uint64 { return t.changes }
+
+// Objects is what is wrong, or held back.
+func (t *Translator) Objects() []status.Object { return t.reports }
+
+// build makes the tables of the objects.
+type build struct {
+	*translation
+	tenants Tenants
+	tables  evpn.Tables
+	exposed map[netip.Addr]object
+	refused map[netip.Addr]string
+}
+
+// expose makes the rows of one address, or says why there are none.
+func (b *build) expose(o object) {
+	refuse := func(state status.State, why, detail string) {
+		b.say(state, o.kind, o.name, why, detail)
+		b.refused[o.addr] = detail
+	}
+	key := o.key()
+	vni, tenant := b.tenants.GatewayVRF(key)
+	switch first, there := b.exposed[o.addr]; {
+	case b.rows.IsHostAddress(o.addr):
+		refuse(status.Error, reason.HostAddress, fmt.Sprintf("%s is an address of this node itself", o.addr))
+		return
+	case there:
+		refuse(status.Error, reason.DuplicateAddress, fmt.Sprintf("%s is exposed already: %s %s", o.addr, first.kind, first.port))
+		delete(b.refused, o.addr)
+		return
+	case tenant && b.tenants.Accepts(key, o.addr):
+		refuse(status.Withheld, reason.InEVPN, fmt.Sprintf("%s is exposed in VRF %s, where packets from it go", o.addr, vni))
+		return
+	}
+	b.exposed[o.addr] = o
+	route := intent.NewHostKey(intent.DefaultVRF, o.addr)
+	b.tables.Routes[route] = intent.Route{Key: route, Kind: intent.RouteLocal, Gateway: key}
+	b.tables.Announcements[route] = intent.Announcement{Key: route, Gateway: key}
+	b.steer(o, intent.SteerRouted, route.Prefix)
+	if !b.tenants.HasBridge(key.Bridge) {
+		b.tables.Bridges[key.Bridge] = intent.Bridge{Name: key.Bridge}
+	}
+	if !tenant {
+		b.gateway(o)
+	}
+}
+
+func (b *build) steer(o object, kind intent.SteeringKind, p netip.Prefix) {
+	s := intent.Steering{Key: intent.SteeringKey{Gateway: o.key(), Kind: kind, Prefix: p}, Localnet: o.provider.Localnet.LogicalPort}
+	if kind == intent.SteerRouted {
+		s.NextHopMAC = b.cfg.NextHopMAC
+	}
+	b.tables.Steering[s.Key] = s
+}
+
+// gateway makes the rows of the frame key, with the first object that has it.
+func (b *build) gateway(o object) {
+	key := o.key()
+	if _, made := b.tables.Gateways[key]; !made {
+		g := intent.Gateway{Key: key, VNI: intent.DefaultVRF, Kind: o.gateway, LogicalPort: o.port, ICMPSource4: b.cfg.ICMPSource4, ICMPSource6: b.cfg.ICMPSource6}
+		for _, n := range o.own {
+			switch a := n.Addr(); {
+			case a.Is4() && !g.Addr4.IsValid():
+				g.Addr4 = a
+			case a.Is6() && !a.IsLinkLocalUnicast() && !g.Addr6.IsValid():
+				g.Addr6 = a
+			}
+		}
+		b.tables.Gateways[key] = g
+		b.steer(o, intent.SteerToOVN, netip.Prefix{})
+	}
+	b.serve(o)
+}
+
+// serve answers ARP and ND for the next hops that are listed for the network and on
+// the port.
+func (b *build) serve(o object) {
+	key, any := o.key(), false
+	g := b.tables.Gateways[key]
+	for _, a := range slices.Concat(o.hops, b.cfg.NextHops[o.provider.Network]) {
+		if a == o.addr || !reaches(o.own, a) {
+			continue
+		}
+		p := netip.PrefixFrom(a, a.BitLen())
+		k := intent.ServedKey{Gateway: key, Prefix: p}
+		b.tables.Served[k] = intent.Served{Key: k, Answer: true}
+		any = any || a.Is4() == o.addr.Is4()
+		// The first that is listed is the source of ICMP errors towards OVN; a
+		// link-local source would not get past a router.
+		switch {
+		case a.Is4():
+			b.steer(o, intent.SteerARP, p)
+			if g.ICMPSource4 == b.cfg.ICMPSource4 {
+				g.ICMPSource4 = a
+			}
+		default:
+			b.steer(o, intent.SteerND, p)
+			if g.ICMPSource6 == b.cfg.ICMPSource6 && !a.IsLinkLocalUnicast() {
+				g.ICMPSource6 = a
+			}
+		}
+	}
+	b.tables.Gateways[key] = g
+	if !any {
+		family := "IPv6"
+		if o.addr.Is4() {
+			family = "IPv4"
+		}
+		b.say(status.OK, kindNetwork, o.provider.Network+" "+family, reason.NoNextHop,
+			"no next hop of the network is served (fabric.nextHops): what its addresses answer leaves by the network's own gateway")
+	}
+}
+
+// reaches tells whether a port with these networks asks for an address. Those of
+// machines are not known; they ask for their gateway.
+func reaches(networks []netip.Prefix, a netip.Addr) bool {
+	if len(networks) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool {
+		return n.Addr() != a && (n.Contains(a) || n.Addr().Is6() && a.Is6() && a.IsLinkLocalUnicast())
+	})
+}
