@@ -97,6 +97,11 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	rows.others(own.UUID, w.SB)
 	for _, id := range slices.Sorted(maps.Keys(rows.haGroups)) {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("ha_chassis_group", ovsdb.UUID(id)))
+		// ovn-northd replaces all members of a group of which one changes, as in each
+		// move. The group and its ports stay in sight meanwhile.
+		if rows.memberOf(id, own.UUID) {
+			w.SB["HA_Chassis_Group"] = append(w.SB["HA_Chassis_Group"], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
+		}
 	}
 	d := &discovery{rows: rows, needs: needs, portsOn: map[UUID]struct{}{}, datapaths: map[UUID]struct{}{}, portNames: map[string]struct{}{}}
 	routers := rows.routersHere(own.UUID)

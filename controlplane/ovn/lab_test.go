@@ -147,7 +147,13 @@ type watch struct {
 func (l *lab) follow(cfg Config) *watch {
 	l.t.Helper()
 	w := &watch{t: l.t, dirty: map[string]bool{}}
-	cfg.VSwitch, cfg.Handle = l.remote("vs"), w.handle
+	also := cfg.Handle
+	cfg.VSwitch, cfg.Handle = l.remote("vs"), func(e Event) {
+		w.handle(e)
+		if also != nil {
+			also(e)
+		}
+	}
 	f, err := NewFollower(cfg)
 	if err != nil {
 		l.t.Fatal(err)

@@ -63,11 +63,22 @@ func (r *Rows) Siblings() []netip.Addr {
 // take another round of questions, in which packets are lost.
 func (r *Rows) others(own UUID, c ovsdb.Conditions) {
 	members, chassis := map[UUID]struct{}{}, map[UUID]struct{}{}
+	replaced := false
 	for _, g := range r.haGroups {
 		for _, id := range g.Members {
 			members[id] = struct{}{}
-			if h, ok := r.ha[id]; ok && h.Chassis != "" && h.Chassis != own {
+			h, ok := r.ha[id]
+			replaced = replaced || !ok
+			if h.Chassis != "" && h.Chassis != own {
 				chassis[h.Chassis] = struct{}{}
+			}
+		}
+	}
+	if replaced {
+		// Most often by rows of the same chassis, which are not known yet.
+		for _, p := range r.private {
+			if p.Chassis != "" && p.Chassis != own {
+				chassis[p.Chassis] = struct{}{}
 			}
 		}
 	}
@@ -77,4 +88,9 @@ func (r *Rows) others(own UUID, c ovsdb.Conditions) {
 	for _, id := range slices.Sorted(maps.Keys(chassis)) {
 		c["Chassis_Private"] = append(c["Chassis_Private"], ovsdb.Equal("chassis", ovsdb.UUID(id)))
 	}
+}
+
+// memberOf tells whether a chassis is in an HA_Chassis_Group.
+func (r *Rows) memberOf(group, chassis UUID) bool {
+	return slices.ContainsFunc(r.haGroups[group].Members, func(id UUID) bool { return r.ha[id].Chassis == chassis })
 }
