@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/test/bench/forwarding"
 	"github.com/ovn-sluice/sluice/test/bench/programs"
 )
@@ -129,7 +130,7 @@ func withBPFFS(fn func(dir string) error) error {
 // programs measures the packet programs.
 func (o options) programs(ctx context.Context, _ io.Writer, rep *report) error {
 	return withBPFFS(func(dir string) error {
-		for _, run := range []func(context.Context, string, int) ([]programs.Result, error){programs.Run, programs.RunCold} {
+		for _, run := range []func(context.Context, string, int) ([]programs.Result, error){programs.Run, programs.RunCold, programs.RunUnderlay} {
 			rows, err := run(ctx, dir, o.rounds)
 			for _, r := range rows {
 				addProgram(rep, r)
@@ -150,9 +151,16 @@ func addProgram(rep *report, r programs.Result) {
 	if r.Cold {
 		kind = "cold prefixes"
 	}
+	if r.Miss {
+		kind = "of the host,"
+	}
 	name := fmt.Sprintf("%s IPv%d %s routes=%d vrfs=%d", r.Program, r.Family, kind, r.Routes, r.VRFs)
 	own, redirect := r.Timing.Live-r.Timing.Wrapper, r.Timing.Redirect-r.Timing.Wrapper
 	rep.add(name, r.Timing.Ratio(), "x redirect", atMost(r.Goal()))
+	if r.Program == ebpf.UnderlayIn {
+		rep.note(fmt.Sprintf("%s ns against %s ns", ns(own), ns(redirect)))
+		return
+	}
 	rep.note(fmt.Sprintf("%s ns against %s ns; %.1fx with the tunnel key alone", ns(own), ns(redirect), r.Timing.Floor()))
 }
 

@@ -2,6 +2,8 @@ package programs_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -25,8 +27,12 @@ func BenchmarkPrograms(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, r := range append(results, cold...) {
-			b.Logf("%-10s IPv%d host=%-5t cold=%-5t routes=%-6d vrfs=%-4d wrapper %3d redirect %3d tunnel %3d live %3d ns floor %.2f ratio %.2f goal %.1f", r.Program, r.Family, r.Host,
+		underlay, err := programs.RunUnderlay(context.Background(), dir, 200)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range slices.Concat(results, cold, underlay) {
+			fmt.Printf("%-11s IPv%d host=%-5t miss=%-5t cold=%-5t routes=%-6d vrfs=%-4d wrapper %3d redirect %3d tunnel %3d live %3d ns floor %.2f ratio %.2f goal %.1f\n", r.Program, r.Family, r.Host, r.Miss,
 				r.Cold, r.Routes, r.VRFs, r.Timing.Wrapper.Nanoseconds(), r.Timing.Redirect.Nanoseconds(), r.Timing.Tunnel.Nanoseconds(),
 				r.Timing.Live.Nanoseconds(), r.Timing.Floor(), r.Timing.Ratio(), r.Goal())
 		}
