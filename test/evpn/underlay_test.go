@@ -3,6 +3,7 @@ package evpn_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"regexp"
@@ -21,12 +22,21 @@ var (
 	leafs  = []string{"leaf1", "leaf2"}
 )
 
-// unnumbered has no more than links in it, and the tunnel address.
-const unnumbered = `bgp:
+const reflector = "rr"
+
+// unnumbered has no more than links in it, and the tunnel address; reflected has EVPN
+// with a reflector that is behind the routers.
+const (
+	unnumbered = `
+    - {interface: up1, external: true, holdTime: 9s, connectRetry: 1s}
+    - {interface: up2, external: true, holdTime: 9s, connectRetry: 1s}`
+	reflected = `
+    - {interface: up1, external: true, families: [ipv4, ipv6], connectRetry: 1s}
+    - {interface: up2, external: true, families: [ipv4, ipv6], connectRetry: 1s}
+    - {address: "%s", asn: 64512, multihopTTL: 4, localAddress: "%s", connectRetry: 1s}`
+	underlayConfig = `bgp:
   asn: %d
-  neighbors:
-    - {interface: up1, external: true, holdTime: 9s}
-    - {interface: up2, external: true, holdTime: 9s}
+  neighbors:%s
 fabric:
   vtep: %s
 underlay:
@@ -43,21 +53,23 @@ admin:
   socket: ${SLUICE_SOCKET}
 stateDir: ${OVS_RUNDIR}/sluice
 `
+)
 
 // Nodes without a routing daemon of their own, on two links each without addresses
 // to routers with FRR: tenants reach each other through the underlay that Sluice
 // announces and installs, over IPv4 and over IPv6, by both links, and by one when
-// the other is cut.
+// the other is cut; and with a reflector that the nodes reach by these routes only.
 func TestUnderlayWithoutFRR(t *testing.T) {
 	s := lab.EVPN(lab.EVPNParams{})
-	s.Reflectors = leafs // FRR in a namespace, which is made a router here
+	// FRR in a namespace, which is made a router here, but for the last.
+	s.Reflectors = append(slices.Clone(leafs), reflector)
 	w := &world{t, labtest.Up(t, s)}
 	for i, leaf := range leafs {
 		w.makeLeaf(leaf, i+1)
 	}
 	for n := range routed {
 		w.exec(n, "ip", "link", "set", lab.UnderlayLink, "down")
-		w.startUnnumbered(n, w.node(n).VTEP4, w.node(n).VTEP6)
+		w.startUnnumbered(n, unnumbered, w.node(n).VTEP4, w.node(n).VTEP6)
 	}
 	w.connected()
 	b4, b6 := w.node("b1").VTEP4, w.node("b1").VTEP6
@@ -73,11 +85,12 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	w.restartsUnnumbered("a1", b4, b6)
 
 	// The same tenants over tunnels of IPv6.
+	w.makeReflector()
 	for n := range routed {
 		if err := w.process(n, "sluiced").Stop(); err != nil {
 			t.Fatal(err)
 		}
-		w.startUnnumbered(n, w.node(n).VTEP6, w.node(n).VTEP4)
+		w.startUnnumbered(n, fmt.Sprintf(reflected, w.node(reflector).VTEP6, w.node(n).VTEP6), w.node(n).VTEP6, w.node(n).VTEP4)
 	}
 	w.connected()
 	w.waysTo("a1", b6, "up1", "up2")
@@ -160,7 +173,7 @@ func (w *world) makeLeaf(leaf string, number int) {
 	bgp := []string{"no router bgp", fmt.Sprintf("router bgp %d", 65000+number), "bgp router-id " + w.node(leaf).VTEP4.String(),
 		"no bgp ebgp-requires-policy", "no bgp default ipv4-unicast", "bgp bestpath as-path multipath-relax"}
 	families := map[string][]string{"ipv4 unicast": nil, "ipv6 unicast": nil, "l2vpn evpn": nil}
-	for n := range routed {
+	for _, n := range append(slices.Sorted(maps.Keys(routed)), reflector) {
 		port, up := "to-"+n, fmt.Sprintf("up%d", number)
 		w.exec(leaf, "ip", "link", "add", port, "type", "veth", "peer", "name", up, "netns", ns(n))
 		w.exec(leaf, "ip", "link", "set", port, "up")
@@ -183,9 +196,33 @@ func (w *world) makeLeaf(leaf string, number int) {
 	w.exec(leaf, argv...)
 }
 
-func (w *world) startUnnumbered(node string, vtep, other netip.Addr) {
+// makeReflector has one behind the routers, which tell it and the nodes of each other.
+func (w *world) makeReflector() {
 	w.Helper()
-	text := fmt.Sprintf(unnumbered, routed[node], vtep, other)
+	n := w.node(reflector)
+	w.exec(reflector, "ip", "link", "set", lab.UnderlayLink, "down")
+	lines := []string{"configure terminal", "no router bgp", "router bgp 64512", "bgp router-id " + n.VTEP4.String(),
+		"no bgp ebgp-requires-policy", "no bgp default ipv4-unicast", "neighbor up1 interface remote-as external", "neighbor up2 interface remote-as external"}
+	evpn := []string{"address-family l2vpn evpn"}
+	for node, asn := range routed {
+		a := w.node(node).VTEP6.String()
+		for _, line := range []string{fmt.Sprintf("remote-as %d", asn), "ebgp-multihop 4", "passive", "update-source " + n.VTEP6.String()} {
+			lines = append(lines, "neighbor "+a+" "+line)
+		}
+		evpn = append(evpn, "neighbor "+a+" activate", "neighbor "+a+" attribute-unchanged next-hop")
+	}
+	lines = append(append(lines, evpn...), "exit-address-family", "address-family ipv6 unicast", "network "+n.VTEP6.String()+"/128",
+		"neighbor up1 activate", "neighbor up2 activate", "exit-address-family")
+	argv := []string{"vtysh"}
+	for _, line := range lines {
+		argv = append(argv, "-c", line)
+	}
+	w.exec(reflector, argv...)
+}
+
+func (w *world) startUnnumbered(node, neighbors string, vtep, other netip.Addr) {
+	w.Helper()
+	text := fmt.Sprintf(underlayConfig, routed[node], neighbors, vtep, other)
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}
