@@ -104,7 +104,7 @@ shell; zsh, fish and powershell are known, too.`,
 	f.StringVarP((*string)(&o.output), "output", "o", string(output.People), "output format: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(statusCommand(o), vrfCommand(o), routeCommand(o), bgpCommand(o), underlayCommand(o), dropsCommand(o),
-		diffCommand(o), explainCommand(o), traceCommand(o), drainCommand(o), undrainCommand(o), cleanupCommand(o), versionCommand(o), clidoc.Command())
+		diffCommand(o), explainCommand(o), traceCommand(o), drainCommand(o), undrainCommand(o), adoptCommand(o), cleanupCommand(o), versionCommand(o), clidoc.Command())
 	root.InitDefaultCompletionCmd()
 	refuseUnknown(root)
 	return root

@@ -35,6 +35,8 @@ func TestExitCodes(t *testing.T) {
 		{"version -o json", exitOK},
 		{"version -o xml", exitUsage},
 		{"cleanup --dry-run -o xml", exitUsage},
+		{"adopt -o xml", exitUsage},
+		{"adopt vrf-1001", exitUsage},
 		{"vrf show", exitUsage},
 		{"vrf show abc", exitUsage},
 		{"vrf show 16777216", exitUsage},

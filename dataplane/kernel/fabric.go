@@ -105,6 +105,9 @@ func (f *Fabric) device(h *netlink.Handle) (netlink.Link, error) {
 			return nil, fmt.Errorf("removing the old device: %w", err)
 		}
 	}
+	if err := makeRoom(h, f.config.Port); err != nil {
+		return nil, err
+	}
 	if err := portHolder(h, f.config.Port); err != nil {
 		return nil, err
 	}

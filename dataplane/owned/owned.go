@@ -36,6 +36,8 @@ func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 	var errs []error
 	for _, list := range []func() ([]Thing, error){
 		func() ([]Thing, error) { return flows(ctx, sw) },
+		func() ([]Thing, error) { return strays(ctx, sw) },
+		func() ([]Thing, error) { return Adopted(sw) },
 		func() ([]Thing, error) { return kernelPath(ctx, sw) },
 		func() ([]Thing, error) { return pairs(ctx, sw) },
 		unmarked,

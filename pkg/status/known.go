@@ -24,3 +24,22 @@ type CleanupObject struct {
 	// Error is why it could not be removed.
 	Error string `json:"error,omitempty"`
 }
+
+// Adoption is the answer to "sluicectl adopt".
+type Adoption struct {
+	// Applied tells that it was done, and not only listed.
+	Applied bool `json:"applied,omitempty"`
+	// Objects are in the order of their adoption.
+	Objects []AdoptedObject `json:"objects"`
+	// Foreign are devices with such names that the agent did not make, and why.
+	Foreign []string `json:"foreign,omitempty"`
+}
+
+// AdoptedObject is one object of another agent.
+type AdoptedObject struct {
+	// Object names it for people.
+	Object  string `json:"object"`
+	Adopted bool   `json:"adopted"`
+	// Error is why it could not be adopted.
+	Error string `json:"error,omitempty"`
+}

@@ -1,0 +1,237 @@
+package kernel
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+)
+
+// What the EVPN driver of ovn-bgp-agent calls its devices between a VRF and a
+// provider bridge: a veth pair, or an internal port of Open vSwitch where the
+// provider network has a VLAN. Its other devices have the names that Sluice's have.
+const (
+	agentVRFEnd    = "veth-vrf-"
+	agentBridgeEnd = "veth-ovs-"
+	agentVLAN      = "vlan-"
+)
+
+// markAdopted is on devices of ovn-bgp-agent that Sluice has no use for: they carry
+// traffic until Sluice's do, and go then.
+const markAdopted = "sluice:adopted:"
+
+func adoptedMark(name string) string { return markAdopted + name }
+
+// AgentVRF is a VRF as the EVPN driver of ovn-bgp-agent makes it.
+type AgentVRF struct {
+	VNI intent.VNI
+	// Devices are those without Sluice's mark.
+	Devices []string
+	// Ports are those of them that are, or may be, ports of a provider bridge.
+	Ports []string
+	// Routes are those into OVN that are not Sluice's: each with its device.
+	Routes []string
+	marks  map[string]string // by device
+	routes []fibRoute
+	table  uint32
+}
+
+// AgentVRFs finds what ovn-bgp-agent left: a VRF vrf-N with table N, and in it a
+// bridge br-N with a VXLAN device vxlan-N of VNI N. strangers are devices with such
+// names that are not of this form: somebody else's, and nothing is done to them. It
+// reads only.
+func AgentVRFs(ns netns.Namespace) (vrfs []AgentVRF, strangers []string, err error) {
+	err = ns.Netlink(func(h *netlink.Handle) error {
+		s, err := takeSnapshot(h)
+		if err != nil {
+			return err
+		}
+		f, err := takeFIB(h)
+		if err != nil {
+			return err
+		}
+		for _, l := range s.byIndex {
+			word, ok := strings.CutPrefix(l.Attrs().Name, "vrf-")
+			if !ok {
+				continue
+			}
+			vni, ok := vniOf(word)
+			if !ok || vni.String() != word {
+				continue
+			}
+			v, why := s.agentVRF(f, vni)
+			if why != "" {
+				strangers = append(strangers, l.Attrs().Name+": "+why)
+			} else if len(v.Devices)+len(v.routes) > 0 {
+				vrfs = append(vrfs, v)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(vrfs, func(a, b AgentVRF) int { return cmp.Compare(a.VNI, b.VNI) })
+	slices.Sort(strangers)
+	return vrfs, strangers, err
+}
+
+// agentVRF looks at the devices of one VNI; why is not empty if they are not of the
+// form that ovn-bgp-agent gives them.
+func (s *snapshot) agentVRF(f *fib, vni intent.VNI) (v AgentVRF, why string) {
+	v = AgentVRF{VNI: vni, marks: map[string]string{}}
+	vrf, ok := s.byName[vrfOf(vni).name].(*netlink.Vrf)
+	if !ok || vrf.Table != uint32(vni) {
+		return v, fmt.Sprintf("it is no VRF with table %d", vni)
+	}
+	v.table = vrf.Table
+	if has(vrf, vrfOf(vni).mark) && s.byMark[vxlanOf(vni).mark] == nil && s.byName[vxlanOf(vni).name] == nil {
+		return v, "" // Sluice's own
+	}
+	bridge, vxlan := s.byName[bridgeOf(vni).name], s.byName[vxlanOf(vni).name]
+	if bridge == nil || bridge.Type() != "bridge" || bridge.Attrs().MasterIndex != vrf.Index {
+		return v, fmt.Sprintf("there is no bridge %s in it", bridgeOf(vni).name)
+	}
+	x, ok := vxlan.(*netlink.Vxlan)
+	if !ok || x.VxlanId != int(vni) || x.MasterIndex != bridge.Attrs().Index {
+		return v, fmt.Sprintf("%s has no port %s of VNI %d", bridge.Attrs().Name, vxlanOf(vni).name, vni)
+	}
+	take := func(l netlink.Link, mark string) {
+		if !isOurs(l) {
+			v.Devices, v.marks[l.Attrs().Name] = append(v.Devices, l.Attrs().Name), mark
+		}
+	}
+	take(vrf, vrfOf(vni).mark)
+	take(bridge, bridgeOf(vni).mark)
+	take(vxlan, vxlanOf(vni).mark)
+	if lo := s.byName[dummyOf(vni).name]; lo != nil && lo.Type() == "dummy" && lo.Attrs().MasterIndex == vrf.Index {
+		take(lo, dummyOf(vni).mark)
+	}
+	inward := s.agentPorts(vrf, vni, func(l netlink.Link, port bool) {
+		take(l, adoptedMark(l.Attrs().Name))
+		if port {
+			v.Ports = append(v.Ports, l.Attrs().Name)
+		}
+	})
+	for _, r := range f.tables[vrf.Table] {
+		if r.protocol != RouteProtocol && r.protocol != unix.RTPROT_KERNEL && r.kind == unix.RTN_UNICAST &&
+			len(r.hops) == 1 && inward[r.hops[0].ifindex] {
+			v.routes = append(v.routes, r)
+			v.Routes = append(v.Routes, fmt.Sprintf("%s dev %s", r.prefix, s.byIndex[r.hops[0].ifindex].Attrs().Name))
+		}
+	}
+	return v, ""
+}
+
+// agentPorts are the devices between the VRF and a provider bridge. It gives the
+// numbers of those in the VRF.
+func (s *snapshot) agentPorts(vrf netlink.Link, vni intent.VNI, found func(l netlink.Link, port bool)) map[int]bool {
+	inward := map[int]bool{}
+	inVRF := func(l netlink.Link) bool { return l != nil && l.Attrs().MasterIndex == vrf.Attrs().Index }
+	if l := s.byName[agentVRFEnd+vni.String()]; inVRF(l) && l.Type() == "veth" {
+		inward[l.Attrs().Index] = true
+		found(l, false)
+		if peer := s.byName[agentBridgeEnd+vni.String()]; peer != nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index {
+			found(peer, true)
+		}
+	}
+	if l := s.byName[agentVLAN+vni.String()]; inVRF(l) {
+		inward[l.Attrs().Index] = true
+		found(l, true)
+	}
+	return inward
+}
+
+// Adopt makes the VRF Sluice's: the routes into OVN first, then each device. Traffic
+// goes on as it did. It may be called again after an error.
+func (v AgentVRF) Adopt(ns netns.Namespace) error {
+	return ns.Netlink(func(h *netlink.Handle) error {
+		var errs []error
+		for _, r := range v.routes {
+			errs = append(errs, adoptRoute(h, r))
+		}
+		for _, name := range v.Devices {
+			l, err := find(h, name)
+			if err == nil && l == nil {
+				err = fmt.Errorf("device %s has gone", name)
+			}
+			if err == nil && !has(l, v.marks[name]) {
+				if err = h.LinkAddAltName(l, v.marks[name]); err != nil {
+					err = fmt.Errorf("marking device %s: %w", name, err)
+				}
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// adoptRoute puts a route of Sluice's protocol and metric beside one, and takes that
+// one away. Sluice replaces it in one step by its own, and vrf_guard lets packets to
+// it through.
+func adoptRoute(h *netlink.Handle, r fibRoute) error {
+	ours := r
+	ours.protocol, ours.metric = RouteProtocol, RouteMetric
+	ours.hops = slices.Clone(r.hops)
+	// The gateway's own route may be another one by now.
+	ours.hops[0].onlink = ours.hops[0].gateway.IsValid()
+	if err := ours.replace(h); err != nil {
+		return err
+	}
+	return removeRoute(h, r)
+}
+
+// Adopted names the devices that are only there to be removed.
+func Adopted(ns netns.Namespace) (names []string, err error) {
+	err = ns.Netlink(func(h *netlink.Handle) error {
+		s, err := takeSnapshot(h)
+		if err != nil {
+			return err
+		}
+		for mark, l := range s.byMark {
+			if strings.HasPrefix(mark, markAdopted) {
+				names = append(names, l.Attrs().Name)
+			}
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// RemoveAdopted removes a device that Adopted named, if it still has its mark.
+func RemoveAdopted(ns netns.Namespace, name string) error {
+	return ns.Netlink(func(h *netlink.Handle) error {
+		l, err := find(h, name)
+		if err != nil || l == nil || !has(l, adoptedMark(name)) {
+			return err
+		}
+		if err := h.LinkDel(l); err != nil && !gone(err) {
+			return fmt.Errorf("removing device %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// makeRoom removes VXLAN devices of VRFs that are Sluice's and have the UDP port: the
+// whole node was on the kernel path, or another agent's were adopted. The kernel
+// knows no way to have both, nor to change over in one step.
+func makeRoom(h *netlink.Handle, port uint16) error {
+	s, err := takeSnapshot(h)
+	if err != nil {
+		return err
+	}
+	for mark, l := range s.byMark {
+		v, ok := l.(*netlink.Vxlan)
+		if ok && strings.HasPrefix(mark, "sluice:vrf-vxlan:") && v.Port == int(port) {
+			if err := s.remove(l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

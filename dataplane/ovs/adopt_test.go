@@ -1,0 +1,74 @@
+package ovs_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
+)
+
+// Flows of another agent that lead to the ports asked for are found, get our cookie,
+// do what they did, and go with the first rows of the bridge, or by themselves. Other
+// flows with the same cookie stay.
+func TestAdoptFlows(t *testing.T) {
+	n := newNode(t)
+	n.ensure()
+	ctx := context.Background()
+	n.run("ip link add veth-vrf-7 type veth peer name veth-ovs-7; ip link set veth-ovs-7 up; ovs-vsctl add-port br-ex veth-ovs-7")
+	number := func(port string) string {
+		return strings.TrimSpace(n.run("ovs-vsctl --timeout=10 wait-until interface " + port + " ofport!=[] -- get interface " + port + " ofport"))
+	}
+	patch, end, wire := number(patchPort), number("veth-ovs-7"), number("phys")
+	mgmt := " unix:" + n.path("br-ex.mgmt")
+	for _, f := range []string{
+		"priority=1000,ip,in_port=" + patch + ",dl_src=02:00:00:00:00:0a,nw_src=10.7.0.0/24,actions=mod_dl_dst:02:00:00:00:00:0b,output:" + end,
+		"priority=1000,ipv6,in_port=" + patch + ",dl_src=02:00:00:00:00:0a,ipv6_src=fd00:7::/64,actions=mod_dl_dst:02:00:00:00:00:0b,strip_vlan,output:" + end,
+		"priority=1000,ip,in_port=" + patch + ",dl_src=02:00:00:00:00:0c,nw_src=10.8.0.0/24,actions=mod_dl_dst:02:00:00:00:00:0b,output:" + wire,
+	} {
+		n.run("ovs-ofctl add-flow" + mgmt + " cookie=998," + f)
+	}
+	steering := ovs.NewSteering(n.sw)
+	strays := func(want int) {
+		t.Helper()
+		if got, err := steering.Strays(ctx); err != nil || got["br-ex"] != want {
+			t.Errorf("%d strays wanted: %v, %v", want, got, err)
+		}
+	}
+	adopt := func(want int) {
+		t.Helper()
+		found, err := n.sw.AgentFlows(ctx, map[string]bool{"veth-ovs-7": true})
+		if err != nil || len(found) != min(1, want) || len(found["br-ex"]) != want {
+			t.Fatalf("want %d flows: %v, %v", want, found, err)
+		}
+		if err := n.sw.AdoptFlows(ctx, "br-ex", found["br-ex"]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	adopt(2)
+	adopt(0)
+	strays(2)
+	if out := n.run("ovs-ofctl -O OpenFlow14 --no-stats dump-flows" + mgmt + " cookie=" + "0x736c756963650001/-1"); strings.Count(out, "priority=1000") != 2 || !strings.Contains(out, "output:") {
+		t.Errorf("adopted: %s", out)
+	}
+	n.apply(steering, rowsOf("br-ex", 0))
+	strays(0)
+	if out := n.run("ovs-ofctl -O OpenFlow14 --no-stats dump-flows" + mgmt + " cookie=998/-1"); strings.Count(out, "priority=1000") != 1 {
+		t.Errorf("left alone: %s", out)
+	}
+	n.run("ovs-ofctl add-flow" + mgmt + " cookie=998,priority=1000,ip,in_port=" + patch + ",nw_src=10.9.0.0/24,actions=output:" + end)
+	adopt(1)
+	strays(1)
+	if err := steering.RemoveStrays(ctx, "br-ex"); err != nil {
+		t.Error(err)
+	}
+	strays(0)
+	for range 2 {
+		if err := n.sw.DropPort(ctx, "veth-ovs-7"); err != nil {
+			t.Error(err)
+		}
+	}
+	if out := n.run("ovs-vsctl list-ports br-ex"); strings.Contains(out, "veth-ovs-7") || !strings.Contains(out, "phys") {
+		t.Errorf("ports: %s", out)
+	}
+}
