@@ -101,6 +101,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.endLinger(running) })
 	group.Go(func() error { return n.endMoves(running) })
 	group.Go(func() error { return n.promote(running) })
+	group.Go(func() error { return n.removeAdopted(running) })
 	group.Go(func() error { return n.samples.run(running, n.dp.Reader(), n.d.log) })
 	err := group.Wait() // next is set before it returns
 	return next, ignoreEnd(err)

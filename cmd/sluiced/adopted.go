@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/owned"
+)
+
+// adoptedEvery is how often it is looked whether what was adopted can go.
+const adoptedEvery = time.Second
+
+// removeAdopted removes what another agent's VRFs had and "sluicectl adopt" made
+// Sluice's, as soon as all of this node's own is in place, and ends.
+func (n *node) removeAdopted(ctx context.Context) error {
+	tick := time.NewTicker(adoptedEvery)
+	defer tick.Stop()
+	for said := false; ; {
+		if n.d.allInSync() && n.tables.Complete() && n.tables.Steering.Settled() && n.tables.KernelRoutes.Settled() && n.tables.Routes.Settled() {
+			left, err := owned.Replaced(ctx, n.d.ovs)
+			if err == nil && !left {
+				return nil
+			}
+			if err != nil && !said && ctx.Err() == nil {
+				n.d.log.Warn("what was adopted cannot be removed; trying again", "error", err)
+				said = true
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
