@@ -48,6 +48,16 @@ static __noinline int too_big(struct run *r, struct packet *p, const struct guar
 	return redirect(r, r->skb->ifindex);
 }
 
+/*
+ * turn is for what came from the fabric and would go back there. It is not known
+ * any more which node sent it, so two nodes that take each other for the right one
+ * would pass it to and fro. The kernel answers one whose hop limit ends here.
+ */
+static __always_inline int turn(struct run *r, const struct packet *p)
+{
+	return p->ttl <= 1 ? TC_ACT_OK : drop(r, DROP_RELAY_REFUSED);
+}
+
 /* forwards decides by the kernel's own lookup. */
 static __always_inline int forwards(struct run *r, struct packet *p, const struct guarded *g)
 {
@@ -58,15 +68,19 @@ static __always_inline int forwards(struct run *r, struct packet *p, const struc
 	case BPF_FIB_LKUP_RET_SUCCESS:
 	case BPF_FIB_LKUP_RET_NO_NEIGH:
 	case BPF_FIB_LKUP_RET_FRAG_NEEDED:
-		if (fib.rt_metric == TENANT_METRIC)
-			return TC_ACT_OK;
-		break;
+		if (fib.rt_metric != TENANT_METRIC)
+			break;
+		if (fib.ifindex == r->skb->ifindex && !(g->flags & GUARD_FROM_OVN))
+			return turn(r, p);
+		return TC_ACT_OK;
 	case BPF_FIB_LKUP_RET_BLACKHOLE:
 	case BPF_FIB_LKUP_RET_UNREACHABLE:
 	case BPF_FIB_LKUP_RET_PROHIBIT:
 		return TC_ACT_OK;
 	case BPF_FIB_LKUP_RET_UNSUPP_LWT: /* over sluice-vxlan */
-		if (p->family == 4 || !(g->flags & GUARD_FROM_OVN) || p->size <= IPV6_MIN_MTU || p->ttl <= 1)
+		if (!(g->flags & GUARD_FROM_OVN))
+			return turn(r, p);
+		if (p->family == 4 || p->size <= IPV6_MIN_MTU || p->ttl <= 1)
 			return TC_ACT_OK;
 		if (lookup(r, p, &fib, p->size) != BPF_FIB_LKUP_RET_FRAG_NEEDED)
 			return TC_ACT_OK;

@@ -94,6 +94,11 @@ func (s *site) refused() {
 
 func (s *site) drops() uint64 {
 	s.t.Helper()
+	return s.dropped(drop.NotForwarded)
+}
+
+func (s *site) dropped(reason drop.Reason) uint64 {
+	s.t.Helper()
 	r, err := ebpf.OpenReader(s.pins)
 	if err != nil {
 		s.t.Fatal(err)
@@ -103,7 +108,7 @@ func (s *site) drops() uint64 {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return counts[drop.NotForwarded]
+	return counts[reason]
 }
 
 // hostCounters are what the host took, and what it forwarded into the underlay.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/drop"
 )
 
 // TestTraffic sends packets both ways, in all combinations of form and underlay;
@@ -34,6 +35,7 @@ func traffic(t *testing.T, underlay6, whole bool) {
 	s.pings("pe", "-I 10.9.0.1", "10.0.0.5", "fd00::5")
 	s.pings("ovn", "", "10.9.0.1", "fd09::1")
 	s.errors()
+	s.turns()
 
 	s.path = kernel.NewPath(s.config, s.node)
 	s.same(r)
@@ -94,6 +96,18 @@ func (s *site) errors() {
 		out, _ := ping(tt.ns, tt.args, tt.to)
 		if !strings.Contains(out, "rom "+tt.from+" ") || !strings.Contains(out, tt.what) {
 			s.t.Errorf("from %s, ping %s %s: want %q from %s: %s", tt.ns, tt.args, tt.to, tt.what, tt.from, out)
+		}
+	}
+}
+
+// turns: what comes from the fabric does not go back there.
+func (s *site) turns() {
+	s.t.Helper()
+	for from, to := range map[string]string{"10.9.0.1": "10.9.0.77", "fd09::1": "fd09::77"} {
+		before := s.dropped(drop.RelayRefused)
+		out, ok := ping("pe", "-I "+from, to)
+		if got := s.dropped(drop.RelayRefused) - before; ok || got != 1 {
+			s.t.Errorf("from %s to %s: %d packets were refused, want the one: %s", from, to, got, out)
 		}
 	}
 }
