@@ -89,27 +89,30 @@ func (w *world) setVNI(cloud, tenant, vni string) {
 func (w *world) clean() {
 	w.Helper()
 	for _, n := range w.chassis() {
-		w.eventually("all is done on "+n, func() error {
-			s, err := w.status(n)
-			if err != nil {
-				return err
-			}
-			for _, t := range s.Tables {
-				if t.Wanted == nil || t.Failed == nil {
-					return fmt.Errorf("table %s: it is not known what is wanted", t.Name)
-				}
-				if *t.Wanted != t.Actual || *t.Failed != 0 {
-					return fmt.Errorf("table %s: %d wanted, %d there, %d failed; %s", t.Name, *t.Wanted, t.Actual, *t.Failed, t.Held)
-				}
-			}
-			for _, o := range s.Problems {
-				if o.State == status.Error || o.State == status.Pending {
-					return fmt.Errorf("problem %+v", o)
-				}
-			}
-			return nil
-		})
+		w.eventually("all is done on "+n, func() error { return w.settled(n) })
 	}
+}
+
+// settled tells whether a node wants nothing else than it has, and has no problem.
+func (w *world) settled(node string) error {
+	s, err := w.status(node)
+	if err != nil {
+		return err
+	}
+	for _, t := range s.Tables {
+		if t.Wanted == nil || t.Failed == nil {
+			return fmt.Errorf("table %s: it is not known what is wanted", t.Name)
+		}
+		if *t.Wanted != t.Actual || *t.Failed != 0 {
+			return fmt.Errorf("table %s: %d wanted, %d there, %d failed; %s", t.Name, *t.Wanted, t.Actual, *t.Failed, t.Held)
+		}
+	}
+	for _, o := range s.Problems {
+		if o.State == status.Error || o.State == status.Pending {
+			return fmt.Errorf("problem %+v", o)
+		}
+	}
+	return nil
 }
 
 // redRoutes are what cloud B announces for red.

@@ -1,0 +1,315 @@
+package evpn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
+)
+
+// replay is the variable of the environment that repeats a run: SEED, or SEED:ROUNDS.
+const replay = "SLUICE_CHAOS"
+
+// chaos is a run of random events.
+type chaos struct {
+	*world
+	seed    uint64
+	rounds  int // 0: as many as there is time for
+	plan    *planner
+	traffic *traffic
+	begin   time.Time
+	history []string
+}
+
+// chaosTime is how long events go on.
+func chaosTime() time.Duration {
+	if os.Getenv("SLUICE_NIGHTLY") != "" {
+		return 30 * time.Minute
+	}
+	return 100 * time.Second
+}
+
+func newChaos(t *testing.T) *chaos {
+	t.Helper()
+	c := &chaos{seed: uint64(time.Now().UnixNano())}
+	if s := os.Getenv(replay); s != "" {
+		seed, rounds, _ := strings.Cut(s, ":")
+		var err1, err2 error
+		c.seed, err1 = strconv.ParseUint(seed, 10, 64)
+		if rounds != "" {
+			c.rounds, err2 = strconv.Atoi(rounds)
+		}
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatalf("%s=%s: want SEED or SEED:ROUNDS: %v", replay, s, err)
+		}
+	}
+	c.plan = newPlanner(c.seed)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d; the same again: %s=%d:%d go test -run '^TestChaos$' ./test/evpn\nwhat happened:%s",
+				c.seed, replay, c.seed, len(c.history), strings.Join(c.history, ""))
+		}
+	})
+	return c
+}
+
+// Processes are killed and started again, links go down and up, and OVN is edited,
+// at random and at once, while virtual machines talk. A pair that an event is not on
+// the way of loses nothing; any other is back when all has settled. In the end every
+// table, device and flow is as after a clean start, and nothing has been left over.
+func TestChaos(t *testing.T) {
+	c := newChaos(t)
+	t.Logf("seed %d", c.seed)
+	c.world = own(t, chaosScenario(), "")
+	c.traffic = c.startTraffic(c.pairs())
+	c.settle(time.Now())
+	before := c.usage()
+	c.begin = time.Now()
+	quiet := c.begin
+	for end := time.Now().Add(chaosTime()); c.again(end); {
+		quiet = c.round(quiet)
+	}
+	c.blameless(quiet, time.Now(), "after the last event", func(*pair) loss { return none })
+	c.summary()
+	c.sameAsAfterCleanStart(before)
+	if leaks := c.traffic.leaks(); leaks != "" {
+		t.Errorf("tenants got packets of others:\n%s", leaks)
+	}
+}
+
+// again tells whether there is another round.
+func (c *chaos) again(end time.Time) bool {
+	if c.rounds > 0 {
+		return len(c.history) < c.rounds
+	}
+	return time.Now().Before(end)
+}
+
+// chaosScenario is the evpn scenario with a third cloud, so that each of two clouds has
+// somebody to talk to while the third one suffers.
+func chaosScenario() lab.Scenario {
+	s := lab.EVPN(lab.EVPNParams{Compute: true})
+	c := lab.Cloud{
+		Name: "c", Chassis: []lab.Chassis{{Name: "c1", Gateway: true, Priority: 20}},
+		Providers: []lab.Provider{{Name: "public", Physnet: "physnet1", Bridge: "br-ex",
+			Subnet4: netip.MustParsePrefix("172.26.0.0/16"), Subnet6: netip.MustParsePrefix("2001:db8:26::/64")}},
+	}
+	for _, tenant := range s.Clouds[0].Tenants {
+		c.Tenants = append(c.Tenants, lab.Tenant{Name: tenant.Name, VNI: tenant.VNI, AS: lab.FabricAS, Provider: "public", Networks: []lab.Network{{Name: "net",
+			Subnet4: netip.MustParsePrefix("10.40.0.0/24"), Subnet6: netip.MustParsePrefix("fd00:40::/64")}}})
+		c.VMs = append(c.VMs, lab.VM{Name: "c-" + tenant.Name + "1", Chassis: "c1", Tenant: tenant.Name, Network: "net",
+			Addr4: netip.MustParseAddr("10.40.0.11"), Addr6: netip.MustParseAddr("fd00:40::11")})
+	}
+	s.Clouds = append(s.Clouds, c)
+	return s
+}
+
+// pairs are a ring of the three clouds for both tenants, and one more from a3, which
+// has no gateway port.
+func (c *chaos) pairs() []*pair {
+	c.Helper()
+	at := map[string]place{
+		"a": {cloud: "a", chassis: "a2"}, "b": {cloud: "b", chassis: "b1"}, "c": {cloud: "c", chassis: "c1"},
+	}
+	subnet := map[string]int{"a": 10, "b": 20, "c": 40}
+	var out []*pair
+	add := func(tenant string, from, to place) {
+		for _, format := range []string{"10.%d.0.11", "fd00:%d::11"} {
+			addr := netip.MustParseAddr(fmt.Sprintf(format, subnet[to.cloud]))
+			out = append(out, &pair{tenant: tenant, from: from, to: to, addr: addr})
+		}
+	}
+	for _, tenant := range []string{"red", "blue"} {
+		for i, from := range chaosClouds {
+			to := chaosClouds[(i+1)%len(chaosClouds)]
+			one, other := at[from], at[to]
+			one.name, other.name = from+"-"+tenant+"1", to+"-"+tenant+"1"
+			add(tenant, one, other)
+		}
+	}
+	to := at["b"]
+	to.name = "b-red1"
+	add("red", place{"a-red3", "a", "a3"}, to)
+	return out
+}
+
+// round lets the events of a round happen, waits until all has settled, and
+// looks at what was lost since the last one had.
+func (c *chaos) round(quiet time.Time) time.Time {
+	c.Helper()
+	events := c.plan.round()
+	begin := time.Now()
+	name := fmt.Sprintf("round %d", len(c.history)+1)
+	c.history = append(c.history, fmt.Sprintf("\n  %s, %s%s", name, begin.UTC().Format("15:04:05.000"), list(events)))
+	c.blameless(quiet, begin, "before "+name, func(*pair) loss { return none })
+	var group errgroup.Group
+	group.Go(func() error {
+		for _, e := range events {
+			if e.edit {
+				if err := e.do(c.Context(), c.world); err != nil {
+					return fmt.Errorf("%s: %w", e.text, err)
+				}
+			}
+		}
+		return nil
+	})
+	for _, e := range events {
+		if !e.edit {
+			group.Go(func() error {
+				return sleepThen(c.Context(), e.after, func() error {
+					if err := e.do(c.Context(), c.world); err != nil {
+						return fmt.Errorf("%s: %w", e.text, err)
+					}
+					return nil
+				})
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		c.Fatalf("%s: %v", name, err)
+	}
+	done := time.Now()
+	c.settle(done)
+	now := time.Now()
+	c.history[len(c.history)-1] += fmt.Sprintf("\n    settled %d ms after the last", now.Sub(done).Milliseconds())
+	c.blameless(begin, now, name, func(p *pair) loss { return allowed(events, p) })
+	return now
+}
+
+// allowed is what the events of a round may cost a pair.
+func allowed(events []event, p *pair) loss {
+	sum := none
+	for _, e := range events {
+		switch {
+		case !e.touches(p):
+		case e.loses == all:
+			return all
+		default:
+			sum += e.loses
+		}
+	}
+	return sum
+}
+
+// answerTime is how long an answer may take where none may be lost: on a busy
+// machine the userspace datapath stands still for seconds.
+const answerTime = 10 * time.Second
+
+// blameless looks at what the pairs lost in a time.
+func (c *chaos) blameless(from, to time.Time, when string, allowed func(*pair) loss) {
+	c.Helper()
+	for _, p := range c.traffic.pairs {
+		most := allowed(p)
+		_, lost, row := p.lost(from, to)
+		for ; most != all && lost > int(most) && time.Since(to) < answerTime; _, lost, row = p.lost(from, to) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		switch {
+		case most != all && lost > int(most):
+			c.Errorf("%s: %v: %d packets lost, %d in a row, where %d may be", when, p, lost, row, most)
+			c.history = append(c.history[:len(c.history)-1], c.history[len(c.history)-1]+fmt.Sprintf("\n    LOST %d: %v", lost, p))
+		case lost > 0:
+			c.history[len(c.history)-1] += fmt.Sprintf("\n    lost %d, %d in a row: %v", lost, row, p)
+		}
+	}
+}
+
+// settle waits until OVN has done what it was told, sluiced on every node has nothing
+// more to do, and all pairs talk again.
+func (c *chaos) settle(since time.Time) {
+	c.Helper()
+	for _, cloud := range chaosClouds {
+		c.calm("OVN of cloud "+cloud+" has settled", func() error { return c.ovnSettled(cloud) })
+	}
+	for _, n := range c.chassis() {
+		c.calm("sluiced on "+n+" has settled", func() error { return errors.Join(c.allReady(n), c.settled(n)) })
+	}
+	tries := 0
+	c.calm("all pairs talk", func() error {
+		tries++
+		var errs []error
+		for _, p := range c.traffic.pairs {
+			errs = append(errs, p.works(since, 5))
+		}
+		err := errors.Join(errs...)
+		if err != nil && tries%50 == 0 {
+			c.recompute()
+		}
+		return err
+	})
+}
+
+// allReady tells whether every component of a node is well: BGP has a session and all
+// routes, too.
+func (w *world) allReady(node string) error {
+	s, err := w.status(node)
+	if err != nil {
+		return err
+	}
+	for _, c := range s.Conditions {
+		if !c.Ready {
+			return fmt.Errorf("%+v", c)
+		}
+	}
+	if !s.Ready {
+		return fmt.Errorf("not ready: %+v", s.Conditions)
+	}
+	return nil
+}
+
+// calm waits for a state, and says nothing when it comes.
+func (c *chaos) calm(what string, cond func() error) {
+	c.Helper()
+	labtest.Eventually(c.T, c.Lab, what, cond)
+}
+
+// recompute: the incremental engine of OVN 23.03's ovn-controller forgets flows at
+// times, and a recomputation brings them back.
+func (c *chaos) recompute() {
+	c.history[len(c.history)-1] += "\n    ovn-controllers are told to compute everything anew"
+	for _, n := range chaosNodes {
+		_, _ = c.Exec(c.Context(), n, "sh", "-c", `ovn-appctl -t "$OVN_RUNDIR"/ovn-controller.*.ctl inc-engine/recompute`)
+	}
+}
+
+func (c *chaos) ovnSettled(cloud string) error {
+	ctx, cancel := context.WithTimeout(c.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := c.NB(ctx, cloud, "--timeout=15", "--wait=hv", "sync"); err != nil {
+		return err
+	}
+	ports, err := c.SB(ctx, cloud, "--timeout=5", "--format=csv", "--no-headings", "--columns=logical_port,chassis", "find", "Port_Binding", "type=chassisredirect")
+	if err != nil {
+		return err
+	}
+	chassis, err := c.SB(ctx, cloud, "--timeout=5", "--format=csv", "--no-headings", "--columns=name,_uuid", "list", "Chassis")
+	if err != nil {
+		return err
+	}
+	ids := map[string]string{}
+	for line := range strings.Lines(chassis) {
+		name, id, _ := strings.Cut(strings.TrimSpace(line), ",")
+		ids[name] = id
+	}
+	for line := range strings.Lines(ports) {
+		port, at, _ := strings.Cut(strings.TrimSpace(line), ",")
+		want := cloud + "1"
+		if tenant := strings.TrimSuffix(strings.TrimPrefix(port, "cr-lrp-"), "-gw"); cloud == "a" && c.plan.gateway[tenant] != "" {
+			want = c.plan.gateway[tenant]
+		}
+		if at == "" || at != ids[want] {
+			return fmt.Errorf("%s is at %q, not at %s (%s)", port, at, want, ids[want])
+		}
+	}
+	return nil
+}
