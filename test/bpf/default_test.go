@@ -17,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // The default VRF: addresses that are exposed without EVPN.
@@ -175,6 +176,7 @@ func TestDefaultVRF(t *testing.T) {
 	d := defaultWorld(t, dir)
 	ns, nic := hostRoutes(t)
 	underlayDevices(t, ns, d, "nic")
+	t.Run("drivers", func(t *testing.T) { driversOfDefaultVRF(t, d) })
 	t.Run("into OVN", func(t *testing.T) { intoOVN(t, dir, d) })
 	t.Run("on to the host", func(t *testing.T) { onToTheHost(t, dir, d) })
 	t.Run("refused", func(t *testing.T) { refusedFromUnderlay(t, dir, d) })
@@ -217,4 +219,37 @@ func takenAway(t *testing.T, ns netns.Namespace, dir string, d *ebpf.Dataplane) 
 		{name: "without a default VRF 4", in: fromUnderlay(hit), passes: true},
 		{name: "without a default VRF 6", in: fromUnderlay(hit6), passes: true},
 	})
+}
+
+// driversOfDefaultVRF: what was applied is read back, and what is of tenants alone is
+// refused.
+func driversOfDefaultVRF(t *testing.T, d *ebpf.Dataplane) {
+	vrfs, gws, rows := list(t, d.VRFs()), list(t, d.Gateways()), list(t, d.Routes())
+	if want := (intent.VRF{VNI: intent.DefaultVRF, Index: 9}); vrfs[intent.DefaultVRF] != want {
+		t.Errorf("VRF %+v, want %+v", vrfs[intent.DefaultVRF], want)
+	}
+	if g := gws[vm]; g.VNI != intent.DefaultVRF || g.Kind != intent.GatewayPort || g.LogicalPort != "vm" {
+		t.Errorf("gateway %+v", g)
+	}
+	for _, want := range []intent.Route{local(intent.DefaultVRF, "203.0.113.5/32", vm), local(intent.DefaultVRF, "2001:db8:113::77/128", gw),
+		local(intent.DefaultVRF, "203.0.113.128/25", vm), block(intent.DefaultVRF, "203.0.113.130/32")} {
+		if rows[want.Key] != want {
+			t.Errorf("route %+v, want %+v", rows[want.Key], want)
+		}
+	}
+	ctx := context.Background()
+	far := remote(intent.DefaultVRF, "198.51.100.0/24", hop(peer4, 5001))
+	tenants := local(red, "10.10.9.0/24", vm)
+	beyond := local(intent.DefaultVRF+1, "10.10.9.0/24", vm)
+	for name, errs := range map[string][]error{
+		"a remote route":               d.Routes().Apply(ctx, []reconcile.Row[intent.RouteKey, intent.Route]{{Key: far.Key, Value: far}}),
+		"a tenant's through a VM's":    d.Routes().Apply(ctx, []reconcile.Row[intent.RouteKey, intent.Route]{{Key: tenants.Key, Value: tenants}}),
+		"a VRF beyond the default one": d.Routes().Apply(ctx, []reconcile.Row[intent.RouteKey, intent.Route]{{Key: beyond.Key, Value: beyond}}),
+		"the kernel path": d.VRFs().Apply(ctx, []reconcile.Row[intent.VNI, intent.VRF]{
+			{Key: intent.DefaultVRF, Value: intent.VRF{VNI: intent.DefaultVRF, Index: 9, Path: intent.PathKernel}}}),
+	} {
+		if len(errs) != 1 || errs[0] == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
 }

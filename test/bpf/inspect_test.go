@@ -60,9 +60,9 @@ func TestInspectChangesNothing(t *testing.T) {
 		want string
 	}{
 		{"as it is", ebpf.Config{Node: node()}, ""},
-		{"constants", ebpf.Config{Node: other}, "change program fabric_in, change program overlay_in"},
+		{"constants", ebpf.Config{Node: other}, "change program fabric_in, change program overlay_in, change program vrf_guard, change program underlay_in"},
 		{"a size", ebpf.Config{Node: node(), Limits: ebpf.Limits{VTEPs: 500}},
-			"change map vteps_v1, change program fabric_in, change program overlay_in"},
+			"change map vteps_v1, change program fabric_in, change program overlay_in, change program vrf_guard, change program underlay_in"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.cfg.Dir = dir
