@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -61,7 +63,11 @@ func (n *node) diff(ctx context.Context) (status.Diff, error) {
 		}
 		errs = append(errs, err)
 	}
-	return out, errors.Join(errs...)
+	differ, err := n.compareDecisions(n.onKernelPath())
+	for _, k := range slices.SortedFunc(maps.Keys(differ), compareKeys) {
+		out.Changes = append(out.Changes, differ[k])
+	}
+	return out, errors.Join(append(errs, err)...)
 }
 
 // changeOf is a change as it is reported.

@@ -97,6 +97,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.watchFlows(running) })
 	group.Go(func() error { return n.watchDevices(running) })
 	group.Go(func() error { return n.watchPaths(running) })
+	group.Go(func() error { return n.watchParity(running) })
 	group.Go(func() error { return n.releaseSpeaker(running) })
 	group.Go(func() error { return n.endLinger(running) })
 	group.Go(func() error { return n.endMoves(running) })
@@ -120,6 +121,7 @@ func (n *node) leave(ctx context.Context) {
 	}
 	n.d.reg.Reporter(bgpReports).Replace(nil)
 	n.d.reg.Reporter(guardReports).Replace(nil)
+	n.d.reg.Reporter(parityReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")

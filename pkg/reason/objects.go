@@ -51,6 +51,8 @@ const (
 	Held         = "held"
 	SameRouterID = "same-router-id"
 	PrefixLimit  = "prefix-limit"
+	HeldBack     = "held-back"
+	Unreadable   = "unreadable-updates"
 )
 
 // Reasons of what may join two tenants by mistake.
@@ -59,6 +61,7 @@ const (
 	TargetShared = "route-target-shared"
 	RDShared     = "route-distinguisher-shared"
 	BFDDown      = "bfd-down"
+	PathDiffers  = "path-differs"
 )
 
 // Objects lists the reasons of objects.
@@ -117,7 +120,10 @@ func Objects() []Entry {
 		{TargetShared, []string{"route-target"}, warning, "A VNI imports a route target that another VNI exports or imports, and this node's configuration names it for neither: two tenants may be joined. Nothing is taken down.", "Give one of them other route targets; or, if it is meant, name the route target in `evpn.vrfs.VNI.import` or `export` of one of the two."},
 		{RDShared, []string{"route-distinguisher"}, warning, "Routes of several nodes have one route distinguisher: of two for one prefix a route reflector passes on one, so paths are missing.", "Have each node use route distinguishers of its own, as with its router ID."},
 		{RouteMaxPrefixes, []string{"vrf"}, broken, "The VRF has imported as many prefixes as its `maxPrefixes`; those that came first stay, others are left out.", "Find out who announces so many (`sluicectl bgp routes`); raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
+		{HeldBack, []string{"neighbor"}, broken, "Several times in a row sluiced has ended soon after its session with the neighbour began: the neighbour may send what ends it. The session is opened after a while.", "Look into the log for the panic before each start, and at what the neighbour sends; take the neighbour out of the configuration until it is known. `systemctl restart sluiced` lets it in at once."},
+		{Unreadable, []string{"neighbor"}, warning, "Routes in UPDATEs of the neighbour could not be read, and the UPDATEs were ignored (RFC 7606): its routes may be others than are shown.", "Find out what the neighbour sends; `clear bgp` at the neighbour, or a restart of it, makes the two agree again."},
 		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},
+		{PathDiffers, []string{"kernel-route"}, broken, "The kernel would not do with packets for the destination what the eBPF path does: the error says what, and what is wanted. Looked at every 10 seconds, a part of the routes at a time. What is missing or changed is made again, and the report goes with the next look.", "If it stays: look for rules (`ip rule`), routes of others in the VRF's table (`ip route show vrf vrf-VNI`), and an address of the node that is a destination of the VRF."},
 		{BFDDown, []string{"neighbor"}, warning, "BFD was up with the neighbour and is not any more, or something on this node is in its way.", "See the error and `sluicectl bgp neighbors`; an address in use is another BFD daemon's; TTL is a neighbour further away than configured."},
 	}
 }

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+const (
+	// parityPause is between two looks at a part of the routes on the kernel path.
+	parityPause = 10 * time.Second
+	// parityBatch is how many routes one look compares.
+	parityBatch = 256
+	// parityReports is the source of what watchParity reports.
+	parityReports = "parity"
+)
+
+// watchParity compares, a part at a time, what the kernel would do for each
+// destination of the VRFs on the kernel path with what the eBPF path would do by the
+// same rows. What differs is reported, and read back to be mended.
+func (n *node) watchParity(ctx context.Context) error {
+	wait := time.NewTimer(parityPause)
+	defer wait.Stop()
+	found := map[intent.RouteKey]status.Change{}
+	var after intent.RouteKey
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wait.C:
+		}
+		begin := time.Now()
+		all := n.onKernelPath()
+		maps.DeleteFunc(found, func(k intent.RouteKey, _ status.Change) bool {
+			_, there := slices.BinarySearchFunc(all, k, compareKeys)
+			return !there
+		})
+		next, _ := slices.BinarySearchFunc(all, after, func(k, last intent.RouteKey) int { return cmp.Or(compareKeys(k, last), -1) })
+		if next == len(all) {
+			next = 0
+		}
+		part := all[next:min(next+parityBatch, len(all))]
+		if len(part) > 0 {
+			after = part[len(part)-1]
+			n.lookForDifferences(part, found)
+		}
+		n.d.reg.Reporter(parityReports).Replace(differences(found))
+		wait.Reset(max(parityPause, guardShare*time.Since(begin)))
+	}
+}
+
+// lookForDifferences takes note of what differs of some routes.
+func (n *node) lookForDifferences(part []intent.RouteKey, found map[intent.RouteKey]status.Change) {
+	differ, err := n.compareDecisions(part)
+	if err != nil {
+		n.d.log.Warn("the kernel's routing cannot be compared", "error", err)
+		return
+	}
+	for _, k := range part {
+		c, differs := differ[k]
+		_, known := found[k]
+		delete(found, k)
+		if !differs {
+			continue
+		}
+		found[k] = c
+		if !known {
+			n.d.log.Warn("the kernel would not do what the eBPF path would", "vni", k.VNI, "prefix", k.Prefix, "wanted", c.Wanted, "actual", c.Actual)
+		}
+	}
+	if len(differ) > 0 {
+		n.relistKernelPath()
+	}
+}
+
+func differences(found map[intent.RouteKey]status.Change) []status.Object {
+	out := make([]status.Object, 0, len(found))
+	for k, c := range found {
+		out = append(out, status.Object{Kind: "kernel-route", Key: k.String(), State: status.Error, Reason: reason.PathDiffers,
+			Error: fmt.Sprintf("the kernel would %s; wanted: %s", c.Actual, c.Wanted)})
+	}
+	return out
+}
+
+// relistKernelPath has all of the kernel path read back: what can be mended is.
+func (n *node) relistKernelPath() {
+	n.tables.Pipeline.Update(func() {
+		n.tables.KernelVRFs.Relist()
+		n.tables.KernelGateways.Relist()
+		n.tables.KernelRoutes.Relist()
+	})
+}
+
+func compareKeys(a, b intent.RouteKey) int {
+	return cmp.Or(cmp.Compare(a.VNI, b.VNI), a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
+}
+
+// onKernelPath are the destinations that the kernel decides on, in order.
+func (n *node) onKernelPath() []intent.RouteKey {
+	var out []intent.RouteKey
+	n.tables.Pipeline.View(func() {
+		n.tables.KernelRoutes.EachLocked(func(k intent.RouteKey, _ intent.Route) { out = append(out, k) })
+	})
+	slices.SortFunc(out, compareKeys)
+	return out
+}
+
+// compareDecisions compares for each key what the eBPF path would do with an address
+// of it, the longest match among the rows, with what the kernel would do. Left out is
+// what was not in place all the time, which the tables report themselves.
+func (n *node) compareDecisions(keys []intent.RouteKey) (map[intent.RouteKey]status.Change, error) {
+	wanted := make([]intent.Route, len(keys))
+	for i, k := range keys {
+		wanted[i] = n.settledMatch(k)
+	}
+	decided, err := n.kernel.Decide(keys)
+	if err != nil {
+		return nil, err
+	}
+	out := map[intent.RouteKey]status.Change{}
+	for i, k := range keys {
+		want := wanted[i]
+		if want == (intent.Route{}) || decided[i].Text == "" || agrees(want, decided[i]) || n.settledMatch(k) != want {
+			continue
+		}
+		out[k] = status.Change{Table: n.tables.KernelRoutes.Name(), Key: k.String(), Action: "change", Wanted: describe(want), Actual: decided[i].Text,
+			Error: "the kernel decides otherwise than the eBPF path would"}
+	}
+	return out, nil
+}
+
+// agrees: a drop has no route that could be told.
+func agrees(want intent.Route, d kernel.Decision) bool {
+	if want.Kind == intent.RouteBlock {
+		return d.Route.Kind == intent.RouteBlock
+	}
+	return d.Route == want
+}
+
+// settledMatch is the row that decides on the sample of a destination; the zero value
+// while one that might is not in place, or is kept although nothing asks for it.
+func (n *node) settledMatch(k intent.RouteKey) (match intent.Route) {
+	a := kernel.SampleOf(k.Prefix)
+	n.tables.Pipeline.View(func() {
+		for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
+			at := intent.NewRouteKey(k.VNI, p)
+			r, wanted := n.tables.KernelRoutes.LookupLocked(at)
+			_, there := n.tables.KernelRoutes.ActualLocked(at)
+			if !wanted && !there {
+				continue
+			}
+			if n.tables.KernelRoutes.ProgrammedLocked(at) {
+				match = r
+			}
+			return
+		}
+	})
+	return match
+}
+
+// describe says what a row asks for.
+func describe(r intent.Route) string {
+	switch r.Kind {
+	case intent.RouteLocal:
+		return fmt.Sprintf("route %s through %s", r.Key.Prefix, r.Gateway)
+	case intent.RouteRemote:
+		return fmt.Sprintf("route %s to %s", r.Key.Prefix, r.NextHops)
+	}
+	return fmt.Sprintf("route %s: drop it", r.Key.Prefix)
+}
