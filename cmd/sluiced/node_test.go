@@ -178,6 +178,24 @@ func TestPrefixLimitIsAProblem(t *testing.T) {
 	}
 }
 
+// So is one that may end the daemon, and one that says what cannot be read.
+func TestSuspectNeighborsAreProblems(t *testing.T) {
+	d := idleDaemon()
+	d.reg.Reporter(bgpReports).Replace(suspects(bgp.Status{Neighbors: []bgp.NeighborStatus{
+		{Address: addr("192.0.2.1"), State: "established"},
+		{Address: addr("192.0.2.2"), State: "idle", HeldBack: time.Unix(1, 0), LastError: "held back"},
+		{Address: addr("2001:db8::3"), State: "established", Ignored: 7, LastError: "not read"},
+	}}))
+	for key, want := range map[string]string{"192.0.2.2": "held-back", "2001:db8::3": "unreadable-updates"} {
+		if o, ok := d.reg.Get(bgpReports, "neighbor", key); !ok || o.Reason != want || o.Error == "" {
+			t.Errorf("%s: %+v", key, o)
+		}
+	}
+	if n := len(d.reg.Problems()); n != 2 {
+		t.Errorf("%d problems", n)
+	}
+}
+
 func TestNodesWithOurRouterIDAreProblems(t *testing.T) {
 	d := idleDaemon()
 	rep := d.reg.Reporter(bgpReports)

@@ -40,7 +40,7 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		}
 		ready, why, detail := speakerCondition(s, err)
 		n.d.reg.SetCondition("bgp", ready, why, detail)
-		n.d.reg.Reporter(bgpReports).Replace(slices.Concat(doubles(s), overLimit(s), fullVRFs(s), lostPaths(n.paths.Status())))
+		n.d.reg.Reporter(bgpReports).Replace(slices.Concat(doubles(s), overLimit(s), suspects(s), fullVRFs(s), lostPaths(n.paths.Status())))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -80,6 +80,21 @@ func overLimit(s bgp.Status) []status.Object {
 			text += "; it is tried again at " + n.Retry.Format(time.TimeOnly)
 		}
 		out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Error, Reason: reason.PrefixLimit, Error: text})
+	}
+	return out
+}
+
+// suspects are the neighbours that may end this daemon, and those that have sent what it
+// cannot read.
+func suspects(s bgp.Status) []status.Object {
+	var out []status.Object
+	for _, n := range s.Neighbors {
+		switch {
+		case !n.HeldBack.IsZero():
+			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Error, Reason: reason.HeldBack, Error: n.LastError})
+		case n.Ignored > 0:
+			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Warning, Reason: reason.Unreadable, Error: n.LastError})
+		}
 	}
 	return out
 }

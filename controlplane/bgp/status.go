@@ -74,6 +74,8 @@ type NeighborStatus struct {
 	// LastError is why the session last ended, or why it did not come up. "": never,
 	// or not known.
 	LastError string
+	// HeldBack is until when the neighbour is held back (Trial); zero: it is not.
+	HeldBack time.Time
 	// Ignored counts the UPDATEs of this session whose routes could not be read.
 	Ignored int
 	// NoEVPN: the session is up without the address family of EVPN, so no route
@@ -180,6 +182,7 @@ func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, announced int) Nei
 		ns.LastError = strings.TrimPrefix(ns.LastError+"; bfd.strict holds the session down, as BFD is not up", "; ")
 	}
 	if until, deaths := s.trials.heldBack(a); deaths > 0 {
+		ns.HeldBack = until
 		ns.LastError = fmt.Sprintf("held back until %s: %d times in a row the daemon has ended soon after this session began, so the neighbour may send what ends it",
 			until.UTC().Format(time.TimeOnly), deaths)
 	}
@@ -213,7 +216,7 @@ func (ns *NeighborStatus) session(p *api.Peer) {
 		ns.ASN = n
 	}
 	if ns.Ignored > 0 {
-		ns.LastError = fmt.Sprintf("%d UPDATEs of this session could not be read and were ignored: the neighbour's routes may be others than are shown", ns.Ignored)
+		ns.LastError = "UPDATEs of this session could not be read and were ignored: the neighbour's routes may be others than are shown"
 	} else if ns.State == stateEstablished && ns.Families.Has(FamilyEVPN) && !offersEVPN(state.GetRemoteCap()) {
 		ns.NoEVPN, ns.LastError = true, "the neighbour has address family l2vpn evpn not switched on for this session"
 	}

@@ -107,7 +107,7 @@ func TestDeadlyNeighbor(t *testing.T) {
 			return false
 		default:
 			n := s.do(childCommand{Status: true}).Status.Neighbors
-			return strings.HasPrefix(n[1].LastError, "held back until ") && n[1].State != stateEstablished && n[0].State == stateEstablished
+			return !n[1].HeldBack.IsZero() && strings.HasPrefix(n[1].LastError, "held back until ") && n[1].State != stateEstablished && n[0].State == stateEstablished
 		}
 	}
 	start := func() {
