@@ -65,9 +65,7 @@ func answered(target string) func(*testing.T, gopacket.Packet, gopacket.Packet) 
 	}
 }
 
-func TestAnswers(t *testing.T) {
-	dir := bpffs(t)
-	d := world(t, dir, node())
+func answers(t *testing.T, dir string, d *ebpf.Dataplane) {
 	out := func(name string, b []byte, why drop.Reason) row { return row{name: name, in: fromOVN(b), drop: why} }
 	own := gwMAC
 	toGW := net.HardwareAddr(own[:]).String()
@@ -148,9 +146,7 @@ func ttl(b []byte, n byte) []byte {
 	return frame(p.LinkLayer().(*layers.Ethernet), ip, gopacket.Payload(ip.Payload))
 }
 
-func TestICMPToFabric(t *testing.T) {
-	dir := bpffs(t)
-	d := world(t, dir, node())
+func icmpToFabric(t *testing.T, dir string, d *ebpf.Dataplane) {
 	in := func(name string, b []byte, why drop.Reason, check func(*testing.T, gopacket.Packet, gopacket.Packet)) row {
 		return row{name: name, in: fromFabric(b), drop: why, out: vxlan, check: check}
 	}
@@ -191,9 +187,7 @@ func TestICMPToFabric(t *testing.T) {
 	})
 }
 
-func TestICMPToOVN(t *testing.T) {
-	dir := bpffs(t)
-	d := world(t, dir, node())
+func icmpToOVN(t *testing.T, dir string, d *ebpf.Dataplane) {
 	in := func(name string, b []byte, why drop.Reason, check func(*testing.T, gopacket.Packet, gopacket.Packet)) row {
 		return row{name: name, in: fromOVN(b), drop: why, out: lo, check: check}
 	}

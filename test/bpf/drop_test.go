@@ -27,9 +27,7 @@ func bfd(port layers.UDPPort) []byte {
 		&layers.UDP{SrcPort: 49152, DstPort: port}, gopacket.Payload(make([]byte, 24)))
 }
 
-func TestDropFromFabric(t *testing.T) {
-	dir := bpffs(t)
-	d := world(t, dir, node())
+func dropsFromFabric(t *testing.T, dir string, d *ebpf.Dataplane) {
 	good := in4("10.20.0.9", "10.10.0.5")
 	good6 := in6("fd00:20::9", "fd00:10::5")
 	in := func(b []byte, why drop.Reason, name string) row { return row{name: name, in: fromFabric(b), drop: why} }
@@ -77,9 +75,7 @@ func TestDropFromFabric(t *testing.T) {
 	})
 }
 
-func TestDropFromOVN(t *testing.T) {
-	dir := bpffs(t)
-	d := world(t, dir, node())
+func dropsFromOVN(t *testing.T, dir string, d *ebpf.Dataplane) {
 	good := out4("10.10.0.5", "10.20.0.9")
 	out := func(b []byte, why drop.Reason, name string) row { return row{name: name, in: fromOVN(b), drop: why} }
 	long := ip6("fd00:10::5", "fd00:20::9", layers.IPProtocolIPv6HopByHop)

@@ -57,9 +57,7 @@ func nextHopStep(vtep netip.Addr, vni uint32) *ebpf.Step {
 	return &ebpf.Step{What: ebpf.StepNextHop, Value: vni, Addr: vtep}
 }
 
-func TestForward(t *testing.T) {
-	dir := bpffs(t)
-	d := world(t, dir, node())
+func forwards(t *testing.T, dir string, d *ebpf.Dataplane) {
 	toOVN, toPeer := forwarded(nextHopMAC, gwMAC), forwarded(routerMAC, peerMAC)
 	options := ip4("10.20.0.9", "10.10.0.5", layers.IPProtocolUDP)
 	options.Options = []layers.IPv4Option{{OptionType: 148, OptionLength: 4, OptionData: []byte{0, 0}}}

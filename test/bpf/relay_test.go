@@ -13,9 +13,7 @@ import (
 
 // A packet from the fabric whose destination has moved on is sent after it, with
 // one less in its TTL: once, and only from the endpoint behind which its source is.
-func TestRelay(t *testing.T) {
-	dir := bpffs(t)
-	d := world(t, dir, node())
+func relays(t *testing.T, dir string, d *ebpf.Dataplane) {
 	moved := addr("192.0.2.20")
 	apply(t, d.Routes(), routes(
 		remote(red, "10.50.0.0/24", hop(moved, 1001)), remote(red, "fd00:50::/64", hop(moved, 1001)),

@@ -54,6 +54,28 @@ func decode(b []byte) gopacket.Packet {
 	return gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
 }
 
+// TestRows has a packet for each branch of fabric_in and overlay_in. One world for
+// all: to load it takes long on emulated processors.
+func TestRows(t *testing.T) {
+	dir := bpffs(t)
+	d := world(t, dir, node())
+	for _, part := range []struct {
+		name string
+		rows func(*testing.T, string, *ebpf.Dataplane)
+	}{
+		{"forward", forwards},
+		{"drop from the fabric", dropsFromFabric},
+		{"drop from OVN", dropsFromOVN},
+		{"ICMP to the fabric", icmpToFabric},
+		// Next hops that are asked for become sources of errors, and relays need more routes.
+		{"ICMP to OVN", icmpToOVN},
+		{"answers", answers},
+		{"relay", relays},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.rows(t, dir, d) })
+	}
+}
+
 func runRows(t *testing.T, dir string, d *ebpf.Dataplane, rows []row) {
 	tr := tracer(t, dir)
 	for _, r := range rows {

@@ -36,9 +36,7 @@ func newExposing(t *testing.T, hook sluiceebpf.Hook) *exposing {
 	apply(t, e.d.Gateways(), map[intent.GatewayKey]intent.Gateway{vm: {Key: vm, VNI: intent.DefaultVRF, Kind: intent.GatewayPort, LogicalPort: "vm"}})
 	apply(t, e.d.Routes(), routes(local(intent.DefaultVRF, "203.0.113.5/32", vm), local(intent.DefaultVRF, "2001:db8:113::5/128", vm)))
 	sysctl(t, e.node, "1", "ipv4/conf/sluice0/forwarding", "ipv6/conf/sluice0/forwarding")
-	for _, line := range []string{"route add 198.51.100.0/24 via 192.0.2.9", "route add 2001:db8:9::/64 via 2001:db8:ffff::9"} {
-		command(t, "ip -n "+filepath.Base(e.node.String())+" "+line)
-	}
+	e.routes()
 	e.inside(e.node, func() (err error) {
 		e.nic, err = hardware("under")
 		return err
@@ -51,6 +49,16 @@ func newExposing(t *testing.T, hook sluiceebpf.Hook) *exposing {
 	})
 	t.Cleanup(func() { unix.Close(e.wire) })
 	return e
+}
+
+// routes are the host's into the underlay.
+func (e *exposing) routes() {
+	e.t.Helper()
+	for _, line := range []string{
+		"198.51.100.0/24 via 192.0.2.9", "2001:db8:9::/64 via 2001:db8:ffff::9", "198.18.6.0/24 via inet6 2001:db8:ffff::9",
+	} {
+		command(e.t, "ip -n "+filepath.Base(e.node.String())+" route replace "+line)
+	}
 }
 
 func hardware(device string) (net.HardwareAddr, error) {
@@ -122,7 +130,11 @@ func (e *exposing) through() {
 		out := e.read(e.ovs, func(b []byte) bool { return bytes.HasPrefix(b, vmMAC[:]) })
 		forwarded(nextHopMAC, vmMAC)(e.t, decode(in), decode(out))
 	}
-	for _, out := range [][]byte{vmOut4("203.0.113.5", "198.51.100.1"), vmOut6("2001:db8:113::5", "2001:db8:9::1")} {
+	for _, out := range [][]byte{
+		vmOut4("203.0.113.5", "198.51.100.1"), vmOut6("2001:db8:113::5", "2001:db8:9::1"),
+		vmOut4("203.0.113.5", "192.0.2.9"), vmOut6("2001:db8:113::5", "2001:db8:ffff::9"), // on the link
+		vmOut4("203.0.113.5", "198.18.6.1"), // by a next hop of IPv6
+	} {
 		e.ovsFrame(out)
 		got := e.read(e.wire, func(b []byte) bool { return isUDP(b, 7777) })
 		forwarded(intent.MAC(e.nic), intent.MAC(e.far))(e.t, decode(out), decode(got))
@@ -202,8 +214,8 @@ func TestDevicesOfUnderlay(t *testing.T) {
 					t.Errorf("%d packets were dropped for %v", n, reason)
 				}
 			}
-			if counted.Packets != 4+8 {
-				t.Errorf("%d packets were counted, want 12", counted.Packets)
+			if counted.Packets != 7+8 {
+				t.Errorf("%d packets were counted, want 15", counted.Packets)
 			}
 			e.overRestart()
 			e.listed(there)
@@ -243,10 +255,10 @@ func (e *exposing) comesBack() {
 		"-n " + node + " addr add 192.0.2.1/24 dev under", "-n " + node + " addr add 2001:db8:ffff::1/64 dev under nodad",
 		"-n " + far + " addr add 192.0.2.9/24 dev under", "-n " + far + " addr add 2001:db8:ffff::9/64 dev under nodad",
 		"-n " + node + " link set under up", "-n " + far + " link set under up",
-		"-n " + node + " route replace 198.51.100.0/24 via 192.0.2.9", "-n " + node + " route replace 2001:db8:9::/64 via 2001:db8:ffff::9",
 	} {
 		command(e.t, "ip "+line)
 	}
+	e.routes()
 	unix.Close(e.wire)
 	e.inside(e.node, func() (err error) {
 		_, err = running(e.t, "under")
