@@ -28,6 +28,9 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 		row := &status.VRF{VNI: vni, Index: v.Index, RD: fmt.Sprintf("%s:%d", n.id.routerID, v.Index),
 			Import: words(p.Import), Export: words(p.Export), AutoImport: p.AutoImport,
 			ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
+		if vni == intent.DefaultVRF {
+			row.RD = "" // its routes have none
+		}
 		row.State, row.StateReason, row.Error = stateOf(n.tables.VRFs.State(vni))
 		c := n.choice(vni)
 		row.Path, row.Reason, row.ReasonDetail = n.carrier(vni).String(), c.Reason, c.Detail

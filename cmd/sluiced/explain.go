@@ -19,6 +19,9 @@ func reasonOfDrop(v uint32) string { return drop.Reason(v).Explain() + " " + dro
 
 // explain joins what each layer says of a path, in the order of the packet's way.
 func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanation, error) {
+	if q.VRF == intent.DefaultVRF {
+		return d.explainDefault(q), nil
+	}
 	if steps, inside := d.inside(q); inside {
 		e := status.NewExplanation(q, steps)
 		e.InsideOVN = true
@@ -102,13 +105,7 @@ func (d *daemon) latestReason() string {
 func (n *node) explainDataplane(q status.Query) []status.Step {
 	var steps []status.Step
 	add := func(layer status.Layer, object string, ok bool, err error, detail, hint string) {
-		if err != nil && !ok {
-			detail = err.Error()
-		}
-		if ok {
-			hint = ""
-		}
-		steps = append(steps, status.Step{Layer: layer, Object: object, Found: ok, Detail: detail, Hint: hint})
+		steps = append(steps, stepOf(layer, object, ok, err, detail, hint))
 	}
 	ok, err := n.tables.VRFs.State(q.VRF)
 	add(status.LayerDataplane, fmt.Sprintf("map vrfs: VNI %s", q.VRF), ok, err, "", "No gateway port on this node carries the VNI.")
@@ -122,22 +119,7 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 	if !found || src.Kind != intent.RouteLocal {
 		add(status.LayerDataplane, fmt.Sprintf("route to source %s", q.Src), false, nil, "no local route covers it, so packets from it are dropped (source_not_exposed)", "Expose its subnet, or ask on the node where its gateway port is bound.")
 	} else {
-		ok, err := routes.State(src.Key)
-		add(status.LayerDataplane, "route "+src.Key.String(), ok, err, "local, through "+src.Gateway.String(), "")
-		ok, err = n.tables.Bridges.State(src.Gateway.Bridge)
-		add(status.LayerDataplane, "veth pair of bridge "+string(src.Gateway.Bridge), ok, err, "", "")
-		ok, err = n.tables.Gateways.State(src.Gateway)
-		add(status.LayerDataplane, "gateway "+src.Gateway.String(), ok, err, "", "")
-		if path == intent.PathKernel {
-			ok, err = n.tables.KernelGateways.State(src.Gateway)
-			add(status.LayerDataplane, fmt.Sprintf("gateway %s on the kernel path", src.Gateway), ok, err, "", "")
-		}
-		back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
-		ok, err = n.tables.Steering.State(back)
-		add(status.LayerOVS, "flow "+back.String(), ok, err, "", "")
-		out, _ := n.tables.SourceFlow(q.VRF, src.Gateway, netip.PrefixFrom(q.Src, q.Src.BitLen()))
-		ok, err = n.tables.Steering.State(out)
-		add(status.LayerOVS, "flow "+out.String(), ok, err, "", "Without it packets of this source leave by the provider network.")
+		steps = append(steps, n.explainSource(q.VRF, q.Src, src)...)
 	}
 	dst, found := n.longest(q.VRF, q.Dst)
 	if !found {
@@ -154,6 +136,45 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 		ok, detail = true, detail+", "+n.held(routes)
 	}
 	add(status.LayerDataplane, "route "+dst.Key.String(), ok && dst.Kind != intent.RouteBlock, err, detail, "The address was opted out, or is behind NAT: see 'sluicectl status'.")
+	return steps
+}
+
+// stepOf is the step of a row that is there, or is not for a reason.
+func stepOf(layer status.Layer, object string, ok bool, err error, detail, hint string) status.Step {
+	if err != nil && !ok {
+		detail = err.Error()
+	}
+	if ok {
+		hint = ""
+	}
+	return status.Step{Layer: layer, Object: object, Found: ok, Detail: detail, Hint: hint}
+}
+
+// explainSource looks for what brings packets of an address from OVN to this node,
+// and back: src is its route.
+func (n *node) explainSource(vni intent.VNI, a netip.Addr, src intent.Route) []status.Step {
+	var steps []status.Step
+	add := func(layer status.Layer, object string, ok bool, err error, detail, hint string) {
+		steps = append(steps, stepOf(layer, object, ok, err, detail, hint))
+	}
+	path := n.carrier(vni)
+	routes := n.routeTable(path)
+	ok, err := routes.State(src.Key)
+	add(status.LayerDataplane, "route "+src.Key.String(), ok, err, "local, through "+src.Gateway.String(), "")
+	ok, err = n.tables.Bridges.State(src.Gateway.Bridge)
+	add(status.LayerDataplane, "veth pair of bridge "+string(src.Gateway.Bridge), ok, err, "", "")
+	ok, err = n.tables.Gateways.State(src.Gateway)
+	add(status.LayerDataplane, "gateway "+src.Gateway.String(), ok, err, "", "")
+	if path == intent.PathKernel {
+		ok, err = n.tables.KernelGateways.State(src.Gateway)
+		add(status.LayerDataplane, fmt.Sprintf("gateway %s on the kernel path", src.Gateway), ok, err, "", "")
+	}
+	back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
+	ok, err = n.tables.Steering.State(back)
+	add(status.LayerOVS, "flow "+back.String(), ok, err, "", "")
+	out, _ := n.tables.SourceFlow(vni, src.Gateway, netip.PrefixFrom(a, a.BitLen()))
+	ok, err = n.tables.Steering.State(out)
+	add(status.LayerOVS, "flow "+out.String(), ok, err, "", "Without it packets of this source leave by the provider network.")
 	return steps
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -145,6 +146,9 @@ func (n *node) carrier(vni intent.VNI) intent.Path {
 
 // choice is why a VRF is to be on its path.
 func (n *node) choice(vni intent.VNI) evpn.Choice {
+	if vni == intent.DefaultVRF {
+		return evpn.Choice{Reason: reason.PathOnly}
+	}
 	n.d.mu.Lock()
 	defer n.d.mu.Unlock()
 	c, _ := n.d.translator.Choice(vni)

@@ -38,7 +38,7 @@ type Translator struct {
 	// stale: rows have changed that were not looked at. northbound: that database has
 	// been in sync once.
 	stale, northbound bool
-	changes uint64
+	changes           uint64
 }
 
 // NewTranslator is one that exposes nothing yet.
