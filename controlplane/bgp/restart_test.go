@@ -106,7 +106,8 @@ func TestLongLivedGracefulRestart(t *testing.T) {
 // back, and goes for good when the long-lived time is over.
 func TestNeighborIsLongInRestarting(t *testing.T) {
 	t.Parallel() // it mostly waits
-	far := startGoBGPDWith(t, 64512, gobgpdOptions{2, longLived, strings.Replace(longLivedFamily, "3600", "6", 1)}, "127.0.0.14")
+	// Long enough for it to come back within: the BGP server waits some five seconds.
+	far := startGoBGPDWith(t, 64512, gobgpdOptions{2, longLived, strings.Replace(longLivedFamily, "3600", "12", 1)}, "127.0.0.14")
 	good := startRawPeerAt(t, "127.0.0.5", wire.RF_EVPN)
 	cfg := nodeConfig(4, far.neighborFor(64512, "127.0.0.14"), good.neighbor())
 	cfg.LongLivedTime = time.Hour
