@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,23 +77,27 @@ func (d *daemon) underlayMTU(ns netns.Namespace, vtep netip.Addr) (int, error) {
 		u, err := facts.Towards(vtep)
 		return u.MTU, err
 	}
-	// The way to a neighbour may be one that BGP itself has still to find. Over links
-	// with a neighbour each a tunnel may go by any of them.
+	return mtuTowards(d.cfg.BGP.Neighbors, func(n config.Neighbor) (int, error) { return neighborMTU(facts, n) })
+}
+
+// mtuTowards is the least of the links with a neighbour each, since a tunnel may go by
+// any of them; without such links that of the way to the first neighbour to whom there
+// is one: BGP itself may have still to find the others.
+func mtuTowards(neighbors []config.Neighbor, mtu func(config.Neighbor) (int, error)) (int, error) {
 	var errs []error
-	least := 0
-	for _, n := range d.cfg.BGP.Neighbors {
-		mtu, err := neighborMTU(facts, n)
-		switch {
+	first, least := 0, 0
+	for _, n := range neighbors {
+		switch m, err := mtu(n); {
 		case err != nil:
 			errs = append(errs, err)
-		case n.Interface == "" && least == 0:
-			return mtu, nil
-		case n.Interface != "" && (least == 0 || mtu < least):
-			least = mtu
+		case n.Interface != "" && (least == 0 || m < least):
+			least = m
+		case n.Interface == "" && first == 0:
+			first = m
 		}
 	}
-	if least != 0 {
-		return least, nil
+	if m := cmp.Or(least, first); m != 0 {
+		return m, nil
 	}
 	return 0, errors.Join(errs...)
 }
@@ -159,6 +164,7 @@ func (n *node) newSpeaker(restarting bool) error {
 	if err != nil {
 		return err
 	}
+	cfg.Trial.Crashed = n.d.crashed
 	if n.speaker, err = bgp.New(cfg, n.d.log); err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -119,5 +121,30 @@ func TestAnnouncedPrefixes(t *testing.T) {
 	}
 	if got := announcements(config.UnderlayAnnounce{VTEP: true, Prefixes: []netip.Prefix{prefix("fd00::1/128")}}, vtep); got[prefix("fd00::1/128")].VTEP {
 		t.Error("a prefix that is announced always waits for the fabric device")
+	}
+}
+
+func TestMTUTowardsTheFabric(t *testing.T) {
+	near := func(a string) config.Neighbor { return config.Neighbor{Address: addr(a)} }
+	on := func(link string) config.Neighbor { return config.Neighbor{Interface: link} }
+	known := map[string]int{"192.0.2.1": 1500, "192.0.2.2": 9000, "eth1": 9000, "eth2": 4000}
+	for _, tc := range []struct {
+		name      string
+		neighbors []config.Neighbor
+		want      int
+	}{
+		{"the first with a way", []config.Neighbor{near("192.0.2.9"), near("192.0.2.2"), near("192.0.2.1")}, 9000},
+		{"the least of the links", []config.Neighbor{near("192.0.2.1"), on("eth1"), on("eth2"), on("eth9")}, 4000},
+		{"no way", []config.Neighbor{near("192.0.2.9"), on("eth9")}, 0},
+	} {
+		got, err := mtuTowards(tc.neighbors, func(n config.Neighbor) (int, error) {
+			if m, ok := known[cmp.Or(n.Interface, n.Address.String())]; ok {
+				return m, nil
+			}
+			return 0, errors.New("no way")
+		})
+		if got != tc.want || (err == nil) != (got != 0) {
+			t.Errorf("%s: %d, %v", tc.name, got, err)
+		}
 	}
 }
