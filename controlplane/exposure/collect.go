@@ -119,7 +119,7 @@ func (t *translation) ports() {
 		hops := t.listed(kindPort, p)
 		for _, a := range list {
 			for _, n := range a.Prefixes {
-				t.add(object{kind: kindPort, name: p.LogicalPort, addr: n.Addr(), mac: a.MAC, provider: s, gateway: intent.GatewayPort, port: p.LogicalPort, hops: hops})
+				t.add(object{kind: kindPort, name: p.LogicalPort, addr: n.Addr(), mac: a.MAC, provider: s, gateway: intent.GatewayPort, port: p.LogicalPort, selves: a.Prefixes, hops: hops})
 			}
 		}
 	}

@@ -206,7 +206,8 @@ func (b *build) serve(o object) {
 	key, any := o.key(), false
 	g := b.tables.Gateways[key]
 	for _, a := range slices.Concat(o.hops, b.cfg.NextHops[o.provider.Network]) {
-		if a == o.addr || !reaches(o.own, a) {
+		self := slices.ContainsFunc(o.selves, func(p netip.Prefix) bool { return p.Addr() == a })
+		if a == o.addr || self || !reaches(o.own, a) {
 			continue
 		}
 		p := netip.PrefixFrom(a, a.BitLen())

@@ -1,0 +1,412 @@
+package exposure
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+const (
+	here  = ovn.UUID("chassis-here")
+	there = ovn.UUID("chassis-there")
+)
+
+// cloud is a set of rows to change and to load into a store.
+type cloud map[string]ovn.Row
+
+func (c cloud) put(rows ...ovn.Row) {
+	for _, r := range rows {
+		c[string(r.Key())] = r
+	}
+}
+
+func (c cloud) edit(name string, change func(*ovn.PortBinding)) {
+	p := c["pb-"+name].(ovn.PortBinding)
+	p.ExternalIDs, p.Options = maps.Clone(p.ExternalIDs), maps.Clone(p.Options)
+	if p.ExternalIDs == nil {
+		p.ExternalIDs = map[string]string{}
+	}
+	change(&p)
+	c.put(p)
+}
+
+func (c cloud) load() *ovn.Rows {
+	rows := ovn.NewRows()
+	rows.Expose(true)
+	var batch []ovn.Change
+	for _, id := range slices.Sorted(maps.Keys(c)) {
+		batch = append(batch, ovn.Set(c[id]))
+	}
+	rows.Apply(batch)
+	rows.SetHostAddresses(ovn.HostAddresses{"eth0": {netip.MustParseAddr("172.24.0.99")}})
+	return rows
+}
+
+func pb(name, kind, datapath string, chassis ovn.UUID, mac ...string) ovn.PortBinding {
+	return ovn.PortBinding{UUID: ovn.UUID("pb-" + name), LogicalPort: name, Type: kind, Datapath: ovn.UUID(datapath), Chassis: chassis, Up: true, MAC: mac}
+}
+
+// sample is a provider network with a machine here and one there, and a router whose
+// gateway port is here, with a tenant's machine here.
+func sample() cloud {
+	c := cloud{}
+	options := func(p ovn.PortBinding, kv ...string) ovn.PortBinding {
+		p.Options = map[string]string{}
+		for i := 0; i < len(kv); i += 2 {
+			p.Options[kv[i]] = kv[i+1]
+		}
+		return p
+	}
+	gw := "02:00:00:00:00:01 172.24.0.11/16 2001:db8:24::b/64"
+	c.put(
+		ovn.Chassis{UUID: here, Name: "a1"}, ovn.Chassis{UUID: there, Name: "a2"},
+		ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1", "ovn-bridge-mappings": "physnet1:br-ex,physnet2:br-two"}},
+		ovn.DatapathBinding{UUID: "public", ExternalIDs: map[string]string{"logical-switch": "nb-public"}},
+		ovn.DatapathBinding{UUID: "net", ExternalIDs: map[string]string{"logical-switch": "nb-net"}},
+		ovn.DatapathBinding{UUID: "router", ExternalIDs: map[string]string{"logical-router": "nb-router"}},
+		options(pb("provnet", ovn.TypeLocalnet, "public", "", "unknown"), "network_name", "physnet1"),
+		pb("vm", ovn.TypeVIF, "public", here, "02:00:00:00:01:01 172.24.0.50 2001:db8:24::50"),
+		pb("far", ovn.TypeVIF, "public", there, "02:00:00:00:01:02 172.24.0.51"),
+		pb("inner", ovn.TypeVIF, "net", here, "02:00:00:00:01:03 10.0.0.5"),
+		options(pb("cr-gw", ovn.TypeChassisRedirect, "router", here, gw), "distributed-port", "lrp-gw"),
+		options(pb("lrp-gw", ovn.TypePatch, "router", "", gw), "peer", "lsp-gw"),
+		options(pb("lsp-gw", ovn.TypePatch, "public", "", "router"), "peer", "lrp-gw"),
+	)
+	c.edit("lsp-gw", func(p *ovn.PortBinding) {
+		p.NATAddresses = []string{
+			`02:00:00:00:00:01 172.24.0.11 172.24.0.60 is_chassis_resident("cr-gw")`,
+			`02:00:00:00:00:61 172.24.0.61 is_chassis_resident("inner")`,
+			`02:00:00:00:00:62 172.24.0.62 is_chassis_resident("elsewhere")`,
+		}
+	})
+	return c
+}
+
+// northbound adds the router's rows.
+func (c cloud) northbound(nats ...ovn.NAT) {
+	lr := ovn.LogicalRouter{UUID: "nb-router", Ports: []ovn.UUID{"nb-lrp"}}
+	for _, n := range nats {
+		lr.NAT = append(lr.NAT, n.UUID)
+		c.put(n)
+	}
+	c.put(lr, ovn.LogicalRouterPort{UUID: "nb-lrp", Name: "lrp-gw", Networks: []string{"172.24.0.11/16", "2001:db8:24::b/64"}})
+}
+
+// nobody is EVPN that has nothing.
+type nobody struct{}
+
+func (nobody) GatewayVRF(intent.GatewayKey) (intent.VNI, bool) { return 0, false }
+func (nobody) Accepts(intent.GatewayKey, netip.Addr) bool      { return false }
+func (nobody) HasBridge(intent.BridgeKey) bool                 { return false }
+
+// red has the gateway port, its own address, and the bridge.
+type red struct{}
+
+func (red) GatewayVRF(k intent.GatewayKey) (intent.VNI, bool) {
+	return 1001, k.MAC[5] == 1 && k.MAC[4] == 0
+}
+func (red) Accepts(_ intent.GatewayKey, a netip.Addr) bool {
+	return a == netip.MustParseAddr("172.24.0.11")
+}
+func (red) HasBridge(b intent.BridgeKey) bool { return b == "br-ex" }
+
+type indices struct{ taken bool }
+
+func (x *indices) Index(intent.VNI) (uint16, error) { x.taken = true; return 7, nil }
+func (x *indices) Release(intent.VNI)               { x.taken = false }
+func (x *indices) Commit() error                    { return nil }
+
+var all = Config{Ports: true, FloatingIPs: true, Gateways: true, NextHopMAC: intent.MAC{2, 9, 9, 9, 9, 9}}
+
+var complete = Change{Rows: true, Complete: true, Northbound: true}
+
+// exposed are the addresses with their frame keys, as "address key".
+func exposed(t evpn.Tables) []string {
+	var out []string
+	for k, r := range t.Routes {
+		out = append(out, fmt.Sprintf("%s %s", k.Prefix.Addr(), r.Gateway))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func told(t *Translator) []string {
+	var out []string
+	for _, o := range t.Objects() {
+		if o.Kind != kindNetwork {
+			out = append(out, fmt.Sprintf("%s %s %s", o.Kind, o.Key, o.Reason))
+		}
+	}
+	return out
+}
+
+// TestExposure: what is exposed and complained of, rule by rule.
+func TestExposure(t *testing.T) {
+	const gw, vm, inner = "br-ex/02:00:00:00:00:01", "br-ex/02:00:00:00:01:01", "br-ex/02:00:00:00:00:61"
+	ports := []string{"172.24.0.50 " + vm, "2001:db8:24::50 " + vm}
+	gateways := []string{"172.24.0.11 " + gw, "2001:db8:24::b " + gw}
+	floating := []string{"172.24.0.60 " + gw, "172.24.0.61 " + inner}
+	join := func(lists ...[]string) []string { out := slices.Concat(lists...); slices.Sort(out); return out }
+	set := func(port, key, value string) func(cloud) {
+		return func(c cloud) { c.edit(port, func(p *ovn.PortBinding) { p.ExternalIDs[key] = value }) }
+	}
+	for name, row := range map[string]struct {
+		config  func(*Config)
+		edit    func(cloud)
+		tenants Tenants
+		want    []string
+		told    []string
+	}{
+		"all":             {want: join(ports, gateways, floating)},
+		"nothing":         {config: func(c *Config) { *c = Config{} }},
+		"ports":           {config: func(c *Config) { c.FloatingIPs, c.Gateways = false, false }, want: ports},
+		"gateways":        {config: func(c *Config) { c.FloatingIPs, c.Ports = false, false }, want: gateways},
+		"floating":        {config: func(c *Config) { c.Gateways, c.Ports = false, false }, want: floating},
+		"prefixes":        {config: func(c *Config) { c.Prefixes = []netip.Prefix{netip.MustParsePrefix("2001:db8::/32")} }, want: join(ports[1:], gateways[1:])},
+		"another network": {config: func(c *Config) { c.Networks = []string{"physnet2"} }},
+		"this network":    {config: func(c *Config) { c.Networks = []string{"physnet2", "physnet1"} }, want: join(ports, gateways, floating)},
+		"VLAN": {edit: func(c cloud) { c.edit("provnet", func(p *ovn.PortBinding) { p.Tag = 100 }) },
+			config: func(c *Config) { c.FloatingIPs, c.Gateways = false, false },
+			want:   []string{"172.24.0.50 br-ex.100/02:00:00:00:01:01", "2001:db8:24::50 br-ex.100/02:00:00:00:01:01"}},
+		"bad VLAN": {edit: func(c cloud) { c.edit("provnet", func(p *ovn.PortBinding) { p.Tag = 5000 }) },
+			config: func(c *Config) { c.FloatingIPs, c.Gateways = false, false }, told: []string{"port vm bad-vlan"}},
+		"no mapping": {edit: func(c cloud) { c.edit("provnet", func(p *ovn.PortBinding) { p.Options["network_name"] = "physnet3" }) },
+			told: []string{"gateway cr-gw no-bridge-mapping", "port vm no-bridge-mapping"}},
+		"two localnet ports": {edit: func(c cloud) {
+			l := pb("a-first", ovn.TypeLocalnet, "public", "", "unknown")
+			l.Options = map[string]string{"network_name": "physnet3"}
+			c.put(l)
+		}, want: join(ports, gateways, floating)},
+		"port opted out":    {edit: set("vm", keyExpose, "false"), want: join(gateways, floating), told: []string{"port vm opted-out"}},
+		"gateway opted out": {edit: set("lrp-gw", keyExpose, "false"), want: join(ports, floating[1:]), told: []string{"floating-ip 172.24.0.60 opted-out", "gateway cr-gw opted-out"}},
+		"side opted out":    {edit: set("lsp-gw", keyExpose, "false"), want: ports, told: []string{"floating-ip 172.24.0.60 opted-out", "floating-ip 172.24.0.61 opted-out", "gateway cr-gw opted-out"}},
+		"machine opted out": {edit: set("inner", keyExpose, "false"), want: join(ports, gateways, floating[:1]), told: []string{"floating-ip 172.24.0.61 opted-out"}},
+		"expose nonsense":   {edit: set("vm", keyExpose, "no"), want: join(gateways, floating), told: []string{"port vm bad-expose"}},
+		"port down":         {edit: func(c cloud) { c.edit("vm", func(p *ovn.PortBinding) { p.Up = false }) }, want: join(gateways, floating), told: []string{"port vm port-down"}},
+		"port moved":        {edit: func(c cloud) { c.edit("vm", func(p *ovn.PortBinding) { p.Chassis = there }) }, want: join(gateways, floating)},
+		"machine moved":     {edit: func(c cloud) { c.edit("inner", func(p *ovn.PortBinding) { p.Chassis = there }) }, want: join(ports, gateways, floating[:1])},
+		"gateway moved":     {edit: func(c cloud) { c.edit("cr-gw", func(p *ovn.PortBinding) { p.Chassis = there }) }, want: join(ports, floating[1:])},
+		"node's own address": {edit: func(c cloud) {
+			c.edit("vm", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:00:01:01 172.24.0.99"} })
+		},
+			want: join(gateways, floating), told: []string{"port vm host-address"}},
+		"address twice": {edit: func(c cloud) { c.put(pb("wm", ovn.TypeVIF, "public", here, "02:00:00:00:01:09 172.24.0.50")) },
+			want: join(ports, gateways, floating), told: []string{"port wm duplicate-address"}},
+		"Neutron's addresses": {edit: func(c cloud) {
+			c.edit("vm", func(p *ovn.PortBinding) {
+				p.MAC, p.ExternalIDs[keyCIDRs] = []string{"02:00:00:00:01:01", "unknown"}, "172.24.0.50/16 2001:db8:24::50/64"
+			})
+		}, want: join(ports, gateways, floating)},
+		"bad nat_addresses": {edit: func(c cloud) {
+			c.edit("lsp-gw", func(p *ovn.PortBinding) {
+				p.NATAddresses = append(p.NATAddresses, `02:00:00:00:00:61 172.24.0.63 is_chassis_resident(x)`)
+			})
+		}, want: join(ports, gateways, floating), told: []string{"floating-ip lsp-gw bad-nat-addresses"}},
+		"EVPN has the gateway": {tenants: red{}, want: join(ports, gateways[1:], floating), told: []string{"gateway cr-gw in-evpn"}},
+		"Northbound": {edit: func(c cloud) {
+			c.edit("lsp-gw", func(p *ovn.PortBinding) { p.NATAddresses = nil })
+			c.northbound(
+				ovn.NAT{UUID: "n1", Type: "dnat_and_snat", ExternalIP: "172.24.0.60", LogicalIP: "10.0.0.6"},
+				ovn.NAT{UUID: "n2", Type: "dnat_and_snat", ExternalIP: "172.24.0.61", LogicalIP: "10.0.0.5", LogicalPort: "inner", ExternalMAC: "02:00:00:00:00:61"},
+				ovn.NAT{UUID: "n3", Type: "dnat_and_snat", ExternalIP: "2001:db8:24::61", LogicalIP: "fd00::5", LogicalPort: "inner", ExternalMAC: "02:00:00:00:00:61"},
+				ovn.NAT{UUID: "n4", Type: "snat", ExternalIP: "172.24.0.11", LogicalIP: "10.0.0.0/24"},
+				ovn.NAT{UUID: "n5", Type: "dnat_and_snat", ExternalIP: "2001:db8:24::60", LogicalIP: "fd00::6"},
+				ovn.NAT{UUID: "n6", Type: "dnat_and_snat", ExternalIP: "172.24.0.62", LogicalIP: "10.0.0.7", LogicalPort: "elsewhere", ExternalMAC: "02:00:00:00:00:62"},
+			)
+		}, want: join(ports, gateways, floating, []string{"2001:db8:24::61 " + inner, "2001:db8:24::60 " + gw})},
+		"both tell": {edit: func(c cloud) {
+			c.northbound(ovn.NAT{UUID: "n1", Type: "dnat_and_snat", ExternalIP: "172.24.0.60", LogicalIP: "10.0.0.6"})
+		}, want: join(ports, gateways, floating)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, c, tenants := all, sample(), row.tenants
+			if row.config != nil {
+				row.config(&cfg)
+			}
+			if row.edit != nil {
+				row.edit(c)
+			}
+			if tenants == nil {
+				tenants = nobody{}
+			}
+			x := NewTranslator(cfg, &indices{})
+			x.Step(c.load(), tenants, complete)
+			if diff := cmp.Diff(row.want, exposed(x.Tables())); diff != "" {
+				t.Errorf("exposed (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(row.told, told(x)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			checkTables(t, x.Tables(), tenants)
+		})
+	}
+}
+
+// checkTables: each address has all that carries it, and nothing else is there.
+func checkTables(t *testing.T, all evpn.Tables, tenants Tenants) {
+	t.Helper()
+	keys := map[intent.GatewayKey]bool{}
+	for k, r := range all.Routes {
+		keys[r.Gateway] = true
+		if a, ok := all.Announcements[k]; !ok || a.Gateway != r.Gateway {
+			t.Errorf("%s is not announced", k)
+		}
+		s := all.Steering[intent.SteeringKey{Gateway: r.Gateway, Kind: intent.SteerRouted, Prefix: k.Prefix}]
+		if s.Localnet != "provnet" || s.NextHopMAC.IsZero() {
+			t.Errorf("%s is not steered: %+v", k, s)
+		}
+		_, tenant := tenants.GatewayVRF(r.Gateway)
+		if _, there := all.Gateways[r.Gateway]; there == tenant {
+			t.Errorf("%s: gateway row %v, a tenant's %v", k, there, tenant)
+		}
+		if _, there := all.Steering[intent.SteeringKey{Gateway: r.Gateway, Kind: intent.SteerToOVN}]; there == tenant {
+			t.Errorf("%s: flow to OVN %v, a tenant's %v", k, there, tenant)
+		}
+		if _, there := all.Bridges[r.Gateway.Bridge]; there == tenants.HasBridge(r.Gateway.Bridge) {
+			t.Errorf("%s: bridge row %v", k, there)
+		}
+	}
+	if len(all.Announcements) != len(all.Routes) || len(all.Policies) != 0 {
+		t.Errorf("%d announcements of %d routes, %d policies", len(all.Announcements), len(all.Routes), len(all.Policies))
+	}
+	for k := range all.Gateways {
+		if !keys[k] {
+			t.Errorf("gateway %s without an address", k)
+		}
+	}
+	if _, there := all.VRFs[intent.DefaultVRF]; there != (len(all.Routes) > 0) {
+		t.Errorf("the VRF's row is there: %v", there)
+	}
+}
+
+// Next hops that are listed are answered, but a port's own address, and those that are
+// on no network of a gateway port.
+func TestNextHops(t *testing.T) {
+	cfg := all
+	cfg.FloatingIPs = false
+	cfg.NextHops = map[string][]netip.Addr{"physnet1": {netip.MustParseAddr("172.24.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fe80::1")}}
+	c := sample()
+	c.edit("vm", func(p *ovn.PortBinding) { p.ExternalIDs[keyNextHops] = "172.24.0.2,172.24.0.50" })
+	x := NewTranslator(cfg, &indices{})
+	x.Step(c.load(), nobody{}, complete)
+	got := map[string][]string{}
+	for k := range x.Tables().Served {
+		m := k.Gateway.MAC.String()
+		got[m] = append(got[m], k.Prefix.Addr().String())
+	}
+	for _, list := range got {
+		slices.Sort(list)
+	}
+	// The address of the port itself is one of IPv4 alone.
+	want := map[string][]string{
+		"02:00:00:00:00:01": {"172.24.0.1", "fe80::1"},
+		"02:00:00:00:01:01": {"172.24.0.1", "172.24.0.2", "192.0.2.1", "fe80::1"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("served (-want +got):\n%s", diff)
+	}
+	for k, g := range x.Tables().Gateways {
+		first := map[byte]string{0: "172.24.0.1", 1: "172.24.0.2"}[k.MAC[4]]
+		if g.ICMPSource4.String() != first || g.ICMPSource6.IsValid() {
+			t.Errorf("%s: ICMP sources %s and %s", k, g.ICMPSource4, g.ICMPSource6)
+		}
+	}
+	if n := x.Objects(); len(n) != 0 {
+		t.Errorf("told %v", n)
+	}
+}
+
+// A step is the difference to the one before; nothing is done for rows that are not
+// complete, and they are looked at when they are.
+func TestSteps(t *testing.T) {
+	idx := &indices{}
+	x := NewTranslator(all, idx)
+	c := sample()
+	if d := x.Step(c.load(), nobody{}, Change{Rows: true}); !d.Empty() || idx.taken {
+		t.Fatal("half of the rows were looked at")
+	}
+	d := x.Step(c.load(), nobody{}, Change{Complete: true})
+	if len(d.Announcements.Set) != 6 || !idx.taken {
+		t.Fatalf("%d announcements when the rows are complete", len(d.Announcements.Set))
+	}
+	if why, ok := x.Needed(); !ok || !strings.Contains(why, "172.24.0.11 of cr-gw") {
+		t.Errorf("needed for %q", why)
+	}
+	c.edit("vm", func(p *ovn.PortBinding) { p.Chassis = there })
+	if d := x.Step(c.load(), nobody{}, Change{Complete: true}); !d.Empty() {
+		t.Error("looked although nothing changed")
+	}
+	d = x.Step(c.load(), nobody{}, complete)
+	if len(d.Announcements.Delete) != 2 || len(d.Gateways.Delete) != 1 || len(d.Announcements.Set)+len(d.Bridges.Delete) != 0 {
+		t.Errorf("a machine went: %+v", d)
+	}
+	// The gateway port becomes a tenant's, in the same step as the tenant's rows come.
+	d = evpn.Difference{
+		Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{key("02:00:00:00:00:01"): {Key: key("02:00:00:00:00:01"), VNI: 1001}}},
+		Bridges:  evpn.Delta[intent.BridgeKey, intent.Bridge]{Set: map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}}},
+	}.Merge(x.Step(c.load(), red{}, complete))
+	if len(d.Gateways.Delete) != 0 || d.Gateways.Set[key("02:00:00:00:00:01")].VNI != 1001 || len(d.Bridges.Delete) != 0 {
+		t.Errorf("a row that goes from the one to the other was to go: %+v", d)
+	}
+	d = evpn.Difference{
+		Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key("02:00:00:00:00:01")}},
+		Bridges:  evpn.Delta[intent.BridgeKey, intent.Bridge]{Delete: []intent.BridgeKey{"br-ex"}},
+	}.Merge(x.Step(c.load(), nobody{}, complete))
+	if len(d.Gateways.Delete) != 0 || d.Gateways.Set[key("02:00:00:00:00:01")].VNI != intent.DefaultVRF || len(d.Bridges.Delete) != 0 {
+		t.Errorf("and back: %+v", d)
+	}
+	x.Step(cloud{}.load(), nobody{}, complete)
+	if _, ok := x.Needed(); ok || idx.taken || len(x.Tables().Routes) != 0 {
+		t.Error("something is left")
+	}
+}
+
+func key(mac string) intent.GatewayKey {
+	m, _ := intent.ParseMAC(mac)
+	return intent.GatewayKey{Bridge: "br-ex", MAC: m}
+}
+
+// What Northbound has not told yet is no reason to remove anything, once.
+func TestPending(t *testing.T) {
+	x := NewTranslator(all, &indices{})
+	rows := sample().load()
+	rows.ExpectNB(true)
+	x.Step(rows, nobody{}, Change{Rows: true, Complete: true})
+	if !x.Pending() {
+		t.Error("not pending while NAT rows are to come")
+	}
+	c := sample()
+	c.northbound()
+	rows = c.load()
+	rows.ExpectNB(true)
+	x.Step(rows, nobody{}, complete)
+	if x.Pending() {
+		t.Error("pending although they have come")
+	}
+}
+
+func FuzzNATAddresses(f *testing.F) {
+	for _, s := range []string{"", "router", `02:00:00:00:00:01 172.24.0.1 2001:db8::1 is_chassis_resident("a")`, `x is_chassis_resident(")`, "02:00:00:00:00:01 0.0.0.0"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n, err := parseNATAddresses(s)
+		if err == nil && len(n.addrs) > 0 && n.mac.IsZero() {
+			t.Errorf("%q: addresses without a MAC", s)
+		}
+		for _, a := range n.addrs {
+			if !a.IsValid() || a.Is4In6() || a.Zone() != "" {
+				t.Errorf("%q: address %s", s, a)
+			}
+		}
+	})
+}
