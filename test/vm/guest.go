@@ -12,8 +12,10 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 //go:embed init.sh
@@ -26,11 +28,8 @@ type Guest struct {
 	Modules []string
 	// Files are put into the guest's /guest by their names: name there, path here.
 	Files map[string]string
-	// Programs are copied with their shared libraries to where they are here, in
-	// addition to those of BusyBox.
-	Programs []string
-	// Image is the root disk of the script, "" for BusyBox and Programs alone. It
-	// is not written to: a guest's changes go with it.
+	// Image is the root disk of the script; without one it has BusyBox. It is not
+	// written to: a guest's changes go with it.
 	Image Image
 	// Script is run by sh in /guest, as root.
 	Script string
@@ -84,7 +83,12 @@ func (g Guest) Run(ctx context.Context) (Result, error) {
 	}
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	// A machine ends with this process, however that ends. The signal comes when the
+	// thread ends that started it: that has to stay.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread()
 	said, runErr := cmd.CombinedOutput()
+	runtime.UnlockOSThread()
 	res := Result{}
 	res.Console, err = os.ReadFile(console)
 	raw, outErr := os.ReadFile(output)
@@ -167,11 +171,6 @@ func (g Guest) writeInitramfs(file string) error {
 			return err
 		}
 	}
-	for _, p := range g.Programs {
-		if err := a.program(p); err != nil {
-			return err
-		}
-	}
 	f, err := os.Create(file)
 	if err != nil {
 		return err
@@ -190,24 +189,4 @@ func (a archive) copy(name, from string) error {
 	}
 	a[name] = archived{info.Mode(), content}
 	return nil
-}
-
-// program copies a program and the shared libraries that ldd(1) names.
-func (a archive) program(name string) error {
-	file, err := exec.LookPath(name)
-	if err != nil {
-		return err
-	}
-	out, err := exec.Command("ldd", file).Output()
-	if err != nil {
-		return fmt.Errorf("shared libraries of %s: %w", file, err)
-	}
-	for _, word := range strings.Fields(string(out)) {
-		if strings.HasPrefix(word, "/") {
-			if err := a.copy(word, word); err != nil {
-				return err
-			}
-		}
-	}
-	return a.copy(path.Join("/usr/bin", name), file)
 }

@@ -1,10 +1,14 @@
 package vm_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -12,25 +16,64 @@ import (
 // it left out. tools/gotest.sh prints it.
 var reportFile = filepath.Join("..", "..", "build", "vm.txt")
 
-func TestMain(m *testing.M) { os.Exit(runAll(m)) }
+// workDir holds a directory for each run, by its process, with all that it writes.
+var workDir = filepath.Join("..", "..", "build", "vm")
 
-func runAll(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "sluice-vm-built")
+func TestMain(m *testing.M) {
+	code, err := runAll(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runAll(m *testing.M) (int, error) {
+	if err := removeStale(); err != nil {
+		return 0, err
+	}
+	dir, err := filepath.Abs(filepath.Join(workDir, strconv.Itoa(os.Getpid())))
+	if err != nil {
+		return 0, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
 	}
 	defer os.RemoveAll(dir)
+	// Nothing is left of a run that somebody ends; its machines end with it.
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-ended
+		os.RemoveAll(dir)
+		os.Exit(130)
+	}()
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		return 0, err
+	}
 	built.dir, built.files = dir, map[string]string{}
-	if err := os.MkdirAll(filepath.Dir(reportFile), 0o755); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	if err := os.WriteFile(reportFile, nil, 0o644); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return 0, err
 	}
-	return m.Run()
+	return m.Run(), nil
+}
+
+// removeStale removes what is left of runs that were killed.
+func removeStale() error {
+	dirs, err := filepath.Glob(filepath.Join(workDir, "[0-9]*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			err = os.RemoveAll(dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var reporting sync.Mutex

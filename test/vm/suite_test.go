@@ -1,0 +1,201 @@
+package vm_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// suite is the tests of a package that run in a virtual machine.
+type suite struct {
+	pkg string
+	// tag is the build tag of the tests; those of files without it run elsewhere.
+	tag string
+	// every are the tests that each run has, as of go test -run; the others are left
+	// to the nightly run.
+	every []string
+	skip  string // as of go test -skip
+	// setup goes before the tests in the script, files into the guest.
+	setup string
+	files map[string]string
+	// clouds: the tests run Sluice's programs.
+	clouds bool
+}
+
+func (s suite) name() string { return path.Base(s.pkg) }
+
+// all are the names of the suite's tests.
+func (s suite) all(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.tag != "" && !strings.HasPrefix(string(text), "//go:build "+s.tag+"\n") {
+			continue
+		}
+		for _, m := range testRE.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	if len(names) == 0 {
+		t.Fatalf("%s has no tests", s.pkg)
+	}
+	slices.Sort(names)
+	return names
+}
+
+var testRE = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+
+// now are the tests of this run.
+func (s suite) now(t *testing.T) []string {
+	t.Helper()
+	if nightly() {
+		return s.all(t)
+	}
+	return s.every
+}
+
+// left says which tests this run leaves out.
+func (s suite) left(t *testing.T) string {
+	t.Helper()
+	all := map[string]bool{}
+	for _, name := range s.all(t) {
+		all[name] = true
+	}
+	rest := maps.Clone(all)
+	var parts []string
+	for _, name := range s.now(t) {
+		top, part, _ := strings.Cut(name, "/")
+		if !all[top] {
+			t.Errorf("%s has no test %s", s.pkg, top)
+		}
+		if part != "" {
+			parts = append(parts, top+" but "+part)
+		}
+		delete(rest, top)
+	}
+	if len(rest)+len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", s.name(), strings.Join(append(slices.Sorted(maps.Keys(rest)), parts...), ", "))
+}
+
+// pattern is that of go test -run.
+func (s suite) pattern(t *testing.T) string {
+	t.Helper()
+	var out []string
+	for _, name := range s.now(t) {
+		top, part, found := strings.Cut(name, "/")
+		out = append(out, "^"+top+"$")
+		if found {
+			out[len(out)-1] += "/" + part
+		}
+	}
+	return strings.Join(out, "|")
+}
+
+// prepare puts the suite's programs into the files of a guest and gives the part
+// of the script that runs it.
+func (s suite) prepare(t *testing.T, files map[string]string) string {
+	t.Helper()
+	maps.Copy(files, s.files)
+	if s.clouds {
+		for _, name := range []string{"sluiced", "sluicectl"} {
+			files["bin/"+name] = program(t, name)
+		}
+	}
+	files[s.name()+".test"] = s.binary(t)
+	args := "-test.v -test.timeout 100m -test.run '" + s.pattern(t) + "'"
+	if s.skip != "" {
+		args += " -test.skip '" + s.skip + "'"
+	}
+	// The lab waits longer than on a machine that does not translate instructions.
+	return fmt.Sprintf("%sexport SLUICE_LAB_PATIENCE=10\n"+
+		`echo "suite %[2]s at $(cut -d ' ' -f 1 /proc/uptime)"`+"\n./%[2]s.test %[3]s || failed=1\n"+
+		`echo; echo "end of %[2]s at $(cut -d ' ' -f 1 /proc/uptime)"`+"\n", s.setup, s.name(), args)
+}
+
+// check looks for every test by its name: a run that left some out, or all, has
+// the status 0 as well.
+func (s suite) check(t *testing.T, out string) {
+	t.Helper()
+	m := regexp.MustCompile(`(?s)\nsuite ` + s.name() + ` at ([0-9.]+)\n(.*\n)end of ` + s.name() + ` at ([0-9.]+)\n`).FindStringSubmatch(out + "\n")
+	if m == nil {
+		t.Fatal("it did not come to its end")
+	}
+	var from, to float64
+	if _, err := fmt.Sscan(m[1]+" "+m[3], &from, &to); err != nil {
+		t.Fatal(err)
+	}
+	var ran []string
+	for _, name := range s.now(t) {
+		name, _, _ = strings.Cut(name, "/")
+		if ran = append(ran, name); !strings.Contains("\n"+m[2], "\n--- PASS: "+name+" ") {
+			t.Errorf("%s did not pass", name)
+		}
+	}
+	if strings.Contains(m[2], "--- SKIP: ") {
+		t.Error("a test was skipped")
+	}
+	report(t, "%s, %.0f s of the machine's", strings.Join(ran, ", "), to-from)
+}
+
+func withDeadline(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// built are the programs and tests that were built, for all tests.
+var built struct {
+	sync.Mutex
+	dir   string
+	files map[string]string
+}
+
+// binary builds the tests of the package as one static program.
+func (s suite) binary(t *testing.T) string {
+	t.Helper()
+	return build(t, "tests of "+s.pkg+" "+s.tag, "test", "-c", "-tags", s.tag, s.pkg)
+}
+
+// program builds one of Sluice's programs.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	return build(t, name, "build", "-buildvcs=false", "../../cmd/"+name)
+}
+
+// build runs the go command, which writes one file, once.
+func build(t *testing.T, what, command string, args ...string) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if file := built.files[what]; file != "" {
+		return file
+	}
+	file := filepath.Join(built.dir, strings.NewReplacer("/", "_", " ", "_").Replace(what))
+	cmd := exec.Command("go", append([]string{command, "-trimpath", "-ldflags", "-s -w", "-o", file}, args...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", what, err, out)
+	}
+	built.files[what] = file
+	return file
+}
