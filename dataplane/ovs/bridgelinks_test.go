@@ -19,9 +19,11 @@ import (
 
 var _ kernel.Ports = (*ovs.Switch)(nil)
 
-func (n *node) links() *kernel.BridgeLinks {
+func (n *node) links() *kernel.BridgeLinks { return n.linksFor(false) }
+
+func (n *node) linksFor(routed bool) *kernel.BridgeLinks {
 	return kernel.NewBridgeLinks(kernel.BridgeLinksConfig{
-		Namespace: netns.Named(n.ns), Ports: n.sw, MTU: 1450,
+		Namespace: netns.Named(n.ns), Ports: n.sw, MTU: 1450, Routed: routed,
 		Attach: func(context.Context, string, int) error { return nil },
 	})
 }
@@ -103,6 +105,33 @@ func TestBridgeLinks(t *testing.T) {
 	}
 	if got, err := d.List(ctx); err != nil || len(got) != 0 {
 		t.Fatalf("after deletion: %v, %v", got, err)
+	}
+}
+
+// A pair that the host's routes are asked for forwards at sluice<N>, and there alone;
+// a change of that is made in place.
+func TestRoutedPair(t *testing.T) {
+	n := newNode(t)
+	plain, routed := n.links(), n.linksFor(true)
+	n.pair(plain, "br-ex")
+	index, _ := plain.IfIndex("br-ex")
+	knobs := func() string {
+		return n.run("cd /proc/sys/net; for f in ipv4 ipv6; do cat $f/conf/sluice1/forwarding $f/conf/sluice1-ovs/forwarding; done | xargs")
+	}
+	for _, c := range []struct {
+		d, other *kernel.BridgeLinks
+		want     string
+	}{{routed, plain, "1 0 1 0"}, {plain, routed, "0 0 0 0"}} {
+		if n.intact(c.d, "br-ex") {
+			t.Errorf("before the change to %s it is as wanted", c.want)
+		}
+		n.pair(c.d, "br-ex")
+		if got := strings.TrimSpace(knobs()); got != c.want || !n.intact(c.d, "br-ex") || n.intact(c.other, "br-ex") {
+			t.Errorf("forwarding is %s, want %s", got, c.want)
+		}
+	}
+	if now, _ := plain.IfIndex("br-ex"); now != index {
+		t.Errorf("the pair was made anew: ifindex %d, before %d", now, index)
 	}
 }
 
