@@ -1,0 +1,51 @@
+package evpn_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
+)
+
+// TestAdvertisedRoutes: OVN 25.03 says itself what of a router is to be known, and
+// Sluice takes it from there. Only red's gateway port names a VNI.
+func TestAdvertisedRoutes(t *testing.T) {
+	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{ProgramsA: programs(t, "trixie")}))}
+	w.set("a", lab.InterfaceSwitchPort("red", "net"), "vni", "")
+	w.start("evpn:\n  dynamicRouting: on\n")
+	w.announced("a1", vniRed, "172.24.0.11/32")
+	w.withdrawn("a1", vniRed, "10.10.0.11/32", "10.10.0.0/24")
+	router := lab.RouterName("red")
+	redistribute := func(what string) {
+		w.nb("a", "set", "logical_router", router, "options:dynamic-routing=true", "options:dynamic-routing-redistribute="+what)
+	}
+	redistribute("connected-as-host")
+	w.announced("a1", vniRed, "10.10.0.11/32", "fd00:10::11/128")
+	w.withdrawn("a1", vniRed, "10.10.0.0/24", "fd00:10::/64")
+	w.connected()
+
+	w.nb("a", "lb-add", "web", "198.51.100.80", "10.10.0.11", "--", "lr-lb-add", router, "web")
+	redistribute("connected,lb")
+	w.announced("a1", vniRed, "10.10.0.0/24", "fd00:10::/64", "198.51.100.80/32")
+	w.withdrawn("a1", vniRed, "10.10.0.11/32", "fd00:10::11/128", "172.24.0.0/16", "0.0.0.0/0")
+	w.connected()
+	w.reach("b-red1", "198.51.100.80")
+	w.eventually("what is left out is said", func() error {
+		s, err := w.status("a1")
+		if err != nil {
+			return err
+		}
+		for _, o := range s.Problems {
+			if o.Reason == reason.LeftOut && strings.Contains(o.Error, "172.24.0.0/") {
+				return nil
+			}
+		}
+		return fmt.Errorf("objects: %+v", s.Problems)
+	})
+
+	w.nb("a", "set", "logical_router", router, "options:dynamic-routing=false")
+	w.withdrawn("a1", vniRed, "10.10.0.0/24", "fd00:10::/64", "198.51.100.80/32")
+}
