@@ -32,13 +32,15 @@ const (
 
 // Trial is what keeps a neighbour from ending the process again and again: what it
 // sends may be something that the BGP server's parser panics at (doc.go, Limits). A
-// session that is younger than Time when the process ends without Stop counts against
+// session that is younger than Time when the process ends by a panic counts against
 // its neighbour. From the third time in a row on the neighbour is held back at the
 // start, for HoldBack and then twice as long each time, and those that are held back
 // come one after the other, so that it shows which one it is.
 type Trial struct {
 	// File keeps the counts. Empty: nothing is counted, nobody held back.
-	File           string
+	File string
+	// Crashed: the last process ended by a panic. Other ends count for nothing.
+	Crashed        bool
 	Time, HoldBack time.Duration
 }
 
@@ -67,7 +69,7 @@ func newTrials(cfg Trial, log *slog.Logger) *trials {
 	return &trials{cfg: cfg, log: log, now: time.Now, young: map[netip.Addr]time.Time{}, deaths: map[netip.Addr]int{}, until: map[netip.Addr]time.Time{}}
 }
 
-// load counts against those whose sessions were young when the last process ended, and
+// load counts against those whose sessions were young when the last process died, and
 // has those wait that were so several times. A file that cannot be read counts for
 // nothing: it must not keep the node from its neighbours.
 func (t *trials) load() {
@@ -93,7 +95,9 @@ func (t *trials) load() {
 		t.deaths = f.Deaths
 	}
 	for _, a := range f.Young {
-		t.deaths[a]++
+		if t.cfg.Crashed {
+			t.deaths[a]++
+		}
 	}
 	t.holdBack()
 	t.write()

@@ -43,7 +43,7 @@ func (l *lives) state(to wire.FSMState, neighbors ...string) {
 }
 
 func TestTrial(t *testing.T) {
-	l := &lives{cfg: Trial{File: filepath.Join(t.TempDir(), "trials.json"), Time: 10 * time.Second, HoldBack: 5 * time.Second}}
+	l := &lives{cfg: Trial{File: filepath.Join(t.TempDir(), "trials.json"), Crashed: true, Time: 10 * time.Second, HoldBack: 5 * time.Second}}
 	all := []string{"192.0.2.1", "192.0.2.2", "2001:db8::3"}
 	everybody := func(netip.Addr) bool { return true }
 	for n := range trialDeaths {
@@ -74,6 +74,11 @@ func TestTrial(t *testing.T) {
 		}
 		l.state(wire.BGP_FSM_OPENSENT, all[1])
 	}
+	l.cfg.Crashed = false
+	if held = l.begin(); held["192.0.2.2"] != longestHoldBack || l.trials.deaths[netip.MustParseAddr(all[1])] != trialDeaths+7 {
+		t.Errorf("after an end by somebody else: %v, counts %v", held, l.trials.deaths)
+	}
+	l.state(wire.BGP_FSM_OPENSENT, all[1])
 	l.trials.stop()
 	l.state(wire.BGP_FSM_OPENSENT, all[1]) // the process is not gone yet
 	if held = l.begin(); len(held) != 0 {
@@ -99,7 +104,7 @@ func TestDeadlyNeighbor(t *testing.T) {
 	}
 	bad.greet(message(deadly[0], nil))
 	cfg := nodeConfig(1, good.neighbor(), bad.neighbor())
-	cfg.Trial = Trial{File: filepath.Join(t.TempDir(), "trials.json"), Time: 2 * time.Second, HoldBack: 3 * time.Second}
+	cfg.Trial = Trial{File: filepath.Join(t.TempDir(), "trials.json"), Crashed: true, Time: 2 * time.Second, HoldBack: 3 * time.Second}
 	var s *speaker
 	heldBack := func() bool {
 		select {

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"log/slog"
+	"path/filepath"
+
+	"github.com/ovn-sluice/sluice/pkg/crash"
+)
+
+// crashFile is below the state directory.
+const crashFile = "crash"
+
+// lastCrash tells whether the daemon before this one ended by a panic, and has the
+// report of this one's kept. Without it nothing is lost but that knowledge.
+func lastCrash(stateDir string, log *slog.Logger) bool {
+	path := filepath.Join(stateDir, crashFile)
+	last, err := crash.Watch(path)
+	if err != nil {
+		log.Warn("the report of a crash could not be kept", slog.String("path", path), slog.Any("error", err))
+	}
+	if last != "" {
+		log.Error("the last sluiced ended by a panic", slog.String("panic", last), slog.String("path", path+".last"))
+	}
+	return last != ""
+}
