@@ -30,7 +30,7 @@ func TestKernelDatapath(t *testing.T) {
 // withEdges is the lab with the edges at the underlay's MTU.
 func withEdges(t *testing.T) *world {
 	t.Helper()
-	w := shared(t)
+	w := onAnyPath(t)
 	for _, p := range w.Scenario().Peers {
 		w.exec(p.Name, "ip", "link", "set", lab.UnderlayLink, "mtu", fmt.Sprint(underlayMTU))
 		for _, v := range p.VRFs {
@@ -43,10 +43,22 @@ func withEdges(t *testing.T) *world {
 }
 
 // FRR with VRF devices and Sluice learn each other's networks and hosts, in both
-// families, and what is sent arrives both ways; what is too big is answered by
-// whoever has it then.
+// families and on both paths, and what is sent arrives both ways; what is too big is
+// answered by whoever has it then.
 func TestFRREdge(t *testing.T) {
 	w := withEdges(t)
+	for _, path := range []string{"ebpf", "kernel"} {
+		t.Run(path, func(t *testing.T) {
+			w := &world{t, w.Lab}
+			w.redOn(path)
+			w.exchange()
+			w.clean()
+		})
+	}
+}
+
+func (w *world) exchange() {
+	w.Helper()
 	for i, edge := range edges {
 		own := []string{fmt.Sprintf("10.%d.0.10", 41+i), fmt.Sprintf("fd00:%d::10", 41+i)}
 		w.reach(edge, addrA4, addrA6, addrB4, addrB6)
@@ -60,6 +72,7 @@ func TestFRREdge(t *testing.T) {
 		}
 		w.unreachable("a-blue1", own...)
 	}
+	w.forget("a-red1")
 	for _, addr := range []string{"10.41.0.10", "fd00:41::10"} {
 		w.tooBig("a-red1", addr)
 	}
@@ -67,16 +80,23 @@ func TestFRREdge(t *testing.T) {
 		w.forget(edges[0])
 		w.tooBig(edges[0], addr)
 	}
-	w.clean()
 }
 
-// Flows are spread over two edges with the same network, and by FRR over two
-// gateways with the same VM, until one of the two takes its routes back.
+// Flows are spread over two edges with the same network, on both paths, and by FRR
+// over two gateways with the same VM, until one of the two takes its routes back.
 func TestFRREdgeECMP(t *testing.T) {
 	w := withEdges(t)
-	for _, addr := range []netip.Addr{shared4.Addr(), shared6.Addr()} {
-		w.reach("a-red1", addr.String())
-		w.spreads("a-red1", addr, edges...)
+	// On the kernel path it is the kernel that chooses, by the addresses alone unless
+	// it is told otherwise.
+	for _, n := range w.chassis() {
+		w.exec(n, "sh", "-c", "cd /proc/sys/net; echo 1 >ipv4/fib_multipath_hash_policy; echo 1 >ipv6/fib_multipath_hash_policy")
+	}
+	for _, path := range []string{"kernel", "ebpf"} {
+		w.redOn(path)
+		for _, addr := range []netip.Addr{shared4.Addr(), shared6.Addr()} {
+			w.reach("a-red1", addr.String())
+			w.spreads("a-red1", addr, edges...)
+		}
 	}
 	for _, addr := range []string{"10.60.0.11", "fd00:60::11"} {
 		w.eventually("two ways to "+addr+" at p1", func() error { return w.ways("p1", addr, 2) })

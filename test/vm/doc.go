@@ -13,6 +13,25 @@
 // accelerator. Under TCG programs run ten to thirty times slower than natively:
 // what is tested here is behaviour, never speed.
 //
+// Its tests have a matrix of two rows, a Debian release each: bookworm (kernel 6.1,
+// OVN 23.03, Open vSwitch 3.1, FRR 8.4.4) and trixie (6.12, 25.03, 3.5, 10.3). Each row
+// boots one machine, in which the suites run one after the other: the programs
+// (test/bpf), the kernel path's drivers (test/kernelpath, dataplane/kernel) and whole
+// clouds (test/evpn, files with the build tag guest). `make test` runs of each suite
+// what matrix_test.go names; the nightly run all. What is left out is printed with the
+// versions. A machine with its lab up is not kept for the next run: most of a machine's
+// time goes to the programs under test, which every change replaces.
+//
+// All that is downloaded or made of downloads is below ${SLUICE_CACHE:-.cache}; with
+// that full nothing needs the network. A run writes below build/vm, in a directory of its
+// own that goes with it; what is left of one that was killed goes with the next run.
+// What is missing (QEMU, a kernel, a module, a root disk) fails the test.
+//
+// The verifier's statistics of each program under each kernel are in verifier.txt:
+// growth of more than a fifth fails, and is recorded, if it has to be, by
+//
+//	SLUICE_RECORD=1 go test -run TestVerifier ./test/vm
+//
 // SLUICE_VM_SHELL=FILE makes a guest offer a shell on the unix socket FILE, to look
 // around in while its script runs.
 package vm
