@@ -60,7 +60,7 @@ func (e *encoder) decide(sockets map[int]*nl.SocketHandle, vrf *netlink.Vrf, k i
 	a := SampleOf(k.Prefix)
 	req := nl.NewNetlinkRequest(unix.RTM_GETROUTE, 0)
 	req.Sockets = sockets
-	req.AddData(&nl.RtMsg{RtMsg: unix.RtMsg{Family: uint8(family(a)), Dst_len: uint8(a.BitLen()), Flags: unix.RTM_F_FIB_MATCH}})
+	req.AddData(&nl.RtMsg{RtMsg: unix.RtMsg{Family: uint8(family(a)), Dst_len: uint8(a.BitLen()), Flags: unix.RTM_F_FIB_MATCH | unix.RTM_F_LOOKUP_TABLE}})
 	req.AddData(nl.NewRtAttr(unix.RTA_DST, a.AsSlice()))
 	req.AddData(nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(uint32(vrf.Index))))
 	answer, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE)

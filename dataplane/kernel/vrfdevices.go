@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -209,11 +210,33 @@ func bareAddress(h *netlink.Handle, l netlink.Link, addr netip.Addr, scope int, 
 	a := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(addr, addr.BitLen())), Scope: scope}
 	if addr.Is6() {
 		a.Scope, a.Flags = 0, unix.IFA_F_NODAD|unix.IFA_F_NOPREFIXROUTE
+		if err := h.AddrAdd(l, a); err == nil && up(l) {
+			return awaitLocalRoute(h, localRoute(addr, l.Attrs().Index, table))
+		}
 	}
 	if err := h.AddrReplace(l, a); err != nil {
 		return fmt.Errorf("address %s of %s: %w", addr, l.Attrs().Name, err)
 	}
 	return removeRoute(h, localRoute(addr, l.Attrs().Index, table))
+}
+
+// localRoutePatience bounds the wait for the kernel.
+const localRoutePatience = time.Second
+
+// awaitLocalRoute removes the route that comes with a new IPv6 address: the kernel
+// makes it by itself some time after the address (addrconf_dad_work).
+func awaitLocalRoute(h *netlink.Handle, r fibRoute) error {
+	m := r.message()
+	m.Scope = unix.RT_SCOPE_NOWHERE // any
+	for deadline := time.Now().Add(localRoutePatience); ; time.Sleep(time.Millisecond) {
+		err := h.RouteDel(m)
+		if err == nil || !gone(err) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return nil // it is seen when it is listed
+		}
+	}
 }
 
 func localRoute(addr netip.Addr, ifindex int, table uint32) fibRoute {
