@@ -29,7 +29,7 @@ func (d *Dataplane) Attach(p Program, ifindex int) error {
 			return fmt.Errorf("second line of device %d: %w", ifindex, err)
 		}
 	} else if hook == HookClsact {
-		if err := ensureClsact(ifindex); err != nil {
+		if err := ensureIngress(ifindex); err != nil {
 			return fmt.Errorf("attach %s to device %d: %w", p, ifindex, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -22,14 +23,28 @@ func filterName(p Program) string { return "sluice_" + p.String() }
 
 // ensureClsact makes the clsact qdisc of a device, or leaves the one that is there.
 func ensureClsact(ifindex int) error {
-	qdisc := &netlink.GenericQdisc{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
-		QdiscType:  "clsact",
-	}
-	if err := netlink.QdiscReplace(qdisc); err != nil {
+	if err := netlink.QdiscReplace(clsact(ifindex)); err != nil {
 		return fmt.Errorf("clsact qdisc: %w", err)
 	}
 	return nil
+}
+
+// ensureIngress leaves the qdisc that a device of the host's has: clsact, or ingress,
+// which takes the same filters. One that is made stays when the filter goes: others
+// may have put theirs in it.
+func ensureIngress(ifindex int) error {
+	err := netlink.QdiscAdd(clsact(ifindex))
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("clsact qdisc: %w", err)
+	}
+	return nil
+}
+
+func clsact(ifindex int) *netlink.GenericQdisc {
+	return &netlink.GenericQdisc{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
+		QdiscType:  "clsact",
+	}
 }
 
 func filterAttrs(ifindex int, handle uint32, priority uint16) netlink.FilterAttrs {

@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/gopacket/gopacket/layers"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	sluiceebpf "github.com/ovn-sluice/sluice/dataplane/ebpf"
@@ -341,6 +342,48 @@ func TestUnderlayDevicesOfOthers(t *testing.T) {
 		if n := attachedPrograms(t, sluiceebpf.HookTCX, nic.Index); n != 2 {
 			t.Errorf("%d programs, want 2", n)
 		}
+		return errors.Join(d.UnderlayDevices().Delete(context.Background(), []string{"sluice0"})...)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A qdisc of another kind that is on the NIC already, with filters of others, is used
+// and kept.
+func TestUnderlayDeviceWithIngressQdisc(t *testing.T) {
+	ns, index := namespace(t)
+	dir := bpffs(t)
+	foreign := func(pref int) *netlink.BpfFilter {
+		return &netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1,
+			Protocol: unix.ETH_P_ALL, Priority: uint16(pref)}, Fd: passing(t).FD(), Name: "others", DirectAction: true}
+	}
+	if err := ns.Do(func() error {
+		d := load(t, sluiceebpf.Config{Dir: dir, Node: node(), Hook: sluiceebpf.HookClsact, Limits: fewRows})
+		ingress := &netlink.Ingress{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_INGRESS}}
+		if err := errors.Join(netlink.QdiscAdd(ingress), netlink.FilterAdd(foreign(49))); err != nil {
+			return err
+		}
+		there := map[string]intent.UnderlayDevice{"sluice0": {Name: "sluice0"}}
+		apply(t, d.UnderlayDevices(), there)
+		wantList(t, d.UnderlayDevices(), there)
+		if n := attachedPrograms(t, sluiceebpf.HookClsact, index); n != 2 {
+			t.Errorf("%d filters, want 2", n)
+		}
+		if errs := d.UnderlayDevices().Delete(context.Background(), []string{"sluice0"}); errs != nil {
+			return errors.Join(errs...)
+		}
+		if n := attachedPrograms(t, sluiceebpf.HookClsact, index); n != 1 {
+			t.Errorf("%d filters of others, want 1", n)
+		}
+		// One that is first is in the way, and is said so.
+		if err := netlink.FilterAdd(foreign(1)); err != nil {
+			return err
+		}
+		errs := d.UnderlayDevices().Apply(context.Background(), []reconcile.Row[string, intent.UnderlayDevice]{{Key: "sluice0", Value: there["sluice0"]}})
+		if len(errs) != 1 || !errors.Is(errs[0], reconcile.ErrForeign) {
+			t.Errorf("with a filter in the place of ours: %v", errs)
+		}
+		wantList(t, d.UnderlayDevices(), map[string]intent.UnderlayDevice{"sluice0": {}})
 		return errors.Join(d.UnderlayDevices().Delete(context.Background(), []string{"sluice0"})...)
 	}); err != nil {
 		t.Fatal(err)
