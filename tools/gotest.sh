@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 mkdir -p build
 log=build/test.log
 : >"$log"
-rm -f build/vm.txt
+rm -f build/vm.txt build/upgrade.txt
 rc=0
 
 run() {
@@ -46,6 +46,11 @@ if [ -s build/vm.txt ]; then
   echo
   echo "== virtual machines =="
   sort build/vm.txt
+fi
+if [ -s build/upgrade.txt ]; then
+  echo
+  echo "== upgrade of a running sluiced =="
+  cat build/upgrade.txt
 fi
 if [ $rc = 0 ]; then echo "PASS"; else echo "FAIL (whole output: $log)"; fi
 exit $rc

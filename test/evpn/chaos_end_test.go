@@ -188,17 +188,21 @@ var (
 	// index is the number of a device at the beginning of a line.
 	index = regexp.MustCompile(`(?m)^\d+: `)
 	// passing are parts of a device's line that say nothing of Sluice.
-	passing = regexp.MustCompile(`@if\d+|link-netnsid \d+ |qlen \d+|gc_timer +[0-9.]+| +$`)
+	passing = regexp.MustCompile(`@if\d+|link-netnsid \d+ |qlen \d+`)
 	// linkPin ends with the number of a device.
 	linkPin = regexp.MustCompile(`^(link_\w+_)(\d+) `)
 )
 
-// devices are all links of a node.
+// devices are all links of a node, Sluice's with all that there is to know.
 func (c *chaos) devices(node string) string {
 	c.Helper()
 	var lines []string
 	for line := range strings.Lines(c.exec(node, "ip", "-d", "-o", "link")) {
-		lines = append(lines, passing.ReplaceAllString(index.ReplaceAllString(strings.TrimSpace(line), ""), ""))
+		line = passing.ReplaceAllString(index.ReplaceAllString(strings.TrimSpace(line), ""), "")
+		if !strings.Contains(line, "sluice") {
+			line, _, _ = strings.Cut(line, "\\")
+		}
+		lines = append(lines, strings.TrimSpace(line))
 	}
 	return sorted(strings.Join(lines, "\n"))
 }

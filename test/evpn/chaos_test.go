@@ -36,7 +36,7 @@ func chaosTime() time.Duration {
 	if os.Getenv("SLUICE_NIGHTLY") != "" {
 		return 30 * time.Minute
 	}
-	return 100 * time.Second
+	return 90 * time.Second
 }
 
 func newChaos(t *testing.T) *chaos {
