@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 )
 
 // GTSM over a router: packets arrive with 254. Whoever allows one hop only
