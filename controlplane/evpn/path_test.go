@@ -139,3 +139,26 @@ func TestQuietVRFIsForwarded(t *testing.T) {
 		t.Errorf("announced %v, routes %v", announced(tr), routes(tr, intent.RouteLocal))
 	}
 }
+
+// TestOVNTable: the kernel path and ovn-controller must not share a routing table.
+func TestOVNTable(t *testing.T) {
+	for name, row := range map[string]struct {
+		dynamic, id, path string
+		want              []string
+	}{
+		"the same":           {"true", "1001", "kernel", []string{"gateway cr-lrp-gw-r1 ovn-table"}},
+		"another":            {"true", "77", "kernel", nil},
+		"on the eBPF path":   {"true", "1001", "ebpf", nil},
+		"no dynamic routing": {"", "1001", "kernel", nil},
+		"a table of its own": {"true", "", "kernel", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := node(true).tenant(1, 1001)
+			c.edit("cr-lrp-gw-r1", func(p *ovn.PortBinding) { p.Options[optionDynamic] = row.dynamic })
+			c.edit("gw-r1", func(p *ovn.PortBinding) { p.ExternalIDs[keyPath] = row.path })
+			c.keys("lr-r1", keyVRFID, row.id)
+			errs, _ := complaints(compute(c, testConfig()))
+			check(t, "errors", row.want, errs)
+		})
+	}
+}

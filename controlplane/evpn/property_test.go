@@ -158,12 +158,13 @@ func randomWorld(r *rand.Rand) cloud {
 // randomRouter puts a router with its ports, its tenant's switch and the VMs on it.
 func (c cloud) randomRouter(r *rand.Rand, n int) {
 	i := fmt.Sprint(n)
-	c.put(ovn.DatapathBinding{UUID: ovn.UUID("dp-lr" + i), ExternalIDs: map[string]string{"logical-router": "lr-nb" + i, "name": "r" + i}},
+	c.put(ovn.DatapathBinding{UUID: ovn.UUID("dp-lr" + i), ExternalIDs: map[string]string{"logical-router": "lr-nb" + i, "name": "r" + i, keyVRFID: pick(r, "", "", "1", "2")}},
 		ovn.DatapathBinding{UUID: ovn.UUID("dp-ls" + i), ExternalIDs: map[string]string{"logical-switch": "ls-nb" + i}})
 	mac := fmt.Sprintf("02:00:00:00:00:%02d 172.24.4.%s/24 2001:db8:ff::%s/64", pick(r, n, n, n, n, 1), pick(r, i, "5"+i), i)
 	c.randomPort(r, "cr"+i, ovn.TypeChassisRedirect, "dp-lr"+i, "", mac)
 	cr := c["pb-cr"+i].(ovn.PortBinding)
 	cr.HAChassisGroup = pick(r, ovn.UUID("hg-1"), "hg-2", "")
+	cr.Options[optionDynamic] = pick(r, "", "true")
 	cr.Chassis, cr.Options["distributed-port"] = pick(r, ovn.UUID("ch-here"), "ch-here", "ch-away", ""), "gw"+i
 	c.put(cr)
 	c.randomPort(r, "gw"+i, ovn.TypePatch, "dp-lr"+i, "sgw"+i, mac)

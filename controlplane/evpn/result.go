@@ -44,6 +44,9 @@ type GatewayResult struct {
 	Policy   Policy
 	// Path is what the port says of its VRF's path.
 	Path PathMode
+	// OVNTable is the routing table that ovn-controller keeps for the router; 0 for
+	// none.
+	OVNTable uint32
 	// Served are sorted by prefix.
 	Served []intent.Served
 	// Provider is the switch whose known ports' addresses are not answered for.

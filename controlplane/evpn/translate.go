@@ -146,6 +146,7 @@ func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
 	g := GatewayResult{
 		Localnet: p.Localnet.LogicalPort,
 		Policy:   t.policy(a.annotation),
+		OVNTable: ovnTable(t.rows, p),
 		Gateway: intent.Gateway{
 			Key: key, VNI: a.vni, Kind: intent.GatewayCRLRP, LogicalPort: p.Binding.LogicalPort,
 			MTU: t.mtu(p),

@@ -2,6 +2,7 @@ package evpn
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -13,11 +14,13 @@ import (
 const (
 	// keyPortVNI is on Logical_Router_Port.external_ids: Neutron's EVPN service.
 	keyPortVNI = "vni"
-	// keyVRFID and optionVRFName are options of Logical_Router. From OVN 25.03 on
-	// northd copies the first to Datapath_Binding.external_ids and the second to
-	// the Port_Bindings of gateway ports.
+	// keyVRFID and optionVRFName are options of Logical_Router. northd copies the
+	// first to Datapath_Binding.external_ids, from OVN 25.03.2 on, and the second to
+	// the Port_Bindings of gateway ports, from 25.03 on.
 	keyVRFID      = "dynamic-routing-vrf-id"
 	optionVRFName = "dynamic-routing-vrf-name"
+	// optionDynamic is on the Port_Bindings of a router with dynamic routing.
+	optionDynamic = "dynamic-routing"
 )
 
 // named is what all places together say of a port.
@@ -184,6 +187,20 @@ func vrfOptions(rows *ovn.Rows, cfg Config, p ovn.GatewayPort) (list []saying) {
 		list = append(list, s)
 	}
 	return list
+}
+
+// ovnTable is the routing table that ovn-controller writes what it advertises of the
+// router to, and learns routes from.
+func ovnTable(rows *ovn.Rows, p ovn.GatewayPort) uint32 {
+	if p.Binding.Options[optionDynamic] != "true" && p.RouterPort.Options[optionDynamic] != "true" {
+		return 0
+	}
+	d, _ := rows.Datapath(p.Binding.Datapath)
+	n, err := strconv.ParseUint(d.ExternalIDs[keyVRFID], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
 }
 
 // vniOfVRF reads the VNI in vrf-VNI and evpnvrf-VNI.

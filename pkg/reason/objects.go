@@ -34,6 +34,7 @@ const (
 	SNATSource       = "snat-source"
 	Standby          = "standby"
 	LeftOut          = "left-out"
+	OVNTable         = "ovn-table"
 	PortDown         = "port-down"
 	HostAddress      = "host-address"
 	InEVPN           = "in-evpn"
@@ -103,6 +104,7 @@ func Objects() []Entry {
 		{NATUnknown, annotated, warning, "This node does not follow the Northbound database, or waits for it in vain, so NAT rows cannot be seen. Subnets are exposed all the same, or held back with `evpn.natUnknown: hold`.", "Set `ovn.nb` to a read-only session; see the component `nb`."},
 		{SNATSource, gateway, withheld, "The port's own address may be the source of translated packets, and Sluice does not serve the router's default next hop: the address is not exposed.", "Nothing, if nobody has to reach the router itself; else have Sluice serve the next hop (`sluice-next-hops`)."},
 		{Standby, gateway, fine, "The port is bound to another chassis and may come to this one. All but its routes and announcements is programmed.", nothing},
+		{OVNTable, gateway, broken, "The router has OVN's dynamic routing with the VNI as its routing table, and the VRF on the kernel path has the same table: OVN would take the VRF's routes to its own networks for ways out, and blackhole what it advertises.", "Give the router another `dynamic-routing-vrf-id` and name the VNI elsewhere, or put the VRF on the eBPF path."},
 		{LeftOut, annotated, withheld, "OVN advertises routes by way of the port that the VRF does not take; the error says which and why.", nothing},
 		{PortDown, exposed, withheld, "The port of the machine is bound to this chassis, and OVN has not made its flows yet (`Port_Binding.up`). Its addresses are exposed without EVPN once it has.", "If it stays so: start the machine, or look into ovn-controller's log."},
 		{HostAddress, exposed, broken, "The address is one of the node's own: packets for the node would go to OVN, so it is not exposed.", "Take the address off one of the two, or leave it out with `exposure.prefixes` or `sluice-expose`."},

@@ -23,7 +23,7 @@ same:
 | 3 | ` + "`neutron_bgpvpn:vni`" + ` of the Logical_Switch that the port is on | Northbound (` + "`ovn.nb`" + `) | gateway port, interface |
 | 4 | ` + "`vni`" + ` of the port that Neutron's EVPN service adds to the router: a gateway port on no provider network | Southbound | gateway ports of the router |
 | 5 | ` + "`dynamic-routing-vrf-name`" + ` of the Logical_Router, if it is ` + "`vrf-VNI` or `evpnvrf-VNI`" + ` | Southbound from OVN 25.03 on, else Northbound | gateway ports of the router |
-| 6 | ` + "`dynamic-routing-vrf-id`" + ` of the Logical_Router, with ` + "`evpn.dynamicRouting: on`" + ` | Southbound from OVN 25.03 on, else Northbound | gateway ports of the router |
+| 6 | ` + "`dynamic-routing-vrf-id`" + ` of the Logical_Router, with ` + "`evpn.dynamicRouting: on`" + ` | Southbound from OVN 25.03.2 on, else Northbound | gateway ports of the router |
 
 A later place that names another VNI, or cannot be read, is a warning of the port, ` + "`other-vni`" + `. ` + "`sluicectl explain`" + ` names the
 place that counts. The AS and the route targets are those beside the VNI, if there are any; else those of the
@@ -72,9 +72,10 @@ var keySections = []keySection{
 		{"vni", "Logical_Router_Port of the gateway port and of the interfaces", "1 to 16777215, decimal", "the next place counts", "Names the VRF, as `neutron_bgpvpn:vni` does.", "Neutron's EVPN service, or you"},
 		{"dynamic-routing-vrf-name", "Logical_Router, `options`", "a device: `vrf-1001`, `evpnvrf-1001`", "the next place counts", "Names the VRF by the number at its end; any other name says nothing.", "the cloud, or you"},
 		{"dynamic-routing-vrf-id", "Logical_Router, `options`", "a routing table, 1 to 16777215", "the port is not exposed", "Names the VRF, with `evpn.dynamicRouting: on`; without, it is only compared with the name.", "Neutron's EVPN service, or you"},
-		{"sluice-expose", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`true`, `false`", "`true`", "`false` takes the object out. The address of a VM that is taken out of an exposed subnet is blocked.", you},
+		{"dynamic-routing", "Logical_Router, `options`; OVN 25.03 and later", "`true`, `false`", "`false`", "OVN advertises routes of the router, and learns into it from routing table `dynamic-routing-vrf-id`. That must not be the table of a VRF on the kernel path, which prefers the VNI as its number: `ovn-table`.", "the cloud, or you"},
+		{"sluice-expose", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`true`, `false`", "`true`", "`false` takes the object out, of EVPN and of what is exposed without it (`exposure`), a gateway port with the floating IPs behind it. The address of a VM that is taken out of an exposed subnet is blocked.", you},
 		{"sluice-announce", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`hosts`, `subnets`, `both`", "`evpn.announce`", "What BGP says of an exposed subnet. The nearest counts: the VM's port, then the interface, then the gateway port; on each the switch's side first. All of a subnet is forwarded in any case.", you},
-		{"sluice-next-hops", "Logical_Router_Port of the gateway port", "addresses, separated by commas or blanks", "`fabric.nextHops`", "Next hops of the router's routes that Sluice answers ARP and ND for. Each has to be on a network of the port.", you},
+		{"sluice-next-hops", "Logical_Router_Port of the gateway port; Logical_Switch_Port of a VM on a provider network, with `exposure`", "addresses, separated by commas or blanks", "`fabric.nextHops`", "Next hops of the router's routes that Sluice answers ARP and ND for. Each has to be on a network of the port.", you},
 		{"sluice-path", gatewayPort + ", or its Logical_Router_Port", "`auto`, `ebpf`, `kernel`", "`path`", "What carries the VRF's packets. The first gateway port of the VRF that names a path counts. `evpn.vrfs.<VNI>.path` of the configuration goes before, and `path: kernel`, which is for the whole node.", you},
 		{"neutron:cidrs", "Logical_Switch_Port of a VM", "addresses with prefix length, separated by blanks", "the port has no address", "The addresses of a port whose `addresses` are `unknown`, as with port security off.", "Neutron"},
 	}},
