@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -162,4 +163,34 @@ func list(events []event) string {
 		fmt.Fprintf(&b, "\n    %v", e)
 	}
 	return b.String()
+}
+
+// A seed makes the same rounds each time, and in many rounds everything happens.
+func TestChaosIsRepeatable(t *testing.T) {
+	one, other := newPlanner(1), newPlanner(1)
+	all := ""
+	for i := range 500 {
+		a, b := one.round(), other.round()
+		if list(a) != list(b) {
+			t.Fatalf("round %d: %s\nthe second time: %s", i+1, list(a), list(b))
+		}
+		for i, e := range a {
+			if slices.ContainsFunc(a[i+1:], e.conflicts) {
+				t.Errorf("one event takes what another one needs: %s", list(a))
+			}
+		}
+		all += list(a)
+	}
+	for _, word := range []string{
+		"kill sluiced", "stop sluiced", "kill bgpd", "kill nb", "kill sb", "kill northd", "kill controller", "stop controller",
+		"kill vswitchd", "kill ovsdb", "link underlay", "gateway of", "VNI of red", "VNI of x", "is \"abc\"", "comes to a3", "moves from",
+		"goes from", "router of x", "network n",
+	} {
+		if !strings.Contains(all, word) {
+			t.Errorf("in 500 rounds no event was %q", word)
+		}
+	}
+	if strings.Contains(all, "sluiced on "+steady) {
+		t.Errorf("sluiced on %s is ended", steady)
+	}
 }

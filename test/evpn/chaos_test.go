@@ -267,10 +267,24 @@ func (w *world) allReady(node string) error {
 	return nil
 }
 
-// calm waits for a state, and says nothing when it comes.
+// slow is how long a state may take to come before the history says what it waited for.
+const slow = 10 * time.Second
+
+// calm waits for a state.
 func (c *chaos) calm(what string, cond func() error) {
 	c.Helper()
-	labtest.Eventually(c.T, c.Lab, what, cond)
+	var last error
+	begin := time.Now()
+	labtest.Eventually(c.T, c.Lab, what, func() error {
+		err := cond()
+		if err != nil {
+			last = err
+		}
+		return err
+	})
+	if took := time.Since(begin); took > slow && len(c.history) > 0 {
+		c.history[len(c.history)-1] += fmt.Sprintf("\n    %s after %d ms; the last that was missing: %v", what, took.Milliseconds(), last)
+	}
 }
 
 // recompute: the incremental engine of OVN 23.03's ovn-controller forgets flows at
