@@ -1,6 +1,7 @@
 package evpn_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,6 +70,7 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	}
 	for n := range routed {
 		w.exec(n, "ip", "link", "set", lab.UnderlayLink, "down")
+		w.exec(n, "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/fib_multipath_hash_policy; echo 1 >/proc/sys/net/ipv6/fib_multipath_hash_policy")
 		w.startUnnumbered(n, unnumbered, w.node(n).VTEP4, w.node(n).VTEP6)
 	}
 	w.connected()
@@ -78,6 +80,7 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 		w.exec("a1", "ping", "-n", "-c1", "-W2", to.String())
 	}
 	w.Logf("a1:\n%s", w.exec("a1", sluicectl(), "underlay"))
+	w.usesBothLinks("a1", "a-red1", addrB4)
 	foreign := w.foreignRoutes("a1")
 	w.dryRunUnnumbered("a1", b4, b6)
 
@@ -94,6 +97,7 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	}
 	w.connected()
 	w.waysTo("a1", b6, "up1", "up2")
+	w.usesBothLinks("a1", "a-red1", addrB4)
 	if err := w.process("a1", "sluiced").Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +245,33 @@ func (w *world) waysTo(node string, to netip.Addr, links ...string) {
 			if strings.Contains(out, "dev "+l) != strings.Contains(strings.Join(links, " "), l) {
 				return fmt.Errorf("route %q", out)
 			}
+		}
+		return nil
+	})
+}
+
+// usesBothLinks sends packets of many flows: tunnels to one node use all links.
+func (w *world) usesBothLinks(node, vm, to string) {
+	w.Helper()
+	const flows = 64
+	sent := func(link string) uint64 {
+		var links []struct {
+			Stats64 struct {
+				TX struct{ Packets uint64 }
+			}
+		}
+		out := w.exec(node, "ip", "-j", "-s", "link", "show", link)
+		if err := json.Unmarshal([]byte(out), &links); err != nil || len(links) != 1 {
+			w.Fatalf("%v in %s", err, out)
+		}
+		return links[0].Stats64.TX.Packets
+	}
+	one, two := sent("up1"), sent("up2")
+	w.exec(vm, "bash", "-c", fmt.Sprintf("for p in $(seq 20001 %d); do echo >/dev/udp/%s/$p; done", 20000+flows, to))
+	w.eventually("packets of many flows use both links", func() error {
+		one, two := sent("up1")-one, sent("up2")-two
+		if one+two < flows || min(one, two) < flows/6 {
+			return fmt.Errorf("%d and %d packets", one, two)
 		}
 		return nil
 	})
