@@ -108,9 +108,12 @@ func (n *node) watchWays(ctx context.Context) error {
 }
 
 // underlayDevices names them. While the way to a neighbour cannot be found, those
-// of before stay.
+// of before stay. There are none where nothing is exposed.
 func (n *node) underlayDevices(last map[string]intent.UnderlayDevice) map[string]intent.UnderlayDevice {
 	out := map[string]intent.UnderlayDevice{}
+	if !n.d.cfg.Exposure.Used() {
+		return out
+	}
 	add := func(name string) { out[name] = intent.UnderlayDevice{Name: name} }
 	for _, name := range n.d.cfg.Exposure.Devices {
 		add(name)
