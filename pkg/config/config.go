@@ -18,7 +18,8 @@ var DefaultNextHopMAC = intent.MAC{0x02, 0x53, 0x4c, 0x55, 0x49, 0x43}
 type Config struct {
 	// Roles is what this node does. auto: BGP and fabric devices only where
 	// Open_vSwitch.external_ids:ovn-cms-options has enable-chassis-as-gw or a
-	// gateway port names the node, bound or candidate. gateway: always. none:
+	// gateway port names the node, bound or candidate, or where something that is
+	// bound to it is exposed without EVPN (exposure). gateway: always. none:
 	// never; the daemon only follows OVN and reports.
 	Roles Role `yaml:"roles"`
 	// Path is what carries VRFs for which neither evpn.vrfs.<VNI>.path nor
