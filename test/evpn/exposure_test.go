@@ -56,9 +56,10 @@ stateDir: ${OVS_RUNDIR}/sluice
 // distributed, and green's gateway port are reached from behind the underlay without
 // EVPN, while EVPN goes on: over IPv4 and IPv6, small and large, by ping and by
 // TCP. They stay so while sluiced is dead, follow a machine to another chassis, and
-// are gone when it is switched off.
+// are gone when it is switched off. a3 is no gateway: what is exposed there makes
+// Sluice forward on it.
 func TestExposureWithoutEVPN(t *testing.T) {
-	s := lab.EVPN(lab.EVPNParams{})
+	s := lab.EVPN(lab.EVPNParams{Compute: true})
 	s.Reflectors = append(s.Reflectors, leaf)
 	s.Clouds = s.Clouds[:1]
 	s.Clouds[0].VMs = append(s.Clouds[0].VMs, lab.VM{
@@ -74,11 +75,11 @@ func TestExposureWithoutEVPN(t *testing.T) {
 		}
 	})
 	w.floating()
-	w.makeWorld("a1", "a2")
-	for i, n := range []string{"a1", "a2"} {
+	w.makeWorld("a1", "a3")
+	for i, n := range []string{"a1", "a3"} {
 		w.expose(n, i+1, "on")
 	}
-	everywhere := map[string][]string{"a1": {public4, public6, central4, central6, gateway4, gateway6}, "a2": {spread4, spread6}}
+	everywhere := map[string][]string{"a1": {public4, public6, central4, central6, gateway4, gateway6}, "a3": {spread4, spread6}}
 	for n, addrs := range everywhere {
 		for _, a := range addrs {
 			w.leads(a, n)
@@ -88,14 +89,15 @@ func TestExposureWithoutEVPN(t *testing.T) {
 	w.leads("172.24.0.11") // red's gateway port has it in EVPN
 	for _, a := range []string{world4, world6} {
 		w.reach("a-pub", a)
-		w.reach("a-red1", a)
+		w.reach("a-red3", a)
 	}
 	for _, a := range []string{public4, public6} {
 		w.exec(leaf, "ping", "-n", "-c2", "-W2", "-s1300", "-I", source(a), a)
 	}
 	w.tcp("a-pub", public4, public6)
-	w.tcp("a-red1", spread4, spread6)
+	w.tcp("a-red3", spread4, spread6)
 	w.tcp("a-red2", central4, central6)
+	w.toldOfExposure()
 
 	// sluiced is dead: packets go on, and the leaf keeps the routes.
 	stream := w.stream(leaf, public4, "-I", world4)
@@ -112,39 +114,65 @@ func TestExposureWithoutEVPN(t *testing.T) {
 	}
 
 	// A machine moves, with its address.
-	if err := w.MoveVM(w.Context(), "a-pub", "a2"); err != nil {
+	if err := w.MoveVM(w.Context(), "a-pub", "a3"); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range []string{public4, public6} {
-		w.leads(a, "a2")
+		w.leads(a, "a3")
 		w.world(a)
 	}
 
-	// Switched off, the addresses are withdrawn, and what carried them is gone.
-	for i, n := range []string{"a1", "a2"} {
-		if err := w.process(n, "sluiced").Stop(); err != nil {
-			t.Fatal(err)
-		}
-		w.expose(n, i+1, "off")
+	// Switched off, the addresses of a node are withdrawn, and what carried them goes.
+	if err := w.process("a3", "sluiced").Stop(); err != nil {
+		t.Fatal(err)
 	}
-	for _, addrs := range everywhere {
-		for _, a := range addrs {
-			w.leads(a)
-		}
+	w.expose("a3", 2, "off")
+	for _, a := range []string{spread4, spread6, public4, public6} {
+		w.leads(a)
 	}
-	if out := w.exec("a2", sluicectl(), "vrf", "list"); strings.Contains(out, "default") {
-		w.Errorf("still there:\n%s", out)
+	w.leads(central4, "a1")
+	w.eventually("a3 has nothing left of it", func() error {
+		out, err := w.Exec(w.Context(), "a3", "sh", "-c", sluicectl()+" vrf list 2>&1; ovs-ofctl dump-flows br-ex; bpftool net show dev up1")
+		if strings.Contains(out, "default") || strings.Contains(out, "172.24.0.") || strings.Contains(out, "underlay_in") {
+			err = fmt.Errorf("still there:\n%s", out)
+		}
+		return err
+	})
+}
+
+// toldOfExposure checks what a person is told.
+func (w *world) toldOfExposure() {
+	w.Helper()
+	for _, c := range []struct {
+		node  string
+		argv  []string
+		words []string
+	}{
+		{"a1", []string{"vrf", "list"}, []string{"default  ok     ebpf  only-path"}},
+		{"a1", []string{"route", "list", "--vrf", "default"}, []string{"default  " + public4 + "/32", "default  " + public6 + "/128", "a-pub", "cr-lrp-green-gw"}},
+		{"a1", []string{"explain", "--vrf", "default", world4, public4}, []string{"port, by port a-pub, on physnet1", "up1", "announcement of " + public4 + "/32"}},
+		{"a1", []string{"explain", "--vrf", "default", central6, world6}, []string{"floating-ip, by port cr-lrp-red-gw", "the host's route to " + world6}},
+		{"a3", []string{"status"}, []string{"is exposed without EVPN"}},
+		{"a3", []string{"explain", "--vrf", "default", world4, public4}, []string{"nothing that is bound to this node has it"}},
+		{"a1", []string{"explain", "--vrf", "default", world4, "172.24.0.11"}, []string{"is exposed in VRF 1001"}},
+	} {
+		out := w.exec(c.node, "sh", "-c", sluicectl()+" "+strings.Join(c.argv, " ")+" 2>&1 || true")
+		for _, word := range c.words {
+			if !strings.Contains(out, word) {
+				w.Errorf("%s: sluicectl %s does not say %q:\n%s", c.node, strings.Join(c.argv, " "), word, out)
+			}
+		}
 	}
 }
 
 // floating gives red's machines floating IPs: the one on a1 centralised ones, the
-// one on a2 distributed ones.
+// one on a3 distributed ones.
 func (w *world) floating() {
 	w.Helper()
 	w.nb("a", "lsp-set-options", lab.GatewaySwitchPort("red"), "router-port="+lab.GatewayPort("red"), "nat-addresses=router")
 	for _, nat := range [][]string{
 		{central4, "10.10.0.12"}, {central6, "fd00:10::12"},
-		{spread4, "10.10.0.11", "a-red1", spreadMAC}, {spread6, "fd00:10::11", "a-red1", spreadMAC},
+		{spread4, "10.10.0.13", "a-red3", spreadMAC}, {spread6, "fd00:10::13", "a-red3", spreadMAC},
 	} {
 		w.nb("a", append([]string{"lr-nat-add", lab.RouterName("red"), "dnat_and_snat"}, nat...)...)
 	}
@@ -201,7 +229,7 @@ func (w *world) leads(addr string, nodes ...string) {
 		if err != nil {
 			return err
 		}
-		for _, n := range []string{"a1", "a2"} {
+		for _, n := range []string{"a1", "a3"} {
 			if strings.Contains(out, "dev to-"+n) != slices.Contains(nodes, n) {
 				return fmt.Errorf("route %q", out)
 			}
@@ -259,7 +287,7 @@ func (w *world) tcp(vm string, addrs ...string) {
 
 // exposureReport shows what the nodes have when something did not work.
 func (w *world) exposureReport() {
-	for _, n := range []string{"a1", "a2"} {
+	for _, n := range []string{"a1", "a3"} {
 		for _, argv := range [][]string{
 			{sluicectl(), "vrf", "list"}, {sluicectl(), "route", "list", "--vrf", "default"}, {sluicectl(), "underlay"}, {"ip", "route"}, {"ip", "-6", "route"},
 		} {
