@@ -62,8 +62,8 @@ func (c *chaos) summary() {
 	c.Helper()
 	packets, lost := 0, 0
 	for _, p := range c.traffic.pairs {
-		s, l, _ := p.lost(c.begin, time.Now().Add(-answerTime))
-		packets, lost = packets+s, lost+l
+		l := p.lost(c.begin, time.Now().Add(-answerTime))
+		packets, lost = packets+l.sent, lost+l.lost
 	}
 	c.Logf("%d rounds, %d packets of %d pairs, %d lost:%s", len(c.history), packets, len(c.traffic.pairs), lost, strings.Join(c.history, ""))
 }

@@ -16,6 +16,8 @@ type loss int
 const (
 	// none: forwarding does not need what the event takes away.
 	none loss = 0
+	// brief is for what changes flows of others on the way: a quarter of a second.
+	brief loss = 5
 	// few is for what stops the userspace datapath for a moment: half a second.
 	few loss = 10
 	// some is for what OVN itself does in a while, on a machine that does other things, too: five seconds.

@@ -57,27 +57,37 @@ func (p *pair) answer(number int) {
 	}
 }
 
-// lost counts the packets sent in a time that have no answer, and the longest row
-// of them.
-func (p *pair) lost(from, to time.Time) (sent, lost, row int) {
+// losses are those of a time.
+type losses struct {
+	sent, lost int
+	row        int       // the longest row without an answer
+	first      time.Time // when the first of them was sent
+}
+
+// lost looks at the packets that were sent in a time.
+func (p *pair) lost(from, to time.Time) losses {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first, _ := slices.BinarySearchFunc(p.packets, from, func(a packet, t time.Time) int { return a.sent.Compare(t) })
-	now := 0
-	for _, a := range p.packets[first:] {
+	start, _ := slices.BinarySearchFunc(p.packets, from, func(a packet, t time.Time) int { return a.sent.Compare(t) })
+	var out losses
+	row := 0
+	for _, a := range p.packets[start:] {
 		if !a.sent.Before(to) {
 			break
 		}
-		sent++
+		out.sent++
 		if a.answered {
-			now = 0
+			row = 0
 			continue
 		}
-		lost++
-		now++
-		row = max(row, now)
+		if out.lost == 0 {
+			out.first = a.sent
+		}
+		out.lost++
+		row++
+		out.row = max(out.row, row)
 	}
-	return sent, lost, row
+	return out
 }
 
 // works tells whether the last packets that were sent at least a moment ago, and
