@@ -278,11 +278,7 @@ func (r *Rows) put(c Change) {
 			r.lrpByName.add(p.Name, c.UUID)
 		}
 	case TableNAT:
-		old := store(r.nat, c)
-		r.natOfPort.del(old.LogicalPort, c.UUID)
-		if n, ok := r.nat[c.UUID]; ok && n.LogicalPort != "" {
-			r.natOfPort.add(n.LogicalPort, c.UUID)
-		}
+		r.putNAT(c)
 	case TableStaticRoute:
 		store(r.static, c)
 	case TableLogicalSwitch:

@@ -106,6 +106,14 @@ func (r *Rows) FloatingIPs(port string) []FloatingIP {
 	return out
 }
 
+func (r *Rows) putNAT(c Change) {
+	old := store(r.nat, c)
+	r.natOfPort.del(old.LogicalPort, c.UUID)
+	if n, ok := r.nat[c.UUID]; ok && n.LogicalPort != "" {
+		r.natOfPort.add(n.LogicalPort, c.UUID)
+	}
+}
+
 // IsHostAddress tells whether the node itself has an address.
 func (r *Rows) IsHostAddress(a netip.Addr) bool {
 	for _, list := range r.host {

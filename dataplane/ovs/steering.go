@@ -54,17 +54,7 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 	v4 := k.Prefix.Addr().Is4()
 	switch {
 	case k.Kind == intent.SteerToOVN && !k.Prefix.IsValid():
-		flows := []flow{{
-			match{priority: prioritySteer, inPort: ours.Number, vlan: int(k.Gateway.VLAN), dst: k.Gateway.MAC},
-			action{kind: actionOutput, output: patch.Number},
-		}}
-		if row.Path == intent.PathKernel {
-			flows = append(flows, flow{
-				match{priority: prioritySteer, inPort: inner.Number, dst: k.Gateway.MAC},
-				action{kind: actionOutput, output: patch.Number, push: int(k.Gateway.VLAN)},
-			})
-		}
-		return flows, nil
+		return toOVN(row, ours, inner, patch), nil
 	case !k.Prefix.IsValid() || k.Prefix != k.Prefix.Masked():
 	case k.Kind == intent.SteerARP && v4:
 		return []flow{with(priorityAsk, matchARP, out)}, nil
@@ -86,6 +76,22 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 		return flows, nil
 	}
 	return nil, fmt.Errorf("steering %s is not a flow", k)
+}
+
+// toOVN are the flows into OVN: from our port, and on the kernel path from the VRF's.
+func toOVN(row intent.Steering, ours, inner, patch Port) []flow {
+	k := row.Key.Gateway
+	flows := []flow{{
+		match{priority: prioritySteer, inPort: ours.Number, vlan: int(k.VLAN), dst: k.MAC},
+		action{kind: actionOutput, output: patch.Number},
+	}}
+	if row.Path == intent.PathKernel {
+		flows = append(flows, flow{
+			match{priority: prioritySteer, inPort: inner.Number, dst: k.MAC},
+			action{kind: actionOutput, output: patch.Number, push: int(k.VLAN)},
+		})
+	}
+	return flows
 }
 
 func (s *Steering) patchName(localnet string) string {

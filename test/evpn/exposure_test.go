@@ -94,6 +94,12 @@ func TestExposureWithoutEVPN(t *testing.T) {
 	for _, a := range []string{public4, public6} {
 		w.exec(leaf, "ping", "-n", "-c2", "-W2", "-s1300", "-I", source(a), a)
 	}
+	for a, says := range map[string]string{public4: "Time to live exceeded", public6: "Hop limit"} {
+		out, _ := w.Exec(w.Context(), leaf, "sh", "-c", fmt.Sprintf("ping -n -c1 -W2 -t1 -I %s %s || true", source(a), a))
+		if !strings.Contains(out, says) {
+			w.Errorf("a hop limit that ends at a1 is answered by nobody:\n%s", out)
+		}
+	}
 	w.tcp("a-pub", public4, public6)
 	w.tcp("a-red3", spread4, spread6)
 	w.tcp("a-red2", central4, central6)
