@@ -15,6 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
@@ -30,6 +31,7 @@ type node struct {
 	links     *kernel.BridgeLinks
 	kernel    *kernel.Path
 	pathFacts *pathFacts
+	decide    func([]intent.RouteKey) ([]kernel.Decision, error) // kernel.Path's
 	speaker   *bgp.GoBGP
 	paths     *bfd.Speaker
 	tables    *tables.Tables

@@ -22,10 +22,9 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
-// deadNode is a node whose tables list nothing and take nothing.
-func deadNode(d *daemon) *node {
-	n := &node{d: d, ended: make(chan struct{})}
-	n.tables = tables.New(tables.Drivers{
+// deadDrivers list nothing and take nothing.
+func deadDrivers() tables.Drivers {
+	return tables.Drivers{
 		Bridges:  reconcile.ReadOnly(reconcile.Unseen[intent.BridgeKey, intent.Bridge]{}),
 		VRFs:     reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRF]{}),
 		Gateways: reconcile.ReadOnly(reconcile.Unseen[intent.GatewayKey, intent.Gateway]{}),
@@ -36,7 +35,15 @@ func deadNode(d *daemon) *node {
 		Policies: reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}),
 
 		Announcements: reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}),
-	}, tables.Sources{
+	}
+}
+
+// deadNode is a node whose tables list nothing and take nothing.
+func deadNode(d *daemon) *node { return nodeWith(d, deadDrivers()) }
+
+func nodeWith(d *daemon, drivers tables.Drivers) *node {
+	n := &node{d: d, ended: make(chan struct{})}
+	n.tables = tables.New(drivers, tables.Sources{
 		OVN: d.ovnInSync, BGP: func() bool { return true }, Pending: n.pending.has,
 		Lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return false },
 	}, tables.Options{Status: d.reg, Log: d.log})

@@ -122,7 +122,7 @@ func (n *node) compareDecisions(keys []intent.RouteKey) (map[intent.RouteKey]sta
 	for i, k := range keys {
 		wanted[i] = n.settledMatch(k)
 	}
-	decided, err := n.kernel.Decide(keys)
+	decided, err := n.decide(keys)
 	if err != nil {
 		return nil, err
 	}

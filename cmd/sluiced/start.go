@@ -29,6 +29,7 @@ func (d *daemon) newNode(facts nodeFacts) (*node, error) {
 	}
 	n.mtu, err = d.underlayMTU(netns.Namespace{}, n.id.vtep)
 	n.kernel = n.newKernelPath(n.guard)
+	n.decide = n.kernel.Decide
 	return n, err
 }
 

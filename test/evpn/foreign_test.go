@@ -20,26 +20,42 @@ func TestForeignObjects(t *testing.T) {
 	for _, n := range []string{"a1", "b1"} {
 		w.exec(n, "ovs-ofctl", "add-flow", "br-ex", flow+",actions=drop")
 	}
+	w.exec("a1", "sh", "-ec", `ip link add br-1001 type bridge; ip link set br-1001 up; ip addr add 10.99.0.1/24 dev br-1001
+		ip route add 10.98.0.0/24 via 10.99.0.2 table 1001 proto static; ip -6 route add fd98::/64 dev br-1001 table 1001 proto bird`)
+	operators := func() string {
+		return w.exec("a1", "sh", "-ec", "ip -o link show br-1001; ip -o -4 addr show br-1001; ip route show table 1001; ip -6 route show table 1001")
+	}
+	kept := operators()
 	sluice0, vxlan := w.exec("a1", "ip", "-o", "link", "show", "sluice0"), w.exec("b1", "ip", "-o", "link", "show", "sluice-vxlan")
 	w.start("")
 	// The name of the veth pair is free to choose, that of the VXLAN device is not.
 	w.announced("a1", vniRed, "10.10.0.11/32", "fd00:10::11/128")
-	w.eventually("b1 names the device in its way", func() error {
-		s, err := w.status("b1")
-		if err != nil {
-			return err
-		}
-		for _, c := range s.Conditions {
-			if !c.Ready && strings.Contains(c.Detail, "sluice-vxlan") {
-				return nil
+	named := func(what, detail string) {
+		t.Helper()
+		w.eventually("b1 names "+what, func() error {
+			s, err := w.status("b1")
+			if err != nil {
+				return err
 			}
-		}
-		return fmt.Errorf("conditions: %+v", s.Conditions)
-	})
+			for _, c := range s.Conditions {
+				if !c.Ready && strings.Contains(c.Detail, detail) {
+					return nil
+				}
+			}
+			return fmt.Errorf("conditions: %+v", s.Conditions)
+		})
+	}
+	named("the device in its way", "sluice-vxlan")
 	if got := w.exec("b1", "ip", "-o", "link", "show", "sluice-vxlan"); got != vxlan {
 		t.Errorf("the foreign sluice-vxlan was touched:\n%s\nbefore:\n%s", got, vxlan)
 	}
-	w.exec("b1", "ip", "link", "del", "sluice-vxlan")
+	w.exec("b1", "sh", "-ec", "ip link add vxlan-1001 type vxlan id 1001 dstport 4789; ip link del sluice-vxlan")
+	vxlan = w.exec("b1", "ip", "-d", "-o", "link", "show", "vxlan-1001")
+	named("the holder of its UDP port", "UDP port 4789 is held by link vxlan-1001 (vxlan): remove or stop it, or give the fabric another UDP port")
+	if got := w.exec("b1", "ip", "-d", "-o", "link", "show", "vxlan-1001"); got != vxlan {
+		t.Errorf("the foreign vxlan-1001 was touched:\n%s\nbefore:\n%s", got, vxlan)
+	}
+	w.exec("b1", "ip", "link", "del", "vxlan-1001")
 	w.connected()
 	w.clean()
 
@@ -47,6 +63,9 @@ func TestForeignObjects(t *testing.T) {
 		t.Helper()
 		if got := w.exec("a1", "ip", "-o", "link", "show", "sluice0"); got != sluice0 {
 			t.Errorf("the foreign sluice0 was touched:\n%s\nbefore:\n%s", got, sluice0)
+		}
+		if got := operators(); got != kept {
+			t.Errorf("what an operator has of VRF 1001 was touched:\n%s\nbefore:\n%s", got, kept)
 		}
 		for _, n := range []string{"a1", "b1"} {
 			if out := w.exec(n, "ovs-ofctl", "dump-flows", "br-ex"); !strings.Contains(out, "cookie=0xabc") {

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// listed are routes that are in place.
+type listed map[intent.RouteKey]intent.Route
+
+func (l listed) List(context.Context) (map[intent.RouteKey]intent.Route, error) {
+	return maps.Clone(l), nil
+}
+
+// onKernel is a node with routes on the kernel path, and the kernel that goes by them.
+func onKernel(t *testing.T, prefixes ...string) (*node, listed) {
+	t.Helper()
+	rows := listed{}
+	for _, p := range prefixes {
+		k := intent.NewRouteKey(1001, prefix(p))
+		rows[k] = intent.Route{Key: k, Kind: intent.RouteBlock}
+		if p != "10.9.9.9/32" {
+			rows[k] = intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2}}}
+		}
+	}
+	drivers := deadDrivers()
+	drivers.KernelRoutes = reconcile.ReadOnly[intent.RouteKey, intent.Route](rows)
+	d := idleDaemon()
+	d.cfg = &config.Config{}
+	n := nodeWith(d, drivers)
+	n.decide = func(keys []intent.RouteKey) ([]kernel.Decision, error) {
+		out := make([]kernel.Decision, len(keys))
+		for i, k := range keys {
+			r, _ := longestOf(rows, nil, k.VNI, kernel.SampleOf(k.Prefix))
+			out[i] = kernel.Decision{Route: r, Text: "go by " + r.Key.String()}
+		}
+		return out, nil
+	}
+	n.tables.Pipeline.Update(func() { n.tables.KernelRoutes.Set(maps.Clone(rows)) })
+	n.tables.Pipeline.Pass(t.Context())
+	return n, rows
+}
+
+// What the kernel would do otherwise is found, reported once it is looked at, in diff
+// too, and gone when it has gone; what is not in place says nothing.
+func TestParity(t *testing.T) {
+	n, rows := onKernel(t, "0.0.0.0/0", "::/0", "10.0.0.0/8", "10.0.0.0/24", "10.9.9.9/32", "fd00::/64")
+	found := map[intent.RouteKey]status.Change{}
+	look := func() {
+		t.Helper()
+		n.lookForDifferences(n.onKernelPath(), found)
+		n.d.reg.Reporter(parityReports).Replace(differences(found))
+	}
+	look()
+	if len(found) != 0 {
+		t.Fatalf("nothing differs, but for %+v", found)
+	}
+
+	right, odd := n.decide, intent.NewRouteKey(1001, prefix("fd00::/64"))
+	n.decide = func(keys []intent.RouteKey) ([]kernel.Decision, error) {
+		out, err := right(keys)
+		if i := slices.Index(keys, odd); i >= 0 {
+			out[i] = kernel.Decision{Text: "answer that it is unreachable"}
+		}
+		return out, err
+	}
+	look()
+	want := "the kernel would answer that it is unreachable; wanted: route fd00::/64 through "
+	o, ok := n.d.reg.Get(parityReports, "kernel-route", odd.String())
+	if !ok || o.State != status.Error || o.Reason != "path-differs" || len(o.Error) < len(want) || o.Error[:len(want)] != want || len(found) != 1 {
+		t.Errorf("reported: %+v, %+v", o, found)
+	}
+	diff, err := n.diff(t.Context())
+	if err != nil || !slices.ContainsFunc(diff.Changes, func(c status.Change) bool {
+		return c.Key == odd.String() && c.Actual == "answer that it is unreachable"
+	}) {
+		t.Errorf("diff: %+v, %v", diff, err)
+	}
+
+	// A route that is not in place is the table's to report.
+	delete(rows, odd)
+	n.relistKernelPath()
+	n.tables.Pipeline.Pass(t.Context())
+	look()
+	if _, there := n.d.reg.Get(parityReports, "kernel-route", odd.String()); there || len(found) != 0 {
+		t.Errorf("still there: %+v", found)
+	}
+	n.decide = func([]intent.RouteKey) ([]kernel.Decision, error) { return nil, errors.New("no netlink") }
+	look()
+}
