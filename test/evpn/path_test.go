@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
-	"github.com/ovn-sluice/sluice/test/lab"
 )
 
 // redOn puts red's VRF on a path in both clouds, by annotation, and waits until
@@ -119,21 +118,4 @@ func TestPathParity(t *testing.T) {
 	}
 	w.reach("a-red1", addrB4, addrB6)
 	w.clean()
-}
-
-// Both paths, where the provider networks are VLANs on two bridges.
-func TestPathVLANs(t *testing.T) {
-	s := lab.EVPN(lab.EVPNParams{KernelDatapath: true, VLAN: 100, TwoBridges: true})
-	w := own(t, s, "")
-	for _, n := range w.chassis() {
-		w.exec(n, "ip", "link", "set", lab.UnderlayLink, "mtu", fmt.Sprint(underlayMTU))
-		w.exec(n, "sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding")
-	}
-	w.connected()
-	for _, path := range []string{"kernel", "ebpf"} {
-		w.redOn(path)
-		w.clean()
-		w.reach("a-red1", addrB4, addrB6)
-		w.parity(true)
-	}
 }
