@@ -122,7 +122,7 @@ func TestPassiveIsAsStrict(t *testing.T) {
 			frr           []string
 			wrong, right  func(*Neighbor)
 		}{
-			{"TTL", "TCPMinTTLDrop", []string{"ttl-security hops 2"},
+			{"TTL", "TCPMinTTLDrop", []string{"ttl-security hops 2", "timers 3 9"}, // a connection left half open ends soon
 				func(n *Neighbor) { n.TTLSecurity = 1 }, func(n *Neighbor) { n.TTLSecurity = 2 }},
 			{"password", "TCPMD5Failure", []string{"password s3cret", "ebgp-multihop 2"},
 				func(n *Neighbor) { n.Password, n.MultihopTTL = "other", 2 }, func(n *Neighbor) { n.Password, n.MultihopTTL = "s3cret", 2 }},
