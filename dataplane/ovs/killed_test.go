@@ -84,7 +84,8 @@ func TestCalmMonitor(t *testing.T) {
 		out, _ := exec.Command("pgrep", "-P", fmt.Sprint(os.Getpid()), "-f", "ovs-ofctl.* monitor .*"+n.dir).Output()
 		return strings.TrimSpace(string(out))
 	}
-	n.until("the monitor runs", func() bool { return monitors() != "" })
+	// That of the node's own switch is the other one.
+	n.until("both monitors run", func() bool { return len(strings.Fields(monitors())) == 2 })
 	first := monitors()
 	time.Sleep(4 * timeout)
 	if now := monitors(); now != first {
