@@ -49,7 +49,7 @@ func (p *pinned) VRFs(ctx context.Context) ([]status.VRF, error) {
 	}
 	return with(p, func(r *ebpf.Reader) ([]status.VRF, error) {
 		counters, err := r.Counters()
-		var out []status.VRF
+		out := []status.VRF{}
 		for _, c := range counters {
 			if c.VNI == 0 {
 				continue
@@ -97,7 +97,7 @@ func notPinned(vni intent.VNI) error { return fmt.Errorf("VRF %s is not in the p
 func (p *pinned) Routes(_ context.Context, vni intent.VNI) ([]status.Route, error) {
 	return with(p, func(r *ebpf.Reader) ([]status.Route, error) {
 		rows, err := r.Routes()
-		var out []status.Route
+		out := []status.Route{}
 		for k, row := range rows {
 			if vni == 0 || k.VNI == vni {
 				out = append(out, status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: row.Kind.String(), Gateway: row.Gateway, NextHops: row.NextHops.All(), Programmed: true, State: status.Unknown})

@@ -32,7 +32,7 @@ func (n *node) routesOf(vni intent.VNI) ([]status.Route, error) {
 func (n *node) routes(only intent.VNI) []status.Route {
 	announced, _ := n.tables.Announcements.Rows()
 	ports := n.portNames()
-	var out []status.Route
+	out := []status.Route{}
 	for _, p := range []intent.Path{intent.PathEBPF, intent.PathKernel} {
 		out = append(out, n.routesOn(p, only, announced, ports)...)
 	}

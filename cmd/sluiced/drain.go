@@ -43,7 +43,11 @@ func (d *daemon) watchDrain(ctx context.Context) error {
 func (d *daemon) followDrain(ctx context.Context) drain.Status {
 	s := d.drain.Status(time.Now())
 	packets, withdrawn := map[intent.VNI]uint64{}, true
-	if n, err := d.running(); err == nil {
+	n, err := d.running()
+	if err != nil && !d.hasNoRole() {
+		return s // the pins may forward, and neighbours have the routes of the last node
+	}
+	if err == nil {
 		n.drainTo(ctx, s.Stage)
 		if s.Stage == drain.Serving {
 			return s
@@ -59,6 +63,13 @@ func (d *daemon) followDrain(ctx context.Context) drain.Status {
 	}
 	d.drain.Observe(time.Now(), packets, withdrawn)
 	return d.drain.Status(time.Now())
+}
+
+// hasNoRole tells whether it is known that the node is to forward nothing.
+func (d *daemon) hasNoRole() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.latest.gateway && d.latest.reason != ""
 }
 
 func drainDetail(s drain.Status) string {

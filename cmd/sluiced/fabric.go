@@ -110,12 +110,18 @@ func (n *node) attachFabric(_ context.Context, _ string, ifindex int) error {
 	return n.dp.Attach(ebpf.FabricIn, ifindex)
 }
 
-// fabricGate keeps announcements back while the fabric device is broken, and while
-// the node is drained.
-func (n *node) fabricGate() error {
+// announcedFrom keeps what the node announces of OVN back while the fabric device is
+// broken, and while the node is drained.
+func (n *node) announcedFrom() error {
 	if err := n.drainGate(); err != nil {
 		return err
 	}
+	return n.fabricGate()
+}
+
+// fabricGate keeps announcements back while the fabric device is broken. The node's
+// own tunnel address stays announced in a drain: packets still come.
+func (n *node) fabricGate() error {
 	if why := n.fabricBroken.Load(); why != nil && *why != "" {
 		return fmt.Errorf("%w for device %s: %s", reconcile.ErrNotReady, kernel.FabricName, *why)
 	}

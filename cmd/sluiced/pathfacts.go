@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
@@ -76,6 +77,8 @@ func (f *pathFacts) forget(room func(intent.VNI) bool) (forgot bool) {
 func (n *node) watchPaths(ctx context.Context) error {
 	tick := time.NewTicker(factsPause)
 	defer tick.Stop()
+	// What the translation knows may be of a node that has ended.
+	n.d.takePathFacts(n, n.pathFacts.facts())
 	for {
 		select {
 		case <-ctx.Done():
@@ -90,16 +93,19 @@ func (n *node) watchPaths(ctx context.Context) error {
 	}
 }
 
-// takePathFacts is a step of the translation, as one of OVN is.
+// takePathFacts is a step of the translation, as one of OVN is, and reads OVN's rows
+// as that does.
 func (d *daemon) takePathFacts(n *node, f evpn.PathFacts) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.node != n {
-		return
-	}
-	diff := d.translator.SetFacts(f)
-	n.patch(diff, nil)
-	n.tenants.paths(diff.VRFs)
+	d.follower.View(func(*ovn.Rows) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.node != n {
+			return
+		}
+		diff := d.translator.SetFacts(f)
+		n.patch(diff, nil)
+		n.tenants.paths(diff.VRFs)
+	})
 }
 
 // roomFor tells whether the routes of a VRF on the kernel path would fit into the

@@ -48,10 +48,7 @@ func (n *node) newUnderlay() {
 	p.tables = tables.NewUnderlay(tables.UnderlayDrivers{
 		Routes: kernel.NewUnderlayRoutes(netns.Namespace{}), Announcements: n.speaker.UnicastAnnouncements(),
 	}, tables.UnderlaySources{
-		BGP: func() bool {
-			_, inSync := n.speaker.Unicast()
-			return inSync || !c.Install.Enabled
-		},
+		BGP:    func() bool { return n.speaker.UnicastInSync() || !c.Install.Enabled },
 		Fabric: n.fabricGate,
 	}, tables.Options{Status: n.d.reg, Log: n.d.log})
 	p.tables.Pipeline.Update(func() { p.tables.Announcements.Set(announcements(c.Announce, n.id.vtep)) })

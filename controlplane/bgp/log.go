@@ -218,6 +218,9 @@ func (e *sessionEnds) setUp(a netip.Addr, err error) (fresh bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	end := e.last[a]
+	if end == nil {
+		return err != nil // another router has come to its link meanwhile
+	}
 	was := end.connect
 	if end.connect = ""; err != nil {
 		end.connect = "cannot be set up: " + err.Error()

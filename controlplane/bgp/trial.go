@@ -153,21 +153,37 @@ func (t *trials) note(event string, f gobgplog.Fields) {
 }
 
 // pass forgets what counts against those whose sessions are no longer young.
+// established is asked without mu: whoever asks heldBack may hold what it needs.
 func (t *trials) pass(established func(netip.Addr) bool) {
+	old := t.grown()
+	maps.DeleteFunc(old, func(a netip.Addr, _ time.Time) bool { return !established(a) })
+	if len(old) == 0 {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	changed := false
-	for a, since := range t.young {
-		if t.now().Sub(since) >= t.cfg.Time && established(a) {
-			delete(t.young, a)
-			delete(t.deaths, a)
-			delete(t.until, a)
-			changed = true
+	for a, since := range old {
+		if t.over || t.young[a] != since {
+			continue // it is a new session
 		}
+		delete(t.young, a)
+		delete(t.deaths, a)
+		delete(t.until, a)
+		changed = true
 	}
 	if changed {
 		t.write()
 	}
+}
+
+// grown are the sessions that are old enough, if they are there.
+func (t *trials) grown() map[netip.Addr]time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := maps.Clone(t.young)
+	maps.DeleteFunc(out, func(_ netip.Addr, since time.Time) bool { return t.now().Sub(since) < t.cfg.Time })
+	return out
 }
 
 // stop is an end of the process that is meant: nothing counts any more.

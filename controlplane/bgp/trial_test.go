@@ -136,3 +136,29 @@ func TestDeadlyNeighbor(t *testing.T) {
 		return n[0].State == stateEstablished && n[0].Flaps == 0 && n[1].State == stateEstablished && err == nil && !strings.Contains(string(b), "127.0.0.2")
 	})
 }
+
+// Whoever asks who is held back may hold the lock that tells who is established.
+func TestTrialAsksWithoutItsLock(t *testing.T) {
+	l := &lives{cfg: Trial{File: filepath.Join(t.TempDir(), "trials.json"), Time: time.Second}}
+	l.begin()
+	l.state(wire.BGP_FSM_OPENSENT, "192.0.2.1")
+	l.at += time.Minute
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.trials.pass(func(a netip.Addr) bool {
+			asked := make(chan struct{})
+			go func() { defer close(asked); l.trials.heldBack(a) }()
+			<-asked
+			return true
+		})
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for itself")
+	}
+	if len(l.trials.young) != 0 {
+		t.Error("its session is young for ever")
+	}
+}

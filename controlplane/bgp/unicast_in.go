@@ -48,6 +48,13 @@ func (s *GoBGP) Unicast() (learned []underlay.Learned, inSync bool) {
 	return learned, s.unicastIn.inSync
 }
 
+// UnicastInSync is the second answer of Unicast, for less.
+func (s *GoBGP) UnicastInSync() bool {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	return s.unicastIn.inSync
+}
+
 // UnicastChanged tells that Unicast may answer differently. Changes that nobody has
 // taken are one.
 func (s *GoBGP) UnicastChanged() <-chan struct{} { return s.unicastIn.changed }
