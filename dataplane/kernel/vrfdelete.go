@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 
@@ -41,6 +42,9 @@ func (d VRFs) delete(s *snapshot, vni intent.VNI) error {
 		return err
 	}
 	if vrf, ok := s.vrf(vni); ok {
+		if err := s.removeAdoptedIn(vrf); err != nil {
+			return err
+		}
 		routes, err := tableRoutes(vrf.Table)
 		if err != nil {
 			return err
@@ -54,4 +58,17 @@ func (d VRFs) delete(s *snapshot, vni intent.VNI) error {
 		}
 	}
 	return s.removeNamed(vrfOf(vni))
+}
+
+// removeAdoptedIn removes the adopted devices in a VRF that is about to go. They too
+// would be of the node's own routing then, with tenants' packets coming in by them.
+func (s *snapshot) removeAdoptedIn(vrf netlink.Link) error {
+	for mark, l := range s.byMark {
+		if strings.HasPrefix(mark, markAdopted) && l.Attrs().MasterIndex == vrf.Attrs().Index {
+			if err := s.remove(l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

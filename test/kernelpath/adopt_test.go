@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
@@ -147,5 +148,25 @@ func (s *site) adopted() {
 	}
 	if out := run(s.t, "node", "ip route show table 1001; ip -6 route show table 1001"); strings.Count(out, "proto 115 metric 173") != 4 || strings.Count(out, "proto bgp") != 2 {
 		s.t.Errorf("routes: %s", out)
+	}
+}
+
+// TestAdoptedGoesWithItsVRF: a VRF that Sluice does not want on the kernel path takes
+// what was adopted in it along; left behind, it would be a way of tenants into the
+// node's own routing.
+func TestAdoptedGoesWithItsVRF(t *testing.T) {
+	s := newSite(t, false, true)
+	s.agent()
+	v := s.adopt()
+	if len(v.Ports) == 0 {
+		t.Fatal("no port was adopted")
+	}
+	for i, err := range s.path.VRFs().Delete(t.Context(), []intent.VNI{1001}) {
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if left, err := kernel.Adopted(netns.Named("node")); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
