@@ -42,6 +42,9 @@ func (s *site) frrEnds() {
 		ip neigh del 192.0.2.2 dev br-1001; ip neigh del fd99::2 dev br-1001`)
 }
 
+// strangers are an operator's, with such names.
+const strangers = "ip link add vrf-2002 type vrf table 77; ip link add vrf-3003 type vrf table 3003; ip link add br-3003 type bridge"
+
 // TestAdopt takes a VRF over from ovn-bgp-agent: with the mark alone traffic goes on;
 // the node's own comes in the place of what the agent had, on the kernel path with
 // sluice-vxlan, on that of the whole node, and where the VRF is on the eBPF path; an
@@ -54,7 +57,7 @@ func TestAdopt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t, false, true)
 			s.agent()
-			run(t, "node", "ip link add vrf-2002 type vrf table 77; ip link add vrf-3003 type vrf table 3003; ip link add br-3003 type bridge")
+			run(t, "node", strangers)
 			operators := run(t, "node", "ip -o -d link show type vrf | grep -v 1001; ip -o link show br-3003")
 			both := func() {
 				t.Helper()
@@ -119,7 +122,7 @@ func numbers(t *testing.T) string {
 
 func (s *site) adopt() kernel.AgentVRF {
 	s.t.Helper()
-	vrfs, strangers, err := kernel.AgentVRFs(netns.Named("node"))
+	vrfs, left, err := kernel.AgentVRFs(netns.Named("node"))
 	if err != nil || len(vrfs) != 1 || vrfs[0].VNI != vni {
 		s.t.Fatalf("found %+v, %v", vrfs, err)
 	}
@@ -128,8 +131,8 @@ func (s *site) adopt() kernel.AgentVRF {
 	if !slices.Equal(v.Devices, want) || !slices.Equal(v.Ports, want[5:]) || len(v.Routes) != 4 {
 		s.t.Errorf("found %+v", v)
 	}
-	if len(strangers) != 2 || !strings.HasPrefix(strangers[0], "vrf-2002: ") || !strings.HasPrefix(strangers[1], "vrf-3003: ") {
-		s.t.Errorf("strangers %q", strangers)
+	if len(left) != 2 || !strings.HasPrefix(left[0], "vrf-2002: ") || !strings.HasPrefix(left[1], "vrf-3003: ") {
+		s.t.Errorf("left to their owner: %q", left)
 	}
 	if err := v.Adopt(netns.Named("node")); err != nil {
 		s.t.Fatal(err)
@@ -157,6 +160,7 @@ func (s *site) adopted() {
 func TestAdoptedGoesWithItsVRF(t *testing.T) {
 	s := newSite(t, false, true)
 	s.agent()
+	run(t, "node", strangers)
 	v := s.adopt()
 	if len(v.Ports) == 0 {
 		t.Fatal("no port was adopted")
