@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -89,9 +91,18 @@ func (n *node) watchWays(ctx context.Context) error {
 	group.Go(func() error {
 		tick := time.NewTicker(waysLook)
 		defer tick.Stop()
-		var last map[string]intent.UnderlayDevice
+		// Those of an earlier start, until their ways are found again.
+		pinned, err := n.dp.UnderlayDevices().List(ctx)
+		if err != nil {
+			return fmt.Errorf("devices of the underlay: %w", err)
+		}
+		last := map[string]intent.UnderlayDevice{}
+		for name := range pinned {
+			last[name] = intent.UnderlayDevice{Name: name}
+		}
+		routed := map[netip.Addr]bool{}
 		for {
-			last = n.underlayDevices(last)
+			last = n.underlayDevices(last, routed)
 			n.tables.Pipeline.Update(func() {
 				n.tables.UnderlayDevices.Set(maps.Clone(last))
 				n.tables.UnderlayDevices.Relist() // the kernel takes programs off a device that goes
@@ -107,9 +118,11 @@ func (n *node) watchWays(ctx context.Context) error {
 	return group.Wait()
 }
 
-// underlayDevices names them. While the way to a neighbour cannot be found, those
-// of before stay. There are none where nothing is exposed.
-func (n *node) underlayDevices(last map[string]intent.UnderlayDevice) map[string]intent.UnderlayDevice {
+// underlayDevices names them. While the way to a neighbour cannot be found, or a
+// default route has taken the place of the one that was, those of before stay: that
+// may lead to the management network. routed notes the neighbours that had a route of
+// their own. There are none where nothing is exposed.
+func (n *node) underlayDevices(last map[string]intent.UnderlayDevice, routed map[netip.Addr]bool) map[string]intent.UnderlayDevice {
 	out := map[string]intent.UnderlayDevice{}
 	if !n.d.cfg.Exposure.Used() {
 		return out
@@ -132,9 +145,21 @@ func (n *node) underlayDevices(last map[string]intent.UnderlayDevice) map[string
 		case err != nil:
 			n.d.log.Debug("the way to a BGP neighbour cannot be found", "neighbor", b.Address, slog.Any("error", err))
 			maps.Copy(out, last)
-		case way.Name != "lo":
+		case way.Name == "lo":
+		case !leadsAnywhere(facts, b.Address):
+			routed[b.Address] = true
+			add(way.Name)
+		case routed[b.Address]:
+			maps.Copy(out, last)
+		default:
 			add(way.Name)
 		}
 	}
 	return out
+}
+
+// leadsAnywhere tells whether the way to a neighbour is a default route, or not known.
+func leadsAnywhere(facts *link.Facts, neighbor netip.Addr) bool {
+	byDefault, err := facts.ByDefault(neighbor)
+	return err != nil || byDefault
 }

@@ -170,6 +170,26 @@ func (f *Facts) Towards(dst netip.Addr) (Underlay, error) {
 	return u, err
 }
 
+// ByDefault tells whether the route to dst is a default route: it leads anywhere, also
+// where nobody knows dst.
+func (f *Facts) ByDefault(dst netip.Addr) (yes bool, err error) {
+	err = f.ns.Netlink(func(h *netlink.Handle) error {
+		routes, err := h.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})
+		if err != nil {
+			return fmt.Errorf("looking up the route to %s: %w", dst, err)
+		}
+		for _, r := range routes {
+			if r.Dst == nil {
+				yes = true
+			} else if ones, _ := r.Dst.Mask.Size(); ones == 0 {
+				yes = true
+			}
+		}
+		return nil
+	})
+	return yes, err
+}
+
 func device(h *netlink.Handle, index int) (Underlay, error) {
 	l, err := h.LinkByIndex(index)
 	if err != nil {

@@ -74,18 +74,22 @@ func TestTowards(t *testing.T) {
 	for _, tc := range []struct {
 		to, dev string
 		mtu     int
+		def     bool
 	}{
-		{"198.51.100.7", "eth1", 9000},
-		{"203.0.113.7", "eth1", 1400},
-		{"8.8.8.8", "eth0", 1600},
-		{"2001:db8:1::7", "eth0", 1600},
-		{"192.0.2.1", "eth0", 1600},
-		{"198.51.100.1", "eth1", 9000},
-		{"10.0.0.1", "eth0", 1600},
+		{"198.51.100.7", "eth1", 9000, false},
+		{"203.0.113.7", "eth1", 1400, false},
+		{"8.8.8.8", "eth0", 1600, true},
+		{"2001:db8:1::7", "eth0", 1600, false},
+		{"192.0.2.1", "eth0", 1600, false},
+		{"198.51.100.1", "eth1", 9000, false},
+		{"10.0.0.1", "eth0", 1600, false},
 	} {
 		u, err := f.Towards(netip.MustParseAddr(tc.to))
 		if err != nil || u.Name != tc.dev || u.MTU != tc.mtu || u.Ifindex == 0 {
 			t.Errorf("towards %s: %+v, %v; want %s with %d", tc.to, u, err, tc.dev, tc.mtu)
+		}
+		if def, err := f.ByDefault(netip.MustParseAddr(tc.to)); err != nil || def != tc.def {
+			t.Errorf("towards %s by a default route: %t, %v", tc.to, def, err)
 		}
 	}
 	if u, err := f.Towards(netip.MustParseAddr("2001:4860::1")); err == nil {
