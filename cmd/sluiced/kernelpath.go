@@ -60,6 +60,7 @@ func (n *node) lookAtKernelPath() {
 		if any {
 			n.tables.KernelVRFs.Relist()
 			n.tables.KernelGateways.Relist()
+			n.tables.KernelRoutes.Relist() // the kernel takes those through a device that goes
 		}
 	})
 }

@@ -170,6 +170,9 @@ func (s *store) applyGateway(g intent.Gateway) error {
 		return err
 	}
 	old, had := s.live[g.Key]
+	if err := s.leave(g.Key, old); err != nil {
+		return err
+	}
 	row, kept := old.row, had && old.vni == g.VNI
 	if !kept {
 		if row, _, err = s.entries.acquire(entryKey{g.Key, g.VNI}); err != nil {
@@ -186,22 +189,39 @@ func (s *store) applyGateway(g intent.Gateway) error {
 		}
 		return err
 	}
-	s.live[g.Key] = liveGateway{row: row, vni: g.VNI, ifindex: e.Ifindex}
+	now := liveGateway{row: row, vni: g.VNI, ifindex: e.Ifindex}
+	s.live[g.Key] = now
 	if !had {
 		return s.inherit(g.Key, row)
 	}
-	if old.ifindex != e.Ifindex {
-		if err := s.drop(bpfMapGatewaysV1, gatewayKernelKey(g.Key, old.ifindex)); err != nil {
+	if now != old {
+		s.leaving[g.Key] = old
+	}
+	return s.leave(g.Key, now)
+}
+
+// leave ends what a gateway was before it became now, also where an earlier try did
+// not come to the end: until then the routes of its old VRF lead into it.
+func (s *store) leave(k intent.GatewayKey, now liveGateway) error {
+	old, ok := s.leaving[k]
+	if !ok {
+		return nil
+	}
+	if old.ifindex != now.ifindex {
+		if err := s.drop(bpfMapGatewaysV1, gatewayKernelKey(k, old.ifindex)); err != nil {
 			return err
 		}
 	}
-	if kept {
-		return nil
+	if old.row != now.row {
+		if err := s.moveDefaults(old.row, k); err != nil {
+			return err
+		}
+		if err := s.retireEntry(old.row, k, now.row); err != nil {
+			return err
+		}
 	}
-	if err := s.moveDefaults(old.row, g.Key); err != nil {
-		return err
-	}
-	return s.retireEntry(old.row, g.Key, row)
+	delete(s.leaving, k)
+	return nil
 }
 
 // inherit gives a gateway that is new in service what is still served behind a
@@ -314,6 +334,9 @@ func (s *store) deleteGateway(k intent.GatewayKey) error {
 	l, ok := s.live[k]
 	if !ok {
 		return nil
+	}
+	if err := s.leave(k, l); err != nil {
+		return err
 	}
 	if err := s.drop(bpfMapGatewaysV1, gatewayKernelKey(k, l.ifindex)); err != nil {
 		return err

@@ -32,6 +32,8 @@ type store struct {
 	groups   *slots[groupKey]
 	// live are the gateways that have a row in the gateways map.
 	live map[intent.GatewayKey]liveGateway
+	// leaving is what such a gateway was before, while that has not ended.
+	leaving map[intent.GatewayKey]liveGateway
 	// defaults are the routes of the default VRF by the entries that they refer to.
 	defaults map[uint32]map[intent.RouteKey]struct{}
 	// rows counts the rows of hash and trie maps.
@@ -80,7 +82,7 @@ func (s *store) reset() {
 	s.entries = newSlots[entryKey](s.limits.Gateways + 1)
 	s.nexthops = newSlots[nexthopKey](s.limits.NextHops + 1)
 	s.groups = newSlots[groupKey](s.limits.Groups + 1)
-	s.live = map[intent.GatewayKey]liveGateway{}
+	s.live, s.leaving = map[intent.GatewayKey]liveGateway{}, map[intent.GatewayKey]liveGateway{}
 	s.defaults = map[uint32]map[intent.RouteKey]struct{}{}
 	s.served = map[bpfServedKey]bpfServed{}
 	s.known = map[intent.ServedKey]uint32{}

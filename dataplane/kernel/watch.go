@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,18 @@ const watchPause = time.Second
 // Watch calls changed when a link of Sluice's names may have changed, until ctx
 // ends. Links change together: several may be one call.
 func Watch(ctx context.Context, ns netns.Namespace, changed func()) error {
-	return watchLinks(ctx, ns, func(name string) bool { return strings.HasPrefix(name, "sluice") }, changed)
+	return watchLinks(ctx, ns, maySluices, changed)
+}
+
+// maySluices tells whether a device may be Sluice's by its name.
+func maySluices(name string) bool {
+	if strings.HasPrefix(name, "sluice") {
+		return true
+	}
+	return slices.ContainsFunc([]string{"vrf-", "br-", "vx-", "vxlan-", "lo-", "sv", "so"}, func(prefix string) bool {
+		vni, ok := strings.CutPrefix(name, prefix)
+		return ok && vni != "" && vni[0] >= '0' && vni[0] <= '9'
+	})
 }
 
 // WatchLinks is Watch for links of any name: their addresses, too, go with them.
