@@ -79,7 +79,7 @@ var errEncap = errors.New("malformed tunnel key of a route")
 
 // Decode reads what Encode writes, and what the kernel adds to it.
 func (k *tunnelKey) Decode(b []byte) error {
-	attrs, err := nl.ParseRouteAttr(b)
+	attrs, err := parseAttrs(b)
 	if err != nil {
 		return errEncap
 	}

@@ -172,7 +172,7 @@ func parseRoute(m []byte) (r fibRoute, ok bool, err error) {
 	if msg.Flags&unix.RTM_F_CLONED != 0 || msg.Family != unix.AF_INET && msg.Family != unix.AF_INET6 {
 		return r, false, nil
 	}
-	attrs, err := nl.ParseRouteAttr(m[unix.SizeofRtMsg:])
+	attrs, err := parseAttrs(m[unix.SizeofRtMsg:])
 	if err != nil {
 		return r, false, errRoute
 	}
@@ -216,7 +216,7 @@ func parseRoute(m []byte) (r fibRoute, ok bool, err error) {
 }
 
 func (r *fibRoute) metrics(b []byte) bool {
-	attrs, err := nl.ParseRouteAttr(b)
+	attrs, err := parseAttrs(b)
 	for _, a := range attrs {
 		v, ok := word(a.Value)
 		switch {
@@ -236,7 +236,7 @@ func multipath(b []byte) (out []hop, ok bool) {
 		if length < unix.SizeofRtNexthop || length > len(b) {
 			return nil, false
 		}
-		attrs, err := nl.ParseRouteAttr(b[unix.SizeofRtNexthop:length])
+		attrs, err := parseAttrs(b[unix.SizeofRtNexthop:length])
 		if err != nil {
 			return nil, false
 		}
@@ -297,4 +297,12 @@ func sortHops(hops []hop) {
 	slices.SortFunc(hops, func(a, b hop) int {
 		return cmp.Or(a.key.dst.Compare(b.key.dst), cmp.Compare(a.key.vni, b.key.vni), a.gateway.Compare(b.gateway), cmp.Compare(a.ifindex, b.ifindex))
 	})
+}
+
+// parseAttrs reads attributes. The padding of the last one may be missing, which the
+// library's own does not expect.
+func parseAttrs(b []byte) ([]syscall.NetlinkRouteAttr, error) {
+	padded := make([]byte, (len(b)+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1))
+	copy(padded, b)
+	return nl.ParseRouteAttr(padded)
 }

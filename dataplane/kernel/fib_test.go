@@ -37,6 +37,7 @@ func FuzzTunnelKey(f *testing.F) {
 	b, _ := (&tunnelKey{vni: 7, src: netip.MustParseAddr("192.0.2.1"), dst: netip.MustParseAddr("192.0.2.2")}).Encode()
 	f.Add(b)
 	f.Add([]byte{8, 0, 1, 0})
+	f.Add([]byte{6, 0, 0, 0, 0, 0})
 	f.Fuzz(func(_ *testing.T, b []byte) { _ = new(tunnelKey).Decode(b) })
 }
 
