@@ -60,14 +60,8 @@ func parseAction(text string) (action, error) {
 	words := strings.Split(text, ",")
 	for i, word := range words {
 		var err error
-		name, value, _ := strings.Cut(word, ":")
+		name, value, _ := strings.Cut(word, ":") // a MAC has colons of its own
 		value, field, _ := strings.Cut(value, "->")
-		if name == "set_field" {
-			// A MAC has colons of its own.
-			value, field, _ = strings.Cut(word[len("set_field:"):], "->")
-		} else if name == "mod_dl_dst" {
-			value = word[len("mod_dl_dst:"):]
-		}
 		switch {
 		case (name == "mod_dl_dst" || name == "set_field" && field == "eth_dst") && i == 0:
 			a.setDst, err = intent.ParseMAC(value)

@@ -66,6 +66,7 @@ func FuzzParseFlow(f *testing.F) {
 	f.Add("cookie=0x736c756963650001, priority=210,arp,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,arp_tpa=10.0.0.0/24,arp_op=1 actions=output:2")
 	f.Add("priority=200,in_port=3,dl_vlan=100 actions=mod_dl_dst:02:00:00:00:00:02,pop_vlan,output:2")
 	f.Add("priority=200,in_port=3,vlan_tci=0x0000/0x1fff actions=push_vlan:0x8100,set_field:4196->vlan_vid,output:2")
+	f.Add("priority=200,in_port=3 actions=set_field,mod_dl_dst,push_vlan")
 	f.Add("priority=205,icmp6,in_port=3,icmp_type=135,icmp_code=0 actions=NORMAL")
 	f.Add("priority=200,ipv6,in_port=3,ipv6_src=2001:db8::/64 actions=mod_dl_dst:02:00:00:00:00:02,output:2")
 	f.Fuzz(func(t *testing.T, line string) {
