@@ -48,15 +48,7 @@ type AgentVRF struct {
 // names that are not of this form: somebody else's, and nothing is done to them. It
 // reads only.
 func AgentVRFs(ns netns.Namespace) (vrfs []AgentVRF, strangers []string, err error) {
-	err = ns.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeFIB(h)
-		if err != nil {
-			return err
-		}
+	err = look(ns, takeFIB, func(s *snapshot, f *fib) error {
 		for _, l := range s.byIndex {
 			word, ok := strings.CutPrefix(l.Attrs().Name, "vrf-")
 			if !ok {

@@ -26,15 +26,7 @@ type Decision struct {
 // and the zero value where there is no VRF.
 func (p *Path) Decide(keys []intent.RouteKey) ([]Decision, error) {
 	out := make([]Decision, len(keys))
-	err := p.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeDevices(h)
-		if err != nil {
-			return err
-		}
+	err := p.look(takeDevices, func(s *snapshot, f *fib) error {
 		socket, err := nl.Subscribe(unix.NETLINK_ROUTE)
 		if err != nil {
 			return err

@@ -60,15 +60,7 @@ func (d Gateways) List(ctx context.Context) (map[intent.GatewayKey]intent.Kernel
 		return nil, err
 	}
 	out := map[intent.GatewayKey]intent.KernelGateway{}
-	err = d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeFIB(h)
-		if err != nil {
-			return err
-		}
+	err = d.p.look(takeFIB, func(s *snapshot, f *fib) error {
 		all := s.allEnds()
 		for k := range ports {
 			if _, there := all[k]; !there {
@@ -176,15 +168,7 @@ func guardOf(k intent.VRFPortKey, found map[intent.MAC]intent.KernelGateway) Gua
 // the routes to it.
 func (d Gateways) Apply(ctx context.Context, rows []reconcile.Row[intent.GatewayKey, intent.KernelGateway]) []error {
 	errs := make([]error, len(rows))
-	err := d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeDevices(h)
-		if err != nil {
-			return err
-		}
+	err := d.p.look(takeDevices, func(s *snapshot, f *fib) error {
 		for i, r := range rows {
 			if err := d.apply(ctx, s, f, r.Value); err != nil {
 				errs[i] = fmt.Errorf("gateway %s of VRF %d: %w", r.Key, r.Value.VNI, err)

@@ -124,15 +124,7 @@ func (d Gateways) leave(ctx context.Context, s *snapshot, f *fib, k intent.VRFPo
 // Delete removes gateways, and pairs that have no more of them.
 func (d Gateways) Delete(ctx context.Context, keys []intent.GatewayKey) []error {
 	errs := make([]error, len(keys))
-	err := d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeDevices(h)
-		if err != nil {
-			return err
-		}
+	err := d.p.look(takeDevices, func(s *snapshot, f *fib) error {
 		for i, key := range keys {
 			if err := d.delete(ctx, s, f, key); err != nil {
 				errs[i] = fmt.Errorf("removing gateway %s: %w", key, err)

@@ -26,15 +26,7 @@ func (p *Path) Routes() Routes { return Routes{p} }
 // somebody else has one to the same destination.
 func (d Routes) List(context.Context) (map[intent.RouteKey]intent.Route, error) {
 	out := map[intent.RouteKey]intent.Route{}
-	err := d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeFIB(h)
-		if err != nil {
-			return err
-		}
+	err := d.p.look(takeFIB, func(s *snapshot, f *fib) error {
 		e := d.p.newEncoder(s, f)
 		for table, vni := range tenantTables(s, f) {
 			_, made := s.vrf(vni)
@@ -97,15 +89,7 @@ func foreignPrefixes(routes []fibRoute) map[netip.Prefix]uint8 {
 // Apply makes routes; what a route leads through is made before it.
 func (d Routes) Apply(_ context.Context, rows []reconcile.Row[intent.RouteKey, intent.Route]) []error {
 	errs := make([]error, len(rows))
-	err := d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeDevices(h)
-		if err != nil {
-			return err
-		}
+	err := d.p.look(takeDevices, func(s *snapshot, f *fib) error {
 		e := d.p.newEncoder(s, f)
 		foreign := map[intent.VNI]map[netip.Prefix]uint8{}
 		for i, r := range rows {
@@ -169,15 +153,7 @@ func (d Routes) apply(e *encoder, foreign map[intent.VNI]map[netip.Prefix]uint8,
 // Delete removes routes of ours, and what only they lead through.
 func (d Routes) Delete(_ context.Context, keys []intent.RouteKey) []error {
 	errs := make([]error, len(keys))
-	err := d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeDevices(h)
-		if err != nil {
-			return err
-		}
+	err := d.p.look(takeDevices, func(s *snapshot, f *fib) error {
 		e := d.p.newEncoder(s, f)
 		for i, key := range keys {
 			table := uint32(key.VNI)
@@ -185,7 +161,7 @@ func (d Routes) Delete(_ context.Context, keys []intent.RouteKey) []error {
 				table = vrf.Table
 			}
 			r := fibRoute{table: table, prefix: key.Prefix, protocol: RouteProtocol, metric: RouteMetric}
-			if errs[i] = removeRoute(h, r); errs[i] != nil {
+			if errs[i] = removeRoute(s.h, r); errs[i] != nil {
 				continue
 			}
 			d.p.remember(key, intent.Route{})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
@@ -89,6 +91,25 @@ func NewPath(config PathConfig, node PathNode) *Path {
 	return &Path{config: config, node: node, inward: map[intent.VNI]int{}, guarded: map[int]GuardedDevice{},
 		routes: map[intent.RouteKey]intent.Route{},
 		users:  map[reach]int{}, unused: map[reach]bool{}}
+}
+
+// look reads the devices, and with take the routes that are needed, for do.
+func (p *Path) look(take func(*netlink.Handle) (*fib, error), do func(*snapshot, *fib) error) error {
+	return look(p.config.Namespace, take, do)
+}
+
+func look(ns netns.Namespace, take func(*netlink.Handle) (*fib, error), do func(*snapshot, *fib) error) error {
+	return ns.Netlink(func(h *netlink.Handle) error {
+		s, err := takeSnapshot(h)
+		if err != nil {
+			return err
+		}
+		f, err := take(h)
+		if err != nil {
+			return err
+		}
+		return do(s, f)
+	})
 }
 
 // SetNode changes the constants of the node. What was made with others differs

@@ -43,15 +43,7 @@ func (p *Path) VRFs() VRFs { return VRFs{p} }
 // leaves it.
 func (d VRFs) List(ctx context.Context) (map[intent.VNI]intent.KernelVRF, error) {
 	out := map[intent.VNI]intent.KernelVRF{}
-	err := d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
-		s, err := takeSnapshot(h)
-		if err != nil {
-			return err
-		}
-		f, err := takeFIB(h)
-		if err != nil {
-			return err
-		}
+	err := d.p.look(takeFIB, func(s *snapshot, f *fib) error {
 		for mark := range s.byMark {
 			vni, index, ok := vrfOfMark(mark)
 			if !ok {
