@@ -21,17 +21,7 @@ const Config = `bgp:
   asn: 64512
   neighbors:
     - address: %s
-ovn:
-  vswitch: unix:${OVS_RUNDIR}/db.sock
-  nb: ${OVN_NB_DB}
-ovs:
-  runDir: ${OVS_RUNDIR}
-dataplane:
-  bpffs: ${SLUICE_BPFFS}
-admin:
-  socket: ${SLUICE_SOCKET}
-stateDir: ${OVS_RUNDIR}/sluice
-`
+` + lab.NodeConfig
 
 // NewCommand is "sluice-lab demo".
 func NewCommand() *cobra.Command {

@@ -40,17 +40,7 @@ underlay:
 exposure: {ports: %[4]s, floatingIPs: %[4]s, gateways: %[4]s}
 fabric:
   nextHops: {physnet1: [%[5]s, "%[6]s"]}
-ovn:
-  vswitch: unix:${OVS_RUNDIR}/db.sock
-  nb: ${OVN_NB_DB}
-ovs:
-  runDir: ${OVS_RUNDIR}
-dataplane:
-  bpffs: ${SLUICE_BPFFS}
-admin:
-  socket: ${SLUICE_SOCKET}
-stateDir: ${OVS_RUNDIR}/sluice
-`
+` + lab.NodeConfig
 
 // A machine on the provider network, floating IPs of red, centralised and
 // distributed, and green's gateway port are reached from behind the underlay without

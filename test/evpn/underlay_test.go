@@ -43,17 +43,7 @@ fabric:
 underlay:
   announce: {vtep: true, prefixes: [%s]}
   install: {enabled: true}
-ovn:
-  vswitch: unix:${OVS_RUNDIR}/db.sock
-  nb: ${OVN_NB_DB}
-ovs:
-  runDir: ${OVS_RUNDIR}
-dataplane:
-  bpffs: ${SLUICE_BPFFS}
-admin:
-  socket: ${SLUICE_SOCKET}
-stateDir: ${OVS_RUNDIR}/sluice
-`
+` + lab.NodeConfig
 )
 
 // Nodes without a routing daemon of their own, on two links each without addresses

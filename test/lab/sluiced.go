@@ -7,6 +7,20 @@ import (
 	"path/filepath"
 )
 
+// NodeConfig is what a configuration of sluiced says of the node that it is on: where
+// its databases are and where its own files go. BGP and the rest come before it.
+const NodeConfig = `ovn:
+  vswitch: unix:${OVS_RUNDIR}/db.sock
+  nb: ${OVN_NB_DB}
+ovs:
+  runDir: ${OVS_RUNDIR}
+dataplane:
+  bpffs: ${SLUICE_BPFFS}
+admin:
+  socket: ${SLUICE_SOCKET}
+stateDir: ${OVS_RUNDIR}/sluice
+`
+
 // Sluiced says how to run sluiced on a node.
 type Sluiced struct {
 	// Binary is the program's path.
