@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ovn-sluice/sluice/test/frrtest"
 )
 
 // commandIn runs a program in a named network namespace; "" is the test's own.
@@ -86,59 +85,20 @@ func (c *chain) mend() {
 	c.ip("-n " + c.mid + " addr replace fe80::fe/64 dev node nodad") // link-local ones are not kept
 }
 
-// bfdd is FRR's zebra and bfdd with a directory of their own.
+// bfdd is FRR's zebra and bfdd.
 type bfdd struct {
-	t   testing.TB
-	dir string
-	cmd *exec.Cmd
+	t testing.TB
+	*frrtest.Router
 }
 
 // startBFDD runs them with the given lines of "bfd".
 func startBFDD(t testing.TB, ns string, lines ...string) *bfdd {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "bfdd") // socket names are limited in length
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	// The daemons drop to their own user.
-	u, err := user.Lookup("frr")
-	if err != nil {
-		t.Fatalf("package frr: %v", err)
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
-	}
-	b := &bfdd{t: t, dir: dir}
-	b.start(ns, "zebra", "")
-	b.cmd = b.start(ns, "bfdd", "bfd\n"+strings.Join(lines, "\n")+"\n", "--bfdctl", dir+"/bfdd.sock")
-	return b
+	return &bfdd{t, frrtest.Start(t, ns, frrtest.Daemon{Name: "zebra"},
+		frrtest.Daemon{Name: "bfdd", Config: "bfd\n" + strings.Join(lines, "\n")})}
 }
 
-func (b *bfdd) start(ns, name, conf string, more ...string) *exec.Cmd {
-	b.t.Helper()
-	file := filepath.Join(b.dir, name+".conf")
-	if err := os.WriteFile(file, []byte("log stdout informational\n"+conf), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
-	cmd := commandIn(ns, "/usr/lib/frr/"+name, append([]string{"-f", file, "-i", filepath.Join(b.dir, name+".pid"), "--vty_socket", b.dir,
-		"-P", "0", "-z", filepath.Join(b.dir, "zserv.api"), "--log", "stdout"}, more...)...)
-	cmd.Stdout, cmd.Stderr = b.t.Output(), b.t.Output()
-	if err := cmd.Start(); err != nil {
-		b.t.Fatalf("start FRR's %s (package frr): %v", name, err)
-	}
-	b.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	eventually(b.t, name+" listens", func() bool {
-		_, err := os.Stat(filepath.Join(b.dir, name+".vty"))
-		return err == nil
-	})
-	return cmd
-}
+func (b *bfdd) kill() { _ = b.Command("bfdd").Process.Kill() }
 
 // bfddPeer is one of "show bfd peers json", as far as the tests look.
 type bfddPeer struct {
@@ -156,10 +116,10 @@ type bfddPeer struct {
 
 func (b *bfdd) peers() []bfddPeer {
 	b.t.Helper()
-	out, err := exec.Command("vtysh", "--vty_socket", b.dir, "-d", "bfdd", "-c", "show bfd peers json").CombinedOutput()
+	out := b.VTY("bfdd", "show bfd peers json")
 	var peers []bfddPeer
-	if err != nil || json.Unmarshal(out, &peers) != nil {
-		b.t.Logf("vtysh: %v: %s", err, out)
+	if err := json.Unmarshal(out, &peers); err != nil {
+		b.t.Logf("show bfd peers json: %v: %s", err, out)
 	}
 	return peers
 }

@@ -76,7 +76,7 @@ func TestFRR(t *testing.T) {
 	eventually(t, "bfdd notices a killed process", func() bool { return near.all("down") && far.all("down") })
 	s = startChild(t, c.node, peersOf()...)
 	eventually(t, "the next one has sessions", up)
-	_ = far.cmd.Process.Kill()
+	far.kill()
 	eventually(t, "a killed bfdd is noticed", func() bool { p := s.report().Sessions; return p[3].Path == PathLost && p[4].Path == PathLost })
 	if p := s.report().Sessions; p[0].Path != PathUp || p[1].Path != PathUp || p[2].Path != PathUp {
 		t.Errorf("the others: %+v", p)

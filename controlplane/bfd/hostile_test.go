@@ -99,7 +99,7 @@ func TestProblems(t *testing.T) {
 	problem("")
 	s.stop()
 
-	_ = far.cmd.Process.Kill() // it has the port there
+	far.kill() // it has the port there
 	late := peers[2]
 	late.Neighbor = netip.MustParseAddr("fe80::fe%late0")
 	s = startChild(t, c.node, late)

@@ -7,11 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +15,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/test/frrtest"
 )
 
 // pathsSeen are the changes that BFD has told in this process.
@@ -71,61 +68,21 @@ func withBFD(t testing.TB, ns string, cfg Config) *speaker {
 	return startSpeakerIn(t, ns, cfg, childBFDEnv+"="+string(raw))
 }
 
-// startFRRWithBFD is startFRRIn with zebra and bfdd.
-func startFRRWithBFD(t testing.TB, ns string, asn uint32, lines ...string) *frr {
+// bfdRouter is bgpd with zebra and bfdd.
+type bfdRouter struct {
+	*frr
+	daemons *frrtest.Router
+}
+
+func startFRRWithBFD(t testing.TB, ns string, asn uint32, lines ...string) *bfdRouter {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "frr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	u, err := user.Lookup("frr")
-	if err != nil {
-		t.Fatalf("package frr: %v", err)
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
-	}
-	f := &frr{t: t, dir: dir, port: 179}
-	conf := fmt.Sprintf("router bgp %d\n bgp router-id 192.0.2.255\n no bgp ebgp-requires-policy\n no bgp default ipv4-unicast\n bgp graceful-restart\n%s\n", asn, strings.Join(lines, "\n"))
-	for _, d := range []struct{ name, conf string }{{"zebra", ""}, {"bfdd", ""}, {"bgpd", conf}} {
-		file := filepath.Join(dir, d.name+".conf")
-		if err := os.WriteFile(file, []byte("log stdout informational\n"+d.conf), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		cmd := commandIn(ns, "/usr/lib/frr/"+d.name, "-f", file, "-i", filepath.Join(dir, d.name+".pid"), "--vty_socket", dir, "-P", "0",
-			"-z", filepath.Join(dir, "zserv.api"), "--log", "stdout")
-		if d.name == "bfdd" {
-			cmd.Args = append(cmd.Args, "--bfdctl", filepath.Join(dir, "bfdd.sock"))
-		}
-		cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-		if err := cmd.Start(); err != nil {
-			t.Fatalf("start FRR's %s (package frr): %v", d.name, err)
-		}
-		f.cmd = cmd
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
-		eventually(t, d.name+" listens", func() bool {
-			_, err := os.Stat(filepath.Join(dir, d.name+".vty"))
-			return err == nil
-		})
-	}
-	return f
+	conf := fmt.Sprintf("router bgp %d\n bgp router-id 192.0.2.255\n no bgp ebgp-requires-policy\n no bgp default ipv4-unicast\n bgp graceful-restart\n%s", asn, strings.Join(lines, "\n"))
+	r := frrtest.Start(t, ns, frrtest.Daemon{Name: "zebra"}, frrtest.Daemon{Name: "bfdd"}, frrtest.Daemon{Name: "bgpd", Config: conf})
+	return &bfdRouter{frr: &frr{t: t, dir: r.Dir(), port: 179, cmd: r.Command("bgpd")}, daemons: r}
 }
 
 // bfdPeers is "show bfd peers json".
-func (f *frr) bfdPeers() string {
-	f.t.Helper()
-	out, err := exec.Command("vtysh", "--vty_socket", f.dir, "-d", "bfdd", "-c", "show bfd peers json").CombinedOutput()
-	if err != nil {
-		f.t.Logf("vtysh: %v: %s", err, out)
-	}
-	return string(out)
-}
+func (f *bfdRouter) bfdPeers() string { return string(f.daemons.VTY("bfdd", "show bfd peers json")) }
 
 // A path that BFD loses ends the session at both ends, long before the hold time,
 // over one hop and over two. A clean stop of BFD ends none.
@@ -166,11 +123,7 @@ func TestBFDWithFRR(t *testing.T) {
 	eventually(t, "all is up again", up)
 
 	// FRR switches BFD off: that ends no session.
-	out, err := exec.Command("vtysh", "--vty_socket", far.dir, "-d", "bfdd", "-c", "configure", "-c", "bfd",
-		"-c", "peer "+nodeAddr6+" multihop local-address "+peerAddr6, "-c", "shutdown").CombinedOutput()
-	if err != nil {
-		t.Fatalf("vtysh: %v: %s", err, out)
-	}
+	far.daemons.VTY("bfdd", "configure", "bfd", "peer "+nodeAddr6+" multihop local-address "+peerAddr6, "shutdown")
 	eventually(t, "the speaker knows", func() bool { return slices.Contains(s.pathsSeen(), peerAddr6+" off") })
 	k := key(1001, "10.10.0.0/24")
 	s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{k}})

@@ -3,64 +3,21 @@ package kernel_test
 import (
 	"errors"
 	"net/netip"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/test/frrtest"
 )
 
 // startZebra runs FRR's zebra with static routes, which are installed as those of
 // its other daemons are; show asks it.
 func (b underlayBench) startZebra(static ...string) (show func(what string) string) {
 	b.Helper()
-	dir, err := os.MkdirTemp("", "frr")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = os.RemoveAll(dir) })
-	u, err := user.Lookup("frr")
-	if err != nil {
-		b.Fatalf("package frr: %v", err)
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	if err := os.Chown(dir, uid, gid); err != nil {
-		b.Fatal(err)
-	}
-	for _, d := range []struct{ name, conf string }{{"zebra", ""}, {"staticd", strings.Join(static, "\n") + "\n"}} {
-		file := filepath.Join(dir, d.name+".conf")
-		if err := os.WriteFile(file, []byte(d.conf), 0o644); err != nil {
-			b.Fatal(err)
-		}
-		cmd := exec.Command("nsenter", "--net=/run/netns/"+b.ns, "/usr/lib/frr/"+d.name, "-f", file, "-i", filepath.Join(dir, d.name+".pid"),
-			"--vty_socket", dir, "-P", "0", "-z", filepath.Join(dir, "zserv.api"), "--log", "stdout")
-		cmd.Stdout, cmd.Stderr = b.Output(), b.Output()
-		if err := cmd.Start(); err != nil {
-			b.Fatalf("start FRR's %s (package frr): %v", d.name, err)
-		}
-		b.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
-		b.eventually(d.name+" listens", func() bool {
-			_, err := os.Stat(filepath.Join(dir, d.name+".vty"))
-			return err == nil
-		})
-	}
-	return func(what string) string {
-		out, err := exec.Command("vtysh", "--vty_socket", dir, "-d", "zebra", "-c", "show "+what).CombinedOutput()
-		if err != nil {
-			b.Logf("vtysh: %v: %s", err, out)
-		}
-		return string(out)
-	}
+	r := frrtest.Start(b, b.ns, frrtest.Daemon{Name: "zebra"}, frrtest.Daemon{Name: "staticd", Config: strings.Join(static, "\n")})
+	return func(what string) string { return string(r.VTY("zebra", "show "+what)) }
 }
 
 // zebraStatic is the protocol number that zebra gives the routes of staticd.
