@@ -18,8 +18,11 @@ func lastCrash(stateDir string, log *slog.Logger) bool {
 	if err != nil {
 		log.Warn("the report of a crash could not be kept", slog.String("path", path), slog.Any("error", err))
 	}
-	if last != "" {
-		log.Error("the last sluiced ended by a panic", slog.String("panic", last), slog.String("path", path+".last"))
+	switch {
+	case last.Panic():
+		log.Error("the last sluiced ended by a panic", slog.String("panic", string(last)), slog.String("path", path+".last"))
+	case last != "":
+		log.Error("the last sluiced was ended by a signal or by the Go runtime", slog.String("report", string(last)), slog.String("path", path+".last"))
 	}
-	return last != ""
+	return last.Panic()
 }

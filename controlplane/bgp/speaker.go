@@ -95,7 +95,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		sync:  map[netip.Addr]*neighborSync{},
 		links: map[string]*linkNeighbor{}, unicastIn: newUnicastIn(), unicastOut: newUnicastOut(),
 		retry: map[netip.Addr]time.Time{},
-		ends:  newSessionEnds(cfg), trials: newTrials(cfg.Trial, log),
+		ends:  newSessionEnds(cfg), trials: newTrials(cfg, log),
 		paths: pathChanges{wake: make(chan struct{}, 1)},
 		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),

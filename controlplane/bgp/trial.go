@@ -35,7 +35,9 @@ const (
 // session that is younger than Time when the process ends by a panic counts against
 // its neighbour. From the third time in a row on the neighbour is held back at the
 // start, for HoldBack and then twice as long each time, and those that are held back
-// come one after the other, so that it shows which one it is.
+// come one after the other, so that it shows which one it is. It may be none of them:
+// so they come within half the restart time, after which the others would drop this
+// node's routes. Only one that is alone in this, while others are not, waits longer.
 type Trial struct {
 	// File keeps the counts. Empty: nothing is counted, nobody held back.
 	File string
@@ -44,29 +46,75 @@ type Trial struct {
 	Time, HoldBack time.Duration
 }
 
-// trials are the sessions that are young and the counts against neighbours.
+// trials are the sessions that are young and the counts against neighbours. A
+// neighbour has the name of its link, where it is found by that: it may take another
+// address each time. Else it has its address, without an interface.
 type trials struct {
 	cfg Trial
-	log *slog.Logger
-	now func() time.Time
+	// limit is for how long a neighbour is held back that may not be the one.
+	limit time.Duration
+	names []string // of all neighbours
+	log   *slog.Logger
+	now   func() time.Time
 
-	mu sync.Mutex
-	// young is since when a session is there or being opened.
-	young  map[netip.Addr]time.Time
-	deaths map[netip.Addr]int
-	until  map[netip.Addr]time.Time
-	failed bool // the file could not be written, and the log says so
+	mu     sync.Mutex // guards what follows
+	links  map[netip.Addr]string
+	young  map[string]youth
+	deaths map[string]int
+	until  map[string]time.Time
+	dirty  bool // what the file says is not all
 	over   bool // the process is about to end
+
+	// writing is held while the file is written, without mu: whoever waits for mu may
+	// be in the BGP server's state machines.
+	writing sync.Mutex
+	failed  bool // the file could not be written, and the log says so
+}
+
+// youth is a session that is there or being opened.
+type youth struct {
+	neighbor netip.Addr
+	since    time.Time
 }
 
 type trialFile struct {
-	Version int                `json:"version"`
-	Young   []netip.Addr       `json:"young,omitempty"`
-	Deaths  map[netip.Addr]int `json:"deaths,omitempty"`
+	Version int            `json:"version"`
+	Young   []string       `json:"young,omitempty"`
+	Deaths  map[string]int `json:"deaths,omitempty"`
 }
 
-func newTrials(cfg Trial, log *slog.Logger) *trials {
-	return &trials{cfg: cfg, log: log, now: time.Now, young: map[netip.Addr]time.Time{}, deaths: map[netip.Addr]int{}, until: map[netip.Addr]time.Time{}}
+func newTrials(cfg Config, log *slog.Logger) *trials {
+	t := &trials{cfg: cfg.Trial, limit: cfg.RestartTime / 2, log: log, now: time.Now,
+		links: map[netip.Addr]string{}, young: map[string]youth{}, deaths: map[string]int{}, until: map[string]time.Time{}}
+	for _, n := range cfg.Neighbors {
+		name := n.Interface
+		if name == "" {
+			name = n.Address.WithZone("").String()
+		}
+		t.names = append(t.names, name)
+	}
+	return t
+}
+
+// follow is told which address the neighbour of a link has; old is that of before, if
+// there was one.
+func (t *trials) follow(link string, old, now netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.links, old.WithZone(""))
+	t.links[now.WithZone("")] = link
+	if y, young := t.young[link]; young && y.neighbor == old.WithZone("") {
+		delete(t.young, link)
+		t.dirty = true
+	}
+}
+
+// name is called with mu held.
+func (t *trials) name(a netip.Addr) string {
+	if link := t.links[a]; link != "" {
+		return link
+	}
+	return a.String()
 }
 
 // load counts against those whose sessions were young when the last process died, and
@@ -76,8 +124,6 @@ func (t *trials) load() {
 	if t.cfg.File == "" {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	b, err := os.ReadFile(t.cfg.File)
 	var f trialFile
 	if err == nil {
@@ -91,31 +137,45 @@ func (t *trials) load() {
 		}
 		return
 	}
-	if f.Deaths != nil && len(f.Deaths) < trialFileMostRows {
-		t.deaths = f.Deaths
-	}
-	for _, a := range f.Young {
-		if t.cfg.Crashed {
-			t.deaths[a]++
-		}
-	}
-	t.holdBack()
+	t.count(f)
 	t.write()
 }
 
-// holdBack sets the times of those that wait, the least suspect ones first.
+func (t *trials) count(f trialFile) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.Deaths != nil && len(f.Deaths) < trialFileMostRows {
+		t.deaths = f.Deaths
+	}
+	for _, name := range f.Young {
+		if t.cfg.Crashed {
+			t.deaths[name]++
+		}
+	}
+	// Who is no neighbour any more does not come.
+	maps.DeleteFunc(t.deaths, func(name string, _ int) bool { return !slices.Contains(t.names, name) })
+	t.holdBack()
+}
+
+// holdBack sets the times of those that wait, the least suspect ones first. It is
+// called with mu held.
 func (t *trials) holdBack() {
-	suspects := slices.DeleteFunc(slices.Collect(maps.Keys(t.deaths)), func(a netip.Addr) bool { return t.deaths[a] < trialDeaths })
-	slices.SortFunc(suspects, func(a, b netip.Addr) int { return cmp.Or(cmp.Compare(t.deaths[a], t.deaths[b]), a.Compare(b)) })
-	for i, a := range suspects {
+	suspects := slices.DeleteFunc(slices.Collect(maps.Keys(t.deaths)), func(name string) bool { return t.deaths[name] < trialDeaths })
+	slices.SortFunc(suspects, func(a, b string) int { return cmp.Or(cmp.Compare(t.deaths[a], t.deaths[b]), cmp.Compare(a, b)) })
+	longest, gap := longestHoldBack, time.Duration(0)
+	if n := len(suspects); n > 1 || len(t.names) == n {
+		gap = min(t.cfg.Time, t.limit/time.Duration(2*max(n, 1)))
+		longest = t.limit - gap*time.Duration(n-1)
+	}
+	for i, name := range suspects {
 		hold := t.cfg.HoldBack
-		for n := trialDeaths; n < t.deaths[a] && hold < longestHoldBack; n++ {
+		for n := trialDeaths; n < t.deaths[name] && hold < longest; n++ {
 			hold *= 2
 		}
-		hold = min(hold, longestHoldBack) + time.Duration(i)*t.cfg.Time
-		t.until[a] = t.now().Add(hold)
+		hold = min(hold, longest) + time.Duration(i)*gap
+		t.until[name] = t.now().Add(hold)
 		t.log.Error("a BGP neighbour is held back, as the daemon has ended each time soon after its session began",
-			slog.String("neighbor", a.String()), slog.Int("times", t.deaths[a]), slog.Duration("wait", hold))
+			slog.String("neighbor", name), slog.Int("times", t.deaths[name]), slog.Duration("wait", hold))
 	}
 }
 
@@ -129,96 +189,122 @@ func (t *trials) note(event string, f gobgplog.Fields) {
 	if err != nil {
 		return
 	}
-	a = a.Unmap().WithZone("")
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.over {
-		return
-	}
-	_, was := t.young[a]
-	switch fmt.Sprint(f["new"]) {
-	case wire.BGP_FSM_OPENSENT.String():
-		if t.young[a] = t.now(); was {
-			return
-		}
-	case wire.BGP_FSM_OPENCONFIRM.String(), wire.BGP_FSM_ESTABLISHED.String():
-		return
-	default:
-		if !was {
-			return
-		}
-		delete(t.young, a)
-	}
-	t.write()
-}
-
-// pass forgets what counts against those whose sessions are no longer young.
-// established is asked without mu: whoever asks heldBack may hold what it needs.
-func (t *trials) pass(established func(netip.Addr) bool) {
-	old := t.grown()
-	maps.DeleteFunc(old, func(a netip.Addr, _ time.Time) bool { return !established(a) })
-	if len(old) == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	changed := false
-	for a, since := range old {
-		if t.over || t.young[a] != since {
-			continue // it is a new session
-		}
-		delete(t.young, a)
-		delete(t.deaths, a)
-		delete(t.until, a)
-		changed = true
-	}
-	if changed {
+	if t.took(a.Unmap().WithZone(""), fmt.Sprint(f["new"])) {
 		t.write()
 	}
 }
 
+// took follows one neighbour, and tells whether the file has to say so before the
+// server goes on.
+func (t *trials) took(a netip.Addr, state string) (now bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := t.name(a)
+	was, young := t.young[name]
+	switch state {
+	case wire.BGP_FSM_OPENSENT.String():
+		if t.over {
+			return false
+		}
+		t.young[name] = youth{neighbor: a, since: t.now()}
+		return !young
+	case wire.BGP_FSM_OPENCONFIRM.String(), wire.BGP_FSM_ESTABLISHED.String():
+	default:
+		if young && was.neighbor == a {
+			delete(t.young, name)
+			t.dirty = true
+		}
+	}
+	return false
+}
+
+// pass forgets what counts against those whose sessions are no longer young, and
+// writes what has changed. established is asked without mu: whoever asks heldBack may
+// hold what it needs.
+func (t *trials) pass(established func(netip.Addr) bool) {
+	old := t.grown()
+	maps.DeleteFunc(old, func(_ string, y youth) bool { return !established(y.neighbor) })
+	if t.forget(old) {
+		t.write()
+	}
+}
+
+func (t *trials) forget(old map[string]youth) (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, y := range old {
+		if t.over || t.young[name] != y {
+			continue // it is a new session
+		}
+		delete(t.young, name)
+		delete(t.deaths, name)
+		delete(t.until, name)
+		t.dirty = true
+	}
+	return t.dirty && !t.over
+}
+
 // grown are the sessions that are old enough, if they are there.
-func (t *trials) grown() map[netip.Addr]time.Time {
+func (t *trials) grown() map[string]youth {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := maps.Clone(t.young)
-	maps.DeleteFunc(out, func(_ netip.Addr, since time.Time) bool { return t.now().Sub(since) < t.cfg.Time })
+	maps.DeleteFunc(out, func(_ string, y youth) bool { return t.now().Sub(y.since) < t.cfg.Time })
 	return out
 }
 
 // stop is an end of the process that is meant: nothing counts any more.
 func (t *trials) stop() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	counted := len(t.young)+len(t.deaths) > 0 || t.dirty
 	t.over = true
-	if t.cfg.File == "" || len(t.young)+len(t.deaths) == 0 {
-		return
-	}
 	clear(t.young)
 	clear(t.deaths)
-	t.write()
+	t.mu.Unlock()
+	if counted && t.cfg.File != "" {
+		t.write()
+	}
 }
 
 // heldBack is until when a neighbour waits, and for how many deaths.
 func (t *trials) heldBack(a netip.Addr) (until time.Time, deaths int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	until = t.until[a]
+	name := t.name(a)
+	until = t.until[name]
 	if !t.now().Before(until) {
 		return time.Time{}, 0
 	}
-	return until, t.deaths[a]
+	return until, t.deaths[name]
 }
 
-// write is called with mu held.
+// write has the file say what is so now. It is called without mu.
 func (t *trials) write() {
-	young := slices.SortedFunc(maps.Keys(t.young), netip.Addr.Compare)
-	b, err := json.Marshal(trialFile{Version: trialFileVersion, Young: young, Deaths: t.deaths})
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	b, err := t.content()
 	if err == nil {
 		err = statefile.Write(t.cfg.File, b)
+	}
+	if err != nil {
+		t.again()
 	}
 	if err != nil && !t.failed {
 		t.log.Error("the counts against BGP neighbours cannot be written", slog.String("path", t.cfg.File), slog.Any("error", err))
 	}
 	t.failed = err != nil
+}
+
+// again has pass write what could not be written.
+func (t *trials) again() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dirty = true
+}
+
+func (t *trials) content() ([]byte, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dirty = false
+	return json.Marshal(trialFile{Version: trialFileVersion, Young: slices.Sorted(maps.Keys(t.young)), Deaths: t.deaths})
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,17 +19,24 @@ import (
 // lives are the processes of a node, one after the other, with one file.
 type lives struct {
 	cfg    Trial
+	others []Neighbor // beside those of begin
 	at     time.Duration
 	trials *trials
 }
 
+var lifelong = []string{"192.0.2.1", "192.0.2.2", "2001:db8::3"}
+
 // begin starts the next one and gives for how long each neighbour has to wait.
 func (l *lives) begin() map[string]time.Duration {
-	l.trials = newTrials(l.cfg, slog.New(slog.DiscardHandler))
+	cfg := Config{Trial: l.cfg, RestartTime: 2 * time.Minute, Neighbors: slices.Clone(l.others)}
+	for _, a := range lifelong {
+		cfg.Neighbors = append(cfg.Neighbors, Neighbor{Address: netip.MustParseAddr(a)})
+	}
+	l.trials = newTrials(cfg, slog.New(slog.DiscardHandler))
 	l.trials.now = func() time.Time { return epoch.Add(l.at) }
 	l.trials.load()
 	out := map[string]time.Duration{}
-	for _, a := range []string{"192.0.2.1", "192.0.2.2", "2001:db8::3"} {
+	for _, a := range lifelong {
 		if until, deaths := l.trials.heldBack(netip.MustParseAddr(a)); deaths > 0 {
 			out[a] = until.Sub(epoch.Add(l.at))
 		}
@@ -44,7 +52,7 @@ func (l *lives) state(to wire.FSMState, neighbors ...string) {
 
 func TestTrial(t *testing.T) {
 	l := &lives{cfg: Trial{File: filepath.Join(t.TempDir(), "trials.json"), Crashed: true, Time: 10 * time.Second, HoldBack: 5 * time.Second}}
-	all := []string{"192.0.2.1", "192.0.2.2", "2001:db8::3"}
+	all := lifelong
 	everybody := func(netip.Addr) bool { return true }
 	for n := range trialDeaths {
 		if held := l.begin(); len(held) != 0 {
@@ -53,6 +61,7 @@ func TestTrial(t *testing.T) {
 		l.state(wire.BGP_FSM_OPENSENT, all...)
 		l.state(wire.BGP_FSM_ESTABLISHED, all[:2]...)
 		l.state(wire.BGP_FSM_IDLE, all[2]) // its session never is
+		l.trials.pass(everybody)
 		l.at += time.Second
 	}
 	held := l.begin()
@@ -75,7 +84,7 @@ func TestTrial(t *testing.T) {
 		l.state(wire.BGP_FSM_OPENSENT, all[1])
 	}
 	l.cfg.Crashed = false
-	if held = l.begin(); held["192.0.2.2"] != longestHoldBack || l.trials.deaths[netip.MustParseAddr(all[1])] != trialDeaths+7 {
+	if held = l.begin(); held["192.0.2.2"] != longestHoldBack || l.trials.deaths[all[1]] != trialDeaths+7 {
 		t.Errorf("after an end by somebody else: %v, counts %v", held, l.trials.deaths)
 	}
 	l.state(wire.BGP_FSM_OPENSENT, all[1])

@@ -103,6 +103,7 @@ func (s *GoBGP) heardRouter(ctx context.Context, srv *server.BgpServer, l *linkN
 	}
 	s.sync[a.WithZone("")] = next
 	s.ends.replace(old, n, s.cfg.ASN)
+	s.trials.follow(l.config.Interface, old, a)
 	s.in.mu.Unlock()
 	s.log.Info("found the router on a link", slog.String("link", l.config.Interface), slog.String("neighbor", a.String()))
 	if old.IsValid() {

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -24,18 +25,49 @@ func TestMain(m *testing.M) {
 	case "nil":
 		go func() { var m *testing.M; *m = testing.M{} }()
 	case "killed":
-		p, _ := os.FindProcess(os.Getpid())
-		_ = p.Kill()
+		signalSelf(syscall.SIGKILL)
+	case "aborted": // as systemd's watchdog does it
+		signalSelf(syscall.SIGABRT)
+	case "asked": // for a dump
+		signalSelf(syscall.SIGQUIT)
+	case "memory":
+		_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20})
+		var all [][]byte
+		for {
+			all = append(all, make([]byte, 1<<24))
+		}
+	case "maps":
+		m := map[int]int{}
+		for range 8 {
+			go func() {
+				for {
+					m[1]++
+				}
+			}()
+		}
 	case "exit":
 		os.Exit(0)
 	}
 	select {}
 }
 
+func signalSelf(s syscall.Signal) { _ = syscall.Kill(os.Getpid(), s) }
+
 func TestWatch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "crash")
-	for _, tt := range []struct{ how, want string }{
-		{"exit", ""}, {"panic", "panic: first line"}, {"killed", ""}, {"nil", "panic: runtime error: invalid memory address or nil pointer dereference"}, {"exit", ""},
+	for _, tt := range []struct {
+		how, want    string
+		report, isIt bool
+	}{
+		{how: "exit"},
+		{how: "panic", want: "panic: first line", report: true, isIt: true},
+		{how: "killed"},
+		{how: "nil", want: "panic: runtime error: invalid memory address or nil pointer dereference", report: true, isIt: true},
+		{how: "aborted", want: "SIGABRT: abort", report: true},
+		{how: "asked", want: "SIGQUIT: quit", report: true},
+		{how: "memory", report: true},
+		{how: "maps", report: true},
+		{how: "exit"},
 	} {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childEnv+"="+path+"="+tt.how)
@@ -43,10 +75,10 @@ func TestWatch(t *testing.T) {
 			t.Fatalf("%s: %v: %s", tt.how, err, out)
 		}
 		got, err := Watch(path)
-		if err != nil || got != tt.want {
-			t.Errorf("%s: %q, %v, want %q", tt.how, got, err, tt.want)
+		if err != nil || tt.want != "" && got != Report(tt.want) || (got != "") != tt.report || got.Panic() != tt.isIt {
+			t.Errorf("%s: %q, %v, a panic: %t; want %+v", tt.how, got, err, got.Panic(), tt)
 		}
-		if b, err := os.ReadFile(path + lastSuffix); tt.want != "" && (err != nil || !strings.Contains(string(b), "goroutine ")) {
+		if b, err := os.ReadFile(path + lastSuffix); tt.report && (err != nil || !strings.Contains(string(b), "goroutine ")) {
 			t.Errorf("%s: the report that is kept: %q, %v", tt.how, b, err)
 		}
 	}
