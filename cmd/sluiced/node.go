@@ -32,6 +32,7 @@ type node struct {
 	kernel    *kernel.Path
 	pathFacts *pathFacts
 	decide    func([]intent.RouteKey) ([]kernel.Decision, error) // kernel.Path's
+	hashPorts func(ipv6 bool) (bool, error)                      // kernel.HashHasPorts
 	speaker   *bgp.GoBGP
 	paths     *bfd.Speaker
 	tables    *tables.Tables

@@ -26,7 +26,8 @@ const (
 
 // watchParity compares, a part at a time, what the kernel would do for each
 // destination of the VRFs on the kernel path with what the eBPF path would do by the
-// same rows. What differs is reported, and read back to be mended.
+// same rows. What differs is reported, and read back to be mended; so is a setting of
+// the node by which flows are spread otherwise.
 func (n *node) watchParity(ctx context.Context) error {
 	wait := time.NewTimer(parityPause)
 	defer wait.Stop()
@@ -53,7 +54,7 @@ func (n *node) watchParity(ctx context.Context) error {
 			after = part[len(part)-1]
 			n.lookForDifferences(part, found)
 		}
-		n.d.reg.Reporter(parityReports).Replace(differences(found))
+		n.d.reg.Reporter(parityReports).Replace(append(differences(found), n.oneWay()...))
 		wait.Reset(max(parityPause, guardShare*time.Since(begin)))
 	}
 }

@@ -30,6 +30,7 @@ func (d *daemon) newNode(facts nodeFacts) (*node, error) {
 	n.mtu, err = d.underlayMTU(netns.Namespace{}, n.id.vtep)
 	n.kernel = n.newKernelPath(n.guard)
 	n.decide = n.kernel.Decide
+	n.hashPorts = func(ipv6 bool) (bool, error) { return kernel.HashHasPorts(netns.Namespace{}, ipv6) }
 	return n, err
 }
 

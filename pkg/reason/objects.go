@@ -63,6 +63,7 @@ const (
 	RDShared     = "route-distinguisher-shared"
 	BFDDown      = "bfd-down"
 	PathDiffers  = "path-differs"
+	HashPolicy   = "hash-policy"
 )
 
 // Objects lists the reasons of objects.
@@ -126,6 +127,7 @@ func Objects() []Entry {
 		{Unreadable, []string{"neighbor"}, warning, "Routes in UPDATEs of the neighbour could not be read, and the UPDATEs were ignored (RFC 7606): its routes may be others than are shown.", "Find out what the neighbour sends; `clear bgp` at the neighbour, or a restart of it, makes the two agree again."},
 		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},
 		{PathDiffers, []string{"kernel-route"}, broken, "The kernel would not do with packets for the destination what the eBPF path does: the error says what, and what is wanted. Looked at every 10 seconds, a part of the routes at a time. What is missing or changed is made again, and the report goes with the next look.", "If it stays: look for rules (`ip rule`), routes of others in the VRF's table (`ip route show vrf vrf-VNI`), and an address of the node that is a destination of the VRF."},
+		{HashPolicy, []string{"sysctl"}, warning, "A VRF on the kernel path has routes with several next hops, and the kernel does not look at ports when it chooses one: all connections between two machines go one way. On the eBPF path they do not. Looked at every 10 seconds.", "Set the named sysctl to 1: it holds for the whole node, so Sluice does not."},
 		{BFDDown, []string{"neighbor"}, warning, "BFD was up with the neighbour and is not any more, or something on this node is in its way.", "See the error and `sluicectl bgp neighbors`; an address in use is another BFD daemon's; TTL is a neighbour further away than configured."},
 	}
 }

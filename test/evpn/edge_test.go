@@ -82,13 +82,28 @@ func (w *world) exchange() {
 	}
 }
 
-// Flows are spread over two edges with the same network, and by FRR over two
-// gateways with the same VM, until one of the two takes its routes back.
+// Flows are spread over two edges with the same network, on both paths, and by FRR
+// over two gateways with the same VM, until one of the two takes its routes back. The
+// kernel has to be told to look at ports; as long as it is not, status says so.
 func TestFRREdgeECMP(t *testing.T) {
 	w := withEdges(t)
-	for _, addr := range []netip.Addr{shared4.Addr(), shared6.Addr()} {
-		w.reach("a-red1", addr.String())
-		w.spreads("a-red1", addr, edges...)
+	w.redOn("kernel")
+	policies := []string{"net.ipv4.fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy"}
+	for _, policy := range policies {
+		w.warned("a1", "sysctl", policy, "hash-policy", true)
+	}
+	for _, n := range w.chassis() {
+		w.exec(n, "sh", "-ec", "cd /proc/sys/net; echo 1 >ipv4/fib_multipath_hash_policy; echo 1 >ipv6/fib_multipath_hash_policy")
+	}
+	for _, policy := range policies {
+		w.warned("a1", "sysctl", policy, "hash-policy", false)
+	}
+	for _, path := range []string{"kernel", "ebpf"} {
+		w.redOn(path)
+		for _, addr := range []netip.Addr{shared4.Addr(), shared6.Addr()} {
+			w.reach("a-red1", addr.String())
+			w.spreads("a-red1", addr, edges...)
+		}
 	}
 	for _, addr := range []string{"10.60.0.11", "fd00:60::11"} {
 		w.eventually("two ways to "+addr+" at p1", func() error { return w.ways("p1", addr, 2) })

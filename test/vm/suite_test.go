@@ -65,6 +65,16 @@ var testRE = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
 // now are the tests of this run.
 func (s suite) now(t *testing.T) []string {
 	t.Helper()
+	if only := os.Getenv("SLUICE_VM_TESTS"); only != "" {
+		name, tests, some := strings.Cut(only, ":")
+		switch {
+		case name != s.name():
+			return nil
+		case some:
+			return strings.Split(tests, ",")
+		}
+		return s.all(t)
+	}
 	if nightly() {
 		return s.all(t)
 	}
