@@ -180,7 +180,7 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 		r->lengths4 = *(__u64 *)front->four;
 		r->lengths6 = *(__u64 *)front->six;
 	} else {
-		struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v1, &vni);
+		struct vrf *vrf = bpf_map_lookup_elem(&vrfs_v2, &vni);
 
 		if (!vrf)
 			return 0;

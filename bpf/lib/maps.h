@@ -12,12 +12,13 @@
 #define MAX_HOSTS 1000000
 #define MAX_PREFIXES 250000
 
+/* Version 1 had no device in its rows, and no row DEFAULT_VRF; they mean the same here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_VRFS);
 	__type(key, __u32); /* VNI */
 	__type(value, struct vrf);
-} vrfs_v1 SEC(".maps");
+} vrfs_v2 SEC(".maps");
 
 /* Mapped into the daemon. */
 struct {

@@ -7,8 +7,9 @@
  * IP addresses are bytes in wire order. An IPv4 address in 16 bytes is
  * IPv4-mapped (::ffff:a.b.c.d).
  *
- * A row's size is part of the maps' layout version: a change here is a new
- * version in the map's name.
+ * What a row means is part of the maps' layout version: a change here is a new
+ * version in the map's name, also where the size stays. A build that knows only the
+ * old meaning has to refuse the map.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

@@ -207,7 +207,7 @@ func (l Limits) withDefaults() Limits {
 func (l Limits) sizes() map[string]uint32 {
 	counters := 2 * (l.VRFs + 1)
 	return map[string]uint32{
-		bpfMapVrfsV1: l.VRFs, bpfMapSpeakersV1: l.VRFs, bpfMapCountersV1: counters, bpfMapBucketsV1: counters,
+		bpfMapVrfsV2: l.VRFs, bpfMapSpeakersV1: l.VRFs, bpfMapCountersV1: counters, bpfMapBucketsV1: counters,
 		bpfMapGatewaysV1: l.Gateways, bpfMapEntriesV1: l.Gateways + 1, bpfMapNamesV1: l.Gateways,
 		bpfMapAskedV1: l.Gateways + 1, bpfMapVtepsV1: l.VTEPs, bpfMapServedV1: l.Served, bpfMapKnownV1: l.Served,
 		bpfMapHostsV1: l.Hosts, bpfMapRouteFrontV1: frontSize(l), bpfMapPrefixes4V1: l.Prefixes, bpfMapPrefixes6V1: l.Prefixes,

@@ -19,7 +19,7 @@ type Fill struct {
 
 // fillTables are the maps that can run full, and the table that fills each.
 var fillTables = map[string]string{
-	bpfMapVrfsV1: "vrfs", bpfMapGatewaysV1: "gateways", bpfMapEntriesV1: "gateways",
+	bpfMapVrfsV2: "vrfs", bpfMapGatewaysV1: "gateways", bpfMapEntriesV1: "gateways",
 	bpfMapServedV1: "served", bpfMapKnownV1: "served", bpfMapVtepsV1: "vteps",
 	bpfMapHostsV1: "routes", bpfMapPrefixes4V1: "routes", bpfMapPrefixes6V1: "routes",
 	bpfMapNexthopsV1: "routes", bpfMapGroupsV1: "routes",

@@ -14,7 +14,7 @@ import (
 
 func (s *store) dropVRF(vni intent.VNI) error {
 	s.vrfs.drop(vni)
-	return s.drop(bpfMapVrfsV1, uint32(vni))
+	return s.drop(bpfMapVrfsV2, uint32(vni))
 }
 
 // vtepSlot is the row of an IPv4 address; IPv6 ones are in the hash map alone.

@@ -52,7 +52,7 @@ func Inspect(cfg Config) (*Inspection, error) {
 	}
 	t := tables{}
 	for name, spec := range specs {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(cfg.Dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
+		m, err := ebpf.LoadPinnedMap(pinOf(cfg.Dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -352,7 +352,7 @@ const (
 	bpfMapTraceV1          = "trace_v1"
 	bpfMapUnderlayV1       = "underlay_v1"
 	bpfMapVrfFrontV2       = "vrf_front_v2"
-	bpfMapVrfsV1           = "vrfs_v1"
+	bpfMapVrfsV2           = "vrfs_v2"
 	bpfMapVtepFrontV1      = "vtep_front_v1"
 	bpfMapVtepsV1          = "vteps_v1"
 	bpfVarDfModeType       = "df_mode_type"
@@ -440,7 +440,7 @@ type bpfMapSpecs struct {
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
-	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VrfsV2        *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
@@ -506,7 +506,7 @@ type bpfMaps struct {
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
-	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
+	VrfsV2        *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
 }
@@ -537,7 +537,7 @@ func (m *bpfMaps) Close() error {
 		m.TraceV1,
 		m.UnderlayV1,
 		m.VrfFrontV2,
-		m.VrfsV1,
+		m.VrfsV2,
 		m.VtepFrontV1,
 		m.VtepsV1,
 	)

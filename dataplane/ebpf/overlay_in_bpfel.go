@@ -40,7 +40,7 @@ const (
 	overlayInMapTraceV1       = "trace_v1"
 	overlayInMapUnderlayV1    = "underlay_v1"
 	overlayInMapVrfFrontV2    = "vrf_front_v2"
-	overlayInMapVrfsV1        = "vrfs_v1"
+	overlayInMapVrfsV2        = "vrfs_v2"
 	overlayInMapVtepFrontV1   = "vtep_front_v1"
 	overlayInMapVtepsV1       = "vteps_v1"
 	overlayInProgOverlayIn    = "overlay_in"
@@ -120,7 +120,7 @@ type overlayInMapSpecs struct {
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
-	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VrfsV2        *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
@@ -176,7 +176,7 @@ type overlayInMaps struct {
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
-	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
+	VrfsV2        *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
 }
@@ -207,7 +207,7 @@ func (m *overlayInMaps) Close() error {
 		m.TraceV1,
 		m.UnderlayV1,
 		m.VrfFrontV2,
-		m.VrfsV1,
+		m.VrfsV2,
 		m.VtepFrontV1,
 		m.VtepsV1,
 	)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -28,7 +27,7 @@ func OpenReader(dir string) (*Reader, error) {
 	}
 	r := &Reader{tables{}}
 	for name := range specs {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
+		m, err := ebpf.LoadPinnedMap(pinOf(dir, name), nil)
 		if err != nil {
 			r.Close()
 			if errors.Is(err, fs.ErrNotExist) {
@@ -68,13 +67,13 @@ type VRFCounters struct {
 // Counters reads the counters of all VRFs, ordered by VNI.
 func (r *Reader) Counters() ([]VRFCounters, error) {
 	indices, paths := map[intent.VNI]uint32{0: 0}, map[intent.VNI]intent.Path{}
-	if _, err := walk(r.t[bpfMapVrfsV1], func(vni uint32, v bpfVrf) {
+	if _, err := walk(r.t[bpfMapVrfsV2], func(vni uint32, v bpfVrf) {
 		indices[intent.VNI(vni)] = v.Index
 		if v.Device != 0 {
 			paths[intent.VNI(vni)] = intent.PathKernel
 		}
 	}); err != nil {
-		return nil, mapError(bpfMapVrfsV1, err)
+		return nil, mapError(bpfMapVrfsV2, err)
 	}
 	out := make([]VRFCounters, 0, len(indices))
 	for _, vni := range slices.Sorted(maps.Keys(indices)) {

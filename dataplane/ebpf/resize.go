@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"github.com/cilium/ebpf"
@@ -43,7 +42,7 @@ func keepLarger(dir string, specs map[string]*ebpf.MapSpec) (kept []string, err 
 // pinnedSize is the size of a pinned map whose rows do not fit into the spec's,
 // else 0.
 func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
-	m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
+	m, err := ebpf.LoadPinnedMap(pinOf(dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -102,9 +102,9 @@ func (s *store) adoptRoutes() error {
 		return err
 	}
 	s.front.settle()
-	_, err = walk(s.t[bpfMapVrfsV1], func(vni uint32, r bpfVrf) { s.vrfs.vrfs[intent.VNI(vni)] = r })
+	_, err = walk(s.t[bpfMapVrfsV2], func(vni uint32, r bpfVrf) { s.vrfs.vrfs[intent.VNI(vni)] = r })
 	if err != nil {
-		return mapError(bpfMapVrfsV1, err)
+		return mapError(bpfMapVrfsV2, err)
 	}
 	s.vrfs.settle()
 	return nil

@@ -104,6 +104,39 @@ func outdated(pin string, specs map[string]*ebpf.MapSpec) bool {
 var refilled = []string{"vrf_front", "gate_front", "vtep_front", "route_front", "prefix_cache", "prefix_gen",
 	"asked", "buckets", "samples", "trace"}
 
+// continued are maps whose rows of the version before mean the same to this build,
+// while its own would mislead the build of that version: they go on under the new
+// name, which that build refuses.
+var continued = map[string]string{bpfMapVrfsV2: "vrfs_v1"}
+
+// pinOf is where a map is pinned: by the name of the version before if it is
+// continued, and not yet by its own.
+func pinOf(dir, name string) string {
+	path := filepath.Join(dir, name)
+	before, ok := continued[name]
+	if !ok {
+		return path
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return path
+	}
+	if _, err := os.Lstat(filepath.Join(dir, before)); err != nil {
+		return path
+	}
+	return filepath.Join(dir, before)
+}
+
+// isContinued tells whether a pin is one of the version before. Beside its own it
+// is what a crash left between the change and the removal of what was replaced.
+func isContinued(pin string) bool {
+	for _, before := range continued {
+		if pin == before {
+			return true
+		}
+	}
+	return false
+}
+
 // checkLayout refuses a directory that a newer build wrote: what runs goes on as
 // it is. It names the maps of an older layout whose rows this build cannot use.
 func checkLayout(dir string, specs map[string]*ebpf.MapSpec) (older []string, err error) {
@@ -122,7 +155,7 @@ func checkLayout(dir string, specs map[string]*ebpf.MapSpec) (older []string, er
 			return nil, fmt.Errorf("%s has layout %d, known is %d: %w; start that version, or run `sluicectl cleanup` first",
 				filepath.Join(dir, e.Name()), v, known[base], ErrNewerLayout)
 		}
-		if ok && v < known[base] && !slices.Contains(refilled, base) {
+		if ok && v < known[base] && !slices.Contains(refilled, base) && !isContinued(e.Name()) {
 			older = append(older, e.Name())
 		}
 	}
@@ -161,7 +194,7 @@ func openTable(dir, name string, spec *ebpf.MapSpec) (m *ebpf.Map, rebuilt bool,
 	if err := os.Remove(path + rebuildSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, err
 	}
-	old, err := ebpf.LoadPinnedMap(path, nil)
+	old, err := ebpf.LoadPinnedMap(pinOf(dir, name), nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		m, err := newPinned(path, spec)
@@ -244,6 +277,14 @@ func publish(dir string, rebuilt []string, specs map[string]*ebpf.MapSpec) error
 		path := filepath.Join(dir, name)
 		if err := os.Rename(path+rebuildSuffix, path); err != nil {
 			return fmt.Errorf("publish map: %w", err)
+		}
+	}
+	for name := range continued {
+		path := filepath.Join(dir, name)
+		if was := pinOf(dir, name); was != path {
+			if err := os.Rename(was, path); err != nil {
+				return fmt.Errorf("rename a map of the version before: %w", err)
+			}
 		}
 	}
 	return removeOutdated(dir, specs)

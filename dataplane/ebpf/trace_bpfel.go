@@ -41,7 +41,7 @@ const (
 	wrapperMapTraceV1       = "trace_v1"
 	wrapperMapUnderlayV1    = "underlay_v1"
 	wrapperMapVrfFrontV2    = "vrf_front_v2"
-	wrapperMapVrfsV1        = "vrfs_v1"
+	wrapperMapVrfsV2        = "vrfs_v2"
 	wrapperMapVtepFrontV1   = "vtep_front_v1"
 	wrapperMapVtepsV1       = "vteps_v1"
 	wrapperProgTrace        = "trace"
@@ -122,7 +122,7 @@ type wrapperMapSpecs struct {
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
-	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VrfsV2        *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
@@ -179,7 +179,7 @@ type wrapperMaps struct {
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
-	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
+	VrfsV2        *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
 }
@@ -211,7 +211,7 @@ func (m *wrapperMaps) Close() error {
 		m.TraceV1,
 		m.UnderlayV1,
 		m.VrfFrontV2,
-		m.VrfsV1,
+		m.VrfsV2,
 		m.VtepFrontV1,
 		m.VtepsV1,
 	)

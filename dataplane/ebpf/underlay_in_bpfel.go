@@ -40,7 +40,7 @@ const (
 	underlayInMapTraceV1       = "trace_v1"
 	underlayInMapUnderlayV1    = "underlay_v1"
 	underlayInMapVrfFrontV2    = "vrf_front_v2"
-	underlayInMapVrfsV1        = "vrfs_v1"
+	underlayInMapVrfsV2        = "vrfs_v2"
 	underlayInMapVtepFrontV1   = "vtep_front_v1"
 	underlayInMapVtepsV1       = "vteps_v1"
 	underlayInProgUnderlayIn   = "underlay_in"
@@ -120,7 +120,7 @@ type underlayInMapSpecs struct {
 	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
-	VrfsV1        *ebpf.MapSpec `ebpf:"vrfs_v1"`
+	VrfsV2        *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
@@ -176,7 +176,7 @@ type underlayInMaps struct {
 	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
 	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
-	VrfsV1        *ebpf.Map `ebpf:"vrfs_v1"`
+	VrfsV2        *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
 	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
 }
@@ -207,7 +207,7 @@ func (m *underlayInMaps) Close() error {
 		m.TraceV1,
 		m.UnderlayV1,
 		m.VrfFrontV2,
-		m.VrfsV1,
+		m.VrfsV2,
 		m.VtepFrontV1,
 		m.VtepsV1,
 	)

@@ -23,11 +23,11 @@ func (v *VRFs) List(context.Context) (map[intent.VNI]intent.VRF, error) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	out := map[intent.VNI]intent.VRF{}
-	n, err := walk(v.s.t[bpfMapVrfsV1], func(vni uint32, r bpfVrf) {
+	n, err := walk(v.s.t[bpfMapVrfsV2], func(vni uint32, r bpfVrf) {
 		out[intent.VNI(vni)] = v.value(intent.VNI(vni), r)
 	})
-	v.s.rows[bpfMapVrfsV1] = n
-	return out, mapError(bpfMapVrfsV1, err)
+	v.s.rows[bpfMapVrfsV2] = n
+	return out, mapError(bpfMapVrfsV2, err)
 }
 
 // value is a row of the map. One that leads to another device than the VRF has now
@@ -85,7 +85,7 @@ func (v *VRFs) apply(r intent.VRF) error {
 		row.Device = device
 	}
 	var old bpfVrf
-	if err := v.s.t[bpfMapVrfsV1].Lookup(uint32(r.VNI), &old); err != nil || old.Index != uint32(r.Index) {
+	if err := v.s.t[bpfMapVrfsV2].Lookup(uint32(r.VNI), &old); err != nil || old.Index != uint32(r.Index) {
 		zero := make([]bpfCounter, ebpf.MustPossibleCPU())
 		for direction := range uint32(2) {
 			if err := v.s.setRow(bpfMapCountersV1, uint32(r.Index)*2+direction, zero); err != nil {
@@ -93,7 +93,7 @@ func (v *VRFs) apply(r intent.VRF) error {
 			}
 		}
 	}
-	if err := v.s.put(bpfMapVrfsV1, uint32(r.VNI), row); err != nil {
+	if err := v.s.put(bpfMapVrfsV2, uint32(r.VNI), row); err != nil {
 		return err
 	}
 	v.s.vrfs.put(r.VNI, row)

@@ -158,17 +158,17 @@ func programOf(t *testing.T, dir string) ebpf.ProgramID {
 func TestForeignPins(t *testing.T) {
 	dir := bpffs(t)
 	world(t, dir, node()).Close()
-	if err := os.Rename(filepath.Join(dir, "vrfs_v1"), filepath.Join(dir, "vrfs_v2")); err != nil {
+	if err := os.Rename(filepath.Join(dir, "vrfs_v2"), filepath.Join(dir, "vrfs_v3")); err != nil {
 		t.Fatal(err)
 	}
 	_, err := sluiceebpf.Load(sluiceebpf.Config{Dir: dir, Node: node(), Bridges: bridges{}})
 	if !errors.Is(err, sluiceebpf.ErrNewerLayout) {
 		t.Errorf("a newer layout: %v", err)
 	}
-	if err := os.Rename(filepath.Join(dir, "vrfs_v2"), filepath.Join(dir, "vrfs_v1")); err != nil {
+	if err := os.Rename(filepath.Join(dir, "vrfs_v3"), filepath.Join(dir, "vrfs_v2")); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(dir, "vteps_v1")), os.Rename(filepath.Join(dir, "vrfs_v1"), filepath.Join(dir, "vteps_v1"))); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, "vteps_v1")), os.Rename(filepath.Join(dir, "vrfs_v2"), filepath.Join(dir, "vteps_v1"))); err != nil {
 		t.Fatal(err)
 	}
 	_, err = sluiceebpf.Load(sluiceebpf.Config{Dir: dir, Node: node(), Bridges: bridges{}})

@@ -34,7 +34,7 @@ const (
 )
 
 var mapRows = map[string]mapRow{
-	"vrfs_v1":         {"VRFs, by VNI: the index of each.", byDaemon},
+	"vrfs_v2":         {"VRFs, by VNI: the index of each, and the device that those on the kernel path are handed to.", byDaemon},
 	"vrf_front_v2":    {"Front of `vrfs`, with the prefix lengths that occur in the VRF.", byDaemon + ", through shared memory"},
 	"vteps_v1":        {"Outer sources that packets are accepted from.", byDaemon},
 	"vtep_front_v1":   {"Front of `vteps`, for IPv4.", byDaemon},
