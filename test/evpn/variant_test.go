@@ -130,12 +130,15 @@ func (w *world) spread(from string, addr netip.Addr, at ...string) map[string]in
 	}
 	for i := range flowCount {
 		w.in(from, func() error {
-			c, err := net.DialUDP("udp", &net.UDPAddr{Port: 20000 + i}, &net.UDPAddr{IP: addr.AsSlice(), Port: port})
+			// Linux gives the packets of a connected socket a random number of the
+			// socket's as their hash, which stays with them through the lab's devices,
+			// and routes by it. A machine's packets come to a node without one.
+			c, err := net.ListenUDP("udp", &net.UDPAddr{Port: 20000 + i})
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			_, err = c.Write([]byte("which way?"))
+			_, err = c.WriteTo([]byte("which way?"), &net.UDPAddr{IP: addr.AsSlice(), Port: port})
 			// A new flow is slow in the userspace datapath, and its queue short.
 			time.Sleep(5 * time.Millisecond)
 			return err
