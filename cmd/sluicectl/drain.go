@@ -107,6 +107,9 @@ func writeDrain(w io.Writer, s status.Drain) error {
 	case drain.Drained:
 		text = "drained: no route is announced, and no VRF has traffic"
 	}
-	_, err := fmt.Fprintf(w, "%s (%d routes announced)\n", text, s.Announced)
+	if s.Announced != nil {
+		text += fmt.Sprintf(" (%d routes announced)", *s.Announced)
+	}
+	_, err := fmt.Fprintln(w, text)
 	return err
 }

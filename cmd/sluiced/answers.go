@@ -33,9 +33,9 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 		return n.dp.Reader().DropStatus()
 	})
 	handle(s, d, admin.GetDiff, func(ctx context.Context, n *node, _ admin.Nothing) (status.Diff, error) { return n.diff(ctx) })
-	admin.Handle(s, admin.GetDrain, func(ctx context.Context, _ admin.Nothing) (status.Drain, error) { return d.drainStatus(ctx), nil })
+	admin.Handle(s, admin.GetDrain, func(context.Context, admin.Nothing) (status.Drain, error) { return d.drainStatus(), nil })
 	admin.Handle(s, admin.Drain, d.beginDrain)
-	admin.Handle(s, admin.Undrain, func(ctx context.Context, _ admin.Nothing) (status.Drain, error) { return d.endDrain(ctx) })
+	admin.Handle(s, admin.Undrain, d.endDrain)
 	admin.Handle(s, admin.Explain, d.explain)
 	handle(s, d, admin.Trace, func(ctx context.Context, n *node, r status.TraceRequest) (status.Trace, error) {
 		return n.trace(ctx, r)

@@ -52,7 +52,7 @@ func (d *daemon) followDrain(ctx context.Context) drain.Status {
 		if s.Stage == drain.Serving {
 			return s
 		}
-		withdrawn = n.announcedRoutes(ctx) == 0
+		withdrawn = n.speaker.Announced() == 0
 		traffic, err := n.traffic()
 		if err != nil {
 			return s // nothing is known of the traffic, so nothing follows
@@ -98,14 +98,6 @@ func (n *node) drainTo(ctx context.Context, s drain.Stage) {
 	}
 }
 
-func (n *node) announcedRoutes(ctx context.Context) int {
-	s, err := n.speaker.Status(ctx)
-	if err != nil {
-		return -1
-	}
-	return s.Announced
-}
-
 // drainGate keeps announcements back while the node is drained.
 func (n *node) drainGate() error {
 	if n.withdrawn.Load() {
@@ -116,16 +108,17 @@ func (n *node) drainGate() error {
 
 // The answers to sluicectl.
 
-func (d *daemon) drainStatus(ctx context.Context) status.Drain {
+func (d *daemon) drainStatus() status.Drain {
 	s := d.drain.Status(time.Now())
 	out := status.Drain{Stage: string(s.Stage), Since: s.Since, WithdrawAt: s.WithdrawAt, Busy: s.Busy}
 	if n, err := d.running(); err == nil {
-		out.Announced = max(0, n.announcedRoutes(ctx))
+		announced := n.speaker.Announced()
+		out.Announced = &announced
 	}
 	return out
 }
 
-func (d *daemon) beginDrain(ctx context.Context, r admin.DrainRequest) (status.Drain, error) {
+func (d *daemon) beginDrain(_ context.Context, r admin.DrainRequest) (status.Drain, error) {
 	if r.WithdrawAfter < 0 {
 		return status.Drain{}, fmt.Errorf("%w: the time until the withdrawal is negative", admin.ErrBadRequest)
 	}
@@ -134,16 +127,16 @@ func (d *daemon) beginDrain(ctx context.Context, r admin.DrainRequest) (status.D
 	}
 	d.log.Info("the node is drained", "withdraw_after", r.WithdrawAfter)
 	d.drainNow()
-	return d.drainStatus(ctx), nil
+	return d.drainStatus(), nil
 }
 
-func (d *daemon) endDrain(ctx context.Context) (status.Drain, error) {
+func (d *daemon) endDrain(context.Context, admin.Nothing) (status.Drain, error) {
 	if err := d.drain.End(); err != nil {
 		return status.Drain{}, err
 	}
 	d.log.Info("the node serves again")
 	d.drainNow()
-	return d.drainStatus(ctx), nil
+	return d.drainStatus(), nil
 }
 
 func drainStages() (words []string) {

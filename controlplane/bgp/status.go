@@ -27,6 +27,9 @@ type Status struct {
 	// Wanted and Announced count Type-5 routes; Announced is what every
 	// established neighbour has been sent.
 	Wanted, Announced int
+	// Exposed counts the addresses that are announced as plain unicast for the
+	// default VRF.
+	Exposed int
 	// Imported counts rows (VRF and prefix), VTEPs the accepted outer sources.
 	Imported, VTEPs int
 	// Stale counts the imported rows that are kept for a lost node.
@@ -59,8 +62,9 @@ type NeighborStatus struct {
 	PeerRestarting bool
 	// Families are those that the session is to have.
 	Families Families
-	// UnicastReceived counts the plain unicast routes held.
-	UnicastReceived int
+	// UnicastReceived counts the plain unicast routes held, UnicastSent those that the
+	// neighbour has been sent in this session.
+	UnicastReceived, UnicastSent int
 	// Received counts the Type-5 routes held, Rejected those of them that are
 	// not imported, by reason.
 	Received int
@@ -121,7 +125,9 @@ func (s *GoBGP) Progress() (p Progress) {
 func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	st := Status{ASN: s.cfg.ASN, RouterID: s.cfg.RouterID, RouterMAC: s.cfg.RouterMAC}
 	s.outMu.Lock()
-	st.Announced = len(s.out.sent)
+	st.Announced, st.Exposed = len(s.out.sent), s.unicastOut.exposed()
+	told := s.unicastOut.byFamily()
+	told[FamilyEVPN] = st.Announced
 	for _, vrf := range s.out.wanted {
 		st.Wanted += len(vrf)
 	}
@@ -150,14 +156,14 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	st.VRFs = s.in.rib.vrfStatus()
 	st.Stale, st.SameRouterID = s.in.rib.staleRows(), s.in.rib.sameRouterID()
 	for _, n := range s.neighborsLocked() {
-		st.Neighbors = append(st.Neighbors, s.neighborLocked(n, sessions[n.Address.WithZone("")], st.Announced))
+		st.Neighbors = append(st.Neighbors, s.neighborLocked(n, sessions[n.Address.WithZone("")], told))
 	}
 	return st, nil
 }
 
 // neighborLocked is the state of one neighbour, with the BGP server's part, if it
-// has one, and what every established neighbour has been sent.
-func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, announced int) NeighborStatus {
+// has one, and what every established neighbour has been sent of each family.
+func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, told map[Families]int) NeighborStatus {
 	a := n.Address.WithZone("")
 	ns := NeighborStatus{Address: n.Address, Interface: n.Interface, Families: n.Families, UnicastReceived: s.unicastIn.received[a], ASN: n.ASN, Description: n.Description, State: "idle",
 		Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}, LastError: s.ends.of(a)}
@@ -190,8 +196,14 @@ func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, announced int) Nei
 		ns.Retry = s.retry[a]
 	}
 	// The export policy lets out all routes of our own and nothing else.
-	if ns.State == stateEstablished && !ns.NoEVPN && ns.Families.Has(FamilyEVPN) {
-		ns.Sent = announced
+	if ns.State != stateEstablished {
+		return ns
+	}
+	for _, f := range ns.Families.unicast().List() {
+		ns.UnicastSent += told[f]
+	}
+	if !ns.NoEVPN && ns.Families.Has(FamilyEVPN) {
+		ns.Sent = told[FamilyEVPN]
 	}
 	return ns
 }

@@ -105,6 +105,35 @@ func (s *GoBGP) sendPrefix(ctx context.Context, p netip.Prefix, form unicastForm
 	return err
 }
 
+// Announced is how many routes a drain takes back of those that the neighbours have:
+// those of Type 5, and addresses that are exposed without EVPN.
+func (s *GoBGP) Announced() int {
+	s.outMu.Lock()
+	defer s.outMu.Unlock()
+	return len(s.out.sent) + s.unicastOut.exposed()
+}
+
+// exposed counts what is sent and not the node's own part in the underlay.
+func (o unicastOut) exposed() (n int) {
+	for p := range o.sent {
+		n += boolean(o.wanted[p]&useUnderlay == 0)
+	}
+	return n
+}
+
+// byFamily counts what is sent.
+func (o unicastOut) byFamily() map[Families]int {
+	out := map[Families]int{}
+	for p := range o.sent {
+		if p.Addr().Is4() {
+			out[FamilyIPv4]++
+		} else {
+			out[FamilyIPv6]++
+		}
+	}
+	return out
+}
+
 // announceUnicastLocked hands what is wanted to a server that has just started.
 func (s *GoBGP) announceUnicastLocked(ctx context.Context) {
 	for p, err := range s.sendUnicastLocked(ctx) {

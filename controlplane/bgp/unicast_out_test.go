@@ -68,6 +68,9 @@ func TestExposedAddressesAreUnicast(t *testing.T) {
 	const plain, drained = 2, 4 // attributes
 	check := func(when string, want map[string]int) {
 		t.Helper()
+		if n, own := s.Announced(), boolean(want["192.0.2.7"] != 0); n != len(want)-own {
+			t.Errorf("%s: a drain has %d routes to take back, of %v", when, n, want)
+		}
 		if !maps.Equal(u.held, want) {
 			t.Errorf("%s: neighbours have %v, want %v", when, u.held, want)
 		}
@@ -102,6 +105,9 @@ func TestExposedAddressesAreUnicast(t *testing.T) {
 	}
 	check("withdrawn by both", map[string]int{"203.0.113.1": plain})
 	u.fail = true
+	if errs := exposed.Delete(ctx, []intent.RouteKey{key("203.0.113.1")}); len(errs) != 1 || errs[0] == nil || s.Announced() != 1 {
+		t.Errorf("a withdrawal that is refused: %v, %d announced", errs, s.Announced())
+	}
 	errs = exposed.Apply(ctx, []reconcile.Row[intent.RouteKey, intent.Announcement]{row("203.0.113.1"), row("203.0.113.2")})
 	if len(errs) != 2 || errs[0] != nil || errs[1] == nil {
 		t.Errorf("refused: %v", errs)

@@ -14,8 +14,9 @@ type Drain struct {
 	Since time.Time `json:"since,omitzero"`
 	// WithdrawAt is when the routes are withdrawn, or were.
 	WithdrawAt time.Time `json:"withdrawAt,omitzero"`
-	// Announced is the number of routes that neighbours have.
-	Announced int `json:"announced"`
+	// Announced is the number of routes that neighbours have: of Type 5, and of
+	// addresses that are exposed without EVPN. It is left out where BGP does not run.
+	Announced *int `json:"announced,omitempty"`
 	// Busy are the VRFs that still have traffic, once the routes are withdrawn.
 	Busy []intent.VNI `json:"busy,omitempty"`
 }

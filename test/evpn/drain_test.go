@@ -76,7 +76,7 @@ func TestDrain(t *testing.T) {
 	if w.fromFabric("a1") == before { // both go to the other one
 		node, only = "b1", addrB4
 	}
-	if s := w.drain(node, "drain", "--withdraw-after", "1h"); s.Stage != "graceful-shutdown" || s.Announced == 0 {
+	if s := w.drain(node, "drain", "--withdraw-after", "1h"); s.Stage != "graceful-shutdown" || s.Announced == nil || *s.Announced == 0 {
 		t.Errorf("drain: %+v", s)
 	}
 	w.stands(node)
@@ -84,7 +84,7 @@ func TestDrain(t *testing.T) {
 	if out := w.exec("rr", "vtysh", "-c", "show bgp l2vpn evpn route detail type prefix"); !strings.Contains(out, "graceful-shutdown") {
 		t.Errorf("the reflector shows no community: %s", tail(out, 2000))
 	}
-	if s := w.drain(node, "drain", "--withdraw-after", "0", "--wait", "30s"); s.Stage != "drained" || s.Announced != 0 {
+	if s := w.drain(node, "drain", "--withdraw-after", "0", "--wait", "30s"); s.Stage != "drained" || s.Announced == nil || *s.Announced != 0 {
 		t.Errorf("drain: %+v", s)
 	}
 	w.withdrawn(node, vniRed, "10.60.0.11/32", "fd00:60::11/128", only+"/32")
