@@ -83,23 +83,14 @@ func (w *world) exchange() {
 }
 
 // Flows are spread over two edges with the same network, on both paths, and by FRR
-// over two gateways with the same VM, until one of the two takes its routes back. The
-// kernel has to be told to look at ports; as long as it is not, status says so.
+// over two gateways with the same VM, until one of the two takes its routes back.
 func TestFRREdgeECMP(t *testing.T) {
 	w := withEdges(t)
-	w.redOn("kernel")
-	policies := []string{"net.ipv4.fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy"}
-	for _, policy := range policies {
-		w.warned("a1", "sysctl", policy, "hash-policy", true)
-	}
-	for _, n := range w.chassis() {
-		w.exec(n, "sh", "-ec", "cd /proc/sys/net; echo 1 >ipv4/fib_multipath_hash_policy; echo 1 >ipv6/fib_multipath_hash_policy")
-	}
-	for _, policy := range policies {
-		w.warned("a1", "sysctl", policy, "hash-policy", false)
-	}
-	for _, path := range []string{"kernel", "ebpf"} {
+	for _, path := range []string{"ebpf", "kernel"} {
 		w.redOn(path)
+		if path == "kernel" {
+			w.portsInHash()
+		}
 		for _, addr := range []netip.Addr{shared4.Addr(), shared6.Addr()} {
 			w.reach("a-red1", addr.String())
 			w.spreads("a-red1", addr, edges...)
@@ -133,6 +124,22 @@ func TestFRREdgeECMP(t *testing.T) {
 		})
 	}
 	w.clean()
+}
+
+// portsInHash has the kernel look at ports where it has several next hops. As long as
+// it does not, status says so.
+func (w *world) portsInHash() {
+	w.Helper()
+	policies := []string{"net.ipv4.fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy"}
+	for _, policy := range policies {
+		w.warned("a1", "sysctl", policy, "hash-policy", true)
+	}
+	for _, n := range w.chassis() {
+		w.exec(n, "sh", "-ec", "cd /proc/sys/net; echo 1 >ipv4/fib_multipath_hash_policy; echo 1 >ipv6/fib_multipath_hash_policy")
+	}
+	for _, policy := range policies {
+		w.warned("a1", "sysctl", policy, "hash-policy", false)
+	}
 }
 
 // ways checks how many next hops the host route of an address has at an edge.

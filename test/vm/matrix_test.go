@@ -46,7 +46,7 @@ var suites = []suite{
 
 // modules are what the tests need of the kernel.
 var modules = []string{
-	"veth", "bridge", "vxlan", "vrf", "dummy", "8021q", "sch_ingress", "cls_bpf",
+	"veth", "tun", "bridge", "vxlan", "vrf", "dummy", "8021q", "sch_ingress", "cls_bpf",
 	"openvswitch", "geneve", "vport-geneve",
 }
 
