@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -17,22 +16,22 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	})
 	admin.Handle(s, admin.GetStatus, func(context.Context, admin.Nothing) (status.Status, error) { return d.status(), nil })
 	admin.Handle(s, admin.GetObjects, func(context.Context, admin.Nothing) ([]status.Object, error) { return d.reg.Objects(nil), nil })
-	handle(s, d, admin.ListVRFs, func(ctx context.Context, n *node, _ admin.Nothing) ([]status.VRF, error) { return n.vrfs(ctx) })
+	handleList(s, d, admin.ListVRFs, []status.VRF{}, func(ctx context.Context, n *node, _ admin.Nothing) ([]status.VRF, error) { return n.vrfs(ctx) })
 	handle(s, d, admin.GetVRF, func(ctx context.Context, n *node, q admin.VRFSelector) (status.VRF, error) { return n.vrf(ctx, q.VNI) })
-	handle(s, d, admin.ListRoutes, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.Route, error) {
+	handleList(s, d, admin.ListRoutes, []status.Route{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.Route, error) {
 		return n.routesOf(q.VNI)
 	})
-	handle(s, d, admin.GetBGP, func(ctx context.Context, n *node, _ admin.Nothing) (status.BGP, error) { return n.bgp(ctx) })
-	handle(s, d, admin.ListBGPRoutes, func(ctx context.Context, n *node, _ admin.VRFSelector) ([]status.BGPRoute, error) {
+	handleList(s, d, admin.GetBGP, d.noBGP(), func(ctx context.Context, n *node, _ admin.Nothing) (status.BGP, error) { return n.bgp(ctx) })
+	handleList(s, d, admin.ListBGPRoutes, []status.BGPRoute{}, func(ctx context.Context, n *node, _ admin.VRFSelector) ([]status.BGPRoute, error) {
 		return n.bgpRoutes(ctx)
 	})
-	handle(s, d, admin.GetUnderlay, func(ctx context.Context, n *node, _ admin.Nothing) (status.Underlay, error) {
+	handleList(s, d, admin.GetUnderlay, noUnderlay, func(ctx context.Context, n *node, _ admin.Nothing) (status.Underlay, error) {
 		return n.underlayStatus(ctx)
 	})
-	handle(s, d, admin.GetDrops, func(_ context.Context, n *node, _ admin.Nothing) (status.Drops, error) {
+	handleList(s, d, admin.GetDrops, noDrops, func(_ context.Context, n *node, _ admin.Nothing) (status.Drops, error) {
 		return n.dp.Reader().DropStatus()
 	})
-	handle(s, d, admin.GetDiff, func(ctx context.Context, n *node, _ admin.Nothing) (status.Diff, error) { return n.diff(ctx) })
+	handleList(s, d, admin.GetDiff, noDiff, func(ctx context.Context, n *node, _ admin.Nothing) (status.Diff, error) { return n.diff(ctx) })
 	admin.Handle(s, admin.GetDrain, func(context.Context, admin.Nothing) (status.Drain, error) { return d.drainStatus(), nil })
 	admin.Handle(s, admin.Drain, d.beginDrain)
 	admin.Handle(s, admin.Undrain, d.endDrain)
@@ -60,14 +59,4 @@ func handle[Req, Resp any](s *admin.Server, d *daemon, e admin.Endpoint[Req, Res
 		}
 		return f(ctx, n, q)
 	})
-}
-
-// running is the node, or why there is none.
-func (d *daemon) running() (*node, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.node == nil {
-		return nil, fmt.Errorf("%w: this node forwards nothing: %s", admin.ErrNotFound, d.latest.reason)
-	}
-	return d.node, nil
 }

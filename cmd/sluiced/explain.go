@@ -40,8 +40,7 @@ func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanatio
 		steps = d.elsewhere(ctx, q, where, steps)
 	}
 	if n == nil {
-		steps = append(steps, status.Step{Layer: status.LayerDataplane, Object: "node", Detail: "this node forwards nothing: " + d.latestReason(),
-			Hint: "Ask on the node where the gateway port is bound."})
+		steps = append(steps, d.idleStep("Ask on the node where the gateway port is bound."))
 		return status.NewExplanation(q, steps), nil
 	}
 	steps = append(steps, n.explainDataplane(q)...)
@@ -93,12 +92,6 @@ func keep(steps []status.Step, ovnInSync bool) {
 		fromOVN := s.Layer == status.LayerOVN || s.Layer == status.LayerIntent || s.Layer == status.LayerBGP
 		s.Kept = !s.Found && (imported || fromOVN && !ovnInSync)
 	}
-}
-
-func (d *daemon) latestReason() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.latest.reason
 }
 
 // explainDataplane looks for the programmed rows of a path.

@@ -31,8 +31,7 @@ func (d *daemon) explainDefault(q status.Query) status.Explanation {
 		steps = append(steps, src, dst)
 	}
 	if n == nil {
-		steps = append(steps, status.Step{Layer: status.LayerDataplane, Object: "node", Detail: "this node forwards nothing: " + d.latestReason(),
-			Hint: "Ask on the node where the machine or the gateway port is bound."})
+		steps = append(steps, d.idleStep("Ask on the node where the machine or the gateway port is bound."))
 		return status.NewExplanation(q, steps)
 	}
 	ok, err := n.tables.VRFs.State(q.VRF)
