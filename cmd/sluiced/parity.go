@@ -20,6 +20,9 @@ const (
 	parityPause = 10 * time.Second
 	// parityBatch is how many routes one look compares.
 	parityBatch = 256
+	// parityRest is the longest rest after a look. What a look takes is mostly CPU
+	// time, but on a machine that is out of it most of it is waiting.
+	parityRest = time.Minute
 	// parityReports is the source of what watchParity reports.
 	parityReports = "parity"
 )
@@ -29,34 +32,47 @@ const (
 // same rows. What differs is reported, and read back to be mended; so is a setting of
 // the node by which flows are spread otherwise.
 func (n *node) watchParity(ctx context.Context) error {
-	wait := time.NewTimer(parityPause)
-	defer wait.Stop()
+	tick := time.NewTicker(parityPause)
+	defer tick.Stop()
 	found := map[intent.RouteKey]status.Change{}
 	var after intent.RouteKey
+	var rested time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-wait.C:
+		case <-tick.C:
 		}
-		begin := time.Now()
 		all := n.onKernelPath()
 		maps.DeleteFunc(found, func(k intent.RouteKey, _ status.Change) bool {
 			_, there := slices.BinarySearchFunc(all, k, compareKeys)
 			return !there
 		})
-		next, _ := slices.BinarySearchFunc(all, after, func(k, last intent.RouteKey) int { return cmp.Or(compareKeys(k, last), -1) })
-		if next == len(all) {
-			next = 0
-		}
-		part := all[next:min(next+parityBatch, len(all))]
-		if len(part) > 0 {
-			after = part[len(part)-1]
-			n.lookForDifferences(part, found)
+		if begin := time.Now(); len(all) > 0 && begin.After(rested) {
+			var part []intent.RouteKey
+			part, after = nextPart(all, after)
+			n.lookForDifferences(append(part, someOf(found)...), found)
+			rested = time.Now().Add(min(guardShare*time.Since(begin), parityRest))
 		}
 		n.d.reg.Reporter(parityReports).Replace(append(differences(found), n.oneWay()...))
-		wait.Reset(max(parityPause, guardShare*time.Since(begin)))
 	}
+}
+
+// nextPart are the keys to look at after those up to a key, and the last of them.
+func nextPart(all []intent.RouteKey, after intent.RouteKey) (part []intent.RouteKey, last intent.RouteKey) {
+	next, _ := slices.BinarySearchFunc(all, after, func(k, last intent.RouteKey) int { return cmp.Or(compareKeys(k, last), -1) })
+	if next == len(all) {
+		next = 0
+	}
+	part = slices.Clone(all[next:min(next+parityBatch, len(all))])
+	return part, part[len(part)-1]
+}
+
+// someOf are keys of what was found, which is looked at each time: it may have been
+// mended.
+func someOf(found map[intent.RouteKey]status.Change) []intent.RouteKey {
+	keys := slices.SortedFunc(maps.Keys(found), compareKeys)
+	return keys[:min(parityBatch, len(keys))]
 }
 
 // lookForDifferences takes note of what differs of some routes.

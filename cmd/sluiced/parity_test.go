@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -96,4 +97,31 @@ func TestParity(t *testing.T) {
 	}
 	n.decide = func([]intent.RouteKey) ([]kernel.Decision, error) { return nil, errors.New("no netlink") }
 	look()
+}
+
+// Each route has its turn, also when that which had the last one has gone.
+func TestParityTurns(t *testing.T) {
+	var all []intent.RouteKey
+	for i := range 2*parityBatch + 10 {
+		all = append(all, intent.NewRouteKey(1001, prefix(fmt.Sprintf("10.0.%d.%d/32", i/256, i%256))))
+	}
+	var after intent.RouteKey
+	for turn, want := range []struct{ first, count int }{{0, parityBatch}, {parityBatch, parityBatch}, {2 * parityBatch, 10}, {0, parityBatch}} {
+		var part []intent.RouteKey
+		part, after = nextPart(all, after)
+		if len(part) != want.count || part[0] != all[want.first] {
+			t.Errorf("turn %d: %d keys from %v, want %d from %v", turn, len(part), part[0], want.count, all[want.first])
+		}
+	}
+	all = slices.Delete(all, parityBatch-1, parityBatch)
+	if part, _ := nextPart(all, after); part[0] != all[parityBatch-1] {
+		t.Errorf("after a key that has gone: %v, want %v", part[0], all[parityBatch-1])
+	}
+	found := map[intent.RouteKey]status.Change{}
+	for _, k := range all {
+		found[k] = status.Change{}
+	}
+	if some := someOf(found); len(some) != parityBatch || len(someOf(nil)) != 0 {
+		t.Errorf("%d keys that were found before", len(some))
+	}
 }

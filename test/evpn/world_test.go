@@ -144,9 +144,22 @@ func (w *world) nb(cloud string, args ...string) string {
 func (w *world) eventually(what string, cond func() error) {
 	w.Helper()
 	start := time.Now()
-	labtest.Eventually(w.T, w.Lab, what, cond)
+	var last error
+	labtest.Eventually(w.T, w.Lab, what, func() error {
+		err := cond()
+		if err != nil {
+			last = err
+		}
+		return err
+	})
 	w.Logf("%s: after %d ms", what, time.Since(start).Milliseconds())
+	if took := time.Since(start); took > noteworthy {
+		w.Logf("until then: %.1000v", last)
+	}
 }
+
+// noteworthy is a time after which it is said what a test waited for.
+const noteworthy = 15 * time.Second
 
 // reach waits until an address answers from a VM.
 func (w *world) reach(vm string, addrs ...string) {
