@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func bgpCommand(o *options) *cobra.Command {
 
 func writeNeighbors(w io.Writer, b status.BGP) error {
 	fmt.Fprintf(w, "AS %d, router id %s\n\n", b.ASN, b.RouterID)
-	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "BFD", "RECEIVED", "ACCEPTED", "SENT", "END OF RIB", "LAST ERROR"}}
+	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "BFD", "RECEIVED", "ACCEPTED", "SENT", "UNICAST", "END OF RIB", "LAST ERROR"}}
 	for _, n := range b.Neighbors {
 		name := n.Address.String()
 		if !n.Address.IsValid() {
@@ -39,9 +40,18 @@ func writeNeighbors(w io.Writer, b status.BGP) error {
 			state += ", again at " + n.Retry.Format(time.TimeOnly)
 		}
 		t.Add(name, fmt.Sprint(n.ASN), state, age(n.Since), fmt.Sprint(n.Flaps), path(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
-			fmt.Sprint(n.Sent), yes(n.EndOfRIB), n.LastError)
+			fmt.Sprint(n.Sent), unicast(n), yes(n.EndOfRIB), n.LastError)
 	}
 	return t.Write(w)
+}
+
+// unicast is what of plain unicast goes over a session that is to have it; the other
+// columns are of EVPN.
+func unicast(n status.Neighbor) string {
+	if !slices.Contains(n.Families, "ipv4") && !slices.Contains(n.Families, "ipv6") {
+		return "-"
+	}
+	return fmt.Sprintf("%d in, %d out", n.UnicastReceived, n.UnicastSent)
 }
 
 // path is what BFD says of the way to a neighbour, and what is in the way.

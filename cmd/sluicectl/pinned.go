@@ -97,18 +97,26 @@ func notPinned(vni intent.VNI) error { return fmt.Errorf("VRF %s is not in the p
 func (p *pinned) Routes(_ context.Context, vni intent.VNI) ([]status.Route, error) {
 	return with(p, func(r *ebpf.Reader) ([]status.Route, error) {
 		rows, err := r.Routes()
-		out := []status.Route{}
-		for k, row := range rows {
-			if vni == 0 || k.VNI == vni {
-				out = append(out, status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: row.Kind.String(), Gateway: row.Gateway, NextHops: row.NextHops.All(), Programmed: true, State: status.Unknown})
-			}
+		if err != nil {
+			return nil, err
 		}
-		slices.SortFunc(out, status.Route.Compare)
-		if err == nil && vni != 0 && len(out) == 0 {
-			return nil, p.hasVRF(vni)
-		}
-		return out, err
+		return pinnedRoutes(rows, vni, p.hasVRF)
 	})
+}
+
+// pinnedRoutes are the rows of a VRF that there is, or all for VNI 0.
+func pinnedRoutes(rows map[intent.RouteKey]ebpf.RouteRow, vni intent.VNI, has func(intent.VNI) error) ([]status.Route, error) {
+	out := []status.Route{}
+	for k, row := range rows {
+		if vni == 0 || k.VNI == vni {
+			out = append(out, status.Route{VNI: k.VNI, Prefix: k.Prefix, Kind: row.Kind.String(), Gateway: row.Gateway, NextHops: row.NextHops.All(), Programmed: true, State: status.Unknown})
+		}
+	}
+	if vni != 0 && len(out) == 0 {
+		return out, has(vni)
+	}
+	slices.SortFunc(out, status.Route.Compare)
+	return out, nil
 }
 
 func (p *pinned) Drops(context.Context) (status.Drops, error) {

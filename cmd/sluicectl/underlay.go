@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ func writeUnderlay(w io.Writer, u status.Underlay) error {
 			metric = fmt.Sprint(r.Metric)
 		}
 		if r.Stale {
-			note = "stale"
+			note = strings.TrimSuffix("stale, "+note, ", ")
 		}
 		t.Add(r.Prefix.String(), r.State, r.Hops.String(), source, metric, note)
 	}

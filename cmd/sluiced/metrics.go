@@ -101,13 +101,21 @@ func (n *node) mapMetrics() ([]metrics.Map, error) {
 	return out, nil
 }
 
+func neighborMetrics(b bgp.NeighborStatus) metrics.Neighbor {
+	return metrics.Neighbor{
+		Address: b.Address, Interface: b.Interface, UnicastReceived: b.UnicastReceived, ASN: b.ASN,
+		Up: established(b), PrefixLimit: b.State == bgp.StatePrefixLimit, HeldBack: !b.HeldBack.IsZero(), Ignored: b.Ignored,
+		Received: b.Received, Accepted: accepted(b), Sent: b.Sent,
+	}
+}
+
 func (n *node) bgpMetrics() (metrics.BGP, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	s, err := n.speaker.Status(ctx)
 	out := metrics.BGP{Rejected: map[string]uint64{}}
 	for _, b := range s.Neighbors {
-		out.Neighbors = append(out.Neighbors, metrics.Neighbor{Address: b.Address, Interface: b.Interface, UnicastReceived: b.UnicastReceived, ASN: b.ASN, Up: established(b), PrefixLimit: b.State == bgp.StatePrefixLimit, Received: b.Received, Accepted: accepted(b), Sent: b.Sent})
+		out.Neighbors = append(out.Neighbors, neighborMetrics(b))
 		for reason, total := range b.RejectedTotal {
 			out.Rejected[string(reason)] += total
 		}

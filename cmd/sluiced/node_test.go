@@ -154,7 +154,7 @@ func TestConditionOfBGP(t *testing.T) {
 		reason string
 		detail string
 	}{
-		{"all up", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up}}, nil, true, "in-sync", "1 of 1 neighbours, 0 routes in, 0 out"},
+		{"all up", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up}}, nil, true, "in-sync", "1 of 1 neighbours, 0 EVPN routes in, 0 out"},
 		{"one down", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up, down}}, nil, true, "in-sync", "2001:db8::1"},
 		{"all down", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{down}}, nil, false, "no-session", "2001:db8::1"},
 		{"receiving", bgp.Status{Neighbors: []bgp.NeighborStatus{up}}, nil, false, "receiving", "1 of 1"},

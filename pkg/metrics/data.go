@@ -60,7 +60,11 @@ type Neighbor struct {
 	ASN       uint32
 	Up        bool
 	// PrefixLimit: its prefix limit ended the session.
-	PrefixLimit              bool
+	PrefixLimit bool
+	// HeldBack: its session is not opened for a while, as the daemon has panicked soon
+	// after its beginning. Ignored counts UPDATEs that could not be read.
+	HeldBack                 bool
+	Ignored                  int
 	Received, Accepted, Sent int
 	UnicastReceived          int
 }

@@ -155,8 +155,10 @@ type Neighbor struct {
 	ASN         uint32 `json:"asn"`
 	// Families are those of the session, such as evpn and ipv4.
 	Families []string `json:"families"`
-	// UnicastReceived is the number of plain unicast routes.
+	// UnicastReceived is the number of plain unicast routes that it has sent.
 	UnicastReceived int `json:"unicastReceived"`
+	// UnicastSent is the number of those that it has been sent.
+	UnicastSent int `json:"unicastSent"`
 	// State is the FSM's: idle, connect, active, opensent, openconfirm, established;
 	// or prefix-limit after the neighbour sent too many routes.
 	State string    `json:"state"`
@@ -176,6 +178,12 @@ type Neighbor struct {
 	MessagesOut uint64 `json:"messagesOut"`
 	// Retry is when a session that its prefix limit ended is tried again.
 	Retry time.Time `json:"retry,omitzero"`
+	// HeldBack is until when the neighbour is held back, as the daemon has panicked
+	// several times soon after a session with it began.
+	HeldBack time.Time `json:"heldBack,omitzero"`
+	// IgnoredUpdates is the number of UPDATE messages of this session whose routes
+	// could not be read: the neighbour's routes may be others than are shown.
+	IgnoredUpdates int `json:"ignoredUpdates"`
 	// LastError is why the session last went down, or does not come up.
 	LastError string `json:"lastError,omitempty"`
 	// BFD is the path to the neighbour, where bgp.neighbors[].bfd is enabled.

@@ -75,6 +75,9 @@ type Explanation struct {
 // NewExplanation judges the steps.
 func NewExplanation(q Query, steps []Step) Explanation {
 	e := Explanation{VRF: q.VRF, Src: q.Src, Dst: q.Dst, Works: len(steps) > 0, Steps: steps}
+	if steps == nil {
+		e.Steps = []Step{}
+	}
 	for _, s := range steps {
 		e.Works = e.Works && (s.Found || s.Kept)
 	}

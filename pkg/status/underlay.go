@@ -10,7 +10,7 @@ import (
 type Underlay struct {
 	// Install tells whether routes are installed at all.
 	Install bool `json:"install"`
-	// InSync: the neighbours have sent all their unicast routes, or had their time.
+	// InSync tells that the neighbours have sent all their unicast routes, or had their time.
 	InSync        bool                   `json:"inSync"`
 	Announcements []UnderlayAnnouncement `json:"announcements"`
 	Routes        []UnderlayRoute        `json:"routes"`
@@ -19,7 +19,7 @@ type Underlay struct {
 // UnderlayAnnouncement is a prefix that the node announces, or is to announce.
 type UnderlayAnnouncement struct {
 	Prefix netip.Prefix `json:"prefix"`
-	// VTEP: it is the tunnel endpoint's.
+	// VTEP tells that it is the tunnel endpoint's.
 	VTEP      bool `json:"vtep"`
 	Announced bool `json:"announced"`
 	// Error is why it is not.
@@ -31,11 +31,12 @@ type UnderlayRoute struct {
 	Prefix netip.Prefix `json:"prefix"`
 	// State is installed; refused, with Reason; waiting; error; or kept, of a route
 	// of an earlier start that no neighbour has sent yet.
-	State  string              `json:"state"`
+	State string `json:"state"`
+	// Hops are its next hops, each with the address via and the device.
 	Hops   intent.UnderlayHops `json:"hops"`
 	Metric uint32              `json:"metric,omitempty"`
 	Source netip.Addr          `json:"source,omitzero"`
-	// Stale: its neighbours are restarting.
+	// Stale tells that its neighbours are restarting.
 	Stale  bool   `json:"stale,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`

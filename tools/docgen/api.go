@@ -11,9 +11,11 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-const apiIntro = `# JSON of sluicectl and of the admin socket
+var apiIntro = `# JSON of sluicectl and of the admin socket
 
 What ` + "`sluicectl -o json`" + ` prints is what sluiced answers on its socket, open to root only:
 
@@ -24,7 +26,11 @@ curl --unix-socket /run/sluice/sluiced.sock http://sluiced/v1/status
 Names are camelCase. An abbreviation is in capitals, but at the beginning of a name:
 ` + "`routerMAC`, `endOfRIB`, `vtep`" + `. An optional field is left out where it is empty, or where
 its value is not known: with sluiced away, ` + "`sluicectl`" + ` answers from the pinned maps, which
-know neither what is wanted nor what is announced.
+know neither what is wanted nor what is announced. A list that is not optional is ` + "`[]`" + ` where it
+is empty.
+
+A VRF is its VNI, a number. The default VRF, which tables and metrics call ` + "`default`" + `, is the number
+` + fmt.Sprint(uint32(intent.DefaultVRF)) + `, one more than the largest VNI.
 
 A request is JSON in the body and may be left out where it is ` + "`Nothing`" + `. An error is
 ` + "`{\"error\": \"…\"}`" + ` with status 400, 404, 500 or 503. A stream has one answer a line, as
@@ -47,7 +53,7 @@ func apiPage(w *bytes.Buffer, admin, status string) error {
 		}
 	}
 	writeTypes(w, endpoints)
-	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "plan.go", "known.go"} {
+	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "underlay.go", "drain.go", "plan.go", "known.go"} {
 		f, err := parseFile(filepath.Join(status, name))
 		if err != nil {
 			return err

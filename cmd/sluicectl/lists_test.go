@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/output"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// A list without entries is one, in JSON, too.
+func TestEmptyListsAreLists(t *testing.T) {
+	rows := map[intent.RouteKey]ebpf.RouteRow{intent.NewHostKey(1002, netip.MustParseAddr("2001:db8::1")): {}}
+	routes, err := pinnedRoutes(rows, 1001, func(intent.VNI) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, value := range map[string]any{
+		`[]`:            routes,
+		`"steps": []`:   status.NewExplanation(status.Query{}, nil),
+		`"neighbors": `: status.BGP{Neighbors: []status.Neighbor{}},
+	} {
+		var b bytes.Buffer
+		if err := (&options{output: output.JSON}).print(&b, value, nil); err != nil || !strings.Contains(b.String(), what) || strings.Contains(b.String(), "null") {
+			t.Errorf("%s: %v\n%s", what, err, b.String())
+		}
+	}
+	if _, err := pinnedRoutes(rows, 1003, notPinned); err == nil {
+		t.Error("no error for a VRF that is not there")
+	}
+	if routes, err := pinnedRoutes(rows, 0, func(intent.VNI) error { return errors.New("asked") }); err != nil || len(routes) != 1 {
+		t.Errorf("all: %v, %v", routes, err)
+	}
+}
+
+// The columns of EVPN say nothing of a session for plain unicast alone.
+func TestNeighborsShowPlainUnicast(t *testing.T) {
+	var b bytes.Buffer
+	err := writeNeighbors(&b, status.BGP{ASN: 64512, Neighbors: []status.Neighbor{
+		{Address: netip.MustParseAddr("192.0.2.1"), Families: []string{"evpn"}, Received: 9},
+		{Address: netip.MustParseAddr("2001:db8::1"), Families: []string{"ipv6"}, UnicastReceived: 12, UnicastSent: 3},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 5 || !strings.Contains(lines[2], "UNICAST") || strings.Contains(lines[3], " in, ") || !strings.Contains(lines[4], "12 in, 3 out") {
+		t.Errorf("table\n%s", b.String())
+	}
+}
+
+func TestStaleRoutesOfTheUnderlayHaveAReason(t *testing.T) {
+	u := status.Underlay{Install: true, InSync: true, Routes: []status.UnderlayRoute{
+		{Prefix: netip.MustParsePrefix("192.0.2.3/32"), State: status.UnderlayRefused, Reason: "connected", Stale: true},
+		{Prefix: netip.MustParsePrefix("2001:db8::3/128"), State: status.UnderlayInstalled, Stale: true},
+	}}
+	var b bytes.Buffer
+	if err := writeUnderlay(&b, u); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if !strings.HasSuffix(lines[1], "stale, connected") || !strings.HasSuffix(lines[2], "stale") {
+		t.Errorf("table\n%s", b.String())
+	}
+}
