@@ -40,7 +40,7 @@ func (d *Dataplane) Attach(p Program, ifindex int) error {
 		// A filter from before a kernel upgrade or a change of the hook is only
 		// reached when the link is gone; it goes once the link is there.
 		if err = d.attachTCX(p, ifindex); err == nil {
-			err = errors.Join(detachClsact(p, ifindex), d.forgetGone())
+			err = errors.Join(detachClsact(p, ifindex), d.forgetSome())
 		}
 	default:
 		err = attachClsact(p, d.programs[p], ifindex)
@@ -119,6 +119,7 @@ func (d *Dataplane) attachTCX(p Program, ifindex int) error {
 	if err := l.Pin(pin); err != nil {
 		return fmt.Errorf("pin link: %w", err)
 	}
+	d.links.made++
 	return p.checkFirst(l, ifindex)
 }
 
@@ -235,14 +236,28 @@ func (d *Dataplane) updateLinks(p Program, r *running) error {
 	return nil
 }
 
+// linkCount are the pinned links that forgetGone left, and those made since.
+type linkCount struct{ left, made int }
+
+// forgetSome is forgetGone for each new link, or where there are many for each group of
+// new ones: it looks at all of them, and a start may make thousands.
+func (d *Dataplane) forgetSome() error {
+	if d.links.made == 0 || 64*d.links.made < d.links.left {
+		return nil
+	}
+	return d.forgetGone()
+}
+
 // forgetGone removes the pins of links whose devices are gone, as that of a veth
 // pair that was deleted.
 func (d *Dataplane) forgetGone() error {
+	d.links = linkCount{}
 	for _, p := range allPrograms() {
 		attached, err := d.attached(p)
 		if err != nil {
 			return err
 		}
+		d.links.left += len(attached)
 		for _, ifindex := range attached {
 			l, err := openLink(linkPin(d.dir, p, ifindex), ifindex)
 			if err != nil {

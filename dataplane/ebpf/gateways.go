@@ -169,6 +169,13 @@ func (s *store) applyGateway(g intent.Gateway) error {
 	if err != nil {
 		return err
 	}
+	if err := s.changeGateway(g, e, name); err != nil {
+		return errors.Join(err, s.silence(g))
+	}
+	return nil
+}
+
+func (s *store) changeGateway(g intent.Gateway, e bpfEntry, name bpfGatewayName) (err error) {
 	old, had := s.live[g.Key]
 	if err := s.leave(g.Key, old); err != nil {
 		return err
@@ -179,29 +186,41 @@ func (s *store) applyGateway(g intent.Gateway) error {
 			return fmt.Errorf("entries: %w", err)
 		}
 		if err = s.setRow(bpfMapAskedV1, row, bpfAsked{}); err != nil {
-			s.releaseEntry(row)
-			return err
+			return errors.Join(err, s.releaseEntry(row))
 		}
 	}
 	if err := s.writeGateway(row, e, name); err != nil {
 		if !kept {
-			s.releaseEntry(row)
+			err = errors.Join(err, s.releaseEntry(row))
 		}
 		return err
 	}
 	now := liveGateway{row: row, vni: g.VNI, ifindex: e.Ifindex}
 	s.live[g.Key] = now
-	if !had {
-		return s.inherit(g.Key, row)
-	}
-	if now != old {
+	switch {
+	case !had:
+		s.leaving[g.Key] = now // what it was is to be inherited
+	case now != old:
 		s.leaving[g.Key] = old
 	}
 	return s.leave(g.Key, now)
 }
 
+// silence clears what a gateway was in another VRF, after its change has failed: the
+// routes of that VRF lead into it, and it may be another tenant's by now. The next try
+// does the rest.
+func (s *store) silence(g intent.Gateway) error {
+	var err error
+	for _, was := range []liveGateway{s.live[g.Key], s.leaving[g.Key]} {
+		if was.row != 0 && was.vni != g.VNI {
+			err = errors.Join(err, s.setRow(bpfMapEntriesV1, was.row, bpfEntry{}))
+		}
+	}
+	return err
+}
+
 // leave ends what a gateway was before it became now, also where an earlier try did
-// not come to the end: until then the routes of its old VRF lead into it.
+// not come to the end.
 func (s *store) leave(k intent.GatewayKey, now liveGateway) error {
 	old, ok := s.leaving[k]
 	if !ok {
@@ -219,23 +238,33 @@ func (s *store) leave(k intent.GatewayKey, now liveGateway) error {
 		if err := s.retireEntry(old.row, k, now.row); err != nil {
 			return err
 		}
+		// Once: what is left of it is to be done for now alone.
+		s.leaving[k] = now
+	}
+	if err := s.inherit(k, now.row); err != nil {
+		return err
 	}
 	delete(s.leaving, k)
 	return nil
 }
 
-// inherit gives a gateway that is new in service what is still served behind a
-// retired entry of its own, and the routes of the default VRF that lead to it.
+// inherit gives a gateway that is new in service what is still served behind
+// retired entries of its own, and the routes of the default VRF that lead to it.
 func (s *store) inherit(k intent.GatewayKey, row uint32) error {
 	if len(s.entries.keys) == len(s.live) {
 		return nil
 	}
+	var retired []uint32
 	for other, e := range s.entries.keys {
 		if e.gateway == k && other != row {
-			return errors.Join(s.moveDefaults(other, k), s.moveServed(other, row))
+			retired = append(retired, other)
 		}
 	}
-	return nil
+	var err error
+	for _, other := range retired {
+		err = errors.Join(err, s.moveDefaults(other, k), s.moveServed(other, row))
+	}
+	return err
 }
 
 // writeGateway writes what refers last, so that a crash leaves nothing dangling.

@@ -58,7 +58,8 @@ func (d *Dataplane) Guard(g Guard) error {
 	return d.Attach(VRFGuard, g.IfIndex)
 }
 
-// sweepGuards removes the rows, and the pins, of devices that have gone.
+// sweepGuards removes the rows of devices that have gone. Their pins go with the next
+// list of them: see forgetGone.
 func (d *Dataplane) sweepGuards() error {
 	m := d.tables[bpfMapGuardedV1]
 	var stale []uint32
@@ -94,7 +95,8 @@ func (d *Dataplane) Guarding(g Guard) (bool, error) {
 	return d.Attached(VRFGuard, g.IfIndex)
 }
 
-// Unguard forgets a device that has gone.
+// Unguard forgets a device that is about to be removed: what comes in until then is
+// dropped. A row that is there still is of a device that has to be there: see Kept.
 func (d *Dataplane) Unguard(ifindex int) error {
 	err := d.tables[bpfMapGuardedV1].Delete(uint32(ifindex))
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {

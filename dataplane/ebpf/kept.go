@@ -15,10 +15,11 @@ import (
 var ErrNothingKept = errors.New("no VRF was pinned")
 
 // Kept tells why what was pinned before Load may not have forwarded until now; nil
-// when it has: its VRFs and gateways can be read back whole, and the device that is
-// the fabric's, each device of a gateway, and each of the underlay, has its program
-// still. It is to be
-// asked before anything is attached: a device that lost its program shows then.
+// when it has: its VRFs and gateways can be read back whole, the device that is the
+// fabric's, each device of a gateway, and each of the underlay, has its program still,
+// and the kernel has the devices and tables of VRFs on its path, and their guards. It
+// is to be asked before anything is attached: a device that lost its program shows then.
+// The guard of a device that has gone is told of once.
 func (d *Dataplane) Kept(fabric int) error {
 	vrfs, err := PinnedVRFs(d.dir)
 	switch {
@@ -27,9 +28,18 @@ func (d *Dataplane) Kept(fabric int) error {
 	case len(vrfs) == 0:
 		return ErrNothingKept
 	}
-	if err := d.keptProgram(FabricIn, fabric); err != nil {
-		return err
+	return errors.Join(d.keptFabric(fabric), d.keptGateways(vrfs), d.keptUnderlay(), d.keptKernelPath())
+}
+
+// keptFabric has nothing to ask where packets come in by devices of VRFs: fabric is 0.
+func (d *Dataplane) keptFabric(fabric int) error {
+	if fabric == 0 {
+		return nil
 	}
+	return d.keptProgram(FabricIn, fabric)
+}
+
+func (d *Dataplane) keptGateways(vrfs map[intent.VNI]uint16) error {
 	devices, err := d.gatewayDevices(vrfs)
 	if err != nil {
 		return err
@@ -39,7 +49,7 @@ func (d *Dataplane) Kept(fabric int) error {
 			return err
 		}
 	}
-	return d.keptUnderlay()
+	return nil
 }
 
 // keptUnderlay asks about devices that are there: one that has gone takes nothing,

@@ -74,6 +74,7 @@ type Dataplane struct {
 	older    []string   // pinned maps of an older layout; none: nothing is staged
 	node     Node
 	programs map[Program]*running
+	links    linkCount
 
 	store *store
 }

@@ -38,6 +38,9 @@ type PathConfig struct {
 	Guard func(context.Context, GuardedDevice) error
 	// Guarding, when set, tells whether what Guard did is still so.
 	Guarding func(GuardedDevice) (bool, error)
+	// Unguard, when set, forgets what Guard did for a device that is about to be
+	// removed, or was, by its ifindex.
+	Unguard func(ifindex int) error
 	// Port is the UDP port of VXLAN; 0 means DefaultPort.
 	Port uint16
 	// MTU of the pairs to provider bridges in bytes; 0 means 1500.

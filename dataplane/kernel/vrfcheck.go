@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -123,14 +122,4 @@ func (p *Path) guards(g GuardedDevice) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.guarded[g.IfIndex] == g
-}
-
-func (p *Path) guard(ctx context.Context, g GuardedDevice) error {
-	if err := p.config.Guard(ctx, g); err != nil {
-		return fmt.Errorf("attaching vrf_guard to %s: %w", g.Name, err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.guarded[g.IfIndex] = g
-	return nil
 }

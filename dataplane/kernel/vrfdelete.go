@@ -38,6 +38,9 @@ func (d VRFs) delete(s *snapshot, vni intent.VNI) error {
 		}
 	}
 	d.p.setInward(vni, 0)
+	if err := d.p.unguard(s.byMark[bridgeOf(vni).mark]); err != nil {
+		return err
+	}
 	if err := s.removeNamed(outerOf(vni), innerOf(vni), vxlanOf(vni), bridgeOf(vni), dummyOf(vni)); err != nil {
 		return err
 	}

@@ -130,6 +130,9 @@ func (d Gateways) removeEnds(ctx context.Context, s *snapshot, k intent.VRFPortK
 		return err
 	}
 	vrf, bridge := endsOf(k, 0)
+	if err := d.p.unguard(s.byMark[vrf.mark]); err != nil {
+		return err
+	}
 	for _, l := range []netlink.Link{s.byMark[vrf.mark], s.byMark[bridge.mark]} {
 		if l == nil {
 			continue

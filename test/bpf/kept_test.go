@@ -3,7 +3,10 @@ package bpf_test
 import (
 	"errors"
 	"log/slog"
+	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -16,6 +19,53 @@ type onePort struct{ ifindex int }
 
 func (p onePort) Port(intent.BridgeKey) (ebpf.Port, bool) {
 	return ebpf.Port{IfIndex: uint32(p.ifindex), MTU: 1500}, true
+}
+
+// inward are the devices that VRFs on the kernel path are handed to.
+type inward map[intent.VNI]int
+
+func (i inward) IfIndex(vni intent.VNI) (int, bool) { n, ok := i[vni]; return n, ok }
+
+// keptKernelPath has rows of VRFs on the kernel path whose devices are not there; with
+// those that are, test/kernelpath does the same.
+func keptKernelPath(t *testing.T, d *ebpf.Dataplane, fabric, nic int) {
+	t.Helper()
+	kept := func(what, want string) {
+		t.Helper()
+		if err := d.Kept(fabric); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", what, err, want)
+		}
+	}
+	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{blue: {VNI: blue, Index: 2, Path: intent.PathKernel}})
+	kept("a VRF is handed to a device that has gone", "VRF 1002 on the kernel path: device 4711 is not there")
+	if errs := d.VRFs().Delete(t.Context(), []intent.VNI{blue}); errs != nil {
+		t.Fatal(errs)
+	}
+	kept("without it", "")
+	// A row alone: a program cannot be put on a device that has gone.
+	if err := d.Guard(ebpf.Guard{IfIndex: 4711, VNI: blue}); err == nil {
+		t.Error("a device that is not there is guarded")
+	}
+	kept("a guarded device has gone", "VRF 1002 on the kernel path: device 4711 is not there")
+	kept("and was told of", "")
+	if err := d.Guard(ebpf.Guard{IfIndex: nic, VNI: blue}); err != nil {
+		t.Fatal(err)
+	}
+	kept("a guarded device is down", "VRF 1002 on the kernel path: device nic is down")
+	for _, name := range []string{"nic", "nic-peer"} {
+		if out, err := exec.Command("ip", "link", "set", name, "up").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	// The kernel notes a moment later that there is a carrier.
+	for d.Kept(fabric).Error() == "VRF 1002 on the kernel path: device nic is down" && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	kept("a guarded device has lost its VRF", "VRF 1002 on the kernel path: device nic is in no VRF")
+	if err := d.Unguard(nic); err != nil {
+		t.Fatal(err)
+	}
+	kept("the device is removed", "")
 }
 
 // What is pinned counts as having forwarded only while every device of it has its
@@ -64,6 +114,7 @@ func TestKept(t *testing.T) {
 					return err
 				}
 			}
+			keptKernelPath(t, d, fabric, nic)
 			// A device that was made anew has another index.
 			l, err := netlink.LinkByIndex(overlay)
 			if err == nil {
@@ -76,7 +127,7 @@ func TestKept(t *testing.T) {
 		},
 	} {
 		err := ns.Do(func() error {
-			d, err := ebpf.Load(ebpf.Config{Dir: dir, Node: node(), Log: slog.New(slog.DiscardHandler), Bridges: onePort{overlay}, Limits: fewRows})
+			d, err := ebpf.Load(ebpf.Config{Dir: dir, Node: node(), Log: slog.New(slog.DiscardHandler), Bridges: onePort{overlay}, Devices: inward{blue: 4711}, Limits: fewRows})
 			if err != nil {
 				return err
 			}

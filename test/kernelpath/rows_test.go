@@ -268,7 +268,7 @@ func TestDummy(t *testing.T) {
 	}
 	s.mustApply(r)
 	s.same(r)
-	s.path = kernel.NewPath(kernel.PathConfig{Namespace: s.config.Namespace, Ports: s.ports, Guard: s.config.Guard}, s.node)
+	s.path = kernel.NewPath(kernel.PathConfig{Namespace: s.config.Namespace, Ports: s.ports, Guard: s.config.Guard, Unguard: s.config.Unguard}, s.node)
 	if s.difference(r) == "" {
 		t.Error("lo-1001 is not wanted any more, and that is not seen")
 	}

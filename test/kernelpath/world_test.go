@@ -94,7 +94,8 @@ func newSite(t *testing.T, underlay6, whole bool) *site {
 	s.load()
 	s.config = kernel.PathConfig{Namespace: netns.Named("node"), Ports: s.ports, Whole: whole,
 		Guard:    func(_ context.Context, g kernel.GuardedDevice) error { return s.data.Guard(guardOf(g)) },
-		Guarding: func(g kernel.GuardedDevice) (bool, error) { return s.data.Guarding(guardOf(g)) }}
+		Guarding: func(g kernel.GuardedDevice) (bool, error) { return s.data.Guarding(guardOf(g)) },
+		Unguard:  func(ifindex int) error { return s.data.Unguard(ifindex) }}
 	s.node = kernel.PathNode{RouterMAC: mac(nodeMAC), NextHopMAC: mac(hopMAC), VTEP4: addr("192.0.2.1"), VTEP6: addr("2001:db8::1"), UnderlayMTU: 1500}
 	if underlay6 {
 		s.node.VTEP4 = netip.Addr{}
