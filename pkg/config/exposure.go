@@ -78,9 +78,10 @@ func (d *decoder) validateExposure(c *Config) {
 	if c.Path == PathKernel {
 		d.failAt("exposure", "needs the eBPF programs, which `path: kernel` leaves out; use `path: auto`, and path kernel for single VRFs in evpn.vrfs")
 	}
-	if len(c.BGP.Neighbors) > 0 && !slices.ContainsFunc(c.BGP.Neighbors, func(n Neighbor) bool {
-		return slices.Contains(n.Families, FamilyIPv4) || slices.Contains(n.Families, FamilyIPv6)
-	}) {
+	if c.Roles == RoleNone {
+		d.failAt("exposure", "a node with `roles: none` exposes nothing; use `roles: auto`, or remove exposure")
+	}
+	if len(c.BGP.Neighbors) > 0 && !c.BGP.takes(FamilyIPv4) && !c.BGP.takes(FamilyIPv6) {
 		d.failAt("exposure", "no neighbour takes plain unicast; give one `families: [evpn, ipv4]` or `families: [evpn, ipv6]`")
 	}
 }

@@ -32,6 +32,7 @@ func TestExposure(t *testing.T) {
 		one + "exposure: {devices: [sluice-vxlan]}\n":                                                    "name a link of the underlay",
 		one + "exposure: {devices: [a/b]}\n":                                                             "no name of a link",
 		one + "path: kernel\nexposure: {ports: on}\n":                                                    "exposure: needs the eBPF programs",
+		one + "roles: none\nexposure: {ports: on}\n":                                                     "exposure: a node with `roles: none` exposes nothing",
 		"bgp: {asn: 64512, neighbors: [{address: 192.0.2.1}]}\nexposure: {ports: on}\n":                  "no neighbour takes plain unicast; give one `families: [evpn, ipv4]`",
 		"bgp: {asn: 1, neighbors: [{address: 192.0.2.1, families: [evpn]}]}\nexposure: {gateways: on}\n": "no neighbour takes plain unicast",
 	} {

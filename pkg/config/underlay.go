@@ -108,7 +108,9 @@ func (c *Config) completeUnderlay() {
 	}
 }
 
-func (d *decoder) validateUnderlay(u *Underlay) {
+func (d *decoder) validateUnderlay(c *Config) {
+	u := &c.Underlay
+	d.underlayReaches(c)
 	for i, p := range u.Announce.Prefixes {
 		key := fmt.Sprintf("underlay.announce.prefixes[%d]", i)
 		switch a := p.Addr(); {
@@ -139,6 +141,42 @@ func (d *decoder) validateUnderlay(u *Underlay) {
 		}
 		families[a.Is4()] = true
 	}
+}
+
+// underlayReaches finds what no neighbour would be told, and what none would tell.
+func (d *decoder) underlayReaches(c *Config) {
+	u := c.Underlay
+	if u.Used() && c.Roles == RoleNone {
+		d.failAt("underlay", "a node with `roles: none` has no part in the underlay; use `roles: auto`, or remove underlay")
+		return
+	}
+	v4, v6 := c.BGP.takes(FamilyIPv4), c.BGP.takes(FamilyIPv6)
+	const fix = "; give the one that routes for this node `families: [evpn, %s]`, or [%s] without EVPN"
+	reaches := func(key string, a netip.Addr) {
+		switch {
+		case len(c.BGP.Neighbors) == 0:
+		case !v4 && !v6:
+			d.failAt(key, "no neighbour takes plain unicast"+fix, "ipv4", "ipv4")
+		case a.Is4() && !v4:
+			d.failAt(key, "no neighbour takes plain IPv4 unicast"+fix, "ipv4", "ipv4")
+		case a.Is6() && !v6:
+			d.failAt(key, "no neighbour takes plain IPv6 unicast"+fix, "ipv6", "ipv6")
+		}
+	}
+	if u.Announce.VTEP {
+		reaches("underlay.announce.vtep", c.Fabric.VTEP.Unmap())
+	}
+	for i, p := range u.Announce.Prefixes {
+		reaches(fmt.Sprintf("underlay.announce.prefixes[%d]", i), p.Addr())
+	}
+	if u.Install.Enabled {
+		reaches("underlay.install.enabled", netip.Addr{})
+	}
+}
+
+// takes tells whether any neighbour has a family.
+func (b BGP) takes(f Family) bool {
+	return slices.ContainsFunc(b.Neighbors, func(n Neighbor) bool { return slices.Contains(n.Families, f) })
 }
 
 func (d *decoder) prefixMatch(key string, m PrefixMatch) {

@@ -55,6 +55,9 @@ bgp:
 
 func TestUnderlayMistakes(t *testing.T) {
 	neighbor := func(s string) string { return "bgp:\n  asn: 1\n  listen: :179\n  neighbors: [" + s + "]\n" }
+	const reflector = "bgp:\n  asn: 64512\n  neighbors:\n    - address: 192.0.2.1\n"
+	const router = "bgp:\n  asn: 64512\n  neighbors: [{address: 192.0.2.1, asn: 65001}]\n"
+	const router6 = "bgp:\n  asn: 64512\n  neighbors: [{address: '2001:db8::1', asn: 65001}]\n"
 	for text, want := range map[string]string{
 		head + "underlay: {install: {metric: 0}}\n":                                      "underlay.install.metric: 0 would replace",
 		head + "underlay: {install: {accept: [{ge: 3}]}}\n":                              "underlay.install.accept[0].prefix: missing",
@@ -66,16 +69,24 @@ func TestUnderlayMistakes(t *testing.T) {
 		head + "underlay: {announce: {prefixes: [192.0.2.1/24]}}\n":                      "write 192.0.2.0/24",
 		head + "underlay: {announce: {prefixes: [fe80::/64]}}\n":                         "no prefix to announce",
 		head + "underlay: {announce: {prefixes: [192.0.2.1, 192.0.2.1/32]}}\n":           "prefixes[1]: 192.0.2.1/32 is given twice",
-		neighbor("{interface: a/b}"):                                                     "interface: \"a/b\" is no name",
-		neighbor("{interface: eth1, address: 192.0.2.1}"):                                "address: does not go together with interface",
-		neighbor("{interface: eth1, localAddress: 192.0.2.1}"):                           "localAddress: does not go",
-		neighbor("{interface: eth1, asn: 2, multihopTTL: 2}"):                            "multihopTTL: does not go",
-		neighbor("{interface: eth1, bfd: {enabled: true}}"):                              "bfd.enabled: does not go",
-		neighbor("{interface: eth1}, {interface: eth1}"):                                 "neighbors[1].interface: eth1 is already neighbors[0]",
-		neighbor("{address: 192.0.2.1, asn: 3, external: true}"):                         "external: asn is given too",
-		neighbor("{address: 192.0.2.1, families: [ipv4, ipv4]}"):                         "families[1]: ipv4 is given twice",
-		neighbor("{address: 192.0.2.1, families: [ipv6]}"):                               "families[0]: IPv6 prefixes have no next hop",
-		neighbor("{address: 192.0.2.1, families: [ospf]}"):                               "is not allowed; use evpn, ipv4, ipv6",
+		// Nobody gets it, or sends any.
+		reflector + "underlay:\n  announce:\n    vtep: true\n":                         "f.yaml:7:11: underlay.announce.vtep: no neighbour takes plain unicast; give the one that routes for this node `families: [evpn, ipv4]`",
+		reflector + "underlay:\n  install: {enabled: true}\n":                          "f.yaml:6:22: underlay.install.enabled: no neighbour takes plain unicast",
+		reflector + "underlay: {announce: {prefixes: [2001:db8::/64]}}\n":              "underlay.announce.prefixes[0]: no neighbour takes plain unicast",
+		router + "underlay: {announce: {prefixes: [192.0.2.0/24, 2001:db8::/64]}}\n":   "underlay.announce.prefixes[1]: no neighbour takes plain IPv6 unicast; give the one that routes for this node `families: [evpn, ipv6]`",
+		router + "fabric: {vtep: '2001:db8::7'}\nunderlay: {announce: {vtep: true}}\n": "underlay.announce.vtep: no neighbour takes plain IPv6 unicast",
+		router6 + "fabric: {vtep: 192.0.2.7}\nunderlay: {announce: {vtep: true}}\n":    "underlay.announce.vtep: no neighbour takes plain IPv4 unicast",
+		router + "roles: none\nunderlay: {install: {enabled: true}}\n":                 "underlay: a node with `roles: none` has no part in the underlay; use `roles: auto`",
+		neighbor("{interface: a/b}"):                                                   "interface: \"a/b\" is no name",
+		neighbor("{interface: eth1, address: 192.0.2.1}"):                              "address: does not go together with interface",
+		neighbor("{interface: eth1, localAddress: 192.0.2.1}"):                         "localAddress: does not go",
+		neighbor("{interface: eth1, asn: 2, multihopTTL: 2}"):                          "multihopTTL: does not go",
+		neighbor("{interface: eth1, bfd: {enabled: true}}"):                            "bfd.enabled: does not go",
+		neighbor("{interface: eth1}, {interface: eth1}"):                               "neighbors[1].interface: eth1 is already neighbors[0]",
+		neighbor("{address: 192.0.2.1, asn: 3, external: true}"):                       "external: asn is given too",
+		neighbor("{address: 192.0.2.1, families: [ipv4, ipv4]}"):                       "families[1]: ipv4 is given twice",
+		neighbor("{address: 192.0.2.1, families: [ipv6]}"):                             "families[0]: IPv6 prefixes have no next hop",
+		neighbor("{address: 192.0.2.1, families: [ospf]}"):                             "is not allowed; use evpn, ipv4, ipv6",
 	} {
 		if _, err := Parse("f.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s%v\nwant %s", text, err, want)

@@ -18,7 +18,7 @@ const maxPassword = 80
 func (d *decoder) validate(c *Config) {
 	d.validateOVN(&c.OVN)
 	d.validateBGP(&c.BGP, c.Roles != RoleNone)
-	d.validateUnderlay(&c.Underlay)
+	d.validateUnderlay(c)
 	d.validateFabric(&c.Fabric)
 	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
 	d.validateExposure(c)
