@@ -27,6 +27,7 @@ func exposureConfig(c *config.Config) exposure.Config {
 		Ports: c.Exposure.Ports == config.SwitchOn, FloatingIPs: c.Exposure.FloatingIPs == config.SwitchOn, Gateways: c.Exposure.Gateways == config.SwitchOn,
 		Networks: c.Exposure.Networks, Prefixes: c.Exposure.Prefixes,
 		NextHops: e.NextHops, ICMPSource4: e.ICMPSource4, ICMPSource6: e.ICMPSource6, NextHopMAC: e.NextHopMAC,
+		Northbound: c.OVN.NB != "",
 	}
 }
 
@@ -86,6 +87,7 @@ func (n *node) watchWays(ctx context.Context) error {
 		default:
 		}
 	}
+	defer n.d.reg.Reporter(deviceReports).Replace(nil)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, look) })
 	group.Go(func() error {
@@ -103,6 +105,7 @@ func (n *node) watchWays(ctx context.Context) error {
 		routed := map[netip.Addr]bool{}
 		for {
 			last = n.underlayDevices(last, routed)
+			n.d.reg.Reporter(deviceReports).Replace(n.lackingDevices(last))
 			n.tables.Pipeline.Update(func() {
 				n.tables.UnderlayDevices.Set(maps.Clone(last))
 				n.tables.UnderlayDevices.Relist() // the kernel takes programs off a device that goes

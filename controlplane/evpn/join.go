@@ -1,6 +1,7 @@
 package evpn
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -79,20 +80,25 @@ func (t *Translator) GatewayVRF(key intent.GatewayKey) (intent.VNI, bool) {
 	return vni, s != nil && slices.ContainsFunc(s.tables.gateways, func(g intent.Gateway) bool { return g.Key == key })
 }
 
-// Accepts tells whether packets from an address behind a gateway port are its VRF's:
-// the longest match for the address leads back there.
-func (t *Translator) Accepts(key intent.GatewayKey, a netip.Addr) bool {
-	vni, ok := t.GatewayVRF(key)
-	if !ok {
-		return false
-	}
-	var best intent.Route
-	for _, r := range t.vrfs[vni].tables.routes {
-		if r.Key.Prefix.Contains(a) && (best.Key.VNI == 0 || r.Key.Prefix.Bits() > best.Key.Prefix.Bits()) {
-			best = r
+// Match is the longest match among a VRF's own routes, as they are now. It is made
+// once for many addresses: that takes as long as the VRF has routes.
+func (t *Translator) Match(vni intent.VNI) func(netip.Addr) (intent.Route, bool) {
+	routes, lengths := map[netip.Prefix]intent.Route{}, map[int]struct{}{}
+	if s := t.vrfs[vni]; s != nil {
+		for _, r := range s.tables.routes {
+			routes[r.Key.Prefix], lengths[r.Key.Prefix.Bits()] = r, struct{}{}
 		}
 	}
-	return best.Kind == intent.RouteLocal && best.Gateway == key
+	longest := slices.SortedFunc(maps.Keys(lengths), func(a, b int) int { return cmp.Compare(b, a) })
+	return func(a netip.Addr) (intent.Route, bool) {
+		for _, bits := range longest {
+			p, err := a.Prefix(bits) // longer than an address of IPv4: no match
+			if r, ok := routes[p]; err == nil && ok {
+				return r, true
+			}
+		}
+		return intent.Route{}, false
+	}
 }
 
 // HasBridge tells whether a gateway port needs a bridge.

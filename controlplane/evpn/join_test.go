@@ -18,14 +18,19 @@ func TestTenantsAreTold(t *testing.T) {
 	if vni, ok := x.GatewayVRF(key); !ok || vni != 1001 {
 		t.Errorf("the gateway port is of VRF %s, %v", vni, ok)
 	}
-	for a, want := range map[string]bool{"10.10.0.5": true, "10.10.0.99": true, "172.24.4.1": true, "172.24.4.60": false, "2001:db8:10::5": true} {
-		if got := x.Accepts(key, netip.MustParseAddr(a)); got != want {
-			t.Errorf("%s is accepted: %v", a, got)
+	match := x.Match(1001)
+	for a, want := range map[string]string{"10.10.0.5": "10.10.0.5/32", "10.10.0.99": "10.10.0.0/24", "172.24.4.1": "172.24.4.1/32", "172.24.4.60": "", "2001:db8:10::5": "2001:db8:10::5/128", "2001:db8:10::9": "2001:db8:10::/64"} {
+		r, ok := match(netip.MustParseAddr(a))
+		if ok != (want != "") || ok && (r.Key.Prefix.String() != want || r.Kind != intent.RouteLocal || r.Gateway != key) {
+			t.Errorf("%s matches %+v, %v, want %s", a, r, ok, want)
 		}
+	}
+	if _, ok := x.Match(7)(netip.MustParseAddr("10.10.0.5")); ok {
+		t.Error("a VRF that nobody has matches")
 	}
 	other := key
 	other.VLAN = 7
-	if _, ok := x.GatewayVRF(other); ok || x.Accepts(other, netip.MustParseAddr("10.10.0.5")) {
+	if _, ok := x.GatewayVRF(other); ok {
 		t.Error("a key that nobody has is a tenant's")
 	}
 	if !x.HasBridge("br-ex") || x.HasBridge("br-two") {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -18,14 +17,19 @@ type translation struct {
 	cfg     Config
 	own     ovn.UUID // this node's chassis
 	objects []object
+	seen    map[identity]struct{}
 	reports []report
+	// routed are the next hops that rows name, by provider switch; gateways those of
+	// them that nobody has.
+	routed   map[ovn.UUID][]netip.Addr
+	gateways map[ovn.UUID][]netip.Addr
 	// pending: Northbound rows are to come.
 	pending bool
 }
 
 // collect finds what has an address to expose, in the order of its right of way.
 func collect(rows *ovn.Rows, cfg Config) *translation {
-	t := &translation{rows: rows, cfg: cfg}
+	t := &translation{rows: rows, cfg: cfg, seen: map[identity]struct{}{}, gateways: map[ovn.UUID][]netip.Addr{}}
 	own, ok := rows.OwnChassis()
 	if !ok {
 		return t
@@ -35,6 +39,7 @@ func collect(rows *ovn.Rows, cfg Config) *translation {
 		t.ports()
 	}
 	gateways := rows.GatewayPortsAt(t.own)
+	t.routed = t.named(gateways)
 	if cfg.Gateways {
 		for _, g := range gateways {
 			t.gatewayPort(g)
@@ -94,45 +99,6 @@ func (t *translation) listed(kind string, p ovn.PortBinding) []netip.Addr {
 	return hops
 }
 
-// ports finds machines' ports on provider networks.
-func (t *translation) ports() {
-	for _, p := range t.rows.Machines(t.own) {
-		if _, there := t.rows.Localnet(p.Datapath); !there {
-			continue // a tenant's network
-		}
-		s, ok := t.provider(p.Datapath, kindPort, p.LogicalPort)
-		if !ok || !t.allowed(kindPort, p.LogicalPort, p) || !t.up(kindPort, p.LogicalPort, p) {
-			continue
-		}
-		list, errs := evpn.ParseMACColumn(p.MAC)
-		if err := errors.Join(errs...); err != nil {
-			t.fail(kindPort, p.LogicalPort, reason.BadMAC, err)
-		}
-		if len(list) == 1 && len(list[0].Prefixes) == 0 {
-			// Its addresses are not enforced ("MAC" and "unknown"): Neutron has them.
-			cidrs, err := evpn.ParseCIDRs(p.ExternalIDs[keyCIDRs])
-			if err != nil {
-				t.fail(kindPort, p.LogicalPort, reason.BadCIDRs, fmt.Errorf("external_ids:%s: %w", keyCIDRs, err))
-			}
-			list[0].Prefixes = cidrs
-		}
-		hops := t.listed(kindPort, p)
-		for _, a := range list {
-			for _, n := range a.Prefixes {
-				t.add(object{kind: kindPort, name: p.LogicalPort, addr: n.Addr(), mac: a.MAC, provider: s, gateway: intent.GatewayPort, port: p.LogicalPort, selves: a.Prefixes, hops: hops})
-			}
-		}
-	}
-}
-
-// up tells whether OVN has made the port's flows: before that packets are lost.
-func (t *translation) up(kind, name string, p ovn.PortBinding) bool {
-	if !p.Up {
-		t.withhold(kind, name, reason.PortDown, "port "+p.LogicalPort+" is bound here and not up yet")
-	}
-	return p.Up
-}
-
 // gatewayObject is what is the same in all that is behind a gateway port.
 func (t *translation) gatewayObject(g ovn.GatewayPort, kind string) (object, []netip.Prefix, bool) {
 	s, ok := t.provider(g.Switch.Datapath, kindGateway, g.Binding.LogicalPort)
@@ -179,8 +145,10 @@ func (t *translation) add(o object) {
 	if o.addr.IsLinkLocalUnicast() || !t.cfg.address(o.addr) {
 		return
 	}
-	if slices.ContainsFunc(t.objects, func(p object) bool { return p.addr == o.addr && p.key() == o.key() }) {
+	id := identity{o.addr, o.key()}
+	if _, there := t.seen[id]; there {
 		return // Southbound and Northbound tell the same
 	}
+	t.seen[id] = struct{}{}
 	t.objects = append(t.objects, o)
 }

@@ -20,6 +20,8 @@ type Config struct {
 	NextHops                 map[string][]netip.Addr
 	ICMPSource4, ICMPSource6 netip.Addr
 	NextHopMAC               intent.MAC
+	// Northbound: that database is followed.
+	Northbound bool
 }
 
 // Used tells whether anything is to be exposed.
@@ -28,10 +30,21 @@ func (c Config) Used() bool { return c.Ports || c.FloatingIPs || c.Gateways }
 // Needs adds to what other features need of OVN's rows.
 func (c Config) Needs(n ovn.Needs) ovn.Needs {
 	n.Exposure = c.Used()
+	if c.Used() && c.Northbound {
+		n.Gateways = c.answers
+	}
 	if c.FloatingIPs {
 		n.Floating = c.network
 	}
 	return n
+}
+
+// answers tells whether Sluice answers for the default gateways of a provider network
+// that rows name: the configuration does not say which, and the bridge has no port but
+// OVN's and Sluice's, so that nobody else can.
+func (c Config) answers(rows *ovn.Rows, s ovn.ProviderSwitch) bool {
+	hops, listed := c.NextHops[s.Network]
+	return c.network(s.Network) && (!listed || len(hops) > 0) && rows.OnlyOVN(s.Bridge)
 }
 
 func (c Config) network(name string) bool {

@@ -90,23 +90,23 @@ func (t *translation) centralised(g ovn.GatewayPort) {
 		t.pending = t.pending || t.rows.ExpectsNB()
 		return
 	}
+	alone := t.alone(g)
 	for _, n := range nats {
 		distributed := n.LogicalPort != "" && n.ExternalMAC != "" && g.Binding.Type == ovn.TypeChassisRedirect
 		a, err := netip.ParseAddr(n.ExternalIP)
 		// The external address of an SNAT row may be a prefix from which OVN does not
 		// choose; a row of another gateway port's network is that port's.
-		if err == nil && !distributed && a.Zone() == "" && t.isFor(g, networks, a) {
-			external(a.Unmap(), mac)
+		a = a.Unmap()
+		mine := alone || slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) })
+		if err == nil && !distributed && a.Zone() == "" && mine {
+			external(a, mac)
 		}
 	}
 }
 
-// isFor tells whether an external address of a router belongs to a gateway port: it
-// is on its network, or there is no other gateway port.
-func (t *translation) isFor(g ovn.GatewayPort, networks []netip.Prefix, a netip.Addr) bool {
-	if slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) }) {
-		return true
-	}
+// alone tells whether a gateway port is the only one of its router: then all external
+// addresses of the router belong to it, else those on its networks.
+func (t *translation) alone(g ovn.GatewayPort) bool {
 	for _, p := range t.rows.PortsOn(g.Binding.Datapath) {
 		if p.Type == g.Binding.Type && p.UUID != g.Binding.UUID {
 			return false
@@ -124,7 +124,7 @@ func (t *translation) distributed() {
 		for _, side := range t.rows.RouterSides(s.Datapath) {
 			for _, n := range t.readNATAddresses(side) {
 				machine, ok := t.rows.Port(n.resident)
-				if !ok || machine.Type != ovn.TypeVIF || machine.Chassis != t.own {
+				if !ok || machine.Type != ovn.TypeVIF && machine.Type != ovn.TypeVirtual || machine.Chassis != t.own {
 					continue
 				}
 				for _, a := range n.addrs {
@@ -180,7 +180,10 @@ func (t *translation) northbound(f ovn.FloatingIP, machine ovn.PortBinding) {
 // floating takes in a distributed floating IP.
 func (t *translation) floating(a netip.Addr, mac intent.MAC, s ovn.ProviderSwitch, side, machine ovn.PortBinding) {
 	name := a.String()
-	if _, ok := t.provider(s.Datapath, kindFloating, name); !ok || !t.allowed(kindFloating, name, side, machine) || !t.up(kindFloating, name, machine) {
+	if _, ok := t.provider(s.Datapath, kindFloating, name); !ok || !t.allowed(kindFloating, name, side, machine) {
+		return
+	}
+	if _, ok := t.holder(kindFloating, name, machine); !ok {
 		return
 	}
 	t.add(object{kind: kindFloating, name: name, addr: a, mac: mac, provider: s, gateway: intent.GatewayNAT, port: machine.LogicalPort})

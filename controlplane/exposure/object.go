@@ -24,6 +24,9 @@ const (
 	keyExpose   = "sluice-expose"
 	keyNextHops = "sluice-next-hops"
 	keyCIDRs    = "neutron:cidrs"
+
+	// optionVirtualIP is the key of options with a virtual port's address.
+	optionVirtualIP = "virtual-ip"
 )
 
 // object is something with an address that is to be exposed.
@@ -49,6 +52,12 @@ type object struct {
 
 func (o object) key() intent.GatewayKey {
 	return intent.GatewayKey{Bridge: intent.BridgeKey(o.provider.Bridge), VLAN: uint16(o.provider.Localnet.Tag), MAC: o.mac}
+}
+
+// identity is what two objects that are the same have in common.
+type identity struct {
+	addr netip.Addr
+	key  intent.GatewayKey
 }
 
 // report is an object of status, sorted as these are.

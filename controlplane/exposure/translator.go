@@ -2,7 +2,6 @@ package exposure
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -17,9 +16,9 @@ import (
 type Tenants interface {
 	// GatewayVRF is the VRF that a gateway port's frame key belongs to.
 	GatewayVRF(intent.GatewayKey) (intent.VNI, bool)
-	// Accepts tells whether packets from an address behind a gateway port are its
-	// VRF's.
-	Accepts(intent.GatewayKey, netip.Addr) bool
+	// Match is the longest match among the own routes of a VRF; packets from an
+	// address that leads back to the port that they come from are the VRF's.
+	Match(intent.VNI) func(netip.Addr) (intent.Route, bool)
 	// HasBridge tells whether the tenants' tables have a bridge.
 	HasBridge(intent.BridgeKey) bool
 }
@@ -64,8 +63,9 @@ func (t *Translator) Step(rows *ovn.Rows, tenants Tenants, c Change) evpn.Differ
 		return evpn.Difference{}
 	}
 	b := &build{translation: collect(rows, t.cfg), tenants: tenants, tables: evpn.NewTables(),
-		exposed: map[netip.Addr]object{}, refused: map[netip.Addr]string{}}
-	t.pending = b.pending || t.cfg.FloatingIPs && rows.ExpectsNB() && !t.northbound
+		exposed: map[netip.Addr]object{}, refused: map[netip.Addr]string{},
+		matches: map[intent.VNI]func(netip.Addr) (intent.Route, bool){}, without: map[string]struct{}{}}
+	t.pending = b.pending || rows.ExpectsNB() && !t.northbound
 	for _, o := range b.objects {
 		b.expose(o)
 	}
@@ -120,7 +120,12 @@ func (t *Translator) Needed() (string, bool) {
 	if len(t.exposed) == 0 {
 		return "", false
 	}
-	first := slices.SortedFunc(maps.Keys(t.exposed), netip.Addr.Compare)[0]
+	var first netip.Addr
+	for a := range t.exposed {
+		if !first.IsValid() || a.Less(first) {
+			first = a
+		}
+	}
 	o := t.exposed[first]
 	return fmt.Sprintf("%s of %s is exposed without EVPN", first, o.port), true
 }
@@ -138,6 +143,22 @@ type build struct {
 	tables  evpn.Tables
 	exposed map[netip.Addr]object
 	refused map[netip.Addr]string
+	// matches are those of the tenants' VRFs that have been asked for.
+	matches map[intent.VNI]func(netip.Addr) (intent.Route, bool)
+	// without are the networks, by family, that have been told to have no next hop.
+	without map[string]struct{}
+}
+
+// accepts tells whether packets from an address behind a tenant's gateway port are
+// its VRF's.
+func (b *build) accepts(vni intent.VNI, key intent.GatewayKey, a netip.Addr) bool {
+	match, there := b.matches[vni]
+	if !there {
+		match = b.tenants.Match(vni)
+		b.matches[vni] = match
+	}
+	r, ok := match(a)
+	return ok && r.Kind == intent.RouteLocal && r.Gateway == key
 }
 
 // expose makes the rows of one address, or says why there are none.
@@ -156,7 +177,7 @@ func (b *build) expose(o object) {
 		refuse(status.Error, reason.DuplicateAddress, fmt.Sprintf("%s is exposed already: %s %s", o.addr, first.kind, first.port))
 		delete(b.refused, o.addr)
 		return
-	case tenant && b.tenants.Accepts(key, o.addr):
+	case tenant && b.accepts(vni, key, o.addr):
 		refuse(status.Withheld, reason.InEVPN, fmt.Sprintf("%s is exposed in VRF %s, where packets from it go", o.addr, vni))
 		return
 	}
@@ -198,55 +219,4 @@ func (b *build) gateway(o object) {
 		b.steer(o, intent.SteerToOVN, netip.Prefix{})
 	}
 	b.serve(o)
-}
-
-// serve answers ARP and ND for the next hops that are listed for the network and on
-// the port.
-func (b *build) serve(o object) {
-	key, any := o.key(), false
-	g := b.tables.Gateways[key]
-	for _, a := range slices.Concat(o.hops, b.cfg.NextHops[o.provider.Network]) {
-		self := slices.ContainsFunc(o.selves, func(p netip.Prefix) bool { return p.Addr() == a })
-		if a == o.addr || self || !reaches(o.own, a) {
-			continue
-		}
-		p := netip.PrefixFrom(a, a.BitLen())
-		k := intent.ServedKey{Gateway: key, Prefix: p}
-		b.tables.Served[k] = intent.Served{Key: k, Answer: true}
-		any = any || a.Is4() == o.addr.Is4()
-		// The first that is listed is the source of ICMP errors towards OVN; a
-		// link-local source would not get past a router.
-		switch {
-		case a.Is4():
-			b.steer(o, intent.SteerARP, p)
-			if g.ICMPSource4 == b.cfg.ICMPSource4 {
-				g.ICMPSource4 = a
-			}
-		default:
-			b.steer(o, intent.SteerND, p)
-			if g.ICMPSource6 == b.cfg.ICMPSource6 && !a.IsLinkLocalUnicast() {
-				g.ICMPSource6 = a
-			}
-		}
-	}
-	b.tables.Gateways[key] = g
-	if !any {
-		family := "IPv6"
-		if o.addr.Is4() {
-			family = "IPv4"
-		}
-		b.say(status.OK, kindNetwork, o.provider.Network+" "+family, reason.NoNextHop,
-			"no next hop of the network is served (fabric.nextHops): what its addresses answer leaves by the network's own gateway")
-	}
-}
-
-// reaches tells whether a port with these networks asks for an address. Those of
-// machines are not known; they ask for their gateway.
-func reaches(networks []netip.Prefix, a netip.Addr) bool {
-	if len(networks) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(networks, func(n netip.Prefix) bool {
-		return n.Addr() != a && (n.Contains(a) || n.Addr().Is6() && a.Is6() && a.IsLinkLocalUnicast())
-	})
 }

@@ -18,8 +18,10 @@ import (
 type nobody struct{}
 
 func (nobody) GatewayVRF(intent.GatewayKey) (intent.VNI, bool) { return 0, false }
-func (nobody) Accepts(intent.GatewayKey, netip.Addr) bool      { return false }
-func (nobody) HasBridge(intent.BridgeKey) bool                 { return false }
+func (nobody) Match(intent.VNI) func(netip.Addr) (intent.Route, bool) {
+	return func(netip.Addr) (intent.Route, bool) { return intent.Route{}, false }
+}
+func (nobody) HasBridge(intent.BridgeKey) bool { return false }
 
 // red has the gateway port, its own address, and the bridge.
 type red struct{}
@@ -27,8 +29,10 @@ type red struct{}
 func (red) GatewayVRF(k intent.GatewayKey) (intent.VNI, bool) {
 	return 1001, k.MAC[5] == 1 && k.MAC[4] == 0
 }
-func (red) Accepts(_ intent.GatewayKey, a netip.Addr) bool {
-	return a == netip.MustParseAddr("172.24.0.11")
+func (red) Match(intent.VNI) func(netip.Addr) (intent.Route, bool) {
+	return func(a netip.Addr) (intent.Route, bool) {
+		return intent.Route{Kind: intent.RouteLocal, Gateway: key("02:00:00:00:00:01")}, a == netip.MustParseAddr("172.24.0.11")
+	}
 }
 func (red) HasBridge(b intent.BridgeKey) bool { return b == "br-ex" }
 

@@ -76,7 +76,7 @@ func (r *Rows) relates(c Change, own UUID) bool {
 		return had != has || old != next
 	case TableChassis, TableHAChassisGroup, TableOpenvSwitch:
 		return true
-	case TableNAT, TableLogicalRouterPort:
+	case TableNAT, TableLogicalRouterPort, TableLogicalSwitchPort:
 		return r.exposes
 	case TableAdvertisedRoute:
 		return r.advertisedRelates(c)
@@ -285,6 +285,10 @@ func (r *Rows) put(c Change) {
 		store(r.switches, c)
 	case TableAdvertisedRoute:
 		r.putAdvertised(c)
+	case TableLogicalSwitchPort:
+		r.putSwitchPort(c)
+	case TableDHCPOptions:
+		store(r.dhcp, c)
 	}
 }
 
@@ -339,7 +343,7 @@ func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
 		put(r.byGroup, p.HAChassisGroup)
 	}
 	switch p.Type {
-	case TypeVIF:
+	case TypeVIF, TypeVirtual:
 		if r.exposes && p.Chassis != "" {
 			put(r.machinesAt, p.Chassis)
 		}

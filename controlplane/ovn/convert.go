@@ -16,7 +16,7 @@ const bgpvpnPrefix = "neutron_bgpvpn:"
 var (
 	sbTables = ovsdb.Tables{
 		"Port_Binding": {"logical_port", "type", "datapath", "chassis", "ha_chassis_group", "up", "tag", "mac",
-			"nat_addresses", "options", "external_ids"},
+			"nat_addresses", "virtual_parent", "options", "external_ids"},
 		"Datapath_Binding": {"external_ids"},
 		"Chassis":          {"name"},
 		"Chassis_Private":  {"name", "chassis", "external_ids"},
@@ -34,7 +34,7 @@ var (
 		},
 		"options": func(k string) bool {
 			return k == "peer" || k == "distributed-port" || k == "network_name" || k == "gateway_mtu" ||
-				k == "dynamic-routing-vrf-name" || strings.HasPrefix(k, "sluice-")
+				k == "virtual-ip" || k == "dynamic-routing-vrf-name" || strings.HasPrefix(k, "sluice-")
 		},
 	}}
 	vswitchTables = ovsdb.Tables{
@@ -49,9 +49,13 @@ var (
 		"NAT":                         {"type", "external_ip", "logical_ip", "logical_port", "external_mac", "allowed_ext_ips", "exempted_ext_ips"},
 		"Logical_Router_Static_Route": {"ip_prefix", "nexthop"},
 		"Logical_Switch":              {"external_ids"},
+		"Logical_Switch_Port":         {"name", "enabled", "dhcpv4_options"},
+		"DHCP_Options":                {"options"},
 	}
 	nbKeys = ovsdb.Keys{"Logical_Switch": {
 		"external_ids": func(k string) bool { return strings.HasPrefix(k, bgpvpnPrefix) },
+	}, "DHCP_Options": {
+		"options": func(k string) bool { return k == optionRouter },
 	}}
 	// all rows of these are wanted.
 	vswitchConditions = ovsdb.Conditions{
@@ -65,6 +69,7 @@ var (
 		"Logical_Router": TableLogicalRouter, "Logical_Router_Port": TableLogicalRouterPort,
 		"NAT": TableNAT, "Logical_Router_Static_Route": TableStaticRoute,
 		"Logical_Switch": TableLogicalSwitch, "Advertised_Route": TableAdvertisedRoute,
+		"Logical_Switch_Port": TableLogicalSwitchPort, "DHCP_Options": TableDHCPOptions,
 	}
 )
 
@@ -98,7 +103,7 @@ func convert(row ovsdb.Row) Row {
 		return PortBinding{
 			UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, Type: r.Type, Datapath: UUID(r.Datapath),
 			Chassis: UUID(value(r.Chassis)), HAChassisGroup: UUID(value(r.HaChassisGroup)),
-			Up: value(r.Up), Tag: value(r.Tag), MAC: r.MAC, NATAddresses: r.NatAddresses,
+			Up: value(r.Up), Tag: value(r.Tag), MAC: r.MAC, NATAddresses: r.NatAddresses, VirtualParent: value(r.VirtualParent),
 			Options: r.Options, ExternalIDs: r.ExternalIDs,
 		}
 	case *sb.DatapathBinding:
@@ -138,6 +143,10 @@ func convertNB(row ovsdb.Row) Row {
 		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Networks: r.Networks, Options: r.Options}
 	case *nb.LogicalSwitch:
 		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
+	case *nb.LogicalSwitchPort:
+		return LogicalSwitchPort{UUID: UUID(r.UUID), Name: r.Name, Disabled: r.Enabled != nil && !*r.Enabled, DHCPv4: UUID(value(r.Dhcpv4Options))}
+	case *nb.DHCPOptions:
+		return DHCPOptions{UUID: UUID(r.UUID), Router: r.Options[optionRouter]}
 	case *nb.NAT:
 		return NAT{UUID: UUID(r.UUID), Type: r.Type, ExternalIP: r.ExternalIP, LogicalIP: r.LogicalIP,
 			LogicalPort: value(r.LogicalPort), ExternalMAC: value(r.ExternalMAC),

@@ -33,6 +33,9 @@ type Needs struct {
 	// Floating: the distributed floating IPs on the switches of a physical network
 	// are needed, with Exposure.
 	Floating func(network string) bool
+	// Gateways: the default gateways of machines on a provider switch, and who else
+	// has an address there, are needed, with Exposure.
+	Gateways func(*Rows, ProviderSwitch) bool
 }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
@@ -61,11 +64,15 @@ type discovery struct {
 //     alternatives here too, and a port may know many other neighbours;
 //   - what OVN advertises of the routers, where a feature needs it;
 //   - the ports of all provider switches here, where a feature needs the floating
-//     IPs of machines: a port's nat_addresses say whose they are.
+//     IPs of machines: a port's nat_addresses say whose they are;
+//   - the ports of provider switches, and their peers, where a feature answers for
+//     the default gateways of machines: nobody else may have these addresses.
 //
 // In Northbound: these routers with their ports, NAT rows and static routes, and
 // the switches at their ports; and the NAT rows that name a machine here, with
-// their routers and these routers' ports, where floating IPs are needed.
+// their routers and these routers' ports, where floating IPs are needed; and the
+// switch ports of the machines here that are on a provider switch or have such a NAT
+// row, with their DHCP options, with Exposure.
 func Discover(rows *Rows, needs Needs) Wanted {
 	name := rows.SystemID()
 	if name == "" {
@@ -113,6 +120,7 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	}
 	w.NB = northbound(rows, routers)
 	d.exposed(own.UUID, w.NB)
+	d.machines(own.UUID, w.NB)
 	for id := range d.portsOn {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("datapath", ovsdb.UUID(id)))
 	}
@@ -181,11 +189,16 @@ func (d *discovery) router(router UUID) {
 		if _, done := d.portsOn[g.Switch.Datapath]; done {
 			continue
 		}
-		d.portsOn[g.Switch.Datapath] = struct{}{}
-		for id := range d.rows.routerSide.all(g.Switch.Datapath) {
-			if peer := d.rows.ports[id].Options["peer"]; peer != "" {
-				d.portNames[peer] = struct{}{}
-			}
+		d.everybody(g.Switch.Datapath)
+	}
+}
+
+// everybody asks for all ports of a switch, and the router ports at the other ends.
+func (d *discovery) everybody(datapath UUID) {
+	d.portsOn[datapath] = struct{}{}
+	for id := range d.rows.routerSide.all(datapath) {
+		if peer := d.rows.ports[id].Options["peer"]; peer != "" {
+			d.portNames[peer] = struct{}{}
 		}
 	}
 }

@@ -51,8 +51,8 @@ func (r *Rows) ProviderSwitches() []ProviderSwitch {
 	return out
 }
 
-// Machines lists the ports of machines that are bound to a chassis, by name. It is
-// kept with Needs.Exposure only.
+// Machines lists the ports of machines, and the virtual ports, that are bound to a
+// chassis, by name. It is kept with Needs.Exposure only.
 func (r *Rows) Machines(chassis UUID) []PortBinding { return r.byPortName(r.machinesAt.all(chassis)) }
 
 // RouterSides lists the ports of a switch that lead to routers, by name.
@@ -168,8 +168,10 @@ func (r *Rows) concernsExposure(c Change, own UUID) bool {
 		old, had := r.ports[c.UUID]
 		next, has := c.New.(PortBinding)
 		here := func(p PortBinding, there bool) bool { return there && (!isHost(p.Type) || p.Chassis == own) }
-		return here(old, had) || here(next, has)
-	case TableNAT, TableLogicalRouter, TableLogicalRouterPort, TableDatapathBinding:
+		// Whose addresses are known on a provider network is read of all ports there.
+		known := (r.localnets.has(old.Datapath) || r.localnets.has(next.Datapath)) && !slices.Equal(old.MAC, next.MAC)
+		return known || here(old, had) || here(next, has)
+	case TableNAT, TableLogicalRouter, TableLogicalRouterPort, TableStaticRoute, TableLogicalSwitchPort, TableDHCPOptions, TableDatapathBinding:
 		return true
 	}
 	return false

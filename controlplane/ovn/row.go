@@ -32,6 +32,8 @@ const (
 	TableStaticRoute
 	TableLogicalSwitch
 	TableAdvertisedRoute
+	TableLogicalSwitchPort
+	TableDHCPOptions
 )
 
 // PortBinding is a row of SB Port_Binding.
@@ -49,6 +51,9 @@ type PortBinding struct {
 	Tag          int
 	MAC          []string
 	NATAddresses []string
+	// VirtualParent is the port of the machine that has the addresses of a virtual
+	// port now; empty while no machine does.
+	VirtualParent string
 	// Options and ExternalIDs have the keys that ReadsPortBinding tells.
 	Options     map[string]string
 	ExternalIDs map[string]string

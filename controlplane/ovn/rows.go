@@ -44,6 +44,8 @@ type Rows struct {
 	nat         map[UUID]NAT
 	static      map[UUID]StaticRoute
 	switches    map[UUID]LogicalSwitch
+	switchPorts map[UUID]LogicalSwitchPort
+	dhcp        map[UUID]DHCPOptions
 
 	// Indices.
 	byName     index[string]
@@ -60,6 +62,7 @@ type Rows struct {
 	byNB       index[UUID]   // NB router or switch → SB datapath
 	childOf    index[UUID]   // NB NAT, static route → routers
 	lrpByName  index[string]
+	lspByName  index[string]
 	bridgeName index[string]
 
 	advertisedOn, advertisedBy index[UUID] // router, router port → its Advertised_Routes
@@ -87,6 +90,7 @@ func NewRows() *Rows {
 		ssl:     map[UUID]SSL{},
 		routers: map[UUID]LogicalRouter{}, routerPorts: map[UUID]LogicalRouterPort{},
 		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{}, switches: map[UUID]LogicalSwitch{},
+		switchPorts: map[UUID]LogicalSwitchPort{}, dhcp: map[UUID]DHCPOptions{}, lspByName: index[string]{},
 		advertised: map[UUID]AdvertisedRoute{}, advertisedOn: index[UUID]{}, advertisedBy: index[UUID]{},
 		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, privateOf: index[UUID]{}, boundAt: index[string]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{}, machinesAt: index[UUID]{}, natOfPort: index[string]{},
@@ -118,7 +122,7 @@ func (r *Rows) withoutSB() *Rows {
 	var all []Change
 	for _, rows := range [][]Row{
 		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl),
-		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches),
+		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches), values(r.switchPorts), values(r.dhcp),
 	} {
 		for _, row := range rows {
 			all = append(all, Set(row))
@@ -135,7 +139,9 @@ func (r *Rows) goneNB(list []Change) []Change {
 		has[c.UUID] = struct{}{}
 	}
 	var out []Change
-	for _, rows := range [][]Row{values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches)} {
+	for _, rows := range [][]Row{
+		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches), values(r.switchPorts), values(r.dhcp),
+	} {
 		for _, row := range rows {
 			if _, ok := has[row.Key()]; !ok {
 				out = append(out, Delete(row.table(), row.Key()))

@@ -36,6 +36,8 @@ const (
 	LeftOut          = "left-out"
 	OVNTable         = "ovn-table"
 	PortDown         = "port-down"
+	PortDisabled     = "port-disabled"
+	NoDevice         = "no-device"
 	HostAddress      = "host-address"
 	InEVPN           = "in-evpn"
 	NoNextHop        = "no-next-hop"
@@ -108,9 +110,11 @@ func Objects() []Entry {
 		{OVNTable, gateway, broken, "The router has OVN's dynamic routing with the VNI as its routing table, and the VRF on the kernel path has the same table: OVN would take the VRF's routes to its own networks for ways out, and blackhole what it advertises.", "Give the router another `dynamic-routing-vrf-id` and name the VNI elsewhere, or put the VRF on the eBPF path."},
 		{LeftOut, annotated, withheld, "OVN advertises routes by way of the port that the VRF does not take; the error says which and why.", nothing},
 		{PortDown, exposed, withheld, "The port of the machine is bound to this chassis, and OVN has not made its flows yet (`Port_Binding.up`). Its addresses are exposed without EVPN once it has.", "If it stays so: start the machine, or look into ovn-controller's log."},
+		{PortDisabled, exposed, withheld, "The port of the machine is disabled in the Northbound database (`Logical_Switch_Port.enabled`), so OVN drops its packets. Its addresses are not exposed without EVPN.", "Nothing; or enable the port."},
 		{HostAddress, exposed, broken, "The address is one of the node's own: packets for the node would go to OVN, so it is not exposed.", "Take the address off one of the two, or leave it out with `exposure.prefixes` or `sluice-expose`."},
 		{InEVPN, exposed, withheld, "EVPN exposes the address behind the same gateway port, and packets from it go into that VRF. It is not exposed in the default VRF too.", "Nothing, or take it out of EVPN."},
 		{NoNextHop, []string{"network"}, fine, "Addresses of the physical network are exposed without EVPN, and Sluice serves none of its next hops: packets for them come in by this node, what they answer leaves by the network's own gateway.", "Nothing, if that gateway leads into the underlay; else list the next hop in `fabric.nextHops`."},
+		{NoDevice, []string{"underlay-device"}, broken, "Exposure without EVPN lacks a device of the underlay: there is none of this name, or no way to this neighbour. While there is none at all nothing is announced without EVPN; else packets come in by the others, and the object is a warning.", "Correct `exposure.devices`; or give the node a route to a BGP neighbour, or name the devices there."},
 		{BadNATAddresses, []string{"floating-ip"}, broken, "An element of `nat_addresses` of a router's port cannot be read. The others count.", "Correct `options:nat-addresses` of the Logical_Switch_Port."},
 		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it; the error names it."},
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},

@@ -90,6 +90,8 @@ var keySections = []keySection{
 	{"What OVN itself says", "Nothing to set for Sluice here, but for the MTU: how rows hang together.", []key{
 		{"gateway_mtu", "Logical_Router_Port of the gateway port, `options`", "68 to 65535", "the MTU of the veth pair", "The largest packet that goes to the router.", "Neutron, or you"},
 		{"network_name", "Logical_Switch_Port of type localnet, `options`", "a physical network", "`no-bridge-mapping`", "Looked up in `ovn-bridge-mappings`.", "Neutron, or you"},
+		{"router", "DHCP_Options of the Logical_Switch_Port of a VM on a provider network, `options`", "an address of IPv4", "the next hops of static routes alone", "The VM's default gateway: with `exposure` and `ovn.nb` Sluice answers for it where nobody else can; `exposure.md` says when.", "Neutron, or you"},
+		{"virtual-ip", "Logical_Switch_Port of type virtual, `options`", "an address", "the port's `addresses`", "What is exposed of a virtual port on a provider network that has no addresses, with `exposure`.", "Neutron, or you"},
 		{"peer", "Port_Binding, `options`", "a port", "no router behind the port", "Ties a switch's side to a router's.", northd},
 		{"distributed-port", "Port_Binding of type chassisredirect, `options`", "a port", "no gateway", "Ties the bound `cr-…` row to its router port.", northd},
 		{"logical-router", "Datapath_Binding, `external_ids`", "UUID", "the datapath is a switch", "The Northbound row of a router.", northd},

@@ -1,0 +1,104 @@
+package exposure
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+)
+
+// ports finds machines' ports and virtual ports on provider networks.
+func (t *translation) ports() {
+	for _, p := range t.rows.Machines(t.own) {
+		if _, there := t.rows.Localnet(p.Datapath); !there {
+			continue // a tenant's network
+		}
+		s, ok := t.provider(p.Datapath, kindPort, p.LogicalPort)
+		if !ok || !t.allowed(kindPort, p.LogicalPort, p) {
+			continue
+		}
+		machine, ok := t.holder(kindPort, p.LogicalPort, p)
+		if !ok {
+			continue
+		}
+		hops := t.listed(kindPort, p)
+		for _, a := range t.addresses(p, machine) {
+			for _, n := range a.Prefixes {
+				t.add(object{kind: kindPort, name: p.LogicalPort, addr: n.Addr(), mac: a.MAC, provider: s, gateway: intent.GatewayPort, port: p.LogicalPort, selves: a.Prefixes, hops: hops})
+			}
+		}
+	}
+}
+
+// holder is the machine that has a port's addresses, if packets get to it: the port
+// itself, or of a virtual port its virtual_parent, which ovn-controller sets with the
+// chassis when that machine claims the address.
+func (t *translation) holder(kind, name string, p ovn.PortBinding) (ovn.PortBinding, bool) {
+	machine := p
+	if p.Type == ovn.TypeVirtual {
+		var ok bool
+		if machine, ok = t.rows.Port(p.VirtualParent); !ok || machine.Type != ovn.TypeVIF || machine.Chassis != t.own {
+			return machine, false // nobody has it, or another node's machine by now
+		}
+	}
+	for _, port := range []string{p.LogicalPort, machine.LogicalPort} {
+		if row, known := t.rows.SwitchPort(port); known && row.Disabled {
+			t.withhold(kind, name, reason.PortDisabled, "port "+port+" is disabled (Logical_Switch_Port.enabled)")
+			return machine, false
+		}
+	}
+	// OVN has not made the port's flows: packets would be lost. The column says nothing
+	// of virtual ports.
+	if !machine.Up {
+		t.withhold(kind, name, reason.PortDown, "port "+machine.LogicalPort+" is bound here and not up yet")
+	}
+	return machine, machine.Up
+}
+
+// addresses are those of a port, with the MAC that frames for them carry. Those of a
+// virtual port are behind its machine's: OVN's routers send there, too.
+func (t *translation) addresses(p, machine ovn.PortBinding) []evpn.PortAddresses {
+	list, errs := evpn.ParseMACColumn(p.MAC)
+	if err := errors.Join(errs...); err != nil {
+		t.fail(kindPort, p.LogicalPort, reason.BadMAC, err)
+	}
+	if p.Type == ovn.TypeVirtual {
+		return t.virtual(list, p, machine)
+	}
+	named := func(a evpn.PortAddresses) bool { return len(a.Prefixes) > 0 }
+	if len(list) > 0 && !slices.ContainsFunc(list, named) {
+		// Its addresses are not enforced ("MAC" and "unknown"): Neutron has them. What
+		// follows the first are MACs that the machine may use beside its own.
+		cidrs, err := evpn.ParseCIDRs(p.ExternalIDs[keyCIDRs])
+		if err != nil {
+			t.fail(kindPort, p.LogicalPort, reason.BadCIDRs, fmt.Errorf("external_ids:%s: %w", keyCIDRs, err))
+		}
+		list[0].Prefixes = cidrs
+	}
+	return list
+}
+
+// virtual are the addresses of a virtual port, or options:virtual-ip where it has none.
+func (t *translation) virtual(list []evpn.PortAddresses, p, machine ovn.PortBinding) []evpn.PortAddresses {
+	of, errs := evpn.ParseMACColumn(machine.MAC)
+	if len(of) == 0 {
+		t.fail(kindPort, p.LogicalPort, reason.BadMAC, fmt.Errorf("virtual_parent %s has no MAC: %w", machine.LogicalPort, errors.Join(errs...)))
+		return nil
+	}
+	out := evpn.PortAddresses{MAC: of[0].MAC}
+	for _, a := range list {
+		out.Prefixes = append(out.Prefixes, a.Prefixes...)
+	}
+	if len(out.Prefixes) == 0 {
+		vip, err := evpn.ParseCIDRs(p.Options[optionVirtualIP])
+		if err != nil {
+			t.fail(kindPort, p.LogicalPort, reason.BadMAC, fmt.Errorf("options:%s: %w", optionVirtualIP, err))
+		}
+		out.Prefixes = vip
+	}
+	return []evpn.PortAddresses{out}
+}
