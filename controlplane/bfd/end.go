@@ -117,15 +117,27 @@ func (e *end) follow(was State, now time.Time) {
 	e.path = path
 	switch path {
 	case PathUp:
-		e.log.Info("BFD session up")
+		e.write(slog.LevelInfo, now, "BFD session up")
 	case PathLost:
-		e.log.Warn("BFD session lost", slog.String("reason", s.diagnostic.String()), slog.String("neighbor_reason", s.last.Diagnostic.String()))
+		e.write(slog.LevelWarn, now, "BFD session lost", slog.String("reason", s.diagnostic.String()), slog.String("neighbor_reason", s.last.Diagnostic.String()))
 	case PathOff:
-		e.log.Info("BFD is switched off at the neighbour")
+		e.write(slog.LevelInfo, now, "BFD is switched off at the neighbour")
 	}
 	if e.speaker.changed != nil {
 		e.speaker.changed(e.peer.Neighbor, path)
 	}
+}
+
+// write logs what the neighbour may cause as often as it likes.
+func (e *end) write(level slog.Level, now time.Time, event string, attrs ...slog.Attr) {
+	ok, skipped := e.speaker.limit.Allow(event, e.peer.Neighbor.String(), now)
+	if !ok {
+		return
+	}
+	if skipped > 0 {
+		attrs = append(attrs, slog.Int("skipped", skipped))
+	}
+	e.log.LogAttrs(context.Background(), level, event, attrs...)
 }
 
 // nextPath is what a change of state makes of a path. A neighbour that has switched
@@ -162,7 +174,7 @@ func (e *end) send(p Packet) {
 	problem := e.out.problem
 	e.out.send(e.peer, p)
 	if e.out.problem != problem && e.out.problem != "" {
-		e.log.Warn("BFD packets cannot be sent", slog.String("error", e.out.problem))
+		e.write(slog.LevelWarn, time.Now(), "BFD packets cannot be sent", slog.String("error", e.out.problem))
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
 
 // Config is what a Speaker does.
@@ -63,6 +65,8 @@ type Speaker struct {
 	byAddress map[address]*end
 	receivers []*receiver
 	tellEnd   atomic.Bool
+	// limit is for what a neighbour can cause.
+	limit loglimit.Limit
 
 	mu    sync.Mutex
 	drops map[Drop]uint64

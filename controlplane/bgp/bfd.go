@@ -31,20 +31,23 @@ const (
 // pathChanges are what BFD has told and the sessions have not been told. They have
 // a lock of their own: whoever tells them has packets to send.
 type pathChanges struct {
-	mu    sync.Mutex
-	queue []pathChange
-	wake  chan struct{} // capacity 1
+	mu   sync.Mutex
+	news map[netip.Addr]pathNews // by neighbour, without a zone
+	wake chan struct{}           // capacity 1
 }
 
-type pathChange struct {
-	neighbor netip.Addr // without a zone
-	path     bfd.Path
+// pathNews is what has become of a path since the session was told: one for each
+// neighbour, however often the path comes and goes while nobody asks.
+type pathNews struct {
+	path bfd.Path
+	lost bool // meanwhile, or now
 }
 
 // PathChanged tells what BFD says of the path to a neighbour. It returns at once.
 func (s *GoBGP) PathChanged(neighbor netip.Addr, path bfd.Path) {
+	a := neighbor.Unmap().WithZone("")
 	s.paths.mu.Lock()
-	s.paths.queue = append(s.paths.queue, pathChange{neighbor.Unmap().WithZone(""), path})
+	s.paths.news[a] = pathNews{path: path, lost: s.paths.news[a].lost || path == bfd.PathLost}
 	s.paths.mu.Unlock()
 	select {
 	case s.paths.wake <- struct{}{}:
@@ -58,17 +61,17 @@ func (s *GoBGP) PathChanged(neighbor netip.Addr, path bfd.Path) {
 // BFD shares the fate of our control plane). The caller holds in.mu.
 func (s *GoBGP) takePathsLocked() (lost []netip.Addr) {
 	s.paths.mu.Lock()
-	queue := s.paths.queue
-	s.paths.queue = nil
+	news := s.paths.news
+	s.paths.news = map[netip.Addr]pathNews{}
 	s.paths.mu.Unlock()
-	for _, c := range queue {
-		n := s.sync[c.neighbor]
+	for a, now := range news {
+		n := s.sync[a]
 		if n == nil || n.config.BFD == BFDOff {
 			continue
 		}
-		n.path = c.path
-		if c.path == bfd.PathLost && n.established {
-			lost = append(lost, c.neighbor)
+		n.path = now.path
+		if now.lost && n.established {
+			lost = append(lost, a)
 		}
 	}
 	return lost

@@ -15,6 +15,8 @@ import (
 
 	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
 	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
 
 // serverLog passes the BGP server's messages to slog. Its Panic and Fatal only
@@ -25,7 +27,7 @@ type serverLog struct {
 	ends   *sessionEnds
 	trials *trials
 	// limit is for what is above the debug level.
-	limit *logLimit
+	limit *loglimit.Limit
 }
 
 func (l serverLog) write(level slog.Level, event string, fields gobgplog.Fields) {
@@ -37,7 +39,7 @@ func (l serverLog) write(level slog.Level, event string, fields gobgplog.Fields)
 	}
 	attrs := []slog.Attr{slog.String("event", event)}
 	if level > slog.LevelDebug {
-		ok, skipped := l.limit.allow(logKey{event, fmt.Sprint(fields["Key"])}, time.Now())
+		ok, skipped := l.limit.Allow(event, fmt.Sprint(fields["Key"]), time.Now())
 		if !ok {
 			return
 		}

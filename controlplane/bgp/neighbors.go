@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"time"
@@ -63,10 +64,16 @@ func (s *GoBGP) giveUpWaiting() {
 	s.syncedLocked()
 }
 
+// peers are the neighbours of the BGP server.
+type peers interface {
+	AddPeer(context.Context, *api.AddPeerRequest) error
+	DeletePeer(context.Context, *api.DeletePeerRequest) error
+}
+
 // addNeighbor starts a session. A neighbour that cannot be added, such as a
 // link-local one whose interface is not there yet, is tried again and stops no
 // other.
-func (s *GoBGP) addNeighbor(ctx context.Context, srv *server.BgpServer, n Neighbor) {
+func (s *GoBGP) addNeighbor(ctx context.Context, srv peers, n Neighbor) {
 	a := n.Address.WithZone("")
 	peer := peerConfig(s.cfg, n)
 	until, _ := s.trials.heldBack(a)
@@ -85,16 +92,42 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv *server.BgpServer, n Neighb
 	if first := s.ends.setUp(a, err); first {
 		s.log.Error("cannot set up a BGP session, trying again", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
 	}
+	if s.noteAdded(n, err) || err != nil {
+		return
+	}
+	// Another router has come to its link meanwhile, and nobody would end this session.
+	if err := srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: n.Address.String()}); err != nil {
+		s.log.Warn("cannot remove a BGP session", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
+	}
+}
+
+// noteAdded notes whether the server has taken a neighbour, and tells whether it is
+// one still.
+func (s *GoBGP) noteAdded(n Neighbor, err error) (known bool) {
+	a := n.Address.WithZone("")
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
 	sync := s.sync[a]
 	if sync == nil {
-		return // another router has come to its link meanwhile
+		return false
 	}
 	sync.added = err == nil
 	if err != nil {
 		s.retry[a] = s.now().Add(n.ConnectRetry)
 	}
+	return true
+}
+
+// forgetStrangersLocked drops what is counted of routers that have gone from their
+// links, once nothing is left of their routes.
+func (s *GoBGP) forgetStrangersLocked() {
+	r := s.in.rib
+	gone := func(a netip.Addr) bool {
+		c := r.neighbors[a]
+		return s.sync[a] == nil && (c == nil || c.received == 0)
+	}
+	maps.DeleteFunc(r.away, func(a netip.Addr, _ struct{}) bool { return gone(a) })
+	maps.DeleteFunc(r.neighbors, func(a netip.Addr, _ *pathCounts) bool { return gone(a) })
 }
 
 // onLink fails while the interface of a link-local address is not there: the server

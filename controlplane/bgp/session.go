@@ -12,13 +12,14 @@ import (
 	"github.com/osrg/gobgp/v3/pkg/server"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
 
 // start brings the BGP server up, without neighbours, holding what is announced
 // so far. When that fails its sockets are closed again.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
 	s.trials.load()
-	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, ends: s.ends, trials: s.trials, limit: &logLimit{}}))
+	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, ends: s.ends, trials: s.trials, limit: &loglimit.Limit{}}))
 	go srv.Serve()
 	if err := s.setUp(ctx, watching, srv); err != nil {
 		return nil, errors.Join(err, srv.StopBgp(context.Background(), &api.StopBgpRequest{}))
@@ -84,6 +85,7 @@ func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 		wait := time.Second
 		s.in.mu.Lock()
 		s.publishLocked()
+		s.forgetStrangersLocked()
 		if at, ok := s.in.rib.nextSettle(); ok {
 			wait = min(wait, at.Sub(s.now()))
 		}

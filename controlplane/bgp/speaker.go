@@ -96,7 +96,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		links: map[string]*linkNeighbor{}, unicastIn: newUnicastIn(), unicastOut: newUnicastOut(),
 		retry: map[netip.Addr]time.Time{},
 		ends:  newSessionEnds(cfg), trials: newTrials(cfg, log),
-		paths: pathChanges{wake: make(chan struct{}, 1)},
+		paths: pathChanges{news: map[netip.Addr]pathNews{}, wake: make(chan struct{}, 1)},
 		rearm: make(chan struct{}, 1),
 		ready: make(chan struct{}), stop: make(chan bool, 1),
 	}

@@ -130,7 +130,9 @@ func (s *GoBGP) unicastLocked(p *api.Path) error {
 	if old := u.paths[path.key]; old != nil {
 		drop(u.byPrefix, old.prefix, old)
 		delete(u.paths, path.key)
-		u.received[path.key.neighbor]--
+		if u.received[path.key.neighbor]--; u.received[path.key.neighbor] == 0 {
+			delete(u.received, path.key.neighbor) // a router that has gone from its link does not come back
+		}
 	}
 	if !path.withdrawn {
 		u.paths[path.key] = path

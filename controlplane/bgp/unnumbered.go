@@ -73,7 +73,7 @@ func (s *GoBGP) discover(ctx context.Context, srv *server.BgpServer, l *linkNeig
 
 // heardRouter makes the router of a link the neighbour, in the place of one that
 // has gone.
-func (s *GoBGP) heardRouter(ctx context.Context, srv *server.BgpServer, l *linkNeighbor, a netip.Addr) {
+func (s *GoBGP) heardRouter(ctx context.Context, srv peers, l *linkNeighbor, a netip.Addr) {
 	s.in.mu.Lock()
 	old, now := l.address, s.now()
 	if a == old {
