@@ -5,25 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
-	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 func adoptCommand(o *options) *cobra.Command {
 	var file string
+	var vrfs []string
 	var apply bool
 	c := &cobra.Command{
 		Use:   "adopt",
 		Short: "Take over what ovn-bgp-agent left on this node",
 		Long: `Take over what the EVPN driver of ovn-bgp-agent left on this node: its VRFs
 (vrf-N with br-N and vxlan-N), their ways into provider bridges, and its flows. It
-lists them; with --apply they get Sluice's mark, and traffic goes on as it did. A
+lists them, and what shows that they are the agent's: a VRF of the same form without
+such a way is left alone. With --vrf it takes those alone that are named. With --apply
+they get Sluice's mark, and traffic goes on as it did. A
 sluiced that is started then uses them or puts its own in their place; cleanup would
 remove them. Without the mark they are somebody else's, and a VRF that needs one of
 their names fails with the reason foreign.
@@ -37,54 +41,62 @@ adopted; 2 wrong usage.`,
 			if err := o.output.Check(); err != nil {
 				return &usageError{err}
 			}
+			only, err := parseVNIs(vrfs)
+			if err != nil {
+				return err
+			}
 			cfg, _, err := cleanupConfig(c.ErrOrStderr(), file, c.Flags().Changed("config"))
 			if err != nil {
 				return err
 			}
 			if !apply {
-				return adopt(c, o, cfg, false)
+				return adopt(c, o, cfg, only, false)
 			}
-			if newDaemon(o.socket).running() {
-				return fmt.Errorf("sluiced is running (%s answers); stop it first", o.socket)
-			}
-			lock, err := admin.AcquireLock(cfg.StateDir)
-			if err != nil {
-				return fmt.Errorf("state directory %s: %w", cfg.StateDir, err)
-			}
-			defer func() { _ = lock.Release() }()
-			return adopt(c, o, cfg, true)
+			return withoutDaemon(o, cfg, func() error { return adopt(c, o, cfg, only, true) })
 		},
 	}
 	c.Flags().StringVar(&file, "config", config.DefaultPath, "sluiced's configuration file, for its paths")
+	c.Flags().StringArrayVar(&vrfs, "vrf", nil, "only the VRF with this VNI; may be given again")
 	c.Flags().BoolVar(&apply, "apply", false, "do it")
 	return c
 }
 
-func adopt(c *cobra.Command, o *options, cfg *config.Config, apply bool) error {
-	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
-	defer cancel()
-	sw, stop, unread := openSwitch(ctx, cfg)
-	if sw == nil {
-		return unread
+func parseVNIs(words []string) (out []intent.VNI, err error) {
+	for _, word := range words {
+		vni, err := parseVNI(word)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, vni)
 	}
-	defer stop()
-	found, strangers, err := owned.FindAdoptable(ctx, sw)
-	errs := []error{unread, err}
-	answer := status.Adoption{Applied: apply, Objects: []status.AdoptedObject{}, Foreign: strangers}
-	for _, a := range found {
-		object := status.AdoptedObject{Object: a.What}
-		if apply {
-			err := a.Adopt(ctx)
-			object.Adopted = err == nil
-			if err != nil {
-				object.Error = err.Error()
-				errs = append(errs, fmt.Errorf("%s: %w", a.What, err))
+	return out, nil
+}
+
+func adopt(c *cobra.Command, o *options, cfg *config.Config, only []intent.VNI, apply bool) error {
+	return onSwitch(c.Context(), cfg, func(ctx context.Context, sw *ovs.Switch, unread error) error {
+		found, strangers, err := owned.FindAdoptable(ctx, sw, only)
+		err = errors.Join(unread, err)
+		answer := status.Adoption{Applied: apply, Objects: []status.AdoptedObject{}}
+		for _, s := range strangers {
+			answer.Foreign = append(answer.Foreign, s.String())
+			if slices.Contains(only, s.VNI) {
+				err = errors.Join(err, fmt.Errorf("VRF %s cannot be adopted: %s", s.VNI, s.Why))
 			}
 		}
-		answer.Objects = append(answer.Objects, object)
-	}
-	err = errors.Join(errs...)
-	return errors.Join(o.print(c.OutOrStdout(), answer, func(w io.Writer) error { return writeAdoption(w, answer, err == nil) }), err)
+		var objects []object
+		for _, a := range found {
+			answer.Objects = append(answer.Objects, status.AdoptedObject{Object: a.What, Evidence: a.Evidence})
+			objects = append(objects, object{a.What, a.Adopt})
+		}
+		if apply {
+			failed, undone := doEach(ctx, objects)
+			for i, why := range failed {
+				answer.Objects[i].Adopted, answer.Objects[i].Error = why == "", why
+			}
+			err = errors.Join(err, undone)
+		}
+		return errors.Join(o.print(c.OutOrStdout(), answer, func(w io.Writer) error { return writeAdoption(w, answer, err == nil) }), err)
+	})
 }
 
 // writeAdoption says nothing of objects that could not be adopted: the error does.
@@ -94,6 +106,9 @@ func writeAdoption(w io.Writer, a status.Adoption, complete bool) error {
 		switch {
 		case !a.Applied:
 			fmt.Fprintln(w, "would adopt", o.Object)
+			if o.Evidence != "" {
+				fmt.Fprintf(w, "  it is the agent's: %s\n", o.Evidence)
+			}
 		case o.Adopted:
 			fmt.Fprintln(w, "adopted", o.Object)
 		}

@@ -14,6 +14,8 @@ func TestWriteAdoption(t *testing.T) {
 	done.Adopted = true
 	failed := vrf
 	failed.Error = "no"
+	shown := vrf
+	shown.Evidence = "veth-vrf-1001 in it is a pair with veth-ovs-1001"
 	for _, row := range []struct {
 		name     string
 		answer   status.Adoption
@@ -26,6 +28,8 @@ func TestWriteAdoption(t *testing.T) {
 			"leaves vrf-7: it is no VRF with table 7\nnothing of ovn-bgp-agent is here\n"},
 		{"listed", status.Adoption{Objects: []status.AdoptedObject{vrf}}, true,
 			"would adopt VRF 1001: devices vrf-1001\nnothing was changed; --apply does it\n"},
+		{"listed with evidence", status.Adoption{Objects: []status.AdoptedObject{shown}}, true,
+			"would adopt VRF 1001: devices vrf-1001\n  it is the agent's: " + shown.Evidence + "\nnothing was changed; --apply does it\n"},
 		{"done", status.Adoption{Applied: true, Objects: []status.AdoptedObject{done, failed}}, false, "adopted VRF 1001: devices vrf-1001\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

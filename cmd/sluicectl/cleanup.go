@@ -7,15 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
-	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -47,21 +44,15 @@ removed; 2 wrong usage.`,
 			if dry {
 				return cleanup(c, o, cfg, true)
 			}
-			if newDaemon(o.socket).running() {
-				return fmt.Errorf("sluiced is running (%s answers); stop it first", o.socket)
-			}
-			lock, err := admin.AcquireLock(cfg.StateDir)
-			if err != nil {
-				return fmt.Errorf("state directory %s: %w", cfg.StateDir, err)
-			}
-			defer func() { _ = lock.Release() }()
-			if !found {
-				// Half of it would go, and the flows that lead to it stay.
-				if err := cfg.LocalDatabase(); err != nil {
-					return fmt.Errorf("nothing was removed: %w, or --config the file that sluiced had", err)
+			return withoutDaemon(o, cfg, func() error {
+				if !found {
+					// Half of it would go, and the flows that lead to it stay.
+					if err := cfg.LocalDatabase(); err != nil {
+						return fmt.Errorf("nothing was removed: %w, or --config the file that sluiced had", err)
+					}
 				}
-			}
-			return cleanup(c, o, cfg, false)
+				return cleanup(c, o, cfg, false)
+			})
 		},
 	}
 	c.Flags().StringVar(&file, "config", config.DefaultPath, "sluiced's configuration file, for its paths")
@@ -83,31 +74,25 @@ func cleanupConfig(notes io.Writer, file string, asked bool) (cfg *config.Config
 }
 
 func cleanup(c *cobra.Command, o *options, cfg *config.Config, dry bool) error {
-	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
-	defer cancel()
-	sw, stop, unread := openSwitch(ctx, cfg)
-	if sw == nil {
-		return unread
-	}
-	defer stop()
-	// What needs a switch that does not answer stays, and is an error of its own.
-	things, err := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
-	errs := []error{unread, err}
-	answer := status.Cleanup{DryRun: dry, Objects: []status.CleanupObject{}}
-	for _, t := range things {
-		object := status.CleanupObject{Object: t.What}
-		if !dry {
-			err := t.Remove(ctx)
-			object.Removed = err == nil
-			if err != nil {
-				object.Error = err.Error()
-				errs = append(errs, fmt.Errorf("%s: %w", t.What, err))
-			}
+	return onSwitch(c.Context(), cfg, func(ctx context.Context, sw *ovs.Switch, unread error) error {
+		// What needs a switch that does not answer stays, and is an error of its own.
+		things, err := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
+		err = errors.Join(unread, err)
+		answer := status.Cleanup{DryRun: dry, Objects: []status.CleanupObject{}}
+		var objects []object
+		for _, t := range things {
+			answer.Objects = append(answer.Objects, status.CleanupObject{Object: t.What})
+			objects = append(objects, object{t.What, t.Remove})
 		}
-		answer.Objects = append(answer.Objects, object)
-	}
-	err = errors.Join(errs...)
-	return errors.Join(o.print(c.OutOrStdout(), answer, func(w io.Writer) error { return writeCleanup(w, answer, err == nil) }), err)
+		if !dry {
+			failed, undone := doEach(ctx, objects)
+			for i, why := range failed {
+				answer.Objects[i].Removed, answer.Objects[i].Error = why == "", why
+			}
+			err = errors.Join(err, undone)
+		}
+		return errors.Join(o.print(c.OutOrStdout(), answer, func(w io.Writer) error { return writeCleanup(w, answer, err == nil) }), err)
+	})
 }
 
 // writeCleanup says nothing of objects that could not be removed: the error does.
@@ -126,29 +111,4 @@ func writeCleanup(w io.Writer, c status.Cleanup, complete bool) error {
 		}
 	}
 	return nil
-}
-
-// openSwitch reads the local Open vSwitch database once. A switch that could not
-// be read comes with the error; no switch does if the configuration is wrong.
-func openSwitch(ctx context.Context, cfg *config.Config) (*ovs.Switch, func(), error) {
-	tls := cfg.OVN.TLS
-	sw, session, err := ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir}, ovsdb.Config{
-		Endpoints: cfg.OVN.VSwitch, TLS: ovsdb.TLSFiles{Cert: tls.Certificate, Key: tls.PrivateKey, CA: tls.CACert},
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("local Open vSwitch database: %w", err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = session.Run(ctx) }()
-	stop := func() { cancel(); <-done }
-	if err := cfg.LocalDatabase(); err != nil {
-		return sw, stop, err
-	}
-	wait, cancelWait := context.WithTimeout(ctx, 10*time.Second)
-	defer cancelWait()
-	if err := sw.WaitRead(wait); err != nil {
-		return sw, stop, fmt.Errorf("local Open vSwitch database %s: %w", cfg.OVN.VSwitch, errors.Join(err, session.Status().LastError))
-	}
-	return sw, stop, nil
 }

@@ -29,12 +29,27 @@ const markAdopted = "sluice:adopted:"
 
 func adoptedMark(name string) string { return markAdopted + name }
 
+// agentName is the name that ovn-bgp-agent gives: it cuts off what the kernel has no
+// room for.
+func agentName(prefix string, vni intent.VNI) string {
+	name := prefix + vni.String()
+	return name[:min(len(name), unix.IFNAMSIZ-1)]
+}
+
+// AgentPorts are the names that a VRF's way into a provider bridge may have.
+func AgentPorts(vni intent.VNI) []string {
+	return []string{agentName(agentVRFEnd, vni), agentName(agentBridgeEnd, vni), agentName(agentVLAN, vni)}
+}
+
 // AgentVRF is a VRF as the EVPN driver of ovn-bgp-agent makes it.
 type AgentVRF struct {
 	VNI intent.VNI
 	// Devices are those without Sluice's mark.
 	Devices []string
-	// Ports are those of them that are, or may be, ports of a provider bridge.
+	// Evidence is what shows that ovn-bgp-agent made the VRF, and not an operator whose
+	// VRFs have the same form: its way into a provider bridge.
+	Evidence string
+	// Ports are ports of a provider bridge that lead to the VRF, also with the mark.
 	Ports []string
 	// Routes are those into OVN that are not Sluice's: each with its device.
 	Routes []string
@@ -43,11 +58,21 @@ type AgentVRF struct {
 	table  uint32
 }
 
+// Stranger is a VRF with such a name that is somebody else's.
+type Stranger struct {
+	VNI intent.VNI
+	// Why tells what it lacks.
+	Why string
+}
+
+func (s Stranger) String() string { return fmt.Sprintf("%s: %s", vrfOf(s.VNI).name, s.Why) }
+
 // AgentVRFs finds what ovn-bgp-agent left: a VRF vrf-N with table N, and in it a
-// bridge br-N with a VXLAN device vxlan-N of VNI N. strangers are devices with such
-// names that are not of this form: somebody else's, and nothing is done to them. It
-// reads only.
-func AgentVRFs(ns netns.Namespace) (vrfs []AgentVRF, strangers []string, err error) {
+// bridge br-N with a VXLAN device vxlan-N of VNI N, and a way into a provider bridge.
+// isPort tells whether Open vSwitch has a port of that name. strangers are devices with
+// such names that are not of this form: somebody else's, and nothing is done to them.
+// It reads only.
+func AgentVRFs(ns netns.Namespace, isPort func(string) bool) (vrfs []AgentVRF, strangers []Stranger, err error) {
 	err = look(ns, takeFIB, func(s *snapshot, f *fib) error {
 		for _, l := range s.byIndex {
 			word, ok := strings.CutPrefix(l.Attrs().Name, "vrf-")
@@ -58,9 +83,9 @@ func AgentVRFs(ns netns.Namespace) (vrfs []AgentVRF, strangers []string, err err
 			if !ok || vni.String() != word {
 				continue
 			}
-			v, why := s.agentVRF(f, vni)
+			v, why := s.agentVRF(f, vni, isPort)
 			if why != "" {
-				strangers = append(strangers, l.Attrs().Name+": "+why)
+				strangers = append(strangers, Stranger{vni, why})
 			} else if len(v.Devices)+len(v.routes) > 0 {
 				vrfs = append(vrfs, v)
 			}
@@ -68,13 +93,13 @@ func AgentVRFs(ns netns.Namespace) (vrfs []AgentVRF, strangers []string, err err
 		return nil
 	})
 	slices.SortFunc(vrfs, func(a, b AgentVRF) int { return cmp.Compare(a.VNI, b.VNI) })
-	slices.Sort(strangers)
+	slices.SortFunc(strangers, func(a, b Stranger) int { return cmp.Compare(a.VNI, b.VNI) })
 	return vrfs, strangers, err
 }
 
 // agentVRF looks at the devices of one VNI; why is not empty if they are not of the
-// form that ovn-bgp-agent gives them.
-func (s *snapshot) agentVRF(f *fib, vni intent.VNI) (v AgentVRF, why string) {
+// form that ovn-bgp-agent gives them, or nothing shows that it did.
+func (s *snapshot) agentVRF(f *fib, vni intent.VNI, isPort func(string) bool) (v AgentVRF, why string) {
 	v = AgentVRF{VNI: vni, marks: map[string]string{}}
 	vrf, ok := s.byName[vrfOf(vni).name].(*netlink.Vrf)
 	if !ok || vrf.Table != uint32(vni) {
@@ -103,12 +128,21 @@ func (s *snapshot) agentVRF(f *fib, vni intent.VNI) (v AgentVRF, why string) {
 	if lo := s.byName[dummyOf(vni).name]; lo != nil && lo.Type() == "dummy" && lo.Attrs().MasterIndex == vrf.Index {
 		take(lo, dummyOf(vni).mark)
 	}
-	inward := s.agentPorts(vrf, vni, func(l netlink.Link, port bool) {
-		take(l, adoptedMark(l.Attrs().Name))
-		if port {
-			v.Ports = append(v.Ports, l.Attrs().Name)
+	inward := map[int]bool{}
+	for _, w := range s.agentWays(vrf, vni, isPort) {
+		for _, l := range w.devices {
+			take(l, adoptedMark(l.Attrs().Name))
 		}
-	})
+		inward[w.devices[0].Attrs().Index] = true
+		v.Evidence, v.Ports = w.evidence, append(v.Ports, w.port())
+	}
+	if v.Evidence == "" && isOurs(vrf) {
+		return AgentVRF{VNI: vni}, "" // with a VXLAN device of its own
+	}
+	if v.Evidence == "" {
+		return v, fmt.Sprintf("nothing shows that ovn-bgp-agent made it: neither a pair %s and %s nor a port %s of Open vSwitch is in it",
+			agentName(agentVRFEnd, vni), agentName(agentBridgeEnd, vni), agentName(agentVLAN, vni))
+	}
 	for _, r := range f.tables[vrf.Table] {
 		if r.protocol != RouteProtocol && r.protocol != unix.RTPROT_KERNEL && r.kind == unix.RTN_UNICAST &&
 			len(r.hops) == 1 && inward[r.hops[0].ifindex] {
@@ -119,23 +153,27 @@ func (s *snapshot) agentVRF(f *fib, vni intent.VNI) (v AgentVRF, why string) {
 	return v, ""
 }
 
-// agentPorts are the devices between the VRF and a provider bridge. It gives the
-// numbers of those in the VRF.
-func (s *snapshot) agentPorts(vrf netlink.Link, vni intent.VNI, found func(l netlink.Link, port bool)) map[int]bool {
-	inward := map[int]bool{}
+// agentWay is a way of ovn-bgp-agent's from a VRF into a provider bridge: first its
+// device in the VRF, last the one that is the port.
+type agentWay struct {
+	devices  []netlink.Link
+	evidence string
+}
+
+func (w agentWay) port() string { return w.devices[len(w.devices)-1].Attrs().Name }
+
+// agentWays are the ways of a VRF. A device vlan-N that is no port of Open vSwitch is
+// some VLAN of an operator's.
+func (s *snapshot) agentWays(vrf netlink.Link, vni intent.VNI, isPort func(string) bool) (out []agentWay) {
 	inVRF := func(l netlink.Link) bool { return l != nil && l.Attrs().MasterIndex == vrf.Attrs().Index }
-	if l := s.byName[agentVRFEnd+vni.String()]; inVRF(l) && l.Type() == "veth" {
-		inward[l.Attrs().Index] = true
-		found(l, false)
-		if peer := s.byName[agentBridgeEnd+vni.String()]; peer != nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index {
-			found(peer, true)
-		}
+	l, peer := s.byName[agentName(agentVRFEnd, vni)], s.byName[agentName(agentBridgeEnd, vni)]
+	if inVRF(l) && l.Type() == "veth" && peer != nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index {
+		out = append(out, agentWay{[]netlink.Link{l, peer}, fmt.Sprintf("%s in it is a pair with %s", l.Attrs().Name, peer.Attrs().Name)})
 	}
-	if l := s.byName[agentVLAN+vni.String()]; inVRF(l) {
-		inward[l.Attrs().Index] = true
-		found(l, true)
+	if l := s.byName[agentName(agentVLAN, vni)]; inVRF(l) && isPort(l.Attrs().Name) {
+		out = append(out, agentWay{[]netlink.Link{l}, fmt.Sprintf("%s in it is a port of Open vSwitch", l.Attrs().Name)})
 	}
-	return inward
+	return out
 }
 
 // Adopt makes the VRF Sluice's: the routes into OVN first, then each device. Traffic

@@ -2,10 +2,12 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -14,7 +16,7 @@ import (
 // Delete removes the devices of VRFs, and what is left of Sluice's routes in their
 // tables. The VRF goes last: a device that outlived it would be one of the node's
 // own routing.
-func (d VRFs) Delete(_ context.Context, keys []intent.VNI) []error {
+func (d VRFs) Delete(ctx context.Context, keys []intent.VNI) []error {
 	errs := make([]error, len(keys))
 	err := d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
 		s, err := takeSnapshot(h)
@@ -22,7 +24,7 @@ func (d VRFs) Delete(_ context.Context, keys []intent.VNI) []error {
 			return err
 		}
 		for i, vni := range keys {
-			if err := d.delete(s, vni); err != nil {
+			if err := d.delete(ctx, s, vni); err != nil {
 				errs[i] = fmt.Errorf("removing the devices of VRF %d: %w", vni, err)
 			}
 		}
@@ -31,7 +33,7 @@ func (d VRFs) Delete(_ context.Context, keys []intent.VNI) []error {
 	return all(errs, err)
 }
 
-func (d VRFs) delete(s *snapshot, vni intent.VNI) error {
+func (d VRFs) delete(ctx context.Context, s *snapshot, vni intent.VNI) error {
 	for mark, l := range s.byMark {
 		if k, ok := portOfMark(mark, markVRFEnd); ok && k.VNI == vni {
 			return fmt.Errorf("%s is there still: %w", l.Attrs().Name, reconcile.ErrNotReady)
@@ -45,7 +47,7 @@ func (d VRFs) delete(s *snapshot, vni intent.VNI) error {
 		return err
 	}
 	if vrf, ok := s.vrf(vni); ok {
-		if err := s.removeAdoptedIn(vrf); err != nil {
+		if err := d.removeAdoptedIn(ctx, s, vrf); err != nil {
 			return err
 		}
 		routes, err := tableRoutes(vrf.Table)
@@ -63,14 +65,27 @@ func (d VRFs) delete(s *snapshot, vni intent.VNI) error {
 	return s.removeNamed(vrfOf(vni))
 }
 
-// removeAdoptedIn removes the adopted devices in a VRF that is about to go. They too
-// would be of the node's own routing then, with tenants' packets coming in by them.
-func (s *snapshot) removeAdoptedIn(vrf netlink.Link) error {
+// removeAdoptedIn removes the adopted devices in a VRF that is about to go, with their
+// ports. They too would be of the node's own routing then, with tenants' packets
+// coming in by them.
+func (d VRFs) removeAdoptedIn(ctx context.Context, s *snapshot, vrf netlink.Link) error {
 	for mark, l := range s.byMark {
-		if strings.HasPrefix(mark, markAdopted) && l.Attrs().MasterIndex == vrf.Attrs().Index {
-			if err := s.remove(l); err != nil {
-				return err
-			}
+		if !strings.HasPrefix(mark, markAdopted) || l.Attrs().MasterIndex != vrf.Attrs().Index {
+			continue
+		}
+		port := l.Attrs().Name
+		if peer := s.byIndex[l.Attrs().ParentIndex]; peer != nil && has(peer, adoptedMark(peer.Attrs().Name)) {
+			port = peer.Attrs().Name
+		}
+		if err := d.p.config.Ports.DropPort(ctx, port); err != nil {
+			return err
+		}
+		switch err := s.remove(l); {
+		case errors.Is(err, unix.EOPNOTSUPP):
+			// An internal port of Open vSwitch, which removes it itself in a moment.
+			return fmt.Errorf("%s is there still: %w", port, reconcile.ErrNotReady)
+		case err != nil && !gone(err):
+			return err
 		}
 	}
 	return nil

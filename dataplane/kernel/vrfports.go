@@ -23,4 +23,7 @@ type VRFPorts interface {
 	CheckVRFPort(ctx context.Context, key intent.VRFPortKey, device string) error
 	// RemoveVRFPort undoes EnsureVRFPort; a port that is not there is no error.
 	RemoveVRFPort(ctx context.Context, key intent.VRFPortKey) error
+	// DropPort takes a port out of whatever bridge has it, one that was adopted; a
+	// port that is not there is no error.
+	DropPort(ctx context.Context, name string) error
 }

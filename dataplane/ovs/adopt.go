@@ -1,8 +1,6 @@
 package ovs
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
@@ -23,14 +22,22 @@ const agentOpenFlow = "OpenFlow10"
 
 var outputPort = regexp.MustCompile(`output:(\d+)`)
 
-// AgentFlows are the flows under AgentCookie that lead to a port, by bridge, as
-// ovs-ofctl writes them, without cookie. It reads only.
-func (s *Switch) AgentFlows(ctx context.Context, ports map[string]bool) (map[string][]string, error) {
+// AgentFlow is a flow of ovn-bgp-agent's.
+type AgentFlow struct {
+	// Port is the one that it leads to.
+	Port string
+	// line is the flow as ovs-ofctl writes it, without cookie.
+	line string
+}
+
+// AgentFlows are the flows under AgentCookie that lead to one of the ports, by bridge.
+// It reads only.
+func (s *Switch) AgentFlows(ctx context.Context, ports map[string]bool) (map[string][]AgentFlow, error) {
 	bridges, err := s.Bridges()
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]string{}
+	out := map[string][]AgentFlow{}
 	var errs []error
 	for _, b := range bridges {
 		if b.Name == s.integrationBridge() {
@@ -41,36 +48,45 @@ func (s *Switch) AgentFlows(ctx context.Context, ports map[string]bool) (map[str
 			errs = append(errs, fmt.Errorf("flows of bridge %s: %w", b.Name, err))
 			continue
 		}
-		lines := bufio.NewScanner(bytes.NewReader(text))
-		for lines.Scan() {
-			match, actions, ok := cutActions(strings.TrimSpace(lines.Text()))
-			if !ok || cookieOf(match) != AgentCookie || !b.outputsTo(actions, ports) {
-				continue
-			}
-			_, match, _ = strings.Cut(match, ",")
-			out[b.Name] = append(out[b.Name], strings.TrimSpace(match)+",actions="+actions)
+		if flows := b.agentFlows(string(text), ports); len(flows) > 0 {
+			out[b.Name] = flows
 		}
 	}
 	return out, errors.Join(errs...)
 }
 
-func (b Bridge) outputsTo(actions string, ports map[string]bool) bool {
+// agentFlows reads what ovs-ofctl says; a flow may be longer than any buffer.
+func (b Bridge) agentFlows(text string, ports map[string]bool) (out []AgentFlow) {
+	for line := range strings.Lines(text) {
+		match, actions, ok := cutActions(strings.TrimSpace(line))
+		if !ok || cookieOf(match) != AgentCookie {
+			continue
+		}
+		if port := b.outputTo(actions, ports); port != "" {
+			_, match, _ = strings.Cut(match, ",")
+			out = append(out, AgentFlow{port, strings.TrimSpace(match) + ",actions=" + actions})
+		}
+	}
+	return out
+}
+
+func (b Bridge) outputTo(actions string, ports map[string]bool) string {
 	for _, m := range outputPort.FindAllStringSubmatch(actions, -1) {
 		n, _ := strconv.Atoi(m[1])
 		if p, ok := b.numbered(n); ok && ports[p.Name] {
-			return true
+			return p.Name
 		}
 	}
-	return false
+	return ""
 }
 
 // AdoptFlows gives flows of a bridge that AgentFlows listed the cookie of steering
-// flows. They do what they did; since no row has such a flow, they go in the same
-// bundle as the next change of rows comes in.
-func (s *Switch) AdoptFlows(ctx context.Context, bridge string, flows []string) error {
+// flows. They do what they did; since no row has such a flow, each goes in the same
+// bundle as the first row comes in that steers the same packets.
+func (s *Switch) AdoptFlows(ctx context.Context, bridge string, flows []AgentFlow) error {
 	var lines []string
 	for _, f := range flows {
-		lines = append(lines, fmt.Sprintf("add cookie=%#x,%s", cookieSteering, f))
+		lines = append(lines, fmt.Sprintf("add cookie=%#x,%s", cookieSteering, f.line))
 	}
 	// This version knows no bundles: one flow after the other takes the place of itself.
 	if _, err := s.ofctl(ctx, strings.Join(lines, "\n")+"\n", bridge, []string{"-O", agentOpenFlow, "add-flows"}, "-"); err != nil {
@@ -104,6 +120,21 @@ func (s *Steering) Strays(ctx context.Context) (map[string]int, error) {
 	return out, nil
 }
 
+// replacedBy removes the strays whose place a row takes: adopted flows of the same
+// sources, of the same gateway if they say which. Those of other VRFs go on to do what
+// they do until their own row comes. What nobody adopts goes with any row.
+func replacedBy(strays []string, k intent.SteeringKey) (lines []string) {
+	for _, stray := range strays {
+		m, err := parseMatch(stray)
+		if err == nil && m.kind == matchIP && (k.Kind != intent.SteerSource || !k.Prefix.Overlaps(m.prefix) ||
+			!m.src.IsZero() && m.src != k.Gateway.MAC) {
+			continue
+		}
+		lines = append(lines, deleteLine(cookieSteering, stray))
+	}
+	return lines
+}
+
 // RemoveStrays removes what Strays counts.
 func (s *Steering) RemoveStrays(ctx context.Context, bridge string) error {
 	bridges, err := s.sw.Bridges()
@@ -118,7 +149,11 @@ func (s *Steering) RemoveStrays(ctx context.Context, bridge string) error {
 		if err != nil {
 			return err
 		}
-		_, lines := removable(b, d)
+		_, strays := byKey(b, d)
+		var lines []string
+		for _, m := range strays {
+			lines = append(lines, deleteLine(cookieSteering, m))
+		}
 		return s.sw.bundle(ctx, bridge, lines)
 	}
 	return nil

@@ -2,15 +2,20 @@ package ovs_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// Flows of another agent that lead to the ports asked for are found, get our cookie,
-// do what they did, and go with the first rows of the bridge, or by themselves. Other
-// flows with the same cookie stay.
+// Flows of another agent that lead to the ports asked for are found, get our cookie, and
+// do what they did. Each goes with the first row for the same packets, not with one that
+// cannot be written or is another gateway's, or by itself. Other flows with the same
+// cookie stay.
 func TestAdoptFlows(t *testing.T) {
 	n := newNode(t)
 	n.ensure()
@@ -22,8 +27,9 @@ func TestAdoptFlows(t *testing.T) {
 	patch, end, wire := number(patchPort), number("veth-ovs-7"), number("phys")
 	mgmt := " unix:" + n.path("br-ex.mgmt")
 	for _, f := range []string{
-		"priority=1000,ip,in_port=" + patch + ",dl_src=02:00:00:00:00:0a,nw_src=10.7.0.0/24,actions=mod_dl_dst:02:00:00:00:00:0b,output:" + end,
-		"priority=1000,ipv6,in_port=" + patch + ",dl_src=02:00:00:00:00:0a,ipv6_src=fd00:7::/64,actions=mod_dl_dst:02:00:00:00:00:0b,strip_vlan,output:" + end,
+		"priority=1000,ip,in_port=" + patch + ",dl_src=02:00:00:00:00:01,nw_src=10.10.0.0/16,actions=mod_dl_dst:02:00:00:00:00:0b,output:" + end,
+		"priority=1000,ipv6,in_port=" + patch + ",dl_src=02:00:00:00:00:01,ipv6_src=2001:db8:10::/64,actions=mod_dl_dst:02:00:00:00:00:0b,strip_vlan,output:" + end,
+		"priority=1000,ip,in_port=" + patch + ",dl_src=02:00:00:00:00:0a,nw_src=10.10.0.0/16,actions=mod_dl_dst:02:00:00:00:00:0b,output:" + end,
 		"priority=1000,ip,in_port=" + patch + ",dl_src=02:00:00:00:00:0c,nw_src=10.8.0.0/24,actions=mod_dl_dst:02:00:00:00:00:0b,output:" + wire,
 	} {
 		n.run("ovs-ofctl add-flow" + mgmt + " cookie=998," + f)
@@ -45,20 +51,29 @@ func TestAdoptFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	adopt(2)
+	adopt(3)
 	adopt(0)
-	strays(2)
-	if out := n.run("ovs-ofctl -O OpenFlow14 --no-stats dump-flows" + mgmt + " cookie=" + "0x736c756963650001/-1"); strings.Count(out, "priority=1000") != 2 || !strings.Contains(out, "output:") {
+	strays(3)
+	if out := n.run("ovs-ofctl -O OpenFlow14 --no-stats dump-flows" + mgmt + " cookie=" + "0x736c756963650001/-1"); strings.Count(out, "priority=1000") != 3 || !strings.Contains(out, "output:") {
 		t.Errorf("adopted: %s", out)
 	}
-	n.apply(steering, rowsOf("br-ex", 0))
-	strays(0)
+	good, bad := rowsOf("br-ex", 0), intent.SteeringKey{Gateway: intent.GatewayKey{Bridge: "br-ex", VLAN: 4096, MAC: gatewayMAC}, Kind: intent.SteerToOVN}
+	if errs := steering.Apply(ctx, []reconcile.Row[intent.SteeringKey, intent.Steering]{{Key: bad, Value: intent.Steering{Key: bad, Localnet: "provnet-4711-0815"}}}); errs == nil {
+		t.Error("a bad row was written")
+	}
+	strays(3)
+	n.apply(steering, good)
+	strays(1)
+	if errs := steering.Delete(ctx, slices.Collect(maps.Keys(good))); errs != nil {
+		t.Error(errs)
+	}
+	strays(1)
 	if out := n.run("ovs-ofctl -O OpenFlow14 --no-stats dump-flows" + mgmt + " cookie=998/-1"); strings.Count(out, "priority=1000") != 1 {
 		t.Errorf("left alone: %s", out)
 	}
 	n.run("ovs-ofctl add-flow" + mgmt + " cookie=998,priority=1000,ip,in_port=" + patch + ",nw_src=10.9.0.0/24,actions=output:" + end)
 	adopt(1)
-	strays(1)
+	strays(2)
 	if err := steering.RemoveStrays(ctx, "br-ex"); err != nil {
 		t.Error(err)
 	}

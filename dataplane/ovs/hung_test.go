@@ -56,7 +56,7 @@ func TestBundlesTried(t *testing.T) {
 			for i := range errs {
 				batch = append(batch, change{i, []string{"add priority=1,actions=drop"}})
 			}
-			s.commit(context.Background(), Bridge{Name: "br-ex"}, nil, batch, errs)
+			s.commit(context.Background(), Bridge{Name: "br-ex"}, batch, errs)
 			for i, err := range errs {
 				if err == nil || errors.Is(err, context.DeadlineExceeded) != tc.hangs {
 					t.Errorf("row %d: %v", i, err)

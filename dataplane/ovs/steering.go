@@ -170,6 +170,8 @@ func sameFlows(a, b []flow) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(f flow) bool { return !slices.Contains(b, f) })
 }
 
+// byKey are the flows of each row, and the matches of those with our cookie that no
+// row could have.
 func byKey(b Bridge, d dumped) (map[intent.SteeringKey][]flow, []string) {
 	out, unknown := make(map[intent.SteeringKey][]flow), d.unknown
 	for _, f := range d.flows {
@@ -215,7 +217,7 @@ func (s *Steering) Apply(ctx context.Context, rows []reconcile.Row[intent.Steeri
 	errs := make([]error, len(rows))
 	for bridge, indices := range group(rows, func(r reconcile.Row[intent.SteeringKey, intent.Steering]) intent.SteeringKey { return r.Key }) {
 		b, d, err := s.current(ctx, bridge)
-		there, lines := removable(b, d)
+		there, strays := byKey(b, d)
 		var batch []change
 		for _, i := range indices {
 			if errs[i] = err; err != nil {
@@ -226,10 +228,11 @@ func (s *Steering) Apply(ctx context.Context, rows []reconcile.Row[intent.Steeri
 				err = d.collision(want)
 			}
 			if errs[i] = err; err == nil {
-				batch = append(batch, change{i, difference(there[rows[i].Key], want)})
+				lines := append(replacedBy(strays, rows[i].Key), difference(there[rows[i].Key], want)...)
+				batch = append(batch, change{i, lines})
 			}
 		}
-		s.commit(ctx, b, lines, batch, errs)
+		s.commit(ctx, b, batch, errs)
 	}
 	return reconcile.Results(errs)
 }
@@ -242,14 +245,14 @@ func (s *Steering) Delete(ctx context.Context, keys []intent.SteeringKey) []erro
 		if errors.Is(err, errNoBridge) {
 			continue // the bridge is gone, and its flows with it
 		}
-		there, lines := removable(b, d)
+		there, _ := byKey(b, d)
 		var batch []change
 		for _, i := range indices {
 			if errs[i] = err; err == nil {
 				batch = append(batch, change{i, difference(there[keys[i]], nil)})
 			}
 		}
-		s.commit(ctx, b, lines, batch, errs)
+		s.commit(ctx, b, batch, errs)
 	}
 	return reconcile.Results(errs)
 }
@@ -262,16 +265,6 @@ func (s *Steering) current(ctx context.Context, bridge intent.BridgeKey) (Bridge
 	}
 	d, err := s.sw.dumpAll(ctx, b.Name, cookieSteering)
 	return b, d, err
-}
-
-// removable are the flows of each row, and the lines that remove those with our
-// cookie that no row could have.
-func removable(b Bridge, d dumped) (there map[intent.SteeringKey][]flow, lines []string) {
-	there, unknown := byKey(b, d)
-	for _, m := range unknown {
-		lines = append(lines, deleteLine(cookieSteering, m))
-	}
-	return there, lines
 }
 
 // change is the lines of one row of the caller's.
@@ -298,8 +291,8 @@ func difference(there, want []flow) []string {
 
 // commit sends one bundle. If it is refused, halves of it are tried, so that one
 // bad row stops no other.
-func (s *Steering) commit(ctx context.Context, b Bridge, first []string, batch []change, errs []error) {
-	lines := first
+func (s *Steering) commit(ctx context.Context, b Bridge, batch []change, errs []error) {
+	var lines []string
 	for _, c := range batch {
 		lines = append(lines, c.lines...)
 	}
@@ -316,8 +309,8 @@ func (s *Steering) commit(ctx context.Context, b Bridge, first []string, batch [
 		return
 	}
 	half := len(batch) / 2
-	s.commit(ctx, b, nil, batch[:half], errs)
-	s.commit(ctx, b, nil, batch[half:], errs)
+	s.commit(ctx, b, batch[:half], errs)
+	s.commit(ctx, b, batch[half:], errs)
 }
 
 func group[T any](items []T, k func(T) intent.SteeringKey) map[intent.BridgeKey][]int {

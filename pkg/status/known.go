@@ -31,15 +31,18 @@ type Adoption struct {
 	Applied bool `json:"applied,omitempty"`
 	// Objects are in the order of their adoption.
 	Objects []AdoptedObject `json:"objects"`
-	// Foreign are devices with such names that the agent did not make, and why.
+	// Foreign are VRFs with such names that nothing shows the agent to have made, and
+	// what is missing.
 	Foreign []string `json:"foreign,omitempty"`
 }
 
 // AdoptedObject is one object of another agent.
 type AdoptedObject struct {
 	// Object names it for people.
-	Object  string `json:"object"`
-	Adopted bool   `json:"adopted"`
+	Object string `json:"object"`
+	// Evidence is what shows that a VRF is that agent's.
+	Evidence string `json:"evidence,omitempty"`
+	Adopted  bool   `json:"adopted"`
 	// Error is why it could not be adopted.
 	Error string `json:"error,omitempty"`
 }

@@ -4,20 +4,20 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 // A node that ovn-bgp-agent ran: its flows come before Sluice's and lead elsewhere.
-// "sluicectl adopt" lists them and changes nothing; with --apply they are Sluice's;
-// a sluiced that starts then puts its own flows in their place, traffic goes Sluice's
-// way, and then the adopted devices and ports go. What is an operator's stays. (There
-// is no VRF device here: the VRFs themselves are tested in a virtual machine.)
+// "sluicectl adopt" lists them and changes nothing; with --apply those of the VRFs that
+// are named are Sluice's; a sluiced that starts then puts its own flows in their place,
+// traffic goes Sluice's way, and then the adopted devices and ports go. What is an
+// operator's stays. (There is no VRF device here: the VRFs themselves are tested in a
+// virtual machine.)
 func TestAdopt(t *testing.T) {
-	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
-	w.start("")
-	w.connected()
+	w := shared(t)
+	t.Cleanup(func() {
+		_, _ = w.Exec(background, "a1", "sh", "-c", `ovs-vsctl --if-exists del-port br-ex veth-ovs-1001; ip link del veth-vrf-1001
+			ovs-ofctl del-flows br-ex cookie=998/-1`)
+	})
 	w.kill("a1", "sluiced")
 	w.exec("a1", "sh", "-ec", `ip link add veth-vrf-1001 type veth peer name veth-ovs-1001; ip link set veth-vrf-1001 up; ip link set veth-ovs-1001 up
 		for d in veth-vrf-1001 veth-ovs-1001; do ip link property add dev $d altname sluice:adopted:$d; done
@@ -36,7 +36,10 @@ func TestAdopt(t *testing.T) {
 	if out := adopt(); out != "would adopt 2 flows of bridge br-ex with cookie 998\nnothing was changed; --apply does it\n" || agents() != before {
 		t.Errorf("listed: %q, flows %s", out, agents())
 	}
-	if out := adopt("--apply"); out != "adopted 2 flows of bridge br-ex with cookie 998\n" {
+	if out := adopt("--apply", "--vrf", "1002", "--vrf", "10010"); out != "nothing of ovn-bgp-agent is here\n" || agents() != before {
+		t.Errorf("adopted of other VRFs: %q, flows %s", out, agents())
+	}
+	if out := adopt("--apply", "--vrf", "1001"); out != "adopted 2 flows of bridge br-ex with cookie 998\n" {
 		t.Errorf("adopted: %q", out)
 	}
 	if out := adopt(); out != "nothing of ovn-bgp-agent is here\n" {

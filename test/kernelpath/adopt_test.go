@@ -42,8 +42,15 @@ func (s *site) frrEnds() {
 		ip neigh del 192.0.2.2 dev br-1001; ip neigh del fd99::2 dev br-1001`)
 }
 
-// strangers are an operator's, with such names.
-const strangers = "ip link add vrf-2002 type vrf table 77; ip link add vrf-3003 type vrf table 3003; ip link add br-3003 type bridge"
+// strangers are an operator's, with such names. The last one has the whole form, and a
+// VLAN that is no port of Open vSwitch.
+const strangers = `ip link add vrf-2002 type vrf table 77; ip link add vrf-3003 type vrf table 3003; ip link add br-3003 type bridge
+	ip link add vrf-4004 type vrf table 4004; ip link add br-4004 type bridge; ip link set br-4004 master vrf-4004
+	ip link add vxlan-4004 type vxlan id 4004 dstport 14789; ip link set vxlan-4004 master br-4004
+	ip link add vlan-4004 type dummy; ip link set vlan-4004 master vrf-4004`
+
+// operators shows them.
+const operators = "ip -o -d link | grep -E -- '-(2002|3003|4004)[:@]'"
 
 // TestAdopt takes a VRF over from ovn-bgp-agent: with the mark alone traffic goes on;
 // the node's own comes in the place of what the agent had, on the kernel path with
@@ -58,7 +65,7 @@ func TestAdopt(t *testing.T) {
 			s := newSite(t, false, true)
 			s.agent()
 			run(t, "node", strangers)
-			operators := run(t, "node", "ip -o -d link show type vrf | grep -v 1001; ip -o link show br-3003")
+			before := run(t, "node", operators)
 			both := func() {
 				t.Helper()
 				s.pings("pe", "-I 10.9.0.1", "10.0.0.5", "fd00::5")
@@ -107,8 +114,8 @@ func TestAdopt(t *testing.T) {
 			if out := run(t, "node", "ip -o link; ip route show table all; ip -6 route show table all"); strings.Contains(out, "1001") {
 				t.Errorf("left of the VRF: %s", out)
 			}
-			if now := run(t, "node", "ip -o -d link show type vrf | grep -v 1001; ip -o link show br-3003"); now != operators {
-				t.Errorf("an operator's devices were\n%s\nand are\n%s", operators, now)
+			if now := run(t, "node", operators); now != before {
+				t.Errorf("an operator's devices were\n%s\nand are\n%s", before, now)
 			}
 		})
 	}
@@ -122,7 +129,7 @@ func numbers(t *testing.T) string {
 
 func (s *site) adopt() kernel.AgentVRF {
 	s.t.Helper()
-	vrfs, left, err := kernel.AgentVRFs(netns.Named("node"))
+	vrfs, left, err := kernel.AgentVRFs(netns.Named("node"), func(string) bool { return false })
 	if err != nil || len(vrfs) != 1 || vrfs[0].VNI != vni {
 		s.t.Fatalf("found %+v, %v", vrfs, err)
 	}
@@ -131,8 +138,8 @@ func (s *site) adopt() kernel.AgentVRF {
 	if !slices.Equal(v.Devices, want) || !slices.Equal(v.Ports, want[5:]) || len(v.Routes) != 4 {
 		s.t.Errorf("found %+v", v)
 	}
-	if len(left) != 2 || !strings.HasPrefix(left[0], "vrf-2002: ") || !strings.HasPrefix(left[1], "vrf-3003: ") {
-		s.t.Errorf("left to their owner: %q", left)
+	if len(left) != 3 || left[0].VNI != 2002 || left[1].VNI != 3003 || left[2].VNI != 4004 {
+		s.t.Errorf("left to their owner: %v", left)
 	}
 	if err := v.Adopt(netns.Named("node")); err != nil {
 		s.t.Fatal(err)
@@ -143,7 +150,7 @@ func (s *site) adopt() kernel.AgentVRF {
 // adopted: it is ours now, nothing more is found, and FRR's routes are untouched.
 func (s *site) adopted() {
 	s.t.Helper()
-	if vrfs, _, err := kernel.AgentVRFs(netns.Named("node")); err != nil || len(vrfs) != 0 {
+	if vrfs, _, err := kernel.AgentVRFs(netns.Named("node"), func(string) bool { return false }); err != nil || len(vrfs) != 0 {
 		s.t.Errorf("found again: %+v, %v", vrfs, err)
 	}
 	if left, err := kernel.Adopted(netns.Named("node")); err != nil || !slices.Equal(left, []string{"veth-ovs-1001", "veth-vrf-1001"}) {

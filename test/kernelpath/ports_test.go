@@ -63,3 +63,7 @@ func (p *ports) RemoveVRFPort(_ context.Context, k intent.VRFPortKey) error {
 	_ = node("ip link set " + device + " nomaster")
 	return nil
 }
+
+func (p *ports) DropPort(_ context.Context, name string) error {
+	return node(fmt.Sprintf("ip link set %s nomaster", name))
+}

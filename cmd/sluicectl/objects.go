@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+// Adopt and cleanup change objects of the node, one by one, in the place of sluiced.
+
+// withoutDaemon calls do while sluiced does not run, and cannot be started.
+func withoutDaemon(o *options, cfg *config.Config, do func() error) error {
+	if newDaemon(o.socket).running() {
+		return fmt.Errorf("sluiced is running (%s answers); stop it first", o.socket)
+	}
+	lock, err := admin.AcquireLock(cfg.StateDir)
+	if err != nil {
+		return fmt.Errorf("state directory %s: %w", cfg.StateDir, err)
+	}
+	defer func() { _ = lock.Release() }()
+	return do()
+}
+
+// object is one of those.
+type object struct {
+	what string
+	do   func(context.Context) error
+}
+
+// doEach does all, each whatever became of those before it, and gives for each why it
+// could not be done: empty if it was. The error is all of that.
+func doEach(ctx context.Context, objects []object) (failed []string, err error) {
+	var errs []error
+	for _, o := range objects {
+		why := ""
+		if err := o.do(ctx); err != nil {
+			why = err.Error()
+			errs = append(errs, fmt.Errorf("%s: %w", o.what, err))
+		}
+		failed = append(failed, why)
+	}
+	return failed, errors.Join(errs...)
+}
+
+// onSwitch calls do with the local Open vSwitch, whose database was read once. unread is
+// why it could not be: what needs no switch can be done all the same.
+func onSwitch(ctx context.Context, cfg *config.Config, do func(ctx context.Context, sw *ovs.Switch, unread error) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tls := cfg.OVN.TLS
+	sw, session, err := ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir}, ovsdb.Config{
+		Endpoints: cfg.OVN.VSwitch, TLS: ovsdb.TLSFiles{Cert: tls.Certificate, Key: tls.PrivateKey, CA: tls.CACert},
+	})
+	if err != nil {
+		return fmt.Errorf("local Open vSwitch database: %w", err)
+	}
+	running, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = session.Run(running) }()
+	defer func() { stop(); <-done }()
+	unread := cfg.LocalDatabase()
+	if unread == nil {
+		wait, cancelWait := context.WithTimeout(ctx, 10*time.Second)
+		defer cancelWait()
+		if err := sw.WaitRead(wait); err != nil {
+			unread = fmt.Errorf("local Open vSwitch database %s: %w", cfg.OVN.VSwitch, errors.Join(err, session.Status().LastError))
+		}
+	}
+	return do(ctx, sw, unread)
+}
