@@ -51,7 +51,7 @@ func (f *Fabric) Check() (FabricState, error) {
 // corrections are what finish would change.
 func (f *Fabric) corrections(h *netlink.Handle, l netlink.Link) []string {
 	var out []string
-	if !isSettled(l, fabricKnobs(h, l)) {
+	if knobs, err := fabricKnobs(h, l); err != nil || !isSettled(l, knobs) {
 		out = append(out, "answers ARP, or has other sysctls")
 	}
 	if l.Attrs().MTU != f.config.MTU {

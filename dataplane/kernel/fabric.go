@@ -143,7 +143,11 @@ func (f *Fabric) create(h *netlink.Handle) (netlink.Link, error) {
 }
 
 func (f *Fabric) finish(ctx context.Context, h *netlink.Handle, l netlink.Link) error {
-	if err := settle(h, l, fabricKnobs(h, l)); err != nil {
+	knobs, err := fabricKnobs(h, l)
+	if err != nil {
+		return err
+	}
+	if err := settle(h, l, knobs); err != nil {
 		return err
 	}
 	if l.Attrs().MTU != f.config.MTU {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/link"
 )
 
 // reaches are what a route leads through.
@@ -126,15 +127,16 @@ func fabric6(fabric netlink.Link, from, to string) error {
 
 // fabricKnobs are the sysctls of sluice-vxlan: with IPv6 as long as there is a
 // neighbour for a route of the kernel path.
-func fabricKnobs(h *netlink.Handle, l netlink.Link) []knob {
-	all, err := h.NeighList(l.Attrs().Index, unix.AF_INET6)
+func fabricKnobs(h *netlink.Handle, l netlink.Link) ([]knob, error) {
+	// Without IPv6 the kernel drops all IPv6 routes through the device.
+	all, err := link.Dump(func() ([]netlink.Neigh, error) { return h.NeighList(l.Attrs().Index, unix.AF_INET6) })
 	if err != nil {
-		return closed
+		return nil, fmt.Errorf("listing the neighbours of %s: %w", l.Attrs().Name, err)
 	}
 	for _, n := range all {
 		if addr, ok := addrOfNeighbour(n); ok && n.State&netlink.NUD_PERMANENT != 0 && isHandle(addr) {
-			return with(closed, knob{"ipv6", "disable_ipv6", "0"})
+			return with(closed, knob{"ipv6", "disable_ipv6", "0"}), nil
 		}
 	}
-	return closed
+	return closed, nil
 }

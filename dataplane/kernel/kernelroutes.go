@@ -48,8 +48,7 @@ func (d Routes) List(context.Context) (map[intent.RouteKey]intent.Route, error) 
 	return out, err
 }
 
-// tenantTables are the tables of VRFs, and those without a VRF that have routes of
-// ours: what is left of one.
+// tenantTables are the tables of VRFs, and what is left of one.
 func tenantTables(s *snapshot, f *fib) map[uint32]intent.VNI {
 	out := map[uint32]intent.VNI{}
 	for mark, l := range s.byMark {
@@ -58,15 +57,8 @@ func tenantTables(s *snapshot, f *fib) map[uint32]intent.VNI {
 			out[vrf.Table] = vni
 		}
 	}
-	for table, routes := range f.tables {
-		if _, there := out[table]; there || table == 0 || table >= tableBase || table >= 253 && table <= 255 {
-			continue
-		}
-		if slices.ContainsFunc(routes, func(r fibRoute) bool { return r.protocol == RouteProtocol }) {
-			if _, made := s.vrf(intent.VNI(table)); !made {
-				out[table] = intent.VNI(table)
-			}
-		}
+	for _, table := range stranded(s, f) {
+		out[table] = intent.VNI(table)
 	}
 	return out
 }
@@ -156,12 +148,12 @@ func (d Routes) Delete(_ context.Context, keys []intent.RouteKey) []error {
 	err := d.p.look(takeDevices, func(s *snapshot, f *fib) error {
 		e := d.p.newEncoder(s, f)
 		for i, key := range keys {
-			table := uint32(key.VNI)
-			if vrf, ok := s.vrf(key.VNI); ok {
-				table = vrf.Table
-			}
+			table, ok := s.tableOf(key.VNI)
 			r := fibRoute{table: table, prefix: key.Prefix, protocol: RouteProtocol, metric: RouteMetric}
-			if errs[i] = removeRoute(s.h, r); errs[i] != nil {
+			if ok {
+				errs[i] = removeRoute(s.h, r)
+			}
+			if errs[i] != nil {
 				continue
 			}
 			d.p.remember(key, intent.Route{})

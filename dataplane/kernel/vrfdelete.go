@@ -50,16 +50,10 @@ func (d VRFs) delete(ctx context.Context, s *snapshot, vni intent.VNI) error {
 		if err := d.removeAdoptedIn(ctx, s, vrf); err != nil {
 			return err
 		}
-		routes, err := tableRoutes(vrf.Table)
-		if err != nil {
+	}
+	if table, ok := s.tableOf(vni); ok {
+		if err := s.flush(table); err != nil {
 			return err
-		}
-		for _, r := range routes {
-			if r.protocol == RouteProtocol {
-				if err := removeRoute(s.h, r); err != nil {
-					return err
-				}
-			}
 		}
 	}
 	return s.removeNamed(vrfOf(vni))

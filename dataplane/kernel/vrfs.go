@@ -40,7 +40,7 @@ var _ reconcile.Driver[intent.VNI, intent.KernelVRF] = VRFs{}
 func (p *Path) VRFs() VRFs { return VRFs{p} }
 
 // List has a VRF with the zero value if anything of its devices is not as Apply
-// leaves it.
+// leaves it, also if there are but routes in its table.
 func (d VRFs) List(ctx context.Context) (map[intent.VNI]intent.KernelVRF, error) {
 	out := map[intent.VNI]intent.KernelVRF{}
 	err := d.p.look(takeFIB, func(s *snapshot, f *fib) error {
@@ -54,6 +54,11 @@ func (d VRFs) List(ctx context.Context) (map[intent.VNI]intent.KernelVRF, error)
 			}
 			if index != 0 && d.intact(ctx, s, f, intent.KernelVRF{VNI: vni, Index: index}) {
 				out[vni] = intent.KernelVRF{VNI: vni, Index: index}
+			}
+		}
+		for _, table := range stranded(s, f) {
+			if _, there := out[intent.VNI(table)]; !there {
+				out[intent.VNI(table)] = intent.KernelVRF{}
 			}
 		}
 		return nil
