@@ -76,16 +76,35 @@ func (n *node) better(k intent.RouteKey) bool { return n.rib.Has(rib.BGP, k) }
 // endMoves has the tables looked at again when what is kept after a move is kept no
 // longer.
 func (n *node) endMoves(ctx context.Context) error {
-	end := time.NewTimer(0)
-	defer end.Stop()
+	afterMoves(ctx, n.moved, tables.MoveTime+time.Millisecond, n.tables.Pipeline.Kick)
+	return nil
+}
+
+// moveLook is how often the tables are looked at while moves follow each other: each
+// has an end of its own.
+const moveLook = time.Second
+
+// afterMoves calls look when the first of the moves is over, and from then on until
+// the last one is.
+func afterMoves(ctx context.Context, moved <-chan struct{}, after time.Duration, look func()) {
+	timer := time.NewTimer(after)
+	timer.Stop()
+	armed, last := false, time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-n.moved:
-			end.Reset(tables.MoveTime + time.Millisecond)
-		case <-end.C:
-			n.tables.Pipeline.Kick()
+			return
+		case <-moved:
+			last = time.Now().Add(after)
+			if !armed {
+				timer.Reset(after)
+			}
+			armed = true
+		case now := <-timer.C:
+			look()
+			if armed = now.Before(last); armed {
+				timer.Reset(min(last.Sub(now), moveLook))
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"maps"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -20,7 +21,9 @@ type moves struct {
 	gateways map[intent.GatewayKey]time.Time
 }
 
-func newMoves() *moves { return &moves{now: time.Now} }
+func newMoves() *moves {
+	return &moves{now: time.Now, routes: map[intent.RouteKey]time.Time{}, vrfs: map[intent.VNI]time.Time{}, gateways: map[intent.GatewayKey]time.Time{}}
+}
 
 // Moved tells, before their rows are taken back, of routes that this node announces
 // and whose gateway ports have gone to other nodes: they stay announced until BGP
@@ -29,13 +32,18 @@ func newMoves() *moves { return &moves{now: time.Now} }
 // has to be kicked when MoveTime is over.
 func (t *Tables) Moved(routes map[intent.RouteKey]intent.Announcement) {
 	m, now := t.moves, t.moves.now()
-	if now.After(m.until) {
-		m.routes, m.vrfs, m.gateways = map[intent.RouteKey]time.Time{}, map[intent.VNI]time.Time{}, map[intent.GatewayKey]time.Time{}
-	}
+	m.forget(now)
 	m.until = now.Add(MoveTime)
 	for k, a := range routes {
 		m.routes[k], m.vrfs[k.VNI], m.gateways[a.Gateway] = m.until, m.until, m.until
 	}
+}
+
+// forget drops what is over: one move may follow another for a long time.
+func (m *moves) forget(now time.Time) {
+	maps.DeleteFunc(m.routes, func(_ intent.RouteKey, until time.Time) bool { return !now.Before(until) })
+	maps.DeleteFunc(m.vrfs, func(_ intent.VNI, until time.Time) bool { return !now.Before(until) })
+	maps.DeleteFunc(m.gateways, func(_ intent.GatewayKey, until time.Time) bool { return !now.Before(until) })
 }
 
 func (m *moves) any() bool                           { return m.now().Before(m.until) }

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -74,4 +75,19 @@ func TestMoved(t *testing.T) {
 			t.Error("something stays")
 		}
 	})
+}
+
+// Moves that follow each other without an end leave nothing of the first ones.
+func TestMovesAreForgotten(t *testing.T) {
+	b, now := newBench(), time.Now()
+	b.moves.now = func() time.Time { return now }
+	for i := range 100 {
+		k := intent.NewHostKey(intent.VNI(i+1), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
+		g := intent.GatewayKey{Bridge: "br-ex", VLAN: uint16(i + 1)}
+		b.Moved(map[intent.RouteKey]intent.Announcement{k: {Key: k, Gateway: g}})
+		now = now.Add(MoveTime / 2)
+	}
+	if n := len(b.moves.routes) + len(b.moves.vrfs) + len(b.moves.gateways); n != 6 {
+		t.Errorf("%d entries of 100 moves, of which two are not over", n)
+	}
 }
