@@ -20,7 +20,11 @@ import (
 // plan fills in the changes of a gateway node, in the order of a start.
 func (n *node) plan(ctx context.Context, p *status.Plan) error {
 	fabric, err := n.newFabric(nil).Check()
-	if len(fabric.Differs) > 0 || err != nil {
+	switch {
+	case n.whole() && fabric.IfIndex != 0:
+		p.Changes = append(p.Changes, status.Change{Table: "device", Key: kernel.FabricName, Action: string(reconcile.OpDelete)})
+	case n.whole():
+	case len(fabric.Differs) > 0 || err != nil:
 		p.Changes = append(p.Changes, fabricChange(fabric, err))
 	}
 	pinned, err := ebpf.Inspect(n.ebpfConfig(fabric.IfIndex))
@@ -116,7 +120,15 @@ func (n *node) planAttachments(pinned *ebpf.Inspection, vxlan int, p *status.Pla
 		}
 		return err
 	}
-	if err := add(ebpf.FabricIn, kernel.FabricName, vxlan); err != nil {
+	if n.whole() {
+		c, err := pinned.VTEPGuard()
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			p.Changes = append(p.Changes, *c)
+		}
+	} else if err := add(ebpf.FabricIn, kernel.FabricName, vxlan); err != nil {
 		return err
 	}
 	bridges, _ := n.tables.Bridges.Rows()

@@ -55,6 +55,16 @@ func (n *node) look() {
 // lookAtFabric mends sluice-vxlan and its program. While they cannot be mended
 // nothing is announced: what comes would be lost.
 func (n *node) lookAtFabric(ctx context.Context) {
+	n.form.Lock()
+	defer n.form.Unlock()
+	switch waits := n.waits.Load(); {
+	case waits && !n.whole(): // it is to be down
+		n.noteFabric(nil)
+		return
+	case !waits && n.whole():
+		n.lookAtGuard()
+		return
+	}
 	err := n.fabricDamage()
 	if err != nil && ctx.Err() == nil {
 		n.d.log.Warn("the fabric device is not as it was made; making it again", "device", kernel.FabricName, "error", err)

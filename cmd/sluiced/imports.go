@@ -37,6 +37,9 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 			set[r.Key] = r
 		}
 		n.tables.UpdateRoutes(n.rib.Update(rib.BGP, set, u.Deletes))
+		if u.InSync && !n.imported.Load() {
+			n.tables.TurnCame()
+		}
 	})
 	n.imported.Store(u.InSync)
 }

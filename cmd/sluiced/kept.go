@@ -13,13 +13,25 @@ import (
 type kept struct {
 	device error // of sluice-vxlan, before it was mended
 	pinned error
+	// fabric is the number of sluice-vxlan; 0: VXLAN devices of VRFs have the UDP port,
+	// or nothing has.
+	fabric int
+	// carries: sluice-vxlan has it.
+	carries bool
 }
 
 // lookBack looks at the fabric device as the last process left it.
 func (n *node) lookBack() (k kept) {
 	s, err := n.newFabric(nil).Check()
-	if k.device = err; err == nil && len(s.Differs) > 0 {
+	switch {
+	case err != nil:
+		k.device = err
+	case s.Yields:
+	case len(s.Differs) > 0:
 		k.device = errors.New("sluice-vxlan " + strings.Join(s.Differs, "; "))
+		fallthrough
+	default:
+		k.fabric, k.carries = s.IfIndex, s.Up
 	}
 	k.pinned = ebpf.ErrNothingKept // until the pins are there to be read
 	return k

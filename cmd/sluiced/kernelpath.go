@@ -29,6 +29,7 @@ func (n *node) newKernelPath(guard func(context.Context, kernel.GuardedDevice) e
 			return n.dp.Guarding(ebpf.Guard{IfIndex: g.IfIndex, VNI: g.VNI, FromOVN: g.FromOVN, ICMPSource6: g.ICMPSource6})
 		},
 		Unguard: func(ifindex int) error { return n.dp.Unguard(ifindex) },
+		KeepOut: n.keepOut, Whole: n.whole(),
 		Port: c.Fabric.Port, MTU: n.bridgeMTU(), Dummy: c.Kernel.Dummy, ZeroChecksum: n.zeroChecksum(),
 	}, constants)
 }

@@ -54,6 +54,10 @@ type node struct {
 	lingering chan struct{} // closed when linger is set
 	// fabricBroken says what is wrong with the fabric device; nil or empty: nothing.
 	fabricBroken atomic.Pointer[string]
+	// form is held while the fabric devices are looked at or change over; waits: the
+	// devices of the other form carry, and those of this one are prepared.
+	form  sync.Mutex
+	waits atomic.Bool
 	// withdrawn: the node is drained, and announces nothing.
 	withdrawn atomic.Bool
 	looks     chan struct{} // capacity 1: devices are to be looked at
@@ -105,6 +109,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.endLinger(running) })
 	group.Go(func() error { return n.endMoves(running) })
 	group.Go(func() error { return n.promote(running) })
+	group.Go(func() error { return n.changeForm(running) })
 	group.Go(func() error { return n.removeAdopted(running) })
 	group.Go(func() error { return n.samples.run(running, n.dp.Reader(), n.d.log) })
 	err := group.Wait() // next is set before it returns

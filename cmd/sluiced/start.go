@@ -118,8 +118,7 @@ func neighborMTU(facts *link.Facts, n config.Neighbor) (int, error) {
 	return 0, errors.Join(err, fmt.Errorf("no link %s", n.Interface))
 }
 
-// startNode makes the fabric device and loads the programs, in this order: the
-// device down, the programs, the device up.
+// startNode begins with what packets come in by.
 func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) {
 	n, err := d.newNode(facts)
 	if err != nil {
@@ -130,19 +129,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		return n.dp.Attach(ebpf.OverlayIn, ifindex)
 	})
 	before := n.lookBack()
-	fabric := n.newFabric(func(_ context.Context, _ string, ifindex int) error {
-		dp, err := ebpf.Load(n.ebpfConfig(ifindex))
-		if err != nil {
-			return err
-		}
-		n.dp = dp
-		before.pinned = dp.Kept(ifindex)
-		return n.dp.Attach(ebpf.FabricIn, ifindex)
-	})
-	if _, err := fabric.Ensure(ctx); err != nil {
-		if n.dp != nil {
-			err = errors.Join(err, n.dp.Close())
-		}
+	if err := n.openFabric(ctx, &before); err != nil {
 		return nil, err
 	}
 	if err := n.newSpeaker(n.went(before)); err != nil {
@@ -150,7 +137,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		return nil, errors.Join(err, n.dp.Close())
 	}
 	n.tables = tables.New(n.drivers(), tables.Sources{
-		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Better: n.better, Fabric: n.announcedFrom,
+		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Better: n.better, Fabric: n.announcedFrom, Turn: n.turn,
 	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays, Routed: n.pathFacts.note})
 	n.newUnderlay()
 	n.noteLoaded()

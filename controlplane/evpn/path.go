@@ -47,7 +47,7 @@ type Choice struct {
 
 // choosePath decides for one VRF. annotated is what its gateway ports say. The
 // whole node on the kernel path comes first: its VXLAN devices leave no room for
-// the one of the eBPF path. Then the nearest word counts, and of auto the facts.
+// the one of the eBPF path. A port that asks for another path is told so. Then the nearest word counts, and of auto the facts.
 func choosePath(vni intent.VNI, cfg Config, annotated PathMode, facts PathFacts) Choice {
 	mode, why, where := cfg.Path, reason.PathConfigured, "path of the configuration"
 	if cfg.Path == PathKernel {
@@ -118,6 +118,11 @@ func (b *vrfBuild) choose(cfg Config, facts PathFacts, joined []member) {
 	for _, m := range joined {
 		switch {
 		case m.Path == 0:
+		case cfg.Path == PathKernel:
+			if m.Path == PathEBPF {
+				b.fail(m, kindGateway, m.Gateway.LogicalPort, reason.PathConflict,
+					fmt.Errorf("VNI %d is on the kernel path, as path of the configuration has it for the whole node; external_ids:%s asks for ebpf", b.vni, keyPath))
+			}
 		case first == "":
 			first, b.annotated = m.Gateway.LogicalPort, m.Path
 		case m.Path != b.annotated:

@@ -107,6 +107,23 @@ func TestGatewayPortsThatNameSeveralPaths(t *testing.T) {
 	}
 }
 
+// A gateway port that asks for the eBPF path on a node that is on the kernel path as a
+// whole is told that it does not get it.
+func TestWholeNodeLeavesNoOtherPath(t *testing.T) {
+	c := node(true).tenant(1, 1001).tenant(2, 1002).tenant(3, 1003)
+	c.edit("gw-r1", func(p *ovn.PortBinding) { p.ExternalIDs[keyPath] = "ebpf" })
+	c.edit("gw-r2", func(p *ovn.PortBinding) { p.ExternalIDs[keyPath] = "kernel" })
+	cfg := testConfig()
+	cfg.Path = PathKernel
+	tr := compute(c, cfg)
+	for _, vni := range []intent.VNI{1001, 1002, 1003} {
+		onPath(t, tr.Tables(), vni, intent.PathKernel)
+	}
+	if errs, _ := complaints(tr); !slices.Equal(errs, []string{"gateway cr-lrp-gw-r1 " + reason.PathConflict}) {
+		t.Errorf("complaints %v", errs)
+	}
+}
+
 // A fact changes the VRFs that it is about, and no other.
 func TestFactsChangePaths(t *testing.T) {
 	tr := compute(node(true).tenant(1, 1001).tenant(2, 1002), testConfig())

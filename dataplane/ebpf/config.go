@@ -92,7 +92,8 @@ type Node struct {
 	NextHopMAC intent.MAC
 	// VTEP4 and VTEP6 are the local tunnel endpoints. One of them may be invalid.
 	VTEP4, VTEP6 netip.Addr
-	// VXLANIndex is the ifindex of sluice-vxlan.
+	// VXLANIndex is the ifindex of sluice-vxlan. 0: there is none, and nothing is sent
+	// into the fabric by the programs.
 	VXLANIndex uint32
 	// UnderlayMTU is the largest outer layer-3 packet in bytes.
 	UnderlayMTU uint16
@@ -122,7 +123,6 @@ func (n Node) check() error {
 	bad(!n.VTEP4.IsValid() && !n.VTEP6.IsValid(), "no local VTEP address")
 	bad(n.VTEP4.IsValid() && (!n.VTEP4.Is4() || n.VTEP4.IsUnspecified()), "VTEP %s is no IPv4 address of a host", n.VTEP4)
 	bad(n.VTEP6.IsValid() && (!n.VTEP6.Is6() || n.VTEP6.Is4In6() || n.VTEP6.IsUnspecified()), "VTEP %s is no IPv6 address of a host", n.VTEP6)
-	bad(n.VXLANIndex == 0, "no ifindex of the VXLAN device")
 	bad(n.UnderlayMTU < minUnderlayMTU, "underlay MTU %d is below %d", n.UnderlayMTU, minUnderlayMTU)
 	bad(n.DF > DFClear, "unknown DF mode %d", n.DF)
 	return errors.Join(errs...)

@@ -10,3 +10,4 @@ package ebpf
 //go:generate compile -no-global-types -output-stem trace wrapper ../../bpf/trace.bpf.c
 //go:generate compile -no-global-types -output-stem vrf_guard vrfGuard ../../bpf/vrf_guard.bpf.c
 //go:generate compile -no-global-types -output-stem underlay_in underlayIn ../../bpf/underlay_in.bpf.c
+//go:generate compile -no-global-types -output-stem vtep_guard vtepGuard ../../bpf/vtep_guard.bpf.c

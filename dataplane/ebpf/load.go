@@ -75,6 +75,9 @@ type Dataplane struct {
 	node     Node
 	programs map[Program]*running
 	links    linkCount
+	// vtepGuard is loaded by GuardVTEPs, with the port that it looks at.
+	vtepGuard     *ebpf.Program
+	vtepGuardPort uint16
 
 	store *store
 }
@@ -164,6 +167,7 @@ func (d *Dataplane) Close() error {
 	for _, p := range d.programs {
 		p.close()
 	}
+	d.vtepGuard.Close()
 	return d.lock.Close()
 }
 

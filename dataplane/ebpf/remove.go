@@ -50,7 +50,7 @@ func Remove(dir string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := detachUnderlay(dir); err != nil {
+	if err := errors.Join(detachUnderlay(dir), detachVTEPGuard(dir)); err != nil {
 		return err
 	}
 	links, err := netlink.LinkList()

@@ -23,7 +23,7 @@ type Verified struct {
 
 // objects are all objects of this package that hold programs.
 func objects() []func() (*ebpf.CollectionSpec, error) {
-	out := []func() (*ebpf.CollectionSpec, error){loadWrapper}
+	out := []func() (*ebpf.CollectionSpec, error){loadWrapper, loadVtepGuard}
 	for _, p := range allPrograms() {
 		out = append(out, p.spec)
 	}

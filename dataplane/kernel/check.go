@@ -14,6 +14,10 @@ type FabricState struct {
 	IfIndex int
 	// Missing: there is none, nor a part of one.
 	Missing bool
+	// Up: it is there, can be kept, and is up.
+	Up bool
+	// Yields: VXLAN devices of VRFs that are Sluice's have the UDP port.
+	Yields bool
 	// Differs is what is not as Ensure leaves it, for people; empty: nothing.
 	Differs []string
 }
@@ -37,7 +41,14 @@ func (f *Fabric) Check() (FabricState, error) {
 		case !f.usable(l):
 			s.Differs = []string{"cannot be kept: its UDP port or mode is another"}
 		default:
-			s = FabricState{IfIndex: l.Attrs().Index, Differs: f.corrections(h, l)}
+			s = FabricState{IfIndex: l.Attrs().Index, Up: up(l), Differs: f.corrections(h, l)}
+		}
+		all, err := takeSnapshot(h)
+		if err != nil || s.Up {
+			return err
+		}
+		s.Yields = len(all.carriers(f.config.Port)) > 0
+		if s.IfIndex != 0 {
 			return nil
 		}
 		return portHolder(h, f.config.Port)

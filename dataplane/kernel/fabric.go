@@ -71,21 +71,34 @@ func NewFabric(config FabricConfig) *Fabric {
 }
 
 // Ensure makes the device, or checks and corrects the one that is there, and
-// returns its ifindex. The errors to tell apart: reconcile.ErrForeign and
-// *PortHeldError. After any error of a new device it is left down.
+// returns its ifindex. VXLAN devices of VRFs that are Sluice's lose the UDP port to
+// it. The errors to tell apart: reconcile.ErrForeign and *PortHeldError. After any
+// error of a new device it is left down.
 func (f *Fabric) Ensure(ctx context.Context) (ifindex int, err error) {
+	ifindex, _, err = f.ensure(ctx, false)
+	return ifindex, err
+}
+
+// Prepare is Ensure, but where VXLAN devices of VRFs that are Sluice's have the UDP
+// port: then the device is left down beside them, and waits. Ensure changes over.
+func (f *Fabric) Prepare(ctx context.Context) (ifindex int, waits bool, err error) {
+	return f.ensure(ctx, true)
+}
+
+func (f *Fabric) ensure(ctx context.Context, yield bool) (ifindex int, waits bool, err error) {
 	err = f.config.Namespace.Netlink(func(h *netlink.Handle) error {
 		l, err := f.device(h)
 		if err != nil {
 			return err
 		}
 		ifindex = l.Attrs().Index
-		return f.finish(ctx, h, l)
+		waits, err = f.finish(ctx, h, l, yield)
+		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("device %s: %w", FabricName, err)
+		return 0, false, fmt.Errorf("device %s: %w", FabricName, err)
 	}
-	return ifindex, nil
+	return ifindex, waits, nil
 }
 
 // device finds or creates the link.
@@ -100,16 +113,14 @@ func (f *Fabric) device(h *netlink.Handle) (netlink.Link, error) {
 	if l != nil && has(l, fabricMark) && f.usable(l) {
 		return l, nil
 	}
+	// Asked before anything goes: what is there works on, whoever has the port.
+	if err := portHolder(h, f.config.Port); err != nil {
+		return nil, err
+	}
 	if l != nil {
 		if err := h.LinkDel(l); err != nil {
 			return nil, fmt.Errorf("removing the old device: %w", err)
 		}
-	}
-	if err := makeRoom(h, f.config.Port); err != nil {
-		return nil, err
-	}
-	if err := portHolder(h, f.config.Port); err != nil {
-		return nil, err
 	}
 	return f.create(h)
 }
@@ -142,40 +153,41 @@ func (f *Fabric) create(h *netlink.Handle) (netlink.Link, error) {
 	return l, nil
 }
 
-func (f *Fabric) finish(ctx context.Context, h *netlink.Handle, l netlink.Link) error {
+func (f *Fabric) finish(ctx context.Context, h *netlink.Handle, l netlink.Link, yield bool) (waits bool, err error) {
 	knobs, err := fabricKnobs(h, l)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := settle(h, l, knobs); err != nil {
-		return err
+		return false, err
 	}
 	if l.Attrs().MTU != f.config.MTU {
 		if err := h.LinkSetMTU(l, f.config.MTU); err != nil {
-			return fmt.Errorf("setting MTU %d: %w", f.config.MTU, err)
+			return false, fmt.Errorf("setting MTU %d: %w", f.config.MTU, err)
 		}
 	}
 	if mac := fabricAddress(f.config.RouterMAC); string(l.Attrs().HardwareAddr) != string(mac[:]) {
 		if err := h.LinkSetHardwareAddr(l, hardware(mac)); err != nil {
-			return fmt.Errorf("setting the address %s: %w", mac, err)
+			return false, fmt.Errorf("setting the address %s: %w", mac, err)
 		}
 	}
 	// Programs first: a device that is up without them would hand tenants'
 	// packets to the host.
 	if err := f.config.Attach(ctx, FabricName, l.Attrs().Index); err != nil {
-		return fmt.Errorf("attaching programs: %w", err)
+		return false, fmt.Errorf("attaching programs: %w", err)
 	}
 	if up(l) {
-		return nil
+		return false, nil
 	}
-	if err := h.LinkSetUp(l); err != nil {
-		// The socket is opened when the device comes up.
-		if held := portHolder(h, f.config.Port); held != nil {
-			return held
-		}
-		return fmt.Errorf("setting it up: %w", err)
+	s, err := takeSnapshot(h)
+	if err != nil {
+		return false, err
 	}
-	return nil
+	carriers := s.carriers(f.config.Port)
+	if yield && len(carriers) > 0 {
+		return true, nil
+	}
+	return false, changeOver(h, carriers, []netlink.Link{l}, f.config.Port)
 }
 
 // Remove deletes the device if it is ours.

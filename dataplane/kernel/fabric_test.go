@@ -160,3 +160,61 @@ func TestFabricPortHeld(t *testing.T) {
 		})
 	}
 }
+
+// A device of the other form that works is left alone while the UDP port is held by
+// others, too, or only asked for; and it gives way in one step.
+func TestFabricFromVRFDevices(t *testing.T) {
+	h := newHost(t, "")
+	h.run(`ip link add vxlan-1001 type vxlan id 1001 dstport 4789; ip link property add dev vxlan-1001 altname sluice:vrf-vxlan:1001
+		ip link set vxlan-1001 up; ip link add theirs type vxlan id 7 dstport 4789`)
+	state := func() string {
+		return strings.Join(strings.Fields(h.run("ip -br link show type vxlan | sed 's/@[^ ]*//' | awk '{print $1, ($0 ~ /[<,]UP/)}' | sort")), " ")
+	}
+	_, err := h.fabric(nothing).Ensure(t.Context())
+	if held, ok := errors.AsType[*kernel.PortHeldError](err); !ok || !strings.Contains(held.Holder, "theirs") {
+		t.Fatalf("error: %v", err)
+	}
+	if got := state(); got != "theirs 0 vxlan-1001 1" {
+		t.Fatalf("after the port was found held: %s", got)
+	}
+	h.run("ip link del theirs")
+	for range 2 {
+		if _, waits, err := h.fabric(nothing).Prepare(t.Context()); err != nil || !waits {
+			t.Fatalf("prepared: %v, %v", waits, err)
+		}
+		if got := state(); got != "sluice-vxlan 0 vxlan-1001 1" {
+			t.Fatalf("prepared: %s", got)
+		}
+	}
+	if _, err := h.fabric(nothing).Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != "sluice-vxlan 1 vxlan-1001 0" {
+		t.Fatalf("changed over: %s", got)
+	}
+	if _, waits, err := h.fabric(nothing).Prepare(t.Context()); err != nil || waits {
+		t.Fatalf("prepared again: %v, %v", waits, err)
+	}
+}
+
+// A device that cannot be kept stays until the port that the new one needs is free.
+func TestFabricOfAnotherPort(t *testing.T) {
+	h := newHost(t, "")
+	if _, err := h.fabric(nothing).Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.run("ip link add theirs type vxlan id 7 dstport 4790")
+	before := h.run("ip -o -d link show sluice-vxlan")
+	config := kernel.FabricConfig{Namespace: h.namespace(), Port: 4790, Attach: nothing}
+	_, err := kernel.NewFabric(config).Ensure(t.Context())
+	if _, held := errors.AsType[*kernel.PortHeldError](err); !held {
+		t.Fatalf("error: %v", err)
+	}
+	if after := h.run("ip -o -d link show sluice-vxlan"); after != before {
+		t.Fatalf("it was\n%s\nand is\n%s", before, after)
+	}
+	h.run("ip link del theirs")
+	if _, err := kernel.NewFabric(config).Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

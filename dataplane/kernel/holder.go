@@ -24,8 +24,8 @@ func (e *PortHeldError) Error() string {
 	return fmt.Sprintf("UDP port %d is held by %s: remove or stop it, or give the fabric another UDP port", e.Port, e.Holder)
 }
 
-// portHolder looks for a holder of the UDP port other than our own device: links
-// first, up or not, since one that is down takes the port when it comes up.
+// portHolder looks for a holder of the UDP port other than our own devices, of either
+// form: links first, up or not, since one that is down takes the port when it comes up.
 func portHolder(h *netlink.Handle, port uint16) error {
 	links, err := link.Dump(h.LinkList)
 	if err != nil {
@@ -33,8 +33,9 @@ func portHolder(h *netlink.Handle, port uint16) error {
 	}
 	ours := false
 	for _, l := range links {
-		if has(l, fabricMark) {
-			ours = true
+		if isTunnel(l) || unfinishedTunnel(l) {
+			v, ok := l.(*netlink.Vxlan)
+			ours = ours || ok && up(l) && v.Port == int(port)
 			continue
 		}
 		switch v := l.(type) {
@@ -48,9 +49,11 @@ func portHolder(h *netlink.Handle, port uint16) error {
 			}
 		}
 	}
+	if ours {
+		return nil // the socket is theirs
+	}
 	for _, table := range []string{"udp", "udp6"} {
-		inode, found := boundSocket("/proc/thread-self/net/"+table, port)
-		if found && (inode != "0" || !ours) {
+		if inode, found := boundSocket("/proc/thread-self/net/"+table, port); found {
 			return &PortHeldError{port, process(inode)}
 		}
 	}

@@ -122,7 +122,7 @@ func (e *encoder) hop(key intent.RouteKey, n intent.NextHop) (hop, need, int, er
 		return next, on, mtu, err
 	}
 	fabric := e.s.byMark[fabricMark]
-	if fabric == nil {
+	if fabric == nil || !up(fabric) {
 		return hop{}, need{}, 0, fmt.Errorf("device %s: %w", FabricName, reconcile.ErrNotReady)
 	}
 	index := fabric.Attrs().Index
@@ -149,7 +149,8 @@ func (e *encoder) hopWhole(key intent.RouteKey, n intent.NextHop) (hop, need, er
 		return hop{}, need{}, fmt.Errorf("vxlan-%d is of the family of %s", key.VNI, local)
 	}
 	bridge, vxlan := e.s.byMark[bridgeOf(key.VNI).mark], e.s.byMark[vxlanOf(key.VNI).mark]
-	if bridge == nil || vxlan == nil {
+	// While sluice-vxlan carries a VRF that is on the kernel path, its routes stay there.
+	if bridge == nil || vxlan == nil || e.s.fabricCarries() && e.s.byMark[outerOf(key.VNI).mark] != nil {
 		return hop{}, need{}, fmt.Errorf("vxlan-%d: %w", key.VNI, reconcile.ErrNotReady)
 	}
 	if at, there := e.f.forwarding[station{vxlan.Attrs().Index, n.RouterMAC}]; there && at != n.VTEP {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"strings"
@@ -41,12 +42,17 @@ type PathConfig struct {
 	// Unguard, when set, forgets what Guard did for a device that is about to be
 	// removed, or was, by its ifindex.
 	Unguard func(ifindex int) error
+	// KeepOut, when set, keeps packets of outer sources that are no VTEPs away from the
+	// VXLAN devices of VRFs; it is called before one comes up. See Whole.
+	KeepOut func() error
 	// Port is the UDP port of VXLAN; 0 means DefaultPort.
 	Port uint16
 	// MTU of the pairs to provider bridges in bytes; 0 means 1500.
 	MTU int
 	// Whole: every VRF of the node is on the kernel path, and each has a VXLAN
-	// device of its own. Otherwise sluice-vxlan serves them all.
+	// device of its own. Otherwise sluice-vxlan serves them all. While a device of the
+	// other form has the UDP port, this one's are prepared and carry nothing: see
+	// ChangeOver, and Fabric.Prepare.
 	Whole bool
 	// Dummy: each VRF has lo-<vni> with its exposed addresses, for a routing
 	// daemon that redistributes them (kernel.dummy).
@@ -70,7 +76,7 @@ type Path struct {
 
 	mu   sync.Mutex // of what follows
 	node PathNode
-	// inward are the ifindices by VNI of what fabric_in redirects into.
+	// inward is what IfIndex tells.
 	inward map[intent.VNI]int
 	// guarded are the devices, by ifindex, that Guard succeeded for.
 	guarded map[int]GuardedDevice
@@ -129,8 +135,9 @@ func (p *Path) constants() PathNode {
 	return p.node
 }
 
-// IfIndex is the device into which fabric_in redirects the packets of a VRF on
-// the kernel path: the outer end of vx-<vni>, as last listed or applied.
+// IfIndex is the device by which the packets of a VRF on the kernel path come in, as
+// last listed or applied: the outer end of vx-<vni>, into which fabric_in redirects
+// them, or vxlan-<vni>, which takes them from the fabric itself.
 func (p *Path) IfIndex(vni intent.VNI) (int, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,6 +153,13 @@ func (p *Path) setInward(vni intent.VNI, ifindex int) {
 		return
 	}
 	p.inward[vni] = ifindex
+}
+
+// forgetInward forgets the devices of VRFs that are not there.
+func (p *Path) forgetInward(there map[intent.VNI]intent.KernelVRF) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.inward, func(vni intent.VNI, _ int) bool { _, ok := there[vni]; return !ok })
 }
 
 // ErrForwarding6 is wrapped where the node does not forward IPv6 at all. Sluice

@@ -87,17 +87,29 @@ func (d VRFs) intact(ctx context.Context, s *snapshot, f *fib, v intent.KernelVR
 	}
 	inner, outer, vxlan := s.byMark[innerOf(v.VNI).mark], s.byMark[outerOf(v.VNI).mark], s.byMark[vxlanOf(v.VNI).mark]
 	if d.p.config.Whole {
-		return inner == nil && outer == nil && vxlan != nil && d.usable(vxlan, v.VNI, d.p.localVTEP()) && isPort(vxlan, bridge)
+		waits := s.fabricCarries()
+		return (waits || inner == nil && outer == nil) && vxlan != nil && d.usable(vxlan, v.VNI, d.p.localVTEP()) &&
+			up(vxlan) != waits && isPort(vxlan, bridge)
 	}
-	if outer == nil || !up(outer) || !isClosed(outer) || outer.Attrs().MTU != innerMTU || vxlan != nil {
-		return false
+	return outer != nil && up(outer) && isClosed(outer) && outer.Attrs().MTU == innerMTU && vxlan == nil &&
+		inner != nil && up(inner) && isPort(inner, bridge)
+}
+
+// noteInward remembers by which device the packets of a VRF come in, in whichever form.
+func (d VRFs) noteInward(s *snapshot, vni intent.VNI) {
+	outer, vxlan := s.byMark[outerOf(vni).mark], s.byMark[vxlanOf(vni).mark]
+	switch {
+	case vxlan != nil && up(vxlan):
+		d.p.setInward(vni, vxlan.Attrs().Index)
+	case outer != nil && up(outer):
+		d.p.setInward(vni, outer.Attrs().Index)
+	default:
+		d.p.setInward(vni, 0)
 	}
-	d.p.setInward(v.VNI, outer.Attrs().Index)
-	return inner != nil && isPort(inner, bridge)
 }
 
 func isPort(l, bridge netlink.Link) bool {
-	return up(l) && isClosed(l) && l.Attrs().MTU == innerMTU && l.Attrs().MasterIndex == bridge.Attrs().Index
+	return isClosed(l) && l.Attrs().MTU == innerMTU && l.Attrs().MasterIndex == bridge.Attrs().Index
 }
 
 // isEnslaved tells whether a device is as enslave leaves it, and up. The guard is

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // bridge makes br-<vni>: what is for the router MAC goes to the VRF's routes. It is
@@ -69,6 +70,9 @@ func setMTU(h *netlink.Handle, l netlink.Link, mtu int) error {
 
 // inward makes vx-<vni>, through which fabric_in hands over the VRF's packets.
 func (d VRFs) inward(s *snapshot, bridge netlink.Link, vni intent.VNI) error {
+	if !s.fabricCarries() && len(s.carriers(d.p.config.Port)) > 0 {
+		return fmt.Errorf("%w for %s to take the UDP port over", reconcile.ErrNotReady, FabricName)
+	}
 	if err := s.removeNamed(vxlanOf(vni)); err != nil {
 		return err
 	}
@@ -93,13 +97,22 @@ func (d VRFs) inward(s *snapshot, bridge netlink.Link, vni intent.VNI) error {
 
 // join makes a device a port of the bridge.
 func join(h *netlink.Handle, l, bridge netlink.Link) error {
-	if l.Attrs().MasterIndex != bridge.Attrs().Index {
-		if err := h.LinkSetMaster(l, bridge); err != nil {
-			return fmt.Errorf("making %s a port of %s: %w", l.Attrs().Name, bridge.Attrs().Name, err)
-		}
+	if err := enter(h, l, bridge); err != nil {
+		return err
 	}
 	if err := h.LinkSetUp(l); err != nil {
 		return fmt.Errorf("setting %s up: %w", l.Attrs().Name, err)
+	}
+	return nil
+}
+
+// enter is join without setting it up.
+func enter(h *netlink.Handle, l, bridge netlink.Link) error {
+	if l.Attrs().MasterIndex == bridge.Attrs().Index {
+		return nil
+	}
+	if err := h.LinkSetMaster(l, bridge); err != nil {
+		return fmt.Errorf("making %s a port of %s: %w", l.Attrs().Name, bridge.Attrs().Name, err)
 	}
 	return nil
 }
@@ -110,22 +123,23 @@ func (d VRFs) vxlan(s *snapshot, bridge netlink.Link, vni intent.VNI) error {
 	if !local.IsValid() {
 		return errors.New("the node has no VTEP address")
 	}
-	if err := s.removeNamed(innerOf(vni), outerOf(vni)); err != nil {
-		return err
+	waits := s.fabricCarries()
+	if !waits {
+		if err := s.removeNamed(innerOf(vni), outerOf(vni)); err != nil {
+			return err
+		}
+		d.p.setInward(vni, 0)
 	}
-	d.p.setInward(vni, 0)
 	l, err := s.ours(n)
 	if err != nil {
 		return err
 	}
-	if l != nil && !d.usable(l, vni, local) {
-		if err := s.remove(l); err != nil {
+	if l == nil || !d.usable(l, vni, local) {
+		// Asked before anything goes.
+		if err := portHolder(s.h, d.p.config.Port); err != nil {
 			return err
 		}
-		l = nil
-	}
-	if l == nil {
-		if err := classicHolder(s, d.p.config.Port); err != nil {
+		if err := s.removeNamed(n); err != nil {
 			return err
 		}
 		attrs := netlink.NewLinkAttrs()
@@ -135,10 +149,19 @@ func (d VRFs) vxlan(s *snapshot, bridge netlink.Link, vni intent.VNI) error {
 			return err
 		}
 	}
-	if err := errors.Join(failClosed(s.h, l), setMTU(s.h, l, innerMTU)); err != nil {
+	if err := errors.Join(failClosed(s.h, l), setMTU(s.h, l, innerMTU), enter(s.h, l, bridge)); err != nil || waits {
 		return err
 	}
-	return join(s.h, l, bridge)
+	if !up(l) {
+		if err := d.p.keepOut(); err != nil {
+			return err
+		}
+		if err := changeOver(s.h, nil, []netlink.Link{l}, d.p.config.Port); err != nil {
+			return err
+		}
+	}
+	d.p.setInward(vni, l.Attrs().Index)
+	return nil
 }
 
 // usable tells whether a VXLAN device of ours can be kept.
@@ -158,19 +181,6 @@ func (p *Path) localVTEP() netip.Addr {
 		return n.VTEP4
 	}
 	return n.VTEP6
-}
-
-// classicHolder refuses a UDP port that others hold. VXLAN devices of VRFs share it.
-func classicHolder(s *snapshot, port uint16) error {
-	for _, l := range s.byIndex {
-		if v, ok := l.(*netlink.Vxlan); ok && v.Port == int(port) {
-			if v.FlowBased || !isOurs(l) {
-				return &PortHeldError{port, describe(v.Name, "vxlan")}
-			}
-			return nil // what holds the socket is ours
-		}
-	}
-	return portHolder(s.h, port)
 }
 
 func isOurs(l netlink.Link) bool {

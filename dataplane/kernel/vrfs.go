@@ -51,6 +51,7 @@ func (d VRFs) List(ctx context.Context) (map[intent.VNI]intent.KernelVRF, error)
 			}
 			if _, there := out[vni]; !there {
 				out[vni] = intent.KernelVRF{}
+				d.noteInward(s, vni)
 			}
 			if index != 0 && d.intact(ctx, s, f, intent.KernelVRF{VNI: vni, Index: index}) {
 				out[vni] = intent.KernelVRF{VNI: vni, Index: index}
@@ -61,6 +62,7 @@ func (d VRFs) List(ctx context.Context) (map[intent.VNI]intent.KernelVRF, error)
 				out[intent.VNI(table)] = intent.KernelVRF{}
 			}
 		}
+		d.p.forgetInward(out)
 		return nil
 	})
 	return out, err

@@ -88,7 +88,7 @@ func Objects() []Entry {
 		{BadMTU, gateway, broken, "`gateway_mtu` is no MTU. It counts as not set.", "Write a number from 68 to 65535, or remove the option."},
 		{BadVLAN, exposed, broken, "The tag of the localnet port is no VLAN.", "Set a tag from 1 to 4094, or none."},
 		{BadPath, gateway, broken, "`sluice-path` is none of `auto`, `ebpf` and `kernel`. It counts as not set.", "Correct it, or remove the key."},
-		{PathConflict, gateway, broken, "Another gateway port of the VRF names another path with `sluice-path`, and was first.", "Name the same path on both, or on one alone."},
+		{PathConflict, gateway, broken, "Another gateway port of the VRF names another path with `sluice-path`, and was first; or the configuration has `path: kernel` for the whole node.", "Name the same path on both, or on one alone; with `path: kernel`, none or `kernel`."},
 		{NoLocalnet, gateway, broken, "The gateway port's switch has no localnet port, so no bridge of this node carries it.", "Attach the router to a provider network."},
 		{NoBridgeMapping, exposed, broken, "The physical network of the localnet port is not among this node's `ovn-bridge-mappings`.", "Add it there, or keep the gateway from being scheduled on this node."},
 		{VNIMismatch, iface, broken, "The interface names another VNI than the gateway ports of its router here.", "Write one VNI on both; `neutron_bgpvpn:vni`."},

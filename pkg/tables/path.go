@@ -169,6 +169,11 @@ func (t *Tables) awaitVRF(vni intent.VNI, want, actual intent.VRF, there bool) e
 	waits := func(what string) error {
 		return fmt.Errorf("%w to change to path %s: %s", reconcile.ErrNotReady, want.Path, what)
 	}
+	if t.src.Turn != nil {
+		if err := t.src.Turn(); err != nil {
+			return waits(err.Error())
+		}
+	}
 	routes := t.Routes
 	if want.Path == intent.PathKernel {
 		routes = t.KernelRoutes
@@ -210,6 +215,15 @@ func (t *Tables) changing(vni intent.VNI) {
 	if t.carriedOn(vni) == onEBPF|onKernel {
 		t.VRFs.Touch(vni)
 	}
+}
+
+// TurnCame has VRFs that are to change their path, or wait for the device of one,
+// looked at again, after Sources.Turn has changed its answer. Call it inside an update
+// of the pipeline.
+func (t *Tables) TurnCame() {
+	t.KernelVRFs.TouchWhere(func(vni intent.VNI, _ intent.KernelVRF) bool { return !t.KernelVRFs.ProgrammedLocked(vni) })
+	t.KernelRoutes.TouchWhere(func(k intent.RouteKey, _ intent.Route) bool { return !t.KernelRoutes.ProgrammedLocked(k) })
+	t.VRFs.TouchWhere(func(vni intent.VNI, _ intent.VRF) bool { return !t.VRFs.ProgrammedLocked(vni) })
 }
 
 // vrfPath is the path that carries a VRF's packets now, whichever is wanted. ok:

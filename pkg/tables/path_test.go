@@ -239,3 +239,29 @@ func TestNothingOfAVRFStaysOnTheKernelPath(t *testing.T) {
 		t.Fatalf("removed %v", b.journal)
 	}
 }
+
+// A VRF stays on its path as long as none may be changed, as before the neighbours
+// have sent the routes of the new one.
+func TestChangeOfPathWaitsForItsTurn(t *testing.T) {
+	for _, to := range []intent.Path{intent.PathKernel, intent.PathEBPF} {
+		from := intent.PathKernel - to
+		b := newBench()
+		var why error
+		b.src.Turn = func() error { return why }
+		b.Tables = New(b.drivers, b.src, Options{Status: b.reg})
+		b.wantPath(from)
+		b.passes(t)
+		why = errors.New("not yet")
+		b.wantPath(to)
+		b.passes(t)
+		if err := b.broken(host, other); err != nil || b.vrfs.rows[1001].Path != from {
+			t.Fatalf("to path %s: on path %s, %v", to, b.vrfs.rows[1001].Path, err)
+		}
+		why = nil
+		b.Pipeline.Update(b.TurnCame)
+		b.passes(t)
+		if !b.on(to) {
+			t.Errorf("not on path %s: %v", to, b.journal)
+		}
+	}
+}

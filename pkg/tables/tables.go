@@ -43,6 +43,9 @@ type Sources struct {
 	Lingers func(hops intent.NextHopSet, known func(netip.Addr) bool) bool
 	// Better, when set, tells whether another node announces the route, too.
 	Better func(intent.RouteKey) bool
+	// Turn, when set, tells why no VRF may change its path now; nil when one may. See
+	// TurnCame.
+	Turn func() error
 	// Fabric, when set, tells why packets of the fabric would be lost before any
 	// row counts; nil when they would not.
 	Fabric func() error
