@@ -74,7 +74,9 @@ type outbox struct {
 	// LOCAL_PREF is found anew.
 	yielding, rebid set[intent.RouteKey]
 	asn             uint32
-	reasserted      bool
+	// prepends: a route that yields has a longer AS_PATH.
+	prepends   bool
+	reasserted bool
 	// holder is the VRF whose route occupies an NLRI at the peers.
 	holder map[nlri]intent.VNI
 }
@@ -91,7 +93,7 @@ func newOutbox(c Config) *outbox {
 		sent:     map[intent.RouteKey]form{},
 		former:   map[intent.RouteKey][]type5{},
 		failed:   set[intent.RouteKey]{},
-		yielding: set[intent.RouteKey]{}, rebid: set[intent.RouteKey]{}, asn: c.ASN,
+		yielding: set[intent.RouteKey]{}, rebid: set[intent.RouteKey]{}, asn: c.ASN, prepends: c.onlyExternal(),
 		holder: map[nlri]intent.VNI{},
 	}
 }
@@ -134,7 +136,7 @@ func (o *outbox) route(k intent.RouteKey) (type5, bool) {
 	t.index, t.prefix, t.label = policy.Index, k.Prefix, k.VNI
 	t.targets = policy.Export
 	t.localPref = o.prefer(k)
-	if _, yields := o.yielding[k]; yields {
+	if _, yields := o.yielding[k]; yields && o.prepends {
 		t.prepend = o.asn
 	}
 	return t, true

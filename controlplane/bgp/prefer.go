@@ -79,9 +79,6 @@ func (s *GoBGP) highest(k intent.RouteKey) (uint32, bool) {
 // goes with a longer AS_PATH, if there are no others: a node of this AS would take
 // its own AS in a path for a loop.
 func (s *GoBGP) Yield(ctx context.Context, keys []intent.RouteKey, yes bool) {
-	if !s.cfg.onlyExternal() {
-		return
-	}
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
 	for _, k := range keys {
@@ -91,7 +88,9 @@ func (s *GoBGP) Yield(ctx context.Context, keys []intent.RouteKey, yes bool) {
 			delete(s.out.yielding, k)
 		}
 	}
-	s.sendLocked(ctx, keys) // what fails is tried again by tick
+	if s.out.prepends {
+		s.sendLocked(ctx, keys) // what fails is tried again by tick
+	}
 }
 
 // onlyExternal tells whether all neighbours are of other ASes.
@@ -105,10 +104,13 @@ func (c Config) onlyExternal() bool {
 }
 
 // outranked are the announced keys for which somebody else has as high a LOCAL_PREF
-// or a higher one.
+// or a higher one. What yields is outranked on purpose.
 func (o *outbox) outranked() []intent.RouteKey {
 	var out []intent.RouteKey
 	for k, f := range o.sent {
+		if _, yields := o.yielding[k]; yields {
+			continue
+		}
 		if seen, ok := o.highest(k); ok && seen >= f.shared.Value().localPref {
 			out = append(out, k)
 		}

@@ -48,6 +48,13 @@ func TestPreference(t *testing.T) {
 	if list := o.outranked(); len(list) != 1 {
 		t.Errorf("%d routes are outranked", len(list))
 	}
+	o.yielding[k] = struct{}{} // its port has gone to the sibling
+	if list := o.outranked(); len(list) != 0 {
+		t.Errorf("%d routes that yield would outbid the port's new node", len(list))
+	}
+	if got, _ := o.route(k); got.prepend != 0 {
+		t.Error("a node of the same AS would take the longer path for a loop")
+	}
 	announce("after one that lingers", 101)
 	if list := o.outranked(); len(list) != 0 {
 		t.Errorf("%d routes are outranked", len(list))
