@@ -107,7 +107,7 @@ func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transa
 	}
 	d.follower, err = ovn.NewFollower(ovn.Config{
 		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: tlsFiles(cfg.OVN.TLS),
-		NorthboundPatience: northboundPatience(cfg), SystemID: cfg.OVN.SystemID, InactivityProbe: inactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.takeOVN, Logger: log,
+		NorthboundPatience: northboundPatience(cfg), SystemID: cfg.OVN.SystemID, InactivityProbe: inactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.takeOVN, Local: d.takeLocal, Logger: log,
 	})
 	return d, err
 }

@@ -49,8 +49,8 @@ func (d *daemon) followDrain(ctx context.Context) drain.Status {
 	}
 	if err == nil {
 		n.drainTo(ctx, s.Stage)
-		if s.Stage == drain.Serving {
-			return s
+		if s.Stage == drain.Serving || d.inSyncNow.Load() == nil {
+			return s // before OVN was read, neighbours have the routes of the last process
 		}
 		withdrawn = n.speaker.Announced() == 0
 		traffic, err := n.traffic()

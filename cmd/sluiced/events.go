@@ -43,7 +43,7 @@ func (d *daemon) takeOVN(e ovn.Event) {
 		d.retainIndices()
 	}
 	// Rows that are not all there say neither who the node is nor what it is for.
-	if e.InSync.SB && e.InSync.VSwitch {
+	if e.InSync.VSwitch && (e.InSync.SB || d.knownLocally()) {
 		d.noteFacts(d.factsOf(e.Rows))
 	}
 }

@@ -21,6 +21,21 @@ type nodeFacts struct {
 	integration string
 }
 
+// takeLocal is called by the follower with what the local database alone says, until
+// the Southbound database has been read.
+func (d *daemon) takeLocal(rows *ovn.Rows) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.knownLocally() {
+		d.noteFacts(d.factsOf(rows))
+	}
+}
+
+// knownLocally tells whether the local database and the configuration say who the node
+// is and what it is for. With a part in the underlay they do: the node is started for
+// that alone, since the way to the Southbound database may be one that it learns.
+func (d *daemon) knownLocally() bool { return d.cfg.Underlay.Used() }
+
 // factsOf finds them. d.mu is held.
 func (d *daemon) factsOf(rows *ovn.Rows) nodeFacts {
 	f := nodeFacts{systemID: d.cfg.OVN.SystemID, integration: rows.IntegrationBridge()}
@@ -39,7 +54,6 @@ func (d *daemon) factsOf(rows *ovn.Rows) nodeFacts {
 			f.gateway, f.reason = true, why
 		}
 		if !f.gateway && d.cfg.Underlay.Used() {
-			// The way to the databases may be one of those that BGP finds.
 			f.gateway, f.reason = true, "underlay in the configuration"
 		}
 	}
@@ -49,8 +63,12 @@ func (d *daemon) factsOf(rows *ovn.Rows) nodeFacts {
 	return f
 }
 
-// noteFacts hands changed facts to runNodes. The reason alone restarts nothing.
+// noteFacts hands changed facts to runNodes. The reason alone restarts nothing, and a
+// system-id that is away for a moment makes the node nobody else. d.mu is held.
 func (d *daemon) noteFacts(f nodeFacts) {
+	if f.systemID == "" && d.latest.systemID != "" {
+		return
+	}
 	old := d.latest
 	d.latest = f
 	d.reg.SetCondition("role", f.systemID != "", roleWord(f), f.reason)

@@ -76,29 +76,6 @@ func (n *node) endLinger(ctx context.Context) error {
 	return nil
 }
 
-// releaseSpeaker lets the sessions start once all databases are in sync, what was
-// programmed before a restart has been compared, and all announcements are handed
-// over: a neighbour drops what it kept of this node and is not told again. The
-// speaker waits for bgp.DefaultDeferralTime at most.
-func (n *node) releaseSpeaker(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !n.toldAll() {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-	n.speaker.Ready()
-	return nil
-}
-
-// toldAll tells whether BGP has been told all that there is to announce.
-func (n *node) toldAll() bool {
-	return n.d.allInSync() && (n.withdrawn.Load() || n.tables.Complete()) && n.underlay.tables.Announcements.Settled()
-}
-
 // watchSwitch reads flows and ports back when Open vSwitch says that they may
 // have changed: an ovs-vswitchd that was restarted has none.
 func (n *node) watchSwitch(ctx context.Context) error {

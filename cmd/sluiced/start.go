@@ -132,7 +132,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	if err := n.openFabric(ctx, &before); err != nil {
 		return nil, err
 	}
-	if err := n.newSpeaker(n.went(before)); err != nil {
+	if err := n.newSpeaker(n.went(before) && n.hasWays(ctx)); err != nil {
 		d.reg.SetCondition("bgp", false, reason.Misconfigured, err.Error())
 		return nil, errors.Join(err, n.dp.Close())
 	}

@@ -64,10 +64,10 @@ func underlayConfig(c config.Underlay, vtep netip.Addr) underlay.Config {
 }
 
 // pipelines are those of the node, with that of the underlay where it has a part in
-// it.
+// it, or had one and something is left of it.
 func (n *node) pipelines() []*reconcile.Pipeline {
 	out := []*reconcile.Pipeline{n.tables.Pipeline}
-	if n.d.cfg.Underlay.Used() {
+	if t := n.underlay.tables; n.d.cfg.Underlay.Used() || t.Routes.Stats().Actual > 0 || t.Pipeline.ListError(t.Routes.Name()) != nil {
 		out = append(out, n.underlay.tables.Pipeline)
 	}
 	return out

@@ -48,6 +48,7 @@ type childCommand struct {
 	Status, Routes        bool
 	Explain               *status.Query
 	Stop, StopBFD         bool
+	Linger                time.Duration  // before a stopped one tells what it has, and ends
 	Unicast               []netip.Prefix // announce these, when not nil
 	Fill                  int            // announce this many hosts of VNI 1001
 	Shutdown              *bool
@@ -96,6 +97,7 @@ func runChild() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	s.PoliciesComplete()
 	stopBFD, err := childBFD(os.Getenv(childBFDEnv), s)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -127,6 +129,11 @@ func runChild() int {
 			if err := <-ended; err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				return 1
+			}
+			if c.Linger > 0 {
+				time.Sleep(c.Linger) // for what the server still says
+				learned, _ := s.Unicast()
+				report(childReport{Done: true, Learned: learned})
 			}
 			return 0
 		}

@@ -51,11 +51,11 @@ type Config struct {
 	// lost, and how long imports may stay incomplete after a start. At most
 	// 4095 s (12 bits, RFC 4724 section 3).
 	RestartTime time.Duration
-	// DeferralTime is the longest wait for the neighbours' End-of-RIB, and for
-	// the first Set or Ready, when Restarting is set.
+	// DeferralTime is the longest wait for the neighbours' End-of-RIB when Restarting
+	// is set, and for Ready with the sessions that have plain unicast.
 	DeferralTime time.Duration
 	// Restarting tells the neighbours that forwarding was kept over the restart
-	// (RFC 4724, the R and F bits). Sessions then start after the first Set or Ready,
+	// (RFC 4724, the R and F bits). Sessions then start after Ready or UnicastReady,
 	// so that our End-of-RIB does not come before our routes.
 	Restarting bool
 	// LongLivedTime turns on long-lived graceful restart (RFC 9494).

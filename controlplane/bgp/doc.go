@@ -19,9 +19,16 @@
 //   - Watch delivers every change of the import tables in order. Changes that a
 //     slow reader has not fetched are merged, so that what waits is bounded by
 //     the size of the tables.
-//   - Imports are complete (InSync) once each neighbour has sent End-of-RIB
-//     (RFC 4724), at the latest one restart time after the sessions were started.
-//     The routes of a neighbour that restarts gracefully are kept meanwhile.
+//   - Imports are complete (InSync) once all policies are there (PoliciesComplete)
+//     and each neighbour has sent End-of-RIB (RFC 4724), or has had one restart time
+//     for it since its session could start. The routes of a neighbour that restarts
+//     gracefully are kept meanwhile.
+//   - A speaker that restarts starts a session with EVPN after Ready, one without
+//     after UnicastReady: its End-of-RIB does not come before its routes. Only one with
+//     plain unicast is waited with no longer than DeferralTime: its routes may be the
+//     way to what the others wait for.
+//   - The end by Stop(false) is told to the neighbours, and not to Watch or Unicast:
+//     what was learned stays as it is.
 //   - A change of a VRF's policy looks only at the routes with its route targets.
 //   - What cannot start yet is waited for, told in Status, and stops nothing else:
 //     a port that is taken, a link-local neighbour whose interface is not there, a

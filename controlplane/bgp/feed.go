@@ -38,6 +38,8 @@ type imports struct {
 	rib    *rib
 	feeds  set[*feed]
 	inSync bool
+	// ended: this node ends its sessions, and what they bring is not taken any more.
+	ended bool
 	// events counts what may have changed the Status.
 	events uint64
 }

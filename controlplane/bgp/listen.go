@@ -32,7 +32,7 @@ func (s *GoBGP) awaitPort(ctx context.Context) bool {
 		case <-ctx.Done():
 		case <-again.C:
 		case <-giveUp.C:
-			s.giveUpWaiting()
+			s.giveUpWaiting(s.cfg.Neighbors...)
 		}
 		again.Stop()
 	}

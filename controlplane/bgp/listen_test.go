@@ -38,6 +38,7 @@ func TestPortTaken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			s.PoliciesComplete()
 			ended := make(chan error, 1)
 			go func() { ended <- s.Run(context.Background()) }()
 			status := func() Status {

@@ -14,48 +14,54 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// startNeighbors adds the sessions. After a restart that kept forwarding it first
-// waits for the first Set (or Ready): a neighbour drops what it kept of us at our
-// End-of-RIB, and routes announced after that would be a hole in its traffic.
+// startNeighbors adds the sessions, each when it may start.
 func (s *GoBGP) startNeighbors(ctx context.Context, srv *server.BgpServer) error {
-	if s.cfg.Restarting {
-		deadline := time.NewTimer(s.cfg.DeferralTime)
-		defer deadline.Stop()
-		select {
-		case <-s.ready:
-		case <-deadline.C:
-			s.log.Warn("BGP sessions start before the first set of announcements", slog.Duration("waited", s.cfg.DeferralTime))
-		case <-ctx.Done():
-			return nil
-		}
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, n := range s.cfg.Neighbors {
-		if l := s.links[n.Interface]; l != nil {
-			group.Go(func() error { return s.discover(ctx, srv, l) })
-			continue
-		}
-		s.addNeighbor(ctx, srv, n)
+		group.Go(func() error {
+			if !s.awaitReady(ctx, n) {
+				return nil
+			}
+			group.Go(func() error {
+				s.giveUpLater(ctx, n)
+				return nil
+			})
+			if l := s.links[n.Interface]; l != nil {
+				return s.discover(ctx, srv, l)
+			}
+			s.addNeighbor(ctx, srv, n)
+			return nil
+		})
 	}
-	group.Go(func() error {
-		deadline := time.NewTimer(s.cfg.RestartTime)
-		defer deadline.Stop()
-		select {
-		case <-ctx.Done():
-		case <-deadline.C:
-			s.giveUpWaiting()
-		}
-		return nil
-	})
 	return group.Wait()
 }
 
-// giveUpWaiting ends the wait for neighbours that sent no End-of-RIB in time.
-func (s *GoBGP) giveUpWaiting() {
+// giveUpLater ends the wait for a neighbour that sends no End-of-RIB within the
+// restart time.
+func (s *GoBGP) giveUpLater(ctx context.Context, n Neighbor) {
+	deadline := time.NewTimer(s.cfg.RestartTime)
+	defer deadline.Stop()
+	select {
+	case <-ctx.Done():
+	case <-deadline.C:
+		s.giveUpWaiting(n)
+	}
+}
+
+// giveUpWaiting ends the wait for neighbours, as configured, that sent no End-of-RIB
+// in time.
+func (s *GoBGP) giveUpWaiting(neighbors ...Neighbor) {
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
-	s.gaveUp = true
-	for _, n := range s.sync {
+	for _, c := range neighbors {
+		a := c.Address
+		if l := s.links[c.Interface]; l != nil {
+			l.gaveUp, a = true, l.address
+		}
+		n := s.sync[a.WithZone("")]
+		if n == nil {
+			continue // its router has not been heard
+		}
 		if n.config.Families.Has(FamilyEVPN) && !n.done || n.config.Families.unicast() != 0 && !n.unicastDone {
 			s.log.Warn("no End-of-RIB within the restart time, imports count as complete", slog.String("neighbor", n.config.Address.String()))
 		}
@@ -245,11 +251,11 @@ func (s *GoBGP) syncedLocked() {
 	}
 	for _, l := range s.links {
 		// Its router, which has not been heard yet, may have routes.
-		waits := !l.address.IsValid() && !s.gaveUp
+		waits := !l.address.IsValid() && !l.gaveUp
 		evpn = evpn && !(waits && l.config.Families.Has(FamilyEVPN))
 		unicast = unicast && !(waits && l.config.Families.unicast() != 0)
 	}
-	if evpn && !s.in.inSync {
+	if evpn && s.policiesComplete.given() && !s.in.inSync {
 		s.in.inSync = true
 		s.in.publish(nil, nil)
 	}

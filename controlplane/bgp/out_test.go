@@ -142,6 +142,10 @@ func TestBadAnnouncementStopsNoOther(t *testing.T) {
 	if errs := d.Delete(context.Background(), []intent.RouteKey{good.Key}); errs != nil {
 		t.Error(errs)
 	}
+	if st, err := s.Status(context.Background()); err != nil || st.InSync {
+		t.Errorf("in sync although policies may be missing: %+v, %v", st, err)
+	}
+	s.PoliciesComplete()
 	st, err := s.Status(context.Background())
 	if err != nil || st.Wanted != 1 || st.Announced != 0 || !st.InSync {
 		t.Errorf("status %+v, %v", st, err)

@@ -115,6 +115,7 @@ func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
 	if graceful {
 		return nil
 	}
+	s.endIntake()
 	// Withdrawals first: with RFC 8538 a peer may keep routes over a CEASE.
 	ctx := context.Background()
 	for _, f := range (FamilyEVPN | FamilyIPv4 | FamilyIPv6).List() {
@@ -126,6 +127,15 @@ func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
 		return fmt.Errorf("stop the BGP server: %w", err)
 	}
 	return nil
+}
+
+// endIntake takes nothing of the neighbours any more: the server withdraws what each
+// one sent as it ends the sessions, and that is no news of the fabric. Who takes over
+// from here has to learn it anew, and what was learned leads the same ways until then.
+func (s *GoBGP) endIntake() {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	s.in.ended = true
 }
 
 // sendLocked hands the changes of the keys to the BGP server, and those that
@@ -177,6 +187,9 @@ func (s *GoBGP) sendOne(ctx context.Context, st step) error {
 func (s *GoBGP) event(r *api.WatchEventResponse) {
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
+	if s.in.ended {
+		return
+	}
 	s.in.events++
 	if peer := r.GetPeer(); peer != nil {
 		s.sessionLocked(peer)

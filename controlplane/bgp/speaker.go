@@ -39,8 +39,6 @@ type GoBGP struct {
 	// links are the neighbours that are found on links, by their names.
 	links     map[string]*linkNeighbor
 	unicastIn unicastIn
-	// gaveUp: the time of the neighbours to send their routes is over.
-	gaveUp bool
 	// retry is when a session is tried again that hit its prefix limit, or a
 	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
@@ -49,11 +47,11 @@ type GoBGP struct {
 	trials *trials
 	paths  pathChanges
 	// rearm wakes tick when a withdrawal begins to settle.
-	rearm     chan struct{}
-	ready     chan struct{}
-	readyOnce sync.Once
-	stop      chan bool
-	stopOnce  sync.Once
+	rearm    chan struct{}
+	stop     chan bool
+	stopOnce sync.Once
+
+	ready, unicastReady, policiesComplete *signal
 }
 
 // paths is the BGP server as far as routes and the state of sessions go.
@@ -98,7 +96,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		ends:  newSessionEnds(cfg), trials: newTrials(cfg, log),
 		paths: pathChanges{news: map[netip.Addr]pathNews{}, wake: make(chan struct{}, 1)},
 		rearm: make(chan struct{}, 1),
-		ready: make(chan struct{}), stop: make(chan bool, 1),
+		stop:  make(chan bool, 1), ready: newSignal(), unicastReady: newSignal(), policiesComplete: newSignal(),
 	}
 	s.out.highest = s.highest
 	s.in.rib.routerID, s.in.rib.limits = cfg.RouterID, cfg.VRFs
@@ -201,10 +199,6 @@ func usable(policies, inUse map[intent.VNI]intent.VRFPolicy) (map[intent.VNI]int
 	}
 	return good, failed
 }
-
-// Ready tells a restarting speaker (Config.Restarting) that what it announced
-// before is announced again, so that sessions may start.
-func (s *GoBGP) Ready() { s.readyOnce.Do(func() { close(s.ready) }) }
 
 // Update changes some announcements. Errors are one per failed key; an
 // announcement whose VRF has no policy yet fails with reconcile.ErrNotReady and is

@@ -26,6 +26,8 @@ type linkNeighbor struct {
 	// before.
 	address netip.Addr
 	heard   time.Time
+	// gaveUp: the time for it to send its routes is over.
+	gaveUp bool
 	// problem is why there is no session to be had.
 	problem string
 }

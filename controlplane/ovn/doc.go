@@ -14,7 +14,8 @@
 //   - A lost connection changes no row. The database is merely not in sync
 //     until it is back and the difference has been applied.
 //   - Events come from one goroutine, in order, and name the routers that a
-//     change touches.
+//     change touches. What the vswitch database alone says of the node is told
+//     before there are any (Config.Local).
 //
 // It never writes to the Northbound database, and to the Southbound database
 // only the keys sluice-* of Chassis_Private.external_ids of this chassis.

@@ -39,6 +39,11 @@ type Config struct {
 	Host <-chan HostAddresses
 	// Handle is called from one goroutine, in order, until Run returns.
 	Handle func(Event)
+	// Local, when set, is called as Handle is, before the first Event and as long as
+	// there is none, when the vswitch database is in sync and names the node: with rows
+	// that are complete as far as that database goes. The way to the Southbound
+	// database may depend on what it is told.
+	Local  func(*Rows)
 	Logger *slog.Logger
 }
 
@@ -272,6 +277,9 @@ func (f *Follower) loaded(by *source) {
 // that is what the one before had, and the database is not in sync.
 func (f *Follower) publish() {
 	if !f.published {
+		if f.cfg.Local != nil && f.vswitch.isInSync() && f.rows.SystemID() != "" {
+			f.cfg.Local(f.rows)
+		}
 		return
 	}
 	dirty, now := f.dirty, f.inSync()

@@ -50,6 +50,8 @@ underlay:
 // to routers with FRR: tenants reach each other through the underlay that Sluice
 // announces and installs, over IPv4 and over IPv6, by both links, and by one when
 // the other is cut; and with a reflector that the nodes reach by these routes only.
+// The Southbound databases are where the reflector is: until Sluice has announced and
+// installed its part of the underlay, no node reaches its own.
 func TestUnderlayWithoutFRR(t *testing.T) {
 	s := lab.EVPN(lab.EVPNParams{})
 	// FRR in a namespace, which is made a router here, but for the last.
@@ -58,10 +60,16 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	for i, leaf := range leafs {
 		w.makeLeaf(leaf, i+1)
 	}
+	w.makeReflector()
+	databases := map[string]*southbound{"a1": w.onlyThrough(reflector, "a", "a1"), "b1": w.onlyThrough(reflector, "b", "b1")}
 	for n := range routed {
 		w.exec(n, "ip", "link", "set", lab.UnderlayLink, "down")
+		databases[n].cannotReach(n)
 		w.exec(n, "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/fib_multipath_hash_policy; echo 1 >/proc/sys/net/ipv6/fib_multipath_hash_policy")
 		w.startUnnumbered(n, unnumbered, w.node(n).VTEP4, w.node(n).VTEP6)
+	}
+	for n := range routed {
+		w.ready(n)
 	}
 	w.connected()
 	b4, b6 := w.node("b1").VTEP4, w.node("b1").VTEP6
@@ -76,13 +84,15 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 
 	w.cutLink("a1", "to-a1", leafs[0], b4, b6)
 	w.restartsUnnumbered("a1", b4, b6)
+	w.startsCutOff("a1", databases["a1"], b4, b6)
 
-	// The same tenants over tunnels of IPv6.
-	w.makeReflector()
+	// The same tenants over tunnels of IPv6, by nodes that begin without a way again.
 	for n := range routed {
 		if err := w.process(n, "sluiced").Stop(); err != nil {
 			t.Fatal(err)
 		}
+		w.exec(n, "sh", "-ec", flush)
+		databases[n].cannotReach(n)
 		w.startUnnumbered(n, fmt.Sprintf(reflected, w.node(reflector).VTEP6, w.node(n).VTEP6), w.node(n).VTEP6, w.node(n).VTEP4)
 	}
 	w.connected()
@@ -98,6 +108,32 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	if now := w.operatorsRoutes("a1"); now != foreign {
 		t.Errorf("routes of others\n%swere\n%s", now, foreign)
 	}
+}
+
+const flush = "ip route flush proto 116; ip -6 route flush proto 116"
+
+// startsCutOff kills sluiced and takes its routes off: the next one has a way to
+// nowhere. It learns the ways anew, and tenants have each other back while OVN cannot
+// be reached still, by what is pinned; nothing of that is taken for given up.
+func (w *world) startsCutOff(node string, database *southbound, to ...netip.Addr) {
+	w.Helper()
+	w.kill(node, "sluiced")
+	database.cut()
+	w.exec(node, "sh", "-ec", flush)
+	database.cannotReach(node)
+	w.startAgain(node, "sluiced")
+	for _, a := range to {
+		w.waysTo(node, a, "up1", "up2")
+	}
+	w.connected()
+	s, err := w.status(node)
+	if err != nil || s.Ready || !slices.ContainsFunc(s.Tables, func(t status.Table) bool { return t.Name == "routes" && t.Actual > 0 && t.Held != "" }) {
+		w.Errorf("without OVN: %v, %+v", err, s)
+	}
+	w.connected()
+	database.connect()
+	w.ready(node)
+	w.connected()
 }
 
 // dryRunUnnumbered has a dry run beside the running sluiced tell nothing but what
