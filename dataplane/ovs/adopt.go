@@ -159,8 +159,8 @@ func (s *Steering) RemoveStrays(ctx context.Context, bridge string) error {
 	return nil
 }
 
-// DropPort takes a port out of whatever bridge has it; none is no error. The caller
-// knows that it is Sluice's to remove.
+// DropPort takes a port out of whatever bridge has it; none is no error. An internal
+// port's device is gone after it. The caller knows that it is Sluice's to remove.
 func (s *Switch) DropPort(ctx context.Context, name string) error {
 	key, ok := s.HasPort(name)
 	if !ok {
@@ -179,5 +179,5 @@ func (s *Switch) DropPort(ctx context.Context, name string) error {
 		ovsdb.RemoveMembers(vswitch.BridgeTable, b.uuid, "ports", ovsdb.UUID(p.portUUID))); err != nil {
 		return fmt.Errorf("removing port %s from bridge %s: %w", name, b.Name, err)
 	}
-	return nil
+	return s.awaitGone(ctx, b.Name, p)
 }

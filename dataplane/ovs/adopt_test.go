@@ -78,12 +78,19 @@ func TestAdoptFlows(t *testing.T) {
 		t.Error(err)
 	}
 	strays(0)
+	n.run("ovs-vsctl --timeout=10 add-port br-ex vlan-7 -- set interface vlan-7 type=internal")
+	n.until("vlan-7 is read", func() bool { _, ok := n.sw.HasPort("vlan-7"); return ok })
 	for range 2 {
-		if err := n.sw.DropPort(ctx, "veth-ovs-7"); err != nil {
-			t.Error(err)
+		for _, name := range []string{"veth-ovs-7", "vlan-7"} {
+			if err := n.sw.DropPort(ctx, name); err != nil {
+				t.Error(err)
+			}
 		}
 	}
-	if out := n.run("ovs-vsctl list-ports br-ex"); strings.Contains(out, "veth-ovs-7") || !strings.Contains(out, "phys") {
+	if out := n.run("ovs-vsctl list-ports br-ex"); strings.Contains(out, "-7") || !strings.Contains(out, "phys") {
 		t.Errorf("ports: %s", out)
+	}
+	if out := n.run("ip -o link"); strings.Contains(out, "vlan-7") {
+		t.Errorf("devices: %s", out)
 	}
 }
