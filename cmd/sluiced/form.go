@@ -145,6 +145,7 @@ func (n *node) takePort(ctx context.Context) error {
 	n.form.Lock()
 	defer n.form.Unlock()
 	begin := time.Now()
+	n.turns.Store(true)
 	var err error
 	if n.whole() {
 		err = n.kernel.ChangeOver()
@@ -152,6 +153,7 @@ func (n *node) takePort(ctx context.Context) error {
 		_, err = n.newFabric(n.attachFabric).Ensure(ctx)
 	}
 	if err != nil {
+		n.turns.Store(false)
 		return err
 	}
 	n.waits.Store(false)
@@ -176,6 +178,7 @@ func (n *node) leaveForm(ctx context.Context) error {
 	}
 	n.form.Lock()
 	defer n.form.Unlock()
+	n.turns.Store(false)
 	n.relistKernelPath()
 	err := n.dp.UnguardVTEPs
 	if n.whole() {

@@ -56,6 +56,9 @@ func (n *node) drivers() tables.Drivers {
 // lookAtKernelPath has the devices of the kernel path read back after a change of
 // any device: what is damaged is made again.
 func (n *node) lookAtKernelPath() {
+	if n.turns.Load() {
+		return // it is looked at when that is over, and would only take its time now
+	}
 	n.tables.Pipeline.Update(func() {
 		any := false
 		n.tables.KernelVRFs.EachLocked(func(intent.VNI, intent.KernelVRF) { any = true })

@@ -55,9 +55,10 @@ type node struct {
 	// fabricBroken says what is wrong with the fabric device; nil or empty: nothing.
 	fabricBroken atomic.Pointer[string]
 	// form is held while the fabric devices are looked at or change over; waits: the
-	// devices of the other form carry, and those of this one are prepared.
-	form  sync.Mutex
-	waits atomic.Bool
+	// devices of the other form carry, and those of this one are prepared; turns: they
+	// have changed over, and the rows follow.
+	form         sync.Mutex
+	waits, turns atomic.Bool
 	// withdrawn: the node is drained, and announces nothing.
 	withdrawn atomic.Bool
 	looks     chan struct{} // capacity 1: devices are to be looked at

@@ -222,7 +222,10 @@ func (t *Tables) changing(vni intent.VNI) {
 // of the pipeline.
 func (t *Tables) TurnCame() {
 	t.KernelVRFs.TouchWhere(func(vni intent.VNI, _ intent.KernelVRF) bool { return !t.KernelVRFs.ProgrammedLocked(vni) })
-	t.KernelRoutes.TouchWhere(func(k intent.RouteKey, _ intent.Route) bool { return !t.KernelRoutes.ProgrammedLocked(k) })
+	t.KernelRoutes.TouchWhere(func(k intent.RouteKey, _ intent.Route) bool {
+		v, ok := t.VRFs.LookupLocked(k.VNI)
+		return ok && v.Path == intent.PathKernel && !t.KernelRoutes.ProgrammedLocked(k)
+	})
 	t.VRFs.TouchWhere(func(vni intent.VNI, _ intent.VRF) bool { return !t.VRFs.ProgrammedLocked(vni) })
 }
 
