@@ -1,6 +1,7 @@
 package exposure
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -91,17 +92,56 @@ func (t *translation) centralised(g ovn.GatewayPort) {
 		return
 	}
 	alone := t.alone(g)
+	lrp, _ := t.rows.RouterPort(g.RouterPort.LogicalPort)
 	for _, n := range nats {
 		distributed := n.LogicalPort != "" && n.ExternalMAC != "" && g.Binding.Type == ovn.TypeChassisRedirect
 		a, err := netip.ParseAddr(n.ExternalIP)
 		// The external address of an SNAT row may be a prefix from which OVN does not
-		// choose; a row of another gateway port's network is that port's.
-		a = a.Unmap()
-		mine := alone || slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) })
-		if err == nil && !distributed && a.Zone() == "" && mine {
+		// choose.
+		if err != nil || distributed || a.Zone() != "" {
+			continue
+		}
+		switch a = a.Unmap(); {
+		case n.GatewayPort != "":
+			if g.Binding.Type == ovn.TypeChassisRedirect && n.GatewayPort == lrp.UUID {
+				external(a, mac)
+			}
+		case alone || contain(networks, a):
 			external(a, mac)
+		case t.homeless(g, a):
+			t.fail(kindFloating, a.String(), reason.NoGatewayPort, errors.New("the router has several gateway ports, none of them is on a network of the address, and NAT.gateway_port names none: OVN leaves the NAT row out"))
 		}
 	}
+}
+
+func contain(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) })
+}
+
+// homeless tells that an external address is on a network of none of the router's
+// distributed gateway ports.
+func (t *translation) homeless(g ovn.GatewayPort, a netip.Addr) bool {
+	if g.Binding.Type != ovn.TypeChassisRedirect {
+		return false
+	}
+	for _, p := range t.rows.PortsOn(g.Binding.Datapath) {
+		if p.Type != ovn.TypeChassisRedirect {
+			continue
+		}
+		if side, ok := t.rows.Port(p.Options["distributed-port"]); ok && len(p.MAC) == 0 {
+			p = side
+		}
+		list, errs := evpn.ParseMACColumn(p.MAC)
+		if len(errs) > 0 {
+			return false // what it would be on is not known
+		}
+		for _, m := range list {
+			if contain(m.Prefixes, a) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // alone tells whether a gateway port is the only one of its router: then all external
@@ -156,6 +196,9 @@ func (t *translation) northbound(f ovn.FloatingIP, machine ovn.PortBinding) {
 	var side ovn.PortBinding
 	certain := false
 	for _, lrp := range f.RouterPorts {
+		if f.NAT.GatewayPort != "" && f.NAT.GatewayPort != lrp.UUID {
+			continue
+		}
 		p, ok := t.rows.PeerNaming(lrp.Name)
 		if !ok || p.Type != ovn.TypePatch {
 			continue // a gateway router has no distributed floating IPs

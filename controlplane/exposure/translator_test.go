@@ -140,6 +140,26 @@ func TestExposure(t *testing.T) {
 				ovn.NAT{UUID: "n6", Type: "dnat_and_snat", ExternalIP: "172.24.0.62", LogicalIP: "10.0.0.7", LogicalPort: "elsewhere", ExternalMAC: "02:00:00:00:00:62"},
 			)
 		}, want: join(ports, gateways, floating, []string{"2001:db8:24::61 " + inner, "2001:db8:24::60 " + gw})},
+		"two gateway ports": {edit: func(c cloud) {
+			// The other one, on the same switch, is on another node; a routed pool is on
+			// no network of either.
+			other := "02:00:00:00:00:02 172.30.0.1/24"
+			cr, lrp, lsp := pb("cr-two", ovn.TypeChassisRedirect, "router", there, other), pb("lrp-two", ovn.TypePatch, "router", "", other), pb("lsp-two", ovn.TypePatch, "public", "", "router")
+			cr.Options, lrp.Options, lsp.Options = map[string]string{"distributed-port": "lrp-two"}, map[string]string{"peer": "lsp-two"}, map[string]string{"peer": "lrp-two"}
+			c.put(cr, lrp, lsp)
+			c.edit("lsp-gw", func(p *ovn.PortBinding) { p.NATAddresses = nil })
+			c.northbound(
+				ovn.NAT{UUID: "n1", Type: "dnat_and_snat", ExternalIP: "172.24.0.60", LogicalIP: "10.0.0.6"},
+				ovn.NAT{UUID: "n2", Type: "dnat_and_snat", ExternalIP: "172.30.0.60", LogicalIP: "10.0.0.6"},
+				ovn.NAT{UUID: "n3", Type: "dnat_and_snat", ExternalIP: "203.0.113.1", LogicalIP: "10.0.0.6", GatewayPort: "nb-lrp"},
+				ovn.NAT{UUID: "n4", Type: "dnat_and_snat", ExternalIP: "2001:db8:99::1", LogicalIP: "fd00::6", GatewayPort: "nb-lrp"},
+				ovn.NAT{UUID: "n5", Type: "dnat_and_snat", ExternalIP: "203.0.113.2", LogicalIP: "10.0.0.7", GatewayPort: "nb-two"},
+				ovn.NAT{UUID: "n6", Type: "dnat_and_snat", ExternalIP: "172.24.0.62", LogicalIP: "10.0.0.7", GatewayPort: "nb-two"},
+				ovn.NAT{UUID: "n7", Type: "dnat_and_snat", ExternalIP: "203.0.113.3", LogicalIP: "10.0.0.8"},
+				ovn.NAT{UUID: "n8", Type: "dnat_and_snat", ExternalIP: "2001:db8:99::3", LogicalIP: "fd00::8"},
+			)
+		}, want: join(ports, gateways, floating[:1], []string{"203.0.113.1 " + gw, "2001:db8:99::1 " + gw}),
+			told: []string{"floating-ip 2001:db8:99::3 no-gateway-port", "floating-ip 203.0.113.3 no-gateway-port"}},
 		"both tell": {edit: func(c cloud) {
 			c.northbound(ovn.NAT{UUID: "n1", Type: "dnat_and_snat", ExternalIP: "172.24.0.60", LogicalIP: "10.0.0.6"})
 		}, want: join(ports, gateways, floating)},

@@ -46,7 +46,7 @@ var (
 	nbTables = ovsdb.Tables{
 		"Logical_Router":              {"ports", "nat", "static_routes", "options"},
 		"Logical_Router_Port":         {"name", "networks", "options"},
-		"NAT":                         {"type", "external_ip", "logical_ip", "logical_port", "external_mac", "allowed_ext_ips", "exempted_ext_ips"},
+		"NAT":                         {"type", "external_ip", "logical_ip", "logical_port", "external_mac", "allowed_ext_ips", "exempted_ext_ips", "gateway_port"},
 		"Logical_Router_Static_Route": {"ip_prefix", "nexthop"},
 		"Logical_Switch":              {"external_ids"},
 		"Logical_Switch_Port":         {"name", "enabled", "dhcpv4_options"},
@@ -149,7 +149,7 @@ func convertNB(row ovsdb.Row) Row {
 		return DHCPOptions{UUID: UUID(r.UUID), Router: r.Options[optionRouter]}
 	case *nb.NAT:
 		return NAT{UUID: UUID(r.UUID), Type: r.Type, ExternalIP: r.ExternalIP, LogicalIP: r.LogicalIP,
-			LogicalPort: value(r.LogicalPort), ExternalMAC: value(r.ExternalMAC),
+			LogicalPort: value(r.LogicalPort), ExternalMAC: value(r.ExternalMAC), GatewayPort: UUID(value(r.GatewayPort)),
 			Conditional: r.AllowedExtIPs != nil || r.ExemptedExtIPs != nil}
 	case *nb.LogicalRouterStaticRoute:
 		return StaticRoute{UUID: UUID(r.UUID), IPPrefix: r.IPPrefix, Nexthop: r.Nexthop}

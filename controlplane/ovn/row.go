@@ -193,6 +193,9 @@ type NAT struct {
 	// LogicalPort and ExternalMAC are set together for a distributed floating IP:
 	// the machine's port, and the MAC that the address is behind on its chassis.
 	LogicalPort, ExternalMAC string
+	// GatewayPort is the Logical_Router_Port where it is done, of a router with several
+	// distributed gateway ports. Empty: the one that is on the network of ExternalIP.
+	GatewayPort UUID
 	// Conditional: allowed_ext_ips or exempted_ext_ips is set, so that the
 	// translation is limited to some peers.
 	Conditional bool

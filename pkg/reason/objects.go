@@ -42,6 +42,7 @@ const (
 	InEVPN           = "in-evpn"
 	NoNextHop        = "no-next-hop"
 	BadNATAddresses  = "bad-nat-addresses"
+	NoGatewayPort    = "no-gateway-port"
 )
 
 // Reasons of rows that cannot be programmed, or are not yet, and of BGP's objects.
@@ -116,6 +117,7 @@ func Objects() []Entry {
 		{NoNextHop, []string{"network"}, fine, "Addresses of the physical network are exposed without EVPN, and Sluice serves none of its next hops: packets for them come in by this node, what they answer leaves by the network's own gateway.", "Nothing, if that gateway leads into the underlay; else list the next hop in `fabric.nextHops`."},
 		{NoDevice, []string{"underlay-device"}, broken, "Exposure without EVPN lacks a device of the underlay: there is none of this name, or no way to this neighbour. While there is none at all nothing is announced without EVPN; else packets come in by the others, and the object is a warning.", "Correct `exposure.devices`; or give the node a route to a BGP neighbour, or name the devices there."},
 		{BadNATAddresses, []string{"floating-ip"}, broken, "An element of `nat_addresses` of a router's port cannot be read. The others count.", "Correct `options:nat-addresses` of the Logical_Switch_Port."},
+		{NoGatewayPort, []string{"floating-ip"}, broken, "The router has several gateway ports, the external address is on no network of one, and the NAT row names none: OVN leaves the row out, and Sluice does not expose the address.", "Set `gateway_port` of the NAT row in the Northbound database."},
 		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it; the error names it."},
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},
