@@ -1,6 +1,7 @@
 package exposure
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -11,49 +12,77 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// named are the next hops on provider networks that Northbound rows name: those of
-// the static routes of routers with a gateway port here, and the default gateways
-// that DHCP gives to the machines here.
-func (t *translation) named(gateways []ovn.GatewayPort) map[ovn.UUID][]netip.Addr {
-	sets := map[ovn.UUID]map[netip.Addr]struct{}{}
-	add := func(datapath ovn.UUID, a netip.Addr) {
-		if sets[datapath] == nil {
-			sets[datapath] = map[netip.Addr]struct{}{}
-		}
-		sets[datapath][a] = struct{}{}
+// nextHops collects next hops by provider switch.
+type nextHops map[ovn.UUID]map[netip.Addr]struct{}
+
+func (n nextHops) add(datapath ovn.UUID, a netip.Addr) {
+	if n[datapath] == nil {
+		n[datapath] = map[netip.Addr]struct{}{}
 	}
+	n[datapath][a] = struct{}{}
+}
+
+// routes adds those of static routes that a port with these networks asks for.
+func (n nextHops) routes(datapath ovn.UUID, routes []ovn.StaticRoute, networks []netip.Prefix) {
+	if len(networks) == 0 {
+		return
+	}
+	for _, r := range routes {
+		if a, err := netip.ParseAddr(r.Nexthop); err == nil && a.Zone() == "" && reaches(networks, a.Unmap()) {
+			n.add(datapath, a.Unmap())
+		}
+	}
+}
+
+// named are the next hops on provider networks that Northbound rows name: those of
+// the static routes of routers with a gateway port here, or with a floating IP of a
+// machine here, and the default gateways that DHCP gives to the machines here.
+func (t *translation) named(gateways []ovn.GatewayPort) map[ovn.UUID][]netip.Addr {
+	sets := nextHops{}
 	for _, g := range gateways {
 		column := g.Binding.MAC
 		if len(column) == 0 {
 			column = g.RouterPort.MAC
 		}
 		list, _ := evpn.ParseMACColumn(column) // a bad element is reported by gatewayObject
-		routes, known := t.rows.StaticRoutesOf(g.Binding.Datapath)
-		if !known || len(list) == 0 || len(list[0].Prefixes) == 0 {
-			continue
-		}
-		for _, r := range routes {
-			if a, err := netip.ParseAddr(r.Nexthop); err == nil && a.Zone() == "" && reaches(list[0].Prefixes, a.Unmap()) {
-				add(g.Switch.Datapath, a.Unmap())
-			}
+		if routes, known := t.rows.StaticRoutesOf(g.Binding.Datapath); known && len(list) > 0 {
+			sets.routes(g.Switch.Datapath, routes, list[0].Prefixes)
 		}
 	}
+	routers := map[ovn.UUID]struct{}{}
 	for _, p := range t.rows.Machines(t.own) {
-		if _, provider := t.rows.Localnet(p.Datapath); !provider {
-			continue
-		}
 		for _, a := range t.rows.DHCPRouters(p.LogicalPort) {
-			add(p.Datapath, a)
+			sets.add(p.Datapath, a) // of a tenant's network nobody asks
+		}
+		for _, f := range t.rows.FloatingIPs(p.LogicalPort) {
+			if _, done := routers[f.Router]; !done {
+				routers[f.Router] = struct{}{}
+				t.behind(f, sets)
+			}
 		}
 	}
 	out := map[ovn.UUID][]netip.Addr{}
 	for datapath, set := range sets {
-		for a := range set {
-			out[datapath] = append(out[datapath], a)
-		}
-		slices.SortFunc(out[datapath], netip.Addr.Compare)
+		out[datapath] = slices.SortedFunc(maps.Keys(set), netip.Addr.Compare)
 	}
 	return out
+}
+
+// behind adds the next hops of a floating IP's router.
+func (t *translation) behind(f ovn.FloatingIP, sets nextHops) {
+	for _, lrp := range f.RouterPorts {
+		side, ok := t.rows.PeerNaming(lrp.Name)
+		if !ok {
+			continue
+		}
+		var networks []netip.Prefix
+		for _, text := range lrp.Networks {
+			if n, err := netip.ParsePrefix(text); err == nil {
+				networks = append(networks, n)
+			}
+		}
+		sets.routes(side.Datapath, f.StaticRoutes, networks)
+	}
 }
 
 // gatewaysOf are the named next hops of a provider network that Sluice answers for:

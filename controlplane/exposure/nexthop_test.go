@@ -98,6 +98,33 @@ func TestKnownNextHops(t *testing.T) {
 	}
 }
 
+// A node without a gateway port has the next hops of the routers whose floating IPs the
+// machines here have, of both families.
+func TestNextHopsOfFloatingIPs(t *testing.T) {
+	c := sample()
+	c.named()
+	c.edit("cr-gw", func(p *ovn.PortBinding) { p.Chassis = there })
+	c.edit("lsp-gw", func(p *ovn.PortBinding) { p.NATAddresses = nil })
+	delete(c, "pb-vm")
+	c.put(ovn.NAT{UUID: "n4", Type: "dnat_and_snat", ExternalIP: "172.24.0.61", LogicalPort: "inner", ExternalMAC: "02:00:00:00:00:61"},
+		ovn.NAT{UUID: "n6", Type: "dnat_and_snat", ExternalIP: "2001:db8:24::61", LogicalPort: "inner", ExternalMAC: "02:00:00:00:00:61"},
+		ovn.LogicalRouter{UUID: "nb-router", NAT: []ovn.UUID{"n4", "n6"}, Ports: []ovn.UUID{"nb-lrp"}, StaticRoutes: []ovn.UUID{"r4", "r6", "r-in"}},
+		ovn.LogicalRouterPort{UUID: "nb-lrp", Name: "lrp-gw", Networks: []string{"172.24.0.11/16", "2001:db8:24::b/64"}})
+	cfg := all
+	cfg.Northbound = true
+	x := NewTranslator(cfg, &indices{})
+	x.Step(c.load(), nobody{}, complete)
+	var got []string
+	for k := range x.Tables().Served {
+		got = append(got, k.String())
+	}
+	slices.Sort(got)
+	want := []string{"br-ex/02:00:00:00:00:61 172.24.0.1/32", "br-ex/02:00:00:00:00:61 2001:db8:24::1/128"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("served (-want +got):\n%s", diff)
+	}
+}
+
 // The rows of all ports of a provider switch are needed to know that nobody has a next
 // hop, and only where it may be answered.
 func TestNeedsOfNextHops(t *testing.T) {

@@ -70,7 +70,8 @@ type discovery struct {
 //
 // In Northbound: these routers with their ports, NAT rows and static routes, and
 // the switches at their ports; and the NAT rows that name a machine here, with
-// their routers and these routers' ports, where floating IPs are needed; and the
+// their routers and these routers' ports and static routes, where floating IPs are
+// needed; and the
 // switch ports of the machines here that are on a provider switch or have such a NAT
 // row, with their DHCP options, with Exposure.
 func Discover(rows *Rows, needs Needs) Wanted {

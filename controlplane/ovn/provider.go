@@ -19,10 +19,12 @@ type ProviderSwitch struct {
 }
 
 // FloatingIP is a NAT row of the Northbound database that names a machine's port,
-// with the ports of its router.
+// with its router's ports and static routes.
 type FloatingIP struct {
-	NAT         NAT
-	RouterPorts []LogicalRouterPort
+	NAT          NAT
+	Router       UUID
+	RouterPorts  []LogicalRouterPort
+	StaticRoutes []StaticRoute
 }
 
 // ProviderSwitchOf is a switch as a provider network of this node. Of several
@@ -95,10 +97,15 @@ func (r *Rows) FloatingIPs(port string) []FloatingIP {
 		if !ok {
 			continue
 		}
-		f := FloatingIP{NAT: r.nat[id]}
+		f := FloatingIP{NAT: r.nat[id], Router: router}
 		for _, p := range r.routers[router].Ports {
 			if lrp, ok := r.routerPorts[p]; ok {
 				f.RouterPorts = append(f.RouterPorts, lrp)
+			}
+		}
+		for _, s := range r.routers[router].StaticRoutes {
+			if route, ok := r.static[s]; ok {
+				f.StaticRoutes = append(f.StaticRoutes, route)
 			}
 		}
 		out = append(out, f)
@@ -153,6 +160,9 @@ func (d *discovery) exposed(own UUID, nb ovsdb.Conditions) {
 	for _, router := range slices.Sorted(maps.Keys(routers)) {
 		for _, id := range d.rows.routers[router].Ports {
 			nb["Logical_Router_Port"] = append(nb["Logical_Router_Port"], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
+		}
+		for _, id := range d.rows.routers[router].StaticRoutes {
+			nb["Logical_Router_Static_Route"] = append(nb["Logical_Router_Static_Route"], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
 		}
 	}
 }

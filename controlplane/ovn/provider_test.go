@@ -53,12 +53,12 @@ func TestExposureAsksForFloatingIPs(t *testing.T) {
 	if w = Discover(rows, needs); len(w.NB["Logical_Router"]) != 1 {
 		t.Error("the router of a NAT row was not asked for")
 	}
-	rows.Apply([]Change{Set(LogicalRouter{UUID: "r", NAT: []UUID{"n"}, Ports: []UUID{"p"}})})
-	if w = Discover(rows, needs); len(w.NB["Logical_Router_Port"]) != 1 {
-		t.Error("the ports of the router were not asked for")
+	rows.Apply([]Change{Set(LogicalRouter{UUID: "r", NAT: []UUID{"n"}, Ports: []UUID{"p"}, StaticRoutes: []UUID{"s"}})})
+	if w = Discover(rows, needs); len(w.NB["Logical_Router_Port"]) != 1 || len(w.NB["Logical_Router_Static_Route"]) != 1 {
+		t.Error("the ports and routes of the router were not asked for")
 	}
-	rows.Apply([]Change{Set(LogicalRouterPort{UUID: "p", Name: "lrp"})})
-	if f := rows.FloatingIPs("vm"); len(f) != 1 || len(f[0].RouterPorts) != 1 || f[0].RouterPorts[0].Name != "lrp" {
+	rows.Apply([]Change{Set(LogicalRouterPort{UUID: "p", Name: "lrp"}), Set(StaticRoute{UUID: "s", Nexthop: "192.0.2.1"})})
+	if f := rows.FloatingIPs("vm"); len(f) != 1 || f[0].Router != "r" || len(f[0].RouterPorts) != 1 || f[0].RouterPorts[0].Name != "lrp" || len(f[0].StaticRoutes) != 1 {
 		t.Errorf("floating IPs %+v", f)
 	}
 	rows.Apply([]Change{Delete(TableNAT, "n")})

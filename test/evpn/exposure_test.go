@@ -24,22 +24,19 @@ const (
 	gateway4         = "172.24.0.13" // green's
 	gateway6         = "2001:db8:24::d"
 	spreadMAC        = "02:00:00:00:61:61"
-	hop4, hop6       = "172.24.0.1", "2001:db8:24::1"
+	tagged4, tagged6 = "172.28.0.50", "2001:db8:28::50" // in VLAN 100
+	tagHop6          = "2001:db8:28::1"
 )
 
-// exposing is the configuration of a node with a link to the leaf and EVPN with the
-// reflector.
+// exposing is the configuration of a node with links to the leaf and EVPN with the
+// reflector. It lists no next hops: Northbound names those.
 const exposing = `bgp:
   asn: 64512
   neighbors:
-    - {address: %[1]s}
-    - {address: %[2]s, asn: 65001, families: [ipv4], holdTime: 9s}
-    - {address: "%[3]s", asn: 65001, families: [ipv6], holdTime: 9s}
-underlay:
+    - {address: %[1]s, connectRetry: 1s}
+%[2]sunderlay:
   install: {enabled: true}
-exposure: {ports: %[4]s, floatingIPs: %[4]s, gateways: %[4]s}
-fabric:
-  nextHops: {physnet1: [%[5]s, "%[6]s"]}
+exposure: {ports: %[3]s, floatingIPs: %[3]s, gateways: %[3]s}
 ` + lab.NodeConfig
 
 // A machine on the provider network, floating IPs of red, centralised and
@@ -47,17 +44,10 @@ fabric:
 // EVPN, while EVPN goes on: over IPv4 and IPv6, small and large, by ping and by
 // TCP. They stay so while sluiced is dead, follow a machine to another chassis, and
 // are gone when it is switched off. a3 is no gateway: what is exposed there makes
-// Sluice forward on it.
+// Sluice forward on it. a1 has two links to the leaf, which both carry packets, and a
+// machine in a VLAN of the same bridge; it is drained and put back.
 func TestExposureWithoutEVPN(t *testing.T) {
-	s := lab.EVPN(lab.EVPNParams{Compute: true})
-	s.Reflectors = append(s.Reflectors, leaf)
-	s.Clouds = s.Clouds[:1]
-	s.Clouds[0].VMs = append(s.Clouds[0].VMs, lab.VM{
-		Name: "a-pub", Chassis: "a1", Network: "public", Addr4: netip.MustParseAddr(public4), Addr6: netip.MustParseAddr(public6),
-	})
-	green := lab.Tenant{Name: "green", Provider: "public", Networks: s.Clouds[0].Tenants[0].Networks, GatewayChassis: "a1"} // without EVPN
-	s.Clouds[0].Tenants = append(s.Clouds[0].Tenants, green)
-	w := &world{t, labtest.Up(t, s)}
+	w := &world{t, labtest.Up(t, exposureScenario())}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.report()
@@ -65,11 +55,14 @@ func TestExposureWithoutEVPN(t *testing.T) {
 		}
 	})
 	w.floating()
-	w.makeWorld("a1", "a3")
-	for i, n := range []string{"a1", "a3"} {
-		w.expose(n, i+1, "on")
+	w.dhcp()
+	w.makeWorld()
+	for _, n := range []string{"a1", "a3"} {
+		w.expose(n, "on")
 	}
-	everywhere := map[string][]string{"a1": {public4, public6, central4, central6, gateway4, gateway6}, "a3": {spread4, spread6}}
+	everywhere := map[string][]string{
+		"a1": {public4, public6, tagged4, tagged6, central4, central6, gateway4, gateway6}, "a3": {spread4, spread6},
+	}
 	for n, addrs := range everywhere {
 		for _, a := range addrs {
 			w.leads(a, n)
@@ -79,10 +72,11 @@ func TestExposureWithoutEVPN(t *testing.T) {
 	w.leads("172.24.0.11") // red's gateway port has it in EVPN
 	for _, a := range []string{world4, world6} {
 		w.reach("a-pub", a)
+		w.reach("a-tag", a)
 		w.reach("a-red3", a)
 	}
-	for _, a := range []string{public4, public6} {
-		w.exec(leaf, "ping", "-n", "-c2", "-W2", "-s1300", "-I", source(a), a)
+	for _, a := range []string{public4, public6, tagged4, tagged6} {
+		w.exec(leaf, "ping", "-n", "-c2", "-i0.05", "-W2", "-s1300", "-I", source(a), a)
 	}
 	for a, says := range map[string]string{public4: "Time to live exceeded", public6: "Hop limit"} {
 		out, _ := w.Exec(w.Context(), leaf, "sh", "-c", fmt.Sprintf("ping -n -c1 -W2 -t1 -I %s %s || true", source(a), a))
@@ -93,21 +87,10 @@ func TestExposureWithoutEVPN(t *testing.T) {
 	w.tcp("a-pub", public4, public6)
 	w.tcp("a-red3", spread4, spread6)
 	w.tcp("a-red2", central4, central6)
+	w.tcp("a-tag", tagged4, tagged6)
+	w.bothWays("a1", public4, public6, tagged4, tagged6)
 	w.toldOfExposure()
-
-	// sluiced is dead: packets go on, and the leaf keeps the routes.
-	stream := w.stream(leaf, public4, "-I", world4)
-	w.kill("a1", "sluiced")
-	for _, a := range everywhere["a1"] {
-		w.exec(leaf, "ping", "-n", "-c2", "-W2", "-I", source(a), a)
-	}
-	w.startAgain("a1", "sluiced")
-	w.ready("a1")
-	sent, lost := stream.stop()
-	w.Logf("sluiced killed and started again: %d of %d packets lost", lost, sent)
-	if lost > 0 {
-		w.Errorf("%d of %d packets lost while sluiced was dead", lost, sent)
-	}
+	w.drainExposed("a1", everywhere["a1"])
 
 	// A machine moves, with its address.
 	if err := w.MoveVM(w.Context(), "a-pub", "a3"); err != nil {
@@ -118,11 +101,24 @@ func TestExposureWithoutEVPN(t *testing.T) {
 		w.world(a)
 	}
 
-	// Switched off, the addresses of a node are withdrawn, and what carried them goes.
+	// sluiced is dead: packets go on, and the leaf keeps the routes. Switched off, the
+	// addresses of a node are withdrawn, and what carried them goes.
+	streams := []*stream{w.stream(leaf, tagged4, "-I", world4), w.stream(leaf, tagged6, "-I", world6)}
+	w.kill("a1", "sluiced")
 	if err := w.process("a3", "sluiced").Stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.expose("a3", 2, "off")
+	for _, a := range append(everywhere["a1"][2:], everywhere["a3"]...) {
+		w.exec(leaf, "ping", "-n", "-c2", "-i0.05", "-W2", "-I", source(a), a)
+	}
+	w.startAgain("a1", "sluiced")
+	w.expose("a3", "off")
+	w.ready("a1")
+	for _, s := range streams {
+		sent, lost := s.stop()
+		w.Logf("%s, sluiced killed and started again: %d of %d packets lost", s.name, lost, sent)
+		s.noLoss(sent, lost)
+	}
 	for _, a := range []string{spread4, spread6, public4, public6} {
 		w.leads(a)
 	}
@@ -134,6 +130,25 @@ func TestExposureWithoutEVPN(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// exposureScenario is cloud A with a machine on each of two provider networks, one of
+// them a VLAN, and a tenant without EVPN.
+func exposureScenario() lab.Scenario {
+	s := lab.EVPN(lab.EVPNParams{Compute: true})
+	s.Reflectors = append(s.Reflectors, leaf)
+	s.Clouds = s.Clouds[:1]
+	c := &s.Clouds[0]
+	c.Providers = append(c.Providers, lab.Provider{
+		Name: "tagged", Physnet: "physnet1", Bridge: "br-ex", VLAN: 100,
+		Subnet4: netip.MustParsePrefix("172.28.0.0/16"), Subnet6: netip.MustParsePrefix("2001:db8:28::/64"),
+	})
+	machine := func(name, network, addr4, addr6 string) lab.VM {
+		return lab.VM{Name: name, Chassis: "a1", Network: network, Addr4: netip.MustParseAddr(addr4), Addr6: netip.MustParseAddr(addr6)}
+	}
+	c.VMs = append(c.VMs, machine("a-pub", "public", public4, public6), machine("a-tag", "tagged", tagged4, tagged6))
+	c.Tenants = append(c.Tenants, lab.Tenant{Name: "green", Provider: "public", Networks: c.Tenants[0].Networks, GatewayChassis: "a1"})
+	return s
 }
 
 // toldOfExposure checks what a person is told.
@@ -150,8 +165,8 @@ func (w *world) toldOfExposure() {
 		{"a1", []string{"explain", "--vrf", "default", central6, world6}, []string{"floating-ip, by port cr-lrp-red-gw", "the host's route to " + world6}},
 		{"a1", []string{"trace", "--vrf", "default", world4, public4}, []string{"underlay_in", "VRF default", "Leaves through sluice"}},
 		{"a1", []string{"trace", "--vrf", "default", world6, public6}, []string{"underlay_in", "VRF default", "Leaves through sluice"}},
-		{"a1", []string{"trace", "--vrf", "default", central4, world4}, []string{"overlay_in", "by the host's routes", "Leaves through up1"}},
-		{"a1", []string{"trace", "--vrf", "default", central6, world6}, []string{"overlay_in", "by the host's routes", "Leaves through up1"}},
+		{"a1", []string{"trace", "--vrf", "default", central4, world4}, []string{"overlay_in", "by the host's routes", "Leaves through up"}},
+		{"a1", []string{"trace", "--vrf", "default", central6, world6}, []string{"overlay_in", "by the host's routes", "Leaves through up"}},
 		{"a1", []string{"trace", "--vrf", "default", world4, "203.0.113.200"}, []string{"Goes on to the host, unchanged"}},
 		{"a3", []string{"status"}, []string{"is exposed without EVPN"}},
 		{"a3", []string{"explain", "--vrf", "default", world4, public4}, []string{"nothing that is bound to this node has it"}},
@@ -179,29 +194,50 @@ func (w *world) floating() {
 	}
 }
 
-// linkTo are the addresses of the link between the leaf and its i-th node.
-func linkTo(i int) (leaf4, node4, leaf6, node6 string) {
-	four := func(n int) string { return fmt.Sprintf("192.0.2.%d", 4*i+n) }
-	six := func(n int) string { return fmt.Sprintf("2001:db8:f:%d::%d", i, n) }
+// uplink is a link between the leaf and a node.
+type uplink struct {
+	node, device string
+	n            int
+}
+
+// uplinks are those of the lab.
+var uplinks = []uplink{{"a1", "up1", 1}, {"a1", "up2", 2}, {"a3", "up1", 3}}
+
+// leafs is the leaf's device.
+func (u uplink) leafs() string { return "to-" + u.node + "-" + u.device }
+
+// addresses are those of the link's ends.
+func (u uplink) addresses() (leaf4, node4, leaf6, node6 string) {
+	four := func(end int) string { return fmt.Sprintf("192.0.2.%d", 4*u.n+end) }
+	six := func(end int) string { return fmt.Sprintf("2001:db8:f:%d::%d", u.n, end) }
 	return four(1), four(2), six(1), six(2)
 }
 
-// makeWorld joins the leaf with nodes, and gives it the world's addresses.
-func (w *world) makeWorld(nodes ...string) {
+// worlds is how many addresses the world has in each family, world4 and world6 first:
+// the kernel chooses one of two ways by the addresses.
+const worlds = 16
+
+// makeWorld joins the leaf with the nodes, and gives it the world's addresses.
+func (w *world) makeWorld() {
 	w.Helper()
 	bgp := []string{"no router bgp", "router bgp 65001", "bgp router-id 192.0.2.1", "no bgp ebgp-requires-policy", "no bgp default ipv4-unicast"}
-	four, six := []string{"network " + world4 + "/32"}, []string{"network " + world6 + "/128"}
-	w.exec(leaf, "sh", "-ec", fmt.Sprintf("ip addr add %s/32 dev lo; ip addr add %s/128 dev lo nodad", world4, world6))
-	for i, n := range nodes {
-		l4, n4, l6, n6 := linkTo(i + 1)
-		w.exec(leaf, "ip", "link", "add", "to-"+n, "type", "veth", "peer", "name", "up1", "netns", w.node(n).Netns)
-		w.exec(leaf, "sh", "-ec", fmt.Sprintf("ip addr add %s/30 dev to-%[3]s; ip addr add %[2]s/64 dev to-%[3]s nodad; ip link set to-%[3]s up", l4, l6, n))
-		w.exec(n, "sh", "-ec", fmt.Sprintf("ip addr add %s/30 dev up1; ip addr add %s/64 dev up1 nodad; ip link set up1 up", n4, n6))
+	var four, six []string
+	var script strings.Builder
+	for n, a4, a6 := 0, netip.MustParseAddr(world4), netip.MustParseAddr(world6); n < worlds; n, a4, a6 = n+1, a4.Next(), a6.Next() {
+		fmt.Fprintf(&script, "ip addr add %s/32 dev lo; ip addr add %s/128 dev lo nodad\n", a4, a6)
+		four, six = append(four, fmt.Sprintf("network %s/32", a4)), append(six, fmt.Sprintf("network %s/128", a6))
+	}
+	for _, u := range uplinks {
+		l4, n4, l6, n6 := u.addresses()
+		w.exec(leaf, "ip", "link", "add", u.leafs(), "type", "veth", "peer", "name", u.device, "netns", w.node(u.node).Netns)
+		fmt.Fprintf(&script, "ip addr add %s/30 dev %[3]s; ip addr add %[2]s/64 dev %[3]s nodad; ip link set %[3]s up\n", l4, l6, u.leafs())
+		w.exec(u.node, "sh", "-ec", fmt.Sprintf("ip addr add %s/30 dev %[3]s; ip addr add %[2]s/64 dev %[3]s nodad; ip link set %[3]s up", n4, n6, u.device))
 		for _, a := range []string{n4, n6} {
 			bgp = append(bgp, "neighbor "+a+" remote-as 64512", "neighbor "+a+" passive")
 		}
 		four, six = append(four, "neighbor "+n4+" activate"), append(six, "neighbor "+n6+" activate")
 	}
+	w.exec(leaf, "sh", "-ec", script.String())
 	bgp = append(append(append(bgp, "address-family ipv4 unicast"), four...), "exit-address-family")
 	bgp = append(append(append(bgp, "address-family ipv6 unicast"), six...), "exit-address-family")
 	argv := []string{"vtysh", "-c", "configure terminal"}
@@ -211,11 +247,18 @@ func (w *world) makeWorld(nodes ...string) {
 	w.exec(leaf, argv...)
 }
 
-// expose starts sluiced on the leaf's i-th node, with what is exposed on or off.
-func (w *world) expose(node string, i int, exposed string) {
+// expose starts sluiced on a node of the leaf's, with what is exposed on or off.
+func (w *world) expose(node, exposed string) {
 	w.Helper()
-	l4, _, l6, _ := linkTo(i)
-	text := fmt.Sprintf(exposing, w.node("rr").VTEP4, l4, l6, exposed, hop4, hop6)
+	var neighbors strings.Builder
+	for _, u := range uplinks {
+		if u.node == node {
+			l4, _, l6, _ := u.addresses()
+			fmt.Fprintf(&neighbors, "    - {address: %s, asn: 65001, families: [ipv4], holdTime: 9s, connectRetry: 1s}\n", l4)
+			fmt.Fprintf(&neighbors, "    - {address: \"%s\", asn: 65001, families: [ipv6], holdTime: 9s, connectRetry: 1s}\n", l6)
+		}
+	}
+	text := fmt.Sprintf(exposing, w.node("rr").VTEP4, neighbors.String(), exposed)
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}
@@ -231,7 +274,7 @@ func (w *world) leads(addr string, nodes ...string) {
 			return err
 		}
 		for _, n := range []string{"a1", "a3"} {
-			if strings.Contains(out, "dev to-"+n) != slices.Contains(nodes, n) {
+			if strings.Contains(out, "dev to-"+n+"-") != slices.Contains(nodes, n) {
 				return fmt.Errorf("route %q", out)
 			}
 		}
@@ -252,7 +295,7 @@ func (w *world) world(addrs ...string) {
 	w.Helper()
 	for _, a := range addrs {
 		w.eventually("the world reaches "+a, func() error {
-			_, err := w.Exec(w.Context(), leaf, "ping", "-n", "-c1", "-W1", "-I", source(a), a)
+			_, err := w.Exec(w.Context(), leaf, "ping", "-n", "-c1", "-W0.5", "-I", source(a), a)
 			return err
 		})
 	}
