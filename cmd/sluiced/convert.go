@@ -19,6 +19,7 @@ func evpnConfig(c *config.Config) evpn.Config {
 		ASN: c.BGP.ASN, VRFs: map[intent.VNI]evpn.VRFConfig{}, NextHops: c.Fabric.NextHops, AnnounceNAT: c.EVPN.NAT == config.NATAnnounce,
 		NextHopMAC: c.Fabric.NextHopMAC, HoldNATUnknown: c.EVPN.NATUnknown == config.NATUnknownHold, MaxVRFs: int(c.EVPN.MaxVRFs),
 		Standby: c.EVPN.Standby == config.StandbyOn, DynamicRouting: c.EVPN.DynamicRouting == config.SwitchOn,
+		Learn: c.EVPN.LearnedRoutes == config.SwitchOn,
 	}
 	out.Announce, _ = evpn.ParseMode(string(c.EVPN.Announce)) // config has checked it
 	out.Path, _ = evpn.ParsePathMode(string(c.Path))

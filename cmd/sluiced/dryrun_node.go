@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
@@ -77,11 +78,12 @@ func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcil
 		Routes:          reconcile.ReadOnly(pinned.Routes()),
 		UnderlayDevices: reconcile.ReadOnly(pinned.UnderlayDevices()),
 		Steering:        reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)),
+		LearnedRoutes:   reconcile.ReadOnly(kernel.NewLearnedRoutes(netns.Namespace{})),
 		// BGP is not asked: nothing says what it has.
 		Policies:      reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}),
 		Announcements: reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}),
 	}, tables.Sources{
-		OVN: n.d.allInSync, BGP: func() bool { return false }, Pending: n.pending.has, Lingers: never,
+		OVN: n.d.allInSync, BGP: func() bool { return false }, Pending: n.pending.has, Lingers: never, LearnedBy: n.learned.VRF,
 	}, tables.Options{Status: n.d.reg, Log: n.d.log, Dry: true})
 	n.d.mu.Lock()
 	n.want()
@@ -103,7 +105,7 @@ func (n *node) known(rows []reconcile.Change, p *status.Plan) []status.Change {
 			out = append(out, changeOf(c))
 		}
 	}
-	for _, t := range []string{n.tables.VTEPs.Name(), n.tables.Routes.Name(), n.tables.KernelRoutes.Name()} {
+	for _, t := range []string{n.tables.VTEPs.Name(), n.tables.Routes.Name(), n.tables.KernelRoutes.Name(), n.tables.LearnedRoutes.Name()} {
 		if unknown[t] > 0 {
 			p.Unknown = append(p.Unknown, unknownToBGP(t, unknown[t]))
 		}

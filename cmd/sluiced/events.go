@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
@@ -94,7 +95,9 @@ func (n *node) want() evpn.Tables {
 		n.tables.Steering.Set(all.Steering)
 		n.tables.Announcements.Set(all.Announcements)
 		n.tables.VTEPs.Set(trusted)
+		n.tables.LearnedRoutes.Set(n.learned.Change(evpn.Delta[intent.GatewayKey, evpn.Learner]{Set: all.Learners}, evpn.Delta[intent.VNI, intent.KernelVRF]{Set: all.KernelVRFs}).Set)
 	})
+	n.tellLearned()
 	return all
 }
 
@@ -120,7 +123,12 @@ func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announce
 		t.UpdateRoutes(n.rib.Update(rib.OVN, d.Routes.Set, d.Routes.Delete))
 		apply(t.Steering, d.Steering)
 		apply(t.Announcements, d.Announcements)
+		apply(t.LearnedRoutes, n.learned.Touch(slices.Collect(maps.Keys(d.Routes.Set)), d.Routes.Delete))
+		apply(t.LearnedRoutes, n.learned.Change(d.Learners, d.KernelVRFs))
 	})
+	if !d.Learners.Empty() || !d.KernelVRFs.Empty() {
+		n.tellLearned()
+	}
 	if len(gone) > 0 {
 		select {
 		case n.moved <- struct{}{}:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -37,6 +38,7 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 			set[r.Key] = r
 		}
 		n.tables.UpdateRoutes(n.rib.Update(rib.BGP, set, u.Deletes))
+		apply(n.tables.LearnedRoutes, n.learned.Touch(slices.Collect(maps.Keys(set)), u.Deletes))
 		if u.InSync && !n.imported.Load() {
 			n.tables.TurnCame()
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -50,16 +51,18 @@ func (n *node) drivers() tables.Drivers {
 		Bridges: n.links, KernelVRFs: n.kernel.VRFs(), KernelGateways: n.kernel.Gateways(), KernelRoutes: n.kernel.Routes(),
 		VRFs: n.dp.VRFs(), Gateways: n.dp.Gateways(), Served: n.dp.Served(), VTEPs: n.dp.VTEPs(),
 		Routes: n.dp.Routes(), UnderlayDevices: n.dp.UnderlayDevices(), Steering: ovs.NewSteering(n.d.ovs), Policies: n.speaker.Policies(), Announcements: n.speaker.Announcements(),
+		LearnedRoutes: kernel.NewLearnedRoutes(netns.Namespace{}),
 	}
 }
 
-// lookAtKernelPath has the devices of the kernel path read back after a change of
-// any device: what is damaged is made again.
+// lookAtKernelPath has the devices of the kernel path, and what is given to OVN, read
+// back after a change of any device: what is damaged is made again.
 func (n *node) lookAtKernelPath() {
 	if n.turns.Load() {
 		return // it is looked at when that is over, and would only take its time now
 	}
 	n.tables.Pipeline.Update(func() {
+		n.relistLearned()
 		any := false
 		n.tables.KernelVRFs.EachLocked(func(intent.VNI, intent.KernelVRF) { any = true })
 		if any {

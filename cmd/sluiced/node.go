@@ -12,6 +12,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/controlplane/learned"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
@@ -36,7 +37,8 @@ type node struct {
 	speaker   *bgp.GoBGP
 	paths     *bfd.Speaker
 	tables    *tables.Tables
-	rib       *rib.RIB // guarded by the pipeline, as the tables are
+	rib       *rib.RIB      // guarded by the pipeline, as the tables are
+	learned   *learned.Join // guarded as rib is
 	samples   sampler
 	underlay  *fabricPart
 	tracing   sync.Mutex
@@ -131,6 +133,7 @@ func (n *node) leave(ctx context.Context) {
 	n.d.reg.Reporter(bgpReports).Replace(nil)
 	n.d.reg.Reporter(guardReports).Replace(nil)
 	n.d.reg.Reporter(parityReports).Replace(nil)
+	n.d.reg.Reporter(learnedReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/controlplane/learned"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -15,6 +16,7 @@ func TestOlderMapsStayUntilTheNewAreFilled(t *testing.T) {
 	d := idleDaemon()
 	n := deadNode(d)
 	n.rib, n.lingering = rib.New(), make(chan struct{})
+	n.learned = learned.New(n.rib)
 	n.tables.Pipeline.Pass(t.Context())
 	route := intent.Route{Key: intent.NewRouteKey(1001, prefix("10.20.0.0/24")), Kind: intent.RouteRemote}
 	n.takeImports(bgp.ImportUpdate{Upserts: []intent.Route{route}})

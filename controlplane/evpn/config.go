@@ -79,6 +79,8 @@ type Config struct {
 	// identifier names the VNI where nothing nearer does, and what OVN advertises
 	// of the router is exposed.
 	DynamicRouting bool
+	// Learn gives imported routes to routers with OVN's dynamic routing.
+	Learn bool
 	// Standby prepares for gateway ports that are elsewhere and may come.
 	Standby bool
 	// MaxVRFs is the largest number of VRFs; 0 means 4096.

@@ -26,6 +26,7 @@ func (t Tables) Merge(o Tables) {
 	merge(t.Announcements, o.Announcements)
 	merge(t.Relays, o.Relays)
 	merge(t.Standby, o.Standby)
+	merge(t.Learners, o.Learners)
 }
 
 func merge[K, V comparable](into, from map[K]V) {
@@ -46,7 +47,7 @@ func (d Difference) Merge(o Difference) Difference {
 		Policies: mergeDelta(d.Policies, o.Policies), Gateways: mergeDelta(d.Gateways, o.Gateways),
 		Served: mergeDelta(d.Served, o.Served), Routes: mergeDelta(d.Routes, o.Routes),
 		Steering: mergeDelta(d.Steering, o.Steering), Announcements: mergeDelta(d.Announcements, o.Announcements),
-		Relays: mergeDelta(d.Relays, o.Relays), Standby: mergeDelta(d.Standby, o.Standby),
+		Relays: mergeDelta(d.Relays, o.Relays), Standby: mergeDelta(d.Standby, o.Standby), Learners: mergeDelta(d.Learners, o.Learners),
 	}
 }
 

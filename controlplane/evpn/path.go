@@ -141,7 +141,7 @@ func (b *vrfBuild) kernel(m member) {
 	g := m.Gateway
 	// The kernel path prefers the table with the VNI's number, too.
 	if m.OVNTable == uint32(b.vni) {
-		b.fail(m, kindGateway, g.LogicalPort, reason.OVNTable, fmt.Errorf("ovn-controller has routing table %d for the router, as options:%s says, and so has the VRF: "+
+		b.fail(m, kindGateway, g.LogicalPort, reason.OVNTable, fmt.Errorf("ovn-controller has routing table %d for the router, as its options:%s or its tunnel key says, and so has the VRF: "+
 			"it learns the VRF's own routes into OVN, and its blackholes come before them", m.OVNTable, keyVRFID))
 	}
 	b.tables.KernelGateways[g.Key] = intent.KernelGateway{

@@ -47,6 +47,8 @@ type GatewayResult struct {
 	// OVNTable is the routing table that ovn-controller keeps for the router; 0 for
 	// none.
 	OVNTable uint32
+	// Learner is the zero value where nothing is given to OVN by the port.
+	Learner Learner
 	// Served are sorted by prefix.
 	Served []intent.Served
 	// Provider is the switch whose known ports' addresses are not answered for.

@@ -26,6 +26,8 @@ type Tables struct {
 	Announcements  map[intent.RouteKey]intent.Announcement
 	Relays         map[intent.RouteKey]intent.Route
 	Standby        map[intent.GatewayKey]Place
+	// Learners are the gateway ports here that routes can be given to OVN by.
+	Learners map[intent.GatewayKey]Learner
 }
 
 // NewTables are empty tables.
@@ -40,7 +42,7 @@ func NewTables() Tables {
 		Served:         map[intent.ServedKey]intent.Served{},
 		Routes:         map[intent.RouteKey]intent.Route{},
 		Steering:       map[intent.SteeringKey]intent.Steering{}, Announcements: map[intent.RouteKey]intent.Announcement{},
-		Relays: map[intent.RouteKey]intent.Route{}, Standby: map[intent.GatewayKey]Place{},
+		Relays: map[intent.RouteKey]intent.Route{}, Standby: map[intent.GatewayKey]Place{}, Learners: map[intent.GatewayKey]Learner{},
 	}
 }
 
@@ -58,6 +60,7 @@ type packed struct {
 	announcements  []intent.Announcement
 	relays         []intent.Route
 	standby        []placed
+	learners       []Learner
 }
 
 // placed is a row of Standby.
@@ -72,7 +75,7 @@ func (t Tables) pack() packed {
 		standby = append(standby, placed{k, p})
 	}
 	return packed{
-		relays: pack(t.Relays), standby: slices.Clip(standby),
+		relays: pack(t.Relays), standby: slices.Clip(standby), learners: pack(t.Learners),
 		kernelVRFs: pack(t.KernelVRFs), kernelGateways: pack(t.KernelGateways),
 		vrfs: pack(t.VRFs), policies: pack(t.Policies), gateways: pack(t.Gateways),
 		served: pack(t.Served), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
@@ -123,6 +126,9 @@ func (t Tables) add(p packed) {
 	for _, s := range p.standby {
 		t.Standby[s.gateway] = s.place
 	}
+	for _, l := range p.learners {
+		t.Learners[l.Gateway] = l
+	}
 }
 
 // Delta is the difference of one table: rows to put and keys to remove.
@@ -148,13 +154,14 @@ type Difference struct {
 	Announcements  Delta[intent.RouteKey, intent.Announcement]
 	Relays         Delta[intent.RouteKey, intent.Route]
 	Standby        Delta[intent.GatewayKey, Place]
+	Learners       Delta[intent.GatewayKey, Learner]
 }
 
 // Empty tells whether no table differs.
 func (d Difference) Empty() bool {
 	return d.Bridges.Empty() && d.VRFs.Empty() && d.Policies.Empty() && d.Gateways.Empty() &&
 		d.Served.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty() &&
-		d.KernelVRFs.Empty() && d.KernelGateways.Empty() && d.Relays.Empty() && d.Standby.Empty()
+		d.KernelVRFs.Empty() && d.KernelGateways.Empty() && d.Relays.Empty() && d.Standby.Empty() && d.Learners.Empty()
 }
 
 // Diff compares two sets of tables.
@@ -166,7 +173,7 @@ func Diff(old, next Tables) Difference {
 		Policies: diff(old.Policies, next.Policies), Gateways: diff(old.Gateways, next.Gateways),
 		Served: diff(old.Served, next.Served), Routes: diff(old.Routes, next.Routes),
 		Steering: diff(old.Steering, next.Steering), Announcements: diff(old.Announcements, next.Announcements),
-		Relays: diff(old.Relays, next.Relays), Standby: diff(old.Standby, next.Standby),
+		Relays: diff(old.Relays, next.Relays), Standby: diff(old.Standby, next.Standby), Learners: diff(old.Learners, next.Learners),
 	}
 }
 

@@ -53,6 +53,9 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 	}
 	for _, p := range ports {
 		g, ok := t.gateway(p)
+		if ok {
+			g.Learner = t.learner(p, g)
+		}
 		add(p, g, ok)
 	}
 	for _, p := range candidates {

@@ -190,17 +190,17 @@ func vrfOptions(rows *ovn.Rows, cfg Config, p ovn.GatewayPort) (list []saying) {
 }
 
 // ovnTable is the routing table that ovn-controller writes what it advertises of the
-// router to, and learns routes from.
+// router to, and learns routes from: its identifier where northd copies that, else the
+// router's tunnel key.
 func ovnTable(rows *ovn.Rows, p ovn.GatewayPort) uint32 {
 	if p.Binding.Options[optionDynamic] != "true" && p.RouterPort.Options[optionDynamic] != "true" {
 		return 0
 	}
 	d, _ := rows.Datapath(p.Binding.Datapath)
-	n, err := strconv.ParseUint(d.ExternalIDs[keyVRFID], 10, 32)
-	if err != nil {
-		return 0
+	if n, err := strconv.ParseUint(d.ExternalIDs[keyVRFID], 10, 32); err == nil && n != 0 {
+		return uint32(n)
 	}
-	return uint32(n)
+	return d.TunnelKey
 }
 
 // vniOfVRF reads the VNI in vrf-VNI and evpnvrf-VNI.

@@ -89,6 +89,9 @@ func (b *vrfBuild) gateway(m member) {
 	key := m.Gateway.Key
 	b.tables.Gateways[key] = m.Gateway
 	b.kernel(m)
+	if m.Learner != (Learner{}) {
+		b.tables.Learners[key] = m.Learner
+	}
 	if m.Standby {
 		b.tables.Standby[key] = m.Place
 	}

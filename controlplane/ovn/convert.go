@@ -1,6 +1,7 @@
 package ovn
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -12,12 +13,15 @@ import (
 // bgpvpnPrefix is what the keys of the BGPVPN vocabulary begin with.
 const bgpvpnPrefix = "neutron_bgpvpn:"
 
+// dynamicRouting are options of gateway ports of routers with OVN's dynamic routing.
+var dynamicRouting = []string{"dynamic-routing", "dynamic-routing-vrf-name", "dynamic-routing-port-name", "dynamic-routing-no-learning"}
+
 // The columns that are read of each database's tables.
 var (
 	sbTables = ovsdb.Tables{
 		"Port_Binding": {"logical_port", "type", "datapath", "chassis", "ha_chassis_group", "up", "tag", "mac",
 			"nat_addresses", "virtual_parent", "options", "external_ids"},
-		"Datapath_Binding": {"external_ids"},
+		"Datapath_Binding": {"external_ids", "tunnel_key"},
 		"Chassis":          {"name"},
 		"Chassis_Private":  {"name", "chassis", "external_ids"},
 		"HA_Chassis":       {"chassis"},
@@ -34,7 +38,7 @@ var (
 		},
 		"options": func(k string) bool {
 			return k == "peer" || k == "distributed-port" || k == "network_name" || k == "gateway_mtu" ||
-				k == "virtual-ip" || k == "dynamic-routing-vrf-name" || strings.HasPrefix(k, "sluice-")
+				k == "virtual-ip" || slices.Contains(dynamicRouting, k) || strings.HasPrefix(k, "sluice-")
 		},
 	}}
 	vswitchTables = ovsdb.Tables{
@@ -107,7 +111,7 @@ func convert(row ovsdb.Row) Row {
 			Options: r.Options, ExternalIDs: r.ExternalIDs,
 		}
 	case *sb.DatapathBinding:
-		return DatapathBinding{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
+		return DatapathBinding{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs, TunnelKey: uint32(r.TunnelKey)}
 	case *sb.Chassis:
 		return Chassis{UUID: UUID(r.UUID), Name: r.Name}
 	case *sb.ChassisPrivate:

@@ -75,6 +75,7 @@ const (
 type DatapathBinding struct {
 	UUID        UUID
 	ExternalIDs map[string]string
+	TunnelKey   uint32
 }
 
 // IsRouter tells whether the datapath is a logical router.

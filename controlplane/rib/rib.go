@@ -73,6 +73,18 @@ func (r *RIB) Update(s Source, set map[intent.RouteKey]intent.Route, gone []inte
 // Has tells whether a source has a route for a destination.
 func (r *RIB) Has(s Source, k intent.RouteKey) bool { _, ok := r.routes[s][k]; return ok }
 
+// Imported tells whether the row of a destination is BGP's.
+func (r *RIB) Imported(k intent.RouteKey) bool { return r.Has(BGP, k) && !r.Has(OVN, k) }
+
+// EachImported calls each for the destinations whose row is BGP's.
+func (r *RIB) EachImported(each func(intent.RouteKey)) {
+	for k := range r.routes[BGP] {
+		if !r.Has(OVN, k) {
+			each(k)
+		}
+	}
+}
+
 // Best is the row of a destination.
 func (r *RIB) Best(k intent.RouteKey) (intent.Route, bool) {
 	for _, routes := range r.routes {

@@ -35,6 +35,7 @@ func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 	var out []Thing
 	var errs []error
 	for _, list := range []func() ([]Thing, error){
+		learned,
 		func() ([]Thing, error) { return flows(ctx, sw) },
 		func() ([]Thing, error) { return strays(ctx, sw) },
 		func() ([]Thing, error) { return Adopted(sw) },
@@ -49,6 +50,18 @@ func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 		out, errs = append(out, things...), append(errs, err)
 	}
 	return out, errors.Join(errs...)
+}
+
+// learned is what OVN has learned: routers send nothing here by it before their flows
+// go. The routes go with their device.
+func learned() ([]Thing, error) {
+	routes := kernel.NewLearnedRoutes(netns.Namespace{})
+	there, err := routes.Exists()
+	if err != nil || !there {
+		return nil, err
+	}
+	what := fmt.Sprintf("device %s with the routes of protocol %d", intent.LearnedDevice, kernel.LearnedProtocol)
+	return []Thing{{what, func(context.Context) error { return routes.Remove() }}}, nil
 }
 
 func flows(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {

@@ -28,6 +28,7 @@ func Default() *Config {
 			NAT:            NATRefuse,
 			NATUnknown:     NATUnknownAnnounce,
 			DynamicRouting: SwitchOff,
+			LearnedRoutes:  SwitchOff,
 			Standby:        StandbyOn,
 			MaxVRFs:        4096,
 		},

@@ -35,6 +35,8 @@ const (
 	Standby          = "standby"
 	LeftOut          = "left-out"
 	OVNTable         = "ovn-table"
+	LearnPorts       = "learn-ports"
+	LearnNextHop     = "learn-next-hop"
 	PortDown         = "port-down"
 	PortDisabled     = "port-disabled"
 	NoDevice         = "no-device"
@@ -75,7 +77,7 @@ func Objects() []Entry {
 	annotated := []string{"gateway", "interface"}
 	ports := []string{"gateway", "interface", "host", "port", "floating-ip"}
 	exposed := []string{"port", "gateway", "floating-ip"}
-	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement"}
+	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement", "learned-route"}
 	return []Entry{
 		{BadVNI, annotated, broken, "`neutron_bgpvpn:vni` is no VNI.", "Write a number from 1 to 16777215."},
 		{BadAS, annotated, broken, "`neutron_bgpvpn:as` is no AS number.", "Write a number from 1 to 4294967295, or remove the key."},
@@ -108,7 +110,9 @@ func Objects() []Entry {
 		{NATUnknown, annotated, warning, "This node does not follow the Northbound database, or waits for it in vain, so NAT rows cannot be seen. Subnets are exposed all the same, or held back with `evpn.natUnknown: hold`.", "Set `ovn.nb` to a read-only session; see the component `nb`."},
 		{SNATSource, gateway, withheld, "The port's own address may be the source of translated packets, and Sluice does not serve the router's default next hop: the address is not exposed.", "Nothing, if nobody has to reach the router itself; else have Sluice serve the next hop (`sluice-next-hops`)."},
 		{Standby, gateway, fine, "The port is bound to another chassis and may come to this one. All but its routes and announcements is programmed.", nothing},
-		{OVNTable, gateway, broken, "The router has OVN's dynamic routing with the VNI as its routing table, and the VRF on the kernel path has the same table: OVN would take the VRF's routes to its own networks for ways out, and blackhole what it advertises.", "Give the router another `dynamic-routing-vrf-id` and name the VNI elsewhere, or put the VRF on the eBPF path."},
+		{OVNTable, gateway, broken, "ovn-controller reads and writes a routing table of this node for the router, by its `dynamic-routing-vrf-id` or its tunnel key, that belongs to somebody else: a VRF on the kernel path, whose routes OVN would learn and which its blackholes would hit, another router, or the kernel. No imported routes are given to the router (`evpn.learnedRoutes`).", "Give the router another `dynamic-routing-vrf-id` (OVN 25.03.2 and later) and name the VNI elsewhere, or put the VRF on the eBPF path or under another VNI."},
+		{LearnPorts, gateway, broken, "With `evpn.learnedRoutes: on` imported routes would get into OVN by another port of the router as well, or by none. None are given to it.", "See the error: `dynamic-routing-port-name` on every port of the router, and `external_ids:dynamic-routing-port-mapping` of Open_vSwitch on the node with `sluice-learned` for this one's name."},
+		{LearnNextHop, gateway, broken, "With `evpn.learnedRoutes: on` imported routes of a family have no next hop on the port's networks that Sluice serves. They are not given to the router.", "List a next hop: `sluice-next-hops` or `fabric.nextHops`."},
 		{LeftOut, annotated, withheld, "OVN advertises routes by way of the port that the VRF does not take; the error says which and why.", nothing},
 		{PortDown, exposed, withheld, "The port of the machine is bound to this chassis, and OVN has not made its flows yet (`Port_Binding.up`). Its addresses are exposed without EVPN once it has.", "If it stays so: start the machine, or look into ovn-controller's log."},
 		{PortDisabled, exposed, withheld, "The port of the machine is disabled in the Northbound database (`Logical_Switch_Port.enabled`), so OVN drops its packets. Its addresses are not exposed without EVPN.", "Nothing; or enable the port."},

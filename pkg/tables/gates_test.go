@@ -197,7 +197,7 @@ func TestHeldNamesTheSource(t *testing.T) {
 		t.Errorf("in sync: %v", h)
 	}
 	b.bgp = false
-	if h := held(); len(h) != 3 || h["kernel-routes"] == "" || !strings.Contains(h["vteps"], "BGP") || !strings.Contains(h["routes"], "BGP") {
+	if h := held(); len(h) != 4 || h["kernel-routes"] == "" || h["learned-routes"] == "" || !strings.Contains(h["vteps"], "BGP") || !strings.Contains(h["routes"], "BGP") {
 		t.Errorf("without BGP: %v", h)
 	}
 	b.ovn, b.bgp = false, true

@@ -36,6 +36,26 @@ func (t *Tables) holdFlow(k intent.SteeringKey, _ intent.Steering) bool {
 	return ok && k.Kind == intent.SteerSource && t.src.Pending(g.VNI)
 }
 
+// holdLearned keeps what a router has learned that OVN does not show until it is in
+// sync; and of one that it shows until BGP is, and as long as the VRF's own route is
+// kept for a VTEP that may come back.
+func (t *Tables) holdLearned(k intent.LearnedKey, _ intent.LearnedRoute) bool {
+	vni, ok := t.src.LearnedBy(k.Table)
+	if !ok {
+		return !t.src.OVN()
+	}
+	if !t.src.BGP() {
+		return true
+	}
+	for _, routes := range []*reconcile.Table[intent.RouteKey, intent.Route]{t.Routes, t.KernelRoutes} {
+		r, there := routes.ActualLocked(intent.RouteKey{VNI: vni, Prefix: k.Prefix})
+		if there && r.Kind == intent.RouteRemote && t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked) {
+			return true
+		}
+	}
+	return false
+}
+
 // Held tells why nothing is deleted now from the table of a stage, or from a part
 // of it. Empty: it is not held.
 func (t *Tables) Held(stage reconcile.Stage) string {
@@ -43,7 +63,8 @@ func (t *Tables) Held(stage reconcile.Stage) string {
 	if err := t.Pipeline.ListError(stage.Name()); err != nil {
 		why = append(why, "it cannot be read back: "+err.Error())
 	}
-	byBGP := stage == reconcile.Stage(t.VTEPs) || stage == reconcile.Stage(t.Routes) || stage == reconcile.Stage(t.KernelRoutes)
+	byBGP := stage == reconcile.Stage(t.VTEPs) || stage == reconcile.Stage(t.Routes) || stage == reconcile.Stage(t.KernelRoutes) ||
+		stage == reconcile.Stage(t.LearnedRoutes)
 	if stage != reconcile.Stage(t.VTEPs) && !t.src.OVN() {
 		why = append(why, "the Southbound or the local database is not in sync")
 	}

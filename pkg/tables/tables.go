@@ -13,8 +13,8 @@ import (
 )
 
 // Drivers are the actual sides: one for each table of pkg/intent. Those of the
-// kernel path may be nil: then nothing is on it, and nothing can be. That of
-// UnderlayDevices may be nil, too.
+// kernel path may be nil: then nothing is on it, and nothing can be. Those of
+// UnderlayDevices and LearnedRoutes may be nil, too.
 type Drivers struct {
 	Bridges        reconcile.Driver[intent.BridgeKey, intent.Bridge]
 	KernelVRFs     reconcile.Driver[intent.VNI, intent.KernelVRF]
@@ -30,6 +30,8 @@ type Drivers struct {
 	Steering        reconcile.Driver[intent.SteeringKey, intent.Steering]
 	Policies        reconcile.Driver[intent.VNI, intent.VRFPolicy]
 	Announcements   reconcile.Driver[intent.RouteKey, intent.Announcement]
+	// LearnedRoutes are what is given back to OVN.
+	LearnedRoutes reconcile.Driver[intent.LearnedKey, intent.LearnedRoute]
 }
 
 // Sources tell whether what a table is computed from is complete. They are
@@ -43,6 +45,9 @@ type Sources struct {
 	Lingers func(hops intent.NextHopSet, known func(netip.Addr) bool) bool
 	// Better, when set, tells whether another node announces the route, too.
 	Better func(intent.RouteKey) bool
+	// LearnedBy is the VRF whose imported routes a routing table gets; false if it gets
+	// none. It may be nil where LearnedRoutes has no driver.
+	LearnedBy func(table uint32) (intent.VNI, bool)
 	// Turn, when set, tells why no VRF may change its path now; nil when one may. See
 	// TurnCame.
 	Turn func() error
@@ -87,6 +92,7 @@ type Tables struct {
 	Steering        *reconcile.Table[intent.SteeringKey, intent.Steering]
 	Policies        *reconcile.Table[intent.VNI, intent.VRFPolicy]
 	Announcements   *reconcile.Table[intent.RouteKey, intent.Announcement]
+	LearnedRoutes   *reconcile.Table[intent.LearnedKey, intent.LearnedRoute]
 }
 
 // New makes the tables, empty. It does no I/O.
@@ -124,8 +130,13 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Gate:    t.announceGate,
 		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
 	})
+	// A router that has a route sends at once: the last of the tables is made last, and
+	// what is not wanted of it goes first.
+	t.LearnedRoutes = reconcile.NewTable("learned-routes", orNone(d.LearnedRoutes), reconcile.TableOptions[intent.LearnedKey, intent.LearnedRoute]{
+		Hold: t.holdLearned, Observe: observe[intent.LearnedKey](reg.Reporter("learned-routes"), "learned-route", nil),
+	})
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
-		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements)
+		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
 	return t
 }
 

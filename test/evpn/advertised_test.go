@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
@@ -15,7 +16,7 @@ import (
 func TestAdvertisedRoutes(t *testing.T) {
 	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{ProgramsA: programs(t, "trixie")}))}
 	w.set("a", lab.InterfaceSwitchPort("red", "net"), "vni", "")
-	w.start("evpn:\n  dynamicRouting: on\n")
+	w.start("evpn:\n  dynamicRouting: on\n  learnedRoutes: on\n")
 	w.announced("a1", vniRed, "172.24.0.11/32")
 	w.withdrawn("a1", vniRed, "10.10.0.11/32", "10.10.0.0/24")
 	router := lab.RouterName("red")
@@ -46,6 +47,14 @@ func TestAdvertisedRoutes(t *testing.T) {
 		return fmt.Errorf("objects: %+v", s.Problems)
 	})
 
+	w.givesBack()
+
 	w.nb("a", "set", "logical_router", router, "options:dynamic-routing=false")
 	w.withdrawn("a1", vniRed, "10.10.0.0/24", "fd00:10::/64", "198.51.100.80/32")
+	w.eventually("nothing is left for OVN to learn", func() error {
+		if out, err := w.Exec(w.Context(), "a1", "ip", "link", "show", intent.LearnedDevice); err == nil {
+			return fmt.Errorf("the device is there: %s", out)
+		}
+		return nil
+	})
 }
