@@ -133,7 +133,7 @@ func (n *node) announcedFrom() error {
 // own tunnel address stays announced in a drain: packets still come.
 func (n *node) fabricGate() error {
 	if why := n.fabricBroken.Load(); why != nil && *why != "" {
-		return fmt.Errorf("%w for device %s: %s", reconcile.ErrNotReady, kernel.FabricName, *why)
+		return fmt.Errorf("%w for what comes from the fabric: %s", reconcile.ErrNotReady, *why)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 // Package kernel makes the node's own network devices: sluice-vxlan, the one
 // VXLAN device in external (collect metadata) mode, and a veth pair for each
-// provider bridge in use, sluice<N> with sluice<N>-ovs as a port of the bridge.
+// provider bridge in use, sluice<N> with sluice<N>-ovs as a port of the bridge. Path
+// makes those of VRFs on the kernel path.
 //
 // # Ownership
 //

@@ -26,7 +26,7 @@ type Config struct {
 	// external_ids:sluice-path of a gateway port names a path. auto: the eBPF
 	// programs, and the kernel's own devices and routes for a VRF that they cannot
 	// carry. ebpf: the programs. kernel: the kernel, for every VRF of the node,
-	// whatever is said of one.
+	// whatever is said of one, with a VXLAN device for each and without sluice-vxlan.
 	Path Path `yaml:"path"`
 	// OVN is how the databases are reached.
 	OVN OVN `yaml:"ovn"`
