@@ -87,7 +87,7 @@ func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcil
 	}, tables.Options{Status: n.d.reg, Log: n.d.log, Dry: true})
 	n.d.mu.Lock()
 	n.want()
-	n.tables.Pipeline.Update(func() { n.tables.UnderlayDevices.Set(n.underlayDevices(nil, map[netip.Addr]bool{})) })
+	n.tables.Pipeline.Update(func() { n.tables.UnderlayDevices.Set(newUnderlayWays(n.d.cfg, n.d.log, nil).devices()) })
 	n.d.mu.Unlock()
 	return n.tables.Pipeline.Compare(ctx)
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"maps"
-	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,7 +13,6 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
@@ -98,16 +94,16 @@ func (n *node) watchWays(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("devices of the underlay: %w", err)
 		}
-		last := map[string]intent.UnderlayDevice{}
+		left := map[string]intent.UnderlayDevice{}
 		for name := range pinned {
-			last[name] = intent.UnderlayDevice{Name: name}
+			left[name] = intent.UnderlayDevice{Name: name}
 		}
-		routed := map[netip.Addr]bool{}
+		ways := newUnderlayWays(n.d.cfg, n.d.log, left)
 		for {
-			last = n.underlayDevices(last, routed)
-			n.d.reg.Reporter(deviceReports).Replace(n.lackingDevices(last))
+			devices := ways.devices()
+			n.d.reg.Reporter(deviceReports).Replace(n.lackingDevices(devices))
 			n.tables.Pipeline.Update(func() {
-				n.tables.UnderlayDevices.Set(maps.Clone(last))
+				n.tables.UnderlayDevices.Set(devices)
 				n.tables.UnderlayDevices.Relist() // the kernel takes programs off a device that goes
 			})
 			select {
@@ -119,50 +115,4 @@ func (n *node) watchWays(ctx context.Context) error {
 		}
 	})
 	return group.Wait()
-}
-
-// underlayDevices names them. While the way to a neighbour cannot be found, or a
-// default route has taken the place of the one that was, those of before stay: that
-// may lead to the management network. routed notes the neighbours that had a route of
-// their own. There are none where nothing is exposed.
-func (n *node) underlayDevices(last map[string]intent.UnderlayDevice, routed map[netip.Addr]bool) map[string]intent.UnderlayDevice {
-	out := map[string]intent.UnderlayDevice{}
-	if !n.d.cfg.Exposure.Used() {
-		return out
-	}
-	add := func(name string) { out[name] = intent.UnderlayDevice{Name: name} }
-	for _, name := range n.d.cfg.Exposure.Devices {
-		add(name)
-	}
-	if len(out) > 0 {
-		return out
-	}
-	facts := link.New(netns.Namespace{})
-	for _, b := range n.d.cfg.BGP.Neighbors {
-		if b.Interface != "" {
-			add(b.Interface)
-			continue
-		}
-		way, err := facts.Towards(b.Address)
-		switch {
-		case err != nil:
-			n.d.log.Debug("the way to a BGP neighbour cannot be found", "neighbor", b.Address, slog.Any("error", err))
-			maps.Copy(out, last)
-		case way.Name == "lo":
-		case !leadsAnywhere(facts, b.Address):
-			routed[b.Address] = true
-			add(way.Name)
-		case routed[b.Address]:
-			maps.Copy(out, last)
-		default:
-			add(way.Name)
-		}
-	}
-	return out
-}
-
-// leadsAnywhere tells whether the way to a neighbour is a default route, or not known.
-func leadsAnywhere(facts *link.Facts, neighbor netip.Addr) bool {
-	byDefault, err := facts.ByDefault(neighbor)
-	return err != nil || byDefault
 }
