@@ -95,6 +95,32 @@ func TestTowards(t *testing.T) {
 	if u, err := f.Towards(netip.MustParseAddr("2001:4860::1")); err == nil {
 		t.Errorf("no route, but %+v", u)
 	}
+	if _, err := f.ByDefault(netip.MustParseAddr("2001:4860::1")); err == nil {
+		t.Error("no route, and no error")
+	}
+	if mtu, err := f.MTU("eth1"); mtu != 9000 || err != nil {
+		t.Errorf("MTU of eth1: %d, %v", mtu, err)
+	}
+	if mtu, err := f.MTU("eth9"); err == nil {
+		t.Errorf("a link that is not there has the MTU %d", mtu)
+	}
+}
+
+// Both families have default routes, and routes to their halves are none.
+func TestByDefault(t *testing.T) {
+	f := newFacts(t, links+`ip addr add 10.0.0.1/32 dev lo; ip -6 addr add 2001:db8:a::1/128 dev lo
+		ip route add default via 192.0.2.254 dev eth0; ip -6 route add default via 2001:db8::2 dev eth0
+		ip route add 128.0.0.0/2 via 192.0.2.254 dev eth0; ip -6 route add 4000::/2 via 2001:db8::2 dev eth0
+		ip -6 route add 2001:db8:1::/48 via 2001:db8::2 dev eth0
+		ip -6 route add default via 2001:db8::3 dev eth0 metric 2000`)
+	for to, want := range map[string]bool{
+		"8.8.8.8": true, "203.0.113.1": true, "129.0.0.1": false, "192.0.2.9": false, "10.0.0.1": false,
+		"2001:4860::1": true, "fd00::1": true, "4000::1": false, "2001:db8:1::7": false, "2001:db8::9": false, "2001:db8:a::1": false,
+	} {
+		if got, err := f.ByDefault(netip.MustParseAddr(to)); err != nil || got != want {
+			t.Errorf("towards %s by a default route: %t, %v, want %t", to, got, err, want)
+		}
+	}
 }
 
 func TestDumpRetries(t *testing.T) {
