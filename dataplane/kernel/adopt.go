@@ -246,22 +246,3 @@ func RemoveAdopted(ns netns.Namespace, name string) error {
 		return nil
 	})
 }
-
-// makeRoom removes VXLAN devices of VRFs that are Sluice's and have the UDP port: the
-// whole node was on the kernel path, or another agent's were adopted. The kernel
-// knows no way to have both, nor to change over in one step.
-func makeRoom(h *netlink.Handle, port uint16) error {
-	s, err := takeSnapshot(h)
-	if err != nil {
-		return err
-	}
-	for mark, l := range s.byMark {
-		v, ok := l.(*netlink.Vxlan)
-		if ok && strings.HasPrefix(mark, "sluice:vrf-vxlan:") && v.Port == int(port) {
-			if err := s.remove(l); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
