@@ -2,40 +2,45 @@ package evpn_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// warned waits until a node warns of an object, or does not.
+// warned waits until a node warns of an object, or does not, in status and in metrics.
 func (w *world) warned(node, kind, key, reason string, want bool) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("%s warns of %s %s: %v", node, kind, key, want), func() error {
-		s, err := w.status(node)
-		if err != nil {
+		if err := w.warns(node, kind, key, reason, want); err != nil {
 			return err
-		}
-		got, all := false, 0
-		for _, o := range s.Problems {
-			if o.Kind == kind && o.State == status.Warning && o.Reason == reason && o.Error != "" {
-				got = got || o.Key == key
-				all++
-			}
-		}
-		if got != want {
-			return fmt.Errorf("problems: %+v", s.Problems)
 		}
 		out, err := w.Exec(w.Context(), node, "curl", "-sS", "http://127.0.0.1:9476/metrics")
 		if err != nil {
 			return err
 		}
-		metric := fmt.Sprintf(`sluice_objects{kind=%q,reason=%q,state="warning"} `, kind, reason)
-		if all == 0 && strings.Contains(out, metric) || all != 0 && !strings.Contains(out, metric+fmt.Sprintln(all)) {
-			return fmt.Errorf("not %d in the metric %s", all, metric)
+		metric := fmt.Sprintf(`sluice_objects{kind=%q,reason=%q,state="warning"} 1`, kind, reason)
+		if strings.Contains(out, metric) != want {
+			return fmt.Errorf("the metric %s: %v", metric, !want)
 		}
 		return nil
 	})
+}
+
+// warns tells whether a node's status warns of an object as wanted.
+func (w *world) warns(node, kind, key, reason string, want bool) error {
+	s, err := w.status(node)
+	if err != nil {
+		return err
+	}
+	got := slices.ContainsFunc(s.Problems, func(o status.Object) bool {
+		return o.Kind == kind && o.Key == key && o.State == status.Warning && o.Reason == reason && o.Error != ""
+	})
+	if got != want {
+		return fmt.Errorf("problems: %+v", s.Problems)
+	}
+	return nil
 }
 
 // A router that is nowhere near, on the same provider network, has the VNI of a
