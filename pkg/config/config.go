@@ -146,11 +146,11 @@ type EVPN struct {
 	// and options:dynamic-routing-vrf-id is the VNI where nothing nearer names one.
 	// off: only ports and switches say what is exposed.
 	DynamicRouting Switch `yaml:"dynamicRouting"`
-	// LearnedRoutes on: what a VRF imports is given to its routers in OVN, if they have
-	// options:dynamic-routing (25.03 and later): it is put into the routing table that
-	// ovn-controller reads for the router, and becomes a route of the router (Southbound
-	// table Learned_Route) by way of a next hop that Sluice serves. off: a router needs
-	// a default route, or static ones, to such a next hop.
+	// LearnedRoutes is for routers with OVN's options:dynamic-routing (25.03 and
+	// later). on: what the VRF imports is put into the routing table that ovn-controller
+	// reads for the router, and becomes a route of the router (Southbound table
+	// Learned_Route) to a next hop that Sluice serves. off: a router needs a default
+	// route, or static ones, to such a next hop.
 	LearnedRoutes Switch `yaml:"learnedRoutes"`
 	// Standby is what a node does for gateway ports that are on another chassis and
 	// may come to it. on: everything is programmed before, but routes and

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -77,6 +78,13 @@ func (w *world) givesBack() {
 	router := lab.RouterName("red")
 	const via4, via6 = "172.24.255.254", "2001:db8:24:0:ffff:ffff:ffff:ffff"
 	w.learns("a", router, imported(via4, via6)...)
+	w.eventually("status has the table", func() error {
+		s, err := w.status("a1")
+		if err == nil && !slices.ContainsFunc(s.Tables, func(t status.Table) bool { return t.Name == "learned-routes" && t.Actual == 6 }) {
+			err = fmt.Errorf("tables: %+v", s.Tables)
+		}
+		return err
+	})
 	table := strings.TrimSpace(w.sb("a", "--bare", "--columns=tunnel_key", "find", "Datapath_Binding", "external_ids:name="+router))
 	w.exec("a1", "ip", "route", "add", "203.0.113.0/24", "via", "172.24.0.9", "dev", "lo", "onlink", "proto", "static", "table", table)
 	w.nb("a", "lr-route-del", router, "0.0.0.0/0", "--", "lr-route-del", router, "::/0")
