@@ -78,12 +78,12 @@ static __always_inline int error_source(struct run *r, struct entry *e, struct i
 }
 
 /* refuse drops the packet and tells its sender, out in the fabric, why. */
-static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, __u32 reason)
+static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, __u32 reason, __u32 mtu)
 {
 	struct icmp_error err;
 
 	drop_count(r, reason);
-	icmp_fill(&err, p, reason, e ? e->mtu : 0);
+	icmp_fill(&err, p, reason, mtu);
 	if (!error_source(r, e, &err))
 		return icmp_refuse(r, REFUSED_NO_SOURCE);
 
@@ -100,7 +100,7 @@ static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, _
 
 	if (why)
 		return icmp_refuse(r, why);
-	if (icmp_build(r->skb, &err) || set_macs(r->skb, node.router_mac, h->mac) || set_tunnel(r->skb, h, 1))
+	if (icmp_build(r->skb, &err) || set_macs(r->skb, node.router_mac, h->mac) || set_tunnel(r->skb, h, 1, OUTER_TTL))
 		return icmp_refuse(r, REFUSED_KERNEL);
 	STEP(r, STEP_ICMP, err.type << 8 | err.code, err.dst);
 	count_answer(r);
@@ -153,12 +153,12 @@ int fabric_in(struct __sk_buff *skb)
 	__u64 route = route_lookup(&r, &p.dst, p.family);
 
 	if (!route)
-		return refuse(&r, &p, 0, DROP_NO_ROUTE);
+		return refuse(&r, &p, 0, DROP_NO_ROUTE, 0);
 	if (route_kind(route) == ROUTE_BLOCK)
 		return drop(&r, DROP_BLOCKED);
 	if (route_kind(route) != ROUTE_LOCAL) {
 		if (p.ttl <= 1)
-			return refuse(&r, &p, 0, DROP_TTL_EXPIRED);
+			return refuse(&r, &p, 0, DROP_TTL_EXPIRED, 0);
 		int verdict = relay(&r, &p, route);
 
 		return verdict < 0 ? drop(&r, -verdict) : verdict;
@@ -170,9 +170,11 @@ int fabric_in(struct __sk_buff *skb)
 		return drop(&r, DROP_STALE_ROW);
 	STEP(&r, STEP_ENTRY, route_ref(route), 0);
 	if (p.ttl <= 1)
-		return refuse(&r, &p, e, DROP_TTL_EXPIRED);
-	if (p.size > e->mtu)
-		return refuse(&r, &p, e, DROP_TOO_BIG);
+		return refuse(&r, &p, e, DROP_TTL_EXPIRED, 0);
+	__u32 mtu = entry_mtu(e);
+
+	if (p.size > mtu)
+		return mtu ? refuse(&r, &p, e, DROP_TOO_BIG, mtu) : drop(&r, DROP_STALE_ROW);
 	return to_entry(&r, &p, e);
 }
 

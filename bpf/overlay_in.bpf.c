@@ -138,7 +138,7 @@ static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 rou
 	if (!reason)
 		reason = hop(r->skb, p, node.router_mac, h->mac);
 	if (!reason)
-		reason = set_tunnel(r->skb, h, df);
+		reason = set_tunnel(r->skb, h, df, OUTER_TTL);
 	if (reason)
 		return drop(r, reason);
 	count_forwarded(r, p);
@@ -195,8 +195,10 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 	if (!e)
 		return drop(r, DROP_STALE_ROW);
 	STEP(r, STEP_ENTRY, route_ref(route), 0);
-	if (p->size > e->mtu)
-		return refuse(r, p, row, DROP_TOO_BIG, e->mtu);
+	__u32 mtu = entry_mtu(e);
+
+	if (p->size > mtu)
+		return mtu ? refuse(r, p, row, DROP_TOO_BIG, mtu) : drop(r, DROP_STALE_ROW);
 	return to_entry(r, p, e);
 }
 

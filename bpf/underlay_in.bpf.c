@@ -39,13 +39,13 @@ static __always_inline int error_source(const struct entry *e, struct icmp_error
 }
 
 /* refuse drops the packet and tells its sender why, by way of the neighbour that it came from. */
-static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, __u32 reason)
+static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, __u32 reason, __u32 mtu)
 {
 	struct icmp_error err;
 	__u8 back[6] WORDS, own[6] WORDS;
 
 	drop_count(r, reason);
-	icmp_fill(&err, p, reason, e->mtu);
+	icmp_fill(&err, p, reason, mtu);
 	if (!error_source(e, &err))
 		return icmp_refuse(r, REFUSED_NO_SOURCE);
 	/* An address of this node's own gateways does not come from the underlay. */
@@ -92,10 +92,8 @@ static __noinline int forward(struct run *r, __u64 route, __u32 family)
 		if (!reason)
 			reason = check6(&p);
 	}
-	/* What cannot be read is not known to be for that address. */
-	if (reason && reason != DROP_MARTIAN)
-		return pass(r);
-	if (!reason && is_vtep(&p))
+	/* What cannot be read is not known to be for that address. Of a martian the addresses are read. */
+	if ((reason && reason != DROP_MARTIAN) || is_vtep(&p))
 		return pass(r);
 	STEP(r, STEP_VRF, r->vni, 0);
 	if (reason)
@@ -106,9 +104,11 @@ static __noinline int forward(struct run *r, __u64 route, __u32 family)
 		return drop(r, DROP_STALE_ROW);
 	STEP(r, STEP_ENTRY, route_ref(route), 0);
 	if (p.ttl <= 1)
-		return refuse(r, &p, e, DROP_TTL_EXPIRED);
-	if (p.size > e->mtu)
-		return refuse(r, &p, e, DROP_TOO_BIG);
+		return refuse(r, &p, e, DROP_TTL_EXPIRED, 0);
+	__u32 mtu = entry_mtu(e);
+
+	if (p.size > mtu)
+		return mtu ? refuse(r, &p, e, DROP_TOO_BIG, mtu) : drop(r, DROP_STALE_ROW);
 	return to_entry(r, &p, e);
 }
 

@@ -109,10 +109,10 @@ static __always_inline int has_vtep6(void)
 }
 
 /* set_tunnel writes the tunnel key: all that an external-mode device would ignore of its own. */
-static __always_inline __u32 set_tunnel(struct __sk_buff *skb, const struct nexthop *h, int df)
+static __always_inline __u32 set_tunnel(struct __sk_buff *skb, const struct nexthop *h, int df, __u8 ttl)
 {
 	/* Aligned, so that it is zeroed in few words. */
-	struct bpf_tunnel_key key __attribute__((aligned(8))) = {.tunnel_id = h->vni, .tunnel_ttl = OUTER_TTL};
+	struct bpf_tunnel_key key __attribute__((aligned(8))) = {.tunnel_id = h->vni, .tunnel_ttl = ttl};
 	__u64 flags = 0;
 
 	if (h->family == 4) {

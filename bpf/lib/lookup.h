@@ -217,6 +217,12 @@ static __always_inline struct entry *entry_beside(const struct run *r, __u32 row
 	return e && e->ifindex && (e->vni == r->vni || r->vni == DEFAULT_VRF) ? e : 0;
 }
 
+/* entry_mtu is to be read once: the row is cleared when its gateway port goes, and 0 is no MTU. */
+static __always_inline __u32 entry_mtu(const struct entry *e)
+{
+	return *(const volatile __u16 *)&e->mtu;
+}
+
 /*
  * flow_hash is equal for all packets of a flow: addresses, protocol and ports,
  * addresses alone for fragments, since only the first one has the ports.

@@ -7,8 +7,15 @@
  */
 #include "forward.h"
 
-/* outer_source is the tunnel endpoint that sent the packet. 0, or -1 without a tunnel key. */
-static __always_inline int outer_source(struct __sk_buff *skb, struct vtep_key *from)
+/*
+ * What relays send has fewer hops to go than anything that a sender of its own sends
+ * (64 or 255): by that it is known. An underlay with a way of more than 31 hops would
+ * lose the relay, and nothing else.
+ */
+#define RELAYED_TTL 32
+
+/* outer_source is the tunnel endpoint that sent the packet. 0 or a drop reason. */
+static __always_inline __u32 outer_source(struct __sk_buff *skb, struct vtep_key *from)
 {
 	struct bpf_tunnel_key key;
 
@@ -17,8 +24,8 @@ static __always_inline int outer_source(struct __sk_buff *skb, struct vtep_key *
 	else if (!bpf_skb_get_tunnel_key(skb, &key, sizeof(key), BPF_F_TUNINFO_IPV6))
 		words_copy4(from->addr, key.remote_ipv6);
 	else
-		return -1;
-	return 0;
+		return DROP_NO_TUNNEL_KEY;
+	return key.tunnel_ttl <= RELAYED_TTL ? DROP_RELAY_REFUSED : DROP_NONE;
 }
 
 static __always_inline int same_vtep(const struct nexthop *h, const struct vtep_key *v)
@@ -55,16 +62,18 @@ static __noinline int leads_to(struct run *r, __u64 route, struct vtep_key *to)
 
 /*
  * relay sends the packet on; a verdict, or less than 0: a drop reason. Loops have
- * an end at once: a packet is not sent back to the endpoint that it came from, and
- * only from the endpoint behind which its own source is. One that was relayed comes
- * from another, and is not relayed again.
+ * an end at once: one that was relayed is not relayed again, nor is a packet sent back
+ * to the endpoint that it came from, and only from an endpoint behind which its own
+ * source is.
  */
 static __noinline int relay(struct run *r, struct packet *p, __u64 route)
 {
 	struct vtep_key from;
 
-	if (outer_source(r->skb, &from))
-		return -DROP_NO_TUNNEL_KEY;
+	__u32 reason = outer_source(r->skb, &from);
+
+	if (reason)
+		return -reason;
 	struct nexthop *h = nexthop_of(r, route, p);
 
 	if (!h)
@@ -73,10 +82,10 @@ static __noinline int relay(struct run *r, struct packet *p, __u64 route)
 		return -DROP_RELAY_REFUSED;
 	/* What does not fit is fragmented outside: nobody is told of an MTU that is gone in a moment. */
 	int df = p->size <= nexthop_mtu(h) && (node.df == DF_SET || (node.df == DF_AUTO && p->df));
-	__u32 reason = hop(r->skb, p, node.router_mac, h->mac);
 
+	reason = hop(r->skb, p, node.router_mac, h->mac);
 	if (!reason)
-		reason = set_tunnel(r->skb, h, df);
+		reason = set_tunnel(r->skb, h, df, RELAYED_TTL);
 	if (reason)
 		return -reason;
 	count_forwarded(r, p);

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
@@ -102,7 +105,7 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 func (n *node) ebpfConfig(vxlan int) ebpf.Config {
 	c := n.d.cfg
 	out := ebpf.Config{
-		Dir: c.Dataplane.BPFFS, Bridges: ports{n}, Devices: n.kernel, Log: n.d.log,
+		Dir: c.Dataplane.BPFFS, Bridges: ports{n}, Networks: networkMTU, Devices: n.kernel, Log: n.d.log,
 		Node: ebpf.Node{
 			RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, VXLANIndex: uint32(vxlan), UnderlayMTU: uint16(n.mtu),
 			ZeroChecksum: n.zeroChecksum(),
@@ -148,4 +151,14 @@ func northboundPatience(c *config.Config) time.Duration {
 		return 0
 	}
 	return bgp.DefaultDeferralTime * 2 / 3
+}
+
+// networkMTU is that of a provider bridge's own device, which Open vSwitch keeps at the
+// least of the bridge's ports.
+func networkMTU(bridge intent.BridgeKey) uint16 {
+	mtu, err := link.New(netns.Namespace{}).MTU(string(bridge))
+	if err != nil {
+		return 0
+	}
+	return uint16(min(mtu, math.MaxUint16))
 }

@@ -21,6 +21,10 @@ type Config struct {
 	Limits Limits
 	// Bridges tells which device leads into a provider bridge.
 	Bridges Bridges
+	// Networks tells the largest packet of the network that a provider bridge leads to; 0
+	// is not known. It holds for addresses of the default VRF, which are on that network.
+	// A tenant's are behind a router, on others. Nil: none is known.
+	Networks func(bridge intent.BridgeKey) uint16
 	// Devices tells where packets of a VRF on the kernel path go. Nil: no VRF is.
 	Devices Devices
 	// Hook is how programs are attached; the zero value picks by the kernel.

@@ -32,7 +32,7 @@ func (g *Gateways) List(context.Context) (map[intent.GatewayKey]intent.Gateway, 
 		key := gw.Key
 		port, ok := g.s.bridges.Port(gw.Key.Bridge)
 		automatic := e.Flags&uint8(bpfEntryFlagsENTRY_MTU_OF_DEVICE) != 0
-		if !ok || port.IfIndex != e.Ifindex || e.Vni != row.Vni || automatic && port.MTU != e.Mtu {
+		if !ok || port.IfIndex != e.Ifindex || e.Vni != row.Vni || automatic && g.s.mtuOf(port, gw) != e.Mtu {
 			gw = intent.Gateway{}
 		}
 		out[key] = gw
@@ -128,7 +128,7 @@ func (s *store) entryOf(g intent.Gateway) (e bpfEntry, name bpfGatewayName, err 
 	}
 	e = bpfEntry{Vni: uint32(g.VNI), Ifindex: port.IfIndex, Mac: g.Key.MAC, Vlan: g.Key.VLAN, Mtu: g.MTU, Kind: uint8(g.Kind)}
 	if g.MTU == 0 {
-		e.Mtu, e.Flags = port.MTU, uint8(bpfEntryFlagsENTRY_MTU_OF_DEVICE)
+		e.Mtu, e.Flags = s.mtuOf(port, g), uint8(bpfEntryFlagsENTRY_MTU_OF_DEVICE)
 	}
 	for _, f := range []struct {
 		a   netip.Addr
@@ -149,6 +149,17 @@ func (s *store) entryOf(g intent.Gateway) (e bpfEntry, name bpfGatewayName, err 
 	toChars(name.Port[:], g.LogicalPort)
 	name.PortLen = uint16(len(g.LogicalPort))
 	return e, name, nil
+}
+
+// mtuOf is the MTU of a gateway that has none of its own. The pair into the bridge takes
+// more than the network behind it, which would lose the packet without a word.
+func (s *store) mtuOf(port Port, g intent.Gateway) uint16 {
+	if g.VNI == intent.DefaultVRF && s.networks != nil {
+		if network := s.networks(g.Key.Bridge); network != 0 {
+			return min(network, port.MTU)
+		}
+	}
+	return port.MTU
 }
 
 // Apply writes rows.

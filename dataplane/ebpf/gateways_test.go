@@ -241,3 +241,44 @@ func TestGatewayInheritsAtALaterTry(t *testing.T) {
 		})
 	}
 }
+
+// An address of the default VRF takes what fits the network behind the bridge; a
+// tenant's is behind a router that knows better, and so is one with an MTU of its own.
+func TestGatewayMTU(t *testing.T) {
+	b := &bridgePort{Port{IfIndex: 7, MTU: 9216}}
+	s := newTestStore(t, b)
+	network := uint16(1500)
+	s.networks = func(intent.BridgeKey) uint16 { return network }
+	for _, tt := range []struct {
+		name              string
+		vni               intent.VNI
+		network, own, mtu uint16
+	}{
+		{"default VRF", intent.DefaultVRF, 1500, 0, 1500},
+		{"network of more than the pair takes", intent.DefaultVRF, 65000, 0, 9216},
+		{"network that is not known", intent.DefaultVRF, 0, 0, 9216},
+		{"tenant", wasVNI, 1500, 0, 9216},
+		{"MTU of its own", intent.DefaultVRF, 1500, 1400, 1400},
+	} {
+		network = tt.network
+		g := intent.Gateway{Key: movedGateway, VNI: tt.vni, LogicalPort: "port", MTU: tt.own}
+		e, _, err := s.entryOf(g)
+		if err != nil || e.Mtu != tt.mtu {
+			t.Errorf("%s: %d, want %d: %v", tt.name, e.Mtu, tt.mtu, err)
+		}
+	}
+	g := intent.Gateway{Key: movedGateway, VNI: intent.DefaultVRF, LogicalPort: "port"}
+	network = 1500
+	if err := s.applyGateway(g); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		network uint16
+		want    intent.Gateway
+	}{{1500, g}, {9000, intent.Gateway{}}, {1500, g}} {
+		network = tt.network
+		if list, err := (&Gateways{s}).List(t.Context()); err != nil || list[movedGateway] != tt.want {
+			t.Errorf("with %d listed as %v, want %v: %v", tt.network, list[movedGateway], tt.want, err)
+		}
+	}
+}

@@ -24,6 +24,8 @@ type store struct {
 	limits  Limits
 	bridges Bridges
 	devices Devices // nil: none
+	// networks is that of Config, nil: none.
+	networks func(intent.BridgeKey) uint16
 	// readOnly: the maps may be missing, and nothing is written: see Inspect.
 	readOnly bool
 
@@ -73,7 +75,7 @@ type liveGateway struct {
 }
 
 func newStore(t tables, limits Limits, cfg Config) *store {
-	s := &store{t: t, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, rows: map[string]int{}}
+	s := &store{t: t, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, networks: cfg.Networks, rows: map[string]int{}}
 	s.reset()
 	return s
 }

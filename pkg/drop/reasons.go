@@ -52,7 +52,7 @@ const (
 	NoKernelDevice Reason = 23
 	// NotForwarded: On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.
 	NotForwarded Reason = 24
-	// RelayRefused: The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or from a node that is not the one behind which its source is.
+	// RelayRefused: The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or was relayed before, or from a node that is not the one behind which its source is.
 	RelayRefused Reason = 25
 	// NotUnderlay: The packet comes from an address that is exposed without EVPN, and the host's route to its destination leads out of a device that is none of the underlay's, or has an encapsulation.
 	NotUnderlay Reason = 26
@@ -85,7 +85,7 @@ var reasons = [...]info{
 	VLANEdit:         {"vlan_edit", "The kernel refused to push or pop the VLAN tag; memory is short.", "Check the node's free memory."},
 	NoKernelDevice:   {"no_kernel_device", "The VRF is on the kernel path, and the device that its packets are handed to is gone.", "Nothing; sluiced makes it anew. If the count goes on, see the table kernel-vrfs in `sluicectl status`."},
 	NotForwarded:     {"not_forwarded", "On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.", "Look at a sample. An address of the node is no tenant's business; otherwise compare `ip rule` with its usual state - the rule for VRFs (l3mdev, preference 1000) has to be there, and none before it but that of the table local."},
-	RelayRefused:     {"relay_refused", "The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or from a node that is not the one behind which its source is.", "Expected for an instant while a gateway moves. A steady count shows a node with a stale route, or a packet with a forged source; use `sluicectl explain`."},
+	RelayRefused:     {"relay_refused", "The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or was relayed before, or from a node that is not the one behind which its source is.", "Expected for an instant while a gateway moves. A steady count shows a node with a stale route, or a packet with a forged source; use `sluicectl explain`."},
 	NotUnderlay:      {"not_underlay", "The packet comes from an address that is exposed without EVPN, and the host's route to its destination leads out of a device that is none of the underlay's, or has an encapsulation.", "Compare `ip route get` with `exposure.devices` in the configuration; without it the devices are those of the ways to the BGP neighbours. Name the device there, if packets are meant to go out of it."},
 	ForwardingOff:    {"forwarding_off", "The packet comes from an address that is exposed without EVPN, and the kernel looks up no route for it, since forwarding is switched off on the device into the provider bridge (`sluice<N>`).", "sluiced switches it on for these devices alone; look for a program that sets `net.ipv4.conf.sluice<N>.forwarding` or `net.ipv6.conf.sluice<N>.forwarding`."},
 }

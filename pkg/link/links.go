@@ -21,6 +21,20 @@ type Link struct {
 	Prefixes []netip.Prefix
 }
 
+// MTU is that of one link.
+func (f *Facts) MTU(name string) (int, error) {
+	mtu := 0
+	err := f.ns.Netlink(func(h *netlink.Handle) error {
+		l, err := h.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("link %s: %w", name, err)
+		}
+		mtu = l.Attrs().MTU
+		return nil
+	})
+	return mtu, err
+}
+
 // Links lists all links with their addresses, in the kernel's order.
 func (f *Facts) Links() ([]Link, error) {
 	var out []Link

@@ -3,8 +3,11 @@ package bpf_test
 import (
 	"context"
 	"net/netip"
+	"path/filepath"
 	"testing"
 	"time"
+
+	kernel "github.com/cilium/ebpf"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/drop"
@@ -105,6 +108,13 @@ func TestDropStaleRow(t *testing.T) {
 		{name: "another gateway that is gone", in: fromOVN(out4("10.10.0.5", "10.11.0.5")), drop: drop.StaleRow},
 		{name: "the rest goes on", in: fromOVN(out4("10.10.0.5", "10.20.0.9")), out: vxlan},
 	})
+	// As a program that found the row before sees it: too big is for no MTU of 0.
+	withoutMTU(t, dir)
+	runRows(t, dir, d, []row{
+		{name: "row that is cleared meanwhile 4", in: fromFabric(in4("10.20.0.9", "10.10.0.5")), drop: drop.StaleRow},
+		{name: "row that is cleared meanwhile 6", in: fromFabric(in6("fd00:20::9", "fd00:10::5")), drop: drop.StaleRow},
+	})
+	apply(t, d.Gateways(), gateways())
 	// The VRF and the gateway come back.
 	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{blue: {VNI: blue, Index: 2}})
 	apply(t, d.Gateways(), map[intent.GatewayKey]intent.Gateway{gw2: gateways()[gw2]})
@@ -113,4 +123,25 @@ func TestDropStaleRow(t *testing.T) {
 		{name: "VRF is back", in: fromOVN(blueFrame), out: vxlan},
 		{name: "gateway is back", in: fromFabric(in4("10.20.0.9", "10.11.0.5")), out: sluice},
 	})
+}
+
+// withoutMTU clears the MTU of all rows of entries.
+func withoutMTU(t *testing.T, dir string) {
+	t.Helper()
+	m, err := kernel.LoadPinnedMap(filepath.Join(dir, "entries_v1"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	const mtu = 16 // its offset in struct entry
+	for row := range m.MaxEntries() {
+		var e [64]byte
+		if err := m.Lookup(row, &e); err != nil {
+			t.Fatal(err)
+		}
+		e[mtu], e[mtu+1] = 0, 0
+		if err := m.Put(row, e); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -1,7 +1,11 @@
 package bpf_test
 
 import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -61,6 +65,58 @@ func TestDevicesRelay(t *testing.T) {
 				m.send(peer4, local4, in)
 				m.atPeer(peer6, 1001, in)
 			}
+			m.onlyOnce()
 		})
+	}
+}
+
+// onlyOnce: a relayed packet leaves with fewer hops to go than any that was not, and one
+// that comes so is not relayed, wherever its source is.
+func (m *machine) onlyOnce() {
+	m.t.Helper()
+	const relayed = 32
+	control := func(vtep netip.Addr, level, option, value int) {
+		m.t.Helper()
+		raw, err := m.peer[vtep].SyscallConn()
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if e := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, value) }); e != nil || err != nil {
+			m.t.Fatal(errors.Join(e, err))
+		}
+	}
+	control(peer6, unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1)
+	in := in4("10.20.0.9", "10.50.0.5")
+	m.send(peer4, local4, in)
+	buf, oob := make([]byte, 2048), make([]byte, 64)
+	_ = m.peer[peer6].SetReadDeadline(time.Now().Add(patience))
+	_, n, _, _, err := m.peer[peer6].ReadMsgUDPAddrPort(buf, oob)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 || binary.NativeEndian.Uint32(messages[0].Data) != relayed {
+		m.t.Errorf("a relayed packet has the control messages %v, want a hop limit of %d: %v", messages, relayed, err)
+	}
+	refused := func() uint64 {
+		drops, err := m.d.Reader().Drops()
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return drops[drop.RelayRefused]
+	}
+	for hops, want := range map[int]uint64{relayed: 1, relayed - 2: 1, relayed + 1: 0} {
+		before := refused()
+		control(peer4, unix.IPPROTO_IP, unix.IP_TTL, hops)
+		m.send(peer4, local4, in)
+		if want == 0 {
+			m.atPeer(peer6, 1001, in)
+		}
+		for end := time.Now().Add(patience); refused() != before+want && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if got := refused() - before; got != want {
+			m.t.Errorf("with %d hops to go %d packets are refused, want %d", hops, got, want)
+		}
 	}
 }
