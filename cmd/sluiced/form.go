@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
 // The fabric enters the node by sluice-vxlan, or, with `path: kernel`, by a device
@@ -19,6 +20,8 @@ import (
 
 const (
 	formInterval = 100 * time.Millisecond
+	// formPause is after a change over that failed.
+	formPause = 30 * time.Second
 	// turnPatience bounds the wait for what follows the change over.
 	turnPatience = 10 * time.Second
 )
@@ -127,6 +130,7 @@ func (n *node) changeForm(ctx context.Context) error {
 			said = err.Error()
 			n.d.log.Warn("the UDP port cannot be taken over; what has it goes on; trying again", "error", err)
 		}
+		tick.Reset(formPause) // each try may cost packets
 	}
 }
 
@@ -146,10 +150,12 @@ func (n *node) takePort(ctx context.Context) error {
 	defer n.form.Unlock()
 	begin := time.Now()
 	n.turns.Store(true)
-	var err error
-	if n.whole() {
+	err := n.nothingPrepared()
+	switch {
+	case err != nil:
+	case n.whole():
 		err = n.kernel.ChangeOver()
-	} else {
+	default:
 		_, err = n.newFabric(n.attachFabric).Ensure(ctx)
 	}
 	if err != nil {
@@ -160,6 +166,25 @@ func (n *node) takePort(ctx context.Context) error {
 	n.tables.Pipeline.Update(n.tables.TurnCame)
 	n.d.log.Info("the fabric comes in by the devices of this form", "whole", n.whole(), "took", time.Since(begin))
 	return nil
+}
+
+// nothingPrepared is an error where the kernel takes none of the VRFs, as one that has
+// no VRF devices: what carries them goes on.
+func (n *node) nothingPrepared() (err error) {
+	if !n.whole() {
+		return nil
+	}
+	n.tables.Pipeline.View(func() {
+		wanted, prepared := false, false
+		n.tables.KernelVRFs.EachLocked(func(vni intent.VNI, _ intent.KernelVRF) {
+			wanted = true
+			prepared = prepared || n.tables.KernelVRFs.ProgrammedLocked(vni)
+		})
+		if wanted && !prepared {
+			err = errors.New("no VRF could be prepared on the kernel path")
+		}
+	})
+	return err
 }
 
 // leaveForm waits until nothing leads through what the other form had, and removes it.
