@@ -41,21 +41,21 @@ func (d *daemon) running() (*node, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.node == nil {
-		kind, why := d.idleLocked()
+		why, kind := d.idleLocked()
 		return nil, fmt.Errorf("%w: %s", kind, why)
 	}
 	return d.node, nil
 }
 
 // idleLocked is why there is no node. d.mu is held.
-func (d *daemon) idleLocked() (kind error, why string) {
+func (d *daemon) idleLocked() (why string, kind error) {
 	switch {
 	case d.latest.reason == "":
-		return admin.ErrUnavailable, "what this node is to do is not known before OVN's databases have been read; what an earlier start left goes on forwarding"
+		return "what this node is to do is not known before OVN's databases have been read; what an earlier start left goes on forwarding", admin.ErrUnavailable
 	case d.latest.gateway:
-		return admin.ErrUnavailable, "this node's data plane is being started, and 'sluicectl status' tells what is in the way; what an earlier start left goes on forwarding"
+		return "this node's data plane is being started, and 'sluicectl status' tells what is in the way; what an earlier start left goes on forwarding", admin.ErrUnavailable
 	}
-	return admin.ErrNotFound, "this node forwards nothing: " + d.latest.reason
+	return "this node forwards nothing: " + d.latest.reason, admin.ErrNotFound
 }
 
 // idleStep is the end of an explanation where there is no node, with the hint of one
@@ -63,7 +63,7 @@ func (d *daemon) idleLocked() (kind error, why string) {
 func (d *daemon) idleStep(hint string) status.Step {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	kind, why := d.idleLocked()
+	why, kind := d.idleLocked()
 	s := status.Step{Layer: status.LayerDataplane, Object: "node", Detail: why}
 	if errors.Is(kind, admin.ErrNotFound) {
 		s.Hint = hint

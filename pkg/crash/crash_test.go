@@ -11,6 +11,9 @@ import (
 
 const childEnv = "SLUICE_CRASH_TEST"
 
+// kept is memory that is not given back.
+var kept [][]byte
+
 func TestMain(m *testing.M) {
 	path, how, child := strings.Cut(os.Getenv(childEnv), "=")
 	if !child {
@@ -32,9 +35,8 @@ func TestMain(m *testing.M) {
 		signalSelf(syscall.SIGQUIT)
 	case "memory":
 		_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20})
-		var all [][]byte
 		for {
-			all = append(all, make([]byte, 1<<24))
+			kept = append(kept, make([]byte, 1<<24))
 		}
 	case "maps":
 		m := map[int]int{}
