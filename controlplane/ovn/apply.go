@@ -285,10 +285,8 @@ func (r *Rows) put(c Change) {
 		store(r.switches, c)
 	case TableAdvertisedRoute:
 		r.putAdvertised(c)
-	case TableLogicalSwitchPort:
-		r.putSwitchPort(c)
-	case TableDHCPOptions:
-		store(r.dhcp, c)
+	case TableLogicalSwitchPort, TableDHCPOptions:
+		r.putMachine(c)
 	}
 }
 

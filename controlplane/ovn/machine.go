@@ -36,7 +36,12 @@ func (o DHCPOptions) Key() UUID { return o.UUID }
 func (LogicalSwitchPort) table() Table { return TableLogicalSwitchPort }
 func (DHCPOptions) table() Table       { return TableDHCPOptions }
 
-func (r *Rows) putSwitchPort(c Change) {
+// putMachine takes a row of what Northbound has of machines.
+func (r *Rows) putMachine(c Change) {
+	if c.Table == TableDHCPOptions {
+		store(r.dhcp, c)
+		return
+	}
 	old := store(r.switchPorts, c)
 	r.lspByName.del(old.Name, c.UUID)
 	if p, ok := r.switchPorts[c.UUID]; ok {
