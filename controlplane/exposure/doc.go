@@ -22,16 +22,16 @@
 //     (nat_addresses: is_chassis_resident); Northbound does too (NAT.logical_port and
 //     external_mac), and knows those that Southbound does not carry.
 //
+// An address that is a node's own is never exposed: packets for the node would go
+// to OVN. One that EVPN takes from the same gateway port stays EVPN's: what comes
+// from it is sent into its tenant's VRF.
+//
 // # Next hops
 //
 // ARP and ND are answered for the next hops that the configuration or the port lists.
 // Of a family of which none is listed, and on a bridge with nobody but OVN, for those
 // that Northbound names: in static routes, and as the default gateway in DHCP options;
 // never for an address that a port of the switch has.
-//
-// An address that is a node's own is never exposed: packets for the node would go
-// to OVN. One that EVPN takes from the same gateway port stays EVPN's: what comes
-// from it is sent into its tenant's VRF.
 //
 // # Rules between objects
 //
