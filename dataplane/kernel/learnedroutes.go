@@ -60,11 +60,12 @@ func (d *LearnedRoutes) List(context.Context) (map[intent.LearnedKey]intent.Lear
 		if err != nil {
 			return err
 		}
+		sound := up(device) && isSettled(device, learnedKnobs)
 		for _, r := range routes {
 			k := intent.LearnedKey{Table: r.table, Prefix: r.prefix}
 			_, twice := out[k]
 			out[k] = intent.LearnedRoute{}
-			if !twice && up(device) && isSettled(device, learnedKnobs) && len(r.hops) == 1 {
+			if !twice && sound && len(r.hops) == 1 {
 				row := intent.LearnedRoute{Key: k, Via: r.hops[0].gateway}
 				if want := encodeLearned(row, device); want.equal(&r) {
 					out[k] = row

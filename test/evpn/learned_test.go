@@ -99,6 +99,13 @@ func (w *world) givesBack() {
 	w.connected()
 	if os.Getenv("SLUICE_NIGHTLY") != "" {
 		w.learnedOverRestart(router, all)
+		// The operator's route is on a1 alone.
+		w.moveGateways("a2")
+		w.learns("a", router, imported(via4, via6)...)
+		w.connected()
+		w.moveGateways("a1")
+		w.learns("a", router, all...)
+		w.connected()
 	}
 	w.exec("a1", "ip", "route", "del", "203.0.113.0/24", "table", table, "proto", "static")
 }
