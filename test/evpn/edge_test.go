@@ -130,16 +130,17 @@ func TestFRREdgeECMP(t *testing.T) {
 // it does not, status says so.
 func (w *world) portsInHash() {
 	w.Helper()
-	policies := []string{"net.ipv4.fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy"}
-	for _, policy := range policies {
-		w.warned("a1", "sysctl", policy, "hash-policy", true)
+	warns := func(want bool) {
+		for _, family := range []string{"ipv4", "ipv6"} {
+			policy := "net." + family + ".fib_multipath_hash_policy"
+			w.eventually(fmt.Sprintf("a1 warns of %s: %v", policy, want), func() error { return w.warns("a1", "sysctl", policy, "hash-policy", want) })
+		}
 	}
+	warns(true)
 	for _, n := range w.chassis() {
 		w.exec(n, "sh", "-ec", "cd /proc/sys/net; echo 1 >ipv4/fib_multipath_hash_policy; echo 1 >ipv6/fib_multipath_hash_policy")
 	}
-	for _, policy := range policies {
-		w.warned("a1", "sysctl", policy, "hash-policy", false)
-	}
+	warns(false)
 }
 
 // ways checks how many next hops the host route of an address has at an edge.

@@ -33,7 +33,7 @@
 //	SLUICE_RECORD=1 go test -run TestVerifier ./test/vm
 //
 // SLUICE_VM_TESTS=bpf has all tests of one suite run and nothing else, and
-// SLUICE_VM_TESTS=evpn:TestFlipPath,TestFRREdge some of them; with -run TestMatrix/6.12
+// SLUICE_VM_TESTS=evpn:TestFlipPath,TestFRREdgeECMP some of them; with -run TestMatrix/6.12
 // in one machine.
 //
 // SLUICE_VM_SHELL=FILE makes a guest offer a shell on the unix socket FILE, to look

@@ -121,8 +121,8 @@ func TestMatrix(t *testing.T) {
 		var now []suite
 		for _, s := range suites {
 			if s.skip = r.skip; s.pattern(t) != "" {
-				now = append(now, s)
 				script += s.prepare(t, g.Files)
+				now = append(now, s)
 			}
 		}
 		g.Script = script + "exit $failed\n"
