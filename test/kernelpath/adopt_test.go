@@ -50,7 +50,7 @@ const strangers = `ip link add vrf-2002 type vrf table 77; ip link add vrf-3003 
 	ip link add vlan-4004 type dummy; ip link set vlan-4004 master vrf-4004`
 
 // operators shows them.
-const operators = "ip -o -d link | grep -E -- '-(2002|3003|4004)[:@]'"
+const operators = "ip -o link | grep -E -- '-(2002|3003|4004)[:@]'"
 
 // TestAdopt takes a VRF over from ovn-bgp-agent: with the mark alone traffic goes on;
 // the node's own comes in the place of what the agent had, on the kernel path with
