@@ -139,3 +139,21 @@ func TestHighest(t *testing.T) {
 		}
 	}
 }
+
+// TestLearnersFollowKnownPorts: a next hop that turns out to be a port's is another one.
+func TestLearnersFollowKnownPorts(t *testing.T) {
+	rows, cfg := node(false).tenant(1, 1001).table("lr-r1", 7).dynamic("cr-lrp-gw-r1").load(), testConfig()
+	cfg.Learn = true
+	tr := NewTranslator(cfg, indices{})
+	tr.Step(rows, ovn.Dirty{All: true}, true)
+	taken := pb("taken", ovn.TypeVIF, "ls-public", "02:00:00:00:77:01 172.24.255.254")
+	for _, step := range []struct {
+		change ovn.Change
+		want   string
+	}{{ovn.Set(taken), "172.24.255.253"}, {ovn.Delete(ovn.TablePortBinding, taken.UUID), "172.24.255.254"}} {
+		tr.Step(rows, rows.Apply([]ovn.Change{step.change}), true)
+		for _, l := range tr.Tables().Learners {
+			check(t, "next hop", step.want, l.Via4.String())
+		}
+	}
+}

@@ -46,7 +46,7 @@ func FuzzAnyOrder(f *testing.F) {
 func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	cfg := testConfig()
 	cfg.AnnounceNAT = r.IntN(4) == 0
-	cfg.Standby, cfg.DynamicRouting = r.IntN(2) == 0, r.IntN(2) == 0
+	cfg.Standby, cfg.DynamicRouting, cfg.Learn = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
 	if r.IntN(2) == 0 {
 		cfg.Announce = AnnounceBoth
 	}
@@ -148,7 +148,7 @@ func randomWorld(r *rand.Rand) cloud {
 	ln.Options["network_name"], ln.Tag = pick(r, "physnet1", "physnet1", "physnet1", "physnet1", "physnet9"), pick(r, 0, 0, 7)
 	c.put(ln)
 	c.randomSwitch(r, "pub")
-	c.randomPort(r, "vm-pub", ovn.TypeVIF, "dp-pub", "", "02:00:00:00:09:09 172.24.4.99")
+	c.randomPort(r, "vm-pub", ovn.TypeVIF, "dp-pub", "", "02:00:00:00:09:09 "+pick(r, "172.24.4.99", "172.24.4.254"))
 	for n := 1; n <= 3; n++ {
 		c.randomRouter(r, n)
 	}
@@ -158,7 +158,7 @@ func randomWorld(r *rand.Rand) cloud {
 // randomRouter puts a router with its ports, its tenant's switch and the VMs on it.
 func (c cloud) randomRouter(r *rand.Rand, n int) {
 	i := fmt.Sprint(n)
-	c.put(ovn.DatapathBinding{UUID: ovn.UUID("dp-lr" + i), ExternalIDs: map[string]string{"logical-router": "lr-nb" + i, "name": "r" + i, keyVRFID: pick(r, "", "", "1", "2")}},
+	c.put(ovn.DatapathBinding{UUID: ovn.UUID("dp-lr" + i), TunnelKey: pick(r, uint32(7), 8, 254), ExternalIDs: map[string]string{"logical-router": "lr-nb" + i, "name": "r" + i, keyVRFID: pick(r, "", "", "1", "2")}},
 		ovn.DatapathBinding{UUID: ovn.UUID("dp-ls" + i), ExternalIDs: map[string]string{"logical-switch": "ls-nb" + i}})
 	mac := fmt.Sprintf("02:00:00:00:00:%02d 172.24.4.%s/24 2001:db8:ff::%s/64", pick(r, n, n, n, n, 1), pick(r, i, "5"+i), i)
 	c.randomPort(r, "cr"+i, ovn.TypeChassisRedirect, "dp-lr"+i, "", mac)

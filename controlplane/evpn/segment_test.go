@@ -77,6 +77,7 @@ func (t Tables) apply(d Difference) {
 	patch(t.Announcements, d.Announcements)
 	patch(t.Relays, d.Relays)
 	patch(t.Standby, d.Standby)
+	patch(t.Learners, d.Learners)
 }
 
 func patch[K, V comparable](into map[K]V, d Delta[K, V]) {
