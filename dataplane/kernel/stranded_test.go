@@ -24,10 +24,10 @@ unreachable default table 1001 proto 115 metric 4278198272
 unreachable default table 16777221 proto 115 metric 4278198272
 blackhole 10.1.0.0/16 table 16777221 proto 115 metric 173`
 	for line := range strings.Lines(others + "\n" + ours) {
-		h.run("ip route add "+strings.TrimSpace(line))
+		h.run("ip route add " + strings.TrimSpace(line))
 	}
 	for _, line := range []string{"blackhole fd00::/64 table 1001 proto 115 metric 173", "unreachable default table 16777221 proto 115 metric 4278198272"} {
-		h.run("ip -6 route add "+line)
+		h.run("ip -6 route add " + line)
 	}
 	path := kernel.NewPath(kernel.PathConfig{Namespace: h.namespace()}, kernel.PathNode{})
 	routes, err := path.Routes().List(t.Context())
