@@ -39,7 +39,7 @@ var suites = []suite{
 		files: map[string]string{"sluiced.service": "../../deploy/systemd/sluiced.service"}, // a test reads it where the repository has it
 		every: []string{"TestRows", "TestKernelPathRows", "TestDefaultVRF", "TestDevices/^auto$"},
 	},
-	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
+	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},
 	{pkg: "../evpn", tag: "guest", clouds: true, every: []string{"TestKernelDatapath", "TestFRREdge", "TestFlipPath"}},
 }
