@@ -7,24 +7,26 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 )
 
-// releaseEvery is how often it is looked whether BGP has been told all.
-const releaseEvery = 20 * time.Millisecond
+const (
+	// releaseEvery is how often it is looked whether BGP has been told all.
+	releaseEvery = 20 * time.Millisecond
+	// progressEvery is how often the rows that wait are counted.
+	progressEvery = time.Second
+)
 
 // releaseSpeaker lets the sessions start once all databases are in sync, what was
 // programmed before a restart has been compared, and all announcements are handed
 // over: a neighbour drops what it kept of this node and is not told again. What never
-// settles is waited for no longer than bgp.DefaultDeferralTime after OVN is in sync.
-// Before that nothing of OVN's is told; but what the underlay announces is, for the way
-// to OVN may depend on it.
+// settles is waited for no longer than patience allows after OVN is in sync. Before
+// that nothing of OVN's is told; but what the underlay announces is, for the way to OVN
+// may depend on it.
 func (n *node) releaseSpeaker(ctx context.Context) error {
-	tick := time.NewTicker(releaseEvery)
+	tick, count := time.NewTicker(releaseEvery), time.NewTicker(progressEvery)
 	defer tick.Stop()
-	var since time.Time // OVN was first in sync
+	defer count.Stop()
+	patience := newPatience(time.Now(), n.d.cfg.BGP.GracefulRestart.Time.Duration)
+	over := false
 	for {
-		if since.IsZero() && n.d.ovnInSync() {
-			since = time.Now()
-		}
-		over := !since.IsZero() && time.Since(since) > bgp.DefaultDeferralTime
 		policies, all := over || n.toldPolicies(), over || n.toldAll()
 		if policies {
 			n.speaker.PoliciesComplete()
@@ -42,8 +44,36 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case now := <-count.C:
+			if !n.d.ovnInSync() {
+				continue
+			}
+			waiting := n.tables.Waiting()
+			if over = patience.over(now, waiting); over {
+				n.d.log.Warn("BGP sessions start before all that was announced is announced again", "rows", waiting)
+			}
 		}
 	}
+}
+
+// patience bounds a wait by the time without progress, and as a whole: neighbours keep
+// a node's routes for the restart time and no longer.
+type patience struct {
+	end   time.Time
+	least int
+	since time.Time // least was first seen
+}
+
+func newPatience(now time.Time, restart time.Duration) *patience {
+	return &patience{end: now.Add(max(bgp.DefaultDeferralTime, restart*2/3))}
+}
+
+// over is told how many rows wait.
+func (p *patience) over(now time.Time, waiting int) bool {
+	if p.since.IsZero() || waiting < p.least {
+		p.least, p.since = waiting, now
+	}
+	return now.Sub(p.since) > bgp.DefaultDeferralTime || now.After(p.end)
 }
 
 // toldAll tells whether BGP has been told all that there is to announce.

@@ -13,6 +13,9 @@ type Stage interface {
 	Stats() Stats
 	Changes() []Change
 	Known() bool
+	// Waiting counts the wanted rows that are neither in place nor failed, and one more
+	// before the actual side has been read back.
+	Waiting() int
 
 	refresh(ctx context.Context) error
 	additionPass(ctx context.Context)

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 )
@@ -221,18 +222,28 @@ func (t *Table[K, V]) state(k K) (bool, error) {
 
 // Settled tells whether the actual side has been read back and every wanted row
 // is in place, or failed and does not wait for anything.
-func (t *Table[K, V]) Settled() bool {
+func (t *Table[K, V]) Settled() bool { return t.waiting(1) == 0 }
+
+// Waiting implements Stage.
+func (t *Table[K, V]) Waiting() int { return t.waiting(math.MaxInt) }
+
+// waiting counts up to most wanted rows that wait; all do before the actual side has
+// been read back, and one does for that.
+func (t *Table[K, V]) waiting(most int) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.known {
-		return false
+		return 1 + len(t.rows.want)
 	}
 	for k := range t.rows.want {
 		if ok, err := t.state(k); !ok && errors.Is(err, ErrNotReady) {
-			return false
+			n++
+		}
+		if n == most {
+			break
 		}
 	}
-	return true
+	return n
 }
 
 // Rows copies both sides, for status and diff.

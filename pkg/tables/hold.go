@@ -74,6 +74,15 @@ func (t *Tables) Held(stage reconcile.Stage) string {
 	return strings.Join(why, "; ")
 }
 
+// Waiting counts the rows of all tables that wait for something. While it falls,
+// Complete comes nearer.
+func (t *Tables) Waiting() (n int) {
+	for _, s := range t.Pipeline.Stages() {
+		n += s.Waiting()
+	}
+	return n
+}
+
 // Complete tells whether every table has been read back and no announcement waits
 // for its turn or its gate: what BGP is told now is all that there is to tell.
 func (t *Tables) Complete() bool {
