@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -120,10 +121,10 @@ func (n *node) attachFabric(_ context.Context, _ string, ifindex int) error {
 	return n.dp.Attach(ebpf.FabricIn, ifindex)
 }
 
-// announcedFrom keeps what the node announces of OVN back while the fabric device is
-// broken, and while the node is drained.
-func (n *node) announcedFrom() error {
-	if err := n.drainGate(); err != nil {
+// announcedFrom keeps what the node announces of a VRF back while the node is drained,
+// and while the fabric device is broken: what is exposed without EVPN is not behind it.
+func (n *node) announcedFrom(vni intent.VNI) error {
+	if err := n.drainGate(); err != nil || vni == intent.DefaultVRF {
 		return err
 	}
 	return n.fabricGate()

@@ -4,22 +4,37 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// A drain keeps back what the node announces of OVN, and not its own tunnel address.
-func TestDrainKeepsTheVTEP(t *testing.T) {
-	n := &node{}
-	n.withdrawn.Store(true)
-	if err := n.announcedFrom(); !errors.Is(err, reconcile.ErrNotReady) {
-		t.Errorf("announcements in a drain: %v", err)
-	}
-	if err := n.fabricGate(); err != nil {
-		t.Errorf("the VTEP in a drain: %v", err)
-	}
-	broken := "gone"
-	n.fabricBroken.Store(&broken)
-	if err := n.fabricGate(); !errors.Is(err, reconcile.ErrNotReady) {
-		t.Errorf("the VTEP without a fabric device: %v", err)
+// A drain keeps back what the node announces of OVN, and not its own tunnel address; a
+// broken fabric device the two that are behind it, and not what is exposed without EVPN.
+func TestWhatIsAnnounced(t *testing.T) {
+	for name, tt := range map[string]struct {
+		drained               bool
+		broken                string
+		tenant, exposed, vtep bool
+	}{
+		"serving":         {false, "", true, true, true},
+		"drained":         {true, "", false, false, true},
+		"no device":       {false, "gone", false, true, false},
+		"neither of both": {true, "gone", false, false, false},
+	} {
+		n := &node{}
+		n.withdrawn.Store(tt.drained)
+		n.fabricBroken.Store(&tt.broken)
+		for what, got := range map[string]struct {
+			err  error
+			want bool
+		}{
+			"a tenant's":     {n.announcedFrom(1001), tt.tenant},
+			"an exposed":     {n.announcedFrom(intent.DefaultVRF), tt.exposed},
+			"the endpoint's": {n.fabricGate(), tt.vtep},
+		} {
+			if (got.err == nil) != got.want || got.err != nil && !errors.Is(got.err, reconcile.ErrNotReady) {
+				t.Errorf("%s: %s announcement: %v", name, what, got.err)
+			}
+		}
 	}
 }

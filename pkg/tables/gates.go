@@ -16,7 +16,7 @@ import (
 // programmed.
 func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
 	if t.src.Fabric != nil {
-		if err := t.src.Fabric(); err != nil {
+		if err := t.src.Fabric(k.VNI); err != nil {
 			return err
 		}
 	}

@@ -88,7 +88,7 @@ func TestNothingIsAnnouncedWithoutTheWayBack(t *testing.T) {
 func TestNothingIsAnnouncedWithoutTheFabric(t *testing.T) {
 	b := newBench()
 	var broken error
-	b.src.Fabric = func() error { return broken }
+	b.src.Fabric = func(intent.VNI) error { return broken }
 	b.Tables = New(b.drivers, b.src, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler)})
 	b.want(true)
 	b.passes(t)

@@ -51,9 +51,9 @@ type Sources struct {
 	// Turn, when set, tells why no VRF may change its path now; nil when one may. See
 	// TurnCame.
 	Turn func() error
-	// Fabric, when set, tells why packets of the fabric would be lost before any
-	// row counts; nil when they would not.
-	Fabric func() error
+	// Fabric, when set, tells why packets of the fabric to a VRF would be lost before
+	// any row counts; nil when they would not.
+	Fabric func(intent.VNI) error
 }
 
 // Options are what tables need beside drivers and sources.

@@ -18,7 +18,8 @@ type UnderlayDrivers struct {
 type UnderlaySources struct {
 	// BGP: every neighbour has sent its unicast routes, or has run out of time.
 	BGP func() bool
-	// Fabric is as Sources.Fabric.
+	// Fabric tells why packets to the tunnel endpoint would be lost; nil when they
+	// would not.
 	Fabric func() error
 }
 
