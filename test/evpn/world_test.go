@@ -70,7 +70,8 @@ func shared(t *testing.T) *world {
 func (w *world) report() {
 	for _, n := range w.chassis() {
 		for _, argv := range [][]string{
-			{sluicectl(), "status"}, {sluicectl(), "drops"}, {"ovs-ofctl", "--names", "dump-flows", "br-ex"},
+			{sluicectl(), "status"}, {sluicectl(), "drops"}, {sluicectl(), "vrf", "list"}, {"ovs-ofctl", "--names", "dump-flows", "br-ex"},
+			{"ovs-appctl", "dpctl/dump-flows", "--names"}, {"ovs-appctl", "upcall/show"},
 		} {
 			out, err := w.Exec(background, n, argv...)
 			w.Logf("%s: %s: %v\n%s", n, argv[1], err, tail(out, 3000))
