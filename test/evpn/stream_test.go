@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // stream is a ping that goes on while things happen.
@@ -15,6 +16,8 @@ type stream struct {
 	cmd  *exec.Cmd
 	out  strings.Builder
 	last int // the last packet that was answered
+	// begun is when it was started.
+	begun time.Time
 }
 
 // stream starts a ping, 100 packets a second.
@@ -25,7 +28,7 @@ func (w *world) stream(vm, addr string, more ...string) *stream {
 	if err != nil {
 		w.Fatal(err)
 	}
-	s := &stream{w: w, name: vm + " to " + addr, cmd: cmd}
+	s := &stream{w: w, name: vm + " to " + addr, cmd: cmd, begun: time.Now()}
 	cmd.Stdout = &s.out
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
@@ -83,8 +86,21 @@ func (s *stream) wait() (sent, lost int) {
 func (s *stream) noLoss(sent, lost int) {
 	s.w.Helper()
 	if lost != 0 || sent == 0 {
-		s.w.Errorf("%s: %d of %d lost:\n%s", s.name, lost, sent, tail(s.out.String(), 400))
+		s.w.Errorf("%s, from %s: %d of %d lost, without an answer first %v:\n%s", s.name, s.begun.Format(time.StampMilli), lost, sent, s.missing(), tail(s.out.String(), 400))
 	}
+}
+
+// missing are the first packets without an answer: at 100 a second they tell when.
+func (s *stream) missing() (out []int) {
+	next := 1
+	for _, m := range pingAnswer.FindAllStringSubmatch(s.out.String(), -1) {
+		n, _ := strconv.Atoi(m[1])
+		for ; next < n && len(out) < 20; next++ {
+			out = append(out, next)
+		}
+		next = max(next, n+1)
+	}
+	return out
 }
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -57,13 +57,17 @@ func shared(t *testing.T) *world {
 	if !plainReady {
 		t.Fatal("the shared lab did not come up")
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
+	w.reportFailure()
+	w.connected()
+	return w
+}
+
+func (w *world) reportFailure() {
+	w.Cleanup(func() {
+		if w.Failed() {
 			w.report()
 		}
 	})
-	w.connected()
-	return w
 }
 
 // report shows what the nodes say when something did not work.
@@ -83,6 +87,7 @@ func (w *world) report() {
 func own(t *testing.T, s lab.Scenario, config string) *world {
 	t.Helper()
 	w := &world{t, labtest.Up(t, s)}
+	w.reportFailure()
 	w.start(config)
 	return w
 }
