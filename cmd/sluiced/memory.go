@@ -12,7 +12,7 @@ import (
 // they are there. So the heap may grow by less between two collections than Go
 // lets it by default, and what a burst of work needed goes back to the system.
 const (
-	growth = 25 // percent; the environment's GOGC takes its place
+	growth = 50 // percent; the environment's GOGC takes its place
 	// trimEvery is how often the allocations are looked at. A burst is over when
 	// less than quietBytes are allocated in that time, and worth a collection from
 	// burstBytes on.
