@@ -17,7 +17,7 @@ const (
 // releaseSpeaker lets the sessions start once all databases are in sync, what was
 // programmed before a restart has been compared, and all announcements are handed
 // over: a neighbour drops what it kept of this node and is not told again. What never
-// settles is waited for no longer than patience allows after OVN is in sync. Before
+// settles is waited for as long as patience allows, which is asked from then on. Before
 // that nothing of OVN's is told; but what the underlay announces is, for the way to OVN
 // may depend on it.
 func (n *node) releaseSpeaker(ctx context.Context) error {
@@ -57,19 +57,25 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 }
 
 // patience bounds a wait by the time without progress, and as a whole: neighbours keep
-// a node's routes for the restart time and no longer.
+// a node's routes for the restart time and no longer. Whatever came before, it is never
+// over sooner than DefaultDeferralTime after it was first asked.
 type patience struct {
 	end   time.Time
 	least int
-	since time.Time // least was first seen
+	since time.Time // least was first seen; zero: it was not asked yet
 }
 
 func newPatience(now time.Time, restart time.Duration) *patience {
-	return &patience{end: now.Add(max(bgp.DefaultDeferralTime, restart*2/3))}
+	return &patience{end: now.Add(restart * 2 / 3)}
 }
 
 // over is told how many rows wait.
 func (p *patience) over(now time.Time, waiting int) bool {
+	if p.since.IsZero() {
+		if least := now.Add(bgp.DefaultDeferralTime); p.end.Before(least) {
+			p.end = least
+		}
+	}
 	if p.since.IsZero() || waiting < p.least {
 		p.least, p.since = waiting, now
 	}
