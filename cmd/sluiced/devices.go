@@ -22,27 +22,16 @@ const (
 	anyDevice = "all"
 )
 
-// lackingDevices tells of devices of the underlay that are wanted and not there.
-func (n *node) lackingDevices(wanted map[string]intent.UnderlayDevice) []status.Object {
-	facts := link.New(netns.Namespace{})
-	all, err := facts.Links()
+// lackingDevices tells of devices of the underlay that are wanted and not there, and of
+// neighbours whose way could not be found.
+func lackingDevices(wanted map[string]intent.UnderlayDevice, lost map[netip.Addr]error) []status.Object {
+	all, err := link.New(netns.Namespace{}).Links()
 	if err != nil {
 		return []status.Object{{Kind: kindDevice, Key: anyDevice, State: status.Error, Reason: reason.NoDevice, Error: err.Error()}}
 	}
 	there := map[string]bool{}
 	for _, l := range all {
 		there[l.Name] = true
-	}
-	lost := map[netip.Addr]error{}
-	if len(n.d.cfg.Exposure.Devices) == 0 {
-		for _, b := range n.d.cfg.BGP.Neighbors {
-			if b.Interface != "" {
-				continue
-			}
-			if _, err := facts.Towards(b.Address); err != nil {
-				lost[b.Address] = err
-			}
-		}
 	}
 	return lacking(wanted, there, lost)
 }
@@ -52,7 +41,7 @@ func (n *node) lackingDevices(wanted map[string]intent.UnderlayDevice) []status.
 func lacking(wanted map[string]intent.UnderlayDevice, there map[string]bool, lost map[netip.Addr]error) []status.Object {
 	var out []status.Object
 	say := func(key, detail string) {
-		out = append(out, status.Object{Kind: kindDevice, Key: key, State: status.OK, Reason: reason.NoDevice, Error: detail})
+		out = append(out, status.Object{Kind: kindDevice, Key: key, State: status.Warning, Reason: reason.NoDevice, Error: detail})
 	}
 	usable := 0
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -24,11 +23,11 @@ func TestLackingDevices(t *testing.T) {
 		want   string
 	}{
 		"one":                      {"up1", none, ""},
-		"one of two":               {"up1 up9", none, "ok up9"},
-		"a name that is not there": {"up9", none, "ok up9, error all"},
+		"one of two":               {"up1 up9", none, "warning up9"},
+		"a name that is not there": {"up9", none, "warning up9, error all"},
 		"no name":                  {"", none, "error all"},
-		"no way":                   {"", gone, "ok 192.0.2.1, ok 2001:db8::1, error all"},
-		"kept, and no way":         {"up1", gone, "ok 192.0.2.1, ok 2001:db8::1"},
+		"no way":                   {"", gone, "warning 192.0.2.1, warning 2001:db8::1, error all"},
+		"kept, and no way":         {"up1", gone, "warning 192.0.2.1, warning 2001:db8::1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted := map[string]intent.UnderlayDevice{}
@@ -52,13 +51,10 @@ func TestLackingDevices(t *testing.T) {
 	}
 }
 
-// A device that nobody has is told by name, whatever the ways to the neighbours are.
+// A device that nobody has is told by name, and one that is there is not.
 func TestLackingDeviceByName(t *testing.T) {
-	n := &node{d: &daemon{cfg: &config.Config{}}}
-	n.d.cfg.BGP.Neighbors = []config.Neighbor{{Interface: "no-such-link"}, {Address: netip.MustParseAddr("192.0.2.1")}}
-	n.d.cfg.Exposure.Devices = []string{"no-such-device"}
-	out := n.lackingDevices(map[string]intent.UnderlayDevice{"no-such-device": {}})
-	if len(out) != 2 || out[0].Key != "no-such-device" || out[1].Key != anyDevice {
+	out := lackingDevices(map[string]intent.UnderlayDevice{"no-such-device": {}, "lo": {}}, nil)
+	if len(out) != 1 || out[0].Key != "no-such-device" {
 		t.Errorf("told %+v", out)
 	}
 }

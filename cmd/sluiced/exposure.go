@@ -101,7 +101,7 @@ func (n *node) watchWays(ctx context.Context) error {
 		ways := newUnderlayWays(n.d.cfg, n.d.log, left)
 		for {
 			devices := ways.devices()
-			n.d.reg.Reporter(deviceReports).Replace(n.lackingDevices(devices))
+			n.d.reg.Reporter(deviceReports).Replace(lackingDevices(devices, ways.lost))
 			n.tables.Pipeline.Update(func() {
 				n.tables.UnderlayDevices.Set(devices)
 				n.tables.UnderlayDevices.Relist() // the kernel takes programs off a device that goes

@@ -20,7 +20,7 @@ import (
 
 const (
 	formInterval = 100 * time.Millisecond
-	// formPause is after a change over that failed.
+	// formPause is after a change over that failed: each may cost packets.
 	formPause = 30 * time.Second
 	// turnPatience bounds the wait for what follows the change over.
 	turnPatience = 10 * time.Second
@@ -102,36 +102,12 @@ func (n *node) changeForm(ctx context.Context) error {
 		return nil
 	}
 	n.d.log.Info("the fabric comes in by the devices of the other form until this one is prepared", "whole", n.whole())
-	tick := time.NewTicker(formInterval)
-	defer tick.Stop()
-	var since time.Time
-	said := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			if !n.toldWanted() || n.dp.Staged() {
-				since = time.Time{}
-				continue
-			}
-			if since.IsZero() {
-				since = now
-			}
-			if !n.prepared() && now.Sub(since) < promotePatience {
-				continue
-			}
-		}
-		err := n.takePort(ctx)
-		if err == nil {
-			return n.leaveForm(ctx)
-		}
-		if err.Error() != said && ctx.Err() == nil {
-			said = err.Error()
-			n.d.log.Warn("the UDP port cannot be taken over; what has it goes on; trying again", "error", err)
-		}
-		tick.Reset(formPause) // each try may cost packets
+	told := func() bool { return n.toldWanted() && !n.dp.Staged() }
+	if n.whenPrepared(ctx, change{every: formInterval, pause: formPause, told: told, prepared: n.prepared, do: n.takePort,
+		failed: "the UDP port cannot be taken over; what has it goes on; trying again"}) {
+		return n.leaveForm(ctx)
 	}
+	return nil
 }
 
 // prepared tells whether no row of the new form waits for its turn.

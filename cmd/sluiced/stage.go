@@ -31,35 +31,57 @@ func (n *node) promote(ctx context.Context) error {
 	if !n.dp.Staged() {
 		return nil
 	}
-	tick := time.NewTicker(promoteInterval)
+	if n.whenPrepared(ctx, change{every: promoteInterval, pause: promoteInterval, told: n.toldWanted, prepared: n.filled, failed: "the older maps go on; trying again",
+		do: func(context.Context) error { return n.dp.Promote() }}) {
+		n.noteLoaded()
+	}
+	return nil
+}
+
+// change is one to what has been prepared beside what carries.
+type change struct {
+	// every is how often it is looked whether all is prepared, and pause is after a
+	// change that failed.
+	every, pause time.Duration
+	// told tells whether what is to be prepared is known, and prepared whether no row
+	// of it waits for its turn.
+	told, prepared func() bool
+	do             func(context.Context) error
+	failed         string // the log's word
+}
+
+// whenPrepared makes a change when all is prepared, or promotePatience after all was told,
+// and again until it succeeds; false when ctx ends first.
+func (n *node) whenPrepared(ctx context.Context, c change) bool {
+	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	var since time.Time
 	said := ""
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return false
 		case now := <-tick.C:
-			if !n.toldWanted() {
+			if !c.told() {
 				since = time.Time{}
 				continue
 			}
 			if since.IsZero() {
 				since = now
 			}
-			if !n.filled() && now.Sub(since) < promotePatience {
+			if !c.prepared() && now.Sub(since) < promotePatience {
 				continue
 			}
 		}
-		err := n.dp.Promote()
+		err := c.do(ctx)
 		if err == nil {
-			n.noteLoaded()
-			return nil
+			return true
 		}
-		if err.Error() != said {
+		if err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
-			n.d.log.Warn("the older maps go on; trying again", "error", err)
+			n.d.log.Warn(c.failed, "error", err)
 		}
+		tick.Reset(c.pause)
 	}
 }
 

@@ -26,6 +26,8 @@ type underlayWays struct {
 	// routed are the neighbours that had a route of their own. nil: no way was looked
 	// for yet, and last is what an earlier start left.
 	routed map[netip.Addr]bool
+	// lost are the neighbours whose way could not be found when it was last looked for.
+	lost map[netip.Addr]error
 }
 
 // newUnderlayWays begins with the devices that an earlier start left.
@@ -40,6 +42,7 @@ func newUnderlayWays(cfg *config.Config, log *slog.Logger, left map[string]inten
 // which would be one of those that were left. There are none where nothing is exposed.
 func (w *underlayWays) devices() map[string]intent.UnderlayDevice {
 	out := map[string]intent.UnderlayDevice{}
+	w.lost = map[netip.Addr]error{}
 	if !w.cfg.Exposure.Used() {
 		return out
 	}
@@ -62,6 +65,7 @@ func (w *underlayWays) devices() map[string]intent.UnderlayDevice {
 		way, err := w.routing.Towards(b.Address)
 		if err != nil {
 			w.log.Debug("the way to a BGP neighbour cannot be found", "neighbor", b.Address, slog.Any("error", err))
+			w.lost[b.Address] = err
 			maps.Copy(out, w.last)
 			continue
 		}

@@ -77,6 +77,11 @@ func TestDevicesOfTheUnderlay(t *testing.T) {
 						t.Errorf("row %+v of %s", d, name)
 					}
 				}
+				for a, way := range map[string]string{four: to4, six: to6} {
+					if _, lost := w.lost[netip.MustParseAddr(a)]; lost != (way == "") {
+						t.Errorf("%s: the way to %s is lost: %v", step, a, lost)
+					}
+				}
 				got = append(got, strings.Join(slices.Sorted(maps.Keys(devices)), ","))
 			}
 			if s := strings.Join(got, " "); s != row.want {

@@ -151,12 +151,7 @@ func (t *translation) networks() Prefixes {
 		if p.Type != ovn.TypePatch && p.Type != ovn.TypeL3Gateway {
 			continue
 		}
-		addresses, _ := ParseMACColumn(p.MAC)
-		for _, a := range addresses {
-			for _, n := range a.Prefixes {
-				out = append(out, n.Masked())
-			}
-		}
+		out = append(out, networksOf(p.MAC)...)
 	}
 	return NewPrefixes(out...)
 }

@@ -154,8 +154,12 @@ func (p Program) checkFirst(l link.Link, ifindex int) error {
 // detachTCX detaches before it unpins: the kernel lets go of an unpinned link
 // only some time later.
 func (d *Dataplane) detachTCX(p Program, ifindex int) error {
-	pin := linkPin(d.dir, p, ifindex)
-	l, err := openLink(pin, ifindex)
+	return detachPinned(linkPin(d.dir, p, ifindex), ofDevice(ifindex))
+}
+
+// detachPinned detaches what openPinned opens, if anything.
+func detachPinned(pin string, at place) error {
+	l, err := openPinned(pin, at)
 	if err != nil || l == nil {
 		return err
 	}
@@ -166,8 +170,26 @@ func (d *Dataplane) detachTCX(p Program, ifindex int) error {
 	return os.Remove(pin)
 }
 
-// openLink opens a pinned link. One whose device is gone is removed: nil.
+// openLink opens the pinned link of a device. One whose device is gone is removed: nil.
 func openLink(pin string, ifindex int) (link.Link, error) {
+	return openPinned(pin, ofDevice(ifindex))
+}
+
+// place tells where a link is to be: ours, if the link is of the type for such a place,
+// and alive, if the place is there still.
+type place func(*link.Info) (ours, alive bool)
+
+// ofDevice: a device may go away, and with it what the link does. Its number may be
+// given to a new one.
+func ofDevice(ifindex int) place {
+	return func(info *link.Info) (ours, alive bool) {
+		tcx := info.TCX()
+		return tcx != nil, tcx != nil && int(tcx.Ifindex) == ifindex
+	}
+}
+
+// openPinned opens a pinned link. One whose place is gone is removed: nil.
+func openPinned(pin string, at place) (link.Link, error) {
 	l, err := link.LoadPinnedLink(pin, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -180,14 +202,12 @@ func openLink(pin string, ifindex int) (link.Link, error) {
 		l.Close()
 		return nil, fmt.Errorf("read link %s: %w", pin, err)
 	}
-	tcx := info.TCX()
-	if tcx == nil {
+	ours, alive := at(info)
+	if !ours {
 		l.Close()
 		return nil, fmt.Errorf("link %s is of type %v: %w", pin, info.Type, reconcile.ErrForeign)
 	}
-	if int(tcx.Ifindex) != ifindex {
-		// The device went away, and with it what the link did. Its number may
-		// have been given to a new one.
+	if !alive {
 		l.Close()
 		return nil, os.Remove(pin)
 	}

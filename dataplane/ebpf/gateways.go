@@ -249,7 +249,7 @@ func (s *store) leave(k intent.GatewayKey, now liveGateway) error {
 		if err := s.retireEntry(old.row, k, now.row); err != nil {
 			return err
 		}
-		// Once: what is left of it is to be done for now alone.
+		// A retry does not do this again, but what follows.
 		s.leaving[k] = now
 	}
 	if err := s.inherit(k, now.row); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -117,30 +116,11 @@ func (d *Dataplane) guardsVTEPs(port uint16) (bool, error) {
 }
 
 // openVTEPGuard opens the pinned link. One whose namespace is gone is removed: nil.
-func openVTEPGuard(dir string) (link.Link, error) {
-	pin := vtepGuardPin(dir)
-	l, err := link.LoadPinnedLink(pin, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open link %s: %w", pin, err)
-	}
-	info, err := l.Info()
-	if err != nil {
-		l.Close()
-		return nil, fmt.Errorf("read link %s: %w", pin, err)
-	}
+func openVTEPGuard(dir string) (link.Link, error) { return openPinned(vtepGuardPin(dir), ofNamespace) }
+
+func ofNamespace(info *link.Info) (ours, alive bool) {
 	ns := info.NetNs()
-	if ns == nil {
-		l.Close()
-		return nil, fmt.Errorf("link %s is of type %v: %w", pin, info.Type, reconcile.ErrForeign)
-	}
-	if ns.NetnsInode == 0 {
-		l.Close()
-		return nil, os.Remove(pin)
-	}
-	return l, nil
+	return ns != nil, ns != nil && ns.NetnsInode != 0
 }
 
 // UnguardVTEPs ends what GuardVTEPs began: no device needs it any more. If it never
@@ -151,17 +131,11 @@ func (d *Dataplane) UnguardVTEPs() error {
 	return detachVTEPGuard(d.dir)
 }
 
-// detachVTEPGuard detaches before it unpins, as detachTCX does.
 func detachVTEPGuard(dir string) error {
-	l, err := openVTEPGuard(dir)
-	if err != nil || l == nil {
-		return err
+	if err := detachPinned(vtepGuardPin(dir), ofNamespace); err != nil {
+		return fmt.Errorf("program %s: %w", vtepGuardName, err)
 	}
-	defer l.Close()
-	if err := l.Detach(); err != nil {
-		return fmt.Errorf("detach %s: %w", vtepGuardName, err)
-	}
-	return os.Remove(vtepGuardPin(dir))
+	return nil
 }
 
 // VTEPGuard is what GuardVTEPs would do: nil when it would change nothing that shows.
