@@ -187,13 +187,14 @@ func (m *machine) send(vtep, to netip.Addr, frame []byte) {
 	}
 }
 
-// fromPeer sends a frame in VXLAN and reads what OVS gets.
+// fromPeer sends a frame in VXLAN and reads what OVS gets. The kernel sends reports of
+// its multicast groups of its own accord.
 func (m *machine) fromPeer(vtep, to netip.Addr, frame []byte) {
 	m.t.Helper()
 	m.send(vtep, to, frame)
 	buf := make([]byte, 2048)
 	n, _, err := unix.Recvfrom(m.ovs, buf, 0)
-	for errors.Is(err, unix.EINTR) {
+	for errors.Is(err, unix.EINTR) || err == nil && isMulticast(buf[:n]) {
 		n, _, err = unix.Recvfrom(m.ovs, buf, 0)
 	}
 	if err != nil {
@@ -201,6 +202,8 @@ func (m *machine) fromPeer(vtep, to netip.Addr, frame []byte) {
 	}
 	forwarded(nextHopMAC, gwMAC)(m.t, decode(frame), decode(buf[:n]))
 }
+
+func isMulticast(frame []byte) bool { return len(frame) > 0 && frame[0]&1 != 0 }
 
 // fromOVS sends a frame as OVS does and reads what the VTEP gets.
 func (m *machine) fromOVS(vtep netip.Addr, label uint32, frame []byte) {

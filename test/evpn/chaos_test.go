@@ -314,6 +314,11 @@ func (c *chaos) recompute() {
 func (c *chaos) ovnSettled(cloud string) error {
 	ctx, cancel := context.WithTimeout(c.Context(), 20*time.Second)
 	defer cancel()
+	for _, n := range chassisOf(cloud) {
+		if err := c.tunnelsUp(ctx, n); err != nil {
+			return err
+		}
+	}
 	if _, err := c.NB(ctx, cloud, "--timeout=15", "--wait=hv", "sync"); err != nil {
 		return err
 	}
@@ -338,6 +343,22 @@ func (c *chaos) ovnSettled(cloud string) error {
 		}
 		if at == "" || at != ids[want] {
 			return fmt.Errorf("%s is at %q, not at %s (%s)", port, at, want, ids[want])
+		}
+	}
+	return nil
+}
+
+// tunnelsUp tells whether BFD of a node's tunnels is up at both ends. A node sends to
+// the first gateway it hears, and each pair of nodes hears one another at another
+// time, seconds after Open vSwitch has come back.
+func (w *world) tunnelsUp(ctx context.Context, node string) error {
+	out, err := w.Exec(ctx, node, "ovs-vsctl", "--timeout=5", "--bare", "--columns=name,bfd_status", "find", "Interface", "bfd:enable=true")
+	if err != nil {
+		return err
+	}
+	for i := range strings.SplitSeq(strings.TrimSpace(out), "\n\n") {
+		if i != "" && (!strings.Contains(i, " state=up") || !strings.Contains(i, "remote_state=up")) {
+			return fmt.Errorf("BFD of a tunnel of %s: %s", node, strings.ReplaceAll(i, "\n", " "))
 		}
 	}
 	return nil

@@ -111,12 +111,11 @@ func older(t *testing.T, choose func(repository) (commit, why string, err error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := filepath.Join(cmp.Or(os.Getenv("SLUICE_CACHE"), "../../.cache"), "previous")
-	r := release{version: "previous-" + commit[:12], what: why + ": " + title}
-	r.binary, err = filepath.Abs(filepath.Join(cache, commit, "sluiced"))
+	cache, err := filepath.Abs(filepath.Join(cmp.Or(os.Getenv("SLUICE_CACHE"), "../../.cache"), "previous"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := release{version: "previous-" + commit[:12], what: why + ": " + title, binary: filepath.Join(cache, commit, "sluiced")}
 	begin := time.Now()
 	if err := r.build(here, cache, commit); err != nil {
 		t.Fatalf("sluiced of %s: %v", r.what, err)
