@@ -61,7 +61,9 @@ func TestUnderlayRoutesBesideFRR(t *testing.T) {
 	}
 	// zebra works through what it hears in order: this one tells that it has.
 	b.ip("route add 10.9.0.3/32 via 192.0.1.1 dev eth1 metric 5")
-	b.eventually("zebra has heard of all routes", func() bool { return strings.Contains(string(router.VTY("zebra", "show ip route 10.9.0.3/32")), "kernel") })
+	b.eventually("zebra has heard of all routes", func() bool {
+		return strings.Contains(string(router.VTY("zebra", "show ip route 10.9.0.3/32")), "kernel")
+	})
 	before := frr()
 	check := func(when string) {
 		t.Helper()
