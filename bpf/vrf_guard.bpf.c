@@ -12,10 +12,43 @@
 
 #include <linux/if_packet.h>
 
+/*
+ * lookup asks with all that the kernel will ask with when it forwards the packet:
+ * rules may select by it. A mark it would not be asked with: see vrf_guard().
+ */
 static __always_inline long lookup(struct run *r, const struct packet *p, struct bpf_fib_lookup *fib, __u16 length)
 {
+	void *data;
+
 	fib_fill(r, p, fib, length);
+	fib_ports(r, p, fib);
+	fib->l4_protocol = p->proto;
+	/* Both were read before: this cannot fail. */
+	if (p->family == 4) {
+		data = frame(r->skb, ETH_HLEN + sizeof(struct iphdr));
+		if (data)
+			fib->tos = ((struct iphdr *)(data + ETH_HLEN))->tos;
+	} else {
+		data = frame(r->skb, ETH_HLEN + sizeof(struct ipv6hdr));
+		if (data)
+			fib->flowinfo = *(__be32 *)(data + ETH_HLEN) & bpf_htonl(0x0fffffff);
+	}
 	return bpf_fib_lookup(r->skb, fib, sizeof(*fib), 0);
+}
+
+/*
+ * hairpin tells whether the packet would go back to the gateway port that it came
+ * from. Another one of the VRF may be behind the same device: it has another address.
+ */
+static __always_inline int hairpin(struct run *r, const struct bpf_fib_lookup *fib)
+{
+	struct ethhdr *eth = frame(r->skb, ETH_HLEN);
+
+	if (fib->ifindex != r->skb->ifindex || !eth)
+		return 0;
+	const __u16 *from = (const __u16 *)eth->h_source, *to = (const __u16 *)fib->dmac;
+
+	return !((from[0] ^ to[0]) | (from[1] ^ to[1]) | (from[2] ^ to[2]));
 }
 
 /*
@@ -66,6 +99,9 @@ static __always_inline int forwards(struct run *r, struct packet *p, const struc
 	/* Without a length: the metric is known even of what is too big. */
 	switch (lookup(r, p, &fib, 0)) {
 	case BPF_FIB_LKUP_RET_SUCCESS:
+		if (g->flags & GUARD_FROM_OVN && fib.rt_metric == TENANT_METRIC && hairpin(r, &fib))
+			return drop(r, DROP_HAIRPIN);
+		/* fallthrough */
 	case BPF_FIB_LKUP_RET_NO_NEIGH:
 	case BPF_FIB_LKUP_RET_FRAG_NEEDED:
 		if (fib.rt_metric != TENANT_METRIC)
@@ -77,7 +113,7 @@ static __always_inline int forwards(struct run *r, struct packet *p, const struc
 	case BPF_FIB_LKUP_RET_UNREACHABLE:
 	case BPF_FIB_LKUP_RET_PROHIBIT:
 		return TC_ACT_OK;
-	case BPF_FIB_LKUP_RET_UNSUPP_LWT: /* over sluice-vxlan */
+	case BPF_FIB_LKUP_RET_UNSUPP_LWT: /* over sluice-vxlan; the kernel tells no metric */
 		if (!(g->flags & GUARD_FROM_OVN))
 			return turn(r, p);
 		if (p->family == 4 || p->size <= IPV6_MIN_MTU || p->ttl <= 1)
@@ -102,6 +138,8 @@ int vrf_guard(struct __sk_buff *skb)
 		return drop(&r, DROP_STALE_ROW);
 	/* For the counters: the row may not be there yet, or any more. */
 	vrf_find(&r, g->vni);
+	/* No rule selects by what a tenant's packet was marked with: the lookup here has no mark. */
+	skb->mark = 0;
 	void *data = frame(skb, ETH_HLEN);
 
 	if (!data)

@@ -32,20 +32,6 @@ static __noinline int default_source(struct run *r, struct packet *p, __u32 row)
 	return 0;
 }
 
-/* fib_ports are those that the kernel may choose among several next hops by; fragments have none. */
-static __always_inline void fib_ports(struct run *r, const struct packet *p, struct bpf_fib_lookup *fib)
-{
-	if (p->fragment != WHOLE)
-		return;
-	fib->l4_protocol = p->proto;
-	if (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || p->proto == IPPROTO_SCTP) {
-		__u32 ports = l4_ports(r->skb, p);
-
-		fib->sport = ports;
-		fib->dport = ports >> 16;
-	}
-}
-
 /*
  * way_out sends a packet of the default VRF where the kernel would, out of a device
  * of the underlay; a verdict, or less than 0: see REFUSED. The kernel finds the

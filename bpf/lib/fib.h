@@ -25,3 +25,17 @@ static __always_inline void fib_fill(struct run *r, const struct packet *p, stru
 		words_copy4(fib->ipv6_dst, p->dst.addr);
 	}
 }
+
+/* fib_ports are those that the kernel may choose among several next hops by; fragments have none. */
+static __always_inline void fib_ports(struct run *r, const struct packet *p, struct bpf_fib_lookup *fib)
+{
+	if (p->fragment != WHOLE)
+		return;
+	fib->l4_protocol = p->proto;
+	if (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || p->proto == IPPROTO_SCTP) {
+		__u32 ports = l4_ports(r->skb, p);
+
+		fib->sport = ports;
+		fib->dport = ports >> 16;
+	}
+}

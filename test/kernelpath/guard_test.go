@@ -5,6 +5,7 @@ package kernelpath
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,4 +134,56 @@ func hostCounters(t *testing.T) string {
 		}
 	}
 	return strings.Join(got, " ")
+}
+
+// TestGuardHairpin: what comes from a gateway port does not go back to it; to another
+// one behind the same pair it does.
+func TestGuardHairpin(t *testing.T) {
+	s := newSite(t, false, false)
+	r := s.rows()
+	other := r.gateways[gatewayKey()]
+	other.Key.MAC, other.Addr4, other.Addr6 = mac("02:00:00:00:00:bb"), addr("172.24.4.2"), addr("fd17::2")
+	r.gateways[other.Key] = other
+	for _, p := range []string{"10.7.0.0/24", "fd07::/64"} {
+		k := intent.NewRouteKey(vni, netip.MustParsePrefix(p))
+		r.routes[k] = intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: other.Key}
+	}
+	s.mustApply(r)
+	s.handOver()
+	for _, tt := range []struct {
+		to   string
+		want uint64
+	}{{"10.0.0.77", 1}, {"fd00::77", 1}, {"10.7.0.9", 0}, {"fd07::9", 0}} {
+		hairpin, others := s.dropped(drop.Hairpin), s.drops()
+		out, ok := ping("ovn", "", tt.to)
+		if got := s.dropped(drop.Hairpin) - hairpin; ok || got != tt.want || s.drops() != others {
+			t.Errorf("to %s: %d packets were dropped as hairpin, %d for another reason; want %d and none: %s", tt.to, got, s.drops()-others, tt.want, out)
+		}
+	}
+	s.pings("ovn", "", "10.9.0.1", "fd09::1")
+}
+
+// TestGuardRules has rules of the operator's, before the one for VRFs, that lead some
+// of a tenant's packets elsewhere: the guard asks with all that they select by.
+func TestGuardRules(t *testing.T) {
+	s := newSite(t, false, false)
+	s.mustApply(s.rows())
+	s.handOver()
+	run(t, "node", "ip route add default via 192.0.2.2 table 77; ip -6 route add default via 2001:db8::2 table 77; sysctl -qw net.ipv4.ip_forward=1")
+	for _, tt := range []struct{ family, rule, args, to string }{
+		{"-4", "tos 0x10", "-Q 0x10", "10.9.0.1"}, {"-6", "tos 0x10", "-Q 0x10", "fd09::1"},
+		{"-4", "ipproto icmp", "", "10.9.0.1"}, {"-6", "ipproto ipv6-icmp", "", "fd09::1"},
+		{"-4", "fwmark 7", "", "10.9.0.1"}, {"-6", "fwmark 7", "", "fd09::1"},
+	} {
+		s.pings("ovn", tt.args, tt.to)
+		run(t, "node", "ip "+tt.family+" rule add pref 500 "+tt.rule+" lookup 77")
+		before := s.drops()
+		out, ok := ping("ovn", tt.args, tt.to)
+		// Nothing that a tenant's packet was marked with counts.
+		marked := strings.HasPrefix(tt.rule, "fwmark")
+		if got := s.drops() - before; ok != marked || (got == 0) != marked {
+			t.Errorf("ip %s rule %s: %d packets were dropped: %s", tt.family, tt.rule, got, out)
+		}
+		run(t, "node", "ip "+tt.family+" rule del pref 500")
+	}
 }
