@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/lab"
 )
 
 // redOn puts red's VRF on a path in both clouds, by annotation, and waits until
@@ -118,4 +119,24 @@ func TestPathParity(t *testing.T) {
 	}
 	w.reach("a-red1", addrB4, addrB6)
 	w.clean()
+}
+
+// Both paths, where the provider networks are VLANs on two bridges, of either kind of
+// datapath: the userspace one is that of DPDK.
+func TestPathVLANs(t *testing.T) {
+	for _, kernel := range []bool{true, false} {
+		t.Run(map[bool]string{true: "system", false: "netdev"}[kernel], func(t *testing.T) {
+			w := own(t, lab.EVPN(lab.EVPNParams{KernelDatapath: kernel, VLAN: 100, TwoBridges: true}), fabricOf("  mtu: 1350\n"))
+			for _, n := range w.chassis() {
+				w.exec(n, "sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding")
+			}
+			w.connected()
+			for _, path := range []string{"kernel", "ebpf"} {
+				w.redOn(path)
+				w.clean()
+				w.reach("a-red1", addrB4, addrB6)
+				w.parity(false)
+			}
+		})
+	}
 }
