@@ -51,7 +51,8 @@ type AgentVRF struct {
 	Evidence string
 	// Ports are ports of a provider bridge that lead to the VRF, also with the mark.
 	Ports []string
-	// Routes are those into OVN that are not Sluice's: each with its device.
+	// Routes are those into OVN that are not Sluice's, each with its device, and the
+	// unreachable default routes, which would outlive the VRF.
 	Routes []string
 	marks  map[string]string // by device
 	routes []fibRoute
@@ -144,10 +145,14 @@ func (s *snapshot) agentVRF(f *fib, vni intent.VNI, isPort func(string) bool) (v
 			agentName(agentVRFEnd, vni), agentName(agentBridgeEnd, vni), agentName(agentVLAN, vni))
 	}
 	for _, r := range f.tables[vrf.Table] {
-		if r.protocol != RouteProtocol && r.protocol != unix.RTPROT_KERNEL && r.kind == unix.RTN_UNICAST &&
-			len(r.hops) == 1 && inward[r.hops[0].ifindex] {
+		switch {
+		case r.protocol == RouteProtocol || r.protocol == unix.RTPROT_KERNEL:
+		case r.kind == unix.RTN_UNICAST && len(r.hops) == 1 && inward[r.hops[0].ifindex]:
 			v.routes = append(v.routes, r)
 			v.Routes = append(v.Routes, fmt.Sprintf("%s dev %s", r.prefix, s.byIndex[r.hops[0].ifindex].Attrs().Name))
+		case isLast(r):
+			v.routes = append(v.routes, r)
+			v.Routes = append(v.Routes, fmt.Sprintf("unreachable %s", r.prefix))
 		}
 	}
 	return v, ""
@@ -202,8 +207,12 @@ func (v AgentVRF) Adopt(ns netns.Namespace) error {
 
 // adoptRoute puts a route of Sluice's protocol and metric beside one, and takes that
 // one away. Sluice replaces it in one step by its own, and vrf_guard lets packets to
-// it through.
+// it through. The last route has the same metric, and is replaced.
 func adoptRoute(h *netlink.Handle, r fibRoute) error {
+	if isLast(r) {
+		ours := lastRoute(r.table, r.prefix.Addr())
+		return ours.replace(h)
+	}
 	ours := r
 	ours.protocol, ours.metric = RouteProtocol, RouteMetric
 	ours.hops = slices.Clone(r.hops)

@@ -238,6 +238,11 @@ func lastRoute(table uint32, any netip.Addr) fibRoute {
 	return fibRoute{table: table, prefix: netip.PrefixFrom(any, 0), kind: unix.RTN_UNREACHABLE, protocol: RouteProtocol, metric: metricLast}
 }
 
+// isLast tells whether a route, of any protocol, is such a one.
+func isLast(r fibRoute) bool {
+	return r.kind == unix.RTN_UNREACHABLE && r.prefix.Bits() == 0 && r.metric == metricLast
+}
+
 func lastRoutes(h *netlink.Handle, table uint32) error {
 	for _, any := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
 		r := lastRoute(table, any)

@@ -135,7 +135,7 @@ func (s *site) adopt() kernel.AgentVRF {
 	}
 	v := vrfs[0]
 	want := []string{"vrf-1001", "br-1001", "vxlan-1001", "lo-1001", "veth-vrf-1001", "veth-ovs-1001"}
-	if !slices.Equal(v.Devices, want) || !slices.Equal(v.Ports, want[5:]) || len(v.Routes) != 4 {
+	if !slices.Equal(v.Devices, want) || !slices.Equal(v.Ports, want[5:]) || len(v.Routes) != 6 {
 		s.t.Errorf("found %+v", v)
 	}
 	if len(left) != 3 || left[0].VNI != 2002 || left[1].VNI != 3003 || left[2].VNI != 4004 {
@@ -179,5 +179,8 @@ func TestAdoptedGoesWithItsVRF(t *testing.T) {
 	}
 	if left, err := kernel.Adopted(netns.Named("node")); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+	if out := run(t, "node", "ip -o link; ip route show table all; ip -6 route show table all"); strings.Contains(out, "1001") {
+		t.Errorf("left of the VRF: %s", out)
 	}
 }

@@ -42,6 +42,16 @@ func (l *Lab) startReflector(ctx context.Context, name string) error {
 	return l.startFRR(ctx, n, conf.String())
 }
 
+// StartFRR runs zebra and bgpd, the latter with a configuration, on a node that has
+// none: one whose routes an FRR beside ovn-bgp-agent announces.
+func (l *Lab) StartFRR(ctx context.Context, node, conf string) error {
+	n, err := l.Node(node)
+	if err != nil {
+		return err
+	}
+	return l.startFRR(ctx, n, conf)
+}
+
 // startFRR runs zebra and bgpd, the latter with a configuration, and bfdd where the
 // scenario has BFD, and makes `vtysh` on the node talk to them.
 func (l *Lab) startFRR(ctx context.Context, n Node, conf string) error {
