@@ -217,8 +217,9 @@ func (w *world) takesOver(tt takeover) {
 	if tt.alone {
 		neighbour = "192.0.2.1"
 	}
-	// The node comes back with other things than it left: its neighbours keep nothing.
-	text := fmt.Sprintf(strings.Replace(demo.Config, "  neighbors:", "  gracefulRestart:\n    enabled: false\n  neighbors:", 1), neighbour)
+	// The node comes back with other things than it left: its neighbours keep them for a
+	// short time. It waits as long for one that does not answer.
+	text := fmt.Sprintf(strings.Replace(demo.Config, "  neighbors:", "  gracefulRestart:\n    time: 10s\n  neighbors:", 1), neighbour)
 	if _, err := w.StartSluiced(w.Context(), "a1", lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}

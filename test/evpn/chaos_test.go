@@ -247,7 +247,15 @@ func (c *chaos) blameless(from, to time.Time, when string, allowed func(*pair) l
 func (c *chaos) settle(since time.Time) {
 	c.Helper()
 	for _, cloud := range chaosClouds {
-		c.calm("OVN of cloud "+cloud+" has settled", func() error { return c.ovnSettled(cloud) })
+		tries := 0
+		c.calm("OVN of cloud "+cloud+" has settled", func() error {
+			tries++
+			err := c.ovnSettled(cloud)
+			if err != nil && tries%50 == 0 {
+				c.forgetNeighbors(cloud)
+			}
+			return err
+		})
 	}
 	for _, n := range c.chassis() {
 		c.calm("sluiced on "+n+" has settled", func() error { return errors.Join(c.allReady(n), c.settled(n)) })
@@ -321,6 +329,16 @@ func (c *chaos) recompute() {
 	c.history[len(c.history)-1] += "\n    ovn-controllers are told to compute everything anew"
 	for _, n := range chaosNodes {
 		_, _ = c.Exec(c.Context(), n, "sh", "-c", `ovn-appctl -t "$OVN_RUNDIR"/ovn-controller.*.ctl inc-engine/recompute`)
+	}
+}
+
+// forgetNeighbors: the userspace datapath of Open vSwitch keeps the MAC address of a
+// tunnel's other end for a quarter of an hour, and a bridge that is being set up has
+// another one for a moment, which may be what it kept.
+func (c *chaos) forgetNeighbors(cloud string) {
+	c.history[len(c.history)-1] += "\n    Open vSwitch of cloud " + cloud + " is told to forget the ends of its tunnels"
+	for _, n := range chassisOf(cloud) {
+		_, _ = c.Exec(c.Context(), n, "ovs-appctl", "tnl/neigh/flush")
 	}
 }
 
