@@ -27,7 +27,8 @@ graceful-shutdown community of RFC 8326, and LOCAL_PREF 0), and are withdrawn af
 the time of --withdraw-after. What still comes is forwarded. The node is drained
 when no VRF has had traffic for 5 seconds; 'sluicectl status' tells how far it is,
 and which VRFs still have traffic. It stays so over restarts of sluiced, until
-'sluicectl undrain'. Asked again, it takes the new time, counted from the beginning.
+'sluicectl undrain'. Asked again, it begins anew with the new time: a node that had
+withdrawn its routes announces them until then.
 
 Gateways stay where OVN has them: move those that have no other path.
 

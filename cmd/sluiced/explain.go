@@ -101,8 +101,15 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 		steps = append(steps, stepOf(layer, object, ok, err, detail, hint))
 	}
 	ok, err := n.tables.VRFs.State(q.VRF)
-	add(status.LayerDataplane, fmt.Sprintf("map vrfs: VNI %s", q.VRF), ok, err, "", "No gateway port on this node carries the VNI.")
+	detail, hint := "", ""
+	if _, wanted := n.tables.VRFs.Wanted(q.VRF); !wanted {
+		hint = "No gateway port on this node carries the VNI."
+	}
 	path := n.carrier(q.VRF)
+	if now, carries := n.tables.Path(q.VRF); !ok && carries {
+		ok, detail = true, fmt.Sprintf("carried on path %s: %v", now, err)
+	}
+	add(status.LayerDataplane, fmt.Sprintf("map vrfs: VNI %s", q.VRF), ok, err, detail, hint)
 	routes := n.routeTable(path)
 	if path == intent.PathKernel {
 		ok, err := n.tables.KernelVRFs.State(q.VRF)
@@ -120,7 +127,7 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 		return steps
 	}
 	ok, err = routes.State(dst.Key)
-	detail := dst.Kind.String()
+	detail = dst.Kind.String()
 	_, wanted := routes.Wanted(dst.Key)
 	if dst.Kind == intent.RouteRemote {
 		detail += ", " + dst.NextHops.String()
@@ -163,11 +170,17 @@ func (n *node) explainSource(vni intent.VNI, a netip.Addr, src intent.Route) []s
 		add(status.LayerDataplane, fmt.Sprintf("gateway %s on the kernel path", src.Gateway), ok, err, "", "")
 	}
 	back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
-	ok, err = n.tables.Steering.State(back)
-	add(status.LayerOVS, "flow "+back.String(), ok, err, "", "")
+	flow := func(k intent.SteeringKey, hint string) {
+		ok, err := n.tables.Steering.State(k)
+		detail := ""
+		if !ok && n.tables.Steered(k) {
+			ok, detail = true, fmt.Sprintf("as the VRF's present path needs it: %v", err)
+		}
+		add(status.LayerOVS, "flow "+k.String(), ok, err, detail, hint)
+	}
+	flow(back, "")
 	out, _ := n.tables.SourceFlow(vni, src.Gateway, netip.PrefixFrom(a, a.BitLen()))
-	ok, err = n.tables.Steering.State(out)
-	add(status.LayerOVS, "flow "+out.String(), ok, err, "", "Without it packets of this source leave by the provider network.")
+	flow(out, "Without it packets of this source leave by the provider network.")
 	return steps
 }
 

@@ -21,7 +21,7 @@ type PortHeldError struct {
 }
 
 func (e *PortHeldError) Error() string {
-	return fmt.Sprintf("UDP port %d is held by %s: remove or stop it, or give the fabric another UDP port", e.Port, e.Holder)
+	return fmt.Sprintf("UDP port %d is held by %s: remove or stop it, or give the fabric another UDP port (fabric.port)", e.Port, e.Holder)
 }
 
 // portHolder looks for a holder of the UDP port other than our own devices, of either

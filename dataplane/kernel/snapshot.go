@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -120,6 +121,9 @@ func (s *snapshot) create(n named, l netlink.Link) (netlink.Link, error) {
 	a := l.Attrs()
 	a.Name, a.HardwareAddr = n.name, hardware(n.mac)
 	if err := s.h.LinkAdd(l); err != nil {
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			err = fmt.Errorf("%w: this kernel has no devices of type %s; load its module, or leave the VRF on the eBPF path", err, l.Type())
+		}
 		return nil, fmt.Errorf("creating device %s: %w", n.name, err)
 	}
 	return s.mark(n)

@@ -192,11 +192,14 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	case reflect.String:
 		v.SetString(n.Value)
 	case reflect.Bool:
-		if n.Value != "true" && n.Value != "false" {
+		switch n.Value {
+		case "true", "on":
+			v.SetBool(true)
+		case "false", "off":
+			v.SetBool(false)
+		default:
 			d.fail(n, path, "%q is neither true nor false", n.Value)
-			return
 		}
-		v.SetBool(n.Value == "true")
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		x, err := strconv.ParseUint(n.Value, 10, v.Type().Bits())
 		if err != nil {

@@ -36,6 +36,10 @@ const (
 	Drained          = "drained"
 )
 
+// Failure tells whether a component that has a reason from the beginning has failed,
+// and does not just wait for its turn.
+func Failure(reason string) bool { return reason == StartFailed || reason == Misconfigured }
+
 // Conditions lists the reasons of components.
 func Conditions() []Entry {
 	databases := []string{"sb", "nb", "vswitchd"}

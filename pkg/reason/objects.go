@@ -77,7 +77,7 @@ func Objects() []Entry {
 	annotated := []string{"gateway", "interface"}
 	ports := []string{"gateway", "interface", "host", "port", "floating-ip"}
 	exposed := []string{"port", "gateway", "floating-ip"}
-	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement", "learned-route"}
+	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement", "learned-route", "kernel-vrf", "kernel-gateway", "kernel-route"}
 	return []Entry{
 		{BadVNI, annotated, broken, "`neutron_bgpvpn:vni` is no VNI.", "Write a number from 1 to 16777215."},
 		{BadAS, annotated, broken, "`neutron_bgpvpn:as` is no AS number.", "Write a number from 1 to 4294967295, or remove the key."},
@@ -126,7 +126,7 @@ func Objects() []Entry {
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},
 		{Failed, rows, broken, "It failed in another way, and is tried again.", "See the error; if it stays, the log."},
-		{Waiting, []string{"route"}, pending, "In `sluicectl route list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
+		{Waiting, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
 		{Held, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
 		{SameRouterID, []string{"vtep"}, broken, "Another node has this node's router ID, so a route reflector takes them for one and their routes hide each other.", "Set `bgp.routerID` on one of them."},
 		{VNICollision, []string{"vni"}, warning, "Ports in OVN or routes in BGP use the VNI with route targets that have nothing in common: two tenants may have one VNI. Nothing is taken down.", "Give one of them another VNI; or, if they are one tenant, a route target in common."},

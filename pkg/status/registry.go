@@ -152,22 +152,22 @@ func (r *Registry) Require(names ...string) {
 }
 
 // SetCondition reports a component. Changes are logged once.
-func (r *Registry) SetCondition(name string, ready bool, reason, detail string) {
+func (r *Registry) SetCondition(name string, ready bool, why, detail string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old, had := r.conditions[name]
-	if had && old.Ready == ready && old.Reason == reason && old.Detail == detail {
+	if had && old.Ready == ready && old.Reason == why && old.Detail == detail {
 		return
 	}
-	c := Condition{Name: name, Ready: ready, Required: old.Required, Reason: reason, Detail: detail, Since: old.Since}
-	if !had || old.Ready != ready || old.Reason != reason {
+	c := Condition{Name: name, Ready: ready, Required: old.Required, Reason: why, Detail: detail, Since: old.Since}
+	if !had || old.Ready != ready || old.Reason != why {
 		c.Since = r.now()
 		level := slog.LevelInfo
-		if !ready && old.Ready {
+		if !ready && (old.Ready || reason.Failure(why)) {
 			level = slog.LevelWarn
 		}
 		r.log.LogAttrs(context.Background(), level, "component changed", slog.String("component", name),
-			slog.Bool("ready", ready), slog.String("reason", reason), slog.String("detail", detail))
+			slog.Bool("ready", ready), slog.String("reason", why), slog.String("detail", detail))
 	}
 	r.conditions[name] = c
 }

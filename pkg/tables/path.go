@@ -244,6 +244,13 @@ func (t *Tables) Path(vni intent.VNI) (p intent.Path, ok bool) {
 	return p, ok
 }
 
+// Steered tells whether a flow is there as its VRF's present path needs it, whichever
+// path is wanted.
+func (t *Tables) Steered(k intent.SteeringKey) (ok bool) {
+	t.Pipeline.View(func() { ok = t.flowInPlace(k) })
+	return ok
+}
+
 // flowInPlace tells whether a flow does what is wanted on either path.
 func (t *Tables) flowInPlace(k intent.SteeringKey) bool {
 	want, wanted := t.Steering.LookupLocked(k)

@@ -215,7 +215,7 @@ func (w *world) takesOver(tt takeover) {
 	w.Logf("FRR's stanza is gone after %d ms", time.Since(start).Milliseconds())
 	neighbour := w.node("rr").VTEP4.String()
 	if tt.alone {
-		neighbour = "192.0.2.1"
+		neighbour = w.node("b1").VTEP4.String() // it does not listen
 	}
 	// The node comes back with other things than it left: its neighbours keep them for a
 	// short time. It waits as long for one that does not answer.

@@ -195,7 +195,7 @@ func (c *chaos) round(quiet time.Time) time.Time {
 	done := time.Now()
 	c.settle(done)
 	now := time.Now()
-	c.history[len(c.history)-1] += fmt.Sprintf("\n    settled %d ms after the last", now.Sub(done).Milliseconds())
+	c.note(fmt.Sprintf("settled %d ms after the last", now.Sub(done).Milliseconds()))
 	c.blameless(begin, now, name, func(p *pair) loss { return allowed(events, p) })
 	return now
 }
@@ -238,7 +238,7 @@ func (c *chaos) blameless(from, to time.Time, when string, allowed func(*pair) l
 			what = fmt.Sprintf("%s: MORE THAN %d", what, most)
 			c.Errorf("%s: %s", when, what)
 		}
-		c.history[len(c.history)-1] += "\n    " + what
+		c.note(what)
 	}
 }
 
@@ -318,15 +318,22 @@ func (c *chaos) calm(what string, cond func() error) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	if took := time.Since(begin); took > slow && len(c.history) > 0 {
-		c.history[len(c.history)-1] += fmt.Sprintf("\n    %s after %d ms; the last that was missing: %v", what, took.Milliseconds(), last)
+	if took := time.Since(begin); took > slow {
+		c.note(fmt.Sprintf("%s after %d ms; the last that was missing: %v", what, took.Milliseconds(), last))
+	}
+}
+
+// note adds to what happened in the round, once there is one.
+func (c *chaos) note(text string) {
+	if len(c.history) > 0 {
+		c.history[len(c.history)-1] += "\n    " + text
 	}
 }
 
 // recompute: the incremental engine of OVN 23.03's ovn-controller forgets flows at
 // times, and a recomputation brings them back.
 func (c *chaos) recompute() {
-	c.history[len(c.history)-1] += "\n    ovn-controllers are told to compute everything anew"
+	c.note("ovn-controllers are told to compute everything anew")
 	for _, n := range chaosNodes {
 		_, _ = c.Exec(c.Context(), n, "sh", "-c", `ovn-appctl -t "$OVN_RUNDIR"/ovn-controller.*.ctl inc-engine/recompute`)
 	}
@@ -336,7 +343,7 @@ func (c *chaos) recompute() {
 // tunnel's other end for a quarter of an hour, and a bridge that is being set up has
 // another one for a moment, which may be what it kept.
 func (c *chaos) forgetNeighbors(cloud string) {
-	c.history[len(c.history)-1] += "\n    Open vSwitch of cloud " + cloud + " is told to forget the ends of its tunnels"
+	c.note("Open vSwitch of cloud " + cloud + " is told to forget the ends of its tunnels")
 	for _, n := range chassisOf(cloud) {
 		_, _ = c.Exec(c.Context(), n, "ovs-appctl", "tnl/neigh/flush")
 	}

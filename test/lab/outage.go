@@ -137,7 +137,7 @@ func (l *Lab) gatewaysOn(ctx context.Context, chassis string) (Cloud, []string, 
 		}
 		ports := strings.Fields(list)
 		if len(ports) == 0 {
-			return c, nil, fmt.Errorf("no gateway port is on %s", chassis)
+			return c, nil, fmt.Errorf("no gateway port is on %s: an outage before left it dead, or the port is elsewhere; down and up make the lab anew", chassis)
 		}
 		if len(c.Chassis) < 3 {
 			return c, nil, fmt.Errorf("cloud %s has no third chassis: OVN follows the death of one of two by nothing (up --compute)", c.Name)
