@@ -14,7 +14,7 @@
 
 /*
  * lookup asks with all that the kernel will ask with when it forwards the packet:
- * rules may select by it. A mark it would not be asked with: see vrf_guard().
+ * rules may select by it. Marks are taken off before: see vrf_guard().
  */
 static __always_inline long lookup(struct run *r, const struct packet *p, struct bpf_fib_lookup *fib, __u16 length)
 {
@@ -22,8 +22,8 @@ static __always_inline long lookup(struct run *r, const struct packet *p, struct
 
 	fib_fill(r, p, fib, length);
 	fib_ports(r, p, fib);
-	fib->l4_protocol = p->proto;
-	/* Both were read before: this cannot fail. */
+	fib->l4_protocol = p->proto; /* rules know that of a fragment, too */
+	/* The header was read before, by the parser: this cannot fail. */
 	if (p->family == 4) {
 		data = frame(r->skb, ETH_HLEN + sizeof(struct iphdr));
 		if (data)
@@ -99,7 +99,8 @@ static __always_inline int forwards(struct run *r, struct packet *p, const struc
 	/* Without a length: the metric is known even of what is too big. */
 	switch (lookup(r, p, &fib, 0)) {
 	case BPF_FIB_LKUP_RET_SUCCESS:
-		if (g->flags & GUARD_FROM_OVN && fib.rt_metric == TENANT_METRIC && hairpin(r, &fib))
+		/* The kernel answers one whose hop limit ends here. */
+		if (g->flags & GUARD_FROM_OVN && fib.rt_metric == TENANT_METRIC && p->ttl > 1 && hairpin(r, &fib))
 			return drop(r, DROP_HAIRPIN);
 		/* fallthrough */
 	case BPF_FIB_LKUP_RET_NO_NEIGH:
@@ -138,7 +139,7 @@ int vrf_guard(struct __sk_buff *skb)
 		return drop(&r, DROP_STALE_ROW);
 	/* For the counters: the row may not be there yet, or any more. */
 	vrf_find(&r, g->vni);
-	/* No rule selects by what a tenant's packet was marked with: the lookup here has no mark. */
+	/* No rule selects by a mark from before: the lookup here has none. */
 	skb->mark = 0;
 	void *data = frame(skb, ETH_HLEN);
 

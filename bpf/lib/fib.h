@@ -26,7 +26,10 @@ static __always_inline void fib_fill(struct run *r, const struct packet *p, stru
 	}
 }
 
-/* fib_ports are those that the kernel may choose among several next hops by; fragments have none. */
+/*
+ * fib_ports fills in the protocol and the ports, by which the kernel may choose among
+ * several next hops, and rules select; fragments have no ports.
+ */
 static __always_inline void fib_ports(struct run *r, const struct packet *p, struct bpf_fib_lookup *fib)
 {
 	if (p->fragment != WHOLE)

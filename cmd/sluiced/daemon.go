@@ -23,6 +23,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/serve"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/systemd"
@@ -124,6 +125,9 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	path := d.cfg.StateDir + "/vrf-indices.json"
 	if d.indices, err = open(path, seed); err != nil {
 		return ovn.Needs{}, fmt.Errorf("VRF indices in %s: %w", path, err)
+	}
+	if err := d.indices.Damaged(); err != nil {
+		d.reg.Reporter("state").Set(status.Object{Kind: "node", Key: "vrf-indices", State: status.Warning, Reason: reason.NotRead, Error: err.Error()})
 	}
 	ec := evpnConfig(d.cfg)
 	d.translator = evpn.NewTranslator(ec, d.indices)

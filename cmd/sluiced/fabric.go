@@ -149,7 +149,11 @@ func (n *node) lookAtPairs() {
 	}
 	if said := fmt.Sprint(damage, err); said != n.damaged {
 		n.damaged = said
-		n.d.log.Warn("a veth pair is not as it was made; making it again", "damage", damage, "error", err)
+		if err != nil {
+			n.d.log.Warn("the veth pairs cannot be looked at; reading them back", "error", err)
+		} else {
+			n.d.log.Warn("a veth pair is not as it was made; making it again", "damage", damage)
+		}
 	}
 	n.relistSwitch()
 }

@@ -170,7 +170,7 @@ func (d *BridgeLinks) List(ctx context.Context) (map[intent.BridgeKey]intent.Bri
 	return out, err
 }
 
-// Apply makes pairs; the order within one is: marks, sysctls, programs, port and
+// Apply makes pairs; the order within one is: marks, MTU, sysctls, programs, port and
 // default flow, up.
 func (d *BridgeLinks) Apply(ctx context.Context, rows []reconcile.Row[intent.BridgeKey, intent.Bridge]) []error {
 	errs := make([]error, len(rows))
@@ -208,11 +208,12 @@ func (d *BridgeLinks) apply(ctx context.Context, h *netlink.Handle, b intent.Bri
 		if l == p.host {
 			knobs = d.knobs()
 		}
-		if err := settle(h, l, knobs); err != nil {
-			return err
-		}
+		// First: an MTU too small for IPv6 takes its sysctls away.
 		if err := h.LinkSetMTU(l, d.config.MTU); err != nil {
 			return fmt.Errorf("setting MTU %d of %s: %w", d.config.MTU, l.Attrs().Name, err)
+		}
+		if err := settle(h, l, knobs); err != nil {
+			return err
 		}
 	}
 	name := p.host.Attrs().Name

@@ -11,8 +11,7 @@ import (
 )
 
 func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) bool {
-	if !p.complete() || !up(p.host) || !up(p.port) || !isSettled(p.host, d.knobs()) || !isClosed(p.port) ||
-		p.host.Attrs().MTU != d.config.MTU || p.port.Attrs().MTU != d.config.MTU {
+	if !p.complete() || !up(p.host) || !up(p.port) || !d.hasMTU(p) || !isSettled(p.host, d.knobs()) || !isClosed(p.port) {
 		return false
 	}
 	datapath, err := d.config.Ports.Datapath(b)
@@ -80,10 +79,18 @@ func (d *BridgeLinks) damage(p pair) error {
 		return errors.New("is missing")
 	case !up(p.host) || !up(p.port):
 		return errors.New("is down")
+	case !d.hasMTU(p):
+		return fmt.Errorf("has the MTUs %d and %d, and not %d", p.host.Attrs().MTU, p.port.Attrs().MTU, d.config.MTU)
 	case !isSettled(p.host, d.knobs()) || !isClosed(p.port):
 		return errors.New("answers ARP, or has other sysctls")
 	case !d.isAttached(p.host):
 		return nil // the next List attaches, or says why it cannot
 	}
 	return d.stillAttached(p.host)
+}
+
+// hasMTU tells whether both ends take what they have to: what is larger a pair drops
+// in silence.
+func (d *BridgeLinks) hasMTU(p pair) bool {
+	return p.host.Attrs().MTU == d.config.MTU && p.port.Attrs().MTU == d.config.MTU
 }

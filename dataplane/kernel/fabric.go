@@ -158,13 +158,14 @@ func (f *Fabric) finish(ctx context.Context, h *netlink.Handle, l netlink.Link, 
 	if err != nil {
 		return false, err
 	}
-	if err := settle(h, l, knobs); err != nil {
-		return false, err
-	}
+	// First: an MTU too small for IPv6 takes its sysctls away.
 	if l.Attrs().MTU != f.config.MTU {
 		if err := h.LinkSetMTU(l, f.config.MTU); err != nil {
 			return false, fmt.Errorf("setting MTU %d: %w", f.config.MTU, err)
 		}
+	}
+	if err := settle(h, l, knobs); err != nil {
+		return false, err
 	}
 	if mac := fabricAddress(f.config.RouterMAC); string(l.Attrs().HardwareAddr) != string(mac[:]) {
 		if err := h.LinkSetHardwareAddr(l, hardware(mac)); err != nil {

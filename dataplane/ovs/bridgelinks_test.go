@@ -78,6 +78,7 @@ func TestBridgeLinks(t *testing.T) {
 		"ip link set sluice1 down",
 		"sysctl -qw net.ipv4.conf.sluice1.rp_filter=0",
 		"ethtool -K sluice1 tx on",
+		"ip link set sluice1 mtu 700",
 		"ovs-vsctl del-port br-ex sluice1-ovs",
 		"ovs-vsctl clear port sluice1-ovs trunks",
 		"ovs-ofctl del-flows unix:" + n.path("br-ex.mgmt"),
@@ -187,7 +188,8 @@ func TestProgramTakenOff(t *testing.T) {
 		t.Errorf("attached %d times", attaches)
 	}
 	for _, damage := range []string{
-		"ip link set sluice1 down", "sysctl -qw net.ipv6.conf.sluice1.disable_ipv6=0", "ip link del sluice1",
+		"ip link set sluice1 down", "sysctl -qw net.ipv6.conf.sluice1.disable_ipv6=0", "ip link set sluice1 mtu 700", "ip link set sluice1-ovs mtu 700",
+		"ip link del sluice1",
 	} {
 		n.run(damage)
 		if found, err := d.Damage(); err != nil || len(found) != 1 {

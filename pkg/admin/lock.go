@@ -39,12 +39,9 @@ func lockFile(path string) (*Lock, error) {
 	}
 	// The file stays when the lock ends: removing it would let two processes
 	// lock two files of one name.
+	// The process is only for whoever finds it locked: a full disk stops nobody.
 	if err := f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-		if err != nil {
-			_ = f.Close()
-			return nil, fmt.Errorf("locking %s: %w", path, err)
-		}
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return &Lock{f: f}, nil
 }

@@ -27,6 +27,7 @@ const (
 	VRFLimit         = "vrf-limit"
 	NoIndex          = "no-index"
 	NotKept          = "not-kept"
+	NotRead          = "not-read"
 	OptedOut         = "opted-out"
 	NAT              = "nat"
 	NATPending       = "nat-pending"
@@ -83,7 +84,7 @@ func Objects() []Entry {
 		{BadAS, annotated, broken, "`neutron_bgpvpn:as` is no AS number.", "Write a number from 1 to 4294967295, or remove the key."},
 		{BadRouteTarget, annotated, broken, "One of `neutron_bgpvpn:rt`, `it` and `et` is no list of route targets.", "Write targets such as `64512:1001`, separated by commas."},
 		{UnsupportedType, annotated, broken, "`neutron_bgpvpn:type` is another than `l3`.", "Make the BGPVPN one of type l3; others cannot be carried as Type-5 routes."},
-		{BadAnnounce, ports, broken, "`sluice-announce` is none of `hosts`, `subnets` and `both`.", "Correct it, or remove the key."},
+		{BadAnnounce, ports, broken, "`sluice-announce` is none of `hosts`, `subnets` and `both`. The object is not exposed.", "Correct it, or remove the key."},
 		{BadExpose, ports, broken, "`sluice-expose` is neither `true` nor `false`. The object is not exposed.", "Correct it, or remove the key."},
 		{BadMAC, ports, broken, "The column `mac` of the row is empty, or an element of it is no MAC with addresses. What can be read of it counts.", "Correct the port's addresses in the Northbound database."},
 		{BadCIDRs, []string{"host", "port"}, broken, "`neutron:cidrs` of the port is no list of addresses.", "Correct it where it is written: Neutron."},
@@ -104,6 +105,7 @@ func Objects() []Entry {
 		{VRFLimit, vrf, broken, "The node has as many VRFs as `evpn.maxVRFs` allows.", "Raise it (`dataplane.sizes.vrfs` too), or move gateways to other nodes."},
 		{NoIndex, vrf, broken, "No index is left for the VRF's route distinguisher: all 65535 are taken.", "Move gateways to other nodes."},
 		{NotKept, []string{"node"}, broken, "The indices of VRFs cannot be written to the state directory. After a loss of the maps, route distinguishers may change.", "Make the directory writable; see the error for the file."},
+		{NotRead, []string{"node"}, warning, "The file with the indices of VRFs was damaged when sluiced started, and was set aside. VRFs that the pinned maps did not show were numbered anew: their route distinguishers are others than before.", "Nothing: the next start does not say it again. Find out what wrote into the state directory."},
 		{OptedOut, ports, withheld, "`sluice-expose` is `false`.", nothing},
 		{NAT, []string{"interface", "host"}, withheld, "A NAT row of the router translates the subnet or address, so it is not what others should send to.", "Nothing, or `evpn.nat: announce` to expose it all the same."},
 		{NATPending, iface, withheld, "The Northbound database has not said yet which addresses are translated.", "Nothing; if it stays, see the component `nb`."},

@@ -40,8 +40,9 @@ func chaosTime() time.Duration {
 	return 90 * time.Second
 }
 
-// chaosSeed is that of the files that are tested: each commit has other rounds, and one
-// that has passed has the same ones again. The nightly run has other ones each time.
+// chaosSeed is that of the last commit's files: each commit has other rounds, and one
+// that has passed has the same ones again. The nightly run has other ones each time, and
+// so has what is no checkout.
 func chaosSeed() uint64 {
 	tree, err := exec.Command("git", "-c", "safe.directory=*", "rev-parse", "HEAD^{tree}").Output()
 	if os.Getenv("SLUICE_NIGHTLY") == "" && err == nil && len(tree) > 16 {

@@ -1,6 +1,7 @@
 package vrfindex
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,26 @@ type Store struct {
 	next  uint32
 	// unsaved: the file does not say what is above.
 	unsaved bool
+	damaged error
 }
+
+// DamagedError: the file is none of ours, or not whole.
+type DamagedError struct {
+	Path string
+	Err  error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("VRF indices: %s: %v; it was set aside as %s%s, and VRFs that the data plane does not show are numbered anew", e.Path, e.Err, e.Path, aside)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// aside is added to the name of a file that cannot be used.
+const aside = ".damaged"
+
+// Damaged is what was wrong with the file that was found; nil if nothing.
+func (s *Store) Damaged() error { return s.damaged }
 
 // file is the layout on disk.
 type file struct {
@@ -46,11 +66,31 @@ const version = 1
 
 // Open reads the file at path; one that is not there is an empty one. seed is
 // what the data plane shows: it wins where the file disagrees, since packets are
-// counted under it. An empty path keeps nothing on disk.
+// counted under it. A damaged one is set aside, see Damaged: what forwards goes on. That
+// of a newer program is an error. An empty path keeps nothing on disk.
 func Open(path string, seed map[intent.VNI]uint16) (*Store, error) {
-	s := &Store{path: path, taken: map[intent.VNI]uint16{}, inUse: map[uint16]intent.VNI{}, next: 1}
-	f, err := read(path)
+	s, err := Peek(path, seed)
 	if err != nil {
+		return nil, err
+	}
+	s.path = path
+	if s.damaged != nil {
+		if err := os.Rename(path, path+aside); err != nil {
+			return nil, errors.Join(s.damaged, err)
+		}
+		s.unsaved = true
+	}
+	return s, nil
+}
+
+// Peek is Open for one who only looks: numbers that it gives out are kept
+// nowhere.
+func Peek(path string, seed map[intent.VNI]uint16) (*Store, error) {
+	s := &Store{taken: map[intent.VNI]uint16{}, inUse: map[uint16]intent.VNI{}, next: 1}
+	f, err := read(path)
+	if bad := (*DamagedError)(nil); errors.As(err, &bad) {
+		s.damaged = err
+	} else if err != nil {
 		return nil, err
 	}
 	for vni, index := range seed {
@@ -80,16 +120,6 @@ func Open(path string, seed map[intent.VNI]uint16) (*Store, error) {
 	return s, nil
 }
 
-// Peek is Open for one who only looks: numbers that it gives out are kept
-// nowhere.
-func Peek(path string, seed map[intent.VNI]uint16) (*Store, error) {
-	s, err := Open(path, seed)
-	if s != nil {
-		s.path = ""
-	}
-	return s, err
-}
-
 // restoreFreed keeps the order of the file and appends the numbers below next
 // that nobody has.
 func (s *Store) restoreFreed(order []uint16) {
@@ -117,13 +147,22 @@ func read(path string) (file, error) {
 		return f, nil
 	}
 	if err != nil {
-		return f, fmt.Errorf("read VRF indices: %w", err)
+		return f, &DamagedError{path, err}
 	}
-	if err := json.Unmarshal(b, &f); err != nil {
-		return f, fmt.Errorf("read VRF indices: %s: %w; remove the file to number the VRFs anew", path, err)
+	err = json.Unmarshal(b, &f)
+	if err == nil && f.Version > version {
+		return f, fmt.Errorf("read VRF indices: %s has layout %d of a newer program, this one knows %d; remove the file to number the VRFs anew", path, f.Version, version)
 	}
-	if f.Version != version {
-		return f, fmt.Errorf("read VRF indices: %s has layout %d, this program knows %d", path, f.Version, version)
+	if err == nil && f.Version < version {
+		err = errors.New("it names no layout")
+	}
+	for vni, index := range f.Indices {
+		if index == 0 || !vni.ValidVRF() {
+			err = cmp.Or(err, fmt.Errorf("index %d of VNI %d", index, vni))
+		}
+	}
+	if err != nil {
+		return file{}, &DamagedError{path, err}
 	}
 	return f, nil
 }

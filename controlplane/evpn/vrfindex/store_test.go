@@ -85,17 +85,38 @@ func TestFull(t *testing.T) {
 	index(t, s, 100002, 20)
 }
 
+// TestBadFile: a damaged file is set aside, and what the data plane shows counts; that
+// of a newer program stays.
 func TestBadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vrf.json")
-	for content, bad := range map[string]bool{
-		"{": true, `{"version":2}`: true, `{"version":1,"indices":{"1":0}}`: true,
-		`{"version":1,"indices":{"1":5,"2":5}}`: false,
+	for content, newer := range map[string]bool{
+		"{": false, "": false, "null": false, `[]`: false, `{"version":1,"indices":{"1":0}}`: false, `{"version":2}`: true,
 	} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path, nil); (err != nil) != bad {
-			t.Errorf("%s: error %v", content, err)
+		if s, err := Peek(path, nil); !newer && (err != nil || s.Damaged() == nil) {
+			t.Errorf("%s: looked at: %v", content, err)
+		}
+		s, err := Open(path, map[intent.VNI]uint16{7: 3})
+		if newer {
+			if err == nil {
+				t.Errorf("%s was taken", content)
+			}
+			continue
+		}
+		if err != nil || s.Damaged() == nil {
+			t.Fatalf("%s: %v", content, err)
+		}
+		index(t, s, 7, 3)
+		if b, err := os.ReadFile(path + aside); err != nil || string(b) != content {
+			t.Errorf("set aside: %q, %v", b, err)
+		}
+		if err := s.Commit(); err != nil {
+			t.Error(err)
+		}
+		if s, err := Open(path, nil); err != nil || s.Damaged() != nil {
+			t.Errorf("written anew: %v", err)
 		}
 	}
 	// One number for two VNIs: the lower one keeps it.
