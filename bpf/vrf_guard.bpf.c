@@ -44,11 +44,7 @@ static __always_inline int hairpin(struct run *r, const struct bpf_fib_lookup *f
 {
 	struct ethhdr *eth = frame(r->skb, ETH_HLEN);
 
-	if (fib->ifindex != r->skb->ifindex || !eth)
-		return 0;
-	const __u16 *from = (const __u16 *)eth->h_source, *to = (const __u16 *)fib->dmac;
-
-	return !((from[0] ^ to[0]) | (from[1] ^ to[1]) | (from[2] ^ to[2]));
+	return eth && fib->ifindex == r->skb->ifindex && mac_equal_half(eth->h_source, fib->dmac);
 }
 
 /*

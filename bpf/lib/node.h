@@ -13,6 +13,14 @@ static __always_inline int mac_equal(const void *a, const volatile void *b)
 	       ((const __u16 *)a)[2] == ((const volatile __u16 *)b)[2];
 }
 
+/* The same for a place that is not aligned to a word. */
+static __always_inline int mac_equal_half(const void *a, const void *b)
+{
+	const __u16 *x = a, *y = b;
+
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]));
+}
+
 static __always_inline void mac_copy(void *to, const volatile void *from)
 {
 	*(__u32 *)to = *(const volatile __u32 *)from;

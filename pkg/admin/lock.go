@@ -38,8 +38,8 @@ func lockFile(path string) (*Lock, error) {
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	// The file stays when the lock ends: removing it would let two processes
-	// lock two files of one name.
-	// The process is only for whoever finds it locked: a full disk stops nobody.
+	// lock two files of one name. What is in it is only for whoever finds it locked: a
+	// full disk stops nobody.
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}

@@ -257,6 +257,12 @@ func TestChangeOfPathWaitsForItsTurn(t *testing.T) {
 		if err := b.broken(host, other); err != nil || b.vrfs.rows[1001].Path != from {
 			t.Fatalf("to path %s: on path %s, %v", to, b.vrfs.rows[1001].Path, err)
 		}
+		if now, carries := b.Path(1001); now != from || !carries || !b.Steered(into) || !b.Steered(back) {
+			t.Errorf("to path %s: path %s carries: %v; the flows are there: %v, %v", to, now, carries, b.Steered(into), b.Steered(back))
+		}
+		if b.Steered(intent.SteeringKey{Gateway: gw, Kind: intent.SteerSource, Prefix: netip.MustParsePrefix("192.0.2.0/24")}) {
+			t.Error("a flow that nothing asks for is there")
+		}
 		why = nil
 		b.Pipeline.Update(b.TurnCame)
 		b.passes(t)

@@ -34,6 +34,7 @@ type Store struct {
 	next  uint32
 	// unsaved: the file does not say what is above.
 	unsaved bool
+	// damaged is set once: what was wrong with the file that was found.
 	damaged error
 }
 
@@ -44,7 +45,7 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("VRF indices: %s: %v; it was set aside as %s%s, and VRFs that the data plane does not show are numbered anew", e.Path, e.Err, e.Path, aside)
+	return fmt.Sprintf("VRF indices: %s: %v; a start sets it aside as %s%s and numbers the VRFs anew that the data plane does not show", e.Path, e.Err, e.Path, aside)
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }
