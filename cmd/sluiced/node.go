@@ -50,10 +50,7 @@ type node struct {
 	bgpSync   atomic.Bool
 	// imported is bgpSync once the tables have been told what came with it.
 	imported atomic.Bool
-	// linger ends the time for which routes of a VTEP that has not come back are
-	// kept after BGP is in sync; zero until then.
-	linger    atomic.Pointer[time.Time]
-	lingering chan struct{} // closed when linger is set
+	linger   *linger
 	// fabricBroken says what is wrong with the fabric device; nil or empty: nothing.
 	fabricBroken atomic.Pointer[string]
 	// form is held while the fabric devices are looked at or change over; waits: the
@@ -109,7 +106,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.watchPaths(running) })
 	group.Go(func() error { return n.watchParity(running) })
 	group.Go(func() error { return n.releaseSpeaker(running) })
-	group.Go(func() error { return n.endLinger(running) })
+	group.Go(func() error { return n.linger.run(running, n.tables.Pipeline.Kick) })
 	group.Go(func() error { return n.endMoves(running) })
 	group.Go(func() error { return n.promote(running) })
 	group.Go(func() error { return n.changeForm(running) })

@@ -15,7 +15,7 @@ import (
 func TestOlderMapsStayUntilTheNewAreFilled(t *testing.T) {
 	d := idleDaemon()
 	n := deadNode(d)
-	n.rib, n.lingering = rib.New(), make(chan struct{})
+	n.rib, n.linger = rib.New(), newLinger()
 	n.learned = learned.New(n.rib)
 	n.tables.Pipeline.Pass(t.Context())
 	route := intent.Route{Key: intent.NewRouteKey(1001, prefix("10.20.0.0/24")), Kind: intent.RouteRemote}

@@ -23,7 +23,7 @@ import (
 
 // newNode finds out who the node is. It changes nothing.
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
-	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), lingering: make(chan struct{}), looks: make(chan struct{}, 1), pathFacts: newPathFacts()}
+	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), linger: newLinger(), looks: make(chan struct{}, 1), pathFacts: newPathFacts()}
 	n.learned = learned.New(n.rib)
 	var err error
 	if n.id, err = d.identify(facts); err != nil {
@@ -139,7 +139,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		return nil, errors.Join(err, n.dp.Close())
 	}
 	n.tables = tables.New(n.drivers(), tables.Sources{
-		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.lingers, Better: n.better, Fabric: n.announcedFrom, Turn: n.turn, LearnedBy: n.learned.VRF,
+		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.linger.keeps, Better: n.better, Fabric: n.announcedFrom, Turn: n.turn, LearnedBy: n.learned.VRF,
 	}, tables.Options{Status: d.reg, Log: d.log, Passed: d.metrics.ObservePass, Announced: n.observeDelays, Routed: n.pathFacts.note})
 	n.newUnderlay()
 	n.noteLoaded()

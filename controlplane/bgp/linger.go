@@ -23,8 +23,8 @@ const (
 	settleTime  = 25 * time.Millisecond
 	settleLimit = 5 * time.Second
 	runMany     = 16
-	// returnTime is how long an originator that is back has for its next route.
-	returnTime = 5 * time.Second
+	// ReturnTime is how long an originator that is back has for its next route.
+	ReturnTime = 5 * time.Second
 	// sweepTime is how often the ends of ghosts are looked for.
 	sweepTime = 100 * time.Millisecond
 )
@@ -255,7 +255,7 @@ func (r *rib) sweep(now time.Time) {
 
 // end is when a stale ghost goes.
 func (g *ghost) end(back time.Time) time.Time {
-	if b := back.Add(returnTime); !back.IsZero() && b.Before(g.until) {
+	if b := back.Add(ReturnTime); !back.IsZero() && b.Before(g.until) {
 		return b
 	}
 	return g.until

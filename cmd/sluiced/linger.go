@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// restartLinger is how long routes of a VTEP that was there before a restart,
+// and of which BGP shows nothing now, are kept: it may be restarting, too.
+const restartLinger = 30 * time.Second
+
+// linger decides what is kept of the routes that were there before a restart and that
+// BGP does not show: those of a VTEP that BGP does not show at all, for restartLinger,
+// and those of one that it does until the VTEP has had its latest new route for
+// bgp.ReturnTime. A node that comes back announces one route after the other.
+type linger struct {
+	mu  sync.Mutex
+	now func() time.Time
+	// end is restartLinger after BGP was in sync first; zero before.
+	end time.Time
+	// latest is when a VTEP had its latest new route; nil after end.
+	latest map[netip.Addr]time.Time
+	// news is filled when the times at which something ends are others.
+	news chan struct{}
+}
+
+func newLinger() *linger {
+	return &linger{now: time.Now, latest: map[netip.Addr]time.Time{}, news: make(chan struct{}, 1)}
+}
+
+// note takes the VTEPs and routes that are new, and whether BGP is in sync.
+func (l *linger) note(u bgp.ImportUpdate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if u.InSync && l.end.IsZero() {
+		l.end = now.Add(restartLinger)
+	}
+	if l.over(now) {
+		l.latest = nil
+		return
+	}
+	for _, v := range u.VTEPs {
+		l.latest[v.Addr] = now
+	}
+	for _, r := range u.Upserts {
+		for _, h := range r.NextHops.All() {
+			l.latest[h.VTEP] = now
+		}
+	}
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+func (l *linger) over(now time.Time) bool {
+	return l.latest == nil || !l.end.IsZero() && now.After(l.end)
+}
+
+// keeps tells whether a route that BGP does not show is kept for a while. known tells
+// whether BGP shows a VTEP.
+func (l *linger) keeps(hops intent.NextHopSet, known func(netip.Addr) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if l.end.IsZero() || l.over(now) {
+		return false
+	}
+	for _, h := range hops.All() {
+		if known(h.VTEP) && now.Sub(l.latest[h.VTEP]) > bgp.ReturnTime {
+			return false
+		}
+	}
+	return true
+}
+
+// next is when something is kept no longer; false when nothing is any more, or BGP was
+// not in sync yet.
+func (l *linger) next() (at time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if l.end.IsZero() || l.over(now) {
+		return at, false
+	}
+	at = l.end
+	for _, t := range l.latest {
+		if t = t.Add(bgp.ReturnTime); t.After(now) && t.Before(at) {
+			at = t
+		}
+	}
+	return at, true
+}
+
+// run has the tables looked at again whenever something is kept no longer.
+func (l *linger) run(ctx context.Context, look func()) error {
+	for {
+		var ended <-chan time.Time
+		if at, ok := l.next(); ok {
+			ended = time.After(time.Until(at) + time.Millisecond)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.news:
+		case <-ended:
+			look()
+		}
+	}
+}
