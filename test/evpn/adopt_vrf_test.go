@@ -64,7 +64,7 @@ const (
 // ever ends its initial update. No end in the VRF is up for a moment without it, and an
 // operator's VRF of the same form stays as it was.
 func TestAdoptVRF(t *testing.T) {
-	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{KernelDatapath: true, Uplink: lab.UplinkGateway}))}
+	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{KernelDatapath: true, Uplink: lab.UplinkGateway}))}
 	a1, rr := w.node("a1"), w.node("rr")
 	w.startOn("b1", "")
 	w.exec("a1", "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding\n"+operators)
@@ -77,7 +77,7 @@ func TestAdoptVRF(t *testing.T) {
 		{name: "no neighbour", path: "auto", alone: true, way: vlanWay, end: "vlan-1001", port: "vlan-1001"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := &world{t, w.Lab}
+			w := &world{T: t, Lab: w.Lab}
 			t.Cleanup(w.leaveAgent)
 			w.nb("a", "set", "logical_router_port", "lrp-red-gw", "external_ids:sluice-path="+tt.path)
 			w.agent(tt)

@@ -55,8 +55,16 @@ func (w *world) configured(node, neighbor string) {
 func TestBFD(t *testing.T) {
 	w := shared(t)
 	n, rr := w.node("a1"), w.node("rr").VTEP4
-	defer func() { w.configured("a1", fmt.Sprintf("    - address: %s\n", rr)) }() // a cleanup would have no context
+	defer func() { // a cleanup would have no context
+		if err := w.ReflectorBFD(w.Context(), "rr", n.VTEP4, false); err != nil {
+			t.Error(err)
+		}
+		w.configured("a1", fmt.Sprintf("    - address: %s\n", rr))
+	}()
 	w.configured("a1", fmt.Sprintf("    - {address: %s, localAddress: %s, bfd: {enabled: true, multihop: true, minTTL: 254, minTx: 200ms, minRx: 200ms, multiplier: 10}}\n", rr, n.VTEP4))
+	if err := w.ReflectorBFD(w.Context(), "rr", n.VTEP4, true); err != nil {
+		t.Fatal(err)
+	}
 	up := func() error {
 		b, err := w.bgp("a1")
 		if err == nil && (b.State != "established" || b.BFD == nil || b.BFD.Path != "up" || b.BFD.DetectionUs != 2_000_000) {

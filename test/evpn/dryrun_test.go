@@ -21,7 +21,7 @@ import (
 // sluiced, and on a node that others have changed; and changes nothing, to the
 // byte.
 func TestDryRun(t *testing.T) {
-	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
+	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
 	const node = "a1"
 	config := w.configFile(node)
 

@@ -49,7 +49,7 @@ func TestFRREdge(t *testing.T) {
 	w := withEdges(t)
 	for _, path := range []string{"ebpf", "kernel"} {
 		t.Run(path, func(t *testing.T) {
-			w := &world{t, w.Lab}
+			w := &world{T: t, Lab: w.Lab}
 			w.redOn(path)
 			w.exchange()
 			w.clean()

@@ -47,7 +47,7 @@ exposure: {ports: %[3]s, floatingIPs: %[3]s, gateways: %[3]s}
 // Sluice forward on it. a1 has two links to the leaf, which both carry packets, and a
 // machine in a VLAN of the same bridge; it is drained and put back.
 func TestExposureWithoutEVPN(t *testing.T) {
-	w := &world{t, labtest.Up(t, exposureScenario())}
+	w := &world{T: t, Lab: labtest.Up(t, exposureScenario())}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.report()

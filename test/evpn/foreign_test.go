@@ -13,7 +13,7 @@ import (
 // Links and flows of others that have Sluice's names stay as they are, while
 // sluiced runs and when everything of Sluice is removed.
 func TestForeignObjects(t *testing.T) {
-	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
+	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
 	const flow = "cookie=0xabc,priority=7,tcp,tp_dst=9"
 	w.exec("a1", "ip", "link", "add", "sluice0", "type", "bridge")
 	w.exec("b1", "ip", "link", "add", "sluice-vxlan", "type", "bridge")

@@ -41,7 +41,7 @@ func TestDevicesDoNotGrow(t *testing.T) {
 	var devices [2][]string
 	for i, tenants := range []int{few, many} {
 		t.Run(fmt.Sprintf("%d VRFs", tenants), func(t *testing.T) {
-			w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{ExtraTenants: tenants - few, HostsPerTenant: 1}))}
+			w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{ExtraTenants: tenants - few, HostsPerTenant: 1}))}
 			w.startOn("a1", "") // it has all gateways
 			w.eventually(fmt.Sprintf("%d VRFs on a1", tenants), func() error {
 				out, err := w.Exec(w.Context(), "a1", sluicectl(), "vrf", "list", "-o", "json")

@@ -32,7 +32,7 @@ var parityRows = []struct {
 func (w *world) parity(whole bool) {
 	for _, r := range parityRows {
 		if r.quick || whole {
-			w.Run(r.name, func(t *testing.T) { r.check(&world{t, w.Lab}) })
+			w.Run(r.name, func(t *testing.T) { r.check(&world{T: t, Lab: w.Lab}) })
 		}
 	}
 }

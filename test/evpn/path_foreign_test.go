@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
@@ -16,7 +17,7 @@ import (
 // runs, at its end, and when everything of Sluice is removed; what is in the way of
 // which object is said, and the rest goes on.
 func TestPathForeign(t *testing.T) {
-	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{KernelDatapath: true}))}
+	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{KernelDatapath: true}))}
 	w.exec("a1", "sh", "-ec", `echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
 		ip link add vrf-1001 type vrf table 1001; ip link set vrf-1001 up
 		ip link add br-1001 type bridge; ip link set br-1001 master vrf-1001; ip link set br-1001 up; ip addr add 10.99.0.1/24 dev br-1001
@@ -56,7 +57,7 @@ func TestPathForeign(t *testing.T) {
 	w.eventually("red stays on its path, blue changes to the other", func() error {
 		red, err := w.vrf("a1", vniRed)
 		blue, err2 := w.vrf("a1", vniBlue)
-		if err == nil && (red.Path != "ebpf" || blue.Path != "kernel") {
+		if err == nil && (red.Path != "ebpf" || red.Reason != reason.PathChanging || red.StateReason != reason.Foreign || blue.Path != "kernel") {
 			err = fmt.Errorf("red %+v, blue %+v", red, blue)
 		}
 		return errors.Join(err, err2)

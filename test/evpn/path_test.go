@@ -53,6 +53,7 @@ func onAnyPath(t *testing.T) *world {
 				for _, show := range []string{
 					sluicectl() + " vrf show 1001; " + sluicectl() + " diff", "ip -d link show type vrf; ip rule; ip -6 rule",
 					"ip route show vrf vrf-1001; ip -6 route show vrf vrf-1001; ip neigh; ip -6 neigh", "ip -s -d link | grep -A6 '1001'",
+					sluicectl() + " status; " + sluicectl() + " bgp neighbors -o json", "ss -tanp; ip -s link show " + lab.UnderlayLink + "; nstat -az | grep -v ' 0 '",
 				} {
 					out, err := w.Exec(background, n, "sh", "-c", show)
 					t.Logf("%s: %s: %v\n%s", n, show, err, tail(out, 6000))

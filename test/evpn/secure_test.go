@@ -22,7 +22,7 @@ func TestSecuredClouds(t *testing.T) {
 		CentralA: lab.Central{TLS: true, RBAC: true, Members: 3},
 		CentralB: lab.Central{TLS: true, RBAC: true, Relay: true, Schemas: "../../pkg/ovsdb/schema"},
 	}))
-	w := &world{t, l}
+	w := &world{T: t, Lab: l}
 	for _, n := range w.chassis() {
 		w.startSecured(n, nil)
 	}
@@ -36,7 +36,7 @@ func TestSecuredClouds(t *testing.T) {
 		{"members of the cluster die", (*world).membersDie},
 		{"the relay dies", (*world).relayDies},
 	} {
-		if !t.Run(c.name, func(t *testing.T) { c.run(&world{t, l}) }) {
+		if !t.Run(c.name, func(t *testing.T) { c.run(&world{T: t, Lab: l}) }) {
 			return // the lab may be broken
 		}
 	}

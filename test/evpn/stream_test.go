@@ -39,6 +39,7 @@ func (w *world) stream(vm, addr string, more ...string) *stream {
 // streams is one in each direction, per tenant and family.
 func (w *world) streams() []*stream {
 	w.Helper()
+	w.counted = w.tally()
 	var out []*stream
 	for _, vm := range vms {
 		for _, addr := range far(vm) {

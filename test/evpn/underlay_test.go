@@ -56,7 +56,7 @@ func TestUnderlayWithoutFRR(t *testing.T) {
 	s := lab.EVPN(lab.EVPNParams{})
 	// FRR in a namespace, which is made a router here, but for the last.
 	s.Reflectors = append(slices.Clone(leafs), reflector)
-	w := &world{t, labtest.Up(t, s)}
+	w := &world{T: t, Lab: labtest.Up(t, s)}
 	for i, leaf := range leafs {
 		w.makeLeaf(leaf, i+1)
 	}

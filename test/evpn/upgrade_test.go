@@ -98,7 +98,7 @@ type upgrade struct {
 
 func newUpgrade(t *testing.T, old release) *upgrade {
 	t.Helper()
-	u := &upgrade{world: &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}, older: old}
+	u := &upgrade{world: &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}, older: old}
 	u.newer = release{binary: filepath.Join(bin, "sluiced"), version: "unknown", what: "this one"}
 	for _, n := range u.chassis() {
 		if err := u.run(n, old); err != nil {

@@ -174,7 +174,7 @@ func (w *world) spread(from string, addr netip.Addr, at ...string) map[string]in
 
 // The tunnels run over IPv6, and BGP too.
 func TestIPv6Underlay(t *testing.T) {
-	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
+	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
 	for _, n := range w.chassis() {
 		w.startWith(n, w.node("rr").VTEP6, fabricOf(fmt.Sprintf("  vtep: %s\n  mtu: 1350\n", w.node(n).VTEP6)))
 	}

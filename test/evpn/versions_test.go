@@ -25,7 +25,7 @@ func programs(t *testing.T, release string) string {
 // TestOVN2503: cloud A is OVN 25.03 on Open vSwitch 3.5, behind its access control;
 // cloud B is this machine's.
 func TestOVN2503(t *testing.T) {
-	w := &world{t, labtest.Up(t, lab.EVPN(lab.EVPNParams{
+	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{
 		ProgramsA: programs(t, "trixie"), CentralA: lab.Central{TLS: true, RBAC: true},
 	}))}
 	if out := w.exec("a1", "ovs-appctl", "-t", "ovn-controller", "version"); !strings.Contains(out, "25.03") {

@@ -17,7 +17,7 @@ func TestWholeNode(t *testing.T) {
 	w := onAnyPath(t)
 	w.clean()
 	w.wholeNode("path: kernel\n", "kernel", "configured", "sluice-vxlan")
-	w.Run("parity", func(t *testing.T) { (&world{t, w.Lab}).parity(false) })
+	w.Run("parity", func(t *testing.T) { (&world{T: t, Lab: w.Lab}).parity(false) })
 	out := w.exec("a1", "ip", "-o", "-d", "link", "show", "type", "vxlan")
 	for _, want := range []string{"vxlan-1001", "vxlan-2001"} {
 		if !strings.Contains(out, want) {
@@ -26,7 +26,7 @@ func TestWholeNode(t *testing.T) {
 	}
 	w.wholeNode("path: kernel\n", "kernel", "configured", "sluice-vxlan") // a restart alone
 	w.wholeNode("", "ebpf", "auto", "vxlan-")
-	w.Run("parity again", func(t *testing.T) { (&world{t, w.Lab}).parity(false) })
+	w.Run("parity again", func(t *testing.T) { (&world{T: t, Lab: w.Lab}).parity(false) })
 	w.clean()
 }
 

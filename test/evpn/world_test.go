@@ -40,13 +40,15 @@ const (
 type world struct {
 	*testing.T
 	*lab.Lab
+	// counted is the tally when streams began.
+	counted tally
 }
 
 // shared is the plain lab, with both tenants connected. A test that broke it
 // fails the ones after it here.
 func shared(t *testing.T) *world {
 	t.Helper()
-	w := &world{t, plain.Lab(t)}
+	w := &world{T: t, Lab: plain.Lab(t)}
 	plainOnce.Do(func() {
 		for _, n := range w.chassis() {
 			w.exec(n, "ip", "link", "set", lab.UnderlayLink, "mtu", fmt.Sprint(underlayMTU))
@@ -66,6 +68,9 @@ func (w *world) reportFailure() {
 	w.Cleanup(func() {
 		if w.Failed() {
 			w.report()
+			if w.counted != nil {
+				w.Logf("counted since the streams began:\n%s", w.tally().since(w.counted))
+			}
 		}
 	})
 }
@@ -73,12 +78,17 @@ func (w *world) reportFailure() {
 // report shows what the nodes say when something did not work.
 func (w *world) report() {
 	for _, n := range w.chassis() {
+		if p, err := w.Process(n, "sluiced"); err == nil {
+			w.Logf("%s: the end of sluiced's log:\n%s", n, p.LogTail(60))
+		}
 		for _, argv := range [][]string{
 			{sluicectl(), "status"}, {sluicectl(), "drops"}, {sluicectl(), "vrf", "list"}, {"ovs-ofctl", "--names", "dump-flows", "br-ex"},
 			{"ovs-appctl", "dpctl/dump-flows", "--names"}, {"ovs-appctl", "upcall/show"},
+			// Where the lab's switch itself loses packets: d is a socket's count.
+			{"ss", "-0mn"}, {"sh", "-c", "ovs-appctl coverage/show | grep -E 'drop|miss|long_poll|revalidate'"},
 		} {
 			out, err := w.Exec(background, n, argv...)
-			w.Logf("%s: %s: %v\n%s", n, argv[1], err, tail(out, 3000))
+			w.Logf("%s: %s: %v\n%s", n, strings.Join(argv[1:], " "), err, tail(out, 3000))
 		}
 	}
 }
@@ -86,7 +96,7 @@ func (w *world) report() {
 // own is a lab for one test, with sluiced running.
 func own(t *testing.T, s lab.Scenario, config string) *world {
 	t.Helper()
-	w := &world{t, labtest.Up(t, s)}
+	w := &world{T: t, Lab: labtest.Up(t, s)}
 	w.reportFailure()
 	w.start(config)
 	return w

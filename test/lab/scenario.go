@@ -15,8 +15,7 @@ type Scenario struct {
 	Clouds []Cloud
 	// Reflectors are FRR route reflectors for EVPN, one namespace each.
 	Reflectors []string
-	// BFD makes the reflectors do BFD with the nodes that do it: every 200 ms, lost
-	// after ten times without a packet.
+	// BFD makes the reflectors able to do BFD: see ReflectorBFD.
 	BFD bool
 	// Peers are provider edges without Sluice.
 	Peers []Peer
