@@ -18,8 +18,8 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, admin.GetObjects, func(context.Context, admin.Nothing) ([]status.Object, error) { return d.reg.Objects(nil), nil })
 	handleList(s, d, admin.ListVRFs, []status.VRF{}, func(ctx context.Context, n *node, _ admin.Nothing) ([]status.VRF, error) { return n.vrfs(ctx) })
 	handle(s, d, admin.GetVRF, func(ctx context.Context, n *node, q admin.VRFSelector) (status.VRF, error) { return n.vrf(ctx, q.VNI) })
-	handleList(s, d, admin.ListRoutes, []status.Route{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.Route, error) {
-		return n.routesOf(q.VNI)
+	handleList(s, d, admin.ListRoutes, []status.Route{}, func(ctx context.Context, n *node, q admin.VRFSelector) ([]status.Route, error) {
+		return n.routesOf(ctx, q.VNI)
 	})
 	handleList(s, d, admin.GetBGP, d.noBGP(), func(ctx context.Context, n *node, _ admin.Nothing) (status.BGP, error) { return n.bgp(ctx) })
 	handleList(s, d, admin.ListBGPRoutes, []status.BGPRoute{}, func(ctx context.Context, n *node, _ admin.VRFSelector) ([]status.BGPRoute, error) {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"net/netip"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -13,8 +16,11 @@ import (
 )
 
 // routesOf are the routes of a VRF that there is, or of all for VNI 0.
-func (n *node) routesOf(vni intent.VNI) ([]status.Route, error) {
-	routes := n.routes(vni)
+func (n *node) routesOf(ctx context.Context, vni intent.VNI) ([]status.Route, error) {
+	routes, err := n.routesAndSessions(ctx, vni)
+	if err != nil {
+		return nil, err
+	}
 	if vni == 0 || len(routes) > 0 {
 		return routes, nil
 	}
@@ -25,6 +31,32 @@ func (n *node) routesOf(vni intent.VNI) ([]status.Route, error) {
 		return nil, noVRF(vni)
 	}
 	return routes, nil
+}
+
+// routesAndSessions are the routes, announced only where a neighbour takes them.
+func (n *node) routesAndSessions(ctx context.Context, only intent.VNI) ([]status.Route, error) {
+	s, err := n.speaker.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	routes := n.routes(only)
+	for _, r := range routes {
+		if r.Announced != nil && *r.Announced {
+			*r.Announced = s.Carries(familyOf(r.VNI, r.Prefix))
+		}
+	}
+	return routes, nil
+}
+
+// familyOf is the address family that carries a route.
+func familyOf(vni intent.VNI, p netip.Prefix) bgp.Families {
+	switch {
+	case vni != intent.DefaultVRF:
+		return bgp.FamilyEVPN
+	case p.Addr().Is4():
+		return bgp.FamilyIPv4
+	}
+	return bgp.FamilyIPv6
 }
 
 // routes are those of the path that carries each VRF. While it changes, the other

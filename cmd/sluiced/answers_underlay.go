@@ -9,14 +9,19 @@ import (
 
 	"errors"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // underlayStatus is the answer to "sluicectl underlay".
-func (n *node) underlayStatus(context.Context) (status.Underlay, error) {
+func (n *node) underlayStatus(ctx context.Context) (status.Underlay, error) {
 	p := n.underlay
+	sessions, err := n.speaker.Status(ctx)
+	if err != nil {
+		return status.Underlay{}, err
+	}
 	_, inSync := n.speaker.Unicast()
 	out := status.Underlay{Install: n.d.cfg.Underlay.Install.Enabled, InSync: inSync, Announcements: []status.UnderlayAnnouncement{}, Routes: p.routes()}
 	wanted, _ := p.tables.Announcements.Rows()
@@ -25,6 +30,9 @@ func (n *node) underlayStatus(context.Context) (status.Underlay, error) {
 		var err error
 		if a.Announced, err = p.tables.Announcements.State(prefix); err != nil {
 			a.Error = err.Error()
+		}
+		if family := familyOf(intent.DefaultVRF, prefix); a.Announced && !sessions.Carries(family) {
+			a.Announced, a.Error = false, "no neighbour with a session takes routes of family "+family.String()
 		}
 		out.Announcements = append(out.Announcements, a)
 	}

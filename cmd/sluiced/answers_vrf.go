@@ -3,14 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -34,6 +37,12 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 		row.State, row.StateReason, row.Error = stateOf(n.tables.VRFs.State(vni))
 		c := n.choice(vni)
 		row.Path, row.Reason, row.ReasonDetail = n.carrier(vni).String(), c.Reason, c.Detail
+		if row.Path != v.Path.String() {
+			row.Reason, row.ReasonDetail = reason.PathChanging, strings.TrimSuffix(fmt.Sprintf("to path %s (%s): %s", v.Path, c.Reason, c.Detail), ": ")
+			if err := n.kernelObstacle(vni); err != nil && v.Path == intent.PathKernel {
+				row.State, row.StateReason, row.Error = stateOf(false, err)
+			}
+		}
 		rows[vni] = row
 	}
 	if err := n.addImports(ctx, rows); err != nil {
@@ -91,6 +100,24 @@ func words(s intent.RouteTargets) []string {
 	return out
 }
 
+// kernelObstacle is why a part of a VRF's kernel path cannot be built; nil where none
+// is known that does not merely wait.
+func (n *node) kernelObstacle(vni intent.VNI) error {
+	if ok, err := n.tables.KernelVRFs.State(vni); !ok && err != nil && !errors.Is(err, reconcile.ErrNotReady) {
+		return err
+	}
+	gateways, _ := n.tables.KernelGateways.Rows()
+	for k, g := range gateways {
+		if g.VNI != vni {
+			continue
+		}
+		if ok, err := n.tables.KernelGateways.State(k); !ok && err != nil && !errors.Is(err, reconcile.ErrNotReady) {
+			return err
+		}
+	}
+	return nil
+}
+
 // vrf is one VRF with everything in it.
 func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 	all, err := n.vrfs(ctx)
@@ -102,7 +129,9 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 		return status.VRF{}, noVRF(vni)
 	}
 	v := all[i]
-	v.Routes = n.routes(vni)
+	if v.Routes, err = n.routesAndSessions(ctx, vni); err != nil {
+		return status.VRF{}, err
+	}
 	names := map[string]bool{vni.String(): true}
 	gateways, _ := n.tables.Gateways.Rows()
 	served, _ := n.tables.Served.Rows()

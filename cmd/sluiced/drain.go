@@ -28,7 +28,7 @@ func (d *daemon) watchDrain(ctx context.Context) error {
 	for {
 		if s := d.followDrain(ctx); asked || s.Stage != drain.Serving {
 			asked = true
-			d.reg.SetCondition("drain", s.Stage == drain.Serving || s.Stage == drain.Drained, string(s.Stage), drainDetail(s))
+			d.tellDrain(s)
 		}
 		select {
 		case <-ctx.Done():
@@ -37,6 +37,10 @@ func (d *daemon) watchDrain(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+func (d *daemon) tellDrain(s drain.Status) {
+	d.reg.SetCondition("drain", s.Stage == drain.Serving || s.Stage == drain.Drained, string(s.Stage), drainDetail(s))
 }
 
 // followDrain does what the present stage asks for and looks at what it waits for.
@@ -110,6 +114,9 @@ func (n *node) drainGate() error {
 
 func (d *daemon) drainStatus() status.Drain {
 	s := d.drain.Status(time.Now())
+	if s.Stage != drain.Serving {
+		d.tellDrain(s) // the node's status is not behind this answer
+	}
 	out := status.Drain{Stage: string(s.Stage), Since: s.Since, WithdrawAt: s.WithdrawAt, Busy: s.Busy}
 	if n, err := d.running(); err == nil {
 		announced := n.speaker.Announced()

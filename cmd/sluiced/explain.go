@@ -20,7 +20,7 @@ func reasonOfDrop(v uint32) string { return drop.Reason(v).Explain() + " " + dro
 // explain joins what each layer says of a path, in the order of the packet's way.
 func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanation, error) {
 	if q.VRF == intent.DefaultVRF {
-		return d.explainDefault(q), nil
+		return d.explainDefault(ctx, q), nil
 	}
 	if steps, inside := d.inside(q); inside {
 		e := status.NewExplanation(q, steps)

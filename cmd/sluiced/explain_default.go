@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,7 +15,7 @@ import (
 
 // explainDefault explains a path in the default VRF: one of its ends is exposed, the
 // other one too or somewhere in the underlay.
-func (d *daemon) explainDefault(q status.Query) status.Explanation {
+func (d *daemon) explainDefault(ctx context.Context, q status.Query) status.Explanation {
 	d.mu.Lock()
 	n := d.node
 	var steps []status.Step
@@ -46,7 +47,7 @@ func (d *daemon) explainDefault(q status.Query) status.Explanation {
 		steps = append(steps, n.explainWayOut(q.Dst))
 	}
 	if dst.Found && !src.Found {
-		steps = append(steps, n.explainWayIn(q.Dst)...)
+		steps = append(steps, n.explainWayIn(ctx, q.Dst)...)
 	}
 	return status.NewExplanation(q, steps)
 }
@@ -83,7 +84,7 @@ func (n *node) explainWayOut(a netip.Addr) status.Step {
 }
 
 // explainWayIn looks for what brings packets for an address from the underlay here.
-func (n *node) explainWayIn(a netip.Addr) []status.Step {
+func (n *node) explainWayIn(ctx context.Context, a netip.Addr) []status.Step {
 	wanted, _ := n.tables.UnderlayDevices.Rows()
 	var in, out []string
 	for name := range wanted {
@@ -103,5 +104,10 @@ func (n *node) explainWayIn(a netip.Addr) []status.Step {
 	key := intent.NewHostKey(intent.DefaultVRF, a)
 	ok, err := n.tables.Announcements.State(key)
 	told := stepOf(status.LayerBGP, "announcement of "+key.Prefix.String(), ok, err, "as plain unicast, with this node as next hop", "")
+	family := familyOf(intent.DefaultVRF, key.Prefix)
+	if s, err := n.speaker.Status(ctx); ok && err == nil && !s.Carries(family) {
+		told.Found, told.Detail = false, "no neighbour with a session takes routes of family "+family.String()
+		told.Hint = "See 'sluicectl bgp neighbors': the session is down, or the family is in bgp.neighbors[].families or switched on at the neighbour for none."
+	}
 	return []status.Step{devices, told}
 }

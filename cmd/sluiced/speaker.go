@@ -13,7 +13,9 @@ import (
 )
 
 // established tells whether routes go in and out (RFC 4271 section 8.2.2).
-func established(n bgp.NeighborStatus) bool { return n.State == "established" && !n.NoEVPN }
+func established(n bgp.NeighborStatus) bool {
+	return n.State == "established" && !n.Missing.Has(bgp.FamilyEVPN) && (n.Missing == 0 || n.Missing != n.Families)
+}
 
 const (
 	speakerInterval = time.Second
@@ -84,8 +86,8 @@ func overLimit(s bgp.Status) []status.Object {
 	return out
 }
 
-// suspects are the neighbours that may end this daemon, and those that have sent what it
-// cannot read.
+// suspects are the neighbours that may end this daemon, those that have sent what it
+// cannot read, and those that do not take a family.
 func suspects(s bgp.Status) []status.Object {
 	var out []status.Object
 	for _, n := range s.Neighbors {
@@ -94,6 +96,8 @@ func suspects(s bgp.Status) []status.Object {
 			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Error, Reason: reason.HeldBack, Error: n.LastError})
 		case n.Ignored > 0:
 			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Warning, Reason: reason.Unreadable, Error: n.LastError})
+		case n.Missing != 0:
+			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Warning, Reason: reason.NotOffered, Error: n.LastError})
 		}
 	}
 	return out

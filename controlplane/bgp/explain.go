@@ -106,7 +106,7 @@ func (r *rib) longest(vni intent.VNI, a netip.Addr) (best imported) {
 }
 
 func (v view) policyStep() status.Step {
-	s := status.Step{Layer: status.LayerBGP, Object: fmt.Sprintf("route targets of VRF %d", v.q.VRF), Found: v.known}
+	s := status.Step{Layer: status.LayerBGP, Object: fmt.Sprintf("route targets of VRF %s", v.q.VRF), Found: v.known}
 	if !v.known {
 		s.Detail = "BGP was not given the VRF, or refused it"
 		s.Hint = "the VRF has to be programmed on this node first; see 'sluicectl vrf list' and its errors in 'sluicectl status'"
@@ -140,7 +140,7 @@ func sessionStep(neighbors []NeighborStatus) status.Step {
 	up, words := 0, []string{}
 	for _, n := range neighbors {
 		word := fmt.Sprintf("%s %s", n.Name(), n.State)
-		if n.State == stateEstablished && !n.NoEVPN {
+		if n.Carries(FamilyEVPN) {
 			up++
 		} else if n.LastError != "" {
 			word += " (" + n.LastError + ")"
@@ -159,7 +159,7 @@ func sessionStep(neighbors []NeighborStatus) status.Step {
 
 // sourceStep: without an announcement of the source, answers do not come back.
 func (v view) sourceStep(st Status) status.Step {
-	s := status.Step{Layer: status.LayerBGP, Object: fmt.Sprintf("announcement of %s in VRF %d", v.q.Src, v.q.VRF)}
+	s := status.Step{Layer: status.LayerBGP, Object: fmt.Sprintf("announcement of %s in VRF %s", v.q.Src, v.q.VRF)}
 	own := v.srcOwn
 	switch {
 	case own.prefix.IsValid() && own.sent && own.route.targets == "":
@@ -184,13 +184,13 @@ func (v view) sourceStep(st Status) status.Step {
 
 func established(neighbors []NeighborStatus) (n int) {
 	for _, b := range neighbors {
-		n += boolean(b.State == stateEstablished && !b.NoEVPN)
+		n += boolean(b.Carries(FamilyEVPN))
 	}
 	return n
 }
 
 func (v view) destinationStep() status.Step {
-	s := status.Step{Layer: status.LayerBGP, Object: fmt.Sprintf("route to %s in VRF %d", v.q.Dst, v.q.VRF)}
+	s := status.Step{Layer: status.LayerBGP, Object: fmt.Sprintf("route to %s in VRF %s", v.q.Dst, v.q.VRF)}
 	own, in := v.dstOwn, v.dst
 	switch {
 	case own.prefix.IsValid() && (!in.prefix.IsValid() || own.prefix.Bits() >= in.prefix.Bits()):
@@ -258,7 +258,7 @@ func (v view) why(r RouteInfo) string {
 	if r.Rejected != "" && r.Rejected != ReasonNotImported {
 		return text + "is rejected: " + string(r.Rejected)
 	}
-	return fmt.Sprintf("%scarries the route targets %s and VRF %d imports %s", text, orNone(intent.NewRouteTargets(r.Targets...).String()), v.q.VRF, v.accepts())
+	return fmt.Sprintf("%scarries the route targets %s and VRF %s imports %s", text, orNone(intent.NewRouteTargets(r.Targets...).String()), v.q.VRF, v.accepts())
 }
 
 // hint says what to do about a route that was received and is not imported.

@@ -108,7 +108,7 @@ func TestExplainSession(t *testing.T) {
 	}{
 		{nil, false, "no neighbour is configured"},
 		{[]NeighborStatus{{Address: a, State: "active", LastError: "hold timer expired"}, {Address: b, State: "idle"}}, false, "192.0.2.250 active (hold timer expired), 2001:db8::250 idle"},
-		{[]NeighborStatus{{Address: a, State: "active"}, {Address: b, State: stateEstablished, LastError: "long ago"}}, true, "192.0.2.250 active, 2001:db8::250 established"},
+		{[]NeighborStatus{{Address: a, State: "active"}, {Address: b, State: stateEstablished, Families: FamilyEVPN, LastError: "long ago"}}, true, "192.0.2.250 active, 2001:db8::250 established"},
 	} {
 		if got := sessionStep(tt.neighbors); got.Found != tt.found || got.Detail != tt.detail || got.Found == (got.Hint != "") {
 			t.Errorf("got %+v", got)

@@ -41,6 +41,16 @@ func (f Families) String() string {
 	return strings.Join(words, " ")
 }
 
+// spelled lists the families as routers' configurations have them.
+func (f Families) spelled() string {
+	words := map[Families]string{FamilyEVPN: "l2vpn evpn", FamilyIPv4: "ipv4 unicast", FamilyIPv6: "ipv6 unicast"}
+	var out []string
+	for _, one := range f.List() {
+		out = append(out, words[one])
+	}
+	return strings.Join(out, ", ")
+}
+
 // wire is a single family as the BGP server has it.
 func (f Families) wire() *api.Family {
 	switch f {

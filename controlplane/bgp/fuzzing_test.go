@@ -192,7 +192,7 @@ func checkFuzzed(t *testing.T, s *speaker, routes int) {
 			rejected += int(c)
 			reasons[r] = struct{}{}
 		}
-		if n.State != stateEstablished || n.Flaps != 1 || n.NoEVPN {
+		if n.State != stateEstablished || n.Flaps != 1 || n.Missing != 0 {
 			t.Errorf("%s is %s after %d flaps, status %+v", n.Address, n.State, n.Flaps, n)
 		}
 	}

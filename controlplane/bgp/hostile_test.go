@@ -277,6 +277,25 @@ func TestFlapDuringInitialSync(t *testing.T) {
 	}
 }
 
+// A neighbour that has one of two families switched on is told of that one alone.
+func TestNeighborWithoutUnicast(t *testing.T) {
+	t.Parallel()
+	p := startRawPeer(t, wire.RF_EVPN)
+	n := p.neighbor()
+	n.Families = FamilyEVPN | FamilyIPv4
+	s := startSpeaker(t, nodeConfig(1, n))
+	s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.1.0.0/24")}})
+	eventually(t, "a session", s.established)
+	eventually(t, "the route is sent", func() bool { return s.neighbor().Sent == 1 })
+	got := s.neighbor()
+	if got.Missing != FamilyIPv4 || got.UnicastSent != 0 || !strings.Contains(got.LastError, "ipv4 unicast") {
+		t.Errorf("status %+v", got)
+	}
+	if st := (Status{Neighbors: []NeighborStatus{got}}); !st.Carries(FamilyEVPN) || st.Carries(FamilyIPv4) || st.Carries(FamilyIPv6) {
+		t.Errorf("carried are EVPN %t, IPv4 %t, IPv6 %t", st.Carries(FamilyEVPN), st.Carries(FamilyIPv4), st.Carries(FamilyIPv6))
+	}
+}
+
 // A neighbour that has EVPN not switched on: the session is up, and of no use.
 func TestNeighborWithoutEVPN(t *testing.T) {
 	t.Parallel()
@@ -284,7 +303,7 @@ func TestNeighborWithoutEVPN(t *testing.T) {
 	s := startSpeaker(t, nodeConfig(1, p.neighbor()))
 	s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.1.0.0/24")}})
 	eventually(t, "a session", s.established)
-	if n := s.neighbor(); !n.NoEVPN || n.Sent != 0 || !strings.Contains(n.LastError, "l2vpn evpn") {
+	if n := s.neighbor(); n.Missing != FamilyEVPN || n.Sent != 0 || !strings.Contains(n.LastError, "l2vpn evpn") {
 		t.Errorf("status %+v", n)
 	}
 	q := status.Query{VRF: 1001, Src: netip.MustParseAddr("10.1.0.1"), Dst: netip.MustParseAddr("10.2.0.1")}

@@ -82,9 +82,9 @@ type NeighborStatus struct {
 	HeldBack time.Time
 	// Ignored counts the UPDATEs of this session whose routes could not be read.
 	Ignored int
-	// NoEVPN: the session is up without the address family of EVPN, so no route
-	// goes either way; LastError says so.
-	NoEVPN bool
+	// Missing are those of Families that the neighbour of an established session has
+	// not negotiated: no route of theirs goes either way. LastError says so.
+	Missing Families
 	// MessagesIn and MessagesOut count UPDATEs.
 	MessagesIn, MessagesOut uint64
 }
@@ -96,6 +96,16 @@ func (ns NeighborStatus) Name() string {
 		return ns.Interface
 	}
 	return ns.Address.String()
+}
+
+// Carries tells whether routes of a family go in and out (RFC 4760 section 8).
+func (ns NeighborStatus) Carries(one Families) bool {
+	return ns.State == stateEstablished && ns.Families.Has(one) && !ns.Missing.Has(one)
+}
+
+// Carries tells whether some neighbour carries a family.
+func (st Status) Carries(one Families) bool {
+	return slices.ContainsFunc(st.Neighbors, func(ns NeighborStatus) bool { return ns.Carries(one) })
 }
 
 const stateEstablished = "established"
@@ -196,14 +206,14 @@ func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, told map[Families]
 		ns.Retry = s.retry[a]
 	}
 	// The export policy lets out all routes of our own and nothing else.
-	if ns.State != stateEstablished {
-		return ns
-	}
-	for _, f := range ns.Families.unicast().List() {
-		ns.UnicastSent += told[f]
-	}
-	if !ns.NoEVPN && ns.Families.Has(FamilyEVPN) {
-		ns.Sent = told[FamilyEVPN]
+	for _, f := range ns.Families.List() {
+		switch {
+		case !ns.Carries(f):
+		case f == FamilyEVPN:
+			ns.Sent = told[f]
+		default:
+			ns.UnicastSent += told[f]
+		}
 	}
 	return ns
 }
@@ -227,21 +237,33 @@ func (ns *NeighborStatus) session(p *api.Peer) {
 	if n := state.GetPeerAsn(); n != 0 {
 		ns.ASN = n
 	}
-	if ns.Ignored > 0 {
+	// After an UPDATE that cannot be read the BGP server shows families as not offered
+	// that go on all the same.
+	if ns.State == stateEstablished && ns.Ignored == 0 {
+		ns.Missing = ns.Families &^ offered(state.GetRemoteCap())
+	}
+	switch {
+	case ns.Ignored > 0:
 		ns.LastError = "UPDATEs of this session could not be read and were ignored: the neighbour's routes may be others than are shown"
-	} else if ns.State == stateEstablished && ns.Families.Has(FamilyEVPN) && !offersEVPN(state.GetRemoteCap()) {
-		ns.NoEVPN, ns.LastError = true, "the neighbour has address family l2vpn evpn not switched on for this session"
+	case ns.Missing != 0:
+		ns.LastError = "the neighbour has not switched on for this session: address family " + ns.Missing.spelled()
 	}
 	ns.PeerRestarting = p.GetGracefulRestart().GetPeerRestarting()
 	ns.MessagesIn = state.GetMessages().GetReceived().GetUpdate()
 	ns.MessagesOut = state.GetMessages().GetSent().GetUpdate()
 }
 
-// offersEVPN looks for EVPN among the capabilities of a neighbour's OPEN (RFC 4760
-// section 8).
-func offersEVPN(capabilities []*anypb.Any) bool {
-	return slices.ContainsFunc(capabilities, func(c *anypb.Any) bool {
+// offered are the families among the capabilities of a neighbour's OPEN (RFC 4760
+// section 8). One without any speaks of IPv4 unicast alone.
+func offered(capabilities []*anypb.Any) (out Families) {
+	for _, c := range capabilities {
 		var m api.MultiProtocolCapability
-		return c.MessageIs(&m) && c.UnmarshalTo(&m) == nil && m.GetFamily().GetAfi() == api.Family_AFI_L2VPN && m.GetFamily().GetSafi() == api.Family_SAFI_EVPN
-	})
+		if c.MessageIs(&m) && c.UnmarshalTo(&m) == nil {
+			out |= familyOf(m.GetFamily())
+		}
+	}
+	if out == 0 {
+		return FamilyIPv4
+	}
+	return out
 }

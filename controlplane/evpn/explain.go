@@ -205,7 +205,7 @@ func (e *explanation) end(a netip.Addr, c candidate, source bool) {
 	e.complaints(c)
 	vrf := e.t.vrfs[e.q.VRF]
 	found := vrf != nil && vrf.index != 0
-	e.add(status.Step{Layer: status.LayerIntent, Object: fmt.Sprintf("VRF %d", e.q.VRF), Found: found,
+	e.add(status.Step{Layer: status.LayerIntent, Object: fmt.Sprintf("VRF %s", e.q.VRF), Found: found,
 		Hint: hint(found, "a gateway port of this node has to name the VNI; see its errors in sluicectl status")})
 	if found {
 		e.intent(a, vrf.tables.tables(), source)

@@ -64,7 +64,7 @@ func (t *translation) mode(i ovn.RouterInterface, inherit map[string]string) (Mo
 // stranded says why an annotated interface has no gateway port.
 func (t *translation) stranded(name string, a annotation) {
 	if len(t.out.Gateways) == 0 {
-		detail := "no gateway port of the router on this node has a usable VNI"
+		detail := "no gateway port of the router on this node can be used: none has a usable VNI, or it has an error of its own"
 		if _, seen := t.rows.Router(t.out.Router); !seen {
 			detail += "; one that the provider network's Logical_Switch or the router's options name can only be seen with ovn.nb"
 		}

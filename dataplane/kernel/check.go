@@ -62,8 +62,10 @@ func (f *Fabric) Check() (FabricState, error) {
 // corrections are what finish would change.
 func (f *Fabric) corrections(h *netlink.Handle, l netlink.Link) []string {
 	var out []string
-	if knobs, err := fabricKnobs(h, l); err != nil || !isSettled(l, knobs) {
-		out = append(out, "answers ARP, or has other sysctls")
+	if knobs, err := fabricKnobs(h, l); err != nil {
+		out = append(out, "has sysctls that cannot be read: "+err.Error())
+	} else {
+		out = append(out, unsettled(l, knobs)...)
 	}
 	if l.Attrs().MTU != f.config.MTU {
 		out = append(out, fmt.Sprintf("has MTU %d", l.Attrs().MTU))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 
@@ -82,7 +83,7 @@ func (d *BridgeLinks) damage(p pair) error {
 	case !d.hasMTU(p):
 		return fmt.Errorf("has the MTUs %d and %d, and not %d", p.host.Attrs().MTU, p.port.Attrs().MTU, d.config.MTU)
 	case !isSettled(p.host, d.knobs()) || !isClosed(p.port):
-		return errors.New("answers ARP, or has other sysctls")
+		return errors.New(strings.Join(append(unsettled(p.host, d.knobs()), unsettled(p.port, closed)...), ", "))
 	case !d.isAttached(p.host):
 		return nil // the next List attaches, or says why it cannot
 	}

@@ -107,15 +107,21 @@ func (k knob) path(device string) string {
 func isClosed(l netlink.Link) bool { return isSettled(l, closed) }
 
 // isSettled tells whether a device still is as settle leaves it.
-func isSettled(l netlink.Link, knobs []knob) bool {
+func isSettled(l netlink.Link, knobs []knob) bool { return len(unsettled(l, knobs)) == 0 }
+
+// unsettled says what settle would change.
+func unsettled(l netlink.Link, knobs []knob) (out []string) {
 	a := l.Attrs()
 	for _, k := range knobs {
 		got, err := os.ReadFile(k.path(a.Name))
-		if err == nil && strings.TrimSpace(string(got)) != k.value {
-			return false
+		if value := strings.TrimSpace(string(got)); err == nil && value != k.value {
+			out = append(out, fmt.Sprintf("%s has %s %s=%s and not %s", a.Name, k.family, k.name, value, k.value))
 		}
 	}
-	return a.RawFlags&unix.IFF_NOARP != 0
+	if a.RawFlags&unix.IFF_NOARP == 0 {
+		out = append(out, a.Name+" answers ARP")
+	}
+	return out
 }
 
 // offloads are what sluice<N> must not leave to a userspace datapath, which

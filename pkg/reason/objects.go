@@ -60,6 +60,7 @@ const (
 	PrefixLimit  = "prefix-limit"
 	HeldBack     = "held-back"
 	Unreadable   = "unreadable-updates"
+	NotOffered   = "family-not-offered"
 )
 
 // Reasons of what may join two tenants by mistake.
@@ -137,6 +138,7 @@ func Objects() []Entry {
 		{RouteMaxPrefixes, []string{"vrf"}, broken, "The VRF has imported as many prefixes as its `maxPrefixes`; those that came first stay, others are left out.", "Find out who announces so many (`sluicectl bgp routes`); raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
 		{HeldBack, []string{"neighbor"}, broken, "Several times in a row sluiced has panicked soon after its session with the neighbour began: the neighbour may send what ends it. The session is opened after a while.", "Look at `crash.last` in the state directory, and at what the neighbour sends; take the neighbour out of the configuration until it is known. `systemctl restart sluiced` lets it in at once."},
 		{Unreadable, []string{"neighbor"}, warning, "Routes in UPDATEs of the neighbour could not be read, and the UPDATEs were ignored (RFC 7606): its routes may be others than are shown.", "Find out what the neighbour sends; `clear bgp` at the neighbour, or a restart of it, makes the two agree again."},
+		{NotOffered, []string{"neighbor"}, warning, "The session is up without an address family that it is to have, so no route of that family goes to the neighbour or comes from it.", "Switch the address family on at the neighbour (FRR: `neighbor … activate` below `address-family …`), or take it out of `bgp.neighbors[].families`."},
 		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},
 		{PathDiffers, []string{"kernel-route"}, broken, "The kernel would not do with packets for the destination what the eBPF path does: the error says what, and what is wanted. Looked at every 10 seconds, a part of the routes at a time. What is missing or changed is made again, and the report goes with the next look.", "If it stays: look for rules (`ip rule`), routes of others in the VRF's table (`ip route show vrf vrf-VNI`), and an address of the node that is a destination of the VRF."},
 		{HashPolicy, []string{"sysctl"}, warning, "A VRF on the kernel path has routes with several next hops, and the kernel does not look at ports when it chooses one: all connections between two machines go one way. On the eBPF path they do not. Looked at every 10 seconds.", "Set the named sysctl to 1: it holds for the whole node, so Sluice does not."},

@@ -131,8 +131,8 @@ type Route struct {
 	NextHops []intent.NextHop `json:"nextHops,omitempty"`
 	// Programmed tells that the data plane has it.
 	Programmed bool `json:"programmed"`
-	// Announced tells that BGP tells it. It is left out of routes that are not this
-	// node's to announce, and where it is not known.
+	// Announced tells that BGP tells it to a neighbour at least. It is left out of
+	// routes that are not this node's to announce, and where it is not known.
 	Announced *bool `json:"announced,omitempty"`
 	State     State `json:"state"`
 	// Reason and Error are the object's, when it is not ok.
