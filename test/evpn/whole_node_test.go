@@ -4,10 +4,13 @@ package evpn_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/demo"
+	"github.com/ovn-sluice/sluice/test/lab"
 )
 
 // A node changes to the kernel path as a whole, and back, by restarts with another
@@ -15,6 +18,7 @@ import (
 // the UDP port changes hands; its neighbours stay on the eBPF path.
 func TestWholeNode(t *testing.T) {
 	w := onAnyPath(t)
+	w.patient("b1")
 	w.clean()
 	w.wholeNode("path: kernel\n", "kernel", "configured", "sluice-vxlan")
 	w.Run("parity", func(t *testing.T) { (&world{T: t, Lab: w.Lab}).parity(false) })
@@ -30,9 +34,28 @@ func TestWholeNode(t *testing.T) {
 	w.clean()
 }
 
-// Few packets a second, since a start on an emulated processor that forwards many takes
-// longer than neighbours keep the routes: a reflector of FRR 8.4 keeps those of EVPN over
-// no restart, and the nodes behind it for bgp.peerLinger, 30 s.
+// patient has a node keep the routes of others for longer than a start takes on an
+// emulated processor, half a minute and more: FRR keeps those of EVPN over no restart.
+func (w *world) patient(node string) {
+	w.Helper()
+	rr := w.node("rr").VTEP4
+	w.configured(node, fmt.Sprintf("    - address: %s\n  peerLinger: 10m\n", rr))
+	w.Cleanup(func() { // by the lab, which outlives the test's context
+		p, err := w.Process(node, "sluiced")
+		if err == nil {
+			err = p.Kill()
+		}
+		if err == nil {
+			_, err = w.StartSluiced(background, node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: fmt.Sprintf(demo.Config, rr)})
+		}
+		if err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+// Few packets a second, since an emulated processor that forwards many has little time
+// left for a start.
 const (
 	gapInterval = "0.1"
 	// maxGap is how many packets of a ping may be lost by a change of the whole node
@@ -80,6 +103,7 @@ func (w *world) wholeNode(config, path, why, gone string) {
 // What a node has of the kernel path as a whole goes with cleanup.
 func TestWholeNodeCleanup(t *testing.T) {
 	w := onAnyPath(t)
+	w.patient("b1")
 	before := w.exec("a1", "sh", "-c", "ip -o link | grep -v sluice | cut -d: -f2 | cut -d@ -f1 | sort; ip rule; ip -6 rule")
 	w.wholeNode("path: kernel\n", "kernel", "configured", "sluice-vxlan")
 	w.kill("a1", "sluiced")
