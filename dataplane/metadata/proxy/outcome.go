@@ -1,0 +1,43 @@
+package proxy
+
+import "net/http"
+
+// Outcome is what became of a request, for counters.
+type Outcome string
+
+// The outcomes.
+const (
+	// Answered: the backend has answered, with whatever status.
+	Answered Outcome = "answered"
+	// Unattributed: nobody's connection.
+	Unattributed Outcome = "unattributed"
+	// RateLimited: the port asked too often.
+	RateLimited Outcome = "rate-limited"
+	// TooLarge: the body is larger than MaxBody.
+	TooLarge Outcome = "too-large"
+	// Slow: the body did not arrive in time.
+	Slow Outcome = "slow"
+	// Refused: a method or an upgrade that metadata has no use for.
+	Refused Outcome = "refused"
+	// Unreachable: no server of the backend took the connection.
+	Unreachable Outcome = "unreachable"
+	// TimedOut: the backend did not answer in time.
+	TimedOut Outcome = "timed-out"
+	// Broken: the backend's answer was none of HTTP, or the guest has gone.
+	Broken Outcome = "broken"
+)
+
+// Outcomes lists them with what they mean.
+func Outcomes() map[Outcome]string {
+	return map[Outcome]string{
+		Answered: "The backend has answered, with whatever status.", Unattributed: "The connection is of no port that is known, or its port has no instance: 404.",
+		RateLimited: "The port asked too often: 429.", TooLarge: "The body is larger than a request's may be: 413.", Slow: "The body did not arrive in time: 408.",
+		Refused: "CONNECT, TRACE or an upgrade, which metadata has no use for: 405.", Unreachable: "No server of the backend took the connection: 503.",
+		TimedOut: "The backend did not answer in time: 504.", Broken: "The backend's answer was none of HTTP: 502; or the guest has gone.",
+	}
+}
+
+// answer is a text for a guest, whose tools print it.
+func answer(w http.ResponseWriter, status int, text string) {
+	http.Error(w, text, status)
+}

@@ -1,0 +1,164 @@
+// Package tap finds the network device by which a virtual machine or a pod sends and
+// receives: where a program sees its frames first, before Open vSwitch does.
+//
+// What OVN knows of a port is an Interface of the local vswitch database. Its device is
+// the tap itself, unless nova has put a Linux bridge between the two (hybrid plug), or
+// unless the device is not the kernel's at all (DPDK, vhost-user).
+package tap
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+)
+
+// Interface is an Interface row of the vswitch database with external_ids:iface-id.
+type Interface struct {
+	// Name and Type are the columns; a type is "", "system", "internal", "dpdk",
+	// "dpdkvhostuserclient" …
+	Name, Type string
+	// Userspace: the Bridge's datapath_type is netdev. Open vSwitch then reads frames of
+	// the device from a socket or from DPDK.
+	Userspace bool
+}
+
+// Reason is why an Interface has no device that can be used.
+type Reason string
+
+// The reasons.
+const (
+	// Missing: the database has the Interface, and the kernel no such device.
+	Missing Reason = "tap-missing"
+	// Unknown: there is a device, and which one the machine's frames come in by is not
+	// clear.
+	Unknown Reason = "tap-unknown"
+	// Netdev: the device is itself a port of a bridge of the userspace datapath, which
+	// takes frames past the programs of the device, or is none of the kernel's.
+	Netdev Reason = "tap-netdev"
+)
+
+// Device is the answer for one Interface.
+type Device struct {
+	Name    string
+	IfIndex int
+	// Reason and Detail say why there is none.
+	Reason Reason
+	Detail string
+}
+
+func none(r Reason, format string, args ...any) Device {
+	return Device{Reason: r, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Finder looks for devices in one network namespace, that of Open vSwitch.
+type Finder struct{ ns netns.Namespace }
+
+// New makes a finder. It does no I/O.
+func New(ns netns.Namespace) *Finder { return &Finder{ns: ns} }
+
+// Find looks for the devices of Interfaces, in their order, with one look at the kernel.
+func (f *Finder) Find(interfaces []Interface) ([]Device, error) {
+	var links Links
+	err := f.ns.Netlink(func(h *netlink.Handle) error {
+		all, err := link.Dump(h.LinkList)
+		links = Read(all)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing links: %w", err)
+	}
+	out := make([]Device, len(interfaces))
+	for i, one := range interfaces {
+		out[i] = links.Find(one)
+	}
+	return out, nil
+}
+
+// Links is what a namespace has of links.
+type Links struct {
+	byName  map[string]entry
+	byIndex map[int]entry
+	ports   map[int][]entry // of a Linux bridge, by its index
+}
+
+type entry struct {
+	name         string
+	index        int
+	veth, bridge bool
+	master       int
+	// peer is the other end's index, in the namespace of elsewhere; -1: this one.
+	peer, elsewhere int
+}
+
+// Read takes a list of links.
+func Read(all []netlink.Link) Links {
+	out := Links{byName: map[string]entry{}, byIndex: map[int]entry{}, ports: map[int][]entry{}}
+	for _, l := range all {
+		a := l.Attrs()
+		e := entry{name: a.Name, index: a.Index, veth: l.Type() == "veth", bridge: l.Type() == "bridge", master: a.MasterIndex, peer: a.ParentIndex, elsewhere: a.NetNsID}
+		out.byName[e.name], out.byIndex[e.index] = e, e
+		if e.master != 0 {
+			out.ports[e.master] = append(out.ports[e.master], e)
+		}
+	}
+	return out
+}
+
+// Find decides for one Interface:
+//
+//   - a tap, or another device that is no veth: itself;
+//   - a veth whose other end is in another namespace (a pod's): itself;
+//   - a veth whose other end is a port of a Linux bridge here (hybrid plug): the bridge's
+//     only other port.
+//
+// What is itself a port of the userspace datapath cannot be used, but the tap behind a
+// hybrid plug can.
+func (l Links) Find(i Interface) Device {
+	e, ok := l.byName[i.Name]
+	switch {
+	case !ok && i.Userspace && i.Type != "" && i.Type != "system":
+		return none(Netdev, "an Interface of type %s is no device of the kernel's", i.Type)
+	case !ok:
+		return none(Missing, "there is no device %s", i.Name)
+	case i.Type == "internal" || i.Type == "patch":
+		// Open vSwitch's own: what is behind one is not a machine, or a container whose
+		// frames the device never receives.
+		return none(Unknown, "an Interface of type %s receives no frames of a machine", i.Type)
+	}
+	tap := e
+	if e.veth && e.elsewhere < 0 {
+		var why Device
+		if tap, why = l.behind(e); why.Reason != "" {
+			return why
+		}
+	}
+	if i.Userspace && tap.index == e.index {
+		return none(Netdev, "%s is a port of a bridge of the userspace datapath", e.name)
+	}
+	return Device{Name: tap.name, IfIndex: tap.index}
+}
+
+// behind is the tap of a hybrid plug, by the end of its veth pair that Open vSwitch has.
+func (l Links) behind(e entry) (entry, Device) {
+	peer, ok := l.byIndex[e.peer]
+	if !ok {
+		return entry{}, none(Unknown, "the other end of %s is nowhere", e.name)
+	}
+	bridge, ok := l.byIndex[peer.master]
+	if !ok || !bridge.bridge {
+		return entry{}, none(Unknown, "the other end of %s, %s, is a port of no Linux bridge", e.name, peer.name)
+	}
+	var others []entry
+	for _, p := range l.ports[bridge.index] {
+		if p.index != peer.index {
+			others = append(others, p)
+		}
+	}
+	if len(others) != 1 {
+		return entry{}, none(Unknown, "the bridge %s has %d ports besides %s, not one", bridge.name, len(others), peer.name)
+	}
+	return others[0], Device{}
+}

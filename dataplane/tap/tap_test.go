@@ -1,0 +1,79 @@
+package tap_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ovn-sluice/sluice/dataplane/tap"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Devices of the kernel's, as nova, libvirt and container runtimes make them.
+func TestFind(t *testing.T) {
+	node, pod := fmt.Sprintf("sltap%da", os.Getpid()), fmt.Sprintf("sltap%db", os.Getpid())
+	run := func(command string) {
+		t.Helper()
+		if out, err := exec.Command("sh", "-ec", command).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+	}
+	t.Cleanup(func() { _ = exec.Command("sh", "-c", "ip netns del "+node+"; ip netns del "+pod).Run() })
+	run(strings.NewReplacer("NODE", node, "POD", pod).Replace(`
+		ip netns add NODE; ip netns add POD
+		ip -n NODE tuntap add tapdirect mode tap
+		ip -n NODE link add other0 type vxlan id 1 dstport 4790
+		ip -n NODE link add pod0 type veth peer name eth0 netns POD
+		ip -n NODE link add qbr1 type bridge
+		ip -n NODE link add qvo1 type veth peer name qvb1
+		ip -n NODE link set qvb1 master qbr1
+		ip -n NODE tuntap add tap1 mode tap
+		ip -n NODE link set tap1 master qbr1
+		ip -n NODE link add qbr2 type bridge
+		ip -n NODE link add qvo2 type veth peer name qvb2
+		ip -n NODE link set qvb2 master qbr2
+		ip -n NODE link add qvo3 type veth peer name qvb3`))
+	f := tap.New(netns.Named(node))
+	for _, tt := range []struct {
+		name string
+		is   tap.Interface
+		want string
+		why  tap.Reason
+	}{
+		{"a tap", tap.Interface{Name: "tapdirect"}, "tapdirect", ""},
+		{"no tap, and no veth", tap.Interface{Name: "other0", Type: "system"}, "other0", ""},
+		{"a pod", tap.Interface{Name: "pod0"}, "pod0", ""},
+		{"hybrid plug", tap.Interface{Name: "qvo1"}, "tap1", ""},
+		{"hybrid plug into the userspace datapath", tap.Interface{Name: "qvo1", Userspace: true}, "tap1", ""},
+		{"a bridge without a machine", tap.Interface{Name: "qvo2"}, "", tap.Unknown},
+		{"a pair without a bridge", tap.Interface{Name: "qvo3"}, "", tap.Unknown},
+		{"nothing", tap.Interface{Name: "tap9"}, "", tap.Missing},
+		{"a tap of the userspace datapath", tap.Interface{Name: "tapdirect", Userspace: true}, "", tap.Netdev},
+		{"a pod of the userspace datapath", tap.Interface{Name: "pod0", Userspace: true}, "", tap.Netdev},
+		{"vhost-user", tap.Interface{Name: "vhu1", Type: "dpdkvhostuserclient", Userspace: true}, "", tap.Netdev},
+		{"a tap that is still to come, of the userspace datapath", tap.Interface{Name: "tap8", Userspace: true}, "", tap.Missing},
+		{"internal", tap.Interface{Name: "other0", Type: "internal"}, "", tap.Unknown},
+	} {
+		got, err := f.Find([]tap.Interface{tt.is})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := got[0]; d.Name != tt.want || d.Reason != tt.why || (d.IfIndex == 0) != (tt.want == "") || (d.Detail == "") != (tt.why == "") {
+			t.Errorf("%s: %+v, want %q %q", tt.name, d, tt.want, tt.why)
+		}
+	}
+	// A second machine on the bridge makes it unclear whose the port is.
+	run(strings.ReplaceAll("ip -n NODE tuntap add tap2 mode tap; ip -n NODE link set tap2 master qbr1", "NODE", node))
+	if got, err := f.Find([]tap.Interface{{Name: "qvo1"}, {Name: "tapdirect"}}); err != nil || got[0].Reason != tap.Unknown || got[1].Name != "tapdirect" {
+		t.Errorf("with two machines on a bridge: %+v %v", got, err)
+	}
+	if _, err := tap.New(netns.Named("sltap-none")).Find(nil); err == nil {
+		t.Error("a namespace that is not there was looked at")
+	}
+}
