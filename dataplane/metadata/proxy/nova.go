@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
@@ -11,11 +10,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"os"
-	"sync/atomic"
 	"time"
 )
 
@@ -45,12 +41,9 @@ type NovaConfig struct {
 
 // Nova passes requests on to Nova's metadata API.
 type Nova struct {
-	cfg    NovaConfig
+	*upstream
+	https  bool
 	secret *secretFile
-	proxy  *httputil.ReverseProxy
-	next   atomic.Uint64
-
-	transport *http.Transport
 }
 
 // NewNova reads the files that the configuration names. An error names the field.
@@ -58,38 +51,22 @@ func NewNova(cfg NovaConfig) (*Nova, error) {
 	if cfg.Port == 0 {
 		cfg.Port = 8775
 	}
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 5 * time.Second
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 60 * time.Second
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if len(cfg.Hosts) == 0 {
-		return nil, errors.New("no host of Nova's metadata API")
+		return nil, errors.New("nova_metadata_host: no host of Nova's metadata API")
 	}
 	secret, err := openSecret(cfg.Secret, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: cfg.ConnectTimeout}).DialContext,
-		TLSHandshakeTimeout: cfg.ConnectTimeout,
-		MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
-		// What Nova sends compressed goes to the guest as it is.
-		DisableCompression: true,
-	}
+	n := &Nova{https: cfg.HTTPS, secret: secret}
+	n.upstream = newUpstream(upstreamConfig{hosts: cfg.addresses(), connect: cfg.ConnectTimeout, timeout: cfg.Timeout, log: cfg.Log}, n.rewrite)
 	if cfg.HTTPS {
-		if transport.TLSClientConfig, err = cfg.tls(); err != nil {
+		if n.transport.TLSClientConfig, err = cfg.tls(); err != nil {
 			return nil, err
 		}
-	}
-	n := &Nova{cfg: cfg, secret: secret, transport: transport}
-	n.proxy = &httputil.ReverseProxy{
-		Transport: &inTurn{transport: transport, hosts: cfg.addresses(), next: &n.next}, Rewrite: n.rewrite, ErrorHandler: fail,
-		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	return n, nil
 }
@@ -128,45 +105,18 @@ func (c NovaConfig) tls() (*tls.Config, error) {
 	return t, nil
 }
 
-// close ends idle connections.
-func (n *Nova) close() { n.transport.CloseIdleConnections() }
-
-// asking is what a request carries to rewrite and fail.
-type asking struct {
-	id      Identity
-	outcome Outcome
-}
-
-type askingKey struct{}
-
-// ServeMetadata implements Backend.
-func (n *Nova) ServeMetadata(w http.ResponseWriter, r *http.Request, id Identity) Outcome {
-	a := &asking{id: id, outcome: Answered}
-	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), askingKey{}, a), n.cfg.Timeout)
-	defer cancel()
-	n.proxy.ServeHTTP(w, r.WithContext(ctx))
-	return a.outcome
-}
-
 // rewrite makes a guest's request Nova's: signed, and with no word of the guest on who
 // it is (nova/api/metadata/handler.py).
-func (n *Nova) rewrite(p *httputil.ProxyRequest) {
-	a, _ := p.In.Context().Value(askingKey{}).(*asking)
+func (n *Nova) rewrite(p *httputil.ProxyRequest, id Identity) {
 	p.Out.URL.Scheme = "http"
-	if n.cfg.HTTPS {
+	if n.https {
 		p.Out.URL.Scheme = "https"
 	}
-	p.Out.URL.Host = "nova" // inTurn puts the server there
-	p.Out.Host = ""
-	// A query is Nova's to judge, whatever Go makes of it.
-	p.Out.URL.RawQuery = p.In.URL.RawQuery
-	p.Out.GetBody = p.In.GetBody
 	h := p.Out.Header
-	disown(h)
-	h.Set(headerForwardedFor, a.id.Address.String())
-	h.Set(headerInstance, a.id.Instance)
-	h.Set(headerProject, a.id.Project)
-	h.Set(headerSignature, Sign(n.secret.value(), a.id.Instance))
+	h.Set(headerForwardedFor, id.Address.String())
+	h.Set(headerInstance, id.Instance)
+	h.Set(headerProject, id.Project)
+	h.Set(headerSignature, Sign(n.secret.value(), id.Instance))
 }
 
 // Sign is the signature of an instance's id: HMAC-SHA256 in lower-case hexadecimal.
@@ -174,60 +124,4 @@ func Sign(secret []byte, instance string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(instance))
 	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// fail answers where Nova did not.
-func fail(w http.ResponseWriter, r *http.Request, err error) {
-	a, _ := r.Context().Value(askingKey{}).(*asking)
-	var dial *net.OpError
-	var timeout net.Error
-	switch {
-	case errors.Is(err, context.Canceled):
-		a.outcome = Broken // the guest has gone
-		return
-	case errors.As(err, &dial) && dial.Op == "dial":
-		a.outcome = Unreachable
-		w.Header().Set("Retry-After", "1")
-		answer(w, http.StatusServiceUnavailable, "The metadata service is temporarily unavailable.")
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		a.outcome = TimedOut
-		answer(w, http.StatusGatewayTimeout, "The metadata service did not answer in time.")
-	default:
-		a.outcome = Broken
-		answer(w, http.StatusBadGateway, "The metadata service gave no answer that can be read.")
-	}
-}
-
-// inTurn asks one of several servers, and the next one where one takes no connection:
-// then it has seen nothing of the request.
-type inTurn struct {
-	transport http.RoundTripper
-	hosts     []string
-	next      *atomic.Uint64
-}
-
-func (t *inTurn) RoundTrip(r *http.Request) (*http.Response, error) {
-	first := t.next.Add(1)
-	var errs []error
-	for i := range t.hosts {
-		one := r.Clone(r.Context())
-		one.URL = &url.URL{Scheme: r.URL.Scheme, Host: t.hosts[(first+uint64(i))%uint64(len(t.hosts))], Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
-		if r.GetBody != nil {
-			body, err := r.GetBody()
-			if err != nil {
-				return nil, err
-			}
-			one.Body = body
-		}
-		answer, err := t.transport.RoundTrip(one)
-		if err == nil {
-			return answer, nil
-		}
-		errs = append(errs, err)
-		var dial *net.OpError
-		if !errors.As(err, &dial) || dial.Op != "dial" || r.Context().Err() != nil {
-			break
-		}
-	}
-	return nil, errors.Join(errs...)
 }

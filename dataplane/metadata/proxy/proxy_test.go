@@ -479,6 +479,33 @@ func TestBrokenNova(t *testing.T) {
 	}
 }
 
+// An answer that breaks off in its middle breaks off at the guest, too, and is counted.
+func TestAnswerThatBreaksOff(t *testing.T) {
+	n, nova := withNova(t, Config{}, nil)
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, "the beginning")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	nova.handler.Store(&h)
+	a, err := n.guest(red).Get("http://169.254.169.254/openstack")
+	if err == nil {
+		_, err = io.ReadAll(a.Body)
+		a.Body.Close()
+	}
+	if err == nil {
+		t.Error("the guest took a part for the whole")
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for n.count(Broken) == 0 && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n.count(Broken) != 1 || n.count(Answered) != 0 {
+		t.Errorf("%d broken, %d answered", n.count(Broken), n.count(Answered))
+	}
+}
+
 // The secret is another one as soon as its file has it, and the last one while the file
 // has none.
 func TestSecretChanges(t *testing.T) {

@@ -182,16 +182,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, resolve Resolver)
 	if c != nil {
 		id, ok = resolve(addrPort(c.LocalAddr()), addrPort(c.RemoteAddr()))
 	}
-	outcome := Unattributed
+	outcome := Broken // also where an answer breaks off, which net/http tells by a panic
+	defer func() {
+		took := time.Since(begin)
+		s.cfg.Observe(outcome, took)
+		s.cfg.Log.Debug("metadata request", "port", id.Port, "instance", id.Instance, "method", r.Method, "path", r.URL.Path, "outcome", string(outcome), "took", took)
+	}()
 	if ok && id.Instance != "" {
 		outcome = s.attributed(w, r, id)
-	} else {
-		w.Header().Set("Connection", "close")
-		answer(w, http.StatusNotFound, "This address belongs to no instance that is known here.")
+		return
 	}
-	took := time.Since(begin)
-	s.cfg.Observe(outcome, took)
-	s.cfg.Log.Debug("metadata request", "port", id.Port, "instance", id.Instance, "method", r.Method, "path", r.URL.Path, "outcome", string(outcome), "took", took)
+	outcome = Unattributed
+	w.Header().Set("Connection", "close")
+	answer(w, http.StatusNotFound, "This address belongs to no instance that is known here.")
 }
 
 // attributed answers a request of a known instance.

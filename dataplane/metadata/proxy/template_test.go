@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTemplate(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) }))
+	t.Cleanup(server.Close)
+	b, err := NewTemplate(server.URL+"/of/{project}/{instance}/", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	n := startNode(t, Config{Backend: b})
+	for path, want := range map[string]string{
+		"/":                                "/of/red/inst-red1/",
+		"/openstack/latest/meta_data.json": "/of/red/inst-red1/openstack/latest/meta_data.json",
+		"/latest/meta-data/?recursive=1":   "/of/red/inst-red1/latest/meta-data/?recursive=1",
+		"/a%2fb":                           "/of/red/inst-red1/a%2fb",
+	} {
+		if code, text, _ := ask(t, n.guest(red), "GET", path, nil, nil); code != 200 || text != want {
+			t.Errorf("%s: %d %q, want %q", path, code, text, want)
+		}
+	}
+	for _, path := range []string{"/../inst-blue1/openstack", "/%2e%2e/inst-blue1/openstack", "/x/..%2f..%2finst-blue1", "/x/..%5c..", "/.."} {
+		c := n.conn(red)
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)
+		a, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || a.StatusCode != 404 {
+			t.Fatalf("%s: %+v %v", path, a, err)
+		}
+		a.Body.Close()
+	}
+}
+
+func TestBadTemplates(t *testing.T) {
+	for _, text := range []string{
+		"", "ftp://192.0.2.1/", "http:///x", "http://{instance}.example.org/", "http://192.0.2.1/{name}", "http://192.0.2.1/{instance", "http://192.0.2.1/instance}",
+		"http://192.0.2.1/?id={instance}", "http://user@192.0.2.1/",
+	} {
+		if b, err := NewTemplate(text, 0, nil); err == nil || !strings.HasPrefix(err.Error(), "metadata URL: ") {
+			t.Errorf("%q: %+v %v", text, b, err)
+		}
+	}
+}
+
+// Servers are asked in turn, and one that took no connection last, for a while.
+func TestOrderOfServers(t *testing.T) {
+	a, b, c := &server{host: "a"}, &server{host: "b"}, &server{host: "c"}
+	turn := &inTurn{hosts: []*server{a, b, c}}
+	now := time.Now()
+	order := func() (out string) {
+		for _, s := range turn.order(now) {
+			out += s.host
+		}
+		return out
+	}
+	if got := order() + " " + order() + " " + order(); got != "bca cab abc" {
+		t.Errorf("in turn: %s", got)
+	}
+	b.failed.Store(now.UnixNano())
+	if got := order() + " " + order() + " " + order(); got != "cab cab acb" {
+		t.Errorf("after b has failed: %s", got)
+	}
+	now = now.Add(restTime)
+	if got := order(); got != "bca" {
+		t.Errorf("later: %s", got)
+	}
+}
