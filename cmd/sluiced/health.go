@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 const healthInterval = 500 * time.Millisecond
@@ -23,6 +25,9 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 		settled.keep(conditions, time.Now())
 		for name, c := range conditions {
 			d.reg.SetCondition(name, c.ready, c.reason, c.detail)
+		}
+		if s.InSync.SB {
+			d.reg.Reporter(settingReports).Replace(withoutEffect(d.cfg, s))
 		}
 		if s.Publish != nil {
 			d.reg.SetCondition("chassis-private", false, reason.Refused, s.Publish.Error())
@@ -41,6 +46,18 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// settingReports is the source of what is reported of settings.
+const settingReports = "settings"
+
+// withoutEffect are the settings with which this OVN does nothing.
+func withoutEffect(c *config.Config, s ovn.Status) []status.Object {
+	if c.EVPN.LearnedRoutes != config.SwitchOn || s.DynamicRouting {
+		return nil
+	}
+	return []status.Object{{Kind: "setting", Key: "evpn.learnedRoutes", State: status.Warning, Reason: reason.OldOVN,
+		Error: "the Southbound database is of an OVN before 25.03, whose controllers take no routes of the node: no imported route gets into OVN"}}
 }
 
 // settledConditions are databases' conditions as they were last in sync, since then

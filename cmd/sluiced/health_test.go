@@ -7,8 +7,26 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
+
+// A setting that this OVN does nothing with is named.
+func TestSettingWithoutEffect(t *testing.T) {
+	for _, tt := range []struct {
+		learned config.Switch
+		dynamic bool
+		want    int
+	}{{config.SwitchOff, false, 0}, {config.SwitchOn, false, 1}, {config.SwitchOn, true, 0}} {
+		c := config.Default()
+		c.EVPN.LearnedRoutes = tt.learned
+		got := withoutEffect(c, ovn.Status{DynamicRouting: tt.dynamic})
+		if len(got) != tt.want || tt.want == 1 && (got[0].Key != "evpn.learnedRoutes" || got[0].State != status.Warning) {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+}
 
 // TestDatabaseConditions: a database has one condition, whatever is wrong with
 // it, and its mistakes are no other's.

@@ -12,6 +12,10 @@ type Status struct {
 	// the session from before, if there is one, goes on. Publish is the last
 	// write to Chassis_Private that failed. They are nil when all is well.
 	SBErr, NBErr, Publish error
+	// DynamicRouting: the Southbound database is one of OVN 25.03 or later, whose
+	// controllers exchange routes with the node (Advertised_Route, Learned_Route). False
+	// as well before the first connection.
+	DynamicRouting bool
 }
 
 // Status tells how following goes.
@@ -27,6 +31,7 @@ func (f *Follower) Status() Status {
 			s.Sessions = append(s.Sessions, from.session.Status())
 		}
 	}
+	s.DynamicRouting = f.sb != nil && f.sb.session.Has("Advertised_Route", "")
 	return s
 }
 

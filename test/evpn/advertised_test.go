@@ -2,11 +2,13 @@ package evpn_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
@@ -57,4 +59,31 @@ func TestAdvertisedRoutes(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// With an OVN before 25.03 the setting that gives routes to it is named as one without
+// effect, and goes on being named until it is taken out.
+func TestLearnedRoutesOfAnOlderOVN(t *testing.T) {
+	w := shared(t)
+	named := func(want bool) {
+		t.Helper()
+		w.eventually(fmt.Sprintf("the setting is named: %t", want), func() error {
+			s, err := w.status("a1")
+			got := slices.ContainsFunc(s.Problems, func(o status.Object) bool {
+				return o.Kind == "setting" && o.Key == "evpn.learnedRoutes" && o.Reason == reason.OldOVN
+			})
+			if err == nil && got != want {
+				err = fmt.Errorf("problems %+v", s.Problems)
+			}
+			return err
+		})
+	}
+	w.kill("a1", "sluiced")
+	w.startOn("a1", "evpn:\n  learnedRoutes: on\n")
+	named(true)
+	w.kill("a1", "sluiced")
+	w.startOn("a1", "")
+	w.ready("a1")
+	named(false)
+	w.clean()
 }
