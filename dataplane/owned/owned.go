@@ -155,7 +155,7 @@ func pinned(pins string) ([]Thing, error) {
 	if len(pinned) == 0 {
 		return nil, nil
 	}
-	what := fmt.Sprintf("programs and maps pinned in %s: %s", pins, strings.Join(pinned, " "))
+	what := fmt.Sprintf("the directory %s, where %d programs, links and maps are pinned", pins, len(pinned))
 	return []Thing{{what, func(context.Context) error {
 		devices, err := kernel.Guarded(netns.Namespace{})
 		if err != nil {
