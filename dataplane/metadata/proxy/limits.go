@@ -22,6 +22,7 @@ type port struct {
 	conns  map[net.Conn]struct{}
 	bucket *rate.Limiter
 	asked  time.Time
+	gone   bool // it is forgotten with its last connection
 }
 
 func newPorts(most int, perSecond rate.Limit, burst int) *ports {
@@ -57,7 +58,7 @@ func (p *ports) open(name string, c net.Conn) bool {
 	if len(one.conns) >= p.most {
 		return false
 	}
-	one.conns[c] = struct{}{}
+	one.conns[c], one.gone = struct{}{}, false
 	return true
 }
 
@@ -69,7 +70,7 @@ func (p *ports) closed(name string, c net.Conn) {
 		return
 	}
 	delete(one.conns, c)
-	if len(one.conns) == 0 && time.Since(one.asked) >= p.forgetAfter() {
+	if len(one.conns) == 0 && (one.gone || time.Since(one.asked) >= p.forgetAfter()) {
 		delete(p.all, name)
 	}
 }
@@ -93,9 +94,15 @@ func (p *ports) ask(name string, now time.Time) (wait time.Duration, ok bool) {
 func (p *ports) drop(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if one := p.all[name]; one != nil {
-		for c := range one.conns {
-			_ = c.Close() // it is closed once more by whoever serves it
-		}
+	one := p.all[name]
+	if one == nil {
+		return
+	}
+	if len(one.conns) == 0 {
+		delete(p.all, name)
+	}
+	one.gone = true
+	for c := range one.conns {
+		_ = c.Close() // it is closed once more by whoever serves it
 	}
 }

@@ -80,7 +80,8 @@ type node struct {
 	t        *testing.T
 	server   *Server
 	addr     string
-	outcomes sync.Map // Outcome to *atomic.Int64
+	outcomes sync.Map                 // Outcome to *atomic.Int64
+	instead  atomic.Pointer[Identity] // of whoever asks
 }
 
 var guests = map[netip.Addr]Identity{
@@ -104,6 +105,9 @@ func startNode(t *testing.T, cfg Config) *node {
 	done := make(chan error, 1)
 	go func() {
 		done <- n.server.Serve(l, func(_, remote netip.AddrPort) (Identity, bool) {
+			if id := n.instead.Load(); id != nil {
+				return *id, true
+			}
 			id, ok := guests[remote.Addr()]
 			return id, ok
 		})
@@ -438,6 +442,25 @@ func TestConnectionsOfAPort(t *testing.T) {
 	if code, _, _ := ask(t, n.guest(red), "GET", "/", nil, nil); code != 200 {
 		t.Errorf("a port that is back: %d", code)
 	}
+}
+
+// An address that becomes another port's gives that port's data to no connection of
+// the one before.
+func TestAddressOfAnotherPort(t *testing.T) {
+	n, _ := withNova(t, Config{}, nil)
+	c := n.guest(red)
+	if code, text, _ := ask(t, c, "GET", "/", nil, nil); code != 200 || text != "inst-red1" {
+		t.Fatalf("%d %q", code, text)
+	}
+	id := guests[netip.MustParseAddr(blue)]
+	n.instead.Store(&id)
+	if code, text, _ := ask(t, c, "GET", "/", nil, nil); code != 404 {
+		t.Errorf("on the connection of before: %d %q", code, text)
+	}
+	if code, text, _ := ask(t, n.guest(red), "GET", "/", nil, nil); code != 200 || text != "inst-blue1" {
+		t.Errorf("on a new one: %d %q", code, text)
+	}
+	n.server.Gone("port-none")
 }
 
 // A Nova that takes no connection, one that never answers, one that breaks off; and

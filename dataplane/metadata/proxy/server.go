@@ -153,12 +153,14 @@ func (l counted) Accept() (net.Conn, error) {
 			_ = c.Close()
 			continue
 		}
-		return &portConn{Conn: c, closed: sync.OnceFunc(func() { l.s.ports.closed(id.Port, c) })}, nil
+		return &portConn{Conn: c, port: id.Port, closed: sync.OnceFunc(func() { l.s.ports.closed(id.Port, c) })}, nil
 	}
 }
 
+// portConn is a connection of a port that was known when it began.
 type portConn struct {
 	net.Conn
+	port   string
 	closed func()
 }
 
@@ -181,6 +183,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, resolve Resolver)
 	id, ok := Identity{}, false
 	if c != nil {
 		id, ok = resolve(addrPort(c.LocalAddr()), addrPort(c.RemoteAddr()))
+		// Whoever has the address now, the connection is another's.
+		if p, counted := c.(*portConn); counted && p.port != id.Port {
+			id, ok = Identity{}, false
+		}
 	}
 	outcome := Broken // also where an answer breaks off, which net/http tells by a panic
 	defer func() {
