@@ -65,7 +65,8 @@ func (c *chaos) summary() {
 		l := p.lost(c.begin, time.Now().Add(-answerTime))
 		packets, lost = packets+l.sent, lost+l.lost
 	}
-	c.Logf("%d rounds, %d packets of %d pairs, %d lost:%s", len(c.history), packets, len(c.traffic.pairs), lost, strings.Join(c.history, ""))
+	c.Logf("%d rounds, %d packets of %d pairs, %d lost, %d times since OVN lost tunnels:%s",
+		len(c.history), packets, len(c.traffic.pairs), lost, c.excused, strings.Join(c.history, ""))
 }
 
 // sameAsAfterCleanStart compares all that is there with what is there when sluiced was
