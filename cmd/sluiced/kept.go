@@ -28,7 +28,7 @@ func (n *node) lookBack() (k kept) {
 		k.device = err
 	case s.Yields:
 	case len(s.Differs) > 0:
-		k.device = errors.New("sluice-vxlan " + strings.Join(s.Differs, "; "))
+		k.device = errors.New("sluice-vxlan: " + strings.Join(s.Differs, "; "))
 		fallthrough
 	default:
 		k.fabric, k.carries = s.IfIndex, s.Up

@@ -19,8 +19,7 @@ const restartLinger = 30 * time.Second
 // and those of one that it does until the VTEP has had its latest new route for
 // bgp.ReturnTime. A node that comes back announces one route after the other.
 type linger struct {
-	mu  sync.Mutex
-	now func() time.Time
+	mu sync.Mutex
 	// end is restartLinger after BGP was in sync first; zero before.
 	end time.Time
 	// latest is when a VTEP had its latest new route; nil after end.
@@ -30,14 +29,14 @@ type linger struct {
 }
 
 func newLinger() *linger {
-	return &linger{now: time.Now, latest: map[netip.Addr]time.Time{}, news: make(chan struct{}, 1)}
+	return &linger{latest: map[netip.Addr]time.Time{}, news: make(chan struct{}, 1)}
 }
 
 // note takes the VTEPs and routes that are new, and whether BGP is in sync.
 func (l *linger) note(u bgp.ImportUpdate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := time.Now()
 	if u.InSync && l.end.IsZero() {
 		l.end = now.Add(restartLinger)
 	}
@@ -68,7 +67,7 @@ func (l *linger) over(now time.Time) bool {
 func (l *linger) keeps(hops intent.NextHopSet, known func(netip.Addr) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := time.Now()
 	if l.end.IsZero() || l.over(now) {
 		return false
 	}
@@ -85,7 +84,7 @@ func (l *linger) keeps(hops intent.NextHopSet, known func(netip.Addr) bool) bool
 func (l *linger) next() (at time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := time.Now()
 	if l.end.IsZero() || l.over(now) {
 		return at, false
 	}

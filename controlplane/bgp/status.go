@@ -254,16 +254,13 @@ func (ns *NeighborStatus) session(p *api.Peer) {
 }
 
 // offered are the families among the capabilities of a neighbour's OPEN (RFC 4760
-// section 8). One without any speaks of IPv4 unicast alone.
+// section 8). The BGP server shows one without any as that of IPv4 unicast.
 func offered(capabilities []*anypb.Any) (out Families) {
 	for _, c := range capabilities {
 		var m api.MultiProtocolCapability
 		if c.MessageIs(&m) && c.UnmarshalTo(&m) == nil {
 			out |= familyOf(m.GetFamily())
 		}
-	}
-	if out == 0 {
-		return FamilyIPv4
 	}
 	return out
 }
