@@ -41,6 +41,8 @@ type Config struct {
 	EVPN EVPN `yaml:"evpn"`
 	// Exposure is what is exposed without EVPN. All of it is off by default.
 	Exposure Exposure `yaml:"exposure"`
+	// Metadata is 169.254.169.254 for the machines of this node.
+	Metadata Metadata `yaml:"metadata"`
 	// Dataplane is the eBPF maps and where they are pinned.
 	Dataplane Dataplane `yaml:"dataplane"`
 	// Kernel is the kernel path.

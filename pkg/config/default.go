@@ -33,6 +33,7 @@ func Default() *Config {
 			MaxVRFs:        4096,
 		},
 		Exposure: Exposure{Ports: SwitchOff, FloatingIPs: SwitchOff, Gateways: SwitchOff},
+		Metadata: defaultMetadata(),
 		Dataplane: Dataplane{
 			BPFFS: "/sys/fs/bpf/sluice",
 			Sizes: Sizes{

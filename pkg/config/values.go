@@ -225,3 +225,21 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads the value.
 func (s *Secret) UnmarshalText(b []byte) error { s.value = string(b); return nil }
+
+// UnmarshalText reads the backend of metadata.
+func (b *Backend) UnmarshalText(t []byte) error {
+	return oneOf(b, t, BackendNone, BackendNova, BackendFiles, BackendTemplate)
+}
+
+// UnmarshalText reads the path of metadata requests.
+func (p *MetadataPath) UnmarshalText(b []byte) error {
+	return oneOf(p, b, MetadataAuto, MetadataEBPF, MetadataNamespace)
+}
+
+// UnmarshalText reads the choice for security groups.
+func (s *SecurityGroups) UnmarshalText(b []byte) error {
+	return oneOf(s, b, SecurityGroupsBypass, SecurityGroupsRespect)
+}
+
+// UnmarshalText reads the protocol of Nova.
+func (p *Protocol) UnmarshalText(b []byte) error { return oneOf(p, b, ProtocolHTTP, ProtocolHTTPS) }
