@@ -72,6 +72,10 @@ var (
 	Undrain = NewEndpoint[Nothing, status.Drain]("/v1/drain/end")
 	// Explain is "sluicectl explain".
 	Explain = NewEndpoint[status.Query, status.Explanation]("/v1/explain")
+	// GetMetadata is "sluicectl metadata ports".
+	GetMetadata = NewEndpoint[Nothing, status.Metadata]("/v1/metadata")
+	// ExplainMetadata is "sluicectl metadata explain".
+	ExplainMetadata = NewEndpoint[status.MetadataQuery, status.MetadataExplanation]("/v1/metadata/explain")
 	// Trace is "sluicectl trace".
 	Trace = NewEndpoint[status.TraceRequest, status.Trace]("/v1/trace")
 )
