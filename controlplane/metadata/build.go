@@ -103,9 +103,6 @@ func (b *build) decide(p *port, claimed map[claim]string) {
 		p.say(status.Withheld, reason.NoAddress, "the port has no MAC in its column mac by which its requests could be told")
 		return
 	}
-	if p.Instance == "" {
-		p.say(status.Pending, reason.NoInstance, "external_ids:"+keyDeviceID+" is not known yet: requests are answered with 404")
-	}
 	if b.cfg.Path == PathNamespace {
 		b.byNamespace(p, lack{})
 		return
@@ -126,7 +123,7 @@ func (b *build) decide(p *port, claimed map[claim]string) {
 		return
 	}
 	if why.state == status.OK {
-		why.state = status.Withheld
+		why.state = status.Warning // with a namespace it would be served
 	}
 	p.say(why.state, why.why, why.detail)
 }
@@ -144,7 +141,7 @@ func (b *build) byNamespace(p *port, because lack) {
 	p.Via = ViaNamespace
 	p.network.users = append(p.network.users, p.Port)
 	if because.why != "" {
-		p.say(status.OK, because.why, because.detail)
+		p.say(because.state, because.why, because.detail)
 	}
 	for _, g := range p.guests {
 		if g.Addr.IsValid() && !p.network.answers(g.Addr) {
@@ -209,6 +206,9 @@ func (b *build) separate() {
 func (b *build) put(p *port) {
 	if p.Via != ViaTap && p.Via != ViaNamespace {
 		return
+	}
+	if p.Instance == "" {
+		p.say(status.Pending, reason.NoInstance, "external_ids:"+keyDeviceID+" is not known yet: requests are answered with 404")
 	}
 	answer := b.cfg.Answer
 	if !p.network.mac.IsZero() {

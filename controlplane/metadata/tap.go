@@ -122,7 +122,7 @@ func (b *build) found(i ovn.Interface) (Device, lack) {
 	case d.Reason == reason.TapMissing:
 		return d, lack{state: status.Pending, why: d.Reason, detail: d.Detail}
 	case d.Reason == reason.TapNetdev:
-		return d, lack{status.Warning, reason.TapNetdev, d.Detail, true}
+		return d, lack{status.OK, reason.TapNetdev, d.Detail, true}
 	case d.Reason != "":
 		return d, lack{status.Warning, reason.TapUnknown, d.Detail, true}
 	case d.IfIndex == 0:

@@ -26,10 +26,10 @@ func metadataObjects() []Entry {
 	return []Entry{
 		{TapMissing, port, pending, "The port is bound here, or about to come, and its device is not there yet: no Interface of the integration bridge has its `iface-id`, or the kernel has no such device.", "Nothing, unless it stays: start the machine, or see whether its device was made."},
 		{TapUnknown, port, warning, "There is a device, and which one the machine's frames come in by is not clear. Metadata is served by the network's namespace, if there can be one.", "See the error: most often a bridge between the machine and Open vSwitch has other ports."},
-		{TapNetdev, port, warning, "The device is a port of the userspace datapath (DPDK, vhost-user), which takes frames past any program on it. Metadata is served by the network's namespace, if there can be one.", nothing},
+		{TapNetdev, port, fine, "The device is a port of the userspace datapath (DPDK, vhost-user), which takes frames past any program on it. Metadata is served by the network's namespace; with `metadata.path: ebpf` it is not, which is a warning.", nothing},
 		{TapChanged, port, pending, "The kernel and Open vSwitch name different indices for the device: it was made again, and one of the two has not seen that.", "Nothing, unless it stays: then see whether ovs-vswitchd runs."},
 		{TapConflict, port, broken, "Another port has the same tap with the same VLAN. That one is served, this one is not.", "Take one of the two Interfaces, or subports, away."},
-		{ExternalPort, port, fine, "The port is of type external (SR-IOV, bare metal): it has no tap on this node. Metadata is served by the network's namespace.", nothing},
+		{ExternalPort, port, fine, "The port is of type external (SR-IOV, bare metal): it has no tap on this node. Metadata is served by the network's namespace; with `metadata.path: ebpf` it is not, which is a warning.", nothing},
 		{ParentMissing, port, pending, "The port is a trunk's subport, and its trunk's port is not bound to this node.", "Nothing, unless it stays: then see where `parent_port` is bound."},
 		{BadTag, port, broken, "The port is a trunk's subport, and its tag is no VLAN, or its trunk's port has no tap.", "Set a tag from 1 to 4094, and `parent_port` to the port of a machine."},
 		{NoAddress, port, withheld, "The port has no MAC in OVN (`unknown`), so nobody knows whose its requests are.", "Give the port its addresses, if it needs metadata."},
