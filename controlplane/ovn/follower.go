@@ -108,6 +108,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.named = cfg.SystemID
 	rows.ExpectNB(cfg.Northbound != "")
 	rows.Expose(cfg.Needs.Exposure)
+	rows.ServeMetadata(cfg.Needs.Metadata)
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
@@ -117,9 +118,10 @@ func NewFollower(cfg Config) (*Follower, error) {
 // Run follows until ctx ends; then it returns nil. It must be called once.
 func (f *Follower) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	tables, keys, conditions := local(f.cfg.Needs)
 	vs, err := f.start(ctx, group, ovsdb.Config{
 		Database: vswitch.Database(), Endpoints: f.cfg.VSwitch, TLS: f.cfg.TLS,
-		Tables: vswitchTables, Conditions: vswitchConditions,
+		Tables: tables, Keys: keys, Conditions: conditions,
 	})
 	if err != nil {
 		return fmt.Errorf("follow OVN: vswitch database: %w", err)
@@ -283,7 +285,7 @@ func (f *Follower) publish() {
 		return
 	}
 	dirty, now := f.dirty, f.inSync()
-	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.relations && now == f.told {
+	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Metadata && !dirty.relations && now == f.told {
 		return
 	}
 	if dirty.Routers == nil {

@@ -38,6 +38,7 @@ type Rows struct {
 	bridges     map[UUID]Bridge
 	vsPorts     map[UUID]Port
 	ssl         map[UUID]SSL
+	interfaces  map[UUID]Interface
 
 	routers     map[UUID]LogicalRouter
 	routerPorts map[UUID]LogicalRouterPort
@@ -65,6 +66,12 @@ type Rows struct {
 	lspByName  index[string]
 	bridgeName index[string]
 
+	// With metadata: chassis → the ports that machines have there, switch → its metadata
+	// ports, iface-id → Interfaces, Interface → its Port, Port → its Bridge.
+	servedAt, localportsOn    index[UUID]
+	ifaceOf                   index[string]
+	portOfIface, bridgeOfPort index[UUID]
+
 	advertisedOn, advertisedBy index[UUID] // router, router port → its Advertised_Routes
 
 	mappings map[string]string
@@ -75,6 +82,8 @@ type Rows struct {
 	expectsNB bool
 	// exposes is what Expose was told.
 	exposes bool
+	// metadata is what ServeMetadata was told.
+	metadata bool
 	// named is Config.SystemID.
 	named string
 	// host is what SetHostAddresses was told.
@@ -87,7 +96,7 @@ func NewRows() *Rows {
 		ports: map[UUID]PortBinding{}, datapaths: map[UUID]DatapathBinding{}, chassis: map[UUID]Chassis{},
 		private: map[UUID]ChassisPrivate{}, ha: map[UUID]HAChassis{}, haGroups: map[UUID]HAChassisGroup{}, bindings: map[UUID]MACBinding{},
 		openvswitch: map[UUID]OpenvSwitch{}, bridges: map[UUID]Bridge{}, vsPorts: map[UUID]Port{},
-		ssl:     map[UUID]SSL{},
+		ssl: map[UUID]SSL{}, interfaces: map[UUID]Interface{},
 		routers: map[UUID]LogicalRouter{}, routerPorts: map[UUID]LogicalRouterPort{},
 		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{}, switches: map[UUID]LogicalSwitch{},
 		switchPorts: map[UUID]LogicalSwitchPort{}, dhcp: map[UUID]DHCPOptions{}, lspByName: index[string]{},
@@ -95,6 +104,7 @@ func NewRows() *Rows {
 		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, privateOf: index[UUID]{}, boundAt: index[string]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{}, machinesAt: index[UUID]{}, natOfPort: index[string]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
+		servedAt: index[UUID]{}, localportsOn: index[UUID]{}, ifaceOf: index[string]{}, portOfIface: index[UUID]{}, bridgeOfPort: index[UUID]{},
 		changed: map[UUID]uint64{},
 	}
 }
@@ -118,10 +128,10 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.expectsNB, out.named, out.host, out.exposes = r.expectsNB, r.named, r.host, r.exposes
+	out.expectsNB, out.named, out.host, out.exposes, out.metadata = r.expectsNB, r.named, r.host, r.exposes, r.metadata
 	var all []Change
 	for _, rows := range [][]Row{
-		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl),
+		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl), values(r.interfaces),
 		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches), values(r.switchPorts), values(r.dhcp),
 	} {
 		for _, row := range rows {
