@@ -1,15 +1,18 @@
 package namespace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
@@ -31,21 +34,21 @@ func (d *Networks) named() (map[string]string, error) {
 	return out, nil
 }
 
-// find lists the networks of which a namespace or a device is Sluice's.
-func (d *Networks) find() (map[string]struct{}, error) {
-	out := map[string]struct{}{}
+// seen is what was found of a network, with one look into its namespace.
+type seen struct {
+	outer netlink.Link
+	// ours: the namespace is Sluice's.
+	ours   bool
+	joined bool
+	inner  *found
+}
+
+// see looks at the networks of which a namespace or a device is Sluice's.
+func (d *Networks) see(ctx context.Context) (map[string]*seen, error) {
+	out := map[string]*seen{}
 	spaces, err := d.named()
 	if err != nil {
 		return nil, err
-	}
-	for network := range spaces {
-		_, ours, err := d.space(network).ours()
-		if err != nil {
-			return nil, err
-		}
-		if ours {
-			out[network] = struct{}{}
-		}
 	}
 	err = d.config.Node.Netlink(func(h *netlink.Handle) error {
 		links, err := link.Dump(h.LinkList)
@@ -54,10 +57,60 @@ func (d *Networks) find() (map[string]struct{}, error) {
 		}
 		for _, l := range links {
 			if network, ok := networkOf(l.Attrs().AltNames); ok {
-				out[network] = struct{}{}
+				out[network] = &seen{outer: l}
+			}
+		}
+		for network := range spaces {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			s := out[network]
+			if s == nil {
+				s = &seen{}
+			}
+			if err := d.pair(network, intent.MAC{}).see(h, s); err != nil {
+				return err
+			}
+			if s.ours {
+				out[network] = s
 			}
 		}
 		return nil
 	})
 	return out, err
+}
+
+// see looks into the namespace; h is of the node's.
+func (p pair) see(h *netlink.Handle, s *seen) error {
+	f, err := os.Open(p.space.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = p.space.namespace().Netlink(func(h *netlink.Handle) error {
+		lo, err := h.LinkByName("lo")
+		if err != nil {
+			return fmt.Errorf("reading lo: %w", err)
+		}
+		if s.ours = slices.Contains(lo.Attrs().AltNames, p.space.mark); !s.ours {
+			return nil
+		}
+		s.inner, err = look(h, p.inside)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has just gone
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.space, err)
+	}
+	if s.outer == nil || s.inner == nil || !ends(s.outer, s.inner.link) {
+		return nil
+	}
+	id, err := h.GetNetNsIdByFd(int(f.Fd()))
+	s.joined = err == nil && id == s.outer.Attrs().NetNsID
+	return nil
 }

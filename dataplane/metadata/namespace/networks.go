@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
@@ -144,18 +145,28 @@ func (d *Networks) prepare(ctx context.Context, v intent.MetadataNetwork) (outer
 	return outer, p.space.namespace().Netlink(innerOf(v).settle)
 }
 
+// removals is how many pairs go at a time: most of what the kernel takes for one is
+// waiting until no processor uses it any more.
+const removals = 16
+
 // Delete takes the ports out first, all at once.
 func (d *Networks) Delete(ctx context.Context, networks []string) []error {
 	errs := make([]error, len(networks))
 	all := d.config.Ports.RemoveMetadataPorts(ctx, networks)
+	var group errgroup.Group
+	group.SetLimit(removals)
 	for i, network := range networks {
-		if errs[i] = all; all == nil {
-			errs[i] = d.remove(network)
-		}
-		if errs[i] != nil {
-			errs[i] = fmt.Errorf("removing the metadata namespace of network %s: %w", network, errs[i])
-		}
+		group.Go(func() error {
+			if errs[i] = all; all == nil {
+				errs[i] = d.remove(network)
+			}
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("removing the metadata namespace of network %s: %w", network, errs[i])
+			}
+			return nil
+		})
 	}
+	_ = group.Wait() // errs has them
 	return reconcile.Results(errs)
 }
 
@@ -179,56 +190,42 @@ func (d *Networks) List(ctx context.Context) (map[string]intent.MetadataNetwork,
 	if err != nil {
 		return nil, err
 	}
-	found, err := d.find()
+	all, err := d.see(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for network := range ports {
-		found[network] = struct{}{}
+		if all[network] == nil {
+			all[network] = &seen{}
+		}
 	}
-	out := make(map[string]intent.MetadataNetwork, len(found))
-	err = d.config.Node.Netlink(func(h *netlink.Handle) error {
-		for network := range found {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			// What cannot be read is not as it should be, and Apply tells why.
-			out[network], _ = d.read(h, network, ports[network])
+	out := make(map[string]intent.MetadataNetwork, len(all))
+	err = d.config.Node.Do(func() error {
+		for network, s := range all {
+			out[network] = s.value(network, ports[network])
 		}
 		return nil
 	})
 	return out, err
 }
 
-// read is a network as it is; the zero value if it is not one that Apply makes.
-func (d *Networks) read(h *netlink.Handle, network string, port ovs.FoundPort) (v intent.MetadataNetwork, err error) {
-	p := d.pair(network, intent.MAC{})
-	outer, err := kernel.Find(h, p.outside)
-	if err != nil || outer == nil || !p.marked(outer) || !up(outer) || len(kernel.Open(outer)) > 0 {
-		return intent.MetadataNetwork{}, err
+// value is a network as it is; the zero value if it is not one that Apply makes. The
+// thread is in the node's namespace.
+func (s *seen) value(network string, port ovs.FoundPort) intent.MetadataNetwork {
+	outside, _ := Devices(network)
+	switch {
+	case s.outer == nil || s.inner == nil || !s.joined || s.outer.Attrs().Name != outside:
+		return intent.MetadataNetwork{}
+	case !up(s.outer) || len(kernel.Open(s.outer)) > 0:
+		return intent.MetadataNetwork{}
+	case port.Device != outside || port.Number == 0 || port.Error != "":
+		return intent.MetadataNetwork{}
 	}
-	if port.Device != p.outside || port.Number == 0 || port.Error != "" {
-		return intent.MetadataNetwork{}, nil
+	v := valueOf(network, port, s.inner)
+	if v.MTU != 0 && s.outer.Attrs().MTU != int(v.MTU) || len(innerOf(v).differences(s.inner)) > 0 {
+		return intent.MetadataNetwork{}
 	}
-	if _, ours, err := p.space.ours(); err != nil || !ours {
-		return intent.MetadataNetwork{}, err
-	}
-	if joined, err := p.joined(h, outer); err != nil || !joined {
-		return intent.MetadataNetwork{}, err
-	}
-	var f *found
-	err = p.space.namespace().Netlink(func(h *netlink.Handle) (err error) {
-		f, err = look(h, p.inside)
-		return err
-	})
-	if err != nil || f == nil {
-		return intent.MetadataNetwork{}, err
-	}
-	v = valueOf(network, port, f)
-	if v.MTU != 0 && outer.Attrs().MTU != int(v.MTU) || len(innerOf(v).differences(f)) > 0 {
-		return intent.MetadataNetwork{}, nil
-	}
-	return v, nil
+	return v
 }
 
 // valueOf is what Apply may have been given to make this.

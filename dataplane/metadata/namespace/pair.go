@@ -1,12 +1,14 @@
 package namespace
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -33,14 +35,21 @@ func (p pair) unfinished(l netlink.Link) bool {
 
 func (p pair) marked(l netlink.Link) bool { return slices.Contains(l.Attrs().AltNames, p.space.mark) }
 
+// ends tells whether two devices may be the ends of one pair.
+func ends(outer, inner netlink.Link) bool {
+	o, i := outer.Attrs(), inner.Attrs()
+	return outer.Type() == "veth" && inner.Type() == "veth" && o.ParentIndex == i.Index && i.ParentIndex == o.Index
+}
+
 // joined tells whether the outer end leads to the inner one, by its name, in the
 // namespace. Indices alone do not tell: each namespace counts its own.
-func (p pair) joined(h *netlink.Handle, outer netlink.Link) (bool, error) {
-	if outer.Type() != "veth" {
-		return false, nil
-	}
-	there, err := p.points(outer)
-	if err != nil || !there {
+func (p pair) joined(h *netlink.Handle, outer netlink.Link) (ok bool, err error) {
+	err = p.space.namespace().Netlink(func(h *netlink.Handle) error {
+		l, err := kernel.Find(h, p.inside)
+		ok = err == nil && l != nil && ends(outer, l)
+		return err
+	})
+	if err != nil || !ok {
 		return false, err
 	}
 	f, err := os.Open(p.space.path)
@@ -53,17 +62,6 @@ func (p pair) joined(h *netlink.Handle, outer netlink.Link) (bool, error) {
 		return false, fmt.Errorf("%s: its number: %w", p.space, err)
 	}
 	return id == outer.Attrs().NetNsID, nil
-}
-
-// points tells whether the namespace has an inner end that says it belongs to outer.
-func (p pair) points(outer netlink.Link) (ok bool, err error) {
-	err = p.space.namespace().Netlink(func(h *netlink.Handle) error {
-		l, err := kernel.Find(h, p.inside)
-		ok = err == nil && l != nil && l.Type() == "veth" &&
-			l.Attrs().ParentIndex == outer.Attrs().Index && outer.Attrs().ParentIndex == l.Attrs().Index
-		return err
-	})
-	return ok, err
 }
 
 // ensure finds the pair or makes it, and returns the outer end. The namespace is there.
@@ -84,7 +82,7 @@ func (p pair) ensure(h *netlink.Handle, broken func() error) (netlink.Link, erro
 		return nil, err
 	}
 	if outer != nil {
-		if err := h.LinkDel(outer); err != nil {
+		if err := h.LinkDel(outer); err != nil && !errors.Is(err, unix.ENODEV) {
 			return nil, fmt.Errorf("removing what is left of a pair, %s: %w", p.outside, err)
 		}
 	}
@@ -125,7 +123,8 @@ func (p pair) remove(h *netlink.Handle) error {
 	if !p.marked(outer) && !p.unfinished(outer) {
 		return fmt.Errorf("device %s: %w", p.outside, reconcile.ErrForeign)
 	}
-	if err := h.LinkDel(outer); err != nil {
+	// It goes with a namespace, too, a while after that has gone.
+	if err := h.LinkDel(outer); err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("removing %s: %w", p.outside, err)
 	}
 	return nil
