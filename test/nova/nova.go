@@ -210,3 +210,14 @@ func Sign(secret, id string) string {
 	mac.Write([]byte(id))
 	return hex.EncodeToString(mac.Sum(nil))
 }
+
+// As is what guests see through a proxy that takes all of them for one instance.
+func (n *Nova) As(id, project string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(r.Context())
+		r.Header.Set(headerInstance, id)
+		r.Header.Set(headerProject, project)
+		r.Header.Set(headerSignature, Sign(n.secret, id))
+		n.ServeHTTP(w, r)
+	})
+}
