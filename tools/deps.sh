@@ -5,8 +5,9 @@
 #
 # Packages are downloaded into ${SLUICE_CACHE:-.cache}/apt, the kernels that tests
 # boot into ${SLUICE_CACHE:-.cache}/kernel, and root disks for them are made in
-# ${SLUICE_CACHE:-.cache}/image. Services that come with the packages
-# are not started: the tests run their own processes.
+# ${SLUICE_CACHE:-.cache}/image, as is a root directory with cloud-init in
+# ${SLUICE_CACHE:-.cache}/cloud-init. Services that come with the packages are not
+# started: the tests run their own processes.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,10 +16,10 @@ case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 
 build="git make gcc libc6-dev clang-19 llvm-19 libbpf-dev bpftool ca-certificates"
 lab="openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr gobgpd
-  iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl jq tshark iperf3"
+  iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl jq tshark iperf3 haproxy"
 vm="qemu-system-x86 busybox-static kmod xz-utils mmdebstrap e2fsprogs"
 services="openvswitch-switch ovs-vswitchd ovsdb-server ovn-central ovn-host ovn-controller
-  ovn-northd ovn-ovsdb-server-nb ovn-ovsdb-server-sb frr gobgpd"
+  ovn-northd ovn-ovsdb-server-nb ovn-ovsdb-server-sb frr gobgpd haproxy"
 
 case ${1:-test} in
 build) want=$build ;;
@@ -35,6 +36,7 @@ machines() {
     "$root/tools/kernel.sh" $suite >/dev/null
     "$root/tools/image.sh" $suite >/dev/null
   done
+  "$root/tools/cloudinit.sh" trixie >/dev/null
 }
 
 missing=

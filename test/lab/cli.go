@@ -28,12 +28,20 @@ func NewCommand() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&opt.Name, "name", DefaultName, "name of the lab, the prefix of its namespaces")
 	root.PersistentFlags().StringVar(&opt.Dir, "dir", DefaultDir, "parent of the run directory")
-	root.AddCommand(upCommand(&opt), downCommand(&opt), execCommand(&opt), listCommand(&opt), outageCommand(&opt))
+	root.AddCommand(upCommand(&opt), downCommand(&opt), execCommand(&opt), listCommand(&opt), outageCommand(&opt), novaCommand())
 	return root
 }
 
 // scenarios are the scenarios that the command knows by name.
-var scenarios = map[string]func(EVPNParams) Scenario{"evpn": EVPN}
+var scenarios = map[string]func(EVPNParams) Scenario{
+	"evpn": EVPN,
+	"metadata": func(p EVPNParams) Scenario {
+		s := Metadata(MetadataParams{Networks: p.ExtraTenants, KernelDatapath: p.KernelDatapath, DirectPlug: p.KernelDatapath})
+		c := &s.Clouds[0]
+		c.RemoteTCP, c.Central, c.Programs = p.RemoteTCP, p.CentralA, p.ProgramsA
+		return s
+	},
+}
 
 func upCommand(opt *Options) *cobra.Command {
 	names := slices.Sorted(maps.Keys(scenarios))
@@ -55,7 +63,7 @@ func upCommand(opt *Options) *cobra.Command {
 	f.Uint16Var(&p.VLAN, "vlan", 0, "VLAN tag of the provider networks")
 	f.BoolVar(&p.TwoBridges, "two-bridges", false, "put tenant blue on a second provider bridge")
 	f.StringVar(&uplink, "uplink", "", "what is on the provider bridges besides OVN: port or gateway (default nothing)")
-	f.IntVar(&p.ExtraTenants, "tenants", 0, "more tenants in cloud a")
+	f.IntVar(&p.ExtraTenants, "tenants", 0, "more tenants: evpn has them in cloud a, metadata has a network with a VM in each")
 	f.IntVar(&p.HostsPerTenant, "hosts", 0, "hosts of each of these, logical ports only")
 	f.BoolVar(&p.Compute, "compute", false, "add the chassis a3 to cloud a, which is no gateway: outage needs it")
 	f.BoolVar(&p.RemoteTCP, "remote-tcp", false, "reach the databases by TCP over the underlay")
@@ -74,6 +82,9 @@ func upCommand(opt *Options) *cobra.Command {
 		l, err := Up(cmd.Context(), scenarios[args[0]](p), *opt)
 		if err != nil {
 			return err
+		}
+		if err := l.startNovas(cmd.Context()); err != nil {
+			return errors.Join(err, l.Down())
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "lab %s is up; logs in %s\n", l.Name(), l.LogDir())
 		return err

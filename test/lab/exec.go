@@ -17,10 +17,9 @@ func (l *Lab) Command(ctx context.Context, node string, argv ...string) (*exec.C
 	return l.command(ctx, n, argv...), nil
 }
 
-// nsenter enters the network namespace alone: `ip netns exec` would remount /sys
-// and hide the bpffs.
 func (l *Lab) command(ctx context.Context, n Node, argv ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.netnsPath(), "--"}, argv...)...)
+	argv = append(n.enter(), argv...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = l.env(n)
 	cmd.WaitDelay = Patience() / 60
 	return cmd

@@ -243,7 +243,7 @@ func (l *Lab) makeDirs() error {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(l.mountMounts(), l.writeSecret())
 }
 
 func (l *Lab) saveState() error {

@@ -143,10 +143,12 @@ func (b *ctlBatch) addProvider(p Provider) {
 }
 
 func (b *ctlBatch) addTenant(c Cloud, t Tenant, index int) error {
-	router := RouterName(t.Name)
-	b.add("lr-add", router)
-	// Without it OVN drops packets to neighbours that it has not yet asked for.
-	b.add("set", "Logical_Router", router, "options:dynamic_neigh_routers=true", "options:always_learn_from_arp_request=false")
+	if !t.NoRouter {
+		router := RouterName(t.Name)
+		b.add("lr-add", router)
+		// Without it OVN drops packets to neighbours that it has not yet asked for.
+		b.add("set", "Logical_Router", router, "options:dynamic_neigh_routers=true", "options:always_learn_from_arp_request=false")
+	}
 	for _, n := range t.Networks {
 		b.addNetwork(t, n)
 	}
@@ -161,14 +163,20 @@ func (b *ctlBatch) addTenant(c Cloud, t Tenant, index int) error {
 }
 
 func (b *ctlBatch) addNetwork(t Tenant, n Network) {
-	sw, lrp, lsp := SwitchName(t.Name, n.Name), InterfacePort(t.Name, n.Name), InterfaceSwitchPort(t.Name, n.Name)
+	sw, lrp, lsp := n.Switch(t.Name), InterfacePort(t.Name, n.Name), InterfaceSwitchPort(t.Name, n.Name)
+	b.add("ls-add", sw)
+	if n.Metadata {
+		b.addMetadataPort(t, n)
+	}
+	if t.NoRouter {
+		return
+	}
 	args := []string{"lrp-add", RouterName(t.Name), lrp, macOf(lrp)}
 	for _, s := range []netip.Prefix{n.Subnet4, n.Subnet6} {
 		if s.IsValid() {
 			args = append(args, fmt.Sprintf("%s/%d", s.Masked().Addr().Next(), s.Bits()))
 		}
 	}
-	b.add("ls-add", sw)
 	b.add(args...)
 	b.add("lsp-add", sw, lsp)
 	b.add("lsp-set-type", lsp, "router")
@@ -259,11 +267,12 @@ func (b *ctlBatch) addVM(c Cloud, vm VM) error {
 		}
 	}
 	addresses := strings.Join(words, " ")
-	b.add("lsp-add", SwitchName(vm.Tenant, vm.Network), vm.Name)
+	b.add("lsp-add", n.Switch(vm.Tenant), vm.Name)
 	b.add("lsp-set-addresses", vm.Name, addresses)
 	b.add("lsp-set-port-security", vm.Name, addresses)
 	b.add("set", "Logical_Switch_Port", vm.Name, `external_ids:neutron\:cidrs="`+strings.Join(cidrs, " ")+`"`,
 		`external_ids:neutron\:port_name=`+vm.Name)
+	b.addOwner(vm)
 	return nil
 }
 

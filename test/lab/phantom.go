@@ -26,7 +26,11 @@ func (l *Lab) writePhantoms(ctx context.Context, c Cloud, vms ...VM) error {
 			addresses := strings.TrimSpace(vm.mac() + addrWord(vm.Addr4) + addrWord(vm.Addr6))
 			ops = append(ops, fmt.Sprintf(`{"op":"insert","table":"Logical_Switch_Port","uuid-name":"p%d","row":{"name":%q,"addresses":%q,"port_security":%q,"external_ids":["map",[["neutron:port_name",%q]]]}}`,
 				i, vm.Name, addresses, addresses, vm.Name))
-			sw := SwitchName(vm.Tenant, vm.Network)
+			network, err := c.network(vm.Tenant, vm.Network)
+			if err != nil {
+				return err
+			}
+			sw := network.Switch(vm.Tenant)
 			ports[sw] = append(ports[sw], fmt.Sprintf(`["named-uuid","p%d"]`, i))
 		}
 		for sw, list := range ports {

@@ -219,7 +219,7 @@ func (l *Lab) spawn(ctx context.Context, n Node, s spec) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	enter := []string{"nsenter", "--net=" + n.netnsPath(), "--"}
+	enter := n.enter()
 	p := &Process{
 		Node: n.Name, Name: s.name, Env: l.env(n),
 		Argv:   slices.Concat(enter, s.argv),

@@ -38,6 +38,12 @@ type Cloud struct {
 	// KernelDatapath makes Open vSwitch use the kernel's datapath in place of the
 	// userspace one. It needs the kernel modules openvswitch and geneve.
 	KernelDatapath bool
+	// DirectPlug makes the taps themselves ports of Open vSwitch, without a Linux bridge
+	// in between. Programs on taps then need the kernel's datapath.
+	DirectPlug bool
+	// OwnNetns gives each chassis a /run/netns of its own, as machines have: what makes
+	// namespaces with fixed names would make them twice otherwise.
+	OwnNetns bool
 }
 
 // Central says how a cloud serves its databases. The zero value is one server
@@ -133,6 +139,8 @@ type Tenant struct {
 	Networks       []Network
 	// SNAT adds source NAT for the networks that are not exposed.
 	SNAT bool
+	// NoRouter leaves the networks without a router.
+	NoRouter bool
 }
 
 // Network is a tenant network with one subnet per family.
@@ -141,6 +149,13 @@ type Network struct {
 	Subnet4, Subnet6 netip.Prefix
 	// Unexposed leaves the annotation off this network's interface port.
 	Unexposed bool
+	// ID is the network's id in Neutron; its logical switch is called neutron-ID then,
+	// as Neutron calls it.
+	ID string
+	// Metadata adds the metadata port that Neutron makes, a localport. It needs ID.
+	Metadata bool
+	// MTU of the network and its machines. 0: VMMTU.
+	MTU int
 }
 
 // VM is a virtual machine, or only its logical port.
@@ -152,6 +167,9 @@ type VM struct {
 	Addr4, Addr6    netip.Addr
 	// MAC is derived from the name when empty.
 	MAC string
+	// Instance and Project are neutron:device_id and neutron:project_id of its port.
+	// Empty: they are not written.
+	Instance, Project string
 	// Phantom makes the logical port only and binds it to a chassis that exists
 	// in the Southbound database alone: hosts for scale tests.
 	Phantom bool
@@ -264,6 +282,11 @@ func (c Cloud) validate(claim func(kind, name string) error) error {
 		if _, err := c.provider(t.Provider); t.Provider != "" && err != nil {
 			return fmt.Errorf("tenant %q: %w", t.Name, err)
 		}
+		for _, n := range t.Networks {
+			if err := n.validate(); err != nil {
+				return fmt.Errorf("tenant %q: %w", t.Name, err)
+			}
+		}
 	}
 	for _, vm := range c.VMs {
 		if err := claim("vm", vm.Name); err != nil {
@@ -272,6 +295,13 @@ func (c Cloud) validate(claim func(kind, name string) error) error {
 		if err := c.checkVM(vm); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (n Network) validate() error {
+	if n.Metadata && n.ID == "" {
+		return fmt.Errorf("network %q: its metadata port needs its id", n.Name)
 	}
 	return nil
 }

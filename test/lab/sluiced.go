@@ -2,9 +2,12 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/ovn-sluice/sluice/test/nova"
 )
 
 // NodeConfig is what a configuration of sluiced says of the node that it is on: where
@@ -48,14 +51,67 @@ func (l *Lab) StartSluiced(ctx context.Context, node string, s Sluiced) (*Proces
 	if p, err := l.Process(node, "sluiced"); err == nil && p.Running() {
 		return p, nil
 	}
-	file := filepath.Join(n.Dir, "sluiced.yaml")
-	env := l.env(n)
-	text := os.Expand(s.Config, func(name string) string { return lookup(env, name) })
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	file, err := l.writeConfig(n, s)
+	if err != nil {
 		return nil, err
 	}
 	argv := append([]string{s.Binary, "--config", file}, s.Args...)
 	return l.spawn(ctx, n, spec{name: "sluiced", argv: argv, ready: s.Ready})
+}
+
+// StartMetadata runs the metadata proxy, "sluiced metadata", on a chassis as its process
+// "metadata", beside sluiced and with the same configuration. A running one is left alone.
+func (l *Lab) StartMetadata(ctx context.Context, node string, s Sluiced) (*Process, error) {
+	n, err := l.Node(node)
+	if err != nil {
+		return nil, err
+	}
+	if p, err := l.Process(node, "metadata"); err == nil && p.Running() {
+		return p, nil
+	}
+	file, err := l.writeConfig(n, s)
+	if err != nil {
+		return nil, err
+	}
+	argv := append([]string{s.Binary, "metadata", "--config", file}, s.Args...)
+	return l.spawn(ctx, n, spec{name: "metadata", argv: argv, ready: s.Ready})
+}
+
+// StartNova runs the stand-in for Nova of a cloud, as the process "nova" on the node of
+// its databases. It knows the VMs that are instances now. Binary is sluice-lab.
+func (l *Lab) StartNova(ctx context.Context, cloud, binary string) (*Process, error) {
+	c, err := l.cloud(cloud)
+	if err != nil {
+		return nil, err
+	}
+	n, err := l.Node(c.central())
+	if err != nil {
+		return nil, err
+	}
+	address, err := l.NovaAddress(cloud)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(nova.Config{Secret: NovaSecret, Instances: c.NovaInstances()})
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(n.Dir, "nova.json")
+	if err := writeFile(file, b); err != nil {
+		return nil, err
+	}
+	return l.spawn(ctx, n, spec{name: "nova", argv: []string{binary, "nova", file, address}, ready: func() error {
+		_, err := run(l.command(ctx, n, "curl", "-sSf", "--max-time", "5", "http://"+address+"/"), "asking Nova")
+		return err
+	}})
+}
+
+// writeConfig writes sluiced.yaml, with what it names of the node's environment.
+func (l *Lab) writeConfig(n Node, s Sluiced) (string, error) {
+	file := filepath.Join(n.Dir, "sluiced.yaml")
+	env := l.env(n)
+	text := os.Expand(s.Config, func(name string) string { return lookup(env, name) })
+	return file, os.WriteFile(file, []byte(text), 0o600)
 }
 
 // lookup finds NAME=VALUE in an environment.

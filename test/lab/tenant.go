@@ -30,9 +30,11 @@ func (l *Lab) AddTenant(ctx context.Context, cloud string, t Tenant, index int) 
 func (l *Lab) DelTenant(ctx context.Context, cloud, tenant string) error {
 	return l.changeTenant(ctx, cloud, tenant, func(b *ctlBatch, c *Cloud, at int) error {
 		t := c.Tenants[at]
-		b.add("lr-del", RouterName(t.Name))
+		if !t.NoRouter {
+			b.add("lr-del", RouterName(t.Name))
+		}
 		for _, n := range t.Networks {
-			b.add("ls-del", SwitchName(t.Name, n.Name))
+			b.add("ls-del", n.Switch(t.Name))
 		}
 		if t.Provider != "" {
 			b.add("lsp-del", GatewaySwitchPort(t.Name))
@@ -62,8 +64,10 @@ func (l *Lab) DelNetwork(ctx context.Context, cloud, tenant, network string) err
 		if i < 0 {
 			return fmt.Errorf("there is no network %q of tenant %q", network, tenant)
 		}
-		b.add("lrp-del", InterfacePort(tenant, network))
-		b.add("ls-del", SwitchName(tenant, network))
+		if !t.NoRouter {
+			b.add("lrp-del", InterfacePort(tenant, network))
+		}
+		b.add("ls-del", t.Networks[i].Switch(tenant))
 		t.Networks = slices.Delete(slices.Clone(t.Networks), i, i+1)
 		return nil
 	})

@@ -66,6 +66,9 @@ func (l *Lab) makeUnderlay(ctx context.Context) error {
 const quietIPv6 = "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; echo 0 >/proc/sys/net/ipv6/conf/default/accept_ra; "
 
 func (l *Lab) setUpNode(ctx context.Context, n Node) error {
+	if err := l.makeMounts(ctx, n); err != nil {
+		return err
+	}
 	cmds := quietIPv6
 	var c Cloud
 	if n.Kind == KindChassis {

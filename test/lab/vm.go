@@ -60,7 +60,7 @@ func (l *Lab) DelVM(ctx context.Context, name string) error {
 		return err
 	}
 	if !vm.Phantom {
-		if err := l.unplugVM(ctx, vm); err != nil {
+		if err := l.unplugVM(ctx, c, vm); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func (l *Lab) MoveVM(ctx context.Context, name, chassis string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.unplugVM(ctx, vm); err != nil {
+	if err := l.unplugVM(ctx, c, vm); err != nil {
 		return err
 	}
 	vm.Chassis = chassis
@@ -114,7 +114,7 @@ func (l *Lab) waitBound(ctx context.Context, cloud, port, chassis string) error 
 }
 
 // unplugVM removes the VM's namespace and its devices on the chassis.
-func (l *Lab) unplugVM(ctx context.Context, vm VM) error {
+func (l *Lab) unplugVM(ctx context.Context, c Cloud, vm VM) error {
 	host, err := l.Node(vm.Chassis)
 	if err != nil {
 		return err
@@ -127,6 +127,9 @@ func (l *Lab) unplugVM(ctx context.Context, vm VM) error {
 	// The tap goes with the link to the VM; the namespace may live on while a
 	// command runs in it.
 	script := fmt.Sprintf("set -e; ovs-vsctl --if-exists del-port br-int qvo%[1]s; ip link del tap%[1]s; ip link del qvb%[1]s; ip link del qbr%[1]s", id)
+	if c.DirectPlug {
+		script = fmt.Sprintf("set -e; ovs-vsctl --if-exists del-port br-int tap%[1]s; ip link del tap%[1]s", id)
+	}
 	if err := l.shell(ctx, host, script); err != nil {
 		return err
 	}
@@ -197,24 +200,39 @@ func (l *Lab) plugVM(ctx context.Context, c Cloud, vm VM) error {
 	if err := l.recordNode(n); err != nil {
 		return err
 	}
-	id := vifID(vm.Name)
-	if err := ipBatch(ctx, "", fmt.Sprintf("netns add %s\nlink add eth0 netns %s address %s mtu %d type veth peer name tap%s mtu %d netns %s\n",
-		n.Netns, n.Netns, vm.mac(), VMMTU, id, VMMTU, host.Netns)); err != nil {
+	network, err := c.network(vm.Tenant, vm.Network)
+	if err != nil {
 		return err
 	}
+	id, mtu := vifID(vm.Name), network.mtu()
+	if err := ipBatch(ctx, "", fmt.Sprintf("netns add %s\nlink add eth0 netns %s address %s mtu %d type veth peer name tap%s mtu %d netns %s\n",
+		n.Netns, n.Netns, vm.mac(), mtu, id, mtu, host.Netns)); err != nil {
+		return err
+	}
+	if c.DirectPlug {
+		return errors.Join(l.plug(ctx, c, host, vm, TapName(vm.Name)), l.configureVM(ctx, c, n, vm))
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "link add qbr%s type bridge\nlink add qvb%s type veth peer name qvo%s\n", id, id, id)
+	fmt.Fprintf(&b, "link add qbr%s type bridge\nlink add qvb%s mtu %d type veth peer name qvo%s mtu %d\n", id, id, mtu, id, mtu)
 	fmt.Fprintf(&b, "link set tap%s master qbr%s\nlink set qvb%s master qbr%s\n", id, id, id, id)
 	if err := ipBatch(ctx, host.Netns, b.String()); err != nil {
 		return err
 	}
-	// No IPv6 of the host's own in a tenant network.
-	script := fmt.Sprintf("set -e; for d in tap%[1]s qbr%[1]s qvb%[1]s qvo%[1]s; do echo 1 >/proc/sys/net/ipv6/conf/$d/disable_ipv6; done; "+
-		c.wholePackets("qvb"+id, "qvo"+id)+
-		"for d in qvo%[1]s qvb%[1]s qbr%[1]s tap%[1]s; do ip link set $d up; done; "+
-		"ovs-vsctl add-port br-int qvo%[1]s -- set Interface qvo%[1]s external_ids:iface-id=%[2]s external_ids:attached-mac='\"%[3]s\"' external_ids:iface-status=active",
-		id, vm.Name, vm.mac())
-	return errors.Join(l.shell(ctx, host, script), l.configureVM(ctx, c, n, vm))
+	return errors.Join(l.plug(ctx, c, host, vm, "qvo"+id, "qvb"+id, "qbr"+id, "tap"+id), l.configureVM(ctx, c, n, vm))
+}
+
+// plug sets a VM's links on its chassis up and adds the first of them to br-int.
+func (l *Lab) plug(ctx context.Context, c Cloud, host Node, vm VM, links ...string) error {
+	script := "set -e; "
+	if len(links) > 1 {
+		script += c.wholePackets(links[0], links[1])
+	}
+	for _, link := range links {
+		// No IPv6 of the host's own in a tenant network.
+		script += fmt.Sprintf("echo 1 >/proc/sys/net/ipv6/conf/%[1]s/disable_ipv6; ip link set %[1]s up; ", link)
+	}
+	return l.shell(ctx, host, script+fmt.Sprintf("ovs-vsctl add-port br-int %[1]s -- set Interface %[1]s external_ids:iface-id=%[2]s "+
+		"external_ids:attached-mac='\"%[3]s\"' external_ids:iface-status=active", links[0], vm.Name, vm.mac()))
 }
 
 func (l *Lab) configureVM(ctx context.Context, c Cloud, n Node, vm VM) error {
@@ -233,6 +251,10 @@ func (l *Lab) configureVM(ctx context.Context, c Cloud, n Node, vm VM) error {
 		if a.addr.IsValid() {
 			b += fmt.Sprintf("addr add %s/%d dev eth0%s\nroute add default via %s\n", a.addr, a.net.Bits(), nodad(a.addr), a.net.Masked().Addr().Next())
 		}
+	}
+	if at := net.metadataAddr(); at.IsValid() && vm.Addr4.IsValid() {
+		// Neutron's DHCP says so, as a classless static route.
+		b += fmt.Sprintf("route add 169.254.169.254 via %s\n", at)
 	}
 	return ipBatch(ctx, n.Netns, b)
 }
