@@ -13,7 +13,8 @@ import (
 )
 
 // Of kernels before 6.6: one filter of the clsact qdisc. Its handle and
-// priority are constant, so that setting it again replaces it in place.
+// priority stay the same, so that setting it again replaces it in place. They are
+// these, but for the priority of a filter that may be anywhere.
 const (
 	filterHandle   = 1
 	filterPriority = 1
@@ -59,13 +60,40 @@ func (at Place) Filter(p *Program, ifindex int) error {
 	if err != nil || running {
 		return err
 	}
-	return at.setFilter(p, ifindex)
+	priority := uint16(filterPriority)
+	if at.Anywhere {
+		if priority, err = at.priority(ifindex); err != nil {
+			return err
+		}
+	}
+	return at.setFilter(p, ifindex, priority)
+}
+
+// priority is that of the program's filter, or the first that is free.
+func (at Place) priority(ifindex int) (uint16, error) {
+	all, err := filters(ifindex)
+	if err != nil {
+		return 0, err
+	}
+	taken := map[uint16]bool{}
+	for _, f := range all {
+		if b, ok := f.(*netlink.BpfFilter); ok && at.owns(b) {
+			return b.Priority, nil
+		}
+		taken[f.Attrs().Priority] = true
+	}
+	for priority := uint16(filterPriority); priority < refusePriority; priority++ {
+		if !taken[priority] {
+			return priority, nil
+		}
+	}
+	return 0, errors.New("no priority of a filter is free")
 }
 
 // setFilter makes our filter or replaces its program.
-func (at Place) setFilter(p *Program, ifindex int) error {
+func (at Place) setFilter(p *Program, ifindex int, priority uint16) error {
 	filter := &netlink.BpfFilter{
-		FilterAttrs: filterAttrs(ifindex, filterHandle, filterPriority),
+		FilterAttrs: filterAttrs(ifindex, filterHandle, priority),
 		Fd:          p.FD(), Name: at.filterName(), DirectAction: true,
 	}
 	if err := netlink.FilterReplace(filter); err != nil {
@@ -88,8 +116,8 @@ func (at Place) HasFilter(p *Program, ifindex int) (running bool, err error) {
 		b, ok := f.(*netlink.BpfFilter)
 		switch {
 		case ok && b.Name == at.filterName():
-			running = running || inPlace(b) && ebpf.ProgramID(b.Id) == id
-		case is.Priority <= filterPriority:
+			running = running || at.owns(b) && ebpf.ProgramID(b.Id) == id
+		case is.Priority <= filterPriority && !at.Anywhere:
 			name := ""
 			if ok {
 				name = " " + b.Name
@@ -99,6 +127,11 @@ func (at Place) HasFilter(p *Program, ifindex int) (running bool, err error) {
 		}
 	}
 	return running, nil
+}
+
+// owns tells whether a filter carries the program's name, where setting it again replaces it.
+func (at Place) owns(f *netlink.BpfFilter) bool {
+	return f.Name == at.filterName() && f.Handle == filterHandle && (at.Anywhere || f.Priority == filterPriority)
 }
 
 // filters lists all of a device's ingress.
@@ -143,18 +176,34 @@ func (at Place) replaceFilters(p *Program) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(ours, inPlace) {
+		i := slices.IndexFunc(ours, at.owns)
+		if i < 0 {
 			continue
 		}
-		if err := at.setFilter(p, l.Attrs().Index); err != nil {
+		if err := at.setFilter(p, l.Attrs().Index, ours[i].Priority); err != nil {
 			return fmt.Errorf("device %s: %w", l.Attrs().Name, err)
 		}
 	}
 	return nil
 }
 
-func inPlace(f *netlink.BpfFilter) bool {
-	return f.Handle == filterHandle && f.Priority == filterPriority
+// Filtered lists the devices that have a filter of the program in its place.
+func (at Place) Filtered() ([]int, error) {
+	links, err := devices()
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, l := range links {
+		has, err := at.HasAnyFilter(l.Attrs().Index)
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			out = append(out, l.Attrs().Index)
+		}
+	}
+	return out, nil
 }
 
 func devices() ([]netlink.Link, error) {
@@ -183,7 +232,7 @@ func (at Place) UnfilterAll() error {
 // whichever build's program it has.
 func (at Place) HasAnyFilter(ifindex int) (bool, error) {
 	ours, err := at.Filters(ifindex)
-	return slices.ContainsFunc(ours, inPlace), err
+	return slices.ContainsFunc(ours, at.owns), err
 }
 
 // Filters are the program's on a device. A device that is gone has none.

@@ -56,6 +56,9 @@ type Place struct {
 	// First: what another program lets pass before it is an error, since nothing that
 	// comes to the device is for others.
 	First bool
+	// Anywhere: its filter takes the first priority that is free, and whatever is before
+	// it stays. Else it has the very first, and a foreign one there is an error.
+	Anywhere bool
 }
 
 // Update replaces the program wherever it is attached by a hook, in place.
