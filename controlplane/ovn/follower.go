@@ -73,6 +73,8 @@ type Follower struct {
 	cfg Config
 	log *slog.Logger
 	in  chan delivery
+	// again: the rows are to be told again for metadata; capacity 1.
+	again chan struct{}
 
 	// mu guards what follows; Run's loop holds it while it changes rows and
 	// while the handler runs.
@@ -110,7 +112,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.Expose(cfg.Needs.Exposure)
 	rows.ServeMetadata(cfg.Needs.Metadata)
 	return &Follower{
-		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
+		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
 	}, nil
 }
@@ -145,6 +147,11 @@ func (f *Follower) Run(ctx context.Context) error {
 				f.mu.Lock()
 				f.takeHost(host)
 				f.mu.Unlock()
+			case <-f.again:
+				f.mu.Lock()
+				f.dirty.Metadata = true
+				f.publish()
+				f.mu.Unlock()
 			case d := <-f.in:
 				f.mu.Lock()
 				f.take(ctx, group, d)
@@ -154,6 +161,15 @@ func (f *Follower) Run(ctx context.Context) error {
 		}
 	})
 	return group.Wait()
+}
+
+// Again has an event with Dirty.Metadata, whose rows may be as they were: what is found
+// on the node beside them has changed.
+func (f *Follower) Again() {
+	select {
+	case f.again <- struct{}{}:
+	default:
+	}
 }
 
 // take brings one delivery in and hands out the event.
