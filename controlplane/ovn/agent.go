@@ -61,8 +61,9 @@ type agentState struct {
 	// nbCfg is SB_Global.nb_cfg, if known; seen: it was once, in this or another session.
 	nbCfg       int
 	known, seen bool
-	// due is when a change of nbCfg is to be answered.
-	due time.Time
+	// due is when a change of nbCfg is to be answered, within spread of it.
+	due    time.Time
+	spread time.Duration
 }
 
 func (p *publisher) wantAgent(a MetadataAgent) {
@@ -94,7 +95,7 @@ func (s *agentState) take(c ovsdb.Change) bool {
 		changed := !s.known || s.nbCfg != row.NbCfg
 		s.known, s.nbCfg = true, row.NbCfg
 		if now := time.Now(); changed && s.seen && !s.due.After(now) {
-			s.due = now.Add(rand.N(cfgSpread))
+			s.due = now.Add(rand.N(s.spread))
 		}
 		s.seen = true
 		return changed && s.wanted.Alive

@@ -51,7 +51,7 @@ const (
 
 func newPublisher(log *slog.Logger) *publisher {
 	return &publisher{log: log, wake: make(chan struct{}, 1), rows: map[string]*sb.ChassisPrivate{},
-		agent: agentState{chassis: map[string]*sb.Chassis{}}}
+		agent: agentState{chassis: map[string]*sb.Chassis{}, spread: cfgSpread}}
 }
 
 func (p *publisher) want(pairs map[string]string) error {

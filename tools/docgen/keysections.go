@@ -80,7 +80,7 @@ var keySections = []keySection{
 		{"sluice-announce", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`hosts`, `subnets`, `both`", "`evpn.announce`", "What BGP says of an exposed subnet. The nearest counts: the VM's port, then the interface, then the gateway port; on each the switch's side first. All of a subnet is forwarded in any case.", you},
 		{"sluice-next-hops", "Logical_Router_Port of the gateway port; Logical_Switch_Port of a VM on a provider network, with `exposure`", "addresses, separated by commas or blanks", "`fabric.nextHops`", "Next hops of the router's routes that Sluice answers ARP and ND for. Each has to be on a network of the port.", you},
 		{"sluice-path", gatewayPort + ", or its Logical_Router_Port", "`auto`, `ebpf`, `kernel`", "`path`", "What carries the VRF's packets. The first gateway port of the VRF that names a path counts. `evpn.vrfs.<VNI>.path` of the configuration goes before, and `path: kernel`, which is for the whole node.", you},
-		{"neutron:cidrs", "Logical_Switch_Port of a VM", "addresses with prefix length, separated by blanks", "the port has no address", "The addresses of a port whose `addresses` are `unknown`, as with port security off.", "Neutron"},
+		{"neutron:cidrs", "Logical_Switch_Port of a VM", "addresses with prefix length, separated by blanks", "the port has no address", "The addresses of a port whose `addresses` are `unknown`, as with port security off; and for metadata, of a network's metadata port.", "Neutron"},
 	}},
 	{"What the node is", "In `external_ids`, as ovn-controller reads them: `KEY-SYSTEMID` goes before `KEY`.", []key{
 		{"system-id", local, "text", "nothing starts", "The chassis name. `ovn.systemID` goes before.", setup},
