@@ -132,6 +132,15 @@ func (s *Server) Check() {
 	s.ports.sweep()
 }
 
+// Drop closes the connections that came in by a listener.
+func (s *Server) Drop(l net.Listener) {
+	for _, c := range s.ports.conns() {
+		if c.on == l {
+			_ = c.Close()
+		}
+	}
+}
+
 // Connections is how many are open.
 func (s *Server) Connections() int { return s.ports.count() }
 
