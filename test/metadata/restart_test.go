@@ -1,0 +1,224 @@
+package metadata_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asker makes a request every 100 ms, whether the ones before have an answer or not.
+type asker struct {
+	w    *world
+	q    question
+	stop chan struct{}
+	done chan struct{}
+
+	mu      sync.Mutex
+	answers []time.Duration
+	// refused were told that nobody listens; broken had a connection, and then none.
+	refused, broken, other []error
+}
+
+const askEvery = 100 * time.Millisecond
+
+// asking starts an asker. An answer may take as long as the lab is patient: a packet
+// that opens a connection is sent again after 1, 2, 4 … seconds.
+func (w *world) asking(vm string, f family) *asker {
+	w.Helper()
+	a := &asker{w: w, q: question{vm: vm, family: f}, stop: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		var group sync.WaitGroup
+		defer group.Wait()
+		for {
+			group.Go(a.one)
+			select {
+			case <-a.stop:
+				return
+			case <-time.After(askEvery):
+			}
+		}
+	}()
+	return a
+}
+
+func (a *asker) one() {
+	r, err := a.w.ask(background, a.q)
+	if want := instanceOf(a.q.vm); err == nil && (r.status != http.StatusOK || string(r.body) != want) {
+		err = fmt.Errorf("status %d, %.200q, want %s", r.status, r.body, want)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		a.answers = append(a.answers, r.took)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		a.refused = append(a.refused, err)
+	case isBroken(err):
+		a.broken = append(a.broken, err)
+	default:
+		a.other = append(a.other, err)
+	}
+}
+
+// end stops asking, waits for all answers, and demands that every request had its own,
+// but for some that were on their way when a process was killed.
+func (a *asker) end(mayBreak int) {
+	a.w.Helper()
+	close(a.stop)
+	<-a.done
+	slices.Sort(a.answers)
+	if len(a.answers) == 0 {
+		a.w.Errorf("%s, %s: no answer at all: %v", a.q.vm, a.q.family, errors.Join(slices.Concat(a.refused, a.broken, a.other)...))
+		return
+	}
+	longest := a.answers[len(a.answers)-1]
+	a.w.Logf("%s, %s: %d answers, half in %.1f ms, the longest %d ms; %d refused, %d broken, %d other", a.q.vm, a.q.family, len(a.answers),
+		float64(a.answers[len(a.answers)/2].Microseconds())/1000, longest.Milliseconds(), len(a.refused), len(a.broken), len(a.other))
+	if len(a.refused) > 0 || len(a.other) > 0 || len(a.broken) > mayBreak {
+		a.w.Errorf("%s, %s: %v", a.q.vm, a.q.family, errors.Join(slices.Concat(a.refused, a.broken, a.other)...))
+	}
+}
+
+// fault is something that happens under requests.
+type fault struct {
+	name string
+	do   func(w *world)
+	// mayBreak is how many requests of a machine may have begun to be answered by what
+	// was killed.
+	mayBreak int
+}
+
+// away is how long what was killed stays away.
+const away = 1500 * time.Millisecond
+
+// killAndStart ends processes with SIGKILL, on the node of the databases or on m1.
+func killAndStart(node, name string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		p := w.process(node, name)
+		if err := p.Kill(); err != nil {
+			w.Fatal(err)
+		}
+		time.Sleep(away)
+		if err := p.Start(); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+func restart(node, name string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		if err := w.process(node, name).Restart(); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// faults are what steered ports go through without the loss of an answer.
+var faults = []fault{
+	{"kill -9 of sluiced", killAndStart("m1", "sluiced"), 0},
+	{"restart of sluiced", restart("m1", "sluiced"), 0},
+	{"restart of the proxy", restart("m1", "metadata"), 0},
+	{"kill -9 of the proxy", killAndStart("m1", "metadata"), 1},
+	{"kill -9 of ovs-vswitchd", killAndStart("m1", "vswitchd"), 0},
+	{"kill -9 of ovn-controller", killAndStart("m1", "controller"), 0},
+	{"kill -9 of the local database", killAndStart("m1", "ovsdb"), 0},
+	{"kill -9 of the Southbound database", killAndStart("m-central", "sb"), 0},
+	{"kill -9 of the Northbound database", killAndStart("m-central", "nb"), 0},
+}
+
+// Under a request every 100 ms from each of two machines by each family, whatever is
+// restarted or killed: no connection is refused and no answer is missing.
+func TestFaultsUnderRequests(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) { shared(t).through(f, steered...) })
+	}
+}
+
+func (w *world) through(f fault, vms ...string) {
+	w.Helper()
+	w.ownData(vms...)
+	var askers []*asker
+	for _, vm := range vms {
+		for _, fam := range families {
+			askers = append(askers, w.asking(vm, fam))
+		}
+	}
+	time.Sleep(5 * askEvery)
+	f.do(w)
+	time.Sleep(away)
+	w.Logf("%s:", f.name)
+	for _, a := range askers {
+		a.end(f.mayBreak)
+	}
+	w.ownData(vms...)
+}
+
+// In the namespace form a new proxy takes the sockets of the old one, and the connections
+// that wait there.
+func TestNamespaceForm(t *testing.T) {
+	for _, f := range []fault{
+		{"kill -9 of sluiced", killAndStart("m2", "sluiced"), 0},
+		{"restart of sluiced", restart("m2", "sluiced"), 0},
+		{"the proxy hands over", (*world).handOver, 0},
+	} {
+		t.Run(f.name, func(t *testing.T) { shared(t).through(f, "m-red2", "m-blue2") })
+	}
+}
+
+// handOver starts a proxy on m2 beside the one that is there, which ends by itself.
+func (w *world) handOver() {
+	w.Helper()
+	old := w.process("m2", "metadata")
+	pid := old.Pid()
+	next, err := w.SucceedMetadata(w.Context(), "m2")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.eventually("the proxy before it has gone", func() error {
+		if next.Pid() == 0 {
+			return fmt.Errorf("the next one ended: %s", next.LogTail(5))
+		}
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("process %d is there: %v", pid, err)
+		}
+		return nil
+	})
+}
+
+// Several machines change hands while everybody asks: Nova is slow, and a proxy that
+// is told to end answers what it was asked first.
+func TestRestartWhileNovaThinks(t *testing.T) {
+	w := shared(t)
+	w.slowNova(700 * time.Millisecond)
+	answers := make(chan error, len(steered))
+	for _, vm := range steered {
+		go func() {
+			got, err := w.instance(question{vm: vm, family: ipv4})
+			if err == nil && got != instanceOf(vm) {
+				err = fmt.Errorf("%s is told %q", vm, got)
+			}
+			answers <- err
+		}()
+	}
+	time.Sleep(200 * time.Millisecond)
+	restart("m1", "metadata")(w)
+	for range steered {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// isBroken tells whether a connection that was there ended without an answer.
+func isBroken(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || isEOF(err) || errors.Is(err, context.Canceled)
+}
