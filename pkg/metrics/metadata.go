@@ -39,3 +39,14 @@ func (m *Metrics) AddMetadata(read func() (Metadata, error)) {
 		return nil
 	})
 }
+
+// AddSteered serves what became of metadata's packets, by outcome.
+func (m *Metrics) AddSteered(read func() (map[string]uint64, error)) {
+	m.add("steered", func(e emitter) error {
+		counts, err := read()
+		for outcome, n := range counts {
+			e.emit(metadataPackets, float64(n), outcome)
+		}
+		return err
+	})
+}

@@ -24,6 +24,7 @@ const (
 	Clear         = "clear"
 	Stopped       = "stopped"
 	NotStarted    = "not-started"
+	NoProxy       = "no-proxy"
 	Receiving     = "receiving"
 	NoNeighbors   = "no-neighbors"
 	NoSession     = "no-session"
@@ -50,6 +51,7 @@ func Conditions() []Entry {
 	bgp, dataplane, fabric, role, private := []string{"bgp"}, []string{"dataplane"}, []string{"fabric"}, []string{"role"}, []string{"chassis-private"}
 	proxy, identities, listeners, heartbeat := []string{"metadata-proxy"}, []string{"identities"}, []string{"listeners"}, []string{"heartbeat"}
 	flows, drain := []string{"flows"}, []string{"drain"}
+	metadata := []string{"metadata"}
 	return []Entry{
 		{Starting, []string{"each that is required"}, notReady, "It has not said anything since sluiced started.", "Wait; if it stays, see the log."},
 		{Disconnected, databases, notReady, "There is no session with the database. Forwarding is unchanged.", "See the detail for the error; check the server and the way to it."},
@@ -94,6 +96,11 @@ func Conditions() []Entry {
 		{GracefulShutdown, drain, notReady, "The node is being drained: its routes ask others to use every other path first (RFC 8326). They are withdrawn at the time in the detail.", "Wait, and move the gateways meanwhile; `sluicectl undrain` stops it."},
 		{Withdrawn, drain, notReady, "The node announces nothing, and forwards what still comes; the detail names the VRFs with traffic.", "Wait; if it stays, move the gateways of those VRFs to other nodes."},
 		{Drained, drain, ready, "The node announces nothing, and no VRF had traffic for 5 seconds.", "Do what it was drained for; `sluicectl undrain` puts it back."},
+		{Serving, metadata, ready, "Metadata requests of machines are steered to the proxy, and the proxy is alive.", nothing},
+		{NoProxy, metadata, notReady, "The proxy is not heard of: requests go on to OVN. A packet that opens a connection is dropped until `metadata.staleAfter` has passed.", "Start `sluiced metadata` on the node; see its log."},
+		{Broken, metadata, notReady, "The proxy's namespace, or the program on the way to it, is not as it was made, and cannot be made again.", "Remove what the detail names: a foreign device or namespace with the name."},
+		{StartFailed, metadata, notReady, "Metadata could not be started, which is tried again every 5 seconds. What is pinned goes on.", "See the detail: a foreign device or namespace, a missing capability or kernel option."},
+		{Idle, metadata, ready, "`metadata.backend` is `none`, or `metadata.enabled` is false: nothing is steered.", nothing},
 		{Serving, drain, ready, "The node was drained, and announces its routes again.", nothing},
 	}
 }
