@@ -70,6 +70,12 @@ var (
 	Drain = NewEndpoint[DrainRequest, status.Drain]("/v1/drain/begin")
 	// Undrain is "sluicectl undrain".
 	Undrain = NewEndpoint[Nothing, status.Drain]("/v1/drain/end")
+	// GetMetadataProxy is how the metadata proxy is. It answers on a socket of its own,
+	// metadata.socket.
+	GetMetadataProxy = NewEndpoint[Nothing, status.MetadataProxy]("/v1/metadata/proxy")
+	// ListMetadataRequests is "sluicectl metadata requests", the oldest first; on the
+	// metadata proxy's socket, too.
+	ListMetadataRequests = NewEndpoint[Nothing, []status.MetadataRequest]("/v1/metadata/requests")
 	// Explain is "sluicectl explain".
 	Explain = NewEndpoint[status.Query, status.Explanation]("/v1/explain")
 	// Trace is "sluicectl trace".

@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -69,7 +70,14 @@ func TestServedIsDeclared(t *testing.T) {
 	for _, m := range List() {
 		want[m.Name] = string(m.Type)
 	}
-	got := gather(t, filled(func(c string, err error) { t.Errorf("%s: %v", c, err) }))
+	failed := func(c string, err error) { t.Errorf("%s: %v", c, err) }
+	got := gather(t, filled(failed))
+	m := NewMetadata("v1", failed)
+	m.AddMetadata(func() (Metadata, error) {
+		return Metadata{Requests: map[string]uint64{"answered": 3}, Serving: 2, Heartbeat: time.Now()}, nil
+	})
+	m.ObserveMetadata(time.Millisecond)
+	maps.Copy(got, gather(t, m))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
