@@ -43,6 +43,15 @@ func Write(path string, t *Table) error {
 	return nil
 }
 
+// Read is what a file says now. The error wraps fs.ErrNotExist if there is none.
+func Read(path string) (*Table, error) {
+	t, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("metadata identities: %w", err)
+	}
+	return t, nil
+}
+
 func read(path string) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -30,6 +30,8 @@ type Member struct {
 	Instance string         `json:"instance,omitempty"`
 	Project  string         `json:"project,omitempty"`
 	Guests   []intent.Guest `json:"guests,omitempty"`
+	// Answer is what the daemon looks up after a restart; the proxy has no use for it.
+	Answer intent.MAC `json:"answer,omitzero"`
 }
 
 // longest name of a namespace; that of a file may have 255 bytes.

@@ -24,6 +24,17 @@ type Port struct {
 	// Numbers6 are those of its MAC addresses, each of which stands for all link-local
 	// addresses behind it.
 	Numbers6 map[Number]intent.MAC `json:"numbers6,omitempty"`
+	// Row is what the daemon looks up after a restart; the proxy has no use for it.
+	Row *Row `json:"row,omitempty"`
+}
+
+// Row is the rest of an intent.MetadataPort.
+type Row struct {
+	Tap     string         `json:"tap"`
+	IfIndex uint32         `json:"ifindex"`
+	VLAN    uint16         `json:"vlan,omitempty"`
+	Answer  intent.MAC     `json:"answer"`
+	Guests  []intent.Guest `json:"guests,omitempty"`
 }
 
 // Table is what all numbers of a node mean, and who is on the networks that are served in

@@ -41,6 +41,10 @@ func (n Names) ProxyPath() string { return filepath.Join(n.dir(), cmp.Or(n.Proxy
 // Path is the file of a network's namespace.
 func (n Names) Path(network string) string { return filepath.Join(n.dir(), n.prefix()+network) }
 
+// Name is that of a network's namespace, as ip-netns(8) has it. It is an error that no
+// namespace can have it.
+func (n Names) Name(network string) (string, error) { return n.prefix() + network, nameable(network) }
+
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // Devices are the ends of a network's pair: the one that is the port, and the one in the
