@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,11 +13,10 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/metadata"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
-	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
+	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/steering"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
@@ -38,10 +36,6 @@ const (
 	// metadataLook is between two looks at the proxy's namespace and heartbeat.
 	metadataLook = time.Second
 )
-
-// tapsDir is where the programs of taps are pinned: beside those of gateways, which come
-// and go with the node's role.
-func tapsDir(c config.Dataplane) string { return filepath.Join(c.BPFFS, "taps") }
 
 // run serves metadata until ctx ends, and leaves all that is programmed. Where metadata is
 // not to be served, it takes away what an earlier start made.
@@ -79,7 +73,7 @@ func (m *metadataPart) run(ctx context.Context) error {
 
 // retire waits for the local database, in which ports may be Sluice's.
 func (m *metadataPart) retire(ctx context.Context) error {
-	things, err := owned.Metadata(ctx, m.d.ovs, tapsDir(m.d.cfg.Dataplane))
+	things, err := owned.Metadata(ctx, m.d.ovs, m.d.cfg.Dataplane.BPFFS)
 	errs := []error{err}
 	for _, t := range things {
 		m.d.log.Info("metadata is not served; removing", "object", t.What)
@@ -93,7 +87,7 @@ func (m *metadataPart) start(ctx context.Context) (*metadataAtWork, error) {
 	if err := os.MkdirAll(c.Dataplane.BPFFS, 0o700); err != nil {
 		return nil, fmt.Errorf("create pin directory: %w", err)
 	}
-	loaded, err := taps.Load(taps.Config{Dir: tapsDir(c.Dataplane), StaleAfter: c.Metadata.StaleAfter.Duration, Log: m.d.log})
+	loaded, err := taps.Load(taps.Config{Dir: owned.TapsDir(c.Dataplane.BPFFS), StaleAfter: c.Metadata.StaleAfter.Duration, Log: m.d.log})
 	if err != nil {
 		return nil, fmt.Errorf("programs of taps: %w", err)
 	}
@@ -104,7 +98,7 @@ func (m *metadataPart) start(ctx context.Context) (*metadataAtWork, error) {
 	if _, err := w.proxy.Ensure(ctx); err != nil {
 		return nil, errors.Join(err, loaded.Close())
 	}
-	w.steering = steering.New(steering.Config{Maps: loaded, File: identity.Path(c.StateDir), Log: m.d.log})
+	w.steering = steering.New(steering.Config{Maps: loaded, File: identities.Path(c.StateDir), Log: m.d.log})
 	w.tables = tables.NewMetadata(tables.MetadataDrivers{
 		Networks: namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs}), Ports: w.steering,
 	}, m.d.ovnInSync, tables.Options{Status: m.d.reg, Log: m.d.log})

@@ -36,6 +36,7 @@ func filled(failed func(string, error)) *Metrics {
 	m.AddBGP(func() (BGP, error) {
 		return BGP{Neighbors: []Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
 	})
+	m.AddSteered(func() (map[string]uint64, error) { return map[string]uint64{"steered4": 2}, nil })
 	m.AddUnderlay(func() (Underlay, error) {
 		return Underlay{Installed: 2, Hops: 3, Refused: map[string]int{"connected": 1}}, nil
 	})
