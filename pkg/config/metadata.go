@@ -41,7 +41,8 @@ type Metadata struct {
 	Limits MetadataLimits `yaml:"limits"`
 	// Socket is where the proxy answers sluicectl, and tells of itself.
 	Socket string `yaml:"socket"`
-	// Listen is ADDRESS:PORT of the proxy's /metrics, /livez and /readyz. Empty: none.
+	// Listen is ADDRESS:PORT of the proxy's /metrics, /livez and /readyz, with the TLS and
+	// authentication of http.webConfig. Empty: none.
 	Listen string `yaml:"listen"`
 }
 
