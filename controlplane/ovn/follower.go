@@ -109,6 +109,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.ExpectNB(cfg.Northbound != "")
 	rows.Expose(cfg.Needs.Exposure)
 	rows.ServeMetadata(cfg.Needs.Metadata)
+	rows.FollowACLs(cfg.Needs.MetadataACLs)
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
