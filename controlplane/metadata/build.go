@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -31,11 +32,15 @@ type build struct {
 	ports    []*port // by name
 	tables   Tables
 	reports  []status.Object
+	// verdicts are what ACLs say of ports; before, when set, is what they said: they are
+	// not looked at.
+	book             *acl.Book
+	verdicts, before map[string]acl.Verdict
 }
 
-func compute(rows *ovn.Rows, cfg Config, devices map[string]Device) *build {
-	b := &build{rows: rows, cfg: cfg, devices: devices, here: map[string]ovn.PortBinding{}, networks: map[ovn.UUID]*network{}, tables: newTables()}
-	for _, p := range rows.ServedPorts() {
+func (b *build) compute() {
+	b.here, b.networks, b.tables = map[string]ovn.PortBinding{}, map[ovn.UUID]*network{}, newTables()
+	for _, p := range b.rows.ServedPorts() {
 		// The name is an index of the table; two rows with one are two moments.
 		if _, twice := b.here[p.LogicalPort]; !twice {
 			b.here[p.LogicalPort] = p
@@ -67,7 +72,6 @@ func compute(rows *ovn.Rows, cfg Config, devices map[string]Device) *build {
 			b.tables.Networks[n.name] = b.row(n)
 		}
 	}
-	return b
 }
 
 // read takes from a port's row what does not depend on others.
@@ -108,6 +112,12 @@ func (b *build) decide(p *port, claimed map[claim]string) {
 		return
 	}
 	tap, why := b.tap(p.row)
+	if why.why == "" && b.cfg.Respect {
+		if v := b.verdict(p); v.Allowed != acl.Yes {
+			b.leave(p, v)
+			return
+		}
+	}
 	if why.why == "" {
 		k := claim{tap.IfIndex, tap.VLAN}
 		if first, there := claimed[k]; there {

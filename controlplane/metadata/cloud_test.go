@@ -16,6 +16,8 @@ const (
 	there = ovn.UUID("chassis-there")
 )
 
+var synced = ovn.InSync{SB: true, VSwitch: true, NB: true}
+
 var answer = intent.MAC{0x02, 0x53, 0x4c, 0x55, 0xa9, 0xfe}
 
 // cloud is a set of rows to change and to load into a store, and the devices of the node.
@@ -40,6 +42,7 @@ func (c cloud) edit(name string, change func(*ovn.PortBinding)) {
 func (c cloud) load() *ovn.Rows {
 	rows := ovn.NewRows()
 	rows.ServeMetadata(true)
+	rows.FollowACLs(true)
 	var batch []ovn.Change
 	for _, id := range slices.Sorted(maps.Keys(c.rows)) {
 		batch = append(batch, ovn.Set(c.rows[id]))
@@ -50,7 +53,7 @@ func (c cloud) load() *ovn.Rows {
 
 func (c cloud) step(cfg Config) *Translator {
 	t := NewTranslator(cfg)
-	t.Step(c.load(), c.devices, true)
+	t.Step(c.load(), c.devices, synced)
 	return t
 }
 

@@ -21,7 +21,9 @@
 //     OVN localport). So with path namespace; so with auto where the port has no tap that
 //     a program can be put on: an external port, a port of the userspace datapath, a tap
 //     that is not clear. A device that is not there yet is waited for instead.
-//   - ovn: Sluice takes nothing; what the port asks for goes where OVN sends it.
+//   - ovn: Sluice takes nothing; what the port asks for goes where OVN sends it. So with
+//     Respect where the port's ACLs do not let it ask, or where that is not known and it
+//     has no namespace to be served by: OVN's own ACLs hold on the way there.
 //   - none: there is no way, or none yet. The reason says why.
 //
 // # What is never mixed up
@@ -38,5 +40,6 @@
 //   - The tap before the row: there is nothing to do for it.
 //   - The row before the tap, and a tap that went: tap-missing, until it is there.
 //   - A subport before its trunk's port: parent-missing, until that one is here.
-//   - Southbound not in sync: nothing changes.
+//   - Southbound not in sync: nothing changes. Northbound not in sync: what ACLs said last
+//     counts.
 package metadata

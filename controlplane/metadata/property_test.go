@@ -36,7 +36,7 @@ func TestAnyOrder(t *testing.T) {
 		complained += min(1, len(tr.Objects()))
 	}
 	// A world in which nothing happens would prove nothing.
-	if tapped < runs/5 || spaced < runs/5 || complained < runs/4 {
+	if tapped < runs/8 || spaced < runs/8 || complained < runs/4 {
 		t.Errorf("in %d worlds %d ports have a tap, %d a namespace, and %d complain", runs, tapped, spaced, complained)
 	}
 }
@@ -54,9 +54,10 @@ func FuzzAnyOrder(f *testing.F) {
 }
 
 func anyOrder(t *testing.T, r *rand.Rand) *Translator {
-	cfg := Config{Path: pick(r, PathAuto, PathAuto, PathEBPF, PathNamespace), Answer: answer, PublishNetworks: r.IntN(2) == 0}
+	cfg := Config{Path: pick(r, PathAuto, PathAuto, PathEBPF, PathNamespace), Answer: answer, PublishNetworks: r.IntN(2) == 0, Respect: r.IntN(3) == 0}
 	live := ovn.NewRows()
 	live.ServeMetadata(true)
+	live.FollowACLs(true)
 	now := cloud{map[string]ovn.Row{}, randomDevices(r)}
 	tr, sum := NewTranslator(cfg), newTables()
 	steps := 1 + r.IntN(30)
@@ -83,12 +84,12 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 		}
 		dirty := live.Apply(batch)
 		if dirty.Metadata || dirty.All || looked || tr.Stale() {
-			apply(sum, tr.Step(live, now.devices, step == steps-1 || r.IntN(4) > 0))
+			apply(sum, tr.Step(live, now.devices, ovn.InSync{SB: step == steps-1 || r.IntN(4) > 0, NB: true}))
 		}
 	}
-	apply(sum, tr.Step(live, now.devices, true)) // of what was stale; else it is nothing
+	apply(sum, tr.Step(live, now.devices, synced)) // of what was stale; else it is nothing
 	fresh := NewTranslator(cfg)
-	fresh.Step(now.load(), now.devices, true)
+	fresh.Step(now.load(), now.devices, synced)
 	for what, pair := range map[string][2]any{
 		"tables": {fresh.Tables(), tr.Tables()}, "sum of differences": {tr.Tables(), sum},
 		"ports": {fresh.Ports(), tr.Ports()}, "networks": {fresh.Networks(), tr.Networks()},
@@ -152,6 +153,16 @@ func randomChange(r *rand.Rand) ovn.Change {
 			return ovn.Delete(ovn.TableBridge, row.Key())
 		case ovn.Chassis:
 			return ovn.Delete(ovn.TableChassis, row.Key())
+		case ovn.ACL:
+			return ovn.Delete(ovn.TableACL, row.Key())
+		case ovn.PortGroup:
+			return ovn.Delete(ovn.TablePortGroup, row.Key())
+		case ovn.AddressSet:
+			return ovn.Delete(ovn.TableAddressSet, row.Key())
+		case ovn.LogicalSwitchPort:
+			return ovn.Delete(ovn.TableLogicalSwitchPort, row.Key())
+		case ovn.LogicalSwitch:
+			return ovn.Delete(ovn.TableLogicalSwitch, row.Key())
 		}
 	}
 	return ovn.Set(row)
@@ -194,6 +205,7 @@ func randomWorld(r *rand.Rand) cloud {
 			p.ExternalIDs[keyMTU] = pick(r, "1442", "", "x")
 		})
 	}
+	c.randomACLs(r)
 	for n := range 5 {
 		name := fmt.Sprint("vm", n)
 		c.vm(name, fmt.Sprint("net", r.IntN(3)), pick(r, pick(r, "unknown", "x"), fmt.Sprintf("fa:16:3e:00:00:%02d 10.0.%d.%d", pick(r, 5, 5+n), r.IntN(2), 5+n), fmt.Sprintf("fa:16:3e:00:00:%02d 10.0.%d.%d", pick(r, 5, 5+n), r.IntN(2), 5+r.IntN(3)), fmt.Sprintf("fa:16:3e:00:00:%02d 2001:db8::%d", 5+n, r.IntN(3))))
@@ -212,4 +224,20 @@ func randomWorld(r *rand.Rand) cloud {
 			ovn.Port{UUID: ovn.UUID(fmt.Sprint("po-", n)), Name: tap, Interfaces: pick(r, one, one, one, one, nil)})
 	}
 	return c
+}
+
+// randomACLs puts what Northbound has of the ports.
+func (c cloud) randomACLs(r *rand.Rand) {
+	c.put(ovn.NBGlobal{UUID: "nb-global", DefaultDrop: r.IntN(8) == 0},
+		ovn.AddressSet{UUID: "set", Name: "near", Addresses: pick(r, nil, []string{"10.0.0.0/8"}, []string{"169.254.169.254"})})
+	for n := range 3 {
+		acl := ovn.UUID(fmt.Sprint("acl-", n))
+		c.put(ovn.ACL{UUID: acl, FromPort: r.IntN(4) > 0, Rule: rule(r.IntN(3), pick(r, "drop", "allow-related", "pass"),
+			pick(r, "ip4", "ip6", "ip4.dst == $near", "inport == @pg_0", "inport == @pg_1 && tcp", "ct.new", "?"))})
+		c.put(ovn.PortGroup{UUID: ovn.UUID(fmt.Sprint("pg-", n)), Name: fmt.Sprint("pg_", n), Ports: pick(r, nil, []ovn.UUID{"lsp-0"}, []ovn.UUID{"lsp-0", "lsp-1", "lsp-2"}), ACLs: pick(r, nil, []ovn.UUID{acl}, []ovn.UUID{acl, "acl-0"})},
+			ovn.LogicalSwitch{UUID: ovn.UUID(fmt.Sprint("nb-net", n)), ACLs: pick(r, nil, nil, []ovn.UUID{"acl-1"})})
+	}
+	for n := range 5 {
+		c.put(ovn.LogicalSwitchPort{UUID: ovn.UUID(fmt.Sprint("lsp-", n)), Name: fmt.Sprint("vm", n)})
+	}
 }

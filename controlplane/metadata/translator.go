@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -40,21 +41,32 @@ type Translator struct {
 	agent    ovn.MetadataAgent
 	changes  uint64
 	stale    bool
+	// book has the matches of ACLs, and verdicts what they said last of each port.
+	book     acl.Book
+	verdicts map[string]acl.Verdict
 }
 
 // NewTranslator is one that serves nothing yet.
 func NewTranslator(cfg Config) *Translator {
-	return &Translator{cfg: cfg, tables: newTables()}
+	return &Translator{cfg: cfg, tables: newTables(), verdicts: map[string]acl.Verdict{}}
 }
 
 // Step computes all that is served and returns what differs from the step before.
-// devices are those that were found for Interfaces, by the Interface's name. Rows that
-// are not complete are not looked at: nothing changes then, and Stale tells so.
-func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, complete bool) Difference {
-	if t.stale = !complete; t.stale {
+// devices are those that were found for Interfaces, by the Interface's name. While
+// Southbound is not in sync nothing changes. While Northbound is not, and ACLs are to be
+// respected, what they said of a port last stays; of a port that is new nothing is known.
+func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.InSync) Difference {
+	t.stale = !inSync.SB || t.cfg.Respect && !inSync.NB
+	if !inSync.SB {
 		return Difference{}
 	}
-	b := compute(rows, t.cfg, devices)
+	b := &build{rows: rows, cfg: t.cfg, devices: devices, book: &t.book, verdicts: map[string]acl.Verdict{}}
+	if !inSync.NB {
+		b.before = t.verdicts
+	}
+	b.compute()
+	t.verdicts = b.verdicts
+	t.book.Turn()
 	if next := b.objects(); !slices.Equal(next, t.objects) {
 		t.objects = next
 		t.changes++
@@ -81,8 +93,8 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, complete bo
 	return diff
 }
 
-// Stale tells whether the last step had rows that were not complete, so that there has to
-// be another when they are.
+// Stale tells whether a database was not in sync in the last step, so that there has to be
+// another when it is.
 func (t *Translator) Stale() bool { return t.stale }
 
 // Tables is a copy of all tables.

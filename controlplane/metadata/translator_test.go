@@ -241,19 +241,19 @@ func TestNeverAnothers(t *testing.T) {
 func TestNotInSync(t *testing.T) {
 	c := sample()
 	tr := NewTranslator(Config{})
-	if d := tr.Step(c.load(), c.devices, true); len(d.Ports.Set) != 1 || tr.Stale() {
+	if d := tr.Step(c.load(), c.devices, synced); len(d.Ports.Set) != 1 || tr.Stale() {
 		t.Fatalf("difference %+v", d)
 	}
 	before := tr.Complaints()
 	delete(c.rows, "pb-vm")
-	if d := tr.Step(c.load(), nil, false); !d.Empty() || !tr.Stale() || len(tr.Tables().Ports) != 1 || len(tr.Ports()) != 1 || tr.Complaints() != before {
+	if d := tr.Step(c.load(), nil, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.Tables().Ports) != 1 || len(tr.Ports()) != 1 || tr.Complaints() != before {
 		t.Errorf("while rows are missing: %+v", d)
 	}
-	if d := tr.Step(c.load(), c.devices, true); !slices.Equal(d.Ports.Delete, []string{"vm"}) || tr.Stale() {
+	if d := tr.Step(c.load(), c.devices, synced); !slices.Equal(d.Ports.Delete, []string{"vm"}) || tr.Stale() {
 		t.Errorf("difference %+v", d)
 	}
 	c.vm("vm", "red")
-	if tr.Step(c.load(), c.devices, true); tr.Complaints() == before {
+	if tr.Step(c.load(), c.devices, synced); tr.Complaints() == before {
 		t.Error("nothing is said of a port without an address")
 	}
 }

@@ -81,13 +81,15 @@ func (r *Rows) relates(c Change, own UUID) bool {
 	case TableChassis, TableHAChassisGroup, TableOpenvSwitch:
 		return true
 	case TableNAT, TableLogicalRouterPort, TableLogicalSwitchPort:
-		return r.exposes
+		return r.exposes || r.aclRows.relates(c)
+	case TableACL, TablePortGroup:
+		return r.aclRows.relates(c)
 	case TableAdvertisedRoute:
 		return r.advertisedRelates(c)
 	case TableLogicalSwitch:
 		old, had := r.switches[c.UUID]
 		next, has := c.New.(LogicalSwitch)
-		return had != has || !maps.Equal(old.ExternalIDs, next.ExternalIDs)
+		return had != has || !maps.Equal(old.ExternalIDs, next.ExternalIDs) || !slices.Equal(old.ACLs, next.ACLs)
 	case TableLogicalRouter:
 		old, had := r.routers[c.UUID]
 		next, has := c.New.(LogicalRouter)
@@ -265,6 +267,8 @@ func (r *Rows) put(c Change) {
 		store(r.openvswitch, c)
 	case TableBridge, TablePort, TableInterface:
 		r.putVSwitch(c)
+	case TableACL, TablePortGroup, TableAddressSet, TableNBGlobal:
+		r.aclRows.put(c)
 	case TableSSL:
 		store(r.ssl, c)
 	case TableLogicalRouter:

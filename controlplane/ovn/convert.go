@@ -78,6 +78,7 @@ var (
 		"Logical_Switch": TableLogicalSwitch, "Advertised_Route": TableAdvertisedRoute,
 		"Logical_Switch_Port": TableLogicalSwitchPort, "DHCP_Options": TableDHCPOptions,
 		"Interface": TableInterface,
+		"ACL":       TableACL, "Port_Group": TablePortGroup, "Address_Set": TableAddressSet, "NB_Global": TableNBGlobal,
 	}
 )
 
@@ -98,6 +99,22 @@ func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 			return strings.HasPrefix(k, PublishPrefix) || k == keyAgentID || k == keyAgentCfg || k == keyAgentBridge
 		},
 	}
+	return tables, keys
+}
+
+// northboundColumns is what is read of the Northbound database.
+func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
+	if !needs.MetadataACLs {
+		return nbTables, nbKeys
+	}
+	tables, keys := maps.Clone(nbTables), maps.Clone(nbKeys)
+	tables["Logical_Switch"] = append(slices.Clone(tables["Logical_Switch"]), "acls")
+	tables["ACL"] = []string{"priority", "tier", "direction", "match", "action", "options"}
+	tables["Port_Group"] = []string{"name", "ports", "acls"}
+	tables["Address_Set"] = []string{"name", "addresses"}
+	tables["NB_Global"] = []string{"options"}
+	keys["ACL"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionAfterLB }}
+	keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionDefaultDrop }}
 	return tables, keys
 }
 
@@ -217,7 +234,7 @@ func convertNB(row ovsdb.Row) Row {
 	case *nb.LogicalRouterPort:
 		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Networks: r.Networks, Options: r.Options}
 	case *nb.LogicalSwitch:
-		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
+		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs, ACLs: uuids(r.ACLs)}
 	case *nb.LogicalSwitchPort:
 		return LogicalSwitchPort{UUID: UUID(r.UUID), Name: r.Name, Disabled: r.Enabled != nil && !*r.Enabled, DHCPv4: UUID(value(r.Dhcpv4Options))}
 	case *nb.DHCPOptions:
@@ -229,7 +246,7 @@ func convertNB(row ovsdb.Row) Row {
 	case *nb.LogicalRouterStaticRoute:
 		return StaticRoute{UUID: UUID(r.UUID), IPPrefix: r.IPPrefix, Nexthop: r.Nexthop}
 	}
-	return nil
+	return convertACLs(row)
 }
 
 func value[T any](p *T) T {

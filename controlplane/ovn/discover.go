@@ -39,6 +39,8 @@ type Needs struct {
 	// Metadata: the ports of machines here, their switches' metadata ports, and the
 	// Interfaces of the node are followed; Dirty says when they change.
 	Metadata bool
+	// MetadataACLs: the ACLs of these ports are followed, too, in Northbound.
+	MetadataACLs bool
 }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
@@ -78,7 +80,9 @@ type discovery struct {
 // their routers and these routers' ports and static routes, where floating IPs are
 // needed; and the
 // switch ports of the machines here that are on a provider switch or have such a NAT
-// row, with their DHCP options, with Exposure.
+// row, with their DHCP options, with Exposure; and the switch ports, switches, port groups
+// and ACLs of all machines here, with the address sets that these name, where metadata is
+// to respect them.
 func Discover(rows *Rows, needs Needs) Wanted {
 	name := rows.SystemID()
 	if name == "" {
@@ -131,6 +135,7 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	d.exposed(own.UUID, w.NB)
 	d.machines(own.UUID, w.NB)
 	d.serves(own.UUID, w.SB)
+	d.acls(own.UUID, w.NB)
 	for id := range d.portsOn {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("datapath", ovsdb.UUID(id)))
 	}

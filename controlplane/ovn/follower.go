@@ -111,6 +111,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.ExpectNB(cfg.Northbound != "")
 	rows.Expose(cfg.Needs.Exposure)
 	rows.ServeMetadata(cfg.Needs.Metadata)
+	rows.FollowACLs(cfg.Needs.MetadataACLs)
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,

@@ -194,6 +194,8 @@ func (r *Rows) concernsMetadata(c Change, own UUID) bool {
 		return r.interfaces[c.UUID].IfaceID != "" || next.IfaceID != ""
 	case TableDatapathBinding, TableBridge, TablePort:
 		return true
+	case TableACL, TablePortGroup, TableAddressSet, TableNBGlobal, TableLogicalSwitch, TableLogicalSwitchPort:
+		return r.aclRows.follows
 	}
 	return false
 }

@@ -333,3 +333,66 @@ func TestMetadataConditions(t *testing.T) {
 		t.Errorf("switches %q, global %v", got, w.SB["SB_Global"])
 	}
 }
+
+// TestFollowerACLs: of the Northbound database the ACLs of machines here come, by their
+// switch and their port groups, with the address sets that they name; whether it knows
+// tiers or not.
+func TestFollowerACLs(t *testing.T) {
+	for name, raw := range map[string][]byte{"installed": nil, "25.03": schema.Northbound} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.network("red", "red1", "red2")
+			l.network("blue", "blue1")
+			l.bind("a1", "red1")
+			l.bind("a2", "red2", "blue1")
+			l.nb("pg-add", "pg_a", "red1", "red2", "--", "pg-add", "pg_b", "red1", "--", "pg-add", "pg_c", "red2", "blue1",
+				"--", "acl-add", "pg_a", "from-lport", "1002", `inport == @pg_a && ip4.dst == $near`, "allow-related",
+				"--", "acl-add", "pg_a", "to-lport", "1002", `outport == @pg_a && ip4.src == $far`, "allow-related",
+				"--", "--apply-after-lb", "acl-add", "pg_b", "from-lport", "1001", "ip", "drop",
+				"--", "acl-add", "pg_c", "from-lport", "1001", "inport == @pg_c", "drop",
+				"--", "acl-add", "neutron-red", "from-lport", "7", "ip6", "drop",
+				"--", "create", "Address_Set", "name=near", `addresses="10.0.0.0/8"`, "--", "create", "Address_Set", "name=far", `addresses="10.0.0.0/8"`)
+			w := l.follow(Config{Needs: Needs{Metadata: true, MetadataACLs: true}, Northbound: l.remote("nb")})
+			state := func() (out string) {
+				w.View(func(r *Rows) {
+					p, _ := r.Port("red1")
+					rules, groups, known := r.ACLsOf("red1", p.Datapath)
+					for _, a := range rules {
+						out += fmt.Sprint(a.Priority, " ", a.Action, " ", a.Tier, " ", a.AfterLB, "; ")
+					}
+					_, near := r.AddressSet("near")
+					_, far := r.AddressSet("far")
+					words := strings.Split(strings.TrimSuffix(out, "; "), "; ")
+					slices.Sort(words)
+					out = fmt.Sprint(words, groups, known, near, far, len(r.groups), len(r.aclRows.acls), r.DefaultACLDrop())
+				})
+				return out
+			}
+			expect := func(what, want string) {
+				t.Helper()
+				w.until(what, func() bool { return state() == want })
+			}
+			defer func() {
+				if t.Failed() {
+					t.Log(state())
+				}
+			}()
+			const all = "[1001 drop 0 true 1002 allow-related 0 false 7 drop 0 false] map[pg_a:true pg_b:true] true true false 2 4 false"
+			expect("the ACLs", all)
+			if raw != nil {
+				l.convert(w, "nb", name, raw, []string{"red1", "md-red"})
+				expect("the ACLs after the upgrade", all)
+			}
+			l.nb("set", "NB_Global", ".", "options:default_acl_drop=true", "--", "acl-del", "neutron-red", "--", "pg-del", "pg_b")
+			expect("fewer", "[1002 allow-related 0 false] map[pg_a:true] true true false 1 2 true")
+			l.nb("acl-del", "pg_a", "--", "acl-add", "pg_a", "from-lport", "5", `ip4.dst == $far`, "drop")
+			expect("another", "[5 drop 0 false] map[pg_a:true] true false true 1 1 true")
+			l.sb("lsp-unbind", "red1")
+			w.until("nothing", func() bool {
+				ok := false
+				w.View(func(r *Rows) { ok = len(r.aclRows.acls)+len(r.groups)+len(r.sets)+len(r.switchPorts) == 0 })
+				return ok
+			})
+		})
+	}
+}

@@ -35,6 +35,10 @@ const (
 	TableLogicalSwitchPort
 	TableDHCPOptions
 	TableInterface
+	TableACL
+	TablePortGroup
+	TableAddressSet
+	TableNBGlobal
 )
 
 // PortBinding is a row of SB Port_Binding.

@@ -47,6 +47,7 @@ type Rows struct {
 	switches    map[UUID]LogicalSwitch
 	switchPorts map[UUID]LogicalSwitchPort
 	dhcp        map[UUID]DHCPOptions
+	aclRows
 
 	// Indices.
 	byName     index[string]
@@ -105,7 +106,7 @@ func NewRows() *Rows {
 		localnets: index[UUID]{}, routerSide: index[UUID]{}, machinesAt: index[UUID]{}, natOfPort: index[string]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
 		servedAt: index[UUID]{}, localportsOn: index[UUID]{}, ifaceOf: index[string]{}, portOfIface: index[UUID]{}, bridgeOfPort: index[UUID]{},
-		changed: map[UUID]uint64{},
+		changed: map[UUID]uint64{}, aclRows: newACLRows(),
 	}
 }
 
@@ -129,17 +130,21 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
 	out.expectsNB, out.named, out.host, out.exposes, out.metadata = r.expectsNB, r.named, r.host, r.exposes, r.metadata
+	out.aclRows.follows = r.aclRows.follows
 	var all []Change
-	for _, rows := range [][]Row{
-		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl), values(r.interfaces),
-		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches), values(r.switchPorts), values(r.dhcp),
-	} {
+	for _, rows := range append(r.allNB(), values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl), values(r.interfaces)) {
 		for _, row := range rows {
 			all = append(all, Set(row))
 		}
 	}
 	out.Apply(all)
 	return out
+}
+
+// allNB are the rows of the Northbound database, by table.
+func (r *Rows) allNB() [][]Row {
+	return append(r.aclRows.all(), values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
+		values(r.switches), values(r.switchPorts), values(r.dhcp))
 }
 
 // goneNB are deletions of the Northbound rows that list does not have.
@@ -149,9 +154,7 @@ func (r *Rows) goneNB(list []Change) []Change {
 		has[c.UUID] = struct{}{}
 	}
 	var out []Change
-	for _, rows := range [][]Row{
-		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches), values(r.switchPorts), values(r.dhcp),
-	} {
+	for _, rows := range r.allNB() {
 		for _, row := range rows {
 			if _, ok := has[row.Key()]; !ok {
 				out = append(out, Delete(row.table(), row.Key()))

@@ -17,6 +17,8 @@ const (
 	NetworkConflict   = "network-conflict"
 	NoMetadataPort    = "no-metadata-port"
 	NoMetadataAddress = "no-metadata-address"
+	ACLDenied         = "acl-denied"
+	ACLUnknown        = "acl-unknown"
 )
 
 // metadataObjects are the reasons of objects of the reporter metadata. Those of ports
@@ -38,5 +40,7 @@ func metadataObjects() []Entry {
 		{NetworkConflict, network, broken, "Two switches with ports on this node have one name. Requests of the one must not be taken for the other's: the second goes by its UUID, and has no namespace.", "Give them names of their own."},
 		{NoMetadataPort, port, warning, "The port cannot be served from a tap, and its network has no metadata port in OVN that a namespace could be made of.", "Have Neutron make one (`[ovn] ovn_metadata_enabled`), or add a localport with `neutron:device_id=ovnmeta-NETWORK`."},
 		{NoMetadataAddress, port, warning, "The network's metadata port has no address in the port's subnet, so answers from the namespace find no way back.", "Switch DHCP on for the subnet: Neutron gives the metadata port an address then. Or set `neutron:cidrs` of the localport."},
+		{ACLDenied, port, withheld, "With `metadata.securityGroups: respect`: the port's ACLs do not let it ask for metadata. It is left to OVN, which drops what it asks.", "Nothing; or let it out to 169.254.169.254 and fe80::a9fe:a9fe, TCP port 80, in a security group."},
+		{ACLUnknown, port, warning, "With `metadata.securityGroups: respect`: it is not known whether the port's ACLs let it ask for metadata. It is left to OVN, and served by the network's namespace if there can be one.", "See the error: most often `ovn.nb` is not set, or an ACL names something that Sluice does not read."},
 	}
 }
