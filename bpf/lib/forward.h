@@ -10,11 +10,6 @@
 #define OUTER_TTL 64
 #define IPV6_MIN_MTU 1280
 
-static __always_inline __u32 vlan_of(const struct __sk_buff *skb)
-{
-	return skb->vlan_present ? skb->vlan_tci & 0xfff : 0;
-}
-
 /*
  * hop writes the MAC addresses and takes one off the TTL. A checksum over the
  * whole packet that the NIC delivered (CHECKSUM_COMPLETE) stays right: it does

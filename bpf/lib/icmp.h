@@ -37,15 +37,6 @@ struct icmp_error {
 	__u8 proto;
 };
 
-static __always_inline __u16 fold(__u64 sum)
-{
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	return sum;
-}
-
 struct error4 {
 	struct iphdr ip;
 	__u8 type, code;

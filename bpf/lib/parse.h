@@ -2,14 +2,8 @@
 #pragma once
 
 /* Reading Ethernet and IP headers. */
+#include "frame.h"
 #include "gso.h"
-
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-
-#define IP_DF 0x4000
-#define IP_MF_OR_OFFSET 0x3fff
-#define IP_OFFSET 0x1fff
 
 #define ND_FIRST 133 /* router solicitation, RFC 4861 section 4.1 */
 #define ND_LAST 137  /* redirect */
@@ -40,42 +34,6 @@ struct packet {
 	__u8 fragment;	/* enum fragment */
 	__u8 df;
 };
-
-/* Loads that the compiler neither joins nor narrows: the verifier follows packet pointers only so. */
-#define PACKET_POINTER(skb, field)                                      \
-	({                                                              \
-		void *pointer_;                                         \
-		asm volatile("%0 = *(u32 *)(%1 + %2)"                   \
-			     : "=r"(pointer_)                           \
-			     : "r"(skb), "i"(__builtin_offsetof(struct __sk_buff, field))); \
-		pointer_;                                               \
-	})
-
-/* frame makes the first len bytes readable and writable directly. */
-static __always_inline void *frame(struct __sk_buff *skb, __u32 len)
-{
-	void *data = PACKET_POINTER(skb, data);
-
-	if (data + len <= PACKET_POINTER(skb, data_end))
-		return data;
-	if (skb->len < len || bpf_skb_pull_data(skb, len))
-		return 0;
-	data = PACKET_POINTER(skb, data);
-	if (data + len <= PACKET_POINTER(skb, data_end))
-		return data;
-	return 0;
-}
-
-static __always_inline void words_copy4(void *to, const void *from)
-{
-	__u32 *t = to;
-	const __u32 *f = from;
-
-	t[0] = f[0];
-	t[1] = f[1];
-	t[2] = f[2];
-	t[3] = f[3];
-}
 
 static __always_inline void addr_map4(__u8 *to, __be32 addr)
 {
@@ -176,12 +134,6 @@ static __noinline int upper6(struct __sk_buff *skb, __u32 next)
 		off += len;
 	}
 	return -1;
-}
-
-static __always_inline int extension6(__u32 next)
-{
-	return next == IPPROTO_FRAGMENT || next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING ||
-	       next == IPPROTO_DSTOPTS || next == IPPROTO_AH;
 }
 
 /*

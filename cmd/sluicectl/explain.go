@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -58,19 +59,8 @@ func parseQuery(vrf string, args []string) (status.Query, error) {
 }
 
 func writeExplanation(w io.Writer, e status.Explanation) error {
-	t := output.Table{Header: []string{"", "LAYER", "OBJECT", "DETAIL"}}
-	kept := false
-	for _, s := range e.Steps {
-		mark := "ok"
-		switch {
-		case s.Kept:
-			mark, kept = "kept", true
-		case !s.Found:
-			mark = "MISSING"
-		}
-		t.Add(mark, string(s.Layer), s.Object, s.Detail)
-	}
-	if err := t.Write(w); err != nil {
+	kept := slices.ContainsFunc(e.Steps, func(s status.Step) bool { return s.Kept })
+	if err := writeSteps(w, e.Steps); err != nil {
 		return err
 	}
 	if e.Works && e.InsideOVN {
@@ -92,4 +82,19 @@ func writeExplanation(w io.Writer, e status.Explanation) error {
 		}
 	}
 	return nil
+}
+
+func writeSteps(w io.Writer, steps []status.Step) error {
+	t := output.Table{Header: []string{"", "LAYER", "OBJECT", "DETAIL"}}
+	for _, s := range steps {
+		mark := "ok"
+		switch {
+		case s.Kept:
+			mark = "kept"
+		case !s.Found:
+			mark = "MISSING"
+		}
+		t.Add(mark, string(s.Layer), s.Object, s.Detail)
+	}
+	return t.Write(w)
 }

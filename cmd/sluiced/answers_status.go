@@ -21,6 +21,11 @@ func (d *daemon) status() status.Status {
 	if n := d.node; n != nil {
 		s.Identity, s.Tables = n.identity(d.latest), n.tableStatus()
 	}
+	if d.metadata != nil {
+		for _, stage := range d.metadata.at.stages() {
+			s.Tables = append(s.Tables, stage.status())
+		}
+	}
 	return s
 }
 
@@ -42,9 +47,9 @@ func (n *node) tableStatus() []status.Table {
 		maps[f.Table] = append(maps[f.Table], status.MapFill{Name: f.Map, Used: f.Used, Size: f.Max})
 	}
 	var out []status.Table
-	for _, stage := range n.stages() {
-		st := stage.Stats()
-		t := status.Table{Name: stage.Name(), Wanted: status.Known(st.Wanted), Actual: st.Actual, Failed: status.Known(st.Failed), Maps: maps[stage.Name()], Held: n.stageHeld(stage)}
+	for _, stage := range n.heldStages() {
+		t := stage.status()
+		t.Maps = maps[t.Name]
 		out = append(out, t)
 	}
 	return out

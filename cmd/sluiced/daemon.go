@@ -58,7 +58,8 @@ type daemon struct {
 	// complaints are the translators', as last reported.
 	complaints, exposureComplaints uint64
 	latest                         nodeFacts
-	node                           *node        // nil while the node has no role
+	node                           *node // nil while the node has no role
+	metadata                       *metadataPart
 	siblings                       []netip.Addr // as ovn.Rows.Siblings tells
 	published                      bool         // Chassis_Private has been written, or is to be
 	// retain: indices of VRFs that went while nobody looked are still to be freed.
@@ -133,7 +134,12 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	d.translator = evpn.NewTranslator(ec, d.indices)
 	xc := exposureConfig(d.cfg)
 	d.exposure = exposure.NewTranslator(xc, d.indices)
-	return xc.Needs(evpn.Needs(ec)), nil
+	needs := xc.Needs(evpn.Needs(ec))
+	d.metadata = newMetadata(d)
+	if d.cfg.Metadata.Used() {
+		needs = metadataConfig(d.cfg.Metadata).Needs(needs)
+	}
+	return needs, nil
 }
 
 // runDaemon is sluiced from its lock to its end. What another sluiced may still
@@ -162,6 +168,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.watchHost(ctx) })
 	group.Go(func() error { return d.follower.Run(ctx) })
 	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })
+	group.Go(func() error { return d.metadata.run(ctx) })
 	group.Go(func() error { return d.runAdmin(ctx) })
 	group.Go(func() error { return d.watchHealth(ctx) })
 	group.Go(func() error { return d.watchDrain(ctx) })

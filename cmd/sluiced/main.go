@@ -83,7 +83,7 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(clidoc.Command())
+	root.AddCommand(metadataCommand(), clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
 	f.BoolVar(&dry, "dry-run", false, "print what would be changed on this node, and end")

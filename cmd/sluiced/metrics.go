@@ -21,7 +21,8 @@ func (d *daemon) addMetrics() {
 	d.metrics.AddPaths(fromNode(d, (*node).pathMetrics))
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
 	d.metrics.AddImports(fromNode(d, (*node).importMetrics))
-	d.metrics.AddTables(fromNode(d, (*node).tableMetrics))
+	d.metrics.AddTables(d.tableMetrics)
+	d.metrics.AddSteered(d.steered)
 	d.metrics.AddMaps(fromNode(d, (*node).mapMetrics))
 	d.metrics.AddDrain(drainStages(), func() string { return string(d.drain.Status(time.Now()).Stage) })
 	d.metrics.AddDrops(func() (metrics.Drops, error) {
@@ -81,16 +82,6 @@ func (n *node) trafficMetrics() ([]metrics.VRFTraffic, error) {
 			FromFabricPackets: c.FromFabric.Packets, FromFabricBytes: c.FromFabric.Bytes})
 	}
 	return out, err
-}
-
-func (n *node) tableMetrics() ([]metrics.Table, error) {
-	var out []metrics.Table
-	for _, stage := range n.stages() {
-		s := stage.Stats()
-		out = append(out, metrics.Table{Name: stage.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed,
-			Held: n.stageHeld(stage) != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors})
-	}
-	return out, nil
 }
 
 func (n *node) mapMetrics() ([]metrics.Map, error) {

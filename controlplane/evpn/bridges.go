@@ -46,5 +46,5 @@ func (t *Translator) bridgeDelta(before map[intent.BridgeKey]int) Delta[intent.B
 			next[k] = intent.Bridge{Name: k}
 		}
 	}
-	return diff(old, next)
+	return NewDelta(old, next)
 }

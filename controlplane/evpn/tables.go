@@ -167,17 +167,18 @@ func (d Difference) Empty() bool {
 // Diff compares two sets of tables.
 func Diff(old, next Tables) Difference {
 	return Difference{
-		Bridges:    diff(old.Bridges, next.Bridges),
-		KernelVRFs: diff(old.KernelVRFs, next.KernelVRFs), KernelGateways: diff(old.KernelGateways, next.KernelGateways),
-		VRFs:     diff(old.VRFs, next.VRFs),
-		Policies: diff(old.Policies, next.Policies), Gateways: diff(old.Gateways, next.Gateways),
-		Served: diff(old.Served, next.Served), Routes: diff(old.Routes, next.Routes),
-		Steering: diff(old.Steering, next.Steering), Announcements: diff(old.Announcements, next.Announcements),
-		Relays: diff(old.Relays, next.Relays), Standby: diff(old.Standby, next.Standby), Learners: diff(old.Learners, next.Learners),
+		Bridges:    NewDelta(old.Bridges, next.Bridges),
+		KernelVRFs: NewDelta(old.KernelVRFs, next.KernelVRFs), KernelGateways: NewDelta(old.KernelGateways, next.KernelGateways),
+		VRFs:     NewDelta(old.VRFs, next.VRFs),
+		Policies: NewDelta(old.Policies, next.Policies), Gateways: NewDelta(old.Gateways, next.Gateways),
+		Served: NewDelta(old.Served, next.Served), Routes: NewDelta(old.Routes, next.Routes),
+		Steering: NewDelta(old.Steering, next.Steering), Announcements: NewDelta(old.Announcements, next.Announcements),
+		Relays: NewDelta(old.Relays, next.Relays), Standby: NewDelta(old.Standby, next.Standby), Learners: NewDelta(old.Learners, next.Learners),
 	}
 }
 
-func diff[K, V comparable](old, next map[K]V) Delta[K, V] {
+// NewDelta is the difference between two states of one table.
+func NewDelta[K, V comparable](old, next map[K]V) Delta[K, V] {
 	var d Delta[K, V]
 	for k, v := range next {
 		if o, ok := old[k]; !ok || o != v {

@@ -30,6 +30,8 @@ type LogicalSwitch struct {
 	UUID UUID
 	// ExternalIDs has the keys of the BGPVPN vocabulary.
 	ExternalIDs map[string]string
+	// ACLs are read with Needs.MetadataACLs.
+	ACLs []UUID
 }
 
 // Key is the row's _uuid.

@@ -14,6 +14,8 @@ type Dirty struct {
 	All bool
 	// Exposure: what may be exposed without EVPN changed (Needs.Exposure).
 	Exposure bool
+	// Metadata: something changed that metadata reads (Needs.Metadata).
+	Metadata bool
 	// relations: the change is of what Discover or Role reads.
 	relations bool
 }
@@ -26,6 +28,7 @@ func (d *Dirty) join(o Dirty) {
 	maps.Copy(d.Routers, o.Routers)
 	d.All = d.All || o.All
 	d.Exposure = d.Exposure || o.Exposure
+	d.Metadata = d.Metadata || o.Metadata
 	d.relations = d.relations || o.relations
 }
 
@@ -43,6 +46,7 @@ func (r *Rows) Apply(batch []Change) Dirty {
 	for _, c := range batch {
 		old := r.ports[c.UUID]
 		d.Exposure = d.Exposure || r.concernsExposure(c, own.UUID)
+		d.Metadata = d.Metadata || r.concernsMetadata(c, own.UUID)
 		next, _ := c.New.(PortBinding)
 		d.relations = d.relations || r.relates(c, own.UUID)
 		r.touched(c, next, d.Routers)
@@ -64,12 +68,12 @@ func (r *Rows) relates(c Change, own UUID) bool {
 	case TablePortBinding:
 		// The type of a row that is not there reads as a host's.
 		next, _ := c.New.(PortBinding)
-		return !isHost(r.ports[c.UUID].Type) || !isHost(next.Type) || r.machineMoves(c, own)
+		return !isHost(r.ports[c.UUID].Type) || !isHost(next.Type) || r.machineMoves(c, own) || r.servedMoves(c, own)
 	case TableDatapathBinding:
 		old, had := r.datapaths[c.UUID]
 		next, has := c.New.(DatapathBinding)
 		return had != has || old.IsRouter() != next.IsRouter() || old.NBUUID() != next.NBUUID() ||
-			vrfNames(old.ExternalIDs) != vrfNames(next.ExternalIDs)
+			vrfNames(old.ExternalIDs) != vrfNames(next.ExternalIDs) || r.metadata && old.Network() != next.Network()
 	case TableHAChassis:
 		old, had := r.ha[c.UUID]
 		next, has := c.New.(HAChassis)
@@ -77,13 +81,15 @@ func (r *Rows) relates(c Change, own UUID) bool {
 	case TableChassis, TableHAChassisGroup, TableOpenvSwitch:
 		return true
 	case TableNAT, TableLogicalRouterPort, TableLogicalSwitchPort:
-		return r.exposes
+		return r.exposes || r.aclRows.relates(c)
+	case TableACL, TablePortGroup:
+		return r.aclRows.relates(c)
 	case TableAdvertisedRoute:
 		return r.advertisedRelates(c)
 	case TableLogicalSwitch:
 		old, had := r.switches[c.UUID]
 		next, has := c.New.(LogicalSwitch)
-		return had != has || !maps.Equal(old.ExternalIDs, next.ExternalIDs)
+		return had != has || !maps.Equal(old.ExternalIDs, next.ExternalIDs) || !slices.Equal(old.ACLs, next.ACLs)
 	case TableLogicalRouter:
 		old, had := r.routers[c.UUID]
 		next, has := c.New.(LogicalRouter)
@@ -259,14 +265,10 @@ func (r *Rows) put(c Change) {
 		}
 	case TableOpenvSwitch:
 		store(r.openvswitch, c)
-	case TableBridge:
-		old := store(r.bridges, c)
-		r.bridgeName.del(old.Name, c.UUID)
-		if b, ok := r.bridges[c.UUID]; ok {
-			r.bridgeName.add(b.Name, c.UUID)
-		}
-	case TablePort:
-		store(r.vsPorts, c)
+	case TableBridge, TablePort, TableInterface:
+		r.putVSwitch(c)
+	case TableACL, TablePortGroup, TableAddressSet, TableNBGlobal:
+		r.aclRows.put(c)
 	case TableSSL:
 		store(r.ssl, c)
 	case TableLogicalRouter:
@@ -334,6 +336,7 @@ func (r *Rows) portsChange(p PortBinding) {
 
 func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
 	put(r.byDatapath, p.Datapath)
+	r.indexServed(p, put)
 	if p.Chassis != "" && (p.Type == TypeChassisRedirect || p.Type == TypeL3Gateway) {
 		put(r.gatewaysAt, p.Chassis)
 	}

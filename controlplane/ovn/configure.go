@@ -91,8 +91,9 @@ func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, s setting
 	if f.sb != nil {
 		loading = f.rows.withoutSB()
 	}
+	tables, keys := southbound(f.cfg.Needs)
 	next, err := f.start(ctx, group, ovsdb.Config{
-		Database: sb.Database(), Endpoints: s.remote, TLS: s.tls, Tables: sbTables, Keys: sbKeys,
+		Database: sb.Database(), Endpoints: s.remote, TLS: s.tls, Tables: tables, Keys: keys,
 		Conditions: Discover(loading, f.cfg.Needs).SB,
 	})
 	if err != nil {
@@ -107,8 +108,9 @@ func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, s setting
 }
 
 func (f *Follower) startNB(ctx context.Context, group *errgroup.Group, s setting) error {
+	tables, keys := northboundColumns(f.cfg.Needs)
 	next, err := f.start(ctx, group, ovsdb.Config{
-		Database: nb.Database(), Endpoints: s.remote, TLS: s.tls, Tables: nbTables, Keys: nbKeys,
+		Database: nb.Database(), Endpoints: s.remote, TLS: s.tls, Tables: tables, Keys: keys,
 		Conditions: f.wanted().NB,
 	})
 	if err != nil {

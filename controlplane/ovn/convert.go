@@ -1,6 +1,7 @@
 package ovn
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ var (
 		"Port_Binding": {"logical_port", "type", "datapath", "chassis", "ha_chassis_group", "up", "tag", "mac",
 			"nat_addresses", "virtual_parent", "options", "external_ids"},
 		"Datapath_Binding": {"external_ids", "tunnel_key"},
-		"Chassis":          {"name"},
+		"Chassis":          {"name", "external_ids"},
 		"Chassis_Private":  {"name", "chassis", "external_ids"},
 		"HA_Chassis":       {"chassis"},
 		"HA_Chassis_Group": {"name", "ha_chassis"},
@@ -30,7 +31,9 @@ var (
 		"Advertised_Route": {"datapath", "logical_port", "ip_prefix", "tracked_port"},
 	}
 	// What else a cloud writes there is most of what a port's row takes.
-	sbKeys = ovsdb.Keys{"Chassis_Private": {
+	sbKeys = ovsdb.Keys{"Chassis": {
+		"external_ids": func(k string) bool { return k == keyProxyNetworks || k == keyProxyOurs },
+	}, "Chassis_Private": {
 		"external_ids": func(k string) bool { return strings.HasPrefix(k, PublishPrefix) },
 	}, "Port_Binding": {
 		"external_ids": func(k string) bool {
@@ -74,8 +77,87 @@ var (
 		"NAT": TableNAT, "Logical_Router_Static_Route": TableStaticRoute,
 		"Logical_Switch": TableLogicalSwitch, "Advertised_Route": TableAdvertisedRoute,
 		"Logical_Switch_Port": TableLogicalSwitchPort, "DHCP_Options": TableDHCPOptions,
+		"Interface": TableInterface,
+		"ACL":       TableACL, "Port_Group": TablePortGroup, "Address_Set": TableAddressSet, "NB_Global": TableNBGlobal,
 	}
 )
+
+// southbound is what is read of the Southbound database. Keys that metadata alone needs
+// are as many as ports.
+func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
+	if !needs.Metadata {
+		return sbTables, sbKeys
+	}
+	tables, keys := maps.Clone(sbTables), maps.Clone(sbKeys)
+	tables["Port_Binding"] = append(slices.Clone(tables["Port_Binding"]), "additional_chassis", "parent_port")
+	tables["SB_Global"] = []string{"nb_cfg"}
+	base := sbKeys["Port_Binding"]["external_ids"]
+	keys["Port_Binding"] = maps.Clone(keys["Port_Binding"])
+	keys["Port_Binding"]["external_ids"] = func(k string) bool { return base(k) || slices.Contains(metadataPortKeys, k) }
+	keys["Chassis_Private"] = map[string]func(string) bool{
+		"external_ids": func(k string) bool {
+			return strings.HasPrefix(k, PublishPrefix) || k == keyAgentID || k == keyAgentCfg || k == keyAgentBridge
+		},
+	}
+	return tables, keys
+}
+
+// northboundColumns is what is read of the Northbound database.
+func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
+	if !needs.MetadataACLs {
+		return nbTables, nbKeys
+	}
+	tables, keys := maps.Clone(nbTables), maps.Clone(nbKeys)
+	tables["Logical_Switch"] = append(slices.Clone(tables["Logical_Switch"]), "acls")
+	tables["ACL"] = []string{"priority", "tier", "direction", "match", "action", "options"}
+	tables["Port_Group"] = []string{"name", "ports", "acls"}
+	tables["Address_Set"] = []string{"name", "addresses"}
+	tables["NB_Global"] = []string{"options"}
+	keys["ACL"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionAfterLB }}
+	keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionDefaultDrop }}
+	return tables, keys
+}
+
+// local is what is read of the vswitch database.
+func local(needs Needs) (ovsdb.Tables, ovsdb.Keys, ovsdb.Conditions) {
+	if !needs.Metadata {
+		return vswitchTables, nil, vswitchConditions
+	}
+	tables, conditions := maps.Clone(vswitchTables), maps.Clone(vswitchConditions)
+	tables["Bridge"] = append(slices.Clone(tables["Bridge"]), "datapath_type")
+	tables["Port"] = append(slices.Clone(tables["Port"]), "interfaces")
+	tables["Interface"] = []string{"name", "type", "ifindex", "external_ids"}
+	conditions["Interface"] = []ovsdb.Clause{ovsdb.All()}
+	return tables, ovsdb.Keys{"Interface": {"external_ids": func(k string) bool { return k == keyIfaceID }}}, conditions
+}
+
+// publishedOnly tells whether two states of a row differ in nothing but what nodes
+// write there of themselves for others than Sluice's translation.
+func publishedOnly(before, after ovsdb.Row) bool {
+	switch old := convert(before).(type) {
+	case Chassis:
+		return old == convert(after)
+	case ChassisPrivate:
+		next, ok := convert(after).(ChassisPrivate)
+		return ok && old.UUID == next.UUID && old.Name == next.Name && old.Chassis == next.Chassis && maps.Equal(old.ExternalIDs, next.ExternalIDs)
+	}
+	return false
+}
+
+// ours are the keys of Chassis_Private.external_ids that Sluice's nodes read of each
+// other.
+func ours(ids map[string]string) map[string]string {
+	var out map[string]string
+	for k, v := range ids {
+		if strings.HasPrefix(k, PublishPrefix) {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
 
 // ReadsPortBinding tells whether rows of SB Port_Binding have a key of a map
 // column when the database has it.
@@ -93,6 +175,9 @@ func changes(batch ovsdb.Batch) []Change {
 			continue
 		}
 		change := Change{Table: t, UUID: UUID(c.UUID)}
+		if c.Old != nil && c.New != nil && publishedOnly(c.Old, c.New) {
+			continue
+		}
 		if c.New != nil {
 			change.New = convert(c.New)
 		}
@@ -107,6 +192,7 @@ func convert(row ovsdb.Row) Row {
 		return PortBinding{
 			UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, Type: r.Type, Datapath: UUID(r.Datapath),
 			Chassis: UUID(value(r.Chassis)), HAChassisGroup: UUID(value(r.HaChassisGroup)),
+			AdditionalChassis: uuids(r.AdditionalChassis), ParentPort: value(r.ParentPort),
 			Up: value(r.Up), Tag: value(r.Tag), MAC: r.MAC, NATAddresses: r.NatAddresses, VirtualParent: value(r.VirtualParent),
 			Options: r.Options, ExternalIDs: r.ExternalIDs,
 		}
@@ -115,7 +201,7 @@ func convert(row ovsdb.Row) Row {
 	case *sb.Chassis:
 		return Chassis{UUID: UUID(r.UUID), Name: r.Name}
 	case *sb.ChassisPrivate:
-		return ChassisPrivate{UUID: UUID(r.UUID), Chassis: UUID(value(r.Chassis)), Name: r.Name, ExternalIDs: r.ExternalIDs}
+		return ChassisPrivate{UUID: UUID(r.UUID), Chassis: UUID(value(r.Chassis)), Name: r.Name, ExternalIDs: ours(r.ExternalIDs)}
 	case *sb.HAChassis:
 		return HAChassis{UUID: UUID(r.UUID), Chassis: UUID(value(r.Chassis))}
 	case *sb.HAChassisGroup:
@@ -128,9 +214,11 @@ func convert(row ovsdb.Row) Row {
 	case *vswitch.OpenvSwitch:
 		return OpenvSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
 	case *vswitch.Bridge:
-		return Bridge{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports)}
+		return Bridge{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports), DatapathType: r.DatapathType}
 	case *vswitch.Port:
-		return Port{UUID: UUID(r.UUID), Name: r.Name, ExternalIDs: r.ExternalIDs}
+		return Port{UUID: UUID(r.UUID), Name: r.Name, ExternalIDs: r.ExternalIDs, Interfaces: uuids(r.Interfaces)}
+	case *vswitch.Interface:
+		return Interface{UUID: UUID(r.UUID), Name: r.Name, Type: r.Type, IfIndex: uint32(value(r.Ifindex)), IfaceID: r.ExternalIDs[keyIfaceID]}
 	case *vswitch.SSL:
 		return SSL{UUID: UUID(r.UUID), PrivateKey: r.PrivateKey, Certificate: r.Certificate, CACert: r.CaCert}
 	default:
@@ -146,7 +234,7 @@ func convertNB(row ovsdb.Row) Row {
 	case *nb.LogicalRouterPort:
 		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Networks: r.Networks, Options: r.Options}
 	case *nb.LogicalSwitch:
-		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs}
+		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs, ACLs: uuids(r.ACLs)}
 	case *nb.LogicalSwitchPort:
 		return LogicalSwitchPort{UUID: UUID(r.UUID), Name: r.Name, Disabled: r.Enabled != nil && !*r.Enabled, DHCPv4: UUID(value(r.Dhcpv4Options))}
 	case *nb.DHCPOptions:
@@ -158,7 +246,7 @@ func convertNB(row ovsdb.Row) Row {
 	case *nb.LogicalRouterStaticRoute:
 		return StaticRoute{UUID: UUID(r.UUID), IPPrefix: r.IPPrefix, Nexthop: r.Nexthop}
 	}
-	return nil
+	return convertACLs(row)
 }
 
 func value[T any](p *T) T {
@@ -170,6 +258,9 @@ func value[T any](p *T) T {
 }
 
 func uuids(in []string) []UUID {
+	if len(in) == 0 {
+		return nil
+	}
 	out := make([]UUID, len(in))
 	for i, s := range in {
 		out[i] = UUID(s)

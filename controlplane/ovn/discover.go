@@ -36,6 +36,11 @@ type Needs struct {
 	// Gateways: the default gateways of machines on a provider switch, and who else
 	// has an address there, are needed, with Exposure.
 	Gateways func(*Rows, ProviderSwitch) bool
+	// Metadata: the ports of machines here, their switches' metadata ports, and the
+	// Interfaces of the node are followed; Dirty says when they change.
+	Metadata bool
+	// MetadataACLs: the ACLs of these ports are followed, too, in Northbound.
+	MetadataACLs bool
 }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
@@ -66,14 +71,18 @@ type discovery struct {
 //   - the ports of all provider switches here, where a feature needs the floating
 //     IPs of machines: a port's nat_addresses say whose they are;
 //   - the ports of provider switches, and their peers, where a feature answers for
-//     the default gateways of machines: nobody else may have these addresses.
+//     the default gateways of machines: nobody else may have these addresses;
+//   - for metadata the ports that are about to move here, the switches of all ports here,
+//     and of the ports there only those that are the network's metadata port.
 //
 // In Northbound: these routers with their ports, NAT rows and static routes, and
 // the switches at their ports; and the NAT rows that name a machine here, with
 // their routers and these routers' ports and static routes, where floating IPs are
 // needed; and the
 // switch ports of the machines here that are on a provider switch or have such a NAT
-// row, with their DHCP options, with Exposure.
+// row, with their DHCP options, with Exposure; and the switch ports, switches, port groups
+// and ACLs of all machines here, with the address sets that these name, where metadata is
+// to respect them.
 func Discover(rows *Rows, needs Needs) Wanted {
 	name := rows.SystemID()
 	if name == "" {
@@ -96,6 +105,9 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	}
 	chassis := ovsdb.UUID(own.UUID)
 	w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("chassis", chassis))
+	if needs.Metadata {
+		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Includes("additional_chassis", chassis))
+	}
 	w.SB["HA_Chassis"] = []ovsdb.Clause{ovsdb.Equal("chassis", chassis)}
 	for _, id := range slices.Sorted(maps.Keys(rows.ha)) {
 		if rows.ha[id].Chassis == own.UUID {
@@ -122,6 +134,8 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	w.NB = northbound(rows, routers)
 	d.exposed(own.UUID, w.NB)
 	d.machines(own.UUID, w.NB)
+	d.serves(own.UUID, w.SB)
+	d.acls(own.UUID, w.NB)
 	for id := range d.portsOn {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("datapath", ovsdb.UUID(id)))
 	}

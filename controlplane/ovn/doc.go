@@ -17,6 +17,8 @@
 //     change touches. What the vswitch database alone says of the node is told
 //     before there are any (Config.Local).
 //
-// It never writes to the Northbound database, and to the Southbound database
-// only the keys sluice-* of Chassis_Private.external_ids of this chassis.
+// It never writes to the Northbound database, and to the Southbound database only keys
+// of external_ids of this chassis: sluice-* in Chassis_Private, and where it is told to
+// (PublishMetadata) those of Neutron's metadata agent there, and the list of networks in
+// Chassis.
 package ovn

@@ -73,6 +73,8 @@ type Follower struct {
 	cfg Config
 	log *slog.Logger
 	in  chan delivery
+	// again: the rows are to be told again for metadata; capacity 1.
+	again chan struct{}
 
 	// mu guards what follows; Run's loop holds it while it changes rows and
 	// while the handler runs.
@@ -108,8 +110,10 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.named = cfg.SystemID
 	rows.ExpectNB(cfg.Northbound != "")
 	rows.Expose(cfg.Needs.Exposure)
+	rows.ServeMetadata(cfg.Needs.Metadata)
+	rows.FollowACLs(cfg.Needs.MetadataACLs)
 	return &Follower{
-		cfg: cfg, log: cfg.Logger, in: make(chan delivery), rows: rows, loading: rows,
+		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
 	}, nil
 }
@@ -117,9 +121,10 @@ func NewFollower(cfg Config) (*Follower, error) {
 // Run follows until ctx ends; then it returns nil. It must be called once.
 func (f *Follower) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	tables, keys, conditions := local(f.cfg.Needs)
 	vs, err := f.start(ctx, group, ovsdb.Config{
 		Database: vswitch.Database(), Endpoints: f.cfg.VSwitch, TLS: f.cfg.TLS,
-		Tables: vswitchTables, Conditions: vswitchConditions,
+		Tables: tables, Keys: keys, Conditions: conditions,
 	})
 	if err != nil {
 		return fmt.Errorf("follow OVN: vswitch database: %w", err)
@@ -143,6 +148,11 @@ func (f *Follower) Run(ctx context.Context) error {
 				f.mu.Lock()
 				f.takeHost(host)
 				f.mu.Unlock()
+			case <-f.again:
+				f.mu.Lock()
+				f.dirty.Metadata = true
+				f.publish()
+				f.mu.Unlock()
 			case d := <-f.in:
 				f.mu.Lock()
 				f.take(ctx, group, d)
@@ -152,6 +162,15 @@ func (f *Follower) Run(ctx context.Context) error {
 		}
 	})
 	return group.Wait()
+}
+
+// Again has an event with Dirty.Metadata, whose rows may be as they were: what is found
+// on the node beside them has changed.
+func (f *Follower) Again() {
+	select {
+	case f.again <- struct{}{}:
+	default:
+	}
 }
 
 // take brings one delivery in and hands out the event.
@@ -283,7 +302,7 @@ func (f *Follower) publish() {
 		return
 	}
 	dirty, now := f.dirty, f.inSync()
-	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.relations && now == f.told {
+	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Metadata && !dirty.relations && now == f.told {
 		return
 	}
 	if dirty.Routers == nil {

@@ -33,6 +33,7 @@ type publisher struct {
 	pairs     map[string]string
 	// asked: Publish was called; before, our keys of an earlier run stay.
 	asked bool
+	agent agentState
 	err   error
 }
 
@@ -49,7 +50,8 @@ const (
 )
 
 func newPublisher(log *slog.Logger) *publisher {
-	return &publisher{log: log, wake: make(chan struct{}, 1), rows: map[string]*sb.ChassisPrivate{}}
+	return &publisher{log: log, wake: make(chan struct{}, 1), rows: map[string]*sb.ChassisPrivate{},
+		agent: agentState{chassis: map[string]*sb.Chassis{}, spread: cfgSpread}}
 }
 
 func (p *publisher) want(pairs map[string]string) error {
@@ -83,10 +85,12 @@ func (p *publisher) take(from transactor, b ovsdb.Batch) {
 	p.mu.Lock()
 	if from != p.session {
 		p.session, p.connected, p.rows = from, false, map[string]*sb.ChassisPrivate{}
+		p.agent.chassis, p.agent.known = map[string]*sb.Chassis{}, false
 	}
 	changed := false
 	for _, c := range b.Changes {
-		if c.Table != "Chassis_Private" {
+		if c.Table != sb.ChassisPrivateTable {
+			changed = p.agent.take(c) || changed
 			continue
 		}
 		changed = true
@@ -122,9 +126,13 @@ func (p *publisher) run(ctx context.Context) error {
 		case <-p.wake:
 		case <-retry.C:
 		}
-		if p.write(ctx) {
+		ok, later := p.write(ctx)
+		if ok {
 			wait = publishRetryMin
 			retry.Stop()
+			if later > 0 {
+				retry.Reset(later)
+			}
 			continue
 		}
 		retry.Reset(wait)
@@ -132,27 +140,17 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 }
 
-// write makes our keys as wanted, in one transaction, and tells whether they are.
-// What is refused is kept as the error of this; it is tried again after a while,
-// when the row changes, or when the session is back. Without a session everything
-// stays as it is until then.
-func (p *publisher) write(ctx context.Context) bool {
-	session, ops := p.plan()
+// write makes our keys as wanted, in one transaction a table, and tells whether they
+// are, and how long until there is more to write. What is refused is kept as the error
+// of this; it is tried again after a while, when the row changes, or when the session is
+// back. Without a session everything stays as it is until then.
+func (p *publisher) write(ctx context.Context) (ok bool, later time.Duration) {
+	session, own, chassis, later := p.plan()
 	if session == nil {
-		return true
+		return true, 0
 	}
-	var err error
-	if len(ops) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		_, err = session.Transact(ctx, ops...)
-	}
-	var denied *ovsdb.PermissionError
-	if errors.As(err, &denied) {
-		err = fmt.Errorf("write external_ids:%s* of Chassis_Private: the Southbound database's RBAC refuses this node's certificate (its CN has to be the system-id): %w", PublishPrefix, err)
-	} else if err != nil {
-		err = fmt.Errorf("write external_ids:%s* of Chassis_Private: %w", PublishPrefix, err)
-	}
+	// RBAC may allow the one and refuse the other.
+	err := errors.Join(transact(ctx, session, sb.ChassisPrivateTable, own), transact(ctx, session, sb.ChassisTable, chassis))
 	p.mu.Lock()
 	again := p.err != nil && err != nil && p.err.Error() == err.Error()
 	p.err = err
@@ -160,42 +158,69 @@ func (p *publisher) write(ctx context.Context) bool {
 	if err != nil && !again && ctx.Err() == nil {
 		p.log.Warn("chassis facts not published", "error", err)
 	}
-	return err == nil
+	return err == nil, later
 }
 
-// plan lists the operations that are needed now; the session is nil while there
-// is none, or nothing to publish.
-func (p *publisher) plan() (transactor, []ovsdb.Operation) {
+// transact writes keys of this chassis' row of a table.
+func transact(ctx context.Context, session transactor, table string, ops []ovsdb.Operation) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err := session.Transact(ctx, ops...)
+	var denied *ovsdb.PermissionError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &denied):
+		return fmt.Errorf("write external_ids of %s: the Southbound database's RBAC refuses this node's certificate (its CN has to be the system-id): %w", table, err)
+	}
+	return fmt.Errorf("write external_ids of %s: %w", table, err)
+}
+
+// plan lists the operations that are needed now, in Chassis_Private and in Chassis, and
+// how long until there are more; the session is nil while there is none, or nothing to
+// publish.
+func (p *publisher) plan() (session transactor, own, chassis []ovsdb.Operation, later time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.asked || p.session == nil || !p.connected {
-		return nil, nil
+	if !p.asked && !p.agent.asked || p.session == nil || !p.connected {
+		return nil, nil, nil, 0
 	}
-	var ops []ovsdb.Operation
 	for _, id := range slices.Sorted(maps.Keys(p.rows)) {
 		row := p.rows[id]
 		if row.Name != p.systemID {
 			continue
 		}
-		var stale []string
-		for k := range row.ExternalIDs {
-			if _, wanted := p.pairs[k]; strings.HasPrefix(k, PublishPrefix) && !wanted {
-				stale = append(stale, k)
-			}
-		}
-		fresh := map[string]string{}
-		for k, v := range p.pairs {
-			if have, ok := row.ExternalIDs[k]; !ok || have != v {
-				fresh[k] = v
-			}
-		}
+		stale, fresh := p.pairsOf(row.ExternalIDs)
+		later = max(later, p.agent.pairs(row.ExternalIDs, fresh))
 		if len(stale) > 0 {
-			slices.Sort(stale)
-			ops = append(ops, ovsdb.DeleteKeys("Chassis_Private", id, "external_ids", stale...))
+			own = append(own, ovsdb.DeleteKeys(sb.ChassisPrivateTable, id, "external_ids", stale...))
 		}
 		if len(fresh) > 0 {
-			ops = append(ops, ovsdb.SetKeys("Chassis_Private", id, "external_ids", fresh))
+			own = append(own, ovsdb.SetKeys(sb.ChassisPrivateTable, id, "external_ids", fresh))
 		}
 	}
-	return p.session, ops
+	return p.session, own, p.agent.operations(p.systemID), later
+}
+
+// pairsOf are our keys that a row has and should not have, and those that it should.
+func (p *publisher) pairsOf(has map[string]string) (stale []string, fresh map[string]string) {
+	fresh = map[string]string{}
+	if !p.asked {
+		return nil, fresh
+	}
+	for k := range has {
+		if _, wanted := p.pairs[k]; strings.HasPrefix(k, PublishPrefix) && !wanted {
+			stale = append(stale, k)
+		}
+	}
+	for k, v := range p.pairs {
+		if have, ok := has[k]; !ok || have != v {
+			fresh[k] = v
+		}
+	}
+	slices.Sort(stale)
+	return stale, fresh
 }

@@ -34,6 +34,11 @@ const (
 	TableAdvertisedRoute
 	TableLogicalSwitchPort
 	TableDHCPOptions
+	TableInterface
+	TableACL
+	TablePortGroup
+	TableAddressSet
+	TableNBGlobal
 )
 
 // PortBinding is a row of SB Port_Binding.
@@ -44,6 +49,12 @@ type PortBinding struct {
 	Datapath    UUID
 	// Chassis is empty while the port is bound nowhere.
 	Chassis UUID
+	// AdditionalChassis are where the port is about to move to, or was just now; with
+	// Needs.Metadata, from OVN 22.06.
+	AdditionalChassis []UUID
+	// ParentPort is the port by whose tap this one's frames come, with the VLAN Tag: a
+	// trunk's, for its subports. With Needs.Metadata.
+	ParentPort string
 	// HAChassisGroup is empty when the port has none.
 	HAChassisGroup UUID
 	Up             bool
@@ -67,6 +78,8 @@ const (
 	TypeChassisRedirect = "chassisredirect"
 	TypeLocalnet        = "localnet"
 	TypeVirtual         = "virtual"
+	TypeExternal        = "external"
+	TypeLocalport       = "localport"
 )
 
 // DatapathBinding is a row of SB Datapath_Binding. Its external_ids say whether
@@ -152,6 +165,8 @@ type Bridge struct {
 	UUID  UUID
 	Name  string
 	Ports []UUID
+	// DatapathType is read with Needs.Metadata.
+	DatapathType string
 }
 
 // Port is a row of the vswitch database's Port table.
@@ -159,6 +174,8 @@ type Port struct {
 	UUID        UUID
 	Name        string
 	ExternalIDs map[string]string
+	// Interfaces are read with Needs.Metadata.
+	Interfaces []UUID
 }
 
 // SSL is a row of the vswitch database's SSL table: file names.

@@ -38,6 +38,7 @@ type Rows struct {
 	bridges     map[UUID]Bridge
 	vsPorts     map[UUID]Port
 	ssl         map[UUID]SSL
+	interfaces  map[UUID]Interface
 
 	routers     map[UUID]LogicalRouter
 	routerPorts map[UUID]LogicalRouterPort
@@ -46,6 +47,7 @@ type Rows struct {
 	switches    map[UUID]LogicalSwitch
 	switchPorts map[UUID]LogicalSwitchPort
 	dhcp        map[UUID]DHCPOptions
+	aclRows
 
 	// Indices.
 	byName     index[string]
@@ -65,6 +67,12 @@ type Rows struct {
 	lspByName  index[string]
 	bridgeName index[string]
 
+	// With metadata: chassis → the ports that machines have there, switch → its metadata
+	// ports, iface-id → Interfaces, Interface → its Port, Port → its Bridge.
+	servedAt, localportsOn    index[UUID]
+	ifaceOf                   index[string]
+	portOfIface, bridgeOfPort index[UUID]
+
 	advertisedOn, advertisedBy index[UUID] // router, router port → its Advertised_Routes
 
 	mappings map[string]string
@@ -75,6 +83,8 @@ type Rows struct {
 	expectsNB bool
 	// exposes is what Expose was told.
 	exposes bool
+	// metadata is what ServeMetadata was told.
+	metadata bool
 	// named is Config.SystemID.
 	named string
 	// host is what SetHostAddresses was told.
@@ -87,7 +97,7 @@ func NewRows() *Rows {
 		ports: map[UUID]PortBinding{}, datapaths: map[UUID]DatapathBinding{}, chassis: map[UUID]Chassis{},
 		private: map[UUID]ChassisPrivate{}, ha: map[UUID]HAChassis{}, haGroups: map[UUID]HAChassisGroup{}, bindings: map[UUID]MACBinding{},
 		openvswitch: map[UUID]OpenvSwitch{}, bridges: map[UUID]Bridge{}, vsPorts: map[UUID]Port{},
-		ssl:     map[UUID]SSL{},
+		ssl: map[UUID]SSL{}, interfaces: map[UUID]Interface{},
 		routers: map[UUID]LogicalRouter{}, routerPorts: map[UUID]LogicalRouterPort{},
 		nat: map[UUID]NAT{}, static: map[UUID]StaticRoute{}, switches: map[UUID]LogicalSwitch{},
 		switchPorts: map[UUID]LogicalSwitchPort{}, dhcp: map[UUID]DHCPOptions{}, lspByName: index[string]{},
@@ -95,7 +105,8 @@ func NewRows() *Rows {
 		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, privateOf: index[UUID]{}, boundAt: index[string]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{}, machinesAt: index[UUID]{}, natOfPort: index[string]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
-		changed: map[UUID]uint64{},
+		servedAt: index[UUID]{}, localportsOn: index[UUID]{}, ifaceOf: index[string]{}, portOfIface: index[UUID]{}, bridgeOfPort: index[UUID]{},
+		changed: map[UUID]uint64{}, aclRows: newACLRows(),
 	}
 }
 
@@ -118,18 +129,22 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.expectsNB, out.named, out.host, out.exposes = r.expectsNB, r.named, r.host, r.exposes
+	out.expectsNB, out.named, out.host, out.exposes, out.metadata = r.expectsNB, r.named, r.host, r.exposes, r.metadata
+	out.aclRows.follows = r.aclRows.follows
 	var all []Change
-	for _, rows := range [][]Row{
-		values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl),
-		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches), values(r.switchPorts), values(r.dhcp),
-	} {
+	for _, rows := range append(r.allNB(), values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl), values(r.interfaces)) {
 		for _, row := range rows {
 			all = append(all, Set(row))
 		}
 	}
 	out.Apply(all)
 	return out
+}
+
+// allNB are the rows of the Northbound database, by table.
+func (r *Rows) allNB() [][]Row {
+	return append(r.aclRows.all(), values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
+		values(r.switches), values(r.switchPorts), values(r.dhcp))
 }
 
 // goneNB are deletions of the Northbound rows that list does not have.
@@ -139,9 +154,7 @@ func (r *Rows) goneNB(list []Change) []Change {
 		has[c.UUID] = struct{}{}
 	}
 	var out []Change
-	for _, rows := range [][]Row{
-		values(r.routers), values(r.routerPorts), values(r.nat), values(r.static), values(r.switches), values(r.switchPorts), values(r.dhcp),
-	} {
+	for _, rows := range r.allNB() {
 		for _, row := range rows {
 			if _, ok := has[row.Key()]; !ok {
 				out = append(out, Delete(row.table(), row.Key()))

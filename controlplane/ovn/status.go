@@ -10,7 +10,7 @@ type Status struct {
 	Sessions []ovsdb.Status
 	// SBErr and NBErr are why the settings of a database cannot be followed;
 	// the session from before, if there is one, goes on. Publish is the last
-	// write to Chassis_Private that failed. They are nil when all is well.
+	// write to Chassis_Private, or Chassis, that failed. They are nil when all is well.
 	SBErr, NBErr, Publish error
 	// DynamicRouting: the Southbound database is one of OVN 25.03 or later, whose
 	// controllers exchange routes with the node (Advertised_Route, Learned_Route). False
@@ -47,3 +47,9 @@ func (f *Follower) View(see func(*Rows)) {
 // under keys that begin with "sluice-": all of them. It returns when the request
 // is noted; the outcome is in Status. Other keys are never touched.
 func (f *Follower) Publish(pairs map[string]string) error { return f.publisher.want(pairs) }
+
+// PublishMetadata says what Neutron is to know of the metadata that this node serves. It
+// returns when the request is noted; the outcome is in Status. Until it is called nothing
+// is written of it. Without Needs.Metadata only the zero value means anything: what an
+// earlier run published of networks goes.
+func (f *Follower) PublishMetadata(a MetadataAgent) { f.publisher.wantAgent(a) }

@@ -3,6 +3,7 @@ package ebpf
 import (
 	"fmt"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -20,7 +21,7 @@ type pinnedGateway struct {
 func (s *store) adoptGateways() error {
 	var gone []bpfGatewayKey
 	kept := map[intent.GatewayKey]pinnedGateway{}
-	n, err := walk(s.t[bpfMapGatewaysV1], func(k bpfGatewayKey, row bpfGateway) {
+	n, err := pinned.Walk(s.t[bpfMapGatewaysV1], func(k bpfGatewayKey, row bpfGateway) {
 		e, name, err := s.readEntry(row.Entry)
 		g := gatewayOf(e, name)
 		if err != nil || e.Vni != row.Vni || g.Key.Bridge == "" || gatewayKernelKey(g.Key, k.Ifindex) != k {
@@ -88,7 +89,7 @@ func (s *store) adoptGateway(k intent.GatewayKey, found pinnedGateway) error {
 // VRF's by now.
 func (s *store) adoptRetired() error {
 	var retired []uint32
-	n, err := walk(s.t[bpfMapNamesV1], func(row uint32, _ bpfGatewayName) {
+	n, err := pinned.Walk(s.t[bpfMapNamesV1], func(row uint32, _ bpfGatewayName) {
 		if _, ok := s.entries.keys[row]; !ok {
 			retired = append(retired, row)
 		}
@@ -117,7 +118,7 @@ func (s *store) repairSpeakers() error {
 		want[uint32(l.vni)] = l.row
 	}
 	var gone []uint32
-	n, err := walk(s.t[bpfMapSpeakersV1], func(vni, row uint32) {
+	n, err := pinned.Walk(s.t[bpfMapSpeakersV1], func(vni, row uint32) {
 		if e, ok := s.entries.keys[row]; ok && uint32(e.vni) == vni && s.live[e.gateway].row == row {
 			delete(want, vni)
 		} else {

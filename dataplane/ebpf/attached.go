@@ -1,11 +1,9 @@
 package ebpf
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 
-	"github.com/cilium/ebpf/link"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
 // Attached tells whether a device has the program, and the second line, as Attach
@@ -18,11 +16,11 @@ func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
 	var ok bool
 	var err error
 	if hook == HookClsact {
-		if ok, err = checkFilters(p, d.programs[p], ifindex); err == nil && !ok {
+		if ok, err = p.at(d.dir).HasFilter(d.programs[p], ifindex); err == nil && !ok {
 			ok, err = d.keepsOlder(p, hook, ifindex)
 		}
 	} else {
-		ok, err = attachedLink(d.dir, p, ifindex)
+		ok, err = p.at(d.dir).HasLink(ifindex)
 	}
 	if err != nil {
 		return false, fmt.Errorf("program %s of device %d by %s: %w", p, ifindex, hook, err)
@@ -30,30 +28,9 @@ func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
 	if !p.closes() {
 		return ok, nil
 	}
-	second, err := refuses(ifindex)
+	second, err := pinned.Refuses(ifindex)
 	if err != nil {
 		return false, fmt.Errorf("second line of device %d: %w", ifindex, err)
 	}
 	return ok && second, nil
-}
-
-func attachedLink(dir string, p Program, ifindex int) (bool, error) {
-	pin := linkPin(dir, p, ifindex)
-	l, err := link.LoadPinnedLink(pin, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("open link %s: %w", pin, err)
-	}
-	defer l.Close()
-	info, err := l.Info()
-	if err != nil {
-		return false, fmt.Errorf("read link %s: %w", pin, err)
-	}
-	// A link that was detached by force has no device.
-	if tcx := info.TCX(); tcx == nil || int(tcx.Ifindex) != ifindex {
-		return false, nil
-	}
-	return true, p.checkFirst(l, ifindex)
 }

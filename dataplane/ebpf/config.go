@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -34,27 +35,17 @@ type Config struct {
 }
 
 // Hook is a way to attach a program to a device's ingress.
-type Hook uint8
+type Hook = pinned.Hook
 
 // The hooks.
 const (
 	// HookAuto is tcx where the kernel has it, else clsact.
-	HookAuto Hook = iota
+	HookAuto = pinned.HookAuto
 	// HookTCX is a tcx link (kernel 6.6 and later).
-	HookTCX
+	HookTCX = pinned.HookTCX
 	// HookClsact is a filter of the clsact qdisc.
-	HookClsact
+	HookClsact = pinned.HookClsact
 )
-
-func (h Hook) String() string {
-	switch h {
-	case HookTCX:
-		return "tcx"
-	case HookClsact:
-		return "clsact"
-	}
-	return "auto"
-}
 
 // Port is the device that leads into a provider bridge: sluice<N>.
 type Port struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -34,7 +35,7 @@ func MapOf(k intent.RouteKey) string {
 	case k.Prefix.Addr().Is4():
 		name = bpfMapPrefixes4V1
 	}
-	base, _, _ := splitVersion(name)
+	base, _, _ := pinned.SplitVersion(name)
 	return base
 }
 
@@ -51,7 +52,7 @@ func (d *Dataplane) Fills() []Fill {
 			used = arrays[name]
 			most-- // row 0 stands for nothing
 		}
-		base, _, _ := splitVersion(name)
+		base, _, _ := pinned.SplitVersion(name)
 		out = append(out, Fill{Table: fillTables[name], Map: base, Used: used, Max: most})
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -43,7 +44,7 @@ func (g *Gateways) List(context.Context) (map[intent.GatewayKey]intent.Gateway, 
 // eachGateway reads the gateways with their entries and names.
 func (s *store) eachGateway(each func(bpfGateway, bpfEntry, intent.Gateway)) error {
 	var first error
-	n, err := walk(s.t[bpfMapGatewaysV1], func(_ bpfGatewayKey, row bpfGateway) {
+	n, err := pinned.Walk(s.t[bpfMapGatewaysV1], func(_ bpfGatewayKey, row bpfGateway) {
 		e, name, err := s.readEntry(row.Entry)
 		if err != nil {
 			first = errors.Join(first, fmt.Errorf("entry %d: %w", row.Entry, err))

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -143,7 +144,7 @@ func wantMoved(t *testing.T, s *store, vni intent.VNI) {
 		t.Errorf("gateways %v, %v", list, err)
 	}
 	var key bpfGatewayKey
-	n, err := walk(s.t[bpfMapGatewaysV1], func(k bpfGatewayKey, _ bpfGateway) { key = k })
+	n, err := pinned.Walk(s.t[bpfMapGatewaysV1], func(k bpfGatewayKey, _ bpfGateway) { key = k })
 	if n != 1 || key.Ifindex != 8 || err != nil {
 		t.Errorf("%d rows of gateways, the last of device %d: %v", n, key.Ifindex, err)
 	}
@@ -162,7 +163,7 @@ func wantMoved(t *testing.T, s *store, vni intent.VNI) {
 		}
 	}
 	speakers := map[uint32]uint32{}
-	if _, err := walk(s.t[bpfMapSpeakersV1], func(vni, row uint32) { speakers[vni] = row }); err != nil ||
+	if _, err := pinned.Walk(s.t[bpfMapSpeakersV1], func(vni, row uint32) { speakers[vni] = row }); err != nil ||
 		!maps.Equal(speakers, map[uint32]uint32{uint32(vni): now.row}) {
 		t.Errorf("speakers %v, %v", speakers, err)
 	}

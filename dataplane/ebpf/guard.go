@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -63,7 +64,7 @@ func (d *Dataplane) Guard(g Guard) error {
 func (d *Dataplane) sweepGuards() error {
 	m := d.tables[bpfMapGuardedV1]
 	var stale []uint32
-	_, err := walk(m, func(index uint32, _ bpfGuarded) {
+	_, err := pinned.Walk(m, func(index uint32, _ bpfGuarded) {
 		if _, err := netlink.LinkByIndex(int(index)); errors.As(err, &netlink.LinkNotFoundError{}) {
 			stale = append(stale, index)
 		}

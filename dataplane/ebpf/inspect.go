@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,8 +11,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -56,7 +55,7 @@ func Inspect(cfg Config) (*Inspection, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err == nil && !sameLayout(m, spec) {
+		if err == nil && !pinned.SameLayout(m, spec) {
 			err = fmt.Errorf("holds a %s of other key and value sizes: %w", m.Type(), errors.Join(reconcile.ErrForeign, m.Close()))
 		}
 		if err != nil {
@@ -89,14 +88,10 @@ func (i *Inspection) checkDir() (older []string, err error) {
 	if missing {
 		dir = filepath.Dir(dir)
 	}
-	if err := onBPFFS(dir); err != nil || missing {
+	if err := pinned.OnBPFFS(dir); err != nil || missing {
 		return nil, err
 	}
 	return checkLayout(i.dir, i.specs)
-}
-
-func sameLayout(m *ebpf.Map, spec *ebpf.MapSpec) bool {
-	return m.Type() == spec.Type && m.KeySize() == spec.KeySize && m.ValueSize() == spec.ValueSize
 }
 
 // The drivers are as those of a Dataplane; they are there to List.
@@ -157,26 +152,26 @@ func describeSize(t ebpf.MapType, entries uint32) string {
 // programChange compares the pinned program with what loadProgram would load,
 // by its tag, its constants and its maps.
 func (i *Inspection) programChange(p Program, mapsRemade bool) (action, actual string, err error) {
-	now, err := openRunning(i.dir, p)
+	now, err := pinned.Open(i.dir, p.String())
 	if err != nil || now == nil {
 		return "add", "", err
 	}
-	defer now.close()
+	defer now.Close()
 	spec, err := p.nodeSpec(i.node, i.specs)
 	if err != nil {
 		return "", "", err
 	}
-	info, err := now.prog.Info()
+	built, err := now.IsBuiltFrom(spec.Programs[p.String()])
 	if err != nil {
 		return "", "", err
 	}
-	_, constants, ok := now.maps()
+	constants, ok := now.Constants()
 	switch {
 	case !ok:
 		return "change", "cannot be compared", nil
-	case !sameCode(spec.Programs[p.String()], info):
+	case !built:
 		return "change", "of another build", nil
-	case !bytes.Equal(constants, constantsOf(spec)):
+	case !bytes.Equal(constants, pinned.ConstantsOf(spec)):
 		return "change", "with other constants", nil
 	case mapsRemade:
 		return "change", "with other maps", nil
@@ -184,31 +179,11 @@ func (i *Inspection) programChange(p Program, mapsRemade bool) (action, actual s
 	return "", "", nil
 }
 
-// sameCode tells whether a loaded program has the instructions of a spec. A
-// program's tag covers them as they are loaded, with the offsets of calls, but
-// not which maps they refer to.
-func sameCode(spec *ebpf.ProgramSpec, loaded *ebpf.ProgramInfo) bool {
-	spec = spec.Copy()
-	for i := range spec.Instructions {
-		ins := &spec.Instructions[i]
-		if ins.IsLoadFromMap() && ins.AssociateMap(anyMap{}) != nil {
-			return false
-		}
-	}
-	// Marshalling writes the offsets into the instructions.
-	return spec.Instructions.Marshal(io.Discard, spec.ByteOrder) == nil && spec.Compatible(loaded) == nil
-}
-
-// anyMap stands for a map that need not be open.
-type anyMap struct{}
-
-func (anyMap) FD() int { return 0 }
-
 // Attachment is what Attach would do: nil when it would change nothing. A device
 // of index 0 is yet to be made.
 func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.Change, error) {
 	c := &status.Change{Table: "attachment", Key: p.String() + " on " + device, Action: "add"}
-	hook := i.hook.pick()
+	hook := i.hook.Pick()
 	c.Wanted = "by " + hook.String()
 	if ifindex == 0 {
 		return c, nil
@@ -220,21 +195,21 @@ func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.
 	if !attached {
 		return c, nil
 	}
-	switch second, err := refuses(ifindex); {
+	switch second, err := pinned.Refuses(ifindex); {
 	case !p.closes():
 	case err != nil:
 		return nil, fmt.Errorf("second line of device %s: %w", device, err)
 	case !second:
-		c.Action, c.Actual = "change", "no filter "+refuseName+" behind the program"
+		c.Action, c.Actual = "change", "no filter "+pinned.RefuseName+" behind the program"
 		return c, nil
 	}
-	now, err := openRunning(i.dir, p)
+	now, err := pinned.Open(i.dir, p.String())
 	if err != nil {
 		return nil, err
 	}
 	if now != nil {
-		defer now.close()
-		if pinned, ok := now.id(); ok && pinned == id {
+		defer now.Close()
+		if running, ok := now.ID(); ok && running == id {
 			return nil, nil
 		}
 	}
@@ -244,24 +219,12 @@ func (i *Inspection) Attachment(p Program, device string, ifindex int) (*status.
 
 func (i *Inspection) attachedProgram(hook Hook, p Program, ifindex int) (ok bool, id ebpf.ProgramID, err error) {
 	if hook == HookClsact {
-		filters, err := ourFilters(p, ifindex)
+		filters, err := p.at(i.dir).Filters(ifindex)
 		if err != nil || len(filters) == 0 {
 			return false, 0, err
 		}
 		return true, ebpf.ProgramID(filters[0].Id), nil
 	}
-	l, err := link.LoadPinnedLink(linkPin(i.dir, p, ifindex), nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, 0, nil
-	}
-	if err != nil {
-		return false, 0, err
-	}
-	defer l.Close()
-	info, err := l.Info()
-	if err != nil {
-		return false, 0, err
-	}
-	tcx := info.TCX()
-	return tcx != nil && int(tcx.Ifindex) == ifindex, info.Program, nil
+	id, ok, err = p.at(i.dir).LinkedProgram(ifindex)
+	return ok, id, err
 }

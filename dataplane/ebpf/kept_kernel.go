@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/link"
 )
 
@@ -26,11 +27,11 @@ func (d *Dataplane) keptKernelPath() error {
 		return err
 	}
 	guards, handed := map[uint32]bpfGuarded{}, map[uint32]uint32{}
-	_, err := walk(d.tables[bpfMapGuardedV1], func(ifindex uint32, row bpfGuarded) { guards[ifindex] = row })
+	_, err := pinned.Walk(d.tables[bpfMapGuardedV1], func(ifindex uint32, row bpfGuarded) { guards[ifindex] = row })
 	if err != nil {
 		return mapError(bpfMapGuardedV1, err)
 	}
-	_, err = walk(d.tables[bpfMapVrfsV2], func(vni uint32, row bpfVrf) {
+	_, err = pinned.Walk(d.tables[bpfMapVrfsV2], func(vni uint32, row bpfVrf) {
 		if row.Device != 0 {
 			handed[vni] = row.Device
 		}

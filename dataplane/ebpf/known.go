@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -28,7 +29,7 @@ func (s *store) adoptKnown() error {
 		ifindex uint32
 	}
 	var gone []stale
-	n, err := walk(s.t[bpfMapKnownV1], func(k bpfKnownKey, v bpfKnown) {
+	n, err := pinned.Walk(s.t[bpfMapKnownV1], func(k bpfKnownKey, v bpfKnown) {
 		key := knownKey(k, v)
 		if other, twice := s.known[key]; twice {
 			if port, ok := s.bridges.Port(key.Gateway.Bridge); ok && port.IfIndex == other {
@@ -54,7 +55,7 @@ func (s *store) adoptKnown() error {
 // listKnown adds the rows of the map. One whose bridge has another device by
 // now is listed with the zero value.
 func (s *store) listKnown(out map[intent.ServedKey]intent.Served) error {
-	_, err := walk(s.t[bpfMapKnownV1], func(k bpfKnownKey, v bpfKnown) {
+	_, err := pinned.Walk(s.t[bpfMapKnownV1], func(k bpfKnownKey, v bpfKnown) {
 		key := knownKey(k, v)
 		row := intent.Served{Key: key}
 		if port, ok := s.bridges.Port(key.Gateway.Bridge); !ok || port.IfIndex != k.Ifindex {

@@ -1,7 +1,6 @@
 package ebpf
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,13 +8,12 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
-	"golang.org/x/sys/unix"
 
-	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
 // ErrInUse is wrapped when another process has the pin directory open for writing.
-var ErrInUse = errors.New("another process writes this directory")
+var ErrInUse = pinned.ErrInUse
 
 // Program is one of the attached programs.
 type Program uint8
@@ -73,7 +71,7 @@ type Dataplane struct {
 	mu       sync.Mutex // of what follows
 	older    []string   // pinned maps of an older layout; none: nothing is staged
 	node     Node
-	programs map[Program]*running
+	programs map[Program]*pinned.Program
 	links    linkCount
 	// vtepGuard is loaded by GuardVTEPs, with the port that it looks at.
 	vtepGuard     *ebpf.Program
@@ -92,15 +90,15 @@ func Load(cfg Config) (*Dataplane, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift the limit on locked memory: %w", err)
 	}
-	if err := checkBPFFS(cfg.Dir); err != nil {
+	if err := pinned.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
-	lock, err := lockDir(cfg.Dir)
+	lock, err := pinned.Lock(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	d := &Dataplane{dir: cfg.Dir, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, lock: lock,
-		programs: map[Program]*running{}}
+		programs: map[Program]*pinned.Program{}}
 	if err := d.open(cfg); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("data plane in %s: %w", cfg.Dir, err)
@@ -145,27 +143,11 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	return d.store.repair()
 }
 
-// lockDir takes the directory for this process until the file is closed.
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open pin directory: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
-		}
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	return f, nil
-}
-
 // Close lets go of everything. What is pinned stays and goes on forwarding.
 func (d *Dataplane) Close() error {
 	d.tables.close()
 	for _, p := range d.programs {
-		p.close()
+		p.Close()
 	}
 	d.vtepGuard.Close()
 	return d.lock.Close()
@@ -199,10 +181,10 @@ func (d *Dataplane) setNode(n Node) error {
 		}
 		now, err := d.adoptProgram(p, loaded)
 		if err != nil {
-			loaded.close()
+			loaded.Close()
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}
-		d.programs[p].close()
+		d.programs[p].Close()
 		d.programs[p] = now
 	}
 	d.node = n
@@ -238,7 +220,7 @@ func specialize(spec *ebpf.CollectionSpec, n Node, maps map[string]*ebpf.MapSpec
 	return nil
 }
 
-func (d *Dataplane) loadProgram(p Program, n Node) (*running, error) {
+func (d *Dataplane) loadProgram(p Program, n Node) (*pinned.Program, error) {
 	spec, err := p.nodeSpec(n, d.specs)
 	if err != nil {
 		return nil, err
@@ -248,47 +230,21 @@ func (d *Dataplane) loadProgram(p Program, n Node) (*running, error) {
 		return nil, err
 	}
 	defer c.Close()
-	return &running{prog: c.DetachProgram(p.String()), constants: c.DetachMap(constantsSection)}, nil
+	return pinned.Take(c, p.String()), nil
 }
 
 // adoptProgram makes a loaded program the one that runs wherever p is attached. A
 // pinned program that equals it is kept instead, so that a plain restart changes
 // nothing. It gives back the one that runs, and closes the other.
-func (d *Dataplane) adoptProgram(p Program, loaded *running) (now *running, err error) {
-	pinned, err := openRunning(d.dir, p)
-	if err != nil {
-		return nil, err
-	}
+func (d *Dataplane) adoptProgram(p Program, loaded *pinned.Program) (now *pinned.Program, err error) {
 	if len(d.older) > 0 {
-		pinned.close()
-		return loaded, nil // until Promote
+		older, err := pinned.Open(d.dir, p.String())
+		older.Close()
+		return loaded, err // until Promote
 	}
-	if pinned != nil && pinned.same(loaded) {
-		if err := d.updateLinks(p, pinned); err != nil {
-			pinned.close()
-			return nil, err
-		}
-		loaded.close()
-		return pinned, nil
-	}
-	defer pinned.close()
-	if err := d.updateLinks(p, loaded); err != nil {
-		return nil, err
-	}
-	if pinned != nil {
+	now, replaced, err := p.at(d.dir).Adopt(d.pickHook(), loaded)
+	if replaced {
 		d.log.Info("program was replaced in place", "program", p.String())
 	}
-	return loaded, loaded.pin(d.dir, p)
-}
-
-// checkOurs refuses a pin that holds some other program.
-func checkOurs(prog *ebpf.Program, p Program) error {
-	info, err := prog.Info()
-	if err != nil {
-		return err
-	}
-	if prog.Type() != ebpf.SchedCLS || info.Name != p.String() {
-		return fmt.Errorf("holds program %q of type %s: %w", info.Name, prog.Type(), reconcile.ErrForeign)
-	}
-	return nil
+	return now, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -171,6 +172,6 @@ func (s *store) adoptNextHops() error {
 
 // eachRow reads all rows of an array.
 func eachRow[V any](m *ebpf.Map, each func(uint32, V)) error {
-	_, err := walk(m, each)
+	_, err := pinned.Walk(m, each)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -67,7 +68,7 @@ type VRFCounters struct {
 // Counters reads the counters of all VRFs, ordered by VNI.
 func (r *Reader) Counters() ([]VRFCounters, error) {
 	indices, paths := map[intent.VNI]uint32{0: 0}, map[intent.VNI]intent.Path{}
-	if _, err := walk(r.t[bpfMapVrfsV2], func(vni uint32, v bpfVrf) {
+	if _, err := pinned.Walk(r.t[bpfMapVrfsV2], func(vni uint32, v bpfVrf) {
 		indices[intent.VNI(vni)] = v.Index
 		if v.Device != 0 {
 			paths[intent.VNI(vni)] = intent.PathKernel

@@ -6,10 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/vishvananda/netlink"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
 // Pins lists what Sluice pinned in a directory. Names of another form are not
@@ -28,9 +27,8 @@ func Pins(dir string) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		name := strings.TrimSuffix(e.Name(), rebuildSuffix)
-		_, ours := specs[name]
-		if ours || outdated(name, specs) || slices.ContainsFunc([]string{"prog_", "const_", "link_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		name := strings.TrimSuffix(e.Name(), pinned.AsideSuffix)
+		if _, ours := specs[name]; ours || outdated(name, specs) || pinned.IsOurs(name) {
 			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
@@ -45,7 +43,7 @@ func Remove(dir string) error {
 	if err != nil || len(pins) == 0 {
 		return err
 	}
-	lock, err := lockDir(dir)
+	lock, err := pinned.Lock(dir)
 	if err != nil {
 		return err
 	}
@@ -53,27 +51,10 @@ func Remove(dir string) error {
 	if err := errors.Join(detachUnderlay(dir), detachVTEPGuard(dir)); err != nil {
 		return err
 	}
-	links, err := netlink.LinkList()
-	if err != nil {
-		return fmt.Errorf("list devices: %w", err)
-	}
-	for _, l := range links {
-		for _, p := range allPrograms() {
-			if err := detachClsact(p, l.Attrs().Index); err != nil {
-				return fmt.Errorf("device %s: %w", l.Attrs().Name, err)
-			}
+	for _, p := range allPrograms() {
+		if err := p.at(dir).UnfilterAll(); err != nil {
+			return err
 		}
 	}
-	for _, pin := range pins {
-		if err := os.Remove(pin); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove pin: %w", err)
-		}
-	}
-	// Something foreign in it keeps the directory.
-	if err := os.Remove(dir); err != nil {
-		if left, _ := os.ReadDir(dir); len(left) == 0 {
-			return fmt.Errorf("remove pin directory: %w", err)
-		}
-	}
-	return nil
+	return pinned.RemoveDir(dir, pins)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
 // together are maps whose rows have the same numbers.
@@ -50,7 +52,7 @@ func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
 		return 0, err
 	}
 	defer m.Close()
-	if m.MaxEntries() <= spec.MaxEntries || name == bpfMapRouteFrontV1 || !sameLayout(m, spec) {
+	if m.MaxEntries() <= spec.MaxEntries || name == bpfMapRouteFrontV1 || !pinned.SameLayout(m, spec) {
 		return 0, nil
 	}
 	rows := uint32(0)

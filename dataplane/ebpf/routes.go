@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -36,14 +37,14 @@ func prefix6Key(k intent.RouteKey) bpfPrefix6Key {
 
 // eachRoute reads the three maps.
 func (s *store) eachRoute(each func(intent.RouteKey, bpfRoute)) error {
-	n, err := walk(s.t[bpfMapHostsV1], func(k bpfHostKey, r bpfRoute) {
+	n, err := pinned.Walk(s.t[bpfMapHostsV1], func(k bpfHostKey, r bpfRoute) {
 		each(intent.NewHostKey(intent.VNI(k.Vni), from16(k.Addr)), r)
 	})
 	s.rows[bpfMapHostsV1] = n
-	_, err4 := walk(s.t[bpfMapPrefixes4V1], func(k bpfPrefix4Key, r bpfRoute) {
+	_, err4 := pinned.Walk(s.t[bpfMapPrefixes4V1], func(k bpfPrefix4Key, r bpfRoute) {
 		each(intent.RouteKey{VNI: intent.VNI(k.Vni), Prefix: netip.PrefixFrom(fromBE32(k.Addr), int(k.Prefixlen)-routeFixed)}, r)
 	})
-	_, err6 := walk(s.t[bpfMapPrefixes6V1], func(k bpfPrefix6Key, r bpfRoute) {
+	_, err6 := pinned.Walk(s.t[bpfMapPrefixes6V1], func(k bpfPrefix6Key, r bpfRoute) {
 		each(intent.RouteKey{VNI: intent.VNI(k.Vni), Prefix: netip.PrefixFrom(netip.AddrFrom16(k.Addr), int(k.Prefixlen)-routeFixed)}, r)
 	})
 	return errors.Join(mapError(bpfMapHostsV1, err), mapError(bpfMapPrefixes4V1, err4), mapError(bpfMapPrefixes6V1, err6))
@@ -102,7 +103,7 @@ func (s *store) adoptRoutes() error {
 		return err
 	}
 	s.front.settle()
-	_, err = walk(s.t[bpfMapVrfsV2], func(vni uint32, r bpfVrf) { s.vrfs.vrfs[intent.VNI(vni)] = r })
+	_, err = pinned.Walk(s.t[bpfMapVrfsV2], func(vni uint32, r bpfVrf) { s.vrfs.vrfs[intent.VNI(vni)] = r })
 	if err != nil {
 		return mapError(bpfMapVrfsV2, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -43,7 +44,7 @@ func (v *Served) List(context.Context) (map[intent.ServedKey]intent.Served, erro
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	out := map[intent.ServedKey]intent.Served{}
-	_, err := walk(v.s.t[bpfMapServedV1], func(k bpfServedKey, value bpfServed) {
+	_, err := pinned.Walk(v.s.t[bpfMapServedV1], func(k bpfServedKey, value bpfServed) {
 		key := intent.ServedKey{Gateway: v.s.entries.keys[k.Entry].gateway, Prefix: servedPrefix(k)}
 		out[key] = intent.Served{Key: key, Answer: value.Answer != 0}
 	})
@@ -55,7 +56,7 @@ func (v *Served) List(context.Context) (map[intent.ServedKey]intent.Served, erro
 
 // adoptServed copies the map and counts its rows as references to entries.
 func (s *store) adoptServed() error {
-	n, err := walk(s.t[bpfMapServedV1], func(k bpfServedKey, v bpfServed) {
+	n, err := pinned.Walk(s.t[bpfMapServedV1], func(k bpfServedKey, v bpfServed) {
 		s.served[k] = v
 		s.entries.retain(k.Entry)
 	})

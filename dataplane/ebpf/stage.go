@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
 // A build with another layout of a map cannot use the rows that are pinned, nor
@@ -64,12 +66,12 @@ func (d *Dataplane) Promote() error {
 
 func (d *Dataplane) promote() error {
 	for _, p := range allPrograms() {
-		if err := d.updateLinks(p, d.programs[p]); err != nil {
+		if err := p.at(d.dir).Update(d.pickHook(), d.programs[p]); err != nil {
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}
 	}
 	for _, p := range allPrograms() {
-		if err := d.programs[p].pin(d.dir, p); err != nil {
+		if err := d.programs[p].PinAs(d.dir, p.String()); err != nil {
 			return fmt.Errorf("pin program %s: %w", p, err)
 		}
 	}
@@ -79,7 +81,7 @@ func (d *Dataplane) promote() error {
 		if err != nil {
 			return fmt.Errorf("map %s: %w", name, err)
 		}
-		err = pinOver(m, filepath.Join(d.dir, name))
+		err = pinned.Over(m, filepath.Join(d.dir, name))
 		m.Close()
 		if err != nil {
 			return fmt.Errorf("map %s: %w", name, err)
@@ -95,8 +97,7 @@ func (d *Dataplane) keepsOlder(p Program, hook Hook, ifindex int) (bool, error) 
 		return false, nil
 	}
 	if hook == HookTCX {
-		return attachedLink(d.dir, p, ifindex)
+		return p.at(d.dir).HasLink(ifindex)
 	}
-	filters, err := ourFilters(p, ifindex)
-	return slices.ContainsFunc(filters, inPlace), err
+	return p.at(d.dir).HasAnyFilter(ifindex)
 }

@@ -216,30 +216,6 @@ func nativeUint32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
 // from16 reads an address of 16 bytes, IPv4 as IPv4-mapped.
 func from16(b [16]byte) netip.Addr { return netip.AddrFrom16(b).Unmap() }
 
-// walk reads all rows of a hash or trie in batches; a map that is not there has
-// none.
-func walk[K, V any](m *ebpf.Map, each func(K, V)) (n int, err error) {
-	if m == nil {
-		return 0, nil
-	}
-	const batch = 4096
-	keys, values := make([]K, batch), make([]V, batch)
-	var at ebpf.MapBatchCursor
-	for {
-		c, err := m.BatchLookup(&at, keys, values, nil)
-		for i := range c {
-			each(keys[i], values[i])
-		}
-		n += c
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-	}
-}
-
 // results keeps one error a row, nil while there is none.
 type results []error
 

@@ -8,21 +8,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 var (
 	// ErrNewerLayout is wrapped when a pinned map has a layout that this build
 	// does not know: a newer Sluice ran here.
-	ErrNewerLayout = errors.New("a newer Sluice wrote this directory")
+	ErrNewerLayout = pinned.ErrNewerLayout
 	// ErrNotBPFFS is wrapped when the directory is on another kind of file system.
-	ErrNotBPFFS = errors.New("not a bpf file system")
+	ErrNotBPFFS = pinned.ErrNotBPFFS
 	// ErrNotLoaded is wrapped when a directory holds no data plane.
 	ErrNotLoaded = errors.New("no pinned data plane")
 )
@@ -36,35 +34,6 @@ func (t tables) close() {
 	}
 }
 
-// checkBPFFS makes the directory, whose parent has to be on a bpffs.
-func checkBPFFS(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("create pin directory: %w", err)
-	}
-	return onBPFFS(dir)
-}
-
-func onBPFFS(dir string) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("statfs %s: %w", dir, err)
-	}
-	if st.Type != unix.BPF_FS_MAGIC {
-		return fmt.Errorf("%s: %w: mount one with `mount -t bpf bpf /sys/fs/bpf`", dir, ErrNotBPFFS)
-	}
-	return nil
-}
-
-// splitVersion cuts hosts_v1 into hosts and 1.
-func splitVersion(name string) (base string, version int, ok bool) {
-	i := strings.LastIndex(name, "_v")
-	if i <= 0 {
-		return "", 0, false
-	}
-	version, err := strconv.Atoi(name[i+2:])
-	return name[:i], version, err == nil && version >= 0
-}
-
 // mapSpecs are the specs of the pinned maps with the sizes applied.
 func mapSpecs(limits Limits) (map[string]*ebpf.MapSpec, error) {
 	spec, err := loadBpf()
@@ -73,7 +42,7 @@ func mapSpecs(limits Limits) (map[string]*ebpf.MapSpec, error) {
 	}
 	out := map[string]*ebpf.MapSpec{}
 	for name, m := range spec.Maps {
-		if _, _, ok := splitVersion(name); ok {
+		if _, _, ok := pinned.SplitVersion(name); ok {
 			out[name] = m
 		}
 	}
@@ -88,9 +57,9 @@ var retired = []string{"host_front_v1"}
 
 // outdated tells whether a pin is a map of an older layout.
 func outdated(pin string, specs map[string]*ebpf.MapSpec) bool {
-	base, v, ok := splitVersion(pin)
+	base, v, ok := pinned.SplitVersion(pin)
 	for name := range specs {
-		b, known, _ := splitVersion(name)
+		b, known, _ := pinned.SplitVersion(name)
 		if ok && b == base && v < known {
 			return true
 		}
@@ -140,30 +109,12 @@ func isContinued(pin string) bool {
 // checkLayout refuses a directory that a newer build wrote: what runs goes on as
 // it is. It names the maps of an older layout whose rows this build cannot use.
 func checkLayout(dir string, specs map[string]*ebpf.MapSpec) (older []string, err error) {
-	known := map[string]int{}
-	for name := range specs {
-		base, v, _ := splitVersion(name)
-		known[base] = max(known[base], v)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("read pin directory: %w", err)
-	}
-	for _, e := range entries {
-		base, v, ok := splitVersion(e.Name())
-		if ok && known[base] != 0 && v > known[base] {
-			return nil, fmt.Errorf("%s has layout %d, known is %d: %w; start that version, or run `sluicectl cleanup` first",
-				filepath.Join(dir, e.Name()), v, known[base], ErrNewerLayout)
-		}
-		if ok && v < known[base] && !slices.Contains(refilled, base) && !isContinued(e.Name()) {
-			older = append(older, e.Name())
-		}
-	}
-	return older, nil
+	older, err = pinned.Older(dir, specs)
+	return slices.DeleteFunc(older, func(name string) bool {
+		base, _, _ := pinned.SplitVersion(name)
+		return slices.Contains(refilled, base) || isContinued(name)
+	}), err
 }
-
-// rebuildSuffix marks what is not complete yet. (A bpffs takes no dots in names.)
-const rebuildSuffix = "_new"
 
 // openTables adopts the pinned maps and makes those that are missing. Maps whose
 // size changed come back in rebuilt: filled, pinned under a temporary name, and
@@ -191,13 +142,13 @@ func openTables(dir string, specs map[string]*ebpf.MapSpec) (t tables, rebuilt [
 func openTable(dir, name string, spec *ebpf.MapSpec) (m *ebpf.Map, rebuilt bool, err error) {
 	path := filepath.Join(dir, name)
 	// What a crash in the middle of a rebuild left behind is worth nothing.
-	if err := os.Remove(path + rebuildSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(path + pinned.AsideSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, err
 	}
 	old, err := ebpf.LoadPinnedMap(pinOf(dir, name), nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		m, err := newPinned(path, spec)
+		m, err := pinned.NewMap(path, spec)
 		return m, false, err
 	case err != nil:
 		return nil, false, err
@@ -205,10 +156,10 @@ func openTable(dir, name string, spec *ebpf.MapSpec) (m *ebpf.Map, rebuilt bool,
 		return old, false, nil
 	}
 	defer old.Close()
-	if old.Type() != spec.Type || old.KeySize() != spec.KeySize || old.ValueSize() != spec.ValueSize {
+	if !pinned.SameLayout(old, spec) {
 		return nil, false, fmt.Errorf("pin %s holds a %s of other key and value sizes: %w", path, old.Type(), reconcile.ErrForeign)
 	}
-	m, err = newPinned(path+rebuildSuffix, spec)
+	m, err = pinned.NewMap(path+pinned.AsideSuffix, spec)
 	if err != nil {
 		return nil, false, err
 	}
@@ -220,18 +171,6 @@ func openTable(dir, name string, spec *ebpf.MapSpec) (m *ebpf.Map, rebuilt bool,
 		return nil, false, fmt.Errorf("copy %d rows into the size %d: %w", old.MaxEntries(), spec.MaxEntries, err)
 	}
 	return m, true, nil
-}
-
-func newPinned(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
-	m, err := ebpf.NewMap(spec)
-	if err != nil {
-		return nil, fmt.Errorf("create: %w", err)
-	}
-	if err := m.Pin(path); err != nil {
-		m.Close()
-		return nil, fmt.Errorf("pin: %w", err)
-	}
-	return m, nil
 }
 
 // copyRows copies what fits of an array, and everything of any other map.
@@ -275,7 +214,7 @@ func copyPerCPU(to, from *ebpf.Map) error {
 func publish(dir string, rebuilt []string, specs map[string]*ebpf.MapSpec) error {
 	for _, name := range rebuilt {
 		path := filepath.Join(dir, name)
-		if err := os.Rename(path+rebuildSuffix, path); err != nil {
+		if err := os.Rename(path+pinned.AsideSuffix, path); err != nil {
 			return fmt.Errorf("publish map: %w", err)
 		}
 	}

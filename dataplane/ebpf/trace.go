@@ -14,6 +14,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -205,7 +206,7 @@ func (t *Tracer) open() (err error) {
 		return err
 	}
 	for name := range spec.Maps {
-		if _, _, pinned := splitVersion(name); pinned && name != bpfMapTraceV1 {
+		if _, _, versioned := pinned.SplitVersion(name); versioned && name != bpfMapTraceV1 {
 			delete(spec.Maps, name)
 		}
 	}

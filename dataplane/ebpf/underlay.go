@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -37,7 +37,7 @@ func (d *Dataplane) UnderlayDevices() *UnderlayDevices {
 // UnderlayDevices lists the table UnderlayDevices.
 func (i *Inspection) UnderlayDevices() *UnderlayDevices {
 	return &UnderlayDevices{s: i.store, attached: func(ifindex int) (bool, error) {
-		ok, _, err := i.attachedProgram(i.hook.pick(), UnderlayIn, ifindex)
+		ok, _, err := i.attachedProgram(i.hook.Pick(), UnderlayIn, ifindex)
 		return ok, err
 	}}
 }
@@ -92,7 +92,7 @@ func (u *UnderlayDevices) sound(ifindex uint32, name string) (bool, error) {
 // underlay reads the map: names by ifindex.
 func (s *store) underlay() (map[uint32]string, error) {
 	out := map[uint32]string{}
-	_, err := walk(s.t[bpfMapUnderlayV1], func(ifindex uint32, v bpfUnderlay) { out[ifindex] = fromChars(v.Name[:]) })
+	_, err := pinned.Walk(s.t[bpfMapUnderlayV1], func(ifindex uint32, v bpfUnderlay) { out[ifindex] = fromChars(v.Name[:]) })
 	return out, mapError(bpfMapUnderlayV1, err)
 }
 
@@ -172,24 +172,4 @@ func (u *UnderlayDevices) Delete(_ context.Context, keys []string) []error {
 // detachUnderlay takes the program off the devices that have a pinned link: unlike
 // Sluice's own devices they stay, and the kernel lets go of a link that is only
 // unpinned some time later.
-func detachUnderlay(dir string) error {
-	attached, err := pinnedLinks(dir, UnderlayIn)
-	if err != nil {
-		return err
-	}
-	for _, ifindex := range attached {
-		l, err := openLink(linkPin(dir, UnderlayIn, ifindex), ifindex)
-		if err != nil {
-			return err
-		}
-		if l == nil {
-			continue
-		}
-		err = l.Detach()
-		l.Close()
-		if err != nil && !errors.Is(err, ebpf.ErrNotSupported) {
-			return fmt.Errorf("detach %s from device %d: %w", UnderlayIn, ifindex, err)
-		}
-	}
-	return nil
-}
+func detachUnderlay(dir string) error { return UnderlayIn.at(dir).UnlinkAll() }

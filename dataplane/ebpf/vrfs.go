@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -23,7 +24,7 @@ func (v *VRFs) List(context.Context) (map[intent.VNI]intent.VRF, error) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	out := map[intent.VNI]intent.VRF{}
-	n, err := walk(v.s.t[bpfMapVrfsV2], func(vni uint32, r bpfVrf) {
+	n, err := pinned.Walk(v.s.t[bpfMapVrfsV2], func(vni uint32, r bpfVrf) {
 		out[intent.VNI(vni)] = v.value(intent.VNI(vni), r)
 	})
 	v.s.rows[bpfMapVrfsV2] = n
@@ -124,7 +125,7 @@ func (v *VTEPs) List(context.Context) (map[netip.Addr]intent.VTEP, error) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	out := map[netip.Addr]intent.VTEP{}
-	n, err := walk(v.s.t[bpfMapVtepsV1], func(k bpfVtepKey, _ bpfVtep) {
+	n, err := pinned.Walk(v.s.t[bpfMapVtepsV1], func(k bpfVtepKey, _ bpfVtep) {
 		out[from16(k.Addr)] = intent.VTEP{Addr: from16(k.Addr)}
 	})
 	v.s.rows[bpfMapVtepsV1] = n

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -18,7 +18,7 @@ import (
 // is no Program.
 const vtepGuardName = "vtep_guard"
 
-func vtepGuardPin(dir string) string { return filepath.Join(dir, "link_"+vtepGuardName) }
+func vtepGuardPin(dir string) string { return pinned.LinkPin(dir, vtepGuardName) }
 
 // GuardVTEPs lets only the outer sources of the table VTEPs send to a UDP port of the
 // calling thread's network namespace, and goes on doing so when the process has ended.
@@ -116,7 +116,9 @@ func (d *Dataplane) guardsVTEPs(port uint16) (bool, error) {
 }
 
 // openVTEPGuard opens the pinned link. One whose namespace is gone is removed: nil.
-func openVTEPGuard(dir string) (link.Link, error) { return openPinned(vtepGuardPin(dir), ofNamespace) }
+func openVTEPGuard(dir string) (link.Link, error) {
+	return pinned.OpenLink(vtepGuardPin(dir), ofNamespace)
+}
 
 func ofNamespace(info *link.Info) (ours, alive bool) {
 	ns := info.NetNs()
@@ -132,7 +134,7 @@ func (d *Dataplane) UnguardVTEPs() error {
 }
 
 func detachVTEPGuard(dir string) error {
-	if err := detachPinned(vtepGuardPin(dir), ofNamespace); err != nil {
+	if err := pinned.Detach(vtepGuardPin(dir), ofNamespace); err != nil {
 		return fmt.Errorf("program %s: %w", vtepGuardName, err)
 	}
 	return nil

@@ -37,6 +37,12 @@ func WatchLinks(ctx context.Context, ns netns.Namespace, changed func()) error {
 	return watchLinks(ctx, ns, func(string) bool { return true }, changed)
 }
 
+// WatchNamed is Watch for links of the names that of is true for. It is called from
+// another goroutine.
+func WatchNamed(ctx context.Context, ns netns.Namespace, of func(name string) bool, changed func()) error {
+	return watchLinks(ctx, ns, of, changed)
+}
+
 func watchLinks(ctx context.Context, ns netns.Namespace, of func(string) bool, changed func()) error {
 	for ctx.Err() == nil {
 		// The kernel drops what is not read in time and ends the subscription;

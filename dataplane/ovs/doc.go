@@ -5,6 +5,8 @@
 //   - the port whose Port.external_ids:sluice is "bridge", one a bridge;
 //   - the ports with sluice "vrf": one for each VRF on the kernel path and VLAN,
 //     fail-closed in the same way;
+//   - the ports with sluice "metadata", on the integration bridge: one for each network
+//     with a metadata namespace;
 //   - the flows whose cookie starts with "sluice" in ASCII, Cookie/CookieMask.
 //
 // Nothing else is ever changed: not another port, not another flow, not a

@@ -128,10 +128,7 @@ func (s *Switch) writePort(ctx context.Context, b Bridge, device string, r role)
 		ovsdb.Comment("sluice: port "+device+" of bridge "+b.Name),
 		ovsdb.Insert(&vswitch.Interface{Name: device, ExternalIDs: row.ExternalIDs}, "sluice_interface", "name", "external_ids"),
 		ovsdb.Insert(row, "sluice_port", "name", "interfaces", "external_ids", "trunks", "vlan_mode"),
-		// AddMembers takes no name of a row that is yet to be, so the set is
-		// written whole, guarded against a change by others.
-		ovsdb.Wait(&vswitch.Bridge{UUID: b.uuid, Ports: b.ports}, "ports"),
-		ovsdb.Update(&vswitch.Bridge{UUID: b.uuid, Ports: append(slices.Clone(b.ports), "sluice_port")}, "ports"))
+		ovsdb.AddMembers(vswitch.BridgeTable, b.uuid, "ports", ovsdb.UUID("sluice_port")))
 	return err
 }
 

@@ -53,7 +53,7 @@ func Tables() ovsdb.Tables {
 	return ovsdb.Tables{
 		vswitch.BridgeTable:    {"name", "datapath_type", "ports"},
 		vswitch.PortTable:      {"name", "interfaces", "external_ids", "trunks", "vlan_mode"},
-		vswitch.InterfaceTable: {"name", "type", "ofport", "options", "error"},
+		vswitch.InterfaceTable: {"name", "type", "ofport", "options", "error", "external_ids"},
 	}
 }
 
@@ -74,8 +74,11 @@ type Port struct {
 	// other ports.
 	VRF intent.VRFPortKey
 
-	portUUID   string
-	failClosed bool
+	portUUID, interfaceUUID string
+	failClosed              bool
+	// metadata is the network that it is Sluice's metadata port of; see MetadataPort.
+	metadata, ifaceID string
+	anyMTU            bool
 }
 
 // Bridge is a bridge with its ports, sorted by name.
@@ -219,7 +222,8 @@ func (s *Switch) assemble() map[string]Bridge {
 func newPort(bridge string, p *vswitch.Port, i *vswitch.Interface) Port {
 	out := Port{
 		Name: i.Name, Type: i.Type, Peer: i.Options["peer"],
-		Ours: p.ExternalIDs[markKey] == markBridge, VRF: vrfOf(bridge, p.ExternalIDs), portUUID: p.UUID,
+		Ours: p.ExternalIDs[markKey] == markBridge, VRF: vrfOf(bridge, p.ExternalIDs), portUUID: p.UUID, interfaceUUID: i.UUID,
+		metadata: metadataOf(p.ExternalIDs), ifaceID: i.ExternalIDs[ifaceID], anyMTU: p.ExternalIDs[markMetadataMTU] == anyMTU,
 		failClosed: slices.Equal(p.Trunks, []int{deadVLAN}) && p.VLANMode != nil && *p.VLANMode == modeTrunk,
 	}
 	// Interface.ofport is -1 for a port that could not be created.

@@ -70,8 +70,18 @@ var (
 	Drain = NewEndpoint[DrainRequest, status.Drain]("/v1/drain/begin")
 	// Undrain is "sluicectl undrain".
 	Undrain = NewEndpoint[Nothing, status.Drain]("/v1/drain/end")
+	// GetMetadataProxy is how the metadata proxy is. It answers on a socket of its own,
+	// metadata.socket.
+	GetMetadataProxy = NewEndpoint[Nothing, status.MetadataProxy]("/v1/metadata/proxy")
+	// ListMetadataRequests is "sluicectl metadata requests", the oldest first; on the
+	// metadata proxy's socket, too.
+	ListMetadataRequests = NewEndpoint[Nothing, []status.MetadataRequest]("/v1/metadata/requests")
 	// Explain is "sluicectl explain".
 	Explain = NewEndpoint[status.Query, status.Explanation]("/v1/explain")
+	// GetMetadata is "sluicectl metadata ports".
+	GetMetadata = NewEndpoint[Nothing, status.Metadata]("/v1/metadata")
+	// ExplainMetadata is "sluicectl metadata explain".
+	ExplainMetadata = NewEndpoint[status.MetadataQuery, status.MetadataExplanation]("/v1/metadata/explain")
 	// Trace is "sluicectl trace".
 	Trace = NewEndpoint[status.TraceRequest, status.Trace]("/v1/trace")
 )

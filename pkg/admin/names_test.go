@@ -43,7 +43,7 @@ func TestNamesInJSON(t *testing.T) {
 	for _, v := range []any{
 		status.Status{}, status.VRF{}, status.Route{}, status.BGP{}, status.BGPRoute{}, status.Underlay{}, status.Drops{}, status.Drop{}, status.Diff{},
 		status.Explanation{}, status.Trace{}, status.Plan{}, status.Object{}, status.Version{}, status.Cleanup{}, VRFSelector{}, Text{},
-		status.Query{}, status.TraceRequest{},
+		status.Query{}, status.TraceRequest{}, status.MetadataProxy{}, status.MetadataRequest{},
 	} {
 		look(reflect.TypeOf(v))
 	}

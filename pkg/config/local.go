@@ -29,19 +29,28 @@ func (c *Config) Files() error {
 		_, err := c.BGP.Neighbors[i].ReadPassword()
 		errs = append(errs, err)
 	}
-	for key, path := range map[string]string{
-		"ovn.tls.privateKey": c.OVN.TLS.PrivateKey, "ovn.tls.certificate": c.OVN.TLS.Certificate, "ovn.tls.caCert": c.OVN.TLS.CACert,
-		"http.webConfig": c.HTTP.WebConfig,
-	} {
-		if path == "" {
-			continue
+	files := []namedFile{
+		{"ovn.tls.privateKey", c.OVN.TLS.PrivateKey}, {"ovn.tls.certificate", c.OVN.TLS.Certificate}, {"ovn.tls.caCert", c.OVN.TLS.CACert},
+		{"http.webConfig", c.HTTP.WebConfig},
+	}
+	for _, f := range append(files, c.Metadata.files()...) {
+		if err := f.read(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f.key, err))
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", key, err))
-			continue
-		}
-		_ = f.Close()
 	}
 	return errors.Join(errs...)
+}
+
+// namedFile is a file, or a directory, that a key names.
+type namedFile struct{ key, path string }
+
+func (f namedFile) read() error {
+	if f.path == "" {
+		return nil
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }

@@ -41,7 +41,8 @@ type Metadata struct {
 	Limits MetadataLimits `yaml:"limits"`
 	// Socket is where the proxy answers sluicectl, and tells of itself.
 	Socket string `yaml:"socket"`
-	// Listen is ADDRESS:PORT of the proxy's /metrics, /livez and /readyz. Empty: none.
+	// Listen is ADDRESS:PORT of the proxy's /metrics, /livez and /readyz, with the TLS and
+	// authentication of http.webConfig. Empty: none.
 	Listen string `yaml:"listen"`
 }
 
@@ -85,6 +86,23 @@ type MetadataLimits struct {
 
 // Used tells whether anything is to be done for metadata.
 func (m Metadata) Used() bool { return m.Enabled && m.Backend != BackendNone }
+
+// files are those that are read for what is used.
+func (m *Metadata) files() []namedFile {
+	switch {
+	case !m.Used():
+		return nil
+	case m.Backend == BackendFiles:
+		return []namedFile{{"metadata.files", m.Files}}
+	case m.Backend != BackendNova:
+		return nil
+	}
+	n := &m.Nova
+	return []namedFile{
+		{"metadata.nova.secretFile", n.SecretFile}, {"metadata.nova.caCert", n.CACert},
+		{"metadata.nova.clientCert", n.ClientCert}, {"metadata.nova.clientKey", n.ClientKey},
+	}
+}
 
 // Backend is who answers metadata requests.
 type Backend string

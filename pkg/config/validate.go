@@ -14,6 +14,10 @@ import (
 // maxPassword is the longest TCP-MD5 key that Linux takes (TCP_MD5SIG_MAXKEYLEN).
 const maxPassword = 80
 
+// maxSocket is the longest path of a socket: sun_path has 108 bytes with the final zero
+// (unix(7)).
+const maxSocket = 107
+
 // validate checks the rules that one value alone does not show.
 func (d *decoder) validate(c *Config) {
 	d.validateOVN(&c.OVN)
@@ -22,6 +26,7 @@ func (d *decoder) validate(c *Config) {
 	d.validateFabric(&c.Fabric)
 	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
 	d.validateExposure(c)
+	d.validateMetadata(c)
 	d.validateSizes(&c.Dataplane.Sizes)
 	d.validatePaths(c)
 	if c.HTTP.Listen != "" {
@@ -41,9 +46,8 @@ func (d *decoder) validatePaths(c *Config) {
 	} {
 		d.absolute(p.key, p.path)
 	}
-	// sun_path has 108 bytes with the final zero (unix(7)).
-	if len(c.Admin.Socket) > 107 {
-		d.failAt("admin.socket", "%d characters; a socket's path has at most 107", len(c.Admin.Socket))
+	if len(c.Admin.Socket) > maxSocket {
+		d.failAt("admin.socket", "%d characters; a socket's path has at most %d", len(c.Admin.Socket), maxSocket)
 	}
 }
 

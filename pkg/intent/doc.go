@@ -19,6 +19,11 @@
 //	Steering       SteeringKey → Steering       OVS flows on provider bridges
 //	Announcements  RouteKey    → Announcement   what BGP tells the fabric
 //
+// and for metadata, which nothing of the above depends on:
+//
+//	MetadataPorts    string → MetadataPort     ports whose requests are answered
+//	MetadataNetworks string → MetadataNetwork  metadata ports of OVN that are namespaces here
+//
 // The order of the list is the order of additions; removals go the other way.
 // Announcements are last: program, then announce; withdraw, then unprogram.
 //

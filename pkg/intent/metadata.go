@@ -75,7 +75,12 @@ func (s GuestSet) String() string {
 }
 
 // MarshalJSON writes a list of guests.
-func (s GuestSet) MarshalJSON() ([]byte, error) { return json.Marshal(s.All()) }
+func (s GuestSet) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("[]"), nil
+	}
+	return json.Marshal(s.All())
+}
 
 // Tap is the device by which a machine's frames come in. The zero value: none that a
 // program can be put on.
@@ -99,7 +104,11 @@ type MetadataPort struct {
 	Instance, Project string
 	// Guests are who may ask.
 	Guests GuestSet
-	Tap    Tap
+	// Tap is the zero value for a port that is served by its network's namespace. There a
+	// request is told by where it comes from: (Network, Guest.Addr), or for IPv6
+	// link-local addresses (Network, Guest.MAC), among all ports of the network, also
+	// those with a tap. An address that two of them have is nobody's: 404.
+	Tap Tap
 	// Answer is the MAC address that the tap's program answers ARP and ND with for the
 	// metadata addresses: that of the network's metadata port, so that a guest may move
 	// between nodes of either form.

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -97,6 +98,18 @@ type BFD struct {
 	Sessions []BFDSession
 	// Drops is in packets, by reason.
 	Drops map[string]uint64
+}
+
+// Metadata is the metadata proxy.
+type Metadata struct {
+	// Requests is since the start, by outcome.
+	Requests         map[string]uint64
+	Connections      int
+	Serving, Waiting int // listeners
+	Ports, Networks  int
+	FileErrors       uint64
+	// Heartbeat is the last one; zero: none.
+	Heartbeat time.Time
 }
 
 // Database is one OVSDB session.

@@ -74,6 +74,15 @@ var (
 	bfdPackets = declare(Counter, "sluice_bfd_packets_total", "BFD packets of a BGP neighbour since the node's start; direction is in, of those used, or out.", "neighbor", "direction")
 	bfdDrops   = declare(Counter, "sluice_bfd_dropped_packets_total", "BFD packets received and not used since the node's start, by reason: version, length, multiplier, multipoint, discriminator, unknown-session, source, ttl, authentication or admin-down.", "reason")
 
+	metadataPackets     = declare(Counter, "sluice_metadata_packets_total", "Packets of metadata on taps and on the way back from the proxy, since the maps were made, by what became of them; `bpftool map dump` of steered_v1 has the same names.", "outcome")
+	metadataRequests    = declare(Counter, "sluice_metadata_requests_total", "Requests to the metadata proxy, by what became of them: answered, unattributed, rate-limited, too-many-connections, too-large, slow, refused, unreachable, timed-out or broken.", "outcome")
+	metadataSeconds     = declare(Histogram, "sluice_metadata_request_seconds", "Time from the end of a metadata request's header to the end of its answer.")
+	metadataConnections = declare(Gauge, "sluice_metadata_connections", "Open connections of machines to the metadata proxy.")
+	metadataListeners   = declare(Gauge, "sluice_metadata_listeners", "Addresses that the metadata proxy listens on, or is to; state is serving or waiting.", "state")
+	metadataKnown       = declare(Gauge, "sluice_metadata_identities", "What the metadata proxy knows from its file: ports that are steered, and networks that are served in namespaces.", "kind")
+	metadataFileErrors  = declare(Counter, "sluice_metadata_file_errors_total", "How often the metadata proxy's file of identities became unreadable. The last one that could be read stays in use.")
+	metadataHeartbeat   = declare(Gauge, "sluice_metadata_heartbeat_age_seconds", "Time since the metadata proxy last told the programs on taps that it serves; absent before, and where nothing is steered.")
+
 	dbConnected  = declare(Gauge, "sluice_ovsdb_connected", "1 when there is a session with a database (sb, nb, vswitchd), else 0.", "database")
 	dbInSync     = declare(Gauge, "sluice_ovsdb_in_sync", "1 when the local copy of a database holds all rows that are needed, else 0.", "database")
 	dbRows       = declare(Gauge, "sluice_ovsdb_rows", "Rows in the local copy of a database.", "database")

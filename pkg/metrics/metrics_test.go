@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -35,6 +36,7 @@ func filled(failed func(string, error)) *Metrics {
 	m.AddBGP(func() (BGP, error) {
 		return BGP{Neighbors: []Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
 	})
+	m.AddSteered(func() (map[string]uint64, error) { return map[string]uint64{"steered4": 2}, nil })
 	m.AddUnderlay(func() (Underlay, error) {
 		return Underlay{Installed: 2, Hops: 3, Refused: map[string]int{"connected": 1}}, nil
 	})
@@ -69,7 +71,14 @@ func TestServedIsDeclared(t *testing.T) {
 	for _, m := range List() {
 		want[m.Name] = string(m.Type)
 	}
-	got := gather(t, filled(func(c string, err error) { t.Errorf("%s: %v", c, err) }))
+	failed := func(c string, err error) { t.Errorf("%s: %v", c, err) }
+	got := gather(t, filled(failed))
+	m := NewMetadata("v1", failed)
+	m.AddMetadata(func() (Metadata, error) {
+		return Metadata{Requests: map[string]uint64{"answered": 3}, Serving: 2, Heartbeat: time.Now()}, nil
+	})
+	m.ObserveMetadata(time.Millisecond)
+	maps.Copy(got, gather(t, m))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -17,27 +17,32 @@ type Metrics struct {
 	reg      *prometheus.Registry
 	pass     prometheus.Histogram
 	announce prometheus.Histogram
+	metadata prometheus.Histogram
 	failed   func(collector string, err error)
 }
 
-// New makes a registry. failed is told when a source cannot be read and, with
+// New makes sluiced's registry. failed is told when a source cannot be read and, with
 // nil, when it can be read again.
 func New(version string, failed func(collector string, err error)) *Metrics {
 	m := &Metrics{
-		reg: prometheus.NewRegistry(),
 		pass: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: passSeconds.Name, Help: passSeconds.Help, Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9)}),
 		announce: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: announceDelay.Name, Help: announceDelay.Help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}),
-		failed: failed,
 	}
-	m.reg.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.pass, m.announce)
+	m.begin(version, failed, m.pass, m.announce)
+	return m
+}
+
+// begin registers what every process has, and its histograms.
+func (m *Metrics) begin(version string, failed func(collector string, err error), own ...prometheus.Collector) {
+	m.reg, m.failed = prometheus.NewRegistry(), failed
+	m.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.reg.MustRegister(own...)
 	m.add("build", func(e emitter) error {
 		e.emit(buildInfo, 1, version, runtime.Version())
 		return nil
 	})
-	return m
 }
 
 // Gatherer is what the HTTP listener serves.

@@ -1,4 +1,4 @@
-// Package netns runs functions in another network namespace.
+// Package netns runs functions in another network namespace, and makes named ones.
 //
 // It owns the one place of the project where a thread changes its namespace.
 // Everything that looks at the thread's namespace (netlink sockets, ioctls,
@@ -10,6 +10,6 @@
 //   - A thread that could not be brought back is never used again: the Go
 //     runtime ends it.
 //   - The zero Namespace is the one that the process was started in.
-//
-// It never creates or removes a namespace.
+//   - A namespace that Create made is as prepare left it from the moment that it has
+//     its name.
 package netns

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runDir is where iproute2 keeps named namespaces.
-const runDir = "/run/netns"
+// RunDir is where iproute2 keeps named namespaces.
+const RunDir = "/run/netns"
 
 // Namespace is a network namespace. The zero value is the process's own.
 type Namespace struct {
@@ -23,7 +23,7 @@ type Namespace struct {
 func At(path string) Namespace { return Namespace{path: path} }
 
 // Named is a namespace by its iproute2 name.
-func Named(name string) Namespace { return At(filepath.Join(runDir, name)) }
+func Named(name string) Namespace { return At(filepath.Join(RunDir, name)) }
 
 func (n Namespace) String() string {
 	if n.path == "" {

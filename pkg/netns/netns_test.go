@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
@@ -85,6 +87,73 @@ func TestNetlink(t *testing.T) {
 		return err
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A namespace has what prepare made of it, is known to ip-netns(8), and outlives the
+// thread that made it.
+func TestCreate(t *testing.T) {
+	dir := t.TempDir() + "/netns"
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	named := fmt.Sprintf("slns%dc", os.Getpid())
+	for _, path := range []string{dir + "/first", filepath.Join(netns.RunDir, named)} {
+		t.Cleanup(func() { _ = netns.Remove(path) })
+		ns, err := netns.Create(path, func() error { return exec.Command("ip", "link", "set", "lo", "up").Run() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there, err := netns.Exists(path); !there || err != nil {
+			t.Errorf("%s: %t, %v", path, there, err)
+		}
+		if identity(t, ns) == identity(t, netns.Namespace{}) {
+			t.Error("it is the process's own namespace")
+		}
+		if err := ns.Do(func() error { return exec.Command("sh", "-c", "ip link show up | grep -q lo:").Run() }); err != nil {
+			t.Errorf("lo is not up: %v", err)
+		}
+		if _, err := netns.Create(path, func() error { return nil }); !errors.Is(err, os.ErrExist) {
+			t.Errorf("again: %v", err)
+		}
+	}
+	if out, err := exec.Command("ip", "netns", "exec", named, "true").CombinedOutput(); err != nil {
+		t.Errorf("ip netns exec: %v: %s", err, out)
+	}
+	for range 2 {
+		if err := netns.Remove(dir + "/first"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if there, err := netns.Exists(dir + "/first"); there || err != nil {
+		t.Errorf("removed: %t, %v", there, err)
+	}
+}
+
+func TestCreateFails(t *testing.T) {
+	dir := t.TempDir() + "/netns"
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	own := identity(t, netns.Namespace{})
+	broken := errors.New("not prepared")
+	if _, err := netns.Create(dir+"/ns", func() error { return broken }); !errors.Is(err, broken) {
+		t.Fatalf("error: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if identity(t, netns.Namespace{}) != own {
+		t.Error("the thread did not come home")
+	}
+	// A file that is no namespace is in nobody's way.
+	if err := os.WriteFile(dir+"/ns", nil, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := netns.Exists(dir + "/ns"); there || err != nil {
+		t.Errorf("a file: %t, %v", there, err)
+	}
+	if _, err := netns.Create(dir+"/ns", func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := netns.Remove(dir + "/ns"); err != nil {
 		t.Fatal(err)
 	}
 }

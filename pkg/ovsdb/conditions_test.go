@@ -38,6 +38,8 @@ func TestConditionsGrowAndShrink(t *testing.T) {
 		{[]ovsdb.Clause{ovsdb.All()}, []string{"a", "b", "c"}},
 		{[]ovsdb.Clause{ovsdb.Equal("_uuid", ovsdb.UUID(a))}, []string{"a"}},
 		{[]ovsdb.Clause{ovsdb.Includes("transport_zones", "z2")}, []string{"a"}},
+		{[]ovsdb.Clause{ovsdb.IncludesPair("other_config", "role", "gw")}, []string{"a"}},
+		{[]ovsdb.Clause{ovsdb.IncludesPair("other_config", "role", "compute"), ovsdb.Equal("name", "b")}, []string{"b"}},
 		{[]ovsdb.Clause{ovsdb.Equal("nb_cfg", 0), ovsdb.All()}, []string{"a", "b", "c"}},
 		{nil, nil},
 	} {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-
-	"github.com/ovn-org/libovsdb/ovsdb"
 )
 
 // ParseEndpoints is parseEndpoints, as "scheme address" pairs.
@@ -26,11 +24,6 @@ func (d *Database) CheckClause(table string, clause Clause) error {
 // RawClause makes a clause that no constructor makes.
 func RawClause(column, function, value string) Clause {
 	return Clause{column, Function(function), value}
-}
-
-// AddMembers adds to a set column.
-func AddMembers[A Atom](table, uuid, column string, members ...A) Operation {
-	return mutate(table, uuid, column, mutation{ovsdb.MutateOperationInsert, atomSet(members), false})
 }
 
 // Normal is normal.

@@ -272,6 +272,7 @@ func TestRBAC(t *testing.T) {
 	}
 	mine := transact(t, admin, ovsdb.Insert(&sb.ChassisPrivate{Name: "node1"}, ""))[0].UUID
 	foreign := transact(t, admin, ovsdb.Insert(&sb.ChassisPrivate{Name: "node2"}, ""))[0].UUID
+	chassis, other := addChassis(t, admin, "node1", "192.0.2.1"), addChassis(t, admin, "node2", "192.0.2.2")
 
 	files := pki.Files(t, "node1")
 	config.Endpoints = "ssl:" + address
@@ -285,10 +286,12 @@ func TestRBAC(t *testing.T) {
 		return row.ExternalIDs["sluice-api"] == api["sluice-api"]
 	})
 	for name, op := range map[string]ovsdb.Operation{
-		"another chassis' row": ovsdb.SetKeys(sb.ChassisPrivateTable, foreign, "external_ids", api),
-		"another's deletion":   ovsdb.Delete(sb.ChassisPrivateTable, foreign),
-		"a datapath":           ovsdb.Insert(&sb.DatapathBinding{TunnelKey: 1}, ""),
-		"a column not granted": ovsdb.Update(&sb.ChassisPrivate{UUID: mine, Name: "x"}, "name"),
+		"another chassis' row":  ovsdb.SetKeys(sb.ChassisPrivateTable, foreign, "external_ids", api),
+		"another's Chassis":     ovsdb.SetKeys(sb.ChassisTable, other, "external_ids", api),
+		"its own Chassis' name": ovsdb.Update(&sb.Chassis{UUID: chassis, Name: "x"}, "name"),
+		"another's deletion":    ovsdb.Delete(sb.ChassisPrivateTable, foreign),
+		"a datapath":            ovsdb.Insert(&sb.DatapathBinding{TunnelKey: 1}, ""),
+		"a column not granted":  ovsdb.Update(&sb.ChassisPrivate{UUID: mine, Name: "x"}, "name"),
 	} {
 		_, err := s.Transact(context.Background(), op)
 		var denied *ovsdb.PermissionError
@@ -298,4 +301,5 @@ func TestRBAC(t *testing.T) {
 		}
 	}
 	transact(t, s, ovsdb.SetKeys(sb.ChassisPrivateTable, mine, "external_ids", map[string]string{"still": "works"}))
+	transact(t, s, ovsdb.SetKeys(sb.ChassisTable, chassis, "external_ids", map[string]string{"of its own": "Chassis"}))
 }

@@ -79,6 +79,12 @@ func DeleteKeys(table, uuid, column string, keys ...string) Operation {
 	return mutate(table, uuid, column, mutation{ovsdb.MutateOperationDelete, tag("set", keys), true})
 }
 
+// AddMembers adds to a set column. A UUID that is none is the name of a row that the same
+// transaction inserts.
+func AddMembers[A Atom](table, uuid, column string, members ...A) Operation {
+	return mutate(table, uuid, column, mutation{ovsdb.MutateOperationInsert, atomSet(members), false})
+}
+
 // RemoveMembers removes from a set column.
 func RemoveMembers[A Atom](table, uuid, column string, members ...A) Operation {
 	return mutate(table, uuid, column, mutation{ovsdb.MutateOperationDelete, atomSet(members), false})
@@ -106,6 +112,9 @@ func atomSet[A Atom](members []A) json.RawMessage {
 	atoms := make([]json.RawMessage, len(members))
 	for i, m := range members {
 		atoms[i] = json.RawMessage(encodeAtom(m))
+		if u, ok := any(m).(UUID); ok && !u.Valid() {
+			atoms[i] = tag("named-uuid", string(u))
+		}
 	}
 	return tag("set", atoms)
 }

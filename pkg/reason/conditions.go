@@ -24,10 +24,15 @@ const (
 	Clear         = "clear"
 	Stopped       = "stopped"
 	NotStarted    = "not-started"
+	NoProxy       = "no-proxy"
 	Receiving     = "receiving"
 	NoNeighbors   = "no-neighbors"
 	NoSession     = "no-session"
 	Unknown       = "unknown"
+
+	// Of the metadata proxy.
+	Listening = "listening"
+	Beating   = "beating"
 
 	// The stages of a drain.
 	Serving          = "serving"
@@ -44,7 +49,9 @@ func Failure(reason string) bool { return reason == StartFailed || reason == Mis
 func Conditions() []Entry {
 	databases := []string{"sb", "nb", "vswitchd"}
 	bgp, dataplane, fabric, role, private := []string{"bgp"}, []string{"dataplane"}, []string{"fabric"}, []string{"role"}, []string{"chassis-private"}
+	proxy, identities, listeners, heartbeat := []string{"metadata-proxy"}, []string{"identities"}, []string{"listeners"}, []string{"heartbeat"}
 	flows, drain := []string{"flows"}, []string{"drain"}
+	metadata := []string{"metadata"}
 	return []Entry{
 		{Starting, []string{"each that is required"}, notReady, "It has not said anything since sluiced started.", "Wait; if it stays, see the log."},
 		{Disconnected, databases, notReady, "There is no session with the database. Forwarding is unchanged.", "See the detail for the error; check the server and the way to it."},
@@ -77,9 +84,23 @@ func Conditions() []Entry {
 		{NoNeighbors, bgp, ready, "The configuration names no neighbour.", "Add one below `bgp.neighbors`, if other nodes are to be reached."},
 		{InSync, bgp, ready, "Routes go in and out, with one neighbour at least; the detail names those without a session.", nothing},
 		{Unknown, bgp, notReady, "The speaker does not answer.", "See the detail and the log."},
+		{Idle, proxy, ready, "`metadata.backend` is `none`, or `metadata.enabled` is false: the metadata proxy does nothing.", nothing},
+		{Idle, heartbeat, ready, "Nothing is steered from taps (`metadata.path`), so nobody looks at the heartbeat.", nothing},
+		{InSync, identities, ready, "The file that says whose requests come from where has been read.", nothing},
+		{Syncing, identities, notReady, "sluiced has not written the file that says whose requests come from where. Connections wait.", "Start sluiced on the node, with the same `stateDir`."},
+		{NotRead, identities, notReady, "That file cannot be read, or not be understood. The last one that could stays in use.", "See the detail; a sluiced of another version writes another form: restart both with the same."},
+		{Listening, listeners, ready, "The proxy takes connections in each place that it is to.", nothing},
+		{Waiting, listeners, notReady, "It does not yet, in the places of the detail.", "Wait; if it stays, sluiced has not made the namespace: see its log, and `sluicectl status`."},
+		{Beating, heartbeat, ready, "The programs on taps know that the proxy serves, and steer requests to it.", nothing},
+		{Waiting, heartbeat, notReady, "They do not know it, and leave requests to OVN.", "See the detail: the listeners, or what sluiced pins, are not there."},
 		{GracefulShutdown, drain, notReady, "The node is being drained: its routes ask others to use every other path first (RFC 8326). They are withdrawn at the time in the detail.", "Wait, and move the gateways meanwhile; `sluicectl undrain` stops it."},
 		{Withdrawn, drain, notReady, "The node announces nothing, and forwards what still comes; the detail names the VRFs with traffic.", "Wait; if it stays, move the gateways of those VRFs to other nodes."},
 		{Drained, drain, ready, "The node announces nothing, and no VRF had traffic for 5 seconds.", "Do what it was drained for; `sluicectl undrain` puts it back."},
+		{Serving, metadata, ready, "Metadata requests of machines are steered to the proxy, and the proxy is alive.", nothing},
+		{NoProxy, metadata, notReady, "The proxy is not heard of: requests go on to OVN. A packet that opens a connection is dropped until `metadata.staleAfter` has passed.", "Start `sluiced metadata` on the node; see its log."},
+		{Broken, metadata, notReady, "The proxy's namespace, or the program on the way to it, is not as it was made, and cannot be made again.", "Remove what the detail names: a foreign device or namespace with the name."},
+		{StartFailed, metadata, notReady, "Metadata could not be started, which is tried again every 5 seconds. What is pinned goes on.", "See the detail: a foreign device or namespace, a missing capability or kernel option."},
+		{Idle, metadata, ready, "`metadata.backend` is `none`, or `metadata.enabled` is false: nothing is steered.", nothing},
 		{Serving, drain, ready, "The node was drained, and announces its routes again.", nothing},
 	}
 }

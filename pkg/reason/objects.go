@@ -1,5 +1,7 @@
 package reason
 
+import "slices"
+
 // Reasons of objects that OVN's rows make: gateway ports, interfaces, hosts, VRFs.
 const (
 	BadVNI           = "bad-vni"
@@ -81,17 +83,17 @@ func Objects() []Entry {
 	ports := []string{"gateway", "interface", "host", "port", "floating-ip"}
 	exposed := []string{"port", "gateway", "floating-ip"}
 	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement", "learned-route", "kernel-vrf", "kernel-gateway", "kernel-route"}
-	return []Entry{
+	return append([]Entry{
 		{BadVNI, annotated, broken, "`neutron_bgpvpn:vni` is no VNI.", "Write a number from 1 to 16777215."},
 		{BadAS, annotated, broken, "`neutron_bgpvpn:as` is no AS number.", "Write a number from 1 to 4294967295, or remove the key."},
 		{BadRouteTarget, annotated, broken, "One of `neutron_bgpvpn:rt`, `it` and `et` is no list of route targets.", "Write targets such as `64512:1001`, separated by commas."},
 		{UnsupportedType, annotated, broken, "`neutron_bgpvpn:type` is another than `l3`.", "Make the BGPVPN one of type l3; others cannot be carried as Type-5 routes."},
 		{BadAnnounce, ports, broken, "`sluice-announce` is none of `hosts`, `subnets` and `both`. The object is not exposed.", "Correct it, or remove the key."},
 		{BadExpose, ports, broken, "`sluice-expose` is neither `true` nor `false`. The object is not exposed.", "Correct it, or remove the key."},
-		{BadMAC, ports, broken, "The column `mac` of the row is empty, or an element of it is no MAC with addresses. What can be read of it counts.", "Correct the port's addresses in the Northbound database."},
-		{BadCIDRs, []string{"host", "port"}, broken, "`neutron:cidrs` of the port is no list of addresses.", "Correct it where it is written: Neutron."},
+		{BadMAC, append(slices.Clone(ports), "network"), broken, "The column `mac` of the row is empty, or an element of it is no MAC with addresses. What can be read of it counts.", "Correct the port's addresses in the Northbound database."},
+		{BadCIDRs, []string{"host", "port", "network"}, broken, "`neutron:cidrs` of the port, or of a network's metadata port, is no list of addresses.", "Correct it where it is written: Neutron."},
 		{BadNextHop, []string{"gateway", "port"}, broken, "`sluice-next-hops` has a value that is no address, is the port's own, or is on no network of the port. The others are served.", "List addresses of the port's networks that the router has routes to."},
-		{BadMTU, gateway, broken, "`gateway_mtu` is no MTU. It counts as not set.", "Write a number from 68 to 65535, or remove the option."},
+		{BadMTU, []string{"gateway", "network"}, broken, "`gateway_mtu`, or `neutron:mtu` of a metadata port, is no MTU. It counts as not set.", "Write a number from 68 to 65535, or remove the key."},
 		{BadVLAN, exposed, broken, "The tag of the localnet port is no VLAN.", "Set a tag from 1 to 4094, or none."},
 		{BadPath, gateway, broken, "`sluice-path` is none of `auto`, `ebpf` and `kernel`. It counts as not set.", "Correct it, or remove the key."},
 		{PathConflict, gateway, broken, "Another gateway port of the VRF names another path with `sluice-path`, and was first; or the configuration has `path: kernel` for the whole node.", "Name the same path on both, or on one alone; with `path: kernel`, none or `kernel`."},
@@ -101,7 +103,7 @@ func Objects() []Entry {
 		{OtherVNI, annotated, warning, "Another place names another VNI for the port, or cannot be read. The one that comes first counts; `external-ids.md` has the order.", "Write the same in both, or remove one."},
 		{NoGateway, iface, withheld, "No gateway port of the router on this node has a usable VNI.", "Nothing, if the gateway is on another node; else see the errors of the gateway port, or write the VNI there."},
 		{DuplicateGateway, gateway, broken, "Another gateway port has the same MAC on the same bridge and VLAN.", "Give one of them another MAC."},
-		{DuplicateAddress, []string{"gateway", "host", "port", "floating-ip"}, broken, "Another port of the VRF has the same address and keeps it.", "Change or remove one of the two."},
+		{DuplicateAddress, []string{"gateway", "host", "port", "floating-ip"}, broken, "Another port of the VRF has the same address and keeps it. For metadata: another port here on the network has the same, and in a namespace the two cannot be told apart; requests from there are answered with 404.", "Change or remove one of the two."},
 		{Overlap, annotated, broken, "A subnet, or the port's own address, overlaps a subnet of the VRF that was taken before.", "Give the tenants VNIs of their own, or renumber one subnet."},
 		{VRFConflict, gateway, broken, "Another gateway port with the VNI names another AS or other route targets; it keeps the VNI.", "Write the same on both, or give one another VNI."},
 		{VRFLimit, vrf, broken, "The node has as many VRFs as `evpn.maxVRFs` allows.", "Raise it (`dataplane.sizes.vrfs` too), or move gateways to other nodes."},
@@ -145,5 +147,5 @@ func Objects() []Entry {
 		{PathDiffers, []string{"kernel-route"}, broken, "The kernel would not do with packets for the destination what the eBPF path does: the error says what, and what is wanted. Looked at every 10 seconds, a part of the routes at a time. What is missing or changed is made again, and the report goes with the next look.", "If it stays: look for rules (`ip rule`), routes of others in the VRF's table (`ip route show vrf vrf-VNI`), and an address of the node that is a destination of the VRF."},
 		{HashPolicy, []string{"sysctl"}, warning, "A VRF on the kernel path has routes with several next hops, and the kernel does not look at ports when it chooses one: all connections between two machines go one way. On the eBPF path they do not. Looked at every 10 seconds.", "Set the named sysctl to 1: it holds for the whole node, so Sluice does not."},
 		{BFDDown, []string{"neighbor"}, warning, "BFD was up with the neighbour and is not any more, or something on this node is in its way.", "See the error and `sluicectl bgp neighbors`; an address in use is another BFD daemon's; TTL is a neighbour further away than configured."},
-	}
+	}, metadataObjects()...)
 }

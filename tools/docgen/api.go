@@ -53,7 +53,7 @@ func apiPage(w *bytes.Buffer, admin, status string) error {
 		}
 	}
 	writeTypes(w, endpoints)
-	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "underlay.go", "drain.go", "plan.go", "known.go"} {
+	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "underlay.go", "metadata_proxy.go", "drain.go", "plan.go", "known.go"} {
 		f, err := parseFile(filepath.Join(status, name))
 		if err != nil {
 			return err

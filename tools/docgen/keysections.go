@@ -80,7 +80,7 @@ var keySections = []keySection{
 		{"sluice-announce", bothPorts + ", their Logical_Router_Ports, and Logical_Switch_Ports of VMs", "`hosts`, `subnets`, `both`", "`evpn.announce`", "What BGP says of an exposed subnet. The nearest counts: the VM's port, then the interface, then the gateway port; on each the switch's side first. All of a subnet is forwarded in any case.", you},
 		{"sluice-next-hops", "Logical_Router_Port of the gateway port; Logical_Switch_Port of a VM on a provider network, with `exposure`", "addresses, separated by commas or blanks", "`fabric.nextHops`", "Next hops of the router's routes that Sluice answers ARP and ND for. Each has to be on a network of the port.", you},
 		{"sluice-path", gatewayPort + ", or its Logical_Router_Port", "`auto`, `ebpf`, `kernel`", "`path`", "What carries the VRF's packets. The first gateway port of the VRF that names a path counts. `evpn.vrfs.<VNI>.path` of the configuration goes before, and `path: kernel`, which is for the whole node.", you},
-		{"neutron:cidrs", "Logical_Switch_Port of a VM", "addresses with prefix length, separated by blanks", "the port has no address", "The addresses of a port whose `addresses` are `unknown`, as with port security off.", "Neutron"},
+		{"neutron:cidrs", "Logical_Switch_Port of a VM", "addresses with prefix length, separated by blanks", "the port has no address", "The addresses of a port whose `addresses` are `unknown`, as with port security off; and for metadata, of a network's metadata port.", "Neutron"},
 	}},
 	{"What the node is", "In `external_ids`, as ovn-controller reads them: `KEY-SYSTEMID` goes before `KEY`.", []key{
 		{"system-id", local, "text", "nothing starts", "The chassis name. `ovn.systemID` goes before.", setup},
@@ -106,13 +106,25 @@ var keySections = []keySection{
 		{"ovn-localnet-port", "Port of the local Open vSwitch, `external_ids`", "set or not", "", "Marks OVN's patch ports: a provider bridge with no others is OVN's alone.", "ovn-controller"},
 		{"ovn-l2gateway-port", "Port of the local Open vSwitch, `external_ids`", "set or not", "", "The same.", "ovn-controller"},
 	}},
+	{"Metadata", "In `external_ids`, with `metadata` in the configuration. Of all other ports of a network nothing is replicated to the node.", []key{
+		{"neutron:device_id", "Logical_Switch_Port of a VM; Logical_Switch_Port of a network's metadata port, a localport", "Nova's instance, or any other name; `ovnmeta-NETWORK`", "requests of the VM are answered with 404: `no-instance`; the network can have no namespace: `no-metadata-port`", "Whose metadata a VM gets. A trunk's subport without one has that of the trunk's port. NETWORK is the name of the Logical_Switch without `neutron-`.", "Neutron, or you"},
+		{"neutron:project_id", "Logical_Switch_Port of a VM", "text", "an empty project", "Told to Nova beside the instance.", "Neutron, or you"},
+		{"neutron:mtu", "Logical_Switch_Port of the metadata port", "68 to 65535", "the device's default", "The MTU of the namespace's device.", "Neutron, or you"},
+		{"apply-after-lb", "ACL, `options`; with `metadata.securityGroups: respect`", "`true`", "the first round", "The ACL is of the second round, after load balancing: a packet has to be let through both.", "you"},
+		{"default_acl_drop", "NB_Global, `options`; with `metadata.securityGroups: respect`", "`true`", "what no ACL speaks of is let through", "What no ACL speaks of is dropped.", "you"},
+		{"iface-id", "Interface of the local Open vSwitch", "a port", "the port has no tap: `tap-missing`", "Which Interface of the integration bridge is the port's.", "Nova, or libvirt"},
+		{"neutron:ovn-metadata-id", "Chassis_Private of the node", "UUID", "", "Written, where there is none: with it `openstack network agent list` shows an agent. As Neutron makes it from the name of the chassis.", "Sluice, or Neutron's agent"},
+		{"neutron:ovn-metadata-sb-cfg", "Chassis_Private of the node", "a number", "", "Written: `nb_cfg` of SB_Global, within 10 s of a change, while the proxy is alive. Without, the agent is shown as dead after a while.", "Sluice, or Neutron's agent"},
+		{"neutron:ovn-bridge", "Chassis_Private of the node", "a bridge", "", "Written: the integration bridge.", "Sluice, or Neutron's agent"},
+		{"neutron-metadata-proxy-networks", "Chassis of the node", "networks, separated by commas", "", "Written with `metadata.publishNetworks: on`: the networks with a port here that is served. `sluice-metadata-networks` beside it says that it is Sluice's, and goes with it; another's list is not taken away.", "Sluice"},
+	}},
 }
 
 const keysExample = `
 ## What Sluice writes
 
 ` + "`sluice-version`" + ` in ` + "`external_ids`" + ` of the node's own Chassis_Private row, and ` + "`sluice=bridge`" + ` on its port of each
-provider bridge in the local Open vSwitch database. Nothing in the Northbound database.
+provider bridge in the local Open vSwitch database; for metadata what the section above says. Nothing in the Northbound database.
 
 ## With plain ovn-nbctl
 

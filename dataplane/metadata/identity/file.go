@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"net/netip"
 	"os"
-	"slices"
-	"strings"
+	"path/filepath"
 	"sync"
 
 	"github.com/ovn-sluice/sluice/pkg/statefile"
@@ -17,92 +16,25 @@ import (
 // version of the file's layout. A reader refuses what it does not know.
 const version = 1
 
-// Port is a port whose requests are steered.
-type Port struct {
-	// Name is the Port_Binding's logical_port.
-	Name string `json:"port"`
-	// Instance, Project and Network are those of a request's answer; Instance is empty
-	// as long as OVN does not name it.
-	Instance string `json:"instance,omitempty"`
-	Project  string `json:"project,omitempty"`
-	Network  string `json:"network,omitempty"`
-	// Number6 is the port's number for IPv6; 0: it has none.
-	Number6 Number `json:"number6,omitempty"`
-	// Numbers4 are those of its IPv4 addresses.
-	Numbers4 map[Number]netip.Addr `json:"numbers4,omitempty"`
-}
+// maxFile bounds what is read, in bytes: a node has thousands of ports at most.
+const maxFile = 64 << 20
 
-// Table is what all numbers of a node mean.
-type Table struct {
-	ports []Port
-	four  map[Number]behind
-	six   map[Number]*Port
-}
-
-type behind struct {
-	port  *Port
-	guest netip.Addr
-}
-
-// NewTable joins ports. Two with one number are an error: neither may have it.
-func NewTable(ports []Port) (*Table, error) {
-	t := &Table{ports: slices.Clone(ports), four: map[Number]behind{}, six: map[Number]*Port{}}
-	for i := range t.ports {
-		p := &t.ports[i]
-		if p.Number6 != 0 {
-			if other := t.six[p.Number6]; other != nil {
-				return nil, fmt.Errorf("ports %s and %s have the IPv6 number %d", other.Name, p.Name, p.Number6)
-			}
-			t.six[p.Number6] = p
-		}
-		for n, guest := range p.Numbers4 {
-			if other := t.four[n].port; other != nil {
-				return nil, fmt.Errorf("ports %s and %s have the IPv4 number %d", other.Name, p.Name, n)
-			}
-			t.four[n] = behind{p, guest}
-		}
-	}
-	return t, nil
-}
-
-// Find tells whose an address is, and which one the guest itself has.
-func (t *Table) Find(a netip.Addr) (p Port, guest netip.Addr, ok bool) {
-	n, guest, ok := Parse(a)
-	if !ok || t == nil {
-		return Port{}, netip.Addr{}, false
-	}
-	if guest.IsValid() {
-		if p := t.six[n]; p != nil {
-			return *p, guest, true
-		}
-		return Port{}, netip.Addr{}, false
-	}
-	b, ok := t.four[n]
-	if !ok {
-		return Port{}, netip.Addr{}, false
-	}
-	return *b.port, b.guest, true
-}
-
-// Ports are all of them, by name.
-func (t *Table) Ports() []Port {
-	if t == nil {
-		return nil
-	}
-	out := slices.Clone(t.ports)
-	slices.SortFunc(out, func(a, b Port) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
+// Path is where the file is below the daemon's state directory.
+func Path(stateDir string) string { return filepath.Join(stateDir, "metadata", "identities.json") }
 
 type document struct {
-	Version int    `json:"version"`
-	Ports   []Port `json:"ports"`
+	Version  int       `json:"version"`
+	Ports    []Port    `json:"ports"`
+	Networks []Network `json:"networks,omitempty"`
 }
 
-// Write replaces the file as a whole.
+// Write replaces the file as a whole, and makes its directory.
 func Write(path string, t *Table) error {
-	text, err := json.Marshal(document{Version: version, Ports: t.Ports()})
+	text, err := json.Marshal(document{Version: version, Ports: t.Ports(), Networks: t.Networks()})
 	if err != nil {
+		return fmt.Errorf("metadata identities: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("metadata identities: %w", err)
 	}
 	if err := statefile.Write(path, text); err != nil {
@@ -111,19 +43,44 @@ func Write(path string, t *Table) error {
 	return nil
 }
 
+// Read is what a file says now. The error wraps fs.ErrNotExist if there is none.
+func Read(path string) (*Table, error) {
+	t, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("metadata identities: %w", err)
+	}
+	return t, nil
+}
+
 func read(path string) (*Table, error) {
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	var d document
-	if err := json.Unmarshal(text, &d); err != nil {
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s is longer than %d bytes", path, maxFile)
+	}
+	t, err := parse(text)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if d.Version != version {
-		return nil, fmt.Errorf("%s has version %d, and this program knows %d", path, d.Version, version)
+	return t, nil
+}
+
+func parse(text []byte) (*Table, error) {
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, err
 	}
-	return NewTable(d.Ports)
+	if d.Version != version {
+		return nil, fmt.Errorf("it has version %d, and this program knows %d", d.Version, version)
+	}
+	return NewTable(d.Ports, d.Networks)
 }
 
 // Reader has the present table of a file. It is safe for concurrent use.

@@ -4,9 +4,12 @@
 // stands for the tap, and for the guest's address behind it: two guests with one address
 // are two here. Of IPv4 each address of a port has a number, in 100.64.0.0/10 (RFC 6598,
 // which no guest's request can come from, as the program has rewritten it). Of IPv6 each
-// port has one, and the guest's interface identifier stays behind it:
+// MAC address of a port has one, and the guest's interface identifier stays behind it:
 //
 //	fd6d:0000:NNNN:NNNN:IIII:IIII:IIII:IIII stands for fe80::IIII:IIII:IIII:IIII
+//
+// Requests that come in through the namespace of a network have no number: there guests
+// have their own addresses, and the file has the ports on the network beside them.
 //
 // The daemon writes what the numbers mean into a file that is replaced as a whole; the
 // proxy reads it when it has changed, and needs neither the daemon nor a database.
@@ -20,8 +23,8 @@ import (
 	"time"
 )
 
-// Number is what an address stands for: of IPv4 an address of a port, of IPv6 a port.
-// 0 is none.
+// Number is what an address stands for: of IPv4 an address of a port, of IPv6 a MAC
+// address of a port. 0 is none.
 type Number uint32
 
 // Max is the largest: 100.64.0.0/10 has 22 bits behind its prefix, of which the last

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 )
@@ -82,70 +79,5 @@ func TestPool(t *testing.T) {
 	}
 	if n, err := NewPool(Max, Max).Take(now); n != 1 || err != nil {
 		t.Errorf("behind the last one: %d %v", n, err)
-	}
-}
-
-func TestFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "identities.json")
-	r := NewReader(path)
-	if table, err := r.Table(); table != nil || err != nil {
-		t.Fatalf("without a file: %v %v", table, err)
-	}
-	red := Port{Name: "p-red", Instance: "inst-red1", Project: "red", Network: "net-red", Number6: 7, Numbers4: map[Number]netip.Addr{7: netip.MustParseAddr("10.0.0.5"), 9: netip.MustParseAddr("10.0.1.5")}}
-	blue := Port{Name: "p-blue", Instance: "inst-blue1", Number6: 8, Numbers4: map[Number]netip.Addr{8: netip.MustParseAddr("10.0.0.5")}}
-	write := func(ports ...Port) {
-		t.Helper()
-		table, err := NewTable(ports)
-		if err == nil {
-			err = Write(path, table)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(red, blue)
-	table, err := r.Table()
-	if err != nil || !reflect.DeepEqual(table.Ports(), []Port{blue, red}) {
-		t.Fatalf("read: %+v %v", table.Ports(), err)
-	}
-	for a, want := range map[string]string{"100.64.0.7": "inst-red1 10.0.0.5", "100.64.0.9": "inst-red1 10.0.1.5", "100.64.0.8": "inst-blue1 10.0.0.5",
-		"fd6d:0:0:8:f816:3eff:fe00:5": "inst-blue1 fe80::f816:3eff:fe00:5", "100.64.0.10": "", "fd6d:0:0:9::1": "", "10.0.0.5": ""} {
-		got := ""
-		if p, guest, ok := table.Find(netip.MustParseAddr(a)); ok {
-			got = p.Instance + " " + guest.String()
-		}
-		if got != want {
-			t.Errorf("%s is %q, want %q", a, got, want)
-		}
-	}
-	again, err := r.Table()
-	if err != nil || again != table {
-		t.Error("a file that is the same was read anew")
-	}
-	// What cannot be read leaves the last table.
-	for _, text := range []string{"", "{", `{"version": 2, "ports": []}`, `{"version": 1, "ports": [{"port": "a", "number6": 1}, {"port": "b", "number6": 1}]}`,
-		`{"version": 1, "ports": [{"port": "a", "numbers4": {"1": "10.0.0.1"}}, {"port": "b", "numbers4": {"1": "10.0.0.1"}}]}`} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if got, err := r.Table(); err == nil || !strings.HasPrefix(err.Error(), "metadata identities: ") || got != table {
-				t.Errorf("%q: %v %v", text, got, err)
-			}
-		}
-	}
-	write(blue)
-	if table, err := r.Table(); err != nil || len(table.Ports()) != 1 {
-		t.Errorf("a good file again: %v %v", table, err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if table, err := r.Table(); err == nil || len(table.Ports()) != 1 {
-		t.Errorf("a file that has gone: %v %v", table, err)
-	}
-	var nobody *Table
-	if _, _, ok := nobody.Find(netip.MustParseAddr("100.64.0.7")); ok || nobody.Ports() != nil {
-		t.Error("somebody is known without a table")
 	}
 }

@@ -5,7 +5,8 @@
 //
 // A request goes through these steps, each of which may answer it:
 //
-//  1. the connection is counted for its Identity, and closed beyond MaxConnections;
+//  1. the connection is counted for its Identity, all of nobody's together, and closed
+//     beyond MaxConnections;
 //  2. the request line and the header have to arrive within HeaderTimeout and fit into
 //     MaxHeader (431);
 //  3. a connection without an Identity gets 404, and is counted as Unattributed;
@@ -15,5 +16,8 @@
 //  7. the Backend answers.
 //
 // Nothing of a request or an answer but method, path, status and the identity's names
-// is logged: paths of requests name no secrets, bodies and headers may.
+// is told to anybody: paths of requests name no secrets, queries, bodies and headers may.
+//
+// A server may leave while guests ask: see Leave. Its sockets, and the connections that
+// wait for a request, go on with the next one, in the same process or in another.
 package proxy

@@ -1,28 +1,28 @@
 package proxy
 
 import (
-	"net"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// ports has what is counted of each port: its connections and its token bucket.
+// ports has what is counted of each port: its connections and its token bucket. Those of
+// nobody are counted as of the port "".
 type ports struct {
 	most  int
 	rate  rate.Limit
 	burst int
 
-	mu  sync.Mutex
-	all map[string]*port
+	mu    sync.Mutex
+	all   map[string]*port
+	total int
 }
 
 type port struct {
-	conns  map[net.Conn]struct{}
+	conns  map[*conn]struct{}
 	bucket *rate.Limiter
 	asked  time.Time
-	gone   bool // it is forgotten with its last connection
 }
 
 func newPorts(most int, perSecond rate.Limit, burst int) *ports {
@@ -41,7 +41,7 @@ func (p *ports) forgetAfter() time.Duration {
 func (p *ports) of(name string) *port {
 	one := p.all[name]
 	if one == nil {
-		one = &port{conns: map[net.Conn]struct{}{}}
+		one = &port{conns: map[*conn]struct{}{}}
 		if p.rate > 0 {
 			one.bucket = rate.NewLimiter(p.rate, p.burst)
 		}
@@ -51,27 +51,45 @@ func (p *ports) of(name string) *port {
 }
 
 // open counts a connection, or refuses it.
-func (p *ports) open(name string, c net.Conn) bool {
+func (p *ports) open(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.of(name)
+	one := p.of(c.id.Port)
 	if len(one.conns) >= p.most {
 		return false
 	}
-	one.conns[c], one.gone = struct{}{}, false
+	one.conns[c] = struct{}{}
+	p.total++
 	return true
 }
 
-func (p *ports) closed(name string, c net.Conn) {
+func (p *ports) closed(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.all[name]
+	one := p.all[c.id.Port]
 	if one == nil {
 		return
 	}
+	if _, there := one.conns[c]; !there {
+		return
+	}
 	delete(one.conns, c)
-	if len(one.conns) == 0 && (one.gone || time.Since(one.asked) >= p.forgetAfter()) {
+	p.total--
+	p.forget(c.id.Port, one)
+}
+
+func (p *ports) forget(name string, one *port) {
+	if len(one.conns) == 0 && time.Since(one.asked) >= p.forgetAfter() {
 		delete(p.all, name)
+	}
+}
+
+// sweep forgets the ports that have nothing that is worth to be known.
+func (p *ports) sweep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, one := range p.all {
+		p.forget(name, one)
 	}
 }
 
@@ -90,19 +108,21 @@ func (p *ports) ask(name string, now time.Time) (wait time.Duration, ok bool) {
 	return wait, false
 }
 
-// drop closes the connections of a port that has gone.
-func (p *ports) drop(name string) {
+// conns are all that are open.
+func (p *ports) conns() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.all[name]
-	if one == nil {
-		return
+	out := make([]*conn, 0, p.total)
+	for _, one := range p.all {
+		for c := range one.conns {
+			out = append(out, c)
+		}
 	}
-	if len(one.conns) == 0 {
-		delete(p.all, name)
-	}
-	one.gone = true
-	for c := range one.conns {
-		_ = c.Close() // it is closed once more by whoever serves it
-	}
+	return out
+}
+
+func (p *ports) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.total
 }

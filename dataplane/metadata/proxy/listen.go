@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,14 +33,49 @@ func Listen(ctx context.Context, ns netns.Namespace, at netip.AddrPort) (net.Lis
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return freebind(c, network) }}
 	var l net.Listener
-	err := ns.Do(func() (err error) {
-		l, err = config.Listen(ctx, network, at.String())
+	err := ns.Do(func() error {
+		// Package net remembers the numbers of devices by their names, whatever namespace
+		// they are of, and those that were there a minute ago.
+		numbered, err := byNumber(at)
+		if err == nil {
+			l, err = config.Listen(ctx, network, numbered.String())
+		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("metadata on %s in %s: %w", at, ns, err)
 	}
 	return l, nil
+}
+
+// byNumber has the number of a device as zone, as it is in the thread's namespace.
+func byNumber(at netip.AddrPort) (netip.AddrPort, error) {
+	device := at.Addr().Zone()
+	if device == "" {
+		return at, nil
+	}
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return at, fmt.Errorf("opening a socket: %w", err)
+	}
+	defer unix.Close(fd)
+	index, err := DeviceIndex(fd, device)
+	if err != nil {
+		return at, err
+	}
+	return netip.AddrPortFrom(at.Addr().WithZone(strconv.FormatUint(uint64(index), 10)), at.Port()), nil
+}
+
+// DeviceIndex is the number of a device in the namespace of a socket.
+func DeviceIndex(fd int, device string) (uint32, error) {
+	r, err := unix.NewIfreq(device)
+	if err != nil {
+		return 0, fmt.Errorf("device %s: %w", device, err)
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, r); err != nil {
+		return 0, fmt.Errorf("device %s: %w", device, err)
+	}
+	return r.Uint32(), nil
 }
 
 // freebind lets a socket have an address that the namespace does not have yet (ip(7),

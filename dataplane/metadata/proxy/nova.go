@@ -62,12 +62,13 @@ func NewNova(cfg NovaConfig) (*Nova, error) {
 		return nil, err
 	}
 	n := &Nova{https: cfg.HTTPS, secret: secret}
-	n.upstream = newUpstream(upstreamConfig{hosts: cfg.addresses(), connect: cfg.ConnectTimeout, timeout: cfg.Timeout, log: cfg.Log}, n.rewrite)
+	up := upstreamConfig{hosts: cfg.addresses(), connect: cfg.ConnectTimeout, timeout: cfg.Timeout, log: cfg.Log}
 	if cfg.HTTPS {
-		if n.transport.TLSClientConfig, err = cfg.tls(); err != nil {
+		if up.tls, err = cfg.tls(); err != nil {
 			return nil, err
 		}
 	}
+	n.upstream = newUpstream(up, n.rewrite)
 	return n, nil
 }
 
@@ -79,7 +80,7 @@ func (c NovaConfig) addresses() (out []string) {
 }
 
 func (c NovaConfig) tls() (*tls.Config, error) {
-	t := &tls.Config{InsecureSkipVerify: c.Insecure} //nolint:gosec // an operator's explicit choice, as with neutron's agent
+	t := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Insecure} //nolint:gosec // an operator's explicit choice, as with neutron's agent
 	if c.CA != "" {
 		pem, err := os.ReadFile(c.CA)
 		if err != nil {

@@ -82,6 +82,7 @@ type node struct {
 	addr     string
 	outcomes sync.Map                 // Outcome to *atomic.Int64
 	instead  atomic.Pointer[Identity] // of whoever asks
+	without  atomic.Pointer[string]   // an address that is nobody's
 }
 
 var guests = map[netip.Addr]Identity{
@@ -97,8 +98,12 @@ func startNode(t *testing.T, cfg Config) *node {
 		t.Fatal(err)
 	}
 	n := &node{t: t, addr: l.Addr().String()}
-	cfg.Observe = func(o Outcome, _ time.Duration) {
-		v, _ := n.outcomes.LoadOrStore(o, new(atomic.Int64))
+	observe := cfg.Observe
+	cfg.Observe = func(r Request) {
+		if observe != nil {
+			observe(r)
+		}
+		v, _ := n.outcomes.LoadOrStore(r.Outcome, new(atomic.Int64))
 		v.(*atomic.Int64).Add(1)
 	}
 	n.server = New(cfg)
@@ -109,6 +114,9 @@ func startNode(t *testing.T, cfg Config) *node {
 				return *id, true
 			}
 			id, ok := guests[remote.Addr()]
+			if a := n.without.Load(); a != nil && *a == remote.Addr().String() {
+				return Identity{}, false
+			}
 			return id, ok
 		})
 	}()
@@ -176,10 +184,9 @@ func ask(t *testing.T, c *http.Client, method, path string, header http.Header, 
 	return a.StatusCode, strings.TrimSpace(string(text)), a.Header
 }
 
-const (
-	red, blue, fresh, nobody = "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14"
-	secret                   = "correct horse"
-)
+var red, blue, fresh, nobody = "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14"
+
+const secret = "correct horse"
 
 func secretIn(t *testing.T, text string) string {
 	t.Helper()
@@ -433,12 +440,17 @@ func TestConnectionsOfAPort(t *testing.T) {
 	if code, _, _ := ask(t, n.guest(blue), "GET", "/", nil, nil); code != 200 {
 		t.Errorf("the other port: %d", code)
 	}
-	n.server.Gone("port-red")
+	n.without.Store(&red)
+	n.server.Check()
 	for _, c := range open {
 		if b, err := io.ReadAll(c); len(b) != 0 {
 			t.Errorf("after the port has gone: %q %v", b, err)
 		}
 	}
+	if got := n.server.Connections(); got != 1 { // blue's
+		t.Errorf("%d connections are open", got)
+	}
+	n.without.Store(nil)
 	if code, _, _ := ask(t, n.guest(red), "GET", "/", nil, nil); code != 200 {
 		t.Errorf("a port that is back: %d", code)
 	}
@@ -460,7 +472,6 @@ func TestAddressOfAnotherPort(t *testing.T) {
 	if code, text, _ := ask(t, n.guest(red), "GET", "/", nil, nil); code != 200 || text != "inst-blue1" {
 		t.Errorf("on a new one: %d %q", code, text)
 	}
-	n.server.Gone("port-none")
 }
 
 // A Nova that takes no connection, one that never answers, one that breaks off; and

@@ -1,19 +1,16 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net"
 	"net/http"
-	"net/netip"
-	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -23,8 +20,8 @@ import (
 type Config struct {
 	Backend Backend
 	Log     *slog.Logger
-	// Observe is told of each request; nil: nobody is.
-	Observe func(Outcome, time.Duration)
+	// Observe is told of each request, and may be told of several at once; nil: nobody is.
+	Observe func(Request)
 	// MaxConnections of one port at a time: 64.
 	MaxConnections int
 	// Rate is how many requests a second one port may make in the long run, Burst how
@@ -62,7 +59,7 @@ func (c *Config) setDefaults() {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Observe == nil {
-		c.Observe = func(Outcome, time.Duration) {}
+		c.Observe = func(Request) {}
 	}
 }
 
@@ -76,36 +73,37 @@ type Backend interface {
 type Server struct {
 	cfg   Config
 	ports *ports
+	http  *http.Server
+	// leaves: see Leave.
+	leaves atomic.Bool
 
-	mu      sync.Mutex
-	servers map[*http.Server]struct{}
+	mu   sync.Mutex
+	kept []Kept
 }
 
 // New makes a server, which listens nowhere yet.
 func New(cfg Config) *Server {
 	cfg.setDefaults()
-	return &Server{cfg: cfg, ports: newPorts(cfg.MaxConnections, cfg.Rate, cfg.Burst), servers: map[*http.Server]struct{}{}}
+	s := &Server{cfg: cfg, ports: newPorts(cfg.MaxConnections, cfg.Rate, cfg.Burst)}
+	s.http = &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		ReadHeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout, WriteTimeout: cfg.WriteTimeout,
+		// net/http allows 4096 bytes more than it is told.
+		MaxHeaderBytes: max(cfg.MaxHeader-4096, 1),
+		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		ConnContext:    func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if c, ok := c.(*conn); ok && state == http.StateIdle {
+				c.waits()
+			}
+		},
+	}
+	return s
 }
 
 // Serve answers on a listener until it is closed or the server is shut down.
 func (s *Server) Serve(l net.Listener, resolve Resolver) error {
-	server := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, resolve) }),
-		ReadHeaderTimeout: s.cfg.HeaderTimeout, IdleTimeout: s.cfg.IdleTimeout, WriteTimeout: s.cfg.WriteTimeout,
-		// net/http allows 4096 bytes more than it is told.
-		MaxHeaderBytes: max(s.cfg.MaxHeader-4096, 1),
-		ErrorLog:       slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
-		ConnContext:    func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-	}
-	s.mu.Lock()
-	s.servers[server] = struct{}{}
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.servers, server)
-		s.mu.Unlock()
-	}()
-	if err := server.Serve(counted{l, s, resolve}); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+	if err := s.http.Serve(counted{l, s, resolve}); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("metadata on %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -113,94 +111,57 @@ func (s *Server) Serve(l net.Listener, resolve Resolver) error {
 
 type connKey struct{}
 
-// Shutdown lets requests under way come to their end, and takes no more.
+// Shutdown takes no more connections, and lets requests under way come to their end, until
+// ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	var all []*http.Server
-	for one := range s.servers {
-		all = append(all, one)
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		_ = s.http.Close()
 	}
-	s.mu.Unlock()
-	var errs []error
-	for _, one := range all {
-		errs = append(errs, one.Shutdown(ctx))
-	}
-	return errors.Join(errs...)
+	return err
 }
 
-// Gone closes the connections of a port that is no more on this node, or is another's.
-func (s *Server) Gone(port string) { s.ports.drop(port) }
-
-// counted counts the connections of each port.
-type counted struct {
-	net.Listener
-	s       *Server
-	resolve Resolver
+// Check closes the connections of ports that are no more on this node, or are another
+// instance's.
+func (s *Server) Check() {
+	for _, c := range s.ports.conns() {
+		if _, ok := c.asks(); !ok && c.id.Port != "" {
+			_ = c.Close() // it is closed once more by whoever serves it
+		}
+	}
+	s.ports.sweep()
 }
 
-func (l counted) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		id, ok := l.resolve(addrPort(c.LocalAddr()), addrPort(c.RemoteAddr()))
-		if !ok {
-			return c, nil // its requests are answered by 404
-		}
-		if !l.s.ports.open(id.Port, c) {
-			l.s.cfg.Observe(RateLimited, 0)
+// Drop closes the connections that came in by a listener.
+func (s *Server) Drop(l net.Listener) {
+	for _, c := range s.ports.conns() {
+		if c.on == l {
 			_ = c.Close()
-			continue
 		}
-		return &portConn{Conn: c, port: id.Port, closed: sync.OnceFunc(func() { l.s.ports.closed(id.Port, c) })}, nil
 	}
 }
 
-// portConn is a connection of a port that was known when it began.
-type portConn struct {
-	net.Conn
-	port   string
-	closed func()
-}
+// Connections is how many are open.
+func (s *Server) Connections() int { return s.ports.count() }
 
-func (c *portConn) Close() error {
-	c.closed()
-	return c.Conn.Close()
-}
-
-func addrPort(a net.Addr) netip.AddrPort {
-	if t, ok := a.(*net.TCPAddr); ok {
-		p := t.AddrPort()
-		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
-	}
-	return netip.AddrPort{}
-}
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, resolve Resolver) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
-	c, _ := r.Context().Value(connKey{}).(net.Conn)
 	id, ok := Identity{}, false
-	if c != nil {
-		id, ok = resolve(addrPort(c.LocalAddr()), addrPort(c.RemoteAddr()))
-		// Whoever has the address now, the connection is another's.
-		if p, counted := c.(*portConn); counted && p.port != id.Port {
-			id, ok = Identity{}, false
-		}
+	if c, ours := r.Context().Value(connKey{}).(*conn); ours {
+		id, ok = c.asks()
 	}
+	rec := &recorder{ResponseWriter: w}
 	outcome := Broken // also where an answer breaks off, which net/http tells by a panic
 	defer func() {
-		took := time.Since(begin)
-		s.cfg.Observe(outcome, took)
-		s.cfg.Log.Debug("metadata request", "port", id.Port, "instance", id.Instance, "method", r.Method, "path", r.URL.Path, "outcome", string(outcome), "took", took)
+		s.cfg.Observe(Request{Time: begin, Identity: id, Method: r.Method, Path: r.URL.Path, Status: rec.status, Outcome: outcome, Took: time.Since(begin)})
 	}()
 	if ok && id.Instance != "" {
-		outcome = s.attributed(w, r, id)
+		outcome = s.attributed(rec, r, id)
 		return
 	}
 	outcome = Unattributed
-	w.Header().Set("Connection", "close")
-	answer(w, http.StatusNotFound, "This address belongs to no instance that is known here.")
+	rec.Header().Set("Connection", "close")
+	answer(rec, http.StatusNotFound, "This address belongs to no instance that is known here.")
 }
 
 // attributed answers a request of a known instance.
@@ -220,37 +181,4 @@ func (s *Server) attributed(w http.ResponseWriter, r *http.Request, id Identity)
 	}
 	disown(r.Header)
 	return s.cfg.Backend.ServeMetadata(w, r, id)
-}
-
-// readBody has the whole body in memory: a guest that sends it slowly costs a backend
-// nothing, and it can be sent again.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (Outcome, bool) {
-	control := http.NewResponseController(w)
-	if err := control.SetReadDeadline(time.Now().Add(s.cfg.BodyTimeout)); err != nil {
-		return Broken, false
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		w.Header().Set("Connection", "close")
-		answer(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("The body has more than %d bytes.", s.cfg.MaxBody))
-		return TooLarge, false
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close")
-		answer(w, http.StatusRequestTimeout, "The body did not arrive in time.")
-		return Slow, false
-	case err != nil:
-		return Broken, false
-	}
-	// The connection waits for its next request by IdleTimeout again.
-	if err := control.SetReadDeadline(time.Time{}); err != nil {
-		return Broken, false
-	}
-	r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = http.NoBody, int64(len(body)), nil, nil
-	if len(body) > 0 {
-		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		r.Body, _ = r.GetBody()
-	}
-	return Answered, true
 }

@@ -65,12 +65,27 @@ func TestOrderOfServers(t *testing.T) {
 	if got := order() + " " + order() + " " + order(); got != "bca cab abc" {
 		t.Errorf("in turn: %s", got)
 	}
-	b.failed.Store(now.UnixNano())
+	b.failed(now)
+	b.failed(now)
 	if got := order() + " " + order() + " " + order(); got != "cab cab acb" {
 		t.Errorf("after b has failed: %s", got)
 	}
 	now = now.Add(restTime)
 	if got := order(); got != "bca" {
 		t.Errorf("later: %s", got)
+	}
+	b.failed(now)
+	if now = now.Add(restTime); !b.rests(now) || b.rests(now.Add(restTime)) {
+		t.Error("it does not rest twice as long")
+	}
+	for range 10 {
+		now = now.Add(longestRest)
+		b.failed(now)
+	}
+	if b.rest != longestRest {
+		t.Errorf("it rests for %s", b.rest)
+	}
+	if b.worked(); b.rests(now) {
+		t.Error("it rests though it works")
 	}
 }

@@ -2,13 +2,15 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"sync/atomic"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
 
 // upstream passes requests on to HTTP servers.
@@ -16,12 +18,16 @@ type upstream struct {
 	timeout   time.Duration
 	proxy     *httputil.ReverseProxy
 	transport *http.Transport
+	log       *slog.Logger
+	limit     loglimit.Limit
 }
 
 // upstreamConfig is what Nova and a Template have in common.
 type upstreamConfig struct {
 	// hosts are asked in turn, each with its port.
 	hosts []string
+	// tls is for https; nil: http.
+	tls *tls.Config
 	// connect bounds how long a server may take to accept a connection, and timeout how
 	// long the whole request may take.
 	connect, timeout time.Duration
@@ -43,20 +49,20 @@ func (c *upstreamConfig) setDefaults() {
 // newUpstream has requests made over by rewrite, which leaves the host to it.
 func newUpstream(c upstreamConfig, rewrite func(*httputil.ProxyRequest, Identity)) *upstream {
 	c.setDefaults()
+	d := dialer{timeout: c.connect, tls: c.tls}
 	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: c.connect}).DialContext,
-		TLSHandshakeTimeout: c.connect,
+		DialContext: d.plain, DialTLSContext: d.encrypted,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
 		// What comes compressed goes to the guest as it is.
 		DisableCompression: true,
 	}
-	u := &upstream{timeout: c.timeout, transport: transport}
+	u := &upstream{timeout: c.timeout, transport: transport, log: c.log}
 	servers := &inTurn{transport: transport}
 	for _, h := range c.hosts {
 		servers.hosts = append(servers.hosts, &server{host: h})
 	}
 	u.proxy = &httputil.ReverseProxy{
-		Transport: servers, ErrorHandler: fail,
+		Transport: servers, ErrorHandler: u.fail, ModifyResponse: u.look,
 		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			a, _ := p.In.Context().Value(askingKey{}).(*asking)
@@ -92,15 +98,15 @@ type asking struct {
 type askingKey struct{}
 
 // fail answers where the server behind did not.
-func fail(w http.ResponseWriter, r *http.Request, err error) {
+func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a, _ := r.Context().Value(askingKey{}).(*asking)
-	var dial *net.OpError
+	var connect *connectError
 	var timeout net.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		a.outcome = Broken // the guest has gone
 		return
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &connect):
 		a.outcome = Unreachable
 		w.Header().Set("Retry-After", "1")
 		answer(w, http.StatusServiceUnavailable, "The metadata service is temporarily unavailable.")
@@ -111,63 +117,19 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.outcome = Broken
 		answer(w, http.StatusBadGateway, "The metadata service gave no answer that can be read.")
 	}
+	u.warn(string(a.outcome), "the metadata service did not answer", "error", err)
 }
 
-// restTime is how long a server that took no connection is asked last.
-const restTime = 10 * time.Second
-
-// inTurn asks one of several servers, and the next one where one takes no connection:
-// then it has seen nothing of the request.
-type inTurn struct {
-	transport http.RoundTripper
-	hosts     []*server
-	next      atomic.Uint64
-}
-
-type server struct {
-	host string
-	// failed is when it last took no connection, in ns since 1970.
-	failed atomic.Int64
-}
-
-// order is that in which servers are asked now: those that lately took no connection
-// last.
-func (t *inTurn) order(now time.Time) []*server {
-	first, n := t.next.Add(1), uint64(len(t.hosts))
-	well, rest := make([]*server, 0, n), []*server(nil)
-	for i := range n {
-		s := t.hosts[(first+i)%n]
-		if now.Sub(time.Unix(0, s.failed.Load())) < restTime {
-			rest = append(rest, s)
-		} else {
-			well = append(well, s)
-		}
+// look says in the log what an operator can act on.
+func (u *upstream) look(r *http.Response) error {
+	if r.StatusCode == http.StatusForbidden {
+		u.warn("forbidden", "the metadata service refuses the signature; the secret here has to be Nova's metadata_proxy_shared_secret", "server", r.Request.URL.Host)
 	}
-	return append(well, rest...)
+	return nil
 }
 
-func (t *inTurn) RoundTrip(r *http.Request) (*http.Response, error) {
-	var errs []error
-	for _, s := range t.order(time.Now()) {
-		one := r.Clone(r.Context())
-		one.URL.Host = s.host
-		if r.GetBody != nil {
-			body, err := r.GetBody()
-			if err != nil {
-				return nil, err
-			}
-			one.Body = body
-		}
-		answer, err := t.transport.RoundTrip(one)
-		if err == nil {
-			return answer, nil
-		}
-		errs = append(errs, err)
-		var dial *net.OpError
-		if !errors.As(err, &dial) || dial.Op != "dial" || r.Context().Err() != nil {
-			break
-		}
-		s.failed.Store(time.Now().UnixNano())
+func (u *upstream) warn(event, text string, args ...any) {
+	if ok, skipped := u.limit.Allow(event, "", time.Now()); ok {
+		u.log.Warn(text, append(args, "skipped", skipped)...)
 	}
-	return nil, errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package ebpf
+package pinned
 
 import (
 	"encoding/binary"
@@ -22,59 +22,56 @@ import (
 // redirect or a drop. Without tcx the program is the first filter of the same
 // qdisc, and no other is asked after one that decides.
 const (
-	refuseName     = "sluice_refuse"
+	// RefuseName is the filter's name.
+	RefuseName     = "sluice_refuse"
 	refuseHandle   = 1
 	refusePriority = 0xffff // the last
 )
 
 var refusal = asm.Instructions{asm.Mov.Imm(asm.R0, int32(netlink.TC_ACT_SHOT)), asm.Return()}
 
-// refuse makes the second line of a device, or leaves the one that is there. The
+// Refuse makes the second line of a device, or leaves the one that is there. The
 // device keeps it until it goes.
-func refuse(ifindex int) error {
+func Refuse(ifindex int) error {
 	if err := ensureClsact(ifindex); err != nil {
 		return err
 	}
-	if there, err := refuses(ifindex); err != nil || there {
+	if there, err := Refuses(ifindex); err != nil || there {
 		return err
 	}
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: refuseName, Type: ebpf.SchedCLS, License: "GPL", Instructions: refusal})
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: RefuseName, Type: ebpf.SchedCLS, License: "GPL", Instructions: refusal})
 	if err != nil {
-		return fmt.Errorf("load program %s: %w", refuseName, err)
+		return fmt.Errorf("load program %s: %w", RefuseName, err)
 	}
 	defer prog.Close() // the filter holds it
-	filter := &netlink.BpfFilter{FilterAttrs: filterAttrs(ifindex, refuseHandle, refusePriority), Fd: prog.FD(), Name: refuseName, DirectAction: true}
+	filter := &netlink.BpfFilter{FilterAttrs: filterAttrs(ifindex, refuseHandle, refusePriority), Fd: prog.FD(), Name: RefuseName, DirectAction: true}
 	if err := netlink.FilterReplace(filter); err != nil {
-		return fmt.Errorf("filter %s: %w", refuseName, err)
+		return fmt.Errorf("filter %s: %w", RefuseName, err)
 	}
 	return nil
 }
 
-// refuses tells whether a device has its second line. A foreign filter in its
+// Refuses tells whether a device has its second line. A foreign filter in its
 // place is an error; one before it is not: what that lets pass comes to it only
 // when the program is lost.
-func refuses(ifindex int) (bool, error) {
-	l, err := netlink.LinkByIndex(ifindex)
+func Refuses(ifindex int) (bool, error) {
+	all, err := filters(ifindex)
 	if err != nil {
-		return false, fmt.Errorf("find device %d: %w", ifindex, err)
-	}
-	all, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
-	if err != nil {
-		return false, fmt.Errorf("list filters: %w", err)
+		return false, err
 	}
 	for _, f := range all {
 		if f.Attrs().Priority != refusePriority {
 			continue
 		}
 		b, ok := f.(*netlink.BpfFilter)
-		if !ok || b.Name != refuseName {
+		if !ok || b.Name != RefuseName {
 			return false, fmt.Errorf("filter of type %s has priority %d, where Sluice's last one has to be; take it off (tc filter del): %w",
 				f.Type(), refusePriority, reconcile.ErrForeign)
 		}
 		// As all of bpf/, which is built for little-endian machines alone.
 		same, err := refusal.HasTag(b.Tag, binary.LittleEndian)
 		if err != nil {
-			return false, fmt.Errorf("filter %s: %w", refuseName, err)
+			return false, fmt.Errorf("filter %s: %w", RefuseName, err)
 		}
 		if same && b.DirectAction && b.Handle == refuseHandle {
 			return true, nil

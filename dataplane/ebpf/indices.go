@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -22,6 +23,6 @@ func PinnedVRFs(dir string) (map[intent.VNI]uint16, error) {
 	}
 	defer m.Close()
 	out := map[intent.VNI]uint16{}
-	_, err = walk(m, func(vni uint32, r bpfVrf) { out[intent.VNI(vni)] = uint16(r.Index) })
+	_, err = pinned.Walk(m, func(vni uint32, r bpfVrf) { out[intent.VNI(vni)] = uint16(r.Index) })
 	return out, mapError(bpfMapVrfsV2, err)
 }

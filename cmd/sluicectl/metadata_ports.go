@@ -1,0 +1,97 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/output"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+func metadataPortsCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ports",
+		Short: "The machines of this node: who they are to Nova, and how their metadata requests get to the proxy",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			m, err := admin.Call(c.Context(), newDaemon(o.socket).client, admin.GetMetadata, admin.Nothing{})
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), m, func(w io.Writer) error { return writeMetadata(w, m) })
+		},
+	}
+}
+
+func writeMetadata(w io.Writer, m status.Metadata) error {
+	if !m.Used {
+		_, err := fmt.Fprintf(w, "metadata is not served: %s\n", m.Note)
+		return err
+	}
+	if m.Proxy != "" {
+		fmt.Fprintf(w, "the proxy does not serve: %s\n\n", m.Proxy)
+	}
+	t := output.Table{Header: []string{"PORT", "INSTANCE", "SERVED", "DEVICE", "GUESTS", "NOTE"}}
+	for _, p := range m.Ports {
+		device := p.Device
+		if p.VLAN != 0 {
+			device += fmt.Sprintf(".%d", p.VLAN)
+		}
+		var notes []string
+		if p.Reason != "" {
+			notes = append(notes, strings.TrimSuffix(p.Reason+": "+p.Detail, ": "))
+		}
+		if p.Served != status.LeftToOVN && !p.Programmed {
+			notes = append(notes, "not in place: "+cmp.Or(p.Error, "waiting"))
+		}
+		t.Add(p.Port, cmp.Or(p.Instance, "-"), string(p.Served), device, p.Guests.String(), strings.Join(notes, "; "))
+	}
+	return t.Write(w)
+}
+
+func metadataExplainCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain PORT",
+		Short: "Why requests of a machine are answered, or are not: every step of their way. PORT is a logical port or an instance",
+		Args:  exactArgs("PORT"), ValidArgsFunction: noCompletion,
+		RunE: func(c *cobra.Command, args []string) error {
+			e, err := admin.Call(c.Context(), newDaemon(o.socket).client, admin.ExplainMetadata, status.MetadataQuery{Port: args[0]})
+			if err != nil {
+				return err
+			}
+			if err := o.print(c.OutOrStdout(), e, func(w io.Writer) error { return writeMetadataSteps(w, e) }); err != nil {
+				return err
+			}
+			if !e.Works {
+				return errAnswerNo
+			}
+			return nil
+		},
+	}
+}
+
+func writeMetadataSteps(w io.Writer, e status.MetadataExplanation) error {
+	if err := writeSteps(w, e.Steps); err != nil {
+		return err
+	}
+	if e.Works {
+		_, err := fmt.Fprintf(w, "\nRequests of %s get to the proxy, as those of instance %s.\n", e.Port, e.Instance)
+		return err
+	}
+	for _, s := range e.Steps {
+		if s.Found {
+			continue
+		}
+		fmt.Fprintf(w, "\nThe way is cut at: %s. %s\n", s.Object, s.Detail)
+		if s.Hint != "" {
+			fmt.Fprintln(w, s.Hint)
+		}
+		break
+	}
+	return nil
+}

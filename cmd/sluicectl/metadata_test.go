@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// The commands that ask the metadata proxy, against one that answers, and without one.
+func TestMetadataCommands(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "m.sock")
+	proxy := status.MetadataProxy{Backend: "nova", Ready: true, Ports: 2, Conditions: []status.Condition{{Name: "listeners", Ready: true, Reason: "listening"}},
+		Listeners: []status.MetadataListener{{Namespace: "/run/netns/sluice-metadata", Address: "169.254.169.254:80", Serving: true}},
+		Outcomes:  []status.MetadataOutcome{{Outcome: "answered", Requests: 3, Description: "all is well"}, {Outcome: "slow", Description: "not shown"}}}
+	requests := []status.MetadataRequest{
+		{Time: time.Now(), Port: "p-red", Instance: "inst-red", Network: "net-red", Address: netip.MustParseAddr("10.0.0.5"), Method: "GET", Path: "/openstack", Status: 200, Outcome: "answered", Took: 1500 * time.Microsecond},
+		{Time: time.Now(), Port: "p-blue", Instance: "inst-blue", Method: "GET", Path: "/a", Status: 404, Outcome: "answered"},
+		{Time: time.Now(), Outcome: "too-many-connections"},
+	}
+	s := admin.NewServer(socket, slog.New(slog.DiscardHandler))
+	admin.Handle(s, admin.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return proxy, nil })
+	admin.Handle(s, admin.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return requests, nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	command := func(args ...string) (string, error) {
+		root := newRoot()
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetArgs(append([]string{"metadata", "--metadata-socket", socket}, args...))
+		err := root.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := command("proxy"); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct{ args, has, hasNot string }{
+		{"requests", "inst-red", "x-token"},
+		{"requests", "1.5ms", ""},
+		{"requests --port p-red", "inst-red", "inst-blue"},
+		{"requests --port inst-blue", "inst-blue", "inst-red"},
+		{"requests --failed", "too-many-connections", "inst-red"},
+		{"requests --port p-none", "no requests", "inst"},
+		{"requests -o json", `"instance": "inst-red"`, ""},
+		{"requests -o yaml", "instance: inst-red", ""},
+		{"requests --port p-none -o json", "[]", ""},
+		{"proxy", "/run/netns/sluice-metadata", "not shown"},
+		{"proxy -o json", `"backend": "nova"`, ""},
+	} {
+		out, err := command(strings.Fields(tc.args)...)
+		if err != nil || !strings.Contains(out, tc.has) || tc.hasNot != "" && strings.Contains(out, tc.hasNot) {
+			t.Errorf("%s: %v\n%s", tc.args, err, out)
+		}
+	}
+	proxy.Ready = false
+	if got := run(t.Context(), []string{"metadata", "proxy", "--metadata-socket", socket}); got != exitAnswerNo {
+		t.Errorf("not ready: exit code %d", got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for _, args := range []string{"proxy", "requests"} {
+		if got := run(t.Context(), []string{"metadata", args, "--metadata-socket", socket}); got != exitOffline {
+			t.Errorf("%s without a proxy: exit code %d", args, got)
+		}
+	}
+	if got := run(t.Context(), []string{"metadata", "nonsense"}); got != exitUsage {
+		t.Errorf("nonsense: exit code %d", got)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/ovn-sluice/sluice/controlplane/metadata"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// metadataUnused is why nothing is served.
+const metadataUnused = "metadata.enabled is false, or metadata.backend is none"
+
+// status is the answer to "sluicectl metadata ports".
+func (m *metadataPart) status() status.Metadata {
+	out := status.Metadata{Used: m.d.cfg.Metadata.Used(), Ports: []status.MetadataPort{}}
+	if !out.Used {
+		out.Note = metadataUnused
+		return out
+	}
+	m.d.mu.Lock()
+	ports, work := m.translator.Ports(), m.at
+	m.d.mu.Unlock()
+	if work == nil {
+		out.Proxy = "metadata has not started; see sluicectl status"
+	} else {
+		out.Proxy = cmp.Or(*cmp.Or(work.broken.Load(), new(string)), work.silence(m.d.cfg.Metadata.StaleAfter.Duration))
+	}
+	for _, p := range ports {
+		out.Ports = append(out.Ports, work.port(p))
+	}
+	return out
+}
+
+// port joins what is wanted of a port and what there is. Without a receiver nothing is
+// there.
+func (w *metadataAtWork) port(p metadata.PortStatus) status.MetadataPort {
+	out := status.MetadataPort{
+		Port: p.Port, Network: p.Network, Instance: p.Instance, Project: p.Project, Served: formOf(p.Via),
+		Reason: p.Reason, Detail: p.Detail, Device: p.Tap.Name, VLAN: p.Tap.VLAN, Guests: p.Guests,
+	}
+	if p.Via == metadata.ViaNamespace {
+		_, out.Device = namespace.Devices(p.Network)
+	}
+	if w == nil || out.Served == status.LeftToOVN {
+		return out
+	}
+	done, err := w.tables.Ports.State(p.Port)
+	if done && p.Via == metadata.ViaNamespace {
+		done, err = w.tables.Networks.State(p.Network)
+	}
+	if out.Programmed = done; err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+func formOf(v metadata.Via) status.MetadataForm {
+	switch v {
+	case metadata.ViaTap:
+		return status.FromTap
+	case metadata.ViaNamespace:
+		return status.FromNamespace
+	}
+	return status.LeftToOVN
+}
+
+// explain is the answer to "sluicectl metadata explain": the steps of a request's way.
+func (m *metadataPart) explain(name string) status.MetadataExplanation {
+	all, out := m.status(), status.MetadataExplanation{Port: name, Works: true}
+	step := func(layer status.Layer, object string, found bool, detail, hint string) {
+		out.Works = out.Works && found
+		out.Steps = append(out.Steps, status.Step{Layer: layer, Object: object, Found: found, Detail: detail, Hint: hint})
+	}
+	step(status.LayerIntent, "metadata", all.Used, cmp.Or(all.Note, "backend "+string(m.d.cfg.Metadata.Backend)), "Set metadata.backend, and restart sluiced.")
+	if !all.Used {
+		return out
+	}
+	var port *status.MetadataPort
+	for i, p := range all.Ports {
+		if p.Port == name || p.Instance == name && port == nil {
+			port = &all.Ports[i]
+		}
+	}
+	if port == nil {
+		step(status.LayerOVN, "Port_Binding "+name, false, "no machine's port of that name, and no instance, is bound to this node", "See ovn-sbctl find Port_Binding logical_port="+name+": its chassis is the node to ask.")
+		return out
+	}
+	out.Port, out.Instance = port.Port, port.Instance
+	step(status.LayerOVN, "Port_Binding "+port.Port, true, fmt.Sprintf("network %s, %s", cmp.Or(port.Network, "not known yet"), cmp.Or(port.Guests.String(), "no addresses")), "")
+	step(status.LayerOVN, "external_ids:neutron:device_id", port.Instance != "", cmp.Or(port.Instance, "it names no instance; requests are answered with 404"),
+		"Set it on the Logical_Switch_Port; Neutron does when the port is bound.")
+	what := "tap " + port.Device
+	if port.Served == status.FromNamespace {
+		what = "namespace of network " + port.Network
+	}
+	step(status.LayerIntent, what, port.Served != status.LeftToOVN, note(port), "")
+	if port.Served == status.LeftToOVN {
+		return out
+	}
+	step(status.LayerDataplane, "rows and program", port.Programmed, cmp.Or(port.Error, "in place"), "sluicectl status names what is wrong.")
+	step(status.LayerDataplane, "proxy", all.Proxy == "", cmp.Or(all.Proxy, "alive"), "Start sluiced metadata on the node, and see its log.")
+	return out
+}
+
+func note(p *status.MetadataPort) string {
+	if p.Reason == "" {
+		return "served from there"
+	}
+	return p.Reason + ": " + p.Detail
+}

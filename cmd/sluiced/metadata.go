@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/logging"
+)
+
+type metadataOptions struct {
+	config string
+	// namespaces is the directory of named network namespaces.
+	namespaces string
+}
+
+func metadataCommand() *cobra.Command {
+	var o metadataOptions
+	c := &cobra.Command{
+		Use:   "metadata",
+		Short: "Answer the metadata requests of this node's machines",
+		Long: `Answer the metadata requests of this node's machines (169.254.169.254), by what
+metadata has in the configuration. It is a process of its own beside sluiced, which
+makes what leads to it: killing or upgrading sluiced does not touch it.
+
+With SIGHUP or SIGUSR2 it starts itself anew, with the build that is installed and
+the configuration as it is then, and keeps its process id, its listeners and the
+connections that wait; requests under way have 5 seconds. A build that does not take the
+configuration is not started. With SIGTERM it ends; with systemd its listeners stay
+open, and connections wait for the next one.
+
+Where metadata.backend is none it says so, and does nothing until it is ended.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runMetadata(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.config, "config", config.DefaultPath, "configuration file")
+	f.StringVar(&o.namespaces, "netns", "", "directory of named network namespaces, in place of /run/netns")
+	_ = f.MarkHidden("netns")
+	return c
+}
+
+// metadataDir is that of the metadata proxy below the state directory.
+const metadataDir = "metadata"
+
+// runMetadata is the metadata proxy from its lock to its end. What was to be the next
+// process and could not be started leaves this one to go on.
+func runMetadata(ctx context.Context, o metadataOptions) error {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP, syscall.SIGUSR2)
+	cfg, err := load(o.config)
+	if err != nil {
+		return err
+	}
+	log := logging.New(os.Stderr, cfg.Log)
+	next, err := newNextProcess(o.config)
+	if err != nil {
+		return err
+	}
+	log.Info("sluiced metadata starts", "version", version, "config", o.config)
+	dir := filepath.Join(cfg.StateDir, metadataDir)
+	lock, err := admin.AcquireLock(dir)
+	if err != nil {
+		return fmt.Errorf("state directory of the metadata proxy: %w", err)
+	}
+	defer func() { _ = lock.Release() }()
+	lastCrash(dir, log)
+	sockets, err := socketsOfBefore()
+	if err != nil {
+		log.Error("the sockets of the process before are lost; connections that wait are refused", "error", err)
+	}
+	p, err := newMetadataProxy(cfg, o, log)
+	if err != nil {
+		return err
+	}
+	for {
+		var handOver bool
+		if sockets, handOver = p.run(ctx, sockets, again, next.check); !handOver {
+			log.Info("sluiced metadata ends")
+			return nil
+		}
+		signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2) // until the next process is there to take them
+		err := service.Exec(next.path, os.Args, sockets)
+		signal.Notify(again, syscall.SIGHUP, syscall.SIGUSR2)
+		log.Error("sluiced metadata could not start itself anew, and goes on", "error", err)
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
+	"github.com/ovn-sluice/sluice/pkg/config"
+)
+
+// openHeart opens what the programs on taps look at: see service.Beater. nil: there are
+// none.
+var openHeart func(bpffs string) (service.Beater, error)
+
+// metadataBackend makes the one that the configuration names.
+func metadataBackend(m config.Metadata, log *slog.Logger) (proxy.Backend, error) {
+	switch n := m.Nova; m.Backend {
+	case config.BackendNova:
+		return proxy.NewNova(proxy.NovaConfig{
+			Hosts: n.Hosts, Port: int(n.Port), HTTPS: n.Protocol == config.ProtocolHTTPS, Insecure: n.Insecure,
+			CA: n.CACert, Certificate: n.ClientCert, Key: n.ClientKey, Secret: n.SecretFile,
+			ConnectTimeout: n.ConnectTimeout.Duration, Timeout: n.Timeout.Duration, Log: log,
+		})
+	case config.BackendFiles:
+		return proxy.NewStatic(m.Files, log)
+	case config.BackendTemplate:
+		return proxy.NewTemplate(m.Template, 0, log)
+	}
+	return nil, fmt.Errorf("metadata.backend: nothing answers for %s", m.Backend)
+}
+
+// answerTime is how long an answer may take on its way to the guest, after the backend's
+// own time.
+const answerTime = time.Minute
+
+// metadataService is what the service is made of, but what it tells of requests.
+func metadataService(cfg *config.Config, o metadataOptions, log *slog.Logger) (service.Config, error) {
+	m := cfg.Metadata
+	backend, err := metadataBackend(m, log)
+	if err != nil {
+		return service.Config{}, err
+	}
+	c := service.Config{
+		Identities: identities.Path(cfg.StateDir), Namespaces: o.namespaces, Steered: m.Path != config.MetadataNamespace, Log: log,
+		Proxy: proxy.Config{
+			Backend: backend, Log: log, MaxConnections: int(m.Limits.Connections), Rate: rate.Limit(m.Limits.Rate), Burst: int(m.Limits.Burst),
+			WriteTimeout: m.Nova.Timeout.Duration + answerTime,
+		},
+	}
+	if openHeart != nil {
+		c.OpenHeart = func() (service.Beater, error) { return openHeart(cfg.Dataplane.BPFFS) }
+	}
+	return c, nil
+}

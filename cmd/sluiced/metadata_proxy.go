@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/serve"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/systemd"
+)
+
+// metadataProxy is the process of the metadata proxy.
+type metadataProxy struct {
+	cfg     *config.Config
+	log     *slog.Logger
+	started time.Time
+	service service.Config
+	journal *service.Journal
+	metrics *metrics.Metrics
+	reg     *status.Registry
+
+	mu      sync.Mutex
+	running *service.Service // nil where nothing is done
+}
+
+func newMetadataProxy(cfg *config.Config, o metadataOptions, log *slog.Logger) (*metadataProxy, error) {
+	p := &metadataProxy{
+		cfg: cfg, log: log, started: time.Now(), journal: service.NewJournal(log), reg: status.NewRegistry(log),
+		metrics: metrics.NewMetadata(version, metricsFailed(log)),
+	}
+	p.metrics.AddStatus(p.reg)
+	p.metrics.AddMetadata(p.readMetrics)
+	if !cfg.Metadata.Used() {
+		return p, nil
+	}
+	p.reg.Require("identities", "listeners", "heartbeat")
+	var err error
+	if p.service, err = metadataService(cfg, o, log); err != nil {
+		return nil, err
+	}
+	p.service.Proxy.Observe = func(r proxy.Request) {
+		p.journal.Observe(r)
+		p.metrics.ObserveMetadata(r.Took)
+	}
+	return p, nil
+}
+
+// run serves until ctx ends, or until somebody asks to hand over and check has nothing
+// against it. What tells of the proxy ends before it hands over: guests wait meanwhile.
+func (p *metadataProxy) run(ctx context.Context, before []service.Socket, again <-chan os.Signal, check func(context.Context) error) (sockets []service.Socket, handOver bool) {
+	notify := systemd.New(p.log, p.alive)
+	defer context.AfterFunc(ctx, notify.Stopping)()
+	leave := make(chan struct{})
+	left := p.serve(ctx, before, leave, notify)
+	around, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	group.Go(func() error { return p.watch(around) })
+	group.Go(func() error { return notify.Run(around) })
+	group.Go(func() error { return p.insist(around, "the admin socket of the metadata proxy", p.runAdmin) })
+	group.Go(func() error { return p.insist(around, "metrics and health of the metadata proxy", p.runHTTP) })
+	end := func() []service.Socket {
+		stop()
+		_ = group.Wait() // none of them fails
+		close(leave)
+		return <-left
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			end()
+			return nil, false
+		case <-again:
+		}
+		p.log.Info("sluiced metadata is to start itself anew")
+		if err := check(ctx); err != nil {
+			p.log.Error("sluiced metadata does not start itself anew: the build or the configuration is not usable", "error", err)
+			continue
+		}
+		return end(), true
+	}
+}
+
+// serve begins to serve, and tells of the sockets that are left in the end.
+func (p *metadataProxy) serve(ctx context.Context, before []service.Socket, leave <-chan struct{}, notify *systemd.Notifier) <-chan []service.Socket {
+	left := make(chan []service.Socket, 1)
+	if !p.cfg.Metadata.Used() {
+		for _, s := range before {
+			_ = unix.Close(s.FD)
+			_ = notify.RemoveFD(s.Name) // it may not be stored
+		}
+		why := "metadata.backend is none"
+		if !p.cfg.Metadata.Enabled {
+			why = "metadata.enabled is false"
+		}
+		p.log.Info("sluiced metadata does nothing", "why", why)
+		notify.Ready(why)
+		close(left)
+		return left
+	}
+	p.service.Store = notify
+	s := service.New(p.service, before)
+	p.mu.Lock()
+	p.running = s
+	p.mu.Unlock()
+	go func() { left <- s.Run(ctx, leave) }()
+	notify.Ready("answering metadata requests")
+	return left
+}
+
+// insist keeps something running that guests do not depend on.
+func (p *metadataProxy) insist(ctx context.Context, what string, run func(context.Context) error) error {
+	for ctx.Err() == nil {
+		if err := run(ctx); err != nil {
+			p.log.Error(what+" failed; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(insistInterval):
+		}
+	}
+	return nil
+}
+
+const insistInterval = 5 * time.Second
+
+func (p *metadataProxy) runHTTP(ctx context.Context) error {
+	return serve.New(serve.Options{
+		Config: config.HTTP{Listen: p.cfg.Metadata.Listen, WebConfig: p.cfg.HTTP.WebConfig}, Metrics: p.metrics.Gatherer(), Status: p.reg, Alive: p.alive, Log: p.log,
+	}).Run(ctx)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// work is what there is of metadata; nil while there is nothing.
+func (m *metadataPart) work() *metadataAtWork {
+	if m == nil {
+		return nil
+	}
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	return m.at
+}
+
+// held is a stage and why rows of it are kept that are not wanted any more; empty if
+// they are not.
+type held struct {
+	reconcile.Stage
+	why string
+}
+
+func (w *metadataAtWork) stages() (out []held) {
+	if w == nil {
+		return nil
+	}
+	for _, s := range w.tables.Pipeline.Stages() {
+		out = append(out, held{s, w.tables.Held(s)})
+	}
+	return out
+}
+
+func (n *node) heldStages() (out []held) {
+	for _, s := range n.stages() {
+		out = append(out, held{s, n.stageHeld(s)})
+	}
+	return out
+}
+
+func (h held) metric() metrics.Table {
+	s := h.Stats()
+	return metrics.Table{Name: h.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed,
+		Held: h.why != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors}
+}
+
+func (h held) status() status.Table {
+	s := h.Stats()
+	return status.Table{Name: h.Name(), Wanted: status.Known(s.Wanted), Actual: s.Actual, Failed: status.Known(s.Failed), Held: h.why}
+}
+
+// tableMetrics are those of the node, if there is one, and of metadata.
+func (d *daemon) tableMetrics() (out []metrics.Table, err error) {
+	all := d.metadata.work().stages()
+	if n, err := d.running(); err == nil {
+		all = append(n.heldStages(), all...)
+	}
+	for _, s := range all {
+		out = append(out, s.metric())
+	}
+	return out, nil
+}
+
+// steered counts what the programs on taps did.
+func (d *daemon) steered() (map[string]uint64, error) {
+	w := d.metadata.work()
+	if w == nil {
+		return nil, nil
+	}
+	return w.taps.Counters()
+}
+
+// diff compares the tables of the node, if there is one, and of metadata.
+func (d *daemon) diff(ctx context.Context) (status.Diff, error) {
+	out := noDiff
+	n, err := d.running()
+	switch {
+	case err == nil:
+		if out, err = n.diff(ctx); err != nil {
+			return out, err
+		}
+	case !d.hasNoRole():
+		return out, err
+	}
+	w := d.metadata.work()
+	if w == nil {
+		return out, nil
+	}
+	changes, err := compare(ctx, w.tables)
+	out.Changes = append(out.Changes, changes...)
+	return out, err
+}
+
+func compare(ctx context.Context, t *tables.Metadata) (out []status.Change, err error) {
+	changes, err := t.Pipeline.Compare(ctx)
+	for _, c := range changes {
+		out = append(out, changeOf(c))
+	}
+	return out, err
+}

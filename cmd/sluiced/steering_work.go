@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/controlplane/metadata"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
+	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/steering"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// metadataAtWork is what there is of metadata on the node while it is served.
+type metadataAtWork struct {
+	taps     *taps.Taps
+	proxy    *namespace.Proxy
+	steering *steering.Driver
+	tables   *tables.Metadata
+	// broken says what is wrong with the proxy's namespace; nil or empty: nothing.
+	broken atomic.Pointer[string]
+}
+
+const (
+	metadataCondition = "metadata"
+	// metadataLook is between two looks at the proxy's namespace and heartbeat.
+	metadataLook = time.Second
+)
+
+// run serves metadata until ctx ends, and leaves all that is programmed. Where metadata is
+// not to be served, it takes away what an earlier start made.
+func (m *metadataPart) run(ctx context.Context) error {
+	var work *metadataAtWork
+	start := func() (err error) {
+		if !m.d.cfg.Metadata.Used() {
+			return m.retire(ctx)
+		}
+		work, err = m.start(ctx)
+		return err
+	}
+	for err := start(); err != nil; err = start() {
+		m.d.reg.SetCondition(metadataCondition, false, reason.StartFailed, err.Error())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(startRetry):
+		}
+	}
+	if work == nil {
+		m.d.reg.SetCondition(metadataCondition, true, reason.Idle, metadataUnused)
+		return nil
+	}
+	defer func() { _ = work.taps.Close() }()
+	m.adopt(work)
+	defer m.adopt(nil)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.findTaps(ctx) })
+	group.Go(func() error { return work.tables.Pipeline.Run(ctx) })
+	group.Go(func() error { return work.steering.Watch(ctx, work.relist) })
+	group.Go(func() error { return m.watch(ctx, work) })
+	return ignoreEnd(group.Wait())
+}
+
+// retire waits for the local database, in which ports may be Sluice's.
+func (m *metadataPart) retire(ctx context.Context) error {
+	things, err := owned.Metadata(ctx, m.d.ovs, m.d.cfg.Dataplane.BPFFS)
+	errs := []error{err}
+	for _, t := range things {
+		m.d.log.Info("metadata is not served; removing", "object", t.What)
+		errs = append(errs, t.Remove(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *metadataPart) start(ctx context.Context) (*metadataAtWork, error) {
+	c := m.d.cfg
+	if err := os.MkdirAll(c.Dataplane.BPFFS, 0o700); err != nil {
+		return nil, fmt.Errorf("create pin directory: %w", err)
+	}
+	loaded, err := taps.Load(taps.Config{Dir: owned.TapsDir(c.Dataplane.BPFFS), StaleAfter: c.Metadata.StaleAfter.Duration, Log: m.d.log})
+	if err != nil {
+		return nil, fmt.Errorf("programs of taps: %w", err)
+	}
+	w := &metadataAtWork{taps: loaded}
+	w.proxy = namespace.NewProxy(namespace.ProxyConfig{Attach: func(_ context.Context, p taps.Proxy) error {
+		return errors.Join(loaded.AttachProxy(p.Host), loaded.SetProxy(p))
+	}})
+	if _, err := w.proxy.Ensure(ctx); err != nil {
+		return nil, errors.Join(err, loaded.Close())
+	}
+	w.steering = steering.New(steering.Config{Maps: loaded, File: identities.Path(c.StateDir), Log: m.d.log})
+	w.tables = tables.NewMetadata(tables.MetadataDrivers{
+		Networks: namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs}), Ports: w.steering,
+	}, m.d.ovnInSync, tables.Options{Status: m.d.reg, Log: m.d.log})
+	return w, nil
+}
+
+// adopt makes w what OVN's events go to, and gives it what is known.
+func (m *metadataPart) adopt(w *metadataAtWork) {
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	m.at = w
+	if w == nil || !m.stepped {
+		return
+	}
+	all := m.translator.Tables()
+	w.tables.Pipeline.Update(func() {
+		w.tables.Networks.Set(all.Networks)
+		w.tables.Ports.Set(all.Ports)
+	})
+}
+
+// patch hands a step to the tables. first: it is all that is wanted.
+func (w *metadataAtWork) patch(d metadata.Difference, first bool) {
+	if d.Empty() && !first {
+		return
+	}
+	w.tables.Pipeline.Update(func() {
+		if first {
+			w.tables.Networks.Set(d.Networks.Set)
+			w.tables.Ports.Set(d.Ports.Set)
+			return
+		}
+		apply(w.tables.Networks, d.Networks)
+		apply(w.tables.Ports, d.Ports)
+	})
+}
+
+// relist has devices, maps and programs read back.
+func (w *metadataAtWork) relist() { w.tables.Pipeline.RelistAll() }
+
+// watch mends the proxy's namespace, and says whether the proxy is alive.
+func (m *metadataPart) watch(ctx context.Context, w *metadataAtWork) error {
+	tick := time.NewTicker(metadataLook)
+	defer tick.Stop()
+	for {
+		m.lookAtProxy(ctx, w)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (m *metadataPart) lookAtProxy(ctx context.Context, w *metadataAtWork) {
+	why, detail := reason.Serving, ""
+	if differs, err := w.mend(ctx); err != nil {
+		why, detail = reason.Broken, err.Error()
+	} else if differs != "" {
+		m.d.log.Warn("the namespace of the metadata proxy was mended", "was", differs)
+	}
+	w.broken.Store(&detail)
+	if silent := w.silence(m.d.cfg.Metadata.StaleAfter.Duration); silent != "" && detail == "" {
+		why, detail = reason.NoProxy, silent
+	}
+	m.d.reg.SetCondition(metadataCondition, detail == "", why, detail)
+	m.tellNeutron(detail == "")
+}
+
+// mend makes again what somebody changed of the proxy's namespace, and says what that was.
+func (w *metadataAtWork) mend(ctx context.Context) (string, error) {
+	differs, err := w.proxy.Check()
+	if err != nil {
+		return "", err
+	}
+	if p, err := w.taps.Proxy(); err != nil {
+		return "", err
+	} else if ok, err := w.taps.ProxyAttached(p.Host); err != nil || !ok {
+		differs = append(differs, "the program is not on "+namespace.ProxyHost)
+	}
+	if len(differs) == 0 {
+		return "", nil
+	}
+	_, err = w.proxy.Ensure(ctx)
+	return strings.Join(differs, "; "), err
+}
+
+// silence says since when nothing was heard of the proxy; empty: it is alive.
+func (w *metadataAtWork) silence(staleAfter time.Duration) string {
+	age, ever, err := w.taps.HeartbeatAge()
+	switch {
+	case err != nil:
+		return err.Error()
+	case !ever:
+		return "the proxy has not served yet (sluiced metadata); requests are left to OVN"
+	case age > staleAfter:
+		return fmt.Sprintf("the proxy has not been heard of for %s (sluiced metadata); requests are left to OVN", age.Round(time.Second))
+	}
+	return ""
+}
+
+// tellNeutron publishes what is served; alive tells whether the proxy is.
+func (m *metadataPart) tellNeutron(alive bool) {
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	if !m.stepped {
+		return
+	}
+	a := m.translator.Agent()
+	a.Alive = alive
+	m.d.follower.PublishMetadata(a)
+}

@@ -1,0 +1,88 @@
+package acl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// token is a word of a match: a symbol such as &&, or with kind a name, a constant, …
+type token struct {
+	kind rune
+	text string
+}
+
+// The kinds of token. Symbols have the kind symbol.
+const (
+	symbol   = 's'
+	name     = 'n' // ip4.dst, $set and @group: with what begins it
+	constant = 'c' // 10, 0x800, 10.0.0.0/8, fe80::1, 02:00:00:00:00:01
+	quoted   = 'q' // without its quotes
+	end      = 0
+)
+
+// longest bounds a match: Open vSwitch takes longer ones, and nobody writes them.
+const longest = 64 << 10
+
+func lex(s string) ([]token, error) {
+	if len(s) > longest {
+		return nil, fmt.Errorf("a match of %d bytes", len(s))
+	}
+	var out []token
+	for s = strings.TrimLeft(s, " \t\r\n"); s != ""; s = strings.TrimLeft(s, " \t\r\n") {
+		t, n, err := next(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+		s = s[n:]
+	}
+	return out, nil
+}
+
+var symbols = []string{"&&", "||", "==", "!=", "<=", ">=", "..", "<", ">", "!", "(", ")", "{", "}", ",", "[", "]"}
+
+// next reads the first token of a text that does not begin with a blank.
+func next(s string) (token, int, error) {
+	for _, sym := range symbols {
+		if strings.HasPrefix(s, sym) {
+			return token{symbol, sym}, len(sym), nil
+		}
+	}
+	if s[0] == '"' {
+		n := strings.IndexByte(s[1:], '"')
+		if n < 0 || strings.Contains(s[1:n+1], `\`) {
+			return token{}, 0, fmt.Errorf("a string that has no end, or an escape: %.20q", s)
+		}
+		return token{quoted, s[1 : n+1]}, n + 2, nil
+	}
+	n := strings.IndexFunc(s, func(r rune) bool { return !wordly(r) })
+	if n < 0 {
+		n = len(s)
+	}
+	if s[0] == '$' || s[0] == '@' {
+		n = 1 + strings.IndexFunc(s[1:]+" ", func(r rune) bool { return !wordly(r) || r == ':' || r == '/' })
+		if n < 2 {
+			return token{}, 0, fmt.Errorf("%c without a name", s[0])
+		}
+		return token{name, s[:n]}, n, nil
+	}
+	if n == 0 {
+		return token{}, 0, fmt.Errorf("%.10q is no part of a match", s)
+	}
+	word := s[:n]
+	if isConstant(word) {
+		return token{constant, word}, n, nil
+	}
+	return token{name, word}, n, nil
+}
+
+// wordly is what names and constants are made of.
+func wordly(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == ':' || r == '/'
+}
+
+// isConstant tells constants from names: they begin with a digit, or are IPv6 or Ethernet
+// addresses, which alone have colons.
+func isConstant(word string) bool {
+	return word[0] >= '0' && word[0] <= '9' || strings.Contains(word, ":")
+}

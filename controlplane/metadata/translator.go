@@ -1,0 +1,119 @@
+package metadata
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// Tables are the intent tables that this package computes.
+type Tables struct {
+	Ports    map[string]intent.MetadataPort
+	Networks map[string]intent.MetadataNetwork
+}
+
+func newTables() Tables {
+	return Tables{Ports: map[string]intent.MetadataPort{}, Networks: map[string]intent.MetadataNetwork{}}
+}
+
+// Difference is the difference of the tables between two steps.
+type Difference struct {
+	Ports    evpn.Delta[string, intent.MetadataPort]
+	Networks evpn.Delta[string, intent.MetadataNetwork]
+}
+
+// Empty tells whether nothing differs.
+func (d Difference) Empty() bool { return d.Ports.Empty() && d.Networks.Empty() }
+
+// Translator keeps what is served. It is used by one goroutine at a time.
+type Translator struct {
+	cfg      Config
+	tables   Tables
+	ports    []PortStatus
+	networks []NetworkStatus
+	objects  []status.Object
+	agent    ovn.MetadataAgent
+	changes  uint64
+	stale    bool
+	// book has the matches of ACLs, and verdicts what they said last of each port.
+	book     acl.Book
+	verdicts map[string]acl.Verdict
+}
+
+// NewTranslator is one that serves nothing yet.
+func NewTranslator(cfg Config) *Translator {
+	return &Translator{cfg: cfg, tables: newTables(), verdicts: map[string]acl.Verdict{}}
+}
+
+// Step computes all that is served and returns what differs from the step before.
+// devices are those that were found for Interfaces, by the Interface's name. While
+// Southbound is not in sync nothing changes. While Northbound is not, and ACLs are to be
+// respected, what they said of a port last stays; of a port that is new nothing is known.
+func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.InSync) Difference {
+	t.stale = !inSync.SB || t.cfg.Respect && !inSync.NB
+	if !inSync.SB {
+		return Difference{}
+	}
+	b := &build{rows: rows, cfg: t.cfg, devices: devices, book: &t.book, verdicts: map[string]acl.Verdict{}}
+	if !inSync.NB {
+		b.before = t.verdicts
+	}
+	b.compute()
+	t.verdicts = b.verdicts
+	t.book.Turn()
+	if next := b.objects(); !slices.Equal(next, t.objects) {
+		t.objects = next
+		t.changes++
+	}
+	t.ports, t.networks = nil, nil
+	for _, p := range b.ports {
+		t.ports = append(t.ports, p.PortStatus)
+	}
+	for _, n := range b.networks {
+		if n != nil && len(n.users) > 0 {
+			t.networks = append(t.networks, NetworkStatus{Network: n.name, MetadataPort: n.port.LogicalPort, For: n.users})
+		}
+	}
+	slices.SortFunc(t.networks, func(a, b NetworkStatus) int { return strings.Compare(a.Network, b.Network) })
+	t.agent = ovn.MetadataAgent{}
+	if id := rows.SystemID(); id != "" {
+		t.agent.ID, t.agent.Bridge = AgentID(id), rows.IntegrationBridge()
+	}
+	if t.agent.Publish = t.cfg.PublishNetworks; t.agent.Publish {
+		t.agent.Networks = networksOf(b.tables)
+	}
+	diff := Difference{Ports: evpn.NewDelta(t.tables.Ports, b.tables.Ports), Networks: evpn.NewDelta(t.tables.Networks, b.tables.Networks)}
+	t.tables = b.tables
+	return diff
+}
+
+// Stale tells whether a database was not in sync in the last step, so that there has to be
+// another when it is.
+func (t *Translator) Stale() bool { return t.stale }
+
+// Tables is a copy of all tables.
+func (t *Translator) Tables() Tables {
+	return Tables{Ports: maps.Clone(t.tables.Ports), Networks: maps.Clone(t.tables.Networks)}
+}
+
+// Agent is what Neutron is to know of this node, but for whether the proxy is alive, which
+// is for whoever watches it to say.
+func (t *Translator) Agent() ovn.MetadataAgent { return t.agent }
+
+// Ports lists the ports of machines here, by name, and how each is served.
+func (t *Translator) Ports() []PortStatus { return t.ports }
+
+// Networks lists those that need a namespace, by name, and for which ports.
+func (t *Translator) Networks() []NetworkStatus { return t.networks }
+
+// Complaints is another number whenever Objects has changed.
+func (t *Translator) Complaints() uint64 { return t.changes }
+
+// Objects is what is wrong, or held back, or waited for.
+func (t *Translator) Objects() []status.Object { return t.objects }

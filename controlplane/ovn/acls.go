@@ -1,0 +1,234 @@
+package ovn
+
+import (
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+)
+
+// The keys of options that ACLs have, and NB_Global for them.
+const (
+	optionAfterLB     = "apply-after-lb"
+	optionDefaultDrop = "default_acl_drop"
+)
+
+// ACL is a row of NB ACL. It is followed with Needs.MetadataACLs only, as are the rows
+// below.
+type ACL struct {
+	UUID UUID
+	// FromPort: its direction is from-lport.
+	FromPort bool
+	Rule     acl.Rule
+}
+
+// PortGroup is a row of NB Port_Group.
+type PortGroup struct {
+	UUID        UUID
+	Name        string
+	Ports, ACLs []UUID
+}
+
+// AddressSet is a row of NB Address_Set.
+type AddressSet struct {
+	UUID      UUID
+	Name      string
+	Addresses []string
+}
+
+// NBGlobal is the row of NB_Global.
+type NBGlobal struct {
+	UUID UUID
+	// DefaultDrop: what no ACL speaks of is dropped.
+	DefaultDrop bool
+}
+
+// Key is the row's _uuid.
+func (a ACL) Key() UUID { return a.UUID }
+
+// Key is the row's _uuid.
+func (g PortGroup) Key() UUID { return g.UUID }
+
+// Key is the row's _uuid.
+func (s AddressSet) Key() UUID { return s.UUID }
+
+// Key is the row's _uuid.
+func (g NBGlobal) Key() UUID { return g.UUID }
+
+func (ACL) table() Table        { return TableACL }
+func (PortGroup) table() Table  { return TablePortGroup }
+func (AddressSet) table() Table { return TableAddressSet }
+func (NBGlobal) table() Table   { return TableNBGlobal }
+
+// aclRows are the rows of this file, and the indices of them.
+type aclRows struct {
+	// follows is what FollowACLs was told.
+	follows  bool
+	acls     map[UUID]ACL
+	groups   map[UUID]PortGroup
+	sets     map[UUID]AddressSet
+	globals  map[UUID]NBGlobal
+	groupsOf index[UUID] // Logical_Switch_Port → Port_Groups
+	setName  index[string]
+}
+
+func newACLRows() aclRows {
+	return aclRows{acls: map[UUID]ACL{}, groups: map[UUID]PortGroup{}, sets: map[UUID]AddressSet{}, globals: map[UUID]NBGlobal{}, groupsOf: index[UUID]{}, setName: index[string]{}}
+}
+
+// all are the rows, by table.
+func (r *aclRows) all() [][]Row {
+	return [][]Row{values(r.acls), values(r.groups), values(r.sets), values(r.globals)}
+}
+
+func (r *aclRows) put(c Change) {
+	switch c.Table {
+	case TableACL:
+		store(r.acls, c)
+	case TablePortGroup:
+		for _, id := range store(r.groups, c).Ports {
+			r.groupsOf.del(id, c.UUID)
+		}
+		for _, id := range r.groups[c.UUID].Ports {
+			r.groupsOf.add(id, c.UUID)
+		}
+	case TableAddressSet:
+		r.setName.del(store(r.sets, c).Name, c.UUID)
+		if s, ok := r.sets[c.UUID]; ok {
+			r.setName.add(s.Name, c.UUID)
+		}
+	case TableNBGlobal:
+		store(r.globals, c)
+	}
+}
+
+// relates tells, before the change is applied, whether other rows are needed after it.
+func (r *aclRows) relates(c Change) bool {
+	if !r.follows {
+		return false
+	}
+	switch c.Table {
+	case TableACL:
+		old, had := r.acls[c.UUID]
+		next, has := c.New.(ACL)
+		return had != has || old.FromPort != next.FromPort || !slices.Equal(acl.Sets(old.Rule.Match), acl.Sets(next.Rule.Match))
+	case TablePortGroup, TableLogicalSwitchPort:
+		return true
+	}
+	return false
+}
+
+// FollowACLs says whether the ACLs of machines' ports are followed, before any row is
+// there.
+func (r *Rows) FollowACLs(yes bool) { r.aclRows.follows = yes }
+
+// ACLsOf are the ACLs of direction from-lport that apply to a port, those of its switch
+// and of its port groups, and the names of these. They are not known as long as a row of
+// them is not there, or when there is no Northbound session.
+func (r *Rows) ACLsOf(port string, datapath UUID) (rules []acl.Rule, groups map[string]bool, known bool) {
+	lsp, ok := r.lspByName.first(port)
+	if !ok || !r.aclRows.follows || len(r.globals) == 0 {
+		return nil, nil, false
+	}
+	sw, ok := r.Switch(datapath)
+	if !ok {
+		return nil, nil, false
+	}
+	ids := slices.Clone(sw.ACLs)
+	groups = map[string]bool{}
+	for id := range r.groupsOf.all(lsp) {
+		g := r.groups[id]
+		groups[g.Name] = true
+		ids = append(ids, g.ACLs...)
+	}
+	slices.Sort(ids)
+	rows, ok := collect(slices.Compact(ids), r.acls)
+	for _, a := range rows {
+		if a.FromPort {
+			rules = append(rules, a.Rule)
+		}
+	}
+	return rules, groups, ok
+}
+
+// AddressSet finds the members of an address set of the Northbound database.
+func (r *Rows) AddressSet(name string) ([]string, bool) {
+	id, ok := r.setName.first(name)
+	return r.sets[id].Addresses, ok
+}
+
+// DefaultACLDrop tells whether what no ACL speaks of is dropped.
+func (r *Rows) DefaultACLDrop() bool {
+	for _, g := range r.globals {
+		if g.DefaultDrop {
+			return true
+		}
+	}
+	return false
+}
+
+// acls adds the conditions of the ACLs of machines here.
+func (d *discovery) acls(own UUID, c ovsdb.Conditions) {
+	if !d.needs.MetadataACLs {
+		return
+	}
+	c["NB_Global"] = []ovsdb.Clause{ovsdb.All()}
+	wanted := map[string]map[UUID]struct{}{}
+	want := func(table string, ids ...UUID) {
+		for _, id := range ids {
+			if _, asked := wanted[table][id]; asked || !ovsdb.UUID(id).Valid() {
+				continue
+			}
+			if wanted[table] == nil {
+				wanted[table] = map[UUID]struct{}{}
+			}
+			wanted[table][id] = struct{}{}
+			clause := ovsdb.Equal("_uuid", ovsdb.UUID(id))
+			if table == "Port_Group" {
+				clause = ovsdb.Includes("ports", ovsdb.UUID(id))
+			}
+			c[table] = append(c[table], clause)
+		}
+	}
+	for id := range d.rows.servedAt.all(own) {
+		p := d.rows.ports[id]
+		c["Logical_Switch_Port"] = append(c["Logical_Switch_Port"], ovsdb.Equal("name", p.LogicalPort))
+		want("Logical_Switch", d.rows.datapaths[p.Datapath].NBUUID())
+		if sw, ok := d.rows.Switch(p.Datapath); ok {
+			want("ACL", sw.ACLs...)
+		}
+		if lsp, ok := d.rows.lspByName.first(p.LogicalPort); ok {
+			want("Port_Group", lsp)
+			for g := range d.rows.groupsOf.all(lsp) {
+				want("ACL", d.rows.groups[g].ACLs...)
+			}
+		}
+	}
+	sets := map[string]struct{}{}
+	for id := range wanted["ACL"] {
+		if a := d.rows.aclRows.acls[id]; a.FromPort {
+			for _, s := range acl.Sets(a.Rule.Match) {
+				sets[s] = struct{}{}
+			}
+		}
+	}
+	for s := range sets {
+		c["Address_Set"] = append(c["Address_Set"], ovsdb.Equal("name", s))
+	}
+}
+
+func convertACLs(row ovsdb.Row) Row {
+	switch r := row.(type) {
+	case *nb.ACL:
+		return ACL{UUID: UUID(r.UUID), FromPort: r.Direction == "from-lport", Rule: acl.Rule{
+			Priority: r.Priority, Tier: r.Tier, Action: r.Action, Match: r.Match, AfterLB: r.Options[optionAfterLB] == "true"}}
+	case *nb.PortGroup:
+		return PortGroup{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports), ACLs: uuids(r.ACLs)}
+	case *nb.AddressSet:
+		return AddressSet{UUID: UUID(r.UUID), Name: r.Name, Addresses: r.Addresses}
+	case *nb.NBGlobal:
+		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: r.Options[optionDefaultDrop] == "true"}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package ovn
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+const (
+	keyDeviceID = "neutron:device_id"
+	keyIfaceID  = "iface-id"
+	// metadataOwner begins the neutron:device_id of a network's metadata port.
+	metadataOwner = "ovnmeta-"
+)
+
+// metadataPortKeys are the keys of Port_Binding.external_ids that metadata reads.
+var metadataPortKeys = []string{keyDeviceID, "neutron:project_id", "neutron:mtu", "neutron:cidrs"}
+
+// Interface is a row of the vswitch database's Interface table. It is followed with
+// Needs.Metadata only.
+type Interface struct {
+	UUID UUID
+	Name string
+	Type string
+	// IfIndex is that of the device, as ovs-vswitchd last saw it; 0 when it has none.
+	IfIndex uint32
+	// IfaceID is external_ids:iface-id: the logical port that the Interface is of.
+	IfaceID string
+}
+
+// Key is the row's _uuid.
+func (i Interface) Key() UUID { return i.UUID }
+
+func (Interface) table() Table { return TableInterface }
+
+// Attachment is an Interface and the bridge that it is on.
+type Attachment struct {
+	Interface Interface
+	Bridge    string
+}
+
+// ServeMetadata says whether what metadata reads is followed, before any row is there.
+func (r *Rows) ServeMetadata(yes bool) { r.metadata = yes }
+
+// Network is a switch's name as Neutron and people know it: external_ids:name without
+// "neutron-", or what the Northbound row is if it has no name.
+func (d DatapathBinding) Network() string {
+	if n := strings.TrimPrefix(d.ExternalIDs["name"], "neutron-"); n != "" {
+		return n
+	}
+	return string(d.NBUUID())
+}
+
+// ServedPorts lists the ports that machines have on this node, or are about to have: of
+// machines and external ones, bound to this chassis or with it as an additional one, by
+// name. It is kept with Needs.Metadata only.
+func (r *Rows) ServedPorts() []PortBinding {
+	own, ok := r.OwnChassis()
+	if !ok {
+		return nil
+	}
+	return r.byPortName(r.servedAt.all(own.UUID))
+}
+
+// MetadataPort is the metadata port of a switch: its localport whose neutron:device_id
+// is "ovnmeta-" with the network, the first by name.
+func (r *Rows) MetadataPort(datapath UUID) (PortBinding, bool) {
+	want := metadataOwner + r.datapaths[datapath].Network()
+	for _, p := range r.byPortName(r.localportsOn.all(datapath)) {
+		if p.ExternalIDs[keyDeviceID] == want {
+			return p, true
+		}
+	}
+	return PortBinding{}, false
+}
+
+// Attachments lists the Interfaces of a port that are on a bridge, by name.
+func (r *Rows) Attachments(port string) []Attachment {
+	var out []Attachment
+	for id := range r.ifaceOf.all(port) {
+		vsPort, ok := r.portOfIface.first(id)
+		if !ok {
+			continue
+		}
+		if bridge, ok := r.bridgeOfPort.first(vsPort); ok {
+			out = append(out, Attachment{r.interfaces[id], r.bridges[bridge].Name})
+		}
+	}
+	slices.SortFunc(out, func(a, b Attachment) int {
+		return cmp.Or(cmp.Compare(a.Interface.Name, b.Interface.Name), cmp.Compare(a.Interface.UUID, b.Interface.UUID))
+	})
+	return out
+}
+
+// Userspace tells whether a bridge is one of the userspace datapath.
+func (r *Rows) Userspace(bridge string) bool {
+	id, ok := r.bridgeName.first(bridge)
+	return ok && r.bridges[id].DatapathType == "netdev"
+}
+
+// isServed tells whether a port of the type can be a machine's.
+func isServed(kind string) bool { return kind == TypeVIF || kind == TypeExternal }
+
+// servedHere tells whether a port is among ServedPorts.
+func (p PortBinding) servedHere(own UUID) bool {
+	return own != "" && isServed(p.Type) && (p.Chassis == own || slices.Contains(p.AdditionalChassis, own))
+}
+
+// indexServed keeps the indices of ServedPorts and MetadataPort.
+func (r *Rows) indexServed(p PortBinding, put func(index[UUID], UUID)) {
+	switch {
+	case !r.metadata:
+	case p.Type == TypeLocalport && strings.HasPrefix(p.ExternalIDs[keyDeviceID], metadataOwner):
+		put(r.localportsOn, p.Datapath)
+	case isServed(p.Type):
+		if p.Chassis != "" {
+			put(r.servedAt, p.Chassis)
+		}
+		for _, c := range p.AdditionalChassis {
+			put(r.servedAt, c)
+		}
+	}
+}
+
+// putVSwitch takes a row that says which Interface is where.
+func (r *Rows) putVSwitch(c Change) {
+	switch c.Table {
+	case TableInterface:
+		old := store(r.interfaces, c)
+		r.ifaceOf.del(old.IfaceID, c.UUID)
+		if i, ok := r.interfaces[c.UUID]; ok && i.IfaceID != "" {
+			r.ifaceOf.add(i.IfaceID, c.UUID)
+		}
+	case TablePort:
+		for _, id := range r.vsPorts[c.UUID].Interfaces {
+			r.portOfIface.del(id, c.UUID)
+		}
+		store(r.vsPorts, c)
+		for _, id := range r.vsPorts[c.UUID].Interfaces {
+			r.portOfIface.add(id, c.UUID)
+		}
+	case TableBridge:
+		old := store(r.bridges, c)
+		r.bridgeName.del(old.Name, c.UUID)
+		if b, ok := r.bridges[c.UUID]; ok {
+			r.bridgeName.add(b.Name, c.UUID)
+		}
+		if !r.metadata {
+			return
+		}
+		for _, id := range old.Ports {
+			r.bridgeOfPort.del(id, c.UUID)
+		}
+		for _, id := range r.bridges[c.UUID].Ports {
+			r.bridgeOfPort.add(id, c.UUID)
+		}
+	}
+}
+
+// serves adds the conditions of metadata: the switches of the machines here, and the
+// metadata ports of these alone. A switch may have ports on every node of a cloud.
+func (d *discovery) serves(own UUID, sb ovsdb.Conditions) {
+	if !d.needs.Metadata {
+		return
+	}
+	sb["SB_Global"] = []ovsdb.Clause{ovsdb.All()}
+	networks := map[string]struct{}{}
+	for id := range d.rows.servedAt.all(own) {
+		at := d.rows.ports[id].Datapath
+		d.datapaths[at] = struct{}{}
+		if dp, ok := d.rows.Datapath(at); ok {
+			networks[dp.Network()] = struct{}{}
+		}
+	}
+	for n := range networks {
+		sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.IncludesPair("external_ids", keyDeviceID, metadataOwner+n))
+	}
+}
+
+// concernsMetadata tells, before the change is applied, whether it is of what metadata
+// reads.
+func (r *Rows) concernsMetadata(c Change, own UUID) bool {
+	if !r.metadata {
+		return false
+	}
+	switch c.Table {
+	case TablePortBinding:
+		old, next := r.ports[c.UUID], asPort(c)
+		return old.servedHere(own) || next.servedHere(own) || old.Type == TypeLocalport || next.Type == TypeLocalport
+	case TableInterface:
+		next, _ := c.New.(Interface)
+		return r.interfaces[c.UUID].IfaceID != "" || next.IfaceID != ""
+	case TableDatapathBinding, TableBridge, TablePort:
+		return true
+	case TableACL, TablePortGroup, TableAddressSet, TableNBGlobal, TableLogicalSwitch, TableLogicalSwitchPort:
+		return r.aclRows.follows
+	}
+	return false
+}
+
+func asPort(c Change) PortBinding {
+	p, _ := c.New.(PortBinding)
+	return p
+}
+
+// servedMoves tells, before the change is applied, whether a machine comes here or goes,
+// or is on another switch than before: so the rows of networks are chosen.
+func (r *Rows) servedMoves(c Change, own UUID) bool {
+	if !r.metadata {
+		return false
+	}
+	old, next := r.ports[c.UUID], asPort(c)
+	return old.servedHere(own) != next.servedHere(own) || next.servedHere(own) && old.Datapath != next.Datapath
+}

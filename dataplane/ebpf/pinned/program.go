@@ -1,0 +1,204 @@
+package pinned
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+const (
+	// constantsSection holds the constants of a program, and is a map of its own.
+	constantsSection = ".rodata"
+
+	programPrefix   = "prog_"
+	constantsPrefix = "const_"
+)
+
+// Program is a loaded program with the map of its constants. That map is pinned beside
+// the program: opening maps and programs by their numbers takes CAP_SYS_ADMIN,
+// which the daemon does not have.
+type Program struct {
+	*ebpf.Program
+	constants *ebpf.Map // nil: it has none, or they are not known
+}
+
+// Take takes a program out of a collection, with its constants if it has some.
+func Take(c *ebpf.Collection, name string) *Program {
+	return &Program{c.DetachProgram(name), c.DetachMap(constantsSection)}
+}
+
+// Close lets go of both. Nil has nothing.
+func (p *Program) Close() {
+	if p == nil {
+		return
+	}
+	p.Program.Close()
+	if p.constants != nil {
+		p.constants.Close()
+	}
+}
+
+// ID is the kernel's number for the program.
+func (p *Program) ID() (ebpf.ProgramID, bool) {
+	info, err := p.Info()
+	if err != nil {
+		return 0, false
+	}
+	return info.ID()
+}
+
+// ProgramPin is where a program is pinned.
+func ProgramPin(dir, name string) string { return filepath.Join(dir, programPrefix+name) }
+
+func constantsPin(dir, name string) string { return filepath.Join(dir, constantsPrefix+name) }
+
+// Open opens a program's pins; nil if there is none.
+func Open(dir, name string) (*Program, error) {
+	path := ProgramPin(dir, name)
+	prog, err := ebpf.LoadPinnedProgram(path, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open pin %s: %w", path, err)
+	}
+	p := &Program{Program: prog}
+	if err := checkOurs(prog, name); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("pin %s: %w", path, err)
+	}
+	path = constantsPin(dir, name)
+	p.constants, err = ebpf.LoadPinnedMap(path, &ebpf.LoadPinOptions{ReadOnly: true})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.Close()
+		return nil, fmt.Errorf("open pin %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// checkOurs refuses a pin that holds some other program.
+func checkOurs(prog *ebpf.Program, name string) error {
+	info, err := prog.Info()
+	if err != nil {
+		return err
+	}
+	if prog.Type() != ebpf.SchedCLS || info.Name != name {
+		return fmt.Errorf("holds program %q of type %s: %w", info.Name, prog.Type(), reconcile.ErrForeign)
+	}
+	return nil
+}
+
+// maps gives the ids of the program's maps without that of its constants, and their
+// content. A crash may have left the constants of another program.
+func (p *Program) maps() (ids []ebpf.MapID, constants []byte, ok bool) {
+	info, err := p.Info()
+	if err != nil {
+		return nil, nil, false
+	}
+	if ids, ok = info.MapIDs(); !ok {
+		return nil, nil, false
+	}
+	slices.Sort(ids)
+	if p.constants == nil {
+		return ids, nil, true
+	}
+	of, err := p.constants.Info()
+	if err != nil {
+		return nil, nil, false
+	}
+	id, _ := of.ID()
+	at := slices.Index(ids, id)
+	if at < 0 || p.constants.Lookup(uint32(0), &constants) != nil {
+		return nil, nil, false
+	}
+	return slices.Delete(ids, at, at+1), constants, true
+}
+
+// Constants are what the map of them holds; not ok: it is not known.
+func (p *Program) Constants() (constants []byte, ok bool) {
+	_, constants, ok = p.maps()
+	return constants, ok && p.constants != nil
+}
+
+// Same tells whether two loaded programs do the same: equal instructions (their
+// tag), the same maps, equal constants. Of constants that are not known the map is one
+// that the other program has not.
+func (p *Program) Same(other *Program) bool {
+	a, errA := p.Info()
+	b, errB := other.Info()
+	if errA != nil || errB != nil || a.Tag != b.Tag {
+		return false
+	}
+	mapsA, constA, okA := p.maps()
+	mapsB, constB, okB := other.maps()
+	return okA && okB && slices.Equal(mapsA, mapsB) && bytes.Equal(constA, constB)
+}
+
+// PinAs pins program and constants under names that may be taken.
+func (p *Program) PinAs(dir, name string) error {
+	if p.constants != nil {
+		constants, err := p.constants.Clone()
+		if err != nil {
+			return err
+		}
+		defer constants.Close()
+		if err := Over(constants, constantsPin(dir, name)); err != nil {
+			return fmt.Errorf("constants: %w", err)
+		}
+	}
+	// A clone, since a pinned program of cilium/ebpf remembers its path.
+	prog, err := p.Clone()
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	return Over(prog, ProgramPin(dir, name))
+}
+
+// ConstantsOf is the content that a program's constants will have.
+func ConstantsOf(spec *ebpf.CollectionSpec) []byte {
+	m := spec.Maps[constantsSection]
+	if m == nil || len(m.Contents) != 1 {
+		return nil
+	}
+	b, _ := m.Contents[0].Value.([]byte)
+	b = slices.Clone(b)
+	for _, v := range spec.Variables {
+		if v.SectionName == constantsSection && int(v.Offset)+len(v.Value) <= len(b) {
+			copy(b[v.Offset:], v.Value)
+		}
+	}
+	return b
+}
+
+// IsBuiltFrom tells whether the program has the instructions of a spec. A
+// program's tag covers them as they are loaded, with the offsets of calls, but
+// not which maps they refer to.
+func (p *Program) IsBuiltFrom(spec *ebpf.ProgramSpec) (bool, error) {
+	loaded, err := p.Info()
+	if err != nil {
+		return false, err
+	}
+	spec = spec.Copy()
+	for i := range spec.Instructions {
+		ins := &spec.Instructions[i]
+		if ins.IsLoadFromMap() && ins.AssociateMap(anyMap{}) != nil {
+			return false, nil
+		}
+	}
+	// Marshalling writes the offsets into the instructions.
+	return spec.Instructions.Marshal(io.Discard, spec.ByteOrder) == nil && spec.Compatible(loaded) == nil, nil
+}
+
+// anyMap stands for a map that need not be open.
+type anyMap struct{}
+
+func (anyMap) FD() int { return 0 }

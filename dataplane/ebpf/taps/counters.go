@@ -1,0 +1,51 @@
+package taps
+
+import "fmt"
+
+// Outcome is one thing that may become of a packet that is a matter of metadata.
+type Outcome struct {
+	// Name is that of the field of the map, and of the metric's label.
+	Name string
+	// Help says in a sentence which packets are counted.
+	Help string
+	of   func(*bpfSteered) uint64
+}
+
+var outcomes = []Outcome{
+	{"steered4", "IPv4 requests that went to the proxy.", func(c *bpfSteered) uint64 { return c.Steered4 }},
+	{"steered6", "IPv6 requests that went to the proxy.", func(c *bpfSteered) uint64 { return c.Steered6 }},
+	{"answered_arp", "ARP requests for 169.254.169.254 that were answered.", func(c *bpfSteered) uint64 { return c.AnsweredArp }},
+	{"answered_nd", "Neighbour solicitations for fe80::a9fe:a9fe that were answered.", func(c *bpfSteered) uint64 { return c.AnsweredNd }},
+	{"passed_stale", "Requests that went on to Open vSwitch, since the proxy gave no sign of life.", func(c *bpfSteered) uint64 { return c.PassedStale }},
+	{"passed_unknown_source", "Requests that went on to Open vSwitch, since their source is none that may ask.", func(c *bpfSteered) uint64 { return c.PassedUnknownSource }},
+	{"passed_extension", "IPv6 packets to the metadata address that went on to Open vSwitch, since they have extension headers.", func(c *bpfSteered) uint64 { return c.PassedExtension }},
+	{"dropped_fragment", "Fragments of requests, which were dropped.", func(c *bpfSteered) uint64 { return c.DroppedFragment }},
+	{"replied4", "IPv4 packets of the proxy that went to a guest.", func(c *bpfSteered) uint64 { return c.Replied4 }},
+	{"replied6", "IPv6 packets of the proxy that went to a guest.", func(c *bpfSteered) uint64 { return c.Replied6 }},
+	{"dropped_reset", "Resets that would have told a guest that no proxy listens; the guest tries again.", func(c *bpfSteered) uint64 { return c.DroppedReset }},
+	{"dropped_number", "Packets of the proxy for a guest that has gone.", func(c *bpfSteered) uint64 { return c.DroppedNumber }},
+	{"dropped_reply", "Packets out of the proxy's namespace that are no answers, which were dropped.", func(c *bpfSteered) uint64 { return c.DroppedReply }},
+	{"dropped_edit", "Packets that the kernel refused to change.", func(c *bpfSteered) uint64 { return c.DroppedEdit }},
+}
+
+// Outcomes lists what Counters counts.
+func Outcomes() []Outcome { return outcomes }
+
+// Counters are the packets since the maps were made, by the names of outcomes.
+func (r *Reader) Counters() (map[string]uint64, error) {
+	out := map[string]uint64{}
+	m := r.maps[bpfMapSteeredV1]
+	if m == nil {
+		return out, nil
+	}
+	var cpus []bpfSteered
+	if err := m.Lookup(uint32(0), &cpus); err != nil {
+		return nil, fmt.Errorf("map %s: %w", bpfMapSteeredV1, err)
+	}
+	for _, o := range outcomes {
+		for i := range cpus {
+			out[o.Name] += o.of(&cpus[i])
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// counted is a listener whose connections are counted for who they are of.
+type counted struct {
+	net.Listener
+	s       *Server
+	resolve Resolver
+}
+
+func (l counted) Accept() (net.Conn, error) {
+	for {
+		inner, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: inner, s: l.s, on: l.Listener, resolve: l.resolve}
+		c.id, _ = c.now()
+		if l.s.ports.open(c) {
+			return c, nil
+		}
+		l.s.cfg.Observe(Request{Time: time.Now(), Identity: c.id, Outcome: TooManyConnections})
+		_ = inner.Close()
+	}
+}
+
+// conn is a connection that began as somebody's.
+type conn struct {
+	net.Conn
+	s       *Server
+	on      net.Listener
+	resolve Resolver
+	// id is whose it was when it began. The zero value: nobody's that was known.
+	id Identity
+
+	mu sync.Mutex
+	// busy: a request has begun to arrive, and its answer has not come to its end.
+	busy bool
+	// leaving: whoever serves it is to let go of it, as it waits for a request.
+	leaving, closed bool
+}
+
+// now is whose it is at this moment.
+func (c *conn) now() (Identity, bool) {
+	return c.resolve(addrPort(c.LocalAddr()), addrPort(c.RemoteAddr()))
+}
+
+// asks is who asks on it at this moment: nobody, where the address has become another's.
+func (c *conn) asks() (Identity, bool) {
+	id, ok := c.now()
+	if c.id.Port != "" && (id.Port != c.id.Port || c.id.Instance != "" && id.Instance != c.id.Instance) {
+		return Identity{}, false
+	}
+	return id, ok
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.begins()
+	}
+	return n, err
+}
+
+// begins takes note that a request arrives. One that came when the connection was about to
+// be let go is answered here.
+func (c *conn) begins() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = true
+	if c.leaving {
+		c.leaving = false
+		_ = c.Conn.SetReadDeadline(time.Now().Add(c.s.cfg.HeaderTimeout))
+	}
+}
+
+// waits takes note that it waits for its next request.
+func (c *conn) waits() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = false
+	if c.s.leaves.Load() {
+		c.leave()
+	}
+}
+
+// letGo ends its wait for a request, if it does wait.
+func (c *conn) letGo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.busy && !c.closed {
+		c.leave()
+	}
+}
+
+func (c *conn) leave() {
+	c.leaving = true
+	_ = c.Conn.SetReadDeadline(past)
+}
+
+// past has a read end at once, before it takes anything from the socket.
+var past = time.Unix(1, 0)
+
+// SetReadDeadline is what net/http sets; it cannot have a connection wait that is let go.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving {
+		t = past
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *conn) Close() error {
+	c.mu.Lock()
+	if !c.closed && c.leaving {
+		c.s.keep(c)
+	}
+	c.closed = true
+	c.mu.Unlock()
+	c.s.ports.closed(c)
+	return c.Conn.Close()
+}
+
+// dup is a descriptor of the same socket, which is not inherited by others.
+func dup(c any) (fd int, err error) {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return -1, fmt.Errorf("%T has no descriptor", c)
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	outer := raw.Control(func(of uintptr) { fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 3) })
+	return fd, errors.Join(outer, err)
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		p := t.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+	}
+	return netip.AddrPort{}
+}

@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Beater tells whoever steers requests that they are served.
+type Beater interface{ Beat() error }
+
+const (
+	// beatInterval is between two beats.
+	beatInterval = 500 * time.Millisecond
+	// heartInterval is how long a Beater is used. What it writes to may have been
+	// replaced, which it cannot see; metadata.staleAfter is longer by default.
+	heartInterval = 2 * time.Second
+)
+
+// beat tells of each moment in which steered requests are served.
+func (s *Service) beat(ctx context.Context) {
+	if !s.cfg.Steered || s.cfg.OpenHeart == nil {
+		return
+	}
+	tick := time.NewTicker(beatInterval)
+	defer tick.Stop()
+	h := heart{open: s.cfg.OpenHeart}
+	defer h.close()
+	for {
+		now := time.Now()
+		err := s.steeredServed(now)
+		if err == nil {
+			err = h.beat(now)
+		}
+		s.noteBeat(now, err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// steeredServed tells whether both steered listeners take connections.
+func (s *Service) steeredServed(now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		return nil // connections wait for a moment
+	}
+	for _, name := range []string{"steered4", "steered6"} {
+		l := s.open[name]
+		if l == nil {
+			if w := s.wait[name]; w != nil {
+				return w.err
+			}
+			return errors.New("the listeners are not open yet")
+		}
+		if err := l.alive(now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) noteBeat(now time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.heart.Error
+	if err == nil {
+		s.heart.Last, s.heart.Error = now, ""
+		if was != "" {
+			s.cfg.Log.Info("the heart of the metadata proxy beats")
+		}
+		return
+	}
+	s.heart.Error = err.Error()
+	if was != "" {
+		return
+	}
+	// Before its first beat it waits for the daemon, which makes what it needs.
+	level := slog.LevelInfo
+	if !s.heart.Last.IsZero() {
+		level = slog.LevelWarn
+	}
+	s.cfg.Log.Log(context.Background(), level, "the heart of the metadata proxy does not beat; requests are left to OVN", "error", err)
+}
+
+// heart opens its Beater again and again.
+type heart struct {
+	open   func() (Beater, error)
+	beater Beater
+	opened time.Time
+}
+
+func (h *heart) beat(now time.Time) error {
+	if h.beater == nil || now.Sub(h.opened) >= heartInterval {
+		b, err := h.open()
+		if err != nil {
+			return err
+		}
+		h.close()
+		h.beater, h.opened = b, now
+	}
+	if err := h.beater.Beat(); err != nil {
+		h.close()
+		return err
+	}
+	return nil
+}
+
+func (h *heart) close() {
+	if c, ok := h.beater.(io.Closer); ok {
+		_ = c.Close()
+	}
+	h.beater = nil
+}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// The proxy's heart beats twice a second.
+	minStaleAfter  = time.Second
+	maxStaleAfter  = 5 * time.Minute
+	minNovaTimeout = 100 * time.Millisecond
+	maxNovaTimeout = 10 * time.Minute
+	// maxMetadataRate is more than a machine asks for in any case.
+	maxMetadataRate = 100_000
+)
+
+func (d *decoder) validateMetadata(c *Config) {
+	m := &c.Metadata
+	if t := m.StaleAfter.Duration; t < minStaleAfter || t > maxStaleAfter {
+		d.failAt("metadata.staleAfter", "%s does not fit; use %s to %s", m.StaleAfter, minStaleAfter, maxStaleAfter)
+	}
+	if m.Answer.IsZero() || !isStationMAC(m.Answer) {
+		d.failAt("metadata.answer", "%s is not a station's address; remove the key for %s", m.Answer, DefaultAnswer)
+	}
+	d.metadataBackend(m)
+	d.validateNova(m)
+	d.metadataLimits(m.Limits)
+	d.metadataListeners(c)
+}
+
+// metadataBackend wants what the backend needs, and checks what is there for another.
+func (d *decoder) metadataBackend(m *Metadata) {
+	if m.Files != "" {
+		d.absolute("metadata.files", m.Files)
+	} else if m.Used() && m.Backend == BackendFiles {
+		d.failAt("metadata.files", "missing; give the directory with those of the instances, such as /var/lib/sluice/instances")
+	}
+	if m.Template == "" {
+		if m.Used() && m.Backend == BackendTemplate {
+			d.failAt("metadata.template", "missing; give a URL such as http://192.0.2.1:8080/{instance}")
+		}
+	} else if _, err := ParseMetadataTemplate(m.Template); err != nil {
+		d.failAt("metadata.template", "%q: %v", m.Template, err)
+	}
+}
+
+func (d *decoder) validateNova(m *Metadata) {
+	n := &m.Nova
+	if m.Used() && m.Backend == BackendNova {
+		if len(n.Hosts) == 0 {
+			d.failAt("metadata.nova.hosts", "missing; give the addresses of Nova's metadata API, such as [192.0.2.1]")
+		}
+		if n.SecretFile == "" {
+			d.failAt("metadata.nova.secretFile", "missing; give a file with the secret that Nova has as metadata_proxy_shared_secret, such as /etc/sluice/metadata-secret")
+		}
+	}
+	for i, h := range n.Hosts {
+		key := fmt.Sprintf("metadata.nova.hosts[%d]", i)
+		switch {
+		case !isHost(h):
+			d.failAt(key, "%q is no address or name; write 192.0.2.1, 2001:db8::1 or nova.example.net, and the port as metadata.nova.port", h)
+		case slices.Contains(n.Hosts[:i], h):
+			d.failAt(key, "%s is given twice; remove one", h)
+		}
+	}
+	if n.Port == 0 {
+		d.failAt("metadata.nova.port", "0 is no TCP port; Nova's metadata API has 8775")
+	}
+	for _, f := range []struct{ key, path string }{
+		{"caCert", n.CACert}, {"clientCert", n.ClientCert}, {"clientKey", n.ClientKey}, {"secretFile", n.SecretFile},
+	} {
+		if f.path != "" {
+			d.absolute("metadata.nova."+f.key, f.path)
+		}
+	}
+	d.novaTLS(n)
+	for _, t := range []struct {
+		key string
+		Duration
+	}{{"connectTimeout", n.ConnectTimeout}, {"timeout", n.Timeout}} {
+		if v := t.Duration.Duration; v < minNovaTimeout || v > maxNovaTimeout {
+			d.failAt("metadata.nova."+t.key, "%s does not fit; use %s to %s", t.Duration, minNovaTimeout, maxNovaTimeout)
+		}
+	}
+	if n.ConnectTimeout.Duration > n.Timeout.Duration {
+		d.failAt("metadata.nova.connectTimeout", "%s is more than timeout (%s), which bounds the whole answer; lower this or raise that", n.ConnectTimeout, n.Timeout)
+	}
+}
+
+// novaTLS finds files that nothing would look at: who gives them counts on them.
+func (d *decoder) novaTLS(n *Nova) {
+	if (n.ClientCert == "") != (n.ClientKey == "") {
+		d.failAt("metadata.nova", "give clientCert and clientKey, or none of them")
+	}
+	if n.Insecure && n.CACert != "" {
+		d.failAt("metadata.nova.insecure", "caCert is given too, and would not be looked at; keep one of them")
+	}
+	if n.Protocol == ProtocolHTTPS {
+		return
+	}
+	for _, f := range []struct {
+		key   string
+		given bool
+	}{{"caCert", n.CACert != ""}, {"clientCert", n.ClientCert != ""}, {"insecure", n.Insecure}} {
+		if f.given {
+			d.failAt("metadata.nova."+f.key, "is for TLS; set metadata.nova.protocol to https, or remove it")
+		}
+	}
+}
+
+// isHost tells whether a text is an address or a name, without a port.
+func isHost(s string) bool {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return !a.IsUnspecified() && !a.IsMulticast()
+	}
+	if s == "" || len(s) > 253 || strings.Trim(s, "0123456789.") == "" {
+		return false
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(s, "."), ".") {
+		if label == "" || len(label) > 63 || strings.ContainsFunc(label, func(r rune) bool {
+			return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *decoder) metadataLimits(l MetadataLimits) {
+	if l.Connections == 0 || l.Connections > 65535 {
+		d.failAt("metadata.limits.connections", "%d is not possible; use 1 to 65535", l.Connections)
+	}
+	if l.Rate > maxMetadataRate {
+		d.failAt("metadata.limits.rate", "%d is not possible; use 1 to %d, or 0 for no limit", l.Rate, maxMetadataRate)
+	}
+	if l.Burst == 0 || l.Burst > maxMetadataRate {
+		d.failAt("metadata.limits.burst", "%d is not possible; use 1 to %d", l.Burst, maxMetadataRate)
+	}
+}
+
+func (d *decoder) metadataListeners(c *Config) {
+	m := &c.Metadata
+	d.absolute("metadata.socket", m.Socket)
+	if len(m.Socket) > maxSocket {
+		d.failAt("metadata.socket", "%d characters; a socket's path has at most %d", len(m.Socket), maxSocket)
+	}
+	if m.Socket == c.Admin.Socket {
+		d.failAt("metadata.socket", "%s is admin.socket, which is another process's; give each its own", m.Socket)
+	}
+	if m.Listen == "" {
+		return
+	}
+	d.listenAddress("metadata.listen", m.Listen)
+	if m.Listen == c.HTTP.Listen && !strings.HasSuffix(m.Listen, ":0") {
+		d.failAt("metadata.listen", "%s is http.listen, which is another process's; give each its own", m.Listen)
+	}
+}

@@ -1,0 +1,82 @@
+package intent
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+func guest(mac, addr string) Guest {
+	m, err := ParseMAC(mac)
+	if err != nil {
+		panic(err)
+	}
+	g := Guest{MAC: m}
+	if addr != "" {
+		g.Addr = netip.MustParseAddr(addr)
+	}
+	return g
+}
+
+// A set of guests is the same value whatever order they came in, and gives them back.
+func TestGuestSet(t *testing.T) {
+	a, b := guest("02:00:00:00:00:01", "10.0.0.5"), guest("02:00:00:00:00:01", "2001:db8::5")
+	c, d := guest("02:00:00:00:00:02", ""), guest("fa:00:00:00:00:01", "0.0.0.0")
+	set := NewGuestSet(d, c, b, a, a, c)
+	if set != NewGuestSet(a, b, c, d) {
+		t.Error("order and repetition matter")
+	}
+	if got, want := set.All(), []Guest{a, b, c, d}; !slices.Equal(got, want) {
+		t.Errorf("All gives %v, want %v", got, want)
+	}
+	if got, want := set.String(), "02:00:00:00:00:01 10.0.0.5, 02:00:00:00:00:01 2001:db8::5, 02:00:00:00:00:02, fa:00:00:00:00:01 0.0.0.0"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	raw, err := json.Marshal(set)
+	var back []Guest
+	if err != nil || json.Unmarshal(raw, &back) != nil || NewGuestSet(back...) != set {
+		t.Errorf("as JSON %s, %v: %v", raw, err, back)
+	}
+	if NewGuestSet() != "" || GuestSet("").All() != nil {
+		t.Error("the empty set is not empty")
+	}
+	if raw, err := json.Marshal(GuestSet("")); err != nil || string(raw) != "[]" {
+		t.Errorf("the empty set as JSON: %s %v", raw, err)
+	}
+	if list := []Guest{d, a}; NewGuestSet(list...) == "" || list[0] != d {
+		t.Error("the caller's list was sorted")
+	}
+}
+
+func FuzzGuestSet(f *testing.F) {
+	f.Add([]byte("\x02\x00\x00\x00\x00\x01\x0a\x00\x00\x05"), []byte{0xfe, 0x80})
+	f.Fuzz(func(t *testing.T, one, other []byte) {
+		var list []Guest
+		for _, b := range [][]byte{one, other} {
+			g := Guest{}
+			n := copy(g.MAC[:], b)
+			if a, ok := netip.AddrFromSlice(b[n:]); ok {
+				g.Addr = a.Unmap()
+			}
+			list = append(list, g)
+		}
+		got := NewGuestSet(list...).All()
+		slices.SortFunc(list, Guest.compare)
+		if list = slices.Compact(list); !slices.Equal(got, list) {
+			t.Errorf("%v became %v", list, got)
+		}
+		_ = GuestSet(one).String() // no bytes panic
+	})
+}
+
+func TestPrefixSet(t *testing.T) {
+	a, b := netip.MustParsePrefix("10.0.0.2/24"), netip.MustParsePrefix("10.0.1.2/24")
+	set := NewPrefixSet(b, a, b)
+	if set != NewPrefixSet(a, b) || !slices.Equal(set.All(), []netip.Prefix{a, b}) || set != "10.0.0.2/24 10.0.1.2/24" {
+		t.Errorf("%q", set)
+	}
+	if NewPrefixSet() != "" || PrefixSet("x 10.0.0.2/24").All()[0] != a {
+		t.Error("what is no prefix counts")
+	}
+}
