@@ -31,6 +31,7 @@ type options struct {
 	moves          int
 	rest           time.Duration
 	parts          string
+	metadata       metadataOptions
 }
 
 func main() {
@@ -45,6 +46,7 @@ func main() {
 	flag.IntVar(&o.changes, "changes", 200, "changes in the Southbound database to time")
 	flag.IntVar(&o.moves, "moves", 20, "moves of gateway ports")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long to watch the CPU time of a daemon at rest")
+	o.metadata.flags()
 	flag.StringVar(&o.parts, "parts", strings.Join(partNames(), ","), "what to measure")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -76,6 +78,7 @@ var parts = []part{
 		return o.cloud(ctx, out, rep, large)
 	}},
 	{"move", options.move},
+	{"metadata", options.measureMetadata},
 }
 
 func partNames() (out []string) {

@@ -12,8 +12,9 @@ type MetadataParams struct {
 	Networks int
 	// KernelDatapath and DirectPlug are the cloud's: taps that are ports of Open vSwitch.
 	KernelDatapath, DirectPlug bool
-	// OneChassis leaves m2 out, and the VMs that are on it.
-	OneChassis bool
+	// OneChassis leaves m2 out, and the VMs that are on it; NoTenants leaves red and blue
+	// out.
+	OneChassis, NoTenants bool
 	// MTU is that of all networks.
 	MTU int
 }
@@ -27,7 +28,11 @@ func Metadata(p MetadataParams) Scenario {
 	if p.OneChassis {
 		c.Chassis = c.Chassis[:1]
 	}
-	for _, name := range []string{"red", "blue"} {
+	tenants := []string{"red", "blue"}
+	if p.NoTenants {
+		tenants = nil
+	}
+	for _, name := range tenants {
 		c.Tenants = append(c.Tenants, Tenant{Name: name, Networks: []Network{metadataNetwork(name, p.MTU)}})
 		for i, ch := range c.Chassis {
 			c.VMs = append(c.VMs, metadataVM(fmt.Sprintf("m-%s%d", name, i+1), ch.Name, name, fmt.Sprintf("inst-%s%d", name, i+1), 5+i))

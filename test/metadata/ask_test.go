@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/nova"
 )
 
@@ -40,9 +41,12 @@ type question struct {
 	header       http.Header
 	// from is the source; its address may be unset, and its port 0.
 	from netip.AddrPort
-	// patience is one of the lab's if 0.
+	// patience is the lab's if 0.
 	patience time.Duration
 }
+
+// soon is how long it is waited for one answer where there are more attempts.
+func soon() time.Duration { return lab.Patience() / 12 }
 
 const instancePath = "/latest/meta-data/instance-id"
 
@@ -62,7 +66,7 @@ var (
 // ask makes a request on a connection of its own, from the machine's namespace.
 func (w *world) ask(ctx context.Context, q question) (reply, error) {
 	if q.patience == 0 {
-		q.patience = time.Minute
+		q.patience = lab.Patience()
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.patience)
 	defer cancel()
@@ -152,7 +156,7 @@ func (w *world) ownData(vms ...string) {
 // test.
 func (w *world) isTold(q question, want string) {
 	w.Helper()
-	q.patience = 5 * time.Second
+	q.patience = soon()
 	w.eventually(fmt.Sprintf("%s is told by %s that it is %s", q.vm, q.family, want), func() error {
 		got, err := w.instance(q)
 		if err == nil && got != want {

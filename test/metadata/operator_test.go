@@ -21,7 +21,9 @@ func TestOperatorsNamespaceWhenTheProxyIsGone(t *testing.T) {
 func (w *world) operatorTakesOver(vm, tenant string) {
 	w.Helper()
 	node := w.vm(vm).Chassis
-	remove := w.operatorNamespace(node, tenant, "operator")
+	remove := w.operatorNamespace(node, tenant, http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		_, _ = rw.Write([]byte("operator"))
+	}))
 	defer remove()
 	w.ownData(vm)
 	proxy := w.process(node, "metadata")
@@ -38,7 +40,7 @@ func (w *world) operatorTakesOver(vm, tenant string) {
 	}
 	for _, f := range families {
 		w.eventually(vm+" is told by "+string(f)+" who it is again", func() error {
-			got, err := w.instance(question{vm: vm, family: f, patience: 5 * time.Second})
+			got, err := w.instance(question{vm: vm, family: f, patience: soon()})
 			if err == nil && got != instanceOf(vm) {
 				err = fmt.Errorf("it is told %q", got)
 			}
@@ -51,8 +53,8 @@ func (w *world) operatorTakesOver(vm, tenant string) {
 }
 
 // operatorNamespace makes a network's namespace as neutron's agent does, with a server
-// in it whose answer is always the same, and returns what takes it away.
-func (w *world) operatorNamespace(node, tenant, answer string) (remove func()) {
+// in it, and returns what takes it away.
+func (w *world) operatorNamespace(node, tenant string, handler http.Handler) (remove func()) {
 	w.Helper()
 	n := w.network(tenant)
 	port, mac := n.MetadataPort()
@@ -68,9 +70,7 @@ func (w *world) operatorNamespace(node, tenant, answer string) (remove func()) {
 		"ip netns exec %[1]s sh -euc 'ethtool -K %[2]s1 tx off tso off gso off >/dev/null; "+inside+"'; "+
 		"ovs-vsctl add-port br-int %[2]s0 -- set Interface %[2]s0 external_ids:iface-id=%[4]s", n.Namespace(), link, mac, port))
 	space := netns.At(fmt.Sprintf("/proc/%d/root/run/netns/%s", w.process(node, "controller").Pid(), n.Namespace()))
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		_, _ = rw.Write([]byte(answer))
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
 	done := make(chan struct{}, len(families))
 	var listeners []net.Listener
 	if err := space.Do(func() error {

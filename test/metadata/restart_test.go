@@ -10,9 +10,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ovn-sluice/sluice/test/lab"
 )
 
-// asker makes a request every 100 ms, whether the ones before have an answer or not.
+// asker makes ten requests a second, whether the ones before have an answer or not.
 type asker struct {
 	w    *world
 	q    question
@@ -25,7 +27,8 @@ type asker struct {
 	refused, broken, other []error
 }
 
-const askEvery = 100 * time.Millisecond
+// askEvery is 100 ms, on a machine that is as fast as others.
+func askEvery() time.Duration { return lab.Patience() / 600 }
 
 // asking starts an asker. An answer may take as long as the lab is patient: a packet
 // that opens a connection is sent again after 1, 2, 4 … seconds.
@@ -41,7 +44,7 @@ func (w *world) asking(vm string, f family) *asker {
 			select {
 			case <-a.stop:
 				return
-			case <-time.After(askEvery):
+			case <-time.After(askEvery()):
 			}
 		}
 	}()
@@ -152,7 +155,7 @@ func (w *world) through(f fault, vms ...string) {
 			askers = append(askers, w.asking(vm, fam))
 		}
 	}
-	time.Sleep(5 * askEvery)
+	time.Sleep(5 * askEvery())
 	f.do(w)
 	time.Sleep(away)
 	w.Logf("%s:", f.name)

@@ -181,9 +181,14 @@ func (w *world) reportFailure() {
 
 func sluicectl() string { return filepath.Join(bin, "sluicectl") }
 
+// exec runs a command, at the end of a test too.
 func (w *world) exec(node string, argv ...string) string {
 	w.Helper()
-	return labtest.Exec(w.T, w.Lab, node, argv...)
+	out, err := w.Exec(background, node, argv...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
 }
 
 // sh runs a script that stops at an error.
@@ -194,7 +199,7 @@ func (w *world) sh(node, script string) string {
 
 func (w *world) nb(args ...string) string {
 	w.Helper()
-	out, err := w.NB(w.Context(), "m", args...)
+	out, err := w.NB(background, "m", args...)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -267,6 +272,14 @@ func (w *world) add(vm lab.VM) {
 		}
 	})
 	if vm.Instance != "" {
-		w.nova.Put(nova.Instance{ID: vm.Instance, Project: vm.Project, Name: vm.Name, MAC: vm.MAC, MTU: lab.VMMTU, UserData: userData(vm.Name)})
+		w.putInstance(vm)
 	}
+}
+
+// putInstance makes a machine known to Nova.
+func (w *world) putInstance(vm lab.VM) {
+	w.nova.Put(nova.Instance{
+		ID: vm.Instance, Project: vm.Project, Name: vm.Name, MAC: vm.MAC, MTU: lab.VMMTU, Address: vm.Addr4, UserData: userData(vm.Name),
+		VendorData: json.RawMessage(`{"cloud-init":"#cloud-config\nfinal_message: vendor"}`),
+	})
 }

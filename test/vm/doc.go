@@ -17,10 +17,10 @@
 // OVN 23.03, Open vSwitch 3.1, FRR 8.4.4) and trixie (6.12, 25.03, 3.5, 10.3). Each row
 // boots one machine, in which the suites run one after the other: the programs
 // (test/bpf), the kernel path's drivers (test/kernelpath, dataplane/kernel) and whole
-// clouds (test/evpn, files with the build tag guest). `make test` runs of each suite
-// what matrix_test.go names; the nightly run all. What is left out is printed with the
-// versions. A machine with its lab up is not kept for the next run: most of a machine's
-// time goes to the programs under test, which every change replaces.
+// clouds (test/evpn and test/metadata, files with the build tag guest). `make test` runs
+// of each suite what matrix_test.go names; the nightly run all. What is left out is
+// printed with the versions. A machine with its lab up is not kept for the next run: most
+// of a machine's time goes to the programs under test, which every change replaces.
 //
 // All that is downloaded or made of downloads is below ${SLUICE_CACHE:-.cache}; with
 // that full nothing needs the network. A run writes below build/vm, in a directory of its

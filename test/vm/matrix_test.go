@@ -42,6 +42,7 @@ var suites = []suite{
 	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},
 	{pkg: "../evpn", tag: "guest", clouds: true, every: []string{"TestKernelDatapath", "TestFRREdge", "TestFlipPath"}},
+	{pkg: "../metadata", tag: "guest", clouds: true, every: []string{"TestTapsInOpenVSwitch"}},
 }
 
 // modules are what the tests need of the kernel.

@@ -53,7 +53,7 @@ func report(t testing.TB, l *lab.Lab) {
 		return
 	}
 	for _, p := range procs {
-		if p.Name == "sluiced" || !p.Running() {
+		if p.Name == "sluiced" || p.Name == "metadata" || !p.Running() {
 			t.Logf("%s on %s (running: %v), its log ends:\n%s", p.Name, p.Node, p.Running(), p.LogTail(30))
 		}
 	}
