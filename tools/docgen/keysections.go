@@ -112,8 +112,7 @@ const keysExample = `
 ## What Sluice writes
 
 ` + "`sluice-version`" + ` in ` + "`external_ids`" + ` of the node's own Chassis_Private row, and ` + "`sluice=bridge`" + ` on its port of each
-provider bridge in the local Open vSwitch database; there too ` + "`sluice=metadata`" + ` and ` + "`sluice-network`" + ` on the port of a network's metadata
-namespace, with ` + "`iface-id`" + ` of its Interface. Nothing in the Northbound database.
+provider bridge in the local Open vSwitch database. Nothing in the Northbound database.
 
 ## With plain ovn-nbctl
 
