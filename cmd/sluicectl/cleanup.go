@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -23,7 +24,7 @@ func cleanupCommand(o *options) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove from this node everything that carries Sluice's mark",
 		Long: `Remove from this node everything that carries Sluice's mark: flows and ports in
-Open vSwitch, devices, routes, pinned programs and maps. Tenants' traffic through this
+Open vSwitch, devices, routes, namespaces of metadata, pinned programs and maps. Tenants' traffic through this
 node ends. It says what it removed, and refuses while sluiced runs; with --dry-run
 it lists what it would remove, also while sluiced runs.
 
@@ -76,8 +77,9 @@ func cleanupConfig(notes io.Writer, file string, asked bool) (cfg *config.Config
 func cleanup(c *cobra.Command, o *options, cfg *config.Config, dry bool) error {
 	return onSwitch(c.Context(), cfg, func(ctx context.Context, sw *ovs.Switch, unread error) error {
 		// What needs a switch that does not answer stays, and is an error of its own.
-		things, err := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
-		err = errors.Join(unread, err)
+		things, err := owned.Metadata(ctx, sw, namespace.Names{}, owned.MetadataPins(cfg.Dataplane.BPFFS))
+		rest, restErr := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
+		things, err = append(things, rest...), errors.Join(unread, err, restErr)
 		answer := status.Cleanup{DryRun: dry, Objects: []status.CleanupObject{}}
 		var objects []object
 		for _, t := range things {

@@ -24,7 +24,7 @@ func metadataCommand(o *options) *cobra.Command {
 	c := &cobra.Command{Use: "metadata", Short: "Metadata requests of this node's machines (169.254.169.254)"}
 	p := &metadataProxy{}
 	c.PersistentFlags().StringVar(&p.socket, "metadata-socket", socket, "socket of sluiced metadata (also SLUICE_METADATA_SOCKET)")
-	c.AddCommand(p.proxyCommand(o), p.requestsCommand(o))
+	c.AddCommand(metadataPortsCommand(o), metadataExplainCommand(o), p.proxyCommand(o), p.requestsCommand(o))
 	return c
 }
 

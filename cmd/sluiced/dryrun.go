@@ -58,7 +58,7 @@ func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
 	d.mu.Unlock()
 	p := status.Plan{Version: version, Identity: facts.identity(), Changes: []status.Change{}, Problems: d.reg.Problems()}
 	if !facts.gateway {
-		things, err := owned.Gateway(ctx, d.ovs, d.cfg.Dataplane.BPFFS)
+		things, err := owned.List(ctx, d.ovs, d.cfg.Dataplane.BPFFS)
 		for _, t := range things {
 			p.Changes = append(p.Changes, status.Change{Table: "leftover", Key: t.What, Action: string(reconcile.OpDelete)})
 		}

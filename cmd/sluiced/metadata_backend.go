@@ -7,15 +7,22 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
-// openHeart opens what the programs on taps look at: see service.Beater. nil: there are
-// none.
-var openHeart func(bpffs string) (service.Beater, error)
+// openHeart opens what the programs on taps look at.
+func openHeart(bpffs string) (service.Beater, error) {
+	h, err := taps.OpenHeartbeat(owned.MetadataPins(bpffs))
+	if err != nil {
+		return nil, err // a nil *taps.Heartbeat would be a Beater
+	}
+	return h, nil
+}
 
 // metadataBackend makes the one that the configuration names.
 func metadataBackend(m config.Metadata, log *slog.Logger) (proxy.Backend, error) {
@@ -52,8 +59,6 @@ func metadataService(cfg *config.Config, o metadataOptions, log *slog.Logger) (s
 			WriteTimeout: m.Nova.Timeout.Duration + answerTime,
 		},
 	}
-	if openHeart != nil {
-		c.OpenHeart = func() (service.Beater, error) { return openHeart(cfg.Dataplane.BPFFS) }
-	}
+	c.OpenHeart = func() (service.Beater, error) { return openHeart(cfg.Dataplane.BPFFS) }
 	return c, nil
 }

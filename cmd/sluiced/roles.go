@@ -66,7 +66,7 @@ func (d *daemon) retire(ctx context.Context) {
 	if !d.ovnInSync() {
 		return
 	}
-	things, err := owned.Gateway(ctx, d.ovs, d.cfg.Dataplane.BPFFS)
+	things, err := owned.List(ctx, d.ovs, d.cfg.Dataplane.BPFFS)
 	errs := []error{err}
 	for _, t := range things {
 		d.log.Info("no gateway port needs this node; removing", "object", t.What)

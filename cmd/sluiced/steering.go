@@ -67,7 +67,7 @@ func (m *metadataPart) take(e ovn.Event) {
 		m.interfaces = asked
 		m.look()
 	}
-	diff := m.translator.Step(e.Rows, m.devices, e.InSync.SB && e.InSync.VSwitch)
+	diff := m.translator.Step(e.Rows, m.devices, e.InSync)
 	if !m.translator.Stale() {
 		if m.at != nil {
 			m.at.patch(diff, !m.stepped)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -73,7 +72,7 @@ func (m *metadataPart) run(ctx context.Context) error {
 
 // retire waits for the local database, in which ports may be Sluice's.
 func (m *metadataPart) retire(ctx context.Context) error {
-	things, err := owned.Metadata(ctx, m.d.ovs, m.d.cfg.Dataplane.BPFFS)
+	things, err := owned.Metadata(ctx, m.d.ovs, namespace.Names{}, owned.MetadataPins(m.d.cfg.Dataplane.BPFFS))
 	errs := []error{err}
 	for _, t := range things {
 		m.d.log.Info("metadata is not served; removing", "object", t.What)
@@ -84,10 +83,7 @@ func (m *metadataPart) retire(ctx context.Context) error {
 
 func (m *metadataPart) start(ctx context.Context) (*metadataAtWork, error) {
 	c := m.d.cfg
-	if err := os.MkdirAll(c.Dataplane.BPFFS, 0o700); err != nil {
-		return nil, fmt.Errorf("create pin directory: %w", err)
-	}
-	loaded, err := taps.Load(taps.Config{Dir: owned.TapsDir(c.Dataplane.BPFFS), StaleAfter: c.Metadata.StaleAfter.Duration, Log: m.d.log})
+	loaded, err := taps.Load(taps.Config{Dir: owned.MetadataPins(c.Dataplane.BPFFS), StaleAfter: c.Metadata.StaleAfter.Duration, Log: m.d.log})
 	if err != nil {
 		return nil, fmt.Errorf("programs of taps: %w", err)
 	}

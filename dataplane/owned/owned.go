@@ -27,18 +27,11 @@ type Thing struct {
 	Remove func(context.Context) error
 }
 
-// List is Metadata and Gateway.
-func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
-	metadata, err := Metadata(ctx, sw, pins)
-	gateway, other := Gateway(ctx, sw, pins)
-	return append(metadata, gateway...), errors.Join(err, other)
-}
-
-// Gateway lists what a gateway node has, in the order of removal: first what brings tenants'
+// List lists what is there but for metadata, in the order of removal: first what brings tenants'
 // packets in, last the programs that keep them from the host, which stay while a
 // device is left. pins is the directory of pinned programs and maps. The error is
 // of what cannot be looked at; the list holds all the rest. It reads only.
-func Gateway(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
+func List(ctx context.Context, sw *ovs.Switch, pins string) ([]Thing, error) {
 	var out []Thing
 	var errs []error
 	for _, list := range []func() ([]Thing, error){

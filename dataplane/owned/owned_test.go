@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -11,12 +12,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -138,4 +144,67 @@ func TestUnmarkedPairs(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 	}
+}
+
+// What metadata has goes: programs off taps, which stay, and the proxy's namespace. Those
+// of networks cannot be looked at without the switch's database.
+func TestMetadata(t *testing.T) {
+	ctx := context.Background()
+	name := fmt.Sprintf("slow%d", os.Getpid())
+	names := namespace.Names{Proxy: name + "-proxy", Prefix: name + "-net-"}
+	t.Cleanup(func() { _ = netns.Remove(names.ProxyPath()) })
+	dir := bpffs(t)
+	pins := owned.MetadataPins(filepath.Join(dir, "sluice"))
+	tap := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "tap"}, PeerName: "machine"}
+	if err := netlink.LinkAdd(tap); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = netlink.LinkDel(tap) })
+	l, err := netlink.LinkByName("tap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := taps.Load(taps.Config{Dir: pins, StaleAfter: time.Second, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := namespace.NewProxy(namespace.ProxyConfig{Names: names, Attach: func(_ context.Context, p taps.Proxy) error { return programs.AttachProxy(p.Host) }})
+	if _, err := proxy.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(programs.Attach(uint32(l.Attrs().Index)), programs.Close()); err != nil {
+		t.Fatal(err)
+	}
+	things, err := owned.Metadata(ctx, ovs.New(ovs.Config{}), names, pins)
+	if !errors.Is(err, reconcile.ErrNotReady) || len(things) != 2 {
+		t.Fatalf("%+v, %v", things, err)
+	}
+	for _, thing := range things {
+		if err := thing.Remove(ctx); err != nil {
+			t.Errorf("%s: %v", thing.What, err)
+		}
+	}
+	if things, _ := owned.Metadata(ctx, ovs.New(ovs.Config{}), names, pins); len(things) > 0 {
+		t.Errorf("left: %+v", things)
+	}
+	if _, err := os.Stat(pins); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the pins: %v", err)
+	}
+	if _, err := netlink.LinkByName("tap"); err != nil {
+		t.Errorf("the tap: %v", err)
+	}
+	if _, err := netlink.LinkByName(namespace.ProxyHost); !errors.As(err, &netlink.LinkNotFoundError{}) {
+		t.Errorf("%s: %v", namespace.ProxyHost, err)
+	}
+}
+
+// bpffs is a file system of the test's own.
+func bpffs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("bpf", dir, "bpf", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
 }
