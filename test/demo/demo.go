@@ -65,11 +65,11 @@ func Run(ctx context.Context, out io.Writer, opt lab.Options) (err error) {
 			return err
 		}
 	}
-	t.head("Two OVN clouds, a BGP route reflector, five VMs")
+	t.head("Two OVN clouds, a BGP route reflector, eight VMs")
 	t.say("Cloud A has the gateway chassis a1 and a2, a3 without gateways, cloud B has b1. Tenants red and blue use the same addresses.")
 	start := time.Now()
 	opt.KeepLogs = true
-	if t.lab, err = lab.Up(ctx, lab.EVPN(lab.EVPNParams{Compute: true}), opt); err != nil {
+	if t.lab, err = lab.Up(ctx, lab.EVPN(lab.EVPNParams{Compute: true, Metadata: true}), opt); err != nil {
 		return err
 	}
 	t.say("Up in %.1f s. Logs are in %s.", time.Since(start).Seconds(), t.lab.LogDir())
@@ -80,7 +80,7 @@ func Run(ctx context.Context, out io.Writer, opt lab.Options) (err error) {
 		}
 	}()
 	for _, f := range []func(context.Context) error{
-		t.startSluiced, t.ping, t.transfer, t.isolation, t.routes, t.status, t.kill,
+		t.startSluiced, t.ping, t.transfer, t.isolation, t.routes, t.status, t.kill, t.metadata,
 	} {
 		if err = f(ctx); err != nil {
 			return err
@@ -111,14 +111,14 @@ func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n  
 
 func (t *tour) startSluiced(ctx context.Context) error {
 	t.head("sluiced on every chassis")
-	t.say("Its whole configuration is its AS number, the route reflector, and where this lab keeps its sockets.")
-	rr, err := t.lab.Node("rr")
-	if err != nil {
-		return err
-	}
+	t.say("Its whole configuration is its AS number, the route reflector, and where this lab keeps its sockets; on a3 also where Nova is.")
 	start := time.Now()
 	for _, n := range []string{"a1", "a2", "a3", "b1"} {
-		if _, err := t.lab.StartSluiced(ctx, n, lab.Sluiced{Binary: t.binary, Config: fmt.Sprintf(Config, rr.VTEP4)}); err != nil {
+		s, err := t.program(n)
+		if err != nil {
+			return err
+		}
+		if _, err := t.lab.StartSluiced(ctx, n, s); err != nil {
 			return err
 		}
 	}
@@ -155,5 +155,7 @@ func (t *tour) farewell() {
     bin/sluice-lab exec a1 -- sluicectl trace --vrf 1001 10.10.0.11 10.20.0.11
     bin/sluice-lab exec a1 -- sluicectl drops --follow
     bin/sluice-lab exec a-red1 -- ping 10.20.0.11
+    bin/sluice-lab exec m-red1 -- curl http://169.254.169.254/openstack/latest/meta_data.json
+    bin/sluice-lab exec a3 -- sluicectl metadata ports
 make demo-down takes everything away.`)
 }

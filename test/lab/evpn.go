@@ -36,6 +36,9 @@ type EVPNParams struct {
 	// takes a gateway chassis that no other chassis hears any more for a dead one: of
 	// two alone neither follows the other.
 	Compute bool
+	// Metadata adds the networks of the scenario metadata to red and blue of cloud A, not
+	// exposed, and m-red1 and m-blue1 on the last chassis of it.
+	Metadata bool
 	// Peers are added as they are.
 	Peers []Peer
 }
@@ -56,6 +59,9 @@ func EVPN(p EVPNParams) Scenario {
 	if p.Compute {
 		a.Chassis = append(a.Chassis, Chassis{Name: "a3"})
 		a.VMs = append(a.VMs, evpnVM("a-red3", "a3", "red", 10, 13))
+	}
+	if p.Metadata {
+		a.addMetadata()
 	}
 	b := evpnCloud("b", 20, 25, p)
 	b.Central, b.Programs = p.CentralB, p.ProgramsB

@@ -136,7 +136,7 @@ func (l *Lab) MetadataConfig(cloud string, more ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("metadata:\n  backend: nova\n  nova:\n    hosts: [%s]\n    secretFile: %s\n  socket: ${OVS_RUNDIR}/metadata.sock\n",
+	text := fmt.Sprintf("metadata:\n  backend: nova\n  nova:\n    hosts: [%s]\n    secretFile: %s\n  socket: ${SLUICE_METADATA_SOCKET}\n",
 		n.VTEP4, filepath.Join(l.dir, secretName))
 	for _, line := range more {
 		text += "  " + line + "\n"

@@ -44,6 +44,20 @@ func Metadata(p MetadataParams) Scenario {
 	return Scenario{Name: "metadata", AS: FabricAS, Clouds: []Cloud{c}, Reflectors: []string{"rr"}}
 }
 
+// addMetadata adds machines that ask for metadata to red and blue of another scenario.
+func (c *Cloud) addMetadata() {
+	c.OwnNetns = true
+	for i := range c.Tenants {
+		t := &c.Tenants[i]
+		n := metadataNetwork(t.Name, 0)
+		n.Name, n.Unexposed = "metadata", true
+		t.Networks = append(t.Networks, n)
+		vm := metadataVM("m-"+t.Name+"1", c.Chassis[len(c.Chassis)-1].Name, t.Name, "inst-"+t.Name+"1", 5)
+		vm.Network = n.Name
+		c.VMs = append(c.VMs, vm)
+	}
+}
+
 func (c *Cloud) addMetadataNetwork(i, mtu int) {
 	t, vm := MetadataTenant(i, c.Chassis[0].Name)
 	t.Networks[0].MTU = mtu

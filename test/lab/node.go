@@ -152,7 +152,7 @@ func (l *Lab) env(n Node) []string {
 		env = append(env, "OVN_NB_DB="+l.sockets(n.Cloud, "nb"), "OVN_SB_DB="+l.sockets(n.Cloud, "sb"))
 	}
 	if n.BPFFS != "" {
-		env = append(env, "SLUICE_SOCKET="+n.Socket(), "SLUICE_BPFFS="+n.BPFFS)
+		env = append(env, "SLUICE_SOCKET="+n.Socket(), "SLUICE_BPFFS="+n.BPFFS, "SLUICE_METADATA_SOCKET="+filepath.Join(n.Dir, "metadata.sock"))
 	}
 	return env
 }

@@ -77,21 +77,6 @@ func (l *Lab) StartMetadata(ctx context.Context, node string, s Sluiced) (*Proce
 	return l.spawn(ctx, n, spec{name: "metadata", argv: argv, ready: s.Ready})
 }
 
-// SucceedMetadata starts a metadata proxy beside the one that runs, with its
-// configuration, to take its place: the process "metadata" is the new one from now on.
-func (l *Lab) SucceedMetadata(ctx context.Context, node string) (*Process, error) {
-	n, err := l.Node(node)
-	if err != nil {
-		return nil, err
-	}
-	old, err := l.Process(node, "metadata")
-	if err != nil {
-		return nil, err
-	}
-	argv := old.Argv[len(n.enter()):]
-	return l.spawn(ctx, n, spec{name: "metadata", argv: argv})
-}
-
 // StartNova runs the stand-in for Nova of a cloud, as the process "nova" on the node of
 // its databases. It knows the VMs that are instances now. Binary is sluice-lab.
 func (l *Lab) StartNova(ctx context.Context, cloud, binary string) (*Process, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -130,6 +131,7 @@ var faults = []fault{
 	{"kill -9 of sluiced", killAndStart("m1", "sluiced"), 0},
 	{"restart of sluiced", restart("m1", "sluiced"), 0},
 	{"restart of the proxy", restart("m1", "metadata"), 0},
+	{"the proxy starts itself anew", handOver("m1"), 0},
 	{"kill -9 of the proxy", killAndStart("m1", "metadata"), 1},
 	{"kill -9 of ovs-vswitchd", killAndStart("m1", "vswitchd"), 0},
 	{"kill -9 of ovn-controller", killAndStart("m1", "controller"), 0},
@@ -165,40 +167,41 @@ func (w *world) through(f fault, vms ...string) {
 	w.ownData(vms...)
 }
 
-// In the namespace form a new proxy takes the sockets of the old one, and the connections
-// that wait there.
+// In the namespace form a new proxy takes the listeners of the old one, and the
+// connections that wait there.
 func TestNamespaceForm(t *testing.T) {
 	for _, f := range []fault{
 		{"kill -9 of sluiced", killAndStart("m2", "sluiced"), 0},
 		{"restart of sluiced", restart("m2", "sluiced"), 0},
-		{"the proxy hands over", (*world).handOver, 0},
+		{"the proxy starts itself anew", handOver("m2"), 0},
 	} {
 		t.Run(f.name, func(t *testing.T) { shared(t).through(f, "m-red2", "m-blue2") })
 	}
 }
 
-// handOver starts a proxy on m2 beside the one that is there, which ends by itself.
-func (w *world) handOver() {
-	w.Helper()
-	old := w.process("m2", "metadata")
-	pid := old.Pid()
-	next, err := w.SucceedMetadata(w.Context(), "m2")
-	if err != nil {
-		w.Fatal(err)
+// handOver has a proxy start itself anew: the process keeps its id.
+func handOver(node string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		p := w.process(node, "metadata")
+		starts := func() int { return strings.Count(p.LogTail(1<<20), "sluiced metadata starts") }
+		before := starts()
+		if err := p.Signal(syscall.SIGHUP); err != nil {
+			w.Fatal(err)
+		}
+		w.eventually("the proxy on "+node+" has started itself anew", func() error {
+			if !p.Running() {
+				return lab.Fatal(fmt.Errorf("it ended: %s", p.LogTail(5)))
+			}
+			if n := starts(); n == before {
+				return fmt.Errorf("it has started %d times", n)
+			}
+			return nil
+		})
 	}
-	w.eventually("the proxy before it has gone", func() error {
-		if next.Pid() == 0 {
-			return fmt.Errorf("the next one ended: %s", next.LogTail(5))
-		}
-		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("process %d is there: %v", pid, err)
-		}
-		return nil
-	})
 }
 
-// Several machines change hands while everybody asks: Nova is slow, and a proxy that
-// is told to end answers what it was asked first.
+// Nova is slow, and a proxy that is told to end answers first what it was asked.
 func TestRestartWhileNovaThinks(t *testing.T) {
 	w := shared(t)
 	w.slowNova(700 * time.Millisecond)
