@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -123,8 +124,8 @@ func (o *Options) names() []name {
 // the character.
 var reference = regexp.MustCompile(`\\\$|\$(?:\$|[A-Za-z_][A-Za-z0-9_.]*|\{[A-Za-z_][A-Za-z0-9_.]*\})`)
 
-// deepest is how many options may stand for each other.
-const deepest = 4
+// mostReferences is how many options one value may stand for, and they in turn.
+const mostReferences = 100
 
 // get is the value of an option, with the options that it refers to.
 func (o *Options) get(n name) (value string, given bool, err error) {
@@ -132,30 +133,31 @@ func (o *Options) get(n name) (value string, given bool, err error) {
 	if !given {
 		return "", false, nil
 	}
-	value, err = o.expand(n.section, raw, deepest)
+	left := mostReferences
+	value, err = o.expand(n.section, raw, &left)
 	if err != nil {
 		return "", true, fmt.Errorf("%s %w", n, err)
 	}
 	return value, true, nil
 }
 
-func (o *Options) expand(section, raw string, left int) (out string, err error) {
-	if left == 0 {
-		return "", fmt.Errorf("refers to itself")
-	}
+func (o *Options) expand(section, raw string, left *int) (out string, err error) {
 	out = reference.ReplaceAllStringFunc(raw, func(m string) string {
-		if m == `\$` || m == "$$" {
+		if m == `\$` || m == "$$" || err != nil {
 			return "$"
 		}
+		if *left--; *left < 0 {
+			err = errors.New("refers to itself, or to too many others")
+			return ""
+		}
 		word := strings.Trim(m, "${}")
-		other, inner := o.find(section, word)
-		value, expandErr := "", fmt.Errorf("refers to %s, which is not in these files; write its value", word)
-		if other {
-			value, expandErr = o.expand(section, inner, left-1)
+		there, inner := o.find(section, word)
+		if !there {
+			err = fmt.Errorf("refers to %s, which is not in these files; write its value", word)
+			return ""
 		}
-		if expandErr != nil && err == nil {
-			err = expandErr
-		}
+		var value string
+		value, err = o.expand(section, inner, left)
 		return value
 	})
 	return out, err
