@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -54,7 +52,8 @@ const (
 var errDiffers = errors.New("there is something to change")
 
 func newRoot() *cobra.Command {
-	var file, check string
+	var file, check, secretFile string
+	var imports []string
 	var dry bool
 	format := output.People
 	root := &cobra.Command{
@@ -71,8 +70,17 @@ mind. BGP is not asked, so imported routes are neither shown nor missed.
 
 Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 3 a dry run found something to change.`,
-		Args: noArgs, Version: version, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args: func(c *cobra.Command, args []string) error {
+			if len(imports) > 0 {
+				return nil // more files
+			}
+			return noArgs(c, args)
+		},
+		Version: version, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(imports) > 0 {
+				return importNeutron(c.OutOrStdout(), append(imports, args...), secretFile)
+			}
 			if check != "" {
 				return printEffective(c, check)
 			}
@@ -89,6 +97,8 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 	f.BoolVar(&dry, "dry-run", false, "print what would be changed on this node, and end")
 	f.StringVarP((*string)(&format), "output", "o", string(format), "output format of a dry run: table, json or yaml")
 	f.StringVar(&check, "check", "", "validate this configuration file and the files that it names, print what is in effect, and end")
+	f.StringArrayVar(&imports, "import-neutron-config", nil, "print the configuration that this file of Neutron's OVN metadata agent, and those after it, amount to, and end; of an option that is in several the last counts")
+	f.StringVar(&secretFile, "secret-file", defaultSecretFile, "where --import-neutron-config puts metadata_proxy_shared_secret, which it does not print")
 	return root
 }
 
@@ -100,45 +110,6 @@ func (e *usageError) Unwrap() error { return e.error }
 func noArgs(c *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(c, args); err != nil {
 		return &usageError{err}
-	}
-	return nil
-}
-
-func printEffective(c *cobra.Command, file string) error {
-	cfg, err := config.Load(file)
-	if err != nil {
-		return err
-	}
-	b, err := cfg.Effective()
-	if err != nil {
-		return err
-	}
-	if _, err = c.OutOrStdout().Write(b); err != nil {
-		return err
-	}
-	if err = cfg.Files(); os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
-		return nil // sluiced reads them as root
-	}
-	return err
-}
-
-func printPlan(c *cobra.Command, file string, format output.Format) error {
-	if err := format.Check(); err != nil {
-		return &usageError{err}
-	}
-	cfg, err := load(file)
-	if err != nil {
-		return err
-	}
-	p, err := dryRun(c.Context(), cfg, c.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	if err := format.Print(c.OutOrStdout(), p, func(w io.Writer) error { return writePlan(w, p) }); err != nil {
-		return err
-	}
-	if len(p.Changes) > 0 {
-		return errDiffers
 	}
 	return nil
 }

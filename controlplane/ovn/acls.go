@@ -170,9 +170,6 @@ func (r *Rows) DefaultACLDrop() bool {
 
 // acls adds the conditions of the ACLs of machines here.
 func (d *discovery) acls(own UUID, c ovsdb.Conditions) {
-	if !d.needs.MetadataACLs {
-		return
-	}
 	c["NB_Global"] = []ovsdb.Clause{ovsdb.All()}
 	wanted := map[string]map[UUID]struct{}{}
 	want := func(table string, ids ...UUID) {

@@ -41,6 +41,13 @@ func (w *written) Transact(_ context.Context, ops ...ovsdb.Operation) ([]ovsdb.R
 	return nil, nil
 }
 
+// writes tells when there was one, and attempts of which tables there were.
+func (w *written) writes() (at []time.Time, tried []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.at), slices.Clone(w.tried)
+}
+
 // publishing runs a publisher with rows of chassis a1 in a bubble of synctest.
 func publishing(t *testing.T, db transactor, test func(p *publisher, take func(...ovsdb.Change))) {
 	synctest.Test(t, func(t *testing.T) {
@@ -84,34 +91,31 @@ func TestAgentSpreads(t *testing.T) {
 			p.wantAgent(MetadataAgent{ID: "one", Bridge: "br-int", Alive: true})
 			take(privateRow(agent))
 			take(global(7))
-			if len(db.at) != 1 {
-				t.Fatalf("%d writes of the first", len(db.at))
+			expect := func(what string, want int) {
+				t.Helper()
+				if at, _ := db.writes(); len(at) != want {
+					t.Fatalf("%s: %d writes, want %d", what, len(at), want)
+				}
 			}
+			expect("the first", 1)
 			take(row("7"))
 			start := time.Now()
 			take(global(8))
 			take(global(9))
-			if len(db.at) != 1 {
-				t.Fatal("the second was repeated at once")
-			}
+			expect("the second, at once", 1)
 			time.Sleep(cfgSpread + time.Millisecond)
 			synctest.Wait()
-			if len(db.at) != 2 {
-				t.Fatalf("%d writes", len(db.at))
-			}
-			waits = append(waits, db.at[1].Sub(start))
+			expect("the second", 2)
+			at, _ := db.writes()
+			waits = append(waits, at[1].Sub(start))
 			take(row("9"))
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			if len(db.at) != 2 {
-				t.Fatalf("%d writes after an hour", len(db.at))
-			}
+			expect("after an hour", 2)
 			// A row that is new has none: that is not put off.
 			take(global(10))
 			take(privateRow(agent))
-			if len(db.at) != 3 {
-				t.Fatalf("%d writes for a new row", len(db.at))
-			}
+			expect("a new row", 3)
 		})
 	}
 	if slices.Sort(waits); waits[0] > cfgSpread/2 || waits[len(waits)-1] < cfgSpread/2 {
@@ -129,8 +133,8 @@ func TestAgentDead(t *testing.T) {
 			take(global(8))
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			if len(db.tried) != 0 {
-				t.Errorf("%s: wrote %v", name, db.tried)
+			if _, tried := db.writes(); len(tried) != 0 {
+				t.Errorf("%s: wrote %v", name, tried)
 			}
 		})
 	}
@@ -148,8 +152,8 @@ func TestAgentRefused(t *testing.T) {
 		take(privateRow(nil), ovsdb.Change{Table: sb.ChassisTable, UUID: "c", New: &sb.Chassis{UUID: "c", Name: "a1"}}, global(7))
 		p.wantAgent(MetadataAgent{ID: "one", Alive: true, Publish: true, Networks: []string{"red"}})
 		synctest.Wait()
-		if len(db.at) != 1 || !slices.Equal(db.tried, []string{sb.ChassisPrivateTable, sb.ChassisTable}) {
-			t.Errorf("%d writes of %v", len(db.at), db.tried)
+		if at, tried := db.writes(); len(at) != 1 || !slices.Equal(tried, []string{sb.ChassisPrivateTable, sb.ChassisTable}) {
+			t.Errorf("%d writes of %v", len(at), tried)
 		}
 		if err := p.lastError(); err == nil || !strings.Contains(err.Error(), "external_ids of Chassis: ") {
 			t.Errorf("error %v", err)

@@ -105,9 +105,6 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	}
 	chassis := ovsdb.UUID(own.UUID)
 	w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("chassis", chassis))
-	if needs.Metadata {
-		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Includes("additional_chassis", chassis))
-	}
 	w.SB["HA_Chassis"] = []ovsdb.Clause{ovsdb.Equal("chassis", chassis)}
 	for _, id := range slices.Sorted(maps.Keys(rows.ha)) {
 		if rows.ha[id].Chassis == own.UUID {
@@ -134,8 +131,7 @@ func Discover(rows *Rows, needs Needs) Wanted {
 	w.NB = northbound(rows, routers)
 	d.exposed(own.UUID, w.NB)
 	d.machines(own.UUID, w.NB)
-	d.serves(own.UUID, w.SB)
-	d.acls(own.UUID, w.NB)
+	d.serves(own.UUID, w)
 	for id := range d.portsOn {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("datapath", ovsdb.UUID(id)))
 	}

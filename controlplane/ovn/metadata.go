@@ -104,8 +104,8 @@ func (r *Rows) Userspace(bridge string) bool {
 func isServed(kind string) bool { return kind == TypeVIF || kind == TypeExternal }
 
 // servedHere tells whether a port is among ServedPorts.
-func (p PortBinding) servedHere(own UUID) bool {
-	return own != "" && isServed(p.Type) && (p.Chassis == own || slices.Contains(p.AdditionalChassis, own))
+func (r PortBinding) servedHere(own UUID) bool {
+	return own != "" && isServed(r.Type) && (r.Chassis == own || slices.Contains(r.AdditionalChassis, own))
 }
 
 // indexServed keeps the indices of ServedPorts and MetadataPort.
@@ -161,11 +161,13 @@ func (r *Rows) putVSwitch(c Change) {
 
 // serves adds the conditions of metadata: the switches of the machines here, and the
 // metadata ports of these alone. A switch may have ports on every node of a cloud.
-func (d *discovery) serves(own UUID, sb ovsdb.Conditions) {
+func (d *discovery) serves(own UUID, w Wanted) {
 	if !d.needs.Metadata {
 		return
 	}
+	sb := w.SB
 	sb["SB_Global"] = []ovsdb.Clause{ovsdb.All()}
+	sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.Includes("additional_chassis", ovsdb.UUID(own)))
 	networks := map[string]struct{}{}
 	for id := range d.rows.servedAt.all(own) {
 		at := d.rows.ports[id].Datapath
@@ -176,6 +178,9 @@ func (d *discovery) serves(own UUID, sb ovsdb.Conditions) {
 	}
 	for n := range networks {
 		sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.IncludesPair("external_ids", keyDeviceID, metadataOwner+n))
+	}
+	if d.needs.MetadataACLs {
+		d.acls(own, w.NB)
 	}
 }
 

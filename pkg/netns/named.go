@@ -38,11 +38,9 @@ func Create(path string, prepare func() error) (Namespace, error) {
 	if err := share(filepath.Dir(path)); err != nil {
 		return Namespace{}, fmt.Errorf("network namespace %s: %w", path, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o444)
-	if err != nil {
-		return Namespace{}, fmt.Errorf("network namespace: %w", err)
+	if err := touch(path); err != nil {
+		return Namespace{}, fmt.Errorf("network namespace %s: %w", path, err)
 	}
-	_ = f.Close()
 	result := make(chan error, 1)
 	go func() {
 		err := errors.New("function ended its goroutine")
@@ -54,6 +52,20 @@ func Create(path string, prepare func() error) (Namespace, error) {
 		return Namespace{}, errors.Join(fmt.Errorf("network namespace %s: %w", path, err), Remove(path))
 	}
 	return At(path), nil
+}
+
+// touch makes the file, or finds the empty one that a crash left.
+func touch(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o444)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > 0) {
+		return fs.ErrExist
+	}
+	return err
 }
 
 // outside makes the namespace, with the thread in it, and brings the thread back.

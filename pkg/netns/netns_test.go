@@ -143,7 +143,13 @@ func TestCreateFails(t *testing.T) {
 	if identity(t, netns.Namespace{}) != own {
 		t.Error("the thread did not come home")
 	}
-	// A file that is no namespace is in nobody's way.
+	// A file with something in it is somebody's; an empty one is in nobody's way.
+	if err := os.WriteFile(dir+"/other", []byte("text"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := netns.Create(dir+"/other", func() error { return nil }); !errors.Is(err, os.ErrExist) {
+		t.Errorf("in place of another file: %v", err)
+	}
 	if err := os.WriteFile(dir+"/ns", nil, 0o444); err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,12 @@ func (o options) programs(ctx context.Context, _ io.Writer, rep *report) error {
 				return err
 			}
 		}
-		return nil
+		passing, err := programs.RunTaps(ctx, dir, o.rounds)
+		for _, p := range passing {
+			rep.add(fmt.Sprintf("tap_in IPv%d not metadata", p.Family), float64((p.Tap - p.Empty).Nanoseconds()), "ns", noGoal)
+			rep.note(fmt.Sprintf("%s ns against %s ns of an empty program", ns(p.Tap), ns(p.Empty)))
+		}
+		return err
 	})
 }
 

@@ -193,6 +193,10 @@ func goneTap(t *testing.T, d *taps.Taps, dir string) error {
 
 // Another hook than before takes over, and leaves one program.
 func TestTapsChangeHook(t *testing.T) {
+	t.Run("tcx", changeHook)
+}
+
+func changeHook(t *testing.T) {
 	ns, index := namespace(t)
 	dir := bpffs(t)
 	err := ns.Do(func() error {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 )
 
 // TestVerifier prints what the verifier of this kernel did to accept each program.
@@ -13,7 +14,11 @@ func TestVerifier(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range all {
+	metadata, err := taps.Verify()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range append(all, metadata...) {
 		t.Logf("verified %s %d %d %d", v.Program, v.Instructions, v.TotalStates, v.PeakStates)
 	}
 }

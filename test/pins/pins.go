@@ -15,10 +15,11 @@ import (
 
 // volatile are the maps that a packet may change at any time; of them only the
 // ids are written down.
-var volatile = []string{"asked", "buckets", "counters", "drops", "prefix_cache", "samples", "trace"}
+var volatile = []string{"asked", "buckets", "counters", "drops", "heartbeat", "prefix_cache", "samples", "steered", "trace"}
 
 // Dump is a line for every pin with the id of its object, and one for every row
-// that is not all zeros. A directory that is not there is empty.
+// that is not all zeros, of the directories in it, too. A directory that is not there
+// is empty.
 func Dump(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -26,9 +27,16 @@ func Dump(dir string) (string, error) {
 	}
 	var out strings.Builder
 	for _, e := range entries {
-		text, err := dump(filepath.Join(dir, e.Name()))
+		what := dump
+		if e.IsDir() {
+			what = Dump
+		}
+		text, err := what(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return "", fmt.Errorf("pin %s: %w", e.Name(), err)
+		}
+		if e.IsDir() {
+			text = "is a directory\n" + text
 		}
 		fmt.Fprintf(&out, "%s %s", e.Name(), text)
 	}

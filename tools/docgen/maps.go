@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
@@ -63,8 +64,27 @@ var mapRows = map[string]mapRow{
 	"trace_v1":        {"The steps of the packet of `sluicectl trace`.", "the programs' copies that `sluicectl trace` runs"},
 }
 
-// mapsPage writes the page of the pinned maps, and fails when mapRows does not
-// explain exactly those that there are.
+const metadataMapsIntro = `
+## Metadata
+
+Those of the programs on taps have a directory of their own, ` + "`taps`" + ` beside these. Their structs are in ` + "`bpf/lib/metadata.h`" + `. A
+build makes an empty map in the place of one of an older layout, and refuses to start on a newer one.
+
+| map | type | key | value | rows | what it holds | who writes it |
+| --- | --- | --- | --- | --- | --- | --- |
+`
+
+var metadataMapRows = map[string]mapRow{
+	"taps_v1":      {"Devices behind which somebody may ask, by index and VLAN: the MAC address that ARP and ND are answered with.", byDaemon},
+	"guests4_v1":   {"Who may ask from an IPv4 address, and the number that stands for the guest.", byDaemon},
+	"guests6_v1":   {"Who may ask from IPv6 link-local addresses, and the number that stands for the guest.", byDaemon},
+	"numbers_v1":   {"Who is behind a number, for the way back.", byDaemon},
+	"proxy_v1":     {"The pair of devices to the proxy's namespace.", byDaemon},
+	"heartbeat_v1": {"When the proxy gave its last sign of life: nanoseconds of CLOCK_MONOTONIC.", "`sluiced metadata`"},
+	"steered_v1":   {"What became of packets: a counter for each outcome.", "`tap_in` and `proxy_in`"},
+}
+
+// mapsPage writes the page of the pinned maps.
 func mapsPage(w *bytes.Buffer) error {
 	d := config.Default().Dataplane.Sizes
 	layout, err := ebpf.Layout(ebpf.Limits{VRFs: d.VRFs, Gateways: d.Gateways, VTEPs: d.VTEPs, Served: d.Served, Hosts: d.Hosts, Prefixes: d.Prefixes, NextHops: d.NextHops})
@@ -72,21 +92,35 @@ func mapsPage(w *bytes.Buffer) error {
 		return err
 	}
 	w.WriteString(mapsIntro)
+	err = mapTable(w, layout, mapRows, func(m ebpf.MapLayout) string { return settings(m.Limits) + " | " })
+	if err != nil {
+		return err
+	}
+	if layout, err = taps.Layout(); err != nil {
+		return err
+	}
+	w.WriteString(metadataMapsIntro)
+	return mapTable(w, layout, metadataMapRows, func(ebpf.MapLayout) string { return "" })
+}
+
+// mapTable writes a row for each map, and fails when rows does not explain exactly those
+// that there are. The cells of setBy come behind the number of rows.
+func mapTable(w *bytes.Buffer, layout []ebpf.MapLayout, rows map[string]mapRow, setBy func(ebpf.MapLayout) string) error {
 	there := map[string]bool{}
 	for _, m := range layout {
 		there[m.Name] = true
-		row, ok := mapRows[m.Name]
+		row, ok := rows[m.Name]
 		if !ok {
 			return fmt.Errorf("maps.go does not explain %s", m.Name)
 		}
-		rows := fmt.Sprint(m.Rows)
+		count := fmt.Sprint(m.Rows)
 		if m.Key == "" && m.Value == "" {
-			rows += " bytes"
+			count += " bytes"
 		}
-		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", m.Name, m.Type,
-			typeCell(m.Key, m.KeySize), typeCell(m.Value, m.ValueSize), rows, settings(m.Limits), row.holds, row.writer)
+		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s | %s%s | %s |\n", m.Name, m.Type,
+			typeCell(m.Key, m.KeySize), typeCell(m.Value, m.ValueSize), count, setBy(m), row.holds, row.writer)
 	}
-	for name := range mapRows {
+	for name := range rows {
 		if !there[name] {
 			return fmt.Errorf("maps.go explains %s, which is no map", name)
 		}

@@ -18,7 +18,8 @@ var ErrNotLoaded = errors.New("no pinned metadata programs")
 type Heartbeat struct{ r *Reader }
 
 // OpenHeartbeat opens the pinned map of a directory that Load has filled. The process that
-// did need not run.
+// did need not run. After Remove, and after a build with another layout of this map has
+// taken over, it has to be opened again: what is written to the one before nobody reads.
 func OpenHeartbeat(dir string) (*Heartbeat, error) {
 	m, err := ebpf.LoadPinnedMap(filepath.Join(dir, bpfMapHeartbeatV1), nil)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -111,6 +111,6 @@ func (p pair) see(h *netlink.Handle, s *seen) error {
 		return nil
 	}
 	id, err := h.GetNetNsIdByFd(int(f.Fd()))
-	s.joined = err == nil && id == s.outer.Attrs().NetNsID
+	s.joined = err == nil && id >= 0 && id == s.outer.Attrs().NetNsID
 	return nil
 }

@@ -61,7 +61,7 @@ func (p pair) joined(h *netlink.Handle, outer netlink.Link) (ok bool, err error)
 	if err != nil {
 		return false, fmt.Errorf("%s: its number: %w", p.space, err)
 	}
-	return id == outer.Attrs().NetNsID, nil
+	return id >= 0 && id == outer.Attrs().NetNsID, nil
 }
 
 // ensure finds the pair or makes it, and returns the outer end. The namespace is there.

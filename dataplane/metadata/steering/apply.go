@@ -25,11 +25,13 @@ type change struct {
 
 // Apply takes away what is in the way of the rows, writes the file, and adds.
 func (d *Driver) Apply(ctx context.Context, rows []reconcile.Row[string, intent.MetadataPort]) []error {
-	devices, err := d.devices()
+	err := d.known(ctx)
+	devices, devicesErr := d.devices()
+	err = errors.Join(err, devicesErr, ctx.Err())
 	x := d.index()
 	changes := make([]*change, len(rows))
 	for i, r := range rows {
-		c := &change{key: r.Key, old: d.entries[r.Key], err: errors.Join(err, ctx.Err())}
+		c := &change{key: r.Key, old: d.entries[r.Key], err: err}
 		changes[i] = c
 		d.name(r.Value.Tap)
 		if c.err == nil {
@@ -47,10 +49,11 @@ func (d *Driver) Apply(ctx context.Context, rows []reconcile.Row[string, intent.
 
 // Delete removes the rows of the maps and the programs, then writes the file.
 func (d *Driver) Delete(ctx context.Context, keys []string) []error {
+	err := errors.Join(d.known(ctx), ctx.Err())
 	x := d.index()
 	changes := make([]*change, len(keys))
 	for i, key := range keys {
-		c := &change{key: key, old: d.entries[key], err: ctx.Err()}
+		c := &change{key: key, old: d.entries[key], err: err}
 		changes[i] = c
 		if c.err != nil {
 			continue
@@ -63,6 +66,15 @@ func (d *Driver) Delete(ctx context.Context, keys []string) []error {
 	}
 	d.publish(changes)
 	return results(changes, "removing the metadata of port %s: %w")
+}
+
+// known sees to it that what is there has been read once: the file is written as a whole.
+func (d *Driver) known(ctx context.Context) error {
+	if d.listed {
+		return nil
+	}
+	_, err := d.List(ctx)
+	return err
 }
 
 func results(changes []*change, format string) []error {
@@ -182,6 +194,9 @@ func (d *Driver) detach(devices []uint32, entries map[string]*entry, but string)
 // publish takes the program off devices that nobody has any more, and writes the file,
 // with all changes that went well so far.
 func (d *Driver) publish(changes []*change) {
+	if !d.listed {
+		return
+	}
 	next := d.next(changes)
 	for _, c := range changes {
 		if c.err == nil {

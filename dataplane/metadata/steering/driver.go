@@ -64,6 +64,7 @@ type Driver struct {
 	whole    bool // the file says no less than entries
 	rows     rows
 	attached map[uint32]struct{}
+	listed   bool
 
 	mu    sync.Mutex
 	names map[string]struct{} // of the taps that rows name
@@ -107,6 +108,7 @@ func (d *Driver) List(context.Context) (map[string]intent.MetadataPort, error) {
 		return nil, err
 	}
 	d.entries, d.whole = d.read()
+	d.listed = true
 	d.count()
 	out := make(map[string]intent.MetadataPort, len(d.entries))
 	left := maps.Clone(d.rows)

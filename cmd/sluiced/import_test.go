@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The configuration that is printed is one that sluiced takes, with the files that it
+// names; the secret is in a file for root alone, and nowhere else.
+func TestImport(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	agent := write("agent.ini", "[DEFAULT]\nnova_metadata_host = 192.0.2.1\nmetadata_workers = 2\n[ovn]\novn_sb_connection = tcp:192.0.2.2:6642\n")
+	more := write("neutron.conf", "[DEFAULT]\nmetadata_proxy_shared_secret = correct horse\nnova_metadata_host = 192.0.2.3\n")
+	secret := filepath.Join(dir, "etc", "secret")
+	sluiced := func(args ...string) (string, error) {
+		root := newRoot()
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetErr(&out)
+		root.SetArgs(args)
+		err := root.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	if out, err := sluiced("--import-neutron-config", agent, "--secret-file", secret); err == nil || !strings.Contains(err.Error(), "metadata_proxy_shared_secret is in none of these files") {
+		t.Errorf("without a secret: %v\n%s", err, out)
+	}
+	out, err := sluiced("--import-neutron-config", agent, more, "--secret-file", secret)
+	if err != nil || strings.Contains(out, "horse") || !strings.Contains(out, "hosts: [192.0.2.3]") || !strings.Contains(out, "metadata_workers: one process") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(secret)
+	info, statErr := os.Stat(secret)
+	if err != nil || statErr != nil || string(text) != "correct horse\n" || info.Mode().Perm() != 0o600 {
+		t.Errorf("%q %v %v %v", text, err, info.Mode(), statErr)
+	}
+	checked, err := sluiced("--check", write("sluiced.yaml", out))
+	if err != nil || !strings.Contains(checked, "secretFile: "+secret) {
+		t.Errorf("%v\n%s", err, checked)
+	}
+	// Again, and without the file that has the secret: it is there.
+	for _, args := range [][]string{{agent, more}, {agent}} {
+		if out, err := sluiced(append([]string{"--secret-file", secret, "--import-neutron-config"}, args...)...); err != nil {
+			t.Errorf("again: %v\n%s", err, out)
+		}
+	}
+	other := write("other.ini", "[DEFAULT]\nmetadata_proxy_shared_secret = battery staple\n")
+	if out, err := sluiced("--secret-file", secret, "--import-neutron-config", other); err == nil || !strings.Contains(err.Error(), "has another secret") || strings.Contains(err.Error(), "staple") || strings.Contains(err.Error(), "horse") {
+		t.Errorf("another secret: %v\n%s", err, out)
+	}
+	if text, err := os.ReadFile(secret); err != nil || string(text) != "correct horse\n" {
+		t.Errorf("%q %v", text, err)
+	}
+	for name, args := range map[string][]string{
+		"no such file":     {"--import-neutron-config", filepath.Join(dir, "none")},
+		"a broken file":    {"--import-neutron-config", write("broken.ini", "x"), "--secret-file", secret},
+		"words without it": {"word"},
+	} {
+		if out, err := sluiced(args...); err == nil {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/output"
+)
+
+func printEffective(c *cobra.Command, file string) error {
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	b, err := cfg.Effective()
+	if err != nil {
+		return err
+	}
+	if _, err = c.OutOrStdout().Write(b); err != nil {
+		return err
+	}
+	if err = cfg.Files(); os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
+		return nil // sluiced reads them as root
+	}
+	return err
+}
+
+func printPlan(c *cobra.Command, file string, format output.Format) error {
+	if err := format.Check(); err != nil {
+		return &usageError{err}
+	}
+	cfg, err := load(file)
+	if err != nil {
+		return err
+	}
+	p, err := dryRun(c.Context(), cfg, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if err := format.Print(c.OutOrStdout(), p, func(w io.Writer) error { return writePlan(w, p) }); err != nil {
+		return err
+	}
+	if len(p.Changes) > 0 {
+		return errDiffers
+	}
+	return nil
+}
