@@ -22,6 +22,7 @@ ln -s /proc/self/fd dev/fd
 [ ! -e sys/class/net/eth0 ] || chroot . ip link property add dev eth0 altname 25eth0 2>/dev/null || true
 hostname machine
 echo machine >etc/hostname
+rm -f etc/resolv.conf # a name server that does not answer would be waited for
 cat >etc/cloud/cloud.cfg.d/99-lab.cfg <<END
 datasource_list: [OpenStack]
 network: {config: disabled}
