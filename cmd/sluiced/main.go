@@ -24,6 +24,7 @@ var version = "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	releaseSignals = stop
 	// The configuration is read at the start alone: who asks for it anew does not end it.
 	signal.Ignore(syscall.SIGHUP)
 	err := newRoot().ExecuteContext(ctx)

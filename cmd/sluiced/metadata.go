@@ -81,15 +81,23 @@ func runMetadata(ctx context.Context, o metadataOptions) error {
 	if err != nil {
 		return err
 	}
-	for {
+	caught, ending := catchEnd(context.WithoutCancel(ctx))
+	ended := ctx.Err() != nil // before that
+	releaseSignals()
+	for !ended {
 		var handOver bool
-		if sockets, handOver = p.run(ctx, sockets, again, next.check); !handOver {
-			log.Info("sluiced metadata ends")
-			return nil
+		if sockets, handOver = p.run(caught, sockets, again, next.check); handOver {
+			signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2) // until the next process is there to take them
 		}
-		signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2) // until the next process is there to take them
+		ending.release()
+		if ended = !handOver || caught.Err() != nil; ended {
+			break
+		}
 		err := service.Exec(next.path, os.Args, sockets)
+		caught, ending = catchEnd(context.WithoutCancel(ctx))
 		signal.Notify(again, syscall.SIGHUP, syscall.SIGUSR2)
 		log.Error("sluiced metadata could not start itself anew, and goes on", "error", err)
 	}
+	log.Info("sluiced metadata ends")
+	return nil
 }

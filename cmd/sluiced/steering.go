@@ -29,8 +29,8 @@ type metadataPart struct {
 	interfaces []metadata.Interface // whose devices were asked for last
 	devices    map[string]metadata.Device
 	at         *metadataAtWork // nil until it has started
-	// stepped: what is wanted has been computed once.
-	stepped bool
+	// stepped: what is wanted has been computed once. alive: the proxy is.
+	stepped, alive bool
 }
 
 const (
@@ -69,6 +69,7 @@ func (m *metadataPart) take(e ovn.Event) {
 	}
 	diff := m.translator.Step(e.Rows, m.devices, e.InSync)
 	if !m.translator.Stale() {
+		m.tellNeutron() // before anybody is answered
 		if m.at != nil {
 			m.at.patch(diff, !m.stepped)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/controlplane/metadata"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
@@ -56,6 +59,7 @@ func (m *metadataPart) run(ctx context.Context) error {
 		}
 	}
 	if work == nil {
+		m.d.follower.PublishMetadata(ovn.MetadataAgent{}) // takes back what an earlier start told
 		m.d.reg.SetCondition(metadataCondition, true, reason.Idle, metadataUnused)
 		return nil
 	}
@@ -94,7 +98,11 @@ func (m *metadataPart) start(ctx context.Context) (*metadataAtWork, error) {
 	if _, err := w.proxy.Ensure(ctx); err != nil {
 		return nil, errors.Join(err, loaded.Close())
 	}
-	w.steering = steering.New(steering.Config{Maps: loaded, File: identities.Path(c.StateDir), Log: m.d.log})
+	file := identities.Path(c.StateDir)
+	if err := begin(loaded, file); err != nil {
+		return nil, errors.Join(fmt.Errorf("identities of metadata: %w", err), loaded.Close())
+	}
+	w.steering = steering.New(steering.Config{Maps: loaded, File: file, Log: m.d.log})
 	w.tables = tables.NewMetadata(tables.MetadataDrivers{
 		Networks: namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs}), Ports: w.steering,
 	}, m.d.ovnInSync, tables.Options{Status: m.d.reg, Log: m.d.log})
@@ -161,7 +169,11 @@ func (m *metadataPart) lookAtProxy(ctx context.Context, w *metadataAtWork) {
 		why, detail = reason.NoProxy, silent
 	}
 	m.d.reg.SetCondition(metadataCondition, detail == "", why, detail)
-	m.tellNeutron(detail == "")
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	if m.alive = detail == ""; m.stepped {
+		m.tellNeutron()
+	}
 }
 
 // mend makes again what somebody changed of the proxy's namespace, and says what that was.
@@ -196,14 +208,26 @@ func (w *metadataAtWork) silence(staleAfter time.Duration) string {
 	return ""
 }
 
-// tellNeutron publishes what is served; alive tells whether the proxy is.
-func (m *metadataPart) tellNeutron(alive bool) {
-	m.d.mu.Lock()
-	defer m.d.mu.Unlock()
-	if !m.stepped {
-		return
-	}
+// tellNeutron publishes what is served. d.mu is held.
+func (m *metadataPart) tellNeutron() {
 	a := m.translator.Agent()
-	a.Alive = alive
+	a.Alive = m.alive
 	m.d.follower.PublishMetadata(a)
+}
+
+// begin writes an empty file of identities where there is none: without ports nobody else
+// does, and the proxy waits for it. With rows of an earlier start it has to wait for theirs.
+func begin(loaded *taps.Taps, file string) error {
+	rows, err := loaded.Sources()
+	if err != nil || len(rows) > 0 {
+		return err
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	none, err := identities.NewTable(nil, nil)
+	if err != nil {
+		return err
+	}
+	return identities.Write(file, none)
 }

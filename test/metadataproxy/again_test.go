@@ -1,8 +1,10 @@
 package metadataproxy
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -145,5 +147,21 @@ func TestSecondProcess(t *testing.T) {
 	}
 	if got := w.ask(w.guest(atRed), "GET", "/", nil, nil); !strings.HasPrefix(got, "200 inst-red") {
 		t.Error(got)
+	}
+}
+
+// A signal to end that comes while it starts itself anew ends it, whenever that is.
+func TestEndWhileStartingAnew(t *testing.T) {
+	w := newWorld(t)
+	for i := range 40 {
+		p := w.start(nil)
+		if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 2 * time.Millisecond)
+		var exit *exec.ExitError
+		if err := p.end(syscall.SIGTERM); err != nil && !(errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM) {
+			t.Errorf("after %d ms: %v", 2*i, err)
+		}
 	}
 }

@@ -124,7 +124,7 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 
 func (c *conn) Close() error {
 	c.mu.Lock()
-	if !c.closed && c.leaving {
+	if !c.closed && c.leaving && c.s.leaves.Load() {
 		c.s.keep(c)
 	}
 	c.closed = true

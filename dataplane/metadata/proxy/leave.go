@@ -24,10 +24,40 @@ type Kept struct {
 // are closed already, and their Serve has returned.
 func (s *Server) Leave(ctx context.Context) []Kept {
 	s.leaves.Store(true)
+	s.letGo()
+	s.drain(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.kept
+	s.kept = nil
+	return kept
+}
+
+// Shutdown lets requests under way come to their end, until ctx ends, and closes all
+// connections. The listeners are closed already, and their Serve has returned. (That of
+// net/http would drop the requests that it reads from then on.)
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.http.SetKeepAlivesEnabled(false)
+	silent := time.AfterFunc(silentTime, s.letGo)
+	defer silent.Stop()
+	s.drain(ctx)
+	return ctx.Err()
+}
+
+// silentTime is how long a connection that was just opened has for the beginning of its
+// request when the server ends.
+const silentTime = time.Second
+
+// letGo closes the connections on which no request has begun.
+func (s *Server) letGo() {
 	for _, c := range s.ports.conns() {
 		c.letGo()
 	}
-	tick := time.NewTicker(leaveLook)
+}
+
+// drain waits until there is no connection any more, or ctx ends.
+func (s *Server) drain(ctx context.Context) {
+	tick := time.NewTicker(drainLook)
 	defer tick.Stop()
 	for s.Connections() > 0 && ctx.Err() == nil {
 		select {
@@ -36,14 +66,9 @@ func (s *Server) Leave(ctx context.Context) []Kept {
 		}
 	}
 	_ = s.http.Close() // nothing that can be done is left
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kept := s.kept
-	s.kept = nil
-	return kept
 }
 
-const leaveLook = 5 * time.Millisecond
+const drainLook = 5 * time.Millisecond
 
 func (s *Server) keep(c *conn) {
 	fd, err := dup(c.Conn)

@@ -189,6 +189,69 @@ func TestLeaveIsBounded(t *testing.T) {
 	}
 }
 
+// A server that ends answers what has begun, also a request that comes on a connection
+// that was just opened; it closes connections that wait, and silent ones after a moment.
+func TestShutdown(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Backend: slowly{300 * time.Millisecond}})
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l, anybody) }()
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp4", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		return c
+	}
+	ask := func(c net.Conn) { fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n") }
+	answered := func(what string, c net.Conn) {
+		t.Helper()
+		a, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || a.StatusCode != 200 {
+			t.Errorf("%s: %v %v", what, a, err)
+			return
+		}
+		_ = a.Body.Close()
+	}
+	waits, underWay, fresh, silent := dial(), dial(), dial(), dial()
+	ask(waits)
+	answered("the first one", waits)
+	ask(underWay)
+	for s.Connections() != 4 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond)
+	_ = l.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	ended := make(chan error, 1)
+	begin := time.Now()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		ended <- s.Shutdown(ctx)
+	}()
+	time.Sleep(50 * time.Millisecond)
+	ask(fresh)
+	answered("under way", underWay)
+	answered("begun afterwards", fresh)
+	for what, c := range map[string]net.Conn{"waits": waits, "silent": silent} {
+		if b, err := io.ReadAll(c); len(b) > 0 || err != nil {
+			t.Errorf("%s: %q %v", what, b, err)
+		}
+	}
+	if err := <-ended; err != nil || time.Since(begin) > 5*time.Second {
+		t.Errorf("%v after %s", err, time.Since(begin))
+	}
+}
+
 type hold chan struct{}
 
 func (h hold) ServeMetadata(http.ResponseWriter, *http.Request, Identity) Outcome {

@@ -29,6 +29,7 @@ func TestOneServerForManyNamespaces(t *testing.T) {
 	const networks = 20
 	s := New(Config{Backend: echo{}})
 	var names []string
+	var listeners []net.Listener
 	run := func(command string) {
 		t.Helper()
 		if out, err := exec.Command("sh", "-ec", command).CombinedOutput(); err != nil {
@@ -49,6 +50,7 @@ func TestOneServerForManyNamespaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			listeners = append(listeners, l)
 			go func() { served <- s.Serve(l, resolve) }()
 		}
 	}
@@ -66,15 +68,18 @@ func TestOneServerForManyNamespaces(t *testing.T) {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	if err := s.Shutdown(ctx); err != nil {
-		t.Error(err)
+	for _, l := range listeners {
+		_ = l.Close()
 	}
 	for range 2 * networks {
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Error(err)
 	}
 	if _, err := Listen(t.Context(), netns.Named("slmd-none"), netip.AddrPortFrom(Address4, Port)); err == nil {
 		t.Error("there is a listener in no namespace")

@@ -123,10 +123,11 @@ func startNode(t *testing.T, cfg Config) *node {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := n.server.Shutdown(ctx); err != nil {
+		_ = l.Close()
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if err := <-done; err != nil {
+		if err := n.server.Shutdown(ctx); err != nil {
 			t.Error(err)
 		}
 	})

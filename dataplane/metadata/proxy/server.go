@@ -111,16 +111,6 @@ func (s *Server) Serve(l net.Listener, resolve Resolver) error {
 
 type connKey struct{}
 
-// Shutdown takes no more connections, and lets requests under way come to their end, until
-// ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		_ = s.http.Close()
-	}
-	return err
-}
-
 // Check closes the connections of ports that are no more on this node, or are another
 // instance's.
 func (s *Server) Check() {

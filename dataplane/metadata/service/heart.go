@@ -21,7 +21,7 @@ const (
 
 // beat tells of each moment in which steered requests are served.
 func (s *Service) beat(ctx context.Context) {
-	if !s.cfg.Steered || s.cfg.OpenHeart == nil {
+	if s.cfg.OpenHeart == nil {
 		return
 	}
 	tick := time.NewTicker(beatInterval)
@@ -43,11 +43,12 @@ func (s *Service) beat(ctx context.Context) {
 	}
 }
 
-// steeredServed tells whether both steered listeners take connections.
+// steeredServed tells whether both steered listeners take connections. Where nothing is
+// steered the heart says that the proxy runs: Neutron is told by it.
 func (s *Service) steeredServed(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leaving {
+	if s.leaving || !s.cfg.Steered {
 		return nil // connections wait for a moment
 	}
 	for _, name := range []string{"steered4", "steered6"} {
