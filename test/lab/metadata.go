@@ -13,8 +13,8 @@ import (
 	"github.com/ovn-sluice/sluice/test/nova"
 )
 
-// uuidOf derives a stable id from a name.
-func uuidOf(name string) string {
+// NetworkID is a stable id of a network in Neutron.
+func NetworkID(name string) string {
 	h := sha256.Sum256([]byte(name))
 	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])

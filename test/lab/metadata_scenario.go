@@ -73,7 +73,7 @@ func MetadataTenant(i int, chassis string) (Tenant, VM) {
 
 func metadataNetwork(tenant string, mtu int) Network {
 	return Network{
-		Name: "net", ID: uuidOf(tenant + "-net"), Metadata: true, MTU: mtu,
+		Name: "net", ID: NetworkID(tenant + "-net"), Metadata: true, MTU: mtu,
 		Subnet4: netip.MustParsePrefix("10.30.0.0/24"), Subnet6: netip.MustParsePrefix("fd00:30::/64"),
 	}
 }

@@ -18,7 +18,8 @@ func TestLargeDocuments(t *testing.T) {
 	var vms []string
 	for i, chassis := range []string{"m1", "m2"} {
 		n := w.network("red")
-		n.Name, n.MTU, n.ID = fmt.Sprintf("jumbo%d", i), 9000, n.ID[:len(n.ID)-2]+fmt.Sprintf("%02d", i)
+		n.Name, n.MTU = fmt.Sprintf("jumbo%d", i), 9000
+		n.ID = lab.NetworkID(n.Name)
 		n.Subnet4, n.Subnet6 = netip.MustParsePrefix(fmt.Sprintf("10.3%d.0.0/24", i+1)), netip.MustParsePrefix(fmt.Sprintf("fd00:3%d::/64", i+1))
 		if err := w.AddNetwork(t.Context(), "m", "red", n); err != nil {
 			t.Fatal(err)

@@ -60,6 +60,7 @@ func TestPairs(t *testing.T) {
 // pairs has two machines with equal addresses ask at the same time.
 func (w *world) pairs(a, b string, count int) {
 	w.Helper()
+	w.soliciting(a, b)
 	begin := time.Now()
 	for i := range count {
 		for k, f := range families {
@@ -150,10 +151,10 @@ func unanswered() time.Duration { return lab.Patience() / 120 }
 func (w *world) forgedSources(vm string) {
 	w.Helper()
 	// Numbers stand for guests by addresses of these two networks.
-	for _, source := range []string{"100.64.0.1", "100.64.0.2", "100.64.0.3", "10.30.0.6", "10.30.0.99", "127.0.0.1"} {
+	for _, source := range []string{"100.64.0.1", "100.64.0.2", "100.64.0.3", "10.30.0.7", "10.30.0.99", "127.0.0.1"} {
 		w.forged(vm, ipv4, source, "32")
 	}
-	for _, source := range []string{"fd6d:0:0:1::5", "fd6d:0:0:2:f816:3eff:fe00:5", "fd00:30::99", "fe80::1", "fe80::f816:3eff:fe00:6"} {
+	for _, source := range []string{"fd6d:0:0:1::5", "fd6d:0:0:2:f816:3eff:fe00:5", "fd00:30::99", "fe80::1", "fe80::f816:3eff:fe00:7"} {
 		w.forged(vm, ipv6, source, "128")
 	}
 	mac := w.vm(vm).MAC
