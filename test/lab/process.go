@@ -47,7 +47,8 @@ func (p *Process) Pid() int {
 // Running tells whether the recorded process is alive.
 func (p *Process) Running() bool {
 	st, state, err := procStat(p.PID)
-	return p.PID != 0 && err == nil && st == p.StartTime && state != 'Z'
+	// X is a process that has ended, and is being waited for at this moment.
+	return p.PID != 0 && err == nil && st == p.StartTime && state != 'Z' && state != 'X'
 }
 
 // Start starts the process again with its recorded arguments; a running one is

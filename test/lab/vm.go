@@ -240,7 +240,9 @@ func (l *Lab) configureVM(ctx context.Context, c Cloud, n Node, vm VM) error {
 	if err != nil {
 		return err
 	}
-	if err := l.shell(ctx, n, quietIPv6); err != nil {
+	// eth0 is there already and has its own settings. Without its link-local address a
+	// machine asks for metadata from another one, to which no namespace has a route.
+	if err := l.shell(ctx, n, quietIPv6+"echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad"); err != nil {
 		return err
 	}
 	b := "link set lo up\nlink set eth0 up\n"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/nova"
 )
 
@@ -50,7 +52,8 @@ listen listener
 // classicSide is networks with a namespace and haproxy each.
 type classicSide struct {
 	*bench
-	nova *nova.Nova
+	// agent is in the place of neutron's: haproxy tells it which network asks.
+	agent http.Handler
 
 	count     int
 	dir       string
@@ -115,17 +118,34 @@ func (c *classicSide) up(ctx context.Context, count int) error {
 	return err
 }
 
-// serve is in the place of neutron's agent: haproxy says which network asks.
+// agent signs requests and passes them on to Nova, from where Sluice's proxy asks it.
+func agent(space netns.Namespace, address string) (http.Handler, func()) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 1000, DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+		err = space.Do(func() error {
+			conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			return err
+		})
+		return conn, err
+	}}
+	return &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+		instance := r.In.Header.Get(networkHeader)
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", address
+		r.Out.Header.Set("X-Instance-Id", instance)
+		r.Out.Header.Set("X-Tenant-Id", projectOf(instance))
+		r.Out.Header.Set("X-Instance-Id-Signature", nova.Sign(lab.NovaSecret, instance))
+	}}, transport.CloseIdleConnections
+}
+
+// networkHeader is by which haproxy names the network; here that is its one instance.
+const networkHeader = "X-OVN-Network-ID"
+
 func (c *classicSide) serve(ctx context.Context) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "unix", filepath.Join(c.dir, "metadata_proxy"))
 	if err != nil {
 		return err
 	}
-	c.server = &http.Server{ReadHeaderTimeout: attempt, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		instance := r.Header.Get("X-OVN-Network-ID")
-		c.nova.As(instance, projectOf(instance)).ServeHTTP(w, r)
-	})}
+	c.server = &http.Server{ReadHeaderTimeout: attempt, Handler: c.agent}
 	c.served = make(chan struct{})
 	go func() {
 		defer close(c.served)

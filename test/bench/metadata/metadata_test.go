@@ -3,6 +3,7 @@ package metadata
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -21,7 +22,10 @@ func TestClassic(t *testing.T) {
 	const networks = 3
 	b := &bench{Config: Config{Settle: 50 * time.Millisecond, Requests: 30, Clients: networks, Rounds: 1, Out: io.Discard}}
 	n := nova.New(nova.Config{Secret: "x"})
-	c := &classicSide{bench: b, nova: n}
+	c := &classicSide{bench: b, agent: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		instance := r.Header.Get(networkHeader)
+		n.As(instance, projectOf(instance)).ServeHTTP(w, r)
+	})}
 	for i := range networks {
 		n.Put(nova.Instance{ID: c.instance(i), Project: projectOf(c.instance(i))})
 	}

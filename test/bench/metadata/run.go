@@ -87,7 +87,13 @@ func (b *bench) size(ctx context.Context, n int, last bool) (ours, classic memor
 	if ours, err = s.memory(ctx); err != nil {
 		return ours, classic, fmt.Errorf("sluice: %w", err)
 	}
-	c := &classicSide{bench: b, nova: s.nova}
+	space, err := s.space(chassis)
+	if err != nil {
+		return ours, classic, err
+	}
+	handler, idle := agent(space, s.address)
+	defer idle()
+	c := &classicSide{bench: b, agent: handler}
 	defer func() { err = errors.Join(err, c.down()) }()
 	if err := c.up(ctx, n); err != nil {
 		return ours, classic, fmt.Errorf("classic form: %w", err)
