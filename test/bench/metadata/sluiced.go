@@ -225,13 +225,16 @@ func (s *sluiceSide) complete(ctx context.Context) error {
 func (s *sluiceSide) first(ctx context.Context, c client) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	c = c.hasty()
 	for {
-		_, err := c.hasty().ask(ctx, attempt)
+		_, err := c.ask(ctx, attempt)
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("no answer for %s: %w", c.instance, err)
 		}
+		// A machine that is that slow would never be answered.
+		c.connect += c.connect / 20
 	}
 }
