@@ -80,3 +80,17 @@ func TestPrefixSet(t *testing.T) {
 		t.Error("what is no prefix counts")
 	}
 }
+
+// A program reads the sets that another one wrote.
+func TestGuestSetOverJSON(t *testing.T) {
+	mac := MAC{0xfa, 0x16, 0x3e, 0, 0, 5}
+	want := NewGuestSet(Guest{MAC: mac}, Guest{MAC: mac, Addr: netip.MustParseAddr("192.0.2.5")}, Guest{MAC: mac, Addr: netip.MustParseAddr("2001:db8::5")})
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got GuestSet
+	if err := json.Unmarshal(b, &got); err != nil || got != want {
+		t.Errorf("%s is read as %s: %v", b, got, err)
+	}
+}

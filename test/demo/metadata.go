@@ -70,6 +70,10 @@ func (t *tour) metadata(ctx context.Context) error {
 			}
 		}
 	}
-	_, err = t.show(ctx, metadataNode, "ip", "netns")
-	return err
+	for _, argv := range [][]string{{"ip", "netns"}, {"sluicectl", "metadata", "ports"}} {
+		if _, err := t.show(ctx, metadataNode, argv...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,35 @@
+package metadata_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// People are told of each port how it is served, and of one what its requests need.
+func TestWhatPeopleAreTold(t *testing.T) {
+	w := shared(t)
+	for node, want := range map[string][]string{
+		"m1": {"m-red1", "inst-red1", "tap", "tapm-red1"},
+		"m2": {"m-red2", "inst-red2", "namespace"},
+	} {
+		out := w.exec(node, sluicectl(), "metadata", "ports")
+		var row string
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, want[0]+" ") {
+				row = line
+			}
+		}
+		for _, word := range want {
+			if !strings.Contains(row, word) {
+				t.Errorf("%s: %q lacks %q in:\n%s", node, row, word, out)
+			}
+		}
+		if out := w.exec(node, sluicectl(), "metadata", "explain", want[1]); strings.Contains(out, "MISSING") || !strings.Contains(out, "as those of instance "+want[1]) {
+			t.Errorf("%s: %s", node, out)
+		}
+		if out := w.exec(node, sluicectl(), "diff"); !strings.Contains(out, "no difference") {
+			t.Errorf("%s: %s", node, out)
+		}
+	}
+	w.exec("m1", "sh", "-c", sluicectl()+" metadata explain nobody; test $? = 3")
+}
