@@ -82,6 +82,16 @@ func (s GuestSet) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.All())
 }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *GuestSet) UnmarshalJSON(b []byte) error {
+	var guests []Guest
+	if err := json.Unmarshal(b, &guests); err != nil {
+		return err
+	}
+	*s = NewGuestSet(guests...)
+	return nil
+}
+
 // Tap is the device by which a machine's frames come in. The zero value: none that a
 // program can be put on.
 type Tap struct {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
-	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
@@ -221,16 +220,6 @@ func (w *world) eventually(what string, cond func() error) {
 	start := time.Now()
 	labtest.Eventually(w.T, w.Lab, what, cond)
 	w.Logf("%s: after %d ms", what, time.Since(start).Milliseconds())
-}
-
-// status asks sluiced of a node.
-func (w *world) status(node string) (status.Status, error) {
-	out, err := w.Exec(w.Context(), node, "sh", "-c", sluicectl()+" status -o json || test $? = 3") // 3: not ready
-	var s status.Status
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &s)
-	}
-	return s, err
 }
 
 // network is a tenant's.
