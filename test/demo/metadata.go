@@ -32,7 +32,7 @@ func (t *tour) program(node string) (lab.Sluiced, error) {
 // metadata has two machines with one address ask who they are.
 func (t *tour) metadata(ctx context.Context) error {
 	t.head("Two machines with the same addresses ask who they are")
-	t.say("m-red1 and m-blue1 are on %s. They have the same IP and MAC addresses, and a namespace or an haproxy of their own nobody has made.", metadataNode)
+	t.say("m-red1 and m-blue1 are on %s. They have the same IP and MAC addresses, and neither network has a namespace or a proxy of its own.", metadataNode)
 	t.say("The one proxy of the node knows by the tap who asks, and signs that for Nova, which here is a stand-in that checks it.")
 	exe, err := os.Executable()
 	if err != nil {

@@ -101,5 +101,13 @@ func TestWhatThereIs(t *testing.T) {
 		if got := w.proxies(node); len(got) != 1 {
 			t.Errorf("proxies on %s: %v", node, got)
 		}
+		// The operator's command tells of both, and of each machine.
+		w.exec(node, sluicectl(), "metadata", "proxy")
+		ports := w.exec(node, sluicectl(), "metadata", "ports")
+		for _, vm := range machines {
+			if here := w.vm(vm).Chassis == node; strings.Contains(ports, vm) != here {
+				t.Errorf("ports of %s, want %s: %v\n%s", node, vm, here, ports)
+			}
+		}
 	}
 }
