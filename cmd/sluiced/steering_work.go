@@ -20,6 +20,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/steering"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -37,6 +38,8 @@ const (
 	metadataCondition = "metadata"
 	// metadataLook is between two looks at the proxy's namespace and heartbeat.
 	metadataLook = time.Second
+	// switchRetry is between two tries while the local database has not been read.
+	switchRetry = 200 * time.Millisecond
 )
 
 // run serves metadata until ctx ends, and leaves all that is programmed. Where metadata is
@@ -51,11 +54,16 @@ func (m *metadataPart) run(ctx context.Context) error {
 		return err
 	}
 	for err := start(); err != nil; err = start() {
-		m.d.reg.SetCondition(metadataCondition, false, reason.StartFailed, err.Error())
+		wait := startRetry
+		if errors.Is(err, reconcile.ErrNotReady) {
+			wait = switchRetry // the local database is still to be read
+		} else {
+			m.d.reg.SetCondition(metadataCondition, false, reason.StartFailed, err.Error())
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(startRetry):
+		case <-time.After(wait):
 		}
 	}
 	if work == nil {
@@ -74,7 +82,8 @@ func (m *metadataPart) run(ctx context.Context) error {
 	return ignoreEnd(group.Wait())
 }
 
-// retire waits for the local database, in which ports may be Sluice's.
+// retire takes away what an earlier start made. It needs the local database, in which
+// ports may be Sluice's.
 func (m *metadataPart) retire(ctx context.Context) error {
 	things, err := owned.Metadata(ctx, m.d.ovs, namespace.Names{}, owned.MetadataPins(m.d.cfg.Dataplane.BPFFS))
 	errs := []error{err}
