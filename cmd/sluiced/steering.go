@@ -67,6 +67,11 @@ func (m *metadataPart) take(e ovn.Event) {
 		m.interfaces = asked
 		m.look()
 	}
+	if !m.stepped && !m.lookedFor(m.interfaces) {
+		// What is wanted first is compared with what an earlier sluiced has made: a port
+		// whose tap was not looked for yet would be taken away, and get another number.
+		return
+	}
 	diff := m.translator.Step(e.Rows, m.devices, e.InSync)
 	if !m.translator.Stale() {
 		m.tellNeutron() // before anybody is answered
@@ -79,6 +84,15 @@ func (m *metadataPart) take(e ovn.Event) {
 		m.complaints = now
 		m.d.reg.Reporter(metadataReports).Replace(m.translator.Objects())
 	}
+}
+
+// lookedFor tells whether the devices of all these Interfaces were looked for. The look
+// that finds something has the follower tell its rows again.
+func (m *metadataPart) lookedFor(asked []metadata.Interface) bool {
+	return !slices.ContainsFunc(asked, func(i metadata.Interface) bool {
+		_, looked := m.devices[i.Name]
+		return !looked
+	})
 }
 
 // look has the taps found again soon.
