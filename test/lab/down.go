@@ -26,7 +26,10 @@ func (l *Lab) Down() error {
 	errs = append(errs, g.Wait())
 	errs = append(errs, l.endStrays())
 	errs = append(errs, l.removeNamespaces())
-	errs = append(errs, unmount(filepath.Join(l.dir, "bpffs")), unmount(l.mountsDir()))
+	bpffs := filepath.Join(l.dir, "bpffs")
+	if err := unix.Unmount(bpffs, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		errs = append(errs, fmt.Errorf("unmounting %s: %w", bpffs, err))
+	}
 	if err := errors.Join(errs...); err != nil {
 		// The records stay, for another attempt.
 		return fmt.Errorf("taking down lab %s: %w", l.prefix, err)

@@ -18,7 +18,7 @@ func (l *Lab) Command(ctx context.Context, node string, argv ...string) (*exec.C
 }
 
 func (l *Lab) command(ctx context.Context, n Node, argv ...string) *exec.Cmd {
-	argv = append(n.enter(), argv...)
+	argv = append(l.enter(n), argv...)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = l.env(n)
 	cmd.WaitDelay = Patience() / 60

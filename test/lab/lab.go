@@ -243,7 +243,7 @@ func (l *Lab) makeDirs() error {
 			return err
 		}
 	}
-	return errors.Join(l.mountMounts(), l.writeSecret())
+	return l.writeSecret()
 }
 
 func (l *Lab) saveState() error {

@@ -37,8 +37,8 @@ type Node struct {
 	Dir string `json:"dir"`
 	// BPFFS is a directory in a bpffs of the lab.
 	BPFFS string `json:"bpffs,omitempty"`
-	// Mounts is the file of the node's own mount namespace, if it has one.
-	Mounts string `json:"mounts,omitempty"`
+	// OwnMounts: it has a mount namespace of its own.
+	OwnMounts bool `json:"ownMounts,omitempty"`
 	// VTEP4 and VTEP6 are the addresses on lo; BGP and VXLAN use them.
 	VTEP4 netip.Addr `json:"vtep4,omitzero"`
 	VTEP6 netip.Addr `json:"vtep6,omitzero"`
@@ -49,17 +49,6 @@ type Node struct {
 }
 
 func (n Node) netnsPath() string { return "/run/netns/" + n.Netns }
-
-// enter is the command before one that is to run in the node. It enters the network
-// namespace alone, unless the node has mounts of its own: `ip netns exec` would remount
-// /sys and hide the bpffs.
-func (n Node) enter() []string {
-	argv := []string{"nsenter", "--net=" + n.netnsPath()}
-	if n.Mounts != "" {
-		argv = append(argv, "--mount="+n.Mounts, "--wd=.")
-	}
-	return append(argv, "--")
-}
 
 // Socket is the path of sluiced's control socket on this node.
 func (n Node) Socket() string { return filepath.Join(n.Dir, "sluiced.sock") }
@@ -95,9 +84,7 @@ func nodesOf(s Scenario, prefix, dir string) []Node {
 		}
 		for _, ch := range c.Chassis {
 			add(ch.Name, KindChassis, c.Name, true)
-			if c.OwnNetns {
-				out[len(out)-1].Mounts = filepath.Join(dir, "mounts", ch.Name)
-			}
+			out[len(out)-1].OwnMounts = c.OwnNetns
 		}
 	}
 	for _, r := range s.Reflectors {

@@ -220,7 +220,7 @@ func (l *Lab) spawn(ctx context.Context, n Node, s spec) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	enter := n.enter()
+	enter := l.enter(n)
 	p := &Process{
 		Node: n.Name, Name: s.name, Env: l.env(n),
 		Argv:   slices.Concat(enter, s.argv),
@@ -248,7 +248,8 @@ func (l *Lab) spawn(ctx context.Context, n Node, s spec) (*Process, error) {
 // Process finds a process of a node by name: ovsdb, vswitchd and controller of
 // a chassis; nb, sb and northd of a central node (northd on the first one of a
 // cluster only); relay of a relay; zebra and bgpd (FRR 10: mgmtd
-// too) of a reflector and of a peer with FRR; gobgpd of any other peer; sluiced where StartSluiced started it.
+// too) of a reflector and of a peer with FRR; gobgpd of any other peer; sluiced and
+// metadata where they were started; mounts of a chassis with a /run/netns of its own.
 func (l *Lab) Process(node, name string) (*Process, error) {
 	return readProcess(filepath.Join(l.dir, "proc", node+"."+name+".json"))
 }
