@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,8 +22,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -78,6 +83,7 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
+	w.pin()
 	w.health = freeAddress(t)
 	w.nova = startNova(t)
 	host := netip.MustParseAddrPort(w.nova.Listener.Addr().String())
@@ -94,6 +100,27 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// pin makes what the proxy's heart beats in, on a bpffs of the test's own.
+func (w *world) pin() {
+	w.t.Helper()
+	dir := filepath.Join(w.dir, "bpf")
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
+		err = unix.Mount("bpf", dir, "bpf", 0, "")
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	loaded, err := taps.Load(taps.Config{Dir: owned.MetadataPins(filepath.Join(dir, "sluice")), StaleAfter: 3 * time.Second, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = loaded.Close() // what is pinned stays
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -107,7 +134,7 @@ func freeAddress(t *testing.T) string {
 // configure writes the configuration with a section metadata.
 func (w *world) configure(metadata string) {
 	w.t.Helper()
-	text := fmt.Sprintf("roles: none\nstateDir: %[1]s/state\nadmin: {socket: %[1]s/d.sock}\nmetadata: {socket: %[1]s/m.sock, listen: %[2]q, %[3]s}\n", w.dir, w.health, metadata)
+	text := fmt.Sprintf("roles: none\nstateDir: %[1]s/state\nadmin: {socket: %[1]s/d.sock}\ndataplane: {bpffs: %[1]s/bpf/sluice}\nmetadata: {socket: %[1]s/m.sock, listen: %[2]q, %[3]s}\n", w.dir, w.health, metadata)
 	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
