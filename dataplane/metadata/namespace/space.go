@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -60,7 +61,8 @@ func (s space) ensure() error {
 
 // claim marks the namespace that the thread is in.
 func (s space) claim() error {
-	h, err := netlink.NewHandle()
+	// Of links alone: a kernel has the others only where their modules are.
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
 	}
