@@ -145,7 +145,7 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 // runDaemon is sluiced from its lock to its end. What another sluiced may still
 // write is read after the lock was taken.
 func runDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
-	limitHeap()
+	limitHeap(growth)
 	lock, err := admin.AcquireLock(cfg.StateDir)
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)

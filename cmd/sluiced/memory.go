@@ -13,6 +13,9 @@ import (
 // lets it by default, and what a burst of work needed goes back to the system.
 const (
 	growth = 50 // percent; the environment's GOGC takes its place
+	// metadataGrowth is the metadata proxy's: almost all of its heap is garbage of
+	// requests, and one that comes during a collection waits.
+	metadataGrowth = 400
 	// trimEvery is how often the allocations are looked at. A burst is over when
 	// less than quietBytes are allocated in that time, and worth a collection from
 	// burstBytes on.
@@ -21,8 +24,9 @@ const (
 	burstBytes = 64 << 20
 )
 
-// limitHeap sets the pace of collections.
-func limitHeap() {
+// limitHeap sets the pace of collections: by how many percent the heap may grow until the
+// next one.
+func limitHeap(growth int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(growth)
 	}

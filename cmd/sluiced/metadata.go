@@ -60,6 +60,7 @@ func runMetadata(ctx context.Context, o metadataOptions) error {
 	if err != nil {
 		return err
 	}
+	limitHeap(metadataGrowth)
 	log := logging.New(os.Stderr, cfg.Log)
 	next, err := newNextProcess(o.config)
 	if err != nil {

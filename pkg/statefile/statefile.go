@@ -1,6 +1,6 @@
 // Package statefile replaces the small files that a daemon keeps over a restart:
-// whoever reads one finds the old content or the new one, after a crash and after
-// a power failure too.
+// whoever reads one finds the old content or the new one, after a crash and, by Write,
+// after a power failure too.
 package statefile
 
 import (
@@ -12,20 +12,29 @@ import (
 // Write replaces the file. The rename is the moment it counts; it outlives a power
 // failure once the directory is on disk.
 func Write(path string, content []byte) error {
-	dir := filepath.Dir(path)
-	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".")
+	if err := replace(path, content, (*os.File).Sync); err != nil {
+		return err
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+// WriteRuntime replaces a file that means nothing after a restart of the machine, without
+// waiting for the disk: after a power failure it may be empty.
+func WriteRuntime(path string, content []byte) error {
+	return replace(path, content, func(*os.File) error { return nil })
+}
+
+func replace(path string, content []byte, sync func(*os.File) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name()) // no-op after the rename
 	_, err = tmp.Write(content)
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+	if err := errors.Join(err, sync(tmp), tmp.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	return syncDirectory(dir)
+	return os.Rename(tmp.Name(), path)
 }
 
 // Remove removes the file; one that is not there is no error.

@@ -9,12 +9,17 @@ import (
 func TestWriteAndRemove(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state.json")
-	for _, content := range []string{"one", "two"} {
-		if err := Write(path, []byte(content)); err != nil {
-			t.Fatal(err)
+	for _, write := range []func(string, []byte) error{Write, WriteRuntime} {
+		for _, content := range []string{"one", "two"} {
+			if err := write(path, []byte(content)); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := os.ReadFile(path); err != nil || string(b) != content {
+				t.Fatalf("%q, %v; want %q", b, err, content)
+			}
 		}
-		if b, err := os.ReadFile(path); err != nil || string(b) != content {
-			t.Fatalf("%q, %v; want %q", b, err, content)
+		if err := write(filepath.Join(dir, "none", "state.json"), nil); err == nil {
+			t.Error("no error without a directory")
 		}
 	}
 	for range 2 {
@@ -24,8 +29,5 @@ func TestWriteAndRemove(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
-	}
-	if err := Write(filepath.Join(dir, "none", "state.json"), nil); err == nil {
-		t.Error("no error without a directory")
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/test/bench/forwarding"
+	"github.com/ovn-sluice/sluice/test/bench/metadata"
 	"github.com/ovn-sluice/sluice/test/bench/programs"
 )
 
@@ -37,6 +38,7 @@ type options struct {
 func main() {
 	var o options
 	listen := flag.String("listen", "", "be the BGP neighbour that this JSON describes, and report what arrives")
+	agent := flag.String("agent", "", "stand in for neutron's metadata agent, as this JSON says")
 	flag.StringVar(&o.out, "out", "", "write the results as JSON to this file")
 	flag.StringVar(&o.sluiced, "sluiced", "bin/sluiced", "the daemon to measure")
 	flag.StringVar(&o.labName, "name", "bench", "name of the lab")
@@ -54,6 +56,9 @@ func main() {
 	run := func() error { return o.run(ctx, os.Stdout) }
 	if *listen != "" {
 		run = func() error { return runListener(ctx, *listen, os.Stdout) }
+	}
+	if *agent != "" {
+		run = func() error { return metadata.RunAgent(ctx, *agent) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

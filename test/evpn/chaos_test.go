@@ -301,6 +301,7 @@ func (c *chaos) settle(since time.Time) {
 		tries := 0
 		c.calm("OVN of cloud "+cloud+" has settled", func() error {
 			tries++
+			c.reviveDatabases(cloud)
 			err := c.ovnSettled(cloud)
 			if err != nil && tries%50 == 0 {
 				c.forgetNeighbors(cloud)
@@ -324,6 +325,22 @@ func (c *chaos) settle(since time.Time) {
 		}
 		return err
 	})
+}
+
+// reviveDatabases starts ovsdb-servers that have crashed, as their option --monitor would,
+// which distributions run them with: 3.1.0 ends by SIGSEGV at times, some seconds after it
+// was killed and started again, with the first change that it takes.
+func (c *chaos) reviveDatabases(cloud string) {
+	for _, db := range []string{"nb", "sb"} {
+		p, err := c.Process(cloud+"-central", db)
+		if err != nil || p.Running() {
+			continue
+		}
+		c.note(db + " of cloud " + cloud + " has crashed, and is started again")
+		if err := p.Start(); err != nil {
+			c.Logf("starting %s of cloud %s: %v", db, cloud, err)
+		}
+	}
 }
 
 // allReady tells whether every component of a node is well: BGP has a session and all

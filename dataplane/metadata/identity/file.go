@@ -28,7 +28,8 @@ type document struct {
 	Networks []Network `json:"networks,omitempty"`
 }
 
-// Write replaces the file as a whole, and makes its directory.
+// Write replaces the file as a whole, and makes its directory. What numbers mean is over
+// with the maps that have them, when the machine ends: nothing waits for the disk.
 func Write(path string, t *Table) error {
 	text, err := json.Marshal(document{Version: version, Ports: t.Ports(), Networks: t.Networks()})
 	if err != nil {
@@ -37,7 +38,7 @@ func Write(path string, t *Table) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("metadata identities: %w", err)
 	}
-	if err := statefile.Write(path, text); err != nil {
+	if err := statefile.WriteRuntime(path, text); err != nil {
 		return fmt.Errorf("metadata identities: %w", err)
 	}
 	return nil

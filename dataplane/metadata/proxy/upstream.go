@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"sync"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/loglimit"
@@ -46,13 +47,17 @@ func (c *upstreamConfig) setDefaults() {
 	}
 }
 
+// idleMost connections to one server wait for the next request: that many machines may boot
+// at once.
+const idleMost = 256
+
 // newUpstream has requests made over by rewrite, which leaves the host to it.
 func newUpstream(c upstreamConfig, rewrite func(*httputil.ProxyRequest, Identity)) *upstream {
 	c.setDefaults()
 	d := dialer{timeout: c.connect, tls: c.tls}
 	transport := &http.Transport{
 		DialContext: d.plain, DialTLSContext: d.encrypted,
-		MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
+		MaxIdleConnsPerHost: idleMost, IdleConnTimeout: 30 * time.Second,
 		// What comes compressed goes to the guest as it is.
 		DisableCompression: true,
 	}
@@ -62,7 +67,7 @@ func newUpstream(c upstreamConfig, rewrite func(*httputil.ProxyRequest, Identity
 		servers.hosts = append(servers.hosts, &server{host: h})
 	}
 	u.proxy = &httputil.ReverseProxy{
-		Transport: servers, ErrorHandler: u.fail, ModifyResponse: u.look,
+		Transport: servers, ErrorHandler: u.fail, ModifyResponse: u.look, BufferPool: &buffers{},
 		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			a, _ := p.In.Context().Value(askingKey{}).(*asking)
@@ -133,3 +138,18 @@ func (u *upstream) warn(event, text string, args ...any) {
 		u.log.Warn(text, append(args, "skipped", skipped)...)
 	}
 }
+
+// buffers are what answers are copied by. Without it each answer has one of its own,
+// however short it is.
+type buffers struct{ pool sync.Pool }
+
+const bufferSize = 32 << 10
+
+func (b *buffers) Get() []byte {
+	if p, ok := b.pool.Get().(*[bufferSize]byte); ok {
+		return p[:]
+	}
+	return make([]byte, bufferSize)
+}
+
+func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }

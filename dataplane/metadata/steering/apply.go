@@ -25,9 +25,7 @@ type change struct {
 
 // Apply takes away what is in the way of the rows, writes the file, and adds.
 func (d *Driver) Apply(ctx context.Context, rows []reconcile.Row[string, intent.MetadataPort]) []error {
-	err := d.known(ctx)
-	devices, devicesErr := d.devices()
-	err = errors.Join(err, devicesErr, ctx.Err())
+	err := errors.Join(d.known(ctx), ctx.Err())
 	x := d.index()
 	changes := make([]*change, len(rows))
 	for i, r := range rows {
@@ -35,7 +33,7 @@ func (d *Driver) Apply(ctx context.Context, rows []reconcile.Row[string, intent.
 		changes[i] = c
 		d.name(r.Value.Tap)
 		if c.err == nil {
-			c.err = d.prepare(x, c, r.Value, devices)
+			c.err = d.prepare(x, c, r.Value)
 		}
 	}
 	d.publish(changes)
@@ -89,12 +87,14 @@ func results(changes []*change, format string) []error {
 
 // prepare finds the numbers of a row, and takes out of the maps what it has no more, and
 // what is in its way.
-func (d *Driver) prepare(x *index, c *change, v intent.MetadataPort, devices map[uint32]string) (err error) {
+func (d *Driver) prepare(x *index, c *change, v intent.MetadataPort) (err error) {
 	if v.Tap == (intent.Tap{}) {
 		if _, err := d.config.Names.Name(v.Network); err != nil {
 			return err
 		}
-	} else if devices[v.Tap.IfIndex] != v.Tap.Name {
+	} else if there, err := d.named(v.Tap); err != nil {
+		return err
+	} else if !there {
 		// The index may be another device's next.
 		return errors.Join(d.clear(x, c), d.detach(c.left, d.entries, c.key),
 			fmt.Errorf("%w for the device %s with the index %d", reconcile.ErrNotReady, v.Tap.Name, v.Tap.IfIndex))

@@ -2,6 +2,7 @@ package steering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -161,6 +162,23 @@ func (d *Driver) look() (devices map[uint32]string, err error) {
 		d.attached[ifindex] = struct{}{}
 	}
 	return devices, nil
+}
+
+// named tells whether a device has an index and a name.
+func (d *Driver) named(t intent.Tap) (bool, error) {
+	name := ""
+	err := d.config.Node.Netlink(func(h *netlink.Handle) error {
+		l, err := h.LinkByIndex(int(t.IfIndex))
+		if err == nil {
+			name = l.Attrs().Name
+		}
+		return err
+	})
+	var none netlink.LinkNotFoundError
+	if err != nil && !errors.As(err, &none) {
+		return false, fmt.Errorf("device %s: %w", t.Name, err)
+	}
+	return name == t.Name, nil
 }
 
 // devices are the names of all, by their index.

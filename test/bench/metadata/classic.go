@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
-	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/nova"
 )
 
 // haproxyConfig is what neutron-ovn-metadata-agent writes for a network
@@ -52,14 +47,14 @@ listen listener
 // classicSide is networks with a namespace and haproxy each.
 type classicSide struct {
 	*bench
-	// agent is in the place of neutron's: haproxy tells it which network asks.
-	agent http.Handler
+	// agent starts what is in the place of neutron's, on a unix socket: haproxy tells it
+	// which network asks.
+	agent func(socket string) (stop func(), err error)
 
 	count     int
 	dir       string
 	haproxies []*exec.Cmd
-	server    *http.Server
-	served    chan struct{}
+	stop      func() // the agent
 	// used is the memory of namespaces, pairs and haproxies.
 	used memory
 }
@@ -76,7 +71,7 @@ func (c *classicSide) up(ctx context.Context, count int) error {
 	if c.dir, err = os.MkdirTemp("", "sluice-classic-"); err != nil {
 		return err
 	}
-	if err := c.serve(ctx); err != nil {
+	if c.stop, err = c.agent(filepath.Join(c.dir, "metadata_proxy")); err != nil {
 		return err
 	}
 	var machines, spaces strings.Builder
@@ -116,46 +111,6 @@ func (c *classicSide) up(ctx context.Context, count int) error {
 	after, err := c.settled(ctx, pids)
 	c.used = after.minus(before)
 	return err
-}
-
-// agent signs requests and passes them on to Nova, from where Sluice's proxy asks it.
-func agent(space netns.Namespace, address string) (http.Handler, func()) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 1000, DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-		err = space.Do(func() error {
-			conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
-			return err
-		})
-		return conn, err
-	}}
-	return &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
-		instance := r.In.Header.Get(networkHeader)
-		r.Out.URL.Scheme, r.Out.URL.Host = "http", address
-		r.Out.Header.Set("X-Instance-Id", instance)
-		r.Out.Header.Set("X-Tenant-Id", projectOf(instance))
-		r.Out.Header.Set("X-Instance-Id-Signature", nova.Sign(lab.NovaSecret, instance))
-	}}, transport.CloseIdleConnections
-}
-
-// networkHeader is by which haproxy names the network; here that is its one instance.
-const networkHeader = "X-OVN-Network-ID"
-
-func (c *classicSide) serve(ctx context.Context) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", filepath.Join(c.dir, "metadata_proxy"))
-	if err != nil {
-		return err
-	}
-	c.server = &http.Server{ReadHeaderTimeout: attempt, Handler: c.agent}
-	c.served = make(chan struct{})
-	go func() {
-		defer close(c.served)
-		_ = c.server.Serve(l)
-	}()
-	return nil
-}
-
-func projectOf(instance string) string {
-	return "project-t" + strings.TrimPrefix(instance, "inst-n")
 }
 
 // network configures one network's links and starts its haproxy.
@@ -209,14 +164,13 @@ func (c *classicSide) down() error {
 	if batch.Len() > 0 {
 		errs = append(errs, ipBatch(context.Background(), batch.String()))
 	}
-	if c.server != nil {
-		errs = append(errs, c.server.Close())
-		<-c.served
+	if c.stop != nil {
+		c.stop()
 	}
 	if c.dir != "" {
 		errs = append(errs, os.RemoveAll(c.dir))
 	}
-	c.haproxies, c.count, c.server, c.dir = nil, 0, nil, ""
+	c.haproxies, c.count, c.stop, c.dir = nil, 0, nil, ""
 	return errors.Join(errs...)
 }
 

@@ -6,11 +6,12 @@
 // machines with hybrid-plugged taps, sluiced and the proxy. The classic side is for each
 // network a machine's namespace, a namespace with 169.254.169.254, a veth pair between
 // the two, and haproxy with the configuration that neutron-ovn-metadata-agent writes.
-// Behind haproxy's unix socket a few lines of this program sign requests and pass them
-// on to the same stand-in for Nova that Sluice's proxy asks, from the same place. In the
-// classic form's favour, Open vSwitch is not between machine and namespace, and neutron's
-// agent is not there, which looks up and signs in Python and connects to Nova anew for
-// each request.
+// Behind haproxy's unix socket a process signs requests, in the place of neutron's agent,
+// and passes them on to the same stand-in for Nova that Sluice's proxy asks, from the same
+// place. Each of them is a process of its own, as in a cloud. In the classic form's
+// favour, Open vSwitch is not between machine and namespace, and the agent is a few lines
+// of Go that keep connections to Nova: neutron's looks up and signs in Python and connects
+// anew for each request. The agent's memory is not counted.
 //
 // The sides take turns in short rounds, both being up all the while. A request is a
 // connection of its own, made in the machine's namespace.

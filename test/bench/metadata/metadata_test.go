@@ -1,8 +1,10 @@
 package metadata
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -22,10 +24,25 @@ func TestClassic(t *testing.T) {
 	const networks = 3
 	b := &bench{Config: Config{Settle: 50 * time.Millisecond, Requests: 30, Clients: networks, Rounds: 1, Out: io.Discard}}
 	n := nova.New(nova.Config{Secret: "x"})
-	c := &classicSide{bench: b, agent: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	agent := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		instance := r.Header.Get(networkHeader)
 		n.As(instance, projectOf(instance)).ServeHTTP(w, r)
-	})}
+	})
+	c := &classicSide{bench: b, agent: func(socket string) (func(), error) {
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error)
+		go func() { served <- serve(ctx, l, agent) }()
+		return func() {
+			cancel()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		}, nil
+	}}
 	for i := range networks {
 		n.Put(nova.Instance{ID: c.instance(i), Project: projectOf(c.instance(i))})
 	}

@@ -10,7 +10,7 @@ import (
 
 // Config says what to measure.
 type Config struct {
-	// Sluiced is the daemon's path.
+	// Sluiced is the daemon's path; sluicectl and sluice-lab are beside it.
 	Sluiced string
 	// LabName is the name of the labs.
 	LabName string
@@ -91,9 +91,7 @@ func (b *bench) size(ctx context.Context, n int, last bool) (ours, classic memor
 	if err != nil {
 		return ours, classic, err
 	}
-	handler, idle := agent(space, s.address)
-	defer idle()
-	c := &classicSide{bench: b, agent: handler}
+	c := &classicSide{bench: b, agent: agentProcess(space, s.address)}
 	defer func() { err = errors.Join(err, c.down()) }()
 	if err := c.up(ctx, n); err != nil {
 		return ours, classic, fmt.Errorf("classic form: %w", err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -28,9 +27,7 @@ type sluiceSide struct {
 	*bench
 	networks int
 	lab      *lab.Lab
-	nova     *nova.Nova
-	address  string
-	stop     func()
+	address  string // of Nova
 }
 
 // up brings the lab up, without Sluice.
@@ -42,35 +39,17 @@ func (s *sluiceSide) up(ctx context.Context, networks int) (err error) {
 		return err
 	}
 	s.say("lab with %d networks is up after %.1f s", networks, time.Since(begin).Seconds())
-	s.nova = nova.New(nova.Config{Secret: lab.NovaSecret, Instances: s.lab.Scenario().Clouds[0].NovaInstances()})
 	if s.address, err = s.lab.NovaAddress(cloud); err != nil {
 		return err
 	}
-	space, err := s.space(cloud + "-central")
-	if err != nil {
-		return err
-	}
-	var l net.Listener
-	if err := space.Do(func() (err error) {
-		l, err = net.Listen("tcp", s.address)
-		return err
-	}); err != nil {
-		return err
-	}
-	serve, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.nova.Serve(serve, l)
-	}()
-	s.stop = func() { cancel(); <-done }
-	return nil
+	_, err = s.lab.StartNova(ctx, cloud, s.beside("sluice-lab"))
+	return err
 }
 
+// beside is a program that was built with the daemon.
+func (s *sluiceSide) beside(name string) string { return filepath.Join(filepath.Dir(s.Sluiced), name) }
+
 func (s *sluiceSide) down() error {
-	if s.stop != nil {
-		s.stop()
-	}
 	if s.lab == nil {
 		return nil
 	}
@@ -198,7 +177,7 @@ func (s *sluiceSide) restarts(ctx context.Context) error {
 
 // complete asks the daemon whether each table of metadata has the rows that it should.
 func (s *sluiceSide) complete(ctx context.Context) error {
-	out, err := s.lab.Exec(ctx, chassis, "sh", "-c", filepath.Join(filepath.Dir(s.Sluiced), "sluicectl")+" status -o json || test $? = 3") // 3: not ready
+	out, err := s.lab.Exec(ctx, chassis, "sh", "-c", s.beside("sluicectl")+" status -o json || test $? = 3") // 3: not ready
 	if err != nil {
 		return err
 	}
