@@ -21,7 +21,7 @@ func (l *Lab) command(ctx context.Context, n Node, argv ...string) *exec.Cmd {
 	argv = append(l.enter(n), argv...)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = l.env(n)
-	cmd.WaitDelay = Patience() / 60
+	cmd.WaitDelay = Patience() / 6
 	return cmd
 }
 

@@ -12,8 +12,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// plugsAtOnce is how many VMs are plugged at a time: each takes a handful of processes, of
+// which one waits for Open vSwitch.
+const plugsAtOnce = 16
+
 func (l *Lab) plugVMs(ctx context.Context, c Cloud) error {
 	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(plugsAtOnce)
 	for _, vm := range c.VMs {
 		if !vm.Phantom {
 			g.Go(func() error { return l.plugVM(gctx, c, vm) })
