@@ -2,8 +2,6 @@ package metadata
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -28,26 +26,16 @@ type Device struct {
 	Reason, Detail string
 }
 
-// Interfaces lists those of the ports of machines here, by name: whose devices Step is to
-// be told.
+// Interfaces lists those that are of ports, by name: whose devices Step is to be told. They
+// are there before their ports are bound, so that nobody has to wait for a look at devices
+// then.
 func Interfaces(rows *ovn.Rows) []Interface {
-	bridge, seen := rows.IntegrationBridge(), map[string]Interface{}
+	bridge := rows.IntegrationBridge()
 	userspace := rows.Userspace(bridge)
-	for _, p := range rows.ServedPorts() {
-		if p.Type == ovn.TypeExternal || p.ParentPort != "" {
-			continue // its trunk's port is one of them, too
-		}
-		for _, a := range rows.Attachments(p.LogicalPort) {
-			if a.Bridge == bridge {
-				seen[a.Interface.Name] = Interface{Name: a.Interface.Name, Type: a.Interface.Type, Userspace: userspace}
-			}
-		}
+	var out []Interface
+	for _, i := range rows.Plugged(bridge) {
+		out = append(out, Interface{Name: i.Name, Type: i.Type, Userspace: userspace})
 	}
-	out := make([]Interface, 0, len(seen))
-	for _, i := range seen {
-		out = append(out, i)
-	}
-	slices.SortFunc(out, func(a, b Interface) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

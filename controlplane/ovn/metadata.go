@@ -94,6 +94,25 @@ func (r *Rows) Attachments(port string) []Attachment {
 	return out
 }
 
+// Plugged lists the Interfaces of a bridge that have external_ids:iface-id, by name,
+// whether a port of that name is bound here or not.
+func (r *Rows) Plugged(bridge string) []Interface {
+	id, ok := r.bridgeName.first(bridge)
+	if !ok {
+		return nil
+	}
+	var out []Interface
+	for _, port := range r.bridges[id].Ports {
+		for _, i := range r.vsPorts[port].Interfaces {
+			if i := r.interfaces[i]; i.IfaceID != "" {
+				out = append(out, i)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Interface) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UUID, b.UUID)) })
+	return out
+}
+
 // Userspace tells whether a bridge is one of the userspace datapath.
 func (r *Rows) Userspace(bridge string) bool {
 	id, ok := r.bridgeName.first(bridge)

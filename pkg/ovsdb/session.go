@@ -38,6 +38,7 @@ type Session struct {
 
 	mu         sync.Mutex
 	wanted     Conditions
+	checked    map[string]map[Clause]struct{} // the clauses of checkConditions, by table
 	generation uint64
 	conn       *conn // nil while not connected
 	schema     *serverSchema
@@ -131,17 +132,24 @@ func (s *Session) checkTables() error {
 	return nil
 }
 
-// checkConditions refuses what no server could answer. Columns must be among the
+// checkConditions refuses what no server could answer. Clauses that were checked the last
+// time are not checked again: of hundreds one may be new. Columns must be among the
 // monitored ones: the set of those cannot change while a monitor runs.
 func (s *Session) checkConditions(conditions Conditions) error {
+	s.mu.Lock()
+	before := s.checked
+	s.mu.Unlock()
+	checked := make(map[string]map[Clause]struct{}, len(conditions))
 	for name, clauses := range conditions {
 		columns, ok := s.config.Tables[name]
 		if !ok {
 			return fmt.Errorf("condition on table %s, which the session does not follow", name)
 		}
 		t := s.config.Database.tables[name]
+		checked[name] = make(map[Clause]struct{}, len(clauses))
 		for _, clause := range clauses {
-			if clause.column == "" {
+			if _, was := before[name][clause]; clause.column == "" || was {
+				checked[name][clause] = struct{}{}
 				continue
 			}
 			if columns != nil && clause.column != "_uuid" && !slices.Contains(columns, clause.column) {
@@ -150,8 +158,12 @@ func (s *Session) checkConditions(conditions Conditions) error {
 			if err := t.checkClause(clause); err != nil {
 				return fmt.Errorf("table %s: condition %q: %w", name, clause, err)
 			}
+			checked[name][clause] = struct{}{}
 		}
 	}
+	s.mu.Lock()
+	s.checked = checked
+	s.mu.Unlock()
 	return nil
 }
 
