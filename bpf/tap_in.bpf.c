@@ -179,7 +179,9 @@ static __always_inline int nd_options(struct __sk_buff *skb, __u32 end, int prob
 
 /*
  * solicitation takes those for fe80::a9fe:a9fe; group: it was sent to the group of
- * that address. Its checksum is not looked at: the source's row says who it is.
+ * that address. Its checksum is not looked at: the row of the MAC says who it is, and the
+ * answer goes nowhere else. While a link-local address is tentative, a guest asks from
+ * another one (RFC 4861 section 7.2.2).
  */
 static __always_inline int solicitation(struct __sk_buff *skb, int group)
 {
@@ -210,9 +212,7 @@ static __always_inline int solicitation(struct __sk_buff *skb, int group)
 	data = frame(skb, L4_OF_6);
 	if (!data)
 		return TC_ACT_UNSPEC;
-	const __be32 *a = (const __be32 *)asker;
-
-	if (!tap || !guest6_of(skb, data) || (!probe && (a[0] != LINK_LOCAL || a[1])))
+	if (!tap || !guest6_of(skb, data) || asker[0] == 0xff)
 		return pass_unknown();
 	struct na m;
 

@@ -207,8 +207,7 @@ func (q *question) address(a netip.Addr, op string, v value) Truth {
 	return Unknown
 }
 
-// inSet tells whether an address set has an address. Those that OVN makes of port groups
-// are not in the Northbound database: they are not known.
+// inSet tells whether an address set has an address.
 func (q *question) inSet(a netip.Addr, set string) Truth {
 	members, known := q.sets(set)
 	if !known {

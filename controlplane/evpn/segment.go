@@ -49,7 +49,7 @@ func (k *knownAddresses) on(provider ovn.UUID) map[netip.Addr]struct{} {
 				if !ok {
 					continue
 				}
-				set[linkLocal(a.MAC)] = struct{}{}
+				set[a.MAC.LinkLocal()] = struct{}{}
 				for _, n := range a.Prefixes {
 					set[n.Addr()] = struct{}{}
 				}

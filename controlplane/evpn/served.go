@@ -114,7 +114,7 @@ func serveAll(key intent.GatewayKey, networks []netip.Prefix, set map[netip.Pref
 	for _, n := range networks {
 		except(n.Addr())
 	}
-	except(linkLocal(key.MAC))
+	except(key.MAC.LinkLocal())
 }
 
 // own lists the gateway port's own addresses that are exposed. Packets that the
@@ -190,12 +190,6 @@ func onLink(a netip.Addr, networks []netip.Prefix) bool {
 
 func isOwn(a netip.Addr, networks []netip.Prefix) bool {
 	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Addr() == a })
-}
-
-// linkLocal is the modified EUI-64 address (RFC 4291 appendix A) that OVN gives
-// a router port.
-func linkLocal(m intent.MAC) netip.Addr {
-	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
 }
 
 func comparePrefix(a, b netip.Prefix) int {

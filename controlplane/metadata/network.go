@@ -134,6 +134,7 @@ func (b *build) row(n *network) intent.MetadataNetwork {
 		Addresses: intent.NewPrefixSet(n.subnets...), IPv6: n.has(netip.Addr.Is6),
 		Bridge: bridge, Userspace: b.rows.Userspace(bridge),
 	}
+	out.Neighbours = b.neighbours(n, out.IPv6)
 	if text := strings.TrimSpace(n.port.ExternalIDs[keyMTU]); text != "" {
 		mtu, err := strconv.ParseUint(text, 10, 16)
 		switch {
@@ -144,6 +145,40 @@ func (b *build) row(n *network) intent.MetadataNetwork {
 		}
 	}
 	return out
+}
+
+// neighbours are the addresses of the ports that a network's namespace serves, as far as
+// answers go there: of IPv4 those in its subnets, of IPv6 the link-local ones, of which
+// OVN knows none, and some versions let no answer of a guest pass. An address that two
+// have is left to be asked for.
+func (b *build) neighbours(n *network, six bool) intent.GuestSet {
+	holders := map[netip.Addr]intent.MAC{}
+	hold := func(a netip.Addr, m intent.MAC) {
+		if other, held := holders[a]; held && other != m {
+			m = intent.MAC{}
+		}
+		holders[a] = m
+	}
+	for _, p := range b.ports {
+		if p.network != n || p.Via != ViaNamespace {
+			continue
+		}
+		for _, g := range p.guests {
+			if g.Addr.Is4() && n.answers(g.Addr) || six && g.Addr.Is6() && g.Addr.IsLinkLocalUnicast() {
+				hold(g.Addr, g.MAC)
+			}
+			if six {
+				hold(g.MAC.LinkLocal(), g.MAC)
+			}
+		}
+	}
+	var out []intent.Guest
+	for a, m := range holders {
+		if !m.IsZero() {
+			out = append(out, intent.Guest{MAC: m, Addr: a})
+		}
+	}
+	return intent.NewGuestSet(out...)
 }
 
 func (b *build) complain(network string, state status.State, why, detail string) {

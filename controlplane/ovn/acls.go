@@ -6,6 +6,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
 )
 
 // The keys of options that ACLs have, and NB_Global for them.
@@ -30,7 +31,8 @@ type PortGroup struct {
 	Ports, ACLs []UUID
 }
 
-// AddressSet is a row of NB Address_Set.
+// AddressSet is a row of SB Address_Set: a set of the Northbound database, or one that
+// ovn-northd makes of the addresses of a port group.
 type AddressSet struct {
 	UUID      UUID
 	Name      string
@@ -77,9 +79,9 @@ func newACLRows() aclRows {
 	return aclRows{acls: map[UUID]ACL{}, groups: map[UUID]PortGroup{}, sets: map[UUID]AddressSet{}, globals: map[UUID]NBGlobal{}, groupsOf: index[UUID]{}, setName: index[string]{}}
 }
 
-// all are the rows, by table.
-func (r *aclRows) all() [][]Row {
-	return [][]Row{values(r.acls), values(r.groups), values(r.sets), values(r.globals)}
+// allNB are the rows of the Northbound database, by table.
+func (r *aclRows) allNB() [][]Row {
+	return [][]Row{values(r.acls), values(r.groups), values(r.globals)}
 }
 
 func (r *aclRows) put(c Change) {
@@ -152,7 +154,7 @@ func (r *Rows) ACLsOf(port string, datapath UUID) (rules []acl.Rule, groups map[
 	return rules, groups, ok
 }
 
-// AddressSet finds the members of an address set of the Northbound database.
+// AddressSet finds the members of an address set, as ovn-controller knows them.
 func (r *Rows) AddressSet(name string) ([]string, bool) {
 	id, ok := r.setName.first(name)
 	return r.sets[id].Addresses, ok
@@ -169,7 +171,8 @@ func (r *Rows) DefaultACLDrop() bool {
 }
 
 // acls adds the conditions of the ACLs of machines here.
-func (d *discovery) acls(own UUID, c ovsdb.Conditions) {
+func (d *discovery) acls(own UUID, w Wanted) {
+	c := w.NB
 	c["NB_Global"] = []ovsdb.Clause{ovsdb.All()}
 	wanted := map[string]map[UUID]struct{}{}
 	want := func(table string, ids ...UUID) {
@@ -211,7 +214,7 @@ func (d *discovery) acls(own UUID, c ovsdb.Conditions) {
 		}
 	}
 	for s := range sets {
-		c["Address_Set"] = append(c["Address_Set"], ovsdb.Equal("name", s))
+		w.SB["Address_Set"] = append(w.SB["Address_Set"], ovsdb.Equal("name", s))
 	}
 }
 
@@ -222,7 +225,7 @@ func convertACLs(row ovsdb.Row) Row {
 			Priority: r.Priority, Tier: r.Tier, Action: r.Action, Match: r.Match, AfterLB: r.Options[optionAfterLB] == "true"}}
 	case *nb.PortGroup:
 		return PortGroup{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports), ACLs: uuids(r.ACLs)}
-	case *nb.AddressSet:
+	case *sb.AddressSet:
 		return AddressSet{UUID: UUID(r.UUID), Name: r.Name, Addresses: r.Addresses}
 	case *nb.NBGlobal:
 		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: r.Options[optionDefaultDrop] == "true"}

@@ -91,6 +91,9 @@ func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 	tables, keys := maps.Clone(sbTables), maps.Clone(sbKeys)
 	tables["Port_Binding"] = append(slices.Clone(tables["Port_Binding"]), "additional_chassis", "parent_port")
 	tables["SB_Global"] = []string{"nb_cfg"}
+	if needs.MetadataACLs {
+		tables["Address_Set"] = []string{"name", "addresses"}
+	}
 	base := sbKeys["Port_Binding"]["external_ids"]
 	keys["Port_Binding"] = maps.Clone(keys["Port_Binding"])
 	keys["Port_Binding"]["external_ids"] = func(k string) bool { return base(k) || slices.Contains(metadataPortKeys, k) }
@@ -111,7 +114,6 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 	tables["Logical_Switch"] = append(slices.Clone(tables["Logical_Switch"]), "acls")
 	tables["ACL"] = []string{"priority", "tier", "direction", "match", "action", "options"}
 	tables["Port_Group"] = []string{"name", "ports", "acls"}
-	tables["Address_Set"] = []string{"name", "addresses"}
 	tables["NB_Global"] = []string{"options"}
 	keys["ACL"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionAfterLB }}
 	keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionDefaultDrop }}

@@ -73,7 +73,8 @@ type discovery struct {
 //   - the ports of provider switches, and their peers, where a feature answers for
 //     the default gateways of machines: nobody else may have these addresses;
 //   - for metadata the ports that are about to move here, the switches of all ports here,
-//     and of the ports there only those that are the network's metadata port.
+//     and of the ports there only those that are the network's metadata port; and where it
+//     is to respect ACLs, the address sets that these name.
 //
 // In Northbound: these routers with their ports, NAT rows and static routes, and
 // the switches at their ports; and the NAT rows that name a machine here, with
@@ -81,8 +82,7 @@ type discovery struct {
 // needed; and the
 // switch ports of the machines here that are on a provider switch or have such a NAT
 // row, with their DHCP options, with Exposure; and the switch ports, switches, port groups
-// and ACLs of all machines here, with the address sets that these name, where metadata is
-// to respect them.
+// and ACLs of all machines here, where metadata is to respect them.
 func Discover(rows *Rows, needs Needs) Wanted {
 	name := rows.SystemID()
 	if name == "" {

@@ -199,7 +199,7 @@ func (d *discovery) serves(own UUID, w Wanted) {
 		sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.IncludesPair("external_ids", keyDeviceID, metadataOwner+n))
 	}
 	if d.needs.MetadataACLs {
-		d.acls(own, w.NB)
+		d.acls(own, w)
 	}
 }
 

@@ -335,8 +335,8 @@ func TestMetadataConditions(t *testing.T) {
 }
 
 // TestFollowerACLs: of the Northbound database the ACLs of machines here come, by their
-// switch and their port groups, with the address sets that they name; whether it knows
-// tiers or not.
+// switch and their port groups, with the address sets that they name, as ovn-northd gives
+// them; whether it knows tiers or not.
 func TestFollowerACLs(t *testing.T) {
 	for name, raw := range map[string][]byte{"installed": nil, "25.03": schema.Northbound} {
 		t.Run(name, func(t *testing.T) {
@@ -347,6 +347,7 @@ func TestFollowerACLs(t *testing.T) {
 			l.bind("a2", "red2", "blue1")
 			l.nb("pg-add", "pg_a", "red1", "red2", "--", "pg-add", "pg_b", "red1", "--", "pg-add", "pg_c", "red2", "blue1",
 				"--", "acl-add", "pg_a", "from-lport", "1002", `inport == @pg_a && ip4.dst == $near`, "allow-related",
+				"--", "acl-add", "pg_a", "from-lport", "1000", `ip4.dst == $pg_c_ip4`, "drop",
 				"--", "acl-add", "pg_a", "to-lport", "1002", `outport == @pg_a && ip4.src == $far`, "allow-related",
 				"--", "--apply-after-lb", "acl-add", "pg_b", "from-lport", "1001", "ip", "drop",
 				"--", "acl-add", "pg_c", "from-lport", "1001", "inport == @pg_c", "drop",
@@ -362,9 +363,10 @@ func TestFollowerACLs(t *testing.T) {
 					}
 					_, near := r.AddressSet("near")
 					_, far := r.AddressSet("far")
+					_, made := r.AddressSet("pg_c_ip4")
 					words := strings.Split(strings.TrimSuffix(out, "; "), "; ")
 					slices.Sort(words)
-					out = fmt.Sprint(words, groups, known, near, far, len(r.groups), len(r.aclRows.acls), r.DefaultACLDrop())
+					out = fmt.Sprint(words, groups, known, near, far, made, len(r.groups), len(r.aclRows.acls), r.DefaultACLDrop())
 				})
 				return out
 			}
@@ -377,16 +379,16 @@ func TestFollowerACLs(t *testing.T) {
 					t.Log(state())
 				}
 			}()
-			const all = "[1001 drop 0 true 1002 allow-related 0 false 7 drop 0 false] map[pg_a:true pg_b:true] true true false 2 4 false"
+			const all = "[1000 drop 0 false 1001 drop 0 true 1002 allow-related 0 false 7 drop 0 false] map[pg_a:true pg_b:true] true true false true 2 5 false"
 			expect("the ACLs", all)
 			if raw != nil {
 				l.convert(w, "nb", name, raw, []string{"red1", "md-red"})
 				expect("the ACLs after the upgrade", all)
 			}
 			l.nb("set", "NB_Global", ".", "options:default_acl_drop=true", "--", "acl-del", "neutron-red", "--", "pg-del", "pg_b")
-			expect("fewer", "[1002 allow-related 0 false] map[pg_a:true] true true false 1 2 true")
+			expect("fewer", "[1000 drop 0 false 1002 allow-related 0 false] map[pg_a:true] true true false true 1 3 true")
 			l.nb("acl-del", "pg_a", "--", "acl-add", "pg_a", "from-lport", "5", `ip4.dst == $far`, "drop")
-			expect("another", "[5 drop 0 false] map[pg_a:true] true false true 1 1 true")
+			expect("another", "[5 drop 0 false] map[pg_a:true] true false true false 1 1 true")
 			l.sb("lsp-unbind", "red1")
 			w.until("nothing", func() bool {
 				ok := false

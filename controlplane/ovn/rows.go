@@ -143,7 +143,7 @@ func (r *Rows) withoutSB() *Rows {
 
 // allNB are the rows of the Northbound database, by table.
 func (r *Rows) allNB() [][]Row {
-	return append(r.aclRows.all(), values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
+	return append(r.aclRows.allNB(), values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
 		values(r.switches), values(r.switchPorts), values(r.dhcp))
 }
 

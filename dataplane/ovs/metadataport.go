@@ -17,12 +17,12 @@ import (
 
 // The marks of a metadata port: Port.external_ids:sluice = "metadata", with its network.
 const (
-	markMetadata        = "metadata"
-	markMetadataNetwork = "sluice-network"
-	// markMetadataMTU is set where the port has the MTU that it happens to have.
-	markMetadataMTU = "sluice-mtu"
-	anyMTU          = "any"
-	ifaceID         = "iface-id"
+	markMetadata = "metadata"
+	keyNetwork   = "sluice-network"
+	// keyMTU is set where the port has the MTU that it happens to have.
+	keyMTU     = "sluice-mtu"
+	anyMTU     = "any"
+	keyIfaceID = "iface-id"
 )
 
 // MetadataPort is the port of a network's metadata namespace on the integration bridge:
@@ -38,9 +38,9 @@ type MetadataPort struct {
 }
 
 func (p MetadataPort) marks(network string) map[string]string {
-	out := map[string]string{markKey: markMetadata, markMetadataNetwork: network}
+	out := map[string]string{keyMark: markMetadata, keyNetwork: network}
 	if p.AnyMTU {
-		out[markMetadataMTU] = anyMTU
+		out[keyMTU] = anyMTU
 	}
 	return out
 }
@@ -63,10 +63,10 @@ func (b Bridge) found(p Port) FoundPort {
 
 // metadataOf reads the marks of a metadata port; empty if it is none.
 func metadataOf(ids map[string]string) string {
-	if ids[markKey] != markMetadata {
+	if ids[keyMark] != markMetadata {
 		return ""
 	}
-	return ids[markMetadataNetwork]
+	return ids[keyNetwork]
 }
 
 // MetadataPorts lists Sluice's, by network.
@@ -146,7 +146,7 @@ func (s *Switch) ensureMetadata(network string, want MetadataPort, n int) ([]ovs
 	if err != nil {
 		return nil, err
 	}
-	ids := map[string]string{ifaceID: want.IfaceID}
+	ids := map[string]string{keyIfaceID: want.IfaceID}
 	if !there {
 		iface, port := "interface"+strconv.Itoa(n), "port"+strconv.Itoa(n)
 		return []ovsdb.Operation{
@@ -164,9 +164,9 @@ func (s *Switch) ensureMetadata(network string, want MetadataPort, n int) ([]ovs
 		ops = append(ops, ovsdb.SetKeys(vswitch.InterfaceTable, p.interfaceUUID, "external_ids", ids))
 	}
 	if p.anyMTU != want.AnyMTU {
-		ops = append(ops, ovsdb.DeleteKeys(vswitch.PortTable, p.portUUID, "external_ids", markMetadataMTU))
+		ops = append(ops, ovsdb.DeleteKeys(vswitch.PortTable, p.portUUID, "external_ids", keyMTU))
 		if want.AnyMTU {
-			ops = append(ops, ovsdb.SetKeys(vswitch.PortTable, p.portUUID, "external_ids", map[string]string{markMetadataMTU: anyMTU}))
+			ops = append(ops, ovsdb.SetKeys(vswitch.PortTable, p.portUUID, "external_ids", map[string]string{keyMTU: anyMTU}))
 		}
 	}
 	return ops, nil

@@ -15,7 +15,7 @@ import (
 
 // The mark of Sluice's port: Port.external_ids:sluice = "bridge".
 const (
-	markKey    = "sluice"
+	keyMark    = "sluice"
 	markBridge = "bridge"
 )
 
@@ -65,7 +65,7 @@ func (s *Switch) HasPort(name string) (intent.BridgeKey, bool) {
 // flow and no-flood. The device should be down until this has returned.
 func (s *Switch) EnsurePort(ctx context.Context, bridge intent.BridgeKey, device string) error {
 	return s.ensure(ctx, bridge, device, role{
-		marks: map[string]string{markKey: markBridge},
+		marks: map[string]string{keyMark: markBridge},
 		is:    func(p Port) bool { return p.Ours },
 	})
 }

@@ -222,8 +222,8 @@ func (s *Switch) assemble() map[string]Bridge {
 func newPort(bridge string, p *vswitch.Port, i *vswitch.Interface) Port {
 	out := Port{
 		Name: i.Name, Type: i.Type, Peer: i.Options["peer"],
-		Ours: p.ExternalIDs[markKey] == markBridge, VRF: vrfOf(bridge, p.ExternalIDs), portUUID: p.UUID, interfaceUUID: i.UUID,
-		metadata: metadataOf(p.ExternalIDs), ifaceID: i.ExternalIDs[ifaceID], anyMTU: p.ExternalIDs[markMetadataMTU] == anyMTU,
+		Ours: p.ExternalIDs[keyMark] == markBridge, VRF: vrfOf(bridge, p.ExternalIDs), portUUID: p.UUID, interfaceUUID: i.UUID,
+		metadata: metadataOf(p.ExternalIDs), ifaceID: i.ExternalIDs[keyIfaceID], anyMTU: p.ExternalIDs[keyMTU] == anyMTU,
 		failClosed: slices.Equal(p.Trunks, []int{deadVLAN}) && p.VLANMode != nil && *p.VLANMode == modeTrunk,
 	}
 	// Interface.ofport is -1 for a port that could not be created.

@@ -10,27 +10,27 @@ import (
 // The marks of a VRF's port: Port.external_ids:sluice = "vrf", with its VNI, and
 // its VLAN where there is one.
 const (
-	markVRF     = "vrf"
-	markVRFVNI  = "sluice-vni"
-	markVRFVLAN = "sluice-vlan"
+	markVRF = "vrf"
+	keyVNI  = "sluice-vni"
+	keyVLAN = "sluice-vlan"
 )
 
 func marksOf(k intent.VRFPortKey) map[string]string {
-	out := map[string]string{markKey: markVRF, markVRFVNI: k.VNI.String()}
+	out := map[string]string{keyMark: markVRF, keyVNI: k.VNI.String()}
 	if k.VLAN != 0 {
-		out[markVRFVLAN] = strconv.Itoa(int(k.VLAN))
+		out[keyVLAN] = strconv.Itoa(int(k.VLAN))
 	}
 	return out
 }
 
 // vrfOf reads the marks; the zero value if they are not those of a VRF's port.
 func vrfOf(bridge string, ids map[string]string) intent.VRFPortKey {
-	vni, err := strconv.ParseUint(ids[markVRFVNI], 10, 24)
-	if ids[markKey] != markVRF || err != nil || vni == 0 {
+	vni, err := strconv.ParseUint(ids[keyVNI], 10, 24)
+	if ids[keyMark] != markVRF || err != nil || vni == 0 {
 		return intent.VRFPortKey{}
 	}
-	vlan, err := strconv.ParseUint(ids[markVRFVLAN], 10, 12)
-	if err != nil && ids[markVRFVLAN] != "" {
+	vlan, err := strconv.ParseUint(ids[keyVLAN], 10, 12)
+	if err != nil && ids[keyVLAN] != "" {
 		return intent.VRFPortKey{}
 	}
 	return intent.VRFPortKey{Bridge: intent.BridgeKey(bridge), VLAN: uint16(vlan), VNI: intent.VNI(vni)}

@@ -166,6 +166,10 @@ type MetadataNetwork struct {
 	Addresses PrefixSet
 	// IPv6: a machine here has an IPv6 address, so that fe80::a9fe:a9fe is served.
 	IPv6 bool
+	// Neighbours are what the namespace knows of machines here without asking: which MAC
+	// has which address. They are IPv4 or link-local, and no address is there twice. All
+	// others are found by ARP and neighbour discovery.
+	Neighbours GuestSet
 	// Bridge is the integration bridge.
 	Bridge string
 	// Userspace: its datapath_type is netdev, so that checksums have to be filled in.

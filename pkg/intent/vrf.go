@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,12 @@ func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
 
 // IsZero tells whether the address is unset.
 func (m MAC) IsZero() bool { return m == MAC{} }
+
+// LinkLocal is the link-local address of IPv6 that a device with the MAC address gives
+// itself: the modified EUI-64 form (RFC 4291 appendix A).
+func (m MAC) LinkLocal() netip.Addr {
+	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
+}
 
 // MarshalText writes the colon form, so that MACs read well as JSON.
 func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }

@@ -157,9 +157,6 @@ func (w *world) ownData(vms ...string) {
 func (w *world) isTold(q question, want string) {
 	w.Helper()
 	q.patience = soon()
-	if q.family == ipv6 {
-		w.soliciting(q.vm)
-	}
 	w.eventually(fmt.Sprintf("%s is told by %s that it is %s", q.vm, q.family, want), func() error {
 		got, err := w.instance(q)
 		if err == nil && got != want {
@@ -167,16 +164,6 @@ func (w *world) isTold(q question, want string) {
 		}
 		return err
 	})
-}
-
-// soliciting has machines look for their neighbours anew. OVN 23.03 lets no neighbour
-// advertisement of a port with port security pass (it compares hop limits with 225), so
-// that a namespace cannot find a machine, but knows it from what it solicits itself.
-func (w *world) soliciting(vms ...string) {
-	w.Helper()
-	for _, vm := range vms {
-		w.exec(vm, "ip", "-6", "neigh", "flush", "all")
-	}
 }
 
 // userDataSize is the largest that a machine may have.

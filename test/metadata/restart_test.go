@@ -151,7 +151,6 @@ func TestFaultsUnderRequests(t *testing.T) {
 func (w *world) through(f fault, vms ...string) {
 	w.Helper()
 	w.ownData(vms...)
-	w.soliciting(vms...)
 	var askers []*asker
 	for _, vm := range vms {
 		for _, fam := range families {

@@ -13,7 +13,7 @@ import (
 )
 
 // keysPage writes the page of what is read from map columns of OVN and Open
-// vSwitch, and fails when the packages in dirs read a key that no row of it
+// vSwitch, or written there, and fails when the packages in dirs read a key that no row of it
 // explains, or no longer read one that a row does.
 func keysPage(w *bytes.Buffer, dirs []string) error {
 	read, err := readKeys(dirs)

@@ -57,6 +57,7 @@ const (
 	you             = "you"
 	northd          = "ovn-northd"
 	local           = "Open_vSwitch of the node"
+	ownPort         = "Port of the local Open vSwitch"
 	setup           = "whoever installs OVN on the node"
 	targets         = "a list of route targets: `64512:1001,64512:7` or `['64512:1001']`"
 )
@@ -112,19 +113,26 @@ var keySections = []keySection{
 		{"neutron:mtu", "Logical_Switch_Port of the metadata port", "68 to 65535", "the device's default", "The MTU of the namespace's device.", "Neutron, or you"},
 		{"apply-after-lb", "ACL, `options`; with `metadata.securityGroups: respect`", "`true`", "the first round", "The ACL is of the second round, after load balancing: a packet has to be let through both.", "you"},
 		{"default_acl_drop", "NB_Global, `options`; with `metadata.securityGroups: respect`", "`true`", "what no ACL speaks of is let through", "What no ACL speaks of is dropped.", "you"},
-		{"iface-id", "Interface of the local Open vSwitch", "a port", "the port has no tap: `tap-missing`", "Which Interface of the integration bridge is the port's.", "Nova, or libvirt"},
+		{"iface-id", "Interface of the local Open vSwitch", "a port", "the port has no tap: `tap-missing`", "Which Interface of the integration bridge is the port's. That of a network's namespace has the metadata port.", "Nova, or libvirt; Sluice for a network's namespace"},
 		{"neutron:ovn-metadata-id", "Chassis_Private of the node", "UUID", "", "Written, where there is none: with it `openstack network agent list` shows an agent. As Neutron makes it from the name of the chassis.", "Sluice, or Neutron's agent"},
 		{"neutron:ovn-metadata-sb-cfg", "Chassis_Private of the node", "a number", "", "Written: `nb_cfg` of SB_Global, within 10 s of a change, while the proxy is alive. Without, the agent is shown as dead after a while.", "Sluice, or Neutron's agent"},
 		{"neutron:ovn-bridge", "Chassis_Private of the node", "a bridge", "", "Written: the integration bridge.", "Sluice, or Neutron's agent"},
 		{"neutron-metadata-proxy-networks", "Chassis of the node", "networks, separated by commas", "", "Written with `metadata.publishNetworks: on`: the networks with a port here that is served. `sluice-metadata-networks` beside it says that it is Sluice's, and goes with it; another's list is not taken away.", "Sluice"},
 	}},
+	{"What Sluice writes into Open vSwitch", "In `external_ids` of its own ports in the local Open vSwitch database. A port without `sluice` is somebody else's.", []key{
+		{"sluice", ownPort, "`bridge`, `vrf`, `metadata`", "the port is not Sluice's", "What the port is for: `bridge`, steering on a provider bridge; `vrf`, a VRF on the kernel path; `metadata`, the namespace of a network.", "Sluice"},
+		{"sluice-vni", ownPort + ", `sluice=vrf`", "1 to 16777215", "the port is not Sluice's", "The VRF.", "Sluice"},
+		{"sluice-vlan", ownPort + ", `sluice=vrf`", "1 to 4094", "no VLAN", "The VLAN of the provider network.", "Sluice"},
+		{"sluice-network", ownPort + ", `sluice=metadata`", "a network", "the port is not Sluice's", "Whose namespace is behind it: the network's name as `neutron:device_id` of its metadata port has it. Its Interface has `iface-id`.", "Sluice"},
+		{"sluice-mtu", ownPort + ", `sluice=metadata`", "`any`", "the MTU is that of `neutron:mtu`", "The metadata port names no MTU: that of the device is left as it is.", "Sluice"},
+	}},
 }
 
 const keysExample = `
-## What Sluice writes
+## What else Sluice writes
 
-` + "`sluice-version`" + ` in ` + "`external_ids`" + ` of the node's own Chassis_Private row, and ` + "`sluice=bridge`" + ` on its port of each
-provider bridge in the local Open vSwitch database; for metadata what the section above says. Nothing in the Northbound database.
+` + "`sluice-version`" + ` in ` + "`external_ids`" + ` of the node's own Chassis_Private row, and what the two sections above say. Nothing
+in the Northbound database.
 
 ## With plain ovn-nbctl
 

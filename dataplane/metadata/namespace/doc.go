@@ -11,7 +11,8 @@
 // A network's namespace is made as neutron-ovn-metadata-agent makes it, names included:
 // ovnmeta-NETWORK, the pair tapNNNNNNNNNN0 and tapNNNNNNNNNN1, and the outer end as a port
 // of the integration bridge with the localport's iface-id. Operators' tools find it, and
-// the agent's own can be adopted under traffic.
+// the agent's own can be adopted under traffic. Beyond that it has permanent neighbours:
+// the guests that it serves.
 //
 // # Ownership
 //

@@ -41,6 +41,8 @@ type seen struct {
 	ours   bool
 	joined bool
 	inner  *found
+	// neighbours are the permanent ones of the inner end.
+	neighbours intent.GuestSet
 }
 
 // see looks at the networks of which a namespace or a device is Sluice's.
@@ -98,7 +100,10 @@ func (p pair) see(h *netlink.Handle, s *seen) error {
 		if s.ours = slices.Contains(lo.Attrs().AltNames, p.space.mark); !s.ours {
 			return nil
 		}
-		s.inner, err = look(h, p.inside)
+		if s.inner, err = look(h, p.inside); err != nil || s.inner == nil {
+			return err
+		}
+		s.neighbours, err = neighboursOf(h, s.inner.link)
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {

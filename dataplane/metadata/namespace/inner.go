@@ -246,6 +246,11 @@ func (d inner) settleAddresses(h *netlink.Handle, f *found) error {
 
 // usable are the addresses that this kernel can have: one without IPv6 has no such.
 func usable(addresses ...netip.Prefix) []netip.Prefix {
+	six := hasIPv6()
+	return slices.DeleteFunc(addresses, func(p netip.Prefix) bool { return !six && p.Addr().Is6() })
+}
+
+func hasIPv6() bool {
 	_, err := os.Stat("/proc/sys/net/ipv6/conf")
-	return slices.DeleteFunc(addresses, func(p netip.Prefix) bool { return err != nil && p.Addr().Is6() })
+	return err == nil
 }

@@ -65,11 +65,8 @@ func innerOf(v intent.MetadataNetwork) inner {
 	return inner{name: inside, mac: v.MAC, mtu: int(v.MTU), arp: true, filled: v.Userspace, addresses: usable(addresses...)}
 }
 
-// own6 is the link-local address that a device with the MAC address gives itself
-// (RFC 4291, appendix A).
-func own6(m intent.MAC) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]}), 64)
-}
+// own6 is the link-local address of a device, and the network that it is in.
+func own6(m intent.MAC) netip.Prefix { return netip.PrefixFrom(m.LinkLocal(), 64) }
 
 func portOf(v intent.MetadataNetwork) ovs.MetadataPort {
 	outside, _ := Devices(v.Network)
@@ -142,7 +139,14 @@ func (d *Networks) prepare(ctx context.Context, v intent.MetadataNetwork) (outer
 	if err != nil {
 		return nil, err
 	}
-	return outer, p.space.namespace().Netlink(innerOf(v).settle)
+	return outer, p.space.namespace().Netlink(func(h *netlink.Handle) error {
+		if err := innerOf(v).settle(h); err != nil {
+			return err
+		}
+		// Last, since the kernel forgets neighbours when a device goes down or gets another
+		// address.
+		return settleNeighbours(h, p.inside, v.Neighbours)
+	})
 }
 
 // removals is how many pairs go at a time: most of what the kernel takes for one is
@@ -222,6 +226,7 @@ func (s *seen) value(network string, port ovs.FoundPort) intent.MetadataNetwork 
 		return intent.MetadataNetwork{}
 	}
 	v := valueOf(network, port, s.inner)
+	v.Neighbours = s.neighbours
 	if v.MTU != 0 && s.outer.Attrs().MTU != int(v.MTU) || len(innerOf(v).differences(s.inner)) > 0 {
 		return intent.MetadataNetwork{}
 	}

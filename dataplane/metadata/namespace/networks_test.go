@@ -31,12 +31,22 @@ const red = "2f0d7ac1-0a34-4b5c-9d64-7a1e00000001"
 func network(name string, change ...func(*intent.MetadataNetwork)) intent.MetadataNetwork {
 	v := intent.MetadataNetwork{
 		Network: name, Port: "port-" + name, MAC: intent.MAC{0xfa, 0x16, 0x3e, 1, 2, 3}, MTU: 1442, Bridge: "br-int", IPv6: true, Userspace: true,
-		Addresses: intent.NewPrefixSet(netip.MustParsePrefix("10.0.0.2/24"), netip.MustParsePrefix("10.0.1.2/24")),
+		Addresses:  intent.NewPrefixSet(netip.MustParsePrefix("10.0.0.2/24"), netip.MustParsePrefix("10.0.1.2/24")),
+		Neighbours: neighbours("10.0.0.5 fe80::f816:3eff:fe00:5", 5),
 	}
 	for _, c := range change {
 		c(&v)
 	}
 	return v
+}
+
+// neighbours are addresses of one machine.
+func neighbours(addresses string, mac byte) intent.GuestSet {
+	var out []intent.Guest
+	for a := range strings.FieldsSeq(addresses) {
+		out = append(out, intent.Guest{MAC: intent.MAC{0xfa, 0x16, 0x3e, 0, 0, mac}, Addr: netip.MustParseAddr(a)})
+	}
+	return intent.NewGuestSet(out...)
 }
 
 func tableOf(all ...intent.MetadataNetwork) table {
@@ -85,7 +95,9 @@ func TestNetworks(t *testing.T) {
 	d := n.networks()
 	n.expect(d, "nothing", table{})
 	want := tableOf(network(red),
-		network("plain", func(v *intent.MetadataNetwork) { v.MTU, v.IPv6, v.Userspace, v.Addresses = 0, false, false, "" }),
+		network("plain", func(v *intent.MetadataNetwork) {
+			v.MTU, v.IPv6, v.Userspace, v.Addresses, v.Neighbours = 0, false, false, "", ""
+		}),
 		network("other", func(v *intent.MetadataNetwork) {
 			v.MTU, v.Addresses = 9000, intent.NewPrefixSet(netip.MustParsePrefix("2001:db8::2/64"))
 		}))
@@ -94,6 +106,7 @@ func TestNetworks(t *testing.T) {
 	for where, wants := range map[string][]string{
 		n.inside(red, "ip link; ip addr; ethtool -k tap2f0d7ac1-01"): {"mtu 1442", "link/ether fa:16:3e:01:02:03", "inet 10.0.0.2/24", "inet 10.0.1.2/24",
 			"inet 169.254.169.254/32", "inet6 fe80::a9fe:a9fe/128", "inet6 fe80::f816:3eff:fe01:203/64", "tx-checksumming: off", "LOOPBACK,UP"},
+		n.inside(red, "ip neigh show nud permanent"):                                                  {"10.0.0.5 dev tap2f0d7ac1-01 lladdr fa:16:3e:00:00:05", "fe80::f816:3eff:fe00:5 dev"},
 		n.run("ip link show tap2f0d7ac1-00"):                                                          {"mtu 1442", "UP", "altname sluice:metadata:" + red},
 		n.run("ovs-vsctl get interface tap2f0d7ac1-00 external_ids:iface-id"):                         {"port-" + red},
 		n.run("ovs-vsctl get port tap2f0d7ac1-00 external_ids; ovs-vsctl iface-to-br tap2f0d7ac1-00"): {"sluice=metadata", "sluice-network=", "br-int"},
@@ -117,8 +130,9 @@ func TestNetworks(t *testing.T) {
 		network(red, func(v *intent.MetadataNetwork) {
 			v.MAC, v.MTU, v.IPv6, v.Port, v.Userspace = intent.MAC{0xfa, 0x16, 0x3e, 9, 9, 9}, 1400, false, "another", false
 			v.Addresses = intent.NewPrefixSet(netip.MustParsePrefix("10.0.0.3/24"), netip.MustParsePrefix("10.0.1.2/24"))
+			v.Neighbours = neighbours("10.0.0.5 10.0.0.6", 6)
 		}),
-		network("plain", func(v *intent.MetadataNetwork) { v.Bridge = "br-ex" }),
+		network("plain", func(v *intent.MetadataNetwork) { v.Bridge, v.Neighbours = "br-ex", "" }),
 		network("other", func(v *intent.MetadataNetwork) { v.MTU = 0 }))
 	n.apply(d, changed)
 	if got, _ := d.List(t.Context()); got["other"].MTU != 0 {
@@ -176,6 +190,10 @@ func TestNetworksMend(t *testing.T) {
 		"IN sysctl -qw net.ipv6.conf.tap2f0d7ac1-01.accept_ra=1",
 		"IN sysctl -qw net.ipv4.ip_forward=1",
 		"IN ip link set tap2f0d7ac1-01 arp off",
+		"IN ip neigh del 10.0.0.5 dev tap2f0d7ac1-01",
+		"IN ip neigh replace fe80::f816:3eff:fe00:5 lladdr fa:16:3e:00:00:66 dev tap2f0d7ac1-01",
+		"IN ip neigh replace fe80::f816:3eff:fe00:5 lladdr fa:16:3e:00:00:05 dev tap2f0d7ac1-01 nud stale",
+		"IN ip neigh add 10.0.0.99 lladdr fa:16:3e:00:00:99 dev tap2f0d7ac1-01",
 		"umount " + n.names.Path(red) + " && rm " + n.names.Path(red),
 	} {
 		if script, ok := strings.CutPrefix(damage, "IN "); ok {

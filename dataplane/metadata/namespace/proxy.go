@@ -149,11 +149,7 @@ func (p *Proxy) settleInside(h *netlink.Handle) error {
 }
 
 func (w way) neighbour(l netlink.Link) *netlink.Neigh {
-	family := netlink.FAMILY_V4
-	if w.hop.Is6() {
-		family = netlink.FAMILY_V6
-	}
-	return &netlink.Neigh{LinkIndex: l.Attrs().Index, Family: family, State: netlink.NUD_PERMANENT, IP: w.hop.AsSlice(), HardwareAddr: hardware(hostMAC)}
+	return permanent(l, intent.Guest{MAC: hostMAC, Addr: w.hop})
 }
 
 func (w way) make(h *netlink.Handle, l netlink.Link) error {

@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -47,6 +50,8 @@ type conn struct {
 	mu sync.Mutex
 	// busy: a request has begun to arrive, and its answer has not come to its end.
 	busy bool
+	// handled: the request has come to Server.serve, whose answer it gets.
+	handled bool
 	// leaving: whoever serves it is to let go of it, as it waits for a request.
 	leaving, closed bool
 }
@@ -89,10 +94,46 @@ func (c *conn) begins() {
 func (c *conn) waits() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy = false
+	c.busy, c.handled = false, false
 	if c.s.leaves.Load() {
 		c.leave()
 	}
+}
+
+// handle takes note that a request has come to Server.serve; first: it had not before.
+func (c *conn) handle() (first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first = !c.handled
+	c.handled = true
+	return first
+}
+
+// Write tells of answers that net/http gives of its own: to what is no request of HTTP,
+// and to too large a header.
+func (c *conn) Write(b []byte) (int, error) {
+	if c.handle() {
+		if status := statusOf(b); status >= http.StatusBadRequest {
+			id, _ := c.asks()
+			outcome := Malformed
+			if status == http.StatusRequestHeaderFieldsTooLarge {
+				outcome = TooLarge
+			}
+			c.s.cfg.Observe(Request{Time: time.Now(), Identity: id, Status: status, Outcome: outcome})
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// statusOf reads the status of an answer's first line; 0: there is none.
+func statusOf(b []byte) int {
+	line, _, _ := bytes.Cut(b, []byte("\r\n"))
+	fields := bytes.Fields(line)
+	if len(fields) < 2 {
+		return 0
+	}
+	status, _ := strconv.Atoi(string(fields[1]))
+	return status
 }
 
 // letGo ends its wait for a request, if it does wait.

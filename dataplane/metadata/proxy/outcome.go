@@ -15,7 +15,9 @@ const (
 	RateLimited Outcome = "rate-limited"
 	// TooManyConnections: the port has its maximum, and the next one was closed.
 	TooManyConnections Outcome = "too-many-connections"
-	// TooLarge: the body is larger than MaxBody.
+	// Malformed: no request of HTTP, or one that net/http does not take.
+	Malformed Outcome = "malformed"
+	// TooLarge: the header is larger than MaxHeader, or the body than MaxBody.
 	TooLarge Outcome = "too-large"
 	// Slow: the body did not arrive in time.
 	Slow Outcome = "slow"
@@ -33,7 +35,7 @@ const (
 func Outcomes() map[Outcome]string {
 	return map[Outcome]string{
 		Answered: "The backend has answered, with whatever status.", Unattributed: "The connection is of no port that is known, or its port has no instance: 404.",
-		RateLimited: "The port asked too often: 429.", TooManyConnections: "The port has as many connections as it may, and the next one was closed.", TooLarge: "The body is larger than a request's may be: 413.", Slow: "The body did not arrive in time: 408.",
+		RateLimited: "The port asked too often: 429.", TooManyConnections: "The port has as many connections as it may, and the next one was closed.", TooLarge: "The header or the body is larger than a request's may be: 431, 413.", Malformed: "What came is no request of HTTP: 400.", Slow: "The body did not arrive in time: 408.",
 		Refused: "CONNECT, TRACE or an upgrade, which metadata has no use for: 405.", Unreachable: "No server of the backend took the connection: 503.",
 		TimedOut: "The backend did not answer in time: 504.", Broken: "The backend's answer was none of HTTP: 502; or the guest has gone.",
 	}

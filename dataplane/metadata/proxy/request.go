@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Request is what is told of a request that has come to its end, and of a connection that
-// was refused: nothing of its header or its body.
+// Request is what is told of a request that has come to its end, of one that could not be
+// read, and of a connection that was refused: nothing of its header or its body.
 type Request struct {
 	Time     time.Time
 	Identity Identity
-	// Method and Path are empty for a connection that was refused. Path has no query, and
+	// Method and Path are empty for what was no request, or was not read. Path has no query, and
 	// is as the guest wrote it.
 	Method, Path string
 	// Status is 0 where nothing was answered.

@@ -138,6 +138,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	id, ok := Identity{}, false
 	if c, ours := r.Context().Value(connKey{}).(*conn); ours {
+		c.handle()
 		id, ok = c.asks()
 	}
 	rec := &recorder{ResponseWriter: w}
