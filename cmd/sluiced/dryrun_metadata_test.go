@@ -11,7 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-func words(changes []status.Change) (out []string) {
+func said(changes []status.Change) (out []string) {
 	for _, c := range changes {
 		out = append(out, c.Action+" "+c.Table+" "+c.Key+" "+c.Error)
 	}
@@ -22,10 +22,10 @@ func words(changes []status.Change) (out []string) {
 // of what goes.
 func TestPlannedParts(t *testing.T) {
 	parts := []namespace.Part{{Kind: "namespace", Name: "ovnmeta-a", There: true}, {Kind: "device", Name: "tap0 and tap1", There: true, Ours: true}, {Kind: "port", Name: "tap0"}}
-	if got := words(made(parts, "foreign")); !slices.Equal(got, []string{"add namespace ovnmeta-a foreign", "add port tap0 "}) {
+	if got := said(made(parts, "foreign")); !slices.Equal(got, []string{"add namespace ovnmeta-a foreign", "add port tap0 "}) {
 		t.Errorf("made: %q", got)
 	}
-	if got := words(removed(parts)); !slices.Equal(got, []string{"delete device tap0 and tap1 "}) {
+	if got := said(removed(parts)); !slices.Equal(got, []string{"delete device tap0 and tap1 "}) {
 		t.Errorf("removed: %q", got)
 	}
 }
@@ -39,7 +39,7 @@ func TestPlannedGuests(t *testing.T) {
 	again.Number = 9
 	six := taps.Source{IfIndex: 7, MAC: mac, Number: 2}
 	gone := taps.Source{IfIndex: 8, VLAN: 3, MAC: mac, Number: 3}
-	got := words(guestChanges([]taps.Source{again, six}, []taps.Source{four, gone}, map[uint32]string{7: "tapa"}))
+	got := said(guestChanges([]taps.Source{again, six}, []taps.Source{four, gone}, map[uint32]string{7: "tapa"}))
 	want := []string{
 		"change guest 10.0.0.5 of fa:16:3e:00:00:05 on tapa ", "delete guest IPv6 of fa:16:3e:00:00:05 on device 8, VLAN 3 ", "add guest IPv6 of fa:16:3e:00:00:05 on tapa ",
 	}
