@@ -31,12 +31,13 @@ func (w *world) takeOver(vm string, mayBreak int) {
 	w.Helper()
 	node, space := w.vm(vm).Chassis, w.network("red").Namespace()
 	w.clear(node)
-	w.Cleanup(func() {
+	defer func() {
 		w.clear(node)
 		w.startOn(node, settings[node]...)
 		w.ownData(machines...)
-	})
+	}()
 	a := w.agent(vm)
+	defer a.remove()
 	w.ownData(vm)
 	var askers []*asker
 	for range 2 {
@@ -113,6 +114,7 @@ func (w *world) clear(node string) {
 		}
 	}
 	w.exec(node, sluicectl(), "cleanup", "--config", w.configOf(node))
+	w.sh(node, `rm -f "$OVS_RUNDIR"/sluice/metadata/identities.json`)
 }
 
 func (w *world) configOf(node string) string {
@@ -231,6 +233,7 @@ func (w *world) adopts(node, space string, a *agent) {
 // the agent is not there.
 type agent struct {
 	*world
+	clear    func()
 	haproxy  *exec.Cmd
 	server   *http.Server
 	answered atomic.Int64
@@ -266,13 +269,12 @@ listen listener
 func (w *world) agent(vm string) *agent {
 	w.Helper()
 	n, node := w.network("red"), w.vm(vm).Chassis
-	w.Cleanup(w.networkNamespace(node, "red"))
-	a := &agent{world: w}
 	dir, err := os.MkdirTemp("", "sluice-agent-")
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { _ = os.RemoveAll(dir) })
+	a := &agent{world: w, clear: w.networkNamespace(node, "red")}
 	socket, file := filepath.Join(dir, "metadata_proxy"), filepath.Join(dir, n.ID+".conf")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -297,8 +299,14 @@ func (w *world) agent(vm string) *agent {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.Cleanup(a.end)
 	return a
+}
+
+// remove takes away all that is left of it.
+func (a *agent) remove() {
+	a.Helper()
+	a.end()
+	a.clear()
 }
 
 // quiet demands that nobody asks it any more.
