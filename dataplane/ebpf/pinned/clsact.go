@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -207,8 +208,8 @@ func (at Place) Filtered() ([]int, error) {
 }
 
 func devices() ([]netlink.Link, error) {
-	links, err := netlink.LinkList()
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+	links, err := link.Dump(netlink.LinkList)
+	if err != nil {
 		return nil, fmt.Errorf("list devices: %w", err)
 	}
 	return links, nil
@@ -216,9 +217,9 @@ func devices() ([]netlink.Link, error) {
 
 // UnfilterAll takes the program's filters off all devices.
 func (at Place) UnfilterAll() error {
-	links, err := netlink.LinkList()
+	links, err := devices()
 	if err != nil {
-		return fmt.Errorf("list devices: %w", err)
+		return err
 	}
 	for _, l := range links {
 		if err := at.Unfilter(l.Attrs().Index); err != nil {
@@ -238,7 +239,7 @@ func (at Place) HasAnyFilter(ifindex int) (bool, error) {
 // Filters are the program's on a device. A device that is gone has none.
 func (at Place) Filters(ifindex int) ([]*netlink.BpfFilter, error) {
 	all, err := filters(ifindex)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
+	if errors.As(err, &netlink.LinkNotFoundError{}) || isGone(err) {
 		return nil, nil
 	}
 	if err != nil {
