@@ -34,10 +34,20 @@ func ensureClsact(ifindex int) error {
 // EnsureIngress leaves the qdisc that a device of the host's has: clsact, or ingress,
 // which takes the same filters. One that is made stays when the filter goes: others
 // may have put theirs in it.
-func EnsureIngress(ifindex int) error {
-	err := netlink.QdiscAdd(clsact(ifindex))
-	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("clsact qdisc: %w", err)
+func EnsureIngress(ifindex int) error { return ensureQdisc(clsact(ifindex)) }
+
+// EnsureTapIngress is EnsureIngress for a machine's tap, where the qdisc that is made is
+// ingress: libvirt and Open vSwitch, which limit what a machine sends, remove that one and
+// make theirs. With clsact there they could do neither.
+func EnsureTapIngress(ifindex int) error {
+	return ensureQdisc(&netlink.Ingress{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_INGRESS},
+	})
+}
+
+func ensureQdisc(q netlink.Qdisc) error {
+	if err := netlink.QdiscAdd(q); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("%s qdisc: %w", q.Type(), err)
 	}
 	return nil
 }
