@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -158,6 +159,38 @@ func TestCheckLooksAtFiles(t *testing.T) {
 	}
 	if _, err := check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// So is one that is there and of no use: a proxy that starts itself anew would not start.
+func TestCheckLooksIntoFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	secret, empty, file := write("secret", "s\n"), write("empty", "\n"), filepath.Join(dir, "sluiced.yaml")
+	for text, want := range map[string]string{
+		"backend: nova, nova: {hosts: [a], secretFile: " + secret + "}":                                                                        "",
+		"backend: nova, nova: {hosts: [a], secretFile: " + empty + "}":                                                                         "is empty",
+		"backend: nova, enabled: false, nova: {hosts: [a], secretFile: " + empty + "}":                                                         "",
+		"backend: nova, nova: {hosts: [a], protocol: https, secretFile: " + secret + ", caCert: " + empty + "}":                                "no certificate in",
+		"backend: nova, nova: {hosts: [a], protocol: https, secretFile: " + secret + ", clientCert: " + empty + ", clientKey: " + secret + "}": "nova_client_cert",
+		"backend: files, files: " + dir:    "",
+		"backend: files, files: " + secret: "not a directory",
+	} {
+		write("sluiced.yaml", "roles: none\nmetadata: {"+text+"}\n")
+		root := newRoot()
+		root.SetArgs([]string{"--check", file})
+		root.SetOut(io.Discard)
+		err := root.ExecuteContext(t.Context())
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -39,6 +40,22 @@ func metadataBackend(m config.Metadata, log *slog.Logger) (proxy.Backend, error)
 		return proxy.NewTemplate(m.Template, 0, log)
 	}
 	return nil, fmt.Errorf("metadata.backend: nothing answers for %s", m.Backend)
+}
+
+// checkMetadata tells whether the proxy could begin: what is in the files, too, has to be
+// of use.
+func checkMetadata(m config.Metadata) error {
+	if !m.Used() {
+		return nil
+	}
+	backend, err := metadataBackend(m, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if c, ok := backend.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // answerTime is how long an answer may take on its way to the guest, after the backend's

@@ -50,7 +50,9 @@ func newMetadataProxy(cfg *config.Config, o metadataOptions, log *slog.Logger) (
 	}
 	p.service.Proxy.Observe = func(r proxy.Request) {
 		p.journal.Observe(r)
-		p.metrics.ObserveMetadata(r.Took)
+		if r.Outcome != proxy.TooManyConnections { // no request
+			p.metrics.ObserveMetadata(r.Took)
+		}
 	}
 	return p, nil
 }

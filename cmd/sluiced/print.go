@@ -24,7 +24,10 @@ func printEffective(c *cobra.Command, file string) error {
 	if _, err = c.OutOrStdout().Write(b); err != nil {
 		return err
 	}
-	if err = cfg.Files(); os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
+	if err = cfg.Files(); err == nil {
+		err = checkMetadata(cfg.Metadata)
+	}
+	if os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
 		return nil // sluiced reads them as root
 	}
 	return err

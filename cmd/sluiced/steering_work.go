@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -227,15 +225,15 @@ func (m *metadataPart) tellNeutron() {
 	m.d.follower.PublishMetadata(a)
 }
 
-// begin writes an empty file of identities where there is none: without ports nobody else
-// does, and the proxy waits for it. With rows of an earlier start it has to wait for theirs.
+// begin writes an empty file of identities where there is none that can be read: without
+// ports nobody else does, and the proxy waits for it. With rows of an earlier start it has to wait for theirs.
 func begin(loaded *taps.Taps, file string) error {
 	rows, err := loaded.Sources()
 	if err != nil || len(rows) > 0 {
 		return err
 	}
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if _, err := identities.Read(file); err == nil {
+		return nil
 	}
 	none, err := identities.NewTable(nil, nil)
 	if err != nil {

@@ -127,6 +127,37 @@ func planned(t *testing.T, dir string, hook pinned.Hook, tap uint32, want ...str
 	}
 }
 
+// On a tap that has a filter of Sluice's others can limit what a machine sends as they do
+// without: they remove the qdisc ingress, make it, and put their filter in it.
+func TestTapIsLimitedByOthers(t *testing.T) {
+	ns, index := namespace(t)
+	dir := bpffs(t)
+	err := ns.Do(func() error {
+		d := loadTaps(t, dir, pinned.HookClsact)
+		if err := d.Attach(uint32(index)); err != nil {
+			return err
+		}
+		qdisc := &netlink.Ingress{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_INGRESS}}
+		if err := netlink.QdiscDel(qdisc); err != nil {
+			return err
+		}
+		theirs := foreignOn(t, pinned.HookClsact, index)
+		if got, err := d.Attached(); err != nil || len(got) != 0 {
+			t.Errorf("attached: %v %v", got, err)
+		}
+		if err := d.Attach(uint32(index)); err != nil {
+			return err
+		}
+		if got, want := onDevice(t, pinned.HookClsact, index), []ebpf.ProgramID{theirs, pinnedID(t, dir, "tap_in")}; !slices.Equal(got, want) {
+			t.Errorf("the device has the programs %v, want %v", got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // attachTaps runs in the namespace.
 func attachTaps(t *testing.T, hook pinned.Hook, dir string, index int) error {
 	theirs := foreignOn(t, hook, index)

@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -33,10 +34,20 @@ func ensureClsact(ifindex int) error {
 // EnsureIngress leaves the qdisc that a device of the host's has: clsact, or ingress,
 // which takes the same filters. One that is made stays when the filter goes: others
 // may have put theirs in it.
-func EnsureIngress(ifindex int) error {
-	err := netlink.QdiscAdd(clsact(ifindex))
-	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("clsact qdisc: %w", err)
+func EnsureIngress(ifindex int) error { return ensureQdisc(clsact(ifindex)) }
+
+// EnsureTapIngress is EnsureIngress for a machine's tap, where the qdisc that is made is
+// ingress: libvirt and Open vSwitch, which limit what a machine sends, remove that one and
+// make theirs. With clsact there they could do neither.
+func EnsureTapIngress(ifindex int) error {
+	return ensureQdisc(&netlink.Ingress{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_INGRESS},
+	})
+}
+
+func ensureQdisc(q netlink.Qdisc) error {
+	if err := netlink.QdiscAdd(q); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("%s qdisc: %w", q.Type(), err)
 	}
 	return nil
 }
@@ -207,8 +218,8 @@ func (at Place) Filtered() ([]int, error) {
 }
 
 func devices() ([]netlink.Link, error) {
-	links, err := netlink.LinkList()
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+	links, err := link.Dump(netlink.LinkList)
+	if err != nil {
 		return nil, fmt.Errorf("list devices: %w", err)
 	}
 	return links, nil
@@ -216,9 +227,9 @@ func devices() ([]netlink.Link, error) {
 
 // UnfilterAll takes the program's filters off all devices.
 func (at Place) UnfilterAll() error {
-	links, err := netlink.LinkList()
+	links, err := devices()
 	if err != nil {
-		return fmt.Errorf("list devices: %w", err)
+		return err
 	}
 	for _, l := range links {
 		if err := at.Unfilter(l.Attrs().Index); err != nil {
@@ -238,7 +249,7 @@ func (at Place) HasAnyFilter(ifindex int) (bool, error) {
 // Filters are the program's on a device. A device that is gone has none.
 func (at Place) Filters(ifindex int) ([]*netlink.BpfFilter, error) {
 	all, err := filters(ifindex)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
+	if errors.As(err, &netlink.LinkNotFoundError{}) || isGone(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Attach puts tap_in on the ingress of a tap: by tcx before the programs that are there,
-// by clsact at the first priority that is free. Attaching again is no change.
+// by a filter at the first priority that is free. Attaching again is no change.
 func (t *Taps) Attach(ifindex uint32) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -20,7 +20,7 @@ func (t *Taps) Attach(ifindex uint32) error {
 		if _, err = at.Link(p, n); err == nil {
 			err = at.Unfilter(n)
 		}
-	} else if err = pinned.EnsureIngress(n); err == nil {
+	} else if err = pinned.EnsureTapIngress(n); err == nil {
 		if err = at.Filter(p, n); err == nil {
 			err = at.Unlink(n)
 		}

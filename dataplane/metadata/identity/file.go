@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/ovn-sluice/sluice/pkg/statefile"
@@ -23,7 +24,9 @@ const maxFile = 64 << 20
 func Path(stateDir string) string { return filepath.Join(stateDir, "metadata", "identities.json") }
 
 type document struct {
-	Version  int       `json:"version"`
+	Version int `json:"version"`
+	// Boot is the machine's start that it was written after (random(4)).
+	Boot     string    `json:"boot"`
 	Ports    []Port    `json:"ports"`
 	Networks []Network `json:"networks,omitempty"`
 }
@@ -31,7 +34,11 @@ type document struct {
 // Write replaces the file as a whole, and makes its directory. What numbers mean is over
 // with the maps that have them, when the machine ends: nothing waits for the disk.
 func Write(path string, t *Table) error {
-	text, err := json.Marshal(document{Version: version, Ports: t.Ports(), Networks: t.Networks()})
+	now, err := boot()
+	if err != nil {
+		return fmt.Errorf("metadata identities: %w", err)
+	}
+	text, err := json.Marshal(document{Version: version, Boot: now, Ports: t.Ports(), Networks: t.Networks()})
 	if err != nil {
 		return fmt.Errorf("metadata identities: %w", err)
 	}
@@ -44,51 +51,69 @@ func Write(path string, t *Table) error {
 	return nil
 }
 
-// Read is what a file says now. The error wraps fs.ErrNotExist if there is none.
+// Read is what a file says now. The error wraps fs.ErrNotExist if there is none, and if
+// the machine was started since it was written: nobody has these numbers any more, and
+// addresses may be others' by now.
 func Read(path string) (*Table, error) {
-	t, err := read(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("metadata identities: %w", err)
+	}
+	defer f.Close()
+	t, err := read(f)
 	if err != nil {
 		return nil, fmt.Errorf("metadata identities: %w", err)
 	}
 	return t, nil
 }
 
-func read(path string) (*Table, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+func read(f *os.File) (*Table, error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s is longer than %d bytes", path, maxFile)
+		return nil, fmt.Errorf("%s is longer than %d bytes", f.Name(), maxFile)
 	}
-	t, err := parse(text)
+	t, of, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	now, err := boot()
+	if err == nil && of != now {
+		err = fmt.Errorf("%s was written before the machine was started: %w", f.Name(), fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return t, nil
 }
 
-func parse(text []byte) (*Table, error) {
+func parse(text []byte) (t *Table, boot string, err error) {
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if d.Version != version {
-		return nil, fmt.Errorf("it has version %d, and this program knows %d", d.Version, version)
+		return nil, "", fmt.Errorf("it has version %d, and this program knows %d", d.Version, version)
 	}
-	return NewTable(d.Ports, d.Networks)
+	t, err = NewTable(d.Ports, d.Networks)
+	return t, d.Boot, err
 }
+
+// boot is what the kernel calls the time since the machine was started.
+var boot = sync.OnceValues(func() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id)), err
+})
 
 // Reader has the present table of a file. It is safe for concurrent use.
 type Reader struct {
 	path string
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// file is held open, so that no other one gets its inode: by that a new one is known.
+	file  *os.File
 	was   os.FileInfo
 	table *Table
 	err   error
@@ -112,12 +137,31 @@ func (r *Reader) Table() (*Table, error) {
 	if r.was != nil && os.SameFile(r.was, info) && r.was.ModTime().Equal(info.ModTime()) && r.was.Size() == info.Size() {
 		return r.table, r.err
 	}
-	r.was = info
-	t, err := read(r.path)
-	if err != nil {
+	t, err := r.open()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.table == nil:
+		r.err = nil
+	case err != nil:
 		r.err = fmt.Errorf("metadata identities: %w", err)
-		return r.table, r.err
+	default:
+		r.table, r.err = t, nil
 	}
-	r.table, r.err = t, nil
-	return t, nil
+	return r.table, r.err
+}
+
+// open reads the file that is there.
+func (r *Reader) open() (*Table, error) {
+	f, err := os.Open(r.path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if r.file != nil {
+		_ = r.file.Close()
+	}
+	r.file, r.was = f, info
+	return read(f)
 }

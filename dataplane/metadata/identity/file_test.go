@@ -3,12 +3,16 @@ package identity
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -96,6 +100,59 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// A file is known to be another one also where it looks like the one before: it has its
+// length and its time, and could have its inode.
+func TestFileThatLooksTheSame(t *testing.T) {
+	path := Path(t.TempDir())
+	r := NewReader(path)
+	at := time.Now()
+	for i := range 50 {
+		port := Port{Name: fmt.Sprintf("p-%03d", i), Instance: "inst"}
+		for range 2 {
+			write(t, path, []Port{port})
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+		table, err := r.Table()
+		if err != nil || len(table.Ports()) != 1 || table.Ports()[0].Name != port.Name {
+			t.Fatalf("%s was written: %+v %v", port.Name, table.Ports(), err)
+		}
+	}
+}
+
+// What was written before the machine was started counts as not there.
+func TestFileOfBefore(t *testing.T) {
+	path := Path(t.TempDir())
+	write(t, path, []Port{red})
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := boot()
+	if err != nil || now == "" || !bytes.Contains(text, []byte(now)) {
+		t.Fatalf("boot %q %v of %s", now, err, text)
+	}
+	for _, before := range []string{"7f1c3c0c-5f0e-4b8e-9f0e-0a8f1b1f0001", ""} {
+		if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte(now), []byte(before)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if table, err := Read(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%+v %v", table, err)
+		}
+		r := NewReader(path)
+		for range 2 {
+			if table, err := r.Table(); table != nil || err != nil {
+				t.Errorf("%+v %v", table, err)
+			}
+		}
+		write(t, path, []Port{blue})
+		if table, err := r.Table(); err != nil || len(table.Ports()) != 1 {
+			t.Errorf("written anew: %+v %v", table, err)
+		}
+	}
+}
+
 var unreadable = []string{"", "{", `{"version": 2, "ports": []}`,
 	`{"version": 1, "ports": [{"port": "a", "numbers6": {"1": "02:00:00:00:00:01"}}, {"port": "b", "numbers6": {"1": "02:00:00:00:00:02"}}]}`,
 	`{"version": 1, "ports": [{"port": "a", "numbers4": {"1": "10.0.0.1"}}, {"port": "b", "numbers4": {"1": "10.0.0.1"}}]}`,
@@ -166,7 +223,7 @@ func FuzzParse(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text, from []byte) {
-		one, err := parse(text)
+		one, _, err := parse(text)
 		if err != nil {
 			return
 		}
@@ -174,7 +231,7 @@ func FuzzParse(f *testing.F) {
 		if err := Write(path, one); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
-		two, err := read(path)
+		two, err := Read(path)
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v", err)
 		}

@@ -29,7 +29,7 @@ func (l counted) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &conn{Conn: inner, s: l.s, on: l.Listener, resolve: l.resolve}
-		c.id, _ = c.now()
+		c.id, _ = c.asks()
 		if l.s.ports.open(c) {
 			return c, nil
 		}
@@ -48,10 +48,15 @@ type conn struct {
 	id Identity
 
 	mu sync.Mutex
+	// was is whose it was when that was first known.
+	was Identity
 	// busy: a request has begun to arrive, and its answer has not come to its end.
 	busy bool
 	// handled: the request has come to Server.serve, whose answer it gets.
 	handled bool
+	// ahead: net/http has the first byte of the next request. While it answers one it
+	// reads a single byte, to see whether the guest goes.
+	ahead bool
 	// leaving: whoever serves it is to let go of it, as it waits for a request.
 	leaving, closed bool
 }
@@ -64,26 +69,37 @@ func (c *conn) now() (Identity, bool) {
 // asks is who asks on it at this moment: nobody, where the address has become another's.
 func (c *conn) asks() (Identity, bool) {
 	id, ok := c.now()
-	if c.id.Port != "" && (id.Port != c.id.Port || c.id.Instance != "" && id.Instance != c.id.Instance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.was.Port != "" && (id.Port != c.was.Port || c.was.Instance != "" && id.Instance != c.was.Instance) {
 		return Identity{}, false
 	}
+	c.was = id
 	return id, ok
+}
+
+// gone tells whether it was somebody's who is not there any more.
+func (c *conn) gone() bool {
+	_, ok := c.asks()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !ok && c.was.Port != ""
 }
 
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.begins()
+		c.begins(len(b) == 1)
 	}
 	return n, err
 }
 
 // begins takes note that a request arrives. One that came when the connection was about to
 // be let go is answered here.
-func (c *conn) begins() {
+func (c *conn) begins(ahead bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy = true
+	c.busy, c.ahead = true, ahead
 	if c.leaving {
 		c.leaving = false
 		_ = c.Conn.SetReadDeadline(time.Now().Add(c.s.cfg.HeaderTimeout))
@@ -94,8 +110,8 @@ func (c *conn) begins() {
 func (c *conn) waits() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy, c.handled = false, false
-	if c.s.leaves.Load() {
+	c.busy, c.handled = c.ahead, false
+	if !c.busy && c.s.leaves.Load() {
 		c.leave()
 	}
 }

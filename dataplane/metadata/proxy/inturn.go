@@ -136,9 +136,13 @@ func (t *inTurn) RoundTrip(r *http.Request) (*http.Response, error) {
 		if errors.Is(r.Context().Err(), context.Canceled) {
 			break // the guest has gone
 		}
-		s.failed(time.Now())
 		var connect *connectError
-		if !errors.As(err, &connect) || r.Context().Err() != nil {
+		took := !errors.As(err, &connect)
+		// What else goes wrong may be the request's fault.
+		if !took || r.Context().Err() != nil {
+			s.failed(time.Now())
+		}
+		if took || r.Context().Err() != nil {
 			break
 		}
 	}

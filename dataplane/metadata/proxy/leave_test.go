@@ -189,6 +189,77 @@ func TestLeaveIsBounded(t *testing.T) {
 	}
 }
 
+// The first byte of a request that was read while the one before was answered is not lost
+// when the server leaves then: it answers that request, too.
+func TestLeaveWithAByteOfTheNextRequest(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	s := New(Config{Backend: hold(release)})
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l, anybody) }()
+	c, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprint(c, "GET /first HTTP/1.1\r\nHost: a\r\n\r\n")
+	until(t, "the request has come", func() bool { all := s.ports.conns(); return len(all) == 1 && all[0].state() == "busy" })
+	fmt.Fprint(c, "G")
+	until(t, "the next one has begun", func() bool { return s.ports.conns()[0].state() == "ahead" })
+	_ = l.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	left := make(chan []Kept, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		left <- s.Leave(ctx)
+	}()
+	until(t, "it leaves", s.leaves.Load)
+	close(release)
+	r := bufio.NewReader(c)
+	for _, rest := range []string{"", "ET /second HTTP/1.1\r\nHost: a\r\n\r\n"} {
+		fmt.Fprint(c, rest)
+		a, err := http.ReadResponse(r, nil)
+		if err != nil || a.StatusCode != 200 {
+			t.Fatalf("after %q: %v %v", rest, a, err)
+		}
+		_ = a.Body.Close()
+	}
+	kept := <-left
+	if len(kept) != 1 {
+		t.Fatalf("%d connections are kept", len(kept))
+	}
+	_ = Resume(closedListener{}, []int{kept[0].FD}).Close()
+}
+
+// state is what a connection does.
+func (c *conn) state() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ahead:
+		return "ahead"
+	case c.busy:
+		return "busy"
+	}
+	return "waits"
+}
+
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it is not so that %s", what)
+		}
+	}
+}
+
 // A server that ends answers what has begun, also a request that comes on a connection
 // that was just opened; it closes connections that wait, and silent ones after a moment.
 func TestShutdown(t *testing.T) {

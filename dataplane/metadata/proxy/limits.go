@@ -23,6 +23,7 @@ type port struct {
 	conns  map[*conn]struct{}
 	bucket *rate.Limiter
 	asked  time.Time
+	bodies int
 }
 
 func newPorts(most int, perSecond rate.Limit, burst int) *ports {
@@ -106,6 +107,26 @@ func (p *ports) ask(name string, now time.Time) (wait time.Duration, ok bool) {
 	wait = r.DelayFrom(now)
 	r.CancelAt(now)
 	return wait, false
+}
+
+// mostBodies of one port are in memory at a time: each may be as large as MaxBody, and
+// nobody reads metadata by sending something.
+const mostBodies = 8
+
+// body counts a request's body until done is called, or refuses it.
+func (p *ports) body(name string) (done func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.of(name)
+	if one.bodies >= mostBodies {
+		return nil, false
+	}
+	one.bodies++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		one.bodies--
+	}, true
 }
 
 // conns are all that are open.

@@ -21,7 +21,7 @@ const (
 	TooLarge Outcome = "too-large"
 	// Slow: the body did not arrive in time.
 	Slow Outcome = "slow"
-	// Refused: a method or an upgrade that metadata has no use for.
+	// Refused: a method, an upgrade or a target that metadata has no use for.
 	Refused Outcome = "refused"
 	// Unreachable: no server of the backend took the connection.
 	Unreachable Outcome = "unreachable"
@@ -35,8 +35,8 @@ const (
 func Outcomes() map[Outcome]string {
 	return map[Outcome]string{
 		Answered: "The backend has answered, with whatever status.", Unattributed: "The connection is of no port that is known, or its port has no instance: 404.",
-		RateLimited: "The port asked too often: 429.", TooManyConnections: "The port has as many connections as it may, and the next one was closed.", TooLarge: "The header or the body is larger than a request's may be: 431, 413.", Malformed: "What came is no request of HTTP: 400.", Slow: "The body did not arrive in time: 408.",
-		Refused: "CONNECT, TRACE or an upgrade, which metadata has no use for: 405.", Unreachable: "No server of the backend took the connection: 503.",
+		RateLimited: "The port asked too often, or sends too many bodies at a time: 429.", TooManyConnections: "The port has as many connections as it may, and the next one was closed.", TooLarge: "The header or the body is larger than a request's may be: 431, 413.", Malformed: "What came is no request of HTTP: 400.", Slow: "The body did not arrive in time: 408.",
+		Refused: "CONNECT, TRACE or an upgrade, which metadata has no use for: 405; a target that is no path: 400.", Unreachable: "No server of the backend took the connection: 503.",
 		TimedOut: "The backend did not answer in time: 504.", Broken: "The backend's answer was none of HTTP: 502; or the guest has gone.",
 	}
 }

@@ -19,6 +19,13 @@ type Request struct {
 	Took    time.Duration
 }
 
+// hasPath tells whether what is asked for is a path. Of a target such as "a:http://b/c"
+// net/http makes an opaque URL, which would be sent on as it is, in the place of the path
+// that a backend chooses; "*" is in the place of a path.
+func hasPath(r *http.Request) bool {
+	return r.URL.Opaque == "" && (r.URL.Path == "" || r.URL.Path[0] == '/')
+}
+
 // recorder takes note of the status.
 type recorder struct {
 	http.ResponseWriter

@@ -86,7 +86,10 @@ func New(cfg Config) *Server {
 	cfg.setDefaults()
 	s := &Server{cfg: cfg, ports: newPorts(cfg.MaxConnections, cfg.Rate, cfg.Burst)}
 	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.serve),
+		Handler: http.HandlerFunc(s.serve),
+		// It would answer "OPTIONS *" to anybody.
+		DisableGeneralOptionsHandler: true,
+
 		ReadHeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout, WriteTimeout: cfg.WriteTimeout,
 		// net/http allows 4096 bytes more than it is told.
 		MaxHeaderBytes: max(cfg.MaxHeader-4096, 1),
@@ -115,7 +118,7 @@ type connKey struct{}
 // instance's.
 func (s *Server) Check() {
 	for _, c := range s.ports.conns() {
-		if _, ok := c.asks(); !ok && c.id.Port != "" {
+		if c.gone() {
 			_ = c.Close() // it is closed once more by whoever serves it
 		}
 	}
@@ -158,18 +161,34 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // attributed answers a request of a known instance.
 func (s *Server) attributed(w http.ResponseWriter, r *http.Request, id Identity) Outcome {
 	if wait, ok := s.ports.ask(id.Port, time.Now()); !ok {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		answer(w, http.StatusTooManyRequests, "This instance asks for metadata too often.")
-		return RateLimited
+		return tooOften(w, wait)
 	}
 	if r.Method == http.MethodConnect || r.Method == http.MethodTrace || r.Header.Get("Upgrade") != "" {
 		w.Header().Set("Connection", "close")
 		answer(w, http.StatusMethodNotAllowed, "Metadata is read by plain requests.")
 		return Refused
 	}
+	if !hasPath(r) {
+		w.Header().Set("Connection", "close")
+		answer(w, http.StatusBadRequest, "Metadata is asked for by its path.")
+		return Refused
+	}
+	if r.ContentLength != 0 {
+		done, ok := s.ports.body(id.Port)
+		if !ok {
+			return tooOften(w, time.Second)
+		}
+		defer done()
+	}
 	if outcome, ok := s.readBody(w, r); !ok {
 		return outcome
 	}
 	disown(r.Header)
 	return s.cfg.Backend.ServeMetadata(w, r, id)
+}
+
+func tooOften(w http.ResponseWriter, wait time.Duration) Outcome {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	answer(w, http.StatusTooManyRequests, "This instance asks for metadata too often.")
+	return RateLimited
 }

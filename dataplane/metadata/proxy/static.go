@@ -13,6 +13,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
 
 // Static answers from files, for clouds without Nova. Each instance has a directory of
@@ -29,8 +34,9 @@ import (
 // (/VERSION/meta-data/…), which cloud-init reads one after the other. Files are read
 // with each request, and nothing outside of the directory is.
 type Static struct {
-	root *os.Root
-	log  *slog.Logger
+	root  *os.Root
+	log   *slog.Logger
+	limit loglimit.Limit
 }
 
 // NewStatic opens the directory that has those of the instances.
@@ -67,7 +73,9 @@ func (s *Static) ServeMetadata(w http.ResponseWriter, r *http.Request, id Identi
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNoDocument):
 		answer(w, http.StatusNotFound, "There is no such document.")
 	case err != nil:
-		s.log.Error("metadata documents of an instance cannot be read", "instance", id.Instance, "error", err)
+		if ok, skipped := s.limit.Allow("unreadable", id.Instance, time.Now()); ok {
+			s.log.Error("metadata documents of an instance cannot be read", "instance", id.Instance, "error", err, "skipped", skipped)
+		}
 		answer(w, http.StatusInternalServerError, "The document cannot be read.")
 	default:
 		kind := "text/plain; charset=UTF-8"
@@ -150,6 +158,9 @@ func (s *Static) read(instance, name string) ([]byte, error) {
 		return nil, errNoDocument
 	}
 	f, err := s.root.Open(path.Join(instance, name))
+	if isNoName(err) {
+		return nil, errNoDocument
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +173,11 @@ func (s *Static) read(instance, name string) ([]byte, error) {
 		err = fmt.Errorf("%s has more than %d bytes", name, maxDocument)
 	}
 	return text, err
+}
+
+// isNoName tells whether no file can have the name, which the guest has chosen.
+func isNoName(err error) bool {
+	return errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTDIR)
 }
 
 func lines(words []string) []byte { return []byte(strings.Join(words, "\n")) }

@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"bytes"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -37,7 +39,8 @@ func TestStaticDocuments(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "inst-red1", "network_data.json")); err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewStatic(dir, slog.New(slog.DiscardHandler))
+	var log text
+	s, err := NewStatic(dir, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +72,16 @@ func TestStaticDocuments(t *testing.T) {
 		{"/2009-04-04/meta-data/instance-id/more", 404, ""},
 		{"/2009-04-04/dynamic/instance-identity/document", 404, ""},
 		{"/..%2f..%2fetc/passwd", 404, ""},
+		{"/openstack/content/" + strings.Repeat("a", 4000), 404, ""},
+		{"/openstack/content/a%00b", 404, ""},
 	} {
 		code, text, _ := ask(t, c, "GET", tt.path, nil, nil)
 		if code != tt.code || code == 200 && text != tt.want {
 			t.Errorf("%s: %d %q, want %d %q", tt.path, code, text, tt.code, tt.want)
 		}
+	}
+	if got := log.String(); got != "" {
+		t.Errorf("what guests ask for is in the log: %s", got)
 	}
 	if code, text, _ := ask(t, c, "GET", "/openstack/latest/vendor_data.json", nil, nil); code != 200 || text != "for all" {
 		t.Errorf("a link to what instances share: %d %q", code, text)
@@ -95,4 +103,28 @@ func TestStaticDocuments(t *testing.T) {
 	if code, _, _ := ask(t, n.guest(blue), "GET", "/latest/meta-data/instance-id", nil, nil); code != 500 {
 		t.Errorf("a file that is no JSON: %d", code)
 	}
+	for range 50 {
+		ask(t, n.guest(blue), "GET", "/latest/meta-data/instance-id", nil, nil)
+	}
+	if lines := strings.Count(log.String(), "inst-blue1"); lines == 0 || lines > 20 {
+		t.Errorf("51 requests for it are %d lines in the log", lines)
+	}
+}
+
+// text is what is written, by several at once.
+type text struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *text) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(b)
+}
+
+func (l *text) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.String()
 }

@@ -34,7 +34,12 @@ func NewTemplate(text string, timeout time.Duration, log *slog.Logger) (*Templat
 // ServeMetadata implements Backend. A path that leads upwards is answered here: what a
 // server makes of one, escaped or not, is its own matter, and the instance is in front.
 func (t *Template) ServeMetadata(w http.ResponseWriter, r *http.Request, id Identity) Outcome {
-	if slices.Contains(strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' || c == '\\' }), "..") {
+	parts := strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' || c == '\\' })
+	upwards := func(part string) bool {
+		name, _, _ := strings.Cut(part, ";") // what follows is a parameter to some servers
+		return name == ".."
+	}
+	if slices.ContainsFunc(parts, upwards) {
 		answer(w, http.StatusNotFound, "There is no such document.")
 		return Answered
 	}

@@ -29,7 +29,7 @@ func TestTemplate(t *testing.T) {
 			t.Errorf("%s: %d %q, want %q", path, code, text, want)
 		}
 	}
-	for _, path := range []string{"/../inst-blue1/openstack", "/%2e%2e/inst-blue1/openstack", "/x/..%2f..%2finst-blue1", "/x/..%5c..", "/.."} {
+	for _, path := range []string{"/../inst-blue1/openstack", "/%2e%2e/inst-blue1/openstack", "/x/..%2f..%2finst-blue1", "/x/..%5c..", "/..", "/..;/inst-blue1", "/x/..;a=b%2f..%3b%2finst-blue1"} {
 		c := n.conn(red)
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)
 		a, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -37,6 +37,32 @@ func TestTemplate(t *testing.T) {
 			t.Fatalf("%s: %+v %v", path, a, err)
 		}
 		a.Body.Close()
+	}
+}
+
+// A target that is no path is sent to no server: one would take what is in it for the
+// path, and with it another instance's.
+func TestTargets(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %q", r.RequestURI) }))
+	t.Cleanup(server.Close)
+	b, err := NewTemplate(server.URL+"/of/{instance}", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	n := startNode(t, Config{Backend: b})
+	targets := []string{"GET a:http://192.0.2.1/of/inst-blue1/openstack", "GET a:of/inst-blue1/openstack", "GET http:of/inst-blue1?a", "GET *", "OPTIONS *"}
+	for _, target := range targets {
+		c := n.conn(red)
+		fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: a\r\n\r\n", target)
+		a, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || a.StatusCode != 400 {
+			t.Fatalf("%s: %+v %v", target, a, err)
+		}
+		a.Body.Close()
+	}
+	if got := n.count(Refused); got != int64(len(targets)) {
+		t.Errorf("%d were refused", got)
 	}
 }
 

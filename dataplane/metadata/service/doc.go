@@ -11,7 +11,7 @@
 //   - A listener follows its namespace: one that was replaced, or whose device was, is
 //     listened in anew, and one that has gone is held no longer: a socket would keep it,
 //     and its devices, alive.
-//   - The heart beats only while both steered listeners are open and their connections are
+//   - The heart beats only while the steered listeners are open and their connections are
 //     taken. Whoever steers stops when it does not.
 //   - HandOver loses no connection that waits to be taken, or waits for a request; requests
 //     under way have DrainTime. Sockets that are in a Store are there, listening, when the

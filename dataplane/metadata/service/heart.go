@@ -43,7 +43,7 @@ func (s *Service) beat(ctx context.Context) {
 	}
 }
 
-// steeredServed tells whether both steered listeners take connections. Where nothing is
+// steeredServed tells whether the steered listeners take connections. Where nothing is
 // steered the heart says that the proxy runs: Neutron is told by it.
 func (s *Service) steeredServed(now time.Time) error {
 	s.mu.Lock()
@@ -51,20 +51,27 @@ func (s *Service) steeredServed(now time.Time) error {
 	if s.leaving || !s.cfg.Steered {
 		return nil // connections wait for a moment
 	}
-	for _, name := range []string{"steered4", "steered6"} {
-		l := s.open[name]
-		if l == nil {
-			if w := s.wait[name]; w != nil {
-				return w.err
-			}
-			return errors.New("the listeners are not open yet")
+	err := errNotOpen
+	for _, p := range s.places {
+		if p.network != "" {
+			continue
 		}
-		if err := l.alive(now); err != nil {
+		switch l, w := s.open[p.socket], s.wait[p.socket]; {
+		case l != nil:
+			err = l.alive(now)
+		case w != nil:
+			err = w.err
+		default:
+			err = errNotOpen
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
+
+var errNotOpen = errors.New("the listeners are not open yet")
 
 func (s *Service) noteBeat(now time.Time, err error) {
 	s.mu.Lock()

@@ -17,8 +17,9 @@ import (
 const (
 	// kept is how many of the latest requests are remembered.
 	kept = 256
-	// maxPath is how much of a path is, in bytes: a guest may send thousands.
-	maxPath = 256
+	// maxWord is how much of a path, or of a method, is, in bytes: a guest may send
+	// thousands.
+	maxWord = 256
 	// sampleInterval is between two lines of one port's requests that went well.
 	sampleInterval = 10 * time.Minute
 	// maxSampled bounds the ports that are remembered for it.
@@ -45,7 +46,7 @@ func NewJournal(log *slog.Logger) *Journal {
 
 // Observe takes a request: see proxy.Config.
 func (j *Journal) Observe(r proxy.Request) {
-	r.Path = shortened(r.Path)
+	r.Method, r.Path = shortened(r.Method), shortened(r.Path)
 	one := status.MetadataRequest{
 		Time: r.Time, Port: r.Identity.Port, Instance: r.Identity.Instance, Network: r.Identity.Network, Address: r.Identity.Address,
 		Method: r.Method, Path: r.Path, Status: r.Status, Outcome: string(r.Outcome), Took: r.Took,
@@ -93,10 +94,10 @@ func (j *Journal) write(level slog.Level, text string, r proxy.Request, skipped 
 		slog.Int("status", r.Status), slog.String("outcome", string(r.Outcome)), slog.Duration("took", r.Took), slog.Int("skipped", skipped))
 }
 
-// shortened is a path as it may be shown.
+// shortened is a path, or a method, as it may be shown.
 func shortened(path string) string {
-	if len(path) > maxPath {
-		path = path[:maxPath] + "…"
+	if len(path) > maxWord {
+		path = path[:maxWord] + "…"
 	}
 	if !utf8.ValidString(path) {
 		path = strings.ToValidUTF8(path, "\uFFFD")

@@ -2,6 +2,7 @@ package service
 
 import (
 	"net/netip"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -41,21 +42,34 @@ func (s *Service) lookAtFile(now time.Time) bool {
 // setPlaces works out where to listen. Nothing that is open is closed before the file has
 // been read.
 func (s *Service) setPlaces() {
-	places := []place{}
+	places, six := []place{}, haveIPv6()
 	if s.cfg.Steered {
 		path := filepath.Join(s.cfg.Namespaces, Steered)
-		places = append(places, place{socket: "steered4", path: path, addr: steered4}, place{socket: "steered6", path: path, addr: steered6})
+		places = append(places, place{socket: "steered4", path: path, addr: steered4})
+		if six {
+			places = append(places, place{socket: "steered6", path: path, addr: steered6})
+		}
 	}
 	for _, n := range s.table.Networks() {
 		path := filepath.Join(s.cfg.Namespaces, n.Namespace)
 		places = append(places, place{socket: "network4-" + n.Namespace, network: n.Name, path: path, addr: proxy.Address4})
-		if n.IPv6 {
+		if n.IPv6 && six {
 			places = append(places, place{socket: "network6-" + n.Namespace, network: n.Name, path: path, addr: proxy.Address6, device: n.Device})
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.places = places
+}
+
+// ipv6Sysctls are there where the kernel has IPv6.
+var ipv6Sysctls = "/proc/sys/net/ipv6/conf"
+
+// haveIPv6 tells whether the kernel has IPv6: booted with ipv6.disable=1 it has no such
+// socket.
+func haveIPv6() bool {
+	_, err := os.Stat(ipv6Sysctls)
+	return err == nil
 }
 
 func (s *Service) steered(_, remote netip.AddrPort) (proxy.Identity, bool) {

@@ -509,3 +509,23 @@ func TestOwnNamespaceStays(t *testing.T) {
 		t.Errorf("%d and then %d, %v", home, again, err)
 	}
 }
+
+// A kernel without IPv6 has one steered listener, and the heart beats with it.
+func TestWithoutIPv6(t *testing.T) {
+	was := ipv6Sysctls
+	ipv6Sysctls += "-not"
+	defer func() { ipv6Sysctls = was }()
+	w := newWorld(t)
+	w.namespace(Steered, "addr add 169.254.169.254/32 dev lo", "addr add 100.64.0.7/32 dev lo")
+	w.namespace("ovnmeta-a", networkSetup()...)
+	w.identities([]identity.Port{red}, network("a"))
+	r := start(t, w.config(), nil)
+	defer r.end() // before it is another kernel again
+	eventually(t, "it serves, and its heart beats", func() bool { return r.serving(2)() && w.beats.Load() > 2 })
+	if l := r.Status().Listeners; len(l) != 2 {
+		t.Errorf("it listens, or waits, in %+v", l)
+	}
+	if got, err := w.get(Steered, "100.64.0.7", four, false); err != nil || got != "200 inst-red net-red 10.0.0.5" {
+		t.Errorf("%q %v", got, err)
+	}
+}
