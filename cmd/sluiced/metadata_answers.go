@@ -88,7 +88,7 @@ func (p *metadataProxy) look() {
 		p.reg.SetCondition("listeners", true, reason.Listening, "")
 	}
 	switch {
-	case !p.service.Steered || p.service.OpenHeart == nil:
+	case p.service.OpenHeart == nil:
 		p.reg.SetCondition("heartbeat", true, reason.Idle, "")
 	case now.Heart.Error != "" || now.Heart.Last.IsZero():
 		p.reg.SetCondition("heartbeat", false, reason.Waiting, now.Heart.Error)

@@ -75,7 +75,7 @@ var (
 	bfdDrops   = declare(Counter, "sluice_bfd_dropped_packets_total", "BFD packets received and not used since the node's start, by reason: version, length, multiplier, multipoint, discriminator, unknown-session, source, ttl, authentication or admin-down.", "reason")
 
 	metadataPackets     = declare(Counter, "sluice_metadata_packets_total", "Packets of metadata on taps and on the way back from the proxy, since the maps were made, by what became of them; `bpftool map dump` of steered_v1 has the same names.", "outcome")
-	metadataRequests    = declare(Counter, "sluice_metadata_requests_total", "Requests to the metadata proxy, by what became of them: answered, unattributed, rate-limited, too-many-connections, malformed, too-large, slow, refused, unreachable, timed-out or broken.", "outcome")
+	metadataRequests    = declare(Counter, "sluice_metadata_requests_total", "Requests to the metadata proxy, by what became of them: answered, unattributed, rate-limited, too-many-connections, malformed, too-large, slow, refused, forbidden, unreachable, timed-out or broken.", "outcome")
 	metadataSeconds     = declare(Histogram, "sluice_metadata_request_seconds", "Time from the end of a metadata request's header to the end of its answer.")
 	metadataConnections = declare(Gauge, "sluice_metadata_connections", "Open connections of machines to the metadata proxy.")
 	metadataListeners   = declare(Gauge, "sluice_metadata_listeners", "Addresses that the metadata proxy listens on, or is to; state is serving or waiting.", "state")

@@ -24,17 +24,20 @@ func WriteRuntime(path string, content []byte) error {
 	return replace(path, content, func(*os.File) error { return nil })
 }
 
+// replace has one name for what is not complete yet: a file has one writer, and what one
+// that was killed has left is the next one's.
 func replace(path string, content []byte, sync func(*os.File) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".")
+	aside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	tmp, err := os.OpenFile(aside, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // no-op after the rename
+	defer os.Remove(aside) // no-op after the rename
 	_, err = tmp.Write(content)
 	if err := errors.Join(err, sync(tmp), tmp.Close()); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), path)
+	return os.Rename(aside, path)
 }
 
 // Remove removes the file; one that is not there is no error.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ovn-sluice/sluice/pkg/statefile"
 )
 
@@ -45,10 +47,31 @@ func Write(path string, t *Table) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("metadata identities: %w", err)
 	}
-	if err := statefile.WriteRuntime(path, text); err != nil {
+	err = statefile.WriteRuntime(path, text)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		if overwrite(path, text) == nil {
+			return nil
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("metadata identities: %w", err)
 	}
 	return nil
+}
+
+// overwrite takes the place that the file has, on a file system that has no other: whoever
+// has gone must not have an heir who gets its data. A reader may see a part of it, which it
+// takes for none.
+func overwrite(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Truncate(int64(len(text)))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Read is what a file says now. The error wraps fs.ErrNotExist if there is none, and if

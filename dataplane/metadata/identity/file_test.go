@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -249,4 +251,43 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// On a file system that has no more room, who has gone goes out of the file all the same.
+func TestFileWithoutRoom(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	path := Path(dir)
+	write := func(ports ...Port) error {
+		t.Helper()
+		table, err := NewTable(ports, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Write(path, table)
+	}
+	if err := write(red, blue); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if err := write(blue); err != nil {
+		t.Fatal(err)
+	}
+	table, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ports := table.Ports(); len(ports) != 1 || ports[0].Name != blue.Name {
+		t.Errorf("the file has %+v", ports)
+	}
 }

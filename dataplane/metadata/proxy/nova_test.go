@@ -234,6 +234,9 @@ func TestDifferentSecrets(t *testing.T) {
 	if code, _, _ := ask(t, n.guest(red), "GET", "/", nil, nil); code != 403 {
 		t.Errorf("%d", code)
 	}
+	if got := n.count(Forbidden); got != 1 {
+		t.Errorf("%d are forbidden", got)
+	}
 	if s := log.String(); !strings.Contains(s, "metadata_proxy_shared_secret") || strings.Contains(s, "horse") || strings.Count(s, "\n") != 1 {
 		t.Errorf("the log has %s", s)
 	}

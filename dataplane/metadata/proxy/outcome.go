@@ -7,7 +7,7 @@ type Outcome string
 
 // The outcomes.
 const (
-	// Answered: the backend has answered, with whatever status.
+	// Answered: the backend has answered, with whatever status but 403.
 	Answered Outcome = "answered"
 	// Unattributed: nobody's connection.
 	Unattributed Outcome = "unattributed"
@@ -23,6 +23,8 @@ const (
 	Slow Outcome = "slow"
 	// Refused: a method, an upgrade or a target that metadata has no use for.
 	Refused Outcome = "refused"
+	// Forbidden: Nova refuses the signature, or a backend the request.
+	Forbidden Outcome = "forbidden"
 	// Unreachable: no server of the backend took the connection.
 	Unreachable Outcome = "unreachable"
 	// TimedOut: the backend did not answer in time.
@@ -34,10 +36,11 @@ const (
 // Outcomes lists them with what they mean.
 func Outcomes() map[Outcome]string {
 	return map[Outcome]string{
-		Answered: "The backend has answered, with whatever status.", Unattributed: "The connection is of no port that is known, or its port has no instance: 404.",
+		Answered: "The backend has answered, with whatever status but 403.", Unattributed: "The connection is of no port that is known, or its port has no instance: 404.",
 		RateLimited: "The port asked too often, or sends too many bodies at a time: 429.", TooManyConnections: "The port has as many connections as it may, and the next one was closed.", TooLarge: "The header or the body is larger than a request's may be: 431, 413.", Malformed: "What came is no request of HTTP: 400.", Slow: "The body did not arrive in time: 408.",
 		Refused: "CONNECT, TRACE or an upgrade, which metadata has no use for: 405; a target that is no path: 400.", Unreachable: "No server of the backend took the connection: 503.",
-		TimedOut: "The backend did not answer in time: 504.", Broken: "The backend's answer was none of HTTP: 502; or the guest has gone.",
+		Forbidden: "The backend has answered 403: Nova does so where the shared secrets differ.",
+		TimedOut:  "The backend did not answer in time: 504.", Broken: "The backend's answer was none of HTTP: 502; or the guest has gone.",
 	}
 }
 

@@ -128,6 +128,9 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 // look says in the log what an operator can act on.
 func (u *upstream) look(r *http.Response) error {
 	if r.StatusCode == http.StatusForbidden {
+		if a, ok := r.Request.Context().Value(askingKey{}).(*asking); ok {
+			a.outcome = Forbidden
+		}
 		u.warn("forbidden", "the metadata service refuses the signature; the secret here has to be Nova's metadata_proxy_shared_secret", "server", r.Request.URL.Host)
 	}
 	return nil

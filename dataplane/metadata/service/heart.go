@@ -48,27 +48,27 @@ func (s *Service) beat(ctx context.Context) {
 func (s *Service) steeredServed(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leaving || !s.cfg.Steered {
+	if s.leaving {
 		return nil // connections wait for a moment
 	}
-	err := errNotOpen
+	if s.table == nil {
+		return errNotOpen
+	}
 	for _, p := range s.places {
 		if p.network != "" {
 			continue
 		}
-		switch l, w := s.open[p.socket], s.wait[p.socket]; {
-		case l != nil:
+		err := errNotOpen
+		if l, w := s.open[p.socket], s.wait[p.socket]; l != nil {
 			err = l.alive(now)
-		case w != nil:
+		} else if w != nil {
 			err = w.err
-		default:
-			err = errNotOpen
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 var errNotOpen = errors.New("the listeners are not open yet")

@@ -40,10 +40,11 @@ func (s *Service) lookAtFile(now time.Time) bool {
 }
 
 // setPlaces works out where to listen. Nothing that is open is closed before the file has
-// been read.
+// been read. Ports that are steered are served also where the configuration says that none
+// are: the daemon may have another one by now.
 func (s *Service) setPlaces() {
 	places, six := []place{}, haveIPv6()
-	if s.cfg.Steered {
+	if s.cfg.Steered || len(s.table.Ports()) > 0 {
 		path := filepath.Join(s.cfg.Namespaces, Steered)
 		places = append(places, place{socket: "steered4", path: path, addr: steered4})
 		if six {

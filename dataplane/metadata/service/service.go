@@ -42,8 +42,8 @@ type Config struct {
 	Identities string
 	// Namespaces is the directory of named namespaces; empty: iproute2's.
 	Namespaces string
-	// Steered: requests are steered to the namespace of that name. Without it only
-	// networks are served.
+	// Steered: requests are steered to the namespace of that name, or will be. Without it
+	// nobody listens there as long as the file has no port that is steered.
 	Steered bool
 	// OpenHeart opens what shows the heartbeat to whoever steers; nil: nobody looks. It
 	// is called until it succeeds, and again every now and then.

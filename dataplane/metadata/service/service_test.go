@@ -493,6 +493,28 @@ func TestManyNetworks(t *testing.T) {
 	}
 }
 
+// Ports that are steered are served also by a proxy whose configuration says that none
+// are; without the file nobody is told that they are served.
+func TestSteeredAgainstConfiguration(t *testing.T) {
+	w := newWorld(t)
+	w.namespace(Steered, steeredSetup()...)
+	cfg := w.config()
+	cfg.Steered = false
+	r := start(t, cfg, nil)
+	eventually(t, "the heart waits for the file", func() bool { return r.Status().Heart.Error != "" })
+	if !r.Status().Heart.Last.IsZero() {
+		t.Error("the heart beat without a file")
+	}
+	w.identities([]identity.Port{red})
+	eventually(t, "it listens where requests are steered to", r.serving(2))
+	if got, err := w.get(Steered, "100.64.0.7", four, false); !strings.HasPrefix(got, "200") || err != nil {
+		t.Errorf("%q %v", got, err)
+	}
+	eventually(t, "the heart beats", func() bool { return !r.Status().Heart.Last.IsZero() && r.Status().Heart.Error == "" })
+	w.identities(nil)
+	eventually(t, "it listens nowhere", r.serving(0))
+}
+
 // No namespace is left behind that somebody entered.
 func TestOwnNamespaceStays(t *testing.T) {
 	home, err := cookieIn(netns.Namespace{})

@@ -92,7 +92,7 @@ func (d *Driver) prepare(x *index, c *change, v intent.MetadataPort) (err error)
 		if _, err := d.config.Names.Name(v.Network); err != nil {
 			return err
 		}
-	} else if there, err := d.named(v.Tap); err != nil {
+	} else if there, err := d.isThere(v.Tap); err != nil {
 		return err
 	} else if !there {
 		// The index may be another device's next.

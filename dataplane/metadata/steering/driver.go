@@ -67,8 +67,9 @@ type Driver struct {
 	attached map[uint32]struct{}
 	listed   bool
 
-	mu    sync.Mutex
-	names map[string]struct{} // of the taps that rows name
+	mu sync.Mutex
+	// names are of the taps that rows name, and named those before the last List.
+	names, named map[string]struct{}
 }
 
 var _ reconcile.Driver[string, intent.MetadataPort] = (*Driver)(nil)
@@ -110,6 +111,7 @@ func (d *Driver) List(context.Context) (map[string]intent.MetadataPort, error) {
 	}
 	d.entries, d.whole = d.read()
 	d.listed = true
+	d.forgetNames()
 	d.count()
 	out := make(map[string]intent.MetadataPort, len(d.entries))
 	left := maps.Clone(d.rows)
@@ -164,8 +166,8 @@ func (d *Driver) look() (devices map[uint32]string, err error) {
 	return devices, nil
 }
 
-// named tells whether a device has an index and a name.
-func (d *Driver) named(t intent.Tap) (bool, error) {
+// isThere tells whether a device has an index and a name.
+func (d *Driver) isThere(t intent.Tap) (bool, error) {
 	name := ""
 	err := d.config.Node.Netlink(func(h *netlink.Handle) error {
 		l, err := h.LinkByIndex(int(t.IfIndex))
