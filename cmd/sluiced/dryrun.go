@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -27,6 +29,7 @@ func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Pl
 	if err != nil {
 		return status.Plan{}, err
 	}
+	d.metadata.dry = true
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var p status.Plan
@@ -34,6 +37,9 @@ func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Pl
 	group.Go(func() error { return ignoreEnd(d.vswitch.Run(ctx)) })
 	group.Go(func() error { return ignoreEnd(d.watchHost(ctx)) })
 	group.Go(func() error { return ignoreEnd(d.follower.Run(ctx)) })
+	if cfg.Metadata.Used() {
+		group.Go(func() error { return ignoreEnd(d.metadata.findTaps(ctx)) })
+	}
 	group.Go(func() error {
 		defer cancel()
 		if err := d.waitInSync(ctx, notes); err != nil {
@@ -53,15 +59,24 @@ func (d *daemon) allInSync() bool {
 }
 
 func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
+	p, err := d.planRole(ctx)
+	changes, metadataErr := d.metadata.plan(ctx)
+	p.Changes = append(p.Changes, changes...)
+	if metadataErr != nil {
+		err = errors.Join(err, fmt.Errorf("metadata: %w", metadataErr))
+	}
+	return p, err
+}
+
+// planRole is what the node is a gateway for, or was.
+func (d *daemon) planRole(ctx context.Context) (status.Plan, error) {
 	d.mu.Lock()
 	facts := d.latest
 	d.mu.Unlock()
 	p := status.Plan{Version: version, Identity: facts.identity(), Changes: []status.Change{}, Problems: d.reg.Problems()}
 	if !facts.gateway {
 		things, err := owned.List(ctx, d.ovs, d.cfg.Dataplane.BPFFS)
-		for _, t := range things {
-			p.Changes = append(p.Changes, status.Change{Table: "leftover", Key: t.What, Action: string(reconcile.OpDelete)})
-		}
+		p.Changes = append(p.Changes, leftovers(things)...)
 		return p, err
 	}
 	n, err := d.newNode(facts)

@@ -35,7 +35,7 @@ func (d *daemon) waitInSync(ctx context.Context, notes io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
 	defer cancel()
 	start, said := time.Now(), false
-	for !d.allInSync() {
+	for !d.allInSync() || !d.metadata.told() {
 		waited := time.Since(start)
 		if errs := d.hopeless(waited); len(errs) > 0 {
 			return errors.Join(errs...)
@@ -88,6 +88,9 @@ func (d *daemon) unread() []error {
 		if !session.InSync {
 			errs = append(errs, sessionError(session))
 		}
+	}
+	if len(errs) == 0 && d.allInSync() {
+		errs = append(errs, errors.New("the taps of machines"))
 	}
 	if len(errs) == 0 {
 		errs = append(errs, errors.New("the rows of OVN that this node needs"))

@@ -21,6 +21,7 @@ import (
 type metadataPart struct {
 	d      *daemon
 	finder *tap.Finder
+	dry    bool          // a dry run tells nobody
 	looks  chan struct{} // capacity 1: taps are to be found again
 
 	// Guarded by d.mu.

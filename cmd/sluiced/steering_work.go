@@ -219,6 +219,9 @@ func (w *metadataAtWork) silence(staleAfter time.Duration) string {
 
 // tellNeutron publishes what is served. d.mu is held.
 func (m *metadataPart) tellNeutron() {
+	if m.dry {
+		return
+	}
 	a := m.translator.Agent()
 	a.Alive = m.alive
 	m.d.follower.PublishMetadata(a)

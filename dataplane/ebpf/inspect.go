@@ -1,7 +1,6 @@
 package ebpf
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -149,34 +148,13 @@ func describeSize(t ebpf.MapType, entries uint32) string {
 	return fmt.Sprintf("%d rows", entries)
 }
 
-// programChange compares the pinned program with what loadProgram would load,
-// by its tag, its constants and its maps.
+// programChange compares the pinned program with what loadProgram would load.
 func (i *Inspection) programChange(p Program, mapsRemade bool) (action, actual string, err error) {
-	now, err := pinned.Open(i.dir, p.String())
-	if err != nil || now == nil {
-		return "add", "", err
-	}
-	defer now.Close()
 	spec, err := p.nodeSpec(i.node, i.specs)
 	if err != nil {
 		return "", "", err
 	}
-	built, err := now.IsBuiltFrom(spec.Programs[p.String()])
-	if err != nil {
-		return "", "", err
-	}
-	constants, ok := now.Constants()
-	switch {
-	case !ok:
-		return "change", "cannot be compared", nil
-	case !built:
-		return "change", "of another build", nil
-	case !bytes.Equal(constants, pinned.ConstantsOf(spec)):
-		return "change", "with other constants", nil
-	case mapsRemade:
-		return "change", "with other maps", nil
-	}
-	return "", "", nil
+	return pinned.Change(i.dir, p.String(), spec, mapsRemade)
 }
 
 // Attachment is what Attach would do: nil when it would change nothing. A device

@@ -17,7 +17,7 @@ type Plan struct {
 	UnderlayMTU int `json:"underlayMTU,omitempty"`
 	// Changes are in the order in which they would be made; removals would be
 	// made last and in the opposite order. Table is device, map, program,
-	// attachment or leftover, or one of the tables between the planes.
+	// attachment, namespace, port, guest or leftover, or one of the tables between the planes.
 	Changes []Change `json:"changes"`
 	// Unknown are rows that are there and of which only BGP could tell whether
 	// they are wanted.

@@ -3,6 +3,7 @@ package bpf_test
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +101,32 @@ func pinnedID(t *testing.T, dir, name string) ebpf.ProgramID {
 	return id
 }
 
+// planned is what a start would do that wants the program on one tap; 0: on none.
+func planned(t *testing.T, dir string, hook pinned.Hook, tap uint32, want ...string) {
+	t.Helper()
+	r, err := taps.Inspect(dir, hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	wanted := map[uint32]string{}
+	if tap != 0 {
+		wanted[tap] = "tap"
+	}
+	changes, err := r.Changes(time.Minute)
+	more, moreErr := r.Attachments("md", 0, wanted)
+	if err := errors.Join(err, moreErr); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range append(changes, more...) {
+		got = append(got, c.Action+" "+c.Table+" "+c.Key)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("planned: %q, want %q", got, want)
+	}
+}
+
 // attachTaps runs in the namespace.
 func attachTaps(t *testing.T, hook pinned.Hook, dir string, index int) error {
 	theirs := foreignOn(t, hook, index)
@@ -118,9 +145,12 @@ func attachTaps(t *testing.T, hook pinned.Hook, dir string, index int) error {
 			t.Errorf("attached: %v, %v, want %v", got, err, ifindexes)
 		}
 	}
-	d := loadTaps(t, dir, hook)
 	tap := uint32(index)
+	planned(t, dir, hook, tap, "add map guests4_v1", "add map guests6_v1", "add map heartbeat_v1", "add map numbers_v1", "add map proxy_v1",
+		"add map steered_v1", "add map taps_v1", "add program proxy_in", "add program tap_in", "add attachment proxy_in on md", "add attachment tap_in on tap")
+	d := loadTaps(t, dir, hook)
 	listed(d)
+	planned(t, dir, hook, tap, "add attachment proxy_in on md", "add attachment tap_in on tap")
 	if err := errors.Join(d.Attach(tap), d.Attach(tap)); err != nil {
 		return err
 	}
@@ -134,6 +164,15 @@ func attachTaps(t *testing.T, hook pinned.Hook, dir string, index int) error {
 	}
 	defer r.Close()
 	listed(r, tap)
+	planned(t, dir, hook, tap, "add attachment proxy_in on md")
+	device, err := net.InterfaceByIndex(index)
+	if err != nil {
+		return err
+	}
+	planned(t, dir, hook, 0, "add attachment proxy_in on md", "delete attachment tap_in on "+device.Name)
+	if c, err := r.Changes(time.Second); err != nil || len(c) != 1 || c[0].Key != "tap_in" || c[0].Actual != "with other constants" {
+		t.Errorf("other constants: %+v, %v", c, err)
+	}
 	// A plain restart changes nothing; other constants replace the program in its place.
 	d = loadTaps(t, dir, hook)
 	want("after a restart", first, theirs)

@@ -213,7 +213,7 @@ func (at Place) UnlinkAll() error {
 // Linked lists the devices that have a pinned link. They may be gone.
 func (at Place) Linked() ([]int, error) {
 	entries, err := os.ReadDir(at.Dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read pin directory: %w", err)
 	}
 	var out []int

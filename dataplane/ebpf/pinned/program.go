@@ -122,12 +122,6 @@ func (p *Program) maps() (ids []ebpf.MapID, constants []byte, ok bool) {
 	return slices.Delete(ids, at, at+1), constants, true
 }
 
-// Constants are what the map of them holds; not ok: it is not known.
-func (p *Program) Constants() (constants []byte, ok bool) {
-	_, constants, ok = p.maps()
-	return constants, ok && p.constants != nil
-}
-
 // Same tells whether two loaded programs do the same: equal instructions (their
 // tag), the same maps, equal constants. Of constants that are not known the map is one
 // that the other program has not.
@@ -202,3 +196,29 @@ func (p *Program) IsBuiltFrom(spec *ebpf.ProgramSpec) (bool, error) {
 type anyMap struct{}
 
 func (anyMap) FD() int { return 0 }
+
+// Change compares the pinned program with what loading spec would make, by its tag, its
+// constants and its maps. action is empty if nothing would change. It changes nothing.
+func Change(dir, name string, spec *ebpf.CollectionSpec, mapsRemade bool) (action, actual string, err error) {
+	now, err := Open(dir, name)
+	if err != nil || now == nil {
+		return "add", "", err
+	}
+	defer now.Close()
+	built, err := now.IsBuiltFrom(spec.Programs[name])
+	if err != nil {
+		return "", "", err
+	}
+	_, constants, ok := now.maps()
+	switch {
+	case !ok:
+		return "change", "cannot be compared", nil
+	case !built:
+		return "change", "of another build", nil
+	case !bytes.Equal(constants, ConstantsOf(spec)):
+		return "change", "with other constants", nil
+	case mapsRemade:
+		return "change", "with other maps", nil
+	}
+	return "", "", nil
+}

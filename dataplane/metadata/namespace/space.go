@@ -15,7 +15,9 @@ import (
 // space is a named namespace, and the mark by which it is Sluice's.
 type space struct{ path, mark string }
 
-func (s space) String() string { return "namespace " + filepath.Base(s.path) }
+func (s space) name() string { return filepath.Base(s.path) }
+
+func (s space) String() string { return "namespace " + s.name() }
 
 func (s space) namespace() netns.Namespace { return netns.At(s.path) }
 
@@ -42,6 +44,12 @@ func (s space) ours() (there, ours bool, err error) {
 		return false, false, fmt.Errorf("%s: %w", s, err)
 	}
 	return true, slices.Contains(names, s.mark), nil
+}
+
+// Ours tells whether the namespace with this file is Sluice's, for a network.
+func Ours(path, network string) (bool, error) {
+	_, ours, err := space{path, markOf(network)}.ours()
+	return ours, err
 }
 
 // ensure makes it if it is not there.
