@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -19,30 +20,37 @@ import (
 func adoptCommand(o *options) *cobra.Command {
 	var file string
 	var vrfs []string
+	var only chosen
 	var apply bool
 	c := &cobra.Command{
 		Use:   "adopt",
-		Short: "Take over what ovn-bgp-agent left on this node",
-		Long: `Take over what the EVPN driver of ovn-bgp-agent left on this node: its VRFs
-(vrf-N with br-N and vxlan-N), their ways into provider bridges, and its flows. It
-lists them, and what shows that they are the agent's: a VRF of the same form without
-such a way is left alone. With --vrf it takes those alone that are named. With --apply
-they get Sluice's mark, and traffic goes on as it did. A
-sluiced that is started then uses them or puts its own in their place; cleanup would
-remove them. Without the mark they are somebody else's, and a VRF that needs one of
-their names fails with the reason foreign.
+		Short: "Take over what ovn-bgp-agent and neutron-ovn-metadata-agent made on this node",
+		Long: `Take over what other agents made on this node:
 
-Stop ovn-bgp-agent before; with --apply sluiced must not run. FRR is not touched.
+of the EVPN driver of ovn-bgp-agent its VRFs (vrf-N with br-N and vxlan-N), their ways
+into provider bridges, and its flows. A VRF of the same form without such a way is left
+alone. Stop ovn-bgp-agent before. FRR is not touched.
+
+of neutron-ovn-metadata-agent its namespaces (ovnmeta-NETWORK), with the pair of devices
+and the port of the integration bridge, if metadata is served by the configuration. Its
+haproxy in there goes on; end it, and then the agent, when 'sluicectl metadata proxy'
+tells that the listeners are open.
+
+It lists them, and what shows that they are an agent's. With --vrf or --network it takes
+those alone that are named. With --apply they get Sluice's mark, and traffic goes on as it
+did. A sluiced that is started then uses them, puts its own in their place, or removes
+what it does not need; cleanup would remove them. Without the mark they are somebody
+else's, and what needs one of their names fails with the reason foreign. With --apply
+sluiced must not run.
 
 Exit codes: 0 done, or nothing is there; 1 something could not be looked at or
 adopted; 2 wrong usage.`,
 		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := o.output.Check(); err != nil {
 				return &usageError{err}
 			}
-			only, err := parseVNIs(vrfs)
-			if err != nil {
+			if only.vrfs, err = parseVNIs(vrfs); err != nil {
 				return err
 			}
 			cfg, _, err := cleanupConfig(c.ErrOrStderr(), file, c.Flags().Changed("config"))
@@ -55,10 +63,17 @@ adopted; 2 wrong usage.`,
 			return withoutDaemon(o, cfg, func() error { return adopt(c, o, cfg, only, true) })
 		},
 	}
-	c.Flags().StringVar(&file, "config", config.DefaultPath, "sluiced's configuration file, for its paths")
+	c.Flags().StringVar(&file, "config", config.DefaultPath, "sluiced's configuration file, for its paths and whether it serves metadata")
 	c.Flags().StringArrayVar(&vrfs, "vrf", nil, "only the VRF with this VNI; may be given again")
+	c.Flags().StringArrayVar(&only.networks, "network", nil, "only the metadata namespace of the network with this UUID; may be given again")
 	c.Flags().BoolVar(&apply, "apply", false, "do it")
 	return c
+}
+
+// chosen are the objects that were named; without any it is all.
+type chosen struct {
+	vrfs     []intent.VNI
+	networks []string
 }
 
 func parseVNIs(words []string) (out []intent.VNI, err error) {
@@ -72,17 +87,11 @@ func parseVNIs(words []string) (out []intent.VNI, err error) {
 	return out, nil
 }
 
-func adopt(c *cobra.Command, o *options, cfg *config.Config, only []intent.VNI, apply bool) error {
+func adopt(c *cobra.Command, o *options, cfg *config.Config, only chosen, apply bool) error {
 	return onSwitch(c.Context(), cfg, func(ctx context.Context, sw *ovs.Switch, unread error) error {
-		found, strangers, err := owned.FindAdoptable(ctx, sw, only)
+		found, foreign, err := findAdoptable(ctx, sw, cfg, only)
 		err = errors.Join(unread, err)
-		answer := status.Adoption{Applied: apply, Objects: []status.AdoptedObject{}}
-		for _, s := range strangers {
-			answer.Foreign = append(answer.Foreign, s.String())
-			if slices.Contains(only, s.VNI) {
-				err = errors.Join(err, fmt.Errorf("VRF %s cannot be adopted: %s", s.VNI, s.Why))
-			}
-		}
+		answer := status.Adoption{Applied: apply, Objects: []status.AdoptedObject{}, Foreign: foreign}
 		var objects []object
 		for _, a := range found {
 			answer.Objects = append(answer.Objects, status.AdoptedObject{Object: a.What, Evidence: a.Evidence})
@@ -97,6 +106,44 @@ func adopt(c *cobra.Command, o *options, cfg *config.Config, only []intent.VNI, 
 		}
 		return errors.Join(o.print(c.OutOrStdout(), answer, func(w io.Writer) error { return writeAdoption(w, answer, err == nil) }), err)
 	})
+}
+
+// findAdoptable lists what can be adopted, and what has such names and cannot. Of the
+// latter what was named is an error, too.
+func findAdoptable(ctx context.Context, sw *ovs.Switch, cfg *config.Config, only chosen) (found []owned.Adoptable, foreign []string, err error) {
+	var errs []error
+	if len(only.vrfs) > 0 || len(only.networks) == 0 {
+		vrfs, strangers, err := owned.FindAdoptable(ctx, sw, only.vrfs)
+		found, errs = vrfs, append(errs, err)
+		for _, s := range strangers {
+			foreign = append(foreign, s.String())
+			if slices.Contains(only.vrfs, s.VNI) {
+				errs = append(errs, fmt.Errorf("VRF %s cannot be adopted: %s", s.VNI, s.Why))
+			}
+		}
+	}
+	if len(only.networks) == 0 && len(only.vrfs) > 0 {
+		return found, foreign, errors.Join(errs...)
+	}
+	spaces, strangers, err := owned.FindAdoptableMetadata(ctx, sw, namespace.Names{}, only.networks)
+	errs = append(errs, err)
+	if !cfg.Metadata.Used() {
+		// It would go with the next start of sluiced, and its guests would have no answer.
+		for _, a := range spaces {
+			foreign = append(foreign, a.What+": the configuration serves no metadata (metadata.backend)")
+			if len(only.networks) > 0 {
+				errs = append(errs, fmt.Errorf("%s: the configuration serves no metadata (metadata.backend)", a.What))
+			}
+		}
+		spaces = nil
+	}
+	for _, s := range strangers {
+		foreign = append(foreign, s.String())
+		if slices.Contains(only.networks, s.Network) {
+			errs = append(errs, fmt.Errorf("%s cannot be adopted", s))
+		}
+	}
+	return append(found, spaces...), foreign, errors.Join(errs...)
 }
 
 // writeAdoption says nothing of objects that could not be adopted: the error does.
@@ -117,7 +164,7 @@ func writeAdoption(w io.Writer, a status.Adoption, complete bool) error {
 		fmt.Fprintln(w, "leaves", f)
 	}
 	if len(a.Objects) == 0 && complete {
-		fmt.Fprintln(w, "nothing of ovn-bgp-agent is here")
+		fmt.Fprintln(w, "nothing of another agent is here")
 	} else if !a.Applied && len(a.Objects) > 0 {
 		fmt.Fprintln(w, "nothing was changed; --apply does it")
 	}

@@ -22,10 +22,10 @@ func TestWriteAdoption(t *testing.T) {
 		complete bool
 		want     string
 	}{
-		{"nothing", status.Adoption{}, true, "nothing of ovn-bgp-agent is here\n"},
+		{"nothing", status.Adoption{}, true, "nothing of another agent is here\n"},
 		{"nothing, not all seen", status.Adoption{}, false, ""},
 		{"an operator's", status.Adoption{Foreign: []string{"vrf-7: it is no VRF with table 7"}}, true,
-			"leaves vrf-7: it is no VRF with table 7\nnothing of ovn-bgp-agent is here\n"},
+			"leaves vrf-7: it is no VRF with table 7\nnothing of another agent is here\n"},
 		{"listed", status.Adoption{Objects: []status.AdoptedObject{vrf}}, true,
 			"would adopt VRF 1001: devices vrf-1001\nnothing was changed; --apply does it\n"},
 		{"listed with evidence", status.Adoption{Objects: []status.AdoptedObject{shown}}, true,

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
@@ -72,4 +73,43 @@ func metadataProxy(names namespace.Names) ([]Thing, error) {
 		return nil, nil
 	}
 	return []Thing{{"namespace of the metadata proxy, with device " + namespace.ProxyHost, func(context.Context) error { return proxy.Remove() }}}, nil
+}
+
+// FindAdoptableMetadata lists the namespaces that neutron-ovn-metadata-agent left on the node;
+// of the networks of only, if there are any. strangers have such names and are not of its
+// form, and why: they stay what they are. It reads only.
+func FindAdoptableMetadata(ctx context.Context, sw *ovs.Switch, names namespace.Names, only []string) (found []Adoptable, strangers []namespace.Stranger, err error) {
+	networks := namespace.NewNetworks(namespace.NetworksConfig{Names: names, Ports: sw})
+	all, strangers, err := networks.Adoptable(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("metadata namespaces: %w", err)
+	}
+	chosen := func(network string) bool { return len(only) == 0 || slices.Contains(only, network) }
+	for _, a := range all {
+		if chosen(a.Network) {
+			found = append(found, Adoptable{
+				What:     fmt.Sprintf("metadata namespace of network %s: %s", a.Network, strings.Join(a.Unmarked, ", ")),
+				Evidence: evidence(a),
+				Adopt:    func(ctx context.Context) error { return networks.Adopt(ctx, a.Network) },
+			})
+		}
+	}
+	return found, slices.DeleteFunc(strangers, func(s namespace.Stranger) bool { return !chosen(s.Network) }), nil
+}
+
+// evidence is what shows that a namespace is the agent's.
+func evidence(a namespace.Adoptable) string {
+	if !a.Pair {
+		return "it has the name that it gives, and no device"
+	}
+	outside, inside := namespace.Devices(a.Network)
+	out := fmt.Sprintf("%s on the node and %s in it are a pair", outside, inside)
+	var processes []string
+	for _, p := range a.Processes {
+		processes = append(processes, fmt.Sprintf("%s (%d)", p.Name, p.PID))
+	}
+	if len(processes) > 0 {
+		out += "; in there: " + strings.Join(processes, ", ")
+	}
+	return out
 }

@@ -82,7 +82,7 @@ func Objects() []Entry {
 	annotated := []string{"gateway", "interface"}
 	ports := []string{"gateway", "interface", "host", "port", "floating-ip"}
 	exposed := []string{"port", "gateway", "floating-ip"}
-	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement", "learned-route", "kernel-vrf", "kernel-gateway", "kernel-route"}
+	rows := []string{"bridge", "vrf", "gateway", "next-hop", "vtep", "route", "flow", "policy", "announcement", "learned-route", "kernel-vrf", "kernel-gateway", "kernel-route", "metadata-network", "metadata-port"}
 	return append([]Entry{
 		{BadVNI, annotated, broken, "`neutron_bgpvpn:vni` is no VNI.", "Write a number from 1 to 16777215."},
 		{BadAS, annotated, broken, "`neutron_bgpvpn:as` is no AS number.", "Write a number from 1 to 4294967295, or remove the key."},
@@ -129,7 +129,7 @@ func Objects() []Entry {
 		{NoDevice, []string{"underlay-device"}, broken, "Exposure without EVPN lacks a device of the underlay: there is none of this name, or no way to this neighbour. While there is none at all nothing is announced without EVPN; else packets come in by the others, and the object is a warning.", "Correct `exposure.devices`; or give the node a route to a BGP neighbour, or name the devices there."},
 		{BadNATAddresses, []string{"floating-ip"}, broken, "An element of `nat_addresses` of a router's port cannot be read. The others count.", "Correct `options:nat-addresses` of the Logical_Switch_Port."},
 		{NoGatewayPort, []string{"floating-ip"}, broken, "The router has several gateway ports, the external address is on no network of one, and the NAT row names none: OVN leaves the row out, and Sluice does not expose the address.", "Set `gateway_port` of the NAT row in the Northbound database."},
-		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it; the error names it."},
+		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it, or take it over from the agent that made it (`sluicectl adopt`); the error names it."},
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},
 		{Failed, rows, broken, "It failed in another way, and is tried again.", "See the error; if it stays, the log."},

@@ -31,8 +31,8 @@ type Adoption struct {
 	Applied bool `json:"applied,omitempty"`
 	// Objects are in the order of their adoption.
 	Objects []AdoptedObject `json:"objects"`
-	// Foreign are VRFs with such names that nothing shows the agent to have made, and
-	// what is missing.
+	// Foreign are VRFs and namespaces with such names that nothing shows an agent to have
+	// made, or that would be of no use, and why.
 	Foreign []string `json:"foreign,omitempty"`
 }
 
@@ -40,7 +40,7 @@ type Adoption struct {
 type AdoptedObject struct {
 	// Object names it for people.
 	Object string `json:"object"`
-	// Evidence is what shows that a VRF is that agent's.
+	// Evidence is what shows that it is that agent's.
 	Evidence string `json:"evidence,omitempty"`
 	Adopted  bool   `json:"adopted"`
 	// Error is why it could not be adopted.

@@ -36,13 +36,13 @@ func TestAdopt(t *testing.T) {
 	if out := adopt(); out != "would adopt 2 flows of bridge br-ex with cookie 998\nnothing was changed; --apply does it\n" || agents() != before {
 		t.Errorf("listed: %q, flows %s", out, agents())
 	}
-	if out := adopt("--apply", "--vrf", "1002", "--vrf", "10010"); out != "nothing of ovn-bgp-agent is here\n" || agents() != before {
+	if out := adopt("--apply", "--vrf", "1002", "--vrf", "10010"); out != "nothing of another agent is here\n" || agents() != before {
 		t.Errorf("adopted of other VRFs: %q, flows %s", out, agents())
 	}
 	if out := adopt("--apply", "--vrf", "1001"); out != "adopted 2 flows of bridge br-ex with cookie 998\n" {
 		t.Errorf("adopted: %q", out)
 	}
-	if out := adopt(); out != "nothing of ovn-bgp-agent is here\n" {
+	if out := adopt(); out != "nothing of another agent is here\n" {
 		t.Errorf("listed again: %q", out)
 	}
 	w.startAgain("a1", "sluiced")

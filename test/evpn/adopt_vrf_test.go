@@ -182,7 +182,7 @@ func (w *world) adopts(tt takeover) {
 			w.Errorf("adopted: %s, want %s", out, want)
 		}
 	}
-	if out := adopt(); !strings.HasPrefix(out, "leaves vrf-3003: ") || !strings.Contains(out, "\nnothing of ovn-bgp-agent is here\n") {
+	if out := adopt(); !strings.HasPrefix(out, "leaves vrf-3003: ") || !strings.Contains(out, "\nnothing of another agent is here\n") {
 		w.Errorf("listed again: %s", out)
 	}
 	w.reach("a-red1", addrB4, addrB6)

@@ -52,23 +52,34 @@ func (w *world) operatorTakesOver(vm, tenant string) {
 	}
 }
 
-// operatorNamespace makes a network's namespace as neutron's agent does, with a server
-// in it, and returns what takes it away.
-func (w *world) operatorNamespace(node, tenant string, handler http.Handler) (remove func()) {
+// networkNamespace makes a network's namespace as neutron's agent does, and returns what
+// takes away what is left of it.
+func (w *world) networkNamespace(node, tenant string) (remove func()) {
 	w.Helper()
 	n := w.network(tenant)
 	port, mac := n.MetadataPort()
-	link := "tap" + n.ID[:10]
 	inside := "echo 0 >/proc/sys/net/ipv6/conf/%[2]s1/accept_dad; ip link set lo up; ip link set %[2]s1 up; " +
-		"ip addr add 169.254.169.254/32 dev %[2]s1; ip addr add fe80::a9fe:a9fe/64 dev %[2]s1; "
+		"ip addr add 169.254.169.254/32 dev %[2]s1; ip addr add fe80::a9fe:a9fe/128 dev %[2]s1; "
 	for _, a := range n.MetadataAddrs() {
 		inside += "ip addr add " + a.String() + " dev %[2]s1; "
 	}
+	link := "tap" + n.ID[:10]
 	// Offloads are off: the userspace datapath reads frames as they are.
 	w.sh(node, fmt.Sprintf("ip netns add %[1]s; ip link add %[2]s0 type veth peer name %[2]s1 address %[3]s netns %[1]s; "+
 		"echo 1 >/proc/sys/net/ipv6/conf/%[2]s0/disable_ipv6; ethtool -K %[2]s0 tx off tso off gso off >/dev/null; ip link set %[2]s0 up; "+
 		"ip netns exec %[1]s sh -euc 'ethtool -K %[2]s1 tx off tso off gso off >/dev/null; "+inside+"'; "+
 		"ovs-vsctl add-port br-int %[2]s0 -- set Interface %[2]s0 external_ids:iface-id=%[4]s", n.Namespace(), link, mac, port))
+	return func() {
+		w.sh(node, fmt.Sprintf("ovs-vsctl --if-exists del-port br-int %[2]s0; ip link del %[2]s0 2>/dev/null || true; ip netns del %[1]s 2>/dev/null || true", n.Namespace(), link))
+	}
+}
+
+// operatorNamespace is one with a server in it. What it returns takes it away.
+func (w *world) operatorNamespace(node, tenant string, handler http.Handler) (remove func()) {
+	w.Helper()
+	n := w.network(tenant)
+	link := "tap" + n.ID[:10]
+	clear := w.networkNamespace(node, tenant)
 	space := netns.At(fmt.Sprintf("/proc/%d/root/run/netns/%s", w.process(node, "controller").Pid(), n.Namespace()))
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
 	done := make(chan struct{}, len(families))
@@ -102,7 +113,7 @@ func (w *world) operatorNamespace(node, tenant string, handler http.Handler) (re
 		for range listeners {
 			<-done
 		}
-		w.sh(node, fmt.Sprintf("ovs-vsctl --if-exists del-port br-int %[2]s0; ip link del %[2]s0; ip netns del %[1]s", n.Namespace(), link))
+		clear()
 	}
 }
 

@@ -33,11 +33,12 @@ type Adoptable struct {
 	Network string
 	// Unmarked are the namespace, device and port without the mark.
 	Unmarked []string
-	// Listening: something answers on port 80 in there. Sluice can listen beside it with
-	// SO_REUSEPORT and SO_BINDTODEVICE on the inner device, and then has what comes by IPv4 to
-	// itself; both sockets need to be of one user.
+	// Pair: a pair leads to it. Without one it has nothing but lo.
+	Pair bool
+	// Listening: something answers on port 80 in there. The proxy can listen beside it
+	// (proxy.ListenBeside) if both are of one user.
 	Listening bool
-	// Processes are those in there: haproxy, whose end takes the listener away.
+	// Processes are those in there: haproxy, which its operator ends when the proxy listens.
 	Processes []Process
 }
 
@@ -46,6 +47,10 @@ type Stranger struct {
 	Network string
 	// Why tells what it lacks.
 	Why string
+}
+
+func (s Stranger) String() string {
+	return fmt.Sprintf("metadata namespace of network %s: %s", s.Network, s.Why)
 }
 
 // Adoptable lists what the agent left, by network. strangers are namespaces with such
@@ -101,6 +106,7 @@ func (d *Networks) adoptable(h *netlink.Handle, network string) (a Adoptable, wh
 			return a, "", err
 		}
 	}
+	a.Pair = joined
 	devices, err := a.look(p)
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package namespace_test
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -46,8 +49,8 @@ func option(options ...int) func(int) error {
 }
 
 // What the agent made is foreign, is adopted under requests, and needs nothing anew; a
-// listener bound to the device takes over from one that haproxy has opened, and no request
-// is refused.
+// listener beside the one that haproxy has opened takes over from it, and no request is
+// refused.
 func TestAdopt(t *testing.T) {
 	n := newNode(t)
 	n.withSwitch()
@@ -69,7 +72,7 @@ func TestAdopt(t *testing.T) {
 		t.Fatalf("%+v, %+v, %v", adoptable, strangers, err)
 	}
 	a := adoptable[0]
-	if a.Network != red || len(a.Unmarked) != 3 || !a.Listening || !slices.ContainsFunc(a.Processes, func(p namespace.Process) bool { return p.Name == "sleep" }) {
+	if a.Network != red || len(a.Unmarked) != 3 || !a.Pair || !a.Listening || !slices.ContainsFunc(a.Processes, func(p namespace.Process) bool { return p.Name == "sleep" }) {
 		t.Errorf("adoptable: %+v", a)
 	}
 
@@ -91,6 +94,19 @@ func TestAdopt(t *testing.T) {
 		}
 	}()
 	defer func() { close(stop); <-done; t.Logf("%d requests, %d failed", asked.Load(), failed.Load()) }()
+	parts := func(foreign bool) {
+		t.Helper()
+		all, err := d.Parts(red)
+		if err != nil || len(all) != 3 {
+			t.Errorf("parts: %+v, %v", all, err)
+		}
+		for _, p := range all {
+			if !p.There || p.Foreign() != foreign || p.Ours == foreign {
+				t.Errorf("part %+v, foreign: want %t", p, foreign)
+			}
+		}
+	}
+	parts(true)
 	before := n.inside(red, "ip -o link show tap2f0d7ac1-01 | cut -d: -f1")
 	for range 2 {
 		if err := d.Adopt(t.Context(), red); err != nil {
@@ -100,6 +116,7 @@ func TestAdopt(t *testing.T) {
 	if adoptable, _, err := d.Adoptable(t.Context()); err != nil || len(adoptable) > 0 {
 		t.Errorf("adopted, and still: %+v, %v", adoptable, err)
 	}
+	parts(false)
 	n.apply(d, want)
 	n.expect(d, "adopted", want)
 	if after := n.inside(red, "ip -o link show tap2f0d7ac1-01 | cut -d: -f1"); after != before {
@@ -107,17 +124,20 @@ func TestAdopt(t *testing.T) {
 	}
 	n.until("requests go on", func() bool { return asked.Load() > 20 })
 
-	n.listen("tcp4", "169.254.169.254:80", "sluice", func(fd int) error {
-		return errors.Join(option(unix.SO_REUSEADDR, unix.SO_REUSEPORT)(fd), unix.SetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, "tap2f0d7ac1-01"))
-	})
+	beside, err := proxy.ListenBeside(t.Context(), netns.At(n.names.Path(red)), netip.MustParseAddrPort("169.254.169.254:80"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.serve(beside, "sluice")
+	n.until("the new listener answers", func() bool { return n.ask("tcp4", "169.254.169.254:80") == "sluice" })
+	was := asked.Load()
+	n.until("requests go on", func() bool { return asked.Load() > was+20 })
+	_ = old.Close()
 	for range 20 {
 		if got := n.ask("tcp4", "169.254.169.254:80"); got != "sluice" {
-			t.Fatalf("beside the old listener: %s", got)
+			t.Fatalf("after the end of the old listener: %s", got)
 		}
 	}
-	was := asked.Load()
-	_ = old.Close()
-	n.until("requests go on", func() bool { return asked.Load() > was+20 })
 }
 
 // What ended half way is adopted too; what has another form is somebody else's.

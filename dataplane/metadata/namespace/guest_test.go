@@ -40,6 +40,11 @@ func (n *node) listen(family, at, word string, control func(fd int) error) net.L
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	return n.serve(l, word)
+}
+
+// serve answers with a word.
+func (n *node) serve(l net.Listener, word string) net.Listener {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -53,6 +53,9 @@ type knob struct{ path, value string }
 func knobs(device string) []knob {
 	all, dev4, dev6 := "ipv4/conf/all/", "ipv4/conf/"+device+"/", "ipv6/conf/"+device+"/"
 	return []knob{
+		// What waits with a listener that closes is another one's on the same address: so the
+		// end of an agent's haproxy resets nobody.
+		{"ipv4/tcp_migrate_req", "1"},
 		{all + "forwarding", "0"}, {"ipv6/conf/all/forwarding", "0"}, {all + "rp_filter", "0"}, {all + "accept_redirects", "0"},
 		{dev4 + "forwarding", "0"}, {dev4 + "rp_filter", "0"}, {dev4 + "accept_redirects", "0"}, {dev4 + "send_redirects", "0"},
 		// The first address of a subnet goes, and the others stay.

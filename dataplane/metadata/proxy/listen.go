@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -27,11 +28,27 @@ const Port = 80
 // The address may come later, as one does whose duplicate detection is under way; a
 // link-local one names its device as zone.
 func Listen(ctx context.Context, ns netns.Namespace, at netip.AddrPort) (net.Listener, error) {
+	return listen(ctx, ns, at, freebind)
+}
+
+// ListenBeside is Listen where a socket of the same user listens already that lets others do
+// so, as haproxy's (SO_REUSEPORT, socket(7)). Each has a part of the connections until the
+// other one ends.
+func ListenBeside(ctx context.Context, ns netns.Namespace, at netip.AddrPort) (net.Listener, error) {
+	return listen(ctx, ns, at, func(fd int, network string) error {
+		return errors.Join(freebind(fd, network), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+	})
+}
+
+func listen(ctx context.Context, ns netns.Namespace, at netip.AddrPort, options func(fd int, network string) error) (net.Listener, error) {
 	network := "tcp4"
 	if at.Addr().Is6() {
 		network = "tcp6"
 	}
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return freebind(c, network) }}
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		outer := c.Control(func(fd uintptr) { err = options(int(fd), network) })
+		return errors.Join(outer, err)
+	}}
 	var l net.Listener
 	err := ns.Do(func() error {
 		// Package net remembers the numbers of devices by their names, whatever namespace
@@ -80,13 +97,10 @@ func DeviceIndex(fd int, device string) (uint32, error) {
 
 // freebind lets a socket have an address that the namespace does not have yet (ip(7),
 // ipv6(7)).
-func freebind(c syscall.RawConn, network string) (err error) {
+func freebind(fd int, network string) error {
 	level, option := unix.SOL_IP, unix.IP_FREEBIND
 	if network == "tcp6" {
 		level, option = unix.SOL_IPV6, unix.IPV6_FREEBIND
 	}
-	if outer := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, 1) }); outer != nil {
-		return outer
-	}
-	return err
+	return unix.SetsockoptInt(fd, level, option, 1)
 }

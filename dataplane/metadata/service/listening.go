@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
@@ -36,6 +37,19 @@ func (p place) at() netip.AddrPort {
 		return netip.AddrPortFrom(p.addr.WithZone(p.device), proxy.Port)
 	}
 	return netip.AddrPortFrom(p.addr, proxy.Port)
+}
+
+// listen opens the socket. Where an agent's haproxy has it, as in a namespace that was
+// adopted, the two share it until haproxy ends; but in nobody's namespace but Sluice's.
+func (p place) listen(ctx context.Context, ns netns.Namespace) (net.Listener, error) {
+	l, err := proxy.Listen(ctx, ns, p.at())
+	if !errors.Is(err, unix.EADDRINUSE) || p.network == "" {
+		return l, err
+	}
+	if ours, ownErr := namespace.Ours(p.path, p.network); ownErr != nil || !ours {
+		return nil, errors.Join(err, ownErr, errors.New("and the namespace is not Sluice's: see sluicectl adopt"))
+	}
+	return proxy.ListenBeside(ctx, ns, p.at())
 }
 
 // listening is a listener in a place, as long as the namespace stays the one that it is.
@@ -77,7 +91,7 @@ func open(ctx context.Context, p place, before *inherited) (*listening, error) {
 	}
 	inner, conns, err := before.listener(p, ns)
 	if inner == nil {
-		l, listenErr := proxy.Listen(ctx, ns, p.at())
+		l, listenErr := p.listen(ctx, ns)
 		if listenErr != nil {
 			return nil, errors.Join(listenErr, err)
 		}

@@ -6,12 +6,18 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
 	"github.com/ovn-sluice/sluice/pkg/netns"
@@ -125,6 +131,58 @@ func TestNamespaceIsReplaced(t *testing.T) {
 		got, err := w.get(Steered, "100.64.0.7", four, false)
 		return err == nil && strings.HasPrefix(got, "200")
 	})
+}
+
+// Where somebody listens already the namespace has to be Sluice's; the two share the
+// connections then, and in the end of the other one those that wait with it are not lost.
+func TestBesideAnAgent(t *testing.T) {
+	w := newWorld(t)
+	w.namespace("ovnmeta-a", networkSetup()...)
+	c := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		return errors.Join(c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }), err)
+	}}
+	ns := netns.At(filepath.Join(w.dir, "ovnmeta-a"))
+	var theirs net.Listener
+	if err := ns.Do(func() (err error) { theirs, err = c.Listen(t.Context(), "tcp4", "169.254.169.254:80"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	cfg := w.config()
+	cfg.Steered = false
+	r := start(t, cfg, nil)
+	w.identities(nil, network("a"))
+	eventually(t, "it waits for the namespace to be Sluice's", func() bool {
+		return slices.ContainsFunc(r.Status().Listeners, func(l ListenerStatus) bool { return strings.Contains(l.Error, "sluicectl adopt") })
+	})
+	if err := ns.Do(func() error {
+		return exec.Command("sh", "-ec", "ip link property add dev lo altname sluice:metadata:a; sysctl net.ipv4.tcp_migrate_req=1").Run()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it listens beside the other one", r.serving(2))
+	answers := make(chan string, 40)
+	for range cap(answers) {
+		go func() {
+			got, err := w.get("ovnmeta-a", "10.0.0.5", four, false)
+			answers <- fmt.Sprint(got, err)
+		}()
+	}
+	tcp, ok := theirs.(*net.TCPListener)
+	if !ok {
+		t.Fatalf("%T", theirs)
+	}
+	eventually(t, "some wait with the other one", func() bool {
+		var n uint32
+		return withFD(tcp, func(fd int) (err error) { n, err = waiting(fd); return err }) == nil && n > 0
+	})
+	if err := theirs.Close(); err != nil {
+		t.Error(err)
+	}
+	for range cap(answers) {
+		if got := <-answers; got != "200 inst-a a 10.0.0.5<nil>" {
+			t.Error(got)
+		}
+	}
 }
 
 // Networks come and go with the file; who asks is found on the network whose namespace the
