@@ -111,7 +111,7 @@ func (l *Lab) writeConfig(n Node, s Sluiced) (string, error) {
 	file := filepath.Join(n.Dir, "sluiced.yaml")
 	env := l.env(n)
 	text := os.Expand(s.Config, func(name string) string { return lookup(env, name) })
-	return file, os.WriteFile(file, []byte(text), 0o600)
+	return file, writeFile(file, []byte(text)) // in one step: a sluiced may be reading it
 }
 
 // lookup finds NAME=VALUE in an environment.

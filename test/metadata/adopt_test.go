@@ -23,8 +23,9 @@ import (
 // foreign until it is adopted, and no request is refused or ends without its answer.
 func TestTakeOverFromAgent(t *testing.T) {
 	t.Run("in a namespace", func(t *testing.T) { shared(t).takeOver("m-red2", 0) })
-	// A request that is under way while the tap begins to be steered breaks off.
-	t.Run("from a tap", func(t *testing.T) { shared(t).takeOver("m-red1", 1) })
+	// What is under way while the tap begins to be steered breaks off; on a slow machine a
+	// request may still be when the next is made.
+	t.Run("from a tap", func(t *testing.T) { shared(t).takeOver("m-red1", 2) })
 }
 
 func (w *world) takeOver(vm string, mayBreak int) {
