@@ -28,9 +28,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	handleList(s, d, admin.GetUnderlay, noUnderlay, func(ctx context.Context, n *node, _ admin.Nothing) (status.Underlay, error) {
 		return n.underlayStatus(ctx)
 	})
-	handleList(s, d, admin.GetDrops, noDrops, func(_ context.Context, n *node, _ admin.Nothing) (status.Drops, error) {
-		return n.dp.Reader().DropStatus()
-	})
+	admin.Handle(s, admin.GetDrops, func(context.Context, admin.Nothing) (status.Drops, error) { return d.drops() })
 	admin.Handle(s, admin.GetDiff, func(ctx context.Context, _ admin.Nothing) (status.Diff, error) { return d.diff(ctx) })
 	admin.Handle(s, admin.GetDrain, func(context.Context, admin.Nothing) (status.Drain, error) { return d.drainStatus(), nil })
 	admin.Handle(s, admin.Drain, d.beginDrain)
