@@ -36,7 +36,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, admin.Explain, d.explain)
 	admin.Handle(s, admin.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) { return d.metadata.status(), nil })
 	admin.Handle(s, admin.ExplainMetadata, func(_ context.Context, q status.MetadataQuery) (status.MetadataExplanation, error) {
-		return d.metadata.explain(q.Port), nil
+		return d.metadata.explain(q.Port)
 	})
 	handle(s, d, admin.Trace, func(ctx context.Context, n *node, r status.TraceRequest) (status.Trace, error) {
 		return n.trace(ctx, r)
