@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,10 +38,10 @@ func dropsCommand(o *options) *cobra.Command {
 }
 
 func writeDrops(w io.Writer, d status.Drops, all bool) error {
-	t := output.Table{Header: []string{"REASON", "PACKETS", "MEANING"}}
+	t := output.Table{Header: []string{"REASON", "PACKETS", "PROGRAM", "MEANING"}}
 	for _, c := range d.Counts {
 		if c.Packets > 0 || all {
-			t.Add(c.Reason, fmt.Sprint(c.Packets), c.Description)
+			t.Add(c.Reason, fmt.Sprint(c.Packets), cmp.Or(c.Program, "-"), c.Description)
 		}
 	}
 	if len(t.Rows) == 0 {

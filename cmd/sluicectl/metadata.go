@@ -31,7 +31,7 @@ func metadataCommand(o *options) *cobra.Command {
 // metadataProxy asks a running sluiced metadata.
 type metadataProxy struct{ socket string }
 
-// errProxyAway: only the proxy knows what it is asked.
+// errProxyAway: only the proxy knows what it is asked. The exit code is that of errOffline.
 var errProxyAway = errors.New("sluiced metadata does not answer")
 
 func askProxy[T any](ctx context.Context, p *metadataProxy, e admin.Endpoint[admin.Nothing, T]) (T, error) {
@@ -39,7 +39,7 @@ func askProxy[T any](ctx context.Context, p *metadataProxy, e admin.Endpoint[adm
 	defer client.Close()
 	answer, err := admin.Call(ctx, client, e, admin.Nothing{})
 	if errors.Is(err, admin.ErrNotRunning) {
-		err = fmt.Errorf("%w: %w on %s", errOffline, errProxyAway, p.socket)
+		err = fmt.Errorf("%w on %s", errProxyAway, p.socket)
 	}
 	return answer, err
 }
@@ -73,18 +73,51 @@ func (p *metadataProxy) requestsCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if port != "" {
+				if all, err = requestsOf(c.Context(), c.ErrOrStderr(), newDaemon(o.socket), all, port); err != nil {
+					return err
+				}
+			}
 			shown := []status.MetadataRequest{}
 			for _, r := range all {
-				if (port == "" || r.Port == port || r.Instance == port) && (!failed || r.Outcome != "answered" || r.Status >= 400) {
+				if !failed || r.Outcome != "answered" || r.Status >= 400 {
 					shown = append(shown, r)
 				}
 			}
 			return o.print(c.OutOrStdout(), shown, func(w io.Writer) error { return writeRequests(w, shown) })
 		},
 	}
-	c.Flags().StringVar(&port, "port", "", "only those of this port, or this instance")
+	c.Flags().StringVar(&port, "port", "", "only those of this port: its name, its instance, or an address or tap of one machine alone")
 	c.Flags().BoolVar(&failed, "failed", false, "only those that were not answered, or with a status of 400 and more")
 	return c
+}
+
+// requestsOf picks the requests of a port, by what sluiced knows of it; one that has gone
+// is known by its requests alone.
+func requestsOf(ctx context.Context, notes io.Writer, d *daemon, all []status.MetadataRequest, name string) ([]status.MetadataRequest, error) {
+	named := func(r status.MetadataRequest) bool {
+		return r.Port == name || r.Instance == name || r.Address.IsValid() && r.Address.String() == name
+	}
+	ports, err := admin.Call(ctx, d.client, admin.GetMetadata, admin.Nothing{})
+	var port *status.MetadataPort
+	switch {
+	case err != nil:
+		fmt.Fprintf(notes, "which ports there are is not known: %v\n", err)
+	default:
+		if port, err = ports.Find(name); err != nil {
+			return nil, err
+		}
+	}
+	var out []status.MetadataRequest
+	for _, r := range all {
+		if named(r) && (port == nil || port.Port == name || port.Instance == name) || port != nil && r.Port == port.Port {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 && port == nil && err == nil {
+		return nil, fmt.Errorf("no machine here has a port, instance, tap or address %s, and none of the latest requests is of it", name)
+	}
+	return out, nil
 }
 
 func writeProxy(w io.Writer, p status.MetadataProxy) error {

@@ -36,12 +36,8 @@ func writeMetadata(w io.Writer, m status.Metadata) error {
 	if m.Proxy != "" {
 		fmt.Fprintf(w, "the proxy does not serve: %s\n\n", m.Proxy)
 	}
-	t := output.Table{Header: []string{"PORT", "INSTANCE", "SERVED", "DEVICE", "GUESTS", "NOTE"}}
+	t := output.Table{Header: []string{"PORT", "INSTANCE", "NETWORK", "SERVED", "DEVICE", "GUESTS", "NOTE"}}
 	for _, p := range m.Ports {
-		device := p.Device
-		if p.VLAN != 0 {
-			device += fmt.Sprintf(".%d", p.VLAN)
-		}
 		var notes []string
 		if p.Reason != "" {
 			notes = append(notes, strings.TrimSuffix(p.Reason+": "+p.Detail, ": "))
@@ -49,7 +45,7 @@ func writeMetadata(w io.Writer, m status.Metadata) error {
 		if p.Served != status.LeftToOVN && !p.Programmed {
 			notes = append(notes, "not in place: "+cmp.Or(p.Error, "waiting"))
 		}
-		t.Add(p.Port, cmp.Or(p.Instance, "-"), string(p.Served), device, p.Guests.String(), strings.Join(notes, "; "))
+		t.Add(p.Port, cmp.Or(p.Instance, "-"), cmp.Or(p.Network, "-"), string(p.Served), p.At(), p.Guests.String(), strings.Join(notes, "; "))
 	}
 	return t.Write(w)
 }
@@ -57,7 +53,7 @@ func writeMetadata(w io.Writer, m status.Metadata) error {
 func metadataExplainCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain PORT",
-		Short: "Why requests of a machine are answered, or are not: every step of their way. PORT is a logical port or an instance",
+		Short: "Why requests of a machine are answered, or are not: every step of their way. PORT is a logical port, an instance, or an address or tap of one machine alone",
 		Args:  exactArgs("PORT"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
 			e, err := admin.Call(c.Context(), newDaemon(o.socket).client, admin.ExplainMetadata, status.MetadataQuery{Port: args[0]})

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -11,8 +12,72 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
+
+// Whose requests they are is what sluiced says, and of a port that has gone what the
+// requests say themselves.
+func TestRequestsOfAPort(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "d.sock")
+	guests := func(a string) intent.GuestSet {
+		return intent.NewGuestSet(intent.Guest{Addr: netip.MustParseAddr(a)})
+	}
+	s := admin.NewServer(socket, slog.New(slog.DiscardHandler))
+	admin.Handle(s, admin.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) {
+		return status.Metadata{Used: true, Ports: []status.MetadataPort{
+			{Port: "p-red", Instance: "red", Served: status.FromTap, Device: "tapred", Guests: guests("10.0.0.5")},
+			{Port: "p-red2", Instance: "red", Served: status.FromTap, Device: "tapred2", Guests: guests("10.0.0.6")},
+			{Port: "p-blue", Instance: "blue", Served: status.FromNamespace, Guests: guests("10.0.0.6")},
+			{Port: "p-new", Instance: "new", Guests: guests("10.0.0.9")},
+		}}, nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	d := newDaemon(socket)
+	defer d.client.Close()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := admin.Call(t.Context(), d.client, admin.GetMetadata, admin.Nothing{}); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	of := func(port, instance, address string) status.MetadataRequest {
+		return status.MetadataRequest{Port: port, Instance: instance, Address: netip.MustParseAddr(address)}
+	}
+	all := []status.MetadataRequest{of("p-red", "red", "10.0.0.5"), of("p-red2", "red", "10.0.0.6"), of("p-blue", "blue", "10.0.0.6"), of("p-gone", "gone", "10.0.0.5")}
+	for name, want := range map[string]string{
+		"p-red": "p-red", "red": "p-red p-red2", "tapred2": "p-red2", "10.0.0.5": "p-red", "p-gone": "p-gone", "gone": "p-gone", "10.0.0.9": "",
+		"10.0.0.6": "several machines here have 10.0.0.6", "p-none": "no machine here has a port, instance, tap or address p-none",
+	} {
+		shown, err := requestsOf(t.Context(), io.Discard, d, all, name)
+		var ports []string
+		for _, r := range shown {
+			ports = append(ports, r.Port)
+		}
+		got := strings.Join(ports, " ")
+		if err != nil && strings.HasPrefix(err.Error(), want) && want != "" {
+			continue
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+	}
+	away := newDaemon(socket + ".none")
+	defer away.client.Close()
+	var notes bytes.Buffer
+	if shown, err := requestsOf(t.Context(), &notes, away, all, "gone"); err != nil || len(shown) != 1 || !strings.Contains(notes.String(), "not known") {
+		t.Errorf("without sluiced: %v %v %s", shown, err, &notes)
+	}
+}
 
 // The commands that ask the metadata proxy, against one that answers, and without one.
 func TestMetadataCommands(t *testing.T) {
@@ -75,6 +140,9 @@ func TestMetadataCommands(t *testing.T) {
 	for _, args := range []string{"proxy", "requests"} {
 		if got := run(t.Context(), []string{"metadata", args, "--metadata-socket", socket}); got != exitOffline {
 			t.Errorf("%s without a proxy: exit code %d", args, got)
+		}
+		if _, err := command(args); err == nil || err.Error() != "sluiced metadata does not answer on "+socket {
+			t.Errorf("%s without a proxy: %v", args, err)
 		}
 	}
 	if got := run(t.Context(), []string{"metadata", "nonsense"}); got != exitUsage {

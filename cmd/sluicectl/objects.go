@@ -19,7 +19,7 @@ func withoutDaemon(o *options, cfg *config.Config, do func() error) error {
 	if newDaemon(o.socket).running() {
 		return fmt.Errorf("sluiced is running (%s answers); stop it first", o.socket)
 	}
-	lock, err := admin.AcquireLock(cfg.StateDir)
+	lock, err := admin.AcquireLock(cfg.StateDir, "sluiced")
 	if err != nil {
 		return fmt.Errorf("state directory %s: %w", cfg.StateDir, err)
 	}

@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	pins "github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -120,7 +123,26 @@ func pinnedRoutes(rows map[intent.RouteKey]ebpf.RouteRow, vni intent.VNI, has fu
 }
 
 func (p *pinned) Drops(context.Context) (status.Drops, error) {
-	return with(p, (*ebpf.Reader).DropStatus)
+	out, err := with(p, (*ebpf.Reader).DropStatus)
+	counts, metadataErr := metadataDrops(p.dir)
+	switch {
+	case len(counts) > 0 && errors.Is(err, errOffline): // no gateway
+		out, err = status.Drops{}, nil
+	case err == nil:
+		err = metadataErr
+	}
+	out.Counts = append(out.Counts, counts...)
+	return out, err
+}
+
+// metadataDrops are those that the programs on taps count; none where they are not.
+func metadataDrops(dir string) ([]status.DropCount, error) {
+	r, err := taps.Inspect(owned.MetadataPins(dir), pins.HookAuto)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	return r.DropStatus()
 }
 
 func (p *pinned) FollowDrops(ctx context.Context, each func(status.Drop) error) error {

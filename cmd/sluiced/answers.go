@@ -28,9 +28,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	handleList(s, d, admin.GetUnderlay, noUnderlay, func(ctx context.Context, n *node, _ admin.Nothing) (status.Underlay, error) {
 		return n.underlayStatus(ctx)
 	})
-	handleList(s, d, admin.GetDrops, noDrops, func(_ context.Context, n *node, _ admin.Nothing) (status.Drops, error) {
-		return n.dp.Reader().DropStatus()
-	})
+	admin.Handle(s, admin.GetDrops, func(context.Context, admin.Nothing) (status.Drops, error) { return d.drops() })
 	admin.Handle(s, admin.GetDiff, func(ctx context.Context, _ admin.Nothing) (status.Diff, error) { return d.diff(ctx) })
 	admin.Handle(s, admin.GetDrain, func(context.Context, admin.Nothing) (status.Drain, error) { return d.drainStatus(), nil })
 	admin.Handle(s, admin.Drain, d.beginDrain)
@@ -38,7 +36,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, admin.Explain, d.explain)
 	admin.Handle(s, admin.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) { return d.metadata.status(), nil })
 	admin.Handle(s, admin.ExplainMetadata, func(_ context.Context, q status.MetadataQuery) (status.MetadataExplanation, error) {
-		return d.metadata.explain(q.Port), nil
+		return d.metadata.explain(q.Port)
 	})
 	handle(s, d, admin.Trace, func(ctx context.Context, n *node, r status.TraceRequest) (status.Trace, error) {
 		return n.trace(ctx, r)

@@ -59,6 +59,27 @@ func (s *sampler) follow() (samples chan ebpf.Sample, end func()) {
 	}
 }
 
+// drops are those of the node, if there is one, and of metadata.
+func (d *daemon) drops() (status.Drops, error) {
+	out := status.Drops{Counts: []status.DropCount{}}
+	n, err := d.running()
+	switch {
+	case err == nil:
+		if out, err = n.dp.Reader().DropStatus(); err != nil {
+			return out, err
+		}
+	case !d.hasNoRole():
+		return out, err
+	}
+	w := d.metadata.work()
+	if w == nil {
+		return out, nil
+	}
+	counts, err := w.taps.DropStatus()
+	out.Counts = append(out.Counts, counts...)
+	return out, err
+}
+
 func (n *node) followDrops(ctx context.Context, emit func(status.Drop) error) error {
 	samples, end := n.samples.follow()
 	defer end()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/metadata"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
+	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -67,7 +68,7 @@ func formOf(v metadata.Via) status.MetadataForm {
 }
 
 // explain is the answer to "sluicectl metadata explain": the steps of a request's way.
-func (m *metadataPart) explain(name string) status.MetadataExplanation {
+func (m *metadataPart) explain(name string) (status.MetadataExplanation, error) {
 	all, out := m.status(), status.MetadataExplanation{Port: name, Works: true}
 	step := func(layer status.Layer, object string, found bool, detail, hint string) {
 		out.Works = out.Works && found
@@ -75,33 +76,32 @@ func (m *metadataPart) explain(name string) status.MetadataExplanation {
 	}
 	step(status.LayerIntent, "metadata", all.Used, cmp.Or(all.Note, "backend "+string(m.d.cfg.Metadata.Backend)), "Set metadata.backend, and restart sluiced.")
 	if !all.Used {
-		return out
+		return out, nil
 	}
-	var port *status.MetadataPort
-	for i, p := range all.Ports {
-		if p.Port == name || p.Instance == name && port == nil {
-			port = &all.Ports[i]
-		}
+	port, err := all.Find(name)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", admin.ErrBadRequest, err)
 	}
 	if port == nil {
-		step(status.LayerOVN, "Port_Binding "+name, false, "no machine's port of that name, and no instance, is bound to this node", "See ovn-sbctl find Port_Binding logical_port="+name+": its chassis is the node to ask.")
-		return out
+		step(status.LayerOVN, "Port_Binding "+name, false, "no machine's port that is bound to this node has that name, and none has it as its instance, its tap or an address",
+			"See ovn-sbctl find Port_Binding logical_port="+name+": its chassis is the node to ask.")
+		return out, nil
 	}
 	out.Port, out.Instance = port.Port, port.Instance
 	step(status.LayerOVN, "Port_Binding "+port.Port, true, fmt.Sprintf("network %s, %s", cmp.Or(port.Network, "not known yet"), cmp.Or(port.Guests.String(), "no addresses")), "")
 	step(status.LayerOVN, "external_ids:neutron:device_id", port.Instance != "", cmp.Or(port.Instance, "it names no instance; requests are answered with 404"),
 		"Set it on the Logical_Switch_Port; Neutron does when the port is bound.")
-	what := "tap " + port.Device
+	what, parts := "tap "+port.At(), "rows and program"
 	if port.Served == status.FromNamespace {
-		what = "namespace of network " + port.Network
+		what, parts = "namespace of network "+port.Network, "namespace, port and identity"
 	}
 	step(status.LayerIntent, what, port.Served != status.LeftToOVN, note(port), "")
 	if port.Served == status.LeftToOVN {
-		return out
+		return out, nil
 	}
-	step(status.LayerDataplane, "rows and program", port.Programmed, cmp.Or(port.Error, "in place"), "sluicectl status names what is wrong.")
+	step(status.LayerDataplane, parts, port.Programmed, cmp.Or(port.Error, "in place"), "sluicectl status names what is wrong.")
 	step(status.LayerDataplane, "proxy", all.Proxy == "", cmp.Or(all.Proxy, "alive"), "Start sluiced metadata on the node, and see its log.")
-	return out
+	return out, nil
 }
 
 func note(p *status.MetadataPort) string {

@@ -28,7 +28,6 @@ func handleList[Req, Resp any](s *admin.Server, d *daemon, e admin.Endpoint[Req,
 // Answers of a node without a role.
 var (
 	noUnderlay = status.Underlay{Announcements: []status.UnderlayAnnouncement{}, Routes: []status.UnderlayRoute{}}
-	noDrops    = status.Drops{Counts: []status.DropCount{}}
 	noDiff     = status.Diff{Changes: []status.Change{}}
 )
 

@@ -146,7 +146,7 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 // write is read after the lock was taken.
 func runDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	limitHeap(growth)
-	lock, err := admin.AcquireLock(cfg.StateDir)
+	lock, err := admin.AcquireLock(cfg.StateDir, "sluiced")
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}

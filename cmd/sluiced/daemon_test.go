@@ -23,7 +23,7 @@ func TestLockComesFirst(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(cfg.StateDir, "vrf-indices.json"), []byte("half a f"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := admin.AcquireLock(cfg.StateDir)
+	lock, err := admin.AcquireLock(cfg.StateDir, "sluiced")
 	if err != nil {
 		t.Fatal(err)
 	}

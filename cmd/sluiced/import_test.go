@@ -48,6 +48,14 @@ func TestImport(t *testing.T) {
 	if err != nil || !strings.Contains(checked, "secretFile: "+secret) {
 		t.Errorf("%v\n%s", err, checked)
 	}
+	const warning = "takes ovn.nb"
+	respect := strings.Replace(out, "metadata:\n", "metadata:\n  securityGroups: respect\n", 1)
+	for text, warns := range map[string]bool{out: false, respect: true, strings.Replace(respect, "ovn:\n", "ovn:\n  nb: tcp:192.0.2.2:6641\n", 1): false} {
+		checked, err := sluiced("--check", write("respect.yaml", text))
+		if err != nil || strings.Contains(checked, warning) != warns {
+			t.Errorf("%v\n%s", err, checked)
+		}
+	}
 	// Again, and without the file that has the secret: it is there.
 	for _, args := range [][]string{{agent, more}, {agent}} {
 		if out, err := sluiced(append([]string{"--secret-file", secret, "--import-neutron-config"}, args...)...); err != nil {

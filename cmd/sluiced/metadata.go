@@ -68,7 +68,7 @@ func runMetadata(ctx context.Context, o metadataOptions) error {
 	}
 	log.Info("sluiced metadata starts", "version", version, "config", o.config)
 	dir := filepath.Join(cfg.StateDir, metadataDir)
-	lock, err := admin.AcquireLock(dir)
+	lock, err := admin.AcquireLock(dir, "sluiced metadata")
 	if err != nil {
 		return fmt.Errorf("state directory of the metadata proxy: %w", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -23,6 +24,9 @@ func printEffective(c *cobra.Command, file string) error {
 	}
 	if _, err = c.OutOrStdout().Write(b); err != nil {
 		return err
+	}
+	if m := cfg.Metadata; m.Used() && m.SecurityGroups == config.SecurityGroupsRespect && cfg.OVN.NB == "" {
+		fmt.Fprintln(c.ErrOrStderr(), "sluiced: warning: metadata.securityGroups is respect, which takes ovn.nb; without, no machine is served from its tap")
 	}
 	if err = cfg.Files(); err == nil {
 		err = checkMetadata(cfg.Metadata)

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	// In the helper process of TestLockDiesWithItsProcess: lock, tell, wait.
 	if dir := os.Getenv("SLUICE_TEST_LOCK"); dir != "" {
-		if _, err := AcquireLock(dir); err != nil {
+		if _, err := AcquireLock(dir, "sluiced"); err != nil {
 			os.Exit(1)
 		}
 		_, _ = os.Stdout.WriteString("locked\n")
@@ -229,14 +229,14 @@ func TestLockDiesWithItsProcess(t *testing.T) {
 	if _, err := out.Read(make([]byte, 16)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := AcquireLock(dir); !errors.Is(err, ErrLocked) {
+	if _, err := AcquireLock(dir, "sluiced"); !errors.Is(err, ErrLocked) {
 		t.Errorf("while it lives: %v", err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	l, err := AcquireLock(dir)
+	l, err := AcquireLock(dir, "sluiced")
 	if err != nil {
 		t.Fatalf("after it died: %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 
 var (
 	// ErrLocked is wrapped when another daemon holds the lock.
-	ErrLocked = errors.New("another sluiced is running")
+	ErrLocked = errors.New("another process is running")
 	// ErrNotRunning is wrapped by the client when nobody answers on the socket.
 	ErrNotRunning = errors.New("sluiced is not running")
 	// ErrNotFound is wrapped by a handler when what was asked for does not

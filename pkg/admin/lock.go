@@ -15,16 +15,25 @@ import (
 type Lock struct{ f *os.File }
 
 // AcquireLock locks a directory, which it makes with mode 0700 if it is not
-// there. It does not wait: a directory that another process has locked is an
-// error that wraps ErrLocked.
-func AcquireLock(dir string) (*Lock, error) {
+// there, for what is named who. It does not wait: a directory that another process
+// has locked is an error that is ErrLocked.
+func AcquireLock(dir, who string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
 	}
-	return lockFile(filepath.Join(dir, "lock"))
+	return lockFile(filepath.Join(dir, "lock"), who)
 }
 
-func lockFile(path string) (*Lock, error) {
+// lockedError says what else is running.
+type lockedError struct{ who, process, path string }
+
+func (e *lockedError) Error() string {
+	return fmt.Sprintf("another %s is running: process %s has locked %s", e.who, e.process, e.path)
+}
+
+func (e *lockedError) Unwrap() error { return ErrLocked }
+
+func lockFile(path, who string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
@@ -33,7 +42,7 @@ func lockFile(path string) (*Lock, error) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
 		if err == unix.EWOULDBLOCK {
-			return nil, fmt.Errorf("%w: process %s has locked %s", ErrLocked, strings.TrimSpace(string(holder)), path)
+			return nil, &lockedError{who, strings.TrimSpace(string(holder)), path}
 		}
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}

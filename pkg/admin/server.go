@@ -127,7 +127,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(s.socket), 0o700); err != nil {
 		return fmt.Errorf("admin socket: %w", err)
 	}
-	lock, err := lockFile(s.socket + ".lock")
+	lock, err := lockFile(s.socket+".lock", "process")
 	if err != nil {
 		return fmt.Errorf("admin socket: %w", err)
 	}

@@ -51,17 +51,17 @@ type Nova struct {
 	// Hosts are addresses or names without a port (nova_metadata_host). They are asked in
 	// turn, and the next where one takes no connection.
 	Hosts []string `yaml:"hosts"`
-	// Port is nova_metadata_port.
+	// Port is that of Nova's metadata API (nova_metadata_port).
 	Port uint16 `yaml:"port"`
-	// Protocol is http or https (nova_metadata_protocol).
+	// Protocol is how Nova is asked: http or https (nova_metadata_protocol).
 	Protocol Protocol `yaml:"protocol"`
 	// Insecure leaves the server's certificate unchecked (nova_metadata_insecure).
 	Insecure bool `yaml:"insecure"`
 	// CACert is the file of the server's authority (auth_ca_cert). Empty: the system's.
 	CACert string `yaml:"caCert"`
-	// ClientCert and ClientKey are files (nova_client_cert, nova_client_priv_key).
+	// ClientCert is the file of the certificate that Nova is shown (nova_client_cert).
 	ClientCert string `yaml:"clientCert"`
-	// ClientKey is the key of ClientCert.
+	// ClientKey is the file of its key (nova_client_priv_key). Both are given, or neither.
 	ClientKey string `yaml:"clientKey"`
 	// SecretFile holds the secret that is shared with Nova (the value of
 	// metadata_proxy_shared_secret), alone on its first line. It is read again when it

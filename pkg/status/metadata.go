@@ -1,6 +1,12 @@
 package status
 
-import "github.com/ovn-sluice/sluice/pkg/intent"
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
 
 // Metadata is the answer to "sluicectl metadata ports".
 type Metadata struct {
@@ -35,6 +41,52 @@ type MetadataPort struct {
 	Error      string `json:"error,omitempty"`
 }
 
+// At is where its requests come from: a device, and the VLAN of a trunk's subport on it.
+func (p MetadataPort) At() string {
+	if p.VLAN == 0 {
+		return p.Device
+	}
+	return fmt.Sprintf("%s.%d", p.Device, p.VLAN)
+}
+
+// Find is the machine's port that a name means: the name of the port, its instance, its
+// tap, or one of its addresses; nil if there is none. What several machines have is an
+// error that lists them.
+func (m Metadata) Find(name string) (*MetadataPort, error) {
+	for _, means := range []func(MetadataPort) bool{
+		func(p MetadataPort) bool { return p.Port == name },
+		func(p MetadataPort) bool { return p.Instance != "" && p.Instance == name },
+	} {
+		for i, p := range m.Ports {
+			if means(p) {
+				return &m.Ports[i], nil
+			}
+		}
+	}
+	addr, _ := netip.ParseAddr(name)
+	var found *MetadataPort
+	var all []string
+	for i, p := range m.Ports {
+		if p.Served != FromNamespace && p.Device != "" && p.At() == name || addr.IsValid() && p.hasAddress(addr) {
+			found = &m.Ports[i]
+			all = append(all, fmt.Sprintf("%s of instance %s on network %s", p.Port, p.Instance, p.Network))
+		}
+	}
+	if len(all) > 1 {
+		return nil, fmt.Errorf("several machines here have %s, name one of the ports: %s", name, strings.Join(all, "; "))
+	}
+	return found, nil
+}
+
+func (p MetadataPort) hasAddress(a netip.Addr) bool {
+	for _, g := range p.Guests.All() {
+		if g.Addr == a {
+			return true
+		}
+	}
+	return false
+}
+
 // MetadataForm is how requests of a port get to the proxy.
 type MetadataForm string
 
@@ -50,7 +102,7 @@ const (
 
 // MetadataQuery asks why a port's requests are answered, or are not.
 type MetadataQuery struct {
-	// Port is a logical port or an instance.
+	// Port is a logical port, or an instance, an address or a tap that is one machine's.
 	Port string `json:"port"`
 }
 

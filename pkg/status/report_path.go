@@ -14,6 +14,8 @@ type DropCount struct {
 	// Description is its sentence in the documentation.
 	Description string `json:"description,omitempty"`
 	Packets     uint64 `json:"packets"`
+	// Program is which of metadata's programs dropped them; empty: one of the others.
+	Program string `json:"program,omitempty"`
 }
 
 // Drops is the answer to "sluicectl drops".

@@ -27,9 +27,15 @@ func TestWhatPeopleAreTold(t *testing.T) {
 		if out := w.exec(node, sluicectl(), "metadata", "explain", want[1]); strings.Contains(out, "MISSING") || !strings.Contains(out, "as those of instance "+want[1]) {
 			t.Errorf("%s: %s", node, out)
 		}
+		if out := w.exec(node, sluicectl(), "drops", "--all"); !strings.Contains(out, "dropped_fragment") || !strings.Contains(out, "tap_in") {
+			t.Errorf("%s: %s", node, out)
+		}
 		if out := w.exec(node, sluicectl(), "diff"); !strings.Contains(out, "no difference") {
 			t.Errorf("%s: %s", node, out)
 		}
+	}
+	if out := w.exec("m1", sluicectl(), "metadata", "explain", "tapm-red1"); !strings.Contains(out, "as those of instance inst-red1") {
+		t.Error(out)
 	}
 	w.exec("m1", "sh", "-c", sluicectl()+" metadata explain nobody; test $? = 3")
 }

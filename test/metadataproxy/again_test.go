@@ -139,7 +139,7 @@ func TestSecondProcess(t *testing.T) {
 	second := w.launch(nil)
 	select {
 	case err := <-second.done:
-		if err == nil || !strings.Contains(w.log.String(), "another sluiced is running") {
+		if err == nil || !strings.Contains(w.log.String(), "another sluiced metadata is running") {
 			t.Errorf("%v", err)
 		}
 	case <-time.After(30 * time.Second):

@@ -67,7 +67,8 @@ var mapRows = map[string]mapRow{
 const metadataMapsIntro = `
 ## Metadata
 
-Those of the programs on taps have a directory of their own, ` + "`taps`" + ` beside these. Their structs are in ` + "`bpf/lib/metadata.h`" + `. A
+Those of the programs on taps have a directory of their own beside that of these: ` + "`dataplane.bpffs`" + ` with ` + "`-metadata`" + ` behind it, by default
+` + "`/sys/fs/bpf/sluice-metadata`" + `. Their structs are in ` + "`bpf/lib/metadata.h`" + `. A
 build makes an empty map in the place of one of an older layout, and refuses to start on a newer one.
 
 | map | type | key | value | rows | what it holds | who writes it |

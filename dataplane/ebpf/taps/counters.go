@@ -1,6 +1,11 @@
 package taps
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
 
 // Outcome is one thing that may become of a packet that is a matter of metadata.
 type Outcome struct {
@@ -28,6 +33,12 @@ var outcomes = []Outcome{
 	{"dropped_edit", "Packets that the kernel refused to change.", func(c *bpfSteered) uint64 { return c.DroppedEdit }},
 }
 
+// droppedBy are the programs of the outcomes that are drops.
+var droppedBy = map[string]string{
+	"dropped_fragment": "tap_in", "dropped_edit": "tap_in, proxy_in",
+	"dropped_reset": "proxy_in", "dropped_number": "proxy_in", "dropped_reply": "proxy_in",
+}
+
 // Outcomes lists what Counters counts.
 func Outcomes() []Outcome { return outcomes }
 
@@ -45,6 +56,22 @@ func (r *Reader) Counters() (map[string]uint64, error) {
 	for _, o := range outcomes {
 		for i := range cpus {
 			out[o.Name] += o.of(&cpus[i])
+		}
+	}
+	return out, nil
+}
+
+// DropStatus is the dropped packets, as they are reported; nothing where nothing counts
+// them.
+func (r *Reader) DropStatus() ([]status.DropCount, error) {
+	counts, err := r.Counters()
+	if err != nil || len(counts) == 0 {
+		return nil, err
+	}
+	var out []status.DropCount
+	for _, o := range outcomes {
+		if strings.HasPrefix(o.Name, "dropped_") {
+			out = append(out, status.DropCount{Reason: o.Name, Description: o.Help, Program: droppedBy[o.Name], Packets: counts[o.Name]})
 		}
 	}
 	return out, nil

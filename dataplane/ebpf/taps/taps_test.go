@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,9 @@ func TestOutcomesAreTheCounters(t *testing.T) {
 		reflect.ValueOf(&row).Elem().Field(i + 1).SetUint(uint64(i + 1)) // behind the marker of the layout
 		if o.Name != fields[i].Name || o.of(&row) != uint64(i+1) || o.Help == "" {
 			t.Errorf("outcome %+v reads %d of field %s", o, o.of(&row), fields[i].Name)
+		}
+		if dropped := strings.HasPrefix(o.Name, "dropped_"); dropped != (droppedBy[o.Name] != "") {
+			t.Errorf("%s is dropped by %q", o.Name, droppedBy[o.Name])
 		}
 	}
 }

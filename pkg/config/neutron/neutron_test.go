@@ -165,6 +165,19 @@ func TestMistakes(t *testing.T) {
 }
 
 // Whatever is taken becomes a configuration, and the secret is not in it.
+// The old name of the host counts where the new one is not given.
+func TestOldNameOfTheHost(t *testing.T) {
+	const old = "[DEFAULT]\nnova_metadata_ip = 192.0.2.7\n"
+	r, c := convert(t, old)
+	if len(c.Metadata.Nova.Hosts) != 1 || c.Metadata.Nova.Hosts[0] != "192.0.2.7" || strings.Contains(string(r.YAML), "nova_metadata") {
+		t.Errorf("%v\n%s", c.Metadata.Nova.Hosts, r.YAML)
+	}
+	r, c = convert(t, old+"nova_metadata_host = 192.0.2.8\n")
+	if len(c.Metadata.Nova.Hosts) != 1 || c.Metadata.Nova.Hosts[0] != "192.0.2.8" || !strings.Contains(string(r.YAML), "nova_metadata_ip: nova_metadata_host goes before it") {
+		t.Errorf("%v\n%s", c.Metadata.Nova.Hosts, r.YAML)
+	}
+}
+
 func FuzzConvert(f *testing.F) {
 	f.Add(agent, "[DEFAULT]\nmetadata_proxy_shared_secret = kkkkkkkkkkkkkkkk\n")
 	f.Add("[a]\nb=c\n d\n", "[DEFAULT]\nnova_metadata_host: $x\nx=${a.b}\n")

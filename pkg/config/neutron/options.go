@@ -18,7 +18,13 @@ const (
 
 func (c *converter) nova(secretFile string) nova {
 	n := nova{Hosts: []string{"127.0.0.1"}, SecretFile: secretFile}
-	if host, given := c.text(defaults, "nova_metadata_host"); given {
+	host, given := c.text(defaults, "nova_metadata_host")
+	if given {
+		c.leave(defaults, "nova_metadata_ip", "nova_metadata_host goes before it")
+	} else {
+		host, given = c.text(defaults, "nova_metadata_ip") // what it was called before
+	}
+	if given {
 		n.Hosts = []string{strings.Trim(host, "[]")}
 	} else {
 		c.changed = append(c.changed, "[DEFAULT] nova_metadata_host is not in these files: it is 127.0.0.1, as with Neutron")
