@@ -33,8 +33,11 @@ func TestWhatPeopleAreTold(t *testing.T) {
 			}
 			return err
 		})
-		if out := w.exec(node, sluicectl(), "drops", "--all"); !strings.Contains(out, "dropped_fragment") || !strings.Contains(out, "tap_in") {
-			t.Errorf("%s: %s", node, out)
+		for _, socket := range []string{"", " --socket /nonexistent"} { // sluiced's answer, and what is pinned
+			out := w.exec(node, "sh", "-c", sluicectl()+socket+" drops --all")
+			if !strings.Contains(out, "dropped_fragment") || !strings.Contains(out, "tap_in") {
+				t.Errorf("%s%s: %s", node, socket, out)
+			}
 		}
 		if out := w.exec(node, sluicectl(), "diff"); !strings.Contains(out, "no difference") {
 			t.Errorf("%s: %s", node, out)
