@@ -125,6 +125,8 @@ func page(list []reason) []byte {
 	fmt.Fprintf(&b, "<!-- %s -->\n# Drop reasons\n\n", mark)
 	b.WriteString("Every packet that Sluice's programs drop is counted under exactly one of these reasons: in `sluicectl drops`, in the\n" +
 		"metric label `reason`, and in the samples that carry the first 128 bytes of some dropped packets.\n\n" +
+		"What the programs of metadata drop is counted by `dropped_…` in map `steered_v1`: in `sluicectl drops`, with the program, and\n" +
+		"in the label `outcome` of `sluice_metadata_packets_total`. There are no samples of it.\n\n" +
 		"| number | reason | what the program saw | what to do |\n| --- | --- | --- | --- |\n")
 	for i, r := range list {
 		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", i+1, r.Name, r.Explain, r.Act)
