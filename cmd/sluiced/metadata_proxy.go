@@ -110,7 +110,9 @@ func (p *metadataProxy) serve(ctx context.Context, before []service.Socket, leav
 		close(left)
 		return left
 	}
-	p.service.Store = notify
+	if systemd.Present() {
+		p.service.Store = notify
+	}
 	s := service.New(p.service, before)
 	p.mu.Lock()
 	p.running = s

@@ -22,6 +22,11 @@ const firstFD = 3
 // maxName is the longest name of a descriptor (FDNAME, sd_notify(3)).
 const maxName = 255
 
+// Present tells whether a service manager listens.
+func Present() bool { return os.Getenv(notifySocket) != "" }
+
+const notifySocket = "NOTIFY_SOCKET"
+
 // StoreFD gives the service manager a copy of a descriptor, which it hands to the next
 // process of the unit, however this one ends (FileDescriptorStoreMax=). One that it has
 // already is not stored twice.
@@ -54,7 +59,7 @@ func storeName(name string) (string, error) {
 // notifyWith sends a message, with a descriptor unless it is -1. Without a service manager
 // it does nothing.
 func notifyWith(state string, fd int) error {
-	path := os.Getenv("NOTIFY_SOCKET")
+	path := os.Getenv(notifySocket)
 	if path == "" {
 		return nil
 	}

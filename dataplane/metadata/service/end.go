@@ -3,6 +3,9 @@ package service
 import (
 	"context"
 	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // closeListeners ends the taking of connections. The sockets go on listening where others
@@ -14,8 +17,45 @@ func (s *Service) closeListeners() {
 	s.serving.Wait()
 }
 
+// openingTime is how long a connection that a guest has begun to open may take to be open.
+const openingTime = 100 * time.Millisecond
+
+// openNoMore has the listeners take the connections that are being opened, and no others: a
+// socket that is closed resets those that it has and nobody has taken, while a packet that
+// opens one is sent again if it is dropped.
+func (s *Service) openNoMore() {
+	any := false
+	for _, l := range s.open {
+		if err := withFD(l.inner, dropSYN); err != nil {
+			s.cfg.Log.Warn("connections that are being opened may be reset", "error", err)
+			continue
+		}
+		any = true
+	}
+	if any {
+		time.Sleep(openingTime)
+	}
+}
+
+// dropSYN has a TCP socket drop packets with SYN and without ACK. A filter sees the TCP
+// header (socket(7), SO_ATTACH_FILTER).
+func dropSYN(fd int) error {
+	const flags, syn, ack = 13, 0x02, 0x10
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: flags},
+		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: syn | ack},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: syn, Jt: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 1<<31 - 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+}
+
 // end is that of the process.
 func (s *Service) end() {
+	if s.cfg.Store == nil {
+		s.openNoMore()
+	}
 	s.closeListeners()
 	s.before.close(func(string) bool { return false })
 	for _, l := range s.open {

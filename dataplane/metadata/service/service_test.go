@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
@@ -491,6 +492,44 @@ func TestManyNetworks(t *testing.T) {
 			t.Errorf("%s: %q %v", name, got, err)
 		}
 	}
+}
+
+// Who asks while the process ends is answered, or hears nothing; nobody is reset.
+func TestNobodyIsResetInTheEnd(t *testing.T) {
+	w := newWorld(t)
+	w.namespace(Steered, steeredSetup()...)
+	w.identities([]identity.Port{red})
+	r := start(t, w.config(), nil)
+	eventually(t, "it serves", r.serving(2))
+	var answered, silent atomic.Int64
+	var askers errgroup.Group
+	for range 16 {
+		askers.Go(func() error {
+			for {
+				c := w.client(Steered, "100.64.0.7")
+				c.Timeout = time.Second / 2
+				got, err := ask(c, four)
+				c.CloseIdleConnections()
+				var late net.Error
+				switch {
+				case err == nil && strings.HasPrefix(got, "200"):
+					answered.Add(1)
+				case errors.Is(err, syscall.ECONNREFUSED):
+					return nil // nobody listens any more: the program drops what says so
+				case errors.As(err, &late) && late.Timeout():
+					silent.Add(1)
+				default:
+					return fmt.Errorf("%q %w", got, err)
+				}
+			}
+		})
+	}
+	eventually(t, "some are answered", func() bool { return answered.Load() > 100 })
+	r.end()
+	if err := askers.Wait(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d answered, %d heard nothing", answered.Load(), silent.Load())
 }
 
 // Ports that are steered are served also by a proxy whose configuration says that none
