@@ -62,13 +62,11 @@ func (s *sampler) follow() (samples chan ebpf.Sample, end func()) {
 // drops are those of the node, if there is one, and of metadata.
 func (d *daemon) drops() (status.Drops, error) {
 	out := status.Drops{Counts: []status.DropCount{}}
-	n, err := d.running()
-	switch {
-	case err == nil:
-		if out, err = n.dp.Reader().DropStatus(); err != nil {
-			return out, err
-		}
-	case !d.hasNoRole():
+	n, err := d.present()
+	if n != nil {
+		out, err = n.dp.Reader().DropStatus()
+	}
+	if err != nil {
 		return out, err
 	}
 	w := d.metadata.work()

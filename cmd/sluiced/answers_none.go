@@ -13,16 +13,26 @@ import (
 // that there is nothing. Whoever asks all nodes of a cloud has no errors to sort out.
 func handleList[Req, Resp any](s *admin.Server, d *daemon, e admin.Endpoint[Req, Resp], none Resp, f func(context.Context, *node, Req) (Resp, error)) {
 	admin.Handle(s, e, func(ctx context.Context, q Req) (Resp, error) {
-		n, err := d.running()
+		n, err := d.present()
 		switch {
-		case err == nil:
-			return f(ctx, n, q)
-		case d.hasNoRole():
+		case err != nil:
+			var nothing Resp
+			return nothing, err
+		case n == nil:
 			return none, nil
 		}
-		var nothing Resp
-		return nothing, err
+		return f(ctx, n, q)
 	})
+}
+
+// present is the node, nil where it is known that there is to be none, or why there is
+// none.
+func (d *daemon) present() (*node, error) {
+	n, err := d.running()
+	if err != nil && d.hasNoRole() {
+		return nil, nil
+	}
+	return n, err
 }
 
 // Answers of a node without a role.

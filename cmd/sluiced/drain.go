@@ -47,11 +47,11 @@ func (d *daemon) tellDrain(s drain.Status) {
 func (d *daemon) followDrain(ctx context.Context) drain.Status {
 	s := d.drain.Status(time.Now())
 	packets, withdrawn := map[intent.VNI]uint64{}, true
-	n, err := d.running()
-	if err != nil && !d.hasNoRole() {
+	n, err := d.present()
+	if err != nil {
 		return s // the pins may forward, and neighbours have the routes of the last node
 	}
-	if err == nil {
+	if n != nil {
 		n.drainTo(ctx, s.Stage)
 		if s.Stage == drain.Serving || d.inSyncNow.Load() == nil {
 			return s // before OVN was read, neighbours have the routes of the last process

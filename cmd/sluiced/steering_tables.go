@@ -78,13 +78,11 @@ func (d *daemon) steered() (map[string]uint64, error) {
 // diff compares the tables of the node, if there is one, and of metadata.
 func (d *daemon) diff(ctx context.Context) (status.Diff, error) {
 	out := noDiff
-	n, err := d.running()
-	switch {
-	case err == nil:
-		if out, err = n.diff(ctx); err != nil {
-			return out, err
-		}
-	case !d.hasNoRole():
+	n, err := d.present()
+	if n != nil {
+		out, err = n.diff(ctx)
+	}
+	if err != nil {
 		return out, err
 	}
 	w := d.metadata.work()

@@ -226,7 +226,8 @@ func (m *metadataPart) tellNeutron() {
 }
 
 // begin writes an empty file of identities where there is none that can be read: without
-// ports nobody else does, and the proxy waits for it. With rows of an earlier start it has to wait for theirs.
+// ports nobody else does, and the proxy waits for it. With rows of an earlier start it has
+// to wait for theirs.
 func begin(loaded *taps.Taps, file string) error {
 	rows, err := loaded.Sources()
 	if err != nil || len(rows) > 0 {

@@ -133,7 +133,9 @@ func TestRows(t *testing.T) {
 	if got := c.step(Config{Answer: answer}).Tables().Ports["vm"].Answer; got != answer {
 		t.Errorf("without a metadata port %s answers", got)
 	}
-	if got := Interfaces(c.load()); !slices.Equal(got, []Interface{{Name: "tapvm", Userspace: true}}) {
+	c.plug("later", "br-int", 9) // its port is not bound yet
+	c.plug("elsewhere", "br-other", 10)
+	if got := Interfaces(c.load()); !slices.Equal(got, []Interface{{Name: "taplater", Userspace: true}, {Name: "tapvm", Userspace: true}}) {
 		t.Errorf("devices of %+v are asked for", got)
 	}
 }

@@ -195,9 +195,7 @@ func FuzzBuild(f *testing.F) {
 	f.Add([]byte("a\x00\x01\x01"), uint8(0))
 	f.Fuzz(func(t *testing.T, raw []byte, which uint8) {
 		size := sizes[int(which)%len(sizes)]
-		if len(raw) > 4*2000 {
-			t.Skip()
-		}
+		raw = raw[:min(len(raw), 4*2000)]
 		var backends []Backend
 		seen, wrong, n := map[string]bool{}, false, 0
 		for ; len(raw) >= 4; raw = raw[4:] {

@@ -25,10 +25,13 @@ func WriteRuntime(path string, content []byte) error {
 }
 
 // replace has one name for what is not complete yet: a file has one writer, and what one
-// that was killed has left is the next one's.
+// that was killed has left is not in the way of the next.
 func replace(path string, content []byte, sync func(*os.File) error) error {
 	aside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	tmp, err := os.OpenFile(aside, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	tmp, err := os.OpenFile(aside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/haproxy"
 )
 
 // A node goes over from neutron-ovn-metadata-agent to Sluice under requests, as
@@ -241,31 +242,6 @@ type agent struct {
 	ended    atomic.Bool
 }
 
-// haproxyConfig is the agent's (neutron/agent/ovn/metadata/driver.py), without a log.
-const haproxyConfig = `global
-    user root
-    group root
-    maxconn 1024
-
-defaults
-    mode http
-    option dontlognull
-    option http-server-close
-    option forwardfor
-    retries 3
-    timeout http-request 30s
-    timeout connect 30s
-    timeout client 32s
-    timeout server 32s
-    timeout http-keep-alive 30s
-
-listen listener
-    bind 169.254.169.254:80
-    bind fe80::a9fe:a9fe:80 interface %s1
-    server metadata %s
-    http-request add-header X-OVN-Network-ID %s
-`
-
 // agent begins to answer for a machine of red.
 func (w *world) agent(vm string) *agent {
 	w.Helper()
@@ -290,7 +266,7 @@ func (w *world) agent(vm string) *agent {
 		_, _ = rw.Write([]byte(instanceOf(vm)))
 	})}
 	go func() { _ = a.server.Serve(l) }()
-	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, "tap"+n.ID[:10], socket, n.ID), 0o600); err != nil {
+	if err := os.WriteFile(file, haproxy.Config(n.ID, socket, "tap"+n.ID[:10]+"1"), 0o600); err != nil {
 		w.Fatal(err)
 	}
 	a.haproxy, err = w.Command(background, node, "ip", "netns", "exec", n.Namespace(), "haproxy", "-db", "-f", file)

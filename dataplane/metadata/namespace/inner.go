@@ -249,11 +249,12 @@ func (d inner) settleAddresses(h *netlink.Handle, f *found) error {
 
 // usable are the addresses that this kernel can have: one without IPv6 has no such.
 func usable(addresses ...netip.Prefix) []netip.Prefix {
-	six := hasIPv6()
+	six := HasIPv6()
 	return slices.DeleteFunc(addresses, func(p netip.Prefix) bool { return !six && p.Addr().Is6() })
 }
 
-func hasIPv6() bool {
+// HasIPv6 tells whether the kernel has IPv6: booted with ipv6.disable=1 it has not.
+func HasIPv6() bool {
 	_, err := os.Stat("/proc/sys/net/ipv6/conf")
 	return err == nil
 }

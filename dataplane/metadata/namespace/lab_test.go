@@ -82,10 +82,18 @@ func (n *node) in(path, script string) string {
 	return out
 }
 
+// try returns what a script writes, and of one that fails its errors besides: ip(8) warns
+// of the other ends of pairs in namespaces that are going, whoever's they are.
 func (n *node) try(path, script string) (string, error) {
 	script = strings.ReplaceAll(script, "ovs-vsctl ", "ovs-vsctl --timeout=20 --db=unix:"+filepath.Join(n.dir, "db.sock")+" ")
-	out, err := exec.Command("nsenter", "--net="+path, "sh", "-ec", script).CombinedOutput()
-	return string(out), err
+	var errs strings.Builder
+	cmd := exec.Command("nsenter", "--net="+path, "sh", "-ec", script)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return string(out) + errs.String(), err
+	}
+	return string(out), nil
 }
 
 func (n *node) until(what string, ok func() bool) {

@@ -62,7 +62,7 @@ func settleNeighbours(h *netlink.Handle, device string, wanted intent.GuestSet) 
 		}
 	}
 	for _, g := range next {
-		if slices.Contains(now, g) || g.Addr.Is6() && !hasIPv6() {
+		if slices.Contains(now, g) || g.Addr.Is6() && !HasIPv6() {
 			continue
 		}
 		if err := h.NeighSet(permanent(l, g)); err != nil {

@@ -132,17 +132,24 @@ func serveFor(t *testing.T, l net.Listener, fds []int, d time.Duration) (net.Lis
 	return next, kept
 }
 
-// A request that takes too long is broken off, and so is one whose header does not come to
-// its end; a connection that waits is kept meanwhile.
-func TestLeaveIsBounded(t *testing.T) {
+// holding is a server that answers nothing before release is closed, on a listener. done is
+// how it ended to be served.
+func holding(t *testing.T) (s *Server, l net.Listener, release chan struct{}, done chan error) {
+	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := make(chan struct{})
-	s := New(Config{Backend: hold(release)})
-	done := make(chan error, 1)
+	release, done = make(chan struct{}), make(chan error, 1)
+	s = New(Config{Backend: hold(release)})
 	go func() { done <- s.Serve(l, anybody) }()
+	return s, l, release, done
+}
+
+// A request that takes too long is broken off, and so is one whose header does not come to
+// its end; a connection that waits is kept meanwhile.
+func TestLeaveIsBounded(t *testing.T) {
+	s, l, release, done := holding(t)
 	conns := map[string]net.Conn{}
 	for what, text := range map[string]string{"under way": "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "half a header": "GET / HT", "silent": ""} {
 		c, err := net.Dial("tcp4", l.Addr().String())
@@ -192,14 +199,7 @@ func TestLeaveIsBounded(t *testing.T) {
 // The first byte of a request that was read while the one before was answered is not lost
 // when the server leaves then: it answers that request, too.
 func TestLeaveWithAByteOfTheNextRequest(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	release := make(chan struct{})
-	s := New(Config{Backend: hold(release)})
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(l, anybody) }()
+	s, l, release, done := holding(t)
 	c, err := net.Dial("tcp4", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

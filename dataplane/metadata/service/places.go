@@ -2,11 +2,11 @@ package service
 
 import (
 	"net/netip"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 )
 
@@ -43,7 +43,7 @@ func (s *Service) lookAtFile(now time.Time) bool {
 // been read. Ports that are steered are served also where the configuration says that none
 // are: the daemon may have another one by now.
 func (s *Service) setPlaces() {
-	places, six := []place{}, haveIPv6()
+	places, six := []place{}, hasIPv6()
 	if s.cfg.Steered || len(s.table.Ports()) > 0 {
 		path := filepath.Join(s.cfg.Namespaces, Steered)
 		places = append(places, place{socket: "steered4", path: path, addr: steered4})
@@ -63,15 +63,8 @@ func (s *Service) setPlaces() {
 	s.places = places
 }
 
-// ipv6Sysctls are there where the kernel has IPv6.
-var ipv6Sysctls = "/proc/sys/net/ipv6/conf"
-
-// haveIPv6 tells whether the kernel has IPv6: booted with ipv6.disable=1 it has no such
-// socket.
-func haveIPv6() bool {
-	_, err := os.Stat(ipv6Sysctls)
-	return err == nil
-}
+// hasIPv6 is another one in a test.
+var hasIPv6 = namespace.HasIPv6
 
 func (s *Service) steered(_, remote netip.AddrPort) (proxy.Identity, bool) {
 	table, _ := s.reader.Table() // an error is reported by the loop

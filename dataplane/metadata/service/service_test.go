@@ -573,9 +573,9 @@ func TestOwnNamespaceStays(t *testing.T) {
 
 // A kernel without IPv6 has one steered listener, and the heart beats with it.
 func TestWithoutIPv6(t *testing.T) {
-	was := ipv6Sysctls
-	ipv6Sysctls += "-not"
-	defer func() { ipv6Sysctls = was }()
+	was := hasIPv6
+	hasIPv6 = func() bool { return false }
+	defer func() { hasIPv6 = was }()
 	w := newWorld(t)
 	w.namespace(Steered, "addr add 169.254.169.254/32 dev lo", "addr add 100.64.0.7/32 dev lo")
 	w.namespace("ovnmeta-a", networkSetup()...)

@@ -18,17 +18,17 @@ func (d *Driver) Preview(ctx context.Context, ports map[string]intent.MetadataPo
 	if err := d.known(ctx); err != nil {
 		return nil, nil, err
 	}
-	devices, err := d.devices()
-	if err != nil {
-		return nil, nil, err
-	}
 	left := maps.Clone(d.rows)
 	var given []identity.Number
 	defer func() { d.give(given) }()
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
 		v := ports[name]
-		if v.Tap != (intent.Tap{}) && devices[v.Tap.IfIndex] != v.Tap.Name {
-			continue // Apply waits for it
+		if v.Tap != (intent.Tap{}) {
+			if there, err := d.isThere(v.Tap); err != nil {
+				return nil, nil, err
+			} else if !there {
+				continue // Apply waits for it
+			}
 		}
 		e, taken, err := d.plan(v, d.entries[name])
 		if err != nil {

@@ -15,12 +15,10 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/test/haproxy"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/nova"
 )
-
-// networkHeader is by which haproxy names the network; here that is its one instance.
-const networkHeader = "X-OVN-Network-ID"
 
 // agentConfig is what the process in the place of neutron's agent is told: the unix socket
 // that it listens on, and the address of Nova.
@@ -52,7 +50,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 // signing makes haproxy's requests Nova's.
 func signing(address string) http.Handler {
 	return &httputil.ReverseProxy{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}, Rewrite: func(r *httputil.ProxyRequest) {
-		instance := r.In.Header.Get(networkHeader)
+		instance := r.In.Header.Get(haproxy.NetworkHeader) // of a network here there is one
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", address
 		r.Out.Header.Set("X-Instance-Id", instance)
 		r.Out.Header.Set("X-Tenant-Id", projectOf(instance))

@@ -14,35 +14,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/test/haproxy"
 )
 
-// haproxyConfig is what neutron-ovn-metadata-agent writes for a network
-// (neutron/agent/ovn/metadata/driver.py), but that it stays in the foreground.
-const haproxyConfig = `global
-    log         /dev/log local0 info
-    log-tag     haproxy-metadata-proxy-%[1]s
-    maxconn     1024
-    pidfile     %[2]s/%[1]s.pid
-
-defaults
-    log global
-    mode http
-    option httplog
-    option dontlognull
-    option http-server-close
-    option forwardfor
-    retries                 3
-    timeout http-request    30s
-    timeout connect         30s
-    timeout client          32s
-    timeout server          32s
-    timeout http-keep-alive 30s
-
-listen listener
-    bind 169.254.169.254:80
-    server metadata %[2]s/metadata_proxy
-    http-request add-header X-OVN-Network-ID %[1]s
-`
+// agentSocket is the name of the socket between haproxy and the agent.
+const agentSocket = "metadata_proxy"
 
 // classicSide is networks with a namespace and haproxy each.
 type classicSide struct {
@@ -71,7 +47,7 @@ func (c *classicSide) up(ctx context.Context, count int) error {
 	if c.dir, err = os.MkdirTemp("", "sluice-classic-"); err != nil {
 		return err
 	}
-	if c.stop, err = c.agent(filepath.Join(c.dir, "metadata_proxy")); err != nil {
+	if c.stop, err = c.agent(filepath.Join(c.dir, agentSocket)); err != nil {
 		return err
 	}
 	var machines, spaces strings.Builder
@@ -125,7 +101,7 @@ func (c *classicSide) network(ctx context.Context, i int) error {
 	}
 	name := c.instance(i)
 	file := filepath.Join(c.dir, name+".conf")
-	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, name, c.dir), 0o600); err != nil {
+	if err := os.WriteFile(file, haproxy.Config(name, filepath.Join(c.dir, agentSocket), ""), 0o600); err != nil {
 		return err
 	}
 	h := exec.Command("nsenter", "--net=/run/netns/"+c.space(i), "--", "haproxy", "-db", "-q", "-f", file)

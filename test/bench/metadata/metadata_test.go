@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/test/haproxy"
 	"github.com/ovn-sluice/sluice/test/nova"
 )
 
@@ -25,7 +26,7 @@ func TestClassic(t *testing.T) {
 	b := &bench{Config: Config{Settle: 50 * time.Millisecond, Requests: 30, Clients: networks, Rounds: 1, Out: io.Discard}}
 	n := nova.New(nova.Config{Secret: "x"})
 	agent := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		instance := r.Header.Get(networkHeader)
+		instance := r.Header.Get(haproxy.NetworkHeader)
 		n.As(instance, projectOf(instance)).ServeHTTP(w, r)
 	})
 	c := &classicSide{bench: b, agent: func(socket string) (func(), error) {
