@@ -164,7 +164,7 @@ func (w *world) reportFailure() {
 		for _, ch := range w.Scenario().Clouds[0].Chassis {
 			for _, name := range []string{"sluiced", "metadata"} {
 				if p, err := w.Process(ch.Name, name); err == nil {
-					w.Logf("%s: %s (running: %v), its log ends:\n%s", ch.Name, name, p.Running(), p.LogTail(60))
+					w.Logf("%s: %s (running: %v), its log ends:\n%s", ch.Name, name, p.Running(), p.LogTail(25))
 				}
 			}
 			for _, argv := range [][]string{
