@@ -65,7 +65,7 @@ func (c *chaos) summary() {
 		l := p.lost(c.begin, time.Now().Add(-answerTime))
 		packets, lost = packets+l.sent, lost+l.lost
 	}
-	c.Logf("%d rounds, %d packets of %d pairs, %d lost, %d times since OVN lost tunnels:%s",
+	c.Logf("%d rounds, %d packets of %d pairs, %d lost, %d times since OVN lost tunnels or moved gateways:%s",
 		len(c.history), packets, len(c.traffic.pairs), lost, c.excused, strings.Join(c.history, ""))
 }
 

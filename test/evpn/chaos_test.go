@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -31,9 +32,11 @@ type chaos struct {
 	traffic *traffic
 	begin   time.Time
 	history []string
-	// flaps is how often each cloud's tunnels were lost to BFD of OVN's, and excused how
-	// often a pair lost packets by that.
+	// flaps is how often each cloud's tunnels were lost to BFD of OVN's, read how far the
+	// logs of ovn-controller were, and excused how often a pair lost packets by what
+	// these say.
 	flaps   map[string]int
+	read    map[string]int64
 	excused int
 }
 
@@ -60,7 +63,7 @@ func chaosSeed() uint64 {
 
 func newChaos(t *testing.T) *chaos {
 	t.Helper()
-	c := &chaos{seed: chaosSeed(), flaps: map[string]int{}}
+	c := &chaos{seed: chaosSeed(), flaps: map[string]int{}, read: map[string]int64{}}
 	if s := os.Getenv(replay); s != "" {
 		seed, rounds, _ := strings.Cut(s, ":")
 		var err1, err2 error
@@ -231,13 +234,15 @@ const answerTime = 10 * time.Second
 // blameless looks at what the pairs lost in the time of some events.
 //
 // BFD of OVN's tunnels that loses one on a busy machine, with no event on the switches of
-// that cloud, has gateways move, and both ends answer for an address meanwhile. That is
-// not Sluice's, and is counted apart.
+// that cloud, has gateways move, and both ends answer for an address meanwhile. So does
+// the end of a gateway chassis' database: until ovs-vswitchd has told the new one of its
+// tunnels, ovn-controller there takes the other chassis for dead and claims the gateways
+// for a moment. That is not Sluice's, and is counted apart.
 func (c *chaos) blameless(from, to time.Time, when string, events []event) {
 	c.Helper()
-	moved := c.flapped()
-	for cloud := range moved {
-		moved[cloud] = moved[cloud] && !slices.ContainsFunc(events, func(e event) bool { return e.breaksTunnels(cloud) })
+	flapped, claimed := c.flapped(), c.claimed()
+	moved := func(cloud string) bool {
+		return claimed[cloud] || flapped[cloud] && !slices.ContainsFunc(events, func(e event) bool { return e.breaksTunnels(cloud) })
 	}
 	for _, p := range c.traffic.pairs {
 		most, l := allowed(events, p), p.lost(from, to)
@@ -250,8 +255,8 @@ func (c *chaos) blameless(from, to time.Time, when string, events []event) {
 		what := fmt.Sprintf("lost %d, %d in a row, the first after %d ms: %v", l.lost, l.row, l.first.Sub(from).Milliseconds(), p)
 		switch {
 		case most == all || l.lost <= int(most):
-		case moved[p.from.cloud] || moved[p.to.cloud]:
-			what += ": more than " + fmt.Sprint(most) + ", but OVN lost tunnels meanwhile"
+		case moved(p.from.cloud) || moved(p.to.cloud):
+			what += ": more than " + fmt.Sprint(most) + ", but OVN lost tunnels or moved gateways meanwhile"
 			c.excused++
 		default:
 			what = fmt.Sprintf("%s: MORE THAN %d", what, most)
@@ -284,6 +289,41 @@ func (c *chaos) flapped() map[string]bool {
 }
 
 var flapCount = regexp.MustCompile(`flap_count="?(\d+)`)
+
+// claimed tells in which clouds ovn-controller has claimed gateways of the pairs since it
+// was asked last.
+func (c *chaos) claimed() map[string]bool {
+	out := map[string]bool{}
+	for _, cloud := range chaosClouds {
+		for _, n := range chassisOf(cloud) {
+			p, err := c.Process(n, "controller")
+			if err != nil {
+				c.Fatal(err)
+			}
+			text, err := readFrom(p.Log, c.read[n])
+			if err != nil {
+				c.Fatal(err)
+			}
+			c.read[n] += int64(len(text))
+			out[cloud] = out[cloud] || gatewayClaim.Match(text)
+		}
+	}
+	return out
+}
+
+var gatewayClaim = regexp.MustCompile(`cr-lrp-(red|blue)-gw: Claiming `)
+
+func readFrom(file string, offset int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(f)
+}
 
 // breaksTunnels tells whether a switch of a cloud goes, or what tells it of tunnels.
 func (e event) breaksTunnels(cloud string) bool {
