@@ -74,7 +74,7 @@ func (m *metadataPart) take(e ovn.Event) {
 		return
 	}
 	diff := m.translator.Step(e.Rows, m.devices, e.InSync)
-	if !m.translator.Stale() {
+	if !m.translator.Stale() || !diff.Empty() {
 		m.tellNeutron() // before anybody is answered
 		if m.at != nil {
 			m.at.patch(diff, !m.stepped)

@@ -32,6 +32,10 @@ type build struct {
 	ports    []*port // by name
 	tables   Tables
 	reports  []status.Object
+	// early: rows of switches may still be to come, and those of their metadata ports.
+	early bool
+	// conflict: two switches here have one name.
+	conflict bool
 	// verdicts are what ACLs say of ports; before, when set, is what they said: they are
 	// not looked at.
 	book             *acl.Book
@@ -86,7 +90,7 @@ func (b *build) read(p *port) {
 		p.say(status.Error, reason.BadMAC, err.Error())
 	}
 	p.Guests = intent.NewGuestSet(p.guests...)
-	n, ok := b.network(p.row.Datapath)
+	n, ok := b.network(p.row)
 	if !ok {
 		p.say(status.Pending, reason.NetworkMissing, "the row of its switch is still to come")
 		return
@@ -100,6 +104,8 @@ type claim struct {
 	ifindex uint32
 	vlan    uint16
 }
+
+func claimOf(t intent.Tap) claim { return claim{t.IfIndex, t.VLAN} }
 
 // decide finds the way of a port's requests.
 func (b *build) decide(p *port, claimed map[claim]string) {
@@ -119,7 +125,7 @@ func (b *build) decide(p *port, claimed map[claim]string) {
 		}
 	}
 	if why.why == "" {
-		k := claim{tap.IfIndex, tap.VLAN}
+		k := claimOf(tap)
 		if first, there := claimed[k]; there {
 			p.say(status.Error, reason.TapConflict, fmt.Sprintf("port %s has the tap %s with VLAN %d already", first, tap.Name, tap.VLAN))
 			return

@@ -40,18 +40,23 @@ type network struct {
 }
 
 // network finds a port's switch; false while its row is not there.
-func (b *build) network(datapath ovn.UUID) (*network, bool) {
-	if n, done := b.networks[datapath]; done {
+func (b *build) network(p ovn.PortBinding) (*network, bool) {
+	if n, done := b.networks[p.Datapath]; done {
 		return n, n != nil
 	}
-	row, ok := b.rows.Datapath(datapath)
+	row, ok := b.rows.Datapath(p.Datapath)
+	name := row.Network()
+	if !ok && b.early {
+		name = p.Network()
+		ok = name != ""
+	}
 	if !ok {
-		b.networks[datapath] = nil
+		b.networks[p.Datapath] = nil
 		return nil, false
 	}
-	n := &network{name: row.Network()}
-	n.port, n.hasPort = b.rows.MetadataPort(datapath)
-	b.networks[datapath] = n
+	n := &network{name: name}
+	n.port, n.hasPort = b.rows.MetadataPort(p.Datapath)
+	b.networks[p.Datapath] = n
 	return n, true
 }
 
@@ -64,6 +69,7 @@ func (b *build) settle(datapath ovn.UUID, n *network, taken map[string]bool) {
 		b.complain(string(row.NBUUID()), status.Error, reason.NetworkConflict,
 			fmt.Sprintf("another switch with ports here is named %s, too; this one goes by its UUID and has no namespace", n.name))
 		n.name, n.conflict = string(row.NBUUID()), true
+		b.conflict = true
 	}
 	taken[n.name] = true
 	if !n.hasPort {

@@ -84,7 +84,8 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 		}
 		dirty := live.Apply(batch)
 		if dirty.Metadata || dirty.All || looked || tr.Stale() {
-			apply(sum, tr.Step(live, now.devices, ovn.InSync{SB: step == steps-1 || r.IntN(4) > 0, NB: true}))
+			sb := step == steps-1 || r.IntN(4) > 0
+			apply(sum, tr.Step(live, now.devices, ovn.InSync{SB: sb, SBGrows: !sb && r.IntN(2) > 0, NB: true}))
 		}
 	}
 	apply(sum, tr.Step(live, now.devices, synced)) // of what was stale; else it is nothing

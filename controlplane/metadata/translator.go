@@ -41,6 +41,8 @@ type Translator struct {
 	agent    ovn.MetadataAgent
 	changes  uint64
 	stale    bool
+	// whole: a step has seen all that OVN has.
+	whole bool
 	// book has the matches of ACLs, and verdicts what they said last of each port.
 	book     acl.Book
 	verdicts map[string]acl.Verdict
@@ -53,13 +55,17 @@ func NewTranslator(cfg Config) *Translator {
 
 // Step computes all that is served and returns what differs from the step before.
 // devices are those that were found for Interfaces, by the Interface's name. While
-// Southbound is not in sync nothing changes. While Northbound is not, and ACLs are to be
+// Southbound is not in sync nothing changes, but for ports that come while it grows. While Northbound is not, and ACLs are to be
 // respected, what they said of a port last stays; of a port that is new nothing is known.
 func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.InSync) Difference {
 	t.stale = !inSync.SB || t.cfg.Respect && !inSync.NB
-	if !inSync.SB {
+	switch {
+	case !inSync.SB && inSync.SBGrows && t.whole && !t.cfg.Respect:
+		return t.early(rows, devices)
+	case !inSync.SB:
 		return Difference{}
 	}
+	t.whole = true
 	b := &build{rows: rows, cfg: t.cfg, devices: devices, book: &t.book, verdicts: map[string]acl.Verdict{}}
 	if !inSync.NB {
 		b.before = t.verdicts
@@ -90,6 +96,30 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.
 	}
 	diff := Difference{Ports: evpn.NewDelta(t.tables.Ports, b.tables.Ports), Networks: evpn.NewDelta(t.tables.Networks, b.tables.Networks)}
 	t.tables = b.tables
+	return diff
+}
+
+// early adds what can be served while rows that were asked for are still to come: ports
+// that are new, by a tap that no port has, on the network that Neutron names with them.
+// All else stays: what is missing may be on its way. The rows of a network that is new here
+// take Southbound a while where there are many, and a machine asks in its first second.
+func (t *Translator) early(rows *ovn.Rows, devices map[string]Device) Difference {
+	b := &build{rows: rows, cfg: t.cfg, devices: devices, early: true}
+	b.compute()
+	claimed := map[claim]bool{}
+	for _, p := range t.tables.Ports {
+		claimed[claimOf(p.Tap)] = true
+	}
+	diff := Difference{Ports: evpn.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}}
+	for name, p := range b.tables.Ports {
+		_, there := t.tables.Ports[name]
+		if !there && p.Tap != (intent.Tap{}) && p.Instance != "" && !claimed[claimOf(p.Tap)] && !b.conflict {
+			diff.Ports.Set[name], t.tables.Ports[name] = p, p
+		}
+	}
+	if t.agent.Publish {
+		t.agent.Networks = networksOf(t.tables)
+	}
 	return diff
 }
 

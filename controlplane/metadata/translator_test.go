@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -283,6 +284,79 @@ func TestNotInSync(t *testing.T) {
 	c.vm("vm", "red")
 	if tr.Step(c.load(), c.devices, synced); tr.Complaints() == before {
 		t.Error("nothing is said of a port without an address")
+	}
+}
+
+// A port on a network that is new here is served before its network's rows have come, and
+// goes on by what these say then. Whatever is not sure waits.
+func TestEarly(t *testing.T) {
+	grows := ovn.InSync{SBGrows: true, VSwitch: true, NB: true}
+	comes := func(c cloud) {
+		c.vm("new", "blue", "fa:16:3e:00:00:05 10.0.0.5")
+		c.edit("new", func(p *ovn.PortBinding) { p.ExternalIDs["neutron:network_name"] = "neutron-blue" })
+		c.plug("new", "br-int", 8)
+	}
+	for name, tt := range map[string]struct {
+		cfg    Config
+		change func(cloud)
+		want   []string
+	}{
+		"a new port": {want: []string{"new"}},
+		"Neutron does not name a network": {change: func(c cloud) {
+			c.edit("new", func(p *ovn.PortBinding) { delete(p.ExternalIDs, "neutron:network_name") })
+		}},
+		"nobody has looked for the tap": {change: func(c cloud) { delete(c.devices, "tapnew") }},
+		"no tap that can be steered":    {change: func(c cloud) { c.devices["tapnew"] = Device{Reason: reason.TapNetdev} }},
+		"the tap is another port's": {change: func(c cloud) {
+			c.devices["tapnew"], c.rows["if-new"] = Device{Name: "tapvm", IfIndex: 7}, ovn.Interface{UUID: "if-new", Name: "tapnew", IfaceID: "new"}
+		}},
+		"the other port is missing":     {change: func(c cloud) { delete(c.rows, "pb-vm") }, want: []string{"new"}},
+		"an instance that is not known": {change: func(c cloud) { c.edit("new", func(p *ovn.PortBinding) { delete(p.ExternalIDs, keyDeviceID) }) }},
+		"the name of another network": {change: func(c cloud) {
+			c.edit("new", func(p *ovn.PortBinding) { p.ExternalIDs["neutron:network_name"] = "neutron-red" })
+		}},
+		"by namespaces":        {cfg: Config{Path: PathNamespace}},
+		"ACLs are to be asked": {cfg: Config{Respect: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := sample()
+			tt.cfg.Answer, tt.cfg.PublishNetworks = answer, true
+			tr := NewTranslator(tt.cfg)
+			comes(c)
+			if d := tr.Step(c.load(), c.devices, grows); !d.Empty() {
+				t.Fatalf("before anything was whole: %+v", d)
+			}
+			c = sample()
+			tr.Step(c.load(), c.devices, synced)
+			before := tr.Tables()
+			comes(c)
+			if tt.change != nil {
+				tt.change(c)
+			}
+			d := tr.Step(c.load(), c.devices, grows)
+			if got := slices.Sorted(maps.Keys(d.Ports.Set)); !slices.Equal(got, tt.want) || len(d.Ports.Delete)+len(d.Networks.Set)+len(d.Networks.Delete) > 0 || !tr.Stale() {
+				t.Fatalf("difference %+v, want the ports %q", d, tt.want)
+			}
+			if now := tr.Tables(); now.Ports["vm"] != before.Ports["vm"] {
+				t.Errorf("port vm has changed: %+v", now.Ports["vm"])
+			}
+			if len(tt.want) == 0 {
+				return
+			}
+			want := intent.MetadataPort{Port: "new", Network: "blue", Instance: "instance-new", Project: "project-new", Answer: answer,
+				Tap: intent.Tap{Name: "tapnew", IfIndex: 8}, Guests: tr.Tables().Ports["new"].Guests}
+			if got := d.Ports.Set["new"]; got != want || got.Guests == "" {
+				t.Errorf("it is %+v, want %+v", got, want)
+			}
+			if a := tr.Agent(); !slices.Equal(a.Networks, []string{"blue", "red"}) {
+				t.Errorf("published: %q", a.Networks)
+			}
+			c.network("blue", "fa:16:3e:00:00:02 10.0.0.2", "10.0.0.2/24")
+			want.Answer = intent.MAC{0xfa, 0x16, 0x3e, 0, 0, 2}
+			if d := tr.Step(c.load(), c.devices, synced); d.Ports.Set["new"] != want {
+				t.Errorf("when all is there: %+v", d)
+			}
+		})
 	}
 }
 

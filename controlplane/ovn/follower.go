@@ -51,6 +51,9 @@ type Config struct {
 // as the server has them.
 type InSync struct {
 	SB, VSwitch bool
+	// SBGrows: Southbound was in sync, and then rows were asked for besides, which are
+	// still to come. Those that are there are as the server has them.
+	SBGrows bool
 	// NB is true as well where no Northbound session is configured: then no
 	// row of it is needed.
 	NB bool
@@ -193,7 +196,7 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 		default:
 			f.apply(f.nbChanges(d.batch), f.rows, f.loading)
 		}
-		d.from.took(ctx, group, f.in, d.batch.InSync)
+		d.from.took(ctx, group, f.in, d.batch)
 		if f.loading != f.rows || f.dirty.relations || f.dirty.All {
 			f.discover(d.from)
 		}
@@ -313,8 +316,9 @@ func (f *Follower) publish() {
 }
 
 func (f *Follower) inSync() InSync {
+	sb := f.loading == f.rows && f.rows.SystemID() != ""
 	return InSync{
-		SB: f.loading == f.rows && f.sb.isInSync() && f.rows.SystemID() != "", VSwitch: f.vswitch.isInSync(),
+		SB: sb && f.sb.isInSync(), SBGrows: sb && !f.sb.isInSync() && f.sb != nil && f.sb.grows, VSwitch: f.vswitch.isInSync(),
 		NB: f.cfg.Northbound == "" || f.nb.isInSync(),
 	}
 }

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	keyDeviceID = "neutron:device_id"
-	keyIfaceID  = "iface-id"
+	keyDeviceID    = "neutron:device_id"
+	keyNetworkName = "neutron:network_name"
+	keyIfaceID     = "iface-id"
 	// metadataOwner begins the neutron:device_id of a network's metadata port.
 	metadataOwner = "ovnmeta-"
 )
 
 // metadataPortKeys are the keys of Port_Binding.external_ids that metadata reads.
-var metadataPortKeys = []string{keyDeviceID, "neutron:project_id", "neutron:mtu", "neutron:cidrs"}
+var metadataPortKeys = []string{keyDeviceID, keyNetworkName, "neutron:project_id", "neutron:mtu", "neutron:cidrs"}
 
 // Interface is a row of the vswitch database's Interface table. It is followed with
 // Needs.Metadata only.
@@ -44,13 +45,22 @@ type Attachment struct {
 // ServeMetadata says whether what metadata reads is followed, before any row is there.
 func (r *Rows) ServeMetadata(yes bool) { r.metadata = yes }
 
+// networkPrefix is before a network in the names of Neutron's switches.
+const networkPrefix = "neutron-"
+
 // Network is a switch's name as Neutron and people know it: external_ids:name without
 // "neutron-", or what the Northbound row is if it has no name.
 func (d DatapathBinding) Network() string {
-	if n := strings.TrimPrefix(d.ExternalIDs["name"], "neutron-"); n != "" {
+	if n := strings.TrimPrefix(d.ExternalIDs["name"], networkPrefix); n != "" {
 		return n
 	}
 	return string(d.NBUUID())
+}
+
+// Network is the network of a port as Neutron writes it to external_ids:neutron:network_name,
+// which is there with the port, before the row of its switch is; empty if it does not.
+func (p PortBinding) Network() string {
+	return strings.TrimPrefix(p.ExternalIDs[keyNetworkName], networkPrefix)
 }
 
 // ServedPorts lists the ports that machines have on this node, or are about to have: of
@@ -189,10 +199,14 @@ func (d *discovery) serves(own UUID, w Wanted) {
 	sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.Includes("additional_chassis", ovsdb.UUID(own)))
 	networks := map[string]struct{}{}
 	for id := range d.rows.servedAt.all(own) {
-		at := d.rows.ports[id].Datapath
-		d.datapaths[at] = struct{}{}
-		if dp, ok := d.rows.Datapath(at); ok {
-			networks[dp.Network()] = struct{}{}
+		p := d.rows.ports[id]
+		d.datapaths[p.Datapath] = struct{}{}
+		name := p.Network()
+		if dp, ok := d.rows.Datapath(p.Datapath); ok {
+			name = dp.Network()
+		}
+		if name != "" {
+			networks[name] = struct{}{}
 		}
 	}
 	for n := range networks {

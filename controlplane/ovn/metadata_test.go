@@ -2,8 +2,10 @@ package ovn
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -211,6 +213,51 @@ func TestFollowerMetadataOldOVN(t *testing.T) {
 	w.untilPorts("the start", "red1", "md-red")
 	l.convert(w, "sb", "old", edited(t, schema.Southbound, map[string]string{"Port_Binding": "additional_chassis"}), []string{"red1", "md-red"})
 	w.untilPorts("without the column", "red1", "md-red")
+}
+
+// TestFollowerGrows: a machine on a network that is new here is told of with the network's
+// name before the network's rows have come, and the event says that they are to come. A
+// server that is lost is no growth.
+func TestFollowerGrows(t *testing.T) {
+	l := newLab(t)
+	l.network("red", "red1")
+	l.network("blue", "blue1")
+	l.nb("set", "Logical_Switch_Port", "blue1", `external_ids:neutron\:network_name=neutron-blue`)
+	l.bind("a1", "red1")
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	w := l.follow(Config{Needs: Needs{Metadata: true}, Handle: func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, p := range e.Rows.ServedPorts() {
+			_, there := e.Rows.Datapath(p.Datapath)
+			seen[fmt.Sprintf("%s of %q, its switch %t, in sync %t, grows %t", p.LogicalPort, p.Network(), there, e.InSync.SB, e.InSync.SBGrows)] = true
+		}
+	}})
+	w.untilPorts("the start", "red1", "md-red")
+	l.bind("a1", "blue1")
+	w.untilPorts("another network", "red1", "md-red", "blue1", "md-blue")
+	l.run("ovs-appctl", "-t", l.path("sb.ctl"), "exit")
+	l.waitFor("the loss", func() bool { return !w.Status().InSync.SB })
+	if w.Status().InSync.SBGrows {
+		t.Error("rows are still to come from a server that is lost")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for what, want := range map[string]bool{
+		`blue1 of "blue", its switch false, in sync false, grows true`: true,
+		`blue1 of "blue", its switch true, in sync true, grows false`:  true,
+		`blue1 of "blue", its switch false, in sync true, grows false`: false,
+		`red1 of "", its switch true, in sync true, grows false`:       true,
+		`red1 of "", its switch false, in sync false, grows true`:      false,
+	} {
+		if seen[what] != want {
+			t.Errorf("%s: %t, want %t", what, seen[what], want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("seen: %q", slices.Sorted(maps.Keys(seen)))
+	}
 }
 
 // TestFollowerMetadataCosts: without need none of it is replicated; with it, what other

@@ -19,6 +19,9 @@ type source struct {
 	cancel  context.CancelFunc
 	asked   map[string]map[ovsdb.Clause]struct{}
 	inSync  bool
+	// grows: the rows are all that was asked for before, as the server has them; what
+	// was asked for since is still to come.
+	grows bool
 	// takesOver: no batch has come yet, and the rows are those of the session
 	// before.
 	takesOver bool
@@ -84,18 +87,19 @@ func (s *source) ask(name string, c ovsdb.Conditions, by *source) error {
 	if err := s.session.SetConditions(c); err != nil {
 		return fmt.Errorf("conditions on the %s database: %w", name, err)
 	}
+	s.grows = s.grows || s.inSync
 	s.asked, s.inSync, s.doubtful = sets, false, by != s
 	s.asks++
 	return nil
 }
 
 // took notes what a batch says of being in sync.
-func (s *source) took(ctx context.Context, group *errgroup.Group, in chan<- delivery, inSync bool) {
-	if inSync && s.doubtful {
+func (s *source) took(ctx context.Context, group *errgroup.Group, in chan<- delivery, b ovsdb.Batch) {
+	s.inSync, s.grows = b.InSync, s.grows && b.Connected
+	if s.inSync && s.doubtful {
 		s.checkSoon(ctx, group, in)
-		inSync = false
+		s.inSync = false
 	}
-	s.inSync = inSync
 }
 
 // confirm asks the session itself, which has returned from the handler by now.

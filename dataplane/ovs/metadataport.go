@@ -100,11 +100,11 @@ func (s *Switch) FindPort(device string) (p FoundPort, there bool, err error) {
 	return FoundPort{}, false, nil
 }
 
-// EnsureMetadataPorts makes ports as they are wanted, by network, in one transaction, and
-// waits until ovs-vswitchd has them. Those that failed are in failed; err is of all.
+// EnsureMetadataPorts makes ports as they are wanted, by network, in one transaction or, if
+// that is refused, in one each, and waits until ovs-vswitchd has them. Those that failed
+// are in failed; err is of all.
 func (s *Switch) EnsureMetadataPorts(ctx context.Context, wanted map[string]MetadataPort) (failed map[string]error, err error) {
 	failed = map[string]error{}
-	ops := []ovsdb.Operation{ovsdb.Comment("sluice: metadata ports")}
 	var misplaced []string
 	bridges, err := s.Bridges()
 	if err != nil {
@@ -120,20 +120,43 @@ func (s *Switch) EnsureMetadataPorts(ctx context.Context, wanted map[string]Meta
 	if err := s.RemoveMetadataPorts(ctx, misplaced); err != nil {
 		return nil, err
 	}
+	each, all := map[string][]ovsdb.Operation{}, []ovsdb.Operation(nil)
 	for network, want := range wanted {
-		more, err := s.ensureMetadata(network, want, len(ops))
+		ops, err := s.ensureMetadata(network, want, len(all))
 		if err != nil {
 			failed[network] = err
 			continue
 		}
-		ops = append(ops, more...)
+		each[network], all = ops, append(all, ops...)
 	}
-	if len(ops) > 1 {
-		if _, err := s.config.Transact(ctx, ops...); err != nil {
-			return nil, fmt.Errorf("metadata ports: %w", err)
+	switch err := s.change(ctx, all); {
+	case isRefused(err):
+		// One of them would break a constraint, such as a name that a bond's Interface has.
+		for network, ops := range each {
+			if err := s.change(ctx, ops); err != nil {
+				failed[network] = fmt.Errorf("port %s of bridge %s: %w", wanted[network].Device, wanted[network].Bridge, err)
+			}
 		}
+	case err != nil:
+		return nil, err
 	}
 	return failed, s.awaitMetadata(ctx, wanted, failed)
+}
+
+// change commits operations of metadata ports in one transaction.
+func (s *Switch) change(ctx context.Context, ops []ovsdb.Operation) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	if _, err := s.config.Transact(ctx, slices.Insert(ops, 0, ovsdb.Comment("sluice: metadata ports"))...); err != nil {
+		return fmt.Errorf("metadata ports: %w", err)
+	}
+	return nil
+}
+
+func isRefused(err error) bool {
+	_, is := errors.AsType[*ovsdb.OperationError](err)
+	return is
 }
 
 // ensureMetadata are the operations of one port; n tells its rows from those of others.

@@ -79,8 +79,11 @@ func (b *ctlBatch) addMetadataPort(t Tenant, n Network) {
 		"mtu", strconv.Itoa(n.mtu()), "network_name", "neutron-"+n.ID, "project_id", "", "port_name", "")
 }
 
-// addOwner writes whose port a machine's is.
-func (b *ctlBatch) addOwner(vm VM) {
+// addOwner writes whose port a machine's is, and on which network.
+func (b *ctlBatch) addOwner(vm VM, n Network) {
+	if n.ID != "" {
+		b.setIDs(vm.Name, "network_name", n.Switch(vm.Tenant))
+	}
 	if vm.Instance != "" {
 		b.setIDs(vm.Name, "device_id", vm.Instance, "device_owner", "compute:nova")
 	}

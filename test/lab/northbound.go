@@ -272,7 +272,7 @@ func (b *ctlBatch) addVM(c Cloud, vm VM) error {
 	b.add("lsp-set-port-security", vm.Name, addresses)
 	b.add("set", "Logical_Switch_Port", vm.Name, `external_ids:neutron\:cidrs="`+strings.Join(cidrs, " ")+`"`,
 		`external_ids:neutron\:port_name=`+vm.Name)
-	b.addOwner(vm)
+	b.addOwner(vm, n)
 	return nil
 }
 

@@ -242,6 +242,22 @@ func TestNetworksForeign(t *testing.T) {
 	}
 }
 
+// A port that the database refuses is an error of its network alone.
+func TestNetworksRefused(t *testing.T) {
+	n := newNode(t)
+	n.withSwitch()
+	n.run("ovs-vsctl --no-wait add-bond br-ex bond0 tap2f0d7ac1-00 other0")
+	d := n.networks()
+	rows := []reconcile.Row[string, intent.MetadataNetwork]{{Key: red, Value: network(red)}, {Key: "second", Value: network("second")}}
+	errs := d.Apply(t.Context(), rows)
+	if len(errs) != 2 || errs[0] == nil || !strings.Contains(errs[0].Error(), "tap2f0d7ac1-00") || errs[1] != nil {
+		t.Fatalf("errors: %v", errs)
+	}
+	if got, err := d.List(t.Context()); err != nil || got["second"] != rows[1].Value {
+		t.Errorf("listed %+v, %v", got, err)
+	}
+}
+
 // A process that ended between two steps leaves what the next one finishes.
 func TestNetworksUnfinished(t *testing.T) {
 	n := newNode(t)
