@@ -61,16 +61,14 @@ func metadataConfig(c config.Metadata) metadata.Config {
 
 // take computes what OVN asks for after an event. d.mu is held.
 func (m *metadataPart) take(e ovn.Event) {
-	if m == nil || !m.d.cfg.Metadata.Used() || !e.Dirty.Metadata && !e.Dirty.All && !m.translator.Stale() {
+	if m == nil || !m.d.cfg.Metadata.Used() || m.stepped && !e.Dirty.Metadata && !e.Dirty.All && !m.translator.Stale() {
 		return
 	}
-	if asked := metadata.Interfaces(e.Rows); !slices.Equal(asked, m.interfaces) {
-		m.interfaces = asked
-		m.look()
-	}
-	if !m.stepped && !m.lookedFor(m.interfaces) {
+	m.lookFor(e.Rows)
+	if !m.stepped && (!m.lookedFor(m.interfaces) || m.d.cfg.Metadata.SecurityGroups == config.SecurityGroupsRespect && e.Rows.ExpectsNB() && !e.InSync.NB) {
 		// What is wanted first is compared with what an earlier sluiced has made: a port
-		// whose tap was not looked for yet would be taken away, and get another number.
+		// whose tap was not looked for yet, or of whose ACLs nothing is known, would be taken
+		// away, and get another number.
 		return
 	}
 	diff := m.translator.Step(e.Rows, m.devices, e.InSync)
@@ -84,6 +82,22 @@ func (m *metadataPart) take(e ovn.Event) {
 	if now := m.translator.Complaints(); now != m.complaints {
 		m.complaints = now
 		m.d.reg.Reporter(metadataReports).Replace(m.translator.Objects())
+	}
+}
+
+// takeLocal has devices looked for while OVN is still being read. d.mu is held.
+func (m *metadataPart) takeLocal(rows *ovn.Rows) {
+	if m != nil && m.d.cfg.Metadata.Used() {
+		m.lookFor(rows)
+	}
+}
+
+// lookFor has the devices of the Interfaces of ports looked for, if they are others than
+// before.
+func (m *metadataPart) lookFor(rows *ovn.Rows) {
+	if asked := metadata.Interfaces(rows); !slices.Equal(asked, m.interfaces) {
+		m.interfaces = asked
+		m.look()
 	}
 }
 

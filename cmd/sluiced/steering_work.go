@@ -16,6 +16,7 @@ import (
 	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/steering"
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -75,6 +76,7 @@ func (m *metadataPart) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.findTaps(ctx) })
 	group.Go(func() error { return work.tables.Pipeline.Run(ctx) })
+	group.Go(func() error { return work.readBack(ctx, m.d.ovs) })
 	group.Go(func() error { return work.steering.Watch(ctx, work.relist) })
 	group.Go(func() error { return m.watch(ctx, work) })
 	return ignoreEnd(group.Wait())
@@ -149,6 +151,16 @@ func (w *metadataAtWork) patch(d metadata.Difference, first bool) {
 
 // relist has devices, maps and programs read back.
 func (w *metadataAtWork) relist() { w.tables.Pipeline.RelistAll() }
+
+// readBack has the tables read back as soon as the local database has been read: the first
+// try is mostly before that.
+func (w *metadataAtWork) readBack(ctx context.Context, sw *ovs.Switch) error {
+	if err := sw.WaitRead(ctx); err != nil {
+		return nil // ctx has ended
+	}
+	w.relist()
+	return nil
+}
 
 // watch mends the proxy's namespace, and says whether the proxy is alive.
 func (m *metadataPart) watch(ctx context.Context, w *metadataAtWork) error {

@@ -38,6 +38,7 @@ func (w *world) takeOver(vm string) {
 	}()
 	a := w.agent(vm)
 	defer a.remove()
+	w.solicit(vm)
 	w.ownData(vm)
 	var askers []*asker
 	for range 2 {
