@@ -59,8 +59,8 @@ func (d DatapathBinding) Network() string {
 
 // Network is the network of a port as Neutron writes it to external_ids:neutron:network_name,
 // which is there with the port, before the row of its switch is; empty if it does not.
-func (p PortBinding) Network() string {
-	return strings.TrimPrefix(p.ExternalIDs[keyNetworkName], networkPrefix)
+func (r PortBinding) Network() string {
+	return strings.TrimPrefix(r.ExternalIDs[keyNetworkName], networkPrefix)
 }
 
 // ServedPorts lists the ports that machines have on this node, or are about to have: of

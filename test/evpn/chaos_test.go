@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"os/exec"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -207,130 +204,6 @@ func (c *chaos) round(quiet time.Time) time.Time {
 	c.note(fmt.Sprintf("settled %d ms after the last", now.Sub(done).Milliseconds()))
 	c.blameless(begin, now, name, events)
 	return now
-}
-
-// allowed is what the events of a round may cost a pair. An edit brushes all pairs of
-// its cloud, those of other tenants, too: OVN's nodes write flows and their database,
-// and the userspace datapath drops what it has to look up just then.
-func allowed(events []event, p *pair) loss {
-	sum := none
-	for _, e := range events {
-		switch {
-		case e.touches(p) && e.loses == all:
-			return all
-		case e.touches(p):
-			sum += e.loses
-		case e.edit && (slices.Contains(e.needs, "nb:"+p.from.cloud) || slices.Contains(e.needs, "nb:"+p.to.cloud)):
-			sum += brief
-		}
-	}
-	return sum
-}
-
-// answerTime is how long an answer may take where none may be lost: on a busy
-// machine the userspace datapath stands still for seconds.
-const answerTime = 10 * time.Second
-
-// blameless looks at what the pairs lost in the time of some events.
-//
-// BFD of OVN's tunnels that loses one on a busy machine, with no event on the switches of
-// that cloud, has gateways move, and both ends answer for an address meanwhile. So does
-// the end of a gateway chassis' database: until ovs-vswitchd has told the new one of its
-// tunnels, ovn-controller there takes the other chassis for dead and claims the gateways
-// for a moment. That is not Sluice's, and is counted apart.
-func (c *chaos) blameless(from, to time.Time, when string, events []event) {
-	c.Helper()
-	flapped, claimed := c.flapped(), c.claimed()
-	moved := func(cloud string) bool {
-		return claimed[cloud] || flapped[cloud] && !slices.ContainsFunc(events, func(e event) bool { return e.breaksTunnels(cloud) })
-	}
-	for _, p := range c.traffic.pairs {
-		most, l := allowed(events, p), p.lost(from, to)
-		for ; most != all && l.lost > int(most) && time.Since(to) < answerTime; l = p.lost(from, to) {
-			time.Sleep(100 * time.Millisecond)
-		}
-		if l.lost == 0 {
-			continue
-		}
-		what := fmt.Sprintf("lost %d, %d in a row, the first after %d ms: %v", l.lost, l.row, l.first.Sub(from).Milliseconds(), p)
-		switch {
-		case most == all || l.lost <= int(most):
-		case moved(p.from.cloud) || moved(p.to.cloud):
-			what += ": more than " + fmt.Sprint(most) + ", but OVN lost tunnels or moved gateways meanwhile"
-			c.excused++
-		default:
-			what = fmt.Sprintf("%s: MORE THAN %d", what, most)
-			c.Errorf("%s: %s", when, what)
-		}
-		c.note(what)
-	}
-}
-
-// flapped tells whose tunnels were lost to BFD since it was asked last.
-func (c *chaos) flapped() map[string]bool {
-	out := map[string]bool{}
-	for _, cloud := range chaosClouds {
-		now := 0
-		for _, n := range chassisOf(cloud) {
-			text, err := c.Exec(background, n, "ovs-vsctl", "--timeout=5", "--bare", "--columns=bfd_status", "find", "Interface", "bfd:enable=true")
-			if err != nil {
-				c.Logf("tunnels of %s: %v", n, err)
-			}
-			for _, m := range flapCount.FindAllStringSubmatch(text, -1) {
-				count, _ := strconv.Atoi(m[1])
-				now += count
-			}
-		}
-		// A new ovs-vswitchd counts from 0.
-		out[cloud] = now != c.flaps[cloud]
-		c.flaps[cloud] = now
-	}
-	return out
-}
-
-var flapCount = regexp.MustCompile(`flap_count="?(\d+)`)
-
-// claimed tells in which clouds ovn-controller has claimed gateways of the pairs since it
-// was asked last.
-func (c *chaos) claimed() map[string]bool {
-	out := map[string]bool{}
-	for _, cloud := range chaosClouds {
-		for _, n := range chassisOf(cloud) {
-			p, err := c.Process(n, "controller")
-			if err != nil {
-				c.Fatal(err)
-			}
-			text, err := readFrom(p.Log, c.read[n])
-			if err != nil {
-				c.Fatal(err)
-			}
-			c.read[n] += int64(len(text))
-			out[cloud] = out[cloud] || gatewayClaim.Match(text)
-		}
-	}
-	return out
-}
-
-var gatewayClaim = regexp.MustCompile(`cr-lrp-(red|blue)-gw: Claiming `)
-
-func readFrom(file string, offset int64) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return io.ReadAll(f)
-}
-
-// breaksTunnels tells whether a switch of a cloud goes, or what tells it of tunnels.
-func (e event) breaksTunnels(cloud string) bool {
-	return slices.ContainsFunc(e.takes, func(s string) bool {
-		process, node, _ := strings.Cut(s, ":")
-		return slices.Contains([]string{"vswitchd", "ovsdb", "controller"}, process) && slices.Contains(chassisOf(cloud), node)
-	})
 }
 
 // settle waits until OVN has done what it was told, sluiced on every node has nothing
