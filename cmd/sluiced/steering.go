@@ -122,7 +122,7 @@ func (m *metadataPart) look() {
 // follower tell its rows again: they decide what becomes of a device.
 func (m *metadataPart) findTaps(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, m.look) })
+	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, func() { m.finder.Forget(); m.look() }) })
 	group.Go(func() error {
 		tick := time.NewTicker(tapLook)
 		defer tick.Stop()
@@ -137,6 +137,7 @@ func (m *metadataPart) findTaps(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-tick.C:
+				m.finder.Forget()
 			case <-m.looks:
 			}
 		}

@@ -8,6 +8,7 @@ package tap
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
 
@@ -53,26 +54,41 @@ func none(r Reason, format string, args ...any) Device {
 	return Device{Reason: r, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Finder looks for devices in one network namespace, that of Open vSwitch.
-type Finder struct{ ns netns.Namespace }
+// Finder looks for devices in one network namespace, that of Open vSwitch. It looks at the
+// kernel's links once, and again after Forget: a node may have thousands.
+type Finder struct {
+	ns    netns.Namespace
+	links Links
+	stale atomic.Bool
+}
 
 // New makes a finder. It does no I/O.
-func New(ns netns.Namespace) *Finder { return &Finder{ns: ns} }
+func New(ns netns.Namespace) *Finder {
+	f := &Finder{ns: ns}
+	f.Forget()
+	return f
+}
 
-// Find looks for the devices of Interfaces, in their order, with one look at the kernel.
+// Forget says that links may have changed. It may be called from any goroutine.
+func (f *Finder) Forget() { f.stale.Store(true) }
+
+// Find looks for the devices of Interfaces, in their order. It is called by one goroutine
+// at a time.
 func (f *Finder) Find(interfaces []Interface) ([]Device, error) {
-	var links Links
-	err := f.ns.Netlink(func(h *netlink.Handle) error {
-		all, err := link.Dump(h.LinkList)
-		links = Read(all)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing links: %w", err)
+	if f.stale.CompareAndSwap(true, false) {
+		err := f.ns.Netlink(func(h *netlink.Handle) error {
+			all, err := link.Dump(h.LinkList)
+			f.links = Read(all)
+			return err
+		})
+		if err != nil {
+			f.Forget()
+			return nil, fmt.Errorf("listing links: %w", err)
+		}
 	}
 	out := make([]Device, len(interfaces))
 	for i, one := range interfaces {
-		out[i] = links.Find(one)
+		out[i] = f.links.Find(one)
 	}
 	return out, nil
 }

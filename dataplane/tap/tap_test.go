@@ -70,6 +70,10 @@ func TestFind(t *testing.T) {
 	}
 	// A second machine on the bridge makes it unclear whose the port is.
 	run(strings.ReplaceAll("ip -n NODE tuntap add tap2 mode tap; ip -n NODE link set tap2 master qbr1", "NODE", node))
+	if got, err := f.Find([]tap.Interface{{Name: "qvo1"}}); err != nil || got[0].Name != "tap1" {
+		t.Errorf("nothing was said to have changed: %+v %v", got, err)
+	}
+	f.Forget()
 	if got, err := f.Find([]tap.Interface{{Name: "qvo1"}, {Name: "tapdirect"}}); err != nil || got[0].Reason != tap.Unknown || got[1].Name != "tapdirect" {
 		t.Errorf("with two machines on a bridge: %+v %v", got, err)
 	}
