@@ -17,11 +17,11 @@ const (
 	// requests, and one that comes during a collection waits.
 	metadataGrowth = 400
 	// trimEvery is how often the allocations are looked at. A burst is over when
-	// less than quietBytes are allocated in that time, and worth a collection from
-	// burstBytes on.
+	// less than quietBytes are allocated in that time, and worth a collection from a
+	// quarter of what is live on, and burstBytes.
 	trimEvery  = 2 * time.Second
 	quietBytes = 2 << 20
-	burstBytes = 64 << 20
+	burstBytes = 8 << 20
 )
 
 // limitHeap sets the pace of collections: by how many percent the heap may grow until the
@@ -37,7 +37,7 @@ func trimMemory(ctx context.Context) error {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	var t trimmer
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,7 +45,7 @@ func trimMemory(ctx context.Context) error {
 		case <-tick.C:
 		}
 		metrics.Read(sample)
-		if t.due(sample[0].Value.Uint64()) {
+		if t.due(sample[0].Value.Uint64(), sample[1].Value.Uint64()) {
 			debug.FreeOSMemory()
 		}
 	}
@@ -54,11 +54,12 @@ func trimMemory(ctx context.Context) error {
 // trimmer tells when a burst of allocations is over.
 type trimmer struct{ last, trimmed uint64 }
 
-// due takes the bytes that were allocated since the start.
-func (t *trimmer) due(allocated uint64) bool {
+// due takes the bytes that were allocated since the start, and those that were live after
+// the last collection.
+func (t *trimmer) due(allocated, live uint64) bool {
 	quiet := allocated-t.last < quietBytes
 	t.last = allocated
-	if !quiet || allocated-t.trimmed < burstBytes {
+	if !quiet || allocated-t.trimmed < max(burstBytes, live/4) {
 		return false
 	}
 	t.trimmed = allocated

@@ -69,6 +69,7 @@ func (p *metadataProxy) run(ctx context.Context, before []service.Socket, again 
 	var group errgroup.Group
 	group.Go(func() error { return p.watch(around) })
 	group.Go(func() error { return notify.Run(around) })
+	group.Go(func() error { return trimMemory(around) })
 	group.Go(func() error { return p.insist(around, "the admin socket of the metadata proxy", p.runAdmin) })
 	group.Go(func() error { return p.insist(around, "metrics and health of the metadata proxy", p.runHTTP) })
 	end := func() []service.Socket {
