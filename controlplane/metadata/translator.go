@@ -55,8 +55,9 @@ func NewTranslator(cfg Config) *Translator {
 
 // Step computes all that is served and returns what differs from the step before.
 // devices are those that were found for Interfaces, by the Interface's name. While
-// Southbound is not in sync nothing changes, but for ports that come while it grows. While Northbound is not, and ACLs are to be
-// respected, what they said of a port last stays; of a port that is new nothing is known.
+// Southbound is not in sync nothing changes, but for ports that come while it grows. While
+// Northbound is not, and ACLs are to be respected, what they said of a port last stays; of
+// a port that is new nothing is known.
 func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.InSync) Difference {
 	t.stale = !inSync.SB || t.cfg.Respect && !inSync.NB
 	switch {
