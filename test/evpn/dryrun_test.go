@@ -122,8 +122,8 @@ func (w *world) everything(node string) string {
 		w.Fatal(err)
 	}
 	return pinned + w.exec(node, "sh", "-c", `
-# without what passes by itself: timers of bridges, detection of duplicate addresses
-ip -d link | sed -E 's/[a-z_]+_(timer|delay_timer) +[0-9.]+//g; s/bridge_slave state [a-z]+//'; ip addr | sed 's/ tentative//'; ip route show table all; ip -6 route show table all | grep -v fe80:
+# without what passes by itself: timers of bridges, detection of duplicate addresses (a link-local one has its local route only then)
+ip -d link | sed -E 's/[a-z_]+_(timer|delay_timer) +[0-9.]+//g; s/bridge_slave state [a-z]+//'; ip addr | sed 's/ tentative//'; ip -4 route show table all; ip -6 route show table all | grep -v fe80:
 for d in $(ls /proc/sys/net/ipv4/conf); do grep -H . /proc/sys/net/ipv4/conf/$d/rp_filter /proc/sys/net/ipv4/conf/$d/forwarding; done
 ovs-ofctl -O OpenFlow14 --no-stats dump-flows br-ex; ovs-ofctl show br-ex
 for t in Bridge Port Interface; do ovs-vsctl --columns=_uuid,name,external_ids list $t; done
