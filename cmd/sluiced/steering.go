@@ -30,8 +30,10 @@ type metadataPart struct {
 	interfaces []metadata.Interface // whose devices were asked for last
 	devices    map[string]metadata.Device
 	at         *metadataAtWork // nil until it has started
-	// stepped: what is wanted has been computed once. alive: the proxy is.
-	stepped, alive bool
+	// stepped: what is wanted has been computed once. alive: the proxy is. awaitsACLs: it
+	// waits for the Northbound database.
+	stepped, alive, awaitsACLs bool
+	began                      time.Time
 }
 
 const (
@@ -40,11 +42,14 @@ const (
 	tapPause = 5 * time.Millisecond
 	// tapLook is how often they are looked at without an event, or after a failure.
 	tapLook = 10 * time.Second
+	// aclPatience is how long after the start ACLs are waited for. From then on they are
+	// unknown until the Northbound database has answered.
+	aclPatience = 4 * time.Minute
 )
 
 func newMetadata(d *daemon) *metadataPart {
 	return &metadataPart{
-		d: d, finder: tap.New(netns.Namespace{}), looks: make(chan struct{}, 1), translator: metadata.NewTranslator(metadataConfig(d.cfg.Metadata)),
+		d: d, finder: tap.New(netns.Namespace{}), looks: make(chan struct{}, 1), began: time.Now(), translator: metadata.NewTranslator(metadataConfig(d.cfg.Metadata)),
 	}
 }
 
@@ -65,10 +70,12 @@ func (m *metadataPart) take(e ovn.Event) {
 		return
 	}
 	m.lookFor(e.Rows)
-	if !m.stepped && (!m.lookedFor(m.interfaces) || m.d.cfg.Metadata.SecurityGroups == config.SecurityGroupsRespect && e.Rows.ExpectsNB() && !e.InSync.NB) {
-		// What is wanted first is compared with what an earlier sluiced has made: a port
-		// whose tap was not looked for yet, or of whose ACLs nothing is known, would be taken
-		// away, and get another number.
+	// What is wanted first is compared with what an earlier sluiced has made: a port whose
+	// tap was not looked for yet, or of whose ACLs nothing is known, would be taken away, and
+	// get another number.
+	m.awaitsACLs = !m.stepped && m.d.cfg.Metadata.SecurityGroups == config.SecurityGroupsRespect &&
+		e.Rows.ExpectsNB() && !e.InSync.NB && time.Since(m.began) < aclPatience
+	if !m.stepped && (m.awaitsACLs || !m.lookedFor(m.interfaces)) {
 		return
 	}
 	diff := m.translator.Step(e.Rows, m.devices, e.InSync)

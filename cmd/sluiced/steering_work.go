@@ -187,12 +187,19 @@ func (m *metadataPart) lookAtProxy(ctx context.Context, w *metadataAtWork) {
 	if silent := w.silence(m.d.cfg.Metadata.StaleAfter.Duration); silent != "" && detail == "" {
 		why, detail = reason.NoProxy, silent
 	}
-	m.d.reg.SetCondition(metadataCondition, detail == "", why, detail)
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
-	if m.alive = detail == ""; m.stepped {
+	m.alive = detail == ""
+	switch {
+	case m.stepped:
 		m.tellNeutron()
+	case m.awaitsACLs:
+		why, detail = reason.Waiting, "for the ACLs of the Northbound database; what was served before stays"
+		if time.Since(m.began) >= aclPatience {
+			m.d.follower.Again()
+		}
 	}
+	m.d.reg.SetCondition(metadataCondition, detail == "", why, detail)
 }
 
 // mend makes again what somebody changed of the proxy's namespace, and says what that was.

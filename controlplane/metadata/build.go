@@ -32,8 +32,10 @@ type build struct {
 	ports    []*port // by name
 	tables   Tables
 	reports  []status.Object
-	// early: rows of switches may still be to come, and those of their metadata ports.
-	early bool
+	// early: rows of switches may still be to come, and those of their metadata ports. Ports
+	// that are served are left out.
+	early  bool
+	served map[string]intent.MetadataPort
 	// conflict: two switches here have one name.
 	conflict bool
 	// verdicts are what ACLs say of ports; before, when set, is what they said: they are
@@ -46,8 +48,11 @@ func (b *build) compute() {
 	b.here, b.networks, b.tables = map[string]ovn.PortBinding{}, map[ovn.UUID]*network{}, newTables()
 	for _, p := range b.rows.ServedPorts() {
 		// The name is an index of the table; two rows with one are two moments.
-		if _, twice := b.here[p.LogicalPort]; !twice {
-			b.here[p.LogicalPort] = p
+		if _, twice := b.here[p.LogicalPort]; twice {
+			continue
+		}
+		b.here[p.LogicalPort] = p
+		if _, left := b.served[p.LogicalPort]; !left {
 			b.ports = append(b.ports, &port{row: p, PortStatus: PortStatus{Port: p.LogicalPort, Via: ViaNone}})
 		}
 	}
@@ -243,4 +248,15 @@ func networksOf(t Tables) []string {
 		set[p.Network] = struct{}{}
 	}
 	return slices.SortedFunc(maps.Keys(set), strings.Compare)
+}
+
+// switches are those with ports here, by the name that their networks have.
+func (b *build) switches() map[string]ovn.UUID {
+	out := map[string]ovn.UUID{}
+	for id, n := range b.networks {
+		if n != nil {
+			out[n.name] = id
+		}
+	}
+	return out
 }

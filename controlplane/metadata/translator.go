@@ -43,6 +43,8 @@ type Translator struct {
 	stale    bool
 	// whole: a step has seen all that OVN has.
 	whole bool
+	// switches are those with ports here, by the name that their networks have.
+	switches map[string]ovn.UUID
 	// book has the matches of ACLs, and verdicts what they said last of each port.
 	book     acl.Book
 	verdicts map[string]acl.Verdict
@@ -96,7 +98,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.
 		t.agent.Networks = networksOf(b.tables)
 	}
 	diff := Difference{Ports: evpn.NewDelta(t.tables.Ports, b.tables.Ports), Networks: evpn.NewDelta(t.tables.Networks, b.tables.Networks)}
-	t.tables = b.tables
+	t.tables, t.switches = b.tables, b.switches()
 	return diff
 }
 
@@ -105,19 +107,24 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.
 // All else stays: what is missing may be on its way. The rows of a network that is new here
 // take Southbound a while where there are many, and a machine asks in its first second.
 func (t *Translator) early(rows *ovn.Rows, devices map[string]Device) Difference {
-	b := &build{rows: rows, cfg: t.cfg, devices: devices, early: true}
+	b := &build{rows: rows, cfg: t.cfg, devices: devices, early: true, served: t.tables.Ports}
 	b.compute()
+	diff := Difference{Ports: evpn.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}}
+	for name, datapath := range b.switches() {
+		if other, there := t.switches[name]; b.conflict || there && other != datapath {
+			return diff // which of the two has the name is decided when all is known
+		}
+	}
 	claimed := map[claim]bool{}
 	for _, p := range t.tables.Ports {
 		claimed[claimOf(p.Tap)] = true
 	}
-	diff := Difference{Ports: evpn.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}}
 	for name, p := range b.tables.Ports {
-		_, there := t.tables.Ports[name]
-		if !there && p.Tap != (intent.Tap{}) && p.Instance != "" && !claimed[claimOf(p.Tap)] && !b.conflict {
+		if p.Tap != (intent.Tap{}) && p.Instance != "" && !claimed[claimOf(p.Tap)] {
 			diff.Ports.Set[name], t.tables.Ports[name] = p, p
 		}
 	}
+	maps.Copy(t.switches, b.switches())
 	if t.agent.Publish {
 		t.agent.Networks = networksOf(t.tables)
 	}

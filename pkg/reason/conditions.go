@@ -98,6 +98,7 @@ func Conditions() []Entry {
 		{Drained, drain, ready, "The node announces nothing, and no VRF had traffic for 5 seconds.", "Do what it was drained for; `sluicectl undrain` puts it back."},
 		{Serving, metadata, ready, "Metadata requests of machines are steered to the proxy, and the proxy is alive.", nothing},
 		{NoProxy, metadata, notReady, "The proxy is not heard of: requests go on to OVN. A packet that opens a connection is dropped until `metadata.staleAfter` has passed.", "Start `sluiced metadata` on the node; see its log."},
+		{Waiting, metadata, notReady, "With `metadata.securityGroups: respect`: sluiced has started, and the Northbound database, whose ACLs say who may ask, has not answered since. What was served before stays served, and nothing new is; after four minutes ports of whose ACLs nothing is known are left to OVN.", "See the component `nb`."},
 		{Broken, metadata, notReady, "The proxy's namespace, or the program on the way to it, is not as it was made, and cannot be made again.", "Remove what the detail names: a foreign device or namespace with the name."},
 		{StartFailed, metadata, notReady, "Metadata could not be started, which is tried again every 5 seconds. What is pinned goes on.", "See the detail: a foreign device or namespace, a missing capability or kernel option."},
 		{Idle, metadata, ready, "`metadata.backend` is `none`, or `metadata.enabled` is false: nothing is steered.", nothing},

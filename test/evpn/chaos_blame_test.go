@@ -39,12 +39,22 @@ const answerTime = 10 * time.Second
 // that cloud, has gateways move, and both ends answer for an address meanwhile. So does
 // the end of a gateway chassis' database: until ovs-vswitchd has told the new one of its
 // tunnels, ovn-controller there takes the other chassis for dead and claims the gateways
-// for a moment. That is not Sluice's, and is counted apart.
+// for a moment. That is not Sluice's, and is counted apart, as far as such moves go: what
+// OVN does in a while for a gateway that was claimed, and twice that for tunnels, since
+// gateways go and come back.
 func (c *chaos) blameless(from, to time.Time, when string, events []event) {
 	c.Helper()
 	flapped, claimed := c.flapped(), c.claimed()
-	moved := func(cloud string) bool {
-		return claimed[cloud] || flapped[cloud] && !slices.ContainsFunc(events, func(e event) bool { return e.breaksTunnels(cloud) })
+	moves := func(p *pair) (sum loss) {
+		for _, cloud := range []string{p.from.cloud, p.to.cloud} {
+			switch {
+			case flapped[cloud] && !slices.ContainsFunc(events, func(e event) bool { return e.breaksTunnels(cloud) }):
+				sum += 2 * some
+			case claimed[gateway{cloud, p.tenant}]:
+				sum += some
+			}
+		}
+		return sum
 	}
 	for _, p := range c.traffic.pairs {
 		most, l := allowed(events, p), p.lost(from, to)
@@ -57,7 +67,7 @@ func (c *chaos) blameless(from, to time.Time, when string, events []event) {
 		what := fmt.Sprintf("lost %d, %d in a row, the first after %d ms: %v", l.lost, l.row, l.first.Sub(from).Milliseconds(), p)
 		switch {
 		case most == all || l.lost <= int(most):
-		case moved(p.from.cloud) || moved(p.to.cloud):
+		case l.lost <= int(most+moves(p)):
 			what += ": more than " + fmt.Sprint(most) + ", but OVN lost tunnels or moved gateways meanwhile"
 			c.excused++
 		default:
@@ -92,10 +102,13 @@ func (c *chaos) flapped() map[string]bool {
 
 var flapCount = regexp.MustCompile(`flap_count="?(\d+)`)
 
-// claimed tells in which clouds ovn-controller has claimed gateways of the pairs since it
-// was asked last.
-func (c *chaos) claimed() map[string]bool {
-	out := map[string]bool{}
+// gateway is the gateway of a tenant in a cloud.
+type gateway struct{ cloud, tenant string }
+
+// claimed tells which gateways of the pairs ovn-controller has claimed since it was asked
+// last.
+func (c *chaos) claimed() map[gateway]bool {
+	out := map[gateway]bool{}
 	for _, cloud := range chaosClouds {
 		for _, n := range chassisOf(cloud) {
 			p, err := c.Process(n, "controller")
@@ -107,7 +120,9 @@ func (c *chaos) claimed() map[string]bool {
 				c.Fatal(err)
 			}
 			c.read[n] += int64(len(text))
-			out[cloud] = out[cloud] || gatewayClaim.Match(text)
+			for _, m := range gatewayClaim.FindAllSubmatch(text, -1) {
+				out[gateway{cloud, string(m[1])}] = true
+			}
 		}
 	}
 	return out

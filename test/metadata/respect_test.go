@@ -60,6 +60,40 @@ func TestRespectedSecurityGroups(t *testing.T) {
 	w.ownData("m-red1")
 }
 
+// A sluiced that starts while the Northbound database is away does not know who may ask:
+// it leaves what was served as it was, says what it waits for, and goes on from there.
+func TestStartWithoutACLs(t *testing.T) {
+	w := shared(t)
+	defer w.ownData(machines...)
+	w.restartWith("m1", "securityGroups: respect")
+	defer w.restartWith("m1", settings["m1"]...)
+	w.isServed("m-red1", status.FromTap, "")
+	w.ownData("m-red1", "m-blue1")
+	before := w.identities()
+
+	nb, sluiced := w.process("m-central", "nb"), w.process("m1", "sluiced")
+	if err := nb.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := sluiced.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	w.component("m1", "metadata", reason.Waiting)
+	w.ownData("m-red1", "m-blue1")
+	if now := w.identities(); now != before {
+		t.Errorf("guests were\n%s\nand are\n%s", before, now)
+	}
+	if err := nb.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.component("m1", "metadata", reason.Serving)
+	w.isServed("m-red1", status.FromTap, "")
+	w.ownData("m-red1", "m-blue1")
+	if now := w.identities(); now != before {
+		t.Errorf("guests were\n%s\nand are\n%s", before, now)
+	}
+}
+
 // closedWith gives the port group closed one ACL, and waits until OVN has it everywhere.
 func (w *world) closedWith(match string) {
 	w.Helper()
@@ -84,5 +118,24 @@ func (w *world) isServed(vm string, form status.MetadataForm, why string) {
 			}
 		}
 		return fmt.Errorf("ports: %s", out)
+	})
+}
+
+// component waits until sluiced on a node gives a reason for a component.
+func (w *world) component(node, name, why string) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%s is %s", name, why), func() error {
+		out, err := w.Exec(w.Context(), node, "sh", "-c", sluicectl()+" status -o json || test $? = 3") // 3: not ready
+		if err != nil {
+			return err
+		}
+		var s status.Status
+		if err := json.Unmarshal([]byte(out), &s); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(s.Conditions, func(c status.Condition) bool { return c.Name == name && c.Reason == why }) {
+			return fmt.Errorf("components: %+v", s.Conditions)
+		}
+		return nil
 	})
 }

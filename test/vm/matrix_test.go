@@ -41,7 +41,7 @@ var suites = []suite{
 	},
 	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},
-	{pkg: "../evpn", tag: "guest", clouds: true, every: []string{"TestKernelDatapath", "TestFRREdge", "TestFlipPath"}},
+	{pkg: "../evpn", tag: "guest", clouds: true, every: []string{"TestKernelDatapath", "TestFRREdge"}, oldest: []string{"TestFlipPath"}},
 	{pkg: "../metadata", tag: "guest", clouds: true, every: []string{"TestTapsInOpenVSwitch"}},
 }
 
@@ -107,11 +107,6 @@ func (r row) checkVersions(t *testing.T, k vm.Kernel, out string) {
 // kernel datapath, VRF devices, and FRR as a provider edge. What a run leaves out
 // is said.
 func TestMatrix(t *testing.T) {
-	for _, s := range suites {
-		if left := s.left(t); left != "" {
-			report(t, "left to nightly, %s", left)
-		}
-	}
 	each(t, func(t *testing.T, r row, k vm.Kernel) {
 		image, err := vm.DebianImage(t.Context(), "../../tools/image.sh", r.release)
 		if err != nil {
@@ -121,7 +116,11 @@ func TestMatrix(t *testing.T) {
 		script := versions + "failed=0\n"
 		var now []suite
 		for _, s := range suites {
-			if s.skip = r.skip; s.pattern(t) != "" {
+			s.skip, s.first = r.skip, r == matrix[0]
+			if left := s.left(t); left != "" {
+				report(t, "left to nightly, %s", left)
+			}
+			if s.pattern(t) != "" {
 				script += s.prepare(t, g.Files)
 				now = append(now, s)
 			}
