@@ -7,19 +7,16 @@ import (
 )
 
 // TestDisruption removes one backend of n. Its own slots have to move; what moves besides is bounded, as a part of the
-// table, in the mean and in 99 of 100 removals. Adding the backend again moves the same slots back.
-//
-// The permutations of two backends may run alongside each other for long (one's skip is twice the other's, or its
-// opposite). That is rare, and no bound of the paper's permutation: of some 1,000 removals the worst is printed.
+// table, in the mean, in 99 of 100 removals and in all. Adding the backend again moves the same slots back.
 func TestDisruption(t *testing.T) {
 	for _, tt := range []struct {
 		backends, sets, removals int
-		mean, p99                float64 // percent
+		mean, p99, worst         float64 // percent
 	}{
-		{3, 300, 3, 0.8, 4},
-		{10, 100, 10, 3, 6},
-		{100, 4, 25, 1.6, 2.2},
-		{1000, 2, 10, 0.7, 0.8},
+		{3, 300, 3, 0.8, 1.8, 2.5},
+		{10, 100, 10, 3, 4, 5},
+		{100, 4, 25, 1.6, 1.8, 2},
+		{1000, 2, 10, 0.7, 0.8, 0.9},
 	} {
 		size, _ := Size(tt.backends, 0)
 		var least, besides []float64
@@ -34,22 +31,22 @@ func TestDisruption(t *testing.T) {
 				besides = append(besides, percent(moved(whole, rest)-own, size))
 			}
 		}
-		check(t, fmt.Sprintf("1 of %d, M = %d", tt.backends, size), least, besides, tt.mean, tt.p99)
+		check(t, fmt.Sprintf("1 of %d, M = %d", tt.backends, size), least, besides, tt.mean, tt.p99, tt.worst)
 	}
 }
 
 // TestDisruptionOfWeights gives one backend of ten another weight than 100.
 func TestDisruptionOfWeights(t *testing.T) {
 	for _, tt := range []struct {
-		weight    uint16
-		mean, p99 float64 // percent
+		weight           uint16
+		mean, p99, worst float64 // percent
 	}{
-		{0, 3, 5},
-		{1, 3, 5},
-		{50, 2.5, 4.5},
-		{99, 1, 2.5},
-		{200, 2.5, 4.5},
-		{256, 2.5, 4.5},
+		{0, 3, 4, 5},
+		{1, 3, 4, 5},
+		{50, 2.5, 3.8, 4.5},
+		{99, 1, 2, 3},
+		{200, 2.5, 3.8, 4.5},
+		{256, 2.5, 3.8, 4.5},
 	} {
 		const n = 10
 		size, _ := Size(n, 0)
@@ -66,18 +63,18 @@ func TestDisruptionOfWeights(t *testing.T) {
 			least = append(least, percent(own, size))
 			besides = append(besides, percent(moved(before, after)-own, size))
 		}
-		check(t, fmt.Sprintf("1 of %[2]d from weight 100 to %[1]d, M = %[3]d", tt.weight, n, size), least, besides, tt.mean, tt.p99)
+		check(t, fmt.Sprintf("1 of %[2]d from weight 100 to %[1]d, M = %[3]d", tt.weight, n, size), least, besides, tt.mean, tt.p99, tt.worst)
 	}
 }
 
 // check bounds what moved besides what had to.
-func check(t *testing.T, what string, least, besides []float64, mean, p99 float64) {
+func check(t *testing.T, what string, least, besides []float64, mean, p99, worst float64) {
 	t.Helper()
 	slices.Sort(besides)
-	gotMean, got99, worst := average(besides), besides[(len(besides)-1)*99/100], besides[len(besides)-1]
-	t.Logf("%s: %.2f %% have to move, %.2f %% do besides, 99 of 100 times at most %.2f %%, of %d at worst %.2f %%", what, average(least), gotMean, got99, len(besides), worst)
-	if gotMean > mean || got99 > p99 {
-		t.Errorf("%s: the bound is %v %%, 99 of 100 times %v %%", what, mean, p99)
+	gotMean, got99, got := average(besides), besides[(len(besides)-1)*99/100], besides[len(besides)-1]
+	t.Logf("%s: %.2f %% have to move, %.2f %% do besides, 99 of 100 times at most %.2f %%, of %d at worst %.2f %%", what, average(least), gotMean, got99, len(besides), got)
+	if gotMean > mean || got99 > p99 || got > worst {
+		t.Errorf("%s: the bounds are %v %%, 99 of 100 times %v %%, and %v %%", what, mean, p99, worst)
 	}
 }
 

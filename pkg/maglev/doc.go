@@ -7,16 +7,23 @@
 //
 // Another program gets the same table if it does the following.
 //
-//	h      = XXH64 of the key's bytes with the seed Seed
-//	offset = (h >> 32) mod M
-//	skip   = (h mod 2^32) mod (M - 1) + 1
-//	slot j of a backend's permutation = (offset + j * skip) mod M, for j = 0 to M - 1
+//	h = XXH64 of the key's bytes with the seed Seed
+//	n = 10, 12, 14 or 16, the bits of M; mask = 2^n - 1, half = n / 2
+//	mix(i): i = (i + h)         * (h >> 32 | 1)  & mask; i = i ^ i >> half
+//	        i = (i + (h >> 16)) * (h >> 48 | 1)  & mask; i = i ^ i >> half
+//	        i =  i              * 0x9e3779b1     & mask; i = i ^ i >> half
+//	a backend's permutation = mix(0), mix(1), ... mix(mask), without those that are not below M
 //
-// M is a prime, so that a permutation has every slot once. There are rounds r = 1, 2, ... until no slot is free, in
-// which the backends have their turns: the heaviest first, equal weights in the order of their keys' bytes. In a turn a
-// backend gets the first slot of its permutation that is still free. Its weight w and the largest weight W of the table
-// say in which rounds it has a turn: those with ceil(r * w / W) > ceil((r - 1) * w / W). With equal weights that is
-// every round, as in the paper. Only the ratios of weights matter: 1 and 2 make the table of 100 and 200.
+// Each step of mix can be undone, so that a permutation has every slot once. It takes the place of the paper's
+// (offset + j * skip) mod M: two of those may run alongside each other for long, when one's skip is a small multiple of the
+// other's, and then a removal moves up to a third of the table. These are as good as permutations drawn at random: of
+// 6,000 removals of one of three backends the worst moved 2 % of 1,021 slots besides the backend's own, in place of 28 %.
+//
+// There are rounds r = 1, 2, ... until no slot is free, in which the backends have their turns: the heaviest first, equal
+// weights in the order of their keys' bytes. In a turn a backend gets the first slot of its permutation that is still
+// free. Its weight w and the largest weight W of the table say in which rounds it has a turn: those with
+// ceil(r * w / W) > ceil((r - 1) * w / W). With equal weights that is every round, as in the paper. Only the ratios of
+// weights matter: 1 and 2 make the table of 100 and 200.
 //
 // # What it promises
 //

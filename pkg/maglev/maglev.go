@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -109,23 +110,54 @@ func Build(backends []Backend, size int) (Table, error) {
 type turns struct {
 	index  uint16 // of its key
 	weight uint16
-	slot   uint32 // where its permutation has come to
-	skip   uint32 // from there to the next, mod M
+	order  order
+	next   uint32 // of order
 }
 
 func newTurns(index uint16, b Backend, size uint32) turns {
-	h := hash(b.Key)
-	return turns{index: index, weight: b.Weight, slot: uint32(h>>32) % size, skip: uint32(h)%(size-1) + 1}
+	return turns{index: index, weight: b.Weight, order: newOrder(b.Key, size)}
 }
 
 // take gives the backend its next free slot. There is one.
 func (b *turns) take(slots []uint16) {
-	for slots[b.slot] != none {
-		if b.slot += b.skip; b.slot >= uint32(len(slots)) {
-			b.slot -= uint32(len(slots))
+	for {
+		slot := b.order.at(b.next)
+		b.next++
+		if slot < uint32(len(slots)) && slots[slot] == none {
+			slots[slot] = b.index
+			return
 		}
 	}
-	slots[b.slot] = b.index
+}
+
+// order is the order in which a backend asks for slots: a permutation of the numbers of as
+// many bits as a slot's has. Those that are no slot are left out.
+type order struct {
+	add    [2]uint32
+	factor [3]uint32 // odd
+	mask   uint32
+	half   uint8 // of the bits
+}
+
+// lastFactor is of the last round of an order, 2^32 by the golden ratio, made odd.
+const lastFactor = 0x9e37_79b1
+
+func newOrder(key string, size uint32) order {
+	h, n := hash(key), bits.Len32(size)
+	return order{
+		add: [2]uint32{uint32(h), uint32(h >> 16)}, factor: [3]uint32{uint32(h>>32) | 1, uint32(h>>48) | 1, lastFactor},
+		mask: 1<<n - 1, half: uint8(n / 2),
+	}
+}
+
+// at is place number i of the order. Each step can be undone, so no number is there twice.
+func (o *order) at(i uint32) uint32 {
+	i = (i + o.add[0]) * o.factor[0] & o.mask
+	i ^= i >> o.half
+	i = (i + o.add[1]) * o.factor[1] & o.mask
+	i ^= i >> o.half
+	i = i * o.factor[2] & o.mask
+	return i ^ i>>o.half
 }
 
 // class is the backends of one weight. They have their turns in the same rounds.

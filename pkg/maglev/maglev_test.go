@@ -12,19 +12,19 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// The table of the paper, and what is left of it without B1.
-func TestPaper(t *testing.T) {
-	b0, b1, b2 := turns{index: 0, slot: 3, skip: 4, weight: 1}, turns{index: 1, slot: 0, skip: 2, weight: 1}, turns{index: 2, slot: 3, skip: 1, weight: 1}
-	slots := make([]uint16, 7)
-	for _, tt := range []struct {
-		backends []turns
-		want     []uint16
-	}{
-		{[]turns{b0, b1, b2}, []uint16{1, 0, 1, 0, 2, 2, 0}},
-		{[]turns{b0, b2}, []uint16{0, 0, 0, 0, 2, 2, 2}},
-	} {
-		if fill(slots, tt.backends); !slices.Equal(slots, tt.want) {
-			t.Errorf("%d, want %d", slots, tt.want)
+// Whatever the key, an order has every number once.
+func TestOrder(t *testing.T) {
+	for _, size := range sizes {
+		for i := range 200 {
+			o := newOrder(fmt.Sprint("key", i), uint32(size))
+			seen := make([]bool, o.mask+1)
+			for j := range seen {
+				slot := o.at(uint32(j))
+				if seen[slot] {
+					t.Fatalf("key %d: %d of %d slots comes twice", i, slot, size)
+				}
+				seen[slot] = true
+			}
 		}
 	}
 }
@@ -239,12 +239,11 @@ func documented(backends []Backend, size int) []string {
 			}
 			d := xxhash.NewWithSeed(Seed)
 			_, _ = d.WriteString(b.Key)
-			h, m := d.Sum64(), uint64(size)
-			offset, skip := (h>>32)%m, (h&0xffffffff)%(m-1)+1
-			for table[(offset+next[i]*skip)%m] != nil {
-				next[i]++
+			slot := size
+			for ; slot >= size || table[slot] != nil; next[i]++ {
+				slot = mix(d.Sum64(), next[i], map[int]uint64{1021: 10, 4093: 12, 16381: 14, 65521: 16}[size])
 			}
-			table[(offset+next[i]*skip)%m] = &backends[i]
+			table[slot] = &backends[i]
 			if left--; left == 0 {
 				out := make([]string, size)
 				for slot, b := range table {
@@ -254,6 +253,17 @@ func documented(backends []Backend, size int) []string {
 			}
 		}
 	}
+}
+
+// mix is that of doc.go, with n bits.
+func mix(h, i, n uint64) int {
+	mask, half := uint64(1)<<n-1, n/2
+	i = (i + h) * (h>>32 | 1) & mask
+	i ^= i >> half
+	i = (i + (h >> 16)) * (h>>48 | 1) & mask
+	i ^= i >> half
+	i = i * 0x9e3779b1 & mask
+	return int(i ^ i>>half)
 }
 
 func build(tb testing.TB, backends []Backend, size int) Table {
