@@ -180,29 +180,44 @@ func (p *probe) kill() {
 	_ = p.cmd.Wait()
 }
 
-// startProbes pings from the virtual machines of other clouds those of the cloud
-// that are not on the chassis, tenant by tenant, in both families, and waits for
-// the first answers.
-func (l *Lab) startProbes(ctx context.Context, c Cloud, dead string) ([]*probe, error) {
-	var out []*probe
-	for _, other := range l.Scenario().Clouds {
+// talk is a machine and an address that it can reach through a gateway.
+type talk struct{ from, to string }
+
+// talks are those of machines of other clouds with machines of the cloud that are on
+// exposed networks and not on the chassis, tenant by tenant, in both families.
+func (s Scenario) talks(c Cloud, dead string) []talk {
+	var out []talk
+	for _, other := range s.Clouds {
 		if other.Name == c.Name {
 			continue
 		}
 		for _, from := range other.VMs {
 			for _, to := range c.VMs {
-				if from.Phantom || to.Phantom || to.Chassis == dead || from.Tenant != to.Tenant {
+				if from.Phantom || to.Phantom || to.Chassis == dead || from.Tenant != to.Tenant || !other.exposes(from) || !c.exposes(to) {
 					continue
 				}
-				for _, addr := range []string{to.Addr4.String(), to.Addr6.String()} {
-					p, err := l.startProbe(ctx, from.Name, addr, probeInterval)
-					if err != nil {
-						return out, err
-					}
-					out = append(out, p)
-				}
+				out = append(out, talk{from.Name, to.Addr4.String()}, talk{from.Name, to.Addr6.String()})
 			}
 		}
+	}
+	return out
+}
+
+// exposes tells whether a machine's network is exposed.
+func (c Cloud) exposes(vm VM) bool {
+	n, err := c.network(vm.Tenant, vm.Network)
+	return err == nil && !n.Unexposed
+}
+
+// startProbes pings through the gateways of a cloud, and waits for the first answers.
+func (l *Lab) startProbes(ctx context.Context, c Cloud, dead string) ([]*probe, error) {
+	var out []*probe
+	for _, t := range l.Scenario().talks(c, dead) {
+		p, err := l.startProbe(ctx, t.from, t.to, probeInterval)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, p)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no virtual machine of another cloud has one to talk to behind %s", dead)

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -64,5 +65,19 @@ func TestNodesHaveTheirOwnAddresses(t *testing.T) {
 			}
 			seen[a] = n.Name
 		}
+	}
+}
+
+// Who talks while a chassis dies is on networks that the other cloud can reach, in the
+// scenario of the demo, too.
+func TestTalks(t *testing.T) {
+	s := EVPN(EVPNParams{Compute: true, Metadata: true})
+	got := s.talks(s.Clouds[0], "a1")
+	want := []talk{
+		{"b-red1", "10.10.0.11"}, {"b-red1", "fd00:10::11"}, {"b-red1", "10.10.0.13"}, {"b-red1", "fd00:10::13"},
+		{"b-blue1", "10.10.0.11"}, {"b-blue1", "fd00:10::11"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
