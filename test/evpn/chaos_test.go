@@ -42,7 +42,7 @@ func chaosTime() time.Duration {
 	if os.Getenv("SLUICE_NIGHTLY") != "" {
 		return 30 * time.Minute
 	}
-	return 90 * time.Second
+	return 2 * time.Minute
 }
 
 // chaosSeed is that of the last commit's files: each commit has other rounds, and one
