@@ -1,0 +1,231 @@
+package loadbalancer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/maglev"
+)
+
+// Keys of Load_Balancer.options.
+const (
+	optionTemplate = "template"
+	optionAffinity = "affinity_timeout"
+	optionReject   = "reject"
+	optionFlush    = "ct_flush"
+	optionFields   = "hash_fields"
+	optionWeights  = "sluice-weights"
+	optionSize     = "sluice-m"
+)
+
+// Row is what is read of a row of SB Load_Balancer, or of one of Northbound.
+type Row struct {
+	// Name is for people; it need not be unique.
+	Name string
+	// Protocol is tcp, udp, sctp, or empty, which is tcp.
+	Protocol      string
+	VIPs, Options map[string]string
+}
+
+// Protocol is an IP protocol number (IANA).
+type Protocol uint8
+
+// The protocols that OVN balances.
+const (
+	TCP  Protocol = 6
+	UDP  Protocol = 17
+	SCTP Protocol = 132
+)
+
+var protocols = map[string]Protocol{"": TCP, "tcp": TCP, "udp": UDP, "sctp": SCTP}
+
+func (p Protocol) String() string {
+	switch p {
+	case TCP:
+		return "tcp"
+	case UDP:
+		return "udp"
+	case SCTP:
+		return "sctp"
+	}
+	return "protocol " + strconv.Itoa(int(p))
+}
+
+// Backend is one of a VIP's.
+type Backend struct {
+	// Address has the port 0 where the VIP has none.
+	Address netip.AddrPort
+	// Weight is its share in relation to the others'; 0: it gets no new flows.
+	Weight uint16
+}
+
+// VIP is one of a row's.
+type VIP struct {
+	// Address has the port 0 for all ports.
+	Address  netip.AddrPort
+	Protocol Protocol
+	// Backends are sorted by address.
+	Backends []Backend
+	// TableSize is the number of slots of its Maglev table: the whole row's backends decide,
+	// whatever their health and weight, so that all nodes have the same.
+	TableSize int
+	// Affinity is how long a client keeps its backend without a packet; 0: not at all.
+	Affinity time.Duration
+	// ByAddress: the backend of a flow depends on its addresses, and not on its ports.
+	ByAddress bool
+	// Reject: without a backend, packets are answered with a reset or an ICMP error.
+	Reject bool
+	// Flush: the flows of a backend that is taken out of vips end with it.
+	Flush bool
+}
+
+// Key names a backend in Maglev tables, on all nodes.
+func (b Backend) key(p Protocol) string { return format(b.Address) + "/" + p.String() }
+
+// Wrong is what is wrong with one VIP of a row; with Key "" with all of them.
+type Wrong struct {
+	Key string // of vips
+	Err error
+}
+
+// parse reads a row. variables are those of Chassis_Template_Var for this chassis. size is
+// options:sluice-m of NB_Global, or 0.
+func parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wrong) {
+	common, weights, err := options(r, size)
+	if err != nil {
+		return nil, []Wrong{{Err: err}}
+	}
+	backends := map[netip.AddrPort]struct{}{}
+	taken := map[netip.AddrPort]string{}
+	for _, key := range slices.Sorted(maps.Keys(r.VIPs)) {
+		v, err := common.parse(key, r, variables)
+		for _, b := range v.Backends {
+			backends[b.Address] = struct{}{}
+		}
+		if err == nil && taken[v.Address] != "" {
+			err = fmt.Errorf("it is the VIP %q, too", taken[v.Address])
+		}
+		if err != nil {
+			wrong = append(wrong, Wrong{key, err})
+			continue
+		}
+		taken[v.Address] = key
+		vips = append(vips, v)
+	}
+	size, err = maglev.Size(len(backends), common.TableSize)
+	if err != nil {
+		return nil, []Wrong{{Err: fmt.Errorf("%s: %w", optionSize, err)}}
+	}
+	for i := range vips {
+		vips[i].TableSize = size
+		for j, b := range vips[i].Backends {
+			if w, ok := weights[b.Address]; ok {
+				vips[i].Backends[j].Weight = w
+			}
+		}
+	}
+	return vips, wrong
+}
+
+// parse reads one VIP of a row, whose options v has.
+func (v VIP) parse(key string, r Row, variables map[string]string) (VIP, error) {
+	address, list := key, r.VIPs[key]
+	if r.Options[optionTemplate] == "true" {
+		var errs [2]error
+		address, errs[0] = expand(address, variables)
+		list, errs[1] = expand(list, variables)
+		if err := errors.Join(errs[:]...); err != nil {
+			return v, err
+		}
+	}
+	var err error
+	if v.Address, err = parseAddress(address); err != nil {
+		return v, err
+	}
+	addresses, err := parseBackends(list, v.Address)
+	if err != nil {
+		return v, err
+	}
+	slices.SortFunc(addresses, netip.AddrPort.Compare)
+	for _, a := range addresses {
+		v.Backends = append(v.Backends, Backend{a, 1})
+	}
+	return v, nil
+}
+
+// options reads what all VIPs of a row have in common, and the weights of backends. What
+// Sluice alone knows and is wrong is an error: flows would go where nobody wants them. What
+// OVN reads is read as OVN does.
+func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
+	p, ok := protocols[r.Protocol]
+	if !ok {
+		return VIP{}, nil, fmt.Errorf("protocol %q is none of tcp, udp and sctp", r.Protocol)
+	}
+	v := VIP{Protocol: p, TableSize: size, Reject: r.Options[optionReject] == "true", Flush: r.Options[optionFlush] == "true"}
+	if seconds, err := strconv.ParseUint(r.Options[optionAffinity], 10, 16); err == nil {
+		v.Affinity = time.Duration(seconds) * time.Second
+	}
+	fields := strings.FieldsFunc(r.Options[optionFields], func(r rune) bool { return r == ',' || r == ' ' })
+	v.ByAddress = len(fields) > 0 && !slices.ContainsFunc(fields, func(f string) bool { return strings.HasPrefix(f, "tp_") })
+	if text, there := r.Options[optionSize]; there {
+		n, err := strconv.Atoi(text)
+		if err == nil && n == 0 {
+			err = errors.New("0 slots")
+		}
+		if err == nil {
+			_, err = maglev.Size(0, n)
+		}
+		if err != nil {
+			return VIP{}, nil, fmt.Errorf("options:%s: %w", optionSize, err)
+		}
+		v.TableSize = n
+	}
+	weights, err := parseWeights(r.Options[optionWeights])
+	if err != nil {
+		return VIP{}, nil, fmt.Errorf("options:%s: %w", optionWeights, err)
+	}
+	return v, weights, nil
+}
+
+// parseWeights reads BACKEND=WEIGHT, separated by commas.
+func parseWeights(list string) (map[netip.AddrPort]uint16, error) {
+	out := map[netip.AddrPort]uint16{}
+	for word := range strings.SplitSeq(list, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		text, weight, _ := strings.Cut(word, "=")
+		a, err := parseAddress(text)
+		if err != nil {
+			return nil, fmt.Errorf("backend %w", err)
+		}
+		n, err := strconv.ParseUint(weight, 10, 16)
+		if err != nil || n > maglev.MaxWeight {
+			return nil, fmt.Errorf("%q: the weight is no number from 0 to %d", word, maglev.MaxWeight)
+		}
+		if _, twice := out[a]; twice {
+			return nil, fmt.Errorf("%s has two weights", format(a))
+		}
+		out[a] = uint16(n)
+	}
+	return out, nil
+}
+
+// table is a VIP's Maglev table. Backends without a weight have an index and no slot.
+func (v VIP) table(live func(netip.AddrPort) bool) (maglev.Table, error) {
+	var list []maglev.Backend
+	for _, b := range v.Backends {
+		w := b.Weight
+		if !live(b.Address) {
+			w = 0
+		}
+		list = append(list, maglev.Backend{Key: b.key(v.Protocol), Weight: w})
+	}
+	return maglev.Build(list, v.TableSize)
+}

@@ -1,0 +1,201 @@
+package loadbalancer
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/maglev"
+)
+
+// say is short enough for a table.
+func say(vips []VIP, wrong []Wrong) string {
+	var words []string
+	for _, v := range vips {
+		w := fmt.Sprintf("%s/%s", format(v.Address), v.Protocol)
+		for _, b := range v.Backends {
+			w += " " + format(b.Address)
+			if b.Weight != 1 {
+				w += fmt.Sprintf("=%d", b.Weight)
+			}
+		}
+		words = append(words, w)
+	}
+	for _, w := range wrong {
+		words = append(words, fmt.Sprintf("%s: %v", w.Key, w.Err))
+	}
+	return strings.Join(words, "; ")
+}
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		row       Row
+		variables map[string]string
+		want      string
+	}{
+		{name: "none"},
+		{
+			name: "as ovn-octavia-provider writes it",
+			row: Row{Protocol: "tcp", VIPs: map[string]string{"10.0.0.10:80": "10.0.0.107:8080,20.0.0.107:8080", "[fd00::10]:80": "[fd00::7]:8080"},
+				Options: map[string]string{"hash_fields": "ip_dst,ip_src,tp_dst,tp_src", "affinity_timeout": "360"}},
+			want: "10.0.0.10:80/tcp 10.0.0.107:8080 20.0.0.107:8080; [fd00::10]:80/tcp [fd00::7]:8080",
+		},
+		{
+			name: "two listeners on one pool",
+			row:  Row{VIPs: map[string]string{"10.0.0.10:80": "10.0.0.7:8080", "10.0.0.10:443": "10.0.0.7:8080"}},
+			want: "10.0.0.10:443/tcp 10.0.0.7:8080; 10.0.0.10:80/tcp 10.0.0.7:8080",
+		},
+		{
+			name: "all ports",
+			row:  Row{Protocol: "udp", VIPs: map[string]string{"10.0.0.10": "10.0.0.8,10.0.0.7", "fd00::1": "fd00::2", "[fd00::3]": ""}},
+			want: "10.0.0.10/udp 10.0.0.7 10.0.0.8; fd00::3/udp; fd00::1/udp fd00::2",
+		},
+		{
+			name: "without backends, and one that is there twice",
+			row:  Row{Protocol: "sctp", VIPs: map[string]string{"10.0.0.10:1": "", "10.0.0.10:2": "10.0.0.7:2, 10.0.0.7:2"}},
+			want: "10.0.0.10:1/sctp; 10.0.0.10:2/sctp 10.0.0.7:2",
+		},
+		{
+			name: "weights",
+			row: Row{VIPs: map[string]string{"10.0.0.10:80": "10.0.0.7:80,10.0.0.8:80,10.0.0.9:80", "[fd00::1]:80": "[fd00::2]:80"},
+				Options: map[string]string{"sluice-weights": "10.0.0.8:80=0, [fd00::2]:80=256,10.0.0.99:80=4,"}},
+			want: "10.0.0.10:80/tcp 10.0.0.7:80 10.0.0.8:80=0 10.0.0.9:80; [fd00::1]:80/tcp [fd00::2]:80=256",
+		},
+		{
+			name: "what is wrong is wrong alone",
+			row: Row{VIPs: map[string]string{
+				"10.0.0.1:80": "10.0.0.7:80", "10.0.0.2:80": "10.0.0.7", "10.0.0.3": "10.0.0.7:80", "10.0.0.4:80": "[fd00::1]:80", "10.0.0.5:80": "10.0.0.7:80,,",
+				"10.0.0.6:0": "", "10.0.0.6:080": "", "10.0.0.6:65536": "", "[fd00::1:80": "", "[fd00::1]80": "", "fd00::1%a": "", "::ffff:10.0.0.1": "",
+				"0.0.0.0:80": "", "224.0.0.1:80": "", "host:80": "", "[10.0.0.1]:81": "", "": "", "^a:80": "", "[fd00::0:9]:80": "", "[fd00::9]:80": "",
+			}},
+			want: `10.0.0.1:80/tcp 10.0.0.7:80; [fd00::9]:80/tcp; : "": no IP address; 0.0.0.0:80: "0.0.0.0:80": not the address of one host; ` +
+				`10.0.0.2:80: backend "10.0.0.7": it has a port exactly if the VIP has one; 10.0.0.3: backend "10.0.0.7:80": it has a port exactly if the VIP has one; ` +
+				`10.0.0.4:80: backend "[fd00::1]:80" is of another family than the VIP; 10.0.0.5:80: backend "": no IP address; ` +
+				`10.0.0.6:0: "10.0.0.6:0": the port is no number from 1 to 65535; 10.0.0.6:080: "10.0.0.6:080": the port is no number from 1 to 65535; ` +
+				`10.0.0.6:65536: "10.0.0.6:65536": the port is no number from 1 to 65535; 224.0.0.1:80: "224.0.0.1:80": not the address of one host; ` +
+				`::ffff:10.0.0.1: "::ffff:10.0.0.1": an IPv4-mapped IPv6 address; [10.0.0.1]:81: "[10.0.0.1]:81": an IPv4 address in brackets; ` +
+				`[fd00::1:80: "[fd00::1:80": a bracket is open; [fd00::1]80: "[fd00::1]80": the port is no number from 1 to 65535; ` +
+				`[fd00::9]:80: it is the VIP "[fd00::0:9]:80", too; ^a:80: "^a:80": no IP address; fd00::1%a: "fd00::1%a": the address has a zone; host:80: "host:80": no IP address`,
+		},
+		{name: "protocol", row: Row{Protocol: "icmp", VIPs: map[string]string{"10.0.0.1:80": ""}}, want: `: protocol "icmp" is none of tcp, udp and sctp`},
+		{
+			name: "weight", row: Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: map[string]string{"sluice-weights": "10.0.0.7:80=257"}},
+			want: `: options:sluice-weights: "10.0.0.7:80=257": the weight is no number from 0 to 256`,
+		},
+		{
+			name: "weights of one", row: Row{Options: map[string]string{"sluice-weights": "10.0.0.7:80=1,10.0.0.7:80=2"}},
+			want: `: options:sluice-weights: 10.0.0.7:80 has two weights`,
+		},
+		{
+			name: "weight of none", row: Row{Options: map[string]string{"sluice-weights": "pool=1"}},
+			want: `: options:sluice-weights: backend "pool": no IP address`,
+		},
+		{
+			name: "size", row: Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: map[string]string{"sluice-m": "1000"}},
+			want: ": options:sluice-m: a table of 1000 slots: the sizes are [1021 4093 16381 65521]",
+		},
+		{
+			name:      "template",
+			row:       Row{VIPs: map[string]string{"^V:^P1": "^B1,10.0.0.9:80", "^W:80": "10.0.0.7:80"}, Options: map[string]string{"template": "true"}},
+			variables: map[string]string{"V": "10.0.0.1", "P1": "80", "B1": "10.0.0.7:80,10.0.0.8:80"},
+			want:      `10.0.0.1:80/tcp 10.0.0.7:80 10.0.0.8:80 10.0.0.9:80; ^W:80: "^W:80": this chassis has no variable "W" (Chassis_Template_Var)`,
+		},
+		{
+			name:      "two templates that mean one VIP",
+			row:       Row{VIPs: map[string]string{"^V:80": "10.0.0.7:80", "^W:80": "10.0.0.8:80"}, Options: map[string]string{"template": "true"}},
+			variables: map[string]string{"V": "10.0.0.1", "W": "10.0.0.1"},
+			want:      `10.0.0.1:80/tcp 10.0.0.7:80; ^W:80: it is the VIP "^V:80", too`,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := say(parse(tt.row, tt.variables, 0)); got != tt.want {
+				t.Errorf("\n got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, tt := range []struct {
+		options map[string]string
+		global  int
+		want    VIP
+	}{
+		{want: VIP{TableSize: 1021}},
+		{options: map[string]string{"affinity_timeout": "360"}, want: VIP{TableSize: 1021, Affinity: 6 * time.Minute}},
+		{options: map[string]string{"affinity_timeout": "None"}, want: VIP{TableSize: 1021}},
+		{options: map[string]string{"reject": "true", "ct_flush": "true"}, want: VIP{TableSize: 1021, Reject: true, Flush: true}},
+		{options: map[string]string{"hash_fields": "ip_dst,ip_src"}, want: VIP{TableSize: 1021, ByAddress: true}},
+		{options: map[string]string{"hash_fields": "ip_dst,ip_src,tp_dst,tp_src"}, want: VIP{TableSize: 1021}},
+		{options: map[string]string{"sluice-m": "16381"}, global: 4093, want: VIP{TableSize: 16381}},
+		{global: 4093, want: VIP{TableSize: 4093}},
+	} {
+		vips, wrong := parse(Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: tt.options}, nil, tt.global)
+		tt.want.Address, tt.want.Protocol = netip.MustParseAddrPort("10.0.0.1:80"), TCP
+		if len(vips) != 1 || len(wrong) > 0 || fmt.Sprint(vips[0]) != fmt.Sprint(tt.want) {
+			t.Errorf("%v, %d: %+v, %v; want %+v", tt.options, tt.global, vips, wrong, tt.want)
+		}
+	}
+}
+
+// The size of a table follows from all backends of the row, also those without a weight,
+// and not from what a node knows of their health.
+func TestTable(t *testing.T) {
+	var list []string
+	for i := range 11 {
+		list = append(list, fmt.Sprintf("10.0.0.%d:80", i))
+	}
+	row := Row{VIPs: map[string]string{"10.1.0.1:80": strings.Join(list, ","), "10.1.0.2:80": list[3]}, Options: map[string]string{"sluice-weights": "10.0.0.2:80=0"}}
+	vips, wrong := parse(row, nil, 0)
+	if len(vips) != 2 || len(wrong) > 0 {
+		t.Fatal(vips, wrong)
+	}
+	dead := netip.MustParseAddrPort("10.0.0.5:80")
+	table, err := vips[0].table(func(a netip.AddrPort) bool { return a != dead })
+	if err != nil || len(table.Slots) != 4093 || len(table.Keys) != 11 {
+		t.Fatalf("%d slots, %q, %v", len(table.Slots), table.Keys, err)
+	}
+	for i, key := range table.Keys {
+		if has, want := slices.Contains(table.Slots, uint16(i)), key != "10.0.0.2:80/tcp" && key != "10.0.0.5:80/tcp"; has != want {
+			t.Errorf("%s has slots: %t", key, has)
+		}
+	}
+	if table, err := vips[1].table(func(netip.AddrPort) bool { return true }); err != nil || len(table.Slots) != 4093 {
+		t.Errorf("%d slots, %v", len(table.Slots), err)
+	}
+	if _, err := vips[1].table(func(netip.AddrPort) bool { return false }); !errors.Is(err, maglev.ErrNoBackend) {
+		t.Error(err)
+	}
+}
+
+// FuzzParse takes a VIP and its backends, weights and the value of a variable.
+func FuzzParse(f *testing.F) {
+	f.Add("10.0.0.1:80", "10.0.0.7:80,10.0.0.8:80", "10.0.0.7:80=2", "x", false)
+	f.Add("[fd00::1]:80", "[fd00::2]:80", "[fd00::2]:80=0", "x", false)
+	f.Add("fd00::1", "fd00::2", "", "x", false)
+	f.Add("^v:80", "^v:81", "", "10.0.0.1", true)
+	f.Fuzz(func(t *testing.T, vip, backends, weights, variable string, template bool) {
+		row := Row{VIPs: map[string]string{vip: backends}, Options: map[string]string{"sluice-weights": weights, "template": fmt.Sprint(template)}}
+		vips, wrong := parse(row, map[string]string{"v": variable}, 0)
+		if len(vips)+len(wrong) != 1 {
+			t.Fatalf("%v, %v", vips, wrong)
+		}
+		for _, v := range vips {
+			again := Row{VIPs: map[string]string{format(v.Address): ""}}
+			var list []string
+			for _, b := range v.Backends {
+				list = append(list, format(b.Address))
+			}
+			again.VIPs[format(v.Address)] = strings.Join(list, ",")
+			two, wrong := parse(again, nil, 0)
+			if len(wrong) > 0 || len(two) != 1 || two[0].Address != v.Address || len(two[0].Backends) != len(v.Backends) {
+				t.Fatalf("%v is %v, %v when read again", v, two, wrong)
+			}
+		}
+	})
+}
