@@ -73,8 +73,7 @@ func (m *metadataPart) take(e ovn.Event) {
 	// What is wanted first is compared with what an earlier sluiced has made: a port whose
 	// tap was not looked for yet, or of whose ACLs nothing is known, would be taken away, and
 	// get another number.
-	m.awaitsACLs = !m.stepped && m.d.cfg.Metadata.SecurityGroups == config.SecurityGroupsRespect &&
-		e.Rows.ExpectsNB() && !e.InSync.NB && time.Since(m.began) < aclPatience
+	m.awaitsACLs = !m.stepped && awaitsACLs(m.d.cfg.Metadata, e, time.Since(m.began))
 	if !m.stepped && (m.awaitsACLs || !m.lookedFor(m.interfaces)) {
 		return
 	}
@@ -90,6 +89,11 @@ func (m *metadataPart) take(e ovn.Event) {
 		m.complaints = now
 		m.d.reg.Reporter(metadataReports).Replace(m.translator.Objects())
 	}
+}
+
+// awaitsACLs tells whether a start has to wait for ACLs, so long after it began.
+func awaitsACLs(c config.Metadata, e ovn.Event, age time.Duration) bool {
+	return c.SecurityGroups == config.SecurityGroupsRespect && e.Rows.ExpectsNB() && !e.InSync.NB && age < aclPatience
 }
 
 // takeLocal has devices looked for while OVN is still being read. d.mu is held.

@@ -194,7 +194,9 @@ func (m *metadataPart) lookAtProxy(ctx context.Context, w *metadataAtWork) {
 	case m.stepped:
 		m.tellNeutron()
 	case m.awaitsACLs:
-		why, detail = reason.Waiting, "for the ACLs of the Northbound database; what was served before stays"
+		if detail == "" { // what is broken is said first
+			why, detail = reason.Waiting, "for the ACLs of the Northbound database; what was served before stays"
+		}
 		if time.Since(m.began) >= aclPatience {
 			m.d.follower.Again()
 		}

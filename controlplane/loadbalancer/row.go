@@ -26,8 +26,6 @@ const (
 
 // Row is what is read of a row of SB Load_Balancer, or of one of Northbound.
 type Row struct {
-	// Name is for people; it need not be unique.
-	Name string
 	// Protocol is tcp, udp, sctp, or empty, which is tcp.
 	Protocol      string
 	VIPs, Options map[string]string
@@ -85,7 +83,7 @@ type VIP struct {
 	Flush bool
 }
 
-// Key names a backend in Maglev tables, on all nodes.
+// key names a backend in Maglev tables, on all nodes.
 func (b Backend) key(p Protocol) string { return format(b.Address) + "/" + p.String() }
 
 // Wrong is what is wrong with one VIP of a row; with Key "" with all of them.

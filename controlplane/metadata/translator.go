@@ -110,7 +110,8 @@ func (t *Translator) early(rows *ovn.Rows, devices map[string]Device) Difference
 	b := &build{rows: rows, cfg: t.cfg, devices: devices, early: true, served: t.tables.Ports}
 	b.compute()
 	diff := Difference{Ports: evpn.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}}
-	for name, datapath := range b.switches() {
+	switches := b.switches()
+	for name, datapath := range switches {
 		if other, there := t.switches[name]; b.conflict || there && other != datapath {
 			return diff // which of the two has the name is decided when all is known
 		}
@@ -124,7 +125,7 @@ func (t *Translator) early(rows *ovn.Rows, devices map[string]Device) Difference
 			diff.Ports.Set[name], t.tables.Ports[name] = p, p
 		}
 	}
-	maps.Copy(t.switches, b.switches())
+	maps.Copy(t.switches, switches)
 	if t.agent.Publish {
 		t.agent.Networks = networksOf(t.tables)
 	}

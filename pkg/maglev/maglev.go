@@ -134,7 +134,7 @@ func (b *turns) take(slots []uint16) {
 // many bits as a slot's has. Those that are no slot are left out.
 type order struct {
 	add    [2]uint32
-	factor [3]uint32 // odd
+	factor [2]uint32 // odd
 	mask   uint32
 	half   uint8 // of the bits
 }
@@ -145,7 +145,7 @@ const lastFactor = 0x9e37_79b1
 func newOrder(key string, size uint32) order {
 	h, n := hash(key), bits.Len32(size)
 	return order{
-		add: [2]uint32{uint32(h), uint32(h >> 16)}, factor: [3]uint32{uint32(h>>32) | 1, uint32(h>>48) | 1, lastFactor},
+		add: [2]uint32{uint32(h), uint32(h >> 16)}, factor: [2]uint32{uint32(h>>32) | 1, uint32(h>>48) | 1},
 		mask: 1<<n - 1, half: uint8(n / 2),
 	}
 }
@@ -156,7 +156,7 @@ func (o *order) at(i uint32) uint32 {
 	i ^= i >> o.half
 	i = (i + o.add[1]) * o.factor[1] & o.mask
 	i ^= i >> o.half
-	i = i * o.factor[2] & o.mask
+	i = i * lastFactor & o.mask
 	return i ^ i>>o.half
 }
 
