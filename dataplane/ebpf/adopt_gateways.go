@@ -83,23 +83,31 @@ func (s *store) adoptGateway(k intent.GatewayKey, found pinnedGateway) error {
 	return s.drop(bpfMapGatewaysV1, found.key)
 }
 
+// outOfService is the key of an entry that is out of service. No gateway has this
+// address; one without an address would be a segment's.
+func outOfService(row uint32) entryKey {
+	return entryKey{gateway: intent.GatewayKey{
+		Bridge: intent.BridgeKey(fmt.Sprintf("?%d", row)), MAC: intent.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+	}}
+}
+
 // adoptRetired takes over entries that are out of service, by their names. A
 // crash may have come before such an entry was cleared: as long as it says that
 // it is of a VRF, routes of that VRF lead to a gateway that may be another
 // VRF's by now.
 func (s *store) adoptRetired() error {
-	var retired []uint32
+	var rows []uint32
 	n, err := pinned.Walk(s.t[bpfMapNamesV1], func(row uint32, _ bpfGatewayName) {
 		if _, ok := s.entries.keys[row]; !ok {
-			retired = append(retired, row)
+			rows = append(rows, row)
 		}
 	})
 	s.rows[bpfMapNamesV1] = n
 	if err != nil {
 		return mapError(bpfMapNamesV1, err)
 	}
-	for _, row := range retired {
-		s.entries.adopt(row, entryKey{gateway: intent.GatewayKey{Bridge: intent.BridgeKey(fmt.Sprintf("?%d", row))}})
+	for _, row := range rows {
+		s.entries.adopt(row, outOfService(row))
 		if s.readOnly {
 			continue
 		}

@@ -54,10 +54,14 @@ func (v *Served) List(context.Context) (map[intent.ServedKey]intent.Served, erro
 	return out, v.s.listKnown(out)
 }
 
-// adoptServed copies the map and counts its rows as references to entries.
+// adoptServed copies the map and counts its rows as references to entries. An entry
+// that has lost its name is out of service.
 func (s *store) adoptServed() error {
 	n, err := pinned.Walk(s.t[bpfMapServedV1], func(k bpfServedKey, v bpfServed) {
 		s.served[k] = v
+		if _, named := s.entries.keys[k.Entry]; !named {
+			s.entries.adopt(k.Entry, outOfService(k.Entry))
+		}
 		s.entries.retain(k.Entry)
 	})
 	s.rows[bpfMapServedV1] = n

@@ -1,6 +1,7 @@
 package bpf_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -82,6 +83,63 @@ func TestCrashWhileGatewayChangesVRF(t *testing.T) {
 	}
 	d.Close()
 	runRows(t, dir, load(t, ebpf.Config{Dir: dir, Node: node()}), stale)
+}
+
+// The gateway is another VRF's, or none, and what is served behind it was not moved or
+// removed yet. A pass removes it, also when its entry has lost its name.
+func TestCrashBeforeServedRowsMove(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		t.Run(fmt.Sprintf("named %t", named), func(t *testing.T) {
+			dir := bpffs(t)
+			d := world(t, dir, node())
+			names, rows := raw(t, dir, "names_v1"), raw(t, dir, "served_v1")
+			namesBefore, before := rowsOf(t, names), rowsOf(t, rows)
+			moved := gateways()[gw]
+			moved.VNI = blue
+			apply(t, d.Gateways(), map[intent.GatewayKey]intent.Gateway{gw: moved})
+			namesAfter, after := rowsOf(t, names), rowsOf(t, rows)
+			for k, v := range before {
+				putRaw(t, rows, []byte(k), v)
+			}
+			for k, v := range namesBefore {
+				if named {
+					putRaw(t, names, []byte(k), v)
+				}
+			}
+			d.Close()
+			d = load(t, ebpf.Config{Dir: dir, Node: node()})
+			want := served()
+			var gone []intent.ServedKey
+			for k := range list(t, d.Served()) {
+				if _, ok := want[k]; !ok {
+					gone = append(gone, k)
+				}
+			}
+			if len(gone) == 0 {
+				t.Error("what was left behind is not listed")
+			}
+			for _, err := range d.Served().Delete(t.Context(), gone) {
+				t.Error(err)
+			}
+			wantList(t, d.Served(), want)
+			wantRows(t, names, namesAfter)
+			wantRows(t, rows, after)
+		})
+	}
+}
+
+// wantRows compares the keys of a map.
+func wantRows(t *testing.T, m *kernel.Map, want map[string][]byte) {
+	t.Helper()
+	got := rowsOf(t, m)
+	for k := range got {
+		if _, ok := want[k]; !ok {
+			t.Errorf("%s: the row %x is left", m, k)
+		}
+	}
+	if len(got) < len(want) {
+		t.Errorf("%s has %d rows, want %d", m, len(got), len(want))
+	}
 }
 
 func isZero(b []byte) bool {
