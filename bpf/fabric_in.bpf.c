@@ -5,6 +5,7 @@
  * over VXLAN enter OVN here, or follow a gateway that has moved on. It redirects
  * or drops and never passes a packet to the host.
  */
+#include "lib/balance.h"
 #include "lib/icmp.h"
 #include "lib/relay.h"
 
@@ -75,6 +76,21 @@ static __always_inline int error_source(struct run *r, struct entry *e, struct i
 	}
 	words_copy4(err->src, e->addr6);
 	return !martian6(err->src);
+}
+
+/*
+ * balance decides the backend of a packet to an address that has VIPs; the route
+ * becomes that of the backend. What is of no VIP goes where the address is. 0 or a
+ * drop reason.
+ */
+static __noinline __u32 balance(struct run *r, struct packet *p, __u64 *route)
+{
+	__u32 reason = backend_find(r, p);
+
+	if (reason || !r->side)
+		return reason;
+	*route = route_lookup(r, &r->to, p->family);
+	return route_local(*route) ? DROP_NONE : DROP_BACKEND_AWAY;
 }
 
 /* refuse drops the packet and tells its sender, out in the fabric, why. */
@@ -148,15 +164,13 @@ int fabric_in(struct __sk_buff *skb)
 	if (reason)
 		return drop(&r, reason);
 
-	/* The place of VIPs: here, before the route of the destination is looked up. */
-
 	__u64 route = route_lookup(&r, &p.dst, p.family);
 
 	if (!route)
 		return refuse(&r, &p, 0, DROP_NO_ROUTE, 0);
 	if (route_kind(route) == ROUTE_BLOCK)
 		return drop(&r, DROP_BLOCKED);
-	if (route_kind(route) != ROUTE_LOCAL) {
+	if (!route_local(route)) {
 		if (p.ttl <= 1)
 			return refuse(&r, &p, 0, DROP_TTL_EXPIRED, 0);
 		int verdict = relay(&r, &p, route);
@@ -164,6 +178,11 @@ int fabric_in(struct __sk_buff *skb)
 		return verdict < 0 ? drop(&r, -verdict) : verdict;
 	}
 
+	if (route_kind(route) == ROUTE_VIP) {
+		reason = balance(&r, &p, &route);
+		if (reason)
+			return drop(&r, reason);
+	}
 	struct entry *e = entry_of(&r, route_ref(route));
 
 	if (!e)

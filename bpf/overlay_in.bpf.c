@@ -6,6 +6,7 @@
  * passes a packet on.
  */
 #include "lib/arp_nd.h"
+#include "lib/balance.h"
 #include "lib/default.h"
 
 #define BFD_CONTROL 3784  /* RFC 5881 */
@@ -134,7 +135,9 @@ static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 rou
 
 	if (df < 0)
 		return refuse(r, p, row, DROP_TOO_BIG, mtu);
-	reason = set_vlan(r->skb, 0);
+	reason = nat_apply(r, p);
+	if (!reason)
+		reason = set_vlan(r->skb, 0);
 	if (!reason)
 		reason = hop(r->skb, p, node.router_mac, h->mac);
 	if (!reason)
@@ -168,25 +171,25 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 {
 	__u64 route = route_lookup(r, &p->src, p->family);
 
-	if ((!route || route_kind(route) != ROUTE_LOCAL || route_ref(route) != row) && !default_source(r, p, row))
+	if ((!route_local(route) || route_ref(route) != row) && !default_source(r, p, row))
 		return drop(r, DROP_SOURCE_NOT_EXPOSED);
 	STEP(r, STEP_SOURCE, row, p->src.addr);
 	/* The place of BFD answers. */
 	if (is_bfd(r->skb, p, row))
 		return drop(r, DROP_BFD);
 
-	/* The place of reverse NAT: here, before the route of the destination is looked up. */
-
+	if (r->balances)
+		answer_find(r, p);
 	route = route_lookup(r, &p->dst, p->family);
 	if (!route)
 		return no_route(r, p, row);
 	if (route_kind(route) == ROUTE_BLOCK)
 		return drop(r, DROP_BLOCKED);
-	if (route_kind(route) == ROUTE_LOCAL && route_ref(route) == row)
+	if (route_local(route) && route_ref(route) == row)
 		return drop(r, DROP_HAIRPIN);
 	if (p->ttl <= 1)
 		return refuse(r, p, row, DROP_TTL_EXPIRED, 0);
-	if (route_kind(route) != ROUTE_LOCAL)
+	if (!route_local(route))
 		return to_nexthop(r, p, route, row);
 
 	/* Another gateway port of the same VRF on this node. */

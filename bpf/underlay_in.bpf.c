@@ -49,7 +49,7 @@ static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, _
 	if (!error_source(e, &err))
 		return icmp_refuse(r, REFUSED_NO_SOURCE);
 	/* An address of this node's own gateways does not come from the underlay. */
-	if (route_kind(route_search(r, &p->src, p->family, 1)) == ROUTE_LOCAL)
+	if (route_local(route_search(r, &p->src, p->family, 1)))
 		return icmp_refuse(r, REFUSED_BOGUS_SOURCE);
 	__u32 why = icmp_allowed(r, p);
 
@@ -146,7 +146,7 @@ int underlay_in(struct __sk_buff *skb)
 		return pass(&r);
 	__u64 route = route_lookup(&r, &dst, family);
 
-	if (route_kind(route) != ROUTE_LOCAL)
+	if (!route_local(route))
 		return pass(&r);
 	return forward(&r, route, family);
 }

@@ -24,7 +24,7 @@ static __noinline int default_source(struct run *r, struct packet *p, __u32 row)
 	r->vni = DEFAULT_VRF;
 	__u64 route = route_search(r, &p->src, p->family, 1);
 
-	if (route_kind(route) == ROUTE_LOCAL && route_ref(route) == row && vrf_find(r, DEFAULT_VRF)) {
+	if (route_local(route) && route_ref(route) == row && vrf_find(r, DEFAULT_VRF)) {
 		STEP(r, STEP_VRF, DEFAULT_VRF, 0);
 		return 1;
 	}
@@ -82,7 +82,9 @@ static __noinline int way_out(struct run *r, struct packet *p)
 		trace_append(r->trace, STEP_FIB, ifindex, via);
 		trace_append(r->trace, STEP_REDIRECT, ifindex, 0);
 	}
-	reason = set_vlan(r->skb, 0);
+	reason = nat_apply(r, p);
+	if (!reason)
+		reason = set_vlan(r->skb, 0);
 	/* The MAC addresses are written with the neighbour's. */
 	if (!reason)
 		reason = hop(r->skb, p, node.nexthop_mac, node.nexthop_mac);

@@ -27,6 +27,14 @@
 		pointer_;                                               \
 	})
 
+/*
+ * An address in 16 bytes. It is written in the halves that it is read in: a load
+ * that spans two stores waits for both.
+ */
+struct address {
+	__u8 addr[16] __attribute__((aligned(8)));
+};
+
 /* frame makes the first len bytes readable and writable directly. */
 static __always_inline void *frame(struct __sk_buff *skb, __u32 len)
 {

@@ -12,6 +12,12 @@ static __always_inline __u32 route_kind(__u64 route)
 	return route;
 }
 
+/* route_local tells whether the route leads into OVN. */
+static __always_inline int route_local(__u64 route)
+{
+	return (route & 0xf) == ROUTE_LOCAL;
+}
+
 static __always_inline __u32 route_ref(__u64 route)
 {
 	return route >> 32;
@@ -177,6 +183,7 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 	if (front && vni && front->vni == vni) {
 		r->index = front->index;
 		r->device = front->device;
+		r->balances = front->flags & VRF_BALANCES;
 		r->lengths4 = *(__u64 *)front->four;
 		r->lengths6 = *(__u64 *)front->six;
 	} else {
@@ -186,6 +193,7 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 			return 0;
 		r->index = vrf->index;
 		r->device = vrf->device;
+		r->balances = 1;
 		r->lengths4 = r->lengths6 = LENGTH_ASK;
 	}
 	r->vni = vni;

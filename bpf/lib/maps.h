@@ -11,6 +11,7 @@
 #define MAX_VRFS 4096
 #define MAX_HOSTS 1000000
 #define MAX_PREFIXES 250000
+#define MAX_VIPS 16384
 
 /* Version 1 had no device in its rows, and no row DEFAULT_VRF; they mean the same here. */
 struct {
@@ -168,6 +169,50 @@ struct {
 	__type(key, __u32);
 	__type(value, struct group);
 } groups_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_VIPS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct vip_key);
+	__type(value, struct vip);
+} vips_v1 SEC(".maps");
+
+struct maglev_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* each table has its own size */
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_VIPS + 1);
+	__type(key, __u32);
+	__array(values, struct maglev_table);
+} maglev_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct backend);
+} backends_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, BACKEND_FRONT / 64);
+	__type(key, __u32);
+	__type(value, __u64);
+} backend_front_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 131072);
+	__type(key, struct flow_key);
+	__type(value, struct flow);
+} flows_v1 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -14,14 +14,6 @@ enum fragment {
 	LATER_FRAGMENT = 2,
 };
 
-/*
- * An address in 16 bytes. It is written in the halves that it is read in: a load
- * that spans two stores waits for both.
- */
-struct address {
-	__u8 addr[16] __attribute__((aligned(8)));
-};
-
 /* What the programs need to know of an IP packet. Offsets are from the frame's start. */
 struct packet {
 	struct address src;

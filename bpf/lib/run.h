@@ -11,11 +11,19 @@
  * each trace and 0 between traces. In trace mode nothing but the scratch map is
  * written.
  */
+#include "frame.h"
 #include "maps.h"
 #include "node.h"
 
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
+
+/* Which end of a packet a load balancer changes. */
+enum nat_side {
+	NAT_NONE = 0,
+	NAT_DESTINATION = 1,
+	NAT_SOURCE = 2,
+};
 
 #define TRACE_MAGIC 0x53f1ce01
 
@@ -28,6 +36,10 @@ struct run {
 	__u32 device;	/* the VRF's, see struct vrf */
 	__u64 lengths4; /* of the VRF's routes: see struct vrf_front */
 	__u64 lengths6;
+	__u32 balances; /* the VRF has VIPs, or may have */
+	__u32 side;	/* enum nat_side: which end of the packet becomes to and port on its way out */
+	struct address to;
+	__be16 port; /* 0: it stays */
 };
 
 static __always_inline void run_start(struct run *r, struct __sk_buff *skb, __u32 direction)

@@ -62,9 +62,13 @@ struct vrf_front {
 	__u8 four[8] __attribute__((aligned(8)));
 	__u8 six[8] __attribute__((aligned(8)));
 	__u32 device; /* see struct vrf */
-	__u32 pad;
+	__u32 flags;  /* enum vrf_flags */
 };
 ASSERT_SIZE(struct vrf_front, 32);
+
+enum vrf_flags {
+	VRF_BALANCES = 1, /* it has VIPs: what comes from OVN may be a backend's answer */
+};
 
 /* vteps: outer sources that are accepted. */
 struct vtep_key {
@@ -190,6 +194,7 @@ enum route_kind {
 	ROUTE_REMOTE = 2, /* nexthops: one next hop */
 	ROUTE_GROUP = 3,  /* groups: several */
 	ROUTE_BLOCK = 4,
+	ROUTE_VIP = 16 | ROUTE_LOCAL, /* entries: a single address that has VIPs; what is none of theirs goes there */
 };
 
 struct route {
@@ -249,6 +254,99 @@ struct group {
 };
 ASSERT_SIZE(struct group, 392);
 
+/*
+ * Load balancing. A VIP belongs to a scope, which is the VNI of a VRF. Ports are in
+ * wire order.
+ */
+
+/* vips: what is balanced. */
+struct vip_key {
+	__u32 scope;
+	__be16 port; /* 0: all ports that have no row of their own */
+	__u8 proto;
+	__u8 pad;
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct vip_key, 24);
+
+enum vip_flags {
+	VIP_BY_ADDRESS = 1, /* the backend of a flow depends on its addresses alone */
+	VIP_REJECT = 2,	    /* without a backend the client is told */
+};
+
+struct vip {
+	__u32 table; /* row of maglev */
+	__u32 slots; /* of the table */
+	__u16 affinity; /* s for which a client keeps its backend; 0: not at all */
+	__u16 flags;	/* enum vip_flags */
+	__u32 pad;
+};
+ASSERT_SIZE(struct vip, 16);
+
+/*
+ * maglev: tables of backends, by row. A table is an array of words: first its slots,
+ * four to a word, the lowest bits first; then its members, struct maglev_member. What
+ * is in a slot is the number of a member, or NO_MEMBER. A table never changes.
+ */
+#define NO_MEMBER 0xffff
+
+struct maglev_member {
+	__u32 backend; /* row of backends */
+	__u16 weight;  /* 0: it gets no new flows. The programs do not read it. */
+	__u16 pad;
+};
+ASSERT_SIZE(struct maglev_member, 8);
+
+/* backends: where flows go. */
+struct backend {
+	__u8 addr[16] __attribute__((aligned(8)));
+	__u32 scope; /* 0 marks a free row */
+	__be16 port; /* 0: that of the packet */
+	__u8 proto;
+	__u8 pad;
+};
+ASSERT_SIZE(struct backend, 24);
+
+/*
+ * backend_front: bits, by backend_bit(). What a backend sends has its bit set; of
+ * what others send next to nothing has, and need not be looked for in flows.
+ */
+#define BACKEND_FRONT (1 << 20) /* bits, in words of 64 */
+
+/* flows: packets of one direction of a flow to a VIP. The daemon does not write it. */
+struct flow_key {
+	__u8 src[16] WORDS;
+	__u8 dst[16] WORDS;
+	__u32 scope;
+	__u32 ports; /* the first four bytes of the upper layer: source and destination */
+	__u32 proto;
+};
+ASSERT_SIZE(struct flow_key, 44);
+
+enum flow_kind {
+	FLOW_TO_BACKEND = 1, /* the destination becomes addr and port */
+	FLOW_TO_CLIENT = 2,  /* the source becomes addr and port, which are the VIP's */
+};
+
+enum flow_state {
+	FLOW_OPEN = 1,	 /* more than the first packet was seen */
+	FLOW_ENDING = 2, /* TCP: a FIN or RST was seen */
+};
+
+/* A row may become another flow's while a program reads it: see flow_read(). */
+struct flow {
+	__u32 tag;  /* flow_tag() of its key */
+	__u32 seen; /* s, CLOCK_MONOTONIC: the last packet, within a second */
+	__u8 addr[16] __attribute__((aligned(8)));
+	__be16 port;
+	__u8 kind;     /* enum flow_kind */
+	__u8 state;    /* enum flow_state */
+	__u32 backend; /* row of backends, in both directions */
+	__u32 owner;   /* 0: this node. For flows that another node decides on. */
+	__u32 pad;
+};
+ASSERT_SIZE(struct flow, 40);
+
 /* underlay: devices of the underlay by ifindex, where packets of the default VRF come in and go out. */
 struct underlay {
 	char name[16]; /* NUL-terminated; the programs do not read it */
@@ -301,6 +399,11 @@ enum trace_what {
 	STEP_KERNEL = 17,   /* the VRF is on the kernel path; value: ifindex of its device */
 	STEP_PASS = 18,	    /* on to the host, unchanged */
 	STEP_FIB = 19,	    /* the host's route; addr: next hop, value: ifindex */
+	STEP_VIP = 20,	    /* addr is a VIP; value: row of its table */
+	STEP_MEMBER = 21,   /* value: slot of the table */
+	STEP_FLOW = 22,	    /* a flow is known; value: enum flow_kind */
+	STEP_BACKEND = 23,  /* addr and value: address and port of the backend */
+	STEP_ANSWER = 24,   /* a backend's answer; addr and value: address and port of the VIP */
 };
 
 struct trace_step {

@@ -103,7 +103,7 @@ shell; zsh, fish and powershell are known, too.`,
 	f.StringVar(&o.bpffs, "bpffs", bpffs, "directory of the pinned maps (also SLUICE_BPFFS)")
 	f.StringVarP((*string)(&o.output), "output", "o", string(output.People), "output format: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(statusCommand(o), vrfCommand(o), routeCommand(o), bgpCommand(o), underlayCommand(o), metadataCommand(o), dropsCommand(o),
+	root.AddCommand(statusCommand(o), vrfCommand(o), lbCommand(o), routeCommand(o), bgpCommand(o), underlayCommand(o), metadataCommand(o), dropsCommand(o),
 		diffCommand(o), explainCommand(o), traceCommand(o), drainCommand(o), undrainCommand(o), adoptCommand(o), cleanupCommand(o), versionCommand(o), clidoc.Command())
 	root.InitDefaultCompletionCmd()
 	refuseUnknown(root)

@@ -18,6 +18,9 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, admin.GetObjects, func(context.Context, admin.Nothing) ([]status.Object, error) { return d.reg.Objects(nil), nil })
 	handleList(s, d, admin.ListVRFs, []status.VRF{}, func(ctx context.Context, n *node, _ admin.Nothing) ([]status.VRF, error) { return n.vrfs(ctx) })
 	handle(s, d, admin.GetVRF, func(ctx context.Context, n *node, q admin.VRFSelector) (status.VRF, error) { return n.vrf(ctx, q.VNI) })
+	handleList(s, d, admin.ListVIPs, []status.VIP{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.VIP, error) {
+		return n.vips(q.VNI), nil
+	})
 	handleList(s, d, admin.ListRoutes, []status.Route{}, func(ctx context.Context, n *node, q admin.VRFSelector) ([]status.Route, error) {
 		return n.routesOf(ctx, q.VNI)
 	})

@@ -22,7 +22,7 @@ func evpnConfig(c *config.Config) evpn.Config {
 		ASN: c.BGP.ASN, VRFs: map[intent.VNI]evpn.VRFConfig{}, NextHops: c.Fabric.NextHops, AnnounceNAT: c.EVPN.NAT == config.NATAnnounce,
 		NextHopMAC: c.Fabric.NextHopMAC, HoldNATUnknown: c.EVPN.NATUnknown == config.NATUnknownHold, MaxVRFs: int(c.EVPN.MaxVRFs),
 		Standby: c.EVPN.Standby == config.StandbyOn, DynamicRouting: c.EVPN.DynamicRouting == config.SwitchOn,
-		Learn: c.EVPN.LearnedRoutes == config.SwitchOn,
+		Learn: c.EVPN.LearnedRoutes == config.SwitchOn, LoadBalancing: c.LoadBalancing.Enabled,
 	}
 	out.Announce, _ = evpn.ParseMode(string(c.EVPN.Announce)) // config has checked it
 	out.Path, _ = evpn.ParsePathMode(string(c.Path))
@@ -101,6 +101,9 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 	return out, nil
 }
 
+// noFlows is the size of the map of flows where there are none: its memory is used at once.
+const noFlows = 1024
+
 // ebpfConfig is the data plane's part of the configuration.
 func (n *node) ebpfConfig(vxlan int) ebpf.Config {
 	c := n.d.cfg
@@ -113,7 +116,11 @@ func (n *node) ebpfConfig(vxlan int) ebpf.Config {
 		Limits: ebpf.Limits{
 			VRFs: c.Dataplane.Sizes.VRFs, Gateways: c.Dataplane.Sizes.Gateways, VTEPs: c.Dataplane.Sizes.VTEPs,
 			Served: c.Dataplane.Sizes.Served, Hosts: c.Dataplane.Sizes.Hosts, Prefixes: c.Dataplane.Sizes.Prefixes, NextHops: c.Dataplane.Sizes.NextHops,
+			VIPs: c.Dataplane.Sizes.VIPs, Backends: c.Dataplane.Sizes.Backends, Flows: c.Dataplane.Sizes.Flows,
 		},
+	}
+	if !c.LoadBalancing.Enabled {
+		out.Limits.Flows = noFlows
 	}
 	switch c.Fabric.DF {
 	case config.DFSet:

@@ -83,6 +83,8 @@ type Config struct {
 	Learn bool
 	// Standby prepares for gateway ports that are elsewhere and may come.
 	Standby bool
+	// LoadBalancing: VIPs of load balancers that routers have are served.
+	LoadBalancing bool
 	// MaxVRFs is the largest number of VRFs; 0 means 4096.
 	MaxVRFs int
 }

@@ -2,6 +2,7 @@ package evpn
 
 import (
 	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -71,5 +72,36 @@ func TestMerge(t *testing.T) {
 	all := Tables{Gateways: of(1001, 1)}
 	if all.Merge(Tables{Gateways: of(intent.DefaultVRF, 1, 2)}); len(all.Gateways) != 2 || all.Gateways[gone(1)[0]].VNI != 1001 {
 		t.Errorf("tables %v", all.Gateways)
+	}
+}
+
+// Nothing that is done with all tables leaves one out: rows of it would get nowhere.
+func TestEveryTableIsTaken(t *testing.T) {
+	fields := reflect.TypeFor[Difference]()
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		one := NewTables()
+		table := reflect.ValueOf(one).FieldByName(name)
+		table.SetMapIndex(reflect.Zero(table.Type().Key()), reflect.Zero(table.Type().Elem()))
+		d := Diff(NewTables(), one)
+		if d.Empty() {
+			t.Errorf("Diff or Empty leaves %s out", name)
+		}
+		for when, merged := range map[string]Difference{"into": Difference{}.Merge(d), "from": d.Merge(Difference{})} {
+			if reflect.ValueOf(merged).FieldByName(name).FieldByName("Set").Len() != 1 {
+				t.Errorf("Difference.Merge %s leaves %s out", when, name)
+			}
+		}
+		all := NewTables()
+		if all.Merge(one); reflect.ValueOf(all).FieldByName(name).Len() != 1 {
+			t.Errorf("Tables.Merge leaves %s out", name)
+		}
+		// Bridges are counted apart.
+		if packed := one.pack().tables(); name != "Bridges" && reflect.ValueOf(packed).FieldByName(name).Len() != 1 {
+			t.Errorf("pack leaves %s out", name)
+		}
+	}
+	if n := reflect.TypeFor[Tables]().NumField(); n != fields.NumField() {
+		t.Errorf("%d tables, and differences of %d", n, fields.NumField())
 	}
 }

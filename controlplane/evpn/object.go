@@ -8,9 +8,9 @@ import (
 
 // ObjectError is what is wrong with one object of OVN or of the node.
 type ObjectError struct {
-	// Kind is gateway, interface, host, vrf or node.
+	// Kind is gateway, interface, host, vrf, load-balancer or node.
 	Kind string
-	// Name is the Port_Binding's logical_port, or the VNI.
+	// Name is the Port_Binding's logical_port, the Load_Balancer's name, or the VNI.
 	Name string
 	// Reason is a short word for metrics and machines.
 	Reason string
@@ -40,6 +40,7 @@ const (
 	kindHost      = "host"
 	kindVRF       = "vrf"
 	kindNode      = "node"
+	kindBalancer  = "load-balancer"
 )
 
 func sameErrors(a, b []ObjectError) bool {

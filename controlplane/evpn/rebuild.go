@@ -153,7 +153,7 @@ func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
 	delete(t.waiting, vni)
 	s.index, s.standby = index, standbyOnly(members)
 	b := buildVRF(vni, index, t.cfg, t.facts, members)
-	s.tables, s.answering, s.annotated, s.choice = b.tables.pack(), b.answering, b.annotated, b.choice
+	s.tables, s.answering, s.balanced, s.annotated, s.choice = b.tables.pack(), b.answering, b.balanced, b.annotated, b.choice
 	s.errors = append(s.errors, b.errors...)
 }
 

@@ -57,6 +57,8 @@ type GatewayResult struct {
 	// Own are the gateway port's own addresses, as far as they are exposed.
 	Own     []netip.Addr
 	Subnets []Subnet
+	// VIPs are those of the router, behind its first gateway port of the VNI.
+	VIPs []VIP
 }
 
 // Policy is what a gateway port says of its VRF.

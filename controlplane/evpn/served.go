@@ -48,7 +48,7 @@ func Needs(cfg Config) ovn.Needs {
 		Hosts: func(rows *ovn.Rows, i ovn.RouterInterface) bool {
 			return nameInterface(rows, i).usable() || cfg.DynamicRouting && rows.Advertises(i.RouterPort)
 		},
-		NextHopMAC: cfg.NextHopMAC.String(), Advertised: cfg.DynamicRouting,
+		NextHopMAC: cfg.NextHopMAC.String(), Advertised: cfg.DynamicRouting, LoadBalancing: cfg.LoadBalancing,
 		Neighbours: func(rows *ovn.Rows, p ovn.GatewayPort) bool { return AnswersAll(rows, p, cfg) },
 	}
 }

@@ -21,6 +21,7 @@ type Tables struct {
 	Policies       map[intent.VNI]intent.VRFPolicy
 	Gateways       map[intent.GatewayKey]intent.Gateway
 	Served         map[intent.ServedKey]intent.Served
+	VIPs           map[intent.VIPKey]intent.VIP
 	Routes         map[intent.RouteKey]intent.Route
 	Steering       map[intent.SteeringKey]intent.Steering
 	Announcements  map[intent.RouteKey]intent.Announcement
@@ -40,6 +41,7 @@ func NewTables() Tables {
 		Policies:       map[intent.VNI]intent.VRFPolicy{},
 		Gateways:       map[intent.GatewayKey]intent.Gateway{},
 		Served:         map[intent.ServedKey]intent.Served{},
+		VIPs:           map[intent.VIPKey]intent.VIP{},
 		Routes:         map[intent.RouteKey]intent.Route{},
 		Steering:       map[intent.SteeringKey]intent.Steering{}, Announcements: map[intent.RouteKey]intent.Announcement{},
 		Relays: map[intent.RouteKey]intent.Route{}, Standby: map[intent.GatewayKey]Place{}, Learners: map[intent.GatewayKey]Learner{},
@@ -55,6 +57,7 @@ type packed struct {
 	policies       []intent.VRFPolicy
 	gateways       []intent.Gateway
 	served         []intent.Served
+	vips           []intent.VIP
 	routes         []intent.Route
 	steering       []intent.Steering
 	announcements  []intent.Announcement
@@ -78,7 +81,7 @@ func (t Tables) pack() packed {
 		relays: pack(t.Relays), standby: slices.Clip(standby), learners: pack(t.Learners),
 		kernelVRFs: pack(t.KernelVRFs), kernelGateways: pack(t.KernelGateways),
 		vrfs: pack(t.VRFs), policies: pack(t.Policies), gateways: pack(t.Gateways),
-		served: pack(t.Served), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
+		served: pack(t.Served), vips: pack(t.VIPs), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
 	}
 }
 
@@ -110,6 +113,9 @@ func (t Tables) add(p packed) {
 	}
 	for _, s := range p.served {
 		t.Served[s.Key] = s
+	}
+	for _, v := range p.vips {
+		t.VIPs[v.Key] = v
 	}
 	for _, r := range p.routes {
 		t.Routes[r.Key] = r
@@ -149,6 +155,7 @@ type Difference struct {
 	Policies       Delta[intent.VNI, intent.VRFPolicy]
 	Gateways       Delta[intent.GatewayKey, intent.Gateway]
 	Served         Delta[intent.ServedKey, intent.Served]
+	VIPs           Delta[intent.VIPKey, intent.VIP]
 	Routes         Delta[intent.RouteKey, intent.Route]
 	Steering       Delta[intent.SteeringKey, intent.Steering]
 	Announcements  Delta[intent.RouteKey, intent.Announcement]
@@ -160,7 +167,7 @@ type Difference struct {
 // Empty tells whether no table differs.
 func (d Difference) Empty() bool {
 	return d.Bridges.Empty() && d.VRFs.Empty() && d.Policies.Empty() && d.Gateways.Empty() &&
-		d.Served.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty() &&
+		d.Served.Empty() && d.VIPs.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty() &&
 		d.KernelVRFs.Empty() && d.KernelGateways.Empty() && d.Relays.Empty() && d.Standby.Empty() && d.Learners.Empty()
 }
 
@@ -171,7 +178,7 @@ func Diff(old, next Tables) Difference {
 		KernelVRFs: NewDelta(old.KernelVRFs, next.KernelVRFs), KernelGateways: NewDelta(old.KernelGateways, next.KernelGateways),
 		VRFs:     NewDelta(old.VRFs, next.VRFs),
 		Policies: NewDelta(old.Policies, next.Policies), Gateways: NewDelta(old.Gateways, next.Gateways),
-		Served: NewDelta(old.Served, next.Served), Routes: NewDelta(old.Routes, next.Routes),
+		Served: NewDelta(old.Served, next.Served), VIPs: NewDelta(old.VIPs, next.VIPs), Routes: NewDelta(old.Routes, next.Routes),
 		Steering: NewDelta(old.Steering, next.Steering), Announcements: NewDelta(old.Announcements, next.Announcements),
 		Relays: NewDelta(old.Relays, next.Relays), Standby: NewDelta(old.Standby, next.Standby), Learners: NewDelta(old.Learners, next.Learners),
 	}

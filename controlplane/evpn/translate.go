@@ -40,7 +40,7 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 		return t.out
 	}
 	t.nat = readNAT(rows, router)
-	t.out.Pending, t.out.Unseen = t.nat.pending, switchesPending(rows, router)
+	t.out.Pending, t.out.Unseen = t.nat.pending || t.balancersPending(), switchesPending(rows, router)
 	var inherit []map[string]string
 	var routerSides []ovn.UUID
 	add := func(p ovn.GatewayPort, g GatewayResult, ok bool) {
@@ -66,6 +66,7 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 	t.readAdvertised(routerSides)
 	t.interfaces(inherit)
 	t.advertisedAt()
+	t.balancers()
 	t.sayLeft()
 	sortErrors(t.out.Errors)
 	sortNotes(t.out.Notes)

@@ -59,6 +59,7 @@ type vrfState struct {
 	// annotated is what its gateway ports say of its path.
 	annotated PathMode
 	choice    Choice
+	balanced  []Balanced
 	// answering is what the VRF's gateway ports answer beside known ports.
 	answering []answering
 	errors    []ObjectError

@@ -31,6 +31,9 @@ type vrfBuild struct {
 	answering []answering
 	// hosts says which port an address belongs to.
 	hosts map[netip.Addr]string
+	// vips says which load balancer has a VIP.
+	vips     map[intent.VIPKey]string
+	balanced []Balanced
 }
 
 type claim struct {
@@ -42,7 +45,7 @@ type claim struct {
 }
 
 func buildVRF(vni intent.VNI, index uint16, cfg Config, facts PathFacts, members []member) *vrfBuild {
-	b := &vrfBuild{vni: vni, nextHopMAC: cfg.NextHopMAC, quiet: cfg.VRFs[vni].Quiet, tables: NewTables(), hosts: map[netip.Addr]string{}}
+	b := &vrfBuild{vni: vni, nextHopMAC: cfg.NextHopMAC, quiet: cfg.VRFs[vni].Quiet, tables: NewTables(), hosts: map[netip.Addr]string{}, vips: map[intent.VIPKey]string{}}
 	first := members[0]
 	b.tables.Policies[vni] = intent.VRFPolicy{
 		VNI: vni, Index: index,
@@ -72,6 +75,9 @@ func buildVRF(vni intent.VNI, index uint16, cfg Config, facts PathFacts, members
 	}
 	for _, m := range joined {
 		b.own(m)
+	}
+	for _, m := range joined {
+		b.balance(m)
 	}
 	return b
 }

@@ -56,14 +56,6 @@ func split(text string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-// format is the text that parseAddress reads.
-func format(a netip.AddrPort) string {
-	if a.Port() == 0 {
-		return a.Addr().String()
-	}
-	return a.String()
-}
-
 // parseBackends reads the backends of a VIP. One that is there twice counts once, as in
 // OVN's own groups it would not: there it has two shares, which weights are for.
 func parseBackends(list string, vip netip.AddrPort) ([]netip.AddrPort, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/maglev"
 )
 
@@ -31,29 +32,7 @@ type Row struct {
 	VIPs, Options map[string]string
 }
 
-// Protocol is an IP protocol number (IANA).
-type Protocol uint8
-
-// The protocols that OVN balances.
-const (
-	TCP  Protocol = 6
-	UDP  Protocol = 17
-	SCTP Protocol = 132
-)
-
-var protocols = map[string]Protocol{"": TCP, "tcp": TCP, "udp": UDP, "sctp": SCTP}
-
-func (p Protocol) String() string {
-	switch p {
-	case TCP:
-		return "tcp"
-	case UDP:
-		return "udp"
-	case SCTP:
-		return "sctp"
-	}
-	return "protocol " + strconv.Itoa(int(p))
-}
+var protocols = map[string]intent.Protocol{"": intent.TCP, "tcp": intent.TCP, "udp": intent.UDP, "sctp": intent.SCTP}
 
 // Backend is one of a VIP's.
 type Backend struct {
@@ -61,13 +40,25 @@ type Backend struct {
 	Address netip.AddrPort
 	// Weight is its share in relation to the others'; 0: it gets no new flows.
 	Weight uint16
+	// Down: it was probed, and does not answer. It gets no new flows.
+	Down bool
+}
+
+// share is the weight that counts.
+func (b Backend) share() uint16 {
+	if b.Down {
+		return 0
+	}
+	return b.Weight
 }
 
 // VIP is one of a row's.
 type VIP struct {
+	// Key is the VIP's key in the row.
+	Key string
 	// Address has the port 0 for all ports.
 	Address  netip.AddrPort
-	Protocol Protocol
+	Protocol intent.Protocol
 	// Backends are sorted by address.
 	Backends []Backend
 	// TableSize is the number of slots of its Maglev table: the whole row's backends decide,
@@ -83,18 +74,15 @@ type VIP struct {
 	Flush bool
 }
 
-// key names a backend in Maglev tables, on all nodes.
-func (b Backend) key(p Protocol) string { return format(b.Address) + "/" + p.String() }
-
 // Wrong is what is wrong with one VIP of a row; with Key "" with all of them.
 type Wrong struct {
 	Key string // of vips
 	Err error
 }
 
-// parse reads a row. variables are those of Chassis_Template_Var for this chassis. size is
+// Parse reads a row. variables are those of Chassis_Template_Var for this chassis. size is
 // options:sluice-m of NB_Global, or 0.
-func parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wrong) {
+func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wrong) {
 	common, weights, err := options(r, size)
 	if err != nil {
 		return nil, []Wrong{{Err: err}}
@@ -113,7 +101,7 @@ func parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wr
 			wrong = append(wrong, Wrong{key, err})
 			continue
 		}
-		taken[v.Address] = key
+		taken[v.Address], v.Key = key, key
 		vips = append(vips, v)
 	}
 	size, err = maglev.Size(len(backends), common.TableSize)
@@ -152,7 +140,7 @@ func (v VIP) parse(key string, r Row, variables map[string]string) (VIP, error) 
 	}
 	slices.SortFunc(addresses, netip.AddrPort.Compare)
 	for _, a := range addresses {
-		v.Backends = append(v.Backends, Backend{a, 1})
+		v.Backends = append(v.Backends, Backend{Address: a, Weight: 1})
 	}
 	return v, nil
 }
@@ -208,22 +196,9 @@ func parseWeights(list string) (map[netip.AddrPort]uint16, error) {
 			return nil, fmt.Errorf("%q: the weight is no number from 0 to %d", word, maglev.MaxWeight)
 		}
 		if _, twice := out[a]; twice {
-			return nil, fmt.Errorf("%s has two weights", format(a))
+			return nil, fmt.Errorf("%s has two weights", intent.FormatEndpoint(a.Addr(), a.Port()))
 		}
 		out[a] = uint16(n)
 	}
 	return out, nil
-}
-
-// table is a VIP's Maglev table. Backends without a weight have an index and no slot.
-func (v VIP) table(live func(netip.AddrPort) bool) (maglev.Table, error) {
-	var list []maglev.Backend
-	for _, b := range v.Backends {
-		w := b.Weight
-		if !live(b.Address) {
-			w = 0
-		}
-		list = append(list, maglev.Backend{Key: b.key(v.Protocol), Weight: w})
-	}
-	return maglev.Build(list, v.TableSize)
 }

@@ -1,24 +1,25 @@
 package loadbalancer
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/ovn-sluice/sluice/pkg/maglev"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
+
+func text(a netip.AddrPort) string { return intent.FormatEndpoint(a.Addr(), a.Port()) }
 
 // say is short enough for a table.
 func say(vips []VIP, wrong []Wrong) string {
 	var words []string
 	for _, v := range vips {
-		w := fmt.Sprintf("%s/%s", format(v.Address), v.Protocol)
+		w := fmt.Sprintf("%s/%s", text(v.Address), v.Protocol)
 		for _, b := range v.Backends {
-			w += " " + format(b.Address)
+			w += " " + text(b.Address)
 			if b.Weight != 1 {
 				w += fmt.Sprintf("=%d", b.Weight)
 			}
@@ -113,7 +114,7 @@ func TestParse(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := say(parse(tt.row, tt.variables, 0)); got != tt.want {
+			if got := say(Parse(tt.row, tt.variables, 0)); got != tt.want {
 				t.Errorf("\n got %s\nwant %s", got, tt.want)
 			}
 		})
@@ -135,41 +136,55 @@ func TestOptions(t *testing.T) {
 		{options: map[string]string{"sluice-m": "16381"}, global: 4093, want: VIP{TableSize: 16381}},
 		{global: 4093, want: VIP{TableSize: 4093}},
 	} {
-		vips, wrong := parse(Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: tt.options}, nil, tt.global)
-		tt.want.Address, tt.want.Protocol = netip.MustParseAddrPort("10.0.0.1:80"), TCP
+		vips, wrong := Parse(Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: tt.options}, nil, tt.global)
+		tt.want.Key, tt.want.Address, tt.want.Protocol = "10.0.0.1:80", netip.MustParseAddrPort("10.0.0.1:80"), intent.TCP
 		if len(vips) != 1 || len(wrong) > 0 || fmt.Sprint(vips[0]) != fmt.Sprint(tt.want) {
 			t.Errorf("%v, %d: %+v, %v; want %+v", tt.options, tt.global, vips, wrong, tt.want)
 		}
 	}
 }
 
-// The size of a table follows from all backends of the row, also those without a weight,
-// and not from what a node knows of their health.
-func TestTable(t *testing.T) {
+// The size of a table follows from all backends of the row, also those without a weight.
+func TestTableSize(t *testing.T) {
 	var list []string
 	for i := range 11 {
 		list = append(list, fmt.Sprintf("10.0.0.%d:80", i))
 	}
 	row := Row{VIPs: map[string]string{"10.1.0.1:80": strings.Join(list, ","), "10.1.0.2:80": list[3]}, Options: map[string]string{"sluice-weights": "10.0.0.2:80=0"}}
-	vips, wrong := parse(row, nil, 0)
-	if len(vips) != 2 || len(wrong) > 0 {
+	vips, wrong := Parse(row, nil, 0)
+	if len(vips) != 2 || len(wrong) > 0 || vips[0].TableSize != 4093 || vips[1].TableSize != 4093 {
 		t.Fatal(vips, wrong)
 	}
-	dead := netip.MustParseAddrPort("10.0.0.5:80")
-	table, err := vips[0].table(func(a netip.AddrPort) bool { return a != dead })
-	if err != nil || len(table.Slots) != 4093 || len(table.Keys) != 11 {
-		t.Fatalf("%d slots, %q, %v", len(table.Slots), table.Keys, err)
+	if v := vips[0].Intent(7); v.Key.VNI != 7 || v.Slots != 4093 || v.Backends.Len() != 11 || !strings.Contains(v.Backends.String(), "10.0.0.2:80=0, ") {
+		t.Errorf("%+v: %s", v.Key, v.Backends)
 	}
-	for i, key := range table.Keys {
-		if has, want := slices.Contains(table.Slots, uint16(i)), key != "10.0.0.2:80/tcp" && key != "10.0.0.5:80/tcp"; has != want {
-			t.Errorf("%s has slots: %t", key, has)
-		}
-	}
-	if table, err := vips[1].table(func(netip.AddrPort) bool { return true }); err != nil || len(table.Slots) != 4093 {
-		t.Errorf("%d slots, %v", len(table.Slots), err)
-	}
-	if _, err := vips[1].table(func(netip.AddrPort) bool { return false }); !errors.Is(err, maglev.ErrNoBackend) {
-		t.Error(err)
+}
+
+func TestChoose(t *testing.T) {
+	inside := func(a netip.Addr) bool { return netip.MustParsePrefix("10.0.0.0/24").Contains(a) }
+	for _, tt := range []struct {
+		name    string
+		row     Row
+		want    Path
+		because string
+	}{
+		{"plain", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:8080"}}, PathEBPF, reason.PathAuto},
+		{"none", Row{VIPs: map[string]string{"10.1.0.1:80": ""}}, PathEBPF, reason.PathAuto},
+		{"elsewhere", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80,10.0.1.1:80"}}, PathOVN, reason.BackendOutside},
+		{"SCTP", Row{Protocol: "sctp", VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}}, PathEBPF, reason.PathAuto},
+		{"another SCTP port", Row{Protocol: "sctp", VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:81"}}, PathOVN, reason.SCTPPort},
+		{"affinity", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"affinity_timeout": "60"}}, PathOVN, reason.Affinity},
+		{"rejects", Row{VIPs: map[string]string{"10.1.0.1:80": ""}, Options: map[string]string{"reject": "true"}}, PathOVN, reason.NoBackends},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			vips, wrong := Parse(tt.row, nil, 0)
+			if len(vips) != 1 || len(wrong) > 0 {
+				t.Fatal(vips, wrong)
+			}
+			if got := Choose(vips[0], inside); got.Path != tt.want || got.Reason != tt.because {
+				t.Errorf("%+v, want %s because of %s", got, tt.want, tt.because)
+			}
+		})
 	}
 }
 
@@ -181,18 +196,18 @@ func FuzzParse(f *testing.F) {
 	f.Add("^v:80", "^v:81", "", "10.0.0.1", true)
 	f.Fuzz(func(t *testing.T, vip, backends, weights, variable string, template bool) {
 		row := Row{VIPs: map[string]string{vip: backends}, Options: map[string]string{"sluice-weights": weights, "template": fmt.Sprint(template)}}
-		vips, wrong := parse(row, map[string]string{"v": variable}, 0)
+		vips, wrong := Parse(row, map[string]string{"v": variable}, 0)
 		if len(vips)+len(wrong) != 1 {
 			t.Fatalf("%v, %v", vips, wrong)
 		}
 		for _, v := range vips {
-			again := Row{VIPs: map[string]string{format(v.Address): ""}}
+			again := Row{VIPs: map[string]string{text(v.Address): ""}}
 			var list []string
 			for _, b := range v.Backends {
-				list = append(list, format(b.Address))
+				list = append(list, text(b.Address))
 			}
-			again.VIPs[format(v.Address)] = strings.Join(list, ",")
-			two, wrong := parse(again, nil, 0)
+			again.VIPs[text(v.Address)] = strings.Join(list, ",")
+			two, wrong := Parse(again, nil, 0)
 			if len(wrong) > 0 || len(two) != 1 || two[0].Address != v.Address || len(two[0].Backends) != len(v.Backends) {
 				t.Fatalf("%v is %v, %v when read again", v, two, wrong)
 			}

@@ -84,6 +84,8 @@ func (r *Rows) relates(c Change, own UUID) bool {
 		return r.exposes || r.aclRows.relates(c)
 	case TableACL, TablePortGroup:
 		return r.aclRows.relates(c)
+	case TableLoadBalancer, TableLoadBalancerGroup:
+		return r.lbRows.relates(c)
 	case TableAdvertisedRoute:
 		return r.advertisedRelates(c)
 	case TableLogicalSwitch:
@@ -94,7 +96,8 @@ func (r *Rows) relates(c Change, own UUID) bool {
 		old, had := r.routers[c.UUID]
 		next, has := c.New.(LogicalRouter)
 		return had != has || !slices.Equal(old.Ports, next.Ports) || !slices.Equal(old.NAT, next.NAT) ||
-			!slices.Equal(old.StaticRoutes, next.StaticRoutes) || vrfNames(old.Options) != vrfNames(next.Options)
+			!slices.Equal(old.StaticRoutes, next.StaticRoutes) || !slices.Equal(old.LoadBalancers, next.LoadBalancers) ||
+			!slices.Equal(old.LoadBalancerGroups, next.LoadBalancerGroups) || vrfNames(old.Options) != vrfNames(next.Options)
 	}
 	return false
 }
@@ -159,7 +162,11 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 		if a, ok := r.advertised[c.UUID]; ok && r.isRouter(a.Datapath) {
 			into[a.Datapath] = struct{}{}
 		}
-	case TableNAT, TableStaticRoute:
+	case TableLoadBalancer:
+		r.touchedByBalancer(c.UUID, into)
+	case TableHealthCheck, TableServiceMonitor:
+		r.touchedByHealth(c, into)
+	case TableNAT, TableStaticRoute, TableLoadBalancerGroup:
 		for id := range r.childOf.all(c.UUID) {
 			r.addNBRouter(id, into)
 		}
@@ -287,6 +294,8 @@ func (r *Rows) put(c Change) {
 		store(r.switches, c)
 	case TableAdvertisedRoute:
 		r.putAdvertised(c)
+	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor:
+		r.lbRows.put(c)
 	case TableLogicalSwitchPort, TableDHCPOptions:
 		r.putMachine(c)
 	}
@@ -357,11 +366,11 @@ func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
 
 func (r *Rows) putRouter(c Change) {
 	old := store(r.routers, c)
-	for _, child := range slices.Concat(old.NAT, old.StaticRoutes) {
+	for _, child := range slices.Concat(old.NAT, old.StaticRoutes, old.LoadBalancers, old.LoadBalancerGroups) {
 		r.childOf.del(child, c.UUID)
 	}
 	lr := r.routers[c.UUID]
-	for _, child := range slices.Concat(lr.NAT, lr.StaticRoutes) {
+	for _, child := range slices.Concat(lr.NAT, lr.StaticRoutes, lr.LoadBalancers, lr.LoadBalancerGroups) {
 		r.childOf.add(child, c.UUID)
 	}
 }

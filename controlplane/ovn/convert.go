@@ -79,16 +79,21 @@ var (
 		"Logical_Switch_Port": TableLogicalSwitchPort, "DHCP_Options": TableDHCPOptions,
 		"Interface": TableInterface,
 		"ACL":       TableACL, "Port_Group": TablePortGroup, "Address_Set": TableAddressSet, "NB_Global": TableNBGlobal,
+		"Load_Balancer": TableLoadBalancer, "Load_Balancer_Group": TableLoadBalancerGroup,
+		"Load_Balancer_Health_Check": TableHealthCheck, "Service_Monitor": TableServiceMonitor,
 	}
 )
 
 // southbound is what is read of the Southbound database. Keys that metadata alone needs
 // are as many as ports.
 func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
-	if !needs.Metadata {
-		return sbTables, sbKeys
-	}
 	tables, keys := maps.Clone(sbTables), maps.Clone(sbKeys)
+	if needs.LoadBalancing {
+		tables["Service_Monitor"] = []string{"logical_port", "ip", "protocol", "port", "status"}
+	}
+	if !needs.Metadata {
+		return tables, keys
+	}
 	tables["Port_Binding"] = append(slices.Clone(tables["Port_Binding"]), "additional_chassis", "parent_port")
 	tables["SB_Global"] = []string{"nb_cfg"}
 	if needs.MetadataACLs {
@@ -107,10 +112,16 @@ func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 
 // northboundColumns is what is read of the Northbound database.
 func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
-	if !needs.MetadataACLs {
-		return nbTables, nbKeys
-	}
 	tables, keys := maps.Clone(nbTables), maps.Clone(nbKeys)
+	if needs.LoadBalancing {
+		tables["Logical_Router"] = append(slices.Clone(tables["Logical_Router"]), "load_balancer", "load_balancer_group")
+		tables["Load_Balancer"] = []string{"name", "protocol", "vips", "options", "selection_fields", "health_check", "ip_port_mappings"}
+		tables["Load_Balancer_Health_Check"] = []string{"vip"}
+		tables["Load_Balancer_Group"] = []string{"load_balancer"}
+	}
+	if !needs.MetadataACLs {
+		return tables, keys
+	}
 	tables["Logical_Switch"] = append(slices.Clone(tables["Logical_Switch"]), "acls")
 	tables["ACL"] = []string{"priority", "tier", "direction", "match", "action", "options"}
 	tables["Port_Group"] = []string{"name", "ports", "acls"}
@@ -232,7 +243,8 @@ func convertNB(row ovsdb.Row) Row {
 	switch r := row.(type) {
 	case *nb.LogicalRouter:
 		return LogicalRouter{UUID: UUID(r.UUID), Ports: uuids(r.Ports), NAT: uuids(r.Nat),
-			StaticRoutes: uuids(r.StaticRoutes), Options: r.Options}
+			StaticRoutes: uuids(r.StaticRoutes), Options: r.Options,
+			LoadBalancers: uuids(r.LoadBalancer), LoadBalancerGroups: uuids(r.LoadBalancerGroup)}
 	case *nb.LogicalRouterPort:
 		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Networks: r.Networks, Options: r.Options}
 	case *nb.LogicalSwitch:
@@ -247,6 +259,9 @@ func convertNB(row ovsdb.Row) Row {
 			Conditional: r.AllowedExtIPs != nil || r.ExemptedExtIPs != nil}
 	case *nb.LogicalRouterStaticRoute:
 		return StaticRoute{UUID: UUID(r.UUID), IPPrefix: r.IPPrefix, Nexthop: r.Nexthop}
+	}
+	if b := convertLoadBalancers(row); b != nil {
+		return b
 	}
 	return convertACLs(row)
 }

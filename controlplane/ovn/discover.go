@@ -39,6 +39,8 @@ type Needs struct {
 	// Metadata: the ports of machines here, their switches' metadata ports, and the
 	// Interfaces of the node are followed; Dirty says when they change.
 	Metadata bool
+	// LoadBalancing: the load balancers of the routers here are followed, in Northbound.
+	LoadBalancing bool
 	// MetadataACLs: the ACLs of these ports are followed, too, in Northbound.
 	MetadataACLs bool
 }
@@ -72,12 +74,13 @@ type discovery struct {
 //     IPs of machines: a port's nat_addresses say whose they are;
 //   - the ports of provider switches, and their peers, where a feature answers for
 //     the default gateways of machines: nobody else may have these addresses;
+//   - of load balancers that probe, what was found out about their backends;
 //   - for metadata the ports that are about to move here, the switches of all ports here,
 //     and of the ports there only those that are the network's metadata port; and where it
 //     is to respect ACLs, the address sets that these name.
 //
-// In Northbound: these routers with their ports, NAT rows and static routes, and
-// the switches at their ports; and the NAT rows that name a machine here, with
+// In Northbound: these routers with their ports, NAT rows, static routes and load
+// balancers with their health checks, and the switches at their ports; and the NAT rows that name a machine here, with
 // their routers and these routers' ports and static routes, where floating IPs are
 // needed; and the
 // switch ports of the machines here that are on a provider switch or have such a NAT
@@ -129,6 +132,9 @@ func Discover(rows *Rows, needs Needs) Wanted {
 		}
 	}
 	w.NB = northbound(rows, routers)
+	for _, port := range rows.monitored() {
+		w.SB["Service_Monitor"] = append(w.SB["Service_Monitor"], ovsdb.Equal("logical_port", port))
+	}
 	d.exposed(own.UUID, w.NB)
 	d.machines(own.UUID, w.NB)
 	d.serves(own.UUID, w)
@@ -232,6 +238,7 @@ func northbound(rows *Rows, routers []UUID) ovsdb.Conditions {
 		byUUID("Logical_Router_Port", lr.Ports)
 		byUUID("NAT", lr.NAT)
 		byUUID("Logical_Router_Static_Route", lr.StaticRoutes)
+		rows.lbRows.wanted(lr, byUUID)
 		for _, p := range rows.PortsOn(id) {
 			if sw, ok := rows.Peer(p); ok && sw.Datapath != id {
 				switches[rows.datapaths[sw.Datapath].NBUUID()] = struct{}{}

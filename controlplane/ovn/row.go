@@ -39,6 +39,10 @@ const (
 	TablePortGroup
 	TableAddressSet
 	TableNBGlobal
+	TableLoadBalancer
+	TableLoadBalancerGroup
+	TableHealthCheck
+	TableServiceMonitor
 )
 
 // PortBinding is a row of SB Port_Binding.
@@ -191,6 +195,8 @@ type LogicalRouter struct {
 	NAT          []UUID
 	StaticRoutes []UUID
 	Options      map[string]string
+	// With Needs.LoadBalancing.
+	LoadBalancers, LoadBalancerGroups []UUID
 }
 
 // LogicalRouterPort is a row of NB Logical_Router_Port.

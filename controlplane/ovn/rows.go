@@ -48,6 +48,7 @@ type Rows struct {
 	switchPorts map[UUID]LogicalSwitchPort
 	dhcp        map[UUID]DHCPOptions
 	aclRows
+	lbRows
 
 	// Indices.
 	byName     index[string]
@@ -106,7 +107,7 @@ func NewRows() *Rows {
 		localnets: index[UUID]{}, routerSide: index[UUID]{}, machinesAt: index[UUID]{}, natOfPort: index[string]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
 		servedAt: index[UUID]{}, localportsOn: index[UUID]{}, ifaceOf: index[string]{}, portOfIface: index[UUID]{}, bridgeOfPort: index[UUID]{},
-		changed: map[UUID]uint64{}, aclRows: newACLRows(),
+		changed: map[UUID]uint64{}, aclRows: newACLRows(), lbRows: newLBRows(),
 	}
 }
 
@@ -143,7 +144,7 @@ func (r *Rows) withoutSB() *Rows {
 
 // allNB are the rows of the Northbound database, by table.
 func (r *Rows) allNB() [][]Row {
-	return append(r.aclRows.allNB(), values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
+	return append(append(r.aclRows.allNB(), r.lbRows.allNB()...), values(r.routers), values(r.routerPorts), values(r.nat), values(r.static),
 		values(r.switches), values(r.switchPorts), values(r.dhcp))
 }
 

@@ -26,14 +26,15 @@ type RIB struct {
 // body is a route without its key, which the map has.
 type body struct {
 	kind     intent.RouteKind
+	vip      bool
 	gateway  intent.GatewayKey
 	nextHops intent.NextHopSet
 }
 
-func bodyOf(r intent.Route) body { return body{r.Kind, r.Gateway, r.NextHops} }
+func bodyOf(r intent.Route) body { return body{r.Kind, r.VIP, r.Gateway, r.NextHops} }
 
 func (b body) route(k intent.RouteKey) intent.Route {
-	return intent.Route{Key: k, Kind: b.kind, Gateway: b.gateway, NextHops: b.nextHops}
+	return intent.Route{Key: k, Kind: b.kind, VIP: b.vip, Gateway: b.gateway, NextHops: b.nextHops}
 }
 
 // New returns an empty RIB.

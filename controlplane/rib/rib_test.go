@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -73,5 +74,21 @@ func TestUpdatesAddUp(t *testing.T) {
 		if !maps.Equal(table, r.all()) {
 			t.Fatalf("%v\nwant %v", table, r.all())
 		}
+	}
+}
+
+// A route comes out as it went in, whatever is in it.
+func TestRoutesAreKept(t *testing.T) {
+	k := intent.NewHostKey(1001, netip.MustParseAddr("192.0.2.1"))
+	for _, want := range []intent.Route{
+		{Key: k, Kind: intent.RouteLocal, Gateway: intent.GatewayKey{Bridge: "br-ex", VLAN: 7, MAC: intent.MAC{2, 0, 0, 0, 0, 1}}, VIP: true},
+		{Key: k, Kind: intent.RouteRemote, NextHops: intent.NewNextHopSet(intent.NextHop{VTEP: netip.MustParseAddr("192.0.2.9"), VNI: 5})},
+	} {
+		if put, _ := New().Update(OVN, map[intent.RouteKey]intent.Route{k: want}, nil); put[k] != want {
+			t.Errorf("%+v, want %+v", put[k], want)
+		}
+	}
+	if n := reflect.TypeFor[intent.Route]().NumField(); n != reflect.TypeFor[body]().NumField()+1 {
+		t.Errorf("a route has %d fields, of which the key is not in a body", n)
 	}
 }

@@ -176,12 +176,15 @@ type Limits struct {
 	Prefixes uint32 // of each address family
 	NextHops uint32
 	Groups   uint32 // different sets of several next hops
+	VIPs     uint32 // and their tables
+	Backends uint32
+	Flows    uint32 // each flow to a VIP has two
 }
 
 // DefaultLimits are the sizes that the programs are built with.
 func DefaultLimits() Limits {
 	return Limits{VRFs: 4096, Gateways: 8192, VTEPs: 65536, Served: 65536, Hosts: 1_000_000,
-		Prefixes: 250_000, NextHops: 65536, Groups: 8192}
+		Prefixes: 250_000, NextHops: 65536, Groups: 8192, VIPs: 16384, Backends: 65535, Flows: 131072}
 }
 
 func (l Limits) withDefaults() Limits {
@@ -189,6 +192,7 @@ func (l Limits) withDefaults() Limits {
 	for _, f := range []struct{ to, from *uint32 }{
 		{&l.VRFs, &d.VRFs}, {&l.Gateways, &d.Gateways}, {&l.VTEPs, &d.VTEPs}, {&l.Served, &d.Served},
 		{&l.Hosts, &d.Hosts}, {&l.Prefixes, &d.Prefixes}, {&l.NextHops, &d.NextHops}, {&l.Groups, &d.Groups},
+		{&l.VIPs, &d.VIPs}, {&l.Backends, &d.Backends}, {&l.Flows, &d.Flows},
 	} {
 		if *f.to == 0 {
 			*f.to = *f.from
@@ -207,5 +211,6 @@ func (l Limits) sizes() map[string]uint32 {
 		bpfMapAskedV1: l.Gateways + 1, bpfMapVtepsV1: l.VTEPs, bpfMapServedV1: l.Served, bpfMapKnownV1: l.Served,
 		bpfMapHostsV1: l.Hosts, bpfMapRouteFrontV1: frontSize(l), bpfMapPrefixes4V1: l.Prefixes, bpfMapPrefixes6V1: l.Prefixes,
 		bpfMapNexthopsV1: l.NextHops + 1, bpfMapGroupsV1: l.Groups + 1,
+		bpfMapVipsV1: l.VIPs, bpfMapMaglevV1: l.VIPs + 1, bpfMapBackendsV1: l.Backends + 1, bpfMapFlowsV1: l.Flows,
 	}
 }

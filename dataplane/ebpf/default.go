@@ -16,17 +16,17 @@ func (s *store) follow(k intent.RouteKey, old, now bpfRoute) {
 	if k.VNI != intent.DefaultVRF {
 		return
 	}
-	if bpfRouteKind(old.Kind) == bpfRouteKindROUTE_LOCAL {
+	if old.isLocal() {
 		delete(s.defaults[old.Ref], k)
 		if len(s.defaults[old.Ref]) == 0 {
 			delete(s.defaults, old.Ref)
 		}
 	}
-	if bpfRouteKind(now.Kind) == bpfRouteKindROUTE_LOCAL {
+	if now.isLocal() {
 		if s.defaults[now.Ref] == nil {
-			s.defaults[now.Ref] = map[intent.RouteKey]struct{}{}
+			s.defaults[now.Ref] = map[intent.RouteKey]bool{}
 		}
-		s.defaults[now.Ref][k] = struct{}{}
+		s.defaults[now.Ref][k] = !now.isPlainLocal()
 	}
 }
 
@@ -34,8 +34,8 @@ func (s *store) follow(k intent.RouteKey, old, now bpfRoute) {
 // refer to the one that it has now.
 func (s *store) moveDefaults(from uint32, g intent.GatewayKey) error {
 	var rows []reconcile.Row[intent.RouteKey, intent.Route]
-	for k := range s.defaults[from] {
-		rows = append(rows, reconcile.Row[intent.RouteKey, intent.Route]{Key: k, Value: intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: g}})
+	for k, vip := range s.defaults[from] {
+		rows = append(rows, reconcile.Row[intent.RouteKey, intent.Route]{Key: k, Value: intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: g, VIP: vip}})
 	}
 	return errors.Join(s.applyRoutes(rows)...)
 }

@@ -42,12 +42,16 @@ func mappedBits(k intent.RouteKey) uint8 {
 	return uint8(k.Prefix.Bits())
 }
 
-// slot is front_slot of bpf/lib/lookup.h.
+// slot is the row of a route.
 func (f *routeFront) slot(k bpfRouteFront) uint32 {
 	high, low := binary.NativeEndian.Uint64(k.Addr[:]), binary.NativeEndian.Uint64(k.Addr[8:])
-	head := uint64(k.Length)<<32 | uint64(k.Vni)
+	return frontHash(uint64(k.Length)<<32|uint64(k.Vni), high, low) & f.mask
+}
+
+// frontHash is front_slot of bpf/lib/lookup.h.
+func frontHash(head, high, low uint64) uint32 {
 	h := head*0x9e3779b97f4a7c15 ^ high*0xff51afd7ed558ccd ^ low*0xd6e8feb86659fd93
-	return uint32((h^h>>32)*0xc4ceb9fe1a85ec53>>32) & f.mask
+	return uint32((h ^ h>>32) * 0xc4ceb9fe1a85ec53 >> 32)
 }
 
 func openRouteFront(m *ebpf.Map) (*routeFront, error) {

@@ -20,6 +20,15 @@ type bpfAsked struct {
 	Pad   uint32
 }
 
+type bpfBackend struct {
+	_     structs.HostLayout
+	Addr  [16]uint8
+	Scope uint32
+	Port  uint16
+	Proto uint8
+	Pad   uint8
+}
+
 type bpfCounter struct {
 	_       structs.HostLayout
 	Packets uint64
@@ -63,6 +72,42 @@ type bpfEntryFlags uint32
 
 const (
 	bpfEntryFlagsENTRY_MTU_OF_DEVICE bpfEntryFlags = 1
+)
+
+type bpfFlow struct {
+	_       structs.HostLayout
+	Tag     uint32
+	Seen    uint32
+	Addr    [16]uint8
+	Port    uint16
+	Kind    uint8
+	State   uint8
+	Backend uint32
+	Owner   uint32
+	Pad     uint32
+}
+
+type bpfFlowKey struct {
+	_     structs.HostLayout
+	Src   [16]uint8
+	Dst   [16]uint8
+	Scope uint32
+	Ports uint32
+	Proto uint32
+}
+
+type bpfFlowKind uint32
+
+const (
+	bpfFlowKindFLOW_TO_BACKEND bpfFlowKind = 1
+	bpfFlowKindFLOW_TO_CLIENT  bpfFlowKind = 2
+)
+
+type bpfFlowState uint32
+
+const (
+	bpfFlowStateFLOW_OPEN   bpfFlowState = 1
+	bpfFlowStateFLOW_ENDING bpfFlowState = 2
 )
 
 type bpfGateway struct {
@@ -142,6 +187,13 @@ const (
 	bpfLengthEndLENGTH_NONE bpfLengthEnd = 255
 )
 
+type bpfMaglevMember struct {
+	_       structs.HostLayout
+	Backend uint32
+	Weight  uint16
+	Pad     uint16
+}
+
 type bpfNexthop struct {
 	_      structs.HostLayout
 	Owner  uint32
@@ -214,6 +266,7 @@ const (
 	bpfRouteKindROUTE_REMOTE bpfRouteKind = 2
 	bpfRouteKindROUTE_GROUP  bpfRouteKind = 3
 	bpfRouteKindROUTE_BLOCK  bpfRouteKind = 4
+	bpfRouteKindROUTE_VIP    bpfRouteKind = 17
 )
 
 type bpfSample struct {
@@ -291,11 +344,41 @@ const (
 	bpfTraceWhatSTEP_KERNEL   bpfTraceWhat = 17
 	bpfTraceWhatSTEP_PASS     bpfTraceWhat = 18
 	bpfTraceWhatSTEP_FIB      bpfTraceWhat = 19
+	bpfTraceWhatSTEP_VIP      bpfTraceWhat = 20
+	bpfTraceWhatSTEP_MEMBER   bpfTraceWhat = 21
+	bpfTraceWhatSTEP_FLOW     bpfTraceWhat = 22
+	bpfTraceWhatSTEP_BACKEND  bpfTraceWhat = 23
+	bpfTraceWhatSTEP_ANSWER   bpfTraceWhat = 24
 )
 
 type bpfUnderlay struct {
 	_    structs.HostLayout
 	Name [16]int8
+}
+
+type bpfVip struct {
+	_        structs.HostLayout
+	Table    uint32
+	Slots    uint32
+	Affinity uint16
+	Flags    uint16
+	Pad      uint32
+}
+
+type bpfVipFlags uint32
+
+const (
+	bpfVipFlagsVIP_BY_ADDRESS bpfVipFlags = 1
+	bpfVipFlagsVIP_REJECT     bpfVipFlags = 2
+)
+
+type bpfVipKey struct {
+	_     structs.HostLayout
+	Scope uint32
+	Port  uint16
+	Proto uint8
+	Pad   uint8
+	Addr  [16]uint8
 }
 
 type bpfVrf struct {
@@ -304,6 +387,12 @@ type bpfVrf struct {
 	Device uint32
 }
 
+type bpfVrfFlags uint32
+
+const (
+	bpfVrfFlagsVRF_BALANCES bpfVrfFlags = 1
+)
+
 type bpfVrfFront struct {
 	_      structs.HostLayout
 	Vni    uint32
@@ -311,7 +400,7 @@ type bpfVrfFront struct {
 	Four   [8]uint8
 	Six    [8]uint8
 	Device uint32
-	Pad    uint32
+	Flags  uint32
 }
 
 type bpfVtep struct {
@@ -329,16 +418,20 @@ type bpfVtepKey struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	bpfMapAskedV1          = "asked_v1"
+	bpfMapBackendFrontV1   = "backend_front_v1"
+	bpfMapBackendsV1       = "backends_v1"
 	bpfMapBucketsV1        = "buckets_v1"
 	bpfMapCountersV1       = "counters_v1"
 	bpfMapDropsV1          = "drops_v1"
 	bpfMapEntriesV1        = "entries_v1"
+	bpfMapFlowsV1          = "flows_v1"
 	bpfMapGateFrontV2      = "gate_front_v2"
 	bpfMapGatewaysV1       = "gateways_v1"
 	bpfMapGroupsV1         = "groups_v1"
 	bpfMapGuardedV1        = "guarded_v1"
 	bpfMapHostsV1          = "hosts_v1"
 	bpfMapKnownV1          = "known_v1"
+	bpfMapMaglevV1         = "maglev_v1"
 	bpfMapNamesV1          = "names_v1"
 	bpfMapNexthopsV1       = "nexthops_v1"
 	bpfMapPrefixCacheV1    = "prefix_cache_v1"
@@ -351,6 +444,7 @@ const (
 	bpfMapSpeakersV1       = "speakers_v1"
 	bpfMapTraceV1          = "trace_v1"
 	bpfMapUnderlayV1       = "underlay_v1"
+	bpfMapVipsV1           = "vips_v1"
 	bpfMapVrfFrontV2       = "vrf_front_v2"
 	bpfMapVrfsV2           = "vrfs_v2"
 	bpfMapVtepFrontV1      = "vtep_front_v1"
@@ -358,14 +452,19 @@ const (
 	bpfVarDfModeType       = "df_mode_type"
 	bpfVarDirectionType    = "direction_type"
 	bpfVarEntryFlagsType   = "entry_flags_type"
+	bpfVarFlowKindType     = "flow_kind_type"
+	bpfVarFlowStateType    = "flow_state_type"
 	bpfVarGuardFlagsType   = "guard_flags_type"
 	bpfVarIcmpRefusalType  = "icmp_refusal_type"
 	bpfVarLengthEndType    = "length_end_type"
+	bpfVarMaglevMemberType = "maglev_member_type"
 	bpfVarNode             = "node"
 	bpfVarRouteKindType    = "route_kind_type"
 	bpfVarSampleType       = "sample_type"
 	bpfVarServedAnswerType = "served_answer_type"
 	bpfVarTraceWhatType    = "trace_what_type"
+	bpfVarVipFlagsType     = "vip_flags_type"
+	bpfVarVrfFlagsType     = "vrf_flags_type"
 )
 
 // loadBpf returns the embedded CollectionSpec for bpf.
@@ -416,33 +515,38 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	AskedV1       *ebpf.MapSpec `ebpf:"asked_v1"`
-	BucketsV1     *ebpf.MapSpec `ebpf:"buckets_v1"`
-	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
-	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
-	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV2   *ebpf.MapSpec `ebpf:"gate_front_v2"`
-	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
-	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
-	GuardedV1     *ebpf.MapSpec `ebpf:"guarded_v1"`
-	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
-	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
-	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
-	NexthopsV1    *ebpf.MapSpec `ebpf:"nexthops_v1"`
-	PrefixCacheV1 *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
-	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
-	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
-	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
-	RouteFrontV1  *ebpf.MapSpec `ebpf:"route_front_v1"`
-	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
-	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
-	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
-	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
-	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
-	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
-	VrfsV2        *ebpf.MapSpec `ebpf:"vrfs_v2"`
-	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
-	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
+	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
+	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
+	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
+	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
+	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
+	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
+	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
+	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
+	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
+	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
+	GuardedV1      *ebpf.MapSpec `ebpf:"guarded_v1"`
+	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
+	MaglevV1       *ebpf.MapSpec `ebpf:"maglev_v1"`
+	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
+	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
+	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
+	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
+	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
+	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
+	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
+	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
+	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
+	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
+	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
+	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
+	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
+	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
+	VtepsV1        *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -452,14 +556,19 @@ type bpfVariableSpecs struct {
 	DfModeType       *ebpf.VariableSpec `ebpf:"df_mode_type"`
 	DirectionType    *ebpf.VariableSpec `ebpf:"direction_type"`
 	EntryFlagsType   *ebpf.VariableSpec `ebpf:"entry_flags_type"`
+	FlowKindType     *ebpf.VariableSpec `ebpf:"flow_kind_type"`
+	FlowStateType    *ebpf.VariableSpec `ebpf:"flow_state_type"`
 	GuardFlagsType   *ebpf.VariableSpec `ebpf:"guard_flags_type"`
 	IcmpRefusalType  *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
 	LengthEndType    *ebpf.VariableSpec `ebpf:"length_end_type"`
+	MaglevMemberType *ebpf.VariableSpec `ebpf:"maglev_member_type"`
 	Node             *ebpf.VariableSpec `ebpf:"node"`
 	RouteKindType    *ebpf.VariableSpec `ebpf:"route_kind_type"`
 	SampleType       *ebpf.VariableSpec `ebpf:"sample_type"`
 	ServedAnswerType *ebpf.VariableSpec `ebpf:"served_answer_type"`
 	TraceWhatType    *ebpf.VariableSpec `ebpf:"trace_what_type"`
+	VipFlagsType     *ebpf.VariableSpec `ebpf:"vip_flags_type"`
+	VrfFlagsType     *ebpf.VariableSpec `ebpf:"vrf_flags_type"`
 }
 
 // bpfObjects contains all objects after they have been loaded into the kernel.
@@ -482,48 +591,57 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	AskedV1       *ebpf.Map `ebpf:"asked_v1"`
-	BucketsV1     *ebpf.Map `ebpf:"buckets_v1"`
-	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
-	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
-	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV2   *ebpf.Map `ebpf:"gate_front_v2"`
-	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
-	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
-	GuardedV1     *ebpf.Map `ebpf:"guarded_v1"`
-	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
-	KnownV1       *ebpf.Map `ebpf:"known_v1"`
-	NamesV1       *ebpf.Map `ebpf:"names_v1"`
-	NexthopsV1    *ebpf.Map `ebpf:"nexthops_v1"`
-	PrefixCacheV1 *ebpf.Map `ebpf:"prefix_cache_v1"`
-	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
-	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
-	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
-	RouteFrontV1  *ebpf.Map `ebpf:"route_front_v1"`
-	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
-	ServedV1      *ebpf.Map `ebpf:"served_v1"`
-	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
-	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
-	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
-	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
-	VrfsV2        *ebpf.Map `ebpf:"vrfs_v2"`
-	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
-	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
+	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
+	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
+	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
+	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
+	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
+	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
+	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
+	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
+	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
+	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
+	GuardedV1      *ebpf.Map `ebpf:"guarded_v1"`
+	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1        *ebpf.Map `ebpf:"known_v1"`
+	MaglevV1       *ebpf.Map `ebpf:"maglev_v1"`
+	NamesV1        *ebpf.Map `ebpf:"names_v1"`
+	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
+	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
+	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
+	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
+	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
+	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
+	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
+	ServedV1       *ebpf.Map `ebpf:"served_v1"`
+	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
+	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
+	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
+	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
+	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
+	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
+	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
+	VtepsV1        *ebpf.Map `ebpf:"vteps_v1"`
 }
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
 		m.AskedV1,
+		m.BackendFrontV1,
+		m.BackendsV1,
 		m.BucketsV1,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.FlowsV1,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
 		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
+		m.MaglevV1,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
@@ -536,6 +654,7 @@ func (m *bpfMaps) Close() error {
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
+		m.VipsV1,
 		m.VrfFrontV2,
 		m.VrfsV2,
 		m.VtepFrontV1,
@@ -550,14 +669,19 @@ type bpfVariables struct {
 	DfModeType       *ebpf.Variable `ebpf:"df_mode_type"`
 	DirectionType    *ebpf.Variable `ebpf:"direction_type"`
 	EntryFlagsType   *ebpf.Variable `ebpf:"entry_flags_type"`
+	FlowKindType     *ebpf.Variable `ebpf:"flow_kind_type"`
+	FlowStateType    *ebpf.Variable `ebpf:"flow_state_type"`
 	GuardFlagsType   *ebpf.Variable `ebpf:"guard_flags_type"`
 	IcmpRefusalType  *ebpf.Variable `ebpf:"icmp_refusal_type"`
 	LengthEndType    *ebpf.Variable `ebpf:"length_end_type"`
+	MaglevMemberType *ebpf.Variable `ebpf:"maglev_member_type"`
 	Node             *ebpf.Variable `ebpf:"node"`
 	RouteKindType    *ebpf.Variable `ebpf:"route_kind_type"`
 	SampleType       *ebpf.Variable `ebpf:"sample_type"`
 	ServedAnswerType *ebpf.Variable `ebpf:"served_answer_type"`
 	TraceWhatType    *ebpf.Variable `ebpf:"trace_what_type"`
+	VipFlagsType     *ebpf.Variable `ebpf:"vip_flags_type"`
+	VrfFlagsType     *ebpf.Variable `ebpf:"vrf_flags_type"`
 }
 
 // bpfPrograms contains all programs after they have been loaded into the kernel.

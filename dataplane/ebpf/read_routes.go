@@ -35,7 +35,7 @@ func (r *Reader) Routes() (map[intent.RouteKey]RouteRow, error) {
 
 func (r *Reader) route(v bpfRoute) (RouteRow, error) {
 	switch bpfRouteKind(v.Kind) {
-	case bpfRouteKindROUTE_LOCAL:
+	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP:
 		var n bpfGatewayName
 		err := r.t[bpfMapNamesV1].Lookup(v.Ref, &n)
 		if errors.Is(err, ebpf.ErrKeyNotExist) {

@@ -62,10 +62,10 @@ func (r *Routes) List(context.Context) (map[intent.RouteKey]intent.Route, error)
 
 func (s *store) routeOf(k intent.RouteKey, v bpfRoute) intent.Route {
 	switch bpfRouteKind(v.Kind) {
-	case bpfRouteKindROUTE_LOCAL:
+	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP:
 		e, ok := s.entries.keys[v.Ref]
 		if l, live := s.live[e.gateway]; ok && live && l.row == v.Ref && mayRefer(k.VNI, e.vni) {
-			return intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: e.gateway}
+			return intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: e.gateway, VIP: !v.isPlainLocal()}
 		}
 	case bpfRouteKindROUTE_REMOTE:
 		if h, ok := s.nexthops.keys[v.Ref]; ok && h.owner == k.VNI {
@@ -79,6 +79,14 @@ func (s *store) routeOf(k intent.RouteKey, v bpfRoute) intent.Route {
 		return intent.Route{Key: k, Kind: intent.RouteBlock}
 	}
 	return intent.Route{}
+}
+
+// isPlainLocal tells whether the route is ROUTE_LOCAL: of an address without VIPs.
+func (v bpfRoute) isPlainLocal() bool { return bpfRouteKind(v.Kind) == bpfRouteKindROUTE_LOCAL }
+
+// isLocal tells whether the route leads into OVN.
+func (v bpfRoute) isLocal() bool {
+	return v.isPlainLocal() || bpfRouteKind(v.Kind) == bpfRouteKindROUTE_VIP
 }
 
 // adoptRoutes copies the tries and counts all routes as references.
@@ -113,7 +121,7 @@ func (s *store) adoptRoutes() error {
 
 func (s *store) retainRef(v bpfRoute) {
 	switch bpfRouteKind(v.Kind) {
-	case bpfRouteKindROUTE_LOCAL:
+	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP:
 		s.entries.retain(v.Ref)
 	case bpfRouteKindROUTE_REMOTE:
 		s.nexthops.retain(v.Ref)
@@ -124,7 +132,7 @@ func (s *store) retainRef(v bpfRoute) {
 
 func (s *store) releaseRef(v bpfRoute) error {
 	switch bpfRouteKind(v.Kind) {
-	case bpfRouteKindROUTE_LOCAL:
+	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP:
 		return s.releaseEntry(v.Ref)
 	case bpfRouteKindROUTE_REMOTE:
 		return s.releaseNextHop(v.Ref)
@@ -148,8 +156,12 @@ func (s *store) acquireRef(r intent.Route) (v bpfRoute, err error) {
 		if !ok || !mayRefer(r.Key.VNI, l.vni) {
 			return v, fmt.Errorf("for gateway %s of VRF %d: %w", r.Gateway, r.Key.VNI, reconcile.ErrNotReady)
 		}
+		kind := bpfRouteKindROUTE_LOCAL
+		if r.VIP {
+			kind = bpfRouteKindROUTE_VIP
+		}
 		s.entries.retain(l.row)
-		return bpfRoute{Kind: uint32(bpfRouteKindROUTE_LOCAL), Ref: l.row}, nil
+		return bpfRoute{Kind: uint32(kind), Ref: l.row}, nil
 	case intent.RouteRemote:
 		if r.Key.VNI == intent.DefaultVRF {
 			return v, errors.New("a remote route of the default VRF: its way out are the host's routes")

@@ -36,8 +36,9 @@ type store struct {
 	live map[intent.GatewayKey]liveGateway
 	// leaving is what such a gateway was before, while that has not ended.
 	leaving map[intent.GatewayKey]liveGateway
-	// defaults are the routes of the default VRF by the entries that they refer to.
-	defaults map[uint32]map[intent.RouteKey]struct{}
+	// defaults are the routes of the default VRF by the entries that they refer to, and
+	// whether each is of an address with VIPs.
+	defaults map[uint32]map[intent.RouteKey]bool
 	// rows counts the rows of hash and trie maps.
 	rows map[string]int
 	// What the tries hold: a trie's own lookup cannot tell a row from a shorter
@@ -49,6 +50,7 @@ type store struct {
 	front     *routeFront
 	vrfs      *vrfFront
 	cache     *prefixCache
+	lb        balancing
 }
 
 // entryKey names a row of entries: a gateway that moves to another VRF gets
@@ -85,11 +87,12 @@ func (s *store) reset() {
 	s.nexthops = newSlots[nexthopKey](s.limits.NextHops + 1)
 	s.groups = newSlots[groupKey](s.limits.Groups + 1)
 	s.live, s.leaving = map[intent.GatewayKey]liveGateway{}, map[intent.GatewayKey]liveGateway{}
-	s.defaults = map[uint32]map[intent.RouteKey]struct{}{}
+	s.defaults = map[uint32]map[intent.RouteKey]bool{}
 	s.served = map[bpfServedKey]bpfServed{}
 	s.known = map[intent.ServedKey]uint32{}
 	s.prefixes4 = map[bpfPrefix4Key]bpfRoute{}
 	s.prefixes6 = map[bpfPrefix6Key]bpfRoute{}
+	s.lb = newBalancing(s.limits)
 }
 
 // put writes one row, counts it, and names a full map.
@@ -164,6 +167,9 @@ func (s *store) repair() error {
 			return err
 		}
 	}
+	if err := s.settleVIPs(); err != nil {
+		return err
+	}
 	for _, row := range s.nexthops.settle() {
 		if err := s.setRow(bpfMapNexthopsV1, row, bpfNexthop{}); err != nil {
 			return err
@@ -190,6 +196,10 @@ func (s *store) adopt() error {
 		return err
 	}
 	if err := s.adoptNextHops(); err != nil {
+		return err
+	}
+	// Before the routes, with which the front of VRFs is written: it says which VRFs have VIPs.
+	if err := s.adoptVIPs(); err != nil {
 		return err
 	}
 	return s.adoptRoutes()

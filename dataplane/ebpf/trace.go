@@ -66,13 +66,18 @@ const (
 	StepKernel   = StepKind(bpfTraceWhatSTEP_KERNEL)
 	StepPass     = StepKind(bpfTraceWhatSTEP_PASS)
 	StepFIB      = StepKind(bpfTraceWhatSTEP_FIB)
+	StepVIP      = StepKind(bpfTraceWhatSTEP_VIP)
+	StepMember   = StepKind(bpfTraceWhatSTEP_MEMBER)
+	StepFlow     = StepKind(bpfTraceWhatSTEP_FLOW)
+	StepBackend  = StepKind(bpfTraceWhatSTEP_BACKEND)
+	StepAnswer   = StepKind(bpfTraceWhatSTEP_ANSWER)
 )
 
 var stepNames = map[StepKind]string{
 	StepVTEP: "vtep", StepVRF: "vrf", StepGateway: "gateway", StepSource: "source", StepHost: "host", StepPrefix: "prefix",
 	StepEntry: "entry", StepSlot: "slot", StepNextHop: "next-hop", StepARP: "arp", StepND: "nd", StepICMP: "icmp",
 	StepNoICMP: "no-icmp", StepFragment: "fragment", StepRedirect: "redirect", StepDrop: "drop", StepKernel: "kernel",
-	StepPass: "pass", StepFIB: "host-route",
+	StepPass: "pass", StepFIB: "host-route", StepVIP: "vip", StepMember: "member", StepFlow: "flow", StepBackend: "backend", StepAnswer: "answer",
 }
 
 func (k StepKind) String() string {
@@ -88,6 +93,7 @@ func (k StepKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil
 var kindNames = map[bpfRouteKind]string{
 	bpfRouteKindROUTE_LOCAL: "local", bpfRouteKindROUTE_REMOTE: "remote",
 	bpfRouteKindROUTE_GROUP: "remote, several next hops", bpfRouteKindROUTE_BLOCK: "block",
+	bpfRouteKindROUTE_VIP: "local, with VIPs",
 }
 
 var refusalNames = map[bpfIcmpRefusal]string{
@@ -138,6 +144,16 @@ func (s Step) String() string {
 		return fmt.Sprintf("the VRF is on the kernel path: handed to device %d", s.Value)
 	case StepPass:
 		return "not for an exposed address: on to the host, unchanged"
+	case StepVIP:
+		return fmt.Sprintf("%s is a VIP, with table %d", s.Addr, s.Value)
+	case StepMember:
+		return fmt.Sprintf("slot %d of the table", s.Value)
+	case StepFlow:
+		return "of a flow that is known"
+	case StepBackend:
+		return "to backend " + intent.FormatEndpoint(s.Addr, uint16(s.Value))
+	case StepAnswer:
+		return "a backend's answer, from VIP " + intent.FormatEndpoint(s.Addr, uint16(s.Value))
 	case StepFIB:
 		return fmt.Sprintf("by the host's routes to neighbour %s on device %d", s.Addr, s.Value)
 	}

@@ -16,36 +16,41 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	wrapperMapAskedV1       = "asked_v1"
-	wrapperMapBucketsV1     = "buckets_v1"
-	wrapperMapCountersV1    = "counters_v1"
-	wrapperMapDropsV1       = "drops_v1"
-	wrapperMapEntriesV1     = "entries_v1"
-	wrapperMapGateFrontV2   = "gate_front_v2"
-	wrapperMapGatewaysV1    = "gateways_v1"
-	wrapperMapGroupsV1      = "groups_v1"
-	wrapperMapGuardedV1     = "guarded_v1"
-	wrapperMapHostsV1       = "hosts_v1"
-	wrapperMapKnownV1       = "known_v1"
-	wrapperMapLive          = "live"
-	wrapperMapNamesV1       = "names_v1"
-	wrapperMapNexthopsV1    = "nexthops_v1"
-	wrapperMapPrefixCacheV1 = "prefix_cache_v1"
-	wrapperMapPrefixGenV1   = "prefix_gen_v1"
-	wrapperMapPrefixes4V1   = "prefixes4_v1"
-	wrapperMapPrefixes6V1   = "prefixes6_v1"
-	wrapperMapRouteFrontV1  = "route_front_v1"
-	wrapperMapSamplesV1     = "samples_v1"
-	wrapperMapServedV1      = "served_v1"
-	wrapperMapSpeakersV1    = "speakers_v1"
-	wrapperMapTraceV1       = "trace_v1"
-	wrapperMapUnderlayV1    = "underlay_v1"
-	wrapperMapVrfFrontV2    = "vrf_front_v2"
-	wrapperMapVrfsV2        = "vrfs_v2"
-	wrapperMapVtepFrontV1   = "vtep_front_v1"
-	wrapperMapVtepsV1       = "vteps_v1"
-	wrapperProgTrace        = "trace"
-	wrapperVarNode          = "node"
+	wrapperMapAskedV1        = "asked_v1"
+	wrapperMapBackendFrontV1 = "backend_front_v1"
+	wrapperMapBackendsV1     = "backends_v1"
+	wrapperMapBucketsV1      = "buckets_v1"
+	wrapperMapCountersV1     = "counters_v1"
+	wrapperMapDropsV1        = "drops_v1"
+	wrapperMapEntriesV1      = "entries_v1"
+	wrapperMapFlowsV1        = "flows_v1"
+	wrapperMapGateFrontV2    = "gate_front_v2"
+	wrapperMapGatewaysV1     = "gateways_v1"
+	wrapperMapGroupsV1       = "groups_v1"
+	wrapperMapGuardedV1      = "guarded_v1"
+	wrapperMapHostsV1        = "hosts_v1"
+	wrapperMapKnownV1        = "known_v1"
+	wrapperMapLive           = "live"
+	wrapperMapMaglevV1       = "maglev_v1"
+	wrapperMapNamesV1        = "names_v1"
+	wrapperMapNexthopsV1     = "nexthops_v1"
+	wrapperMapPrefixCacheV1  = "prefix_cache_v1"
+	wrapperMapPrefixGenV1    = "prefix_gen_v1"
+	wrapperMapPrefixes4V1    = "prefixes4_v1"
+	wrapperMapPrefixes6V1    = "prefixes6_v1"
+	wrapperMapRouteFrontV1   = "route_front_v1"
+	wrapperMapSamplesV1      = "samples_v1"
+	wrapperMapServedV1       = "served_v1"
+	wrapperMapSpeakersV1     = "speakers_v1"
+	wrapperMapTraceV1        = "trace_v1"
+	wrapperMapUnderlayV1     = "underlay_v1"
+	wrapperMapVipsV1         = "vips_v1"
+	wrapperMapVrfFrontV2     = "vrf_front_v2"
+	wrapperMapVrfsV2         = "vrfs_v2"
+	wrapperMapVtepFrontV1    = "vtep_front_v1"
+	wrapperMapVtepsV1        = "vteps_v1"
+	wrapperProgTrace         = "trace"
+	wrapperVarNode           = "node"
 )
 
 // loadWrapper returns the embedded CollectionSpec for wrapper.
@@ -97,34 +102,39 @@ type wrapperProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wrapperMapSpecs struct {
-	AskedV1       *ebpf.MapSpec `ebpf:"asked_v1"`
-	BucketsV1     *ebpf.MapSpec `ebpf:"buckets_v1"`
-	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
-	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
-	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV2   *ebpf.MapSpec `ebpf:"gate_front_v2"`
-	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
-	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
-	GuardedV1     *ebpf.MapSpec `ebpf:"guarded_v1"`
-	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
-	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
-	Live          *ebpf.MapSpec `ebpf:"live"`
-	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
-	NexthopsV1    *ebpf.MapSpec `ebpf:"nexthops_v1"`
-	PrefixCacheV1 *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
-	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
-	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
-	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
-	RouteFrontV1  *ebpf.MapSpec `ebpf:"route_front_v1"`
-	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
-	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
-	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
-	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
-	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
-	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
-	VrfsV2        *ebpf.MapSpec `ebpf:"vrfs_v2"`
-	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
-	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
+	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
+	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
+	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
+	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
+	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
+	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
+	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
+	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
+	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
+	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
+	GuardedV1      *ebpf.MapSpec `ebpf:"guarded_v1"`
+	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
+	Live           *ebpf.MapSpec `ebpf:"live"`
+	MaglevV1       *ebpf.MapSpec `ebpf:"maglev_v1"`
+	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
+	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
+	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
+	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
+	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
+	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
+	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
+	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
+	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
+	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
+	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
+	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
+	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
+	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
+	VtepsV1        *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
 // wrapperVariableSpecs contains global variables before they are loaded into the kernel.
@@ -154,43 +164,51 @@ func (o *wrapperObjects) Close() error {
 //
 // It can be passed to loadWrapperObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wrapperMaps struct {
-	AskedV1       *ebpf.Map `ebpf:"asked_v1"`
-	BucketsV1     *ebpf.Map `ebpf:"buckets_v1"`
-	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
-	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
-	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV2   *ebpf.Map `ebpf:"gate_front_v2"`
-	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
-	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
-	GuardedV1     *ebpf.Map `ebpf:"guarded_v1"`
-	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
-	KnownV1       *ebpf.Map `ebpf:"known_v1"`
-	Live          *ebpf.Map `ebpf:"live"`
-	NamesV1       *ebpf.Map `ebpf:"names_v1"`
-	NexthopsV1    *ebpf.Map `ebpf:"nexthops_v1"`
-	PrefixCacheV1 *ebpf.Map `ebpf:"prefix_cache_v1"`
-	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
-	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
-	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
-	RouteFrontV1  *ebpf.Map `ebpf:"route_front_v1"`
-	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
-	ServedV1      *ebpf.Map `ebpf:"served_v1"`
-	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
-	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
-	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
-	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
-	VrfsV2        *ebpf.Map `ebpf:"vrfs_v2"`
-	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
-	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
+	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
+	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
+	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
+	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
+	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
+	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
+	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
+	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
+	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
+	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
+	GuardedV1      *ebpf.Map `ebpf:"guarded_v1"`
+	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1        *ebpf.Map `ebpf:"known_v1"`
+	Live           *ebpf.Map `ebpf:"live"`
+	MaglevV1       *ebpf.Map `ebpf:"maglev_v1"`
+	NamesV1        *ebpf.Map `ebpf:"names_v1"`
+	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
+	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
+	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
+	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
+	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
+	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
+	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
+	ServedV1       *ebpf.Map `ebpf:"served_v1"`
+	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
+	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
+	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
+	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
+	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
+	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
+	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
+	VtepsV1        *ebpf.Map `ebpf:"vteps_v1"`
 }
 
 func (m *wrapperMaps) Close() error {
 	return _WrapperClose(
 		m.AskedV1,
+		m.BackendFrontV1,
+		m.BackendsV1,
 		m.BucketsV1,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.FlowsV1,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -198,6 +216,7 @@ func (m *wrapperMaps) Close() error {
 		m.HostsV1,
 		m.KnownV1,
 		m.Live,
+		m.MaglevV1,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
@@ -210,6 +229,7 @@ func (m *wrapperMaps) Close() error {
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
+		m.VipsV1,
 		m.VrfFrontV2,
 		m.VrfsV2,
 		m.VtepFrontV1,

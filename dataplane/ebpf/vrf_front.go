@@ -13,8 +13,9 @@ type vrfFront struct {
 	size uint32
 	// vrfs are the rows of the map.
 	vrfs map[intent.VNI]bpfVrf
-	// routes counts the routes of each length.
+	// routes counts the routes of each length, vips the VIPs of each VRF.
 	routes map[lengthKey]int
+	vips   map[intent.VNI]int
 }
 
 type lengthKey struct {
@@ -32,7 +33,7 @@ func openVRFFront(m *ebpf.Map) (*vrfFront, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &vrfFront{rows: rows, size: m.MaxEntries(), vrfs: map[intent.VNI]bpfVrf{}, routes: map[lengthKey]int{}}, nil
+	return &vrfFront{rows: rows, size: m.MaxEntries(), vrfs: map[intent.VNI]bpfVrf{}, routes: map[lengthKey]int{}, vips: map[intent.VNI]int{}}, nil
 }
 
 func (f *vrfFront) slot(vni intent.VNI) uint32 { return uint32(vni) % f.size }
@@ -70,7 +71,21 @@ func (f *vrfFront) lengths(vni intent.VNI, six bool) (out [len(bpfVrfFront{}.Fou
 
 func (f *vrfFront) row(vni intent.VNI) bpfVrfFront {
 	v := f.vrfs[vni]
-	return bpfVrfFront{Vni: uint32(vni), Index: v.Index, Four: f.lengths(vni, false), Six: f.lengths(vni, true), Device: v.Device}
+	row := bpfVrfFront{Vni: uint32(vni), Index: v.Index, Four: f.lengths(vni, false), Six: f.lengths(vni, true), Device: v.Device}
+	if f.vips[vni] > 0 {
+		row.Flags = uint32(bpfVrfFlagsVRF_BALANCES)
+	}
+	return row
+}
+
+// countVIP follows a VIP that comes into its map (+1) or has left it (-1).
+func (f *vrfFront) countVIP(vni intent.VNI, n int) {
+	if f.vips[vni] += n; f.vips[vni] == 0 {
+		delete(f.vips, vni)
+	}
+	if f.holder(vni) {
+		f.write(f.slot(vni), f.row(vni))
+	}
 }
 
 // holder tells whether the row of a VRF is its own.

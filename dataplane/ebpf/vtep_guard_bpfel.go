@@ -16,36 +16,41 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vtepGuardMapAskedV1       = "asked_v1"
-	vtepGuardMapBucketsV1     = "buckets_v1"
-	vtepGuardMapCountersV1    = "counters_v1"
-	vtepGuardMapDropsV1       = "drops_v1"
-	vtepGuardMapEntriesV1     = "entries_v1"
-	vtepGuardMapGateFrontV2   = "gate_front_v2"
-	vtepGuardMapGatewaysV1    = "gateways_v1"
-	vtepGuardMapGroupsV1      = "groups_v1"
-	vtepGuardMapGuardedV1     = "guarded_v1"
-	vtepGuardMapHostsV1       = "hosts_v1"
-	vtepGuardMapKnownV1       = "known_v1"
-	vtepGuardMapNamesV1       = "names_v1"
-	vtepGuardMapNexthopsV1    = "nexthops_v1"
-	vtepGuardMapPrefixCacheV1 = "prefix_cache_v1"
-	vtepGuardMapPrefixGenV1   = "prefix_gen_v1"
-	vtepGuardMapPrefixes4V1   = "prefixes4_v1"
-	vtepGuardMapPrefixes6V1   = "prefixes6_v1"
-	vtepGuardMapRouteFrontV1  = "route_front_v1"
-	vtepGuardMapSamplesV1     = "samples_v1"
-	vtepGuardMapServedV1      = "served_v1"
-	vtepGuardMapSpeakersV1    = "speakers_v1"
-	vtepGuardMapTraceV1       = "trace_v1"
-	vtepGuardMapUnderlayV1    = "underlay_v1"
-	vtepGuardMapVrfFrontV2    = "vrf_front_v2"
-	vtepGuardMapVrfsV2        = "vrfs_v2"
-	vtepGuardMapVtepFrontV1   = "vtep_front_v1"
-	vtepGuardMapVtepsV1       = "vteps_v1"
-	vtepGuardProgVtepGuard    = "vtep_guard"
-	vtepGuardVarNode          = "node"
-	vtepGuardVarVxlanPort     = "vxlan_port"
+	vtepGuardMapAskedV1        = "asked_v1"
+	vtepGuardMapBackendFrontV1 = "backend_front_v1"
+	vtepGuardMapBackendsV1     = "backends_v1"
+	vtepGuardMapBucketsV1      = "buckets_v1"
+	vtepGuardMapCountersV1     = "counters_v1"
+	vtepGuardMapDropsV1        = "drops_v1"
+	vtepGuardMapEntriesV1      = "entries_v1"
+	vtepGuardMapFlowsV1        = "flows_v1"
+	vtepGuardMapGateFrontV2    = "gate_front_v2"
+	vtepGuardMapGatewaysV1     = "gateways_v1"
+	vtepGuardMapGroupsV1       = "groups_v1"
+	vtepGuardMapGuardedV1      = "guarded_v1"
+	vtepGuardMapHostsV1        = "hosts_v1"
+	vtepGuardMapKnownV1        = "known_v1"
+	vtepGuardMapMaglevV1       = "maglev_v1"
+	vtepGuardMapNamesV1        = "names_v1"
+	vtepGuardMapNexthopsV1     = "nexthops_v1"
+	vtepGuardMapPrefixCacheV1  = "prefix_cache_v1"
+	vtepGuardMapPrefixGenV1    = "prefix_gen_v1"
+	vtepGuardMapPrefixes4V1    = "prefixes4_v1"
+	vtepGuardMapPrefixes6V1    = "prefixes6_v1"
+	vtepGuardMapRouteFrontV1   = "route_front_v1"
+	vtepGuardMapSamplesV1      = "samples_v1"
+	vtepGuardMapServedV1       = "served_v1"
+	vtepGuardMapSpeakersV1     = "speakers_v1"
+	vtepGuardMapTraceV1        = "trace_v1"
+	vtepGuardMapUnderlayV1     = "underlay_v1"
+	vtepGuardMapVipsV1         = "vips_v1"
+	vtepGuardMapVrfFrontV2     = "vrf_front_v2"
+	vtepGuardMapVrfsV2         = "vrfs_v2"
+	vtepGuardMapVtepFrontV1    = "vtep_front_v1"
+	vtepGuardMapVtepsV1        = "vteps_v1"
+	vtepGuardProgVtepGuard     = "vtep_guard"
+	vtepGuardVarNode           = "node"
+	vtepGuardVarVxlanPort      = "vxlan_port"
 )
 
 // loadVtepGuard returns the embedded CollectionSpec for vtepGuard.
@@ -97,33 +102,38 @@ type vtepGuardProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vtepGuardMapSpecs struct {
-	AskedV1       *ebpf.MapSpec `ebpf:"asked_v1"`
-	BucketsV1     *ebpf.MapSpec `ebpf:"buckets_v1"`
-	CountersV1    *ebpf.MapSpec `ebpf:"counters_v1"`
-	DropsV1       *ebpf.MapSpec `ebpf:"drops_v1"`
-	EntriesV1     *ebpf.MapSpec `ebpf:"entries_v1"`
-	GateFrontV2   *ebpf.MapSpec `ebpf:"gate_front_v2"`
-	GatewaysV1    *ebpf.MapSpec `ebpf:"gateways_v1"`
-	GroupsV1      *ebpf.MapSpec `ebpf:"groups_v1"`
-	GuardedV1     *ebpf.MapSpec `ebpf:"guarded_v1"`
-	HostsV1       *ebpf.MapSpec `ebpf:"hosts_v1"`
-	KnownV1       *ebpf.MapSpec `ebpf:"known_v1"`
-	NamesV1       *ebpf.MapSpec `ebpf:"names_v1"`
-	NexthopsV1    *ebpf.MapSpec `ebpf:"nexthops_v1"`
-	PrefixCacheV1 *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
-	PrefixGenV1   *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
-	Prefixes4V1   *ebpf.MapSpec `ebpf:"prefixes4_v1"`
-	Prefixes6V1   *ebpf.MapSpec `ebpf:"prefixes6_v1"`
-	RouteFrontV1  *ebpf.MapSpec `ebpf:"route_front_v1"`
-	SamplesV1     *ebpf.MapSpec `ebpf:"samples_v1"`
-	ServedV1      *ebpf.MapSpec `ebpf:"served_v1"`
-	SpeakersV1    *ebpf.MapSpec `ebpf:"speakers_v1"`
-	TraceV1       *ebpf.MapSpec `ebpf:"trace_v1"`
-	UnderlayV1    *ebpf.MapSpec `ebpf:"underlay_v1"`
-	VrfFrontV2    *ebpf.MapSpec `ebpf:"vrf_front_v2"`
-	VrfsV2        *ebpf.MapSpec `ebpf:"vrfs_v2"`
-	VtepFrontV1   *ebpf.MapSpec `ebpf:"vtep_front_v1"`
-	VtepsV1       *ebpf.MapSpec `ebpf:"vteps_v1"`
+	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
+	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
+	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
+	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
+	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
+	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
+	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
+	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
+	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
+	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
+	GuardedV1      *ebpf.MapSpec `ebpf:"guarded_v1"`
+	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
+	MaglevV1       *ebpf.MapSpec `ebpf:"maglev_v1"`
+	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
+	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
+	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
+	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
+	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
+	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
+	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
+	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
+	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
+	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
+	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
+	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
+	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
+	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
+	VtepsV1        *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
 // vtepGuardVariableSpecs contains global variables before they are loaded into the kernel.
@@ -154,48 +164,57 @@ func (o *vtepGuardObjects) Close() error {
 //
 // It can be passed to loadVtepGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vtepGuardMaps struct {
-	AskedV1       *ebpf.Map `ebpf:"asked_v1"`
-	BucketsV1     *ebpf.Map `ebpf:"buckets_v1"`
-	CountersV1    *ebpf.Map `ebpf:"counters_v1"`
-	DropsV1       *ebpf.Map `ebpf:"drops_v1"`
-	EntriesV1     *ebpf.Map `ebpf:"entries_v1"`
-	GateFrontV2   *ebpf.Map `ebpf:"gate_front_v2"`
-	GatewaysV1    *ebpf.Map `ebpf:"gateways_v1"`
-	GroupsV1      *ebpf.Map `ebpf:"groups_v1"`
-	GuardedV1     *ebpf.Map `ebpf:"guarded_v1"`
-	HostsV1       *ebpf.Map `ebpf:"hosts_v1"`
-	KnownV1       *ebpf.Map `ebpf:"known_v1"`
-	NamesV1       *ebpf.Map `ebpf:"names_v1"`
-	NexthopsV1    *ebpf.Map `ebpf:"nexthops_v1"`
-	PrefixCacheV1 *ebpf.Map `ebpf:"prefix_cache_v1"`
-	PrefixGenV1   *ebpf.Map `ebpf:"prefix_gen_v1"`
-	Prefixes4V1   *ebpf.Map `ebpf:"prefixes4_v1"`
-	Prefixes6V1   *ebpf.Map `ebpf:"prefixes6_v1"`
-	RouteFrontV1  *ebpf.Map `ebpf:"route_front_v1"`
-	SamplesV1     *ebpf.Map `ebpf:"samples_v1"`
-	ServedV1      *ebpf.Map `ebpf:"served_v1"`
-	SpeakersV1    *ebpf.Map `ebpf:"speakers_v1"`
-	TraceV1       *ebpf.Map `ebpf:"trace_v1"`
-	UnderlayV1    *ebpf.Map `ebpf:"underlay_v1"`
-	VrfFrontV2    *ebpf.Map `ebpf:"vrf_front_v2"`
-	VrfsV2        *ebpf.Map `ebpf:"vrfs_v2"`
-	VtepFrontV1   *ebpf.Map `ebpf:"vtep_front_v1"`
-	VtepsV1       *ebpf.Map `ebpf:"vteps_v1"`
+	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
+	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
+	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
+	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
+	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
+	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
+	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
+	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
+	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
+	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
+	GuardedV1      *ebpf.Map `ebpf:"guarded_v1"`
+	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1        *ebpf.Map `ebpf:"known_v1"`
+	MaglevV1       *ebpf.Map `ebpf:"maglev_v1"`
+	NamesV1        *ebpf.Map `ebpf:"names_v1"`
+	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
+	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
+	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
+	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
+	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
+	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
+	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
+	ServedV1       *ebpf.Map `ebpf:"served_v1"`
+	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
+	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
+	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
+	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
+	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
+	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
+	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
+	VtepsV1        *ebpf.Map `ebpf:"vteps_v1"`
 }
 
 func (m *vtepGuardMaps) Close() error {
 	return _VtepGuardClose(
 		m.AskedV1,
+		m.BackendFrontV1,
+		m.BackendsV1,
 		m.BucketsV1,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.FlowsV1,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
 		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
+		m.MaglevV1,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
@@ -208,6 +227,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
+		m.VipsV1,
 		m.VrfFrontV2,
 		m.VrfsV2,
 		m.VtepFrontV1,

@@ -50,6 +50,8 @@ var (
 	ListVRFs = NewEndpoint[Nothing, []status.VRF]("/v1/vrfs")
 	// GetVRF is "sluicectl vrf show", with all lists filled.
 	GetVRF = NewEndpoint[VRFSelector, status.VRF]("/v1/vrf")
+	// ListVIPs is "sluicectl lb list".
+	ListVIPs = NewEndpoint[VRFSelector, []status.VIP]("/v1/vips")
 	// ListRoutes is "sluicectl route list".
 	ListRoutes = NewEndpoint[VRFSelector, []status.Route]("/v1/routes")
 	// GetBGP is "sluicectl bgp neighbors".

@@ -43,6 +43,8 @@ type Config struct {
 	Exposure Exposure `yaml:"exposure"`
 	// Metadata is 169.254.169.254 for the machines of this node.
 	Metadata Metadata `yaml:"metadata"`
+	// LoadBalancing is the VIPs of OVN's load balancers.
+	LoadBalancing LoadBalancing `yaml:"loadBalancing"`
 	// Dataplane is the eBPF maps and where they are pinned.
 	Dataplane Dataplane `yaml:"dataplane"`
 	// Kernel is the kernel path.
@@ -198,6 +200,13 @@ type Dataplane struct {
 	Sizes Sizes `yaml:"sizes"`
 }
 
+// LoadBalancing is the VIPs of OVN's load balancers.
+type LoadBalancing struct {
+	// Enabled has eBPF balance packets from the fabric to VIPs of load balancers that
+	// hang on a router with a gateway port here, and the VIPs announced. It needs ovn.nb.
+	Enabled bool `yaml:"enabled"`
+}
+
 // Kernel is the kernel path.
 type Kernel struct {
 	// Dummy gives each VRF on the kernel path the device lo-<VNI> with the exposed
@@ -224,6 +233,14 @@ type Sizes struct {
 	NextHops uint32 `yaml:"nextHops"`
 	// VTEPs is the number of tunnel endpoints that packets are accepted from.
 	VTEPs uint32 `yaml:"vteps"`
+	// VIPs is the number of VIPs, and of different sets of backends.
+	VIPs uint32 `yaml:"vips"`
+	// Backends is the number of different backends.
+	Backends uint32 `yaml:"backends"`
+	// Flows is twice the number of flows to VIPs that are known at once. Of more, those
+	// that were not seen for the longest time are forgotten. All of the memory is used
+	// at once: about 150 bytes for each.
+	Flows uint32 `yaml:"flows"`
 }
 
 // OVS is the local Open vSwitch.

@@ -193,6 +193,7 @@ func (d *decoder) validateSizes(s *Sizes) {
 	}{
 		{"vrfs", s.VRFs}, {"gateways", s.Gateways}, {"served", s.Served}, {"hosts", s.Hosts},
 		{"prefixes", s.Prefixes}, {"nextHops", s.NextHops}, {"vteps", s.VTEPs},
+		{"vips", s.VIPs}, {"backends", s.Backends}, {"flows", s.Flows},
 	} {
 		if n.n == 0 || n.n > limit {
 			d.failAt("dataplane.sizes."+n.key, "%d is not possible; use 1 to %d", n.n, limit)

@@ -58,6 +58,14 @@ const (
 	NotUnderlay Reason = 26
 	// ForwardingOff: The packet comes from an address that is exposed without EVPN, and the kernel looks up no route for it, since forwarding is switched off on the device into the provider bridge (`sluice<N>`).
 	ForwardingOff Reason = 27
+	// NoBackend: The VIP has no backend that gets new flows - all are offline, drained or gone.
+	NoBackend Reason = 28
+	// BackendAway: The VIP's backend is not behind a gateway port of this node.
+	BackendAway Reason = 29
+	// VIPFragment: A fragment of a packet to a VIP. Only the first one has the ports by which the backend is chosen.
+	VIPFragment Reason = 30
+	// NAT: The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.
+	NAT Reason = 31
 )
 
 var reasons = [...]info{
@@ -88,4 +96,8 @@ var reasons = [...]info{
 	RelayRefused:     {"relay_refused", "The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or was relayed before, or from a node that is not the one behind which its source is.", "Expected for an instant while a gateway moves. A steady count shows a node with a stale route, or a packet with a forged source; use `sluicectl explain`."},
 	NotUnderlay:      {"not_underlay", "The packet comes from an address that is exposed without EVPN, and the host's route to its destination leads out of a device that is none of the underlay's, or has an encapsulation.", "Compare `ip route get` with `exposure.devices` in the configuration; without it the devices are those of the ways to the BGP neighbours. Name the device there, if packets are meant to go out of it."},
 	ForwardingOff:    {"forwarding_off", "The packet comes from an address that is exposed without EVPN, and the kernel looks up no route for it, since forwarding is switched off on the device into the provider bridge (`sluice<N>`).", "sluiced switches it on for these devices alone; look for a program that sets `net.ipv4.conf.sluice<N>.forwarding` or `net.ipv6.conf.sluice<N>.forwarding`."},
+	NoBackend:        {"no_backend", "The VIP has no backend that gets new flows - all are offline, drained or gone.", "See the backends' health in OVN (`ovn-sbctl list Service_Monitor`) and their weights in the Load_Balancer row."},
+	BackendAway:      {"backend_away", "The VIP's backend is not behind a gateway port of this node.", "Compare the backend's address with `sluicectl route list`; it has to be in a network of the router that holds the load balancer."},
+	VIPFragment:      {"vip_fragment", "A fragment of a packet to a VIP. Only the first one has the ports by which the backend is chosen.", "Look for a path with a smaller MTU between the client and the VIP."},
+	NAT:              {"nat", "The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.", "Look at a sample; if it is whole, check the node's free memory."},
 }

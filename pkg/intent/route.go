@@ -86,6 +86,9 @@ type Route struct {
 	Kind RouteKind
 	// Gateway is set for RouteLocal.
 	Gateway GatewayKey
+	// VIP: the address of a RouteLocal has VIPs (table VIPs), which packets from the
+	// fabric are looked for in. On the kernel path OVN balances them.
+	VIP bool
 	// NextHops is set for RouteRemote.
 	NextHops NextHopSet
 }

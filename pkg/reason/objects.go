@@ -49,6 +49,7 @@ const (
 	NoNextHop        = "no-next-hop"
 	BadNATAddresses  = "bad-nat-addresses"
 	NoGatewayPort    = "no-gateway-port"
+	BadLoadBalancer  = "bad-load-balancer"
 )
 
 // Reasons of rows that cannot be programmed, or are not yet, and of BGP's objects.
@@ -103,8 +104,8 @@ func Objects() []Entry {
 		{OtherVNI, annotated, warning, "Another place names another VNI for the port, or cannot be read. The one that comes first counts; `external-ids.md` has the order.", "Write the same in both, or remove one."},
 		{NoGateway, iface, withheld, "No gateway port of the router on this node has a usable VNI.", "Nothing, if the gateway is on another node; else see the errors of the gateway port, or write the VNI there."},
 		{DuplicateGateway, gateway, broken, "Another gateway port has the same MAC on the same bridge and VLAN.", "Give one of them another MAC."},
-		{DuplicateAddress, []string{"gateway", "host", "port", "floating-ip"}, broken, "Another port of the VRF has the same address and keeps it. For metadata: another port here on the network has the same, and in a namespace the two cannot be told apart; requests from there are answered with 404.", "Change or remove one of the two."},
-		{Overlap, annotated, broken, "A subnet, or the port's own address, overlaps a subnet of the VRF that was taken before.", "Give the tenants VNIs of their own, or renumber one subnet."},
+		{DuplicateAddress, []string{"gateway", "host", "port", "floating-ip", "load-balancer"}, broken, "Another port of the VRF has the same address and keeps it. For metadata: another port here on the network has the same, and in a namespace the two cannot be told apart; requests from there are answered with 404.", "Change or remove one of the two."},
+		{Overlap, append(slices.Clone(annotated), "load-balancer"), broken, "A subnet, or the port's own address, overlaps a subnet of the VRF that was taken before.", "Give the tenants VNIs of their own, or renumber one subnet."},
 		{VRFConflict, gateway, broken, "Another gateway port with the VNI names another AS or other route targets; it keeps the VNI.", "Write the same on both, or give one another VNI."},
 		{VRFLimit, vrf, broken, "The node has as many VRFs as `evpn.maxVRFs` allows.", "Raise it (`dataplane.sizes.vrfs` too), or move gateways to other nodes."},
 		{NoIndex, vrf, broken, "No index is left for the VRF's route distinguisher: all 65535 are taken.", "Move gateways to other nodes."},
@@ -129,6 +130,7 @@ func Objects() []Entry {
 		{NoDevice, []string{"underlay-device"}, broken, "Exposure without EVPN lacks a device of the underlay: there is none of this name, or no way to this neighbour. While there is none at all nothing is announced without EVPN; else packets come in by the others, and the object is a warning.", "Correct `exposure.devices`; or give the node a route to a BGP neighbour, or name the devices there."},
 		{BadNATAddresses, []string{"floating-ip"}, broken, "An element of `nat_addresses` of a router's port cannot be read. The others count.", "Correct `options:nat-addresses` of the Logical_Switch_Port."},
 		{NoGatewayPort, []string{"floating-ip"}, broken, "The router has several gateway ports, the external address is on no network of one, and the NAT row names none: OVN leaves the row out, and Sluice does not expose the address.", "Set `gateway_port` of the NAT row in the Northbound database."},
+		{BadLoadBalancer, []string{"load-balancer"}, broken, "A VIP of the row, or one of its options, cannot be read. The row's other VIPs are served; with a bad option none is.", "Correct the row; the error names the key."},
 		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it, or take it over from the agent that made it (`sluicectl adopt`); the error names it."},
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},

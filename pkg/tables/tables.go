@@ -24,7 +24,9 @@ type Drivers struct {
 	Gateways       reconcile.Driver[intent.GatewayKey, intent.Gateway]
 	Served         reconcile.Driver[intent.ServedKey, intent.Served]
 	VTEPs          reconcile.Driver[netip.Addr, intent.VTEP]
-	Routes         reconcile.Driver[intent.RouteKey, intent.Route]
+	// VIPs may be nil: then none is served.
+	VIPs   reconcile.Driver[intent.VIPKey, intent.VIP]
+	Routes reconcile.Driver[intent.RouteKey, intent.Route]
 	// UnderlayDevices are where packets for the default VRF come in.
 	UnderlayDevices reconcile.Driver[string, intent.UnderlayDevice]
 	Steering        reconcile.Driver[intent.SteeringKey, intent.Steering]
@@ -87,6 +89,7 @@ type Tables struct {
 	Gateways        *reconcile.Table[intent.GatewayKey, intent.Gateway]
 	Served          *reconcile.Table[intent.ServedKey, intent.Served]
 	VTEPs           *reconcile.Table[netip.Addr, intent.VTEP]
+	VIPs            *reconcile.Table[intent.VIPKey, intent.VIP]
 	Routes          *reconcile.Table[intent.RouteKey, intent.Route]
 	UnderlayDevices *reconcile.Table[string, intent.UnderlayDevice]
 	Steering        *reconcile.Table[intent.SteeringKey, intent.Steering]
@@ -114,6 +117,8 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Hold:    func(netip.Addr, intent.VTEP) bool { return !src.BGP() || src.Lingers("", nil) },
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})
+	t.VIPs = fromOVN("vips", "vip", orNone(d.VIPs), src, reg,
+		func(k intent.VIPKey, _ intent.VIP) bool { return t.moves.vrf(k.VNI) }, nil)
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
 		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
 	})
@@ -136,7 +141,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Hold: t.holdLearned, Observe: observe[intent.LearnedKey](reg.Reporter("learned-routes"), "learned-route", nil),
 	})
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
-		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
+		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
 	return t
 }
 

@@ -28,13 +28,14 @@ func NewCommand() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&opt.Name, "name", DefaultName, "name of the lab, the prefix of its namespaces")
 	root.PersistentFlags().StringVar(&opt.Dir, "dir", DefaultDir, "parent of the run directory")
-	root.AddCommand(upCommand(&opt), downCommand(&opt), execCommand(&opt), listCommand(&opt), outageCommand(&opt), novaCommand())
+	root.AddCommand(upCommand(&opt), downCommand(&opt), execCommand(&opt), listCommand(&opt), outageCommand(&opt), novaCommand(), backendCommand())
 	return root
 }
 
 // scenarios are the scenarios that the command knows by name.
 var scenarios = map[string]func(EVPNParams) Scenario{
 	"evpn": EVPN,
+	"lb":   LB,
 	"metadata": func(p EVPNParams) Scenario {
 		s := Metadata(MetadataParams{Networks: p.ExtraTenants, KernelDatapath: p.KernelDatapath, DirectPlug: p.KernelDatapath})
 		c := &s.Clouds[0]

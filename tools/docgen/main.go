@@ -10,8 +10,8 @@
 // The output depends on the code alone.
 package main
 
-//go:generate go run . keys ../../docs/reference/external-ids.md ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/metadata ../../controlplane/ovn ../../dataplane/ovs ../../cmd/sluiced
-//go:generate go run . reasons ../../docs/reference/reasons.md ../../pkg/reason ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/metadata ../../controlplane/bgp ../../controlplane/guard ../../controlplane/underlay ../../pkg/status ../../pkg/tables ../../pkg/drain ../../cmd/sluiced
+//go:generate go run . keys ../../docs/reference/external-ids.md ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/metadata ../../controlplane/ovn ../../dataplane/ovs ../../cmd/sluiced
+//go:generate go run . reasons ../../docs/reference/reasons.md ../../pkg/reason ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/metadata ../../controlplane/bgp ../../controlplane/guard ../../controlplane/underlay ../../pkg/status ../../pkg/tables ../../pkg/drain ../../cmd/sluiced
 //go:generate go run . maps ../../docs/reference/maps.md
 
 import (

@@ -35,33 +35,38 @@ const (
 )
 
 var mapRows = map[string]mapRow{
-	"vrfs_v2":         {"VRFs, by VNI: the index of each, and the device that those on the kernel path are handed to.", byDaemon},
-	"vrf_front_v2":    {"Front of `vrfs`, with the prefix lengths that occur in the VRF.", byDaemon + ", through shared memory"},
-	"vteps_v1":        {"Outer sources that packets are accepted from.", byDaemon},
-	"vtep_front_v1":   {"Front of `vteps`, for IPv4.", byDaemon},
-	"gateways_v1":     {"Gateway ports, by device, VLAN and MAC.", byDaemon},
-	"gate_front_v2":   {"Front of `gateways`.", byDaemon},
-	"entries_v1":      {"How a packet gets into OVN through a gateway port; routes name the row.", byDaemon},
-	"names_v1":        {"What people call an entry: the bridge and the port. The programs do not read it.", byDaemon},
-	"speakers_v1":     {"One entry of each VRF, for ICMP errors about packets that match no route; by VNI.", byDaemon},
-	"served_v1":       {"Next hops that ARP and ND are answered for, or not.", byDaemon},
-	"known_v1":        {"Addresses of known ports, which nothing is answered for.", byDaemon},
-	"asked_v1":        {"The next hop that an entry's router asked for last: the source of ICMP errors towards it.", byOverlay},
-	"hosts_v1":        {"Routes to single addresses.", byDaemon},
-	"route_front_v1":  {"Front of `hosts`, `prefixes4` and `prefixes6`.", byDaemon + ", through shared memory"},
-	"prefixes4_v1":    {"Routes to IPv4 prefixes, by VNI and prefix.", byDaemon},
-	"prefixes6_v1":    {"Routes to IPv6 prefixes, by VNI and prefix.", byDaemon},
-	"prefix_cache_v1": {"What a search in the tries found last.", byBoth},
-	"prefix_gen_v1":   {"One more after each change of a prefix: `prefix_cache` from before no longer counts. 0: nothing is cached.", byDaemon + ", through shared memory"},
-	"nexthops_v1":     {"VTEP, VNI and router MAC of remote next hops; routes name the row.", byDaemon},
-	"groups_v1":       {"Sets of several next hops.", byDaemon},
-	"guarded_v1":      {"Devices that hand over to the routes of a VRF on the kernel path, by index of the device.", byDaemon},
-	"underlay_v1":     {"Devices of the underlay where packets of the default VRF come in and go out, by index of the device.", byDaemon},
-	"counters_v1":     {"Forwarded packets and bytes; row: twice the index of the VRF, plus the direction.", byBoth},
-	"drops_v1":        {"Dropped packets; row: the number of the reason.", byBoth},
-	"samples_v1":      {"Samples of dropped packets, for `sluicectl drops --follow`.", byBoth},
-	"buckets_v1":      {"When the next ICMP error of a VRF is due, by the row of `counters`; row 0: the next sample.", byBoth},
-	"trace_v1":        {"The steps of the packet of `sluicectl trace`.", "the programs' copies that `sluicectl trace` runs"},
+	"vrfs_v2":          {"VRFs, by VNI: the index of each, and the device that those on the kernel path are handed to.", byDaemon},
+	"vrf_front_v2":     {"Front of `vrfs`, with the prefix lengths that occur in the VRF.", byDaemon + ", through shared memory"},
+	"vteps_v1":         {"Outer sources that packets are accepted from.", byDaemon},
+	"vtep_front_v1":    {"Front of `vteps`, for IPv4.", byDaemon},
+	"gateways_v1":      {"Gateway ports, by device, VLAN and MAC.", byDaemon},
+	"gate_front_v2":    {"Front of `gateways`.", byDaemon},
+	"entries_v1":       {"How a packet gets into OVN through a gateway port; routes name the row.", byDaemon},
+	"names_v1":         {"What people call an entry: the bridge and the port. The programs do not read it.", byDaemon},
+	"speakers_v1":      {"One entry of each VRF, for ICMP errors about packets that match no route; by VNI.", byDaemon},
+	"served_v1":        {"Next hops that ARP and ND are answered for, or not.", byDaemon},
+	"known_v1":         {"Addresses of known ports, which nothing is answered for.", byDaemon},
+	"asked_v1":         {"The next hop that an entry's router asked for last: the source of ICMP errors towards it.", byOverlay},
+	"hosts_v1":         {"Routes to single addresses.", byDaemon},
+	"route_front_v1":   {"Front of `hosts`, `prefixes4` and `prefixes6`.", byDaemon + ", through shared memory"},
+	"prefixes4_v1":     {"Routes to IPv4 prefixes, by VNI and prefix.", byDaemon},
+	"prefixes6_v1":     {"Routes to IPv6 prefixes, by VNI and prefix.", byDaemon},
+	"prefix_cache_v1":  {"What a search in the tries found last.", byBoth},
+	"prefix_gen_v1":    {"One more after each change of a prefix: `prefix_cache` from before no longer counts. 0: nothing is cached.", byDaemon + ", through shared memory"},
+	"nexthops_v1":      {"VTEP, VNI and router MAC of remote next hops; routes name the row.", byDaemon},
+	"groups_v1":        {"Sets of several next hops.", byDaemon},
+	"vips_v1":          {"VIPs of load balancers, by VRF, address, port and protocol.", byDaemon},
+	"maglev_v1":        {"Tables of backends; VIPs name the row. A table has its slots, four to a word, and behind them its members.", byDaemon},
+	"backends_v1":      {"Backends of VIPs; tables and flows name the row.", byDaemon},
+	"backend_front_v1": {"Bits: what is sent by a backend has its bit set, and is looked for in `flows`.", byDaemon},
+	"flows_v1":         {"Known flows to VIPs, a row for each direction, and where packets of them go.", byBoth},
+	"guarded_v1":       {"Devices that hand over to the routes of a VRF on the kernel path, by index of the device.", byDaemon},
+	"underlay_v1":      {"Devices of the underlay where packets of the default VRF come in and go out, by index of the device.", byDaemon},
+	"counters_v1":      {"Forwarded packets and bytes; row: twice the index of the VRF, plus the direction.", byBoth},
+	"drops_v1":         {"Dropped packets; row: the number of the reason.", byBoth},
+	"samples_v1":       {"Samples of dropped packets, for `sluicectl drops --follow`.", byBoth},
+	"buckets_v1":       {"When the next ICMP error of a VRF is due, by the row of `counters`; row 0: the next sample.", byBoth},
+	"trace_v1":         {"The steps of the packet of `sluicectl trace`.", "the programs' copies that `sluicectl trace` runs"},
 }
 
 const metadataMapsIntro = `
@@ -88,7 +93,8 @@ var metadataMapRows = map[string]mapRow{
 // mapsPage writes the page of the pinned maps.
 func mapsPage(w *bytes.Buffer) error {
 	d := config.Default().Dataplane.Sizes
-	layout, err := ebpf.Layout(ebpf.Limits{VRFs: d.VRFs, Gateways: d.Gateways, VTEPs: d.VTEPs, Served: d.Served, Hosts: d.Hosts, Prefixes: d.Prefixes, NextHops: d.NextHops})
+	layout, err := ebpf.Layout(ebpf.Limits{VRFs: d.VRFs, Gateways: d.Gateways, VTEPs: d.VTEPs, Served: d.Served, Hosts: d.Hosts, Prefixes: d.Prefixes, NextHops: d.NextHops,
+		VIPs: d.VIPs, Backends: d.Backends, Flows: d.Flows})
 	if err != nil {
 		return err
 	}
@@ -138,7 +144,7 @@ func typeCell(name string, size uint32) string {
 
 // settings are the keys below dataplane.sizes for fields of ebpf.Limits.
 func settings(fields []string) string {
-	keys := map[string]string{"VRFs": "vrfs", "Gateways": "gateways", "Served": "served", "Hosts": "hosts", "Prefixes": "prefixes", "NextHops": "nextHops", "VTEPs": "vteps"}
+	keys := map[string]string{"VRFs": "vrfs", "Gateways": "gateways", "Served": "served", "Hosts": "hosts", "Prefixes": "prefixes", "NextHops": "nextHops", "VTEPs": "vteps", "VIPs": "vips", "Backends": "backends", "Flows": "flows"}
 	var out []string
 	for _, f := range fields {
 		if k := keys[f]; k != "" {

@@ -64,6 +64,15 @@ In ` + "`sluicectl vrf list`" + ` and the log: why the VRF is on the path on whi
 | --- | --- | --- |
 `
 
+const vipsIntro = `
+## Of the path of a VIP
+
+In ` + "`sluicectl lb list`" + `: what serves the VIP, and why.
+
+| reason | what it means | what to do |
+| --- | --- | --- |
+`
+
 // reasonsPage writes the page of pkg/reason, and fails when a package in dirs gives
 // a reason as a word of its own, or none gives one of the list.
 func reasonsPage(w *bytes.Buffer, dirs []string) error {
@@ -80,7 +89,7 @@ func reasonsPage(w *bytes.Buffer, dirs []string) error {
 	for _, part := range []struct {
 		intro   string
 		entries []reason.Entry
-	}{{objectsIntro, reason.Objects()}, {conditionsIntro, reason.Conditions()}, {routesIntro, reason.Routes()}, {underlayIntro, reason.Underlay()}, {pathsIntro, reason.Paths()}} {
+	}{{objectsIntro, reason.Objects()}, {conditionsIntro, reason.Conditions()}, {routesIntro, reason.Routes()}, {underlayIntro, reason.Underlay()}, {pathsIntro, reason.Paths()}, {vipsIntro, reason.VIPs()}} {
 		w.WriteString(part.intro)
 		for _, e := range part.entries {
 			explained[e.Word] = true

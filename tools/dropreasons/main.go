@@ -106,7 +106,7 @@ func goFile(list []reason) []byte {
 }
 
 // initialisms are spelled in capitals in Go names.
-var initialisms = map[string]string{"ip": "IP", "vlan": "VLAN", "vtep": "VTEP", "vni": "VNI", "mac": "MAC", "ttl": "TTL", "bfd": "BFD"}
+var initialisms = map[string]string{"ip": "IP", "vlan": "VLAN", "vtep": "VTEP", "vni": "VNI", "mac": "MAC", "ttl": "TTL", "bfd": "BFD", "vip": "VIP", "nat": "NAT"}
 
 func goName(name string) string {
 	var b strings.Builder

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/*
+ * What a load balancer changes of a packet: one of its addresses and ports. It is
+ * decided early and written late (run.h), so that an error about the packet quotes
+ * what its sender sent.
+ *
+ * The checksum of TCP and UDP is left to the kernel's helper, which knows whether it
+ * is complete. A checksum over the whole packet that the NIC delivered
+ * (CHECKSUM_COMPLETE) stays right for IPv4: the change of the address is undone by
+ * that of the header's checksum. IPv6 has none; the helper takes the change for one
+ * beside the packet all the same, and bpf_csum_update gives it back.
+ */
+#include "lookup.h"
+
+#define TCP_CHECK 16
+#define UDP_CHECK 6
+
+/* nat_port writes the port, with its part of the checksum at check. 0 or a drop reason. */
+static __always_inline __u32 nat_port(struct run *r, const struct packet *p, __u32 check, __u64 flags)
+{
+	__u32 at = p->l4 + (r->side == NAT_DESTINATION ? 2 : 0);
+	__u32 ports = l4_ports(r->skb, p);
+	__be16 old = r->side == NAT_DESTINATION ? ports >> 16 : ports, now = r->port;
+
+	if (!now || now == old)
+		return DROP_NONE;
+	if (check && bpf_l4_csum_replace(r->skb, p->l4 + check, old, now, flags | sizeof(now)))
+		return DROP_NAT;
+	return bpf_skb_store_bytes(r->skb, at, &now, sizeof(now), 0) ? DROP_NAT : DROP_NONE;
+}
+
+static __noinline __u32 nat_write(struct run *r, const struct packet *p)
+{
+	const struct address *was = r->side == NAT_DESTINATION ? &p->dst : &p->src;
+	const __u32 *w = (const __u32 *)was->addr, *n = (const __u32 *)r->to.addr;
+	__u64 flags = p->proto == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0;
+	/* SCTP's checksum knows nothing of addresses, and its ports stay. */
+	__u32 check = p->proto == IPPROTO_TCP ? TCP_CHECK : p->proto == IPPROTO_UDP ? UDP_CHECK : 0;
+	__u64 diff = (__u64)(__u32)~w[0] + (__u32)~w[1] + (__u32)~w[2] + (__u32)~w[3] + n[0] + n[1] + n[2] + n[3];
+
+	diff = (diff >> 32) + (__u32)diff;
+	diff = (diff >> 32) + (__u32)diff;
+	if (check && bpf_l4_csum_replace(r->skb, p->l4 + check, 0, diff, flags | BPF_F_PSEUDO_HDR))
+		return DROP_NAT;
+	__u32 reason = nat_port(r, p, check, flags);
+
+	if (reason)
+		return reason;
+	void *data = frame(r->skb, ETH_HLEN + (p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)));
+
+	if (!data)
+		return DROP_SHORT_FRAME;
+	if (p->family == 4) {
+		struct iphdr *ip = data + ETH_HLEN;
+
+		*(r->side == NAT_DESTINATION ? &ip->daddr : &ip->saddr) = n[3];
+		ip->check = ~fold((__u64)(__u16)~ip->check + (__u32)diff);
+		return DROP_NONE;
+	}
+	data = frame(r->skb, ETH_HLEN + sizeof(struct ipv6hdr));
+	if (!data)
+		return DROP_SHORT_FRAME;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+
+	words_copy4(r->side == NAT_DESTINATION ? &ip->daddr : &ip->saddr, n);
+	bpf_csum_update(r->skb, diff);
+	return DROP_NONE;
+}
+
+/* nat_apply writes what was decided, if anything was. 0 or a drop reason. */
+static __always_inline __u32 nat_apply(struct run *r, const struct packet *p)
+{
+	return r->side ? nat_write(r, p) : DROP_NONE;
+}

@@ -1,0 +1,159 @@
+package evpn
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+)
+
+// VIP is a VIP of the router of a gateway port.
+type VIP struct {
+	// Balancer is the name of the row of NB Load_Balancer, or its _uuid where it has none.
+	Balancer string
+	VIP      loadbalancer.VIP
+	Choice   loadbalancer.Choice
+}
+
+// Balanced is a VIP of a VRF, and what serves it.
+type Balanced struct {
+	Balancer string
+	VIP      intent.VIP
+	Choice   loadbalancer.Choice
+	// Standby: the gateway port is elsewhere.
+	Standby bool
+}
+
+// balancersPending tells whether load balancers of the router are still to come.
+func (t *translation) balancersPending() bool {
+	if !t.cfg.LoadBalancing || !t.rows.ExpectsNB() {
+		return false
+	}
+	_, known := t.rows.BalancersOf(t.out.Router)
+	return !known
+}
+
+// balancers puts the VIPs of the router behind its first gateway port of each VNI.
+func (t *translation) balancers() {
+	if !t.cfg.LoadBalancing {
+		return
+	}
+	rows, known := t.rows.BalancersOf(t.out.Router)
+	if !known {
+		return
+	}
+	seen := map[intent.VNI]bool{}
+	for i := range t.out.Gateways {
+		if g := &t.out.Gateways[i]; !seen[g.Gateway.VNI] {
+			seen[g.Gateway.VNI] = true
+			for _, row := range rows {
+				t.balancer(g, row, len(seen) == 1)
+			}
+		}
+	}
+}
+
+// balancer reads a row for a gateway port; what is wrong with it is said once.
+func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, first bool) {
+	name := cmp.Or(row.Name, string(row.UUID))
+	vips, wrong := loadbalancer.Parse(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, nil, 0)
+	for _, w := range wrong {
+		err := w.Err
+		if w.Key != "" {
+			err = fmt.Errorf("VIP %s: %w", w.Key, err)
+		}
+		if first {
+			t.fail(kindBalancer, name, reason.BadLoadBalancer, err)
+		}
+	}
+	for _, v := range vips {
+		v.Probed(func(b netip.AddrPort) string { return t.rows.Health(row, v.Key, v.Protocol.String(), b) })
+		g.VIPs = append(g.VIPs, VIP{Balancer: name, VIP: v, Choice: loadbalancer.Choose(v, g.exposes)})
+	}
+}
+
+// exposes tells whether an address is in a subnet behind the gateway port, and not translated.
+func (g *GatewayResult) exposes(a netip.Addr) bool {
+	return slices.ContainsFunc(g.Subnets, func(s Subnet) bool {
+		return s.Prefix.Contains(a) && !slices.ContainsFunc(s.Blocks, func(b netip.Prefix) bool { return b.Contains(a) })
+	})
+}
+
+// balance adds the VIPs of a gateway port. They come after all other addresses: one that
+// is a host's or the port's own, too, stays what it is for all else.
+func (b *vrfBuild) balance(m member) {
+	addresses := map[netip.Addr]vipState{}
+	var order []netip.Addr
+	for _, v := range m.VIPs {
+		row, choice := v.VIP.Intent(b.vni), v.Choice
+		if owner, ok := b.vips[row.Key]; ok {
+			b.fail(m, kindBalancer, v.Balancer, reason.DuplicateAddress, fmt.Errorf("VIP %s belongs to %s", row.Key, owner))
+			continue
+		}
+		b.vips[row.Key] = v.Balancer
+		if b.choice.Path == intent.PathKernel {
+			choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.KernelPath, Detail: "the VRF is on the kernel path"}
+		}
+		b.balanced = append(b.balanced, Balanced{Balancer: v.Balancer, VIP: row, Choice: choice, Standby: m.Standby})
+		if choice.Path == loadbalancer.PathEBPF {
+			b.tables.VIPs[row.Key] = row
+		}
+		at, seen := addresses[row.Key.Addr]
+		if !seen {
+			order = append(order, row.Key.Addr)
+		}
+		at.balanced = at.balanced || choice.Path == loadbalancer.PathEBPF
+		at.answers = at.answers || v.VIP.Live() || v.VIP.Reject
+		addresses[row.Key.Addr] = at
+	}
+	for _, a := range order {
+		if err := b.vipAddress(m, a, addresses[a]); err != nil {
+			b.fail(m, kindBalancer, m.Gateway.LogicalPort, reason.Overlap, err)
+		}
+	}
+}
+
+// vipState is what there is at the address of VIPs.
+type vipState struct {
+	// balanced: eBPF serves one of them. answers: one has a backend, or rejects.
+	balanced, answers bool
+}
+
+// vipAddress has the address of VIPs lead to the gateway port, and be balanced there if
+// eBPF serves one of them. It is announced while one of them answers.
+func (b *vrfBuild) vipAddress(m member, a netip.Addr, state vipState) error {
+	key := intent.NewHostKey(b.vni, a)
+	route, there := b.tables.Routes[key]
+	switch {
+	case there && (route.Kind != intent.RouteLocal || route.Gateway != m.Gateway.Key):
+		return fmt.Errorf("VIP %s in VNI %d: the address is blocked, or behind another gateway port", a, b.vni)
+	case there:
+	default:
+		c, inside := b.overlapping(host(a), func(c claim) bool { return c.router == m.router })
+		if inside {
+			return fmt.Errorf("VIP %s is in %s of %s in VNI %d", a, c.prefix, c.object, b.vni)
+		}
+		b.local(m, host(a), state.answers)
+		b.steer(m, intent.SteerSource, host(a))
+	}
+	if route, there = b.tables.Routes[key]; there && state.balanced {
+		route.VIP = true
+		b.tables.Routes[key] = route
+	}
+	return nil
+}
+
+// Balanced lists the VIPs of all VRFs, sorted.
+func (t *Translator) Balanced() []Balanced {
+	var out []Balanced
+	for _, s := range t.vrfs {
+		out = append(out, s.balanced...)
+	}
+	slices.SortFunc(out, func(a, b Balanced) int { return a.VIP.Key.Compare(b.VIP.Key) })
+	return out
+}

@@ -1,0 +1,162 @@
+package evpn
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+)
+
+// balancer adds a load balancer to the router r1, whose Northbound row is known then.
+func (c cloud) balancer(name string, vips map[string]string, change func(*ovn.LoadBalancer)) cloud {
+	b := ovn.LoadBalancer{UUID: ovn.UUID("lb-" + name), Name: name, VIPs: vips}
+	if change != nil {
+		change(&b)
+	}
+	lr, _ := c["nb-r1"].(ovn.LogicalRouter)
+	lr.UUID = "nb-r1"
+	lr.LoadBalancers = append(slices.Clone(lr.LoadBalancers), b.UUID)
+	return c.put(lr, b)
+}
+
+func balancedConfig() Config {
+	cfg := testConfig()
+	cfg.LoadBalancing = true
+	return cfg
+}
+
+// balanced says of each VIP what serves it and its live backends, and how its address is
+// routed and announced.
+func balanced(t *Translator) []string {
+	var out []string
+	tables := t.Tables()
+	for _, b := range t.Balanced() {
+		live := 0
+		for _, x := range b.VIP.Backends.All() {
+			if x.Weight > 0 {
+				live++
+			}
+		}
+		key := intent.NewHostKey(b.VIP.Key.VNI, b.VIP.Key.Addr)
+		_, announced := tables.Announcements[key]
+		_, served := tables.VIPs[b.VIP.Key]
+		out = append(out, fmt.Sprintf("%s %s %d/%d served %t, route %s to VIPs %t, announced %t",
+			b.VIP.Key, b.Choice.Reason, live, b.VIP.Backends.Len(), served, tables.Routes[key].Kind, tables.Routes[key].VIP, announced))
+	}
+	return out
+}
+
+func TestBalance(t *testing.T) {
+	probed := func(b *ovn.LoadBalancer) {
+		b.HealthChecks, b.Ports = []ovn.UUID{"check"}, map[string]string{"10.10.0.5": "vm-r1", "10.10.0.6": "other"}
+	}
+	monitor := func(ip, port, status string) ovn.ServiceMonitor {
+		return ovn.ServiceMonitor{UUID: ovn.UUID("monitor-" + ip), LogicalPort: port, IP: ip, Protocol: "tcp", Port: 8080, Status: status}
+	}
+	check80 := ovn.HealthCheck{UUID: "check", VIP: "10.99.0.1:80"}
+	two := map[string]string{"10.99.0.1:80": "10.10.0.5:8080,10.10.0.6:8080"}
+	for _, tt := range []struct {
+		name  string
+		cloud cloud
+		want  []string
+		errs  []string
+	}{
+		{name: "none", cloud: node(false).tenant(1, 1001)},
+		{
+			name: "both families", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080", "[fd00::1]:80": "[2001:db8:10::5]:8080"}, nil),
+			want: []string{"1001 10.99.0.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true", "1001 [fd00::1]:80/tcp auto 1/1 served true, route local to VIPs true, announced true"},
+		},
+		{
+			name: "a backend elsewhere", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.11.0.5:8080"}, nil),
+			want: []string{"1001 10.99.0.1:80/tcp backend-outside 1/1 served false, route local to VIPs false, announced true"},
+		},
+		{
+			name: "two VIPs of an address, one is OVN's", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:80", "10.99.0.1:81": "10.11.0.5:80"}, nil),
+			want: []string{"1001 10.99.0.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true", "1001 10.99.0.1:81/tcp backend-outside 1/1 served false, route local to VIPs true, announced true"},
+		},
+		{
+			name: "an address of the gateway port's own", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"172.24.4.1:80": "10.10.0.5:80"}, nil),
+			want: []string{"1001 172.24.4.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true"},
+		},
+		{
+			name: "no backends", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": ""}, nil),
+			want: []string{"1001 10.99.0.1:80/tcp auto 0/0 served true, route local to VIPs true, announced false"},
+		},
+		{
+			name: "rejects", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": ""}, func(b *ovn.LoadBalancer) { b.Options = map[string]string{"reject": "true"} }),
+			want: []string{"1001 10.99.0.1:80/tcp no-backends 0/0 served false, route local to VIPs false, announced true"},
+		},
+		{
+			name: "what cannot be read, and a VIP that is there twice",
+			cloud: node(false).tenant(1, 1001).balancer("a", map[string]string{"10.99.0.1:80": "10.10.0.5:80", "x": ""}, nil).
+				balancer("b", map[string]string{"10.99.0.1:80": "10.10.0.6:80"}, nil),
+			want: []string{"1001 10.99.0.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true"},
+			errs: []string{"load-balancer a " + reason.BadLoadBalancer, "load-balancer b " + reason.DuplicateAddress},
+		},
+		{
+			name:  "one of two is down",
+			cloud: node(false).tenant(1, 1001).balancer("web", two, probed).put(check80, monitor("10.10.0.5", "vm-r1", "offline"), monitor("10.10.0.6", "other", "online")),
+			want:  []string{"1001 10.99.0.1:80/tcp auto 1/2 served true, route local to VIPs true, announced true"},
+		},
+		{
+			name:  "both are",
+			cloud: node(false).tenant(1, 1001).balancer("web", two, probed).put(check80, monitor("10.10.0.5", "vm-r1", "error"), monitor("10.10.0.6", "other", "offline")),
+			want:  []string{"1001 10.99.0.1:80/tcp auto 0/2 served true, route local to VIPs true, announced false"},
+		},
+		{
+			name:  "nothing is known yet, or of another port",
+			cloud: node(false).tenant(1, 1001).balancer("web", two, probed).put(check80, monitor("10.10.0.5", "vm-r1", ""), monitor("10.10.0.6", "vm-r1", "offline")),
+			want:  []string{"1001 10.99.0.1:80/tcp auto 2/2 served true, route local to VIPs true, announced true"},
+		},
+		{
+			name:  "another VIP is probed",
+			cloud: node(false).tenant(1, 1001).balancer("web", two, probed).put(ovn.HealthCheck{UUID: "check", VIP: "10.99.0.1:81"}, monitor("10.10.0.5", "vm-r1", "offline")),
+			want:  []string{"1001 10.99.0.1:80/tcp auto 2/2 served true, route local to VIPs true, announced true"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tr := compute(tt.cloud, balancedConfig())
+			check(t, "VIPs", tt.want, balanced(tr))
+			errs, _ := complaints(tr)
+			check(t, "errors", tt.errs, errs)
+			if off := compute(tt.cloud, testConfig()); len(off.Balanced())+len(off.Tables().VIPs) > 0 {
+				t.Errorf("with load balancing off: %v", off.Balanced())
+			}
+		})
+	}
+}
+
+// A change of a load balancer, or of the health of a backend, concerns its router alone.
+func TestBalancerTouches(t *testing.T) {
+	c := node(false).tenant(1, 1001).tenant(2, 1002).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080"}, func(b *ovn.LoadBalancer) {
+		b.HealthChecks, b.Ports = []ovn.UUID{"check"}, map[string]string{"10.10.0.5": "vm-r1"}
+	}).put(ovn.HealthCheck{UUID: "check", VIP: "10.99.0.1:80"})
+	rows := c.load()
+	tr := NewTranslator(balancedConfig(), indices{})
+	tr.Step(rows, ovn.Dirty{All: true}, true)
+	monitor := ovn.ServiceMonitor{UUID: "m", LogicalPort: "vm-r1", IP: "10.10.0.5", Protocol: "tcp", Port: 8080, Status: "offline"}
+	for _, step := range []struct {
+		change    ovn.Change
+		announced bool
+	}{
+		{ovn.Set(monitor), false},
+		{ovn.Delete(ovn.TableServiceMonitor, "m"), true},
+		{ovn.Set(monitor), false},
+		{ovn.Delete(ovn.TableHealthCheck, "check"), true},
+	} {
+		dirty := rows.Apply([]ovn.Change{step.change})
+		if _, r1 := dirty.Routers["lr-r1"]; !r1 || len(dirty.Routers) != 1 {
+			t.Fatalf("%+v touches %v", step.change, dirty.Routers)
+		}
+		tr.Step(rows, dirty, true)
+		if _, yes := tr.Tables().Announcements[intent.NewHostKey(1001, addr("10.99.0.1"))]; yes != step.announced {
+			// Without its health check the load balancer waits for the row, and stays as it was.
+			if step.change.Table != ovn.TableHealthCheck {
+				t.Errorf("%+v: announced %t", step.change, yes)
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package loadbalancer
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+)
+
+// Path is what serves a VIP.
+type Path string
+
+// The paths.
+const (
+	PathEBPF Path = "ebpf"
+	PathOVN  Path = "ovn"
+)
+
+// Choice is the path of a VIP, and why.
+type Choice struct {
+	Path Path
+	// Reason is a word of pkg/reason, Detail a sentence, which may be empty.
+	Reason, Detail string
+}
+
+// Choose decides. inside tells of an address whether it is behind the gateway port where
+// the VIP's packets come in, and known to the fabric as it is: in a network that the VRF
+// exposes and that OVN does not translate.
+func Choose(v VIP, inside func(netip.Addr) bool) Choice {
+	for _, b := range v.Backends {
+		if !inside(b.Address.Addr()) {
+			return Choice{PathOVN, reason.BackendOutside, fmt.Sprintf("backend %s is in no network of the router that the VRF exposes", b.Address.Addr())}
+		}
+		if v.Protocol == intent.SCTP && b.Address.Port() != v.Address.Port() {
+			return Choice{PathOVN, reason.SCTPPort, fmt.Sprintf("backend %s has another port than the VIP, which SCTP's checksum covers", b.Address)}
+		}
+	}
+	switch {
+	case v.Affinity > 0:
+		return Choice{PathOVN, reason.Affinity, "options:affinity_timeout is set"}
+	case v.Reject && v.live() == 0:
+		return Choice{PathOVN, reason.NoBackends, "options:reject is true, and no backend gets new flows"}
+	}
+	return Choice{Path: PathEBPF, Reason: reason.PathAuto}
+}
+
+// live counts the backends that get new flows.
+func (v VIP) live() (n int) {
+	for _, b := range v.Backends {
+		if b.share() > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Probed takes over what is known of the backends' health, by Service_Monitor.status. As in
+// OVN one of which nothing is known counts as alive.
+func (v VIP) Probed(health func(backend netip.AddrPort) string) {
+	for i, b := range v.Backends {
+		status := health(b.Address)
+		v.Backends[i].Down = status == "offline" || status == "error"
+	}
+}
+
+// Live tells whether a packet to the VIP gets to a backend.
+func (v VIP) Live() bool { return v.live() > 0 }
+
+// Intent is the VIP in a VRF.
+func (v VIP) Intent(vni intent.VNI) intent.VIP {
+	var list []intent.Backend
+	for _, b := range v.Backends {
+		list = append(list, intent.Backend{Addr: b.Address.Addr(), Port: b.Address.Port(), Weight: b.share()})
+	}
+	return intent.VIP{
+		Key:      intent.VIPKey{VNI: vni, Protocol: v.Protocol, Addr: v.Address.Addr(), Port: v.Address.Port()},
+		Backends: intent.NewBackendSet(list...), Slots: uint32(v.TableSize), ByAddress: v.ByAddress, Reject: v.Reject,
+	}
+}

@@ -1,0 +1,296 @@
+package ovn
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
+)
+
+// optionHashFields is what ovn-northd makes of NB Load_Balancer.selection_fields in SB
+// Load_Balancer.options.
+const optionHashFields = "hash_fields"
+
+// LoadBalancer is a row of NB Load_Balancer, with Needs.LoadBalancing.
+type LoadBalancer struct {
+	UUID UUID
+	Name string
+	// Protocol is empty, which means tcp, or tcp, udp or sctp.
+	Protocol string
+	VIPs     map[string]string
+	// Options has hash_fields, too, as SB Load_Balancer has it.
+	Options map[string]string
+	// Ports are the logical ports of backends by their address (ip_port_mappings), as far
+	// as backends are probed.
+	Ports map[string]string
+	// HealthChecks are rows of Load_Balancer_Health_Check.
+	HealthChecks []UUID
+}
+
+// HealthCheck is a row of NB Load_Balancer_Health_Check.
+type HealthCheck struct {
+	UUID UUID
+	// VIP is the key of Load_Balancer.vips whose backends are probed.
+	VIP string
+}
+
+// ServiceMonitor is a row of SB Service_Monitor: what ovn-controller found out about a
+// backend.
+type ServiceMonitor struct {
+	UUID UUID
+	// IP has no brackets. Protocol is tcp or udp.
+	LogicalPort, IP, Protocol string
+	Port                      uint16
+	// Status is online, offline, error, or empty: not known yet.
+	Status string
+}
+
+// LoadBalancerGroup is a row of NB Load_Balancer_Group.
+type LoadBalancerGroup struct {
+	UUID          UUID
+	LoadBalancers []UUID
+}
+
+// Key is the row's _uuid.
+func (b LoadBalancer) Key() UUID { return b.UUID }
+
+// Key is the row's _uuid.
+func (g LoadBalancerGroup) Key() UUID { return g.UUID }
+
+// Key is the row's _uuid.
+func (h HealthCheck) Key() UUID { return h.UUID }
+
+// Key is the row's _uuid.
+func (m ServiceMonitor) Key() UUID { return m.UUID }
+
+func (LoadBalancer) table() Table      { return TableLoadBalancer }
+func (LoadBalancerGroup) table() Table { return TableLoadBalancerGroup }
+func (HealthCheck) table() Table       { return TableHealthCheck }
+func (ServiceMonitor) table() Table    { return TableServiceMonitor }
+
+// probed is what a Service_Monitor row is about.
+type probed struct {
+	port, protocol string
+	at             netip.AddrPort
+}
+
+func (m ServiceMonitor) probed() probed {
+	a, _ := netip.ParseAddr(strings.Trim(m.IP, "[]"))
+	return probed{m.LogicalPort, m.Protocol, netip.AddrPortFrom(a, m.Port)}
+}
+
+// lbRows are the rows of this file, and the indices of them.
+type lbRows struct {
+	balancers  map[UUID]LoadBalancer
+	lbGroups   map[UUID]LoadBalancerGroup
+	lbGroupsOf index[UUID] // Load_Balancer → Load_Balancer_Groups
+	checks     map[UUID]HealthCheck
+	lbOfCheck  index[UUID] // Load_Balancer_Health_Check → Load_Balancers
+	monitors   map[UUID]ServiceMonitor
+	monitorOf  index[probed]
+	lbOfPort   index[string] // logical port of a backend → Load_Balancers
+}
+
+func newLBRows() lbRows {
+	return lbRows{balancers: map[UUID]LoadBalancer{}, lbGroups: map[UUID]LoadBalancerGroup{}, lbGroupsOf: index[UUID]{},
+		checks: map[UUID]HealthCheck{}, lbOfCheck: index[UUID]{}, monitors: map[UUID]ServiceMonitor{}, monitorOf: index[probed]{}, lbOfPort: index[string]{}}
+}
+
+func convertLoadBalancers(row ovsdb.Row) Row {
+	switch r := row.(type) {
+	case *nb.LoadBalancer:
+		b := LoadBalancer{UUID: UUID(r.UUID), Name: r.Name, Protocol: value(r.Protocol), VIPs: r.Vips, Options: r.Options,
+			HealthChecks: uuids(r.HealthCheck), Ports: backendPorts(r.IPPortMappings)}
+		if len(r.SelectionFields) > 0 {
+			b.Options = maps.Clone(b.Options)
+			if b.Options == nil {
+				b.Options = map[string]string{}
+			}
+			b.Options[optionHashFields] = strings.Join(slices.Sorted(slices.Values(r.SelectionFields)), ",")
+		}
+		return b
+	case *nb.LoadBalancerGroup:
+		return LoadBalancerGroup{UUID: UUID(r.UUID), LoadBalancers: uuids(r.LoadBalancer)}
+	case *nb.LoadBalancerHealthCheck:
+		return HealthCheck{UUID: UUID(r.UUID), VIP: r.Vip}
+	case *sb.ServiceMonitor:
+		return ServiceMonitor{UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, IP: r.IP, Protocol: value(r.Protocol), Port: uint16(r.Port), Status: value(r.Status)}
+	}
+	return nil
+}
+
+// backendPorts reads ip_port_mappings: ADDRESS=PORT:SOURCE, IPv6 addresses in brackets. A
+// port's name may have colons, its source in brackets too; the address ends at the last
+// colon outside of them.
+func backendPorts(mappings map[string]string) map[string]string {
+	if len(mappings) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(mappings))
+	for addr, text := range mappings {
+		port := text
+		if i := strings.LastIndex(text, ":["); i >= 0 && strings.HasSuffix(text, "]") {
+			port = text[:i]
+		} else if i := strings.LastIndexByte(text, ':'); i >= 0 {
+			port = text[:i]
+		}
+		out[strings.Trim(addr, "[]")] = port
+	}
+	return out
+}
+
+func (l *lbRows) put(c Change) {
+	switch c.Table {
+	case TableLoadBalancer:
+		l.indexBalancer(store(l.balancers, c), index[UUID].del, index[string].del)
+		l.indexBalancer(l.balancers[c.UUID], index[UUID].add, index[string].add)
+		return
+	case TableHealthCheck:
+		store(l.checks, c)
+		return
+	case TableServiceMonitor:
+		if old := store(l.monitors, c); old.UUID != "" {
+			l.monitorOf.del(old.probed(), c.UUID)
+		}
+		if m, ok := l.monitors[c.UUID]; ok {
+			l.monitorOf.add(m.probed(), c.UUID)
+		}
+		return
+	}
+	old := store(l.lbGroups, c)
+	for _, id := range old.LoadBalancers {
+		l.lbGroupsOf.del(id, c.UUID)
+	}
+	for _, id := range l.lbGroups[c.UUID].LoadBalancers {
+		l.lbGroupsOf.add(id, c.UUID)
+	}
+}
+
+func (l *lbRows) indexBalancer(b LoadBalancer, check func(index[UUID], UUID, UUID), port func(index[string], string, UUID)) {
+	for _, id := range b.HealthChecks {
+		check(l.lbOfCheck, id, b.UUID)
+	}
+	for _, name := range b.Ports {
+		port(l.lbOfPort, name, b.UUID)
+	}
+}
+
+func (l *lbRows) allNB() [][]Row {
+	return [][]Row{values(l.balancers), values(l.lbGroups), values(l.checks)}
+}
+
+// relates tells, before the change is applied, whether other rows may be needed after it.
+func (l *lbRows) relates(c Change) bool {
+	switch c.Table {
+	case TableLoadBalancer:
+		old, next := l.balancers[c.UUID], LoadBalancer{}
+		if row, ok := c.New.(LoadBalancer); ok {
+			next = row
+		}
+		return !slices.Equal(old.HealthChecks, next.HealthChecks) || !maps.Equal(old.Ports, next.Ports)
+	case TableLoadBalancerGroup:
+		old, had := l.lbGroups[c.UUID]
+		next, has := c.New.(LoadBalancerGroup)
+		return had != has || !slices.Equal(old.LoadBalancers, next.LoadBalancers)
+	}
+	return false
+}
+
+// wanted asks for the load balancers of a router.
+func (l *lbRows) wanted(lr LogicalRouter, byUUID func(string, []UUID)) {
+	byUUID("Load_Balancer", lr.LoadBalancers)
+	byUUID("Load_Balancer_Group", lr.LoadBalancerGroups)
+	ids := slices.Clone(lr.LoadBalancers)
+	for _, id := range lr.LoadBalancerGroups {
+		byUUID("Load_Balancer", l.lbGroups[id].LoadBalancers)
+		ids = append(ids, l.lbGroups[id].LoadBalancers...)
+	}
+	for _, id := range ids {
+		byUUID("Load_Balancer_Health_Check", l.balancers[id].HealthChecks)
+	}
+}
+
+// monitored are the logical ports of which the health is needed: those of load balancers
+// that are followed, and that probe.
+func (l *lbRows) monitored() []string {
+	set := map[string]struct{}{}
+	for _, b := range l.balancers {
+		if len(b.HealthChecks) > 0 {
+			for _, port := range b.Ports {
+				set[port] = struct{}{}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// touchedByBalancer adds the routers that have a load balancer, by themselves or in a group.
+func (r *Rows) touchedByBalancer(id UUID, into map[UUID]struct{}) {
+	for lr := range r.childOf.all(id) {
+		r.addNBRouter(lr, into)
+	}
+	for group := range r.lbGroupsOf.all(id) {
+		for lr := range r.childOf.all(group) {
+			r.addNBRouter(lr, into)
+		}
+	}
+}
+
+// touchedByHealth adds the routers whose backends a row of health is about.
+func (r *Rows) touchedByHealth(c Change, into map[UUID]struct{}) {
+	if c.Table == TableHealthCheck {
+		for id := range r.lbOfCheck.all(c.UUID) {
+			r.touchedByBalancer(id, into)
+		}
+		return
+	}
+	if m, ok := r.monitors[c.UUID]; ok {
+		for id := range r.lbOfPort.all(m.LogicalPort) {
+			r.touchedByBalancer(id, into)
+		}
+	}
+}
+
+// Health tells what is known of a backend of one of the load balancer's VIPs: online,
+// offline, error, or empty where it is not probed or nothing is known yet. vip is the key
+// of vips, protocol tcp or udp.
+func (r *Rows) Health(b LoadBalancer, vip, protocol string, backend netip.AddrPort) string {
+	if !slices.ContainsFunc(b.HealthChecks, func(id UUID) bool { return r.checks[id].VIP == vip }) {
+		return ""
+	}
+	id, ok := r.monitorOf.first(probed{b.Ports[backend.Addr().String()], protocol, backend})
+	if !ok {
+		return ""
+	}
+	return r.monitors[id].Status
+}
+
+// BalancersOf lists the load balancers of a router and of its groups, by name. It is false
+// when they are unknown: no Northbound session, or not all rows are there.
+func (r *Rows) BalancersOf(datapath UUID) ([]LoadBalancer, bool) {
+	lr, ok := r.Router(datapath)
+	if !ok {
+		return nil, false
+	}
+	groups, ok := collect(lr.LoadBalancerGroups, r.lbGroups)
+	if !ok {
+		return nil, false
+	}
+	ids := slices.Clone(lr.LoadBalancers)
+	for _, g := range groups {
+		ids = append(ids, g.LoadBalancers...)
+	}
+	slices.Sort(ids)
+	out, ok := collect(slices.Compact(ids), r.balancers)
+	for _, b := range out {
+		_, checked := collect(b.HealthChecks, r.checks)
+		ok = ok && checked
+	}
+	slices.SortStableFunc(out, func(a, b LoadBalancer) int { return cmp.Compare(a.Name, b.Name) })
+	return out, ok
+}

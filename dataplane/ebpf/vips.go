@@ -1,0 +1,341 @@
+package ebpf
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/maglev"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// VIPs drives the maps vips, maglev, backends and backend_front.
+type VIPs struct{ s *store }
+
+// VIPs is the driver of the table VIPs.
+func (d *Dataplane) VIPs() *VIPs { return &VIPs{d.store} }
+
+// VIPs lists the table VIPs.
+func (i *Inspection) VIPs() *VIPs { return &VIPs{i.store} }
+
+// balancing is what the store has of load balancing.
+type balancing struct {
+	// vips are the rows of the map.
+	vips     map[bpfVipKey]bpfVip
+	tables   *slots[tableKey]
+	backends *slots[backendKey]
+	front    *backendFront
+}
+
+func newBalancing(l Limits) balancing {
+	return balancing{vips: map[bpfVipKey]bpfVip{}, tables: newSlots[tableKey](l.VIPs + 1), backends: newSlots[backendKey](l.Backends + 1)}
+}
+
+// tableKey is what makes a table: VIPs of which all of it is equal share one.
+type tableKey struct {
+	vni      intent.VNI
+	protocol intent.Protocol
+	slots    uint32
+	backends intent.BackendSet
+}
+
+type backendKey struct {
+	vni      intent.VNI
+	protocol intent.Protocol
+	addr     netip.Addr
+	port     uint16
+}
+
+// bePort is a port as the programs' __be16.
+func bePort(port uint16) uint16 {
+	var b [2]byte
+	binary.BigEndian.PutUint16(b[:], port)
+	return binary.NativeEndian.Uint16(b[:])
+}
+
+func vipKernelKey(k intent.VIPKey) bpfVipKey {
+	return bpfVipKey{Scope: uint32(k.VNI), Port: bePort(k.Port), Proto: uint8(k.Protocol), Addr: k.Addr.As16()}
+}
+
+func vipKey(k bpfVipKey) intent.VIPKey {
+	return intent.VIPKey{VNI: intent.VNI(k.Scope), Protocol: intent.Protocol(k.Proto), Addr: from16(k.Addr), Port: bePort(k.Port)}
+}
+
+// List reads the map. A VIP whose table is none of its own is listed with the zero value.
+func (v *VIPs) List(context.Context) (map[intent.VIPKey]intent.VIP, error) {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	out := map[intent.VIPKey]intent.VIP{}
+	n, err := pinned.Walk(v.s.t[bpfMapVipsV1], func(k bpfVipKey, r bpfVip) { out[vipKey(k)] = v.s.lb.value(k, r) })
+	v.s.rows[bpfMapVipsV1] = n
+	return out, mapError(bpfMapVipsV1, err)
+}
+
+func (b *balancing) value(k bpfVipKey, r bpfVip) intent.VIP {
+	t, ok := b.tables.keys[r.Table]
+	if !ok || t.vni != intent.VNI(k.Scope) || uint8(t.protocol) != k.Proto || t.slots != r.Slots {
+		return intent.VIP{}
+	}
+	flags := bpfVipFlags(r.Flags)
+	return intent.VIP{
+		Key: vipKey(k), Backends: t.backends, Slots: r.Slots, Affinity: r.Affinity,
+		ByAddress: flags&bpfVipFlagsVIP_BY_ADDRESS != 0, Reject: flags&bpfVipFlagsVIP_REJECT != 0,
+	}
+}
+
+// Apply writes rows, each after its table.
+func (v *VIPs) Apply(_ context.Context, rows []reconcile.Row[intent.VIPKey, intent.VIP]) []error {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	var out results
+	for i, r := range rows {
+		if err := v.s.applyVIP(r.Value); err != nil {
+			out.set(len(rows), i, fmt.Errorf("VIP %s: %w", r.Key, err))
+		}
+	}
+	return out
+}
+
+func checkVIP(v intent.VIP) error {
+	switch {
+	case !v.Key.VNI.ValidVRF():
+		return fmt.Errorf("the VNI is outside of 1..%d", intent.MaxVNI)
+	case !v.Key.Addr.IsValid() || v.Key.Addr.Is4In6():
+		return fmt.Errorf("%s is no address", v.Key.Addr)
+	case v.Key.Protocol != intent.TCP && v.Key.Protocol != intent.UDP && v.Key.Protocol != intent.SCTP:
+		return fmt.Errorf("%s is none of tcp, udp and sctp", v.Key.Protocol)
+	}
+	for _, b := range v.Backends.All() {
+		if b.Addr.Is4() != v.Key.Addr.Is4() || (b.Port == 0) != (v.Key.Port == 0) {
+			return fmt.Errorf("backend %s is of another family, or only one of the two has a port", b)
+		}
+	}
+	return nil
+}
+
+func (s *store) applyVIP(v intent.VIP) error {
+	if err := checkVIP(v); err != nil {
+		return err
+	}
+	k := vipKernelKey(v.Key)
+	table, err := s.acquireTable(tableKey{v.Key.VNI, v.Key.Protocol, v.Slots, v.Backends})
+	if err != nil {
+		return err
+	}
+	row := bpfVip{Table: table, Slots: v.Slots, Affinity: v.Affinity}
+	if v.ByAddress {
+		row.Flags |= uint16(bpfVipFlagsVIP_BY_ADDRESS)
+	}
+	if v.Reject {
+		row.Flags |= uint16(bpfVipFlagsVIP_REJECT)
+	}
+	if err := s.put(bpfMapVipsV1, k, row); err != nil {
+		return joinRelease(err, s.releaseTable(table))
+	}
+	old, had := s.lb.vips[k]
+	s.lb.vips[k] = row
+	if had {
+		return s.releaseTable(old.Table)
+	}
+	s.vrfs.countVIP(v.Key.VNI, +1)
+	return nil
+}
+
+// Delete removes rows. Flows that are known go on.
+func (v *VIPs) Delete(_ context.Context, keys []intent.VIPKey) []error {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	var out results
+	for i, k := range keys {
+		if err := v.s.deleteVIP(k); err != nil {
+			out.set(len(keys), i, fmt.Errorf("VIP %s: %w", k, err))
+		}
+	}
+	return out
+}
+
+func (s *store) deleteVIP(key intent.VIPKey) error {
+	k := vipKernelKey(key)
+	old, had := s.lb.vips[k]
+	if !had {
+		return nil
+	}
+	if err := s.drop(bpfMapVipsV1, k); err != nil {
+		return err
+	}
+	delete(s.lb.vips, k)
+	s.vrfs.countVIP(key.VNI, -1)
+	return s.releaseTable(old.Table)
+}
+
+// acquireTable finds or makes a table. One is never changed: other backends are another
+// table, and the VIP changes to it in one write.
+func (s *store) acquireTable(k tableKey) (uint32, error) {
+	row, fresh, err := s.lb.tables.acquire(k)
+	if err != nil {
+		return 0, fmt.Errorf("tables of backends: %w", err)
+	}
+	if !fresh {
+		return row, nil
+	}
+	words, taken, err := s.tableWords(k)
+	if err == nil {
+		err = s.putTable(row, words)
+	}
+	if err != nil {
+		s.lb.tables.release(row)
+		for _, b := range taken {
+			err = joinRelease(err, s.releaseBackend(b))
+		}
+		return 0, err
+	}
+	return row, nil
+}
+
+// tableWords is what is in a table. It takes a reference to each backend.
+func (s *store) tableWords(k tableKey) (words []uint64, taken []uint32, err error) {
+	words, err = slotWords(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range k.backends.All() {
+		row, err := s.acquireBackend(backendKey{k.vni, k.protocol, b.Addr, b.Port})
+		if err != nil {
+			return nil, taken, err
+		}
+		taken = append(taken, row)
+		words = append(words, uint64(b.Weight)<<32|uint64(row))
+	}
+	return words, taken, nil
+}
+
+// slotsOf is how many words the slots of a table take.
+func slotsOf(slots uint32) int { return (int(slots) + 3) / 4 }
+
+// slotWords builds a table's slots. The numbers in them are places in the set, which has
+// the order of addresses, where a table of package maglev has that of keys.
+func slotWords(k tableKey) ([]uint64, error) {
+	backends := k.backends.All()
+	place := make(map[string]uint16, len(backends))
+	list := make([]maglev.Backend, len(backends))
+	for i, b := range backends {
+		list[i] = maglev.Backend{Key: b.TableKey(k.protocol), Weight: b.Weight}
+		place[list[i].Key] = uint16(i)
+	}
+	t, err := maglev.Build(list, int(k.slots))
+	words := make([]uint64, slotsOf(k.slots))
+	if errors.Is(err, maglev.ErrNoBackend) {
+		for i := range words {
+			words[i] = ^uint64(0)
+		}
+		return words, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, index := range t.Slots {
+		words[i/4] |= uint64(place[t.Keys[index]]) << (i % 4 * 16)
+	}
+	return words, nil
+}
+
+// putTable makes the inner map of a row.
+func (s *store) putTable(row uint32, words []uint64) error {
+	spec := s.t.innerSpec()
+	spec.MaxEntries = uint32(len(words))
+	inner, err := ebpf.NewMap(spec)
+	if err != nil {
+		return fmt.Errorf("map %s: make a table: %w", bpfMapMaglevV1, err)
+	}
+	defer inner.Close()
+	rows := make([]uint32, len(words))
+	for i := range rows {
+		rows[i] = uint32(i)
+	}
+	if _, err := inner.BatchUpdate(rows, words, nil); err != nil {
+		return fmt.Errorf("map %s: fill a table: %w", bpfMapMaglevV1, err)
+	}
+	return mapError(bpfMapMaglevV1, s.t[bpfMapMaglevV1].Put(row, inner))
+}
+
+// innerSpec is that of a table of backends; its size is the caller's to set.
+func (tables) innerSpec() *ebpf.MapSpec {
+	return &ebpf.MapSpec{Name: "maglev_table", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1, Flags: innerMap}
+}
+
+// innerMap is BPF_F_INNER_MAP of <linux/bpf.h>: the size may be another than that of the
+// map which the outer map was made with.
+const innerMap = 1 << 12
+
+func (s *store) releaseTable(row uint32) error {
+	k := s.lb.tables.keys[row]
+	if !s.lb.tables.release(row) {
+		return nil
+	}
+	members, err := s.tableMembers(row, k.slots)
+	if err != nil {
+		return err
+	}
+	if err := s.t[bpfMapMaglevV1].Delete(row); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return mapError(bpfMapMaglevV1, err)
+	}
+	for _, m := range members {
+		err = errors.Join(err, s.releaseBackend(m.Backend))
+	}
+	return err
+}
+
+// tableMembers reads the members of the table in a row.
+func (s *store) tableMembers(row, slots uint32) ([]bpfMaglevMember, error) {
+	var inner *ebpf.Map
+	if err := s.t[bpfMapMaglevV1].Lookup(row, &inner); err != nil {
+		return nil, mapError(bpfMapMaglevV1, err)
+	}
+	defer inner.Close()
+	return membersOf(inner, slots)
+}
+
+func membersOf(inner *ebpf.Map, slots uint32) ([]bpfMaglevMember, error) {
+	var out []bpfMaglevMember
+	for row := uint32(slotsOf(slots)); row < inner.MaxEntries(); row++ {
+		var m bpfMaglevMember
+		if err := inner.Lookup(row, &m); err != nil {
+			return nil, mapError(bpfMapMaglevV1, err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func (s *store) acquireBackend(k backendKey) (uint32, error) {
+	row, fresh, err := s.lb.backends.acquire(k)
+	if err != nil {
+		return 0, fmt.Errorf("backends: %w", err)
+	}
+	if !fresh {
+		return row, nil
+	}
+	v := bpfBackend{Addr: k.addr.As16(), Scope: uint32(k.vni), Port: bePort(k.port), Proto: uint8(k.protocol)}
+	err = s.setRow(bpfMapBackendsV1, row, v)
+	if err == nil {
+		err = s.lb.front.add(v)
+	}
+	if err != nil {
+		s.lb.backends.release(row)
+		return 0, err
+	}
+	return row, nil
+}
+
+func (s *store) releaseBackend(row uint32) error {
+	if !s.lb.backends.release(row) {
+		return nil
+	}
+	return s.setRow(bpfMapBackendsV1, row, bpfBackend{})
+}

@@ -1,0 +1,75 @@
+// Package backend is a server that says who it is, for tests of load balancers: by HTTP
+// and by UDP.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Ports that the server listens on.
+const (
+	HTTPPort = 8080
+	UDPPort  = 7001
+)
+
+// Run answers until ctx ends: GET / and each datagram with the name and who asked, as
+// "NAME ADDRESS:PORT". GET /stream sends the name again and again, a line each 100 ms.
+func Run(ctx context.Context, name string) error {
+	udp, err := net.ListenPacket("udp", fmt.Sprintf(":%d", UDPPort))
+	if err != nil {
+		return fmt.Errorf("backend %s: %w", name, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr) })
+	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) { stream(r.Context(), w, name) })
+	web := &http.Server{Addr: fmt.Sprintf(":%d", HTTPPort), Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(web.ListenAndServe)
+	group.Go(func() error { return echo(udp, name) })
+	group.Go(func() error {
+		<-ctx.Done()
+		return errors.Join(web.Close(), udp.Close())
+	})
+	if err := group.Wait(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("backend %s: %w", name, err)
+	}
+	return nil
+}
+
+func stream(ctx context.Context, w http.ResponseWriter, name string) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := fmt.Fprintln(w, name); err != nil {
+			return
+		}
+		if f, ok := w.(http.Flusher); ok {
+			f.Flush()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func echo(conn net.PacketConn, name string) error {
+	b := make([]byte, 2048)
+	for {
+		_, from, err := conn.ReadFrom(b)
+		if err != nil {
+			return err
+		}
+		if _, err := conn.WriteTo(fmt.Appendf(nil, "%s %s\n", name, from), from); err != nil {
+			return err
+		}
+	}
+}

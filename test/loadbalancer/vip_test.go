@@ -1,0 +1,237 @@
+package loadbalancer_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/test/backend"
+	"github.com/ovn-sluice/sluice/test/lab"
+)
+
+// The addresses of VIPs: outside of all networks, and in the backends' own.
+var (
+	outside4, outside6 = netip.MustParseAddr("10.99.0.1"), netip.MustParseAddr("fd00:99::1")
+	inside4, inside6   = netip.MustParseAddr("10.10.0.100"), netip.MustParseAddr("fd00:10::100")
+)
+
+const (
+	vipHTTP = 80
+	vipUDP  = 7000
+)
+
+// endpoints are all backends' of the family of an address.
+func endpoints(of netip.Addr, port uint16) (out []string) {
+	format := "fd00:10::%d"
+	if of.Is4() {
+		format = "10.10.0.%d"
+	}
+	for i := 1; i <= lab.Backends; i++ {
+		out = append(out, intent.FormatEndpoint(netip.MustParseAddr(fmt.Sprintf(format, 20+i)), port))
+	}
+	return out
+}
+
+// ask makes a request to a VIP and gives the backend's name and the address that it saw.
+func (w *world) ask(client, protocol string, to netip.Addr) (name string, from netip.AddrPort, err error) {
+	argv := []string{"curl", "-gsS", "--max-time", "3", "http://" + intent.FormatEndpoint(to, vipHTTP) + "/"}
+	if protocol == "udp" {
+		kind := "UDP6"
+		if to.Is4() {
+			kind = "UDP4"
+		}
+		argv = []string{"sh", "-c", fmt.Sprintf("echo hello | socat -t0.3 - %s:%s", kind, intent.FormatEndpoint(to, vipUDP))}
+	}
+	out, err := w.Exec(w.Context(), client, argv...)
+	if err != nil {
+		return "", from, err
+	}
+	name, addr, _ := strings.Cut(strings.TrimSpace(out), " ")
+	if from, err = netip.ParseAddrPort(addr); err != nil {
+		return "", from, fmt.Errorf("%q is no answer of a backend", out)
+	}
+	return name, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), nil
+}
+
+// A load balancer of a router is a VIP for clients in the fabric, by both families and
+// protocols, in the backends' network and outside of it; requests are spread, and the
+// backends see who asks.
+func TestVIPFromFabric(t *testing.T) {
+	w := shared(t)
+	var http, udp = map[string][]string{}, map[string][]string{}
+	vips := []netip.Addr{outside4, outside6, inside4, inside6}
+	for _, a := range vips {
+		http[intent.FormatEndpoint(a, vipHTTP)] = endpoints(a, backend.HTTPPort)
+		udp[intent.FormatEndpoint(a, vipUDP)] = endpoints(a, backend.UDPPort)
+	}
+	w.add("tcp", http)
+	w.add("udp", udp)
+	for _, n := range []string{"a1", "a2"} {
+		w.eventually(n+" has the VIPs", func() error {
+			list, err := w.vips(n)
+			if err != nil || len(list) != 2*len(vips) {
+				return fmt.Errorf("%d VIPs (%w)", len(list), err)
+			}
+			for _, v := range list {
+				if v.Path != "ebpf" || v.State != "ok" {
+					err = errors.Join(err, fmt.Errorf("%s: %s, %s (%s %s)", v.Address, v.State, v.Path, v.Reason, v.ReasonDetail))
+				}
+			}
+			return err
+		})
+	}
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, a := range vips {
+			t.Run(protocol+" "+a.String(), func(t *testing.T) {
+				w := &world{T: t, Lab: w.Lab}
+				w.eventually("an answer", func() error {
+					_, _, err := w.ask("c-fabric", protocol, a)
+					return err
+				})
+				seen := map[string]int{}
+				for range 20 {
+					name, from, err := w.ask("c-fabric", protocol, a)
+					if err != nil {
+						t.Fatal(err)
+					}
+					seen[name]++
+					if want := clientAddress(a); from.Addr() != want {
+						t.Errorf("%s was asked by %s, want %s", name, from, want)
+					}
+				}
+				if len(seen) < 3 {
+					t.Errorf("answered by %v", seen)
+				}
+				if n := w.known("a1", a); n < 20 {
+					t.Errorf("eBPF knows %d flows", n)
+				}
+			})
+		}
+	}
+}
+
+// clientAddress is c-fabric's of the family of an address.
+func clientAddress(of netip.Addr) netip.Addr {
+	if of.Is4() {
+		return netip.MustParseAddr("10.20.0.11")
+	}
+	return netip.MustParseAddr("fd00:20::11")
+}
+
+// A backend that does not answer OVN's probes gets no new connections; those to others go
+// on, and it is back when it answers. Without any the VIP is withdrawn.
+func TestHealth(t *testing.T) {
+	w := shared(t)
+	vip := netip.MustParseAddr("10.99.0.2")
+	at := intent.FormatEndpoint(vip, vipHTTP)
+	w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
+	name := "lb tcp " + at
+	args := []string{"--id=@check", "create", "Load_Balancer_Health_Check", fmt.Sprintf("vip=%q", at),
+		"options:interval=1", "options:timeout=1", "options:success_count=1", "options:failure_count=1", "--", "add", "Load_Balancer", name, "health_check", "@check"}
+	for i := 1; i <= lab.Backends; i++ {
+		args = append(args, "--", "set", "Load_Balancer", name, fmt.Sprintf("ip_port_mappings:10.10.0.%d=%q", 20+i, fmt.Sprintf("be%d:10.10.0.254", i)))
+	}
+	w.nb(args...)
+	live := func(want int) error {
+		list, err := w.vips("a1")
+		for _, v := range list {
+			n := 0
+			for _, b := range v.Backends {
+				if b.Weight > 0 {
+					n++
+				}
+			}
+			if v.Address == vip && n == want && v.State == "ok" {
+				return nil
+			}
+		}
+		return fmt.Errorf("not %d live backends: %+v (%w)", want, list, err)
+	}
+	w.eventually("an answer", func() error {
+		_, _, err := w.ask("c-fabric", "tcp", vip)
+		return err
+	})
+	w.eventually("all are probed", func() error {
+		out, err := w.SB(w.Context(), "a", "--format=csv", "--no-headings", "--columns=status", "list", "Service_Monitor")
+		if err != nil || strings.Count(out, "online") != lab.Backends {
+			return fmt.Errorf("%q (%w)", out, err)
+		}
+		return nil
+	})
+	streams := w.streams("c-fabric", vip, 10)
+	for i := 1; i <= 2; i++ {
+		w.stop(fmt.Sprintf("be%d", i))
+	}
+	w.eventually("two are down", func() error { return live(lab.Backends - 2) })
+	for range 20 {
+		if name, _, err := w.ask("c-fabric", "tcp", vip); err != nil || name == "be1" || name == "be2" {
+			t.Errorf("a new connection was answered by %q (%v)", name, err)
+		}
+	}
+	streams.check("be1", "be2")
+	for i := 3; i <= lab.Backends; i++ {
+		w.stop(fmt.Sprintf("be%d", i))
+	}
+	w.eventually("all are down", func() error { return live(0) })
+	w.eventually("the VIP is withdrawn", func() error {
+		out, err := w.Exec(w.Context(), "b1", w.sluicectl(), "route", "list", "--vrf", "1001")
+		if err == nil && strings.Contains(out, vip.String()) {
+			err = errors.New("b1 still has it")
+		}
+		return err
+	})
+	for i := 1; i <= lab.Backends; i++ {
+		w.serve(fmt.Sprintf("be%d", i))
+	}
+	w.eventually("all are back", func() error { return live(lab.Backends) })
+	w.eventually("an answer", func() error {
+		_, _, err := w.ask("c-fabric", "tcp", vip)
+		return err
+	})
+}
+
+// A change of backends, a kill of sluiced and a move of the gateway port leave connections
+// where they are, but those whose backend's VIP has gone.
+func TestConnectionsGoOn(t *testing.T) {
+	w := shared(t)
+	vip := netip.MustParseAddr("fd00:99::2")
+	at := intent.FormatEndpoint(vip, vipHTTP)
+	list := endpoints(vip, backend.HTTPPort)
+	w.add("tcp", map[string][]string{at: list})
+	w.eventually("an answer", func() error {
+		_, _, err := w.ask("c-fabric", "tcp", vip)
+		return err
+	})
+	streams := w.streams("c-fabric", vip, 20)
+	if n := w.known("a1", vip); n < 20 {
+		t.Errorf("eBPF knows %d flows", n)
+	}
+	w.nb("set", "Load_Balancer", "lb tcp "+at, fmt.Sprintf("vips:%q=%q", at, strings.Join(list[1:], ",")))
+	w.eventually("a1 has one backend less", func() error {
+		vips, err := w.vips("a1")
+		for _, v := range vips {
+			if v.Address == vip && len(v.Backends) == len(list)-1 && v.State == "ok" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v (%w)", vips, err)
+	})
+	streams.check()
+	p, err := w.Process("a1", "sluiced")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	streams.check()
+	w.sluiced("a1")
+	w.eventually("a1 is back", func() error {
+		_, err := w.vips("a1")
+		return err
+	})
+	streams.check()
+}

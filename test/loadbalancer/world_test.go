@@ -1,0 +1,260 @@
+package loadbalancer_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/demo"
+	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
+)
+
+const config = `
+loadBalancing:
+  enabled: true
+`
+
+// router is that of the backends, where load balancers hang.
+const router = "red-router"
+
+// world is a lab whose chassis run sluiced, with the backends' servers.
+type world struct {
+	*testing.T
+	*lab.Lab
+}
+
+var (
+	once  sync.Once
+	ready bool
+)
+
+func shared(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, Lab: plain.Lab(t)}
+	once.Do(func() {
+		for _, n := range []string{"a1", "a2", "b1"} {
+			w.sluiced(n)
+		}
+		for i := 1; i <= lab.Backends; i++ {
+			w.serve(fmt.Sprintf("be%d", i))
+		}
+		ready = true
+	})
+	if !ready {
+		t.Fatal("the shared lab did not come up")
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.report()
+		}
+	})
+	return w
+}
+
+func (w *world) report() {
+	for _, n := range []string{"a1", "a2", "b1"} {
+		if p, err := w.Process(n, "sluiced"); err == nil {
+			w.Logf("%s: the end of sluiced's log:\n%s", n, p.LogTail(40))
+		}
+		for _, words := range []string{"status", "drops", "route list", "lb list"} {
+			out, err := w.Exec(context.Background(), n, append([]string{w.sluicectl()}, strings.Fields(words)...)...)
+			w.Logf("%s: %s: %v\n%s", n, words, err, out)
+		}
+	}
+}
+
+func (w *world) node(name string) lab.Node {
+	w.Helper()
+	n, err := w.Node(name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+func (w *world) nb(args ...string) string {
+	w.Helper()
+	out, err := w.NB(w.Context(), "a", args...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
+// add makes load balancers of the router, each of one VIP, and takes them away in the end.
+func (w *world) add(protocol string, vips map[string][]string) {
+	w.Helper()
+	for vip, backends := range vips {
+		name := "lb " + protocol + " " + vip
+		w.nb("lb-add", name, vip, strings.Join(backends, ","), protocol)
+		w.nb("lr-lb-add", router, name)
+		w.Cleanup(func() {
+			if _, err := w.NB(context.Background(), "a", "lb-del", name); err != nil {
+				w.Error(err)
+			}
+		})
+	}
+}
+
+// eventually waits for a state and prints how long it took.
+func (w *world) eventually(what string, cond func() error) {
+	w.Helper()
+	start := time.Now()
+	labtest.Eventually(w.T, w.Lab, what, cond)
+	w.Logf("%s: after %d ms", what, time.Since(start).Milliseconds())
+}
+
+// vips are what a node says of its VIPs.
+func (w *world) vips(node string) ([]status.VIP, error) {
+	out, err := w.Exec(w.Context(), node, w.sluicectl(), "lb", "list", "-o", "json")
+	var list []status.VIP
+	return list, errors.Join(err, json.Unmarshal([]byte(out), &list))
+}
+
+// known counts the flows to a VIP that a node's programs know: OVN balances, too, and what
+// it did says nothing of Sluice.
+func (w *world) known(node string, vip netip.Addr) (n int) {
+	w.Helper()
+	m, err := ebpf.LoadPinnedMap(filepath.Join(w.node(node).BPFFS, "flows_v1"), &ebpf.LoadPinOptions{ReadOnly: true})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer m.Close()
+	want, key, value := vip.As16(), []byte(nil), []byte(nil)
+	it := m.Iterate()
+	for it.Next(&key, &value) {
+		if bytes.Equal(key[16:32], want[:]) { // struct flow_key: source, destination
+			n++
+		}
+	}
+	if err := it.Err(); err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+func (w *world) sluicectl() string { return filepath.Join(bin, "sluicectl") }
+
+// serve starts a backend's server.
+func (w *world) serve(vm string) {
+	w.Helper()
+	if _, err := w.StartBackend(w.Context(), vm, filepath.Join(bin, "sluice-lab")); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// stop kills a backend's server.
+func (w *world) stop(vm string) {
+	w.Helper()
+	p, err := w.Process(vm, "backend")
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// sluiced starts sluiced on a node.
+func (w *world) sluiced(node string) {
+	w.Helper()
+	text := fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config
+	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// streams are connections over which a backend sends its name each 100 ms.
+type streams struct {
+	w     *world
+	files []*stream
+}
+
+type stream struct {
+	mu    sync.Mutex
+	lines []string
+	err   error
+}
+
+func (s *stream) read() ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lines, s.err
+}
+
+// streams opens connections, and waits for the first line of each.
+func (w *world) streams(client string, to netip.Addr, n int) *streams {
+	w.Helper()
+	out := &streams{w: w}
+	for range n {
+		s := &stream{}
+		cmd, err := w.Command(w.Context(), client, "curl", "-gsSN", "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream")
+		if err != nil {
+			w.Fatal(err)
+		}
+		pipe, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.Cleanup(func() { _ = cmd.Process.Kill() })
+		go func() {
+			for scan := bufio.NewScanner(pipe); scan.Scan(); {
+				s.mu.Lock()
+				s.lines = append(s.lines, scan.Text())
+				s.mu.Unlock()
+			}
+			err := cmd.Wait()
+			s.mu.Lock()
+			s.err = fmt.Errorf("the connection has ended: %v", err)
+			s.mu.Unlock()
+		}()
+		out.files = append(out.files, s)
+	}
+	out.check()
+	return out
+}
+
+// check demands that each connection gets another line, of the same backend as ever; those
+// to the backends of dead may have ended.
+func (s *streams) check(dead ...string) {
+	s.w.Helper()
+	for i, one := range s.files {
+		before, err := one.read()
+		if len(before) > 0 && slices.Contains(dead, before[0]) {
+			continue
+		}
+		if err != nil {
+			s.w.Errorf("connection %d to %v: %v", i, before[:min(1, len(before))], err)
+			continue
+		}
+		labtest.Eventually(s.w.T, s.w.Lab, fmt.Sprintf("a line on connection %d, after %d of %v", i, len(before), before[:min(1, len(before))]), func() error {
+			lines, err := one.read()
+			if len(lines) <= len(before)+1 && err == nil {
+				return errors.New("none")
+			}
+			return nil
+		})
+		lines, err := one.read()
+		if err != nil || len(slices.Compact(slices.Clone(lines))) != 1 {
+			s.w.Errorf("connection %d had answers of %v (%v)", i, slices.Compact(slices.Clone(lines)), err)
+		}
+	}
+}
