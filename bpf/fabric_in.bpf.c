@@ -182,6 +182,8 @@ int fabric_in(struct __sk_buff *skb)
 		reason = balance(&r, &p, &route);
 		if (reason)
 			return drop(&r, reason);
+	} else if (r.unknown > 1) {
+		direct_note(&r, &p);
 	}
 	struct entry *e = entry_of(&r, route_ref(route));
 

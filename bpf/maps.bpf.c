@@ -14,7 +14,6 @@ const enum trace_what *trace_what_type __attribute__((unused));
 const enum icmp_refusal *icmp_refusal_type __attribute__((unused));
 const enum length_end *length_end_type __attribute__((unused));
 const enum guard_flags *guard_flags_type __attribute__((unused));
-const enum vrf_flags *vrf_flags_type __attribute__((unused));
 const enum vip_flags *vip_flags_type __attribute__((unused));
 const enum flow_kind *flow_kind_type __attribute__((unused));
 const enum flow_state *flow_state_type __attribute__((unused));

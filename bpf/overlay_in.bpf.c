@@ -5,6 +5,7 @@
  * other nodes or another gateway of this node. It redirects or drops and never
  * passes a packet on.
  */
+#define ANSWERS
 #include "lib/arp_nd.h"
 #include "lib/balance.h"
 #include "lib/default.h"
@@ -178,8 +179,6 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 	if (is_bfd(r->skb, p, row))
 		return drop(r, DROP_BFD);
 
-	if (r->balances)
-		answer_find(r, p);
 	route = route_lookup(r, &p->dst, p->family);
 	if (!route)
 		return no_route(r, p, row);

@@ -6,6 +6,7 @@
  * the host's, and goes on to it as it came: this program never drops, changes or
  * counts what is not for such an address.
  */
+#define WITHOUT_VIPS
 #include "lib/icmp.h"
 
 #include <linux/if_packet.h>

@@ -7,6 +7,7 @@
  * every address of the node. What a route of the VRF forwards passes; what one
  * refuses passes too, for the kernel to answer. All else is dropped.
  */
+#define WITHOUT_VIPS
 #include "lib/fib.h"
 #include "lib/icmp.h"
 

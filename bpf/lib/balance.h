@@ -123,11 +123,12 @@ static __always_inline struct vip *vip_find(const struct run *r, const struct pa
 	return bpf_map_lookup_elem(&vips_v1, &k);
 }
 
-/* vip_hash is the place of a flow in tables. */
-static __always_inline __u32 vip_hash(const struct packet *p, __u32 ports, __u32 flags)
+/* vip_hash is the place of a flow from a client to a VIP in tables. */
+static __always_inline __u32 vip_hash(const struct address *client, const struct address *vip, __u32 proto, __u32 ports,
+				      __u32 flags)
 {
-	const __u64 *s = (const __u64 *)p->src.addr;
-	const __u64 *d = (const __u64 *)p->dst.addr;
+	const __u64 *s = (const __u64 *)client->addr;
+	const __u64 *d = (const __u64 *)vip->addr;
 	__u64 h = 0x9e3779b97f4a7c15ULL;
 
 #define MIX(word)                                         \
@@ -140,12 +141,12 @@ static __always_inline __u32 vip_hash(const struct packet *p, __u32 ports, __u32
 	MIX(d[0]);
 	MIX(d[1]);
 	if (!(flags & VIP_BY_ADDRESS))
-		MIX((__u64)p->proto << 32 | ports);
+		MIX((__u64)proto << 32 | ports);
 #undef MIX
 	return h >> 16;
 }
 
-/* member_of is the row of backends that a hash leads to; 0: there is none. */
+/* member_of is the row of backends that a hash leads to; 0: there is none. Without r nothing is traced. */
 static __always_inline __u32 member_of(struct run *r, const struct vip *v, __u32 hash)
 {
 	__u32 row = v->table, slots = v->slots;
@@ -160,7 +161,8 @@ static __always_inline __u32 member_of(struct run *r, const struct vip *v, __u32
 
 	if (!four)
 		return 0;
-	STEP(r, STEP_MEMBER, slot, 0);
+	if (r)
+		STEP(r, STEP_MEMBER, slot, 0);
 	__u32 number = *four >> slot % 4 * 16 & 0xffff;
 
 	if (number == NO_MEMBER)
@@ -208,7 +210,7 @@ static __noinline __u32 flow_choose(struct run *r, struct packet *p, struct flow
 	if (!v)
 		return DROP_NONE;
 	STEP(r, STEP_VIP, v->table, p->dst.addr);
-	__u32 row = member_of(r, v, vip_hash(p, l4->ports, v->flags));
+	__u32 row = member_of(r, v, vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags));
 	struct backend *b = row ? bpf_map_lookup_elem(&backends_v1, &row) : 0;
 
 	if (!b || b->scope != r->vni)
@@ -270,8 +272,97 @@ static __always_inline int backend_is(__u32 scope, __u32 proto, __be16 port, con
 	return word && *word >> bit % 64 & 1;
 }
 
+/* direct_begin has what a backend sends on a connection of its own go on as it is. k is that of its packets. */
+static __noinline void direct_begin(const struct flow_key *k, __u32 now)
+{
+	struct flow f = {.tag = flow_tag(k), .seen = now, .kind = FLOW_DIRECT, .state = FLOW_OPEN};
+
+	bpf_map_update_elem(&flows_v1, k, &f, BPF_NOEXIST);
+}
+
+/*
+ * answer_of tells whether an answer without a known flow is of one to a VIP: some node
+ * has chosen this backend for it, and all choose alike. A connection of the backend's
+ * own looks so by chance, one in as many as the VIP has backends. It returns the row of
+ * the backend; 0: it is of none, or of several. from is room on the caller's stack.
+ */
+static __noinline __u32 answer_of(struct run *r, struct packet *p, const struct l4 *l4, struct vip_key *from)
+{
+	from->scope = r->vni;
+	from->port = l4->ports;
+	from->proto = p->proto;
+	from->pad = 0;
+	words_copy4(from->addr, p->src.addr);
+	struct answers *a = bpf_map_lookup_elem(&answers_v1, from);
+
+	if (!a) {
+		from->port = 0;
+		a = bpf_map_lookup_elem(&answers_v1, from);
+	}
+	if (!a || a->count > ANSWER_VIPS)
+		return 0;
+	__u32 found = 0;
+	__be16 ours = 0;
+
+	for (__u32 i = 0; i < ANSWER_VIPS && i < a->count; i++) {
+		struct answer_vip *v = &a->vips[i];
+		__be16 port = v->port ? v->port : (__be16)l4->ports;
+		__u32 ports = (__u32)port << 16 | l4->ports >> 16; /* of the packet that this one answers */
+
+		halves_copy(&r->to, v->addr);
+		if (member_of(0, &v->vip, vip_hash(&p->dst, &r->to, p->proto, ports, v->vip.flags)) != a->backend)
+			continue;
+		if (found)
+			return 0;
+		found = i + 1;
+		ours = port;
+	}
+	if (!found || found > ANSWER_VIPS)
+		return 0;
+	halves_copy(&r->to, a->vips[found - 1].addr);
+	r->port = ours;
+	return a->backend;
+}
+
+/* answer_begin makes an answer's flow a known one. */
+static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u32 now, __u32 backend)
+{
+	struct flow f = {.tag = flow_tag(k), .seen = now, .kind = FLOW_TO_CLIENT, .state = FLOW_OPEN, .port = r->port, .backend = backend};
+
+	words_copy4(f.addr, r->to.addr);
+	bpf_map_update_elem(&flows_v1, k, &f, BPF_ANY);
+}
+
+/*
+ * answer_unknown is answer_find of what may be a backend's and is of no known flow.
+ * After a VIP has come to this node there are flows that it does not know, and their
+ * answers must not get to clients as they are: those would reset their connections.
+ * What cannot be told from such an answer is held back until the other side was seen.
+ */
+static __always_inline int answer_unknown(struct run *r, struct packet *p, struct flow_key *k, struct l4 *l4)
+{
+	int opens = (l4->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+
+	if (r->unknown <= l4->now)
+		return 1;
+	if (opens) {
+		if (!r->trace)
+			direct_begin(k, l4->now);
+		return 1;
+	}
+	__u32 backend = answer_of(r, p, l4, (struct vip_key *)k);
+
+	if (!backend)
+		return 0;
+	r->side = NAT_SOURCE;
+	flow_key_of(k, r, p, l4->ports);
+	if (!r->trace)
+		answer_begin(r, k, l4->now, backend);
+	return 1;
+}
+
 /* answer_known is answer_find of what may be a backend's. */
-static __noinline void answer_known(struct run *r, struct packet *p)
+static __always_inline int answer_known(struct run *r, struct packet *p)
 {
 	struct flow_key k;
 	struct l4 l4;
@@ -280,22 +371,77 @@ static __noinline void answer_known(struct run *r, struct packet *p)
 	flow_key_of(&k, r, p, l4.ports);
 	struct flow *f = bpf_map_lookup_elem(&flows_v1, &k);
 
-	if (!f || f->kind != FLOW_TO_CLIENT || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k)))
-		return;
-	r->side = NAT_SOURCE;
-	if (!r->trace)
-		flow_seen(f, &l4);
-	STEP(r, STEP_FLOW, FLOW_TO_CLIENT, 0);
-	STEP(r, STEP_ANSWER, bpf_ntohs(r->port), r->to.addr);
+	if (!f || f->kind == FLOW_TO_BACKEND || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k))) {
+		if (!answer_unknown(r, p, &k, &l4))
+			return 0;
+	} else {
+		__u32 kind = f->kind;
+
+		if (kind == FLOW_TO_CLIENT)
+			r->side = NAT_SOURCE;
+		if (!r->trace)
+			flow_seen(f, &l4);
+		STEP(r, STEP_FLOW, kind, 0);
+	}
+	if (r->side)
+		STEP(r, STEP_ANSWER, bpf_ntohs(r->port), r->to.addr);
+	return 1;
 }
 
-/* answer_find has a backend's answer come from the VIP. What belongs to no flow is the backend's own. */
-static __always_inline void answer_find(struct run *r, struct packet *p)
+/*
+ * answer_find has a backend's answer come from the VIP. What belongs to no flow is the
+ * backend's own. 0: it cannot be told.
+ */
+static __always_inline int answer_find(struct run *r, struct packet *p)
 {
 	if (!has_ports(p->proto) || p->fragment != WHOLE)
-		return;
+		return 1;
 	__be16 port = l4_ports(r->skb, p);
 
 	if (backend_is(r->vni, p->proto, port, &p->src) || backend_is(r->vni, p->proto, 0, &p->src))
-		answer_known(r, p);
+		return answer_known(r, p);
+	return 1;
+}
+
+#ifdef ANSWERS
+static __noinline __u32 answer_apply(struct run *r, struct packet *p)
+{
+	if (!answer_find(r, p))
+		return DROP_ANSWER_UNKNOWN;
+	return r->side ? nat_write(r, p) : DROP_NONE;
+}
+#endif
+
+/* direct_known is direct_note of what has ports. */
+static __noinline void direct_known(struct run *r, struct packet *p)
+{
+	struct flow_key k;
+	struct l4 l4;
+
+	l4_read(r->skb, p, &l4);
+	__be16 port = l4.ports >> 16;
+
+	if (r->unknown <= l4.now || !(backend_is(r->vni, p->proto, port, &p->dst) || backend_is(r->vni, p->proto, 0, &p->dst)))
+		return;
+	words_copy4(k.src, p->dst.addr);
+	words_copy4(k.dst, p->src.addr);
+	k.scope = r->vni;
+	k.ports = l4.ports << 16 | l4.ports >> 16;
+	k.proto = p->proto;
+	struct flow *f = bpf_map_lookup_elem(&flows_v1, &k);
+
+	if (f && f->kind == FLOW_DIRECT)
+		flow_seen(f, &l4);
+	else if (!f)
+		direct_begin(&k, l4.now);
+}
+
+/*
+ * direct_note has the answers to a packet for a backend itself pass, while those of
+ * flows that are not known are held back.
+ */
+static __always_inline void direct_note(struct run *r, struct packet *p)
+{
+	if (has_ports(p->proto) && p->fragment == WHOLE && !r->trace)
+		direct_known(r, p);
 }

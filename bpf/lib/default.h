@@ -82,9 +82,8 @@ static __noinline int way_out(struct run *r, struct packet *p)
 		trace_append(r->trace, STEP_FIB, ifindex, via);
 		trace_append(r->trace, STEP_REDIRECT, ifindex, 0);
 	}
-	reason = nat_apply(r, p);
-	if (!reason)
-		reason = set_vlan(r->skb, 0);
+	/* No VIP is of the default VRF. */
+	reason = set_vlan(r->skb, 0);
 	/* The MAC addresses are written with the neighbour's. */
 	if (!reason)
 		reason = hop(r->skb, p, node.nexthop_mac, node.nexthop_mac);

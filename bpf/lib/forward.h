@@ -84,7 +84,7 @@ static __always_inline void count_forwarded(struct run *r, const struct packet *
 }
 
 /* to_entry sends the packet into OVN as coming from the next hop. */
-static __always_inline int to_entry(struct run *r, const struct packet *p, const struct entry *e)
+static __always_inline int to_entry(struct run *r, struct packet *p, const struct entry *e)
 {
 	__u32 reason = nat_apply(r, p);
 

@@ -183,7 +183,9 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 	if (front && vni && front->vni == vni) {
 		r->index = front->index;
 		r->device = front->device;
-		r->balances = front->flags & VRF_BALANCES;
+#ifndef WITHOUT_VIPS
+		r->unknown = front->unknown;
+#endif
 		r->lengths4 = *(__u64 *)front->four;
 		r->lengths6 = *(__u64 *)front->six;
 	} else {
@@ -193,7 +195,9 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 			return 0;
 		r->index = vrf->index;
 		r->device = vrf->device;
-		r->balances = 1;
+#ifndef WITHOUT_VIPS
+		r->unknown = 1;
+#endif
 		r->lengths4 = r->lengths6 = LENGTH_ASK;
 	}
 	r->vni = vni;

@@ -201,6 +201,14 @@ struct {
 } backends_v1 SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct vip_key);
+	__type(value, struct answers);
+} answers_v1 SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, BACKEND_FRONT / 64);
 	__type(key, __u32);

@@ -14,6 +14,13 @@
  */
 #include "lookup.h"
 
+#ifdef WITHOUT_VIPS /* of programs that no packet of a VIP comes by: their stack is full */
+static __always_inline __u32 nat_apply(struct run *r __attribute__((unused)), const struct packet *p __attribute__((unused)))
+{
+	return DROP_NONE;
+}
+#else
+
 #define TCP_CHECK 16
 #define UDP_CHECK 6
 
@@ -69,8 +76,22 @@ static __noinline __u32 nat_write(struct run *r, const struct packet *p)
 	return DROP_NONE;
 }
 
-/* nat_apply writes what was decided, if anything was. 0 or a drop reason. */
+/*
+ * nat_apply writes what was decided, if anything was. 0 or a drop reason. Whether a
+ * packet from OVN is a backend's answer is decided only here: before, each further
+ * step would be verified for both.
+ */
+#ifdef ANSWERS
+static __noinline __u32 answer_apply(struct run *r, struct packet *p);
+
+static __always_inline __u32 nat_apply(struct run *r, struct packet *p)
+{
+	return r->unknown ? answer_apply(r, p) : DROP_NONE;
+}
+#else
 static __always_inline __u32 nat_apply(struct run *r, const struct packet *p)
 {
 	return r->side ? nat_write(r, p) : DROP_NONE;
 }
+#endif
+#endif

@@ -36,10 +36,12 @@ struct run {
 	__u32 device;	/* the VRF's, see struct vrf */
 	__u64 lengths4; /* of the VRF's routes: see struct vrf_front */
 	__u64 lengths6;
-	__u32 balances; /* the VRF has VIPs, or may have */
+#ifndef WITHOUT_VIPS
+	__u32 unknown;	/* the VRF's, see struct vrf_front */
 	__u32 side;	/* enum nat_side: which end of the packet becomes to and port on its way out */
 	struct address to;
 	__be16 port; /* 0: it stays */
+#endif
 };
 
 static __always_inline void run_start(struct run *r, struct __sk_buff *skb, __u32 direction)

@@ -62,13 +62,14 @@ struct vrf_front {
 	__u8 four[8] __attribute__((aligned(8)));
 	__u8 six[8] __attribute__((aligned(8)));
 	__u32 device; /* see struct vrf */
-	__u32 flags;  /* enum vrf_flags */
+	/*
+	 * 0: the VRF has no VIPs; else what comes from OVN may be a backend's answer, and
+	 * until this time (s, CLOCK_MONOTONIC) there may be flows that this node does not
+	 * know: see answer_unknown().
+	 */
+	__u32 unknown;
 };
 ASSERT_SIZE(struct vrf_front, 32);
-
-enum vrf_flags {
-	VRF_BALANCES = 1, /* it has VIPs: what comes from OVN may be a backend's answer */
-};
 
 /* vteps: outer sources that are accepted. */
 struct vtep_key {
@@ -308,6 +309,27 @@ struct backend {
 ASSERT_SIZE(struct backend, 24);
 
 /*
+ * answers: the VIPs of a backend, by what it sends from: struct vip_key. A packet of
+ * a flow that this node does not know shows so what it answers.
+ */
+#define ANSWER_VIPS 4
+
+struct answer_vip {
+	__u8 addr[16] __attribute__((aligned(8)));
+	struct vip vip;
+	__be16 port; /* 0: that of the packet */
+	__u16 pad[3];
+};
+ASSERT_SIZE(struct answer_vip, 40);
+
+struct answers {
+	__u32 backend; /* row of backends */
+	__u32 count;   /* of VIPs; more than ANSWER_VIPS: they are not all here */
+	struct answer_vip vips[ANSWER_VIPS];
+};
+ASSERT_SIZE(struct answers, 168);
+
+/*
  * backend_front: bits, by backend_bit(). What a backend sends has its bit set; of
  * what others send next to nothing has, and need not be looked for in flows.
  */
@@ -326,6 +348,7 @@ ASSERT_SIZE(struct flow_key, 44);
 enum flow_kind {
 	FLOW_TO_BACKEND = 1, /* the destination becomes addr and port */
 	FLOW_TO_CLIENT = 2,  /* the source becomes addr and port, which are the VIP's */
+	FLOW_DIRECT = 3,     /* from a backend, and of no VIP */
 };
 
 enum flow_state {

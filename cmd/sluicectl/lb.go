@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/netip"
 
 	"github.com/spf13/cobra"
 
@@ -18,12 +19,9 @@ func lbCommand(o *options) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "All VIPs with their path, its reason and their backends", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var vni intent.VNI
-			if vrf != "" {
-				var err error
-				if vni, err = parseVNI(vrf); err != nil {
-					return err
-				}
+			vni, err := optionalVNI(vrf)
+			if err != nil {
+				return err
 			}
 			vips, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListVIPs, admin.VRFSelector{VNI: vni})
 			if err != nil {
@@ -33,8 +31,95 @@ func lbCommand(o *options) *cobra.Command {
 		},
 	}
 	o.vrfFlag(list, &vrf, "only this VNI")
-	c.AddCommand(list)
+	c.AddCommand(list, lbFlows(o), lbExplain(o))
 	return c
+}
+
+func lbFlows(o *options) *cobra.Command {
+	var vrf string
+	c := &cobra.Command{
+		Use: "flows", Short: "Flows to VIPs that this node knows, and their backends", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			vni, err := optionalVNI(vrf)
+			if err != nil {
+				return err
+			}
+			flows, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListFlows, admin.VRFSelector{VNI: vni})
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), flows, func(w io.Writer) error { return writeFlows(w, flows) })
+		},
+	}
+	o.vrfFlag(c, &vrf, "only this VNI")
+	return c
+}
+
+func writeFlows(w io.Writer, flows []status.Flow) error {
+	t := output.Table{Header: []string{"VNI", "PROTOCOL", "CLIENT", "VIP", "BACKEND", "STATE", "IDLE"}}
+	for _, f := range flows {
+		t.Add(f.VNI.String(), f.Protocol.String(), f.Client.String(), f.VIP.String(), f.Backend.String(), f.State, fmt.Sprintf("%d s", f.Idle))
+	}
+	return t.Write(w)
+}
+
+func lbExplain(o *options) *cobra.Command {
+	var vrf string
+	c := &cobra.Command{
+		Use: "explain --vrf VNI PROTOCOL CLIENT:PORT VIP:PORT", Short: "Which backend a flow gets, on this node and on any other, and why",
+		Args: exactArgs("PROTOCOL", "CLIENT:PORT", "VIP:PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			var q status.VIPQuery
+			var err error
+			if q.VNI, err = parseVNI(vrf); err != nil {
+				return err
+			}
+			if err := q.Protocol.UnmarshalText([]byte(args[0])); err != nil {
+				return usagef("%v", err)
+			}
+			if q.Client, err = netip.ParseAddrPort(args[1]); err != nil {
+				return usagef("client %q: an address and a port are wanted, IPv6 in brackets", args[1])
+			}
+			if q.VIP, err = netip.ParseAddrPort(args[2]); err != nil {
+				return usagef("VIP %q: an address and a port are wanted, IPv6 in brackets", args[2])
+			}
+			e, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.ExplainVIP, q)
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), e, func(w io.Writer) error { return writeVIPExplanation(w, e) })
+		},
+	}
+	o.vrfFlag(c, &vrf, "the tenant's VNI")
+	return c
+}
+
+func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
+	if err := writeVIPs(w, []status.VIP{e.VIP}); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if e.VIP.Path != "ebpf" {
+		_, err := fmt.Fprintf(w, "OVN chooses the backend: %s\n", e.VIP.ReasonDetail)
+		return err
+	}
+	if e.Known != nil {
+		fmt.Fprintf(w, "this node knows the flow: to %s\n", e.Known)
+	}
+	if e.Backend == nil {
+		_, err := fmt.Fprintln(w, "no backend gets new flows: packets of one that is not known are dropped (no_backend)")
+		return err
+	}
+	_, err := fmt.Fprintf(w, "a node that does not know it, slot %d of %d: to %s\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
+	return err
+}
+
+// optionalVNI reads --vrf; 0 is all.
+func optionalVNI(vrf string) (intent.VNI, error) {
+	if vrf == "" {
+		return 0, nil
+	}
+	return parseVNI(vrf)
 }
 
 func writeVIPs(w io.Writer, vips []status.VIP) error {

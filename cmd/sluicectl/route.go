@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -19,12 +18,9 @@ func routeCommand(o *options) *cobra.Command {
 		Short: "Routes into OVN and to other nodes, and whether they are programmed and announced",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var vni intent.VNI
-			if vrf != "" {
-				var err error
-				if vni, err = parseVNI(vrf); err != nil {
-					return err
-				}
+			vni, err := optionalVNI(vrf)
+			if err != nil {
+				return err
 			}
 			routes, err := o.source(c.ErrOrStderr()).Routes(c.Context(), vni)
 			if err != nil {

@@ -21,6 +21,12 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	handleList(s, d, admin.ListVIPs, []status.VIP{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.VIP, error) {
 		return n.vips(q.VNI), nil
 	})
+	handleList(s, d, admin.ListFlows, []status.Flow{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.Flow, error) {
+		return n.flows(q.VNI)
+	})
+	handle(s, d, admin.ExplainVIP, func(_ context.Context, n *node, q status.VIPQuery) (status.VIPExplanation, error) {
+		return n.explainVIP(q)
+	})
 	handleList(s, d, admin.ListRoutes, []status.Route{}, func(ctx context.Context, n *node, q admin.VRFSelector) ([]status.Route, error) {
 		return n.routesOf(ctx, q.VNI)
 	})

@@ -1,7 +1,14 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -27,4 +34,66 @@ func (n *node) vips(vni intent.VNI) []status.VIP {
 		out = append(out, v)
 	}
 	return out
+}
+
+// explainVIP tells which backend a flow gets here, and on a node that does not know it.
+func (n *node) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
+	out := status.VIPExplanation{Query: q}
+	key := intent.VIPKey{VNI: q.VNI, Protocol: q.Protocol, Addr: q.VIP.Addr().Unmap(), Port: q.VIP.Port()}
+	all := n.vips(q.VNI)
+	at := slices.IndexFunc(all, func(v status.VIP) bool { return keyOf(v) == key })
+	if at < 0 {
+		key.Port = 0
+		at = slices.IndexFunc(all, func(v status.VIP) bool { return keyOf(v) == key })
+	}
+	if at < 0 {
+		return out, fmt.Errorf("VIP %s/%s in VRF %s: %w; 'sluicectl lb list' shows those of this node", q.VIP, q.Protocol, q.VNI, admin.ErrNotFound)
+	}
+	out.VIP = all[at]
+	row, served := n.tables.VIPs.Wanted(key)
+	if !served {
+		return out, nil // OVN's: it knows
+	}
+	choice, ok, err := ebpf.Choose(row, q.Client, q.VIP)
+	if err != nil {
+		return out, err
+	}
+	out.Slot = choice.Slot
+	if ok {
+		out.Backend = &choice.Backend
+	}
+	f, known, err := n.dp.Reader().Flow(ebpf.FlowKey{VNI: q.VNI, Protocol: q.Protocol, Src: q.Client, Dst: q.VIP})
+	if known && f.ToVIP {
+		out.Known = &f.Becomes
+	}
+	return out, err
+}
+
+func keyOf(v status.VIP) intent.VIPKey {
+	return intent.VIPKey{VNI: v.VNI, Protocol: v.Protocol, Addr: v.Address, Port: v.Port}
+}
+
+// mostFlows bounds an answer.
+const mostFlows = 10000
+
+// flows lists the flows to VIPs of one VRF, or of all for 0.
+func (n *node) flows(vni intent.VNI) ([]status.Flow, error) {
+	list, err := n.dp.Reader().Flows(mostFlows, func(f ebpf.Flow) bool { return f.ToVIP && (vni == 0 || f.Key.VNI == vni) })
+	out := []status.Flow{}
+	for _, f := range list {
+		state := "opening"
+		switch {
+		case f.Ending:
+			state = "ending"
+		case f.Open:
+			state = "open"
+		}
+		out = append(out, status.Flow{
+			VNI: f.Key.VNI, Protocol: f.Key.Protocol, Client: f.Key.Src, VIP: f.Key.Dst, Backend: f.Becomes, State: state, Idle: uint32(f.Idle / time.Second),
+		})
+	}
+	slices.SortFunc(out, func(a, b status.Flow) int {
+		return cmp.Or(cmp.Compare(a.VNI, b.VNI), a.VIP.Compare(b.VIP), a.Client.Compare(b.Client), cmp.Compare(a.Protocol, b.Protocol))
+	})
+	return out, err
 }

@@ -47,6 +47,7 @@ func (s *store) adoptVIPs() error {
 		}
 		if !s.readOnly {
 			s.vrfs.vips[intent.VNI(k.Scope)]++
+			s.lb.use(k, bpfVip{}, v)
 		}
 	}
 	return nil
@@ -92,9 +93,31 @@ func (s *store) settleVIPs() error {
 		}
 	}
 	s.lb.front = newBackendFront(s.t[bpfMapBackendFrontV1])
-	return errors.Join(eachRow(s.t[bpfMapBackendsV1], func(_ uint32, b bpfBackend) {
+	err := eachRow(s.t[bpfMapBackendsV1], func(_ uint32, b bpfBackend) {
 		if b.Scope != 0 {
 			s.lb.front.adopt(b)
 		}
-	}), s.lb.front.settle())
+	})
+	return errors.Join(err, s.lb.front.settle(), s.settleAnswers())
+}
+
+// settleAnswers brings the rows of all backends up to date, and removes those of others.
+func (s *store) settleAnswers() error {
+	var gone []bpfVipKey
+	n, err := pinned.Walk(s.t[bpfMapAnswersV1], func(k bpfVipKey, _ bpfAnswers) {
+		if _, ok := s.lb.users[backendKey{intent.VNI(k.Scope), intent.Protocol(k.Proto), from16(k.Addr), bePort(k.Port)}]; !ok {
+			gone = append(gone, k)
+		}
+	})
+	s.rows[bpfMapAnswersV1] = n
+	if err != nil {
+		return mapError(bpfMapAnswersV1, err)
+	}
+	for _, k := range gone {
+		err = errors.Join(err, s.drop(bpfMapAnswersV1, k))
+	}
+	for member := range s.lb.users {
+		err = errors.Join(err, s.writeAnswer(member))
+	}
+	return err
 }

@@ -26,7 +26,7 @@ func (s *store) follow(k intent.RouteKey, old, now bpfRoute) {
 		if s.defaults[now.Ref] == nil {
 			s.defaults[now.Ref] = map[intent.RouteKey]bool{}
 		}
-		s.defaults[now.Ref][k] = !now.isPlainLocal()
+		s.defaults[now.Ref][k] = now.isVIP()
 	}
 }
 

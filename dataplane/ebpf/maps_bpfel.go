@@ -13,6 +13,21 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type bpfAnswerVip struct {
+	_    structs.HostLayout
+	Addr [16]uint8
+	Vip  bpfVip
+	Port uint16
+	Pad  [3]uint16
+}
+
+type bpfAnswers struct {
+	_       structs.HostLayout
+	Backend uint32
+	Count   uint32
+	Vips    [4]bpfAnswerVip
+}
+
 type bpfAsked struct {
 	_     structs.HostLayout
 	Addr6 [16]uint8
@@ -101,6 +116,7 @@ type bpfFlowKind uint32
 const (
 	bpfFlowKindFLOW_TO_BACKEND bpfFlowKind = 1
 	bpfFlowKindFLOW_TO_CLIENT  bpfFlowKind = 2
+	bpfFlowKindFLOW_DIRECT     bpfFlowKind = 3
 )
 
 type bpfFlowState uint32
@@ -387,20 +403,14 @@ type bpfVrf struct {
 	Device uint32
 }
 
-type bpfVrfFlags uint32
-
-const (
-	bpfVrfFlagsVRF_BALANCES bpfVrfFlags = 1
-)
-
 type bpfVrfFront struct {
-	_      structs.HostLayout
-	Vni    uint32
-	Index  uint32
-	Four   [8]uint8
-	Six    [8]uint8
-	Device uint32
-	Flags  uint32
+	_       structs.HostLayout
+	Vni     uint32
+	Index   uint32
+	Four    [8]uint8
+	Six     [8]uint8
+	Device  uint32
+	Unknown uint32
 }
 
 type bpfVtep struct {
@@ -417,6 +427,7 @@ type bpfVtepKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	bpfMapAnswersV1        = "answers_v1"
 	bpfMapAskedV1          = "asked_v1"
 	bpfMapBackendFrontV1   = "backend_front_v1"
 	bpfMapBackendsV1       = "backends_v1"
@@ -464,7 +475,6 @@ const (
 	bpfVarServedAnswerType = "served_answer_type"
 	bpfVarTraceWhatType    = "trace_what_type"
 	bpfVarVipFlagsType     = "vip_flags_type"
-	bpfVarVrfFlagsType     = "vrf_flags_type"
 )
 
 // loadBpf returns the embedded CollectionSpec for bpf.
@@ -515,6 +525,7 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
+	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
@@ -568,7 +579,6 @@ type bpfVariableSpecs struct {
 	ServedAnswerType *ebpf.VariableSpec `ebpf:"served_answer_type"`
 	TraceWhatType    *ebpf.VariableSpec `ebpf:"trace_what_type"`
 	VipFlagsType     *ebpf.VariableSpec `ebpf:"vip_flags_type"`
-	VrfFlagsType     *ebpf.VariableSpec `ebpf:"vrf_flags_type"`
 }
 
 // bpfObjects contains all objects after they have been loaded into the kernel.
@@ -591,6 +601,7 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
+	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
@@ -627,6 +638,7 @@ type bpfMaps struct {
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendsV1,
@@ -681,7 +693,6 @@ type bpfVariables struct {
 	ServedAnswerType *ebpf.Variable `ebpf:"served_answer_type"`
 	TraceWhatType    *ebpf.Variable `ebpf:"trace_what_type"`
 	VipFlagsType     *ebpf.Variable `ebpf:"vip_flags_type"`
-	VrfFlagsType     *ebpf.Variable `ebpf:"vrf_flags_type"`
 }
 
 // bpfPrograms contains all programs after they have been loaded into the kernel.

@@ -65,7 +65,7 @@ func (s *store) routeOf(k intent.RouteKey, v bpfRoute) intent.Route {
 	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP:
 		e, ok := s.entries.keys[v.Ref]
 		if l, live := s.live[e.gateway]; ok && live && l.row == v.Ref && mayRefer(k.VNI, e.vni) {
-			return intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: e.gateway, VIP: !v.isPlainLocal()}
+			return intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: e.gateway, VIP: v.isVIP()}
 		}
 	case bpfRouteKindROUTE_REMOTE:
 		if h, ok := s.nexthops.keys[v.Ref]; ok && h.owner == k.VNI {
@@ -84,9 +84,12 @@ func (s *store) routeOf(k intent.RouteKey, v bpfRoute) intent.Route {
 // isPlainLocal tells whether the route is ROUTE_LOCAL: of an address without VIPs.
 func (v bpfRoute) isPlainLocal() bool { return bpfRouteKind(v.Kind) == bpfRouteKindROUTE_LOCAL }
 
+// isVIP tells whether the route is ROUTE_VIP.
+func (v bpfRoute) isVIP() bool { return bpfRouteKind(v.Kind) == bpfRouteKindROUTE_VIP }
+
 // isLocal tells whether the route leads into OVN.
 func (v bpfRoute) isLocal() bool {
-	return v.isPlainLocal() || bpfRouteKind(v.Kind) == bpfRouteKindROUTE_VIP
+	return v.isPlainLocal() || v.isVIP()
 }
 
 // adoptRoutes copies the tries and counts all routes as references.

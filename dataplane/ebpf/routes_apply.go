@@ -61,7 +61,9 @@ func (s *store) prepare(i int, row reconcile.Row[intent.RouteKey, intent.Route])
 	}
 	route := row.Value
 	route.Key = row.Key
-	c.new, err = s.acquireRef(route)
+	if c.new, err = s.acquireRef(route); err == nil && route.VIP && (!c.had || !c.old.isVIP()) {
+		s.vipComes(row.Key)
+	}
 	return c, err
 }
 

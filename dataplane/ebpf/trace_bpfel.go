@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	wrapperMapAnswersV1      = "answers_v1"
 	wrapperMapAskedV1        = "asked_v1"
 	wrapperMapBackendFrontV1 = "backend_front_v1"
 	wrapperMapBackendsV1     = "backends_v1"
@@ -102,6 +103,7 @@ type wrapperProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wrapperMapSpecs struct {
+	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
@@ -164,6 +166,7 @@ func (o *wrapperObjects) Close() error {
 //
 // It can be passed to loadWrapperObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wrapperMaps struct {
+	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
@@ -201,6 +204,7 @@ type wrapperMaps struct {
 
 func (m *wrapperMaps) Close() error {
 	return _WrapperClose(
+		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendsV1,

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	underlayInMapAnswersV1      = "answers_v1"
 	underlayInMapAskedV1        = "asked_v1"
 	underlayInMapBackendFrontV1 = "backend_front_v1"
 	underlayInMapBackendsV1     = "backends_v1"
@@ -101,6 +102,7 @@ type underlayInProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type underlayInMapSpecs struct {
+	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
@@ -162,6 +164,7 @@ func (o *underlayInObjects) Close() error {
 //
 // It can be passed to loadUnderlayInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type underlayInMaps struct {
+	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
@@ -198,6 +201,7 @@ type underlayInMaps struct {
 
 func (m *underlayInMaps) Close() error {
 	return _UnderlayInClose(
+		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendsV1,

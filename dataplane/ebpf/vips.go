@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -15,7 +18,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// VIPs drives the maps vips, maglev, backends and backend_front.
+// VIPs drives the maps vips, maglev, backends, backend_front and answers.
 type VIPs struct{ s *store }
 
 // VIPs is the driver of the table VIPs.
@@ -31,10 +34,16 @@ type balancing struct {
 	tables   *slots[tableKey]
 	backends *slots[backendKey]
 	front    *backendFront
+	// users are the VIPs of each backend.
+	users map[backendKey]map[bpfVipKey]struct{}
+	// born is when the first VIP of an address came, if that was in this process.
+	born map[intent.RouteKey]time.Time
+	now  func() time.Time
 }
 
 func newBalancing(l Limits) balancing {
-	return balancing{vips: map[bpfVipKey]bpfVip{}, tables: newSlots[tableKey](l.VIPs + 1), backends: newSlots[backendKey](l.Backends + 1)}
+	return balancing{vips: map[bpfVipKey]bpfVip{}, tables: newSlots[tableKey](l.VIPs + 1), backends: newSlots[backendKey](l.Backends + 1),
+		users: map[backendKey]map[bpfVipKey]struct{}{}, born: map[intent.RouteKey]time.Time{}, now: time.Now}
 }
 
 // tableKey is what makes a table: VIPs of which all of it is equal share one.
@@ -140,11 +149,89 @@ func (s *store) applyVIP(v intent.VIP) error {
 	}
 	old, had := s.lb.vips[k]
 	s.lb.vips[k] = row
-	if had {
-		return s.releaseTable(old.Table)
+	s.lb.use(k, old, row)
+	if !had {
+		s.vrfs.countVIP(v.Key.VNI, +1)
+		if host := intent.NewHostKey(v.Key.VNI, v.Key.Addr); s.lb.born[host].IsZero() {
+			s.lb.born[host] = s.lb.now()
+		}
 	}
-	s.vrfs.countVIP(v.Key.VNI, +1)
-	return nil
+	err = s.writeAnswers(old.Table, row.Table)
+	if had {
+		err = errors.Join(err, s.releaseTable(old.Table))
+	}
+	return err
+}
+
+// settleTime is within which the rows of something new are written.
+const settleTime = time.Second
+
+// vipComes is told of the route of an address with VIPs before it is written. Where the
+// VIPs were there before, or the VRF was not, the address has come from another node,
+// and its flows with it.
+func (s *store) vipComes(k intent.RouteKey) {
+	recent := func(t time.Time) bool { return s.lb.now().Sub(t) < settleTime }
+	if !recent(s.lb.born[k]) || recent(s.vrfs.born[k.VNI]) {
+		s.vrfs.claim(k.VNI)
+	}
+}
+
+// use follows a VIP that has another table now; the zero value is none.
+func (b *balancing) use(k bpfVipKey, old, now bpfVip) {
+	for _, member := range b.members(old.Table) {
+		delete(b.users[member], k)
+		if len(b.users[member]) == 0 {
+			delete(b.users, member)
+		}
+	}
+	for _, member := range b.members(now.Table) {
+		if b.users[member] == nil {
+			b.users[member] = map[bpfVipKey]struct{}{}
+		}
+		b.users[member][k] = struct{}{}
+	}
+}
+
+// members are the backends of the table in a row.
+func (b *balancing) members(table uint32) []backendKey {
+	k, ok := b.tables.keys[table]
+	if !ok {
+		return nil
+	}
+	var out []backendKey
+	for _, m := range k.backends.All() {
+		out = append(out, backendKey{k.vni, k.protocol, m.Addr, m.Port})
+	}
+	return out
+}
+
+// writeAnswers brings the rows of the backends of tables up to date.
+func (s *store) writeAnswers(tables ...uint32) error {
+	done := map[backendKey]bool{}
+	var err error
+	for _, table := range tables {
+		for _, member := range s.lb.members(table) {
+			if !done[member] {
+				done[member] = true
+				err = errors.Join(err, s.writeAnswer(member))
+			}
+		}
+	}
+	return err
+}
+
+// writeAnswer writes what VIPs a backend has. The order of several is that of their keys.
+func (s *store) writeAnswer(member backendKey) error {
+	k := bpfVipKey{Scope: uint32(member.vni), Port: bePort(member.port), Proto: uint8(member.protocol), Addr: member.addr.As16()}
+	users := slices.SortedFunc(maps.Keys(s.lb.users[member]), func(a, b bpfVipKey) int { return vipKey(a).Compare(vipKey(b)) })
+	if len(users) == 0 {
+		return s.drop(bpfMapAnswersV1, k)
+	}
+	row := bpfAnswers{Backend: s.lb.backends.rows[member], Count: uint32(len(users))}
+	for i, u := range users[:min(len(users), len(row.Vips))] {
+		row.Vips[i] = bpfAnswerVip{Addr: u.Addr, Vip: s.lb.vips[u], Port: u.Port}
+	}
+	return s.put(bpfMapAnswersV1, k, row)
 }
 
 // Delete removes rows. Flows that are known go on.
@@ -170,8 +257,10 @@ func (s *store) deleteVIP(key intent.VIPKey) error {
 		return err
 	}
 	delete(s.lb.vips, k)
+	delete(s.lb.born, intent.NewHostKey(key.VNI, key.Addr))
+	s.lb.use(k, old, bpfVip{})
 	s.vrfs.countVIP(key.VNI, -1)
-	return s.releaseTable(old.Table)
+	return errors.Join(s.writeAnswers(old.Table), s.releaseTable(old.Table))
 }
 
 // acquireTable finds or makes a table. One is never changed: other backends are another

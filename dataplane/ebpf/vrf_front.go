@@ -1,6 +1,8 @@
 package ebpf
 
 import (
+	"time"
+
 	"github.com/cilium/ebpf"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -16,6 +18,10 @@ type vrfFront struct {
 	// routes counts the routes of each length, vips the VIPs of each VRF.
 	routes map[lengthKey]int
 	vips   map[intent.VNI]int
+	// unknown is until when a VRF may have flows that this node does not know.
+	unknown map[intent.VNI]uint32
+	// born is when a VRF came, if that was in this process.
+	born map[intent.VNI]time.Time
 }
 
 type lengthKey struct {
@@ -33,7 +39,7 @@ func openVRFFront(m *ebpf.Map) (*vrfFront, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &vrfFront{rows: rows, size: m.MaxEntries(), vrfs: map[intent.VNI]bpfVrf{}, routes: map[lengthKey]int{}, vips: map[intent.VNI]int{}}, nil
+	return &vrfFront{rows: rows, size: m.MaxEntries(), vrfs: map[intent.VNI]bpfVrf{}, routes: map[lengthKey]int{}, vips: map[intent.VNI]int{}, unknown: map[intent.VNI]uint32{}, born: map[intent.VNI]time.Time{}}, nil
 }
 
 func (f *vrfFront) slot(vni intent.VNI) uint32 { return uint32(vni) % f.size }
@@ -73,15 +79,32 @@ func (f *vrfFront) row(vni intent.VNI) bpfVrfFront {
 	v := f.vrfs[vni]
 	row := bpfVrfFront{Vni: uint32(vni), Index: v.Index, Four: f.lengths(vni, false), Six: f.lengths(vni, true), Device: v.Device}
 	if f.vips[vni] > 0 {
-		row.Flags = uint32(bpfVrfFlagsVRF_BALANCES)
+		row.Unknown = max(f.unknown[vni], 1)
 	}
 	return row
+}
+
+// flowIdle is TCP_IDLE of bpf/lib/balance.h: for so long there may be flows that another
+// node knows.
+const flowIdle = 7440
+
+// claim tells that a VIP of the VRF has come from another node.
+func (f *vrfFront) claim(vni intent.VNI) {
+	now, err := monotonic()
+	if err != nil {
+		return // no kernel says so
+	}
+	f.unknown[vni] = now + flowIdle
+	if f.holder(vni) {
+		f.write(f.slot(vni), f.row(vni))
+	}
 }
 
 // countVIP follows a VIP that comes into its map (+1) or has left it (-1).
 func (f *vrfFront) countVIP(vni intent.VNI, n int) {
 	if f.vips[vni] += n; f.vips[vni] == 0 {
 		delete(f.vips, vni)
+		delete(f.unknown, vni)
 	}
 	if f.holder(vni) {
 		f.write(f.slot(vni), f.row(vni))
@@ -112,6 +135,9 @@ func (f *vrfFront) remove(k lengthKey) {
 // put follows a VRF that was written to the map. The default VRF keeps its row:
 // underlay_in asks for it with each packet of the host.
 func (f *vrfFront) put(vni intent.VNI, v bpfVrf) {
+	if _, had := f.vrfs[vni]; !had {
+		f.born[vni] = time.Now()
+	}
 	f.vrfs[vni] = v
 	if vni != intent.DefaultVRF && f.slot(vni) == f.slot(intent.DefaultVRF) && f.holder(intent.DefaultVRF) {
 		return
@@ -122,6 +148,7 @@ func (f *vrfFront) put(vni intent.VNI, v bpfVrf) {
 // drop goes before a VRF that is deleted from the map.
 func (f *vrfFront) drop(vni intent.VNI) {
 	delete(f.vrfs, vni)
+	delete(f.born, vni)
 	if f.holder(vni) {
 		f.write(f.slot(vni), bpfVrfFront{})
 	}
@@ -132,6 +159,9 @@ func (f *vrfFront) drop(vni intent.VNI) {
 func (f *vrfFront) settle() {
 	want := map[uint32]bpfVrfFront{}
 	for vni := range f.vrfs {
+		if f.holder(vni) {
+			f.unknown[vni] = f.read(f.slot(vni)).Unknown
+		}
 		row, taken := want[f.slot(vni)]
 		if !taken || vni == intent.DefaultVRF || f.holder(vni) && row.Vni != uint32(intent.DefaultVRF) {
 			want[f.slot(vni)] = f.row(vni)

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	vrfGuardMapAnswersV1      = "answers_v1"
 	vrfGuardMapAskedV1        = "asked_v1"
 	vrfGuardMapBackendFrontV1 = "backend_front_v1"
 	vrfGuardMapBackendsV1     = "backends_v1"
@@ -101,6 +102,7 @@ type vrfGuardProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrfGuardMapSpecs struct {
+	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
@@ -162,6 +164,7 @@ func (o *vrfGuardObjects) Close() error {
 //
 // It can be passed to loadVrfGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrfGuardMaps struct {
+	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
@@ -198,6 +201,7 @@ type vrfGuardMaps struct {
 
 func (m *vrfGuardMaps) Close() error {
 	return _VrfGuardClose(
+		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendsV1,

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	vtepGuardMapAnswersV1      = "answers_v1"
 	vtepGuardMapAskedV1        = "asked_v1"
 	vtepGuardMapBackendFrontV1 = "backend_front_v1"
 	vtepGuardMapBackendsV1     = "backends_v1"
@@ -102,6 +103,7 @@ type vtepGuardProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vtepGuardMapSpecs struct {
+	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
@@ -164,6 +166,7 @@ func (o *vtepGuardObjects) Close() error {
 //
 // It can be passed to loadVtepGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vtepGuardMaps struct {
+	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
@@ -200,6 +203,7 @@ type vtepGuardMaps struct {
 
 func (m *vtepGuardMaps) Close() error {
 	return _VtepGuardClose(
+		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendsV1,

@@ -52,6 +52,10 @@ var (
 	GetVRF = NewEndpoint[VRFSelector, status.VRF]("/v1/vrf")
 	// ListVIPs is "sluicectl lb list".
 	ListVIPs = NewEndpoint[VRFSelector, []status.VIP]("/v1/vips")
+	// ExplainVIP is "sluicectl lb explain".
+	ExplainVIP = NewEndpoint[status.VIPQuery, status.VIPExplanation]("/v1/vips/explain")
+	// ListFlows is "sluicectl lb flows": 10000 at most.
+	ListFlows = NewEndpoint[VRFSelector, []status.Flow]("/v1/vips/flows")
 	// ListRoutes is "sluicectl route list".
 	ListRoutes = NewEndpoint[VRFSelector, []status.Route]("/v1/routes")
 	// GetBGP is "sluicectl bgp neighbors".

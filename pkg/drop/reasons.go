@@ -66,6 +66,8 @@ const (
 	VIPFragment Reason = 30
 	// NAT: The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.
 	NAT Reason = 31
+	// AnswerUnknown: A VIP has come to this node a while ago, and a backend's packet is of a connection that this node does not know - one to a VIP that another node chose the backend for, or one of the backend's own. It waits for the client's next packet.
+	AnswerUnknown Reason = 32
 )
 
 var reasons = [...]info{
@@ -100,4 +102,5 @@ var reasons = [...]info{
 	BackendAway:      {"backend_away", "The VIP's backend is not behind a gateway port of this node.", "Compare the backend's address with `sluicectl route list`; it has to be in a network of the router that holds the load balancer."},
 	VIPFragment:      {"vip_fragment", "A fragment of a packet to a VIP. Only the first one has the ports by which the backend is chosen.", "Look for a path with a smaller MTU between the client and the VIP."},
 	NAT:              {"nat", "The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.", "Look at a sample; if it is whole, check the node's free memory."},
+	AnswerUnknown:    {"answer_unknown", "A VIP has come to this node a while ago, and a backend's packet is of a connection that this node does not know - one to a VIP that another node chose the backend for, or one of the backend's own. It waits for the client's next packet.", "Expected for a while after a gateway moves. A steady count is a backend that sends on connections whose clients are silent."},
 }

@@ -28,3 +28,37 @@ type VIP struct {
 	Slots    uint32           `json:"slots"`
 	Backends []intent.Backend `json:"backends"`
 }
+
+// VIPQuery asks which backend a flow gets.
+type VIPQuery struct {
+	VNI      intent.VNI      `json:"vni"`
+	Protocol intent.Protocol `json:"protocol"`
+	Client   netip.AddrPort  `json:"client"`
+	VIP      netip.AddrPort  `json:"vip"`
+}
+
+// VIPExplanation is which backend a flow gets, and why.
+type VIPExplanation struct {
+	Query VIPQuery `json:"query"`
+	// VIP is the one that takes the flow.
+	VIP VIP `json:"vip"`
+	// Known is where this node sends the flow's packets since it knows it; nil: it does not.
+	Known *netip.AddrPort `json:"known,omitempty"`
+	// Slot and Backend are where a flow goes that a node does not know: the same on all
+	// nodes. Backend is nil if no backend gets new flows.
+	Slot    uint32          `json:"slot"`
+	Backend *intent.Backend `json:"backend,omitempty"`
+}
+
+// Flow is a row of "sluicectl lb flows".
+type Flow struct {
+	VNI      intent.VNI      `json:"vni"`
+	Protocol intent.Protocol `json:"protocol"`
+	Client   netip.AddrPort  `json:"client"`
+	VIP      netip.AddrPort  `json:"vip"`
+	Backend  netip.AddrPort  `json:"backend"`
+	// State is opening, open or ending.
+	State string `json:"state"`
+	// Idle is for how many seconds the client has sent nothing.
+	Idle uint32 `json:"idle"`
+}

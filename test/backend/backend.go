@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -19,8 +20,12 @@ const (
 	UDPPort  = 7001
 )
 
+// maxBody bounds what POST /back takes.
+const maxBody = 64 << 20
+
 // Run answers until ctx ends: GET / and each datagram with the name and who asked, as
-// "NAME ADDRESS:PORT". GET /stream sends the name again and again, a line each 100 ms.
+// "NAME ADDRESS:PORT". GET /stream sends the name again and again, a line each 100 ms. POST
+// /back sends the body back.
 func Run(ctx context.Context, name string) error {
 	udp, err := net.ListenPacket("udp", fmt.Sprintf(":%d", UDPPort))
 	if err != nil {
@@ -29,6 +34,14 @@ func Run(ctx context.Context, name string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr) })
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) { stream(r.Context(), w, name) })
+	mux.HandleFunc("POST /back", func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		_, _ = w.Write(b) // whoever asked compares
+	})
 	web := &http.Server{Addr: fmt.Sprintf(":%d", HTTPPort), Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(web.ListenAndServe)

@@ -1,6 +1,7 @@
 package bpf_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -186,10 +187,81 @@ func TestBalance(t *testing.T) {
 	}
 }
 
+// allKnown has the time go by in which flows of red may be known to another node alone.
+func allKnown(t *testing.T, dir string) {
+	t.Helper()
+	m := raw(t, dir, "vrf_front_v2")
+	slot := uint32(red) % m.MaxEntries()
+	row, err := m.LookupBytes(slot)
+	if err != nil || len(row) != 32 || binary.NativeEndian.Uint32(row) != uint32(red) || binary.NativeEndian.Uint32(row[28:]) < 2 {
+		t.Fatalf("%x (%v)", row, err)
+	}
+	binary.NativeEndian.PutUint32(row[28:], 1)
+	if err := m.Put(slot, row); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node to which VIPs have come knows by the table what an answer is of, unless it is a
+// backend's own; those wait for the other side.
+func TestBalanceUnknownFlows(t *testing.T) {
+	// An answer that may be of two VIPs cannot be told.
+	shares := []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81}}
+	old := bpffs(t)
+	balanced(t, old).VIPs().Delete(t.Context(), shares)
+	before := tracer(t, old)
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	d.VIPs().Delete(t.Context(), shares)
+	tr := tracer(t, dir)
+	for _, c := range []struct {
+		client netip.Addr
+		vip    netip.AddrPort
+	}{{client4, netip.AddrPortFrom(vip4, 80)}, {client6, netip.AddrPortFrom(vip6, 80)}} {
+		for i := range 30 {
+			client := netip.AddrPortFrom(c.client, uint16(clientPort+i))
+			_, backend := send(t, before, asked(intent.TCP, client, c.vip, "S"))
+			if from, _ := send(t, tr, replied(intent.TCP, backend, client, "A")); from != c.vip {
+				t.Fatalf("the answer of flow %d is from %s", i, from)
+			}
+			if _, to := send(t, tr, asked(intent.TCP, client, c.vip, "A")); to != backend {
+				t.Fatalf("flow %d goes to %s, not to %s", i, to, backend)
+			}
+			// Another backend that sends there has a connection of its own.
+			own := netip.AddrPortFrom(backend.Addr().Prev(), backend.Port())
+			if last := own.Addr().As16(); last[15] == 0 {
+				own = netip.AddrPortFrom(backend.Addr().Next(), backend.Port())
+			}
+			own4 := replied(intent.TCP, own, client, "A")
+			row{in: own4, drop: drop.AnswerUnknown}.run(t, d, tr)
+			send(t, tr, asked(intent.TCP, client, own, "A"))
+			if from, _ := send(t, tr, own4); from != own {
+				t.Fatalf("the backend's own connection %d is from %s", i, from)
+			}
+		}
+		// What a backend begins is its own.
+		opens := netip.AddrPortFrom(c.client, 22)
+		for _, b := range worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: c.vip.Addr(), Port: 80}].Backends.All() {
+			backend := netip.AddrPortFrom(b.Addr, b.Port)
+			for _, flags := range []string{"S", "A"} {
+				if from, _ := send(t, tr, replied(intent.TCP, backend, opens, flags)); from != backend {
+					t.Errorf("what %s began is from %s", backend, from)
+				}
+			}
+		}
+	}
+	allKnown(t, dir)
+	own := netip.AddrPortFrom(addr("10.10.0.1"), 8080)
+	if from, _ := send(t, tr, replied(intent.TCP, own, netip.AddrPortFrom(client4, 9), "A")); from != own {
+		t.Errorf("when all is known, %s is from %s", own, from)
+	}
+}
+
 // What is near a VIP and is none of its flows.
 func TestBalanceRows(t *testing.T) {
 	dir := bpffs(t)
 	d := balanced(t, dir)
+	allKnown(t, dir)
 	tcp4 := func(to netip.Addr, port uint16, flags string) ebpf.TraceRequest {
 		return asked(intent.TCP, netip.AddrPortFrom(client4, clientPort), netip.AddrPortFrom(to, port), flags)
 	}
@@ -318,6 +390,11 @@ func TestBalanceByTable(t *testing.T) {
 			case ebpf.StepBackend:
 				key = intent.FormatEndpoint(s.Addr, uint16(s.Value)) + "/tcp"
 			}
+		}
+		v := vip(intent.TCP, vip4, 80, weighted...)
+		choice, ok, err := ebpf.Choose(v, netip.AddrPortFrom(client4, uint16(1024+i)), netip.AddrPortFrom(vip4, 80))
+		if err != nil || !ok || int(choice.Slot) != slot || choice.Backend.TableKey(intent.TCP) != key {
+			t.Fatalf("Choose says %+v, %t (%v):\n%s", choice, ok, err, res)
 		}
 		if slot < 0 || table.Keys[table.Slots[slot]] != key {
 			t.Fatalf("slot %d is %q's, not %q's:\n%s", slot, table.Keys[max(0, int(table.Slots[max(slot, 0)]))], key, res)

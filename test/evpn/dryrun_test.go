@@ -2,6 +2,7 @@ package evpn_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/demo"
@@ -90,7 +92,7 @@ func (w *world) configFile(node string) string {
 // dryRun runs it and checks that the node is as before.
 func (w *world) dryRun(node, config string, differs bool) status.Plan {
 	w.Helper()
-	before := w.everything(node)
+	before := w.still(node)
 	out, err := w.Exec(w.Context(), node, "sh", "-c", filepath.Join(bin, "sluiced")+" --config "+config+" --dry-run -o json; echo $? >"+config+".rc")
 	if err != nil {
 		w.Fatal(err)
@@ -122,8 +124,8 @@ func (w *world) everything(node string) string {
 		w.Fatal(err)
 	}
 	return pinned + w.exec(node, "sh", "-c", `
-# without what passes by itself: timers of bridges, detection of duplicate addresses (a link-local one has its local route only then)
-ip -d link | sed -E 's/[a-z_]+_(timer|delay_timer) +[0-9.]+//g; s/bridge_slave state [a-z]+//'; ip addr | sed 's/ tentative//'; ip -4 route show table all; ip -6 route show table all | grep -v fe80:
+# without what passes by itself: carriers and timers of bridges, detection of duplicate addresses (a link-local one has its local route only then)
+ip -d link | sed -E 's/[a-z_]+_(timer|delay_timer) +[0-9.]+//g; s/bridge_slave state [a-z]+//; s/NO-CARRIER,//; s/,LOWER_UP//; s/ state [A-Z]+ / /'; ip addr | sed 's/ tentative//'; ip -4 route show table all; ip -6 route show table all | grep -v fe80:
 for d in $(ls /proc/sys/net/ipv4/conf); do grep -H . /proc/sys/net/ipv4/conf/$d/rp_filter /proc/sys/net/ipv4/conf/$d/forwarding; done
 ovs-ofctl -O OpenFlow14 --no-stats dump-flows br-ex; ovs-ofctl show br-ex
 for t in Bridge Port Interface; do ovs-vsctl --columns=_uuid,name,external_ids list $t; done
@@ -131,6 +133,22 @@ ovs-vsctl --columns=trunks,vlan_mode list Port
 ovn-sbctl --columns=name,external_ids list Chassis_Private
 ls -la $SLUICE_BPFFS; ls $OVS_RUNDIR
 find $OVS_RUNDIR/sluice -type f ! -name bgp-trials.json -exec sha256sum {} + 2>&1 || true`)
+}
+
+// still is everything, when nothing of it changes any more by itself: bridges and addresses
+// of a lab that has just come up are not ready yet.
+func (w *world) still(node string) string {
+	w.Helper()
+	var last string
+	w.eventually("nothing changes on "+node, func() error {
+		before := last
+		if last = w.everything(node); before != last {
+			time.Sleep(2 * time.Second) // what detects a duplicate address takes one
+			return errors.New(firstDifference(before, last))
+		}
+		return nil
+	})
+	return last
 }
 
 func firstDifference(a, b string) string {

@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/backend"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
@@ -234,4 +236,91 @@ func TestConnectionsGoOn(t *testing.T) {
 		return err
 	})
 	streams.check()
+}
+
+// A move of the gateway port, there and back, leaves connections where they are: of both
+// families, of clients that do not say a word.
+func TestGatewayMove(t *testing.T) {
+	w := shared(t)
+	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.3"), netip.MustParseAddr("fd00:99::3")} {
+		w.add("tcp", map[string][]string{intent.FormatEndpoint(vip, vipHTTP): endpoints(vip, backend.HTTPPort)})
+		w.eventually("an answer", func() error {
+			_, _, err := w.ask("c-fabric", "tcp", vip)
+			return err
+		})
+		streams := w.streams("c-fabric", vip, 15)
+		for _, to := range []string{"a2", "a1"} {
+			if err := w.MoveGateways(w.Context(), to); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("connections come by "+to, func() error {
+				if n := w.known(to, vip); n < 15 {
+					return fmt.Errorf("%s knows %d flows", to, n)
+				}
+				return nil
+			})
+			streams.check()
+		}
+	}
+}
+
+// Megabytes both ways, in packets as large as the links take and larger (GSO), come
+// through unchanged.
+func TestLargeTransfers(t *testing.T) {
+	w := shared(t)
+	const script = `set -e
+f=$(mktemp)
+trap 'rm -f "$f" "$f.back"' EXIT
+head -c 8388608 /dev/urandom >"$f"
+curl -gsSf --max-time 60 --data-binary @"$f" -H 'Expect:' -H 'Content-Type: application/octet-stream' -o "$f.back" "$1"
+cmp "$f" "$f.back"`
+	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.4"), netip.MustParseAddr("fd00:99::4")} {
+		at := intent.FormatEndpoint(vip, vipHTTP)
+		w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
+		w.eventually("an answer", func() error {
+			_, _, err := w.ask("c-fabric", "tcp", vip)
+			return err
+		})
+		for range 3 {
+			if _, err := w.Exec(w.Context(), "c-fabric", "sh", "-c", script, "sh", "http://"+at+"/back"); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := w.known("a1", vip); n < 3 {
+			t.Errorf("eBPF knows %d flows", n)
+		}
+	}
+}
+
+// What 'lb explain' says of a flow is where it goes, here and on the other gateway.
+func TestExplain(t *testing.T) {
+	w := shared(t)
+	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.5"), netip.MustParseAddr("fd00:99::5")} {
+		at := intent.FormatEndpoint(vip, vipHTTP)
+		w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
+		w.eventually("an answer", func() error {
+			_, _, err := w.ask("c-fabric", "tcp", vip)
+			return err
+		})
+		for range 25 {
+			name, from, err := w.ask("c-fabric", "tcp", vip)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := endpoints(vip, backend.HTTPPort)[name[len(name)-1]-'1']
+			for _, n := range []string{"a1", "a2"} {
+				out, err := w.Exec(w.Context(), n, w.sluicectl(), "-o", "json", "lb", "explain", "--vrf", "1001", "tcp", from.String(), at)
+				var e status.VIPExplanation
+				if err = errors.Join(err, json.Unmarshal([]byte(out), &e)); err != nil || e.Backend == nil {
+					t.Fatalf("%s: %s (%v)", n, out, err)
+				}
+				if got := intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port); got != want {
+					t.Errorf("%s says that %s goes to %s, and %s answered", n, from, got, want)
+				}
+				if known := e.Known != nil && e.Known.String() == want; known != (n == "a1") {
+					t.Errorf("%s knows of %s: %v, and %s answered", n, from, e.Known, want)
+				}
+			}
+		}
+	}
 }

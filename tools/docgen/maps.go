@@ -59,6 +59,7 @@ var mapRows = map[string]mapRow{
 	"maglev_v1":        {"Tables of backends; VIPs name the row. A table has its slots, four to a word, and behind them its members.", byDaemon},
 	"backends_v1":      {"Backends of VIPs; tables and flows name the row.", byDaemon},
 	"backend_front_v1": {"Bits: what is sent by a backend has its bit set, and is looked for in `flows`.", byDaemon},
+	"answers_v1":       {"The VIPs of each backend, by VRF, address, port and protocol: for answers of flows that the node does not know.", byDaemon},
 	"flows_v1":         {"Known flows to VIPs, a row for each direction, and where packets of them go.", byBoth},
 	"guarded_v1":       {"Devices that hand over to the routes of a VRF on the kernel path, by index of the device.", byDaemon},
 	"underlay_v1":      {"Devices of the underlay where packets of the default VRF come in and go out, by index of the device.", byDaemon},

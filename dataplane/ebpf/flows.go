@@ -1,0 +1,152 @@
+package ebpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// FlowKey is what packets of one direction of a flow have in common.
+type FlowKey struct {
+	VNI      intent.VNI
+	Protocol intent.Protocol
+	Src, Dst netip.AddrPort
+}
+
+// Flow is a row of the map flows.
+type Flow struct {
+	Key FlowKey
+	// ToVIP: the packets are a client's, and go to Backend. Otherwise they are a backend's,
+	// and their source becomes the VIP; or they are of a connection of its own (Direct).
+	ToVIP, Direct bool
+	// Becomes is the address and port that are written: the backend's, or the VIP's.
+	Becomes netip.AddrPort
+	// Open: more than the first packet was seen. Ending: a FIN or RST was.
+	Open, Ending bool
+	// Idle is for how long no packet was seen.
+	Idle time.Duration
+}
+
+func kernelFlowKey(k FlowKey) bpfFlowKey {
+	return bpfFlowKey{
+		Src: k.Src.Addr().As16(), Dst: k.Dst.Addr().As16(), Scope: uint32(k.VNI), Proto: uint32(k.Protocol),
+		Ports: uint32(bePort(k.Dst.Port()))<<16 | uint32(bePort(k.Src.Port())),
+	}
+}
+
+func flowKeyOf(k bpfFlowKey) FlowKey {
+	return FlowKey{
+		VNI: intent.VNI(k.Scope), Protocol: intent.Protocol(k.Proto),
+		Src: netip.AddrPortFrom(from16(k.Src), bePort(uint16(k.Ports))), Dst: netip.AddrPortFrom(from16(k.Dst), bePort(uint16(k.Ports>>16))),
+	}
+}
+
+func flowOf(k bpfFlowKey, f bpfFlow, now uint32) Flow {
+	out := Flow{
+		Key: flowKeyOf(k), ToVIP: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_TO_BACKEND, Direct: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_DIRECT,
+		Open: bpfFlowState(f.State)&bpfFlowStateFLOW_OPEN != 0, Ending: bpfFlowState(f.State)&bpfFlowStateFLOW_ENDING != 0,
+		Idle: time.Duration(now-min(now, f.Seen)) * time.Second,
+	}
+	if !out.Direct {
+		port := f.Port
+		if port == 0 { // of a VIP of all ports: it stays
+			port = uint16(k.Ports >> 16)
+		}
+		out.Becomes = netip.AddrPortFrom(from16(f.Addr), bePort(port))
+	}
+	return out
+}
+
+// monotonic is the programs' clock, in seconds.
+func monotonic() (uint32, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC_COARSE, &now); err != nil {
+		return 0, fmt.Errorf("read the clock: %w", err)
+	}
+	return uint32(now.Sec), nil
+}
+
+// Flow finds what is known of packets; false if nothing is.
+func (r *Reader) Flow(k FlowKey) (Flow, bool, error) {
+	now, err := monotonic()
+	if err != nil {
+		return Flow{}, false, err
+	}
+	var f bpfFlow
+	key := kernelFlowKey(k)
+	err = r.t[bpfMapFlowsV1].Lookup(key, &f)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return Flow{}, false, nil
+	}
+	return flowOf(key, f, now), err == nil, mapError(bpfMapFlowsV1, err)
+}
+
+// Flows reads the flows that match, at most so many.
+func (r *Reader) Flows(most int, match func(Flow) bool) ([]Flow, error) {
+	now, err := monotonic()
+	if err != nil {
+		return nil, err
+	}
+	var out []Flow
+	var k bpfFlowKey
+	var v bpfFlow
+	it := r.t[bpfMapFlowsV1].Iterate()
+	for len(out) < most && it.Next(&k, &v) {
+		if f := flowOf(k, v, now); match(f) {
+			out = append(out, f)
+		}
+	}
+	// Programs change the map meanwhile: a list that ends early is as good as one of a moment later.
+	if err := it.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+		return out, mapError(bpfMapFlowsV1, err)
+	}
+	return out, nil
+}
+
+// Choice is the backend that a flow to a VIP begins with, on every node.
+type Choice struct {
+	// Slot is its place in the VIP's table.
+	Slot    uint32
+	Backend intent.Backend
+}
+
+// Choose is what the programs do with a flow that is not known. It is false if no backend
+// gets new flows.
+func Choose(v intent.VIP, client, vip netip.AddrPort) (Choice, bool, error) {
+	words, err := slotWords(tableKey{v.Key.VNI, v.Key.Protocol, v.Slots, v.Backends})
+	if err != nil {
+		return Choice{}, false, err
+	}
+	slot := flowHash(v.Key.Protocol, client, vip, v.ByAddress) % v.Slots
+	number := uint16(words[slot/4] >> (slot % 4 * 16))
+	all := v.Backends.All()
+	if int(number) >= len(all) {
+		return Choice{Slot: slot}, false, nil
+	}
+	return Choice{slot, all[number]}, true, nil
+}
+
+// flowHash is vip_hash of bpf/lib/balance.h.
+func flowHash(p intent.Protocol, client, vip netip.AddrPort, byAddress bool) uint32 {
+	h := uint64(0x9e3779b97f4a7c15)
+	mix := func(word uint64) {
+		h = (h ^ word) * 0xff51afd7ed558ccd
+		h ^= h >> 32
+	}
+	for _, a := range []netip.Addr{client.Addr(), vip.Addr()} {
+		b := a.As16()
+		mix(binary.NativeEndian.Uint64(b[:]))
+		mix(binary.NativeEndian.Uint64(b[8:]))
+	}
+	if !byAddress {
+		mix(uint64(p)<<32 | uint64(bePort(vip.Port()))<<16 | uint64(bePort(client.Port())))
+	}
+	return uint32(h >> 16)
+}
