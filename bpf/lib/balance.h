@@ -29,11 +29,6 @@ struct l4 {
 	__u32 now;   /* s */
 };
 
-static __always_inline int has_ports(__u32 proto)
-{
-	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
-}
-
 static __always_inline void l4_read(struct __sk_buff *skb, const struct packet *p, struct l4 *l4)
 {
 	__u8 flags = 0;
@@ -123,27 +118,11 @@ static __always_inline struct vip *vip_find(const struct run *r, const struct pa
 	return bpf_map_lookup_elem(&vips_v1, &k);
 }
 
-/* vip_hash is the place of a flow from a client to a VIP in tables. */
+/* vip_hash is the place of a flow from a client to a VIP in tables; the daemon computes the same (flows.go). */
 static __always_inline __u32 vip_hash(const struct address *client, const struct address *vip, __u32 proto, __u32 ports,
 				      __u32 flags)
 {
-	const __u64 *s = (const __u64 *)client->addr;
-	const __u64 *d = (const __u64 *)vip->addr;
-	__u64 h = 0x9e3779b97f4a7c15ULL;
-
-#define MIX(word)                                         \
-	do {                                              \
-		h = (h ^ (word)) * 0xff51afd7ed558ccdULL; \
-		h ^= h >> 32;                             \
-	} while (0)
-	MIX(s[0]);
-	MIX(s[1]);
-	MIX(d[0]);
-	MIX(d[1]);
-	if (!(flags & VIP_BY_ADDRESS))
-		MIX((__u64)proto << 32 | ports);
-#undef MIX
-	return h >> 16;
+	return hash_ends(client, vip, flags & VIP_BY_ADDRESS ? 0 : (__u64)proto << 32 | ports);
 }
 
 /* member_of is the row of backends that a hash leads to; 0: there is none. Without r nothing is traced. */
@@ -256,7 +235,7 @@ static __always_inline __u32 backend_find(struct run *r, struct packet *p)
 	return DROP_NONE;
 }
 
-/* backend_bit is the place of what a backend sends in backend_front; the daemon computes the same (balance.go). */
+/* backend_bit is the place of what a backend sends in backend_front; the daemon computes the same (backend_front.go). */
 static __always_inline __u32 backend_bit(__u32 scope, __u32 proto, __be16 port, const struct address *a)
 {
 	const __u64 *half = (const __u64 *)a->addr;

@@ -35,7 +35,7 @@ static __always_inline void fib_ports(struct run *r, const struct packet *p, str
 	if (p->fragment != WHOLE)
 		return;
 	fib->l4_protocol = p->proto;
-	if (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || p->proto == IPPROTO_SCTP) {
+	if (has_ports(p->proto)) {
 		__u32 ports = l4_ports(r->skb, p);
 
 		fib->sport = ports;

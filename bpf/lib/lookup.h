@@ -235,33 +235,35 @@ static __always_inline __u32 entry_mtu(const struct entry *e)
 	return *(const volatile __u16 *)&e->mtu;
 }
 
+static __always_inline __u64 hash_mix(__u64 h, __u64 word)
+{
+	h = (h ^ word) * 0xff51afd7ed558ccdULL;
+	return h ^ h >> 32;
+}
+
+/* hash_ends is the hash of a flow by its addresses, and with upper, unless that is 0, by protocol << 32 | ports. */
+static __always_inline __u32 hash_ends(const struct address *src, const struct address *dst, __u64 upper)
+{
+	const __u64 *s = (const __u64 *)src->addr;
+	const __u64 *d = (const __u64 *)dst->addr;
+	__u64 h = hash_mix(hash_mix(hash_mix(hash_mix(0x9e3779b97f4a7c15ULL, s[0]), s[1]), d[0]), d[1]);
+
+	if (upper)
+		h = hash_mix(h, upper);
+	return h >> 16;
+}
+
 /*
  * flow_hash is equal for all packets of a flow: addresses, protocol and ports,
  * addresses alone for fragments, since only the first one has the ports.
  */
 static __always_inline __u32 flow_hash(struct __sk_buff *skb, const struct packet *p)
 {
-	const __u64 *s = (const __u64 *)p->src.addr;
-	const __u64 *d = (const __u64 *)p->dst.addr;
-	__u64 h = 0x9e3779b97f4a7c15ULL;
+	__u64 upper = 0;
 
-#define MIX(word)                                         \
-	do {                                              \
-		h = (h ^ (word)) * 0xff51afd7ed558ccdULL; \
-		h ^= h >> 32;                             \
-	} while (0)
-	MIX(s[0]);
-	MIX(s[1]);
-	MIX(d[0]);
-	MIX(d[1]);
-	if (p->fragment == WHOLE) {
-		int has_ports = p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || p->proto == IPPROTO_SCTP;
-		__u32 ports = has_ports ? l4_ports(skb, p) : 0;
-
-		MIX((__u64)p->proto << 32 | ports);
-	}
-#undef MIX
-	return h >> 16;
+	if (p->fragment == WHOLE)
+		upper = (__u64)p->proto << 32 | (has_ports(p->proto) ? l4_ports(skb, p) : 0);
+	return hash_ends(&p->src, &p->dst, upper);
 }
 
 /* nexthop_of picks the next hop of a remote route, if it belongs to the VRF. */

@@ -55,11 +55,12 @@ static __noinline __u32 nat_write(struct run *r, const struct packet *p)
 
 	if (reason)
 		return reason;
-	void *data = frame(r->skb, ETH_HLEN + (p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)));
+	void *data;
 
-	if (!data)
-		return DROP_SHORT_FRAME;
 	if (p->family == 4) {
+		data = frame(r->skb, ETH_HLEN + sizeof(struct iphdr));
+		if (!data)
+			return DROP_SHORT_FRAME;
 		struct iphdr *ip = data + ETH_HLEN;
 
 		*(r->side == NAT_DESTINATION ? &ip->daddr : &ip->saddr) = n[3];

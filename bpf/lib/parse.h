@@ -128,6 +128,11 @@ static __noinline int upper6(struct __sk_buff *skb, __u32 next)
 	return -1;
 }
 
+static __always_inline int has_ports(__u32 proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
+}
+
 /*
  * l4_ports are the first four bytes of the upper layer: source and destination
  * port, in wire order. They are read in place where they are at hand, since

@@ -15,43 +15,17 @@ import (
 
 func lbCommand(o *options) *cobra.Command {
 	c := &cobra.Command{Use: "lb", Short: "Load balancers of OVN, and what serves their VIPs"}
-	var vrf string
-	list := &cobra.Command{
-		Use: "list", Short: "All VIPs with their path, its reason and their backends", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			vni, err := optionalVNI(vrf)
-			if err != nil {
-				return err
-			}
-			vips, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListVIPs, admin.VRFSelector{VNI: vni})
-			if err != nil {
-				return err
-			}
-			return o.print(c.OutOrStdout(), vips, func(w io.Writer) error { return writeVIPs(w, vips) })
+	c.AddCommand(vrfList[[]status.VIP]{
+		use: "list", short: "All VIPs with their path, its reason and their backends", write: writeVIPs,
+		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) {
+			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListVIPs, admin.VRFSelector{VNI: vni})
 		},
-	}
-	o.vrfFlag(list, &vrf, "only this VNI")
-	c.AddCommand(list, lbFlows(o), lbExplain(o))
-	return c
-}
-
-func lbFlows(o *options) *cobra.Command {
-	var vrf string
-	c := &cobra.Command{
-		Use: "flows", Short: "Flows to VIPs that this node knows, and their backends", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			vni, err := optionalVNI(vrf)
-			if err != nil {
-				return err
-			}
-			flows, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListFlows, admin.VRFSelector{VNI: vni})
-			if err != nil {
-				return err
-			}
-			return o.print(c.OutOrStdout(), flows, func(w io.Writer) error { return writeFlows(w, flows) })
+	}.command(o), vrfList[[]status.Flow]{
+		use: "flows", short: "Flows to VIPs that this node knows, and their backends", write: writeFlows,
+		ask: func(c *cobra.Command, vni intent.VNI) ([]status.Flow, error) {
+			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListFlows, admin.VRFSelector{VNI: vni})
 		},
-	}
-	o.vrfFlag(c, &vrf, "only this VNI")
+	}.command(o), lbExplain(o))
 	return c
 }
 
@@ -77,11 +51,14 @@ func lbExplain(o *options) *cobra.Command {
 			if err := q.Protocol.UnmarshalText([]byte(args[0])); err != nil {
 				return usagef("%v", err)
 			}
-			if q.Client, err = netip.ParseAddrPort(args[1]); err != nil {
-				return usagef("client %q: an address and a port are wanted, IPv6 in brackets", args[1])
+			if q.Client, err = parseEnd("client", args[1]); err != nil {
+				return err
 			}
-			if q.VIP, err = netip.ParseAddrPort(args[2]); err != nil {
-				return usagef("VIP %q: an address and a port are wanted, IPv6 in brackets", args[2])
+			if q.VIP, err = parseEnd("VIP", args[2]); err != nil {
+				return err
+			}
+			if q.Client.Addr().Is4() != q.VIP.Addr().Is4() {
+				return usagef("client %s and VIP %s are of two address families", q.Client, q.VIP)
 			}
 			e, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.ExplainVIP, q)
 			if err != nil {
@@ -92,6 +69,15 @@ func lbExplain(o *options) *cobra.Command {
 	}
 	o.vrfFlag(c, &vrf, "the tenant's VNI")
 	return c
+}
+
+// parseEnd reads an address with its port.
+func parseEnd(what, text string) (netip.AddrPort, error) {
+	end, err := netip.ParseAddrPort(text)
+	if err != nil || end.Addr().Zone() != "" {
+		return end, usagef("%s %q: an address and a port are wanted, IPv6 in brackets", what, text)
+	}
+	return netip.AddrPortFrom(end.Addr().Unmap(), end.Port()), nil
 }
 
 func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
@@ -112,14 +98,6 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 	}
 	_, err := fmt.Fprintf(w, "a node that does not know it, slot %d of %d: to %s\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
 	return err
-}
-
-// optionalVNI reads --vrf; 0 is all.
-func optionalVNI(vrf string) (intent.VNI, error) {
-	if vrf == "" {
-		return 0, nil
-	}
-	return parseVNI(vrf)
 }
 
 func writeVIPs(w io.Writer, vips []status.VIP) error {

@@ -6,31 +6,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 func routeCommand(o *options) *cobra.Command {
 	c := &cobra.Command{Use: "route", Short: "Destinations of the VRFs"}
-	var vrf string
-	list := &cobra.Command{
-		Use:   "list",
-		Short: "Routes into OVN and to other nodes, and whether they are programmed and announced",
-		Args:  noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			vni, err := optionalVNI(vrf)
-			if err != nil {
-				return err
-			}
-			routes, err := o.source(c.ErrOrStderr()).Routes(c.Context(), vni)
-			if err != nil {
-				return err
-			}
-			return o.print(c.OutOrStdout(), routes, func(w io.Writer) error { return writeRoutes(w, routes) })
+	c.AddCommand(vrfList[[]status.Route]{
+		use: "list", short: "Routes into OVN and to other nodes, and whether they are programmed and announced",
+		ask: func(c *cobra.Command, vni intent.VNI) ([]status.Route, error) {
+			return o.source(c.ErrOrStderr()).Routes(c.Context(), vni)
 		},
-	}
-	o.vrfFlag(list, &vrf, "only this VNI")
-	c.AddCommand(list)
+		write: writeRoutes,
+	}.command(o))
 	return c
 }
 

@@ -2,6 +2,7 @@ package evpn
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -88,11 +89,14 @@ func (g *GatewayResult) exposes(a netip.Addr) bool {
 // is a host's or the port's own, too, stays what it is for all else.
 func (b *vrfBuild) balance(m member) {
 	addresses := map[netip.Addr]vipState{}
-	var order []netip.Addr
 	for _, v := range m.VIPs {
 		row, choice := v.VIP.Intent(b.vni), v.Choice
 		if owner, ok := b.vips[row.Key]; ok {
 			b.fail(m, kindBalancer, v.Balancer, reason.DuplicateAddress, fmt.Errorf("VIP %s belongs to %s", row.Key, owner))
+			continue
+		}
+		if err := b.refuseVIP(m, row.Key.Addr); err != nil {
+			b.fail(m, kindBalancer, v.Balancer, reason.Overlap, fmt.Errorf("VIP %s: %w", row.Key, err))
 			continue
 		}
 		b.vips[row.Key] = v.Balancer
@@ -103,18 +107,13 @@ func (b *vrfBuild) balance(m member) {
 		if choice.Path == loadbalancer.PathEBPF {
 			b.tables.VIPs[row.Key] = row
 		}
-		at, seen := addresses[row.Key.Addr]
-		if !seen {
-			order = append(order, row.Key.Addr)
-		}
+		at := addresses[row.Key.Addr]
 		at.balanced = at.balanced || choice.Path == loadbalancer.PathEBPF
 		at.answers = at.answers || v.VIP.Live() || v.VIP.Reject
 		addresses[row.Key.Addr] = at
 	}
-	for _, a := range order {
-		if err := b.vipAddress(m, a, addresses[a]); err != nil {
-			b.fail(m, kindBalancer, m.Gateway.LogicalPort, reason.Overlap, err)
-		}
+	for a, state := range addresses {
+		b.vipAddress(m, a, state)
 	}
 }
 
@@ -124,28 +123,37 @@ type vipState struct {
 	balanced, answers bool
 }
 
+// refuseVIP tells why the address of a VIP cannot lead to the gateway port.
+func (b *vrfBuild) refuseVIP(m member, a netip.Addr) error {
+	switch route, there := b.tables.Routes[intent.NewHostKey(b.vni, a)]; {
+	case there && route.Kind != intent.RouteLocal:
+		return errors.New("the address is blocked")
+	case there && route.Gateway != m.Gateway.Key:
+		return errors.New("the address is behind another gateway port")
+	case there:
+		return nil
+	}
+	if c, inside := b.overlapping(host(a), func(c claim) bool { return c.router == m.router }); inside {
+		return fmt.Errorf("the address is in %s of %s", c.prefix, c.object)
+	}
+	return nil
+}
+
 // vipAddress has the address of VIPs lead to the gateway port, and be balanced there if
 // eBPF serves one of them. It is announced while one of them answers.
-func (b *vrfBuild) vipAddress(m member, a netip.Addr, state vipState) error {
+func (b *vrfBuild) vipAddress(m member, a netip.Addr, state vipState) {
 	key := intent.NewHostKey(b.vni, a)
-	route, there := b.tables.Routes[key]
-	switch {
-	case there && (route.Kind != intent.RouteLocal || route.Gateway != m.Gateway.Key):
-		return fmt.Errorf("VIP %s in VNI %d: the address is blocked, or behind another gateway port", a, b.vni)
-	case there:
-	default:
-		c, inside := b.overlapping(host(a), func(c claim) bool { return c.router == m.router })
-		if inside {
-			return fmt.Errorf("VIP %s is in %s of %s in VNI %d", a, c.prefix, c.object, b.vni)
-		}
+	if _, there := b.tables.Routes[key]; !there {
 		b.local(m, host(a), state.answers)
-		b.steer(m, intent.SteerSource, host(a))
+		// What comes from a subnet is steered as such.
+		if _, inside := b.overlapping(host(a), func(claim) bool { return false }); !inside {
+			b.steer(m, intent.SteerSource, host(a))
+		}
 	}
-	if route, there = b.tables.Routes[key]; there && state.balanced {
+	if route, there := b.tables.Routes[key]; there && state.balanced {
 		route.VIP = true
 		b.tables.Routes[key] = route
 	}
-	return nil
 }
 
 // Balanced lists the VIPs of all VRFs, sorted.

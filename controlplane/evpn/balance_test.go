@@ -2,6 +2,7 @@ package evpn
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -51,7 +52,7 @@ func balanced(t *Translator) []string {
 
 func TestBalance(t *testing.T) {
 	probed := func(b *ovn.LoadBalancer) {
-		b.HealthChecks, b.Ports = []ovn.UUID{"check"}, map[string]string{"10.10.0.5": "vm-r1", "10.10.0.6": "other"}
+		b.HealthChecks, b.Ports = []ovn.UUID{"check"}, map[netip.Addr]string{addr("10.10.0.5"): "vm-r1", addr("10.10.0.6"): "other"}
 	}
 	monitor := func(ip, port, status string) ovn.ServiceMonitor {
 		return ovn.ServiceMonitor{UUID: ovn.UUID("monitor-" + ip), LogicalPort: port, IP: ip, Protocol: "tcp", Port: 8080, Status: status}
@@ -97,6 +98,13 @@ func TestBalance(t *testing.T) {
 			errs: []string{"load-balancer a " + reason.BadLoadBalancer, "load-balancer b " + reason.DuplicateAddress},
 		},
 		{
+			name: "in the network of another router", cloud: node(false).tenant(1, 1001).tenant(2, 1001).
+				edit("lrp-in-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:01:00:02 10.12.0.1/24"} }).
+				balancer("web", map[string]string{"10.12.0.7:80": "10.10.0.5:80", "10.10.0.7:80": "10.10.0.5:80"}, nil),
+			want: []string{"1001 10.10.0.7:80/tcp auto 1/1 served true, route local to VIPs true, announced true"},
+			errs: []string{"load-balancer web " + reason.Overlap},
+		},
+		{
 			name:  "one of two is down",
 			cloud: node(false).tenant(1, 1001).balancer("web", two, probed).put(check80, monitor("10.10.0.5", "vm-r1", "offline"), monitor("10.10.0.6", "other", "online")),
 			want:  []string{"1001 10.99.0.1:80/tcp auto 1/2 served true, route local to VIPs true, announced true"},
@@ -132,7 +140,7 @@ func TestBalance(t *testing.T) {
 // A change of a load balancer, or of the health of a backend, concerns its router alone.
 func TestBalancerTouches(t *testing.T) {
 	c := node(false).tenant(1, 1001).tenant(2, 1002).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080"}, func(b *ovn.LoadBalancer) {
-		b.HealthChecks, b.Ports = []ovn.UUID{"check"}, map[string]string{"10.10.0.5": "vm-r1"}
+		b.HealthChecks, b.Ports = []ovn.UUID{"check"}, map[netip.Addr]string{addr("10.10.0.5"): "vm-r1"}
 	}).put(ovn.HealthCheck{UUID: "check", VIP: "10.99.0.1:80"})
 	rows := c.load()
 	tr := NewTranslator(balancedConfig(), indices{})

@@ -27,7 +27,7 @@ type LoadBalancer struct {
 	Options map[string]string
 	// Ports are the logical ports of backends by their address (ip_port_mappings), as far
 	// as backends are probed.
-	Ports map[string]string
+	Ports map[netip.Addr]string
 	// HealthChecks are rows of Load_Balancer_Health_Check.
 	HealthChecks []UUID
 }
@@ -127,19 +127,23 @@ func convertLoadBalancers(row ovsdb.Row) Row {
 // backendPorts reads ip_port_mappings: ADDRESS=PORT:SOURCE, IPv6 addresses in brackets. A
 // port's name may have colons, its source in brackets too; the address ends at the last
 // colon outside of them.
-func backendPorts(mappings map[string]string) map[string]string {
+func backendPorts(mappings map[string]string) map[netip.Addr]string {
 	if len(mappings) == 0 {
 		return nil
 	}
-	out := make(map[string]string, len(mappings))
+	out := make(map[netip.Addr]string, len(mappings))
 	for addr, text := range mappings {
+		a, err := netip.ParseAddr(strings.Trim(addr, "[]"))
+		if err != nil {
+			continue // ovn-northd makes no probe of it either
+		}
 		port := text
 		if i := strings.LastIndex(text, ":["); i >= 0 && strings.HasSuffix(text, "]") {
 			port = text[:i]
 		} else if i := strings.LastIndexByte(text, ':'); i >= 0 {
 			port = text[:i]
 		}
-		out[strings.Trim(addr, "[]")] = port
+		out[a] = port
 	}
 	return out
 }
@@ -263,7 +267,7 @@ func (r *Rows) Health(b LoadBalancer, vip, protocol string, backend netip.AddrPo
 	if !slices.ContainsFunc(b.HealthChecks, func(id UUID) bool { return r.checks[id].VIP == vip }) {
 		return ""
 	}
-	id, ok := r.monitorOf.first(probed{b.Ports[backend.Addr().String()], protocol, backend})
+	id, ok := r.monitorOf.first(probed{b.Ports[backend.Addr()], protocol, backend})
 	if !ok {
 		return ""
 	}

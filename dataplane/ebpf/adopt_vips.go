@@ -42,9 +42,15 @@ func (s *store) adoptVIPs() error {
 		return err
 	}
 	for k, v := range s.lb.vips {
-		if _, ok := s.lb.tables.keys[v.Table]; ok {
-			s.lb.tables.retain(v.Table)
+		if s.lb.value(k, v) == (intent.VIP{}) {
+			// Nobody but Sluice may have written it. It comes again with its own table.
+			delete(s.lb.vips, k)
+			if err := s.drop(bpfMapVipsV1, k); err != nil {
+				return err
+			}
+			continue
 		}
+		s.lb.tables.retain(v.Table)
 		if !s.readOnly {
 			s.vrfs.vips[intent.VNI(k.Scope)]++
 			s.lb.use(k, bpfVip{}, v)
@@ -54,7 +60,7 @@ func (s *store) adoptVIPs() error {
 }
 
 // adoptTable takes over a table with its references to backends. One whose backends
-// are not what they were is nobody's, and its VIPs are listed as something else.
+// are not what they were is nobody's.
 func (s *store) adoptTable(row uint32, inner *ebpf.Map, vip bpfVipKey, slots uint32) error {
 	if inner.MaxEntries() < uint32(slotsOf(slots)) {
 		return nil

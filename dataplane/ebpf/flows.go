@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -95,19 +96,12 @@ func (r *Reader) Flows(most int, match func(Flow) bool) ([]Flow, error) {
 		return nil, err
 	}
 	var out []Flow
-	var k bpfFlowKey
-	var v bpfFlow
-	it := r.t[bpfMapFlowsV1].Iterate()
-	for len(out) < most && it.Next(&k, &v) {
-		if f := flowOf(k, v, now); match(f) {
+	_, err = pinned.Walk(r.t[bpfMapFlowsV1], func(k bpfFlowKey, v bpfFlow) {
+		if f := flowOf(k, v, now); len(out) < most && match(f) {
 			out = append(out, f)
 		}
-	}
-	// Programs change the map meanwhile: a list that ends early is as good as one of a moment later.
-	if err := it.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
-		return out, mapError(bpfMapFlowsV1, err)
-	}
-	return out, nil
+	})
+	return out, mapError(bpfMapFlowsV1, err)
 }
 
 // Choice is the backend that a flow to a VIP begins with, on every node.

@@ -27,6 +27,9 @@ func (d *decoder) validate(c *Config) {
 	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
 	d.validateExposure(c)
 	d.validateMetadata(c)
+	if c.LoadBalancing.Enabled && c.OVN.NB == "" {
+		d.failAt("loadBalancing.enabled", "load balancers are read in the Northbound database; set ovn.nb")
+	}
 	d.validateSizes(&c.Dataplane.Sizes)
 	d.validatePaths(c)
 	if c.HTTP.Listen != "" {

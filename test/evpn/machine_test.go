@@ -3,12 +3,8 @@
 package evpn_test
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 // The tests run on this machine, whose kernel may lack Open vSwitch and VRF.
@@ -19,13 +15,4 @@ var plainParams = lab.EVPNParams{}
 const answerIn = "10"
 
 // makePrograms builds the programs under test.
-func makePrograms(dir string) error {
-	for _, program := range []string{"sluiced", "sluicectl"} {
-		build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, program), "../../cmd/"+program)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", program, err, out)
-		}
-	}
-	return nil
-}
+func makePrograms(dir string) error { return labtest.BuildPrograms(dir, "sluiced", "sluicectl") }

@@ -3,8 +3,6 @@ package loadbalancer_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/test/lab"
@@ -26,13 +24,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(bin)
-	for _, program := range []string{"sluiced", "sluicectl", "sluice-lab"} {
-		build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(bin, program), "../../cmd/"+program)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", program, err, out)
-			return 1
-		}
+	if err := labtest.BuildPrograms(bin, "sluiced", "sluicectl", "sluice-lab"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	return labtest.Run(m, plain)
 }

@@ -58,6 +58,18 @@ func (w *world) ask(client, protocol string, to netip.Addr) (name string, from n
 	return name, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), nil
 }
 
+// web makes a VIP of all backends' HTTP, waits until it answers, and gives its key.
+func (w *world) web(vip netip.Addr) (at string) {
+	w.Helper()
+	at = intent.FormatEndpoint(vip, vipHTTP)
+	w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
+	w.eventually("an answer", func() error {
+		_, _, err := w.ask("c-fabric", "tcp", vip)
+		return err
+	})
+	return at
+}
+
 // A load balancer of a router is a VIP for clients in the fabric, by both families and
 // protocols, in the backends' network and outside of it; requests are spread, and the
 // backends see who asks.
@@ -200,13 +212,7 @@ func TestHealth(t *testing.T) {
 func TestConnectionsGoOn(t *testing.T) {
 	w := shared(t)
 	vip := netip.MustParseAddr("fd00:99::2")
-	at := intent.FormatEndpoint(vip, vipHTTP)
-	list := endpoints(vip, backend.HTTPPort)
-	w.add("tcp", map[string][]string{at: list})
-	w.eventually("an answer", func() error {
-		_, _, err := w.ask("c-fabric", "tcp", vip)
-		return err
-	})
+	list, at := endpoints(vip, backend.HTTPPort), w.web(vip)
 	streams := w.streams("c-fabric", vip, 20)
 	if n := w.known("a1", vip); n < 20 {
 		t.Errorf("eBPF knows %d flows", n)
@@ -243,11 +249,7 @@ func TestConnectionsGoOn(t *testing.T) {
 func TestGatewayMove(t *testing.T) {
 	w := shared(t)
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.3"), netip.MustParseAddr("fd00:99::3")} {
-		w.add("tcp", map[string][]string{intent.FormatEndpoint(vip, vipHTTP): endpoints(vip, backend.HTTPPort)})
-		w.eventually("an answer", func() error {
-			_, _, err := w.ask("c-fabric", "tcp", vip)
-			return err
-		})
+		w.web(vip)
 		streams := w.streams("c-fabric", vip, 15)
 		for _, to := range []string{"a2", "a1"} {
 			if err := w.MoveGateways(w.Context(), to); err != nil {
@@ -275,12 +277,7 @@ head -c 8388608 /dev/urandom >"$f"
 curl -gsSf --max-time 60 --data-binary @"$f" -H 'Expect:' -H 'Content-Type: application/octet-stream' -o "$f.back" "$1"
 cmp "$f" "$f.back"`
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.4"), netip.MustParseAddr("fd00:99::4")} {
-		at := intent.FormatEndpoint(vip, vipHTTP)
-		w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
-		w.eventually("an answer", func() error {
-			_, _, err := w.ask("c-fabric", "tcp", vip)
-			return err
-		})
+		at := w.web(vip)
 		for range 3 {
 			if _, err := w.Exec(w.Context(), "c-fabric", "sh", "-c", script, "sh", "http://"+at+"/back"); err != nil {
 				t.Error(err)
@@ -296,12 +293,7 @@ cmp "$f" "$f.back"`
 func TestExplain(t *testing.T) {
 	w := shared(t)
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.5"), netip.MustParseAddr("fd00:99::5")} {
-		at := intent.FormatEndpoint(vip, vipHTTP)
-		w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
-		w.eventually("an answer", func() error {
-			_, _, err := w.ask("c-fabric", "tcp", vip)
-			return err
-		})
+		at := w.web(vip)
 		for range 25 {
 			name, from, err := w.ask("c-fabric", "tcp", vip)
 			if err != nil {

@@ -37,7 +37,7 @@ var suites = []suite{
 	{
 		pkg: "../bpf", setup: "mkdir -p /deploy/systemd && cp sluiced.service /deploy/systemd\n",
 		files: map[string]string{"sluiced.service": "../../deploy/systemd/sluiced.service"}, // a test reads it where the repository has it
-		every: []string{"TestRows", "TestKernelPathRows", "TestDefaultVRF", "TestDevices/^auto$", "TestTapIn", "TestProxyIn", "TestMetadataDevices/^auto$"},
+		every: []string{"TestRows", "TestBalance", "TestKernelPathRows", "TestDefaultVRF", "TestDevices/^auto$", "TestTapIn", "TestProxyIn", "TestMetadataDevices/^auto$"},
 	},
 	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -125,4 +127,17 @@ func Ping(t testing.TB, l *lab.Lab, node, addr string) {
 		_, err := l.Exec(t.Context(), node, "ping", "-n", "-c1", "-W1", addr)
 		return err
 	})
+}
+
+// BuildPrograms builds programs of cmd into a directory, for a test whose package is two
+// directories below the root.
+func BuildPrograms(dir string, programs ...string) error {
+	for _, program := range programs {
+		build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, program), "../../cmd/"+program)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", program, err, out)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// vrfList is a command that prints rows of one VRF, or of all.
+type vrfList[T any] struct {
+	use, short string
+	// ask is given 0 for all.
+	ask   func(c *cobra.Command, vni intent.VNI) (T, error)
+	write func(io.Writer, T) error
+}
+
+func (l vrfList[T]) command(o *options) *cobra.Command {
+	var vrf string
+	c := &cobra.Command{
+		Use: l.use, Short: l.short, Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var vni intent.VNI
+			if vrf != "" {
+				var err error
+				if vni, err = parseVNI(vrf); err != nil {
+					return err
+				}
+			}
+			rows, err := l.ask(c, vni)
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), rows, func(w io.Writer) error { return l.write(w, rows) })
+		},
+	}
+	o.vrfFlag(c, &vrf, "only this VNI")
+	return c
+}
