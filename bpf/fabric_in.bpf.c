@@ -5,9 +5,9 @@
  * over VXLAN enter OVN here, or follow a gateway that has moved on. It redirects
  * or drops and never passes a packet to the host.
  */
-#include "lib/balance.h"
-#include "lib/icmp.h"
 #include "lib/relay.h"
+#include "lib/vip_echo.h"
+#include "lib/vip_error.h"
 
 /* classify finds the VRF by outer source and VNI. 0 or a drop reason. */
 static __always_inline __u32 classify(struct run *r)
@@ -78,19 +78,27 @@ static __always_inline int error_source(struct run *r, struct entry *e, struct i
 	return !martian6(err->src);
 }
 
-/*
- * balance decides the backend of a packet to an address that has VIPs; the route
- * becomes that of the backend. What is of no VIP goes where the address is. 0 or a
- * drop reason.
- */
-static __noinline __u32 balance(struct run *r, struct packet *p, __u64 *route)
+/* balance is backend_find, with the stack to itself. */
+static __noinline __u32 balance(struct run *r, struct packet *p)
 {
-	__u32 reason = backend_find(r, p);
+	return backend_find(r, p);
+}
 
-	if (reason || !r->side)
-		return reason;
+/* backend_route leads to the backend that was chosen; it has to be here. 0 or a drop reason. */
+static __noinline __u32 backend_route(struct run *r, const struct packet *p, __u64 *route)
+{
 	*route = route_lookup(r, &r->to, p->family);
 	return route_local(*route) ? DROP_NONE : DROP_BACKEND_AWAY;
+}
+
+/* way_back leads to the packet's source: only one that the VRF reaches through the fabric can have sent it. */
+static __always_inline struct nexthop *way_back(struct run *r, struct packet *p)
+{
+	__u64 route = route_search(r, &p->src, p->family, 1);
+
+	if (route_kind(route) != ROUTE_REMOTE && route_kind(route) != ROUTE_GROUP)
+		return 0;
+	return nexthop_of(r, route, p);
 }
 
 /* refuse drops the packet and tells its sender, out in the fabric, why. */
@@ -103,12 +111,7 @@ static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, _
 	if (!error_source(r, e, &err))
 		return icmp_refuse(r, REFUSED_NO_SOURCE);
 
-	/* Only a source that the VRF reaches through the fabric can have sent it. */
-	__u64 route = route_search(r, &p->src, p->family, 1);
-
-	if (!route || (route_kind(route) != ROUTE_REMOTE && route_kind(route) != ROUTE_GROUP))
-		return icmp_refuse(r, REFUSED_BOGUS_SOURCE);
-	struct nexthop *h = nexthop_of(r, route, p);
+	struct nexthop *h = way_back(r, p);
 
 	if (!h)
 		return icmp_refuse(r, REFUSED_BOGUS_SOURCE);
@@ -119,6 +122,24 @@ static __noinline int refuse(struct run *r, struct packet *p, struct entry *e, _
 	if (icmp_build(r->skb, &err) || set_macs(r->skb, node.router_mac, h->mac) || set_tunnel(r->skb, h, 1, OUTER_TTL))
 		return icmp_refuse(r, REFUSED_KERNEL);
 	STEP(r, STEP_ICMP, err.type << 8 | err.code, err.dst);
+	count_answer(r);
+	return redirect(r, node.vxlan_ifindex);
+}
+
+/* echo answers an echo request to a VIP. */
+static __noinline int echo(struct run *r, struct packet *p)
+{
+	struct nexthop *h = way_back(r, p);
+
+	if (!h)
+		return drop(r, DROP_NO_ROUTE);
+	STEP(r, STEP_ECHO, 0, p->dst.addr);
+	if (echo_reply(r->skb, p) || set_macs(r->skb, node.router_mac, h->mac))
+		return drop(r, DROP_NAT);
+	__u32 reason = set_tunnel(r->skb, h, p->df && p->size <= nexthop_mtu(h), OUTER_TTL);
+
+	if (reason)
+		return drop(r, reason);
 	count_answer(r);
 	return redirect(r, node.vxlan_ifindex);
 }
@@ -179,7 +200,12 @@ int fabric_in(struct __sk_buff *skb)
 	}
 
 	if (route_kind(route) == ROUTE_VIP) {
-		reason = balance(&r, &p, &route);
+		if (icmp_is_echo(skb, &p))
+			return echo(&r, &p);
+		/* What is of no VIP goes where the address is. */
+		reason = icmp_is_error(skb, &p) ? error_to_backend(&r, &p) : balance(&r, &p);
+		if (!reason && r.side)
+			reason = backend_route(&r, &p, &route);
 		if (reason)
 			return drop(&r, reason);
 	} else if (r.unknown > 1) {

@@ -7,8 +7,8 @@
  */
 #define ANSWERS
 #include "lib/arp_nd.h"
-#include "lib/balance.h"
 #include "lib/default.h"
+#include "lib/vip_error.h"
 
 #define BFD_CONTROL 3784  /* RFC 5881 */
 #define BFD_ECHO 3785     /* RFC 5881 */

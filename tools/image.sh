@@ -11,7 +11,7 @@ set -eu
 . "$(dirname "$0")/debian.sh"
 
 packages="openvswitch-switch ovn-central ovn-host frr gobgpd
-  iproute2 iputils-ping util-linux mount procps ethtool tcpdump socat"
+  iproute2 iputils-ping util-linux mount procps ethtool tcpdump socat curl"
 
 recipe=$(sha256sum "$0" | cut -c 1-12)
 debian_begin image "$recipe" "$@"

@@ -6,106 +6,11 @@
  * goes on as it went; another one goes where its hash leads in the table of the VIP,
  * which is the same on all nodes.
  */
-#include "nat.h"
-
-/*
- * How long a flow is known without a packet, in seconds: RFC 5382 (REQ-5) and RFC 4787
- * (REQ-5) for translators of addresses.
- */
-#define TCP_IDLE 7440
-#define TCP_TRANSITORY 240
-#define UDP_IDLE 120
-
-#define TCP_FIN 1
-#define TCP_SYN 2
-#define TCP_RST 4
-#define TCP_ACK 16
-#define TCP_FLAGS 13 /* offset */
-
-/* l4 is what the upper layer's header says. */
-struct l4 {
-	__u32 ports;
-	__u32 flags; /* of TCP, else 0 */
-	__u32 now;   /* s */
-};
-
-static __always_inline void l4_read(struct __sk_buff *skb, const struct packet *p, struct l4 *l4)
-{
-	__u8 flags = 0;
-
-	l4->ports = l4_ports(skb, p);
-	if (p->proto == IPPROTO_TCP)
-		bpf_skb_load_bytes(skb, p->l4 + TCP_FLAGS, &flags, 1);
-	l4->flags = flags;
-	l4->now = bpf_ktime_get_coarse_ns() / 1000000000;
-}
-
-static __always_inline void flow_key_of(struct flow_key *k, const struct run *r, const struct packet *p, __u32 ports)
-{
-	words_copy4(k->src, p->src.addr);
-	words_copy4(k->dst, p->dst.addr);
-	k->scope = r->vni;
-	k->ports = ports;
-	k->proto = p->proto;
-}
-
-/* flow_tag is what a row has of its key: never 0. */
-static __always_inline __u32 flow_tag(const struct flow_key *k)
-{
-	const __u32 *s = (const __u32 *)k->src, *d = (const __u32 *)k->dst;
-
-	return ((s[1] ^ s[2] ^ s[3]) * 0x9e3779b1 ^ (d[1] ^ d[2] ^ d[3]) ^ k->ports * 0x85ebca6b ^ k->scope << 8 ^ k->proto) | 1;
-}
-
-/*
- * flow_read copies where a known flow goes into the run. The kernel gives the row of a
- * flow that was not seen for long to another one, at any moment: the tag, which it
- * writes first and this reads last, tells.
- */
-static __always_inline int flow_read(struct run *r, const struct flow *f, __u32 tag)
-{
-	const volatile __u64 *from = (const volatile __u64 *)f->addr;
-	__u64 *to = (__u64 *)r->to.addr;
-
-	to[0] = from[0];
-	to[1] = from[1];
-	r->port = *(const volatile __be16 *)&f->port;
-	return *(const volatile __u32 *)&f->tag == tag;
-}
-
-static __always_inline __u32 flow_idle(__u32 proto, __u32 state)
-{
-	if (proto == IPPROTO_UDP)
-		return UDP_IDLE;
-	return state == FLOW_OPEN ? TCP_IDLE : TCP_TRANSITORY;
-}
-
-/* flow_seen takes note of a packet. A row that is right is not written: other processors read it. */
-static __always_inline void flow_seen(struct flow *f, const struct l4 *l4)
-{
-	__u8 state = f->state;
-
-	if (!(l4->flags & TCP_SYN))
-		state |= FLOW_OPEN;
-	if (l4->flags & (TCP_FIN | TCP_RST))
-		state |= FLOW_ENDING;
-	if (f->seen != l4->now)
-		f->seen = l4->now;
-	if (f->state != state)
-		f->state = state;
-}
-
-/* flow_lives tells whether a known flow goes on with this packet. */
-static __always_inline int flow_lives(const struct flow *f, __u32 proto, const struct l4 *l4)
-{
-	if (l4->now - f->seen > flow_idle(proto, f->state))
-		return 0;
-	/* A connection that begins anew is another one. */
-	return !(l4->flags & TCP_SYN) || l4->flags & TCP_ACK || f->state == FLOW_OPEN;
-}
+#include "affinity.h"
+#include "fragment.h"
 
 /* vip_find is the VIP of a packet: by its port, or that of all ports. */
-static __always_inline struct vip *vip_find(const struct run *r, const struct packet *p, __u32 ports)
+static __noinline struct vip *vip_find(const struct run *r, const struct packet *p, __u32 ports)
 {
 	struct vip_key k = {.scope = r->vni, .port = ports >> 16, .proto = p->proto};
 
@@ -146,7 +51,7 @@ static __always_inline __u32 member_of(struct run *r, const struct vip *v, __u32
 
 	if (number == NO_MEMBER)
 		return 0;
-	row = (slots + 3) / 4 + number;
+	row = slot_words(slots) + number;
 	__u64 *member = bpf_map_lookup_elem(table, &row);
 
 	return member ? *member : 0;
@@ -159,46 +64,101 @@ static __always_inline __u32 member_of(struct run *r, const struct vip *v, __u32
 static __always_inline void flow_begin(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4,
 				       __u32 backend)
 {
-	struct flow f = {.seen = l4->now, .backend = backend};
+	struct work *w = work_of();
+
+	if (!w)
+		return;
+	struct flow *f = &w->flow;
 	__be16 port = k->ports >> 16;
 
-	f.state = l4->flags & TCP_SYN || p->proto != IPPROTO_TCP ? 0 : FLOW_OPEN;
+	*f = (struct flow){.seen = l4->now, .backend = backend};
+	f->state = l4->flags & TCP_SYN || p->proto != IPPROTO_TCP ? 0 : FLOW_OPEN;
 	/* The answer comes from the backend, to where the packet is from. */
 	words_copy4(k->src, r->to.addr);
 	words_copy4(k->dst, p->src.addr);
 	k->ports = k->ports << 16 | (r->port ? r->port : port);
-	f.tag = flow_tag(k);
-	f.kind = FLOW_TO_CLIENT;
-	f.port = port;
-	words_copy4(f.addr, p->dst.addr);
-	bpf_map_update_elem(&flows_v1, k, &f, BPF_ANY);
+	f->tag = flow_tag(k);
+	f->kind = FLOW_TO_CLIENT;
+	f->port = port;
+	words_copy4(f->addr, p->dst.addr);
+	bpf_map_update_elem(&flows_v1, k, f, BPF_ANY);
 
 	flow_key_of(k, r, p, l4->ports);
-	f.tag = flow_tag(k);
-	f.kind = FLOW_TO_BACKEND;
-	f.port = r->port;
-	words_copy4(f.addr, r->to.addr);
-	bpf_map_update_elem(&flows_v1, k, &f, BPF_ANY);
+	f->tag = flow_tag(k);
+	f->kind = FLOW_TO_BACKEND;
+	f->port = r->port;
+	words_copy4(f->addr, r->to.addr);
+	bpf_map_update_elem(&flows_v1, k, f, BPF_ANY);
 }
 
-/* flow_choose decides where a flow goes that is not known. 0 or a drop reason. */
-static __noinline __u32 flow_choose(struct run *r, struct packet *p, struct flow_key *k, struct l4 *l4)
+/*
+ * flow_choose decides where a flow goes that is not known. With k, which is room for a
+ * key, it is known from now on. 0 or a drop reason.
+ */
+static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4)
 {
 	struct vip *v = vip_find(r, p, l4->ports);
 
 	if (!v)
 		return DROP_NONE;
 	STEP(r, STEP_VIP, v->table, p->dst.addr);
-	__u32 row = member_of(r, v, vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags));
+	int ovn = !!(v->flags & VIP_OVN);
+
+	/* What came from another node is in no state of OVN's here. */
+	if (l4->now < v->until && !opens(p->proto, l4))
+		ovn = !ovn && r->unknown <= l4->now;
+	if (ovn) {
+		STEP(r, STEP_LEFT, 0, 0);
+		if (k && !r->trace)
+			flow_note(k, l4, FLOW_OVN, l4->flags & TCP_SYN ? 0 : FLOW_OPEN);
+		return DROP_NONE;
+	}
+	__u32 row = v->affinity ? kept_backend(r, p, v, l4) : 0;
+
+	if (row)
+		STEP(r, STEP_KEPT, row, 0);
+	else
+		row = member_of(r, v, vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags));
 	struct backend *b = row ? bpf_map_lookup_elem(&backends_v1, &row) : 0;
 
 	if (!b || b->scope != r->vni)
-		return DROP_NO_BACKEND;
+		return v->flags & VIP_OVN ? DROP_NONE : DROP_NO_BACKEND;
 	halves_copy(&r->to, b->addr);
 	r->port = b->port;
 	r->side = NAT_DESTINATION;
+	if (!k || r->trace)
+		return DROP_NONE;
+	flow_begin(r, p, k, l4, row);
+	if (v->affinity)
+		keep_backend(r, p, k, l4);
+	return DROP_NONE;
+}
+
+/* asked_for tells whether a flow is one to a VIP. */
+static __always_inline int asked_for(__u32 kind)
+{
+	return kind == FLOW_TO_BACKEND || kind == FLOW_OVN;
+}
+
+/* flow_find is backend_find of a packet with ports. */
+static __always_inline __u32 flow_find(struct run *r, struct packet *p)
+{
+	struct flow_key k;
+	struct l4 l4;
+
+	l4_read(r->skb, p, &l4);
+	flow_key_of(&k, r, p, l4.ports);
+	struct flow *f = bpf_map_lookup_elem(&flows_v1, &k);
+
+	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
+
+	if (!f || !asked_for(kind) || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k)))
+		return flow_choose(r, p, &k, &l4);
+	STEP(r, STEP_FLOW, kind, 0);
+	if (kind == FLOW_TO_BACKEND)
+		r->side = NAT_DESTINATION;
 	if (!r->trace)
-		flow_begin(r, p, k, l4, row);
+		flow_seen(f, &l4);
 	return DROP_NONE;
 }
 
@@ -208,31 +168,15 @@ static __noinline __u32 flow_choose(struct run *r, struct packet *p, struct flow
  */
 static __always_inline __u32 backend_find(struct run *r, struct packet *p)
 {
-	struct flow_key k;
-	struct l4 l4;
-
 	if (!has_ports(p->proto))
 		return DROP_NONE;
-	if (p->fragment != WHOLE)
-		return DROP_VIP_FRAGMENT;
-	l4_read(r->skb, p, &l4);
-	flow_key_of(&k, r, p, l4.ports);
-	struct flow *f = bpf_map_lookup_elem(&flows_v1, &k);
+	__u32 reason = p->fragment == LATER_FRAGMENT ? fragment_follow(r, p) : flow_find(r, p);
 
-	if (f && f->kind == FLOW_TO_BACKEND && flow_lives(f, p->proto, &l4) && flow_read(r, f, flow_tag(&k))) {
-		STEP(r, STEP_FLOW, FLOW_TO_BACKEND, 0);
-		r->side = NAT_DESTINATION;
-		if (!r->trace)
-			flow_seen(f, &l4);
-	} else {
-		__u32 reason = flow_choose(r, p, &k, &l4);
-
-		if (reason)
-			return reason;
-	}
-	if (r->side)
+	if (!reason && p->fragment == FIRST_FRAGMENT)
+		reason = fragment_lead(r, p);
+	if (!reason && r->side)
 		STEP(r, STEP_BACKEND, bpf_ntohs(r->port), r->to.addr);
-	return DROP_NONE;
+	return reason;
 }
 
 /* backend_bit is the place of what a backend sends in backend_front; the daemon computes the same (backend_front.go). */
@@ -251,12 +195,10 @@ static __always_inline int backend_is(__u32 scope, __u32 proto, __be16 port, con
 	return word && *word >> bit % 64 & 1;
 }
 
-/* direct_begin has what a backend sends on a connection of its own go on as it is. k is that of its packets. */
-static __noinline void direct_begin(const struct flow_key *k, __u32 now)
+/* backend_at tells whether a backend of the VRF may be at an address and port. */
+static __always_inline int backend_at(const struct run *r, __u32 proto, __be16 port, const struct address *a)
 {
-	struct flow f = {.tag = flow_tag(k), .seen = now, .kind = FLOW_DIRECT, .state = FLOW_OPEN};
-
-	bpf_map_update_elem(&flows_v1, k, &f, BPF_NOEXIST);
+	return backend_is(r->vni, proto, port, a) || backend_is(r->vni, proto, 0, a);
 }
 
 /*
@@ -320,13 +262,12 @@ static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u
  */
 static __always_inline int answer_unknown(struct run *r, struct packet *p, struct flow_key *k, struct l4 *l4)
 {
-	int opens = (l4->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-
 	if (r->unknown <= l4->now)
 		return 1;
-	if (opens) {
+	if (p->proto == IPPROTO_TCP && opens(p->proto, l4)) {
+		/* What a backend begins goes on as it is. */
 		if (!r->trace)
-			direct_begin(k, l4->now);
+			flow_note(k, l4, FLOW_DIRECT, FLOW_OPEN);
 		return 1;
 	}
 	__u32 backend = answer_of(r, p, l4, (struct vip_key *)k);
@@ -350,7 +291,7 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 	flow_key_of(&k, r, p, l4.ports);
 	struct flow *f = bpf_map_lookup_elem(&flows_v1, &k);
 
-	if (!f || f->kind == FLOW_TO_BACKEND || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k))) {
+	if (!f || asked_for(f->kind) || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k))) {
 		if (!answer_unknown(r, p, &k, &l4))
 			return 0;
 	} else {
@@ -369,27 +310,25 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 
 /*
  * answer_find has a backend's answer come from the VIP. What belongs to no flow is the
- * backend's own. 0: it cannot be told.
+ * backend's own. 0 or a drop reason.
  */
-static __always_inline int answer_find(struct run *r, struct packet *p)
+static __always_inline __u32 answer_find(struct run *r, struct packet *p)
 {
-	if (!has_ports(p->proto) || p->fragment != WHOLE)
-		return 1;
+	if (!has_ports(p->proto))
+		return DROP_NONE;
+	if (p->fragment == LATER_FRAGMENT) {
+		fragment_follow(r, p);
+		return DROP_NONE;
+	}
 	__be16 port = l4_ports(r->skb, p);
 
-	if (backend_is(r->vni, p->proto, port, &p->src) || backend_is(r->vni, p->proto, 0, &p->src))
-		return answer_known(r, p);
-	return 1;
-}
-
-#ifdef ANSWERS
-static __noinline __u32 answer_apply(struct run *r, struct packet *p)
-{
-	if (!answer_find(r, p))
+	if (!backend_at(r, p->proto, port, &p->src))
+		return DROP_NONE;
+	if (!answer_known(r, p))
 		return DROP_ANSWER_UNKNOWN;
-	return r->side ? nat_write(r, p) : DROP_NONE;
+	/* Without a row the rest of the packet would go on as the backend's own. */
+	return r->side && p->fragment == FIRST_FRAGMENT ? fragment_lead(r, p) : DROP_NONE;
 }
-#endif
 
 /* direct_known is direct_note of what has ports. */
 static __noinline void direct_known(struct run *r, struct packet *p)
@@ -400,7 +339,7 @@ static __noinline void direct_known(struct run *r, struct packet *p)
 	l4_read(r->skb, p, &l4);
 	__be16 port = l4.ports >> 16;
 
-	if (r->unknown <= l4.now || !(backend_is(r->vni, p->proto, port, &p->dst) || backend_is(r->vni, p->proto, 0, &p->dst)))
+	if (r->unknown <= l4.now || !backend_at(r, p->proto, port, &p->dst))
 		return;
 	words_copy4(k.src, p->dst.addr);
 	words_copy4(k.dst, p->src.addr);
@@ -412,7 +351,7 @@ static __noinline void direct_known(struct run *r, struct packet *p)
 	if (f && f->kind == FLOW_DIRECT)
 		flow_seen(f, &l4);
 	else if (!f)
-		direct_begin(&k, l4.now);
+		flow_note(&k, &l4, FLOW_DIRECT, FLOW_OPEN);
 }
 
 /*
@@ -421,6 +360,6 @@ static __noinline void direct_known(struct run *r, struct packet *p)
  */
 static __always_inline void direct_note(struct run *r, struct packet *p)
 {
-	if (has_ports(p->proto) && p->fragment == WHOLE && !r->trace)
+	if (has_ports(p->proto) && p->fragment != LATER_FRAGMENT && !r->trace)
 		direct_known(r, p);
 }

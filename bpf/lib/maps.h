@@ -223,6 +223,28 @@ struct {
 } flows_v1 SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct flow_key);
+	__type(value, struct first_fragment);
+} fragments_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratch_v1 SEC(".maps");
+
+/* The backends that clients of VIPs with affinity had last: flow_key without the client's port. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct flow_key);
+	__type(value, struct flow);
+} affinity_v1 SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2 * (MAX_VRFS + 1));
 	__type(key, __u32);

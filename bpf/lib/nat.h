@@ -23,6 +23,33 @@ static __always_inline __u32 nat_apply(struct run *r __attribute__((unused)), co
 
 #define TCP_CHECK 16
 #define UDP_CHECK 6
+#define ICMP_CHECK 2
+
+/* nat_diff is what a change of an address does to a sum over it. */
+static __always_inline __u32 nat_diff(const struct address *was, const struct address *now)
+{
+	const __u32 *w = (const __u32 *)was->addr, *n = (const __u32 *)now->addr;
+	__u64 diff = (__u64)(__u32)~w[0] + (__u32)~w[1] + (__u32)~w[2] + (__u32)~w[3] + n[0] + n[1] + n[2] + n[3];
+
+	diff = (diff >> 32) + (__u32)diff;
+	return (diff >> 32) + (__u32)diff;
+}
+
+/* nat_check is where the upper layer has a checksum over addresses, too; 0: nowhere in this packet. */
+static __always_inline __u32 nat_check(const struct packet *p)
+{
+	if (p->fragment == LATER_FRAGMENT)
+		return 0;
+	switch (p->proto) {
+	case IPPROTO_TCP:
+		return TCP_CHECK;
+	case IPPROTO_UDP:
+		return UDP_CHECK;
+	case IPPROTO_ICMPV6:
+		return ICMP_CHECK;
+	}
+	return 0; /* that of SCTP knows nothing of addresses, and its ports stay */
+}
 
 /* nat_port writes the port, with its part of the checksum at check. 0 or a drop reason. */
 static __always_inline __u32 nat_port(struct run *r, const struct packet *p, __u32 check, __u64 flags)
@@ -41,18 +68,14 @@ static __always_inline __u32 nat_port(struct run *r, const struct packet *p, __u
 static __noinline __u32 nat_write(struct run *r, const struct packet *p)
 {
 	const struct address *was = r->side == NAT_DESTINATION ? &p->dst : &p->src;
-	const __u32 *w = (const __u32 *)was->addr, *n = (const __u32 *)r->to.addr;
+	const __u32 *n = (const __u32 *)r->to.addr;
 	__u64 flags = p->proto == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0;
-	/* SCTP's checksum knows nothing of addresses, and its ports stay. */
-	__u32 check = p->proto == IPPROTO_TCP ? TCP_CHECK : p->proto == IPPROTO_UDP ? UDP_CHECK : 0;
-	__u64 diff = (__u64)(__u32)~w[0] + (__u32)~w[1] + (__u32)~w[2] + (__u32)~w[3] + n[0] + n[1] + n[2] + n[3];
+	__u32 check = nat_check(p), diff = nat_diff(was, &r->to), reason = DROP_NONE;
 
-	diff = (diff >> 32) + (__u32)diff;
-	diff = (diff >> 32) + (__u32)diff;
 	if (check && bpf_l4_csum_replace(r->skb, p->l4 + check, 0, diff, flags | BPF_F_PSEUDO_HDR))
 		return DROP_NAT;
-	__u32 reason = nat_port(r, p, check, flags);
-
+	if (p->fragment != LATER_FRAGMENT)
+		reason = nat_port(r, p, check, flags);
 	if (reason)
 		return reason;
 	void *data;
@@ -64,7 +87,7 @@ static __noinline __u32 nat_write(struct run *r, const struct packet *p)
 		struct iphdr *ip = data + ETH_HLEN;
 
 		*(r->side == NAT_DESTINATION ? &ip->daddr : &ip->saddr) = n[3];
-		ip->check = ~fold((__u64)(__u16)~ip->check + (__u32)diff);
+		ip->check = ~fold((__u64)(__u16)~ip->check + diff);
 		return DROP_NONE;
 	}
 	data = frame(r->skb, ETH_HLEN + sizeof(struct ipv6hdr));
@@ -84,10 +107,13 @@ static __noinline __u32 nat_write(struct run *r, const struct packet *p)
  */
 #ifdef ANSWERS
 static __noinline __u32 answer_apply(struct run *r, struct packet *p);
+static __noinline __u32 error_apply(struct run *r, struct packet *p);
 
 static __always_inline __u32 nat_apply(struct run *r, struct packet *p)
 {
-	return r->unknown ? answer_apply(r, p) : DROP_NONE;
+	if (!r->unknown)
+		return DROP_NONE;
+	return p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6 ? error_apply(r, p) : answer_apply(r, p);
 }
 #else
 static __always_inline __u32 nat_apply(struct run *r, const struct packet *p)

@@ -54,6 +54,13 @@ static __always_inline void halves_copy(struct address *to, const void *from)
 	half[1] = f[1];
 }
 
+static __always_inline int halves_equal(const struct address *a, const void *b)
+{
+	const __u64 *x = (const __u64 *)a->addr, *y = b;
+
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]));
+}
+
 static __always_inline __be32 addr_last(const __u8 *addr)
 {
 	return ((const __u32 *)addr)[3];

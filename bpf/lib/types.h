@@ -273,14 +273,20 @@ ASSERT_SIZE(struct vip_key, 24);
 enum vip_flags {
 	VIP_BY_ADDRESS = 1, /* the backend of a flow depends on its addresses alone */
 	VIP_REJECT = 2,	    /* without a backend the client is told */
+	VIP_FLUSH = 4,	    /* flows of backends that are taken out end. The programs do not read it. */
+	VIP_OVN = 8,	    /* OVN balances it; a table is that of the time before */
 };
 
 struct vip {
 	__u32 table; /* row of maglev */
 	__u32 slots; /* of the table */
-	__u16 affinity; /* s for which a client keeps its backend; 0: not at all */
+	__u16 affinity; /* s without a new flow for which a client keeps its backend; 0: not at all */
 	__u16 flags;	/* enum vip_flags */
-	__u32 pad;
+	/*
+	 * Until this time (s, CLOCK_MONOTONIC) a packet of a flow that is not known, and that
+	 * opens none, is one from before eBPF or OVN took the VIP over from the other.
+	 */
+	__u32 until;
 };
 ASSERT_SIZE(struct vip, 16);
 
@@ -293,7 +299,7 @@ ASSERT_SIZE(struct vip, 16);
 
 struct maglev_member {
 	__u32 backend; /* row of backends */
-	__u16 weight;  /* 0: it gets no new flows. The programs do not read it. */
+	__u16 weight;  /* 0: it gets no new flows */
 	__u16 pad;
 };
 ASSERT_SIZE(struct maglev_member, 8);
@@ -349,6 +355,7 @@ enum flow_kind {
 	FLOW_TO_BACKEND = 1, /* the destination becomes addr and port */
 	FLOW_TO_CLIENT = 2,  /* the source becomes addr and port, which are the VIP's */
 	FLOW_DIRECT = 3,     /* from a backend, and of no VIP */
+	FLOW_OVN = 4,	     /* to a VIP, and OVN's */
 };
 
 enum flow_state {
@@ -369,6 +376,25 @@ struct flow {
 	__u32 pad;
 };
 ASSERT_SIZE(struct flow, 40);
+
+/*
+ * fragments: what was done with the first fragment of a packet to or from a VIP, by
+ * struct flow_key with the packet's identification in place of ports. As struct flow.
+ */
+struct first_fragment {
+	__u32 tag;
+	__u32 seen; /* s, CLOCK_MONOTONIC */
+	__u8 addr[16] __attribute__((aligned(8)));
+	__u32 side; /* enum nat_side: which address becomes addr; 0: none */
+	__u32 pad;
+};
+ASSERT_SIZE(struct first_fragment, 32);
+
+/* scratch: memory for one packet, where the stack has no room: see struct work in flow.h. */
+struct scratch {
+	__u64 words[32];
+};
+ASSERT_SIZE(struct scratch, 256);
 
 /* underlay: devices of the underlay by ifindex, where packets of the default VRF come in and go out. */
 struct underlay {
@@ -427,6 +453,10 @@ enum trace_what {
 	STEP_FLOW = 22,	    /* a flow is known; value: enum flow_kind */
 	STEP_BACKEND = 23,  /* addr and value: address and port of the backend */
 	STEP_ANSWER = 24,   /* a backend's answer; addr and value: address and port of the VIP */
+	STEP_ECHO = 25,	    /* an echo request to the VIP addr is answered */
+	STEP_QUOTED = 26,   /* an ICMP error about a packet of a flow to a VIP, which is now one of addr and value, an address and a port */
+	STEP_KEPT = 27,	    /* the client keeps its backend; value: row of it */
+	STEP_LEFT = 28,	    /* OVN balances the flow to a VIP */
 };
 
 struct trace_step {

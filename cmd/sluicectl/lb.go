@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -20,13 +21,91 @@ func lbCommand(o *options) *cobra.Command {
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) {
 			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListVIPs, admin.VRFSelector{VNI: vni})
 		},
+	}.command(o), vrfList[[]status.VIP]{
+		use: "backends", short: "All backends with their state, slots of the table and known flows", write: writeBackends,
+		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) { return o.backends(c, vni) },
 	}.command(o), vrfList[[]status.Flow]{
 		use: "flows", short: "Flows to VIPs that this node knows, and their backends", write: writeFlows,
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.Flow, error) {
 			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListFlows, admin.VRFSelector{VNI: vni})
 		},
-	}.command(o), lbExplain(o))
+	}.command(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
 	return c
+}
+
+func (o *options) backends(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) {
+	return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListBackends, admin.VRFSelector{VNI: vni})
+}
+
+// lbShow is "lb backends" of the VIPs of one address, or of one load balancer.
+func lbShow(o *options) *cobra.Command {
+	var vrf string
+	c := &cobra.Command{
+		Use: "show VIP|LOADBALANCER", Short: "The VIPs of an address, or of a load balancer by its name, with all that is known of them",
+		Args: exactArgs("VIP|LOADBALANCER"),
+		RunE: func(c *cobra.Command, args []string) error {
+			vni, err := optionalVNI(vrf)
+			if err != nil {
+				return err
+			}
+			all, err := o.backends(c, vni)
+			if err != nil {
+				return err
+			}
+			vips := slices.DeleteFunc(all, func(v status.VIP) bool {
+				return v.LoadBalancer != args[0] && v.Address.String() != args[0] && intent.FormatEndpoint(v.Address, v.Port) != args[0]
+			})
+			if len(vips) == 0 {
+				return fmt.Errorf("no VIP here is, or is of, %q; 'sluicectl lb list' shows those of this node", args[0])
+			}
+			return o.print(c.OutOrStdout(), vips, func(w io.Writer) error { return showVIPs(w, vips) })
+		},
+	}
+	o.vrfFlag(c, &vrf, "only this VNI")
+	return c
+}
+
+func showVIPs(w io.Writer, vips []status.VIP) error {
+	for i, v := range vips {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s/%s of %s in VRF %s\n", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.LoadBalancer, v.VNI)
+		fmt.Fprintf(w, "path:  %s (%s%s)\n", v.Path, v.Reason, detail(v.ReasonDetail))
+		fmt.Fprintf(w, "state: %s%s\n", vipState(v), detail(v.Error))
+		if v.TableHash != "" {
+			fmt.Fprintf(w, "table: %d slots, hash %s\n", v.Slots, v.TableHash)
+		}
+		if err := writeBackends(w, []status.VIP{v}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func detail(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+func vipState(v status.VIP) string {
+	if v.Standby {
+		return "standby"
+	}
+	return string(v.State)
+}
+
+func writeBackends(w io.Writer, vips []status.VIP) error {
+	t := output.Table{Header: []string{"VNI", "VIP", "PROTOCOL", "BACKEND", "WEIGHT", "STATE", "SLOTS", "FLOWS"}}
+	for _, v := range vips {
+		for _, b := range v.Backends {
+			t.Add(v.VNI.String(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), intent.FormatEndpoint(b.Addr, b.Port),
+				fmt.Sprint(b.Weight), string(b.State), fmt.Sprint(b.Slots), fmt.Sprint(b.Flows))
+		}
+	}
+	return t.Write(w)
 }
 
 func writeFlows(w io.Writer, flows []status.Flow) error {
@@ -92,6 +171,9 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 	if e.Known != nil {
 		fmt.Fprintf(w, "this node knows the flow: to %s\n", e.Known)
 	}
+	if e.Kept != nil {
+		fmt.Fprintf(w, "this node knows the client: its new flows go to %s\n", e.Kept)
+	}
 	if e.Backend == nil {
 		_, err := fmt.Fprintln(w, "no backend gets new flows: packets of one that is not known are dropped (no_backend)")
 		return err
@@ -105,16 +187,39 @@ func writeVIPs(w io.Writer, vips []status.VIP) error {
 	for _, v := range vips {
 		live := 0
 		for _, b := range v.Backends {
-			if b.Weight > 0 {
+			if b.State == status.BackendUp {
 				live++
 			}
 		}
-		state := string(v.State)
-		if v.Standby {
-			state = "standby"
-		}
-		t.Add(v.VNI.String(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), v.LoadBalancer, state, v.Path, v.Reason,
+		t.Add(v.VNI.String(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), v.LoadBalancer, vipState(v), v.Path, v.Reason,
 			fmt.Sprintf("%d of %d", live, len(v.Backends)))
 	}
 	return t.Write(w)
+}
+
+func lbDrain(o *options) *cobra.Command {
+	weight := uint16(0)
+	c := &cobra.Command{
+		Use: "drain LOADBALANCER BACKEND", Short: "Give a backend no new flows, on all nodes",
+		Long: `Give a backend of a load balancer no new flows, on all nodes: sluiced writes the weight 0
+for it into options:sluice-weights of the Load_Balancer row, in the Northbound database. Flows that are
+known go on. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undrain' takes it back.`,
+		Args: exactArgs("LOADBALANCER", "BACKEND"),
+		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, &weight) },
+	}
+	c.Flags().Uint16Var(&weight, "weight", 0, "give it this share of new flows, to 256")
+	return c
+}
+
+func lbUndrain(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "undrain LOADBALANCER BACKEND", Short: "Give a backend new flows again after 'sluicectl lb drain'",
+		Args: exactArgs("LOADBALANCER", "BACKEND"),
+		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, nil) },
+	}
+}
+
+func (o *options) weigh(c *cobra.Command, args []string, weight *uint16) error {
+	_, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.Weigh, admin.WeighRequest{LoadBalancer: args[0], Backend: args[1], Weight: weight})
+	return err
 }

@@ -21,12 +21,9 @@ func (l vrfList[T]) command(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use: l.use, Short: l.short, Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var vni intent.VNI
-			if vrf != "" {
-				var err error
-				if vni, err = parseVNI(vrf); err != nil {
-					return err
-				}
+			vni, err := optionalVNI(vrf)
+			if err != nil {
+				return err
 			}
 			rows, err := l.ask(c, vni)
 			if err != nil {
@@ -37,4 +34,12 @@ func (l vrfList[T]) command(o *options) *cobra.Command {
 	}
 	o.vrfFlag(c, &vrf, "only this VNI")
 	return c
+}
+
+// optionalVNI reads --vrf; 0 is all.
+func optionalVNI(vrf string) (intent.VNI, error) {
+	if vrf == "" {
+		return 0, nil
+	}
+	return parseVNI(vrf)
 }

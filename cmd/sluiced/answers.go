@@ -21,9 +21,13 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	handleList(s, d, admin.ListVIPs, []status.VIP{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.VIP, error) {
 		return n.vips(q.VNI), nil
 	})
+	handleList(s, d, admin.ListBackends, []status.VIP{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.VIP, error) {
+		return n.vipBackends(q.VNI)
+	})
 	handleList(s, d, admin.ListFlows, []status.Flow{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.Flow, error) {
 		return n.flows(q.VNI)
 	})
+	admin.Handle(s, admin.Weigh, d.weigh)
 	handle(s, d, admin.ExplainVIP, func(_ context.Context, n *node, q status.VIPQuery) (status.VIPExplanation, error) {
 		return n.explainVIP(q)
 	})

@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/admin"
@@ -26,7 +28,7 @@ func (n *node) vips(vni intent.VNI) []status.VIP {
 		}
 		v := status.VIP{
 			VNI: k.VNI, Address: k.Addr, Port: k.Port, Protocol: k.Protocol, LoadBalancer: b.Balancer, Path: string(b.Choice.Path),
-			Reason: b.Choice.Reason, ReasonDetail: b.Choice.Detail, Standby: b.Standby, State: status.OK, Slots: b.VIP.Slots, Backends: b.VIP.Backends.All(),
+			Reason: b.Choice.Reason, ReasonDetail: b.Choice.Detail, Standby: b.Standby, State: status.OK, Slots: b.VIP.Slots, Backends: backendsOf(b),
 		}
 		if b.Choice.Path == loadbalancer.PathEBPF {
 			v.State, _, v.Error = stateOf(n.tables.VIPs.State(k))
@@ -34,6 +36,71 @@ func (n *node) vips(vni intent.VNI) []status.VIP {
 		out = append(out, v)
 	}
 	return out
+}
+
+func backendsOf(b evpn.Balanced) []status.VIPBackend {
+	out := []status.VIPBackend{}
+	for _, x := range b.Backends {
+		state := status.BackendUp
+		switch {
+		case x.Down:
+			state = status.BackendDown
+		case x.Weight == 0:
+			state = status.BackendDraining
+		}
+		out = append(out, status.VIPBackend{Addr: x.Address.Addr(), Port: x.Address.Port(), Weight: x.Weight, State: state})
+	}
+	return out
+}
+
+// vipBackends is vips with what is known of each backend: its slots and flows.
+func (n *node) vipBackends(vni intent.VNI) ([]status.VIP, error) {
+	all := n.vips(vni)
+	counts, err := n.dp.Reader().FlowCounts()
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		v := &all[i]
+		row, served := n.tables.VIPs.Wanted(keyOf(*v))
+		if served && !row.OVN {
+			hash, slots, err := ebpf.TableOf(row)
+			if err != nil {
+				return nil, fmt.Errorf("VIP %s: %w", row.Key, err)
+			}
+			v.TableHash = fmt.Sprintf("%016x", hash)
+			for j, b := range v.Backends {
+				v.Backends[j].Slots = slots[netip.AddrPortFrom(b.Addr, b.Port)]
+			}
+		}
+	}
+	countFlows(all, counts)
+	return all, nil
+}
+
+// countFlows adds flows to the backends of their VIPs: by the VIP's port, else to that of
+// all ports.
+func countFlows(vips []status.VIP, counts map[ebpf.FlowTarget]uint32) {
+	at := map[intent.VIPKey]int{}
+	for i, v := range vips {
+		at[keyOf(v)] = i
+	}
+	for target, n := range counts {
+		i, ok := at[target.VIP]
+		port := target.Backend.Port()
+		if !ok {
+			target.VIP.Port, port = 0, 0
+			i, ok = at[target.VIP]
+		}
+		if !ok {
+			continue
+		}
+		for j, b := range vips[i].Backends {
+			if b.Addr == target.Backend.Addr() && b.Port == port {
+				vips[i].Backends[j].Flows += n
+			}
+		}
+	}
 }
 
 // explainVIP tells which backend a flow gets here, and on a node that does not know it.
@@ -51,7 +118,7 @@ func (n *node) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 	}
 	out.VIP = all[at]
 	row, served := n.tables.VIPs.Wanted(key)
-	if !served {
+	if !served || row.OVN {
 		return out, nil // OVN's: it knows
 	}
 	choice, ok, err := ebpf.Choose(row, q.Client, q.VIP)
@@ -62,11 +129,26 @@ func (n *node) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 	if ok {
 		out.Backend = &choice.Backend
 	}
-	f, known, err := n.dp.Reader().Flow(ebpf.FlowKey{VNI: q.VNI, Protocol: q.Protocol, Src: q.Client, Dst: q.VIP})
+	flow := ebpf.FlowKey{VNI: q.VNI, Protocol: q.Protocol, Src: q.Client, Dst: q.VIP}
+	f, known, err := n.dp.Reader().Flow(flow)
 	if known && f.ToVIP {
 		out.Known = &f.Becomes
 	}
+	if err != nil || row.Affinity == 0 {
+		return out, err
+	}
+	kept, since, err := n.dp.Reader().Kept(flow)
+	if since <= time.Duration(row.Affinity)*time.Second && takesFlows(row, kept) {
+		out.Kept = &kept
+	}
 	return out, err
+}
+
+// takesFlows tells whether a backend of a VIP gets new flows.
+func takesFlows(v intent.VIP, at netip.AddrPort) bool {
+	return slices.ContainsFunc(v.Backends.All(), func(b intent.Backend) bool {
+		return b.Weight > 0 && b.Addr == at.Addr() && b.Port == at.Port()
+	})
 }
 
 func keyOf(v status.VIP) intent.VIPKey {

@@ -25,6 +25,8 @@ type VIP struct {
 type Balanced struct {
 	Balancer string
 	VIP      intent.VIP
+	// Backends are what the row says of them, and probes.
+	Backends []loadbalancer.Backend
 	Choice   loadbalancer.Choice
 	// Standby: the gateway port is elsewhere.
 	Standby bool
@@ -48,21 +50,29 @@ func (t *translation) balancers() {
 	if !known {
 		return
 	}
+	size := 0
+	if text := t.rows.TableSize(); text != "" {
+		var err error
+		if size, err = loadbalancer.ParseSize(text); err != nil {
+			size = 0
+			t.fail(kindBalancer, "NB_Global", reason.BadLoadBalancer, fmt.Errorf("options:sluice-m: %w; without it tables are as large as their backends need", err))
+		}
+	}
 	seen := map[intent.VNI]bool{}
 	for i := range t.out.Gateways {
 		if g := &t.out.Gateways[i]; !seen[g.Gateway.VNI] {
 			seen[g.Gateway.VNI] = true
 			for _, row := range rows {
-				t.balancer(g, row, len(seen) == 1)
+				t.balancer(g, row, size, len(seen) == 1)
 			}
 		}
 	}
 }
 
 // balancer reads a row for a gateway port; what is wrong with it is said once.
-func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, first bool) {
+func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int, first bool) {
 	name := cmp.Or(row.Name, string(row.UUID))
-	vips, wrong := loadbalancer.Parse(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, nil, 0)
+	vips, wrong := loadbalancer.Parse(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, t.rows.TemplateVariables(), size)
 	for _, w := range wrong {
 		err := w.Err
 		if w.Key != "" {
@@ -88,7 +98,7 @@ func (g *GatewayResult) exposes(a netip.Addr) bool {
 // balance adds the VIPs of a gateway port. They come after all other addresses: one that
 // is a host's or the port's own, too, stays what it is for all else.
 func (b *vrfBuild) balance(m member) {
-	addresses := map[netip.Addr]vipState{}
+	answers := map[netip.Addr]bool{} // whether one of the VIPs of an address has a backend, or rejects
 	for _, v := range m.VIPs {
 		row, choice := v.VIP.Intent(b.vni), v.Choice
 		if owner, ok := b.vips[row.Key]; ok {
@@ -103,24 +113,17 @@ func (b *vrfBuild) balance(m member) {
 		if b.choice.Path == intent.PathKernel {
 			choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.KernelPath, Detail: "the VRF is on the kernel path"}
 		}
-		b.balanced = append(b.balanced, Balanced{Balancer: v.Balancer, VIP: row, Choice: choice, Standby: m.Standby})
+		b.balanced = append(b.balanced, Balanced{Balancer: v.Balancer, VIP: row, Backends: v.VIP.Backends, Choice: choice, Standby: m.Standby})
 		if choice.Path == loadbalancer.PathEBPF {
 			b.tables.VIPs[row.Key] = row
+		} else {
+			b.tables.VIPs[row.Key] = intent.VIP{Key: row.Key, OVN: true}
 		}
-		at := addresses[row.Key.Addr]
-		at.balanced = at.balanced || choice.Path == loadbalancer.PathEBPF
-		at.answers = at.answers || v.VIP.Live() || v.VIP.Reject
-		addresses[row.Key.Addr] = at
+		answers[row.Key.Addr] = answers[row.Key.Addr] || v.VIP.Live() || v.VIP.Reject
 	}
-	for a, state := range addresses {
-		b.vipAddress(m, a, state)
+	for a, yes := range answers {
+		b.vipAddress(m, a, yes)
 	}
-}
-
-// vipState is what there is at the address of VIPs.
-type vipState struct {
-	// balanced: eBPF serves one of them. answers: one has a backend, or rejects.
-	balanced, answers bool
 }
 
 // refuseVIP tells why the address of a VIP cannot lead to the gateway port.
@@ -139,18 +142,18 @@ func (b *vrfBuild) refuseVIP(m member, a netip.Addr) error {
 	return nil
 }
 
-// vipAddress has the address of VIPs lead to the gateway port, and be balanced there if
-// eBPF serves one of them. It is announced while one of them answers.
-func (b *vrfBuild) vipAddress(m member, a netip.Addr, state vipState) {
+// vipAddress has the address of VIPs lead to the gateway port, and be balanced there. It is
+// announced while one of them answers.
+func (b *vrfBuild) vipAddress(m member, a netip.Addr, answers bool) {
 	key := intent.NewHostKey(b.vni, a)
 	if _, there := b.tables.Routes[key]; !there {
-		b.local(m, host(a), state.answers)
+		b.local(m, host(a), answers)
 		// What comes from a subnet is steered as such.
 		if _, inside := b.overlapping(host(a), func(claim) bool { return false }); !inside {
 			b.steer(m, intent.SteerSource, host(a))
 		}
 	}
-	if route, there := b.tables.Routes[key]; there && state.balanced {
+	if route, there := b.tables.Routes[key]; there && b.choice.Path != intent.PathKernel {
 		route.VIP = true
 		b.tables.Routes[key] = route
 	}

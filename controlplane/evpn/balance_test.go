@@ -20,7 +20,7 @@ func (c cloud) balancer(name string, vips map[string]string, change func(*ovn.Lo
 	lr, _ := c["nb-r1"].(ovn.LogicalRouter)
 	lr.UUID = "nb-r1"
 	lr.LoadBalancers = append(slices.Clone(lr.LoadBalancers), b.UUID)
-	return c.put(lr, b)
+	return c.put(lr, b, ovn.NBGlobal{UUID: "nb-global"})
 }
 
 func balancedConfig() Config {
@@ -43,7 +43,8 @@ func balanced(t *Translator) []string {
 		}
 		key := intent.NewHostKey(b.VIP.Key.VNI, b.VIP.Key.Addr)
 		_, announced := tables.Announcements[key]
-		_, served := tables.VIPs[b.VIP.Key]
+		row, served := tables.VIPs[b.VIP.Key]
+		served = served && !row.OVN
 		out = append(out, fmt.Sprintf("%s %s %d/%d served %t, route %s to VIPs %t, announced %t",
 			b.VIP.Key, b.Choice.Reason, live, b.VIP.Backends.Len(), served, tables.Routes[key].Kind, tables.Routes[key].VIP, announced))
 	}
@@ -72,7 +73,7 @@ func TestBalance(t *testing.T) {
 		},
 		{
 			name: "a backend elsewhere", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.11.0.5:8080"}, nil),
-			want: []string{"1001 10.99.0.1:80/tcp backend-outside 1/1 served false, route local to VIPs false, announced true"},
+			want: []string{"1001 10.99.0.1:80/tcp backend-outside 1/1 served false, route local to VIPs true, announced true"},
 		},
 		{
 			name: "two VIPs of an address, one is OVN's", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:80", "10.99.0.1:81": "10.11.0.5:80"}, nil),
@@ -88,7 +89,7 @@ func TestBalance(t *testing.T) {
 		},
 		{
 			name: "rejects", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": ""}, func(b *ovn.LoadBalancer) { b.Options = map[string]string{"reject": "true"} }),
-			want: []string{"1001 10.99.0.1:80/tcp no-backends 0/0 served false, route local to VIPs false, announced true"},
+			want: []string{"1001 10.99.0.1:80/tcp no-backends 0/0 served false, route local to VIPs true, announced true"},
 		},
 		{
 			name: "what cannot be read, and a VIP that is there twice",
@@ -166,5 +167,47 @@ func TestBalancerTouches(t *testing.T) {
 				t.Errorf("%+v: announced %t", step.change, yes)
 			}
 		}
+	}
+}
+
+// What all load balancers of a node share: variables of its chassis, and the size of tables.
+func TestBalancersShare(t *testing.T) {
+	c := node(false).tenant(1, 1001).tenant(2, 1002).balancer("web", map[string]string{"^VIP:80": "10.10.0.5:^PORT"}, func(b *ovn.LoadBalancer) {
+		b.Options = map[string]string{"template": "true"}
+	})
+	rows := c.load()
+	tr := NewTranslator(balancedConfig(), indices{})
+	tr.Step(rows, ovn.Dirty{All: true}, true)
+	variables := func(chassis, vip string) ovn.Change {
+		return ovn.Set(ovn.TemplateVar{UUID: ovn.UUID("of-" + chassis), Chassis: chassis, Variables: map[string]string{"VIP": vip, "PORT": "8080"}})
+	}
+	size := func(text string) ovn.Change { return ovn.Set(ovn.NBGlobal{UUID: "nb-global", TableSize: text}) }
+	bad := "load-balancer web " + reason.BadLoadBalancer
+	for _, step := range []struct {
+		change ovn.Change
+		want   string
+		errs   []string
+	}{
+		{variables("other", "10.99.0.9"), "", []string{bad}},
+		{variables("a1", "10.99.0.1"), "10.99.0.1:80/tcp to [10.10.0.5:8080], 1021 slots", nil},
+		{variables("a1", "10.99.0.2"), "10.99.0.2:80/tcp to [10.10.0.5:8080], 1021 slots", nil},
+		{size("4093"), "10.99.0.2:80/tcp to [10.10.0.5:8080], 4093 slots", nil},
+		{size("many"), "10.99.0.2:80/tcp to [10.10.0.5:8080], 1021 slots", []string{"load-balancer NB_Global " + reason.BadLoadBalancer}},
+		{ovn.Delete(ovn.TableTemplateVar, "of-a1"), "", []string{"load-balancer NB_Global " + reason.BadLoadBalancer, bad}},
+	} {
+		dirty := rows.Apply([]ovn.Change{step.change})
+		if _, r1 := dirty.Routers["lr-r1"]; !r1 || len(dirty.Routers) != 1 {
+			t.Fatalf("%+v touches %v", step.change, dirty.Routers)
+		}
+		tr.Step(rows, dirty, true)
+		got := ""
+		for k, v := range tr.Tables().VIPs {
+			got += fmt.Sprintf("%s/%s to %v, %d slots", intent.FormatEndpoint(k.Addr, k.Port), k.Protocol, v.Backends.All(), v.Slots)
+		}
+		if got != step.want {
+			t.Errorf("%+v: VIPs %q, want %q", step.change, got, step.want)
+		}
+		errs, _ := complaints(tr)
+		check(t, "errors", step.errs, errs)
 	}
 }

@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -36,10 +37,7 @@ func Choose(v VIP, inside func(netip.Addr) bool) Choice {
 			return Choice{PathOVN, reason.SCTPPort, fmt.Sprintf("backend %s has another port than the VIP, which SCTP's checksum covers", b.Address)}
 		}
 	}
-	switch {
-	case v.Affinity > 0:
-		return Choice{PathOVN, reason.Affinity, "options:affinity_timeout is set"}
-	case v.Reject && v.live() == 0:
+	if v.Reject && v.live() == 0 {
 		return Choice{PathOVN, reason.NoBackends, "options:reject is true, and no backend gets new flows"}
 	}
 	return Choice{Path: PathEBPF, Reason: reason.PathAuto}
@@ -67,7 +65,8 @@ func (v VIP) Probed(health func(backend netip.AddrPort) string) {
 // Live tells whether a packet to the VIP gets to a backend.
 func (v VIP) Live() bool { return v.live() > 0 }
 
-// Intent is the VIP in a VRF.
+// Intent is the VIP in a VRF. A client of one with affinity gets its backend by its address:
+// the same on all nodes, whatever they know of it.
 func (v VIP) Intent(vni intent.VNI) intent.VIP {
 	var list []intent.Backend
 	for _, b := range v.Backends {
@@ -75,6 +74,7 @@ func (v VIP) Intent(vni intent.VNI) intent.VIP {
 	}
 	return intent.VIP{
 		Key:      intent.VIPKey{VNI: vni, Protocol: v.Protocol, Addr: v.Address.Addr(), Port: v.Address.Port()},
-		Backends: intent.NewBackendSet(list...), Slots: uint32(v.TableSize), ByAddress: v.ByAddress, Reject: v.Reject,
+		Backends: intent.NewBackendSet(list...), Slots: uint32(v.TableSize), Affinity: uint16(v.Affinity / time.Second),
+		ByAddress: v.ByAddress || v.Affinity > 0, Reject: v.Reject, Flush: v.Flush,
 	}
 }

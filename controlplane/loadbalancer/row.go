@@ -160,13 +160,7 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 	fields := strings.FieldsFunc(r.Options[optionFields], func(r rune) bool { return r == ',' || r == ' ' })
 	v.ByAddress = len(fields) > 0 && !slices.ContainsFunc(fields, func(f string) bool { return strings.HasPrefix(f, "tp_") })
 	if text, there := r.Options[optionSize]; there {
-		n, err := strconv.Atoi(text)
-		if err == nil && n == 0 {
-			err = errors.New("0 slots")
-		}
-		if err == nil {
-			_, err = maglev.Size(0, n)
-		}
+		n, err := ParseSize(text)
 		if err != nil {
 			return VIP{}, nil, fmt.Errorf("options:%s: %w", optionSize, err)
 		}
@@ -177,6 +171,18 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 		return VIP{}, nil, fmt.Errorf("options:%s: %w", optionWeights, err)
 	}
 	return v, weights, nil
+}
+
+// ParseSize reads options:sluice-m of a row, or of NB_Global.
+func ParseSize(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err == nil && n == 0 {
+		err = errors.New("0 slots")
+	}
+	if err == nil {
+		_, err = maglev.Size(0, n)
+	}
+	return n, err
 }
 
 // parseWeights reads BACKEND=WEIGHT, separated by commas.

@@ -173,7 +173,7 @@ func TestChoose(t *testing.T) {
 		{"elsewhere", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80,10.0.1.1:80"}}, PathOVN, reason.BackendOutside},
 		{"SCTP", Row{Protocol: "sctp", VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}}, PathEBPF, reason.PathAuto},
 		{"another SCTP port", Row{Protocol: "sctp", VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:81"}}, PathOVN, reason.SCTPPort},
-		{"affinity", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"affinity_timeout": "60"}}, PathOVN, reason.Affinity},
+		{"affinity", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"affinity_timeout": "60"}}, PathEBPF, reason.PathAuto},
 		{"rejects", Row{VIPs: map[string]string{"10.1.0.1:80": ""}, Options: map[string]string{"reject": "true"}}, PathOVN, reason.NoBackends},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -44,6 +44,8 @@ type NBGlobal struct {
 	UUID UUID
 	// DefaultDrop: what no ACL speaks of is dropped.
 	DefaultDrop bool
+	// TableSize is options:sluice-m, as it is there.
+	TableSize string
 }
 
 // Key is the row's _uuid.
@@ -173,7 +175,6 @@ func (r *Rows) DefaultACLDrop() bool {
 // acls adds the conditions of the ACLs of machines here.
 func (d *discovery) acls(own UUID, w Wanted) {
 	c := w.NB
-	c["NB_Global"] = []ovsdb.Clause{ovsdb.All()}
 	wanted := map[string]map[UUID]struct{}{}
 	want := func(table string, ids ...UUID) {
 		for _, id := range ids {
@@ -228,7 +229,7 @@ func convertACLs(row ovsdb.Row) Row {
 	case *sb.AddressSet:
 		return AddressSet{UUID: UUID(r.UUID), Name: r.Name, Addresses: r.Addresses}
 	case *nb.NBGlobal:
-		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: r.Options[optionDefaultDrop] == "true"}
+		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: r.Options[optionDefaultDrop] == "true", TableSize: r.Options[optionTableSize]}
 	}
 	return nil
 }

@@ -166,6 +166,8 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 		r.touchedByBalancer(c.UUID, into)
 	case TableHealthCheck, TableServiceMonitor:
 		r.touchedByHealth(c, into)
+	case TableTemplateVar, TableNBGlobal:
+		r.touchedByAll(into)
 	case TableNAT, TableStaticRoute, TableLoadBalancerGroup:
 		for id := range r.childOf.all(c.UUID) {
 			r.addNBRouter(id, into)
@@ -294,7 +296,7 @@ func (r *Rows) put(c Change) {
 		store(r.switches, c)
 	case TableAdvertisedRoute:
 		r.putAdvertised(c)
-	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor:
+	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar:
 		r.lbRows.put(c)
 	case TableLogicalSwitchPort, TableDHCPOptions:
 		r.putMachine(c)

@@ -81,6 +81,7 @@ var (
 		"ACL":       TableACL, "Port_Group": TablePortGroup, "Address_Set": TableAddressSet, "NB_Global": TableNBGlobal,
 		"Load_Balancer": TableLoadBalancer, "Load_Balancer_Group": TableLoadBalancerGroup,
 		"Load_Balancer_Health_Check": TableHealthCheck, "Service_Monitor": TableServiceMonitor,
+		"Chassis_Template_Var": TableTemplateVar,
 	}
 )
 
@@ -90,6 +91,7 @@ func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 	tables, keys := maps.Clone(sbTables), maps.Clone(sbKeys)
 	if needs.LoadBalancing {
 		tables["Service_Monitor"] = []string{"logical_port", "ip", "protocol", "port", "status"}
+		tables["Chassis_Template_Var"] = []string{"chassis", "variables"}
 	}
 	if !needs.Metadata {
 		return tables, keys
@@ -119,15 +121,17 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 		tables["Load_Balancer_Health_Check"] = []string{"vip"}
 		tables["Load_Balancer_Group"] = []string{"load_balancer"}
 	}
+	if needs.LoadBalancing || needs.MetadataACLs {
+		tables["NB_Global"] = []string{"options"}
+		keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionDefaultDrop || k == optionTableSize }}
+	}
 	if !needs.MetadataACLs {
 		return tables, keys
 	}
 	tables["Logical_Switch"] = append(slices.Clone(tables["Logical_Switch"]), "acls")
 	tables["ACL"] = []string{"priority", "tier", "direction", "match", "action", "options"}
 	tables["Port_Group"] = []string{"name", "ports", "acls"}
-	tables["NB_Global"] = []string{"options"}
 	keys["ACL"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionAfterLB }}
-	keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionDefaultDrop }}
 	return tables, keys
 }
 

@@ -74,13 +74,14 @@ type discovery struct {
 //     IPs of machines: a port's nat_addresses say whose they are;
 //   - the ports of provider switches, and their peers, where a feature answers for
 //     the default gateways of machines: nobody else may have these addresses;
-//   - of load balancers that probe, what was found out about their backends;
+//   - of load balancers that probe, what was found out about their backends, and the
+//     variables of this chassis for templates;
 //   - for metadata the ports that are about to move here, the switches of all ports here,
 //     and of the ports there only those that are the network's metadata port; and where it
 //     is to respect ACLs, the address sets that these name.
 //
 // In Northbound: these routers with their ports, NAT rows, static routes and load
-// balancers with their health checks, and the switches at their ports; and the NAT rows that name a machine here, with
+// balancers with their health checks, the row of NB_Global, and the switches at their ports; and the NAT rows that name a machine here, with
 // their routers and these routers' ports and static routes, where floating IPs are
 // needed; and the
 // switch ports of the machines here that are on a provider switch or have such a NAT
@@ -132,6 +133,12 @@ func Discover(rows *Rows, needs Needs) Wanted {
 		}
 	}
 	w.NB = northbound(rows, routers)
+	if needs.LoadBalancing || needs.MetadataACLs {
+		w.NB["NB_Global"] = []ovsdb.Clause{ovsdb.All()}
+	}
+	if needs.LoadBalancing {
+		w.SB["Chassis_Template_Var"] = []ovsdb.Clause{ovsdb.Equal("chassis", name)}
+	}
 	for _, port := range rows.monitored() {
 		w.SB["Service_Monitor"] = append(w.SB["Service_Monitor"], ovsdb.Equal("logical_port", port))
 	}

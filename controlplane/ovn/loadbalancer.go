@@ -16,6 +16,9 @@ import (
 // Load_Balancer.options.
 const optionHashFields = "hash_fields"
 
+// optionTableSize is the key of NB_Global.options that load balancers have in their own, too.
+const optionTableSize = "sluice-m"
+
 // LoadBalancer is a row of NB Load_Balancer, with Needs.LoadBalancing.
 type LoadBalancer struct {
 	UUID UUID
@@ -50,6 +53,14 @@ type ServiceMonitor struct {
 	Status string
 }
 
+// TemplateVar is a row of SB Chassis_Template_Var.
+type TemplateVar struct {
+	UUID UUID
+	// Chassis is the name of one.
+	Chassis   string
+	Variables map[string]string
+}
+
 // LoadBalancerGroup is a row of NB Load_Balancer_Group.
 type LoadBalancerGroup struct {
 	UUID          UUID
@@ -66,12 +77,16 @@ func (g LoadBalancerGroup) Key() UUID { return g.UUID }
 func (h HealthCheck) Key() UUID { return h.UUID }
 
 // Key is the row's _uuid.
+func (v TemplateVar) Key() UUID { return v.UUID }
+
+// Key is the row's _uuid.
 func (m ServiceMonitor) Key() UUID { return m.UUID }
 
 func (LoadBalancer) table() Table      { return TableLoadBalancer }
 func (LoadBalancerGroup) table() Table { return TableLoadBalancerGroup }
 func (HealthCheck) table() Table       { return TableHealthCheck }
 func (ServiceMonitor) table() Table    { return TableServiceMonitor }
+func (TemplateVar) table() Table       { return TableTemplateVar }
 
 // probed is what a Service_Monitor row is about.
 type probed struct {
@@ -94,11 +109,13 @@ type lbRows struct {
 	monitors   map[UUID]ServiceMonitor
 	monitorOf  index[probed]
 	lbOfPort   index[string] // logical port of a backend → Load_Balancers
+	templates  map[UUID]TemplateVar
 }
 
 func newLBRows() lbRows {
 	return lbRows{balancers: map[UUID]LoadBalancer{}, lbGroups: map[UUID]LoadBalancerGroup{}, lbGroupsOf: index[UUID]{},
-		checks: map[UUID]HealthCheck{}, lbOfCheck: index[UUID]{}, monitors: map[UUID]ServiceMonitor{}, monitorOf: index[probed]{}, lbOfPort: index[string]{}}
+		checks: map[UUID]HealthCheck{}, lbOfCheck: index[UUID]{}, monitors: map[UUID]ServiceMonitor{}, monitorOf: index[probed]{}, lbOfPort: index[string]{},
+		templates: map[UUID]TemplateVar{}}
 }
 
 func convertLoadBalancers(row ovsdb.Row) Row {
@@ -118,6 +135,8 @@ func convertLoadBalancers(row ovsdb.Row) Row {
 		return LoadBalancerGroup{UUID: UUID(r.UUID), LoadBalancers: uuids(r.LoadBalancer)}
 	case *nb.LoadBalancerHealthCheck:
 		return HealthCheck{UUID: UUID(r.UUID), VIP: r.Vip}
+	case *sb.ChassisTemplateVar:
+		return TemplateVar{UUID: UUID(r.UUID), Chassis: r.Chassis, Variables: r.Variables}
 	case *sb.ServiceMonitor:
 		return ServiceMonitor{UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, IP: r.IP, Protocol: value(r.Protocol), Port: uint16(r.Port), Status: value(r.Status)}
 	}
@@ -156,6 +175,9 @@ func (l *lbRows) put(c Change) {
 		return
 	case TableHealthCheck:
 		store(l.checks, c)
+		return
+	case TableTemplateVar:
+		store(l.templates, c)
 		return
 	case TableServiceMonitor:
 		if old := store(l.monitors, c); old.UUID != "" {
@@ -245,6 +267,31 @@ func (r *Rows) touchedByBalancer(id UUID, into map[UUID]struct{}) {
 	}
 }
 
+// touchedByAll adds the routers with load balancers.
+func (r *Rows) touchedByAll(into map[UUID]struct{}) {
+	for id := range r.balancers {
+		r.touchedByBalancer(id, into)
+	}
+}
+
+// TemplateVariables are those of this chassis.
+func (r *Rows) TemplateVariables() map[string]string {
+	for _, v := range r.templates {
+		if v.Chassis == r.SystemID() {
+			return v.Variables
+		}
+	}
+	return nil
+}
+
+// TableSize is NB_Global.options:sluice-m, or empty.
+func (r *Rows) TableSize() string {
+	for _, g := range r.globals {
+		return g.TableSize
+	}
+	return ""
+}
+
 // touchedByHealth adds the routers whose backends a row of health is about.
 func (r *Rows) touchedByHealth(c Change, into map[UUID]struct{}) {
 	if c.Table == TableHealthCheck {
@@ -278,7 +325,7 @@ func (r *Rows) Health(b LoadBalancer, vip, protocol string, backend netip.AddrPo
 // when they are unknown: no Northbound session, or not all rows are there.
 func (r *Rows) BalancersOf(datapath UUID) ([]LoadBalancer, bool) {
 	lr, ok := r.Router(datapath)
-	if !ok {
+	if !ok || len(r.globals) == 0 {
 		return nil, false
 	}
 	groups, ok := collect(lr.LoadBalancerGroups, r.lbGroups)

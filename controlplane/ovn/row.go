@@ -43,6 +43,7 @@ const (
 	TableLoadBalancerGroup
 	TableHealthCheck
 	TableServiceMonitor
+	TableTemplateVar
 )
 
 // PortBinding is a row of SB Port_Binding.

@@ -28,35 +28,64 @@ func (s *store) adoptVIPs() error {
 	if err != nil {
 		return mapError(bpfMapVipsV1, err)
 	}
-	err = eachInner(s.t[bpfMapMaglevV1], func(row uint32, inner *ebpf.Map) error {
-		if vip, ok := used[row]; ok {
-			return s.adoptTable(row, inner, vip, s.lb.vips[vip].Slots)
-		}
-		if s.readOnly {
-			return nil
-		}
-		// What a crash left: no VIP refers to it.
-		return mapError(bpfMapMaglevV1, s.t[bpfMapMaglevV1].Delete(row))
-	})
-	if err != nil {
+	s.lb.first = n == 0
+	if err := s.adoptTables(used); err != nil {
 		return err
 	}
 	for k, v := range s.lb.vips {
 		if s.lb.value(k, v) == (intent.VIP{}) {
 			// Nobody but Sluice may have written it. It comes again with its own table.
 			delete(s.lb.vips, k)
-			if err := s.drop(bpfMapVipsV1, k); err != nil {
+			if err := s.unlessReadOnly(func() error { return s.drop(bpfMapVipsV1, k) }); err != nil {
 				return err
 			}
 			continue
 		}
-		s.lb.tables.retain(v.Table)
+		if _, ok := s.lb.tables.keys[v.Table]; ok {
+			s.lb.tables.retain(v.Table)
+		} else if v.Table, v.Slots = 0, 0; v != s.lb.vips[k] {
+			// Of a VIP that is OVN's: where flows from before went is not known any more.
+			s.lb.vips[k] = v
+			if err := s.unlessReadOnly(func() error { return s.put(bpfMapVipsV1, k, v) }); err != nil {
+				return err
+			}
+		}
 		if !s.readOnly {
 			s.vrfs.vips[intent.VNI(k.Scope)]++
 			s.lb.use(k, bpfVip{}, v)
 		}
 	}
 	return nil
+}
+
+// adoptTables takes over the tables of VIPs, by row. What a crash left in a row that no VIP
+// refers to stays until the row is used again: before Linux 6.8 each look into a map of maps
+// waits for all programs that run, which takes minutes for all rows.
+func (s *store) adoptTables(used map[uint32]bpfVipKey) error {
+	for row, vip := range used {
+		var inner *ebpf.Map
+		err := s.t[bpfMapMaglevV1].Lookup(row, &inner)
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			continue
+		}
+		if err != nil {
+			return mapError(bpfMapMaglevV1, err)
+		}
+		err = s.adoptTable(row, inner, vip, s.lb.vips[vip].Slots)
+		inner.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlessReadOnly mends what is found, where the maps are not only looked at.
+func (s *store) unlessReadOnly(mend func() error) error {
+	if s.readOnly {
+		return nil
+	}
+	return mend()
 }
 
 // adoptTable takes over a table with its references to backends. One whose backends

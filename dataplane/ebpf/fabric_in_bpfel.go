@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	fabricInMapAffinityV1     = "affinity_v1"
 	fabricInMapAnswersV1      = "answers_v1"
 	fabricInMapAskedV1        = "asked_v1"
 	fabricInMapBackendFrontV1 = "backend_front_v1"
@@ -25,6 +26,7 @@ const (
 	fabricInMapDropsV1        = "drops_v1"
 	fabricInMapEntriesV1      = "entries_v1"
 	fabricInMapFlowsV1        = "flows_v1"
+	fabricInMapFragmentsV1    = "fragments_v1"
 	fabricInMapGateFrontV2    = "gate_front_v2"
 	fabricInMapGatewaysV1     = "gateways_v1"
 	fabricInMapGroupsV1       = "groups_v1"
@@ -40,6 +42,7 @@ const (
 	fabricInMapPrefixes6V1    = "prefixes6_v1"
 	fabricInMapRouteFrontV1   = "route_front_v1"
 	fabricInMapSamplesV1      = "samples_v1"
+	fabricInMapScratchV1      = "scratch_v1"
 	fabricInMapServedV1       = "served_v1"
 	fabricInMapSpeakersV1     = "speakers_v1"
 	fabricInMapTraceV1        = "trace_v1"
@@ -102,6 +105,7 @@ type fabricInProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type fabricInMapSpecs struct {
+	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
@@ -111,6 +115,7 @@ type fabricInMapSpecs struct {
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -126,6 +131,7 @@ type fabricInMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -164,6 +170,7 @@ func (o *fabricInObjects) Close() error {
 //
 // It can be passed to loadFabricInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type fabricInMaps struct {
+	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
@@ -173,6 +180,7 @@ type fabricInMaps struct {
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -188,6 +196,7 @@ type fabricInMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -201,6 +210,7 @@ type fabricInMaps struct {
 
 func (m *fabricInMaps) Close() error {
 	return _FabricInClose(
+		m.AffinityV1,
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
@@ -210,6 +220,7 @@ func (m *fabricInMaps) Close() error {
 		m.DropsV1,
 		m.EntriesV1,
 		m.FlowsV1,
+		m.FragmentsV1,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -225,6 +236,7 @@ func (m *fabricInMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
+		m.ScratchV1,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/maglev"
 )
 
 // FlowKey is what packets of one direction of a flow have in common.
@@ -89,6 +90,25 @@ func (r *Reader) Flow(k FlowKey) (Flow, bool, error) {
 	return flowOf(key, f, now), err == nil, mapError(bpfMapFlowsV1, err)
 }
 
+// Kept finds the backend that the client of a flow to a VIP had last, and for how long it
+// has begun no other. The zero value is none; the port of a VIP of all ports is 0.
+func (r *Reader) Kept(k FlowKey) (netip.AddrPort, time.Duration, error) {
+	now, err := monotonic()
+	if err != nil {
+		return netip.AddrPort{}, 0, err
+	}
+	var f bpfFlow
+	k.Src = netip.AddrPortFrom(k.Src.Addr(), 0)
+	err = r.t[bpfMapAffinityV1].Lookup(kernelFlowKey(k), &f)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return netip.AddrPort{}, 0, nil
+	}
+	if err != nil {
+		return netip.AddrPort{}, 0, mapError(bpfMapAffinityV1, err)
+	}
+	return netip.AddrPortFrom(from16(f.Addr), bePort(f.Port)), time.Duration(now-min(now, f.Seen)) * time.Second, nil
+}
+
 // Flows reads the flows that match, at most so many.
 func (r *Reader) Flows(most int, match func(Flow) bool) ([]Flow, error) {
 	now, err := monotonic()
@@ -102,6 +122,45 @@ func (r *Reader) Flows(most int, match func(Flow) bool) ([]Flow, error) {
 		}
 	})
 	return out, mapError(bpfMapFlowsV1, err)
+}
+
+// FlowTarget is where flows go.
+type FlowTarget struct {
+	VIP     intent.VIPKey // with the flows' port, also where the VIP has none
+	Backend netip.AddrPort
+}
+
+// FlowCounts counts the flows to VIPs that are known. One that has ended, or is forgotten
+// soon, counts until its row is another one's.
+func (r *Reader) FlowCounts() (map[FlowTarget]uint32, error) {
+	out := map[FlowTarget]uint32{}
+	_, err := pinned.Walk(r.t[bpfMapFlowsV1], func(k bpfFlowKey, v bpfFlow) {
+		if f := flowOf(k, v, 0); f.ToVIP && !f.Ending {
+			out[FlowTarget{intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: f.Key.Dst.Addr(), Port: f.Key.Dst.Port()}, f.Becomes}]++
+		}
+	})
+	return out, mapError(bpfMapFlowsV1, err)
+}
+
+// TableOf says what is in the table of a VIP: a hash that is equal on two nodes exactly if
+// their tables lead all flows alike, and how many slots lead to each backend. Without a
+// backend that gets new flows the hash is 0.
+func TableOf(v intent.VIP) (hash uint64, slots map[netip.AddrPort]uint32, err error) {
+	list, place := maglevBackends(v.Key.Protocol, v.Backends)
+	t, err := maglev.Build(list, int(v.Slots))
+	if errors.Is(err, maglev.ErrNoBackend) {
+		return 0, nil, nil
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	all := v.Backends.All()
+	slots = map[netip.AddrPort]uint32{}
+	for _, index := range t.Slots {
+		b := all[place[t.Keys[index]]]
+		slots[netip.AddrPortFrom(b.Addr, b.Port)]++
+	}
+	return t.Hash(), slots, nil
 }
 
 // Choice is the backend that a flow to a VIP begins with, on every node.

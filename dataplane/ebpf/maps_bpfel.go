@@ -117,6 +117,7 @@ const (
 	bpfFlowKindFLOW_TO_BACKEND bpfFlowKind = 1
 	bpfFlowKindFLOW_TO_CLIENT  bpfFlowKind = 2
 	bpfFlowKindFLOW_DIRECT     bpfFlowKind = 3
+	bpfFlowKindFLOW_OVN        bpfFlowKind = 4
 )
 
 type bpfFlowState uint32
@@ -365,6 +366,10 @@ const (
 	bpfTraceWhatSTEP_FLOW     bpfTraceWhat = 22
 	bpfTraceWhatSTEP_BACKEND  bpfTraceWhat = 23
 	bpfTraceWhatSTEP_ANSWER   bpfTraceWhat = 24
+	bpfTraceWhatSTEP_ECHO     bpfTraceWhat = 25
+	bpfTraceWhatSTEP_QUOTED   bpfTraceWhat = 26
+	bpfTraceWhatSTEP_KEPT     bpfTraceWhat = 27
+	bpfTraceWhatSTEP_LEFT     bpfTraceWhat = 28
 )
 
 type bpfUnderlay struct {
@@ -378,7 +383,7 @@ type bpfVip struct {
 	Slots    uint32
 	Affinity uint16
 	Flags    uint16
-	Pad      uint32
+	Until    uint32
 }
 
 type bpfVipFlags uint32
@@ -386,6 +391,8 @@ type bpfVipFlags uint32
 const (
 	bpfVipFlagsVIP_BY_ADDRESS bpfVipFlags = 1
 	bpfVipFlagsVIP_REJECT     bpfVipFlags = 2
+	bpfVipFlagsVIP_FLUSH      bpfVipFlags = 4
+	bpfVipFlagsVIP_OVN        bpfVipFlags = 8
 )
 
 type bpfVipKey struct {
@@ -427,6 +434,7 @@ type bpfVtepKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	bpfMapAffinityV1       = "affinity_v1"
 	bpfMapAnswersV1        = "answers_v1"
 	bpfMapAskedV1          = "asked_v1"
 	bpfMapBackendFrontV1   = "backend_front_v1"
@@ -436,6 +444,7 @@ const (
 	bpfMapDropsV1          = "drops_v1"
 	bpfMapEntriesV1        = "entries_v1"
 	bpfMapFlowsV1          = "flows_v1"
+	bpfMapFragmentsV1      = "fragments_v1"
 	bpfMapGateFrontV2      = "gate_front_v2"
 	bpfMapGatewaysV1       = "gateways_v1"
 	bpfMapGroupsV1         = "groups_v1"
@@ -451,6 +460,7 @@ const (
 	bpfMapPrefixes6V1      = "prefixes6_v1"
 	bpfMapRouteFrontV1     = "route_front_v1"
 	bpfMapSamplesV1        = "samples_v1"
+	bpfMapScratchV1        = "scratch_v1"
 	bpfMapServedV1         = "served_v1"
 	bpfMapSpeakersV1       = "speakers_v1"
 	bpfMapTraceV1          = "trace_v1"
@@ -525,6 +535,7 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
+	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
@@ -534,6 +545,7 @@ type bpfMapSpecs struct {
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -549,6 +561,7 @@ type bpfMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -601,6 +614,7 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
+	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
@@ -610,6 +624,7 @@ type bpfMaps struct {
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -625,6 +640,7 @@ type bpfMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -638,6 +654,7 @@ type bpfMaps struct {
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.AffinityV1,
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
@@ -647,6 +664,7 @@ func (m *bpfMaps) Close() error {
 		m.DropsV1,
 		m.EntriesV1,
 		m.FlowsV1,
+		m.FragmentsV1,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -662,6 +680,7 @@ func (m *bpfMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
+		m.ScratchV1,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	overlayInMapAffinityV1     = "affinity_v1"
 	overlayInMapAnswersV1      = "answers_v1"
 	overlayInMapAskedV1        = "asked_v1"
 	overlayInMapBackendFrontV1 = "backend_front_v1"
@@ -25,6 +26,7 @@ const (
 	overlayInMapDropsV1        = "drops_v1"
 	overlayInMapEntriesV1      = "entries_v1"
 	overlayInMapFlowsV1        = "flows_v1"
+	overlayInMapFragmentsV1    = "fragments_v1"
 	overlayInMapGateFrontV2    = "gate_front_v2"
 	overlayInMapGatewaysV1     = "gateways_v1"
 	overlayInMapGroupsV1       = "groups_v1"
@@ -40,6 +42,7 @@ const (
 	overlayInMapPrefixes6V1    = "prefixes6_v1"
 	overlayInMapRouteFrontV1   = "route_front_v1"
 	overlayInMapSamplesV1      = "samples_v1"
+	overlayInMapScratchV1      = "scratch_v1"
 	overlayInMapServedV1       = "served_v1"
 	overlayInMapSpeakersV1     = "speakers_v1"
 	overlayInMapTraceV1        = "trace_v1"
@@ -102,6 +105,7 @@ type overlayInProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayInMapSpecs struct {
+	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
@@ -111,6 +115,7 @@ type overlayInMapSpecs struct {
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -126,6 +131,7 @@ type overlayInMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -164,6 +170,7 @@ func (o *overlayInObjects) Close() error {
 //
 // It can be passed to loadOverlayInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayInMaps struct {
+	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
@@ -173,6 +180,7 @@ type overlayInMaps struct {
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -188,6 +196,7 @@ type overlayInMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -201,6 +210,7 @@ type overlayInMaps struct {
 
 func (m *overlayInMaps) Close() error {
 	return _OverlayInClose(
+		m.AffinityV1,
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
@@ -210,6 +220,7 @@ func (m *overlayInMaps) Close() error {
 		m.DropsV1,
 		m.EntriesV1,
 		m.FlowsV1,
+		m.FragmentsV1,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -225,6 +236,7 @@ func (m *overlayInMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
+		m.ScratchV1,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,

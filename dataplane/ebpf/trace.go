@@ -71,6 +71,10 @@ const (
 	StepFlow     = StepKind(bpfTraceWhatSTEP_FLOW)
 	StepBackend  = StepKind(bpfTraceWhatSTEP_BACKEND)
 	StepAnswer   = StepKind(bpfTraceWhatSTEP_ANSWER)
+	StepEcho     = StepKind(bpfTraceWhatSTEP_ECHO)
+	StepQuoted   = StepKind(bpfTraceWhatSTEP_QUOTED)
+	StepKept     = StepKind(bpfTraceWhatSTEP_KEPT)
+	StepLeft     = StepKind(bpfTraceWhatSTEP_LEFT)
 )
 
 var stepNames = map[StepKind]string{
@@ -78,6 +82,7 @@ var stepNames = map[StepKind]string{
 	StepEntry: "entry", StepSlot: "slot", StepNextHop: "next-hop", StepARP: "arp", StepND: "nd", StepICMP: "icmp",
 	StepNoICMP: "no-icmp", StepFragment: "fragment", StepRedirect: "redirect", StepDrop: "drop", StepKernel: "kernel",
 	StepPass: "pass", StepFIB: "host-route", StepVIP: "vip", StepMember: "member", StepFlow: "flow", StepBackend: "backend", StepAnswer: "answer",
+	StepEcho: "echo", StepQuoted: "quoted", StepKept: "kept", StepLeft: "left",
 }
 
 func (k StepKind) String() string {
@@ -154,6 +159,14 @@ func (s Step) String() string {
 		return "to backend " + intent.FormatEndpoint(s.Addr, uint16(s.Value))
 	case StepAnswer:
 		return "a backend's answer, from VIP " + intent.FormatEndpoint(s.Addr, uint16(s.Value))
+	case StepEcho:
+		return fmt.Sprintf("an echo request to VIP %s, which is answered", s.Addr)
+	case StepQuoted:
+		return fmt.Sprintf("an ICMP error about a flow to a VIP; the packet that it quotes is now one of %s", intent.FormatEndpoint(s.Addr, uint16(s.Value)))
+	case StepKept:
+		return "the client keeps its backend (affinity)"
+	case StepLeft:
+		return "OVN balances the flow"
 	case StepFIB:
 		return fmt.Sprintf("by the host's routes to neighbour %s on device %d", s.Addr, s.Value)
 	}

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	wrapperMapAffinityV1     = "affinity_v1"
 	wrapperMapAnswersV1      = "answers_v1"
 	wrapperMapAskedV1        = "asked_v1"
 	wrapperMapBackendFrontV1 = "backend_front_v1"
@@ -25,6 +26,7 @@ const (
 	wrapperMapDropsV1        = "drops_v1"
 	wrapperMapEntriesV1      = "entries_v1"
 	wrapperMapFlowsV1        = "flows_v1"
+	wrapperMapFragmentsV1    = "fragments_v1"
 	wrapperMapGateFrontV2    = "gate_front_v2"
 	wrapperMapGatewaysV1     = "gateways_v1"
 	wrapperMapGroupsV1       = "groups_v1"
@@ -41,6 +43,7 @@ const (
 	wrapperMapPrefixes6V1    = "prefixes6_v1"
 	wrapperMapRouteFrontV1   = "route_front_v1"
 	wrapperMapSamplesV1      = "samples_v1"
+	wrapperMapScratchV1      = "scratch_v1"
 	wrapperMapServedV1       = "served_v1"
 	wrapperMapSpeakersV1     = "speakers_v1"
 	wrapperMapTraceV1        = "trace_v1"
@@ -103,6 +106,7 @@ type wrapperProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wrapperMapSpecs struct {
+	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
@@ -112,6 +116,7 @@ type wrapperMapSpecs struct {
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -128,6 +133,7 @@ type wrapperMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -166,6 +172,7 @@ func (o *wrapperObjects) Close() error {
 //
 // It can be passed to loadWrapperObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wrapperMaps struct {
+	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
@@ -175,6 +182,7 @@ type wrapperMaps struct {
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -191,6 +199,7 @@ type wrapperMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -204,6 +213,7 @@ type wrapperMaps struct {
 
 func (m *wrapperMaps) Close() error {
 	return _WrapperClose(
+		m.AffinityV1,
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
@@ -213,6 +223,7 @@ func (m *wrapperMaps) Close() error {
 		m.DropsV1,
 		m.EntriesV1,
 		m.FlowsV1,
+		m.FragmentsV1,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -229,6 +240,7 @@ func (m *wrapperMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
+		m.ScratchV1,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,

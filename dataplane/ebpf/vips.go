@@ -39,6 +39,8 @@ type balancing struct {
 	// born is when the first VIP of an address came, if that was in this process.
 	born map[intent.RouteKey]time.Time
 	now  func() time.Time
+	// first: no VIPs were there at the start.
+	first bool
 }
 
 func newBalancing(l Limits) balancing {
@@ -87,15 +89,30 @@ func (v *VIPs) List(context.Context) (map[intent.VIPKey]intent.VIP, error) {
 }
 
 func (b *balancing) value(k bpfVipKey, r bpfVip) intent.VIP {
+	flags := bpfVipFlags(r.Flags)
+	if flags&bpfVipFlagsVIP_OVN != 0 {
+		return intent.VIP{Key: vipKey(k), OVN: true}
+	}
 	t, ok := b.tables.keys[r.Table]
 	if !ok || t.vni != intent.VNI(k.Scope) || uint8(t.protocol) != k.Proto || t.slots != r.Slots {
 		return intent.VIP{}
 	}
-	flags := bpfVipFlags(r.Flags)
 	return intent.VIP{
 		Key: vipKey(k), Backends: t.backends, Slots: r.Slots, Affinity: r.Affinity,
-		ByAddress: flags&bpfVipFlagsVIP_BY_ADDRESS != 0, Reject: flags&bpfVipFlagsVIP_REJECT != 0,
+		ByAddress: flags&bpfVipFlagsVIP_BY_ADDRESS != 0, Reject: flags&bpfVipFlagsVIP_REJECT != 0, Flush: flags&bpfVipFlagsVIP_FLUSH != 0,
 	}
+}
+
+func vipFlags(v intent.VIP) (flags uint16) {
+	for _, f := range []struct {
+		set  bool
+		flag bpfVipFlags
+	}{{v.ByAddress, bpfVipFlagsVIP_BY_ADDRESS}, {v.Reject, bpfVipFlagsVIP_REJECT}, {v.Flush, bpfVipFlagsVIP_FLUSH}, {v.OVN, bpfVipFlagsVIP_OVN}} {
+		if f.set {
+			flags |= uint16(f.flag)
+		}
+	}
+	return flags
 }
 
 // Apply writes rows, each after its table.
@@ -103,10 +120,14 @@ func (v *VIPs) Apply(_ context.Context, rows []reconcile.Row[intent.VIPKey, inte
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	var out results
+	var ended endedFlows
 	for i, r := range rows {
-		if err := v.s.applyVIP(r.Value); err != nil {
+		if err := v.s.applyVIP(r.Value, &ended); err != nil {
 			out.set(len(rows), i, fmt.Errorf("VIP %s: %w", r.Key, err))
 		}
+	}
+	if err := v.s.endFlows(ended); err != nil {
+		out.set(len(rows), 0, err)
 	}
 	return out
 }
@@ -128,27 +149,34 @@ func checkVIP(v intent.VIP) error {
 	return nil
 }
 
-func (s *store) applyVIP(v intent.VIP) error {
+func (s *store) applyVIP(v intent.VIP, ended *endedFlows) error {
 	if err := checkVIP(v); err != nil {
 		return err
 	}
 	k := vipKernelKey(v.Key)
-	table, err := s.acquireTable(tableKey{v.Key.VNI, v.Key.Protocol, v.Slots, v.Backends})
-	if err != nil {
+	old, had := s.lb.vips[k]
+	row := bpfVip{Slots: v.Slots, Affinity: v.Affinity, Flags: vipFlags(v)}
+	var err error
+	if v.OVN {
+		// The table goes on to say where flows from before went.
+		row.Table, row.Slots = old.Table, old.Slots
+		if row.Table != 0 {
+			s.lb.tables.retain(row.Table)
+		}
+	} else if row.Table, err = s.acquireTable(tableKey{v.Key.VNI, v.Key.Protocol, v.Slots, v.Backends}); err != nil {
 		return err
 	}
-	row := bpfVip{Table: table, Slots: v.Slots, Affinity: v.Affinity}
-	if v.ByAddress {
-		row.Flags |= uint16(bpfVipFlagsVIP_BY_ADDRESS)
+	row.Until, err = s.vipUntil(v.Key.VNI, old, had, row)
+	if err == nil {
+		err = s.put(bpfMapVipsV1, k, row)
 	}
-	if v.Reject {
-		row.Flags |= uint16(bpfVipFlagsVIP_REJECT)
+	if err != nil {
+		return joinRelease(err, s.releaseTable(row.Table))
 	}
-	if err := s.put(bpfMapVipsV1, k, row); err != nil {
-		return joinRelease(err, s.releaseTable(table))
-	}
-	old, had := s.lb.vips[k]
 	s.lb.vips[k] = row
+	if v.Flush {
+		ended.add(v.Key, s.lb.members(old.Table), s.lb.members(row.Table))
+	}
 	s.lb.use(k, old, row)
 	if !had {
 		s.vrfs.countVIP(v.Key.VNI, +1)
@@ -161,6 +189,21 @@ func (s *store) applyVIP(v intent.VIP) error {
 		err = errors.Join(err, s.releaseTable(old.Table))
 	}
 	return err
+}
+
+// vipUntil is until when there may be flows to a VIP that began the other way: in OVN, or
+// in eBPF. Where there were VRFs and no VIPs at the start, load balancing was off, and
+// flows to VIPs of these VRFs were OVN's.
+func (s *store) vipUntil(vni intent.VNI, old bpfVip, had bool, row bpfVip) (uint32, error) {
+	const ovn = uint16(bpfVipFlagsVIP_OVN)
+	switch {
+	case had && (old.Flags^row.Flags)&ovn == 0:
+		return old.Until, nil
+	case !had && (row.Flags&ovn != 0 || !s.lb.first || !s.vrfs.born[vni].IsZero()):
+		return 0, nil
+	}
+	now, err := monotonic()
+	return now + flowIdle, err
 }
 
 // settleTime is within which the rows of something new are written.
@@ -234,20 +277,24 @@ func (s *store) writeAnswer(member backendKey) error {
 	return s.put(bpfMapAnswersV1, k, row)
 }
 
-// Delete removes rows. Flows that are known go on.
+// Delete removes rows. Flows that are known go on, unless the VIP says that they end.
 func (v *VIPs) Delete(_ context.Context, keys []intent.VIPKey) []error {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	var out results
+	var ended endedFlows
 	for i, k := range keys {
-		if err := v.s.deleteVIP(k); err != nil {
+		if err := v.s.deleteVIP(k, &ended); err != nil {
 			out.set(len(keys), i, fmt.Errorf("VIP %s: %w", k, err))
 		}
+	}
+	if err := v.s.endFlows(ended); err != nil {
+		out.set(len(keys), 0, err)
 	}
 	return out
 }
 
-func (s *store) deleteVIP(key intent.VIPKey) error {
+func (s *store) deleteVIP(key intent.VIPKey, ended *endedFlows) error {
 	k := vipKernelKey(key)
 	old, had := s.lb.vips[k]
 	if !had {
@@ -258,6 +305,9 @@ func (s *store) deleteVIP(key intent.VIPKey) error {
 	}
 	delete(s.lb.vips, k)
 	delete(s.lb.born, intent.NewHostKey(key.VNI, key.Addr))
+	if bpfVipFlags(old.Flags)&bpfVipFlagsVIP_FLUSH != 0 {
+		ended.add(key, s.lb.members(old.Table), nil)
+	}
 	s.lb.use(k, old, bpfVip{})
 	s.vrfs.countVIP(key.VNI, -1)
 	return errors.Join(s.writeAnswers(old.Table), s.releaseTable(old.Table))
@@ -310,13 +360,7 @@ func slotsOf(slots uint32) int { return (int(slots) + 3) / 4 }
 // slotWords builds a table's slots. The numbers in them are places in the set, which has
 // the order of addresses, where a table of package maglev has that of keys.
 func slotWords(k tableKey) ([]uint64, error) {
-	backends := k.backends.All()
-	place := make(map[string]uint16, len(backends))
-	list := make([]maglev.Backend, len(backends))
-	for i, b := range backends {
-		list[i] = maglev.Backend{Key: b.TableKey(k.protocol), Weight: b.Weight}
-		place[list[i].Key] = uint16(i)
-	}
+	list, place := maglevBackends(k.protocol, k.backends)
 	t, err := maglev.Build(list, int(k.slots))
 	words := make([]uint64, slotsOf(k.slots))
 	if errors.Is(err, maglev.ErrNoBackend) {
@@ -332,6 +376,18 @@ func slotWords(k tableKey) ([]uint64, error) {
 		words[i/4] |= uint64(place[t.Keys[index]]) << (i % 4 * 16)
 	}
 	return words, nil
+}
+
+// maglevBackends are backends as package maglev takes them, and their places in the set by key.
+func maglevBackends(p intent.Protocol, set intent.BackendSet) (list []maglev.Backend, place map[string]uint16) {
+	backends := set.All()
+	place = make(map[string]uint16, len(backends))
+	list = make([]maglev.Backend, len(backends))
+	for i, b := range backends {
+		list[i] = maglev.Backend{Key: b.TableKey(p), Weight: b.Weight}
+		place[list[i].Key] = uint16(i)
+	}
+	return list, place
 }
 
 // putTable makes the inner map of a row.
@@ -362,7 +418,11 @@ func (tables) innerSpec() *ebpf.MapSpec {
 // map which the outer map was made with.
 const innerMap = 1 << 12
 
+// releaseTable gives back a reference to a table; 0 is none.
 func (s *store) releaseTable(row uint32) error {
+	if row == 0 {
+		return nil
+	}
 	k := s.lb.tables.keys[row]
 	if !s.lb.tables.release(row) {
 		return nil

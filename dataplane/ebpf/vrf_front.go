@@ -84,8 +84,8 @@ func (f *vrfFront) row(vni intent.VNI) bpfVrfFront {
 	return row
 }
 
-// flowIdle is TCP_IDLE of bpf/lib/balance.h: for so long there may be flows that another
-// node knows.
+// flowIdle is TCP_IDLE of bpf/lib/flow.h: for so long there may be flows that another
+// node knows, or OVN.
 const flowIdle = 7440
 
 // claim tells that a VIP of the VRF has come from another node.

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	vtepGuardMapAffinityV1     = "affinity_v1"
 	vtepGuardMapAnswersV1      = "answers_v1"
 	vtepGuardMapAskedV1        = "asked_v1"
 	vtepGuardMapBackendFrontV1 = "backend_front_v1"
@@ -25,6 +26,7 @@ const (
 	vtepGuardMapDropsV1        = "drops_v1"
 	vtepGuardMapEntriesV1      = "entries_v1"
 	vtepGuardMapFlowsV1        = "flows_v1"
+	vtepGuardMapFragmentsV1    = "fragments_v1"
 	vtepGuardMapGateFrontV2    = "gate_front_v2"
 	vtepGuardMapGatewaysV1     = "gateways_v1"
 	vtepGuardMapGroupsV1       = "groups_v1"
@@ -40,6 +42,7 @@ const (
 	vtepGuardMapPrefixes6V1    = "prefixes6_v1"
 	vtepGuardMapRouteFrontV1   = "route_front_v1"
 	vtepGuardMapSamplesV1      = "samples_v1"
+	vtepGuardMapScratchV1      = "scratch_v1"
 	vtepGuardMapServedV1       = "served_v1"
 	vtepGuardMapSpeakersV1     = "speakers_v1"
 	vtepGuardMapTraceV1        = "trace_v1"
@@ -103,6 +106,7 @@ type vtepGuardProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vtepGuardMapSpecs struct {
+	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
@@ -112,6 +116,7 @@ type vtepGuardMapSpecs struct {
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -127,6 +132,7 @@ type vtepGuardMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -166,6 +172,7 @@ func (o *vtepGuardObjects) Close() error {
 //
 // It can be passed to loadVtepGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vtepGuardMaps struct {
+	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
@@ -175,6 +182,7 @@ type vtepGuardMaps struct {
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
 	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
+	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -190,6 +198,7 @@ type vtepGuardMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
+	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -203,6 +212,7 @@ type vtepGuardMaps struct {
 
 func (m *vtepGuardMaps) Close() error {
 	return _VtepGuardClose(
+		m.AffinityV1,
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
@@ -212,6 +222,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.DropsV1,
 		m.EntriesV1,
 		m.FlowsV1,
+		m.FragmentsV1,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -227,6 +238,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
+		m.ScratchV1,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,

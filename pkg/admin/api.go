@@ -33,6 +33,16 @@ type DrainRequest struct {
 	WithdrawAfter time.Duration `json:"withdrawAfter"`
 }
 
+// WeighRequest asks for another weight of a backend.
+type WeighRequest struct {
+	// LoadBalancer is a row's name, or _uuid.
+	LoadBalancer string `json:"loadBalancer"`
+	// Backend is an address with its port, or an address, as in the row.
+	Backend string `json:"backend"`
+	// Weight is 0 to 256; nil: what was said of it is taken back, and it is 1.
+	Weight *uint16 `json:"weight"`
+}
+
 // Text is an answer for people.
 type Text struct {
 	Text string `json:"text"`
@@ -52,8 +62,13 @@ var (
 	GetVRF = NewEndpoint[VRFSelector, status.VRF]("/v1/vrf")
 	// ListVIPs is "sluicectl lb list".
 	ListVIPs = NewEndpoint[VRFSelector, []status.VIP]("/v1/vips")
+	// ListBackends is "sluicectl lb backends" and "lb show": ListVIPs with what takes longer.
+	ListBackends = NewEndpoint[VRFSelector, []status.VIP]("/v1/vips/backends")
 	// ExplainVIP is "sluicectl lb explain".
 	ExplainVIP = NewEndpoint[status.VIPQuery, status.VIPExplanation]("/v1/vips/explain")
+	// Weigh is "sluicectl lb drain" and "lb undrain": it writes options:sluice-weights in the
+	// Northbound database.
+	Weigh = NewEndpoint[WeighRequest, Nothing]("/v1/vips/weigh")
 	// ListFlows is "sluicectl lb flows": 10000 at most.
 	ListFlows = NewEndpoint[VRFSelector, []status.Flow]("/v1/vips/flows")
 	// ListRoutes is "sluicectl route list".

@@ -62,7 +62,7 @@ const (
 	NoBackend Reason = 28
 	// BackendAway: The VIP's backend is not behind a gateway port of this node.
 	BackendAway Reason = 29
-	// VIPFragment: A fragment of a packet to a VIP. Only the first one has the ports by which the backend is chosen.
+	// VIPFragment: A later fragment of a packet to a VIP that came before the first one, which alone has the ports. Its sender sends the packet again.
 	VIPFragment Reason = 30
 	// NAT: The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.
 	NAT Reason = 31
@@ -100,7 +100,7 @@ var reasons = [...]info{
 	ForwardingOff:    {"forwarding_off", "The packet comes from an address that is exposed without EVPN, and the kernel looks up no route for it, since forwarding is switched off on the device into the provider bridge (`sluice<N>`).", "sluiced switches it on for these devices alone; look for a program that sets `net.ipv4.conf.sluice<N>.forwarding` or `net.ipv6.conf.sluice<N>.forwarding`."},
 	NoBackend:        {"no_backend", "The VIP has no backend that gets new flows - all are offline, drained or gone.", "See the backends' health in OVN (`ovn-sbctl list Service_Monitor`) and their weights in the Load_Balancer row."},
 	BackendAway:      {"backend_away", "The VIP's backend is not behind a gateway port of this node.", "Compare the backend's address with `sluicectl route list`; it has to be in a network of the router that holds the load balancer."},
-	VIPFragment:      {"vip_fragment", "A fragment of a packet to a VIP. Only the first one has the ports by which the backend is chosen.", "Look for a path with a smaller MTU between the client and the VIP."},
+	VIPFragment:      {"vip_fragment", "A later fragment of a packet to a VIP that came before the first one, which alone has the ports. Its sender sends the packet again.", "A steady count is a network that changes the order of packets, or another one that loses first fragments."},
 	NAT:              {"nat", "The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.", "Look at a sample; if it is whole, check the node's free memory."},
 	AnswerUnknown:    {"answer_unknown", "A VIP has come to this node a while ago, and a backend's packet is of a connection that this node does not know - one to a VIP that another node chose the backend for, or one of the backend's own. It waits for the client's next packet.", "Expected for a while after a gateway moves. A steady count is a backend that sends on connections whose clients are silent."},
 }

@@ -75,19 +75,25 @@ func FormatEndpoint(a netip.Addr, port uint16) string {
 	return netip.AddrPortFrom(a, port).String()
 }
 
-// VIP is a load balancer's address that is served in eBPF.
+// VIP is a load balancer's address.
 type VIP struct {
 	Key VIPKey
+	// OVN: new flows are OVN's to balance, and all else but Key is zero. Those that eBPF knows
+	// go on as they are.
+	OVN bool
 	// Backends may be none.
 	Backends BackendSet
 	// Slots is the size of the Maglev table, one of those of package maglev.
 	Slots uint32
-	// Affinity is for how many seconds a client keeps its backend; 0: not at all.
+	// Affinity is for how many seconds without a new flow a client keeps its backend; 0: not
+	// at all.
 	Affinity uint16
 	// ByAddress: the backend of a flow depends on its addresses alone.
 	ByAddress bool
 	// Reject: without a backend the client is told.
 	Reject bool
+	// Flush: flows to a backend that is none of Backends any more end, as do all with the VIP.
+	Flush bool
 }
 
 // Backend is where flows to a VIP go.

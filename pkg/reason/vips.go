@@ -4,7 +4,6 @@ package reason
 const (
 	BackendOutside = "backend-outside"
 	SCTPPort       = "sctp-port"
-	Affinity       = "affinity"
 	NoBackends     = "no-backends"
 	KernelPath     = "kernel-path"
 )
@@ -15,7 +14,6 @@ func VIPs() []Entry {
 		{PathAuto, nil, "", "Nothing speaks against eBPF.", nothing},
 		{BackendOutside, nil, "", "A backend is in no network of the router that the VRF exposes, or OVN translates its address. OVN balances the VIP.", "Expose the network of the backend, or take it off the load balancer."},
 		{SCTPPort, nil, "", "A backend has another SCTP port than the VIP. OVN balances the VIP.", "Give backends the VIP's port."},
-		{Affinity, nil, "", "`options:affinity_timeout` is set, which eBPF does not do yet. OVN balances the VIP.", nothing},
 		{NoBackends, nil, "", "No backend gets new flows, and `options:reject` wants clients to be told, which OVN does.", nothing},
 		{KernelPath, nil, "", "The VRF is on the kernel path, where OVN balances.", "See the VRF's own reason in `sluicectl vrf list`."},
 	}

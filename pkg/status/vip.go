@@ -25,9 +25,35 @@ type VIP struct {
 	State State  `json:"state"`
 	Error string `json:"error,omitempty"`
 	// Slots is the size of its Maglev table.
-	Slots    uint32           `json:"slots"`
-	Backends []intent.Backend `json:"backends"`
+	Slots uint32 `json:"slots"`
+	// TableHash is equal on two nodes exactly if their tables lead all flows alike, 16
+	// hexadecimal digits. In "lb show" and "lb backends", as are Slots and Flows of Backends.
+	TableHash string       `json:"tableHash,omitempty"`
+	Backends  []VIPBackend `json:"backends"`
 }
+
+// VIPBackend is a backend of a VIP.
+type VIPBackend struct {
+	Addr netip.Addr `json:"address"`
+	// Port is 0 where the VIP has none: that of the packet.
+	Port uint16 `json:"port"`
+	// Weight is the share of new flows that the load balancer gives it, 0 to 256.
+	Weight uint16       `json:"weight"`
+	State  BackendState `json:"state"`
+	// Slots is how many of the table's lead to it, Flows how many that this node knows go to it.
+	Slots uint32 `json:"slots,omitempty"`
+	Flows uint32 `json:"flows,omitempty"`
+}
+
+// BackendState tells whether a backend gets new flows.
+type BackendState string
+
+// The states of backends.
+const (
+	BackendUp       BackendState = "up"       // it does
+	BackendDown     BackendState = "down"     // it was probed, and is not alive
+	BackendDraining BackendState = "draining" // its weight is 0
+)
 
 // VIPQuery asks which backend a flow gets.
 type VIPQuery struct {
@@ -44,6 +70,8 @@ type VIPExplanation struct {
 	VIP VIP `json:"vip"`
 	// Known is where this node sends the flow's packets since it knows it; nil: it does not.
 	Known *netip.AddrPort `json:"known,omitempty"`
+	// Kept is the backend that the client keeps here, by session affinity, if it still gets new flows; nil: none.
+	Kept *netip.AddrPort `json:"kept,omitempty"`
 	// Slot and Backend are where a flow goes that a node does not know: the same on all
 	// nodes. Backend is nil if no backend gets new flows.
 	Slot    uint32          `json:"slot"`

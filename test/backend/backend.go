@@ -24,7 +24,8 @@ const (
 const maxBody = 64 << 20
 
 // Run answers until ctx ends: GET / and each datagram with the name and who asked, as
-// "NAME ADDRESS:PORT". GET /stream sends the name again and again, a line each 100 ms. POST
+// "NAME ADDRESS:PORT" and a newline. The answer to a longer datagram is as long, with the
+// rest of what was asked. GET /stream sends the name again and again, a line each 100 ms. POST
 // /back sends the body back.
 func Run(ctx context.Context, name string) error {
 	udp, err := net.ListenPacket("udp", fmt.Sprintf(":%d", UDPPort))
@@ -75,13 +76,17 @@ func stream(ctx context.Context, w http.ResponseWriter, name string) {
 }
 
 func echo(conn net.PacketConn, name string) error {
-	b := make([]byte, 2048)
+	b := make([]byte, 65536)
 	for {
-		_, from, err := conn.ReadFrom(b)
+		n, from, err := conn.ReadFrom(b)
 		if err != nil {
 			return err
 		}
-		if _, err := conn.WriteTo(fmt.Appendf(nil, "%s %s\n", name, from), from); err != nil {
+		answer := fmt.Appendf(nil, "%s %s\n", name, from)
+		if n > len(answer) {
+			answer = append(answer, b[len(answer):n]...)
+		}
+		if _, err := conn.WriteTo(answer, from); err != nil {
 			return err
 		}
 	}

@@ -265,8 +265,6 @@ func TestBalanceRows(t *testing.T) {
 	tcp4 := func(to netip.Addr, port uint16, flags string) ebpf.TraceRequest {
 		return asked(intent.TCP, netip.AddrPortFrom(client4, clientPort), netip.AddrPortFrom(to, port), flags)
 	}
-	fragment := ip4(client4.String(), vip4.String(), layers.IPProtocolTCP)
-	fragment.Flags = layers.IPv4MoreFragments
 	unchanged := forwarded(nextHopMAC, gwMAC)
 	back := func(p intent.Protocol, port uint16) ebpf.TraceRequest {
 		return replied(p, netip.AddrPortFrom(addr("10.10.0.1"), port), netip.AddrPortFrom(client4, clientPort), "A")
@@ -278,7 +276,6 @@ func TestBalanceRows(t *testing.T) {
 		{name: "no backends", in: tcp4(vip4, 82, "S"), drop: drop.NoBackend},
 		{name: "drained backends", in: tcp4(vip4, 83, "S"), drop: drop.NoBackend},
 		{name: "a backend behind the fabric", in: tcp4(vip4, 84, "S"), drop: drop.BackendAway},
-		{name: "a fragment", in: fromFabric(frame(ether(peerMAC, routerMAC, layers.EthernetTypeIPv4), fragment, gopacket.Payload(make([]byte, 64)))), drop: drop.VIPFragment},
 		{name: "a header that is cut", in: fromFabric(frame(ether(peerMAC, routerMAC, layers.EthernetTypeIPv4), short, gopacket.Payload{0x9c, 0x40, 0, 80, 0, 0, 0, 0, 0, 0})[:14+20+10]), drop: drop.NAT},
 		{name: "the same VIP in another VRF", in: via(tcp4(vip4, 80, "S"), peer4, blue), drop: drop.NoRoute},
 		{name: "a backend's own packet", in: back(intent.TCP, 8080), out: vxlan, check: forwarded(routerMAC, peerMAC)},

@@ -183,7 +183,7 @@ func (r row) packets() uint64 {
 
 func isAnswer(res ebpf.TraceResult) bool {
 	for _, s := range res.Steps {
-		if s.What == ebpf.StepARP || s.What == ebpf.StepND {
+		if s.What == ebpf.StepARP || s.What == ebpf.StepND || s.What == ebpf.StepEcho {
 			return true
 		}
 	}

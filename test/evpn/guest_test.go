@@ -5,10 +5,9 @@ package evpn_test
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 // The tests run in a virtual machine of test/vm: Open vSwitch has the kernel's
@@ -39,11 +38,4 @@ var (
 const answerIn = "30"
 
 // makePrograms takes the programs under test that the guest was given.
-func makePrograms(dir string) error {
-	for _, program := range []string{"sluiced", "sluicectl"} {
-		if err := os.Symlink(filepath.Join("/guest/bin", program), filepath.Join(dir, program)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func makePrograms(dir string) error { return labtest.LinkPrograms(dir, "sluiced", "sluicectl") }

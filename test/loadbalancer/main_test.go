@@ -13,7 +13,7 @@ import (
 var bin string
 
 // plain is the lab of the tests that put back what they change.
-var plain = labtest.NewShared(lab.LB(lab.EVPNParams{}))
+var plain = labtest.NewShared(lab.LB(plainParams))
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -24,7 +24,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(bin)
-	if err := labtest.BuildPrograms(bin, "sluiced", "sluicectl", "sluice-lab"); err != nil {
+	if err := makePrograms(bin); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

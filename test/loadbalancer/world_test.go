@@ -198,12 +198,13 @@ func (s *stream) read() ([]string, error) {
 }
 
 // streams opens connections, and waits for the first line of each.
-func (w *world) streams(client string, to netip.Addr, n int) *streams {
+func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *streams {
 	w.Helper()
 	out := &streams{w: w}
 	for range n {
 		s := &stream{}
-		cmd, err := w.Command(w.Context(), client, "curl", "-gsSN", "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream")
+		argv := append([]string{"curl", "-gsSN"}, curl...)
+		cmd, err := w.Command(w.Context(), client, append(argv, "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream")...)
 		if err != nil {
 			w.Fatal(err)
 		}

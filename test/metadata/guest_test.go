@@ -3,11 +3,10 @@
 package metadata_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 // The tests run in a virtual machine of test/vm: Open vSwitch has the kernel's datapath,
@@ -15,14 +14,7 @@ import (
 var plainParams = lab.MetadataParams{KernelDatapath: true, DirectPlug: true}
 
 // makePrograms takes the programs under test that the guest was given.
-func makePrograms(dir string) error {
-	for _, program := range []string{"sluiced", "sluicectl"} {
-		if err := os.Symlink(filepath.Join("/guest/bin", program), filepath.Join(dir, program)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func makePrograms(dir string) error { return labtest.LinkPrograms(dir, "sluiced", "sluicectl") }
 
 // A program on a tap comes before Open vSwitch, whose port the tap is.
 func TestTapsInOpenVSwitch(t *testing.T) {

@@ -30,6 +30,9 @@ var matrix = []row{
 	{release: "trixie", kernel: "6.12", ovn: "25.03", ovs: "3.5", frr: "10.3"},
 }
 
+// clouds are the programs that a whole cloud runs.
+var clouds = []string{"sluiced", "sluicectl"}
+
 // suites are all tests that run in the machines. Every run boots each of them
 // once and has, of every program, a packet for each branch in both families; of
 // both paths, packets; and FRR as a provider edge of both paths.
@@ -41,8 +44,9 @@ var suites = []suite{
 	},
 	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},
-	{pkg: "../evpn", tag: "guest", clouds: true, every: []string{"TestKernelDatapath", "TestFRREdge"}, oldest: []string{"TestFlipPath"}},
-	{pkg: "../metadata", tag: "guest", clouds: true, every: []string{"TestTapsInOpenVSwitch"}},
+	{pkg: "../evpn", tag: "guest", programs: clouds, every: []string{"TestKernelDatapath", "TestFRREdge"}, oldest: []string{"TestFlipPath"}},
+	{pkg: "../metadata", tag: "guest", programs: clouds, every: []string{"TestTapsInOpenVSwitch"}},
+	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab")},
 }
 
 // modules are what the tests need of the kernel.

@@ -18,8 +18,10 @@ import (
 // suite is the tests of a package that run in a virtual machine.
 type suite struct {
 	pkg string
-	// tag is the build tag of the tests; those of files without it run elsewhere.
-	tag string
+	// tag is the build tag of the tests; those of files without it run elsewhere, unless
+	// untagged says that all do that have no tag.
+	tag      string
+	untagged bool
 	// every are the tests that each run has, as of go test -run; the others are left
 	// to the nightly run.
 	every []string
@@ -30,9 +32,9 @@ type suite struct {
 	// setup goes before the tests in the script, files into the guest.
 	setup string
 	files map[string]string
-	// clouds: the tests run Sluice's programs.
-	clouds bool
-	chosen []string // what prepare has put into the machine
+	// programs are those of Sluice's that the tests run.
+	programs []string
+	chosen   []string // what prepare has put into the machine
 }
 
 func (s suite) name() string { return path.Base(s.pkg) }
@@ -50,7 +52,7 @@ func (s suite) all(t *testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.tag != "" && !strings.HasPrefix(string(text), "//go:build "+s.tag+"\n") {
+		if s.tag != "" && !strings.HasPrefix(string(text), "//go:build "+s.tag+"\n") && (!s.untagged || strings.HasPrefix(string(text), "//go:build ")) {
 			continue
 		}
 		for _, m := range testRE.FindAllSubmatch(text, -1) {
@@ -133,10 +135,8 @@ func (s *suite) prepare(t *testing.T, files map[string]string) string {
 	t.Helper()
 	s.chosen = s.now(t)
 	maps.Copy(files, s.files)
-	if s.clouds {
-		for _, name := range []string{"sluiced", "sluicectl"} {
-			files["bin/"+name] = program(t, name)
-		}
+	for _, name := range s.programs {
+		files["bin/"+name] = program(t, name)
 	}
 	files[s.name()+".test"] = s.binary(t)
 	args := "-test.v -test.timeout 100m -test.run '" + s.pattern(t) + "'"

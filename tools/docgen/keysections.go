@@ -122,13 +122,13 @@ var keySections = []keySection{
 		{"neutron-metadata-proxy-networks", "Chassis of the node", "networks, separated by commas", "", "Written with `metadata.publishNetworks: on`: the networks with a port here that is served. `sluice-metadata-networks` beside it says that it is Sluice's, and goes with it; another's list is not taken away.", "Sluice"},
 	}},
 	{"Load balancers", "In `options` of Load_Balancer, with `loadBalancing.enabled` in the configuration.", []key{
-		{"template", balancer, "`true`", "nothing is a template", "Words that begin with `^` stand for variables of the chassis. These are not read yet: VIPs with them are errors, `bad-load-balancer`.", "OVN-Kubernetes, or you"},
-		{"affinity_timeout", balancer, "seconds, to 65535", "each connection by itself", "How long a client keeps its backend. OVN balances such VIPs.", "Octavia, OVN-Kubernetes, or you"},
+		{"template", balancer, "`true`", "nothing is a template", "Words that begin with `^` stand for variables of the chassis. A VIP with one that the chassis does not have is an error, `bad-load-balancer`.", "OVN-Kubernetes, or you"},
+		{"affinity_timeout", balancer, "seconds, to 65535", "each connection by itself", "How long a client without a new connection keeps its backend.", "Octavia, OVN-Kubernetes, or you"},
 		{"reject", balancer, "`true`", "packets are dropped", "Clients are told when there is no backend. OVN does that, while eBPF has backends to choose from.", "OVN-Kubernetes, or you"},
-		{"ct_flush", balancer, "`true`", "flows that are known go on", "Flows of a backend that is taken out end with it. Only OVN does it yet.", "you"},
+		{"ct_flush", balancer, "`true`", "flows that are known go on", "Flows of a backend that is taken out of `vips` end with it, and all with their VIP.", "you"},
 		{"hash_fields", balancer + " in Southbound; `selection_fields` in Northbound", "fields", "addresses and ports", "Without a `tp_` field the backend of a flow depends on its addresses alone.", "Octavia, or you"},
 		{"sluice-weights", balancer, "`BACKEND=WEIGHT,…`, 0 to 256", "1 each", "Shares of new flows. A backend with 0 gets none and keeps those that it has.", you},
-		{"sluice-m", balancer, "1021, 4093, 16381 or 65521", "the smallest that is 100 times the row's backends", "The size of the Maglev tables of the row's VIPs. All nodes have to read the same.", you},
+		{"sluice-m", balancer + "; NB_Global, for all rows without", "1021, 4093, 16381 or 65521", "the smallest that is 100 times the row's backends", "The size of the Maglev tables of the row's VIPs. All nodes have to read the same.", you},
 	}},
 	{"What Sluice writes into Open vSwitch", "In `external_ids` of its own ports in the local Open vSwitch database. A port without `sluice` is somebody else's.", []key{
 		{"sluice", ownPort, "`bridge`, `vrf`, `metadata`", "the port is not Sluice's", "What the port is for: `bridge`, steering on a provider bridge; `vrf`, a VRF on the kernel path; `metadata`, the namespace of a network.", "Sluice"},

@@ -141,3 +141,13 @@ func BuildPrograms(dir string, programs ...string) error {
 	}
 	return nil
 }
+
+// LinkPrograms is BuildPrograms in a virtual machine of test/vm, which was given them.
+func LinkPrograms(dir string, programs ...string) error {
+	for _, program := range programs {
+		if err := os.Symlink(filepath.Join("/guest/bin", program), filepath.Join(dir, program)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/* Flows to VIPs that are known: their keys, how long they live, and how a row is read. */
+#include "nat.h"
+
+/*
+ * How long a flow is known without a packet, in seconds: RFC 5382 (REQ-5) and RFC 4787
+ * (REQ-5) for translators of addresses.
+ */
+#define TCP_IDLE 7440
+#define TCP_TRANSITORY 240
+#define UDP_IDLE 120
+
+#define TCP_FIN 1
+#define TCP_SYN 2
+#define TCP_RST 4
+#define TCP_ACK 16
+#define TCP_FLAGS 13 /* offset */
+
+/* l4 is what the upper layer's header says. */
+struct l4 {
+	__u32 ports;
+	__u32 flags; /* of TCP, else 0 */
+	__u32 now;   /* s */
+};
+
+/*
+ * work is what of a packet is not on the stack, which is 512 bytes for all calls. No
+ * other packet comes to the processor meanwhile, but to one of trace mode.
+ */
+struct work {
+	struct flow_key key;
+	struct l4 l4;
+	struct flow flow;
+	struct packet quoted;
+};
+_Static_assert(sizeof(struct work) <= sizeof(struct scratch), "struct work has no room");
+
+static __always_inline struct work *work_of(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratch_v1, &zero);
+}
+
+static __always_inline __u32 now_seconds(void)
+{
+	return bpf_ktime_get_coarse_ns() / 1000000000;
+}
+
+static __always_inline void l4_read(struct __sk_buff *skb, const struct packet *p, struct l4 *l4)
+{
+	__u8 flags = 0;
+
+	l4->ports = l4_ports(skb, p);
+	if (p->proto == IPPROTO_TCP)
+		bpf_skb_load_bytes(skb, p->l4 + TCP_FLAGS, &flags, 1);
+	l4->flags = flags;
+	l4->now = now_seconds();
+}
+
+static __always_inline void flow_key_of(struct flow_key *k, const struct run *r, const struct packet *p, __u32 ports)
+{
+	words_copy4(k->src, p->src.addr);
+	words_copy4(k->dst, p->dst.addr);
+	k->scope = r->vni;
+	k->ports = ports;
+	k->proto = p->proto;
+}
+
+/* flow_tag is what a row has of its key: never 0. */
+static __always_inline __u32 flow_tag(const struct flow_key *k)
+{
+	const __u32 *s = (const __u32 *)k->src, *d = (const __u32 *)k->dst;
+
+	return ((s[1] ^ s[2] ^ s[3]) * 0x9e3779b1 ^ (d[1] ^ d[2] ^ d[3]) ^ k->ports * 0x85ebca6b ^ k->scope << 8 ^ k->proto) | 1;
+}
+
+/*
+ * flow_read copies where a known flow goes into the run. The kernel gives the row of a
+ * flow that was not seen for long to another one, at any moment: the tag, which it
+ * writes first and this reads last, tells.
+ */
+static __always_inline int flow_read(struct run *r, const struct flow *f, __u32 tag)
+{
+	const volatile __u64 *from = (const volatile __u64 *)f->addr;
+	__u64 *to = (__u64 *)r->to.addr;
+
+	to[0] = from[0];
+	to[1] = from[1];
+	r->port = *(const volatile __be16 *)&f->port;
+	return *(const volatile __u32 *)&f->tag == tag;
+}
+
+/* slot_words is how many words of a table its slots take: where its members begin. */
+static __always_inline __u32 slot_words(__u32 slots)
+{
+	return (slots + 3) / 4;
+}
+
+static __always_inline __u32 flow_idle(__u32 proto, __u32 state)
+{
+	if (proto == IPPROTO_UDP)
+		return UDP_IDLE;
+	return state == FLOW_OPEN ? TCP_IDLE : TCP_TRANSITORY;
+}
+
+/* flow_seen takes note of a packet. A row that is right is not written: other processors read it. */
+static __always_inline void flow_seen(struct flow *f, const struct l4 *l4)
+{
+	__u8 state = f->state;
+
+	if (!(l4->flags & TCP_SYN))
+		state |= FLOW_OPEN;
+	if (l4->flags & (TCP_FIN | TCP_RST))
+		state |= FLOW_ENDING;
+	if (f->seen != l4->now)
+		f->seen = l4->now;
+	if (f->state != state)
+		f->state = state;
+}
+
+/* opens tells whether a packet begins a connection. Of UDP none is known to be a later one, and of SCTP. */
+static __always_inline int opens(__u32 proto, const struct l4 *l4)
+{
+	return proto != IPPROTO_TCP || (l4->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
+
+/* flow_note writes a flow of which nothing is changed. k is that of its packets. */
+static __noinline void flow_note(const struct flow_key *k, const struct l4 *l4, __u32 kind, __u32 state)
+{
+	struct flow f = {.tag = flow_tag(k), .seen = l4->now, .kind = kind, .state = state};
+
+	bpf_map_update_elem(&flows_v1, k, &f, BPF_ANY);
+}
+
+/* flow_lives tells whether a known flow goes on with this packet. */
+static __always_inline int flow_lives(const struct flow *f, __u32 proto, const struct l4 *l4)
+{
+	if (l4->now - f->seen > flow_idle(proto, f->state))
+		return 0;
+	/* A connection that begins anew is another one. */
+	return !(l4->flags & TCP_SYN) || l4->flags & TCP_ACK || f->state == FLOW_OPEN;
+}

@@ -1,0 +1,16 @@
+//go:build guest
+
+package loadbalancer_test
+
+import (
+	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
+)
+
+// The tests run in a virtual machine of test/vm: Open vSwitch has the kernel's datapath.
+var plainParams = lab.EVPNParams{KernelDatapath: true}
+
+// makePrograms takes the programs under test that the guest was given.
+func makePrograms(dir string) error {
+	return labtest.LinkPrograms(dir, "sluiced", "sluicectl", "sluice-lab")
+}

@@ -1,0 +1,16 @@
+//go:build !guest
+
+package loadbalancer_test
+
+import (
+	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
+)
+
+// The tests run on this machine, whose kernel may lack Open vSwitch.
+var plainParams = lab.EVPNParams{}
+
+// makePrograms builds the programs under test.
+func makePrograms(dir string) error {
+	return labtest.BuildPrograms(dir, "sluiced", "sluicectl", "sluice-lab")
+}
