@@ -75,6 +75,7 @@ type part struct {
 // parts are in the order of the table.
 var parts = []part{
 	{"programs", options.programs},
+	{"balance", options.balance},
 	{"forwarding", options.forwarding},
 	{"small", func(o options, ctx context.Context, out io.Writer, rep *report) error {
 		return o.cloud(ctx, out, rep, small)
@@ -151,6 +152,18 @@ func (o options) programs(ctx context.Context, _ io.Writer, rep *report) error {
 		for _, p := range passing {
 			rep.add(fmt.Sprintf("tap_in IPv%d not metadata", p.Family), float64((p.Tap - p.Empty).Nanoseconds()), "ns", noGoal)
 			rep.note(fmt.Sprintf("%s ns against %s ns of an empty program", ns(p.Tap), ns(p.Empty)))
+		}
+		return err
+	})
+}
+
+// balance measures fabric_in with packets to VIPs, against a balancer that does nothing else.
+func (o options) balance(ctx context.Context, _ io.Writer, rep *report) error {
+	return withBPFFS(func(dir string) error {
+		rows, err := programs.RunBalance(ctx, dir, o.rounds)
+		for _, r := range rows {
+			rep.add(fmt.Sprintf("VIP IPv%d, %s, %d VIPs, %d backends", r.Family, r.Traffic.Name, r.VIPs, r.Backends), r.Ratio(), "x reference", atMost(1.4))
+			rep.note(fmt.Sprintf("%s ns against %s ns; %.1fx and %.1fx redirect", ns(r.Live-r.Wrapper), ns(r.Reference-r.Wrapper), r.LiveRatio(), r.ReferenceRatio()))
 		}
 		return err
 	})

@@ -46,13 +46,7 @@ func quotedEnds(t *testing.T, out gopacket.Packet) (from, to netip.AddrPort) {
 	port := func(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
 	if b[14]>>4 == 4 {
 		q := b[14+20+8:]
-		sum := uint32(0)
-		for i := 0; i < 20; i += 2 {
-			sum += uint32(port(q[i:]))
-		}
-		if sum = sum&0xffff + sum>>16; sum&0xffff+sum>>16 != 0xffff {
-			t.Errorf("the quoted header's checksum is wrong: %x", q[:20])
-		}
+		checksum4(t, q[:20])
 		return netip.AddrPortFrom(addr(q[12:16]), port(q[20:])), netip.AddrPortFrom(addr(q[16:20]), port(q[22:]))
 	}
 	q := b[14+40+8:]
@@ -94,6 +88,12 @@ func ovnError(from, to netip.Addr, kind map[bool][2]uint8, about []byte, quote i
 // An ICMP error about a flow to a VIP finds the backend or the client, and quotes what it
 // has sent: of a flow that is known, and of one that another node knows.
 func TestBalanceErrors(t *testing.T) {
+	known, unknown := bpffs(t), bpffs(t)
+	dk, du := balanced(t, known), balanced(t, unknown)
+	// A backend of two VIPs cannot be told by the table alone.
+	for _, d := range []*ebpf.Dataplane{dk, du} {
+		d.VIPs().Delete(t.Context(), []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81}})
+	}
 	for _, c := range []struct {
 		name                string
 		protocol            intent.Protocol
@@ -107,12 +107,6 @@ func TestBalanceErrors(t *testing.T) {
 		{name: "UDP6", protocol: intent.UDP, client: client6, hop: addr("fd00:20::1"), router: addr("fd00:10::200"), vip: netip.AddrPortFrom(vip6, 7000), header: 40},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			known, unknown := bpffs(t), bpffs(t)
-			dk, du := balanced(t, known), balanced(t, unknown)
-			// A backend of two VIPs cannot be told by the table alone.
-			for _, d := range []*ebpf.Dataplane{dk, du} {
-				d.VIPs().Delete(t.Context(), []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81}})
-			}
 			client := netip.AddrPortFrom(c.client, clientPort)
 			_, backend := send(t, tracer(t, known), asked(c.protocol, client, c.vip, "S"))
 			toClient := flowPacket(c.protocol, c.vip, client, "A", ether(peerMAC, routerMAC, 0))

@@ -96,8 +96,10 @@ func switchCacheOff(dir string) error {
 	return m.Put(uint32(0), uint32(0))
 }
 
-func load(dir string) (*ebpf.Dataplane, error) {
-	return ebpf.Load(ebpf.Config{Dir: dir, Bridges: bridge{}, Log: slog.New(slog.DiscardHandler), Node: ebpf.Node{
+func load(dir string) (*ebpf.Dataplane, error) { return loadLimited(dir, ebpf.Limits{}) }
+
+func loadLimited(dir string, limits ebpf.Limits) (*ebpf.Dataplane, error) {
+	return ebpf.Load(ebpf.Config{Dir: dir, Limits: limits, Bridges: bridge{}, Log: slog.New(slog.DiscardHandler), Node: ebpf.Node{
 		RouterMAC: near, NextHopMAC: far, VTEP4: netip.MustParseAddr("192.0.2.1"), VXLANIndex: 1, UnderlayMTU: 1500}})
 }
 
