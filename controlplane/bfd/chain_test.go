@@ -54,6 +54,8 @@ func newChain(t testing.TB) *chain {
 		"-n MID addr add 198.51.100.254/24 dev node", "-n MID addr add 2001:db8:51::fe/64 dev node nodad", "-n MID addr add fe80::fe/64 dev node nodad",
 		"-n MID addr add 203.0.113.254/24 dev peer", "-n MID addr add 2001:db8:113::fe/64 dev peer nodad",
 		"-n PEER addr add 203.0.113.1/24 dev eth0", "-n PEER addr add 2001:db8:113::1/64 dev eth0 nodad",
+		// Neighbours of packets that are forwarded are solicited from a link-local address only.
+		"-n MID addr add fe80::fe/64 dev peer nodad", "-n PEER addr add fe80::2/64 dev eth0 nodad",
 		"-n NODE link set lo up", "-n MID link set lo up", "-n PEER link set lo up",
 		"-n NODE link set eth0 up", "-n MID link set node up", "-n MID link set peer up", "-n PEER link set eth0 up",
 		"-n NODE route add default via 198.51.100.254", "-n NODE -6 route add default via 2001:db8:51::fe",
