@@ -44,7 +44,7 @@ var suites = []suite{
 	},
 	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},
-	{pkg: "../evpn", tag: "guest", programs: clouds, every: []string{"TestKernelDatapath", "TestFRREdge"}, oldest: []string{"TestFlipPath"}},
+	{pkg: "../evpn", tag: "guest", programs: clouds, every: []string{"TestFRREdge"}, on: map[string][]string{"6.12": {"TestKernelDatapath"}}},
 	{pkg: "../metadata", tag: "guest", programs: clouds, every: []string{"TestTapsInOpenVSwitch"}},
 	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab")},
 }
@@ -120,7 +120,7 @@ func TestMatrix(t *testing.T) {
 		script := versions + "failed=0\n"
 		var now []suite
 		for _, s := range suites {
-			s.skip, s.first = r.skip, r == matrix[0]
+			s.skip, s.kernel = r.skip, r.kernel
 			if left := s.left(t); left != "" {
 				report(t, "left to nightly, %s", left)
 			}

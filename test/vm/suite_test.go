@@ -25,9 +25,10 @@ type suite struct {
 	// every are the tests that each run has, as of go test -run; the others are left
 	// to the nightly run.
 	every []string
-	// oldest are tests that each run has on the first row of the matrix besides.
-	oldest []string
-	first  bool   // this is that row
+	// on are tests that each run has besides, by the kernel that has them: one suffices,
+	// for the time that they take.
+	on     map[string][]string
+	kernel string // this row's
 	skip   string // as of go test -skip
 	// setup goes before the tests in the script, files into the guest.
 	setup string
@@ -84,10 +85,7 @@ func (s suite) now(t *testing.T) []string {
 	if nightly() {
 		return s.all(t)
 	}
-	if s.first {
-		return slices.Concat(s.every, s.oldest)
-	}
-	return s.every
+	return slices.Concat(s.every, s.on[s.kernel])
 }
 
 // left says which tests this run leaves out.
