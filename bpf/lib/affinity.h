@@ -10,20 +10,20 @@
 
 /* member_search looks for a backend in a table. */
 struct member_search {
-	__u32 table;
-	__u32 first; /* row of the first member */
+	__u32 page;
+	__u32 first; /* word of the first member */
 	__u32 backend;
 	__u32 weight; /* the result */
 };
 
 static long member_at(__u32 i, struct member_search *s)
 {
-	__u32 row = s->first + i;
-	void *table = bpf_map_lookup_elem(&maglev_v1, &s->table);
-	struct maglev_member *m = table ? bpf_map_lookup_elem(table, &row) : 0;
+	__u32 word = s->first + i;
+	void *words = bpf_map_lookup_elem(&maglev_v1, &s->page);
+	struct maglev_member *m = words ? bpf_map_lookup_elem(words, &word) : 0;
 
 	if (!m)
-		return 1; /* the end */
+		return 1;
 	if (m->backend != s->backend)
 		return 0;
 	s->weight = m->weight;
@@ -33,9 +33,9 @@ static long member_at(__u32 i, struct member_search *s)
 /* takes_flows tells whether a backend of a VIP gets new flows. */
 static __always_inline int takes_flows(const struct vip *v, __u32 backend)
 {
-	struct member_search s = {.table = v->table, .first = slot_words(v->slots), .backend = backend};
+	struct member_search s = {.page = v->table / TABLE_PAGE, .first = v->table % TABLE_PAGE + slot_words(v->slots), .backend = backend};
 
-	bpf_loop(NO_MEMBER, member_at, &s, 0);
+	bpf_loop(v->members, member_at, &s, 0);
 	return s.weight != 0;
 }
 

@@ -31,17 +31,18 @@ static __always_inline __u32 vip_hash(const struct address *client, const struct
 }
 
 /* member_of is the row of backends that a hash leads to; 0: there is none. Without r nothing is traced. */
-static __always_inline __u32 member_of(struct run *r, const struct vip *v, __u32 hash)
+static __noinline __u32 member_of(struct run *r, const struct vip *v, __u32 hash)
 {
-	__u32 row = v->table, slots = v->slots;
-	void *table = bpf_map_lookup_elem(&maglev_v1, &row);
+	__u32 slots = v->slots, table = v->table, page = table / TABLE_PAGE;
+	void *words = bpf_map_lookup_elem(&maglev_v1, &page);
 
-	if (!table || !slots)
+	if (!words || !slots)
 		return 0;
 	__u32 slot = hash % slots;
 
-	row = slot / 4;
-	__u64 *four = bpf_map_lookup_elem(table, &row);
+	table %= TABLE_PAGE;
+	__u32 word = table + slot / 4;
+	__u64 *four = bpf_map_lookup_elem(words, &word);
 
 	if (!four)
 		return 0;
@@ -51,8 +52,8 @@ static __always_inline __u32 member_of(struct run *r, const struct vip *v, __u32
 
 	if (number == NO_MEMBER)
 		return 0;
-	row = slot_words(slots) + number;
-	__u64 *member = bpf_map_lookup_elem(table, &row);
+	word = table + slot_words(slots) + number;
+	__u64 *member = bpf_map_lookup_elem(words, &word);
 
 	return member ? *member : 0;
 }
@@ -62,7 +63,7 @@ static __always_inline __u32 member_of(struct run *r, const struct vip *v, __u32
  * that the other one lets through may have one at once.
  */
 static __always_inline void flow_begin(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4,
-				       __u32 backend)
+				       __u32 backend, __u32 stats)
 {
 	struct work *w = work_of();
 
@@ -71,7 +72,7 @@ static __always_inline void flow_begin(struct run *r, const struct packet *p, st
 	struct flow *f = &w->flow;
 	__be16 port = k->ports >> 16;
 
-	*f = (struct flow){.seen = l4->now, .backend = backend};
+	*f = (struct flow){.seen = l4->now, .backend = backend, .vip = stats};
 	f->state = l4->flags & TCP_SYN || p->proto != IPPROTO_TCP ? 0 : FLOW_OPEN;
 	/* The answer comes from the backend, to where the packet is from. */
 	words_copy4(k->src, r->to.addr);
@@ -121,14 +122,24 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 		row = member_of(r, v, vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags));
 	struct backend *b = row ? bpf_map_lookup_elem(&backends_v1, &row) : 0;
 
-	if (!b || b->scope != r->vni)
-		return v->flags & VIP_OVN ? DROP_NONE : DROP_NO_BACKEND;
+	if (!b || b->scope != r->vni) {
+		if (v->flags & VIP_OVN)
+			return DROP_NONE;
+		if (!r->trace)
+			stats_drop(v);
+		return DROP_NO_BACKEND;
+	}
 	halves_copy(&r->to, b->addr);
 	r->port = b->port;
 	r->side = NAT_DESTINATION;
 	if (!k || r->trace)
 		return DROP_NONE;
-	flow_begin(r, p, k, l4, row);
+	int recorded = flow_allowed(v, opens(p->proto, l4), l4->now);
+
+	stats_count(r, p->size, v->stats, row, recorded);
+	if (!recorded)
+		return DROP_NONE;
+	flow_begin(r, p, k, l4, row, v->stats);
 	if (v->affinity)
 		keep_backend(r, p, k, l4);
 	return DROP_NONE;
@@ -157,8 +168,11 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 	STEP(r, STEP_FLOW, kind, 0);
 	if (kind == FLOW_TO_BACKEND)
 		r->side = NAT_DESTINATION;
-	if (!r->trace)
-		flow_seen(f, &l4);
+	if (r->trace)
+		return DROP_NONE;
+	flow_seen(f, &l4);
+	if (kind == FLOW_TO_BACKEND)
+		stats_count(r, p->size, f->vip, f->backend, 0);
 	return DROP_NONE;
 }
 
@@ -201,54 +215,77 @@ static __always_inline int backend_at(const struct run *r, __u32 proto, __be16 p
 	return backend_is(r->vni, proto, port, a) || backend_is(r->vni, proto, 0, a);
 }
 
+/* answer_at looks at one VIP of the backend that a packet may be an answer of. */
+static long answer_at(__u32 i, void *unused __attribute__((unused)))
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return 1;
+	struct answer_search *s = &w->search;
+	struct answers *a = bpf_map_lookup_elem(&answers_v1, &s->from);
+
+	if (!a || i >= a->count || i >= ANSWER_VIPS)
+		return 1;
+	struct answer_vip *v = &a->vips[i];
+	struct address vip;
+	__be16 port = v->port ? v->port : (__be16)s->ports;
+	__u32 ports = (__u32)port << 16 | s->ports >> 16; /* of the packet that this one answers */
+
+	halves_copy(&vip, v->addr);
+	if (member_of(0, &v->vip, vip_hash(&s->client, &vip, s->from.proto, ports, v->vip.flags)) != a->backend)
+		return 0;
+	s->found++;
+	s->backend = a->backend;
+	s->stats = v->vip.stats;
+	s->port = port;
+	halves_copy(&s->vip, v->addr);
+	return 0;
+}
+
 /*
  * answer_of tells whether an answer without a known flow is of one to a VIP: some node
  * has chosen this backend for it, and all choose alike. A connection of the backend's
  * own looks so by chance, one in as many as the VIP has backends. It returns the row of
- * the backend; 0: it is of none, or of several. from is room on the caller's stack.
+ * the backend; 0: it is of none, or of several.
  */
-static __noinline __u32 answer_of(struct run *r, struct packet *p, const struct l4 *l4, struct vip_key *from)
+static __noinline __u32 answer_of(struct run *r, const struct packet *p, const struct l4 *l4, __u32 *stats)
 {
-	from->scope = r->vni;
-	from->port = l4->ports;
-	from->proto = p->proto;
-	from->pad = 0;
-	words_copy4(from->addr, p->src.addr);
-	struct answers *a = bpf_map_lookup_elem(&answers_v1, from);
+	struct work *w = work_of();
+
+	if (!w)
+		return 0;
+	struct answer_search *s = &w->search;
+
+	s->from.scope = r->vni;
+	s->from.port = l4->ports;
+	s->from.proto = p->proto;
+	s->from.pad = 0;
+	words_copy4(s->from.addr, p->src.addr);
+	words_copy4(s->client.addr, p->dst.addr);
+	s->ports = l4->ports;
+	s->found = 0;
+	struct answers *a = bpf_map_lookup_elem(&answers_v1, &s->from);
 
 	if (!a) {
-		from->port = 0;
-		a = bpf_map_lookup_elem(&answers_v1, from);
+		s->from.port = 0;
+		a = bpf_map_lookup_elem(&answers_v1, &s->from);
 	}
 	if (!a || a->count > ANSWER_VIPS)
 		return 0;
-	__u32 found = 0;
-	__be16 ours = 0;
-
-	for (__u32 i = 0; i < ANSWER_VIPS && i < a->count; i++) {
-		struct answer_vip *v = &a->vips[i];
-		__be16 port = v->port ? v->port : (__be16)l4->ports;
-		__u32 ports = (__u32)port << 16 | l4->ports >> 16; /* of the packet that this one answers */
-
-		halves_copy(&r->to, v->addr);
-		if (member_of(0, &v->vip, vip_hash(&p->dst, &r->to, p->proto, ports, v->vip.flags)) != a->backend)
-			continue;
-		if (found)
-			return 0;
-		found = i + 1;
-		ours = port;
-	}
-	if (!found || found > ANSWER_VIPS)
+	bpf_loop(ANSWER_VIPS, answer_at, 0, 0);
+	if (s->found != 1)
 		return 0;
-	halves_copy(&r->to, a->vips[found - 1].addr);
-	r->port = ours;
-	return a->backend;
+	words_copy4(r->to.addr, s->vip.addr);
+	r->port = s->port;
+	*stats = s->stats;
+	return s->backend;
 }
 
 /* answer_begin makes an answer's flow a known one. */
-static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u32 now, __u32 backend)
+static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u32 now, __u32 backend, __u32 stats)
 {
-	struct flow f = {.tag = flow_tag(k), .seen = now, .kind = FLOW_TO_CLIENT, .state = FLOW_OPEN, .port = r->port, .backend = backend};
+	struct flow f = {.tag = flow_tag(k), .seen = now, .kind = FLOW_TO_CLIENT, .state = FLOW_OPEN, .port = r->port, .backend = backend, .vip = stats};
 
 	words_copy4(f.addr, r->to.addr);
 	bpf_map_update_elem(&flows_v1, k, &f, BPF_ANY);
@@ -259,10 +296,13 @@ static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u
  * After a VIP has come to this node there are flows that it does not know, and their
  * answers must not get to clients as they are: those would reset their connections.
  * What cannot be told from such an answer is held back until the other side was seen.
+ * Of flows that are not recorded for their number nothing is held back.
  */
 static __always_inline int answer_unknown(struct run *r, struct packet *p, struct flow_key *k, struct l4 *l4)
 {
-	if (r->unknown <= l4->now)
+	int hold = r->unknown > l4->now;
+
+	if (!uncertain(r, l4->now))
 		return 1;
 	if (p->proto == IPPROTO_TCP && opens(p->proto, l4)) {
 		/* What a backend begins goes on as it is. */
@@ -270,14 +310,16 @@ static __always_inline int answer_unknown(struct run *r, struct packet *p, struc
 			flow_note(k, l4, FLOW_DIRECT, FLOW_OPEN);
 		return 1;
 	}
-	__u32 backend = answer_of(r, p, l4, (struct vip_key *)k);
+	__u32 stats = 0, backend = answer_of(r, p, l4, &stats);
 
 	if (!backend)
-		return 0;
+		return !hold;
 	r->side = NAT_SOURCE;
-	flow_key_of(k, r, p, l4->ports);
-	if (!r->trace)
-		answer_begin(r, k, l4->now, backend);
+	if (r->trace)
+		return 1;
+	if (hold)
+		answer_begin(r, k, l4->now, backend, stats);
+	stats_count(r, p->size, stats, backend, 0);
 	return 1;
 }
 
@@ -297,11 +339,13 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 	} else {
 		__u32 kind = f->kind;
 
+		STEP(r, STEP_FLOW, kind, 0);
 		if (kind == FLOW_TO_CLIENT)
 			r->side = NAT_SOURCE;
 		if (!r->trace)
 			flow_seen(f, &l4);
-		STEP(r, STEP_FLOW, kind, 0);
+		if (!r->trace && r->side)
+			stats_count(r, p->size, f->vip, f->backend, 0);
 	}
 	if (r->side)
 		STEP(r, STEP_ANSWER, bpf_ntohs(r->port), r->to.addr);
@@ -339,7 +383,7 @@ static __noinline void direct_known(struct run *r, struct packet *p)
 	l4_read(r->skb, p, &l4);
 	__be16 port = l4.ports >> 16;
 
-	if (r->unknown <= l4.now || !backend_at(r, p->proto, port, &p->dst))
+	if (!uncertain(r, l4.now) || !backend_at(r, p->proto, port, &p->dst))
 		return;
 	words_copy4(k.src, p->dst.addr);
 	words_copy4(k.dst, p->src.addr);
@@ -355,8 +399,8 @@ static __noinline void direct_known(struct run *r, struct packet *p)
 }
 
 /*
- * direct_note has the answers to a packet for a backend itself pass, while those of
- * flows that are not known are held back.
+ * direct_note has the answers to a packet for a backend itself pass as they are, while
+ * there may be flows to VIPs that are not known.
  */
 static __always_inline void direct_note(struct run *r, struct packet *p)
 {

@@ -3,6 +3,7 @@
 
 /* Flows to VIPs that are known: their keys, how long they live, and how a row is read. */
 #include "nat.h"
+#include "stats.h"
 
 /*
  * How long a flow is known without a packet, in seconds: RFC 5382 (REQ-5) and RFC 4787
@@ -25,6 +26,18 @@ struct l4 {
 	__u32 now;   /* s */
 };
 
+/* answer_search looks for the VIP of which an answer is. */
+struct answer_search {
+	struct vip_key from; /* row of answers */
+	struct address client;
+	struct address vip; /* the result, with port */
+	__u32 ports;
+	__u32 found;   /* VIPs */
+	__u32 backend; /* row of backends */
+	__u32 stats;   /* row of vip_stats */
+	__be16 port;
+};
+
 /*
  * work is what of a packet is not on the stack, which is 512 bytes for all calls. No
  * other packet comes to the processor meanwhile, but to one of trace mode.
@@ -34,6 +47,7 @@ struct work {
 	struct l4 l4;
 	struct flow flow;
 	struct packet quoted;
+	struct answer_search search;
 };
 _Static_assert(sizeof(struct work) <= sizeof(struct scratch), "struct work has no room");
 
@@ -49,14 +63,21 @@ static __always_inline __u32 now_seconds(void)
 	return bpf_ktime_get_coarse_ns() / 1000000000;
 }
 
+/* tcp_flags reads in place, as l4_ports does. */
+static __always_inline __u32 tcp_flags(struct __sk_buff *skb, const struct packet *p)
+{
+	__u8 flags = 0, *at = l4_at(skb, p, TCP_FLAGS + 1);
+
+	if (at)
+		return at[TCP_FLAGS];
+	bpf_skb_load_bytes(skb, p->l4 + TCP_FLAGS, &flags, 1);
+	return flags;
+}
+
 static __always_inline void l4_read(struct __sk_buff *skb, const struct packet *p, struct l4 *l4)
 {
-	__u8 flags = 0;
-
 	l4->ports = l4_ports(skb, p);
-	if (p->proto == IPPROTO_TCP)
-		bpf_skb_load_bytes(skb, p->l4 + TCP_FLAGS, &flags, 1);
-	l4->flags = flags;
+	l4->flags = p->proto == IPPROTO_TCP ? tcp_flags(skb, p) : 0;
 	l4->now = now_seconds();
 }
 

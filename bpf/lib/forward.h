@@ -58,14 +58,13 @@ static __always_inline __u32 set_vlan(struct __sk_buff *skb, __u16 vlan)
 	return DROP_NONE;
 }
 
-/* count_gso counts what a GSO packet becomes, each packet with its headers; size is that of the largest. */
+/* count_gso counts what a GSO packet becomes. */
 static __noinline void count_gso(struct __sk_buff *skb, struct counter *c, __u32 size)
 {
-	__u32 header = size > skb->gso_size ? size - skb->gso_size : 0;
-	__u32 packets = gso_segments(skb, header);
+	__u32 bytes;
 
-	c->packets += packets;
-	c->bytes += skb->len - ETH_HLEN + (packets - 1) * header;
+	c->packets += gso_packets(skb, size, &bytes);
+	c->bytes += bytes;
 }
 
 /* count_forwarded counts layer-3 packets as they are on a wire. */

@@ -27,6 +27,16 @@ static __always_inline __u32 gso_segments(const struct __sk_buff *skb, __u32 hea
 	return segments ? segments : 1;
 }
 
+/* gso_packets is what a GSO packet becomes, each packet with its headers; size is that of the largest. */
+static __always_inline __u32 gso_packets(const struct __sk_buff *skb, __u32 size, __u32 *bytes)
+{
+	__u32 header = size > skb->gso_size ? size - skb->gso_size : 0;
+	__u32 packets = gso_segments(skb, header);
+
+	*bytes = skb->len - ETH_HLEN + (packets - 1) * header;
+	return packets;
+}
+
 /*
  * gso_inside looks into a tunnel of the tenant's: the kernel cuts up the packet in
  * it, and each piece has the headers of both. skb tells nothing of that kind, so

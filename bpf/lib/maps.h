@@ -178,19 +178,20 @@ struct {
 	__type(value, struct vip);
 } vips_v1 SEC(".maps");
 
-struct maglev_table {
+/* Mapped into the daemon: to write a map into maglev waits for all programs that run. */
+struct maglev_page {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* each table has its own size */
-	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(max_entries, TABLE_PAGE);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, __u64);
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, MAX_VIPS + 1);
+	__uint(max_entries, TABLE_PAGES);
 	__type(key, __u32);
-	__array(values, struct maglev_table);
+	__array(values, struct maglev_page);
 } maglev_v1 SEC(".maps");
 
 struct {
@@ -199,6 +200,32 @@ struct {
 	__type(key, __u32);
 	__type(value, struct backend);
 } backends_v1 SEC(".maps");
+
+/* struct balanced: for an inner map the compiler describes no more of a structure than its name. */
+typedef __u64 balanced_words[sizeof(struct balanced) / sizeof(__u64)];
+
+/* Mapped into the daemon. */
+struct stats_page {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STATS_PAGE);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, balanced_words);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, STATS_PAGES);
+	__type(key, __u32);
+	__array(values, struct stats_page);
+} vip_stats_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, STATS_PAGES);
+	__type(key, __u32);
+	__array(values, struct stats_page);
+} backend_stats_v1 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -221,6 +248,14 @@ struct {
 	__type(key, struct flow_key);
 	__type(value, struct flow);
 } flows_v1 SEC(".maps");
+
+/* Until when (s, CLOCK_MONOTONIC) there may be flows that began and got no row: see flow_allowed(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} unrecorded_v1 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

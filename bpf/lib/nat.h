@@ -54,7 +54,7 @@ static __always_inline __u32 nat_check(const struct packet *p)
 /* nat_port writes the port, with its part of the checksum at check. 0 or a drop reason. */
 static __always_inline __u32 nat_port(struct run *r, const struct packet *p, __u32 check, __u64 flags)
 {
-	__u32 at = p->l4 + (r->side == NAT_DESTINATION ? 2 : 0);
+	__u32 at = r->side == NAT_DESTINATION ? 2 : 0;
 	__u32 ports = l4_ports(r->skb, p);
 	__be16 old = r->side == NAT_DESTINATION ? ports >> 16 : ports, now = r->port;
 
@@ -62,7 +62,13 @@ static __always_inline __u32 nat_port(struct run *r, const struct packet *p, __u
 		return DROP_NONE;
 	if (check && bpf_l4_csum_replace(r->skb, p->l4 + check, old, now, flags | sizeof(now)))
 		return DROP_NAT;
-	return bpf_skb_store_bytes(r->skb, at, &now, sizeof(now), 0) ? DROP_NAT : DROP_NONE;
+	__be16 *header = l4_at(r->skb, p, 4);
+
+	if (header) {
+		header[at / 2] = now;
+		return DROP_NONE;
+	}
+	return bpf_skb_store_bytes(r->skb, p->l4 + at, &now, sizeof(now), 0) ? DROP_NAT : DROP_NONE;
 }
 
 static __noinline __u32 nat_write(struct run *r, const struct packet *p)

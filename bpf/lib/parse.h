@@ -140,6 +140,17 @@ static __always_inline int has_ports(__u32 proto)
 	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
 }
 
+/* l4_at is the upper layer's header where so much of it is at hand; 0: it is not. */
+static __always_inline void *l4_at(struct __sk_buff *skb, const struct packet *p, __u32 len)
+{
+	void *data = PACKET_POINTER(skb, data);
+	__u32 l4 = p->l4;
+
+	barrier_var(l4);
+	l4 &= 0xff; /* for the verifier */
+	return l4 == p->l4 && data + l4 + len <= PACKET_POINTER(skb, data_end) ? data + l4 : 0;
+}
+
 /*
  * l4_ports are the first four bytes of the upper layer: source and destination
  * port, in wire order. They are read in place where they are at hand, since
@@ -147,13 +158,10 @@ static __always_inline int has_ports(__u32 proto)
  */
 static __always_inline __u32 l4_ports(struct __sk_buff *skb, const struct packet *p)
 {
-	void *data = PACKET_POINTER(skb, data);
-	__u32 l4 = p->l4, ports = 0;
+	__u32 ports = 0, *at = l4_at(skb, p, sizeof(ports));
 
-	barrier_var(l4);
-	l4 &= 0xff; /* for the verifier */
-	if (l4 == p->l4 && data + l4 + sizeof(ports) <= PACKET_POINTER(skb, data_end))
-		return *(__u32 *)(data + l4);
+	if (at)
+		return *at;
 	bpf_skb_load_bytes(skb, p->l4, &ports, sizeof(ports));
 	return ports;
 }

@@ -81,20 +81,24 @@ static __noinline void trace_append(struct trace *t, __u32 what, __u32 value, co
 /*
  * A token bucket in one word: the time at which the bucket would be empty.
  * Two CPUs that race for the last token cost one answer, never one too many.
+ * reserve is the part of burst that is left for others.
  */
-static __always_inline int take_token(__u32 row, __u64 interval, __u64 burst)
+static __always_inline int token_take(__u64 *due, __u64 interval, __u64 burst, __u64 reserve)
 {
-	__u64 *due = bpf_map_lookup_elem(&buckets_v1, &row);
-
-	if (!due)
-		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	__u64 old = *(volatile __u64 *)due;
 	__u64 base = old + burst < now ? now - burst : old;
 
-	if (base + interval > now)
+	if (base + interval + reserve > now)
 		return 0;
 	return __sync_val_compare_and_swap(due, old, base + interval) == old;
+}
+
+static __always_inline int take_token(__u32 row, __u64 interval, __u64 burst)
+{
+	__u64 *due = bpf_map_lookup_elem(&buckets_v1, &row);
+
+	return due && token_take(due, interval, burst, 0);
 }
 
 static __always_inline struct counter *counter_of(const struct run *r)

@@ -278,8 +278,9 @@ enum vip_flags {
 };
 
 struct vip {
-	__u32 table; /* row of maglev */
-	__u32 slots; /* of the table */
+	__u32 table; /* its first slot: page of maglev * TABLE_PAGE + word of the page */
+	__u16 slots; /* of the table */
+	__u16 members;
 	__u16 affinity; /* s without a new flow for which a client keeps its backend; 0: not at all */
 	__u16 flags;	/* enum vip_flags */
 	/*
@@ -287,14 +288,18 @@ struct vip {
 	 * opens none, is one from before eBPF or OVN took the VIP over from the other.
 	 */
 	__u32 until;
+	__u32 stats; /* row of vip_stats; never 0 */
 };
-ASSERT_SIZE(struct vip, 16);
+ASSERT_SIZE(struct vip, 20);
 
 /*
- * maglev: tables of backends, by row. A table is an array of words: first its slots,
- * four to a word, the lowest bits first; then its members, struct maglev_member. What
- * is in a slot is the number of a member, or NO_MEMBER. A table never changes.
+ * maglev: tables of backends, in pages. A table is words of a page: its slots, four to
+ * a word, the lowest bits first; its members, struct maglev_member.
+ * What is in a slot is the number of a member, or NO_MEMBER. A table never changes; its
+ * words are another one's only when a while has gone by.
  */
+#define TABLE_PAGE 131072 /* words: more than the largest table */
+#define TABLE_PAGES 1024
 #define NO_MEMBER 0xffff
 
 struct maglev_member {
@@ -324,7 +329,7 @@ struct answer_vip {
 	__u8 addr[16] __attribute__((aligned(8)));
 	struct vip vip;
 	__be16 port; /* 0: that of the packet */
-	__u16 pad[3];
+	__u16 pad;
 };
 ASSERT_SIZE(struct answer_vip, 40);
 
@@ -373,9 +378,27 @@ struct flow {
 	__u8 state;    /* enum flow_state */
 	__u32 backend; /* row of backends, in both directions */
 	__u32 owner;   /* 0: this node. For flows that another node decides on. */
-	__u32 pad;
+	__u32 vip;     /* row of vip_stats; 0: none */
 };
 ASSERT_SIZE(struct flow, 40);
+
+/*
+ * vip_stats, backend_stats: what was balanced, in pages. Each processor has a row of
+ * its own: those of number n are n * processors and the ones that follow, counted over
+ * all pages. Of backends the number is that of the row of backends.
+ */
+#define STATS_PAGE 16384 /* rows */
+#define STATS_PAGES 1024
+
+struct balanced {
+	__u64 packets[2];  /* by enum direction: to backends, to clients */
+	__u64 bytes[2];	   /* of those, from the IP header on */
+	__u64 flows;	   /* that began */
+	__u64 unrecorded;  /* packets that began one, and there were too many for a row of flows */
+	__u64 drops;	   /* that had no backend to go to */
+	__u64 due;	   /* of the first processor of a VIP: see take_token() */
+};
+ASSERT_SIZE(struct balanced, 64);
 
 /*
  * fragments: what was done with the first fragment of a packet to or from a VIP, by
@@ -448,7 +471,7 @@ enum trace_what {
 	STEP_KERNEL = 17,   /* the VRF is on the kernel path; value: ifindex of its device */
 	STEP_PASS = 18,	    /* on to the host, unchanged */
 	STEP_FIB = 19,	    /* the host's route; addr: next hop, value: ifindex */
-	STEP_VIP = 20,	    /* addr is a VIP; value: row of its table */
+	STEP_VIP = 20,	    /* addr is a VIP; value: struct vip's table */
 	STEP_MEMBER = 21,   /* value: slot of the table */
 	STEP_FLOW = 22,	    /* a flow is known; value: enum flow_kind */
 	STEP_BACKEND = 23,  /* addr and value: address and port of the backend */
@@ -511,10 +534,14 @@ struct node_constants {
 	__be32 vtep4;	     /* 0: none */
 	__u8 vtep6[16] WORDS; /* all 0: none */
 	__u32 route_front_mask; /* rows of route_front, less 1 */
+	__u32 processors;	/* that there may be */
 	/* Token buckets: ns per token, and ns of tokens that are kept. */
 	__u64 icmp_interval;
 	__u64 icmp_burst;
 	__u64 sample_interval;
 	__u64 sample_burst;
+	/* Of new flows of each VIP. 0: there is no limit. */
+	__u64 flow_interval;
+	__u64 flow_burst;
 };
-ASSERT_SIZE(struct node_constants, 80);
+ASSERT_SIZE(struct node_constants, 96);

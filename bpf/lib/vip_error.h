@@ -136,13 +136,14 @@ static __noinline __u32 error_to_backend(struct run *r, struct packet *p)
 static __noinline __u32 error_to_client(struct run *r, struct packet *p)
 {
 	struct work *w = work_of();
+	__u32 stats;
 
 	if (!w || !quoted_flow(r, p, w) || !backend_at(r, w->quoted.proto, w->l4.ports, &w->quoted.src))
 		return DROP_NONE;
 	struct flow *f = bpf_map_lookup_elem(&flows_v1, &w->key);
 
 	if (f ? f->kind != FLOW_TO_CLIENT || !flow_lives(f, w->quoted.proto, &w->l4) || !flow_read(r, f, flow_tag(&w->key))
-	      : r->unknown <= w->l4.now || !answer_of(r, &w->quoted, &w->l4, (struct vip_key *)&w->key))
+	      : !uncertain(r, w->l4.now) || !answer_of(r, &w->quoted, &w->l4, &stats))
 		return DROP_NONE;
 	r->side = NAT_SOURCE;
 	__u32 reason = quoted_write(r, p, &w->quoted, w->l4.ports);

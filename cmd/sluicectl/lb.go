@@ -76,6 +76,10 @@ func showVIPs(w io.Writer, vips []status.VIP) error {
 		if v.TableHash != "" {
 			fmt.Fprintf(w, "table: %d slots, hash %s\n", v.Slots, v.TableHash)
 		}
+		if t := v.Traffic; t != nil {
+			fmt.Fprintf(w, "flows: %d began; in %d packets, %d bytes; out %d packets, %d bytes; %d not recorded, %d dropped\n",
+				t.Flows, t.ToBackends.Packets, t.ToBackends.Bytes, t.ToClients.Packets, t.ToClients.Bytes, t.Unrecorded, t.Drops)
+		}
 		if err := writeBackends(w, []status.VIP{v}); err != nil {
 			return err
 		}
@@ -98,11 +102,15 @@ func vipState(v status.VIP) string {
 }
 
 func writeBackends(w io.Writer, vips []status.VIP) error {
-	t := output.Table{Header: []string{"VNI", "VIP", "PROTOCOL", "BACKEND", "WEIGHT", "STATE", "SLOTS", "FLOWS"}}
+	t := output.Table{Header: []string{"VNI", "VIP", "PROTOCOL", "BACKEND", "WEIGHT", "STATE", "SLOTS", "FLOWS", "NEW FLOWS", "BYTES IN", "BYTES OUT"}}
 	for _, v := range vips {
 		for _, b := range v.Backends {
+			began, in, out := "-", "-", "-"
+			if b.Traffic != nil {
+				began, in, out = fmt.Sprint(b.Traffic.Flows), fmt.Sprint(b.Traffic.ToBackends.Bytes), fmt.Sprint(b.Traffic.ToClients.Bytes)
+			}
 			t.Add(v.VNI.String(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), intent.FormatEndpoint(b.Addr, b.Port),
-				fmt.Sprint(b.Weight), string(b.State), fmt.Sprint(b.Slots), fmt.Sprint(b.Flows))
+				fmt.Sprint(b.Weight), string(b.State), fmt.Sprint(b.Slots), fmt.Sprint(b.Flows), began, in, out)
 		}
 	}
 	return t.Write(w)

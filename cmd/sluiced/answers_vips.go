@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -75,7 +76,62 @@ func (n *node) vipBackends(vni intent.VNI) ([]status.VIP, error) {
 		}
 	}
 	countFlows(all, counts)
+	vips, backends := n.dp.VIPs().Stats()
+	for i := range all {
+		v := &all[i]
+		if t, ok := vips[keyOf(*v)]; ok {
+			v.Traffic = trafficOf(t)
+		}
+		for j, b := range v.Backends {
+			if t, ok := backends[ebpf.BackendKey{VNI: v.VNI, Protocol: v.Protocol, Addr: netip.AddrPortFrom(b.Addr, b.Port)}]; ok {
+				v.Backends[j].Traffic = trafficOf(t)
+			}
+		}
+	}
 	return all, nil
+}
+
+func trafficOf(b ebpf.Balanced) *status.VIPTraffic {
+	return &status.VIPTraffic{
+		ToBackends: status.PacketCount(b.ToBackends), ToClients: status.PacketCount(b.ToClients),
+		Flows: b.Flows, Unrecorded: b.Unrecorded, Drops: b.Drops,
+	}
+}
+
+// vipMetrics reads what the data plane has counted.
+func (n *node) vipMetrics(perBackend bool) (out metrics.LoadBalancing, err error) {
+	vips, backends := n.dp.VIPs().Stats()
+	if len(vips) == 0 {
+		return out, nil
+	}
+	counts, err := n.dp.Reader().FlowCounts()
+	if err != nil {
+		return out, err
+	}
+	known, hashes := map[intent.VIPKey]uint32{}, n.dp.VIPs().Hashes()
+	for target, flows := range counts {
+		if _, ok := vips[target.VIP]; !ok {
+			target.VIP.Port = 0
+		}
+		known[target.VIP] += flows
+	}
+	for k, b := range vips {
+		out.VIPs = append(out.VIPs, metrics.VIPTraffic{VNI: k.VNI, VIP: intent.FormatEndpoint(k.Addr, k.Port), Protocol: k.Protocol.String(),
+			Balanced: balancedMetrics(b), Unrecorded: b.Unrecorded, Drops: b.Drops, Known: known[k], TableHash: hashes[k]})
+	}
+	if !perBackend {
+		return out, nil
+	}
+	for k, b := range backends {
+		out.Backends = append(out.Backends, metrics.BackendTraffic{VNI: k.VNI, Backend: intent.FormatEndpoint(k.Addr.Addr(), k.Addr.Port()),
+			Protocol: k.Protocol.String(), Balanced: balancedMetrics(b)})
+	}
+	return out, nil
+}
+
+func balancedMetrics(b ebpf.Balanced) metrics.Balanced {
+	return metrics.Balanced{ToBackendsPackets: b.ToBackends.Packets, ToBackendsBytes: b.ToBackends.Bytes,
+		ToClientsPackets: b.ToClients.Packets, ToClientsBytes: b.ToClients.Bytes, Flows: b.Flows}
 }
 
 // countFlows adds flows to the backends of their VIPs: by the VIP's port, else to that of

@@ -111,7 +111,7 @@ func (n *node) ebpfConfig(vxlan int) ebpf.Config {
 		Dir: c.Dataplane.BPFFS, Bridges: ports{n}, Networks: networkMTU, Devices: n.kernel, Log: n.d.log,
 		Node: ebpf.Node{
 			RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, VXLANIndex: uint32(vxlan), UnderlayMTU: uint16(n.mtu),
-			ZeroChecksum: n.zeroChecksum(),
+			ZeroChecksum: n.zeroChecksum(), FlowRate: c.LoadBalancing.NewFlowRate,
 		},
 		Limits: ebpf.Limits{
 			VRFs: c.Dataplane.Sizes.VRFs, Gateways: c.Dataplane.Sizes.Gateways, VTEPs: c.Dataplane.Sizes.VTEPs,

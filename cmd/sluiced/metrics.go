@@ -20,6 +20,13 @@ func (d *daemon) addMetrics() {
 	})
 	d.metrics.AddPaths(fromNode(d, (*node).pathMetrics))
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
+	d.metrics.AddLoadBalancing(func() (metrics.LoadBalancing, error) {
+		n, err := d.running()
+		if err != nil {
+			return metrics.LoadBalancing{}, nil
+		}
+		return n.vipMetrics(d.cfg.LoadBalancing.BackendMetrics)
+	})
 	d.metrics.AddImports(fromNode(d, (*node).importMetrics))
 	d.metrics.AddTables(d.tableMetrics)
 	d.metrics.AddSteered(d.steered)

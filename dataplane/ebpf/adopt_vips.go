@@ -3,8 +3,6 @@ package ebpf
 import (
 	"errors"
 
-	"github.com/cilium/ebpf"
-
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -19,21 +17,23 @@ func (s *store) adoptVIPs() error {
 	if err != nil {
 		return mapError(bpfMapBackendsV1, err)
 	}
-	used := map[uint32]bpfVipKey{}
+	if s.lb.pages, err = openTablePages(s.t); err != nil {
+		return err
+	}
+	if err := s.openStats(); err != nil {
+		return err
+	}
 	n, err := pinned.Walk(s.t[bpfMapVipsV1], func(k bpfVipKey, v bpfVip) {
 		s.lb.vips[k] = v
-		used[v.Table] = k
+		s.adoptTable(k, v)
 	})
 	s.rows[bpfMapVipsV1] = n
 	if err != nil {
 		return mapError(bpfMapVipsV1, err)
 	}
 	s.lb.first = n == 0
-	if err := s.adoptTables(used); err != nil {
-		return err
-	}
 	for k, v := range s.lb.vips {
-		if s.lb.value(k, v) == (intent.VIP{}) {
+		if _, taken := s.lb.stats.keys[v.Stats]; taken || v.Stats == 0 || s.lb.value(k, v) == (intent.VIP{}) {
 			// Nobody but Sluice may have written it. It comes again with its own table.
 			delete(s.lb.vips, k)
 			if err := s.unlessReadOnly(func() error { return s.drop(bpfMapVipsV1, k) }); err != nil {
@@ -41,9 +41,11 @@ func (s *store) adoptVIPs() error {
 			}
 			continue
 		}
+		s.lb.stats.adopt(v.Stats, k)
+		s.lb.stats.retain(v.Stats)
 		if _, ok := s.lb.tables.keys[v.Table]; ok {
-			s.lb.tables.retain(v.Table)
-		} else if v.Table, v.Slots = 0, 0; v != s.lb.vips[k] {
+			s.lb.tables.refs[v.Table]++
+		} else if v.Table, v.Slots, v.Members = 0, 0, 0; v != s.lb.vips[k] {
 			// Of a VIP that is OVN's: where flows from before went is not known any more.
 			s.lb.vips[k] = v
 			if err := s.unlessReadOnly(func() error { return s.put(bpfMapVipsV1, k, v) }); err != nil {
@@ -58,28 +60,6 @@ func (s *store) adoptVIPs() error {
 	return nil
 }
 
-// adoptTables takes over the tables of VIPs, by row. What a crash left in a row that no VIP
-// refers to stays until the row is used again: before Linux 6.8 each look into a map of maps
-// waits for all programs that run, which takes minutes for all rows.
-func (s *store) adoptTables(used map[uint32]bpfVipKey) error {
-	for row, vip := range used {
-		var inner *ebpf.Map
-		err := s.t[bpfMapMaglevV1].Lookup(row, &inner)
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			continue
-		}
-		if err != nil {
-			return mapError(bpfMapMaglevV1, err)
-		}
-		err = s.adoptTable(row, inner, vip, s.lb.vips[vip].Slots)
-		inner.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // unlessReadOnly mends what is found, where the maps are not only looked at.
 func (s *store) unlessReadOnly(mend func() error) error {
 	if s.readOnly {
@@ -88,40 +68,45 @@ func (s *store) unlessReadOnly(mend func() error) error {
 	return mend()
 }
 
-// adoptTable takes over a table with its references to backends. One whose backends
-// are not what they were is nobody's.
-func (s *store) adoptTable(row uint32, inner *ebpf.Map, vip bpfVipKey, slots uint32) error {
-	if inner.MaxEntries() < uint32(slotsOf(slots)) {
-		return nil
+// adoptTable takes over the table of a VIP with its references to backends. One whose
+// backends are not what they were is nobody's.
+func (s *store) adoptTable(vip bpfVipKey, v bpfVip) {
+	if _, ok := s.lb.tables.keys[v.Table]; ok || v.Table == 0 {
+		return
 	}
-	members, err := membersOf(inner, slots)
-	if err != nil {
-		return err
+	k := tableKey{vni: intent.VNI(vip.Scope), protocol: intent.Protocol(vip.Proto), slots: uint32(v.Slots)}
+	words, ok := s.lb.pages.read(v.Table, uint32(slotsOf(k.slots))+uint32(v.Members))
+	if !ok {
+		return
 	}
-	k := tableKey{vni: intent.VNI(vip.Scope), protocol: intent.Protocol(vip.Proto), slots: slots}
+	members := words[slotsOf(k.slots):]
 	var backends []intent.Backend
-	for _, m := range members {
-		b, ok := s.lb.backends.keys[m.Backend]
+	for _, w := range members {
+		b, ok := s.lb.backends.keys[uint32(w)]
 		if !ok || b.vni != k.vni || b.protocol != k.protocol {
-			return nil
+			return
 		}
-		backends = append(backends, intent.Backend{Addr: b.addr, Port: b.port, Weight: m.Weight})
+		backends = append(backends, intent.Backend{Addr: b.addr, Port: b.port, Weight: uint16(w >> 32)})
 	}
 	k.backends = intent.NewBackendSet(backends...)
-	if k.backends.Len() != len(members) {
-		return nil
+	if _, twice := s.lb.tables.at[k]; twice || k.backends.Len() != len(members) {
+		return
 	}
-	s.lb.tables.adopt(row, k)
-	for _, m := range members {
-		s.lb.backends.retain(m.Backend)
+	s.lb.tables.add(v.Table, k, words)
+	for _, w := range members {
+		s.lb.backends.retain(uint32(w))
 	}
-	return nil
 }
 
 // settleVIPs ends adoption: what nothing refers to is cleared, and the front of backends
 // becomes what the map says.
 func (s *store) settleVIPs() error {
-	s.lb.tables.settle() // tables without a VIP are gone already
+	var used []span
+	for table, k := range s.lb.tables.keys {
+		used = append(used, k.span(table))
+	}
+	s.lb.pages.settle(used)
+	s.lb.stats.settle()
 	for _, row := range s.lb.backends.settle() {
 		if err := s.setRow(bpfMapBackendsV1, row, bpfBackend{}); err != nil {
 			return err

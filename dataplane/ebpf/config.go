@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -101,6 +103,8 @@ type Node struct {
 	// SampleRate is how many dropped packets a second are sampled, and
 	// SampleBurst how many at once. 0: 50 and 50.
 	SampleRate, SampleBurst uint32
+	// FlowRate is how many new flows a second of each VIP are recorded. 0: all.
+	FlowRate uint32
 }
 
 // minUnderlayMTU leaves 576 bytes to an inner IPv4 packet over an IPv6 underlay.
@@ -139,6 +143,10 @@ func (n Node) constants() bpfNodeConstants {
 	}
 	c.IcmpInterval, c.IcmpBurst = bucket(n.ICMPRate, n.ICMPBurst, 100, 50)
 	c.SampleInterval, c.SampleBurst = bucket(n.SampleRate, n.SampleBurst, 50, 50)
+	if n.FlowRate > 0 {
+		c.FlowInterval, c.FlowBurst = bucket(n.FlowRate, n.FlowRate, 0, 0)
+	}
+	c.Processors = uint32(ebpf.MustPossibleCPU())
 	return c
 }
 
@@ -211,6 +219,6 @@ func (l Limits) sizes() map[string]uint32 {
 		bpfMapAskedV1: l.Gateways + 1, bpfMapVtepsV1: l.VTEPs, bpfMapServedV1: l.Served, bpfMapKnownV1: l.Served,
 		bpfMapHostsV1: l.Hosts, bpfMapRouteFrontV1: frontSize(l), bpfMapPrefixes4V1: l.Prefixes, bpfMapPrefixes6V1: l.Prefixes,
 		bpfMapNexthopsV1: l.NextHops + 1, bpfMapGroupsV1: l.Groups + 1,
-		bpfMapVipsV1: l.VIPs, bpfMapMaglevV1: l.VIPs + 1, bpfMapBackendsV1: l.Backends + 1, bpfMapAnswersV1: l.Backends, bpfMapFlowsV1: l.Flows,
+		bpfMapVipsV1: l.VIPs, bpfMapBackendsV1: l.Backends + 1, bpfMapAnswersV1: l.Backends, bpfMapFlowsV1: l.Flows,
 	}
 }

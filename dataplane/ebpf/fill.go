@@ -22,7 +22,7 @@ var fillTables = map[string]string{
 	bpfMapServedV1: "served", bpfMapKnownV1: "served", bpfMapVtepsV1: "vteps",
 	bpfMapHostsV1: "routes", bpfMapPrefixes4V1: "routes", bpfMapPrefixes6V1: "routes",
 	bpfMapNexthopsV1: "routes", bpfMapGroupsV1: "routes",
-	bpfMapVipsV1: "vips", bpfMapMaglevV1: "vips", bpfMapBackendsV1: "vips", bpfMapAnswersV1: "vips",
+	bpfMapVipsV1: "vips", bpfMapBackendsV1: "vips", bpfMapAnswersV1: "vips",
 }
 
 // MapOf is the map of a route, as Fill.Map names it.
@@ -44,7 +44,7 @@ func (d *Dataplane) Fills() []Fill {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	arrays := map[string]int{bpfMapEntriesV1: s.entries.used(), bpfMapNexthopsV1: s.nexthops.used(), bpfMapGroupsV1: s.groups.used(),
-		bpfMapMaglevV1: s.lb.tables.used(), bpfMapBackendsV1: s.lb.backends.used()}
+		bpfMapBackendsV1: s.lb.backends.used()}
 	var out []Fill
 	for _, name := range slices.Sorted(maps.Keys(fillTables)) {
 		used, most := s.rows[name], int(s.t[name].MaxEntries())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
@@ -174,14 +175,16 @@ func (d *Dataplane) SetNode(n Node) error {
 }
 
 func (d *Dataplane) setNode(n Node) error {
-	for _, p := range allPrograms() {
-		loaded, err := d.loadProgram(p, n)
+	loaded, err := d.loadPrograms(n)
+	if err != nil {
+		return err
+	}
+	for i, p := range allPrograms() {
+		now, err := d.adoptProgram(p, loaded[i])
 		if err != nil {
-			return fmt.Errorf("load program %s: %w", p, err)
-		}
-		now, err := d.adoptProgram(p, loaded)
-		if err != nil {
-			loaded.Close()
+			for _, l := range loaded[i:] {
+				l.Close()
+			}
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}
 		d.programs[p].Close()
@@ -189,6 +192,28 @@ func (d *Dataplane) setNode(n Node) error {
 	}
 	d.node = n
 	return nil
+}
+
+// loadPrograms loads all programs, at once: the kernel's verifier takes a second for each
+// of the large ones.
+func (d *Dataplane) loadPrograms(n Node) ([]*pinned.Program, error) {
+	list := make([]*pinned.Program, len(allPrograms()))
+	var group errgroup.Group
+	for i, p := range allPrograms() {
+		group.Go(func() (err error) {
+			if list[i], err = d.loadProgram(p, n); err != nil {
+				return fmt.Errorf("load program %s: %w", p, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		for _, l := range list {
+			l.Close()
+		}
+		return nil, err
+	}
+	return list, nil
 }
 
 // nodeSpec is a program with the constants of a node and the sizes of the maps.

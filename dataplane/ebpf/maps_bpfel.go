@@ -18,7 +18,7 @@ type bpfAnswerVip struct {
 	Addr [16]uint8
 	Vip  bpfVip
 	Port uint16
-	Pad  [3]uint16
+	Pad  uint16
 }
 
 type bpfAnswers struct {
@@ -42,6 +42,16 @@ type bpfBackend struct {
 	Port  uint16
 	Proto uint8
 	Pad   uint8
+}
+
+type bpfBalanced struct {
+	_          structs.HostLayout
+	Packets    [2]uint64
+	Bytes      [2]uint64
+	Flows      uint64
+	Unrecorded uint64
+	Drops      uint64
+	Due        uint64
 }
 
 type bpfCounter struct {
@@ -99,7 +109,7 @@ type bpfFlow struct {
 	State   uint8
 	Backend uint32
 	Owner   uint32
-	Pad     uint32
+	Vip     uint32
 }
 
 type bpfFlowKey struct {
@@ -231,11 +241,13 @@ type bpfNodeConstants struct {
 	Vtep4          uint32
 	Vtep6          [16]uint8
 	RouteFrontMask uint32
-	_              [4]byte
+	Processors     uint32
 	IcmpInterval   uint64
 	IcmpBurst      uint64
 	SampleInterval uint64
 	SampleBurst    uint64
+	FlowInterval   uint64
+	FlowBurst      uint64
 }
 
 type bpfPrefix4Key struct {
@@ -380,10 +392,12 @@ type bpfUnderlay struct {
 type bpfVip struct {
 	_        structs.HostLayout
 	Table    uint32
-	Slots    uint32
+	Slots    uint16
+	Members  uint16
 	Affinity uint16
 	Flags    uint16
 	Until    uint32
+	Stats    uint32
 }
 
 type bpfVipFlags uint32
@@ -438,6 +452,7 @@ const (
 	bpfMapAnswersV1        = "answers_v1"
 	bpfMapAskedV1          = "asked_v1"
 	bpfMapBackendFrontV1   = "backend_front_v1"
+	bpfMapBackendStatsV1   = "backend_stats_v1"
 	bpfMapBackendsV1       = "backends_v1"
 	bpfMapBucketsV1        = "buckets_v1"
 	bpfMapCountersV1       = "counters_v1"
@@ -465,11 +480,14 @@ const (
 	bpfMapSpeakersV1       = "speakers_v1"
 	bpfMapTraceV1          = "trace_v1"
 	bpfMapUnderlayV1       = "underlay_v1"
+	bpfMapUnrecordedV1     = "unrecorded_v1"
+	bpfMapVipStatsV1       = "vip_stats_v1"
 	bpfMapVipsV1           = "vips_v1"
 	bpfMapVrfFrontV2       = "vrf_front_v2"
 	bpfMapVrfsV2           = "vrfs_v2"
 	bpfMapVtepFrontV1      = "vtep_front_v1"
 	bpfMapVtepsV1          = "vteps_v1"
+	bpfVarBalancedType     = "balanced_type"
 	bpfVarDfModeType       = "df_mode_type"
 	bpfVarDirectionType    = "direction_type"
 	bpfVarEntryFlagsType   = "entry_flags_type"
@@ -539,6 +557,7 @@ type bpfMapSpecs struct {
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
@@ -566,6 +585,8 @@ type bpfMapSpecs struct {
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
@@ -577,6 +598,7 @@ type bpfMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
+	BalancedType     *ebpf.VariableSpec `ebpf:"balanced_type"`
 	DfModeType       *ebpf.VariableSpec `ebpf:"df_mode_type"`
 	DirectionType    *ebpf.VariableSpec `ebpf:"direction_type"`
 	EntryFlagsType   *ebpf.VariableSpec `ebpf:"entry_flags_type"`
@@ -618,6 +640,7 @@ type bpfMaps struct {
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
@@ -645,6 +668,8 @@ type bpfMaps struct {
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
@@ -658,6 +683,7 @@ func (m *bpfMaps) Close() error {
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
+		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
 		m.CountersV1,
@@ -685,6 +711,8 @@ func (m *bpfMaps) Close() error {
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
+		m.UnrecordedV1,
+		m.VipStatsV1,
 		m.VipsV1,
 		m.VrfFrontV2,
 		m.VrfsV2,
@@ -697,6 +725,7 @@ func (m *bpfMaps) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
+	BalancedType     *ebpf.Variable `ebpf:"balanced_type"`
 	DfModeType       *ebpf.Variable `ebpf:"df_mode_type"`
 	DirectionType    *ebpf.Variable `ebpf:"direction_type"`
 	EntryFlagsType   *ebpf.Variable `ebpf:"entry_flags_type"`

@@ -20,6 +20,7 @@ const (
 	overlayInMapAnswersV1      = "answers_v1"
 	overlayInMapAskedV1        = "asked_v1"
 	overlayInMapBackendFrontV1 = "backend_front_v1"
+	overlayInMapBackendStatsV1 = "backend_stats_v1"
 	overlayInMapBackendsV1     = "backends_v1"
 	overlayInMapBucketsV1      = "buckets_v1"
 	overlayInMapCountersV1     = "counters_v1"
@@ -47,6 +48,8 @@ const (
 	overlayInMapSpeakersV1     = "speakers_v1"
 	overlayInMapTraceV1        = "trace_v1"
 	overlayInMapUnderlayV1     = "underlay_v1"
+	overlayInMapUnrecordedV1   = "unrecorded_v1"
+	overlayInMapVipStatsV1     = "vip_stats_v1"
 	overlayInMapVipsV1         = "vips_v1"
 	overlayInMapVrfFrontV2     = "vrf_front_v2"
 	overlayInMapVrfsV2         = "vrfs_v2"
@@ -109,6 +112,7 @@ type overlayInMapSpecs struct {
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
@@ -136,6 +140,8 @@ type overlayInMapSpecs struct {
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
@@ -174,6 +180,7 @@ type overlayInMaps struct {
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
@@ -201,6 +208,8 @@ type overlayInMaps struct {
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
@@ -214,6 +223,7 @@ func (m *overlayInMaps) Close() error {
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
+		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
 		m.CountersV1,
@@ -241,6 +251,8 @@ func (m *overlayInMaps) Close() error {
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
+		m.UnrecordedV1,
+		m.VipStatsV1,
 		m.VipsV1,
 		m.VrfFrontV2,
 		m.VrfsV2,

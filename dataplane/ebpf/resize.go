@@ -65,14 +65,6 @@ func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
 				rows = nativeUint32(key) + 1
 			}
 		}
-	case ebpf.ArrayOfMaps:
-		err := eachInner(m, func(row uint32, _ *ebpf.Map) error {
-			rows = row + 1
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
 	case ebpf.Hash, ebpf.LPMTrie:
 		for it.Next(&key, &value) {
 			rows++

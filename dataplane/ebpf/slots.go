@@ -19,6 +19,8 @@ type slots[K comparable] struct {
 	refs map[uint32]int
 	rest []resting // in the order of their times
 	now  func() time.Time
+	// after is how long a row rests while there are others; at least restTime.
+	after time.Duration
 }
 
 type resting struct {
@@ -27,7 +29,7 @@ type resting struct {
 }
 
 func newSlots[K comparable](size uint32) *slots[K] {
-	return &slots[K]{size: size, next: 1, rows: map[K]uint32{}, keys: map[uint32]K{}, refs: map[uint32]int{}, now: time.Now}
+	return &slots[K]{size: size, next: 1, rows: map[K]uint32{}, keys: map[uint32]K{}, refs: map[uint32]int{}, now: time.Now, after: restTime}
 }
 
 // acquire adds a reference to the key's row; fresh means that the row has to be
@@ -50,14 +52,18 @@ func (s *slots[K]) free() (uint32, error) {
 	if s.used() >= int(s.size)-1 {
 		return 0, fmt.Errorf("all %d rows are in use: %w", s.size-1, ErrFull)
 	}
-	if len(s.rest) > 0 && s.now().Sub(s.rest[0].since) >= restTime {
+	rested := time.Duration(-1)
+	if len(s.rest) > 0 {
+		rested = s.now().Sub(s.rest[0].since)
+	}
+	if s.next < s.size && rested < s.after {
+		s.next++
+		return s.next - 1, nil
+	}
+	if rested >= restTime {
 		row := s.rest[0].row
 		s.rest = s.rest[1:]
 		return row, nil
-	}
-	if s.next < s.size {
-		s.next++
-		return s.next - 1, nil
 	}
 	return 0, fmt.Errorf("all %d rows are in use: %w", s.size-1, ErrFull)
 }

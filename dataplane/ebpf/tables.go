@@ -180,8 +180,6 @@ func copyRows(to, from *ebpf.Map) error {
 		return nil // samples that nobody has read yet
 	case ebpf.PerCPUArray:
 		return copyPerCPU(to, from)
-	case ebpf.ArrayOfMaps:
-		return copyInner(to, from)
 	}
 	var key, value []byte
 	it := from.Iterate()
@@ -197,39 +195,6 @@ func copyRows(to, from *ebpf.Map) error {
 		}
 	}
 	return it.Err()
-}
-
-// copyInner has the rows of a new array of maps hold the maps of the old one.
-func copyInner(to, from *ebpf.Map) error {
-	return eachInner(from, func(row uint32, inner *ebpf.Map) error {
-		if row >= to.MaxEntries() {
-			return errors.New("rows in use are beyond the new size")
-		}
-		return to.Put(row, inner)
-	})
-}
-
-// eachInner opens the maps of an array of maps, one after the other.
-func eachInner(outer *ebpf.Map, each func(row uint32, inner *ebpf.Map) error) error {
-	if outer == nil {
-		return nil
-	}
-	for row := range outer.MaxEntries() {
-		var inner *ebpf.Map
-		err := outer.Lookup(row, &inner)
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		err = each(row, inner)
-		inner.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func copyPerCPU(to, from *ebpf.Map) error {

@@ -20,6 +20,7 @@ const (
 	wrapperMapAnswersV1      = "answers_v1"
 	wrapperMapAskedV1        = "asked_v1"
 	wrapperMapBackendFrontV1 = "backend_front_v1"
+	wrapperMapBackendStatsV1 = "backend_stats_v1"
 	wrapperMapBackendsV1     = "backends_v1"
 	wrapperMapBucketsV1      = "buckets_v1"
 	wrapperMapCountersV1     = "counters_v1"
@@ -48,6 +49,8 @@ const (
 	wrapperMapSpeakersV1     = "speakers_v1"
 	wrapperMapTraceV1        = "trace_v1"
 	wrapperMapUnderlayV1     = "underlay_v1"
+	wrapperMapUnrecordedV1   = "unrecorded_v1"
+	wrapperMapVipStatsV1     = "vip_stats_v1"
 	wrapperMapVipsV1         = "vips_v1"
 	wrapperMapVrfFrontV2     = "vrf_front_v2"
 	wrapperMapVrfsV2         = "vrfs_v2"
@@ -110,6 +113,7 @@ type wrapperMapSpecs struct {
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
@@ -138,6 +142,8 @@ type wrapperMapSpecs struct {
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
@@ -176,6 +182,7 @@ type wrapperMaps struct {
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
@@ -204,6 +211,8 @@ type wrapperMaps struct {
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
@@ -217,6 +226,7 @@ func (m *wrapperMaps) Close() error {
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
+		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
 		m.CountersV1,
@@ -245,6 +255,8 @@ func (m *wrapperMaps) Close() error {
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
+		m.UnrecordedV1,
+		m.VipStatsV1,
 		m.VipsV1,
 		m.VrfFrontV2,
 		m.VrfsV2,

@@ -20,6 +20,7 @@ const (
 	underlayInMapAnswersV1      = "answers_v1"
 	underlayInMapAskedV1        = "asked_v1"
 	underlayInMapBackendFrontV1 = "backend_front_v1"
+	underlayInMapBackendStatsV1 = "backend_stats_v1"
 	underlayInMapBackendsV1     = "backends_v1"
 	underlayInMapBucketsV1      = "buckets_v1"
 	underlayInMapCountersV1     = "counters_v1"
@@ -47,6 +48,8 @@ const (
 	underlayInMapSpeakersV1     = "speakers_v1"
 	underlayInMapTraceV1        = "trace_v1"
 	underlayInMapUnderlayV1     = "underlay_v1"
+	underlayInMapUnrecordedV1   = "unrecorded_v1"
+	underlayInMapVipStatsV1     = "vip_stats_v1"
 	underlayInMapVipsV1         = "vips_v1"
 	underlayInMapVrfFrontV2     = "vrf_front_v2"
 	underlayInMapVrfsV2         = "vrfs_v2"
@@ -109,6 +112,7 @@ type underlayInMapSpecs struct {
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
@@ -136,6 +140,8 @@ type underlayInMapSpecs struct {
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
@@ -174,6 +180,7 @@ type underlayInMaps struct {
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
@@ -201,6 +208,8 @@ type underlayInMaps struct {
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
@@ -214,6 +223,7 @@ func (m *underlayInMaps) Close() error {
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
+		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
 		m.CountersV1,
@@ -241,6 +251,8 @@ func (m *underlayInMaps) Close() error {
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
+		m.UnrecordedV1,
+		m.VipStatsV1,
 		m.VipsV1,
 		m.VrfFrontV2,
 		m.VrfsV2,

@@ -10,15 +10,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cilium/ebpf"
-
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/maglev"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// VIPs drives the maps vips, maglev, backends, backend_front and answers.
+// VIPs drives the maps vips, maglev, backends, backend_front and answers, and makes the
+// rows of vip_stats and backend_stats.
 type VIPs struct{ s *store }
 
 // VIPs is the driver of the table VIPs.
@@ -31,9 +30,13 @@ func (i *Inspection) VIPs() *VIPs { return &VIPs{i.store} }
 type balancing struct {
 	// vips are the rows of the map.
 	vips     map[bpfVipKey]bpfVip
-	tables   *slots[tableKey]
+	tables   tableRefs
+	pages    *tablePages
 	backends *slots[backendKey]
 	front    *backendFront
+	// stats are the VIPs' rows of vip_stats.
+	stats                  *slots[bpfVipKey]
+	vipStats, backendStats statRows
 	// users are the VIPs of each backend.
 	users map[backendKey]map[bpfVipKey]struct{}
 	// born is when the first VIP of an address came, if that was in this process.
@@ -44,8 +47,10 @@ type balancing struct {
 }
 
 func newBalancing(l Limits) balancing {
-	return balancing{vips: map[bpfVipKey]bpfVip{}, tables: newSlots[tableKey](l.VIPs + 1), backends: newSlots[backendKey](l.Backends + 1),
+	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
 		users: map[backendKey]map[bpfVipKey]struct{}{}, born: map[intent.RouteKey]time.Time{}, now: time.Now}
+	b.backends.after, b.stats.after = statsRest, statsRest
+	return b
 }
 
 // tableKey is what makes a table: VIPs of which all of it is equal share one.
@@ -94,11 +99,11 @@ func (b *balancing) value(k bpfVipKey, r bpfVip) intent.VIP {
 		return intent.VIP{Key: vipKey(k), OVN: true}
 	}
 	t, ok := b.tables.keys[r.Table]
-	if !ok || t.vni != intent.VNI(k.Scope) || uint8(t.protocol) != k.Proto || t.slots != r.Slots {
+	if !ok || t.vni != intent.VNI(k.Scope) || uint8(t.protocol) != k.Proto || t.slots != uint32(r.Slots) {
 		return intent.VIP{}
 	}
 	return intent.VIP{
-		Key: vipKey(k), Backends: t.backends, Slots: r.Slots, Affinity: r.Affinity,
+		Key: vipKey(k), Backends: t.backends, Slots: uint32(r.Slots), Affinity: r.Affinity,
 		ByAddress: flags&bpfVipFlagsVIP_BY_ADDRESS != 0, Reject: flags&bpfVipFlagsVIP_REJECT != 0, Flush: flags&bpfVipFlagsVIP_FLUSH != 0,
 	}
 }
@@ -155,22 +160,28 @@ func (s *store) applyVIP(v intent.VIP, ended *endedFlows) error {
 	}
 	k := vipKernelKey(v.Key)
 	old, had := s.lb.vips[k]
-	row := bpfVip{Slots: v.Slots, Affinity: v.Affinity, Flags: vipFlags(v)}
+	row := bpfVip{Slots: uint16(v.Slots), Members: uint16(v.Backends.Len()), Affinity: v.Affinity, Flags: vipFlags(v)}
 	var err error
 	if v.OVN {
 		// The table goes on to say where flows from before went.
-		row.Table, row.Slots = old.Table, old.Slots
+		row.Table, row.Slots, row.Members = old.Table, old.Slots, old.Members
 		if row.Table != 0 {
-			s.lb.tables.retain(row.Table)
+			s.lb.tables.refs[row.Table]++
 		}
 	} else if row.Table, err = s.acquireTable(tableKey{v.Key.VNI, v.Key.Protocol, v.Slots, v.Backends}); err != nil {
 		return err
 	}
 	row.Until, err = s.vipUntil(v.Key.VNI, old, had, row)
+	if row.Stats = old.Stats; err == nil && !had {
+		row.Stats, err = s.acquireStats(k)
+	}
 	if err == nil {
 		err = s.put(bpfMapVipsV1, k, row)
 	}
 	if err != nil {
+		if !had && row.Stats != 0 {
+			s.lb.stats.release(row.Stats)
+		}
 		return joinRelease(err, s.releaseTable(row.Table))
 	}
 	s.lb.vips[k] = row
@@ -304,6 +315,7 @@ func (s *store) deleteVIP(key intent.VIPKey, ended *endedFlows) error {
 		return err
 	}
 	delete(s.lb.vips, k)
+	s.lb.stats.release(old.Stats)
 	delete(s.lb.born, intent.NewHostKey(key.VNI, key.Addr))
 	if bpfVipFlags(old.Flags)&bpfVipFlagsVIP_FLUSH != 0 {
 		ended.add(key, s.lb.members(old.Table), nil)
@@ -313,28 +325,49 @@ func (s *store) deleteVIP(key intent.VIPKey, ended *endedFlows) error {
 	return errors.Join(s.writeAnswers(old.Table), s.releaseTable(old.Table))
 }
 
+// tableRefs are the tables that are there, by where their first slot is.
+type tableRefs struct {
+	at   map[tableKey]uint32
+	keys map[uint32]tableKey
+	refs map[uint32]int
+	hash map[uint32]uint64 // see TableOf
+}
+
+func newTableRefs() tableRefs {
+	return tableRefs{map[tableKey]uint32{}, map[uint32]tableKey{}, map[uint32]int{}, map[uint32]uint64{}}
+}
+
+// add takes note of a table with its words.
+func (t *tableRefs) add(table uint32, k tableKey, words []uint64) {
+	t.at[k], t.keys[table], t.hash[table] = table, k, tableHash(k, words)
+}
+
+// span is where a table is.
+func (k tableKey) span(table uint32) span {
+	return span{table, uint32(slotsOf(k.slots) + k.backends.Len())}
+}
+
 // acquireTable finds or makes a table. One is never changed: other backends are another
 // table, and the VIP changes to it in one write.
 func (s *store) acquireTable(k tableKey) (uint32, error) {
-	row, fresh, err := s.lb.tables.acquire(k)
-	if err != nil {
-		return 0, fmt.Errorf("tables of backends: %w", err)
-	}
-	if !fresh {
-		return row, nil
+	if table, ok := s.lb.tables.at[k]; ok {
+		s.lb.tables.refs[table]++
+		return table, nil
 	}
 	words, taken, err := s.tableWords(k)
+	var table uint32
 	if err == nil {
-		err = s.putTable(row, words)
+		table, err = s.lb.pages.put(words)
 	}
 	if err != nil {
-		s.lb.tables.release(row)
 		for _, b := range taken {
 			err = joinRelease(err, s.releaseBackend(b))
 		}
-		return 0, err
+		return 0, fmt.Errorf("map %s: %w", bpfMapMaglevV1, err)
 	}
-	return row, nil
+	s.lb.tables.add(table, k, words)
+	s.lb.tables.refs[table] = 1
+	return table, nil
 }
 
 // tableWords is what is in a table. It takes a reference to each backend.
@@ -378,6 +411,22 @@ func slotWords(k tableKey) ([]uint64, error) {
 	return words, nil
 }
 
+// tableHash is TableOf's of words that slotWords has made.
+func tableHash(k tableKey, words []uint64) uint64 {
+	all := k.backends.All()
+	t := maglev.Table{Keys: make([]string, len(all)), Slots: make([]uint16, k.slots)}
+	for i, b := range all {
+		t.Keys[i] = b.TableKey(k.protocol)
+	}
+	for i := range t.Slots {
+		t.Slots[i] = uint16(words[i/4] >> (i % 4 * 16))
+		if int(t.Slots[i]) >= len(all) {
+			return 0
+		}
+	}
+	return t.Hash()
+}
+
 // maglevBackends are backends as package maglev takes them, and their places in the set by key.
 func maglevBackends(p intent.Protocol, set intent.BackendSet) (list []maglev.Backend, place map[string]uint16) {
 	backends := set.All()
@@ -390,76 +439,26 @@ func maglevBackends(p intent.Protocol, set intent.BackendSet) (list []maglev.Bac
 	return list, place
 }
 
-// putTable makes the inner map of a row.
-func (s *store) putTable(row uint32, words []uint64) error {
-	spec := s.t.innerSpec()
-	spec.MaxEntries = uint32(len(words))
-	inner, err := ebpf.NewMap(spec)
-	if err != nil {
-		return fmt.Errorf("map %s: make a table: %w", bpfMapMaglevV1, err)
-	}
-	defer inner.Close()
-	rows := make([]uint32, len(words))
-	for i := range rows {
-		rows[i] = uint32(i)
-	}
-	if _, err := inner.BatchUpdate(rows, words, nil); err != nil {
-		return fmt.Errorf("map %s: fill a table: %w", bpfMapMaglevV1, err)
-	}
-	return mapError(bpfMapMaglevV1, s.t[bpfMapMaglevV1].Put(row, inner))
-}
-
-// innerSpec is that of a table of backends; its size is the caller's to set.
-func (tables) innerSpec() *ebpf.MapSpec {
-	return &ebpf.MapSpec{Name: "maglev_table", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1, Flags: innerMap}
-}
-
-// innerMap is BPF_F_INNER_MAP of <linux/bpf.h>: the size may be another than that of the
-// map which the outer map was made with.
-const innerMap = 1 << 12
-
 // releaseTable gives back a reference to a table; 0 is none.
-func (s *store) releaseTable(row uint32) error {
-	if row == 0 {
+func (s *store) releaseTable(table uint32) error {
+	if table == 0 {
 		return nil
 	}
-	k := s.lb.tables.keys[row]
-	if !s.lb.tables.release(row) {
+	t := &s.lb.tables
+	if t.refs[table]--; t.refs[table] > 0 {
 		return nil
 	}
-	members, err := s.tableMembers(row, k.slots)
-	if err != nil {
-		return err
-	}
-	if err := s.t[bpfMapMaglevV1].Delete(row); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return mapError(bpfMapMaglevV1, err)
-	}
-	for _, m := range members {
-		err = errors.Join(err, s.releaseBackend(m.Backend))
+	k := t.keys[table]
+	delete(t.refs, table)
+	delete(t.keys, table)
+	delete(t.at, k)
+	delete(t.hash, table)
+	s.lb.pages.release(k.span(table))
+	var err error
+	for _, b := range k.backends.All() {
+		err = errors.Join(err, s.releaseBackend(s.lb.backends.rows[backendKey{k.vni, k.protocol, b.Addr, b.Port}]))
 	}
 	return err
-}
-
-// tableMembers reads the members of the table in a row.
-func (s *store) tableMembers(row, slots uint32) ([]bpfMaglevMember, error) {
-	var inner *ebpf.Map
-	if err := s.t[bpfMapMaglevV1].Lookup(row, &inner); err != nil {
-		return nil, mapError(bpfMapMaglevV1, err)
-	}
-	defer inner.Close()
-	return membersOf(inner, slots)
-}
-
-func membersOf(inner *ebpf.Map, slots uint32) ([]bpfMaglevMember, error) {
-	var out []bpfMaglevMember
-	for row := uint32(slotsOf(slots)); row < inner.MaxEntries(); row++ {
-		var m bpfMaglevMember
-		if err := inner.Lookup(row, &m); err != nil {
-			return nil, mapError(bpfMapMaglevV1, err)
-		}
-		out = append(out, m)
-	}
-	return out, nil
 }
 
 func (s *store) acquireBackend(k backendKey) (uint32, error) {
@@ -471,7 +470,10 @@ func (s *store) acquireBackend(k backendKey) (uint32, error) {
 		return row, nil
 	}
 	v := bpfBackend{Addr: k.addr.As16(), Scope: uint32(k.vni), Port: bePort(k.port), Proto: uint8(k.protocol)}
-	err = s.setRow(bpfMapBackendsV1, row, v)
+	err = mapError(bpfMapBackendStatsV1, s.lb.backendStats.clear(row))
+	if err == nil {
+		err = s.setRow(bpfMapBackendsV1, row, v)
+	}
 	if err == nil {
 		err = s.lb.front.add(v)
 	}

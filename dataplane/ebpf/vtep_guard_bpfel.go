@@ -20,6 +20,7 @@ const (
 	vtepGuardMapAnswersV1      = "answers_v1"
 	vtepGuardMapAskedV1        = "asked_v1"
 	vtepGuardMapBackendFrontV1 = "backend_front_v1"
+	vtepGuardMapBackendStatsV1 = "backend_stats_v1"
 	vtepGuardMapBackendsV1     = "backends_v1"
 	vtepGuardMapBucketsV1      = "buckets_v1"
 	vtepGuardMapCountersV1     = "counters_v1"
@@ -47,6 +48,8 @@ const (
 	vtepGuardMapSpeakersV1     = "speakers_v1"
 	vtepGuardMapTraceV1        = "trace_v1"
 	vtepGuardMapUnderlayV1     = "underlay_v1"
+	vtepGuardMapUnrecordedV1   = "unrecorded_v1"
+	vtepGuardMapVipStatsV1     = "vip_stats_v1"
 	vtepGuardMapVipsV1         = "vips_v1"
 	vtepGuardMapVrfFrontV2     = "vrf_front_v2"
 	vtepGuardMapVrfsV2         = "vrfs_v2"
@@ -110,6 +113,7 @@ type vtepGuardMapSpecs struct {
 	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
@@ -137,6 +141,8 @@ type vtepGuardMapSpecs struct {
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
@@ -176,6 +182,7 @@ type vtepGuardMaps struct {
 	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
@@ -203,6 +210,8 @@ type vtepGuardMaps struct {
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
+	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
+	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
 	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
@@ -216,6 +225,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.AnswersV1,
 		m.AskedV1,
 		m.BackendFrontV1,
+		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
 		m.CountersV1,
@@ -243,6 +253,8 @@ func (m *vtepGuardMaps) Close() error {
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
+		m.UnrecordedV1,
+		m.VipStatsV1,
 		m.VipsV1,
 		m.VrfFrontV2,
 		m.VrfsV2,

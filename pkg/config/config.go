@@ -205,6 +205,12 @@ type LoadBalancing struct {
 	// Enabled has eBPF balance packets from the fabric to VIPs of load balancers that
 	// hang on a router with a gateway port here, and the VIPs announced. It needs ovn.nb.
 	Enabled bool `yaml:"enabled"`
+	// NewFlowRate is how many new flows a second of each VIP are recorded, and as many
+	// at once; 0: all. Flows above it go where their hash leads, which holds as long as
+	// the backends stay the same, and take no row from flows that are there.
+	NewFlowRate uint32 `yaml:"newFlowRate"`
+	// BackendMetrics has the metrics of each backend served, besides those of each VIP.
+	BackendMetrics bool `yaml:"backendMetrics"`
 }
 
 // Kernel is the kernel path.

@@ -32,8 +32,9 @@ func Default() *Config {
 			Standby:        StandbyOn,
 			MaxVRFs:        4096,
 		},
-		Exposure: Exposure{Ports: SwitchOff, FloatingIPs: SwitchOff, Gateways: SwitchOff},
-		Metadata: defaultMetadata(),
+		Exposure:      Exposure{Ports: SwitchOff, FloatingIPs: SwitchOff, Gateways: SwitchOff},
+		Metadata:      defaultMetadata(),
+		LoadBalancing: LoadBalancing{NewFlowRate: 20000, BackendMetrics: true},
 		Dataplane: Dataplane{
 			BPFFS: "/sys/fs/bpf/sluice",
 			Sizes: Sizes{

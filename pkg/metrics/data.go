@@ -14,6 +14,40 @@ type VRFTraffic struct {
 	FromFabricPackets, FromFabricBytes uint64
 }
 
+// VIPTraffic is what was balanced for a VIP.
+type VIPTraffic struct {
+	VNI intent.VNI
+	// VIP is an address with a port, or an address.
+	VIP, Protocol string
+	Balanced
+	Unrecorded, Drops uint64
+	// Known is the flows that the node knows.
+	Known uint32
+	// TableHash is equal on two nodes exactly if their tables lead all flows alike; 0: there
+	// is no backend, or the VIP is OVN's.
+	TableHash uint64
+}
+
+// BackendTraffic is what was balanced for a backend, of all its VIPs.
+type BackendTraffic struct {
+	VNI               intent.VNI
+	Backend, Protocol string
+	Balanced
+}
+
+// Balanced is traffic of VIPs. Flows are those that began.
+type Balanced struct {
+	ToBackendsPackets, ToBackendsBytes uint64
+	ToClientsPackets, ToClientsBytes   uint64
+	Flows                              uint64
+}
+
+// LoadBalancing is the traffic of all VIPs.
+type LoadBalancing struct {
+	VIPs     []VIPTraffic
+	Backends []BackendTraffic
+}
+
 // Path is a path of VRFs and the reason for it.
 type Path struct {
 	Path, Reason string

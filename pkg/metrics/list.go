@@ -45,6 +45,18 @@ var (
 	vrfPaths   = declare(Gauge, "sluice_vrfs", "VRFs of this node by the path that carries their packets, ebpf or kernel, and the reason for which a path is chosen.", "path", "reason")
 	vrfImports = declare(Gauge, "sluice_vrf_import_prefixes", "Received prefixes that carry a route target of a VRF; set is imported, filtered (denied by its import filter) or waiting (left out, since the VRF has its maximum).", "vni", "set")
 	vrfRefused = declare(Counter, "sluice_vrf_import_refused_total", "Prefixes that a VRF did not take, by reason: filtered or max-prefixes.", "vni", "reason")
+
+	vipPackets     = declare(Counter, "sluice_vip_packets_total", "Packets of flows to a VIP that eBPF serves; direction is to-backends or to-clients.", "vni", "vip", "protocol", "direction")
+	vipBytes       = declare(Counter, "sluice_vip_bytes_total", "Bytes of IP packets of flows to a VIP that eBPF serves; direction is to-backends or to-clients.", "vni", "vip", "protocol", "direction")
+	vipFlows       = declare(Counter, "sluice_vip_flows_total", "Flows to a VIP that were recorded.", "vni", "vip", "protocol")
+	vipKnown       = declare(Gauge, "sluice_vip_known_flows", "Flows to a VIP that the node knows, without those that have ended.", "vni", "vip", "protocol")
+	vipTable       = declare(Gauge, "sluice_vip_table_hash", "53 bits of the hash of a VIP's table: nodes whose values are equal lead all flows alike. 0: there is no backend, or the VIP is OVN's.", "vni", "vip", "protocol")
+	vipUnrecorded  = declare(Counter, "sluice_vip_unrecorded_packets_total", "Packets to a VIP of flows that were not recorded, since there were more new ones than loadBalancing.newFlowRate. They went where their hash leads.", "vni", "vip", "protocol")
+	vipDrops       = declare(Counter, "sluice_vip_dropped_packets_total", "Packets to a VIP that had no backend to go to.", "vni", "vip", "protocol")
+	backendPackets = declare(Counter, "sluice_backend_packets_total", "Packets of flows to VIPs that went to or came from a backend; direction is to-backends or to-clients. With loadBalancing.backendMetrics.", "vni", "backend", "protocol", "direction")
+	backendBytes   = declare(Counter, "sluice_backend_bytes_total", "Bytes of IP packets of flows to VIPs that went to or came from a backend; direction is to-backends or to-clients. With loadBalancing.backendMetrics.", "vni", "backend", "protocol", "direction")
+	backendFlows   = declare(Counter, "sluice_backend_flows_total", "Flows to VIPs that began with a backend and were recorded. With loadBalancing.backendMetrics.", "vni", "backend", "protocol")
+
 	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
 	unreadable = declare(Counter, "sluice_unreadable_samples_total", "Sampled drops that were passed over since the node's start: they were not of the form that this version knows.")
 

@@ -23,6 +23,11 @@ func filled(failed func(string, error)) *Metrics {
 	r.Reporter("evpn").Set(status.Object{Kind: "vrf", Key: "a", State: status.Error, Reason: "bad-vni"})
 	m.AddStatus(r)
 	m.AddTraffic(func() ([]VRFTraffic, error) { return []VRFTraffic{{VNI: 1001, ToFabricPackets: 3}}, nil })
+	m.AddLoadBalancing(func() (LoadBalancing, error) {
+		some := Balanced{ToBackendsPackets: 4, ToClientsBytes: 500, Flows: 2}
+		return LoadBalancing{VIPs: []VIPTraffic{{VNI: 1001, VIP: "[2001:db8::10]:80", Protocol: "tcp", Balanced: some, Known: 1}},
+			Backends: []BackendTraffic{{VNI: 1001, Backend: "[2001:db8::1]:8080", Protocol: "tcp", Balanced: some}}}, nil
+	})
 	m.AddDrain([]string{"serving", "drained"}, func() string { return "serving" })
 	m.AddPaths(func() ([]Path, error) { return []Path{{Path: "kernel", Reason: "map-full", VRFs: 2}}, nil })
 	m.AddImports(func() ([]VRFImports, error) {

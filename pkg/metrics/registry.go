@@ -81,6 +81,37 @@ func (m *Metrics) AddTraffic(read func() ([]VRFTraffic, error)) {
 	})
 }
 
+// AddLoadBalancing serves the counters of VIPs and backends.
+func (m *Metrics) AddLoadBalancing(read func() (LoadBalancing, error)) {
+	m.add("load-balancing", func(e emitter) error {
+		l, err := read()
+		if err != nil {
+			return err
+		}
+		for _, v := range l.VIPs {
+			labels := []string{v.VNI.String(), v.VIP, v.Protocol}
+			e.balanced(vipPackets, vipBytes, vipFlows, v.Balanced, labels)
+			e.emit(vipKnown, float64(v.Known), labels...)
+			e.emit(vipTable, float64(v.TableHash>>11), labels...)
+			e.emit(vipUnrecorded, float64(v.Unrecorded), labels...)
+			e.emit(vipDrops, float64(v.Drops), labels...)
+		}
+		for _, b := range l.Backends {
+			e.balanced(backendPackets, backendBytes, backendFlows, b.Balanced, []string{b.VNI.String(), b.Backend, b.Protocol})
+		}
+		return nil
+	})
+}
+
+func (e emitter) balanced(packets, bytes, flows *Metric, b Balanced, labels []string) {
+	to, from := append(labels[:len(labels):len(labels)], "to-backends"), append(labels[:len(labels):len(labels)], "to-clients")
+	e.emit(packets, float64(b.ToBackendsPackets), to...)
+	e.emit(packets, float64(b.ToClientsPackets), from...)
+	e.emit(bytes, float64(b.ToBackendsBytes), to...)
+	e.emit(bytes, float64(b.ToClientsBytes), from...)
+	e.emit(flows, float64(b.Flows), labels...)
+}
+
 // AddPaths serves the numbers of VRFs by their path.
 func (m *Metrics) AddPaths(read func() ([]Path, error)) {
 	addSlice(m, "paths", read, func(e emitter, p Path) { e.emit(vrfPaths, float64(p.VRFs), p.Path, p.Reason) })

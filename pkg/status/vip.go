@@ -30,6 +30,26 @@ type VIP struct {
 	// hexadecimal digits. In "lb show" and "lb backends", as are Slots and Flows of Backends.
 	TableHash string       `json:"tableHash,omitempty"`
 	Backends  []VIPBackend `json:"backends"`
+	// Traffic is in "lb show" and "lb backends", of VIPs that eBPF serves.
+	Traffic *VIPTraffic `json:"traffic,omitempty"`
+}
+
+// VIPTraffic is what was balanced since a VIP or a backend was added.
+type VIPTraffic struct {
+	ToBackends PacketCount `json:"toBackends"`
+	ToClients  PacketCount `json:"toClients"`
+	// Flows is how many began, and were recorded.
+	Flows uint64 `json:"flows"`
+	// Unrecorded is the packets of flows above loadBalancing.newFlowRate; 0 for backends.
+	Unrecorded uint64 `json:"unrecorded"`
+	// Drops is the packets that had no backend; 0 for backends.
+	Drops uint64 `json:"drops"`
+}
+
+// PacketCount is IP packets and their bytes, from the header on.
+type PacketCount struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
 }
 
 // VIPBackend is a backend of a VIP.
@@ -43,6 +63,8 @@ type VIPBackend struct {
 	// Slots is how many of the table's lead to it, Flows how many that this node knows go to it.
 	Slots uint32 `json:"slots,omitempty"`
 	Flows uint32 `json:"flows,omitempty"`
+	// Traffic is that of all VIPs of the VRF which share the backend, as VIP.Traffic.
+	Traffic *VIPTraffic `json:"traffic,omitempty"`
 }
 
 // BackendState tells whether a backend gets new flows.

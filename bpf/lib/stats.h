@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+/* What was balanced, counted for each VIP and each backend. */
+#include "gso.h"
+#include "run.h"
+
+#define UNRECORDED_IDLE 120 /* s after which what began without a row has ended, or has one */
+
+/* STATS_ROW is a row of vip_stats or backend_stats: of a number, and of a processor. 0: it is not there. */
+#define STATS_ROW(map, number, processor)                                                     \
+	({                                                                                    \
+		__u32 at = (number) * node.processors + (processor), page = at / STATS_PAGE; \
+		void *rows = bpf_map_lookup_elem(&(map), &page);                              \
+		at %= STATS_PAGE;                                                             \
+		(struct balanced *)(rows ? bpf_map_lookup_elem(rows, &at) : 0);               \
+	})
+
+/* stats_count counts a packet of a flow to a VIP or of its answers. began: it is the first one. */
+static __noinline void stats_count(const struct run *r, __u32 size, __u32 vip, __u32 backend, __u32 began)
+{
+	__u32 me = bpf_get_smp_processor_id(), way = r->direction & 1, packets = 1, bytes = r->skb->len - ETH_HLEN;
+
+	if (r->skb->gso_size)
+		packets = gso_packets(r->skb, size, &bytes);
+	struct balanced *s = STATS_ROW(vip_stats_v1, vip, me);
+
+	if (s) {
+		s->packets[way] += packets;
+		s->bytes[way] += bytes;
+		s->flows += began;
+	}
+	s = STATS_ROW(backend_stats_v1, backend, me);
+	if (s) {
+		s->packets[way] += packets;
+		s->bytes[way] += bytes;
+		s->flows += began;
+	}
+}
+
+/* stats_drop counts a packet to a VIP without a backend. */
+static __noinline void stats_drop(const struct vip *v)
+{
+	struct balanced *s = STATS_ROW(vip_stats_v1, v->stats, bpf_get_smp_processor_id());
+
+	if (s)
+		s->drops++;
+}
+
+/* unrecorded_until is until when (s) there may be flows that began and have no row; 0: there were none. */
+static __always_inline __u32 *unrecorded_until(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&unrecorded_v1, &zero);
+}
+
+/* uncertain tells whether a flow without a row may be one to a VIP all the same. */
+static __always_inline int uncertain(const struct run *r, __u32 now)
+{
+	__u32 *until = unrecorded_until();
+
+	return r->unknown > now || (until && *until > now);
+}
+
+/*
+ * flow_allowed tells whether a new flow to a VIP gets rows. Above a rate it gets none, so
+ * that a flood of packets that begin connections takes the rows of no others: its packets
+ * go where its hash leads all the same. Half of the tokens are for packets of connections
+ * that began so and go on.
+ */
+static __noinline int flow_allowed(const struct vip *v, int opens, __u32 now)
+{
+	struct balanced *s = STATS_ROW(vip_stats_v1, v->stats, 0);
+
+	if (!s || !node.flow_interval || token_take(&s->due, node.flow_interval, node.flow_burst, opens ? node.flow_burst / 2 : 0))
+		return 1;
+	__u32 *until = unrecorded_until(), to = now + UNRECORDED_IDLE;
+
+	if (until && *until != to)
+		*until = to;
+	s = STATS_ROW(vip_stats_v1, v->stats, bpf_get_smp_processor_id());
+	if (s)
+		s->unrecorded++;
+	return 0;
+}

@@ -1,0 +1,153 @@
+package ebpf
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+const (
+	statsPage = 16384 // STATS_PAGE of bpf/lib/types.h
+	statsLen  = 64    // struct balanced
+)
+
+// Balanced is what was balanced since the VIP or the backend was added.
+type Balanced struct {
+	// Bytes are of IP packets, from their header on. Of a packet in fragments only the
+	// first one is counted.
+	ToBackends, ToClients Traffic
+	Flows                 uint64 // that began
+	// Unrecorded are packets that began a flow, and were above the rate at which flows are
+	// recorded. They went where their hash leads.
+	Unrecorded uint64
+	Drops      uint64 // there was no backend
+}
+
+// Traffic is packets in one direction.
+type Traffic struct{ Packets, Bytes uint64 }
+
+// statRows are the rows of vip_stats or backend_stats: one of each processor for each
+// number.
+type statRows struct {
+	*mappedPages
+	processors uint32
+}
+
+func openStatRows(t tables, name string) (statRows, error) {
+	pages, err := openPages(t, name, "stats_page", statsLen, statsPage)
+	return statRows{pages, uint32(ebpf.MustPossibleCPU())}, err
+}
+
+// at is where in which page the row of a number and a processor is.
+func (s statRows) at(number, processor uint32) (page int, offset int64) {
+	row := number*s.processors + processor
+	return int(row / statsPage), int64(row%statsPage) * statsLen
+}
+
+// clear begins a number anew.
+func (s statRows) clear(number uint32) error {
+	for processor := range s.processors {
+		page, offset := s.at(number, processor)
+		for page >= len(s.pages) {
+			if _, err := s.grow(); err != nil {
+				return err
+			}
+		}
+		if _, err := s.pages[page].WriteAt(make([]byte, statsLen), offset); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read adds up what the processors have counted.
+func (s statRows) read(number uint32) (out Balanced) {
+	var row bpfBalanced
+	for processor := range s.processors {
+		page, offset := s.at(number, processor)
+		var b [statsLen]byte
+		if page >= len(s.pages) {
+			return out
+		}
+		if _, err := s.pages[page].ReadAt(b[:], offset); err != nil {
+			return out
+		}
+		if _, err := binary.Decode(b[:], binary.NativeEndian, &row); err != nil {
+			return out
+		}
+		out.ToBackends.add(row.Packets[bpfDirectionFROM_FABRIC], row.Bytes[bpfDirectionFROM_FABRIC])
+		out.ToClients.add(row.Packets[bpfDirectionTO_FABRIC], row.Bytes[bpfDirectionTO_FABRIC])
+		out.Flows += row.Flows
+		out.Unrecorded += row.Unrecorded
+		out.Drops += row.Drops
+	}
+	return out
+}
+
+func (t *Traffic) add(packets, bytes uint64) {
+	t.Packets += packets
+	t.Bytes += bytes
+}
+
+// BackendKey is a backend of a VRF. VIPs share it.
+type BackendKey struct {
+	VNI      intent.VNI
+	Protocol intent.Protocol
+	Addr     netip.AddrPort // port 0: all
+}
+
+// Hashes gives the hash of each VIP's table, as TableOf, of VIPs that are not OVN's.
+func (v *VIPs) Hashes() map[intent.VIPKey]uint64 {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	out := map[intent.VIPKey]uint64{}
+	for k, row := range v.s.lb.vips {
+		if bpfVipFlags(row.Flags)&bpfVipFlagsVIP_OVN == 0 {
+			out[vipKey(k)] = v.s.lb.tables.hash[row.Table]
+		}
+	}
+	return out
+}
+
+// Stats reads what was balanced for each VIP and each backend.
+func (v *VIPs) Stats() (map[intent.VIPKey]Balanced, map[BackendKey]Balanced) {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	vips, backends := map[intent.VIPKey]Balanced{}, map[BackendKey]Balanced{}
+	for k, row := range v.s.lb.vips {
+		vips[vipKey(k)] = v.s.lb.vipStats.read(row.Stats)
+	}
+	for k, row := range v.s.lb.backends.rows {
+		backends[BackendKey{k.vni, k.protocol, netip.AddrPortFrom(k.addr, k.port)}] = v.s.lb.backendStats.read(row)
+	}
+	return vips, backends
+}
+
+// statsRest is how long a row that counts rests before it is another one's: flows of a VIP
+// or a backend that is gone go on.
+const statsRest = 2 * time.Minute
+
+// openStats shares the memory of what is counted.
+func (s *store) openStats() (err error) {
+	if s.readOnly {
+		return nil
+	}
+	if s.lb.vipStats, err = openStatRows(s.t, bpfMapVipStatsV1); err != nil {
+		return err
+	}
+	s.lb.backendStats, err = openStatRows(s.t, bpfMapBackendStatsV1)
+	return err
+}
+
+// acquireStats gives a VIP a row of vip_stats. With an error it may have one, too.
+func (s *store) acquireStats(k bpfVipKey) (uint32, error) {
+	row, fresh, err := s.lb.stats.acquire(k)
+	if err == nil && fresh {
+		err = mapError(bpfMapVipStatsV1, s.lb.vipStats.clear(row))
+	}
+	return row, err
+}

@@ -1,0 +1,158 @@
+package bpf_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/drop"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Each packet of a flow to a VIP is counted for the VIP and for its backend, and a
+// restart loses nothing.
+func TestBalanceStats(t *testing.T) {
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	allKnown(t, dir)
+	tr := tracer(t, dir)
+	wantVIPs, wantBackends := map[intent.VIPKey]ebpf.Balanced{}, map[ebpf.BackendKey]ebpf.Balanced{}
+	count := func(v intent.VIPKey, backend netip.AddrPort, add func(*ebpf.Balanced)) {
+		b := ebpf.BackendKey{VNI: red, Protocol: v.Protocol, Addr: backend}
+		of, on := wantVIPs[v], wantBackends[b]
+		add(&of)
+		add(&on)
+		wantVIPs[v], wantBackends[b] = of, on
+	}
+	const l2 = 14
+	traffic := func(to *ebpf.Traffic, in ebpf.TraceRequest) {
+		to.Packets++
+		to.Bytes += uint64(len(in.Frame) - l2)
+	}
+	for _, c := range []struct {
+		protocol intent.Protocol
+		client   netip.Addr
+		vip      netip.AddrPort
+	}{
+		{intent.TCP, client4, netip.AddrPortFrom(vip4, 80)}, {intent.TCP, client4, netip.AddrPortFrom(vip4, 81)},
+		{intent.TCP, client6, netip.AddrPortFrom(vip6, 80)}, {intent.UDP, client6, netip.AddrPortFrom(vip6, 7000)},
+	} {
+		k := intent.VIPKey{VNI: red, Protocol: c.protocol, Addr: c.vip.Addr(), Port: c.vip.Port()}
+		for i := range 20 {
+			client := netip.AddrPortFrom(c.client, uint16(clientPort+100*int(c.vip.Port()%7)+i))
+			opens, goes := asked(c.protocol, client, c.vip, "S"), asked(c.protocol, client, c.vip, "A")
+			_, backend := send(t, tr, opens)
+			send(t, tr, goes)
+			answer := replied(c.protocol, backend, client, "A")
+			send(t, tr, answer)
+			count(k, backend, func(b *ebpf.Balanced) {
+				b.Flows++
+				traffic(&b.ToBackends, opens)
+				traffic(&b.ToBackends, goes)
+				traffic(&b.ToClients, answer)
+			})
+		}
+	}
+	dropped := asked(intent.TCP, netip.AddrPortFrom(client4, clientPort), netip.AddrPortFrom(vip4, 82), "S")
+	row{in: dropped, drop: drop.NoBackend}.run(t, d, tr)
+	empty := intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 82}
+	vips, _ := d.VIPs().Stats()
+	if vips[empty].Drops == 0 || vips[empty] != (ebpf.Balanced{Drops: vips[empty].Drops}) {
+		t.Errorf("the VIP without a backend has %+v", vips[empty])
+	}
+	wantVIPs[empty] = vips[empty]
+	check := func(when string) {
+		t.Helper()
+		vips, backends := d.VIPs().Stats()
+		for k, want := range wantVIPs {
+			if vips[k] != want {
+				t.Errorf("%s: VIP %s has %+v, want %+v", when, k, vips[k], want)
+			}
+		}
+		for k, want := range wantBackends {
+			if backends[k] != want {
+				t.Errorf("%s: backend %v has %+v, want %+v", when, k, backends[k], want)
+			}
+		}
+	}
+	check("at first")
+	d.Close()
+	d = load(t, ebpf.Config{Dir: dir, Node: node()})
+	check("after a restart")
+	for k, hash := range d.VIPs().Hashes() {
+		if want, _, err := ebpf.TableOf(worldVIPs()[k]); err != nil || hash != want {
+			t.Errorf("the hash of the table of %s is %x, want %x (%v)", k, hash, want, err)
+		}
+	}
+
+	// Another VIP begins with nothing, in another row.
+	k := intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 80}
+	for _, err := range d.VIPs().Delete(t.Context(), []intent.VIPKey{k}) {
+		t.Error(err)
+	}
+	apply(t, d.VIPs(), worldVIPs())
+	delete(wantVIPs, k)
+	check("after a VIP went and came")
+	if vips, _ := d.VIPs().Stats(); vips[k] != (ebpf.Balanced{}) {
+		t.Errorf("a new VIP has %+v", vips[k])
+	}
+}
+
+// A flood of packets that begin connections takes no rows of others: it goes where its
+// hash leads, as do its answers, and those that become connections are recorded.
+func TestBalanceFlood(t *testing.T) {
+	dir := bpffs(t)
+	n := node()
+	n.FlowRate = 4
+	d := world(t, dir, n)
+	apply(t, d.VIPs(), worldVIPs())
+	apply(t, d.Routes(), balancedRoutes())
+	// An answer that may be of two VIPs cannot be told.
+	d.VIPs().Delete(t.Context(), []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81}})
+	allKnown(t, dir)
+	tr := tracer(t, dir)
+	for _, c := range []struct {
+		client netip.Addr
+		vip    netip.AddrPort
+	}{{client4, netip.AddrPortFrom(vip4, 80)}, {client6, netip.AddrPortFrom(vip6, 80)}} {
+		v := worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: c.vip.Addr(), Port: 80}]
+		const flood = 300
+		unrecorded := 0
+		var last netip.AddrPort
+		for i := range flood {
+			client := netip.AddrPortFrom(c.client, uint16(clientPort+i))
+			_, backend := send(t, tr, asked(intent.TCP, client, c.vip, "S"))
+			choice, _, err := ebpf.Choose(v, client, c.vip)
+			if err != nil || backend != netip.AddrPortFrom(choice.Backend.Addr, choice.Backend.Port) {
+				t.Fatalf("flow %d goes to %s, and its hash leads to %v (%v)", i, backend, choice, err)
+			}
+			if from, to := send(t, tr, replied(intent.TCP, backend, client, "SA")); from != c.vip || to != client {
+				t.Fatalf("the answer of flow %d is from %s to %s", i, from, to)
+			}
+			if _, known, err := d.Reader().Flow(ebpf.FlowKey{VNI: red, Protocol: intent.TCP, Src: client, Dst: c.vip}); err != nil {
+				t.Fatal(err)
+			} else if !known {
+				unrecorded++
+				last = client
+			}
+		}
+		stats, _ := d.VIPs().Stats()
+		t.Logf("%d of %d flows were not recorded: %+v", unrecorded, flood, stats[v.Key])
+		if got := stats[v.Key]; unrecorded < flood/2 || got.Unrecorded != uint64(unrecorded) || got.Flows != uint64(flood-unrecorded) ||
+			got.ToBackends.Packets != flood || got.ToClients.Packets != flood {
+			t.Errorf("%d of %d flows were not recorded: %+v", unrecorded, flood, got)
+		}
+		// There are tokens left for a connection that goes on.
+		send(t, tr, asked(intent.TCP, last, c.vip, "A"))
+		if _, known, err := d.Reader().Flow(ebpf.FlowKey{VNI: red, Protocol: intent.TCP, Src: last, Dst: c.vip}); !known {
+			t.Errorf("a connection that goes on is not recorded (%v)", err)
+		}
+		// What a backend says to a client of its own stays as it is, after the client spoke.
+		own := v.Backends.All()[0]
+		at, client := netip.AddrPortFrom(own.Addr, own.Port), netip.AddrPortFrom(c.client, 999)
+		send(t, tr, asked(intent.TCP, client, at, "S"))
+		if from, _ := send(t, tr, replied(intent.TCP, at, client, "SA")); from != at {
+			t.Errorf("a direct connection's answer is from %s", from)
+		}
+	}
+}
