@@ -19,6 +19,8 @@ type VIP struct {
 	Balancer string
 	VIP      loadbalancer.VIP
 	Choice   loadbalancer.Choice
+	// Foreign: the address is none of the VRF's.
+	Foreign bool
 }
 
 // Balanced is a VIP of a VRF, and what serves it.
@@ -84,8 +86,20 @@ func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int,
 	}
 	for _, v := range vips {
 		v.Probed(func(b netip.AddrPort) string { return t.rows.Health(row, v.Key, v.Protocol.String(), b) })
-		g.VIPs = append(g.VIPs, VIP{Balancer: name, VIP: v, Choice: loadbalancer.Choose(v, g.exposes)})
+		out := VIP{Balancer: name, VIP: v, Choice: loadbalancer.Choose(v, g.exposes)}
+		if a := v.Address.Addr(); g.onProvider(a) {
+			out.Foreign = true
+			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ProviderVIP, Detail: fmt.Sprintf("%s is on the network of gateway port %s", a, g.Gateway.LogicalPort)}
+		}
+		g.VIPs = append(g.VIPs, out)
 	}
+}
+
+// onProvider tells whether an address is on a network of the gateway port, and not the
+// port's own.
+func (g *GatewayResult) onProvider(a netip.Addr) bool {
+	return !slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Addr() == a }) &&
+		slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // exposes tells whether an address is in a subnet behind the gateway port, and not translated.
@@ -101,6 +115,10 @@ func (b *vrfBuild) balance(m member) {
 	answers := map[netip.Addr]bool{} // whether one of the VIPs of an address has a backend, or rejects
 	for _, v := range m.VIPs {
 		row, choice := v.VIP.Intent(b.vni), v.Choice
+		if v.Foreign {
+			b.balanced = append(b.balanced, Balanced{Balancer: v.Balancer, VIP: row, Backends: v.VIP.Backends, Choice: choice, Standby: m.Standby})
+			continue
+		}
 		if owner, ok := b.vips[row.Key]; ok {
 			b.fail(m, kindBalancer, v.Balancer, reason.DuplicateAddress, fmt.Errorf("VIP %s belongs to %s", row.Key, owner))
 			continue

@@ -84,6 +84,13 @@ func TestBalance(t *testing.T) {
 			want: []string{"1001 172.24.4.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true"},
 		},
 		{
+			name: "floating IPs", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"172.24.4.99:80": "10.10.0.5:80", "[2001:db8:ff::99]:80": "[2001:db8:10::5]:80"}, nil),
+			want: []string{
+				"1001 172.24.4.99:80/tcp provider-address 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 [2001:db8:ff::99]:80/tcp provider-address 1/1 served false, route kind(0) to VIPs false, announced false",
+			},
+		},
+		{
 			name: "no backends", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": ""}, nil),
 			want: []string{"1001 10.99.0.1:80/tcp auto 0/0 served true, route local to VIPs true, announced false"},
 		},

@@ -54,6 +54,8 @@ type GatewayResult struct {
 	// Provider is the switch whose known ports' addresses are not answered for.
 	// Empty when only listed next hops are answered.
 	Provider ovn.UUID
+	// Networks are those of the gateway port, with its own addresses.
+	Networks []netip.Prefix
 	// Own are the gateway port's own addresses, as far as they are exposed.
 	Own     []netip.Addr
 	Subnets []Subnet

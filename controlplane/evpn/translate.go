@@ -149,6 +149,7 @@ func (t *translation) gateway(p ovn.GatewayPort) (GatewayResult, bool) {
 	}
 	g := GatewayResult{
 		Localnet: p.Localnet.LogicalPort,
+		Networks: networks,
 		Policy:   t.policy(a.annotation),
 		OVNTable: ovnTable(t.rows, p),
 		Gateway: intent.Gateway{

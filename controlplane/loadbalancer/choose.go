@@ -29,6 +29,9 @@ type Choice struct {
 // the VIP's packets come in, and known to the fabric as it is: in a network that the VRF
 // exposes and that OVN does not translate.
 func Choose(v VIP, inside func(netip.Addr) bool) Choice {
+	if v.Path == PathOVN {
+		return Choice{PathOVN, reason.PathConfigured, "options:" + optionPath + " of the load balancer"}
+	}
 	for _, b := range v.Backends {
 		if !inside(b.Address.Addr()) {
 			return Choice{PathOVN, reason.BackendOutside, fmt.Sprintf("backend %s is in no network of the router that the VRF exposes", b.Address.Addr())}

@@ -20,4 +20,5 @@
 //   - sluice-weights: BACKEND=WEIGHT, separated by commas, 0 to 256. A backend that is not
 //     named has 1. One with 0 is being drained: it gets no new flows.
 //   - sluice-m: the size of the row's tables, one of those of package maglev.
+//   - sluice-path: ovn, to leave the row's VIPs to OVN; or auto.
 package loadbalancer

@@ -23,6 +23,7 @@ const (
 	optionFields   = "hash_fields"
 	optionWeights  = "sluice-weights"
 	optionSize     = "sluice-m"
+	optionPath     = "sluice-path"
 )
 
 // Row is what is read of a row of SB Load_Balancer, or of one of Northbound.
@@ -72,6 +73,8 @@ type VIP struct {
 	Reject bool
 	// Flush: the flows of a backend that is taken out of vips end with it.
 	Flush bool
+	// Path is that of the row: PathOVN, or empty for whatever can.
+	Path Path
 }
 
 // Wrong is what is wrong with one VIP of a row; with Key "" with all of them.
@@ -165,6 +168,13 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 			return VIP{}, nil, fmt.Errorf("options:%s: %w", optionSize, err)
 		}
 		v.TableSize = n
+	}
+	switch text := r.Options[optionPath]; text {
+	case "", "auto":
+	case string(PathOVN):
+		v.Path = PathOVN
+	default:
+		return VIP{}, nil, fmt.Errorf("options:%s: %q is none of auto and ovn", optionPath, text)
 	}
 	weights, err := parseWeights(r.Options[optionWeights])
 	if err != nil {

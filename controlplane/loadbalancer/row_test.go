@@ -101,6 +101,10 @@ func TestParse(t *testing.T) {
 			want: ": options:sluice-m: a table of 1000 slots: the sizes are [1021 4093 16381 65521]",
 		},
 		{
+			name: "path", row: Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: map[string]string{"sluice-path": "kernel"}},
+			want: `: options:sluice-path: "kernel" is none of auto and ovn`,
+		},
+		{
 			name:      "template",
 			row:       Row{VIPs: map[string]string{"^V:^P1": "^B1,10.0.0.9:80", "^W:80": "10.0.0.7:80"}, Options: map[string]string{"template": "true"}},
 			variables: map[string]string{"V": "10.0.0.1", "P1": "80", "B1": "10.0.0.7:80,10.0.0.8:80"},
@@ -135,6 +139,8 @@ func TestOptions(t *testing.T) {
 		{options: map[string]string{"hash_fields": "ip_dst,ip_src,tp_dst,tp_src"}, want: VIP{TableSize: 1021}},
 		{options: map[string]string{"sluice-m": "16381"}, global: 4093, want: VIP{TableSize: 16381}},
 		{global: 4093, want: VIP{TableSize: 4093}},
+		{options: map[string]string{"sluice-path": "auto"}, want: VIP{TableSize: 1021}},
+		{options: map[string]string{"sluice-path": "ovn"}, want: VIP{TableSize: 1021, Path: PathOVN}},
 	} {
 		vips, wrong := Parse(Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: tt.options}, nil, tt.global)
 		tt.want.Key, tt.want.Address, tt.want.Protocol = "10.0.0.1:80", netip.MustParseAddrPort("10.0.0.1:80"), intent.TCP
@@ -175,6 +181,7 @@ func TestChoose(t *testing.T) {
 		{"another SCTP port", Row{Protocol: "sctp", VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:81"}}, PathOVN, reason.SCTPPort},
 		{"affinity", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"affinity_timeout": "60"}}, PathEBPF, reason.PathAuto},
 		{"rejects", Row{VIPs: map[string]string{"10.1.0.1:80": ""}, Options: map[string]string{"reject": "true"}}, PathOVN, reason.NoBackends},
+		{"asked for", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:8080"}, Options: map[string]string{"sluice-path": "ovn"}}, PathOVN, reason.PathConfigured},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			vips, wrong := Parse(tt.row, nil, 0)

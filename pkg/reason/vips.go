@@ -1,20 +1,23 @@
 package reason
 
-// Reasons for the path of a VIP, besides PathAuto.
+// Reasons for the path of a VIP, besides PathAuto and PathConfigured.
 const (
 	BackendOutside = "backend-outside"
 	SCTPPort       = "sctp-port"
 	NoBackends     = "no-backends"
 	KernelPath     = "kernel-path"
+	ProviderVIP    = "provider-address"
 )
 
 // VIPs lists the reasons for the path of a VIP.
 func VIPs() []Entry {
 	return []Entry{
 		{PathAuto, nil, "", "Nothing speaks against eBPF.", nothing},
+		{PathConfigured, nil, "", "`options:sluice-path` of the load balancer is `ovn`.", nothing},
 		{BackendOutside, nil, "", "A backend is in no network of the router that the VRF exposes, or OVN translates its address. OVN balances the VIP.", "Expose the network of the backend, or take it off the load balancer."},
 		{SCTPPort, nil, "", "A backend has another SCTP port than the VIP. OVN balances the VIP.", "Give backends the VIP's port."},
 		{NoBackends, nil, "", "No backend gets new flows, and `options:reject` wants clients to be told, which OVN does.", nothing},
+		{ProviderVIP, nil, "", "The VIP is on the network of the router's gateway port, as a floating IP is: it belongs to the default VRF, and is no address of the tenant's. OVN balances it; the tenant's VRF does not announce it.", "Have `exposure.floatingIPs` announce it, if it is to be reached from the underlay; give the load balancer a VIP of another network to have it in the tenant's VRF."},
 		{KernelPath, nil, "", "The VRF is on the kernel path, where OVN balances.", "See the VRF's own reason in `sluicectl vrf list`."},
 	}
 }

@@ -128,6 +128,7 @@ var keySections = []keySection{
 		{"ct_flush", balancer, "`true`", "flows that are known go on", "Flows of a backend that is taken out of `vips` end with it, and all with their VIP.", "you"},
 		{"hash_fields", balancer + " in Southbound; `selection_fields` in Northbound", "fields", "addresses and ports", "Without a `tp_` field the backend of a flow depends on its addresses alone.", "Octavia, or you"},
 		{"sluice-weights", balancer, "`BACKEND=WEIGHT,…`, 0 to 256", "1 each", "Shares of new flows. A backend with 0 gets none and keeps those that it has.", you},
+		{"sluice-path", balancer, "`auto`, `ovn`", "`auto`", "What serves the row's VIPs: OVN, or eBPF where nothing speaks against it.", you},
 		{"sluice-m", balancer + "; NB_Global, for all rows without", "1021, 4093, 16381 or 65521", "the smallest that is 100 times the row's backends", "The size of the Maglev tables of the row's VIPs. All nodes have to read the same.", you},
 	}},
 	{"What Sluice writes into Open vSwitch", "In `external_ids` of its own ports in the local Open vSwitch database. A port without `sluice` is somebody else's.", []key{
@@ -143,7 +144,7 @@ const keysExample = `
 ## What else Sluice writes
 
 ` + "`sluice-version`" + ` in ` + "`external_ids`" + ` of the node's own Chassis_Private row, and what the two sections above say. Nothing
-in the Northbound database.
+in the Northbound database, but ` + "`sluice-weights`" + ` with ` + "`sluicectl lb drain`" + ` and ` + "`lb undrain`" + `.
 
 ## With plain ovn-nbctl
 
