@@ -1,6 +1,6 @@
 // Command bench measures Sluice and prints the results side by side: the
 // packet programs against one that only redirects, packets to VIPs against a balancer
-// that does nothing else, a forwarding node against the kernel's own forwarding, metadata
+// that does nothing else, connections to VIPs against those to backends and OVN's own, a forwarding node against the kernel's own forwarding, metadata
 // against one haproxy per network, and the way of a change from OVN's Southbound database
 // to a BGP neighbour, at rest and with many tenants.
 //

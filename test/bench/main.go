@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -76,6 +77,7 @@ type part struct {
 var parts = []part{
 	{"programs", options.programs},
 	{"balance", options.balance},
+	{"vips", options.vips},
 	{"forwarding", options.forwarding},
 	{"small", func(o options, ctx context.Context, out io.Writer, rep *report) error {
 		return o.cloud(ctx, out, rep, small)
@@ -165,8 +167,38 @@ func (o options) balance(ctx context.Context, _ io.Writer, rep *report) error {
 			rep.add(fmt.Sprintf("VIP IPv%d, %s, %d VIPs, %d backends", r.Family, r.Traffic.Name, r.VIPs, r.Backends), r.Ratio(), "x reference", atMost(1.4))
 			rep.note(fmt.Sprintf("%s ns against %s ns; %.1fx and %.1fx redirect", ns(r.Live-r.Wrapper), ns(r.Reference-r.Wrapper), r.LiveRatio(), r.ReferenceRatio()))
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		growth(rep, rows)
+		const builds = 5
+		built, err := programs.RunBuild(ctx, dir, builds)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(built, func(a, b programs.Built) int { return cmp.Compare(a.Took, b.Took) })
+		b := built[len(built)/2]
+		rep.add(fmt.Sprintf("%d VIPs of 1 to 10 backends, written", b.VIPs), b.Took.Seconds(), "s", atMost(2))
+		rep.note(fmt.Sprintf("median of %d; %d backends in all", builds, b.Backends))
+		rep.add(fmt.Sprintf("%d VIPs of 1 to 10 backends, memory", b.VIPs), float64(b.Maps+b.Heap)/(1<<20), "MiB", atMost(64))
+		rep.note(fmt.Sprintf("maps %.1f MiB, heap %.1f MiB", float64(b.Maps)/(1<<20), float64(b.Heap)/(1<<20)))
+		return nil
 	})
+}
+
+// growth compares packets with the fewest and the most VIPs.
+func growth(rep *report, rows []programs.Balance) {
+	for _, few := range rows {
+		if few.VIPs != 1 {
+			continue
+		}
+		for _, many := range rows {
+			if many.VIPs == 10_000 && many.Traffic == few.Traffic && many.Family == few.Family && many.Backends == few.Backends {
+				rep.add(fmt.Sprintf("VIP IPv%d, %s, %d backends: 10,000 VIPs against 1", few.Family, few.Traffic.Name, few.Backends),
+					float64(many.Live-many.Wrapper)/float64(few.Live-few.Wrapper), "x", atMost(1.2))
+			}
+		}
+	}
 }
 
 func addProgram(rep *report, r programs.Result) {

@@ -31,7 +31,7 @@ func (o options) move(ctx context.Context, out io.Writer, rep *report) (err erro
 	if err := l.PrepareMoves(ctx); err != nil {
 		return err
 	}
-	if err := o.startAll(ctx, l); err != nil {
+	if err := o.startAll(ctx, l, ""); err != nil {
 		return err
 	}
 	var all []lab.Move
@@ -51,8 +51,8 @@ func (o options) move(ctx context.Context, out io.Writer, rep *report) (err erro
 	return nil
 }
 
-// startAll runs the daemon on every chassis.
-func (o options) startAll(ctx context.Context, l *lab.Lab) error {
+// startAll runs the daemon on every chassis; more is for its configuration.
+func (o options) startAll(ctx context.Context, l *lab.Lab, more string) error {
 	rr, err := l.Node("rr")
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (o options) startAll(ctx context.Context, l *lab.Lab) error {
 		if n.Kind != lab.KindChassis {
 			continue
 		}
-		if _, err := l.StartSluiced(ctx, n.Name, lab.Sluiced{Binary: binary, Config: fmt.Sprintf(demo.Config, rr.VTEP4)}); err != nil {
+		if _, err := l.StartSluiced(ctx, n.Name, lab.Sluiced{Binary: binary, Config: fmt.Sprintf(demo.Config, rr.VTEP4) + more}); err != nil {
 			return err
 		}
 	}

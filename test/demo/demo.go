@@ -65,11 +65,11 @@ func Run(ctx context.Context, out io.Writer, opt lab.Options) (err error) {
 			return err
 		}
 	}
-	t.head("Two OVN clouds, a BGP route reflector, eight VMs")
+	t.head("Two OVN clouds, a BGP route reflector, sixteen VMs")
 	t.say("Cloud A has the gateway chassis a1 and a2, a3 without gateways, cloud B has b1. Tenants red and blue use the same addresses.")
 	start := time.Now()
 	opt.KeepLogs = true
-	if t.lab, err = lab.Up(ctx, lab.EVPN(lab.EVPNParams{Compute: true, Metadata: true}), opt); err != nil {
+	if t.lab, err = lab.Up(ctx, lab.EVPN(lab.EVPNParams{Compute: true, Metadata: true, Balancing: true}), opt); err != nil {
 		return err
 	}
 	t.say("Up in %.1f s. Logs are in %s.", time.Since(start).Seconds(), t.lab.LogDir())
@@ -80,7 +80,7 @@ func Run(ctx context.Context, out io.Writer, opt lab.Options) (err error) {
 		}
 	}()
 	for _, f := range []func(context.Context) error{
-		t.startSluiced, t.ping, t.transfer, t.isolation, t.routes, t.status, t.kill, t.metadata,
+		t.startSluiced, t.ping, t.transfer, t.isolation, t.routes, t.status, t.kill, t.balance, t.metadata,
 	} {
 		if err = f(ctx); err != nil {
 			return err
@@ -111,7 +111,7 @@ func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n  
 
 func (t *tour) startSluiced(ctx context.Context) error {
 	t.head("sluiced on every chassis")
-	t.say("Its whole configuration is its AS number, the route reflector, and where this lab keeps its sockets; on a3 also where Nova is.")
+	t.say("Its whole configuration is its AS number, the route reflector, and where this lab keeps its sockets; that it balances load; on a3 also where Nova is.")
 	start := time.Now()
 	for _, n := range []string{"a1", "a2", "a3", "b1"} {
 		s, err := t.program(n)
@@ -154,6 +154,8 @@ func (t *tour) farewell() {
     bin/sluice-lab exec a1 -- sluicectl explain --vrf 1001 10.10.0.11 10.20.0.11
     bin/sluice-lab exec a1 -- sluicectl trace --vrf 1001 10.10.0.11 10.20.0.11
     bin/sluice-lab exec a1 -- sluicectl drops --follow
+    bin/sluice-lab exec a1 -- sluicectl lb backends
+    bin/sluice-lab exec c-fabric -- curl http://10.99.0.1/
     bin/sluice-lab exec a-red1 -- ping 10.20.0.11
     bin/sluice-lab exec m-red1 -- curl http://169.254.169.254/openstack/latest/meta_data.json
     bin/sluice-lab exec a3 -- sluicectl metadata ports

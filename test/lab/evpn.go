@@ -39,6 +39,8 @@ type EVPNParams struct {
 	// Metadata adds the networks of the scenario metadata to red and blue of cloud A, not
 	// exposed, and m-red1 and m-blue1 on the last chassis of it.
 	Metadata bool
+	// Balancing adds the machines of the scenario lb.
+	Balancing bool
 	// Peers are added as they are.
 	Peers []Peer
 }
@@ -70,6 +72,9 @@ func EVPN(p EVPNParams) Scenario {
 	if p.Anycast {
 		a.addAnycast("a2")
 		b.addAnycast("b1")
+	}
+	if p.Balancing {
+		addBalancing(&a, &b)
 	}
 	a.addExtraTenants(p)
 	return Scenario{Name: "evpn", AS: FabricAS, Clouds: []Cloud{a, b}, Reflectors: []string{"rr"}, Peers: p.Peers}

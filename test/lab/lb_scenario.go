@@ -5,24 +5,29 @@ import "fmt"
 // Backends is how many backends the scenario lb has.
 const Backends = 5
 
-// LB is the clouds of the scenario evpn with machines for load balancing. In cloud A, of
-// tenant red: the backends be1 to be5, 10.10.0.21 to .25 and fd00:10::21 to ::25, on a1
+// LB is the clouds of the scenario evpn with machines for load balancing alone. In cloud A,
+// of tenant red: the backends be1 to be5, 10.10.0.21 to .25 and fd00:10::21 to ::25, on a1
 // and a2 in turn; the clients c-same on their switch and c-net on another one of their
-// router, 10.30.0.0/24. In cloud B the client c-fabric, whose packets come by the fabric.
+// router, 10.40.0.0/24. In cloud B the client c-fabric, whose packets come by the fabric.
 func LB(p EVPNParams) Scenario {
+	p.Balancing = false
 	s := EVPN(p)
 	s.Name = "lb"
 	a, b := &s.Clouds[0], &s.Clouds[1]
 	a.VMs, b.VMs = nil, nil
+	addBalancing(a, b)
+	return s
+}
+
+func addBalancing(a, b *Cloud) {
 	for i := 1; i <= Backends; i++ {
 		a.VMs = append(a.VMs, evpnVM(fmt.Sprintf("be%d", i), a.Chassis[i%2].Name, "red", 10, 20+i))
 	}
-	other := evpnNetwork(30)
+	other := evpnNetwork(40)
 	other.Name = "other"
 	a.Tenants[0].Networks = append(a.Tenants[0].Networks, other)
-	net := evpnVM("c-net", "a2", "red", 30, 11)
+	net := evpnVM("c-net", "a2", "red", 40, 11)
 	net.Network = other.Name
-	a.VMs = append(a.VMs, evpnVM("c-same", "a2", "red", 10, 11), net)
-	b.VMs = append(b.VMs, evpnVM("c-fabric", "b1", "red", 20, 11))
-	return s
+	a.VMs = append(a.VMs, evpnVM("c-same", "a2", "red", 10, 31), net)
+	b.VMs = append(b.VMs, evpnVM("c-fabric", "b1", "red", 20, 31))
 }

@@ -81,7 +81,7 @@ trap 'rm -f "$f" "$f.back"' EXIT
 head -c 1048576 /dev/urandom >"$f"
 curl -gsSf --max-time 60 --data-binary @"$f" -H 'Expect:' -H 'Content-Type: application/octet-stream' -o "$f.back" "$1/back"
 cmp "$f" "$f.back"`
-	for _, c := range []struct{ vip, client string }{{"10.99.0.8", "10.20.0.11"}, {"fd00:99::8", "fd00:20::11"}} {
+	for _, c := range []struct{ vip, client string }{{"10.99.0.8", "10.20.0.31"}, {"fd00:99::8", "fd00:20::31"}} {
 		vip := netip.MustParseAddr(c.vip)
 		at := intent.FormatEndpoint(vip, vipHTTP)
 		one := endpoints(vip, backend.HTTPPort)[:1]

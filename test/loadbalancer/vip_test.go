@@ -130,9 +130,9 @@ func TestVIPFromFabric(t *testing.T) {
 // clientAddress is c-fabric's of the family of an address.
 func clientAddress(of netip.Addr) netip.Addr {
 	if of.Is4() {
-		return netip.MustParseAddr("10.20.0.11")
+		return netip.MustParseAddr("10.20.0.31")
 	}
-	return netip.MustParseAddr("fd00:20::11")
+	return netip.MustParseAddr("fd00:20::31")
 }
 
 // A backend that does not answer OVN's probes gets no new connections; those to others go

@@ -77,7 +77,7 @@ func RunBalance(ctx context.Context, dir string, rounds int) (out []Balance, err
 }
 
 func balances(ctx context.Context, dir string, vips, backends, rounds int) (out []Balance, err error) {
-	d, err := loadLimited(dir, ebpf.Limits{Flows: 1 << 18})
+	d, err := loadLimited(dir, ebpf.Limits{Flows: 1 << 18, VIPs: 1 << 16})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,216 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/test/backend"
+	"github.com/ovn-sluice/sluice/test/lab"
+)
+
+// The load balancer of the demo.
+const (
+	vip4, vip6  = "10.99.0.1", "[fd00:99::1]"
+	connections = 1000
+	streams     = 50
+)
+
+// balance has a load balancer of OVN served in eBPF, and takes a backend away.
+func (t *tour) balance(ctx context.Context) error {
+	t.head("A load balancer of OVN, served where packets enter the cloud")
+	t.say("be1 to be%d are web servers of red in cloud A. An ordinary load balancer of red's router, with health checks:", lab.Backends)
+	if err := t.addBalancer(ctx); err != nil {
+		return err
+	}
+	t.say("a1 announces both VIPs, and its eBPF chooses the backend of each connection that comes by the fabric:")
+	for _, vip := range []string{vip4, vip6} {
+		counts, err := t.connect(ctx, vip, connections)
+		if err != nil {
+			return err
+		}
+		t.say("%d connections of c-fabric in cloud B to %s: %s", connections, vip, tally(counts))
+		if len(counts) != lab.Backends {
+			return fmt.Errorf("%d of %d backends were asked", len(counts), lab.Backends)
+		}
+	}
+	if _, err := t.show(ctx, "a1", "sluicectl", "lb", "show", "web"); err != nil {
+		return err
+	}
+	return t.loseBackend(ctx)
+}
+
+// addBalancer makes the load balancer, and waits until all backends are probed.
+func (t *tour) addBalancer(ctx context.Context) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for i := 1; i <= lab.Backends; i++ {
+		if _, err := t.lab.StartBackend(ctx, fmt.Sprintf("be%d", i), exe); err != nil {
+			return err
+		}
+	}
+	lines := []string{"", ""}
+	checks, mappings := []string{}, []string{}
+	for i, f := range []struct{ vip, backend, source string }{{vip4, "10.10.0.%d", "10.10.0.254"}, {vip6, "[fd00:10::%d]", "[fd00:10::fe]"}} {
+		at := fmt.Sprintf("%s:80", f.vip)
+		var backends []string
+		for n := 1; n <= lab.Backends; n++ {
+			address := fmt.Sprintf(f.backend, 20+n)
+			backends = append(backends, fmt.Sprintf("%s:%d", address, backend.HTTPPort))
+			mappings = append(mappings, "--", "set", "Load_Balancer", "web", fmt.Sprintf("ip_port_mappings:%q=%q", address, fmt.Sprintf("be%d:%s", n, f.source)))
+		}
+		lines[i] = fmt.Sprintf("lb-add web %s %s tcp", at, strings.Join(backends, ","))
+		checks = append(checks, "--", fmt.Sprintf("--id=@check%d", i), "create", "Load_Balancer_Health_Check", fmt.Sprintf("vip=%q", at),
+			"options:interval=1", "options:timeout=1", "options:success_count=1", "options:failure_count=1", "--", "add", "Load_Balancer", "web", "health_check", fmt.Sprintf("@check%d", i))
+	}
+	for _, line := range append(lines, "lr-lb-add red-router web") {
+		fmt.Fprintf(t.out, "a$ ovn-nbctl %s\n", line)
+		if _, err := t.lab.NB(ctx, "a", strings.Fields(line)...); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{checks[1:], mappings[1:]} {
+		if _, err := t.lab.NB(ctx, "a", args...); err != nil {
+			return err
+		}
+	}
+	if err := t.lab.WaitFor(ctx, "all backends are probed", func() error {
+		out, err := t.lab.SB(ctx, "a", "--format=csv", "--no-headings", "--columns=status", "list", "Service_Monitor")
+		if err == nil && strings.Count(out, "online") != 2*lab.Backends {
+			err = fmt.Errorf("%q", out)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, vip := range []string{vip4, vip6} {
+		if err := t.lab.WaitFor(ctx, vip+" answers", func() error {
+			_, err := t.connect(ctx, vip, 1)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect makes new connections, one after the other, and counts who answers.
+func (t *tour) connect(ctx context.Context, vip string, n int) (map[string]int, error) {
+	out, err := t.lab.Exec(ctx, "c-fabric", "curl", "-sSf", "--max-time", "60", "-H", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", vip, n))
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(out) {
+		name, _, _ := strings.Cut(line, " ")
+		counts[name]++
+	}
+	if got := strings.Count(out, "\n"); got != n {
+		return nil, fmt.Errorf("%d of %d connections were answered", got, n)
+	}
+	return counts, nil
+}
+
+func tally(counts map[string]int) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(out, ", ")
+}
+
+// loseBackend kills a backend under connections that are open.
+func (t *tour) loseBackend(ctx context.Context) error {
+	t.head("kill -9 of a backend under %d connections", streams)
+	dir, err := os.MkdirTemp(t.lab.Dir(), "streams-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	var open []*exec.Cmd
+	defer func() {
+		for _, c := range open {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	}()
+	for i := range streams {
+		c, err := t.lab.Command(ctx, "c-fabric", "curl", "-sSN", "-o", filepath.Join(dir, fmt.Sprint(i)), "http://"+vip4+"/stream")
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			return err
+		}
+		open = append(open, c)
+	}
+	lines := func(i int) []string {
+		b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprint(i))) // not there yet: none
+		return strings.Fields(string(b))
+	}
+	// more waits until each connection but those to the dead one has had a line more.
+	more := func(what, dead string) (of map[string]int, err error) {
+		of = map[string]int{}
+		for i := range streams {
+			before := lines(i)
+			if len(before) > 0 && before[0] == dead {
+				continue
+			}
+			if err := t.lab.WaitFor(ctx, what, func() error {
+				if len(lines(i)) <= len(before)+1 {
+					return fmt.Errorf("connection %d, to %v, has no more lines", i, before[:min(1, len(before))])
+				}
+				return nil
+			}); err != nil {
+				return nil, err
+			}
+			had := lines(i)
+			if len(slices.Compact(had)) != 1 {
+				return nil, fmt.Errorf("connection %d was answered by several: %v", i, slices.Compact(had))
+			}
+			of[had[0]]++
+		}
+		return of, nil
+	}
+	before, err := more("the connections are open", "")
+	if err != nil {
+		return err
+	}
+	p, err := t.lab.Process("be1", "backend")
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.lab.WaitFor(ctx, "OVN finds be1 dead", func() error {
+		counts, err := t.connect(ctx, vip4, 20)
+		if counts["be1"] > 0 {
+			err = fmt.Errorf("be1 still answers")
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	after, err := more("the connections to live backends go on", "be1")
+	if err != nil {
+		return err
+	}
+	counts, err := t.connect(ctx, vip4, connections)
+	if err != nil {
+		return err
+	}
+	t.say("Open before: %s. Open after: %s.", tally(before), tally(after))
+	t.say("Once OVN's health check had found be1 dead, %d of %d new connections were answered: %s.", connections, connections, tally(counts))
+	if counts["be1"] > 0 || len(after) != len(before)-1 {
+		return fmt.Errorf("connections after be1 was killed: %v, open ones %v of %v", counts, after, before)
+	}
+	return nil
+}
