@@ -3,7 +3,9 @@ package ebpf
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 
@@ -14,6 +16,9 @@ const (
 	statsPage = 16384 // STATS_PAGE of bpf/lib/types.h
 	statsLen  = 64    // struct balanced
 )
+
+// A row of another length does not compile.
+var _ [statsLen]byte = [unsafe.Sizeof(bpfBalanced{})]byte{}
 
 // Balanced is what was balanced since the VIP or the backend was added.
 type Balanced struct {
@@ -42,50 +47,67 @@ func openStatRows(t tables, name string) (statRows, error) {
 	return statRows{pages, uint32(ebpf.MustPossibleCPU())}, err
 }
 
-// at is where in which page the row of a number and a processor is.
-func (s statRows) at(number, processor uint32) (page int, offset int64) {
-	row := number*s.processors + processor
-	return int(row / statsPage), int64(row%statsPage) * statsLen
+// parts are where the rows of a number are: in one page, or in two.
+func (s statRows) parts(number uint32, each func(page int, offset int64, rows uint32) error) error {
+	for row, left := number*s.processors, s.processors; left > 0; {
+		rows := min(left, statsPage-row%statsPage)
+		if err := each(int(row/statsPage), int64(row%statsPage)*statsLen, rows); err != nil {
+			return err
+		}
+		row, left = row+rows, left-rows
+	}
+	return nil
 }
 
 // clear begins a number anew.
 func (s statRows) clear(number uint32) error {
-	for processor := range s.processors {
-		page, offset := s.at(number, processor)
+	return s.parts(number, func(page int, offset int64, rows uint32) error {
 		for page >= len(s.pages) {
 			if _, err := s.grow(); err != nil {
 				return err
 			}
 		}
-		if _, err := s.pages[page].WriteAt(make([]byte, statsLen), offset); err != nil {
-			return err
-		}
-	}
-	return nil
+		_, err := s.pages[page].WriteAt(make([]byte, rows*statsLen), offset)
+		return err
+	})
 }
 
 // read adds up what the processors have counted.
 func (s statRows) read(number uint32) (out Balanced) {
-	var row bpfBalanced
-	for processor := range s.processors {
-		page, offset := s.at(number, processor)
-		var b [statsLen]byte
+	buffer := make([]byte, s.processors*statsLen)
+	_ = s.parts(number, func(page int, offset int64, rows uint32) error {
+		b := buffer[:rows*statsLen]
 		if page >= len(s.pages) {
-			return out
+			return nil
 		}
-		if _, err := s.pages[page].ReadAt(b[:], offset); err != nil {
-			return out
+		if _, err := s.pages[page].ReadAt(b, offset); err != nil {
+			return err // beyond the page: clear has made it
 		}
-		if _, err := binary.Decode(b[:], binary.NativeEndian, &row); err != nil {
-			return out
+		for row := range slices.Chunk(b, statsLen) {
+			out.count(row)
 		}
-		out.ToBackends.add(row.Packets[bpfDirectionFROM_FABRIC], row.Bytes[bpfDirectionFROM_FABRIC])
-		out.ToClients.add(row.Packets[bpfDirectionTO_FABRIC], row.Bytes[bpfDirectionTO_FABRIC])
-		out.Flows += row.Flows
-		out.Unrecorded += row.Unrecorded
-		out.Drops += row.Drops
-	}
+		return nil
+	})
 	return out
+}
+
+// Offsets in struct balanced.
+const (
+	atPackets    = unsafe.Offsetof(bpfBalanced{}.Packets)
+	atBytes      = unsafe.Offsetof(bpfBalanced{}.Bytes)
+	atFlows      = unsafe.Offsetof(bpfBalanced{}.Flows)
+	atUnrecorded = unsafe.Offsetof(bpfBalanced{}.Unrecorded)
+	atDrops      = unsafe.Offsetof(bpfBalanced{}.Drops)
+)
+
+// count adds a row.
+func (b *Balanced) count(row []byte) {
+	word := func(at uintptr, way bpfDirection) uint64 { return binary.NativeEndian.Uint64(row[at+8*uintptr(way):]) }
+	b.ToBackends.add(word(atPackets, bpfDirectionFROM_FABRIC), word(atBytes, bpfDirectionFROM_FABRIC))
+	b.ToClients.add(word(atPackets, bpfDirectionTO_FABRIC), word(atBytes, bpfDirectionTO_FABRIC))
+	b.Flows += word(atFlows, 0)
+	b.Unrecorded += word(atUnrecorded, 0)
+	b.Drops += word(atDrops, 0)
 }
 
 func (t *Traffic) add(packets, bytes uint64) {

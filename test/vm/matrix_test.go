@@ -46,7 +46,7 @@ var suites = []suite{
 	{pkg: "../../dataplane/kernel"},
 	{pkg: "../evpn", tag: "guest", programs: clouds, every: []string{"TestFRREdge"}, on: map[string][]string{"6.12": {"TestKernelDatapath"}}},
 	{pkg: "../metadata", tag: "guest", programs: clouds, every: []string{"TestTapsInOpenVSwitch"}},
-	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab")},
+	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab"), on: map[string][]string{"6.1": {"TestVIPFromFabric"}}},
 }
 
 // modules are what the tests need of the kernel.
