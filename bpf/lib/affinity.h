@@ -19,7 +19,7 @@ struct member_search {
 static long member_at(__u32 i, struct member_search *s)
 {
 	__u32 word = s->first + i;
-	void *words = bpf_map_lookup_elem(&maglev_v1, &s->page);
+	void *words = bpf_map_lookup_elem(&maglev_v2, &s->page);
 	struct maglev_member *m = words ? bpf_map_lookup_elem(words, &word) : 0;
 
 	if (!m)

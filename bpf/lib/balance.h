@@ -15,12 +15,12 @@ static __noinline struct vip *vip_find(const struct run *r, const struct packet 
 	struct vip_key k = {.scope = r->vni, .port = ports >> 16, .proto = p->proto};
 
 	words_copy4(k.addr, p->dst.addr);
-	struct vip *v = bpf_map_lookup_elem(&vips_v1, &k);
+	struct vip *v = bpf_map_lookup_elem(&vips_v2, &k);
 
 	if (v)
 		return v;
 	k.port = 0;
-	return bpf_map_lookup_elem(&vips_v1, &k);
+	return bpf_map_lookup_elem(&vips_v2, &k);
 }
 
 /* vip_hash is the place of a flow from a client to a VIP in tables; the daemon computes the same (flows.go). */
@@ -34,7 +34,7 @@ static __always_inline __u32 vip_hash(const struct address *client, const struct
 static __noinline __u32 member_of(struct run *r, const struct vip *v, __u32 hash)
 {
 	__u32 slots = v->slots, table = v->table, page = table / TABLE_PAGE;
-	void *words = bpf_map_lookup_elem(&maglev_v1, &page);
+	void *words = bpf_map_lookup_elem(&maglev_v2, &page);
 
 	if (!words || !slots)
 		return 0;
@@ -223,7 +223,7 @@ static long answer_at(__u32 i, void *unused __attribute__((unused)))
 	if (!w)
 		return 1;
 	struct answer_search *s = &w->search;
-	struct answers *a = bpf_map_lookup_elem(&answers_v1, &s->from);
+	struct answers *a = bpf_map_lookup_elem(&answers_v2, &s->from);
 
 	if (!a || i >= a->count || i >= ANSWER_VIPS)
 		return 1;
@@ -265,11 +265,11 @@ static __noinline __u32 answer_of(struct run *r, const struct packet *p, const s
 	words_copy4(s->client.addr, p->dst.addr);
 	s->ports = l4->ports;
 	s->found = 0;
-	struct answers *a = bpf_map_lookup_elem(&answers_v1, &s->from);
+	struct answers *a = bpf_map_lookup_elem(&answers_v2, &s->from);
 
 	if (!a) {
 		s->from.port = 0;
-		a = bpf_map_lookup_elem(&answers_v1, &s->from);
+		a = bpf_map_lookup_elem(&answers_v2, &s->from);
 	}
 	if (!a || a->count > ANSWER_VIPS)
 		return 0;

@@ -176,7 +176,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct vip_key);
 	__type(value, struct vip);
-} vips_v1 SEC(".maps");
+} vips_v2 SEC(".maps");
 
 /* Mapped into the daemon: to write a map into maglev waits for all programs that run. */
 struct maglev_page {
@@ -192,7 +192,7 @@ struct {
 	__uint(max_entries, TABLE_PAGES);
 	__type(key, __u32);
 	__array(values, struct maglev_page);
-} maglev_v1 SEC(".maps");
+} maglev_v2 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -233,7 +233,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct vip_key);
 	__type(value, struct answers);
-} answers_v1 SEC(".maps");
+} answers_v2 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

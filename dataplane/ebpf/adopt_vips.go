@@ -23,20 +23,20 @@ func (s *store) adoptVIPs() error {
 	if err := s.openStats(); err != nil {
 		return err
 	}
-	n, err := pinned.Walk(s.t[bpfMapVipsV1], func(k bpfVipKey, v bpfVip) {
+	n, err := pinned.Walk(s.t[bpfMapVipsV2], func(k bpfVipKey, v bpfVip) {
 		s.lb.vips[k] = v
 		s.adoptTable(k, v)
 	})
-	s.rows[bpfMapVipsV1] = n
+	s.rows[bpfMapVipsV2] = n
 	if err != nil {
-		return mapError(bpfMapVipsV1, err)
+		return mapError(bpfMapVipsV2, err)
 	}
 	s.lb.first = n == 0
 	for k, v := range s.lb.vips {
 		if _, taken := s.lb.stats.keys[v.Stats]; taken || v.Stats == 0 || s.lb.value(k, v) == (intent.VIP{}) {
 			// Nobody but Sluice may have written it. It comes again with its own table.
 			delete(s.lb.vips, k)
-			if err := s.unlessReadOnly(func() error { return s.drop(bpfMapVipsV1, k) }); err != nil {
+			if err := s.unlessReadOnly(func() error { return s.drop(bpfMapVipsV2, k) }); err != nil {
 				return err
 			}
 			continue
@@ -48,7 +48,7 @@ func (s *store) adoptVIPs() error {
 		} else if v.Table, v.Slots, v.Members = 0, 0, 0; v != s.lb.vips[k] {
 			// Of a VIP that is OVN's: where flows from before went is not known any more.
 			s.lb.vips[k] = v
-			if err := s.unlessReadOnly(func() error { return s.put(bpfMapVipsV1, k, v) }); err != nil {
+			if err := s.unlessReadOnly(func() error { return s.put(bpfMapVipsV2, k, v) }); err != nil {
 				return err
 			}
 		}
@@ -124,17 +124,17 @@ func (s *store) settleVIPs() error {
 // settleAnswers brings the rows of all backends up to date, and removes those of others.
 func (s *store) settleAnswers() error {
 	var gone []bpfVipKey
-	n, err := pinned.Walk(s.t[bpfMapAnswersV1], func(k bpfVipKey, _ bpfAnswers) {
+	n, err := pinned.Walk(s.t[bpfMapAnswersV2], func(k bpfVipKey, _ bpfAnswers) {
 		if _, ok := s.lb.users[backendKey{intent.VNI(k.Scope), intent.Protocol(k.Proto), from16(k.Addr), bePort(k.Port)}]; !ok {
 			gone = append(gone, k)
 		}
 	})
-	s.rows[bpfMapAnswersV1] = n
+	s.rows[bpfMapAnswersV2] = n
 	if err != nil {
-		return mapError(bpfMapAnswersV1, err)
+		return mapError(bpfMapAnswersV2, err)
 	}
 	for _, k := range gone {
-		err = errors.Join(err, s.drop(bpfMapAnswersV1, k))
+		err = errors.Join(err, s.drop(bpfMapAnswersV2, k))
 	}
 	for member := range s.lb.users {
 		err = errors.Join(err, s.writeAnswer(member))

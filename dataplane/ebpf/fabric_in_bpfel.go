@@ -17,7 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	fabricInMapAffinityV1     = "affinity_v1"
-	fabricInMapAnswersV1      = "answers_v1"
+	fabricInMapAnswersV2      = "answers_v2"
 	fabricInMapAskedV1        = "asked_v1"
 	fabricInMapBackendFrontV1 = "backend_front_v1"
 	fabricInMapBackendStatsV1 = "backend_stats_v1"
@@ -34,7 +34,7 @@ const (
 	fabricInMapGuardedV1      = "guarded_v1"
 	fabricInMapHostsV1        = "hosts_v1"
 	fabricInMapKnownV1        = "known_v1"
-	fabricInMapMaglevV1       = "maglev_v1"
+	fabricInMapMaglevV2       = "maglev_v2"
 	fabricInMapNamesV1        = "names_v1"
 	fabricInMapNexthopsV1     = "nexthops_v1"
 	fabricInMapPrefixCacheV1  = "prefix_cache_v1"
@@ -50,7 +50,7 @@ const (
 	fabricInMapUnderlayV1     = "underlay_v1"
 	fabricInMapUnrecordedV1   = "unrecorded_v1"
 	fabricInMapVipStatsV1     = "vip_stats_v1"
-	fabricInMapVipsV1         = "vips_v1"
+	fabricInMapVipsV2         = "vips_v2"
 	fabricInMapVrfFrontV2     = "vrf_front_v2"
 	fabricInMapVrfsV2         = "vrfs_v2"
 	fabricInMapVtepFrontV1    = "vtep_front_v1"
@@ -109,7 +109,7 @@ type fabricInProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type fabricInMapSpecs struct {
 	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
@@ -126,7 +126,7 @@ type fabricInMapSpecs struct {
 	GuardedV1      *ebpf.MapSpec `ebpf:"guarded_v1"`
 	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
-	MaglevV1       *ebpf.MapSpec `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
@@ -142,7 +142,7 @@ type fabricInMapSpecs struct {
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
+	VipsV2         *ebpf.MapSpec `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
@@ -177,7 +177,7 @@ func (o *fabricInObjects) Close() error {
 // It can be passed to loadFabricInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type fabricInMaps struct {
 	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
@@ -194,7 +194,7 @@ type fabricInMaps struct {
 	GuardedV1      *ebpf.Map `ebpf:"guarded_v1"`
 	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.Map `ebpf:"known_v1"`
-	MaglevV1       *ebpf.Map `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
@@ -210,7 +210,7 @@ type fabricInMaps struct {
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
+	VipsV2         *ebpf.Map `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
@@ -220,7 +220,7 @@ type fabricInMaps struct {
 func (m *fabricInMaps) Close() error {
 	return _FabricInClose(
 		m.AffinityV1,
-		m.AnswersV1,
+		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
@@ -237,7 +237,7 @@ func (m *fabricInMaps) Close() error {
 		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
-		m.MaglevV1,
+		m.MaglevV2,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
@@ -253,7 +253,7 @@ func (m *fabricInMaps) Close() error {
 		m.UnderlayV1,
 		m.UnrecordedV1,
 		m.VipStatsV1,
-		m.VipsV1,
+		m.VipsV2,
 		m.VrfFrontV2,
 		m.VrfsV2,
 		m.VtepFrontV1,

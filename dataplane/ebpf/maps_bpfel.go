@@ -449,7 +449,7 @@ type bpfVtepKey struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	bpfMapAffinityV1       = "affinity_v1"
-	bpfMapAnswersV1        = "answers_v1"
+	bpfMapAnswersV2        = "answers_v2"
 	bpfMapAskedV1          = "asked_v1"
 	bpfMapBackendFrontV1   = "backend_front_v1"
 	bpfMapBackendStatsV1   = "backend_stats_v1"
@@ -466,7 +466,7 @@ const (
 	bpfMapGuardedV1        = "guarded_v1"
 	bpfMapHostsV1          = "hosts_v1"
 	bpfMapKnownV1          = "known_v1"
-	bpfMapMaglevV1         = "maglev_v1"
+	bpfMapMaglevV2         = "maglev_v2"
 	bpfMapNamesV1          = "names_v1"
 	bpfMapNexthopsV1       = "nexthops_v1"
 	bpfMapPrefixCacheV1    = "prefix_cache_v1"
@@ -482,7 +482,7 @@ const (
 	bpfMapUnderlayV1       = "underlay_v1"
 	bpfMapUnrecordedV1     = "unrecorded_v1"
 	bpfMapVipStatsV1       = "vip_stats_v1"
-	bpfMapVipsV1           = "vips_v1"
+	bpfMapVipsV2           = "vips_v2"
 	bpfMapVrfFrontV2       = "vrf_front_v2"
 	bpfMapVrfsV2           = "vrfs_v2"
 	bpfMapVtepFrontV1      = "vtep_front_v1"
@@ -554,7 +554,7 @@ type bpfProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
 	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
@@ -571,7 +571,7 @@ type bpfMapSpecs struct {
 	GuardedV1      *ebpf.MapSpec `ebpf:"guarded_v1"`
 	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
-	MaglevV1       *ebpf.MapSpec `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
@@ -587,7 +587,7 @@ type bpfMapSpecs struct {
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
+	VipsV2         *ebpf.MapSpec `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
@@ -637,7 +637,7 @@ func (o *bpfObjects) Close() error {
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
 	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
@@ -654,7 +654,7 @@ type bpfMaps struct {
 	GuardedV1      *ebpf.Map `ebpf:"guarded_v1"`
 	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.Map `ebpf:"known_v1"`
-	MaglevV1       *ebpf.Map `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
@@ -670,7 +670,7 @@ type bpfMaps struct {
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
+	VipsV2         *ebpf.Map `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
@@ -680,7 +680,7 @@ type bpfMaps struct {
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
 		m.AffinityV1,
-		m.AnswersV1,
+		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
@@ -697,7 +697,7 @@ func (m *bpfMaps) Close() error {
 		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
-		m.MaglevV1,
+		m.MaglevV2,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
@@ -713,7 +713,7 @@ func (m *bpfMaps) Close() error {
 		m.UnderlayV1,
 		m.UnrecordedV1,
 		m.VipStatsV1,
-		m.VipsV1,
+		m.VipsV2,
 		m.VrfFrontV2,
 		m.VrfsV2,
 		m.VtepFrontV1,

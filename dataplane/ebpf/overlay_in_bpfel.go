@@ -17,7 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	overlayInMapAffinityV1     = "affinity_v1"
-	overlayInMapAnswersV1      = "answers_v1"
+	overlayInMapAnswersV2      = "answers_v2"
 	overlayInMapAskedV1        = "asked_v1"
 	overlayInMapBackendFrontV1 = "backend_front_v1"
 	overlayInMapBackendStatsV1 = "backend_stats_v1"
@@ -34,7 +34,7 @@ const (
 	overlayInMapGuardedV1      = "guarded_v1"
 	overlayInMapHostsV1        = "hosts_v1"
 	overlayInMapKnownV1        = "known_v1"
-	overlayInMapMaglevV1       = "maglev_v1"
+	overlayInMapMaglevV2       = "maglev_v2"
 	overlayInMapNamesV1        = "names_v1"
 	overlayInMapNexthopsV1     = "nexthops_v1"
 	overlayInMapPrefixCacheV1  = "prefix_cache_v1"
@@ -50,7 +50,7 @@ const (
 	overlayInMapUnderlayV1     = "underlay_v1"
 	overlayInMapUnrecordedV1   = "unrecorded_v1"
 	overlayInMapVipStatsV1     = "vip_stats_v1"
-	overlayInMapVipsV1         = "vips_v1"
+	overlayInMapVipsV2         = "vips_v2"
 	overlayInMapVrfFrontV2     = "vrf_front_v2"
 	overlayInMapVrfsV2         = "vrfs_v2"
 	overlayInMapVtepFrontV1    = "vtep_front_v1"
@@ -109,7 +109,7 @@ type overlayInProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayInMapSpecs struct {
 	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
@@ -126,7 +126,7 @@ type overlayInMapSpecs struct {
 	GuardedV1      *ebpf.MapSpec `ebpf:"guarded_v1"`
 	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
-	MaglevV1       *ebpf.MapSpec `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
@@ -142,7 +142,7 @@ type overlayInMapSpecs struct {
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
+	VipsV2         *ebpf.MapSpec `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
@@ -177,7 +177,7 @@ func (o *overlayInObjects) Close() error {
 // It can be passed to loadOverlayInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayInMaps struct {
 	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
@@ -194,7 +194,7 @@ type overlayInMaps struct {
 	GuardedV1      *ebpf.Map `ebpf:"guarded_v1"`
 	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.Map `ebpf:"known_v1"`
-	MaglevV1       *ebpf.Map `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
@@ -210,7 +210,7 @@ type overlayInMaps struct {
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
+	VipsV2         *ebpf.Map `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
@@ -220,7 +220,7 @@ type overlayInMaps struct {
 func (m *overlayInMaps) Close() error {
 	return _OverlayInClose(
 		m.AffinityV1,
-		m.AnswersV1,
+		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
@@ -237,7 +237,7 @@ func (m *overlayInMaps) Close() error {
 		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
-		m.MaglevV1,
+		m.MaglevV2,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
@@ -253,7 +253,7 @@ func (m *overlayInMaps) Close() error {
 		m.UnderlayV1,
 		m.UnrecordedV1,
 		m.VipStatsV1,
-		m.VipsV1,
+		m.VipsV2,
 		m.VrfFrontV2,
 		m.VrfsV2,
 		m.VtepFrontV1,

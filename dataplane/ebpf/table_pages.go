@@ -31,7 +31,7 @@ type restingSpan struct {
 
 // openTablePages shares the memory of the pages that are there, all of it in use.
 func openTablePages(t tables) (*tablePages, error) {
-	pages, err := openPages(t, bpfMapMaglevV1, "maglev_page", wordLen, pageWords)
+	pages, err := openPages(t, bpfMapMaglevV2, "maglev_page", wordLen, pageWords)
 	return &tablePages{mappedPages: pages, now: time.Now}, err
 }
 

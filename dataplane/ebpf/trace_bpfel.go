@@ -17,7 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	wrapperMapAffinityV1     = "affinity_v1"
-	wrapperMapAnswersV1      = "answers_v1"
+	wrapperMapAnswersV2      = "answers_v2"
 	wrapperMapAskedV1        = "asked_v1"
 	wrapperMapBackendFrontV1 = "backend_front_v1"
 	wrapperMapBackendStatsV1 = "backend_stats_v1"
@@ -35,7 +35,7 @@ const (
 	wrapperMapHostsV1        = "hosts_v1"
 	wrapperMapKnownV1        = "known_v1"
 	wrapperMapLive           = "live"
-	wrapperMapMaglevV1       = "maglev_v1"
+	wrapperMapMaglevV2       = "maglev_v2"
 	wrapperMapNamesV1        = "names_v1"
 	wrapperMapNexthopsV1     = "nexthops_v1"
 	wrapperMapPrefixCacheV1  = "prefix_cache_v1"
@@ -51,7 +51,7 @@ const (
 	wrapperMapUnderlayV1     = "underlay_v1"
 	wrapperMapUnrecordedV1   = "unrecorded_v1"
 	wrapperMapVipStatsV1     = "vip_stats_v1"
-	wrapperMapVipsV1         = "vips_v1"
+	wrapperMapVipsV2         = "vips_v2"
 	wrapperMapVrfFrontV2     = "vrf_front_v2"
 	wrapperMapVrfsV2         = "vrfs_v2"
 	wrapperMapVtepFrontV1    = "vtep_front_v1"
@@ -110,7 +110,7 @@ type wrapperProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type wrapperMapSpecs struct {
 	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
@@ -128,7 +128,7 @@ type wrapperMapSpecs struct {
 	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
 	Live           *ebpf.MapSpec `ebpf:"live"`
-	MaglevV1       *ebpf.MapSpec `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
@@ -144,7 +144,7 @@ type wrapperMapSpecs struct {
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
+	VipsV2         *ebpf.MapSpec `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
@@ -179,7 +179,7 @@ func (o *wrapperObjects) Close() error {
 // It can be passed to loadWrapperObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wrapperMaps struct {
 	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
@@ -197,7 +197,7 @@ type wrapperMaps struct {
 	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.Map `ebpf:"known_v1"`
 	Live           *ebpf.Map `ebpf:"live"`
-	MaglevV1       *ebpf.Map `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
@@ -213,7 +213,7 @@ type wrapperMaps struct {
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
+	VipsV2         *ebpf.Map `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
@@ -223,7 +223,7 @@ type wrapperMaps struct {
 func (m *wrapperMaps) Close() error {
 	return _WrapperClose(
 		m.AffinityV1,
-		m.AnswersV1,
+		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
@@ -241,7 +241,7 @@ func (m *wrapperMaps) Close() error {
 		m.HostsV1,
 		m.KnownV1,
 		m.Live,
-		m.MaglevV1,
+		m.MaglevV2,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
@@ -257,7 +257,7 @@ func (m *wrapperMaps) Close() error {
 		m.UnderlayV1,
 		m.UnrecordedV1,
 		m.VipStatsV1,
-		m.VipsV1,
+		m.VipsV2,
 		m.VrfFrontV2,
 		m.VrfsV2,
 		m.VtepFrontV1,

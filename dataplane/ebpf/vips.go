@@ -88,9 +88,9 @@ func (v *VIPs) List(context.Context) (map[intent.VIPKey]intent.VIP, error) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	out := map[intent.VIPKey]intent.VIP{}
-	n, err := pinned.Walk(v.s.t[bpfMapVipsV1], func(k bpfVipKey, r bpfVip) { out[vipKey(k)] = v.s.lb.value(k, r) })
-	v.s.rows[bpfMapVipsV1] = n
-	return out, mapError(bpfMapVipsV1, err)
+	n, err := pinned.Walk(v.s.t[bpfMapVipsV2], func(k bpfVipKey, r bpfVip) { out[vipKey(k)] = v.s.lb.value(k, r) })
+	v.s.rows[bpfMapVipsV2] = n
+	return out, mapError(bpfMapVipsV2, err)
 }
 
 func (b *balancing) value(k bpfVipKey, r bpfVip) intent.VIP {
@@ -176,7 +176,7 @@ func (s *store) applyVIP(v intent.VIP, ended *endedFlows) error {
 		row.Stats, err = s.acquireStats(k)
 	}
 	if err == nil {
-		err = s.put(bpfMapVipsV1, k, row)
+		err = s.put(bpfMapVipsV2, k, row)
 	}
 	if err != nil {
 		if !had && row.Stats != 0 {
@@ -279,13 +279,13 @@ func (s *store) writeAnswer(member backendKey) error {
 	k := bpfVipKey{Scope: uint32(member.vni), Port: bePort(member.port), Proto: uint8(member.protocol), Addr: member.addr.As16()}
 	users := slices.SortedFunc(maps.Keys(s.lb.users[member]), func(a, b bpfVipKey) int { return vipKey(a).Compare(vipKey(b)) })
 	if len(users) == 0 {
-		return s.drop(bpfMapAnswersV1, k)
+		return s.drop(bpfMapAnswersV2, k)
 	}
 	row := bpfAnswers{Backend: s.lb.backends.rows[member], Count: uint32(len(users))}
 	for i, u := range users[:min(len(users), len(row.Vips))] {
 		row.Vips[i] = bpfAnswerVip{Addr: u.Addr, Vip: s.lb.vips[u], Port: u.Port}
 	}
-	return s.put(bpfMapAnswersV1, k, row)
+	return s.put(bpfMapAnswersV2, k, row)
 }
 
 // Delete removes rows. Flows that are known go on, unless the VIP says that they end.
@@ -311,7 +311,7 @@ func (s *store) deleteVIP(key intent.VIPKey, ended *endedFlows) error {
 	if !had {
 		return nil
 	}
-	if err := s.drop(bpfMapVipsV1, k); err != nil {
+	if err := s.drop(bpfMapVipsV2, k); err != nil {
 		return err
 	}
 	delete(s.lb.vips, k)
@@ -363,7 +363,7 @@ func (s *store) acquireTable(k tableKey) (uint32, error) {
 		for _, b := range taken {
 			err = joinRelease(err, s.releaseBackend(b))
 		}
-		return 0, fmt.Errorf("map %s: %w", bpfMapMaglevV1, err)
+		return 0, fmt.Errorf("map %s: %w", bpfMapMaglevV2, err)
 	}
 	s.lb.tables.add(table, k, words)
 	s.lb.tables.refs[table] = 1

@@ -17,7 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	vtepGuardMapAffinityV1     = "affinity_v1"
-	vtepGuardMapAnswersV1      = "answers_v1"
+	vtepGuardMapAnswersV2      = "answers_v2"
 	vtepGuardMapAskedV1        = "asked_v1"
 	vtepGuardMapBackendFrontV1 = "backend_front_v1"
 	vtepGuardMapBackendStatsV1 = "backend_stats_v1"
@@ -34,7 +34,7 @@ const (
 	vtepGuardMapGuardedV1      = "guarded_v1"
 	vtepGuardMapHostsV1        = "hosts_v1"
 	vtepGuardMapKnownV1        = "known_v1"
-	vtepGuardMapMaglevV1       = "maglev_v1"
+	vtepGuardMapMaglevV2       = "maglev_v2"
 	vtepGuardMapNamesV1        = "names_v1"
 	vtepGuardMapNexthopsV1     = "nexthops_v1"
 	vtepGuardMapPrefixCacheV1  = "prefix_cache_v1"
@@ -50,7 +50,7 @@ const (
 	vtepGuardMapUnderlayV1     = "underlay_v1"
 	vtepGuardMapUnrecordedV1   = "unrecorded_v1"
 	vtepGuardMapVipStatsV1     = "vip_stats_v1"
-	vtepGuardMapVipsV1         = "vips_v1"
+	vtepGuardMapVipsV2         = "vips_v2"
 	vtepGuardMapVrfFrontV2     = "vrf_front_v2"
 	vtepGuardMapVrfsV2         = "vrfs_v2"
 	vtepGuardMapVtepFrontV1    = "vtep_front_v1"
@@ -110,7 +110,7 @@ type vtepGuardProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vtepGuardMapSpecs struct {
 	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.MapSpec `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
@@ -127,7 +127,7 @@ type vtepGuardMapSpecs struct {
 	GuardedV1      *ebpf.MapSpec `ebpf:"guarded_v1"`
 	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
-	MaglevV1       *ebpf.MapSpec `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
@@ -143,7 +143,7 @@ type vtepGuardMapSpecs struct {
 	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.MapSpec `ebpf:"vips_v1"`
+	VipsV2         *ebpf.MapSpec `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
@@ -179,7 +179,7 @@ func (o *vtepGuardObjects) Close() error {
 // It can be passed to loadVtepGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vtepGuardMaps struct {
 	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
-	AnswersV1      *ebpf.Map `ebpf:"answers_v1"`
+	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
@@ -196,7 +196,7 @@ type vtepGuardMaps struct {
 	GuardedV1      *ebpf.Map `ebpf:"guarded_v1"`
 	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
 	KnownV1        *ebpf.Map `ebpf:"known_v1"`
-	MaglevV1       *ebpf.Map `ebpf:"maglev_v1"`
+	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
@@ -212,7 +212,7 @@ type vtepGuardMaps struct {
 	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
 	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
 	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
-	VipsV1         *ebpf.Map `ebpf:"vips_v1"`
+	VipsV2         *ebpf.Map `ebpf:"vips_v2"`
 	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
 	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
 	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
@@ -222,7 +222,7 @@ type vtepGuardMaps struct {
 func (m *vtepGuardMaps) Close() error {
 	return _VtepGuardClose(
 		m.AffinityV1,
-		m.AnswersV1,
+		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
@@ -239,7 +239,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.GuardedV1,
 		m.HostsV1,
 		m.KnownV1,
-		m.MaglevV1,
+		m.MaglevV2,
 		m.NamesV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
@@ -255,7 +255,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.UnderlayV1,
 		m.UnrecordedV1,
 		m.VipStatsV1,
-		m.VipsV1,
+		m.VipsV2,
 		m.VrfFrontV2,
 		m.VrfsV2,
 		m.VtepFrontV1,

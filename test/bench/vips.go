@@ -196,7 +196,7 @@ func (b *vipBench) health(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	vips, err := ebpf.LoadPinnedMap(filepath.Join(gateway.BPFFS, "vips_v1"), &ebpf.LoadPinOptions{ReadOnly: true})
+	vips, err := ebpf.LoadPinnedMap(filepath.Join(gateway.BPFFS, "vips_v2"), &ebpf.LoadPinOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}

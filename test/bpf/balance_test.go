@@ -351,7 +351,7 @@ func TestBalanceChange(t *testing.T) {
 			t.Errorf("%s still has %d rows", f.Map, f.Used)
 		}
 	}
-	if rows := rowsOf(t, raw(t, dir, "vips_v1")); len(rows) != 0 {
+	if rows := rowsOf(t, raw(t, dir, "vips_v2")); len(rows) != 0 {
 		t.Errorf("there are still %d VIPs", len(rows))
 	}
 }
