@@ -26,10 +26,10 @@ func (s *Switch) socket(bridge string) string {
 
 // ofctl runs ovs-ofctl with the bridge as its target: args, target, more.
 func (s *Switch) ofctl(ctx context.Context, input, bridge string, args []string, more ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	within, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	args = append(append(args, "unix:"+s.socket(bridge)), more...)
-	cmd := s.command(ctx, args...)
+	cmd := s.command(within, args...)
 	cmd.Stdin = strings.NewReader(input)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
@@ -38,9 +38,23 @@ func (s *Switch) ofctl(ctx context.Context, input, bridge string, args []string,
 		if strings.Contains(text, "version negotiation failed") {
 			text += " (Bridge.protocols of " + bridge + " has to include OpenFlow10 and " + openFlow + ")"
 		}
-		return nil, fmt.Errorf("ovs-ofctl on bridge %s: %w: %s", bridge, errors.Join(err, ctx.Err()), text)
+		if within.Err() != nil && ctx.Err() == nil {
+			s.late.Add(1)
+		}
+		return nil, fmt.Errorf("ovs-ofctl on bridge %s: %w: %s", bridge, errors.Join(err, within.Err()), text)
 	}
+	s.late.Store(0)
 	return out.Bytes(), nil
+}
+
+// mostPatience bounds the growth of patience.
+const mostPatience = 4
+
+// patience is how long ovs-ofctl may take: twice as long each time that it was not done.
+// On a machine that has no processor to spare it would never be, and its work begins
+// anew each time.
+func (s *Switch) patience() time.Duration {
+	return s.config.Timeout << min(s.late.Load(), mostPatience-1)
 }
 
 // command is ovs-ofctl without a control socket: "monitor" would make one in the

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -121,6 +122,7 @@ type Switch struct {
 	log     *slog.Logger
 	changes chan struct{}
 	moved   chan struct{} // capacity 1, as changes
+	late    atomic.Int32  // runs of ovs-ofctl in a row that were not done in time
 
 	mu          sync.Mutex
 	integration string
