@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -194,11 +195,12 @@ func (d *Dataplane) setNode(n Node) error {
 	return nil
 }
 
-// loadPrograms loads all programs, at once: the kernel's verifier takes a second for each
-// of the large ones.
+// loadPrograms loads all programs, on half of the processors: the kernel's verifier takes
+// a second for each of the large ones, and meanwhile others, which forward, want theirs.
 func (d *Dataplane) loadPrograms(n Node) ([]*pinned.Program, error) {
 	list := make([]*pinned.Program, len(allPrograms()))
 	var group errgroup.Group
+	group.SetLimit(max(1, runtime.GOMAXPROCS(0)/2))
 	for i, p := range allPrograms() {
 		group.Go(func() (err error) {
 			if list[i], err = d.loadProgram(p, n); err != nil {
