@@ -60,6 +60,7 @@ type daemon struct {
 	latest                         nodeFacts
 	node                           *node // nil while the node has no role
 	metadata                       *metadataPart
+	taps                           *tapsPart
 	siblings                       []netip.Addr // as ovn.Rows.Siblings tells
 	published                      bool         // Chassis_Private has been written, or is to be
 	// retain: indices of VRFs that went while nobody looked are still to be freed.
@@ -139,6 +140,9 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	if d.cfg.Metadata.Used() {
 		needs = metadataConfig(d.cfg.Metadata).Needs(needs)
 	}
+	if needs.Machines {
+		d.taps = newTaps(d)
+	}
 	return needs, nil
 }
 
@@ -168,6 +172,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.watchHost(ctx) })
 	group.Go(func() error { return d.follower.Run(ctx) })
 	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })
+	group.Go(func() error { return d.taps.run(ctx) })
 	group.Go(func() error { return d.metadata.run(ctx) })
 	group.Go(func() error { return d.runAdmin(ctx) })
 	group.Go(func() error { return d.watchHealth(ctx) })

@@ -37,9 +37,7 @@ func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Pl
 	group.Go(func() error { return ignoreEnd(d.vswitch.Run(ctx)) })
 	group.Go(func() error { return ignoreEnd(d.watchHost(ctx)) })
 	group.Go(func() error { return ignoreEnd(d.follower.Run(ctx)) })
-	if cfg.Metadata.Used() {
-		group.Go(func() error { return ignoreEnd(d.metadata.findTaps(ctx)) })
-	}
+	group.Go(func() error { return d.taps.run(ctx) })
 	group.Go(func() error {
 		defer cancel()
 		if err := d.waitInSync(ctx, notes); err != nil {

@@ -36,6 +36,7 @@ func (d *daemon) takeOVN(e ovn.Event) {
 		n.pending.become(pending)
 	}
 	d.inSyncNow.Store(&e.InSync)
+	d.taps.lookFor(e.Rows)
 	d.metadata.take(e)
 	if d.node != nil {
 		d.node.tables.Pipeline.Kick() // rows may be held for an in-sync that has just come

@@ -26,7 +26,7 @@ type nodeFacts struct {
 func (d *daemon) takeLocal(rows *ovn.Rows) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.metadata.takeLocal(rows)
+	d.taps.lookFor(rows)
 	if d.knownLocally() {
 		d.noteFacts(d.factsOf(rows))
 	}

@@ -74,7 +74,6 @@ func (m *metadataPart) run(ctx context.Context) error {
 	m.adopt(work)
 	defer m.adopt(nil)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.findTaps(ctx) })
 	group.Go(func() error { return work.tables.Pipeline.Run(ctx) })
 	group.Go(func() error { return work.readBack(ctx, m.d.ovs) })
 	group.Go(func() error { return work.steering.Watch(ctx, work.relist) })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -26,8 +27,7 @@ type port struct {
 type build struct {
 	rows     *ovn.Rows
 	cfg      Config
-	devices  map[string]Device
-	here     map[string]ovn.PortBinding
+	taps     taps.Taps
 	networks map[ovn.UUID]*network
 	ports    []*port // by name
 	tables   Tables
@@ -45,13 +45,13 @@ type build struct {
 }
 
 func (b *build) compute() {
-	b.here, b.networks, b.tables = map[string]ovn.PortBinding{}, map[ovn.UUID]*network{}, newTables()
+	b.taps.Here, b.networks, b.tables = map[string]ovn.PortBinding{}, map[ovn.UUID]*network{}, newTables()
 	for _, p := range b.rows.ServedPorts() {
 		// The name is an index of the table; two rows with one are two moments.
-		if _, twice := b.here[p.LogicalPort]; twice {
+		if _, twice := b.taps.Here[p.LogicalPort]; twice {
 			continue
 		}
-		b.here[p.LogicalPort] = p
+		b.taps.Here[p.LogicalPort] = p
 		if _, left := b.served[p.LogicalPort]; !left {
 			b.ports = append(b.ports, &port{row: p, PortStatus: PortStatus{Port: p.LogicalPort, Via: ViaNone}})
 		}
@@ -86,7 +86,7 @@ func (b *build) compute() {
 // read takes from a port's row what does not depend on others.
 func (b *build) read(p *port) {
 	p.Instance, p.Project = p.row.ExternalIDs[keyDeviceID], p.row.ExternalIDs[keyProjectID]
-	if parent, ok := b.here[p.row.ParentPort]; ok && p.Instance == "" {
+	if parent, ok := b.taps.Here[p.row.ParentPort]; ok && p.Instance == "" {
 		// Neutron gives subports none: they are the machine's whose trunk it is.
 		p.Instance, p.Project = parent.ExternalIDs[keyDeviceID], parent.ExternalIDs[keyProjectID]
 	}
@@ -119,17 +119,17 @@ func (b *build) decide(p *port, claimed map[claim]string) {
 		return
 	}
 	if b.cfg.Path == PathNamespace {
-		b.byNamespace(p, lack{})
+		b.byNamespace(p, taps.Lack{})
 		return
 	}
-	tap, why := b.tap(p.row)
-	if why.why == "" && b.cfg.Respect {
+	tap, why := b.taps.Of(p.row)
+	if why.Reason == "" && b.cfg.Respect {
 		if v := b.verdict(p); v.Allowed != acl.Yes {
 			b.leave(p, v)
 			return
 		}
 	}
-	if why.why == "" {
+	if why.Reason == "" {
 		k := claimOf(tap)
 		if first, there := claimed[k]; there {
 			p.say(status.Error, reason.TapConflict, fmt.Sprintf("port %s has the tap %s with VLAN %d already", first, tap.Name, tap.VLAN))
@@ -139,30 +139,30 @@ func (b *build) decide(p *port, claimed map[claim]string) {
 		p.Tap, p.Via = tap, ViaTap
 		return
 	}
-	if why.elsewhere && b.cfg.Path == PathAuto {
+	if why.Elsewhere && b.cfg.Path == PathAuto {
 		b.byNamespace(p, why)
 		return
 	}
-	if why.state == status.OK {
-		why.state = status.Warning // with a namespace it would be served
+	if why.State == status.OK {
+		why.State = status.Warning // with a namespace it would be served
 	}
-	p.say(why.state, why.why, why.detail)
+	p.say(why.State, why.Reason, why.Detail)
 }
 
 // byNamespace serves a port by its network's namespace, because of a lack of a tap or
 // because it is to be so.
-func (b *build) byNamespace(p *port, because lack) {
+func (b *build) byNamespace(p *port, because taps.Lack) {
 	if why := p.network.unusable(); why != "" {
-		if because.why != "" {
-			why = because.detail + "; " + why
+		if because.Reason != "" {
+			why = because.Detail + "; " + why
 		}
 		p.say(status.Warning, reason.NoMetadataPort, why)
 		return
 	}
 	p.Via = ViaNamespace
 	p.network.users = append(p.network.users, p.Port)
-	if because.why != "" {
-		p.say(because.state, because.why, because.detail)
+	if because.Reason != "" {
+		p.say(because.State, because.Reason, because.Detail)
 	}
 	for _, g := range p.guests {
 		if g.Addr.IsValid() && !p.network.answers(g.Addr) {

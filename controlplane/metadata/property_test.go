@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -56,7 +57,7 @@ func FuzzAnyOrder(f *testing.F) {
 func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	cfg := Config{Path: pick(r, PathAuto, PathAuto, PathEBPF, PathNamespace), Answer: answer, PublishNetworks: r.IntN(2) == 0, Respect: r.IntN(3) == 0}
 	live := ovn.NewRows()
-	live.ServeMetadata(true)
+	live.FollowMachines(true)
 	live.FollowACLs(true)
 	now := cloud{map[string]ovn.Row{}, randomDevices(r)}
 	tr, sum := NewTranslator(cfg), newTables()
@@ -83,7 +84,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 			now.devices = randomDevices(r)
 		}
 		dirty := live.Apply(batch)
-		if dirty.Metadata || dirty.All || looked || tr.Stale() {
+		if dirty.Machines || dirty.All || looked || tr.Stale() {
 			sb := step == steps-1 || r.IntN(4) > 0
 			apply(sum, tr.Step(live, now.devices, ovn.InSync{SB: sb, SBGrows: !sb && r.IntN(2) > 0, NB: true}))
 		}
@@ -169,18 +170,18 @@ func randomChange(r *rand.Rand) ovn.Change {
 	return ovn.Set(row)
 }
 
-func randomDevices(r *rand.Rand) map[string]Device {
-	out := map[string]Device{}
+func randomDevices(r *rand.Rand) map[string]taps.Device {
+	out := map[string]taps.Device{}
 	for n := range 5 {
 		name := fmt.Sprint("tap", n)
 		switch r.IntN(12) {
 		case 0:
-			out[name] = Device{Reason: pick(r, reason.TapMissing, reason.TapUnknown, reason.TapNetdev), Detail: "why"}
+			out[name] = taps.Device{Reason: pick(r, reason.TapMissing, reason.TapUnknown, reason.TapNetdev), Detail: "why"}
 		case 1:
-			out[name] = Device{Name: "tap0", IfIndex: 10}
+			out[name] = taps.Device{Name: "tap0", IfIndex: 10}
 		case 2:
 		default:
-			out[name] = Device{Name: name, IfIndex: uint32(10 + n)}
+			out[name] = taps.Device{Name: name, IfIndex: uint32(10 + n)}
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -71,11 +72,11 @@ func (b *build) leave(p *port, v acl.Verdict) {
 		p.say(status.Withheld, reason.ACLDenied, "OVN would not let it through: "+v.Detail)
 		return
 	}
-	because := lack{status.Warning, reason.ACLUnknown, "not known whether OVN would let it through: " + v.Detail, true}
+	because := taps.Lack{State: status.Warning, Reason: reason.ACLUnknown, Detail: "not known whether OVN would let it through: " + v.Detail, Elsewhere: true}
 	if b.cfg.Path == PathAuto && p.network.unusable() == "" {
 		b.byNamespace(p, because)
 		return
 	}
 	p.Via = ViaOVN
-	p.say(because.state, because.why, because.detail)
+	p.say(because.State, because.Reason, because.Detail)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -48,7 +49,7 @@ func TestRespect(t *testing.T) {
 		"the same, by eBPF": {path: PathEBPF, rules: []acl.Rule{drop, rule(1002, "allow-related", "a new thing"), six}, want: "vm ovn warning:acl-unknown"},
 		"the same, no way":  {rules: []acl.Rule{rule(1, "drop", "a new thing")}, change: func(c cloud) { delete(c.rows, "pb-md-red") }, want: "vm ovn warning:acl-unknown"},
 		"by a namespace":    {path: PathNamespace, rules: []acl.Rule{drop}, want: "vm namespace; ns red for vm"},
-		"no tap":            {rules: []acl.Rule{drop}, change: func(c cloud) { c.devices["tapvm"] = Device{Reason: reason.TapNetdev} }, want: "vm namespace ok:tap-netdev; ns red for vm"},
+		"no tap":            {rules: []acl.Rule{drop}, change: func(c cloud) { c.devices["tapvm"] = taps.Device{Reason: reason.TapNetdev} }, want: "vm namespace ok:tap-netdev; ns red for vm"},
 		"of the other way":  {rules: []acl.Rule{drop}, change: func(c cloud) { c.put(ovn.ACL{UUID: "acl-a", Rule: drop}) }, want: steered},
 		"of the switch": {change: func(c cloud) {
 			c.put(ovn.ACL{UUID: "acl-s", FromPort: true, Rule: rule(1, "drop", "ip4")}, ovn.LogicalSwitch{UUID: "nb-red", ACLs: []ovn.UUID{"acl-s"}})

@@ -8,6 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -60,7 +61,7 @@ func NewTranslator(cfg Config) *Translator {
 // Southbound is not in sync nothing changes, but for ports that come while it grows. While
 // Northbound is not, and ACLs are to be respected, what they said of a port last stays; of
 // a port that is new nothing is known.
-func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.InSync) Difference {
+func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync ovn.InSync) Difference {
 	t.stale = !inSync.SB || t.cfg.Respect && !inSync.NB
 	switch {
 	case !inSync.SB && inSync.SBGrows && t.whole && !t.cfg.Respect:
@@ -69,7 +70,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.
 		return Difference{}
 	}
 	t.whole = true
-	b := &build{rows: rows, cfg: t.cfg, devices: devices, book: &t.book, verdicts: map[string]acl.Verdict{}}
+	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, book: &t.book, verdicts: map[string]acl.Verdict{}}
 	if !inSync.NB {
 		b.before = t.verdicts
 	}
@@ -106,8 +107,8 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]Device, inSync ovn.
 // that are new, by a tap that no port has, on the network that Neutron names with them.
 // All else stays: what is missing may be on its way. The rows of a network that is new here
 // take Southbound a while where there are many, and a machine asks in its first second.
-func (t *Translator) early(rows *ovn.Rows, devices map[string]Device) Difference {
-	b := &build{rows: rows, cfg: t.cfg, devices: devices, early: true, served: t.tables.Ports}
+func (t *Translator) early(rows *ovn.Rows, devices map[string]taps.Device) Difference {
+	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, early: true, served: t.tables.Ports}
 	b.compute()
 	diff := Difference{Ports: evpn.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}}
 	switches := b.switches()

@@ -15,7 +15,7 @@ const (
 	optionDefaultDrop = "default_acl_drop"
 )
 
-// ACL is a row of NB ACL. It is followed with Needs.MetadataACLs only, as are the rows
+// ACL is a row of NB ACL. It is followed with Needs.ACLs only, as are the rows
 // below.
 type ACL struct {
 	UUID UUID

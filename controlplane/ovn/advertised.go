@@ -30,7 +30,7 @@ type LogicalSwitch struct {
 	UUID UUID
 	// ExternalIDs has the keys of the BGPVPN vocabulary.
 	ExternalIDs map[string]string
-	// ACLs are read with Needs.MetadataACLs.
+	// ACLs are read with Needs.ACLs.
 	ACLs []UUID
 }
 

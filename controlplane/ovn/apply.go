@@ -14,8 +14,9 @@ type Dirty struct {
 	All bool
 	// Exposure: what may be exposed without EVPN changed (Needs.Exposure).
 	Exposure bool
-	// Metadata: something changed that metadata reads (Needs.Metadata).
-	Metadata bool
+	// Machines: something changed of the machines here, of how they are plugged, or of what
+	// else Needs.Metadata, Needs.Clients and Needs.ACLs follow of them.
+	Machines bool
 	// relations: the change is of what Discover or Role reads.
 	relations bool
 }
@@ -28,7 +29,7 @@ func (d *Dirty) join(o Dirty) {
 	maps.Copy(d.Routers, o.Routers)
 	d.All = d.All || o.All
 	d.Exposure = d.Exposure || o.Exposure
-	d.Metadata = d.Metadata || o.Metadata
+	d.Machines = d.Machines || o.Machines
 	d.relations = d.relations || o.relations
 }
 
@@ -46,7 +47,7 @@ func (r *Rows) Apply(batch []Change) Dirty {
 	for _, c := range batch {
 		old := r.ports[c.UUID]
 		d.Exposure = d.Exposure || r.concernsExposure(c, own.UUID)
-		d.Metadata = d.Metadata || r.concernsMetadata(c, own.UUID)
+		d.Machines = d.Machines || r.concernsMachines(c, own.UUID)
 		next, _ := c.New.(PortBinding)
 		d.relations = d.relations || r.relates(c, own.UUID)
 		r.touched(c, next, d.Routers)
@@ -73,7 +74,7 @@ func (r *Rows) relates(c Change, own UUID) bool {
 		old, had := r.datapaths[c.UUID]
 		next, has := c.New.(DatapathBinding)
 		return had != has || old.IsRouter() != next.IsRouter() || old.NBUUID() != next.NBUUID() ||
-			vrfNames(old.ExternalIDs) != vrfNames(next.ExternalIDs) || r.metadata && old.Network() != next.Network()
+			vrfNames(old.ExternalIDs) != vrfNames(next.ExternalIDs) || r.machines && old.Network() != next.Network()
 	case TableHAChassis:
 		old, had := r.ha[c.UUID]
 		next, has := c.New.(HAChassis)

@@ -93,14 +93,17 @@ func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 		tables["Service_Monitor"] = []string{"logical_port", "ip", "protocol", "port", "status"}
 		tables["Chassis_Template_Var"] = []string{"chassis", "variables"}
 	}
-	if !needs.Metadata {
+	if !needs.Machines {
 		return tables, keys
 	}
 	tables["Port_Binding"] = append(slices.Clone(tables["Port_Binding"]), "additional_chassis", "parent_port")
-	tables["SB_Global"] = []string{"nb_cfg"}
-	if needs.MetadataACLs {
+	if needs.ACLs {
 		tables["Address_Set"] = []string{"name", "addresses"}
 	}
+	if !needs.Metadata {
+		return tables, keys
+	}
+	tables["SB_Global"] = []string{"nb_cfg"}
 	base := sbKeys["Port_Binding"]["external_ids"]
 	keys["Port_Binding"] = maps.Clone(keys["Port_Binding"])
 	keys["Port_Binding"]["external_ids"] = func(k string) bool { return base(k) || slices.Contains(metadataPortKeys, k) }
@@ -121,11 +124,11 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 		tables["Load_Balancer_Health_Check"] = []string{"vip"}
 		tables["Load_Balancer_Group"] = []string{"load_balancer"}
 	}
-	if needs.LoadBalancing || needs.MetadataACLs {
+	if needs.LoadBalancing || needs.ACLs {
 		tables["NB_Global"] = []string{"options"}
 		keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionDefaultDrop || k == optionTableSize }}
 	}
-	if !needs.MetadataACLs {
+	if !needs.ACLs {
 		return tables, keys
 	}
 	tables["Logical_Switch"] = append(slices.Clone(tables["Logical_Switch"]), "acls")
@@ -137,7 +140,7 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 
 // local is what is read of the vswitch database.
 func local(needs Needs) (ovsdb.Tables, ovsdb.Keys, ovsdb.Conditions) {
-	if !needs.Metadata {
+	if !needs.Machines {
 		return vswitchTables, nil, vswitchConditions
 	}
 	tables, conditions := maps.Clone(vswitchTables), maps.Clone(vswitchConditions)

@@ -36,13 +36,15 @@ type Needs struct {
 	// Gateways: the default gateways of machines on a provider switch, and who else
 	// has an address there, are needed, with Exposure.
 	Gateways func(*Rows, ProviderSwitch) bool
-	// Metadata: the ports of machines here, their switches' metadata ports, and the
-	// Interfaces of the node are followed; Dirty says when they change.
+	// Machines: the ports of machines here and the Interfaces of the node are followed;
+	// Dirty says when they change. The ones below are with it only.
+	Machines bool
+	// Metadata: the metadata ports of these machines' switches are followed, too.
 	Metadata bool
 	// LoadBalancing: the load balancers of the routers here are followed, in Northbound.
 	LoadBalancing bool
-	// MetadataACLs: the ACLs of these ports are followed, too, in Northbound.
-	MetadataACLs bool
+	// ACLs: the ACLs of these ports are followed, too, in Northbound.
+	ACLs bool
 }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
@@ -133,7 +135,7 @@ func Discover(rows *Rows, needs Needs) Wanted {
 		}
 	}
 	w.NB = northbound(rows, routers)
-	if needs.LoadBalancing || needs.MetadataACLs {
+	if needs.LoadBalancing || needs.ACLs {
 		w.NB["NB_Global"] = []ovsdb.Clause{ovsdb.All()}
 	}
 	if needs.LoadBalancing {

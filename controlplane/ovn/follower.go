@@ -113,8 +113,8 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.named = cfg.SystemID
 	rows.ExpectNB(cfg.Northbound != "")
 	rows.Expose(cfg.Needs.Exposure)
-	rows.ServeMetadata(cfg.Needs.Metadata)
-	rows.FollowACLs(cfg.Needs.MetadataACLs)
+	rows.FollowMachines(cfg.Needs.Machines)
+	rows.FollowACLs(cfg.Needs.ACLs)
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
@@ -153,7 +153,7 @@ func (f *Follower) Run(ctx context.Context) error {
 				f.mu.Unlock()
 			case <-f.again:
 				f.mu.Lock()
-				f.dirty.Metadata = true
+				f.dirty.Machines = true
 				f.publish()
 				f.mu.Unlock()
 			case d := <-f.in:
@@ -167,7 +167,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Again has an event with Dirty.Metadata, whose rows may be as they were: what is found
+// Again has an event with Dirty.Machines, whose rows may be as they were: what is found
 // on the node beside them has changed.
 func (f *Follower) Again() {
 	select {
@@ -305,7 +305,7 @@ func (f *Follower) publish() {
 		return
 	}
 	dirty, now := f.dirty, f.inSync()
-	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Metadata && !dirty.relations && now == f.told {
+	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Machines && !dirty.relations && now == f.told {
 		return
 	}
 	if dirty.Routers == nil {

@@ -20,7 +20,7 @@ const (
 var metadataPortKeys = []string{keyDeviceID, keyNetworkName, "neutron:project_id", "neutron:mtu", "neutron:cidrs"}
 
 // Interface is a row of the vswitch database's Interface table. It is followed with
-// Needs.Metadata only.
+// Needs.Machines only.
 type Interface struct {
 	UUID UUID
 	Name string
@@ -42,8 +42,8 @@ type Attachment struct {
 	Bridge    string
 }
 
-// ServeMetadata says whether what metadata reads is followed, before any row is there.
-func (r *Rows) ServeMetadata(yes bool) { r.metadata = yes }
+// FollowMachines says whether what metadata reads is followed, before any row is there.
+func (r *Rows) FollowMachines(yes bool) { r.machines = yes }
 
 // networkPrefix is before a network in the names of Neutron's switches.
 const networkPrefix = "neutron-"
@@ -65,7 +65,7 @@ func (r PortBinding) Network() string {
 
 // ServedPorts lists the ports that machines have on this node, or are about to have: of
 // machines and external ones, bound to this chassis or with it as an additional one, by
-// name. It is kept with Needs.Metadata only.
+// name. It is kept with Needs.Machines only.
 func (r *Rows) ServedPorts() []PortBinding {
 	own, ok := r.OwnChassis()
 	if !ok {
@@ -140,7 +140,7 @@ func (r PortBinding) servedHere(own UUID) bool {
 // indexServed keeps the indices of ServedPorts and MetadataPort.
 func (r *Rows) indexServed(p PortBinding, put func(index[UUID], UUID)) {
 	switch {
-	case !r.metadata:
+	case !r.machines:
 	case p.Type == TypeLocalport && strings.HasPrefix(p.ExternalIDs[keyDeviceID], metadataOwner):
 		put(r.localportsOn, p.Datapath)
 	case isServed(p.Type):
@@ -176,7 +176,7 @@ func (r *Rows) putVSwitch(c Change) {
 		if b, ok := r.bridges[c.UUID]; ok {
 			r.bridgeName.add(b.Name, c.UUID)
 		}
-		if !r.metadata {
+		if !r.machines {
 			return
 		}
 		for _, id := range old.Ports {
@@ -188,14 +188,13 @@ func (r *Rows) putVSwitch(c Change) {
 	}
 }
 
-// serves adds the conditions of metadata: the switches of the machines here, and the
-// metadata ports of these alone. A switch may have ports on every node of a cloud.
+// serves adds the conditions of machines: their switches and, for metadata, the metadata
+// ports of these alone. A switch may have ports on every node of a cloud.
 func (d *discovery) serves(own UUID, w Wanted) {
-	if !d.needs.Metadata {
+	if !d.needs.Machines {
 		return
 	}
 	sb := w.SB
-	sb["SB_Global"] = []ovsdb.Clause{ovsdb.All()}
 	sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.Includes("additional_chassis", ovsdb.UUID(own)))
 	networks := map[string]struct{}{}
 	for id := range d.rows.servedAt.all(own) {
@@ -209,18 +208,21 @@ func (d *discovery) serves(own UUID, w Wanted) {
 			networks[name] = struct{}{}
 		}
 	}
-	for n := range networks {
-		sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.IncludesPair("external_ids", keyDeviceID, metadataOwner+n))
+	if d.needs.Metadata {
+		sb["SB_Global"] = []ovsdb.Clause{ovsdb.All()}
+		for n := range networks {
+			sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.IncludesPair("external_ids", keyDeviceID, metadataOwner+n))
+		}
 	}
-	if d.needs.MetadataACLs {
+	if d.needs.ACLs {
 		d.acls(own, w)
 	}
 }
 
-// concernsMetadata tells, before the change is applied, whether it is of what metadata
+// concernsMachines tells, before the change is applied, whether it is of what metadata
 // reads.
-func (r *Rows) concernsMetadata(c Change, own UUID) bool {
-	if !r.metadata {
+func (r *Rows) concernsMachines(c Change, own UUID) bool {
+	if !r.machines {
 		return false
 	}
 	switch c.Table {
@@ -246,7 +248,7 @@ func asPort(c Change) PortBinding {
 // servedMoves tells, before the change is applied, whether a machine comes here or goes,
 // or is on another switch than before: so the rows of networks are chosen.
 func (r *Rows) servedMoves(c Change, own UUID) bool {
-	if !r.metadata {
+	if !r.machines {
 		return false
 	}
 	old, next := r.ports[c.UUID], asPort(c)

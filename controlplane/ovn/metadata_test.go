@@ -16,7 +16,7 @@ import (
 // metadataRows is a node with a machine and its tap.
 func metadataRows() *Rows {
 	rows := NewRows()
-	rows.ServeMetadata(true)
+	rows.FollowMachines(true)
 	rows.Apply([]Change{
 		Set(Chassis{UUID: "own", Name: "a1"}), Set(OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}}),
 		Set(DatapathBinding{UUID: "red", ExternalIDs: map[string]string{"logical-switch": "nb", "name": "neutron-net1"}}),
@@ -54,12 +54,12 @@ func TestMetadataDirty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := metadataRows().Apply([]Change{row.change})
-			if d.Metadata != row.dirty || d.relations != row.relations || d.All || len(d.Routers) > 0 {
-				t.Errorf("metadata %t relations %t all %t routers %v, want %t %t", d.Metadata, d.relations, d.All, d.Routers, row.dirty, row.relations)
+			if d.Machines != row.dirty || d.relations != row.relations || d.All || len(d.Routers) > 0 {
+				t.Errorf("metadata %t relations %t all %t routers %v, want %t %t", d.Machines, d.relations, d.All, d.Routers, row.dirty, row.relations)
 			}
 			without := metadataRows()
-			without.ServeMetadata(false)
-			if d := without.Apply([]Change{row.change}); d.Metadata {
+			without.FollowMachines(false)
+			if d := without.Apply([]Change{row.change}); d.Machines {
 				t.Error("dirty without need")
 			}
 		})
@@ -154,7 +154,7 @@ func TestFollowerMetadata(t *testing.T) {
 			l.bind("a2", "red2", "red3", "red4", "red5")
 			l.network("blue", "blue1", "blue2")
 			l.bind("a2", "blue1", "blue2")
-			w := l.follow(Config{Needs: Needs{Metadata: true}})
+			w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}})
 			w.untilPorts("the start", "red1", "md-red")
 			if raw != nil {
 				l.convert(w, "sb", name, raw, []string{"red1", "md-red"})
@@ -209,7 +209,7 @@ func TestFollowerMetadataOldOVN(t *testing.T) {
 	l := newLab(t)
 	l.network("red", "red1")
 	l.bind("a1", "red1")
-	w := l.follow(Config{Needs: Needs{Metadata: true}})
+	w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}})
 	w.untilPorts("the start", "red1", "md-red")
 	l.convert(w, "sb", "old", edited(t, schema.Southbound, map[string]string{"Port_Binding": "additional_chassis"}), []string{"red1", "md-red"})
 	w.untilPorts("without the column", "red1", "md-red")
@@ -226,7 +226,7 @@ func TestFollowerGrows(t *testing.T) {
 	l.bind("a1", "red1")
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	w := l.follow(Config{Needs: Needs{Metadata: true}, Handle: func(e Event) {
+	w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}, Handle: func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, p := range e.Rows.ServedPorts() {
@@ -279,7 +279,7 @@ func TestFollowerMetadataCosts(t *testing.T) {
 			t.Errorf("%d Interfaces and the keys %v", len(r.interfaces), p.ExternalIDs)
 		}
 	})
-	w := l.follow(Config{Needs: Needs{Metadata: true}})
+	w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}})
 	w.untilPorts("with need", append([]string{"md-red"}, base...)...)
 	state := func() (events, all int, routers string) {
 		w.mu.Lock()
@@ -304,7 +304,7 @@ func TestMetadataAgentKeys(t *testing.T) {
 	l := newLab(t)
 	l.network("red", "red1")
 	l.bind("a1", "red1")
-	w := l.follow(Config{Needs: Needs{Metadata: true}})
+	w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}})
 	w.publisher.mu.Lock()
 	w.publisher.agent.spread = time.Millisecond
 	w.publisher.mu.Unlock()
@@ -368,7 +368,7 @@ func TestMetadataConditions(t *testing.T) {
 	if got := words(Discover(rows, Needs{}).SB["Port_Binding"]); len(got) != 2 {
 		t.Errorf("without need %q", got)
 	}
-	w := Discover(rows, Needs{Metadata: true})
+	w := Discover(rows, Needs{Machines: true, Metadata: true})
 	for _, want := range []ovsdb.Clause{
 		ovsdb.Includes("additional_chassis", ovsdb.UUID("own")), ovsdb.IncludesPair("external_ids", "neutron:device_id", "ovnmeta-net1"),
 	} {
@@ -400,7 +400,7 @@ func TestFollowerACLs(t *testing.T) {
 				"--", "acl-add", "pg_c", "from-lport", "1001", "inport == @pg_c", "drop",
 				"--", "acl-add", "neutron-red", "from-lport", "7", "ip6", "drop",
 				"--", "create", "Address_Set", "name=near", `addresses="10.0.0.0/8"`, "--", "create", "Address_Set", "name=far", `addresses="10.0.0.0/8"`)
-			w := l.follow(Config{Needs: Needs{Metadata: true, MetadataACLs: true}, Northbound: l.remote("nb")})
+			w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true, ACLs: true}, Northbound: l.remote("nb")})
 			state := func() (out string) {
 				w.View(func(r *Rows) {
 					p, _ := r.Port("red1")

@@ -55,10 +55,10 @@ type PortBinding struct {
 	// Chassis is empty while the port is bound nowhere.
 	Chassis UUID
 	// AdditionalChassis are where the port is about to move to, or was just now; with
-	// Needs.Metadata, from OVN 22.06.
+	// Needs.Machines, from OVN 22.06.
 	AdditionalChassis []UUID
 	// ParentPort is the port by whose tap this one's frames come, with the VLAN Tag: a
-	// trunk's, for its subports. With Needs.Metadata.
+	// trunk's, for its subports. With Needs.Machines.
 	ParentPort string
 	// HAChassisGroup is empty when the port has none.
 	HAChassisGroup UUID
@@ -170,7 +170,7 @@ type Bridge struct {
 	UUID  UUID
 	Name  string
 	Ports []UUID
-	// DatapathType is read with Needs.Metadata.
+	// DatapathType is read with Needs.Machines.
 	DatapathType string
 }
 
@@ -179,7 +179,7 @@ type Port struct {
 	UUID        UUID
 	Name        string
 	ExternalIDs map[string]string
-	// Interfaces are read with Needs.Metadata.
+	// Interfaces are read with Needs.Machines.
 	Interfaces []UUID
 }
 

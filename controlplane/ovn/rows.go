@@ -68,7 +68,7 @@ type Rows struct {
 	lspByName  index[string]
 	bridgeName index[string]
 
-	// With metadata: chassis → the ports that machines have there, switch → its metadata
+	// With machines: chassis → the ports that machines have there, switch → its metadata
 	// ports, iface-id → Interfaces, Interface → its Port, Port → its Bridge.
 	servedAt, localportsOn    index[UUID]
 	ifaceOf                   index[string]
@@ -84,8 +84,8 @@ type Rows struct {
 	expectsNB bool
 	// exposes is what Expose was told.
 	exposes bool
-	// metadata is what ServeMetadata was told.
-	metadata bool
+	// machines is what FollowMachines was told.
+	machines bool
 	// named is Config.SystemID.
 	named string
 	// host is what SetHostAddresses was told.
@@ -130,7 +130,7 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.expectsNB, out.named, out.host, out.exposes, out.metadata = r.expectsNB, r.named, r.host, r.exposes, r.metadata
+	out.expectsNB, out.named, out.host, out.exposes, out.machines = r.expectsNB, r.named, r.host, r.exposes, r.machines
 	out.aclRows.follows = r.aclRows.follows
 	var all []Change
 	for _, rows := range append(r.allNB(), values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl), values(r.interfaces)) {
