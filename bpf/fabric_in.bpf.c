@@ -5,6 +5,7 @@
  * over VXLAN enter OVN here, or follow a gateway that has moved on. It redirects
  * or drops and never passes a packet to the host.
  */
+#include "lib/icmp_error.h"
 #include "lib/relay.h"
 #include "lib/vip_echo.h"
 #include "lib/vip_error.h"

@@ -17,6 +17,8 @@ const enum guard_flags *guard_flags_type __attribute__((unused));
 const enum vip_flags *vip_flags_type __attribute__((unused));
 const enum flow_kind *flow_kind_type __attribute__((unused));
 const enum flow_state *flow_state_type __attribute__((unused));
+const enum client_flags *client_flags_type __attribute__((unused));
+const enum neighbor_flags *neighbor_flags_type __attribute__((unused));
 const struct balanced *balanced_type __attribute__((unused));
 const struct maglev_member *maglev_member_type __attribute__((unused));
 const enum df_mode *df_mode_type __attribute__((unused));

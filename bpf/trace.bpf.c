@@ -13,7 +13,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 4);
+	__uint(max_entries, 8);
 	__type(key, __u32); /* Program of dataplane/ebpf */
 	__type(value, __u32);
 } live SEC(".maps");

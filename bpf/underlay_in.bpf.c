@@ -7,7 +7,7 @@
  * counts what is not for such an address.
  */
 #define WITHOUT_VIPS
-#include "lib/icmp.h"
+#include "lib/icmp_error.h"
 
 #include <linux/if_packet.h>
 

@@ -9,7 +9,7 @@
  */
 #define WITHOUT_VIPS
 #include "lib/fib.h"
-#include "lib/icmp.h"
+#include "lib/icmp_error.h"
 
 #include <linux/if_packet.h>
 

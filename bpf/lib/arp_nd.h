@@ -5,7 +5,7 @@
  * ARP (RFC 826) and neighbour solicitations (RFC 4861 section 7.2) for next
  * hops that Sluice serves: answered in place, with the next-hop MAC.
  */
-#include "icmp.h"
+#include "icmp_error.h"
 #include "neighbor.h"
 
 /*

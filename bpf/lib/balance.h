@@ -7,6 +7,7 @@
  * which is the same on all nodes.
  */
 #include "affinity.h"
+#include "client.h"
 #include "fragment.h"
 
 /* vip_find is the VIP of a packet: by its port, or that of all ports. */
@@ -74,6 +75,9 @@ static __always_inline void flow_begin(struct run *r, const struct packet *p, st
 
 	*f = (struct flow){.seen = l4->now, .backend = backend, .vip = stats};
 	f->state = l4->flags & TCP_SYN || p->proto != IPPROTO_TCP ? 0 : FLOW_OPEN;
+#ifdef CLIENT
+	mac_copy(f->mac, r->mac);
+#endif
 	/* The answer comes from the backend, to where the packet is from. */
 	words_copy4(k->src, r->to.addr);
 	words_copy4(k->dst, p->src.addr);
@@ -82,14 +86,44 @@ static __always_inline void flow_begin(struct run *r, const struct packet *p, st
 	f->kind = FLOW_TO_CLIENT;
 	f->port = port;
 	words_copy4(f->addr, p->dst.addr);
-	bpf_map_update_elem(&flows_v1, k, f, BPF_ANY);
+	bpf_map_update_elem(&flows_v2, k, f, BPF_ANY);
 
 	flow_key_of(k, r, p, l4->ports);
 	f->tag = flow_tag(k);
 	f->kind = FLOW_TO_BACKEND;
 	f->port = r->port;
 	words_copy4(f->addr, r->to.addr);
-	bpf_map_update_elem(&flows_v1, k, f, BPF_ANY);
+	bpf_map_update_elem(&flows_v2, k, f, BPF_ANY);
+}
+
+/*
+ * ovn_balances tells whether a flow that is not known is OVN's. A packet that begins none
+ * goes as those did before the last change. What came from another node is in no state of
+ * OVN's here.
+ */
+static __always_inline int ovn_balances(const struct run *r, const struct vip *v, const struct packet *p, const struct l4 *l4)
+{
+	int is = !!(v->flags & VIP_OVN), was = is ^ (l4->now < v->until);
+
+#ifdef CLIENT
+	int client = !!(r->client->flags & CLIENT_OVN);
+
+	is |= client;
+	was |= client ^ (l4->now < r->client->until);
+#endif
+	return is == was || opens(p->proto, l4) ? is : was && r->unknown <= l4->now;
+}
+
+/*
+ * flow_left leaves a flow to OVN; with k, which is room for its key, from now on. There is
+ * nothing to be dropped.
+ */
+static __always_inline __u32 flow_left(struct run *r, struct flow_key *k, const struct l4 *l4)
+{
+	STEP(r, STEP_LEFT, 0, 0);
+	if (k && !r->trace)
+		flow_note(k, l4, FLOW_OVN, l4->flags & TCP_SYN ? 0 : FLOW_OPEN);
+	return DROP_NONE;
 }
 
 /*
@@ -103,17 +137,8 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 	if (!v)
 		return DROP_NONE;
 	STEP(r, STEP_VIP, v->table, p->dst.addr);
-	int ovn = !!(v->flags & VIP_OVN);
-
-	/* What came from another node is in no state of OVN's here. */
-	if (l4->now < v->until && !opens(p->proto, l4))
-		ovn = !ovn && r->unknown <= l4->now;
-	if (ovn) {
-		STEP(r, STEP_LEFT, 0, 0);
-		if (k && !r->trace)
-			flow_note(k, l4, FLOW_OVN, l4->flags & TCP_SYN ? 0 : FLOW_OPEN);
-		return DROP_NONE;
-	}
+	if (ovn_balances(r, v, p, l4))
+		return flow_left(r, k, l4);
 	__u32 row = v->affinity ? kept_backend(r, p, v, l4) : 0;
 
 	if (row)
@@ -130,6 +155,13 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 		return DROP_NO_BACKEND;
 	}
 	halves_copy(&r->to, b->addr);
+#ifdef CLIENT
+	/* What comes back to its sender has to come from another address: OVN's to do. */
+	if (halves_equal(&r->to, p->src.addr))
+		return flow_left(r, k, l4);
+	if (!client_neighbor(r))
+		return DROP_BACKEND_AWAY;
+#endif
 	r->port = b->port;
 	r->side = NAT_DESTINATION;
 	if (!k || r->trace)
@@ -159,7 +191,7 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 
 	l4_read(r->skb, p, &l4);
 	flow_key_of(&k, r, p, l4.ports);
-	struct flow *f = bpf_map_lookup_elem(&flows_v1, &k);
+	struct flow *f = bpf_map_lookup_elem(&flows_v2, &k);
 
 	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
 
@@ -288,7 +320,7 @@ static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u
 	struct flow f = {.tag = flow_tag(k), .seen = now, .kind = FLOW_TO_CLIENT, .state = FLOW_OPEN, .port = r->port, .backend = backend, .vip = stats};
 
 	words_copy4(f.addr, r->to.addr);
-	bpf_map_update_elem(&flows_v1, k, &f, BPF_ANY);
+	bpf_map_update_elem(&flows_v2, k, &f, BPF_ANY);
 }
 
 /*
@@ -300,7 +332,8 @@ static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u
  */
 static __always_inline int answer_unknown(struct run *r, struct packet *p, struct flow_key *k, struct l4 *l4)
 {
-	int hold = r->unknown > l4->now;
+	/* Since unknown was set; those of UDP end sooner. */
+	int hold = r->unknown > l4->now + TCP_IDLE - flow_idle(p->proto, FLOW_OPEN);
 
 	if (!uncertain(r, l4->now))
 		return 1;
@@ -331,7 +364,7 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 
 	l4_read(r->skb, p, &l4);
 	flow_key_of(&k, r, p, l4.ports);
-	struct flow *f = bpf_map_lookup_elem(&flows_v1, &k);
+	struct flow *f = bpf_map_lookup_elem(&flows_v2, &k);
 
 	if (!f || asked_for(f->kind) || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k))) {
 		if (!answer_unknown(r, p, &k, &l4))
@@ -390,7 +423,7 @@ static __noinline void direct_known(struct run *r, struct packet *p)
 	k.scope = r->vni;
 	k.ports = l4.ports << 16 | l4.ports >> 16;
 	k.proto = p->proto;
-	struct flow *f = bpf_map_lookup_elem(&flows_v1, &k);
+	struct flow *f = bpf_map_lookup_elem(&flows_v2, &k);
 
 	if (f && f->kind == FLOW_DIRECT)
 		flow_seen(f, &l4);

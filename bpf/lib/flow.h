@@ -48,6 +48,7 @@ struct work {
 	struct flow flow;
 	struct packet quoted;
 	struct answer_search search;
+	struct packet packet; /* of programs whose own stack has no room for it */
 };
 _Static_assert(sizeof(struct work) <= sizeof(struct scratch), "struct work has no room");
 
@@ -55,7 +56,7 @@ static __always_inline struct work *work_of(void)
 {
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&scratch_v1, &zero);
+	return bpf_map_lookup_elem(&scratch_v2, &zero);
 }
 
 static __always_inline __u32 now_seconds(void)
@@ -111,6 +112,9 @@ static __always_inline int flow_read(struct run *r, const struct flow *f, __u32 
 	to[0] = from[0];
 	to[1] = from[1];
 	r->port = *(const volatile __be16 *)&f->port;
+#ifdef CLIENT
+	mac_copy(r->mac, f->mac);
+#endif
 	return *(const volatile __u32 *)&f->tag == tag;
 }
 
@@ -153,7 +157,7 @@ static __noinline void flow_note(const struct flow_key *k, const struct l4 *l4, 
 {
 	struct flow f = {.tag = flow_tag(k), .seen = l4->now, .kind = kind, .state = state};
 
-	bpf_map_update_elem(&flows_v1, k, &f, BPF_ANY);
+	bpf_map_update_elem(&flows_v2, k, &f, BPF_ANY);
 }
 
 /* flow_lives tells whether a known flow goes on with this packet. */

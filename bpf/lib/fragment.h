@@ -48,7 +48,10 @@ static __noinline __u32 fragment_lead(struct run *r, const struct packet *p)
 	struct first_fragment f = {.tag = flow_tag(&k), .seen = now_seconds(), .side = r->side};
 
 	words_copy4(f.addr, r->to.addr);
-	return bpf_map_update_elem(&fragments_v1, &k, &f, BPF_ANY) ? DROP_VIP_FRAGMENT : DROP_NONE;
+#ifdef CLIENT
+	mac_copy(f.mac, r->mac);
+#endif
+	return bpf_map_update_elem(&fragments_v2, &k, &f, BPF_ANY) ? DROP_VIP_FRAGMENT : DROP_NONE;
 }
 
 /* fragment_follow does with a later fragment what was done with the first one. 0 or a drop reason. */
@@ -58,16 +61,19 @@ static __noinline __u32 fragment_follow(struct run *r, const struct packet *p)
 
 	if (!fragment_key_of(&k, r, p))
 		return DROP_VIP_FRAGMENT;
-	struct first_fragment *f = bpf_map_lookup_elem(&fragments_v1, &k);
+	struct first_fragment *f = bpf_map_lookup_elem(&fragments_v2, &k);
 
 	if (!f || now_seconds() - f->seen > FRAGMENT_IDLE)
 		return DROP_VIP_FRAGMENT;
 	const volatile __u64 *from = (const volatile __u64 *)f->addr;
 	__u64 *to = (__u64 *)r->to.addr;
-	__u32 side = *(const volatile __u32 *)&f->side;
+	__u32 side = *(const volatile __u16 *)&f->side;
 
 	to[0] = from[0];
 	to[1] = from[1];
+#ifdef CLIENT
+	mac_copy(r->mac, f->mac);
+#endif
 	/* The row may be another packet's by now: see flow_read(). */
 	if (*(const volatile __u32 *)&f->tag != flow_tag(&k))
 		return DROP_VIP_FRAGMENT;

@@ -247,7 +247,7 @@ struct {
 	__uint(max_entries, 131072);
 	__type(key, struct flow_key);
 	__type(value, struct flow);
-} flows_v1 SEC(".maps");
+} flows_v2 SEC(".maps");
 
 /* Until when (s, CLOCK_MONOTONIC) there may be flows that began and got no row: see flow_allowed(). */
 struct {
@@ -262,14 +262,30 @@ struct {
 	__uint(max_entries, 8192);
 	__type(key, struct flow_key);
 	__type(value, struct first_fragment);
-} fragments_v1 SEC(".maps");
+} fragments_v2 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct scratch);
-} scratch_v1 SEC(".maps");
+} scratch_v2 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct client_key);
+	__type(value, struct client);
+} clients_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 131072);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct neighbor_key);
+	__type(value, struct neighbor);
+} neighbors_v1 SEC(".maps");
 
 /* The backends that clients of VIPs with affinity had last: flow_key without the client's port. */
 struct {
@@ -277,7 +293,7 @@ struct {
 	__uint(max_entries, 16384);
 	__type(key, struct flow_key);
 	__type(value, struct flow);
-} affinity_v1 SEC(".maps");
+} affinity_v2 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -42,6 +42,10 @@ struct run {
 	struct address to;
 	__be16 port; /* 0: it stays */
 #endif
+#ifdef CLIENT /* of a machine's tap: see client.h */
+	__u8 mac[6] WORDS; /* with side: the destination's */
+	const struct client *client;
+#endif
 };
 
 static __always_inline void run_start(struct run *r, struct __sk_buff *skb, __u32 direction)
@@ -80,10 +84,10 @@ static __noinline void trace_append(struct trace *t, __u32 what, __u32 value, co
 
 /*
  * A token bucket in one word: the time at which the bucket would be empty.
- * Two CPUs that race for the last token cost one answer, never one too many.
- * reserve is the part of burst that is left for others.
+ * reserve is the part of burst that is left for others. 1: it was taken; 0: there is
+ * none; -1: another CPU was quicker, and there may be one more.
  */
-static __always_inline int token_take(__u64 *due, __u64 interval, __u64 burst, __u64 reserve)
+static __always_inline int token_try(__u64 *due, __u64 interval, __u64 burst, __u64 reserve)
 {
 	__u64 now = bpf_ktime_get_ns();
 	__u64 old = *(volatile __u64 *)due;
@@ -91,14 +95,15 @@ static __always_inline int token_take(__u64 *due, __u64 interval, __u64 burst, _
 
 	if (base + interval + reserve > now)
 		return 0;
-	return __sync_val_compare_and_swap(due, old, base + interval) == old;
+	return __sync_val_compare_and_swap(due, old, base + interval) == old ? 1 : -1;
 }
 
+/* Two CPUs that race for the last token cost one answer, never one too many. */
 static __always_inline int take_token(__u32 row, __u64 interval, __u64 burst)
 {
 	__u64 *due = bpf_map_lookup_elem(&buckets_v1, &row);
 
-	return due && token_take(due, interval, burst, 0);
+	return due && token_try(due, interval, burst, 0) > 0;
 }
 
 static __always_inline struct counter *counter_of(const struct run *r)

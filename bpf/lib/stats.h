@@ -63,6 +63,18 @@ static __always_inline int uncertain(const struct run *r, __u32 now)
 	return r->unknown > now || (until && *until > now);
 }
 
+#define TOKEN_TRIES 4
+
+/* flow_token takes a token of a VIP. Of processors that try at once all but one try again. */
+static __always_inline int flow_token(struct balanced *s, int opens)
+{
+	int taken = -1;
+
+	for (int i = 0; i < TOKEN_TRIES && taken < 0; i++)
+		taken = token_try(&s->due, node.flow_interval, node.flow_burst, opens ? node.flow_burst / 2 : 0);
+	return taken > 0;
+}
+
 /*
  * flow_allowed tells whether a new flow to a VIP gets rows. Above a rate it gets none, so
  * that a flood of packets that begin connections takes the rows of no others: its packets
@@ -73,7 +85,7 @@ static __noinline int flow_allowed(const struct vip *v, int opens, __u32 now)
 {
 	struct balanced *s = STATS_ROW(vip_stats_v1, v->stats, 0);
 
-	if (!s || !node.flow_interval || token_take(&s->due, node.flow_interval, node.flow_burst, opens ? node.flow_burst / 2 : 0))
+	if (!s || !node.flow_interval || flow_token(s, opens))
 		return 1;
 	__u32 *until = unrecorded_until(), to = now + UNRECORDED_IDLE;
 

@@ -256,8 +256,9 @@ struct group {
 ASSERT_SIZE(struct group, 392);
 
 /*
- * Load balancing. A VIP belongs to a scope, which is the VNI of a VRF. Ports are in
- * wire order.
+ * Load balancing. A VIP belongs to a scope: the VNI of a VRF, for packets that come by
+ * the fabric, or the number of a switch, which is above all VNIs, for those of its
+ * machines. Ports are in wire order.
  */
 
 /* vips: what is balanced. */
@@ -379,8 +380,11 @@ struct flow {
 	__u32 backend; /* row of backends, in both directions */
 	__u32 owner;   /* 0: this node. For flows that another node decides on. */
 	__u32 vip;     /* row of vip_stats; 0: none */
+	/* FLOW_TO_BACKEND of a switch's machine: the destination's. The flow goes on when the row of neighbors ends. */
+	__u8 mac[6] WORDS;
+	__u16 pad;
 };
-ASSERT_SIZE(struct flow, 40);
+ASSERT_SIZE(struct flow, 48);
 
 /*
  * vip_stats, backend_stats: what was balanced, in pages. Each processor has a row of
@@ -408,16 +412,58 @@ struct first_fragment {
 	__u32 tag;
 	__u32 seen; /* s, CLOCK_MONOTONIC */
 	__u8 addr[16] __attribute__((aligned(8)));
-	__u32 side; /* enum nat_side: which address becomes addr; 0: none */
-	__u32 pad;
+	__u8 mac[6] WORDS; /* see struct flow */
+	__u16 side;	   /* enum nat_side: which address becomes addr; 0: none */
 };
 ASSERT_SIZE(struct first_fragment, 32);
 
+/*
+ * clients: where machines send whose connections to VIPs are balanced before Open
+ * vSwitch sees them: devices, and VLANs of those that are trunks.
+ */
+struct client_key {
+	__u32 ifindex;
+	__u32 vlan; /* VLAN identifier, 0 for none */
+};
+ASSERT_SIZE(struct client_key, 8);
+
+enum client_flags {
+	CLIENT_OVN = 1,	 /* OVN balances what the machine begins */
+	CLIENT_IDLE = 2, /* no program is on its tap: its switch has no VIPs */
+};
+
+struct client {
+	__u32 scope; /* of its VIPs */
+	__u32 flags; /* enum client_flags */
+	__u32 unknown; /* see struct vrf_front; never 0 */
+	__u32 until;   /* of CLIENT_OVN, as that of VIP_OVN: see struct vip */
+};
+ASSERT_SIZE(struct client, 16);
+
+/* neighbors: addresses of VIPs of a switch, and of their backends. */
+struct neighbor_key {
+	__u32 scope;
+	__u8 addr[16] WORDS;
+};
+ASSERT_SIZE(struct neighbor_key, 20);
+
+enum neighbor_flags {
+	NEIGHBOR_VIP = 1,    /* the address has VIPs */
+	NEIGHBOR_ANSWER = 2, /* nobody else tells machines the MAC address */
+};
+
+/* The MAC address that frames to the address go to on the switch: its own, or that of a router's port. */
+struct neighbor {
+	__u8 mac[6] WORDS;
+	__u16 flags; /* enum neighbor_flags */
+};
+ASSERT_SIZE(struct neighbor, 8);
+
 /* scratch: memory for one packet, where the stack has no room: see struct work in flow.h. */
 struct scratch {
-	__u64 words[32];
+	__u64 words[64];
 };
-ASSERT_SIZE(struct scratch, 256);
+ASSERT_SIZE(struct scratch, 512);
 
 /* underlay: devices of the underlay by ifindex, where packets of the default VRF come in and go out. */
 struct underlay {

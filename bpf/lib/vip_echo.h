@@ -3,7 +3,9 @@
 
 /* Echo requests to VIPs (RFC 792, RFC 4443): nobody behind OVN would answer them. */
 #include "icmp.h"
+#include "nat.h"
 
+#define ECHO_TTL 64
 #define ICMP6_ECHO 128
 #define ICMP6_ECHOREPLY 129
 
@@ -28,19 +30,19 @@ static __always_inline int echo_ttl(struct __sk_buff *skb, const struct packet *
 	if (p->family == 4) {
 		struct iphdr *ip = data + ETH_HLEN;
 
-		ip->check = ~fold((__u64)(__u16)~ip->check + (__u16)~bpf_htons(ip->ttl << 8) + bpf_htons(OUTER_TTL << 8));
-		ip->ttl = OUTER_TTL;
+		ip->check = ~fold((__u64)(__u16)~ip->check + (__u16)~bpf_htons(ip->ttl << 8) + bpf_htons(ECHO_TTL << 8));
+		ip->ttl = ECHO_TTL;
 		return 0;
 	}
 	struct ipv6hdr *ip = data + ETH_HLEN;
 
 	/* As in hop(). */
-	bpf_csum_update(skb, (__u32)(__u16)~bpf_htons(ip->hop_limit) + bpf_htons(OUTER_TTL));
+	bpf_csum_update(skb, (__u32)(__u16)~bpf_htons(ip->hop_limit) + bpf_htons(ECHO_TTL));
 	data = frame(skb, ETH_HLEN + sizeof(struct ipv6hdr));
 	if (!data)
 		return -1;
 	ip = data + ETH_HLEN;
-	ip->hop_limit = OUTER_TTL;
+	ip->hop_limit = ECHO_TTL;
 	return 0;
 }
 

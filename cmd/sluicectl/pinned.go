@@ -24,7 +24,7 @@ var _ source = (*pinned)(nil)
 // with opens the maps for one question.
 func with[T any](p *pinned, read func(*ebpf.Reader) (T, error)) (T, error) {
 	var none T
-	r, err := ebpf.OpenReader(p.dir)
+	r, err := ebpf.OpenReader(p.dir, ebpf.Fabric)
 	if errors.Is(err, ebpf.ErrNotLoaded) {
 		return none, fmt.Errorf("%w, and nothing is pinned in %s: start sluiced", errOffline, p.dir)
 	}

@@ -41,7 +41,7 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 	}
 	n.tracing.Lock() // the scratch map has one row
 	defer n.tracing.Unlock()
-	t, err := ebpf.OpenTracer(n.d.cfg.Dataplane.BPFFS)
+	t, err := ebpf.OpenTracer(n.d.cfg.Dataplane.BPFFS, ebpf.Fabric)
 	if err != nil {
 		return out, err
 	}

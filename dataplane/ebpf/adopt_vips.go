@@ -53,7 +53,7 @@ func (s *store) adoptVIPs() error {
 			}
 		}
 		if !s.readOnly {
-			s.vrfs.vips[intent.VNI(k.Scope)]++
+			s.vrfs.adoptVIP(intent.VNI(k.Scope))
 			s.lb.use(k, bpfVip{}, v)
 		}
 	}

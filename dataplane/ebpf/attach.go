@@ -9,11 +9,12 @@ import (
 
 // at is where a program is attached.
 func (p Program) at(dir string) pinned.Place {
-	return pinned.Place{Dir: dir, Program: p.String(), First: p.closes()}
+	return pinned.Place{Dir: dir, Program: p.String(), First: p.closes(), Anywhere: p.onTap(), Egress: p == ClientOut}
 }
 
-// Attach makes a program the ingress program of a device, and puts the second
-// line behind it, except where the host has the device: behind UnderlayIn. Any other
+// Attach makes a program that of a device's ingress, or egress, and puts the second
+// line behind it, except where the device is the host's or a machine's: behind UnderlayIn,
+// ClientIn and ClientOut. Any other
 // device has to be down still, or have it already: whatever comes in before is the
 // host's. Attaching again is no change.
 func (d *Dataplane) Attach(p Program, ifindex int) error {
@@ -25,7 +26,11 @@ func (d *Dataplane) Attach(p Program, ifindex int) error {
 			return fmt.Errorf("second line of device %d: %w", ifindex, err)
 		}
 	} else if hook == HookClsact {
-		if err := pinned.EnsureIngress(ifindex); err != nil {
+		ensure := pinned.EnsureIngress
+		if p == ClientOut {
+			ensure = pinned.EnsureEgress
+		}
+		if err := ensure(ifindex); err != nil {
 			return fmt.Errorf("attach %s to device %d: %w", p, ifindex, err)
 		}
 	}
@@ -90,7 +95,7 @@ func (d *Dataplane) forgetSome() error {
 // pair that was deleted.
 func (d *Dataplane) forgetGone() error {
 	d.links = linkCount{}
-	for _, p := range allPrograms() {
+	for _, p := range d.plane.programs() {
 		pins, err := p.at(d.dir).ForgetGone()
 		if err != nil {
 			return err

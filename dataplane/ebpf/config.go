@@ -18,7 +18,9 @@ import (
 type Config struct {
 	// Dir is a directory on a bpffs. It is created if its parent is there.
 	Dir string
-	// Node are the constants of this node.
+	// Plane is what is in it.
+	Plane Plane
+	// Node are the constants of this node. Clients needs its rates alone.
 	Node Node
 	// Limits are the sizes of the maps; fields that are 0 mean the default.
 	Limits Limits
@@ -219,6 +221,6 @@ func (l Limits) sizes() map[string]uint32 {
 		bpfMapAskedV1: l.Gateways + 1, bpfMapVtepsV1: l.VTEPs, bpfMapServedV1: l.Served, bpfMapKnownV1: l.Served,
 		bpfMapHostsV1: l.Hosts, bpfMapRouteFrontV1: frontSize(l), bpfMapPrefixes4V1: l.Prefixes, bpfMapPrefixes6V1: l.Prefixes,
 		bpfMapNexthopsV1: l.NextHops + 1, bpfMapGroupsV1: l.Groups + 1,
-		bpfMapVipsV2: l.VIPs, bpfMapBackendsV1: l.Backends + 1, bpfMapAnswersV2: l.Backends, bpfMapFlowsV1: l.Flows,
+		bpfMapVipsV2: l.VIPs, bpfMapNeighborsV1: 8 * l.VIPs, bpfMapBackendsV1: l.Backends + 1, bpfMapAnswersV2: l.Backends, bpfMapFlowsV2: l.Flows,
 	}
 }

@@ -83,11 +83,11 @@ func (r *Reader) Flow(k FlowKey) (Flow, bool, error) {
 	}
 	var f bpfFlow
 	key := kernelFlowKey(k)
-	err = r.t[bpfMapFlowsV1].Lookup(key, &f)
+	err = r.t[bpfMapFlowsV2].Lookup(key, &f)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return Flow{}, false, nil
 	}
-	return flowOf(key, f, now), err == nil, mapError(bpfMapFlowsV1, err)
+	return flowOf(key, f, now), err == nil, mapError(bpfMapFlowsV2, err)
 }
 
 // Kept finds the backend that the client of a flow to a VIP had last, and for how long it
@@ -99,12 +99,12 @@ func (r *Reader) Kept(k FlowKey) (netip.AddrPort, time.Duration, error) {
 	}
 	var f bpfFlow
 	k.Src = netip.AddrPortFrom(k.Src.Addr(), 0)
-	err = r.t[bpfMapAffinityV1].Lookup(kernelFlowKey(k), &f)
+	err = r.t[bpfMapAffinityV2].Lookup(kernelFlowKey(k), &f)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return netip.AddrPort{}, 0, nil
 	}
 	if err != nil {
-		return netip.AddrPort{}, 0, mapError(bpfMapAffinityV1, err)
+		return netip.AddrPort{}, 0, mapError(bpfMapAffinityV2, err)
 	}
 	return netip.AddrPortFrom(from16(f.Addr), bePort(f.Port)), time.Duration(now-min(now, f.Seen)) * time.Second, nil
 }
@@ -116,12 +116,12 @@ func (r *Reader) Flows(most int, match func(Flow) bool) ([]Flow, error) {
 		return nil, err
 	}
 	var out []Flow
-	_, err = pinned.Walk(r.t[bpfMapFlowsV1], func(k bpfFlowKey, v bpfFlow) {
+	_, err = pinned.Walk(r.t[bpfMapFlowsV2], func(k bpfFlowKey, v bpfFlow) {
 		if f := flowOf(k, v, now); len(out) < most && match(f) {
 			out = append(out, f)
 		}
 	})
-	return out, mapError(bpfMapFlowsV1, err)
+	return out, mapError(bpfMapFlowsV2, err)
 }
 
 // FlowTarget is where flows go.
@@ -134,12 +134,12 @@ type FlowTarget struct {
 // soon, counts until its row is another one's.
 func (r *Reader) FlowCounts() (map[FlowTarget]uint32, error) {
 	out := map[FlowTarget]uint32{}
-	_, err := pinned.Walk(r.t[bpfMapFlowsV1], func(k bpfFlowKey, v bpfFlow) {
+	_, err := pinned.Walk(r.t[bpfMapFlowsV2], func(k bpfFlowKey, v bpfFlow) {
 		if f := flowOf(k, v, 0); f.ToVIP && !f.Ending {
 			out[FlowTarget{intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: f.Key.Dst.Addr(), Port: f.Key.Dst.Port()}, f.Becomes}]++
 		}
 	})
-	return out, mapError(bpfMapFlowsV1, err)
+	return out, mapError(bpfMapFlowsV2, err)
 }
 
 // TableOf says what is in the table of a VIP: a hash that is equal on two nodes exactly if

@@ -51,16 +51,16 @@ func (s *store) endFlows(e endedFlows) error {
 	}
 	taken := func(k intent.VIPKey) bool { _, ok := s.lb.vips[vipKernelKey(k)]; return ok }
 	var keys []bpfFlowKey
-	_, err := pinned.Walk(s.t[bpfMapFlowsV1], func(k bpfFlowKey, v bpfFlow) {
+	_, err := pinned.Walk(s.t[bpfMapFlowsV2], func(k bpfFlowKey, v bpfFlow) {
 		if f := flowOf(k, v, 0); f.ToVIP && e.has(f, taken) {
 			keys = append(keys, k, kernelFlowKey(FlowKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Src: f.Becomes, Dst: f.Key.Src}))
 		}
 	})
 	for _, k := range keys {
 		// What the programs have given to another flow meanwhile is gone already.
-		if gone := s.t[bpfMapFlowsV1].Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
+		if gone := s.t[bpfMapFlowsV2].Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}
-	return mapError(bpfMapFlowsV1, err)
+	return mapError(bpfMapFlowsV2, err)
 }

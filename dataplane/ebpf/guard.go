@@ -16,9 +16,6 @@ import (
 // the kernel path. It forwards nothing itself: Programs does not have it.
 const VRFGuard Program = 2
 
-// allPrograms are those that Load keeps running.
-func allPrograms() []Program { return append(Programs(), VRFGuard, UnderlayIn) }
-
 // Guard is a device with VRFGuard.
 type Guard struct {
 	IfIndex int

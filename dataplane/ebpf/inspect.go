@@ -20,6 +20,7 @@ import (
 // what Load would make of it. The kernel refuses every write to its maps.
 type Inspection struct {
 	dir   string
+	plane Plane
 	hook  Hook
 	node  Node
 	specs map[string]*ebpf.MapSpec
@@ -30,11 +31,11 @@ type Inspection struct {
 // another process may be writing it. It makes, loads and changes nothing.
 func Inspect(cfg Config) (*Inspection, error) {
 	limits := cfg.Limits.withDefaults()
-	specs, err := mapSpecs(limits)
+	specs, err := cfg.Plane.mapSpecs(limits)
 	if err != nil {
 		return nil, err
 	}
-	i := &Inspection{dir: cfg.Dir, hook: cfg.Hook, node: cfg.Node, specs: specs}
+	i := &Inspection{dir: cfg.Dir, plane: cfg.Plane, hook: cfg.Hook, node: cfg.Node, specs: specs}
 	older, err := i.checkDir()
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (i *Inspection) Changes() ([]status.Change, error) {
 		out = append(out, c)
 	}
 	remade := len(out) > 0
-	for _, p := range allPrograms() {
+	for _, p := range i.plane.programs() {
 		action, actual, err := i.programChange(p, remade)
 		if err != nil {
 			return nil, fmt.Errorf("program %s: %w", p, err)

@@ -40,6 +40,10 @@ func (p Program) String() string {
 		return "vrf_guard"
 	case UnderlayIn:
 		return "underlay_in"
+	case ClientIn:
+		return "client_in"
+	case ClientOut:
+		return "client_out"
 	}
 	return fmt.Sprintf("program(%d)", uint8(p))
 }
@@ -55,6 +59,10 @@ func (p Program) spec() (*ebpf.CollectionSpec, error) {
 		return loadVrfGuard()
 	case UnderlayIn:
 		return loadUnderlayIn()
+	case ClientIn:
+		return loadClientIn()
+	case ClientOut:
+		return loadClientOut()
 	}
 	return loadOverlayIn()
 }
@@ -62,6 +70,7 @@ func (p Program) spec() (*ebpf.CollectionSpec, error) {
 // Dataplane is the loaded programs and maps, and the one writer of both.
 type Dataplane struct {
 	dir     string
+	plane   Plane
 	log     *slog.Logger
 	hook    Hook
 	bridges Bridges
@@ -86,7 +95,7 @@ type Dataplane struct {
 // Programs that run already go on undisturbed, or are replaced in place when
 // they differ from this build's or from cfg.Node.
 func Load(cfg Config) (*Dataplane, error) {
-	if err := cfg.Node.check(); err != nil {
+	if err := cfg.Plane.check(cfg.Node); err != nil {
 		return nil, fmt.Errorf("constants of the node: %w", err)
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
@@ -99,7 +108,7 @@ func Load(cfg Config) (*Dataplane, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dataplane{dir: cfg.Dir, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, lock: lock,
+	d := &Dataplane{dir: cfg.Dir, plane: cfg.Plane, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, lock: lock,
 		programs: map[Program]*pinned.Program{}}
 	if err := d.open(cfg); err != nil {
 		d.Close()
@@ -110,7 +119,7 @@ func Load(cfg Config) (*Dataplane, error) {
 
 func (d *Dataplane) open(cfg Config) (err error) {
 	limits := cfg.Limits.withDefaults()
-	if d.specs, err = mapSpecs(limits); err != nil {
+	if d.specs, err = d.plane.mapSpecs(limits); err != nil {
 		return err
 	}
 	if d.older, err = checkLayout(d.dir, d.specs); err != nil {
@@ -164,7 +173,7 @@ func (d *Dataplane) Node() Node {
 
 // SetNode replaces the programs in place by ones with other constants.
 func (d *Dataplane) SetNode(n Node) error {
-	if err := n.check(); err != nil {
+	if err := d.plane.check(n); err != nil {
 		return fmt.Errorf("constants of the node: %w", err)
 	}
 	d.mu.Lock()
@@ -180,7 +189,7 @@ func (d *Dataplane) setNode(n Node) error {
 	if err != nil {
 		return err
 	}
-	for i, p := range allPrograms() {
+	for i, p := range d.plane.programs() {
 		now, err := d.adoptProgram(p, loaded[i])
 		if err != nil {
 			for _, l := range loaded[i:] {
@@ -198,10 +207,11 @@ func (d *Dataplane) setNode(n Node) error {
 // loadPrograms loads all programs, on half of the processors: the kernel's verifier takes
 // a second for each of the large ones, and meanwhile others, which forward, want theirs.
 func (d *Dataplane) loadPrograms(n Node) ([]*pinned.Program, error) {
-	list := make([]*pinned.Program, len(allPrograms()))
+	programs := d.plane.programs()
+	list := make([]*pinned.Program, len(programs))
 	var group errgroup.Group
 	group.SetLimit(max(1, runtime.GOMAXPROCS(0)/2))
-	for i, p := range allPrograms() {
+	for i, p := range programs {
 		group.Go(func() (err error) {
 			if list[i], err = d.loadProgram(p, n); err != nil {
 				return fmt.Errorf("load program %s: %w", p, err)
@@ -240,7 +250,9 @@ func specialize(spec *ebpf.CollectionSpec, n Node, maps map[string]*ebpf.MapSpec
 		return nil
 	}
 	constants := n.constants()
-	constants.RouteFrontMask = maps[bpfMapRouteFrontV1].MaxEntries - 1
+	if front := maps[bpfMapRouteFrontV1]; front != nil {
+		constants.RouteFrontMask = front.MaxEntries - 1
+	}
 	if err := variable.Set(constants); err != nil {
 		return fmt.Errorf("set constants: %w", err)
 	}

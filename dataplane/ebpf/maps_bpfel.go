@@ -54,6 +54,27 @@ type bpfBalanced struct {
 	Due        uint64
 }
 
+type bpfClient struct {
+	_       structs.HostLayout
+	Scope   uint32
+	Flags   uint32
+	Unknown uint32
+	Until   uint32
+}
+
+type bpfClientFlags uint32
+
+const (
+	bpfClientFlagsCLIENT_OVN  bpfClientFlags = 1
+	bpfClientFlagsCLIENT_IDLE bpfClientFlags = 2
+)
+
+type bpfClientKey struct {
+	_       structs.HostLayout
+	Ifindex uint32
+	Vlan    uint32
+}
+
 type bpfCounter struct {
 	_       structs.HostLayout
 	Packets uint64
@@ -110,6 +131,8 @@ type bpfFlow struct {
 	Backend uint32
 	Owner   uint32
 	Vip     uint32
+	Mac     [6]uint8
+	Pad     uint16
 }
 
 type bpfFlowKey struct {
@@ -219,6 +242,25 @@ type bpfMaglevMember struct {
 	Backend uint32
 	Weight  uint16
 	Pad     uint16
+}
+
+type bpfNeighbor struct {
+	_     structs.HostLayout
+	Mac   [6]uint8
+	Flags uint16
+}
+
+type bpfNeighborFlags uint32
+
+const (
+	bpfNeighborFlagsNEIGHBOR_VIP    bpfNeighborFlags = 1
+	bpfNeighborFlagsNEIGHBOR_ANSWER bpfNeighborFlags = 2
+)
+
+type bpfNeighborKey struct {
+	_     structs.HostLayout
+	Scope uint32
+	Addr  [16]uint8
 }
 
 type bpfNexthop struct {
@@ -448,61 +490,65 @@ type bpfVtepKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	bpfMapAffinityV1       = "affinity_v1"
-	bpfMapAnswersV2        = "answers_v2"
-	bpfMapAskedV1          = "asked_v1"
-	bpfMapBackendFrontV1   = "backend_front_v1"
-	bpfMapBackendStatsV1   = "backend_stats_v1"
-	bpfMapBackendsV1       = "backends_v1"
-	bpfMapBucketsV1        = "buckets_v1"
-	bpfMapCountersV1       = "counters_v1"
-	bpfMapDropsV1          = "drops_v1"
-	bpfMapEntriesV1        = "entries_v1"
-	bpfMapFlowsV1          = "flows_v1"
-	bpfMapFragmentsV1      = "fragments_v1"
-	bpfMapGateFrontV2      = "gate_front_v2"
-	bpfMapGatewaysV1       = "gateways_v1"
-	bpfMapGroupsV1         = "groups_v1"
-	bpfMapGuardedV1        = "guarded_v1"
-	bpfMapHostsV1          = "hosts_v1"
-	bpfMapKnownV1          = "known_v1"
-	bpfMapMaglevV2         = "maglev_v2"
-	bpfMapNamesV1          = "names_v1"
-	bpfMapNexthopsV1       = "nexthops_v1"
-	bpfMapPrefixCacheV1    = "prefix_cache_v1"
-	bpfMapPrefixGenV1      = "prefix_gen_v1"
-	bpfMapPrefixes4V1      = "prefixes4_v1"
-	bpfMapPrefixes6V1      = "prefixes6_v1"
-	bpfMapRouteFrontV1     = "route_front_v1"
-	bpfMapSamplesV1        = "samples_v1"
-	bpfMapScratchV1        = "scratch_v1"
-	bpfMapServedV1         = "served_v1"
-	bpfMapSpeakersV1       = "speakers_v1"
-	bpfMapTraceV1          = "trace_v1"
-	bpfMapUnderlayV1       = "underlay_v1"
-	bpfMapUnrecordedV1     = "unrecorded_v1"
-	bpfMapVipStatsV1       = "vip_stats_v1"
-	bpfMapVipsV2           = "vips_v2"
-	bpfMapVrfFrontV2       = "vrf_front_v2"
-	bpfMapVrfsV2           = "vrfs_v2"
-	bpfMapVtepFrontV1      = "vtep_front_v1"
-	bpfMapVtepsV1          = "vteps_v1"
-	bpfVarBalancedType     = "balanced_type"
-	bpfVarDfModeType       = "df_mode_type"
-	bpfVarDirectionType    = "direction_type"
-	bpfVarEntryFlagsType   = "entry_flags_type"
-	bpfVarFlowKindType     = "flow_kind_type"
-	bpfVarFlowStateType    = "flow_state_type"
-	bpfVarGuardFlagsType   = "guard_flags_type"
-	bpfVarIcmpRefusalType  = "icmp_refusal_type"
-	bpfVarLengthEndType    = "length_end_type"
-	bpfVarMaglevMemberType = "maglev_member_type"
-	bpfVarNode             = "node"
-	bpfVarRouteKindType    = "route_kind_type"
-	bpfVarSampleType       = "sample_type"
-	bpfVarServedAnswerType = "served_answer_type"
-	bpfVarTraceWhatType    = "trace_what_type"
-	bpfVarVipFlagsType     = "vip_flags_type"
+	bpfMapAffinityV2        = "affinity_v2"
+	bpfMapAnswersV2         = "answers_v2"
+	bpfMapAskedV1           = "asked_v1"
+	bpfMapBackendFrontV1    = "backend_front_v1"
+	bpfMapBackendStatsV1    = "backend_stats_v1"
+	bpfMapBackendsV1        = "backends_v1"
+	bpfMapBucketsV1         = "buckets_v1"
+	bpfMapClientsV1         = "clients_v1"
+	bpfMapCountersV1        = "counters_v1"
+	bpfMapDropsV1           = "drops_v1"
+	bpfMapEntriesV1         = "entries_v1"
+	bpfMapFlowsV2           = "flows_v2"
+	bpfMapFragmentsV2       = "fragments_v2"
+	bpfMapGateFrontV2       = "gate_front_v2"
+	bpfMapGatewaysV1        = "gateways_v1"
+	bpfMapGroupsV1          = "groups_v1"
+	bpfMapGuardedV1         = "guarded_v1"
+	bpfMapHostsV1           = "hosts_v1"
+	bpfMapKnownV1           = "known_v1"
+	bpfMapMaglevV2          = "maglev_v2"
+	bpfMapNamesV1           = "names_v1"
+	bpfMapNeighborsV1       = "neighbors_v1"
+	bpfMapNexthopsV1        = "nexthops_v1"
+	bpfMapPrefixCacheV1     = "prefix_cache_v1"
+	bpfMapPrefixGenV1       = "prefix_gen_v1"
+	bpfMapPrefixes4V1       = "prefixes4_v1"
+	bpfMapPrefixes6V1       = "prefixes6_v1"
+	bpfMapRouteFrontV1      = "route_front_v1"
+	bpfMapSamplesV1         = "samples_v1"
+	bpfMapScratchV2         = "scratch_v2"
+	bpfMapServedV1          = "served_v1"
+	bpfMapSpeakersV1        = "speakers_v1"
+	bpfMapTraceV1           = "trace_v1"
+	bpfMapUnderlayV1        = "underlay_v1"
+	bpfMapUnrecordedV1      = "unrecorded_v1"
+	bpfMapVipStatsV1        = "vip_stats_v1"
+	bpfMapVipsV2            = "vips_v2"
+	bpfMapVrfFrontV2        = "vrf_front_v2"
+	bpfMapVrfsV2            = "vrfs_v2"
+	bpfMapVtepFrontV1       = "vtep_front_v1"
+	bpfMapVtepsV1           = "vteps_v1"
+	bpfVarBalancedType      = "balanced_type"
+	bpfVarClientFlagsType   = "client_flags_type"
+	bpfVarDfModeType        = "df_mode_type"
+	bpfVarDirectionType     = "direction_type"
+	bpfVarEntryFlagsType    = "entry_flags_type"
+	bpfVarFlowKindType      = "flow_kind_type"
+	bpfVarFlowStateType     = "flow_state_type"
+	bpfVarGuardFlagsType    = "guard_flags_type"
+	bpfVarIcmpRefusalType   = "icmp_refusal_type"
+	bpfVarLengthEndType     = "length_end_type"
+	bpfVarMaglevMemberType  = "maglev_member_type"
+	bpfVarNeighborFlagsType = "neighbor_flags_type"
+	bpfVarNode              = "node"
+	bpfVarRouteKindType     = "route_kind_type"
+	bpfVarSampleType        = "sample_type"
+	bpfVarServedAnswerType  = "served_answer_type"
+	bpfVarTraceWhatType     = "trace_what_type"
+	bpfVarVipFlagsType      = "vip_flags_type"
 )
 
 // loadBpf returns the embedded CollectionSpec for bpf.
@@ -553,18 +599,19 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
+	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
+	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
-	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
+	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
+	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -573,6 +620,7 @@ type bpfMapSpecs struct {
 	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
 	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
+	NeighborsV1    *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
@@ -580,7 +628,7 @@ type bpfMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
-	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
+	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -598,22 +646,24 @@ type bpfMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
-	BalancedType     *ebpf.VariableSpec `ebpf:"balanced_type"`
-	DfModeType       *ebpf.VariableSpec `ebpf:"df_mode_type"`
-	DirectionType    *ebpf.VariableSpec `ebpf:"direction_type"`
-	EntryFlagsType   *ebpf.VariableSpec `ebpf:"entry_flags_type"`
-	FlowKindType     *ebpf.VariableSpec `ebpf:"flow_kind_type"`
-	FlowStateType    *ebpf.VariableSpec `ebpf:"flow_state_type"`
-	GuardFlagsType   *ebpf.VariableSpec `ebpf:"guard_flags_type"`
-	IcmpRefusalType  *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
-	LengthEndType    *ebpf.VariableSpec `ebpf:"length_end_type"`
-	MaglevMemberType *ebpf.VariableSpec `ebpf:"maglev_member_type"`
-	Node             *ebpf.VariableSpec `ebpf:"node"`
-	RouteKindType    *ebpf.VariableSpec `ebpf:"route_kind_type"`
-	SampleType       *ebpf.VariableSpec `ebpf:"sample_type"`
-	ServedAnswerType *ebpf.VariableSpec `ebpf:"served_answer_type"`
-	TraceWhatType    *ebpf.VariableSpec `ebpf:"trace_what_type"`
-	VipFlagsType     *ebpf.VariableSpec `ebpf:"vip_flags_type"`
+	BalancedType      *ebpf.VariableSpec `ebpf:"balanced_type"`
+	ClientFlagsType   *ebpf.VariableSpec `ebpf:"client_flags_type"`
+	DfModeType        *ebpf.VariableSpec `ebpf:"df_mode_type"`
+	DirectionType     *ebpf.VariableSpec `ebpf:"direction_type"`
+	EntryFlagsType    *ebpf.VariableSpec `ebpf:"entry_flags_type"`
+	FlowKindType      *ebpf.VariableSpec `ebpf:"flow_kind_type"`
+	FlowStateType     *ebpf.VariableSpec `ebpf:"flow_state_type"`
+	GuardFlagsType    *ebpf.VariableSpec `ebpf:"guard_flags_type"`
+	IcmpRefusalType   *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
+	LengthEndType     *ebpf.VariableSpec `ebpf:"length_end_type"`
+	MaglevMemberType  *ebpf.VariableSpec `ebpf:"maglev_member_type"`
+	NeighborFlagsType *ebpf.VariableSpec `ebpf:"neighbor_flags_type"`
+	Node              *ebpf.VariableSpec `ebpf:"node"`
+	RouteKindType     *ebpf.VariableSpec `ebpf:"route_kind_type"`
+	SampleType        *ebpf.VariableSpec `ebpf:"sample_type"`
+	ServedAnswerType  *ebpf.VariableSpec `ebpf:"served_answer_type"`
+	TraceWhatType     *ebpf.VariableSpec `ebpf:"trace_what_type"`
+	VipFlagsType      *ebpf.VariableSpec `ebpf:"vip_flags_type"`
 }
 
 // bpfObjects contains all objects after they have been loaded into the kernel.
@@ -636,18 +686,19 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
+	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
+	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
-	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
+	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
+	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -656,6 +707,7 @@ type bpfMaps struct {
 	KnownV1        *ebpf.Map `ebpf:"known_v1"`
 	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
+	NeighborsV1    *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
@@ -663,7 +715,7 @@ type bpfMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
-	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
+	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -679,18 +731,19 @@ type bpfMaps struct {
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
-		m.AffinityV1,
+		m.AffinityV2,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
+		m.ClientsV1,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV1,
-		m.FragmentsV1,
+		m.FlowsV2,
+		m.FragmentsV2,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -699,6 +752,7 @@ func (m *bpfMaps) Close() error {
 		m.KnownV1,
 		m.MaglevV2,
 		m.NamesV1,
+		m.NeighborsV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
@@ -706,7 +760,7 @@ func (m *bpfMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
-		m.ScratchV1,
+		m.ScratchV2,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,
@@ -725,22 +779,24 @@ func (m *bpfMaps) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
-	BalancedType     *ebpf.Variable `ebpf:"balanced_type"`
-	DfModeType       *ebpf.Variable `ebpf:"df_mode_type"`
-	DirectionType    *ebpf.Variable `ebpf:"direction_type"`
-	EntryFlagsType   *ebpf.Variable `ebpf:"entry_flags_type"`
-	FlowKindType     *ebpf.Variable `ebpf:"flow_kind_type"`
-	FlowStateType    *ebpf.Variable `ebpf:"flow_state_type"`
-	GuardFlagsType   *ebpf.Variable `ebpf:"guard_flags_type"`
-	IcmpRefusalType  *ebpf.Variable `ebpf:"icmp_refusal_type"`
-	LengthEndType    *ebpf.Variable `ebpf:"length_end_type"`
-	MaglevMemberType *ebpf.Variable `ebpf:"maglev_member_type"`
-	Node             *ebpf.Variable `ebpf:"node"`
-	RouteKindType    *ebpf.Variable `ebpf:"route_kind_type"`
-	SampleType       *ebpf.Variable `ebpf:"sample_type"`
-	ServedAnswerType *ebpf.Variable `ebpf:"served_answer_type"`
-	TraceWhatType    *ebpf.Variable `ebpf:"trace_what_type"`
-	VipFlagsType     *ebpf.Variable `ebpf:"vip_flags_type"`
+	BalancedType      *ebpf.Variable `ebpf:"balanced_type"`
+	ClientFlagsType   *ebpf.Variable `ebpf:"client_flags_type"`
+	DfModeType        *ebpf.Variable `ebpf:"df_mode_type"`
+	DirectionType     *ebpf.Variable `ebpf:"direction_type"`
+	EntryFlagsType    *ebpf.Variable `ebpf:"entry_flags_type"`
+	FlowKindType      *ebpf.Variable `ebpf:"flow_kind_type"`
+	FlowStateType     *ebpf.Variable `ebpf:"flow_state_type"`
+	GuardFlagsType    *ebpf.Variable `ebpf:"guard_flags_type"`
+	IcmpRefusalType   *ebpf.Variable `ebpf:"icmp_refusal_type"`
+	LengthEndType     *ebpf.Variable `ebpf:"length_end_type"`
+	MaglevMemberType  *ebpf.Variable `ebpf:"maglev_member_type"`
+	NeighborFlagsType *ebpf.Variable `ebpf:"neighbor_flags_type"`
+	Node              *ebpf.Variable `ebpf:"node"`
+	RouteKindType     *ebpf.Variable `ebpf:"route_kind_type"`
+	SampleType        *ebpf.Variable `ebpf:"sample_type"`
+	ServedAnswerType  *ebpf.Variable `ebpf:"served_answer_type"`
+	TraceWhatType     *ebpf.Variable `ebpf:"trace_what_type"`
+	VipFlagsType      *ebpf.Variable `ebpf:"vip_flags_type"`
 }
 
 // bpfPrograms contains all programs after they have been loaded into the kernel.

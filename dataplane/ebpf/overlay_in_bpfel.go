@@ -16,18 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	overlayInMapAffinityV1     = "affinity_v1"
+	overlayInMapAffinityV2     = "affinity_v2"
 	overlayInMapAnswersV2      = "answers_v2"
 	overlayInMapAskedV1        = "asked_v1"
 	overlayInMapBackendFrontV1 = "backend_front_v1"
 	overlayInMapBackendStatsV1 = "backend_stats_v1"
 	overlayInMapBackendsV1     = "backends_v1"
 	overlayInMapBucketsV1      = "buckets_v1"
+	overlayInMapClientsV1      = "clients_v1"
 	overlayInMapCountersV1     = "counters_v1"
 	overlayInMapDropsV1        = "drops_v1"
 	overlayInMapEntriesV1      = "entries_v1"
-	overlayInMapFlowsV1        = "flows_v1"
-	overlayInMapFragmentsV1    = "fragments_v1"
+	overlayInMapFlowsV2        = "flows_v2"
+	overlayInMapFragmentsV2    = "fragments_v2"
 	overlayInMapGateFrontV2    = "gate_front_v2"
 	overlayInMapGatewaysV1     = "gateways_v1"
 	overlayInMapGroupsV1       = "groups_v1"
@@ -36,6 +37,7 @@ const (
 	overlayInMapKnownV1        = "known_v1"
 	overlayInMapMaglevV2       = "maglev_v2"
 	overlayInMapNamesV1        = "names_v1"
+	overlayInMapNeighborsV1    = "neighbors_v1"
 	overlayInMapNexthopsV1     = "nexthops_v1"
 	overlayInMapPrefixCacheV1  = "prefix_cache_v1"
 	overlayInMapPrefixGenV1    = "prefix_gen_v1"
@@ -43,7 +45,7 @@ const (
 	overlayInMapPrefixes6V1    = "prefixes6_v1"
 	overlayInMapRouteFrontV1   = "route_front_v1"
 	overlayInMapSamplesV1      = "samples_v1"
-	overlayInMapScratchV1      = "scratch_v1"
+	overlayInMapScratchV2      = "scratch_v2"
 	overlayInMapServedV1       = "served_v1"
 	overlayInMapSpeakersV1     = "speakers_v1"
 	overlayInMapTraceV1        = "trace_v1"
@@ -108,18 +110,19 @@ type overlayInProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayInMapSpecs struct {
-	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
+	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
+	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
-	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
+	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
+	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -128,6 +131,7 @@ type overlayInMapSpecs struct {
 	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
 	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
+	NeighborsV1    *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
@@ -135,7 +139,7 @@ type overlayInMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
-	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
+	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -176,18 +180,19 @@ func (o *overlayInObjects) Close() error {
 //
 // It can be passed to loadOverlayInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayInMaps struct {
-	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
+	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
+	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
-	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
+	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
+	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -196,6 +201,7 @@ type overlayInMaps struct {
 	KnownV1        *ebpf.Map `ebpf:"known_v1"`
 	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
+	NeighborsV1    *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
@@ -203,7 +209,7 @@ type overlayInMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
-	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
+	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -219,18 +225,19 @@ type overlayInMaps struct {
 
 func (m *overlayInMaps) Close() error {
 	return _OverlayInClose(
-		m.AffinityV1,
+		m.AffinityV2,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
+		m.ClientsV1,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV1,
-		m.FragmentsV1,
+		m.FlowsV2,
+		m.FragmentsV2,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -239,6 +246,7 @@ func (m *overlayInMaps) Close() error {
 		m.KnownV1,
 		m.MaglevV2,
 		m.NamesV1,
+		m.NeighborsV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
@@ -246,7 +254,7 @@ func (m *overlayInMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
-		m.ScratchV1,
+		m.ScratchV2,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,

@@ -20,9 +20,9 @@ import (
 // Reader reads the pinned maps. The daemon need not run.
 type Reader struct{ t tables }
 
-// OpenReader opens the maps of a directory for reading.
-func OpenReader(dir string) (*Reader, error) {
-	specs, err := mapSpecs(DefaultLimits())
+// OpenReader opens the maps of a plane's directory for reading.
+func OpenReader(dir string, plane Plane) (*Reader, error) {
+	specs, err := plane.mapSpecs(DefaultLimits())
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
-// Pins lists what Sluice pinned in a directory. Names of another form are not
+// Pins lists what Sluice pinned in the directory of a plane. Names of another form are not
 // Sluice's and are not listed.
-func Pins(dir string) ([]string, error) {
+func Pins(dir string, plane Plane) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -21,14 +21,14 @@ func Pins(dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read pin directory: %w", err)
 	}
-	specs, err := mapSpecs(DefaultLimits())
+	specs, err := plane.mapSpecs(DefaultLimits())
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, e := range entries {
 		name := strings.TrimSuffix(e.Name(), pinned.AsideSuffix)
-		if _, ours := specs[name]; ours || outdated(name, specs) || pinned.IsOurs(name) {
+		if plane.pins(name, specs) {
 			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
@@ -38,8 +38,8 @@ func Pins(dir string) ([]string, error) {
 // Remove takes the programs off all devices of this namespace and removes the
 // pins. It refuses while a daemon has the directory. Delete the devices first: one
 // that is left drops what comes in, but only as long as it has its clsact qdisc.
-func Remove(dir string) error {
-	pins, err := Pins(dir)
+func Remove(dir string, plane Plane) error {
+	pins, err := Pins(dir, plane)
 	if err != nil || len(pins) == 0 {
 		return err
 	}
@@ -48,10 +48,10 @@ func Remove(dir string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := errors.Join(detachUnderlay(dir), detachVTEPGuard(dir)); err != nil {
+	if err := plane.detach(dir); err != nil {
 		return err
 	}
-	for _, p := range allPrograms() {
+	for _, p := range plane.programs() {
 		if err := p.at(dir).UnfilterAll(); err != nil {
 			return err
 		}

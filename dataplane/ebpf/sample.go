@@ -19,8 +19,11 @@ func parseSample(raw []byte) (Sample, error) {
 		return Sample{}, fmt.Errorf("a sample that claims %d bytes of a packet", v.Caplen)
 	}
 	program := Program(v.Direction)
-	if program == FabricIn && intent.VNI(v.Vni) == intent.DefaultVRF {
+	switch vni := intent.VNI(v.Vni); {
+	case program == FabricIn && vni == intent.DefaultVRF:
 		program = UnderlayIn
+	case vni.IsSwitch():
+		program = []Program{ClientIn, ClientOut}[v.Direction%2]
 	}
 	return Sample{
 		Uptime: time.Duration(v.Time), Reason: drop.Reason(v.Reason), VNI: intent.VNI(v.Vni), Program: program,

@@ -65,12 +65,12 @@ func (d *Dataplane) Promote() error {
 }
 
 func (d *Dataplane) promote() error {
-	for _, p := range allPrograms() {
+	for _, p := range d.plane.programs() {
 		if err := p.at(d.dir).Update(d.pickHook(), d.programs[p]); err != nil {
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}
 	}
-	for _, p := range allPrograms() {
+	for _, p := range d.plane.programs() {
 		if err := d.programs[p].PinAs(d.dir, p.String()); err != nil {
 			return fmt.Errorf("pin program %s: %w", p, err)
 		}

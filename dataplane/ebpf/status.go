@@ -21,12 +21,17 @@ func (c Counter) Status() status.Traffic {
 // DropStatus is every reason with its packets, the most frequent first.
 func (r *Reader) DropStatus() (status.Drops, error) {
 	packets, err := r.Drops()
+	return DropStatus(packets), err
+}
+
+// DropStatus describes counts of dropped packets, the most first.
+func DropStatus(packets map[drop.Reason]uint64) status.Drops {
 	out := status.Drops{Counts: []status.DropCount{}}
 	for _, reason := range drop.All() {
 		out.Counts = append(out.Counts, status.DropCount{Reason: reason.String(), Description: reason.Explain(), Packets: packets[reason]})
 	}
 	slices.SortStableFunc(out.Counts, func(a, b status.DropCount) int { return cmp.Compare(b.Packets, a.Packets) })
-	return out, err
+	return out
 }
 
 // Status is the sample as it is reported, with the name that its device has now.

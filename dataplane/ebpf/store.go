@@ -21,6 +21,7 @@ var ErrFull = errors.New("the map is full; raise its limit in the configuration"
 type store struct {
 	mu      sync.Mutex
 	t       tables
+	plane   Plane
 	limits  Limits
 	bridges Bridges
 	devices Devices // nil: none
@@ -77,7 +78,7 @@ type liveGateway struct {
 }
 
 func newStore(t tables, limits Limits, cfg Config) *store {
-	s := &store{t: t, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, networks: cfg.Networks, rows: map[string]int{}}
+	s := &store{t: t, plane: cfg.Plane, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, networks: cfg.Networks, rows: map[string]int{}}
 	s.reset()
 	return s
 }
@@ -147,6 +148,9 @@ func (s *store) repair() error {
 	if err := s.adopt(); err != nil {
 		return fmt.Errorf("read the pinned maps: %w", err)
 	}
+	if s.plane == Clients {
+		return s.settleVIPs()
+	}
 	// An older build had another front.
 	for k, l := range s.live {
 		if err := s.frontGateway(gatewayKernelKey(k, l.ifindex), bpfGateway{Entry: l.row, Vni: uint32(l.vni)}); err != nil {
@@ -181,6 +185,9 @@ func (s *store) repair() error {
 // adopt reads all references from the maps.
 func (s *store) adopt() error {
 	s.reset()
+	if s.plane == Clients {
+		return s.adoptVIPs()
+	}
 	if !s.readOnly {
 		if err := s.openMemory(); err != nil {
 			return err

@@ -28,7 +28,8 @@ type TraceRequest struct {
 	VTEP netip.Addr
 	VNI  intent.VNI
 	// IfIndex and VLAN are where the frame came in, for OverlayIn; IfIndex for
-	// UnderlayIn too, whose frames have the device's own MAC address.
+	// UnderlayIn too, whose frames have the device's own MAC address, and both for a
+	// machine's tap.
 	IfIndex uint32
 	VLAN    uint16
 	// GSOSize is the segment size of a frame that stands for many, else 0.
@@ -177,7 +178,7 @@ func (s Step) String() string {
 type TraceResult struct {
 	// Redirected tells that a packet went out: the packet itself, or the answer to it.
 	Redirected bool
-	// Passed tells that the packet goes on to the host.
+	// Passed tells that the packet goes on: to the host, to Open vSwitch or to the machine.
 	Passed bool
 	Steps  []Step
 	// Frame is the packet after the program, without VLAN tag and tunnel header.
@@ -212,17 +213,17 @@ type Tracer struct {
 	live    map[Program]*ebpf.Program
 }
 
-// OpenTracer opens the pinned programs of a directory. The daemon need not run.
-func OpenTracer(dir string) (*Tracer, error) {
+// OpenTracer opens the pinned programs of a plane's directory. The daemon need not run.
+func OpenTracer(dir string, plane Plane) (*Tracer, error) {
 	t := &Tracer{dir: dir}
-	if err := t.open(); err != nil {
+	if err := t.open(plane.traced()); err != nil {
 		t.Close()
 		return nil, fmt.Errorf("open the programs in %s: %w", dir, err)
 	}
 	return t, nil
 }
 
-func (t *Tracer) open() (err error) {
+func (t *Tracer) open(programs []Program) (err error) {
 	t.scratch, err = ebpf.LoadPinnedMap(filepath.Join(t.dir, bpfMapTraceV1), nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrNotLoaded
@@ -246,7 +247,7 @@ func (t *Tracer) open() (err error) {
 	defer c.Close()
 	t.wrapper, t.slots = c.DetachProgram(wrapperProgTrace), c.DetachMap(wrapperMapLive)
 	t.live = map[Program]*ebpf.Program{}
-	for _, p := range append(Programs(), UnderlayIn) {
+	for _, p := range programs {
 		live, err := ebpf.LoadPinnedProgram(filepath.Join(t.dir, "prog_"+p.String()), nil)
 		if p == UnderlayIn && errors.Is(err, fs.ErrNotExist) {
 			continue // pinned by an older build

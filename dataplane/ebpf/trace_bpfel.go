@@ -16,18 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	wrapperMapAffinityV1     = "affinity_v1"
+	wrapperMapAffinityV2     = "affinity_v2"
 	wrapperMapAnswersV2      = "answers_v2"
 	wrapperMapAskedV1        = "asked_v1"
 	wrapperMapBackendFrontV1 = "backend_front_v1"
 	wrapperMapBackendStatsV1 = "backend_stats_v1"
 	wrapperMapBackendsV1     = "backends_v1"
 	wrapperMapBucketsV1      = "buckets_v1"
+	wrapperMapClientsV1      = "clients_v1"
 	wrapperMapCountersV1     = "counters_v1"
 	wrapperMapDropsV1        = "drops_v1"
 	wrapperMapEntriesV1      = "entries_v1"
-	wrapperMapFlowsV1        = "flows_v1"
-	wrapperMapFragmentsV1    = "fragments_v1"
+	wrapperMapFlowsV2        = "flows_v2"
+	wrapperMapFragmentsV2    = "fragments_v2"
 	wrapperMapGateFrontV2    = "gate_front_v2"
 	wrapperMapGatewaysV1     = "gateways_v1"
 	wrapperMapGroupsV1       = "groups_v1"
@@ -37,6 +38,7 @@ const (
 	wrapperMapLive           = "live"
 	wrapperMapMaglevV2       = "maglev_v2"
 	wrapperMapNamesV1        = "names_v1"
+	wrapperMapNeighborsV1    = "neighbors_v1"
 	wrapperMapNexthopsV1     = "nexthops_v1"
 	wrapperMapPrefixCacheV1  = "prefix_cache_v1"
 	wrapperMapPrefixGenV1    = "prefix_gen_v1"
@@ -44,7 +46,7 @@ const (
 	wrapperMapPrefixes6V1    = "prefixes6_v1"
 	wrapperMapRouteFrontV1   = "route_front_v1"
 	wrapperMapSamplesV1      = "samples_v1"
-	wrapperMapScratchV1      = "scratch_v1"
+	wrapperMapScratchV2      = "scratch_v2"
 	wrapperMapServedV1       = "served_v1"
 	wrapperMapSpeakersV1     = "speakers_v1"
 	wrapperMapTraceV1        = "trace_v1"
@@ -109,18 +111,19 @@ type wrapperProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wrapperMapSpecs struct {
-	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
+	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
+	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
-	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
+	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
+	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -130,6 +133,7 @@ type wrapperMapSpecs struct {
 	Live           *ebpf.MapSpec `ebpf:"live"`
 	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
+	NeighborsV1    *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
@@ -137,7 +141,7 @@ type wrapperMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
-	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
+	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -178,18 +182,19 @@ func (o *wrapperObjects) Close() error {
 //
 // It can be passed to loadWrapperObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wrapperMaps struct {
-	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
+	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
+	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
-	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
+	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
+	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -199,6 +204,7 @@ type wrapperMaps struct {
 	Live           *ebpf.Map `ebpf:"live"`
 	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
+	NeighborsV1    *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
@@ -206,7 +212,7 @@ type wrapperMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
-	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
+	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -222,18 +228,19 @@ type wrapperMaps struct {
 
 func (m *wrapperMaps) Close() error {
 	return _WrapperClose(
-		m.AffinityV1,
+		m.AffinityV2,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
+		m.ClientsV1,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV1,
-		m.FragmentsV1,
+		m.FlowsV2,
+		m.FragmentsV2,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -243,6 +250,7 @@ func (m *wrapperMaps) Close() error {
 		m.Live,
 		m.MaglevV2,
 		m.NamesV1,
+		m.NeighborsV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
@@ -250,7 +258,7 @@ func (m *wrapperMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
-		m.ScratchV1,
+		m.ScratchV2,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,

@@ -19,7 +19,7 @@ import (
 const UnderlayIn Program = 3
 
 // closes tells whether nothing that comes to a device of the program is the host's.
-func (p Program) closes() bool { return p != UnderlayIn }
+func (p Program) closes() bool { return p != UnderlayIn && !p.onTap() }
 
 // UnderlayDevices drives the map underlay and the attachments of UnderlayIn.
 type UnderlayDevices struct {

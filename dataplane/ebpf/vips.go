@@ -42,13 +42,13 @@ type balancing struct {
 	// born is when the first VIP of an address came, if that was in this process.
 	born map[intent.RouteKey]time.Time
 	now  func() time.Time
-	// first: no VIPs were there at the start.
-	first bool
+	// first: no VIPs were there at the start; clientsFirst: no machines came yet.
+	first, clientsFirst bool
 }
 
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
-		users: map[backendKey]map[bpfVipKey]struct{}{}, born: map[intent.RouteKey]time.Time{}, now: time.Now}
+		users: map[backendKey]map[bpfVipKey]struct{}{}, born: map[intent.RouteKey]time.Time{}, now: time.Now, clientsFirst: true}
 	b.backends.after, b.stats.after = statsRest, statsRest
 	return b
 }
@@ -139,8 +139,8 @@ func (v *VIPs) Apply(_ context.Context, rows []reconcile.Row[intent.VIPKey, inte
 
 func checkVIP(v intent.VIP) error {
 	switch {
-	case !v.Key.VNI.ValidVRF():
-		return fmt.Errorf("the VNI is outside of 1..%d", intent.MaxVNI)
+	case !v.Key.VNI.ValidScope():
+		return fmt.Errorf("%d is neither a VNI nor a switch", uint32(v.Key.VNI))
 	case !v.Key.Addr.IsValid() || v.Key.Addr.Is4In6():
 		return fmt.Errorf("%s is no address", v.Key.Addr)
 	case v.Key.Protocol != intent.TCP && v.Key.Protocol != intent.UDP && v.Key.Protocol != intent.SCTP:
@@ -202,18 +202,25 @@ func (s *store) applyVIP(v intent.VIP, ended *endedFlows) error {
 	return err
 }
 
+// takeoverTime is how long OVN may have balanced a new VIP before eBPF does, in s, and for
+// how long connections from then are seen as such. It is a multiple of what rows take to
+// get here. A packet of such a connection makes it known as OVN's, until it is idle.
+const takeoverTime = 120
+
 // vipUntil is until when there may be flows to a VIP that began the other way: in OVN, or
 // in eBPF. Where there were VRFs and no VIPs at the start, load balancing was off, and
-// flows to VIPs of these VRFs were OVN's.
+// flows to VIPs of these VRFs were OVN's. A VIP that is new was OVN's for a moment.
 func (s *store) vipUntil(vni intent.VNI, old bpfVip, had bool, row bpfVip) (uint32, error) {
 	const ovn = uint16(bpfVipFlagsVIP_OVN)
+	now, err := monotonic()
 	switch {
 	case had && (old.Flags^row.Flags)&ovn == 0:
 		return old.Until, nil
-	case !had && (row.Flags&ovn != 0 || !s.lb.first || !s.vrfs.born[vni].IsZero()):
+	case !had && row.Flags&ovn != 0:
 		return 0, nil
+	case !had && (!s.lb.first || !s.vrfs.since(vni).IsZero()):
+		return now + takeoverTime, err
 	}
-	now, err := monotonic()
 	return now + flowIdle, err
 }
 
@@ -225,7 +232,7 @@ const settleTime = time.Second
 // and its flows with it.
 func (s *store) vipComes(k intent.RouteKey) {
 	recent := func(t time.Time) bool { return s.lb.now().Sub(t) < settleTime }
-	if !recent(s.lb.born[k]) || recent(s.vrfs.born[k.VNI]) {
+	if !recent(s.lb.born[k]) || recent(s.vrfs.since(k.VNI)) {
 		s.vrfs.claim(k.VNI)
 	}
 }

@@ -100,8 +100,26 @@ func (f *vrfFront) claim(vni intent.VNI) {
 	}
 }
 
+// adoptVIP takes a VIP into account that was found in its map. Of machines no VRF is told.
+func (f *vrfFront) adoptVIP(vni intent.VNI) {
+	if f != nil {
+		f.vips[vni]++
+	}
+}
+
+// since is when a VRF came, if that was in this process.
+func (f *vrfFront) since(vni intent.VNI) time.Time {
+	if f == nil {
+		return time.Time{}
+	}
+	return f.born[vni]
+}
+
 // countVIP follows a VIP that comes into its map (+1) or has left it (-1).
 func (f *vrfFront) countVIP(vni intent.VNI, n int) {
+	if f == nil {
+		return
+	}
 	if f.vips[vni] += n; f.vips[vni] == 0 {
 		delete(f.vips, vni)
 		delete(f.unknown, vni)

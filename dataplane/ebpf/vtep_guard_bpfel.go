@@ -16,18 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vtepGuardMapAffinityV1     = "affinity_v1"
+	vtepGuardMapAffinityV2     = "affinity_v2"
 	vtepGuardMapAnswersV2      = "answers_v2"
 	vtepGuardMapAskedV1        = "asked_v1"
 	vtepGuardMapBackendFrontV1 = "backend_front_v1"
 	vtepGuardMapBackendStatsV1 = "backend_stats_v1"
 	vtepGuardMapBackendsV1     = "backends_v1"
 	vtepGuardMapBucketsV1      = "buckets_v1"
+	vtepGuardMapClientsV1      = "clients_v1"
 	vtepGuardMapCountersV1     = "counters_v1"
 	vtepGuardMapDropsV1        = "drops_v1"
 	vtepGuardMapEntriesV1      = "entries_v1"
-	vtepGuardMapFlowsV1        = "flows_v1"
-	vtepGuardMapFragmentsV1    = "fragments_v1"
+	vtepGuardMapFlowsV2        = "flows_v2"
+	vtepGuardMapFragmentsV2    = "fragments_v2"
 	vtepGuardMapGateFrontV2    = "gate_front_v2"
 	vtepGuardMapGatewaysV1     = "gateways_v1"
 	vtepGuardMapGroupsV1       = "groups_v1"
@@ -36,6 +37,7 @@ const (
 	vtepGuardMapKnownV1        = "known_v1"
 	vtepGuardMapMaglevV2       = "maglev_v2"
 	vtepGuardMapNamesV1        = "names_v1"
+	vtepGuardMapNeighborsV1    = "neighbors_v1"
 	vtepGuardMapNexthopsV1     = "nexthops_v1"
 	vtepGuardMapPrefixCacheV1  = "prefix_cache_v1"
 	vtepGuardMapPrefixGenV1    = "prefix_gen_v1"
@@ -43,7 +45,7 @@ const (
 	vtepGuardMapPrefixes6V1    = "prefixes6_v1"
 	vtepGuardMapRouteFrontV1   = "route_front_v1"
 	vtepGuardMapSamplesV1      = "samples_v1"
-	vtepGuardMapScratchV1      = "scratch_v1"
+	vtepGuardMapScratchV2      = "scratch_v2"
 	vtepGuardMapServedV1       = "served_v1"
 	vtepGuardMapSpeakersV1     = "speakers_v1"
 	vtepGuardMapTraceV1        = "trace_v1"
@@ -109,18 +111,19 @@ type vtepGuardProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vtepGuardMapSpecs struct {
-	AffinityV1     *ebpf.MapSpec `ebpf:"affinity_v1"`
+	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
+	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV1        *ebpf.MapSpec `ebpf:"flows_v1"`
-	FragmentsV1    *ebpf.MapSpec `ebpf:"fragments_v1"`
+	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
+	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -129,6 +132,7 @@ type vtepGuardMapSpecs struct {
 	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
 	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
+	NeighborsV1    *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
@@ -136,7 +140,7 @@ type vtepGuardMapSpecs struct {
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
-	ScratchV1      *ebpf.MapSpec `ebpf:"scratch_v1"`
+	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
 	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
@@ -178,18 +182,19 @@ func (o *vtepGuardObjects) Close() error {
 //
 // It can be passed to loadVtepGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vtepGuardMaps struct {
-	AffinityV1     *ebpf.Map `ebpf:"affinity_v1"`
+	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
+	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV1        *ebpf.Map `ebpf:"flows_v1"`
-	FragmentsV1    *ebpf.Map `ebpf:"fragments_v1"`
+	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
+	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -198,6 +203,7 @@ type vtepGuardMaps struct {
 	KnownV1        *ebpf.Map `ebpf:"known_v1"`
 	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
 	NamesV1        *ebpf.Map `ebpf:"names_v1"`
+	NeighborsV1    *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
 	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
@@ -205,7 +211,7 @@ type vtepGuardMaps struct {
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
-	ScratchV1      *ebpf.Map `ebpf:"scratch_v1"`
+	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
 	ServedV1       *ebpf.Map `ebpf:"served_v1"`
 	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
@@ -221,18 +227,19 @@ type vtepGuardMaps struct {
 
 func (m *vtepGuardMaps) Close() error {
 	return _VtepGuardClose(
-		m.AffinityV1,
+		m.AffinityV2,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
+		m.ClientsV1,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV1,
-		m.FragmentsV1,
+		m.FlowsV2,
+		m.FragmentsV2,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -241,6 +248,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.KnownV1,
 		m.MaglevV2,
 		m.NamesV1,
+		m.NeighborsV1,
 		m.NexthopsV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
@@ -248,7 +256,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.Prefixes6V1,
 		m.RouteFrontV1,
 		m.SamplesV1,
-		m.ScratchV1,
+		m.ScratchV2,
 		m.ServedV1,
 		m.SpeakersV1,
 		m.TraceV1,

@@ -148,7 +148,7 @@ func fabric() ([]Thing, error) {
 }
 
 func pinned(pins string) ([]Thing, error) {
-	pinned, err := ebpf.Pins(pins)
+	pinned, err := ebpf.Pins(pins, ebpf.Fabric)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("pinned objects: %w", err)
 	}
@@ -164,7 +164,7 @@ func pinned(pins string) ([]Thing, error) {
 		if len(devices) > 0 {
 			return fmt.Errorf("%s: %w", strings.Join(devices, ", "), errGuarded)
 		}
-		return ebpf.Remove(pins)
+		return ebpf.Remove(pins, ebpf.Fabric)
 	}}}, nil
 }
 

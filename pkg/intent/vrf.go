@@ -26,9 +26,25 @@ const DefaultVRF = MaxVNI + 1
 // ValidVRF tells whether v names a VRF: a tenant's or the default one.
 func (v VNI) ValidVRF() bool { return v != 0 && v <= DefaultVRF }
 
+// switches are above all VNIs: see Switch.
+const switches VNI = 1 << 25
+
+// Switch is the number of a logical switch where VIPs belong to one and not to a VRF: for
+// its machines. key is Datapath_Binding.tunnel_key, 1..16777215.
+func Switch(key uint32) VNI { return switches | VNI(key) }
+
+// IsSwitch tells whether v is the number of a switch.
+func (v VNI) IsSwitch() bool { return v > switches && v < 2*switches }
+
+// ValidScope tells whether VIPs may belong to v.
+func (v VNI) ValidScope() bool { return v.ValidVRF() || v.IsSwitch() }
+
 func (v VNI) String() string {
-	if v == DefaultVRF {
+	switch {
+	case v == DefaultVRF:
 		return "default"
+	case v.IsSwitch():
+		return fmt.Sprintf("switch %d", uint32(v-switches))
 	}
 	return strconv.FormatUint(uint64(v), 10)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/drop"
@@ -54,6 +55,18 @@ func worldVIPs() map[intent.VIPKey]intent.VIP {
 		vip(intent.TCP, vip4, 82), vip(intent.TCP, vip4, 83, intent.Backend{Addr: addr("10.10.0.7"), Port: 80}),
 		vip(intent.TCP, vip4, 84, intent.Backend{Addr: addr("10.20.0.7"), Port: 80, Weight: 1}), other,
 	)
+}
+
+// kindsOfFlows are to VIPs of worldVIPs.
+var kindsOfFlows = []struct {
+	name     string
+	protocol intent.Protocol
+	client   netip.Addr
+	vip      netip.AddrPort
+}{
+	{"TCP4", intent.TCP, client4, netip.AddrPortFrom(vip4, 80)}, {"TCP6", intent.TCP, client6, netip.AddrPortFrom(vip6, 80)},
+	{"UDP4", intent.UDP, client4, netip.AddrPortFrom(vip4, 7000)}, {"UDP6", intent.UDP, client6, netip.AddrPortFrom(vip6, 7000)},
+	{"SCTP4", intent.SCTP, client4, netip.AddrPortFrom(vip4, 5060)}, {"SCTP6, all ports", intent.SCTP, client6, netip.AddrPortFrom(vip6, 99)},
 }
 
 // balanced is the world with VIPs behind the gateway port gw.
@@ -135,16 +148,7 @@ func TestBalance(t *testing.T) {
 	dir := bpffs(t)
 	d := balanced(t, dir)
 	tr := tracer(t, dir)
-	for _, c := range []struct {
-		name     string
-		protocol intent.Protocol
-		client   netip.Addr
-		vip      netip.AddrPort
-	}{
-		{"TCP4", intent.TCP, client4, netip.AddrPortFrom(vip4, 80)}, {"TCP6", intent.TCP, client6, netip.AddrPortFrom(vip6, 80)},
-		{"UDP4", intent.UDP, client4, netip.AddrPortFrom(vip4, 7000)}, {"UDP6", intent.UDP, client6, netip.AddrPortFrom(vip6, 7000)},
-		{"SCTP4", intent.SCTP, client4, netip.AddrPortFrom(vip4, 5060)}, {"SCTP6, all ports", intent.SCTP, client6, netip.AddrPortFrom(vip6, 99)},
-	} {
+	for _, c := range kindsOfFlows {
 		t.Run(c.name, func(t *testing.T) {
 			seen := map[netip.AddrPort]int{}
 			for i := range 50 {
@@ -187,19 +191,55 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// allKnown has the time go by in which flows of red may be known to another node alone.
+// allKnown has the time go by in which flows of red may be known to another node alone, or
+// to OVN.
 func allKnown(t *testing.T, dir string) {
 	t.Helper()
+	knownIn(t, dir, 0)
+	vips := raw(t, dir, "vips_v2")
+	for key, row := range rowsOf(t, vips) {
+		clear(row[12:16]) // until
+		if err := vips.Put([]byte(key), row); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// knownIn has most of it go by: what is left is in seconds.
+func knownIn(t *testing.T, dir string, left uint32) {
+	t.Helper()
+	until := uint32(1)
+	if left > 0 {
+		var now unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+			t.Fatal(err)
+		}
+		until = uint32(now.Sec) + left
+	}
 	m := raw(t, dir, "vrf_front_v2")
 	slot := uint32(red) % m.MaxEntries()
 	row, err := m.LookupBytes(slot)
 	if err != nil || len(row) != 32 || binary.NativeEndian.Uint32(row) != uint32(red) || binary.NativeEndian.Uint32(row[28:]) < 2 {
 		t.Fatalf("%x (%v)", row, err)
 	}
-	binary.NativeEndian.PutUint32(row[28:], 1)
+	binary.NativeEndian.PutUint32(row[28:], until)
 	if err := m.Put(slot, row); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// foreign is a packet of a backend that is no answer of the VIP's: tr sends what its client
+// would have asked to another backend.
+func foreign(t *testing.T, tr *ebpf.Tracer, p intent.Protocol, vip, backend netip.AddrPort) ebpf.TraceRequest {
+	t.Helper()
+	for port := uint16(1); port < 100; port++ {
+		client := netip.AddrPortFrom(client4, port)
+		if _, to := send(t, tr, asked(p, client, vip, "S")); to != backend {
+			return replied(p, backend, client, "A")
+		}
+	}
+	t.Fatalf("%s gets all of 100 flows", backend)
+	return ebpf.TraceRequest{}
 }
 
 // A node to which VIPs have come knows by the table what an answer is of, unless it is a
@@ -249,6 +289,17 @@ func TestBalanceUnknownFlows(t *testing.T) {
 				}
 			}
 		}
+	}
+	// What backends send by UDP is not held for as long: no flow of it lasts.
+	datagram := foreign(t, before, intent.UDP, netip.AddrPortFrom(vip4, 7000), netip.AddrPortFrom(addr("10.10.0.1"), 7000))
+	tcp := foreign(t, before, intent.TCP, netip.AddrPortFrom(vip4, 80), netip.AddrPortFrom(addr("10.10.0.1"), 8080))
+	for _, own := range []ebpf.TraceRequest{datagram, tcp} {
+		row{in: own, drop: drop.AnswerUnknown}.run(t, d, tr)
+	}
+	knownIn(t, dir, 7000)
+	row{in: tcp, drop: drop.AnswerUnknown}.run(t, d, tr)
+	if from, _ := send(t, tr, datagram); from.Port() != 7000 {
+		t.Errorf("a backend's own datagram is from %s", from)
 	}
 	allKnown(t, dir)
 	own := netip.AddrPortFrom(addr("10.10.0.1"), 8080)

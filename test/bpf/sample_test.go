@@ -44,15 +44,15 @@ func TestSamples(t *testing.T) {
 func TestRemove(t *testing.T) {
 	dir := bpffs(t)
 	d := world(t, dir, node())
-	if err := ebpf.Remove(dir); err == nil {
+	if err := ebpf.Remove(dir, ebpf.Fabric); err == nil {
 		t.Error("the pins were removed while the directory is in use")
 	}
 	d.Close()
-	pins, err := ebpf.Pins(dir)
+	pins, err := ebpf.Pins(dir, ebpf.Fabric)
 	if err != nil || len(pins) < 20 {
 		t.Errorf("%d pins, %v", len(pins), err)
 	}
-	if err := ebpf.Remove(dir); err != nil {
+	if err := ebpf.Remove(dir, ebpf.Fabric); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {

@@ -300,7 +300,7 @@ func (e *exposing) cleanedUp() {
 	e.attach()
 	e.programs(1)
 	e.d.Close()
-	e.inside(e.node, func() error { return sluiceebpf.Remove(e.dir) })
+	e.inside(e.node, func() error { return sluiceebpf.Remove(e.dir, sluiceebpf.Fabric) })
 	e.programs(0)
 	if _, err := os.Stat(e.dir); !errors.Is(err, os.ErrNotExist) {
 		e.t.Errorf("the pin directory is left: %v", err)

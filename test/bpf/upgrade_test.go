@@ -90,7 +90,7 @@ func TestRemoveOlderFronts(t *testing.T) {
 	dir := bpffs(t)
 	world(t, dir, node()).Close()
 	older(t, dir)
-	if err := ebpf.Remove(dir); err != nil {
+	if err := ebpf.Remove(dir, ebpf.Fabric); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -155,7 +155,7 @@ func TestUpgradeContinuesVRFs(t *testing.T) {
 			if err != nil || len(pinned) != len(list) {
 				t.Errorf("%d of %d VRFs are read from what is pinned: %v", len(pinned), len(list), err)
 			}
-			r, err := ebpf.OpenReader(dir)
+			r, err := ebpf.OpenReader(dir, ebpf.Fabric)
 			if err != nil {
 				t.Fatal(err)
 			}

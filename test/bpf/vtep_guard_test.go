@@ -116,7 +116,7 @@ func TestVTEPGuard(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m.inside(m.node, func() error { return ebpf.Remove(m.dir) })
+	m.inside(m.node, func() error { return ebpf.Remove(m.dir, ebpf.Fabric) })
 	send(others)
 	expect("18 18", "after all was removed")
 }
@@ -152,7 +152,7 @@ func (m *machine) received(device string) string {
 
 func (m *machine) dropped(reason drop.Reason) uint64 {
 	m.t.Helper()
-	r, err := ebpf.OpenReader(m.dir)
+	r, err := ebpf.OpenReader(m.dir, ebpf.Fabric)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -205,7 +205,12 @@ func world(t testing.TB, dir string, n ebpf.Node) *ebpf.Dataplane {
 
 func tracer(t testing.TB, dir string) *ebpf.Tracer {
 	t.Helper()
-	tr, err := ebpf.OpenTracer(dir)
+	return tracerOf(t, dir, ebpf.Fabric)
+}
+
+func tracerOf(t testing.TB, dir string, plane ebpf.Plane) *ebpf.Tracer {
+	t.Helper()
+	tr, err := ebpf.OpenTracer(dir, plane)
 	if err != nil {
 		t.Fatal(err)
 	}

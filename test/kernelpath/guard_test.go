@@ -100,7 +100,7 @@ func (s *site) drops() uint64 {
 
 func (s *site) dropped(reason drop.Reason) uint64 {
 	s.t.Helper()
-	r, err := ebpf.OpenReader(s.pins)
+	r, err := ebpf.OpenReader(s.pins, ebpf.Fabric)
 	if err != nil {
 		s.t.Fatal(err)
 	}

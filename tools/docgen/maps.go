@@ -18,6 +18,9 @@ version of the layout: a build fills new maps beside those of an older one, and 
 ` + "`bpftool map dump pinned /sys/fs/bpf/sluice/hosts_v1`" + `. Write to none of them: the daemon would not notice.
 
 Sizes are in bytes, rows are those of the default settings. Row 0 of ` + "`entries`, `nexthops` and `groups`" + ` stands for nothing.
+What machines' taps need to balance is in a directory beside it, ` + "`/sys/fs/bpf/sluice-clients`" + `: ` + "`clients` and `neighbors`" + `, which are nowhere else, and of
+the maps below, with rows of their own, all that have to do with VIPs. There the VNI is the number of a switch: 2^25 and its tunnel key.
+
 *Front* is an array that repeats rows of the maps behind it where they are found faster.
 
 | map | type | key | value | rows | set by | what it holds | who writes it |
@@ -63,10 +66,12 @@ var mapRows = map[string]mapRow{
 	"backends_v1":      {"Backends of VIPs; tables and flows name the row.", byDaemon},
 	"backend_front_v1": {"Bits: what is sent by a backend has its bit set, and is looked for in `flows`.", byDaemon},
 	"answers_v2":       {"The VIPs of each backend, by VRF, address, port and protocol: for answers of flows that the node does not know.", byDaemon},
-	"flows_v1":         {"Known flows to VIPs, a row for each direction, and where packets of them go.", byBoth},
-	"fragments_v1":     {"Where later fragments of packets to and from VIPs go, by identification: where the first one went.", byBoth},
-	"affinity_v1":      {"The backend that a client of a VIP with session affinity had last.", byBoth},
-	"scratch_v1":       {"Memory of the programs for the packet at hand.", "the programs"},
+	"flows_v2":         {"Known flows to VIPs, a row for each direction, and where packets of them go.", byBoth},
+	"fragments_v2":     {"Where later fragments of packets to and from VIPs go, by identification: where the first one went.", byBoth},
+	"affinity_v2":      {"The backend that a client of a VIP with session affinity had last.", byBoth},
+	"clients_v1":       {"Machines whose flows to VIPs are balanced on their taps, by device and VLAN: their switch.", byDaemon + "; beside the others: see above"},
+	"neighbors_v1":     {"Where frames for VIPs and backends go on a switch, and which VIPs' MAC addresses machines are told.", byDaemon + "; beside the others"},
+	"scratch_v2":       {"Memory of the programs for the packet at hand.", "the programs"},
 	"guarded_v1":       {"Devices that hand over to the routes of a VRF on the kernel path, by index of the device.", byDaemon},
 	"underlay_v1":      {"Devices of the underlay where packets of the default VRF come in and go out, by index of the device.", byDaemon},
 	"counters_v1":      {"Forwarded packets and bytes; row: twice the index of the VRF, plus the direction.", byBoth},

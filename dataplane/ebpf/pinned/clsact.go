@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
@@ -21,7 +22,9 @@ const (
 	filterPriority = 1
 )
 
-func (at Place) filterName() string { return "sluice_" + at.Program }
+const filterPrefix = "sluice_"
+
+func (at Place) filterName() string { return filterPrefix + at.Program }
 
 // ensureClsact makes the clsact qdisc of a device, or leaves the one that is there.
 func ensureClsact(ifindex int) error {
@@ -45,6 +48,60 @@ func EnsureTapIngress(ifindex int) error {
 	})
 }
 
+// EnsureEgress makes the clsact qdisc of a device whose egress a program is for. A qdisc
+// ingress has its place, and no egress: one with no filters but Sluice's gives way to it,
+// and the filters change over.
+func EnsureEgress(ifindex int) error {
+	l, err := netlink.LinkByIndex(ifindex)
+	if err != nil {
+		return fmt.Errorf("find device %d: %w", ifindex, err)
+	}
+	list, err := netlink.QdiscList(l)
+	if err != nil {
+		return fmt.Errorf("list qdiscs of device %d: %w", ifindex, err)
+	}
+	for _, q := range list {
+		if _, ok := q.(*netlink.Ingress); ok {
+			return ingressToClsact(ifindex, q)
+		}
+	}
+	return ensureQdisc(clsact(ifindex))
+}
+
+func ingressToClsact(ifindex int, old netlink.Qdisc) error {
+	all, err := filters(ifindex, netlink.HANDLE_MIN_INGRESS)
+	if err != nil {
+		return err
+	}
+	var ours []*netlink.BpfFilter
+	for _, f := range all {
+		b, ok := f.(*netlink.BpfFilter)
+		if !ok || !strings.HasPrefix(b.Name, filterPrefix) {
+			return fmt.Errorf("its qdisc ingress has a filter of type %s, and clsact, whose egress is needed, cannot be beside it: %w", f.Type(), reconcile.ErrForeign)
+		}
+		program, err := ebpf.NewProgramFromID(ebpf.ProgramID(b.Id))
+		if err != nil {
+			return fmt.Errorf("program of filter %s: %w", b.Name, err)
+		}
+		defer program.Close()
+		b.Fd = program.FD()
+		ours = append(ours, b)
+	}
+	if err := netlink.QdiscDel(old); err != nil {
+		return fmt.Errorf("remove qdisc ingress: %w", err)
+	}
+	err = ensureQdisc(clsact(ifindex))
+	for _, f := range ours {
+		if err == nil {
+			err = netlink.FilterReplace(f)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("change the qdisc ingress to clsact: %w", err)
+	}
+	return nil
+}
+
 func ensureQdisc(q netlink.Qdisc) error {
 	if err := netlink.QdiscAdd(q); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("%s qdisc: %w", q.Type(), err)
@@ -59,8 +116,8 @@ func clsact(ifindex int) *netlink.GenericQdisc {
 	}
 }
 
-func filterAttrs(ifindex int, handle uint32, priority uint16) netlink.FilterAttrs {
-	return netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS,
+func filterAttrs(ifindex int, parent, handle uint32, priority uint16) netlink.FilterAttrs {
+	return netlink.FilterAttrs{LinkIndex: ifindex, Parent: parent,
 		Handle: handle, Priority: priority, Protocol: 0x0003} // ETH_P_ALL
 }
 
@@ -82,7 +139,7 @@ func (at Place) Filter(p *Program, ifindex int) error {
 
 // priority is that of the program's filter, or the first that is free.
 func (at Place) priority(ifindex int) (uint16, error) {
-	all, err := filters(ifindex)
+	all, err := filters(ifindex, at.parent())
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +161,7 @@ func (at Place) priority(ifindex int) (uint16, error) {
 // setFilter makes our filter or replaces its program.
 func (at Place) setFilter(p *Program, ifindex int, priority uint16) error {
 	filter := &netlink.BpfFilter{
-		FilterAttrs: filterAttrs(ifindex, filterHandle, priority),
+		FilterAttrs: filterAttrs(ifindex, at.parent(), filterHandle, priority),
 		Fd:          p.FD(), Name: at.filterName(), DirectAction: true,
 	}
 	if err := netlink.FilterReplace(filter); err != nil {
@@ -117,7 +174,7 @@ func (at Place) setFilter(p *Program, ifindex int, priority uint16) error {
 // before it: what that one lets pass, or takes, is not ours to change. It tells
 // whether the program runs already.
 func (at Place) HasFilter(p *Program, ifindex int) (running bool, err error) {
-	all, err := filters(ifindex)
+	all, err := filters(ifindex, at.parent())
 	if err != nil {
 		return false, err
 	}
@@ -145,13 +202,13 @@ func (at Place) owns(f *netlink.BpfFilter) bool {
 	return f.Name == at.filterName() && f.Handle == filterHandle && (at.Anywhere || f.Priority == filterPriority)
 }
 
-// filters lists all of a device's ingress.
-func filters(ifindex int) ([]netlink.Filter, error) {
+// filters lists all of a device's ingress or egress.
+func filters(ifindex int, parent uint32) ([]netlink.Filter, error) {
 	l, err := netlink.LinkByIndex(ifindex)
 	if err != nil {
 		return nil, fmt.Errorf("find device %d: %w", ifindex, err)
 	}
-	all, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
+	all, err := netlink.FilterList(l, parent)
 	if err != nil {
 		return nil, fmt.Errorf("list filters of device %d: %w", ifindex, err)
 	}
@@ -248,7 +305,7 @@ func (at Place) HasAnyFilter(ifindex int) (bool, error) {
 
 // Filters are the program's on a device. A device that is gone has none.
 func (at Place) Filters(ifindex int) ([]*netlink.BpfFilter, error) {
-	all, err := filters(ifindex)
+	all, err := filters(ifindex, at.parent())
 	if errors.As(err, &netlink.LinkNotFoundError{}) || isGone(err) {
 		return nil, nil
 	}

@@ -3,6 +3,7 @@ package pinned
 import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
 )
 
 // Hook is a way to attach a program to a device's ingress.
@@ -46,19 +47,36 @@ func haveTCX() bool {
 	return err == nil
 }
 
-// Place is where a program is attached: the ingress of devices of the calling thread's
-// network namespace.
+// Place is where a program is attached: the ingress, or the egress, of devices of the
+// calling thread's network namespace.
 type Place struct {
 	// Dir is where links are pinned.
 	Dir string
 	// Program is its name.
 	Program string
+	// Egress: the program is for what leaves the devices.
+	Egress bool
 	// First: what another program lets pass before it is an error, since nothing that
 	// comes to the device is for others.
 	First bool
 	// Anywhere: its filter takes the first priority that is free, and whatever is before
 	// it stays. Else it has the very first, and a foreign one there is an error.
 	Anywhere bool
+}
+
+// hook is where tcx has the program, parent where filters are.
+func (at Place) hook() ebpf.AttachType {
+	if at.Egress {
+		return ebpf.AttachTCXEgress
+	}
+	return ebpf.AttachTCXIngress
+}
+
+func (at Place) parent() uint32 {
+	if at.Egress {
+		return netlink.HANDLE_MIN_EGRESS
+	}
+	return netlink.HANDLE_MIN_INGRESS
 }
 
 // Update replaces the program wherever it is attached by a hook, in place.

@@ -39,7 +39,7 @@ func (at Place) Link(p *Program, ifindex int) (made bool, err error) {
 		return false, at.checkFirst(l, ifindex)
 	}
 	l, err = link.AttachTCX(link.TCXOptions{
-		Interface: ifindex, Program: p.Program, Attach: ebpf.AttachTCXIngress, Anchor: link.Head(),
+		Interface: ifindex, Program: p.Program, Attach: at.hook(), Anchor: link.Head(),
 	})
 	if err != nil {
 		return false, err
@@ -62,7 +62,7 @@ func (at Place) checkFirst(l link.Link, ifindex int) error {
 	if err != nil {
 		return fmt.Errorf("read link: %w", err)
 	}
-	hook, err := link.QueryPrograms(link.QueryOptions{Target: ifindex, Attach: ebpf.AttachTCXIngress})
+	hook, err := link.QueryPrograms(link.QueryOptions{Target: ifindex, Attach: at.hook()})
 	if err != nil {
 		return fmt.Errorf("list the programs of the hook: %w", err)
 	}

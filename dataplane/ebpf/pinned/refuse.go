@@ -44,7 +44,7 @@ func Refuse(ifindex int) error {
 		return fmt.Errorf("load program %s: %w", RefuseName, err)
 	}
 	defer prog.Close() // the filter holds it
-	filter := &netlink.BpfFilter{FilterAttrs: filterAttrs(ifindex, refuseHandle, refusePriority), Fd: prog.FD(), Name: RefuseName, DirectAction: true}
+	filter := &netlink.BpfFilter{FilterAttrs: filterAttrs(ifindex, netlink.HANDLE_MIN_INGRESS, refuseHandle, refusePriority), Fd: prog.FD(), Name: RefuseName, DirectAction: true}
 	if err := netlink.FilterReplace(filter); err != nil {
 		return fmt.Errorf("filter %s: %w", RefuseName, err)
 	}
@@ -55,7 +55,7 @@ func Refuse(ifindex int) error {
 // place is an error; one before it is not: what that lets pass comes to it only
 // when the program is lost.
 func Refuses(ifindex int) (bool, error) {
-	all, err := filters(ifindex)
+	all, err := filters(ifindex, netlink.HANDLE_MIN_INGRESS)
 	if err != nil {
 		return false, err
 	}

@@ -118,7 +118,7 @@ func one(ctx context.Context, dir string, kind Result, rounds int) (out []Result
 			return nil, fmt.Errorf("switch the cache off: %w", err)
 		}
 	}
-	tr, err := ebpf.OpenTracer(dir)
+	tr, err := ebpf.OpenTracer(dir, ebpf.Fabric)
 	if err != nil {
 		return nil, err
 	}

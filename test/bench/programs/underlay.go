@@ -36,7 +36,7 @@ func underlay(ctx context.Context, dir string, routes, rounds int) (out []Result
 	if err := expose(ctx, d, routes); err != nil {
 		return nil, err
 	}
-	tr, err := ebpf.OpenTracer(dir)
+	tr, err := ebpf.OpenTracer(dir, ebpf.Fabric)
 	if err != nil {
 		return nil, err
 	}

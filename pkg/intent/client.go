@@ -1,0 +1,51 @@
+package intent
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// ClientKey is where a machine sends: a device of this node.
+type ClientKey struct {
+	IfIndex uint32
+	// VLAN is that of a subport of a trunk, else 0.
+	VLAN uint16
+}
+
+func (k ClientKey) String() string {
+	if k.VLAN != 0 {
+		return fmt.Sprintf("%d VLAN %d", k.IfIndex, k.VLAN)
+	}
+	return fmt.Sprint(k.IfIndex)
+}
+
+// Client is a machine whose connections to VIPs are balanced on its tap.
+type Client struct {
+	Key ClientKey
+	// Scope is its switch: the VNI of the VIPs that it may connect to.
+	Scope VNI
+	// OVN: new flows are OVN's to balance.
+	OVN bool
+	// Idle: its switch has no VIPs, so that nothing is on its tap. That it is known before
+	// there are VIPs tells it from one that has come from another node with its connections.
+	Idle bool
+}
+
+// NeighborKey is an address on a switch, or beyond a router of it.
+type NeighborKey struct {
+	Scope VNI
+	Addr  netip.Addr
+}
+
+func (k NeighborKey) String() string { return fmt.Sprintf("%s on %s", k.Addr, k.Scope) }
+
+// Neighbor says where frames for the address of a VIP or of a backend go on a switch.
+type Neighbor struct {
+	Key NeighborKey
+	// MAC is the address's own if it is on the switch, else that of a router's port.
+	MAC MAC
+	// VIP: the address has VIPs.
+	VIP bool
+	// Answer: machines that ask for the MAC address are told it, since OVN does not.
+	Answer bool
+}
