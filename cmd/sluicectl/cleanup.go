@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -79,8 +80,9 @@ func cleanup(c *cobra.Command, o *options, cfg *config.Config, dry bool) error {
 	return onSwitch(c.Context(), cfg, func(ctx context.Context, sw *ovs.Switch, unread error) error {
 		// What needs a switch that does not answer stays, and is an error of its own.
 		things, err := owned.Metadata(ctx, sw, namespace.Names{}, owned.MetadataPins(cfg.Dataplane.BPFFS))
+		clients, clientsErr := owned.Clients(owned.ClientPins(cfg.Dataplane.BPFFS))
 		rest, restErr := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
-		things, err = append(things, rest...), errors.Join(unread, err, restErr)
+		things, err = slices.Concat(things, clients, rest), errors.Join(unread, err, clientsErr, restErr)
 		answer := status.Cleanup{DryRun: dry, Objects: []status.CleanupObject{}}
 		var objects []object
 		for _, t := range things {

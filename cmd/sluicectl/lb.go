@@ -29,8 +29,37 @@ func lbCommand(o *options) *cobra.Command {
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.Flow, error) {
 			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListFlows, admin.VRFSelector{VNI: vni})
 		},
-	}.command(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
+	}.command(o), lbMachines(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
 	return c
+}
+
+// lbMachines lists the machines whose flows to VIPs are balanced on their taps, or might be.
+func lbMachines(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "machines", Short: "Machines of this node on switches with VIPs, what balances their flows, and why", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListMachines, admin.Nothing{})
+			if err != nil {
+				return err
+			}
+			return o.print(c.OutOrStdout(), list, func(w io.Writer) error { return writeMachines(w, list) })
+		},
+	}
+}
+
+func writeMachines(w io.Writer, list []status.Machine) error {
+	t := output.Table{Header: []string{"PORT", "SWITCH", "DEVICE", "STATE", "PATH", "REASON"}}
+	for _, m := range list {
+		device := m.Device
+		switch {
+		case device == "":
+			device = "-"
+		case m.VLAN != 0:
+			device = fmt.Sprintf("%s VLAN %d", device, m.VLAN)
+		}
+		t.Add(m.Port, m.Switch, device, string(m.State), m.Path, m.Reason)
+	}
+	return t.Write(w)
 }
 
 func (o *options) backends(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) {
@@ -65,12 +94,20 @@ func lbShow(o *options) *cobra.Command {
 	return c
 }
 
+// scopeOf is where a VIP is one, in words.
+func scopeOf(v status.VIP) string {
+	if v.Switch != "" {
+		return v.Scope()
+	}
+	return "VRF " + v.Scope()
+}
+
 func showVIPs(w io.Writer, vips []status.VIP) error {
 	for i, v := range vips {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s/%s of %s in VRF %s\n", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.LoadBalancer, v.VNI)
+		fmt.Fprintf(w, "%s/%s of %s in %s\n", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.LoadBalancer, scopeOf(v))
 		fmt.Fprintf(w, "path:  %s (%s%s)\n", v.Path, v.Reason, detail(v.ReasonDetail))
 		fmt.Fprintf(w, "state: %s%s\n", vipState(v), detail(v.Error))
 		if v.TableHash != "" {
@@ -109,7 +146,7 @@ func writeBackends(w io.Writer, vips []status.VIP) error {
 			if b.Traffic != nil {
 				began, in, out = fmt.Sprint(b.Traffic.Flows), fmt.Sprint(b.Traffic.ToBackends.Bytes), fmt.Sprint(b.Traffic.ToClients.Bytes)
 			}
-			t.Add(v.VNI.String(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), intent.FormatEndpoint(b.Addr, b.Port),
+			t.Add(v.Scope(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), intent.FormatEndpoint(b.Addr, b.Port),
 				fmt.Sprint(b.Weight), string(b.State), fmt.Sprint(b.Slots), fmt.Sprint(b.Flows), began, in, out)
 		}
 	}
@@ -126,13 +163,18 @@ func writeFlows(w io.Writer, flows []status.Flow) error {
 
 func lbExplain(o *options) *cobra.Command {
 	var vrf string
+	var q status.VIPQuery
 	c := &cobra.Command{
-		Use: "explain --vrf VNI PROTOCOL CLIENT:PORT VIP:PORT", Short: "Which backend a flow gets, on this node and on any other, and why",
+		Use: "explain {--vrf VNI|--switch NAME} PROTOCOL CLIENT:PORT VIP:PORT", Short: "Which backend a flow gets, on this node and on any other, and why",
 		Args: exactArgs("PROTOCOL", "CLIENT:PORT", "VIP:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
-			var q status.VIPQuery
 			var err error
-			if q.VNI, err = parseVNI(vrf); err != nil {
+			if q.Switch == "" {
+				q.VNI, err = parseVNI(vrf)
+			} else if vrf != "" {
+				err = usagef("--vrf and --switch are two places")
+			}
+			if err != nil {
 				return err
 			}
 			if err := q.Protocol.UnmarshalText([]byte(args[0])); err != nil {
@@ -154,7 +196,8 @@ func lbExplain(o *options) *cobra.Command {
 			return o.print(c.OutOrStdout(), e, func(w io.Writer) error { return writeVIPExplanation(w, e) })
 		},
 	}
-	o.vrfFlag(c, &vrf, "the tenant's VNI")
+	o.vrfFlag(c, &vrf, "the tenant's VNI, for packets that come by the fabric")
+	c.Flags().StringVar(&q.Switch, "switch", "", "the name of a switch, for packets of its machines")
 	return c
 }
 
@@ -199,7 +242,7 @@ func writeVIPs(w io.Writer, vips []status.VIP) error {
 				live++
 			}
 		}
-		t.Add(v.VNI.String(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), v.LoadBalancer, vipState(v), v.Path, v.Reason,
+		t.Add(v.Scope(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), v.LoadBalancer, vipState(v), v.Path, v.Reason,
 			fmt.Sprintf("%d of %d", live, len(v.Backends)))
 	}
 	return t.Write(w)

@@ -18,19 +18,18 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, admin.GetObjects, func(context.Context, admin.Nothing) ([]status.Object, error) { return d.reg.Objects(nil), nil })
 	handleList(s, d, admin.ListVRFs, []status.VRF{}, func(ctx context.Context, n *node, _ admin.Nothing) ([]status.VRF, error) { return n.vrfs(ctx) })
 	handle(s, d, admin.GetVRF, func(ctx context.Context, n *node, q admin.VRFSelector) (status.VRF, error) { return n.vrf(ctx, q.VNI) })
-	handleList(s, d, admin.ListVIPs, []status.VIP{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.VIP, error) {
-		return n.vips(q.VNI), nil
+	admin.Handle(s, admin.ListVIPs, func(_ context.Context, q admin.VRFSelector) ([]status.VIP, error) {
+		return ask(d, func(b balancer) ([]status.VIP, error) { return b.list(q.VNI), nil })
 	})
-	handleList(s, d, admin.ListBackends, []status.VIP{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.VIP, error) {
-		return n.vipBackends(q.VNI)
+	admin.Handle(s, admin.ListBackends, func(_ context.Context, q admin.VRFSelector) ([]status.VIP, error) {
+		return ask(d, func(b balancer) ([]status.VIP, error) { return b.backends(q.VNI) })
 	})
-	handleList(s, d, admin.ListFlows, []status.Flow{}, func(_ context.Context, n *node, q admin.VRFSelector) ([]status.Flow, error) {
-		return n.flows(q.VNI)
+	admin.Handle(s, admin.ListFlows, func(_ context.Context, q admin.VRFSelector) ([]status.Flow, error) {
+		return ask(d, func(b balancer) ([]status.Flow, error) { return b.flows(q.VNI) })
 	})
+	admin.Handle(s, admin.ListMachines, func(context.Context, admin.Nothing) ([]status.Machine, error) { return d.clients.machines(), nil })
 	admin.Handle(s, admin.Weigh, d.weigh)
-	handle(s, d, admin.ExplainVIP, func(_ context.Context, n *node, q status.VIPQuery) (status.VIPExplanation, error) {
-		return n.explainVIP(q)
-	})
+	admin.Handle(s, admin.ExplainVIP, func(_ context.Context, q status.VIPQuery) (status.VIPExplanation, error) { return d.explainVIP(q) })
 	handleList(s, d, admin.ListRoutes, []status.Route{}, func(ctx context.Context, n *node, q admin.VRFSelector) ([]status.Route, error) {
 		return n.routesOf(ctx, q.VNI)
 	})
@@ -55,11 +54,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 		return n.trace(ctx, r)
 	})
 	admin.HandleStream(s, admin.FollowDrops, func(ctx context.Context, _ admin.Nothing, emit func(status.Drop) error) error {
-		n, err := d.running()
-		if err != nil {
-			return err
-		}
-		return n.followDrops(ctx, emit)
+		return d.followDrops(ctx, emit)
 	})
 	return s.Run(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -59,15 +60,45 @@ func (s *sampler) follow() (samples chan ebpf.Sample, end func()) {
 	}
 }
 
-// drops are those of the node, if there is one, and of metadata.
+// planes are the data planes that are there.
+func (d *daemon) planes() (out []*ebpf.Dataplane) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.node != nil {
+		out = append(out, d.node.dp)
+	}
+	if d.clients != nil && d.clients.at != nil {
+		out = append(out, d.clients.at.dp)
+	}
+	return out
+}
+
+// dropped counts the packets that the planes dropped.
+func (d *daemon) dropped() (map[drop.Reason]uint64, error) {
+	out := map[drop.Reason]uint64{}
+	var errs []error
+	for _, p := range d.planes() {
+		counts, err := p.Reader().Drops()
+		errs = append(errs, err)
+		for reason, packets := range counts {
+			out[reason] += packets
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// drops are those of the planes, and of metadata.
 func (d *daemon) drops() (status.Drops, error) {
 	out := status.Drops{Counts: []status.DropCount{}}
-	n, err := d.present()
-	if n != nil {
-		out, err = n.dp.Reader().DropStatus()
-	}
-	if err != nil {
+	if _, err := d.present(); err != nil {
 		return out, err
+	}
+	if len(d.planes()) > 0 {
+		packets, err := d.dropped()
+		if err != nil {
+			return out, err
+		}
+		out = ebpf.DropStatus(packets)
 	}
 	w := d.metadata.work()
 	if w == nil {
@@ -78,19 +109,41 @@ func (d *daemon) drops() (status.Drops, error) {
 	return out, err
 }
 
-func (n *node) followDrops(ctx context.Context, emit func(status.Drop) error) error {
-	samples, end := n.samples.follow()
-	defer end()
+// followDrops tells the sampled drops of all planes until ctx ends, or the node.
+func (d *daemon) followDrops(ctx context.Context, emit func(status.Drop) error) error {
+	n, err := d.present()
+	if err != nil {
+		return err
+	}
+	w := d.clients.work()
+	var fabric, taps chan ebpf.Sample
+	var ended chan struct{}
+	var end func()
+	switch {
+	case n == nil && w == nil:
+		_, err := d.running()
+		return err
+	case n != nil:
+		ended = n.ended
+		fabric, end = n.samples.follow()
+		defer end()
+	}
+	if w != nil {
+		taps, end = w.samples.follow()
+		defer end()
+	}
 	for {
+		var s ebpf.Sample
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-n.ended:
+		case <-ended:
 			return errors.New("the node was started anew")
-		case s := <-samples:
-			if err := emit(s.Status()); err != nil {
-				return err
-			}
+		case s = <-fabric:
+		case s = <-taps:
+		}
+		if err := emit(s.Status()); err != nil {
+			return err
 		}
 	}
 }

@@ -21,10 +21,15 @@ func (d *daemon) status() status.Status {
 	if n := d.node; n != nil {
 		s.Identity, s.Tables = n.identity(d.latest), n.tableStatus()
 	}
+	var stages []held
 	if d.metadata != nil {
-		for _, stage := range d.metadata.at.stages() {
-			s.Tables = append(s.Tables, stage.status())
-		}
+		stages = d.metadata.at.stages()
+	}
+	if d.clients != nil {
+		stages = append(stages, d.clients.at.stages()...)
+	}
+	for _, stage := range stages {
+		s.Tables = append(s.Tables, stage.status())
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -13,26 +14,76 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// vips lists the VIPs of one VRF, or of all for 0.
-func (n *node) vips(vni intent.VNI) []status.VIP {
-	n.d.mu.Lock()
-	balanced := n.d.translator.Balanced()
-	n.d.mu.Unlock()
+// balancer is a plane that balances, and its VIPs, as answers see it.
+type balancer struct {
+	vips  []balancedVIP
+	table *reconcile.Table[intent.VIPKey, intent.VIP]
+	dp    *ebpf.Dataplane
+}
+
+// balancedVIP is a VIP and what serves it. Of a switch's it names the switch.
+type balancedVIP struct {
+	evpn.Balanced
+	on string
+}
+
+// balancers are those of this node: of packets from the fabric, if it is a gateway node, and
+// of machines' taps.
+func (d *daemon) balancers() ([]balancer, error) {
+	n, err := d.present()
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []balancer
+	if n != nil {
+		b := balancer{table: n.tables.VIPs, dp: n.dp}
+		for _, v := range d.translator.Balanced() {
+			b.vips = append(b.vips, balancedVIP{Balanced: v})
+		}
+		out = append(out, b)
+	}
+	if d.clients != nil && d.clients.at != nil {
+		w := d.clients.at
+		b := balancer{table: w.tables.VIPs, dp: w.dp}
+		for _, v := range d.clients.translator.Balanced() {
+			b.vips = append(b.vips, balancedVIP{evpn.Balanced{Balancer: v.Balancer, VIP: v.VIP, Backends: v.Backends, Choice: v.Choice}, v.Switch})
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// ask joins what all balancers of the node answer.
+func ask[T any](d *daemon, answer func(balancer) ([]T, error)) ([]T, error) {
+	all, err := d.balancers()
+	out := []T{}
+	for _, b := range all {
+		some, failed := answer(b)
+		out, err = append(out, some...), errors.Join(err, failed)
+	}
+	return out, err
+}
+
+// list has the VIPs of one VRF or switch, or all for 0.
+func (b balancer) list(vni intent.VNI) []status.VIP {
 	out := []status.VIP{}
-	for _, b := range balanced {
-		k := b.VIP.Key
+	for _, one := range b.vips {
+		k := one.VIP.Key
 		if vni != 0 && vni != k.VNI {
 			continue
 		}
 		v := status.VIP{
-			VNI: k.VNI, Address: k.Addr, Port: k.Port, Protocol: k.Protocol, LoadBalancer: b.Balancer, Path: string(b.Choice.Path),
-			Reason: b.Choice.Reason, ReasonDetail: b.Choice.Detail, Standby: b.Standby, State: status.OK, Slots: b.VIP.Slots, Backends: backendsOf(b),
+			VNI: k.VNI, Switch: one.on, Address: k.Addr, Port: k.Port, Protocol: k.Protocol, LoadBalancer: one.Balancer, Path: string(one.Choice.Path),
+			Reason: one.Choice.Reason, ReasonDetail: one.Choice.Detail, Standby: one.Standby, State: status.OK, Slots: one.VIP.Slots, Backends: backendsOf(one.Balanced),
 		}
-		if b.Choice.Path == loadbalancer.PathEBPF {
-			v.State, _, v.Error = stateOf(n.tables.VIPs.State(k))
+		if one.Choice.Path == loadbalancer.PathEBPF {
+			v.State, _, v.Error = stateOf(b.table.State(k))
 		}
 		out = append(out, v)
 	}
@@ -54,16 +105,16 @@ func backendsOf(b evpn.Balanced) []status.VIPBackend {
 	return out
 }
 
-// vipBackends is vips with what is known of each backend: its slots and flows.
-func (n *node) vipBackends(vni intent.VNI) ([]status.VIP, error) {
-	all := n.vips(vni)
-	counts, err := n.dp.Reader().FlowCounts()
+// backends is list with what is known of each backend: its slots and flows.
+func (b balancer) backends(vni intent.VNI) ([]status.VIP, error) {
+	all := b.list(vni)
+	counts, err := b.dp.Reader().FlowCounts()
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
 		v := &all[i]
-		row, served := n.tables.VIPs.Wanted(keyOf(*v))
+		row, served := b.table.Wanted(keyOf(*v))
 		if served && !row.OVN {
 			hash, slots, err := ebpf.TableOf(row)
 			if err != nil {
@@ -76,7 +127,7 @@ func (n *node) vipBackends(vni intent.VNI) ([]status.VIP, error) {
 		}
 	}
 	countFlows(all, counts)
-	vips, backends := n.dp.VIPs().Stats()
+	vips, backends := b.dp.VIPs().Stats()
 	for i := range all {
 		v := &all[i]
 		if t, ok := vips[keyOf(*v)]; ok {
@@ -98,17 +149,17 @@ func trafficOf(b ebpf.Balanced) *status.VIPTraffic {
 	}
 }
 
-// vipMetrics reads what the data plane has counted.
-func (n *node) vipMetrics(perBackend bool) (out metrics.LoadBalancing, err error) {
-	vips, backends := n.dp.VIPs().Stats()
+// metrics reads what the data plane has counted.
+func (b balancer) metrics(perBackend bool) (out metrics.LoadBalancing, err error) {
+	vips, backends := b.dp.VIPs().Stats()
 	if len(vips) == 0 {
 		return out, nil
 	}
-	counts, err := n.dp.Reader().FlowCounts()
+	counts, err := b.dp.Reader().FlowCounts()
 	if err != nil {
 		return out, err
 	}
-	known, hashes := map[intent.VIPKey]uint32{}, n.dp.VIPs().Hashes()
+	known, hashes := map[intent.VIPKey]uint32{}, b.dp.VIPs().Hashes()
 	for target, flows := range counts {
 		if _, ok := vips[target.VIP]; !ok {
 			target.VIP.Port = 0
@@ -160,20 +211,40 @@ func countFlows(vips []status.VIP, counts map[ebpf.FlowTarget]uint32) {
 }
 
 // explainVIP tells which backend a flow gets here, and on a node that does not know it.
-func (n *node) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
+func (d *daemon) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
+	all, err := d.balancers()
+	if err != nil {
+		return status.VIPExplanation{}, err
+	}
+	for _, b := range all {
+		if out, err := b.explain(q); err == nil || !errors.Is(err, admin.ErrNotFound) {
+			return out, err
+		}
+	}
+	where := "VRF " + q.VNI.String()
+	if q.Switch != "" {
+		where = "switch " + q.Switch
+	}
+	return status.VIPExplanation{}, fmt.Errorf("VIP %s/%s in %s: %w; 'sluicectl lb list' shows those of this node", q.VIP, q.Protocol, where, admin.ErrNotFound)
+}
+
+func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
+	all := slices.DeleteFunc(b.list(q.VNI), func(v status.VIP) bool { return v.Switch != q.Switch })
+	if q.Switch != "" && len(all) > 0 {
+		q.VNI = all[0].VNI
+	}
 	out := status.VIPExplanation{Query: q}
 	key := intent.VIPKey{VNI: q.VNI, Protocol: q.Protocol, Addr: q.VIP.Addr().Unmap(), Port: q.VIP.Port()}
-	all := n.vips(q.VNI)
 	at := slices.IndexFunc(all, func(v status.VIP) bool { return keyOf(v) == key })
 	if at < 0 {
 		key.Port = 0
 		at = slices.IndexFunc(all, func(v status.VIP) bool { return keyOf(v) == key })
 	}
 	if at < 0 {
-		return out, fmt.Errorf("VIP %s/%s in VRF %s: %w; 'sluicectl lb list' shows those of this node", q.VIP, q.Protocol, q.VNI, admin.ErrNotFound)
+		return out, admin.ErrNotFound
 	}
 	out.VIP = all[at]
-	row, served := n.tables.VIPs.Wanted(key)
+	row, served := b.table.Wanted(key)
 	if !served || row.OVN {
 		return out, nil // OVN's: it knows
 	}
@@ -186,14 +257,14 @@ func (n *node) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 		out.Backend = &choice.Backend
 	}
 	flow := ebpf.FlowKey{VNI: q.VNI, Protocol: q.Protocol, Src: q.Client, Dst: q.VIP}
-	f, known, err := n.dp.Reader().Flow(flow)
+	f, known, err := b.dp.Reader().Flow(flow)
 	if known && f.ToVIP {
 		out.Known = &f.Becomes
 	}
 	if err != nil || row.Affinity == 0 {
 		return out, err
 	}
-	kept, since, err := n.dp.Reader().Kept(flow)
+	kept, since, err := b.dp.Reader().Kept(flow)
 	if since <= time.Duration(row.Affinity)*time.Second && takesFlows(row, kept) {
 		out.Kept = &kept
 	}
@@ -214,9 +285,9 @@ func keyOf(v status.VIP) intent.VIPKey {
 // mostFlows bounds an answer.
 const mostFlows = 10000
 
-// flows lists the flows to VIPs of one VRF, or of all for 0.
-func (n *node) flows(vni intent.VNI) ([]status.Flow, error) {
-	list, err := n.dp.Reader().Flows(mostFlows, func(f ebpf.Flow) bool { return f.ToVIP && (vni == 0 || f.Key.VNI == vni) })
+// flows lists the flows to VIPs of one VRF or switch, or of all for 0.
+func (b balancer) flows(vni intent.VNI) ([]status.Flow, error) {
+	list, err := b.dp.Reader().Flows(mostFlows, func(f ebpf.Flow) bool { return f.ToVIP && (vni == 0 || f.Key.VNI == vni) })
 	out := []status.Flow{}
 	for _, f := range list {
 		state := "opening"

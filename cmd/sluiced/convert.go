@@ -101,6 +101,13 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 	return out, nil
 }
 
+func limitsOf(s config.Sizes) ebpf.Limits {
+	return ebpf.Limits{
+		VRFs: s.VRFs, Gateways: s.Gateways, VTEPs: s.VTEPs, Served: s.Served, Hosts: s.Hosts, Prefixes: s.Prefixes, NextHops: s.NextHops,
+		VIPs: s.VIPs, Backends: s.Backends, Flows: s.Flows,
+	}
+}
+
 // noFlows is the size of the map of flows where there are none: its memory is used at once.
 const noFlows = 1024
 
@@ -113,11 +120,7 @@ func (n *node) ebpfConfig(vxlan int) ebpf.Config {
 			RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, VXLANIndex: uint32(vxlan), UnderlayMTU: uint16(n.mtu),
 			ZeroChecksum: n.zeroChecksum(), FlowRate: c.LoadBalancing.NewFlowRate,
 		},
-		Limits: ebpf.Limits{
-			VRFs: c.Dataplane.Sizes.VRFs, Gateways: c.Dataplane.Sizes.Gateways, VTEPs: c.Dataplane.Sizes.VTEPs,
-			Served: c.Dataplane.Sizes.Served, Hosts: c.Dataplane.Sizes.Hosts, Prefixes: c.Dataplane.Sizes.Prefixes, NextHops: c.Dataplane.Sizes.NextHops,
-			VIPs: c.Dataplane.Sizes.VIPs, Backends: c.Dataplane.Sizes.Backends, Flows: c.Dataplane.Sizes.Flows,
-		},
+		Limits: limitsOf(c.Dataplane.Sizes),
 	}
 	if !c.LoadBalancing.Enabled {
 		out.Limits.Flows = noFlows

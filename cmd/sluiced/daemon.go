@@ -60,6 +60,7 @@ type daemon struct {
 	latest                         nodeFacts
 	node                           *node // nil while the node has no role
 	metadata                       *metadataPart
+	clients                        *clientsPart
 	taps                           *tapsPart
 	siblings                       []netip.Addr // as ovn.Rows.Siblings tells
 	published                      bool         // Chassis_Private has been written, or is to be
@@ -140,6 +141,10 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	if d.cfg.Metadata.Used() {
 		needs = metadataConfig(d.cfg.Metadata).Needs(needs)
 	}
+	d.clients = newClients(d)
+	if d.cfg.LoadBalancing.OnTaps() {
+		needs = clientsConfig(d.cfg.LoadBalancing).Needs(needs)
+	}
 	if needs.Machines {
 		d.taps = newTaps(d)
 	}
@@ -174,6 +179,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })
 	group.Go(func() error { return d.taps.run(ctx) })
 	group.Go(func() error { return d.metadata.run(ctx) })
+	group.Go(func() error { return d.clients.run(ctx) })
 	group.Go(func() error { return d.runAdmin(ctx) })
 	group.Go(func() error { return d.watchHealth(ctx) })
 	group.Go(func() error { return d.watchDrain(ctx) })

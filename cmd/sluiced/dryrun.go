@@ -63,6 +63,11 @@ func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
 	if metadataErr != nil {
 		err = errors.Join(err, fmt.Errorf("metadata: %w", metadataErr))
 	}
+	changes, clientsErr := d.clients.plan(ctx)
+	p.Changes = append(p.Changes, changes...)
+	if clientsErr != nil {
+		err = errors.Join(err, fmt.Errorf("balancing on taps: %w", clientsErr))
+	}
 	return p, err
 }
 

@@ -35,7 +35,7 @@ func (d *daemon) waitInSync(ctx context.Context, notes io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
 	defer cancel()
 	start, said := time.Now(), false
-	for !d.allInSync() || !d.metadata.told() {
+	for !d.allInSync() || !d.metadata.told() || !d.clients.told() {
 		waited := time.Since(start)
 		if errs := d.hopeless(waited); len(errs) > 0 {
 			return errors.Join(errs...)

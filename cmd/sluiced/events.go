@@ -38,6 +38,7 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	d.inSyncNow.Store(&e.InSync)
 	d.taps.lookFor(e.Rows)
 	d.metadata.take(e)
+	d.clients.take(e)
 	if d.node != nil {
 		d.node.tables.Pipeline.Kick() // rows may be held for an in-sync that has just come
 	}

@@ -21,24 +21,38 @@ func (d *daemon) addMetrics() {
 	d.metrics.AddPaths(fromNode(d, (*node).pathMetrics))
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
 	d.metrics.AddLoadBalancing(func() (metrics.LoadBalancing, error) {
-		n, err := d.running()
+		var out metrics.LoadBalancing
+		all, err := d.balancers()
 		if err != nil {
-			return metrics.LoadBalancing{}, nil
+			return out, nil // the node is about to start
 		}
-		return n.vipMetrics(d.cfg.LoadBalancing.BackendMetrics)
+		for _, b := range all {
+			one, err := b.metrics(d.cfg.LoadBalancing.BackendMetrics)
+			if err != nil {
+				return out, err
+			}
+			out.VIPs, out.Backends = append(out.VIPs, one.VIPs...), append(out.Backends, one.Backends...)
+		}
+		return out, nil
 	})
+	d.metrics.AddMachines(func() ([]metrics.Machines, error) { return d.clients.machineMetrics(), nil })
 	d.metrics.AddImports(fromNode(d, (*node).importMetrics))
 	d.metrics.AddTables(d.tableMetrics)
 	d.metrics.AddSteered(d.steered)
 	d.metrics.AddMaps(fromNode(d, (*node).mapMetrics))
 	d.metrics.AddDrain(drainStages(), func() string { return string(d.drain.Status(time.Now()).Stage) })
 	d.metrics.AddDrops(func() (metrics.Drops, error) {
-		n, err := d.running()
-		if err != nil {
-			return metrics.Drops{}, nil // no node, no drops
+		if len(d.planes()) == 0 {
+			return metrics.Drops{}, nil
 		}
-		counts, err := n.dp.Reader().Drops()
-		out := metrics.Drops{Unreadable: n.samples.unreadable.Load(), ByReason: make(map[string]uint64, len(counts))}
+		counts, err := d.dropped()
+		out := metrics.Drops{ByReason: make(map[string]uint64, len(counts))}
+		if n, err := d.running(); err == nil {
+			out.Unreadable = n.samples.unreadable.Load()
+		}
+		if w := d.clients.work(); w != nil {
+			out.Unreadable += w.samples.unreadable.Load()
+		}
 		for reason, packets := range counts {
 			out.ByReason[reason.String()] = packets
 		}

@@ -6,7 +6,6 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
-	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // work is what there is of metadata; nil while there is nothing.
@@ -36,6 +35,16 @@ func (w *metadataAtWork) stages() (out []held) {
 	return out
 }
 
+func (w *clientsAtWork) stages() (out []held) {
+	if w == nil {
+		return nil
+	}
+	for _, s := range w.tables.Pipeline.Stages() {
+		out = append(out, held{s, w.tables.Held(s)})
+	}
+	return out
+}
+
 func (n *node) heldStages() (out []held) {
 	for _, s := range n.stages() {
 		out = append(out, held{s, n.stageHeld(s)})
@@ -56,7 +65,7 @@ func (h held) status() status.Table {
 
 // tableMetrics are those of the node, if there is one, and of metadata.
 func (d *daemon) tableMetrics() (out []metrics.Table, err error) {
-	all := d.metadata.work().stages()
+	all := append(d.metadata.work().stages(), d.clients.work().stages()...)
 	if n, err := d.running(); err == nil {
 		all = append(n.heldStages(), all...)
 	}
@@ -75,7 +84,7 @@ func (d *daemon) steered() (map[string]uint64, error) {
 	return w.taps.Counters()
 }
 
-// diff compares the tables of the node, if there is one, and of metadata.
+// diff compares the tables of the node, if there is one, and those of machines.
 func (d *daemon) diff(ctx context.Context) (status.Diff, error) {
 	out := noDiff
 	n, err := d.present()
@@ -85,17 +94,25 @@ func (d *daemon) diff(ctx context.Context) (status.Diff, error) {
 	if err != nil {
 		return out, err
 	}
-	w := d.metadata.work()
-	if w == nil {
-		return out, nil
+	var pipelines []*reconcile.Pipeline
+	if w := d.metadata.work(); w != nil {
+		pipelines = append(pipelines, w.tables.Pipeline)
 	}
-	changes, err := compare(ctx, w.tables)
-	out.Changes = append(out.Changes, changes...)
-	return out, err
+	if w := d.clients.work(); w != nil {
+		pipelines = append(pipelines, w.tables.Pipeline)
+	}
+	for _, p := range pipelines {
+		changes, err := compare(ctx, p)
+		if err != nil {
+			return out, err
+		}
+		out.Changes = append(out.Changes, changes...)
+	}
+	return out, nil
 }
 
-func compare(ctx context.Context, t *tables.Metadata) (out []status.Change, err error) {
-	changes, err := t.Pipeline.Compare(ctx)
+func compare(ctx context.Context, p *reconcile.Pipeline) (out []status.Change, err error) {
+	changes, err := p.Compare(ctx)
 	for _, c := range changes {
 		out = append(out, changeOf(c))
 	}

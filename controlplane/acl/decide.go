@@ -123,3 +123,12 @@ func (b *Book) level(rules []Rule, p Packet, sets func(string) ([]string, bool),
 	}
 	return out
 }
+
+// ByDestination tells whether what rules of the first round say of packets may depend on where
+// these go: then it may say another thing when the destination is replaced. The packets have
+// AnyDst. What cannot be read may.
+func (b *Book) ByDestination(rules []Rule, packets []Packet, sets func(name string) ([]string, bool)) bool {
+	return slices.ContainsFunc(rules, func(r Rule) bool {
+		return !r.AfterLB && slices.ContainsFunc(packets, func(p Packet) bool { return b.expr(r.Match).Eval(p, sets) == Unknown })
+	})
+}

@@ -42,9 +42,11 @@ type Packet struct {
 	// Src is invalid if it is not known, such as a link-local address of IPv6. Dst says
 	// of which family the packet is.
 	Src, Dst netip.Addr
-	// Protocol is 6 or 17, and DstPort the port of it.
+	// Protocol is 6, 17 or 132, and DstPort the port of it.
 	Protocol uint8
 	DstPort  uint16
+	// AnyDst: of Dst the family is known alone, and DstPort is not.
+	AnyDst bool
 }
 
 // question is a packet and what else is known.
@@ -111,7 +113,9 @@ func (q *question) protocol(field string) Truth {
 		return truth(q.Protocol == 6)
 	case "udp":
 		return truth(q.Protocol == 17)
-	case "sctp", "icmp", "icmp4", "icmp6", "igmp", "arp", "rarp", "nd", "nd_ns", "nd_na", "nd_rs", "nd_ra",
+	case "sctp":
+		return truth(q.Protocol == 132)
+	case "icmp", "icmp4", "icmp6", "igmp", "arp", "rarp", "nd", "nd_ns", "nd_na", "nd_rs", "nd_ra",
 		"eth.mcast", "eth.bcast", "eth.mcastv6", "ip4.mcast", "ip6.mcast", "mldv1", "mldv2":
 		return No
 	}
@@ -161,10 +165,16 @@ func (q *question) holds(field, op string, v value) Truth {
 	case "ip4.src", "ip6.src":
 		return q.address(q.Src, op, v)
 	case "ip4.dst", "ip6.dst":
+		if q.AnyDst {
+			return Unknown
+		}
 		return q.address(q.Dst, op, v)
 	case "ip.proto":
 		return number(uint64(q.Protocol), op, v)
-	case "tcp.dst", "udp.dst": // of another protocol it was said before
+	case "tcp.dst", "udp.dst", "sctp.dst": // of another protocol it was said before
+		if q.AnyDst {
+			return Unknown
+		}
 		return number(uint64(q.DstPort), op, v)
 	case "eth.type":
 		kind := uint64(0x800)

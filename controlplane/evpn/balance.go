@@ -74,19 +74,12 @@ func (t *translation) balancers() {
 // balancer reads a row for a gateway port; what is wrong with it is said once.
 func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int, first bool) {
 	name := cmp.Or(row.Name, string(row.UUID))
-	vips, wrong := loadbalancer.Parse(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, t.rows.TemplateVariables(), size)
-	for _, w := range wrong {
-		err := w.Err
-		if w.Key != "" {
-			err = fmt.Errorf("VIP %s: %w", w.Key, err)
-		}
+	for _, v := range t.rows.VIPs(row, size, func(err error) {
 		if first {
 			t.fail(kindBalancer, name, reason.BadLoadBalancer, err)
 		}
-	}
-	for _, v := range vips {
-		v.Probed(func(b netip.AddrPort) string { return t.rows.Health(row, v.Key, v.Protocol.String(), b) })
-		out := VIP{Balancer: name, VIP: v, Choice: loadbalancer.Choose(v, g.exposes)}
+	}) {
+		out := VIP{Balancer: name, VIP: v, Choice: loadbalancer.Choose(v, g.outside)}
 		if a := v.Address.Addr(); g.onProvider(a) {
 			out.Foreign = true
 			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ProviderVIP, Detail: fmt.Sprintf("%s is on the network of gateway port %s", a, g.Gateway.LogicalPort)}
@@ -102,7 +95,15 @@ func (g *GatewayResult) onProvider(a netip.Addr) bool {
 		slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// exposes tells whether an address is in a subnet behind the gateway port, and not translated.
+// outside tells why an address is not in a subnet behind the gateway port that the VRF
+// exposes, and that OVN does not translate; empty: it is.
+func (g *GatewayResult) outside(a netip.Addr) string {
+	if g.exposes(a) {
+		return ""
+	}
+	return "in no network of the router that the VRF exposes"
+}
+
 func (g *GatewayResult) exposes(a netip.Addr) bool {
 	return slices.ContainsFunc(g.Subnets, func(s Subnet) bool {
 		return s.Prefix.Contains(a) && !slices.ContainsFunc(s.Blocks, func(b netip.Prefix) bool { return b.Contains(a) })

@@ -25,16 +25,15 @@ type Choice struct {
 	Reason, Detail string
 }
 
-// Choose decides. inside tells of an address whether it is behind the gateway port where
-// the VIP's packets come in, and known to the fabric as it is: in a network that the VRF
-// exposes and that OVN does not translate.
-func Choose(v VIP, inside func(netip.Addr) bool) Choice {
+// Choose decides. outside tells of a backend's address why packets from where the VIP is
+// served do not get there as they are; empty: they do.
+func Choose(v VIP, outside func(netip.Addr) string) Choice {
 	if v.Path == PathOVN {
 		return Choice{PathOVN, reason.PathConfigured, "options:" + optionPath + " of the load balancer"}
 	}
 	for _, b := range v.Backends {
-		if !inside(b.Address.Addr()) {
-			return Choice{PathOVN, reason.BackendOutside, fmt.Sprintf("backend %s is in no network of the router that the VRF exposes", b.Address.Addr())}
+		if why := outside(b.Address.Addr()); why != "" {
+			return Choice{PathOVN, reason.BackendOutside, fmt.Sprintf("backend %s is %s", b.Address.Addr(), why)}
 		}
 		if v.Protocol == intent.SCTP && b.Address.Port() != v.Address.Port() {
 			return Choice{PathOVN, reason.SCTPPort, fmt.Sprintf("backend %s has another port than the VIP, which SCTP's checksum covers", b.Address)}
@@ -56,9 +55,9 @@ func (v VIP) live() (n int) {
 	return n
 }
 
-// Probed takes over what is known of the backends' health, by Service_Monitor.status. As in
-// OVN one of which nothing is known counts as alive.
-func (v VIP) Probed(health func(backend netip.AddrPort) string) {
+// probed takes over what is known of the backends' health. As in OVN one of which nothing
+// is known counts as alive.
+func (v VIP) probed(health func(backend netip.AddrPort) string) {
 	for i, b := range v.Backends {
 		status := health(b.Address)
 		v.Backends[i].Down = status == "offline" || status == "error"

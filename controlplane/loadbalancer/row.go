@@ -122,6 +122,23 @@ func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wr
 	return vips, wrong
 }
 
+// Read is Parse with what is known of the backends' health, by Service_Monitor.status. wrong
+// is told what is wrong with the row, or with one of its VIPs.
+func Read(r Row, variables map[string]string, size int, health func(v VIP, backend netip.AddrPort) string, wrong func(error)) []VIP {
+	vips, errs := Parse(r, variables, size)
+	for _, w := range errs {
+		err := w.Err
+		if w.Key != "" {
+			err = fmt.Errorf("VIP %s: %w", w.Key, err)
+		}
+		wrong(err)
+	}
+	for _, v := range vips {
+		v.probed(func(b netip.AddrPort) string { return health(v, b) })
+	}
+	return vips
+}
+
 // parse reads one VIP of a row, whose options v has.
 func (v VIP) parse(key string, r Row, variables map[string]string) (VIP, error) {
 	address, list := key, r.VIPs[key]

@@ -167,7 +167,12 @@ func TestTableSize(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	inside := func(a netip.Addr) bool { return netip.MustParsePrefix("10.0.0.0/24").Contains(a) }
+	outside := func(a netip.Addr) string {
+		if netip.MustParsePrefix("10.0.0.0/24").Contains(a) {
+			return ""
+		}
+		return "elsewhere"
+	}
 	for _, tt := range []struct {
 		name    string
 		row     Row
@@ -188,7 +193,7 @@ func TestChoose(t *testing.T) {
 			if len(vips) != 1 || len(wrong) > 0 {
 				t.Fatal(vips, wrong)
 			}
-			if got := Choose(vips[0], inside); got.Path != tt.want || got.Reason != tt.because {
+			if got := Choose(vips[0], outside); got.Path != tt.want || got.Reason != tt.because {
 				t.Errorf("%+v, want %s because of %s", got, tt.want, tt.because)
 			}
 		})

@@ -32,6 +32,8 @@ type LogicalSwitch struct {
 	ExternalIDs map[string]string
 	// ACLs are read with Needs.ACLs.
 	ACLs []UUID
+	// With Needs.Clients.
+	LoadBalancers, LoadBalancerGroups []UUID
 }
 
 // Key is the row's _uuid.

@@ -17,6 +17,9 @@ type Dirty struct {
 	// Machines: something changed of the machines here, of how they are plugged, or of what
 	// else Needs.Metadata, Needs.Clients and Needs.ACLs follow of them.
 	Machines bool
+	// Clients: something changed of the load balancers of their switches, or of the ports on
+	// these (Needs.Clients).
+	Clients bool
 	// relations: the change is of what Discover or Role reads.
 	relations bool
 }
@@ -30,6 +33,7 @@ func (d *Dirty) join(o Dirty) {
 	d.All = d.All || o.All
 	d.Exposure = d.Exposure || o.Exposure
 	d.Machines = d.Machines || o.Machines
+	d.Clients = d.Clients || o.Clients
 	d.relations = d.relations || o.relations
 }
 
@@ -48,6 +52,7 @@ func (r *Rows) Apply(batch []Change) Dirty {
 		old := r.ports[c.UUID]
 		d.Exposure = d.Exposure || r.concernsExposure(c, own.UUID)
 		d.Machines = d.Machines || r.concernsMachines(c, own.UUID)
+		d.Clients = d.Clients || r.concernsClients(c)
 		next, _ := c.New.(PortBinding)
 		d.relations = d.relations || r.relates(c, own.UUID)
 		r.touched(c, next, d.Routers)
@@ -92,7 +97,8 @@ func (r *Rows) relates(c Change, own UUID) bool {
 	case TableLogicalSwitch:
 		old, had := r.switches[c.UUID]
 		next, has := c.New.(LogicalSwitch)
-		return had != has || !maps.Equal(old.ExternalIDs, next.ExternalIDs) || !slices.Equal(old.ACLs, next.ACLs)
+		return had != has || !maps.Equal(old.ExternalIDs, next.ExternalIDs) || !slices.Equal(old.ACLs, next.ACLs) ||
+			!slices.Equal(old.LoadBalancers, next.LoadBalancers) || !slices.Equal(old.LoadBalancerGroups, next.LoadBalancerGroups)
 	case TableLogicalRouter:
 		old, had := r.routers[c.UUID]
 		next, has := c.New.(LogicalRouter)

@@ -89,7 +89,7 @@ var (
 // are as many as ports.
 func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 	tables, keys := maps.Clone(sbTables), maps.Clone(sbKeys)
-	if needs.LoadBalancing {
+	if needs.balances() {
 		tables["Service_Monitor"] = []string{"logical_port", "ip", "protocol", "port", "status"}
 		tables["Chassis_Template_Var"] = []string{"chassis", "variables"}
 	}
@@ -120,11 +120,16 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 	tables, keys := maps.Clone(nbTables), maps.Clone(nbKeys)
 	if needs.LoadBalancing {
 		tables["Logical_Router"] = append(slices.Clone(tables["Logical_Router"]), "load_balancer", "load_balancer_group")
+	}
+	if needs.balances() {
 		tables["Load_Balancer"] = []string{"name", "protocol", "vips", "options", "selection_fields", "health_check", "ip_port_mappings"}
 		tables["Load_Balancer_Health_Check"] = []string{"vip"}
 		tables["Load_Balancer_Group"] = []string{"load_balancer"}
 	}
-	if needs.LoadBalancing || needs.ACLs {
+	if needs.Machines && needs.Clients {
+		tables["Logical_Switch"] = append(slices.Clone(tables["Logical_Switch"]), "load_balancer", "load_balancer_group")
+	}
+	if needs.balances() || needs.ACLs {
 		tables["NB_Global"] = []string{"options"}
 		keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionDefaultDrop || k == optionTableSize }}
 	}
@@ -255,7 +260,7 @@ func convertNB(row ovsdb.Row) Row {
 	case *nb.LogicalRouterPort:
 		return LogicalRouterPort{UUID: UUID(r.UUID), Name: r.Name, Networks: r.Networks, Options: r.Options}
 	case *nb.LogicalSwitch:
-		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs, ACLs: uuids(r.ACLs)}
+		return LogicalSwitch{UUID: UUID(r.UUID), ExternalIDs: r.ExternalIDs, ACLs: uuids(r.ACLs), LoadBalancers: uuids(r.LoadBalancer), LoadBalancerGroups: uuids(r.LoadBalancerGroup)}
 	case *nb.LogicalSwitchPort:
 		return LogicalSwitchPort{UUID: UUID(r.UUID), Name: r.Name, Disabled: r.Enabled != nil && !*r.Enabled, DHCPv4: UUID(value(r.Dhcpv4Options))}
 	case *nb.DHCPOptions:

@@ -43,9 +43,15 @@ type Needs struct {
 	Metadata bool
 	// LoadBalancing: the load balancers of the routers here are followed, in Northbound.
 	LoadBalancing bool
+	// Clients: the load balancers of these machines' switches are followed, with all ports of
+	// switches that have some, and those of the routers that they are connected to.
+	Clients bool
 	// ACLs: the ACLs of these ports are followed, too, in Northbound.
 	ACLs bool
 }
+
+// balances tells whether load balancers are followed.
+func (n Needs) balances() bool { return n.LoadBalancing || n.Machines && n.Clients }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
 type discovery struct {
@@ -135,14 +141,16 @@ func Discover(rows *Rows, needs Needs) Wanted {
 		}
 	}
 	w.NB = northbound(rows, routers)
-	if needs.LoadBalancing || needs.ACLs {
+	if needs.balances() || needs.ACLs {
 		w.NB["NB_Global"] = []ovsdb.Clause{ovsdb.All()}
 	}
-	if needs.LoadBalancing {
+	if needs.balances() {
 		w.SB["Chassis_Template_Var"] = []ovsdb.Clause{ovsdb.Equal("chassis", name)}
 	}
-	for _, port := range rows.monitored() {
-		w.SB["Service_Monitor"] = append(w.SB["Service_Monitor"], ovsdb.Equal("logical_port", port))
+	if needs.balances() {
+		for _, port := range rows.monitored() {
+			w.SB["Service_Monitor"] = append(w.SB["Service_Monitor"], ovsdb.Equal("logical_port", port))
+		}
 	}
 	d.exposed(own.UUID, w.NB)
 	d.machines(own.UUID, w.NB)
@@ -247,7 +255,7 @@ func northbound(rows *Rows, routers []UUID) ovsdb.Conditions {
 		byUUID("Logical_Router_Port", lr.Ports)
 		byUUID("NAT", lr.NAT)
 		byUUID("Logical_Router_Static_Route", lr.StaticRoutes)
-		rows.lbRows.wanted(lr, byUUID)
+		rows.lbRows.wanted(lr.LoadBalancers, lr.LoadBalancerGroups, byUUID)
 		for _, p := range rows.PortsOn(id) {
 			if sw, ok := rows.Peer(p); ok && sw.Datapath != id {
 				switches[rows.datapaths[sw.Datapath].NBUUID()] = struct{}{}

@@ -115,6 +115,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.Expose(cfg.Needs.Exposure)
 	rows.FollowMachines(cfg.Needs.Machines)
 	rows.FollowACLs(cfg.Needs.ACLs)
+	rows.FollowClients(cfg.Needs.Clients)
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
@@ -305,7 +306,7 @@ func (f *Follower) publish() {
 		return
 	}
 	dirty, now := f.dirty, f.inSync()
-	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Machines && !dirty.relations && now == f.told {
+	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Machines && !dirty.Clients && !dirty.relations && now == f.told {
 		return
 	}
 	if dirty.Routers == nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
@@ -19,7 +20,7 @@ const optionHashFields = "hash_fields"
 // optionTableSize is the key of NB_Global.options that load balancers have in their own, too.
 const optionTableSize = "sluice-m"
 
-// LoadBalancer is a row of NB Load_Balancer, with Needs.LoadBalancing.
+// LoadBalancer is a row of NB Load_Balancer, with Needs.LoadBalancing or Needs.Clients.
 type LoadBalancer struct {
 	UUID UUID
 	Name string
@@ -227,12 +228,12 @@ func (l *lbRows) relates(c Change) bool {
 	return false
 }
 
-// wanted asks for the load balancers of a router.
-func (l *lbRows) wanted(lr LogicalRouter, byUUID func(string, []UUID)) {
-	byUUID("Load_Balancer", lr.LoadBalancers)
-	byUUID("Load_Balancer_Group", lr.LoadBalancerGroups)
-	ids := slices.Clone(lr.LoadBalancers)
-	for _, id := range lr.LoadBalancerGroups {
+// wanted asks for the load balancers of a router or switch, and of its groups.
+func (l *lbRows) wanted(balancers, groups []UUID, byUUID func(string, []UUID)) {
+	byUUID("Load_Balancer", balancers)
+	byUUID("Load_Balancer_Group", groups)
+	ids := slices.Clone(balancers)
+	for _, id := range groups {
 		byUUID("Load_Balancer", l.lbGroups[id].LoadBalancers)
 		ids = append(ids, l.lbGroups[id].LoadBalancers...)
 	}
@@ -321,6 +322,16 @@ func (r *Rows) Health(b LoadBalancer, vip, protocol string, backend netip.AddrPo
 	return r.monitors[id].Status
 }
 
+// VIPs reads a load balancer, as this chassis has it, with what is known of its backends'
+// health. size is that of tables in NB_Global, or 0. wrong is told what is wrong with the row,
+// or with one of its VIPs.
+func (r *Rows) VIPs(b LoadBalancer, size int, wrong func(error)) []loadbalancer.VIP {
+	row := loadbalancer.Row{Protocol: b.Protocol, VIPs: b.VIPs, Options: b.Options}
+	return loadbalancer.Read(row, r.TemplateVariables(), size, func(v loadbalancer.VIP, backend netip.AddrPort) string {
+		return r.Health(b, v.Key, v.Protocol.String(), backend)
+	}, wrong)
+}
+
 // BalancersOf lists the load balancers of a router and of its groups, by name. It is false
 // when they are unknown: no Northbound session, or not all rows are there.
 func (r *Rows) BalancersOf(datapath UUID) ([]LoadBalancer, bool) {
@@ -328,11 +339,24 @@ func (r *Rows) BalancersOf(datapath UUID) ([]LoadBalancer, bool) {
 	if !ok || len(r.globals) == 0 {
 		return nil, false
 	}
-	groups, ok := collect(lr.LoadBalancerGroups, r.lbGroups)
+	return r.balancersOf(lr.LoadBalancers, lr.LoadBalancerGroups)
+}
+
+// BalancersOn is BalancersOf of a switch.
+func (r *Rows) BalancersOn(datapath UUID) ([]LoadBalancer, bool) {
+	sw, ok := r.Switch(datapath)
+	if !ok || len(r.globals) == 0 {
+		return nil, false
+	}
+	return r.balancersOf(sw.LoadBalancers, sw.LoadBalancerGroups)
+}
+
+func (r *Rows) balancersOf(balancers, groupIDs []UUID) ([]LoadBalancer, bool) {
+	groups, ok := collect(groupIDs, r.lbGroups)
 	if !ok {
 		return nil, false
 	}
-	ids := slices.Clone(lr.LoadBalancers)
+	ids := slices.Clone(balancers)
 	for _, g := range groups {
 		ids = append(ids, g.LoadBalancers...)
 	}

@@ -217,6 +217,9 @@ func (d *discovery) serves(own UUID, w Wanted) {
 	if d.needs.ACLs {
 		d.acls(own, w)
 	}
+	if d.needs.Clients {
+		d.clients(own, w.NB)
+	}
 }
 
 // concernsMachines tells, before the change is applied, whether it is of what metadata

@@ -86,6 +86,8 @@ type Rows struct {
 	exposes bool
 	// machines is what FollowMachines was told.
 	machines bool
+	// clients is what FollowClients was told.
+	clients bool
 	// named is Config.SystemID.
 	named string
 	// host is what SetHostAddresses was told.
@@ -130,7 +132,7 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.expectsNB, out.named, out.host, out.exposes, out.machines = r.expectsNB, r.named, r.host, r.exposes, r.machines
+	out.expectsNB, out.named, out.host, out.exposes, out.machines, out.clients = r.expectsNB, r.named, r.host, r.exposes, r.machines, r.clients
 	out.aclRows.follows = r.aclRows.follows
 	var all []Change
 	for _, rows := range append(r.allNB(), values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl), values(r.interfaces)) {

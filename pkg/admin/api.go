@@ -71,6 +71,8 @@ var (
 	Weigh = NewEndpoint[WeighRequest, Nothing]("/v1/vips/weigh")
 	// ListFlows is "sluicectl lb flows": 10000 at most.
 	ListFlows = NewEndpoint[VRFSelector, []status.Flow]("/v1/vips/flows")
+	// ListMachines is "sluicectl lb machines".
+	ListMachines = NewEndpoint[Nothing, []status.Machine]("/v1/vips/machines")
 	// ListRoutes is "sluicectl route list".
 	ListRoutes = NewEndpoint[VRFSelector, []status.Route]("/v1/routes")
 	// GetBGP is "sluicectl bgp neighbors".

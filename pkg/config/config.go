@@ -211,7 +211,25 @@ type LoadBalancing struct {
 	NewFlowRate uint32 `yaml:"newFlowRate"`
 	// BackendMetrics has the metrics of each backend served, besides those of each VIP.
 	BackendMetrics bool `yaml:"backendMetrics"`
+	// Clients has what machines of this node send to VIPs of their switches balanced on
+	// their taps, too, on any node. Else OVN balances it.
+	Clients bool `yaml:"clients"`
+	// ACLUnknown is what balances for a machine whose ACLs are not known: ovn or ebpf. ACLs
+	// that name a VIP would see the backend in its place.
+	ACLUnknown ACLUnknown `yaml:"aclUnknown"`
 }
+
+// ACLUnknown is what balances for a machine whose ACLs are not known.
+type ACLUnknown string
+
+// The choices.
+const (
+	BalancedByOVN  ACLUnknown = "ovn"
+	BalancedByEBPF ACLUnknown = "ebpf"
+)
+
+// OnTaps tells whether VIPs are balanced on machines' taps.
+func (l LoadBalancing) OnTaps() bool { return l.Enabled && l.Clients }
 
 // Kernel is the kernel path.
 type Kernel struct {

@@ -241,5 +241,8 @@ func (s *SecurityGroups) UnmarshalText(b []byte) error {
 	return oneOf(s, b, SecurityGroupsBypass, SecurityGroupsRespect)
 }
 
+// UnmarshalText reads the choice for machines whose ACLs are not known.
+func (u *ACLUnknown) UnmarshalText(b []byte) error { return oneOf(u, b, BalancedByOVN, BalancedByEBPF) }
+
 // UnmarshalText reads the protocol of Nova.
 func (p *Protocol) UnmarshalText(b []byte) error { return oneOf(p, b, ProtocolHTTP, ProtocolHTTPS) }

@@ -54,6 +54,12 @@ type Path struct {
 	VRFs         int
 }
 
+// Machines are those with one path of their flows to VIPs, and one reason for it.
+type Machines struct {
+	Path, Reason string
+	Count        int
+}
+
 // VRFImports is what became of the received prefixes that are meant for a VRF.
 type VRFImports struct {
 	VNI                         intent.VNI

@@ -30,6 +30,7 @@ func filled(failed func(string, error)) *Metrics {
 	})
 	m.AddDrain([]string{"serving", "drained"}, func() string { return "serving" })
 	m.AddPaths(func() ([]Path, error) { return []Path{{Path: "kernel", Reason: "map-full", VRFs: 2}}, nil })
+	m.AddMachines(func() ([]Machines, error) { return []Machines{{Path: "ovn", Reason: "acl", Count: 2}}, nil })
 	m.AddImports(func() ([]VRFImports, error) {
 		return []VRFImports{{VNI: 1001, Imported: 3, Refused: map[string]uint64{"filtered": 1}}}, nil
 	})

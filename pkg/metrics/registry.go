@@ -117,6 +117,11 @@ func (m *Metrics) AddPaths(read func() ([]Path, error)) {
 	addSlice(m, "paths", read, func(e emitter, p Path) { e.emit(vrfPaths, float64(p.VRFs), p.Path, p.Reason) })
 }
 
+// AddMachines serves the numbers of machines by what balances their flows.
+func (m *Metrics) AddMachines(read func() ([]Machines, error)) {
+	addSlice(m, "machines", read, func(e emitter, p Machines) { e.emit(machinePaths, float64(p.Count), p.Path, p.Reason) })
+}
+
 // AddImports serves the imports of VRFs.
 func (m *Metrics) AddImports(read func() ([]VRFImports, error)) {
 	addSlice(m, "imports", read, func(e emitter, v VRFImports) {

@@ -52,6 +52,7 @@ func Conditions() []Entry {
 	proxy, identities, listeners, heartbeat := []string{"metadata-proxy"}, []string{"identities"}, []string{"listeners"}, []string{"heartbeat"}
 	flows, drain := []string{"flows"}, []string{"drain"}
 	metadata := []string{"metadata"}
+	clients := []string{"clients"}
 	return []Entry{
 		{Starting, []string{"each that is required"}, notReady, "It has not said anything since sluiced started.", "Wait; if it stays, see the log."},
 		{Disconnected, databases, notReady, "There is no session with the database. Forwarding is unchanged.", "See the detail for the error; check the server and the way to it."},
@@ -102,6 +103,12 @@ func Conditions() []Entry {
 		{Broken, metadata, notReady, "The proxy's namespace, or the program on the way to it, is not as it was made, and cannot be made again.", "Remove what the detail names: a foreign device or namespace with the name."},
 		{StartFailed, metadata, notReady, "Metadata could not be started, which is tried again every 5 seconds. What is pinned goes on.", "See the detail: a foreign device or namespace, a missing capability or kernel option."},
 		{Idle, metadata, ready, "`metadata.backend` is `none`, or `metadata.enabled` is false: nothing is steered.", nothing},
+		{Serving, clients, ready, "What machines here send to VIPs is balanced on their taps.", nothing},
+		{Idle, clients, ready, "It is left to OVN: `loadBalancing.enabled` or `loadBalancing.clients` is false.", nothing},
+		{Waiting, clients, ready, "sluiced has started, and one of the databases of OVN has not answered since. What was balanced before is, and nothing new.", "See the components `sb` and `nb`."},
+		{Rebuilding, clients, notReady, "An older version pinned maps of another layout. They go on until the new ones are filled: when all databases are in sync, and taps are there.", "Wait; if it stays, see what is not in sync."},
+		{StartFailed, clients, notReady, "It could not be started, which is tried again every 5 seconds. What is pinned goes on.", "See the detail: a missing capability or kernel option, another sluiced."},
+		{Leftovers, clients, notReady, "It is off, and something of the time when it was on cannot be removed.", "See the detail; `sluicectl cleanup` after stopping sluiced removes the same."},
 		{Serving, drain, ready, "The node was drained, and announces its routes again.", nothing},
 	}
 }

@@ -8,7 +8,11 @@ import (
 
 // VIP is one row of "sluicectl lb list".
 type VIP struct {
-	VNI     intent.VNI `json:"vni"`
+	// VNI is that of the VRF, or the number of the switch.
+	VNI intent.VNI `json:"vni"`
+	// Switch is the name of the switch whose machines the VIP is for; empty: it is for
+	// packets from the fabric.
+	Switch  string     `json:"switch,omitempty"`
 	Address netip.Addr `json:"address"`
 	// Port is 0 for all ports that have no VIP of their own.
 	Port     uint16          `json:"port"`
@@ -32,6 +36,14 @@ type VIP struct {
 	Backends  []VIPBackend `json:"backends"`
 	// Traffic is in "lb show" and "lb backends", of VIPs that eBPF serves.
 	Traffic *VIPTraffic `json:"traffic,omitempty"`
+}
+
+// Scope is where it is a VIP: the VRF's VNI, or the switch by its name.
+func (v VIP) Scope() string {
+	if v.Switch != "" {
+		return "switch " + v.Switch
+	}
+	return v.VNI.String()
 }
 
 // VIPTraffic is what was balanced since a VIP or a backend was added.
@@ -79,6 +91,8 @@ const (
 
 // VIPQuery asks which backend a flow gets.
 type VIPQuery struct {
+	// Switch is the name of a switch of whose machines it is asked, else VNI is that of a VRF.
+	Switch   string          `json:"switch,omitempty"`
 	VNI      intent.VNI      `json:"vni"`
 	Protocol intent.Protocol `json:"protocol"`
 	Client   netip.AddrPort  `json:"client"`

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/controlplane/clients"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// clientsPart balances what this node's machines send to VIPs, on their taps. It lives as
+// long as the daemon: every node with machines has it, whatever its role.
+type clientsPart struct {
+	d *daemon
+
+	// Guarded by d.mu.
+	translator *clients.Translator
+	complaints uint64         // the translator's, as last reported
+	at         *clientsAtWork // nil until it has started
+	// stepped: what is wanted has been computed once.
+	stepped bool
+}
+
+const (
+	clientsReports   = "clients"
+	clientsCondition = "clients"
+)
+
+func newClients(d *daemon) *clientsPart {
+	return &clientsPart{d: d, translator: clients.NewTranslator(clientsConfig(d.cfg.LoadBalancing))}
+}
+
+func clientsConfig(c config.LoadBalancing) clients.Config {
+	return clients.Config{TrustUnknown: c.ACLUnknown == config.BalancedByEBPF}
+}
+
+// take computes what OVN asks for after an event. d.mu is held.
+func (c *clientsPart) take(e ovn.Event) {
+	if c == nil || !c.d.cfg.LoadBalancing.OnTaps() || c.stepped && !e.Dirty.Machines && !e.Dirty.Clients && !e.Dirty.All && !c.translator.Stale() {
+		return
+	}
+	// What is wanted first is compared with what an earlier sluiced has made: a machine whose
+	// tap was not looked for yet would be taken away.
+	if !c.stepped && !c.d.taps.lookedFor() {
+		return
+	}
+	diff := c.translator.Step(e.Rows, c.d.taps.devices, e.InSync)
+	if c.translator.Stale() {
+		return
+	}
+	if c.at != nil {
+		c.at.patch(diff, !c.stepped)
+	}
+	if !c.stepped {
+		c.stepped = true
+		c.note()
+	}
+	if now := c.translator.Complaints(); now != c.complaints {
+		c.complaints = now
+		c.d.reg.Reporter(clientsReports).Replace(c.translator.Objects())
+	}
+}
+
+// clientsAtWork is what is there of it.
+type clientsAtWork struct {
+	dp      *ebpf.Dataplane
+	tables  *tables.Clients
+	samples sampler
+}
+
+// work is what there is of it; nil while there is nothing.
+func (c *clientsPart) work() *clientsAtWork {
+	if c == nil {
+		return nil
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	return c.at
+}
+
+// run has it at work until ctx ends.
+func (c *clientsPart) run(ctx context.Context) error {
+	if !c.d.cfg.LoadBalancing.OnTaps() {
+		c.retire(ctx)
+		return nil
+	}
+	var w *clientsAtWork
+	for {
+		var err error
+		if w, err = c.start(); err == nil {
+			break
+		}
+		c.d.reg.SetCondition(clientsCondition, false, reason.StartFailed, err.Error())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(startRetry):
+		}
+	}
+	defer func() { _ = w.dp.Close() }()
+	c.adopt(w)
+	defer c.adopt(nil)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.tables.Pipeline.Run(ctx) })
+	group.Go(func() error { return w.samples.run(ctx, w.dp.Reader(), c.d.log) })
+	group.Go(func() error { return c.promote(ctx, w) })
+	return ignoreEnd(group.Wait())
+}
+
+// note says what there is of it. d.mu is held.
+func (c *clientsPart) note() {
+	ready, why, detail := true, reason.Serving, ""
+	switch {
+	case c.at == nil:
+		return // whoever starts it says why
+	case !c.stepped:
+		why, detail = reason.Waiting, "for the databases of OVN; what an earlier start left goes on"
+	case c.at.dp.Staged():
+		ready, why = false, reason.Rebuilding
+	}
+	c.d.reg.SetCondition(clientsCondition, ready, why, detail)
+}
+
+// tapPatience is how long maps of an older layout go on for machines whose taps are not there.
+const tapPatience = 10 * time.Second
+
+// promote changes from maps of an older layout to this build's when they are filled.
+func (c *clientsPart) promote(ctx context.Context, w *clientsAtWork) error {
+	for began := time.Now(); w.dp.Staged(); {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(promoteInterval):
+		}
+		c.d.mu.Lock()
+		told := c.stepped
+		c.d.mu.Unlock()
+		if !told || !c.d.allInSync() {
+			began = time.Now()
+			continue
+		}
+		filled := w.tables.VIPs.Settled() && w.tables.Neighbors.Settled()
+		if !filled || !w.tables.Clients.Settled() && time.Since(began) < tapPatience {
+			continue
+		}
+		if err := w.dp.Promote(); err != nil {
+			c.d.log.Warn("the older maps of taps go on; trying again", "error", err)
+			continue
+		}
+		c.d.mu.Lock()
+		c.note()
+		c.d.mu.Unlock()
+	}
+	return nil
+}
+
+func (c *clientsPart) start() (*clientsAtWork, error) {
+	dp, err := ebpf.Load(c.ebpfConfig())
+	if err != nil {
+		return nil, fmt.Errorf("programs of machines' taps: %w", err)
+	}
+	return &clientsAtWork{dp: dp, tables: tables.NewClients(tables.ClientDrivers{VIPs: dp.VIPs(), Neighbors: dp.Neighbors(), Clients: dp.Machines()},
+		c.d.allInSync, tables.Options{Status: c.d.reg, Log: c.d.log})}, nil
+}
+
+func (c *clientsPart) ebpfConfig() ebpf.Config {
+	cfg := c.d.cfg
+	return ebpf.Config{
+		Dir: owned.ClientPins(cfg.Dataplane.BPFFS), Plane: ebpf.Clients, Node: ebpf.Node{FlowRate: cfg.LoadBalancing.NewFlowRate},
+		Limits: limitsOf(cfg.Dataplane.Sizes), Log: c.d.log,
+	}
+}
+
+// adopt makes w what OVN's events go to, and gives it what is known.
+func (c *clientsPart) adopt(w *clientsAtWork) {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	c.at = w
+	if w != nil && c.stepped {
+		w.want(c.translator.Tables())
+	}
+	c.note()
+}
+
+func (w *clientsAtWork) want(all clients.Tables) {
+	w.tables.Pipeline.Update(func() {
+		w.tables.Neighbors.Set(all.Neighbors)
+		w.tables.VIPs.Set(all.VIPs)
+		w.tables.Clients.Set(all.Clients)
+	})
+}
+
+// patch hands a step to the tables. first: it is all that is wanted.
+func (w *clientsAtWork) patch(d clients.Difference, first bool) {
+	switch {
+	case first:
+		w.want(clients.Tables{VIPs: d.VIPs.Set, Neighbors: d.Neighbors.Set, Clients: d.Clients.Set})
+	case !d.Empty():
+		w.tables.Pipeline.Update(func() {
+			apply(w.tables.Neighbors, d.Neighbors)
+			apply(w.tables.VIPs, d.VIPs)
+			apply(w.tables.Clients, d.Clients)
+		})
+	}
+}
+
+// retire takes away what an earlier start made.
+func (c *clientsPart) retire(ctx context.Context) {
+	things, err := owned.Clients(owned.ClientPins(c.d.cfg.Dataplane.BPFFS))
+	for _, t := range things {
+		c.d.log.Info("nothing is balanced on taps; removing", "object", t.What)
+		if failed := t.Remove(ctx); failed != nil && err == nil {
+			err = failed
+		}
+	}
+	if err != nil {
+		c.d.reg.SetCondition(clientsCondition, false, reason.Leftovers, err.Error())
+		return
+	}
+	c.d.reg.SetCondition(clientsCondition, true, reason.Idle, "nothing is balanced on taps (loadBalancing.clients)")
+}

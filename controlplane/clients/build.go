@@ -1,0 +1,203 @@
+package clients
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// The kinds of objects in reports.
+const (
+	kindBalancer = "load-balancer"
+	kindMachine  = "machine"
+)
+
+// build is one computation.
+type build struct {
+	rows     *ovn.Rows
+	cfg      Config
+	taps     taps.Taps
+	book     *acl.Book
+	size     int // of tables, by NB_Global
+	tables   Tables
+	balanced []Balanced
+	machines []Machine
+	objects  []status.Object
+}
+
+func (b *build) compute() {
+	on := map[ovn.UUID][]ovn.PortBinding{}
+	for _, p := range b.rows.ServedPorts() {
+		if _, twice := b.taps.Here[p.LogicalPort]; !twice {
+			b.taps.Here[p.LogicalPort] = p
+			on[p.Datapath] = append(on[p.Datapath], p)
+		}
+	}
+	if text := b.rows.TableSize(); text != "" {
+		// What is wrong with it is said where routers are translated, too: it is one row.
+		b.size, _ = loadbalancer.ParseSize(text)
+	}
+	for _, datapath := range slices.Sorted(maps.Keys(on)) {
+		b.onSwitch(datapath, on[datapath])
+	}
+	slices.SortFunc(b.balanced, func(x, y Balanced) int { return x.VIP.Key.Compare(y.VIP.Key) })
+	slices.SortFunc(b.machines, func(x, y Machine) int { return cmp.Compare(x.Port, y.Port) })
+	slices.SortFunc(b.objects, func(x, y status.Object) int {
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Key, y.Key), cmp.Compare(x.Error, y.Error))
+	})
+	b.objects = slices.Compact(b.objects)
+}
+
+func (b *build) say(kind, key string, state status.State, why, detail string) {
+	b.objects = append(b.objects, status.Object{Kind: kind, Key: key, State: state, Reason: why, Error: detail})
+}
+
+// onSwitch decides on the VIPs of a switch, and on its machines here.
+func (b *build) onSwitch(datapath ovn.UUID, ports []ovn.PortBinding) {
+	d, there := b.rows.Datapath(datapath)
+	if !there {
+		return
+	}
+	scope := intent.Switch(d.TunnelKey)
+	served := b.vips(datapath, d, scope)
+	for _, p := range ports {
+		if served {
+			b.machine(p, d, scope)
+		} else {
+			b.idle(p, scope)
+		}
+	}
+}
+
+// vips decides on the VIPs of a switch, and tells whether there are any.
+func (b *build) vips(datapath ovn.UUID, d ovn.DatapathBinding, scope intent.VNI) (served bool) {
+	balancers, known := b.rows.BalancersOn(datapath)
+	if !known || len(balancers) == 0 {
+		return false
+	}
+	net := newNetwork(b.rows, datapath)
+	taken := map[intent.VIPKey]string{}
+	for _, row := range balancers {
+		name := cmp.Or(row.Name, string(row.UUID))
+		wrong := func(err error) { b.say(kindBalancer, name, status.Error, reason.BadLoadBalancer, err.Error()) }
+		for _, v := range b.rows.VIPs(row, b.size, wrong) {
+			want := v.Intent(scope)
+			if owner, twice := taken[want.Key]; twice {
+				b.say(kindBalancer, name, status.Error, reason.DuplicateAddress, fmt.Sprintf("VIP %s belongs to %s", want.Key, owner))
+				continue
+			}
+			taken[want.Key] = name
+			choice := loadbalancer.Choose(v, net.outside)
+			b.balanced = append(b.balanced, Balanced{Switch: d.Network(), Balancer: name, VIP: want, Backends: v.Backends, Choice: choice})
+			if choice.Path != loadbalancer.PathEBPF {
+				want = intent.VIP{Key: want.Key, OVN: true}
+			}
+			served = true
+			b.tables.VIPs[want.Key] = want
+			b.neighbors(scope, net, v, choice.Path == loadbalancer.PathEBPF)
+		}
+	}
+	return served
+}
+
+// idle notes a machine on a switch without VIPs.
+func (b *build) idle(p ovn.PortBinding, scope intent.VNI) {
+	tap, lack := b.taps.Of(p)
+	key := intent.ClientKey{IfIndex: tap.IfIndex, VLAN: tap.VLAN}
+	if _, taken := b.tables.Clients[key]; lack.Reason == "" && !taken {
+		b.tables.Clients[key] = intent.Client{Key: key, Scope: scope, Idle: true}
+	}
+}
+
+// neighbors adds where frames for a VIP go, and for its backends. The VIP's own row says,
+// too, whether machines are told the MAC address.
+func (b *build) neighbors(scope intent.VNI, net *network, v loadbalancer.VIP, ebpf bool) {
+	at := intent.NeighborKey{Scope: scope, Addr: v.Address.Addr()}
+	n := intent.Neighbor{Key: at, VIP: true}
+	n.MAC, n.Answer = net.answer(at.Addr)
+	n.Answer = n.Answer && ebpf || b.tables.Neighbors[at].Answer
+	b.tables.Neighbors[at] = n
+	if !ebpf {
+		return
+	}
+	for _, backend := range v.Backends {
+		k := intent.NeighborKey{Scope: scope, Addr: backend.Address.Addr()}
+		if _, there := b.tables.Neighbors[k]; !there {
+			mac, _ := net.way(k.Addr)
+			b.tables.Neighbors[k] = intent.Neighbor{Key: k, MAC: mac}
+		}
+	}
+}
+
+// machine decides on a machine on a switch with VIPs.
+func (b *build) machine(p ovn.PortBinding, d ovn.DatapathBinding, scope intent.VNI) {
+	m := Machine{Port: p.LogicalPort, Switch: d.Network(), Choice: loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto}}
+	tap, lack := b.taps.Of(p)
+	key := intent.ClientKey{IfIndex: tap.IfIndex, VLAN: tap.VLAN}
+	_, taken := b.tables.Clients[key]
+	switch {
+	case lack.Reason != "":
+		m.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: lack.Reason, Detail: lack.Detail}
+	case taken:
+		m.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.TapConflict, Detail: fmt.Sprintf("another port has the tap %s with VLAN %d", tap.Name, tap.VLAN)}
+		b.say(kindMachine, p.LogicalPort, status.Error, m.Choice.Reason, m.Choice.Detail)
+	default:
+		m.Tap = tap
+		m.Choice = b.byACLs(p)
+		b.tables.Clients[key] = intent.Client{Key: key, Scope: scope, OVN: m.Choice.Path == loadbalancer.PathOVN}
+	}
+	b.machines = append(b.machines, m)
+}
+
+// byACLs decides by the ACLs that see what a machine sends.
+func (b *build) byACLs(p ovn.PortBinding) loadbalancer.Choice {
+	rules, groups, known := b.rows.ACLsOf(p.LogicalPort, p.Datapath)
+	switch {
+	case !known && b.cfg.TrustUnknown:
+		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto, Detail: "its ACLs are not known (loadBalancing.aclUnknown)"}
+	case !known:
+		return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLUnknown, Detail: "the port's ACLs are not known"}
+	case b.book.ByDestination(rules, packetsOf(p, groups), b.rows.AddressSet):
+		return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLByDestination, Detail: "an ACL of the port looks at where packets go, and would see the backend in place of the VIP"}
+	}
+	return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto}
+}
+
+// anywhere are addresses that stand for those of a family.
+var anywhere = [...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+
+// packetsOf are what a machine may send to VIPs, as far as ACLs can tell them apart. One
+// without addresses may send from any.
+func packetsOf(p ovn.PortBinding, groups map[string]bool) (out []acl.Packet) {
+	for _, e := range addresses(p) {
+		for _, dst := range anywhere {
+			packet := acl.Packet{Port: p.LogicalPort, Groups: groups, MAC: e.MAC, Dst: dst, AnyDst: true}
+			sources := []netip.Addr{}
+			for _, prefix := range e.Prefixes {
+				if prefix.Addr().Is4() == dst.Is4() {
+					sources = append(sources, prefix.Addr())
+				}
+			}
+			if len(e.Prefixes) == 0 {
+				sources = append(sources, netip.Addr{})
+			}
+			for _, packet.Src = range sources {
+				for _, protocol := range []intent.Protocol{intent.TCP, intent.UDP, intent.SCTP} {
+					packet.Protocol = uint8(protocol)
+					out = append(out, packet)
+				}
+			}
+		}
+	}
+	return out
+}

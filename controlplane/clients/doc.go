@@ -1,0 +1,18 @@
+// Package clients translates the load balancers of logical switches for the machines of this
+// node: rows of OVN in, and in where machines send, which VIPs are balanced there, and where
+// frames for VIPs and backends go, out.
+//
+// It is pure: no I/O, no clock, no log. What is wrong with a VIP or with a machine is an
+// error of that one alone.
+//
+// # What is decided
+//
+//   - A switch with load balancers (Logical_Switch.load_balancer and load_balancer_group) is
+//     a scope: intent.Switch of its tunnel key. All machines on it have its VIPs.
+//   - A VIP is eBPF's unless a backend is neither on the switch nor in a network of a router
+//     that the switch is connected to; else OVN's, with a reason (package loadbalancer).
+//   - A machine is OVN's, with all VIPs, where its ACLs (direction from-lport, before load
+//     balancing) look at where packets go, since they would see the backend in place of the
+//     VIP; and while its ACLs are not known, unless the configuration says otherwise.
+//   - A machine without a tap that programs can be put on is OVN's, too.
+package clients

@@ -1,0 +1,224 @@
+package clients
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+)
+
+const here = ovn.UUID("chassis-here")
+
+var synced = ovn.InSync{SB: true, VSwitch: true, NB: true}
+
+// cloud is a set of rows to change and to load into a store, and the devices of the node.
+type cloud struct {
+	rows    map[ovn.UUID]ovn.Row
+	devices map[string]taps.Device
+}
+
+func (c cloud) put(rows ...ovn.Row) {
+	for _, r := range rows {
+		c.rows[r.Key()] = r
+	}
+}
+
+func (c cloud) load() *ovn.Rows {
+	rows := ovn.NewRows()
+	rows.FollowMachines(true)
+	rows.FollowACLs(true)
+	rows.FollowClients(true)
+	var batch []ovn.Change
+	for _, id := range slices.Sorted(maps.Keys(c.rows)) {
+		batch = append(batch, ovn.Set(c.rows[id]))
+	}
+	rows.Apply(batch)
+	return rows
+}
+
+// port adds a port of a switch, elsewhere if chassis is empty.
+func (c cloud) port(name, datapath string, chassis ovn.UUID, mac ...string) {
+	c.put(ovn.PortBinding{UUID: ovn.UUID("pb-" + name), LogicalPort: name, Datapath: ovn.UUID(datapath), Chassis: chassis, MAC: mac},
+		ovn.LogicalSwitchPort{UUID: ovn.UUID("lsp-" + name), Name: name})
+}
+
+// plug gives a port a tap.
+func (c cloud) plug(port string, index uint32) {
+	name := "tap" + port
+	c.put(ovn.Interface{UUID: ovn.UUID("if-" + port), Name: name, IfaceID: port, IfIndex: index},
+		ovn.Port{UUID: ovn.UUID("po-" + port), Name: name, Interfaces: []ovn.UUID{ovn.UUID("if-" + port)}})
+	b, _ := c.rows["br-int"].(ovn.Bridge)
+	b.UUID, b.Name, b.Ports = "br-int", "br-int", append(slices.Clone(b.Ports), ovn.UUID("po-"+port))
+	c.put(b)
+	c.devices[name] = taps.Device{Name: name, IfIndex: index}
+}
+
+// connect adds the two ends of a router's port on a switch.
+func (c cloud) connect(router, network, mac string) {
+	to, from := router+"-"+network, network+"-"+router
+	c.put(ovn.PortBinding{UUID: ovn.UUID("pb-" + to), LogicalPort: to, Type: ovn.TypePatch, Datapath: ovn.UUID(router), MAC: []string{mac}, Options: map[string]string{"peer": from}},
+		ovn.PortBinding{UUID: ovn.UUID("pb-" + from), LogicalPort: from, Type: ovn.TypePatch, Datapath: ovn.UUID(network), MAC: []string{"router"}, Options: map[string]string{"peer": to}})
+}
+
+func (c cloud) balancer(name string, vips map[string]string, options map[string]string) {
+	c.put(ovn.LoadBalancer{UUID: ovn.UUID("lb-" + name), Name: name, VIPs: vips, Options: options})
+	sw, _ := c.rows["nb-red"].(ovn.LogicalSwitch)
+	sw.LoadBalancers = append(slices.Clone(sw.LoadBalancers), ovn.UUID("lb-"+name))
+	c.put(sw)
+}
+
+// sample is a machine on a switch with a load balancer, one of whose backends is behind
+// a router.
+func sample() cloud {
+	c := cloud{map[ovn.UUID]ovn.Row{}, map[string]taps.Device{}}
+	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}}, ovn.NBGlobal{UUID: "global"})
+	for key, name := range []string{"red", "blue", "router", "ext"} {
+		kind := "logical-switch"
+		if name == "router" {
+			kind = "logical-router"
+		}
+		c.put(ovn.DatapathBinding{UUID: ovn.UUID(name), TunnelKey: uint32(key + 1), ExternalIDs: map[string]string{kind: "nb-" + name, "name": name}})
+	}
+	c.put(ovn.LogicalSwitch{UUID: "nb-red"})
+	c.port("vm", "red", here, "fa:16:3e:00:00:05 10.0.0.5 2001:db8::5")
+	c.plug("vm", 7)
+	c.port("be1", "red", "", "fa:16:3e:00:00:11 10.0.0.11 2001:db8::11")
+	c.connect("router", "red", "fa:16:3e:00:00:01 10.0.0.1/24 2001:db8::1/64")
+	c.connect("router", "blue", "fa:16:3e:00:00:02 10.1.0.1/24")
+	c.connect("router", "ext", "fa:16:3e:00:00:03 192.0.2.1/24")
+	c.put(ovn.PortBinding{UUID: "pb-cr", LogicalPort: "cr-router-ext", Type: ovn.TypeChassisRedirect, Datapath: "router", Options: map[string]string{"distributed-port": "router-ext"}})
+	c.balancer("web", map[string]string{"10.0.0.99:80": "10.0.0.11:8080,10.1.0.12:8080"}, nil)
+	return c
+}
+
+// say describes what is balanced, short enough for a table.
+func say(t *Translator) string {
+	var words []string
+	for _, b := range t.Balanced() {
+		words = append(words, fmt.Sprintf("%s %s:%s", intent.FormatEndpoint(b.VIP.Key.Addr, b.VIP.Key.Port), b.Choice.Path, b.Choice.Reason))
+	}
+	for _, m := range t.Machines() {
+		words = append(words, fmt.Sprintf("%s %s:%s", m.Port, m.Choice.Path, m.Choice.Reason))
+	}
+	for _, o := range t.Objects() {
+		words = append(words, fmt.Sprintf("%s %s", o.Key, o.Reason))
+	}
+	return strings.Join(words, "; ")
+}
+
+func neighbors(t *Translator) string {
+	var words []string
+	for k, n := range t.Tables().Neighbors {
+		w := fmt.Sprintf("%s %s", k.Addr, n.MAC.String()[15:])
+		if n.VIP {
+			w += " VIP"
+		}
+		if n.Answer {
+			w += " told"
+		}
+		words = append(words, w)
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+func TestClients(t *testing.T) {
+	const balanced = "10.0.0.99:80 ebpf:auto; vm ebpf:auto"
+	rule := func(c cloud, match string) {
+		c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Priority: 1, Action: "allow-related", Match: match}},
+			ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
+	}
+	for name, tt := range map[string]struct {
+		cfg             Config
+		change          func(cloud)
+		want, neighbors string
+	}{
+		"plain": {want: balanced, neighbors: "10.0.0.11 11, 10.0.0.99 01 VIP told, 10.1.0.12 01"},
+		"IPv6": {change: func(c cloud) {
+			c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"[2001:db8::99]:80": "[2001:db8::11]:80"}})
+		}, want: "[2001:db8::99]:80 ebpf:auto; vm ebpf:auto", neighbors: "2001:db8::11 11, 2001:db8::99 01 VIP told"},
+		"a VIP of another network": {change: func(c cloud) {
+			c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"10.9.0.1:80": "10.0.0.11:80"}})
+		}, want: "10.9.0.1:80 ebpf:auto; vm ebpf:auto", neighbors: "10.0.0.11 11, 10.9.0.1 01 VIP"},
+		"a VIP that a port has": {change: func(c cloud) { c.port("vip", "red", "", "fa:16:3e:00:00:63 10.0.0.99") }, want: balanced, neighbors: "10.0.0.11 11, 10.0.0.99 63 VIP, 10.1.0.12 01"},
+		"no router":             {change: func(c cloud) { delete(c.rows, "pb-router-red") }, want: "10.0.0.99:80 ovn:backend-outside; vm ebpf:auto", neighbors: "10.0.0.99 00 VIP"},
+		"a backend behind the gateway": {change: func(c cloud) {
+			c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"10.0.0.99:80": "192.0.2.7:80"}})
+		}, want: "10.0.0.99:80 ovn:backend-outside; vm ebpf:auto", neighbors: "10.0.0.99 01 VIP"},
+		"one of two VIPs of an address": {change: func(c cloud) {
+			c.balancer("api", map[string]string{"10.0.0.99:443": "10.0.0.11:443"}, map[string]string{"sluice-path": "ovn"})
+		}, want: "10.0.0.99:80 ebpf:auto; 10.0.0.99:443 ovn:configured; vm ebpf:auto", neighbors: "10.0.0.11 11, 10.0.0.99 01 VIP told, 10.1.0.12 01"},
+		"twice": {change: func(c cloud) {
+			c.balancer("zweb", map[string]string{"10.0.0.99:80": "10.0.0.11:443"}, nil)
+		}, want: balanced + "; zweb duplicate-address", neighbors: "10.0.0.11 11, 10.0.0.99 01 VIP told, 10.1.0.12 01"},
+		"no VIP":            {change: func(c cloud) { c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web"}) }},
+		"a bad VIP":         {change: func(c cloud) { c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"x": "y"}}) }, want: "web bad-load-balancer"},
+		"elsewhere":         {change: func(c cloud) { c.port("vm", "red", "", "fa:16:3e:00:00:05 10.0.0.5") }},
+		"a row to come":     {change: func(c cloud) { delete(c.rows, "lb-web") }},
+		"by its source":     {change: func(c cloud) { rule(c, "inport == @pg && ip4 && ip4.src == 10.0.0.5 && tcp") }, want: balanced, neighbors: "*"},
+		"by destination":    {change: func(c cloud) { rule(c, "inport == @pg && ip4.dst == 10.0.0.0/8") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"of another port":   {change: func(c cloud) { rule(c, `inport == "other" && ip4.dst == 10.0.0.0/8`) }, want: balanced, neighbors: "*"},
+		"of another source": {change: func(c cloud) { rule(c, `ip4.src == 10.0.0.6 && ip4.dst == 10.0.0.0/8`) }, want: balanced, neighbors: "*"},
+		"by its port":       {change: func(c cloud) { rule(c, "inport == @pg && !(ip4 && tcp.dst == 80)") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"after balancing": {change: func(c cloud) {
+			c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Match: "ip4.dst == 10.0.0.0/8", AfterLB: true}}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
+		}, want: balanced, neighbors: "*"},
+		"what is not read":   {change: func(c cloud) { rule(c, "a new thing") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"ACLs to come":       {change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl-unknown", neighbors: "*"},
+		"they do not matter": {cfg: Config{TrustUnknown: true}, change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: balanced, neighbors: "*"},
+		"no tap":             {change: func(c cloud) { c.devices["tapvm"] = taps.Device{Reason: reason.TapNetdev, Detail: "why"} }, want: "10.0.0.99:80 ebpf:auto; vm ovn:tap-netdev", neighbors: "*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := sample()
+			if tt.change != nil {
+				tt.change(c)
+			}
+			tr := NewTranslator(tt.cfg)
+			tr.Step(c.load(), c.devices, synced)
+			if got := say(tr); got != tt.want {
+				t.Errorf("\n got %s\nwant %s", got, tt.want)
+			}
+			if got := neighbors(tr); got != tt.neighbors && tt.neighbors != "*" {
+				t.Errorf("\n got %s\nwant %s", got, tt.neighbors)
+			}
+			want := map[intent.ClientKey]intent.Client{}
+			if name != "elsewhere" && name != "no tap" {
+				k := intent.ClientKey{IfIndex: 7}
+				want[k] = intent.Client{Key: k, Scope: intent.Switch(1), OVN: strings.Contains(tt.want, "vm ovn"), Idle: !strings.Contains(tt.want, "vm ")}
+			}
+			if got := tr.Tables().Clients; !maps.Equal(got, want) {
+				t.Errorf("\n got %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+// What is there stays while a database is away, and a step says what has changed.
+func TestSteps(t *testing.T) {
+	c := sample()
+	tr := NewTranslator(Config{})
+	first := tr.Step(c.load(), c.devices, synced)
+	if len(first.Clients.Set) != 1 || len(first.VIPs.Set) != 1 || len(first.Neighbors.Set) != 3 {
+		t.Fatalf("%+v", first)
+	}
+	if d := tr.Step(ovn.NewRows(), nil, ovn.InSync{SB: true}); !d.Empty() || !tr.Stale() || len(tr.Machines()) != 1 {
+		t.Errorf("without Northbound: %+v", d)
+	}
+	if d := tr.Step(c.load(), c.devices, synced); !d.Empty() || tr.Stale() {
+		t.Errorf("the same again: %+v", d)
+	}
+	c.port("be1", "red", "", "fa:16:3e:00:00:12 10.0.0.11")
+	d := tr.Step(c.load(), c.devices, synced)
+	k := intent.NeighborKey{Scope: intent.Switch(1), Addr: netip.MustParseAddr("10.0.0.11")}
+	if len(d.Neighbors.Set) != 1 || d.Neighbors.Set[k].MAC.String() != "fa:16:3e:00:00:12" || len(d.VIPs.Set)+len(d.Clients.Set) != 0 {
+		t.Errorf("another MAC address: %+v", d)
+	}
+}

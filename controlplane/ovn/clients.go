@@ -1,0 +1,68 @@
+package ovn
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+// FollowClients says whether the load balancers of machines' switches are followed, before
+// any row is there.
+func (r *Rows) FollowClients(yes bool) { r.clients = yes }
+
+// clients adds the conditions of the load balancers of switches with machines here.
+func (d *discovery) clients(own UUID, nb ovsdb.Conditions) {
+	byUUID := func(table string, ids []UUID) {
+		for _, id := range ids {
+			if ovsdb.UUID(id).Valid() {
+				nb[table] = append(nb[table], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
+			}
+		}
+	}
+	switches := map[UUID]struct{}{}
+	for id := range d.rows.servedAt.all(own) {
+		switches[d.rows.ports[id].Datapath] = struct{}{}
+	}
+	for datapath := range switches {
+		byUUID("Logical_Switch", []UUID{d.rows.datapaths[datapath].NBUUID()})
+		sw, ok := d.rows.Switch(datapath)
+		if !ok || len(sw.LoadBalancers)+len(sw.LoadBalancerGroups) == 0 {
+			continue
+		}
+		d.rows.lbRows.wanted(sw.LoadBalancers, sw.LoadBalancerGroups, byUUID)
+		d.everybody(datapath)
+		for _, port := range d.rows.RoutersOn(datapath) {
+			d.portsOn[port.Datapath] = struct{}{}
+		}
+	}
+}
+
+// concernsClients tells whether a change is of load balancers, or of where frames to their
+// backends go. Of ports those are followed that are here, and those of switches with load
+// balancers and of their routers.
+func (r *Rows) concernsClients(c Change) bool {
+	if !r.clients {
+		return false
+	}
+	switch c.Table {
+	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar, TableNBGlobal, TableLogicalSwitch:
+		return true
+	case TablePortBinding:
+		old, next := r.ports[c.UUID], asPort(c)
+		return !slices.Equal(old.MAC, next.MAC) || old.Datapath != next.Datapath || old.Type != next.Type || old.Options["peer"] != next.Options["peer"]
+	}
+	return false
+}
+
+// RoutersOn lists the router ports that a switch is connected to, by name.
+func (r *Rows) RoutersOn(datapath UUID) []PortBinding {
+	var out []PortBinding
+	for id := range r.routerSide.all(datapath) {
+		if peer, ok := r.Peer(r.ports[id]); ok && peer.Datapath != datapath {
+			out = append(out, peer)
+		}
+	}
+	slices.SortFunc(out, func(a, b PortBinding) int { return cmp.Compare(a.LogicalPort, b.LogicalPort) })
+	return out
+}

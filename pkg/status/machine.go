@@ -1,0 +1,19 @@
+package status
+
+// Machine is a machine of this node on a switch that has VIPs.
+type Machine struct {
+	// Port is its Logical_Switch_Port, Switch the name of its switch.
+	Port   string `json:"port"`
+	Switch string `json:"switch"`
+	// Device is its tap, and VLAN that of a subport of a trunk.
+	Device string `json:"device,omitempty"`
+	VLAN   uint16 `json:"vlan,omitempty"`
+	// Path is what balances its new flows: ebpf, on its tap, or ovn. Reason is a word of
+	// reasons.md.
+	Path         string `json:"path"`
+	Reason       string `json:"reason"`
+	ReasonDetail string `json:"reasonDetail,omitempty"`
+	// State is whether rows and programs of the tap are in place.
+	State State  `json:"state"`
+	Error string `json:"error,omitempty"`
+}

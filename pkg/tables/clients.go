@@ -1,0 +1,60 @@
+package tables
+
+import (
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// ClientDrivers are the actual sides of the tables of machines' taps.
+type ClientDrivers struct {
+	VIPs      reconcile.Driver[intent.VIPKey, intent.VIP]
+	Neighbors reconcile.Driver[intent.NeighborKey, intent.Neighbor]
+	Clients   reconcile.Driver[intent.ClientKey, intent.Client]
+}
+
+// Clients are the tables of what is balanced on machines' taps, in a pipeline of their own:
+// they need no gateway port and no BGP.
+type Clients struct {
+	Pipeline  *reconcile.Pipeline
+	Neighbors *reconcile.Table[intent.NeighborKey, intent.Neighbor]
+	VIPs      *reconcile.Table[intent.VIPKey, intent.VIP]
+	// Clients come last: a machine's packets find VIPs and their backends.
+	Clients *reconcile.Table[intent.ClientKey, intent.Client]
+	inSync  func() bool
+}
+
+// clientsRelist is how often taps are looked at: programs are taken off without an event.
+const clientsRelist = 30 * time.Second
+
+// NewClients makes the tables, empty. It does no I/O. inSync tells whether the databases of
+// OVN are: a row that is not wanted stays until they are.
+func NewClients(d ClientDrivers, inSync func() bool, opts Options) *Clients {
+	c := &Clients{inSync: inSync}
+	c.Neighbors = reconcile.NewTable("client-neighbors", d.Neighbors, reconcile.TableOptions[intent.NeighborKey, intent.Neighbor]{
+		Hold:    func(intent.NeighborKey, intent.Neighbor) bool { return !inSync() },
+		Observe: observe[intent.NeighborKey](opts.Status.Reporter("client-neighbors"), "client-neighbor", nil),
+	})
+	c.VIPs = reconcile.NewTable("client-vips", d.VIPs, reconcile.TableOptions[intent.VIPKey, intent.VIP]{
+		Hold:    func(intent.VIPKey, intent.VIP) bool { return !inSync() },
+		Observe: observe[intent.VIPKey](opts.Status.Reporter("client-vips"), "client-vip", nil),
+	})
+	c.Clients = reconcile.NewTable("clients", d.Clients, reconcile.TableOptions[intent.ClientKey, intent.Client]{
+		Hold:    func(intent.ClientKey, intent.Client) bool { return !inSync() },
+		Observe: observe[intent.ClientKey](opts.Status.Reporter("clients"), "client", nil),
+	})
+	c.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, RelistEvery: clientsRelist}, c.Neighbors, c.VIPs, c.Clients)
+	return c
+}
+
+// Held is as Tables.Held.
+func (c *Clients) Held(stage reconcile.Stage) string {
+	if err := c.Pipeline.ListError(stage.Name()); err != nil {
+		return "it cannot be read back: " + err.Error()
+	}
+	if !c.inSync() {
+		return "OVN is not in sync"
+	}
+	return ""
+}
