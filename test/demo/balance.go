@@ -2,11 +2,13 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,7 +32,7 @@ func (t *tour) balance(ctx context.Context) error {
 	}
 	t.say("a1 announces both VIPs, and its eBPF chooses the backend of each connection that comes by the fabric:")
 	for _, vip := range []string{vip4, vip6} {
-		counts, err := t.connect(ctx, vip, connections)
+		counts, err := t.connect(ctx, "c-fabric", vip, connections)
 		if err != nil {
 			return err
 		}
@@ -42,7 +44,43 @@ func (t *tour) balance(ctx context.Context) error {
 	if _, err := t.show(ctx, "a1", "sluicectl", "lb", "show", "web"); err != nil {
 		return err
 	}
+	if err := t.balanceMachines(ctx); err != nil {
+		return err
+	}
 	return t.loseBackend(ctx)
+}
+
+// balanceMachines has the load balancer serve machines of the cloud, too.
+func (t *tour) balanceMachines(ctx context.Context) error {
+	t.say("The same for machines of red's networks: their taps' eBPF chooses, on any node, before Open vSwitch sees a packet.")
+	for _, network := range []string{"net", "other"} {
+		line := "ls-lb-add " + lab.SwitchName("red", network) + " web"
+		fmt.Fprintf(t.out, "a$ ovn-nbctl %s\n", line)
+		if _, err := t.lab.NB(ctx, "a", strings.Fields(line)...); err != nil {
+			return err
+		}
+	}
+	for _, m := range []struct{ name, node string }{{"c-same", "a2"}, {"c-net", "a3"}} {
+		if err := t.lab.WaitFor(ctx, m.name+" is balanced on its tap", func() error {
+			out, err := t.lab.Exec(ctx, m.node, "sluicectl", "lb", "machines")
+			if err == nil && !regexp.MustCompile(m.name+` .* ok +ebpf`).MatchString(out) {
+				err = errors.New(out)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		counts, err := t.connect(ctx, m.name, vip4, connections)
+		if err != nil {
+			return err
+		}
+		t.say("%d connections of %s on %s to %s: %s", connections, m.name, m.node, vip4, tally(counts))
+		if len(counts) != lab.Backends {
+			return fmt.Errorf("%d of %d backends were asked", len(counts), lab.Backends)
+		}
+	}
+	_, err := t.show(ctx, "a3", "sluicectl", "lb", "machines")
+	return err
 }
 
 // addBalancer makes the load balancer, and waits until all backends are probed.
@@ -92,7 +130,7 @@ func (t *tour) addBalancer(ctx context.Context) error {
 	}
 	for _, vip := range []string{vip4, vip6} {
 		if err := t.lab.WaitFor(ctx, vip+" answers", func() error {
-			_, err := t.connect(ctx, vip, 1)
+			_, err := t.connect(ctx, "c-fabric", vip, 1)
 			return err
 		}); err != nil {
 			return err
@@ -102,8 +140,8 @@ func (t *tour) addBalancer(ctx context.Context) error {
 }
 
 // connect makes new connections, one after the other, and counts who answers.
-func (t *tour) connect(ctx context.Context, vip string, n int) (map[string]int, error) {
-	out, err := t.lab.Exec(ctx, "c-fabric", "curl", "-sSf", "--max-time", "60", "-H", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", vip, n))
+func (t *tour) connect(ctx context.Context, client, vip string, n int) (map[string]int, error) {
+	out, err := t.lab.Exec(ctx, client, "curl", "-sSf", "--max-time", "60", "-H", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", vip, n))
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +184,7 @@ func (t *tour) loseBackend(ctx context.Context) error {
 		return err
 	}
 	if err := t.lab.WaitFor(ctx, "OVN finds be1 dead", func() error {
-		counts, err := t.connect(ctx, vip4, 20)
+		counts, err := t.connect(ctx, "c-fabric", vip4, 20)
 		if counts["be1"] > 0 {
 			err = fmt.Errorf("be1 still answers")
 		}
@@ -158,7 +196,7 @@ func (t *tour) loseBackend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	counts, err := t.connect(ctx, vip4, connections)
+	counts, err := t.connect(ctx, "c-fabric", vip4, connections)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ type EVPNParams struct {
 	CentralA, CentralB Central
 	// ProgramsA and ProgramsB are the clouds' OVN and Open vSwitch (Cloud.Programs).
 	ProgramsA, ProgramsB string
-	// KernelDatapath is of both clouds (Cloud.KernelDatapath).
-	KernelDatapath bool
+	// KernelDatapath and DirectPlug are of both clouds (Cloud.KernelDatapath).
+	KernelDatapath, DirectPlug bool
 	// Anycast adds a network to red in both clouds that is the same in both,
 	// 10.60.0.0/24 and fd00:60::/64, and in each a VM with the same addresses:
 	// a-any1 on a2 and b-any1.
@@ -81,7 +81,7 @@ func EVPN(p EVPNParams) Scenario {
 }
 
 func evpnCloud(name string, subnet, provider int, p EVPNParams) Cloud {
-	c := Cloud{Name: name, RemoteTCP: p.RemoteTCP, KernelDatapath: p.KernelDatapath}
+	c := Cloud{Name: name, RemoteTCP: p.RemoteTCP, KernelDatapath: p.KernelDatapath, DirectPlug: p.DirectPlug}
 	c.Providers = append(c.Providers, Provider{
 		Name: "public", Physnet: "physnet1", Bridge: "br-ex", VLAN: p.VLAN, Uplink: p.Uplink,
 		Subnet4: netip.MustParsePrefix(fmt.Sprintf("172.%d.0.0/16", provider)),

@@ -7,8 +7,9 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
-// The tests run in a virtual machine of test/vm: Open vSwitch has the kernel's datapath.
-var plainParams = lab.EVPNParams{KernelDatapath: true}
+// The tests run in a virtual machine of test/vm: Open vSwitch has the kernel's datapath, and
+// taps are its ports.
+var plainParams = lab.EVPNParams{KernelDatapath: true, DirectPlug: true}
 
 // makePrograms takes the programs under test that the guest was given.
 func makePrograms(dir string) error {

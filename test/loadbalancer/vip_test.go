@@ -37,6 +37,16 @@ func endpoints(of netip.Addr, port uint16) (out []string) {
 	return out
 }
 
+// allVIPs are VIPs of each kind, and their backends by protocol.
+func allVIPs() (vips []netip.Addr, http, udp map[string][]string) {
+	vips, http, udp = []netip.Addr{outside4, outside6, inside4, inside6}, map[string][]string{}, map[string][]string{}
+	for _, a := range vips {
+		http[intent.FormatEndpoint(a, vipHTTP)] = endpoints(a, backend.HTTPPort)
+		udp[intent.FormatEndpoint(a, vipUDP)] = endpoints(a, backend.UDPPort)
+	}
+	return vips, http, udp
+}
+
 // ask makes a request to a VIP and gives the backend's name and the address that it saw.
 func (w *world) ask(client, protocol string, to netip.Addr) (name string, from netip.AddrPort, err error) {
 	argv := []string{"curl", "-gsS", "--max-time", "3", "http://" + intent.FormatEndpoint(to, vipHTTP) + "/"}
@@ -75,12 +85,7 @@ func (w *world) web(vip netip.Addr) (at string) {
 // backends see who asks.
 func TestVIPFromFabric(t *testing.T) {
 	w := shared(t)
-	var http, udp = map[string][]string{}, map[string][]string{}
-	vips := []netip.Addr{outside4, outside6, inside4, inside6}
-	for _, a := range vips {
-		http[intent.FormatEndpoint(a, vipHTTP)] = endpoints(a, backend.HTTPPort)
-		udp[intent.FormatEndpoint(a, vipUDP)] = endpoints(a, backend.UDPPort)
-	}
+	vips, http, udp := allVIPs()
 	w.add("tcp", http)
 	w.add("udp", udp)
 	for _, n := range []string{"a1", "a2"} {
@@ -135,13 +140,9 @@ func clientAddress(of netip.Addr) netip.Addr {
 	return netip.MustParseAddr("fd00:20::31")
 }
 
-// A backend that does not answer OVN's probes gets no new connections; those to others go
-// on, and it is back when it answers. Without any the VIP is withdrawn.
-func TestHealth(t *testing.T) {
-	w := shared(t)
-	vip := netip.MustParseAddr("10.99.0.2")
-	at := intent.FormatEndpoint(vip, vipHTTP)
-	w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
+// probe has OVN probe the backends of a VIP that add has made, of IPv4.
+func (w *world) probe(at string) {
+	w.Helper()
 	name := "lb tcp " + at
 	args := []string{"--id=@check", "create", "Load_Balancer_Health_Check", fmt.Sprintf("vip=%q", at),
 		"options:interval=1", "options:timeout=1", "options:success_count=1", "options:failure_count=1", "--", "add", "Load_Balancer", name, "health_check", "@check"}
@@ -149,6 +150,16 @@ func TestHealth(t *testing.T) {
 		args = append(args, "--", "set", "Load_Balancer", name, fmt.Sprintf("ip_port_mappings:10.10.0.%d=%q", 20+i, fmt.Sprintf("be%d:10.10.0.254", i)))
 	}
 	w.nb(args...)
+}
+
+// A backend that does not answer OVN's probes gets no new connections; those to others go
+// on, and it is back when it answers. Without any the VIP is withdrawn.
+func TestHealth(t *testing.T) {
+	w := shared(t)
+	vip := netip.MustParseAddr("10.99.0.2")
+	at := intent.FormatEndpoint(vip, vipHTTP)
+	w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
+	w.probe(at)
 	live := func(want int) error {
 		list, err := w.vips("a1")
 		for _, v := range list {

@@ -47,7 +47,7 @@ func shared(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, Lab: plain.Lab(t)}
 	once.Do(func() {
-		for _, n := range []string{"a1", "a2", "b1"} {
+		for _, n := range []string{"a1", "a2", "a3", "b1"} {
 			w.sluiced(n)
 		}
 		for i := 1; i <= lab.Backends; i++ {
@@ -67,7 +67,7 @@ func shared(t *testing.T) *world {
 }
 
 func (w *world) report() {
-	for _, n := range []string{"a1", "a2", "b1"} {
+	for _, n := range []string{"a1", "a2", "a3", "b1"} {
 		if p, err := w.Process(n, "sluiced"); err == nil {
 			w.Logf("%s: the end of sluiced's log:\n%s", n, p.LogTail(40))
 		}
@@ -103,12 +103,17 @@ func (w *world) add(protocol string, vips map[string][]string) {
 		name := "lb " + protocol + " " + vip
 		w.nb("lb-add", name, vip, strings.Join(backends, ","), protocol)
 		w.nb("lr-lb-add", router, name)
-		w.Cleanup(func() {
-			if _, err := w.NB(context.Background(), "a", "lb-del", name); err != nil {
-				w.Error(err)
-			}
-		})
+		w.forget(name)
 	}
+}
+
+// forget takes a load balancer away in the end.
+func (w *world) forget(name string) {
+	w.Cleanup(func() {
+		if _, err := w.NB(context.Background(), "a", "lb-del", name); err != nil {
+			w.Error(err)
+		}
+	})
 }
 
 // eventually waits for a state and prints how long it took.
@@ -128,9 +133,14 @@ func (w *world) vips(node string) ([]status.VIP, error) {
 
 // known counts the flows to a VIP that a node's programs know: OVN balances, too, and what
 // it did says nothing of Sluice.
-func (w *world) known(node string, vip netip.Addr) (n int) {
+func (w *world) known(node string, vip netip.Addr) int {
 	w.Helper()
-	m, err := ebpf.LoadPinnedMap(filepath.Join(w.node(node).BPFFS, "flows_v1"), &ebpf.LoadPinOptions{ReadOnly: true})
+	return w.knownIn(w.node(node).BPFFS, vip)
+}
+
+func (w *world) knownIn(pins string, vip netip.Addr) (n int) {
+	w.Helper()
+	m, err := ebpf.LoadPinnedMap(filepath.Join(pins, "flows_v2"), &ebpf.LoadPinOptions{ReadOnly: true})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -170,10 +180,10 @@ func (w *world) stop(vm string) {
 	}
 }
 
-// sluiced starts sluiced on a node.
-func (w *world) sluiced(node string) {
+// sluiced starts sluiced on a node. more is added to its configuration.
+func (w *world) sluiced(node string, more ...string) {
 	w.Helper()
-	text := fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config
+	text := fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}
@@ -237,18 +247,26 @@ func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *st
 // to the backends of dead may have ended.
 func (s *streams) check(dead ...string) {
 	s.w.Helper()
+	type state struct {
+		lines []string
+		err   error
+	}
+	before := make([]state, len(s.files))
 	for i, one := range s.files {
-		before, err := one.read()
-		if len(before) > 0 && slices.Contains(dead, before[0]) {
+		before[i].lines, before[i].err = one.read()
+	}
+	for i, one := range s.files {
+		was, first := before[i], before[i].lines[:min(1, len(before[i].lines))]
+		if len(first) > 0 && slices.Contains(dead, first[0]) {
 			continue
 		}
-		if err != nil {
-			s.w.Errorf("connection %d to %v: %v", i, before[:min(1, len(before))], err)
+		if was.err != nil {
+			s.w.Errorf("connection %d to %v: %v", i, first, was.err)
 			continue
 		}
-		labtest.Eventually(s.w.T, s.w.Lab, fmt.Sprintf("a line on connection %d, after %d of %v", i, len(before), before[:min(1, len(before))]), func() error {
+		labtest.Eventually(s.w.T, s.w.Lab, fmt.Sprintf("a line on connection %d, after %d of %v", i, len(was.lines), first), func() error {
 			lines, err := one.read()
-			if len(lines) <= len(before)+1 && err == nil {
+			if len(lines) <= len(was.lines)+1 && err == nil {
 				return errors.New("none")
 			}
 			return nil

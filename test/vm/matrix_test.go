@@ -40,13 +40,13 @@ var suites = []suite{
 	{
 		pkg: "../bpf", setup: "mkdir -p /deploy/systemd && cp sluiced.service /deploy/systemd\n",
 		files: map[string]string{"sluiced.service": "../../deploy/systemd/sluiced.service"}, // a test reads it where the repository has it
-		every: []string{"TestRows", "TestBalance", "TestKernelPathRows", "TestDefaultVRF", "TestDevices/^auto$", "TestTapIn", "TestProxyIn", "TestMetadataDevices/^auto$"},
+		every: []string{"TestRows", "TestBalance", "TestClients", "TestKernelPathRows", "TestDefaultVRF", "TestDevices/^auto$", "TestTapIn", "TestProxyIn", "TestMetadataDevices/^auto$"},
 	},
 	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},
 	{pkg: "../evpn", tag: "guest", programs: clouds, every: []string{"TestFRREdge"}, on: map[string][]string{"6.12": {"TestKernelDatapath"}}},
 	{pkg: "../metadata", tag: "guest", programs: clouds, every: []string{"TestTapsInOpenVSwitch"}},
-	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab"), on: map[string][]string{"6.1": {"TestVIPFromFabric"}}},
+	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab"), on: map[string][]string{"6.1": {"TestVIPFromFabric"}, "6.12": {"TestVIPFromMachines"}}},
 }
 
 // modules are what the tests need of the kernel.

@@ -1,0 +1,397 @@
+package loadbalancer_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/backend"
+	"github.com/ovn-sluice/sluice/test/lab"
+)
+
+// asking is a machine of cloud A that asks.
+type asking struct {
+	name string
+	// node is where it is, network its network.
+	node, network string
+	addresses     [2]netip.Addr
+}
+
+// machines are one on the backends' switch, and one on another of their router, whose node
+// is no gateway.
+var machines = []asking{
+	{"c-same", "a2", "net", [2]netip.Addr{netip.MustParseAddr("10.10.0.31"), netip.MustParseAddr("fd00:10::31")}},
+	{"c-net", "a3", "other", [2]netip.Addr{netip.MustParseAddr("10.40.0.11"), netip.MustParseAddr("fd00:40::11")}},
+}
+
+// onSwitches has load balancers of the router hang on its switches, too.
+func (w *world) onSwitches(protocol string, vips map[string][]string) {
+	w.Helper()
+	w.add(protocol, vips)
+	for vip := range vips {
+		for _, network := range []string{"net", "other"} {
+			w.nb("ls-lb-add", lab.SwitchName("red", network), "lb "+protocol+" "+vip)
+		}
+	}
+}
+
+// onTaps counts the flows to a VIP that the taps' programs of a node know.
+func (w *world) onTaps(node string, vip netip.Addr) int {
+	w.Helper()
+	return w.knownIn(owned.ClientPins(w.node(node).BPFFS), vip)
+}
+
+// A load balancer of switches is a VIP for their machines, by both families and protocols,
+// in their own network and outside of it, on taps.
+func TestVIPFromMachines(t *testing.T) {
+	w := shared(t)
+	vips, http, udp := allVIPs()
+	w.onSwitches("tcp", http)
+	w.onSwitches("udp", udp)
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, a := range vips {
+			for _, client := range machines {
+				t.Run(fmt.Sprintf("%s %s of %s", protocol, a, client.name), func(t *testing.T) {
+					w := &world{T: t, Lab: w.Lab}
+					began, asked := w.onTaps(client.node, a), map[netip.AddrPort]bool{}
+					w.eventually("eBPF answers", func() error {
+						_, from, err := w.ask(client.name, protocol, a)
+						asked[from] = true
+						if err == nil && w.onTaps(client.node, a) == began {
+							err = errors.New("OVN did")
+						}
+						return err
+					})
+					began = w.onTaps(client.node, a)
+					seen, flows := map[string]int{}, 0
+					for range 20 {
+						name, from, err := w.ask(client.name, protocol, a)
+						if err != nil {
+							t.Fatal(err)
+						}
+						seen[name]++
+						if !asked[from] { // a port may come twice
+							asked[from] = true
+							flows++
+						}
+						if !slices.Contains(client.addresses[:], from.Addr()) {
+							t.Errorf("%s was asked by %s, want one of %s", name, from, client.addresses)
+						}
+					}
+					if len(seen) < 3 {
+						t.Errorf("answered by %v", seen)
+					}
+					if n := w.onTaps(client.node, a) - began; n < flows {
+						t.Errorf("eBPF knows %d flows more, want %d", n, flows)
+					}
+				})
+			}
+		}
+	}
+}
+
+// pathFor waits until a VIP has a path for a machine.
+func (w *world) pathFor(m asking, vip netip.Addr, path string, backends int) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%s has the path %s for %s", vip, path, m.name), func() error {
+		list, err := w.vips(m.node)
+		for _, v := range list {
+			if v.Switch == lab.SwitchName("red", m.network) && v.Address == vip && v.Path == path && v.State == "ok" && len(v.Backends) == backends {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v (%w)", list, err)
+	})
+}
+
+// machine is what a node says of a machine.
+func (w *world) machine(node, name string) (status.Machine, error) {
+	out, err := w.Exec(w.Context(), node, w.sluicectl(), "-o", "json", "lb", "machines")
+	var list []status.Machine
+	err = errors.Join(err, json.Unmarshal([]byte(out), &list))
+	for _, m := range list {
+		if m.Port == name {
+			return m, err
+		}
+	}
+	return status.Machine{}, fmt.Errorf("%s has no %s: %+v (%w)", node, name, list, err)
+}
+
+// webOnSwitches is web for machines: it waits until eBPF answers c-same and c-net.
+func (w *world) webOnSwitches(vip netip.Addr) (at string) {
+	w.Helper()
+	at = intent.FormatEndpoint(vip, vipHTTP)
+	w.onSwitches("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
+	for _, m := range machines {
+		w.pathFor(m, vip, "ebpf", lab.Backends)
+		w.eventually("eBPF balances what "+m.name+" sends", func() error {
+			got, err := w.machine(m.node, m.name)
+			if err == nil && (got.Path != "ebpf" || got.State != "ok") {
+				err = fmt.Errorf("%+v", got)
+			}
+			return err
+		})
+		w.eventually("an answer to "+m.name, func() error {
+			_, _, err := w.ask(m.name, "tcp", vip)
+			return err
+		})
+	}
+	return at
+}
+
+// Connections of machines go on where they are: when other backends come and go, when
+// sluiced is killed and starts again, and when OVN takes the VIP over, and gives it back.
+func TestMachinesConnectionsGoOn(t *testing.T) {
+	w := shared(t)
+	for i, vip := range []netip.Addr{netip.MustParseAddr("10.10.0.101"), netip.MustParseAddr("fd00:99::20")} {
+		client := machines[i]
+		t.Run(client.name, func(t *testing.T) {
+			w := &world{T: t, Lab: w.Lab}
+			at := w.webOnSwitches(vip)
+			list := endpoints(vip, backend.HTTPPort)
+			before := w.onTaps(client.node, vip)
+			streams := w.streams(client.name, vip, 15)
+			if n := w.onTaps(client.node, vip) - before; n < 15 {
+				t.Errorf("eBPF knows %d of 15 flows", n)
+			}
+			w.nb("set", "Load_Balancer", "lb tcp "+at, fmt.Sprintf("vips:%q=%q", at, strings.Join(list[1:], ",")))
+			w.pathFor(client, vip, "ebpf", lab.Backends-1)
+			streams.check()
+			p, err := w.Process(client.node, "sluiced")
+			if err == nil {
+				err = p.Kill()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			streams.check()
+			if name, _, err := w.ask(client.name, "tcp", vip); err != nil || name == "be1" {
+				t.Errorf("without sluiced a new connection was answered by %q (%v)", name, err)
+			}
+			w.sluiced(client.node)
+			w.pathFor(client, vip, "ebpf", lab.Backends-1)
+			streams.check()
+			w.option("tcp", at, "sluice-path", "ovn")
+			w.pathFor(client, vip, "ovn", lab.Backends-1)
+			w.nb("--wait=hv", "sync")
+			streams.check()
+			theirs := w.streams(client.name, vip, 8)
+			w.option("tcp", at, "sluice-path", "auto")
+			w.pathFor(client, vip, "ebpf", lab.Backends-1)
+			w.nb("--wait=hv", "sync")
+			streams.check()
+			theirs.check()
+		})
+	}
+}
+
+// A machine whose ACLs look at destinations is OVN's; the connections that it has go on.
+func TestMachinesACLs(t *testing.T) {
+	w := shared(t)
+	vip := netip.MustParseAddr("10.99.0.21")
+	w.webOnSwitches(vip)
+	streams := w.streams("c-same", vip, 8)
+	sw := lab.SwitchName("red", "net")
+	const match = `inport == "c-same" && ip4.dst == 10.0.0.0/8 && tcp`
+	w.nb("acl-add", sw, "from-lport", "1001", match, "allow-related")
+	remove := func() { w.nb("acl-del", sw, "from-lport", "1001", match) }
+	removed := false
+	t.Cleanup(func() {
+		if !removed {
+			remove()
+		}
+	})
+	by := func(path, why string) {
+		t.Helper()
+		w.eventually("c-same has the path "+path, func() error {
+			m, err := w.machine("a2", "c-same")
+			if err == nil && (m.Path != path || m.Reason != why || m.State != "ok") {
+				err = fmt.Errorf("%+v", m)
+			}
+			return err
+		})
+		w.nb("--wait=hv", "sync")
+	}
+	by("ovn", "acl")
+	if m, err := w.machine("a2", "be1"); err != nil || m.Path != "ebpf" {
+		t.Errorf("another machine of the switch: %+v (%v)", m, err)
+	}
+	streams.check()
+	before := w.onTaps("a2", vip)
+	theirs := w.streams("c-same", vip, 8)
+	// OVN's flows are noted, too, by the client's direction alone.
+	if n := w.onTaps("a2", vip) - before; n < 8 {
+		t.Errorf("%d of 8 flows are noted as OVN's", n)
+	}
+	remove()
+	removed = true
+	by("ebpf", "auto")
+	streams.check()
+	theirs.check()
+}
+
+// A backend that dies takes its own connections along, of machines and of the fabric, and no
+// other; when it is back none ends.
+func TestKillUnderConnections(t *testing.T) {
+	w := shared(t)
+	vip := netip.MustParseAddr("10.99.0.22")
+	at := w.webOnSwitches(vip)
+	w.probe(at)
+	w.eventually("an answer to c-fabric", func() error {
+		_, _, err := w.ask("c-fabric", "tcp", vip)
+		return err
+	})
+	var all []*streams
+	for client, n := range map[string]int{"c-fabric": 100, "c-same": 50, "c-net": 50} {
+		all = append(all, w.streams(client, vip, n))
+	}
+	w.stop("be2")
+	live := func(want int) {
+		t.Helper()
+		w.eventually(fmt.Sprintf("%d backends are up", want), func() error {
+			var errs []error
+			for _, node := range []string{"a1", "a2", "a3"} {
+				list, err := w.vips(node)
+				errs = append(errs, err)
+				for _, v := range list {
+					up := 0
+					for _, b := range v.Backends {
+						if b.State == status.BackendUp {
+							up++
+						}
+					}
+					if v.Address == vip && up != want {
+						errs = append(errs, fmt.Errorf("%d in %s on %s", up, v.Scope(), node))
+					}
+				}
+			}
+			return errors.Join(errs...)
+		})
+	}
+	live(lab.Backends - 1)
+	for _, s := range all {
+		s.check("be2")
+	}
+	for _, client := range []string{"c-fabric", "c-same", "c-net"} {
+		for range 20 {
+			if name, _, err := w.ask(client, "tcp", vip); err != nil || name == "be2" {
+				t.Errorf("a new connection of %s was answered by %q (%v)", client, name, err)
+			}
+		}
+	}
+	w.serve("be2")
+	live(lab.Backends)
+	for _, s := range all {
+		s.check("be2")
+	}
+}
+
+// With loadBalancing.clients false nothing is left on taps, and OVN balances; when it is true
+// again eBPF does.
+func TestMachinesOff(t *testing.T) {
+	w := shared(t)
+	vip, client := netip.MustParseAddr("fd00:99::24"), machines[1]
+	w.webOnSwitches(vip)
+	restart := func(more ...string) {
+		t.Helper()
+		p, err := w.Process(client.node, "sluiced")
+		if err == nil {
+			err = p.Kill()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.sluiced(client.node, more...)
+	}
+	on := true
+	t.Cleanup(func() {
+		if !on {
+			restart()
+		}
+	})
+	restart("  clients: false\n")
+	on = false
+	pins := owned.ClientPins(w.node(client.node).BPFFS)
+	w.eventually("nothing is left", func() error {
+		if _, err := os.Stat(pins); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", pins, err)
+		}
+		return nil
+	})
+	for range 5 {
+		if _, _, err := w.ask(client.name, "tcp", vip); err != nil {
+			t.Errorf("by OVN: %v", err)
+		}
+	}
+	restart()
+	on = true
+	w.pathFor(client, vip, "ebpf", lab.Backends)
+	w.eventually("eBPF answers", func() error {
+		_, _, err := w.ask(client.name, "tcp", vip)
+		if err == nil && w.onTaps(client.node, vip) == 0 {
+			err = errors.New("OVN did")
+		}
+		return err
+	})
+}
+
+// What is not a connection works for machines, too: ping, fragments, ICMP errors; and a
+// machine that is a backend itself is answered.
+func TestMachinesBesides(t *testing.T) {
+	w := shared(t)
+	for _, vip := range []netip.Addr{netip.MustParseAddr("10.10.0.102"), netip.MustParseAddr("fd00:99::23")} {
+		at := w.webOnSwitches(vip)
+		const closed = 7999
+		w.onSwitches("udp", map[string][]string{intent.FormatEndpoint(vip, vipUDP): endpoints(vip, backend.UDPPort), intent.FormatEndpoint(vip, closed): endpoints(vip, closed)})
+		for _, client := range machines {
+			out, err := w.Exec(w.Context(), client.name, "ping", "-n", "-c", "5", "-i", "0.2", "-W", "3", vip.String())
+			if err != nil || !strings.Contains(out, " 0% packet loss") {
+				t.Errorf("%s: ping %s: %v\n%s", client.name, vip, err, out)
+			}
+			w.eventually("a datagram in fragments is answered", func() error {
+				out, err := w.Exec(w.Context(), client.name, "sh", "-c", "head -c 4000 /dev/zero | tr '\\0' x | "+socat(vip, vipUDP, "-t1"))
+				if err != nil || len(out) != 4000 {
+					return fmt.Errorf("%d bytes (%w)", len(out), err)
+				}
+				return nil
+			})
+			w.eventually("a closed port is known as such", func() error {
+				out, err := w.Exec(w.Context(), client.name, "sh", "-c", "(echo hello; sleep 1) | "+socat(vip, closed, "-t1")+" 2>&1 || true")
+				if err != nil || !strings.Contains(out, "Connection refused") {
+					return fmt.Errorf("%q (%w)", out, err)
+				}
+				return nil
+			})
+			name, from, err := w.ask(client.name, "tcp", vip)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := endpoints(vip, backend.HTTPPort)[name[len(name)-1]-'1']
+			out, err = w.Exec(w.Context(), client.node, w.sluicectl(), "-o", "json", "lb", "explain", "--switch", lab.SwitchName("red", client.network), "tcp", from.String(), at)
+			var e status.VIPExplanation
+			if err = errors.Join(err, json.Unmarshal([]byte(out), &e)); err != nil || e.Backend == nil || intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port) != want {
+				t.Errorf("'lb explain' says %s of what %s answered (%v)", out, name, err)
+			}
+		}
+		seen := map[string]int{}
+		for range 30 {
+			name, _, err := w.ask("be1", "tcp", vip)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[name]++
+		}
+		if len(seen) < 3 {
+			t.Errorf("be1 was answered by %v", seen)
+		}
+	}
+}
