@@ -93,10 +93,10 @@ static __noinline __u32 balance(struct run *r, struct packet *p)
 }
 
 /* to_vip takes a packet to an address that has VIPs. */
-static __always_inline int to_vip(struct run *r, struct packet *p)
+static __always_inline int to_vip(struct run *r, struct packet *p, __u32 flags)
 {
 	if (icmp_is_echo(r->skb, p))
-		return echo(r, p);
+		return flags & NEIGHBOR_ECHO && !(r->client->flags & CLIENT_OVN) ? echo(r, p) : TC_ACT_UNSPEC;
 	int error = icmp_is_error(r->skb, p);
 
 	if (p->proto == IPPROTO_ICMPV6 && !error)
@@ -130,7 +130,7 @@ int client_in(struct __sk_buff *skb)
 	const struct neighbor *n = neighbor_of(&r, &w->packet.dst);
 
 	if (n && n->flags & NEIGHBOR_VIP)
-		return to_vip(&r, &w->packet);
+		return to_vip(&r, &w->packet, n->flags);
 	if (uncertain(&r, 1))
 		direct_note(&r, &w->packet);
 	return TC_ACT_UNSPEC;

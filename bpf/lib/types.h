@@ -450,6 +450,7 @@ ASSERT_SIZE(struct neighbor_key, 20);
 enum neighbor_flags {
 	NEIGHBOR_VIP = 1,    /* the address has VIPs */
 	NEIGHBOR_ANSWER = 2, /* nobody else tells machines the MAC address */
+	NEIGHBOR_ECHO = 4,   /* machines' echo requests are answered */
 };
 
 /* The MAC address that frames to the address go to on the switch: its own, or that of a router's port. */

@@ -17,7 +17,7 @@ func (c *clientsPart) machines() []status.Machine {
 	out := []status.Machine{}
 	for _, m := range all {
 		one := status.Machine{Port: m.Port, Switch: m.Switch, Device: m.Tap.Name, VLAN: m.Tap.VLAN,
-			Path: string(m.Choice.Path), Reason: m.Choice.Reason, ReasonDetail: m.Choice.Detail, State: status.OK}
+			Path: string(m.Choice.Path), Reason: m.Choice.Reason, ReasonDetail: m.Choice.Detail, State: m.State}
 		switch {
 		case m.Tap == (intent.Tap{}):
 		case w == nil:

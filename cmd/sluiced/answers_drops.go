@@ -90,7 +90,7 @@ func (d *daemon) dropped() (map[drop.Reason]uint64, error) {
 // drops are those of the planes, and of metadata.
 func (d *daemon) drops() (status.Drops, error) {
 	out := status.Drops{Counts: []status.DropCount{}}
-	if _, err := d.present(); err != nil {
+	if _, err := d.present(); err != nil && d.clients.work() == nil {
 		return out, err
 	}
 	if len(d.planes()) > 0 {
@@ -111,11 +111,11 @@ func (d *daemon) drops() (status.Drops, error) {
 
 // followDrops tells the sampled drops of all planes until ctx ends, or the node.
 func (d *daemon) followDrops(ctx context.Context, emit func(status.Drop) error) error {
+	w := d.clients.work()
 	n, err := d.present()
-	if err != nil {
+	if err != nil && w == nil {
 		return err
 	}
-	w := d.clients.work()
 	var fabric, taps chan ebpf.Sample
 	var ended chan struct{}
 	var end func()

@@ -35,7 +35,7 @@ type balancedVIP struct {
 // of machines' taps.
 func (d *daemon) balancers() ([]balancer, error) {
 	n, err := d.present()
-	if err != nil {
+	if err != nil && d.clients.work() == nil {
 		return nil, err
 	}
 	d.mu.Lock()

@@ -147,8 +147,11 @@ func (c *clientsPart) promote(ctx context.Context, w *clientsAtWork) error {
 			began = time.Now()
 			continue
 		}
-		filled := w.tables.VIPs.Settled() && w.tables.Neighbors.Settled()
-		if !filled || !w.tables.Clients.Settled() && time.Since(began) < tapPatience {
+		if !w.tables.VIPs.Settled() || !w.tables.Neighbors.Settled() {
+			began = time.Now()
+			continue
+		}
+		if !w.tables.Clients.Settled() && time.Since(began) < tapPatience {
 			continue
 		}
 		if err := w.dp.Promote(); err != nil {

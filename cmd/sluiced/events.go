@@ -39,8 +39,12 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	d.taps.lookFor(e.Rows)
 	d.metadata.take(e)
 	d.clients.take(e)
+	// Rows may be held for an in-sync that has just come.
 	if d.node != nil {
-		d.node.tables.Pipeline.Kick() // rows may be held for an in-sync that has just come
+		d.node.tables.Pipeline.Kick()
+	}
+	if d.clients != nil && d.clients.at != nil {
+		d.clients.at.tables.Pipeline.Kick()
 	}
 	d.report()
 	if e.InSync.All() {

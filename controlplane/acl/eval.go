@@ -37,7 +37,7 @@ type Packet struct {
 	// Port is the Logical_Switch_Port, and Groups are all port groups that it is in.
 	Port   string
 	Groups map[string]bool
-	// MAC is the sender's.
+	// MAC is the sender's, zero if it is not known.
 	MAC intent.MAC
 	// Src is invalid if it is not known, such as a link-local address of IPv6. Dst says
 	// of which family the packet is.
@@ -158,7 +158,7 @@ func (q *question) holds(field, op string, v value) Truth {
 		}
 		return Unknown
 	case "eth.src":
-		if op == "==" && v.kind == isMAC {
+		if op == "==" && v.kind == isMAC && !q.MAC.IsZero() {
 			return truth(v.mac == q.MAC)
 		}
 		return Unknown

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
@@ -43,9 +44,9 @@ func (b *build) compute() {
 			on[p.Datapath] = append(on[p.Datapath], p)
 		}
 	}
-	if text := b.rows.TableSize(); text != "" {
-		// What is wrong with it is said where routers are translated, too: it is one row.
-		b.size, _ = loadbalancer.ParseSize(text)
+	var err error
+	if b.size, err = loadbalancer.CloudSize(b.rows.TableSize()); err != nil {
+		b.say(kindBalancer, "NB_Global", status.Error, reason.BadLoadBalancer, err.Error())
 	}
 	for _, datapath := range slices.Sorted(maps.Keys(on)) {
 		b.onSwitch(datapath, on[datapath])
@@ -104,7 +105,7 @@ func (b *build) vips(datapath ovn.UUID, d ovn.DatapathBinding, scope intent.VNI)
 			}
 			served = true
 			b.tables.VIPs[want.Key] = want
-			b.neighbors(scope, net, v, choice.Path == loadbalancer.PathEBPF)
+			b.neighbors(scope, net, v, choice.Path == loadbalancer.PathEBPF && v.Live())
 		}
 	}
 	return served
@@ -119,21 +120,18 @@ func (b *build) idle(p ovn.PortBinding, scope intent.VNI) {
 	}
 }
 
-// neighbors adds where frames for a VIP go, and for its backends. The VIP's own row says,
-// too, whether machines are told the MAC address.
-func (b *build) neighbors(scope intent.VNI, net *network, v loadbalancer.VIP, ebpf bool) {
+// neighbors adds where frames for a VIP go, and for its backends, whoever balances it: there
+// may be flows from before. The VIP's own row says, too, whether machines are told the MAC
+// address, and whether they are answered echo requests.
+func (b *build) neighbors(scope intent.VNI, net *network, v loadbalancer.VIP, served bool) {
 	at := intent.NeighborKey{Scope: scope, Addr: v.Address.Addr()}
-	n := intent.Neighbor{Key: at, VIP: true}
+	n := intent.Neighbor{Key: at, VIP: true, Echo: served || b.tables.Neighbors[at].Echo}
 	n.MAC, n.Answer = net.answer(at.Addr)
-	n.Answer = n.Answer && ebpf || b.tables.Neighbors[at].Answer
 	b.tables.Neighbors[at] = n
-	if !ebpf {
-		return
-	}
 	for _, backend := range v.Backends {
 		k := intent.NeighborKey{Scope: scope, Addr: backend.Address.Addr()}
-		if _, there := b.tables.Neighbors[k]; !there {
-			mac, _ := net.way(k.Addr)
+		mac, reached := net.way(k.Addr)
+		if _, there := b.tables.Neighbors[k]; !there && reached {
 			b.tables.Neighbors[k] = intent.Neighbor{Key: k, MAC: mac}
 		}
 	}
@@ -141,20 +139,23 @@ func (b *build) neighbors(scope intent.VNI, net *network, v loadbalancer.VIP, eb
 
 // machine decides on a machine on a switch with VIPs.
 func (b *build) machine(p ovn.PortBinding, d ovn.DatapathBinding, scope intent.VNI) {
-	m := Machine{Port: p.LogicalPort, Switch: d.Network(), Choice: loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto}}
+	m := Machine{Port: p.LogicalPort, Switch: d.Network(), State: status.OK}
 	tap, lack := b.taps.Of(p)
 	key := intent.ClientKey{IfIndex: tap.IfIndex, VLAN: tap.VLAN}
 	_, taken := b.tables.Clients[key]
 	switch {
 	case lack.Reason != "":
-		m.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: lack.Reason, Detail: lack.Detail}
+		m.State, m.Choice = lack.State, loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: lack.Reason, Detail: lack.Detail}
 	case taken:
+		m.State = status.Error
 		m.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.TapConflict, Detail: fmt.Sprintf("another port has the tap %s with VLAN %d", tap.Name, tap.VLAN)}
-		b.say(kindMachine, p.LogicalPort, status.Error, m.Choice.Reason, m.Choice.Detail)
 	default:
 		m.Tap = tap
 		m.Choice = b.byACLs(p)
 		b.tables.Clients[key] = intent.Client{Key: key, Scope: scope, OVN: m.Choice.Path == loadbalancer.PathOVN}
+	}
+	if m.State != status.OK {
+		b.say(kindMachine, p.LogicalPort, m.State, m.Choice.Reason, m.Choice.Detail)
 	}
 	b.machines = append(b.machines, m)
 }
@@ -177,9 +178,13 @@ func (b *build) byACLs(p ovn.PortBinding) loadbalancer.Choice {
 var anywhere = [...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
 // packetsOf are what a machine may send to VIPs, as far as ACLs can tell them apart. One
-// without addresses may send from any.
+// whose addresses OVN does not know may send from any.
 func packetsOf(p ovn.PortBinding, groups map[string]bool) (out []acl.Packet) {
-	for _, e := range addresses(p) {
+	senders := addresses(p)
+	if len(senders) == 0 || slices.Contains(p.MAC, "unknown") {
+		senders = append(slices.Clone(senders), evpn.PortAddresses{})
+	}
+	for _, e := range senders {
 		for _, dst := range anywhere {
 			packet := acl.Packet{Port: p.LogicalPort, Groups: groups, MAC: e.MAC, Dst: dst, AnyDst: true}
 			sources := []netip.Addr{}

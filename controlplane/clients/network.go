@@ -98,13 +98,13 @@ func (n *network) outside(a netip.Addr) string {
 // answer is the MAC address of a VIP, and whether machines have to be told it: the address
 // is in a network of the switch, and no port has it, for which OVN would answer.
 func (n *network) answer(a netip.Addr) (intent.MAC, bool) {
-	if mac, owned := n.hosts[a]; owned {
-		return mac, false
-	}
 	for _, r := range n.routers {
-		if contains(r.here, a) {
+		if _, owned := n.hosts[a]; !owned && contains(r.here, a) {
 			return r.mac, true
 		}
+	}
+	if mac, ok := n.way(a); ok {
+		return mac, false
 	}
 	if len(n.routers) > 0 {
 		return n.routers[0].mac, false

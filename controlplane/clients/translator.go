@@ -61,6 +61,8 @@ type Machine struct {
 	Port, Switch string
 	Tap          intent.Tap
 	Choice       loadbalancer.Choice
+	// State is not OK if the machine lacks a tap that it should have.
+	State status.State
 }
 
 // Translator keeps what is balanced on taps. It is used by one goroutine at a time.
@@ -72,7 +74,9 @@ type Translator struct {
 	objects  []status.Object
 	changes  uint64
 	stale    bool
-	book     acl.Book
+	// stepped: both databases were in sync once.
+	stepped bool
+	book    acl.Book
 }
 
 // NewTranslator is one for which nothing is balanced yet.
@@ -81,12 +85,14 @@ func NewTranslator(cfg Config) *Translator {
 }
 
 // Step computes all that is balanced and returns what differs from the step before. devices
-// are those that were found for Interfaces, by the Interface's name. While one of the two
-// databases is not in sync nothing changes.
+// are those that were found for Interfaces, by the Interface's name. While Southbound is not
+// in sync nothing changes, nor does it before Northbound was for the first time; after that
+// its rows stay while it is away.
 func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync ovn.InSync) Difference {
-	if t.stale = !inSync.SB || !inSync.NB; t.stale {
+	if t.stale = !inSync.SB || !inSync.NB && !t.stepped; t.stale {
 		return Difference{}
 	}
+	t.stepped = true
 	b := &build{rows: rows, cfg: t.cfg, book: &t.book, tables: newTables(), taps: taps.Taps{Rows: rows, Devices: devices, Here: map[string]ovn.PortBinding{}}}
 	b.compute()
 	t.book.Turn()

@@ -149,10 +149,10 @@ func TestClients(t *testing.T) {
 			c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"10.9.0.1:80": "10.0.0.11:80"}})
 		}, want: "10.9.0.1:80 ebpf:auto; vm ebpf:auto", neighbors: "10.0.0.11 11, 10.9.0.1 01 VIP"},
 		"a VIP that a port has": {change: func(c cloud) { c.port("vip", "red", "", "fa:16:3e:00:00:63 10.0.0.99") }, want: balanced, neighbors: "10.0.0.11 11, 10.0.0.99 63 VIP, 10.1.0.12 01"},
-		"no router":             {change: func(c cloud) { delete(c.rows, "pb-router-red") }, want: "10.0.0.99:80 ovn:backend-outside; vm ebpf:auto", neighbors: "10.0.0.99 00 VIP"},
+		"no router":             {change: func(c cloud) { delete(c.rows, "pb-router-red") }, want: "10.0.0.99:80 ovn:backend-outside; vm ebpf:auto", neighbors: "10.0.0.11 11, 10.0.0.99 00 VIP"},
 		"a backend behind the gateway": {change: func(c cloud) {
 			c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"10.0.0.99:80": "192.0.2.7:80"}})
-		}, want: "10.0.0.99:80 ovn:backend-outside; vm ebpf:auto", neighbors: "10.0.0.99 01 VIP"},
+		}, want: "10.0.0.99:80 ovn:backend-outside; vm ebpf:auto", neighbors: "10.0.0.99 01 VIP told"},
 		"one of two VIPs of an address": {change: func(c cloud) {
 			c.balancer("api", map[string]string{"10.0.0.99:443": "10.0.0.11:443"}, map[string]string{"sluice-path": "ovn"})
 		}, want: "10.0.0.99:80 ebpf:auto; 10.0.0.99:443 ovn:configured; vm ebpf:auto", neighbors: "10.0.0.11 11, 10.0.0.99 01 VIP told, 10.1.0.12 01"},
@@ -174,7 +174,28 @@ func TestClients(t *testing.T) {
 		"what is not read":   {change: func(c cloud) { rule(c, "a new thing") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"ACLs to come":       {change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl-unknown", neighbors: "*"},
 		"they do not matter": {cfg: Config{TrustUnknown: true}, change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: balanced, neighbors: "*"},
-		"no tap":             {change: func(c cloud) { c.devices["tapvm"] = taps.Device{Reason: reason.TapNetdev, Detail: "why"} }, want: "10.0.0.99:80 ebpf:auto; vm ovn:tap-netdev", neighbors: "*"},
+		"any address": {change: func(c cloud) {
+			c.port("vm", "red", here, "unknown")
+			rule(c, "ip4.src == 10.0.0.5 && ip4.dst == 10.0.0.0/8")
+		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"another address, too": {change: func(c cloud) {
+			c.port("vm", "red", here, "fa:16:3e:00:00:05 10.0.0.5", "unknown")
+			rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/8")
+		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"another MAC address": {change: func(c cloud) { rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/8") }, want: balanced, neighbors: "*"},
+		"a bad size of all": {change: func(c cloud) {
+			c.put(ovn.NBGlobal{UUID: "global", TableSize: "1000"})
+		}, want: balanced + "; NB_Global bad-load-balancer", neighbors: "*"},
+		"a bad option": {change: func(c cloud) {
+			c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"10.0.0.99:80": "10.0.0.11:8080"}, Options: map[string]string{"sluice-weights": "x"}})
+		}, want: "10.0.0.99:80 ovn:bad-load-balancer; vm ebpf:auto; web bad-load-balancer", neighbors: "10.0.0.11 11, 10.0.0.99 01 VIP told"},
+		"a tag of a subport": {change: func(c cloud) {
+			p := c.rows["pb-vm"].(ovn.PortBinding)
+			p.ParentPort, p.Tag = "trunk", 5000
+			c.put(p)
+			c.port("trunk", "blue", here, "fa:16:3e:00:00:06")
+		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:bad-tag; vm bad-tag", neighbors: "*"},
+		"no tap": {change: func(c cloud) { c.devices["tapvm"] = taps.Device{Reason: reason.TapNetdev, Detail: "why"} }, want: "10.0.0.99:80 ebpf:auto; vm ovn:tap-netdev", neighbors: "*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := sample()
@@ -190,7 +211,7 @@ func TestClients(t *testing.T) {
 				t.Errorf("\n got %s\nwant %s", got, tt.neighbors)
 			}
 			want := map[intent.ClientKey]intent.Client{}
-			if name != "elsewhere" && name != "no tap" {
+			if !slices.Contains([]string{"elsewhere", "no tap", "a tag of a subport"}, name) {
 				k := intent.ClientKey{IfIndex: 7}
 				want[k] = intent.Client{Key: k, Scope: intent.Switch(1), OVN: strings.Contains(tt.want, "vm ovn"), Idle: !strings.Contains(tt.want, "vm ")}
 			}
@@ -209,14 +230,17 @@ func TestSteps(t *testing.T) {
 	if len(first.Clients.Set) != 1 || len(first.VIPs.Set) != 1 || len(first.Neighbors.Set) != 3 {
 		t.Fatalf("%+v", first)
 	}
-	if d := tr.Step(ovn.NewRows(), nil, ovn.InSync{SB: true}); !d.Empty() || !tr.Stale() || len(tr.Machines()) != 1 {
-		t.Errorf("without Northbound: %+v", d)
+	if d := tr.Step(ovn.NewRows(), nil, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.Machines()) != 1 {
+		t.Errorf("without Southbound: %+v", d)
+	}
+	if d := NewTranslator(Config{}).Step(c.load(), c.devices, ovn.InSync{SB: true}); !d.Empty() {
+		t.Errorf("before Northbound: %+v", d)
 	}
 	if d := tr.Step(c.load(), c.devices, synced); !d.Empty() || tr.Stale() {
 		t.Errorf("the same again: %+v", d)
 	}
 	c.port("be1", "red", "", "fa:16:3e:00:00:12 10.0.0.11")
-	d := tr.Step(c.load(), c.devices, synced)
+	d := tr.Step(c.load(), c.devices, ovn.InSync{SB: true}) // Northbound is away, and its rows are known
 	k := intent.NeighborKey{Scope: intent.Switch(1), Addr: netip.MustParseAddr("10.0.0.11")}
 	if len(d.Neighbors.Set) != 1 || d.Neighbors.Set[k].MAC.String() != "fa:16:3e:00:00:12" || len(d.VIPs.Set)+len(d.Clients.Set) != 0 {
 		t.Errorf("another MAC address: %+v", d)

@@ -52,13 +52,9 @@ func (t *translation) balancers() {
 	if !known {
 		return
 	}
-	size := 0
-	if text := t.rows.TableSize(); text != "" {
-		var err error
-		if size, err = loadbalancer.ParseSize(text); err != nil {
-			size = 0
-			t.fail(kindBalancer, "NB_Global", reason.BadLoadBalancer, fmt.Errorf("options:sluice-m: %w; without it tables are as large as their backends need", err))
-		}
+	size, err := loadbalancer.CloudSize(t.rows.TableSize())
+	if err != nil {
+		t.fail(kindBalancer, "NB_Global", reason.BadLoadBalancer, err)
 	}
 	seen := map[intent.VNI]bool{}
 	for i := range t.out.Gateways {

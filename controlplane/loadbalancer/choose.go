@@ -28,6 +28,9 @@ type Choice struct {
 // Choose decides. outside tells of a backend's address why packets from where the VIP is
 // served do not get there as they are; empty: they do.
 func Choose(v VIP, outside func(netip.Addr) string) Choice {
+	if v.Broken != nil {
+		return Choice{PathOVN, reason.BadLoadBalancer, v.Broken.Error()}
+	}
 	if v.Path == PathOVN {
 		return Choice{PathOVN, reason.PathConfigured, "options:" + optionPath + " of the load balancer"}
 	}
@@ -39,10 +42,22 @@ func Choose(v VIP, outside func(netip.Addr) string) Choice {
 			return Choice{PathOVN, reason.SCTPPort, fmt.Sprintf("backend %s has another port than the VIP, which SCTP's checksum covers", b.Address)}
 		}
 	}
-	if v.Reject && v.live() == 0 {
-		return Choice{PathOVN, reason.NoBackends, "options:reject is true, and no backend gets new flows"}
+	if option := v.withoutBackends(); option != "" && v.live() == 0 {
+		return Choice{PathOVN, reason.NoBackends, "options:" + option + " is true, and no backend gets new flows"}
 	}
 	return Choice{Path: PathEBPF, Reason: reason.PathAuto}
+}
+
+// withoutBackends is the option by which OVN does something about packets to a VIP without
+// backends.
+func (v VIP) withoutBackends() string {
+	switch {
+	case v.Reject:
+		return optionReject
+	case v.Event:
+		return optionEvent
+	}
+	return ""
 }
 
 // live counts the backends that get new flows.

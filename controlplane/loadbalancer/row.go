@@ -19,6 +19,7 @@ const (
 	optionTemplate = "template"
 	optionAffinity = "affinity_timeout"
 	optionReject   = "reject"
+	optionEvent    = "event"
 	optionFlush    = "ct_flush"
 	optionFields   = "hash_fields"
 	optionWeights  = "sluice-weights"
@@ -73,8 +74,12 @@ type VIP struct {
 	Reject bool
 	// Flush: the flows of a backend that is taken out of vips end with it.
 	Flush bool
+	// Event: OVN tells of packets to the VIP while it has no backend.
+	Event bool
 	// Path is that of the row: PathOVN, or empty for whatever can.
 	Path Path
+	// Broken is what is wrong with an option of the row; OVN balances all of its VIPs then.
+	Broken error
 }
 
 // Wrong is what is wrong with one VIP of a row; with Key "" with all of them.
@@ -86,9 +91,9 @@ type Wrong struct {
 // Parse reads a row. variables are those of Chassis_Template_Var for this chassis. size is
 // options:sluice-m of NB_Global, or 0.
 func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wrong) {
-	common, weights, err := options(r, size)
-	if err != nil {
-		return nil, []Wrong{{Err: err}}
+	common, weights, broken := options(r, size)
+	if common.Protocol == 0 {
+		return nil, []Wrong{{Err: broken}}
 	}
 	backends := map[netip.AddrPort]struct{}{}
 	taken := map[netip.AddrPort]string{}
@@ -107,12 +112,15 @@ func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wr
 		taken[v.Address], v.Key = key, key
 		vips = append(vips, v)
 	}
-	size, err = maglev.Size(len(backends), common.TableSize)
-	if err != nil {
-		return nil, []Wrong{{Err: fmt.Errorf("%s: %w", optionSize, err)}}
+	size, err := maglev.Size(len(backends), common.TableSize)
+	if err != nil && broken == nil {
+		broken = fmt.Errorf("%s: %w", optionSize, err)
+	}
+	if broken != nil {
+		wrong = append(wrong, Wrong{Err: broken})
 	}
 	for i := range vips {
-		vips[i].TableSize = size
+		vips[i].TableSize, vips[i].Broken = size, broken
 		for j, b := range vips[i].Backends {
 			if w, ok := weights[b.Address]; ok {
 				vips[i].Backends[j].Weight = w
@@ -167,22 +175,22 @@ func (v VIP) parse(key string, r Row, variables map[string]string) (VIP, error) 
 
 // options reads what all VIPs of a row have in common, and the weights of backends. What
 // Sluice alone knows and is wrong is an error: flows would go where nobody wants them. What
-// OVN reads is read as OVN does.
+// OVN reads is read as OVN does. Without a protocol there is nothing.
 func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 	p, ok := protocols[r.Protocol]
 	if !ok {
 		return VIP{}, nil, fmt.Errorf("protocol %q is none of tcp, udp and sctp", r.Protocol)
 	}
-	v := VIP{Protocol: p, TableSize: size, Reject: r.Options[optionReject] == "true", Flush: r.Options[optionFlush] == "true"}
+	v := VIP{Protocol: p, TableSize: size, Reject: r.Options[optionReject] == "true", Flush: r.Options[optionFlush] == "true", Event: r.Options[optionEvent] == "true"}
 	if seconds, err := strconv.ParseUint(r.Options[optionAffinity], 10, 16); err == nil {
 		v.Affinity = time.Duration(seconds) * time.Second
 	}
 	fields := strings.FieldsFunc(r.Options[optionFields], func(r rune) bool { return r == ',' || r == ' ' })
 	v.ByAddress = len(fields) > 0 && !slices.ContainsFunc(fields, func(f string) bool { return strings.HasPrefix(f, "tp_") })
 	if text, there := r.Options[optionSize]; there {
-		n, err := ParseSize(text)
+		n, err := parseSize(text)
 		if err != nil {
-			return VIP{}, nil, fmt.Errorf("options:%s: %w", optionSize, err)
+			return v, nil, fmt.Errorf("options:%s: %w", optionSize, err)
 		}
 		v.TableSize = n
 	}
@@ -191,17 +199,29 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 	case string(PathOVN):
 		v.Path = PathOVN
 	default:
-		return VIP{}, nil, fmt.Errorf("options:%s: %q is none of auto and ovn", optionPath, text)
+		return v, nil, fmt.Errorf("options:%s: %q is none of auto and ovn", optionPath, text)
 	}
 	weights, err := parseWeights(r.Options[optionWeights])
 	if err != nil {
-		return VIP{}, nil, fmt.Errorf("options:%s: %w", optionWeights, err)
+		return v, nil, fmt.Errorf("options:%s: %w", optionWeights, err)
 	}
 	return v, weights, nil
 }
 
-// ParseSize reads options:sluice-m of a row, or of NB_Global.
-func ParseSize(text string) (int, error) {
+// CloudSize reads options:sluice-m of NB_Global: the slots of all tables. 0: it is not set,
+// or cannot be read.
+func CloudSize(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := parseSize(text)
+	if err != nil {
+		return 0, fmt.Errorf("options:%s: %w; without it tables are as large as their backends need", optionSize, err)
+	}
+	return n, nil
+}
+
+func parseSize(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err == nil && n == 0 {
 		err = errors.New("0 slots")

@@ -86,7 +86,7 @@ func TestParse(t *testing.T) {
 		{name: "protocol", row: Row{Protocol: "icmp", VIPs: map[string]string{"10.0.0.1:80": ""}}, want: `: protocol "icmp" is none of tcp, udp and sctp`},
 		{
 			name: "weight", row: Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: map[string]string{"sluice-weights": "10.0.0.7:80=257"}},
-			want: `: options:sluice-weights: "10.0.0.7:80=257": the weight is no number from 0 to 256`,
+			want: `10.0.0.1:80/tcp; : options:sluice-weights: "10.0.0.7:80=257": the weight is no number from 0 to 256`,
 		},
 		{
 			name: "weights of one", row: Row{Options: map[string]string{"sluice-weights": "10.0.0.7:80=1,10.0.0.7:80=2"}},
@@ -98,11 +98,11 @@ func TestParse(t *testing.T) {
 		},
 		{
 			name: "size", row: Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: map[string]string{"sluice-m": "1000"}},
-			want: ": options:sluice-m: a table of 1000 slots: the sizes are [1021 4093 16381 65521]",
+			want: "10.0.0.1:80/tcp; : options:sluice-m: a table of 1000 slots: the sizes are [1021 4093 16381 65521]",
 		},
 		{
 			name: "path", row: Row{VIPs: map[string]string{"10.0.0.1:80": ""}, Options: map[string]string{"sluice-path": "kernel"}},
-			want: `: options:sluice-path: "kernel" is none of auto and ovn`,
+			want: `10.0.0.1:80/tcp; : options:sluice-path: "kernel" is none of auto and ovn`,
 		},
 		{
 			name:      "template",
@@ -186,11 +186,15 @@ func TestChoose(t *testing.T) {
 		{"another SCTP port", Row{Protocol: "sctp", VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:81"}}, PathOVN, reason.SCTPPort},
 		{"affinity", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"affinity_timeout": "60"}}, PathEBPF, reason.PathAuto},
 		{"rejects", Row{VIPs: map[string]string{"10.1.0.1:80": ""}, Options: map[string]string{"reject": "true"}}, PathOVN, reason.NoBackends},
+		{"tells", Row{VIPs: map[string]string{"10.1.0.1:80": ""}, Options: map[string]string{"event": "true"}}, PathOVN, reason.NoBackends},
+		{"tells when it has none", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"event": "true"}}, PathEBPF, reason.PathAuto},
+		{"a bad option", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"sluice-weights": "x"}}, PathOVN, reason.BadLoadBalancer},
+		{"a table that is too small", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"sluice-m": "7"}}, PathOVN, reason.BadLoadBalancer},
 		{"asked for", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:8080"}, Options: map[string]string{"sluice-path": "ovn"}}, PathOVN, reason.PathConfigured},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			vips, wrong := Parse(tt.row, nil, 0)
-			if len(vips) != 1 || len(wrong) > 0 {
+			if len(vips) != 1 || (len(wrong) > 0) != (vips[0].Broken != nil) {
 				t.Fatal(vips, wrong)
 			}
 			if got := Choose(vips[0], outside); got.Path != tt.want || got.Reason != tt.because {
@@ -209,7 +213,11 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, vip, backends, weights, variable string, template bool) {
 		row := Row{VIPs: map[string]string{vip: backends}, Options: map[string]string{"sluice-weights": weights, "template": fmt.Sprint(template)}}
 		vips, wrong := Parse(row, map[string]string{"v": variable}, 0)
-		if len(vips)+len(wrong) != 1 {
+		said := len(vips) + len(wrong)
+		if len(vips) == 1 && vips[0].Broken != nil {
+			said-- // with a bad option the VIP is OVN's
+		}
+		if said != 1 {
 			t.Fatalf("%v, %v", vips, wrong)
 		}
 		for _, v := range vips {

@@ -50,6 +50,6 @@ func (f *Follower) Publish(pairs map[string]string) error { return f.publisher.w
 
 // PublishMetadata says what Neutron is to know of the metadata that this node serves. It
 // returns when the request is noted; the outcome is in Status. Until it is called nothing
-// is written of it. Without Needs.Machines only the zero value means anything: what an
+// is written of it. Without Needs.Metadata only the zero value means anything: what an
 // earlier run published of networks goes.
 func (f *Follower) PublishMetadata(a MetadataAgent) { f.publisher.wantAgent(a) }

@@ -255,6 +255,7 @@ type bpfNeighborFlags uint32
 const (
 	bpfNeighborFlagsNEIGHBOR_VIP    bpfNeighborFlags = 1
 	bpfNeighborFlagsNEIGHBOR_ANSWER bpfNeighborFlags = 2
+	bpfNeighborFlagsNEIGHBOR_ECHO   bpfNeighborFlags = 4
 )
 
 type bpfNeighborKey struct {

@@ -32,7 +32,10 @@ func (n *Neighbors) List(context.Context) (map[intent.NeighborKey]intent.Neighbo
 	rows, err := pinned.Walk(n.s.t[bpfMapNeighborsV1], func(k bpfNeighborKey, r bpfNeighbor) {
 		key := intent.NeighborKey{Scope: intent.VNI(k.Scope), Addr: from16(k.Addr)}
 		flags := bpfNeighborFlags(r.Flags)
-		out[key] = intent.Neighbor{Key: key, MAC: r.Mac, VIP: flags&bpfNeighborFlagsNEIGHBOR_VIP != 0, Answer: flags&bpfNeighborFlagsNEIGHBOR_ANSWER != 0}
+		out[key] = intent.Neighbor{
+			Key: key, MAC: r.Mac, VIP: flags&bpfNeighborFlagsNEIGHBOR_VIP != 0, Answer: flags&bpfNeighborFlagsNEIGHBOR_ANSWER != 0,
+			Echo: flags&bpfNeighborFlagsNEIGHBOR_ECHO != 0,
+		}
 	})
 	n.s.rows[bpfMapNeighborsV1] = rows
 	return out, mapError(bpfMapNeighborsV1, err)
@@ -61,6 +64,9 @@ func (n *Neighbors) apply(v intent.Neighbor) error {
 	}
 	if v.Answer {
 		row.Flags |= uint16(bpfNeighborFlagsNEIGHBOR_ANSWER)
+	}
+	if v.Echo {
+		row.Flags |= uint16(bpfNeighborFlagsNEIGHBOR_ECHO)
 	}
 	return n.s.put(bpfMapNeighborsV1, neighborKernelKey(v.Key), row)
 }

@@ -48,4 +48,6 @@ type Neighbor struct {
 	VIP bool
 	// Answer: machines that ask for the MAC address are told it, since OVN does not.
 	Answer bool
+	// Echo: machines' echo requests are answered.
+	Echo bool
 }

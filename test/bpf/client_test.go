@@ -65,7 +65,7 @@ func newTapWorld(t *testing.T, hook ebpf.Hook) *tapWorld {
 		neighbors[n.Key] = n
 	}
 	for _, a := range []netip.Addr{vip4, vip6} {
-		add(intent.Neighbor{Key: intent.NeighborKey{Addr: a}, MAC: portMAC, VIP: true, Answer: true})
+		add(intent.Neighbor{Key: intent.NeighborKey{Addr: a}, MAC: portMAC, VIP: true, Answer: true, Echo: true})
 	}
 	for _, format := range []string{"10.10.0.%d", "fd00:10::%d"} {
 		for _, b := range backendsOf(format, 3, 0) {
@@ -259,7 +259,17 @@ func (w *tapWorld) answers(t *testing.T) {
 		if reply.NetworkLayer().NetworkFlow() != decode(in.Frame).NetworkLayer().NetworkFlow().Reverse() || intent.MAC(eth.DstMAC) != clientMAC || intent.MAC(eth.SrcMAC) != vipMAC {
 			t.Errorf("the answer to an echo request is %s", reply)
 		}
+		w.client(true)
+		w.untouched(t, in)
+		w.client(false)
 	}
+	// What has no backend is not there.
+	k := intent.NeighborKey{Scope: onSwitch, Addr: vip4}
+	n := intent.Neighbor{Key: k, MAC: portMAC, VIP: true, Answer: true}
+	apply(w.t, w.d.Neighbors(), map[intent.NeighborKey]intent.Neighbor{k: n})
+	w.untouched(t, on(echo4(clientMAC, vipMAC, client4.String(), vip4.String(), 8)))
+	n.Echo = true
+	apply(w.t, w.d.Neighbors(), map[intent.NeighborKey]intent.Neighbor{k: n})
 }
 
 // fragments of a datagram all go where the first one goes.

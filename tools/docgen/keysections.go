@@ -125,6 +125,7 @@ var keySections = []keySection{
 		{"template", balancer, "`true`", "nothing is a template", "Words that begin with `^` stand for variables of the chassis. A VIP with one that the chassis does not have is an error, `bad-load-balancer`.", "OVN-Kubernetes, or you"},
 		{"affinity_timeout", balancer, "seconds, to 65535", "each connection by itself", "How long a client without a new connection keeps its backend.", "Octavia, OVN-Kubernetes, or you"},
 		{"reject", balancer, "`true`", "packets are dropped", "Clients are told when there is no backend. OVN does that, while eBPF has backends to choose from.", "OVN-Kubernetes, or you"},
+		{"event", balancer, "`true`", "packets are dropped", "OVN tells of packets to a VIP that has no backend (Controller_Event), so that somebody may start one. It balances the VIP as long as it has none.", "OVN-Kubernetes"},
 		{"ct_flush", balancer, "`true`", "flows that are known go on", "Flows of a backend that is taken out of `vips` end with it, and all with their VIP.", "you"},
 		{"hash_fields", balancer + " in Southbound; `selection_fields` in Northbound", "fields", "addresses and ports", "Without a `tp_` field the backend of a flow depends on its addresses alone.", "Octavia, or you"},
 		{"sluice-weights", balancer, "`BACKEND=WEIGHT,…`, 0 to 256", "1 each", "Shares of new flows. A backend with 0 gets none and keeps those that it has.", you},
