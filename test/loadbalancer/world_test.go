@@ -180,9 +180,13 @@ func (w *world) stop(vm string) {
 	}
 }
 
-// sluiced starts sluiced on a node. more is added to its configuration.
+// sluiced starts sluiced on a node. more is added to its configuration, in place of what
+// has machines' connections balanced on their taps.
 func (w *world) sluiced(node string, more ...string) {
 	w.Helper()
+	if len(more) == 0 {
+		more = []string{"  clients: true\n"}
+	}
 	text := fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
