@@ -114,7 +114,7 @@ func (c *Machines) Apply(_ context.Context, rows []reconcile.Row[intent.ClientKe
 			out.set(len(rows), i, fmt.Errorf("machine on device %s: %w", r.Key, err))
 		}
 	}
-	c.s.lb.clientsFirst = false
+	c.s.lb.first, c.s.lb.clientsFirst = false, false
 	return out
 }
 

@@ -35,7 +35,34 @@ func (d *Dataplane) stage(cfg Config, limits Limits) error {
 		return err
 	}
 	d.store = newStore(d.tables, limits, cfg)
-	return d.store.repair()
+	if err := d.store.repair(); err != nil {
+		return err
+	}
+	had, err := hadVIPs(d.dir)
+	if had {
+		d.store.followOlder()
+	}
+	return err
+}
+
+// hadVIPs tells whether maps of an older layout have VIPs.
+func hadVIPs(dir string) (bool, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "vips_v*"))
+	if err != nil {
+		return false, err
+	}
+	for _, path := range paths {
+		m, err := ebpf.LoadPinnedMap(path, &ebpf.LoadPinOptions{ReadOnly: true})
+		if err != nil {
+			return false, fmt.Errorf("map %s: open: %w", path, err)
+		}
+		key, err := m.NextKeyBytes(nil)
+		_ = m.Close()
+		if err != nil || key != nil {
+			return key != nil, err
+		}
+	}
+	return false, nil
 }
 
 // Staged tells whether the rows that are written wait for Promote: packets are
@@ -61,6 +88,7 @@ func (d *Dataplane) Promote() error {
 	}
 	d.log.Info("programs and maps of another layout took over", "removed", d.older)
 	d.older = nil
+	d.store.follows.Store(false)
 	return nil
 }
 

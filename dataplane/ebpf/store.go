@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -52,6 +53,8 @@ type store struct {
 	vrfs      *vrfFront
 	cache     *prefixCache
 	lb        balancing
+	// follows: maps of an older layout have VIPs, whose flows are in no map of this build.
+	follows atomic.Bool
 }
 
 // entryKey names a row of entries: a gateway that moves to another VRF gets

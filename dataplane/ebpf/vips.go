@@ -46,6 +46,13 @@ type balancing struct {
 	first, clientsFirst bool
 }
 
+// followOlder has what comes be as it was in maps of an older layout: its flows go by the tables,
+// as those that come from another node.
+func (s *store) followOlder() {
+	s.lb.first, s.lb.clientsFirst = false, false
+	s.follows.Store(true)
+}
+
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
 		users: map[backendKey]map[bpfVipKey]struct{}{}, born: map[intent.RouteKey]time.Time{}, now: time.Now, clientsFirst: true}
@@ -216,7 +223,7 @@ func (s *store) vipUntil(vni intent.VNI, old bpfVip, had bool, row bpfVip) (uint
 	switch {
 	case had && (old.Flags^row.Flags)&ovn == 0:
 		return old.Until, nil
-	case !had && row.Flags&ovn != 0:
+	case !had && (row.Flags&ovn != 0 || s.follows.Load()):
 		return 0, nil
 	case !had && (!s.lb.first || !s.vrfs.since(vni).IsZero()):
 		return now + takeoverTime, err
@@ -232,7 +239,7 @@ const settleTime = time.Second
 // and its flows with it.
 func (s *store) vipComes(k intent.RouteKey) {
 	recent := func(t time.Time) bool { return s.lb.now().Sub(t) < settleTime }
-	if !recent(s.lb.born[k]) || recent(s.vrfs.since(k.VNI)) {
+	if !recent(s.lb.born[k]) || recent(s.vrfs.since(k.VNI)) || s.follows.Load() {
 		s.vrfs.claim(k.VNI)
 	}
 }

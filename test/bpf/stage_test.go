@@ -132,6 +132,42 @@ func TestStepToAnotherLayout(t *testing.T) {
 	}
 }
 
+// Connections to VIPs that the maps of the older layout know go on by the tables, in both
+// directions, though the new maps do not know them.
+func TestStepKeepsConnections(t *testing.T) {
+	dir := bpffs(t)
+	flows := []struct {
+		client, vip, backend netip.AddrPort
+	}{{client: netip.AddrPortFrom(client4, clientPort), vip: netip.AddrPortFrom(vip4, 80)}, {client: netip.AddrPortFrom(client6, clientPort), vip: netip.AddrPortFrom(vip6, 80)}}
+	d := balanced(t, dir)
+	tr := tracer(t, dir)
+	for i, f := range flows {
+		_, flows[i].backend = send(t, tr, asked(intent.TCP, f.client, f.vip, "S"))
+	}
+	tr.Close()
+	d.Close()
+	age(t, dir)
+	d = world(t, dir, node())
+	if !d.Staged() {
+		t.Fatal("maps of an older layout are taken for this build's")
+	}
+	time.Sleep(1100 * time.Millisecond) // with many rows, VIPs come long after their VRF
+	apply(t, d.VIPs(), worldVIPs())
+	apply(t, d.Routes(), balancedRoutes())
+	if err := d.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	tr = tracer(t, dir)
+	for _, f := range flows {
+		if from, _ := send(t, tr, replied(intent.TCP, f.backend, f.client, "A")); from != f.vip {
+			t.Errorf("what %s answers comes from %s, not from %s", f.backend, from, f.vip)
+		}
+		if _, to := send(t, tr, asked(intent.TCP, f.client, f.vip, "A")); to != f.backend {
+			t.Errorf("what was balanced to %s goes to %s", f.backend, to)
+		}
+	}
+}
+
 func fillStep(t *testing.T, d *ebpf.Dataplane) {
 	t.Helper()
 	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}})
