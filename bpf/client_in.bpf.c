@@ -119,8 +119,7 @@ int client_in(struct __sk_buff *skb)
 	struct work *w = work_of();
 
 	run_start(&r, skb, FROM_FABRIC);
-	r.client = client_find(&r);
-	if (!r.client || !w)
+	if (!client_find(&r) || !w)
 		return TC_ACT_UNSPEC;
 	if (skb->protocol == bpf_htons(ETH_P_ARP))
 		return arp_request(&r);
@@ -131,8 +130,7 @@ int client_in(struct __sk_buff *skb)
 
 	if (n && n->flags & NEIGHBOR_VIP)
 		return to_vip(&r, &w->packet, n->flags);
-	if (uncertain(&r, 1))
-		direct_note(&r, &w->packet);
+	direct_note(&r, &w->packet);
 	return TC_ACT_UNSPEC;
 }
 

@@ -5,6 +5,7 @@
  * that client_in has balanced comes from the VIP. All else goes on as it came.
  */
 #define ANSWERS
+#define CLIENT
 #include "lib/client.h"
 #include "lib/vip_error.h"
 

@@ -209,7 +209,7 @@ int fabric_in(struct __sk_buff *skb)
 			reason = backend_route(&r, &p, &route);
 		if (reason)
 			return drop(&r, reason);
-	} else if (r.unknown && uncertain(&r, 1)) {
+	} else if (r.unknown) {
 		direct_note(&r, &p);
 	}
 	struct entry *e = entry_of(&r, route_ref(route));

@@ -56,7 +56,7 @@ static __noinline __u32 kept_backend(struct run *r, const struct packet *p, cons
 	if (!w)
 		return 0;
 	kept_key(&w->key, r, p, l4->ports);
-	struct flow *f = bpf_map_lookup_elem(&affinity_v2, &w->key);
+	struct flow *f = bpf_map_lookup_elem(&affinity_v3, &w->key);
 
 	if (!f || l4->now - f->seen > v->affinity)
 		return 0;
@@ -79,5 +79,5 @@ static __always_inline void keep_backend(const struct run *r, const struct packe
 		return;
 	kept_key(k, r, p, l4->ports);
 	w->flow.tag = flow_tag(k);
-	bpf_map_update_elem(&affinity_v2, k, &w->flow, BPF_ANY);
+	bpf_map_update_elem(&affinity_v3, k, &w->flow, BPF_ANY);
 }

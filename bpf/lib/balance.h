@@ -86,14 +86,14 @@ static __always_inline void flow_begin(struct run *r, const struct packet *p, st
 	f->kind = FLOW_TO_CLIENT;
 	f->port = port;
 	words_copy4(f->addr, p->dst.addr);
-	bpf_map_update_elem(&flows_v2, k, f, BPF_ANY);
+	bpf_map_update_elem(&flows_v3, k, f, BPF_ANY);
 
 	flow_key_of(k, r, p, l4->ports);
 	f->tag = flow_tag(k);
 	f->kind = FLOW_TO_BACKEND;
 	f->port = r->port;
 	words_copy4(f->addr, r->to.addr);
-	bpf_map_update_elem(&flows_v2, k, f, BPF_ANY);
+	bpf_map_update_elem(&flows_v3, k, f, BPF_ANY);
 }
 
 /*
@@ -118,10 +118,10 @@ static __always_inline int ovn_balances(const struct run *r, const struct vip *v
  * flow_left leaves a flow to OVN; with k, which is room for its key, from now on. There is
  * nothing to be dropped.
  */
-static __always_inline __u32 flow_left(struct run *r, struct flow_key *k, const struct l4 *l4)
+static __noinline __u32 flow_left(struct run *r, const struct vip *v, const struct packet *p, struct flow_key *k, const struct l4 *l4)
 {
 	STEP(r, STEP_LEFT, 0, 0);
-	if (k && !r->trace)
+	if (k && !r->trace && flow_token(r, v->stats, opens(p->proto, l4)))
 		flow_note(k, l4, FLOW_OVN, l4->flags & TCP_SYN ? 0 : FLOW_OPEN);
 	return DROP_NONE;
 }
@@ -138,7 +138,7 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 		return DROP_NONE;
 	STEP(r, STEP_VIP, v->table, p->dst.addr);
 	if (ovn_balances(r, v, p, l4))
-		return flow_left(r, k, l4);
+		return flow_left(r, v, p, k, l4);
 	__u32 row = v->affinity ? kept_backend(r, p, v, l4) : 0;
 
 	if (row)
@@ -158,7 +158,7 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 #ifdef CLIENT
 	/* What comes back to its sender has to come from another address: OVN's to do. */
 	if (halves_equal(&r->to, p->src.addr))
-		return flow_left(r, k, l4);
+		return flow_left(r, v, p, k, l4);
 	if (!client_neighbor(r))
 		return DROP_BACKEND_AWAY;
 #endif
@@ -166,7 +166,7 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 	r->side = NAT_DESTINATION;
 	if (!k || r->trace)
 		return DROP_NONE;
-	int recorded = flow_allowed(v, opens(p->proto, l4), l4->now);
+	int recorded = flow_allowed(r, v, opens(p->proto, l4), l4->now);
 
 	stats_count(r, p->size, v->stats, row, recorded);
 	if (!recorded)
@@ -186,23 +186,30 @@ static __always_inline int asked_for(__u32 kind)
 /* flow_find is backend_find of a packet with ports. */
 static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 {
-	struct flow_key k;
-	struct l4 l4;
+	struct work *w = work_of();
 
-	l4_read(r->skb, p, &l4);
-	flow_key_of(&k, r, p, l4.ports);
-	struct flow *f = bpf_map_lookup_elem(&flows_v2, &k);
+	if (!w)
+		return DROP_NONE;
+	struct flow_key *k = &w->own;
+	struct l4 *l4 = &w->own_l4;
+
+	l4_read(r->skb, p, l4);
+	flow_key_of(k, r, p, l4->ports);
+	struct flow *f = bpf_map_lookup_elem(&flows_v3, k);
 
 	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
 
-	if (!f || !asked_for(kind) || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k)))
-		return flow_choose(r, p, &k, &l4);
+	if (!f || !asked_for(kind) || !flow_lives(f, p->proto, l4) || !flow_read(r, f, flow_tag(k)))
+		return flow_choose(r, p, k, l4);
 	STEP(r, STEP_FLOW, kind, 0);
 	if (kind == FLOW_TO_BACKEND)
 		r->side = NAT_DESTINATION;
+#ifdef CLIENT
+	client_neighbor(r); /* it may be another one by now, or not be known any more */
+#endif
 	if (r->trace)
 		return DROP_NONE;
-	flow_seen(f, &l4);
+	flow_seen(f, l4);
 	if (kind == FLOW_TO_BACKEND)
 		stats_count(r, p->size, f->vip, f->backend, 0);
 	return DROP_NONE;
@@ -263,7 +270,10 @@ static long answer_at(__u32 i, void *unused __attribute__((unused)))
 	struct address vip;
 	__be16 port = v->port ? v->port : (__be16)s->ports;
 	__u32 ports = (__u32)port << 16 | s->ports >> 16; /* of the packet that this one answers */
+	struct rate *rate = rate_of(v->vip.stats);
 
+	if (!s->all && !(rate && rate->unrecorded > s->now))
+		return 0;
 	halves_copy(&vip, v->addr);
 	if (member_of(0, &v->vip, vip_hash(&s->client, &vip, s->from.proto, ports, v->vip.flags)) != a->backend)
 		return 0;
@@ -296,6 +306,8 @@ static __noinline __u32 answer_of(struct run *r, const struct packet *p, const s
 	words_copy4(s->from.addr, p->src.addr);
 	words_copy4(s->client.addr, p->dst.addr);
 	s->ports = l4->ports;
+	s->now = l4->now;
+	s->all = r->unknown > l4->now;
 	s->found = 0;
 	struct answers *a = bpf_map_lookup_elem(&answers_v2, &s->from);
 
@@ -320,7 +332,13 @@ static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u
 	struct flow f = {.tag = flow_tag(k), .seen = now, .kind = FLOW_TO_CLIENT, .state = FLOW_OPEN, .port = r->port, .backend = backend, .vip = stats};
 
 	words_copy4(f.addr, r->to.addr);
-	bpf_map_update_elem(&flows_v2, k, &f, BPF_ANY);
+	bpf_map_update_elem(&flows_v3, k, &f, BPF_ANY);
+}
+
+/* held tells whether what cannot be told from an answer is held back: since unknown was set; flows of UDP end sooner. */
+static __always_inline int held(const struct run *r, __u32 proto, __u32 now)
+{
+	return r->unknown > now + TCP_IDLE - flow_idle(proto, FLOW_OPEN);
 }
 
 /*
@@ -332,25 +350,24 @@ static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u
  */
 static __always_inline int answer_unknown(struct run *r, struct packet *p, struct flow_key *k, struct l4 *l4)
 {
-	/* Since unknown was set; those of UDP end sooner. */
-	int hold = r->unknown > l4->now + TCP_IDLE - flow_idle(p->proto, FLOW_OPEN);
+	int hold = held(r, p->proto, l4->now);
 
 	if (!uncertain(r, l4->now))
 		return 1;
-	if (p->proto == IPPROTO_TCP && opens(p->proto, l4)) {
+	__u32 stats = 0, backend = answer_of(r, p, l4, &stats);
+
+	if (opens_tcp(p->proto, l4->flags)) {
 		/* What a backend begins goes on as it is. */
-		if (!r->trace)
+		if ((backend || hold) && !r->trace && flow_token(r, stats, 1))
 			flow_note(k, l4, FLOW_DIRECT, FLOW_OPEN);
 		return 1;
 	}
-	__u32 stats = 0, backend = answer_of(r, p, l4, &stats);
-
 	if (!backend)
 		return !hold;
 	r->side = NAT_SOURCE;
 	if (r->trace)
 		return 1;
-	if (hold)
+	if (hold && flow_token(r, stats, 0))
 		answer_begin(r, k, l4->now, backend, stats);
 	stats_count(r, p->size, stats, backend, 0);
 	return 1;
@@ -364,7 +381,7 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 
 	l4_read(r->skb, p, &l4);
 	flow_key_of(&k, r, p, l4.ports);
-	struct flow *f = bpf_map_lookup_elem(&flows_v2, &k);
+	struct flow *f = bpf_map_lookup_elem(&flows_v3, &k);
 
 	if (!f || asked_for(f->kind) || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k))) {
 		if (!answer_unknown(r, p, &k, &l4))
@@ -407,36 +424,50 @@ static __always_inline __u32 answer_find(struct run *r, struct packet *p)
 	return r->side && p->fragment == FIRST_FRAGMENT ? fragment_lead(r, p) : DROP_NONE;
 }
 
-/* direct_known is direct_note of what has ports. */
-static __noinline void direct_known(struct run *r, struct packet *p)
+/* direct_known is direct_note of what may need a row. */
+static __noinline void direct_known(struct run *r, const struct packet *p)
 {
-	struct flow_key k;
-	struct l4 l4;
+	struct work *w = work_of();
 
-	l4_read(r->skb, p, &l4);
-	__be16 port = l4.ports >> 16;
-
-	if (!uncertain(r, l4.now) || !backend_at(r, p->proto, port, &p->dst))
+	if (!w)
 		return;
-	words_copy4(k.src, p->dst.addr);
-	words_copy4(k.dst, p->src.addr);
-	k.scope = r->vni;
-	k.ports = l4.ports << 16 | l4.ports >> 16;
-	k.proto = p->proto;
-	struct flow *f = bpf_map_lookup_elem(&flows_v2, &k);
+	struct packet *answer = &w->quoted;
+	struct l4 *l4 = &w->l4;
 
-	if (f && f->kind == FLOW_DIRECT)
-		flow_seen(f, &l4);
-	else if (!f)
-		flow_note(&k, &l4, FLOW_DIRECT, FLOW_OPEN);
+	l4_read(r->skb, p, l4);
+	if (!backend_at(r, p->proto, l4->ports >> 16, &p->dst))
+		return;
+	words_copy4(answer->src.addr, p->dst.addr);
+	words_copy4(answer->dst.addr, p->src.addr);
+	answer->proto = p->proto;
+	l4->ports = l4->ports << 16 | l4->ports >> 16;
+	flow_key_of(&w->key, r, answer, l4->ports);
+	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
+	__u32 stats = 0;
+
+	int begins = opens_tcp(p->proto, l4->flags);
+
+	if (f && l4->now - f->seen <= flow_idle(p->proto, f->state) && !(begins && f->state & FLOW_ENDING)) {
+		if (f->kind == FLOW_DIRECT)
+			flow_seen(f, l4);
+		return;
+	}
+	/* The row of a connection to a VIP that has ended would take the answers of this one. */
+	if (!(f && begins) &&
+	    (!uncertain(r, l4->now) || !(answer_of(r, answer, l4, &stats) || held(r, p->proto, l4->now)) || !flow_token(r, stats, 0)))
+		return;
+	flow_note(&w->key, l4, FLOW_DIRECT, FLOW_OPEN);
 }
 
 /*
- * direct_note has the answers to a packet for a backend itself pass as they are, while
- * there may be flows to VIPs that are not known.
+ * direct_note has the answers to a packet for a backend itself pass as they are, where
+ * they would be taken for those of a flow to a VIP: of one that has ended, or of one that
+ * may be without a row.
  */
 static __always_inline void direct_note(struct run *r, struct packet *p)
 {
-	if (has_ports(p->proto) && p->fragment != LATER_FRAGMENT && !r->trace)
+	if (!has_ports(p->proto) || p->fragment == LATER_FRAGMENT || r->trace)
+		return;
+	if (uncertain(r, 1) || (p->proto == IPPROTO_TCP && opens_tcp(p->proto, tcp_flags(r->skb, p))))
 		direct_known(r, p);
 }

@@ -8,23 +8,6 @@
  */
 #include "parse.h"
 
-/* client_find finds the machine of a frame. 0: nothing of it is balanced. */
-static __always_inline const struct client *client_find(struct run *r)
-{
-	struct client_key k = {.ifindex = r->skb->ifindex, .vlan = vlan_of(r->skb)};
-
-	/* A service tag (802.1ad) of the same number is another network. */
-	if (r->skb->vlan_present && r->skb->vlan_proto != bpf_htons(ETH_P_8021Q))
-		return 0;
-	const struct client *c = bpf_map_lookup_elem(&clients_v1, &k);
-
-	if (!c)
-		return 0;
-	r->vni = c->scope;
-	r->unknown = c->unknown;
-	return c;
-}
-
 static __always_inline const struct neighbor *neighbor_of(const struct run *r, const struct address *a)
 {
 	struct neighbor_key k = {.scope = r->vni};
@@ -50,6 +33,21 @@ static __always_inline int client_parse(struct __sk_buff *skb, struct packet *p)
 }
 
 #ifdef CLIENT
+/* client_find finds the machine of a frame. 0: nothing of it is balanced. */
+static __always_inline int client_find(struct run *r)
+{
+	r->tap = (struct client_key){.ifindex = r->skb->ifindex, .vlan = vlan_of(r->skb)};
+	/* A service tag (802.1ad) of the same number is another network. */
+	if (r->skb->vlan_present && r->skb->vlan_proto != bpf_htons(ETH_P_8021Q))
+		return 0;
+	r->client = bpf_map_lookup_elem(&clients_v2, &r->tap);
+	if (!r->client)
+		return 0;
+	r->vni = r->client->scope;
+	r->unknown = r->client->unknown;
+	return 1;
+}
+
 /* client_neighbor finds the MAC address of the backend that was chosen. 0: there is none. */
 static __always_inline int client_neighbor(struct run *r)
 {

@@ -32,6 +32,8 @@ struct answer_search {
 	struct address client;
 	struct address vip; /* the result, with port */
 	__u32 ports;
+	__u32 now; /* s */
+	__u32 all; /* whether any VIP's may have no row, and not only those of VIPs that say so */
 	__u32 found;   /* VIPs */
 	__u32 backend; /* row of backends */
 	__u32 stats;   /* row of vip_stats */
@@ -43,6 +45,8 @@ struct answer_search {
  * other packet comes to the processor meanwhile, but to one of trace mode.
  */
 struct work {
+	struct flow_key own; /* of the packet itself, in flow_find() */
+	struct l4 own_l4;
 	struct flow_key key;
 	struct l4 l4;
 	struct flow flow;
@@ -89,6 +93,13 @@ static __always_inline void flow_key_of(struct flow_key *k, const struct run *r,
 	k->scope = r->vni;
 	k->ports = ports;
 	k->proto = p->proto;
+#ifdef CLIENT
+	k->ifindex = r->tap.ifindex;
+	k->vlan = r->tap.vlan;
+#else
+	k->ifindex = 0;
+	k->vlan = 0;
+#endif
 }
 
 /* flow_tag is what a row has of its key: never 0. */
@@ -96,7 +107,9 @@ static __always_inline __u32 flow_tag(const struct flow_key *k)
 {
 	const __u32 *s = (const __u32 *)k->src, *d = (const __u32 *)k->dst;
 
-	return ((s[1] ^ s[2] ^ s[3]) * 0x9e3779b1 ^ (d[1] ^ d[2] ^ d[3]) ^ k->ports * 0x85ebca6b ^ k->scope << 8 ^ k->proto) | 1;
+	return ((s[1] ^ s[2] ^ s[3]) * 0x9e3779b1 ^ (d[1] ^ d[2] ^ d[3]) ^ k->ports * 0x85ebca6b ^ k->scope << 8 ^ k->ifindex * 0xc2b2ae35 ^
+		(__u32)k->vlan << 16 ^ k->proto) |
+	       1;
 }
 
 /*
@@ -146,10 +159,16 @@ static __always_inline void flow_seen(struct flow *f, const struct l4 *l4)
 		f->state = state;
 }
 
+/* opens_tcp tells whether a packet begins a connection of TCP. */
+static __always_inline int opens_tcp(__u32 proto, __u32 flags)
+{
+	return proto == IPPROTO_TCP && (flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
+
 /* opens tells whether a packet begins a connection. Of UDP none is known to be a later one, and of SCTP. */
 static __always_inline int opens(__u32 proto, const struct l4 *l4)
 {
-	return proto != IPPROTO_TCP || (l4->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+	return proto != IPPROTO_TCP || opens_tcp(proto, l4->flags);
 }
 
 /* flow_note writes a flow of which nothing is changed. k is that of its packets. */
@@ -157,7 +176,7 @@ static __noinline void flow_note(const struct flow_key *k, const struct l4 *l4, 
 {
 	struct flow f = {.tag = flow_tag(k), .seen = l4->now, .kind = kind, .state = state};
 
-	bpf_map_update_elem(&flows_v2, k, &f, BPF_ANY);
+	bpf_map_update_elem(&flows_v3, k, &f, BPF_ANY);
 }
 
 /* flow_lives tells whether a known flow goes on with this packet. */

@@ -10,6 +10,13 @@
 
 #define FRAGMENT_IDLE 30 /* s in which all fragments of a packet come: what Linux waits for them */
 
+/* What becomes of a later fragment whose first one was not seen. On a tap it may be OVN's. */
+#ifdef CLIENT
+#define FRAGMENT_ALONE DROP_NONE
+#else
+#define FRAGMENT_ALONE DROP_VIP_FRAGMENT
+#endif
+
 /* fragment_key_of is the key of all fragments of a packet. 0: it cannot be told. */
 static __always_inline int fragment_key_of(struct flow_key *k, const struct run *r, const struct packet *p)
 {
@@ -51,7 +58,7 @@ static __noinline __u32 fragment_lead(struct run *r, const struct packet *p)
 #ifdef CLIENT
 	mac_copy(f.mac, r->mac);
 #endif
-	return bpf_map_update_elem(&fragments_v2, &k, &f, BPF_ANY) ? DROP_VIP_FRAGMENT : DROP_NONE;
+	return bpf_map_update_elem(&fragments_v3, &k, &f, BPF_ANY) ? DROP_VIP_FRAGMENT : DROP_NONE;
 }
 
 /* fragment_follow does with a later fragment what was done with the first one. 0 or a drop reason. */
@@ -61,10 +68,10 @@ static __noinline __u32 fragment_follow(struct run *r, const struct packet *p)
 
 	if (!fragment_key_of(&k, r, p))
 		return DROP_VIP_FRAGMENT;
-	struct first_fragment *f = bpf_map_lookup_elem(&fragments_v2, &k);
+	struct first_fragment *f = bpf_map_lookup_elem(&fragments_v3, &k);
 
 	if (!f || now_seconds() - f->seen > FRAGMENT_IDLE)
-		return DROP_VIP_FRAGMENT;
+		return FRAGMENT_ALONE;
 	const volatile __u64 *from = (const volatile __u64 *)f->addr;
 	__u64 *to = (__u64 *)r->to.addr;
 	__u32 side = *(const volatile __u16 *)&f->side;

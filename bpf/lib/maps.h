@@ -247,9 +247,16 @@ struct {
 	__uint(max_entries, 131072);
 	__type(key, struct flow_key);
 	__type(value, struct flow);
-} flows_v2 SEC(".maps");
+} flows_v3 SEC(".maps");
 
-/* Until when (s, CLOCK_MONOTONIC) there may be flows that began and got no row: see flow_allowed(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 + 2 * 65536);
+	__type(key, __u32); /* row of vip_stats */
+	__type(value, struct rate);
+} rates_v1 SEC(".maps");
+
+/* The latest of all times until when there may be flows without a row: see struct rate. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -262,7 +269,7 @@ struct {
 	__uint(max_entries, 8192);
 	__type(key, struct flow_key);
 	__type(value, struct first_fragment);
-} fragments_v2 SEC(".maps");
+} fragments_v3 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -277,7 +284,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct client_key);
 	__type(value, struct client);
-} clients_v1 SEC(".maps");
+} clients_v2 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -293,7 +300,7 @@ struct {
 	__uint(max_entries, 16384);
 	__type(key, struct flow_key);
 	__type(value, struct flow);
-} affinity_v2 SEC(".maps");
+} affinity_v3 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -44,7 +44,8 @@ struct run {
 #endif
 #ifdef CLIENT /* of a machine's tap: see client.h */
 	__u8 mac[6] WORDS; /* with side: the destination's */
-	const struct client *client;
+	struct client_key tap;
+	struct client *client; /* of the tap */
 #endif
 };
 

@@ -55,7 +55,7 @@ static __always_inline __u32 *unrecorded_until(void)
 	return bpf_map_lookup_elem(&unrecorded_v1, &zero);
 }
 
-/* uncertain tells whether a flow without a row may be one to a VIP all the same. */
+/* uncertain tells whether a flow without a row may be one to a VIP all the same: to which ones, their rates tell. */
 static __always_inline int uncertain(const struct run *r, __u32 now)
 {
 	__u32 *until = unrecorded_until();
@@ -63,35 +63,60 @@ static __always_inline int uncertain(const struct run *r, __u32 now)
 	return r->unknown > now || (until && *until > now);
 }
 
+static __always_inline struct rate *rate_of(__u32 stats)
+{
+	return bpf_map_lookup_elem(&rates_v1, &stats);
+}
+
 #define TOKEN_TRIES 4
 
-/* flow_token takes a token of a VIP. Of processors that try at once all but one try again. */
-static __always_inline int flow_token(struct balanced *s, int opens)
+/* token_take takes a token of a bucket. Of processors that try at once all but one try again. */
+static __always_inline int token_take(__u64 *due, int opens)
 {
 	int taken = -1;
 
 	for (int i = 0; i < TOKEN_TRIES && taken < 0; i++)
-		taken = token_try(&s->due, node.flow_interval, node.flow_burst, opens ? node.flow_burst / 2 : 0);
+		taken = token_try(due, node.flow_interval, node.flow_burst, opens ? node.flow_burst / 2 : 0);
 	return taken > 0;
+}
+
+/*
+ * flow_token takes what rows of a new flow cost: a token of the VIP, and of the machine on
+ * whose tap it is. Half of the tokens are for packets that open no connection.
+ */
+static __noinline int flow_token(struct run *r, __u32 stats, int opens)
+{
+	struct rate *rate = rate_of(stats);
+
+	if (!rate || !node.flow_interval)
+		return 1;
+#ifdef CLIENT
+	if (!r->client || !token_take(&r->client->due, opens))
+		return 0;
+#else
+	(void)r;
+#endif
+	return token_take(&rate->due, opens);
 }
 
 /*
  * flow_allowed tells whether a new flow to a VIP gets rows. Above a rate it gets none, so
  * that a flood of packets that begin connections takes the rows of no others: its packets
- * go where its hash leads all the same. Half of the tokens are for packets of connections
- * that began so and go on.
+ * go where its hash leads all the same.
  */
-static __noinline int flow_allowed(const struct vip *v, int opens, __u32 now)
+static __noinline int flow_allowed(struct run *r, const struct vip *v, int opens, __u32 now)
 {
-	struct balanced *s = STATS_ROW(vip_stats_v1, v->stats, 0);
-
-	if (!s || !node.flow_interval || flow_token(s, opens))
+	if (flow_token(r, v->stats, opens))
 		return 1;
 	__u32 *until = unrecorded_until(), to = now + UNRECORDED_IDLE;
+	struct rate *rate = rate_of(v->stats);
 
+	if (rate && rate->unrecorded != to)
+		rate->unrecorded = to;
 	if (until && *until != to)
 		*until = to;
-	s = STATS_ROW(vip_stats_v1, v->stats, bpf_get_smp_processor_id());
+	struct balanced *s = STATS_ROW(vip_stats_v1, v->stats, bpf_get_smp_processor_id());
+
 	if (s)
 		s->unrecorded++;
 	return 0;

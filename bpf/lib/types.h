@@ -353,9 +353,15 @@ struct flow_key {
 	__u8 dst[16] WORDS;
 	__u32 scope;
 	__u32 ports; /* the first four bytes of the upper layer: source and destination */
-	__u32 proto;
+	/*
+	 * The tap of the client, in both directions: nobody has checked yet whether a machine
+	 * may send from an address. 0 of what comes from the fabric.
+	 */
+	__u32 ifindex;
+	__u16 vlan; /* VLAN identifier, 0 for none */
+	__u16 proto;
 };
-ASSERT_SIZE(struct flow_key, 44);
+ASSERT_SIZE(struct flow_key, 48);
 
 enum flow_kind {
 	FLOW_TO_BACKEND = 1, /* the destination becomes addr and port */
@@ -400,9 +406,17 @@ struct balanced {
 	__u64 flows;	   /* that began */
 	__u64 unrecorded;  /* packets that began one, and there were too many for a row of flows */
 	__u64 drops;	   /* that had no backend to go to */
-	__u64 due;	   /* of the first processor of a VIP: see take_token() */
+	__u64 pad;
 };
 ASSERT_SIZE(struct balanced, 64);
+
+/* rates: how many new flows to a VIP get rows, by the rows of vip_stats. Row 0 is for what is of none. */
+struct rate {
+	__u64 due;	  /* ns, CLOCK_MONOTONIC: see token_try() */
+	__u32 unrecorded; /* until when (s) there may be flows that began and got no row */
+	__u32 pad;
+};
+ASSERT_SIZE(struct rate, 16);
 
 /*
  * fragments: what was done with the first fragment of a packet to or from a VIP, by
@@ -437,8 +451,9 @@ struct client {
 	__u32 flags; /* enum client_flags */
 	__u32 unknown; /* see struct vrf_front; never 0 */
 	__u32 until;   /* of CLIENT_OVN, as that of VIP_OVN: see struct vip */
+	__u64 due;     /* as that of struct rate, for all flows that the machine begins */
 };
-ASSERT_SIZE(struct client, 16);
+ASSERT_SIZE(struct client, 24);
 
 /* neighbors: addresses of VIPs of a switch, and of their backends. */
 struct neighbor_key {

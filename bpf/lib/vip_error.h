@@ -116,7 +116,7 @@ static __noinline __u32 error_to_backend(struct run *r, struct packet *p)
 
 	if (!w || !quoted_flow(r, p, w))
 		return DROP_NONE;
-	struct flow *f = bpf_map_lookup_elem(&flows_v2, &w->key);
+	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
 	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
 
 	if (!f || !asked_for(kind) || !flow_lives(f, w->quoted.proto, &w->l4) || !flow_read(r, f, flow_tag(&w->key)))
@@ -140,7 +140,7 @@ static __noinline __u32 error_to_client(struct run *r, struct packet *p)
 
 	if (!w || !quoted_flow(r, p, w) || !backend_at(r, w->quoted.proto, w->l4.ports, &w->quoted.src))
 		return DROP_NONE;
-	struct flow *f = bpf_map_lookup_elem(&flows_v2, &w->key);
+	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
 
 	if (f ? f->kind != FLOW_TO_CLIENT || !flow_lives(f, w->quoted.proto, &w->l4) || !flow_read(r, f, flow_tag(&w->key))
 	      : !uncertain(r, w->l4.now) || !answer_of(r, &w->quoted, &w->l4, &stats))

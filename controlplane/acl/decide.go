@@ -129,6 +129,27 @@ func (b *Book) level(rules []Rule, p Packet, sets func(string) ([]string, bool),
 // AnyDst. What cannot be read may.
 func (b *Book) ByDestination(rules []Rule, packets []Packet, sets func(name string) ([]string, bool)) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool {
-		return !r.AfterLB && slices.ContainsFunc(packets, func(p Packet) bool { return b.expr(r.Match).Eval(p, sets) == Unknown })
+		e := b.expr(r.Match)
+		return !r.AfterLB && !bySource(e.root) && slices.ContainsFunc(packets, func(p Packet) bool { return e.Eval(p, sets) == Unknown })
 	})
+}
+
+// bySource tells whether a match looks at nothing but where a packet is from, and at its protocol.
+func bySource(n node) bool {
+	other := func(part node) bool { return !bySource(part) }
+	switch n := n.(type) {
+	case all:
+		return !slices.ContainsFunc(n, other)
+	case some:
+		return !slices.ContainsFunc(n, other)
+	case opposite:
+		return bySource(n.of)
+	case fixed:
+		return true
+	case predicate:
+		return (&question{}).protocol(n.field) != Unknown
+	case compare:
+		return slices.Contains([]string{"inport", "eth.src", "eth.type", "ip4.src", "ip6.src", "ip.proto", "tcp.src", "udp.src", "sctp.src"}, n.field)
+	}
+	return false
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
@@ -177,31 +176,12 @@ func (b *build) byACLs(p ovn.PortBinding) loadbalancer.Choice {
 // anywhere are addresses that stand for those of a family.
 var anywhere = [...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
-// packetsOf are what a machine may send to VIPs, as far as ACLs can tell them apart. One
-// whose addresses OVN does not know may send from any.
+// packetsOf are what a machine may send to VIPs, as far as ACLs can tell them apart. It may
+// have any address: what its port may send from besides its own is for OVN to check.
 func packetsOf(p ovn.PortBinding, groups map[string]bool) (out []acl.Packet) {
-	senders := addresses(p)
-	if len(senders) == 0 || slices.Contains(p.MAC, "unknown") {
-		senders = append(slices.Clone(senders), evpn.PortAddresses{})
-	}
-	for _, e := range senders {
-		for _, dst := range anywhere {
-			packet := acl.Packet{Port: p.LogicalPort, Groups: groups, MAC: e.MAC, Dst: dst, AnyDst: true}
-			sources := []netip.Addr{}
-			for _, prefix := range e.Prefixes {
-				if prefix.Addr().Is4() == dst.Is4() {
-					sources = append(sources, prefix.Addr())
-				}
-			}
-			if len(e.Prefixes) == 0 {
-				sources = append(sources, netip.Addr{})
-			}
-			for _, packet.Src = range sources {
-				for _, protocol := range []intent.Protocol{intent.TCP, intent.UDP, intent.SCTP} {
-					packet.Protocol = uint8(protocol)
-					out = append(out, packet)
-				}
-			}
+	for _, dst := range anywhere {
+		for _, protocol := range []intent.Protocol{intent.TCP, intent.UDP, intent.SCTP} {
+			out = append(out, acl.Packet{Port: p.LogicalPort, Groups: groups, Dst: dst, AnyDst: true, Protocol: uint8(protocol)})
 		}
 	}
 	return out

@@ -166,7 +166,7 @@ func TestClients(t *testing.T) {
 		"by its source":     {change: func(c cloud) { rule(c, "inport == @pg && ip4 && ip4.src == 10.0.0.5 && tcp") }, want: balanced, neighbors: "*"},
 		"by destination":    {change: func(c cloud) { rule(c, "inport == @pg && ip4.dst == 10.0.0.0/8") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"of another port":   {change: func(c cloud) { rule(c, `inport == "other" && ip4.dst == 10.0.0.0/8`) }, want: balanced, neighbors: "*"},
-		"of another source": {change: func(c cloud) { rule(c, `ip4.src == 10.0.0.6 && ip4.dst == 10.0.0.0/8`) }, want: balanced, neighbors: "*"},
+		"of another source": {change: func(c cloud) { rule(c, `ip4.src == 10.0.0.6 && ip4.dst == 10.0.0.0/8`) }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"by its port":       {change: func(c cloud) { rule(c, "inport == @pg && !(ip4 && tcp.dst == 80)") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"after balancing": {change: func(c cloud) {
 			c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Match: "ip4.dst == 10.0.0.0/8", AfterLB: true}}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
@@ -182,7 +182,7 @@ func TestClients(t *testing.T) {
 			c.port("vm", "red", here, "fa:16:3e:00:00:05 10.0.0.5", "unknown")
 			rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/8")
 		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
-		"another MAC address": {change: func(c cloud) { rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/8") }, want: balanced, neighbors: "*"},
+		"another MAC address": {change: func(c cloud) { rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/8") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"a bad size of all": {change: func(c cloud) {
 			c.put(ovn.NBGlobal{UUID: "global", TableSize: "1000"})
 		}, want: balanced + "; NB_Global bad-load-balancer", neighbors: "*"},

@@ -16,19 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	clientOutMapAffinityV2     = "affinity_v2"
+	clientOutMapAffinityV3     = "affinity_v3"
 	clientOutMapAnswersV2      = "answers_v2"
 	clientOutMapAskedV1        = "asked_v1"
 	clientOutMapBackendFrontV1 = "backend_front_v1"
 	clientOutMapBackendStatsV1 = "backend_stats_v1"
 	clientOutMapBackendsV1     = "backends_v1"
 	clientOutMapBucketsV1      = "buckets_v1"
-	clientOutMapClientsV1      = "clients_v1"
+	clientOutMapClientsV2      = "clients_v2"
 	clientOutMapCountersV1     = "counters_v1"
 	clientOutMapDropsV1        = "drops_v1"
 	clientOutMapEntriesV1      = "entries_v1"
-	clientOutMapFlowsV2        = "flows_v2"
-	clientOutMapFragmentsV2    = "fragments_v2"
+	clientOutMapFlowsV3        = "flows_v3"
+	clientOutMapFragmentsV3    = "fragments_v3"
 	clientOutMapGateFrontV2    = "gate_front_v2"
 	clientOutMapGatewaysV1     = "gateways_v1"
 	clientOutMapGroupsV1       = "groups_v1"
@@ -43,6 +43,7 @@ const (
 	clientOutMapPrefixGenV1    = "prefix_gen_v1"
 	clientOutMapPrefixes4V1    = "prefixes4_v1"
 	clientOutMapPrefixes6V1    = "prefixes6_v1"
+	clientOutMapRatesV1        = "rates_v1"
 	clientOutMapRouteFrontV1   = "route_front_v1"
 	clientOutMapSamplesV1      = "samples_v1"
 	clientOutMapScratchV2      = "scratch_v2"
@@ -110,19 +111,19 @@ type clientOutProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type clientOutMapSpecs struct {
-	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.MapSpec `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.MapSpec `ebpf:"clients_v2"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.MapSpec `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -137,6 +138,7 @@ type clientOutMapSpecs struct {
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.MapSpec `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
@@ -180,19 +182,19 @@ func (o *clientOutObjects) Close() error {
 //
 // It can be passed to loadClientOutObjects or ebpf.CollectionSpec.LoadAndAssign.
 type clientOutMaps struct {
-	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.Map `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.Map `ebpf:"clients_v2"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.Map `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -207,6 +209,7 @@ type clientOutMaps struct {
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.Map `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
@@ -225,19 +228,19 @@ type clientOutMaps struct {
 
 func (m *clientOutMaps) Close() error {
 	return _ClientOutClose(
-		m.AffinityV2,
+		m.AffinityV3,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
-		m.ClientsV1,
+		m.ClientsV2,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV2,
-		m.FragmentsV2,
+		m.FlowsV3,
+		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -252,6 +255,7 @@ func (m *clientOutMaps) Close() error {
 		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
+		m.RatesV1,
 		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ScratchV2,

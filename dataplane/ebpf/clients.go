@@ -85,9 +85,9 @@ func (r bpfClient) has(f bpfClientFlags) bool { return bpfClientFlags(r.Flags)&f
 // clients reads the map.
 func (s *store) clients() (map[bpfClientKey]bpfClient, error) {
 	out := map[bpfClientKey]bpfClient{}
-	n, err := pinned.Walk(s.t[bpfMapClientsV1], func(k bpfClientKey, r bpfClient) { out[k] = r })
-	s.rows[bpfMapClientsV1] = n
-	return out, mapError(bpfMapClientsV1, err)
+	n, err := pinned.Walk(s.t[bpfMapClientsV2], func(k bpfClientKey, r bpfClient) { out[k] = r })
+	s.rows[bpfMapClientsV2] = n
+	return out, mapError(bpfMapClientsV2, err)
 }
 
 // sound tells whether a device is there, with both programs or with none.
@@ -125,14 +125,14 @@ func (c *Machines) apply(v intent.Client) error {
 	_, err := netlink.LinkByIndex(int(v.Key.IfIndex))
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		// Its number may be another device's next.
-		return errors.Join(fmt.Errorf("%w: there is no such device", reconcile.ErrNotReady), c.s.drop(bpfMapClientsV1, clientKernelKey(v.Key)))
+		return errors.Join(fmt.Errorf("%w: there is no such device", reconcile.ErrNotReady), c.s.drop(bpfMapClientsV2, clientKernelKey(v.Key)))
 	}
 	if err != nil {
 		return fmt.Errorf("find device: %w", err)
 	}
 	row, err := c.s.clientRow(v)
 	if err == nil {
-		err = c.s.put(bpfMapClientsV1, clientKernelKey(v.Key), row)
+		err = c.s.put(bpfMapClientsV2, clientKernelKey(v.Key), row)
 	}
 	if err == nil && v.Idle {
 		bare, err := c.sound(v.Key.IfIndex, false)
@@ -164,7 +164,7 @@ func (s *store) clientRow(v intent.Client) (bpfClient, error) {
 		row.Flags = uint32(bpfClientFlagsCLIENT_IDLE)
 	}
 	var old bpfClient
-	switch had := s.t[bpfMapClientsV1].Lookup(clientKernelKey(v.Key), &old) == nil && old.Scope == row.Scope; {
+	switch had := s.t[bpfMapClientsV2].Lookup(clientKernelKey(v.Key), &old) == nil && old.Scope == row.Scope; {
 	case v.Idle || !had && s.lb.first && s.lb.clientsFirst:
 		row.Unknown = 1
 	case had:
@@ -190,7 +190,7 @@ func (c *Machines) Delete(_ context.Context, keys []intent.ClientKey) []error {
 }
 
 func (c *Machines) remove(k intent.ClientKey) error {
-	if err := c.s.drop(bpfMapClientsV1, clientKernelKey(k)); err != nil {
+	if err := c.s.drop(bpfMapClientsV2, clientKernelKey(k)); err != nil {
 		return err
 	}
 	return c.detachIdle(k.IfIndex)

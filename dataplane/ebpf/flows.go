@@ -20,6 +20,8 @@ type FlowKey struct {
 	VNI      intent.VNI
 	Protocol intent.Protocol
 	Src, Dst netip.AddrPort
+	// Tap is that of the client, on a switch; zero in a VRF.
+	Tap intent.ClientKey
 }
 
 // Flow is a row of the map flows.
@@ -38,8 +40,9 @@ type Flow struct {
 
 func kernelFlowKey(k FlowKey) bpfFlowKey {
 	return bpfFlowKey{
-		Src: k.Src.Addr().As16(), Dst: k.Dst.Addr().As16(), Scope: uint32(k.VNI), Proto: uint32(k.Protocol),
-		Ports: uint32(bePort(k.Dst.Port()))<<16 | uint32(bePort(k.Src.Port())),
+		Src: k.Src.Addr().As16(), Dst: k.Dst.Addr().As16(), Scope: uint32(k.VNI), Proto: uint16(k.Protocol),
+		Ports:   uint32(bePort(k.Dst.Port()))<<16 | uint32(bePort(k.Src.Port())),
+		Ifindex: k.Tap.IfIndex, Vlan: k.Tap.VLAN,
 	}
 }
 
@@ -47,6 +50,7 @@ func flowKeyOf(k bpfFlowKey) FlowKey {
 	return FlowKey{
 		VNI: intent.VNI(k.Scope), Protocol: intent.Protocol(k.Proto),
 		Src: netip.AddrPortFrom(from16(k.Src), bePort(uint16(k.Ports))), Dst: netip.AddrPortFrom(from16(k.Dst), bePort(uint16(k.Ports>>16))),
+		Tap: intent.ClientKey{IfIndex: k.Ifindex, VLAN: k.Vlan},
 	}
 }
 
@@ -75,36 +79,59 @@ func monotonic() (uint32, error) {
 	return uint32(now.Sec), nil
 }
 
-// Flow finds what is known of packets; false if nothing is.
+// Flow finds what is known of packets; false if nothing is. On a switch it is any tap's
+// for a key without one.
 func (r *Reader) Flow(k FlowKey) (Flow, bool, error) {
+	if k.VNI.IsSwitch() && k.Tap == (intent.ClientKey{}) {
+		found, err := r.Flows(1, func(f Flow) bool {
+			f.Key.Tap = intent.ClientKey{}
+			return f.Key == k
+		})
+		if err != nil || len(found) == 0 {
+			return Flow{}, false, err
+		}
+		return found[0], true, nil
+	}
 	now, err := monotonic()
 	if err != nil {
 		return Flow{}, false, err
 	}
 	var f bpfFlow
 	key := kernelFlowKey(k)
-	err = r.t[bpfMapFlowsV2].Lookup(key, &f)
+	err = r.t[bpfMapFlowsV3].Lookup(key, &f)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return Flow{}, false, nil
 	}
-	return flowOf(key, f, now), err == nil, mapError(bpfMapFlowsV2, err)
+	return flowOf(key, f, now), err == nil, mapError(bpfMapFlowsV3, err)
 }
 
 // Kept finds the backend that the client of a flow to a VIP had last, and for how long it
-// has begun no other. The zero value is none; the port of a VIP of all ports is 0.
+// has begun no other. The zero value is none; the port of a VIP of all ports is 0. On a
+// switch it is any tap's for a key without one.
 func (r *Reader) Kept(k FlowKey) (netip.AddrPort, time.Duration, error) {
 	now, err := monotonic()
 	if err != nil {
 		return netip.AddrPort{}, 0, err
 	}
-	var f bpfFlow
 	k.Src = netip.AddrPortFrom(k.Src.Addr(), 0)
-	err = r.t[bpfMapAffinityV2].Lookup(kernelFlowKey(k), &f)
+	row := kernelFlowKey(k)
+	if k.VNI.IsSwitch() && k.Tap == (intent.ClientKey{}) {
+		_, err = pinned.Walk(r.t[bpfMapAffinityV3], func(one bpfFlowKey, _ bpfFlow) {
+			of := flowKeyOf(one)
+			if of.Tap = (intent.ClientKey{}); of == k {
+				row = one
+			}
+		})
+	}
+	var f bpfFlow
+	if err == nil {
+		err = r.t[bpfMapAffinityV3].Lookup(row, &f)
+	}
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return netip.AddrPort{}, 0, nil
 	}
 	if err != nil {
-		return netip.AddrPort{}, 0, mapError(bpfMapAffinityV2, err)
+		return netip.AddrPort{}, 0, mapError(bpfMapAffinityV3, err)
 	}
 	return netip.AddrPortFrom(from16(f.Addr), bePort(f.Port)), time.Duration(now-min(now, f.Seen)) * time.Second, nil
 }
@@ -116,12 +143,12 @@ func (r *Reader) Flows(most int, match func(Flow) bool) ([]Flow, error) {
 		return nil, err
 	}
 	var out []Flow
-	_, err = pinned.Walk(r.t[bpfMapFlowsV2], func(k bpfFlowKey, v bpfFlow) {
+	_, err = pinned.Walk(r.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
 		if f := flowOf(k, v, now); len(out) < most && match(f) {
 			out = append(out, f)
 		}
 	})
-	return out, mapError(bpfMapFlowsV2, err)
+	return out, mapError(bpfMapFlowsV3, err)
 }
 
 // FlowTarget is where flows go.
@@ -134,12 +161,12 @@ type FlowTarget struct {
 // soon, counts until its row is another one's.
 func (r *Reader) FlowCounts() (map[FlowTarget]uint32, error) {
 	out := map[FlowTarget]uint32{}
-	_, err := pinned.Walk(r.t[bpfMapFlowsV2], func(k bpfFlowKey, v bpfFlow) {
+	_, err := pinned.Walk(r.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
 		if f := flowOf(k, v, 0); f.ToVIP && !f.Ending {
 			out[FlowTarget{intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: f.Key.Dst.Addr(), Port: f.Key.Dst.Port()}, f.Becomes}]++
 		}
 	})
-	return out, mapError(bpfMapFlowsV2, err)
+	return out, mapError(bpfMapFlowsV3, err)
 }
 
 // TableOf says what is in the table of a VIP: a hash that is equal on two nodes exactly if

@@ -51,16 +51,16 @@ func (s *store) endFlows(e endedFlows) error {
 	}
 	taken := func(k intent.VIPKey) bool { _, ok := s.lb.vips[vipKernelKey(k)]; return ok }
 	var keys []bpfFlowKey
-	_, err := pinned.Walk(s.t[bpfMapFlowsV2], func(k bpfFlowKey, v bpfFlow) {
+	_, err := pinned.Walk(s.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
 		if f := flowOf(k, v, 0); f.ToVIP && e.has(f, taken) {
-			keys = append(keys, k, kernelFlowKey(FlowKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Src: f.Becomes, Dst: f.Key.Src}))
+			keys = append(keys, k, kernelFlowKey(FlowKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Src: f.Becomes, Dst: f.Key.Src, Tap: f.Key.Tap}))
 		}
 	})
 	for _, k := range keys {
 		// What the programs have given to another flow meanwhile is gone already.
-		if gone := s.t[bpfMapFlowsV2].Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
+		if gone := s.t[bpfMapFlowsV3].Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}
-	return mapError(bpfMapFlowsV2, err)
+	return mapError(bpfMapFlowsV3, err)
 }

@@ -51,7 +51,7 @@ type bpfBalanced struct {
 	Flows      uint64
 	Unrecorded uint64
 	Drops      uint64
-	Due        uint64
+	Pad        uint64
 }
 
 type bpfClient struct {
@@ -60,6 +60,7 @@ type bpfClient struct {
 	Flags   uint32
 	Unknown uint32
 	Until   uint32
+	Due     uint64
 }
 
 type bpfClientFlags uint32
@@ -136,12 +137,14 @@ type bpfFlow struct {
 }
 
 type bpfFlowKey struct {
-	_     structs.HostLayout
-	Src   [16]uint8
-	Dst   [16]uint8
-	Scope uint32
-	Ports uint32
-	Proto uint32
+	_       structs.HostLayout
+	Src     [16]uint8
+	Dst     [16]uint8
+	Scope   uint32
+	Ports   uint32
+	Ifindex uint32
+	Vlan    uint16
+	Proto   uint16
 }
 
 type bpfFlowKind uint32
@@ -313,6 +316,13 @@ type bpfPrefixCache struct {
 	Generation uint32
 	Route      bpfRoute
 	Addr       [16]uint8
+}
+
+type bpfRate struct {
+	_          structs.HostLayout
+	Due        uint64
+	Unrecorded uint32
+	Pad        uint32
 }
 
 type bpfRoute struct {
@@ -491,19 +501,19 @@ type bpfVtepKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	bpfMapAffinityV2        = "affinity_v2"
+	bpfMapAffinityV3        = "affinity_v3"
 	bpfMapAnswersV2         = "answers_v2"
 	bpfMapAskedV1           = "asked_v1"
 	bpfMapBackendFrontV1    = "backend_front_v1"
 	bpfMapBackendStatsV1    = "backend_stats_v1"
 	bpfMapBackendsV1        = "backends_v1"
 	bpfMapBucketsV1         = "buckets_v1"
-	bpfMapClientsV1         = "clients_v1"
+	bpfMapClientsV2         = "clients_v2"
 	bpfMapCountersV1        = "counters_v1"
 	bpfMapDropsV1           = "drops_v1"
 	bpfMapEntriesV1         = "entries_v1"
-	bpfMapFlowsV2           = "flows_v2"
-	bpfMapFragmentsV2       = "fragments_v2"
+	bpfMapFlowsV3           = "flows_v3"
+	bpfMapFragmentsV3       = "fragments_v3"
 	bpfMapGateFrontV2       = "gate_front_v2"
 	bpfMapGatewaysV1        = "gateways_v1"
 	bpfMapGroupsV1          = "groups_v1"
@@ -518,6 +528,7 @@ const (
 	bpfMapPrefixGenV1       = "prefix_gen_v1"
 	bpfMapPrefixes4V1       = "prefixes4_v1"
 	bpfMapPrefixes6V1       = "prefixes6_v1"
+	bpfMapRatesV1           = "rates_v1"
 	bpfMapRouteFrontV1      = "route_front_v1"
 	bpfMapSamplesV1         = "samples_v1"
 	bpfMapScratchV2         = "scratch_v2"
@@ -600,19 +611,19 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.MapSpec `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.MapSpec `ebpf:"clients_v2"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.MapSpec `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -627,6 +638,7 @@ type bpfMapSpecs struct {
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.MapSpec `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
@@ -687,19 +699,19 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.Map `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.Map `ebpf:"clients_v2"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.Map `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -714,6 +726,7 @@ type bpfMaps struct {
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.Map `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
@@ -732,19 +745,19 @@ type bpfMaps struct {
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
-		m.AffinityV2,
+		m.AffinityV3,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
-		m.ClientsV1,
+		m.ClientsV2,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV2,
-		m.FragmentsV2,
+		m.FlowsV3,
+		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -759,6 +772,7 @@ func (m *bpfMaps) Close() error {
 		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
+		m.RatesV1,
 		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ScratchV2,

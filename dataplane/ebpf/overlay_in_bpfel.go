@@ -16,19 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	overlayInMapAffinityV2     = "affinity_v2"
+	overlayInMapAffinityV3     = "affinity_v3"
 	overlayInMapAnswersV2      = "answers_v2"
 	overlayInMapAskedV1        = "asked_v1"
 	overlayInMapBackendFrontV1 = "backend_front_v1"
 	overlayInMapBackendStatsV1 = "backend_stats_v1"
 	overlayInMapBackendsV1     = "backends_v1"
 	overlayInMapBucketsV1      = "buckets_v1"
-	overlayInMapClientsV1      = "clients_v1"
+	overlayInMapClientsV2      = "clients_v2"
 	overlayInMapCountersV1     = "counters_v1"
 	overlayInMapDropsV1        = "drops_v1"
 	overlayInMapEntriesV1      = "entries_v1"
-	overlayInMapFlowsV2        = "flows_v2"
-	overlayInMapFragmentsV2    = "fragments_v2"
+	overlayInMapFlowsV3        = "flows_v3"
+	overlayInMapFragmentsV3    = "fragments_v3"
 	overlayInMapGateFrontV2    = "gate_front_v2"
 	overlayInMapGatewaysV1     = "gateways_v1"
 	overlayInMapGroupsV1       = "groups_v1"
@@ -43,6 +43,7 @@ const (
 	overlayInMapPrefixGenV1    = "prefix_gen_v1"
 	overlayInMapPrefixes4V1    = "prefixes4_v1"
 	overlayInMapPrefixes6V1    = "prefixes6_v1"
+	overlayInMapRatesV1        = "rates_v1"
 	overlayInMapRouteFrontV1   = "route_front_v1"
 	overlayInMapSamplesV1      = "samples_v1"
 	overlayInMapScratchV2      = "scratch_v2"
@@ -110,19 +111,19 @@ type overlayInProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayInMapSpecs struct {
-	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.MapSpec `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.MapSpec `ebpf:"clients_v2"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.MapSpec `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -137,6 +138,7 @@ type overlayInMapSpecs struct {
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.MapSpec `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
@@ -180,19 +182,19 @@ func (o *overlayInObjects) Close() error {
 //
 // It can be passed to loadOverlayInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayInMaps struct {
-	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.Map `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.Map `ebpf:"clients_v2"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.Map `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -207,6 +209,7 @@ type overlayInMaps struct {
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.Map `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
@@ -225,19 +228,19 @@ type overlayInMaps struct {
 
 func (m *overlayInMaps) Close() error {
 	return _OverlayInClose(
-		m.AffinityV2,
+		m.AffinityV3,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
-		m.ClientsV1,
+		m.ClientsV2,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV2,
-		m.FragmentsV2,
+		m.FlowsV3,
+		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -252,6 +255,7 @@ func (m *overlayInMaps) Close() error {
 		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
+		m.RatesV1,
 		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ScratchV2,

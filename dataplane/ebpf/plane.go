@@ -69,7 +69,7 @@ func (p Plane) mapSpecs(limits Limits) (map[string]*ebpf.MapSpec, error) {
 }
 
 // ofClients are the maps that no program of Fabric uses.
-var ofClients = []string{bpfMapClientsV1, bpfMapNeighborsV1}
+var ofClients = []string{bpfMapClientsV2, bpfMapNeighborsV1}
 
 // allPrograms are those of both planes.
 func allPrograms() []Program { return append(Fabric.programs(), Clients.programs()...) }

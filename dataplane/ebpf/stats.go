@@ -170,6 +170,10 @@ func (s *store) acquireStats(k bpfVipKey) (uint32, error) {
 	row, fresh, err := s.lb.stats.acquire(k)
 	if err == nil && fresh {
 		err = mapError(bpfMapVipStatsV1, s.lb.vipStats.clear(row))
+		// A limit that became smaller leaves VIPs beyond it, of which all flows are recorded.
+		if err == nil && row < s.t[bpfMapRatesV1].MaxEntries() {
+			err = s.setRow(bpfMapRatesV1, row, bpfRate{})
+		}
 	}
 	return row, err
 }

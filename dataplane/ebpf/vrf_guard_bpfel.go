@@ -16,19 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vrfGuardMapAffinityV2     = "affinity_v2"
+	vrfGuardMapAffinityV3     = "affinity_v3"
 	vrfGuardMapAnswersV2      = "answers_v2"
 	vrfGuardMapAskedV1        = "asked_v1"
 	vrfGuardMapBackendFrontV1 = "backend_front_v1"
 	vrfGuardMapBackendStatsV1 = "backend_stats_v1"
 	vrfGuardMapBackendsV1     = "backends_v1"
 	vrfGuardMapBucketsV1      = "buckets_v1"
-	vrfGuardMapClientsV1      = "clients_v1"
+	vrfGuardMapClientsV2      = "clients_v2"
 	vrfGuardMapCountersV1     = "counters_v1"
 	vrfGuardMapDropsV1        = "drops_v1"
 	vrfGuardMapEntriesV1      = "entries_v1"
-	vrfGuardMapFlowsV2        = "flows_v2"
-	vrfGuardMapFragmentsV2    = "fragments_v2"
+	vrfGuardMapFlowsV3        = "flows_v3"
+	vrfGuardMapFragmentsV3    = "fragments_v3"
 	vrfGuardMapGateFrontV2    = "gate_front_v2"
 	vrfGuardMapGatewaysV1     = "gateways_v1"
 	vrfGuardMapGroupsV1       = "groups_v1"
@@ -43,6 +43,7 @@ const (
 	vrfGuardMapPrefixGenV1    = "prefix_gen_v1"
 	vrfGuardMapPrefixes4V1    = "prefixes4_v1"
 	vrfGuardMapPrefixes6V1    = "prefixes6_v1"
+	vrfGuardMapRatesV1        = "rates_v1"
 	vrfGuardMapRouteFrontV1   = "route_front_v1"
 	vrfGuardMapSamplesV1      = "samples_v1"
 	vrfGuardMapScratchV2      = "scratch_v2"
@@ -110,19 +111,19 @@ type vrfGuardProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrfGuardMapSpecs struct {
-	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.MapSpec `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.MapSpec `ebpf:"clients_v2"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.MapSpec `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -137,6 +138,7 @@ type vrfGuardMapSpecs struct {
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.MapSpec `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
@@ -180,19 +182,19 @@ func (o *vrfGuardObjects) Close() error {
 //
 // It can be passed to loadVrfGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrfGuardMaps struct {
-	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.Map `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.Map `ebpf:"clients_v2"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.Map `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -207,6 +209,7 @@ type vrfGuardMaps struct {
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.Map `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
@@ -225,19 +228,19 @@ type vrfGuardMaps struct {
 
 func (m *vrfGuardMaps) Close() error {
 	return _VrfGuardClose(
-		m.AffinityV2,
+		m.AffinityV3,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
-		m.ClientsV1,
+		m.ClientsV2,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV2,
-		m.FragmentsV2,
+		m.FlowsV3,
+		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -252,6 +255,7 @@ func (m *vrfGuardMaps) Close() error {
 		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
+		m.RatesV1,
 		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ScratchV2,

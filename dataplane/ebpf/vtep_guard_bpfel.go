@@ -16,19 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vtepGuardMapAffinityV2     = "affinity_v2"
+	vtepGuardMapAffinityV3     = "affinity_v3"
 	vtepGuardMapAnswersV2      = "answers_v2"
 	vtepGuardMapAskedV1        = "asked_v1"
 	vtepGuardMapBackendFrontV1 = "backend_front_v1"
 	vtepGuardMapBackendStatsV1 = "backend_stats_v1"
 	vtepGuardMapBackendsV1     = "backends_v1"
 	vtepGuardMapBucketsV1      = "buckets_v1"
-	vtepGuardMapClientsV1      = "clients_v1"
+	vtepGuardMapClientsV2      = "clients_v2"
 	vtepGuardMapCountersV1     = "counters_v1"
 	vtepGuardMapDropsV1        = "drops_v1"
 	vtepGuardMapEntriesV1      = "entries_v1"
-	vtepGuardMapFlowsV2        = "flows_v2"
-	vtepGuardMapFragmentsV2    = "fragments_v2"
+	vtepGuardMapFlowsV3        = "flows_v3"
+	vtepGuardMapFragmentsV3    = "fragments_v3"
 	vtepGuardMapGateFrontV2    = "gate_front_v2"
 	vtepGuardMapGatewaysV1     = "gateways_v1"
 	vtepGuardMapGroupsV1       = "groups_v1"
@@ -43,6 +43,7 @@ const (
 	vtepGuardMapPrefixGenV1    = "prefix_gen_v1"
 	vtepGuardMapPrefixes4V1    = "prefixes4_v1"
 	vtepGuardMapPrefixes6V1    = "prefixes6_v1"
+	vtepGuardMapRatesV1        = "rates_v1"
 	vtepGuardMapRouteFrontV1   = "route_front_v1"
 	vtepGuardMapSamplesV1      = "samples_v1"
 	vtepGuardMapScratchV2      = "scratch_v2"
@@ -111,19 +112,19 @@ type vtepGuardProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vtepGuardMapSpecs struct {
-	AffinityV2     *ebpf.MapSpec `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.MapSpec `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
 	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.MapSpec `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.MapSpec `ebpf:"clients_v2"`
 	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.MapSpec `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.MapSpec `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.MapSpec `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
@@ -138,6 +139,7 @@ type vtepGuardMapSpecs struct {
 	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.MapSpec `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
@@ -182,19 +184,19 @@ func (o *vtepGuardObjects) Close() error {
 //
 // It can be passed to loadVtepGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vtepGuardMaps struct {
-	AffinityV2     *ebpf.Map `ebpf:"affinity_v2"`
+	AffinityV3     *ebpf.Map `ebpf:"affinity_v3"`
 	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
 	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
 	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
 	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
 	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
 	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
-	ClientsV1      *ebpf.Map `ebpf:"clients_v1"`
+	ClientsV2      *ebpf.Map `ebpf:"clients_v2"`
 	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV2        *ebpf.Map `ebpf:"flows_v2"`
-	FragmentsV2    *ebpf.Map `ebpf:"fragments_v2"`
+	FlowsV3        *ebpf.Map `ebpf:"flows_v3"`
+	FragmentsV3    *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
 	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
@@ -209,6 +211,7 @@ type vtepGuardMaps struct {
 	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
+	RatesV1        *ebpf.Map `ebpf:"rates_v1"`
 	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
@@ -227,19 +230,19 @@ type vtepGuardMaps struct {
 
 func (m *vtepGuardMaps) Close() error {
 	return _VtepGuardClose(
-		m.AffinityV2,
+		m.AffinityV3,
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,
-		m.ClientsV1,
+		m.ClientsV2,
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV2,
-		m.FragmentsV2,
+		m.FlowsV3,
+		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
 		m.GroupsV1,
@@ -254,6 +257,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.PrefixGenV1,
 		m.Prefixes4V1,
 		m.Prefixes6V1,
+		m.RatesV1,
 		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ScratchV2,

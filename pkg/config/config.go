@@ -205,16 +205,14 @@ type LoadBalancing struct {
 	// Enabled has eBPF balance packets from the fabric to VIPs of load balancers that
 	// hang on a router with a gateway port here, and the VIPs announced. It needs ovn.nb.
 	Enabled bool `yaml:"enabled"`
-	// NewFlowRate is how many new flows a second of each VIP are recorded, and as many
-	// at once; 0: all. Flows above it go where their hash leads, which holds as long as
+	// NewFlowRate is how many new flows a second of each VIP are recorded, and of each
+	// machine to VIPs of its switch, and as many at once; 0: all. Flows above it go where their hash leads, which holds as long as
 	// the backends stay the same, and take no row from flows that are there.
 	NewFlowRate uint32 `yaml:"newFlowRate"`
 	// BackendMetrics has the metrics of each backend served, besides those of each VIP.
 	BackendMetrics bool `yaml:"backendMetrics"`
 	// Clients has what machines of this node send to VIPs of their switches balanced on
-	// their taps, too, on any node. Else OVN balances it. What machines send is read before
-	// OVN has checked its source: one that forges it can disturb connections of others on
-	// its switch and node.
+	// their taps, too, on any node. Else OVN balances it.
 	Clients bool `yaml:"clients"`
 	// ACLUnknown is what balances for a machine whose ACLs are not known: ovn or ebpf. ACLs
 	// that name a VIP would see the backend in its place.

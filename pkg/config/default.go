@@ -34,7 +34,7 @@ func Default() *Config {
 		},
 		Exposure:      Exposure{Ports: SwitchOff, FloatingIPs: SwitchOff, Gateways: SwitchOff},
 		Metadata:      defaultMetadata(),
-		LoadBalancing: LoadBalancing{NewFlowRate: 20000, BackendMetrics: true, ACLUnknown: BalancedByOVN},
+		LoadBalancing: LoadBalancing{Clients: true, NewFlowRate: 20000, BackendMetrics: true, ACLUnknown: BalancedByOVN},
 		Dataplane: Dataplane{
 			BPFFS: "/sys/fs/bpf/sluice",
 			Sizes: Sizes{

@@ -78,7 +78,7 @@ func TestBalanceAffinity(t *testing.T) {
 				t.Error("no client would have moved: this run shows nothing")
 			}
 			// Later on the table decides again.
-			aged := raw(t, dir, "affinity_v2")
+			aged := raw(t, dir, "affinity_v3")
 			for key, value := range rowsOf(t, aged) {
 				row := []byte(value)
 				binary.NativeEndian.PutUint32(row[4:], binary.NativeEndian.Uint32(row[4:])-301)
@@ -138,12 +138,12 @@ func TestBalanceFlush(t *testing.T) {
 				}
 			}
 		}
-		before := len(rowsOf(t, raw(t, dir, "flows_v2")))
+		before := len(rowsOf(t, raw(t, dir, "flows_v3")))
 		want := before - 2*40
 		if gone := d.VIPs().Delete(t.Context(), []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: c.vip.Addr(), Port: 80}}); gone != nil {
 			t.Fatal(gone)
 		}
-		if got := len(rowsOf(t, raw(t, dir, "flows_v2"))); got != want {
+		if got := len(rowsOf(t, raw(t, dir, "flows_v3"))); got != want {
 			t.Errorf("%d rows of flows, of %d; want %d", got, before, want)
 		}
 		if now := goes(90, 0, "A"); now != ends[90][0] {

@@ -47,11 +47,16 @@ func backendMAC(a netip.Addr) intent.MAC {
 
 func newTapWorld(t *testing.T, hook ebpf.Hook) *tapWorld {
 	t.Helper()
-	w := &tapWorld{t: t, dir: bpffs(t)}
+	return tapWorldOf(t, ebpf.Config{Dir: bpffs(t), Plane: ebpf.Clients, Hook: hook})
+}
+
+func tapWorldOf(t *testing.T, c ebpf.Config) *tapWorld {
+	t.Helper()
+	w := &tapWorld{t: t, dir: c.Dir}
 	var index int
 	w.ns, index = namespace(t)
 	w.tap = uint32(index)
-	w.d = load(t, ebpf.Config{Dir: w.dir, Plane: ebpf.Clients, Hook: hook})
+	w.d = load(t, c)
 	onTap := map[intent.VIPKey]intent.VIP{}
 	for k, v := range worldVIPs() {
 		k.VNI = onSwitch
@@ -280,6 +285,7 @@ func (w *tapWorld) fragments(t *testing.T) {
 	}{{client4, netip.AddrPortFrom(vip4, 7000)}, {client6, netip.AddrPortFrom(vip6, 7000)}} {
 		client := netip.AddrPortFrom(c.client, 1234)
 		list := fragments(ether(clientMAC, vipMAC, 0), datagram(client, c.vip), 77)
+		w.untouched(t, ebpf.TraceRequest{Program: ebpf.ClientIn, IfIndex: w.tap, Frame: list[1]})
 		var first netip.Addr
 		for i, f := range list {
 			var out []byte
@@ -341,8 +347,15 @@ func TestClientFlips(t *testing.T) {
 	if _, to, _ := w.goes(t, w.asks(intent.TCP, netip.AddrPortFrom(client4, 4), vip, "S")); to == vip {
 		t.Error("a new flow is OVN's")
 	}
-	// A backend that is taken out keeps its flows, and they their MAC address.
-	if err := w.d.Neighbors().Delete(t.Context(), []intent.NeighborKey{{Scope: onSwitch, Addr: backend.Addr()}}); err != nil {
+	// A backend that is made anew has another MAC address.
+	k := intent.NeighborKey{Scope: onSwitch, Addr: backend.Addr()}
+	anew := mac("fa:16:3e:00:20:aa")
+	apply(t, w.d.Neighbors(), map[intent.NeighborKey]intent.Neighbor{k: {Key: k, MAC: anew}})
+	if _, to, mac := w.goes(t, w.asks(intent.TCP, known, vip, "A")); to != backend || mac != anew {
+		t.Errorf("a flow goes to %s at %s", to, mac)
+	}
+	// One that is taken out keeps its flows, and they their MAC address.
+	if err := w.d.Neighbors().Delete(t.Context(), []intent.NeighborKey{k}); err != nil {
 		t.Fatal(err)
 	}
 	if _, to, mac := w.goes(t, w.asks(intent.TCP, known, vip, "A")); to != backend || mac != backendMAC(backend.Addr()) {

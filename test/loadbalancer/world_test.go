@@ -140,7 +140,7 @@ func (w *world) known(node string, vip netip.Addr) int {
 
 func (w *world) knownIn(pins string, vip netip.Addr) (n int) {
 	w.Helper()
-	m, err := ebpf.LoadPinnedMap(filepath.Join(pins, "flows_v2"), &ebpf.LoadPinOptions{ReadOnly: true})
+	m, err := ebpf.LoadPinnedMap(filepath.Join(pins, "flows_v3"), &ebpf.LoadPinOptions{ReadOnly: true})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -180,13 +180,9 @@ func (w *world) stop(vm string) {
 	}
 }
 
-// sluiced starts sluiced on a node. more is added to its configuration, in place of what
-// has machines' connections balanced on their taps.
+// sluiced starts sluiced on a node. more is added to its configuration.
 func (w *world) sluiced(node string, more ...string) {
 	w.Helper()
-	if len(more) == 0 {
-		more = []string{"  clients: true\n"}
-	}
 	text := fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)

@@ -1,0 +1,140 @@
+package bpf_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// secondVLAN is another machine's, on the tap of tapWorld.
+const secondVLAN = 5
+
+// second adds a machine to the switch.
+func (w *tapWorld) second() {
+	w.t.Helper()
+	k := intent.ClientKey{IfIndex: w.tap, VLAN: secondVLAN}
+	w.inside(func() {
+		apply(w.t, w.d.Machines(), map[intent.ClientKey]intent.Client{k: {Key: k, Scope: onSwitch}})
+	})
+}
+
+// flow finds the flow of a machine; no VLAN is that of the first one.
+func (w *tapWorld) flow(client, vip netip.AddrPort, vlan uint16) (ebpf.Flow, bool) {
+	w.t.Helper()
+	f, ok, err := w.d.Reader().Flow(ebpf.FlowKey{VNI: onSwitch, Protocol: intent.TCP, Src: client, Dst: vip, Tap: intent.ClientKey{IfIndex: w.tap, VLAN: vlan}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f, ok
+}
+
+// What a machine sends in another one's name changes nothing for the other one.
+func TestClientForged(t *testing.T) {
+	w := newTapWorld(t, ebpf.HookAuto)
+	w.second()
+	for _, c := range []struct {
+		client netip.Addr
+		vip    netip.AddrPort
+	}{{client4, netip.AddrPortFrom(vip4, 80)}, {client6, netip.AddrPortFrom(vip6, 80)}} {
+		client := netip.AddrPortFrom(c.client, clientPort)
+		_, backend, _ := w.goes(t, w.asks(intent.TCP, client, c.vip, "S"))
+		w.goes(t, w.asks(intent.TCP, client, c.vip, "A"))
+		for _, flags := range []string{"S", "A", "R"} {
+			w.goes(t, withVLAN(w.asks(intent.TCP, client, c.vip, flags), secondVLAN))
+			w.goes(t, withVLAN(w.asks(intent.TCP, client, backend, flags), secondVLAN))
+		}
+		if f, ok := w.flow(client, c.vip, secondVLAN); !ok || !f.Ending {
+			t.Errorf("the forged flow is %+v (%t)", f, ok)
+		}
+		if f, ok := w.flow(client, c.vip, 0); !ok || f.Ending || !f.Open || f.Becomes != backend {
+			t.Errorf("the flow is %+v (%t)", f, ok)
+		}
+		if from, _, _ := w.goes(t, w.gets(intent.TCP, backend, client, "SA")); from != c.vip {
+			t.Errorf("an answer is from %s", from)
+		}
+	}
+}
+
+// A connection to a backend itself has its answers, also from the port of one to a VIP that
+// has ended, and the other way round.
+func TestClientDirect(t *testing.T) {
+	w := newTapWorld(t, ebpf.HookAuto)
+	for _, c := range []struct {
+		client netip.Addr
+		vip    netip.AddrPort
+	}{{client4, netip.AddrPortFrom(vip4, 80)}, {client6, netip.AddrPortFrom(vip6, 80)}} {
+		client := netip.AddrPortFrom(c.client, clientPort)
+		answer := func(backend netip.AddrPort, flags string, want netip.AddrPort) {
+			t.Helper()
+			if from, _, _ := w.goes(t, w.gets(intent.TCP, backend, client, flags)); from != want {
+				t.Errorf("an answer is from %s, not from %s", from, want)
+			}
+		}
+		for range 2 {
+			_, backend, _ := w.goes(t, w.asks(intent.TCP, client, c.vip, "S"))
+			// The backend has this connection: it answers no other one.
+			w.untouched(t, w.asks(intent.TCP, client, backend, "S"))
+			answer(backend, "SA", c.vip)
+			w.goes(t, w.asks(intent.TCP, client, c.vip, "A"))
+			w.untouched(t, w.asks(intent.TCP, client, backend, "S"))
+			answer(backend, "A", c.vip)
+			w.goes(t, w.asks(intent.TCP, client, c.vip, "F"))
+			answer(backend, "F", c.vip)
+			w.goes(t, w.asks(intent.TCP, client, c.vip, "A"))
+			w.untouched(t, w.asks(intent.TCP, client, backend, "S"))
+			answer(backend, "SA", backend)
+			w.untouched(t, w.asks(intent.TCP, client, backend, "A"))
+			answer(backend, "A", backend)
+		}
+	}
+}
+
+// A machine that begins too many flows takes the rows of no other one, and makes nothing
+// uncertain for VIPs that it does not ask.
+func TestClientFlood(t *testing.T) {
+	dir := bpffs(t)
+	w := tapWorldOf(t, ebpf.Config{Dir: dir, Plane: ebpf.Clients, Node: ebpf.Node{FlowRate: 8}})
+	w.second()
+	vip := netip.AddrPortFrom(vip4, 80)
+	for i := range 200 {
+		w.goes(t, w.asks(intent.TCP, netip.AddrPortFrom(client4, uint16(clientPort+i)), vip, "S"))
+	}
+	known := 0
+	for i := range 200 {
+		if _, ok := w.flow(netip.AddrPortFrom(client4, uint16(clientPort+i)), vip, 0); ok {
+			known++
+		}
+	}
+	if known == 0 || known > 100 {
+		t.Errorf("%d of 200 flows are known", known)
+	}
+	// Its tokens are gone for all VIPs, those of others are not.
+	other := netip.AddrPortFrom(vip6, 80)
+	for vlan, want := range map[uint16]bool{0: false, secondVLAN: true} {
+		client := netip.AddrPortFrom(client6, 9000+vlan)
+		in := w.asks(intent.TCP, client, other, "S")
+		if vlan != 0 {
+			in = withVLAN(in, vlan)
+		}
+		w.goes(t, in)
+		if _, ok := w.flow(client, other, vlan); ok != want {
+			t.Errorf("a flow of the machine in VLAN %d is known: %t", vlan, ok)
+		}
+	}
+	// Answers of flows that are not known are told by their hash, for the VIP of the flood alone.
+	of, untold := 0, 0
+	for i := range 100 {
+		client := netip.AddrPortFrom(client4, uint16(20000+i))
+		if from, _, _ := w.goes(t, w.gets(intent.TCP, netip.AddrPortFrom(addr("10.10.0.1"), 8080), client, "A")); from == vip {
+			of++
+		}
+		if from, _, _ := w.goes(t, w.gets(intent.UDP, netip.AddrPortFrom(addr("10.10.0.1"), 7000), client, "")); from.Addr() != vip4 {
+			untold++
+		}
+	}
+	if of == 0 || untold != 100 {
+		t.Errorf("%d of 100 are answers of the VIP; %d of 100 are not of one that nobody asked", of, untold)
+	}
+}
