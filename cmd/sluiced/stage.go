@@ -26,7 +26,13 @@ func (n *node) promote(ctx context.Context) error {
 	if !n.dp.Staged() {
 		return nil
 	}
-	if n.whenPrepared(ctx, change{every: promoteInterval, pause: promoteInterval, told: n.toldWanted, prepared: n.filled, failed: "the older maps go on; trying again",
+	older, err := n.dp.OlderRoutes()
+	if err != nil {
+		n.d.log.Warn("the routes of the older maps cannot be read; what of them is not there yet is not waited for", "error", err)
+	}
+	// A node that is restarting, too, has its routes in the older maps alone.
+	prepared := func() bool { return n.filled() && !n.tables.Misses(older) }
+	if n.whenPrepared(ctx, change{every: promoteInterval, pause: promoteInterval, told: n.toldWanted, prepared: prepared, failed: "the older maps go on; trying again",
 		do: func(context.Context) error { return n.dp.Promote() }}) {
 		n.noteLoaded()
 	}

@@ -2,6 +2,7 @@ package ebpf
 
 import (
 	"errors"
+	"io/fs"
 
 	"github.com/cilium/ebpf"
 
@@ -31,6 +32,31 @@ func (r *Reader) Routes() (map[intent.RouteKey]RouteRow, error) {
 		out[k] = row
 	})
 	return out, errors.Join(append(errs, err)...)
+}
+
+// OlderRoutes reads the remote routes of the maps of an older layout, which forward while this
+// build's are filled; none where their layout is another than this build's.
+func (d *Dataplane) OlderRoutes() (map[intent.RouteKey]intent.NextHopSet, error) {
+	older := &Reader{tables{}}
+	defer older.Close()
+	for _, name := range []string{bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1, bpfMapNamesV1, bpfMapNexthopsV1, bpfMapGroupsV1} {
+		m, err := ebpf.LoadPinnedMap(pinOf(d.dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, mapError(name, err)
+		}
+		older.t[name] = m
+	}
+	routes, err := older.Routes()
+	out := map[intent.RouteKey]intent.NextHopSet{}
+	for k, r := range routes {
+		if r.Kind == intent.RouteRemote {
+			out[k] = r.NextHops
+		}
+	}
+	return out, err
 }
 
 func (r *Reader) route(v bpfRoute) (RouteRow, error) {

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -21,6 +22,20 @@ func (t *Tables) holdRoute(p intent.Path) func(intent.RouteKey, intent.Route) bo
 		}
 		return !t.src.BGP() || t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
 	}
+}
+
+// Misses tells whether any of the routes that other maps have is not wanted here, and may come
+// back: holdRoute would keep it.
+func (t *Tables) Misses(others map[intent.RouteKey]intent.NextHopSet) bool {
+	known := func(a netip.Addr) bool { _, ok := t.VTEPs.Wanted(a); return ok }
+	for k, hops := range others {
+		_, wanted := t.Routes.Wanted(k)
+		_, vrf := t.VRFs.Wanted(k.VNI)
+		if !wanted && vrf && t.src.Lingers(hops, known) {
+			return true
+		}
+	}
+	return false
 }
 
 // holdFlow keeps a flow until OVN is in sync; one that brings packets of a source
