@@ -50,14 +50,15 @@ test: deps
 test-vm: deps
 	@tools/gotest.sh ./test/vm
 
-# The same, longer: more random restarts, fuzzing, other kernels in VMs.
+# The same, longer: more random restarts, fuzzing, other kernels in VMs. With PACKAGES
+# it is a part of it: make test-nightly PACKAGES=./test/vm, or PACKAGES=fuzz.
 test-nightly:
 	@tools/deps.sh nightly
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory generated
 	@$(MAKE) --no-print-directory build
-	@SLUICE_NIGHTLY=1 tools/gotest.sh -count=1 -timeout 4h
-	@tools/fuzz.sh
+	@[ "$(PACKAGES)" = fuzz ] || SLUICE_NIGHTLY=1 tools/gotest.sh -count=1 -timeout 4h $(PACKAGES)
+	@[ -n "$(filter-out fuzz,$(PACKAGES))" ] || tools/fuzz.sh
 
 # Side-by-side measurements; also writes build/bench.json.
 bench: deps-lab build
