@@ -211,15 +211,9 @@ func (c *chaos) round(quiet time.Time) time.Time {
 func (c *chaos) settle(since time.Time) {
 	c.Helper()
 	for _, cloud := range chaosClouds {
-		tries := 0
 		c.calm("OVN of cloud "+cloud+" has settled", func() error {
-			tries++
 			c.reviveDatabases(cloud)
-			err := c.ovnSettled(cloud)
-			if err != nil && tries%50 == 0 {
-				c.forgetNeighbors(cloud)
-			}
-			return err
+			return c.ovnSettled(cloud)
 		})
 	}
 	for _, n := range c.chassis() {
@@ -317,16 +311,6 @@ func (c *chaos) recompute() {
 	c.note("ovn-controllers are told to compute everything anew")
 	for _, n := range chaosNodes {
 		_, _ = c.Exec(c.Context(), n, "sh", "-c", `ovn-appctl -t "$OVN_RUNDIR"/ovn-controller.*.ctl inc-engine/recompute`)
-	}
-}
-
-// forgetNeighbors: the userspace datapath of Open vSwitch keeps the MAC address of a
-// tunnel's other end for a quarter of an hour, and a bridge that is being set up has
-// another one for a moment, which may be what it kept.
-func (c *chaos) forgetNeighbors(cloud string) {
-	c.note("Open vSwitch of cloud " + cloud + " is told to forget the ends of its tunnels")
-	for _, n := range chassisOf(cloud) {
-		_, _ = c.Exec(c.Context(), n, "ovs-appctl", "tnl/neigh/flush")
 	}
 }
 

@@ -48,6 +48,31 @@ func TestTenantNetworkAcrossChassis(t *testing.T) {
 	}
 }
 
+// The end of a tunnel has one MAC address: a chassis keeps what is answered last.
+func TestOneAnswerForTunnelEnds(t *testing.T) {
+	l := evpn.Lab(t)
+	to, err := l.Node("a1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := l.Capture(t.Context(), "a2", "encap", "arp[6:2] = 2 and ether dst not ff:ff:ff:ff:ff:ff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labtest.Exec(t, l, "a2", "sh", "-ec", "ip neigh flush dev br-phy; ping -n -c3 -i0.2 -W2 "+to.Encap.String())
+	packets, err := answers.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]bool{}
+	for _, p := range packets {
+		sources[fmt.Sprintf("%x", p.Data[6:12])] = true
+	}
+	if len(sources) != 1 {
+		t.Errorf("%s is answered for by %v", to.Encap, sources)
+	}
+}
+
 func TestTCPAcrossChassis(t *testing.T) {
 	l := evpn.Lab(t)
 	for _, c := range []struct{ family, addr string }{{"4", "10.10.0.12"}, {"6", "[fd00:10::12]"}} {

@@ -65,6 +65,11 @@ func (l *Lab) makeUnderlay(ctx context.Context) error {
 // quietIPv6 keeps duplicate address detection from delaying addresses.
 const quietIPv6 = "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; echo 0 >/proc/sys/net/ipv6/conf/default/accept_ra; "
 
+// silent leaves requests for the address of br-phy to br-phy: the kernel sees what comes to
+// a port of the userspace datapath, too, and would answer with this link's MAC address. The
+// other chassis keep the answer that comes last, and packets for it are lost.
+const silent = "echo 8 >/proc/sys/net/ipv4/conf/" + geneveLink + "/arp_ignore; "
+
 func (l *Lab) setUpNode(ctx context.Context, n Node) error {
 	if err := l.makeMounts(ctx, n); err != nil {
 		return err
@@ -77,6 +82,9 @@ func (l *Lab) setUpNode(ctx context.Context, n Node) error {
 			return err
 		}
 		cmds += c.wholePackets(geneveLink)
+		if !c.KernelDatapath {
+			cmds += silent
+		}
 	}
 	if err := l.shell(ctx, n, "set -e; "+cmds); err != nil {
 		return err
