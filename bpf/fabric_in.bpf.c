@@ -5,6 +5,7 @@
  * over VXLAN enter OVN here, or follow a gateway that has moved on. It redirects
  * or drops and never passes a packet to the host.
  */
+#include "lib/backend_route.h"
 #include "lib/icmp_error.h"
 #include "lib/relay.h"
 #include "lib/vip_echo.h"
@@ -85,10 +86,12 @@ static __noinline __u32 balance(struct run *r, struct packet *p)
 	return backend_find(r, p);
 }
 
-/* backend_route leads to the backend that was chosen; it has to be here. 0 or a drop reason. */
-static __noinline __u32 backend_route(struct run *r, const struct packet *p, __u64 *route)
+/* to_backend leads to the backend that was chosen; it has to be here. 0 or a drop reason. */
+static __noinline __u32 to_backend(struct run *r, const struct packet *p, __u64 *route)
 {
 	*route = route_lookup(r, &r->to, p->family);
+	if (!route_local(*route))
+		*route = backend_route(r, &r->to);
 	return route_local(*route) ? DROP_NONE : DROP_BACKEND_AWAY;
 }
 
@@ -206,7 +209,7 @@ int fabric_in(struct __sk_buff *skb)
 		/* What is of no VIP goes where the address is. */
 		reason = icmp_is_error(skb, &p) ? error_to_backend(&r, &p) : balance(&r, &p);
 		if (!reason && r.side)
-			reason = backend_route(&r, &p, &route);
+			reason = to_backend(&r, &p, &route);
 		if (reason)
 			return drop(&r, reason);
 	} else if (r.unknown) {

@@ -7,6 +7,7 @@
  */
 #define ANSWERS
 #include "lib/arp_nd.h"
+#include "lib/backend_route.h"
 #include "lib/default.h"
 #include "lib/vip_error.h"
 
@@ -172,8 +173,12 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 {
 	__u64 route = route_lookup(r, &p->src, p->family);
 
-	if ((!route_local(route) || route_ref(route) != row) && !default_source(r, p, row))
-		return drop(r, DROP_SOURCE_NOT_EXPOSED);
+	if ((!route_local(route) || route_ref(route) != row) && !default_source(r, p, row)) {
+		route = backend_route(r, &p->src);
+		if (!route_local(route) || route_ref(route) != row)
+			return drop(r, DROP_SOURCE_NOT_EXPOSED);
+	}
+	r->answers_only = route_kind(route) >> ROUTE_BACKEND_BIT & 1;
 	STEP(r, STEP_SOURCE, row, p->src.addr);
 	/* The place of BFD answers. */
 	if (is_bfd(r->skb, p, row))

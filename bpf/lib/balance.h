@@ -444,7 +444,6 @@ static __noinline void direct_known(struct run *r, const struct packet *p)
 	flow_key_of(&w->key, r, answer, l4->ports);
 	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
 	__u32 stats = 0;
-
 	int begins = opens_tcp(p->proto, l4->flags);
 
 	if (f && l4->now - f->seen <= flow_idle(p->proto, f->state) && !(begins && f->state & FLOW_ENDING)) {
@@ -468,6 +467,7 @@ static __always_inline void direct_note(struct run *r, struct packet *p)
 {
 	if (!has_ports(p->proto) || p->fragment == LATER_FRAGMENT || r->trace)
 		return;
-	if (uncertain(r, 1) || (p->proto == IPPROTO_TCP && opens_tcp(p->proto, tcp_flags(r->skb, p))))
+	/* Most VRFs have no flows that are not known, and need not ask for the time; in others that has mostly ended. */
+	if ((uncertain(r, 1) && uncertain(r, now_seconds())) || (p->proto == IPPROTO_TCP && opens_tcp(p->proto, tcp_flags(r->skb, p))))
 		direct_known(r, p);
 }

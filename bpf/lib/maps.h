@@ -115,6 +115,18 @@ struct {
 	__type(value, struct route);
 } hosts_v1 SEC(".maps");
 
+/*
+ * Backends that no route of their VRF leads to: their networks are not exposed. Only
+ * packets that are balanced find them, and only answers are accepted from them.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct host_key);
+	__type(value, struct route);
+} backend_routes_v1 SEC(".maps");
+
 /* Mapped into the daemon, which writes a row of it for each route. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

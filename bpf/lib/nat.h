@@ -117,9 +117,13 @@ static __noinline __u32 error_apply(struct run *r, struct packet *p);
 
 static __always_inline __u32 nat_apply(struct run *r, struct packet *p)
 {
-	if (!r->unknown)
-		return DROP_NONE;
-	return p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6 ? error_apply(r, p) : answer_apply(r, p);
+	__u32 reason = DROP_NONE;
+
+	if (r->unknown)
+		reason = p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6 ? error_apply(r, p) : answer_apply(r, p);
+	if (!reason && r->answers_only && r->side != NAT_SOURCE)
+		reason = DROP_SOURCE_NOT_EXPOSED;
+	return reason;
 }
 #else
 static __always_inline __u32 nat_apply(struct run *r, const struct packet *p)

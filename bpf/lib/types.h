@@ -190,12 +190,15 @@ struct prefix6_key {
 ASSERT_SIZE(struct prefix6_key, 24);
 
 /* Where a route leads, and of what map ref is a row. */
+#define ROUTE_BACKEND_BIT 5
+
 enum route_kind {
 	ROUTE_LOCAL = 1,  /* entries */
 	ROUTE_REMOTE = 2, /* nexthops: one next hop */
 	ROUTE_GROUP = 3,  /* groups: several */
 	ROUTE_BLOCK = 4,
 	ROUTE_VIP = 16 | ROUTE_LOCAL, /* entries: a single address that has VIPs; what is none of theirs goes there */
+	ROUTE_BACKEND = 1 << ROUTE_BACKEND_BIT | ROUTE_LOCAL, /* entries: see backend_routes */
 };
 
 struct route {

@@ -75,6 +75,7 @@ func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcil
 		Gateways:        reconcile.ReadOnly(pinned.Gateways()),
 		Served:          reconcile.ReadOnly(pinned.Served()),
 		VTEPs:           reconcile.ReadOnly(pinned.VTEPs()),
+		BackendRoutes:   reconcile.ReadOnly(pinned.BackendRoutes()),
 		VIPs:            reconcile.ReadOnly(pinned.VIPs()),
 		Routes:          reconcile.ReadOnly(pinned.Routes()),
 		UnderlayDevices: reconcile.ReadOnly(pinned.UnderlayDevices()),

@@ -116,7 +116,7 @@ func (n *node) prepared() bool {
 	if n.whole() {
 		return t.KernelVRFs.Settled() && t.KernelGateways.Settled() && t.KernelRoutes.Settled() && t.VTEPs.Settled()
 	}
-	return t.Gateways.Settled() && t.Served.Settled() && t.VTEPs.Settled() && t.VIPs.Settled() && t.Routes.Settled()
+	return t.Gateways.Settled() && t.Served.Settled() && t.VTEPs.Settled() && t.BackendRoutes.Settled() && t.VIPs.Settled() && t.Routes.Settled()
 }
 
 // takePort gives the UDP port to the devices of the new form, and has the VRFs' rows

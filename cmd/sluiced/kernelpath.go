@@ -50,7 +50,7 @@ func (n *node) drivers() tables.Drivers {
 	return tables.Drivers{
 		Bridges: n.links, KernelVRFs: n.kernel.VRFs(), KernelGateways: n.kernel.Gateways(), KernelRoutes: n.kernel.Routes(),
 		VRFs: n.dp.VRFs(), Gateways: n.dp.Gateways(), Served: n.dp.Served(), VTEPs: n.dp.VTEPs(),
-		VIPs: n.dp.VIPs(), Routes: n.dp.Routes(), UnderlayDevices: n.dp.UnderlayDevices(), Steering: ovs.NewSteering(n.d.ovs), Policies: n.speaker.Policies(), Announcements: n.speaker.Announcements(),
+		BackendRoutes: n.dp.BackendRoutes(), VIPs: n.dp.VIPs(), Routes: n.dp.Routes(), UnderlayDevices: n.dp.UnderlayDevices(), Steering: ovs.NewSteering(n.d.ovs), Policies: n.speaker.Policies(), Announcements: n.speaker.Announcements(),
 		LearnedRoutes: kernel.NewLearnedRoutes(netns.Namespace{}),
 	}
 }

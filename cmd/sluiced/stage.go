@@ -45,5 +45,5 @@ func (n *node) toldWanted() bool { return n.d.allInSync() && n.imported.Load() }
 // filled tells whether no row of the maps waits for its turn.
 func (n *node) filled() bool {
 	t := n.tables
-	return t.VRFs.Settled() && t.Gateways.Settled() && t.Served.Settled() && t.VTEPs.Settled() && t.VIPs.Settled() && t.Routes.Settled()
+	return t.VRFs.Settled() && t.Gateways.Settled() && t.Served.Settled() && t.VTEPs.Settled() && t.BackendRoutes.Settled() && t.VIPs.Settled() && t.Routes.Settled()
 }

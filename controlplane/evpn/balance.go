@@ -57,14 +57,35 @@ func (t *translation) balancers() {
 		t.fail(kindBalancer, "NB_Global", reason.BadLoadBalancer, err)
 	}
 	seen := map[intent.VNI]bool{}
+	behind := t.behind()
 	for i := range t.out.Gateways {
-		if g := &t.out.Gateways[i]; !seen[g.Gateway.VNI] {
+		if g := &t.out.Gateways[i]; !seen[g.Gateway.VNI] && len(rows) > 0 {
 			seen[g.Gateway.VNI] = true
+			g.Behind, g.Translated = behind, t.nat.rules
 			for _, row := range rows {
 				t.balancer(g, row, size, len(seen) == 1)
 			}
 		}
 	}
+}
+
+// behind are the networks of the router's interfaces; none while it is not known what OVN
+// translates.
+func (t *translation) behind() (out []netip.Prefix) {
+	if !t.nat.known {
+		return nil
+	}
+	for _, i := range t.rows.Interfaces(t.out.Router) {
+		list, _ := ParseMACColumn(i.RouterPort.MAC) // what is wrong with it matters to who exposes it
+		for _, a := range list {
+			for _, n := range a.Prefixes {
+				if p := n.Masked(); !p.Addr().IsLinkLocalUnicast() && p.Bits() > 0 {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // balancer reads a row for a gateway port; what is wrong with it is said once.
@@ -91,13 +112,19 @@ func (g *GatewayResult) onProvider(a netip.Addr) bool {
 		slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// outside tells why an address is not in a subnet behind the gateway port that the VRF
-// exposes, and that OVN does not translate; empty: it is.
+// outside tells why packets do not get to an address behind the gateway port, and back, as
+// they are; empty: they do.
 func (g *GatewayResult) outside(a netip.Addr) string {
-	if g.exposes(a) {
+	in := func(p netip.Prefix) bool { return p.Contains(a) }
+	switch {
+	case g.exposes(a):
 		return ""
+	case !slices.ContainsFunc(g.Behind, in):
+		return "in no network of the router"
+	case slices.ContainsFunc(g.Translated, in):
+		return "translated by the router"
 	}
-	return "in no network of the router that the VRF exposes"
+	return ""
 }
 
 func (g *GatewayResult) exposes(a netip.Addr) bool {
@@ -128,6 +155,11 @@ func (b *vrfBuild) balance(m member) {
 		if b.choice.Path == intent.PathKernel {
 			choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.KernelPath, Detail: "the VRF is on the kernel path"}
 		}
+		if choice.Path == loadbalancer.PathEBPF {
+			if err := b.backends(m, row); err != nil {
+				choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.BackendOutside, Detail: err.Error()}
+			}
+		}
 		b.balanced = append(b.balanced, Balanced{Balancer: v.Balancer, VIP: row, Backends: v.VIP.Backends, Choice: choice, Standby: m.Standby})
 		if choice.Path == loadbalancer.PathEBPF {
 			b.tables.VIPs[row.Key] = row
@@ -139,6 +171,34 @@ func (b *vrfBuild) balance(m member) {
 	for a, yes := range answers {
 		b.vipAddress(m, a, yes)
 	}
+}
+
+// backends adds ways for packets that are balanced, and for answers, to backends that no route
+// of the VRF leads to: those of networks that are not exposed, and ports that are opted out.
+func (b *vrfBuild) backends(m member, v intent.VIP) error {
+	var hidden []intent.Backend
+	for _, backend := range v.Backends.All() {
+		key := intent.NewHostKey(b.vni, backend.Addr)
+		route, there := b.tables.Routes[key]
+		if m.Standby || there && route.Kind == intent.RouteLocal || !there && m.exposes(backend.Addr) {
+			continue
+		}
+		if c, inside := b.overlapping(host(backend.Addr), func(c claim) bool { return c.router == m.router }); inside {
+			return fmt.Errorf("backend %s is in %s of %s, too", backend.Addr, c.prefix, c.object)
+		}
+		if other, taken := b.tables.BackendRoutes[key]; taken && other.Gateway != m.Gateway.Key {
+			return fmt.Errorf("backend %s has the address of one behind gateway %s", backend.Addr, other.Gateway)
+		}
+		hidden = append(hidden, backend)
+	}
+	for _, backend := range hidden {
+		key := intent.NewHostKey(b.vni, backend.Addr)
+		b.tables.BackendRoutes[key] = intent.BackendRoute{Key: key, Gateway: m.Gateway.Key}
+		if !m.exposes(backend.Addr) {
+			b.steerAnswers(m, backend, v.Key.Protocol)
+		}
+	}
+	return nil
 }
 
 // refuseVIP tells why the address of a VIP cannot lead to the gateway port.

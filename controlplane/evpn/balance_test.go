@@ -145,6 +145,72 @@ func TestBalance(t *testing.T) {
 	}
 }
 
+// hidden says what leads to backends that no route of their VRF does, and what brings their
+// answers.
+func hidden(t *Translator) (out []string) {
+	for k, r := range t.Tables().BackendRoutes {
+		out = append(out, fmt.Sprintf("%s behind %s", k, r.Gateway.MAC))
+	}
+	for k := range t.Tables().Steering {
+		if k.Kind == intent.SteerAnswer {
+			out = append(out, fmt.Sprintf("%s %s %d from %s", k.Prefix, k.Protocol, k.Port, k.Gateway.MAC))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Backends whose network is not exposed have ways of their own, and nothing else of them is
+// exposed; unless OVN translates them, or their address is another's in the VRF.
+func TestBalanceHidden(t *testing.T) {
+	const first = "02:00:00:00:00:01"
+	web := map[string]string{"10.99.0.1:80": "10.11.0.5:8080", "[fd00::1]:80": "[2001:db8:11::5]:8080"}
+	inside := func(c cloud, n int) cloud {
+		r := fmt.Sprintf("r%d", n)
+		port := pb("lrp-inner-"+r, ovn.TypePatch, "lr-"+r, "02:00:00:03:00:01 10.11.0.1/24 2001:db8:11::1/64")
+		port.Options = map[string]string{"peer": "inner-" + r}
+		peer := pb("inner-"+r, ovn.TypePatch, "ls-inner-"+r, "router")
+		peer.Options = map[string]string{"peer": "lrp-inner-" + r}
+		return c.put(ovn.DatapathBinding{UUID: ovn.UUID("ls-inner-" + r), ExternalIDs: map[string]string{"logical-switch": "nb-inner-" + r, "name": "inner-" + r}}, port, peer)
+	}
+	nat := func(c cloud, logical string) cloud {
+		lr := c["nb-r1"].(ovn.LogicalRouter)
+		lr.NAT = []ovn.UUID{"nat"}
+		return c.put(lr, ovn.NAT{UUID: "nat", Type: "snat", LogicalIP: logical, ExternalIP: "172.24.4.200"})
+	}
+	way4, way6, answers6 := "1001 10.11.0.5/32 behind "+first, "1001 2001:db8:11::5/128 behind "+first, "2001:db8:11::5/128 tcp 8080 from "+first
+	served := func(reason4, reason6 string) []string {
+		line := func(vip, reason string) string {
+			return fmt.Sprintf("1001 %s/tcp %s 1/1 served %t, route local to VIPs true, announced true", vip, reason, reason == "auto")
+		}
+		return []string{line("10.99.0.1:80", reason4), line("[fd00::1]:80", reason6)}
+	}
+	for _, tt := range []struct {
+		name   string
+		cloud  cloud
+		vips   []string
+		hidden []string
+	}{
+		{"in a network that is not exposed", inside(node(false).tenant(1, 1001), 1).balancer("web", web, nil), served("auto", "auto"), []string{"10.11.0.5/32 tcp 8080 from " + first, way4, way6, answers6}},
+		{"in no network", node(false).tenant(1, 1001).balancer("web", web, nil), served("backend-outside", "backend-outside"), nil},
+		{"translated", nat(inside(node(false).tenant(1, 1001), 1).balancer("web", web, nil), "10.11.0.0/24"), served("backend-outside", "auto"),
+			[]string{way6, answers6}},
+		{"of a port that is opted out", node(false).tenant(1, 1001).
+			edit("vm-r1", func(p *ovn.PortBinding) { p.ExternalIDs = map[string]string{"sluice-expose": "false"} }).
+			balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080", "[fd00::1]:80": "[2001:db8:10::5]:8080"}, nil), served("auto", "auto"),
+			[]string{"1001 10.10.0.5/32 behind " + first, "1001 2001:db8:10::5/128 behind " + first}},
+		{"that another router exposes", inside(node(false).tenant(1, 1001).tenant(2, 1001), 1).
+			edit("lrp-in-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:01:00:02 10.11.0.1/24"} }).
+			balancer("web", web, nil), served("backend-outside", "auto"), []string{way6, answers6}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tr := compute(tt.cloud, balancedConfig())
+			check(t, "VIPs", tt.vips, balanced(tr))
+			check(t, "hidden", tt.hidden, hidden(tr))
+		})
+	}
+}
+
 // A change of a load balancer, or of the health of a backend, concerns its router alone.
 func TestBalancerTouches(t *testing.T) {
 	c := node(false).tenant(1, 1001).tenant(2, 1002).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080"}, func(b *ovn.LoadBalancer) {

@@ -21,6 +21,7 @@ func (t Tables) Merge(o Tables) {
 	merge(t.Policies, o.Policies)
 	merge(t.Gateways, o.Gateways)
 	merge(t.Served, o.Served)
+	merge(t.BackendRoutes, o.BackendRoutes)
 	merge(t.VIPs, o.VIPs)
 	merge(t.Routes, o.Routes)
 	merge(t.Steering, o.Steering)
@@ -46,7 +47,7 @@ func (d Difference) Merge(o Difference) Difference {
 		Bridges: mergeDelta(d.Bridges, o.Bridges), KernelVRFs: mergeDelta(d.KernelVRFs, o.KernelVRFs),
 		KernelGateways: mergeDelta(d.KernelGateways, o.KernelGateways), VRFs: mergeDelta(d.VRFs, o.VRFs),
 		Policies: mergeDelta(d.Policies, o.Policies), Gateways: mergeDelta(d.Gateways, o.Gateways),
-		Served: mergeDelta(d.Served, o.Served), VIPs: mergeDelta(d.VIPs, o.VIPs), Routes: mergeDelta(d.Routes, o.Routes),
+		Served: mergeDelta(d.Served, o.Served), BackendRoutes: mergeDelta(d.BackendRoutes, o.BackendRoutes), VIPs: mergeDelta(d.VIPs, o.VIPs), Routes: mergeDelta(d.Routes, o.Routes),
 		Steering: mergeDelta(d.Steering, o.Steering), Announcements: mergeDelta(d.Announcements, o.Announcements),
 		Relays: mergeDelta(d.Relays, o.Relays), Standby: mergeDelta(d.Standby, o.Standby), Learners: mergeDelta(d.Learners, o.Learners),
 	}

@@ -59,6 +59,9 @@ type GatewayResult struct {
 	// Own are the gateway port's own addresses, as far as they are exposed.
 	Own     []netip.Addr
 	Subnets []Subnet
+	// Behind are the networks of the router's interfaces, exposed or not, and Translated
+	// what of them OVN gives another address; both for routers with VIPs alone.
+	Behind, Translated []netip.Prefix
 	// VIPs are those of the router, behind its first gateway port of the VNI.
 	VIPs []VIP
 }

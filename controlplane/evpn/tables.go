@@ -21,6 +21,7 @@ type Tables struct {
 	Policies       map[intent.VNI]intent.VRFPolicy
 	Gateways       map[intent.GatewayKey]intent.Gateway
 	Served         map[intent.ServedKey]intent.Served
+	BackendRoutes  map[intent.RouteKey]intent.BackendRoute
 	VIPs           map[intent.VIPKey]intent.VIP
 	Routes         map[intent.RouteKey]intent.Route
 	Steering       map[intent.SteeringKey]intent.Steering
@@ -41,6 +42,7 @@ func NewTables() Tables {
 		Policies:       map[intent.VNI]intent.VRFPolicy{},
 		Gateways:       map[intent.GatewayKey]intent.Gateway{},
 		Served:         map[intent.ServedKey]intent.Served{},
+		BackendRoutes:  map[intent.RouteKey]intent.BackendRoute{},
 		VIPs:           map[intent.VIPKey]intent.VIP{},
 		Routes:         map[intent.RouteKey]intent.Route{},
 		Steering:       map[intent.SteeringKey]intent.Steering{}, Announcements: map[intent.RouteKey]intent.Announcement{},
@@ -57,6 +59,7 @@ type packed struct {
 	policies       []intent.VRFPolicy
 	gateways       []intent.Gateway
 	served         []intent.Served
+	backendRoutes  []intent.BackendRoute
 	vips           []intent.VIP
 	routes         []intent.Route
 	steering       []intent.Steering
@@ -81,7 +84,7 @@ func (t Tables) pack() packed {
 		relays: pack(t.Relays), standby: slices.Clip(standby), learners: pack(t.Learners),
 		kernelVRFs: pack(t.KernelVRFs), kernelGateways: pack(t.KernelGateways),
 		vrfs: pack(t.VRFs), policies: pack(t.Policies), gateways: pack(t.Gateways),
-		served: pack(t.Served), vips: pack(t.VIPs), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
+		served: pack(t.Served), backendRoutes: pack(t.BackendRoutes), vips: pack(t.VIPs), routes: pack(t.Routes), steering: pack(t.Steering), announcements: pack(t.Announcements),
 	}
 }
 
@@ -113,6 +116,9 @@ func (t Tables) add(p packed) {
 	}
 	for _, s := range p.served {
 		t.Served[s.Key] = s
+	}
+	for _, r := range p.backendRoutes {
+		t.BackendRoutes[r.Key] = r
 	}
 	for _, v := range p.vips {
 		t.VIPs[v.Key] = v
@@ -155,6 +161,7 @@ type Difference struct {
 	Policies       Delta[intent.VNI, intent.VRFPolicy]
 	Gateways       Delta[intent.GatewayKey, intent.Gateway]
 	Served         Delta[intent.ServedKey, intent.Served]
+	BackendRoutes  Delta[intent.RouteKey, intent.BackendRoute]
 	VIPs           Delta[intent.VIPKey, intent.VIP]
 	Routes         Delta[intent.RouteKey, intent.Route]
 	Steering       Delta[intent.SteeringKey, intent.Steering]
@@ -167,7 +174,7 @@ type Difference struct {
 // Empty tells whether no table differs.
 func (d Difference) Empty() bool {
 	return d.Bridges.Empty() && d.VRFs.Empty() && d.Policies.Empty() && d.Gateways.Empty() &&
-		d.Served.Empty() && d.VIPs.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty() &&
+		d.Served.Empty() && d.BackendRoutes.Empty() && d.VIPs.Empty() && d.Routes.Empty() && d.Steering.Empty() && d.Announcements.Empty() &&
 		d.KernelVRFs.Empty() && d.KernelGateways.Empty() && d.Relays.Empty() && d.Standby.Empty() && d.Learners.Empty()
 }
 
@@ -178,7 +185,7 @@ func Diff(old, next Tables) Difference {
 		KernelVRFs: NewDelta(old.KernelVRFs, next.KernelVRFs), KernelGateways: NewDelta(old.KernelGateways, next.KernelGateways),
 		VRFs:     NewDelta(old.VRFs, next.VRFs),
 		Policies: NewDelta(old.Policies, next.Policies), Gateways: NewDelta(old.Gateways, next.Gateways),
-		Served: NewDelta(old.Served, next.Served), VIPs: NewDelta(old.VIPs, next.VIPs), Routes: NewDelta(old.Routes, next.Routes),
+		Served: NewDelta(old.Served, next.Served), BackendRoutes: NewDelta(old.BackendRoutes, next.BackendRoutes), VIPs: NewDelta(old.VIPs, next.VIPs), Routes: NewDelta(old.Routes, next.Routes),
 		Steering: NewDelta(old.Steering, next.Steering), Announcements: NewDelta(old.Announcements, next.Announcements),
 		Relays: NewDelta(old.Relays, next.Relays), Standby: NewDelta(old.Standby, next.Standby), Learners: NewDelta(old.Learners, next.Learners),
 	}

@@ -128,6 +128,12 @@ func (b *vrfBuild) steer(m member, kind intent.SteeringKind, p netip.Prefix) {
 	b.tables.Steering[s.Key] = s
 }
 
+// steerAnswers has what a backend sends from its port come to this node, and nothing else of it.
+func (b *vrfBuild) steerAnswers(m member, backend intent.Backend, protocol intent.Protocol) {
+	key := intent.SteeringKey{Gateway: m.Gateway.Key, Kind: intent.SteerAnswer, Prefix: host(backend.Addr), Protocol: protocol, Port: backend.Port}
+	b.tables.Steering[key] = intent.Steering{Key: key, Localnet: m.Localnet, NextHopMAC: b.nextHopMAC}
+}
+
 // local adds a destination that leads into OVN and is accepted as a source, or the
 // way to where it does.
 func (b *vrfBuild) local(m member, p netip.Prefix, announce bool) {

@@ -22,7 +22,7 @@ var fillTables = map[string]string{
 	bpfMapServedV1: "served", bpfMapKnownV1: "served", bpfMapVtepsV1: "vteps",
 	bpfMapHostsV1: "routes", bpfMapPrefixes4V1: "routes", bpfMapPrefixes6V1: "routes",
 	bpfMapNexthopsV1: "routes", bpfMapGroupsV1: "routes",
-	bpfMapVipsV2: "vips", bpfMapBackendsV1: "vips", bpfMapAnswersV2: "vips",
+	bpfMapBackendRoutesV1: "backend-routes", bpfMapVipsV2: "vips", bpfMapBackendsV1: "vips", bpfMapAnswersV2: "vips",
 }
 
 // MapOf is the map of a route, as Fill.Map names it.

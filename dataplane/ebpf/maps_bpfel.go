@@ -344,11 +344,12 @@ type bpfRouteFront struct {
 type bpfRouteKind uint32
 
 const (
-	bpfRouteKindROUTE_LOCAL  bpfRouteKind = 1
-	bpfRouteKindROUTE_REMOTE bpfRouteKind = 2
-	bpfRouteKindROUTE_GROUP  bpfRouteKind = 3
-	bpfRouteKindROUTE_BLOCK  bpfRouteKind = 4
-	bpfRouteKindROUTE_VIP    bpfRouteKind = 17
+	bpfRouteKindROUTE_LOCAL   bpfRouteKind = 1
+	bpfRouteKindROUTE_REMOTE  bpfRouteKind = 2
+	bpfRouteKindROUTE_GROUP   bpfRouteKind = 3
+	bpfRouteKindROUTE_BLOCK   bpfRouteKind = 4
+	bpfRouteKindROUTE_VIP     bpfRouteKind = 17
+	bpfRouteKindROUTE_BACKEND bpfRouteKind = 33
 )
 
 type bpfSample struct {
@@ -505,6 +506,7 @@ const (
 	bpfMapAnswersV2         = "answers_v2"
 	bpfMapAskedV1           = "asked_v1"
 	bpfMapBackendFrontV1    = "backend_front_v1"
+	bpfMapBackendRoutesV1   = "backend_routes_v1"
 	bpfMapBackendStatsV1    = "backend_stats_v1"
 	bpfMapBackendsV1        = "backends_v1"
 	bpfMapBucketsV1         = "buckets_v1"
@@ -611,48 +613,49 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	AffinityV3     *ebpf.MapSpec `ebpf:"affinity_v3"`
-	AnswersV2      *ebpf.MapSpec `ebpf:"answers_v2"`
-	AskedV1        *ebpf.MapSpec `ebpf:"asked_v1"`
-	BackendFrontV1 *ebpf.MapSpec `ebpf:"backend_front_v1"`
-	BackendStatsV1 *ebpf.MapSpec `ebpf:"backend_stats_v1"`
-	BackendsV1     *ebpf.MapSpec `ebpf:"backends_v1"`
-	BucketsV1      *ebpf.MapSpec `ebpf:"buckets_v1"`
-	ClientsV2      *ebpf.MapSpec `ebpf:"clients_v2"`
-	CountersV1     *ebpf.MapSpec `ebpf:"counters_v1"`
-	DropsV1        *ebpf.MapSpec `ebpf:"drops_v1"`
-	EntriesV1      *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV3        *ebpf.MapSpec `ebpf:"flows_v3"`
-	FragmentsV3    *ebpf.MapSpec `ebpf:"fragments_v3"`
-	GateFrontV2    *ebpf.MapSpec `ebpf:"gate_front_v2"`
-	GatewaysV1     *ebpf.MapSpec `ebpf:"gateways_v1"`
-	GroupsV1       *ebpf.MapSpec `ebpf:"groups_v1"`
-	GuardedV1      *ebpf.MapSpec `ebpf:"guarded_v1"`
-	HostsV1        *ebpf.MapSpec `ebpf:"hosts_v1"`
-	KnownV1        *ebpf.MapSpec `ebpf:"known_v1"`
-	MaglevV2       *ebpf.MapSpec `ebpf:"maglev_v2"`
-	NamesV1        *ebpf.MapSpec `ebpf:"names_v1"`
-	NeighborsV1    *ebpf.MapSpec `ebpf:"neighbors_v1"`
-	NexthopsV1     *ebpf.MapSpec `ebpf:"nexthops_v1"`
-	PrefixCacheV1  *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
-	PrefixGenV1    *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
-	Prefixes4V1    *ebpf.MapSpec `ebpf:"prefixes4_v1"`
-	Prefixes6V1    *ebpf.MapSpec `ebpf:"prefixes6_v1"`
-	RatesV1        *ebpf.MapSpec `ebpf:"rates_v1"`
-	RouteFrontV1   *ebpf.MapSpec `ebpf:"route_front_v1"`
-	SamplesV1      *ebpf.MapSpec `ebpf:"samples_v1"`
-	ScratchV2      *ebpf.MapSpec `ebpf:"scratch_v2"`
-	ServedV1       *ebpf.MapSpec `ebpf:"served_v1"`
-	SpeakersV1     *ebpf.MapSpec `ebpf:"speakers_v1"`
-	TraceV1        *ebpf.MapSpec `ebpf:"trace_v1"`
-	UnderlayV1     *ebpf.MapSpec `ebpf:"underlay_v1"`
-	UnrecordedV1   *ebpf.MapSpec `ebpf:"unrecorded_v1"`
-	VipStatsV1     *ebpf.MapSpec `ebpf:"vip_stats_v1"`
-	VipsV2         *ebpf.MapSpec `ebpf:"vips_v2"`
-	VrfFrontV2     *ebpf.MapSpec `ebpf:"vrf_front_v2"`
-	VrfsV2         *ebpf.MapSpec `ebpf:"vrfs_v2"`
-	VtepFrontV1    *ebpf.MapSpec `ebpf:"vtep_front_v1"`
-	VtepsV1        *ebpf.MapSpec `ebpf:"vteps_v1"`
+	AffinityV3      *ebpf.MapSpec `ebpf:"affinity_v3"`
+	AnswersV2       *ebpf.MapSpec `ebpf:"answers_v2"`
+	AskedV1         *ebpf.MapSpec `ebpf:"asked_v1"`
+	BackendFrontV1  *ebpf.MapSpec `ebpf:"backend_front_v1"`
+	BackendRoutesV1 *ebpf.MapSpec `ebpf:"backend_routes_v1"`
+	BackendStatsV1  *ebpf.MapSpec `ebpf:"backend_stats_v1"`
+	BackendsV1      *ebpf.MapSpec `ebpf:"backends_v1"`
+	BucketsV1       *ebpf.MapSpec `ebpf:"buckets_v1"`
+	ClientsV2       *ebpf.MapSpec `ebpf:"clients_v2"`
+	CountersV1      *ebpf.MapSpec `ebpf:"counters_v1"`
+	DropsV1         *ebpf.MapSpec `ebpf:"drops_v1"`
+	EntriesV1       *ebpf.MapSpec `ebpf:"entries_v1"`
+	FlowsV3         *ebpf.MapSpec `ebpf:"flows_v3"`
+	FragmentsV3     *ebpf.MapSpec `ebpf:"fragments_v3"`
+	GateFrontV2     *ebpf.MapSpec `ebpf:"gate_front_v2"`
+	GatewaysV1      *ebpf.MapSpec `ebpf:"gateways_v1"`
+	GroupsV1        *ebpf.MapSpec `ebpf:"groups_v1"`
+	GuardedV1       *ebpf.MapSpec `ebpf:"guarded_v1"`
+	HostsV1         *ebpf.MapSpec `ebpf:"hosts_v1"`
+	KnownV1         *ebpf.MapSpec `ebpf:"known_v1"`
+	MaglevV2        *ebpf.MapSpec `ebpf:"maglev_v2"`
+	NamesV1         *ebpf.MapSpec `ebpf:"names_v1"`
+	NeighborsV1     *ebpf.MapSpec `ebpf:"neighbors_v1"`
+	NexthopsV1      *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PrefixCacheV1   *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
+	PrefixGenV1     *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
+	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
+	Prefixes6V1     *ebpf.MapSpec `ebpf:"prefixes6_v1"`
+	RatesV1         *ebpf.MapSpec `ebpf:"rates_v1"`
+	RouteFrontV1    *ebpf.MapSpec `ebpf:"route_front_v1"`
+	SamplesV1       *ebpf.MapSpec `ebpf:"samples_v1"`
+	ScratchV2       *ebpf.MapSpec `ebpf:"scratch_v2"`
+	ServedV1        *ebpf.MapSpec `ebpf:"served_v1"`
+	SpeakersV1      *ebpf.MapSpec `ebpf:"speakers_v1"`
+	TraceV1         *ebpf.MapSpec `ebpf:"trace_v1"`
+	UnderlayV1      *ebpf.MapSpec `ebpf:"underlay_v1"`
+	UnrecordedV1    *ebpf.MapSpec `ebpf:"unrecorded_v1"`
+	VipStatsV1      *ebpf.MapSpec `ebpf:"vip_stats_v1"`
+	VipsV2          *ebpf.MapSpec `ebpf:"vips_v2"`
+	VrfFrontV2      *ebpf.MapSpec `ebpf:"vrf_front_v2"`
+	VrfsV2          *ebpf.MapSpec `ebpf:"vrfs_v2"`
+	VtepFrontV1     *ebpf.MapSpec `ebpf:"vtep_front_v1"`
+	VtepsV1         *ebpf.MapSpec `ebpf:"vteps_v1"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -699,48 +702,49 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	AffinityV3     *ebpf.Map `ebpf:"affinity_v3"`
-	AnswersV2      *ebpf.Map `ebpf:"answers_v2"`
-	AskedV1        *ebpf.Map `ebpf:"asked_v1"`
-	BackendFrontV1 *ebpf.Map `ebpf:"backend_front_v1"`
-	BackendStatsV1 *ebpf.Map `ebpf:"backend_stats_v1"`
-	BackendsV1     *ebpf.Map `ebpf:"backends_v1"`
-	BucketsV1      *ebpf.Map `ebpf:"buckets_v1"`
-	ClientsV2      *ebpf.Map `ebpf:"clients_v2"`
-	CountersV1     *ebpf.Map `ebpf:"counters_v1"`
-	DropsV1        *ebpf.Map `ebpf:"drops_v1"`
-	EntriesV1      *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV3        *ebpf.Map `ebpf:"flows_v3"`
-	FragmentsV3    *ebpf.Map `ebpf:"fragments_v3"`
-	GateFrontV2    *ebpf.Map `ebpf:"gate_front_v2"`
-	GatewaysV1     *ebpf.Map `ebpf:"gateways_v1"`
-	GroupsV1       *ebpf.Map `ebpf:"groups_v1"`
-	GuardedV1      *ebpf.Map `ebpf:"guarded_v1"`
-	HostsV1        *ebpf.Map `ebpf:"hosts_v1"`
-	KnownV1        *ebpf.Map `ebpf:"known_v1"`
-	MaglevV2       *ebpf.Map `ebpf:"maglev_v2"`
-	NamesV1        *ebpf.Map `ebpf:"names_v1"`
-	NeighborsV1    *ebpf.Map `ebpf:"neighbors_v1"`
-	NexthopsV1     *ebpf.Map `ebpf:"nexthops_v1"`
-	PrefixCacheV1  *ebpf.Map `ebpf:"prefix_cache_v1"`
-	PrefixGenV1    *ebpf.Map `ebpf:"prefix_gen_v1"`
-	Prefixes4V1    *ebpf.Map `ebpf:"prefixes4_v1"`
-	Prefixes6V1    *ebpf.Map `ebpf:"prefixes6_v1"`
-	RatesV1        *ebpf.Map `ebpf:"rates_v1"`
-	RouteFrontV1   *ebpf.Map `ebpf:"route_front_v1"`
-	SamplesV1      *ebpf.Map `ebpf:"samples_v1"`
-	ScratchV2      *ebpf.Map `ebpf:"scratch_v2"`
-	ServedV1       *ebpf.Map `ebpf:"served_v1"`
-	SpeakersV1     *ebpf.Map `ebpf:"speakers_v1"`
-	TraceV1        *ebpf.Map `ebpf:"trace_v1"`
-	UnderlayV1     *ebpf.Map `ebpf:"underlay_v1"`
-	UnrecordedV1   *ebpf.Map `ebpf:"unrecorded_v1"`
-	VipStatsV1     *ebpf.Map `ebpf:"vip_stats_v1"`
-	VipsV2         *ebpf.Map `ebpf:"vips_v2"`
-	VrfFrontV2     *ebpf.Map `ebpf:"vrf_front_v2"`
-	VrfsV2         *ebpf.Map `ebpf:"vrfs_v2"`
-	VtepFrontV1    *ebpf.Map `ebpf:"vtep_front_v1"`
-	VtepsV1        *ebpf.Map `ebpf:"vteps_v1"`
+	AffinityV3      *ebpf.Map `ebpf:"affinity_v3"`
+	AnswersV2       *ebpf.Map `ebpf:"answers_v2"`
+	AskedV1         *ebpf.Map `ebpf:"asked_v1"`
+	BackendFrontV1  *ebpf.Map `ebpf:"backend_front_v1"`
+	BackendRoutesV1 *ebpf.Map `ebpf:"backend_routes_v1"`
+	BackendStatsV1  *ebpf.Map `ebpf:"backend_stats_v1"`
+	BackendsV1      *ebpf.Map `ebpf:"backends_v1"`
+	BucketsV1       *ebpf.Map `ebpf:"buckets_v1"`
+	ClientsV2       *ebpf.Map `ebpf:"clients_v2"`
+	CountersV1      *ebpf.Map `ebpf:"counters_v1"`
+	DropsV1         *ebpf.Map `ebpf:"drops_v1"`
+	EntriesV1       *ebpf.Map `ebpf:"entries_v1"`
+	FlowsV3         *ebpf.Map `ebpf:"flows_v3"`
+	FragmentsV3     *ebpf.Map `ebpf:"fragments_v3"`
+	GateFrontV2     *ebpf.Map `ebpf:"gate_front_v2"`
+	GatewaysV1      *ebpf.Map `ebpf:"gateways_v1"`
+	GroupsV1        *ebpf.Map `ebpf:"groups_v1"`
+	GuardedV1       *ebpf.Map `ebpf:"guarded_v1"`
+	HostsV1         *ebpf.Map `ebpf:"hosts_v1"`
+	KnownV1         *ebpf.Map `ebpf:"known_v1"`
+	MaglevV2        *ebpf.Map `ebpf:"maglev_v2"`
+	NamesV1         *ebpf.Map `ebpf:"names_v1"`
+	NeighborsV1     *ebpf.Map `ebpf:"neighbors_v1"`
+	NexthopsV1      *ebpf.Map `ebpf:"nexthops_v1"`
+	PrefixCacheV1   *ebpf.Map `ebpf:"prefix_cache_v1"`
+	PrefixGenV1     *ebpf.Map `ebpf:"prefix_gen_v1"`
+	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
+	Prefixes6V1     *ebpf.Map `ebpf:"prefixes6_v1"`
+	RatesV1         *ebpf.Map `ebpf:"rates_v1"`
+	RouteFrontV1    *ebpf.Map `ebpf:"route_front_v1"`
+	SamplesV1       *ebpf.Map `ebpf:"samples_v1"`
+	ScratchV2       *ebpf.Map `ebpf:"scratch_v2"`
+	ServedV1        *ebpf.Map `ebpf:"served_v1"`
+	SpeakersV1      *ebpf.Map `ebpf:"speakers_v1"`
+	TraceV1         *ebpf.Map `ebpf:"trace_v1"`
+	UnderlayV1      *ebpf.Map `ebpf:"underlay_v1"`
+	UnrecordedV1    *ebpf.Map `ebpf:"unrecorded_v1"`
+	VipStatsV1      *ebpf.Map `ebpf:"vip_stats_v1"`
+	VipsV2          *ebpf.Map `ebpf:"vips_v2"`
+	VrfFrontV2      *ebpf.Map `ebpf:"vrf_front_v2"`
+	VrfsV2          *ebpf.Map `ebpf:"vrfs_v2"`
+	VtepFrontV1     *ebpf.Map `ebpf:"vtep_front_v1"`
+	VtepsV1         *ebpf.Map `ebpf:"vteps_v1"`
 }
 
 func (m *bpfMaps) Close() error {
@@ -749,6 +753,7 @@ func (m *bpfMaps) Close() error {
 		m.AnswersV2,
 		m.AskedV1,
 		m.BackendFrontV1,
+		m.BackendRoutesV1,
 		m.BackendStatsV1,
 		m.BackendsV1,
 		m.BucketsV1,

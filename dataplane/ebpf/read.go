@@ -26,8 +26,13 @@ func OpenReader(dir string, plane Plane) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openReader(dir, slices.Collect(maps.Keys(specs)))
+}
+
+// openReader opens some maps of a directory.
+func openReader(dir string, names []string) (*Reader, error) {
 	r := &Reader{tables{}}
-	for name := range specs {
+	for _, name := range names {
 		m, err := ebpf.LoadPinnedMap(pinOf(dir, name), nil)
 		if err != nil {
 			r.Close()

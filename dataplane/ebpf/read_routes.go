@@ -2,7 +2,6 @@ package ebpf
 
 import (
 	"errors"
-	"io/fs"
 
 	"github.com/cilium/ebpf"
 
@@ -37,18 +36,14 @@ func (r *Reader) Routes() (map[intent.RouteKey]RouteRow, error) {
 // OlderRoutes reads the remote routes of the maps of an older layout, which forward while this
 // build's are filled; none where their layout is another than this build's.
 func (d *Dataplane) OlderRoutes() (map[intent.RouteKey]intent.NextHopSet, error) {
-	older := &Reader{tables{}}
-	defer older.Close()
-	for _, name := range []string{bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1, bpfMapNamesV1, bpfMapNexthopsV1, bpfMapGroupsV1} {
-		m, err := ebpf.LoadPinnedMap(pinOf(d.dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, mapError(name, err)
-		}
-		older.t[name] = m
+	older, err := openReader(d.dir, []string{bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1, bpfMapNamesV1, bpfMapNexthopsV1, bpfMapGroupsV1})
+	if errors.Is(err, ErrNotLoaded) {
+		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	defer older.Close()
 	routes, err := older.Routes()
 	out := map[intent.RouteKey]intent.NextHopSet{}
 	for k, r := range routes {

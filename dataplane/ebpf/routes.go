@@ -62,7 +62,7 @@ func (r *Routes) List(context.Context) (map[intent.RouteKey]intent.Route, error)
 
 func (s *store) routeOf(k intent.RouteKey, v bpfRoute) intent.Route {
 	switch bpfRouteKind(v.Kind) {
-	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP:
+	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP, bpfRouteKindROUTE_BACKEND:
 		e, ok := s.entries.keys[v.Ref]
 		if l, live := s.live[e.gateway]; ok && live && l.row == v.Ref && mayRefer(k.VNI, e.vni) {
 			return intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: e.gateway, VIP: v.isVIP()}
@@ -87,6 +87,9 @@ func (v bpfRoute) isPlainLocal() bool { return bpfRouteKind(v.Kind) == bpfRouteK
 // isVIP tells whether the route is ROUTE_VIP.
 func (v bpfRoute) isVIP() bool { return bpfRouteKind(v.Kind) == bpfRouteKindROUTE_VIP }
 
+// isBackend tells whether the route is ROUTE_BACKEND.
+func (v bpfRoute) isBackend() bool { return bpfRouteKind(v.Kind) == bpfRouteKindROUTE_BACKEND }
+
 // isLocal tells whether the route leads into OVN.
 func (v bpfRoute) isLocal() bool {
 	return v.isPlainLocal() || v.isVIP()
@@ -110,6 +113,7 @@ func (s *store) adoptRoutes() error {
 		}
 	})
 	s.rows[bpfMapPrefixes4V1], s.rows[bpfMapPrefixes6V1] = len(s.prefixes4), len(s.prefixes6)
+	err = errors.Join(err, s.eachBackendRoute(func(_ intent.RouteKey, v bpfRoute) { s.retainRef(v) }))
 	if err != nil || s.readOnly {
 		return err
 	}
@@ -124,7 +128,7 @@ func (s *store) adoptRoutes() error {
 
 func (s *store) retainRef(v bpfRoute) {
 	switch bpfRouteKind(v.Kind) {
-	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP:
+	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP, bpfRouteKindROUTE_BACKEND:
 		s.entries.retain(v.Ref)
 	case bpfRouteKindROUTE_REMOTE:
 		s.nexthops.retain(v.Ref)
@@ -135,7 +139,7 @@ func (s *store) retainRef(v bpfRoute) {
 
 func (s *store) releaseRef(v bpfRoute) error {
 	switch bpfRouteKind(v.Kind) {
-	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP:
+	case bpfRouteKindROUTE_LOCAL, bpfRouteKindROUTE_VIP, bpfRouteKindROUTE_BACKEND:
 		return s.releaseEntry(v.Ref)
 	case bpfRouteKindROUTE_REMOTE:
 		return s.releaseNextHop(v.Ref)

@@ -46,6 +46,8 @@ const (
 	// of the source.
 	matchNSFrom
 	matchNAFrom
+	// matchAnswer: matchIP of a protocol and a source port.
+	matchAnswer
 )
 
 // flow is one OpenFlow flow of table 0, in the shapes that Sluice writes.
@@ -61,6 +63,9 @@ type match struct {
 	src, dst intent.MAC
 	kind     matchKind
 	prefix   netip.Prefix
+	// Of matchAnswer; port 0 is all.
+	protocol intent.Protocol
+	port     uint16
 }
 
 // format writes the flow as ovs-ofctl reads it, without cookie.
@@ -97,6 +102,15 @@ func (m match) format() string {
 			words = append(words, "ip,nw_src="+m.prefix.String())
 		} else {
 			words = append(words, "ipv6,ipv6_src="+m.prefix.String())
+		}
+	case matchAnswer:
+		word, field := m.protocol.String(), "nw_src="
+		if !m.prefix.Addr().Is4() {
+			word, field = word+"6", "ipv6_src="
+		}
+		words = append(words, word+","+field+m.prefix.String())
+		if m.port != 0 {
+			words = append(words, fmt.Sprintf("tp_src=%d", m.port))
 		}
 	}
 	return strings.Join(words, ",")
@@ -179,7 +193,7 @@ func (f *fields) set(name, value string) (err error) {
 		f.src, err = intent.ParseMAC(value)
 	case "dl_dst":
 		f.dst, err = intent.ParseMAC(value)
-	case "arp", "ip", "ipv6", "icmp6":
+	case "arp", "ip", "ipv6", "icmp6", "tcp", "tcp6", "udp", "udp6", "sctp", "sctp6":
 		if f.proto != "" {
 			err = errUnknownField
 		}
@@ -192,6 +206,10 @@ func (f *fields) set(name, value string) (err error) {
 		if value != "0" {
 			err = errUnknownField
 		}
+	case "tp_src":
+		var port int
+		port, err = number(value, 1<<16-1)
+		f.port = uint16(port)
 	case "arp_tpa", "nd_target", "nw_src", "ipv6_src":
 		f.prefixField, f.prefix = name, value
 	default:
@@ -226,6 +244,12 @@ var shapes = map[string]matchKind{
 	"ip":                  matchIP,
 	"ipv6 ipv6_src":       matchIP,
 	"ipv6":                matchIP,
+	"tcp nw_src":          matchAnswer,
+	"tcp6 ipv6_src":       matchAnswer,
+	"udp nw_src":          matchAnswer,
+	"udp6 ipv6_src":       matchAnswer,
+	"sctp nw_src":         matchAnswer,
+	"sctp6 ipv6_src":      matchAnswer,
 }
 
 func (f *fields) finish() (match, error) {
@@ -251,10 +275,15 @@ func (f *fields) finish() (match, error) {
 		return match{}, fmt.Errorf("%q is not a match that Sluice writes", shape)
 	}
 	f.kind = kind
-	if kind == matchAll {
+	switch kind {
+	case matchAll:
 		return f.match, nil
+	case matchAnswer:
+		if err := f.match.protocol.UnmarshalText([]byte(strings.TrimSuffix(f.proto, "6"))); err != nil {
+			return match{}, err
+		}
 	}
-	v4 := f.proto == "arp" || f.proto == "ip"
+	v4 := f.proto == "arp" || f.prefixField == "nw_src" || f.proto == "ip"
 	p, err := parsePrefix(f.prefix, v4)
 	f.match.prefix = p
 	return f.match, err

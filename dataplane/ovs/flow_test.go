@@ -7,6 +7,16 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
+func matchOf(priority, inPort, vlan int, src, dst intent.MAC, kind matchKind, prefix netip.Prefix) match {
+	return match{priority: priority, inPort: inPort, vlan: vlan, src: src, dst: dst, kind: kind, prefix: prefix}
+}
+
+func answerOf(prefix netip.Prefix, protocol intent.Protocol, port uint16) match {
+	m := matchOf(200, 3, 0, intent.MAC{2, 0, 0, 0, 0, 1}, intent.MAC{}, matchAnswer, prefix)
+	m.protocol, m.port = protocol, port
+	return m
+}
+
 func TestFlowText(t *testing.T) {
 	m, n := intent.MAC{2, 0, 0, 0, 0, 1}, intent.MAC{2, 0, 0, 0, 0, 2}
 	p := netip.MustParsePrefix
@@ -16,25 +26,31 @@ func TestFlowText(t *testing.T) {
 		want   flow
 	}{
 		{"cookie=0x736c756963650001, priority=210,arp,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,arp_tpa=10.0.0.0/24,arp_op=1 actions=output:2",
-			flow{match{210, 3, 100, m, intent.MAC{}, matchARP, p("10.0.0.0/24")}, out}},
+			flow{matchOf(210, 3, 100, m, intent.MAC{}, matchARP, p("10.0.0.0/24")), out}},
 		{"cookie=0x1, priority=210,icmp6,in_port=3,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,icmp_type=135,icmp_code=0,nd_target=2001:db8::1 actions=output:2",
-			flow{match{210, 3, 0, m, intent.MAC{}, matchNS, p("2001:db8::1/128")}, out}},
+			flow{matchOf(210, 3, 0, m, intent.MAC{}, matchNS, p("2001:db8::1/128")), out}},
 		{"cookie=0x1, priority=205,icmp6,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,ipv6_src=2001:db8::/64,icmp_type=136,icmp_code=0 actions=NORMAL",
-			flow{match{205, 3, 100, m, intent.MAC{}, matchNAFrom, p("2001:db8::/64")}, action{kind: actionNormal}}},
+			flow{matchOf(205, 3, 100, m, intent.MAC{}, matchNAFrom, p("2001:db8::/64")), action{kind: actionNormal}}},
 		{"cookie=0x1, priority=205,icmp6,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,icmp_type=135,icmp_code=0 actions=NORMAL",
-			flow{match{205, 3, 100, m, intent.MAC{}, matchNSFrom, p("::/0")}, action{kind: actionNormal}}},
+			flow{matchOf(205, 3, 100, m, intent.MAC{}, matchNSFrom, p("::/0")), action{kind: actionNormal}}},
 		{"cookie=0x1, priority=200,in_port=2,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:01 actions=output:2",
-			flow{match{200, 2, 0, intent.MAC{}, m, matchAll, netip.Prefix{}}, out}},
+			flow{matchOf(200, 2, 0, intent.MAC{}, m, matchAll, netip.Prefix{}), out}},
 		{"cookie=0x1, priority=200,ip,in_port=3,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,nw_src=10.0.0.0/24 actions=set_field:02:00:00:00:00:02->eth_dst,output:2",
-			flow{match{200, 3, 0, m, intent.MAC{}, matchIP, p("10.0.0.0/24")}, action{kind: actionOutput, output: 2, setDst: n}}},
+			flow{matchOf(200, 3, 0, m, intent.MAC{}, matchIP, p("10.0.0.0/24")), action{kind: actionOutput, output: 2, setDst: n}}},
 		{"cookie=0x1, priority=200,ipv6,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01 actions=mod_dl_dst:02:00:00:00:00:02,output:2",
-			flow{match{200, 3, 100, m, intent.MAC{}, matchIP, p("::/0")}, action{kind: actionOutput, output: 2, setDst: n}}},
+			flow{matchOf(200, 3, 100, m, intent.MAC{}, matchIP, p("::/0")), action{kind: actionOutput, output: 2, setDst: n}}},
 		{"cookie=0x1, priority=200,in_port=4,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:01 actions=push_vlan:0x8100,set_field:4196->vlan_vid,output:2",
-			flow{match{200, 4, 0, intent.MAC{}, m, matchAll, netip.Prefix{}}, action{kind: actionOutput, output: 2, push: 100}}},
+			flow{matchOf(200, 4, 0, intent.MAC{}, m, matchAll, netip.Prefix{}), action{kind: actionOutput, output: 2, push: 100}}},
 		{"cookie=0x1, priority=200,ip,in_port=3,dl_vlan=100,dl_src=02:00:00:00:00:01,nw_src=10.0.0.0/24 actions=set_field:02:00:00:00:00:02->eth_dst,pop_vlan,output:4",
-			flow{match{200, 3, 100, m, intent.MAC{}, matchIP, p("10.0.0.0/24")}, action{kind: actionOutput, output: 4, setDst: n, pop: true}}},
+			flow{matchOf(200, 3, 100, m, intent.MAC{}, matchIP, p("10.0.0.0/24")), action{kind: actionOutput, output: 4, setDst: n, pop: true}}},
+		{"cookie=0x1, priority=200,tcp,in_port=3,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,nw_src=10.0.0.5,tp_src=8080 actions=set_field:02:00:00:00:00:02->eth_dst,output:2",
+			flow{answerOf(p("10.0.0.5/32"), intent.TCP, 8080), action{kind: actionOutput, output: 2, setDst: n}}},
+		{"cookie=0x1, priority=200,udp6,in_port=3,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,ipv6_src=2001:db8::5,tp_src=53 actions=set_field:02:00:00:00:00:02->eth_dst,output:2",
+			flow{answerOf(p("2001:db8::5/128"), intent.UDP, 53), action{kind: actionOutput, output: 2, setDst: n}}},
+		{"cookie=0x1, priority=200,sctp6,in_port=3,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,ipv6_src=2001:db8::5 actions=set_field:02:00:00:00:00:02->eth_dst,output:2",
+			flow{answerOf(p("2001:db8::5/128"), intent.SCTP, 0), action{kind: actionOutput, output: 2, setDst: n}}},
 		{"cookie=0x736c756963650002, priority=100,in_port=2 actions=drop",
-			flow{match{100, 2, anyVLAN, intent.MAC{}, intent.MAC{}, matchAll, netip.Prefix{}}, action{}}},
+			flow{matchOf(100, 2, anyVLAN, intent.MAC{}, intent.MAC{}, matchAll, netip.Prefix{}), action{}}},
 	} {
 		got, err := parseFlow(tc.dumped)
 		if err != nil || got != tc.want {

@@ -44,7 +44,7 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 			return nil, fmt.Errorf("bridge %s has no port of VRF %s yet: %w", b.Name, row.VNI, reconcile.ErrNotReady)
 		}
 	}
-	from := match{inPort: patch.Number, vlan: int(k.Gateway.VLAN), src: k.Gateway.MAC, prefix: k.Prefix}
+	from := match{inPort: patch.Number, vlan: int(k.Gateway.VLAN), src: k.Gateway.MAC, prefix: k.Prefix, protocol: k.Protocol, port: k.Port}
 	out := action{kind: actionOutput, output: ours.Number}
 	with := func(priority int, kind matchKind, a action) flow {
 		m := from
@@ -63,6 +63,9 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 	case k.Kind == intent.SteerRouted && !row.NextHopMAC.IsZero():
 		from.dst = row.NextHopMAC
 		return []flow{with(prioritySteer, matchIP, out)}, nil
+	case k.Kind == intent.SteerAnswer && !row.NextHopMAC.IsZero() && row.Path == intent.PathEBPF && k.Protocol != 0:
+		out.setDst = row.NextHopMAC
+		return []flow{with(prioritySteer, matchAnswer, out)}, nil
 	case k.Kind == intent.SteerSource && !row.NextHopMAC.IsZero():
 		out.setDst = row.NextHopMAC
 		if row.Path == intent.PathKernel {
@@ -100,7 +103,10 @@ func (s *Steering) patchName(localnet string) string {
 
 // key is the row that a flow belongs to, whatever its port numbers are.
 func key(b Bridge, f flow) (intent.SteeringKey, bool) {
-	k := intent.SteeringKey{Gateway: intent.GatewayKey{Bridge: intent.BridgeKey(b.Name), MAC: f.match.src}, Prefix: f.match.prefix}
+	k := intent.SteeringKey{
+		Gateway: intent.GatewayKey{Bridge: intent.BridgeKey(b.Name), MAC: f.match.src}, Prefix: f.match.prefix,
+		Protocol: f.match.protocol, Port: f.match.port,
+	}
 	if f.match.vlan < 0 {
 		return k, false
 	}
@@ -116,6 +122,8 @@ func key(b Bridge, f flow) (intent.SteeringKey, bool) {
 		k.Kind = intent.SteerARP
 	case matchNS:
 		k.Kind = intent.SteerND
+	case matchAnswer:
+		k.Kind = intent.SteerAnswer
 	case matchIP, matchNSFrom, matchNAFrom:
 		k.Kind = intent.SteerSource
 		if !f.match.dst.IsZero() {

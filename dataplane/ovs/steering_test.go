@@ -43,6 +43,14 @@ func rowsOf(bridge string, vlan uint16) table {
 		}
 		out[k] = v
 	}
+	for _, p := range []intent.Protocol{intent.TCP, intent.UDP, intent.SCTP} {
+		for _, prefix := range []string{"10.11.0.5/32", "2001:db8:11::5/128"} {
+			for _, port := range []uint16{0, 8080} {
+				k := intent.SteeringKey{Gateway: gw, Kind: intent.SteerAnswer, Prefix: netip.MustParsePrefix(prefix), Protocol: p, Port: port}
+				out[k] = intent.Steering{Key: k, Localnet: "provnet-4711-0815", NextHopMAC: nextHopMAC}
+			}
+		}
+	}
 	return out
 }
 
@@ -112,7 +120,7 @@ func TestSteering(t *testing.T) {
 
 	// Another next-hop MAC replaces, it does not add.
 	for k, v := range want {
-		if k.Kind == intent.SteerSource || k.Kind == intent.SteerRouted {
+		if k.Kind == intent.SteerSource || k.Kind == intent.SteerRouted || k.Kind == intent.SteerAnswer {
 			v.NextHopMAC[5] = 9
 			want[k] = v
 		}

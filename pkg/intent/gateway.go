@@ -139,6 +139,9 @@ const (
 	// SteerRouted: in_port=patch, source = MAC, destination = next-hop MAC, IP
 	// source in Prefix → ours. What the source sends to its own network stays there.
 	SteerRouted
+	// SteerAnswer: SteerSource of a protocol and a source port alone: of a backend that
+	// nothing else of is to leave OVN.
+	SteerAnswer
 )
 
 func (k SteeringKind) String() string {
@@ -153,6 +156,8 @@ func (k SteeringKind) String() string {
 		return "source"
 	case SteerRouted:
 		return "routed"
+	case SteerAnswer:
+		return "answer"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -165,11 +170,17 @@ type SteeringKey struct {
 	Gateway GatewayKey
 	Kind    SteeringKind
 	Prefix  netip.Prefix
+	// Protocol and Port are set for SteerAnswer; port 0 is all.
+	Protocol Protocol
+	Port     uint16
 }
 
 func (k SteeringKey) String() string {
 	if !k.Prefix.IsValid() {
 		return fmt.Sprintf("%s %s", k.Gateway, k.Kind)
+	}
+	if k.Kind == SteerAnswer {
+		return fmt.Sprintf("%s %s %s %s %d", k.Gateway, k.Kind, k.Prefix, k.Protocol, k.Port)
 	}
 	return fmt.Sprintf("%s %s %s", k.Gateway, k.Kind, k.Prefix)
 }
@@ -178,7 +189,7 @@ func (k SteeringKey) String() string {
 // own, the flow that drops all else that comes in from ours.
 type Steering struct {
 	Key SteeringKey
-	// NextHopMAC is the cloud-wide next-hop MAC, for SteerSource and SteerRouted.
+	// NextHopMAC is the cloud-wide next-hop MAC, for SteerSource, SteerRouted and SteerAnswer.
 	NextHopMAC MAC
 	// Localnet is the localnet port (Port_Binding.logical_port) of the
 	// gateway's provider switch: the patch port to use is

@@ -93,6 +93,14 @@ type Route struct {
 	NextHops NextHopSet
 }
 
+// BackendRoute leads packets that are balanced to a backend behind a gateway port where no
+// route of the VRF does: its network is not exposed. From its address only answers of VIPs are
+// accepted, and nothing else finds it.
+type BackendRoute struct {
+	Key     RouteKey // a host
+	Gateway GatewayKey
+}
+
 // NextHop is one way to a remote destination (RFC 9136 section 4.4.1).
 type NextHop struct {
 	// VTEP is the outer destination: the BGP next hop.

@@ -16,7 +16,7 @@ func VIPs() []Entry {
 	return []Entry{
 		{PathAuto, nil, "", "Nothing speaks against eBPF.", nothing},
 		{PathConfigured, nil, "", "`options:sluice-path` of the load balancer is `ovn`.", nothing},
-		{BackendOutside, nil, "", "For packets from the fabric: a backend is in no network of the router that the VRF exposes, or OVN translates its address. For those of machines: a backend is neither on their switch nor in a network of a router of it. OVN balances the VIP.", "Expose the network of the backend, connect it to the router, or take it off the load balancer."},
+		{BackendOutside, nil, "", "For packets from the fabric: a backend is in no network of the router, the router translates it, or another router of the VRF exposes its address. For those of machines: a backend is neither on their switch nor in a network of a router of it. OVN balances the VIP.", "See what `sluicectl lb list -o json` says of the backend: connect its network to the router, or take it off the load balancer."},
 		{SCTPPort, nil, "", "A backend has another SCTP port than the VIP. OVN balances the VIP.", "Give backends the VIP's port."},
 		{NoBackends, nil, "", "No backend gets new flows, and `options:reject` wants clients to be told, which OVN does.", nothing},
 		{ProviderVIP, nil, "", "The VIP is on the network of the router's gateway port, as a floating IP is: it belongs to the default VRF, and is no address of the tenant's. OVN balances it; the tenant's VRF does not announce it.", "Have `exposure.floatingIPs` announce it, if it is to be reached from the underlay; give the load balancer a VIP of another network to have it in the tenant's VRF."},

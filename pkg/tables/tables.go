@@ -25,8 +25,10 @@ type Drivers struct {
 	Served         reconcile.Driver[intent.ServedKey, intent.Served]
 	VTEPs          reconcile.Driver[netip.Addr, intent.VTEP]
 	// VIPs may be nil: then none is served.
-	VIPs   reconcile.Driver[intent.VIPKey, intent.VIP]
-	Routes reconcile.Driver[intent.RouteKey, intent.Route]
+	VIPs reconcile.Driver[intent.VIPKey, intent.VIP]
+	// BackendRoutes may be nil, too.
+	BackendRoutes reconcile.Driver[intent.RouteKey, intent.BackendRoute]
+	Routes        reconcile.Driver[intent.RouteKey, intent.Route]
 	// UnderlayDevices are where packets for the default VRF come in.
 	UnderlayDevices reconcile.Driver[string, intent.UnderlayDevice]
 	Steering        reconcile.Driver[intent.SteeringKey, intent.Steering]
@@ -89,6 +91,7 @@ type Tables struct {
 	Gateways        *reconcile.Table[intent.GatewayKey, intent.Gateway]
 	Served          *reconcile.Table[intent.ServedKey, intent.Served]
 	VTEPs           *reconcile.Table[netip.Addr, intent.VTEP]
+	BackendRoutes   *reconcile.Table[intent.RouteKey, intent.BackendRoute]
 	VIPs            *reconcile.Table[intent.VIPKey, intent.VIP]
 	Routes          *reconcile.Table[intent.RouteKey, intent.Route]
 	UnderlayDevices *reconcile.Table[string, intent.UnderlayDevice]
@@ -117,6 +120,8 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Hold:    func(netip.Addr, intent.VTEP) bool { return !src.BGP() || src.Lingers("", nil) },
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})
+	t.BackendRoutes = fromOVN("backend-routes", "backend-route", orNone(d.BackendRoutes), src, reg,
+		func(k intent.RouteKey, _ intent.BackendRoute) bool { return t.moves.vrf(k.VNI) }, nil)
 	t.VIPs = fromOVN("vips", "vip", orNone(d.VIPs), src, reg,
 		func(k intent.VIPKey, _ intent.VIP) bool { return t.moves.vrf(k.VNI) }, nil)
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
@@ -141,7 +146,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Hold: t.holdLearned, Observe: observe[intent.LearnedKey](reg.Reporter("learned-routes"), "learned-route", nil),
 	})
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
-		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
+		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.BackendRoutes, t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
 	return t
 }
 
