@@ -90,7 +90,7 @@ func (r *Rows) relates(c Change, own UUID) bool {
 		return r.exposes || r.aclRows.relates(c)
 	case TableACL, TablePortGroup:
 		return r.aclRows.relates(c)
-	case TableLoadBalancer, TableLoadBalancerGroup:
+	case TableLoadBalancer, TableLoadBalancerGroup, TableServiceMonitor, TableDatapathGroup:
 		return r.lbRows.relates(c)
 	case TableAdvertisedRoute:
 		return r.advertisedRelates(c)
@@ -303,7 +303,7 @@ func (r *Rows) put(c Change) {
 		store(r.switches, c)
 	case TableAdvertisedRoute:
 		r.putAdvertised(c)
-	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar:
+	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar, TableDatapathGroup, TableSBGlobal:
 		r.lbRows.put(c)
 	case TableLogicalSwitchPort, TableDHCPOptions:
 		r.putMachine(c)

@@ -12,11 +12,11 @@ import (
 func (r *Rows) FollowClients(yes bool) { r.clients = yes }
 
 // clients adds the conditions of the load balancers of switches with machines here.
-func (d *discovery) clients(own UUID, nb ovsdb.Conditions) {
+func (d *discovery) clients(own UUID, w Wanted) {
 	byUUID := func(table string, ids []UUID) {
 		for _, id := range ids {
 			if ovsdb.UUID(id).Valid() {
-				nb[table] = append(nb[table], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
+				w.NB[table] = append(w.NB[table], ovsdb.Equal("_uuid", ovsdb.UUID(id)))
 			}
 		}
 	}
@@ -24,13 +24,23 @@ func (d *discovery) clients(own UUID, nb ovsdb.Conditions) {
 	for id := range d.rows.servedAt.all(own) {
 		switches[d.rows.ports[id].Datapath] = struct{}{}
 	}
+	if d.rows.south.follows {
+		w.SB["SB_Global"] = []ovsdb.Clause{ovsdb.All()}
+		for _, m := range d.rows.monitors {
+			d.portNames[m.LogicalPort] = struct{}{}
+		}
+	}
 	for datapath := range switches {
 		byUUID("Logical_Switch", []UUID{d.rows.datapaths[datapath].NBUUID()})
-		sw, ok := d.rows.Switch(datapath)
-		if !ok || len(sw.LoadBalancers)+len(sw.LoadBalancerGroups) == 0 {
+		sw, _ := d.rows.Switch(datapath)
+		d.rows.lbRows.wanted(sw.LoadBalancers, sw.LoadBalancerGroups, byUUID)
+		balanced := len(sw.LoadBalancers)+len(sw.LoadBalancerGroups) > 0
+		if d.rows.south.follows {
+			balanced = d.southBalancers(datapath, w.SB)
+		}
+		if !balanced {
 			continue
 		}
-		d.rows.lbRows.wanted(sw.LoadBalancers, sw.LoadBalancerGroups, byUUID)
 		d.everybody(datapath)
 		for _, port := range d.rows.RoutersOn(datapath) {
 			d.portsOn[port.Datapath] = struct{}{}
@@ -48,6 +58,8 @@ func (r *Rows) concernsClients(c Change) bool {
 	switch c.Table {
 	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar, TableNBGlobal, TableLogicalSwitch:
 		return true
+	case TableDatapathGroup, TableSBGlobal:
+		return r.south.concerns(c)
 	case TablePortBinding:
 		old, next := r.ports[c.UUID], asPort(c)
 		return !slices.Equal(old.MAC, next.MAC) || old.Datapath != next.Datapath || old.Type != next.Type || old.Options["peer"] != next.Options["peer"]

@@ -91,7 +91,7 @@ func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, s setting
 	if f.sb != nil {
 		loading = f.rows.withoutSB()
 	}
-	tables, keys := southbound(f.cfg.Needs)
+	tables, keys := southbound(f.cfg.Needs, f.cfg.balancesBySouthbound())
 	next, err := f.start(ctx, group, ovsdb.Config{
 		Database: sb.Database(), Endpoints: s.remote, TLS: s.tls, Tables: tables, Keys: keys,
 		Conditions: Discover(loading, f.cfg.Needs).SB,

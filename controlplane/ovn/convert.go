@@ -81,17 +81,23 @@ var (
 		"ACL":       TableACL, "Port_Group": TablePortGroup, "Address_Set": TableAddressSet, "NB_Global": TableNBGlobal,
 		"Load_Balancer": TableLoadBalancer, "Load_Balancer_Group": TableLoadBalancerGroup,
 		"Load_Balancer_Health_Check": TableHealthCheck, "Service_Monitor": TableServiceMonitor,
-		"Chassis_Template_Var": TableTemplateVar,
+		"Chassis_Template_Var": TableTemplateVar, "Logical_DP_Group": TableDatapathGroup, "SB_Global": TableSBGlobal,
 	}
 )
 
 // southbound is what is read of the Southbound database. Keys that metadata alone needs
-// are as many as ports.
-func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
+// are as many as ports. balancers: load balancers, too.
+func southbound(needs Needs, balancers bool) (ovsdb.Tables, ovsdb.Keys) {
 	tables, keys := maps.Clone(sbTables), maps.Clone(sbKeys)
 	if needs.balances() {
 		tables["Service_Monitor"] = []string{"logical_port", "ip", "protocol", "port", "status"}
 		tables["Chassis_Template_Var"] = []string{"chassis", "variables"}
+	}
+	if balancers {
+		tables["Load_Balancer"] = []string{"name", "protocol", "vips", "options", "datapaths", "datapath_group", "ls_datapath_group"}
+		tables["Logical_DP_Group"] = []string{"datapaths"}
+		tables["SB_Global"] = []string{"options"}
+		keys["SB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionTableSize }}
 	}
 	if !needs.Machines {
 		return tables, keys
@@ -103,7 +109,7 @@ func southbound(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 	if !needs.Metadata {
 		return tables, keys
 	}
-	tables["SB_Global"] = []string{"nb_cfg"}
+	tables["SB_Global"] = append(tables["SB_Global"], "nb_cfg")
 	base := sbKeys["Port_Binding"]["external_ids"]
 	keys["Port_Binding"] = maps.Clone(keys["Port_Binding"])
 	keys["Port_Binding"]["external_ids"] = func(k string) bool { return base(k) || slices.Contains(metadataPortKeys, k) }

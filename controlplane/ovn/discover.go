@@ -84,6 +84,8 @@ type discovery struct {
 //     the default gateways of machines: nobody else may have these addresses;
 //   - of load balancers that probe, what was found out about their backends, and the
 //     variables of this chassis for templates;
+//   - without a Northbound session the load balancers of switches with machines here, with
+//     the groups of datapaths that they are for, and the ports that are probed;
 //   - for metadata the ports that are about to move here, the switches of all ports here,
 //     and of the ports there only those that are the network's metadata port; and where it
 //     is to respect ACLs, the address sets that these name.

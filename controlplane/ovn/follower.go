@@ -47,6 +47,11 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// balancesBySouthbound tells whether load balancers of switches are read in Southbound.
+func (c Config) balancesBySouthbound() bool {
+	return c.Northbound == "" && c.Needs.Machines && c.Needs.Clients
+}
+
 // InSync says of each database whether the rows are all that is needed of it and
 // as the server has them.
 type InSync struct {
@@ -116,6 +121,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.FollowMachines(cfg.Needs.Machines)
 	rows.FollowACLs(cfg.Needs.ACLs)
 	rows.FollowClients(cfg.Needs.Clients)
+	rows.BalanceBySouthbound(cfg.balancesBySouthbound())
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
 		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,

@@ -20,7 +20,8 @@ const optionHashFields = "hash_fields"
 // optionTableSize is the key of NB_Global.options that load balancers have in their own, too.
 const optionTableSize = "sluice-m"
 
-// LoadBalancer is a row of NB Load_Balancer, with Needs.LoadBalancing or Needs.Clients.
+// LoadBalancer is a row of NB Load_Balancer, with Needs.LoadBalancing or Needs.Clients; or,
+// with BalanceBySouthbound, one of SB Load_Balancer.
 type LoadBalancer struct {
 	UUID UUID
 	Name string
@@ -34,6 +35,10 @@ type LoadBalancer struct {
 	Ports map[netip.Addr]string
 	// HealthChecks are rows of Load_Balancer_Health_Check.
 	HealthChecks []UUID
+	// At are the Datapath_Bindings and Logical_DP_Groups of the switches that a row of
+	// Southbound is for, and probed the addresses of its backends.
+	At     []UUID
+	probed []netip.Addr
 }
 
 // HealthCheck is a row of NB Load_Balancer_Health_Check.
@@ -100,6 +105,12 @@ func (m ServiceMonitor) probed() probed {
 	return probed{m.LogicalPort, m.Protocol, netip.AddrPortFrom(a, m.Port)}
 }
 
+// anywhere is the same of any logical port.
+func (p probed) anywhere() probed {
+	p.port = ""
+	return p
+}
+
 // lbRows are the rows of this file, and the indices of them.
 type lbRows struct {
 	balancers  map[UUID]LoadBalancer
@@ -109,14 +120,16 @@ type lbRows struct {
 	lbOfCheck  index[UUID] // Load_Balancer_Health_Check → Load_Balancers
 	monitors   map[UUID]ServiceMonitor
 	monitorOf  index[probed]
+	monitorAt  index[probed] // the same without the logical port
 	lbOfPort   index[string] // logical port of a backend → Load_Balancers
 	templates  map[UUID]TemplateVar
+	south      southLB
 }
 
 func newLBRows() lbRows {
 	return lbRows{balancers: map[UUID]LoadBalancer{}, lbGroups: map[UUID]LoadBalancerGroup{}, lbGroupsOf: index[UUID]{},
-		checks: map[UUID]HealthCheck{}, lbOfCheck: index[UUID]{}, monitors: map[UUID]ServiceMonitor{}, monitorOf: index[probed]{}, lbOfPort: index[string]{},
-		templates: map[UUID]TemplateVar{}}
+		checks: map[UUID]HealthCheck{}, lbOfCheck: index[UUID]{}, monitors: map[UUID]ServiceMonitor{}, monitorOf: index[probed]{}, monitorAt: index[probed]{}, lbOfPort: index[string]{},
+		templates: map[UUID]TemplateVar{}, south: newSouthLB()}
 }
 
 func convertLoadBalancers(row ovsdb.Row) Row {
@@ -141,7 +154,7 @@ func convertLoadBalancers(row ovsdb.Row) Row {
 	case *sb.ServiceMonitor:
 		return ServiceMonitor{UUID: UUID(r.UUID), LogicalPort: r.LogicalPort, IP: r.IP, Protocol: value(r.Protocol), Port: uint16(r.Port), Status: value(r.Status)}
 	}
-	return nil
+	return convertSouthLB(row)
 }
 
 // backendPorts reads ip_port_mappings: ADDRESS=PORT:SOURCE, IPv6 addresses in brackets. A
@@ -183,10 +196,18 @@ func (l *lbRows) put(c Change) {
 	case TableServiceMonitor:
 		if old := store(l.monitors, c); old.UUID != "" {
 			l.monitorOf.del(old.probed(), c.UUID)
+			l.monitorAt.del(old.probed().anywhere(), c.UUID)
 		}
 		if m, ok := l.monitors[c.UUID]; ok {
 			l.monitorOf.add(m.probed(), c.UUID)
+			l.monitorAt.add(m.probed().anywhere(), c.UUID)
 		}
+		return
+	case TableDatapathGroup:
+		l.south.putGroup(c)
+		return
+	case TableSBGlobal:
+		store(l.south.globals, c)
 		return
 	}
 	old := store(l.lbGroups, c)
@@ -205,9 +226,15 @@ func (l *lbRows) indexBalancer(b LoadBalancer, check func(index[UUID], UUID, UUI
 	for _, name := range b.Ports {
 		port(l.lbOfPort, name, b.UUID)
 	}
+	for _, id := range b.At {
+		check(l.south.lbAt, id, b.UUID)
+	}
 }
 
 func (l *lbRows) allNB() [][]Row {
+	if l.south.follows {
+		return nil
+	}
 	return [][]Row{values(l.balancers), values(l.lbGroups), values(l.checks)}
 }
 
@@ -219,7 +246,13 @@ func (l *lbRows) relates(c Change) bool {
 		if row, ok := c.New.(LoadBalancer); ok {
 			next = row
 		}
-		return !slices.Equal(old.HealthChecks, next.HealthChecks) || !maps.Equal(old.Ports, next.Ports)
+		return !slices.Equal(old.HealthChecks, next.HealthChecks) || !maps.Equal(old.Ports, next.Ports) ||
+			!slices.Equal(old.At, next.At) || !slices.Equal(old.probed, next.probed)
+	case TableServiceMonitor:
+		next, _ := c.New.(ServiceMonitor)
+		return l.south.follows && l.monitors[c.UUID].LogicalPort != next.LogicalPort
+	case TableDatapathGroup:
+		return l.south.relates(c)
 	case TableLoadBalancerGroup:
 		old, had := l.lbGroups[c.UUID]
 		next, has := c.New.(LoadBalancerGroup)
@@ -285,9 +318,12 @@ func (r *Rows) TemplateVariables() map[string]string {
 	return nil
 }
 
-// TableSize is NB_Global.options:sluice-m, or empty.
+// TableSize is NB_Global.options:sluice-m, or what Southbound has of it, or empty.
 func (r *Rows) TableSize() string {
 	for _, g := range r.globals {
+		return g.TableSize
+	}
+	for _, g := range r.south.globals {
 		return g.TableSize
 	}
 	return ""
@@ -312,6 +348,9 @@ func (r *Rows) touchedByHealth(c Change, into map[UUID]struct{}) {
 // offline, error, or empty where it is not probed or nothing is known yet. vip is the key
 // of vips, protocol tcp or udp.
 func (r *Rows) Health(b LoadBalancer, vip, protocol string, backend netip.AddrPort) string {
+	if r.south.follows {
+		return r.southHealth(b, protocol, backend)
+	}
 	if !slices.ContainsFunc(b.HealthChecks, func(id UUID) bool { return r.checks[id].VIP == vip }) {
 		return ""
 	}
@@ -342,8 +381,11 @@ func (r *Rows) BalancersOf(datapath UUID) ([]LoadBalancer, bool) {
 	return r.balancersOf(lr.LoadBalancers, lr.LoadBalancerGroups)
 }
 
-// BalancersOn is BalancersOf of a switch.
+// BalancersOn is BalancersOf of a switch, with BalanceBySouthbound those that Southbound has.
 func (r *Rows) BalancersOn(datapath UUID) ([]LoadBalancer, bool) {
+	if r.south.follows {
+		return r.southBalancers(datapath), true
+	}
 	sw, ok := r.Switch(datapath)
 	if !ok || len(r.globals) == 0 {
 		return nil, false

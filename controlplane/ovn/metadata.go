@@ -218,7 +218,7 @@ func (d *discovery) serves(own UUID, w Wanted) {
 		d.acls(own, w)
 	}
 	if d.needs.Clients {
-		d.clients(own, w.NB)
+		d.clients(own, w)
 	}
 }
 

@@ -44,6 +44,8 @@ const (
 	TableHealthCheck
 	TableServiceMonitor
 	TableTemplateVar
+	TableDatapathGroup
+	TableSBGlobal
 )
 
 // PortBinding is a row of SB Port_Binding.

@@ -133,7 +133,7 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
 	out.expectsNB, out.named, out.host, out.exposes, out.machines, out.clients = r.expectsNB, r.named, r.host, r.exposes, r.machines, r.clients
-	out.aclRows.follows = r.aclRows.follows
+	out.aclRows.follows, out.south.follows = r.aclRows.follows, r.south.follows
 	var all []Change
 	for _, rows := range append(r.allNB(), values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl), values(r.interfaces)) {
 		for _, row := range rows {

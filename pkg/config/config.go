@@ -203,7 +203,8 @@ type Dataplane struct {
 // LoadBalancing is the VIPs of OVN's load balancers.
 type LoadBalancing struct {
 	// Enabled has eBPF balance packets from the fabric to VIPs of load balancers that
-	// hang on a router with a gateway port here, and the VIPs announced. It needs ovn.nb.
+	// hang on a router with a gateway port here, and the VIPs announced. That needs ovn.nb;
+	// without it what machines send is balanced alone, by what Southbound has.
 	Enabled bool `yaml:"enabled"`
 	// NewFlowRate is how many new flows a second of each VIP are recorded, and of each
 	// machine to VIPs of its switch, and as many at once; 0: all. Flows above it go where their hash leads, which holds as long as

@@ -157,7 +157,7 @@ var mistakes = map[string]mistake{
 	"group mac":      {head + "fabric: {routerMAC: 01:00:00:00:00:00}\n", []string{"f.yaml:5:21: fabric.routerMAC: 01:00:00:00:00:00 is a group address"}},
 	"icmp sources":   {head + "fabric: {icmpSource: [192.0.2.1, 192.0.2.2]}\n", []string{"f.yaml:5:34: fabric.icmpSource[1]: 192.0.2.2 is the second"}},
 	"vteps null":     {head + "fabric: {trustedVTEPs: [null]}\n", []string{"f.yaml:5:25: fabric.trustedVTEPs[0]: no value"}},
-	"balancers":      {head + "loadBalancing: {enabled: true}\n", []string{"f.yaml:5:26: loadBalancing.enabled: load balancers are read in the Northbound database; set ovn.nb"}},
+	"balancers":      {head + "loadBalancing: {enabled: true, clients: false}\n", []string{"f.yaml:5:26: loadBalancing.enabled: what hangs on a router is read in the Northbound database; set ovn.nb"}},
 	"path":           {head + "path: fast\n", []string{`f.yaml:5:7: path: "fast" is not allowed; use auto, ebpf, kernel`}},
 	"path of a VRF":  {head + "evpn: {vrfs: {7: {path: kernal}}}\n", []string{`f.yaml:5:25: evpn.vrfs.7.path: "kernal" is not allowed; use auto, ebpf, kernel`}},
 	"whole node":     {head + "path: kernel\nevpn: {vrfs: {7: {path: ebpf}}}\n", []string{"f.yaml:6:25: evpn.vrfs.7.path: ebpf is not possible with `path: kernel`"}},

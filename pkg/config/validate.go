@@ -27,8 +27,8 @@ func (d *decoder) validate(c *Config) {
 	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
 	d.validateExposure(c)
 	d.validateMetadata(c)
-	if c.LoadBalancing.Enabled && c.OVN.NB == "" {
-		d.failAt("loadBalancing.enabled", "load balancers are read in the Northbound database; set ovn.nb")
+	if l := c.LoadBalancing; l.Enabled && !l.Clients && c.OVN.NB == "" {
+		d.failAt("loadBalancing.enabled", "what hangs on a router is read in the Northbound database; set ovn.nb, or loadBalancing.clients for what machines send")
 	}
 	d.validateSizes(&c.Dataplane.Sizes)
 	d.validatePaths(c)

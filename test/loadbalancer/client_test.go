@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/backend"
 	"github.com/ovn-sluice/sluice/test/lab"
@@ -177,7 +178,7 @@ func TestMachinesConnectionsGoOn(t *testing.T) {
 			if name, _, err := w.ask(client.name, "tcp", vip); err != nil || name == "be1" {
 				t.Errorf("without sluiced a new connection was answered by %q (%v)", name, err)
 			}
-			w.sluiced(client.node)
+			w.sluiced(client.node, w.configuration())
 			w.pathFor(client, vip, "ebpf", lab.Backends-1)
 			streams.check()
 			w.option("tcp", at, "sluice-path", "ovn")
@@ -295,31 +296,65 @@ func TestKillUnderConnections(t *testing.T) {
 	}
 }
 
+// configured kills a node's sluiced, and starts it with another configuration until the test
+// ends.
+func (w *world) configured(node, text string) {
+	w.Helper()
+	again := func(text string) {
+		w.Helper()
+		p, err := w.Process(node, "sluiced")
+		if err == nil {
+			err = p.Kill()
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.sluiced(node, text)
+	}
+	again(text)
+	if usual := w.configuration(); text != usual {
+		w.Cleanup(func() { again(usual) })
+	}
+}
+
+// Without a Northbound session what machines send is balanced by what Southbound has of load
+// balancers, where ACLs that nobody knows are not to be minded.
+func TestWithoutNorthbound(t *testing.T) {
+	w := shared(t)
+	vip, client := netip.MustParseAddr("fd00:99::25"), machines[1]
+	at := w.webOnSwitches(vip)
+	southbound := func(more ...string) string {
+		return strings.ReplaceAll(w.configuration(more...), "  nb: ${OVN_NB_DB}\n", "")
+	}
+	w.configured(client.node, southbound())
+	w.eventually("OVN balances, since ACLs are not known", func() error {
+		m, err := w.machine(client.node, client.name)
+		if err == nil && (m.Path != "ovn" || m.Reason != reason.ACLUnknown) {
+			err = fmt.Errorf("%+v", m)
+		}
+		return err
+	})
+	w.configured(client.node, southbound("  aclUnknown: ebpf\n"))
+	w.pathFor(client, vip, "ebpf", lab.Backends)
+	before := w.onTaps(client.node, vip)
+	w.eventually("eBPF answers", func() error {
+		_, _, err := w.ask(client.name, "tcp", vip)
+		if err == nil && w.onTaps(client.node, vip) == before {
+			err = errors.New("OVN did")
+		}
+		return err
+	})
+	w.nb("--may-exist", "lb-add", "lb tcp "+at, at, strings.Join(endpoints(vip, backend.HTTPPort)[1:], ","), "tcp")
+	w.pathFor(client, vip, "ebpf", lab.Backends-1)
+}
+
 // With loadBalancing.clients false nothing is left on taps, and OVN balances; when it is true
 // again eBPF does.
 func TestMachinesOff(t *testing.T) {
 	w := shared(t)
 	vip, client := netip.MustParseAddr("fd00:99::24"), machines[1]
 	w.webOnSwitches(vip)
-	restart := func(more ...string) {
-		t.Helper()
-		p, err := w.Process(client.node, "sluiced")
-		if err == nil {
-			err = p.Kill()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.sluiced(client.node, more...)
-	}
-	on := true
-	t.Cleanup(func() {
-		if !on {
-			restart()
-		}
-	})
-	restart("  clients: false\n")
-	on = false
+	w.configured(client.node, w.configuration("  clients: false\n"))
 	pins := owned.ClientPins(w.node(client.node).BPFFS)
 	w.eventually("nothing is left", func() error {
 		if _, err := os.Stat(pins); !errors.Is(err, fs.ErrNotExist) {
@@ -332,8 +367,7 @@ func TestMachinesOff(t *testing.T) {
 			t.Errorf("by OVN: %v", err)
 		}
 	}
-	restart()
-	on = true
+	w.configured(client.node, w.configuration())
 	w.pathFor(client, vip, "ebpf", lab.Backends)
 	w.eventually("eBPF answers", func() error {
 		_, _, err := w.ask(client.name, "tcp", vip)

@@ -239,7 +239,7 @@ func TestConnectionsGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	streams.check()
-	w.sluiced("a1")
+	w.sluiced("a1", w.configuration())
 	w.eventually("a1 is back", func() error {
 		_, err := w.vips("a1")
 		return err

@@ -48,7 +48,7 @@ func shared(t *testing.T) *world {
 	w := &world{T: t, Lab: plain.Lab(t)}
 	once.Do(func() {
 		for _, n := range []string{"a1", "a2", "a3", "b1"} {
-			w.sluiced(n)
+			w.sluiced(n, w.configuration())
 		}
 		for i := 1; i <= lab.Backends; i++ {
 			w.serve(fmt.Sprintf("be%d", i))
@@ -180,10 +180,15 @@ func (w *world) stop(vm string) {
 	}
 }
 
-// sluiced starts sluiced on a node. more is added to its configuration.
-func (w *world) sluiced(node string, more ...string) {
+// configuration is that of a node's sluiced, with more.
+func (w *world) configuration(more ...string) string {
 	w.Helper()
-	text := fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
+	return fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
+}
+
+// sluiced starts sluiced on a node.
+func (w *world) sluiced(node, text string) {
+	w.Helper()
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}
