@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -190,6 +191,7 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 	default:
 		return // the last words of a session that was replaced
 	}
+	nbWasInSync, gone := f.nb.isInSync(), false
 	if d.check {
 		d.from.confirm(ctx, group, f.in, d)
 	} else {
@@ -201,7 +203,9 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 			f.apply(changes(d.batch), f.loading)
 			f.publisher.take(f.sb.session, d.batch)
 		default:
-			f.apply(f.nbChanges(d.batch), f.rows, f.loading)
+			list := f.nbChanges(d.batch)
+			gone = slices.ContainsFunc(list, func(c Change) bool { return c.Table == TableLoadBalancer && c.New == nil })
+			f.apply(list, f.rows, f.loading)
 		}
 		d.from.took(ctx, group, f.in, d.batch)
 		if f.loading != f.rows || f.dirty.relations || f.dirty.All {
@@ -214,6 +218,9 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 		if f.nbLate {
 			f.expectNB(true)
 		}
+	}
+	if f.nb.isInSync() && (!nbWasInSync || gone) {
+		f.apply(f.rows.dangling(f.nb.has), f.rows, f.loading)
 	}
 	f.publish()
 }

@@ -411,3 +411,35 @@ func (r *Rows) balancersOf(balancers, groupIDs []UUID) ([]LoadBalancer, bool) {
 	slices.SortStableFunc(out, func(a, b LoadBalancer) int { return cmp.Compare(a.Name, b.Name) })
 	return out, ok
 }
+
+// dangling are the rows that name load balancers that are not there, without these, when all
+// that are asked for have come; asked tells which are. References to one are weak: they go with it.
+// ovsdb-server 3.1 does not tell of that when the transaction that deletes it changes the same
+// column, too.
+func (r *Rows) dangling(asked func(table string, id UUID) bool) []Change {
+	gone := func(id UUID) bool {
+		_, there := r.balancers[id]
+		return !there && asked("Load_Balancer", id)
+	}
+	without := func(list []UUID) []UUID { return slices.DeleteFunc(slices.Clone(list), gone) }
+	var out []Change
+	for _, lr := range r.routers {
+		if slices.ContainsFunc(lr.LoadBalancers, gone) {
+			lr.LoadBalancers = without(lr.LoadBalancers)
+			out = append(out, Set(lr))
+		}
+	}
+	for _, sw := range r.switches {
+		if slices.ContainsFunc(sw.LoadBalancers, gone) {
+			sw.LoadBalancers = without(sw.LoadBalancers)
+			out = append(out, Set(sw))
+		}
+	}
+	for _, g := range r.lbGroups {
+		if slices.ContainsFunc(g.LoadBalancers, gone) {
+			g.LoadBalancers = without(g.LoadBalancers)
+			out = append(out, Set(g))
+		}
+	}
+	return out
+}

@@ -93,6 +93,12 @@ func (s *source) ask(name string, c ovsdb.Conditions, by *source) error {
 	return nil
 }
 
+// has tells whether a row is asked for by its _uuid.
+func (s *source) has(table string, id UUID) bool {
+	_, yes := s.asked[table][ovsdb.Equal("_uuid", ovsdb.UUID(id))]
+	return yes
+}
+
 // took notes what a batch says of being in sync.
 func (s *source) took(ctx context.Context, group *errgroup.Group, in chan<- delivery, b ovsdb.Batch) {
 	s.inSync, s.grows = b.InSync, s.grows && b.Connected
