@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -19,17 +20,13 @@ func (d *daemon) status() status.Status {
 	defer d.mu.Unlock()
 	s.Identity = d.latest.identity()
 	if n := d.node; n != nil {
-		s.Identity, s.Tables = n.identity(d.latest), n.tableStatus()
+		s.Identity, s.Tables = n.identity(d.latest), tableStatus(n.heldStages(), n.dp.Fills())
 	}
-	var stages []held
 	if d.metadata != nil {
-		stages = d.metadata.at.stages()
+		s.Tables = append(s.Tables, tableStatus(d.metadata.at.stages(), nil)...)
 	}
-	if d.clients != nil {
-		stages = append(stages, d.clients.at.stages()...)
-	}
-	for _, stage := range stages {
-		s.Tables = append(s.Tables, stage.status())
+	if d.clients != nil && d.clients.at != nil {
+		s.Tables = append(s.Tables, tableStatus(d.clients.at.stages(), d.clients.at.dp.Fills())...)
 	}
 	return s
 }
@@ -46,13 +43,14 @@ func (n *node) identity(f nodeFacts) status.Identity {
 	return i
 }
 
-func (n *node) tableStatus() []status.Table {
+// tableStatus is that of the stages of a plane, with the maps of their tables.
+func tableStatus(stages []held, fills []ebpf.Fill) []status.Table {
 	maps := map[string][]status.MapFill{}
-	for _, f := range n.dp.Fills() {
+	for _, f := range fills {
 		maps[f.Table] = append(maps[f.Table], status.MapFill{Name: f.Map, Used: f.Used, Size: f.Max})
 	}
 	var out []status.Table
-	for _, stage := range n.heldStages() {
+	for _, stage := range stages {
 		t := stage.status()
 		t.Maps = maps[t.Name]
 		out = append(out, t)

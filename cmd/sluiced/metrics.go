@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 )
 
@@ -39,7 +40,7 @@ func (d *daemon) addMetrics() {
 	d.metrics.AddImports(fromNode(d, (*node).importMetrics))
 	d.metrics.AddTables(d.tableMetrics)
 	d.metrics.AddSteered(d.steered)
-	d.metrics.AddMaps(fromNode(d, (*node).mapMetrics))
+	d.metrics.AddMaps(func() ([]metrics.Map, error) { return d.mapMetrics(), nil })
 	d.metrics.AddDrain(drainStages(), func() string { return string(d.drain.Status(time.Now()).Stage) })
 	d.metrics.AddDrops(func() (metrics.Drops, error) {
 		if len(d.planes()) == 0 {
@@ -105,12 +106,19 @@ func (n *node) trafficMetrics() ([]metrics.VRFTraffic, error) {
 	return out, err
 }
 
-func (n *node) mapMetrics() ([]metrics.Map, error) {
-	var out []metrics.Map
-	for _, f := range n.dp.Fills() {
+// mapMetrics are the maps of all planes that run.
+func (d *daemon) mapMetrics() (out []metrics.Map) {
+	var fills []ebpf.Fill
+	if n, err := d.running(); err == nil {
+		fills = n.dp.Fills()
+	}
+	if w := d.clients.work(); w != nil {
+		fills = append(fills, w.dp.Fills()...)
+	}
+	for _, f := range fills {
 		out = append(out, metrics.Map{Name: f.Map, Table: f.Table, Used: f.Used, Size: f.Max})
 	}
-	return out, nil
+	return out
 }
 
 func neighborMetrics(b bgp.NeighborStatus) metrics.Neighbor {

@@ -16,8 +16,20 @@ type Fill struct {
 	Used, Max int
 }
 
-// fillTables are the maps that can run full, and the table that fills each.
-var fillTables = map[string]string{
+// fillTables are the maps of the plane that can run full, and the table that fills each.
+func (p Plane) fillTables() map[string]string {
+	if p == Clients {
+		return clientFillTables
+	}
+	return nodeFillTables
+}
+
+var clientFillTables = map[string]string{
+	bpfMapClientsV2: "clients", bpfMapNeighborsV1: "client-neighbors",
+	bpfMapVipsV2: "client-vips", bpfMapBackendsV1: "client-vips", bpfMapAnswersV2: "client-vips",
+}
+
+var nodeFillTables = map[string]string{
 	bpfMapVrfsV2: "vrfs", bpfMapGatewaysV1: "gateways", bpfMapEntriesV1: "gateways",
 	bpfMapServedV1: "served", bpfMapKnownV1: "served", bpfMapVtepsV1: "vteps",
 	bpfMapHostsV1: "routes", bpfMapPrefixes4V1: "routes", bpfMapPrefixes6V1: "routes",
@@ -46,14 +58,15 @@ func (d *Dataplane) Fills() []Fill {
 	arrays := map[string]int{bpfMapEntriesV1: s.entries.used(), bpfMapNexthopsV1: s.nexthops.used(), bpfMapGroupsV1: s.groups.used(),
 		bpfMapBackendsV1: s.lb.backends.used()}
 	var out []Fill
-	for _, name := range slices.Sorted(maps.Keys(fillTables)) {
+	tables := s.plane.fillTables()
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		used, most := s.rows[name], int(s.t[name].MaxEntries())
 		if rows, isArray := arrays[name]; isArray {
 			used = rows
 			most-- // row 0 stands for nothing
 		}
 		base, _, _ := pinned.SplitVersion(name)
-		out = append(out, Fill{Table: fillTables[name], Map: base, Used: used, Max: most})
+		out = append(out, Fill{Table: tables[name], Map: base, Used: used, Max: most})
 	}
 	return out
 }

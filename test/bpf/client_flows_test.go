@@ -142,3 +142,26 @@ func TestClientFlood(t *testing.T) {
 		t.Errorf("%d of 100 are answers of the VIP; %d of 100 are not of one that nobody asked", of, untold)
 	}
 }
+
+// How full the maps of taps are is told by the tables that fill them.
+func TestClientFills(t *testing.T) {
+	w := newTapWorld(t, ebpf.HookAuto)
+	used := map[string]int{}
+	for _, f := range w.d.Fills() {
+		used[f.Table+" "+f.Map] = f.Used
+		if f.Max <= f.Used {
+			t.Errorf("%+v", f)
+		}
+	}
+	want := map[string]int{"clients clients": 1, "client-neighbors neighbors": 2 + 2*3, "client-vips vips": len(worldVIPs())}
+	for what, n := range want {
+		if used[what] != n {
+			t.Errorf("%s: %d rows, want %d of %v", what, used[what], n, used)
+		}
+	}
+	for _, name := range []string{"client-vips backends", "client-vips answers"} {
+		if used[name] == 0 {
+			t.Errorf("%s: no rows: %v", name, used)
+		}
+	}
+}
