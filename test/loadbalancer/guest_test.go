@@ -11,6 +11,13 @@ import (
 // taps are its ports.
 var plainParams = lab.EVPNParams{KernelDatapath: true, DirectPlug: true}
 
+// How long an answer is waited for, in seconds, by HTTP and by UDP: where the machine is emulated
+// a request takes two to four.
+const (
+	httpPatience = "30"
+	udpPatience  = "1"
+)
+
 // makePrograms takes the programs under test that the guest was given.
 func makePrograms(dir string) error {
 	return labtest.LinkPrograms(dir, "sluiced", "sluicectl", "sluice-lab")

@@ -10,6 +10,12 @@ import (
 // The tests run on this machine, whose kernel may lack Open vSwitch.
 var plainParams = lab.EVPNParams{}
 
+// How long an answer is waited for, in seconds, by HTTP and by UDP.
+const (
+	httpPatience = "3"
+	udpPatience  = "0.3"
+)
+
 // makePrograms builds the programs under test.
 func makePrograms(dir string) error {
 	return labtest.BuildPrograms(dir, "sluiced", "sluicectl", "sluice-lab")

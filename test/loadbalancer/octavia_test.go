@@ -85,7 +85,7 @@ func TestOctavia(t *testing.T) {
 		})
 	}
 	ask := func(client string, to netip.AddrPort) (string, error) {
-		out, err := w.Exec(w.Context(), client, "curl", "-gsS", "--max-time", "3", "http://"+to.String()+"/")
+		out, err := w.Exec(w.Context(), client, "curl", "-gsS", "--max-time", httpPatience, "http://"+to.String()+"/")
 		name, _, _ := strings.Cut(out, " ")
 		return name, err
 	}

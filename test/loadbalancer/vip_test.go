@@ -49,13 +49,13 @@ func allVIPs() (vips []netip.Addr, http, udp map[string][]string) {
 
 // ask makes a request to a VIP and gives the backend's name and the address that it saw.
 func (w *world) ask(client, protocol string, to netip.Addr) (name string, from netip.AddrPort, err error) {
-	argv := []string{"curl", "-gsS", "--max-time", "3", "http://" + intent.FormatEndpoint(to, vipHTTP) + "/"}
+	argv := []string{"curl", "-gsS", "--max-time", httpPatience, "http://" + intent.FormatEndpoint(to, vipHTTP) + "/"}
 	if protocol == "udp" {
 		kind := "UDP6"
 		if to.Is4() {
 			kind = "UDP4"
 		}
-		argv = []string{"sh", "-c", fmt.Sprintf("echo hello | socat -t0.3 - %s:%s", kind, intent.FormatEndpoint(to, vipUDP))}
+		argv = []string{"sh", "-c", fmt.Sprintf("echo hello | socat -t%s - %s:%s", udpPatience, kind, intent.FormatEndpoint(to, vipUDP))}
 	}
 	out, err := w.Exec(w.Context(), client, argv...)
 	if err != nil {
