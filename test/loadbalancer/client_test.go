@@ -74,7 +74,7 @@ func TestVIPFromMachines(t *testing.T) {
 					})
 					began = w.onTaps(client.node, a)
 					seen, flows := map[string]int{}, 0
-					for range 20 {
+					for range requests {
 						name, from, err := w.ask(client.name, protocol, a)
 						if err != nil {
 							t.Fatal(err)

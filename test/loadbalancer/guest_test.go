@@ -18,6 +18,9 @@ const (
 	udpPatience  = "1"
 )
 
+// requests are those to each VIP, of which at least three of five backends get some.
+const requests = 12
+
 // makePrograms takes the programs under test that the guest was given.
 func makePrograms(dir string) error {
 	return labtest.LinkPrograms(dir, "sluiced", "sluicectl", "sluice-lab")

@@ -16,6 +16,9 @@ const (
 	udpPatience  = "0.3"
 )
 
+// requests are those to each VIP, of which at least three of five backends get some.
+const requests = 20
+
 // makePrograms builds the programs under test.
 func makePrograms(dir string) error {
 	return labtest.BuildPrograms(dir, "sluiced", "sluicectl", "sluice-lab")

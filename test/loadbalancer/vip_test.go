@@ -111,7 +111,7 @@ func TestVIPFromFabric(t *testing.T) {
 					return err
 				})
 				seen := map[string]int{}
-				for range 20 {
+				for range requests {
 					name, from, err := w.ask("c-fabric", protocol, a)
 					if err != nil {
 						t.Fatal(err)
@@ -124,7 +124,7 @@ func TestVIPFromFabric(t *testing.T) {
 				if len(seen) < 3 {
 					t.Errorf("answered by %v", seen)
 				}
-				if n := w.known("a1", a); n < 20 {
+				if n := w.known("a1", a); n < requests {
 					t.Errorf("eBPF knows %d flows", n)
 				}
 			})
