@@ -186,10 +186,10 @@ func (w *world) configuration(more ...string) string {
 	return fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
 }
 
-// sluiced starts sluiced on a node.
+// sluiced starts sluiced on a node, in a cleanup, too.
 func (w *world) sluiced(node, text string) {
 	w.Helper()
-	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
+	if _, err := w.StartSluiced(context.WithoutCancel(w.Context()), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}
 }
