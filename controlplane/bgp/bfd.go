@@ -120,8 +120,7 @@ func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.A
 }
 
 // hold brings the strict neighbours into the administrative state that their path
-// asks for. The server takes such a request only when it has done the one before,
-// so what it has done is looked at each time. ended are the sessions that end anyway.
+// asks for. ended are the sessions that end anyway.
 func (s *GoBGP) hold(ctx context.Context, srv *server.BgpServer, ended []netip.Addr) {
 	for _, n := range s.cfg.Neighbors {
 		if n.BFD != BFDStrict || slices.Contains(ended, n.Address.WithZone("")) {
@@ -129,29 +128,37 @@ func (s *GoBGP) hold(ctx context.Context, srv *server.BgpServer, ended []netip.A
 		}
 		s.in.mu.Lock()
 		sync := s.sync[n.Address.WithZone("")]
-		held, added, established := sync.held(), sync.added, sync.established
+		held, established := sync.held(), sync.established
+		// One that its prefix limit ended is down already, until retryDue.
+		done := !sync.added || sync.session.overLimit || held == sync.disabled
 		s.in.mu.Unlock()
-		if !added {
-			continue
-		}
-		address := n.Address.String()
-		var err error
-		switch is := adminState(ctx, srv, address); {
-		case held && is == api.PeerState_UP && established:
+		switch {
+		case done:
+		case held && established:
 			s.endSession(ctx, srv, n.Address.WithZone(""))
-		case held && is == api.PeerState_UP:
-			err = srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: address})
-		case !held && is == api.PeerState_DOWN:
-			err = srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: address})
-		}
-		if err != nil {
-			s.log.Error("cannot hold a BGP session by BFD", slog.String("neighbor", address), slog.Any("error", err))
+		default:
+			s.disable(ctx, srv, n, held)
 		}
 	}
 }
 
-func adminState(ctx context.Context, srv *server.BgpServer, address string) (state api.PeerState_AdminState) {
-	// A neighbour that is not there is as good as one that is up.
-	_ = srv.ListPeer(ctx, &api.ListPeerRequest{Address: address}, func(p *api.Peer) { state = p.GetState().GetAdminState() })
-	return state
+// disable asks the server to keep a neighbour's session down, or not to. It takes such
+// a request only when it has done the one before; else hold asks again.
+func (s *GoBGP) disable(ctx context.Context, srv *server.BgpServer, n Neighbor, down bool) {
+	a, address := n.Address.WithZone(""), n.Address.String()
+	s.ends.asked(a)
+	var err error
+	if down {
+		err = srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: address})
+	} else {
+		err = srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: address})
+	}
+	switch {
+	case err != nil:
+		s.log.Error("cannot hold a BGP session by BFD", slog.String("neighbor", address), slog.Any("error", err))
+	case !s.ends.wasBusy(a):
+		s.in.mu.Lock()
+		s.sync[a].disabled = down
+		s.in.mu.Unlock()
+	}
 }

@@ -92,9 +92,17 @@ func (l serverLog) Warn(msg string, f gobgplog.Fields) {
 // without it from then on, and takes its next UPDATEs all the same.
 const eventIgnored = "Capability was disabled"
 
+const (
+	// eventLingers is the server's as a session ends by what RFC 4724 section 4.2 and
+	// RFC 8538 take for the neighbour's restart.
+	eventLingers = "peer graceful restart"
+	// eventBusy is the server's for a request that it leaves out.
+	eventBusy = "previous setting admin state request is still remaining"
+)
+
 // sessionEnds keeps why each neighbour's session last ended, and why it has not
 // come up since. The server's API does not tell; its log does, in the fields of
-// seven events.
+// some events.
 type sessionEnds struct {
 	down atomic.Int32 // neighbours without a session
 
@@ -110,6 +118,8 @@ type sessionEnd struct {
 	ignored   int    // UPDATEs of this session of which the server could not read the routes
 	pathLost  bool   // it was ended here, for a reason that is known, such as BFD's
 	ended     string // why the last session ended
+	lingers   bool   // and the neighbour's routes are kept for its restart
+	busy      bool   // the server had not done yet what it was asked before
 	connect   string // why the latest connection was not made; "" since there was one
 }
 
@@ -163,7 +173,7 @@ func (e *sessionEnds) missing() bool { return e.down.Load() > 0 }
 
 func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 	switch event {
-	case "sent notification", "received notification", "Peer Down", "Peer Up", "failed to connect", "prefix limit reached", eventIgnored:
+	case "sent notification", "received notification", "Peer Down", "Peer Up", "failed to connect", "prefix limit reached", eventIgnored, eventLingers, eventBusy:
 	default:
 		return
 	}
@@ -182,8 +192,13 @@ func (e *sessionEnds) note(event string, f gobgplog.Fields) {
 		err, _ := f["Error"].(error)
 		end.connect = connectError(err, end.silent)
 		return
+	case eventBusy:
+		end.busy = true
+		return
+	case eventLingers:
+		end.lingers = !end.pathLost
 	case "Peer Up":
-		end.overLimit, end.pathLost, end.ignored = false, false, 0
+		end.overLimit, end.pathLost, end.lingers, end.ignored = false, false, false, 0
 		if !end.up {
 			end.up = true
 			e.down.Add(-1)
@@ -241,6 +256,32 @@ func (e *sessionEnds) byUs(a netip.Addr, why string) {
 	if end := e.last[a]; end != nil {
 		end.pathLost, end.ended = true, why
 	}
+}
+
+// asked forgets that the server was busy; a request follows.
+func (e *sessionEnds) asked(a netip.Addr) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if end := e.last[a]; end != nil {
+		end.busy = false
+	}
+}
+
+// wasBusy tells whether the server has left out the request since asked.
+func (e *sessionEnds) wasBusy(a netip.Addr) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	end := e.last[a]
+	return end != nil && end.busy
+}
+
+// lingers tells whether the routes of the neighbour's last session are kept for its
+// restart.
+func (e *sessionEnds) lingers(a netip.Addr) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	end := e.last[a]
+	return end != nil && end.lingers
 }
 
 // ignoredUpdates is how many UPDATEs of the present session were left out as their

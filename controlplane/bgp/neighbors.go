@@ -90,6 +90,7 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv peers, n Neighbor) {
 		return
 	}
 	peer.Conf.AdminDown = s.sync[a].held()
+	s.sync[a].disabled = peer.Conf.AdminDown
 	s.in.mu.Unlock()
 	err := onLink(n.Address)
 	if err == nil {
@@ -172,6 +173,7 @@ func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
 		}
 		delete(s.retry, a)
 		if n.added {
+			n.session.overLimit = false
 			enable = append(enable, n.config)
 		} else {
 			add = append(add, n.config)
@@ -219,7 +221,11 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	if err != nil || n == nil {
 		return
 	}
-	if state.GetAdminState() == api.PeerState_PFX_CT {
+	n.session.state, n.session.overLimit = state.GetSessionState(), state.GetAdminState() == api.PeerState_PFX_CT
+	if asn := state.GetPeerAsn(); asn != 0 {
+		n.session.asn = asn
+	}
+	if n.session.overLimit {
 		if _, waiting := s.retry[a]; !waiting {
 			s.retry[a] = s.now().Add(s.cfg.PrefixLimitRetry)
 			s.log.Error("BGP session ended by its prefix limit", slog.String("neighbor", n.config.Address.String()), slog.Duration("retry", s.cfg.PrefixLimitRetry))
@@ -229,7 +235,7 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	if established == n.established {
 		return
 	}
-	n.established = established
+	n.established, n.session.since = established, s.now()
 	if established {
 		delete(s.in.rib.away, a)
 		n.wrongAS = n.config.External && state.GetPeerAsn() == s.cfg.ASN

@@ -63,8 +63,11 @@ type paths interface {
 
 type neighborSync struct {
 	config Neighbor
-	// added: the BGP server has the neighbour.
-	added       bool
+	// added: the BGP server has the neighbour; disabled: it was told last to keep its
+	// session down.
+	added, disabled bool
+	// session is the state that the server told last.
+	session     sessionState
 	established bool
 	endOfRIB    bool // in the present session
 	done        bool // once, or the restart time is over

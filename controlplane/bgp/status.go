@@ -8,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
-	"google.golang.org/protobuf/types/known/anypb"
-
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -145,18 +142,9 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	st.Problem = s.problem
 	s.outMu.Unlock()
 
-	sessions := map[netip.Addr]*api.Peer{}
-	if server != nil {
-		err := server.ListPeer(ctx, &api.ListPeerRequest{}, func(p *api.Peer) {
-			if a, err := netip.ParseAddr(p.GetState().GetNeighborAddress()); err == nil {
-				sessions[a.Unmap().WithZone("")] = p
-			}
-		})
-		if err != nil {
-			return st, fmt.Errorf("list the BGP neighbours: %w", err)
-		}
+	if err := s.askSessions(ctx, server); err != nil {
+		return st, err
 	}
-
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
 	st.InSync, st.VTEPs = s.in.inSync, len(s.in.rib.vteps)
@@ -166,14 +154,14 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 	st.VRFs = s.in.rib.vrfStatus()
 	st.Stale, st.SameRouterID = s.in.rib.staleRows(), s.in.rib.sameRouterID()
 	for _, n := range s.neighborsLocked() {
-		st.Neighbors = append(st.Neighbors, s.neighborLocked(n, sessions[n.Address.WithZone("")], told))
+		st.Neighbors = append(st.Neighbors, s.neighborLocked(n, told))
 	}
 	return st, nil
 }
 
-// neighborLocked is the state of one neighbour, with the BGP server's part, if it
-// has one, and what every established neighbour has been sent of each family.
-func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, told map[Families]int) NeighborStatus {
+// neighborLocked is the state of one neighbour, with what every established neighbour
+// has been sent of each family.
+func (s *GoBGP) neighborLocked(n Neighbor, told map[Families]int) NeighborStatus {
 	a := n.Address.WithZone("")
 	ns := NeighborStatus{Address: n.Address, Interface: n.Interface, Families: n.Families, UnicastReceived: s.unicastIn.received[a], ASN: n.ASN, Description: n.Description, State: "idle",
 		Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}, LastError: s.ends.of(a)}
@@ -190,7 +178,7 @@ func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, told map[Families]
 		ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps
 	}
 	ns.Ignored = s.ends.ignoredUpdates(a)
-	ns.session(session)
+	s.sync[a].show(&ns, s.ends.lingers(a))
 	if l := s.links[n.Interface]; l != nil && l.problem != "" && ns.State != stateEstablished {
 		ns.LastError = strings.TrimPrefix(ns.LastError+"; "+l.problem, "; ")
 	}
@@ -216,51 +204,4 @@ func (s *GoBGP) neighborLocked(n Neighbor, session *api.Peer, told map[Families]
 		}
 	}
 	return ns
-}
-
-func (ns *NeighborStatus) session(p *api.Peer) {
-	if p == nil {
-		return
-	}
-	state, timers := p.GetState(), p.GetTimers().GetState()
-	ns.State = strings.ToLower(state.GetSessionState().String())
-	since := timers.GetDowntime()
-	if state.GetSessionState() == api.PeerState_ESTABLISHED {
-		since = timers.GetUptime()
-	}
-	if since != nil && since.GetSeconds() > 0 {
-		ns.Since = since.AsTime()
-	}
-	if state.GetAdminState() == api.PeerState_PFX_CT {
-		ns.State = StatePrefixLimit
-	}
-	if n := state.GetPeerAsn(); n != 0 {
-		ns.ASN = n
-	}
-	// After an UPDATE that cannot be read the BGP server shows families as not offered
-	// that go on all the same.
-	if ns.State == stateEstablished && ns.Ignored == 0 {
-		ns.Missing = ns.Families &^ offered(state.GetRemoteCap())
-	}
-	switch {
-	case ns.Ignored > 0:
-		ns.LastError = "UPDATEs of this session could not be read and were ignored: the neighbour's routes may be others than are shown"
-	case ns.Missing != 0:
-		ns.LastError = "the neighbour has not switched on for this session: address family " + ns.Missing.spelled()
-	}
-	ns.PeerRestarting = p.GetGracefulRestart().GetPeerRestarting()
-	ns.MessagesIn = state.GetMessages().GetReceived().GetUpdate()
-	ns.MessagesOut = state.GetMessages().GetSent().GetUpdate()
-}
-
-// offered are the families among the capabilities of a neighbour's OPEN (RFC 4760
-// section 8). The BGP server shows one without any as that of IPv4 unicast.
-func offered(capabilities []*anypb.Any) (out Families) {
-	for _, c := range capabilities {
-		var m api.MultiProtocolCapability
-		if c.MessageIs(&m) && c.UnmarshalTo(&m) == nil {
-			out |= familyOf(m.GetFamily())
-		}
-	}
-	return out
 }
