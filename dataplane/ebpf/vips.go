@@ -37,8 +37,10 @@ type balancing struct {
 	// stats are the VIPs' rows of vip_stats.
 	stats                  *slots[bpfVipKey]
 	vipStats, backendStats statRows
-	// users are the VIPs of each backend.
-	users map[backendKey]map[bpfVipKey]struct{}
+	// users are the VIPs of each backend; crowded are the rows of backends whose answers
+	// were last written as those of too many VIPs to name.
+	users   map[backendKey]map[bpfVipKey]struct{}
+	crowded map[backendKey]uint32
 	// born is when the first VIP of an address came, if that was in this process.
 	born map[intent.RouteKey]time.Time
 	now  func() time.Time
@@ -55,7 +57,7 @@ func (s *store) followOlder() {
 
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
-		users: map[backendKey]map[bpfVipKey]struct{}{}, born: map[intent.RouteKey]time.Time{}, now: time.Now, clientsFirst: true}
+		users: map[backendKey]map[bpfVipKey]struct{}{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]time.Time{}, now: time.Now, clientsFirst: true}
 	b.backends.after, b.stats.after = statsRest, statsRest
 	return b
 }
@@ -289,14 +291,28 @@ func (s *store) writeAnswers(tables ...uint32) error {
 }
 
 // writeAnswer writes what VIPs a backend has. The order of several is that of their keys.
+// Of too many their number alone counts, and thousands may share a backend: nothing is
+// written then as they become more.
 func (s *store) writeAnswer(member backendKey) error {
 	k := bpfVipKey{Scope: uint32(member.vni), Port: bePort(member.port), Proto: uint8(member.protocol), Addr: member.addr.As16()}
-	users := slices.SortedFunc(maps.Keys(s.lb.users[member]), func(a, b bpfVipKey) int { return vipKey(a).Compare(vipKey(b)) })
+	users := s.lb.users[member]
+	row := bpfAnswers{Backend: s.lb.backends.rows[member], Count: uint32(len(users))}
+	if len(users) > len(row.Vips) {
+		row.Count = uint32(len(row.Vips)) + 1
+		if s.lb.crowded[member] == row.Backend {
+			return nil
+		}
+		err := s.put(bpfMapAnswersV2, k, row)
+		if err == nil {
+			s.lb.crowded[member] = row.Backend
+		}
+		return err
+	}
+	delete(s.lb.crowded, member)
 	if len(users) == 0 {
 		return s.drop(bpfMapAnswersV2, k)
 	}
-	row := bpfAnswers{Backend: s.lb.backends.rows[member], Count: uint32(len(users))}
-	for i, u := range users[:min(len(users), len(row.Vips))] {
+	for i, u := range slices.SortedFunc(maps.Keys(users), func(a, b bpfVipKey) int { return vipKey(a).Compare(vipKey(b)) }) {
 		row.Vips[i] = bpfAnswerVip{Addr: u.Addr, Vip: s.lb.vips[u], Port: u.Port}
 	}
 	return s.put(bpfMapAnswersV2, k, row)
