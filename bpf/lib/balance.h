@@ -31,8 +31,18 @@ static __always_inline __u32 vip_hash(const struct address *client, const struct
 	return hash_ends(client, vip, flags & VIP_BY_ADDRESS ? 0 : (__u64)proto << 32 | ports);
 }
 
-/* member_of is the row of backends that a hash leads to; 0: there is none. Without r nothing is traced. */
-static __noinline __u32 member_of(struct run *r, const struct vip *v, __u32 hash)
+/* hash_of is vip_hash of a packet, which is told. */
+static __always_inline __u32 hash_of(struct run *r, const struct packet *p, const struct l4 *l4, const struct vip *v)
+{
+	__u32 hash = vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags), slots = v->slots;
+
+	if (slots)
+		STEP(r, STEP_MEMBER, hash % slots, 0);
+	return hash;
+}
+
+/* member_of is the row of backends that a hash leads to; 0: there is none. */
+static __noinline __u32 member_of(const struct vip *v, __u32 hash)
 {
 	__u32 slots = v->slots, table = v->table, page = table / TABLE_PAGE;
 	void *words = bpf_map_lookup_elem(&maglev_v2, &page);
@@ -47,8 +57,6 @@ static __noinline __u32 member_of(struct run *r, const struct vip *v, __u32 hash
 
 	if (!four)
 		return 0;
-	if (r)
-		STEP(r, STEP_MEMBER, slot, 0);
 	__u32 number = *four >> slot % 4 * 16 & 0xffff;
 
 	if (number == NO_MEMBER)
@@ -60,16 +68,55 @@ static __noinline __u32 member_of(struct run *r, const struct vip *v, __u32 hash
 }
 
 /*
- * flow_begin writes both directions of a flow. The one of the answers first: a packet
- * that the other one lets through may have one at once.
+ * answers_taken tells whether the answers of next would be those of another flow that goes
+ * on: a client has one port for two VIPs that share a backend, or for it itself and for a VIP.
  */
-static __always_inline void flow_begin(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4,
-				       __u32 backend, __u32 stats)
+static __noinline int answers_taken(const struct flow_key *k, const struct flow *next, const struct l4 *l4)
+{
+	struct flow *f = bpf_map_lookup_elem(&flows_v3, k);
+
+	if (!f || f->state & FLOW_ENDING || l4->now - f->seen > flow_idle(k->proto, f->state))
+		return 0;
+	if (f->kind == FLOW_TO_CLIENT)
+		return f->port != next->port || !halves_equal((const struct address *)f->addr, next->addr);
+	return f->kind == FLOW_DIRECT;
+}
+
+/* answers_key makes a packet's key that of its answers: they come from the backend, to where the packet is from. */
+static __always_inline void answers_key(struct flow_key *k, const struct run *r, const struct packet *p)
+{
+	words_copy4(k->src, r->to.addr);
+	words_copy4(k->dst, p->src.addr);
+	k->ports = k->ports << 16 | (r->port ? r->port : k->ports >> 16);
+}
+
+/* flow_reset has the answers of a flow end with it, whose client has reset it: nothing says so on their way. */
+static __noinline void flow_reset(const struct run *r, const struct packet *p, const struct l4 *l4)
 {
 	struct work *w = work_of();
 
 	if (!w)
 		return;
+	flow_key_of(&w->key, r, p, l4->ports);
+	answers_key(&w->key, r, p);
+	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
+
+	if (f && f->kind == FLOW_TO_CLIENT && f->port == (__be16)(l4->ports >> 16) && halves_equal((const struct address *)f->addr, &p->dst))
+		f->state |= FLOW_ENDING;
+}
+
+/*
+ * flow_begin writes both directions of a flow. The one of the answers first: a packet
+ * that the other one lets through may have one at once. With alone it is false, and nothing
+ * is written, where the backend could not tell the flow from another one of the client.
+ */
+static __always_inline int flow_begin(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4,
+				      __u32 backend, __u32 stats, int alone)
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return 1;
 	struct flow *f = &w->flow;
 	__be16 port = k->ports >> 16;
 
@@ -78,15 +125,18 @@ static __always_inline void flow_begin(struct run *r, const struct packet *p, st
 #ifdef CLIENT
 	mac_copy(f->mac, r->mac);
 #endif
-	/* The answer comes from the backend, to where the packet is from. */
-	words_copy4(k->src, r->to.addr);
-	words_copy4(k->dst, p->src.addr);
-	k->ports = k->ports << 16 | (r->port ? r->port : port);
+	answers_key(k, r, p);
 	f->tag = flow_tag(k);
 	f->kind = FLOW_TO_CLIENT;
 	f->port = port;
 	words_copy4(f->addr, p->dst.addr);
-	bpf_map_update_elem(&flows_v3, k, f, BPF_ANY);
+	if (bpf_map_update_elem(&flows_v3, k, f, alone ? BPF_NOEXIST : BPF_ANY) && alone) {
+		if (answers_taken(k, f, l4)) {
+			flow_key_of(k, r, p, l4->ports);
+			return 0;
+		}
+		bpf_map_update_elem(&flows_v3, k, f, BPF_ANY);
+	}
 
 	flow_key_of(k, r, p, l4->ports);
 	f->tag = flow_tag(k);
@@ -94,6 +144,7 @@ static __always_inline void flow_begin(struct run *r, const struct packet *p, st
 	f->port = r->port;
 	words_copy4(f->addr, r->to.addr);
 	bpf_map_update_elem(&flows_v3, k, f, BPF_ANY);
+	return 1;
 }
 
 /*
@@ -126,6 +177,58 @@ static __noinline __u32 flow_left(struct run *r, const struct vip *v, const stru
 	return DROP_NONE;
 }
 
+/* backend_take has the packet go to a backend, and tells whether it can. */
+static __always_inline int backend_take(struct run *r, const struct packet *p, __u32 row)
+{
+	struct backend *b = row ? bpf_map_lookup_elem(&backends_v1, &row) : 0;
+
+	if (!b || b->scope != r->vni || halves_equal(&p->src, b->addr))
+		return 0;
+	halves_copy(&r->to, b->addr);
+	r->port = b->port;
+#ifdef CLIENT
+	return client_neighbor(r);
+#else
+	return 1;
+#endif
+}
+
+/* member_after is the row of a table's backend by its number, if that gets new flows; 0: it does not. */
+static __noinline __u32 member_after(const struct vip *v, __u32 number)
+{
+	__u32 members = v->members, page = v->table / TABLE_PAGE;
+	void *words = bpf_map_lookup_elem(&maglev_v2, &page);
+
+	if (!words || !members)
+		return 0;
+	__u32 word = v->table % TABLE_PAGE + slot_words(v->slots) + number % members;
+	struct maglev_member *m = bpf_map_lookup_elem(words, &word);
+
+	return m && m->weight ? m->backend : 0;
+}
+
+/* How many backends are tried for one that can tell a flow from others of the client. */
+#define ELSEWHERE 8
+
+/*
+ * flow_elsewhere begins a flow that its own backend could not tell from another one, at one
+ * of the others, or, where none can, at its own all the same. It returns the backend's row;
+ * 0: there is none any more.
+ */
+static __noinline __u32 flow_elsewhere(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4, const struct vip *v)
+{
+	__u32 hash = vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags);
+
+	for (__u32 i = 0; i <= ELSEWHERE; i++) {
+		int own = i == ELSEWHERE;
+		__u32 row = own ? member_of(v, hash) : member_after(v, hash + i);
+
+		if (backend_take(r, p, row) && flow_begin(r, p, k, l4, row, v->stats, !own))
+			return row;
+	}
+	return 0;
+}
+
 /*
  * flow_choose decides where a flow goes that is not known. With k, which is room for a
  * key, it is known from now on. 0 or a drop reason.
@@ -144,7 +247,7 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 	if (row)
 		STEP(r, STEP_KEPT, row, 0);
 	else
-		row = member_of(r, v, vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags));
+		row = member_of(v, hash_of(r, p, l4, v));
 	struct backend *b = row ? bpf_map_lookup_elem(&backends_v1, &row) : 0;
 
 	if (!b || b->scope != r->vni) {
@@ -168,12 +271,14 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 		return DROP_NONE;
 	int recorded = flow_allowed(r, v, opens(p->proto, l4), l4->now);
 
-	stats_count(r, p->size, v->stats, row, recorded);
-	if (!recorded)
-		return DROP_NONE;
-	flow_begin(r, p, k, l4, row, v->stats);
-	if (v->affinity)
+	if (recorded && !flow_begin(r, p, k, l4, row, v->stats, opens(p->proto, l4))) {
+		row = flow_elsewhere(r, p, k, l4, v);
+		if (!row)
+			return DROP_NO_BACKEND;
+	} else if (recorded && v->affinity) {
 		keep_backend(r, p, k, l4);
+	}
+	stats_count(r, p->size, v->stats, row, recorded);
 	return DROP_NONE;
 }
 
@@ -210,8 +315,11 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 	if (r->trace)
 		return DROP_NONE;
 	flow_seen(f, l4);
-	if (kind == FLOW_TO_BACKEND)
-		stats_count(r, p->size, f->vip, f->backend, 0);
+	if (kind != FLOW_TO_BACKEND)
+		return DROP_NONE;
+	if (l4->flags & TCP_RST)
+		flow_reset(r, p, l4);
+	stats_count(r, p->size, f->vip, f->backend, 0);
 	return DROP_NONE;
 }
 
@@ -275,7 +383,7 @@ static long answer_at(__u32 i, void *unused __attribute__((unused)))
 	if (!s->all && !(rate && rate->unrecorded > s->now))
 		return 0;
 	halves_copy(&vip, v->addr);
-	if (member_of(0, &v->vip, vip_hash(&s->client, &vip, s->from.proto, ports, v->vip.flags)) != a->backend)
+	if (member_of(&v->vip, vip_hash(&s->client, &vip, s->from.proto, ports, v->vip.flags)) != a->backend)
 		return 0;
 	s->found++;
 	s->backend = a->backend;

@@ -297,7 +297,7 @@ func TestExplain(t *testing.T) {
 	w := shared(t)
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.5"), netip.MustParseAddr("fd00:99::5")} {
 		at := w.web(vip)
-		for range 25 {
+		for range 50 {
 			name, from, err := w.ask("c-fabric", "tcp", vip)
 			if err != nil {
 				t.Fatal(err)
