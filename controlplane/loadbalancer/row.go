@@ -130,27 +130,45 @@ func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wr
 	return vips, wrong
 }
 
-// Read is Parse with what is known of the backends' health, by Service_Monitor.status. wrong
-// is told what is wrong with the row, or with one of its VIPs.
-func Read(r Row, variables map[string]string, size int, health func(v VIP, backend netip.AddrPort) string, wrong func(error)) []VIP {
-	vips, errs := Parse(r, variables, size)
-	for _, w := range errs {
+// Reading is what a row says, whatever the health of its backends.
+type Reading struct {
+	vips []VIP
+	// Wrong is what is wrong with the row, or with its VIPs.
+	Wrong []error
+}
+
+// Read is Parse, once for many changes of the backends' health.
+func Read(r Row, variables map[string]string, size int) (out Reading) {
+	var wrong []Wrong
+	out.vips, wrong = Parse(r, variables, size)
+	for _, w := range wrong {
 		err := w.Err
 		if w.Key != "" {
 			err = fmt.Errorf("VIP %s: %w", w.Key, err)
 		}
-		wrong(err)
+		out.Wrong = append(out.Wrong, err)
 	}
-	for _, v := range vips {
-		v.probed(func(b netip.AddrPort) string { return health(v, b) })
-	}
-	return vips
+	return out
 }
+
+// Probed are the VIPs with what is known of their backends' health, by
+// Service_Monitor.status.
+func (r Reading) Probed(health func(v VIP, backend netip.AddrPort) string) []VIP {
+	out := slices.Clone(r.vips)
+	for i, v := range out {
+		out[i].Backends = slices.Clone(v.Backends)
+		out[i].probed(func(b netip.AddrPort) string { return health(v, b) })
+	}
+	return out
+}
+
+// Templated tells whether a row is another one on each chassis.
+func (r Row) Templated() bool { return r.Options[optionTemplate] == "true" }
 
 // parse reads one VIP of a row, whose options v has.
 func (v VIP) parse(key string, r Row, variables map[string]string) (VIP, error) {
 	address, list := key, r.VIPs[key]
-	if r.Options[optionTemplate] == "true" {
+	if r.Templated() {
 		var errs [2]error
 		address, errs[0] = expand(address, variables)
 		list, errs[1] = expand(list, variables)

@@ -57,6 +57,9 @@ func (r *Rows) Apply(batch []Change) Dirty {
 		d.relations = d.relations || r.relates(c, own.UUID)
 		r.touched(c, next, d.Routers)
 		r.put(c)
+		if c.Table != TableServiceMonitor {
+			clear(r.lists)
+		}
 		r.touched(c, old, d.Routers)
 	}
 	if local {

@@ -1,13 +1,11 @@
 package ovn
 
 import (
-	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
@@ -124,12 +122,16 @@ type lbRows struct {
 	lbOfPort   index[string] // logical port of a backend → Load_Balancers
 	templates  map[UUID]TemplateVar
 	south      southLB
+	// readings are what rows of Load_Balancer say, and lists those of routers and switches, by
+	// their datapaths, as long as they are known: probes change, and nothing else, most of the time.
+	readings map[UUID]reading
+	lists    map[UUID]balancerList
 }
 
 func newLBRows() lbRows {
 	return lbRows{balancers: map[UUID]LoadBalancer{}, lbGroups: map[UUID]LoadBalancerGroup{}, lbGroupsOf: index[UUID]{},
 		checks: map[UUID]HealthCheck{}, lbOfCheck: index[UUID]{}, monitors: map[UUID]ServiceMonitor{}, monitorOf: index[probed]{}, monitorAt: index[probed]{}, lbOfPort: index[string]{},
-		templates: map[UUID]TemplateVar{}, south: newSouthLB()}
+		templates: map[UUID]TemplateVar{}, south: newSouthLB(), readings: map[UUID]reading{}, lists: map[UUID]balancerList{}}
 }
 
 func convertLoadBalancers(row ovsdb.Row) Row {
@@ -184,6 +186,7 @@ func backendPorts(mappings map[string]string) map[netip.Addr]string {
 func (l *lbRows) put(c Change) {
 	switch c.Table {
 	case TableLoadBalancer:
+		delete(l.readings, c.UUID)
 		l.indexBalancer(store(l.balancers, c), index[UUID].del, index[string].del)
 		l.indexBalancer(l.balancers[c.UUID], index[UUID].add, index[string].add)
 		return
@@ -359,87 +362,4 @@ func (r *Rows) Health(b LoadBalancer, vip, protocol string, backend netip.AddrPo
 		return ""
 	}
 	return r.monitors[id].Status
-}
-
-// VIPs reads a load balancer, as this chassis has it, with what is known of its backends'
-// health. size is that of tables in NB_Global, or 0. wrong is told what is wrong with the row,
-// or with one of its VIPs.
-func (r *Rows) VIPs(b LoadBalancer, size int, wrong func(error)) []loadbalancer.VIP {
-	row := loadbalancer.Row{Protocol: b.Protocol, VIPs: b.VIPs, Options: b.Options}
-	return loadbalancer.Read(row, r.TemplateVariables(), size, func(v loadbalancer.VIP, backend netip.AddrPort) string {
-		return r.Health(b, v.Key, v.Protocol.String(), backend)
-	}, wrong)
-}
-
-// BalancersOf lists the load balancers of a router and of its groups, by name. It is false
-// when they are unknown: no Northbound session, or not all rows are there.
-func (r *Rows) BalancersOf(datapath UUID) ([]LoadBalancer, bool) {
-	lr, ok := r.Router(datapath)
-	if !ok || len(r.globals) == 0 {
-		return nil, false
-	}
-	return r.balancersOf(lr.LoadBalancers, lr.LoadBalancerGroups)
-}
-
-// BalancersOn is BalancersOf of a switch, with BalanceBySouthbound those that Southbound has.
-func (r *Rows) BalancersOn(datapath UUID) ([]LoadBalancer, bool) {
-	if r.south.follows {
-		return r.southBalancers(datapath), true
-	}
-	sw, ok := r.Switch(datapath)
-	if !ok || len(r.globals) == 0 {
-		return nil, false
-	}
-	return r.balancersOf(sw.LoadBalancers, sw.LoadBalancerGroups)
-}
-
-func (r *Rows) balancersOf(balancers, groupIDs []UUID) ([]LoadBalancer, bool) {
-	groups, ok := collect(groupIDs, r.lbGroups)
-	if !ok {
-		return nil, false
-	}
-	ids := slices.Clone(balancers)
-	for _, g := range groups {
-		ids = append(ids, g.LoadBalancers...)
-	}
-	slices.Sort(ids)
-	out, ok := collect(slices.Compact(ids), r.balancers)
-	for _, b := range out {
-		_, checked := collect(b.HealthChecks, r.checks)
-		ok = ok && checked
-	}
-	slices.SortStableFunc(out, func(a, b LoadBalancer) int { return cmp.Compare(a.Name, b.Name) })
-	return out, ok
-}
-
-// dangling are the rows that name load balancers that are not there, without these, when all
-// that are asked for have come; asked tells which are. References to one are weak: they go with it.
-// ovsdb-server 3.1 does not tell of that when the transaction that deletes it changes the same
-// column, too.
-func (r *Rows) dangling(asked func(table string, id UUID) bool) []Change {
-	gone := func(id UUID) bool {
-		_, there := r.balancers[id]
-		return !there && asked("Load_Balancer", id)
-	}
-	without := func(list []UUID) []UUID { return slices.DeleteFunc(slices.Clone(list), gone) }
-	var out []Change
-	for _, lr := range r.routers {
-		if slices.ContainsFunc(lr.LoadBalancers, gone) {
-			lr.LoadBalancers = without(lr.LoadBalancers)
-			out = append(out, Set(lr))
-		}
-	}
-	for _, sw := range r.switches {
-		if slices.ContainsFunc(sw.LoadBalancers, gone) {
-			sw.LoadBalancers = without(sw.LoadBalancers)
-			out = append(out, Set(sw))
-		}
-	}
-	for _, g := range r.lbGroups {
-		if slices.ContainsFunc(g.LoadBalancers, gone) {
-			g.LoadBalancers = without(g.LoadBalancers)
-			out = append(out, Set(g))
-		}
-	}
-	return out
 }
