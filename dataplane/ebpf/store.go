@@ -99,7 +99,7 @@ func (s *store) reset() {
 	s.lb = newBalancing(s.limits)
 }
 
-// put writes one row, counts it, and names a full map.
+// put writes one row, counts it, and names a full map. What a pointer leads to is written without a copy.
 func (s *store) put(name string, key, value any) error {
 	err := s.t[name].Update(key, value, ebpf.UpdateNoExist)
 	if err == nil {
