@@ -28,7 +28,7 @@ func NewCommand() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&opt.Name, "name", DefaultName, "name of the lab, the prefix of its namespaces")
 	root.PersistentFlags().StringVar(&opt.Dir, "dir", DefaultDir, "parent of the run directory")
-	root.AddCommand(upCommand(&opt), downCommand(&opt), execCommand(&opt), listCommand(&opt), outageCommand(&opt), novaCommand(), backendCommand())
+	root.AddCommand(upCommand(&opt), downCommand(&opt), execCommand(&opt), listCommand(&opt), outageCommand(&opt), novaCommand(), backendCommand(), askCommand())
 	return root
 }
 

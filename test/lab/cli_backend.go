@@ -2,6 +2,9 @@ package lab
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +17,28 @@ func backendCommand() *cobra.Command {
 		Use: "backend NAME", Short: "serve a name by HTTP and UDP", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return backend.Run(cmd.Context(), args[0]) },
 	}
+}
+
+// askCommand is the client of a backend's UDP.
+func askCommand() *cobra.Command {
+	var patience time.Duration
+	cmd := &cobra.Command{
+		Use: "ask ADDRESS:PORT [ADDRESS:PORT...]", Short: "ask backends by UDP, each from a port of its own", Hidden: true, Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, arg := range args {
+				to, err := netip.ParseAddrPort(arg)
+				if err != nil {
+					return fmt.Errorf("whom to ask: %w", err)
+				}
+				if err := backend.Ask(cmd.Context(), to, patience, cmd.OutOrStdout()); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&patience, "patience", time.Second, "how long each answer is waited for")
+	return cmd
 }
 
 // StartBackend runs the server of package backend on a VM, under its name, as its process

@@ -11,15 +11,12 @@ import (
 // taps are its ports.
 var plainParams = lab.EVPNParams{KernelDatapath: true, DirectPlug: true}
 
-// How long an answer is waited for, in seconds, by HTTP and by UDP: where the machine is emulated
-// a request takes two to four.
+// How long an answer is waited for: by HTTP, in seconds, and by UDP. Where the machine is
+// emulated a request takes two to four.
 const (
 	httpPatience = "30"
-	udpPatience  = "1"
+	udpPatience  = "10s"
 )
-
-// requests are those to each VIP, of which at least three of five backends get some.
-const requests = 12
 
 // makePrograms takes the programs under test that the guest was given.
 func makePrograms(dir string) error {

@@ -10,14 +10,11 @@ import (
 // The tests run on this machine, whose kernel may lack Open vSwitch.
 var plainParams = lab.EVPNParams{}
 
-// How long an answer is waited for, in seconds, by HTTP and by UDP.
+// How long an answer is waited for: by HTTP, in seconds, and by UDP.
 const (
 	httpPatience = "3"
-	udpPatience  = "0.3"
+	udpPatience  = "1s"
 )
-
-// requests are those to each VIP, of which at least three of five backends get some.
-const requests = 20
 
 // makePrograms builds the programs under test.
 func makePrograms(dir string) error {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +26,9 @@ const (
 	vipHTTP = 80
 	vipUDP  = 7000
 )
+
+// requests are those to each VIP, of which at least three of five backends get some.
+const requests = 20
 
 // endpoints are all backends' of the family of an address.
 func endpoints(of netip.Addr, port uint16) (out []string) {
@@ -47,25 +52,44 @@ func allVIPs() (vips []netip.Addr, http, udp map[string][]string) {
 	return vips, http, udp
 }
 
+// answer is the name of a backend and the address that asked it.
+type answer struct {
+	name string
+	from netip.AddrPort
+}
+
+// asks makes requests to a VIP, each a flow of its own.
+func (w *world) asks(client, protocol string, to netip.Addr, n int) (out []answer, err error) {
+	argv := []string{"curl", "-gsS", "-H", "Connection: close", "--fail-early", "--max-time", httpPatience}
+	each := "http://" + intent.FormatEndpoint(to, vipHTTP) + "/"
+	if protocol == "udp" {
+		argv, each = []string{filepath.Join(bin, "sluice-lab"), "ask", "--patience", udpPatience}, intent.FormatEndpoint(to, vipUDP)
+	}
+	text, err := w.Exec(w.Context(), client, append(argv, slices.Repeat([]string{each}, n)...)...)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(text) {
+		name, addr, _ := strings.Cut(strings.TrimSpace(line), " ")
+		from, err := netip.ParseAddrPort(addr)
+		if err != nil {
+			return out, fmt.Errorf("%q is no answer of a backend", line)
+		}
+		out = append(out, answer{name, netip.AddrPortFrom(from.Addr().Unmap(), from.Port())})
+	}
+	if len(out) != n {
+		return out, fmt.Errorf("%d answers to %d requests: %q", len(out), n, text)
+	}
+	return out, nil
+}
+
 // ask makes a request to a VIP and gives the backend's name and the address that it saw.
 func (w *world) ask(client, protocol string, to netip.Addr) (name string, from netip.AddrPort, err error) {
-	argv := []string{"curl", "-gsS", "--max-time", httpPatience, "http://" + intent.FormatEndpoint(to, vipHTTP) + "/"}
-	if protocol == "udp" {
-		kind := "UDP6"
-		if to.Is4() {
-			kind = "UDP4"
-		}
-		argv = []string{"sh", "-c", fmt.Sprintf("echo hello | socat -t%s - %s:%s", udpPatience, kind, intent.FormatEndpoint(to, vipUDP))}
-	}
-	out, err := w.Exec(w.Context(), client, argv...)
+	list, err := w.asks(client, protocol, to, 1)
 	if err != nil {
 		return "", from, err
 	}
-	name, addr, _ := strings.Cut(strings.TrimSpace(out), " ")
-	if from, err = netip.ParseAddrPort(addr); err != nil {
-		return "", from, fmt.Errorf("%q is no answer of a backend", out)
-	}
-	return name, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), nil
+	return list[0].name, list[0].from, nil
 }
 
 // web makes a VIP of all backends' HTTP, waits until it answers, and gives its key.
@@ -110,15 +134,15 @@ func TestVIPFromFabric(t *testing.T) {
 					_, _, err := w.ask("c-fabric", protocol, a)
 					return err
 				})
+				list, err := w.asks("c-fabric", protocol, a, requests)
+				if err != nil {
+					t.Fatal(err)
+				}
 				seen := map[string]int{}
-				for range requests {
-					name, from, err := w.ask("c-fabric", protocol, a)
-					if err != nil {
-						t.Fatal(err)
-					}
-					seen[name]++
-					if want := clientAddress(a); from.Addr() != want {
-						t.Errorf("%s was asked by %s, want %s", name, from, want)
+				for _, got := range list {
+					seen[got.name]++
+					if want := clientAddress(a); got.from.Addr() != want {
+						t.Errorf("%s was asked by %s, want %s", got.name, got.from, want)
 					}
 				}
 				if len(seen) < 3 {

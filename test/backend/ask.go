@@ -1,0 +1,36 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Ask sends a datagram to a server, of a new port, and writes the answer, for which it waits no
+// longer than patience.
+func Ask(ctx context.Context, to netip.AddrPort, patience time.Duration, out io.Writer) error {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "udp", to.String())
+	if err != nil {
+		return fmt.Errorf("ask: %w", err)
+	}
+	defer conn.Close()
+	b := make([]byte, 65536)
+	n := 0
+	if _, err = io.WriteString(conn, "hello\n"); err == nil {
+		err = conn.SetReadDeadline(time.Now().Add(patience))
+	}
+	if err == nil {
+		n, err = conn.Read(b)
+	}
+	if err == nil {
+		_, err = out.Write(b[:n])
+	}
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", to, err)
+	}
+	return nil
+}
