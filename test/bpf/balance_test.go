@@ -254,6 +254,16 @@ func TestBalanceUnknownFlows(t *testing.T) {
 	d := balanced(t, dir)
 	d.VIPs().Delete(t.Context(), shares)
 	tr := tracer(t, dir)
+	// Nor can one of more VIPs than are named, until they are gone.
+	shared := worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 80}].Backends.All()
+	crowd := map[intent.VIPKey]intent.VIP{}
+	for port := range uint16(5) {
+		v := vip(intent.TCP, vip4, 9000+port, shared...)
+		crowd[v.Key] = v
+	}
+	apply(t, d.VIPs(), crowd)
+	row{in: replied(intent.TCP, netip.AddrPortFrom(shared[0].Addr, shared[0].Port), netip.AddrPortFrom(client4, clientPort), "A"), drop: drop.AnswerUnknown}.run(t, d, tr)
+	d.VIPs().Delete(t.Context(), slices.Collect(maps.Keys(crowd)))
 	for _, c := range []struct {
 		client netip.Addr
 		vip    netip.AddrPort

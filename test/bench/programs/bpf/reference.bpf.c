@@ -111,7 +111,7 @@ struct backend {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 1 << 16);
 	__type(key, struct vip_key);
 	__type(value, struct vip);
 } vips SEC(".maps");
