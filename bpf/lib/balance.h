@@ -149,8 +149,9 @@ static __always_inline int flow_begin(struct run *r, const struct packet *p, str
 
 /*
  * ovn_balances tells whether a flow that is not known is OVN's. A packet that begins none
- * goes as those did before the last change. What came from another node is in no state of
- * OVN's here.
+ * goes as those did before the last change; unless flows without a row have begun since, as
+ * in a flood: there are more of these. What came from another node is in no state of OVN's
+ * here.
  */
 static __always_inline int ovn_balances(const struct run *r, const struct vip *v, const struct packet *p, const struct l4 *l4)
 {
@@ -162,7 +163,9 @@ static __always_inline int ovn_balances(const struct run *r, const struct vip *v
 	is |= client;
 	was |= client ^ (l4->now < r->client->until);
 #endif
-	return is == was || opens(p->proto, l4) ? is : was && r->unknown <= l4->now;
+	if (is == was || opens(p->proto, l4) || rate_without(v, is, l4->now))
+		return is;
+	return was && r->unknown <= l4->now;
 }
 
 /*
@@ -172,8 +175,16 @@ static __always_inline int ovn_balances(const struct run *r, const struct vip *v
 static __noinline __u32 flow_left(struct run *r, const struct vip *v, const struct packet *p, struct flow_key *k, const struct l4 *l4)
 {
 	STEP(r, STEP_LEFT, 0, 0);
-	if (k && !r->trace && flow_token(r, v->stats, opens(p->proto, l4)))
+	if (!k || r->trace)
+		return DROP_NONE;
+	if (flow_token(r, v->stats, opens(p->proto, l4))) {
 		flow_note(k, l4, FLOW_OVN, l4->flags & TCP_SYN ? 0 : FLOW_OPEN);
+		return DROP_NONE;
+	}
+	struct rate *rate = rate_of(v->stats);
+
+	if (rate && rate->left != l4->now + UNRECORDED_IDLE)
+		rate->left = l4->now + UNRECORDED_IDLE;
 	return DROP_NONE;
 }
 

@@ -99,6 +99,14 @@ static __noinline int flow_token(struct run *r, __u32 stats, int opens)
 	return token_take(&rate->due, opens);
 }
 
+/* rate_without tells whether flows that began in OVN, or here, may be without a row. */
+static __always_inline int rate_without(const struct vip *v, int ovn, __u32 now)
+{
+	struct rate *rate = rate_of(v->stats);
+
+	return rate && (ovn ? rate->left : rate->unrecorded) > now;
+}
+
 /*
  * flow_allowed tells whether a new flow to a VIP gets rows. Above a rate it gets none, so
  * that a flood of packets that begin connections takes the rows of no others: its packets

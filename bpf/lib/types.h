@@ -417,7 +417,7 @@ ASSERT_SIZE(struct balanced, 64);
 struct rate {
 	__u64 due;	  /* ns, CLOCK_MONOTONIC: see token_try() */
 	__u32 unrecorded; /* until when (s) there may be flows that began and got no row */
-	__u32 pad;
+	__u32 left;	  /* the same of flows that were left to OVN */
 };
 ASSERT_SIZE(struct rate, 16);
 

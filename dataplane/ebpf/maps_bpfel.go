@@ -322,7 +322,7 @@ type bpfRate struct {
 	_          structs.HostLayout
 	Due        uint64
 	Unrecorded uint32
-	Pad        uint32
+	Left       uint32
 }
 
 type bpfRoute struct {

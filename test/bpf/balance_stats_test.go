@@ -156,3 +156,52 @@ func TestBalanceFlood(t *testing.T) {
 		}
 	}
 }
+
+// What a flood has left without a row goes on where it began, while a VIP has changed over
+// so lately that other packets without one go where flows went before.
+func TestBalanceFloodOfChangedVIP(t *testing.T) {
+	dir := bpffs(t)
+	n := node()
+	n.FlowRate = 4
+	d := world(t, dir, n)
+	apply(t, d.VIPs(), worldVIPs())
+	apply(t, d.Routes(), balancedRoutes())
+	knownIn(t, dir, 0)
+	tr := tracer(t, dir)
+	for _, c := range []struct {
+		client netip.Addr
+		vip    netip.AddrPort
+	}{{client4, netip.AddrPortFrom(vip4, 80)}, {client6, netip.AddrPortFrom(vip6, 80)}} {
+		v := worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: c.vip.Addr(), Port: 80}]
+		if _, to := send(t, tr, asked(intent.TCP, netip.AddrPortFrom(c.client, 998), c.vip, "A")); to != c.vip {
+			t.Errorf("a packet from before the flood went to %s, want OVN", to)
+		}
+		for i, ovn := range []bool{false, true} {
+			if ovn {
+				apply(t, d.VIPs(), vips(intent.VIP{Key: v.Key, OVN: true}))
+			}
+			const flood = 300
+			began := map[netip.AddrPort]netip.AddrPort{}
+			for j := range flood {
+				client := netip.AddrPortFrom(c.client, uint16(clientPort+i*flood+j))
+				_, to := send(t, tr, asked(intent.TCP, client, c.vip, "S"))
+				if (to == c.vip) != ovn {
+					t.Fatalf("flow %d of a flood went to %s; OVN's is %t", j, to, ovn)
+				}
+				if _, known, err := d.Reader().Flow(ebpf.FlowKey{VNI: red, Protocol: intent.TCP, Src: client, Dst: c.vip}); err != nil {
+					t.Fatal(err)
+				} else if !known {
+					began[client] = to
+				}
+			}
+			if len(began) < flood/2 {
+				t.Fatalf("%d of %d flows are without a row", len(began), flood)
+			}
+			for client, to := range began {
+				if _, now := send(t, tr, asked(intent.TCP, client, c.vip, "A")); now != to {
+					t.Fatalf("a flow of a flood went to %s, then to %s", to, now)
+				}
+			}
+		}
+	}
+}
