@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -34,10 +35,11 @@ func NewClients(d ClientDrivers, inSync func() bool, opts Options) *Clients {
 	c := &Clients{inSync: inSync}
 	c.Neighbors = reconcile.NewTable("client-neighbors", d.Neighbors, reconcile.TableOptions[intent.NeighborKey, intent.Neighbor]{
 		Hold:    func(intent.NeighborKey, intent.Neighbor) bool { return !inSync() },
-		Observe: observe[intent.NeighborKey](opts.Status.Reporter("client-neighbors"), "client-neighbor", nil),
+		Observe: observe(opts.Status.Reporter("client-neighbors"), "client-neighbor", c.neighborsChanged),
 	})
 	c.VIPs = reconcile.NewTable("client-vips", d.VIPs, reconcile.TableOptions[intent.VIPKey, intent.VIP]{
 		Hold:    func(intent.VIPKey, intent.VIP) bool { return !inSync() },
+		Await:   c.awaitVIP,
 		Observe: observe[intent.VIPKey](opts.Status.Reporter("client-vips"), "client-vip", nil),
 	})
 	c.Clients = reconcile.NewTable("clients", d.Clients, reconcile.TableOptions[intent.ClientKey, intent.Client]{
@@ -46,6 +48,36 @@ func NewClients(d ClientDrivers, inSync func() bool, opts Options) *Clients {
 	})
 	c.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, RelistEvery: clientsRelist}, c.Neighbors, c.VIPs, c.Clients)
 	return c
+}
+
+// awaitVIP leaves a VIP as it is until the programs know where frames for all of its
+// backends go: they drop what the table leads to another one.
+func (c *Clients) awaitVIP(_ intent.VIPKey, v, _ intent.VIP, _ bool) error {
+	if v.OVN {
+		return nil
+	}
+	for _, b := range v.Backends.All() {
+		k := intent.NeighborKey{Scope: v.Key.VNI, Addr: b.Addr}
+		if _, there := c.Neighbors.ActualLocked(k); !there {
+			return fmt.Errorf("%w for the MAC address of %s", reconcile.ErrNotReady, k.Addr)
+		}
+	}
+	return nil
+}
+
+// neighborsChanged has the VIPs that wait for a backend's row looked at again.
+func (c *Clients) neighborsChanged(events []reconcile.Event[intent.NeighborKey]) {
+	hit := keysOf(events)
+	c.Pipeline.Update(func() {
+		c.VIPs.TouchWhere(func(k intent.VIPKey, v intent.VIP) bool {
+			for _, b := range v.Backends.All() {
+				if hit[intent.NeighborKey{Scope: k.VNI, Addr: b.Addr}] {
+					return true
+				}
+			}
+			return false
+		})
+	})
 }
 
 // Held is as Tables.Held.
