@@ -74,10 +74,38 @@ func (c *Machines) List(context.Context) (map[intent.ClientKey]intent.Client, er
 	for k, r := range rows {
 		key := clientKey(k)
 		if out[key] = (intent.Client{}); sound[k.Ifindex] {
-			out[key] = intent.Client{Key: key, Scope: intent.VNI(r.Scope), OVN: r.has(bpfClientFlagsCLIENT_OVN), Idle: r.has(bpfClientFlagsCLIENT_IDLE)}
+			out[key] = r.client(key)
 		}
 	}
 	return out, nil
+}
+
+func (r bpfClient) client(k intent.ClientKey) intent.Client {
+	v := intent.Client{Key: k, Scope: intent.VNI(r.Scope), OVN: r.has(bpfClientFlagsCLIENT_OVN), Idle: r.has(bpfClientFlagsCLIENT_IDLE)}
+	switch {
+	case r.has(bpfClientFlagsCLIENT_WAS_OVN):
+		v.Before = intent.BeforeOVN
+	case r.has(bpfClientFlagsCLIENT_CAME):
+		v.Before = intent.BeforeNode
+	}
+	return v
+}
+
+func clientFlags(v intent.Client) uint32 {
+	var flags bpfClientFlags
+	if v.OVN {
+		flags |= bpfClientFlagsCLIENT_OVN
+	}
+	if v.Idle {
+		flags |= bpfClientFlagsCLIENT_IDLE
+	}
+	switch v.Before {
+	case intent.BeforeNode:
+		flags |= bpfClientFlagsCLIENT_CAME
+	case intent.BeforeOVN:
+		flags |= bpfClientFlagsCLIENT_WAS_OVN
+	}
+	return uint32(flags)
 }
 
 func (r bpfClient) has(f bpfClientFlags) bool { return bpfClientFlags(r.Flags)&f != 0 }
@@ -114,7 +142,7 @@ func (c *Machines) Apply(_ context.Context, rows []reconcile.Row[intent.ClientKe
 			out.set(len(rows), i, fmt.Errorf("machine on device %s: %w", r.Key, err))
 		}
 	}
-	c.s.lb.first, c.s.lb.clientsFirst = false, false
+	c.s.lb.first = false
 	return out
 }
 
@@ -149,29 +177,29 @@ func (c *Machines) apply(v intent.Client) error {
 	return err
 }
 
-// clientRow is the row of a machine. One that is new may have come from another node, with
-// its flows; unless its switch has no VIPs, or nothing was balanced here before.
+// clientRow is the row of a machine. unknown is until when it may have flows that another
+// node has balanced, and until that of those that went the other way, in OVN or in eBPF.
 func (s *store) clientRow(v intent.Client) (bpfClient, error) {
 	now, err := monotonic()
 	if err != nil {
 		return bpfClient{}, err
 	}
-	row := bpfClient{Scope: uint32(v.Scope), Unknown: now + flowIdle}
-	if v.OVN {
-		row.Flags = uint32(bpfClientFlagsCLIENT_OVN)
-	}
-	if v.Idle {
-		row.Flags = uint32(bpfClientFlagsCLIENT_IDLE)
-	}
+	row := bpfClient{Scope: uint32(v.Scope), Flags: clientFlags(v), Unknown: 1}
 	var old bpfClient
-	switch had := s.t[bpfMapClientsV2].Lookup(clientKernelKey(v.Key), &old) == nil && old.Scope == row.Scope; {
-	case v.Idle || !had && s.lb.first && s.lb.clientsFirst:
-		row.Unknown = 1
+	had := s.t[bpfMapClientsV2].Lookup(clientKernelKey(v.Key), &old) == nil && old.Scope == row.Scope
+	switch {
+	case v.Idle:
 	case had:
 		row.Unknown, row.Until = old.Unknown, old.Until
-		if old.Flags != row.Flags && !old.has(bpfClientFlagsCLIENT_IDLE) {
+		if old.has(bpfClientFlagsCLIENT_OVN) != v.OVN && !old.has(bpfClientFlagsCLIENT_IDLE) {
 			row.Until = now + flowIdle
 		}
+	case v.Before == intent.BeforeOVN:
+		if !v.OVN {
+			row.Until = now + flowIdle
+		}
+	case v.Before == intent.BeforeNode || !s.lb.first:
+		row.Unknown = now + flowIdle
 	}
 	return row, nil
 }

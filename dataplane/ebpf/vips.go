@@ -43,20 +43,20 @@ type balancing struct {
 	// born is when the first VIP of an address came, if that was in this process.
 	born map[intent.RouteKey]time.Time
 	now  func() time.Time
-	// first: no VIPs were there at the start; clientsFirst: no machines came yet.
-	first, clientsFirst bool
+	// first: no VIPs were there at the start, and no machines have come since.
+	first bool
 }
 
 // followOlder has what comes be as it was in maps of an older layout: its flows go by the tables,
 // as those that come from another node.
 func (s *store) followOlder() {
-	s.lb.first, s.lb.clientsFirst = false, false
+	s.lb.first = false
 	s.follows.Store(true)
 }
 
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
-		users: map[backendKey]map[bpfVipKey]struct{}{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]time.Time{}, now: time.Now, clientsFirst: true}
+		users: map[backendKey]map[bpfVipKey]struct{}{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]time.Time{}, now: time.Now}
 	b.backends.after, b.stats.after = statsRest, statsRest
 	return b
 }

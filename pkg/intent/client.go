@@ -29,7 +29,24 @@ type Client struct {
 	// Idle: its switch has no VIPs, so that nothing is on its tap. That it is known before
 	// there are VIPs tells it from one that has come from another node with its connections.
 	Idle bool
+	// Before is who has balanced the flows that it came with, when its row is new.
+	Before Before
 }
+
+// Before is who has balanced a machine's flows to VIPs before its row was there.
+type Before uint8
+
+// Who it may be.
+const (
+	// BeforeUnknown: whoever did when the daemon started: nobody if nothing was balanced
+	// here, else another node, since a machine that was here then had a row.
+	BeforeUnknown Before = iota
+	// BeforeNode: the machine has come while the daemon ran, from another node or to its
+	// first start.
+	BeforeNode
+	// BeforeOVN: the machine was here without a tap that programs can be put on.
+	BeforeOVN
+)
 
 // NeighborKey is an address on a switch, or beyond a router of it.
 type NeighborKey struct {

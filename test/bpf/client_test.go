@@ -398,15 +398,22 @@ func TestClientTakeover(t *testing.T) {
 		if i > 0 {
 			continue
 		}
-		remove()
-		write(intent.Client{})
-		if _, at, _ := w.goes(t, w.asks(intent.TCP, from(3), to, "A")); at == to {
-			t.Error("a connection that has come with the machine is OVN's")
+		for j, before := range []intent.Before{intent.BeforeUnknown, intent.BeforeNode} {
+			remove()
+			write(intent.Client{Before: before})
+			if _, at, _ := w.goes(t, w.asks(intent.TCP, from(uint16(30+j)), to, "A")); at == to {
+				t.Error("a connection that has come with the machine is OVN's")
+			}
 		}
 		remove()
 		write(intent.Client{Idle: true})
 		write(intent.Client{})
 		w.untouched(t, w.asks(intent.TCP, from(4), to, "A"))
+		remove()
+		write(intent.Client{Before: intent.BeforeOVN})
+		w.untouched(t, w.asks(intent.TCP, from(5), to, "A"))
+		write(intent.Client{Before: intent.BeforeUnknown}) // after a start
+		w.untouched(t, w.asks(intent.TCP, from(6), to, "A"))
 	}
 }
 
@@ -432,7 +439,7 @@ func TestClientDevices(t *testing.T) {
 				})
 			}
 			first := intent.Client{Key: k, Scope: onSwitch}
-			second := intent.Client{Key: sub, Scope: intent.Switch(8), OVN: true}
+			second := intent.Client{Key: sub, Scope: intent.Switch(8), OVN: true, Before: intent.BeforeOVN}
 			list(map[intent.ClientKey]intent.Client{k: first})
 			w.inside(func() { apply(t, w.d.Machines(), map[intent.ClientKey]intent.Client{sub: second}) })
 			list(map[intent.ClientKey]intent.Client{k: first, sub: second})
@@ -453,7 +460,7 @@ func TestClientDevices(t *testing.T) {
 			})
 			list(map[intent.ClientKey]intent.Client{sub: second})
 			// Without VIPs nothing is on the tap, once that is so of all of its machines.
-			idle, idleSub := intent.Client{Key: k, Scope: onSwitch, Idle: true}, intent.Client{Key: sub, Scope: intent.Switch(8), Idle: true}
+			idle, idleSub := intent.Client{Key: k, Scope: onSwitch, Idle: true, Before: intent.BeforeNode}, intent.Client{Key: sub, Scope: intent.Switch(8), Idle: true}
 			for _, step := range []struct {
 				write    intent.Client
 				want     map[intent.ClientKey]intent.Client
