@@ -45,7 +45,13 @@ func parseQuery(vrf string, args []string) (status.Query, error) {
 	if err != nil {
 		return status.Query{}, err
 	}
-	q := status.Query{VRF: vni}
+	q, err := parseEnds(args)
+	q.VRF = vni
+	return q, err
+}
+
+// parseEnds reads the source and the destination of a packet.
+func parseEnds(args []string) (q status.Query, err error) {
 	if q.Src, err = netip.ParseAddr(args[0]); err != nil {
 		return q, usagef("source %q is not an IP address", args[0])
 	}

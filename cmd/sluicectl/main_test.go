@@ -46,6 +46,10 @@ func TestExitCodes(t *testing.T) {
 		{"trace --vrf 1 --proto sctp 10.0.0.1 10.0.0.2", exitUsage},
 		{"trace --vrf 1 --dport 99999 10.0.0.1 10.0.0.2", exitUsage},
 		{"trace --vrf 1 --length 9000 10.0.0.1 10.0.0.2", exitUsage},
+		{"trace --vrf 1 --port vm 10.0.0.1 10.0.0.2", exitUsage},
+		{"trace --port vm --from-vtep 192.0.2.1 10.0.0.1 10.0.0.2", exitUsage},
+		{"trace --vrf 1 --to-machine 10.0.0.1 10.0.0.2", exitUsage},
+		{"trace --port vm 10.0.0.1 fd00::2", exitUsage},
 		{"status", exitOffline},
 		{"vrf list", exitOffline},
 		{"bgp neighbors", exitOffline},
@@ -159,6 +163,10 @@ func TestTraceTellsWhyAPacketWasAnswered(t *testing.T) {
 	for want, tr := range map[string]status.Trace{
 		"Answered through sluice0, and not forwarded: packet_too_big": {Verdict: "reply", Drop: "packet_too_big", Interface: "sluice0"},
 		"Leaves through sluice0.":                                     {Verdict: "redirect", Interface: "sluice0"},
+		"Goes on to Open vSwitch, for 10.0.0.1:80.":                   {Verdict: status.OnTap, Becomes: "10.0.0.1:80", Interface: "tap0"},
+		"Goes on to Open vSwitch, unchanged.":                         {Verdict: status.OnTap, Interface: "tap0"},
+		"Goes on to the machine, as from 10.9.0.1:80.":                {Verdict: status.OnTap, Becomes: "10.9.0.1:80", Request: status.TraceRequest{ToMachine: true}},
+		"Answered through tap0.":                                      {Verdict: "reply", Interface: "tap0"},
 		"Dropped: no_route":                                           {Verdict: "drop", Drop: "no_route"},
 		"Leaves through vx to VTEP 192.0.2.1 with VNI 42.":            {Verdict: "redirect", Interface: "vx", VTEP: netip.MustParseAddr("192.0.2.1"), VNI: 42},
 	} {

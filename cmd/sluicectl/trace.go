@@ -15,16 +15,17 @@ func traceCommand(o *options) *cobra.Command {
 	var vrf, proto, from string
 	req := status.TraceRequest{}
 	c := &cobra.Command{
-		Use:   "trace --vrf VNI SRC DST",
+		Use:   "trace {--vrf VNI|--port PORT} SRC DST",
 		Short: "Run the live programs on a synthetic packet and tell every decision",
 		Long: `Run the live programs on a synthetic packet and tell every decision.
 
 The packet enters from OVN; with --from-vtep it enters from the fabric. With --vrf
-default it enters from the underlay, where SRC is not exposed on this node. Nothing
-is sent and no counter moves.`,
+default it enters from the underlay, where SRC is not exposed on this node. With
+--port it is on the tap of a machine: from it, or to it with --to-machine. Nothing is
+sent and no counter moves.`,
 		Args: exactArgs("SRC", "DST"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
-			q, err := parseQuery(vrf, args)
+			q, err := parsePlace(vrf, &req, from, args)
 			if err != nil {
 				return err
 			}
@@ -63,8 +64,23 @@ is sent and no counter moves.`,
 	f.Uint16Var(&req.DstPort, "dport", 80, "destination port of TCP and UDP")
 	f.Uint16Var(&req.Length, "length", 0, "length of the IP packet in bytes, 3600 at most; 0: the shortest possible")
 	_ = c.RegisterFlagCompletionFunc("proto", cobra.FixedCompletions([]string{"icmp", "tcp", "udp"}, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&req.Port, "port", "", "the logical port of a machine, instead of --vrf")
+	f.BoolVar(&req.ToMachine, "to-machine", false, "with --port: let it come to the machine")
 	f.StringVar(&from, "from-vtep", "", "let it come from the fabric, from this VTEP")
 	return c
+}
+
+// parsePlace reads where a packet is said to be.
+func parsePlace(vrf string, req *status.TraceRequest, from string, args []string) (status.Query, error) {
+	switch {
+	case req.Port == "" && req.ToMachine:
+		return status.Query{}, usagef("--to-machine goes with --port")
+	case req.Port == "":
+		return parseQuery(vrf, args)
+	case vrf != "" || from != "":
+		return status.Query{}, usagef("--port is a place of its own, without --vrf and --from-vtep")
+	}
+	return parseEnds(args)
 }
 
 // droppedIn tells whether the packet itself goes no further, also where its sender
@@ -108,6 +124,12 @@ func writeTrace(w io.Writer, tr status.Trace) error {
 		fmt.Fprintf(w, "\nThe kernel's routes carry the packet: no program of Sluice's decides.\n")
 	case tr.Verdict == status.OnToHost:
 		fmt.Fprintf(w, "\nGoes on to the host, unchanged: %s is not exposed on this node.\n", tr.Request.Dst)
+	case tr.Verdict == status.OnTap && tr.Request.ToMachine:
+		fmt.Fprintf(w, "\nGoes on to the machine%s.\n", orUnchanged(", as from ", tr.Becomes))
+	case tr.Verdict == status.OnTap:
+		fmt.Fprintf(w, "\nGoes on to Open vSwitch%s.\n", orUnchanged(", for ", tr.Becomes))
+	case tr.Verdict == "reply" && tr.Drop == "":
+		fmt.Fprintf(w, "\nAnswered through %s.\n", tr.Interface)
 	case tr.Verdict == "drop":
 		fmt.Fprintf(w, "\nDropped: %s\n", tr.Drop)
 	case tr.VTEP.IsValid():
@@ -118,4 +140,11 @@ func writeTrace(w io.Writer, tr status.Trace) error {
 		fmt.Fprintf(w, "\nLeaves through %s.\n", tr.Interface)
 	}
 	return nil
+}
+
+func orUnchanged(word, becomes string) string {
+	if becomes == "" {
+		return ", unchanged"
+	}
+	return word + becomes
 }

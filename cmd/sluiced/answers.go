@@ -50,9 +50,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, admin.ExplainMetadata, func(_ context.Context, q status.MetadataQuery) (status.MetadataExplanation, error) {
 		return d.metadata.explain(q.Port)
 	})
-	handle(s, d, admin.Trace, func(ctx context.Context, n *node, r status.TraceRequest) (status.Trace, error) {
-		return n.trace(ctx, r)
-	})
+	admin.Handle(s, admin.Trace, d.trace)
 	admin.HandleStream(s, admin.FollowDrops, func(ctx context.Context, _ admin.Nothing, emit func(status.Drop) error) error {
 		return d.followDrops(ctx, emit)
 	})

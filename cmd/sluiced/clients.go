@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,8 @@ import (
 // clientsPart balances what this node's machines send to VIPs, on their taps. It lives as
 // long as the daemon: every node with machines has it, whatever its role.
 type clientsPart struct {
-	d *daemon
+	d       *daemon
+	tracing sync.Mutex
 
 	// Guarded by d.mu.
 	translator *clients.Translator

@@ -19,6 +19,18 @@ import (
 )
 
 // trace runs the live programs on a synthetic packet.
+func (d *daemon) trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
+	if r.Port != "" {
+		return d.clients.trace(ctx, r)
+	}
+	n, err := d.running()
+	if err != nil {
+		return status.Trace{Request: r}, err
+	}
+	return n.trace(ctx, r)
+}
+
+// trace is for packets of a VRF.
 func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
 	out := status.Trace{Request: r, Decisions: []status.Decision{}}
 	if !r.FromFabric.IsValid() {

@@ -109,6 +109,10 @@ type TraceRequest struct {
 	// FromFabric is the VTEP that the packet is said to come from. Invalid: it
 	// comes from OVN.
 	FromFabric netip.Addr `json:"fromFabric,omitzero"`
+	// Port is the logical port of a machine on this node: the packet is on its tap, from
+	// the machine, or to it with ToMachine, and VRF says nothing.
+	Port      string `json:"port,omitempty"`
+	ToMachine bool   `json:"toMachine,omitempty"`
 }
 
 // Decision is one step of a program in trace mode.
@@ -131,14 +135,19 @@ const OnKernelPath = "kernel"
 // OnToHost is the verdict of a packet from the underlay that is for no exposed address.
 const OnToHost = "host"
 
+// OnTap is the verdict of a packet on a machine's tap that goes on: to Open vSwitch, or to
+// the machine.
+const OnTap = "tap"
+
 // Trace is the answer to "sluicectl trace".
 type Trace struct {
 	Request   TraceRequest `json:"request"`
 	Decisions []Decision   `json:"decisions"`
 	// Verdict is redirect, drop or reply; Drop the reason of a drop. It is inside-ovn,
 	// and no program ran, where OVN forwards between the ends itself; kernel where
-	// the VRF is on the kernel path and the packet comes from OVN; and host where it
-	// comes from the underlay and goes on to the node itself.
+	// the VRF is on the kernel path and the packet comes from OVN; host where it comes
+	// from the underlay and goes on to the node itself; and tap where it is on a machine's
+	// tap and goes on, as Becomes if a VIP's flow has changed it.
 	Verdict string `json:"verdict"`
 	Drop    string `json:"drop,omitempty"`
 	// Interface is where a redirected packet would leave.
@@ -146,6 +155,9 @@ type Trace struct {
 	// VTEP and VNI are the tunnel key it would leave with.
 	VTEP netip.Addr `json:"vtep,omitzero"`
 	VNI  intent.VNI `json:"vni,omitempty"`
+	// Becomes is the backend that a machine's packet is for now, or the VIP that one to a
+	// machine is from.
+	Becomes string `json:"becomes,omitempty"`
 	// Packet is the packet as it would leave.
 	Packet []byte `json:"packet,omitempty"`
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/clients"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/packet"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// trace runs the programs of a machine's tap on a synthetic packet.
+func (c *clientsPart) trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
+	out := status.Trace{Request: r, Decisions: []status.Decision{}}
+	m, err := c.tapOf(r.Port)
+	if err != nil {
+		return out, err
+	}
+	req := ebpf.TraceRequest{Program: ebpf.ClientIn, IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN}
+	if r.ToMachine {
+		req.Program = ebpf.ClientOut
+	}
+	req.Frame, err = packet.Build(packet.Spec{SrcMAC: intent.MAC{0x02, 0, 0, 0, 0, 1}, DstMAC: intent.MAC{0x02, 0, 0, 0, 0, 2},
+		Src: r.Src, Dst: r.Dst, Protocol: r.Protocol, SrcPort: r.SrcPort, DstPort: r.DstPort, Length: r.Length})
+	if err != nil {
+		return out, err
+	}
+	c.tracing.Lock() // the scratch map has one row
+	defer c.tracing.Unlock()
+	t, err := ebpf.OpenTracer(c.ebpfConfig().Dir, ebpf.Clients)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = t.Close() }()
+	res, err := t.Trace(ctx, req)
+	if err != nil {
+		return out, err
+	}
+	out.Packet, out.Interface = res.Frame, m.Tap.Name
+	for _, s := range res.Steps {
+		d := status.Decision{Program: req.Program.String(), Step: s.What.String(), Result: s.String()}
+		switch s.What {
+		case ebpf.StepDrop:
+			d.Why = reasonOfDrop(s.Value)
+		case ebpf.StepLeft:
+			d.Why = m.Choice.Detail
+		case ebpf.StepBackend, ebpf.StepAnswer:
+			out.Becomes = intent.FormatEndpoint(s.Addr, uint16(s.Value))
+		}
+		out.Decisions = append(out.Decisions, d)
+	}
+	if len(out.Decisions) == 0 {
+		out.Decisions = append(out.Decisions, status.Decision{Program: req.Program.String(), Step: "none", Result: "of no VIP: nothing is changed", Why: "switch " + m.Switch})
+	}
+	switch reason := res.Dropped(); {
+	case reason != 0:
+		out.Verdict, out.Drop = "drop", reason.String()
+	case res.Passed:
+		out.Verdict = status.OnTap
+	default:
+		out.Verdict = "reply"
+	}
+	return out, nil
+}
+
+// tapOf finds a machine that has a tap for programs, on a switch with VIPs.
+func (c *clientsPart) tapOf(port string) (m clients.Machine, err error) {
+	if !c.d.cfg.LoadBalancing.OnTaps() {
+		return m, fmt.Errorf("nothing is balanced on taps (loadBalancing.clients): %w", admin.ErrNotFound)
+	}
+	c.d.mu.Lock()
+	all := c.translator.Machines()
+	c.d.mu.Unlock()
+	at := slices.IndexFunc(all, func(m clients.Machine) bool { return m.Port == port })
+	switch {
+	case at < 0:
+		return m, fmt.Errorf("port %s: %w: no machine of that name is here on a switch with VIPs; 'sluicectl lb machines' lists them", port, admin.ErrNotFound)
+	case all[at].Tap == (intent.Tap{}):
+		return m, fmt.Errorf("port %s: %w: it has no tap for programs: %s", port, admin.ErrNotFound, all[at].Choice.Detail)
+	}
+	return all[at], nil
+}
