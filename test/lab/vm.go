@@ -86,21 +86,48 @@ func (l *Lab) MoveVM(ctx context.Context, name, chassis string) error {
 	if err := l.unplugVM(ctx, c, vm); err != nil {
 		return err
 	}
-	vm.Chassis = chassis
-	if err := c.checkVM(vm); err != nil {
-		return err
-	}
-	err = l.updateCloud(c.Name, func(c *Cloud) {
-		i := slices.IndexFunc(c.VMs, func(v VM) bool { return v.Name == name })
-		c.VMs[i] = vm
-	})
-	if err != nil {
+	if vm, err = l.assign(c, vm, chassis); err != nil {
 		return err
 	}
 	if err := l.plugVM(ctx, c, vm); err != nil {
 		return err
 	}
 	return l.waitBound(ctx, c.Name, name, chassis)
+}
+
+// MigrateVM moves a VM to another chassis as a live migration does: what runs in it goes
+// on, with its connections.
+func (l *Lab) MigrateVM(ctx context.Context, name, chassis string) error {
+	c, vm, err := l.findVM(name)
+	if err != nil {
+		return err
+	}
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	if err := l.unplugLinks(ctx, c, vm); err != nil {
+		return err
+	}
+	if vm, err = l.assign(c, vm, chassis); err != nil {
+		return err
+	}
+	if err := l.plugLinks(ctx, c, n, vm); err != nil {
+		return err
+	}
+	return l.waitBound(ctx, c.Name, name, chassis)
+}
+
+// assign records that a VM is on another chassis.
+func (l *Lab) assign(c Cloud, vm VM, chassis string) (VM, error) {
+	vm.Chassis = chassis
+	if err := c.checkVM(vm); err != nil {
+		return vm, err
+	}
+	return vm, l.updateCloud(c.Name, func(c *Cloud) {
+		i := slices.IndexFunc(c.VMs, func(v VM) bool { return v.Name == vm.Name })
+		c.VMs[i] = vm
+	})
 }
 
 // waitBound waits until a port is claimed by a chassis.
@@ -120,11 +147,25 @@ func (l *Lab) waitBound(ctx context.Context, cloud, port, chassis string) error 
 
 // unplugVM removes the VM's namespace and its devices on the chassis.
 func (l *Lab) unplugVM(ctx context.Context, c Cloud, vm VM) error {
-	host, err := l.Node(vm.Chassis)
+	n, err := l.Node(vm.Name)
 	if err != nil {
 		return err
 	}
-	n, err := l.Node(vm.Name)
+	if err := l.unplugLinks(ctx, c, vm); err != nil {
+		return err
+	}
+	if err := ipBatch(ctx, "", "netns del "+n.Netns+"\n"); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.state.Nodes = slices.DeleteFunc(l.state.Nodes, func(m Node) bool { return m.Name == n.Name })
+	l.mu.Unlock()
+	return l.saveState()
+}
+
+// unplugLinks removes the VM's devices on the chassis.
+func (l *Lab) unplugLinks(ctx context.Context, c Cloud, vm VM) error {
+	host, err := l.Node(vm.Chassis)
 	if err != nil {
 		return err
 	}
@@ -135,16 +176,7 @@ func (l *Lab) unplugVM(ctx context.Context, c Cloud, vm VM) error {
 	if c.DirectPlug {
 		script = fmt.Sprintf("set -e; ovs-vsctl --if-exists del-port br-int tap%[1]s; ip link del tap%[1]s", id)
 	}
-	if err := l.shell(ctx, host, script); err != nil {
-		return err
-	}
-	if err := ipBatch(ctx, "", "netns del "+n.Netns+"\n"); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	l.state.Nodes = slices.DeleteFunc(l.state.Nodes, func(m Node) bool { return m.Name == n.Name })
-	l.mu.Unlock()
-	return l.saveState()
+	return l.shell(ctx, host, script)
 }
 
 func (l *Lab) cloud(name string) (Cloud, error) {
@@ -197,12 +229,19 @@ func vifID(vm string) string {
 // tap - Linux bridge - veth pair - OVS port with iface-id.
 func (l *Lab) plugVM(ctx context.Context, c Cloud, vm VM) error {
 	n := Node{Name: vm.Name, Kind: KindVM, Cloud: c.Name, Netns: l.prefix + "-" + vm.Name, Dir: l.dir + "/" + vm.Name}
-	host, err := l.Node(vm.Chassis)
-	if err != nil {
-		return err
-	}
 	// Recorded before it is made: an interrupt in between must not leave it behind.
 	if err := l.recordNode(n); err != nil {
+		return err
+	}
+	if err := ipBatch(ctx, "", "netns add "+n.Netns+"\n"); err != nil {
+		return err
+	}
+	return l.plugLinks(ctx, c, n, vm)
+}
+
+func (l *Lab) plugLinks(ctx context.Context, c Cloud, n Node, vm VM) error {
+	host, err := l.Node(vm.Chassis)
+	if err != nil {
 		return err
 	}
 	network, err := c.network(vm.Tenant, vm.Network)
@@ -210,8 +249,8 @@ func (l *Lab) plugVM(ctx context.Context, c Cloud, vm VM) error {
 		return err
 	}
 	id, mtu := vifID(vm.Name), network.mtu()
-	if err := ipBatch(ctx, "", fmt.Sprintf("netns add %s\nlink add eth0 netns %s address %s mtu %d type veth peer name tap%s mtu %d netns %s\n",
-		n.Netns, n.Netns, vm.mac(), mtu, id, mtu, host.Netns)); err != nil {
+	if err := ipBatch(ctx, "", fmt.Sprintf("link add eth0 netns %s address %s mtu %d type veth peer name tap%s mtu %d netns %s\n",
+		n.Netns, vm.mac(), mtu, id, mtu, host.Netns)); err != nil {
 		return err
 	}
 	if c.DirectPlug {
