@@ -92,30 +92,7 @@ func (l *Lab) MoveVM(ctx context.Context, name, chassis string) error {
 	if err := l.plugVM(ctx, c, vm); err != nil {
 		return err
 	}
-	return l.waitBound(ctx, c.Name, name, chassis)
-}
-
-// MigrateVM moves a VM to another chassis as a live migration does: what runs in it goes
-// on, with its connections.
-func (l *Lab) MigrateVM(ctx context.Context, name, chassis string) error {
-	c, vm, err := l.findVM(name)
-	if err != nil {
-		return err
-	}
-	n, err := l.Node(name)
-	if err != nil {
-		return err
-	}
-	if err := l.unplugLinks(ctx, c, vm); err != nil {
-		return err
-	}
-	if vm, err = l.assign(c, vm, chassis); err != nil {
-		return err
-	}
-	if err := l.plugLinks(ctx, c, n, vm); err != nil {
-		return err
-	}
-	return l.waitBound(ctx, c.Name, name, chassis)
+	return l.waitBound(ctx, c.Name, name, chassis, "chassis")
 }
 
 // assign records that a VM is on another chassis.
@@ -130,14 +107,14 @@ func (l *Lab) assign(c Cloud, vm VM, chassis string) (VM, error) {
 	})
 }
 
-// waitBound waits until a port is claimed by a chassis.
-func (l *Lab) waitBound(ctx context.Context, cloud, port, chassis string) error {
+// waitBound waits until a column of a port, up, has a chassis.
+func (l *Lab) waitBound(ctx context.Context, cloud, port, chassis, column string) error {
 	return l.WaitFor(ctx, "port "+port+" on "+chassis, func() error {
 		id, err := l.SB(ctx, cloud, "--bare", "--columns=_uuid", "find", "Chassis", "name="+chassis)
 		if err != nil {
 			return err
 		}
-		out, err := l.SB(ctx, cloud, "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port="+port, "up=true")
+		out, err := l.SB(ctx, cloud, "--bare", "--columns="+column, "find", "Port_Binding", "logical_port="+port, "up=true")
 		if got := strings.TrimSpace(out); err == nil && (got == "" || got != strings.TrimSpace(id)) {
 			err = fmt.Errorf("it is at %q", got)
 		}
@@ -236,10 +213,11 @@ func (l *Lab) plugVM(ctx context.Context, c Cloud, vm VM) error {
 	if err := ipBatch(ctx, "", "netns add "+n.Netns+"\n"); err != nil {
 		return err
 	}
-	return l.plugLinks(ctx, c, n, vm)
+	return errors.Join(l.plugLinks(ctx, c, n, vm, "eth0"), l.configureVM(ctx, c, n, vm))
 }
 
-func (l *Lab) plugLinks(ctx context.Context, c Cloud, n Node, vm VM) error {
+// plugLinks makes a device of the VM, and plugs its other end at the VM's chassis.
+func (l *Lab) plugLinks(ctx context.Context, c Cloud, n Node, vm VM, device string) error {
 	host, err := l.Node(vm.Chassis)
 	if err != nil {
 		return err
@@ -249,12 +227,12 @@ func (l *Lab) plugLinks(ctx context.Context, c Cloud, n Node, vm VM) error {
 		return err
 	}
 	id, mtu := vifID(vm.Name), network.mtu()
-	if err := ipBatch(ctx, "", fmt.Sprintf("link add eth0 netns %s address %s mtu %d type veth peer name tap%s mtu %d netns %s\n",
-		n.Netns, vm.mac(), mtu, id, mtu, host.Netns)); err != nil {
+	if err := ipBatch(ctx, "", fmt.Sprintf("link add %s netns %s address %s mtu %d type veth peer name tap%s mtu %d netns %s\n",
+		device, n.Netns, vm.mac(), mtu, id, mtu, host.Netns)); err != nil {
 		return err
 	}
 	if c.DirectPlug {
-		return errors.Join(l.plug(ctx, c, host, vm, TapName(vm.Name)), l.configureVM(ctx, c, n, vm))
+		return l.plug(ctx, c, host, vm, TapName(vm.Name))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "link add qbr%s type bridge\nlink add qvb%s mtu %d type veth peer name qvo%s mtu %d\n", id, id, mtu, id, mtu)
@@ -262,7 +240,7 @@ func (l *Lab) plugLinks(ctx context.Context, c Cloud, n Node, vm VM) error {
 	if err := ipBatch(ctx, host.Netns, b.String()); err != nil {
 		return err
 	}
-	return errors.Join(l.plug(ctx, c, host, vm, "qvo"+id, "qvb"+id, "qbr"+id, "tap"+id), l.configureVM(ctx, c, n, vm))
+	return l.plug(ctx, c, host, vm, "qvo"+id, "qvb"+id, "qbr"+id, "tap"+id)
 }
 
 // plug sets a VM's links on its chassis up and adds the first of them to br-int.
