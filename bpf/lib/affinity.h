@@ -58,7 +58,7 @@ static __noinline __u32 kept_backend(struct run *r, const struct packet *p, cons
 	kept_key(&w->key, r, p, l4->ports);
 	struct flow *f = bpf_map_lookup_elem(&affinity_v3, &w->key);
 
-	if (!f || l4->now - f->seen > v->affinity)
+	if (!f || age(l4->now, f->seen) > v->affinity)
 		return 0;
 	__u32 row = *(const volatile __u32 *)&f->backend;
 

@@ -75,7 +75,7 @@ static __noinline int answers_taken(const struct flow_key *k, const struct flow 
 {
 	struct flow *f = bpf_map_lookup_elem(&flows_v3, k);
 
-	if (!f || f->state & FLOW_ENDING || l4->now - f->seen > flow_idle(k->proto, f->state))
+	if (!f || f->state & FLOW_ENDING || age(l4->now, f->seen) > flow_idle(k->proto, f->state))
 		return 0;
 	if (f->kind == FLOW_TO_CLIENT)
 		return f->port != next->port || !halves_equal((const struct address *)f->addr, next->addr);
@@ -90,8 +90,12 @@ static __always_inline void answers_key(struct flow_key *k, const struct run *r,
 	k->ports = k->ports << 16 | (r->port ? r->port : k->ports >> 16);
 }
 
-/* flow_reset has the answers of a flow end with it, whose client has reset it: nothing says so on their way. */
-static __noinline void flow_reset(const struct run *r, const struct packet *p, const struct l4 *l4)
+/*
+ * answers_follow has the answers' row of a flow be known for as long as the flow's own, and
+ * end with it when the client has reset it. A row that has made room for another one is
+ * written anew: what the backend sends would get to the client as it is.
+ */
+static __noinline void answers_follow(const struct run *r, const struct packet *p, const struct l4 *l4, const struct flow *of)
 {
 	struct work *w = work_of();
 
@@ -100,8 +104,39 @@ static __noinline void flow_reset(const struct run *r, const struct packet *p, c
 	flow_key_of(&w->key, r, p, l4->ports);
 	answers_key(&w->key, r, p);
 	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
+	__be16 port = l4->ports >> 16;
 
-	if (f && f->kind == FLOW_TO_CLIENT && f->port == (__be16)(l4->ports >> 16) && halves_equal((const struct address *)f->addr, &p->dst))
+	if (!f) {
+		if (l4->flags & TCP_RST)
+			return;
+		w->flow = (struct flow){.tag = flow_tag(&w->key), .seen = l4->now, .kind = FLOW_TO_CLIENT, .state = of->state & FLOW_OPEN,
+					.port = port, .backend = of->backend, .vip = of->vip};
+		words_copy4(w->flow.addr, p->dst.addr);
+		bpf_map_update_elem(&flows_v3, &w->key, &w->flow, BPF_NOEXIST);
+	} else if (f->kind == FLOW_TO_CLIENT && f->port == port && halves_equal((const struct address *)f->addr, &p->dst)) {
+		f->seen = l4->now;
+		if (l4->flags & TCP_RST)
+			f->state |= FLOW_ENDING;
+	}
+}
+
+/* request_follow is the same of a flow's own row when there are answers, or the backend has reset it. */
+static __noinline void request_follow(const struct run *r, const struct packet *p, const struct l4 *l4)
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return;
+	flow_key_of(&w->key, r, p, l4->ports);
+	words_copy4(w->key.src, p->dst.addr);
+	words_copy4(w->key.dst, r->to.addr);
+	w->key.ports = (__u32)r->port << 16 | l4->ports >> 16;
+	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
+
+	if (!f || f->kind != FLOW_TO_BACKEND || !halves_equal((const struct address *)f->addr, &p->src))
+		return;
+	f->seen = l4->now;
+	if (l4->flags & TCP_RST)
 		f->state |= FLOW_ENDING;
 }
 
@@ -121,7 +156,7 @@ static __always_inline int flow_begin(struct run *r, const struct packet *p, str
 	__be16 port = k->ports >> 16;
 
 	*f = (struct flow){.seen = l4->now, .backend = backend, .vip = stats};
-	f->state = l4->flags & TCP_SYN || p->proto != IPPROTO_TCP ? 0 : FLOW_OPEN;
+	f->state = l4->flags & TCP_SYN || p->proto == IPPROTO_UDP ? 0 : FLOW_OPEN;
 #ifdef CLIENT
 	mac_copy(f->mac, r->mac);
 #endif
@@ -241,6 +276,32 @@ static __noinline __u32 flow_elsewhere(struct run *r, const struct packet *p, st
 }
 
 /*
+ * answers_tell tells whether the answers of a flow without a row could be told from what its
+ * backend sends of its own: see answer_of().
+ */
+static __noinline int answers_tell(const struct run *r, const struct packet *p, const struct l4 *l4, const struct vip *v, __u32 backend)
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return 0;
+	struct vip_key *k = &w->search.from;
+
+	k->scope = r->vni;
+	k->port = r->port ? r->port : (__be16)(l4->ports >> 16);
+	k->proto = p->proto;
+	k->pad = 0;
+	words_copy4(k->addr, r->to.addr);
+	struct answers *a = bpf_map_lookup_elem(&answers_v2, k);
+
+	if (!a) {
+		k->port = 0;
+		a = bpf_map_lookup_elem(&answers_v2, k);
+	}
+	return a && a->count <= ANSWER_VIPS && member_of(v, vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags)) == backend;
+}
+
+/*
  * flow_choose decides where a flow goes that is not known. With k, which is room for a
  * key, it is known from now on. 0 or a drop reason.
  */
@@ -282,6 +343,8 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 		return DROP_NONE;
 	int recorded = flow_allowed(r, v, opens(p->proto, l4), l4->now);
 
+	if (!recorded && !answers_tell(r, p, l4, v, row))
+		return DROP_VIP_FLOOD;
 	if (recorded && !flow_begin(r, p, k, l4, row, v->stats, opens(p->proto, l4))) {
 		row = flow_elsewhere(r, p, k, l4, v);
 		if (!row)
@@ -297,6 +360,19 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 static __always_inline int asked_for(__u32 kind)
 {
 	return kind == FLOW_TO_BACKEND || kind == FLOW_OVN;
+}
+
+/*
+ * begins_elsewhere tells whether a connection that begins anew, where another one from the
+ * same port went on as far as is known, is not to go where that one went: the backend gets no
+ * new flows, as after it has died with its connections. What comes beside packets of the
+ * other one is a late copy of how that began.
+ */
+static __noinline int begins_elsewhere(const struct run *r, const struct packet *p, const struct l4 *l4, const struct flow *f)
+{
+	struct vip *v = age(l4->now, f->seen) ? vip_find(r, p, l4->ports) : 0;
+
+	return v && !(v->flags & VIP_OVN) && !takes_flows(v, f->backend);
 }
 
 /* flow_find is backend_find of a packet with ports. */
@@ -317,6 +393,8 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 
 	if (!f || !asked_for(kind) || !flow_lives(f, p->proto, l4) || !flow_read(r, f, flow_tag(k)))
 		return flow_choose(r, p, k, l4);
+	if (connects(l4->flags) && kind == FLOW_TO_BACKEND && begins_elsewhere(r, p, l4, f))
+		return flow_choose(r, p, k, l4);
 	STEP(r, STEP_FLOW, kind, 0);
 	if (kind == FLOW_TO_BACKEND)
 		r->side = NAT_DESTINATION;
@@ -325,11 +403,12 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 #endif
 	if (r->trace)
 		return DROP_NONE;
+	/* Once a second is enough. */
+	if (kind == FLOW_TO_BACKEND && (f->seen != l4->now || l4->flags & TCP_RST))
+		answers_follow(r, p, l4, f);
 	flow_seen(f, l4);
 	if (kind != FLOW_TO_BACKEND)
 		return DROP_NONE;
-	if (l4->flags & TCP_RST)
-		flow_reset(r, p, l4);
 	stats_count(r, p->size, f->vip, f->backend, 0);
 	return DROP_NONE;
 }
@@ -475,7 +554,7 @@ static __always_inline int answer_unknown(struct run *r, struct packet *p, struc
 		return 1;
 	__u32 stats = 0, backend = answer_of(r, p, l4, &stats);
 
-	if (opens_tcp(p->proto, l4->flags)) {
+	if (connects(l4->flags)) {
 		/* What a backend begins goes on as it is. */
 		if ((backend || hold) && !r->trace && flow_token(r, stats, 1))
 			flow_note(k, l4, FLOW_DIRECT, FLOW_OPEN);
@@ -511,6 +590,8 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 		STEP(r, STEP_FLOW, kind, 0);
 		if (kind == FLOW_TO_CLIENT)
 			r->side = NAT_SOURCE;
+		if (!r->trace && r->side && (f->seen != l4.now || l4.flags & TCP_RST))
+			request_follow(r, p, &l4);
 		if (!r->trace)
 			flow_seen(f, &l4);
 		if (!r->trace && r->side)
@@ -543,6 +624,23 @@ static __always_inline __u32 answer_find(struct run *r, struct packet *p)
 	return r->side && p->fragment == FIRST_FRAGMENT ? fragment_lead(r, p) : DROP_NONE;
 }
 
+/*
+ * requested tells whether the client of answers has asked the VIP that they are taken for.
+ * l4 and f are of the answers, p of a packet to their backend.
+ */
+static __noinline int requested(const struct run *r, const struct packet *p, const struct l4 *l4, const struct flow *f)
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return 1;
+	flow_key_of(&w->own, r, p, (__u32)f->port << 16 | l4->ports >> 16);
+	words_copy4(w->own.dst, f->addr);
+	struct flow *own = bpf_map_lookup_elem(&flows_v3, &w->own);
+
+	return own && own->kind == FLOW_TO_BACKEND;
+}
+
 /* direct_known is direct_note of what may need a row. */
 static __noinline void direct_known(struct run *r, const struct packet *p)
 {
@@ -563,10 +661,13 @@ static __noinline void direct_known(struct run *r, const struct packet *p)
 	flow_key_of(&w->key, r, answer, l4->ports);
 	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
 	__u32 stats = 0;
-	int begins = opens_tcp(p->proto, l4->flags);
+	int begins = connects(l4->flags);
 
-	if (f && l4->now - f->seen <= flow_idle(p->proto, f->state) && !(begins && f->state & FLOW_ENDING)) {
-		if (f->kind == FLOW_DIRECT)
+	if (f && age(l4->now, f->seen) <= flow_idle(p->proto, f->state) && !(begins && f->state & FLOW_ENDING)) {
+		/* Answers that only looked like those of a VIP, by their hash, are of this connection. */
+		if (f->kind == FLOW_TO_CLIENT && !(l4->flags & TCP_RST) && !requested(r, p, l4, f))
+			flow_note(&w->key, l4, FLOW_DIRECT, FLOW_OPEN);
+		else if (f->kind == FLOW_DIRECT)
 			flow_seen(f, l4);
 		return;
 	}
@@ -587,6 +688,6 @@ static __always_inline void direct_note(struct run *r, struct packet *p)
 	if (!has_ports(p->proto) || p->fragment == LATER_FRAGMENT || r->trace)
 		return;
 	/* Most VRFs have no flows that are not known, and need not ask for the time; in others that has mostly ended. */
-	if ((uncertain(r, 1) && uncertain(r, now_seconds())) || (p->proto == IPPROTO_TCP && opens_tcp(p->proto, tcp_flags(r->skb, p))))
+	if ((uncertain(r, 1) && uncertain(r, now_seconds())) || connects(l4_flags(r->skb, p)))
 		direct_known(r, p);
 }

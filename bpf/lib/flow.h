@@ -19,10 +19,16 @@
 #define TCP_ACK 16
 #define TCP_FLAGS 13 /* offset */
 
+#define SCTP_INIT 1
+#define SCTP_INIT_ACK 2
+#define SCTP_ABORT 6
+#define SCTP_SHUTDOWN_COMPLETE 14
+#define SCTP_CHUNK 12 /* offset of the first chunk's type */
+
 /* l4 is what the upper layer's header says. */
 struct l4 {
 	__u32 ports;
-	__u32 flags; /* of TCP, else 0 */
+	__u32 flags; /* of TCP, and of SCTP in the same words; else 0 */
 	__u32 now;   /* s */
 };
 
@@ -68,21 +74,48 @@ static __always_inline __u32 now_seconds(void)
 	return bpf_ktime_get_coarse_ns() / 1000000000;
 }
 
-/* tcp_flags reads in place, as l4_ports does. */
-static __always_inline __u32 tcp_flags(struct __sk_buff *skb, const struct packet *p)
+/* age is for how long, in s, a row was not seen. Another processor may have seen it a second later than now. */
+static __always_inline __u32 age(__u32 now, __u32 seen)
 {
-	__u8 flags = 0, *at = l4_at(skb, p, TCP_FLAGS + 1);
+	__s32 s = now - seen;
+
+	return s > 0 ? s : 0;
+}
+
+/* l4_byte reads in place, as l4_ports does. */
+static __always_inline __u32 l4_byte(struct __sk_buff *skb, const struct packet *p, __u32 offset)
+{
+	__u8 byte = 0, *at = l4_at(skb, p, offset + 1);
 
 	if (at)
-		return at[TCP_FLAGS];
-	bpf_skb_load_bytes(skb, p->l4 + TCP_FLAGS, &flags, 1);
-	return flags;
+		return at[offset];
+	bpf_skb_load_bytes(skb, p->l4 + offset, &byte, 1);
+	return byte;
+}
+
+/* l4_flags are those of TCP, and what the first chunk of SCTP (RFC 9260 section 3.2) is in its words. */
+static __always_inline __u32 l4_flags(struct __sk_buff *skb, const struct packet *p)
+{
+	if (p->proto == IPPROTO_TCP)
+		return l4_byte(skb, p, TCP_FLAGS);
+	if (p->proto != IPPROTO_SCTP)
+		return 0;
+	switch (l4_byte(skb, p, SCTP_CHUNK)) {
+	case SCTP_INIT:
+		return TCP_SYN;
+	case SCTP_INIT_ACK:
+		return TCP_SYN | TCP_ACK;
+	case SCTP_ABORT:
+	case SCTP_SHUTDOWN_COMPLETE:
+		return TCP_RST;
+	}
+	return TCP_ACK;
 }
 
 static __always_inline void l4_read(struct __sk_buff *skb, const struct packet *p, struct l4 *l4)
 {
 	l4->ports = l4_ports(skb, p);
-	l4->flags = p->proto == IPPROTO_TCP ? tcp_flags(skb, p) : 0;
+	l4->flags = l4_flags(skb, p);
 	l4->now = now_seconds();
 }
 
@@ -159,16 +192,16 @@ static __always_inline void flow_seen(struct flow *f, const struct l4 *l4)
 		f->state = state;
 }
 
-/* opens_tcp tells whether a packet begins a connection of TCP. */
-static __always_inline int opens_tcp(__u32 proto, __u32 flags)
+/* connects tells whether a packet begins a connection, of TCP or SCTP. */
+static __always_inline int connects(__u32 flags)
 {
-	return proto == IPPROTO_TCP && (flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+	return (flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
-/* opens tells whether a packet begins a connection. Of UDP none is known to be a later one, and of SCTP. */
+/* opens tells whether a packet begins a flow. Of UDP none is known to be a later one. */
 static __always_inline int opens(__u32 proto, const struct l4 *l4)
 {
-	return proto != IPPROTO_TCP || opens_tcp(proto, l4->flags);
+	return proto == IPPROTO_UDP || connects(l4->flags);
 }
 
 /* flow_note writes a flow of which nothing is changed. k is that of its packets. */
@@ -182,7 +215,7 @@ static __noinline void flow_note(const struct flow_key *k, const struct l4 *l4, 
 /* flow_lives tells whether a known flow goes on with this packet. */
 static __always_inline int flow_lives(const struct flow *f, __u32 proto, const struct l4 *l4)
 {
-	if (l4->now - f->seen > flow_idle(proto, f->state))
+	if (age(l4->now, f->seen) > flow_idle(proto, f->state))
 		return 0;
 	/* A connection that begins anew is another one. */
 	return !(l4->flags & TCP_SYN) || l4->flags & TCP_ACK || f->state == FLOW_OPEN;

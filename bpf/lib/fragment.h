@@ -70,7 +70,7 @@ static __noinline __u32 fragment_follow(struct run *r, const struct packet *p)
 		return DROP_VIP_FRAGMENT;
 	struct first_fragment *f = bpf_map_lookup_elem(&fragments_v3, &k);
 
-	if (!f || now_seconds() - f->seen > FRAGMENT_IDLE)
+	if (!f || age(now_seconds(), f->seen) > FRAGMENT_IDLE)
 		return FRAGMENT_ALONE;
 	const volatile __u64 *from = (const volatile __u64 *)f->addr;
 	__u64 *to = (__u64 *)r->to.addr;

@@ -196,7 +196,8 @@ static __always_inline int vrf_find(struct run *r, __u32 vni)
 		r->index = vrf->index;
 		r->device = vrf->device;
 #ifndef WITHOUT_VIPS
-		r->unknown = 1;
+		/* The row says it for all VRFs whose row it might be. */
+		r->unknown = front && front->unknown ? front->unknown : 1;
 #endif
 		r->lengths4 = r->lengths6 = LENGTH_ASK;
 	}

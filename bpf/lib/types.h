@@ -65,7 +65,7 @@ struct vrf_front {
 	/*
 	 * 0: the VRF has no VIPs; else what comes from OVN may be a backend's answer, and
 	 * until this time (s, CLOCK_MONOTONIC) there may be flows that this node does not
-	 * know: see answer_unknown().
+	 * know: see answer_unknown(). Of several VRFs that share the row it is the last time.
 	 */
 	__u32 unknown;
 };

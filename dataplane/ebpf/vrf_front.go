@@ -15,11 +15,11 @@ type vrfFront struct {
 	size uint32
 	// vrfs are the rows of the map.
 	vrfs map[intent.VNI]bpfVrf
-	// routes counts the routes of each length, vips the VIPs of each VRF.
+	// routes counts the routes of each length, vips the VIPs of all VRFs of a row.
 	routes map[lengthKey]int
-	vips   map[intent.VNI]int
-	// unknown is until when a VRF may have flows that this node does not know.
-	unknown map[intent.VNI]uint32
+	vips   map[uint32]int
+	// unknown is until when a VRF of a row may have flows that this node does not know.
+	unknown map[uint32]uint32
 	// born is when a VRF came, if that was in this process.
 	born map[intent.VNI]time.Time
 }
@@ -39,7 +39,7 @@ func openVRFFront(m *ebpf.Map) (*vrfFront, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &vrfFront{rows: rows, size: m.MaxEntries(), vrfs: map[intent.VNI]bpfVrf{}, routes: map[lengthKey]int{}, vips: map[intent.VNI]int{}, unknown: map[intent.VNI]uint32{}, born: map[intent.VNI]time.Time{}}, nil
+	return &vrfFront{rows: rows, size: m.MaxEntries(), vrfs: map[intent.VNI]bpfVrf{}, routes: map[lengthKey]int{}, vips: map[uint32]int{}, unknown: map[uint32]uint32{}, born: map[intent.VNI]time.Time{}}, nil
 }
 
 func (f *vrfFront) slot(vni intent.VNI) uint32 { return uint32(vni) % f.size }
@@ -78,8 +78,8 @@ func (f *vrfFront) lengths(vni intent.VNI, six bool) (out [len(bpfVrfFront{}.Fou
 func (f *vrfFront) row(vni intent.VNI) bpfVrfFront {
 	v := f.vrfs[vni]
 	row := bpfVrfFront{Vni: uint32(vni), Index: v.Index, Four: f.lengths(vni, false), Six: f.lengths(vni, true), Device: v.Device}
-	if f.vips[vni] > 0 {
-		row.Unknown = max(f.unknown[vni], 1)
+	if slot := f.slot(vni); f.vips[slot] > 0 {
+		row.Unknown = max(f.unknown[slot], 1)
 	}
 	return row
 }
@@ -94,16 +94,22 @@ func (f *vrfFront) claim(vni intent.VNI) {
 	if err != nil {
 		return // no kernel says so
 	}
-	f.unknown[vni] = now + flowIdle
-	if f.holder(vni) {
-		f.write(f.slot(vni), f.row(vni))
+	f.unknown[f.slot(vni)] = now + flowIdle
+	f.rewrite(f.slot(vni))
+}
+
+// rewrite brings a row up to date for the VRF that it is of.
+func (f *vrfFront) rewrite(slot uint32) {
+	vni := intent.VNI(f.read(slot).Vni)
+	if _, there := f.vrfs[vni]; there {
+		f.write(slot, f.row(vni))
 	}
 }
 
 // adoptVIP takes a VIP into account that was found in its map. Of machines no VRF is told.
 func (f *vrfFront) adoptVIP(vni intent.VNI) {
 	if f != nil {
-		f.vips[vni]++
+		f.vips[f.slot(vni)]++
 	}
 }
 
@@ -120,13 +126,12 @@ func (f *vrfFront) countVIP(vni intent.VNI, n int) {
 	if f == nil {
 		return
 	}
-	if f.vips[vni] += n; f.vips[vni] == 0 {
-		delete(f.vips, vni)
-		delete(f.unknown, vni)
+	slot := f.slot(vni)
+	if f.vips[slot] += n; f.vips[slot] == 0 {
+		delete(f.vips, slot)
+		delete(f.unknown, slot)
 	}
-	if f.holder(vni) {
-		f.write(f.slot(vni), f.row(vni))
-	}
+	f.rewrite(slot)
 }
 
 // holder tells whether the row of a VRF is its own.
@@ -163,23 +168,30 @@ func (f *vrfFront) put(vni intent.VNI, v bpfVrf) {
 	f.write(f.slot(vni), f.row(vni))
 }
 
-// drop goes before a VRF that is deleted from the map.
+// drop goes before a VRF that is deleted from the map. Its row becomes that of another VRF.
 func (f *vrfFront) drop(vni intent.VNI) {
 	delete(f.vrfs, vni)
 	delete(f.born, vni)
-	if f.holder(vni) {
-		f.write(f.slot(vni), bpfVrfFront{})
+	if !f.holder(vni) {
+		return
 	}
+	slot, row := f.slot(vni), bpfVrfFront{}
+	for other := range f.vrfs {
+		if f.slot(other) == slot {
+			row = f.row(other)
+		}
+	}
+	f.write(slot, row)
 }
 
 // settle ends adoption: the front becomes what the maps say. Rows that are right
 // are not touched.
 func (f *vrfFront) settle() {
 	want := map[uint32]bpfVrfFront{}
+	for slot := range f.vips {
+		f.unknown[slot] = f.read(slot).Unknown
+	}
 	for vni := range f.vrfs {
-		if f.holder(vni) {
-			f.unknown[vni] = f.read(f.slot(vni)).Unknown
-		}
 		row, taken := want[f.slot(vni)]
 		if !taken || vni == intent.DefaultVRF || f.holder(vni) && row.Vni != uint32(intent.DefaultVRF) {
 			want[f.slot(vni)] = f.row(vni)

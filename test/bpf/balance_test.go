@@ -99,7 +99,10 @@ func flowPacket(p intent.Protocol, from, to netip.AddrPort, flags string, eth *l
 	case intent.UDP:
 		l4 = &layers.UDP{SrcPort: layers.UDPPort(from.Port()), DstPort: layers.UDPPort(to.Port())}
 	default:
-		payload = nil // chunks
+		// One chunk: INIT, INIT ACK, ABORT, or DATA.
+		if payload = (gopacket.Payload{6, 0, 0, 4}); flags != "R" {
+			payload = append(gopacket.Payload{map[string]byte{"S": 1, "SA": 2}[flags], 3, 0, 20}, make([]byte, 16)...)
+		}
 		l4 = &layers.SCTP{SrcPort: layers.SCTPPort(from.Port()), DstPort: layers.SCTPPort(to.Port())}
 	}
 	if from.Addr().Is4() {

@@ -1,0 +1,350 @@
+package bpf_test
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/drop"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// Offsets in struct flow.
+const (
+	flowSeen = 4
+	flowKind = 26
+)
+
+const flowToClient = 2 // enum flow_kind
+
+// aged has some seconds go by for all flows that are known.
+func aged(t *testing.T, dir string, s int32) {
+	t.Helper()
+	m := raw(t, dir, "flows_v3")
+	for key, row := range rowsOf(t, m) {
+		seen := row[flowSeen : flowSeen+4]
+		binary.NativeEndian.PutUint32(seen, binary.NativeEndian.Uint32(seen)-uint32(s))
+		if err := m.Put([]byte(key), row); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// aging is a flow to a VIP, whose backend gets no others after without.
+type aging struct {
+	t    *testing.T
+	dir  string
+	d    *ebpf.Dataplane
+	tr   *ebpf.Tracer
+	p    intent.Protocol
+	at   netip.AddrPort // the VIP
+	from netip.AddrPort
+	to   netip.AddrPort // the backend
+}
+
+// flowsThatAge has each test begin a flow of each kind.
+func flowsThatAge(t *testing.T, tests map[string]func(t *testing.T, f *aging)) {
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	allKnown(t, dir)
+	tr := tracer(t, dir)
+	port := uint16(clientPort)
+	for name, test := range tests {
+		for _, c := range kindsOfFlows[:5] {
+			t.Run(name+", "+c.name, func(t *testing.T) {
+				apply(t, d.VIPs(), worldVIPs())
+				port++
+				f := &aging{t: t, dir: dir, d: d, tr: tr, p: c.protocol, at: c.vip, from: netip.AddrPortFrom(c.client, port)}
+				_, f.to = send(t, tr, asked(f.p, f.from, f.at, "S"))
+				f.answers("SA")
+				f.goesOn()
+				f.answers("A")
+				test(t, f)
+			})
+		}
+	}
+}
+
+func (f *aging) goes(flags string) netip.AddrPort {
+	f.t.Helper()
+	_, to := send(f.t, f.tr, asked(f.p, f.from, f.at, flags))
+	return to
+}
+
+// goesOn checks that the client's packets go where they went.
+func (f *aging) goesOn() {
+	f.t.Helper()
+	if to := f.goes("A"); to != f.to {
+		f.t.Errorf("the flow goes to %s, and went to %s", to, f.to)
+	}
+}
+
+// answers checks that the backend's packets come from the VIP.
+func (f *aging) answers(flags string) {
+	f.t.Helper()
+	if from, _ := send(f.t, f.tr, replied(f.p, f.to, f.from, flags)); from != f.at {
+		f.t.Errorf("an answer is from %s, not from %s", from, f.at)
+	}
+}
+
+// without takes the backend out of the VIP.
+func (f *aging) without() {
+	f.t.Helper()
+	v := worldVIPs()[intent.VIPKey{VNI: red, Protocol: f.p, Addr: f.at.Addr(), Port: f.at.Port()}]
+	var rest []intent.Backend
+	for _, b := range v.Backends.All() {
+		if b.Addr != f.to.Addr() {
+			rest = append(rest, b)
+		}
+	}
+	v.Backends = intent.NewBackendSet(rest...)
+	apply(f.t, f.d.VIPs(), vips(v))
+}
+
+// idle is for how long, in s, a flow is known without a packet.
+func (f *aging) idle() int32 {
+	if f.p == intent.UDP {
+		return 120
+	}
+	return 7440
+}
+
+func TestBalanceAges(t *testing.T) {
+	flowsThatAge(t, map[string]func(t *testing.T, f *aging){
+		"idle": flowIsKnown, "reset": flowIsReset, "lost answers": answersAreLost, "its port again": portAgain, "after a reset": portAgainAfterReset,
+	})
+}
+
+// A flow is known for as long as one of its sides sends, in both directions, and then for as
+// long as is documented (RFC 4787 REQ-5 and REQ-6, RFC 5382 REQ-5).
+func flowIsKnown(t *testing.T, f *aging) {
+	f.without()
+	aged(t, f.dir, -1) // another processor was in the next second already
+	f.goesOn()
+	f.answers("A")
+	for range 3 {
+		aged(t, f.dir, f.idle()-20)
+		f.goesOn()
+	}
+	f.answers("A") // the client alone has sent
+	for range 3 {
+		aged(t, f.dir, f.idle()-20)
+		f.answers("A")
+	}
+	f.goesOn() // the backend alone has sent
+	aged(t, f.dir, f.idle()+20)
+	if to := f.goes("A"); to == f.to {
+		t.Errorf("an idle flow still goes to %s", to)
+	}
+}
+
+// A connection that was reset is known for a shorter time.
+func flowIsReset(t *testing.T, f *aging) {
+	if f.p == intent.UDP {
+		return
+	}
+	f.answers("R")
+	f.without()
+	aged(t, f.dir, 200)
+	f.goesOn()
+	aged(t, f.dir, 300)
+	if to := f.goes("A"); to == f.to {
+		t.Errorf("a connection that was reset still goes to %s", to)
+	}
+}
+
+// The row of answers that has made room for other flows comes back with the client's packets.
+func answersAreLost(t *testing.T, f *aging) {
+	m := raw(t, f.dir, "flows_v3")
+	for key, row := range rowsOf(t, m) {
+		if row[flowKind] == flowToClient {
+			if err := m.Delete([]byte(key)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if from, _ := send(t, f.tr, replied(f.p, f.to, f.from, "A")); from == f.at {
+		t.Fatal("the row of answers is there")
+	}
+	aged(t, f.dir, 1)
+	f.goesOn()
+	f.answers("A")
+}
+
+// A connection from the port of one that is known goes where that went, unless the backend
+// gets no new flows any more: it may have died without a word.
+func portAgain(t *testing.T, f *aging) {
+	if f.p == intent.UDP {
+		return
+	}
+	aged(t, f.dir, 2)
+	if to := f.goes("S"); to != f.to {
+		t.Errorf("it goes to %s, and the last one went to %s", to, f.to)
+	}
+	f.without()
+	if to := f.goes("S"); to != f.to {
+		t.Errorf("a late copy of a connection's first packet goes to %s, the others to %s", to, f.to)
+	}
+	f.goesOn()
+	aged(t, f.dir, 2)
+	to := f.goes("S")
+	if to == f.to {
+		t.Fatalf("it goes to %s, which gets no new flows", to)
+	}
+	f.to = to
+	f.answers("SA")
+}
+
+// One that the backend has reset is known to be over.
+func portAgainAfterReset(t *testing.T, f *aging) {
+	if f.p == intent.UDP {
+		return
+	}
+	f.answers("R")
+	f.without()
+	if to := f.goes("S"); to == f.to {
+		t.Errorf("after a reset it goes to %s, which gets no new flows", to)
+	}
+}
+
+// A flood on VIPs whose backends have more VIPs than answers can be told of gets no answer
+// that clients would take for another one's.
+func TestBalanceFloodOfCrowd(t *testing.T) {
+	dir := bpffs(t)
+	n := node()
+	n.FlowRate = 4
+	d := world(t, dir, n)
+	crowd := worldVIPs()
+	for i := range uint16(6) {
+		for _, v := range []intent.VIP{
+			vip(intent.TCP, vip4, 8000+i, backendsOf("10.10.0.%d", 3, 8080)...), vip(intent.TCP, vip6, 8000+i, backendsOf("fd00:10::%d", 3, 8080)...),
+		} {
+			crowd[v.Key] = v
+		}
+	}
+	apply(t, d.VIPs(), crowd)
+	apply(t, d.Routes(), balancedRoutes())
+	allKnown(t, dir)
+	tr := tracer(t, dir)
+	for _, c := range []struct {
+		client netip.Addr
+		vip    netip.AddrPort
+	}{{client4, netip.AddrPortFrom(vip4, 8000)}, {client6, netip.AddrPortFrom(vip6, 8000)}} {
+		dropped := 0
+		before := dropsOf(t, d, drop.VIPFlood)
+		for i := range 100 {
+			client := netip.AddrPortFrom(c.client, uint16(clientPort+i))
+			went, out, _, err := tr.Run(asked(intent.TCP, client, c.vip, "S"), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !went {
+				dropped++
+				continue
+			}
+			_, backend := ends(t, decode(out))
+			if from, _ := send(t, tr, replied(intent.TCP, backend, client, "SA")); from != c.vip {
+				t.Fatalf("flow %d is answered from %s", i, from)
+			}
+		}
+		if n := dropsOf(t, d, drop.VIPFlood) - before; dropped < 50 || n != uint64(dropped) {
+			t.Errorf("%d of 100 were dropped, %d are counted", dropped, n)
+		}
+	}
+}
+
+func dropsOf(t *testing.T, d *ebpf.Dataplane, r drop.Reason) uint64 {
+	t.Helper()
+	counts, err := d.Reader().Drops()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts[r]
+}
+
+// Of a VRF that shares its row of vrf_front with another one, which has it, it is known all
+// the same that there may be flows which this node does not know.
+func TestBalanceClaimOfSharedRow(t *testing.T) {
+	const mate = red + 16384
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{mate: {VNI: mate, Index: 9}})
+	unknown := func(holder intent.VNI) uint32 {
+		t.Helper()
+		row, err := raw(t, dir, "vrf_front_v2").LookupBytes(uint32(red) % 16384)
+		if err != nil || binary.NativeEndian.Uint32(row) != uint32(holder) {
+			t.Fatalf("the row is %x (%v), not of %s", row, err, holder)
+		}
+		return binary.NativeEndian.Uint32(row[28:])
+	}
+	claimed := unknown(mate)
+	if claimed < 2 {
+		t.Errorf("flows of %s may be unknown until %d", red, claimed)
+	}
+	tr := tracer(t, dir)
+	// By the table, as at any node: nothing of the flow is known here.
+	v := worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: vip6, Port: 80}]
+	client, at := netip.AddrPortFrom(client6, clientPort), netip.AddrPortFrom(vip6, 80)
+	choice, _, err := ebpf.Choose(v, client, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, _ := send(t, tr, replied(intent.TCP, netip.AddrPortFrom(choice.Backend.Addr, choice.Backend.Port), client, "A")); from != at {
+		t.Errorf("the answer of a flow that is not known is from %s, not from %s", from, at)
+	}
+	d.Close()
+	d = load(t, ebpf.Config{Dir: dir, Node: node()})
+	if now := unknown(mate); now != claimed {
+		t.Errorf("after a start flows may be unknown until %d, not %d", now, claimed)
+	}
+	for _, err := range d.VRFs().Delete(t.Context(), []intent.VNI{mate}) {
+		t.Error(err)
+	}
+	if now := unknown(red); now != claimed {
+		t.Errorf("when the other VRF has gone flows may be unknown until %d, not %d", now, claimed)
+	}
+}
+
+// What a backend begins while there may be flows that this node does not know goes on as it
+// is; and what was taken for an answer of a VIP, by chance, once the client itself has spoken.
+func TestBalanceOwnOfBackends(t *testing.T) {
+	dir := bpffs(t)
+	d := world(t, dir, node())
+	all := worldVIPs()
+	delete(all, intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81}) // an answer that may be of two cannot be told
+	apply(t, d.VIPs(), all)
+	apply(t, d.Routes(), balancedRoutes())
+	tr := tracer(t, dir)
+	for _, c := range kindsOfFlows[:5] {
+		t.Run(c.name, func(t *testing.T) {
+			v := all[intent.VIPKey{VNI: red, Protocol: c.protocol, Addr: c.vip.Addr(), Port: c.vip.Port()}]
+			own := v.Backends.All()[0]
+			at := netip.AddrPortFrom(own.Addr, own.Port)
+			for port := uint16(1); ; port++ {
+				client := netip.AddrPortFrom(c.client, port)
+				choice, _, err := ebpf.Choose(v, client, c.vip)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if choice.Backend.Addr != own.Addr {
+					if c.protocol == intent.UDP {
+						continue
+					}
+					if from, _ := send(t, tr, replied(c.protocol, at, client, "S")); from != at {
+						t.Fatalf("a connection of the backend's own begins at %s", from)
+					}
+					continue
+				}
+				if from, _ := send(t, tr, replied(c.protocol, at, client, "A")); from != c.vip {
+					t.Fatalf("what looks like an answer is from %s", from)
+				}
+				send(t, tr, asked(c.protocol, client, at, "A"))
+				if from, _ := send(t, tr, replied(c.protocol, at, client, "A")); from != at {
+					t.Errorf("after the client has spoken to it the backend's packets are from %s", from)
+				}
+				return
+			}
+		})
+	}
+}
