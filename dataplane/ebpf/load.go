@@ -143,6 +143,9 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if err := d.setNode(cfg.Node); err != nil {
 		return err
 	}
+	if err := catchUp(d.dir, rebuilt, t); err != nil {
+		return err
+	}
 	// Only now do the programs that run use the rebuilt maps.
 	if err := publish(d.dir, rebuilt, d.specs); err != nil {
 		return err

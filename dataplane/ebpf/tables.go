@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 
@@ -181,6 +182,9 @@ func copyRows(to, from *ebpf.Map) error {
 	case ebpf.PerCPUArray:
 		return copyPerCPU(to, from)
 	}
+	if from.Type() == ebpf.LRUHash {
+		return copyFlows(to, from)
+	}
 	var key, value []byte
 	it := from.Iterate()
 	for it.Next(&key, &value) {
@@ -195,6 +199,57 @@ func copyRows(to, from *ebpf.Map) error {
 		}
 	}
 	return it.Err()
+}
+
+// copyTries bounds the walks over a map that programs write meanwhile.
+const copyTries = 8
+
+// copyFlows copies the rows of a map that programs write: those that are missing, or older.
+// The map may lose the row that a walk is at; it begins anew then, and what is not found in
+// the end is lost, as for want of room.
+func copyFlows(to, from *ebpf.Map) error {
+	for range copyTries {
+		var key, value, there []byte
+		it := from.Iterate()
+		for it.Next(&key, &value) {
+			err := to.Lookup(key, &there)
+			if err == nil && int32(flowSeen(value)-flowSeen(there)) <= 0 {
+				continue
+			}
+			if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return err
+			}
+			if err := to.Put(key, value); err != nil {
+				return err
+			}
+		}
+		if err := it.Err(); err == nil || !errors.Is(err, ebpf.ErrIterationAborted) {
+			return err
+		}
+	}
+	return nil
+}
+
+// flowSeen is the second word of all rows of flows and fragments: when it was seen last.
+func flowSeen(row []byte) uint32 { return nativeUint32(row[unsafe.Offsetof(bpfFlow{}.Seen):]) }
+
+// catchUp copies the flows that have come while the programs that use rebuilt maps were
+// loaded, which takes seconds.
+func catchUp(dir string, rebuilt []string, t tables) error {
+	for _, name := range rebuilt {
+		if t[name].Type() != ebpf.LRUHash {
+			continue
+		}
+		old, err := ebpf.LoadPinnedMap(pinOf(dir, name), nil)
+		if err == nil {
+			err = copyFlows(t[name], old)
+			old.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("map %s: copy the latest rows: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func copyPerCPU(to, from *ebpf.Map) error {

@@ -43,8 +43,10 @@ type balancing struct {
 	// born is when the first VIP of an address came, if that was in this process.
 	born map[intent.RouteKey]time.Time
 	now  func() time.Time
-	// first: no VIPs were there at the start, and no machines have come since.
+	// first: no VIPs were there at the start, and those that there are come now, as far as
+	// is known since began.
 	first bool
+	began time.Time
 }
 
 // followOlder has what comes be as it was in maps of an older layout: its flows go by the tables,
@@ -132,6 +134,7 @@ func vipFlags(v intent.VIP) (flags uint16) {
 func (v *VIPs) Apply(_ context.Context, rows []reconcile.Row[intent.VIPKey, intent.VIP]) []error {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
+	v.s.lb.begin()
 	var out results
 	var ended endedFlows
 	for i, r := range rows {
@@ -232,15 +235,27 @@ func (s *store) vipUntil(vni intent.VNI, old bpfVip, had bool, row bpfVip) (uint
 	return now + flowIdle, err
 }
 
-// settleTime is within which the rows of something new are written.
-const settleTime = time.Second
+// begin tells whether the VIPs that come still are the first ones.
+func (b *balancing) begin() {
+	if b.began.IsZero() {
+		b.began = b.now()
+	}
+	b.first = b.first && b.now().Sub(b.began) < vipsSettle
+}
+
+// settleTime is within which the rows of a new VRF are written, vipsSettle those of many new
+// VIPs, and their routes, which wait for others.
+const (
+	settleTime = time.Second
+	vipsSettle = 10 * time.Second
+)
 
 // vipComes is told of the route of an address with VIPs before it is written. Where the
 // VIPs were there before, or the VRF was not, the address has come from another node,
 // and its flows with it.
 func (s *store) vipComes(k intent.RouteKey) {
-	recent := func(t time.Time) bool { return s.lb.now().Sub(t) < settleTime }
-	if !recent(s.lb.born[k]) || recent(s.vrfs.since(k.VNI)) || s.follows.Load() {
+	recent := func(t time.Time, within time.Duration) bool { return s.lb.now().Sub(t) < within }
+	if !recent(s.lb.born[k], vipsSettle) || recent(s.vrfs.since(k.VNI), settleTime) || s.follows.Load() {
 		s.vrfs.claim(k.VNI)
 	}
 }
