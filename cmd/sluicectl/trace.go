@@ -65,7 +65,7 @@ sent and no counter moves.`,
 	f.Uint16Var(&req.Length, "length", 0, "length of the IP packet in bytes, 3600 at most; 0: the shortest possible")
 	_ = c.RegisterFlagCompletionFunc("proto", cobra.FixedCompletions([]string{"icmp", "tcp", "udp"}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&req.Port, "port", "", "the logical port of a machine, instead of --vrf")
-	f.BoolVar(&req.ToMachine, "to-machine", false, "with --port: let it come to the machine")
+	f.BoolVar(&req.ToMachine, "to-machine", false, "with --port: let it come to the machine, of TCP as an answer to one that opens a connection")
 	f.StringVar(&from, "from-vtep", "", "let it come from the fabric, from this VTEP")
 	return c
 }

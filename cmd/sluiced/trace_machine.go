@@ -25,7 +25,7 @@ func (c *clientsPart) trace(ctx context.Context, r status.TraceRequest) (status.
 		req.Program = ebpf.ClientOut
 	}
 	req.Frame, err = packet.Build(packet.Spec{SrcMAC: intent.MAC{0x02, 0, 0, 0, 0, 1}, DstMAC: intent.MAC{0x02, 0, 0, 0, 0, 2},
-		Src: r.Src, Dst: r.Dst, Protocol: r.Protocol, SrcPort: r.SrcPort, DstPort: r.DstPort, Length: r.Length})
+		Src: r.Src, Dst: r.Dst, Protocol: r.Protocol, SrcPort: r.SrcPort, DstPort: r.DstPort, Answer: r.ToMachine, Length: r.Length})
 	if err != nil {
 		return out, err
 	}

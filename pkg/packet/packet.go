@@ -17,6 +17,8 @@ type Spec struct {
 	Src, Dst         netip.Addr
 	Protocol         uint8 // 1, 58, 6 or 17
 	SrcPort, DstPort uint16
+	// Answer: TCP answers the packet that opens a connection, instead of opening one.
+	Answer bool
 	// Length is that of the IP packet in bytes; 0, or less than the headers
 	// take, means no payload.
 	Length uint16
@@ -79,7 +81,7 @@ func (s Spec) upper(ip gopacket.NetworkLayer) ([]gopacket.SerializableLayer, err
 		icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeEchoRequest, 0)}
 		return []gopacket.SerializableLayer{icmp, &layers.ICMPv6Echo{Identifier: 1, SeqNumber: 1}}, icmp.SetNetworkLayerForChecksum(ip)
 	case layers.IPProtocolTCP:
-		tcp := &layers.TCP{SrcPort: layers.TCPPort(s.SrcPort), DstPort: layers.TCPPort(s.DstPort), SYN: true, Window: 65535}
+		tcp := &layers.TCP{SrcPort: layers.TCPPort(s.SrcPort), DstPort: layers.TCPPort(s.DstPort), SYN: true, ACK: s.Answer, Window: 65535}
 		return []gopacket.SerializableLayer{tcp}, tcp.SetNetworkLayerForChecksum(ip)
 	case layers.IPProtocolUDP:
 		udp := &layers.UDP{SrcPort: layers.UDPPort(s.SrcPort), DstPort: layers.UDPPort(s.DstPort)}

@@ -11,8 +11,9 @@ const migrating = "eth0-new"
 
 // MigrateVM moves a VM to another chassis as a live migration does: what runs in it goes on,
 // with its connections. As Neutron does it the port is bound to both chassis meanwhile, and
-// plugged at the new one before the machine is there.
-func (l *Lab) MigrateVM(ctx context.Context, name, chassis string) error {
+// plugged at the new one before the machine is there: prepared returns when it may come,
+// which takes seconds where its memory is copied.
+func (l *Lab) MigrateVM(ctx context.Context, name, chassis string, prepared func() error) error {
 	c, was, err := l.findVM(name)
 	if err != nil {
 		return err
@@ -36,6 +37,13 @@ func (l *Lab) MigrateVM(ctx context.Context, name, chassis string) error {
 		return err
 	}
 	if err := l.waitBound(ctx, c.Name, name, chassis, "additional_chassis"); err != nil {
+		return err
+	}
+	if err := prepared(); err != nil {
+		return err
+	}
+	// A machine is paused before it leaves: nothing reaches it on devices that are being taken away.
+	if err := ipBatch(ctx, n.Netns, "link set eth0 down\n"); err != nil {
 		return err
 	}
 	if err := l.unplugLinks(ctx, c, was); err != nil {
