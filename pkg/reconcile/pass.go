@@ -77,6 +77,7 @@ func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
 // the next pass, which adds first; but once only, however often changes come.
 func (t *Table[K, V]) removals(changed bool) (keys []K, events []Event[K]) {
 	now := t.now()
+	t.endLate()
 	for k := range t.dirty {
 		if f := t.failed[k]; f != nil && now.Before(f.retry) {
 			continue
@@ -93,10 +94,17 @@ func (t *Table[K, V]) removals(changed bool) (keys []K, events []Event[K]) {
 				t.spared[k] = struct{}{}
 				continue
 			}
-			if !t.held(k, a, gateErr) {
+			switch {
+			case t.held(k, a, gateErr): // it stays dirty: it is looked at in every pass
+			case t.lingers(k, a, gateErr):
+				t.rows.setWanted(k, a)
+				t.late[k] = struct{}{}
+				delete(t.dirty, k)
+				delete(t.failed, k)
+			default:
 				keys = append(keys, k)
 			}
-			continue // a held key stays dirty: it is looked at in every pass
+			continue
 		}
 		delete(t.dirty, k)
 		delete(t.failed, k)
@@ -113,6 +121,20 @@ func (t *Table[K, V]) removals(changed bool) (keys []K, events []Event[K]) {
 // wanted still: its source has spoken, and is not waited for.
 func (t *Table[K, V]) held(k K, actual V, gateErr error) bool {
 	return !t.told || gateErr == nil && t.opts.Hold != nil && t.opts.Hold(k, actual)
+}
+
+// lingers tells the same of a row that is used still.
+func (t *Table[K, V]) lingers(k K, actual V, gateErr error) bool {
+	return t.told && gateErr == nil && t.opts.Linger != nil && t.opts.Linger(k, actual)
+}
+
+// endLate has the rows removed that are used no longer.
+func (t *Table[K, V]) endLate() {
+	for k := range t.late {
+		if v, _ := t.rows.wanted(k); !t.opts.Linger(k, v) {
+			t.remove(k)
+		}
+	}
 }
 
 // unwanted tells whether a key is to be absent, and the gate's word if that is why.

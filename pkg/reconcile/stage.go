@@ -13,6 +13,7 @@ import (
 // Stats counts a table's rows.
 type Stats struct {
 	Wanted  int // rows that are wanted
+	Late    int // those of them that nobody asks for any more: see TableOptions.Linger
 	Actual  int // rows that are there
 	Pending int // rows that may differ and wait for their turn, their gate or their source
 	Failed  int // rows whose last attempt failed
@@ -48,7 +49,7 @@ func (t *Table[K, V]) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.ops
-	s.Wanted, s.Actual, s.Pending = len(t.rows.want), t.rows.actualLen(), len(t.dirty)
+	s.Wanted, s.Late, s.Actual, s.Pending = len(t.rows.want), len(t.late), t.rows.actualLen(), len(t.dirty)
 	for _, f := range t.failed {
 		if !errors.Is(f.err, ErrNotReady) {
 			s.Failed++
@@ -79,7 +80,9 @@ func (t *Table[K, V]) Changes() []Change {
 			continue
 		case gone && have:
 			c.Op, c.Old = OpDelete, describe(k, a)
-			c.Held = t.held(k, a, gateErr)
+			if c.Held = t.held(k, a, gateErr); !c.Held && t.lingers(k, a, gateErr) {
+				continue
+			}
 		case gone && want:
 			c.Op, c.New, c.Held, c.Why = OpAdd, describe(k, w), true, gateErr.Error()
 		case gone:
