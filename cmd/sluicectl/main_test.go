@@ -95,6 +95,22 @@ func TestStatusShowsBothMapsOfATable(t *testing.T) {
 	}
 }
 
+func TestStatusTellsWhyRowsStay(t *testing.T) {
+	for _, tt := range []struct {
+		row  status.Table
+		want string
+	}{
+		{status.Table{Name: "routes", Held: "BGP is away"}, "  BGP is away\n"},
+		{status.Table{Name: "backend-routes", Lingering: 2}, "  2 for flows that go on\n"},
+		{status.Table{Name: "steering", Lingering: 1, Held: "OVN is away"}, "  1 for flows that go on; OVN is away\n"},
+	} {
+		var b bytes.Buffer
+		if err := writeStatus(&b, status.Status{Tables: []status.Table{tt.row}}); err != nil || !strings.Contains(b.String(), tt.want) {
+			t.Errorf("no %q in\n%s%v", tt.want, b.String(), err)
+		}
+	}
+}
+
 func TestExplanationNamesTheMissingRow(t *testing.T) {
 	e := status.NewExplanation(status.Query{VRF: 1001}, []status.Step{
 		{Layer: status.LayerOVN, Object: "Port_Binding a", Found: true},

@@ -80,7 +80,9 @@ type Drops struct {
 type Table struct {
 	Name                   string
 	Wanted, Actual, Failed int
-	Held                   bool
+	// Lingering are those of Wanted that nobody asks for any more.
+	Lingering int
+	Held      bool
 	// The operations since the start.
 	Applied, ApplyErrors, Deleted, DeleteErrors uint64
 }

@@ -62,7 +62,7 @@ var (
 	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
 	unreadable = declare(Counter, "sluice_unreadable_samples_total", "Sampled drops that were passed over since the node's start: they were not of the form that this version knows.")
 
-	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual or failed.", "table", "set")
+	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual, failed, or lingering for those of wanted that nobody asks for any more, and that flows may still need.", "table", "set")
 	tableHeld     = declare(Gauge, "sluice_table_held", "1 while rows of a table that are not wanted any more are kept, since a source of it is not in sync or the table cannot be read back, else 0.", "table")
 	tableOps      = declare(Counter, "sluice_table_operations_total", "Rows applied or deleted in a table; result is ok or error.", "table", "operation", "result")
 	mapRows       = declare(Gauge, "sluice_map_rows", "Rows in use of a map of the data plane; table is the table that it belongs to.", "map", "table")

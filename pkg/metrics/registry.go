@@ -156,6 +156,7 @@ func (m *Metrics) AddTables(read func() ([]Table, error)) {
 		e.emit(tableRows, float64(t.Wanted), t.Name, "wanted")
 		e.emit(tableRows, float64(t.Actual), t.Name, "actual")
 		e.emit(tableRows, float64(t.Failed), t.Name, "failed")
+		e.emit(tableRows, float64(t.Lingering), t.Name, "lingering")
 		e.emit(tableHeld, flag(t.Held), t.Name)
 		e.emit(tableOps, float64(t.Applied), t.Name, "apply", "ok")
 		e.emit(tableOps, float64(t.ApplyErrors), t.Name, "apply", "error")
