@@ -45,7 +45,9 @@ func (t *translation) balancersPending() bool {
 
 // balancers puts the VIPs of the router behind its first gateway port of each VNI.
 func (t *translation) balancers() {
-	if !t.cfg.LoadBalancing {
+	// While it is to come what the router translates, no backend is seen to be reached:
+	// OVN would take the VIPs over for that moment.
+	if !t.cfg.LoadBalancing || t.nat.pending {
 		return
 	}
 	rows, known := t.rows.BalancersOf(t.out.Router)

@@ -211,6 +211,28 @@ func TestBalanceHidden(t *testing.T) {
 	}
 }
 
+// While Northbound rows of the router are to come nothing is said of its VIPs: what is there
+// stays.
+func TestBalanceWaitsForNorthbound(t *testing.T) {
+	nat := ovn.NAT{UUID: "nat", Type: "snat", LogicalIP: "10.11.0.0/24", ExternalIP: "172.24.4.200"}
+	c := node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080", "[fd00::1]:80": "[2001:db8:10::5]:8080"}, nil)
+	lr := c["nb-r1"].(ovn.LogicalRouter)
+	lr.NAT = []ovn.UUID{nat.UUID}
+	rows := c.put(lr, ovn.LogicalSwitch{UUID: "nb-public"}, ovn.LogicalSwitch{UUID: "nb-ls-r1"}).load()
+	rows.ExpectNB(true)
+	tr := NewTranslator(balancedConfig(), indices{})
+	tr.Step(rows, ovn.Dirty{All: true}, true)
+	if vips := tr.Tables().VIPs; len(vips) > 0 || !tr.Pending(1001) {
+		t.Errorf("VIPs %v before the router's NAT rows are there; pending %t", vips, tr.Pending(1001))
+	}
+	tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(nat)}), true)
+	if tr.Pending(1001) {
+		t.Error("it waits still")
+	}
+	check(t, "VIPs", []string{"1001 10.99.0.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true",
+		"1001 [fd00::1]:80/tcp auto 1/1 served true, route local to VIPs true, announced true"}, balanced(tr))
+}
+
 // A change of a load balancer, or of the health of a backend, concerns its router alone.
 func TestBalancerTouches(t *testing.T) {
 	c := node(false).tenant(1, 1001).tenant(2, 1002).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080"}, func(b *ovn.LoadBalancer) {

@@ -217,6 +217,28 @@ func TestWaysThatAreFoundLinger(t *testing.T) {
 	})
 }
 
+// What the Northbound database has still to say of a VRF takes no VIP from it, nor the ways to
+// its backends.
+func TestVIPsWaitForNorthbound(t *testing.T) {
+	eachFamily(t, func(t *testing.T, b *balanced) {
+		b.serve(t, service{port: 80, backends: []int{0}})
+		before := maps.Clone(b.vips.rows)
+		b.restart()
+		b.pending = 1001
+		b.serve(t)
+		b.later(2 * FlowIdle)
+		b.passes(t)
+		if got := b.reached(t); len(before) != 1 || !maps.Equal(before, b.vips.rows) || len(got) != 1 {
+			t.Errorf("VIPs %v, ways to %v", b.vips.rows, got)
+		}
+		b.pending = 0
+		b.passes(t)
+		if got := b.reached(t); len(b.vips.rows)+len(got) > 0 {
+			t.Errorf("nothing more is to come: VIPs %v, ways to %v", b.vips.rows, got)
+		}
+	})
+}
+
 // No flow goes on without its gateway port or its VRF, on the kernel path, or where no VIP is.
 func TestWaysGoWithWhatTheyNeed(t *testing.T) {
 	one, other := intent.VRF{VNI: 1001, Index: 1}, intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 2}}

@@ -122,12 +122,12 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})
 	t.BackendRoutes = reconcile.NewTable("backend-routes", orNone(d.BackendRoutes), reconcile.TableOptions[intent.RouteKey, intent.BackendRoute]{
-		Hold:    func(k intent.RouteKey, _ intent.BackendRoute) bool { return !src.OVN() || t.moves.vrf(k.VNI) },
+		Hold:    func(k intent.RouteKey, _ intent.BackendRoute) bool { return t.holdVIPs(k.VNI) },
 		Linger:  t.lingerTo,
 		Observe: observe[intent.RouteKey](reg.Reporter("backend-routes"), "backend-route", nil),
 	})
 	t.VIPs = fromOVN("vips", "vip", orNone(d.VIPs), src, reg,
-		func(k intent.VIPKey, _ intent.VIP) bool { return t.moves.vrf(k.VNI) }, nil)
+		func(k intent.VIPKey, _ intent.VIP) bool { return t.holdVIPs(k.VNI) }, nil)
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
 		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
 	})
