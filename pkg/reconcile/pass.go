@@ -35,10 +35,18 @@ func (t *Table[K, V]) refresh(ctx context.Context) error {
 	return nil
 }
 
+// here tells whether a row has its turn at the place of Early, or at the table's own.
+func (t *Table[K, V]) here(k K, early bool) bool {
+	return (t.opts.Early != nil && t.opts.Early(k)) == early
+}
+
 // additions picks the dirty rows that are to be written now. t.mu is held.
-func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
+func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]) {
 	now := t.now()
 	for k := range t.dirty {
+		if !t.here(k, early) {
+			continue
+		}
 		w, ok := t.rows.wanted(k)
 		if !ok {
 			continue
@@ -75,10 +83,13 @@ func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
 // A change may have come after the tables that it adds to had their turn in this
 // pass, as when a route moves to another gateway. Then what is there is spared until
 // the next pass, which adds first; but once only, however often changes come.
-func (t *Table[K, V]) removals(changed bool) (keys []K, events []Event[K]) {
+func (t *Table[K, V]) removals(changed, early bool) (keys []K, events []Event[K]) {
 	now := t.now()
 	t.endLate()
 	for k := range t.dirty {
+		if !t.here(k, early) {
+			continue
+		}
 		if f := t.failed[k]; f != nil && now.Before(f.retry) {
 			continue
 		}
@@ -150,9 +161,9 @@ func (t *Table[K, V]) unwanted(k K) (bool, error) {
 	return err != nil, err
 }
 
-func (t *Table[K, V]) add(ctx context.Context) []Event[K] {
+func (t *Table[K, V]) add(ctx context.Context, early bool) []Event[K] {
 	t.mu.Lock()
-	rows, events := t.additions()
+	rows, events := t.additions(early)
 	t.mu.Unlock()
 	for batch := range slices.Chunk(rows, t.opts.BatchSize) {
 		if ctx.Err() != nil {

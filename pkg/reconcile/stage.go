@@ -98,17 +98,37 @@ func (t *Table[K, V]) Changes() []Change {
 	return out
 }
 
-func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx)) }
+func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx, false)) }
 
 // removalCandidates picks now and removes later. changed tells that the tables
 // were changed since the pass began. The pipeline holds the lock.
 func (t *Table[K, V]) removalCandidates(changed bool) func(context.Context) {
-	keys, events := t.removals(changed)
+	return t.removing(changed, false)
+}
+
+func (t *Table[K, V]) removing(changed, early bool) func(context.Context) {
+	keys, events := t.removals(changed, early)
 	return func(ctx context.Context) {
 		t.observe(append(events, t.del(ctx, keys)...))
 		t.shrink()
 	}
 }
+
+// Early is the place in the pipeline of those rows that TableOptions.Early names.
+func (t *Table[K, V]) Early() Stage { return early[K, V]{t} }
+
+// early is a part of a table: all but its passes is the table's.
+type early[K, V comparable] struct{ *Table[K, V] }
+
+func (early[K, V]) part() bool { return true }
+
+func (e early[K, V]) additionPass(ctx context.Context) { e.observe(e.add(ctx, true)) }
+
+func (e early[K, V]) removalCandidates(changed bool) func(context.Context) {
+	return e.removing(changed, true)
+}
+
+func (*Table[K, V]) part() bool { return false }
 
 func (t *Table[K, V]) observe(events []Event[K]) {
 	if t.opts.Observe != nil && len(events) > 0 {

@@ -30,6 +30,9 @@ type TableOptions[K, V comparable] struct {
 	// is asked when the row would be removed, also of rows that were found and never
 	// wanted, and in each pass from then on. Called as Gate.
 	Linger func(K, V) bool
+	// Early, when set, tells which rows are added and removed at the place of Table.Early
+	// in the pipeline, and not at the table's own.
+	Early func(K) bool
 	// Observe, when set, is told after a pass about every key that it changed or
 	// failed on. It may touch other tables. No lock is held.
 	Observe func([]Event[K])
