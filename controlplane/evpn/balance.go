@@ -225,6 +225,10 @@ func (b *vrfBuild) vipAddress(m member, a netip.Addr, answers bool) {
 	key := intent.NewHostKey(b.vni, a)
 	if _, there := b.tables.Routes[key]; !there {
 		b.local(m, host(a), answers)
+		if announced, yes := b.tables.Announcements[key]; yes {
+			announced.VIPs = true
+			b.tables.Announcements[key] = announced
+		}
 		// What comes from a subnet is steered as such.
 		if _, inside := b.overlapping(host(a), func(claim) bool { return false }); !inside {
 			b.steer(m, intent.SteerSource, host(a))

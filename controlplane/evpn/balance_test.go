@@ -145,6 +145,21 @@ func TestBalance(t *testing.T) {
 	}
 }
 
+// What nothing but VIPs has is announced as such: it waits for them.
+func TestBalanceAnnouncesForVIPs(t *testing.T) {
+	tr := compute(node(false).tenant(1, 1001).balancer("web", map[string]string{
+		"10.99.0.1:80": "10.10.0.5:80", "[fd00::1]:80": "[2001:db8:10::5]:80", "10.10.0.5:80": "10.10.0.6:80",
+		"172.24.4.1:80": "10.10.0.5:80", "[2001:db8:ff::1]:80": "[2001:db8:10::5]:80",
+	}, nil), balancedConfig())
+	var got []string
+	for k, a := range tr.Tables().Announcements {
+		if a.VIPs {
+			got = append(got, k.String())
+		}
+	}
+	check(t, "announced for VIPs", []string{"1001 10.99.0.1/32", "1001 fd00::1/128"}, sorted(got))
+}
+
 // hidden says what leads to backends that no route of their VRF does, and what brings their
 // answers.
 func hidden(t *Translator) (out []string) {

@@ -174,7 +174,11 @@ func (t *Table[K, V]) State(k K) (programmed bool, err error) {
 	return t.state(k)
 }
 
-// ProgrammedLocked is State for use inside a Gate of the same pipeline.
+// StateLocked is State for use inside a Gate of the same pipeline, and ProgrammedLocked the
+// first half of it.
+func (t *Table[K, V]) StateLocked(k K) (programmed bool, err error) { return t.state(k) }
+
+// ProgrammedLocked tells whether a wanted row is in place. See StateLocked.
 func (t *Table[K, V]) ProgrammedLocked(k K) bool { ok, _ := t.state(k); return ok }
 
 // WantedLocked tells whether a row is wanted, for use inside a Gate or Hold of

@@ -104,7 +104,9 @@ func (b *balanced) serve(t *testing.T, services ...service) {
 	}
 	address := intent.NewHostKey(1001, b.family.vip)
 	source := intent.SteeringKey{Gateway: gw, Kind: intent.SteerSource, Prefix: address.Prefix}
-	b.want(true)
+	if _, begun := b.Bridges.Wanted("br-ex"); !begun {
+		b.want(true)
+	}
 	b.Pipeline.Update(func() {
 		b.SetVIPs(vips)
 		b.BackendRoutes.Set(routes)
@@ -113,7 +115,7 @@ func (b *balanced) serve(t *testing.T, services ...service) {
 		all, announced := map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}}, map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}}
 		if len(services) > 0 {
 			all[address] = intent.Route{Key: address, Kind: intent.RouteLocal, Gateway: gw, VIP: true}
-			announced[address] = intent.Announcement{Key: address, Gateway: gw}
+			announced[address] = intent.Announcement{Key: address, Gateway: gw, VIPs: true}
 		}
 		b.SetRoutes(all)
 		b.Announcements.Set(announced)

@@ -124,10 +124,11 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 	t.BackendRoutes = reconcile.NewTable("backend-routes", orNone(d.BackendRoutes), reconcile.TableOptions[intent.RouteKey, intent.BackendRoute]{
 		Hold:    func(k intent.RouteKey, _ intent.BackendRoute) bool { return t.holdVIPs(k.VNI) },
 		Linger:  t.lingerTo,
-		Observe: observe[intent.RouteKey](reg.Reporter("backend-routes"), "backend-route", nil),
+		Observe: observe(reg.Reporter("backend-routes"), "backend-route", t.toChanged),
 	})
-	t.VIPs = fromOVN("vips", "vip", orNone(d.VIPs), src, reg,
-		func(k intent.VIPKey, _ intent.VIP) bool { return t.holdVIPs(k.VNI) }, nil)
+	t.VIPs = reconcile.NewTable("vips", orNone(d.VIPs), reconcile.TableOptions[intent.VIPKey, intent.VIP]{
+		Hold: func(k intent.VIPKey, _ intent.VIP) bool { return t.holdVIPs(k.VNI) }, Await: t.awaitVIP, Observe: observe(reg.Reporter("vips"), "vip", t.vipsChanged),
+	})
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
 		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
 	})
@@ -135,7 +136,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Observe: observe(reg.Reporter("underlay-devices"), "underlay-device", t.underlayDevicesChanged),
 	})
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
-		Hold: t.holdFlow, Linger: t.lingerFrom, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
+		Hold: t.holdFlow, Linger: t.lingerFrom, Early: early, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
 	})
 	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg,
 		func(vni intent.VNI, _ intent.VRFPolicy) bool { return t.moves.vrf(vni) }, t.policiesChanged)
@@ -150,7 +151,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Hold: t.holdLearned, Observe: observe[intent.LearnedKey](reg.Reporter("learned-routes"), "learned-route", nil),
 	})
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
-		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.BackendRoutes, t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
+		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.BackendRoutes, t.Steering.Early(), t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
 	return t
 }
 
