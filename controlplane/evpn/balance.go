@@ -138,7 +138,7 @@ func (g *GatewayResult) exposes(a netip.Addr) bool {
 // balance adds the VIPs of a gateway port. They come after all other addresses: one that
 // is a host's or the port's own, too, stays what it is for all else.
 func (b *vrfBuild) balance(m member) {
-	answers := map[netip.Addr]bool{} // whether one of the VIPs of an address has a backend, or rejects
+	answers := map[netip.Addr]bool{} // whether one of the VIPs of an address is to be reached
 	for _, v := range m.VIPs {
 		row, choice := v.VIP.Intent(b.vni), v.Choice
 		if v.Foreign {
@@ -168,7 +168,7 @@ func (b *vrfBuild) balance(m member) {
 		} else {
 			b.tables.VIPs[row.Key] = intent.VIP{Key: row.Key, OVN: true}
 		}
-		answers[row.Key.Addr] = answers[row.Key.Addr] || v.VIP.Live() || v.VIP.Reject
+		answers[row.Key.Addr] = answers[row.Key.Addr] || v.VIP.Answers()
 	}
 	for a, yes := range answers {
 		b.vipAddress(m, a, yes)

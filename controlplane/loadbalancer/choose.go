@@ -79,6 +79,10 @@ func (v VIP) probed(health func(backend netip.AddrPort) string) {
 	}
 }
 
+// Answers tells whether packets to the VIP are to come: to a backend that gets new flows,
+// or to OVN, which tells clients or whoever listens to its events that there is none.
+func (v VIP) Answers() bool { return v.Live() || v.withoutBackends() != "" }
+
 // Live tells whether a packet to the VIP gets to a backend.
 func (v VIP) Live() bool { return v.live() > 0 }
 
