@@ -92,14 +92,18 @@ func (t *translation) behind() (out []netip.Prefix) {
 
 // balancer reads a row for a gateway port; what is wrong with it is said once.
 func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int, first bool) {
-	name := cmp.Or(row.Name, string(row.UUID))
+	name, force := cmp.Or(row.Name, string(row.UUID)), forcedSNAT(t.rows, t.out.Router)
 	for _, v := range t.rows.VIPs(row, size, func(err error) {
 		if first {
 			t.fail(kindBalancer, name, reason.BadLoadBalancer, err)
 		}
 	}) {
 		out := VIP{Balancer: name, VIP: v, Choice: loadbalancer.Choose(v, g.outside)}
-		if a := v.Address.Addr(); g.onProvider(a) {
+		a := v.Address.Addr()
+		if out.Choice.Path == loadbalancer.PathEBPF && force.of(a) && !v.SkipSNAT {
+			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ForcedSNAT, Detail: "options:lb_force_snat_ip of the router, and no options:skip_snat of the load balancer"}
+		}
+		if g.onProvider(a) {
 			out.Foreign = true
 			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ProviderVIP, Detail: fmt.Sprintf("%s is on the network of gateway port %s", a, g.Gateway.LogicalPort)}
 		}

@@ -230,6 +230,38 @@ func TestBalanceHidden(t *testing.T) {
 	}
 }
 
+// Where OVN gives balanced packets another source it balances them, unless the load balancer is
+// exempt.
+func TestBalanceForcedSNAT(t *testing.T) {
+	for _, tt := range []struct {
+		force, skip  string
+		want4, want6 string
+	}{
+		{"", "", "auto", "auto"},
+		{"router_ip", "", "forced-snat", "forced-snat"},
+		{"10.10.0.1", "", "forced-snat", "auto"},
+		{"2001:db8:10::1", "", "auto", "forced-snat"},
+		{"10.10.0.1 2001:db8:10::1", "", "forced-snat", "forced-snat"},
+		{"router_ip", "false", "forced-snat", "forced-snat"},
+		{"router_ip", "true", "auto", "auto"},
+	} {
+		c := node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080", "[fd00::1]:80": "[2001:db8:10::5]:8080"}, func(b *ovn.LoadBalancer) {
+			b.Options = map[string]string{"skip_snat": tt.skip}
+		})
+		lr := c["nb-r1"].(ovn.LogicalRouter)
+		lr.Options = map[string]string{"lb_force_snat_ip": tt.force}
+		rows := c.load()
+		tr := NewTranslator(balancedConfig(), indices{})
+		tr.Step(rows, ovn.Dirty{All: true}, true)
+		// It counts from when it is set.
+		tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(lr)}), true)
+		line := func(vip, reason string) string {
+			return fmt.Sprintf("1001 %s/tcp %s 1/1 served %t, route local to VIPs true, announced true", vip, reason, reason == "auto")
+		}
+		check(t, fmt.Sprintf("VIPs with %+v", tt), []string{line("10.99.0.1:80", tt.want4), line("[fd00::1]:80", tt.want6)}, balanced(tr))
+	}
+}
+
 // While Northbound rows of the router are to come nothing is said of its VIPs: what is there
 // stays.
 func TestBalanceWaitsForNorthbound(t *testing.T) {
