@@ -117,7 +117,9 @@ func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announce
 	if d.Empty() {
 		return
 	}
+	var steps []tableStep
 	t.Pipeline.Update(func() {
+		steps = stepsOf(d.VIPs.Set, t.VIPs.LookupLocked)
 		if len(gone) > 0 {
 			t.Moved(gone)
 		}
@@ -137,6 +139,7 @@ func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announce
 		apply(t.LearnedRoutes, n.learned.Touch(slices.Collect(maps.Keys(d.Routes.Set)), d.Routes.Delete))
 		apply(t.LearnedRoutes, n.learned.Change(d.Learners, d.KernelVRFs))
 	})
+	n.d.tableSteps.say(steps)
 	if !d.Learners.Empty() || !d.KernelVRFs.Empty() {
 		n.tellLearned()
 	}

@@ -46,6 +46,8 @@ type Balanced struct {
 type LoadBalancing struct {
 	VIPs     []VIPTraffic
 	Backends []BackendTraffic
+	// TableSteps counts the tables of VIPs that got another size.
+	TableSteps uint64
 }
 
 // Path is a path of VRFs and the reason for it.

@@ -53,6 +53,7 @@ var (
 	vipFlows       = declare(Counter, "sluice_vip_flows_total", "Flows to a VIP that were recorded.", "vni", "vip", "protocol")
 	vipKnown       = declare(Gauge, "sluice_vip_known_flows", "Flows to a VIP that the node knows, without those that have ended.", "vni", "vip", "protocol")
 	vipTable       = declare(Gauge, "sluice_vip_table_hash", "53 bits of the hash of a VIP's table: nodes whose values are equal lead all flows alike. 0: there is no backend, or the VIP is OVN's.", "vni", "vip", "protocol")
+	vipSteps       = declare(Counter, "sluice_vip_table_steps_total", "How often the table of a VIP got another size since the start, by options or the number of its backends: flows that are not known go by another table then.")
 	vipUnrecorded  = declare(Counter, "sluice_vip_unrecorded_packets_total", "Packets to a VIP of flows that were not recorded, since there were more new ones than loadBalancing.newFlowRate. They went where their hash leads.", "vni", "vip", "protocol")
 	vipDrops       = declare(Counter, "sluice_vip_dropped_packets_total", "Packets to a VIP that had no backend to go to.", "vni", "vip", "protocol")
 	backendPackets = declare(Counter, "sluice_backend_packets_total", "Packets of flows to VIPs that went to or came from a backend; direction is to-backends or to-clients. With loadBalancing.backendMetrics.", "vni", "backend", "protocol", "direction")

@@ -88,6 +88,7 @@ func (m *Metrics) AddLoadBalancing(read func() (LoadBalancing, error)) {
 		if err != nil {
 			return err
 		}
+		e.emit(vipSteps, float64(l.TableSteps))
 		for _, v := range l.VIPs {
 			labels := []string{v.VNI.String(), v.VIP, v.Protocol}
 			e.balanced(vipPackets, vipBytes, vipFlows, v.Balanced, labels)
