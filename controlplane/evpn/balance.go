@@ -52,6 +52,7 @@ func (t *translation) balancers() {
 	}
 	rows, known := t.rows.BalancersOf(t.out.Router)
 	if !known {
+		t.out.Unbalanced = !t.rows.ExpectsNB() && !t.quiet && len(t.out.Gateways) > 0
 		return
 	}
 	size, err := loadbalancer.CloudSize(t.rows.TableSize())
