@@ -111,6 +111,15 @@ func TestStatusTellsWhyRowsStay(t *testing.T) {
 	}
 }
 
+func TestFlowsTellThatTheyAreCut(t *testing.T) {
+	for known, want := range map[int]string{1: "", 3: "2 more of 3 are not listed\n"} {
+		var b bytes.Buffer
+		if err := writeFlows(&b, status.Flows{Flows: []status.Flow{{VNI: 1001, Protocol: intent.TCP}}, Known: known}); err != nil || strings.Contains(b.String(), "listed") != (want != "") || !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%d known: no %q in\n%s%v", known, want, b.String(), err)
+		}
+	}
+}
+
 func TestExplanationNamesTheMissingRow(t *testing.T) {
 	e := status.NewExplanation(status.Query{VRF: 1001}, []status.Step{
 		{Layer: status.LayerOVN, Object: "Port_Binding a", Found: true},
