@@ -24,9 +24,9 @@ func lbCommand(o *options) *cobra.Command {
 	}.command(o), vrfList[[]status.VIP]{
 		use: "backends", short: "All backends with their state, slots of the table and known flows", write: writeBackends,
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) { return o.backends(c, vni) },
-	}.command(o), vrfList[[]status.Flow]{
+	}.command(o), vrfList[status.Flows]{
 		use: "flows", short: "Flows to VIPs that this node knows, and their backends", write: writeFlows,
-		ask: func(c *cobra.Command, vni intent.VNI) ([]status.Flow, error) {
+		ask: func(c *cobra.Command, vni intent.VNI) (status.Flows, error) {
 			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListFlows, admin.VRFSelector{VNI: vni})
 		},
 	}.command(o), lbMachines(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
@@ -153,12 +153,16 @@ func writeBackends(w io.Writer, vips []status.VIP) error {
 	return t.Write(w)
 }
 
-func writeFlows(w io.Writer, flows []status.Flow) error {
+func writeFlows(w io.Writer, flows status.Flows) error {
 	t := output.Table{Header: []string{"VNI", "PROTOCOL", "CLIENT", "VIP", "BACKEND", "STATE", "IDLE"}}
-	for _, f := range flows {
+	for _, f := range flows.Flows {
 		t.Add(f.VNI.String(), f.Protocol.String(), f.Client.String(), f.VIP.String(), f.Backend.String(), f.State, fmt.Sprintf("%d s", f.Idle))
 	}
-	return t.Write(w)
+	err := t.Write(w)
+	if more := flows.Known - len(flows.Flows); more > 0 && err == nil {
+		_, err = fmt.Fprintf(w, "%d more of %d are not listed\n", more, flows.Known)
+	}
+	return err
 }
 
 func lbExplain(o *options) *cobra.Command {

@@ -95,6 +95,31 @@ func TestStatusShowsBothMapsOfATable(t *testing.T) {
 	}
 }
 
+func TestStatusTellsWhyRowsStay(t *testing.T) {
+	for _, tt := range []struct {
+		row  status.Table
+		want string
+	}{
+		{status.Table{Name: "routes", Held: "BGP is away"}, "  BGP is away\n"},
+		{status.Table{Name: "backend-routes", Lingering: 2}, "  2 for flows that go on\n"},
+		{status.Table{Name: "steering", Lingering: 1, Held: "OVN is away"}, "  1 for flows that go on; OVN is away\n"},
+	} {
+		var b bytes.Buffer
+		if err := writeStatus(&b, status.Status{Tables: []status.Table{tt.row}}); err != nil || !strings.Contains(b.String(), tt.want) {
+			t.Errorf("no %q in\n%s%v", tt.want, b.String(), err)
+		}
+	}
+}
+
+func TestFlowsTellThatTheyAreCut(t *testing.T) {
+	for known, want := range map[int]string{1: "", 3: "2 more of 3 are not listed\n"} {
+		var b bytes.Buffer
+		if err := writeFlows(&b, status.Flows{Flows: []status.Flow{{VNI: 1001, Protocol: intent.TCP}}, Known: known}); err != nil || strings.Contains(b.String(), "listed") != (want != "") || !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%d known: no %q in\n%s%v", known, want, b.String(), err)
+		}
+	}
+}
+
 func TestExplanationNamesTheMissingRow(t *testing.T) {
 	e := status.NewExplanation(status.Query{VRF: 1001}, []status.Step{
 		{Layer: status.LayerOVN, Object: "Port_Binding a", Found: true},

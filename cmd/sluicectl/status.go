@@ -19,7 +19,8 @@ func statusCommand(o *options) *cobra.Command {
 
 Of each table between the planes it shows the rows that are wanted, that are there,
 and that failed; how full the maps are that hold them (rows used of the most that
-fit); and in HELD why nothing is deleted now. Exit code 3 when the node is not ready.`,
+fit); and in HELD why nothing is deleted now, or how many of the wanted rows nobody
+asks for any more: they stay for flows that are known, until these may be over. Exit code 3 when the node is not ready.`,
 		ask: source.Status, write: writeStatus, no: func(s status.Status) bool { return !s.Ready },
 	}.command(o)
 }
@@ -60,7 +61,7 @@ func writeStatus(w io.Writer, s status.Status) error {
 	fmt.Fprintln(w)
 	t := output.Table{Header: []string{"TABLE", "WANTED", "ACTUAL", "FAILED", "MAPS", "HELD"}}
 	for _, r := range s.Tables {
-		t.Add(r.Name, count(r.Wanted), fmt.Sprint(r.Actual), count(r.Failed), fills(r.Maps), r.Held)
+		t.Add(r.Name, count(r.Wanted), fmt.Sprint(r.Actual), count(r.Failed), fills(r.Maps), kept(r))
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -75,6 +76,18 @@ func writeStatus(w io.Writer, s status.Status) error {
 		}
 	}
 	return writeProblems(w, problems)
+}
+
+// kept tells why rows stay that nobody asks for.
+func kept(t status.Table) string {
+	if t.Lingering == 0 {
+		return t.Held
+	}
+	words := []string{fmt.Sprintf("%d for flows that go on", t.Lingering)}
+	if t.Held != "" {
+		words = append(words, t.Held)
+	}
+	return strings.Join(words, "; ")
 }
 
 // fills tells of each map how many of its rows are in use.

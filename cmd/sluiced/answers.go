@@ -24,9 +24,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, admin.ListBackends, func(_ context.Context, q admin.VRFSelector) ([]status.VIP, error) {
 		return ask(d, func(b balancer) ([]status.VIP, error) { return b.backends(q.VNI) })
 	})
-	admin.Handle(s, admin.ListFlows, func(_ context.Context, q admin.VRFSelector) ([]status.Flow, error) {
-		return ask(d, func(b balancer) ([]status.Flow, error) { return b.flows(q.VNI) })
-	})
+	admin.Handle(s, admin.ListFlows, func(_ context.Context, q admin.VRFSelector) (status.Flows, error) { return d.flows(q.VNI) })
 	admin.Handle(s, admin.ListMachines, func(context.Context, admin.Nothing) ([]status.Machine, error) { return d.clients.machines(), nil })
 	admin.Handle(s, admin.Weigh, d.weigh)
 	admin.Handle(s, admin.ExplainVIP, func(_ context.Context, q status.VIPQuery) (status.VIPExplanation, error) { return d.explainVIP(q) })

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -280,29 +279,4 @@ func takesFlows(v intent.VIP, at netip.AddrPort) bool {
 
 func keyOf(v status.VIP) intent.VIPKey {
 	return intent.VIPKey{VNI: v.VNI, Protocol: v.Protocol, Addr: v.Address, Port: v.Port}
-}
-
-// mostFlows bounds an answer.
-const mostFlows = 10000
-
-// flows lists the flows to VIPs of one VRF or switch, or of all for 0.
-func (b balancer) flows(vni intent.VNI) ([]status.Flow, error) {
-	list, err := b.dp.Reader().Flows(mostFlows, func(f ebpf.Flow) bool { return f.ToVIP && (vni == 0 || f.Key.VNI == vni) })
-	out := []status.Flow{}
-	for _, f := range list {
-		state := "opening"
-		switch {
-		case f.Ending:
-			state = "ending"
-		case f.Open:
-			state = "open"
-		}
-		out = append(out, status.Flow{
-			VNI: f.Key.VNI, Protocol: f.Key.Protocol, Client: f.Key.Src, VIP: f.Key.Dst, Backend: f.Becomes, State: state, Idle: uint32(f.Idle / time.Second),
-		})
-	}
-	slices.SortFunc(out, func(a, b status.Flow) int {
-		return cmp.Or(cmp.Compare(a.VNI, b.VNI), a.VIP.Compare(b.VIP), a.Client.Compare(b.Client), cmp.Compare(a.Protocol, b.Protocol))
-	})
-	return out, err
 }

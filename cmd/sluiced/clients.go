@@ -59,7 +59,7 @@ func (c *clientsPart) take(e ovn.Event) {
 		return
 	}
 	if c.at != nil {
-		c.at.patch(diff, !c.stepped)
+		c.d.tableSteps.say(c.at.patch(diff, !c.stepped))
 	}
 	if !c.stepped {
 		c.stepped = true
@@ -203,18 +203,21 @@ func (w *clientsAtWork) want(all clients.Tables) {
 	})
 }
 
-// patch hands a step to the tables. first: it is all that is wanted.
-func (w *clientsAtWork) patch(d clients.Difference, first bool) {
+// patch hands a step to the tables, and tells which VIPs get a table of another size. first:
+// it is all that is wanted.
+func (w *clientsAtWork) patch(d clients.Difference, first bool) (steps []tableStep) {
 	switch {
 	case first:
 		w.want(clients.Tables{VIPs: d.VIPs.Set, Neighbors: d.Neighbors.Set, Clients: d.Clients.Set})
 	case !d.Empty():
 		w.tables.Pipeline.Update(func() {
+			steps = stepsOf(d.VIPs.Set, w.tables.VIPs.LookupLocked)
 			apply(w.tables.Neighbors, d.Neighbors)
 			apply(w.tables.VIPs, d.VIPs)
 			apply(w.tables.Clients, d.Clients)
 		})
 	}
+	return steps
 }
 
 // retire takes away what an earlier start made.

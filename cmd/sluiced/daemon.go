@@ -39,6 +39,8 @@ type daemon struct {
 	crashed bool
 	reg     *status.Registry
 	metrics *metrics.Metrics
+	// tableSteps are those of both planes that balance.
+	tableSteps tableSteps
 
 	follower *ovn.Follower
 	vswitch  *ovsdb.Session
@@ -98,7 +100,7 @@ func metricsFailed(log *slog.Logger) func(collector string, err error) {
 // VRF indices come from open; transact, when set, takes what would be written to
 // the local Open vSwitch database.
 func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), drainChanged: make(chan struct{}, 1), reg: status.NewRegistry(log)}
+	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), drainChanged: make(chan struct{}, 1), reg: status.NewRegistry(log), tableSteps: tableSteps{log: log}}
 	needs, err := d.openTranslator(open)
 	if err != nil {
 		return nil, err

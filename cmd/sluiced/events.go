@@ -96,7 +96,7 @@ func (n *node) want() evpn.Tables {
 		n.tables.Gateways.Set(all.Gateways)
 		n.tables.Served.Set(all.Served)
 		n.tables.BackendRoutes.Set(all.BackendRoutes)
-		n.tables.VIPs.Set(all.VIPs)
+		n.tables.SetVIPs(all.VIPs)
 		routes, _ := n.relays(evpn.Delta[intent.RouteKey, intent.Route]{Set: all.Relays})
 		local, _ := n.rib.Update(rib.OVN, all.Routes, nil)
 		maps.Copy(routes, local)
@@ -117,7 +117,9 @@ func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announce
 	if d.Empty() {
 		return
 	}
+	var steps []tableStep
 	t.Pipeline.Update(func() {
+		steps = stepsOf(d.VIPs.Set, t.VIPs.LookupLocked)
 		if len(gone) > 0 {
 			t.Moved(gone)
 		}
@@ -129,7 +131,7 @@ func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announce
 		apply(t.Gateways, d.Gateways)
 		apply(t.Served, d.Served)
 		apply(t.BackendRoutes, d.BackendRoutes)
-		apply(t.VIPs, d.VIPs)
+		t.UpdateVIPs(d.VIPs.Set, d.VIPs.Delete)
 		t.UpdateRoutes(n.relays(d.Relays))
 		t.UpdateRoutes(n.rib.Update(rib.OVN, d.Routes.Set, d.Routes.Delete))
 		apply(t.Steering, d.Steering)
@@ -137,6 +139,7 @@ func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announce
 		apply(t.LearnedRoutes, n.learned.Touch(slices.Collect(maps.Keys(d.Routes.Set)), d.Routes.Delete))
 		apply(t.LearnedRoutes, n.learned.Change(d.Learners, d.KernelVRFs))
 	})
+	n.d.tableSteps.say(steps)
 	if !d.Learners.Empty() || !d.KernelVRFs.Empty() {
 		n.tellLearned()
 	}

@@ -23,7 +23,7 @@ func exposureConfig(c *config.Config) exposure.Config {
 		Ports: c.Exposure.Ports == config.SwitchOn, FloatingIPs: c.Exposure.FloatingIPs == config.SwitchOn, Gateways: c.Exposure.Gateways == config.SwitchOn,
 		Networks: c.Exposure.Networks, Prefixes: c.Exposure.Prefixes,
 		NextHops: e.NextHops, ICMPSource4: e.ICMPSource4, ICMPSource6: e.ICMPSource6, NextHopMAC: e.NextHopMAC,
-		Northbound: c.OVN.NB != "",
+		Northbound: c.OVN.NB != "", LoadBalancing: c.OVN.NB != "" && c.LoadBalancing.Enabled,
 	}
 }
 

@@ -22,7 +22,7 @@ func (d *daemon) addMetrics() {
 	d.metrics.AddPaths(fromNode(d, (*node).pathMetrics))
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
 	d.metrics.AddLoadBalancing(func() (metrics.LoadBalancing, error) {
-		var out metrics.LoadBalancing
+		out := metrics.LoadBalancing{TableSteps: d.tableSteps.count.Load()}
 		all, err := d.balancers()
 		if err != nil {
 			return out, nil // the node is about to start

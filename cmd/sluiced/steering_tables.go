@@ -54,13 +54,13 @@ func (n *node) heldStages() (out []held) {
 
 func (h held) metric() metrics.Table {
 	s := h.Stats()
-	return metrics.Table{Name: h.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed,
+	return metrics.Table{Name: h.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed, Lingering: s.Late,
 		Held: h.why != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors}
 }
 
 func (h held) status() status.Table {
 	s := h.Stats()
-	return status.Table{Name: h.Name(), Wanted: status.Known(s.Wanted), Actual: s.Actual, Failed: status.Known(s.Failed), Held: h.why}
+	return status.Table{Name: h.Name(), Wanted: status.Known(s.Wanted), Actual: s.Actual, Failed: status.Known(s.Failed), Lingering: s.Late, Held: h.why}
 }
 
 // tableMetrics are those of the node, if there is one, and of metadata.

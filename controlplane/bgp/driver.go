@@ -9,18 +9,24 @@ import (
 )
 
 // driver lets a reconcile.Pipeline announce. The BGP server keeps a route's wire
-// form only, so the rows as applied are kept here for List, as the gateway of each
-// key; a new process starts with none, as its sessions do.
+// form only, so the rows as applied are kept here for List, without their keys; a new
+// process starts with none, as its sessions do.
 type driver struct {
 	speaker *GoBGP
-	listed  map[intent.RouteKey]intent.GatewayKey
+	listed  map[intent.RouteKey]listed
+}
+
+// listed is a row without its key.
+type listed struct {
+	gateway intent.GatewayKey
+	vips    bool
 }
 
 // List implements reconcile.Driver.
 func (d driver) List(context.Context) (map[intent.RouteKey]intent.Announcement, error) {
 	out := make(map[intent.RouteKey]intent.Announcement, len(d.listed))
-	for k, gateway := range d.listed {
-		out[k] = intent.Announcement{Key: k, Gateway: gateway}
+	for k, row := range d.listed {
+		out[k] = intent.Announcement{Key: k, Gateway: row.gateway, VIPs: row.vips}
 	}
 	return out, nil
 }
@@ -39,7 +45,7 @@ func (d driver) Apply(ctx context.Context, rows []reconcile.Row[intent.RouteKey,
 	d.expose(ctx, failed, exposed, nil)
 	for _, r := range rows {
 		if failed[r.Key] == nil {
-			d.listed[r.Key] = r.Value.Gateway
+			d.listed[r.Key] = listed{r.Value.Gateway, r.Value.VIPs}
 		}
 	}
 	return inOrder(rows, failed)

@@ -141,6 +141,31 @@ func TestFailedSteps(t *testing.T) {
 	}
 }
 
+// The driver lists announcements as they were applied.
+func TestAnnouncementsAreListedAsApplied(t *testing.T) {
+	ctx := context.Background()
+	s, _ := withServer(t)
+	if err := errors.Join(s.Policies().Apply(ctx, []reconcile.Row[intent.VNI, intent.VRFPolicy]{{Key: 1001, Value: intent.VRFPolicy{VNI: 1001, Index: 1}}})...); err != nil {
+		t.Fatal(err)
+	}
+	d, gateway := s.Announcements(), intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2}}
+	want := map[intent.RouteKey]intent.Announcement{}
+	for i, text := range []string{"10.0.0.0/24", "10.99.0.1/32", "fd99::1/128"} {
+		k := key(1001, text)
+		want[k] = intent.Announcement{Key: k, Gateway: gateway, VIPs: i > 0}
+	}
+	var rows []reconcile.Row[intent.RouteKey, intent.Announcement]
+	for k, a := range want {
+		rows = append(rows, reconcile.Row[intent.RouteKey, intent.Announcement]{Key: k, Value: a})
+	}
+	if err := errors.Join(d.Apply(ctx, rows)...); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.List(ctx); err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+}
+
 // The VRF that has an index keeps it, and the announcements of the other wait.
 func TestIndexClash(t *testing.T) {
 	ctx := context.Background()

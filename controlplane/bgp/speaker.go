@@ -244,5 +244,5 @@ func (s *GoBGP) Watch(ctx context.Context, fn func(ImportUpdate)) error { return
 
 // Announcements is the speaker as the last driver of a reconcile.Pipeline.
 func (s *GoBGP) Announcements() reconcile.Driver[intent.RouteKey, intent.Announcement] {
-	return driver{speaker: s, listed: map[intent.RouteKey]intent.GatewayKey{}}
+	return driver{speaker: s, listed: map[intent.RouteKey]listed{}}
 }

@@ -45,11 +45,14 @@ func (t *translation) balancersPending() bool {
 
 // balancers puts the VIPs of the router behind its first gateway port of each VNI.
 func (t *translation) balancers() {
-	if !t.cfg.LoadBalancing {
+	// While it is to come what the router translates, no backend is seen to be reached:
+	// OVN would take the VIPs over for that moment.
+	if !t.cfg.LoadBalancing || t.nat.pending {
 		return
 	}
 	rows, known := t.rows.BalancersOf(t.out.Router)
 	if !known {
+		t.out.Unbalanced = !t.rows.ExpectsNB() && !t.quiet && len(t.out.Gateways) > 0
 		return
 	}
 	size, err := loadbalancer.CloudSize(t.rows.TableSize())
@@ -90,14 +93,18 @@ func (t *translation) behind() (out []netip.Prefix) {
 
 // balancer reads a row for a gateway port; what is wrong with it is said once.
 func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int, first bool) {
-	name := cmp.Or(row.Name, string(row.UUID))
+	name, force := cmp.Or(row.Name, string(row.UUID)), forcedSNAT(t.rows, t.out.Router)
 	for _, v := range t.rows.VIPs(row, size, func(err error) {
 		if first {
 			t.fail(kindBalancer, name, reason.BadLoadBalancer, err)
 		}
 	}) {
 		out := VIP{Balancer: name, VIP: v, Choice: loadbalancer.Choose(v, g.outside)}
-		if a := v.Address.Addr(); g.onProvider(a) {
+		a := v.Address.Addr()
+		if out.Choice.Path == loadbalancer.PathEBPF && force.of(a) && !v.SkipSNAT {
+			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ForcedSNAT, Detail: "options:lb_force_snat_ip of the router, and no options:skip_snat of the load balancer"}
+		}
+		if g.onProvider(a) {
 			out.Foreign = true
 			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ProviderVIP, Detail: fmt.Sprintf("%s is on the network of gateway port %s", a, g.Gateway.LogicalPort)}
 		}
@@ -136,7 +143,7 @@ func (g *GatewayResult) exposes(a netip.Addr) bool {
 // balance adds the VIPs of a gateway port. They come after all other addresses: one that
 // is a host's or the port's own, too, stays what it is for all else.
 func (b *vrfBuild) balance(m member) {
-	answers := map[netip.Addr]bool{} // whether one of the VIPs of an address has a backend, or rejects
+	answers := map[netip.Addr]bool{} // whether one of the VIPs of an address is to be reached
 	for _, v := range m.VIPs {
 		row, choice := v.VIP.Intent(b.vni), v.Choice
 		if v.Foreign {
@@ -166,7 +173,7 @@ func (b *vrfBuild) balance(m member) {
 		} else {
 			b.tables.VIPs[row.Key] = intent.VIP{Key: row.Key, OVN: true}
 		}
-		answers[row.Key.Addr] = answers[row.Key.Addr] || v.VIP.Live() || v.VIP.Reject
+		answers[row.Key.Addr] = answers[row.Key.Addr] || v.VIP.Answers()
 	}
 	for a, yes := range answers {
 		b.vipAddress(m, a, yes)
@@ -223,6 +230,10 @@ func (b *vrfBuild) vipAddress(m member, a netip.Addr, answers bool) {
 	key := intent.NewHostKey(b.vni, a)
 	if _, there := b.tables.Routes[key]; !there {
 		b.local(m, host(a), answers)
+		if announced, yes := b.tables.Announcements[key]; yes {
+			announced.VIPs = true
+			b.tables.Announcements[key] = announced
+		}
 		// What comes from a subnet is steered as such.
 		if _, inside := b.overlapping(host(a), func(claim) bool { return false }); !inside {
 			b.steer(m, intent.SteerSource, host(a))

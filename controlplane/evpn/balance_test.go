@@ -99,6 +99,10 @@ func TestBalance(t *testing.T) {
 			want: []string{"1001 10.99.0.1:80/tcp no-backends 0/0 served false, route local to VIPs true, announced true"},
 		},
 		{
+			name: "tells", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "", "[fd00::1]:80": ""}, func(b *ovn.LoadBalancer) { b.Options = map[string]string{"event": "true"} }),
+			want: []string{"1001 10.99.0.1:80/tcp no-backends 0/0 served false, route local to VIPs true, announced true", "1001 [fd00::1]:80/tcp no-backends 0/0 served false, route local to VIPs true, announced true"},
+		},
+		{
 			name: "what cannot be read, and a VIP that is there twice",
 			cloud: node(false).tenant(1, 1001).balancer("a", map[string]string{"10.99.0.1:80": "10.10.0.5:80", "x": ""}, nil).
 				balancer("b", map[string]string{"10.99.0.1:80": "10.10.0.6:80"}, nil),

@@ -3,8 +3,15 @@ package evpn
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+)
+
+// Logical_Router.options: what balanced packets, and what packets of DNAT get as their source.
+const (
+	optionForceSNAT     = "lb_force_snat_ip"
+	optionForceSNATDNAT = "dnat_force_snat_ip"
 )
 
 // natFacts is what is known of a router's address translation.
@@ -30,7 +37,7 @@ func readNAT(rows *ovn.Rows, router ovn.UUID) natFacts {
 	if lr, ok := rows.Router(router); ok {
 		// Load balancers and DNAT can be told to use the router's own
 		// addresses as source.
-		f.anySource = lr.Options["lb_force_snat_ip"] != "" || lr.Options["dnat_force_snat_ip"] != ""
+		f.anySource = lr.Options[optionForceSNAT] != "" || lr.Options[optionForceSNATDNAT] != ""
 	}
 	for _, n := range list {
 		if n.Type != "snat" && n.Type != "dnat_and_snat" {
@@ -52,6 +59,24 @@ func readNAT(rows *ovn.Rows, router ovn.UUID) natFacts {
 	}
 	slices.SortFunc(f.rules, comparePrefix)
 	f.rules = slices.Compact(f.rules)
+	return f
+}
+
+// forced is what a router gives balanced packets another source for.
+type forced struct{ v4, v6 bool }
+
+func (f forced) of(a netip.Addr) bool { return a.Is4() && f.v4 || a.Is6() && f.v6 }
+
+// forcedSNAT reads Logical_Router.options:lb_force_snat_ip: addresses of one or both families,
+// or router_ip. What cannot be read may be either. Which routers heed it, gateway routers alone
+// or those with a gateway port, too, depends on OVN's version.
+func forcedSNAT(rows *ovn.Rows, router ovn.UUID) (f forced) {
+	lr, _ := rows.Router(router)
+	for word := range strings.FieldsSeq(lr.Options[optionForceSNAT]) {
+		a, err := netip.ParseAddr(word)
+		f.v4 = f.v4 || err != nil || a.Is4()
+		f.v6 = f.v6 || err != nil || a.Is6()
+	}
 	return f
 }
 

@@ -42,7 +42,7 @@ func (t *Translator) Objects() []status.Object {
 // that is as it should be.
 func (n Note) state() status.State {
 	switch n.Reason {
-	case reason.NATUnknown, reason.OtherVNI:
+	case reason.NATUnknown, reason.OtherVNI, reason.BalancersUnknown:
 		return status.Warning
 	case reason.Standby:
 		return status.OK

@@ -149,7 +149,7 @@ func (t *Translator) Pending(vni intent.VNI) bool {
 // that this concerns: its own, and those of whoever shares a frame key with it.
 func (t *Translator) replace(id ovn.UUID, next Result, vnis map[intent.VNI]struct{}) {
 	old := t.results[id]
-	if !sameErrors(old.Errors, next.Errors) || !slices.Equal(old.Notes, next.Notes) {
+	if !sameErrors(old.Errors, next.Errors) || !slices.Equal(old.Notes, next.Notes) || old.Unbalanced != next.Unbalanced {
 		t.complaints++
 	}
 	t.unnamed += boolean(next.Unnamed) - boolean(old.Unnamed)
@@ -231,8 +231,13 @@ func (t *Translator) Errors() []ObjectError {
 // Notes lists what is worth knowing and no fault, sorted.
 func (t *Translator) Notes() []Note {
 	var out []Note
+	unbalanced := false
 	for _, r := range t.results {
 		out = append(out, r.Notes...)
+		unbalanced = unbalanced || r.Unbalanced
+	}
+	if unbalanced { // of all routers once
+		out = append(out, Note{Kind: kindNode, Name: "load-balancers", Reason: reason.BalancersUnknown, Detail: "those of routers are in the Northbound database, which this node does not follow"})
 	}
 	sortNotes(out)
 	return out

@@ -20,8 +20,8 @@ type Config struct {
 	NextHops                 map[string][]netip.Addr
 	ICMPSource4, ICMPSource6 netip.Addr
 	NextHopMAC               intent.MAC
-	// Northbound: that database is followed.
-	Northbound bool
+	// Northbound: that database is followed. LoadBalancing: so are the load balancers there.
+	Northbound, LoadBalancing bool
 }
 
 // Used tells whether anything is to be exposed.

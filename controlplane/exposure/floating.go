@@ -70,9 +70,14 @@ func (t *translation) centralised(g ovn.GatewayPort) {
 	if !ok {
 		return
 	}
+	vips := t.balanced(g.Binding.Datapath)
 	external := func(a netip.Addr, mac intent.MAC) {
 		isOwn := slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Addr() == a })
-		if !isOwn && t.allowed(kindFloating, a.String(), g.Switch, g.RouterPort) {
+		switch {
+		case isOwn || !t.allowed(kindFloating, a.String(), g.Switch, g.RouterPort):
+		case vips.silent(a):
+			t.withhold(kindFloating, a.String(), reason.NoLiveBackend, "no backend of a VIP with the address is there and answers probes")
+		default:
 			o.name, o.addr, o.mac = a.String(), a, mac
 			t.add(o)
 		}
@@ -90,6 +95,9 @@ func (t *translation) centralised(g ovn.GatewayPort) {
 	if !known {
 		t.pending = t.pending || t.rows.ExpectsNB()
 		return
+	}
+	for _, a := range vips.on(networks) {
+		external(a, mac)
 	}
 	alone := t.alone(g)
 	lrp, _ := t.rows.RouterPort(g.RouterPort.LogicalPort)

@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -77,6 +78,15 @@ func (v VIP) probed(health func(backend netip.AddrPort) string) {
 		status := health(b.Address)
 		v.Backends[i].Down = status == "offline" || status == "error"
 	}
+}
+
+// Answers tells whether packets to the VIP are to come: to a backend that gets new flows,
+// or to OVN, which tells clients or whoever listens to its events that there is none.
+func (v VIP) Answers() bool { return v.Live() || v.withoutBackends() != "" }
+
+// Reached tells the same where OVN balances, which knows no weights.
+func (v VIP) Reached() bool {
+	return v.withoutBackends() != "" || slices.ContainsFunc(v.Backends, func(b Backend) bool { return !b.Down })
 }
 
 // Live tells whether a packet to the VIP gets to a backend.

@@ -21,6 +21,7 @@ const (
 	optionReject   = "reject"
 	optionEvent    = "event"
 	optionFlush    = "ct_flush"
+	optionSkipSNAT = "skip_snat"
 	optionFields   = "hash_fields"
 	optionWeights  = "sluice-weights"
 	optionSize     = "sluice-m"
@@ -76,6 +77,8 @@ type VIP struct {
 	Flush bool
 	// Event: OVN tells of packets to the VIP while it has no backend.
 	Event bool
+	// SkipSNAT: a router that gives balanced packets another source gives these none.
+	SkipSNAT bool
 	// Path is that of the row: PathOVN, or empty for whatever can.
 	Path Path
 	// Broken is what is wrong with an option of the row; OVN balances all of its VIPs then.
@@ -199,7 +202,7 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 	if !ok {
 		return VIP{}, nil, fmt.Errorf("protocol %q is none of tcp, udp and sctp", r.Protocol)
 	}
-	v := VIP{Protocol: p, TableSize: size, Reject: r.Options[optionReject] == "true", Flush: r.Options[optionFlush] == "true", Event: r.Options[optionEvent] == "true"}
+	v := VIP{Protocol: p, TableSize: size, Reject: r.Options[optionReject] == "true", Flush: r.Options[optionFlush] == "true", Event: r.Options[optionEvent] == "true", SkipSNAT: r.Options[optionSkipSNAT] == "true"}
 	if seconds, err := strconv.ParseUint(r.Options[optionAffinity], 10, 16); err == nil {
 		v.Affinity = time.Duration(seconds) * time.Second
 	}

@@ -135,6 +135,7 @@ func TestOptions(t *testing.T) {
 		{options: map[string]string{"affinity_timeout": "360"}, want: VIP{TableSize: 1021, Affinity: 6 * time.Minute}},
 		{options: map[string]string{"affinity_timeout": "None"}, want: VIP{TableSize: 1021}},
 		{options: map[string]string{"reject": "true", "ct_flush": "true"}, want: VIP{TableSize: 1021, Reject: true, Flush: true}},
+		{options: map[string]string{"skip_snat": "true", "event": "true"}, want: VIP{TableSize: 1021, SkipSNAT: true, Event: true}},
 		{options: map[string]string{"hash_fields": "ip_dst,ip_src"}, want: VIP{TableSize: 1021, ByAddress: true}},
 		{options: map[string]string{"hash_fields": "ip_dst,ip_src,tp_dst,tp_src"}, want: VIP{TableSize: 1021}},
 		{options: map[string]string{"sluice-m": "16381"}, global: 4093, want: VIP{TableSize: 16381}},

@@ -183,6 +183,8 @@ func (r *Rows) concernsExposure(c Change, own UUID) bool {
 		return known || here(old, had) || here(next, has)
 	case TableNAT, TableLogicalRouter, TableLogicalRouterPort, TableStaticRoute, TableLogicalSwitchPort, TableDHCPOptions, TableDatapathBinding:
 		return true
+	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar, TableNBGlobal:
+		return !r.south.follows // Southbound has none of routers
 	}
 	return false
 }

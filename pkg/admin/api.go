@@ -69,8 +69,8 @@ var (
 	// Weigh is "sluicectl lb drain" and "lb undrain": it writes options:sluice-weights in the
 	// Northbound database.
 	Weigh = NewEndpoint[WeighRequest, Nothing]("/v1/vips/weigh")
-	// ListFlows is "sluicectl lb flows": 10000 at most.
-	ListFlows = NewEndpoint[VRFSelector, []status.Flow]("/v1/vips/flows")
+	// ListFlows is "sluicectl lb flows": it lists 10000 at most.
+	ListFlows = NewEndpoint[VRFSelector, status.Flows]("/v1/vips/flows")
 	// ListMachines is "sluicectl lb machines".
 	ListMachines = NewEndpoint[Nothing, []status.Machine]("/v1/vips/machines")
 	// ListRoutes is "sluicectl route list".

@@ -181,4 +181,6 @@ func (s NextHopSet) MarshalJSON() ([]byte, error) { return json.Marshal(s.All())
 type Announcement struct {
 	Key     RouteKey
 	Gateway GatewayKey
+	// VIPs: nothing but VIPs has the address. One of them has to be served, by eBPF or by OVN.
+	VIPs bool
 }

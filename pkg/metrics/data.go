@@ -46,6 +46,8 @@ type Balanced struct {
 type LoadBalancing struct {
 	VIPs     []VIPTraffic
 	Backends []BackendTraffic
+	// TableSteps counts the tables of VIPs that got another size.
+	TableSteps uint64
 }
 
 // Path is a path of VRFs and the reason for it.
@@ -80,7 +82,9 @@ type Drops struct {
 type Table struct {
 	Name                   string
 	Wanted, Actual, Failed int
-	Held                   bool
+	// Lingering are those of Wanted that nobody asks for any more.
+	Lingering int
+	Held      bool
 	// The operations since the start.
 	Applied, ApplyErrors, Deleted, DeleteErrors uint64
 }

@@ -53,6 +53,7 @@ var (
 	vipFlows       = declare(Counter, "sluice_vip_flows_total", "Flows to a VIP that were recorded.", "vni", "vip", "protocol")
 	vipKnown       = declare(Gauge, "sluice_vip_known_flows", "Flows to a VIP that the node knows, without those that have ended.", "vni", "vip", "protocol")
 	vipTable       = declare(Gauge, "sluice_vip_table_hash", "53 bits of the hash of a VIP's table: nodes whose values are equal lead all flows alike. 0: there is no backend, or the VIP is OVN's.", "vni", "vip", "protocol")
+	vipSteps       = declare(Counter, "sluice_vip_table_steps_total", "How often the table of a VIP got another size since the start, by options or the number of its backends: flows that are not known go by another table then.")
 	vipUnrecorded  = declare(Counter, "sluice_vip_unrecorded_packets_total", "Packets to a VIP of flows that were not recorded, since there were more new ones than loadBalancing.newFlowRate. They went where their hash leads.", "vni", "vip", "protocol")
 	vipDrops       = declare(Counter, "sluice_vip_dropped_packets_total", "Packets to a VIP that had no backend to go to.", "vni", "vip", "protocol")
 	backendPackets = declare(Counter, "sluice_backend_packets_total", "Packets of flows to VIPs that went to or came from a backend; direction is to-backends or to-clients. With loadBalancing.backendMetrics.", "vni", "backend", "protocol", "direction")
@@ -62,7 +63,7 @@ var (
 	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
 	unreadable = declare(Counter, "sluice_unreadable_samples_total", "Sampled drops that were passed over since the node's start: they were not of the form that this version knows.")
 
-	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual or failed.", "table", "set")
+	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual, failed, or lingering for those of wanted that nobody asks for any more, and that flows may still need.", "table", "set")
 	tableHeld     = declare(Gauge, "sluice_table_held", "1 while rows of a table that are not wanted any more are kept, since a source of it is not in sync or the table cannot be read back, else 0.", "table")
 	tableOps      = declare(Counter, "sluice_table_operations_total", "Rows applied or deleted in a table; result is ok or error.", "table", "operation", "result")
 	mapRows       = declare(Gauge, "sluice_map_rows", "Rows in use of a map of the data plane; table is the table that it belongs to.", "map", "table")

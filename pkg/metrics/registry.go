@@ -88,6 +88,7 @@ func (m *Metrics) AddLoadBalancing(read func() (LoadBalancing, error)) {
 		if err != nil {
 			return err
 		}
+		e.emit(vipSteps, float64(l.TableSteps))
 		for _, v := range l.VIPs {
 			labels := []string{v.VNI.String(), v.VIP, v.Protocol}
 			e.balanced(vipPackets, vipBytes, vipFlows, v.Balanced, labels)
@@ -156,6 +157,7 @@ func (m *Metrics) AddTables(read func() ([]Table, error)) {
 		e.emit(tableRows, float64(t.Wanted), t.Name, "wanted")
 		e.emit(tableRows, float64(t.Actual), t.Name, "actual")
 		e.emit(tableRows, float64(t.Failed), t.Name, "failed")
+		e.emit(tableRows, float64(t.Lingering), t.Name, "lingering")
 		e.emit(tableHeld, flag(t.Held), t.Name)
 		e.emit(tableOps, float64(t.Applied), t.Name, "apply", "ok")
 		e.emit(tableOps, float64(t.ApplyErrors), t.Name, "apply", "error")

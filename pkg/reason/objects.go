@@ -49,6 +49,8 @@ const (
 	NoNextHop        = "no-next-hop"
 	BadNATAddresses  = "bad-nat-addresses"
 	NoGatewayPort    = "no-gateway-port"
+	NoLiveBackend    = "no-live-backend"
+	BalancersUnknown = "load-balancers-unknown"
 	BadLoadBalancer  = "bad-load-balancer"
 )
 
@@ -130,6 +132,8 @@ func Objects() []Entry {
 		{NoDevice, []string{"underlay-device"}, broken, "Exposure without EVPN lacks a device of the underlay: there is none of this name, or no way to this neighbour. While there is none at all nothing is announced without EVPN; else packets come in by the others, and the object is a warning.", "Correct `exposure.devices`; or give the node a route to a BGP neighbour, or name the devices there."},
 		{BadNATAddresses, []string{"floating-ip"}, broken, "An element of `nat_addresses` of a router's port cannot be read. The others count.", "Correct `options:nat-addresses` of the Logical_Switch_Port."},
 		{NoGatewayPort, []string{"floating-ip"}, broken, "The router has several gateway ports, the external address is on no network of one, and the NAT row names none: OVN leaves the row out, and Sluice does not expose the address.", "Set `gateway_port` of the NAT row in the Northbound database."},
+		{NoLiveBackend, []string{"floating-ip"}, withheld, "The address is one of VIPs alone, and no backend of any of them is there and answers probes (Service_Monitor). It is not exposed, so that clients may go elsewhere; with `options:reject` or `options:event` it stays.", "See `sluicectl lb list`, and the backends."},
+		{BalancersUnknown, []string{"node"}, warning, "With `loadBalancing.enabled`: this node has gateway ports, and does not follow the Northbound database, or waits for it in vain. Which load balancers hang on their routers is not known: `sluicectl lb list` lacks their VIPs, which OVN balances and nobody announces.", "Set `ovn.nb` to a read-only session; see the component `nb`."},
 		{BadLoadBalancer, []string{"load-balancer"}, broken, "A VIP of the row, or one of its options, cannot be read. The row's other VIPs are served; with a bad option OVN balances all of them.", "Correct the row; the error names the key."},
 		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it, or take it over from the agent that made it (`sluicectl adopt`); the error names it."},
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},

@@ -7,6 +7,7 @@ const (
 	NoBackends     = "no-backends"
 	KernelPath     = "kernel-path"
 	ProviderVIP    = "provider-address"
+	ForcedSNAT     = "forced-snat"
 	// For a machine's taps.
 	ACLByDestination = "acl"
 )
@@ -19,6 +20,7 @@ func VIPs() []Entry {
 		{BackendOutside, nil, "", "For packets from the fabric: a backend is in no network of the router, the router translates it, or another router of the VRF exposes its address. For those of machines: a backend is neither on their switch nor in a network of a router of it. OVN balances the VIP.", "See what `sluicectl lb list -o json` says of the backend: connect its network to the router, or take it off the load balancer."},
 		{SCTPPort, nil, "", "A backend has another SCTP port than the VIP. OVN balances the VIP.", "Give backends the VIP's port."},
 		{NoBackends, nil, "", "No backend gets new flows, and `options:reject` wants clients to be told, which OVN does.", nothing},
+		{ForcedSNAT, nil, "", "`options:lb_force_snat_ip` of the logical router has OVN give balanced packets a source of the router's, so that their answers come back to it. eBPF would show backends the client. OVN balances the VIP.", "Nothing; or, if backends have a route back to clients by this router, `options:skip_snat=true` of the load balancer, or no `lb_force_snat_ip`."},
 		{ProviderVIP, nil, "", "The VIP is on the network of the router's gateway port, as a floating IP is: it belongs to the default VRF, and is no address of the tenant's. OVN balances it; the tenant's VRF does not announce it.", "Have `exposure.floatingIPs` announce it, if it is to be reached from the underlay; give the load balancer a VIP of another network to have it in the tenant's VRF."},
 		{ACLByDestination, nil, "", "An ACL of the machine's port looks at the address or port that packets go to, and would see those of the backend in place of the VIP's. OVN balances what the machine sends.", "Nothing; or name no destinations in egress rules of its security groups."},
 		{KernelPath, nil, "", "The VRF is on the kernel path, where OVN balances.", "See the VRF's own reason in `sluicectl vrf list`."},

@@ -4,7 +4,8 @@
 // Table holds what is wanted of it, what the driver read back, and what differs.
 // A Pipeline puts tables in order: additions run from the first table to the
 // last, removals from the last to the first, so that nothing refers to a row
-// that is not there yet or is gone already.
+// that is not there yet or is gone already. A part of a table's rows may come at an
+// earlier place.
 //
 // Promises:
 //   - A change that comes while a pass runs is made whole by the next one: its

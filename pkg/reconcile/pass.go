@@ -35,10 +35,18 @@ func (t *Table[K, V]) refresh(ctx context.Context) error {
 	return nil
 }
 
+// here tells whether a row has its turn at the place of Early, or at the table's own.
+func (t *Table[K, V]) here(k K, early bool) bool {
+	return (t.opts.Early != nil && t.opts.Early(k)) == early
+}
+
 // additions picks the dirty rows that are to be written now. t.mu is held.
-func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
+func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]) {
 	now := t.now()
 	for k := range t.dirty {
+		if !t.here(k, early) {
+			continue
+		}
 		w, ok := t.rows.wanted(k)
 		if !ok {
 			continue
@@ -75,9 +83,13 @@ func (t *Table[K, V]) additions() (rows []Row[K, V], events []Event[K]) {
 // A change may have come after the tables that it adds to had their turn in this
 // pass, as when a route moves to another gateway. Then what is there is spared until
 // the next pass, which adds first; but once only, however often changes come.
-func (t *Table[K, V]) removals(changed bool) (keys []K, events []Event[K]) {
+func (t *Table[K, V]) removals(changed, early bool) (keys []K, events []Event[K]) {
 	now := t.now()
+	t.endLate()
 	for k := range t.dirty {
+		if !t.here(k, early) {
+			continue
+		}
 		if f := t.failed[k]; f != nil && now.Before(f.retry) {
 			continue
 		}
@@ -93,10 +105,17 @@ func (t *Table[K, V]) removals(changed bool) (keys []K, events []Event[K]) {
 				t.spared[k] = struct{}{}
 				continue
 			}
-			if !t.held(k, a, gateErr) {
+			switch {
+			case t.held(k, a, gateErr): // it stays dirty: it is looked at in every pass
+			case t.lingers(k, a, gateErr):
+				t.rows.setWanted(k, a)
+				t.late[k] = struct{}{}
+				delete(t.dirty, k)
+				delete(t.failed, k)
+			default:
 				keys = append(keys, k)
 			}
-			continue // a held key stays dirty: it is looked at in every pass
+			continue
 		}
 		delete(t.dirty, k)
 		delete(t.failed, k)
@@ -115,6 +134,20 @@ func (t *Table[K, V]) held(k K, actual V, gateErr error) bool {
 	return !t.told || gateErr == nil && t.opts.Hold != nil && t.opts.Hold(k, actual)
 }
 
+// lingers tells the same of a row that is used still.
+func (t *Table[K, V]) lingers(k K, actual V, gateErr error) bool {
+	return t.told && gateErr == nil && t.opts.Linger != nil && t.opts.Linger(k, actual)
+}
+
+// endLate has the rows removed that are used no longer.
+func (t *Table[K, V]) endLate() {
+	for k := range t.late {
+		if v, _ := t.rows.wanted(k); !t.opts.Linger(k, v) {
+			t.remove(k)
+		}
+	}
+}
+
 // unwanted tells whether a key is to be absent, and the gate's word if that is why.
 func (t *Table[K, V]) unwanted(k K) (bool, error) {
 	w, ok := t.rows.wanted(k)
@@ -128,9 +161,9 @@ func (t *Table[K, V]) unwanted(k K) (bool, error) {
 	return err != nil, err
 }
 
-func (t *Table[K, V]) add(ctx context.Context) []Event[K] {
+func (t *Table[K, V]) add(ctx context.Context, early bool) []Event[K] {
 	t.mu.Lock()
-	rows, events := t.additions()
+	rows, events := t.additions(early)
 	t.mu.Unlock()
 	for batch := range slices.Chunk(rows, t.opts.BatchSize) {
 		if ctx.Err() != nil {

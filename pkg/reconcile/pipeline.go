@@ -22,12 +22,15 @@ type Stage interface {
 	removalCandidates(changed bool) (pass func(ctx context.Context))
 	nextRetry() time.Time
 	share(mu *sync.Mutex)
+	// part: it is a part of a table that is a stage, too.
+	part() bool
 	relist()
 }
 
 // Pipeline runs the tables' passes in order.
 type Pipeline struct {
 	stages []Stage
+	tables []Stage // those that are no parts
 	log    *slog.Logger
 	dry    bool
 	relist time.Duration
@@ -64,6 +67,9 @@ func NewPipeline(opts PipelineOptions, stages ...Stage) *Pipeline {
 	}
 	for _, s := range stages {
 		s.share(&p.mu)
+		if !s.part() {
+			p.tables = append(p.tables, s)
+		}
 	}
 	return p
 }
@@ -199,7 +205,7 @@ func (p *Pipeline) Compare(ctx context.Context) ([]Change, error) {
 	p.passMu.Lock()
 	defer p.passMu.Unlock()
 	var out []Change
-	for _, s := range p.stages {
+	for _, s := range p.tables {
 		p.mu.Lock()
 		s.relist()
 		p.mu.Unlock()
@@ -212,7 +218,7 @@ func (p *Pipeline) Compare(ctx context.Context) ([]Change, error) {
 }
 
 // Stages lists the tables in order.
-func (p *Pipeline) Stages() []Stage { return p.stages }
+func (p *Pipeline) Stages() []Stage { return p.tables }
 
 // ListError is the error of the last attempt to read a table back.
 func (p *Pipeline) ListError(stage string) error {

@@ -13,6 +13,7 @@ import (
 // Stats counts a table's rows.
 type Stats struct {
 	Wanted  int // rows that are wanted
+	Late    int // those of them that nobody asks for any more: see TableOptions.Linger
 	Actual  int // rows that are there
 	Pending int // rows that may differ and wait for their turn, their gate or their source
 	Failed  int // rows whose last attempt failed
@@ -48,7 +49,7 @@ func (t *Table[K, V]) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.ops
-	s.Wanted, s.Actual, s.Pending = len(t.rows.want), t.rows.actualLen(), len(t.dirty)
+	s.Wanted, s.Late, s.Actual, s.Pending = len(t.rows.want), len(t.late), t.rows.actualLen(), len(t.dirty)
 	for _, f := range t.failed {
 		if !errors.Is(f.err, ErrNotReady) {
 			s.Failed++
@@ -79,7 +80,9 @@ func (t *Table[K, V]) Changes() []Change {
 			continue
 		case gone && have:
 			c.Op, c.Old = OpDelete, describe(k, a)
-			c.Held = t.held(k, a, gateErr)
+			if c.Held = t.held(k, a, gateErr); !c.Held && t.lingers(k, a, gateErr) {
+				continue
+			}
 		case gone && want:
 			c.Op, c.New, c.Held, c.Why = OpAdd, describe(k, w), true, gateErr.Error()
 		case gone:
@@ -95,17 +98,37 @@ func (t *Table[K, V]) Changes() []Change {
 	return out
 }
 
-func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx)) }
+func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx, false)) }
 
 // removalCandidates picks now and removes later. changed tells that the tables
 // were changed since the pass began. The pipeline holds the lock.
 func (t *Table[K, V]) removalCandidates(changed bool) func(context.Context) {
-	keys, events := t.removals(changed)
+	return t.removing(changed, false)
+}
+
+func (t *Table[K, V]) removing(changed, early bool) func(context.Context) {
+	keys, events := t.removals(changed, early)
 	return func(ctx context.Context) {
 		t.observe(append(events, t.del(ctx, keys)...))
 		t.shrink()
 	}
 }
+
+// Early is the place in the pipeline of those rows that TableOptions.Early names.
+func (t *Table[K, V]) Early() Stage { return early[K, V]{t} }
+
+// early is a part of a table: all but its passes is the table's.
+type early[K, V comparable] struct{ *Table[K, V] }
+
+func (early[K, V]) part() bool { return true }
+
+func (e early[K, V]) additionPass(ctx context.Context) { e.observe(e.add(ctx, true)) }
+
+func (e early[K, V]) removalCandidates(changed bool) func(context.Context) {
+	return e.removing(changed, true)
+}
+
+func (*Table[K, V]) part() bool { return false }
 
 func (t *Table[K, V]) observe(events []Event[K]) {
 	if t.opts.Observe != nil && len(events) > 0 {

@@ -25,6 +25,14 @@ type TableOptions[K, V comparable] struct {
 	// its source is not in sync, so its absence means nothing. It is not asked for
 	// a row that the gate keeps out. Called as Gate.
 	Hold func(K, V) bool
+	// Linger, when set and true for a row that is there and no longer wanted, has it count
+	// as wanted, as it is: something uses it that no table shows, and nothing is amiss. It
+	// is asked when the row would be removed, also of rows that were found and never
+	// wanted, and in each pass from then on. Called as Gate.
+	Linger func(K, V) bool
+	// Early, when set, tells which rows are added and removed at the place of Table.Early
+	// in the pipeline, and not at the table's own.
+	Early func(K) bool
 	// Observe, when set, is told after a pass about every key that it changed or
 	// failed on. It may touch other tables. No lock is held.
 	Observe func([]Event[K])
@@ -57,6 +65,7 @@ type Table[K, V comparable] struct {
 	dirty  map[K]struct{} // keys that may differ; the rest is known to be equal
 	failed map[K]*failure
 	spared map[K]struct{} // keys whose removal was put off in the last pass
+	late   map[K]struct{} // wanted by Linger alone
 	listed bool           // the actual side need not be read back
 	known  bool           // it has been read back once: what it says counts, even while reading again fails
 	told   bool           // the wanted side was set once: before, that a row is missing means nothing
@@ -83,7 +92,7 @@ func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptio
 	}
 	return &Table[K, V]{
 		name: name, driver: driver, opts: opts, now: time.Now, mu: new(sync.Mutex),
-		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{},
+		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{}, late: map[K]struct{}{},
 	}
 }
 
@@ -137,6 +146,7 @@ func (t *Table[K, V]) TouchWhere(match func(K, V) bool) {
 }
 
 func (t *Table[K, V]) want(k K, v V) {
+	delete(t.late, k)
 	if old, ok := t.rows.wanted(k); ok && old == v {
 		return
 	}
@@ -145,6 +155,7 @@ func (t *Table[K, V]) want(k K, v V) {
 }
 
 func (t *Table[K, V]) remove(k K) {
+	delete(t.late, k)
 	if _, ok := t.rows.wanted(k); ok {
 		t.rows.unwant(k)
 		t.touch(k)
@@ -163,7 +174,11 @@ func (t *Table[K, V]) State(k K) (programmed bool, err error) {
 	return t.state(k)
 }
 
-// ProgrammedLocked is State for use inside a Gate of the same pipeline.
+// StateLocked is State for use inside a Gate of the same pipeline, and ProgrammedLocked the
+// first half of it.
+func (t *Table[K, V]) StateLocked(k K) (programmed bool, err error) { return t.state(k) }
+
+// ProgrammedLocked tells whether a wanted row is in place. See StateLocked.
 func (t *Table[K, V]) ProgrammedLocked(k K) bool { ok, _ := t.state(k); return ok }
 
 // WantedLocked tells whether a row is wanted, for use inside a Gate or Hold of

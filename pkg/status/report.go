@@ -49,6 +49,9 @@ type Table struct {
 	Wanted *int `json:"wanted,omitempty"`
 	Actual int  `json:"actual"`
 	Failed *int `json:"failed,omitempty"`
+	// Lingering are those of Wanted that nobody asks for any more: flows that are known may
+	// still need them.
+	Lingering int `json:"lingering,omitempty"`
 	// Maps are the maps that hold the rows, for tables of the data plane.
 	Maps []MapFill `json:"maps,omitempty"`
 	// Held tells that nothing is deleted now, and why.

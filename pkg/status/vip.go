@@ -114,6 +114,13 @@ type VIPExplanation struct {
 	Backend *intent.Backend `json:"backend,omitempty"`
 }
 
+// Flows is the answer to "sluicectl lb flows".
+type Flows struct {
+	Flows []Flow `json:"flows"`
+	// Known is how many there are: more than are listed, where these are too many.
+	Known int `json:"known"`
+}
+
 // Flow is a row of "sluicectl lb flows".
 type Flow struct {
 	VNI      intent.VNI      `json:"vni"`

@@ -42,6 +42,8 @@ func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
 		return t.kernelGate(k, a)
 	case !t.Routes.ProgrammedLocked(k):
 		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
+	case a.VIPs:
+		return t.vipGate(k)
 	}
 	return nil
 }
@@ -194,6 +196,7 @@ func (t *Tables) gatewaysChanged(events []reconcile.Event[intent.GatewayKey]) {
 }
 
 func (t *Tables) steeringChanged(events []reconcile.Event[intent.SteeringKey]) {
+	t.fromChanged(events)
 	hit, made := map[intent.GatewayKey]bool{}, map[intent.GatewayKey]bool{}
 	for _, e := range events {
 		if e.Key.Kind == intent.SteerToOVN || e.Key.Kind == intent.SteerSource || e.Key.Kind == intent.SteerRouted {

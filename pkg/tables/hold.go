@@ -38,6 +38,13 @@ func (t *Tables) Misses(others map[intent.RouteKey]intent.NextHopSet) bool {
 	return false
 }
 
+// holdVIPs keeps a VRF's VIPs, and what leads to their backends, until OVN is in sync and has
+// said all of the VRF: most of what they are made of is in the Northbound database. They are
+// kept for a moment after a gateway port of the VRF has gone.
+func (t *Tables) holdVIPs(vni intent.VNI) bool {
+	return !t.src.OVN() || t.src.Pending(vni) || t.moves.vrf(vni)
+}
+
 // holdFlow keeps a flow until OVN is in sync; one that brings packets of a source
 // here, also until all is said of the gateway port's VRF.
 func (t *Tables) holdFlow(k intent.SteeringKey, _ intent.Steering) bool {
@@ -48,7 +55,7 @@ func (t *Tables) holdFlow(k intent.SteeringKey, _ intent.Steering) bool {
 		return t.src.Pending(intent.DefaultVRF)
 	}
 	g, ok := t.Gateways.LookupLocked(k.Gateway)
-	return ok && k.Kind == intent.SteerSource && t.src.Pending(g.VNI)
+	return ok && (k.Kind == intent.SteerSource || k.Kind == intent.SteerAnswer) && t.src.Pending(g.VNI)
 }
 
 // holdLearned keeps what a router has learned that OVN does not show until it is in

@@ -83,6 +83,7 @@ type Tables struct {
 	// alone. Guarded by the pipeline.
 	paths           map[intent.VNI]carried
 	moves           *moves
+	ways            *ways
 	Bridges         *reconcile.Table[intent.BridgeKey, intent.Bridge]
 	KernelVRFs      *reconcile.Table[intent.VNI, intent.KernelVRF]
 	KernelGateways  *reconcile.Table[intent.GatewayKey, intent.KernelGateway]
@@ -103,7 +104,7 @@ type Tables struct {
 
 // New makes the tables, empty. It does no I/O.
 func New(d Drivers, src Sources, opts Options) *Tables {
-	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves()}, opts.Status
+	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays()}, opts.Status
 	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg,
 		func(b intent.BridgeKey, _ intent.Bridge) bool { return t.moves.bridge(b) }, t.bridgesChanged)
 	t.kernelPath(d, opts.Status)
@@ -120,10 +121,14 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Hold:    func(netip.Addr, intent.VTEP) bool { return !src.BGP() || src.Lingers("", nil) },
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})
-	t.BackendRoutes = fromOVN("backend-routes", "backend-route", orNone(d.BackendRoutes), src, reg,
-		func(k intent.RouteKey, _ intent.BackendRoute) bool { return t.moves.vrf(k.VNI) }, nil)
-	t.VIPs = fromOVN("vips", "vip", orNone(d.VIPs), src, reg,
-		func(k intent.VIPKey, _ intent.VIP) bool { return t.moves.vrf(k.VNI) }, nil)
+	t.BackendRoutes = reconcile.NewTable("backend-routes", orNone(d.BackendRoutes), reconcile.TableOptions[intent.RouteKey, intent.BackendRoute]{
+		Hold:    func(k intent.RouteKey, _ intent.BackendRoute) bool { return t.holdVIPs(k.VNI) },
+		Linger:  t.lingerTo,
+		Observe: observe(reg.Reporter("backend-routes"), "backend-route", t.toChanged),
+	})
+	t.VIPs = reconcile.NewTable("vips", orNone(d.VIPs), reconcile.TableOptions[intent.VIPKey, intent.VIP]{
+		Hold: func(k intent.VIPKey, _ intent.VIP) bool { return t.holdVIPs(k.VNI) }, Await: t.awaitVIP, Observe: observe(reg.Reporter("vips"), "vip", t.vipsChanged),
+	})
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
 		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
 	})
@@ -131,7 +136,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Observe: observe(reg.Reporter("underlay-devices"), "underlay-device", t.underlayDevicesChanged),
 	})
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
-		Hold: t.holdFlow, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
+		Hold: t.holdFlow, Linger: t.lingerFrom, Early: early, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
 	})
 	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg,
 		func(vni intent.VNI, _ intent.VRFPolicy) bool { return t.moves.vrf(vni) }, t.policiesChanged)
@@ -146,7 +151,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Hold: t.holdLearned, Observe: observe[intent.LearnedKey](reg.Reporter("learned-routes"), "learned-route", nil),
 	})
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
-		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.BackendRoutes, t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
+		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.BackendRoutes, t.Steering.Early(), t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
 	return t
 }
 

@@ -84,6 +84,8 @@ type bench struct {
 	gateways         *mapDriver[intent.GatewayKey, intent.Gateway]
 	announced        *mapDriver[intent.RouteKey, intent.Announcement]
 	routesThere      *mapDriver[intent.RouteKey, intent.Route]
+	backendRoutes    *mapDriver[intent.RouteKey, intent.BackendRoute]
+	vips             *mapDriver[intent.VIPKey, intent.VIP]
 	reg              *status.Registry
 }
 
@@ -109,12 +111,14 @@ func newBench() *bench {
 	b.kernelVRFs = newDriver[intent.VNI, intent.KernelVRF]("kernel-vrf", j)
 	b.kernelGateways = newDriver[intent.GatewayKey, intent.KernelGateway]("kernel-gateway", j)
 	b.kernelRoutes = newDriver[intent.RouteKey, intent.Route]("kernel-route", j)
+	b.backendRoutes = newDriver[intent.RouteKey, intent.BackendRoute]("backend-route", j)
+	b.vips = newDriver[intent.VIPKey, intent.VIP]("vip", j)
 	b.reg = status.NewRegistry(slog.New(slog.DiscardHandler))
 	b.drivers = Drivers{
 		Bridges: b.bridges, VRFs: b.vrfs, KernelVRFs: b.kernelVRFs, KernelGateways: b.kernelGateways, KernelRoutes: b.kernelRoutes,
 		Gateways: b.gateways, Served: newDriver[intent.ServedKey, intent.Served]("served", j),
 		VTEPs: newDriver[netip.Addr, intent.VTEP]("vtep", j), Routes: b.routesThere,
-		Steering: b.flows, Policies: b.policies,
+		Steering: b.flows, Policies: b.policies, BackendRoutes: b.backendRoutes, VIPs: b.vips,
 		Announcements: b.announced,
 	}
 	b.Tables = New(b.drivers, Sources{

@@ -1,0 +1,79 @@
+package tables
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// FlowIdle is how long the programs know a flow without a packet at most: one of TCP
+// that is open (RFC 5382).
+const FlowIdle = 7440 * time.Second
+
+// mostLingering is how many rows of a table stay for flows at most, so that those that are
+// wanted have room.
+const mostLingering = 4096
+
+// lingerMemory is how long after its end it is known that a row lingered. It is more than the
+// tables go without a pass.
+const lingerMemory = 10 * time.Minute
+
+// linger is until when rows stay that nobody asks for any more, since flows that are known may
+// need them. What was never told to have been left is left when it is first seen to be: after
+// a start, what the last process found no time to remove. Guarded by the pipeline.
+type linger[K comparable] struct {
+	now   func() time.Time
+	most  int
+	until map[K]time.Time
+}
+
+func newLinger[K comparable]() linger[K] {
+	return linger[K]{now: time.Now, most: mostLingering, until: map[K]time.Time{}}
+}
+
+// leave has a row stay from now on; with ended its flows have ended, and only others may
+// need it.
+func (l *linger[K]) leave(k K, ended bool) {
+	now := l.now()
+	switch {
+	case !ended:
+		l.until[k] = now.Add(FlowIdle)
+	case l.until[k].Before(now):
+		l.until[k] = now
+	}
+}
+
+// keeps tells whether a row stays.
+func (l *linger[K]) keeps(k K) bool {
+	now := l.now()
+	until, seen := l.until[k]
+	if seen && now.Before(until.Add(lingerMemory)) {
+		return now.Before(until)
+	}
+	if !seen && len(l.until) >= l.most {
+		return false
+	}
+	l.until[k] = now.Add(FlowIdle)
+	return true
+}
+
+// forget drops what is over, and of more rows than may stay those that would go first.
+func (l *linger[K]) forget() {
+	now := l.now()
+	maps.DeleteFunc(l.until, func(_ K, until time.Time) bool { return !now.Before(until.Add(lingerMemory)) })
+	if len(l.until) <= l.most {
+		return
+	}
+	type end struct {
+		key K
+		at  time.Time
+	}
+	ends := make([]end, 0, len(l.until))
+	for k, at := range l.until {
+		ends = append(ends, end{k, at})
+	}
+	slices.SortFunc(ends, func(a, b end) int { return a.at.Compare(b.at) })
+	for _, e := range ends[:len(ends)-l.most] {
+		delete(l.until, e.key)
+	}
+}

@@ -1,0 +1,145 @@
+package tables
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// SetVIPs replaces the wanted VIPs. Call it inside an update of the pipeline.
+func (t *Tables) SetVIPs(all map[intent.VIPKey]intent.VIP) {
+	var gone []intent.VIPKey
+	t.VIPs.EachLocked(func(k intent.VIPKey, _ intent.VIP) {
+		if _, stays := all[k]; !stays {
+			gone = append(gone, k)
+		}
+	})
+	t.followVIPs(all, gone)
+	t.VIPs.Set(all)
+}
+
+// UpdateVIPs changes the wanted VIPs. Call it inside an update of the pipeline.
+func (t *Tables) UpdateVIPs(set map[intent.VIPKey]intent.VIP, gone []intent.VIPKey) {
+	t.followVIPs(set, gone)
+	t.VIPs.Update(set, gone)
+}
+
+// followVIPs is told of a change of the wanted VIPs before it is made.
+func (t *Tables) followVIPs(set map[intent.VIPKey]intent.VIP, gone []intent.VIPKey) {
+	left := false
+	for _, k := range gone {
+		if _, again := set[k]; again {
+			continue
+		}
+		if old, had := t.VIPs.LookupLocked(k); had {
+			left = t.leave(old, intent.VIP{Key: k, Flush: old.Flush}) || left
+			t.ways.remove(k)
+		}
+	}
+	for k, v := range set {
+		old, had := t.VIPs.LookupLocked(k)
+		if had && old.Backends != v.Backends {
+			left = t.leave(old, v) || left
+		}
+		if !had {
+			t.ways.add(k)
+		}
+	}
+	if left {
+		t.ways.to.forget()
+		t.ways.from.forget()
+	}
+}
+
+// awaitVIP leaves a VIP as it is until there are ways to all of its backends that get new
+// flows, and back: what it led to another one would be dropped, or answered to nobody. A
+// backend that it leads to already is not waited for.
+func (t *Tables) awaitVIP(k intent.VIPKey, v, actual intent.VIP, _ bool) error {
+	var led map[netip.AddrPort]bool
+	for _, b := range v.Backends.All() {
+		err := t.way(k, b)
+		if err == nil {
+			continue
+		}
+		if led == nil {
+			led = map[netip.AddrPort]bool{}
+			for _, old := range actual.Backends.All() {
+				led[netip.AddrPortFrom(old.Addr, old.Port)] = old.Weight > 0
+			}
+		}
+		if !led[netip.AddrPortFrom(b.Addr, b.Port)] {
+			return err
+		}
+	}
+	return nil
+}
+
+// vipGate lets an address that nothing but VIPs has be announced once one of them is served,
+// by whomever. A VIP that is added to the address, or changed, takes nothing from the others.
+func (t *Tables) vipGate(address intent.RouteKey) error {
+	err := fmt.Errorf("%w for a VIP of %s", reconcile.ErrNotReady, address)
+	for _, k := range t.ways.at[address] {
+		if err = t.served(k); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// served tells whether connections to a VIP come about: OVN balances it, be it that its row
+// is refused, or eBPF does, with ways to its backends and back.
+func (t *Tables) served(k intent.VIPKey) error {
+	want, _ := t.VIPs.LookupLocked(k)
+	v, there := t.VIPs.ActualLocked(k)
+	_, err := t.VIPs.StateLocked(k)
+	switch {
+	case want.OVN || there && v.OVN:
+		return nil
+	case !there && err != nil && !errors.Is(err, reconcile.ErrNotReady):
+		return nil
+	case !there || v.Key != k || !t.VIPs.KnownLocked():
+		return fmt.Errorf("%w for VIP %s", reconcile.ErrNotReady, k)
+	}
+	for _, b := range v.Backends.All() {
+		if err := t.way(k, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vipsChanged opens and closes the gates of addresses.
+func (t *Tables) vipsChanged(events []reconcile.Event[intent.VIPKey]) {
+	var hit []intent.RouteKey
+	t.Pipeline.View(func() {
+		for _, e := range events {
+			address := intent.NewHostKey(e.Key.VNI, e.Key.Addr)
+			if t.Announcements.WantedLocked(address) && (!e.Programmed || !t.Announcements.ProgrammedLocked(address)) {
+				hit = append(hit, address)
+			}
+		}
+	})
+	if len(hit) > 0 {
+		t.Pipeline.Update(func() { t.Announcements.Touch(hit...) })
+	}
+}
+
+// waysChanged has VIPs looked at again that wait for ways, and the gates of addresses. It is
+// told in which VRFs ways were made, and in which one that is wanted is not there.
+func (t *Tables) waysChanged(made, broken map[intent.VNI]bool) {
+	if len(made)+len(broken) == 0 {
+		return
+	}
+	t.Pipeline.Update(func() {
+		waits := func(k intent.VIPKey, _ intent.VIP) bool { return made[k.VNI] && !t.VIPs.ProgrammedLocked(k) }
+		if _, any := t.VIPs.UnplacedLocked(waits); any {
+			t.VIPs.TouchWhere(waits)
+		}
+		t.Announcements.TouchWhere(func(k intent.RouteKey, a intent.Announcement) bool {
+			return a.VIPs && (broken[k.VNI] || made[k.VNI] && !t.Announcements.ProgrammedLocked(k))
+		})
+	})
+}
