@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/test/bench/daemons"
 	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
@@ -87,7 +88,7 @@ func (b *cloudBench) settle(ctx context.Context) error {
 		return err
 	}
 	for {
-		before, err := cpuOf(ps)
+		before, err := daemons.Processor(ps)
 		if err != nil {
 			return err
 		}
@@ -96,7 +97,7 @@ func (b *cloudBench) settle(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(2 * time.Second):
 		}
-		after, err := cpuOf(ps)
+		after, err := daemons.Processor(ps)
 		if err != nil {
 			return err
 		}
@@ -211,12 +212,12 @@ func (b *cloudBench) atRest(ctx context.Context) error {
 	if err := sleep(ctx, 10*time.Second); err != nil {
 		return err
 	}
-	rss, err := residentOf(b.daemon.Pid())
+	rss, err := daemons.Resident(b.daemon.Pid())
 	if err != nil {
 		return err
 	}
 	b.rep.add("resident memory "+b.title, float64(rss)/(1<<20), "MiB", atMost(250))
-	before, err := cpuOf([]*lab.Process{b.daemon})
+	before, err := daemons.Processor([]*lab.Process{b.daemon})
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (b *cloudBench) atRest(ctx context.Context) error {
 	if err := sleep(ctx, b.rest); err != nil {
 		return err
 	}
-	after, err := cpuOf([]*lab.Process{b.daemon})
+	after, err := daemons.Processor([]*lab.Process{b.daemon})
 	if err != nil {
 		return err
 	}

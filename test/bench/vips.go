@@ -23,6 +23,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/test/backend"
+	"github.com/ovn-sluice/sluice/test/bench/daemons"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -45,7 +46,7 @@ func (o options) vips(ctx context.Context, _ io.Writer, rep *report) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Down()) }()
-	if err := o.startAll(ctx, l, loadBalancing); err != nil {
+	if err := daemons.StartAll(ctx, l, o.sluiced, loadBalancing); err != nil {
 		return err
 	}
 	b := vipBench{options: o, lab: l, rep: rep}
