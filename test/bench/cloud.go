@@ -87,24 +87,7 @@ func (b *cloudBench) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		before, err := daemons.Processor(ps)
-		if err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(2 * time.Second):
-		}
-		after, err := daemons.Processor(ps)
-		if err != nil {
-			return err
-		}
-		if after-before < 200*time.Millisecond {
-			return nil
-		}
-	}
+	return daemons.Settle(ctx, ps)
 }
 
 // start measures the daemon from its start until every host is announced.

@@ -70,6 +70,28 @@ func Processor(ps []*lab.Process) (sum time.Duration, err error) {
 	return sum, nil
 }
 
+// Settle waits until processes do next to nothing.
+func Settle(ctx context.Context, ps []*lab.Process) error {
+	for {
+		before, err := Processor(ps)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(2 * time.Second):
+		}
+		after, err := Processor(ps)
+		if err != nil {
+			return err
+		}
+		if after-before < 200*time.Millisecond {
+			return nil
+		}
+	}
+}
+
 // Idle is the time that all processors together have had nothing to do, since the machine
 // was started.
 func Idle() (time.Duration, error) {
