@@ -107,6 +107,9 @@ func (b *bench) floor(ctx context.Context) error {
 		return err
 	}
 	t := &target{name: "itself", machine: name, from: addr, to: servers([]netip.Addr{addr}), next: firstPort}
+	if err := b.await(ctx, asking{}, t); err != nil {
+		return err
+	}
 	for range rounds + 1 {
 		if _, err := b.round(ctx, t, b.Clients, b.Connections/b.Clients); err != nil {
 			return fmt.Errorf("without a network: %w", err)

@@ -45,12 +45,17 @@ func (u *usage) add(o usage) {
 	*u = u.minus(usage{-o.wall, -o.idle, -o.switches, -o.servers, -o.generator})
 }
 
-// String says who had the processors.
+// lab is what the lab has used. A busy machine makes a connection take longer, and hardly makes
+// it more work.
+func (u usage) lab() time.Duration { return u.switches + u.servers + u.generator }
+
+// String says who had the processors. The rest is the kernel's threads, and all that has
+// nothing to do with it.
 func (u usage) String() string {
 	if u.wall <= 0 {
-		return "nothing"
+		return "nothing is known of processors"
 	}
 	share := func(d time.Duration) float64 { return 100 * float64(d) / float64(u.wall) }
-	return fmt.Sprintf("processors: Open vSwitch %.0f %%, servers %.0f %%, generator %.0f %%, idle %.0f %%",
-		share(u.switches), share(u.servers), share(u.generator), share(u.idle))
+	return fmt.Sprintf("processors: Open vSwitch %.0f %%, servers %.0f %%, generator %.0f %%, idle %.0f %%, the rest %.0f %%",
+		share(u.switches), share(u.servers), share(u.generator), share(u.idle), share(u.wall-u.idle-u.lab()))
 }
