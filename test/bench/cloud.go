@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/test/bench/daemons"
 	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
@@ -86,24 +87,7 @@ func (b *cloudBench) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		before, err := cpuOf(ps)
-		if err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(2 * time.Second):
-		}
-		after, err := cpuOf(ps)
-		if err != nil {
-			return err
-		}
-		if after-before < 200*time.Millisecond {
-			return nil
-		}
-	}
+	return daemons.Settle(ctx, ps)
 }
 
 // start measures the daemon from its start until every host is announced.
@@ -211,12 +195,12 @@ func (b *cloudBench) atRest(ctx context.Context) error {
 	if err := sleep(ctx, 10*time.Second); err != nil {
 		return err
 	}
-	rss, err := residentOf(b.daemon.Pid())
+	rss, err := daemons.Resident(b.daemon.Pid())
 	if err != nil {
 		return err
 	}
 	b.rep.add("resident memory "+b.title, float64(rss)/(1<<20), "MiB", atMost(250))
-	before, err := cpuOf([]*lab.Process{b.daemon})
+	before, err := daemons.Processor([]*lab.Process{b.daemon})
 	if err != nil {
 		return err
 	}
@@ -224,7 +208,7 @@ func (b *cloudBench) atRest(ctx context.Context) error {
 	if err := sleep(ctx, b.rest); err != nil {
 		return err
 	}
-	after, err := cpuOf([]*lab.Process{b.daemon})
+	after, err := daemons.Processor([]*lab.Process{b.daemon})
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/test/bench/forwarding"
+	"github.com/ovn-sluice/sluice/test/bench/load"
 	"github.com/ovn-sluice/sluice/test/bench/metadata"
 	"github.com/ovn-sluice/sluice/test/bench/programs"
 )
@@ -34,12 +35,14 @@ type options struct {
 	rest           time.Duration
 	parts          string
 	metadata       metadataOptions
+	balancing      balancingOptions
 }
 
 func main() {
 	var o options
 	listen := flag.String("listen", "", "be the BGP neighbour that this JSON describes, and report what arrives")
 	agent := flag.String("agent", "", "stand in for neutron's metadata agent, as this JSON says")
+	requests := flag.Bool("load", false, "make the requests that standard input orders")
 	flag.StringVar(&o.out, "out", "", "write the results as JSON to this file")
 	flag.StringVar(&o.sluiced, "sluiced", "bin/sluiced", "the daemon to measure")
 	flag.StringVar(&o.labName, "name", "bench", "name of the lab")
@@ -50,6 +53,7 @@ func main() {
 	flag.IntVar(&o.moves, "moves", 20, "moves of gateway ports")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long to watch the CPU time of a daemon at rest")
 	o.metadata.flags()
+	o.balancing.flags()
 	flag.StringVar(&o.parts, "parts", strings.Join(partNames(), ","), "what to measure")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -60,6 +64,9 @@ func main() {
 	}
 	if *agent != "" {
 		run = func() error { return metadata.RunAgent(ctx, *agent) }
+	}
+	if *requests {
+		run = func() error { return load.Serve(ctx, os.Stdin, os.Stdout) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -77,7 +84,8 @@ type part struct {
 var parts = []part{
 	{"programs", options.programs},
 	{"balance", options.balance},
-	{"vips", options.vips},
+	{"balancing", options.measureBalancing},
+	{"health", options.health},
 	{"forwarding", options.forwarding},
 	{"small", func(o options, ctx context.Context, out io.Writer, rep *report) error {
 		return o.cloud(ctx, out, rep, small)

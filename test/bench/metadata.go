@@ -51,15 +51,6 @@ func (o options) measureMetadata(ctx context.Context, out io.Writer, rep *report
 		cfg.Networks = append(cfg.Networks, n)
 	}
 	results, err := metadata.Run(ctx, cfg)
-	for _, r := range results {
-		g := noGoal
-		if r.Goal != nil {
-			g = goal{limit: r.Goal.Limit, least: r.Goal.Least}
-		}
-		rep.add(r.Name, r.Value, r.Unit, g)
-		if r.Note != "" {
-			rep.note(r.Note)
-		}
-	}
+	rep.all(results)
 	return err
 }

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
-	"github.com/ovn-sluice/sluice/test/demo"
+	"github.com/ovn-sluice/sluice/test/bench/daemons"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -31,7 +30,7 @@ func (o options) move(ctx context.Context, out io.Writer, rep *report) (err erro
 	if err := l.PrepareMoves(ctx); err != nil {
 		return err
 	}
-	if err := o.startAll(ctx, l, ""); err != nil {
+	if err := daemons.StartAll(ctx, l, o.sluiced, ""); err != nil {
 		return err
 	}
 	var all []lab.Move
@@ -48,26 +47,5 @@ func (o options) move(ctx context.Context, out io.Writer, rep *report) (err erro
 	ours, ovn := lab.Medians(all)
 	rep.add(fmt.Sprintf("gateway move, more than OVN's own outage, median of %d", len(all)), float64(ours-ovn)/float64(time.Millisecond), "ms", atMost(moreThanOVN))
 	rep.note(fmt.Sprintf("%v against %v", ours.Round(time.Millisecond), ovn.Round(time.Millisecond)))
-	return nil
-}
-
-// startAll runs the daemon on every chassis; more is for its configuration.
-func (o options) startAll(ctx context.Context, l *lab.Lab, more string) error {
-	rr, err := l.Node("rr")
-	if err != nil {
-		return err
-	}
-	binary, err := filepath.Abs(o.sluiced)
-	if err != nil {
-		return err
-	}
-	for _, n := range l.Nodes() {
-		if n.Kind != lab.KindChassis {
-			continue
-		}
-		if _, err := l.StartSluiced(ctx, n.Name, lab.Sluiced{Binary: binary, Config: fmt.Sprintf(demo.Config, rr.VTEP4) + more}); err != nil {
-			return err
-		}
-	}
 	return nil
 }

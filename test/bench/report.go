@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
+
+	"github.com/ovn-sluice/sluice/test/bench/measure"
 )
 
 // result is one line of the table and of the JSON file.
@@ -58,6 +60,20 @@ func (g goal) miss(v float64) string {
 func (r *report) add(name string, value float64, unit string, g goal) {
 	missed := g.miss(value)
 	r.results = append(r.results, result{Name: name, Value: value, Unit: unit, Goal: g.String(), Met: missed == "", note: missed})
+}
+
+// all adds results of a part.
+func (r *report) all(list []measure.Result) {
+	for _, one := range list {
+		g := noGoal
+		if one.Goal != nil {
+			g = goal{limit: one.Goal.Limit, least: one.Goal.Least}
+		}
+		r.add(one.Name, one.Value, one.Unit, g)
+		if one.Note != "" {
+			r.note(one.Note)
+		}
+	}
 }
 
 // note adds a remark to the last line of the table.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/ovn-sluice/sluice/test/bench/measure"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -42,8 +43,8 @@ func (s *sluiceSide) bindings(ctx context.Context) (err error) {
 	if len(all) == 0 {
 		return nil
 	}
-	s.add("metadata binding to first answer p50", quantile(all, 0.5), "ms", nil, fmt.Sprintf("%d bindings, %d networks", len(all), s.networks))
-	s.add("metadata binding to first answer p99", quantile(all, 0.99), "ms", atMost(bindingGoal), "")
+	s.add("metadata binding to first answer p50", measure.Quantile(all, 0.5), "ms", nil, fmt.Sprintf("%d bindings, %d networks", len(all), s.networks))
+	s.add("metadata binding to first answer p99", measure.Quantile(all, 0.99), "ms", measure.AtMost(bindingGoal), "")
 	return nil
 }
 

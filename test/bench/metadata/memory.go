@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // memory is in bytes.
@@ -70,6 +69,3 @@ func fields(file string, names ...string) (sum int64, err error) {
 	}
 	return sum, nil
 }
-
-// ms is a time in milliseconds.
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/test/bench/load"
+	"github.com/ovn-sluice/sluice/test/bench/measure"
 	"github.com/ovn-sluice/sluice/test/haproxy"
 	"github.com/ovn-sluice/sluice/test/nova"
 )
@@ -64,12 +66,12 @@ func TestClassic(t *testing.T) {
 	if c.used.user < networks<<20 {
 		t.Errorf("%d haproxies use %d bytes", networks, c.used.user)
 	}
-	var l load
-	if err := l.round(t.Context(), c.clients(networks), b.Requests); err != nil {
+	var l load.Samples
+	if err := round(t.Context(), &l, c.clients(networks), b.Requests); err != nil {
 		t.Fatal(err)
 	}
-	if len(l.took) != b.Requests || len(l.perSecond) != 1 || quantile(l.took, 0.5) > quantile(l.took, 0.99) {
-		t.Errorf("%d requests, %v rounds", len(l.took), l.perSecond)
+	if len(l.Took) != b.Requests || len(l.PerSecond) != 1 || measure.Quantile(l.Took, 0.5) > measure.Quantile(l.Took, 0.99) {
+		t.Errorf("%d requests, %v rounds", len(l.Took), l.PerSecond)
 	}
 	wrong := client{space: netns.Named(c.machine(0)), to: "169.254.169.254:80", instance: c.instance(1)}
 	if _, err := wrong.ask(t.Context(), time.Minute); err == nil {

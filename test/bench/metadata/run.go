@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/ovn-sluice/sluice/test/bench/measure"
 )
 
 // Config says what to measure.
@@ -27,38 +29,20 @@ type Config struct {
 	Out    io.Writer
 }
 
-// Goal is what a value should be at most, or with Least at least; nil: anything.
-type Goal struct {
-	Limit float64
-	Least bool
-}
-
-// Result is one number.
-type Result struct {
-	Name  string
-	Value float64
-	Unit  string
-	Goal  *Goal
-	Note  string
-}
-
-func atMost(v float64) *Goal  { return &Goal{Limit: v} }
-func atLeast(v float64) *Goal { return &Goal{Limit: v, Least: true} }
-
 // bench collects results.
 type bench struct {
 	Config
-	results []Result
+	results []measure.Result
 }
 
-func (b *bench) add(name string, value float64, unit string, goal *Goal, note string) {
-	b.results = append(b.results, Result{name, value, unit, goal, note})
+func (b *bench) add(name string, value float64, unit string, goal *measure.Goal, note string) {
+	b.results = append(b.results, measure.Result{Name: name, Value: value, Unit: unit, Goal: goal, Note: note})
 }
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.Out, format+"\n", args...) }
 
 // Run measures. The results until an error are returned with it.
-func Run(ctx context.Context, cfg Config) ([]Result, error) {
+func Run(ctx context.Context, cfg Config) ([]measure.Result, error) {
 	b := &bench{Config: cfg}
 	if len(cfg.Networks) == 0 {
 		return nil, errors.New("no number of networks")
@@ -125,7 +109,7 @@ func (b *bench) growth(ours, classic []memory) {
 	}
 	grown := func(m []memory) float64 { return mib(m[last].user + m[last].kernel - m[0].user - m[0].kernel) }
 	b.add(fmt.Sprintf("metadata growth of memory, %d to %d networks, of the classic form's", b.Networks[0], b.Networks[last]),
-		grown(ours)/grown(classic), "x", atMost(part), fmt.Sprintf("%.1f against %.1f MiB", grown(ours), grown(classic)))
+		grown(ours)/grown(classic), "x", measure.AtMost(part), fmt.Sprintf("%.1f against %.1f MiB", grown(ours), grown(classic)))
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/bench/measure"
 	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/nova"
@@ -170,7 +171,7 @@ func (s *sluiceSide) restarts(ctx context.Context) error {
 		}
 		proxy = max(proxy, time.Since(begin))
 	}
-	s.add(fmt.Sprintf("metadata restart of sluiced to steady state networks=%d", s.networks), daemon.Seconds(), "s", atMost(restartGoal), fmt.Sprintf("the longest of %d", s.Restarts))
+	s.add(fmt.Sprintf("metadata restart of sluiced to steady state networks=%d", s.networks), daemon.Seconds(), "s", measure.AtMost(restartGoal), fmt.Sprintf("the longest of %d", s.Restarts))
 	s.add(fmt.Sprintf("metadata restart of the proxy to the first answer networks=%d", s.networks), proxy.Seconds(), "s", nil, fmt.Sprintf("the longest of %d", s.Restarts))
 	return nil
 }

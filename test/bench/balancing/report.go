@@ -1,0 +1,63 @@
+package balancing
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/test/bench/measure"
+)
+
+// The goals: what balancing may leave of the connections/s of direct ones, and make of the time
+// that a request takes.
+const (
+	leastOfDirect = 0.95
+	mostOfDirect  = 1.05
+)
+
+// compare makes results of the targets' rounds. Of connections/s the ratio is the median of
+// those of rounds, which stood side by side.
+func (b *bench) compare(from asking, v6 bool, list []*target) {
+	direct, beside, sluice, ovn := list[0], list[1], list[2], list[3]
+	add := func(what string, value float64, unit string, goal *measure.Goal, format string, args ...any) {
+		b.add(fmt.Sprintf("%s %s %s", from.name, familyName(v6), what), value, unit, goal, format, args...)
+	}
+	rate := func(t *target) float64 { return measure.Median(t.busy.PerSecond) }
+	ratio := func(a, b *target) float64 { return measure.Median(measure.Ratios(a.busy.PerSecond, b.busy.PerSecond)) }
+	add("connections/s", ratio(sluice, direct), "x direct", measure.AtLeast(leastOfDirect),
+		"%.0f/s against %.0f/s, medians of %d rounds of %d; %s; spread %s", rate(sluice), rate(direct), len(sluice.busy.PerSecond), b.Connections, sluice.used, spread(sluice.answers))
+	add("connections/s", ratio(sluice, ovn), "x ct_lb", measure.AtLeast(1),
+		"%.0f/s of OVN; %s; spread %s", rate(ovn), ovn.used, spread(ovn.answers))
+	add("direct beside load balancers, connections/s", ratio(beside, direct), "x direct", nil,
+		"%.0f/s; conntrack has %.0f %% of them, and %.0f %% of Sluice's", rate(beside), 100*beside.tracked, 100*sluice.tracked)
+	cost := func(t *target) float64 { return float64(t.used.lab().Microseconds()) / float64(len(t.busy.Took)) }
+	add("processor time of a connection", cost(sluice)/cost(direct), "x direct", nil,
+		"%.0f us against %.0f us, %.0f us beside load balancers, %.0f us of OVN", cost(sluice), cost(direct), cost(beside), cost(ovn))
+	p50 := func(t *target) float64 { return measure.Quantile(t.alone.Took, 0.5) }
+	p99 := func(t *target) float64 { return measure.Quantile(t.alone.Took, 0.99) }
+	add("request p50", p50(sluice)/p50(direct), "x direct", measure.AtMost(mostOfDirect),
+		"%.2f ms against %.2f ms, %d of a client alone", p50(sluice), p50(direct), len(sluice.alone.Took))
+	add("request p50", p50(sluice)/p50(ovn), "x ct_lb", measure.AtMost(1), "%.2f ms of OVN", p50(ovn))
+	add("request p99", p99(sluice)/p99(direct), "x direct", nil,
+		"%.2f ms against %.2f ms, %.2f ms of OVN; with %d clients at once %.2f, %.2f, %.2f ms", p99(sluice), p99(direct), p99(ovn),
+		b.Clients, measure.Quantile(sluice.busy.Took, 0.99), measure.Quantile(direct.busy.Took, 0.99), measure.Quantile(ovn.busy.Took, 0.99))
+}
+
+// spread is how many of the answers each backend has given, in parts of a hundred, the most
+// first.
+func spread(answers map[string]int) string {
+	all := 0
+	for _, n := range answers {
+		all += n
+	}
+	names := slices.SortedFunc(maps.Keys(answers), func(a, b string) int {
+		return cmp.Or(cmp.Compare(answers[b], answers[a]), strings.Compare(a, b))
+	})
+	var out []string
+	for _, name := range names {
+		out = append(out, fmt.Sprintf("%.0f", 100*float64(answers[name])/float64(all)))
+	}
+	return strings.Join(out, "/") + " %"
+}
