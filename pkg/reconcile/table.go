@@ -145,6 +145,16 @@ func (t *Table[K, V]) TouchWhere(match func(K, V) bool) {
 	}
 }
 
+// EachUnwantedLocked calls each for every row that is there and not wanted, inside an update of
+// the pipeline, or a Hold or Linger of it. each may not change this table.
+func (t *Table[K, V]) EachUnwantedLocked(each func(K, V)) {
+	for k, v := range t.rows.other {
+		if _, wanted := t.rows.wanted(k); !wanted {
+			each(k, v)
+		}
+	}
+}
+
 func (t *Table[K, V]) want(k K, v V) {
 	delete(t.late, k)
 	if old, ok := t.rows.wanted(k); ok && old == v {

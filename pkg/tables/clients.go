@@ -24,6 +24,7 @@ type Clients struct {
 	// Clients come last: a machine's packets find VIPs and their backends.
 	Clients *reconcile.Table[intent.ClientKey, intent.Client]
 	inSync  func() bool
+	leaving leaving
 }
 
 // clientsRelist is how often taps are looked at: programs are taken off without an event.
@@ -32,21 +33,25 @@ const clientsRelist = 30 * time.Second
 // NewClients makes the tables, empty. It does no I/O. inSync tells whether the databases of
 // OVN are: a row that is not wanted stays until they are.
 func NewClients(d ClientDrivers, inSync func() bool, opts Options) *Clients {
-	c := &Clients{inSync: inSync}
+	c := &Clients{inSync: inSync, leaving: leaving{now: time.Now, of: map[intent.ClientKey]left{}}}
 	c.Neighbors = reconcile.NewTable("client-neighbors", d.Neighbors, reconcile.TableOptions[intent.NeighborKey, intent.Neighbor]{
 		Hold:    func(intent.NeighborKey, intent.Neighbor) bool { return !inSync() },
+		Linger:  func(k intent.NeighborKey, _ intent.Neighbor) bool { return c.deserted(k.Scope) },
 		Observe: observe(opts.Status.Reporter("client-neighbors"), "client-neighbor", c.neighborsChanged),
 	})
 	c.VIPs = reconcile.NewTable("client-vips", d.VIPs, reconcile.TableOptions[intent.VIPKey, intent.VIP]{
 		Hold:    func(intent.VIPKey, intent.VIP) bool { return !inSync() },
+		Linger:  func(k intent.VIPKey, _ intent.VIP) bool { return c.deserted(k.VNI) },
 		Await:   c.awaitVIP,
 		Observe: observe[intent.VIPKey](opts.Status.Reporter("client-vips"), "client-vip", nil),
 	})
 	c.Clients = reconcile.NewTable("clients", d.Clients, reconcile.TableOptions[intent.ClientKey, intent.Client]{
 		Hold:    func(intent.ClientKey, intent.Client) bool { return !inSync() },
+		Linger:  c.lingerClient,
 		Observe: observe[intent.ClientKey](opts.Status.Reporter("clients"), "client", nil),
 	})
 	c.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, RelistEvery: clientsRelist}, c.Neighbors, c.VIPs, c.Clients)
+	c.leaving.wake = func(after time.Duration) { time.AfterFunc(after, c.Pipeline.Kick) }
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -63,5 +64,65 @@ func TestVIPsOfMachinesAwaitTheirBackends(t *testing.T) {
 		if vips.rows[key] != after {
 			t.Errorf("the VIP is %+v, want %+v", vips.rows[key], after)
 		}
+	}
+}
+
+// TestMachinesLeave: what a machine needs outlives its port for a moment, in which OVN may bind
+// it again; what others have on the switch changes at once all the same.
+func TestMachinesLeave(t *testing.T) {
+	scope, other := intent.Switch(7), intent.Switch(8)
+	var journal []string
+	neighbors := newDriver[intent.NeighborKey, intent.Neighbor]("neighbor", &journal)
+	vips := newDriver[intent.VIPKey, intent.VIP]("vip", &journal)
+	machines := newDriver[intent.ClientKey, intent.Client]("client", &journal)
+	c := NewClients(ClientDrivers{VIPs: vips, Neighbors: neighbors, Clients: machines}, func() bool { return true },
+		Options{Status: status.NewRegistry(slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
+	now, woken := time.Unix(1000, 0), 0
+	c.leaving.now, c.leaving.wake = func() time.Time { return now }, func(time.Duration) { woken++ }
+	want := func(scopes ...intent.VNI) {
+		t.Helper()
+		n, v, m := map[intent.NeighborKey]intent.Neighbor{}, map[intent.VIPKey]intent.VIP{}, map[intent.ClientKey]intent.Client{}
+		for i, s := range scopes {
+			nk := intent.NeighborKey{Scope: s, Addr: netip.MustParseAddr("fd00::9")}
+			vk := intent.VIPKey{VNI: s, Protocol: intent.TCP, Addr: nk.Addr, Port: 80}
+			mk := intent.ClientKey{IfIndex: uint32(s&0xff) + uint32(i)<<8}
+			n[nk], v[vk], m[mk] = intent.Neighbor{Key: nk, VIP: true}, intent.VIP{Key: vk, OVN: true}, intent.Client{Key: mk, Scope: s}
+		}
+		c.Pipeline.Update(func() {
+			c.Neighbors.Set(n)
+			c.VIPs.Set(v)
+			c.Clients.Set(m)
+		})
+		for range 3 {
+			c.Pipeline.Pass(t.Context())
+		}
+	}
+	see := func(what string, rows int) {
+		t.Helper()
+		if len(neighbors.rows) != rows || len(vips.rows) != rows || len(machines.rows) != rows {
+			t.Errorf("%s: %d neighbors, %d VIPs, %d machines, want %d of each", what, len(neighbors.rows), len(vips.rows), len(machines.rows), rows)
+		}
+	}
+	want(scope)
+	want()
+	see("it has just left", 1)
+	want(scope)
+	now = now.Add(time.Hour)
+	want()
+	see("it has just left again", 1)
+	if woken != 2 || !c.Clients.Settled() || !c.VIPs.Settled() {
+		t.Errorf("woken %d times, settled: %t, %t", woken, c.Clients.Settled(), c.VIPs.Settled())
+	}
+	now = now.Add(leaveTime)
+	want()
+	see("it has left", 0)
+	// A switch with another machine loses a VIP at once, and one whose last machine is idle, too.
+	want(scope, other)
+	c.Pipeline.Update(func() { c.VIPs.Set(nil) })
+	for range 3 {
+		c.Pipeline.Pass(t.Context())
+	}
+	if len(vips.rows) != 0 {
+		t.Errorf("VIPs that are gone stay: %v", vips.rows)
 	}
 }

@@ -19,16 +19,19 @@ func TestMachineMigrates(t *testing.T) {
 	}
 	home := c.node
 	for _, to := range []string{"a2", home} {
-		if err := w.MigrateVM(w.Context(), c.name, to); err != nil {
+		balances := func() error {
+			w.eventually(to+" balances for "+c.name, func() error {
+				m, err := w.machine(to, c.name)
+				if err == nil && (m.Path != "ebpf" || m.State != "ok") {
+					err = fmt.Errorf("%+v", m)
+				}
+				return err
+			})
+			return nil
+		}
+		if err := w.MigrateVM(w.Context(), c.name, to, balances); err != nil {
 			t.Fatal(err)
 		}
-		w.eventually(to+" balances for "+c.name, func() error {
-			m, err := w.machine(to, c.name)
-			if err == nil && (m.Path != "ebpf" || m.State != "ok") {
-				err = fmt.Errorf("%+v", m)
-			}
-			return err
-		})
 		for i, vip := range vips {
 			all[i].check()
 			before := w.onTaps(to, vip)
