@@ -62,7 +62,7 @@ func (c *clientsPart) take(e ovn.Event) {
 		c.translator.SetDevices(c.d.taps.devices)
 	}
 	diff := c.translator.Step(e.Rows, e.Dirty, e.InSync)
-	if c.translator.Stale() {
+	if !c.stepped && c.translator.Stale() {
 		return
 	}
 	if c.at != nil {

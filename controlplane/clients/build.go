@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
@@ -22,11 +23,13 @@ const (
 
 // build is what the switches of one step are computed with.
 type build struct {
-	rows    *ovn.Rows
-	cfg     Config
-	book    *acl.Book
-	size    int // of tables, by NB_Global
-	devices map[string]taps.Device
+	rows *ovn.Rows
+	cfg  Config
+	// complete: no row of Northbound is still to come.
+	complete bool
+	book     *acl.Book
+	size     int // of tables, by NB_Global
+	devices  map[string]taps.Device
 	// beyond are the networks of routers, which many switches share.
 	beyond map[ovn.UUID][]side
 }
@@ -34,21 +37,25 @@ type build struct {
 // draft is the outcome of a switch as it is made.
 type draft struct {
 	*build
-	out  outcome
-	at   ovn.UUID
-	name string // as people know it
-	taps taps.Taps
+	// last is what was decided before; nil: nothing. waits: some of it counts, since rows are
+	// still to come.
+	last  *outcome
+	waits bool
+	out   outcome
+	at    ovn.UUID
+	name  string // as people know it
+	taps  taps.Taps
 }
 
 // outcome decides on the VIPs of a switch, and on its machines here; nil: there are none, or
-// its row is still to come.
-func (b *build) outcome(at ovn.UUID) *outcome {
+// its row is still to come. waits: it is to be computed again when Northbound is in sync.
+func (b *build) outcome(at ovn.UUID, last *outcome) (out *outcome, waits bool) {
 	ports := b.rows.ServedOn(at)
 	row, there := b.rows.Datapath(at)
 	if len(ports) == 0 || !there {
-		return nil
+		return nil, false
 	}
-	d := &draft{build: b, at: at, name: row.Network(), taps: taps.Taps{Rows: b.rows, Devices: b.devices, Here: map[string]ovn.PortBinding{}}}
+	d := &draft{build: b, last: last, at: at, name: row.Network(), taps: taps.Taps{Rows: b.rows, Devices: b.devices, Here: map[string]ovn.PortBinding{}}}
 	d.out.scope = intent.Switch(row.TunnelKey)
 	served := d.vips()
 	for _, p := range ports {
@@ -61,7 +68,7 @@ func (b *build) outcome(at ovn.UUID) *outcome {
 			d.idle(p)
 		}
 	}
-	return &d.out
+	return &d.out, d.waits
 }
 
 func (d *draft) say(kind, key string, state status.State, why, detail string) {
@@ -71,7 +78,10 @@ func (d *draft) say(kind, key string, state status.State, why, detail string) {
 // vips decides on the VIPs of the switch, and tells whether there are any.
 func (d *draft) vips() (served bool) {
 	balancers, known := d.rows.BalancersOn(d.at)
-	if !known || len(balancers) == 0 {
+	switch {
+	case !known && !d.complete && d.last != nil && d.last.scope == d.out.scope:
+		return d.keep()
+	case !known || len(balancers) == 0:
 		return false
 	}
 	net := d.network(d.at)
@@ -98,6 +108,18 @@ func (d *draft) vips() (served bool) {
 		}
 	}
 	return served
+}
+
+// keep has what was decided on the VIPs.
+func (d *draft) keep() (served bool) {
+	d.waits = true
+	d.out.vips, d.out.neighbors, d.out.balanced = d.last.vips, d.last.neighbors, d.last.balanced
+	for _, o := range d.last.objects {
+		if o.Kind == kindBalancer {
+			d.out.objects = append(d.out.objects, o)
+		}
+	}
+	return len(d.out.vips) > 0
 }
 
 // neighbor adds where frames for a VIP go, and for its backends, whoever balances it: there
@@ -153,6 +175,12 @@ func complaint(m Machine) status.Object {
 // byACLs decides by the ACLs that see what a machine sends.
 func (d *draft) byACLs(p ovn.PortBinding) loadbalancer.Choice {
 	rules, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
+	if !known && !d.complete {
+		if before, decided := d.decided(p.LogicalPort); decided {
+			d.waits = true
+			return before
+		}
+	}
 	switch {
 	case !known && d.cfg.TrustUnknown:
 		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto, Detail: "its ACLs are not known (loadBalancing.aclUnknown)"}
@@ -162,6 +190,18 @@ func (d *draft) byACLs(p ovn.PortBinding) loadbalancer.Choice {
 		return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLByDestination, Detail: "an ACL of the port looks at where packets go, and would see the backend in place of the VIP"}
 	}
 	return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto}
+}
+
+// decided is what was decided on a machine by its ACLs, if it was.
+func (d *draft) decided(port string) (loadbalancer.Choice, bool) {
+	if d.last == nil {
+		return loadbalancer.Choice{}, false
+	}
+	at := slices.IndexFunc(d.last.machines, func(m Machine) bool { return m.Port == port && m.Tap != intent.Tap{} })
+	if at < 0 {
+		return loadbalancer.Choice{}, false
+	}
+	return d.last.machines[at].Choice, true
 }
 
 // anywhere are addresses that stand for those of a family.

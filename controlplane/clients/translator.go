@@ -117,7 +117,8 @@ func (t *Translator) SetDevices(devices map[string]taps.Device) {
 
 // Step computes the switches that were touched and returns what differs from the step
 // before. While Southbound is not in sync nothing changes, nor does it before Northbound was
-// for the first time; after that its rows stay while it is away.
+// for the first time. After that its rows stay while it is away; and while some are still to
+// come, as when a switch gets a load balancer, what was known of a switch or a machine counts.
 func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, inSync ovn.InSync) Difference {
 	maps.Copy(t.touched, d.Switches)
 	t.whole = t.whole || d.All
@@ -128,10 +129,14 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, inSync ovn.InSync) Differ
 	// Of another size all switches are touched.
 	size, err := loadbalancer.CloudSize(rows.TableSize())
 	whole := t.whole
-	b := &build{rows: rows, cfg: t.cfg, book: &t.book, size: size, devices: t.devices, beyond: map[ovn.UUID][]side{}}
+	b := &build{rows: rows, cfg: t.cfg, complete: inSync.NB, book: &t.book, size: size, devices: t.devices, beyond: map[ovn.UUID][]side{}}
 	s := newStep()
 	for _, id := range t.take(rows) {
-		t.replace(s, id, b.outcome(id))
+		next, waits := b.outcome(id, t.outcomes[id])
+		if waits {
+			t.touched[id] = struct{}{}
+		}
+		t.replace(s, id, next)
 	}
 	t.complain(err)
 	t.forget(whole)
@@ -180,6 +185,6 @@ func (t *Translator) forget(whole bool) {
 	}
 }
 
-// Stale tells whether a database was not in sync in the last step, so that there has to be
-// another when it is.
-func (t *Translator) Stale() bool { return t.stale }
+// Stale tells whether the last step has left something, since a database was not in sync: so
+// there has to be another when it is.
+func (t *Translator) Stale() bool { return t.stale || len(t.touched) > 0 }

@@ -252,3 +252,35 @@ func TestSteps(t *testing.T) {
 		t.Errorf("another MAC address: %+v", d)
 	}
 }
+
+// While rows that a switch or a port names are still to come, what was decided stays: an Idle
+// row would take the programs off the taps of all machines for a moment.
+func TestRowsToCome(t *testing.T) {
+	c := sample()
+	group := func(acls ...ovn.UUID) {
+		c.put(ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: acls})
+	}
+	group()
+	tr := NewTranslator(Config{})
+	whole(tr, c, synced)
+	c.balancer("api", map[string]string{"10.0.0.99:443": "10.0.0.11:443"}, nil)
+	api := c.rows["lb-api"]
+	delete(c.rows, "lb-api")
+	growing := ovn.InSync{SB: true, VSwitch: true}
+	if d := whole(tr, c, growing); !d.Empty() || !tr.Stale() {
+		t.Errorf("a load balancer is to come: %+v", d)
+	}
+	c.put(api)
+	group("acl")
+	if d := whole(tr, c, growing); len(d.VIPs.Set) != 1 || len(d.Clients.Set) > 0 || !tr.Stale() {
+		t.Errorf("it has come, and an ACL is to come: %+v", d)
+	}
+	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "drop", Match: "ip4.dst == 10.0.0.99"}})
+	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(d.Clients.Set) != 1 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLByDestination {
+		t.Errorf("the ACL has come: %+v", d)
+	}
+	delete(c.rows, "acl")
+	if d := whole(tr, c, synced); len(d.Clients.Set) > 0 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLUnknown {
+		t.Errorf("there is no such ACL: %+v", d)
+	}
+}
