@@ -26,6 +26,7 @@ type clientsPart struct {
 	// Guarded by d.mu.
 	translator *clients.Translator
 	complaints uint64         // the translator's, as last reported
+	found      uint64         // tapsPart.found of what the translator was told
 	at         *clientsAtWork // nil until it has started
 	// stepped: what is wanted has been computed once.
 	stepped bool
@@ -46,7 +47,11 @@ func clientsConfig(c config.LoadBalancing) clients.Config {
 
 // take computes what OVN asks for after an event. d.mu is held.
 func (c *clientsPart) take(e ovn.Event) {
-	if c == nil || !c.d.cfg.LoadBalancing.OnTaps() || c.stepped && !e.Dirty.Machines && !e.Dirty.Clients && !e.Dirty.All && !c.translator.Stale() {
+	if c == nil || !c.d.cfg.LoadBalancing.OnTaps() {
+		return
+	}
+	devices := c.found != c.d.taps.found
+	if c.stepped && !devices && len(e.Dirty.Switches) == 0 && !e.Dirty.All && !c.translator.Stale() {
 		return
 	}
 	// What is wanted first is compared with what an earlier sluiced has made: a machine whose
@@ -54,8 +59,12 @@ func (c *clientsPart) take(e ovn.Event) {
 	if !c.stepped && !c.d.taps.lookedFor() {
 		return
 	}
-	diff := c.translator.Step(e.Rows, c.d.taps.devices, e.InSync)
-	if c.translator.Stale() {
+	if devices {
+		c.found = c.d.taps.found
+		c.translator.SetDevices(c.d.taps.devices)
+	}
+	diff := c.translator.Step(e.Rows, e.Dirty, e.InSync)
+	if !c.stepped && c.translator.Stale() {
 		return
 	}
 	if c.at != nil {

@@ -25,6 +25,7 @@ type tapsPart struct {
 	// Guarded by d.mu.
 	interfaces []taps.Interface // whose devices were asked for last
 	devices    map[string]taps.Device
+	found      uint64 // another number whenever devices has changed
 }
 
 const (
@@ -118,7 +119,10 @@ func (t *tapsPart) find() {
 	}
 	t.d.mu.Lock()
 	same := maps.Equal(devices, t.devices)
-	t.devices = devices
+	if !same {
+		t.devices = devices
+		t.found++
+	}
 	t.d.mu.Unlock()
 	if !same {
 		t.d.follower.Again()

@@ -3,7 +3,6 @@ package clients
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -22,155 +21,187 @@ const (
 	kindMachine  = "machine"
 )
 
-// build is one computation.
+// build is what the switches of one step are computed with.
 type build struct {
-	rows     *ovn.Rows
-	cfg      Config
-	taps     taps.Taps
+	rows *ovn.Rows
+	cfg  Config
+	// complete: no row of Northbound is still to come.
+	complete bool
 	book     *acl.Book
 	size     int // of tables, by NB_Global
-	tables   Tables
-	balanced []Balanced
-	machines []Machine
-	objects  []status.Object
+	devices  map[string]taps.Device
+	// beyond are the networks of routers, which many switches share.
+	beyond map[ovn.UUID][]side
 }
 
-func (b *build) compute() {
-	on := map[ovn.UUID][]ovn.PortBinding{}
-	for _, p := range b.rows.ServedPorts() {
-		if _, twice := b.taps.Here[p.LogicalPort]; !twice {
-			b.taps.Here[p.LogicalPort] = p
-			on[p.Datapath] = append(on[p.Datapath], p)
-		}
-	}
-	var err error
-	if b.size, err = loadbalancer.CloudSize(b.rows.TableSize()); err != nil {
-		b.say(kindBalancer, "NB_Global", status.Error, reason.BadLoadBalancer, err.Error())
-	}
-	for _, datapath := range slices.Sorted(maps.Keys(on)) {
-		b.onSwitch(datapath, on[datapath])
-	}
-	slices.SortFunc(b.balanced, func(x, y Balanced) int { return x.VIP.Key.Compare(y.VIP.Key) })
-	slices.SortFunc(b.machines, func(x, y Machine) int { return cmp.Compare(x.Port, y.Port) })
-	slices.SortFunc(b.objects, func(x, y status.Object) int {
-		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Key, y.Key), cmp.Compare(x.Error, y.Error))
-	})
-	b.objects = slices.Compact(b.objects)
+// draft is the outcome of a switch as it is made.
+type draft struct {
+	*build
+	// last is what was decided before; nil: nothing. waits: some of it counts, since rows are
+	// still to come.
+	last  *outcome
+	waits bool
+	out   outcome
+	at    ovn.UUID
+	name  string // as people know it
+	taps  taps.Taps
 }
 
-func (b *build) say(kind, key string, state status.State, why, detail string) {
-	b.objects = append(b.objects, status.Object{Kind: kind, Key: key, State: state, Reason: why, Error: detail})
-}
-
-// onSwitch decides on the VIPs of a switch, and on its machines here.
-func (b *build) onSwitch(datapath ovn.UUID, ports []ovn.PortBinding) {
-	d, there := b.rows.Datapath(datapath)
-	if !there {
-		return
+// outcome decides on the VIPs of a switch, and on its machines here; nil: there are none, or
+// its row is still to come. waits: it is to be computed again when Northbound is in sync.
+func (b *build) outcome(at ovn.UUID, last *outcome) (out *outcome, waits bool) {
+	ports := b.rows.ServedOn(at)
+	row, there := b.rows.Datapath(at)
+	if len(ports) == 0 || !there {
+		return nil, false
 	}
-	scope := intent.Switch(d.TunnelKey)
-	served := b.vips(datapath, d, scope)
+	d := &draft{build: b, last: last, at: at, name: row.Network(), taps: taps.Taps{Rows: b.rows, Devices: b.devices, Here: map[string]ovn.PortBinding{}}}
+	d.out.scope = intent.Switch(row.TunnelKey)
+	served := d.vips()
 	for _, p := range ports {
+		if parent, here := b.rows.ServedPort(p.ParentPort); here {
+			d.taps.Here[p.ParentPort] = parent
+		}
 		if served {
-			b.machine(p, d, scope)
+			d.machine(p)
 		} else {
-			b.idle(p, scope)
+			d.idle(p)
 		}
 	}
+	return &d.out, d.waits
 }
 
-// vips decides on the VIPs of a switch, and tells whether there are any.
-func (b *build) vips(datapath ovn.UUID, d ovn.DatapathBinding, scope intent.VNI) (served bool) {
-	balancers, known := b.rows.BalancersOn(datapath)
-	if !known || len(balancers) == 0 {
+func (d *draft) say(kind, key string, state status.State, why, detail string) {
+	d.out.objects = append(d.out.objects, status.Object{Kind: kind, Key: key, State: state, Reason: why, Error: detail})
+}
+
+// vips decides on the VIPs of the switch, and tells whether there are any.
+func (d *draft) vips() (served bool) {
+	balancers, known := d.rows.BalancersOn(d.at)
+	switch {
+	case !known && !d.complete && d.last != nil && d.last.scope == d.out.scope:
+		return d.keep()
+	case !known || len(balancers) == 0:
 		return false
 	}
-	net := newNetwork(b.rows, datapath)
+	net := d.network(d.at)
+	d.out.vips, d.out.neighbors = map[intent.VIPKey]intent.VIP{}, map[intent.NeighborKey]intent.Neighbor{}
 	taken := map[intent.VIPKey]string{}
 	for _, row := range balancers {
 		name := cmp.Or(row.Name, string(row.UUID))
-		wrong := func(err error) { b.say(kindBalancer, name, status.Error, reason.BadLoadBalancer, err.Error()) }
-		for _, v := range b.rows.VIPs(row, b.size, wrong) {
-			want := v.Intent(scope)
+		wrong := func(err error) { d.say(kindBalancer, name, status.Error, reason.BadLoadBalancer, err.Error()) }
+		for _, v := range d.rows.VIPs(row, d.size, wrong) {
+			want := v.Intent(d.out.scope)
 			if owner, twice := taken[want.Key]; twice {
-				b.say(kindBalancer, name, status.Error, reason.DuplicateAddress, fmt.Sprintf("VIP %s belongs to %s", want.Key, owner))
+				d.say(kindBalancer, name, status.Error, reason.DuplicateAddress, fmt.Sprintf("VIP %s belongs to %s", want.Key, owner))
 				continue
 			}
 			taken[want.Key] = name
 			choice := loadbalancer.Choose(v, net.outside)
-			b.balanced = append(b.balanced, Balanced{Switch: d.Network(), Balancer: name, VIP: want, Backends: v.Backends, Choice: choice})
+			d.out.balanced = append(d.out.balanced, Balanced{Switch: d.name, Balancer: name, VIP: want, Backends: v.Backends, Choice: choice})
 			if choice.Path != loadbalancer.PathEBPF {
 				want = intent.VIP{Key: want.Key, OVN: true}
 			}
 			served = true
-			b.tables.VIPs[want.Key] = want
-			b.neighbors(scope, net, v, choice.Path == loadbalancer.PathEBPF && v.Live())
+			d.out.vips[want.Key] = want
+			d.neighbor(net, v, choice.Path == loadbalancer.PathEBPF && v.Live())
 		}
 	}
 	return served
 }
 
-// idle notes a machine on a switch without VIPs.
-func (b *build) idle(p ovn.PortBinding, scope intent.VNI) {
-	tap, lack := b.taps.Of(p)
-	key := intent.ClientKey{IfIndex: tap.IfIndex, VLAN: tap.VLAN}
-	if _, taken := b.tables.Clients[key]; lack.Reason == "" && !taken {
-		b.tables.Clients[key] = intent.Client{Key: key, Scope: scope, Idle: true}
+// keep has what was decided on the VIPs.
+func (d *draft) keep() (served bool) {
+	d.waits = true
+	d.out.vips, d.out.neighbors, d.out.balanced = d.last.vips, d.last.neighbors, d.last.balanced
+	for _, o := range d.last.objects {
+		if o.Kind == kindBalancer {
+			d.out.objects = append(d.out.objects, o)
+		}
 	}
+	return len(d.out.vips) > 0
 }
 
-// neighbors adds where frames for a VIP go, and for its backends, whoever balances it: there
+// neighbor adds where frames for a VIP go, and for its backends, whoever balances it: there
 // may be flows from before. The VIP's own row says, too, whether machines are told the MAC
 // address, and whether they are answered echo requests.
-func (b *build) neighbors(scope intent.VNI, net *network, v loadbalancer.VIP, served bool) {
-	at := intent.NeighborKey{Scope: scope, Addr: v.Address.Addr()}
-	n := intent.Neighbor{Key: at, VIP: true, Echo: served || b.tables.Neighbors[at].Echo}
+func (d *draft) neighbor(net *network, v loadbalancer.VIP, served bool) {
+	at := intent.NeighborKey{Scope: d.out.scope, Addr: v.Address.Addr()}
+	n := intent.Neighbor{Key: at, VIP: true, Echo: served || d.out.neighbors[at].Echo}
 	n.MAC, n.Answer = net.answer(at.Addr)
-	b.tables.Neighbors[at] = n
+	d.out.neighbors[at] = n
 	for _, backend := range v.Backends {
-		k := intent.NeighborKey{Scope: scope, Addr: backend.Address.Addr()}
+		k := intent.NeighborKey{Scope: d.out.scope, Addr: backend.Address.Addr()}
 		mac, reached := net.way(k.Addr)
-		if _, there := b.tables.Neighbors[k]; !there && reached {
-			b.tables.Neighbors[k] = intent.Neighbor{Key: k, MAC: mac}
+		if _, there := d.out.neighbors[k]; !there && reached {
+			d.out.neighbors[k] = intent.Neighbor{Key: k, MAC: mac}
 		}
 	}
 }
 
-// machine decides on a machine on a switch with VIPs.
-func (b *build) machine(p ovn.PortBinding, d ovn.DatapathBinding, scope intent.VNI) {
-	m := Machine{Port: p.LogicalPort, Switch: d.Network(), State: status.OK}
-	tap, lack := b.taps.Of(p)
-	key := intent.ClientKey{IfIndex: tap.IfIndex, VLAN: tap.VLAN}
-	_, taken := b.tables.Clients[key]
-	switch {
-	case lack.Reason != "":
+// idle notes a machine on a switch without VIPs.
+func (d *draft) idle(p ovn.PortBinding) {
+	if tap, lack := d.taps.Of(p); lack.Reason == "" {
+		d.claim(p, tap, intent.Client{Idle: true})
+	}
+}
+
+func (d *draft) claim(p ovn.PortBinding, tap intent.Tap, row intent.Client) {
+	row.Key, row.Scope = keyOf(tap), d.out.scope
+	d.out.claims = append(d.out.claims, claim{d.at, p.LogicalPort, row})
+}
+
+// machine decides on a machine on a switch with VIPs. Whether another one has its tap is
+// decided with the machines of all switches.
+func (d *draft) machine(p ovn.PortBinding) {
+	m := Machine{Port: p.LogicalPort, Switch: d.name, State: status.OK}
+	tap, lack := d.taps.Of(p)
+	if lack.Reason != "" {
 		m.State, m.Choice = lack.State, loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: lack.Reason, Detail: lack.Detail}
-	case taken:
-		m.State = status.Error
-		m.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.TapConflict, Detail: fmt.Sprintf("another port has the tap %s with VLAN %d", tap.Name, tap.VLAN)}
-	default:
-		m.Tap = tap
-		m.Choice = b.byACLs(p)
-		b.tables.Clients[key] = intent.Client{Key: key, Scope: scope, OVN: m.Choice.Path == loadbalancer.PathOVN}
+	} else {
+		m.Tap, m.Choice = tap, d.byACLs(p)
+		d.claim(p, tap, intent.Client{OVN: m.Choice.Path == loadbalancer.PathOVN})
 	}
 	if m.State != status.OK {
-		b.say(kindMachine, p.LogicalPort, m.State, m.Choice.Reason, m.Choice.Detail)
+		d.out.objects = append(d.out.objects, complaint(m))
 	}
-	b.machines = append(b.machines, m)
+	d.out.machines = append(d.out.machines, m)
+}
+
+func complaint(m Machine) status.Object {
+	return status.Object{Kind: kindMachine, Key: m.Port, State: m.State, Reason: m.Choice.Reason, Error: m.Choice.Detail}
 }
 
 // byACLs decides by the ACLs that see what a machine sends.
-func (b *build) byACLs(p ovn.PortBinding) loadbalancer.Choice {
-	rules, groups, known := b.rows.ACLsOf(p.LogicalPort, p.Datapath)
+func (d *draft) byACLs(p ovn.PortBinding) loadbalancer.Choice {
+	rules, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
+	if !known && !d.complete {
+		if before, decided := d.decided(p.LogicalPort); decided {
+			d.waits = true
+			return before
+		}
+	}
 	switch {
-	case !known && b.cfg.TrustUnknown:
+	case !known && d.cfg.TrustUnknown:
 		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto, Detail: "its ACLs are not known (loadBalancing.aclUnknown)"}
 	case !known:
 		return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLUnknown, Detail: "the port's ACLs are not known"}
-	case b.book.ByDestination(rules, packetsOf(p, groups), b.rows.AddressSet):
+	case d.book.ByDestination(rules, packetsOf(p, groups), d.rows.AddressSet):
 		return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLByDestination, Detail: "an ACL of the port looks at where packets go, and would see the backend in place of the VIP"}
 	}
 	return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto}
+}
+
+// decided is what was decided on a machine by its ACLs, if it was.
+func (d *draft) decided(port string) (loadbalancer.Choice, bool) {
+	if d.last == nil {
+		return loadbalancer.Choice{}, false
+	}
+	at := slices.IndexFunc(d.last.machines, func(m Machine) bool { return m.Port == port && m.Tap != intent.Tap{} })
+	if at < 0 {
+		return loadbalancer.Choice{}, false
+	}
+	return d.last.machines[at].Choice, true
 }
 
 // anywhere are addresses that stand for those of a family.

@@ -15,4 +15,11 @@
 //     balancing) look at where packets go, since they would see the backend in place of the
 //     VIP; and while its ACLs are not known, unless the configuration says otherwise.
 //   - A machine without a tap that programs can be put on is OVN's, too.
+//
+// # What is computed
+//
+// A step computes the switches that ovn.Dirty names, and those of Interfaces with another
+// device than before; all others stay as they were. What crosses switches is put together
+// after that: of ports on one tap the first by switch and name has it, whichever came first.
+// So a change costs what its switches do, and any order of events ends in the same.
 package clients

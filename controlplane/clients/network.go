@@ -20,13 +20,21 @@ type network struct {
 // router is a router port on the switch.
 type router struct {
 	mac intent.MAC
-	// here are its networks on the switch, beyond those of the router's other ports.
-	here, beyond []netip.Prefix
+	// here are its networks on the switch, beyond those of all ports of the router.
+	here   []netip.Prefix
+	own    ovn.UUID
+	beyond []side
 }
 
-func newNetwork(rows *ovn.Rows, datapath ovn.UUID) *network {
+// side is a router port that leads to a network as it is, and the port's networks.
+type side struct {
+	port     ovn.UUID
+	networks []netip.Prefix
+}
+
+func (b *build) network(datapath ovn.UUID) *network {
 	n := &network{hosts: map[netip.Addr]intent.MAC{}}
-	for _, p := range rows.PortsOn(datapath) {
+	for _, p := range b.rows.PortsOn(datapath) {
 		for _, e := range addresses(p) {
 			for _, prefix := range e.Prefixes {
 				if _, taken := n.hosts[prefix.Addr()]; !taken {
@@ -35,33 +43,50 @@ func newNetwork(rows *ovn.Rows, datapath ovn.UUID) *network {
 			}
 		}
 	}
-	for _, port := range rows.RoutersOn(datapath) {
+	for _, port := range b.rows.RoutersOn(datapath) {
 		own := addresses(port)
 		if len(own) == 0 {
 			continue
 		}
-		r := router{mac: own[0].MAC, here: own[0].Prefixes}
 		for _, prefix := range own[0].Prefixes {
-			n.hosts[prefix.Addr()] = r.mac
+			n.hosts[prefix.Addr()] = own[0].MAC
 		}
-		ports := rows.PortsOn(port.Datapath)
-		gateway := map[string]bool{} // what goes there is translated on its way
-		for _, other := range ports {
-			if other.Type == ovn.TypeChassisRedirect {
-				gateway[other.Options["distributed-port"]] = true
-			}
-		}
-		for _, other := range ports {
-			if other.UUID == port.UUID || other.Type != ovn.TypePatch || gateway[other.LogicalPort] {
-				continue
-			}
-			for _, e := range addresses(other) {
-				r.beyond = append(r.beyond, e.Prefixes...)
-			}
-		}
-		n.routers = append(n.routers, r)
+		n.routers = append(n.routers, router{mac: own[0].MAC, here: own[0].Prefixes, own: port.UUID, beyond: b.sides(port.Datapath)})
 	}
 	return n
+}
+
+// sides lists the ports of a router that lead to networks: not those at gateways, where what
+// goes there is translated on its way.
+func (b *build) sides(datapath ovn.UUID) []side {
+	if list, done := b.beyond[datapath]; done {
+		return list
+	}
+	ports := b.rows.PortsOn(datapath)
+	gateway := map[string]bool{}
+	for _, p := range ports {
+		if p.Type == ovn.TypeChassisRedirect {
+			gateway[p.Options["distributed-port"]] = true
+		}
+	}
+	var out []side
+	for _, p := range ports {
+		if p.Type != ovn.TypePatch || gateway[p.LogicalPort] {
+			continue
+		}
+		s := side{port: p.UUID}
+		for _, e := range addresses(p) {
+			s.networks = append(s.networks, e.Prefixes...)
+		}
+		out = append(out, s)
+	}
+	b.beyond[datapath] = out
+	return out
+}
+
+// leads tells whether an address is in a network of another port of the router.
+func (r router) leads(a netip.Addr) bool {
+	return slices.ContainsFunc(r.beyond, func(s side) bool { return s.port != r.own && contains(s.networks, a) })
 }
 
 // addresses are those of a port; what cannot be read is said where it matters.
@@ -80,7 +105,7 @@ func (n *network) way(a netip.Addr) (intent.MAC, bool) {
 		return mac, true
 	}
 	for _, r := range n.routers {
-		if contains(r.beyond, a) {
+		if r.leads(a) {
 			return r.mac, true
 		}
 	}

@@ -65,65 +65,126 @@ type Machine struct {
 	State status.State
 }
 
-// Translator keeps what is balanced on taps. It is used by one goroutine at a time.
+// Translator keeps what is balanced on taps: the outcome of each switch with machines here,
+// and the tables made of them. It is used by one goroutine at a time.
 type Translator struct {
 	cfg      Config
-	tables   Tables
-	balanced []Balanced
-	machines []Machine
-	objects  []status.Object
-	changes  uint64
-	stale    bool
+	outcomes map[ovn.UUID]*outcome
+	scopes   map[intent.VNI]*scope
+	claims   map[intent.ClientKey][]claim
+	devices  map[string]taps.Device
+	book     acl.Book
+	// odd is what is wrong with NB_Global, or empty.
+	odd string
+
+	// What is to be computed in the next step that can be: switches, those of Interfaces
+	// whose devices are others than before, or all.
+	touched map[ovn.UUID]struct{}
+	looked  map[string]struct{}
+	whole   bool
+
+	// stale: a database was not in sync in the last step.
+	stale bool
 	// stepped: both databases were in sync once.
 	stepped bool
-	book    acl.Book
+	// changes counts those of objects, partial the steps that were not of all switches.
+	changes, partial uint64
 }
 
 // NewTranslator is one for which nothing is balanced yet.
 func NewTranslator(cfg Config) *Translator {
-	return &Translator{cfg: cfg, tables: newTables()}
+	return &Translator{
+		cfg: cfg, outcomes: map[ovn.UUID]*outcome{}, scopes: map[intent.VNI]*scope{}, claims: map[intent.ClientKey][]claim{},
+		touched: map[ovn.UUID]struct{}{}, looked: map[string]struct{}{}, whole: true,
+	}
 }
 
-// Step computes all that is balanced and returns what differs from the step before. devices
-// are those that were found for Interfaces, by the Interface's name. While Southbound is not
-// in sync nothing changes, nor does it before Northbound was for the first time; after that
-// its rows stay while it is away.
-func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync ovn.InSync) Difference {
+// SetDevices are the devices that were found for Interfaces, by the Interface's name. They
+// count from the next step on.
+func (t *Translator) SetDevices(devices map[string]taps.Device) {
+	for name, d := range devices {
+		if old, had := t.devices[name]; !had || old != d {
+			t.looked[name] = struct{}{}
+		}
+	}
+	for name := range t.devices {
+		if _, has := devices[name]; !has {
+			t.looked[name] = struct{}{}
+		}
+	}
+	t.devices = maps.Clone(devices)
+}
+
+// Step computes the switches that were touched and returns what differs from the step
+// before. While Southbound is not in sync nothing changes, nor does it before Northbound was
+// for the first time. After that its rows stay while it is away; and while some are still to
+// come, as when a switch gets a load balancer, what was known of a switch or a machine counts.
+func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, inSync ovn.InSync) Difference {
+	maps.Copy(t.touched, d.Switches)
+	t.whole = t.whole || d.All
 	if t.stale = !inSync.SB || !inSync.NB && !t.stepped; t.stale {
 		return Difference{}
 	}
 	t.stepped = true
-	b := &build{rows: rows, cfg: t.cfg, book: &t.book, tables: newTables(), taps: taps.Taps{Rows: rows, Devices: devices, Here: map[string]ovn.PortBinding{}}}
-	b.compute()
-	t.book.Turn()
-	t.balanced, t.machines = b.balanced, b.machines
-	if !slices.Equal(b.objects, t.objects) {
-		t.objects = b.objects
+	// Of another size all switches are touched.
+	size, err := loadbalancer.CloudSize(rows.TableSize())
+	whole := t.whole
+	b := &build{rows: rows, cfg: t.cfg, complete: inSync.NB, book: &t.book, size: size, devices: t.devices, beyond: map[ovn.UUID][]side{}}
+	s := newStep()
+	for _, id := range t.take(rows) {
+		next, waits := b.outcome(id, t.outcomes[id])
+		if waits {
+			t.touched[id] = struct{}{}
+		}
+		t.replace(s, id, next)
+	}
+	t.complain(err)
+	t.forget(whole)
+	return t.merge(s)
+}
+
+// take lists the switches that are to be computed, sorted, which are none any more then.
+func (t *Translator) take(rows *ovn.Rows) []ovn.UUID {
+	for name := range t.looked {
+		for _, id := range rows.SwitchesAt(name) {
+			t.touched[id] = struct{}{}
+		}
+	}
+	out := slices.AppendSeq(make([]ovn.UUID, 0, len(t.touched)), maps.Keys(t.touched))
+	if t.whole {
+		out = slices.AppendSeq(append(out, rows.ServedSwitches()...), maps.Keys(t.outcomes))
+	}
+	t.whole = false
+	clear(t.touched)
+	clear(t.looked)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// complain notes what is wrong with the size of tables of the whole cloud, which matters
+// where there are any.
+func (t *Translator) complain(err error) {
+	odd := ""
+	if err != nil && len(t.outcomes) > 0 {
+		odd = err.Error()
+	}
+	if odd != t.odd {
+		t.odd = odd
 		t.changes++
 	}
-	diff := Difference{VIPs: evpn.NewDelta(t.tables.VIPs, b.tables.VIPs), Neighbors: evpn.NewDelta(t.tables.Neighbors, b.tables.Neighbors),
-		Clients: evpn.NewDelta(t.tables.Clients, b.tables.Clients)}
-	t.tables = b.tables
-	return diff
 }
 
-// Stale tells whether a database was not in sync in the last step, so that there has to be
-// another when it is.
-func (t *Translator) Stale() bool { return t.stale }
+// often is after how many steps matches that nobody has asked for are forgotten: each step
+// asks for few.
+const often = 1000
 
-// Tables is a copy of all tables.
-func (t *Translator) Tables() Tables {
-	return Tables{VIPs: maps.Clone(t.tables.VIPs), Neighbors: maps.Clone(t.tables.Neighbors), Clients: maps.Clone(t.tables.Clients)}
+func (t *Translator) forget(whole bool) {
+	if t.partial++; whole || t.partial >= often {
+		t.partial = 0
+		t.book.Turn()
+	}
 }
 
-// Balanced lists the VIPs of the switches with machines here, sorted.
-func (t *Translator) Balanced() []Balanced { return t.balanced }
-
-// Machines lists the machines here on switches with VIPs, by name.
-func (t *Translator) Machines() []Machine { return t.machines }
-
-// Complaints is another number whenever Objects has changed.
-func (t *Translator) Complaints() uint64 { return t.changes }
-
-// Objects is what is wrong, or held back, or waited for.
-func (t *Translator) Objects() []status.Object { return t.objects }
+// Stale tells whether the last step has left something, since a database was not in sync: so
+// there has to be another when it is.
+func (t *Translator) Stale() bool { return t.stale || len(t.touched) > 0 }

@@ -203,7 +203,7 @@ func TestClients(t *testing.T) {
 				tt.change(c)
 			}
 			tr := NewTranslator(tt.cfg)
-			tr.Step(c.load(), c.devices, synced)
+			whole(tr, c, synced)
 			if got := say(tr); got != tt.want {
 				t.Errorf("\n got %s\nwant %s", got, tt.want)
 			}
@@ -222,27 +222,65 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// whole has a translator take a cloud as a whole.
+func whole(t *Translator, c cloud, inSync ovn.InSync) Difference {
+	t.SetDevices(c.devices)
+	return t.Step(c.load(), ovn.Dirty{All: true}, inSync)
+}
+
 // What is there stays while a database is away, and a step says what has changed.
 func TestSteps(t *testing.T) {
 	c := sample()
 	tr := NewTranslator(Config{})
-	first := tr.Step(c.load(), c.devices, synced)
+	first := whole(tr, c, synced)
 	if len(first.Clients.Set) != 1 || len(first.VIPs.Set) != 1 || len(first.Neighbors.Set) != 3 {
 		t.Fatalf("%+v", first)
 	}
-	if d := tr.Step(ovn.NewRows(), nil, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.Machines()) != 1 {
+	if d := whole(tr, cloud{}, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.Machines()) != 1 {
 		t.Errorf("without Southbound: %+v", d)
 	}
-	if d := NewTranslator(Config{}).Step(c.load(), c.devices, ovn.InSync{SB: true}); !d.Empty() {
+	if d := whole(NewTranslator(Config{}), c, ovn.InSync{SB: true}); !d.Empty() {
 		t.Errorf("before Northbound: %+v", d)
 	}
-	if d := tr.Step(c.load(), c.devices, synced); !d.Empty() || tr.Stale() {
+	if d := whole(tr, c, synced); !d.Empty() || tr.Stale() {
 		t.Errorf("the same again: %+v", d)
 	}
 	c.port("be1", "red", "", "fa:16:3e:00:00:12 10.0.0.11")
-	d := tr.Step(c.load(), c.devices, ovn.InSync{SB: true}) // Northbound is away, and its rows are known
+	d := whole(tr, c, ovn.InSync{SB: true}) // Northbound is away, and its rows are known
 	k := intent.NeighborKey{Scope: intent.Switch(1), Addr: netip.MustParseAddr("10.0.0.11")}
 	if len(d.Neighbors.Set) != 1 || d.Neighbors.Set[k].MAC.String() != "fa:16:3e:00:00:12" || len(d.VIPs.Set)+len(d.Clients.Set) != 0 {
 		t.Errorf("another MAC address: %+v", d)
+	}
+}
+
+// While rows that a switch or a port names are still to come, what was decided stays: an Idle
+// row would take the programs off the taps of all machines for a moment.
+func TestRowsToCome(t *testing.T) {
+	c := sample()
+	group := func(acls ...ovn.UUID) {
+		c.put(ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: acls})
+	}
+	group()
+	tr := NewTranslator(Config{})
+	whole(tr, c, synced)
+	c.balancer("api", map[string]string{"10.0.0.99:443": "10.0.0.11:443"}, nil)
+	api := c.rows["lb-api"]
+	delete(c.rows, "lb-api")
+	growing := ovn.InSync{SB: true, VSwitch: true}
+	if d := whole(tr, c, growing); !d.Empty() || !tr.Stale() {
+		t.Errorf("a load balancer is to come: %+v", d)
+	}
+	c.put(api)
+	group("acl")
+	if d := whole(tr, c, growing); len(d.VIPs.Set) != 1 || len(d.Clients.Set) > 0 || !tr.Stale() {
+		t.Errorf("it has come, and an ACL is to come: %+v", d)
+	}
+	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "drop", Match: "ip4.dst == 10.0.0.99"}})
+	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(d.Clients.Set) != 1 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLByDestination {
+		t.Errorf("the ACL has come: %+v", d)
+	}
+	delete(c.rows, "acl")
+	if d := whole(tr, c, synced); len(d.Clients.Set) > 0 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLUnknown {
+		t.Errorf("there is no such ACL: %+v", d)
 	}
 }

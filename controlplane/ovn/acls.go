@@ -74,11 +74,14 @@ type aclRows struct {
 	sets     map[UUID]AddressSet
 	globals  map[UUID]NBGlobal
 	groupsOf index[UUID] // Logical_Switch_Port → Port_Groups
+	groupsBy index[UUID] // ACL → Port_Groups
 	setName  index[string]
+	aclsBy   index[string] // address set → ACLs that name it
 }
 
 func newACLRows() aclRows {
-	return aclRows{acls: map[UUID]ACL{}, groups: map[UUID]PortGroup{}, sets: map[UUID]AddressSet{}, globals: map[UUID]NBGlobal{}, groupsOf: index[UUID]{}, setName: index[string]{}}
+	return aclRows{acls: map[UUID]ACL{}, groups: map[UUID]PortGroup{}, sets: map[UUID]AddressSet{}, globals: map[UUID]NBGlobal{}, groupsOf: index[UUID]{}, groupsBy: index[UUID]{},
+		setName: index[string]{}, aclsBy: index[string]{}}
 }
 
 // allNB are the rows of the Northbound database, by table.
@@ -89,14 +92,14 @@ func (r *aclRows) allNB() [][]Row {
 func (r *aclRows) put(c Change) {
 	switch c.Table {
 	case TableACL:
-		store(r.acls, c)
+		for _, set := range acl.Sets(store(r.acls, c).Rule.Match) {
+			r.aclsBy.del(set, c.UUID)
+		}
+		for _, set := range acl.Sets(r.acls[c.UUID].Rule.Match) {
+			r.aclsBy.add(set, c.UUID)
+		}
 	case TablePortGroup:
-		for _, id := range store(r.groups, c).Ports {
-			r.groupsOf.del(id, c.UUID)
-		}
-		for _, id := range r.groups[c.UUID].Ports {
-			r.groupsOf.add(id, c.UUID)
-		}
+		r.putGroup(c)
 	case TableAddressSet:
 		r.setName.del(store(r.sets, c).Name, c.UUID)
 		if s, ok := r.sets[c.UUID]; ok {
@@ -104,6 +107,24 @@ func (r *aclRows) put(c Change) {
 		}
 	case TableNBGlobal:
 		store(r.globals, c)
+	}
+}
+
+// putGroup takes a port group. Some have all ports of a cloud, and get one more at a time.
+func (r *aclRows) putGroup(c Change) {
+	old := store(r.groups, c)
+	now := r.groups[c.UUID]
+	for _, id := range beside(old.Ports, now.Ports, true) {
+		r.groupsOf.del(id, c.UUID)
+	}
+	for _, id := range beside(now.Ports, old.Ports, true) {
+		r.groupsOf.add(id, c.UUID)
+	}
+	for _, id := range old.ACLs {
+		r.groupsBy.del(id, c.UUID)
+	}
+	for _, id := range now.ACLs {
+		r.groupsBy.add(id, c.UUID)
 	}
 }
 

@@ -15,11 +15,11 @@ type Dirty struct {
 	// Exposure: what may be exposed without EVPN changed (Needs.Exposure).
 	Exposure bool
 	// Machines: something changed of the machines here, of how they are plugged, or of what
-	// else Needs.Metadata, Needs.Clients and Needs.ACLs follow of them.
+	// else Needs.Metadata and Needs.ACLs follow of them.
 	Machines bool
-	// Clients: something changed of the load balancers of their switches, or of the ports on
-	// these (Needs.Clients).
-	Clients bool
+	// Switches are those with machines here, or with some until now, of which something
+	// changed that their VIPs, or who balances these, may depend on (Needs.Clients).
+	Switches map[UUID]struct{}
 	// relations: the change is of what Discover or Role reads.
 	relations bool
 }
@@ -27,19 +27,19 @@ type Dirty struct {
 // join adds another batch's marks.
 func (d *Dirty) join(o Dirty) {
 	if d.Routers == nil {
-		d.Routers = map[UUID]struct{}{}
+		d.Routers, d.Switches = map[UUID]struct{}{}, map[UUID]struct{}{}
 	}
 	maps.Copy(d.Routers, o.Routers)
+	maps.Copy(d.Switches, o.Switches)
 	d.All = d.All || o.All
 	d.Exposure = d.Exposure || o.Exposure
 	d.Machines = d.Machines || o.Machines
-	d.Clients = d.Clients || o.Clients
 	d.relations = d.relations || o.relations
 }
 
-// Apply brings a batch into the store and says which routers it touches.
+// Apply brings a batch into the store and says what it touches.
 func (r *Rows) Apply(batch []Change) Dirty {
-	d := Dirty{Routers: map[UUID]struct{}{}}
+	d := Dirty{Routers: map[UUID]struct{}{}, Switches: map[UUID]struct{}{}}
 	local := slices.ContainsFunc(batch, func(c Change) bool {
 		return c.Table >= TableOpenvSwitch && c.Table <= TableSSL || c.Table == TableChassis
 	})
@@ -52,15 +52,21 @@ func (r *Rows) Apply(batch []Change) Dirty {
 		old := r.ports[c.UUID]
 		d.Exposure = d.Exposure || r.concernsExposure(c, own.UUID)
 		d.Machines = d.Machines || r.concernsMachines(c, own.UUID)
-		d.Clients = d.Clients || r.concernsClients(c)
-		next, _ := c.New.(PortBinding)
 		d.relations = d.relations || r.relates(c, own.UUID)
-		r.touched(c, next, d.Routers)
+		switches := touch{r, own.UUID, d.Switches}
+		clients, other := r.concernsClients(c, own.UUID), r.counterpart(c)
+		r.touched(c, asPort(c), d.Routers)
+		if clients {
+			switches.switches(c, c.New)
+		}
 		r.put(c)
 		if c.Table != TableServiceMonitor {
 			clear(r.lists)
 		}
 		r.touched(c, old, d.Routers)
+		if clients {
+			switches.switches(c, other)
+		}
 	}
 	if local {
 		r.mappings = ParseMappings(r.External("ovn-bridge-mappings"))
@@ -122,7 +128,7 @@ func isHost(kind string) bool { return kind == TypeVIF || kind == TypeVirtual }
 // nodeFacts are the facts of the node that every router's translation reads.
 func (r *Rows) nodeFacts() map[string]string {
 	own, _ := r.OwnChassis()
-	f := map[string]string{"chassis": string(own.UUID), "bridge": r.IntegrationBridge()}
+	f := map[string]string{"name": r.SystemID(), "chassis": string(own.UUID), "bridge": r.IntegrationBridge()}
 	for network, bridge := range r.mappings {
 		f["map "+network] = bridge
 		f["host "+bridge] = r.hostFact(bridge)
@@ -303,7 +309,7 @@ func (r *Rows) put(c Change) {
 	case TableStaticRoute:
 		store(r.static, c)
 	case TableLogicalSwitch:
-		store(r.switches, c)
+		r.putSwitch(c)
 	case TableAdvertisedRoute:
 		r.putAdvertised(c)
 	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar, TableDatapathGroup, TableSBGlobal:
@@ -328,6 +334,7 @@ func (r *Rows) putPort(c Change) {
 	if old, ok := r.ports[c.UUID]; ok {
 		r.portsChange(old)
 		r.indexPort(old, func(x index[UUID], k UUID) { x.del(k, old.UUID) })
+		r.indexClients(old, index[place].del, index[string].del)
 		r.byName.del(old.LogicalPort, old.UUID)
 		r.byPeer.del(old.Options["peer"], old.UUID)
 		if !r.byDatapath.has(old.Datapath) {
@@ -337,6 +344,7 @@ func (r *Rows) putPort(c Change) {
 	store(r.ports, c)
 	if p, ok := r.ports[c.UUID]; ok {
 		r.indexPort(p, func(x index[UUID], k UUID) { x.add(k, p.UUID) })
+		r.indexClients(p, index[place].add, index[string].add)
 		r.byName.add(p.LogicalPort, p.UUID)
 		if peer := p.Options["peer"]; peer != "" {
 			r.byPeer.add(peer, p.UUID)

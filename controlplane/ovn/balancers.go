@@ -26,9 +26,8 @@ type balancerList struct {
 func (r *Rows) VIPs(b LoadBalancer, size int, wrong func(error)) []loadbalancer.VIP {
 	read, done := r.readings[b.UUID]
 	if !done || read.size != size {
-		row := loadbalancer.Row{Protocol: b.Protocol, VIPs: b.VIPs, Options: b.Options}
-		read = reading{loadbalancer.Read(row, r.TemplateVariables(), size), size}
-		if !row.Templated() {
+		read = reading{loadbalancer.Read(b.row(), r.TemplateVariables(), size), size}
+		if !b.row().Templated() {
 			r.readings[b.UUID] = read
 		}
 	}

@@ -2,6 +2,7 @@ package ovn
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -48,33 +49,107 @@ func (d *discovery) clients(own UUID, w Wanted) {
 	}
 }
 
-// concernsClients tells whether a change is of load balancers, or of where frames to their
-// backends go. Of ports those are followed that are here, and those of switches with load
-// balancers and of their routers.
-func (r *Rows) concernsClients(c Change) bool {
-	if !r.clients {
-		return false
+// place is a switch on a chassis.
+type place struct{ chassis, datapath UUID }
+
+// ServedSwitches lists the switches with ports of ServedPorts, sorted.
+func (r *Rows) ServedSwitches() []UUID {
+	own, ok := r.OwnChassis()
+	if !ok {
+		return nil
 	}
-	switch c.Table {
-	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar, TableNBGlobal, TableLogicalSwitch:
-		return true
-	case TableDatapathGroup, TableSBGlobal:
-		return r.south.concerns(c)
-	case TablePortBinding:
-		old, next := r.ports[c.UUID], asPort(c)
-		return !slices.Equal(old.MAC, next.MAC) || old.Datapath != next.Datapath || old.Type != next.Type || old.Options["peer"] != next.Options["peer"]
+	set := map[UUID]struct{}{}
+	for id := range r.servedAt.all(own.UUID) {
+		set[r.ports[id].Datapath] = struct{}{}
 	}
-	return false
+	return slices.Sorted(maps.Keys(set))
+}
+
+// ServedOn lists those of ServedPorts that are on a switch, by name. It is kept with
+// Needs.Clients only. A name is one port's: of several rows with it, which are there for a
+// moment, the first by identifier counts.
+func (r *Rows) ServedOn(datapath UUID) []PortBinding {
+	own, ok := r.OwnChassis()
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(r.byPortName(r.servedOn.all(place{own.UUID, datapath})), func(p PortBinding) bool {
+		first, _ := r.served(own.UUID, p.LogicalPort)
+		return first.UUID != p.UUID
+	})
+}
+
+// ServedPort finds one of ServedPorts by its name.
+func (r *Rows) ServedPort(name string) (PortBinding, bool) {
+	own, ok := r.OwnChassis()
+	if !ok {
+		return PortBinding{}, false
+	}
+	return r.served(own.UUID, name)
+}
+
+func (r *Rows) served(own UUID, name string) (best PortBinding, found bool) {
+	for id := range r.byName.all(name) {
+		if p := r.ports[id]; p.servedHere(own) && (!found || p.UUID < best.UUID) {
+			best, found = p, true
+		}
+	}
+	return best, found
+}
+
+// SwitchesAt lists the switches of the machines here whose frames may come in by the
+// device of an Interface of that name. It is kept with Needs.Clients only.
+func (r *Rows) SwitchesAt(iface string) []UUID {
+	own, ok := r.OwnChassis()
+	if !ok {
+		return nil
+	}
+	t := touch{r, own.UUID, map[UUID]struct{}{}}
+	for id := range r.ifaceBy.all(iface) {
+		t.tap(r.interfaces[id].IfaceID)
+	}
+	return slices.Sorted(maps.Keys(t.into))
 }
 
 // RoutersOn lists the router ports that a switch is connected to, by name.
 func (r *Rows) RoutersOn(datapath UUID) []PortBinding {
 	var out []PortBinding
 	for id := range r.routerSide.all(datapath) {
-		if peer, ok := r.Peer(r.ports[id]); ok && peer.Datapath != datapath {
+		peer, ok := r.Peer(r.ports[id])
+		if ok && peer.Datapath != datapath && (peer.Type == TypePatch || peer.Type == TypeL3Gateway) {
 			out = append(out, peer)
 		}
 	}
 	slices.SortFunc(out, func(a, b PortBinding) int { return cmp.Compare(a.LogicalPort, b.LogicalPort) })
 	return out
+}
+
+// indexClients keeps the indices of ports that balancing needs.
+func (r *Rows) indexClients(p PortBinding, at func(index[place], place, UUID), name func(index[string], string, UUID)) {
+	if !r.clients {
+		return
+	}
+	if p.ParentPort != "" {
+		name(r.subports, p.ParentPort, p.UUID)
+	}
+	if !isServed(p.Type) {
+		return
+	}
+	for _, chassis := range append([]UUID{p.Chassis}, p.AdditionalChassis...) {
+		if chassis != "" {
+			at(r.servedOn, place{chassis, p.Datapath}, p.UUID)
+		}
+	}
+}
+
+// putSwitch takes a row of Logical_Switch.
+func (r *Rows) putSwitch(c Change) {
+	old := store(r.switches, c)
+	for _, child := range slices.Concat(old.ACLs, old.LoadBalancers, old.LoadBalancerGroups) {
+		r.heldBy.del(child, c.UUID)
+	}
+	sw := r.switches[c.UUID]
+	for _, child := range slices.Concat(sw.ACLs, sw.LoadBalancers, sw.LoadBalancerGroups) {
+		r.heldBy.add(child, c.UUID)
+	}
 }

@@ -319,11 +319,11 @@ func (f *Follower) publish() {
 		return
 	}
 	dirty, now := f.dirty, f.inSync()
-	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Machines && !dirty.Clients && !dirty.relations && now == f.told {
+	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Machines && len(dirty.Switches) == 0 && !dirty.relations && now == f.told {
 		return
 	}
 	if dirty.Routers == nil {
-		dirty.Routers = map[UUID]struct{}{}
+		dirty.Routers, dirty.Switches = map[UUID]struct{}{}, map[UUID]struct{}{}
 	}
 	f.dirty, f.told = Dirty{}, now
 	f.cfg.Handle(Event{Rows: f.rows, Dirty: dirty, InSync: now})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
@@ -34,9 +35,9 @@ type LoadBalancer struct {
 	// HealthChecks are rows of Load_Balancer_Health_Check.
 	HealthChecks []UUID
 	// At are the Datapath_Bindings and Logical_DP_Groups of the switches that a row of
-	// Southbound is for, and probed the addresses of its backends.
+	// Southbound is for, and Probed the addresses of its backends.
 	At     []UUID
-	probed []netip.Addr
+	Probed []netip.Addr
 }
 
 // HealthCheck is a row of NB Load_Balancer_Health_Check.
@@ -118,8 +119,11 @@ type lbRows struct {
 	lbOfCheck  index[UUID] // Load_Balancer_Health_Check → Load_Balancers
 	monitors   map[UUID]ServiceMonitor
 	monitorOf  index[probed]
-	monitorAt  index[probed] // the same without the logical port
-	lbOfPort   index[string] // logical port of a backend → Load_Balancers
+	monitorAt  index[probed]     // the same without the logical port
+	probesOf   index[string]     // logical port → Service_Monitors, with BalanceBySouthbound
+	lbOfPort   index[string]     // logical port of a backend → Load_Balancers
+	lbWith     index[netip.Addr] // backend → rows of SB Load_Balancer
+	templated  map[UUID]struct{} // the Load_Balancers that read templates
 	templates  map[UUID]TemplateVar
 	south      southLB
 	// readings are what rows of Load_Balancer say, and lists those of routers and switches, by
@@ -131,6 +135,7 @@ type lbRows struct {
 func newLBRows() lbRows {
 	return lbRows{balancers: map[UUID]LoadBalancer{}, lbGroups: map[UUID]LoadBalancerGroup{}, lbGroupsOf: index[UUID]{},
 		checks: map[UUID]HealthCheck{}, lbOfCheck: index[UUID]{}, monitors: map[UUID]ServiceMonitor{}, monitorOf: index[probed]{}, monitorAt: index[probed]{}, lbOfPort: index[string]{},
+		probesOf: index[string]{}, lbWith: index[netip.Addr]{}, templated: map[UUID]struct{}{},
 		templates: map[UUID]TemplateVar{}, south: newSouthLB(), readings: map[UUID]reading{}, lists: map[UUID]balancerList{}}
 }
 
@@ -186,9 +191,7 @@ func backendPorts(mappings map[string]string) map[netip.Addr]string {
 func (l *lbRows) put(c Change) {
 	switch c.Table {
 	case TableLoadBalancer:
-		delete(l.readings, c.UUID)
-		l.indexBalancer(store(l.balancers, c), index[UUID].del, index[string].del)
-		l.indexBalancer(l.balancers[c.UUID], index[UUID].add, index[string].add)
+		l.putBalancer(c)
 		return
 	case TableHealthCheck:
 		store(l.checks, c)
@@ -200,10 +203,14 @@ func (l *lbRows) put(c Change) {
 		if old := store(l.monitors, c); old.UUID != "" {
 			l.monitorOf.del(old.probed(), c.UUID)
 			l.monitorAt.del(old.probed().anywhere(), c.UUID)
+			l.probesOf.del(old.LogicalPort, c.UUID)
 		}
 		if m, ok := l.monitors[c.UUID]; ok {
 			l.monitorOf.add(m.probed(), c.UUID)
 			l.monitorAt.add(m.probed().anywhere(), c.UUID)
+			if l.south.follows {
+				l.probesOf.add(m.LogicalPort, c.UUID)
+			}
 		}
 		return
 	case TableDatapathGroup:
@@ -220,6 +227,32 @@ func (l *lbRows) put(c Change) {
 	for _, id := range l.lbGroups[c.UUID].LoadBalancers {
 		l.lbGroupsOf.add(id, c.UUID)
 	}
+}
+
+func (l *lbRows) putBalancer(c Change) {
+	delete(l.readings, c.UUID)
+	delete(l.templated, c.UUID)
+	old := store(l.balancers, c)
+	l.indexBalancer(old, index[UUID].del, index[string].del)
+	for _, a := range old.Probed {
+		l.lbWith.del(a, c.UUID)
+	}
+	b, there := l.balancers[c.UUID]
+	if !there {
+		return
+	}
+	l.indexBalancer(b, index[UUID].add, index[string].add)
+	for _, a := range b.Probed {
+		l.lbWith.add(a, c.UUID)
+	}
+	if b.row().Templated() {
+		l.templated[c.UUID] = struct{}{}
+	}
+}
+
+// row is what package loadbalancer reads of it.
+func (b LoadBalancer) row() loadbalancer.Row {
+	return loadbalancer.Row{Protocol: b.Protocol, VIPs: b.VIPs, Options: b.Options}
 }
 
 func (l *lbRows) indexBalancer(b LoadBalancer, check func(index[UUID], UUID, UUID), port func(index[string], string, UUID)) {
@@ -250,7 +283,7 @@ func (l *lbRows) relates(c Change) bool {
 			next = row
 		}
 		return !slices.Equal(old.HealthChecks, next.HealthChecks) || !maps.Equal(old.Ports, next.Ports) ||
-			!slices.Equal(old.At, next.At) || !slices.Equal(old.probed, next.probed)
+			!slices.Equal(old.At, next.At) || !slices.Equal(old.Probed, next.Probed)
 	case TableServiceMonitor:
 		next, _ := c.New.(ServiceMonitor)
 		return l.south.follows && l.monitors[c.UUID].LogicalPort != next.LogicalPort

@@ -159,8 +159,10 @@ func (r *Rows) putVSwitch(c Change) {
 	case TableInterface:
 		old := store(r.interfaces, c)
 		r.ifaceOf.del(old.IfaceID, c.UUID)
+		r.ifaceBy.del(old.Name, c.UUID)
 		if i, ok := r.interfaces[c.UUID]; ok && i.IfaceID != "" {
 			r.ifaceOf.add(i.IfaceID, c.UUID)
+			r.ifaceBy.add(i.Name, c.UUID)
 		}
 	case TablePort:
 		for _, id := range r.vsPorts[c.UUID].Interfaces {
@@ -179,10 +181,11 @@ func (r *Rows) putVSwitch(c Change) {
 		if !r.machines {
 			return
 		}
-		for _, id := range old.Ports {
+		now := r.bridges[c.UUID].Ports
+		for _, id := range beside(old.Ports, now, true) {
 			r.bridgeOfPort.del(id, c.UUID)
 		}
-		for _, id := range r.bridges[c.UUID].Ports {
+		for _, id := range beside(now, old.Ports, true) {
 			r.bridgeOfPort.add(id, c.UUID)
 		}
 	}

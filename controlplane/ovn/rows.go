@@ -64,15 +64,20 @@ type Rows struct {
 	natOfPort  index[string] // machine's port → NB NAT rows that name it
 	byNB       index[UUID]   // NB router or switch → SB datapath
 	childOf    index[UUID]   // NB NAT, static route → routers
+	heldBy     index[UUID]   // NB ACL, load balancer, group of these → switches
 	lrpByName  index[string]
 	lspByName  index[string]
 	bridgeName index[string]
 
 	// With machines: chassis → the ports that machines have there, switch → its metadata
-	// ports, iface-id → Interfaces, Interface → its Port, Port → its Bridge.
+	// ports, iface-id → Interfaces, name → Interfaces, Interface → its Port, Port → its Bridge.
 	servedAt, localportsOn    index[UUID]
-	ifaceOf                   index[string]
+	ifaceOf, ifaceBy          index[string]
 	portOfIface, bridgeOfPort index[UUID]
+
+	// With clients: the ports that machines have on a switch, parent_port → ports.
+	servedOn index[place]
+	subports index[string]
 
 	advertisedOn, advertisedBy index[UUID] // router, router port → its Advertised_Routes
 
@@ -107,8 +112,8 @@ func NewRows() *Rows {
 		advertised: map[UUID]AdvertisedRoute{}, advertisedOn: index[UUID]{}, advertisedBy: index[UUID]{},
 		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, privateOf: index[UUID]{}, boundAt: index[string]{},
 		localnets: index[UUID]{}, routerSide: index[UUID]{}, machinesAt: index[UUID]{}, natOfPort: index[string]{},
-		byNB: index[UUID]{}, childOf: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
-		servedAt: index[UUID]{}, localportsOn: index[UUID]{}, ifaceOf: index[string]{}, portOfIface: index[UUID]{}, bridgeOfPort: index[UUID]{},
+		byNB: index[UUID]{}, childOf: index[UUID]{}, heldBy: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
+		servedAt: index[UUID]{}, localportsOn: index[UUID]{}, ifaceOf: index[string]{}, ifaceBy: index[string]{}, servedOn: index[place]{}, subports: index[string]{}, portOfIface: index[UUID]{}, bridgeOfPort: index[UUID]{},
 		changed: map[UUID]uint64{}, aclRows: newACLRows(), lbRows: newLBRows(),
 	}
 }

@@ -59,7 +59,7 @@ func convertSouthLB(row ovsdb.Row) Row {
 	switch r := row.(type) {
 	case *sb.LoadBalancer:
 		b := LoadBalancer{UUID: UUID(r.UUID), Name: r.Name, Protocol: value(r.Protocol), VIPs: r.Vips, Options: r.Options,
-			At: uuids(r.Datapaths), probed: backendAddresses(r.Vips)}
+			At: uuids(r.Datapaths), Probed: backendAddresses(r.Vips)}
 		for _, group := range []*string{r.DatapathGroup, r.LsDatapathGroup} {
 			if group != nil {
 				b.At = append(b.At, UUID(*group))
@@ -79,7 +79,8 @@ func convertSouthLB(row ovsdb.Row) Row {
 func backendAddresses(vips map[string]string) []netip.Addr {
 	set := map[netip.Addr]struct{}{}
 	for _, list := range vips {
-		for text := range strings.SplitSeq(list, ",") {
+		for word := range strings.SplitSeq(list, ",") {
+			text := strings.TrimSpace(word)
 			if at, err := netip.ParseAddrPort(text); err == nil {
 				set[at.Addr()] = struct{}{}
 			} else if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
@@ -160,7 +161,7 @@ func (d *discovery) southBalancers(datapath UUID, sb ovsdb.Conditions) bool {
 	}
 	balancers := d.rows.southBalancers(datapath)
 	for _, b := range balancers {
-		for _, a := range b.probed {
+		for _, a := range b.Probed {
 			sb["Service_Monitor"] = append(sb["Service_Monitor"], ovsdb.Equal("ip", a.String()))
 			if a.Is6() {
 				sb["Service_Monitor"] = append(sb["Service_Monitor"], ovsdb.Equal("ip", "["+a.String()+"]"))

@@ -1,0 +1,126 @@
+package clients
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/taps"
+)
+
+// node is a large one: 1,000 switches, ten at a router, with ten machines and ten VIPs each
+// that probe three backends; the machines are in a security group as Neutron writes it.
+func node() cloud {
+	c := cloud{map[ovn.UUID]ovn.Row{}, map[string]taps.Device{}}
+	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}}, ovn.NBGlobal{UUID: "global"})
+	bridge := ovn.Bridge{UUID: "br-int", Name: "br-int"}
+	group := ovn.PortGroup{UUID: "pg", Name: "pg", ACLs: []ovn.UUID{"acl4", "acl6", "acl-drop"}}
+	for id, rule := range map[ovn.UUID]acl.Rule{
+		"acl4":     {Priority: 1002, Action: "allow-related", Match: "inport == @pg && ip4"},
+		"acl6":     {Priority: 1002, Action: "allow-related", Match: "inport == @pg && ip6"},
+		"acl-drop": {Priority: 1001, Action: "drop", Match: "inport == @pg && ip"},
+	} {
+		c.put(ovn.ACL{UUID: id, FromPort: true, Rule: rule})
+	}
+	for i := range 1000 {
+		network, router := fmt.Sprintf("net%03d", i), fmt.Sprintf("r%02d", i/10)
+		c.put(ovn.DatapathBinding{UUID: ovn.UUID(network), TunnelKey: uint32(i + 1), ExternalIDs: map[string]string{"logical-switch": "nb-" + network, "name": network}})
+		c.connect(router, network, fmt.Sprintf("fa:16:3e:01:%02x:%02x 10.%d.0.1/24", i/256, i%256, i%10))
+		c.put(ovn.LogicalSwitch{UUID: ovn.UUID("nb-" + network), LoadBalancers: c.probing(network, i)})
+		for n := range 10 {
+			name, index := fmt.Sprintf("vm-%s-%d", network, n), uint32(10+i*10+n)
+			c.port(name, network, here, fmt.Sprintf("fa:16:3e:03:%02x:%02x 10.%d.0.%d", i/256, i%256, i%10, n+50))
+			group.Ports = append(group.Ports, ovn.UUID("lsp-"+name))
+			tap := "tap" + name
+			c.put(ovn.Interface{UUID: ovn.UUID("if-" + name), Name: tap, IfaceID: name, IfIndex: index},
+				ovn.Port{UUID: ovn.UUID("po-" + name), Name: tap, Interfaces: []ovn.UUID{ovn.UUID("if-" + name)}})
+			bridge.Ports = append(bridge.Ports, ovn.UUID("po-"+name))
+			c.devices[tap] = taps.Device{Name: tap, IfIndex: index}
+		}
+	}
+	c.put(bridge, group)
+	return c
+}
+
+// probing puts ten load balancers of the i-th network with probes of their backends.
+func (c cloud) probing(network string, i int) (out []ovn.UUID) {
+	ports := map[netip.Addr]string{}
+	for n := range 3 {
+		name, address := fmt.Sprintf("be-%s-%d", network, n), fmt.Sprintf("10.%d.0.%d", i%10, n+20)
+		c.port(name, network, "", fmt.Sprintf("fa:16:3e:02:%02x:%02x %s", i/256, i%256, address))
+		ports[netip.MustParseAddr(address)] = name
+		for v := range 10 {
+			c.put(ovn.ServiceMonitor{UUID: ovn.UUID(fmt.Sprintf("probe-%s-%d-%d", network, n, v)), LogicalPort: name, IP: address, Protocol: "tcp", Port: uint16(8080 + v), Status: "online"})
+		}
+	}
+	for v := range 10 {
+		at, name := fmt.Sprintf("10.99.%d.%d:80", i%10, v+1), fmt.Sprintf("%s-%d", network, v)
+		c.put(ovn.HealthCheck{UUID: ovn.UUID("check-" + name), VIP: at}, ovn.LoadBalancer{UUID: ovn.UUID("lb-" + name), Name: name, HealthChecks: []ovn.UUID{ovn.UUID("check-" + name)}, Ports: ports,
+			VIPs: map[string]string{at: fmt.Sprintf("10.%[1]d.0.20:%[2]d,10.%[1]d.0.21:%[2]d,10.%[1]d.0.22:%[2]d", i%10, 8080+v)}})
+		out = append(out, ovn.UUID("lb-"+name))
+	}
+	return out
+}
+
+// BenchmarkStep is one change on a large node, from the row to what differs.
+func BenchmarkStep(b *testing.B) {
+	c := node()
+	probe := c.rows["probe-net500-1-3"].(ovn.ServiceMonitor)
+	down := probe
+	down.Status = "offline"
+	machine := c.rows["pb-vm-net500-3"].(ovn.PortBinding)
+	away := machine
+	away.Chassis = ""
+	balancer := c.rows["lb-net500-3"].(ovn.LoadBalancer)
+	fewer := balancer
+	fewer.VIPs = map[string]string{"10.99.0.4:80": "10.0.0.20:8083"}
+	backend := c.rows["pb-be-net500-1"].(ovn.PortBinding)
+	moved := backend
+	moved.MAC = []string{"fa:16:3e:02:ff:ff 10.0.0.21"}
+	group := c.rows["pg"].(ovn.PortGroup)
+	without := group
+	without.Ports = group.Ports[:len(group.Ports)-1]
+	allow := c.rows["acl4"].(ovn.ACL)
+	other := allow
+	other.Rule.Match = "inport == @pg && ip4 && ip4.src == 0.0.0.0/0"
+	for _, bench := range []struct {
+		name    string
+		changes [2]ovn.Row // there and back
+		same    bool       // nothing differs after it
+	}{
+		{"probe", [2]ovn.Row{down, probe}, false},
+		{"machine", [2]ovn.Row{away, machine}, false},
+		{"balancer", [2]ovn.Row{fewer, balancer}, false},
+		{"backend", [2]ovn.Row{moved, backend}, false},
+		{"group", [2]ovn.Row{without, group}, true},
+		{"acl-of-all", [2]ovn.Row{other, allow}, true},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			store := c.load()
+			t := NewTranslator(Config{})
+			t.SetDevices(c.devices)
+			t.Step(store, ovn.Dirty{}, synced)
+			n := 0
+			for b.Loop() {
+				dirty := store.Apply([]ovn.Change{ovn.Set(bench.changes[n%2])})
+				if d := t.Step(store, dirty, synced); d.Empty() != bench.same {
+					b.Fatal(d)
+				}
+				n++
+			}
+		})
+	}
+	b.Run("all", func(b *testing.B) {
+		store := c.load()
+		for b.Loop() {
+			t := NewTranslator(Config{})
+			t.SetDevices(c.devices)
+			t.Step(store, ovn.Dirty{}, synced)
+			if len(t.Tables().VIPs) != 10000 || len(t.Machines()) != 10000 || t.Machines()[0].Choice.Path != "ebpf" {
+				b.Fatal(len(t.Tables().VIPs), len(t.Machines()), t.Machines()[0])
+			}
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package clients
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// Lists are made when they are asked for: steps are many more.
+
+// Tables is a copy of all tables.
+func (t *Translator) Tables() Tables {
+	out := newTables()
+	for _, s := range t.scopes {
+		maps.Copy(out.VIPs, s.vips)
+		maps.Copy(out.Neighbors, s.neighbors)
+	}
+	for key, list := range t.claims {
+		out.Clients[key] = list[0].row
+	}
+	return out
+}
+
+// Balanced lists the VIPs of the switches with machines here, sorted.
+func (t *Translator) Balanced() []Balanced {
+	var out []Balanced
+	for _, id := range slices.Sorted(maps.Keys(t.outcomes)) {
+		out = append(out, t.outcomes[id].balanced...)
+	}
+	slices.SortStableFunc(out, func(x, y Balanced) int { return x.VIP.Key.Compare(y.VIP.Key) })
+	return out
+}
+
+// Machines lists the machines here on switches with VIPs, by name.
+func (t *Translator) Machines() []Machine {
+	var out []Machine
+	for id, o := range t.outcomes {
+		for _, m := range o.machines {
+			m, _ = t.settled(id, m)
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(x, y Machine) int { return cmp.Compare(x.Port, y.Port) })
+	return out
+}
+
+// settled is a machine as it is with what others claim. lost: its tap is another one's.
+func (t *Translator) settled(at ovn.UUID, m Machine) (out Machine, lost bool) {
+	if m.Tap == (intent.Tap{}) {
+		return m, false
+	}
+	owner := t.claims[keyOf(m.Tap)][0]
+	if owner.at == at && owner.port == m.Port {
+		return m, false
+	}
+	why := fmt.Sprintf("port %s has the tap %s with VLAN %d", owner.port, m.Tap.Name, m.Tap.VLAN)
+	m.Tap, m.State = intent.Tap{}, status.Error
+	m.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.TapConflict, Detail: why}
+	return m, true
+}
+
+func keyOf(tap intent.Tap) intent.ClientKey {
+	return intent.ClientKey{IfIndex: tap.IfIndex, VLAN: tap.VLAN}
+}
+
+// Complaints is another number whenever Objects has changed.
+func (t *Translator) Complaints() uint64 { return t.changes }
+
+// Objects is what is wrong, or held back, or waited for.
+func (t *Translator) Objects() []status.Object {
+	var out []status.Object
+	if t.odd != "" {
+		out = append(out, status.Object{Kind: kindBalancer, Key: "NB_Global", State: status.Error, Reason: reason.BadLoadBalancer, Error: t.odd})
+	}
+	for id, o := range t.outcomes {
+		out = append(out, o.objects...)
+		for _, m := range o.machines {
+			if m, lost := t.settled(id, m); lost {
+				out = append(out, complaint(m))
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y status.Object) int {
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Key, y.Key), cmp.Compare(x.Error, y.Error), cmp.Compare(x.Reason, y.Reason), cmp.Compare(x.State, y.State))
+	})
+	return slices.Compact(out)
+}
