@@ -447,8 +447,6 @@ ASSERT_SIZE(struct client_key, 8);
 enum client_flags {
 	CLIENT_OVN = 1,	 /* OVN balances what the machine begins */
 	CLIENT_IDLE = 2, /* no program is on its tap: its switch has no VIPs */
-	CLIENT_CAME = 4, /* it has come to this node, as far as is known. The programs do not read it. */
-	CLIENT_WAS_OVN = 8, /* it had no tap for programs before. The programs do not read it. */
 };
 
 struct client {

@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
@@ -59,7 +60,9 @@ func (c *clientsPart) take(e ovn.Event) {
 	if !c.stepped && !c.d.taps.lookedFor() {
 		return
 	}
+	var byOVN map[string]bool
 	if devices {
+		byOVN = balancedByOVN(c.translator.Machines())
 		c.found = c.d.taps.found
 		c.translator.SetDevices(c.d.taps.devices)
 	}
@@ -68,6 +71,10 @@ func (c *clientsPart) take(e ovn.Event) {
 		return
 	}
 	if c.at != nil {
+		if c.stepped {
+			had := func(k intent.ClientKey) bool { _, had := c.at.tables.Clients.Wanted(k); return had }
+			c.at.dp.Machines().Before(newcomers(diff.Clients.Set, had, byOVN, c.translator.Machines))
+		}
 		c.d.tableSteps.say(c.at.patch(diff, !c.stepped))
 	}
 	if !c.stepped {

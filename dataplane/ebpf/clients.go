@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/vishvananda/netlink"
 
@@ -74,38 +75,10 @@ func (c *Machines) List(context.Context) (map[intent.ClientKey]intent.Client, er
 	for k, r := range rows {
 		key := clientKey(k)
 		if out[key] = (intent.Client{}); sound[k.Ifindex] {
-			out[key] = r.client(key)
+			out[key] = intent.Client{Key: key, Scope: intent.VNI(r.Scope), OVN: r.has(bpfClientFlagsCLIENT_OVN), Idle: r.has(bpfClientFlagsCLIENT_IDLE)}
 		}
 	}
 	return out, nil
-}
-
-func (r bpfClient) client(k intent.ClientKey) intent.Client {
-	v := intent.Client{Key: k, Scope: intent.VNI(r.Scope), OVN: r.has(bpfClientFlagsCLIENT_OVN), Idle: r.has(bpfClientFlagsCLIENT_IDLE)}
-	switch {
-	case r.has(bpfClientFlagsCLIENT_WAS_OVN):
-		v.Before = intent.BeforeOVN
-	case r.has(bpfClientFlagsCLIENT_CAME):
-		v.Before = intent.BeforeNode
-	}
-	return v
-}
-
-func clientFlags(v intent.Client) uint32 {
-	var flags bpfClientFlags
-	if v.OVN {
-		flags |= bpfClientFlagsCLIENT_OVN
-	}
-	if v.Idle {
-		flags |= bpfClientFlagsCLIENT_IDLE
-	}
-	switch v.Before {
-	case intent.BeforeNode:
-		flags |= bpfClientFlagsCLIENT_CAME
-	case intent.BeforeOVN:
-		flags |= bpfClientFlagsCLIENT_WAS_OVN
-	}
-	return uint32(flags)
 }
 
 func (r bpfClient) has(f bpfClientFlags) bool { return bpfClientFlags(r.Flags)&f != 0 }
@@ -130,6 +103,14 @@ func (c *Machines) sound(ifindex uint32, programs bool) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// Before tells who has balanced the flows of machines whose rows are about to be wanted for the
+// first time. Of others nothing is known.
+func (c *Machines) Before(who map[intent.ClientKey]intent.Before) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	maps.Copy(c.s.lb.before, who)
 }
 
 // Apply writes rows, then attaches: first what changes answers.
@@ -162,6 +143,9 @@ func (c *Machines) apply(v intent.Client) error {
 	if err == nil {
 		err = c.s.put(bpfMapClientsV2, clientKernelKey(v.Key), row)
 	}
+	if err == nil {
+		delete(c.s.lb.before, v.Key)
+	}
 	if err == nil && v.Idle {
 		bare, err := c.sound(v.Key.IfIndex, false)
 		if err == nil && !bare {
@@ -184,7 +168,13 @@ func (s *store) clientRow(v intent.Client) (bpfClient, error) {
 	if err != nil {
 		return bpfClient{}, err
 	}
-	row := bpfClient{Scope: uint32(v.Scope), Flags: clientFlags(v), Unknown: 1}
+	row := bpfClient{Scope: uint32(v.Scope), Unknown: 1}
+	if v.OVN {
+		row.Flags |= uint32(bpfClientFlagsCLIENT_OVN)
+	}
+	if v.Idle {
+		row.Flags |= uint32(bpfClientFlagsCLIENT_IDLE)
+	}
 	var old bpfClient
 	had := s.t[bpfMapClientsV2].Lookup(clientKernelKey(v.Key), &old) == nil && old.Scope == row.Scope
 	switch {
@@ -194,11 +184,11 @@ func (s *store) clientRow(v intent.Client) (bpfClient, error) {
 		if old.has(bpfClientFlagsCLIENT_OVN) != v.OVN && !old.has(bpfClientFlagsCLIENT_IDLE) {
 			row.Until = now + flowIdle
 		}
-	case v.Before == intent.BeforeOVN:
+	case s.lb.before[v.Key] == intent.BeforeOVN:
 		if !v.OVN {
 			row.Until = now + flowIdle
 		}
-	case v.Before == intent.BeforeNode || !s.lb.first:
+	case s.lb.before[v.Key] == intent.BeforeNode || !s.lb.first:
 		row.Unknown = now + flowIdle
 	}
 	return row, nil
@@ -218,6 +208,7 @@ func (c *Machines) Delete(_ context.Context, keys []intent.ClientKey) []error {
 }
 
 func (c *Machines) remove(k intent.ClientKey) error {
+	delete(c.s.lb.before, k)
 	if err := c.s.drop(bpfMapClientsV2, clientKernelKey(k)); err != nil {
 		return err
 	}

@@ -66,10 +66,8 @@ type bpfClient struct {
 type bpfClientFlags uint32
 
 const (
-	bpfClientFlagsCLIENT_OVN     bpfClientFlags = 1
-	bpfClientFlagsCLIENT_IDLE    bpfClientFlags = 2
-	bpfClientFlagsCLIENT_CAME    bpfClientFlags = 4
-	bpfClientFlagsCLIENT_WAS_OVN bpfClientFlags = 8
+	bpfClientFlagsCLIENT_OVN  bpfClientFlags = 1
+	bpfClientFlagsCLIENT_IDLE bpfClientFlags = 2
 )
 
 type bpfClientKey struct {

@@ -29,11 +29,10 @@ type Client struct {
 	// Idle: its switch has no VIPs, so that nothing is on its tap. That it is known before
 	// there are VIPs tells it from one that has come from another node with its connections.
 	Idle bool
-	// Before is who has balanced the flows that it came with, when its row is new.
-	Before Before
 }
 
-// Before is who has balanced a machine's flows to VIPs before its row was there.
+// Before is who has balanced a machine's flows to VIPs before it was a row. It is no part of the
+// row: it matters when that is new.
 type Before uint8
 
 // Who it may be.

@@ -400,7 +400,8 @@ func TestClientTakeover(t *testing.T) {
 		}
 		for j, before := range []intent.Before{intent.BeforeUnknown, intent.BeforeNode} {
 			remove()
-			write(intent.Client{Before: before})
+			w.d.Machines().Before(map[intent.ClientKey]intent.Before{k: before})
+			write(intent.Client{})
 			if _, at, _ := w.goes(t, w.asks(intent.TCP, from(uint16(30+j)), to, "A")); at == to {
 				t.Error("a connection that has come with the machine is OVN's")
 			}
@@ -410,9 +411,10 @@ func TestClientTakeover(t *testing.T) {
 		write(intent.Client{})
 		w.untouched(t, w.asks(intent.TCP, from(4), to, "A"))
 		remove()
-		write(intent.Client{Before: intent.BeforeOVN})
+		w.d.Machines().Before(map[intent.ClientKey]intent.Before{k: intent.BeforeOVN})
+		write(intent.Client{})
 		w.untouched(t, w.asks(intent.TCP, from(5), to, "A"))
-		write(intent.Client{Before: intent.BeforeUnknown}) // after a start
+		write(intent.Client{})
 		w.untouched(t, w.asks(intent.TCP, from(6), to, "A"))
 	}
 }
@@ -439,7 +441,7 @@ func TestClientDevices(t *testing.T) {
 				})
 			}
 			first := intent.Client{Key: k, Scope: onSwitch}
-			second := intent.Client{Key: sub, Scope: intent.Switch(8), OVN: true, Before: intent.BeforeOVN}
+			second := intent.Client{Key: sub, Scope: intent.Switch(8), OVN: true}
 			list(map[intent.ClientKey]intent.Client{k: first})
 			w.inside(func() { apply(t, w.d.Machines(), map[intent.ClientKey]intent.Client{sub: second}) })
 			list(map[intent.ClientKey]intent.Client{k: first, sub: second})
@@ -460,7 +462,7 @@ func TestClientDevices(t *testing.T) {
 			})
 			list(map[intent.ClientKey]intent.Client{sub: second})
 			// Without VIPs nothing is on the tap, once that is so of all of its machines.
-			idle, idleSub := intent.Client{Key: k, Scope: onSwitch, Idle: true, Before: intent.BeforeNode}, intent.Client{Key: sub, Scope: intent.Switch(8), Idle: true}
+			idle, idleSub := intent.Client{Key: k, Scope: onSwitch, Idle: true}, intent.Client{Key: sub, Scope: intent.Switch(8), Idle: true}
 			for _, step := range []struct {
 				write    intent.Client
 				want     map[intent.ClientKey]intent.Client

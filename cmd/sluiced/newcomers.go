@@ -1,0 +1,41 @@
+package main
+
+import (
+	"github.com/ovn-sluice/sluice/controlplane/clients"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// balancedByOVN are the ports of the machines that OVN balances since they have no tap that
+// programs can be put on. One that is only not there yet is none of them.
+func balancedByOVN(list []clients.Machine) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range list {
+		if m.Tap == (intent.Tap{}) && m.Choice.Path == loadbalancer.PathOVN && m.State != status.Pending {
+			out[m.Port] = true
+		}
+	}
+	return out
+}
+
+// newcomers tells who has balanced the machines whose rows are new. One that was not here
+// before may have come from another node with its connections.
+func newcomers(set map[intent.ClientKey]intent.Client, had func(intent.ClientKey) bool, byOVN map[string]bool, now func() []clients.Machine) map[intent.ClientKey]intent.Before {
+	out := map[intent.ClientKey]intent.Before{}
+	for k := range set {
+		if !had(k) {
+			out[k] = intent.BeforeNode
+		}
+	}
+	if len(out) == 0 || len(byOVN) == 0 {
+		return out
+	}
+	for _, m := range now() {
+		k := intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN}
+		if _, is := out[k]; is && byOVN[m.Port] {
+			out[k] = intent.BeforeOVN
+		}
+	}
+	return out
+}
