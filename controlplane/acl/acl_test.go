@@ -173,29 +173,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-// What a rule says of a packet may depend on where it goes, or cannot.
-func TestByDestination(t *testing.T) {
-	four := Packet{Port: "vm", Groups: map[string]bool{"pg": true}, Src: netip.MustParseAddr("10.0.0.5"), Dst: netip.IPv4Unspecified(), Protocol: 6, AnyDst: true}
-	six := four
-	six.Src, six.Dst = netip.MustParseAddr("2001:db8::5"), netip.IPv6Unspecified()
-	for match, want := range map[string]bool{
-		"1": false, "ip4": false, "inport == @pg && ip": false, "ip4.src == 10.0.0.0/8 && tcp": false, "udp.dst == 53": false, "udp && udp.dst == 53": false,
-		"ip4.dst == 10.0.0.0/8": true, "ip4.dst != 10.0.0.1": true, "tcp.dst == 80": true, "!(tcp.dst == 80)": true, "ip4.dst == $set": true,
-		"inport == \"other\" && ip4.dst == 10.0.0.1": false, "ip6.dst == 2001:db8::1": true, "tcp && (ip4.src == 10.0.0.6 || tcp.dst >= 80)": true, "a new thing": true, "ct.est": true,
-		"!(eth.src == fa:16:3e:00:00:77 || tcp.src == 80)": false, "eth.src == fa:16:3e:00:00:77 && outport == \"x\"": true,
-	} {
-		var b Book
-		if got := b.ByDestination([]Rule{{Match: match}}, []Packet{four, six}, func(string) ([]string, bool) { return []string{"10.0.0.1"}, true }); got != want {
-			t.Errorf("%s: %t", match, got)
-		}
-		unsure := four
-		unsure.Src = netip.Addr{}
-		if got := b.ByDestination([]Rule{{Match: match}}, []Packet{unsure, six}, func(string) ([]string, bool) { return []string{"10.0.0.1"}, true }); got != want {
-			t.Errorf("%s, with an unknown source: %t", match, got)
-		}
-		if b.ByDestination([]Rule{{Match: match, AfterLB: true}}, []Packet{four, six}, nil) {
-			t.Errorf("%s, after load balancing", match)
-		}
-	}
-}

@@ -18,34 +18,19 @@ type Rule struct {
 	AfterLB bool
 }
 
+// compare is less than 0 for a rule of which another one, if it matches, is looked at first.
+func (r Rule) compare(o Rule) int {
+	return cmp.Or(-cmp.Compare(r.Tier, o.Tier), cmp.Compare(r.Priority, o.Priority))
+}
+
+// String names the rule to people. A match may be as long as a page.
+func (r Rule) String() string { return fmt.Sprintf("ACL %d %s %.200q", r.Priority, r.Action, r.Match) }
+
 // Verdict is what the ACLs say of a packet: Yes, it is let out.
 type Verdict struct {
 	Allowed Truth
 	// Detail names the ACL that decides, or that leaves it open.
 	Detail string
-}
-
-// Book has matches that were read, since the same ones are asked of many ports. The zero
-// value is empty. It is used by one goroutine at a time.
-type Book struct{ read, used map[string]Expr }
-
-// Turn forgets what was not asked for since the last turn.
-func (b *Book) Turn() { b.read, b.used = b.used, nil }
-
-func (b *Book) expr(match string) Expr {
-	if e, ok := b.used[match]; ok {
-		return e
-	}
-	e, ok := b.read[match]
-	if !ok {
-		// What cannot be read is the zero value, which is unknown.
-		e, _ = Parse(match)
-	}
-	if b.used == nil {
-		b.used = map[string]Expr{}
-	}
-	b.used[match] = e
-	return e
 }
 
 // Decide tells whether a packet is let out. Without an ACL that says otherwise it is,
@@ -55,11 +40,12 @@ func (b *Book) Decide(rules []Rule, p Packet, sets func(name string) ([]string, 
 	if drop {
 		last = Verdict{No, "no ACL lets it out, and default_acl_drop is set"}
 	}
-	first := b.round(rules, false, p, sets, last)
+	q := &question{Packet: p, in: b.reader(sets)}
+	first := b.round(rules, false, q, last)
 	if !slices.ContainsFunc(rules, func(r Rule) bool { return r.AfterLB }) {
 		return first
 	}
-	if second := b.round(rules, true, p, sets, last); second.Allowed < first.Allowed {
+	if second := b.round(rules, true, q, last); second.Allowed < first.Allowed {
 		return second
 	}
 	return first
@@ -67,9 +53,9 @@ func (b *Book) Decide(rules []Rule, p Packet, sets func(name string) ([]string, 
 
 // round goes through the rules of one of the two rounds from the last to the first: what
 // is said so far is what counts if none of those before matches.
-func (b *Book) round(rules []Rule, late bool, p Packet, sets func(string) ([]string, bool), last Verdict) Verdict {
+func (b *Book) round(rules []Rule, late bool, q *question, last Verdict) Verdict {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.AfterLB != late })
-	slices.SortStableFunc(rules, func(x, y Rule) int { return cmp.Or(-cmp.Compare(x.Tier, y.Tier), cmp.Compare(x.Priority, y.Priority)) })
+	slices.SortStableFunc(rules, Rule.compare)
 	// next is what the next tier says, for what passes.
 	so, next := last, last
 	for i := 0; i < len(rules); {
@@ -77,10 +63,10 @@ func (b *Book) round(rules []Rule, late bool, p Packet, sets func(string) ([]str
 			next = so
 		}
 		n := i + 1
-		for n < len(rules) && rules[n].Tier == rules[i].Tier && rules[n].Priority == rules[i].Priority {
+		for n < len(rules) && rules[n].compare(rules[i]) == 0 {
 			n++
 		}
-		so = b.level(rules[i:n], p, sets, so, next)
+		so = b.level(rules[i:n], q, so, next)
 		i = n
 	}
 	return so
@@ -88,16 +74,16 @@ func (b *Book) round(rules []Rule, late bool, p Packet, sets func(string) ([]str
 
 // level is what rules of one priority say, of which any may count, with what is said if
 // none matches.
-func (b *Book) level(rules []Rule, p Packet, sets func(string) ([]string, bool), otherwise, next Verdict) Verdict {
+func (b *Book) level(rules []Rule, q *question, otherwise, next Verdict) Verdict {
 	var answers []Verdict
 	certain := false
 	for _, r := range rules {
-		t := b.expr(r.Match).Eval(p, sets)
+		t := b.match(r.Match).eval(q)
 		if t == No {
 			continue
 		}
 		certain = certain || t == Yes
-		v := Verdict{Unknown, fmt.Sprintf("ACL %d %s %q", r.Priority, r.Action, r.Match)}
+		v := Verdict{Unknown, r.String()}
 		switch r.Action {
 		case "allow", "allow-related", "allow-stateless":
 			v.Allowed = Yes
@@ -122,34 +108,4 @@ func (b *Book) level(rules []Rule, p Packet, sets func(string) ([]string, bool),
 		}
 	}
 	return out
-}
-
-// ByDestination tells whether what rules of the first round say of packets may depend on where
-// these go: then it may say another thing when the destination is replaced. The packets have
-// AnyDst. What cannot be read may.
-func (b *Book) ByDestination(rules []Rule, packets []Packet, sets func(name string) ([]string, bool)) bool {
-	return slices.ContainsFunc(rules, func(r Rule) bool {
-		e := b.expr(r.Match)
-		return !r.AfterLB && !bySource(e.root) && slices.ContainsFunc(packets, func(p Packet) bool { return e.Eval(p, sets) == Unknown })
-	})
-}
-
-// bySource tells whether a match looks at nothing but where a packet is from, and at its protocol.
-func bySource(n node) bool {
-	other := func(part node) bool { return !bySource(part) }
-	switch n := n.(type) {
-	case all:
-		return !slices.ContainsFunc(n, other)
-	case some:
-		return !slices.ContainsFunc(n, other)
-	case opposite:
-		return bySource(n.of)
-	case fixed:
-		return true
-	case predicate:
-		return (&question{}).protocol(n.field) != Unknown
-	case compare:
-		return slices.Contains([]string{"inport", "eth.src", "eth.type", "ip4.src", "ip6.src", "ip.proto", "tcp.src", "udp.src", "sctp.src"}, n.field)
-	}
-	return false
 }

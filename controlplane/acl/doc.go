@@ -1,6 +1,7 @@
-// Package acl answers one question of OVN's Northbound ACLs: do they let a packet out of
-// a port? It is for what Sluice does in the place of OVN's own pipeline, where the ACLs are
-// to hold all the same.
+// Package acl answers two questions of OVN's Northbound ACLs: do they let a packet out of
+// a port, and do they say the same of a packet and of what it becomes when it is redirected?
+// It is for what Sluice does in the place of OVN's own pipeline, where the ACLs are to hold
+// all the same.
 //
 // It is pure, and knows three answers. What it does not understand, or what the packet
 // does not say, is unknown; where the answer depends on that, it is unknown too. So a
@@ -16,6 +17,12 @@
 //
 // [Decide] goes by tier, then by priority. Of ACLs of one priority any may count, in
 // OVN too: if they do not say the same, the answer is unknown.
+//
+// [Judge] looks at two packets that differ in their destination alone. A match may be met by
+// neither, by one of them, or by both, and often more than one of these four may be: what is
+// not known of the sender, or of the connection's state, is the same of both. From there it
+// goes up the priorities and tiers as [Book.Decide] does, with pairs of answers, and tells
+// apart those that are certainly two of a kind.
 //
 // Only the direction from-lport is looked at, and the first packet of a connection: what
 // lets that out lets the rest pass, and the answers.

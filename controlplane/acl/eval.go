@@ -52,15 +52,30 @@ type Packet struct {
 // question is a packet and what else is known.
 type question struct {
 	Packet
-	sets func(name string) ([]string, bool)
+	// in tells whether an address set has an address.
+	in func(a netip.Addr, set string) Truth
+	// anyPort: DstPort is not known.
+	anyPort bool
 }
 
 // Eval tells whether a packet matches. sets are the address sets that are known.
 func (e Expr) Eval(p Packet, sets func(name string) ([]string, bool)) Truth {
+	return e.eval(&question{Packet: p, in: (&Book{}).reader(sets)})
+}
+
+func (e Expr) eval(q *question) Truth {
 	if e.root == nil {
 		return Unknown
 	}
-	return e.root.eval(&question{p, sets}, false)
+	return e.root.eval(q, false)
+}
+
+// joint is what the match may say of two packets.
+func (e Expr) joint(p *pair) joint {
+	if e.root == nil {
+		return anything
+	}
+	return e.root.joint(p, false)
 }
 
 func (n all) eval(q *question, not bool) Truth {
@@ -172,7 +187,7 @@ func (q *question) holds(field, op string, v value) Truth {
 	case "ip.proto":
 		return number(uint64(q.Protocol), op, v)
 	case "tcp.dst", "udp.dst", "sctp.dst": // of another protocol it was said before
-		if q.AnyDst {
+		if q.AnyDst || q.anyPort {
 			return Unknown
 		}
 		return number(uint64(q.DstPort), op, v)
@@ -212,27 +227,7 @@ func (q *question) address(a netip.Addr, op string, v value) Truth {
 	case v.kind == isPrefix && v.prefix.Addr().BitLen() == a.BitLen():
 		return truth(v.prefix.Contains(a))
 	case v.kind == isSet:
-		return q.inSet(a, v.text)
+		return q.in(a, v.text)
 	}
 	return Unknown
-}
-
-// inSet tells whether an address set has an address.
-func (q *question) inSet(a netip.Addr, set string) Truth {
-	members, known := q.sets(set)
-	if !known {
-		return Unknown
-	}
-	out := No
-	for _, m := range members {
-		v := parseConstant(strings.TrimSpace(m))
-		switch {
-		case v.kind == isMAC:
-		case v.kind != isPrefix:
-			out = max(out, Unknown)
-		case v.prefix.Contains(a):
-			return Yes
-		}
-	}
-	return out
 }

@@ -17,6 +17,7 @@ type Expr struct{ root node }
 // node is a part of a match. not asks for its opposite.
 type node interface {
 	eval(p *question, not bool) Truth
+	joint(p *pair, not bool) joint
 }
 
 // The nodes: all or any of others, their opposite, a comparison, a field alone.

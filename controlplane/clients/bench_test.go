@@ -3,6 +3,7 @@ package clients
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
@@ -123,4 +124,65 @@ func BenchmarkStep(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkACLs is a probe that changes on a switch with 1,000 VIPs of ten backends, whose ten
+// machines have rules of a security group that name networks and ports.
+func BenchmarkACLs(b *testing.B) {
+	for name, matches := range map[string][]string{
+		"by-source": {"inport == @pg && ip4"},
+		"by-destination": {"inport == @pg && ip4 && ip4.dst == 10.0.0.0/8 && tcp", "inport == @pg && ip4 && ip4.dst == 192.0.2.0/24 && udp && udp.dst == 53", "inport == @pg && ip4 && ip4.dst == $remote",
+			"inport == @pg && ip4 && tcp && tcp.dst >= 8000 && tcp.dst <= 8100", "inport == @pg && ip4 && tcp && tcp.dst == 22"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			c := crowded(matches)
+			store, t := c.load(), NewTranslator(Config{})
+			t.SetDevices(c.devices)
+			t.Step(store, ovn.Dirty{}, synced)
+			if m := t.Machines(); len(m) != 10 || m[0].Choice.Path != "ebpf" {
+				b.Fatal(m)
+			}
+			probe := c.rows["probe"].(ovn.ServiceMonitor)
+			for b.Loop() {
+				probe.Status = map[string]string{"online": "offline", "offline": "online"}[probe.Status]
+				if d := t.Step(store, store.Apply([]ovn.Change{ovn.Set(probe)}), synced); d.Empty() {
+					b.Fatal("nothing differs")
+				}
+			}
+		})
+	}
+}
+
+// crowded is a switch with many VIPs, and a security group that allows what matches.
+func crowded(matches []string) cloud {
+	c := sample()
+	vips, ports := map[string]string{}, map[netip.Addr]string{}
+	var backends []string
+	for n := range 10 {
+		name, address := fmt.Sprint("be", n), fmt.Sprintf("10.0.0.%d", n+100)
+		c.port(name, "red", "", fmt.Sprintf("fa:16:3e:02:00:%02x %s", n, address))
+		backends, ports[netip.MustParseAddr(address)] = append(backends, address+":8080"), name
+	}
+	for n := range 1000 {
+		vips[fmt.Sprintf("10.9.%d.%d:80", n/250, n%250+1)] = strings.Join(backends, ",")
+	}
+	c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: vips, Ports: ports, HealthChecks: []ovn.UUID{"check"}}, ovn.HealthCheck{UUID: "check", VIP: "10.9.0.1:80"},
+		ovn.ServiceMonitor{UUID: "probe", LogicalPort: "be0", IP: "10.0.0.100", Protocol: "tcp", Port: 8080, Status: "online"},
+		ovn.AddressSet{UUID: "set", Name: "remote", Addresses: []string{"192.0.2.1", "192.0.2.2"}})
+	group := ovn.PortGroup{UUID: "pg", Name: "pg", ACLs: []ovn.UUID{"acl-drop"}}
+	c.put(ovn.ACL{UUID: "acl-drop", FromPort: true, Rule: acl.Rule{Priority: 1001, Action: "drop", Match: "inport == @pg && ip"}})
+	for n, match := range matches {
+		id := ovn.UUID(fmt.Sprint("acl-", n))
+		group.ACLs = append(group.ACLs, id)
+		c.put(ovn.ACL{UUID: id, FromPort: true, Rule: acl.Rule{Priority: 1002, Action: "allow-related", Match: match}})
+	}
+	for n := range 9 {
+		name := fmt.Sprint("vm", n)
+		c.port(name, "red", here, fmt.Sprintf("fa:16:3e:03:00:%02x 10.0.0.%d", n, n+50))
+		c.plug(name, uint32(100+n))
+		group.Ports = append(group.Ports, ovn.UUID("lsp-"+name))
+	}
+	group.Ports = append(group.Ports, "lsp-vm")
+	c.put(group)
+	return c
 }

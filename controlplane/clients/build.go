@@ -3,8 +3,6 @@ package clients
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
-	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
@@ -27,9 +25,11 @@ type build struct {
 	cfg  Config
 	// complete: no row of Northbound is still to come.
 	complete bool
-	book     *acl.Book
-	size     int // of tables, by NB_Global
-	devices  map[string]taps.Device
+	// whole: all switches are computed, perhaps from another store.
+	whole   bool
+	book    *acl.Book
+	size    int // of tables, by NB_Global
+	devices map[string]taps.Device
 	// beyond are the networks of routers, which many switches share.
 	beyond map[ovn.UUID][]side
 }
@@ -42,9 +42,11 @@ type draft struct {
 	last  *outcome
 	waits bool
 	out   outcome
-	at    ovn.UUID
-	name  string // as people know it
-	taps  taps.Taps
+	// before is what ACLs said of the same VIPs.
+	before map[string]loadbalancer.Choice
+	at     ovn.UUID
+	name   string // as people know it
+	taps   taps.Taps
 }
 
 // outcome decides on the VIPs of a switch, and on its machines here; nil: there are none, or
@@ -99,7 +101,9 @@ func (d *draft) vips() (served bool) {
 			taken[want.Key] = name
 			choice := loadbalancer.Choose(v, net.outside)
 			d.out.balanced = append(d.out.balanced, Balanced{Switch: d.name, Balancer: name, VIP: want, Backends: v.Backends, Choice: choice})
-			if choice.Path != loadbalancer.PathEBPF {
+			if choice.Path == loadbalancer.PathEBPF {
+				d.out.judged.vips = append(d.out.judged.vips, v)
+			} else {
 				want = intent.VIP{Key: want.Key, OVN: true}
 			}
 			served = true
@@ -113,7 +117,7 @@ func (d *draft) vips() (served bool) {
 // keep has what was decided on the VIPs.
 func (d *draft) keep() (served bool) {
 	d.waits = true
-	d.out.vips, d.out.neighbors, d.out.balanced = d.last.vips, d.last.neighbors, d.last.balanced
+	d.out.vips, d.out.neighbors, d.out.balanced, d.out.judged.vips = d.last.vips, d.last.neighbors, d.last.balanced, d.last.judged.vips
 	for _, o := range d.last.objects {
 		if o.Kind == kindBalancer {
 			d.out.objects = append(d.out.objects, o)
@@ -170,50 +174,4 @@ func (d *draft) machine(p ovn.PortBinding) {
 
 func complaint(m Machine) status.Object {
 	return status.Object{Kind: kindMachine, Key: m.Port, State: m.State, Reason: m.Choice.Reason, Error: m.Choice.Detail}
-}
-
-// byACLs decides by the ACLs that see what a machine sends.
-func (d *draft) byACLs(p ovn.PortBinding) loadbalancer.Choice {
-	rules, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
-	if !known && !d.complete {
-		if before, decided := d.decided(p.LogicalPort); decided {
-			d.waits = true
-			return before
-		}
-	}
-	switch {
-	case !known && d.cfg.TrustUnknown:
-		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto, Detail: "its ACLs are not known (loadBalancing.aclUnknown)"}
-	case !known:
-		return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLUnknown, Detail: "the port's ACLs are not known"}
-	case d.book.ByDestination(rules, packetsOf(p, groups), d.rows.AddressSet):
-		return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLByDestination, Detail: "an ACL of the port looks at where packets go, and would see the backend in place of the VIP"}
-	}
-	return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto}
-}
-
-// decided is what was decided on a machine by its ACLs, if it was.
-func (d *draft) decided(port string) (loadbalancer.Choice, bool) {
-	if d.last == nil {
-		return loadbalancer.Choice{}, false
-	}
-	at := slices.IndexFunc(d.last.machines, func(m Machine) bool { return m.Port == port && m.Tap != intent.Tap{} })
-	if at < 0 {
-		return loadbalancer.Choice{}, false
-	}
-	return d.last.machines[at].Choice, true
-}
-
-// anywhere are addresses that stand for those of a family.
-var anywhere = [...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
-
-// packetsOf are what a machine may send to VIPs, as far as ACLs can tell them apart. It may
-// have any address: what its port may send from besides its own is for OVN to check.
-func packetsOf(p ovn.PortBinding, groups map[string]bool) (out []acl.Packet) {
-	for _, dst := range anywhere {
-		for _, protocol := range []intent.Protocol{intent.TCP, intent.UDP, intent.SCTP} {
-			out = append(out, acl.Packet{Port: p.LogicalPort, Groups: groups, Dst: dst, AnyDst: true, Protocol: uint8(protocol)})
-		}
-	}
-	return out
 }

@@ -12,8 +12,9 @@
 //   - A VIP is eBPF's unless a backend is neither on the switch nor in a network of a router
 //     that the switch is connected to; else OVN's, with a reason (package loadbalancer).
 //   - A machine is OVN's, with all VIPs, where its ACLs (direction from-lport, before load
-//     balancing) look at where packets go, since they would see the backend in place of the
-//     VIP; and while its ACLs are not known, unless the configuration says otherwise.
+//     balancing) may say another thing of a VIP that is eBPF's than of one of its backends,
+//     which they would see in its place; and while its ACLs are not known, unless the
+//     configuration says otherwise.
 //   - A machine without a tap that programs can be put on is OVN's, too.
 //
 // # What is computed

@@ -13,7 +13,13 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// Lists are made when they are asked for: steps are many more.
+// lists are made when they are asked for, once for all who ask until something changes: steps
+// are many more.
+type lists struct {
+	balanced []Balanced
+	machines []Machine
+	made     struct{ balanced, machines bool }
+}
 
 // Tables is a copy of all tables.
 func (t *Translator) Tables() Tables {
@@ -28,18 +34,28 @@ func (t *Translator) Tables() Tables {
 	return out
 }
 
-// Balanced lists the VIPs of the switches with machines here, sorted.
+// Balanced lists the VIPs of the switches with machines here, sorted. Nobody may change it.
 func (t *Translator) Balanced() []Balanced {
-	var out []Balanced
-	for _, id := range slices.Sorted(maps.Keys(t.outcomes)) {
-		out = append(out, t.outcomes[id].balanced...)
+	if t.lists.made.balanced {
+		return t.lists.balanced
 	}
-	slices.SortStableFunc(out, func(x, y Balanced) int { return x.VIP.Key.Compare(y.VIP.Key) })
+	var out []Balanced
+	for _, vni := range slices.Sorted(maps.Keys(t.scopes)) { // by which VIPs are sorted first
+		from := len(out)
+		for _, id := range slices.Sorted(maps.Keys(t.scopes[vni].at)) {
+			out = append(out, t.outcomes[id].balanced...)
+		}
+		slices.SortStableFunc(out[from:], func(x, y Balanced) int { return x.VIP.Key.Compare(y.VIP.Key) })
+	}
+	t.lists.balanced, t.lists.made.balanced = out, true
 	return out
 }
 
-// Machines lists the machines here on switches with VIPs, by name.
+// Machines lists the machines here on switches with VIPs, by name. Nobody may change it.
 func (t *Translator) Machines() []Machine {
+	if t.lists.made.machines {
+		return t.lists.machines
+	}
 	var out []Machine
 	for id, o := range t.outcomes {
 		for _, m := range o.machines {
@@ -48,6 +64,7 @@ func (t *Translator) Machines() []Machine {
 		}
 	}
 	slices.SortFunc(out, func(x, y Machine) int { return cmp.Compare(x.Port, y.Port) })
+	t.lists.machines, t.lists.made.machines = out, true
 	return out
 }
 

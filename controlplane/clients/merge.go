@@ -21,6 +21,7 @@ type outcome struct {
 	machines []Machine
 	claims   []claim
 	objects  []status.Object
+	judged   judged
 }
 
 // claim is a machine's on a tap.
@@ -56,6 +57,7 @@ func newStep() *step {
 // replace puts the outcome of a switch in the place of its last one. nil: it has no machines
 // here, or is not there.
 func (t *Translator) replace(s *step, id ovn.UUID, next *outcome) {
+	t.lists = lists{}
 	var before, after []status.Object
 	if old := t.outcomes[id]; old != nil {
 		before = old.objects

@@ -39,7 +39,7 @@ func TestAnyOrder(t *testing.T) {
 	}
 	// A world in which nothing happens would prove nothing.
 	for what, least := range map[string]int{"VIP ebpf": runs / 4, "VIP ovn": runs, "machine " + reason.PathAuto: runs / 8,
-		"machine " + reason.ACLByDestination: runs / 40, "machine " + reason.ACLUnknown: runs / 20, "machine " + reason.TapConflict: runs / 60} {
+		"machine " + reason.ACLByDestination: runs / 10, "machine " + reason.ACLUnknown: runs / 20, "machine " + reason.TapConflict: runs / 60} {
 		if seen[what] < least {
 			t.Errorf("in %d worlds %d times %s", runs, seen[what], what)
 		}
@@ -87,6 +87,9 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 			c.tr.SetDevices(c.now.devices)
 		}
 		dirty := c.live.Apply(batch)
+		if r.IntN(20) == 0 { // another server of Southbound
+			c.live, dirty = w.load(c.now.rows), ovn.Dirty{All: true}
+		}
 		if len(dirty.Switches) > 0 || dirty.All || looked || c.tr.Stale() {
 			c.step(dirty, ovn.InSync{SB: r.IntN(5) > 0, NB: r.IntN(5) > 0})
 		}
@@ -108,6 +111,13 @@ func (c *course) step(dirty ovn.Dirty, inSync ovn.InSync) {
 	patch(c.sum.VIPs, d.VIPs)
 	patch(c.sum.Neighbors, d.Neighbors)
 	patch(c.sum.Clients, d.Clients)
+	for id, o := range c.tr.outcomes {
+		for k := range o.vips {
+			if k.VNI != o.scope {
+				c.t.Errorf("switch %s has VIP %s", id, k)
+			}
+		}
+	}
 	if diff := cmp.Diff(objects, c.tr.Objects()); diff != "" && c.tr.Complaints() == before {
 		c.t.Errorf("nothing is said of changed objects (-before +after):\n%s", diff)
 	}

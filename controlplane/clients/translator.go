@@ -74,6 +74,7 @@ type Translator struct {
 	claims   map[intent.ClientKey][]claim
 	devices  map[string]taps.Device
 	book     acl.Book
+	lists    lists
 	// odd is what is wrong with NB_Global, or empty.
 	odd string
 
@@ -129,7 +130,7 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, inSync ovn.InSync) Differ
 	// Of another size all switches are touched.
 	size, err := loadbalancer.CloudSize(rows.TableSize())
 	whole := t.whole
-	b := &build{rows: rows, cfg: t.cfg, complete: inSync.NB, book: &t.book, size: size, devices: t.devices, beyond: map[ovn.UUID][]side{}}
+	b := &build{rows: rows, cfg: t.cfg, complete: inSync.NB, whole: whole, book: &t.book, size: size, devices: t.devices, beyond: map[ovn.UUID][]side{}}
 	s := newStep()
 	for _, id := range t.take(rows) {
 		next, waits := b.outcome(id, t.outcomes[id])

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -133,7 +134,7 @@ func neighbors(t *Translator) string {
 func TestClients(t *testing.T) {
 	const balanced = "10.0.0.99:80 ebpf:auto; vm ebpf:auto"
 	rule := func(c cloud, match string) {
-		c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Priority: 1, Action: "allow-related", Match: match}},
+		c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Priority: 1, Action: "drop", Match: match}},
 			ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 	}
 	for name, tt := range map[string]struct {
@@ -164,25 +165,39 @@ func TestClients(t *testing.T) {
 		"elsewhere":         {change: func(c cloud) { c.port("vm", "red", "", "fa:16:3e:00:00:05 10.0.0.5") }},
 		"a row to come":     {change: func(c cloud) { delete(c.rows, "lb-web") }},
 		"by its source":     {change: func(c cloud) { rule(c, "inport == @pg && ip4 && ip4.src == 10.0.0.5 && tcp") }, want: balanced, neighbors: "*"},
-		"by destination":    {change: func(c cloud) { rule(c, "inport == @pg && ip4.dst == 10.0.0.0/8") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
-		"of another port":   {change: func(c cloud) { rule(c, `inport == "other" && ip4.dst == 10.0.0.0/8`) }, want: balanced, neighbors: "*"},
-		"of another source": {change: func(c cloud) { rule(c, `ip4.src == 10.0.0.6 && ip4.dst == 10.0.0.0/8`) }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
-		"by its port":       {change: func(c cloud) { rule(c, "inport == @pg && !(ip4 && tcp.dst == 80)") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"by destination":    {change: func(c cloud) { rule(c, "inport == @pg && ip4.dst == 10.0.0.0/24") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"of all of them":    {change: func(c cloud) { rule(c, "inport == @pg && ip4.dst == 10.0.0.0/8") }, want: balanced, neighbors: "*"},
+		"of none of them":   {change: func(c cloud) { rule(c, "inport == @pg && ip4.dst == 10.0.0.0/8 && tcp.dst == 25") }, want: balanced, neighbors: "*"},
+		"of another port":   {change: func(c cloud) { rule(c, `inport == "other" && ip4.dst == 10.0.0.0/24`) }, want: balanced, neighbors: "*"},
+		"of another source": {change: func(c cloud) { rule(c, `ip4.src == 10.0.0.6 && ip4.dst == 10.0.0.0/24`) }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"of a VIP of OVN": {change: func(c cloud) {
+			c.balancer("api", map[string]string{"10.0.0.99:443": "10.0.0.11:443"}, map[string]string{"sluice-path": "ovn"})
+			rule(c, "ip4 && tcp.dst == 443")
+		}, want: "10.0.0.99:80 ebpf:auto; 10.0.0.99:443 ovn:configured; vm ebpf:auto", neighbors: "*"},
+		"by an address set": {change: func(c cloud) {
+			c.put(ovn.AddressSet{UUID: "set", Name: "near", Addresses: []string{"10.0.0.11"}})
+			rule(c, "ip4.dst == $near")
+		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"by default": {change: func(c cloud) {
+			c.put(ovn.NBGlobal{UUID: "global", DefaultDrop: true})
+			c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "allow", Match: "ip4.dst == 10.0.0.99"}}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
+		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"by its port": {change: func(c cloud) { rule(c, "inport == @pg && !(ip4 && tcp.dst == 80)") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"after balancing": {change: func(c cloud) {
-			c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Match: "ip4.dst == 10.0.0.0/8", AfterLB: true}}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
+			c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Match: "ip4.dst == 10.0.0.0/24", Action: "drop", AfterLB: true}}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 		}, want: balanced, neighbors: "*"},
 		"what is not read":   {change: func(c cloud) { rule(c, "a new thing") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"ACLs to come":       {change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl-unknown", neighbors: "*"},
 		"they do not matter": {cfg: Config{TrustUnknown: true}, change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: balanced, neighbors: "*"},
 		"any address": {change: func(c cloud) {
 			c.port("vm", "red", here, "unknown")
-			rule(c, "ip4.src == 10.0.0.5 && ip4.dst == 10.0.0.0/8")
+			rule(c, "ip4.src == 10.0.0.5 && ip4.dst == 10.0.0.0/24")
 		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"another address, too": {change: func(c cloud) {
 			c.port("vm", "red", here, "fa:16:3e:00:00:05 10.0.0.5", "unknown")
-			rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/8")
+			rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/24")
 		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
-		"another MAC address": {change: func(c cloud) { rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/8") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
+		"another MAC address": {change: func(c cloud) { rule(c, "eth.src == fa:16:3e:00:00:77 && ip4.dst == 10.0.0.0/24") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"a bad size of all": {change: func(c cloud) {
 			c.put(ovn.NBGlobal{UUID: "global", TableSize: "1000"})
 		}, want: balanced + "; NB_Global bad-load-balancer", neighbors: "*"},
@@ -282,5 +297,61 @@ func TestRowsToCome(t *testing.T) {
 	delete(c.rows, "acl")
 	if d := whole(tr, c, synced); len(d.Clients.Set) > 0 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLUnknown {
 		t.Errorf("there is no such ACL: %+v", d)
+	}
+}
+
+// An ACL that makes a difference is named, with a VIP and a backend; and more VIPs than can be
+// compared are OVN's.
+func TestDetails(t *testing.T) {
+	c := sample()
+	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Priority: 7, Action: "drop", Match: "ip4.dst == 10.0.0.99"}},
+		ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
+	tr := NewTranslator(Config{})
+	whole(tr, c, synced)
+	const want = `ACL 7 drop "ip4.dst == 10.0.0.99" may say another thing of VIP 10.0.0.99:80 than of its backend 10.0.0.11:8080, which it would see`
+	if got := tr.Machines()[0].Choice.Detail; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	var acls []ovn.UUID
+	for n := range 100 {
+		acls = append(acls, ovn.UUID(fmt.Sprint("acl-", n)))
+		c.put(ovn.ACL{UUID: acls[n], FromPort: true, Rule: acl.Rule{Action: "drop", Match: fmt.Sprintf("ip4.dst == 192.0.2.%d", n)}})
+	}
+	vips := map[string]string{}
+	for n := range mostWork / len(acls) {
+		vips[fmt.Sprintf("10.9.0.1:%d", 100+n)] = "10.0.0.11:80"
+	}
+	c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: vips}, ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: acls})
+	whole(tr, c, synced)
+	if m := tr.Machines()[0]; m.Choice.Path != loadbalancer.PathEBPF {
+		t.Errorf("%d VIPs: %+v", len(vips), m)
+	}
+	vips["10.9.0.2:80"] = "10.0.0.11:80"
+	whole(tr, c, synced)
+	if m := tr.Machines()[0]; m.Choice.Path != loadbalancer.PathOVN || !strings.Contains(m.Choice.Detail, "(1001)") {
+		t.Errorf("%d VIPs: %+v", len(vips), m)
+	}
+}
+
+// What ACLs said of VIPs is looked up only for the same address sets, also those of another
+// store, as after another server of Southbound.
+func TestJudgedAgain(t *testing.T) {
+	c := sample()
+	near := func(addresses ...string) {
+		c.put(ovn.AddressSet{UUID: "set", Name: "near", Addresses: addresses})
+	}
+	near("192.0.2.1")
+	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "drop", Match: "ip4.dst == $near"}},
+		ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
+	tr := NewTranslator(Config{})
+	for _, tt := range []struct {
+		address string
+		want    loadbalancer.Path
+	}{{"192.0.2.1", loadbalancer.PathEBPF}, {"10.0.0.11", loadbalancer.PathOVN}, {"10.0.0.12", loadbalancer.PathEBPF}} {
+		near(tt.address)
+		whole(tr, c, synced)
+		if m := tr.Machines()[0]; m.Choice.Path != tt.want {
+			t.Errorf("%s: %+v", tt.address, m)
+		}
 	}
 }

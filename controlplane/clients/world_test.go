@@ -33,7 +33,7 @@ type kind func(world) []ovn.Row
 var kinds = []kind{world.node, world.switches, world.routers, world.machines, world.acls, world.balancers}
 
 func newWorld(r *rand.Rand) world {
-	w := world{Rand: r, south: r.IntN(4) == 0, odd: r.IntN(3) == 0}
+	w := world{Rand: r, south: r.IntN(4) == 0, odd: r.IntN(4) == 0}
 	for w.subject = some(w, kinds...); len(w.subject) == 0; {
 		w.subject = some(w, kinds...)
 	}
@@ -98,7 +98,7 @@ func (r world) changes(n int, now map[ovn.UUID]ovn.Row) (out []ovn.Change) {
 		row := pick(r, list...)
 		old, there := now[row.Key()]
 		switch {
-		case r.IntN(10) == 0:
+		case r.IntN(14) == 0:
 			out = append(out, ovn.Delete(tableOf(row), row.Key()))
 		case there && r.IntN(3) > 0:
 			out = append(out, ovn.Set(r.mixed(old, row)))
@@ -128,7 +128,26 @@ func (r world) mixed(row, other ovn.Row) ovn.Row {
 		to, from = to.Field(n), from.Field(n)
 	}
 	to.Set(from)
+	if b, ok := out.Interface().(ovn.LoadBalancer); ok {
+		return r.probed(b)
+	}
 	return out.Interface().(ovn.Row)
+}
+
+// probed is a row of Southbound with what is made of its VIPs.
+func (r world) probed(b ovn.LoadBalancer) ovn.LoadBalancer {
+	if b.Probed = nil; !r.south {
+		return b
+	}
+	for _, list := range b.VIPs {
+		for word := range strings.SplitSeq(list, ",") {
+			if at, err := netip.ParseAddrPort(word); err == nil && !slices.Contains(b.Probed, at.Addr()) {
+				b.Probed = append(b.Probed, at.Addr())
+			}
+		}
+	}
+	slices.SortFunc(b.Probed, netip.Addr.Compare)
+	return b
 }
 
 func tableOf(row ovn.Row) ovn.Table {
@@ -174,7 +193,7 @@ func (r world) switches() (out []ovn.Row) {
 		external := map[string]string{"logical-switch": mostly(r, "nb-"+name, "nb-red"), "name": pick(r, name, name, "neutron-x", "")}
 		out = append(out, ovn.DatapathBinding{UUID: ovn.UUID(name), TunnelKey: uint32(mostly(r, n+1, 1)), ExternalIDs: external},
 			ovn.LogicalSwitch{UUID: ovn.UUID("nb-" + name), LoadBalancers: some(r, ovn.UUID("lb-0"), "lb-1", "lb-2"), LoadBalancerGroups: pick(r, nil, nil, []ovn.UUID{"group"}),
-				ACLs: pick(r, nil, nil, []ovn.UUID{"acl-0"})})
+				ACLs: some(r, ovn.UUID("acl-0"), "acl-1")})
 		for k := range 2 { // hosts, elsewhere
 			host := fmt.Sprintf("host-%s-%d", name, k)
 			out = append(out, ovn.PortBinding{UUID: ovn.UUID("pb-" + host), LogicalPort: mostly(r, host, "host-red-0", "r0-red"), Datapath: ovn.UUID(mostly(r, name, "red")),
@@ -182,7 +201,7 @@ func (r world) switches() (out []ovn.Row) {
 				MAC: []string{fmt.Sprintf("fa:16:3e:00:%02d:%02d 10.%d.0.%d", n, k+20, mostly(r, n, 0), mostly(r, 20+k, 20, 99))}})
 		}
 	}
-	return append(out, ovn.PortBinding{UUID: "pb-far", LogicalPort: "far", Type: ovn.TypeLocalport, Datapath: pick(r, ovn.UUID("red"), "blue", "ext")})
+	return out
 }
 
 // routers puts two with a port on each network, of which one may be a gateway.
@@ -193,11 +212,11 @@ func (r world) routers() (out []ovn.Row) {
 			if i == 1 && n > 2 {
 				continue
 			}
-			kind := mostly(r, ovn.TypePatch, ovn.TypeL3Gateway, ovn.TypeVIF)
+			kind := func() string { return mostly(r, ovn.TypePatch, ovn.TypeL3Gateway, ovn.TypeVIF) }
 			mac := fmt.Sprintf("fa:16:3e:01:%02d:%02d 10.%d.0.1/24", i, n, pick(r, n-1, n-1, n-1, 8)&15)
-			out = append(out, ovn.PortBinding{UUID: ovn.UUID("pb-" + to), LogicalPort: mostly(r, to, "r0-red"), Type: kind, Datapath: ovn.UUID(mostly(r, router, "r0", "blue")),
+			out = append(out, ovn.PortBinding{UUID: ovn.UUID("pb-" + to), LogicalPort: mostly(r, to, "r0-red"), Type: kind(), Datapath: ovn.UUID(mostly(r, router, "r0", "blue")),
 				MAC: mostly(r, []string{mac}, nil), Options: map[string]string{"peer": mostly(r, from, "red-r0")}},
-				ovn.PortBinding{UUID: ovn.UUID("pb-" + from), LogicalPort: mostly(r, from, "red-r0"), Type: kind, Datapath: ovn.UUID(mostly(r, name, "red")),
+				ovn.PortBinding{UUID: ovn.UUID("pb-" + from), LogicalPort: mostly(r, from, "red-r0"), Type: kind(), Datapath: ovn.UUID(mostly(r, name, "red")),
 					MAC: []string{"router"}, Options: map[string]string{"peer": mostly(r, to, "r0-red")}})
 		}
 		out = append(out, ovn.PortBinding{UUID: ovn.UUID("pb-cr-" + router), LogicalPort: "cr-" + router, Type: ovn.TypeChassisRedirect, Datapath: ovn.UUID(router),
@@ -234,44 +253,43 @@ func (r world) acls() (out []ovn.Row) {
 	out = append(out, ovn.NBGlobal{UUID: "global", TableSize: pick(r, "", "", "", "4093", "x"), DefaultDrop: r.IntN(6) == 0})
 	for n := range 3 {
 		id := ovn.UUID(fmt.Sprint("acl-", n))
-		rule := acl.Rule{Priority: r.IntN(3), Tier: r.IntN(2), AfterLB: r.IntN(6) == 0, Action: pick(r, "allow-related", "allow-related", "drop", "allow-stateless", "pass"),
-			Match: pick(r, "ip4", "ip4.src == 10.0.0.0/8", "tcp", "ip4.dst == 10.9.0.0/16", "ip4.dst == $near", "tcp.dst == {80, 8080}", "ip4.src == $far", "inport == @pg_0 && ip4.dst == $near",
-				`inport == "vm1" && udp.dst == 80`, "?")}
-		lsps := some(r, ovn.UUID("lsp-0"), "lsp-1", "lsp-2", "lsp-3", "lsp-4", "lsp-5")
+		rule := acl.Rule{Priority: r.IntN(3), Tier: mostly(r, 0, 1), AfterLB: mostly(r, false, true), Action: pick(r, "allow-related", "drop", "drop", "drop", "drop", "allow-stateless", "pass"),
+			Match: pick(r, "ip4", "ip4.src == 10.0.0.0/8", "ip4.dst == 10.9.0.0/16", "ip4.dst == $near", "ip4.dst == $near", "ip4.dst == $near", "tcp.dst == {80, 443}", "tcp.dst == 80", "ip4.src == $far", "inport == @pg_0 && ip4.dst == 10.9.0.0/16",
+				"inport == @pg_1 && ip4.dst == $near", `inport == "vm1" && tcp.dst == 80`, "?")}
+		lsps := some(r, ovn.UUID("lsp-0"), "lsp-1", "lsp-2", "lsp-3", "lsp-4", "lsp-5", "lsp-0", "lsp-1", "lsp-2")
+		slices.Sort(lsps)
+		lsps = slices.Compact(lsps)
 		r.Shuffle(len(lsps), func(i, j int) { lsps[i], lsps[j] = lsps[j], lsps[i] })
 		out = append(out, ovn.ACL{UUID: id, FromPort: r.IntN(4) > 0, Rule: rule},
-			ovn.PortGroup{UUID: ovn.UUID(fmt.Sprint("pg-", n)), Name: fmt.Sprint("pg_", pick(r, n, n, 0)), Ports: lsps, ACLs: pick(r, nil, []ovn.UUID{id}, []ovn.UUID{id, "acl-0"})})
+			ovn.PortGroup{UUID: ovn.UUID(fmt.Sprint("pg-", n)), Name: fmt.Sprint("pg_", pick(r, n, n, (n+1)%3)), Ports: lsps, ACLs: pick(r, []ovn.UUID{id}, []ovn.UUID{id, "acl-0"}, []ovn.UUID{"acl-1", "acl-2"})})
 	}
 	for _, name := range []string{"near", "far"} {
-		out = append(out, ovn.AddressSet{UUID: ovn.UUID("set-" + name), Name: pick(r, name, name, name, "near"), Addresses: pick(r, nil, []string{"10.9.0.1"}, []string{"10.0.0.0/8"}, []string{"10.0.0.20", "10.0.0.99"})})
+		out = append(out, ovn.AddressSet{UUID: ovn.UUID("set-" + name), Name: pick(r, name, name, "near", "away"), Addresses: pick(r, nil, []string{"10.9.0.0/16"}, []string{"10.0.0.0/8"}, []string{"10.0.0.20", "10.0.0.99"}, []string{"10.0.0.0/9", "10.128.0.0/9"})})
 	}
 	return out
 }
 
-var backends = []string{"10.0.0.20:8080", "10.0.0.21:8080", "10.1.0.20:8080", "10.2.0.50:80", "10.7.0.1:80"}
+var backends = []string{"10.0.0.20:8080", "10.0.0.21:8080", "10.1.0.20:8080", "10.2.0.50:80"}
 
 func (r world) balancers() (out []ovn.Row) {
 	for n := range 4 {
-		vips, hosts, mapped := map[string]string{}, some(r, append(backends, backends[0])...), map[netip.Addr]string{}
+		vips, hosts, mapped := map[string]string{}, some(r, append(backends, backends[0], mostly(r, backends[1], "10.7.0.1:80"))...), map[netip.Addr]string{}
 		for k := range 2 {
 			vips[fmt.Sprintf("10.%d.0.%d:80", pick(r, 9, 9, 0), pick(r, n, k, 99))] = strings.Join(hosts, ",")
 		}
-		var probed []netip.Addr
 		for _, h := range hosts {
-			a := netip.MustParseAddrPort(h).Addr()
-			probed = append(probed, a)
-			mapped[a] = pick(r, "host-red-0", "host-red-1", "host-blue-0", "vm0")
+			mapped[netip.MustParseAddrPort(h).Addr()] = pick(r, "host-red-0", "host-red-1", "host-blue-0", "vm0")
 		}
-		options := map[string]string{pick(r, "any", "any", "sluice-path", "sluice-m", "reject"): pick(r, "ovn", "true", "4093", "1021", "x")}
+		options := map[string]string{mostly(r, "any", "sluice-path", "sluice-m", "reject"): pick(r, "ovn", "true", "4093", "1021", "x")}
 		if r.IntN(4) == 0 {
-			vips, options, probed = map[string]string{"^at:80": "^to:8080"}, map[string]string{"template": "true"}, nil
+			vips, options = map[string]string{"^at:80": "^to:8080"}, map[string]string{"template": "true"}
 		}
 		b := ovn.LoadBalancer{UUID: ovn.UUID(fmt.Sprint("lb-", n)), Name: pick(r, fmt.Sprint("lb", n), "lb", ""), Protocol: mostly(r, "", "udp"), VIPs: vips, Options: options,
 			Ports: mapped, HealthChecks: some(r, ovn.UUID("check-0"), "check-1")}
 		if r.south {
-			b.At, b.Probed, b.Ports, b.HealthChecks = some(r, ovn.UUID("red"), "red", "blue", "green", "green", "dpg-0", "dpg-1"), probed, nil, nil
+			b.At, b.Ports, b.HealthChecks = some(r, ovn.UUID("red"), "red", "blue", "green", "green", "dpg-0", "dpg-1"), nil, nil
 		}
-		out = append(out, b)
+		out = append(out, r.probed(b))
 	}
 	for n := range 2 {
 		out = append(out, ovn.HealthCheck{UUID: ovn.UUID(fmt.Sprint("check-", n)), VIP: pick(r, "10.9.0.0:80", "10.9.0.1:80", "10.0.0.99:80", "10.9.0.2:80")},
@@ -281,6 +299,9 @@ func (r world) balancers() (out []ovn.Row) {
 		at := netip.MustParseAddrPort(h)
 		out = append(out, ovn.ServiceMonitor{UUID: ovn.UUID(fmt.Sprint("probe-", n)), LogicalPort: pick(r, "host-red-0", "host-red-1", "vm0", "far", "far"), IP: pick(r, at.Addr().String(), "10.0.0.20"),
 			Protocol: pick(r, "tcp", "tcp", "tcp", "udp"), Port: pick(r, at.Port(), 8080), Status: pick(r, "offline", "offline", "online", "")})
+	}
+	if r.south { // it is known by which network its port is in whose probe it is
+		out = append(out, ovn.PortBinding{UUID: "pb-far", LogicalPort: "far", Type: ovn.TypeLocalport, Datapath: pick(r, ovn.UUID("red"), "blue", "ext")})
 	}
 	return append(out, ovn.LoadBalancerGroup{UUID: "group", LoadBalancers: some(r, ovn.UUID("lb-2"), "lb-3")},
 		ovn.TemplateVar{UUID: "vars", Chassis: mostly(r, "a1", "a2"), Variables: map[string]string{"at": pick(r, "10.9.0.7", "10.9.0.8"), "to": pick(r, "10.0.0.20", "10.1.0.20", "10.7.0.1")}})

@@ -77,6 +77,8 @@ type aclRows struct {
 	groupsBy index[UUID] // ACL → Port_Groups
 	setName  index[string]
 	aclsBy   index[string] // address set → ACLs that name it
+	// setChanges counts those of address sets.
+	setChanges uint64
 }
 
 func newACLRows() aclRows {
@@ -101,6 +103,7 @@ func (r *aclRows) put(c Change) {
 	case TablePortGroup:
 		r.putGroup(c)
 	case TableAddressSet:
+		r.setChanges++
 		r.setName.del(store(r.sets, c).Name, c.UUID)
 		if s, ok := r.sets[c.UUID]; ok {
 			r.setName.add(s.Name, c.UUID)
@@ -182,6 +185,10 @@ func (r *Rows) AddressSet(name string) ([]string, bool) {
 	id, ok := r.setName.first(name)
 	return r.sets[id].Addresses, ok
 }
+
+// AddressSetsChanged is another number after each change of one. Numbers of two stores say
+// nothing of each other.
+func (r *Rows) AddressSetsChanged() uint64 { return r.setChanges }
 
 // DefaultACLDrop tells whether what no ACL speaks of is dropped.
 func (r *Rows) DefaultACLDrop() bool {

@@ -138,9 +138,7 @@ func (t touch) switches(c Change, other Row) {
 			t.monitor(m)
 		}
 	case TableTemplateVar:
-		if r.templates[c.UUID].Chassis == r.SystemID() {
-			t.templated()
-		}
+		t.templated() // rows of other chassis are not followed
 	case TableDatapathGroup:
 		// It says, too, which probes are of the backends of a load balancer.
 		for id := range r.south.lbAt.all(c.UUID) {

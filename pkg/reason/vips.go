@@ -22,7 +22,7 @@ func VIPs() []Entry {
 		{NoBackends, nil, "", "No backend gets new flows, and `options:reject` wants clients to be told, which OVN does.", nothing},
 		{ForcedSNAT, nil, "", "`options:lb_force_snat_ip` of the logical router has OVN give balanced packets a source of the router's, so that their answers come back to it. eBPF would show backends the client. OVN balances the VIP.", "Nothing; or, if backends have a route back to clients by this router, `options:skip_snat=true` of the load balancer, or no `lb_force_snat_ip`."},
 		{ProviderVIP, nil, "", "The VIP is on the network of the router's gateway port, as a floating IP is: it belongs to the default VRF, and is no address of the tenant's. OVN balances it; the tenant's VRF does not announce it.", "Have `exposure.floatingIPs` announce it, if it is to be reached from the underlay; give the load balancer a VIP of another network to have it in the tenant's VRF."},
-		{ACLByDestination, nil, "", "An ACL of the machine's port looks at the address or port that packets go to, and would see those of the backend in place of the VIP's. OVN balances what the machine sends.", "Nothing; or name no destinations in egress rules of its security groups."},
+		{ACLByDestination, nil, "", "An ACL of the machine's port, looking at the address or port that packets go to, may say another thing of a VIP than of one of its backends, which it would see in the VIP's place; the detail names the three. OVN balances what the machine sends.", "Nothing; or have egress rules of its security groups name the backends as they name the VIP, or neither."},
 		{KernelPath, nil, "", "The VRF is on the kernel path, where OVN balances.", "See the VRF's own reason in `sluicectl vrf list`."},
 	}
 }

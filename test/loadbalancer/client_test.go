@@ -195,15 +195,19 @@ func TestMachinesConnectionsGoOn(t *testing.T) {
 	}
 }
 
-// A machine whose ACLs look at destinations is OVN's; the connections that it has go on.
+// A machine of which an ACL may say another thing of the VIP than of a backend is OVN's; the
+// connections that it has go on. One on other destinations changes nothing.
 func TestMachinesACLs(t *testing.T) {
 	w := shared(t)
 	vip := netip.MustParseAddr("10.99.0.21")
 	w.webOnSwitches(vip)
 	streams := w.streams("c-same", vip, 8)
 	sw := lab.SwitchName("red", "net")
-	const match = `inport == "c-same" && ip4.dst == 10.0.0.0/8 && tcp`
-	w.nb("acl-add", sw, "from-lport", "1001", match, "allow-related")
+	// Of packets of another sender, which there are none of: so nothing is dropped.
+	const match, beside = `inport == "c-same" && ip4.src == 192.0.2.1 && ip4.dst == 10.99.0.0/16 && tcp`, `inport == "c-same" && ip4.dst == 10.0.0.0/8 && tcp.dst == 25`
+	w.nb("acl-add", sw, "from-lport", "1001", match, "drop")
+	w.nb("acl-add", sw, "from-lport", "1001", beside, "drop")
+	t.Cleanup(func() { w.nb("acl-del", sw, "from-lport", "1001", beside) })
 	remove := func() { w.nb("acl-del", sw, "from-lport", "1001", match) }
 	removed := false
 	t.Cleanup(func() {

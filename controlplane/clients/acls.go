@@ -1,0 +1,117 @@
+package clients
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+)
+
+// mostWork bounds how many matches are looked at for the machines of a switch that have the
+// same ACLs: some tens of milliseconds.
+const mostWork = 100_000
+
+// judged is what ACLs say of the VIPs of a switch that eBPF balances, by acl.Book.Identity.
+type judged struct {
+	vips []loadbalancer.VIP
+	sets uint64 // ovn.Rows.AddressSetsChanged
+	drop bool   // ovn.Rows.DefaultACLDrop
+	by   map[string]loadbalancer.Choice
+}
+
+// still tells whether what was judged is what would be now. Health decides nothing: a
+// backend that gets no new flows will again, or has some.
+func (j judged) still(now judged) bool {
+	return j.sets == now.sets && j.drop == now.drop && slices.EqualFunc(j.vips, now.vips, func(a, b loadbalancer.VIP) bool {
+		return a.Protocol == b.Protocol && a.Address == b.Address &&
+			slices.EqualFunc(a.Backends, b.Backends, func(x, y loadbalancer.Backend) bool { return x.Address == y.Address })
+	})
+}
+
+// summon begins to judge, with what still counts of the last time.
+func (d *draft) summon() {
+	now := &d.out.judged
+	if now.by != nil {
+		return
+	}
+	now.sets, now.drop, now.by = d.rows.AddressSetsChanged(), d.rows.DefaultACLDrop(), map[string]loadbalancer.Choice{}
+	if d.last != nil && !d.whole && d.last.judged.still(*now) {
+		d.before = d.last.judged.by
+	}
+}
+
+// byACLs decides by the ACLs that see what a machine sends.
+func (d *draft) byACLs(p ovn.PortBinding) loadbalancer.Choice {
+	rules, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
+	if !known && !d.complete {
+		if before, decided := d.decided(p.LogicalPort); decided {
+			d.waits = true
+			return before
+		}
+	}
+	switch {
+	case known:
+		return d.judge(rules, p.LogicalPort, groups)
+	case d.cfg.TrustUnknown:
+		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto, Detail: "its ACLs are not known (loadBalancing.aclUnknown)"}
+	}
+	return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLUnknown, Detail: "the port's ACLs are not known"}
+}
+
+// decided is what was decided on a machine by its ACLs, if it was.
+func (d *draft) decided(port string) (loadbalancer.Choice, bool) {
+	if d.last == nil {
+		return loadbalancer.Choice{}, false
+	}
+	at := slices.IndexFunc(d.last.machines, func(m Machine) bool { return m.Port == port && m.Tap != intent.Tap{} })
+	if at < 0 {
+		return loadbalancer.Choice{}, false
+	}
+	return d.last.machines[at].Choice, true
+}
+
+// judge decides by known ACLs.
+func (d *draft) judge(rules []acl.Rule, port string, groups map[string]bool) loadbalancer.Choice {
+	identity := d.book.Identity(rules, port, groups)
+	if identity == "" {
+		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto}
+	}
+	d.summon()
+	choice, done := d.out.judged.by[identity]
+	if !done {
+		choice, done = d.before[identity]
+	}
+	if !done {
+		choice = d.compare(d.book.Judge(rules, port, groups, d.rows.AddressSet, d.out.judged.drop))
+	}
+	d.out.judged.by[identity] = choice
+	return choice
+}
+
+// compare has OVN's look at a packet to a VIP, which it has before it balances, compared with
+// the one that it has when eBPF has balanced: for each VIP and each of its backends. A machine
+// may send from any address: what its port may send from besides its own is for OVN to check.
+func (d *draft) compare(j *acl.Judge) loadbalancer.Choice {
+	for _, v := range d.out.judged.vips {
+		for _, b := range v.Backends {
+			if rule, differs := j.Differs(acl.Redirect{Protocol: uint8(v.Protocol), From: v.Address, To: b.Address}); differs {
+				return byACL(fmt.Sprintf("%s may say another thing of VIP %s than of its backend %s, which it would see", rule, endpoint(v.Address), endpoint(b.Address)))
+			}
+			if j.Work > mostWork {
+				return byACL(fmt.Sprintf("the port's ACLs look at where packets go, and its switch has more VIPs than they are compared for (%d)", len(d.out.judged.vips)))
+			}
+		}
+	}
+	return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto}
+}
+
+func byACL(detail string) loadbalancer.Choice {
+	return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLByDestination, Detail: detail}
+}
+
+func endpoint(a netip.AddrPort) string { return intent.FormatEndpoint(a.Addr(), a.Port()) }
