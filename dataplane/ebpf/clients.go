@@ -177,18 +177,18 @@ func (s *store) clientRow(v intent.Client) (bpfClient, error) {
 	}
 	var old bpfClient
 	had := s.t[bpfMapClientsV2].Lookup(clientKernelKey(v.Key), &old) == nil && old.Scope == row.Scope
-	switch {
-	case v.Idle:
+	switch who := s.lb.before[v.Key]; {
 	case had:
 		row.Unknown, row.Until = old.Unknown, old.Until
-		if old.has(bpfClientFlagsCLIENT_OVN) != v.OVN && !old.has(bpfClientFlagsCLIENT_IDLE) {
+		if old.has(bpfClientFlagsCLIENT_OVN) != v.OVN && !old.has(bpfClientFlagsCLIENT_IDLE) && !v.Idle {
 			row.Until = now + flowIdle
 		}
-	case s.lb.before[v.Key] == intent.BeforeOVN:
+	case who == intent.BeforeOVN:
 		if !v.OVN {
 			row.Until = now + flowIdle
 		}
-	case s.lb.before[v.Key] == intent.BeforeNode || !s.lb.first:
+	case who == intent.BeforeNode, !v.Idle && !s.lb.first:
+		// Also if its switch has no VIPs, as far as is known by now.
 		row.Unknown = now + flowIdle
 	}
 	return row, nil

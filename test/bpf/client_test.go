@@ -407,6 +407,13 @@ func TestClientTakeover(t *testing.T) {
 			}
 		}
 		remove()
+		w.d.Machines().Before(map[intent.ClientKey]intent.Before{k: intent.BeforeNode})
+		write(intent.Client{Idle: true}) // the switch's VIPs are not known yet
+		write(intent.Client{})
+		if _, at, _ := w.goes(t, w.asks(intent.TCP, from(32), to, "A")); at == to {
+			t.Error("a connection that has come with the machine before VIPs were known is OVN's")
+		}
+		remove()
 		write(intent.Client{Idle: true})
 		write(intent.Client{})
 		w.untouched(t, w.asks(intent.TCP, from(4), to, "A"))
