@@ -245,8 +245,10 @@ func (b *balancing) begin() {
 	b.first = b.first && b.now().Sub(b.began) < vipsSettle
 }
 
-// settleTime is within which the rows of a new VRF are written, vipsSettle those of many new
-// VIPs, and their routes, which wait for others.
+// settleTime is within which the rows of something new are written, vipsSettle those of all
+// VIPs, when balancing is switched on. A route that comes later counts as one that has come
+// from another node: the connections that it brings would break else, while what is taken for
+// one of them in vain is mended by its client's next packet.
 const (
 	settleTime = time.Second
 	vipsSettle = 10 * time.Second
@@ -256,8 +258,8 @@ const (
 // VIPs were there before, or the VRF was not, the address has come from another node,
 // and its flows with it.
 func (s *store) vipComes(k intent.RouteKey) {
-	recent := func(t time.Time, within time.Duration) bool { return s.lb.now().Sub(t) < within }
-	if !recent(s.lb.born[k], vipsSettle) || recent(s.vrfs.since(k.VNI), settleTime) || s.follows.Load() {
+	recent := func(t time.Time) bool { return s.lb.now().Sub(t) < settleTime }
+	if !recent(s.lb.born[k]) || recent(s.vrfs.since(k.VNI)) || s.follows.Load() {
 		s.vrfs.claim(k.VNI)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -141,6 +142,9 @@ func (w *world) known(node string, vip netip.Addr) int {
 func (w *world) knownIn(pins string, vip netip.Addr) (n int) {
 	w.Helper()
 	m, err := ebpf.LoadPinnedMap(filepath.Join(pins, "flows_v3"), &ebpf.LoadPinOptions{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0 // sluiced has just started
+	}
 	if err != nil {
 		w.Fatal(err)
 	}
