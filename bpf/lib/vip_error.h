@@ -7,7 +7,7 @@
  * The checksum of its TCP or UDP header stays: what is quoted is cut, and nobody can
  * check it.
  */
-#include "balance.h"
+#include "answer.h"
 #include "icmp.h"
 
 /*

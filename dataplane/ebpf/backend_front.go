@@ -28,7 +28,7 @@ func newBackendFront(m *ebpf.Map) *backendFront {
 	return &backendFront{m: m, words: make([]uint64, m.MaxEntries())}
 }
 
-// bit is backend_bit of bpf/lib/balance.h.
+// bit is backend_bit of bpf/lib/answer.h.
 func (f *backendFront) bit(b bpfBackend) uint32 {
 	high, low := binary.NativeEndian.Uint64(b.Addr[:]), binary.NativeEndian.Uint64(b.Addr[8:])
 	head := uint64(b.Port)<<48 | uint64(b.Proto)<<32 | uint64(b.Scope)
