@@ -281,8 +281,11 @@ func TestWaysGoWithWhatTheyNeed(t *testing.T) {
 // Rows that linger are so few that they leave room to those that are wanted: of too many,
 // those go that would go first.
 func TestLingerIsBounded(t *testing.T) {
-	l, now := newLinger[int](), time.Now()
-	l.now, l.most = func() time.Time { return now }, 10
+	if l := newLinger[int](0); l.most != mostLingering {
+		t.Errorf("%d rows of a map without an end", l.most)
+	}
+	l, now := newLinger[int](40), time.Now()
+	l.now = func() time.Time { return now }
 	for i := range 25 {
 		l.leave(i, false)
 		now = now.Add(time.Second)

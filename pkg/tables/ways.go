@@ -31,8 +31,8 @@ type ways struct {
 	from linger[endpoint]
 }
 
-func newWays() *ways {
-	return &ways{at: map[intent.RouteKey][]intent.VIPKey{}, vips: map[intent.VNI]int{}, to: newLinger[intent.RouteKey](), from: newLinger[endpoint]()}
+func newWays(room int) *ways {
+	return &ways{at: map[intent.RouteKey][]intent.VIPKey{}, vips: map[intent.VNI]int{}, to: newLinger[intent.RouteKey](room), from: newLinger[endpoint](room)}
 }
 
 func (w *ways) add(k intent.VIPKey) {
