@@ -51,6 +51,20 @@ func (l *linger[K]) leave(k K, ended bool) {
 	}
 }
 
+// used has a row that stays do so until what used it last, so long ago, is idle.
+func (l *linger[K]) used(k K, ago time.Duration) {
+	if end := l.now().Add(FlowIdle - ago); l.until[k].Before(end) && l.ends(k, FlowIdle) {
+		l.until[k] = end
+	}
+}
+
+// ends tells whether a row stays, and will not any more after some time.
+func (l *linger[K]) ends(k K, within time.Duration) bool {
+	until, seen := l.until[k]
+	now := l.now()
+	return seen && now.Before(until) && !now.Add(within).Before(until)
+}
+
 // keeps tells whether a row stays.
 func (l *linger[K]) keeps(k K) bool {
 	now := l.now()

@@ -204,6 +204,43 @@ func TestWaysOfFlowsThatEndedGo(t *testing.T) {
 	})
 }
 
+// A way stays for as long as a flow has packets, and until it is idle.
+func TestWaysLingerForFlowsThatGoOn(t *testing.T) {
+	eachFamily(t, func(t *testing.T, b *balanced) {
+		b.serve(t, service{port: 80, backends: []int{0, 1, 2}})
+		b.serve(t, service{port: 80, backends: []int{0}})
+		used := func(n int, port uint16, ago time.Duration) {
+			b.Pipeline.Update(func() {
+				b.FlowsUsed(map[FlowEnd]time.Duration{{VNI: 1001, Protocol: intent.TCP, Backend: netip.AddrPortFrom(b.backends[n], port)}: ago})
+			})
+		}
+		ends := func(within time.Duration) (yes bool) {
+			b.Pipeline.View(func() { yes = b.WaysEnd(within) })
+			return yes
+		}
+		if ends(FlowIdle-time.Second) || !ends(FlowIdle) {
+			t.Error("it is not known when ways end")
+		}
+		b.later(FlowIdle - time.Minute)
+		used(0, 8080, 0) // a VIP leads there
+		used(1, 8080, time.Hour)
+		used(2, 8080, 2*FlowIdle)
+		b.later(time.Minute)
+		b.see(t, "with a flow of an hour ago", 0, 1)
+		b.later(FlowIdle - time.Hour - 2*time.Minute)
+		b.see(t, "just before it is idle", 0, 1)
+		if !ends(time.Minute) {
+			t.Error("it is not known when the way of a flow ends")
+		}
+		b.later(time.Minute)
+		used(1, 8080, 0) // too late
+		b.see(t, "when it is idle", 0)
+		if ends(FlowIdle) {
+			t.Error("a way that has gone is to go")
+		}
+	})
+}
+
 // What is found at a start and nobody wants may have flows.
 func TestWaysThatAreFoundLinger(t *testing.T) {
 	eachFamily(t, func(t *testing.T, b *balanced) {
