@@ -10,9 +10,12 @@ import (
 // that is open (RFC 5382).
 const FlowIdle = 7440 * time.Second
 
-// mostLingering is how many rows of a table stay for flows at most, so that those that are
-// wanted have room.
-const mostLingering = 4096
+// mostLingering is how many rows of a table stay for flows at most, and lingeringPart the part
+// of the map that they may take: those that are wanted have room.
+const (
+	mostLingering = 4096
+	lingeringPart = 4
+)
 
 // lingerMemory is how long after its end it is known that a row lingered. It is more than the
 // tables go without a pass.
@@ -27,8 +30,13 @@ type linger[K comparable] struct {
 	until map[K]time.Time
 }
 
-func newLinger[K comparable]() linger[K] {
-	return linger[K]{now: time.Now, most: mostLingering, until: map[K]time.Time{}}
+// newLinger is for a table whose map has room for so many rows; 0: it does not matter.
+func newLinger[K comparable](room int) linger[K] {
+	most := mostLingering
+	if room > 0 {
+		most = min(most, room/lingeringPart)
+	}
+	return linger[K]{now: time.Now, most: most, until: map[K]time.Time{}}
 }
 
 // leave has a row stay from now on; with ended its flows have ended, and only others may
@@ -41,6 +49,20 @@ func (l *linger[K]) leave(k K, ended bool) {
 	case l.until[k].Before(now):
 		l.until[k] = now
 	}
+}
+
+// used has a row that stays do so until what used it last, so long ago, is idle.
+func (l *linger[K]) used(k K, ago time.Duration) {
+	if end := l.now().Add(FlowIdle - ago); l.until[k].Before(end) && l.ends(k, FlowIdle) {
+		l.until[k] = end
+	}
+}
+
+// ends tells whether a row stays, and will not any more after some time.
+func (l *linger[K]) ends(k K, within time.Duration) bool {
+	until, seen := l.until[k]
+	now := l.now()
+	return seen && now.Before(until) && !now.Add(within).Before(until)
 }
 
 // keeps tells whether a row stays.

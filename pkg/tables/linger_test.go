@@ -204,6 +204,43 @@ func TestWaysOfFlowsThatEndedGo(t *testing.T) {
 	})
 }
 
+// A way stays for as long as a flow has packets, and until it is idle.
+func TestWaysLingerForFlowsThatGoOn(t *testing.T) {
+	eachFamily(t, func(t *testing.T, b *balanced) {
+		b.serve(t, service{port: 80, backends: []int{0, 1, 2}})
+		b.serve(t, service{port: 80, backends: []int{0}})
+		used := func(n int, port uint16, ago time.Duration) {
+			b.Pipeline.Update(func() {
+				b.FlowsUsed(map[FlowEnd]time.Duration{{VNI: 1001, Protocol: intent.TCP, Backend: netip.AddrPortFrom(b.backends[n], port)}: ago})
+			})
+		}
+		ends := func(within time.Duration) (yes bool) {
+			b.Pipeline.View(func() { yes = b.WaysEnd(within) })
+			return yes
+		}
+		if ends(FlowIdle-time.Second) || !ends(FlowIdle) {
+			t.Error("it is not known when ways end")
+		}
+		b.later(FlowIdle - time.Minute)
+		used(0, 8080, 0) // a VIP leads there
+		used(1, 8080, time.Hour)
+		used(2, 8080, 2*FlowIdle)
+		b.later(time.Minute)
+		b.see(t, "with a flow of an hour ago", 0, 1)
+		b.later(FlowIdle - time.Hour - 2*time.Minute)
+		b.see(t, "just before it is idle", 0, 1)
+		if !ends(time.Minute) {
+			t.Error("it is not known when the way of a flow ends")
+		}
+		b.later(time.Minute)
+		used(1, 8080, 0) // too late
+		b.see(t, "when it is idle", 0)
+		if ends(FlowIdle) {
+			t.Error("a way that has gone is to go")
+		}
+	})
+}
+
 // What is found at a start and nobody wants may have flows.
 func TestWaysThatAreFoundLinger(t *testing.T) {
 	eachFamily(t, func(t *testing.T, b *balanced) {
@@ -281,8 +318,11 @@ func TestWaysGoWithWhatTheyNeed(t *testing.T) {
 // Rows that linger are so few that they leave room to those that are wanted: of too many,
 // those go that would go first.
 func TestLingerIsBounded(t *testing.T) {
-	l, now := newLinger[int](), time.Now()
-	l.now, l.most = func() time.Time { return now }, 10
+	if l := newLinger[int](0); l.most != mostLingering {
+		t.Errorf("%d rows of a map without an end", l.most)
+	}
+	l, now := newLinger[int](40), time.Now()
+	l.now = func() time.Time { return now }
 	for i := range 25 {
 		l.leave(i, false)
 		now = now.Add(time.Second)

@@ -67,6 +67,8 @@ type Options struct {
 	Log    *slog.Logger
 	// Dry: only compare.
 	Dry bool
+	// Backends is how many rows BackendRoutes has room for.
+	Backends int
 	// Passed, when set, is told how long each pass took.
 	Passed func(time.Duration)
 	// Routed, when set, is told what became of rows of Routes.
@@ -104,7 +106,7 @@ type Tables struct {
 
 // New makes the tables, empty. It does no I/O.
 func New(d Drivers, src Sources, opts Options) *Tables {
-	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays()}, opts.Status
+	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays(opts.Backends)}, opts.Status
 	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg,
 		func(b intent.BridgeKey, _ intent.Bridge) bool { return t.moves.bridge(b) }, t.bridgesChanged)
 	t.kernelPath(d, opts.Status)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -31,8 +32,8 @@ type ways struct {
 	from linger[endpoint]
 }
 
-func newWays() *ways {
-	return &ways{at: map[intent.RouteKey][]intent.VIPKey{}, vips: map[intent.VNI]int{}, to: newLinger[intent.RouteKey](), from: newLinger[endpoint]()}
+func newWays(room int) *ways {
+	return &ways{at: map[intent.RouteKey][]intent.VIPKey{}, vips: map[intent.VNI]int{}, to: newLinger[intent.RouteKey](room), from: newLinger[endpoint](room)}
 }
 
 func (w *ways) add(k intent.VIPKey) {
@@ -97,6 +98,36 @@ func (t *Tables) leave(old, v intent.VIP) (left bool) {
 		}
 	}
 	return left
+}
+
+// FlowEnd is a backend as flows to VIPs have it.
+type FlowEnd struct {
+	VNI      intent.VNI
+	Protocol intent.Protocol
+	Backend  netip.AddrPort
+}
+
+// WaysEnd tells whether a way that stays for flows is to go within some time. Call it where
+// the pipeline is viewed.
+func (t *Tables) WaysEnd(within time.Duration) bool {
+	for e := range t.ways.from.until {
+		if t.ways.from.ends(e, within) || t.ways.to.ends(e.host(), within) {
+			return true
+		}
+	}
+	return false
+}
+
+// FlowsUsed tells how long ago known flows had their last packets: ways stay until these are
+// idle, however old they are. Call it inside an update of the pipeline.
+func (t *Tables) FlowsUsed(ago map[FlowEnd]time.Duration) {
+	for f, since := range ago {
+		e := endpoint{f.VNI, f.Protocol, f.Backend.Addr(), f.Backend.Port()}
+		t.ways.to.used(e.host(), since)
+		t.ways.from.used(e, since)
+		e.port = 0 // of a VIP of all ports
+		t.ways.from.used(e, since)
+	}
 }
 
 // lingerTo has the way to a backend stay for the flows that are known.
