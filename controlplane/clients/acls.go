@@ -13,7 +13,7 @@ import (
 )
 
 // mostWork bounds how many matches are looked at for the machines of a switch that have the
-// same ACLs: some tens of milliseconds.
+// same ACLs: some 50 ms of work, when VIPs or ACLs change.
 const mostWork = 100_000
 
 // judged is what ACLs say of the VIPs of a switch that eBPF balances, by acl.Book.Identity.

@@ -254,7 +254,7 @@ func (r world) acls() (out []ovn.Row) {
 	for n := range 3 {
 		id := ovn.UUID(fmt.Sprint("acl-", n))
 		rule := acl.Rule{Priority: r.IntN(3), Tier: mostly(r, 0, 1), AfterLB: mostly(r, false, true), Action: pick(r, "allow-related", "drop", "drop", "drop", "drop", "allow-stateless", "pass"),
-			Match: pick(r, "ip4", "ip4.src == 10.0.0.0/8", "ip4.dst == 10.9.0.0/16", "ip4.dst == $near", "ip4.dst == $near", "ip4.dst == $near", "tcp.dst == {80, 443}", "tcp.dst == 80", "ip4.src == $far", "inport == @pg_0 && ip4.dst == 10.9.0.0/16",
+			Match: pick(r, "ip4", "ip4.src == 10.0.0.0/8", "ip4.dst == 10.9.0.0/16", "ip4.dst == $near", "ip4.dst == $near", "ip4.dst == $near", "tcp.dst == {80, 443}", "tcp.dst == 80", "ip4.src == $far", "inport == @pg_0 && ip4.dst == 10.9.0.0/16", "inport == @pg_1 && ip4.dst == 10.9.0.0/16", "inport == @pg_2 && tcp.dst == 80",
 				"inport == @pg_1 && ip4.dst == $near", `inport == "vm1" && tcp.dst == 80`, "?")}
 		lsps := some(r, ovn.UUID("lsp-0"), "lsp-1", "lsp-2", "lsp-3", "lsp-4", "lsp-5", "lsp-0", "lsp-1", "lsp-2")
 		slices.Sort(lsps)
@@ -284,7 +284,7 @@ func (r world) balancers() (out []ovn.Row) {
 		if r.IntN(4) == 0 {
 			vips, options = map[string]string{"^at:80": "^to:8080"}, map[string]string{"template": "true"}
 		}
-		b := ovn.LoadBalancer{UUID: ovn.UUID(fmt.Sprint("lb-", n)), Name: pick(r, fmt.Sprint("lb", n), "lb", ""), Protocol: mostly(r, "", "udp"), VIPs: vips, Options: options,
+		b := ovn.LoadBalancer{UUID: ovn.UUID(fmt.Sprint("lb-", n)), Name: pick(r, fmt.Sprint("lb", n), "lb", ""), Protocol: pick(r, "", "", "", "udp"), VIPs: vips, Options: options,
 			Ports: mapped, HealthChecks: some(r, ovn.UUID("check-0"), "check-1")}
 		if r.south {
 			b.At, b.Ports, b.HealthChecks = some(r, ovn.UUID("red"), "red", "blue", "green", "green", "dpg-0", "dpg-1"), nil, nil
