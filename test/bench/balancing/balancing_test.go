@@ -131,7 +131,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	good := Config{Clients: 8, Connections: 400, Alone: 50, Rounds: 15}
+	good := Config{Clients: 8, Connections: 200, Alone: 25, Rounds: 31}
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}

@@ -10,7 +10,7 @@
 // would be no measure of a network without. What that alone costs is measured as well, by
 // connections to the backends' own addresses in the network that has load balancers.
 //
-// The targets take turns in short rounds, all in one lab. A connection is a request with a
+// The targets take turns in short rounds, in an order that changes, all in one lab. A connection is a request with a
 // small answer; direct connections go to all backends in turns, those to VIPs wherever they are
 // led, which is as often to each. Each target has client ports of its own: what OVN has
 // balanced from a port it goes on to translate for a while, whomever the next connection is to.
