@@ -72,6 +72,8 @@ func (w *world) asks(client, protocol string, to netip.Addr, n int) (out []answe
 	switch protocol {
 	case "udp":
 		argv, each = []string{filepath.Join(bin, "sluice-lab"), "ask", "--patience", udpPatience}, intent.FormatEndpoint(to, vipUDP)
+	case "sctp":
+		argv, each = []string{filepath.Join(bin, "sluice-lab"), "ask", "--sctp", "--patience", udpPatience}, intent.FormatEndpoint(to, backend.SCTPPort)
 	}
 	text, err := w.Exec(w.Context(), client, append(argv, slices.Repeat([]string{each}, n)...)...)
 	if err != nil {
