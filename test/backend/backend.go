@@ -1,5 +1,5 @@
-// Package backend is a server that says who it is, for tests of load balancers: by HTTP
-// and by UDP.
+// Package backend is a server that says who it is, for tests of load balancers: by HTTP,
+// by UDP and by SCTP.
 package backend
 
 import (
@@ -23,14 +23,20 @@ const (
 // maxBody bounds what POST /back takes.
 const maxBody = 64 << 20
 
-// Run answers until ctx ends: GET / and each datagram with the name and who asked, as
-// "NAME ADDRESS:PORT" and a newline. The answer to a longer datagram is as long, with the
+// Run answers until ctx ends: GET /, each datagram and each SCTP association with the name and who
+// asked, as "NAME ADDRESS:PORT" and a newline. The answer to a longer datagram is as long, with the
 // rest of what was asked. GET /stream sends the name again and again, a line each 100 ms. POST
 // /back sends the body back.
 func Run(ctx context.Context, name string) error {
 	udp, err := net.ListenPacket("udp", fmt.Sprintf(":%d", UDPPort))
 	if err != nil {
 		return fmt.Errorf("backend %s: %w", name, err)
+	}
+	var raw [2]*net.IPConn
+	for i, network := range []string{"ip4", "ip6"} {
+		if raw[i], err = net.ListenIP(fmt.Sprintf("%s:%d", network, sctpProtocol), nil); err != nil {
+			return fmt.Errorf("backend %s: %w", name, err)
+		}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr) })
@@ -47,9 +53,12 @@ func Run(ctx context.Context, name string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(web.ListenAndServe)
 	group.Go(func() error { return echo(udp, name) })
+	for _, conn := range raw {
+		group.Go(func() error { return serveSCTP(conn, name) })
+	}
 	group.Go(func() error {
 		<-ctx.Done()
-		return errors.Join(web.Close(), udp.Close())
+		return errors.Join(web.Close(), udp.Close(), raw[0].Close(), raw[1].Close())
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("backend %s: %w", name, err)

@@ -19,18 +19,23 @@ func backendCommand() *cobra.Command {
 	}
 }
 
-// askCommand is the client of a backend's UDP.
+// askCommand is the client of a backend's UDP, and SCTP.
 func askCommand() *cobra.Command {
 	var patience time.Duration
+	var sctp bool
 	cmd := &cobra.Command{
-		Use: "ask ADDRESS:PORT [ADDRESS:PORT...]", Short: "ask backends by UDP, each from a port of its own", Hidden: true, Args: cobra.MinimumNArgs(1),
+		Use: "ask ADDRESS:PORT [ADDRESS:PORT...]", Short: "ask backends by UDP or SCTP, each from a port of its own", Hidden: true, Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, arg := range args {
 				to, err := netip.ParseAddrPort(arg)
 				if err != nil {
 					return fmt.Errorf("whom to ask: %w", err)
 				}
-				if err := backend.Ask(cmd.Context(), to, patience, cmd.OutOrStdout()); err != nil {
+				ask := backend.Ask
+				if sctp {
+					ask = backend.AskSCTP
+				}
+				if err := ask(cmd.Context(), to, patience, cmd.OutOrStdout()); err != nil {
 					return err
 				}
 			}
@@ -38,6 +43,7 @@ func askCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&patience, "patience", time.Second, "how long each answer is waited for")
+	cmd.Flags().BoolVar(&sctp, "sctp", false, "ask by SCTP")
 	return cmd
 }
 

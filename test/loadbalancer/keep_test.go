@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/backend"
+	"github.com/ovn-sluice/sluice/test/lab"
 )
 
 // option sets an option of a load balancer that add has made.
@@ -124,33 +125,39 @@ func lines(s *streams, name string) (n int) {
 	return n
 }
 
-// Words of a VIP stand for variables of the chassis.
+// Words of a VIP stand for variables of the chassis: of a VIP's address as it is in matches of
+// OVN's flows, of backends with their ports.
 func TestTemplate(t *testing.T) {
 	w := shared(t)
-	vip := netip.MustParseAddr("10.99.0.11")
-	for _, chassis := range []string{"a1", "a2"} {
+	for family, vip := range map[string]netip.Addr{"ipv4": netip.MustParseAddr("10.99.0.11")} {
+		t.Run(family, func(t *testing.T) { testTemplate(&world{T: t, Lab: w.Lab}, family, vip) })
+	}
+}
+
+func testTemplate(w *world, family string, vip netip.Addr) {
+	for _, chassis := range []string{"a1", "a2", "a3"} {
 		w.nb("create", "Chassis_Template_Var", "chassis="+chassis,
 			fmt.Sprintf("variables={vip=%q,backends=%q}", vip, strings.Join(endpoints(vip, backend.HTTPPort), ",")))
 	}
-	t.Cleanup(func() {
+	w.Cleanup(func() {
 		if _, err := w.NB(context.Background(), "a", "--all", "destroy", "Chassis_Template_Var"); err != nil {
-			t.Error(err)
+			w.Error(err)
 		}
 	})
-	const name = "lb template"
-	w.nb("--template", "lb-add", name, "^vip:80", "^backends", "tcp", "ipv4")
+	name := "lb template " + family
+	w.nb("--template", "lb-add", name, "^vip:80", "^backends", "tcp", family)
+	w.forget(name)
 	w.nb("lr-lb-add", router, name)
-	t.Cleanup(func() {
-		if _, err := w.NB(context.Background(), "a", "lb-del", name); err != nil {
-			t.Error(err)
-		}
-	})
-	w.eventually("an answer", func() error {
-		_, _, err := w.ask("c-fabric", "tcp", vip)
-		return err
-	})
-	if n := w.known("a1", vip); n == 0 {
-		t.Error("eBPF knows no flow")
+	w.nb("ls-lb-add", lab.SwitchName("red", "other"), name)
+	for _, c := range []asking{machines[1], fabric} {
+		w.eventually("an answer to "+c.name, func() error {
+			_, _, err := w.ask(c.name, "tcp", vip)
+			return err
+		})
+		w.spread(c, "tcp", vip)
+	}
+	if w.known("a1", vip) == 0 || w.onTaps("a3", vip) == 0 {
+		w.Error("eBPF knows no flow")
 	}
 }
 

@@ -44,12 +44,19 @@ func endpoints(of netip.Addr, port uint16) (out []string) {
 
 // allVIPs are VIPs of each kind, and their backends by protocol.
 func allVIPs() (vips []netip.Addr, http, udp map[string][]string) {
-	vips, http, udp = []netip.Addr{outside4, outside6, inside4, inside6}, map[string][]string{}, map[string][]string{}
+	vips = []netip.Addr{outside4, outside6, inside4, inside6}
+	http, udp = servedAt(vips...)
+	return vips, http, udp
+}
+
+// servedAt are the backends of VIPs at addresses, by protocol.
+func servedAt(vips ...netip.Addr) (http, udp map[string][]string) {
+	http, udp = map[string][]string{}, map[string][]string{}
 	for _, a := range vips {
 		http[intent.FormatEndpoint(a, vipHTTP)] = endpoints(a, backend.HTTPPort)
 		udp[intent.FormatEndpoint(a, vipUDP)] = endpoints(a, backend.UDPPort)
 	}
-	return vips, http, udp
+	return http, udp
 }
 
 // answer is the name of a backend and the address that asked it.
@@ -62,8 +69,11 @@ type answer struct {
 func (w *world) asks(client, protocol string, to netip.Addr, n int) (out []answer, err error) {
 	argv := []string{"curl", "-gsS", "-H", "Connection: close", "--fail-early", "--max-time", httpPatience}
 	each := "http://" + intent.FormatEndpoint(to, vipHTTP) + "/"
-	if protocol == "udp" {
+	switch protocol {
+	case "udp":
 		argv, each = []string{filepath.Join(bin, "sluice-lab"), "ask", "--patience", udpPatience}, intent.FormatEndpoint(to, vipUDP)
+	case "sctp":
+		argv, each = []string{filepath.Join(bin, "sluice-lab"), "ask", "--sctp", "--patience", udpPatience}, intent.FormatEndpoint(to, backend.SCTPPort)
 	}
 	text, err := w.Exec(w.Context(), client, append(argv, slices.Repeat([]string{each}, n)...)...)
 	if err != nil {
@@ -134,20 +144,7 @@ func TestVIPFromFabric(t *testing.T) {
 					_, _, err := w.ask("c-fabric", protocol, a)
 					return err
 				})
-				list, err := w.asks("c-fabric", protocol, a, requests)
-				if err != nil {
-					t.Fatal(err)
-				}
-				seen := map[string]int{}
-				for _, got := range list {
-					seen[got.name]++
-					if want := clientAddress(a); got.from.Addr() != want {
-						t.Errorf("%s was asked by %s, want %s", got.name, got.from, want)
-					}
-				}
-				if len(seen) < 3 {
-					t.Errorf("answered by %v", seen)
-				}
+				w.spread(fabric, protocol, a)
 				if n := w.known("a1", a); n < requests {
 					t.Errorf("eBPF knows %d flows", n)
 				}
@@ -157,90 +154,7 @@ func TestVIPFromFabric(t *testing.T) {
 }
 
 // clientAddress is c-fabric's of the family of an address.
-func clientAddress(of netip.Addr) netip.Addr {
-	if of.Is4() {
-		return netip.MustParseAddr("10.20.0.31")
-	}
-	return netip.MustParseAddr("fd00:20::31")
-}
-
-// probe has OVN probe the backends of a VIP that add has made, of IPv4.
-func (w *world) probe(at string) {
-	w.Helper()
-	name := "lb tcp " + at
-	args := []string{"--id=@check", "create", "Load_Balancer_Health_Check", fmt.Sprintf("vip=%q", at),
-		"options:interval=1", "options:timeout=1", "options:success_count=1", "options:failure_count=1", "--", "add", "Load_Balancer", name, "health_check", "@check"}
-	for i := 1; i <= lab.Backends; i++ {
-		args = append(args, "--", "set", "Load_Balancer", name, fmt.Sprintf("ip_port_mappings:10.10.0.%d=%q", 20+i, fmt.Sprintf("be%d:10.10.0.254", i)))
-	}
-	w.nb(args...)
-}
-
-// A backend that does not answer OVN's probes gets no new connections; those to others go
-// on, and it is back when it answers. Without any the VIP is withdrawn.
-func TestHealth(t *testing.T) {
-	w := shared(t)
-	vip := netip.MustParseAddr("10.99.0.2")
-	at := intent.FormatEndpoint(vip, vipHTTP)
-	w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
-	w.probe(at)
-	live := func(want int) error {
-		list, err := w.vips("a1")
-		for _, v := range list {
-			n := 0
-			for _, b := range v.Backends {
-				if b.State == status.BackendUp {
-					n++
-				}
-			}
-			if v.Address == vip && n == want && v.State == "ok" {
-				return nil
-			}
-		}
-		return fmt.Errorf("not %d live backends: %+v (%w)", want, list, err)
-	}
-	w.eventually("an answer", func() error {
-		_, _, err := w.ask("c-fabric", "tcp", vip)
-		return err
-	})
-	w.eventually("all are probed", func() error {
-		out, err := w.SB(w.Context(), "a", "--format=csv", "--no-headings", "--columns=status", "list", "Service_Monitor")
-		if err != nil || strings.Count(out, "online") != lab.Backends {
-			return fmt.Errorf("%q (%w)", out, err)
-		}
-		return nil
-	})
-	streams := w.streams("c-fabric", vip, 10)
-	for i := 1; i <= 2; i++ {
-		w.stop(fmt.Sprintf("be%d", i))
-	}
-	w.eventually("two are down", func() error { return live(lab.Backends - 2) })
-	for range 20 {
-		if name, _, err := w.ask("c-fabric", "tcp", vip); err != nil || name == "be1" || name == "be2" {
-			t.Errorf("a new connection was answered by %q (%v)", name, err)
-		}
-	}
-	streams.check("be1", "be2")
-	for i := 3; i <= lab.Backends; i++ {
-		w.stop(fmt.Sprintf("be%d", i))
-	}
-	w.eventually("all are down", func() error { return live(0) })
-	w.eventually("the VIP is withdrawn", func() error {
-		out, err := w.Exec(w.Context(), "b1", w.sluicectl(), "route", "list", "--vrf", "1001")
-		if err == nil && strings.Contains(out, vip.String()) {
-			err = errors.New("b1 still has it")
-		}
-		return err
-	})
-	for i := 1; i <= lab.Backends; i++ {
-		w.serve(fmt.Sprintf("be%d", i))
-	}
-	w.eventually("all are back", func() error { return live(lab.Backends) })
-	w.eventually("an answer", func() error {
-		_, _, err := w.ask("c-fabric", "tcp", vip)
-		return err
-	})
-}
+func clientAddress(of netip.Addr) netip.Addr { return fabric.address(of) }
 
 // A change of backends, a kill of sluiced and a move of the gateway port leave connections
 // where they are, but those whose backend's VIP has gone.

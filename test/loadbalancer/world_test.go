@@ -111,7 +111,7 @@ func (w *world) add(protocol string, vips map[string][]string) {
 // forget takes a load balancer away in the end.
 func (w *world) forget(name string) {
 	w.Cleanup(func() {
-		if _, err := w.NB(context.Background(), "a", "lb-del", name); err != nil {
+		if _, err := w.NB(context.Background(), "a", "--if-exists", "lb-del", name); err != nil {
 			w.Error(err)
 		}
 	})
