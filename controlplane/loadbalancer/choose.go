@@ -43,8 +43,8 @@ func Choose(v VIP, outside func(netip.Addr) string) Choice {
 			return Choice{PathOVN, reason.SCTPPort, fmt.Sprintf("backend %s has another port than the VIP, which SCTP's checksum covers", b.Address)}
 		}
 	}
-	if option := v.withoutBackends(); option != "" && v.live() == 0 {
-		return Choice{PathOVN, reason.NoBackends, "options:" + option + " is true, and no backend gets new flows"}
+	if option := v.withoutBackends(); option != "" && v.up() == 0 {
+		return Choice{PathOVN, reason.NoBackends, "options:" + option + " is true, and no backend is up"}
 	}
 	return Choice{Path: PathEBPF, Reason: reason.PathAuto}
 }
@@ -65,6 +65,16 @@ func (v VIP) withoutBackends() string {
 func (v VIP) live() (n int) {
 	for _, b := range v.Backends {
 		if b.share() > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// up counts those that OVN would lead flows to: it knows of health, and of no weights.
+func (v VIP) up() (n int) {
+	for _, b := range v.Backends {
+		if !b.Down {
 			n++
 		}
 	}

@@ -188,6 +188,7 @@ func TestChoose(t *testing.T) {
 		{"affinity", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"affinity_timeout": "60"}}, PathEBPF, reason.PathAuto},
 		{"rejects", Row{VIPs: map[string]string{"10.1.0.1:80": ""}, Options: map[string]string{"reject": "true"}}, PathOVN, reason.NoBackends},
 		{"tells", Row{VIPs: map[string]string{"10.1.0.1:80": ""}, Options: map[string]string{"event": "true"}}, PathOVN, reason.NoBackends},
+		{"rejects, and all are drained", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"reject": "true", "sluice-weights": "10.0.0.1:80=0"}}, PathEBPF, reason.PathAuto},
 		{"tells when it has none", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"event": "true"}}, PathEBPF, reason.PathAuto},
 		{"a bad option", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"sluice-weights": "x"}}, PathOVN, reason.BadLoadBalancer},
 		{"a table that is too small", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"sluice-m": "7"}}, PathOVN, reason.BadLoadBalancer},
