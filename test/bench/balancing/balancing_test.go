@@ -23,6 +23,9 @@ func TestScenario(t *testing.T) {
 			by[vm.Name] = vm
 		}
 		for name, vm := range by {
+			if strings.Contains(name, "be") != (vm.Chassis == distant && name != "c-net") {
+				t.Errorf("%s is on %s", name, vm.Chassis)
+			}
 			other, ok := by[twin(name)]
 			if !ok {
 				continue
@@ -122,7 +125,7 @@ func TestCompare(t *testing.T) {
 		})
 	}
 	b.compare(fabric, true, list)
-	if got := b.results[0]; got.Name != "balancing c-fabric IPv6 connections/s" || got.Value != 0.99 || got.Goal.Limit != 0.95 || !got.Goal.Least || !strings.Contains(got.Note, "spread 75/25 %") {
+	if got := b.results[0]; got.Name != "balancing c-fabric IPv6 connections/s" || got.Value != 0.99 || got.Goal.Limit != 0.95 || !got.Goal.Least || !strings.Contains(got.Note, "spread 25/75 %") {
 		t.Errorf("%+v", got)
 	}
 	if got := b.results[1]; got.Value != 1.98 || got.Unit != "x ct_lb" || got.Goal.Limit != 1 {

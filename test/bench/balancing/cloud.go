@@ -42,7 +42,12 @@ var (
 // twin is the machine of the tenant without load balancers that is like this one.
 func twin(name string) string { return "p-" + name }
 
-// scenario is lb, with a twin for each machine of the network.
+// distant is the chassis of all backends. No client is on it and none comes in by it, so that
+// none of them is nearer than the others: what leads more connections to near ones would seem the
+// faster for it.
+const distant = "a3"
+
+// scenario is lb with the backends on one chassis, and with a twin for each machine of the network.
 func scenario(p lab.EVPNParams) lab.Scenario {
 	s := lab.LB(p)
 	for i := range s.Clouds {
@@ -51,6 +56,11 @@ func scenario(p lab.EVPNParams) lab.Scenario {
 			if vm.Network == network {
 				vm.Name, vm.Tenant = twin(vm.Name), without
 				c.VMs = append(c.VMs, vm)
+			}
+		}
+		for k := range c.VMs {
+			if strings.HasPrefix(strings.TrimPrefix(c.VMs[k].Name, twin("")), "be") {
+				c.VMs[k].Chassis = distant
 			}
 		}
 	}

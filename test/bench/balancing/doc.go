@@ -5,15 +5,18 @@
 // It is the lab's scenario lb: two OVN clouds, Open vSwitch, five HTTP servers. Two machines
 // ask: c-fabric in the other cloud, whose packets come by the fabric and the gateway, where the
 // load balancers hang on the router; and c-same on the backends' switch, where they hang on the
-// switch. Another tenant has the same machines on the same chassis and no load balancer: where
-// one is, OVN's conntrack sees packets of connections that are not balanced, too, and those
-// would be no measure of a network without. What that alone costs is measured as well, by
-// connections to the backends' own addresses in the network that has load balancers.
+// switch. The backends are on a chassis of their own, none nearer to a client than the others.
 //
-// The targets take turns in short rounds, in an order that changes, all in one lab. A connection is a request with a
-// small answer; direct connections go to all backends in turns, those to VIPs wherever they are
-// led, which is as often to each. Each target has client ports of its own: what OVN has
-// balanced from a port it goes on to translate for a while, whomever the next connection is to.
+// Another tenant has the same machines on the same chassis and no load balancer: where one is,
+// OVN's conntrack sees packets of connections that are not balanced, too, and those would be
+// no measure of a network without. What that alone costs is measured as well, by connections
+// to the backends' own addresses in the network that has load balancers ("beside").
+//
+// The targets take turns in short rounds, in an order that changes, all in one lab. A
+// connection is a request with a small answer. Direct connections go to all backends in turns,
+// those to VIPs wherever they are led; the remark says how many each backend has answered.
+// Each target has client ports of its own: what OVN has balanced from a port it goes on to
+// translate for a while, whomever the next connection is to.
 //
 // Before and after, it is checked that the path is the one that is claimed: by the path that
 // sluicectl shows, by the flows that eBPF has counted, and by what Open vSwitch's

@@ -1,7 +1,6 @@
 package balancing
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,18 +44,15 @@ func (b *bench) compare(from asking, v6 bool, list []*target) {
 		b.Clients, measure.Quantile(sluice.busy.Took, 0.99), measure.Quantile(direct.busy.Took, 0.99), measure.Quantile(ovn.busy.Took, 0.99))
 }
 
-// spread is how many of the answers each backend has given, in parts of a hundred, the most
-// first.
+// spread is how many of the answers each backend has given, in parts of a hundred, in the order
+// of their names.
 func spread(answers map[string]int) string {
 	all := 0
 	for _, n := range answers {
 		all += n
 	}
-	names := slices.SortedFunc(maps.Keys(answers), func(a, b string) int {
-		return cmp.Or(cmp.Compare(answers[b], answers[a]), strings.Compare(a, b))
-	})
 	var out []string
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		out = append(out, fmt.Sprintf("%.0f", 100*float64(answers[name])/float64(all)))
 	}
 	return strings.Join(out, "/") + " %"
