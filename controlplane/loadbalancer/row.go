@@ -17,6 +17,7 @@ import (
 // Keys of Load_Balancer.options.
 const (
 	optionTemplate = "template"
+	optionFamily   = "address-family"
 	optionAffinity = "affinity_timeout"
 	optionReject   = "reject"
 	optionEvent    = "event"
@@ -173,7 +174,7 @@ func (v VIP) parse(key string, r Row, variables map[string]string) (VIP, error) 
 	address, list := key, r.VIPs[key]
 	if r.Templated() {
 		var errs [2]error
-		address, errs[0] = expand(address, variables)
+		address, errs[0] = expandVIP(address, r.Options[optionFamily] == "ipv6", variables)
 		list, errs[1] = expand(list, variables)
 		if err := errors.Join(errs[:]...); err != nil {
 			return v, err

@@ -26,6 +26,24 @@ func expand(text string, variables map[string]string) (string, error) {
 	return out.String() + before, nil
 }
 
+// expandVIP is expand of a VIP. The variable of an address of IPv6 has no brackets, since OVN
+// puts it into the matches of its flows as it is: with a port they are added.
+func expandVIP(text string, six bool, variables map[string]string) (string, error) {
+	last := strings.LastIndex(text, ":")
+	if !six || last < 0 || !strings.HasPrefix(text, "^") {
+		return expand(text, variables)
+	}
+	host, err := expand(text[:last], variables)
+	if err != nil {
+		return "", err
+	}
+	port, err := expand(text[last+1:], variables)
+	if !strings.HasPrefix(host, "[") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + port, err
+}
+
 func named(r rune) bool {
 	return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }

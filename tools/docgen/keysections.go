@@ -123,6 +123,7 @@ var keySections = []keySection{
 	}},
 	{"Load balancers", "In `options` of Load_Balancer, with `loadBalancing.enabled` in the configuration.", []key{
 		{"template", balancer, "`true`", "nothing is a template", "Words that begin with `^` stand for variables of the chassis. A VIP with one that the chassis does not have is an error, `bad-load-balancer`.", "OVN-Kubernetes, or you"},
+		{"address-family", balancer, "`ipv4`, `ipv6`", "`ipv4`", "With `template`: the family of the VIPs. Of IPv6 the variable of an address has no brackets.", "OVN-Kubernetes, or you"},
 		{"affinity_timeout", balancer, "seconds, to 65535", "each connection by itself", "How long a client without a new connection keeps its backend.", "Octavia, OVN-Kubernetes, or you"},
 		{"reject", balancer, "`true`", "packets are dropped", "Clients are told when there is no backend. OVN does that, while eBPF has backends to choose from.", "OVN-Kubernetes, or you"},
 		{"event", balancer, "`true`", "packets are dropped", "OVN tells of packets to a VIP that has no backend (Controller_Event), so that somebody may start one. It balances the VIP as long as it has none.", "OVN-Kubernetes"},
