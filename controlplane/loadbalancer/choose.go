@@ -3,7 +3,6 @@ package loadbalancer
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -96,7 +95,7 @@ func (v VIP) Answers() bool { return v.Live() || v.withoutBackends() != "" }
 
 // Reached tells the same where OVN balances, which knows no weights.
 func (v VIP) Reached() bool {
-	return v.withoutBackends() != "" || slices.ContainsFunc(v.Backends, func(b Backend) bool { return !b.Down })
+	return v.withoutBackends() != "" || v.up() > 0
 }
 
 // Live tells whether a packet to the VIP gets to a backend.
