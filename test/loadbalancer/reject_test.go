@@ -96,42 +96,70 @@ func (w *world) dropped(node string) (n uint64) {
 	return n
 }
 
+// unanswered waits until packets of a client to a VIP are dropped, and counted by its node and
+// by the VIP; nobody answers them.
+func (w *world) unanswered(c asking, vip netip.Addr) {
+	w.Helper()
+	at, before := intent.FormatEndpoint(vip, vipHTTP), w.dropped(c.node)
+	w.eventually(c.name+"'s packets are dropped", func() error {
+		out, err := w.Exec(w.Context(), c.name, "sh", "-c", fmt.Sprintf("curl -gsS --max-time 0.5 http://%s/ 2>&1 && echo answered || true", at))
+		if strings.Contains(out, "answered") || strings.Contains(out, "refused") {
+			return errors.Join(err, errors.New(out))
+		}
+		if n := w.dropped(c.node) - before; err == nil && n == 0 {
+			err = errors.New("none is counted")
+		}
+		return err
+	})
+	out, err := w.Exec(w.Context(), c.node, w.sluicectl(), "-o", "json", "lb", "show", at)
+	var list []status.VIP
+	if err = errors.Join(err, json.Unmarshal([]byte(out), &list)); err != nil {
+		w.Fatal(err)
+	}
+	drops := uint64(0)
+	for _, v := range list {
+		if v.Traffic != nil && (v.Switch == "") == (c.name == fabric.name) {
+			drops += v.Traffic.Drops
+		}
+	}
+	if drops == 0 {
+		w.Errorf("no VIP has counted them: %s", out)
+	}
+}
+
 // Without a backend, and without reject, packets are dropped and counted: those of the fabric
 // too, for a VIP in a network that is exposed, which they find without the VIP's own route.
 func TestNoBackend(t *testing.T) {
 	w := shared(t)
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.10.0.61"), netip.MustParseAddr("fd00:10::61")} {
 		w.empty(vip)
-		at := intent.FormatEndpoint(vip, vipHTTP)
 		for _, c := range slices.Concat([]asking{fabric}, machines) {
-			t.Run(fmt.Sprintf("%s of %s", vip, c.name), func(t *testing.T) {
-				w := &world{T: t, Lab: w.Lab}
-				before := w.dropped(c.node)
-				w.eventually("its packets are dropped", func() error {
-					out, err := w.Exec(w.Context(), c.name, "sh", "-c", fmt.Sprintf("curl -gsS --max-time 0.5 http://%s/ 2>&1 && echo answered || true", at))
-					if strings.Contains(out, "answered") || strings.Contains(out, "refused") {
-						return errors.Join(err, errors.New(out))
-					}
-					if n := w.dropped(c.node) - before; err == nil && n == 0 {
-						err = errors.New("none is counted")
-					}
-					return err
-				})
-				out, err := w.Exec(w.Context(), c.node, w.sluicectl(), "-o", "json", "lb", "show", at)
-				var list []status.VIP
-				if err = errors.Join(err, json.Unmarshal([]byte(out), &list)); err != nil {
-					t.Fatal(err)
-				}
-				drops := uint64(0)
-				for _, v := range list {
-					if v.Traffic != nil && (v.Switch == "") == (c.name == fabric.name) {
-						drops += v.Traffic.Drops
-					}
-				}
-				if drops == 0 {
-					t.Errorf("no VIP has counted them: %s", out)
-				}
+			t.Run(fmt.Sprintf("%s of %s", vip, c.name), func(t *testing.T) { (&world{T: t, Lab: w.Lab}).unanswered(c, vip) })
+		}
+	}
+}
+
+// A VIP all of whose backends are drained gets no new flows, also with reject: OVN, which would
+// tell clients, knows no weights. Connections go on.
+func TestAllDrained(t *testing.T) {
+	w := shared(t)
+	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.45"), netip.MustParseAddr("fd00:99::45")} {
+		at := w.webOnSwitches(vip)
+		w.option("tcp", at, "reject", "true")
+		var all []*streams
+		for _, c := range slices.Concat([]asking{fabric}, machines) {
+			w.eventually("an answer to "+c.name, func() error {
+				_, _, err := w.ask(c.name, "tcp", vip)
+				return err
 			})
+			all = append(all, w.streams(c.name, vip, 5))
+		}
+		w.nb("set", "Load_Balancer", "lb tcp "+at, fmt.Sprintf("options:sluice-weights=%q", strings.Join(endpoints(vip, backend.HTTPPort), "=0,")+"=0"))
+		for _, c := range slices.Concat([]asking{fabric}, machines) {
+			w.unanswered(c, vip)
+		}
+		for _, s := range all {
+			s.check()
 		}
 	}
 }
