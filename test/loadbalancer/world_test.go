@@ -202,6 +202,8 @@ func (w *world) sluiced(node, text string) {
 type streams struct {
 	w     *world
 	files []*stream
+	// what they are, for messages.
+	what string
 }
 
 type stream struct {
@@ -219,7 +221,7 @@ func (s *stream) read() ([]string, error) {
 // streams opens connections, and waits for the first line of each.
 func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *streams {
 	w.Helper()
-	out := &streams{w: w}
+	out := &streams{w: w, what: fmt.Sprintf("%s to %s", client, to)}
 	for range n {
 		s := &stream{}
 		argv := append([]string{"curl", "-gsSN"}, curl...)
@@ -270,10 +272,10 @@ func (s *streams) check(dead ...string) {
 			continue
 		}
 		if was.err != nil {
-			s.w.Errorf("connection %d to %v: %v", i, first, was.err)
+			s.w.Errorf("connection %d of %s, with %v: %v", i, s.what, first, was.err)
 			continue
 		}
-		labtest.Eventually(s.w.T, s.w.Lab, fmt.Sprintf("a line on connection %d, after %d of %v", i, len(was.lines), first), func() error {
+		labtest.Eventually(s.w.T, s.w.Lab, fmt.Sprintf("a line on connection %d of %s, after %d of %v", i, s.what, len(was.lines), first), func() error {
 			lines, err := one.read()
 			if len(lines) <= len(was.lines)+1 && err == nil {
 				return errors.New("none")
@@ -282,7 +284,7 @@ func (s *streams) check(dead ...string) {
 		})
 		lines, err := one.read()
 		if err != nil || len(slices.Compact(slices.Clone(lines))) != 1 {
-			s.w.Errorf("connection %d had answers of %v (%v)", i, slices.Compact(slices.Clone(lines)), err)
+			s.w.Errorf("connection %d of %s had answers of %v (%v)", i, s.what, slices.Compact(slices.Clone(lines)), err)
 		}
 	}
 }
