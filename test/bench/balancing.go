@@ -19,8 +19,8 @@ type balancingOptions struct {
 }
 
 func (b *balancingOptions) flags() {
-	flag.IntVar(&b.rounds, "balancing-rounds", 31, "rounds of connections to VIPs, and to backends themselves")
-	flag.IntVar(&b.connections, "connections", 200, "connections of such a round")
+	flag.IntVar(&b.rounds, "balancing-rounds", 41, "rounds of connections to VIPs, and to backends themselves")
+	flag.IntVar(&b.connections, "connections", 256, "connections of such a round")
 	flag.BoolVar(&b.kernelDatapath, "kernel-datapath", false, "have them go by Open vSwitch's kernel datapath")
 	flag.IntVar(&b.vips, "vips", 1000, "VIPs while the health of backends changes")
 }
@@ -35,7 +35,7 @@ func (o options) measureBalancing(ctx context.Context, out io.Writer, rep *repor
 	}
 	results, err := balancing.Run(ctx, balancing.Config{
 		Sluiced: o.sluiced, LabName: o.labName, KernelDatapath: o.balancing.kernelDatapath, Generator: []string{self, "-load"},
-		Clients: 8, Connections: o.balancing.connections, Alone: 25, Rounds: o.balancing.rounds, Limit: 3 * time.Minute, Out: out,
+		Clients: 16, Connections: o.balancing.connections, Alone: 25, Rounds: o.balancing.rounds, Limit: 3 * time.Minute, Out: out,
 	})
 	rep.all(results)
 	return err

@@ -128,13 +128,13 @@ func TestCompare(t *testing.T) {
 	if got := b.results[0]; got.Name != "balancing c-fabric IPv6 connections/s" || got.Value != 0.99 || got.Goal.Limit != 0.95 || !got.Goal.Least || !strings.Contains(got.Note, "spread 25/75 %") {
 		t.Errorf("%+v", got)
 	}
-	if got := b.results[1]; got.Value != 1.98 || got.Unit != "x ct_lb" || got.Goal.Limit != 1 {
+	if got := b.results[2]; got.Value != 1.98 || got.Unit != "x ct_lb" || got.Goal.Limit != 1 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestConfig(t *testing.T) {
-	good := Config{Clients: 8, Connections: 200, Alone: 25, Rounds: 31}
+	good := Config{Clients: 16, Connections: 256, Alone: 25, Rounds: 41}
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}

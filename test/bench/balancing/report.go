@@ -24,13 +24,17 @@ func (b *bench) compare(from asking, v6 bool, list []*target) {
 		b.add(fmt.Sprintf("%s %s %s", from.name, familyName(v6), what), value, unit, goal, format, args...)
 	}
 	rate := func(t *target) float64 { return measure.Median(t.busy.PerSecond) }
-	ratio := func(a, b *target) float64 { return measure.Median(measure.Ratios(a.busy.PerSecond, b.busy.PerSecond)) }
-	add("connections/s", ratio(sluice, direct), "x direct", measure.AtLeast(leastOfDirect),
-		"%.0f/s against %.0f/s, medians of %d rounds of %d; %s; spread %s", rate(sluice), rate(direct), len(sluice.busy.PerSecond), b.Connections, sluice.used, spread(sluice.answers))
-	add("connections/s", ratio(sluice, ovn), "x ct_lb", measure.AtLeast(1),
-		"%.0f/s of OVN; %s; spread %s", rate(ovn), ovn.used, spread(ovn.answers))
-	add("direct beside load balancers, connections/s", ratio(beside, direct), "x direct", nil,
-		"%.0f/s; conntrack has %.0f %% of them, and %.0f %% of Sluice's", rate(beside), 100*beside.tracked, 100*sluice.tracked)
+	compare := func(what string, t, against *target, unit string, goal *measure.Goal, remark string) {
+		ratios := measure.Ratios(t.busy.PerSecond, against.busy.PerSecond)
+		low, high := measure.Quartiles(ratios)
+		add(what, measure.Median(ratios), unit, goal, "%.0f/s against %.0f/s; half of the %d rounds of %d between %.2f and %.2f; %s",
+			rate(t), rate(against), len(ratios), b.Connections, low, high, remark)
+	}
+	compare("connections/s", sluice, direct, "x direct", measure.AtLeast(leastOfDirect), sluice.used.String()+"; spread "+spread(sluice.answers))
+	compare("connections/s", sluice, beside, "x direct beside load balancers", measure.AtLeast(leastOfDirect),
+		fmt.Sprintf("conntrack has %.0f %% of Sluice's, and %.0f %% of the others", 100*sluice.tracked, 100*beside.tracked))
+	compare("connections/s", sluice, ovn, "x ct_lb", measure.AtLeast(1), ovn.used.String()+"; spread "+spread(ovn.answers))
+	compare("direct beside load balancers, connections/s", beside, direct, "x direct", nil, "what OVN's load balancers cost others")
 	cost := func(t *target) float64 { return float64(t.used.lab().Microseconds()) / float64(len(t.busy.Took)) }
 	add("processor time of a connection", cost(sluice)/cost(direct), "x direct", nil,
 		"%.0f us against %.0f us, %.0f us beside load balancers, %.0f us of OVN", cost(sluice), cost(direct), cost(beside), cost(ovn))

@@ -44,6 +44,15 @@ func Median(list []float64) float64 {
 	return slices.Sorted(slices.Values(list))[len(list)/2]
 }
 
+// Quartiles are what half of the values lie between; of none they are 0.
+func Quartiles(list []float64) (low, high float64) {
+	if len(list) == 0 {
+		return 0, 0
+	}
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/4], list[len(list)*3/4]
+}
+
 // Ratios are each of a against the one of b beside it. Two that were measured one after the
 // other have had the same machine under them, however busy it was.
 func Ratios(a, b []float64) (out []float64) {

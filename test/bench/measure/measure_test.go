@@ -35,6 +35,17 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+func TestQuartiles(t *testing.T) {
+	for _, row := range []struct {
+		list      []float64
+		low, high float64
+	}{{nil, 0, 0}, {[]float64{3}, 3, 3}, {[]float64{8, 1, 5, 4, 2, 6, 3, 7}, 3, 7}} {
+		if low, high := Quartiles(row.list); low != row.low || high != row.high {
+			t.Errorf("quartiles of %v are %g and %g, want %g and %g", row.list, low, high, row.low, row.high)
+		}
+	}
+}
+
 func TestRatios(t *testing.T) {
 	if got := Ratios([]float64{2, 9, 5}, []float64{4, 3}); !slices.Equal(got, []float64{0.5, 3}) {
 		t.Errorf("got %v", got)
