@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -68,13 +69,19 @@ func serve(t *testing.T, orders ...Order) (out []Outcome) {
 	}
 }
 
+// from is a port of an address that no run before has used: ports rest after a connection.
+func from(port uint16) netip.AddrPort {
+	n := rand.Uint32()
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(1 + n>>16%254), byte(n >> 8), byte(1 + n%254)}), port)
+}
+
 // Requests go to all servers in turns, each from a port of its own.
 func TestServe(t *testing.T) {
 	first, askedFirst := server(t, "be1", http.StatusOK)
 	second, askedSecond := server(t, "be2", http.StatusOK)
-	order := Order{To: []netip.AddrPort{first, second}, From: netip.MustParseAddrPort("127.0.0.1:21000"), Clients: 4, Each: 3}
+	order := Order{To: []netip.AddrPort{first, second}, From: from(21000), Clients: 4, Each: 3}
 	again := order
-	again.From = netip.MustParseAddrPort("127.0.0.1:21012")
+	again.From = from(21012)
 	for i, got := range serve(t, order, again) {
 		if got.Failed != "" || len(got.Took) != 12 || len(got.PerSecond) != 1 || got.PerSecond[0] <= 0 || got.Processor <= 0 {
 			t.Errorf("round %d: %+v", i, got)
@@ -93,12 +100,11 @@ func TestServe(t *testing.T) {
 func TestServeFails(t *testing.T) {
 	bad, _ := server(t, "be1", http.StatusTeapot)
 	good, _ := server(t, "be1", http.StatusOK)
-	from := netip.MustParseAddrPort("127.0.0.1:21100")
 	got := serve(t,
-		Order{To: []netip.AddrPort{bad}, From: from, Clients: 1, Each: 1},
-		Order{From: from, Clients: 1, Each: 1},
-		Order{To: []netip.AddrPort{good}, From: netip.MustParseAddrPort("127.0.0.1:65535"), Clients: 1, Each: 2},
-		Order{To: []netip.AddrPort{good}, From: netip.MustParseAddrPort("127.0.0.1:21101"), Clients: 1, Each: 1},
+		Order{To: []netip.AddrPort{bad}, From: from(21100), Clients: 1, Each: 1},
+		Order{From: from(21100), Clients: 1, Each: 1},
+		Order{To: []netip.AddrPort{good}, From: from(65535), Clients: 1, Each: 2},
+		Order{To: []netip.AddrPort{good}, From: from(21101), Clients: 1, Each: 1},
 	)
 	if len(got) != 4 {
 		t.Fatalf("%d outcomes", len(got))
