@@ -262,5 +262,7 @@ func TestRestartWhileNovaThinks(t *testing.T) {
 
 // isBroken tells whether a connection that was there ended without an answer.
 func isBroken(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || isEOF(err) || errors.Is(err, context.Canceled)
+	// net/http has no other name for a connection that ended before its request was written.
+	ended := strings.Contains(err.Error(), "server closed idle connection")
+	return ended || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || isEOF(err) || errors.Is(err, context.Canceled)
 }
