@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -38,7 +37,7 @@ type balancing struct {
 	vipStats, backendStats statRows
 	// users are the VIPs of each backend; crowded are the rows of backends whose answers
 	// were last written as those of too many VIPs to name.
-	users   map[backendKey]map[bpfVipKey]struct{}
+	users   map[backendKey]*few[bpfVipKey]
 	crowded map[backendKey]uint32
 	// born is when the first VIP of an address came, if that was in this process.
 	born map[intent.RouteKey]time.Time
@@ -60,7 +59,7 @@ func (s *store) followOlder() {
 
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
-		users: map[backendKey]map[bpfVipKey]struct{}{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]time.Time{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
+		users: map[backendKey]*few[bpfVipKey]{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]time.Time{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
 	b.backends.after, b.stats.after = statsRest, statsRest
 	return b
 }
@@ -267,16 +266,20 @@ func (s *store) vipComes(k intent.RouteKey) {
 // use follows a VIP that has another table now; the zero value is none.
 func (b *balancing) use(k bpfVipKey, old, now bpfVip) {
 	for _, member := range b.members(old.Table) {
-		delete(b.users[member], k)
-		if len(b.users[member]) == 0 {
+		users := b.users[member]
+		if users == nil {
+			continue
+		}
+		users.remove(k)
+		if users.len() == 0 {
 			delete(b.users, member)
 		}
 	}
 	for _, member := range b.members(now.Table) {
 		if b.users[member] == nil {
-			b.users[member] = map[bpfVipKey]struct{}{}
+			b.users[member] = &few[bpfVipKey]{}
 		}
-		b.users[member][k] = struct{}{}
+		b.users[member].add(k)
 	}
 }
 
@@ -314,8 +317,8 @@ func (s *store) writeAnswers(tables ...uint32) error {
 func (s *store) writeAnswer(member backendKey) error {
 	k := bpfVipKey{Scope: uint32(member.vni), Port: bePort(member.port), Proto: uint8(member.protocol), Addr: member.addr.As16()}
 	users := s.lb.users[member]
-	row := bpfAnswers{Backend: s.lb.backends.rows[member], Count: uint32(len(users))}
-	if len(users) > len(row.Vips) {
+	row := bpfAnswers{Backend: s.lb.backends.rows[member], Count: uint32(users.len())}
+	if users.len() > len(row.Vips) {
 		row.Count = uint32(len(row.Vips)) + 1
 		if s.lb.crowded[member] == row.Backend {
 			return nil
@@ -327,10 +330,12 @@ func (s *store) writeAnswer(member backendKey) error {
 		return err
 	}
 	delete(s.lb.crowded, member)
-	if len(users) == 0 {
+	if users.len() == 0 {
 		return s.drop(bpfMapAnswersV2, k)
 	}
-	for i, u := range slices.SortedFunc(maps.Keys(users), func(a, b bpfVipKey) int { return vipKey(a).Compare(vipKey(b)) }) {
+	list := users.all()
+	slices.SortFunc(list, func(a, b bpfVipKey) int { return vipKey(a).Compare(vipKey(b)) })
+	for i, u := range list {
 		row.Vips[i] = bpfAnswerVip{Addr: u.Addr, Vip: s.lb.vips[u], Port: u.Port}
 	}
 	return s.put(bpfMapAnswersV2, &k, &row)
