@@ -10,7 +10,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X main.version=$(VERSION)
 PROGRAMS := sluiced sluicectl sluice-lab
 
-.PHONY: all deps deps-lab generate build lint generated test test-vm test-nightly bench demo demo-down clean
+.PHONY: all deps deps-lab generate build lint generated test test-vm test-nightly bench bench-vm demo demo-down clean
 
 all: build
 
@@ -64,6 +64,11 @@ test-nightly:
 bench: deps-lab build
 	@mkdir -p build
 	go run ./test/bench -out build/bench.json
+
+# Those of them that need Open vSwitch's kernel datapath, in virtual machines.
+bench-vm:
+	@tools/deps.sh test
+	go test -count=1 -timeout 3h -tags bench -run TestBench -v ./test/vm
 
 # Two clouds, a route reflector and sluiced in each; stays up.
 demo: deps-lab build

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/test/bench/balancing"
 	"github.com/ovn-sluice/sluice/test/bench/health"
+	"github.com/ovn-sluice/sluice/test/lab"
 )
 
 // balancingOptions are the sizes of the parts balancing and health.
@@ -27,7 +28,7 @@ func (b *balancingOptions) flags() {
 
 // measureBalancing measures connections to VIPs from end to end.
 func (o options) measureBalancing(ctx context.Context, out io.Writer, rep *report) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 20*lab.Patience())
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {
@@ -35,7 +36,7 @@ func (o options) measureBalancing(ctx context.Context, out io.Writer, rep *repor
 	}
 	results, err := balancing.Run(ctx, balancing.Config{
 		Sluiced: o.sluiced, LabName: o.labName, KernelDatapath: o.balancing.kernelDatapath, Generator: []string{self, "-load"},
-		Clients: 16, Connections: o.balancing.connections, Alone: 25, Rounds: o.balancing.rounds, Limit: 3 * time.Minute, Out: out,
+		Clients: 16, Connections: o.balancing.connections, Alone: 25, Rounds: o.balancing.rounds, Limit: 3 * lab.Patience(), Out: out,
 	})
 	rep.all(results)
 	return err

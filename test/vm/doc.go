@@ -11,7 +11,8 @@
 //
 // QEMU translates instructions (TCG) unless SLUICE_VM_ACCEL names another
 // accelerator. Under TCG programs run ten to thirty times slower than natively:
-// what is tested here is behaviour, never speed.
+// what is tested here is behaviour, never speed. `make bench-vm` compares what runs in one
+// machine.
 //
 // Its tests have a matrix of two rows, a Debian release each: bookworm (kernel 6.1,
 // OVN 23.03, Open vSwitch 3.1, FRR 8.4.4) and trixie (6.12, 25.03, 3.5, 10.3). Each row
