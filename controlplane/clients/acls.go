@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // mostWork bounds how many matches are looked at for the machines of a switch that have the
@@ -45,30 +46,36 @@ func (d *draft) summon() {
 	}
 }
 
-// byACLs decides by the ACLs that see what a machine sends.
-func (d *draft) byACLs(p ovn.PortBinding) loadbalancer.Choice {
+// byACLs decides by the ACLs that see what a machine sends. While rows are still to come
+// those that are there are not all: of a port that is new, those of its groups come after it.
+// What was decided counts until then; settled is false if nothing was.
+func (d *draft) byACLs(p ovn.PortBinding) (choice loadbalancer.Choice, settled bool) {
 	rules, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
-	if !known && !d.complete {
+	if !d.complete {
+		d.waits, known = true, false
 		if before, decided := d.decided(p.LogicalPort); decided {
-			d.waits = true
-			return before
+			return before, true
 		}
 	}
 	switch {
 	case known:
-		return d.judge(rules, p.LogicalPort, groups)
+		return d.judge(rules, p.LogicalPort, groups), true
 	case d.cfg.TrustUnknown:
-		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto, Detail: "its ACLs are not known (loadBalancing.aclUnknown)"}
+		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto, Detail: "its ACLs are not known (loadBalancing.aclUnknown)"}, true
 	}
-	return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLUnknown, Detail: "the port's ACLs are not known"}
+	detail := "the port's ACLs are not known"
+	if !d.complete {
+		detail += " yet"
+	}
+	return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLUnknown, Detail: detail}, d.complete
 }
 
-// decided is what was decided on a machine by its ACLs, if it was.
+// decided is what was decided on a machine by its ACLs, if it was and not only put off.
 func (d *draft) decided(port string) (loadbalancer.Choice, bool) {
 	if d.last == nil {
 		return loadbalancer.Choice{}, false
 	}
-	at := slices.IndexFunc(d.last.machines, func(m Machine) bool { return m.Port == port && m.Tap != intent.Tap{} })
+	at := slices.IndexFunc(d.last.machines, func(m Machine) bool { return m.Port == port && m.Tap != intent.Tap{} && m.State != status.Pending })
 	if at < 0 {
 		return loadbalancer.Choice{}, false
 	}

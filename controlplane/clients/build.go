@@ -163,8 +163,16 @@ func (d *draft) machine(p ovn.PortBinding) {
 	if lack.Reason != "" {
 		m.State, m.Choice = lack.State, loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: lack.Reason, Detail: lack.Detail}
 	} else {
-		m.Tap, m.Choice = tap, d.byACLs(p)
-		d.claim(p, tap, intent.Client{OVN: m.Choice.Path == loadbalancer.PathOVN})
+		choice, settled := d.byACLs(p)
+		m.Tap, m.Choice = tap, choice
+		// Until then nobody notes what is whose: it may have come with its connections.
+		d.claim(p, tap, intent.Client{Idle: !settled, OVN: settled && choice.Path == loadbalancer.PathOVN})
+		switch {
+		case !settled:
+			m.State = status.Pending
+		case choice.Reason == reason.ACLUnknown:
+			m.State = status.Warning
+		}
 	}
 	if m.State != status.OK {
 		d.out.objects = append(d.out.objects, complaint(m))

@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 const here = ovn.UUID("chassis-here")
@@ -187,7 +188,7 @@ func TestClients(t *testing.T) {
 			c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Match: "ip4.dst == 10.0.0.0/24", Action: "drop", AfterLB: true}}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 		}, want: balanced, neighbors: "*"},
 		"what is not read":   {change: func(c cloud) { rule(c, "a new thing") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
-		"ACLs to come":       {change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl-unknown", neighbors: "*"},
+		"ACLs to come":       {change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl-unknown; vm acl-unknown", neighbors: "*"},
 		"they do not matter": {cfg: Config{TrustUnknown: true}, change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: balanced, neighbors: "*"},
 		"any address": {change: func(c cloud) {
 			c.port("vm", "red", here, "unknown")
@@ -306,6 +307,24 @@ func TestRowsToCome(t *testing.T) {
 	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "drop", Match: "ip4.dst == 10.0.0.99"}})
 	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(d.Clients.Set) != 1 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLByDestination {
 		t.Errorf("the ACL has come: %+v", d)
+	}
+	// Of a machine that is new its groups come after its port: nothing is noted until then.
+	late := NewTranslator(Config{})
+	whole(late, cloud{}, synced)
+	pg := c.rows["pg"]
+	delete(c.rows, "pg")
+	idle := func(d Difference) bool {
+		for _, v := range d.Clients.Set {
+			return v.Idle
+		}
+		return false
+	}
+	if d := whole(late, c, growing); len(d.Clients.Set) != 1 || !idle(d) || !late.Stale() || late.Machines()[0].State != status.Pending {
+		t.Errorf("a port whose groups are to come: %+v", d)
+	}
+	c.put(pg)
+	if d := whole(late, c, synced); len(d.Clients.Set) != 1 || idle(d) || late.Stale() || late.Machines()[0].Choice.Reason != reason.ACLByDestination {
+		t.Errorf("they have come: %+v", d)
 	}
 	delete(c.rows, "acl")
 	if d := whole(tr, c, synced); len(d.Clients.Set) > 0 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLUnknown {

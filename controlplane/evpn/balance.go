@@ -173,7 +173,11 @@ func (b *vrfBuild) balance(m member) {
 		} else {
 			b.tables.VIPs[row.Key] = intent.VIP{Key: row.Key, OVN: true}
 		}
-		answers[row.Key.Addr] = answers[row.Key.Addr] || v.VIP.Answers()
+		answered := v.VIP.Answers()
+		if choice.Path == loadbalancer.PathOVN {
+			answered = v.VIP.Reached()
+		}
+		answers[row.Key.Addr] = answers[row.Key.Addr] || answered
 	}
 	for a, yes := range answers {
 		b.vipAddress(m, a, yes)

@@ -76,6 +76,11 @@ func TestBalance(t *testing.T) {
 			want: []string{"1001 10.99.0.1:80/tcp backend-outside 1/1 served false, route local to VIPs true, announced true"},
 		},
 		{
+			name: "OVN balances to a backend that is drained here", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.11.0.5:8080"},
+				func(b *ovn.LoadBalancer) { b.Options = map[string]string{"sluice-weights": "10.11.0.5:8080=0"} }),
+			want: []string{"1001 10.99.0.1:80/tcp backend-outside 0/1 served false, route local to VIPs true, announced true"},
+		},
+		{
 			name: "two VIPs of an address, one is OVN's", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:80", "10.99.0.1:81": "10.11.0.5:80"}, nil),
 			want: []string{"1001 10.99.0.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true", "1001 10.99.0.1:81/tcp backend-outside 1/1 served false, route local to VIPs true, announced true"},
 		},

@@ -56,15 +56,15 @@ func split(text string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-// parseBackends reads the backends of a VIP. One that is there twice counts once, as in
-// OVN's own groups it would not: there it has two shares, which weights are for.
+// parseBackends reads the backends of a VIP. One that is there twice counts once, where OVN
+// gives it two shares: weights are for that. As in OVN nothing between two commas is nothing.
 func parseBackends(list string, vip netip.AddrPort) ([]netip.AddrPort, error) {
-	if list == "" {
-		return nil, nil
-	}
 	var out []netip.AddrPort
 	seen := map[netip.AddrPort]bool{}
 	for word := range strings.SplitSeq(list, ",") {
+		if word == "" {
+			continue
+		}
 		b, err := parseAddress(strings.TrimSpace(word))
 		switch {
 		case err != nil:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -99,12 +100,16 @@ func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wr
 	if common.Protocol == 0 {
 		return nil, []Wrong{{Err: broken}}
 	}
-	backends := map[netip.AddrPort]struct{}{}
+	// Those of VIPs without a variable are the same on all chassis, and so are their tables.
+	backends, plain := map[netip.AddrPort]struct{}{}, map[netip.AddrPort]struct{}{}
 	taken := map[netip.AddrPort]string{}
 	for _, key := range slices.Sorted(maps.Keys(r.VIPs)) {
 		v, err := common.parse(key, r, variables)
 		for _, b := range v.Backends {
 			backends[b.Address] = struct{}{}
+			if !r.variable(key) {
+				plain[b.Address] = struct{}{}
+			}
 		}
 		if err == nil && taken[v.Address] != "" {
 			err = fmt.Errorf("it is the VIP %q, too", taken[v.Address])
@@ -116,15 +121,22 @@ func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wr
 		taken[v.Address], v.Key = key, key
 		vips = append(vips, v)
 	}
-	size, err := maglev.Size(len(backends), common.TableSize)
-	if err != nil && broken == nil {
-		broken = fmt.Errorf("%s: %w", optionSize, err)
+	slots := func(backends map[netip.AddrPort]struct{}) int {
+		n, err := maglev.Size(len(backends), common.TableSize)
+		if err != nil && broken == nil {
+			broken = fmt.Errorf("%s: %w", optionSize, err)
+		}
+		return n
 	}
+	ofAll, ofPlain := slots(backends), slots(plain)
 	if broken != nil {
 		wrong = append(wrong, Wrong{Err: broken})
 	}
 	for i := range vips {
-		vips[i].TableSize, vips[i].Broken = size, broken
+		vips[i].TableSize, vips[i].Broken = ofAll, broken
+		if !r.variable(vips[i].Key) {
+			vips[i].TableSize = ofPlain
+		}
 		for j, b := range vips[i].Backends {
 			if w, ok := weights[b.Address]; ok {
 				vips[i].Backends[j].Weight = w
@@ -167,7 +179,15 @@ func (r Reading) Probed(health func(v VIP, backend netip.AddrPort) string) []VIP
 }
 
 // Templated tells whether a row is another one on each chassis.
-func (r Row) Templated() bool { return r.Options[optionTemplate] == "true" }
+func (r Row) Templated() bool { return r.is(optionTemplate) }
+
+// is tells whether an option is set, in any case of its letters, as OVN reads it.
+func (r Row) is(option string) bool { return strings.EqualFold(r.Options[option], "true") }
+
+// variable tells whether a VIP, by its key of vips, is another one on each chassis.
+func (r Row) variable(key string) bool {
+	return r.Templated() && strings.Contains(key+r.VIPs[key], "^")
+}
 
 // parse reads one VIP of a row, whose options v has.
 func (v VIP) parse(key string, r Row, variables map[string]string) (VIP, error) {
@@ -203,9 +223,12 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 	if !ok {
 		return VIP{}, nil, fmt.Errorf("protocol %q is none of tcp, udp and sctp", r.Protocol)
 	}
-	v := VIP{Protocol: p, TableSize: size, Reject: r.Options[optionReject] == "true", Flush: r.Options[optionFlush] == "true", Event: r.Options[optionEvent] == "true", SkipSNAT: r.Options[optionSkipSNAT] == "true"}
-	if seconds, err := strconv.ParseUint(r.Options[optionAffinity], 10, 16); err == nil {
-		v.Affinity = time.Duration(seconds) * time.Second
+	v := VIP{
+		Protocol: p, TableSize: size,
+		Reject: r.is(optionReject), Flush: r.is(optionFlush), Event: r.is(optionEvent), SkipSNAT: r.is(optionSkipSNAT),
+	}
+	if seconds, err := strconv.ParseUint(r.Options[optionAffinity], 10, 32); err == nil {
+		v.Affinity = time.Duration(min(seconds, math.MaxUint16)) * time.Second
 	}
 	fields := strings.FieldsFunc(r.Options[optionFields], func(r rune) bool { return r == ',' || r == ' ' })
 	v.ByAddress = len(fields) > 0 && !slices.ContainsFunc(fields, func(f string) bool { return strings.HasPrefix(f, "tp_") })

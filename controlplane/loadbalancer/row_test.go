@@ -62,6 +62,11 @@ func TestParse(t *testing.T) {
 			want: "10.0.0.10:1/sctp; 10.0.0.10:2/sctp 10.0.0.7:2",
 		},
 		{
+			name: "a comma too many",
+			row:  Row{VIPs: map[string]string{"10.0.0.10:1": ",10.0.0.7:2,,", "10.0.0.10:2": ","}},
+			want: "10.0.0.10:1/tcp 10.0.0.7:2; 10.0.0.10:2/tcp",
+		},
+		{
 			name: "weights",
 			row: Row{VIPs: map[string]string{"10.0.0.10:80": "10.0.0.7:80,10.0.0.8:80,10.0.0.9:80", "[fd00::1]:80": "[fd00::2]:80"},
 				Options: map[string]string{"sluice-weights": "10.0.0.8:80=0, [fd00::2]:80=256,10.0.0.99:80=4,"}},
@@ -70,7 +75,7 @@ func TestParse(t *testing.T) {
 		{
 			name: "what is wrong is wrong alone",
 			row: Row{VIPs: map[string]string{
-				"10.0.0.1:80": "10.0.0.7:80", "10.0.0.2:80": "10.0.0.7", "10.0.0.3": "10.0.0.7:80", "10.0.0.4:80": "[fd00::1]:80", "10.0.0.5:80": "10.0.0.7:80,,",
+				"10.0.0.1:80": "10.0.0.7:80", "10.0.0.2:80": "10.0.0.7", "10.0.0.3": "10.0.0.7:80", "10.0.0.4:80": "[fd00::1]:80", "10.0.0.5:80": "10.0.0.7:80, ,",
 				"10.0.0.6:0": "", "10.0.0.6:080": "", "10.0.0.6:65536": "", "[fd00::1:80": "", "[fd00::1]80": "", "fd00::1%a": "", "::ffff:10.0.0.1": "",
 				"0.0.0.0:80": "", "224.0.0.1:80": "", "host:80": "", "[10.0.0.1]:81": "", "": "", "^a:80": "", "[fd00::0:9]:80": "", "[fd00::9]:80": "",
 			}},
@@ -125,6 +130,26 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// The table of a VIP without a variable is the same on all chassis, whatever variables of
+// others in its row are there.
+func TestTableOfTemplates(t *testing.T) {
+	row := Row{Protocol: "tcp", Options: map[string]string{"template": "True"}, VIPs: map[string]string{
+		"10.0.0.1:80": "10.0.0.10:80,10.0.0.11:80", "10.0.0.2:80": "^EP"}}
+	var list []string
+	for i := range 30 {
+		list = append(list, fmt.Sprintf("10.0.1.%d:80", i+1))
+	}
+	for _, variables := range []map[string]string{nil, {"EP": "10.0.1.1:80"}, {"EP": strings.Join(list, ",")}} {
+		vips, _ := Parse(row, variables, 0)
+		if vips[0].TableSize != 1021 {
+			t.Errorf("%d variables: %d slots", len(variables), vips[0].TableSize)
+		}
+		if len(vips) > 1 && len(vips[1].Backends) == len(list) && vips[1].TableSize == 1021 {
+			t.Error("the table of many backends is that of few")
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for _, tt := range []struct {
 		options map[string]string
@@ -134,6 +159,8 @@ func TestOptions(t *testing.T) {
 		{want: VIP{TableSize: 1021}},
 		{options: map[string]string{"affinity_timeout": "360"}, want: VIP{TableSize: 1021, Affinity: 6 * time.Minute}},
 		{options: map[string]string{"affinity_timeout": "None"}, want: VIP{TableSize: 1021}},
+		{options: map[string]string{"affinity_timeout": "86400"}, want: VIP{TableSize: 1021, Affinity: 65535 * time.Second}},
+		{options: map[string]string{"reject": "True", "ct_flush": "TRUE", "event": "1"}, want: VIP{TableSize: 1021, Reject: true, Flush: true}},
 		{options: map[string]string{"reject": "true", "ct_flush": "true"}, want: VIP{TableSize: 1021, Reject: true, Flush: true}},
 		{options: map[string]string{"skip_snat": "true", "event": "true"}, want: VIP{TableSize: 1021, SkipSNAT: true, Event: true}},
 		{options: map[string]string{"hash_fields": "ip_dst,ip_src"}, want: VIP{TableSize: 1021, ByAddress: true}},

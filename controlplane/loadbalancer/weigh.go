@@ -15,7 +15,8 @@ import (
 // OptionWeights is the key of Load_Balancer.options that has the weights.
 const OptionWeights = optionWeights
 
-// ErrNoSuchBackend means that none of a row's VIPs has the backend.
+// ErrNoSuchBackend means that none of a row's VIPs has the backend, nor is there a weight of
+// it to be taken out.
 var ErrNoSuchBackend = errors.New("no such backend")
 
 // Weigh is options:sluice-weights of a row with another weight of one of its backends; nil
@@ -29,7 +30,8 @@ func Weigh(r Row, variables map[string]string, backend netip.AddrPort, weight *u
 		return "", fmt.Errorf("options:%s: %w", optionWeights, err)
 	}
 	vips, _ := Parse(r, variables, 0)
-	if !slices.ContainsFunc(vips, func(v VIP) bool {
+	// The weight of one that has left its VIPs is there still, and may be taken back.
+	if _, weighed := weights[backend]; !(weighed && weight == nil) && !slices.ContainsFunc(vips, func(v VIP) bool {
 		return slices.ContainsFunc(v.Backends, func(b Backend) bool { return b.Address == backend })
 	}) {
 		return "", ErrNoSuchBackend

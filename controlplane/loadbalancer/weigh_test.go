@@ -19,6 +19,8 @@ func TestWeigh(t *testing.T) {
 		{name: "the last", was: "10.0.0.2:80=0", backend: "10.0.0.2:80", want: ""},
 		{name: "IPv6", backend: "[fd00::2]:80", weight: &zero, want: "[fd00::2]:80=0"},
 		{name: "another port", backend: "10.0.0.2:81", weight: &zero, wrong: "no such backend"},
+		{name: "taken out of what has left", was: "10.0.0.9:80=0", backend: "10.0.0.9:80", want: ""},
+		{name: "drained after it has left", was: "10.0.0.9:80=1", backend: "10.0.0.9:80", weight: &zero, wrong: "no such backend"},
 		{name: "too much", backend: "10.0.0.2:80", weight: &large, wrong: "the weight 257 is none from 0 to 256"},
 		{name: "what is there cannot be read", was: "x=1", backend: "10.0.0.2:80", weight: &zero, wrong: `options:sluice-weights: backend "x": no IP address`},
 	} {

@@ -2,6 +2,7 @@ package ovn
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -247,17 +248,20 @@ func (d *discovery) acls(own UUID, w Wanted) {
 	}
 }
 
+// isTrue tells whether an option is set, in any case of its letters, as OVN reads it.
+func isTrue(option string) bool { return strings.EqualFold(option, "true") }
+
 func convertACLs(row ovsdb.Row) Row {
 	switch r := row.(type) {
 	case *nb.ACL:
 		return ACL{UUID: UUID(r.UUID), FromPort: r.Direction == "from-lport", Rule: acl.Rule{
-			Priority: r.Priority, Tier: r.Tier, Action: r.Action, Match: r.Match, AfterLB: r.Options[optionAfterLB] == "true"}}
+			Priority: r.Priority, Tier: r.Tier, Action: r.Action, Match: r.Match, AfterLB: isTrue(r.Options[optionAfterLB])}}
 	case *nb.PortGroup:
 		return PortGroup{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports), ACLs: uuids(r.ACLs)}
 	case *sb.AddressSet:
 		return AddressSet{UUID: UUID(r.UUID), Name: r.Name, Addresses: r.Addresses}
 	case *nb.NBGlobal:
-		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: r.Options[optionDefaultDrop] == "true", TableSize: r.Options[optionTableSize]}
+		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: isTrue(r.Options[optionDefaultDrop]), TableSize: r.Options[optionTableSize]}
 	}
 	return nil
 }

@@ -27,8 +27,9 @@ type inward map[intent.VNI]int
 func (i inward) IfIndex(vni intent.VNI) (int, bool) { n, ok := i[vni]; return n, ok }
 
 // keptKernelPath has rows of VRFs on the kernel path whose devices are not there; with
-// those that are, test/kernelpath does the same.
-func keptKernelPath(t *testing.T, d *ebpf.Dataplane, fabric, nic int) {
+// those that are, test/kernelpath does the same. The guarded device has no other program:
+// clsact has no place for a second one.
+func keptKernelPath(t *testing.T, d *ebpf.Dataplane, fabric, guarded int) {
 	t.Helper()
 	kept := func(what, want string) {
 		t.Helper()
@@ -48,21 +49,21 @@ func keptKernelPath(t *testing.T, d *ebpf.Dataplane, fabric, nic int) {
 	}
 	kept("a guarded device has gone", "VRF 1002 on the kernel path: device 4711 is not there")
 	kept("and was told of", "")
-	if err := d.Guard(ebpf.Guard{IfIndex: nic, VNI: blue}); err != nil {
+	if err := d.Guard(ebpf.Guard{IfIndex: guarded, VNI: blue}); err != nil {
 		t.Fatal(err)
 	}
-	kept("a guarded device is down", "VRF 1002 on the kernel path: device nic is down")
-	for _, name := range []string{"nic", "nic-peer"} {
+	kept("a guarded device is down", "VRF 1002 on the kernel path: device guarded is down")
+	for _, name := range []string{"guarded", "guarded-peer"} {
 		if out, err := exec.Command("ip", "link", "set", name, "up").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
 	// The kernel notes a moment later that there is a carrier.
-	for d.Kept(fabric).Error() == "VRF 1002 on the kernel path: device nic is down" && t.Context().Err() == nil {
+	for d.Kept(fabric).Error() == "VRF 1002 on the kernel path: device guarded is down" && t.Context().Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	kept("a guarded device has lost its VRF", "VRF 1002 on the kernel path: device nic is in no VRF")
-	if err := d.Unguard(nic); err != nil {
+	kept("a guarded device has lost its VRF", "VRF 1002 on the kernel path: device guarded is in no VRF")
+	if err := d.Unguard(guarded); err != nil {
 		t.Fatal(err)
 	}
 	kept("the device is removed", "")
@@ -72,10 +73,13 @@ func keptKernelPath(t *testing.T, d *ebpf.Dataplane, fabric, nic int) {
 // program, and its rows can be read.
 func TestKept(t *testing.T) {
 	ns, overlay := namespace(t)
-	var fabric, nic int
+	var fabric, nic, guarded int
 	if err := ns.Do(func() error {
-		err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "nic"}, PeerName: "nic-peer"})
-		for name, index := range map[string]*int{"sluice0-ovs": &fabric, "nic": &nic} {
+		var err error
+		for _, name := range []string{"nic", "guarded"} {
+			err = errors.Join(err, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name + "-peer"}))
+		}
+		for name, index := range map[string]*int{"sluice0-ovs": &fabric, "nic": &nic, "guarded": &guarded} {
 			l, notThere := netlink.LinkByName(name)
 			if notThere != nil {
 				return errors.Join(err, notThere)
@@ -114,7 +118,7 @@ func TestKept(t *testing.T) {
 					return err
 				}
 			}
-			keptKernelPath(t, d, fabric, nic)
+			keptKernelPath(t, d, fabric, guarded)
 			// A device that was made anew has another index.
 			l, err := netlink.LinkByIndex(overlay)
 			if err == nil {
