@@ -39,6 +39,14 @@ static __always_inline int takes_flows(const struct vip *v, __u32 backend)
 	return s.weight != 0;
 }
 
+/* is_at tells whether a row of backends is that of the address and port in the run: it may be another backend's by now. */
+static __always_inline int is_at(const struct run *r, __u32 row)
+{
+	struct backend *b = bpf_map_lookup_elem(&backends_v1, &row);
+
+	return b && b->scope == r->vni && b->port == r->port && halves_equal(&r->to, b->addr);
+}
+
 /* kept_key is the key of a client's flows to a VIP, together. */
 static __always_inline void kept_key(struct flow_key *k, const struct run *r, const struct packet *p, __u32 ports)
 {
@@ -62,12 +70,7 @@ static __noinline __u32 kept_backend(struct run *r, const struct packet *p, cons
 		return 0;
 	__u32 row = *(const volatile __u32 *)&f->backend;
 
-	if (!flow_read(r, f, flow_tag(&w->key)) || !takes_flows(v, row))
-		return 0;
-	/* The row may be another backend's by now. */
-	struct backend *b = bpf_map_lookup_elem(&backends_v1, &row);
-
-	return b && b->port == r->port && halves_equal(&r->to, b->addr) ? row : 0;
+	return flow_read(r, f, flow_tag(&w->key)) && takes_flows(v, row) && is_at(r, row) ? row : 0;
 }
 
 /* keep_backend has the client keep the backend of a new flow, whose row flow_begin has written. k is room for a key. */

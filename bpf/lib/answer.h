@@ -181,12 +181,12 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 	flow_key_of(&k, r, p, l4.ports);
 	struct flow *f = bpf_map_lookup_elem(&flows_v3, &k);
 
-	if (!f || asked_for(f->kind) || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k))) {
+	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0; /* before the tag: see flow_read() */
+
+	if (!f || asked_for(kind) || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k))) {
 		if (!answer_unknown(r, p, &k, &l4))
 			return 0;
 	} else {
-		__u32 kind = f->kind;
-
 		STEP(r, STEP_FLOW, kind, 0);
 		if (kind == FLOW_TO_CLIENT)
 			r->side = NAT_SOURCE;

@@ -90,8 +90,8 @@ static __always_inline void answers_key(struct flow_key *k, const struct run *r,
 }
 
 /*
- * answers_follow has the answers' row of a flow be known for as long as the flow's own, and
- * end with it when the client has reset it. A row that has made room for another one is
+ * answers_follow has the answers' row of a flow be known for as long as the flow's own: open
+ * as it is, though the server has not spoken yet, and ended when the client has reset it. A row that has made room for another one is
  * written anew: what the backend sends would get to the client as it is.
  */
 static __noinline void answers_follow(const struct run *r, const struct packet *p, const struct l4 *l4, const struct flow *of)
@@ -104,18 +104,18 @@ static __noinline void answers_follow(const struct run *r, const struct packet *
 	answers_key(&w->key, r, p);
 	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
 	__be16 port = l4->ports >> 16;
+	__u8 open = l4->flags & TCP_SYN ? of->state & FLOW_OPEN : FLOW_OPEN;
 
 	if (!f) {
 		if (l4->flags & TCP_RST)
 			return;
-		w->flow = (struct flow){.tag = flow_tag(&w->key), .seen = l4->now, .kind = FLOW_TO_CLIENT, .state = of->state & FLOW_OPEN,
+		w->flow = (struct flow){.tag = flow_tag(&w->key), .seen = l4->now, .kind = FLOW_TO_CLIENT, .state = open,
 					.port = port, .backend = of->backend, .vip = of->vip};
 		words_copy4(w->flow.addr, p->dst.addr);
 		bpf_map_update_elem(&flows_v3, &w->key, &w->flow, BPF_NOEXIST);
 	} else if (f->kind == FLOW_TO_CLIENT && f->port == port && halves_equal((const struct address *)f->addr, &p->dst)) {
 		f->seen = l4->now;
-		if (l4->flags & TCP_RST)
-			f->state |= FLOW_ENDING;
+		f->state |= open | (l4->flags & TCP_RST ? FLOW_ENDING : 0);
 	}
 }
 
@@ -293,7 +293,9 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 	STEP(r, STEP_VIP, v->table, p->dst.addr);
 	if (ovn_balances(r, v, p, l4))
 		return flow_left(r, v, p, k, l4);
-	__u32 row = v->affinity ? kept_backend(r, p, v, l4) : 0;
+	/* Of a flood nobody looks through all backends for the one that a client keeps. */
+	int recorded = !k || r->trace || flow_allowed(r, v, opens(p->proto, l4), l4->now);
+	__u32 row = v->affinity && recorded ? kept_backend(r, p, v, l4) : 0;
 
 	if (row)
 		STEP(r, STEP_KEPT, row, 0);
@@ -320,8 +322,6 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 	r->side = NAT_DESTINATION;
 	if (!k || r->trace)
 		return DROP_NONE;
-	int recorded = flow_allowed(r, v, opens(p->proto, l4), l4->now);
-
 	if (!recorded && !answers_tell(r, p, l4, v, row))
 		return DROP_VIP_FLOOD;
 	if (recorded && !flow_begin(r, p, k, l4, row, v->stats, opens(p->proto, l4))) {
@@ -345,13 +345,13 @@ static __always_inline int asked_for(__u32 kind)
  * begins_elsewhere tells whether a connection that begins anew, where another one from the
  * same port went on as far as is known, is not to go where that one went: the backend gets no
  * new flows, as after it has died with its connections. What comes beside packets of the
- * other one is a late copy of how that began.
+ * other one is a late copy of how that began. flow_read() has read f into the run.
  */
 static __noinline int begins_elsewhere(const struct run *r, const struct packet *p, const struct l4 *l4, const struct flow *f)
 {
 	struct vip *v = age(l4->now, f->seen) ? vip_find(r, p, l4->ports) : 0;
 
-	return v && !(v->flags & VIP_OVN) && !takes_flows(v, f->backend);
+	return v && !(v->flags & VIP_OVN) && !(takes_flows(v, f->backend) && is_at(r, f->backend));
 }
 
 /* flow_find is backend_find of a packet with ports. */
@@ -382,8 +382,8 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 #endif
 	if (r->trace)
 		return DROP_NONE;
-	/* Once a second is enough. */
-	if (kind == FLOW_TO_BACKEND && (f->seen != l4->now || l4->flags & TCP_RST))
+	/* Once a second is enough, and when something changes. */
+	if (kind == FLOW_TO_BACKEND && (f->seen != l4->now || l4->flags & TCP_RST || !(f->state & FLOW_OPEN)))
 		answers_follow(r, p, l4, f);
 	flow_seen(f, l4);
 	if (kind != FLOW_TO_BACKEND)

@@ -276,7 +276,6 @@ ASSERT_SIZE(struct vip_key, 24);
 
 enum vip_flags {
 	VIP_BY_ADDRESS = 1, /* the backend of a flow depends on its addresses alone */
-	VIP_REJECT = 2,	    /* without a backend the client is told */
 	VIP_FLUSH = 4,	    /* flows of backends that are taken out end. The programs do not read it. */
 	VIP_OVN = 8,	    /* OVN balances it; a table is that of the time before */
 };
@@ -350,7 +349,7 @@ ASSERT_SIZE(struct answers, 168);
  */
 #define BACKEND_FRONT (1 << 20) /* bits, in words of 64 */
 
-/* flows: packets of one direction of a flow to a VIP. The daemon does not write it. */
+/* flows: packets of one direction of a flow to a VIP. The daemon ends flows, and copies them into a map of another size. */
 struct flow_key {
 	__u8 src[16] WORDS;
 	__u8 dst[16] WORDS;

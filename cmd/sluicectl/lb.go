@@ -223,6 +223,9 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 		_, err := fmt.Fprintf(w, "OVN chooses the backend: %s\n", e.VIP.ReasonDetail)
 		return err
 	}
+	if e.LeftToOVN != "" {
+		fmt.Fprintf(w, "this node leaves the flow to OVN: %s\n", e.LeftToOVN)
+	}
 	if e.Known != nil {
 		fmt.Fprintf(w, "this node knows the flow: to %s\n", e.Known)
 	}

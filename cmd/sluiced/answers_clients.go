@@ -2,8 +2,13 @@ package main
 
 import (
 	"cmp"
+	"fmt"
+	"net/netip"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -28,6 +33,26 @@ func (c *clientsPart) machines() []status.Machine {
 		out = append(out, one)
 	}
 	return out
+}
+
+// leaves tells why a machine's flows are OVN's, whatever the VIP; empty: they are not, or the
+// machine is not here.
+func (c *clientsPart) leaves(q status.VIPQuery) string {
+	for _, m := range c.machines() {
+		if m.Switch != q.Switch || m.Path == string(loadbalancer.PathEBPF) {
+			continue
+		}
+		is := false
+		c.d.follower.View(func(r *ovn.Rows) {
+			p, _ := r.ServedPort(m.Port)
+			list, _ := evpn.ParseMACColumn(p.MAC)
+			is = slices.ContainsFunc(list, func(a evpn.PortAddresses) bool { return slices.ContainsFunc(a.Prefixes, func(p netip.Prefix) bool { return p.Addr() == q.Client.Addr() }) })
+		})
+		if is {
+			return fmt.Sprintf("it has those of machine %s (%s: %s)", m.Port, m.Reason, m.ReasonDetail)
+		}
+	}
+	return ""
 }
 
 // machineMetrics counts them by path and reason.

@@ -216,9 +216,14 @@ func (d *daemon) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 		return status.VIPExplanation{}, err
 	}
 	for _, b := range all {
-		if out, err := b.explain(q); err == nil || !errors.Is(err, admin.ErrNotFound) {
-			return out, err
+		out, err := b.explain(q)
+		if errors.Is(err, admin.ErrNotFound) {
+			continue
 		}
+		if err == nil && q.Switch != "" && out.VIP.Path == string(loadbalancer.PathEBPF) && out.LeftToOVN == "" {
+			out.LeftToOVN = d.clients.leaves(q)
+		}
+		return out, err
 	}
 	where := "VRF " + q.VNI.String()
 	if q.Switch != "" {
@@ -257,8 +262,15 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 	}
 	flow := ebpf.FlowKey{VNI: q.VNI, Protocol: q.Protocol, Src: q.Client, Dst: q.VIP}
 	f, known, err := b.dp.Reader().Flow(flow)
-	if known && f.ToVIP {
+	switch {
+	case !known || f.Forgotten():
+	case f.ToVIP:
 		out.Known = &f.Becomes
+	case f.OVN:
+		out.LeftToOVN = "it began there, and is known"
+	}
+	if q.Switch != "" && out.Known == nil && ok && choice.Backend.Addr == q.Client.Addr() {
+		out.LeftToOVN = "the client is the backend itself"
 	}
 	if err != nil || row.Affinity == 0 {
 		return out, err

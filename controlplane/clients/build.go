@@ -104,7 +104,7 @@ func (d *draft) vips() (served bool) {
 			if choice.Path == loadbalancer.PathEBPF {
 				d.out.judged.vips = append(d.out.judged.vips, v)
 			} else {
-				want = intent.VIP{Key: want.Key, OVN: true}
+				want = want.ByOVN()
 			}
 			served = true
 			d.out.vips[want.Key] = want

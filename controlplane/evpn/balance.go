@@ -171,7 +171,7 @@ func (b *vrfBuild) balance(m member) {
 		if choice.Path == loadbalancer.PathEBPF {
 			b.tables.VIPs[row.Key] = row
 		} else {
-			b.tables.VIPs[row.Key] = intent.VIP{Key: row.Key, OVN: true}
+			b.tables.VIPs[row.Key] = row.ByOVN()
 		}
 		answered := v.VIP.Answers()
 		if choice.Path == loadbalancer.PathOVN {

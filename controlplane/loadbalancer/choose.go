@@ -111,6 +111,6 @@ func (v VIP) Intent(vni intent.VNI) intent.VIP {
 	return intent.VIP{
 		Key:      intent.VIPKey{VNI: vni, Protocol: v.Protocol, Addr: v.Address.Addr(), Port: v.Address.Port()},
 		Backends: intent.NewBackendSet(list...), Slots: uint32(v.TableSize), Affinity: uint16(v.Affinity / time.Second),
-		ByAddress: v.ByAddress || v.Affinity > 0, Reject: v.Reject, Flush: v.Flush,
+		ByAddress: v.ByAddress || v.Affinity > 0, Flush: v.Flush,
 	}
 }

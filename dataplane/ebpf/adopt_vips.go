@@ -54,6 +54,8 @@ func (s *store) adoptVIPs() error {
 		}
 		if !s.readOnly {
 			s.vrfs.adoptVIP(intent.VNI(k.Scope))
+			host := intent.NewHostKey(intent.VNI(k.Scope), from16(k.Addr))
+			s.lb.born[host] = birth{vips: s.lb.born[host].vips + 1}
 			s.lb.use(k, bpfVip{}, v)
 		}
 	}
@@ -118,7 +120,7 @@ func (s *store) settleVIPs() error {
 			s.lb.front.adopt(b)
 		}
 	})
-	return errors.Join(err, s.lb.front.settle(), s.settleAnswers())
+	return errors.Join(err, s.lb.front.settle(), s.settleAnswers(), s.endLeft())
 }
 
 // settleAnswers brings the rows of all backends up to date, and removes those of others.

@@ -19,9 +19,9 @@ type backendFront struct {
 
 const (
 	frontWord = 64
-	// crowded is the share of bits, one in so many, with which a start clears those of no
+	// sparse is the share of bits, one in so many, with which a start clears those of no
 	// backend: more of the packets of others would have one.
-	crowded = 8
+	sparse = 8
 )
 
 func newBackendFront(m *ebpf.Map) *backendFront {
@@ -52,7 +52,7 @@ func (f *backendFront) settle() error {
 		return mapError(bpfMapBackendFrontV1, err)
 	}
 	for row, word := range f.words {
-		if set <= len(f.words)*frontWord/crowded {
+		if set <= len(f.words)*frontWord/sparse {
 			word |= have[row]
 		}
 		if err := f.write(uint32(row), have[row], word); err != nil {

@@ -28,14 +28,33 @@ type FlowKey struct {
 type Flow struct {
 	Key FlowKey
 	// ToVIP: the packets are a client's, and go to Backend. Otherwise they are a backend's,
-	// and their source becomes the VIP; or they are of a connection of its own (Direct).
-	ToVIP, Direct bool
+	// and their source becomes the VIP; or they are of a connection of its own (Direct), or a
+	// client's that go to OVN (OVN).
+	ToVIP, Direct, OVN bool
 	// Becomes is the address and port that are written: the backend's, or the VIP's.
 	Becomes netip.AddrPort
 	// Open: more than the first packet was seen. Ending: a FIN or RST was.
 	Open, Ending bool
 	// Idle is for how long no packet was seen.
 	Idle time.Duration
+}
+
+// How long flows are known without a packet: UDP_IDLE and so on of bpf/lib/flow.h.
+const (
+	idleUDP        = 120 * time.Second
+	idleTransitory = 240 * time.Second
+	idleOpen       = 7440 * time.Second
+)
+
+// Forgotten tells whether the programs take a packet for one of a flow that they do not know.
+func (f Flow) Forgotten() bool {
+	switch {
+	case f.Key.Protocol == intent.UDP:
+		return f.Idle > idleUDP
+	case f.Open && !f.Ending:
+		return f.Idle > idleOpen
+	}
+	return f.Idle > idleTransitory
 }
 
 func kernelFlowKey(k FlowKey) bpfFlowKey {
@@ -56,11 +75,11 @@ func flowKeyOf(k bpfFlowKey) FlowKey {
 
 func flowOf(k bpfFlowKey, f bpfFlow, now uint32) Flow {
 	out := Flow{
-		Key: flowKeyOf(k), ToVIP: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_TO_BACKEND, Direct: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_DIRECT,
+		Key: flowKeyOf(k), ToVIP: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_TO_BACKEND, Direct: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_DIRECT, OVN: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_OVN,
 		Open: bpfFlowState(f.State)&bpfFlowStateFLOW_OPEN != 0, Ending: bpfFlowState(f.State)&bpfFlowStateFLOW_ENDING != 0,
 		Idle: time.Duration(now-min(now, f.Seen)) * time.Second,
 	}
-	if !out.Direct {
+	if !out.Direct && !out.OVN {
 		port := f.Port
 		if port == 0 { // of a VIP of all ports: it stays
 			port = uint16(k.Ports >> 16)

@@ -458,7 +458,6 @@ type bpfVipFlags uint32
 
 const (
 	bpfVipFlagsVIP_BY_ADDRESS bpfVipFlags = 1
-	bpfVipFlagsVIP_REJECT     bpfVipFlags = 2
 	bpfVipFlagsVIP_FLUSH      bpfVipFlags = 4
 	bpfVipFlagsVIP_OVN        bpfVipFlags = 8
 )

@@ -39,9 +39,11 @@ type balancing struct {
 	// were last written as those of too many VIPs to name.
 	users   map[backendKey]*few[bpfVipKey]
 	crowded map[backendKey]uint32
-	// born is when the first VIP of an address came, if that was in this process.
-	born map[intent.RouteKey]time.Time
+	// born are the addresses with VIPs.
+	born map[intent.RouteKey]birth
 	now  func() time.Time
+	// ended is what is to end, until it has.
+	ended endedFlows
 	// first: no VIPs were there at the start, and those that there are come now, as far as
 	// is known since began.
 	first bool
@@ -59,7 +61,7 @@ func (s *store) followOlder() {
 
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
-		users: map[backendKey]*few[bpfVipKey]{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]time.Time{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
+		users: map[backendKey]*few[bpfVipKey]{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]birth{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
 	b.backends.after, b.stats.after = statsRest, statsRest
 	return b
 }
@@ -107,7 +109,7 @@ func (v *VIPs) List(context.Context) (map[intent.VIPKey]intent.VIP, error) {
 func (b *balancing) value(k bpfVipKey, r bpfVip) intent.VIP {
 	flags := bpfVipFlags(r.Flags)
 	if flags&bpfVipFlagsVIP_OVN != 0 {
-		return intent.VIP{Key: vipKey(k), OVN: true}
+		return intent.VIP{Key: vipKey(k), OVN: true, Flush: flags&bpfVipFlagsVIP_FLUSH != 0}
 	}
 	t, ok := b.tables.keys[r.Table]
 	if !ok || t.vni != intent.VNI(k.Scope) || uint8(t.protocol) != k.Proto || t.slots != uint32(r.Slots) {
@@ -115,7 +117,7 @@ func (b *balancing) value(k bpfVipKey, r bpfVip) intent.VIP {
 	}
 	return intent.VIP{
 		Key: vipKey(k), Backends: t.backends, Slots: uint32(r.Slots), Affinity: r.Affinity,
-		ByAddress: flags&bpfVipFlagsVIP_BY_ADDRESS != 0, Reject: flags&bpfVipFlagsVIP_REJECT != 0, Flush: flags&bpfVipFlagsVIP_FLUSH != 0,
+		ByAddress: flags&bpfVipFlagsVIP_BY_ADDRESS != 0, Flush: flags&bpfVipFlagsVIP_FLUSH != 0,
 	}
 }
 
@@ -123,7 +125,7 @@ func vipFlags(v intent.VIP) (flags uint16) {
 	for _, f := range []struct {
 		set  bool
 		flag bpfVipFlags
-	}{{v.ByAddress, bpfVipFlagsVIP_BY_ADDRESS}, {v.Reject, bpfVipFlagsVIP_REJECT}, {v.Flush, bpfVipFlagsVIP_FLUSH}, {v.OVN, bpfVipFlagsVIP_OVN}} {
+	}{{v.ByAddress, bpfVipFlagsVIP_BY_ADDRESS}, {v.Flush, bpfVipFlagsVIP_FLUSH}, {v.OVN, bpfVipFlagsVIP_OVN}} {
 		if f.set {
 			flags |= uint16(f.flag)
 		}
@@ -137,13 +139,12 @@ func (v *VIPs) Apply(_ context.Context, rows []reconcile.Row[intent.VIPKey, inte
 	defer v.s.mu.Unlock()
 	v.s.lb.begin()
 	var out results
-	var ended endedFlows
 	for i, r := range rows {
-		if err := v.s.applyVIP(r.Value, &ended); err != nil {
+		if err := v.s.applyVIP(r.Value); err != nil {
 			out.set(len(rows), i, fmt.Errorf("VIP %s: %w", r.Key, err))
 		}
 	}
-	if err := v.s.endFlows(ended); err != nil {
+	if err := v.s.endFlows(); err != nil {
 		out.set(len(rows), 0, err)
 	}
 	return out
@@ -166,7 +167,7 @@ func checkVIP(v intent.VIP) error {
 	return nil
 }
 
-func (s *store) applyVIP(v intent.VIP, ended *endedFlows) error {
+func (s *store) applyVIP(v intent.VIP) error {
 	if err := checkVIP(v); err != nil {
 		return err
 	}
@@ -175,8 +176,9 @@ func (s *store) applyVIP(v intent.VIP, ended *endedFlows) error {
 	row := bpfVip{Slots: uint16(v.Slots), Members: uint16(v.Backends.Len()), Affinity: v.Affinity, Flags: vipFlags(v)}
 	var err error
 	if v.OVN {
-		// The table goes on to say where flows from before went.
-		row.Table, row.Slots, row.Members = old.Table, old.Slots, old.Members
+		// The table goes on to say where flows from before went, by the hash that it had.
+		row.Table, row.Slots, row.Members, row.Affinity = old.Table, old.Slots, old.Members, old.Affinity
+		row.Flags |= old.Flags & uint16(bpfVipFlagsVIP_BY_ADDRESS)
 		if row.Table != 0 {
 			s.lb.tables.refs[row.Table]++
 		}
@@ -197,15 +199,16 @@ func (s *store) applyVIP(v intent.VIP, ended *endedFlows) error {
 		return joinRelease(err, s.releaseTable(row.Table))
 	}
 	s.lb.vips[k] = row
-	if v.Flush {
-		ended.add(v.Key, s.lb.members(old.Table), s.lb.members(row.Table))
+	switch {
+	case v.Flush && v.OVN:
+		s.lb.ended.add(v.Key, s.lb.members(old.Table), nil)
+	case v.Flush:
+		s.lb.ended.add(v.Key, s.lb.members(old.Table), s.lb.members(row.Table))
 	}
 	s.lb.use(k, old, row)
 	if !had {
 		s.vrfs.countVIP(v.Key.VNI, +1)
-		if host := intent.NewHostKey(v.Key.VNI, v.Key.Addr); s.lb.born[host].IsZero() {
-			s.lb.born[host] = s.lb.now()
-		}
+		s.lb.bear(v.Key)
 	}
 	err = s.writeAnswers(old.Table, row.Table)
 	if had {
@@ -253,12 +256,39 @@ const (
 	vipsSettle = 10 * time.Second
 )
 
+// birth is when the first VIP of an address came, zero if that was in another process, and how
+// many it has.
+type birth struct {
+	at   time.Time
+	vips int
+}
+
+func (b *balancing) bear(k intent.VIPKey) {
+	host := intent.NewHostKey(k.VNI, k.Addr)
+	is, had := b.born[host]
+	if !had {
+		is.at = b.now()
+	}
+	is.vips++
+	b.born[host] = is
+}
+
+func (b *balancing) unborn(k intent.VIPKey) {
+	host := intent.NewHostKey(k.VNI, k.Addr)
+	is := b.born[host]
+	if is.vips--; is.vips > 0 {
+		b.born[host] = is
+	} else {
+		delete(b.born, host)
+	}
+}
+
 // vipComes is told of the route of an address with VIPs before it is written. Where the
 // VIPs were there before, or the VRF was not, the address has come from another node,
 // and its flows with it.
 func (s *store) vipComes(k intent.RouteKey) {
 	recent := func(t time.Time) bool { return s.lb.now().Sub(t) < settleTime }
-	if !recent(s.lb.born[k]) || recent(s.vrfs.since(k.VNI)) || s.follows.Load() {
+	if !recent(s.lb.born[k].at) || recent(s.vrfs.since(k.VNI)) || s.follows.Load() {
 		s.vrfs.claim(k.VNI)
 	}
 }
@@ -346,19 +376,18 @@ func (v *VIPs) Delete(_ context.Context, keys []intent.VIPKey) []error {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	var out results
-	var ended endedFlows
 	for i, k := range keys {
-		if err := v.s.deleteVIP(k, &ended); err != nil {
+		if err := v.s.deleteVIP(k); err != nil {
 			out.set(len(keys), i, fmt.Errorf("VIP %s: %w", k, err))
 		}
 	}
-	if err := v.s.endFlows(ended); err != nil {
+	if err := v.s.endFlows(); err != nil {
 		out.set(len(keys), 0, err)
 	}
 	return out
 }
 
-func (s *store) deleteVIP(key intent.VIPKey, ended *endedFlows) error {
+func (s *store) deleteVIP(key intent.VIPKey) error {
 	k := vipKernelKey(key)
 	old, had := s.lb.vips[k]
 	if !had {
@@ -369,9 +398,9 @@ func (s *store) deleteVIP(key intent.VIPKey, ended *endedFlows) error {
 	}
 	delete(s.lb.vips, k)
 	s.lb.stats.release(old.Stats)
-	delete(s.lb.born, intent.NewHostKey(key.VNI, key.Addr))
+	s.lb.unborn(key)
 	if bpfVipFlags(old.Flags)&bpfVipFlagsVIP_FLUSH != 0 {
-		ended.add(key, s.lb.members(old.Table), nil)
+		s.lb.ended.add(key, s.lb.members(old.Table), nil)
 	}
 	s.lb.use(k, old, bpfVip{})
 	s.vrfs.countVIP(key.VNI, -1)

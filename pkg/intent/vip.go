@@ -78,8 +78,8 @@ func FormatEndpoint(a netip.Addr, port uint16) string {
 // VIP is a load balancer's address.
 type VIP struct {
 	Key VIPKey
-	// OVN: new flows are OVN's to balance, and all else but Key is zero. Those that eBPF knows
-	// go on as they are.
+	// OVN: new flows are OVN's to balance, and all else but Key and Flush is zero. Those that
+	// eBPF knows go on as they are; with Flush they end, as all of their backends are gone.
 	OVN bool
 	// Backends may be none.
 	Backends BackendSet
@@ -90,10 +90,13 @@ type VIP struct {
 	Affinity uint16
 	// ByAddress: the backend of a flow depends on its addresses alone.
 	ByAddress bool
-	// Reject: without a backend the client is told.
-	Reject bool
 	// Flush: flows to a backend that is none of Backends any more end, as do all with the VIP.
 	Flush bool
+}
+
+// ByOVN is the VIP while OVN balances it.
+func (v VIP) ByOVN() VIP {
+	return VIP{Key: v.Key, OVN: true, Flush: v.Flush && v.Backends.Len() == 0}
 }
 
 // Backend is where flows to a VIP go.

@@ -106,6 +106,9 @@ type VIPExplanation struct {
 	VIP VIP `json:"vip"`
 	// Known is where this node sends the flow's packets since it knows it; nil: it does not.
 	Known *netip.AddrPort `json:"known,omitempty"`
+	// LeftToOVN is why this node leaves the flow to OVN, which may choose another backend, though
+	// the VIP is eBPF's; empty: it does not.
+	LeftToOVN string `json:"leftToOVN,omitempty"`
 	// Kept is the backend that the client keeps here, by session affinity, if it still gets new flows; nil: none.
 	Kept *netip.AddrPort `json:"kept,omitempty"`
 	// Slot and Backend are where a flow goes that a node does not know: the same on all

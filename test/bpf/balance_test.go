@@ -47,7 +47,7 @@ func vips(list ...intent.VIP) map[intent.VIPKey]intent.VIP {
 // worldVIPs are those of balanced.
 func worldVIPs() map[intent.VIPKey]intent.VIP {
 	other := vip(intent.TCP, vip4, 81, backendsOf("10.10.0.%d", 3, 8080)...)
-	other.Affinity, other.ByAddress, other.Reject = 300, true, true
+	other.Affinity, other.ByAddress = 300, true
 	return vips(
 		vip(intent.TCP, vip4, 80, backendsOf("10.10.0.%d", 3, 8080)...), vip(intent.UDP, vip4, 7000, backendsOf("10.10.0.%d", 3, 7000)...),
 		vip(intent.TCP, vip6, 80, backendsOf("fd00:10::%d", 3, 8080)...), vip(intent.UDP, vip6, 7000, backendsOf("fd00:10::%d", 3, 7001)...),
