@@ -70,7 +70,7 @@ func TestFabric(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := h.run("ip -d link show sluice-vxlan; ip addr show sluice-vxlan")
-	for _, want := range []string{"vxlan external", "dstport 4789", "nolearning", "NOARP", "UP", "addrgenmode none", "altname sluice:fabric", "mtu 65000", "ether fe:01:01:01:01:01 "} {
+	for _, want := range []string{"\n    vxlan ", " external ", "dstport 4789", "nolearning", "NOARP", "UP", "addrgenmode none", "altname sluice:fabric", "mtu 65000", "ether fe:01:01:01:01:01 "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in: %s", want, out)
 		}
