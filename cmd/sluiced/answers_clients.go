@@ -46,7 +46,9 @@ func (c *clientsPart) leaves(q status.VIPQuery) string {
 		c.d.follower.View(func(r *ovn.Rows) {
 			p, _ := r.ServedPort(m.Port)
 			list, _ := evpn.ParseMACColumn(p.MAC)
-			is = slices.ContainsFunc(list, func(a evpn.PortAddresses) bool { return slices.ContainsFunc(a.Prefixes, func(p netip.Prefix) bool { return p.Addr() == q.Client.Addr() }) })
+			is = slices.ContainsFunc(list, func(a evpn.PortAddresses) bool {
+				return slices.ContainsFunc(a.Prefixes, func(p netip.Prefix) bool { return p.Addr() == q.Client.Addr() })
+			})
 		})
 		if is {
 			return fmt.Sprintf("it has those of machine %s (%s: %s)", m.Port, m.Reason, m.ReasonDetail)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -22,23 +23,44 @@ func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Nothing
 	if len(rows) == 0 {
 		return admin.Nothing{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
 	}
-	err = loadbalancer.ErrNoSuchBackend
-	for _, row := range rows {
-		list, wrong := loadbalancer.Weigh(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, variables, backend, q.Weight)
-		if errors.Is(wrong, loadbalancer.ErrNoSuchBackend) {
-			continue // another protocol's row of the load balancer has it
-		}
-		if wrong == nil {
-			wrong = d.follower.SetBalancerOption(ctx, row, loadbalancer.OptionWeights, list)
-		}
-		if wrong != nil {
-			return admin.Nothing{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, wrong)
-		}
-		d.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "backend", q.Backend, "weights", list)
-		err = nil
-	}
+	list, err := weighings(rows, variables, backend, q.Weight)
 	if err != nil {
-		return admin.Nothing{}, fmt.Errorf("load balancer %s has no backend %s: %w", q.LoadBalancer, q.Backend, admin.ErrNotFound)
+		return admin.Nothing{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
+	}
+	for _, w := range list {
+		if err := d.follower.SetBalancerOption(ctx, w.row, loadbalancer.OptionWeights, w.weights); err != nil {
+			return admin.Nothing{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
+		}
+		d.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "uuid", string(w.row.UUID), "backend", q.Backend, "weights", w.weights)
 	}
 	return admin.Nothing{}, nil
+}
+
+// weighing is a row, and options:sluice-weights that it gets.
+type weighing struct {
+	row     ovn.LoadBalancer
+	weights string
+}
+
+// weighings are those of the rows of one name that have the backend: Octavia has a row for
+// each protocol. Two of one protocol may be two tenants', whose addresses are the same.
+func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend netip.AddrPort, weight *uint16) (out []weighing, err error) {
+	by := map[string]ovn.UUID{}
+	for _, row := range rows {
+		weights, err := loadbalancer.Weigh(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, variables, backend, weight)
+		switch other, twice := by[row.Protocol]; {
+		case errors.Is(err, loadbalancer.ErrNoSuchBackend):
+			continue
+		case err != nil:
+			return nil, err
+		case twice:
+			return nil, fmt.Errorf("%w: %s and %s have this name and backend %s; say which by its _uuid", admin.ErrBadRequest, other, row.UUID, backend)
+		}
+		by[row.Protocol] = row.UUID
+		out = append(out, weighing{row, weights})
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("there is no backend %s: %w", backend, admin.ErrNotFound)
+	}
+	return out, nil
 }

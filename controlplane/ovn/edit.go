@@ -33,7 +33,7 @@ func (f *Follower) SetBalancerOption(ctx context.Context, b LoadBalancer, key, v
 	src := f.nb
 	f.mu.Unlock()
 	if src == nil {
-		return errors.New("there is no session with the Northbound database")
+		return errors.New("there is no session with the Northbound database (ovn.nb)")
 	}
 	// Not the column's, but of selection_fields.
 	before := maps.Clone(b.Options)

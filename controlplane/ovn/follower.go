@@ -23,7 +23,7 @@ type Config struct {
 	SystemID string
 	// Southbound replaces Open_vSwitch.external_ids:ovn-remote when not empty.
 	Southbound string
-	// Northbound is the endpoint list of a read-only NB session; empty: none.
+	// Northbound is the endpoint list of the NB session, which may be read-only but for SetBalancerOption; empty: none.
 	Northbound string
 	// NorthboundPatience is how long after the start Rows.ExpectsNB stays true
 	// while the Northbound database does not answer: from then on what it would

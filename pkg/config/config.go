@@ -20,7 +20,8 @@ type Config struct {
 	// Open_vSwitch.external_ids:ovn-cms-options has enable-chassis-as-gw or a
 	// gateway port names the node, bound or candidate, or where something that is
 	// bound to it is exposed without EVPN (exposure). gateway: always. none:
-	// never; the daemon only follows OVN and reports.
+	// never; the daemon follows OVN and reports, and has machines' taps alone
+	// (loadBalancing.clients, metadata).
 	Roles Role `yaml:"roles"`
 	// Path is what carries VRFs for which neither evpn.vrfs.<VNI>.path nor
 	// external_ids:sluice-path of a gateway port names a path. auto: the eBPF
@@ -70,8 +71,9 @@ type OVN struct {
 	// (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT), separated by commas. Empty:
 	// Open_vSwitch.external_ids:ovn-remote of the local switch.
 	SB string `yaml:"sb"`
-	// NB is the Northbound database, read only, in the same form. Empty: none;
-	// facts that only it has (NAT, static routes) are then unknown.
+	// NB is the Northbound database, in the same form; it is read, and written by
+	// "sluicectl lb drain" alone. Empty: none; facts that only it has (NAT, static
+	// routes, load balancers of routers, ACLs) are then unknown.
 	NB string `yaml:"nb"`
 	// VSwitch is the local Open vSwitch database.
 	VSwitch string `yaml:"vswitch"`
