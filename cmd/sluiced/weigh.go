@@ -60,7 +60,7 @@ func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend net
 		out = append(out, weighing{row, weights})
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("there is no backend %s: %w", backend, admin.ErrNotFound)
+		return nil, fmt.Errorf("it has no backend %s: %w", backend, admin.ErrNotFound)
 	}
 	return out, nil
 }

@@ -52,15 +52,15 @@ func TestReject(t *testing.T) {
 			t.Run(fmt.Sprintf("%s of %s", vip, c.name), func(t *testing.T) {
 				w := &world{T: t, Lab: w.Lab}
 				w.eventually("it is refused", func() error { return w.refused(c.name, vip) })
-				list, err := w.vips(c.node)
-				for _, v := range list {
-					if v.Address == vip && (v.Path != "ovn" || v.Reason != reason.NoBackends) {
-						t.Errorf("%s: %s (%s)", v.Scope(), v.Path, v.Reason)
+				w.eventually(c.node+" says why", func() error {
+					list, err := w.vips(c.node)
+					for _, v := range list {
+						if v.Address == vip && (v.Path != "ovn" || v.Reason != reason.NoBackends) {
+							return fmt.Errorf("%s: %s (%s)", v.Scope(), v.Path, v.Reason)
+						}
 					}
-				}
-				if err != nil {
-					t.Error(err)
-				}
+					return err
+				})
 			})
 		}
 		at := intent.FormatEndpoint(vip, vipHTTP)
