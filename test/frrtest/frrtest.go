@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -29,11 +28,8 @@ type Daemon struct {
 
 // Router is daemons that share zebra.
 type Router struct {
-	t   testing.TB
-	dir string
-	// managed: staticd is configured by way of mgmtd, as from FRR 10 on, which all daemons meet
-	// in a place that nothing but a mount can change.
-	managed   bool
+	t         testing.TB
+	dir       string
 	processes map[string]*exec.Cmd
 }
 
@@ -57,34 +53,10 @@ func Start(t testing.TB, ns string, daemons ...Daemon) *Router {
 		t.Fatal(err)
 	}
 	r := &Router{t: t, dir: dir, processes: map[string]*exec.Cmd{}}
-	_, err = os.Stat(programs + mgmtd)
-	r.managed = err == nil && slices.ContainsFunc(daemons, func(d Daemon) bool { return d.Name == staticd })
-	if r.managed {
-		if err := os.MkdirAll(runDir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		r.start(ns, Daemon{Name: mgmtd})
-	}
 	for _, d := range daemons {
 		r.start(ns, d)
 	}
 	return r
-}
-
-const (
-	staticd, mgmtd = "staticd", "mgmtd"
-	// runDir is where FRR's daemons have their sockets, unless told otherwise.
-	runDir = "/var/run/frr"
-)
-
-// Static has staticd configured by these commands.
-func (r *Router) Static(commands ...string) {
-	r.t.Helper()
-	daemon := staticd
-	if r.managed {
-		daemon = mgmtd
-	}
-	r.VTY(daemon, append([]string{"configure terminal"}, commands...)...)
 }
 
 func (r *Router) start(ns string, d Daemon) {
@@ -102,9 +74,6 @@ func (r *Router) start(ns string, d Daemon) {
 		argv = append([]string{"nsenter", "--net=/run/netns/" + ns}, argv...)
 	}
 	argv = append(argv, d.Args...)
-	if r.managed {
-		argv = append([]string{"unshare", "--mount", "sh", "-c", "mount --bind \"$0\" " + runDir + ` && exec "$@"`, r.dir}, argv...)
-	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = r.t.Output(), r.t.Output()
 	if err := cmd.Start(); err != nil {
@@ -115,9 +84,6 @@ func (r *Router) start(ns string, d Daemon) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	if r.managed && d.Name == staticd {
-		return // it listens to mgmtd alone
-	}
 	for end := time.Now().Add(startLimit); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(r.path(d.Name + ".vty")); err == nil {
 			return
