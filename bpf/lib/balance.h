@@ -91,8 +91,9 @@ static __always_inline void answers_key(struct flow_key *k, const struct run *r,
 
 /*
  * answers_follow has the answers' row of a flow be known for as long as the flow's own: open
- * as it is, though the server has not spoken yet, and ended when the client has reset it. A row that has made room for another one is
- * written anew: what the backend sends would get to the client as it is.
+ * as it is, though the server has not spoken yet, and ended when the client has reset it. A
+ * row that has made room for another one is written anew: what the backend sends would get
+ * to the client as it is.
  */
 static __noinline void answers_follow(const struct run *r, const struct packet *p, const struct l4 *l4, const struct flow *of)
 {
@@ -293,9 +294,7 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 	STEP(r, STEP_VIP, v->table, p->dst.addr);
 	if (ovn_balances(r, v, p, l4))
 		return flow_left(r, v, p, k, l4);
-	/* Of a flood nobody looks through all backends for the one that a client keeps. */
-	int recorded = !k || r->trace || flow_allowed(r, v, opens(p->proto, l4), l4->now);
-	__u32 row = v->affinity && recorded ? kept_backend(r, p, v, l4) : 0;
+	__u32 row = v->affinity ? kept_backend(r, p, v, l4) : 0;
 
 	if (row)
 		STEP(r, STEP_KEPT, row, 0);
@@ -322,6 +321,8 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 	r->side = NAT_DESTINATION;
 	if (!k || r->trace)
 		return DROP_NONE;
+	int recorded = flow_allowed(r, v, opens(p->proto, l4), l4->now);
+
 	if (!recorded && !answers_tell(r, p, l4, v, row))
 		return DROP_VIP_FLOOD;
 	if (recorded && !flow_begin(r, p, k, l4, row, v->stats, opens(p->proto, l4))) {

@@ -263,7 +263,7 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 	flow := ebpf.FlowKey{VNI: q.VNI, Protocol: q.Protocol, Src: q.Client, Dst: q.VIP}
 	f, known, err := b.dp.Reader().Flow(flow)
 	switch {
-	case !known || f.Forgotten():
+	case !known:
 	case f.ToVIP:
 		out.Known = &f.Becomes
 	case f.OVN:

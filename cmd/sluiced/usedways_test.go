@@ -8,7 +8,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // Of the flows to a backend the latest packet counts; those that have ended, or are no flows to
@@ -22,8 +21,8 @@ func TestUsedWays(t *testing.T) {
 		{ToVIP: true, Becomes: one, Idle: 2 * time.Hour},
 		{ToVIP: true, Becomes: one, Ending: true},
 		{Becomes: one},
-		{ToVIP: true, Becomes: two, Idle: tables.FlowIdle},
-		{ToVIP: true, Becomes: two, Idle: tables.FlowIdle - time.Second},
+		{ToVIP: true, Becomes: two, Idle: intent.FlowIdle},
+		{ToVIP: true, Becomes: two, Idle: intent.FlowIdle - time.Second},
 	} {
 		f.Key = ebpf.FlowKey{VNI: 1001, Protocol: intent.TCP}
 		if u.note(f) {
@@ -32,7 +31,7 @@ func TestUsedWays(t *testing.T) {
 	}
 	want := usedWays{
 		{VNI: 1001, Protocol: intent.TCP, Backend: one}: time.Minute,
-		{VNI: 1001, Protocol: intent.TCP, Backend: two}: tables.FlowIdle - time.Second,
+		{VNI: 1001, Protocol: intent.TCP, Backend: two}: intent.FlowIdle - time.Second,
 	}
 	if !maps.Equal(u, want) {
 		t.Errorf("%v, want %v", u, want)

@@ -51,9 +51,9 @@ func (d *draft) summon() {
 // What was decided counts until then; settled is false if nothing was.
 func (d *draft) byACLs(p ovn.PortBinding) (choice loadbalancer.Choice, settled bool) {
 	rules, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
-	if !d.complete {
+	if before, decided := d.decided(p.LogicalPort); !d.complete && !(known && decided) {
 		d.waits, known = true, false
-		if before, decided := d.decided(p.LogicalPort); decided {
+		if decided {
 			return before, true
 		}
 	}

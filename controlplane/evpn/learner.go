@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -109,7 +110,8 @@ func (t *translation) learner(p ovn.GatewayPort, g GatewayResult) Learner {
 // isLearning tells whether ovn-controller takes routes in by a port of this chassis.
 // Of a distributed gateway port the chassisredirect port has the options.
 func (t *translation) isLearning(p ovn.PortBinding) bool {
-	return p.Options[optionDynamic] == "true" && p.Options[optionNoLearning] != "true" && p.Chassis == t.chassis && (p.Type == ovn.TypeChassisRedirect || p.Type == ovn.TypeL3Gateway)
+	return ovsdb.Bool(p.Options, optionDynamic) && !ovsdb.Bool(p.Options, optionNoLearning) &&
+		p.Chassis == t.chassis && (p.Type == ovn.TypeChassisRedirect || p.Type == ovn.TypeL3Gateway)
 }
 
 // learnsBy tells whether a port takes in what is learned by Sluice's device.

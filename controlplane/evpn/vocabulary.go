@@ -7,6 +7,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -193,7 +194,7 @@ func vrfOptions(rows *ovn.Rows, cfg Config, p ovn.GatewayPort) (list []saying) {
 // router to, and learns routes from: its identifier where northd copies that, else the
 // router's tunnel key.
 func ovnTable(rows *ovn.Rows, p ovn.GatewayPort) uint32 {
-	if p.Binding.Options[optionDynamic] != "true" && p.RouterPort.Options[optionDynamic] != "true" {
+	if !ovsdb.Bool(p.Binding.Options, optionDynamic) && !ovsdb.Bool(p.RouterPort.Options, optionDynamic) {
 		return 0
 	}
 	d, _ := rows.Datapath(p.Binding.Datapath)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/maglev"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
 // Keys of Load_Balancer.options.
@@ -179,10 +180,7 @@ func (r Reading) Probed(health func(v VIP, backend netip.AddrPort) string) []VIP
 }
 
 // Templated tells whether a row is another one on each chassis.
-func (r Row) Templated() bool { return r.is(optionTemplate) }
-
-// is tells whether an option is set, in any case of its letters, as OVN reads it.
-func (r Row) is(option string) bool { return strings.EqualFold(r.Options[option], "true") }
+func (r Row) Templated() bool { return ovsdb.Bool(r.Options, optionTemplate) }
 
 // variable tells whether a VIP, by its key of vips, is another one on each chassis.
 func (r Row) variable(key string) bool {
@@ -225,7 +223,7 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 	}
 	v := VIP{
 		Protocol: p, TableSize: size,
-		Reject: r.is(optionReject), Flush: r.is(optionFlush), Event: r.is(optionEvent), SkipSNAT: r.is(optionSkipSNAT),
+		Reject: ovsdb.Bool(r.Options, optionReject), Flush: ovsdb.Bool(r.Options, optionFlush), Event: ovsdb.Bool(r.Options, optionEvent), SkipSNAT: ovsdb.Bool(r.Options, optionSkipSNAT),
 	}
 	if seconds, err := strconv.ParseUint(r.Options[optionAffinity], 10, 32); err == nil {
 		v.Affinity = time.Duration(min(seconds, math.MaxUint16)) * time.Second

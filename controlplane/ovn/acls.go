@@ -2,9 +2,9 @@ package ovn
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
@@ -96,18 +96,18 @@ func (r *aclRows) put(c Change) {
 	switch c.Table {
 	case TableACL:
 		for _, set := range acl.Sets(store(r.acls, c).Rule.Match) {
-			r.aclsBy.del(set, c.UUID)
+			r.aclsBy.Delete(set, c.UUID)
 		}
 		for _, set := range acl.Sets(r.acls[c.UUID].Rule.Match) {
-			r.aclsBy.add(set, c.UUID)
+			r.aclsBy.Add(set, c.UUID)
 		}
 	case TablePortGroup:
 		r.putGroup(c)
 	case TableAddressSet:
 		r.setChanges++
-		r.setName.del(store(r.sets, c).Name, c.UUID)
+		r.setName.Delete(store(r.sets, c).Name, c.UUID)
 		if s, ok := r.sets[c.UUID]; ok {
-			r.setName.add(s.Name, c.UUID)
+			r.setName.Add(s.Name, c.UUID)
 		}
 	case TableNBGlobal:
 		store(r.globals, c)
@@ -119,16 +119,16 @@ func (r *aclRows) putGroup(c Change) {
 	old := store(r.groups, c)
 	now := r.groups[c.UUID]
 	for _, id := range beside(old.Ports, now.Ports, true) {
-		r.groupsOf.del(id, c.UUID)
+		r.groupsOf.Delete(id, c.UUID)
 	}
 	for _, id := range beside(now.Ports, old.Ports, true) {
-		r.groupsOf.add(id, c.UUID)
+		r.groupsOf.Add(id, c.UUID)
 	}
 	for _, id := range old.ACLs {
-		r.groupsBy.del(id, c.UUID)
+		r.groupsBy.Delete(id, c.UUID)
 	}
 	for _, id := range now.ACLs {
-		r.groupsBy.add(id, c.UUID)
+		r.groupsBy.Add(id, c.UUID)
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *Rows) FollowACLs(yes bool) { r.aclRows.follows = yes }
 // and of its port groups, and the names of these. They are not known as long as a row of
 // them is not there, or when there is no Northbound session.
 func (r *Rows) ACLsOf(port string, datapath UUID) (rules []acl.Rule, groups map[string]bool, known bool) {
-	lsp, ok := r.lspByName.first(port)
+	lsp, ok := multimap.First(r.lspByName, port)
 	if !ok || !r.aclRows.follows || len(r.globals) == 0 {
 		return nil, nil, false
 	}
@@ -166,7 +166,7 @@ func (r *Rows) ACLsOf(port string, datapath UUID) (rules []acl.Rule, groups map[
 	}
 	ids := slices.Clone(sw.ACLs)
 	groups = map[string]bool{}
-	for id := range r.groupsOf.all(lsp) {
+	for id := range r.groupsOf.All(lsp) {
 		g := r.groups[id]
 		groups[g.Name] = true
 		ids = append(ids, g.ACLs...)
@@ -183,7 +183,7 @@ func (r *Rows) ACLsOf(port string, datapath UUID) (rules []acl.Rule, groups map[
 
 // AddressSet finds the members of an address set, as ovn-controller knows them.
 func (r *Rows) AddressSet(name string) ([]string, bool) {
-	id, ok := r.setName.first(name)
+	id, ok := multimap.First(r.setName, name)
 	return r.sets[id].Addresses, ok
 }
 
@@ -221,16 +221,16 @@ func (d *discovery) acls(own UUID, w Wanted) {
 			c[table] = append(c[table], clause)
 		}
 	}
-	for id := range d.rows.servedAt.all(own) {
+	for id := range d.rows.servedAt.All(own) {
 		p := d.rows.ports[id]
 		c["Logical_Switch_Port"] = append(c["Logical_Switch_Port"], ovsdb.Equal("name", p.LogicalPort))
 		want("Logical_Switch", d.rows.datapaths[p.Datapath].NBUUID())
 		if sw, ok := d.rows.Switch(p.Datapath); ok {
 			want("ACL", sw.ACLs...)
 		}
-		if lsp, ok := d.rows.lspByName.first(p.LogicalPort); ok {
+		if lsp, ok := multimap.First(d.rows.lspByName, p.LogicalPort); ok {
 			want("Port_Group", lsp)
-			for g := range d.rows.groupsOf.all(lsp) {
+			for g := range d.rows.groupsOf.All(lsp) {
 				want("ACL", d.rows.groups[g].ACLs...)
 			}
 		}
@@ -248,20 +248,17 @@ func (d *discovery) acls(own UUID, w Wanted) {
 	}
 }
 
-// isTrue tells whether an option is set, in any case of its letters, as OVN reads it.
-func isTrue(option string) bool { return strings.EqualFold(option, "true") }
-
 func convertACLs(row ovsdb.Row) Row {
 	switch r := row.(type) {
 	case *nb.ACL:
 		return ACL{UUID: UUID(r.UUID), FromPort: r.Direction == "from-lport", Rule: acl.Rule{
-			Priority: r.Priority, Tier: r.Tier, Action: r.Action, Match: r.Match, AfterLB: isTrue(r.Options[optionAfterLB])}}
+			Priority: r.Priority, Tier: r.Tier, Action: r.Action, Match: r.Match, AfterLB: ovsdb.Bool(r.Options, optionAfterLB)}}
 	case *nb.PortGroup:
 		return PortGroup{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports), ACLs: uuids(r.ACLs)}
 	case *sb.AddressSet:
 		return AddressSet{UUID: UUID(r.UUID), Name: r.Name, Addresses: r.Addresses}
 	case *nb.NBGlobal:
-		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: isTrue(r.Options[optionDefaultDrop]), TableSize: r.Options[optionTableSize]}
+		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: ovsdb.Bool(r.Options, optionDefaultDrop), TableSize: r.Options[optionTableSize]}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (LogicalSwitch) table() Table { return TableLogicalSwitch }
 // AdvertisedOn lists what OVN advertises of a router, by prefix.
 func (r *Rows) AdvertisedOn(router UUID) []AdvertisedRoute {
 	var out []AdvertisedRoute
-	for id := range r.advertisedOn.all(router) {
+	for id := range r.advertisedOn.All(router) {
 		out = append(out, r.advertised[id])
 	}
 	slices.SortFunc(out, func(a, b AdvertisedRoute) int {
@@ -55,7 +55,7 @@ func (r *Rows) AdvertisedOn(router UUID) []AdvertisedRoute {
 }
 
 // Advertises tells whether OVN advertises a route by way of a router port.
-func (r *Rows) Advertises(port PortBinding) bool { return r.advertisedBy.has(port.UUID) }
+func (r *Rows) Advertises(port PortBinding) bool { return r.advertisedBy.Has(port.UUID) }
 
 // PortRow finds a Port_Binding by its _uuid.
 func (r *Rows) PortRow(id UUID) (PortBinding, bool) {
@@ -72,13 +72,13 @@ func (r *Rows) Switch(datapath UUID) (LogicalSwitch, bool) {
 
 func (r *Rows) putAdvertised(c Change) {
 	if old, ok := r.advertised[c.UUID]; ok {
-		r.advertisedOn.del(old.Datapath, c.UUID)
-		r.advertisedBy.del(old.LogicalPort, c.UUID)
+		r.advertisedOn.Delete(old.Datapath, c.UUID)
+		r.advertisedBy.Delete(old.LogicalPort, c.UUID)
 	}
 	store(r.advertised, c)
 	if a, ok := r.advertised[c.UUID]; ok {
-		r.advertisedOn.add(a.Datapath, c.UUID)
-		r.advertisedBy.add(a.LogicalPort, c.UUID)
+		r.advertisedOn.Add(a.Datapath, c.UUID)
+		r.advertisedBy.Add(a.LogicalPort, c.UUID)
 	}
 }
 
@@ -90,5 +90,5 @@ func (r *Rows) advertisedRelates(c Change) bool {
 	if had && has && old.LogicalPort == next.LogicalPort {
 		return false
 	}
-	return has && !r.advertisedBy.has(next.LogicalPort) || had && r.advertisedBy.count(old.LogicalPort) == 1
+	return has && !r.advertisedBy.Has(next.LogicalPort) || had && r.advertisedBy.Count(old.LogicalPort) == 1
 }

@@ -154,24 +154,24 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 		}
 	case TableMACBinding:
 		if b, ok := r.bindings[c.UUID]; ok {
-			for id := range r.byName.all(b.LogicalPort) {
+			for id := range r.byName.All(b.LogicalPort) {
 				r.addRouters(r.ports[id].Datapath, into)
 			}
 		}
 	case TableChassisPrivate:
 		if p, ok := r.private[c.UUID]; ok && p.Name != r.SystemID() {
-			for id := range r.gatewaysAt.all(p.Chassis) {
+			for id := range r.gatewaysAt.All(p.Chassis) {
 				r.addRouters(r.ports[id].Datapath, into)
 			}
 		}
 	case TableHAChassisGroup:
-		for id := range r.byGroup.all(c.UUID) {
+		for id := range r.byGroup.All(c.UUID) {
 			r.addRouters(r.ports[id].Datapath, into)
 		}
 	case TableLogicalRouter:
 		r.addNBRouter(c.UUID, into)
 	case TableLogicalSwitch:
-		for id := range r.byNB.all(c.UUID) {
+		for id := range r.byNB.All(c.UUID) {
 			r.addRouters(id, into)
 		}
 	case TableAdvertisedRoute:
@@ -185,12 +185,12 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 	case TableTemplateVar, TableNBGlobal:
 		r.touchedByAll(into)
 	case TableNAT, TableStaticRoute, TableLoadBalancerGroup:
-		for id := range r.childOf.all(c.UUID) {
+		for id := range r.childOf.All(c.UUID) {
 			r.addNBRouter(id, into)
 		}
 	case TableLogicalRouterPort:
 		if p, ok := r.routerPorts[c.UUID]; ok {
-			for id := range r.byName.all(p.Name) {
+			for id := range r.byName.All(p.Name) {
 				r.addRouters(r.ports[id].Datapath, into)
 			}
 		}
@@ -200,7 +200,7 @@ func (r *Rows) touched(c Change, other PortBinding, into map[UUID]struct{}) {
 func (r *Rows) touchedByPort(p, other PortBinding, into map[UUID]struct{}) {
 	// A router reads the other ends of its ports, whatever they became. (The
 	// name is unique in the table: an index of Port_Binding.)
-	for id := range r.byPeer.all(p.LogicalPort) {
+	for id := range r.byPeer.All(p.LogicalPort) {
 		if q := r.ports[id]; r.isRouter(q.Datapath) {
 			into[q.Datapath] = struct{}{}
 		}
@@ -245,7 +245,7 @@ func (r *Rows) addRouters(datapath UUID, into map[UUID]struct{}) {
 		into[datapath] = struct{}{}
 		return
 	}
-	for id := range r.routerSide.all(datapath) {
+	for id := range r.routerSide.All(datapath) {
 		if peer, ok := r.Peer(r.ports[id]); ok && peer.Datapath != datapath {
 			into[peer.Datapath] = struct{}{}
 		}
@@ -253,7 +253,7 @@ func (r *Rows) addRouters(datapath UUID, into map[UUID]struct{}) {
 }
 
 func (r *Rows) addNBRouter(id UUID, into map[UUID]struct{}) {
-	for dp := range r.byNB.all(id) {
+	for dp := range r.byNB.All(id) {
 		into[dp] = struct{}{}
 	}
 }
@@ -266,17 +266,17 @@ func (r *Rows) put(c Change) {
 		r.putPort(c)
 	case TableDatapathBinding:
 		old := store(r.datapaths, c)
-		r.byNB.del(old.NBUUID(), c.UUID)
+		r.byNB.Delete(old.NBUUID(), c.UUID)
 		if d, ok := r.datapaths[c.UUID]; ok {
-			r.byNB.add(d.NBUUID(), c.UUID)
+			r.byNB.Add(d.NBUUID(), c.UUID)
 		}
 	case TableChassis:
 		store(r.chassis, c)
 	case TableChassisPrivate:
 		old := store(r.private, c)
-		r.privateOf.del(old.Chassis, c.UUID)
+		r.privateOf.Delete(old.Chassis, c.UUID)
 		if p, ok := r.private[c.UUID]; ok && p.Chassis != "" {
-			r.privateOf.add(p.Chassis, c.UUID)
+			r.privateOf.Add(p.Chassis, c.UUID)
 		}
 	case TableHAChassis:
 		store(r.ha, c)
@@ -284,9 +284,9 @@ func (r *Rows) put(c Change) {
 		store(r.haGroups, c)
 	case TableMACBinding:
 		old := store(r.bindings, c)
-		r.boundAt.del(old.LogicalPort, c.UUID)
+		r.boundAt.Delete(old.LogicalPort, c.UUID)
 		if b, ok := r.bindings[c.UUID]; ok {
-			r.boundAt.add(b.LogicalPort, c.UUID)
+			r.boundAt.Add(b.LogicalPort, c.UUID)
 		}
 	case TableOpenvSwitch:
 		store(r.openvswitch, c)
@@ -300,9 +300,9 @@ func (r *Rows) put(c Change) {
 		r.putRouter(c)
 	case TableLogicalRouterPort:
 		old := store(r.routerPorts, c)
-		r.lrpByName.del(old.Name, c.UUID)
+		r.lrpByName.Delete(old.Name, c.UUID)
 		if p, ok := r.routerPorts[c.UUID]; ok {
-			r.lrpByName.add(p.Name, c.UUID)
+			r.lrpByName.Add(p.Name, c.UUID)
 		}
 	case TableNAT:
 		r.putNAT(c)
@@ -333,21 +333,21 @@ func store[R Row](into map[UUID]R, c Change) R {
 func (r *Rows) putPort(c Change) {
 	if old, ok := r.ports[c.UUID]; ok {
 		r.portsChange(old)
-		r.indexPort(old, func(x index[UUID], k UUID) { x.del(k, old.UUID) })
-		r.indexClients(old, index[place].del, index[string].del)
-		r.byName.del(old.LogicalPort, old.UUID)
-		r.byPeer.del(old.Options["peer"], old.UUID)
-		if !r.byDatapath.has(old.Datapath) {
+		r.indexPort(old, func(x index[UUID], k UUID) { x.Delete(k, old.UUID) })
+		r.indexClients(old, index[place].Delete, index[string].Delete)
+		r.byName.Delete(old.LogicalPort, old.UUID)
+		r.byPeer.Delete(old.Options["peer"], old.UUID)
+		if !r.byDatapath.Has(old.Datapath) {
 			delete(r.changed, old.Datapath)
 		}
 	}
 	store(r.ports, c)
 	if p, ok := r.ports[c.UUID]; ok {
-		r.indexPort(p, func(x index[UUID], k UUID) { x.add(k, p.UUID) })
-		r.indexClients(p, index[place].add, index[string].add)
-		r.byName.add(p.LogicalPort, p.UUID)
+		r.indexPort(p, func(x index[UUID], k UUID) { x.Add(k, p.UUID) })
+		r.indexClients(p, index[place].Add, index[string].Add)
+		r.byName.Add(p.LogicalPort, p.UUID)
 		if peer := p.Options["peer"]; peer != "" {
-			r.byPeer.add(peer, p.UUID)
+			r.byPeer.Add(peer, p.UUID)
 		}
 		r.portsChange(p)
 	}
@@ -358,7 +358,7 @@ func (r *Rows) putPort(c Change) {
 func (r *Rows) portsChange(p PortBinding) {
 	r.changes++
 	r.changed[p.Datapath] = r.changes
-	for id := range r.byPeer.all(p.LogicalPort) {
+	for id := range r.byPeer.All(p.LogicalPort) {
 		r.changed[r.ports[id].Datapath] = r.changes
 	}
 }
@@ -387,10 +387,10 @@ func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
 func (r *Rows) putRouter(c Change) {
 	old := store(r.routers, c)
 	for _, child := range slices.Concat(old.NAT, old.StaticRoutes, old.LoadBalancers, old.LoadBalancerGroups) {
-		r.childOf.del(child, c.UUID)
+		r.childOf.Delete(child, c.UUID)
 	}
 	lr := r.routers[c.UUID]
 	for _, child := range slices.Concat(lr.NAT, lr.StaticRoutes, lr.LoadBalancers, lr.LoadBalancerGroups) {
-		r.childOf.add(child, c.UUID)
+		r.childOf.Add(child, c.UUID)
 	}
 }

@@ -22,7 +22,7 @@ func (d *discovery) clients(own UUID, w Wanted) {
 		}
 	}
 	switches := map[UUID]struct{}{}
-	for id := range d.rows.servedAt.all(own) {
+	for id := range d.rows.servedAt.All(own) {
 		switches[d.rows.ports[id].Datapath] = struct{}{}
 	}
 	if d.rows.south.follows {
@@ -59,7 +59,7 @@ func (r *Rows) ServedSwitches() []UUID {
 		return nil
 	}
 	set := map[UUID]struct{}{}
-	for id := range r.servedAt.all(own.UUID) {
+	for id := range r.servedAt.All(own.UUID) {
 		set[r.ports[id].Datapath] = struct{}{}
 	}
 	return slices.Sorted(maps.Keys(set))
@@ -73,7 +73,7 @@ func (r *Rows) ServedOn(datapath UUID) []PortBinding {
 	if !ok {
 		return nil
 	}
-	return slices.DeleteFunc(r.byPortName(r.servedOn.all(place{own.UUID, datapath})), func(p PortBinding) bool {
+	return slices.DeleteFunc(r.byPortName(r.servedOn.All(place{own.UUID, datapath})), func(p PortBinding) bool {
 		first, _ := r.served(own.UUID, p.LogicalPort)
 		return first.UUID != p.UUID
 	})
@@ -89,7 +89,7 @@ func (r *Rows) ServedPort(name string) (PortBinding, bool) {
 }
 
 func (r *Rows) served(own UUID, name string) (best PortBinding, found bool) {
-	for id := range r.byName.all(name) {
+	for id := range r.byName.All(name) {
 		if p := r.ports[id]; p.servedHere(own) && (!found || p.UUID < best.UUID) {
 			best, found = p, true
 		}
@@ -105,7 +105,7 @@ func (r *Rows) SwitchesAt(iface string) []UUID {
 		return nil
 	}
 	t := touch{r, own.UUID, map[UUID]struct{}{}}
-	for id := range r.ifaceBy.all(iface) {
+	for id := range r.ifaceBy.All(iface) {
 		t.tap(r.interfaces[id].IfaceID)
 	}
 	return slices.Sorted(maps.Keys(t.into))
@@ -114,7 +114,7 @@ func (r *Rows) SwitchesAt(iface string) []UUID {
 // RoutersOn lists the router ports that a switch is connected to, by name.
 func (r *Rows) RoutersOn(datapath UUID) []PortBinding {
 	var out []PortBinding
-	for id := range r.routerSide.all(datapath) {
+	for id := range r.routerSide.All(datapath) {
 		peer, ok := r.Peer(r.ports[id])
 		if ok && peer.Datapath != datapath && (peer.Type == TypePatch || peer.Type == TypeL3Gateway) {
 			out = append(out, peer)
@@ -146,10 +146,10 @@ func (r *Rows) indexClients(p PortBinding, at func(index[place], place, UUID), n
 func (r *Rows) putSwitch(c Change) {
 	old := store(r.switches, c)
 	for _, child := range slices.Concat(old.ACLs, old.LoadBalancers, old.LoadBalancerGroups) {
-		r.heldBy.del(child, c.UUID)
+		r.heldBy.Delete(child, c.UUID)
 	}
 	sw := r.switches[c.UUID]
 	for _, child := range slices.Concat(sw.ACLs, sw.LoadBalancers, sw.LoadBalancerGroups) {
-		r.heldBy.add(child, c.UUID)
+		r.heldBy.Add(child, c.UUID)
 	}
 }

@@ -180,9 +180,9 @@ func (r *Rows) routersHere(chassis UUID) []UUID {
 			}
 		}
 	}
-	add(r.gatewaysAt.all(chassis))
+	add(r.gatewaysAt.All(chassis))
 	for id := range r.haGroups {
-		add(r.byGroup.all(id))
+		add(r.byGroup.All(id))
 	}
 	return slices.Sorted(maps.Keys(set))
 }
@@ -232,7 +232,7 @@ func (d *discovery) router(router UUID) {
 // everybody asks for all ports of a switch, and the router ports at the other ends.
 func (d *discovery) everybody(datapath UUID) {
 	d.portsOn[datapath] = struct{}{}
-	for id := range d.rows.routerSide.all(datapath) {
+	for id := range d.rows.routerSide.All(datapath) {
 		if peer := d.rows.ports[id].Options["peer"]; peer != "" {
 			d.portNames[peer] = struct{}{}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
@@ -201,15 +202,15 @@ func (l *lbRows) put(c Change) {
 		return
 	case TableServiceMonitor:
 		if old := store(l.monitors, c); old.UUID != "" {
-			l.monitorOf.del(old.probed(), c.UUID)
-			l.monitorAt.del(old.probed().anywhere(), c.UUID)
-			l.probesOf.del(old.LogicalPort, c.UUID)
+			l.monitorOf.Delete(old.probed(), c.UUID)
+			l.monitorAt.Delete(old.probed().anywhere(), c.UUID)
+			l.probesOf.Delete(old.LogicalPort, c.UUID)
 		}
 		if m, ok := l.monitors[c.UUID]; ok {
-			l.monitorOf.add(m.probed(), c.UUID)
-			l.monitorAt.add(m.probed().anywhere(), c.UUID)
+			l.monitorOf.Add(m.probed(), c.UUID)
+			l.monitorAt.Add(m.probed().anywhere(), c.UUID)
 			if l.south.follows {
-				l.probesOf.add(m.LogicalPort, c.UUID)
+				l.probesOf.Add(m.LogicalPort, c.UUID)
 			}
 		}
 		return
@@ -222,10 +223,10 @@ func (l *lbRows) put(c Change) {
 	}
 	old := store(l.lbGroups, c)
 	for _, id := range old.LoadBalancers {
-		l.lbGroupsOf.del(id, c.UUID)
+		l.lbGroupsOf.Delete(id, c.UUID)
 	}
 	for _, id := range l.lbGroups[c.UUID].LoadBalancers {
-		l.lbGroupsOf.add(id, c.UUID)
+		l.lbGroupsOf.Add(id, c.UUID)
 	}
 }
 
@@ -233,17 +234,17 @@ func (l *lbRows) putBalancer(c Change) {
 	delete(l.readings, c.UUID)
 	delete(l.templated, c.UUID)
 	old := store(l.balancers, c)
-	l.indexBalancer(old, index[UUID].del, index[string].del)
+	l.indexBalancer(old, index[UUID].Delete, index[string].Delete)
 	for _, a := range old.Probed {
-		l.lbWith.del(a, c.UUID)
+		l.lbWith.Delete(a, c.UUID)
 	}
 	b, there := l.balancers[c.UUID]
 	if !there {
 		return
 	}
-	l.indexBalancer(b, index[UUID].add, index[string].add)
+	l.indexBalancer(b, index[UUID].Add, index[string].Add)
 	for _, a := range b.Probed {
-		l.lbWith.add(a, c.UUID)
+		l.lbWith.Add(a, c.UUID)
 	}
 	if b.row().Templated() {
 		l.templated[c.UUID] = struct{}{}
@@ -327,11 +328,11 @@ func (l *lbRows) monitored() []string {
 
 // touchedByBalancer adds the routers that have a load balancer, by themselves or in a group.
 func (r *Rows) touchedByBalancer(id UUID, into map[UUID]struct{}) {
-	for lr := range r.childOf.all(id) {
+	for lr := range r.childOf.All(id) {
 		r.addNBRouter(lr, into)
 	}
-	for group := range r.lbGroupsOf.all(id) {
-		for lr := range r.childOf.all(group) {
+	for group := range r.lbGroupsOf.All(id) {
+		for lr := range r.childOf.All(group) {
 			r.addNBRouter(lr, into)
 		}
 	}
@@ -368,13 +369,13 @@ func (r *Rows) TableSize() string {
 // touchedByHealth adds the routers whose backends a row of health is about.
 func (r *Rows) touchedByHealth(c Change, into map[UUID]struct{}) {
 	if c.Table == TableHealthCheck {
-		for id := range r.lbOfCheck.all(c.UUID) {
+		for id := range r.lbOfCheck.All(c.UUID) {
 			r.touchedByBalancer(id, into)
 		}
 		return
 	}
 	if m, ok := r.monitors[c.UUID]; ok {
-		for id := range r.lbOfPort.all(m.LogicalPort) {
+		for id := range r.lbOfPort.All(m.LogicalPort) {
 			r.touchedByBalancer(id, into)
 		}
 	}
@@ -390,7 +391,7 @@ func (r *Rows) Health(b LoadBalancer, vip, protocol string, backend netip.AddrPo
 	if !slices.ContainsFunc(b.HealthChecks, func(id UUID) bool { return r.checks[id].VIP == vip }) {
 		return ""
 	}
-	id, ok := r.monitorOf.first(probed{b.Ports[backend.Addr()], protocol, backend})
+	id, ok := multimap.First(r.monitorOf, probed{b.Ports[backend.Addr()], protocol, backend})
 	if !ok {
 		return ""
 	}

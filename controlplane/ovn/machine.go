@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
@@ -43,15 +44,15 @@ func (r *Rows) putMachine(c Change) {
 		return
 	}
 	old := store(r.switchPorts, c)
-	r.lspByName.del(old.Name, c.UUID)
+	r.lspByName.Delete(old.Name, c.UUID)
 	if p, ok := r.switchPorts[c.UUID]; ok {
-		r.lspByName.add(p.Name, c.UUID)
+		r.lspByName.Add(p.Name, c.UUID)
 	}
 }
 
 // SwitchPort is the Northbound row of a machine's port; false when it is not known.
 func (r *Rows) SwitchPort(name string) (LogicalSwitchPort, bool) {
-	id, ok := r.lspByName.first(name)
+	id, ok := multimap.First(r.lspByName, name)
 	if !ok {
 		return LogicalSwitchPort{}, false
 	}
@@ -84,7 +85,7 @@ func (d *discovery) machines(own UUID, nb ovsdb.Conditions) {
 	}
 	options := map[UUID]struct{}{}
 	for _, p := range d.rows.Machines(own) {
-		if !d.rows.localnets.has(p.Datapath) && !d.rows.natOfPort.has(p.LogicalPort) {
+		if !d.rows.localnets.Has(p.Datapath) && !d.rows.natOfPort.Has(p.LogicalPort) {
 			continue
 		}
 		nb["Logical_Switch_Port"] = append(nb["Logical_Switch_Port"], ovsdb.Equal("name", p.LogicalPort))

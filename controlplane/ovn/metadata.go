@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
@@ -71,14 +72,14 @@ func (r *Rows) ServedPorts() []PortBinding {
 	if !ok {
 		return nil
 	}
-	return r.byPortName(r.servedAt.all(own.UUID))
+	return r.byPortName(r.servedAt.All(own.UUID))
 }
 
 // MetadataPort is the metadata port of a switch: its localport whose neutron:device_id
 // is "ovnmeta-" with the network, the first by name.
 func (r *Rows) MetadataPort(datapath UUID) (PortBinding, bool) {
 	want := metadataOwner + r.datapaths[datapath].Network()
-	for _, p := range r.byPortName(r.localportsOn.all(datapath)) {
+	for _, p := range r.byPortName(r.localportsOn.All(datapath)) {
 		if p.ExternalIDs[keyDeviceID] == want {
 			return p, true
 		}
@@ -89,12 +90,12 @@ func (r *Rows) MetadataPort(datapath UUID) (PortBinding, bool) {
 // Attachments lists the Interfaces of a port that are on a bridge, by name.
 func (r *Rows) Attachments(port string) []Attachment {
 	var out []Attachment
-	for id := range r.ifaceOf.all(port) {
-		vsPort, ok := r.portOfIface.first(id)
+	for id := range r.ifaceOf.All(port) {
+		vsPort, ok := multimap.First(r.portOfIface, id)
 		if !ok {
 			continue
 		}
-		if bridge, ok := r.bridgeOfPort.first(vsPort); ok {
+		if bridge, ok := multimap.First(r.bridgeOfPort, vsPort); ok {
 			out = append(out, Attachment{r.interfaces[id], r.bridges[bridge].Name})
 		}
 	}
@@ -107,7 +108,7 @@ func (r *Rows) Attachments(port string) []Attachment {
 // Plugged lists the Interfaces of a bridge that have external_ids:iface-id, by name,
 // whether a port of that name is bound here or not.
 func (r *Rows) Plugged(bridge string) []Interface {
-	id, ok := r.bridgeName.first(bridge)
+	id, ok := multimap.First(r.bridgeName, bridge)
 	if !ok {
 		return nil
 	}
@@ -125,7 +126,7 @@ func (r *Rows) Plugged(bridge string) []Interface {
 
 // Userspace tells whether a bridge is one of the userspace datapath.
 func (r *Rows) Userspace(bridge string) bool {
-	id, ok := r.bridgeName.first(bridge)
+	id, ok := multimap.First(r.bridgeName, bridge)
 	return ok && r.bridges[id].DatapathType == "netdev"
 }
 
@@ -158,35 +159,35 @@ func (r *Rows) putVSwitch(c Change) {
 	switch c.Table {
 	case TableInterface:
 		old := store(r.interfaces, c)
-		r.ifaceOf.del(old.IfaceID, c.UUID)
-		r.ifaceBy.del(old.Name, c.UUID)
+		r.ifaceOf.Delete(old.IfaceID, c.UUID)
+		r.ifaceBy.Delete(old.Name, c.UUID)
 		if i, ok := r.interfaces[c.UUID]; ok && i.IfaceID != "" {
-			r.ifaceOf.add(i.IfaceID, c.UUID)
-			r.ifaceBy.add(i.Name, c.UUID)
+			r.ifaceOf.Add(i.IfaceID, c.UUID)
+			r.ifaceBy.Add(i.Name, c.UUID)
 		}
 	case TablePort:
 		for _, id := range r.vsPorts[c.UUID].Interfaces {
-			r.portOfIface.del(id, c.UUID)
+			r.portOfIface.Delete(id, c.UUID)
 		}
 		store(r.vsPorts, c)
 		for _, id := range r.vsPorts[c.UUID].Interfaces {
-			r.portOfIface.add(id, c.UUID)
+			r.portOfIface.Add(id, c.UUID)
 		}
 	case TableBridge:
 		old := store(r.bridges, c)
-		r.bridgeName.del(old.Name, c.UUID)
+		r.bridgeName.Delete(old.Name, c.UUID)
 		if b, ok := r.bridges[c.UUID]; ok {
-			r.bridgeName.add(b.Name, c.UUID)
+			r.bridgeName.Add(b.Name, c.UUID)
 		}
 		if !r.machines {
 			return
 		}
 		now := r.bridges[c.UUID].Ports
 		for _, id := range beside(old.Ports, now, true) {
-			r.bridgeOfPort.del(id, c.UUID)
+			r.bridgeOfPort.Delete(id, c.UUID)
 		}
 		for _, id := range beside(now, old.Ports, true) {
-			r.bridgeOfPort.add(id, c.UUID)
+			r.bridgeOfPort.Add(id, c.UUID)
 		}
 	}
 }
@@ -200,7 +201,7 @@ func (d *discovery) serves(own UUID, w Wanted) {
 	sb := w.SB
 	sb["Port_Binding"] = append(sb["Port_Binding"], ovsdb.Includes("additional_chassis", ovsdb.UUID(own)))
 	networks := map[string]struct{}{}
-	for id := range d.rows.servedAt.all(own) {
+	for id := range d.rows.servedAt.All(own) {
 		p := d.rows.ports[id]
 		d.datapaths[p.Datapath] = struct{}{}
 		name := p.Network()

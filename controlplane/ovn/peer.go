@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
@@ -30,7 +31,7 @@ func (a FabricAddress) Pairs() map[string]string {
 // ChassisAt is the name of a followed chassis, and where the fabric reaches it:
 // the zero value while Sluice there has not published it, or not as it should.
 func (r *Rows) ChassisAt(chassis UUID) (name string, at FabricAddress) {
-	id, ok := r.privateOf.first(chassis)
+	id, ok := multimap.First(r.privateOf, chassis)
 	if !ok {
 		return "", at
 	}

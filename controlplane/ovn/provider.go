@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
@@ -31,7 +32,7 @@ type FloatingIP struct {
 // localnet ports that with the lowest name counts whose network is mapped here.
 func (r *Rows) ProviderSwitchOf(datapath UUID) (ProviderSwitch, bool) {
 	var best ProviderSwitch
-	for id := range r.localnets.all(datapath) {
+	for id := range r.localnets.All(datapath) {
 		p := r.ports[id]
 		bridge, mapped := r.mappings[p.Options["network_name"]]
 		if mapped && (best.Bridge == "" || p.LogicalPort < best.Localnet.LogicalPort) {
@@ -55,18 +56,18 @@ func (r *Rows) ProviderSwitches() []ProviderSwitch {
 
 // Machines lists the ports of machines, and the virtual ports, that are bound to a
 // chassis, by name. It is kept with Needs.Exposure only.
-func (r *Rows) Machines(chassis UUID) []PortBinding { return r.byPortName(r.machinesAt.all(chassis)) }
+func (r *Rows) Machines(chassis UUID) []PortBinding { return r.byPortName(r.machinesAt.All(chassis)) }
 
 // RouterSides lists the ports of a switch that lead to routers, by name.
 func (r *Rows) RouterSides(datapath UUID) []PortBinding {
-	return r.byPortName(r.routerSide.all(datapath))
+	return r.byPortName(r.routerSide.All(datapath))
 }
 
 // GatewayPortsAt lists the gateway ports of all routers that are bound to chassis,
 // by name.
 func (r *Rows) GatewayPortsAt(chassis UUID) []GatewayPort {
 	var out []GatewayPort
-	for _, p := range r.byPortName(r.gatewaysAt.all(chassis)) {
+	for _, p := range r.byPortName(r.gatewaysAt.All(chassis)) {
 		if d, ok := r.datapaths[p.Datapath]; !ok || !d.IsRouter() {
 			continue // the switch's side of a gateway router's port
 		}
@@ -92,8 +93,8 @@ func (r *Rows) byPortName(ids func(func(UUID) bool)) []PortBinding {
 // as their routers are there.
 func (r *Rows) FloatingIPs(port string) []FloatingIP {
 	var out []FloatingIP
-	for _, id := range slices.Sorted(r.natOfPort.all(port)) {
-		router, ok := r.childOf.first(id)
+	for _, id := range slices.Sorted(r.natOfPort.All(port)) {
+		router, ok := multimap.First(r.childOf, id)
 		if !ok {
 			continue
 		}
@@ -115,9 +116,9 @@ func (r *Rows) FloatingIPs(port string) []FloatingIP {
 
 func (r *Rows) putNAT(c Change) {
 	old := store(r.nat, c)
-	r.natOfPort.del(old.LogicalPort, c.UUID)
+	r.natOfPort.Delete(old.LogicalPort, c.UUID)
 	if n, ok := r.nat[c.UUID]; ok && n.LogicalPort != "" {
-		r.natOfPort.add(n.LogicalPort, c.UUID)
+		r.natOfPort.Add(n.LogicalPort, c.UUID)
 	}
 }
 
@@ -150,9 +151,9 @@ func (d *discovery) exposed(own UUID, nb ovsdb.Conditions) {
 	routers := map[UUID]struct{}{}
 	for _, p := range d.rows.Machines(own) {
 		nb["NAT"] = append(nb["NAT"], ovsdb.Equal("logical_port", p.LogicalPort))
-		for id := range d.rows.natOfPort.all(p.LogicalPort) {
+		for id := range d.rows.natOfPort.All(p.LogicalPort) {
 			nb["Logical_Router"] = append(nb["Logical_Router"], ovsdb.Includes("nat", ovsdb.UUID(id)))
-			for router := range d.rows.childOf.all(id) {
+			for router := range d.rows.childOf.All(id) {
 				routers[router] = struct{}{}
 			}
 		}
@@ -179,7 +180,7 @@ func (r *Rows) concernsExposure(c Change, own UUID) bool {
 		next, has := c.New.(PortBinding)
 		here := func(p PortBinding, there bool) bool { return there && (!isHost(p.Type) || p.Chassis == own) }
 		// Whose addresses are known on a provider network is read of all ports there.
-		known := (r.localnets.has(old.Datapath) || r.localnets.has(next.Datapath)) && !slices.Equal(old.MAC, next.MAC)
+		known := (r.localnets.Has(old.Datapath) || r.localnets.Has(next.Datapath)) && !slices.Equal(old.MAC, next.MAC)
 		return known || here(old, had) || here(next, has)
 	case TableNAT, TableLogicalRouter, TableLogicalRouterPort, TableStaticRoute, TableLogicalSwitchPort, TableDHCPOptions, TableDatapathBinding:
 		return true
@@ -199,7 +200,7 @@ func (r *Rows) machineMoves(c Change, own UUID) bool {
 // PeerNaming is the port that names another as its peer, whether that one is
 // followed or not.
 func (r *Rows) PeerNaming(name string) (PortBinding, bool) {
-	id, ok := r.byPeer.first(name)
+	id, ok := multimap.First(r.byPeer, name)
 	if !ok {
 		return PortBinding{}, false
 	}

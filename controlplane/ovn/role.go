@@ -27,7 +27,7 @@ func (r *Rows) Role() Role {
 	if !ok {
 		return Role{false, fmt.Sprintf("no Chassis row named %q yet", r.SystemID())}
 	}
-	if port, ok := r.firstPort(r.gatewaysAt.all(own.UUID)); ok {
+	if port, ok := r.firstPort(r.gatewaysAt.All(own.UUID)); ok {
 		return Role{true, fmt.Sprintf("gateway port %s is bound to this chassis", port.LogicalPort)}
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.haGroups)) {
@@ -51,7 +51,7 @@ func (r *Rows) firstPort(ids iter.Seq[UUID]) (best PortBinding, ok bool) {
 // redirects are the chassisredirect ports of an HA_Chassis_Group.
 func (r *Rows) redirects(group UUID) iter.Seq[UUID] {
 	return func(yield func(UUID) bool) {
-		for id := range r.byGroup.all(group) {
+		for id := range r.byGroup.All(group) {
 			if r.ports[id].Type == TypeChassisRedirect && !yield(id) {
 				return
 			}

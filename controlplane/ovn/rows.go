@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 )
 
 // Change is one row of a batch: New is nil when the row is gone.
@@ -120,7 +122,7 @@ func NewRows() *Rows {
 
 // Port finds a Port_Binding by logical_port.
 func (r *Rows) Port(name string) (PortBinding, bool) {
-	id, ok := r.byName.first(name)
+	id, ok := multimap.First(r.byName, name)
 	if !ok {
 		return PortBinding{}, false
 	}
@@ -187,8 +189,8 @@ func (r *Rows) PortsChanged(datapath UUID) uint64 { return r.changed[datapath] }
 
 // PortsOn lists the Port_Bindings of a datapath, by name.
 func (r *Rows) PortsOn(datapath UUID) []PortBinding {
-	out := make([]PortBinding, 0, r.byDatapath.count(datapath))
-	for id := range r.byDatapath.all(datapath) {
+	out := make([]PortBinding, 0, r.byDatapath.Count(datapath))
+	for id := range r.byDatapath.All(datapath) {
 		out = append(out, r.ports[id])
 	}
 	slices.SortFunc(out, func(a, b PortBinding) int {
@@ -277,7 +279,7 @@ func (r *Rows) Router(datapath UUID) (LogicalRouter, bool) {
 
 // RouterPort is the Northbound row of a router port.
 func (r *Rows) RouterPort(name string) (LogicalRouterPort, bool) {
-	id, ok := r.lrpByName.first(name)
+	id, ok := multimap.First(r.lrpByName, name)
 	if !ok {
 		return LogicalRouterPort{}, false
 	}
@@ -307,7 +309,7 @@ func (r *Rows) StaticRoutesOf(datapath UUID) ([]StaticRoute, bool) {
 // MAC (SB MAC_Binding), lowest first.
 func (r *Rows) Neighbours(routerPort string) []netip.Addr {
 	var out []netip.Addr
-	for id := range r.boundAt.all(routerPort) {
+	for id := range r.boundAt.All(routerPort) {
 		// ovn-controller writes nothing but addresses here.
 		if a, err := netip.ParseAddr(r.bindings[id].IP); err == nil {
 			out = append(out, a)

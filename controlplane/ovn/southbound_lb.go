@@ -93,10 +93,10 @@ func backendAddresses(vips map[string]string) []netip.Addr {
 
 func (s *southLB) putGroup(c Change) {
 	for _, id := range store(s.groups, c).Datapaths {
-		s.groupsWith.del(id, c.UUID)
+		s.groupsWith.Delete(id, c.UUID)
 	}
 	for _, id := range s.groups[c.UUID].Datapaths {
-		s.groupsWith.add(id, c.UUID)
+		s.groupsWith.Add(id, c.UUID)
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *southLB) relates(c Change) bool {
 // those of logical flows, which come and go with networks.
 func (s *southLB) concerns(c Change) bool {
 	if c.Table == TableDatapathGroup {
-		return s.lbAt.has(c.UUID)
+		return s.lbAt.Has(c.UUID)
 	}
 	next, _ := c.New.(SBGlobal)
 	return s.follows && s.globals[c.UUID].TableSize != next.TableSize
@@ -128,12 +128,12 @@ func (s *southLB) has(b LoadBalancer, datapath UUID) bool {
 func (r *Rows) southBalancers(datapath UUID) []LoadBalancer {
 	set := map[UUID]struct{}{}
 	add := func(at UUID) {
-		for id := range r.south.lbAt.all(at) {
+		for id := range r.south.lbAt.All(at) {
 			set[id] = struct{}{}
 		}
 	}
 	add(datapath)
-	for group := range r.south.groupsWith.all(datapath) {
+	for group := range r.south.groupsWith.All(datapath) {
 		add(group)
 	}
 	out := make([]LoadBalancer, 0, len(set))
@@ -154,7 +154,7 @@ func (d *discovery) southBalancers(datapath UUID, sb ovsdb.Conditions) bool {
 	at := ovsdb.Includes("datapaths", ovsdb.UUID(datapath))
 	sb["Logical_DP_Group"] = append(sb["Logical_DP_Group"], at)
 	sb["Load_Balancer"] = append(sb["Load_Balancer"], at)
-	for group := range d.rows.south.groupsWith.all(datapath) {
+	for group := range d.rows.south.groupsWith.All(datapath) {
 		for _, column := range []string{"datapath_group", "ls_datapath_group"} {
 			sb["Load_Balancer"] = append(sb["Load_Balancer"], ovsdb.Equal(column, ovsdb.UUID(group)))
 		}
@@ -176,7 +176,7 @@ func (d *discovery) southBalancers(datapath UUID, sb ovsdb.Conditions) bool {
 // the load balancer's switches, or nobody else's.
 func (r *Rows) southHealth(b LoadBalancer, protocol string, backend netip.AddrPort) string {
 	var all, near []UUID
-	for id := range r.monitorAt.all(probed{protocol: protocol, at: backend}) {
+	for id := range r.monitorAt.All(probed{protocol: protocol, at: backend}) {
 		all = append(all, id)
 		if p, ok := r.Port(r.monitors[id].LogicalPort); ok && r.south.has(b, p.Datapath) {
 			near = append(near, id)

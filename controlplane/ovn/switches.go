@@ -116,7 +116,7 @@ func (t touch) switches(c Change, other Row) {
 		g, o := r.groups[c.UUID], asRow[PortGroup](other)
 		t.members(beside(g.Ports, o.Ports, g.Name == o.Name && slices.Equal(g.ACLs, o.ACLs)))
 	case TableAddressSet:
-		for id := range r.aclsBy.all(r.sets[c.UUID].Name) {
+		for id := range r.aclsBy.All(r.sets[c.UUID].Name) {
 			t.acl(id)
 		}
 	case TableLogicalSwitchPort:
@@ -130,7 +130,7 @@ func (t touch) switches(c Change, other Row) {
 	case TableLoadBalancerGroup:
 		t.holders(c.UUID)
 	case TableHealthCheck:
-		for id := range r.lbOfCheck.all(c.UUID) {
+		for id := range r.lbOfCheck.All(c.UUID) {
 			t.balancer(id)
 		}
 	case TableServiceMonitor:
@@ -141,7 +141,7 @@ func (t touch) switches(c Change, other Row) {
 		t.templated() // rows of other chassis are not followed
 	case TableDatapathGroup:
 		// It says, too, which probes are of the backends of a load balancer.
-		for id := range r.south.lbAt.all(c.UUID) {
+		for id := range r.south.lbAt.All(c.UUID) {
 			t.balancer(id)
 		}
 	}
@@ -183,28 +183,28 @@ type touch struct {
 
 // add is for a switch; one without machines here is none of them.
 func (t touch) add(datapath UUID) {
-	if t.rows.servedOn.has(place{t.own, datapath}) {
+	if t.rows.servedOn.Has(place{t.own, datapath}) {
 		t.into[datapath] = struct{}{}
 	}
 }
 
 // all adds every switch.
 func (t touch) all() {
-	for id := range t.rows.servedAt.all(t.own) {
+	for id := range t.rows.servedAt.All(t.own) {
 		t.add(t.rows.ports[id].Datapath)
 	}
 }
 
 // northbound adds the datapath of a row of Logical_Switch.
 func (t touch) northbound(id UUID) {
-	for datapath := range t.rows.byNB.all(id) {
+	for datapath := range t.rows.byNB.All(id) {
 		t.add(datapath)
 	}
 }
 
 // machine adds the switch of a machine's port.
 func (t touch) machine(name string) {
-	for id := range t.rows.byName.all(name) {
+	for id := range t.rows.byName.All(name) {
 		t.add(t.rows.ports[id].Datapath)
 	}
 }
@@ -215,7 +215,7 @@ func (t touch) tap(name string) {
 		return
 	}
 	t.machine(name)
-	for id := range t.rows.subports.all(name) {
+	for id := range t.rows.subports.All(name) {
 		t.add(t.rows.ports[id].Datapath)
 	}
 }
@@ -225,17 +225,17 @@ func (t touch) port(p PortBinding) {
 	t.tap(p.LogicalPort)
 	// A switch reads the routers at the other ends of its ports, and all ports of these.
 	t.ends(p.LogicalPort)
-	for id := range t.rows.routerSide.all(p.Datapath) {
+	for id := range t.rows.routerSide.All(p.Datapath) {
 		t.ends(t.rows.ports[id].LogicalPort)
 	}
-	for id := range t.rows.probesOf.all(p.LogicalPort) {
+	for id := range t.rows.probesOf.All(p.LogicalPort) {
 		t.monitor(t.rows.monitors[id])
 	}
 }
 
 // ends adds the switches with ports that name one as their peer.
 func (t touch) ends(name string) {
-	for id := range t.rows.byPeer.all(name) {
+	for id := range t.rows.byPeer.All(name) {
 		t.add(t.rows.ports[id].Datapath)
 	}
 }
@@ -258,7 +258,7 @@ func (t touch) vsPorts(ids []UUID) {
 // holders adds the switches whose row of Logical_Switch names an ACL, a load balancer or a
 // group of these.
 func (t touch) holders(id UUID) {
-	for sw := range t.rows.heldBy.all(id) {
+	for sw := range t.rows.heldBy.All(id) {
 		t.northbound(sw)
 	}
 }
@@ -266,7 +266,7 @@ func (t touch) holders(id UUID) {
 // acl adds the switches of the machines that an ACL may apply to.
 func (t touch) acl(id UUID) {
 	t.holders(id)
-	for group := range t.rows.groupsBy.all(id) {
+	for group := range t.rows.groupsBy.All(id) {
 		t.members(t.rows.groups[group].Ports)
 	}
 }
@@ -283,7 +283,7 @@ func (t touch) members(ids []UUID) {
 // balancer adds the switches that a load balancer is on.
 func (t touch) balancer(id UUID) {
 	t.holders(id)
-	for group := range t.rows.lbGroupsOf.all(id) {
+	for group := range t.rows.lbGroupsOf.All(id) {
 		t.holders(group)
 	}
 	for _, at := range t.rows.balancers[id].At {
@@ -297,12 +297,12 @@ func (t touch) balancer(id UUID) {
 // monitor adds the switches with load balancers that a probe may be of.
 func (t touch) monitor(m ServiceMonitor) {
 	if !t.rows.south.follows {
-		for id := range t.rows.lbOfPort.all(m.LogicalPort) {
+		for id := range t.rows.lbOfPort.All(m.LogicalPort) {
 			t.balancer(id)
 		}
 		return
 	}
-	for id := range t.rows.lbWith.all(m.probed().at.Addr()) {
+	for id := range t.rows.lbWith.All(m.probed().at.Addr()) {
 		t.balancer(id)
 	}
 	t.templated() // whose backends are known with this chassis's variables only

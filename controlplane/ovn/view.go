@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 )
 
 // GatewayPort is a gateway port of a router as four rows show it.
@@ -115,7 +117,7 @@ func (r *Rows) Interfaces(router UUID) []RouterInterface {
 // Localnet is the localnet port of a switch, the first by name.
 func (r *Rows) Localnet(datapath UUID) (PortBinding, bool) {
 	var best PortBinding
-	for id := range r.localnets.all(datapath) {
+	for id := range r.localnets.All(datapath) {
 		p := r.ports[id]
 		if best.UUID == "" || p.LogicalPort < best.LogicalPort || (p.LogicalPort == best.LogicalPort && p.UUID < best.UUID) {
 			best = p
@@ -158,7 +160,7 @@ var ourPort = regexp.MustCompile(`^sluice[0-9]+-ovs$`)
 // nor OVN's patch ports, nor Sluice's, sorted. It is false when the bridge is
 // not there or its ports have not all come.
 func (r *Rows) ForeignPorts(bridge string) ([]string, bool) {
-	id, ok := r.bridgeName.first(bridge)
+	id, ok := multimap.First(r.bridgeName, bridge)
 	if !ok {
 		return nil, false
 	}

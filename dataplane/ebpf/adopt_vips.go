@@ -2,6 +2,7 @@ package ebpf
 
 import (
 	"errors"
+	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -54,8 +55,7 @@ func (s *store) adoptVIPs() error {
 		}
 		if !s.readOnly {
 			s.vrfs.adoptVIP(intent.VNI(k.Scope))
-			host := intent.NewHostKey(intent.VNI(k.Scope), from16(k.Addr))
-			s.lb.born[host] = birth{vips: s.lb.born[host].vips + 1}
+			s.lb.bear(vipKey(k), time.Time{})
 			s.lb.use(k, bpfVip{}, v)
 		}
 	}

@@ -39,20 +39,20 @@ type Flow struct {
 	Idle time.Duration
 }
 
-// How long flows are known without a packet: UDP_IDLE and so on of bpf/lib/flow.h.
+// How long flows are known without a packet, other than open ones of TCP (intent.FlowIdle):
+// UDP_IDLE and TCP_TRANSITORY of bpf/lib/flow.h.
 const (
 	idleUDP        = 120 * time.Second
 	idleTransitory = 240 * time.Second
-	idleOpen       = 7440 * time.Second
 )
 
-// Forgotten tells whether the programs take a packet for one of a flow that they do not know.
-func (f Flow) Forgotten() bool {
+// forgotten tells whether the programs take a packet for one of a flow that they do not know.
+func (f Flow) forgotten() bool {
 	switch {
 	case f.Key.Protocol == intent.UDP:
 		return f.Idle > idleUDP
 	case f.Open && !f.Ending:
-		return f.Idle > idleOpen
+		return f.Idle > intent.FlowIdle
 	}
 	return f.Idle > idleTransitory
 }
@@ -121,7 +121,8 @@ func (r *Reader) Flow(k FlowKey) (Flow, bool, error) {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return Flow{}, false, nil
 	}
-	return flowOf(key, f, now), err == nil, mapError(bpfMapFlowsV3, err)
+	out := flowOf(key, f, now)
+	return out, err == nil && !out.forgotten(), mapError(bpfMapFlowsV3, err)
 }
 
 // Kept finds the backend that the client of a flow to a VIP had last, and for how long it
@@ -157,17 +158,27 @@ func (r *Reader) Kept(k FlowKey) (netip.AddrPort, time.Duration, error) {
 
 // Flows reads the flows that match, at most so many.
 func (r *Reader) Flows(most int, match func(Flow) bool) ([]Flow, error) {
-	now, err := monotonic()
-	if err != nil {
-		return nil, err
-	}
 	var out []Flow
-	_, err = pinned.Walk(r.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
-		if f := flowOf(k, v, now); len(out) < most && match(f) {
+	err := r.eachFlow(func(f Flow) {
+		if len(out) < most && match(f) {
 			out = append(out, f)
 		}
 	})
-	return out, mapError(bpfMapFlowsV3, err)
+	return out, err
+}
+
+// eachFlow reads the flows that are known.
+func (r *Reader) eachFlow(each func(Flow)) error {
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	_, err = pinned.Walk(r.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
+		if f := flowOf(k, v, now); !f.forgotten() {
+			each(f)
+		}
+	})
+	return mapError(bpfMapFlowsV3, err)
 }
 
 // FlowTarget is where flows go.
@@ -176,16 +187,15 @@ type FlowTarget struct {
 	Backend netip.AddrPort
 }
 
-// FlowCounts counts the flows to VIPs that are known. One that has ended, or is forgotten
-// soon, counts until its row is another one's.
+// FlowCounts counts the flows to VIPs that are known and do not end.
 func (r *Reader) FlowCounts() (map[FlowTarget]uint32, error) {
 	out := map[FlowTarget]uint32{}
-	_, err := pinned.Walk(r.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
-		if f := flowOf(k, v, 0); f.ToVIP && !f.Ending {
+	err := r.eachFlow(func(f Flow) {
+		if f.ToVIP && !f.Ending {
 			out[FlowTarget{intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: f.Key.Dst.Addr(), Port: f.Key.Dst.Port()}, f.Becomes}]++
 		}
 	})
-	return out, mapError(bpfMapFlowsV3, err)
+	return out, err
 }
 
 // TableOf says what is in the table of a VIP: a hash that is equal on two nodes exactly if

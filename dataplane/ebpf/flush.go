@@ -29,19 +29,15 @@ func (e *endedFlows) add(vip intent.VIPKey, had, has []backendKey) {
 	}
 }
 
-// has tells whether a client's flow ends. A VIP of all ports has those of its ports that
-// have no VIP of their own.
-func (e endedFlows) has(f Flow, taken func(intent.VIPKey) bool) bool {
+// ends of a client's flow are its VIP and its backend. A VIP of all ports, whose backends are
+// of all ports, has the flows of those that have no VIP of their own, and had none.
+func (b *balancing) ends(f Flow) (intent.VIPKey, backendKey) {
 	vip := intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: f.Key.Dst.Addr(), Port: f.Key.Dst.Port()}
 	backend := backendKey{vip.VNI, vip.Protocol, f.Becomes.Addr(), f.Becomes.Port()}
-	if e[vip][backend] {
-		return true
+	if _, ok := b.vips[vipKernelKey(vip)]; !ok && b.ended[vip] == nil {
+		vip.Port, backend.port = 0, 0
 	}
-	if taken(vip) {
-		return false
-	}
-	vip.Port, backend.port = 0, 0
-	return e[vip][backend]
+	return vip, backend
 }
 
 // endFlows ends what is to end. What fails is tried again with the next row.
@@ -49,8 +45,7 @@ func (s *store) endFlows() error {
 	if len(s.lb.ended) == 0 {
 		return nil
 	}
-	taken := func(k intent.VIPKey) bool { _, ok := s.lb.vips[vipKernelKey(k)]; return ok }
-	err := s.endWhich(func(f Flow) bool { return s.lb.ended.has(f, taken) })
+	err := s.endWhich(func(vip intent.VIPKey, backend backendKey) bool { return s.lb.ended[vip][backend] })
 	if err == nil {
 		s.lb.ended = nil
 	}
@@ -60,35 +55,34 @@ func (s *store) endFlows() error {
 // endLeft ends what another process has left: flows to backends that are none of their VIP's,
 // which has them end. It may have written the VIP and ended before it came to its flows.
 func (s *store) endLeft() error {
-	left := map[bpfVipKey]map[backendKey]bool{} // the backends that a VIP has
-	for k, v := range s.lb.vips {
-		if bpfVipFlags(v.Flags)&(bpfVipFlagsVIP_FLUSH|bpfVipFlagsVIP_OVN) != bpfVipFlagsVIP_FLUSH {
-			continue
-		}
-		left[k] = map[backendKey]bool{}
-		for _, b := range s.lb.members(v.Table) {
-			left[k][b] = true
-		}
-	}
-	if s.readOnly || len(left) == 0 {
+	if s.readOnly {
 		return nil
 	}
-	return s.endWhich(func(f Flow) bool {
-		k := vipKernelKey(intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: f.Key.Dst.Addr(), Port: f.Key.Dst.Port()})
-		backend := backendKey{f.Key.VNI, f.Key.Protocol, f.Becomes.Addr(), f.Becomes.Port()}
-		if _, its := s.lb.vips[k]; !its {
-			k.Port, backend.port = 0, 0
+	has := map[intent.VIPKey]map[backendKey]bool{}
+	for k, v := range s.lb.vips {
+		if bpfVipFlags(v.Flags)&bpfVipFlagsVIP_FLUSH == 0 {
+			continue
 		}
-		has, ends := left[k]
-		return ends && !has[backend]
+		key := vipKey(k)
+		has[key] = map[backendKey]bool{}
+		for _, b := range s.lb.members(v.Table) {
+			has[key][b] = true
+		}
+	}
+	if len(has) == 0 {
+		return nil
+	}
+	return s.endWhich(func(vip intent.VIPKey, backend backendKey) bool {
+		its, ends := has[vip]
+		return ends && !its[backend]
 	})
 }
 
-// endWhich removes the rows of flows to VIPs, in both directions.
-func (s *store) endWhich(ends func(Flow) bool) error {
+// endWhich removes the rows of flows from VIPs to backends, in both directions.
+func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
 	var keys []bpfFlowKey
 	_, err := pinned.Walk(s.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
-		if f := flowOf(k, v, 0); f.ToVIP && ends(f) {
+		if f := flowOf(k, v, 0); f.ToVIP && ends(s.lb.ends(f)) {
 			keys = append(keys, k, kernelFlowKey(FlowKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Src: f.Becomes, Dst: f.Key.Src, Tap: f.Key.Tap}))
 		}
 	})

@@ -52,11 +52,11 @@ type birth struct {
 	vips int
 }
 
-func (b *balancing) bear(k intent.VIPKey) {
+func (b *balancing) bear(k intent.VIPKey, at time.Time) {
 	host := intent.NewHostKey(k.VNI, k.Addr)
 	is, had := b.born[host]
 	if !had {
-		is.at = b.now()
+		is.at = at
 	}
 	is.vips++
 	b.born[host] = is

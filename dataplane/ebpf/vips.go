@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -37,7 +38,7 @@ type balancing struct {
 	vipStats, backendStats statRows
 	// users are the VIPs of each backend; crowded are the rows of backends whose answers
 	// were last written as those of too many VIPs to name.
-	users   map[backendKey]*few[bpfVipKey]
+	users   multimap.Map[backendKey, bpfVipKey]
 	crowded map[backendKey]uint32
 	// born are the addresses with VIPs.
 	born map[intent.RouteKey]birth
@@ -61,7 +62,7 @@ func (s *store) followOlder() {
 
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
-		users: map[backendKey]*few[bpfVipKey]{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]birth{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
+		users: multimap.Map[backendKey, bpfVipKey]{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]birth{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
 	b.backends.after, b.stats.after = statsRest, statsRest
 	return b
 }
@@ -176,14 +177,21 @@ func (s *store) applyVIP(v intent.VIP) error {
 	row := bpfVip{Slots: uint16(v.Slots), Members: uint16(v.Backends.Len()), Affinity: v.Affinity, Flags: vipFlags(v)}
 	var err error
 	if v.OVN {
+		row.Slots, row.Members, row.Affinity = 0, 0, 0
+	}
+	switch {
+	case v.OVN && v.Flush: // no flow from before goes on
+	case v.OVN:
 		// The table goes on to say where flows from before went, by the hash that it had.
 		row.Table, row.Slots, row.Members, row.Affinity = old.Table, old.Slots, old.Members, old.Affinity
 		row.Flags |= old.Flags & uint16(bpfVipFlagsVIP_BY_ADDRESS)
 		if row.Table != 0 {
 			s.lb.tables.refs[row.Table]++
 		}
-	} else if row.Table, err = s.acquireTable(tableKey{v.Key.VNI, v.Key.Protocol, v.Slots, v.Backends}); err != nil {
-		return err
+	default:
+		if row.Table, err = s.acquireTable(tableKey{v.Key.VNI, v.Key.Protocol, v.Slots, v.Backends}); err != nil {
+			return err
+		}
 	}
 	row.Until, err = s.vipUntil(v.Key.VNI, old, had, row)
 	if row.Stats = old.Stats; err == nil && !had {
@@ -199,16 +207,13 @@ func (s *store) applyVIP(v intent.VIP) error {
 		return joinRelease(err, s.releaseTable(row.Table))
 	}
 	s.lb.vips[k] = row
-	switch {
-	case v.Flush && v.OVN:
-		s.lb.ended.add(v.Key, s.lb.members(old.Table), nil)
-	case v.Flush:
+	if v.Flush {
 		s.lb.ended.add(v.Key, s.lb.members(old.Table), s.lb.members(row.Table))
 	}
 	s.lb.use(k, old, row)
 	if !had {
 		s.vrfs.countVIP(v.Key.VNI, +1)
-		s.lb.bear(v.Key)
+		s.lb.bear(v.Key, s.lb.now())
 	}
 	err = s.writeAnswers(old.Table, row.Table)
 	if had {
@@ -220,20 +225,10 @@ func (s *store) applyVIP(v intent.VIP) error {
 // use follows a VIP that has another table now; the zero value is none.
 func (b *balancing) use(k bpfVipKey, old, now bpfVip) {
 	for _, member := range b.members(old.Table) {
-		users := b.users[member]
-		if users == nil {
-			continue
-		}
-		users.remove(k)
-		if users.len() == 0 {
-			delete(b.users, member)
-		}
+		b.users.Delete(member, k)
 	}
 	for _, member := range b.members(now.Table) {
-		if b.users[member] == nil {
-			b.users[member] = &few[bpfVipKey]{}
-		}
-		b.users[member].add(k)
+		b.users.Add(member, k)
 	}
 }
 
@@ -270,9 +265,9 @@ func (s *store) writeAnswers(tables ...uint32) error {
 // written then as they become more.
 func (s *store) writeAnswer(member backendKey) error {
 	k := bpfVipKey{Scope: uint32(member.vni), Port: bePort(member.port), Proto: uint8(member.protocol), Addr: member.addr.As16()}
-	users := s.lb.users[member]
-	row := bpfAnswers{Backend: s.lb.backends.rows[member], Count: uint32(users.len())}
-	if users.len() > len(row.Vips) {
+	users := s.lb.users.Count(member)
+	row := bpfAnswers{Backend: s.lb.backends.rows[member], Count: uint32(users)}
+	if users > len(row.Vips) {
 		row.Count = uint32(len(row.Vips)) + 1
 		if s.lb.crowded[member] == row.Backend {
 			return nil
@@ -284,11 +279,10 @@ func (s *store) writeAnswer(member backendKey) error {
 		return err
 	}
 	delete(s.lb.crowded, member)
-	if users.len() == 0 {
+	if users == 0 {
 		return s.drop(bpfMapAnswersV2, k)
 	}
-	list := users.all()
-	slices.SortFunc(list, func(a, b bpfVipKey) int { return vipKey(a).Compare(vipKey(b)) })
+	list := slices.SortedFunc(s.lb.users.All(member), func(a, b bpfVipKey) int { return vipKey(a).Compare(vipKey(b)) })
 	for i, u := range list {
 		row.Vips[i] = bpfAnswerVip{Addr: u.Addr, Vip: s.lb.vips[u], Port: u.Port}
 	}

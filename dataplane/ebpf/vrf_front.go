@@ -84,9 +84,9 @@ func (f *vrfFront) row(vni intent.VNI) bpfVrfFront {
 	return row
 }
 
-// flowIdle is TCP_IDLE of bpf/lib/flow.h: for so long there may be flows that another
-// node knows, or OVN.
-const flowIdle = 7440
+// flowIdle is for how long there may be flows that another node knows, or OVN, in s: TCP_IDLE
+// of bpf/lib/flow.h.
+const flowIdle = uint32(intent.FlowIdle / time.Second)
 
 // claim tells that a VIP of the VRF has come from another node.
 func (f *vrfFront) claim(vni intent.VNI) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Protocol is an IP protocol number (IANA).
@@ -20,6 +21,10 @@ const (
 	UDP  Protocol = 17
 	SCTP Protocol = 132
 )
+
+// FlowIdle is how long a flow is known without a packet at most: one of TCP that is open (RFC
+// 5382, section 5). Other nodes, OVN and what depends on flows go by it, too.
+const FlowIdle = 7440 * time.Second
 
 func (p Protocol) String() string {
 	switch p {

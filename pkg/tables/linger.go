@@ -4,11 +4,9 @@ import (
 	"maps"
 	"slices"
 	"time"
-)
 
-// FlowIdle is how long the programs know a flow without a packet at most: one of TCP
-// that is open (RFC 5382).
-const FlowIdle = 7440 * time.Second
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
 
 // mostLingering is how many rows of a table stay for flows at most, and lingeringPart the part
 // of the map that they may take: those that are wanted have room.
@@ -45,7 +43,7 @@ func (l *linger[K]) leave(k K, ended bool) {
 	now := l.now()
 	switch {
 	case !ended:
-		l.until[k] = now.Add(FlowIdle)
+		l.until[k] = now.Add(intent.FlowIdle)
 	case l.until[k].Before(now):
 		l.until[k] = now
 	}
@@ -53,7 +51,7 @@ func (l *linger[K]) leave(k K, ended bool) {
 
 // used has a row that stays do so until what used it last, so long ago, is idle.
 func (l *linger[K]) used(k K, ago time.Duration) {
-	if end := l.now().Add(FlowIdle - ago); l.until[k].Before(end) && l.ends(k, FlowIdle) {
+	if end := l.now().Add(intent.FlowIdle - ago); l.until[k].Before(end) && l.ends(k, intent.FlowIdle) {
 		l.until[k] = end
 	}
 }
@@ -75,7 +73,7 @@ func (l *linger[K]) keeps(k K) bool {
 	if !seen && len(l.until) >= l.most {
 		return false
 	}
-	l.until[k] = now.Add(FlowIdle)
+	l.until[k] = now.Add(intent.FlowIdle)
 	return true
 }
 

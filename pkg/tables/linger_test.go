@@ -176,7 +176,7 @@ func TestWaysLinger(t *testing.T) {
 				b.see(t, "at first", 0, 1)
 				b.serve(t, rest...)
 				b.see(t, "at once", 0, 1)
-				b.later(FlowIdle - time.Second)
+				b.later(intent.FlowIdle - time.Second)
 				clear(b.flows.rows) // an ovs-vswitchd that was restarted has none
 				b.Pipeline.RelistAll()
 				b.see(t, "nearly at the end", 0, 1)
@@ -199,7 +199,7 @@ func TestWaysOfFlowsThatEndedGo(t *testing.T) {
 		b.serve(t, service{port: 80, backends: []int{0}, flush: true}, service{port: 81, backends: []int{0}})
 		b.see(t, "two are taken out", 0, 1)
 		b.serve(t, service{port: 81, backends: []int{0}})
-		b.later(FlowIdle)
+		b.later(intent.FlowIdle)
 		b.see(t, "later", 0)
 	})
 }
@@ -218,16 +218,16 @@ func TestWaysLingerForFlowsThatGoOn(t *testing.T) {
 			b.Pipeline.View(func() { yes = b.WaysEnd(within) })
 			return yes
 		}
-		if ends(FlowIdle-time.Second) || !ends(FlowIdle) {
+		if ends(intent.FlowIdle-time.Second) || !ends(intent.FlowIdle) {
 			t.Error("it is not known when ways end")
 		}
-		b.later(FlowIdle - time.Minute)
+		b.later(intent.FlowIdle - time.Minute)
 		used(0, 8080, 0) // a VIP leads there
 		used(1, 8080, time.Hour)
-		used(2, 8080, 2*FlowIdle)
+		used(2, 8080, 2*intent.FlowIdle)
 		b.later(time.Minute)
 		b.see(t, "with a flow of an hour ago", 0, 1)
-		b.later(FlowIdle - time.Hour - 2*time.Minute)
+		b.later(intent.FlowIdle - time.Hour - 2*time.Minute)
 		b.see(t, "just before it is idle", 0, 1)
 		if !ends(time.Minute) {
 			t.Error("it is not known when the way of a flow ends")
@@ -235,7 +235,7 @@ func TestWaysLingerForFlowsThatGoOn(t *testing.T) {
 		b.later(time.Minute)
 		used(1, 8080, 0) // too late
 		b.see(t, "when it is idle", 0)
-		if ends(FlowIdle) {
+		if ends(intent.FlowIdle) {
 			t.Error("a way that has gone is to go")
 		}
 	})
@@ -245,11 +245,11 @@ func TestWaysLingerForFlowsThatGoOn(t *testing.T) {
 func TestWaysThatAreFoundLinger(t *testing.T) {
 	eachFamily(t, func(t *testing.T, b *balanced) {
 		b.serve(t, service{port: 80, backends: []int{0, 1}})
-		b.later(FlowIdle)
+		b.later(intent.FlowIdle)
 		b.restart()
 		b.serve(t, service{port: 80, backends: []int{0}})
 		b.see(t, "after a start", 0, 1)
-		b.later(FlowIdle - time.Second)
+		b.later(intent.FlowIdle - time.Second)
 		b.see(t, "nearly at the end", 0, 1)
 		b.later(time.Second)
 		b.see(t, "at the end", 0)
@@ -265,7 +265,7 @@ func TestVIPsWaitForNorthbound(t *testing.T) {
 		b.restart()
 		b.pending = 1001
 		b.serve(t)
-		b.later(2 * FlowIdle)
+		b.later(2 * intent.FlowIdle)
 		b.passes(t)
 		if got := b.reached(t); len(before) != 1 || !maps.Equal(before, b.vips.rows) || len(got) != 1 {
 			t.Errorf("VIPs %v, ways to %v", b.vips.rows, got)
@@ -337,7 +337,7 @@ func TestLingerIsBounded(t *testing.T) {
 	if want := []int{15, 16, 17, 18, 19, 20, 21, 22, 23, 24}; !slices.Equal(kept, want) {
 		t.Errorf("kept %v, want %v", kept, want)
 	}
-	now = now.Add(FlowIdle + lingerMemory)
+	now = now.Add(intent.FlowIdle + lingerMemory)
 	l.forget()
 	if len(l.until) > 0 {
 		t.Errorf("%v is not forgotten", fmt.Sprint(l.until))

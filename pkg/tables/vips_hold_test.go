@@ -57,7 +57,7 @@ func TestVIPsWaitForOVN(t *testing.T) {
 		b.ovn = true
 		b.serve(t, changed)
 		there("OVN is back", changed)
-		b.later(FlowIdle)
+		b.later(intent.FlowIdle)
 		b.passes(t)
 		b.reaches(t, "OVN is back", 0, 2)
 		b.serve(t)

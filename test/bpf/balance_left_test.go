@@ -165,6 +165,11 @@ func TestBalanceFlushOfAll(t *testing.T) {
 			if n := flows(d); n != 0 {
 				t.Errorf("without a backend %d rows are left", n)
 			}
+			tr := tracer(t, dir)
+			if to := l.flow(t, tr, 2000, "A"); to != l.at {
+				t.Errorf("without a backend a flow from before goes to %s", to)
+			}
+			tr.Close()
 			// The process is killed before the flows are ended.
 			v.Backends = intent.NewBackendSet(backendsOf(l.backends, 1, 8080)...)
 			apply(t, d.VIPs(), vips(v))

@@ -54,10 +54,18 @@ func TestReject(t *testing.T) {
 				w.eventually("it is refused", func() error { return w.refused(c.name, vip) })
 				w.eventually(c.node+" says why", func() error {
 					list, err := w.vips(c.node)
+					listed := false
 					for _, v := range list {
-						if v.Address == vip && (v.Path != "ovn" || v.Reason != reason.NoBackends) {
+						if v.Address != vip {
+							continue
+						}
+						if v.Path != "ovn" || v.Reason != reason.NoBackends {
 							return fmt.Errorf("%s: %s (%s)", v.Scope(), v.Path, v.Reason)
 						}
+						listed = true
+					}
+					if err == nil && !listed {
+						err = errors.New("not listed")
 					}
 					return err
 				})
