@@ -16,7 +16,9 @@ import (
 // its other daemons are.
 func (b underlayBench) startZebra(static ...string) *frrtest.Router {
 	b.Helper()
-	return frrtest.Start(b, b.ns, frrtest.Daemon{Name: "zebra"}, frrtest.Daemon{Name: "staticd", Config: strings.Join(static, "\n")})
+	r := frrtest.Start(b, b.ns, frrtest.Daemon{Name: "zebra"}, frrtest.Daemon{Name: "staticd"})
+	r.Static(static...)
+	return r
 }
 
 // zebraStatic is the protocol number that zebra gives the routes of staticd.
@@ -90,7 +92,7 @@ func TestUnderlayRoutesBesideFRR(t *testing.T) {
 	}
 	check("without two of ours")
 	// Withdrawn at FRR: a route of its own that somebody else deletes zebra installs again.
-	router.VTY("staticd", "configure terminal", "no ip route 10.9.0.2/32 192.0.1.1", "no ipv6 route 2001:db8:9::2/128 2001:db8:1::1")
+	router.Static("no ip route 10.9.0.2/32 192.0.1.1", "no ipv6 route 2001:db8:9::2/128 2001:db8:1::1")
 	b.eventually("FRR has taken its routes off", func() bool { return strings.Count(frr(), "dev eth1") == 2 })
 	for _, r := range late {
 		if got := b.ip("route get " + r.Prefix.Addr().String()); !strings.Contains(got, "dev eth2") {

@@ -157,6 +157,62 @@ func TestBalanceFlood(t *testing.T) {
 	}
 }
 
+// Above the rate a client that keeps a backend, where the table leads to another one by now,
+// gets no answer rather than that one's: what becomes of the connection is the kept one's.
+func TestBalanceFloodOfKept(t *testing.T) {
+	dir := bpffs(t)
+	n := node()
+	n.FlowRate = 4
+	d := world(t, dir, n)
+	apply(t, d.VIPs(), worldVIPs())
+	apply(t, d.Routes(), balancedRoutes())
+	allKnown(t, dir)
+	tr := tracer(t, dir)
+	for _, c := range []struct {
+		client   netip.Addr
+		vip      netip.AddrPort
+		backends string
+	}{{client4, netip.AddrPortFrom(vip4, 80), "10.10.0.%d"}, {client6, netip.AddrPortFrom(vip6, 80), "fd00:10::%d"}} {
+		v := vip(intent.TCP, c.vip.Addr(), 80)
+		v.Affinity, v.ByAddress = 300, true
+		put := func(backends ...intent.Backend) netip.AddrPort {
+			v.Backends = intent.NewBackendSet(backends...)
+			apply(t, d.VIPs(), vips(v))
+			choice, _, err := ebpf.Choose(v, netip.AddrPortFrom(c.client, clientPort), c.vip)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return netip.AddrPortFrom(choice.Backend.Addr, choice.Backend.Port)
+		}
+		// One backend is kept; then others come until the table leads elsewhere.
+		kept := put(backendsOf(c.backends, 1, 8080)...)
+		if _, to := send(t, tr, asked(intent.TCP, netip.AddrPortFrom(c.client, 999), c.vip, "S")); to != kept {
+			t.Fatalf("the first connection goes to %s", to)
+		}
+		for n := 2; put(backendsOf(c.backends, n, 8080)...) == kept; n++ {
+			if n == 9 {
+				t.Fatal("the table leads to the kept backend still")
+			}
+		}
+		const flood = 300
+		dropped, before := 0, dropsOf(t, d, drop.VIPFlood)
+		for i := range flood {
+			went, out, _, err := tr.Run(asked(intent.TCP, netip.AddrPortFrom(c.client, uint16(clientPort+i)), c.vip, "S"), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !went {
+				dropped++
+			} else if _, to := ends(t, decode(out)); to != kept {
+				t.Fatalf("connection %d begins at %s; the client keeps %s", i, to, kept)
+			}
+		}
+		if n := dropsOf(t, d, drop.VIPFlood) - before; dropped < flood/2 || n != uint64(dropped) {
+			t.Errorf("%d of %d are dropped, and %d are counted", dropped, flood, n)
+		}
+	}
+}
+
 // What a flood has left without a row goes on where it began, while a VIP has changed over
 // so lately that other packets without one go where flows went before.
 func TestBalanceFloodOfChangedVIP(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -28,8 +29,11 @@ type Daemon struct {
 
 // Router is daemons that share zebra.
 type Router struct {
-	t         testing.TB
-	dir       string
+	t   testing.TB
+	dir string
+	// managed: staticd is configured by way of mgmtd, as from FRR 10 on, which all daemons meet
+	// in a place that nothing but a mount can change.
+	managed   bool
 	processes map[string]*exec.Cmd
 }
 
@@ -53,20 +57,50 @@ func Start(t testing.TB, ns string, daemons ...Daemon) *Router {
 		t.Fatal(err)
 	}
 	r := &Router{t: t, dir: dir, processes: map[string]*exec.Cmd{}}
+	_, err = os.Stat(programs + mgmtd)
+	r.managed = err == nil && slices.ContainsFunc(daemons, func(d Daemon) bool { return d.Name == staticd })
+	if r.managed {
+		if err := os.MkdirAll(runDir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r.start(ns, Daemon{Name: mgmtd})
+	}
 	for _, d := range daemons {
 		r.start(ns, d)
 	}
 	return r
 }
 
+const (
+	staticd, mgmtd = "staticd", "mgmtd"
+	// runDir is where FRR's daemons have their sockets, unless told otherwise.
+	runDir = "/var/run/frr"
+)
+
+// Static has staticd configured by these commands; lines in its Config would be lost where
+// it is managed.
+func (r *Router) Static(commands ...string) {
+	r.t.Helper()
+	daemon := staticd
+	if r.managed {
+		daemon = mgmtd
+	}
+	r.VTY(daemon, append([]string{"configure terminal"}, commands...)...)
+}
+
 func (r *Router) start(ns string, d Daemon) {
 	r.t.Helper()
-	file := r.path(d.Name + ".conf")
-	if err := os.WriteFile(file, []byte("log stdout informational\n"+d.Config+"\n"), 0o644); err != nil {
-		r.t.Fatal(err)
+	argv := []string{programs + d.Name, "-i", r.path(d.Name + ".pid"), "--vty_socket", r.dir, "-P", "0", "--log", "stdout"}
+	if d.Name != mgmtd {
+		argv = append(argv, "-z", r.path("zserv.api"))
 	}
-	argv := []string{programs + d.Name, "-f", file, "-i", r.path(d.Name + ".pid"), "--vty_socket", r.dir,
-		"-P", "0", "-z", r.path("zserv.api"), "--log", "stdout"}
+	if !r.managed || d.Name != mgmtd && d.Name != staticd { // these two know no such option then
+		file := r.path(d.Name + ".conf")
+		if err := os.WriteFile(file, []byte("log stdout informational\n"+d.Config+"\n"), 0o644); err != nil {
+			r.t.Fatal(err)
+		}
+		argv = append(argv, "-f", file)
+	}
 	if d.Name == "bfdd" {
 		argv = append(argv, "--bfdctl", r.path("bfdd.sock"))
 	}
@@ -74,6 +108,9 @@ func (r *Router) start(ns string, d Daemon) {
 		argv = append([]string{"nsenter", "--net=/run/netns/" + ns}, argv...)
 	}
 	argv = append(argv, d.Args...)
+	if r.managed {
+		argv = append([]string{"unshare", "--mount", "sh", "-c", "mount --bind \"$0\" " + runDir + ` && exec "$@"`, r.dir}, argv...)
+	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = r.t.Output(), r.t.Output()
 	if err := cmd.Start(); err != nil {
