@@ -14,7 +14,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/test/bench/daemons"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -101,7 +100,7 @@ func (b *cloudBench) start(ctx context.Context, s size) error {
 		return err
 	}
 	begin := time.Now()
-	b.daemon, err = b.lab.StartSluiced(ctx, daemonNode, lab.Sluiced{Binary: binary, Config: fmt.Sprintf(demo.Config, local.VTEP4)})
+	b.daemon, err = b.lab.StartSluiced(ctx, daemonNode, lab.Sluiced{Binary: binary, Config: fmt.Sprintf(lab.Config, local.VTEP4)})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/ovn-sluice/sluice/test/bench/daemons"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -30,7 +29,7 @@ func (o options) move(ctx context.Context, out io.Writer, rep *report) (err erro
 	if err := l.PrepareMoves(ctx); err != nil {
 		return err
 	}
-	if err := daemons.StartAll(ctx, l, o.sluiced, ""); err != nil {
+	if err := l.StartSluiceds(ctx, o.sluiced, ""); err != nil {
 		return err
 	}
 	var all []lab.Move

@@ -16,13 +16,6 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
-// Config is sluiced's configuration on a node of the lab, but for the neighbour.
-const Config = `bgp:
-  asn: 64512
-  neighbors:
-    - address: %s
-` + lab.NodeConfig
-
 // NewCommand is "sluice-lab demo".
 func NewCommand() *cobra.Command {
 	opt := lab.Options{Name: lab.DefaultName, Dir: lab.DefaultDir}

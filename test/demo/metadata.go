@@ -18,7 +18,7 @@ func (t *tour) program(node string) (lab.Sluiced, error) {
 	if err != nil {
 		return lab.Sluiced{}, err
 	}
-	s := lab.Sluiced{Binary: t.binary, Config: fmt.Sprintf(Config, rr.VTEP4) + "loadBalancing:\n  enabled: true\n"}
+	s := lab.Sluiced{Binary: t.binary, Config: fmt.Sprintf(lab.Config, rr.VTEP4) + lab.BalancingConfig}
 	if node == metadataNode {
 		section, err := t.lab.MetadataConfig("a")
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
@@ -167,7 +166,7 @@ func (w *world) frr(lines ...string) {
 func (w *world) adopts(tt takeover) {
 	w.Helper()
 	file := w.node("a1").Dir + "/adopt.yaml"
-	w.exec("a1", "sh", "-c", "cat >"+file+" <<END\n"+fmt.Sprintf(demo.Config, w.node("rr").VTEP4)+"END")
+	w.exec("a1", "sh", "-c", "cat >"+file+" <<END\n"+fmt.Sprintf(lab.Config, w.node("rr").VTEP4)+"END")
 	adopt := func(args ...string) string {
 		return w.exec("a1", append([]string{sluicectl(), "adopt", "--config", file}, args...)...)
 	}
@@ -219,7 +218,7 @@ func (w *world) takesOver(tt takeover) {
 	}
 	// The node comes back with other things than it left: its neighbours keep them for a
 	// short time. It waits as long for one that does not answer.
-	text := fmt.Sprintf(strings.Replace(demo.Config, "  neighbors:", "  gracefulRestart:\n    time: 10s\n  neighbors:", 1), neighbour)
+	text := fmt.Sprintf(strings.Replace(lab.Config, "  neighbors:", "  gracefulRestart:\n    time: 10s\n  neighbors:", 1), neighbour)
 	if _, err := w.StartSluiced(w.Context(), "a1", lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -43,7 +42,7 @@ func (w *world) neighbors(node string) ([]status.Neighbor, error) {
 func (w *world) configured(node, neighbor string) {
 	w.Helper()
 	w.kill(node, "sluiced")
-	text := strings.Replace(demo.Config, "    - address: %s\n", neighbor, 1)
+	text := strings.Replace(lab.Config, "    - address: %s\n", neighbor, 1)
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 	"github.com/ovn-sluice/sluice/test/pins"
@@ -84,7 +83,7 @@ func TestDryRun(t *testing.T) {
 func (w *world) configFile(node string) string {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "sluiced.yaml")
-	text := fmt.Sprintf(demo.Config, w.node("rr").VTEP4)
+	text := fmt.Sprintf(lab.Config, w.node("rr").VTEP4)
 	w.exec(node, "sh", "-c", "cat >"+file+" <<END\n"+text+"END\n")
 	return file
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/ovsdbtest/pki"
 	"github.com/ovn-sluice/sluice/pkg/status"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
@@ -53,7 +52,7 @@ func (w *world) startSecured(node string, files *pki.Files) {
 	if files != nil {
 		nb += fmt.Sprintf("\n  tls: {privateKey: %s, certificate: %s, caCert: %s}", files.Key, files.Cert, files.CA)
 	}
-	text := strings.Replace(fmt.Sprintf(demo.Config, w.node("rr").VTEP4), "${OVN_NB_DB}", nb, 1)
+	text := strings.Replace(fmt.Sprintf(lab.Config, w.node("rr").VTEP4), "${OVN_NB_DB}", nb, 1)
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
@@ -113,7 +112,7 @@ func newUpgrade(t *testing.T, old release) *upgrade {
 }
 
 func (u *upgrade) run(node string, r release) error {
-	_, err := u.StartSluiced(u.Context(), node, lab.Sluiced{Binary: r.binary, Config: fmt.Sprintf(demo.Config, u.node("rr").VTEP4)})
+	_, err := u.StartSluiced(u.Context(), node, lab.Sluiced{Binary: r.binary, Config: fmt.Sprintf(lab.Config, u.node("rr").VTEP4)})
 	return err
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
@@ -46,7 +45,7 @@ func (w *world) patient(node string) {
 			err = p.Kill()
 		}
 		if err == nil {
-			_, err = w.StartSluiced(background, node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: fmt.Sprintf(demo.Config, rr)})
+			_, err = w.StartSluiced(background, node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: fmt.Sprintf(lab.Config, rr)})
 		}
 		if err != nil {
 			w.Error(err)

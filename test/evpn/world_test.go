@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
@@ -123,7 +122,7 @@ func (w *world) startOn(node, config string) {
 
 func (w *world) startWith(node string, neighbor netip.Addr, config string) {
 	w.Helper()
-	text := fmt.Sprintf(demo.Config, neighbor) + config
+	text := fmt.Sprintf(lab.Config, neighbor) + config
 	if _, err := w.StartSluiced(w.Context(), node, lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: text}); err != nil {
 		w.Fatal(err)
 	}

@@ -59,6 +59,7 @@ func upCommand(opt *Options) *cobra.Command {
 	}
 	var p EVPNParams
 	var uplink string
+	var sluiced bool
 	f := cmd.Flags()
 	f.BoolVar(&opt.KeepLogs, "keep-logs", false, "when it fails, leave the logs beside the run directory")
 	f.Uint16Var(&p.VLAN, "vlan", 0, "VLAN tag of the provider networks")
@@ -75,6 +76,7 @@ func upCommand(opt *Options) *cobra.Command {
 	f.BoolVar(&central.RBAC, "rbac", false, "give the chassis the role ovn-controller; needs --tls")
 	f.StringVar(&central.Schemas, "schemas", "", "directory of other schemas than the installed OVN's")
 	f.StringVar(&p.ProgramsA, "programs", "", "directory with another OVN and Open vSwitch, as tools/ovn.sh makes it")
+	f.BoolVar(&sluiced, "sluiced", false, "run sluiced on every chassis, with load balancing, and the backends of the scenario lb")
 	f.BoolVar(&p.KernelDatapath, "kernel-datapath", false, "make Open vSwitch use the kernel's datapath (modules openvswitch and geneve)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p.ProgramsB = p.ProgramsA
@@ -84,7 +86,11 @@ func upCommand(opt *Options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := l.startNovas(cmd.Context()); err != nil {
+		err = l.startNovas(cmd.Context())
+		if err == nil && sluiced {
+			err = l.startAll(cmd.Context())
+		}
+		if err != nil {
 			return errors.Join(err, l.Down())
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "lab %s is up; logs in %s\n", l.Name(), l.LogDir())

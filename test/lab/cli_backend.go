@@ -24,7 +24,7 @@ func askCommand() *cobra.Command {
 	var patience time.Duration
 	var sctp bool
 	cmd := &cobra.Command{
-		Use: "ask ADDRESS:PORT [ADDRESS:PORT...]", Short: "ask backends by UDP or SCTP, each from a port of its own", Hidden: true, Args: cobra.MinimumNArgs(1),
+		Use: "ask ADDRESS:PORT [ADDRESS:PORT...]", Short: "ask backends by UDP or SCTP, each from a port of its own", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, arg := range args {
 				to, err := netip.ParseAddrPort(arg)

@@ -24,6 +24,16 @@ admin:
 stateDir: ${OVS_RUNDIR}/sluice
 `
 
+// Config is a whole configuration of sluiced in a lab, but for the neighbour.
+const Config = `bgp:
+  asn: 64512
+  neighbors:
+    - address: %s
+` + NodeConfig
+
+// BalancingConfig comes after it where sluiced balances load.
+const BalancingConfig = "loadBalancing:\n  enabled: true\n"
+
 // Sluiced says how to run sluiced on a node.
 type Sluiced struct {
 	// Binary is the program's path.
@@ -57,6 +67,27 @@ func (l *Lab) StartSluiced(ctx context.Context, node string, s Sluiced) (*Proces
 	}
 	argv := append([]string{s.Binary, "--config", file}, s.Args...)
 	return l.spawn(ctx, n, spec{name: "sluiced", argv: argv, ready: s.Ready})
+}
+
+// StartSluiceds runs sluiced on every chassis, with a session to the route reflector rr; more
+// is for its configuration.
+func (l *Lab) StartSluiceds(ctx context.Context, binary, more string) error {
+	rr, err := l.Node("rr")
+	if err != nil {
+		return err
+	}
+	if binary, err = filepath.Abs(binary); err != nil {
+		return err
+	}
+	for _, n := range l.Nodes() {
+		if n.Kind != KindChassis {
+			continue
+		}
+		if _, err := l.StartSluiced(ctx, n.Name, Sluiced{Binary: binary, Config: fmt.Sprintf(Config, rr.VTEP4) + more}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // StartMetadata runs the metadata proxy, "sluiced metadata", on a chassis as its process

@@ -20,7 +20,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
@@ -187,7 +186,7 @@ func (w *world) stop(vm string) {
 // configuration is that of a node's sluiced, with more.
 func (w *world) configuration(more ...string) string {
 	w.Helper()
-	return fmt.Sprintf(demo.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
+	return fmt.Sprintf(lab.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
 }
 
 // sluiced starts sluiced on a node, in a cleanup, too.

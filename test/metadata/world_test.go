@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 	"github.com/ovn-sluice/sluice/test/nova"
@@ -141,7 +140,7 @@ func (w *world) program(_ string, lines ...string) lab.Sluiced {
 	if err := errors.Join(err, configErr); err != nil {
 		w.Fatal(err)
 	}
-	return lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: fmt.Sprintf(demo.Config, rr.VTEP4) + section}
+	return lab.Sluiced{Binary: filepath.Join(bin, "sluiced"), Config: fmt.Sprintf(lab.Config, rr.VTEP4) + section}
 }
 
 // restartWith starts sluiced and the proxy of a chassis again with other lines.

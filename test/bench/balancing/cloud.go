@@ -75,7 +75,7 @@ func (b *bench) up(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Fprintf(b.Out, "lab with %d backends of two tenants is up after %.1f s\n", lab.Backends, time.Since(begin).Seconds())
-	if err := daemons.StartAll(ctx, b.lab, b.Sluiced, "loadBalancing:\n  enabled: true\n"); err != nil {
+	if err := b.lab.StartSluiceds(ctx, b.Sluiced, lab.BalancingConfig); err != nil {
 		return err
 	}
 	binary, err := daemons.Beside(b.Sluiced, "sluice-lab")

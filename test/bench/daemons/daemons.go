@@ -1,4 +1,4 @@
-// Package daemons starts sluiced in a lab, and tells what the lab's processes use.
+// Package daemons tells what the processes of a lab use.
 package daemons
 
 import (
@@ -11,31 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
-
-// StartAll runs the daemon on every chassis, with a session to the route reflector rr; more is
-// for its configuration.
-func StartAll(ctx context.Context, l *lab.Lab, sluiced, more string) error {
-	rr, err := l.Node("rr")
-	if err != nil {
-		return err
-	}
-	binary, err := filepath.Abs(sluiced)
-	if err != nil {
-		return err
-	}
-	for _, n := range l.Nodes() {
-		if n.Kind != lab.KindChassis {
-			continue
-		}
-		if _, err := l.StartSluiced(ctx, n.Name, lab.Sluiced{Binary: binary, Config: fmt.Sprintf(demo.Config, rr.VTEP4) + more}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // Beside is the path of a program that was built with sluiced.
 func Beside(sluiced, name string) (string, error) {

@@ -74,7 +74,7 @@ func (b *bench) up(ctx context.Context) (err error) {
 	if b.lab, err = lab.Up(ctx, lab.LB(lab.EVPNParams{}), lab.Options{Name: b.LabName}); err != nil {
 		return err
 	}
-	if err := daemons.StartAll(ctx, b.lab, b.Sluiced, "loadBalancing:\n  enabled: true\n"); err != nil {
+	if err := b.lab.StartSluiceds(ctx, b.Sluiced, lab.BalancingConfig); err != nil {
 		return err
 	}
 	if err := b.addVIPs(ctx); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/bench/measure"
-	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/nova"
 )
@@ -66,7 +65,7 @@ func (s *sluiceSide) space(node string) (netns.Namespace, error) {
 func (s *sluiceSide) program(lines ...string) (lab.Sluiced, error) {
 	rr, err := s.lab.Node("rr")
 	section, configErr := s.lab.MetadataConfig(cloud, lines...)
-	return lab.Sluiced{Binary: s.Sluiced, Config: fmt.Sprintf(demo.Config, rr.VTEP4) + section}, errors.Join(err, configErr)
+	return lab.Sluiced{Binary: s.Sluiced, Config: fmt.Sprintf(lab.Config, rr.VTEP4) + section}, errors.Join(err, configErr)
 }
 
 // memory starts the daemon without metadata, then with it and the proxy, and gives the

@@ -1,0 +1,54 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// startAll runs what lies beside this program: sluiced on every chassis and, where there is
+// a cloud with a stand-in for Nova, its metadata proxy; and the backends of the scenario lb.
+func (l *Lab) startAll(ctx context.Context) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	sluiced := filepath.Join(filepath.Dir(exe), "sluiced")
+	rr, err := l.Node("rr")
+	if err != nil {
+		return err
+	}
+	for _, c := range l.Scenario().Clouds {
+		s := Sluiced{Binary: sluiced, Config: fmt.Sprintf(Config, rr.VTEP4) + BalancingConfig}
+		asked := len(c.NovaInstances()) > 0
+		if asked {
+			section, err := l.MetadataConfig(c.Name)
+			if err != nil {
+				return err
+			}
+			s.Config += section
+		}
+		for _, chassis := range c.Chassis {
+			if _, err := l.StartSluiced(ctx, chassis.Name, s); err != nil {
+				return err
+			}
+			if !asked {
+				continue
+			}
+			if _, err := l.StartMetadata(ctx, chassis.Name, s); err != nil {
+				return err
+			}
+		}
+	}
+	for i := 1; i <= Backends; i++ {
+		name := fmt.Sprintf("be%d", i)
+		if _, err := l.Node(name); err != nil {
+			continue // another scenario
+		}
+		if _, err := l.StartBackend(ctx, name, exe); err != nil {
+			return err
+		}
+	}
+	return nil
+}
