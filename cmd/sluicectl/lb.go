@@ -22,16 +22,27 @@ func lbCommand(o *options) *cobra.Command {
 			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListVIPs, admin.VRFSelector{VNI: vni})
 		},
 	}.command(o), vrfList[[]status.VIP]{
-		use: "backends", short: "All backends with their state, slots of the table and known flows", write: writeBackends,
+		use: "backends", short: "All backends with their state, slots of the table and known flows", long: longBackends, write: writeBackends,
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) { return o.backends(c, vni) },
 	}.command(o), vrfList[status.Flows]{
-		use: "flows", short: "Flows to VIPs that this node knows, and their backends", write: writeFlows,
+		use: "flows", short: "Flows to VIPs that this node knows, and their backends", long: longFlows, write: writeFlows,
 		ask: func(c *cobra.Command, vni intent.VNI) (status.Flows, error) {
 			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListFlows, admin.VRFSelector{VNI: vni})
 		},
 	}.command(o), lbMachines(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
 	return c
 }
+
+const (
+	longBackends = `All backends with their state, slots of the table and known flows. Every VIP has its slots and its
+flows; NEW FLOWS and BYTES are a backend's of all VIPs of the VRF or switch, since it was added. Flows and
+counters are this node's: what enters the cloud elsewhere is counted there.
+
+The state is up, draining (its weight is 0), or down, as Service_Monitor says.`
+	longFlows = `Flows to VIPs that this node knows, and their backends: of a switch those of the machines here. The
+state is opening, before the client's second packet; open; or ending, after a FIN or RST. IDLE is for how long
+the client has sent nothing.`
+)
 
 // lbMachines lists the machines whose flows to VIPs are balanced on their taps, or might be.
 func lbMachines(o *options) *cobra.Command {
@@ -71,6 +82,8 @@ func lbShow(o *options) *cobra.Command {
 	var vrf string
 	c := &cobra.Command{
 		Use: "show VIP|LOADBALANCER", Short: "The VIPs of an address, or of a load balancer by its name, with all that is known of them",
+		Long: "The VIPs of an address, or of a load balancer by its name, with all that is known of them. What the columns are\n" +
+			"'sluicectl lb backends --help' says.",
 		Args: exactArgs("VIP|LOADBALANCER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			vni, err := optionalVNI(vrf)
@@ -132,14 +145,14 @@ func detail(text string) string {
 }
 
 func vipState(v status.VIP) string {
-	if v.Standby {
+	if v.Standby && v.State == status.OK {
 		return "standby"
 	}
 	return string(v.State)
 }
 
 func writeBackends(w io.Writer, vips []status.VIP) error {
-	t := output.Table{Header: []string{"VNI", "VIP", "PROTOCOL", "BACKEND", "WEIGHT", "STATE", "SLOTS", "FLOWS", "NEW FLOWS", "BYTES IN", "BYTES OUT"}}
+	t := output.Table{Header: []string{"SCOPE", "VIP", "PROTOCOL", "BACKEND", "WEIGHT", "STATE", "SLOTS", "FLOWS", "NEW FLOWS", "BYTES IN", "BYTES OUT"}}
 	for _, v := range vips {
 		for _, b := range v.Backends {
 			began, in, out := "-", "-", "-"
@@ -154,9 +167,9 @@ func writeBackends(w io.Writer, vips []status.VIP) error {
 }
 
 func writeFlows(w io.Writer, flows status.Flows) error {
-	t := output.Table{Header: []string{"VNI", "PROTOCOL", "CLIENT", "VIP", "BACKEND", "STATE", "IDLE"}}
+	t := output.Table{Header: []string{"SCOPE", "PROTOCOL", "CLIENT", "VIP", "BACKEND", "STATE", "IDLE"}}
 	for _, f := range flows.Flows {
-		t.Add(f.VNI.String(), f.Protocol.String(), f.Client.String(), f.VIP.String(), f.Backend.String(), f.State, fmt.Sprintf("%d s", f.Idle))
+		t.Add(f.Scope(), f.Protocol.String(), f.Client.String(), f.VIP.String(), f.Backend.String(), f.State, fmt.Sprintf("%d s", f.Idle))
 	}
 	err := t.Write(w)
 	if more := flows.Known - len(flows.Flows); more > 0 && err == nil {
@@ -173,9 +186,12 @@ func lbExplain(o *options) *cobra.Command {
 		Args: exactArgs("PROTOCOL", "CLIENT:PORT", "VIP:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
-			if q.Switch == "" {
+			switch {
+			case q.Switch == "" && vrf == "":
+				err = usagef("--vrf or --switch is missing: the tenant's VNI, for packets that come by the fabric, or the name of a switch, for those of its machines")
+			case q.Switch == "":
 				q.VNI, err = parseVNI(vrf)
-			} else if vrf != "" {
+			case vrf != "":
 				err = usagef("--vrf and --switch are two places")
 			}
 			if err != nil {
@@ -241,7 +257,7 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 }
 
 func writeVIPs(w io.Writer, vips []status.VIP) error {
-	t := output.Table{Header: []string{"VNI", "VIP", "PROTOCOL", "LOAD BALANCER", "STATE", "PATH", "REASON", "BACKENDS"}}
+	t := output.Table{Header: []string{"SCOPE", "VIP", "PROTOCOL", "LOAD BALANCER", "STATE", "PATH", "REASON", "BACKENDS"}}
 	for _, v := range vips {
 		live := 0
 		for _, b := range v.Backends {

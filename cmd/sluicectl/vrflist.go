@@ -11,6 +11,7 @@ import (
 // vrfList is a command that prints rows of one VRF, or of all.
 type vrfList[T any] struct {
 	use, short string
+	long       string // "": short
 	// ask is given 0 for all.
 	ask   func(c *cobra.Command, vni intent.VNI) (T, error)
 	write func(io.Writer, T) error
@@ -19,7 +20,7 @@ type vrfList[T any] struct {
 func (l vrfList[T]) command(o *options) *cobra.Command {
 	var vrf string
 	c := &cobra.Command{
-		Use: l.use, Short: l.short, Args: noArgs,
+		Use: l.use, Short: l.short, Long: l.long, Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			vni, err := optionalVNI(vrf)
 			if err != nil {

@@ -42,8 +42,9 @@ func (d *daemon) flows(vni intent.VNI) (status.Flows, error) {
 	for _, b := range all {
 		list, failed := b.dp.Reader().Flows(math.MaxInt, c.takes)
 		err = errors.Join(err, failed)
+		names := b.switches()
 		for _, f := range list {
-			out.Flows = append(out.Flows, flowOf(f))
+			out.Flows = append(out.Flows, flowOf(f, names[f.Key.VNI]))
 		}
 	}
 	out.Known = c.known
@@ -53,7 +54,19 @@ func (d *daemon) flows(vni intent.VNI) (status.Flows, error) {
 	return out, err
 }
 
-func flowOf(f ebpf.Flow) status.Flow {
+// switches are the names of those with VIPs.
+func (b balancer) switches() map[intent.VNI]string {
+	out := map[intent.VNI]string{}
+	for _, one := range b.vips {
+		if one.on != "" {
+			out[one.VIP.Key.VNI] = one.on
+		}
+	}
+	return out
+}
+
+// flowOf is a flow to a VIP; on is its switch.
+func flowOf(f ebpf.Flow, on string) status.Flow {
 	state := "opening"
 	switch {
 	case f.Ending:
@@ -62,6 +75,6 @@ func flowOf(f ebpf.Flow) status.Flow {
 		state = "open"
 	}
 	return status.Flow{
-		VNI: f.Key.VNI, Protocol: f.Key.Protocol, Client: f.Key.Src, VIP: f.Key.Dst, Backend: f.Becomes, State: state, Idle: uint32(f.Idle / time.Second),
+		VNI: f.Key.VNI, Switch: on, Protocol: f.Key.Protocol, Client: f.Key.Src, VIP: f.Key.Dst, Backend: f.Becomes, State: state, Idle: uint32(f.Idle / time.Second),
 	}
 }

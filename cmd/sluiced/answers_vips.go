@@ -227,7 +227,7 @@ func (d *daemon) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 	}
 	where := "VRF " + q.VNI.String()
 	if q.Switch != "" {
-		where = "switch " + q.Switch
+		where = "switch " + q.Switch + ", of which machines have to be here"
 	}
 	return status.VIPExplanation{}, fmt.Errorf("VIP %s/%s in %s: %w; 'sluicectl lb list' shows those of this node", q.VIP, q.Protocol, where, admin.ErrNotFound)
 }

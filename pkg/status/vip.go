@@ -39,11 +39,13 @@ type VIP struct {
 }
 
 // Scope is where it is a VIP: the VRF's VNI, or the switch by its name.
-func (v VIP) Scope() string {
-	if v.Switch != "" {
-		return "switch " + v.Switch
+func (v VIP) Scope() string { return scope(v.VNI, v.Switch) }
+
+func scope(vni intent.VNI, on string) string {
+	if on != "" {
+		return "switch " + on
 	}
-	return v.VNI.String()
+	return vni.String()
 }
 
 // VIPTraffic is what was balanced since a VIP or a backend was added.
@@ -126,7 +128,9 @@ type Flows struct {
 
 // Flow is a row of "sluicectl lb flows".
 type Flow struct {
-	VNI      intent.VNI      `json:"vni"`
+	VNI intent.VNI `json:"vni"`
+	// Switch is that of the VIP.
+	Switch   string          `json:"switch,omitempty"`
 	Protocol intent.Protocol `json:"protocol"`
 	Client   netip.AddrPort  `json:"client"`
 	VIP      netip.AddrPort  `json:"vip"`
@@ -136,3 +140,6 @@ type Flow struct {
 	// Idle is for how many seconds the client has sent nothing.
 	Idle uint32 `json:"idle"`
 }
+
+// Scope is where the VIP is one.
+func (f Flow) Scope() string { return scope(f.VNI, f.Switch) }

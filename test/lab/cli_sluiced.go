@@ -2,12 +2,15 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// startAll runs what lies beside this program: sluiced on every chassis and, where there is
+// startAll runs what lies beside this program, until it is ready: sluiced on every chassis and, where there is
 // a cloud with a stand-in for Nova, its metadata proxy; and the backends of the scenario lb.
 func (l *Lab) startAll(ctx context.Context) error {
 	exe, err := os.Executable()
@@ -41,6 +44,16 @@ func (l *Lab) startAll(ctx context.Context) error {
 			}
 		}
 	}
+	for _, n := range l.Nodes() {
+		if n.Kind != KindChassis {
+			continue
+		}
+		if err := l.WaitFor(ctx, "all of sluiced on "+n.Name+" is ready", func() error {
+			return l.allReady(ctx, n.Name, filepath.Join(filepath.Dir(exe), "sluicectl"))
+		}); err != nil {
+			return err
+		}
+	}
 	for i := 1; i <= Backends; i++ {
 		name := fmt.Sprintf("be%d", i)
 		if _, err := l.Node(name); err != nil {
@@ -48,6 +61,25 @@ func (l *Lab) startAll(ctx context.Context) error {
 		}
 		if _, err := l.StartBackend(ctx, name, exe); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// allReady tells what of a node's sluiced is not ready, its BGP too, which is no part of
+// what the node's readiness waits for.
+func (l *Lab) allReady(ctx context.Context, node, sluicectl string) error {
+	out, err := l.Exec(ctx, node, sluicectl, "-o", "json", "status")
+	if err != nil {
+		return err
+	}
+	var is status.Status
+	if err := json.Unmarshal([]byte(out), &is); err != nil {
+		return err
+	}
+	for _, c := range is.Conditions {
+		if !c.Ready {
+			return fmt.Errorf("%s: %s %s", c.Name, c.Reason, c.Detail)
 		}
 	}
 	return nil
