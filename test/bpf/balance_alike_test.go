@@ -194,16 +194,21 @@ func TestBalanceAlike(t *testing.T) {
 		}
 	})
 	for _, v := range order {
-		live := 0
+		live, missed := 0, 0
 		for _, b := range v.Backends.All() {
-			if n := seen[v.Key][netip.AddrPortFrom(b.Addr, b.Port)]; n > 0 != (b.Weight > 0) {
+			n := seen[v.Key][netip.AddrPortFrom(b.Addr, b.Port)]
+			switch {
+			case b.Weight == 0 && n > 0:
 				t.Errorf("%s: backend %s has %d flows", v.Key, b, n)
-			}
-			if b.Weight > 0 {
+			case b.Weight > 0:
 				live++
+				if n == 0 {
+					missed++
+				}
 			}
 		}
-		if len(seen[v.Key]) != live {
+		// Of a hundred backends one in a while is not met by some hundred flows.
+		if missed > live/20 || len(seen[v.Key]) != live-missed {
 			t.Errorf("%s: flows go to %v", v.Key, slices.Collect(maps.Keys(seen[v.Key])))
 		}
 	}
