@@ -267,6 +267,9 @@ func TestSteps(t *testing.T) {
 	if len(d.Neighbors.Set) != 1 || d.Neighbors.Set[k].MAC.String() != "fa:16:3e:00:00:12" || len(d.VIPs.Set)+len(d.Clients.Set) != 0 {
 		t.Errorf("another MAC address: %+v", d)
 	}
+	if tr.Stale() {
+		t.Error("what is known waits for Northbound, and would be computed at each step")
+	}
 }
 
 // While rows that a switch or a port names are still to come, what was decided stays: an Idle
