@@ -28,7 +28,10 @@ func (c *clientsPart) machines() []status.Machine {
 		case w == nil:
 			one.State = status.Pending
 		default:
-			one.State, _, one.Error = stateOf(w.tables.Clients.State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN}))
+			// A row that is in place says nothing of what was decided.
+			if state, _, wrong := stateOf(w.tables.Clients.State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
+				one.State, one.Error = state, wrong
+			}
 		}
 		out = append(out, one)
 	}
