@@ -110,7 +110,8 @@ func (v *VIPs) List(context.Context) (map[intent.VIPKey]intent.VIP, error) {
 func (b *balancing) value(k bpfVipKey, r bpfVip) intent.VIP {
 	flags := bpfVipFlags(r.Flags)
 	if flags&bpfVipFlagsVIP_OVN != 0 {
-		return intent.VIP{Key: vipKey(k), OVN: true, Flush: flags&bpfVipFlagsVIP_FLUSH != 0}
+		// With a table it is for what goes on, when the VIP goes: see applyVIP.
+		return intent.VIP{Key: vipKey(k), OVN: true, Flush: flags&bpfVipFlagsVIP_FLUSH != 0 && r.Table == 0}
 	}
 	t, ok := b.tables.keys[r.Table]
 	if !ok || t.vni != intent.VNI(k.Scope) || uint8(t.protocol) != k.Proto || t.slots != uint32(r.Slots) {
@@ -186,6 +187,7 @@ func (s *store) applyVIP(v intent.VIP) error {
 		row.Table, row.Slots, row.Members, row.Affinity = old.Table, old.Slots, old.Members, old.Affinity
 		row.Flags |= old.Flags & uint16(bpfVipFlagsVIP_BY_ADDRESS)
 		if row.Table != 0 {
+			row.Flags |= old.Flags & uint16(bpfVipFlagsVIP_FLUSH)
 			s.lb.tables.refs[row.Table]++
 		}
 	default:

@@ -194,3 +194,40 @@ func TestBalanceFlushOfAll(t *testing.T) {
 		})
 	}
 }
+
+// With Flush what eBPF has balanced before OVN took the VIP over goes on, and ends with the VIP.
+func TestBalanceFlushAfterFlip(t *testing.T) {
+	for name, l := range leavingsOf {
+		t.Run(name, func(t *testing.T) {
+			dir := bpffs(t)
+			d := balanced(t, dir)
+			v := l.vip(backendsOf(l.backends, 2, 8080)...)
+			v.Flush = true
+			apply(t, d.VIPs(), vips(v))
+			tr := tracer(t, dir)
+			to := map[uint16]netip.AddrPort{}
+			for port := uint16(2000); port < 2020; port++ {
+				to[port] = l.flow(t, tr, port, "S")
+				l.flow(t, tr, port, "A")
+			}
+			ovn := v.ByOVN()
+			apply(t, d.VIPs(), vips(ovn))
+			for port, was := range to {
+				if now := l.flow(t, tr, port, "A"); now != was {
+					t.Errorf("the flow from port %d went to %s, and goes to %s", port, was, now)
+				}
+			}
+			if got, err := d.VIPs().List(t.Context()); err != nil || got[v.Key] != ovn {
+				t.Errorf("%+v (%v)", got[v.Key], err)
+			}
+			if gone := d.VIPs().Delete(t.Context(), []intent.VIPKey{v.Key}); gone != nil {
+				t.Fatal(gone)
+			}
+			for port := range to {
+				if now := l.flow(t, tr, port, "A"); now != l.at {
+					t.Errorf("without the VIP the flow from port %d goes to %s", port, now)
+				}
+			}
+		})
+	}
+}
