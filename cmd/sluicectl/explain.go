@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -17,7 +18,9 @@ func explainCommand(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain --vrf VNI SRC DST",
 		Short: "Why packets go, or do not go, from SRC to DST: every row on the way, and the one that is missing",
-		Args:  exactArgs("SRC", "DST"), ValidArgsFunction: noCompletion,
+		Long: "Why packets go, or do not go, from SRC to DST: every row on the way, and the one that is missing.\n" +
+			"SRC is a machine behind this node; of what comes to it from the fabric the other way round is the answer.",
+		Args: exactArgs("SRC", "DST"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := parseQuery(vrf, args)
 			if err != nil {
@@ -27,7 +30,7 @@ func explainCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := o.print(c.OutOrStdout(), e, func(w io.Writer) error { return writeExplanation(w, e) }); err != nil {
+			if err := o.print(c.OutOrStdout(), e, func(w io.Writer) error { return errors.Join(writeExplanation(w, e), writeNotes(w, e.Notes)) }); err != nil {
 				return err
 			}
 			if !e.Works {
@@ -38,6 +41,14 @@ func explainCommand(o *options) *cobra.Command {
 	}
 	o.vrfFlag(c, &vrf, "the tenant's VNI")
 	return c
+}
+
+func writeNotes(w io.Writer, notes []string) (err error) {
+	for _, n := range notes {
+		_, failed := fmt.Fprintf(w, "\nNote: %s.\n", n)
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 func parseQuery(vrf string, args []string) (status.Query, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/maglev"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -98,7 +99,11 @@ func lbShow(o *options) *cobra.Command {
 				return v.LoadBalancer != args[0] && v.Address.String() != args[0] && intent.FormatEndpoint(v.Address, v.Port) != args[0]
 			})
 			if len(vips) == 0 {
-				return fmt.Errorf("no VIP here is, or is of, %q; 'sluicectl lb list' shows those of this node", args[0])
+				where := "here"
+				if vni != 0 {
+					where = "of VRF " + vni.String()
+				}
+				return fmt.Errorf("no VIP %s is, or is of, %q; 'sluicectl lb list' shows those of this node, and 'sluicectl status' what of load balancers cannot be read", where, args[0])
 			}
 			return o.print(c.OutOrStdout(), vips, func(w io.Writer) error { return showVIPs(w, vips) })
 		},
@@ -123,6 +128,12 @@ func showVIPs(w io.Writer, vips []status.VIP) error {
 		fmt.Fprintf(w, "%s/%s of %s in %s\n", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.LoadBalancer, scopeOf(v))
 		fmt.Fprintf(w, "path:  %s (%s%s)\n", v.Path, v.Reason, detail(v.ReasonDetail))
 		fmt.Fprintf(w, "state: %s%s\n", vipState(v), detail(v.Error))
+		if v.Affinity != 0 {
+			fmt.Fprintf(w, "affinity: %d s\n", v.Affinity)
+		}
+		if v.Flush {
+			fmt.Fprintln(w, "flows of a backend that is taken out end (ct_flush)")
+		}
 		if v.TableHash != "" {
 			fmt.Fprintf(w, "table: %d slots, hash %s\n", v.Slots, v.TableHash)
 		}
@@ -203,6 +214,9 @@ func lbExplain(o *options) *cobra.Command {
 			if q.Client, err = parseEnd("client", args[1]); err != nil {
 				return err
 			}
+			if q.Client.Port() == 0 {
+				return usagef("client %q: port 0 is nobody's", args[1])
+			}
 			if q.VIP, err = parseEnd("VIP", args[2]); err != nil {
 				return err
 			}
@@ -236,7 +250,10 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 	}
 	fmt.Fprintln(w)
 	if e.VIP.Path != "ebpf" {
-		_, err := fmt.Fprintf(w, "OVN chooses the backend: %s\n", e.VIP.ReasonDetail)
+		if e.Known != nil {
+			fmt.Fprintf(w, "this node knows the flow from before: it goes on to %s\n", e.Known)
+		}
+		_, err := fmt.Fprintf(w, "OVN chooses the backend of new flows: %s\n", e.VIP.ReasonDetail)
 		return err
 	}
 	if e.LeftToOVN != "" {
@@ -252,7 +269,7 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 		_, err := fmt.Fprintln(w, "no backend gets new flows: packets of one that is not known are dropped (no_backend)")
 		return err
 	}
-	_, err := fmt.Fprintf(w, "a node that does not know it, slot %d of %d: to %s\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
+	_, err := fmt.Fprintf(w, "a node that does not know the flow: to %[3]s (slot %[1]d of %[2]d)\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
 	return err
 }
 
@@ -281,7 +298,7 @@ known go on. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undr
 		Args: exactArgs("LOADBALANCER", "BACKEND"),
 		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, &weight) },
 	}
-	c.Flags().Uint16Var(&weight, "weight", 0, "give it this share of new flows, to 256")
+	c.Flags().Uint16Var(&weight, "weight", 0, "give it this share of new flows, 0 to 256")
 	return c
 }
 
@@ -294,6 +311,17 @@ func lbUndrain(o *options) *cobra.Command {
 }
 
 func (o *options) weigh(c *cobra.Command, args []string, weight *uint16) error {
+	if weight != nil && *weight > maglev.MaxWeight {
+		return usagef("--weight %d: a weight is a number from 0 to %d", *weight, maglev.MaxWeight)
+	}
 	_, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.Weigh, admin.WeighRequest{LoadBalancer: args[0], Backend: args[1], Weight: weight})
+	if err != nil {
+		return err
+	}
+	has := "its share of new flows again"
+	if weight != nil {
+		has = fmt.Sprintf("the weight %d", *weight)
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s of %s has %s, on all nodes\n", args[1], args[0], has)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,7 +107,7 @@ func writeProblems(w io.Writer, objects []status.Object) error {
 	}
 	fmt.Fprintln(w)
 	t := output.Table{Header: []string{"STATE", "KIND", "OBJECT", "REASON", "SINCE", "WHAT"}}
-	for _, g := range alike(objects) {
+	for _, g := range alike(once(objects)) {
 		shown := g
 		if len(g) > mostAlike {
 			shown = g[:mostAlike-1]
@@ -119,6 +120,19 @@ func writeProblems(w io.Writer, objects []status.Object) error {
 		}
 	}
 	return t.Write(w)
+}
+
+// once leaves out what has been said: two that read one row say the same of it.
+func once(objects []status.Object) (out []status.Object) {
+	seen := map[status.Object]bool{}
+	for _, p := range objects {
+		said := p
+		said.Source, said.Since = "", time.Time{}
+		if !seen[said] {
+			seen[said], out = true, append(out, p)
+		}
+	}
+	return out
 }
 
 // mostAlike is how many problems of one kind and reason are written; of more, as

@@ -43,7 +43,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, admin.GetDrain, func(context.Context, admin.Nothing) (status.Drain, error) { return d.drainStatus(), nil })
 	admin.Handle(s, admin.Drain, d.beginDrain)
 	admin.Handle(s, admin.Undrain, d.endDrain)
-	admin.Handle(s, admin.Explain, d.explain)
+	admin.Handle(s, admin.Explain, d.explainNoted)
 	admin.Handle(s, admin.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) { return d.metadata.status(), nil })
 	admin.Handle(s, admin.ExplainMetadata, func(_ context.Context, q status.MetadataQuery) (status.MetadataExplanation, error) {
 		return d.metadata.explain(q.Port)

@@ -79,7 +79,7 @@ func (b balancer) list(vni intent.VNI) []status.VIP {
 		}
 		v := status.VIP{
 			VNI: k.VNI, Switch: one.on, Address: k.Addr, Port: k.Port, Protocol: k.Protocol, LoadBalancer: one.Balancer, Path: string(one.Choice.Path),
-			Reason: one.Choice.Reason, ReasonDetail: one.Choice.Detail, Standby: one.Standby, State: status.OK, Slots: one.VIP.Slots, Backends: backendsOf(one.Balanced),
+			Reason: one.Choice.Reason, ReasonDetail: one.Choice.Detail, Standby: one.Standby, State: status.OK, Slots: one.VIP.Slots, Affinity: one.VIP.Affinity, Flush: one.VIP.Flush, Backends: backendsOf(one.Balanced),
 		}
 		if one.Choice.Path == loadbalancer.PathEBPF {
 			v.State, _, v.Error = stateOf(b.table.State(k))
@@ -249,8 +249,20 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 	}
 	out.VIP = all[at]
 	row, served := b.table.Wanted(key)
-	if !served || row.OVN {
-		return out, nil // OVN's: it knows
+	if !served {
+		return out, nil
+	}
+	flow := ebpf.FlowKey{VNI: q.VNI, Protocol: q.Protocol, Src: q.Client, Dst: q.VIP}
+	f, known, err := b.dp.Reader().Flow(flow)
+	switch {
+	case !known:
+	case f.ToVIP:
+		out.Known = &f.Becomes
+	case f.OVN && !row.OVN:
+		out.LeftToOVN = "it began there, and is known"
+	}
+	if err != nil || row.OVN {
+		return out, err // OVN chooses for all others
 	}
 	choice, ok, err := ebpf.Choose(row, q.Client, q.VIP)
 	if err != nil {
@@ -259,15 +271,6 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 	out.Slot = choice.Slot
 	if ok {
 		out.Backend = &choice.Backend
-	}
-	flow := ebpf.FlowKey{VNI: q.VNI, Protocol: q.Protocol, Src: q.Client, Dst: q.VIP}
-	f, known, err := b.dp.Reader().Flow(flow)
-	switch {
-	case !known:
-	case f.ToVIP:
-		out.Known = &f.Becomes
-	case f.OVN:
-		out.LeftToOVN = "it began there, and is known"
 	}
 	if q.Switch != "" && out.Known == nil && ok && choice.Backend.Addr == q.Client.Addr() {
 		out.LeftToOVN = "the client is the backend itself"

@@ -17,6 +17,38 @@ import (
 
 func reasonOfDrop(v uint32) string { return drop.Reason(v).Explain() + " " + drop.Reason(v).Act() }
 
+// explainNoted is explain, with notes.
+func (d *daemon) explainNoted(ctx context.Context, q status.Query) (status.Explanation, error) {
+	e, err := d.explain(ctx, q)
+	if err == nil {
+		e.Notes = d.vipNotes(q)
+	}
+	return e, err
+}
+
+// vipNotes tells which of the ends are VIPs: packets to and from these go other ways.
+func (d *daemon) vipNotes(q status.Query) (notes []string) {
+	all, err := d.balancers()
+	if err != nil {
+		return nil // where nothing is balanced
+	}
+	for _, end := range []netip.Addr{q.Src, q.Dst} {
+		var names []string
+		for _, b := range all {
+			for _, v := range b.list(q.VRF) {
+				if v.Address == end {
+					names = append(names, v.LoadBalancer)
+				}
+			}
+		}
+		slices.Sort(names)
+		if names = slices.Compact(names); len(names) > 0 {
+			notes = append(notes, fmt.Sprintf("%s is an address of load balancer %s: 'sluicectl lb explain' follows packets to it", end, strings.Join(names, ", ")))
+		}
+	}
+	return notes
+}
+
 // explain joins what each layer says of a path, in the order of the packet's way.
 func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanation, error) {
 	if q.VRF == intent.DefaultVRF {

@@ -9,6 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
 // weigh writes the weight of a backend where all nodes read it.
@@ -60,7 +61,11 @@ func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend net
 		out = append(out, weighing{row, weights})
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("it has no backend %s: %w", backend, admin.ErrNotFound)
+		hint := ""
+		if backend.Port() == 0 {
+			hint = "; a backend is ADDRESS:PORT, IPv6 in brackets"
+		}
+		return nil, fmt.Errorf("it has no backend %s: %w%s", intent.FormatEndpoint(backend.Addr(), backend.Port()), admin.ErrNotFound, hint)
 	}
 	return out, nil
 }

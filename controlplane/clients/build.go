@@ -95,7 +95,7 @@ func (d *draft) vips() (served bool) {
 		for _, v := range d.rows.VIPs(row, d.size, wrong) {
 			want := v.Intent(d.out.scope)
 			if owner, twice := taken[want.Key]; twice {
-				d.say(kindBalancer, name, status.Error, reason.DuplicateAddress, fmt.Sprintf("VIP %s belongs to %s", want.Key, owner))
+				d.say(kindBalancer, name, status.Error, reason.DuplicateAddress, fmt.Sprintf("VIP %s/%s of switch %s belongs to %s", endpoint(v.Address), want.Key.Protocol, d.name, owner))
 				continue
 			}
 			taken[want.Key] = name

@@ -97,7 +97,7 @@ func TestBalance(t *testing.T) {
 		},
 		{
 			name: "no backends", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": ""}, nil),
-			want: []string{"1001 10.99.0.1:80/tcp auto 0/0 served true, route local to VIPs true, announced false"},
+			want: []string{"1001 10.99.0.1:80/tcp no-backends 0/0 served true, route local to VIPs true, announced false"},
 		},
 		{
 			name: "rejects", cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"10.99.0.1:80": ""}, func(b *ovn.LoadBalancer) { b.Options = map[string]string{"reject": "true"} }),
@@ -122,6 +122,18 @@ func TestBalance(t *testing.T) {
 			errs: []string{"load-balancer web " + reason.Overlap},
 		},
 		{
+			name: "addresses that nobody forwards to",
+			cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"127.0.0.1:80": "10.10.0.5:80", "169.254.1.1:80": "10.10.0.5:80", "255.255.255.255:80": "10.10.0.5:80",
+				"[::1]:80": "[2001:db8:10::5]:80", "[fe80::1]:80": "[2001:db8:10::5]:80"}, nil),
+			want: []string{
+				"1001 127.0.0.1:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 169.254.1.1:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 255.255.255.255:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 [::1]:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 [fe80::1]:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
+			},
+		},
+		{
 			name:  "one of two is down",
 			cloud: node(false).tenant(1, 1001).balancer("web", two, probed).put(check80, monitor("10.10.0.5", "vm-r1", "offline"), monitor("10.10.0.6", "other", "online")),
 			want:  []string{"1001 10.99.0.1:80/tcp auto 1/2 served true, route local to VIPs true, announced true"},
@@ -129,7 +141,7 @@ func TestBalance(t *testing.T) {
 		{
 			name:  "both are",
 			cloud: node(false).tenant(1, 1001).balancer("web", two, probed).put(check80, monitor("10.10.0.5", "vm-r1", "error"), monitor("10.10.0.6", "other", "offline")),
-			want:  []string{"1001 10.99.0.1:80/tcp auto 0/2 served true, route local to VIPs true, announced false"},
+			want:  []string{"1001 10.99.0.1:80/tcp no-backends 0/2 served true, route local to VIPs true, announced false"},
 		},
 		{
 			name:  "nothing is known yet, or of another port",

@@ -45,6 +45,9 @@ func Choose(v VIP, outside func(netip.Addr) string) Choice {
 	if option := v.withoutBackends(); option != "" && v.up() == 0 {
 		return Choice{PathOVN, reason.NoBackends, "options:" + option + " is true, and no backend is up"}
 	}
+	if v.live() == 0 {
+		return Choice{PathEBPF, reason.NoBackends, "no backend gets new flows: without another VIP that has one the address is withdrawn"}
+	}
 	return Choice{Path: PathEBPF, Reason: reason.PathAuto}
 }
 

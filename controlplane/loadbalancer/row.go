@@ -133,6 +133,9 @@ func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wr
 	if broken != nil {
 		wrong = append(wrong, Wrong{Err: broken})
 	}
+	for _, err := range append(oddities(r), portless(vips, weights)...) {
+		wrong = append(wrong, Wrong{Err: err})
+	}
 	for i := range vips {
 		vips[i].TableSize, vips[i].Broken = ofAll, broken
 		if !r.variable(vips[i].Key) {
@@ -251,6 +254,42 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 	return v, weights, nil
 }
 
+// oddities are values of options that count for others, or for none, as they do in OVN.
+func oddities(r Row) (out []error) {
+	for _, option := range []string{optionTemplate, optionReject, optionEvent, optionFlush, optionSkipSNAT} {
+		switch text, there := r.Options[option]; {
+		case there && !strings.EqualFold(text, "true") && !strings.EqualFold(text, "false"):
+			out = append(out, fmt.Errorf("options:%s: %q counts as false, as in OVN", option, text))
+		}
+	}
+	text, there := r.Options[optionAffinity]
+	if !there {
+		return out
+	}
+	seconds, err := strconv.ParseUint(text, 10, 32)
+	switch {
+	case err != nil:
+		out = append(out, fmt.Errorf("options:%s: %q is no number of seconds and counts as 0, as in OVN", optionAffinity, text))
+	case seconds > math.MaxUint16:
+		out = append(out, fmt.Errorf("options:%s: %d counts as %d, as in OVN", optionAffinity, seconds, math.MaxUint16))
+	}
+	return out
+}
+
+// portless are weights that say nothing of any backend there may be, since all VIPs have ports
+// and they have none.
+func portless(vips []VIP, weights map[netip.AddrPort]uint16) (out []error) {
+	if len(vips) == 0 || slices.ContainsFunc(vips, func(v VIP) bool { return v.Address.Port() == 0 }) {
+		return nil
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(weights), netip.AddrPort.Compare) {
+		if a.Port() == 0 {
+			out = append(out, fmt.Errorf("options:%s: %s has no port, and backends of these VIPs have", optionWeights, a.Addr()))
+		}
+	}
+	return out
+}
+
 // CloudSize reads options:sluice-m of NB_Global: the slots of all tables. 0: it is not set,
 // or cannot be read.
 func CloudSize(text string) (int, error) {
@@ -266,7 +305,9 @@ func CloudSize(text string) (int, error) {
 
 func parseSize(text string) (int, error) {
 	n, err := strconv.Atoi(text)
-	if err == nil && n == 0 {
+	if err != nil {
+		err = fmt.Errorf("%q is no number of slots", text)
+	} else if n == 0 {
 		err = errors.New("0 slots")
 	}
 	if err == nil {

@@ -72,6 +72,8 @@ type Explanation struct {
 	// between them itself, and Sluice never sees the packets.
 	InsideOVN bool   `json:"insideOVN,omitempty"`
 	Steps     []Step `json:"steps"`
+	// Notes say what the steps leave out.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // NewExplanation judges the steps.

@@ -30,6 +30,10 @@ type VIP struct {
 	Error string `json:"error,omitempty"`
 	// Slots is the size of its Maglev table.
 	Slots uint32 `json:"slots"`
+	// Affinity is for how many seconds a client keeps its backend; 0: not at all.
+	Affinity uint16 `json:"affinity,omitempty"`
+	// Flush: the flows of a backend that is taken out end.
+	Flush bool `json:"flush,omitempty"`
 	// TableHash is equal on two nodes exactly if their tables lead all flows alike, 16
 	// hexadecimal digits. In "lb show" and "lb backends", as are Slots and Flows of Backends.
 	TableHash string       `json:"tableHash,omitempty"`
