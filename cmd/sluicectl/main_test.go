@@ -345,7 +345,15 @@ func TestAlikeProblemsAreCounted(t *testing.T) {
 	if err := writeProblems(&b, objects); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); strings.Count(got, "flow") != mostAlike || !strings.Contains(got, "12 more") || !strings.Contains(got, "1001") {
+	// Two that read one row say the same of it.
+	for _, source := range []string{"evpn", "clients"} {
+		objects = append(objects, status.Object{Source: source, State: status.Error, Kind: "load-balancer", Key: "web", Reason: "bad-load-balancer", Error: "VIP x"})
+	}
+	b.Reset()
+	if err := writeProblems(&b, objects); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); strings.Count(got, "VIP x") != 1 || strings.Count(got, "flow") != mostAlike || !strings.Contains(got, "12 more") || !strings.Contains(got, "1001") {
 		t.Error(got)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
-	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -43,7 +42,7 @@ type usedWays map[tables.FlowEnd]time.Duration
 
 // note takes a flow. It is none to list.
 func (u usedWays) note(f ebpf.Flow) bool {
-	if f.ToVIP && !f.Ending && f.Idle < intent.FlowIdle {
+	if f.ToVIP && !f.Ending {
 		end := tables.FlowEnd{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Backend: f.Becomes}
 		if ago, seen := u[end]; !seen || f.Idle < ago {
 			u[end] = f.Idle

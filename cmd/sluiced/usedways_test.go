@@ -21,7 +21,6 @@ func TestUsedWays(t *testing.T) {
 		{ToVIP: true, Becomes: one, Idle: 2 * time.Hour},
 		{ToVIP: true, Becomes: one, Ending: true},
 		{Becomes: one},
-		{ToVIP: true, Becomes: two, Idle: intent.FlowIdle},
 		{ToVIP: true, Becomes: two, Idle: intent.FlowIdle - time.Second},
 	} {
 		f.Key = ebpf.FlowKey{VNI: 1001, Protocol: intent.TCP}

@@ -39,7 +39,7 @@ func (p *path) check(own func(netip.Addr) bool) Reason {
 		return ReasonUnreadable
 	case !p.prefix.IsValid():
 		return ReasonBadPrefix
-	case martianPrefix(p.prefix):
+	case intent.Martian(p.prefix):
 		return ReasonMartian
 	case p.esi:
 		return ReasonESI
@@ -61,31 +61,6 @@ func (p *path) check(own func(netip.Addr) bool) Reason {
 	return ""
 }
 
-// martians are the prefixes inside which no tenant destination lies.
-var martians = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("127.0.0.0/8"),
-	netip.MustParsePrefix("169.254.0.0/16"),
-	netip.MustParsePrefix("224.0.0.0/4"),
-	netip.MustParsePrefix("255.255.255.255/32"),
-	netip.MustParsePrefix("::/128"),
-	netip.MustParsePrefix("::1/128"),
-	netip.MustParsePrefix("::ffff:0:0/96"),
-	netip.MustParsePrefix("fe80::/10"),
-	netip.MustParsePrefix("ff00::/8"),
-}
-
-// martianPrefix: the default route and others that merely contain a martian are
-// fine.
-func martianPrefix(p netip.Prefix) bool {
-	for _, m := range martians {
-		if m.Bits() <= p.Bits() && m.Contains(p.Addr()) {
-			return true
-		}
-	}
-	return false
-}
-
 func martianHop(a netip.Addr) bool {
-	return !a.IsValid() || a.Zone() != "" || martianPrefix(netip.PrefixFrom(a, a.BitLen()))
+	return !a.IsValid() || a.Zone() != "" || intent.Martian(netip.PrefixFrom(a, a.BitLen()))
 }

@@ -51,9 +51,12 @@ func (d *draft) summon() {
 // What was decided counts until then; settled is false if nothing was.
 func (d *draft) byACLs(p ovn.PortBinding) (choice loadbalancer.Choice, settled bool) {
 	rules, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
-	if before, decided := d.decided(p.LogicalPort); !d.complete && !(known && decided) {
-		d.waits, known = true, false
-		if decided {
+	if !d.complete {
+		before, decided := d.decided(p.LogicalPort)
+		if !known || !decided {
+			d.waits, known = true, false
+		}
+		if decided && !known {
 			return before, true
 		}
 	}

@@ -104,9 +104,9 @@ func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int,
 		if out.Choice.Path == loadbalancer.PathEBPF && force.of(a) && !v.SkipSNAT {
 			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ForcedSNAT, Detail: "options:lb_force_snat_ip of the router, and no options:skip_snat of the load balancer"}
 		}
-		if !routable(a) {
+		if intent.Martian(host(a)) {
 			out.Foreign = true
-			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.UnroutableVIP, Detail: fmt.Sprintf("nobody forwards to %s", a)}
+			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.MartianVIP, Detail: fmt.Sprintf("nobody forwards to %s", a)}
 		}
 		if g.onProvider(a) {
 			out.Foreign = true
@@ -114,11 +114,6 @@ func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int,
 		}
 		g.VIPs = append(g.VIPs, out)
 	}
-}
-
-// routable tells whether routers forward to a unicast address (RFC 6890).
-func routable(a netip.Addr) bool {
-	return !a.IsLoopback() && !a.IsLinkLocalUnicast() && !(a.Is4() && a.As4()[0] >= 240)
 }
 
 // onProvider tells whether an address is on a network of the gateway port, and not the

@@ -126,11 +126,11 @@ func TestBalance(t *testing.T) {
 			cloud: node(false).tenant(1, 1001).balancer("web", map[string]string{"127.0.0.1:80": "10.10.0.5:80", "169.254.1.1:80": "10.10.0.5:80", "255.255.255.255:80": "10.10.0.5:80",
 				"[::1]:80": "[2001:db8:10::5]:80", "[fe80::1]:80": "[2001:db8:10::5]:80"}, nil),
 			want: []string{
-				"1001 127.0.0.1:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
-				"1001 169.254.1.1:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
-				"1001 255.255.255.255:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
-				"1001 [::1]:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
-				"1001 [fe80::1]:80/tcp not-routable 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 127.0.0.1:80/tcp martian-address 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 169.254.1.1:80/tcp martian-address 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 255.255.255.255:80/tcp martian-address 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 [::1]:80/tcp martian-address 1/1 served false, route kind(0) to VIPs false, announced false",
+				"1001 [fe80::1]:80/tcp martian-address 1/1 served false, route kind(0) to VIPs false, announced false",
 			},
 		},
 		{

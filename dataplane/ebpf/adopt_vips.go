@@ -47,7 +47,9 @@ func (s *store) adoptVIPs() error {
 		if _, ok := s.lb.tables.keys[v.Table]; ok {
 			s.lb.tables.refs[v.Table]++
 		} else if v.Table, v.Slots, v.Members = 0, 0, 0; v != s.lb.vips[k] {
-			// Of a VIP that is OVN's: where flows from before went is not known any more.
+			// Of a VIP that is OVN's: where flows from before went is not known any more. They
+			// go on: it does not say of a VIP without a table that all of them end.
+			v.Flags &^= uint16(bpfVipFlagsVIP_FLUSH)
 			s.lb.vips[k] = v
 			if err := s.unlessReadOnly(func() error { return s.put(bpfMapVipsV2, k, v) }); err != nil {
 				return err

@@ -22,10 +22,6 @@ const (
 	SCTP Protocol = 132
 )
 
-// FlowIdle is how long a flow is known without a packet at most: one of TCP that is open (RFC
-// 5382, section 5). Other nodes, OVN and what depends on flows go by it, too.
-const FlowIdle = 7440 * time.Second
-
 func (p Protocol) String() string {
 	switch p {
 	case TCP:
@@ -79,6 +75,10 @@ func FormatEndpoint(a netip.Addr, port uint16) string {
 	}
 	return netip.AddrPortFrom(a, port).String()
 }
+
+// FlowIdle is how long a flow is known without a packet at most: one of TCP that is open (RFC
+// 5382, section 5). Other nodes, OVN and what depends on flows go by it, too.
+const FlowIdle = 7440 * time.Second
 
 // VIP is a load balancer's address.
 type VIP struct {

@@ -8,7 +8,7 @@ const (
 	KernelPath     = "kernel-path"
 	ProviderVIP    = "provider-address"
 	ForcedSNAT     = "forced-snat"
-	UnroutableVIP  = "not-routable"
+	MartianVIP     = "martian-address"
 	// For a machine's taps.
 	ACLByDestination = "acl"
 )
@@ -23,7 +23,7 @@ func VIPs() []Entry {
 		{NoBackends, nil, "", "With path `ovn`: no backend is up, and `options:reject` wants clients to be told, or `options:event` somebody else, which OVN does. With path `ebpf`: no backend gets new flows, since all are down, or drained. New flows are dropped (`no_backend`), and the address is withdrawn unless another VIP of it has one.", "See `sluicectl lb backends`, and what probes say (`Service_Monitor`)."},
 		{ForcedSNAT, nil, "", "`options:lb_force_snat_ip` of the logical router has OVN give balanced packets a source of the router's, so that their answers come back to it. eBPF would show backends the client. OVN balances the VIP.", "Nothing; or, if backends have a route back to clients by this router, `options:skip_snat=true` of the load balancer, or no `lb_force_snat_ip`."},
 		{ProviderVIP, nil, "", "The VIP is on the network of the router's gateway port, as a floating IP is: it belongs to the default VRF, and is no address of the tenant's. OVN balances it; the tenant's VRF does not announce it.", "Have `exposure.floatingIPs` announce it, if it is to be reached from the underlay; give the load balancer a VIP of another network to have it in the tenant's VRF."},
-		{UnroutableVIP, nil, "", "The VIP's address is no unicast address that routers forward to: loopback, link-local, broadcast, or reserved (240.0.0.0/4). OVN balances it; nobody is told of a route to it.", "Give the load balancer another VIP, if it is to be reached from the fabric."},
+		{MartianVIP, nil, "", "Nobody forwards to the VIP's address: it is a loopback, link-local or broadcast one, or in 0.0.0.0/8. OVN balances it; nobody is told of a route to it.", "Give the load balancer another VIP, if it is to be reached from the fabric."},
 		{ACLByDestination, nil, "", "An ACL of the machine's port, looking at the address or port that packets go to, may say another thing of a VIP than of one of its backends, which it would see in the VIP's place; the detail names the three. OVN balances what the machine sends.", "Nothing; or have egress rules of its security groups name the backends as they name the VIP, or neither."},
 		{KernelPath, nil, "", "The VRF is on the kernel path, where OVN balances.", "See the VRF's own reason in `sluicectl vrf list`."},
 	}

@@ -211,10 +211,6 @@ func portAgainAfterReset(t *testing.T, f *aging) {
 // A flood on VIPs whose backends have more VIPs than answers can be told of gets no answer
 // that clients would take for another one's.
 func TestBalanceFloodOfCrowd(t *testing.T) {
-	dir := bpffs(t)
-	n := node()
-	n.FlowRate = 4
-	d := world(t, dir, n)
 	crowd := worldVIPs()
 	for i := range uint16(6) {
 		for _, v := range []intent.VIP{
@@ -223,10 +219,7 @@ func TestBalanceFloodOfCrowd(t *testing.T) {
 			crowd[v.Key] = v
 		}
 	}
-	apply(t, d.VIPs(), crowd)
-	apply(t, d.Routes(), balancedRoutes())
-	allKnown(t, dir)
-	tr := tracer(t, dir)
+	d, tr := slow(t, crowd)
 	for _, c := range []struct {
 		client netip.Addr
 		vip    netip.AddrPort

@@ -1,6 +1,7 @@
 package bpf_test
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"testing"
 
@@ -32,6 +33,27 @@ type leavings struct {
 var leavingsOf = map[string]leavings{
 	"4": {"10.10.0.%d", client4, netip.AddrPortFrom(vip4, 90)},
 	"6": {"fd00:10::%d", client6, netip.AddrPortFrom(vip6, 90)},
+}
+
+// open opens connections, and tells where each one goes, by its port.
+func (l leavings) open(t *testing.T, tr *ebpf.Tracer) map[uint16]netip.AddrPort {
+	t.Helper()
+	to := map[uint16]netip.AddrPort{}
+	for port := uint16(2000); port < 2020; port++ {
+		to[port] = l.flow(t, tr, port, "S")
+		l.flow(t, tr, port, "A")
+	}
+	return to
+}
+
+// goOn has connections go on where they went.
+func (l leavings) goOn(t *testing.T, tr *ebpf.Tracer, to map[uint16]netip.AddrPort) {
+	t.Helper()
+	for port, was := range to {
+		if now := l.flow(t, tr, port, "A"); now != was {
+			t.Errorf("the flow from port %d went to %s, and goes to %s", port, was, now)
+		}
+	}
 }
 
 // flow is a client's by its port.
@@ -97,11 +119,7 @@ func TestBalanceFlipByAddress(t *testing.T) {
 			apply(t, d.VIPs(), vips(v))
 			allKnown(t, dir)
 			tr := tracer(t, dir)
-			to := map[uint16]netip.AddrPort{}
-			for port := uint16(2000); port < 2020; port++ {
-				to[port] = l.flow(t, tr, port, "S")
-				l.flow(t, tr, port, "A")
-			}
+			to := l.open(t, tr)
 			ovn := intent.VIP{Key: v.Key, OVN: true}
 			apply(t, d.VIPs(), vips(ovn))
 			for _, name := range []string{"flows_v3", "affinity_v3"} {
@@ -112,11 +130,7 @@ func TestBalanceFlipByAddress(t *testing.T) {
 					}
 				}
 			}
-			for port, was := range to {
-				if now := l.flow(t, tr, port, "A"); now != was {
-					t.Errorf("the flow from port %d went to %s, and goes to %s", port, was, now)
-				}
-			}
+			l.goOn(t, tr, to)
 			got, err := d.VIPs().List(t.Context())
 			if err != nil || got[v.Key] != ovn {
 				t.Errorf("%+v (%v)", got[v.Key], err)
@@ -205,18 +219,32 @@ func TestBalanceFlushAfterFlip(t *testing.T) {
 			v.Flush = true
 			apply(t, d.VIPs(), vips(v))
 			tr := tracer(t, dir)
-			to := map[uint16]netip.AddrPort{}
-			for port := uint16(2000); port < 2020; port++ {
-				to[port] = l.flow(t, tr, port, "S")
-				l.flow(t, tr, port, "A")
-			}
+			to := l.open(t, tr)
 			ovn := v.ByOVN()
 			apply(t, d.VIPs(), vips(ovn))
-			for port, was := range to {
-				if now := l.flow(t, tr, port, "A"); now != was {
-					t.Errorf("the flow from port %d went to %s, and goes to %s", port, was, now)
+			l.goOn(t, tr, to)
+			// Over a start, too, and one that finds the VIP's table to be another's.
+			lose := func() {
+				m := raw(t, dir, "vips_v2")
+				for key, row := range rowsOf(t, m) {
+					lost := []byte(row)
+					binary.NativeEndian.PutUint32(lost, 1<<20)
+					if err := m.Put([]byte(key), lost); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
+			for _, before := range []func(){func() {}, lose} {
+				tr.Close()
+				d.Close()
+				before()
+				d = load(t, ebpf.Config{Dir: dir, Node: node()})
+				apply(t, d.VIPs(), vips(ovn))
+				tr = tracer(t, dir)
+				l.goOn(t, tr, to)
+			}
+			apply(t, d.VIPs(), vips(v))
+			apply(t, d.VIPs(), vips(ovn))
 			if got, err := d.VIPs().List(t.Context()); err != nil || got[v.Key] != ovn {
 				t.Errorf("%+v (%v)", got[v.Key], err)
 			}

@@ -98,19 +98,26 @@ func TestBalanceStats(t *testing.T) {
 	}
 }
 
-// A flood of packets that begin connections takes no rows of others: it goes where its
-// hash leads, as do its answers, and those that become connections are recorded.
-func TestBalanceFlood(t *testing.T) {
+// slow is a node that takes few new flows, and knows all from before.
+func slow(t *testing.T, rows map[intent.VIPKey]intent.VIP) (*ebpf.Dataplane, *ebpf.Tracer) {
+	t.Helper()
 	dir := bpffs(t)
 	n := node()
 	n.FlowRate = 4
 	d := world(t, dir, n)
-	apply(t, d.VIPs(), worldVIPs())
+	apply(t, d.VIPs(), rows)
 	apply(t, d.Routes(), balancedRoutes())
-	// An answer that may be of two VIPs cannot be told.
-	d.VIPs().Delete(t.Context(), []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81}})
 	allKnown(t, dir)
-	tr := tracer(t, dir)
+	return d, tracer(t, dir)
+}
+
+// A flood of packets that begin connections takes no rows of others: it goes where its
+// hash leads, as do its answers, and those that become connections are recorded.
+func TestBalanceFlood(t *testing.T) {
+	rows := worldVIPs()
+	// An answer that may be of two VIPs cannot be told.
+	delete(rows, intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81})
+	d, tr := slow(t, rows)
 	for _, c := range []struct {
 		client netip.Addr
 		vip    netip.AddrPort
@@ -160,14 +167,7 @@ func TestBalanceFlood(t *testing.T) {
 // Above the rate a client that keeps a backend, where the table leads to another one by now,
 // gets no answer rather than that one's: what becomes of the connection is the kept one's.
 func TestBalanceFloodOfKept(t *testing.T) {
-	dir := bpffs(t)
-	n := node()
-	n.FlowRate = 4
-	d := world(t, dir, n)
-	apply(t, d.VIPs(), worldVIPs())
-	apply(t, d.Routes(), balancedRoutes())
-	allKnown(t, dir)
-	tr := tracer(t, dir)
+	d, tr := slow(t, worldVIPs())
 	for _, c := range []struct {
 		client   netip.Addr
 		vip      netip.AddrPort

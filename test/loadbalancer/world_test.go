@@ -24,11 +24,6 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
-const config = `
-loadBalancing:
-  enabled: true
-`
-
 // router is that of the backends, where load balancers hang.
 const router = "red-router"
 
@@ -186,7 +181,7 @@ func (w *world) stop(vm string) {
 // configuration is that of a node's sluiced, with more.
 func (w *world) configuration(more ...string) string {
 	w.Helper()
-	return fmt.Sprintf(lab.Config, w.node("rr").VTEP4) + config + strings.Join(more, "")
+	return fmt.Sprintf(lab.Config, w.node("rr").VTEP4) + lab.BalancingConfig + strings.Join(more, "")
 }
 
 // sluiced starts sluiced on a node, in a cleanup, too.
