@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Ask sends a datagram to a server, of a new port, and writes the answer, for which it waits no
-// longer than patience.
-func Ask(ctx context.Context, to netip.AddrPort, patience time.Duration, out io.Writer) error {
-	var dialer net.Dialer
+// Ask sends a datagram to a server, from a port, 0 is a new one, and writes the answer, for
+// which it waits no longer than patience.
+func Ask(ctx context.Context, to netip.AddrPort, port int, patience time.Duration, out io.Writer) error {
+	dialer := net.Dialer{LocalAddr: &net.UDPAddr{Port: port}}
 	conn, err := dialer.DialContext(ctx, "udp", to.String())
 	if err != nil {
 		return fmt.Errorf("ask: %w", err)

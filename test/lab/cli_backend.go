@@ -23,19 +23,25 @@ func backendCommand() *cobra.Command {
 func askCommand() *cobra.Command {
 	var patience time.Duration
 	var sctp bool
+	var port uint16
 	cmd := &cobra.Command{
 		Use: "ask ADDRESS:PORT [ADDRESS:PORT...]", Short: "ask backends by UDP or SCTP, each from a port of its own", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, arg := range args {
+			for i, arg := range args {
 				to, err := netip.ParseAddrPort(arg)
 				if err != nil {
 					return fmt.Errorf("whom to ask: %w", err)
 				}
-				ask := backend.Ask
-				if sctp {
-					ask = backend.AskSCTP
+				from := 0
+				if port != 0 {
+					from = int(port) + i
 				}
-				if err := ask(cmd.Context(), to, patience, cmd.OutOrStdout()); err != nil {
+				if sctp {
+					err = backend.AskSCTP(cmd.Context(), to, patience, cmd.OutOrStdout())
+				} else {
+					err = backend.Ask(cmd.Context(), to, from, patience, cmd.OutOrStdout())
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -44,6 +50,7 @@ func askCommand() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&patience, "patience", time.Second, "how long each answer is waited for")
 	cmd.Flags().BoolVar(&sctp, "sctp", false, "ask by SCTP")
+	cmd.Flags().Uint16Var(&port, "port", 0, "with UDP: the first local port; each address has the next (default any that is free)")
 	return cmd
 }
 

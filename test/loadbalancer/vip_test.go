@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -65,17 +67,32 @@ type answer struct {
 	from netip.AddrPort
 }
 
+// lastPort is the last local port of a client.
+var lastPort atomic.Uint32
+
+// newPorts are the first of n ports that no client has had for long. A backend that is asked
+// again from a port of a moment ago cannot always tell the two apart; and where its switch has a
+// load balancer, that ends an ovs-vswitchd 3.1 with the userspace datapath.
+func newPorts(n int) int {
+	const first, most = 10_000, 22_000 // below those that the kernel chooses
+	return first + int(lastPort.Add(uint32(n))-uint32(n))%(most-n)
+}
+
 // asks makes requests to a VIP, each a flow of its own.
 func (w *world) asks(client, protocol string, to netip.Addr, n int) (out []answer, err error) {
-	argv := []string{"curl", "-gsS", "-H", "Connection: close", "--fail-early", "--max-time", httpPatience}
-	each := "http://" + intent.FormatEndpoint(to, vipHTTP) + "/"
+	argv, port := []string{"curl", "--fail-early"}, newPorts(n)
 	switch protocol {
 	case "udp":
-		argv, each = []string{filepath.Join(bin, "sluice-lab"), "ask", "--patience", udpPatience}, intent.FormatEndpoint(to, vipUDP)
+		argv = append([]string{filepath.Join(bin, "sluice-lab"), "ask", "--patience", udpPatience, "--port", strconv.Itoa(port)}, slices.Repeat([]string{intent.FormatEndpoint(to, vipUDP)}, n)...)
 	case "sctp":
-		argv, each = []string{filepath.Join(bin, "sluice-lab"), "ask", "--sctp", "--patience", udpPatience}, intent.FormatEndpoint(to, backend.SCTPPort)
+		argv = append([]string{filepath.Join(bin, "sluice-lab"), "ask", "--sctp", "--patience", udpPatience}, slices.Repeat([]string{intent.FormatEndpoint(to, backend.SCTPPort)}, n)...)
+	default:
+		for i := range n {
+			argv = append(argv, "-gsS", "-H", "Connection: close", "--max-time", httpPatience, "--local-port", strconv.Itoa(port+i), "http://"+intent.FormatEndpoint(to, vipHTTP)+"/", "--next")
+		}
+		argv = argv[:len(argv)-1]
 	}
-	text, err := w.Exec(w.Context(), client, append(argv, slices.Repeat([]string{each}, n)...)...)
+	text, err := w.Exec(w.Context(), client, argv...)
 	if err != nil {
 		return nil, err
 	}
