@@ -127,7 +127,7 @@ func TestDryRunWaitsWithWords(t *testing.T) {
 
 func TestWrongWordsAreUsage(t *testing.T) {
 	for _, args := range [][]string{{"--nonsense"}, {"word"}, {"--dry-run", "-o", "xml"}} {
-		root := newRoot()
+		root := newRoot(nil)
 		root.SetArgs(args)
 		if err := root.ExecuteContext(t.Context()); !errors.As(err, new(*usageError)) {
 			t.Errorf("%v: %v", args, err)
@@ -145,7 +145,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 	}
 	check := func() (string, error) {
 		var out bytes.Buffer
-		root := newRoot()
+		root := newRoot(nil)
 		root.SetArgs([]string{"--check", file})
 		root.SetOut(&out)
 		err := root.ExecuteContext(t.Context())
@@ -184,7 +184,7 @@ func TestCheckLooksIntoFiles(t *testing.T) {
 		"backend: files, files: " + secret: "not a directory",
 	} {
 		write("sluiced.yaml", "roles: none\nmetadata: {"+text+"}\n")
-		root := newRoot()
+		root := newRoot(nil)
 		root.SetArgs([]string{"--check", file})
 		root.SetOut(io.Discard)
 		err := root.ExecuteContext(t.Context())
@@ -195,7 +195,7 @@ func TestCheckLooksIntoFiles(t *testing.T) {
 }
 
 func TestUnknownFormatOfADryRun(t *testing.T) {
-	root := newRoot()
+	root := newRoot(nil)
 	root.SetArgs([]string{"--dry-run", "-o", "xml"})
 	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), `"xml"`) {
 		t.Errorf("error %v", err)

@@ -24,7 +24,7 @@ func TestImport(t *testing.T) {
 	more := write("neutron.conf", "[DEFAULT]\nmetadata_proxy_shared_secret = correct horse\nnova_metadata_host = 192.0.2.3\n")
 	secret := filepath.Join(dir, "etc", "secret")
 	sluiced := func(args ...string) (string, error) {
-		root := newRoot()
+		root := newRoot(nil)
 		var out bytes.Buffer
 		root.SetOut(&out)
 		root.SetErr(&out)

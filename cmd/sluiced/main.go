@@ -23,12 +23,11 @@ import (
 var version = "unknown"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	releaseSignals = stop
+	var end endSignal
+	ctx := end.catch(context.Background())
 	// The configuration is read at the start alone: who asks for it anew does not end it.
 	signal.Ignore(syscall.SIGHUP)
-	err := newRoot().ExecuteContext(ctx)
-	stop()
+	err := newRoot(&end).ExecuteContext(ctx)
 	var usage *usageError
 	switch {
 	case errors.Is(err, errDiffers):
@@ -52,7 +51,8 @@ const (
 // errDiffers ends a dry run that has printed what would be changed.
 var errDiffers = errors.New("there is something to change")
 
-func newRoot() *cobra.Command {
+// newRoot is the command, in a process whose context ends by end.
+func newRoot(end *endSignal) *cobra.Command {
 	var file, check, secretFile string
 	var imports []string
 	var dry bool
@@ -92,7 +92,7 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(metadataCommand(), clidoc.Command())
+	root.AddCommand(metadataCommand(end), clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
 	f.BoolVar(&dry, "dry-run", false, "print what would be changed on this node, and end")

@@ -22,7 +22,7 @@ type metadataOptions struct {
 	namespaces string
 }
 
-func metadataCommand() *cobra.Command {
+func metadataCommand(end *endSignal) *cobra.Command {
 	var o metadataOptions
 	c := &cobra.Command{
 		Use:   "metadata",
@@ -39,7 +39,7 @@ open, and connections wait for the next one.
 
 Where metadata.backend is none it says so, and does nothing until it is ended.`,
 		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return runMetadata(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error { return runMetadata(c.Context(), end, o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.config, "config", config.DefaultPath, "configuration file")
@@ -53,7 +53,7 @@ const metadataDir = "metadata"
 
 // runMetadata is the metadata proxy from its lock to its end. What was to be the next
 // process and could not be started leaves this one to go on.
-func runMetadata(ctx context.Context, o metadataOptions) error {
+func runMetadata(ctx context.Context, end *endSignal, o metadataOptions) error {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP, syscall.SIGUSR2)
 	cfg, err := load(o.config)
@@ -82,20 +82,17 @@ func runMetadata(ctx context.Context, o metadataOptions) error {
 	if err != nil {
 		return err
 	}
-	caught, ending := catchEnd(context.WithoutCancel(ctx))
-	ended := ctx.Err() != nil // before that
-	releaseSignals()
-	for !ended {
+	for ctx.Err() == nil {
 		var handOver bool
-		if sockets, handOver = p.run(caught, sockets, again, next.check); handOver {
-			signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2) // until the next process is there to take them
+		if sockets, handOver = p.run(ctx, sockets, again, next.check); !handOver {
+			break
 		}
-		ending.release()
-		if ended = !handOver || caught.Err() != nil; ended {
+		signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2) // until the next process is there to take them
+		if end.release(); ctx.Err() != nil {
 			break
 		}
 		err := service.Exec(next.path, os.Args, sockets)
-		caught, ending = catchEnd(context.WithoutCancel(ctx))
+		ctx = end.catch(ctx)
 		signal.Notify(again, syscall.SIGHUP, syscall.SIGUSR2)
 		log.Error("sluiced metadata could not start itself anew, and goes on", "error", err)
 	}
