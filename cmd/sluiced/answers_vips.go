@@ -211,6 +211,9 @@ func countFlows(vips []status.VIP, counts map[ebpf.FlowTarget]uint32) {
 
 // explainVIP tells which backend a flow gets here, and on a node that does not know it.
 func (d *daemon) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
+	if err := checkVIPQuery(q); err != nil {
+		return status.VIPExplanation{}, fmt.Errorf("%w: %w", admin.ErrBadRequest, err)
+	}
 	all, err := d.balancers()
 	if err != nil {
 		return status.VIPExplanation{}, err
@@ -230,6 +233,21 @@ func (d *daemon) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 		where = "switch " + q.Switch + ", of which machines have to be here"
 	}
 	return status.VIPExplanation{}, fmt.Errorf("VIP %s/%s in %s: %w; 'sluicectl lb list' shows those of this node", q.VIP, q.Protocol, where, admin.ErrNotFound)
+}
+
+// checkVIPQuery finds what is no question about a packet.
+func checkVIPQuery(q status.VIPQuery) error {
+	switch client, vip := q.Client.Addr().Unmap(), q.VIP.Addr().Unmap(); {
+	case (q.VNI == 0) == (q.Switch == ""):
+		return errors.New("either vni or switch is needed")
+	case !client.IsValid() || !vip.IsValid():
+		return errors.New("client and vip are needed, each with its port")
+	case client.Is4() != vip.Is4():
+		return fmt.Errorf("client %s and VIP %s are of two address families", client, vip)
+	case q.Protocol == 0:
+		return errors.New("a protocol is needed")
+	}
+	return nil
 }
 
 func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
+	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -18,47 +20,69 @@ func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Nothing
 	if err != nil {
 		return admin.Nothing{}, fmt.Errorf("%w: backend %w", admin.ErrBadRequest, err)
 	}
-	var rows []ovn.LoadBalancer
-	var variables map[string]string
-	d.follower.View(func(r *ovn.Rows) { rows, variables = r.BalancersNamed(q.LoadBalancer), r.TemplateVariables() })
-	if len(rows) == 0 {
-		return admin.Nothing{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
-	}
-	list, err := weighings(rows, variables, backend, q.Weight)
-	if err != nil {
-		return admin.Nothing{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
-	}
-	for _, w := range list {
-		if err := d.follower.SetBalancerOption(ctx, w.row, loadbalancer.OptionWeights, w.weights); err != nil {
+	for {
+		var rows []ovn.LoadBalancer
+		var variables map[string]string
+		d.follower.View(func(r *ovn.Rows) { rows, variables = r.BalancersNamed(q.LoadBalancer), r.TemplateVariables() })
+		if len(rows) == 0 {
+			return admin.Nothing{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
+		}
+		weights, err := weighings(rows, variables, backend, q.Weight)
+		if err == nil {
+			err = d.follower.SetBalancerOption(ctx, rows, loadbalancer.OptionWeights, weights)
+		}
+		// Another node may have written the weight of another backend.
+		if errors.Is(err, ovn.ErrChanged) && d.changed(ctx, q.LoadBalancer, rows) {
+			continue
+		}
+		if err != nil {
 			return admin.Nothing{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
 		}
-		d.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "uuid", string(w.row.UUID), "backend", q.Backend, "weights", w.weights)
+		for uuid, written := range weights {
+			d.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "uuid", string(uuid), "backend", q.Backend, "weights", written)
+		}
+		return admin.Nothing{}, nil
 	}
-	return admin.Nothing{}, nil
 }
 
-// weighing is a row, and options:sluice-weights that it gets.
-type weighing struct {
-	row     ovn.LoadBalancer
-	weights string
+// changed waits until others than these rows are known for a load balancer's name: for ten
+// seconds, then it is false.
+func (d *daemon) changed(ctx context.Context, name string, rows []ovn.LoadBalancer) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		var now []ovn.LoadBalancer
+		d.follower.View(func(r *ovn.Rows) { now = r.BalancersNamed(name) })
+		if !reflect.DeepEqual(now, rows) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
-// weighings are those of the rows of one name that have the backend: Octavia has a row for
-// each protocol. Two of one protocol may be two tenants', whose addresses are the same.
-func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend netip.AddrPort, weight *uint16) (out []weighing, err error) {
-	by := map[string]ovn.UUID{}
+// weighings are options:sluice-weights for the rows of one name that have the backend:
+// Octavia has a row for each protocol. Two of one protocol may be two tenants', whose
+// addresses are the same.
+func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend netip.AddrPort, weight *uint16) (ovn.BalancerOptions, error) {
+	by, out := map[string]ovn.UUID{}, ovn.BalancerOptions{}
 	for _, row := range rows {
 		weights, err := loadbalancer.Weigh(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, variables, backend, weight)
 		switch other, twice := by[row.Protocol]; {
 		case errors.Is(err, loadbalancer.ErrNoSuchBackend):
 			continue
+		case errors.Is(err, loadbalancer.ErrBadWeight):
+			return nil, fmt.Errorf("%w: %w", admin.ErrBadRequest, err)
 		case err != nil:
 			return nil, err
 		case twice:
 			return nil, fmt.Errorf("%w: %s and %s have this name and backend %s; say which by its _uuid", admin.ErrBadRequest, other, row.UUID, backend)
 		}
 		by[row.Protocol] = row.UUID
-		out = append(out, weighing{row, weights})
+		out[row.UUID] = weights
 	}
 	if len(out) == 0 {
 		hint := ""

@@ -19,11 +19,14 @@ const OptionWeights = optionWeights
 // it to be taken out.
 var ErrNoSuchBackend = errors.New("no such backend")
 
+// ErrBadWeight means that a weight is too large.
+var ErrBadWeight = errors.New("bad weight")
+
 // Weigh is options:sluice-weights of a row with another weight of one of its backends; nil
 // takes it out. It is sorted by address.
 func Weigh(r Row, variables map[string]string, backend netip.AddrPort, weight *uint16) (string, error) {
 	if weight != nil && *weight > maglev.MaxWeight {
-		return "", fmt.Errorf("the weight %d is none from 0 to %d", *weight, maglev.MaxWeight)
+		return "", fmt.Errorf("%w: %d is none from 0 to %d", ErrBadWeight, *weight, maglev.MaxWeight)
 	}
 	weights, err := parseWeights(r.Options[optionWeights])
 	if err != nil {

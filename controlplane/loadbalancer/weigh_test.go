@@ -21,7 +21,7 @@ func TestWeigh(t *testing.T) {
 		{name: "another port", backend: "10.0.0.2:81", weight: &zero, wrong: "no such backend"},
 		{name: "taken out of what has left", was: "10.0.0.9:80=0", backend: "10.0.0.9:80", want: ""},
 		{name: "drained after it has left", was: "10.0.0.9:80=1", backend: "10.0.0.9:80", weight: &zero, wrong: "no such backend"},
-		{name: "too much", backend: "10.0.0.2:80", weight: &large, wrong: "the weight 257 is none from 0 to 256"},
+		{name: "too much", backend: "10.0.0.2:80", weight: &large, wrong: "bad weight: 257 is none from 0 to 256"},
 		{name: "what is there cannot be read", was: "x=1", backend: "10.0.0.2:80", weight: &zero, wrong: `options:sluice-weights: backend "x": no IP address`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -25,26 +25,45 @@ func (r *Rows) BalancersNamed(name string) []LoadBalancer {
 	return out
 }
 
+// ErrChanged means that somebody else has changed a row since it was read.
+var ErrChanged = errors.New("somebody else has changed it meanwhile")
+
+// BalancerOptions are the values of one key of Load_Balancer.options that rows get, by
+// _uuid; an empty one removes the key.
+type BalancerOptions map[UUID]string
+
 // SetBalancerOption writes a key of Load_Balancer.options in the Northbound database, for
-// people who ask for it; an empty value removes it. It fails if somebody else has changed
-// the options since b was read.
-func (f *Follower) SetBalancerOption(ctx context.Context, b LoadBalancer, key, value string) error {
+// people who ask for it: in all rows, or in none. It fails with ErrChanged if somebody else
+// has changed the options of one since it was read.
+func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, key string, values BalancerOptions) error {
 	f.mu.Lock()
 	src := f.nb
 	f.mu.Unlock()
 	if src == nil {
 		return errors.New("there is no session with the Northbound database (ovn.nb)")
 	}
-	// Not the column's, but of selection_fields.
-	before := maps.Clone(b.Options)
-	delete(before, optionHashFields)
-	write := ovsdb.SetKeys(nb.LoadBalancerTable, string(b.UUID), "options", map[string]string{key: value})
-	if value == "" {
-		write = ovsdb.DeleteKeys(nb.LoadBalancerTable, string(b.UUID), "options", key)
+	var operations []ovsdb.Operation
+	for _, b := range rows {
+		value, ok := values[b.UUID]
+		if !ok {
+			continue
+		}
+		// Not the column's, but of selection_fields.
+		before := maps.Clone(b.Options)
+		delete(before, optionHashFields)
+		write := ovsdb.SetKeys(nb.LoadBalancerTable, string(b.UUID), "options", map[string]string{key: value})
+		if value == "" {
+			write = ovsdb.DeleteKeys(nb.LoadBalancerTable, string(b.UUID), "options", key)
+		}
+		operations = append(operations, ovsdb.Wait(&nb.LoadBalancer{UUID: string(b.UUID), Options: before}, "options"), write)
 	}
-	_, err := src.session.Transact(ctx, ovsdb.Wait(&nb.LoadBalancer{UUID: string(b.UUID), Options: before}, "options"), write)
+	_, err := src.session.Transact(ctx, operations...)
+	var refused *ovsdb.OperationError
+	if errors.As(err, &refused) && refused.Op == "wait" {
+		err = ErrChanged
+	}
 	if err != nil {
-		return fmt.Errorf("write options:%s of Load_Balancer %s: %w", key, cmp.Or(b.Name, string(b.UUID)), err)
+		return fmt.Errorf("write options:%s of Load_Balancer: %w", key, err)
 	}
 	return nil
 }

@@ -1,7 +1,10 @@
 package ovn
 
 import (
+	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -123,4 +126,48 @@ func TestFollowerMeanwhile(t *testing.T) {
 	}
 	l.vs("set", "Open_vSwitch", ".", "external_ids:ovn-remote="+l.remote("sb"))
 	w.until("the return", func() bool { return nat() == 2 })
+}
+
+// Options of load balancers are written in all rows or in none, and not over what somebody
+// else has written since they were read.
+func TestSetBalancerOption(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1")
+	for _, protocol := range []string{"tcp", "udp"} {
+		l.nb("create", "load_balancer", "name=web", "protocol="+protocol, `vips:"10.99.0.1:80"="10.10.0.5:8080"`, "options:reject=true")
+		l.nb("lr-lb-add", "r1", strings.TrimSpace(l.nb("--bare", "--columns=_uuid", "find", "load_balancer", "protocol="+protocol)))
+	}
+	w := l.follow(Config{Northbound: l.remote("nb"), Needs: Needs{LoadBalancing: true}})
+	var rows []LoadBalancer
+	until := func(what string, options map[string]string) {
+		w.until(what, func() bool {
+			w.View(func(r *Rows) { rows = r.BalancersNamed("web") })
+			return len(rows) == 2 && maps.Equal(rows[0].Options, options) && maps.Equal(rows[1].Options, options)
+		})
+	}
+	set := func(value string) error {
+		return w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: value, rows[1].UUID: value})
+	}
+	until("two rows", map[string]string{"reject": "true"})
+	if err := set("a"); err != nil {
+		t.Fatal(err)
+	}
+	until("both written", map[string]string{"reject": "true", "sluice-weights": "a"})
+	// Of the second row somebody else changes an option.
+	l.nb("set", "load_balancer", string(rows[1].UUID), "options:reject=false")
+	if err := set("b"); !errors.Is(err, ErrChanged) {
+		t.Errorf("%v", err)
+	}
+	l.nb("set", "load_balancer", string(rows[1].UUID), "options:reject=true")
+	until("none written", map[string]string{"reject": "true", "sluice-weights": "a"})
+	if err := set(""); err != nil {
+		t.Fatal(err)
+	}
+	until("both removed", map[string]string{"reject": "true"})
+	// What somebody else does with one that is not named does not matter.
+	l.nb("set", "load_balancer", string(rows[1].UUID), "options:reject=false")
+	if err := w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: "c"}); err != nil {
+		t.Error(err)
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/backend"
@@ -203,7 +205,7 @@ func TestShow(t *testing.T) {
 	w := shared(t)
 	vip := netip.MustParseAddr("fd00:99::13")
 	at := w.web(vip)
-	const be2 = "[fd00:10::22]:8080"
+	const be1, be2, be3 = "[fd00:10::21]:8080", "[fd00:10::22]:8080", "[fd00:10::23]:8080"
 	if out, err := w.Exec(w.Context(), "a1", w.sluicectl(), "lb", "drain", "lb tcp "+at, be2); err != nil {
 		t.Fatal(err, out)
 	}
@@ -247,12 +249,24 @@ func TestShow(t *testing.T) {
 	if slots != here.Slots || flows != 12 {
 		t.Errorf("%d of %d slots and %d of 12 flows: %+v", slots, here.Slots, flows, here.Backends)
 	}
-	if out, err := w.Exec(w.Context(), "a2", w.sluicectl(), "lb", "undrain", "lb tcp "+at, be2); err != nil {
-		t.Fatal(err, out)
+	// Both nodes write at a time, of several backends.
+	for range 5 {
+		var all errgroup.Group
+		for _, one := range []struct{ node, verb, backend string }{{"a1", "undrain", be2}, {"a2", "drain", be1}, {"a1", "drain", be3}} {
+			all.Go(func() error {
+				if out, err := w.Exec(w.Context(), one.node, w.sluicectl(), "lb", one.verb, "lb tcp "+at, one.backend); err != nil {
+					return fmt.Errorf("%+v: %w\n%s", one, err, out)
+				}
+				return nil
+			})
+		}
+		if err := all.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
-	w.eventually("be2 is back", func() error {
+	w.eventually("be2 is back, and the others have drained", func() error {
 		v, err := show("a1")
-		if err != nil || v.Backends[1].State != status.BackendUp {
+		if err != nil || v.Backends[0].State != status.BackendDraining || v.Backends[1].State != status.BackendUp || v.Backends[2].State != status.BackendDraining {
 			return fmt.Errorf("%+v (%w)", v, err)
 		}
 		return nil
