@@ -10,23 +10,14 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// endedFlows are the VIPs with backends whose flows end (Load_Balancer.options:ct_flush).
-type endedFlows map[intent.VIPKey]map[backendKey]bool
+// flushes tells whether a VIP's flows end with their backends (Load_Balancer.options:ct_flush).
+func flushes(v bpfVip) bool { return bpfVipFlags(v.Flags)&bpfVipFlagsVIP_FLUSH != 0 }
 
-// add takes note of the backends that a VIP had and has no more.
-func (e *endedFlows) add(vip intent.VIPKey, had, has []backendKey) {
-	for _, b := range had {
-		if slices.Contains(has, b) {
-			continue
-		}
-		if *e == nil {
-			*e = endedFlows{}
-		}
-		if (*e)[vip] == nil {
-			(*e)[vip] = map[backendKey]bool{}
-		}
-		(*e)[vip][b] = true
-	}
+// leaves tells whether flows of a VIP that has them end have to be looked for: a backend has
+// left it, or may have before it had them end.
+func (b *balancing) leaves(old, now bpfVip) bool {
+	has := b.members(now.Table)
+	return !flushes(old) || slices.ContainsFunc(b.members(old.Table), func(had backendKey) bool { return !slices.Contains(has, had) })
 }
 
 // ends of a client's flow are its VIP and its backend. A VIP of all ports, whose backends are
@@ -34,48 +25,48 @@ func (e *endedFlows) add(vip intent.VIPKey, had, has []backendKey) {
 func (b *balancing) ends(f Flow) (intent.VIPKey, backendKey) {
 	vip := intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: f.Key.Dst.Addr(), Port: f.Key.Dst.Port()}
 	backend := backendKey{vip.VNI, vip.Protocol, f.Becomes.Addr(), f.Becomes.Port()}
-	if _, ok := b.vips[vipKernelKey(vip)]; !ok && b.ended[vip] == nil {
+	if _, ok := b.vips[vipKernelKey(vip)]; !ok {
 		vip.Port, backend.port = 0, 0
 	}
 	return vip, backend
 }
 
-// endFlows ends what is to end. What fails is tried again with the next row.
+// endFlows ends the flows of VIPs that lead to none of their backends, if some are to end.
+// What fails is tried again with the next row.
 func (s *store) endFlows() error {
 	if len(s.lb.ended) == 0 {
 		return nil
 	}
-	err := s.endWhich(func(vip intent.VIPKey, backend backendKey) bool { return s.lb.ended[vip][backend] })
+	has := map[intent.VIPKey]map[backendKey]bool{}
+	for k := range s.lb.ended {
+		key := vipKey(k)
+		has[key] = map[backendKey]bool{}
+		for _, b := range s.lb.members(s.lb.vips[k].Table) {
+			has[key][b] = true
+		}
+	}
+	err := s.endWhich(func(vip intent.VIPKey, backend backendKey) bool {
+		its, ends := has[vip]
+		return ends && !its[backend]
+	})
 	if err == nil {
-		s.lb.ended = nil
+		clear(s.lb.ended)
 	}
 	return err
 }
 
-// endLeft ends what another process has left: flows to backends that are none of their VIP's,
-// which has them end. It may have written the VIP and ended before it came to its flows.
+// endLeft ends what another process has left: it may have written a VIP and ended before it
+// came to its flows.
 func (s *store) endLeft() error {
 	if s.readOnly {
 		return nil
 	}
-	has := map[intent.VIPKey]map[backendKey]bool{}
 	for k, v := range s.lb.vips {
-		if bpfVipFlags(v.Flags)&bpfVipFlagsVIP_FLUSH == 0 {
-			continue
-		}
-		key := vipKey(k)
-		has[key] = map[backendKey]bool{}
-		for _, b := range s.lb.members(v.Table) {
-			has[key][b] = true
+		if flushes(v) {
+			s.lb.ended[k] = true
 		}
 	}
-	if len(has) == 0 {
-		return nil
-	}
-	return s.endWhich(func(vip intent.VIPKey, backend backendKey) bool {
-		its, ends := has[vip]
-		return ends && !its[backend]
-	})
+	return s.endFlows()
 }
 
 // endWhich removes the rows of flows from VIPs to backends, in both directions.

@@ -43,8 +43,8 @@ type balancing struct {
 	// born are the addresses with VIPs.
 	born map[intent.RouteKey]birth
 	now  func() time.Time
-	// ended is what is to end, until it has.
-	ended endedFlows
+	// ended are the VIPs of which flows are to end, until they have.
+	ended map[bpfVipKey]bool
 	// first: no VIPs were there at the start, and those that there are come now, as far as
 	// is known since began.
 	first bool
@@ -62,7 +62,7 @@ func (s *store) followOlder() {
 
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
-		users: multimap.Map[backendKey, bpfVipKey]{}, crowded: map[backendKey]uint32{}, born: map[intent.RouteKey]birth{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
+		users: multimap.Map[backendKey, bpfVipKey]{}, crowded: map[backendKey]uint32{}, ended: map[bpfVipKey]bool{}, born: map[intent.RouteKey]birth{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
 	b.backends.after, b.stats.after = statsRest, statsRest
 	return b
 }
@@ -209,8 +209,8 @@ func (s *store) applyVIP(v intent.VIP) error {
 		return joinRelease(err, s.releaseTable(row.Table))
 	}
 	s.lb.vips[k] = row
-	if v.Flush {
-		s.lb.ended.add(v.Key, s.lb.members(old.Table), s.lb.members(row.Table))
+	if had && v.Flush && s.lb.leaves(old, row) {
+		s.lb.ended[k] = true
 	}
 	s.lb.use(k, old, row)
 	if !had {
@@ -291,20 +291,45 @@ func (s *store) writeAnswer(member backendKey) error {
 	return s.put(bpfMapAnswersV2, &k, &row)
 }
 
-// Delete removes rows. Flows that are known go on, unless the VIP says that they end.
+// Delete removes rows. Flows that are known go on, unless the VIP says that they end: that
+// is before it goes, since nothing tells of it after that.
 func (v *VIPs) Delete(_ context.Context, keys []intent.VIPKey) []error {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	var out results
-	for i, k := range keys {
-		if err := v.s.deleteVIP(k); err != nil {
-			out.set(len(keys), i, fmt.Errorf("VIP %s: %w", k, err))
+	failed := func(i int, err error) {
+		if err != nil {
+			out.set(len(keys), i, fmt.Errorf("VIP %s: %w", keys[i], err))
 		}
 	}
-	if err := v.s.endFlows(); err != nil {
-		out.set(len(keys), 0, err)
+	for i, k := range keys {
+		failed(i, v.s.emptyVIP(k))
+	}
+	ended := v.s.endFlows()
+	for i, k := range keys {
+		if v.s.lb.ended[vipKernelKey(k)] {
+			failed(i, ended)
+			continue
+		}
+		failed(i, v.s.deleteVIP(k))
 	}
 	return out
+}
+
+// emptyVIP has the flows of a VIP be to end that says so, and no more of them begin.
+func (s *store) emptyVIP(key intent.VIPKey) error {
+	k := vipKernelKey(key)
+	old, had := s.lb.vips[k]
+	if !had || !flushes(old) {
+		return nil
+	}
+	row := bpfVip{Stats: old.Stats, Flags: uint16(bpfVipFlagsVIP_OVN | bpfVipFlagsVIP_FLUSH)}
+	if err := s.put(bpfMapVipsV2, &k, &row); err != nil {
+		return err
+	}
+	s.lb.vips[k], s.lb.ended[k] = row, true
+	s.lb.use(k, old, row)
+	return errors.Join(s.writeAnswers(old.Table), s.releaseTable(old.Table))
 }
 
 func (s *store) deleteVIP(key intent.VIPKey) error {
@@ -319,9 +344,6 @@ func (s *store) deleteVIP(key intent.VIPKey) error {
 	delete(s.lb.vips, k)
 	s.lb.stats.release(old.Stats)
 	s.lb.unborn(key)
-	if bpfVipFlags(old.Flags)&bpfVipFlagsVIP_FLUSH != 0 {
-		s.lb.ended.add(key, s.lb.members(old.Table), nil)
-	}
 	s.lb.use(k, old, bpfVip{})
 	s.vrfs.countVIP(key.VNI, -1)
 	return errors.Join(s.writeAnswers(old.Table), s.releaseTable(old.Table))

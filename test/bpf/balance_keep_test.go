@@ -149,5 +149,17 @@ func TestBalanceFlush(t *testing.T) {
 		if now := goes(90, 0, "A"); now != ends[90][0] {
 			t.Errorf("a flow of another VIP went from %s to %s", ends[90][0], now)
 		}
+		// A VIP that gets it later has those end whose backend has left it before.
+		left := 0
+		for _, b := range ends[90] {
+			if b.Addr() == all[2].Addr {
+				left++
+			}
+		}
+		want = len(rowsOf(t, raw(t, dir, "flows_v3"))) - 2*left
+		put(90, true, all[0], drained)
+		if got := len(rowsOf(t, raw(t, dir, "flows_v3"))); got != want || left == 0 {
+			t.Errorf("%d rows of flows when %d were to end; want %d", got, left, want)
+		}
 	}
 }

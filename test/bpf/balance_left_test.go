@@ -205,6 +205,18 @@ func TestBalanceFlushOfAll(t *testing.T) {
 					t.Errorf("a flow to %s is left", f.Becomes)
 				}
 			}
+			// It was to remove the VIP: it has taken its table, and is killed then.
+			apply(t, d.VIPs(), vips(ovn.ByOVN()))
+			for key, row := range left {
+				if err := m.Put([]byte(key), row); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.Close()
+			d = load(t, ebpf.Config{Dir: dir, Node: node()})
+			if n := flows(d); n != 0 {
+				t.Errorf("of a VIP that was to be removed %d rows are left", n)
+			}
 		})
 	}
 }
