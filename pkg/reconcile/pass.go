@@ -255,7 +255,8 @@ func (t *Table[K, V]) fail(k K, err error) {
 	f.err = err
 	f.attempts++
 	delay := t.opts.Backoff << min(f.attempts-1, 16)
-	f.retry = t.now().Add(min(delay, t.opts.MaxBackoff))
+	f.tried = t.now()
+	f.retry = f.tried.Add(min(delay, t.opts.MaxBackoff))
 }
 
 // nextRetry is when the next failed key is due; zero when none is.

@@ -159,6 +159,29 @@ func TestFailureIsRetriedAndStopsNobody(t *testing.T) {
 	}
 }
 
+// What has failed for long is tried again soon when something else has changed, and not in a
+// loop where that is what trying it does.
+func TestRelistRetries(t *testing.T) {
+	m := newMemory("a", nil)
+	m.fail["a"] = errors.New("not yet")
+	tab := NewTable("a", m, TableOptions[string, int]{Backoff: time.Minute})
+	now := time.Now()
+	tab.now = func() time.Time { return now }
+	p := NewPipeline(PipelineOptions{Log: quiet()}, tab)
+	p.Update(func() { tab.Set(map[string]int{"a": 1}) })
+	p.Pass(t.Context())
+	delete(m.fail, "a")
+	p.Update(tab.Relist)
+	if next := p.Pass(t.Context()); m.rows["a"] == 1 || next > time.Second {
+		t.Errorf("at once it is tried: %v; retry in %v", m.rows, next)
+	}
+	now = now.Add(time.Second)
+	p.Pass(t.Context())
+	if m.rows["a"] != 1 {
+		t.Error("not retried")
+	}
+}
+
 func TestGateAddsAndWithdraws(t *testing.T) {
 	var journal []string
 	routes, announce := newMemory("routes", &journal), newMemory("announce", &journal)

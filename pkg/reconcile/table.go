@@ -76,8 +76,13 @@ type Table[K, V comparable] struct {
 type failure struct {
 	err      error
 	attempts int
+	tried    time.Time
 	retry    time.Time
 }
+
+// retryAfterRelist is after how long at least a key that has failed is tried again when
+// something else has changed: that may be what it waited for, or what trying it does.
+const retryAfterRelist = time.Second
 
 // NewTable returns an empty table. Nothing is read before the first pass.
 func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptions[K, V]) *Table[K, V] {
@@ -131,9 +136,17 @@ func (t *Table[K, V]) Touch(keys ...K) {
 	}
 }
 
-// Relist has the actual side read back in the next pass. Call it inside
-// Pipeline.Update.
-func (t *Table[K, V]) Relist() { t.listed = false; t.listNo++ }
+// Relist has the actual side read back in the next pass, and what has failed tried again
+// soon: somebody else has changed something. Call it inside Pipeline.Update.
+func (t *Table[K, V]) Relist() {
+	t.listed = false
+	t.listNo++
+	for _, f := range t.failed {
+		if soon := f.tried.Add(retryAfterRelist); soon.Before(f.retry) {
+			f.retry = soon
+		}
+	}
+}
 
 // TouchWhere is Touch for the wanted rows that match. Call it inside
 // Pipeline.Update.
