@@ -18,7 +18,7 @@ import (
 func lbCommand(o *options) *cobra.Command {
 	c := &cobra.Command{Use: "lb", Short: "Load balancers of OVN, and what serves their VIPs"}
 	c.AddCommand(vrfList[[]status.VIP]{
-		use: "list", short: "All VIPs with their path, its reason and their backends", write: writeVIPs,
+		use: "list", short: "All VIPs with their path, its reason and their backends", long: longVIPs, write: writeVIPs,
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) {
 			return admin.Call(c.Context(), admin.NewClient(o.socket), admin.ListVIPs, admin.VRFSelector{VNI: vni})
 		},
@@ -35,6 +35,10 @@ func lbCommand(o *options) *cobra.Command {
 }
 
 const (
+	longVIPs = `All VIPs with their path, its reason and their backends. What cannot be read of a load balancer is in
+'sluicectl status'.
+
+The scope is the VNI of a router's VRF, for packets from the fabric, or the name of a switch, for those of its machines here.`
 	longBackends = `All backends with their state, slots of the table and known flows. Every VIP has its slots and its
 flows; NEW FLOWS and BYTES are a backend's of all VIPs of the VRF or switch, since it was added. Flows and
 counters are this node's: what enters the cloud elsewhere is counted there.

@@ -19,10 +19,10 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	handleList(s, d, admin.ListVRFs, []status.VRF{}, func(ctx context.Context, n *node, _ admin.Nothing) ([]status.VRF, error) { return n.vrfs(ctx) })
 	handle(s, d, admin.GetVRF, func(ctx context.Context, n *node, q admin.VRFSelector) (status.VRF, error) { return n.vrf(ctx, q.VNI) })
 	admin.Handle(s, admin.ListVIPs, func(_ context.Context, q admin.VRFSelector) ([]status.VIP, error) {
-		return ask(d, func(b balancer) ([]status.VIP, error) { return b.list(q.VNI), nil })
+		return ask(d, q.VNI, func(b balancer) ([]status.VIP, error) { return b.list(q.VNI), nil })
 	})
 	admin.Handle(s, admin.ListBackends, func(_ context.Context, q admin.VRFSelector) ([]status.VIP, error) {
-		return ask(d, func(b balancer) ([]status.VIP, error) { return b.backends(q.VNI) })
+		return ask(d, q.VNI, func(b balancer) ([]status.VIP, error) { return b.backends(q.VNI) })
 	})
 	admin.Handle(s, admin.ListFlows, func(_ context.Context, q admin.VRFSelector) (status.Flows, error) { return d.flows(q.VNI) })
 	admin.Handle(s, admin.ListMachines, func(context.Context, admin.Nothing) ([]status.Machine, error) { return d.clients.machines(), nil })

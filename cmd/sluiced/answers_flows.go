@@ -37,7 +37,7 @@ func (c *flowChoice) takes(f ebpf.Flow) bool {
 // flows lists the flows to VIPs of one VRF or switch, or of all for 0, as far as an answer has
 // room, and tells how many there are.
 func (d *daemon) flows(vni intent.VNI) (status.Flows, error) {
-	all, err := d.balancers()
+	all, err := d.balancersOf(vni)
 	out, c := status.Flows{Flows: []status.Flow{}}, flowChoice{vni: vni, most: mostFlows}
 	for _, b := range all {
 		list, failed := b.dp.Reader().Flows(math.MaxInt, c.takes)

@@ -24,13 +24,7 @@ func (n *node) routesOf(ctx context.Context, vni intent.VNI) ([]status.Route, er
 	if vni == 0 || len(routes) > 0 {
 		return routes, nil
 	}
-	wanted, actual := n.tables.VRFs.Rows()
-	_, asked := wanted[vni]
-	_, held := actual[vni]
-	if !asked && !held {
-		return nil, noVRF(vni)
-	}
-	return routes, nil
+	return routes, n.lacks(vni)
 }
 
 // routesAndSessions are the routes, announced only where a neighbour takes them.

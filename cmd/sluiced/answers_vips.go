@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -58,9 +59,19 @@ func (d *daemon) balancers() ([]balancer, error) {
 	return out, nil
 }
 
-// ask joins what all balancers of the node answer.
-func ask[T any](d *daemon, answer func(balancer) ([]T, error)) ([]T, error) {
+// balancersOf are balancers, if the VRF that is asked about is one of this node; 0 is none.
+func (d *daemon) balancersOf(vni intent.VNI) ([]balancer, error) {
 	all, err := d.balancers()
+	if vni == 0 || err != nil || slices.ContainsFunc(all, func(b balancer) bool { return len(b.list(vni)) > 0 }) {
+		return all, err
+	}
+	n, err := d.present()
+	return all, cmp.Or(err, n.lacks(vni))
+}
+
+// ask joins what all balancers of the node answer about a VRF, or about all for 0.
+func ask[T any](d *daemon, vni intent.VNI, answer func(balancer) ([]T, error)) ([]T, error) {
+	all, err := d.balancersOf(vni)
 	out := []T{}
 	for _, b := range all {
 		some, failed := answer(b)

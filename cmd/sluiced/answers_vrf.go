@@ -83,6 +83,20 @@ func noVRF(vni intent.VNI) error {
 	return fmt.Errorf("VRF %s: %w on this node; 'sluicectl status' shows gateways with errors, 'sluicectl explain' why packets do not go", vni, admin.ErrNotFound)
 }
 
+// lacks is the error of a VRF that there is none of; n may be nil.
+func (n *node) lacks(vni intent.VNI) error {
+	if n != nil {
+		wanted, actual := n.tables.VRFs.Rows()
+		if _, ok := wanted[vni]; ok {
+			return nil
+		}
+		if _, ok := actual[vni]; ok {
+			return nil
+		}
+	}
+	return noVRF(vni)
+}
+
 func (n *node) traffic() (map[intent.VNI]ebpf.VRFCounters, error) {
 	counters, err := n.dp.Reader().Counters()
 	out := make(map[intent.VNI]ebpf.VRFCounters, len(counters))

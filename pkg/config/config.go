@@ -215,7 +215,8 @@ type LoadBalancing struct {
 	// BackendMetrics has the metrics of each backend served, besides those of each VIP.
 	BackendMetrics bool `yaml:"backendMetrics"`
 	// Clients has what machines of this node send to VIPs of their switches balanced on
-	// their taps, too, on any node. Else OVN balances it.
+	// their taps, too, on any node. Else OVN balances it. To switch it off breaks the
+	// connections of machines that eBPF has balanced.
 	Clients bool `yaml:"clients"`
 	// ACLUnknown is what balances for a machine whose ACLs are not known: ovn or ebpf. ACLs
 	// that name a VIP would see the backend in its place.
