@@ -69,13 +69,13 @@ static __always_inline __be32 addr_last(const __u8 *addr)
 /*
  * An address that a router neither accepts as a source nor forwards to. Link-local
  * addresses are among them (RFC 3927 section 7): 169.254.169.254 of one tenant's
- * site must not be asked at another.
+ * site must not be asked at another. pkg/intent/martian.go has the same.
  */
 static __always_inline int martian4(__be32 addr)
 {
 	__u32 top = bpf_ntohl(addr) >> 24;
 
-	return top == 0 || top == 127 || top >= 224 || bpf_ntohl(addr) >> 16 == 0xa9fe;
+	return top == 0 || top == 127 || top >> 4 == 224 >> 4 || addr == 0xffffffff || bpf_ntohl(addr) >> 16 == 0xa9fe;
 }
 
 static __always_inline int martian6(const __u8 *addr)

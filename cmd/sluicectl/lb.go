@@ -43,7 +43,8 @@ The scope is the VNI of a router's VRF, for packets from the fabric, or the name
 flows; NEW FLOWS and BYTES are a backend's of all VIPs of the VRF or switch, since it was added. Flows and
 counters are this node's: what enters the cloud elsewhere is counted there.
 
-The state is up, draining (its weight is 0), or down, as Service_Monitor says.`
+The state is up, draining (its weight is 0; not where OVN balances, which has no weights), or down, as
+Service_Monitor says.`
 	longFlows = `Flows to VIPs that this node knows, and their backends: of a switch those of the machines here. The
 state is opening, before the client's second packet; open; or ending, after a FIN or RST. IDLE is for how long
 the client has sent nothing.`
@@ -116,20 +117,12 @@ func lbShow(o *options) *cobra.Command {
 	return c
 }
 
-// scopeOf is where a VIP is one, in words.
-func scopeOf(v status.VIP) string {
-	if v.Switch != "" {
-		return v.Scope()
-	}
-	return "VRF " + v.Scope()
-}
-
 func showVIPs(w io.Writer, vips []status.VIP) error {
 	for i, v := range vips {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s/%s of %s in %s\n", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.LoadBalancer, scopeOf(v))
+		fmt.Fprintf(w, "%s/%s of %s in %s\n", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.LoadBalancer, v.Where())
 		fmt.Fprintf(w, "path:  %s (%s%s)\n", v.Path, v.Reason, detail(v.ReasonDetail))
 		fmt.Fprintf(w, "state: %s%s\n", vipState(v), detail(v.Error))
 		if v.Affinity != 0 {
@@ -167,14 +160,14 @@ func vipState(v status.VIP) string {
 }
 
 func writeBackends(w io.Writer, vips []status.VIP) error {
-	t := output.Table{Header: []string{"SCOPE", "VIP", "PROTOCOL", "BACKEND", "WEIGHT", "STATE", "SLOTS", "FLOWS", "NEW FLOWS", "BYTES IN", "BYTES OUT"}}
+	t := output.Table{Header: []string{"SCOPE", "VIP", "PROTOCOL", "PATH", "BACKEND", "WEIGHT", "STATE", "SLOTS", "FLOWS", "NEW FLOWS", "BYTES IN", "BYTES OUT"}}
 	for _, v := range vips {
 		for _, b := range v.Backends {
 			began, in, out := "-", "-", "-"
 			if b.Traffic != nil {
 				began, in, out = fmt.Sprint(b.Traffic.Flows), fmt.Sprint(b.Traffic.ToBackends.Bytes), fmt.Sprint(b.Traffic.ToClients.Bytes)
 			}
-			t.Add(v.Scope(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), intent.FormatEndpoint(b.Addr, b.Port),
+			t.Add(v.Scope(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), v.Path, intent.FormatEndpoint(b.Addr, b.Port),
 				fmt.Sprint(b.Weight), string(b.State), fmt.Sprint(b.Slots), fmt.Sprint(b.Flows), began, in, out)
 		}
 	}
@@ -298,7 +291,10 @@ func lbDrain(o *options) *cobra.Command {
 		Use: "drain LOADBALANCER BACKEND", Short: "Give a backend no new flows, on all nodes",
 		Long: `Give a backend of a load balancer no new flows, on all nodes: sluiced writes the weight 0
 for it into options:sluice-weights of the Load_Balancer row, in the Northbound database. Flows that are
-known go on. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undrain' takes it back.`,
+known go on. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undrain' takes it back.
+
+OVN has no weights: what has the path ovn goes on to send new flows. This node's VIPs and machines of which that
+is so are named.`,
 		Args: exactArgs("LOADBALANCER", "BACKEND"),
 		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, &weight) },
 	}
@@ -318,7 +314,7 @@ func (o *options) weigh(c *cobra.Command, args []string, weight *uint16) error {
 	if weight != nil && *weight > maglev.MaxWeight {
 		return usagef("--weight %d: a weight is a number from 0 to %d", *weight, maglev.MaxWeight)
 	}
-	_, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.Weigh, admin.WeighRequest{LoadBalancer: args[0], Backend: args[1], Weight: weight})
+	weighed, err := admin.Call(c.Context(), admin.NewClient(o.socket), admin.Weigh, admin.WeighRequest{LoadBalancer: args[0], Backend: args[1], Weight: weight})
 	if err != nil {
 		return err
 	}
@@ -326,6 +322,11 @@ func (o *options) weigh(c *cobra.Command, args []string, weight *uint16) error {
 	if weight != nil {
 		has = fmt.Sprintf("the weight %d", *weight)
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s of %s has %s, on all nodes\n", args[1], args[0], has)
-	return err
+	if _, err = fmt.Fprintf(c.OutOrStdout(), "%s of %s has %s, on all nodes\n", args[1], args[0], has); err != nil {
+		return err
+	}
+	for _, what := range weighed.ByOVN {
+		fmt.Fprintf(c.ErrOrStderr(), "sluicectl: OVN balances %s, and has no weights: the backend gets new flows as before\n", what)
+	}
+	return nil
 }

@@ -107,7 +107,7 @@ func backendsOf(b evpn.Balanced) []status.VIPBackend {
 		switch {
 		case x.Down:
 			state = status.BackendDown
-		case x.Weight == 0:
+		case x.Weight == 0 && b.Choice.Path == loadbalancer.PathEBPF:
 			state = status.BackendDraining
 		}
 		out = append(out, status.VIPBackend{Addr: x.Address.Addr(), Port: x.Address.Port(), Weight: x.Weight, State: state})
@@ -128,7 +128,8 @@ func (b balancer) backends(vni intent.VNI) ([]status.VIP, error) {
 		if served && !row.OVN {
 			hash, slots, err := ebpf.TableOf(row)
 			if err != nil {
-				return nil, fmt.Errorf("VIP %s: %w", row.Key, err)
+				v.State, v.Error = status.Error, err.Error()
+				continue
 			}
 			v.TableHash = fmt.Sprintf("%016x", hash)
 			for j, b := range v.Backends {

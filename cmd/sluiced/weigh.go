@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
@@ -15,17 +17,17 @@ import (
 )
 
 // weigh writes the weight of a backend where all nodes read it.
-func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Nothing, error) {
+func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Weighed, error) {
 	backend, err := loadbalancer.ParseBackend(q.Backend)
 	if err != nil {
-		return admin.Nothing{}, fmt.Errorf("%w: backend %w", admin.ErrBadRequest, err)
+		return admin.Weighed{}, fmt.Errorf("%w: backend %w", admin.ErrBadRequest, err)
 	}
 	for {
 		var rows []ovn.LoadBalancer
 		var variables map[string]string
 		d.follower.View(func(r *ovn.Rows) { rows, variables = r.BalancersNamed(q.LoadBalancer), r.TemplateVariables() })
 		if len(rows) == 0 {
-			return admin.Nothing{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
+			return admin.Weighed{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
 		}
 		weights, err := weighings(rows, variables, backend, q.Weight)
 		if err == nil {
@@ -36,12 +38,12 @@ func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Nothing
 			continue
 		}
 		if err != nil {
-			return admin.Nothing{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
+			return admin.Weighed{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
 		}
 		for uuid, written := range weights {
 			d.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "uuid", string(uuid), "backend", q.Backend, "weights", written)
 		}
-		return admin.Nothing{}, nil
+		return d.weighed(rows), nil
 	}
 }
 
@@ -62,6 +64,31 @@ func (d *daemon) changed(ctx context.Context, name string, rows []ovn.LoadBalanc
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// weighed tells which VIPs of the rows, and machines with them, do not heed weights.
+func (d *daemon) weighed(rows []ovn.LoadBalancer) admin.Weighed {
+	out := admin.Weighed{ByOVN: []string{}}
+	all, _ := d.balancers() // what it does not serve it says nothing of
+	switches := map[string]bool{}
+	for _, b := range all {
+		for _, v := range b.list(0) {
+			if !slices.ContainsFunc(rows, func(r ovn.LoadBalancer) bool { return v.LoadBalancer == cmp.Or(r.Name, string(r.UUID)) }) {
+				continue
+			}
+			if v.Path == string(loadbalancer.PathOVN) {
+				out.ByOVN = append(out.ByOVN, fmt.Sprintf("VIP %s/%s in %s (%s)", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.Where(), v.Reason))
+				continue
+			}
+			switches[v.Switch] = true
+		}
+	}
+	for _, m := range d.clients.machines() {
+		if m.Switch != "" && switches[m.Switch] && m.Path == string(loadbalancer.PathOVN) {
+			out.ByOVN = append(out.ByOVN, fmt.Sprintf("machine %s on switch %s (%s)", m.Port, m.Switch, m.Reason))
+		}
+	}
+	return out
 }
 
 // weighings are options:sluice-weights for the rows of one name that have the backend:

@@ -104,13 +104,16 @@ func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int,
 		if out.Choice.Path == loadbalancer.PathEBPF && force.of(a) && !v.SkipSNAT {
 			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ForcedSNAT, Detail: "options:lb_force_snat_ip of the router, and no options:skip_snat of the load balancer"}
 		}
-		if intent.Martian(host(a)) {
+		switch {
+		case intent.Martian(host(a)):
 			out.Foreign = true
-			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.MartianVIP, Detail: fmt.Sprintf("nobody forwards to %s", a)}
-		}
-		if g.onProvider(a) {
+		case g.onProvider(a):
 			out.Foreign = true
 			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ProviderVIP, Detail: fmt.Sprintf("%s is on the network of gateway port %s", a, g.Gateway.LogicalPort)}
+		case (slices.Contains(t.nat.sources, a) || t.nat.anySource && g.has(a)) && !t.servesDefault(a.Is4(), *g):
+			// It would have what the router translates come here, and lead nowhere.
+			out.Foreign = true
+			out.Choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.SNATSource, Detail: fmt.Sprintf("%s may be the source of packets that the router translates, and its default next hop is not served by Sluice", a)}
 		}
 		g.VIPs = append(g.VIPs, out)
 	}
@@ -119,8 +122,12 @@ func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int,
 // onProvider tells whether an address is on a network of the gateway port, and not the
 // port's own.
 func (g *GatewayResult) onProvider(a netip.Addr) bool {
-	return !slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Addr() == a }) &&
-		slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Contains(a) })
+	return !g.has(a) && slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Contains(a) })
+}
+
+// has tells whether an address is the gateway port's own.
+func (g *GatewayResult) has(a netip.Addr) bool {
+	return slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Addr() == a })
 }
 
 // outside tells why packets do not get to an address behind the gateway port, and back, as
@@ -194,12 +201,18 @@ func (b *vrfBuild) backends(m member, v intent.VIP) error {
 	var hidden []intent.Backend
 	for _, backend := range v.Backends.All() {
 		key := intent.NewHostKey(b.vni, backend.Addr)
-		route, there := b.tables.Routes[key]
-		if m.Standby || there && route.Kind == intent.RouteLocal || !there && m.exposes(backend.Addr) {
+		if m.Standby {
 			continue
 		}
+		// Subnets of two routers do not overlap.
 		if c, inside := b.overlapping(host(backend.Addr), func(c claim) bool { return c.router == m.router }); inside {
 			return fmt.Errorf("backend %s is in %s of %s, too", backend.Addr, c.prefix, c.object)
+		}
+		switch route, there := b.tables.Routes[key]; {
+		case there && route.Kind == intent.RouteLocal && route.Gateway != m.Gateway.Key && !m.exposes(backend.Addr):
+			return fmt.Errorf("backend %s has an address that is exposed behind gateway %s", backend.Addr, route.Gateway)
+		case there && route.Kind == intent.RouteLocal || !there && m.exposes(backend.Addr):
+			continue
 		}
 		if other, taken := b.tables.BackendRoutes[key]; taken && other.Gateway != m.Gateway.Key {
 			return fmt.Errorf("backend %s has the address of one behind gateway %s", backend.Addr, other.Gateway)

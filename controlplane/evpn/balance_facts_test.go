@@ -57,6 +57,21 @@ func TestBalanceForcedSNAT(t *testing.T) {
 	}
 }
 
+// A VIP that the router translates to is OVN's, and nobody is told of it: it would have the
+// answers to what is translated come here, and go nowhere.
+func TestBalanceOfTranslated(t *testing.T) {
+	for _, external := range []string{"172.24.4.1", "198.51.100.7"} {
+		c := node(false).tenant(1, 1001).balancer("web", map[string]string{external + ":80": "10.10.0.5:8080", "10.99.0.1:80": "10.10.0.5:8080"}, nil)
+		lr := c["nb-r1"].(ovn.LogicalRouter)
+		lr.NAT = []ovn.UUID{"nat"}
+		c = c.put(lr, ovn.NAT{UUID: "nat", Type: "snat", LogicalIP: "10.11.0.0/24", ExternalIP: external})
+		check(t, "VIPs with SNAT to "+external, sorted([]string{
+			"1001 10.99.0.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true",
+			"1001 " + external + ":80/tcp snat-source 1/1 served false, route kind(0) to VIPs false, announced false",
+		}), balanced(compute(c, balancedConfig())))
+	}
+}
+
 // That load balancers of routers cannot be seen is told once, where there is a gateway port.
 func TestBalancersUnknown(t *testing.T) {
 	unknown := "node load-balancers " + reason.BalancersUnknown

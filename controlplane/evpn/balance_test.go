@@ -206,6 +206,14 @@ func TestBalanceHidden(t *testing.T) {
 		}
 		return []string{line("10.99.0.1:80", reason4), line("[fd00::1]:80", reason6)}
 	}
+	// The load balancer is the second router's.
+	onSecond := func(c cloud) cloud {
+		c = c.balancer("web", map[string]string{"10.99.0.1:80": "10.10.0.5:8080", "[fd00::1]:80": "[2001:db8:10::7]:8080"}, nil)
+		lr := c["nb-r1"].(ovn.LogicalRouter)
+		list := lr.LoadBalancers
+		lr.LoadBalancers = nil
+		return c.put(lr, ovn.LogicalRouter{UUID: "nb-r2", LoadBalancers: list})
+	}
 	for _, tt := range []struct {
 		name   string
 		cloud  cloud
@@ -223,6 +231,11 @@ func TestBalanceHidden(t *testing.T) {
 		{"that another router exposes", inside(node(false).tenant(1, 1001).tenant(2, 1001), 1).
 			edit("lrp-in-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:01:00:02 10.11.0.1/24"} }).
 			balancer("web", web, nil), served("backend-outside", "auto"), []string{way6, answers6}},
+		{"that another router exposes, with a machine of that address", inside(node(false).tenant(1, 1001).tenant(2, 1001), 1).
+			edit("lrp-in-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:01:00:02 10.11.0.1/24"} }).
+			edit("vm-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:02:00:05 10.11.0.5"} }).
+			balancer("web", web, nil), served("backend-outside", "auto"), []string{way6, answers6}},
+		{"in a network that another router has exposed before", onSecond(node(false).tenant(1, 1001).tenant(2, 1001)), served("backend-outside", "backend-outside"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tr := compute(tt.cloud, balancedConfig())

@@ -31,10 +31,16 @@ func Choose(v VIP, outside func(netip.Addr) string) Choice {
 	if v.Broken != nil {
 		return Choice{PathOVN, reason.BadLoadBalancer, v.Broken.Error()}
 	}
+	if a := v.Address.Addr(); martian(a) {
+		return Choice{PathOVN, reason.MartianVIP, fmt.Sprintf("nobody forwards to %s", a)}
+	}
 	if v.Path == PathOVN {
 		return Choice{PathOVN, reason.PathConfigured, "options:" + optionPath + " of the load balancer"}
 	}
 	for _, b := range v.Backends {
+		if martian(b.Address.Addr()) {
+			return Choice{PathOVN, reason.MartianVIP, fmt.Sprintf("nobody forwards to backend %s", b.Address.Addr())}
+		}
 		if why := outside(b.Address.Addr()); why != "" {
 			return Choice{PathOVN, reason.BackendOutside, fmt.Sprintf("backend %s is %s", b.Address.Addr(), why)}
 		}
@@ -50,6 +56,8 @@ func Choose(v VIP, outside func(netip.Addr) string) Choice {
 	}
 	return Choice{Path: PathEBPF, Reason: reason.PathAuto}
 }
+
+func martian(a netip.Addr) bool { return intent.Martian(netip.PrefixFrom(a, a.BitLen())) }
 
 // withoutBackends is the option by which OVN does something about packets to a VIP without
 // backends.

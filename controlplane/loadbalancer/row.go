@@ -84,7 +84,8 @@ type VIP struct {
 	SkipSNAT bool
 	// Path is that of the row: PathOVN, or empty for whatever can.
 	Path Path
-	// Broken is what is wrong with an option of the row; OVN balances all of its VIPs then.
+	// Broken is why OVN balances it: an option of the row is wrong, for all of its VIPs, or its
+	// backends have no room in the table.
 	Broken error
 }
 
@@ -140,6 +141,10 @@ func Parse(r Row, variables map[string]string, size int) (vips []VIP, wrong []Wr
 		vips[i].TableSize, vips[i].Broken = ofAll, broken
 		if !r.variable(vips[i].Key) {
 			vips[i].TableSize = ofPlain
+		}
+		if n := len(vips[i].Backends); broken == nil && n > vips[i].TableSize {
+			vips[i].Broken = fmt.Errorf("it has %d backends for a table of %d slots (options:%s)", n, vips[i].TableSize, optionSize)
+			wrong = append(wrong, Wrong{vips[i].Key, vips[i].Broken})
 		}
 		for j, b := range vips[i].Backends {
 			if w, ok := weights[b.Address]; ok {

@@ -77,7 +77,7 @@ func flowOf(k bpfFlowKey, f bpfFlow, now uint32) Flow {
 	out := Flow{
 		Key: flowKeyOf(k), ToVIP: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_TO_BACKEND, Direct: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_DIRECT, OVN: bpfFlowKind(f.Kind) == bpfFlowKindFLOW_OVN,
 		Open: bpfFlowState(f.State)&bpfFlowStateFLOW_OPEN != 0, Ending: bpfFlowState(f.State)&bpfFlowStateFLOW_ENDING != 0,
-		Idle: time.Duration(now-min(now, f.Seen)) * time.Second,
+		Idle: age(now, f.Seen),
 	}
 	if !out.Direct && !out.OVN {
 		port := f.Port
@@ -88,6 +88,9 @@ func flowOf(k bpfFlowKey, f bpfFlow, now uint32) Flow {
 	}
 	return out
 }
+
+// age is for how long a row was not seen. A processor may have seen it a second later than now.
+func age(now, seen uint32) time.Duration { return time.Duration(max(0, int32(now-seen))) * time.Second }
 
 // monotonic is the programs' clock, in seconds.
 func monotonic() (uint32, error) {
@@ -153,7 +156,7 @@ func (r *Reader) Kept(k FlowKey) (netip.AddrPort, time.Duration, error) {
 	if err != nil {
 		return netip.AddrPort{}, 0, mapError(bpfMapAffinityV3, err)
 	}
-	return netip.AddrPortFrom(from16(f.Addr), bePort(f.Port)), time.Duration(now-min(now, f.Seen)) * time.Second, nil
+	return netip.AddrPortFrom(from16(f.Addr), bePort(f.Port)), age(now, f.Seen), nil
 }
 
 // Flows reads the flows that match, at most so many.

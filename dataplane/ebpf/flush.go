@@ -74,7 +74,7 @@ func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
 	var keys []bpfFlowKey
 	_, err := pinned.Walk(s.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
 		if f := flowOf(k, v, 0); f.ToVIP && ends(s.lb.ends(f)) {
-			keys = append(keys, k, kernelFlowKey(FlowKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Src: f.Becomes, Dst: f.Key.Src, Tap: f.Key.Tap}))
+			keys = append(keys, k, f.answers())
 		}
 	})
 	for _, k := range keys {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
-	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -151,7 +150,7 @@ func (v *VIPs) Stats() (map[intent.VIPKey]Balanced, map[BackendKey]Balanced) {
 
 // statsRest is how long a row that counts rests before it is another one's: flows of a VIP
 // or a backend that is gone go on.
-const statsRest = 2 * time.Minute
+const statsRest = intent.FlowIdle
 
 // openStats shares the memory of what is counted.
 func (s *store) openStats() (err error) {

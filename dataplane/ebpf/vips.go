@@ -146,8 +146,11 @@ func (v *VIPs) Apply(_ context.Context, rows []reconcile.Row[intent.VIPKey, inte
 			out.set(len(rows), i, fmt.Errorf("VIP %s: %w", r.Key, err))
 		}
 	}
-	if err := v.s.endFlows(); err != nil {
-		out.set(len(rows), 0, err)
+	ended := v.s.endFlows()
+	for i, r := range rows {
+		if v.s.lb.ended[vipKernelKey(r.Key)] {
+			out.set(len(rows), i, ended)
+		}
 	}
 	return out
 }

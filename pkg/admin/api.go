@@ -43,6 +43,13 @@ type WeighRequest struct {
 	Weight *uint16 `json:"weight"`
 }
 
+// Weighed tells what became of a WeighRequest.
+type Weighed struct {
+	// ByOVN are the VIPs of the load balancer, and the machines, that OVN balances as far as the
+	// node knows, each with its reason: OVN has no weights.
+	ByOVN []string `json:"byOVN"`
+}
+
 // Text is an answer for people.
 type Text struct {
 	Text string `json:"text"`
@@ -68,7 +75,7 @@ var (
 	ExplainVIP = NewEndpoint[status.VIPQuery, status.VIPExplanation]("/v1/vips/explain")
 	// Weigh is "sluicectl lb drain" and "lb undrain": it writes options:sluice-weights in the
 	// Northbound database.
-	Weigh = NewEndpoint[WeighRequest, Nothing]("/v1/vips/weigh")
+	Weigh = NewEndpoint[WeighRequest, Weighed]("/v1/vips/weigh")
 	// ListFlows is "sluicectl lb flows": it lists 10000 at most.
 	ListFlows = NewEndpoint[VRFSelector, status.Flows]("/v1/vips/flows")
 	// ListMachines is "sluicectl lb machines".

@@ -265,9 +265,10 @@ type Sizes struct {
 	VIPs uint32 `yaml:"vips"`
 	// Backends is the number of different backends.
 	Backends uint32 `yaml:"backends"`
-	// Flows is twice the number of flows to VIPs that are known at once. Of more, those
-	// that were not seen for the longest time are forgotten. All of the memory is used
-	// at once: about 150 bytes for each.
+	// Flows is twice the number of flows to VIPs that are known at once: those that are open, and of
+	// each new connection a second some 100, since the rows of closed ones stay for a minute and a
+	// half. Of more, those that were not seen for the longest time are forgotten. All of the memory is
+	// used at once: about 150 bytes for each.
 	Flows uint32 `yaml:"flows"`
 }
 

@@ -45,6 +45,14 @@ type VIP struct {
 // Scope is where it is a VIP: the VRF's VNI, or the switch by its name.
 func (v VIP) Scope() string { return scope(v.VNI, v.Switch) }
 
+// Where is Scope in words.
+func (v VIP) Where() string {
+	if v.Switch != "" {
+		return v.Scope()
+	}
+	return "VRF " + v.Scope()
+}
+
 func scope(vni intent.VNI, on string) string {
 	if on != "" {
 		return "switch " + on

@@ -111,7 +111,12 @@ type FlowEnd struct {
 // the pipeline is viewed.
 func (t *Tables) WaysEnd(within time.Duration) bool {
 	for e := range t.ways.from.until {
-		if t.ways.from.ends(e, within) || t.ways.to.ends(e.host(), within) {
+		if t.ways.from.ends(e, within) {
+			return true
+		}
+	}
+	for k := range t.ways.to.until {
+		if t.ways.to.ends(k, within) {
 			return true
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
+const flowPorts = 36 // in struct flow_key
+
 // Offsets in struct flow.
 const (
 	flowSeen = 4
@@ -113,6 +115,7 @@ func (f *aging) idle() int32 {
 func TestBalanceAges(t *testing.T) {
 	flowsThatAge(t, map[string]func(t *testing.T, f *aging){
 		"idle": flowIsKnown, "quiet server": flowWithQuietServer, "reset": flowIsReset, "lost answers": answersAreLost, "its port again": portAgain, "after a reset": portAgainAfterReset,
+		"swept": flowIsSwept,
 	})
 }
 
@@ -136,6 +139,53 @@ func flowIsKnown(t *testing.T, f *aging) {
 	aged(t, f.dir, f.idle()+20)
 	if to := f.goes("A"); to == f.to {
 		t.Errorf("an idle flow still goes to %s", to)
+	}
+}
+
+// The rows of a flow go when it is not known any more; those of a connection before, when both
+// of its sides have ended it, and not when one has.
+func flowIsSwept(t *testing.T, f *aging) {
+	m := raw(t, f.dir, "flows_v3")
+	swept := func(after int32) (left int) {
+		t.Helper()
+		aged(t, f.dir, after)
+		if err := f.d.SweepFlows(); err != nil {
+			t.Fatal(err)
+		}
+		for key := range rowsOf(t, m) {
+			for _, at := range []int{flowPorts, flowPorts + 2} {
+				if binary.BigEndian.Uint16([]byte(key)[at:]) == f.from.Port() {
+					left++
+				}
+			}
+		}
+		return left
+	}
+	if n := swept(100); n != 2 {
+		t.Errorf("%d rows of a flow that goes on are left", n)
+	}
+	if f.p == intent.TCP {
+		f.goes("F")
+		if n := swept(100); n != 2 {
+			t.Errorf("%d rows of a connection that one side has ended are left", n)
+		}
+		f.answers("F")
+		f.goesOn()
+		if n := swept(50); n != 2 {
+			t.Errorf("%d rows of a connection that has just ended are left", n)
+		}
+		if n := swept(50); n != 0 {
+			t.Errorf("%d rows of a connection that has ended are left", n)
+		}
+		return
+	}
+	if n := swept(f.idle()); n != 0 {
+		t.Errorf("%d rows of a flow that is not known any more are left", n)
+	}
+	for _, fill := range f.d.Fills() {
+		if fill.Map == "flows" && fill.Used != len(rowsOf(t, m)) {
+			t.Errorf("%+v, with %d rows", fill, len(rowsOf(t, m)))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package bpf_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/drop"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
 // etherType is a frame of some other protocol.
@@ -109,4 +111,27 @@ func dropsFromOVN(t *testing.T, dir string, d *ebpf.Dataplane) {
 		out(out4("10.10.0.5", "10.10.0.66"), drop.Blocked, "blocked destination"),
 		out(out4("10.10.0.5", "10.10.0.9"), drop.Hairpin, "back to the same gateway"),
 	})
+}
+
+// The programs and the daemon agree on where no destination of a tenant lies: what is
+// announced is forwarded.
+func TestMartians(t *testing.T) {
+	dir := bpffs(t)
+	balanced(t, dir)
+	tr := tracer(t, dir)
+	for _, text := range []string{
+		"0.0.0.0", "0.255.255.255", "1.0.0.0", "126.255.255.255", "127.0.0.0", "127.255.255.255", "128.0.0.0", "169.253.255.255", "169.254.0.0", "169.254.255.255",
+		"169.255.0.0", "223.255.255.255", "224.0.0.0", "239.255.255.255", "240.0.0.0", "255.255.255.254", "255.255.255.255",
+		"::", "::1", "::2", "::ffff:ffff", "::1:0:0", "::fffe:a00:1", "64:ff9b::1", "fe7f:ffff::1", "fe80::1", "febf::1", "fec0::1", "feff::1", "ff00::", "ff02::1", "fd00:20::9",
+	} {
+		a := netip.MustParseAddr(text)
+		in, to := in4, "10.10.0.5"
+		if a.Is6() {
+			in, to = in6, "fd00:10::5"
+		}
+		redirected, _, _, err := tr.Run(fromFabric(in(text, to)), 1)
+		if martian := intent.Martian(netip.PrefixFrom(a, a.BitLen())); err != nil || redirected == martian {
+			t.Errorf("from %s: redirected %t, martian %t (%v)", a, redirected, martian, err)
+		}
+	}
 }

@@ -21,8 +21,10 @@ func (w *world) probe(at string) {
 	if vip.Is6() {
 		source = "[fd00:10::fe]"
 	}
+	// On a machine that is slower than others a backend is not dead after a second.
+	timeout := fmt.Sprintf("options:timeout=%.0f", lab.Patience().Minutes())
 	args := []string{"--id=@check", "create", "Load_Balancer_Health_Check", fmt.Sprintf("vip=%q", at),
-		"options:interval=1", "options:timeout=1", "options:success_count=1", "options:failure_count=1", "--", "add", "Load_Balancer", name, "health_check", "@check"}
+		"options:interval=1", timeout, "options:success_count=1", "options:failure_count=1", "--", "add", "Load_Balancer", name, "health_check", "@check"}
 	for i, e := range endpoints(vip, backend.HTTPPort) {
 		address := strings.TrimSuffix(e, fmt.Sprintf(":%d", backend.HTTPPort))
 		args = append(args, "--", "set", "Load_Balancer", name, fmt.Sprintf("ip_port_mappings:%q=%q", address, fmt.Sprintf("be%d:%s", i+1, source)))

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+)
+
+// sweepInterval is how often all flows are read for those of the past.
+const sweepInterval = 30 * time.Second
+
+// sweepFlows keeps rows of flows free for those that go on.
+func sweepFlows(ctx context.Context, dp *ebpf.Dataplane, log *slog.Logger) error {
+	tick := time.NewTicker(sweepInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := dp.SweepFlows(); err != nil {
+			log.Warn("flows of the past cannot be removed", "error", err)
+		}
+	}
+}
