@@ -212,11 +212,18 @@ func (s *stream) read() ([]string, error) {
 	return s.lines, s.err
 }
 
+// atOnce is how many connections begin at a time: Open vSwitch of an emulated machine takes
+// seconds to set up the flows of more.
+const atOnce = 10
+
 // streams opens connections, and waits for the first line of each.
 func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *streams {
 	w.Helper()
 	out := &streams{w: w, what: fmt.Sprintf("%s to %s", client, to)}
-	for range n {
+	for i := range n {
+		if i > 0 && i%atOnce == 0 {
+			out.begun(i - atOnce)
+		}
 		s := &stream{}
 		argv := append([]string{"curl", "-gsSN"}, curl...)
 		cmd, err := w.Command(w.Context(), client, append(argv, "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream")...)
@@ -246,6 +253,19 @@ func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *st
 	}
 	out.check()
 	return out
+}
+
+// begun waits for the first line of the connections from one on.
+func (s *streams) begun(from int) {
+	s.w.Helper()
+	for i, one := range s.files[from:] {
+		labtest.Eventually(s.w.T, s.w.Lab, fmt.Sprintf("a line on connection %d of %s", from+i, s.what), func() error {
+			if lines, err := one.read(); len(lines) == 0 && err == nil {
+				return errors.New("none")
+			}
+			return nil
+		})
+	}
 }
 
 // check demands that each connection gets another line, of the same backend as ever; those
