@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -226,6 +227,9 @@ func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *st
 		}
 		s := &stream{}
 		argv := append([]string{"curl", "-gsSN"}, curl...)
+		if len(curl) == 0 { // else it may try again, which takes another port each time
+			argv = append(argv, "--local-port", strconv.Itoa(newPorts(1)))
+		}
 		cmd, err := w.Command(w.Context(), client, append(argv, "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream")...)
 		if err != nil {
 			w.Fatal(err)
