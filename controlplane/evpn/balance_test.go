@@ -235,6 +235,10 @@ func TestBalanceHidden(t *testing.T) {
 			edit("lrp-in-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:01:00:02 10.11.0.1/24"} }).
 			edit("vm-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:02:00:05 10.11.0.5"} }).
 			balancer("web", web, nil), served("backend-outside", "auto"), []string{way6, answers6}},
+		{"that another router's gateway port has", inside(node(false).tenant(1, 1001).tenant(2, 1001), 1).
+			edit("cr-lrp-gw-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:00:00:02 10.11.0.5/30"} }).
+			edit("lrp-gw-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:00:00:02 10.11.0.5/30"} }).
+			balancer("web", web, nil), served("backend-outside", "auto"), []string{way6, answers6}},
 		{"in a network that another router has exposed before", onSecond(node(false).tenant(1, 1001).tenant(2, 1001)), served("backend-outside", "backend-outside"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

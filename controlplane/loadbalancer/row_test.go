@@ -225,6 +225,11 @@ func TestChoose(t *testing.T) {
 		{"tells when it has none", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"event": "true"}}, PathEBPF, reason.PathAuto},
 		{"a bad option", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"sluice-weights": "x"}}, PathOVN, reason.BadLoadBalancer},
 		{"a table that is too small", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80"}, Options: map[string]string{"sluice-m": "7"}}, PathOVN, reason.BadLoadBalancer},
+		{"more backends than slots", Row{VIPs: map[string]string{"10.1.0.1:80": manyBackends(1022)}, Options: map[string]string{"sluice-m": "1021"}}, PathOVN, reason.BadLoadBalancer},
+		{"as many backends as slots", Row{VIPs: map[string]string{"10.1.0.1:80": manyBackends(1021)}, Options: map[string]string{"sluice-m": "1021"}}, PathEBPF, reason.PathAuto},
+		{"link-local", Row{VIPs: map[string]string{"169.254.1.1:80": "10.0.0.1:80"}}, PathOVN, reason.MartianVIP},
+		{"link-local 6", Row{VIPs: map[string]string{"[fe80::1]:80": "[fd00::1]:80"}}, PathOVN, reason.MartianVIP},
+		{"a link-local backend", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80,169.254.7.1:80"}}, PathOVN, reason.MartianVIP},
 		{"asked for", Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:8080"}, Options: map[string]string{"sluice-path": "ovn"}}, PathOVN, reason.PathConfigured},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -237,6 +242,15 @@ func TestChoose(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyBackends are so many ports of one address.
+func manyBackends(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("10.0.0.1:%d", 1000+i))
+	}
+	return strings.Join(out, ",")
 }
 
 // FuzzParse takes a VIP and its backends, weights and the value of a variable.

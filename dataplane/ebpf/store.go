@@ -249,6 +249,13 @@ func (r *results) set(n, i int, err error) {
 	(*r)[i] = err
 }
 
+func (r results) at(i int) error {
+	if r == nil {
+		return nil
+	}
+	return r[i]
+}
+
 // putTrie writes one row of a trie and of its copy.
 func putTrie[K comparable, V any](s *store, name string, copied map[K]V, key K, value V) error {
 	if err := s.t[name].Put(key, value); err != nil {

@@ -14,8 +14,8 @@ import (
 const closedRest = time.Minute
 
 // SweepFlows removes the rows of flows that no program takes for known ones any more, and of
-// connections that both sides have ended. The programs overwrite the longest unseen rows when
-// the map is full; without those of the past it is full of flows that go on alone.
+// connections that both sides have ended: when the map is full, programs overwrite the rows
+// that were not seen for the longest time, and those may be of flows that go on.
 func (d *Dataplane) SweepFlows() error {
 	now, err := monotonic()
 	if err != nil {

@@ -300,21 +300,22 @@ func (v *VIPs) Delete(_ context.Context, keys []intent.VIPKey) []error {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	var out results
-	failed := func(i int, err error) {
-		if err != nil {
-			out.set(len(keys), i, fmt.Errorf("VIP %s: %w", keys[i], err))
-		}
-	}
 	for i, k := range keys {
-		failed(i, v.s.emptyVIP(k))
+		out.set(len(keys), i, v.s.emptyVIP(k))
 	}
 	ended := v.s.endFlows()
 	for i, k := range keys {
-		if v.s.lb.ended[vipKernelKey(k)] {
-			failed(i, ended)
-			continue
+		err := out.at(i)
+		switch {
+		case err != nil: // it keeps its flows, and so its row
+		case v.s.lb.ended[vipKernelKey(k)]:
+			err = ended
+		default:
+			err = v.s.deleteVIP(k)
 		}
-		failed(i, v.s.deleteVIP(k))
+		if err != nil {
+			out.set(len(keys), i, fmt.Errorf("VIP %s: %w", k, err))
+		}
 	}
 	return out
 }

@@ -221,6 +221,13 @@ func TestWaysLingerForFlowsThatGoOn(t *testing.T) {
 		if ends(intent.FlowIdle-time.Second) || !ends(intent.FlowIdle) {
 			t.Error("it is not known when ways end")
 		}
+		// The port of one that is opted out needs no flow that brings its answers.
+		from := maps.Clone(b.ways.from.until)
+		clear(b.ways.from.until)
+		if !ends(intent.FlowIdle) {
+			t.Error("it is not known when ways to backends alone end")
+		}
+		maps.Copy(b.ways.from.until, from)
 		b.later(intent.FlowIdle - time.Minute)
 		used(0, 8080, 0) // a VIP leads there
 		used(1, 8080, time.Hour)
