@@ -3,6 +3,7 @@
 package vm_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/test/vm"
@@ -19,9 +20,10 @@ func TestBench(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := vm.Guest{Kernel: k, Image: image, Modules: modules, MemoryMiB: 2048, Files: map[string]string{
+			g := vm.Guest{Kernel: k, Image: image, MemoryMiB: 2048, Files: map[string]string{
 				"bench": build(t, "bench", "build", "-buildvcs=false", "../bench"),
 			}}
+			g.Modules = append(slices.Clip(modules), "nf_conntrack_netlink") // without it Open vSwitch shows no connections
 			for _, name := range append(clouds, "sluice-lab") {
 				g.Files["bin/"+name] = program(t, name)
 			}
