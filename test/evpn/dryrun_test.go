@@ -2,7 +2,6 @@ package evpn_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
@@ -91,13 +89,13 @@ func (w *world) configFile(node string) string {
 // dryRun runs it and checks that the node is as before.
 func (w *world) dryRun(node, config string, differs bool) status.Plan {
 	w.Helper()
-	before := w.still(node)
+	before := labtest.Still(w, w.Lab, node, w.everything)
 	out, err := w.Exec(w.Context(), node, "sh", "-c", filepath.Join(bin, "sluiced")+" --config "+config+" --dry-run -o json; echo $? >"+config+".rc")
 	if err != nil {
 		w.Fatal(err)
 	}
 	if after := w.everything(node); after != before {
-		w.Errorf("the dry run changed something: %s", firstDifference(before, after))
+		w.Errorf("the dry run changed something: %s", labtest.FirstDifference(before, after))
 	}
 	code, err := os.ReadFile(config + ".rc")
 	if want := map[bool]string{false: "0", true: "3"}[differs]; err != nil || strings.TrimSpace(string(code)) != want {
@@ -132,32 +130,6 @@ ovs-vsctl --columns=trunks,vlan_mode list Port
 ovn-sbctl --columns=name,external_ids list Chassis_Private
 ls -la $SLUICE_BPFFS; ls $OVS_RUNDIR
 find $OVS_RUNDIR/sluice -type f ! -name bgp-trials.json -exec sha256sum {} + 2>&1 || true`)
-}
-
-// still is everything, when nothing of it changes any more by itself: bridges and addresses
-// of a lab that has just come up are not ready yet.
-func (w *world) still(node string) string {
-	w.Helper()
-	var last string
-	w.eventually("nothing changes on "+node, func() error {
-		before := last
-		if last = w.everything(node); before != last {
-			time.Sleep(2 * time.Second) // what detects a duplicate address takes one
-			return errors.New(firstDifference(before, last))
-		}
-		return nil
-	})
-	return last
-}
-
-func firstDifference(a, b string) string {
-	old, now := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for i := range min(len(old), len(now)) {
-		if old[i] != now[i] {
-			return fmt.Sprintf("%q is %q", old[i], now[i])
-		}
-	}
-	return fmt.Sprintf("%d lines are %d", len(old), len(now))
 }
 
 func count(p status.Plan, table, action string) (n int) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/haproxy"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 // A node goes over from neutron-ovn-metadata-agent to Sluice under requests, as
@@ -158,10 +159,10 @@ func (w *world) listeners(node, space string, want int) error {
 // foreign is the namespace that is in the way if the network is to have one.
 func (w *world) planned(node, foreign string, namespaced bool) {
 	w.Helper()
-	before := w.everything(node)
+	before := labtest.Still(w, w.Lab, node, w.everything)
 	out := w.sh(node, filepath.Join(bin, "sluiced")+" --config "+w.configOf(node)+" --dry-run -o json || test $? = 3")
 	if after := w.everything(node); after != before {
-		w.Errorf("the dry run changed something:\n%s\nis\n%s", before, after)
+		w.Errorf("the dry run changed something: %s", labtest.FirstDifference(before, after))
 	}
 	var p status.Plan
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
@@ -218,7 +219,7 @@ func (w *world) adopts(node, space string, a *agent) {
 		w.Helper()
 		return w.exec(node, append([]string{sluicectl(), "adopt", "--config", w.configOf(node)}, args...)...)
 	}
-	before, network := w.everything(node), w.network("red").ID
+	before, network := labtest.Still(w, w.Lab, node, w.everything), w.network("red").ID
 	shown := adopt()
 	for _, want := range []string{"would adopt metadata namespace of network " + network, space, "tap" + network[:10] + "0", fmt.Sprintf("haproxy (%d)", a.haproxy.Process.Pid), "nothing was changed"} {
 		if !strings.Contains(shown, want) {
@@ -226,7 +227,7 @@ func (w *world) adopts(node, space string, a *agent) {
 		}
 	}
 	if after := w.everything(node); after != before {
-		w.Errorf("it was only shown, and changed something:\n%s\nis\n%s", before, after)
+		w.Errorf("it was only shown, and changed something: %s", labtest.FirstDifference(before, after))
 	}
 	if out := adopt("--apply", "--network", network); !strings.HasPrefix(out, "adopted metadata namespace of network "+network) {
 		w.Errorf("adopt: %s", out)

@@ -222,7 +222,7 @@ func TestRequestUnderWayIsAnswered(t *testing.T) {
 		c := w.steered(atRed)
 		fmt.Fprint(c, "GET /openstack HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-begun
-		_ = p.Process.Signal(sig)
+		anew := p.signal(sig)
 		a, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatalf("%v: %v", sig, err)
@@ -231,6 +231,9 @@ func TestRequestUnderWayIsAnswered(t *testing.T) {
 		_ = a.Body.Close()
 		if err != nil || string(text) != "late" {
 			t.Errorf("%v: %q %v", sig, text, err)
+		}
+		if sig == syscall.SIGHUP {
+			anew()
 		}
 		if err := p.end(syscall.SIGTERM); err != nil {
 			t.Errorf("%v: it ended with %v", sig, err)

@@ -279,6 +279,12 @@ func (p *process) ready() {
 // again has it start itself anew, and waits until it has.
 func (p *process) again(s syscall.Signal) {
 	p.w.t.Helper()
+	p.signal(s)()
+}
+
+// signal sends one by which it starts itself anew; what it returns waits until it has.
+func (p *process) signal(s syscall.Signal) (wait func()) {
+	p.w.t.Helper()
 	before, err := p.status()
 	if err != nil {
 		p.w.t.Fatal(err)
@@ -286,6 +292,11 @@ func (p *process) again(s syscall.Signal) {
 	if err := p.Process.Signal(s); err != nil {
 		p.w.t.Fatal(err)
 	}
+	return func() { p.w.t.Helper(); p.isAnew(before) }
+}
+
+func (p *process) isAnew(before status.MetadataProxy) {
+	p.w.t.Helper()
 	eventually(p.w.t, "it has started itself anew", func() bool {
 		now, err := p.status()
 		return err == nil && now.Started.After(before.Started) && now.Ready

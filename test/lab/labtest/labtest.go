@@ -4,15 +4,18 @@ package labtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/test/lab"
 )
@@ -118,6 +121,33 @@ func Eventually(t testing.TB, l *lab.Lab, what string, cond func() error) {
 	if err := l.WaitFor(ctx, what, cond); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Still is what a test reads of a node when nothing of it changes any more by itself:
+// addresses, bridges and databases of a lab are not ready at once.
+func Still(t testing.TB, l *lab.Lab, node string, read func(node string) string) string {
+	t.Helper()
+	var last string
+	Eventually(t, l, "nothing changes on "+node, func() error {
+		before := last
+		if last = read(node); before != last {
+			time.Sleep(2 * time.Second) // what detects a duplicate address takes one
+			return errors.New(FirstDifference(before, last))
+		}
+		return nil
+	})
+	return last
+}
+
+// FirstDifference names the first line in which two texts differ.
+func FirstDifference(a, b string) string {
+	old, now := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(old), len(now)) {
+		if old[i] != now[i] {
+			return fmt.Sprintf("%q is %q", old[i], now[i])
+		}
+	}
+	return fmt.Sprintf("%d lines are %d", len(old), len(now))
 }
 
 // Ping waits until an address answers.
