@@ -244,3 +244,18 @@ func TestLockDiesWithItsProcess(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLockOfOneThatEnds: what a killed process has begun may have its lock for a moment.
+func TestLockOfOneThatEnds(t *testing.T) {
+	dir := t.TempDir()
+	first, err := AcquireLock(dir, "sluiced")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(lockPatience/4, func() { _ = first.Release() })
+	second, err := AcquireLock(dir, "sluiced")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = second.Release()
+}

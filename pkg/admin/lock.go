@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,14 +17,23 @@ import (
 type Lock struct{ f *os.File }
 
 // AcquireLock locks a directory, which it makes with mode 0700 if it is not
-// there, for what is named who. It does not wait: a directory that another process
-// has locked is an error that is ErrLocked.
+// there, for what is named who. A directory that another process has locked for lockPatience
+// is an error that is ErrLocked.
 func AcquireLock(dir, who string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
 	}
-	return lockFile(filepath.Join(dir, "lock"), who)
+	for began := time.Now(); ; time.Sleep(lockPatience / 50) {
+		l, err := lockFile(filepath.Join(dir, "lock"), who)
+		if !errors.Is(err, ErrLocked) || time.Since(began) > lockPatience {
+			return l, err
+		}
+	}
 }
+
+// lockPatience is for what was killed while it began a process: that has the lock, too, until
+// it runs its own program, which on a busy machine takes a moment.
+const lockPatience = time.Second
 
 // lockedError says what else is running.
 type lockedError struct{ who, process, path string }
