@@ -17,14 +17,15 @@ case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 build="git make gcc libc6-dev clang-19 llvm-19 libbpf-dev bpftool ca-certificates"
 lab="openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr gobgpd
   iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl jq tshark iperf3 haproxy"
+checks="prometheus" # promtool
 vm="qemu-system-x86 busybox-static kmod xz-utils mmdebstrap e2fsprogs"
 services="openvswitch-switch ovs-vswitchd ovsdb-server ovn-central ovn-host ovn-controller
-  ovn-northd ovn-ovsdb-server-nb ovn-ovsdb-server-sb frr gobgpd haproxy"
+  ovn-northd ovn-ovsdb-server-nb ovn-ovsdb-server-sb frr gobgpd haproxy prometheus"
 
 case ${1:-test} in
 build) want=$build ;;
 lab) want="$build $lab" ;;
-test | nightly) want="$build $lab $vm" ;;
+test | nightly) want="$build $lab $vm $checks" ;;
 *) echo "usage: $0 [build|lab|test|nightly]" >&2; exit 2 ;;
 esac
 

@@ -17,4 +17,6 @@ go run $staticcheck ./... || rc=1
 go vet -tags guest ./test/... || rc=1
 go run $staticcheck -tags guest ./test/... || rc=1
 go run ./tools/layers || rc=1
+promtool check rules deploy/prometheus/sluice.rules.yaml || rc=1
+promtool test rules deploy/prometheus/sluice.test.yaml || rc=1
 exit $rc

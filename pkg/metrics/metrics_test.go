@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +104,38 @@ func TestNames(t *testing.T) {
 		}
 		if !strings.HasSuffix(m.Help, ".") {
 			t.Errorf("%s: help is no sentence: %s", m.Name, m.Help)
+		}
+	}
+}
+
+// Rules for Prometheus know the metrics by their names, and their labels.
+func TestRulesAreOfMetrics(t *testing.T) {
+	rules, err := os.ReadFile("../../deploy/prometheus/sluice.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("../../deploy/prometheus/sluice.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string][]string{}
+	for _, m := range List() {
+		labels[m.Name] = m.Labels
+	}
+	for _, name := range regexp.MustCompile(`\bsluice_[a-z0-9_]+`).FindAllString(string(rules), -1) {
+		if _, ok := labels[name]; !ok {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+	series := regexp.MustCompile(`series: '(sluice_[a-z0-9_]+)\{(.*)\}'`).FindAllStringSubmatch(string(tests), -1)
+	if len(series) == 0 {
+		t.Error("no series")
+	}
+	for _, s := range series {
+		for _, l := range regexp.MustCompile(`([a-z]+)="`).FindAllStringSubmatch(s[2], -1) {
+			if target := []string{"instance", "job"}; !slices.Contains(append(target, labels[s[1]]...), l[1]) {
+				t.Errorf("%s has no label %s", s[1], l[1])
+			}
 		}
 	}
 }
