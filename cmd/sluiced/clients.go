@@ -66,7 +66,7 @@ func (c *clientsPart) take(e ovn.Event) {
 		c.found = c.d.taps.found
 		c.translator.SetDevices(c.d.taps.devices)
 	}
-	diff := c.translator.Step(e.Rows, e.Dirty, e.InSync)
+	diff := c.translator.Step(e.Rows, e.Dirty, e.InSync.Remembered())
 	if !c.stepped && c.translator.Stale() {
 		return
 	}

@@ -153,15 +153,9 @@ func tlsFiles(t config.TLS) ovsdb.TLSFiles {
 	return ovsdb.TLSFiles{Cert: t.Certificate, Key: t.PrivateKey, CA: t.CACert}
 }
 
-// northboundPatience is how long after a start routers wait for their NAT rows:
-// less than the speaker waits with End-of-RIB, after which the neighbours give up
-// what they kept. Where NAT has to be known, it is waited for.
-func northboundPatience(c *config.Config) time.Duration {
-	if c.EVPN.NATUnknown == config.NATUnknownHold {
-		return 0
-	}
-	return bgp.DefaultDeferralTime * 2 / 3
-}
+// northboundPatience is how long after a start the Northbound database is waited for: less
+// than the speaker waits with End-of-RIB, after which the neighbours give up what they kept.
+const northboundPatience = bgp.DefaultDeferralTime * 2 / 3
 
 // networkMTU is that of a provider bridge's own device, which Open vSwitch keeps at the
 // least of the bridge's ports.

@@ -71,7 +71,7 @@ type daemon struct {
 }
 
 func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
-	d, err := newFollowing(cfg, log, vrfindex.Open, nil)
+	d, err := newFollowing(cfg, log, vrfindex.Open, nil, cfg.StateDir+"/northbound.json")
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,8 @@ func metricsFailed(log *slog.Logger) func(collector string, err error) {
 
 // newFollowing is the part that follows OVN and computes what it asks for. The
 // VRF indices come from open; transact, when set, takes what would be written to
-// the local Open vSwitch database.
-func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact) (*daemon, error) {
+// the local Open vSwitch database. memory is that of ovn.Config.
+func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact, memory string) (*daemon, error) {
 	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), drainChanged: make(chan struct{}, 1), reg: status.NewRegistry(log), tableSteps: tableSteps{log: log}}
 	needs, err := d.openTranslator(open)
 	if err != nil {
@@ -113,7 +113,8 @@ func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transa
 	}
 	d.follower, err = ovn.NewFollower(ovn.Config{
 		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: tlsFiles(cfg.OVN.TLS),
-		NorthboundPatience: northboundPatience(cfg), SystemID: cfg.OVN.SystemID, InactivityProbe: inactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.takeOVN, Local: d.takeLocal, Logger: log,
+		NorthboundPatience: northboundPatience, NorthboundNeeded: cfg.EVPN.NATUnknown == config.NATUnknownHold, Memory: memory,
+		SystemID: cfg.OVN.SystemID, InactivityProbe: inactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.takeOVN, Local: d.takeLocal, Logger: log,
 	})
 	return d, err
 }

@@ -26,7 +26,7 @@ func followingDaemon(t *testing.T, change func(*config.Config)) *daemon {
 	if change != nil {
 		change(cfg)
 	}
-	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), vrfindex.Open, nil)
+	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), vrfindex.Open, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

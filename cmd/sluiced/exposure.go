@@ -32,7 +32,7 @@ func exposureConfig(c *config.Config) exposure.Config {
 func (d *daemon) step(e ovn.Event) evpn.Difference {
 	tenants := d.translator.Step(e.Rows, e.Dirty, e.InSync.SB)
 	return tenants.Merge(d.exposure.Step(e.Rows, d.translator, exposure.Change{
-		Rows: e.Dirty.Exposure || e.Dirty.All || !tenants.Empty(), Complete: e.InSync.SB, Northbound: e.InSync.NB,
+		Rows: e.Dirty.Exposure || e.Dirty.All || !tenants.Empty(), Complete: e.InSync.SB, Northbound: e.InSync.Remembered().NB,
 	}))
 }
 

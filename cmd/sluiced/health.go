@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -104,6 +105,10 @@ func databaseConditions(s ovn.Status) map[string]databaseCondition {
 	for _, session := range s.Sessions {
 		name := conditionNames[session.Database]
 		out[name] = sessionCondition(session, inSync[name])
+	}
+	if nb, followed := out["nb"]; followed && !s.Recalled.IsZero() {
+		nb.detail = fmt.Sprintf("what it said at %s counts; %s", s.Recalled.UTC().Format(time.RFC3339), nb.detail)
+		out["nb"] = nb
 	}
 	for name, err := range map[string]error{"sb": s.SBErr, "nb": s.NBErr} {
 		if err != nil {

@@ -84,7 +84,7 @@ func (p *patience) over(now time.Time, waiting int) bool {
 
 // toldAll tells whether BGP has been told all that there is to announce.
 func (n *node) toldAll() bool {
-	return n.d.allInSync() && (n.withdrawn.Load() || n.tables.Complete()) && n.underlay.tables.Announcements.Settled()
+	return n.d.allRemembered() && (n.withdrawn.Load() || n.tables.Complete()) && n.underlay.tables.Announcements.Settled()
 }
 
 // toldUnicast tells the same of plain unicast alone, where that is the underlay's. What

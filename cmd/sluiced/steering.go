@@ -54,7 +54,8 @@ func (m *metadataPart) take(e ovn.Event) {
 	// What is wanted first is compared with what an earlier sluiced has made: a port whose
 	// tap was not looked for yet, or of whose ACLs nothing is known, would be taken away, and
 	// get another number.
-	m.awaitsACLs = !m.stepped && awaitsACLs(m.d.cfg.Metadata, e, time.Since(m.began))
+	e.InSync = e.InSync.Remembered()
+	m.awaitsACLs = !m.stepped && awaitsACLs(m.d.cfg, e.InSync, time.Since(m.began))
 	if !m.stepped && (m.awaitsACLs || !m.d.taps.lookedFor()) {
 		return
 	}
@@ -72,7 +73,8 @@ func (m *metadataPart) take(e ovn.Event) {
 	}
 }
 
-// awaitsACLs tells whether a start has to wait for ACLs, so long after it began.
-func awaitsACLs(c config.Metadata, e ovn.Event, age time.Duration) bool {
-	return c.SecurityGroups == config.SecurityGroupsRespect && e.Rows.ExpectsNB() && !e.InSync.NB && age < aclPatience
+// awaitsACLs tells whether a start has to wait for ACLs, so long after it began: for longer
+// than routers wait, since nothing gives up meanwhile what was served.
+func awaitsACLs(c *config.Config, inSync ovn.InSync, age time.Duration) bool {
+	return c.Metadata.SecurityGroups == config.SecurityGroupsRespect && c.OVN.NB != "" && !inSync.NB && age < aclPatience
 }

@@ -11,21 +11,23 @@ import (
 // A start waits for ACLs where they are to be respected and may come, and not for ever.
 func TestAwaitsACLs(t *testing.T) {
 	for _, tt := range []struct {
-		groups        config.SecurityGroups
-		expects, know bool
-		age           time.Duration
-		want          bool
+		groups config.SecurityGroups
+		nb     string
+		inSync ovn.InSync
+		age    time.Duration
+		want   bool
 	}{
-		{groups: config.SecurityGroupsRespect, expects: true, want: true},
-		{groups: config.SecurityGroupsRespect, expects: true, age: aclPatience - 1, want: true},
-		{groups: config.SecurityGroupsRespect, expects: true, age: aclPatience},
-		{groups: config.SecurityGroupsRespect, expects: true, know: true},
+		{groups: config.SecurityGroupsRespect, nb: "tcp:nb", want: true},
+		{groups: config.SecurityGroupsRespect, nb: "tcp:nb", age: aclPatience - 1, want: true},
+		{groups: config.SecurityGroupsRespect, nb: "tcp:nb", age: aclPatience},
+		{groups: config.SecurityGroupsRespect, nb: "tcp:nb", inSync: ovn.InSync{NB: true}},
+		{groups: config.SecurityGroupsRespect, nb: "tcp:nb", inSync: ovn.InSync{Recalled: true}.Remembered()},
 		{groups: config.SecurityGroupsRespect},
-		{groups: config.SecurityGroupsBypass, expects: true},
+		{groups: config.SecurityGroupsBypass, nb: "tcp:nb"},
 	} {
-		e := ovn.Event{Rows: ovn.NewRows(), InSync: ovn.InSync{NB: tt.know}}
-		e.Rows.ExpectNB(tt.expects)
-		if got := awaitsACLs(config.Metadata{SecurityGroups: tt.groups}, e, tt.age); got != tt.want {
+		c := config.Default()
+		c.OVN.NB, c.Metadata.SecurityGroups = tt.nb, tt.groups
+		if got := awaitsACLs(c, tt.inSync, tt.age); got != tt.want {
 			t.Errorf("%+v: %t", tt, got)
 		}
 	}

@@ -25,10 +25,14 @@ type Config struct {
 	Southbound string
 	// Northbound is the endpoint list of the NB session, which may be read-only but for SetBalancerOption; empty: none.
 	Northbound string
-	// NorthboundPatience is how long after the start Rows.ExpectsNB stays true
-	// while the Northbound database does not answer: from then on what it would
-	// tell is unknown, until it answers. 0: for ever.
+	// NorthboundPatience is how long after the start the Northbound database is waited for
+	// while it does not answer. From then on what is in Memory counts, and Rows.ExpectsNB is
+	// false: the rest is unknown, until the database answers. 0: for ever.
 	NorthboundPatience time.Duration
+	// NorthboundNeeded: Rows.ExpectsNB stays true all the same.
+	NorthboundNeeded bool
+	// Memory is the file of what the Northbound database said last; empty: there is none.
+	Memory string
 	// TLS is for ssl endpoints. Empty: the files of the vswitch database's SSL
 	// table.
 	TLS ovsdb.TLSFiles
@@ -63,6 +67,15 @@ type InSync struct {
 	// NB is true as well where no Northbound session is configured: then no
 	// row of it is needed.
 	NB bool
+	// Recalled: Northbound has not answered since the start, and its rows are those of
+	// Config.Memory.
+	Recalled bool
+}
+
+// Remembered counts the rows that are recalled as in sync.
+func (s InSync) Remembered() InSync {
+	s.NB = s.NB || s.Recalled
+	return s
 }
 
 // All tells whether every database is in sync.
@@ -103,6 +116,7 @@ type Follower struct {
 	// hostKnown: Config.Host has told once, or is not set.
 	hostKnown bool
 	publisher *publisher
+	memory    *memory
 	// What is wrong with following them.
 	sbTrouble, nbTrouble trouble
 }
@@ -125,7 +139,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.BalanceBySouthbound(cfg.balancesBySouthbound())
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
-		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil,
+		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil, memory: newMemory(cfg),
 	}, nil
 }
 
@@ -144,9 +158,11 @@ func (f *Follower) Run(ctx context.Context) error {
 	f.vswitch = vs
 	f.mu.Unlock()
 	group.Go(func() error { return f.publisher.run(ctx) })
+	group.Go(func() error { return f.memory.writer(ctx, f.log) })
 	group.Go(func() error {
-		patience := time.NewTimer(f.cfg.NorthboundPatience)
+		patience, remember := time.NewTimer(f.cfg.NorthboundPatience), time.NewTicker(memoryTick)
 		defer patience.Stop()
+		defer remember.Stop()
 		for {
 			select {
 			case <-ctx.Done():
@@ -154,6 +170,10 @@ func (f *Follower) Run(ctx context.Context) error {
 			case <-patience.C:
 				f.mu.Lock()
 				f.waitedForNB()
+				f.mu.Unlock()
+			case <-remember.C:
+				f.mu.Lock()
+				f.remember(memoryRest)
 				f.mu.Unlock()
 			case host := <-f.cfg.Host:
 				f.mu.Lock()
@@ -172,7 +192,11 @@ func (f *Follower) Run(ctx context.Context) error {
 			}
 		}
 	})
-	return group.Wait()
+	err = group.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lastWords()
+	return err
 }
 
 // Again has an event with Dirty.Machines, whose rows may be as they were: what is found
@@ -206,6 +230,7 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 			list := f.nbChanges(d.batch)
 			gone = slices.ContainsFunc(list, func(c Change) bool { return c.Table == TableLoadBalancer && c.New == nil })
 			f.apply(list, f.rows, f.loading)
+			f.memory.told(list)
 		}
 		d.from.took(ctx, group, f.in, d.batch)
 		if f.loading != f.rows || f.dirty.relations || f.dirty.All {
@@ -219,22 +244,32 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 			f.expectNB(true)
 		}
 	}
+	if f.nb.isInSync() {
+		if gone := f.memory.inSync(); len(gone) > 0 {
+			f.apply(gone, f.rows, f.loading)
+			f.discover(d.from)
+		}
+	}
 	if f.nb.isInSync() && (!nbWasInSync || gone) {
 		f.apply(f.rows.dangling(f.nb.has), f.rows, f.loading)
 	}
 	f.publish()
 }
 
-// waitedForNB stops to expect what the Northbound database would tell, when it
-// has not answered since the start.
+// waitedForNB has what is remembered of the Northbound database count, when it has not
+// answered since the start, and stops to expect what it would tell besides.
 func (f *Follower) waitedForNB() {
 	if f.cfg.Northbound == "" || f.cfg.NorthboundPatience == 0 || f.nbSeen {
 		return
 	}
-	f.log.Warn("the Northbound database has not answered; what it would tell is unknown until it does",
+	f.log.Warn("the Northbound database has not answered; what is not remembered of it is unknown until it does",
 		"endpoint", f.cfg.Northbound, "waited", f.cfg.NorthboundPatience)
-	f.nbLate = true
-	f.expectNB(false)
+	f.recall()
+	f.discover(nil)
+	if !f.cfg.NorthboundNeeded {
+		f.nbLate = true
+		f.expectNB(false)
+	}
 	f.publish()
 }
 
@@ -333,6 +368,6 @@ func (f *Follower) inSync() InSync {
 	sb := f.loading == f.rows && f.rows.SystemID() != ""
 	return InSync{
 		SB: sb && f.sb.isInSync(), SBGrows: sb && !f.sb.isInSync() && f.sb != nil && f.sb.grows, VSwitch: f.vswitch.isInSync(),
-		NB: f.cfg.Northbound == "" || f.nb.isInSync(),
+		NB: f.cfg.Northbound == "" || f.nb.isInSync(), Recalled: !f.memory.until.IsZero(),
 	}
 }

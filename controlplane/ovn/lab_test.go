@@ -134,7 +134,9 @@ func (l *lab) tenant(n int, provider string, chassis ...string) {
 // watch runs a follower and keeps what its last event said.
 type watch struct {
 	*Follower
-	t    *testing.T
+	t *testing.T
+	// end ends the follower, once.
+	end  func()
 	mu   sync.Mutex
 	last InSync
 	seen int
@@ -162,12 +164,13 @@ func (l *lab) follow(cfg Config) *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
-	l.t.Cleanup(func() {
+	w.end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			l.t.Errorf("Run: %v", err)
 		}
 	})
+	l.t.Cleanup(w.end)
 	return w
 }
 

@@ -1,6 +1,10 @@
 package ovn
 
-import "github.com/ovn-sluice/sluice/pkg/ovsdb"
+import (
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
 
 // Status is what a person asks of the follower.
 type Status struct {
@@ -12,6 +16,9 @@ type Status struct {
 	// the session from before, if there is one, goes on. Publish is the last
 	// write to Chassis_Private, or Chassis, that failed. They are nil when all is well.
 	SBErr, NBErr, Publish error
+	// Recalled is when the Northbound database was last in sync, if what was remembered of it
+	// then is used.
+	Recalled time.Time
 	// DynamicRouting: the Southbound database is one of OVN 25.03 or later, whose
 	// controllers exchange routes with the node (Advertised_Route, Learned_Route). False
 	// as well before the first connection.
@@ -25,6 +32,7 @@ func (f *Follower) Status() Status {
 	s := Status{
 		SystemID: f.rows.SystemID(), InSync: f.inSync(),
 		SBErr: f.sbTrouble.err(), NBErr: f.nbTrouble.err(), Publish: f.publisher.lastError(),
+		Recalled: f.memory.until,
 	}
 	for _, from := range []*source{f.vswitch, f.sb, f.nb} {
 		if from != nil {

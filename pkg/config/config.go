@@ -61,7 +61,8 @@ type Config struct {
 	// StateDir holds what has to survive a restart: the indices of VRFs, which
 	// are the numbers in their route distinguishers. When it is lost the VRFs
 	// get new route distinguishers: routes are announced anew and the old ones
-	// end with the restart timer of the neighbours.
+	// end with the restart timer of the neighbours. What the Northbound database said
+	// last is there, too, for a start while it is away.
 	StateDir string `yaml:"stateDir"`
 }
 
