@@ -72,6 +72,22 @@ func TestBalanceOfTranslated(t *testing.T) {
 	}
 }
 
+// The same goes for an address that the router is told to translate to.
+func TestBalanceOfForcedSource(t *testing.T) {
+	for _, option := range []string{"dnat_force_snat_ip", "lb_force_snat_ip"} {
+		c := node(false).tenant(1, 1001).balancer("web", map[string]string{
+			"198.51.100.7:80": "10.10.0.5:8080", "[2001:db8:99::7]:80": "[2001:db8:10::5]:8080", "10.99.0.1:80": "10.10.0.5:8080",
+		}, func(b *ovn.LoadBalancer) { b.Options = map[string]string{"skip_snat": "true"} })
+		lr := c["nb-r1"].(ovn.LogicalRouter)
+		lr.Options = map[string]string{option: "198.51.100.7 2001:db8:99::7"}
+		check(t, "VIPs with "+option, sorted([]string{
+			"1001 10.99.0.1:80/tcp auto 1/1 served true, route local to VIPs true, announced true",
+			"1001 198.51.100.7:80/tcp snat-source 1/1 served false, route kind(0) to VIPs false, announced false",
+			"1001 [2001:db8:99::7]:80/tcp snat-source 1/1 served false, route kind(0) to VIPs false, announced false",
+		}), balanced(compute(c.put(lr), balancedConfig())))
+	}
+}
+
 // That load balancers of routers cannot be seen is told once, where there is a gateway port.
 func TestBalancersUnknown(t *testing.T) {
 	unknown := "node load-balancers " + reason.BalancersUnknown

@@ -38,6 +38,11 @@ func readNAT(rows *ovn.Rows, router ovn.UUID) natFacts {
 		// Load balancers and DNAT can be told to use the router's own
 		// addresses as source.
 		f.anySource = lr.Options[optionForceSNAT] != "" || lr.Options[optionForceSNATDNAT] != ""
+		for word := range strings.FieldsSeq(lr.Options[optionForceSNAT] + " " + lr.Options[optionForceSNATDNAT]) {
+			if a, err := netip.ParseAddr(word); err == nil {
+				f.sources = append(f.sources, a)
+			}
+		}
 	}
 	for _, n := range list {
 		if n.Type != "snat" && n.Type != "dnat_and_snat" {

@@ -48,9 +48,11 @@ func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, k
 		if !ok {
 			continue
 		}
-		// Not the column's, but of selection_fields.
 		before := maps.Clone(b.Options)
 		delete(before, optionHashFields)
+		if b.HashFields != "" {
+			before[optionHashFields] = b.HashFields
+		}
 		write := ovsdb.SetKeys(nb.LoadBalancerTable, string(b.UUID), "options", map[string]string{key: value})
 		if value == "" {
 			write = ovsdb.DeleteKeys(nb.LoadBalancerTable, string(b.UUID), "options", key)

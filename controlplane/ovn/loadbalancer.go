@@ -28,8 +28,10 @@ type LoadBalancer struct {
 	// Protocol is empty, which means tcp, or tcp, udp or sctp.
 	Protocol string
 	VIPs     map[string]string
-	// Options has hash_fields, too, as SB Load_Balancer has it.
-	Options map[string]string
+	// Options has hash_fields, too, as SB Load_Balancer has it; HashFields is what the column
+	// itself has of it.
+	Options    map[string]string
+	HashFields string
 	// Ports are the logical ports of backends by their address (ip_port_mappings), as far
 	// as backends are probed.
 	Ports map[netip.Addr]string
@@ -145,6 +147,7 @@ func convertLoadBalancers(row ovsdb.Row) Row {
 	case *nb.LoadBalancer:
 		b := LoadBalancer{UUID: UUID(r.UUID), Name: r.Name, Protocol: value(r.Protocol), VIPs: r.Vips, Options: r.Options,
 			HealthChecks: uuids(r.HealthCheck), Ports: backendPorts(r.IPPortMappings)}
+		b.HashFields = r.Options[optionHashFields]
 		if len(r.SelectionFields) > 0 {
 			b.Options = maps.Clone(b.Options)
 			if b.Options == nil {

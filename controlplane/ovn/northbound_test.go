@@ -165,6 +165,14 @@ func TestSetBalancerOption(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("both removed", map[string]string{"reject": "true"})
+	// Fields that are hashed are in a column of their own, and may be in this one, too.
+	l.nb("set", "load_balancer", string(rows[0].UUID), "selection_fields=ip_src", "options:hash_fields=ip_dst",
+		"--", "set", "load_balancer", string(rows[1].UUID), "selection_fields=ip_src", "options:hash_fields=ip_src")
+	until("hashed fields", map[string]string{"reject": "true", "hash_fields": "ip_src"})
+	if err := set("d"); err != nil {
+		t.Error(err)
+	}
+	until("written beside them", map[string]string{"reject": "true", "hash_fields": "ip_src", "sluice-weights": "d"})
 	// What somebody else does with one that is not named does not matter.
 	l.nb("set", "load_balancer", string(rows[1].UUID), "options:reject=false")
 	if err := w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: "c"}); err != nil {
