@@ -100,9 +100,7 @@ func lbShow(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			vips := slices.DeleteFunc(all, func(v status.VIP) bool {
-				return v.LoadBalancer != args[0] && v.Address.String() != args[0] && intent.FormatEndpoint(v.Address, v.Port) != args[0]
-			})
+			vips := slices.DeleteFunc(all, func(v status.VIP) bool { return v.LoadBalancer != args[0] && !isVIP(v, args[0]) })
 			if len(vips) == 0 {
 				where := "here"
 				if vni != 0 {
@@ -115,6 +113,16 @@ func lbShow(o *options) *cobra.Command {
 	}
 	o.vrfFlag(c, &vrf, "only this VNI")
 	return c
+}
+
+// isVIP tells whether a person means a VIP by its address, with or without its port, however
+// that is written.
+func isVIP(v status.VIP, text string) bool {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return v.Address == a.Unmap()
+	}
+	e, err := netip.ParseAddrPort(text)
+	return err == nil && e.Addr().Unmap() == v.Address && e.Port() == v.Port
 }
 
 func showVIPs(w io.Writer, vips []status.VIP) error {
@@ -322,11 +330,11 @@ func (o *options) weigh(c *cobra.Command, args []string, weight *uint16) error {
 	if weight != nil {
 		has = fmt.Sprintf("the weight %d", *weight)
 	}
-	if _, err = fmt.Fprintf(c.OutOrStdout(), "%s of %s has %s, on all nodes\n", args[1], args[0], has); err != nil {
+	return o.print(c.OutOrStdout(), weighed, func(w io.Writer) error {
+		for _, what := range weighed.ByOVN {
+			fmt.Fprintf(c.ErrOrStderr(), "sluicectl: OVN balances %s, and has no weights: the backend gets new flows as before\n", what)
+		}
+		_, err := fmt.Fprintf(w, "%s of %s has %s, on all nodes\n", args[1], args[0], has)
 		return err
-	}
-	for _, what := range weighed.ByOVN {
-		fmt.Fprintf(c.ErrOrStderr(), "sluicectl: OVN balances %s, and has no weights: the backend gets new flows as before\n", what)
-	}
-	return nil
+	})
 }

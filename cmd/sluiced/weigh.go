@@ -98,7 +98,8 @@ func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend net
 	by, out := map[string]ovn.UUID{}, ovn.BalancerOptions{}
 	for _, row := range rows {
 		weights, err := loadbalancer.Weigh(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, variables, backend, weight)
-		switch other, twice := by[row.Protocol]; {
+		protocol := cmp.Or(row.Protocol, intent.TCP.String())
+		switch other, twice := by[protocol]; {
 		case errors.Is(err, loadbalancer.ErrNoSuchBackend):
 			continue
 		case errors.Is(err, loadbalancer.ErrBadWeight):
@@ -108,7 +109,7 @@ func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend net
 		case twice:
 			return nil, fmt.Errorf("%w: %s and %s have this name and backend %s; say which by its _uuid", admin.ErrBadRequest, other, row.UUID, backend)
 		}
-		by[row.Protocol] = row.UUID
+		by[protocol] = row.UUID
 		out[row.UUID] = weights
 	}
 	if len(out) == 0 {

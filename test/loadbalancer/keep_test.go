@@ -206,7 +206,7 @@ func TestShow(t *testing.T) {
 	vip := netip.MustParseAddr("fd00:99::13")
 	at := w.web(vip)
 	const be1, be2, be3 = "[fd00:10::21]:8080", "[fd00:10::22]:8080", "[fd00:10::23]:8080"
-	if out, err := w.Exec(w.Context(), "a1", w.sluicectl(), "lb", "drain", "lb tcp "+at, be2); err != nil {
+	if out, err := w.Exec(w.Context(), "a1", w.sluicectl(), "-o", "json", "lb", "drain", "lb tcp "+at, be2); err != nil || !json.Valid([]byte(out)) {
 		t.Fatal(err, out)
 	}
 	show := func(node string) (v status.VIP, err error) {
