@@ -11,18 +11,18 @@ import (
 // sweepInterval is how often all flows are read for those of the past.
 const sweepInterval = 30 * time.Second
 
-// sweepFlows keeps rows of flows free for those that go on.
+// sweepFlows keeps rows of flows free for those that go on, and counts them.
 func sweepFlows(ctx context.Context, dp *ebpf.Dataplane, log *slog.Logger) error {
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
+		if err := dp.SweepFlows(); err != nil {
+			log.Warn("flows of the past cannot be removed", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-		}
-		if err := dp.SweepFlows(); err != nil {
-			log.Warn("flows of the past cannot be removed", "error", err)
 		}
 	}
 }
