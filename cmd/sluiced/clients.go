@@ -144,6 +144,8 @@ func (c *clientsPart) note() {
 		why, detail = reason.Waiting, "for the databases of OVN; what an earlier start left goes on"
 	case c.at.dp.Staged():
 		ready, why = false, reason.Rebuilding
+	default:
+		detail = c.d.ovs.ConntrackFault()
 	}
 	c.d.reg.SetCondition(clientsCondition, ready, why, detail)
 }

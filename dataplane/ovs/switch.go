@@ -52,9 +52,10 @@ type Config struct {
 // needs to be told of.
 func Tables() ovsdb.Tables {
 	return ovsdb.Tables{
-		vswitch.BridgeTable:    {"name", "datapath_type", "ports"},
-		vswitch.PortTable:      {"name", "interfaces", "external_ids", "trunks", "vlan_mode"},
-		vswitch.InterfaceTable: {"name", "type", "ofport", "options", "error", "external_ids"},
+		vswitch.BridgeTable:      {"name", "datapath_type", "ports"},
+		vswitch.PortTable:        {"name", "interfaces", "external_ids", "trunks", "vlan_mode"},
+		vswitch.InterfaceTable:   {"name", "type", "ofport", "options", "error", "external_ids"},
+		vswitch.OpenvSwitchTable: {"ovs_version"},
 	}
 }
 
@@ -171,7 +172,7 @@ func (s *Switch) Handle(b ovsdb.Batch) {
 	s.mu.Lock()
 	for _, c := range b.Changes {
 		switch c.Table {
-		case vswitch.BridgeTable, vswitch.PortTable, vswitch.InterfaceTable:
+		case vswitch.BridgeTable, vswitch.PortTable, vswitch.InterfaceTable, vswitch.OpenvSwitchTable:
 			if c.New == nil {
 				delete(s.rows, c.UUID)
 			} else {

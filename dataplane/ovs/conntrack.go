@@ -1,0 +1,55 @@
+package ovs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
+)
+
+// conntrackFixed are the first releases of each series whose userspace conntrack does not end
+// ovs-vswitchd by an assertion (conn_update_state) when a connection that it translated is
+// met again as one that it does not translate. Series before the first have no such release,
+// those after the last do not have the assertion.
+var conntrackFixed = map[[2]int]int{{2, 17}: 8, {3, 0}: 5, {3, 1}: 3, {3, 2}: 3}
+
+// ConntrackFault says why connections may end ovs-vswitchd on this node, or is empty: the
+// userspace datapath of a release whose conntrack has an assertion that they meet. It is not
+// for ever: another version may be started.
+func (s *Switch) ConntrackFault() string {
+	integration := s.integrationBridge()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bridges[integration].DatapathType != "netdev" {
+		return ""
+	}
+	for _, row := range s.rows {
+		if r, ok := row.(*vswitch.OpenvSwitch); ok && r.OVSVersion != nil && conntrackFails(*r.OVSVersion) {
+			return fmt.Sprintf("connections may end ovs-vswitchd %s by an assertion (conn_update_state) in the conntrack of its userspace datapath: 2.17.8, 3.0.5, 3.1.3, 3.2.3 and 3.3 do not have it", *r.OVSVersion)
+		}
+	}
+	return ""
+}
+
+// conntrackFails tells whether a release has the assertion. What cannot be read has not.
+func conntrackFails(version string) bool {
+	var v [3]int
+	for i, word := range strings.SplitN(version, ".", 3) {
+		// What a distribution adds comes after the numbers.
+		end := strings.IndexFunc(word, func(r rune) bool { return r < '0' || r > '9' })
+		if end < 0 {
+			end = len(word)
+		}
+		n, err := strconv.Atoi(word[:end])
+		if err != nil {
+			return false
+		}
+		v[i] = n
+	}
+	series := [2]int{v[0], v[1]}
+	if fixed, ok := conntrackFixed[series]; ok {
+		return v[2] < fixed
+	}
+	return series[0] < 3 && series[0] > 0
+}
