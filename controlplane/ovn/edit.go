@@ -64,6 +64,9 @@ func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, k
 	if errors.As(err, &refused) && refused.Op == "wait" {
 		err = ErrChanged
 	}
+	if errors.Is(err, ovsdb.ErrOutcomeUnknown) {
+		return fmt.Errorf("options:%s of Load_Balancer may have been written, or may not: %w", key, err)
+	}
 	if err != nil {
 		return fmt.Errorf("write options:%s of Load_Balancer: %w", key, err)
 	}
