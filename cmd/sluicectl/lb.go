@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -118,7 +119,11 @@ func lbShow(o *options) *cobra.Command {
 // isVIP tells whether a person means a VIP by its address, with or without its port, however
 // that is written.
 func isVIP(v status.VIP, text string) bool {
-	if a, err := netip.ParseAddr(text); err == nil {
+	plain := text
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		plain = strings.TrimSuffix(inner, "]")
+	}
+	if a, err := netip.ParseAddr(plain); err == nil {
 		return v.Address == a.Unmap()
 	}
 	e, err := netip.ParseAddrPort(text)

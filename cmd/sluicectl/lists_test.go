@@ -74,7 +74,7 @@ func TestIsVIP(t *testing.T) {
 	v6 := status.VIP{Address: netip.MustParseAddr("fd00:99::1"), Port: 80}
 	for text, want := range map[string][2]bool{
 		"10.99.0.1": {true, false}, "10.99.0.1:80": {true, false}, "10.99.0.1:81": {}, "::ffff:10.99.0.1": {true, false},
-		"fd00:99::1": {false, true}, "FD00:0099:0::1": {false, true}, "[fd00:99::1]:80": {false, true}, "[fd00:99:0:0::1]:80": {false, true},
+		"fd00:99::1": {false, true}, "FD00:0099:0::1": {false, true}, "[fd00:99::1]:80": {false, true}, "[fd00:99:0:0::1]:80": {false, true}, "[fd00:99::1]": {false, true},
 		"[fd00:99::1]:443": {}, "web": {}, "": {},
 	} {
 		if got := [2]bool{isVIP(v4, text), isVIP(v6, text)}; got != want {

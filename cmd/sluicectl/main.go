@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/output"
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(os.Stderr, "sluicectl: %v\nSee '%s --help'.\n", err, asked.CommandPath())
 		return exitUsage
-	case errors.Is(err, errOffline), errors.Is(err, errProxyAway):
+	case errors.Is(err, errOffline), errors.Is(err, admin.ErrNotRunning), errors.Is(err, errProxyAway):
 		fmt.Fprintf(os.Stderr, "sluicectl: %v\n", err)
 		return exitOffline
 	}

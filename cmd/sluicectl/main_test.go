@@ -59,6 +59,14 @@ func TestExitCodes(t *testing.T) {
 		{"vrf list", exitOffline},
 		{"bgp neighbors", exitOffline},
 		{"diff", exitOffline},
+		{"lb list", exitOffline},
+		{"lb backends", exitOffline},
+		{"lb flows", exitOffline},
+		{"lb machines", exitOffline},
+		{"lb show 10.0.0.1", exitOffline},
+		{"lb explain --vrf 1 tcp 10.0.0.1:1 10.0.0.2:1", exitOffline},
+		{"lb drain web 10.0.0.1:80", exitOffline},
+		{"underlay", exitOffline},
 		{"explain --vrf 1 10.0.0.1 10.0.0.2", exitOffline},
 	} {
 		if got := run(t.Context(), append(slices.Clone(away), strings.Fields(tc.args)...)); got != tc.want {

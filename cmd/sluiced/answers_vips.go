@@ -258,6 +258,8 @@ func checkVIPQuery(q status.VIPQuery) error {
 		return fmt.Errorf("client %s and VIP %s are of two address families", client, vip)
 	case q.Protocol == 0:
 		return errors.New("a protocol is needed")
+	case intent.Martian(netip.PrefixFrom(client, client.BitLen())):
+		return fmt.Errorf("what comes from %s is dropped: no machine has such an address", client)
 	}
 	return nil
 }

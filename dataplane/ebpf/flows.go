@@ -31,6 +31,8 @@ type Flow struct {
 	// and their source becomes the VIP; or they are of a connection of its own (Direct), or a
 	// client's that go to OVN (OVN).
 	ToVIP, Direct, OVN bool
+	// AllPorts: ToVIP, of a VIP of all ports.
+	AllPorts bool
 	// Becomes is the address and port that are written: the backend's, or the VIP's.
 	Becomes netip.AddrPort
 	// Open: more than the first packet was seen. Ending: a FIN or RST was.
@@ -81,6 +83,7 @@ func flowOf(k bpfFlowKey, f bpfFlow, now uint32) Flow {
 	}
 	if !out.Direct && !out.OVN {
 		port := f.Port
+		out.AllPorts = out.ToVIP && port == 0
 		if port == 0 { // of a VIP of all ports: it stays
 			port = uint16(k.Ports >> 16)
 		}

@@ -20,12 +20,12 @@ func (b *balancing) leaves(old, now bpfVip) bool {
 	return !flushes(old) || slices.ContainsFunc(b.members(old.Table), func(had backendKey) bool { return !slices.Contains(has, had) })
 }
 
-// ends of a client's flow are its VIP and its backend. A VIP of all ports, whose backends are
-// of all ports, has the flows of those that have no VIP of their own, and had none.
-func (b *balancing) ends(f Flow) (intent.VIPKey, backendKey) {
+// ends of a client's flow are its VIP and its backend. A VIP of all ports has backends of all
+// ports, and beside it there may be others of its address: a flow tells which it is of.
+func (f Flow) ends() (intent.VIPKey, backendKey) {
 	vip := intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: f.Key.Dst.Addr(), Port: f.Key.Dst.Port()}
 	backend := backendKey{vip.VNI, vip.Protocol, f.Becomes.Addr(), f.Becomes.Port()}
-	if _, ok := b.vips[vipKernelKey(vip)]; !ok {
+	if f.AllPorts {
 		vip.Port, backend.port = 0, 0
 	}
 	return vip, backend
@@ -73,7 +73,7 @@ func (s *store) endLeft() error {
 func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
 	var keys []bpfFlowKey
 	_, err := pinned.Walk(s.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
-		if f := flowOf(k, v, 0); f.ToVIP && ends(s.lb.ends(f)) {
+		if f := flowOf(k, v, 0); f.ToVIP && ends(f.ends()) {
 			keys = append(keys, k, f.answers())
 		}
 	})

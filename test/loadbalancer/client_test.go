@@ -116,6 +116,15 @@ func (w *world) machine(node, name string) (status.Machine, error) {
 	return status.Machine{}, fmt.Errorf("%s has no %s: %+v (%w)", node, name, list, err)
 }
 
+// answered waits until backends answer a client on a VIP.
+func (w *world) answered(client string, vip netip.Addr) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("an answer of %s to %s", vip, client), func() error {
+		_, _, err := w.ask(client, "tcp", vip)
+		return err
+	})
+}
+
 // webOnSwitches is web for machines: it waits until eBPF answers c-same and c-net.
 func (w *world) webOnSwitches(vip netip.Addr) (at string) {
 	w.Helper()

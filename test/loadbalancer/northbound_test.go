@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,22 +26,16 @@ func TestStartsWithoutNorthbound(t *testing.T) {
 	var all []*streams
 	for _, vip := range vips {
 		w.webOnSwitches(vip)
-		w.eventually("an answer to c-fabric", func() error {
-			_, _, err := w.ask("c-fabric", "tcp", vip)
-			return err
-		})
+		w.answered("c-fabric", vip)
 		for _, client := range clients {
 			all = append(all, w.streams(client, vip, 4))
 		}
 	}
-	asked := func(when string) {
+	asked := func() {
 		t.Helper()
 		for _, vip := range vips {
 			for _, client := range clients {
-				w.eventually(fmt.Sprintf("%s: %s answers %s", when, vip, client), func() error {
-					_, _, err := w.ask(client, "tcp", vip)
-					return err
-				})
+				w.answered(client, vip)
 			}
 		}
 		for _, s := range all {
@@ -59,8 +54,14 @@ func TestStartsWithoutNorthbound(t *testing.T) {
 		return out
 	}
 	before := map[string][]status.VIP{}
+	same := func(node string) error {
+		_, err := w.Exec(w.Context(), node, w.sluicectl(), "diff")
+		return err
+	}
 	for _, node := range nodes {
 		before[node] = served(node)
+		// What others have left, and is to go, would stay until the database is back.
+		w.eventually("nothing is to be changed on "+node, func() error { return same(node) })
 	}
 	nb, err := w.Process("a-central", "nb")
 	if err == nil {
@@ -69,7 +70,18 @@ func TestStartsWithoutNorthbound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = nb.Start() })
+	t.Cleanup(func() { // what was added has to be removed
+		if nb.Running() {
+			return
+		}
+		err := nb.Start()
+		if err == nil {
+			err = w.WaitFor(context.WithoutCancel(w.Context()), "the database", func() error { _, err := w.NB(context.Background(), "a", "show"); return err })
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	for _, node := range nodes {
 		p, err := w.Process(node, "sluiced")
 		if err == nil {
@@ -79,18 +91,15 @@ func TestStartsWithoutNorthbound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked("while the database is waited for")
+	asked()
 	for _, node := range nodes {
 		w.eventually(node+" goes on with what it knew", func() error { return w.condition(node, "nb", "what it said at ") })
 		if diff := cmp.Diff(before[node], served(node), cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("VIPs of %s: %s", node, diff)
 		}
-		w.eventually("nothing is to be changed on "+node, func() error {
-			_, err := w.Exec(w.Context(), node, w.sluicectl(), "diff")
-			return err
-		})
+		w.eventually("nothing is to be changed on "+node, func() error { return same(node) })
 	}
-	asked("without the database")
+	asked()
 	if err := nb.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +109,7 @@ func TestStartsWithoutNorthbound(t *testing.T) {
 			t.Errorf("VIPs of %s afterwards: %s", node, diff)
 		}
 	}
-	asked("with the database")
+	asked()
 	w.nb("--wait=hv", "sync")
 }
 
