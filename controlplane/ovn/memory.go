@@ -159,20 +159,30 @@ func (m *memory) writer(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// lastWords writes what the loop, which has ended, did not come to hand over.
+// lastWords writes what the loop, which has ended, has handed over last, or did not come to.
 func (f *Follower) lastWords() {
-	select {
-	case <-f.memory.write:
-		f.memory.dirty = true
-	default:
-	}
+	m := f.memory
+	last, has := m.handedOver()
+	m.dirty = m.dirty || last.rows != nil
 	f.remember(0)
+	if next, more := m.handedOver(); more {
+		last, has = next, true
+	}
+	if !has {
+		return
+	}
+	if err := last.save(m.path); err != nil {
+		f.log.Warn("what the Northbound database says is not remembered over a restart", "error", err)
+	}
+}
+
+// handedOver takes what the writer has not.
+func (m *memory) handedOver() (next remembered, has bool) {
 	select {
-	case next := <-f.memory.write:
-		if err := next.save(f.memory.path); err != nil {
-			f.log.Warn("what the Northbound database says is not remembered over a restart", "error", err)
-		}
+	case next = <-m.write:
+		return next, true
 	default:
+		return remembered{}, false
 	}
 }
 
@@ -277,7 +287,7 @@ func (m *memory) told(list []Change) {
 // inSync takes note that the database is in sync, and gives the deletion of those recalled
 // rows that it does not have.
 func (m *memory) inSync() (gone []Change) {
-	m.settled = true
+	m.settled, m.confirmed = true, time.Now()
 	for id, table := range m.recalled {
 		gone = append(gone, Delete(table, id))
 	}
