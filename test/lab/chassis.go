@@ -22,7 +22,13 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 		return err
 	}
 	// Everything is in the database before the daemons read it first.
+	version, err := run(l.command(ctx, n, "ovs-vswitchd", "--version"), "the version of Open vSwitch")
+	if err != nil {
+		return err
+	}
+	line, _, _ := strings.Cut(version, "\n")
 	args := append([]string{"ovs-vsctl", "--no-wait"}, l.switchConfig(c, ch, n)...)
+	args = append(args, "--", "set", "Open_vSwitch", ".", "ovs_version="+line[strings.LastIndexByte(line, ' ')+1:]) // as ovs-ctl does
 	if _, err := run(l.command(ctx, n, args...), "configuring "+ch.Name); err != nil {
 		return err
 	}
