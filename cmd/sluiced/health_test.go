@@ -60,6 +60,11 @@ func TestDatabaseConditions(t *testing.T) {
 				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Southbound", false), session("OVN_Northbound", true)}},
 			map[string]databaseCondition{"vswitchd": local, "sb": {false, "disconnected", "forwarding is unchanged"}, "nb": {false, "syncing", "unix:OVN_Northbound"}},
 		},
+		"away since the start, and remembered": {
+			ovn.Status{InSync: ovn.InSync{VSwitch: true, Recalled: true}, Recalled: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Northbound", false)}},
+			map[string]databaseCondition{"vswitchd": local, "nb": {false, "disconnected", "what it said at 2026-01-02T03:04:05Z counts; forwarding is unchanged"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := databaseConditions(row.status); !maps.Equal(got, row.want) {

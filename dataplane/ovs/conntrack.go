@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
 
 // conntrackFixed are the first releases of each series whose userspace conntrack does not end
@@ -18,18 +16,12 @@ var conntrackFixed = map[[2]int]int{{2, 17}: 8, {3, 0}: 5, {3, 1}: 3, {3, 2}: 3}
 // userspace datapath of a release whose conntrack has an assertion that they meet. It is not
 // for ever: another version may be started.
 func (s *Switch) ConntrackFault() string {
-	integration := s.integrationBridge()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bridges[integration].DatapathType != "netdev" {
+	if s.bridges[s.integration].DatapathType != "netdev" || !conntrackFails(s.version) {
 		return ""
 	}
-	for _, row := range s.rows {
-		if r, ok := row.(*vswitch.OpenvSwitch); ok && r.OVSVersion != nil && conntrackFails(*r.OVSVersion) {
-			return fmt.Sprintf("connections may end ovs-vswitchd %s by an assertion (conn_update_state) in the conntrack of its userspace datapath: 2.17.8, 3.0.5, 3.1.3, 3.2.3 and 3.3 do not have it", *r.OVSVersion)
-		}
-	}
-	return ""
+	return fmt.Sprintf("connections may end ovs-vswitchd %s by an assertion (conn_update_state) in the conntrack of its userspace datapath: 2.17.8, 3.0.5, 3.1.3, 3.2.3 and 3.3 do not have it", s.version)
 }
 
 // conntrackFails tells whether a release has the assertion. What cannot be read has not.

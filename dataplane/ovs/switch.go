@@ -127,6 +127,7 @@ type Switch struct {
 
 	mu          sync.Mutex
 	integration string
+	version     string // Open_vSwitch.ovs_version
 	inSync      bool
 	rows        map[string]ovsdb.Row // by UUID
 	bridges     map[string]Bridge
@@ -172,7 +173,11 @@ func (s *Switch) Handle(b ovsdb.Batch) {
 	s.mu.Lock()
 	for _, c := range b.Changes {
 		switch c.Table {
-		case vswitch.BridgeTable, vswitch.PortTable, vswitch.InterfaceTable, vswitch.OpenvSwitchTable:
+		case vswitch.OpenvSwitchTable:
+			if r, ok := c.New.(*vswitch.OpenvSwitch); ok && r.OVSVersion != nil {
+				s.version = *r.OVSVersion
+			}
+		case vswitch.BridgeTable, vswitch.PortTable, vswitch.InterfaceTable:
 			if c.New == nil {
 				delete(s.rows, c.UUID)
 			} else {

@@ -117,10 +117,10 @@ func (w *world) machine(node, name string) (status.Machine, error) {
 }
 
 // answered waits until backends answer a client on a VIP.
-func (w *world) answered(client string, vip netip.Addr) {
+func (w *world) answered(client, protocol string, vip netip.Addr) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("an answer of %s to %s", vip, client), func() error {
-		_, _, err := w.ask(client, "tcp", vip)
+	w.eventually(fmt.Sprintf("an answer of %s to %s by %s", vip, client, protocol), func() error {
+		_, _, err := w.ask(client, protocol, vip)
 		return err
 	})
 }
@@ -139,10 +139,7 @@ func (w *world) webOnSwitches(vip netip.Addr) (at string) {
 			}
 			return err
 		})
-		w.eventually("an answer to "+m.name, func() error {
-			_, _, err := w.ask(m.name, "tcp", vip)
-			return err
-		})
+		w.answered(m.name, "tcp", vip)
 	}
 	return at
 }

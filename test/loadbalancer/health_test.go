@@ -92,10 +92,7 @@ func TestHealth(t *testing.T) {
 			at := intent.FormatEndpoint(vip, vipHTTP)
 			w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
 			w.probe(at)
-			w.eventually("an answer", func() error {
-				_, _, err := w.ask("c-fabric", "tcp", vip)
-				return err
-			})
+			w.answered("c-fabric", "tcp", vip)
 			w.probed(lab.Backends)
 			streams := w.streams("c-fabric", vip, 10)
 			for i := 1; i <= 2; i++ {
@@ -123,10 +120,7 @@ func TestHealth(t *testing.T) {
 				w.serve(fmt.Sprintf("be%d", i))
 			}
 			w.liveOn([]string{"a1"}, lab.Backends, vip)
-			w.eventually("an answer", func() error {
-				_, _, err := w.ask("c-fabric", "tcp", vip)
-				return err
-			})
+			w.answered("c-fabric", "tcp", vip)
 		})
 	}
 }
@@ -140,10 +134,7 @@ func TestKillUnderConnections(t *testing.T) {
 	var all []*streams
 	for _, vip := range vips {
 		w.probe(w.webOnSwitches(vip))
-		w.eventually("an answer to c-fabric", func() error {
-			_, _, err := w.ask("c-fabric", "tcp", vip)
-			return err
-		})
+		w.answered("c-fabric", "tcp", vip)
 	}
 	w.probed(lab.Backends * len(vips))
 	for _, vip := range vips {

@@ -44,10 +44,7 @@ func TestFragments(t *testing.T) {
 	}
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.7"), netip.MustParseAddr("fd00:99::7")} {
 		w.add("udp", map[string][]string{intent.FormatEndpoint(vip, vipUDP): endpoints(vip, backend.UDPPort)})
-		w.eventually("an answer", func() error {
-			_, _, err := w.ask("c-fabric", "udp", vip)
-			return err
-		})
+		w.answered("c-fabric", "udp", vip)
 		seen := map[string]int{}
 		for range n {
 			out, err := w.Exec(w.Context(), "c-fabric", "sh", "-c", fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x | %s", size, socat(vip, vipUDP, "-t1")))
@@ -91,10 +88,7 @@ cmp "$f" "$f.back"`
 		at := intent.FormatEndpoint(vip, vipHTTP)
 		one := endpoints(vip, backend.HTTPPort)[:1]
 		w.add("tcp", map[string][]string{at: one})
-		w.eventually("an answer", func() error {
-			_, _, err := w.ask("c-fabric", "tcp", vip)
-			return err
-		})
+		w.answered("c-fabric", "tcp", vip)
 		if out, err := w.Exec(w.Context(), "c-fabric", "sh", "-c", script, "sh", "http://"+at); err != nil {
 			t.Errorf("%s: %v\n%s", vip, err, out)
 		}

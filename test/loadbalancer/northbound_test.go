@@ -26,7 +26,7 @@ func TestStartsWithoutNorthbound(t *testing.T) {
 	var all []*streams
 	for _, vip := range vips {
 		w.webOnSwitches(vip)
-		w.answered("c-fabric", vip)
+		w.answered("c-fabric", "tcp", vip)
 		for _, client := range clients {
 			all = append(all, w.streams(client, vip, 4))
 		}
@@ -35,7 +35,7 @@ func TestStartsWithoutNorthbound(t *testing.T) {
 		t.Helper()
 		for _, vip := range vips {
 			for _, client := range clients {
-				w.answered(client, vip)
+				w.answered(client, "tcp", vip)
 			}
 		}
 		for _, s := range all {

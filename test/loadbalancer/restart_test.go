@@ -26,7 +26,7 @@ func TestConnectionsGoOnOverKills(t *testing.T) {
 	vips := [2]netip.Addr{netip.MustParseAddr("10.99.0.40"), netip.MustParseAddr("fd00:99::40")}
 	for _, vip := range vips {
 		w.webOnSwitches(vip)
-		w.answered("c-fabric", vip)
+		w.answered("c-fabric", "tcp", vip)
 	}
 	type process struct{ node, process string }
 	killed := []process{{"a-central", "sb"}, {"a1", "controller"}, {"a1", "vswitchd"}, {"a2", "ovsdb"}}
@@ -68,7 +68,7 @@ func TestConnectionsGoOnOverKills(t *testing.T) {
 				at := intent.FormatEndpoint(vip, vipHTTP)
 				w.onSwitches("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
 				for _, client := range []string{"c-fabric", machines[i].name} {
-					w.answered(client, vip)
+					w.answered(client, "tcp", vip)
 				}
 			}
 		})
@@ -81,7 +81,7 @@ func TestComesAndGoes(t *testing.T) {
 	w := shared(t)
 	stays := netip.MustParseAddr("fd00:99::42")
 	w.webOnSwitches(stays)
-	w.answered("c-fabric", stays)
+	w.answered("c-fabric", "tcp", stays)
 	streams := w.streams("c-fabric", stays, 8)
 	theirs := w.streams("c-same", stays, 8)
 	seed := uint64(time.Now().UnixNano())
@@ -127,7 +127,7 @@ func TestComesAndGoes(t *testing.T) {
 	w.eventually("nothing of it is left", none)
 	begin()
 	for _, client := range []string{"c-fabric", "c-same"} {
-		w.answered(client, vip)
+		w.answered(client, "tcp", vip)
 	}
 	streams.check()
 	theirs.check()

@@ -124,10 +124,7 @@ func (w *world) web(vip netip.Addr) (at string) {
 	w.Helper()
 	at = intent.FormatEndpoint(vip, vipHTTP)
 	w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
-	w.eventually("an answer", func() error {
-		_, _, err := w.ask("c-fabric", "tcp", vip)
-		return err
-	})
+	w.answered("c-fabric", "tcp", vip)
 	return at
 }
 
@@ -157,10 +154,7 @@ func TestVIPFromFabric(t *testing.T) {
 		for _, a := range vips {
 			t.Run(protocol+" "+a.String(), func(t *testing.T) {
 				w := &world{T: t, Lab: w.Lab}
-				w.eventually("an answer", func() error {
-					_, _, err := w.ask("c-fabric", protocol, a)
-					return err
-				})
+				w.answered("c-fabric", protocol, a)
 				w.spread(fabric, protocol, a)
 				if n := w.known("a1", a); n < requests {
 					t.Errorf("eBPF knows %d flows", n)
