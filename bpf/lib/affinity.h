@@ -6,7 +6,7 @@
  * VIPs lead clients by their addresses alone (VIP_BY_ADDRESS), on all nodes alike; what
  * is kept here is for the few whose place in a table has become another backend's.
  */
-#include "flow.h"
+#include "session.h"
 
 /* member_search looks for a backend in a table. */
 struct member_search {
@@ -73,14 +73,14 @@ static __noinline __u32 kept_backend(struct run *r, const struct packet *p, cons
 	return flow_read(r, f, flow_tag(&w->key)) && takes_flows(v, row) && is_at(r, row) ? row : 0;
 }
 
-/* keep_backend has the client keep the backend of a new flow, whose row flow_begin has written. k is room for a key. */
-static __always_inline void keep_backend(const struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4)
+/* keep_backend has the client keep the backend of a new flow, which flow_begin has in w->flow. */
+static __always_inline void keep_backend(const struct run *r, const struct packet *p, const struct l4 *l4)
 {
 	struct work *w = work_of();
 
 	if (!w)
 		return;
-	kept_key(k, r, p, l4->ports);
-	w->flow.tag = flow_tag(k);
-	bpf_map_update_elem(&affinity_v3, k, &w->flow, BPF_ANY);
+	kept_key(&w->key, r, p, l4->ports);
+	w->flow.tag = flow_tag(&w->key);
+	bpf_map_update_elem(&affinity_v3, &w->key, &w->flow, BPF_ANY);
 }

@@ -104,10 +104,13 @@ static __noinline __u32 answer_of(struct run *r, const struct packet *p, const s
 /* answer_begin makes an answer's flow a known one. */
 static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u32 now, __u32 backend, __u32 stats)
 {
-	struct flow f = {.tag = flow_tag(k), .seen = now, .kind = FLOW_TO_CLIENT, .state = FLOW_OPEN, .port = r->port, .backend = backend, .vip = stats};
+	struct work *w = work_of();
 
-	words_copy4(f.addr, r->to.addr);
-	bpf_map_update_elem(&flows_v3, k, &f, BPF_ANY);
+	if (!w)
+		return;
+	w->flow = (struct flow){.tag = flow_tag(k), .seen = now, .kind = FLOW_TO_CLIENT, .state = FLOW_OPEN, .port = r->port, .backend = backend, .vip = stats};
+	words_copy4(w->flow.addr, r->to.addr);
+	flow_put(k, &w->flow, BPF_ANY);
 }
 
 /* held tells whether what cannot be told from an answer is held back: since unknown was set; flows of UDP end sooner. */
@@ -162,13 +165,39 @@ static __noinline void request_follow(const struct run *r, const struct packet *
 	words_copy4(w->key.src, p->dst.addr);
 	words_copy4(w->key.dst, r->to.addr);
 	w->key.ports = (__u32)r->port << 16 | l4->ports >> 16;
-	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
+	struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->key);
 
 	if (!f || f->kind != FLOW_TO_BACKEND || !halves_equal((const struct address *)f->addr, &p->src))
 		return;
 	f->seen = l4->now;
 	if (l4->flags & TCP_RST)
 		f->state |= FLOW_ENDING;
+}
+
+/* session_of finds the session that a backend's packet is an answer of, and has its VIP in the run; 0: there is none. */
+static __always_inline struct session *session_of(struct run *r, const struct packet *p, const struct l4 *l4, struct session_key *k)
+{
+	session_key_of(k, r, &p->dst, l4->ports >> 16, p->proto);
+	struct session *s = bpf_map_lookup_elem(&sessions_v1, k);
+
+	return s && session_answers(s, p, l4) && session_read(r, s, 0, session_tag(k)) ? s : 0;
+}
+
+/* answer_said is answer_known of what the session of its client says. */
+static __noinline int answer_said(struct run *r, const struct packet *p, const struct l4 *l4)
+{
+	struct work *w = work_of();
+	struct session *s = w ? session_of(r, p, l4, &w->client) : 0;
+
+	if (!s)
+		return 0;
+	STEP(r, STEP_FLOW, FLOW_TO_CLIENT, 0);
+	r->side = NAT_SOURCE;
+	if (r->trace)
+		return 1;
+	session_seen(s, l4, BACKEND_END);
+	stats_count(r, p->size, s->stats, s->row, 0);
+	return 1;
 }
 
 /* answer_known is answer_find of what may be a backend's. */
@@ -178,8 +207,10 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 	struct l4 l4;
 
 	l4_read(r->skb, p, &l4);
+	if (answer_said(r, p, &l4))
+		return 1;
 	flow_key_of(&k, r, p, l4.ports);
-	struct flow *f = bpf_map_lookup_elem(&flows_v3, &k);
+	struct flow *f = flow_may(&p->dst, l4.ports >> 16) ? bpf_map_lookup_elem(&flows_v4, &k) : 0;
 
 	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0; /* before the tag: see flow_read() */
 
@@ -197,8 +228,6 @@ static __always_inline int answer_known(struct run *r, struct packet *p)
 		if (!r->trace && r->side)
 			stats_count(r, p->size, f->vip, f->backend, 0);
 	}
-	if (r->side)
-		STEP(r, STEP_ANSWER, bpf_ntohs(r->port), r->to.addr);
 	return 1;
 }
 
@@ -220,6 +249,8 @@ static __always_inline __u32 answer_find(struct run *r, struct packet *p)
 		return DROP_NONE;
 	if (!answer_known(r, p))
 		return DROP_ANSWER_UNKNOWN;
+	if (r->side)
+		STEP(r, STEP_ANSWER, bpf_ntohs(r->port), r->to.addr);
 	/* Without a row the rest of the packet would go on as the backend's own. */
 	return r->side && p->fragment == FIRST_FRAGMENT ? fragment_lead(r, p) : DROP_NONE;
 }
@@ -236,7 +267,7 @@ static __noinline int requested(const struct run *r, const struct packet *p, con
 		return 1;
 	flow_key_of(&w->own, r, p, (__u32)f->port << 16 | l4->ports >> 16);
 	words_copy4(w->own.dst, f->addr);
-	struct flow *own = bpf_map_lookup_elem(&flows_v3, &w->own);
+	struct flow *own = bpf_map_lookup_elem(&flows_v4, &w->own);
 
 	return own && own->kind == FLOW_TO_BACKEND;
 }
@@ -259,10 +290,21 @@ static __noinline void direct_known(struct run *r, const struct packet *p)
 	answer->proto = p->proto;
 	l4->ports = l4->ports << 16 | l4->ports >> 16;
 	flow_key_of(&w->key, r, answer, l4->ports);
-	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
+	struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->key);
 	__u32 stats = 0;
 	int begins = connects(l4->flags);
 
+	session_key_of(&w->client, r, &p->src, l4->ports >> 16, p->proto);
+	struct session *s = bpf_map_lookup_elem(&sessions_v1, &w->client);
+
+	if (s && session_at(s, &p->dst, l4->ports) && age(l4->now, s->seen) <= flow_idle(p->proto, s->state[BACKEND_END])) {
+		/* It would take the answers of this connection, and has ended. */
+		if (begins && s->state[BACKEND_END] & FLOW_ENDING) {
+			bpf_map_delete_elem(&sessions_v1, &w->client);
+			flow_note(&w->key, l4, FLOW_DIRECT, FLOW_OPEN);
+		}
+		return;
+	}
 	if (f && age(l4->now, f->seen) <= flow_idle(p->proto, f->state) && !(begins && f->state & FLOW_ENDING)) {
 		/* Answers that only looked like those of a VIP, by their hash, are of this connection. */
 		if (f->kind == FLOW_TO_CLIENT && !(l4->flags & TCP_RST) && !requested(r, p, l4, f))

@@ -67,17 +67,18 @@ static __noinline __u32 member_of(const struct vip *v, __u32 hash)
 }
 
 /*
- * answers_taken tells whether the answers of next would be those of another flow that goes
+ * answers_taken tells whether the answers to a packet would be those of another flow that goes
  * on: a client has one port for two VIPs that share a backend, or for it itself and for a VIP.
+ * k is their key.
  */
-static __noinline int answers_taken(const struct flow_key *k, const struct flow *next, const struct l4 *l4)
+static __noinline int answers_taken(const struct flow_key *k, const struct packet *p, const struct l4 *l4)
 {
-	struct flow *f = bpf_map_lookup_elem(&flows_v3, k);
+	struct flow *f = flow_may(&p->src, l4->ports) ? bpf_map_lookup_elem(&flows_v4, k) : 0;
 
 	if (!f || f->state & FLOW_ENDING || age(l4->now, f->seen) > flow_idle(k->proto, f->state))
 		return 0;
 	if (f->kind == FLOW_TO_CLIENT)
-		return f->port != next->port || !halves_equal((const struct address *)f->addr, next->addr);
+		return f->port != (__be16)(l4->ports >> 16) || !halves_equal(&p->dst, f->addr);
 	return f->kind == FLOW_DIRECT;
 }
 
@@ -103,7 +104,7 @@ static __noinline void answers_follow(const struct run *r, const struct packet *
 		return;
 	flow_key_of(&w->key, r, p, l4->ports);
 	answers_key(&w->key, r, p);
-	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
+	struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->key);
 	__be16 port = l4->ports >> 16;
 	__u8 open = l4->flags & TCP_SYN ? of->state & FLOW_OPEN : FLOW_OPEN;
 
@@ -113,7 +114,7 @@ static __noinline void answers_follow(const struct run *r, const struct packet *
 		w->flow = (struct flow){.tag = flow_tag(&w->key), .seen = l4->now, .kind = FLOW_TO_CLIENT, .state = open,
 					.port = port, .backend = of->backend, .vip = of->vip};
 		words_copy4(w->flow.addr, p->dst.addr);
-		bpf_map_update_elem(&flows_v3, &w->key, &w->flow, BPF_NOEXIST);
+		flow_put(&w->key, &w->flow, BPF_NOEXIST);
 	} else if (f->kind == FLOW_TO_CLIENT && f->port == port && halves_equal((const struct address *)f->addr, &p->dst)) {
 		f->seen = l4->now;
 		f->state |= open | (l4->flags & TCP_RST ? FLOW_ENDING : 0);
@@ -121,45 +122,95 @@ static __noinline void answers_follow(const struct run *r, const struct packet *
 }
 
 /*
- * flow_begin writes both directions of a flow. The one of the answers first: a packet
- * that the other one lets through may have one at once. With alone it is false, and nothing
- * is written, where the backend could not tell the flow from another one of the client.
+ * pair_begin writes both directions of a flow, of which w->flow is the client's, and w->own its
+ * key. That of the answers first, by w->key: a packet that the other one lets through may
+ * have one at once.
  */
-static __always_inline int flow_begin(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4,
-				      __u32 backend, __u32 stats, int alone)
+static __noinline void pair_begin(const struct run *r, const struct packet *p, const struct l4 *l4)
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return;
+	struct flow *f = &w->flow;
+
+	f->tag = flow_tag(&w->key);
+	f->kind = FLOW_TO_CLIENT;
+	f->port = l4->ports >> 16;
+	words_copy4(f->addr, p->dst.addr);
+	flow_put(&w->key, f, BPF_ANY);
+
+	f->tag = flow_tag(&w->own);
+	f->kind = FLOW_TO_BACKEND;
+	f->port = r->port;
+	words_copy4(f->addr, r->to.addr);
+	flow_put(&w->own, f, BPF_ANY);
+}
+
+/*
+ * session_begin makes w->flow the session of its client, in the place of was. 0: another
+ * processor was quicker, with another VIP.
+ */
+static __always_inline int session_begin(struct work *w, const struct packet *p, const struct l4 *l4, const struct session *was)
+{
+	struct session *s = &w->session;
+	const struct flow *f = &w->flow;
+
+	*s = (struct session){.tag = session_tag(&w->client), .seen = f->seen, .vip_port = l4->ports >> 16, .port = f->port,
+			      .state = {f->state, f->state}, .row = f->backend, .stats = f->vip};
+	words_copy4(s->vip, p->dst.addr);
+	words_copy4(s->backend, f->addr);
+	mac_copy(s->mac, f->mac);
+	if (!bpf_map_update_elem(&sessions_v1, &w->client, s, was ? BPF_ANY : BPF_NOEXIST))
+		return 1;
+	was = bpf_map_lookup_elem(&sessions_v1, &w->client);
+	return was && session_is(was, p, l4);
+}
+
+/*
+ * flow_begin makes a flow a known one: the session of its client, of which s is what there
+ * is; beside another session of the client's port it has rows of its own. With alone it is
+ * false, and nothing is written, where the backend could not tell the flow from another one of
+ * the client. w->flow has the rows of backend and VIP, w->own the flow's key, w->client the
+ * session's.
+ */
+static __noinline int flow_begin(struct run *r, const struct packet *p, const struct l4 *l4, const struct session *s, int alone)
 {
 	struct work *w = work_of();
 
 	if (!w)
 		return 1;
 	struct flow *f = &w->flow;
-	__be16 port = k->ports >> 16;
+	int other = s && !session_is(s, p, l4) && !session_over(s, p->proto, l4->now);
 
-	*f = (struct flow){.seen = l4->now, .backend = backend, .vip = stats};
+	flow_key_of(&w->key, r, p, l4->ports);
+	answers_key(&w->key, r, p);
+	if (other && session_at(s, &r->to, w->key.ports)) {
+		if (alone && !(s->state[BACKEND_END] & FLOW_ENDING))
+			return 0;
+		other = 0; /* answers would be taken for its own */
+	}
+	if (alone && answers_taken(&w->key, p, l4))
+		return 0;
+	*f = (struct flow){.seen = l4->now, .backend = f->backend, .vip = f->vip, .kind = FLOW_TO_BACKEND, .port = r->port};
 	f->state = l4->flags & TCP_SYN || p->proto == IPPROTO_UDP ? 0 : FLOW_OPEN;
+	words_copy4(f->addr, r->to.addr);
 #ifdef CLIENT
 	mac_copy(f->mac, r->mac);
 #endif
-	answers_key(k, r, p);
-	f->tag = flow_tag(k);
-	f->kind = FLOW_TO_CLIENT;
-	f->port = port;
-	words_copy4(f->addr, p->dst.addr);
-	if (bpf_map_update_elem(&flows_v3, k, f, alone ? BPF_NOEXIST : BPF_ANY) && alone) {
-		if (answers_taken(k, f, l4)) {
-			flow_key_of(k, r, p, l4->ports);
-			return 0;
-		}
-		bpf_map_update_elem(&flows_v3, k, f, BPF_ANY);
-	}
-
-	flow_key_of(k, r, p, l4->ports);
-	f->tag = flow_tag(k);
-	f->kind = FLOW_TO_BACKEND;
-	f->port = r->port;
-	words_copy4(f->addr, r->to.addr);
-	bpf_map_update_elem(&flows_v3, k, f, BPF_ANY);
+	if (other || !session_begin(w, p, l4, s))
+		pair_begin(r, p, l4);
 	return 1;
+}
+
+/* session_end forgets the session that a flow was, which is decided anew. w->client is its key. */
+static __always_inline void session_end(const struct packet *p, const struct l4 *l4)
+{
+	struct work *w = work_of();
+	struct session *s = w ? bpf_map_lookup_elem(&sessions_v1, &w->client) : 0;
+
+	if (s && session_is(s, p, l4))
+		bpf_map_delete_elem(&sessions_v1, &w->client);
 }
 
 /*
@@ -183,17 +234,17 @@ static __always_inline int ovn_balances(const struct run *r, const struct vip *v
 	return was && r->unknown <= l4->now;
 }
 
-/*
- * flow_left leaves a flow to OVN; with k, which is room for its key, from now on. There is
- * nothing to be dropped.
- */
-static __noinline __u32 flow_left(struct run *r, const struct vip *v, const struct packet *p, struct flow_key *k, const struct l4 *l4)
+/* flow_left leaves a flow to OVN; with note, from now on: w->own is its key. There is nothing to be dropped. */
+static __noinline __u32 flow_left(struct run *r, const struct vip *v, const struct packet *p, const struct l4 *l4, int note)
 {
+	struct work *w = work_of();
+
 	STEP(r, STEP_LEFT, 0, 0);
-	if (!k || r->trace)
+	if (!w || !note || r->trace)
 		return DROP_NONE;
+	session_end(p, l4);
 	if (flow_token(r, v->stats, opens(p->proto, l4))) {
-		flow_note(k, l4, FLOW_OVN, l4->flags & TCP_SYN ? 0 : FLOW_OPEN);
+		flow_note(&w->own, l4, FLOW_OVN, l4->flags & TCP_SYN ? 0 : FLOW_OPEN);
 		return DROP_NONE;
 	}
 	struct rate *rate = rate_of(v->stats);
@@ -238,21 +289,30 @@ static __noinline __u32 member_after(const struct vip *v, __u32 number)
 
 /*
  * flow_elsewhere begins a flow that its own backend could not tell from another one, at one
- * of the others, or, where none can, at its own all the same. It returns the backend's row;
- * 0: there is none any more.
+ * of the others, or, where none can, at its own all the same. 0 or a drop reason.
  */
-static __noinline __u32 flow_elsewhere(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4, const struct vip *v)
+static __noinline __u32 flow_elsewhere(struct run *r, const struct packet *p, const struct l4 *l4)
 {
+	struct work *w = work_of();
+	struct vip *v = vip_find(r, p, l4->ports);
+
+	if (!w || !v)
+		return DROP_NO_BACKEND;
 	__u32 hash = vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags);
+	struct session *s = bpf_map_lookup_elem(&sessions_v1, &w->client);
 
 	for (__u32 i = 0; i <= ELSEWHERE; i++) {
 		int own = i == ELSEWHERE;
 		__u32 row = own ? member_of(v, hash) : member_after(v, hash + i);
 
-		if (backend_take(r, p, row) && flow_begin(r, p, k, l4, row, v->stats, !own))
-			return row;
+		w->flow.backend = row;
+		w->flow.vip = v->stats;
+		if (!backend_take(r, p, row) || !flow_begin(r, p, l4, s, !own))
+			continue;
+		stats_count(r, p->size, v->stats, row, 1);
+		return DROP_NONE;
 	}
-	return 0;
+	return DROP_NO_BACKEND;
 }
 
 /*
@@ -281,11 +341,10 @@ static __noinline int answers_tell(const struct run *r, const struct packet *p, 
 	return a && a->count <= ANSWER_VIPS && member_of(v, vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags)) == backend;
 }
 
-/*
- * flow_choose decides where a flow goes that is not known. With k, which is room for a
- * key, it is known from now on. 0 or a drop reason.
- */
-static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struct flow_key *k, const struct l4 *l4)
+#define CHOOSE_ELSEWHERE (~0U) /* no drop reason: see flow_new() */
+
+/* flow_choose is flow_new but for flows that are to begin elsewhere. */
+static __noinline __u32 flow_choose(struct run *r, const struct packet *p, const struct l4 *l4, const struct session *s, int note)
 {
 	struct vip *v = vip_find(r, p, l4->ports);
 
@@ -293,7 +352,7 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 		return DROP_NONE;
 	STEP(r, STEP_VIP, v->table, p->dst.addr);
 	if (ovn_balances(r, v, p, l4))
-		return flow_left(r, v, p, k, l4);
+		return flow_left(r, v, p, l4, note);
 	__u32 row = v->affinity ? kept_backend(r, p, v, l4) : 0;
 
 	if (row)
@@ -313,27 +372,39 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, struc
 #ifdef CLIENT
 	/* What comes back to its sender has to come from another address: OVN's to do. */
 	if (halves_equal(&r->to, p->src.addr))
-		return flow_left(r, v, p, k, l4);
+		return flow_left(r, v, p, l4, note);
 	if (!client_neighbor(r))
 		return DROP_BACKEND_AWAY;
 #endif
 	r->port = b->port;
 	r->side = NAT_DESTINATION;
-	if (!k || r->trace)
+	struct work *w = work_of();
+
+	if (!w || !note || r->trace)
 		return DROP_NONE;
 	int recorded = flow_allowed(r, v, opens(p->proto, l4), l4->now);
 
 	if (!recorded && !answers_tell(r, p, l4, v, row))
 		return DROP_VIP_FLOOD;
-	if (recorded && !flow_begin(r, p, k, l4, row, v->stats, opens(p->proto, l4))) {
-		row = flow_elsewhere(r, p, k, l4, v);
-		if (!row)
-			return DROP_NO_BACKEND;
-	} else if (recorded && v->affinity) {
-		keep_backend(r, p, k, l4);
-	}
+	w->flow.backend = row;
+	w->flow.vip = v->stats;
+	if (recorded && !flow_begin(r, p, l4, s, opens(p->proto, l4)))
+		return CHOOSE_ELSEWHERE;
+	if (recorded && v->affinity)
+		keep_backend(r, p, l4);
 	stats_count(r, p->size, v->stats, row, recorded);
 	return DROP_NONE;
+}
+
+/*
+ * flow_new decides where a flow goes that is not known. With note it is known from now on:
+ * w->own is its key, w->client that of its session, and s what is there of that. 0 or a drop reason.
+ */
+static __always_inline __u32 flow_new(struct run *r, const struct packet *p, const struct l4 *l4, const struct session *s, int note)
+{
+	__u32 reason = flow_choose(r, p, l4, s, note);
+
+	return reason == CHOOSE_ELSEWHERE ? flow_elsewhere(r, p, l4) : reason;
 }
 
 /* asked_for tells whether a flow is one to a VIP. */
@@ -346,17 +417,18 @@ static __always_inline int asked_for(__u32 kind)
  * begins_elsewhere tells whether a connection that begins anew, where another one from the
  * same port went on as far as is known, is not to go where that one went: the backend gets no
  * new flows, as after it has died with its connections. What comes beside packets of the
- * other one is a late copy of how that began. flow_read() has read f into the run.
+ * other one is a late copy of how that began. The run has the backend's address and port of
+ * that one, backend is its row.
  */
-static __noinline int begins_elsewhere(const struct run *r, const struct packet *p, const struct l4 *l4, const struct flow *f)
+static __noinline int begins_elsewhere(const struct run *r, const struct packet *p, const struct l4 *l4, __u32 seen, __u32 backend)
 {
-	struct vip *v = age(l4->now, f->seen) ? vip_find(r, p, l4->ports) : 0;
+	struct vip *v = age(l4->now, seen) ? vip_find(r, p, l4->ports) : 0;
 
-	return v && !(v->flags & VIP_OVN) && !(takes_flows(v, f->backend) && is_at(r, f->backend));
+	return v && !(v->flags & VIP_OVN) && !(takes_flows(v, backend) && is_at(r, backend));
 }
 
-/* flow_find is backend_find of a packet with ports. */
-static __always_inline __u32 flow_find(struct run *r, struct packet *p)
+/* flow_unsaid is flow_find of what its client's session, if there is one, does not say. */
+static __always_inline __u32 flow_unsaid(struct run *r, struct packet *p, const struct session *s)
 {
 	struct work *w = work_of();
 
@@ -365,16 +437,15 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 	struct flow_key *k = &w->own;
 	struct l4 *l4 = &w->own_l4;
 
-	l4_read(r->skb, p, l4);
 	flow_key_of(k, r, p, l4->ports);
-	struct flow *f = bpf_map_lookup_elem(&flows_v3, k);
+	struct flow *f = flow_may(&p->src, l4->ports) ? bpf_map_lookup_elem(&flows_v4, k) : 0;
 
 	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
 
 	if (!f || !asked_for(kind) || !flow_lives(f, p->proto, l4) || !flow_read(r, f, flow_tag(k)))
-		return flow_choose(r, p, k, l4);
-	if (connects(l4->flags) && kind == FLOW_TO_BACKEND && begins_elsewhere(r, p, l4, f))
-		return flow_choose(r, p, k, l4);
+		return flow_new(r, p, l4, s, 1);
+	if (connects(l4->flags) && kind == FLOW_TO_BACKEND && begins_elsewhere(r, p, l4, f->seen, f->backend))
+		return flow_new(r, p, l4, s, 1);
 	STEP(r, STEP_FLOW, kind, 0);
 	if (kind == FLOW_TO_BACKEND)
 		r->side = NAT_DESTINATION;
@@ -390,6 +461,34 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 	if (kind != FLOW_TO_BACKEND)
 		return DROP_NONE;
 	stats_count(r, p->size, f->vip, f->backend, 0);
+	return DROP_NONE;
+}
+
+/* flow_find is backend_find of a packet with ports. */
+static __always_inline __u32 flow_find(struct run *r, struct packet *p)
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return DROP_NONE;
+	struct l4 *l4 = &w->own_l4;
+
+	l4_read(r->skb, p, l4);
+	session_key_of(&w->client, r, &p->src, l4->ports, p->proto);
+	struct session *s = bpf_map_lookup_elem(&sessions_v1, &w->client);
+
+	if (!s || !session_asks(s, p, l4) || !session_read(r, s, 1, session_tag(&w->client)) ||
+	    (connects(l4->flags) && begins_elsewhere(r, p, l4, s->seen, s->row)))
+		return flow_unsaid(r, p, s);
+	STEP(r, STEP_FLOW, FLOW_TO_BACKEND, 0);
+	r->side = NAT_DESTINATION;
+#ifdef CLIENT
+	client_neighbor(r); /* it may be another one by now, or not be known any more */
+#endif
+	if (r->trace)
+		return DROP_NONE;
+	session_seen(s, l4, CLIENT_END);
+	stats_count(r, p->size, s->stats, s->row, 0);
 	return DROP_NONE;
 }
 

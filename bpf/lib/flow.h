@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-/* Flows to VIPs that are known: their keys, how long they live, and how a row is read. */
+/* Flows to VIPs that are known: their keys, how long they live, and how a row of flows is read. */
 #include "nat.h"
 #include "stats.h"
 
@@ -56,6 +56,8 @@ struct work {
 	struct flow_key key;
 	struct l4 l4;
 	struct flow flow;
+	struct session_key client; /* of the packet's client, in flow_find() and answer_known() */
+	struct session session;
 	struct packet quoted;
 	struct answer_search search;
 	struct packet packet; /* of programs whose own stack has no room for it */
@@ -177,15 +179,17 @@ static __always_inline __u32 flow_idle(__u32 proto, __u32 state)
 	return state == FLOW_OPEN ? TCP_IDLE : TCP_TRANSITORY;
 }
 
+/* state_after is the state of what a packet is of. */
+static __always_inline __u8 state_after(__u8 state, __u32 flags)
+{
+	return state | (flags & TCP_SYN ? 0 : FLOW_OPEN) | (flags & (TCP_FIN | TCP_RST) ? FLOW_ENDING : 0);
+}
+
 /* flow_seen takes note of a packet. A row that is right is not written: other processors read it. */
 static __always_inline void flow_seen(struct flow *f, const struct l4 *l4)
 {
-	__u8 state = f->state;
+	__u8 state = state_after(f->state, l4->flags);
 
-	if (!(l4->flags & TCP_SYN))
-		state |= FLOW_OPEN;
-	if (l4->flags & (TCP_FIN | TCP_RST))
-		state |= FLOW_ENDING;
 	if (f->seen != l4->now)
 		f->seen = l4->now;
 	if (f->state != state)
@@ -204,19 +208,59 @@ static __always_inline int opens(__u32 proto, const struct l4 *l4)
 	return proto == IPPROTO_UDP || connects(l4->flags);
 }
 
+/* flow_bit is the place of a client's end in flow_front; the daemon computes the same (flow_front.go). */
+static __always_inline __u32 flow_bit(const __u8 *client, __be16 port)
+{
+	const __u32 *w = (const __u32 *)client;
+
+	return front_slot(port, (__u64)w[1] << 32 | w[0], (__u64)w[3] << 32 | w[2]) % FLOW_FRONT;
+}
+
+/* flow_may tells whether a client's end may have rows in flows. */
+static __always_inline int flow_may(const struct address *client, __be16 port)
+{
+	__u32 bit = flow_bit(client->addr, port), at = FLOW_FRONT_STATE, row = bit / 64, second = row + FLOW_FRONT / 64;
+	__u64 *state = bpf_map_lookup_elem(&flow_front_v1, &at);
+	__u64 *a = bpf_map_lookup_elem(&flow_front_v1, &row), *b = bpf_map_lookup_elem(&flow_front_v1, &second);
+
+	return !state || !a || !b || !(*(volatile __u64 *)state & FLOW_FRONT_WHOLE) || (*a | *b) >> bit % 64 & 1;
+}
+
+/* flow_put writes a row of flows, after its bit of flow_front. k is that of its packets. */
+static __always_inline void flow_put(const struct flow_key *k, const struct flow *f, __u64 flags)
+{
+	int asks = f->kind == FLOW_TO_BACKEND || f->kind == FLOW_OVN;
+	__u32 bit = flow_bit(asks ? k->src : k->dst, asks ? k->ports : k->ports >> 16), at = FLOW_FRONT_STATE;
+	__u64 *state = bpf_map_lookup_elem(&flow_front_v1, &at), mask = 1ULL << bit % 64;
+	__u32 row = bit / 64 + (state && *(volatile __u64 *)state & FLOW_FRONT_SECOND ? FLOW_FRONT / 64 : 0);
+	__u64 *word = bpf_map_lookup_elem(&flow_front_v1, &row);
+
+	if (word && !(*(volatile __u64 *)word & mask))
+		__sync_fetch_and_or(word, mask);
+	bpf_map_update_elem(&flows_v4, k, f, flags);
+}
+
 /* flow_note writes a flow of which nothing is changed. k is that of its packets. */
 static __noinline void flow_note(const struct flow_key *k, const struct l4 *l4, __u32 kind, __u32 state)
 {
-	struct flow f = {.tag = flow_tag(k), .seen = l4->now, .kind = kind, .state = state};
+	struct work *w = work_of();
 
-	bpf_map_update_elem(&flows_v3, k, &f, BPF_ANY);
+	if (!w)
+		return;
+	w->flow = (struct flow){.tag = flow_tag(k), .seen = l4->now, .kind = kind, .state = state};
+	flow_put(k, &w->flow, BPF_ANY);
 }
 
-/* flow_lives tells whether a known flow goes on with this packet. */
-static __always_inline int flow_lives(const struct flow *f, __u32 proto, const struct l4 *l4)
+/* goes_on tells whether what was seen last then, and is in a state, goes on with this packet. */
+static __always_inline int goes_on(__u32 seen, __u32 state, __u32 proto, const struct l4 *l4)
 {
-	if (age(l4->now, f->seen) > flow_idle(proto, f->state))
+	if (age(l4->now, seen) > flow_idle(proto, state))
 		return 0;
 	/* A connection that begins anew is another one. */
-	return !(l4->flags & TCP_SYN) || l4->flags & TCP_ACK || f->state == FLOW_OPEN;
+	return !(l4->flags & TCP_SYN) || l4->flags & TCP_ACK || state == FLOW_OPEN;
+}
+
+static __always_inline int flow_lives(const struct flow *f, __u32 proto, const struct l4 *l4)
+{
+	return goes_on(f->seen, f->state, proto, l4);
 }

@@ -349,21 +349,79 @@ ASSERT_SIZE(struct answers, 168);
  */
 #define BACKEND_FRONT (1 << 20) /* bits, in words of 64 */
 
-/* flows: packets of one direction of a flow to a VIP. The daemon ends flows, and copies them into a map of another size. */
-struct flow_key {
-	__u8 src[16] WORDS;
-	__u8 dst[16] WORDS;
+/*
+ * sessions: flows to VIPs by the client's address and port, in one row for both directions:
+ * requests are told from others of the same port by the VIP, answers by the backend. A
+ * client's port that has two VIPs at one time is rare: the second one's rows are in flows.
+ */
+struct session_key {
+	__u8 client[16] WORDS;
 	__u32 scope;
-	__u32 ports; /* the first four bytes of the upper layer: source and destination */
+	__be16 port;
+	__u16 proto;
 	/*
 	 * The tap of the client, in both directions: nobody has checked yet whether a machine
 	 * may send from an address. 0 of what comes from the fabric.
 	 */
 	__u32 ifindex;
 	__u16 vlan; /* VLAN identifier, 0 for none */
+	__u16 pad;
+};
+ASSERT_SIZE(struct session_key, 32);
+
+enum session_end {
+	CLIENT_END = 0,
+	BACKEND_END = 1,
+};
+
+/* A row may become another session's while a program reads it: see session_read(). */
+struct session {
+	__u32 tag;  /* session_tag() of its key */
+	__u32 seen; /* s, CLOCK_MONOTONIC: the last packet, within a second */
+	__u8 vip[16] __attribute__((aligned(8)));
+	__u8 backend[16] __attribute__((aligned(8)));
+	__be16 vip_port;
+	__be16 port;	/* the backend's; 0: the same as vip_port */
+	__u8 state[2];	/* enum flow_state, by enum session_end: of what the end has sent */
+	__u16 pad;
+	__u32 row;   /* of backends */
+	__u32 stats; /* row of vip_stats */
+	/* Of a switch's machine: the backend's. The session goes on when the row of neighbors ends. */
+	__u8 mac[6] WORDS;
+	__u16 pad2;
+};
+ASSERT_SIZE(struct session, 64);
+
+/*
+ * flows: packets of one direction, where no row of sessions says all of it: of a client's
+ * port that has another session, of what is left to OVN, and of connections that are no VIP's.
+ * The daemon ends flows and sessions, and copies them into a map of another size.
+ */
+struct flow_key {
+	__u8 src[16] WORDS;
+	__u8 dst[16] WORDS;
+	__u32 scope;
+	__u32 ports; /* the first four bytes of the upper layer: source and destination */
+	__u32 ifindex; /* the client's tap: see struct session_key */
+	__u16 vlan;
 	__u16 proto;
 };
 ASSERT_SIZE(struct flow_key, 48);
+
+/*
+ * flow_front: bits, by flow_bit(): the ends of clients that may have rows in flows. There are
+ * few of those, and what no session says need not be looked for in flows. Programs set a bit
+ * before they write a row. Bits are in two generations, one after the other: the daemon
+ * begins with an empty one, sets the bits of all rows in it, and clears the other one then. The
+ * last word is the state.
+ */
+#define FLOW_FRONT (1 << 19) /* bits of a generation, in words of 64 */
+#define FLOW_FRONT_STATE (2 * FLOW_FRONT / 64)
+
+enum flow_front_state {
+	FLOW_FRONT_SECOND = 1, /* the generation in which bits are set now */
+	FLOW_FRONT_WHOLE = 2,  /* all rows have their bits: 0 after the map was made */
+};
 
 enum flow_kind {
 	FLOW_TO_BACKEND = 1, /* the destination becomes addr and port */

@@ -116,13 +116,20 @@ static __noinline __u32 error_to_backend(struct run *r, struct packet *p)
 
 	if (!w || !quoted_flow(r, p, w))
 		return DROP_NONE;
-	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
-	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
+	session_key_of(&w->client, r, &w->quoted.src, w->l4.ports, w->quoted.proto);
+	struct session *s = bpf_map_lookup_elem(&sessions_v1, &w->client);
 
-	if (!f || !asked_for(kind) || !flow_lives(f, w->quoted.proto, &w->l4) || !flow_read(r, f, flow_tag(&w->key)))
-		reason = flow_choose(r, &w->quoted, 0, &w->l4);
-	else if (kind == FLOW_TO_BACKEND)
+	if (s && session_asks(s, &w->quoted, &w->l4) && session_read(r, s, 1, session_tag(&w->client))) {
 		r->side = NAT_DESTINATION;
+	} else {
+		struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->key);
+		__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
+
+		if (!f || !asked_for(kind) || !flow_lives(f, w->quoted.proto, &w->l4) || !flow_read(r, f, flow_tag(&w->key)))
+			reason = flow_new(r, &w->quoted, &w->l4, 0, 0);
+		else if (kind == FLOW_TO_BACKEND)
+			r->side = NAT_DESTINATION;
+	}
 	if (!reason && r->side)
 		reason = quoted_write(r, p, &w->quoted, w->l4.ports);
 	r->port = 0;
@@ -140,10 +147,15 @@ static __noinline __u32 error_to_client(struct run *r, struct packet *p)
 
 	if (!w || !quoted_flow(r, p, w) || !backend_at(r, w->quoted.proto, w->l4.ports, &w->quoted.src))
 		return DROP_NONE;
-	struct flow *f = bpf_map_lookup_elem(&flows_v3, &w->key);
+	int known = session_of(r, &w->quoted, &w->l4, &w->client) != 0;
 
-	if (f ? f->kind != FLOW_TO_CLIENT || !flow_lives(f, w->quoted.proto, &w->l4) || !flow_read(r, f, flow_tag(&w->key))
-	      : !uncertain(r, w->l4.now) || !answer_of(r, &w->quoted, &w->l4, &stats))
+	if (!known) {
+		struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->key);
+
+		known = f ? f->kind == FLOW_TO_CLIENT && flow_lives(f, w->quoted.proto, &w->l4) && flow_read(r, f, flow_tag(&w->key))
+			  : uncertain(r, w->l4.now) && answer_of(r, &w->quoted, &w->l4, &stats);
+	}
+	if (!known)
 		return DROP_NONE;
 	r->side = NAT_SOURCE;
 	__u32 reason = quoted_write(r, p, &w->quoted, w->l4.ports);

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -11,12 +12,17 @@ import (
 // sweepInterval is how often all flows are read for those of the past.
 const sweepInterval = 30 * time.Second
 
-// sweepFlows keeps rows of flows free for those that go on, and counts them.
+// sweepFlows keeps rows of flows free for those that go on, and counts them. By the second
+// time the programs of a build before are not attached any more: see SweepFlowFront.
 func sweepFlows(ctx context.Context, dp *ebpf.Dataplane, log *slog.Logger) error {
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
-	for {
-		if err := dp.SweepFlows(); err != nil {
+	for first := true; ; first = false {
+		err := dp.SweepFlows()
+		if !first {
+			err = errors.Join(err, dp.SweepFlowFront())
+		}
+		if err != nil {
 			log.Warn("flows of the past cannot be removed", "error", err)
 		}
 		select {

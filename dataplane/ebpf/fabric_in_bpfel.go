@@ -28,7 +28,8 @@ const (
 	fabricInMapCountersV1      = "counters_v1"
 	fabricInMapDropsV1         = "drops_v1"
 	fabricInMapEntriesV1       = "entries_v1"
-	fabricInMapFlowsV3         = "flows_v3"
+	fabricInMapFlowFrontV1     = "flow_front_v1"
+	fabricInMapFlowsV4         = "flows_v4"
 	fabricInMapFragmentsV3     = "fragments_v3"
 	fabricInMapGateFrontV2     = "gate_front_v2"
 	fabricInMapGatewaysV1      = "gateways_v1"
@@ -49,6 +50,7 @@ const (
 	fabricInMapSamplesV1       = "samples_v1"
 	fabricInMapScratchV2       = "scratch_v2"
 	fabricInMapServedV1        = "served_v1"
+	fabricInMapSessionsV1      = "sessions_v1"
 	fabricInMapSpeakersV1      = "speakers_v1"
 	fabricInMapTraceV1         = "trace_v1"
 	fabricInMapUnderlayV1      = "underlay_v1"
@@ -124,7 +126,8 @@ type fabricInMapSpecs struct {
 	CountersV1      *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1         *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV3         *ebpf.MapSpec `ebpf:"flows_v3"`
+	FlowFrontV1     *ebpf.MapSpec `ebpf:"flow_front_v1"`
+	FlowsV4         *ebpf.MapSpec `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2     *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1      *ebpf.MapSpec `ebpf:"gateways_v1"`
@@ -145,6 +148,7 @@ type fabricInMapSpecs struct {
 	SamplesV1       *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.MapSpec `ebpf:"scratch_v2"`
 	ServedV1        *ebpf.MapSpec `ebpf:"served_v1"`
+	SessionsV1      *ebpf.MapSpec `ebpf:"sessions_v1"`
 	SpeakersV1      *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1         *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1      *ebpf.MapSpec `ebpf:"underlay_v1"`
@@ -196,7 +200,8 @@ type fabricInMaps struct {
 	CountersV1      *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1         *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV3         *ebpf.Map `ebpf:"flows_v3"`
+	FlowFrontV1     *ebpf.Map `ebpf:"flow_front_v1"`
+	FlowsV4         *ebpf.Map `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2     *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1      *ebpf.Map `ebpf:"gateways_v1"`
@@ -217,6 +222,7 @@ type fabricInMaps struct {
 	SamplesV1       *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.Map `ebpf:"scratch_v2"`
 	ServedV1        *ebpf.Map `ebpf:"served_v1"`
+	SessionsV1      *ebpf.Map `ebpf:"sessions_v1"`
 	SpeakersV1      *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1         *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1      *ebpf.Map `ebpf:"underlay_v1"`
@@ -243,7 +249,8 @@ func (m *fabricInMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV3,
+		m.FlowFrontV1,
+		m.FlowsV4,
 		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
@@ -264,6 +271,7 @@ func (m *fabricInMaps) Close() error {
 		m.SamplesV1,
 		m.ScratchV2,
 		m.ServedV1,
+		m.SessionsV1,
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,

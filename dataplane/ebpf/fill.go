@@ -27,7 +27,7 @@ func (p Plane) fillTables() map[string]string {
 var clientFillTables = map[string]string{
 	bpfMapClientsV2: "clients", bpfMapNeighborsV1: "client-neighbors",
 	bpfMapVipsV2: "client-vips", bpfMapBackendsV1: "client-vips", bpfMapAnswersV2: "client-vips",
-	bpfMapFlowsV3: "client-vips",
+	bpfMapSessionsV1: "client-vips", bpfMapFlowsV4: "client-vips",
 }
 
 var nodeFillTables = map[string]string{
@@ -36,7 +36,7 @@ var nodeFillTables = map[string]string{
 	bpfMapHostsV1: "routes", bpfMapPrefixes4V1: "routes", bpfMapPrefixes6V1: "routes",
 	bpfMapNexthopsV1: "routes", bpfMapGroupsV1: "routes",
 	bpfMapBackendRoutesV1: "backend-routes", bpfMapVipsV2: "vips", bpfMapBackendsV1: "vips", bpfMapAnswersV2: "vips",
-	bpfMapFlowsV3: "vips",
+	bpfMapSessionsV1: "vips", bpfMapFlowsV4: "vips",
 }
 
 // MapOf is the map of a route, as Fill.Map names it.

@@ -24,7 +24,7 @@ type FlowKey struct {
 	Tap intent.ClientKey
 }
 
-// Flow is a row of the map flows.
+// Flow is one direction of what the maps sessions and flows know.
 type Flow struct {
 	Key FlowKey
 	// ToVIP: the packets are a client's, and go to Backend. Otherwise they are a backend's,
@@ -92,6 +92,46 @@ func flowOf(k bpfFlowKey, f bpfFlow, now uint32) Flow {
 	return out
 }
 
+func sessionKeyOf(k FlowKey) bpfSessionKey {
+	return bpfSessionKey{
+		Client: k.Src.Addr().As16(), Port: bePort(k.Src.Port()), Scope: uint32(k.VNI), Proto: uint16(k.Protocol),
+		Ifindex: k.Tap.IfIndex, Vlan: k.Tap.VLAN,
+	}
+}
+
+// sessionOf is the client's direction of a session.
+func sessionOf(k bpfSessionKey, s bpfSession, now uint32) Flow {
+	port := s.Port
+	if port == 0 { // of a VIP of all ports: it stays
+		port = s.VipPort
+	}
+	state := bpfFlowState(s.State[bpfSessionEndCLIENT_END])
+	return Flow{
+		Key: FlowKey{
+			VNI: intent.VNI(k.Scope), Protocol: intent.Protocol(k.Proto),
+			Src: netip.AddrPortFrom(from16(k.Client), bePort(k.Port)), Dst: netip.AddrPortFrom(from16(s.Vip), bePort(s.VipPort)),
+			Tap: intent.ClientKey{IfIndex: k.Ifindex, VLAN: k.Vlan},
+		},
+		ToVIP: true, AllPorts: s.Port == 0, Becomes: netip.AddrPortFrom(from16(s.Backend), bePort(port)),
+		Open: state&bpfFlowStateFLOW_OPEN != 0, Ending: state&bpfFlowStateFLOW_ENDING != 0, Idle: age(now, s.Seen),
+	}
+}
+
+// sessionAnswers is the backend's direction of a session.
+func sessionAnswers(k bpfSessionKey, s bpfSession, now uint32) Flow {
+	f, state := sessionOf(k, s, now), bpfFlowState(s.State[bpfSessionEndBACKEND_END])
+	f.ToVIP, f.AllPorts = false, false
+	f.Key.Src, f.Key.Dst, f.Becomes = f.Becomes, f.Key.Src, f.Key.Dst
+	f.Open, f.Ending = state&bpfFlowStateFLOW_OPEN != 0, state&bpfFlowStateFLOW_ENDING != 0
+	return f
+}
+
+// sessionOver is session_over of bpf/lib/session.h.
+func sessionOver(k bpfSessionKey, s bpfSession, now uint32) bool {
+	client, backend := sessionOf(k, s, now), sessionAnswers(k, s, now)
+	return client.Ending && backend.Ending && client.Idle > closedRest || client.forgotten() && backend.forgotten()
+}
+
 // age is for how long a row was not seen. A processor may have seen it a second later than now.
 func age(now, seen uint32) time.Duration { return time.Duration(max(0, int32(now-seen))) * time.Second }
 
@@ -104,8 +144,8 @@ func monotonic() (uint32, error) {
 	return uint32(now.Sec), nil
 }
 
-// Flow finds what is known of packets; false if nothing is. On a switch it is any tap's
-// for a key without one.
+// Flow finds what is known of a client's packets; false if nothing is. On a switch it is any
+// tap's for a key without one.
 func (r *Reader) Flow(k FlowKey) (Flow, bool, error) {
 	if k.VNI.IsSwitch() && k.Tap == (intent.ClientKey{}) {
 		found, err := r.Flows(1, func(f Flow) bool {
@@ -121,14 +161,23 @@ func (r *Reader) Flow(k FlowKey) (Flow, bool, error) {
 	if err != nil {
 		return Flow{}, false, err
 	}
+	var s bpfSession
+	client := sessionKeyOf(k)
+	err = r.t[bpfMapSessionsV1].Lookup(client, &s)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return Flow{}, false, mapError(bpfMapSessionsV1, err)
+	}
+	if out := sessionOf(client, s, now); err == nil && out.Key == k && !out.forgotten() {
+		return out, true, nil
+	}
 	var f bpfFlow
 	key := kernelFlowKey(k)
-	err = r.t[bpfMapFlowsV3].Lookup(key, &f)
+	err = r.t[bpfMapFlowsV4].Lookup(key, &f)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return Flow{}, false, nil
 	}
 	out := flowOf(key, f, now)
-	return out, err == nil && !out.forgotten(), mapError(bpfMapFlowsV3, err)
+	return out, err == nil && !out.forgotten(), mapError(bpfMapFlowsV4, err)
 }
 
 // Kept finds the backend that the client of a flow to a VIP had last, and for how long it
@@ -179,12 +228,20 @@ func (r *Reader) eachFlow(each func(Flow)) error {
 	if err != nil {
 		return err
 	}
-	_, err = pinned.Walk(r.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
-		if f := flowOf(k, v, now); !f.forgotten() {
+	known := func(f Flow) {
+		if !f.forgotten() {
 			each(f)
 		}
+	}
+	_, err = pinned.Walk(r.t[bpfMapSessionsV1], func(k bpfSessionKey, v bpfSession) {
+		known(sessionOf(k, v, now))
+		known(sessionAnswers(k, v, now))
 	})
-	return mapError(bpfMapFlowsV3, err)
+	if err != nil {
+		return mapError(bpfMapSessionsV1, err)
+	}
+	_, err = pinned.Walk(r.t[bpfMapFlowsV4], func(k bpfFlowKey, v bpfFlow) { known(flowOf(k, v, now)) })
+	return mapError(bpfMapFlowsV4, err)
 }
 
 // FlowTarget is where flows go.

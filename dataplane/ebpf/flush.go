@@ -71,17 +71,29 @@ func (s *store) endLeft() error {
 
 // endWhich removes the rows of flows from VIPs to backends, in both directions.
 func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
-	var keys []bpfFlowKey
-	_, err := pinned.Walk(s.t[bpfMapFlowsV3], func(k bpfFlowKey, v bpfFlow) {
-		if f := flowOf(k, v, 0); f.ToVIP && ends(f.ends()) {
-			keys = append(keys, k, f.answers())
+	var sessions []bpfSessionKey
+	_, err := pinned.Walk(s.t[bpfMapSessionsV1], func(k bpfSessionKey, v bpfSession) {
+		if ends(sessionOf(k, v, 0).ends()) {
+			sessions = append(sessions, k)
 		}
 	})
+	err = mapError(bpfMapSessionsV1, errors.Join(err, deleteAll(s.t[bpfMapSessionsV1], sessions)))
+	var flows []bpfFlowKey
+	_, failed := pinned.Walk(s.t[bpfMapFlowsV4], func(k bpfFlowKey, v bpfFlow) {
+		if f := flowOf(k, v, 0); f.ToVIP && ends(f.ends()) {
+			flows = append(flows, k, f.answers())
+		}
+	})
+	return errors.Join(err, mapError(bpfMapFlowsV4, errors.Join(failed, deleteAll(s.t[bpfMapFlowsV4], flows))))
+}
+
+// deleteAll removes rows. What the programs have given to another flow meanwhile is gone already.
+func deleteAll[K any](m *ebpf.Map, keys []K) error {
+	var err error
 	for _, k := range keys {
-		// What the programs have given to another flow meanwhile is gone already.
-		if gone := s.t[bpfMapFlowsV3].Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
+		if gone := m.Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}
-	return mapError(bpfMapFlowsV3, err)
+	return err
 }

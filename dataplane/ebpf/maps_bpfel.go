@@ -136,6 +136,13 @@ type bpfFlow struct {
 	Pad     uint16
 }
 
+type bpfFlowFrontState uint32
+
+const (
+	bpfFlowFrontStateFLOW_FRONT_SECOND bpfFlowFrontState = 1
+	bpfFlowFrontStateFLOW_FRONT_WHOLE  bpfFlowFrontState = 2
+)
+
 type bpfFlowKey struct {
 	_       structs.HostLayout
 	Src     [16]uint8
@@ -386,6 +393,40 @@ type bpfServedKey struct {
 	Addr      [16]uint8
 }
 
+type bpfSession struct {
+	_       structs.HostLayout
+	Tag     uint32
+	Seen    uint32
+	Vip     [16]uint8
+	Backend [16]uint8
+	VipPort uint16
+	Port    uint16
+	State   [2]uint8
+	Pad     uint16
+	Row     uint32
+	Stats   uint32
+	Mac     [6]uint8
+	Pad2    uint16
+}
+
+type bpfSessionEnd uint32
+
+const (
+	bpfSessionEndCLIENT_END  bpfSessionEnd = 0
+	bpfSessionEndBACKEND_END bpfSessionEnd = 1
+)
+
+type bpfSessionKey struct {
+	_       structs.HostLayout
+	Client  [16]uint8
+	Scope   uint32
+	Port    uint16
+	Proto   uint16
+	Ifindex uint32
+	Vlan    uint16
+	Pad     uint16
+}
+
 type bpfTrace struct {
 	_       structs.HostLayout
 	Nonce   uint64
@@ -501,67 +542,71 @@ type bpfVtepKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	bpfMapAffinityV3        = "affinity_v3"
-	bpfMapAnswersV2         = "answers_v2"
-	bpfMapAskedV1           = "asked_v1"
-	bpfMapBackendFrontV1    = "backend_front_v1"
-	bpfMapBackendRoutesV1   = "backend_routes_v1"
-	bpfMapBackendStatsV1    = "backend_stats_v1"
-	bpfMapBackendsV1        = "backends_v1"
-	bpfMapBucketsV1         = "buckets_v1"
-	bpfMapClientsV2         = "clients_v2"
-	bpfMapCountersV1        = "counters_v1"
-	bpfMapDropsV1           = "drops_v1"
-	bpfMapEntriesV1         = "entries_v1"
-	bpfMapFlowsV3           = "flows_v3"
-	bpfMapFragmentsV3       = "fragments_v3"
-	bpfMapGateFrontV2       = "gate_front_v2"
-	bpfMapGatewaysV1        = "gateways_v1"
-	bpfMapGroupsV1          = "groups_v1"
-	bpfMapGuardedV1         = "guarded_v1"
-	bpfMapHostsV1           = "hosts_v1"
-	bpfMapKnownV1           = "known_v1"
-	bpfMapMaglevV2          = "maglev_v2"
-	bpfMapNamesV1           = "names_v1"
-	bpfMapNeighborsV1       = "neighbors_v1"
-	bpfMapNexthopsV1        = "nexthops_v1"
-	bpfMapPrefixCacheV1     = "prefix_cache_v1"
-	bpfMapPrefixGenV1       = "prefix_gen_v1"
-	bpfMapPrefixes4V1       = "prefixes4_v1"
-	bpfMapPrefixes6V1       = "prefixes6_v1"
-	bpfMapRatesV1           = "rates_v1"
-	bpfMapRouteFrontV1      = "route_front_v1"
-	bpfMapSamplesV1         = "samples_v1"
-	bpfMapScratchV2         = "scratch_v2"
-	bpfMapServedV1          = "served_v1"
-	bpfMapSpeakersV1        = "speakers_v1"
-	bpfMapTraceV1           = "trace_v1"
-	bpfMapUnderlayV1        = "underlay_v1"
-	bpfMapUnrecordedV1      = "unrecorded_v1"
-	bpfMapVipStatsV1        = "vip_stats_v1"
-	bpfMapVipsV2            = "vips_v2"
-	bpfMapVrfFrontV2        = "vrf_front_v2"
-	bpfMapVrfsV2            = "vrfs_v2"
-	bpfMapVtepFrontV1       = "vtep_front_v1"
-	bpfMapVtepsV1           = "vteps_v1"
-	bpfVarBalancedType      = "balanced_type"
-	bpfVarClientFlagsType   = "client_flags_type"
-	bpfVarDfModeType        = "df_mode_type"
-	bpfVarDirectionType     = "direction_type"
-	bpfVarEntryFlagsType    = "entry_flags_type"
-	bpfVarFlowKindType      = "flow_kind_type"
-	bpfVarFlowStateType     = "flow_state_type"
-	bpfVarGuardFlagsType    = "guard_flags_type"
-	bpfVarIcmpRefusalType   = "icmp_refusal_type"
-	bpfVarLengthEndType     = "length_end_type"
-	bpfVarMaglevMemberType  = "maglev_member_type"
-	bpfVarNeighborFlagsType = "neighbor_flags_type"
-	bpfVarNode              = "node"
-	bpfVarRouteKindType     = "route_kind_type"
-	bpfVarSampleType        = "sample_type"
-	bpfVarServedAnswerType  = "served_answer_type"
-	bpfVarTraceWhatType     = "trace_what_type"
-	bpfVarVipFlagsType      = "vip_flags_type"
+	bpfMapAffinityV3         = "affinity_v3"
+	bpfMapAnswersV2          = "answers_v2"
+	bpfMapAskedV1            = "asked_v1"
+	bpfMapBackendFrontV1     = "backend_front_v1"
+	bpfMapBackendRoutesV1    = "backend_routes_v1"
+	bpfMapBackendStatsV1     = "backend_stats_v1"
+	bpfMapBackendsV1         = "backends_v1"
+	bpfMapBucketsV1          = "buckets_v1"
+	bpfMapClientsV2          = "clients_v2"
+	bpfMapCountersV1         = "counters_v1"
+	bpfMapDropsV1            = "drops_v1"
+	bpfMapEntriesV1          = "entries_v1"
+	bpfMapFlowFrontV1        = "flow_front_v1"
+	bpfMapFlowsV4            = "flows_v4"
+	bpfMapFragmentsV3        = "fragments_v3"
+	bpfMapGateFrontV2        = "gate_front_v2"
+	bpfMapGatewaysV1         = "gateways_v1"
+	bpfMapGroupsV1           = "groups_v1"
+	bpfMapGuardedV1          = "guarded_v1"
+	bpfMapHostsV1            = "hosts_v1"
+	bpfMapKnownV1            = "known_v1"
+	bpfMapMaglevV2           = "maglev_v2"
+	bpfMapNamesV1            = "names_v1"
+	bpfMapNeighborsV1        = "neighbors_v1"
+	bpfMapNexthopsV1         = "nexthops_v1"
+	bpfMapPrefixCacheV1      = "prefix_cache_v1"
+	bpfMapPrefixGenV1        = "prefix_gen_v1"
+	bpfMapPrefixes4V1        = "prefixes4_v1"
+	bpfMapPrefixes6V1        = "prefixes6_v1"
+	bpfMapRatesV1            = "rates_v1"
+	bpfMapRouteFrontV1       = "route_front_v1"
+	bpfMapSamplesV1          = "samples_v1"
+	bpfMapScratchV2          = "scratch_v2"
+	bpfMapServedV1           = "served_v1"
+	bpfMapSessionsV1         = "sessions_v1"
+	bpfMapSpeakersV1         = "speakers_v1"
+	bpfMapTraceV1            = "trace_v1"
+	bpfMapUnderlayV1         = "underlay_v1"
+	bpfMapUnrecordedV1       = "unrecorded_v1"
+	bpfMapVipStatsV1         = "vip_stats_v1"
+	bpfMapVipsV2             = "vips_v2"
+	bpfMapVrfFrontV2         = "vrf_front_v2"
+	bpfMapVrfsV2             = "vrfs_v2"
+	bpfMapVtepFrontV1        = "vtep_front_v1"
+	bpfMapVtepsV1            = "vteps_v1"
+	bpfVarBalancedType       = "balanced_type"
+	bpfVarClientFlagsType    = "client_flags_type"
+	bpfVarDfModeType         = "df_mode_type"
+	bpfVarDirectionType      = "direction_type"
+	bpfVarEntryFlagsType     = "entry_flags_type"
+	bpfVarFlowFrontStateType = "flow_front_state_type"
+	bpfVarFlowKindType       = "flow_kind_type"
+	bpfVarFlowStateType      = "flow_state_type"
+	bpfVarGuardFlagsType     = "guard_flags_type"
+	bpfVarIcmpRefusalType    = "icmp_refusal_type"
+	bpfVarLengthEndType      = "length_end_type"
+	bpfVarMaglevMemberType   = "maglev_member_type"
+	bpfVarNeighborFlagsType  = "neighbor_flags_type"
+	bpfVarNode               = "node"
+	bpfVarRouteKindType      = "route_kind_type"
+	bpfVarSampleType         = "sample_type"
+	bpfVarServedAnswerType   = "served_answer_type"
+	bpfVarSessionEndType     = "session_end_type"
+	bpfVarTraceWhatType      = "trace_what_type"
+	bpfVarVipFlagsType       = "vip_flags_type"
 )
 
 // loadBpf returns the embedded CollectionSpec for bpf.
@@ -624,7 +669,8 @@ type bpfMapSpecs struct {
 	CountersV1      *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1         *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV3         *ebpf.MapSpec `ebpf:"flows_v3"`
+	FlowFrontV1     *ebpf.MapSpec `ebpf:"flow_front_v1"`
+	FlowsV4         *ebpf.MapSpec `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2     *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1      *ebpf.MapSpec `ebpf:"gateways_v1"`
@@ -645,6 +691,7 @@ type bpfMapSpecs struct {
 	SamplesV1       *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.MapSpec `ebpf:"scratch_v2"`
 	ServedV1        *ebpf.MapSpec `ebpf:"served_v1"`
+	SessionsV1      *ebpf.MapSpec `ebpf:"sessions_v1"`
 	SpeakersV1      *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1         *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1      *ebpf.MapSpec `ebpf:"underlay_v1"`
@@ -661,24 +708,26 @@ type bpfMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
-	BalancedType      *ebpf.VariableSpec `ebpf:"balanced_type"`
-	ClientFlagsType   *ebpf.VariableSpec `ebpf:"client_flags_type"`
-	DfModeType        *ebpf.VariableSpec `ebpf:"df_mode_type"`
-	DirectionType     *ebpf.VariableSpec `ebpf:"direction_type"`
-	EntryFlagsType    *ebpf.VariableSpec `ebpf:"entry_flags_type"`
-	FlowKindType      *ebpf.VariableSpec `ebpf:"flow_kind_type"`
-	FlowStateType     *ebpf.VariableSpec `ebpf:"flow_state_type"`
-	GuardFlagsType    *ebpf.VariableSpec `ebpf:"guard_flags_type"`
-	IcmpRefusalType   *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
-	LengthEndType     *ebpf.VariableSpec `ebpf:"length_end_type"`
-	MaglevMemberType  *ebpf.VariableSpec `ebpf:"maglev_member_type"`
-	NeighborFlagsType *ebpf.VariableSpec `ebpf:"neighbor_flags_type"`
-	Node              *ebpf.VariableSpec `ebpf:"node"`
-	RouteKindType     *ebpf.VariableSpec `ebpf:"route_kind_type"`
-	SampleType        *ebpf.VariableSpec `ebpf:"sample_type"`
-	ServedAnswerType  *ebpf.VariableSpec `ebpf:"served_answer_type"`
-	TraceWhatType     *ebpf.VariableSpec `ebpf:"trace_what_type"`
-	VipFlagsType      *ebpf.VariableSpec `ebpf:"vip_flags_type"`
+	BalancedType       *ebpf.VariableSpec `ebpf:"balanced_type"`
+	ClientFlagsType    *ebpf.VariableSpec `ebpf:"client_flags_type"`
+	DfModeType         *ebpf.VariableSpec `ebpf:"df_mode_type"`
+	DirectionType      *ebpf.VariableSpec `ebpf:"direction_type"`
+	EntryFlagsType     *ebpf.VariableSpec `ebpf:"entry_flags_type"`
+	FlowFrontStateType *ebpf.VariableSpec `ebpf:"flow_front_state_type"`
+	FlowKindType       *ebpf.VariableSpec `ebpf:"flow_kind_type"`
+	FlowStateType      *ebpf.VariableSpec `ebpf:"flow_state_type"`
+	GuardFlagsType     *ebpf.VariableSpec `ebpf:"guard_flags_type"`
+	IcmpRefusalType    *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
+	LengthEndType      *ebpf.VariableSpec `ebpf:"length_end_type"`
+	MaglevMemberType   *ebpf.VariableSpec `ebpf:"maglev_member_type"`
+	NeighborFlagsType  *ebpf.VariableSpec `ebpf:"neighbor_flags_type"`
+	Node               *ebpf.VariableSpec `ebpf:"node"`
+	RouteKindType      *ebpf.VariableSpec `ebpf:"route_kind_type"`
+	SampleType         *ebpf.VariableSpec `ebpf:"sample_type"`
+	ServedAnswerType   *ebpf.VariableSpec `ebpf:"served_answer_type"`
+	SessionEndType     *ebpf.VariableSpec `ebpf:"session_end_type"`
+	TraceWhatType      *ebpf.VariableSpec `ebpf:"trace_what_type"`
+	VipFlagsType       *ebpf.VariableSpec `ebpf:"vip_flags_type"`
 }
 
 // bpfObjects contains all objects after they have been loaded into the kernel.
@@ -713,7 +762,8 @@ type bpfMaps struct {
 	CountersV1      *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1         *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV3         *ebpf.Map `ebpf:"flows_v3"`
+	FlowFrontV1     *ebpf.Map `ebpf:"flow_front_v1"`
+	FlowsV4         *ebpf.Map `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2     *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1      *ebpf.Map `ebpf:"gateways_v1"`
@@ -734,6 +784,7 @@ type bpfMaps struct {
 	SamplesV1       *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.Map `ebpf:"scratch_v2"`
 	ServedV1        *ebpf.Map `ebpf:"served_v1"`
+	SessionsV1      *ebpf.Map `ebpf:"sessions_v1"`
 	SpeakersV1      *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1         *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1      *ebpf.Map `ebpf:"underlay_v1"`
@@ -760,7 +811,8 @@ func (m *bpfMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV3,
+		m.FlowFrontV1,
+		m.FlowsV4,
 		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
@@ -781,6 +833,7 @@ func (m *bpfMaps) Close() error {
 		m.SamplesV1,
 		m.ScratchV2,
 		m.ServedV1,
+		m.SessionsV1,
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,
@@ -798,24 +851,26 @@ func (m *bpfMaps) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
-	BalancedType      *ebpf.Variable `ebpf:"balanced_type"`
-	ClientFlagsType   *ebpf.Variable `ebpf:"client_flags_type"`
-	DfModeType        *ebpf.Variable `ebpf:"df_mode_type"`
-	DirectionType     *ebpf.Variable `ebpf:"direction_type"`
-	EntryFlagsType    *ebpf.Variable `ebpf:"entry_flags_type"`
-	FlowKindType      *ebpf.Variable `ebpf:"flow_kind_type"`
-	FlowStateType     *ebpf.Variable `ebpf:"flow_state_type"`
-	GuardFlagsType    *ebpf.Variable `ebpf:"guard_flags_type"`
-	IcmpRefusalType   *ebpf.Variable `ebpf:"icmp_refusal_type"`
-	LengthEndType     *ebpf.Variable `ebpf:"length_end_type"`
-	MaglevMemberType  *ebpf.Variable `ebpf:"maglev_member_type"`
-	NeighborFlagsType *ebpf.Variable `ebpf:"neighbor_flags_type"`
-	Node              *ebpf.Variable `ebpf:"node"`
-	RouteKindType     *ebpf.Variable `ebpf:"route_kind_type"`
-	SampleType        *ebpf.Variable `ebpf:"sample_type"`
-	ServedAnswerType  *ebpf.Variable `ebpf:"served_answer_type"`
-	TraceWhatType     *ebpf.Variable `ebpf:"trace_what_type"`
-	VipFlagsType      *ebpf.Variable `ebpf:"vip_flags_type"`
+	BalancedType       *ebpf.Variable `ebpf:"balanced_type"`
+	ClientFlagsType    *ebpf.Variable `ebpf:"client_flags_type"`
+	DfModeType         *ebpf.Variable `ebpf:"df_mode_type"`
+	DirectionType      *ebpf.Variable `ebpf:"direction_type"`
+	EntryFlagsType     *ebpf.Variable `ebpf:"entry_flags_type"`
+	FlowFrontStateType *ebpf.Variable `ebpf:"flow_front_state_type"`
+	FlowKindType       *ebpf.Variable `ebpf:"flow_kind_type"`
+	FlowStateType      *ebpf.Variable `ebpf:"flow_state_type"`
+	GuardFlagsType     *ebpf.Variable `ebpf:"guard_flags_type"`
+	IcmpRefusalType    *ebpf.Variable `ebpf:"icmp_refusal_type"`
+	LengthEndType      *ebpf.Variable `ebpf:"length_end_type"`
+	MaglevMemberType   *ebpf.Variable `ebpf:"maglev_member_type"`
+	NeighborFlagsType  *ebpf.Variable `ebpf:"neighbor_flags_type"`
+	Node               *ebpf.Variable `ebpf:"node"`
+	RouteKindType      *ebpf.Variable `ebpf:"route_kind_type"`
+	SampleType         *ebpf.Variable `ebpf:"sample_type"`
+	ServedAnswerType   *ebpf.Variable `ebpf:"served_answer_type"`
+	SessionEndType     *ebpf.Variable `ebpf:"session_end_type"`
+	TraceWhatType      *ebpf.Variable `ebpf:"trace_what_type"`
+	VipFlagsType       *ebpf.Variable `ebpf:"vip_flags_type"`
 }
 
 // bpfPrograms contains all programs after they have been loaded into the kernel.

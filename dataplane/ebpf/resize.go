@@ -65,7 +65,7 @@ func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
 				rows = nativeUint32(key) + 1
 			}
 		}
-	case ebpf.Hash, ebpf.LPMTrie:
+	case ebpf.Hash, ebpf.LRUHash, ebpf.LPMTrie:
 		for it.Next(&key, &value) {
 			rows++
 		}

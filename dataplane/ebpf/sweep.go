@@ -21,7 +21,21 @@ func (d *Dataplane) SweepFlows() error {
 	if err != nil {
 		return err
 	}
-	m := d.store.t[bpfMapFlowsV3]
+	return errors.Join(d.sweepSessions(now), d.sweepFlows(now))
+}
+
+func (d *Dataplane) sweepSessions(now uint32) error {
+	m, gone := d.store.t[bpfMapSessionsV1], map[bpfSessionKey]bpfSession{}
+	rows, err := pinned.Walk(m, func(k bpfSessionKey, v bpfSession) {
+		if sessionOver(k, v, now) {
+			gone[k] = v
+		}
+	})
+	return d.swept(bpfMapSessionsV1, rows, err, sweepRows(m, gone, func(is, was bpfSession) bool { return is.Seen == was.Seen && is.State == was.State }))
+}
+
+func (d *Dataplane) sweepFlows(now uint32) error {
+	m := d.store.t[bpfMapFlowsV4]
 	ended, gone := map[bpfFlowKey]bpfFlow{}, map[bpfFlowKey]bpfFlow{}
 	rows, err := pinned.Walk(m, func(k bpfFlowKey, v bpfFlow) {
 		switch f := flowOf(k, v, now); {
@@ -41,22 +55,38 @@ func (d *Dataplane) SweepFlows() error {
 			gone[k], gone[answers] = v, w
 		}
 	}
-	for k, v := range gone {
-		// A port that is used again has a new flow, by the row of the old one.
-		var is bpfFlow
-		if failed := m.Lookup(k, &is); failed != nil || is.Seen != v.Seen || is.State != v.State {
+	return d.swept(bpfMapFlowsV4, rows, err, sweepRows(m, gone, func(is, was bpfFlow) bool { return is.Seen == was.Seen && is.State == was.State }))
+}
+
+// sweeping is what became of rows that were to go.
+type sweeping struct {
+	gone int
+	err  error
+}
+
+// sweepRows removes the rows that are as they were read: a port that is used again has a new
+// flow, by the row of the old one.
+func sweepRows[K comparable, V any](m *ebpf.Map, rows map[K]V, same func(is, was V) bool) (out sweeping) {
+	for k, v := range rows {
+		var is V
+		if failed := m.Lookup(k, &is); failed != nil || !same(is, v) {
 			continue
 		}
 		if failed := m.Delete(k); failed == nil || errors.Is(failed, ebpf.ErrKeyNotExist) {
-			rows--
+			out.gone++
 		} else {
-			err = errors.Join(err, failed)
+			out.err = errors.Join(out.err, failed)
 		}
 	}
+	return out
+}
+
+// swept takes note of how many rows a map has left.
+func (d *Dataplane) swept(name string, rows int, err error, s sweeping) error {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
-	d.store.rows[bpfMapFlowsV3] = rows
-	return mapError(bpfMapFlowsV3, err)
+	d.store.rows[name] = rows - s.gone
+	return mapError(name, errors.Join(err, s.err))
 }
 
 // answers is the row of the other direction of a flow to a VIP.

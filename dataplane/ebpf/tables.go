@@ -77,7 +77,7 @@ var refilled = []string{"vrf_front", "gate_front", "vtep_front", "route_front", 
 // continued are maps whose rows of the version before mean the same to this build,
 // while its own would mislead the build of that version: they go on under the new
 // name, which that build refuses.
-var continued = map[string]string{bpfMapVrfsV2: "vrfs_v1"}
+var continued = map[string]string{bpfMapVrfsV2: "vrfs_v1", bpfMapFlowsV4: "flows_v3"}
 
 // pinOf is where a map is pinned: by the name of the version before if it is
 // continued, and not yet by its own.
@@ -230,7 +230,7 @@ func copyFlows(to, from *ebpf.Map) error {
 	return nil
 }
 
-// flowSeen is the second word of all rows of flows and fragments: when it was seen last.
+// flowSeen is the second word of all rows of sessions, flows and fragments: when it was seen last.
 func flowSeen(row []byte) uint32 { return nativeUint32(row[unsafe.Offsetof(bpfFlow{}.Seen):]) }
 
 // catchUp copies the flows that have come while the programs that use rebuilt maps were

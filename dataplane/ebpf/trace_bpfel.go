@@ -28,7 +28,8 @@ const (
 	wrapperMapCountersV1      = "counters_v1"
 	wrapperMapDropsV1         = "drops_v1"
 	wrapperMapEntriesV1       = "entries_v1"
-	wrapperMapFlowsV3         = "flows_v3"
+	wrapperMapFlowFrontV1     = "flow_front_v1"
+	wrapperMapFlowsV4         = "flows_v4"
 	wrapperMapFragmentsV3     = "fragments_v3"
 	wrapperMapGateFrontV2     = "gate_front_v2"
 	wrapperMapGatewaysV1      = "gateways_v1"
@@ -50,6 +51,7 @@ const (
 	wrapperMapSamplesV1       = "samples_v1"
 	wrapperMapScratchV2       = "scratch_v2"
 	wrapperMapServedV1        = "served_v1"
+	wrapperMapSessionsV1      = "sessions_v1"
 	wrapperMapSpeakersV1      = "speakers_v1"
 	wrapperMapTraceV1         = "trace_v1"
 	wrapperMapUnderlayV1      = "underlay_v1"
@@ -125,7 +127,8 @@ type wrapperMapSpecs struct {
 	CountersV1      *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1         *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV3         *ebpf.MapSpec `ebpf:"flows_v3"`
+	FlowFrontV1     *ebpf.MapSpec `ebpf:"flow_front_v1"`
+	FlowsV4         *ebpf.MapSpec `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2     *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1      *ebpf.MapSpec `ebpf:"gateways_v1"`
@@ -147,6 +150,7 @@ type wrapperMapSpecs struct {
 	SamplesV1       *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.MapSpec `ebpf:"scratch_v2"`
 	ServedV1        *ebpf.MapSpec `ebpf:"served_v1"`
+	SessionsV1      *ebpf.MapSpec `ebpf:"sessions_v1"`
 	SpeakersV1      *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1         *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1      *ebpf.MapSpec `ebpf:"underlay_v1"`
@@ -198,7 +202,8 @@ type wrapperMaps struct {
 	CountersV1      *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1         *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV3         *ebpf.Map `ebpf:"flows_v3"`
+	FlowFrontV1     *ebpf.Map `ebpf:"flow_front_v1"`
+	FlowsV4         *ebpf.Map `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2     *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1      *ebpf.Map `ebpf:"gateways_v1"`
@@ -220,6 +225,7 @@ type wrapperMaps struct {
 	SamplesV1       *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.Map `ebpf:"scratch_v2"`
 	ServedV1        *ebpf.Map `ebpf:"served_v1"`
+	SessionsV1      *ebpf.Map `ebpf:"sessions_v1"`
 	SpeakersV1      *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1         *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1      *ebpf.Map `ebpf:"underlay_v1"`
@@ -246,7 +252,8 @@ func (m *wrapperMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV3,
+		m.FlowFrontV1,
+		m.FlowsV4,
 		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
@@ -268,6 +275,7 @@ func (m *wrapperMaps) Close() error {
 		m.SamplesV1,
 		m.ScratchV2,
 		m.ServedV1,
+		m.SessionsV1,
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,

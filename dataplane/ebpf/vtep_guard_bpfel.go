@@ -28,7 +28,8 @@ const (
 	vtepGuardMapCountersV1      = "counters_v1"
 	vtepGuardMapDropsV1         = "drops_v1"
 	vtepGuardMapEntriesV1       = "entries_v1"
-	vtepGuardMapFlowsV3         = "flows_v3"
+	vtepGuardMapFlowFrontV1     = "flow_front_v1"
+	vtepGuardMapFlowsV4         = "flows_v4"
 	vtepGuardMapFragmentsV3     = "fragments_v3"
 	vtepGuardMapGateFrontV2     = "gate_front_v2"
 	vtepGuardMapGatewaysV1      = "gateways_v1"
@@ -49,6 +50,7 @@ const (
 	vtepGuardMapSamplesV1       = "samples_v1"
 	vtepGuardMapScratchV2       = "scratch_v2"
 	vtepGuardMapServedV1        = "served_v1"
+	vtepGuardMapSessionsV1      = "sessions_v1"
 	vtepGuardMapSpeakersV1      = "speakers_v1"
 	vtepGuardMapTraceV1         = "trace_v1"
 	vtepGuardMapUnderlayV1      = "underlay_v1"
@@ -125,7 +127,8 @@ type vtepGuardMapSpecs struct {
 	CountersV1      *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1         *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.MapSpec `ebpf:"entries_v1"`
-	FlowsV3         *ebpf.MapSpec `ebpf:"flows_v3"`
+	FlowFrontV1     *ebpf.MapSpec `ebpf:"flow_front_v1"`
+	FlowsV4         *ebpf.MapSpec `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.MapSpec `ebpf:"fragments_v3"`
 	GateFrontV2     *ebpf.MapSpec `ebpf:"gate_front_v2"`
 	GatewaysV1      *ebpf.MapSpec `ebpf:"gateways_v1"`
@@ -146,6 +149,7 @@ type vtepGuardMapSpecs struct {
 	SamplesV1       *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.MapSpec `ebpf:"scratch_v2"`
 	ServedV1        *ebpf.MapSpec `ebpf:"served_v1"`
+	SessionsV1      *ebpf.MapSpec `ebpf:"sessions_v1"`
 	SpeakersV1      *ebpf.MapSpec `ebpf:"speakers_v1"`
 	TraceV1         *ebpf.MapSpec `ebpf:"trace_v1"`
 	UnderlayV1      *ebpf.MapSpec `ebpf:"underlay_v1"`
@@ -198,7 +202,8 @@ type vtepGuardMaps struct {
 	CountersV1      *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1         *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.Map `ebpf:"entries_v1"`
-	FlowsV3         *ebpf.Map `ebpf:"flows_v3"`
+	FlowFrontV1     *ebpf.Map `ebpf:"flow_front_v1"`
+	FlowsV4         *ebpf.Map `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.Map `ebpf:"fragments_v3"`
 	GateFrontV2     *ebpf.Map `ebpf:"gate_front_v2"`
 	GatewaysV1      *ebpf.Map `ebpf:"gateways_v1"`
@@ -219,6 +224,7 @@ type vtepGuardMaps struct {
 	SamplesV1       *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.Map `ebpf:"scratch_v2"`
 	ServedV1        *ebpf.Map `ebpf:"served_v1"`
+	SessionsV1      *ebpf.Map `ebpf:"sessions_v1"`
 	SpeakersV1      *ebpf.Map `ebpf:"speakers_v1"`
 	TraceV1         *ebpf.Map `ebpf:"trace_v1"`
 	UnderlayV1      *ebpf.Map `ebpf:"underlay_v1"`
@@ -245,7 +251,8 @@ func (m *vtepGuardMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
-		m.FlowsV3,
+		m.FlowFrontV1,
+		m.FlowsV4,
 		m.FragmentsV3,
 		m.GateFrontV2,
 		m.GatewaysV1,
@@ -266,6 +273,7 @@ func (m *vtepGuardMaps) Close() error {
 		m.SamplesV1,
 		m.ScratchV2,
 		m.ServedV1,
+		m.SessionsV1,
 		m.SpeakersV1,
 		m.TraceV1,
 		m.UnderlayV1,

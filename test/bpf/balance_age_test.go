@@ -11,9 +11,13 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-const flowPorts = 36 // in struct flow_key
+// Offsets of ports in struct flow_key, and of the client's in struct session_key.
+const (
+	flowPorts   = 36
+	sessionPort = 20
+)
 
-// Offsets in struct flow.
+// Offsets in struct flow; seen is in struct session, too.
 const (
 	flowSeen = 4
 	flowKind = 26
@@ -24,14 +28,27 @@ const flowToClient = 2 // enum flow_kind
 // aged has some seconds go by for all flows that are known.
 func aged(t *testing.T, dir string, s int32) {
 	t.Helper()
-	m := raw(t, dir, "flows_v3")
-	for key, row := range rowsOf(t, m) {
-		seen := row[flowSeen : flowSeen+4]
-		binary.NativeEndian.PutUint32(seen, binary.NativeEndian.Uint32(seen)-uint32(s))
-		if err := m.Put([]byte(key), row); err != nil {
-			t.Fatal(err)
+	for _, name := range mapsOfFlows {
+		m := raw(t, dir, name)
+		for key, row := range rowsOf(t, m) {
+			seen := row[flowSeen : flowSeen+4]
+			binary.NativeEndian.PutUint32(seen, binary.NativeEndian.Uint32(seen)-uint32(s))
+			if err := m.Put([]byte(key), row); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+}
+
+var mapsOfFlows = []string{"sessions_v1", "flows_v4"}
+
+// rowsOfFlows is how many rows the maps of flows have.
+func rowsOfFlows(t *testing.T, dir string) (n int) {
+	t.Helper()
+	for _, name := range mapsOfFlows {
+		n += len(rowsOf(t, raw(t, dir, name)))
+	}
+	return n
 }
 
 // aging is a flow to a VIP, whose backend gets no others after without.
@@ -44,29 +61,58 @@ type aging struct {
 	at   netip.AddrPort // the VIP
 	from netip.AddrPort
 	to   netip.AddrPort // the backend
+	// beside: the client's port has a session with another VIP, so that the flow has rows of its own.
+	beside bool
 }
 
-// flowsThatAge has each test begin a flow of each kind.
+// besides are VIPs of other backends, by protocol and family.
+func besides() map[intent.VIPKey]intent.VIP {
+	var all []intent.VIP
+	for _, p := range []intent.Protocol{intent.TCP, intent.UDP, intent.SCTP} {
+		all = append(all, vip(p, vip4, 4000, intent.Backend{Addr: addr("10.10.0.9"), Port: 4000, Weight: 1}),
+			vip(p, vip6, 4000, intent.Backend{Addr: addr("fd00:10::9"), Port: 4000, Weight: 1}))
+	}
+	return vips(all...)
+}
+
+// flowsThatAge has each test begin a flow of each kind, in the map sessions and in the map flows.
 func flowsThatAge(t *testing.T, tests map[string]func(t *testing.T, f *aging)) {
 	dir := bpffs(t)
 	d := balanced(t, dir)
+	apply(t, d.VIPs(), besides())
+	if err := d.SweepFlowFront(); err != nil {
+		t.Fatal(err)
+	}
 	allKnown(t, dir)
 	tr := tracer(t, dir)
 	port := uint16(clientPort)
 	for name, test := range tests {
 		for _, c := range kindsOfFlows[:5] {
-			t.Run(name+", "+c.name, func(t *testing.T) {
-				apply(t, d.VIPs(), worldVIPs())
-				port++
-				f := &aging{t: t, dir: dir, d: d, tr: tr, p: c.protocol, at: c.vip, from: netip.AddrPortFrom(c.client, port)}
-				_, f.to = send(t, tr, asked(f.p, f.from, f.at, "S"))
-				f.answers("SA")
-				f.goesOn()
-				f.answers("A")
-				test(t, f)
-			})
+			for what, beside := range map[string]bool{"": false, ", beside another": true} {
+				t.Run(name+", "+c.name+what, func(t *testing.T) {
+					apply(t, d.VIPs(), worldVIPs())
+					port++
+					f := &aging{t: t, dir: dir, d: d, tr: tr, p: c.protocol, at: c.vip, from: netip.AddrPortFrom(c.client, port), beside: beside}
+					f.begin()
+					f.answers("SA")
+					f.goesOn()
+					f.answers("A")
+					test(t, f)
+				})
+			}
 		}
 	}
+}
+
+// begin sends the first packet.
+func (f *aging) begin() {
+	f.t.Helper()
+	if f.beside {
+		other := netip.AddrPortFrom(f.at.Addr(), 4000)
+		send(f.t, f.tr, asked(f.p, f.from, other, "S"))
+		send(f.t, f.tr, asked(f.p, f.from, other, "A"))
+	}
+	f.to = f.goes("S")
 }
 
 func (f *aging) goes(flags string) netip.AddrPort {
@@ -146,7 +192,10 @@ func flowIsKnown(t *testing.T, f *aging) {
 // The rows of a flow go when it is not known any more; those of a connection before, when both
 // of its sides have ended it, and not when one has.
 func flowIsSwept(t *testing.T, f *aging) {
-	m := raw(t, f.dir, "flows_v3")
+	rows, m, ports := 1, raw(t, f.dir, "sessions_v1"), []int{sessionPort}
+	if f.beside {
+		rows, m, ports = 2, raw(t, f.dir, "flows_v4"), []int{flowPorts, flowPorts + 2}
+	}
 	swept := func(after int32) (left int) {
 		t.Helper()
 		aged(t, f.dir, after)
@@ -154,7 +203,7 @@ func flowIsSwept(t *testing.T, f *aging) {
 			t.Fatal(err)
 		}
 		for key := range rowsOf(t, m) {
-			for _, at := range []int{flowPorts, flowPorts + 2} {
+			for _, at := range ports {
 				if binary.BigEndian.Uint16([]byte(key)[at:]) == f.from.Port() {
 					left++
 				}
@@ -162,17 +211,17 @@ func flowIsSwept(t *testing.T, f *aging) {
 		}
 		return left
 	}
-	if n := swept(100); n != 2 {
+	if n := swept(100); n != rows {
 		t.Errorf("%d rows of a flow that goes on are left", n)
 	}
 	if f.p == intent.TCP {
 		f.goes("F")
-		if n := swept(100); n != 2 {
+		if n := swept(100); n != rows {
 			t.Errorf("%d rows of a connection that one side has ended are left", n)
 		}
 		f.answers("F")
 		f.goesOn()
-		if n := swept(50); n != 2 {
+		if n := swept(50); n != rows {
 			t.Errorf("%d rows of a connection that has just ended are left", n)
 		}
 		if n := swept(50); n != 0 {
@@ -184,7 +233,8 @@ func flowIsSwept(t *testing.T, f *aging) {
 		t.Errorf("%d rows of a flow that is not known any more are left", n)
 	}
 	fills := f.d.Fills()
-	if i := slices.IndexFunc(fills, func(one ebpf.Fill) bool { return one.Map == "flows" }); i < 0 || fills[i].Used != len(rowsOf(t, m)) {
+	name := map[bool]string{true: "flows", false: "sessions"}[f.beside]
+	if i := slices.IndexFunc(fills, func(one ebpf.Fill) bool { return one.Map == name }); i < 0 || fills[i].Used != len(rowsOf(t, m)) {
 		t.Errorf("%+v, with %d rows", fills, len(rowsOf(t, m)))
 	}
 }
@@ -206,7 +256,10 @@ func flowIsReset(t *testing.T, f *aging) {
 
 // The row of answers that has made room for other flows comes back with the client's packets.
 func answersAreLost(t *testing.T, f *aging) {
-	m := raw(t, f.dir, "flows_v3")
+	if !f.beside {
+		return // both directions have one row
+	}
+	m := raw(t, f.dir, "flows_v4")
 	for key, row := range rowsOf(t, m) {
 		if row[flowKind] == flowToClient {
 			if err := m.Delete([]byte(key)); err != nil {

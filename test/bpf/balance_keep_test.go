@@ -138,12 +138,12 @@ func TestBalanceFlush(t *testing.T) {
 				}
 			}
 		}
-		before := len(rowsOf(t, raw(t, dir, "flows_v3")))
-		want := before - 2*40
+		before := rowsOfFlows(t, dir)
+		want := before - 40
 		if gone := d.VIPs().Delete(t.Context(), []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: c.vip.Addr(), Port: 80}}); gone != nil {
 			t.Fatal(gone)
 		}
-		if got := len(rowsOf(t, raw(t, dir, "flows_v3"))); got != want {
+		if got := rowsOfFlows(t, dir); got != want {
 			t.Errorf("%d rows of flows, of %d; want %d", got, before, want)
 		}
 		if now := goes(90, 0, "A"); now != ends[90][0] {
@@ -156,9 +156,9 @@ func TestBalanceFlush(t *testing.T) {
 				left++
 			}
 		}
-		want = len(rowsOf(t, raw(t, dir, "flows_v3"))) - 2*left
+		want = rowsOfFlows(t, dir) - left
 		put(90, true, all[0], drained)
-		if got := len(rowsOf(t, raw(t, dir, "flows_v3"))); got != want || left == 0 {
+		if got := rowsOfFlows(t, dir); got != want || left == 0 {
 			t.Errorf("%d rows of flows when %d were to end; want %d", got, left, want)
 		}
 	}

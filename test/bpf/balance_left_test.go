@@ -16,7 +16,7 @@ func flowWithQuietServer(t *testing.T, f *aging) {
 		return
 	}
 	f.from = netip.AddrPortFrom(f.from.Addr(), f.from.Port()+20000)
-	f.to = f.goes("S")
+	f.begin()
 	f.answers("SA")
 	f.goesOn()
 	aged(t, f.dir, 300)
@@ -122,7 +122,7 @@ func TestBalanceFlipByAddress(t *testing.T) {
 			to := l.open(t, tr)
 			ovn := intent.VIP{Key: v.Key, OVN: true}
 			apply(t, d.VIPs(), vips(ovn))
-			for _, name := range []string{"flows_v3", "affinity_v3"} {
+			for _, name := range append(mapsOfFlows, "affinity_v3") {
 				m := raw(t, dir, name)
 				for key := range rowsOf(t, m) {
 					if err := m.Delete([]byte(key)); err != nil {
@@ -164,13 +164,13 @@ func TestBalanceFlushOfAll(t *testing.T) {
 				}
 				tr.Close()
 				if n := flows(d); n != 40 {
-					t.Fatalf("%d rows of 20 flows", n)
+					t.Fatalf("%d directions of 20 flows", n)
 				}
 			}
 			apply(t, d.VIPs(), vips(v))
 			begin()
 			left := map[string][]byte{}
-			for key, row := range rowsOf(t, raw(t, dir, "flows_v3")) {
+			for key, row := range rowsOf(t, raw(t, dir, "sessions_v1")) {
 				left[key] = row
 			}
 			ovn := v
@@ -187,7 +187,7 @@ func TestBalanceFlushOfAll(t *testing.T) {
 			// The process is killed before the flows are ended.
 			v.Backends = intent.NewBackendSet(backendsOf(l.backends, 1, 8080)...)
 			apply(t, d.VIPs(), vips(v))
-			m := raw(t, dir, "flows_v3")
+			m := raw(t, dir, "sessions_v1")
 			for key, row := range left {
 				if err := m.Put([]byte(key), row); err != nil {
 					t.Fatal(err)

@@ -24,9 +24,15 @@ func TestBalanceShared(t *testing.T) {
 	}
 	apply(t, d.VIPs(), list)
 	apply(t, d.Routes(), balancedRoutes())
+	if err := d.SweepFlowFront(); err != nil {
+		t.Fatal(err)
+	}
 	tr := tracer(t, dir)
 	for _, p := range []intent.Protocol{intent.TCP, intent.UDP} {
 		for _, ends := range [][2]netip.Addr{{client4, vip4}, {client6, vip6}} {
+			if err := d.SweepFlowFront(); err != nil {
+				t.Fatal(err)
+			}
 			for port := uint16(clientPort); port < clientPort+50; port++ {
 				client := netip.AddrPortFrom(ends[0], port)
 				of, to := map[netip.AddrPort]netip.AddrPort{}, func(i uint16) netip.AddrPort { return netip.AddrPortFrom(ends[1], 80+i) }
@@ -53,7 +59,14 @@ func TestBalanceShared(t *testing.T) {
 				if p == intent.TCP {
 					send(t, tr, asked(p, client, to(1), "R"))
 				}
-				begin(backends, func(b netip.AddrPort) bool { return p == intent.UDP || of[b] == to(1) })
+				var last netip.AddrPort
+				begin(backends, func(b netip.AddrPort) bool {
+					last = b
+					return p == intent.UDP || of[b] == to(1)
+				})
+				if got, _ := send(t, tr, replied(p, last, client, "SA")); got != to(backends) {
+					t.Fatalf("%s: an answer of %s is from %s, not from the last VIP, %s", client, last, got, to(backends))
+				}
 			}
 		}
 	}

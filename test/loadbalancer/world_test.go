@@ -146,23 +146,28 @@ func (w *world) known(node string, vip netip.Addr) int {
 
 func (w *world) knownIn(pins string, vip netip.Addr) (n int) {
 	w.Helper()
-	m, err := ebpf.LoadPinnedMap(filepath.Join(pins, "flows_v3"), &ebpf.LoadPinOptions{ReadOnly: true})
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0 // sluiced has just started
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer m.Close()
-	want, key, value := vip.As16(), []byte(nil), []byte(nil)
-	it := m.Iterate()
-	for it.Next(&key, &value) {
-		if bytes.Equal(key[16:32], want[:]) { // struct flow_key: source, destination
-			n++
+	// Where rows have the VIP: struct session; struct flow_key, whose second address is the destination.
+	for name, in := range map[string]func(key, value []byte) []byte{
+		"sessions_v1": func(_, value []byte) []byte { return value[8:24] }, "flows_v4": func(key, _ []byte) []byte { return key[16:32] },
+	} {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(pins, name), &ebpf.LoadPinOptions{ReadOnly: true})
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0 // sluiced has just started
 		}
-	}
-	if err := it.Err(); err != nil {
-		w.Fatal(err)
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer m.Close()
+		want, key, value := vip.As16(), []byte(nil), []byte(nil)
+		it := m.Iterate()
+		for it.Next(&key, &value) {
+			if bytes.Equal(in(key, value), want[:]) {
+				n++
+			}
+		}
+		if err := it.Err(); err != nil {
+			w.Fatal(err)
+		}
 	}
 	return n
 }

@@ -83,7 +83,8 @@ func balances(ctx context.Context, dir string, vips, backends, rounds int) (out 
 	}
 	defer d.Close()
 	w := balanceWorld{vips: vips, backends: backends}
-	if err := w.fill(ctx, d); err != nil {
+	// As on a node that has run for half a minute.
+	if err := errors.Join(w.fill(ctx, d), d.SweepFlowFront()); err != nil {
 		return nil, err
 	}
 	var ref referenceObjects

@@ -1,0 +1,65 @@
+package ebpf
+
+import (
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
+)
+
+// What of bpf/lib/types.h the compiler does not tell: FLOW_FRONT.
+const (
+	flowFrontBits  = 1 << 19
+	flowFrontWords = flowFrontBits / frontWord
+	// flowFrontState is the word of enum flow_front_state.
+	flowFrontState = 2 * flowFrontWords
+)
+
+// flowBit is flow_bit of bpf/lib/flow.h, for a row of flows.
+func flowBit(k bpfFlowKey, f bpfFlow) uint32 {
+	client, port := k.Src, uint16(k.Ports)
+	switch bpfFlowKind(f.Kind) {
+	case bpfFlowKindFLOW_TO_CLIENT, bpfFlowKindFLOW_DIRECT:
+		client, port = k.Dst, uint16(k.Ports>>16)
+	}
+	return frontHash(uint64(port), binary.NativeEndian.Uint64(client[:]), binary.NativeEndian.Uint64(client[8:])) % flowFrontBits
+}
+
+// SweepFlowFront brings the map flow_front up to date with the map flows, of which programs
+// and SweepFlows remove rows, but no bits. Programs read it from the first call on, which is
+// to come when no program of a build before this map is attached any more. It takes more than
+// a second. One call at a time.
+func (d *Dataplane) SweepFlowFront() error {
+	front, err := shareWords(d.store.t[bpfMapFlowFrontV1])
+	if err != nil {
+		return mapError(bpfMapFlowFrontV1, err)
+	}
+	defer runtime.KeepAlive(front)
+	const second, whole = uint64(bpfFlowFrontStateFLOW_FRONT_SECOND), uint64(bpfFlowFrontStateFLOW_FRONT_WHOLE)
+	state := &front.words[flowFrontState]
+	old, fresh := front.words[:flowFrontWords], front.words[flowFrontWords:flowFrontState]
+	if atomic.LoadUint64(state)&second != 0 {
+		old, fresh = fresh, old
+	}
+	if slices.ContainsFunc(fresh, func(word uint64) bool { return word != 0 }) {
+		// A sweep has not come to its end, and there are rows whose bits are here alone.
+		atomic.AndUint64(state, ^whole)
+		time.Sleep(restTime)
+		clear(fresh)
+	}
+	atomic.StoreUint64(state, atomic.LoadUint64(state)^second)
+	time.Sleep(restTime) // programs that run set bits in the old generation
+	_, err = pinned.Walk(d.store.t[bpfMapFlowsV4], func(k bpfFlowKey, f bpfFlow) {
+		bit := flowBit(k, f)
+		atomic.OrUint64(&fresh[bit/frontWord], 1<<(bit%frontWord))
+	})
+	if err != nil {
+		return mapError(bpfMapFlowsV4, err)
+	}
+	atomic.OrUint64(state, whole)
+	clear(old)
+	return nil
+}

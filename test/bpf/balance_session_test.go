@@ -1,0 +1,214 @@
+package bpf_test
+
+import (
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+// pairedFlows are flows of clients whose ports have a session with another VIP.
+type pairedFlows struct {
+	t    *testing.T
+	dir  string
+	tr   *ebpf.Tracer
+	next uint16
+	all  []pairedFlow
+}
+
+type pairedFlow struct {
+	p                       intent.Protocol
+	client, vip, backend    netip.AddrPort
+	besideOf, besideBackend netip.AddrPort
+}
+
+// begin begins one of each kind.
+func (f *pairedFlows) begin() {
+	f.t.Helper()
+	for _, c := range kindsOfFlows[:5] {
+		f.next++
+		one := pairedFlow{p: c.protocol, client: netip.AddrPortFrom(c.client, 1000+f.next), vip: c.vip, besideOf: netip.AddrPortFrom(c.vip.Addr(), 4000)}
+		for _, flags := range []string{"S", "A"} {
+			_, one.besideBackend = send(f.t, f.tr, asked(one.p, one.client, one.besideOf, flags))
+		}
+		for _, flags := range []string{"S", "A"} {
+			_, one.backend = send(f.t, f.tr, asked(one.p, one.client, one.vip, flags))
+		}
+		f.all = append(f.all, one)
+	}
+}
+
+// goOn checks that all flows are known in both directions, though the VIPs lead elsewhere.
+func (f *pairedFlows) goOn() {
+	f.t.Helper()
+	for _, one := range f.all {
+		for vip, backend := range map[netip.AddrPort]netip.AddrPort{one.vip: one.backend, one.besideOf: one.besideBackend} {
+			if _, to := send(f.t, f.tr, asked(one.p, one.client, vip, "A")); to != backend {
+				f.t.Errorf("%s %s > %s goes to %s, and went to %s", one.p, one.client, vip, to, backend)
+			}
+			if from, _ := send(f.t, f.tr, replied(one.p, backend, one.client, "A")); from != vip {
+				f.t.Errorf("%s: %s is answered from %s, not from %s", one.p, one.client, from, vip)
+			}
+		}
+	}
+}
+
+// newPairedFlows has VIPs of which all of the flows that begin know; later ones lead elsewhere.
+func newPairedFlows(t *testing.T) (*pairedFlows, *ebpf.Dataplane) {
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	apply(t, d.VIPs(), besides())
+	allKnown(t, dir)
+	return &pairedFlows{t: t, dir: dir, tr: tracer(t, dir)}, d
+}
+
+// elsewhere has the table of each VIP lead all new flows to a backend that had none.
+func elsewhere(t *testing.T, d *ebpf.Dataplane) {
+	t.Helper()
+	for _, c := range kindsOfFlows[:5] {
+		a := addr("10.10.0.99")
+		if c.vip.Addr().Is6() {
+			a = addr("fd00:10::99")
+		}
+		apply(t, d.VIPs(), vips(vip(c.protocol, c.vip.Addr(), c.vip.Port(), intent.Backend{Addr: a, Port: 9, Weight: 1})))
+	}
+}
+
+// bitsOfFlows counts the bits of flow_front, and tells its state.
+func bitsOfFlows(t *testing.T, dir string) (n int, state byte) {
+	t.Helper()
+	rows := rowsOf(t, raw(t, dir, "flow_front_v1"))
+	last := string([]byte{0x00, 0x40, 0, 0}) // 2 * (1 << 19) / 64
+	for key, row := range rows {
+		if key == last {
+			state = row[0]
+			continue
+		}
+		for _, b := range row {
+			for ; b != 0; b &= b - 1 {
+				n++
+			}
+		}
+	}
+	return n, state
+}
+
+// Flows beside the session of their client's port are found by the bits of flow_front, through
+// sweeps, one that did not come to its end, and a start.
+func TestFlowFront(t *testing.T) {
+	f, d := newPairedFlows(t)
+	f.begin()
+	f.goOn()
+	sweep := func(state byte) {
+		t.Helper()
+		if err := d.SweepFlowFront(); err != nil {
+			t.Fatal(err)
+		}
+		if n, is := bitsOfFlows(t, f.dir); n != len(f.all) || is != state {
+			t.Errorf("%d bits of %d clients' ports, state %d, not %d", n, len(f.all), is, state)
+		}
+		f.goOn()
+	}
+	sweep(3)
+	f.begin()
+	elsewhere(t, d)
+	f.goOn()
+	sweep(2)
+	// A process was killed when it had begun with the second generation: the first one has all bits alone.
+	front := raw(t, f.dir, "flow_front_v1")
+	if err := front.Put(uint32(1<<14), uint64(3)); err != nil {
+		t.Fatal(err)
+	}
+	f.goOn()
+	sweep(2)
+	f.tr.Close()
+	d.Close()
+	d = load(t, ebpf.Config{Dir: f.dir, Node: node()})
+	f.tr = tracer(t, f.dir)
+	f.goOn()
+	sweep(3)
+	aged(t, f.dir, 8000)
+	if err := errors.Join(d.SweepFlows(), d.SweepFlowFront()); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := bitsOfFlows(t, f.dir); n != 0 || rowsOfFlows(t, f.dir) != 0 {
+		t.Errorf("%d bits are left of flows of the past, and %d rows", n, rowsOfFlows(t, f.dir))
+	}
+}
+
+// Flows that a build knew which has no map of sessions go on.
+func TestUpgradeContinuesFlows(t *testing.T) {
+	f, d := newPairedFlows(t)
+	f.begin()
+	for i := range f.all { // those of the map sessions are gone with it
+		f.all[i].besideOf, f.all[i].besideBackend = f.all[i].vip, f.all[i].backend
+	}
+	f.tr.Close()
+	d.Close()
+	at := func(name string) string { return filepath.Join(f.dir, name) }
+	if err := errors.Join(os.Rename(at("flows_v4"), at("flows_v3")), os.Remove(at("sessions_v1")), os.Remove(at("flow_front_v1"))); err != nil {
+		t.Fatal(err)
+	}
+	d = load(t, ebpf.Config{Dir: f.dir, Node: node()})
+	if d.Staged() {
+		t.Error("the start is staged")
+	}
+	elsewhere(t, d)
+	f.tr = tracer(t, f.dir)
+	f.goOn()
+	if err := d.SweepFlowFront(); err != nil {
+		t.Fatal(err)
+	}
+	f.goOn()
+	if _, err := os.Stat(at("flows_v3")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the map of the version before: %v", err)
+	}
+}
+
+// A map of flows that gets smaller keeps its size while it has more rows than that.
+func TestLimitOfFlowsShrinks(t *testing.T) {
+	f, d := newPairedFlows(t)
+	for range 10 {
+		f.begin()
+	}
+	f.tr.Close()
+	d.Close()
+	d = load(t, ebpf.Config{Dir: f.dir, Node: node(), Limits: ebpf.Limits{Flows: 64}})
+	elsewhere(t, d)
+	f.tr = tracer(t, f.dir)
+	f.goOn()
+	for _, name := range mapsOfFlows {
+		if n := raw(t, f.dir, name).MaxEntries(); n != 65536 {
+			t.Errorf("%s has room for %d rows", name, n)
+		}
+	}
+}
+
+// A connection to a VIP that was eBPF's and is OVN's by now is OVN's from its first packet on, where
+// the last one from the same port was eBPF's.
+func TestSessionThenOVN(t *testing.T) {
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	allKnown(t, dir)
+	tr := tracer(t, dir)
+	for _, c := range kindsOfFlows[:2] {
+		client := netip.AddrPortFrom(c.client, clientPort)
+		var backend netip.AddrPort
+		for _, flags := range []string{"S", "A", "F"} {
+			_, backend = send(t, tr, asked(c.protocol, client, c.vip, flags))
+		}
+		send(t, tr, replied(c.protocol, backend, client, "F"))
+		v := worldVIPs()[intent.VIPKey{VNI: red, Protocol: c.protocol, Addr: c.vip.Addr(), Port: c.vip.Port()}]
+		apply(t, d.VIPs(), vips(v.ByOVN()))
+		for _, flags := range []string{"S", "A"} {
+			if _, to := send(t, tr, asked(c.protocol, client, c.vip, flags)); to != c.vip {
+				t.Errorf("%s of a connection of OVN's goes to %s", flags, to)
+			}
+		}
+	}
+}
