@@ -20,9 +20,9 @@ func sweepFlows(ctx context.Context, dp *ebpf.Dataplane, log *slog.Logger) error
 	for first := true; ; first = false {
 		err := dp.SweepFlows()
 		if !first {
-			err = errors.Join(err, dp.SweepFlowFront())
+			err = errors.Join(err, dp.SweepFlowFront(ctx))
 		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			log.Warn("flows of the past cannot be removed", "error", err)
 		}
 		select {

@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"context"
 	"encoding/binary"
 	"runtime"
 	"slices"
@@ -31,8 +32,8 @@ func flowBit(k bpfFlowKey, f bpfFlow) uint32 {
 // SweepFlowFront brings the map flow_front up to date with the map flows, of which programs
 // and SweepFlows remove rows, but no bits. Programs read it from the first call on, which is
 // to come when no program of a build before this map is attached any more. It takes more than
-// a second. One call at a time.
-func (d *Dataplane) SweepFlowFront() error {
+// a second; one that is ended by its context has the next one begin anew. One call at a time.
+func (d *Dataplane) SweepFlowFront(ctx context.Context) error {
 	front, err := shareWords(d.store.t[bpfMapFlowFrontV1])
 	if err != nil {
 		return mapError(bpfMapFlowFrontV1, err)
@@ -47,11 +48,15 @@ func (d *Dataplane) SweepFlowFront() error {
 	if slices.ContainsFunc(fresh, func(word uint64) bool { return word != 0 }) {
 		// A sweep has not come to its end, and there are rows whose bits are here alone.
 		atomic.AndUint64(state, ^whole)
-		time.Sleep(restTime)
+		if err := rest(ctx); err != nil {
+			return err
+		}
 		clear(fresh)
 	}
 	atomic.StoreUint64(state, atomic.LoadUint64(state)^second)
-	time.Sleep(restTime) // programs that run set bits in the old generation
+	if err := rest(ctx); err != nil { // programs that run set bits in the old generation
+		return err
+	}
 	_, err = pinned.Walk(d.store.t[bpfMapFlowsV4], func(k bpfFlowKey, f bpfFlow) {
 		bit := flowBit(k, f)
 		atomic.OrUint64(&fresh[bit/frontWord], 1<<(bit%frontWord))
@@ -62,4 +67,14 @@ func (d *Dataplane) SweepFlowFront() error {
 	atomic.OrUint64(state, whole)
 	clear(old)
 	return nil
+}
+
+// rest waits until programs that run now have ended.
+func rest(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(restTime):
+		return nil
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -192,10 +193,11 @@ func (d *Dataplane) setNode(n Node) error {
 	if err != nil {
 		return err
 	}
-	for i, p := range d.plane.programs() {
+	// Backwards: what sees answers knows those of flows that begin by the new ones before these do.
+	for i, p := range slices.Backward(d.plane.programs()) {
 		now, err := d.adoptProgram(p, loaded[i])
 		if err != nil {
-			for _, l := range loaded[i:] {
+			for _, l := range loaded[:i+1] {
 				l.Close()
 			}
 			return fmt.Errorf("replace program %s: %w", p, err)

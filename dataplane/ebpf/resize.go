@@ -18,7 +18,9 @@ var together = map[string]string{bpfMapAskedV1: bpfMapEntriesV1, bpfMapBucketsV1
 // keepLarger gives a pinned map its size back where the configured one is smaller
 // than what is in use: a limit that shrinks must not keep the node from starting.
 // Rows of arrays have numbers by history, so that a few of them may need a large
-// array; how many are used at once is limited by slots. It tells which maps.
+// array; how many are used at once is limited by slots. It tells which maps. One of flows that
+// goes on from the version before keeps its size for this start, too: while programs are
+// replaced, one by one, those of both versions have the same map.
 func keepLarger(dir string, specs map[string]*ebpf.MapSpec) (kept []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		if _, follows := together[name]; follows {
@@ -30,7 +32,9 @@ func keepLarger(dir string, specs map[string]*ebpf.MapSpec) (kept []string, err 
 		}
 		if old > specs[name].MaxEntries {
 			specs[name].MaxEntries = old
-			kept = append(kept, name)
+			if specs[name].Type != ebpf.LRUHash || !fromBefore(dir, name) {
+				kept = append(kept, name)
+			}
 		}
 	}
 	for name, leads := range together {
@@ -55,6 +59,9 @@ func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
 	if m.MaxEntries() <= spec.MaxEntries || name == bpfMapRouteFrontV1 || !pinned.SameLayout(m, spec) {
 		return 0, nil
 	}
+	if m.Type() == ebpf.LRUHash && fromBefore(dir, name) {
+		return m.MaxEntries(), nil
+	}
 	rows := uint32(0)
 	var key, value []byte
 	it := m.Iterate()
@@ -65,9 +72,16 @@ func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
 				rows = nativeUint32(key) + 1
 			}
 		}
-	case ebpf.Hash, ebpf.LRUHash, ebpf.LPMTrie:
+	case ebpf.Hash, ebpf.LPMTrie:
 		for it.Next(&key, &value) {
 			rows++
+		}
+	case ebpf.LRUHash:
+		for it.Next(&key, &value) {
+			rows++
+		}
+		if errors.Is(it.Err(), ebpf.ErrIterationAborted) { // programs have changed it too fast to be counted
+			return m.MaxEntries(), nil
 		}
 	case ebpf.PerCPUArray:
 		if name != bpfMapCountersV1 {

@@ -96,6 +96,9 @@ func pinOf(dir, name string) string {
 	return filepath.Join(dir, before)
 }
 
+// fromBefore tells whether a map is pinned by the name of the version before.
+func fromBefore(dir, name string) bool { return pinOf(dir, name) != filepath.Join(dir, name) }
+
 // isContinued tells whether a pin is one of the version before. Beside its own it
 // is what a crash left between the change and the removal of what was replaced.
 func isContinued(pin string) bool {
@@ -275,8 +278,8 @@ func publish(dir string, rebuilt []string, specs map[string]*ebpf.MapSpec) error
 	}
 	for name := range continued {
 		path := filepath.Join(dir, name)
-		if was := pinOf(dir, name); was != path {
-			if err := os.Rename(was, path); err != nil {
+		if fromBefore(dir, name) {
+			if err := os.Rename(pinOf(dir, name), path); err != nil {
 				return fmt.Errorf("rename a map of the version before: %w", err)
 			}
 		}

@@ -80,7 +80,7 @@ func flowsThatAge(t *testing.T, tests map[string]func(t *testing.T, f *aging)) {
 	dir := bpffs(t)
 	d := balanced(t, dir)
 	apply(t, d.VIPs(), besides())
-	if err := d.SweepFlowFront(); err != nil {
+	if err := d.SweepFlowFront(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	allKnown(t, dir)

@@ -1,6 +1,7 @@
 package bpf_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net/netip"
@@ -106,7 +107,7 @@ func TestFlowFront(t *testing.T) {
 	f.goOn()
 	sweep := func(state byte) {
 		t.Helper()
-		if err := d.SweepFlowFront(); err != nil {
+		if err := d.SweepFlowFront(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n, is := bitsOfFlows(t, f.dir); n != len(f.all) || is != state {
@@ -119,12 +120,17 @@ func TestFlowFront(t *testing.T) {
 	elsewhere(t, d)
 	f.goOn()
 	sweep(2)
-	// A process was killed when it had begun with the second generation: the first one has all bits alone.
-	front := raw(t, f.dir, "flow_front_v1")
-	if err := front.Put(uint32(1<<14), uint64(3)); err != nil {
-		t.Fatal(err)
+	// One that ends early has begun with the second generation: the first one has all bits alone.
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.SweepFlowFront(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("a sweep that is to end: %v", err)
+	}
+	if n, state := bitsOfFlows(t, f.dir); n != len(f.all) || state != 3 {
+		t.Errorf("%d bits of %d clients' ports, state %d, after a sweep that has ended early", n, len(f.all), state)
 	}
 	f.goOn()
+	f.begin()
 	sweep(2)
 	f.tr.Close()
 	d.Close()
@@ -133,7 +139,7 @@ func TestFlowFront(t *testing.T) {
 	f.goOn()
 	sweep(3)
 	aged(t, f.dir, 8000)
-	if err := errors.Join(d.SweepFlows(), d.SweepFlowFront()); err != nil {
+	if err := errors.Join(d.SweepFlows(), d.SweepFlowFront(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if n, _ := bitsOfFlows(t, f.dir); n != 0 || rowsOfFlows(t, f.dir) != 0 {
@@ -150,6 +156,8 @@ func TestUpgradeContinuesFlows(t *testing.T) {
 	}
 	f.tr.Close()
 	d.Close()
+	d = load(t, ebpf.Config{Dir: f.dir, Node: node(), Limits: ebpf.Limits{Flows: 1 << 18}})
+	d.Close()
 	at := func(name string) string { return filepath.Join(f.dir, name) }
 	if err := errors.Join(os.Rename(at("flows_v4"), at("flows_v3")), os.Remove(at("sessions_v1")), os.Remove(at("flow_front_v1"))); err != nil {
 		t.Fatal(err)
@@ -158,16 +166,27 @@ func TestUpgradeContinuesFlows(t *testing.T) {
 	if d.Staged() {
 		t.Error("the start is staged")
 	}
+	if n := raw(t, f.dir, "flows_v4").MaxEntries(); n != 1<<17 {
+		t.Errorf("flows has room for %d rows while programs of both versions may run", n)
+	}
 	elsewhere(t, d)
 	f.tr = tracer(t, f.dir)
 	f.goOn()
-	if err := d.SweepFlowFront(); err != nil {
+	if err := d.SweepFlowFront(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	f.goOn()
 	if _, err := os.Stat(at("flows_v3")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the map of the version before: %v", err)
 	}
+	f.tr.Close()
+	d.Close()
+	load(t, ebpf.Config{Dir: f.dir, Node: node()})
+	if n := raw(t, f.dir, "flows_v4").MaxEntries(); n != 1<<16 {
+		t.Errorf("flows has room for %d rows after the next start", n)
+	}
+	f.tr = tracer(t, f.dir)
+	f.goOn()
 }
 
 // A map of flows that gets smaller keeps its size while it has more rows than that.

@@ -24,13 +24,13 @@ func TestBalanceShared(t *testing.T) {
 	}
 	apply(t, d.VIPs(), list)
 	apply(t, d.Routes(), balancedRoutes())
-	if err := d.SweepFlowFront(); err != nil {
+	if err := d.SweepFlowFront(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	tr := tracer(t, dir)
 	for _, p := range []intent.Protocol{intent.TCP, intent.UDP} {
 		for _, ends := range [][2]netip.Addr{{client4, vip4}, {client6, vip6}} {
-			if err := d.SweepFlowFront(); err != nil {
+			if err := d.SweepFlowFront(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			for port := uint16(clientPort); port < clientPort+50; port++ {

@@ -84,7 +84,7 @@ func balances(ctx context.Context, dir string, vips, backends, rounds int) (out 
 	defer d.Close()
 	w := balanceWorld{vips: vips, backends: backends}
 	// As on a node that has run for half a minute.
-	if err := errors.Join(w.fill(ctx, d), d.SweepFlowFront()); err != nil {
+	if err := errors.Join(w.fill(ctx, d), d.SweepFlowFront(ctx)); err != nil {
 		return nil, err
 	}
 	var ref referenceObjects
