@@ -256,7 +256,8 @@ static __always_inline __u32 answer_find(struct run *r, struct packet *p)
 }
 
 /*
- * requested tells whether the client of answers has asked the VIP that they are taken for.
+ * requested tells whether the client of answers, which are of no session, has asked the VIP that
+ * they are taken for.
  * l4 and f are of the answers, p of a packet to their backend.
  */
 static __noinline int requested(const struct run *r, const struct packet *p, const struct l4 *l4, const struct flow *f)

@@ -124,9 +124,39 @@ static __noinline void answers_follow(const struct run *r, const struct packet *
 /*
  * pair_begin writes both directions of a flow, of which w->flow is the client's, and w->own its
  * key. That of the answers first, by w->key: a packet that the other one lets through may
- * have one at once.
+ * have one at once. alone: see flow_begin().
  */
-static __noinline void pair_begin(const struct run *r, const struct packet *p, const struct l4 *l4)
+static __noinline int pair_begin(const struct run *r, const struct packet *p, const struct l4 *l4, int alone)
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return 1;
+	struct flow *f = &w->flow;
+
+	f->tag = flow_tag(&w->key);
+	f->kind = FLOW_TO_CLIENT;
+	f->port = l4->ports >> 16;
+	words_copy4(f->addr, p->dst.addr);
+	if (flow_put(&w->key, f, BPF_NOEXIST)) {
+		if (alone && answers_taken(&w->key, p, l4))
+			return 0;
+		flow_put(&w->key, f, BPF_ANY);
+	}
+
+	f->tag = flow_tag(&w->own);
+	f->kind = FLOW_TO_BACKEND;
+	f->port = r->port;
+	words_copy4(f->addr, r->to.addr);
+	flow_put(&w->own, f, BPF_ANY);
+	return 1;
+}
+
+/*
+ * session_moves gives the client's packets of a session that goes on, and that another VIP is
+ * to have, a row of flows: it stays a known flow.
+ */
+static __noinline void session_moves(const struct run *r, const struct packet *p, const struct l4 *l4, const struct session *s)
 {
 	struct work *w = work_of();
 
@@ -134,24 +164,32 @@ static __noinline void pair_begin(const struct run *r, const struct packet *p, c
 		return;
 	struct flow *f = &w->flow;
 
-	f->tag = flow_tag(&w->key);
-	f->kind = FLOW_TO_CLIENT;
-	f->port = l4->ports >> 16;
-	words_copy4(f->addr, p->dst.addr);
+	flow_key_of(&w->key, r, p, (__u32)s->vip_port << 16 | (l4->ports & 0xffff));
+	words_copy4(w->key.dst, s->vip);
+	*f = (struct flow){.tag = flow_tag(&w->key), .seen = s->seen, .kind = FLOW_TO_BACKEND, .state = s->state[CLIENT_END],
+			   .port = s->port, .backend = s->row, .vip = s->stats};
+	words_copy4(f->addr, s->backend);
+	mac_copy(f->mac, s->mac);
 	flow_put(&w->key, f, BPF_ANY);
-
-	f->tag = flow_tag(&w->own);
-	f->kind = FLOW_TO_BACKEND;
-	f->port = r->port;
-	words_copy4(f->addr, r->to.addr);
-	flow_put(&w->own, f, BPF_ANY);
 }
 
 /*
- * session_begin makes w->flow the session of its client, in the place of was. 0: another
- * processor was quicker, with another VIP.
+ * answers_end forgets the row of a flow's answers, by w->key, which its session has taken the
+ * place of.
  */
-static __always_inline int session_begin(struct work *w, const struct packet *p, const struct l4 *l4, const struct session *was)
+static __always_inline void answers_end(struct work *w, const struct packet *p, const struct l4 *l4)
+{
+	struct flow *f = flow_may(&p->src, l4->ports) ? bpf_map_lookup_elem(&flows_v4, &w->key) : 0;
+
+	if (f && f->kind == FLOW_TO_CLIENT && f->port == (__be16)(l4->ports >> 16) && halves_equal(&p->dst, f->addr))
+		bpf_map_delete_elem(&flows_v4, &w->key);
+}
+
+/*
+ * session_begin makes w->flow the session of its client, in the place of was: of processors
+ * that do so at once with several VIPs, one. 0: another one was quicker.
+ */
+static __always_inline int session_begin(struct work *w, const struct packet *p, const struct l4 *l4, struct session *was)
 {
 	struct session *s = &w->session;
 	const struct flow *f = &w->flow;
@@ -161,10 +199,56 @@ static __always_inline int session_begin(struct work *w, const struct packet *p,
 	words_copy4(s->vip, p->dst.addr);
 	words_copy4(s->backend, f->addr);
 	mac_copy(s->mac, f->mac);
-	if (!bpf_map_update_elem(&sessions_v1, &w->client, s, was ? BPF_ANY : BPF_NOEXIST))
+	if (was && !session_is(was, p, l4)) {
+		/* Without its tag it is nobody's session. */
+		if (__sync_val_compare_and_swap(&was->tag, s->tag, 0) != s->tag)
+			return 0;
+	}
+	return !bpf_map_update_elem(&sessions_v1, &w->client, s, was ? BPF_ANY : BPF_NOEXIST);
+}
+
+/* flow_first is flow_begin but for rows in flows, which it leaves to pair_begin(): BESIDE. */
+#define BESIDE 2
+
+static __noinline int flow_first(struct run *r, const struct packet *p, const struct l4 *l4, struct session *s, int alone)
+{
+	struct work *w = work_of();
+
+	if (!w)
 		return 1;
-	was = bpf_map_lookup_elem(&sessions_v1, &w->client);
-	return was && session_is(was, p, l4);
+	struct flow *f = &w->flow;
+	int other = s && !session_is(s, p, l4) && !session_over(s, p->proto, l4->now);
+	__u32 backend = f->backend, stats = f->vip;
+	__be16 port = r->port ? r->port : (__be16)(l4->ports >> 16);
+
+	if (other && session_at(s, &r->to, port)) {
+		if (alone && !(s->state[BACKEND_END] & FLOW_ENDING))
+			return 0;
+		session_moves(r, p, l4, s);
+		other = 0; /* answers would be taken for its own */
+	}
+	flow_key_of(&w->key, r, p, l4->ports);
+	answers_key(&w->key, r, p);
+	if (alone && !other && answers_taken(&w->key, p, l4))
+		return 0;
+	*f = (struct flow){.seen = l4->now, .backend = backend, .vip = stats, .kind = FLOW_TO_BACKEND, .port = r->port};
+	f->state = l4->flags & TCP_SYN || p->proto == IPPROTO_UDP ? 0 : FLOW_OPEN;
+	words_copy4(f->addr, r->to.addr);
+#ifdef CLIENT
+	mac_copy(f->mac, r->mac);
+#endif
+	if (!other && session_begin(w, p, l4, s)) {
+		answers_end(w, p, l4);
+		return 1;
+	}
+	if (!other) {
+		s = bpf_map_lookup_elem(&sessions_v1, &w->client);
+		if (s && session_is(s, p, l4))
+			return 1; /* another packet of the flow was quicker */
+		if (alone && s && session_at(s, &r->to, port))
+			return 0;
+	}
+	return BESIDE;
 }
 
 /*
@@ -174,33 +258,11 @@ static __always_inline int session_begin(struct work *w, const struct packet *p,
  * the client. w->flow has the rows of backend and VIP, w->own the flow's key, w->client the
  * session's.
  */
-static __noinline int flow_begin(struct run *r, const struct packet *p, const struct l4 *l4, const struct session *s, int alone)
+static __always_inline int flow_begin(struct run *r, const struct packet *p, const struct l4 *l4, struct session *s, int alone)
 {
-	struct work *w = work_of();
+	int begun = flow_first(r, p, l4, s, alone);
 
-	if (!w)
-		return 1;
-	struct flow *f = &w->flow;
-	int other = s && !session_is(s, p, l4) && !session_over(s, p->proto, l4->now);
-
-	flow_key_of(&w->key, r, p, l4->ports);
-	answers_key(&w->key, r, p);
-	if (other && session_at(s, &r->to, w->key.ports)) {
-		if (alone && !(s->state[BACKEND_END] & FLOW_ENDING))
-			return 0;
-		other = 0; /* answers would be taken for its own */
-	}
-	if (alone && answers_taken(&w->key, p, l4))
-		return 0;
-	*f = (struct flow){.seen = l4->now, .backend = f->backend, .vip = f->vip, .kind = FLOW_TO_BACKEND, .port = r->port};
-	f->state = l4->flags & TCP_SYN || p->proto == IPPROTO_UDP ? 0 : FLOW_OPEN;
-	words_copy4(f->addr, r->to.addr);
-#ifdef CLIENT
-	mac_copy(f->mac, r->mac);
-#endif
-	if (other || !session_begin(w, p, l4, s))
-		pair_begin(r, p, l4);
-	return 1;
+	return begun == BESIDE ? pair_begin(r, p, l4, alone) : begun;
 }
 
 /* session_end forgets the session that a flow was, which is decided anew. w->client is its key. */
@@ -344,7 +406,7 @@ static __noinline int answers_tell(const struct run *r, const struct packet *p, 
 #define CHOOSE_ELSEWHERE (~0U) /* no drop reason: see flow_new() */
 
 /* flow_choose is flow_new but for flows that are to begin elsewhere. */
-static __noinline __u32 flow_choose(struct run *r, const struct packet *p, const struct l4 *l4, const struct session *s, int note)
+static __noinline __u32 flow_choose(struct run *r, const struct packet *p, const struct l4 *l4, struct session *s, int note)
 {
 	struct vip *v = vip_find(r, p, l4->ports);
 
@@ -400,7 +462,7 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, const
  * flow_new decides where a flow goes that is not known. With note it is known from now on:
  * w->own is its key, w->client that of its session, and s what is there of that. 0 or a drop reason.
  */
-static __always_inline __u32 flow_new(struct run *r, const struct packet *p, const struct l4 *l4, const struct session *s, int note)
+static __always_inline __u32 flow_new(struct run *r, const struct packet *p, const struct l4 *l4, struct session *s, int note)
 {
 	__u32 reason = flow_choose(r, p, l4, s, note);
 
@@ -428,7 +490,7 @@ static __noinline int begins_elsewhere(const struct run *r, const struct packet 
 }
 
 /* flow_unsaid is flow_find of what its client's session, if there is one, does not say. */
-static __always_inline __u32 flow_unsaid(struct run *r, struct packet *p, const struct session *s)
+static __always_inline __u32 flow_unsaid(struct run *r, struct packet *p, struct session *s)
 {
 	struct work *w = work_of();
 
@@ -442,10 +504,13 @@ static __always_inline __u32 flow_unsaid(struct run *r, struct packet *p, const 
 
 	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
 
-	if (!f || !asked_for(kind) || !flow_lives(f, p->proto, l4) || !flow_read(r, f, flow_tag(k)))
+	if (!f || !asked_for(kind) || !flow_lives(f, p->proto, l4) || !flow_read(r, f, flow_tag(k)) ||
+	    (connects(l4->flags) && kind == FLOW_TO_BACKEND && begins_elsewhere(r, p, l4, f->seen, f->backend))) {
+		/* It is decided anew, and may be the session from now on: the row would come back after that. */
+		if (f && asked_for(kind) && !r->trace)
+			bpf_map_delete_elem(&flows_v4, k);
 		return flow_new(r, p, l4, s, 1);
-	if (connects(l4->flags) && kind == FLOW_TO_BACKEND && begins_elsewhere(r, p, l4, f->seen, f->backend))
-		return flow_new(r, p, l4, s, 1);
+	}
 	STEP(r, STEP_FLOW, kind, 0);
 	if (kind == FLOW_TO_BACKEND)
 		r->side = NAT_DESTINATION;

@@ -226,8 +226,8 @@ static __always_inline int flow_may(const struct address *client, __be16 port)
 	return !state || !a || !b || !(*(volatile __u64 *)state & FLOW_FRONT_WHOLE) || (*a | *b) >> bit % 64 & 1;
 }
 
-/* flow_put writes a row of flows, after its bit of flow_front. k is that of its packets. */
-static __always_inline void flow_put(const struct flow_key *k, const struct flow *f, __u64 flags)
+/* flow_put writes a row of flows, after its bit of flow_front. k is that of its packets. 0, or what was wrong. */
+static __always_inline long flow_put(const struct flow_key *k, const struct flow *f, __u64 flags)
 {
 	int asks = f->kind == FLOW_TO_BACKEND || f->kind == FLOW_OVN;
 	__u32 bit = flow_bit(asks ? k->src : k->dst, asks ? k->ports : k->ports >> 16), at = FLOW_FRONT_STATE;
@@ -237,7 +237,7 @@ static __always_inline void flow_put(const struct flow_key *k, const struct flow
 
 	if (word && !(*(volatile __u64 *)word & mask))
 		__sync_fetch_and_or(word, mask);
-	bpf_map_update_elem(&flows_v4, k, f, flags);
+	return bpf_map_update_elem(&flows_v4, k, f, flags);
 }
 
 /* flow_note writes a flow of which nothing is changed. k is that of its packets. */

@@ -31,8 +31,8 @@ func flowBit(k bpfFlowKey, f bpfFlow) uint32 {
 
 // SweepFlowFront brings the map flow_front up to date with the map flows, of which programs
 // and SweepFlows remove rows, but no bits. Programs read it from the first call on, which is
-// to come when no program of a build before this map is attached any more. It takes more than
-// a second; one that is ended by its context has the next one begin anew. One call at a time.
+// to come when no program of a build before this map is attached any more. It takes some
+// seconds; one that is ended by its context has the next one begin anew. One call at a time.
 func (d *Dataplane) SweepFlowFront(ctx context.Context) error {
 	front, err := shareWords(d.store.t[bpfMapFlowFrontV1])
 	if err != nil {
@@ -65,6 +65,9 @@ func (d *Dataplane) SweepFlowFront(ctx context.Context) error {
 		return mapError(bpfMapFlowsV4, err)
 	}
 	atomic.OrUint64(state, whole)
+	if err := rest(ctx); err != nil { // programs that run may have read the new generation before it was whole
+		return err
+	}
 	clear(old)
 	return nil
 }

@@ -71,29 +71,28 @@ func (s *store) endLeft() error {
 
 // endWhich removes the rows of flows from VIPs to backends, in both directions.
 func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
-	var sessions []bpfSessionKey
+	sessions := map[bpfSessionKey]bpfSession{}
 	_, err := pinned.Walk(s.t[bpfMapSessionsV1], func(k bpfSessionKey, v bpfSession) {
 		if ends(sessionOf(k, v, 0).ends()) {
-			sessions = append(sessions, k)
+			sessions[k] = v
 		}
 	})
-	err = mapError(bpfMapSessionsV1, errors.Join(err, deleteAll(s.t[bpfMapSessionsV1], sessions)))
+	// The client's port may have another flow by now.
+	gone := sweepRows(s.t[bpfMapSessionsV1], sessions, func(is, was bpfSession) bool {
+		return is.Vip == was.Vip && is.VipPort == was.VipPort && is.Backend == was.Backend && is.Port == was.Port
+	})
+	err = mapError(bpfMapSessionsV1, errors.Join(err, gone.err))
 	var flows []bpfFlowKey
 	_, failed := pinned.Walk(s.t[bpfMapFlowsV4], func(k bpfFlowKey, v bpfFlow) {
 		if f := flowOf(k, v, 0); f.ToVIP && ends(f.ends()) {
 			flows = append(flows, k, f.answers())
 		}
 	})
-	return errors.Join(err, mapError(bpfMapFlowsV4, errors.Join(failed, deleteAll(s.t[bpfMapFlowsV4], flows))))
-}
-
-// deleteAll removes rows. What the programs have given to another flow meanwhile is gone already.
-func deleteAll[K any](m *ebpf.Map, keys []K) error {
-	var err error
-	for _, k := range keys {
-		if gone := m.Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
-			err = errors.Join(err, gone)
+	for _, k := range flows {
+		// What the programs have given to another flow meanwhile is gone already.
+		if gone := s.t[bpfMapFlowsV4].Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
+			failed = errors.Join(failed, gone)
 		}
 	}
-	return err
+	return errors.Join(err, mapError(bpfMapFlowsV4, failed))
 }

@@ -64,8 +64,8 @@ type sweeping struct {
 	err  error
 }
 
-// sweepRows removes the rows that are as they were read: a port that is used again has a new
-// flow, by the row of the old one.
+// sweepRows removes the rows that are the same as they were when they were read: a port that is
+// used again has a new flow, by the row of the old one.
 func sweepRows[K comparable, V any](m *ebpf.Map, rows map[K]V, same func(is, was V) bool) (out sweeping) {
 	for k, v := range rows {
 		var is V

@@ -268,8 +268,8 @@ type Sizes struct {
 	Backends uint32 `yaml:"backends"`
 	// Flows is twice the number of flows to VIPs that are known at once: those that are open, and of
 	// each new connection a second some 100, since the rows of closed ones stay for a minute and a
-	// half. Of more, those that were not seen for the longest time are forgotten. All of the memory is
-	// used at once: about 150 bytes for each.
+	// half. Of more, those that were not seen for the longest time are forgotten. As many flows that
+	// are left to OVN have room beside them. All of the memory is used at once: about 150 bytes for each.
 	Flows uint32 `yaml:"flows"`
 }
 

@@ -162,7 +162,7 @@ func (f *aging) idle() int32 {
 func TestBalanceAges(t *testing.T) {
 	flowsThatAge(t, map[string]func(t *testing.T, f *aging){
 		"idle": flowIsKnown, "quiet server": flowWithQuietServer, "reset": flowIsReset, "lost answers": answersAreLost, "its port again": portAgain, "after a reset": portAgainAfterReset,
-		"swept": flowIsSwept,
+		"swept": flowIsSwept, "becomes the session": flowBecomesTheSession,
 	})
 }
 

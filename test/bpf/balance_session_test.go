@@ -231,3 +231,71 @@ func TestSessionThenOVN(t *testing.T) {
 		}
 	}
 }
+
+// A flow that had rows beside another session, and whose connection begins anew as the session of
+// its client's port, goes one way from then on.
+func flowBecomesTheSession(t *testing.T, f *aging) {
+	if f.p == intent.UDP {
+		return
+	}
+	if f.beside {
+		other := netip.AddrPortFrom(f.at.Addr(), 4000)
+		_, to := send(t, f.tr, asked(f.p, f.from, other, "R"))
+		send(t, f.tr, replied(f.p, to, f.from, "R"))
+		aged(t, f.dir, 61)
+	}
+	f.without()
+	aged(t, f.dir, 2)
+	f.to = f.goes("S")
+	f.goesOn()
+	f.answers("SA")
+	apply(t, f.d.VIPs(), worldVIPs())
+	f.goes("R")
+	f.to = f.goes("S")
+	f.goesOn()
+	f.answers("SA")
+	if n, err := f.d.Reader().Flows(100, func(one ebpf.Flow) bool { return one.Key.Src == f.from && one.Key.Dst == f.at }); err != nil || len(n) != 1 {
+		t.Errorf("%+v of one flow (%v)", n, err)
+	}
+}
+
+// Of two VIPs whose one backend cannot tell a client's flows apart both are known: the later one
+// has the answers.
+func TestSessionOfOneBackend(t *testing.T) {
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	apply(t, d.VIPs(), besides())
+	one := map[intent.VIPKey]intent.VIP{}
+	for _, port := range []uint16{5000, 5001} {
+		for _, v := range []intent.VIP{
+			vip(intent.UDP, vip4, port, intent.Backend{Addr: addr("10.10.0.9"), Port: 7053, Weight: 1}),
+			vip(intent.UDP, vip6, port, intent.Backend{Addr: addr("fd00:10::9"), Port: 7053, Weight: 1}),
+		} {
+			one[v.Key] = v
+		}
+	}
+	apply(t, d.VIPs(), one)
+	tr := tracer(t, dir)
+	for _, ends := range [][2]netip.Addr{{client4, vip4}, {client6, vip6}} {
+		client := netip.AddrPortFrom(ends[0], clientPort)
+		first, later := netip.AddrPortFrom(ends[1], 5000), netip.AddrPortFrom(ends[1], 5001)
+		var backend netip.AddrPort
+		for range 3 {
+			send(t, tr, asked(intent.UDP, client, first, ""))
+			_, backend = send(t, tr, asked(intent.UDP, client, later, ""))
+			if from, _ := send(t, tr, replied(intent.UDP, backend, client, "")); from != later {
+				t.Errorf("an answer is from %s, not from %s", from, later)
+			}
+		}
+		known, err := d.Reader().Flows(100, func(f ebpf.Flow) bool { return f.ToVIP && f.Key.Src == client })
+		if err != nil || len(known) != 2 {
+			t.Errorf("%+v of two flows (%v)", known, err)
+		}
+	}
+	stats, _ := d.VIPs().Stats()
+	for k := range one {
+		if n := stats[k].Flows; n != 1 {
+			t.Errorf("%d flows to %s began", n, k)
+		}
+	}
+}
