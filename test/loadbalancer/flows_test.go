@@ -86,6 +86,12 @@ func TestFlows(t *testing.T) {
 						_, _, err := w.ask(c.name, p.name, a)
 						return err
 					})
+					if c.also != "" {
+						w.eventually(c.also+" has the VIP for "+p.name, func() error {
+							_, err := w.Exec(w.Context(), c.also, append(append([]string{w.sluicectl(), "lb", "explain"}, c.where...), p.name, netip.AddrPortFrom(c.address(a), 1).String(), p.at.String())...)
+							return err
+						})
+					}
 					list, err := w.asks(c.name, p.name, a, 10)
 					if err != nil {
 						t.Fatal(err)
