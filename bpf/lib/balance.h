@@ -82,9 +82,10 @@ static __noinline int answers_taken(const struct flow_key *k, const struct packe
 	return f->kind == FLOW_DIRECT;
 }
 
-/* answers_key makes a packet's key that of its answers: they come from the backend, to where the packet is from. */
-static __always_inline void answers_key(struct flow_key *k, const struct run *r, const struct packet *p)
+/* answers_key_of is the key of a packet's answers: they come from the backend, to where the packet is from. */
+static __always_inline void answers_key_of(struct flow_key *k, const struct run *r, const struct packet *p, __u32 ports)
 {
+	flow_key_of(k, r, p, ports);
 	words_copy4(k->src, r->to.addr);
 	words_copy4(k->dst, p->src.addr);
 	k->ports = k->ports << 16 | (r->port ? r->port : k->ports >> 16);
@@ -102,8 +103,7 @@ static __noinline void answers_follow(const struct run *r, const struct packet *
 
 	if (!w)
 		return;
-	flow_key_of(&w->key, r, p, l4->ports);
-	answers_key(&w->key, r, p);
+	answers_key_of(&w->key, r, p, l4->ports);
 	struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->key);
 	__be16 port = l4->ports >> 16;
 	__u8 open = l4->flags & TCP_SYN ? of->state & FLOW_OPEN : FLOW_OPEN;
@@ -221,16 +221,18 @@ static __noinline int flow_first(struct run *r, const struct packet *p, const st
 	__u32 backend = f->backend, stats = f->vip;
 	__be16 port = r->port ? r->port : (__be16)(l4->ports >> 16);
 
-	if (other && session_at(s, &r->to, port)) {
-		if (alone && !(s->state[BACKEND_END] & FLOW_ENDING))
-			return 0;
-		session_moves(r, p, l4, s);
-		other = 0; /* answers would be taken for its own */
-	}
-	flow_key_of(&w->key, r, p, l4->ports);
-	answers_key(&w->key, r, p);
+	int moves = other && session_at(s, &r->to, port); /* answers would be taken for its own */
+
+	if (moves && alone && !(s->state[BACKEND_END] & FLOW_ENDING))
+		return 0;
+	other &= !moves;
+	answers_key_of(&w->key, r, p, l4->ports);
 	if (alone && !other && answers_taken(&w->key, p, l4))
 		return 0;
+	if (moves) {
+		session_moves(r, p, l4, s);
+		answers_key_of(&w->key, r, p, l4->ports);
+	}
 	*f = (struct flow){.seen = l4->now, .backend = backend, .vip = stats, .kind = FLOW_TO_BACKEND, .port = r->port};
 	f->state = l4->flags & TCP_SYN || p->proto == IPPROTO_UDP ? 0 : FLOW_OPEN;
 	words_copy4(f->addr, r->to.addr);
@@ -489,6 +491,18 @@ static __noinline int begins_elsewhere(const struct run *r, const struct packet 
 	return v && !(v->flags & VIP_OVN) && !(takes_flows(v, backend) && is_at(r, backend));
 }
 
+/* flow_goes has a packet of a known flow go on as those before it did, and tells whether that is to be noted: not of a trace. */
+static __always_inline int flow_goes(struct run *r, __u32 kind)
+{
+	STEP(r, STEP_FLOW, kind, 0);
+	if (kind == FLOW_TO_BACKEND)
+		r->side = NAT_DESTINATION;
+#ifdef CLIENT
+	client_neighbor(r); /* it may be another one by now, or not be known any more */
+#endif
+	return !r->trace;
+}
+
 /* flow_unsaid is flow_find of what its client's session, if there is one, does not say. */
 static __always_inline __u32 flow_unsaid(struct run *r, struct packet *p, struct session *s)
 {
@@ -511,13 +525,7 @@ static __always_inline __u32 flow_unsaid(struct run *r, struct packet *p, struct
 			bpf_map_delete_elem(&flows_v4, k);
 		return flow_new(r, p, l4, s, 1);
 	}
-	STEP(r, STEP_FLOW, kind, 0);
-	if (kind == FLOW_TO_BACKEND)
-		r->side = NAT_DESTINATION;
-#ifdef CLIENT
-	client_neighbor(r); /* it may be another one by now, or not be known any more */
-#endif
-	if (r->trace)
+	if (!flow_goes(r, kind))
 		return DROP_NONE;
 	/* Once a second is enough, and when something changes. */
 	if (kind == FLOW_TO_BACKEND && (f->seen != l4->now || l4->flags & TCP_RST || !(f->state & FLOW_OPEN)))
@@ -545,12 +553,7 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 	if (!s || !session_asks(s, p, l4) || !session_read(r, s, 1, session_tag(&w->client)) ||
 	    (connects(l4->flags) && begins_elsewhere(r, p, l4, s->seen, s->row)))
 		return flow_unsaid(r, p, s);
-	STEP(r, STEP_FLOW, FLOW_TO_BACKEND, 0);
-	r->side = NAT_DESTINATION;
-#ifdef CLIENT
-	client_neighbor(r); /* it may be another one by now, or not be known any more */
-#endif
-	if (r->trace)
+	if (!flow_goes(r, FLOW_TO_BACKEND))
 		return DROP_NONE;
 	session_seen(s, l4, CLIENT_END);
 	stats_count(r, p->size, s->stats, s->row, 0);

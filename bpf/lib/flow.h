@@ -121,6 +121,13 @@ static __always_inline void l4_read(struct __sk_buff *skb, const struct packet *
 	l4->now = now_seconds();
 }
 
+/* TAP_OF gives a key its tap; 0 in the programs of the fabric's side. */
+#ifdef CLIENT
+#define TAP_OF(k, r) ((k)->ifindex = (r)->tap.ifindex, (k)->vlan = (r)->tap.vlan)
+#else
+#define TAP_OF(k, r) ((k)->ifindex = 0, (k)->vlan = 0)
+#endif
+
 static __always_inline void flow_key_of(struct flow_key *k, const struct run *r, const struct packet *p, __u32 ports)
 {
 	words_copy4(k->src, p->src.addr);
@@ -128,13 +135,7 @@ static __always_inline void flow_key_of(struct flow_key *k, const struct run *r,
 	k->scope = r->vni;
 	k->ports = ports;
 	k->proto = p->proto;
-#ifdef CLIENT
-	k->ifindex = r->tap.ifindex;
-	k->vlan = r->tap.vlan;
-#else
-	k->ifindex = 0;
-	k->vlan = 0;
-#endif
+	TAP_OF(k, r);
 }
 
 /* flow_tag is what a row has of its key: never 0. */

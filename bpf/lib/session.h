@@ -13,13 +13,7 @@ static __always_inline void session_key_of(struct session_key *k, const struct r
 	k->scope = r->vni;
 	k->port = port;
 	k->proto = proto;
-#ifdef CLIENT
-	k->ifindex = r->tap.ifindex;
-	k->vlan = r->tap.vlan;
-#else
-	k->ifindex = 0;
-	k->vlan = 0;
-#endif
+	TAP_OF(k, r);
 	k->pad = 0;
 }
 
