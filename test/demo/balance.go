@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/test/backend"
@@ -141,7 +142,11 @@ func (t *tour) addBalancer(ctx context.Context) error {
 
 // connect makes new connections, one after the other, and counts who answers.
 func (t *tour) connect(ctx context.Context, client, vip string, n int) (map[string]int, error) {
-	out, err := t.lab.Exec(ctx, client, "curl", "-sSf", "--max-time", "60", "-H", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", vip, n))
+	curl, port := []string{"curl", "--fail-early"}, lab.NewPorts(n)
+	for i := range n {
+		curl = append(curl, "-gsSf", "--max-time", "20", "-H", "Connection: close", "--local-port", strconv.Itoa(port+i), "http://"+vip+"/", "--next")
+	}
+	out, err := t.lab.Exec(ctx, client, curl[:len(curl)-1]...)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +226,7 @@ func (t *tour) openStreams(ctx context.Context) (*openStreams, error) {
 	o := &openStreams{lab: t.lab, dir: dir}
 	for i := 0; i < streams && err == nil; i++ {
 		var c *exec.Cmd
-		if c, err = t.lab.Command(ctx, "c-fabric", "curl", "-sSN", "-o", o.file(i), "http://"+vip4+"/stream"); err == nil {
+		if c, err = t.lab.Command(ctx, "c-fabric", "curl", "-sSN", "--local-port", strconv.Itoa(lab.NewPorts(1)), "-o", o.file(i), "http://"+vip4+"/stream"); err == nil {
 			err = c.Start()
 		}
 		if err == nil {

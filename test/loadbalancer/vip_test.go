@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -67,20 +66,9 @@ type answer struct {
 	from netip.AddrPort
 }
 
-// lastPort is the last local port of a client.
-var lastPort atomic.Uint32
-
-// newPorts are the first of n ports that no client has had for long. A backend that is asked
-// again from a port of a moment ago cannot always tell the two apart; and where its switch has a
-// load balancer, that ends an ovs-vswitchd 3.1 with the userspace datapath.
-func newPorts(n int) int {
-	const first, most = 10_000, 22_000 // below those that the kernel chooses
-	return first + int(lastPort.Add(uint32(n))-uint32(n))%(most-n)
-}
-
 // asks makes requests to a VIP, each a flow of its own.
 func (w *world) asks(client, protocol string, to netip.Addr, n int) (out []answer, err error) {
-	argv, port := []string{"curl", "--fail-early"}, newPorts(n)
+	argv, port := []string{"curl", "--fail-early"}, lab.NewPorts(n)
 	switch protocol {
 	case "udp":
 		argv = append([]string{filepath.Join(bin, "sluice-lab"), "ask", "--patience", udpPatience, "--port", strconv.Itoa(port)}, slices.Repeat([]string{intent.FormatEndpoint(to, vipUDP)}, n)...)

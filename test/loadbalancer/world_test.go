@@ -243,7 +243,7 @@ func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *st
 		s := &stream{}
 		argv := append([]string{"curl", "-gsSN"}, curl...)
 		if len(curl) == 0 { // else it may try again, which takes another port each time
-			argv = append(argv, "--local-port", strconv.Itoa(newPorts(1)))
+			argv = append(argv, "--local-port", strconv.Itoa(lab.NewPorts(1)))
 		}
 		cmd, err := w.Command(w.Context(), client, append(argv, "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream")...)
 		if err != nil {
