@@ -299,9 +299,11 @@ static __noinline void direct_known(struct run *r, const struct packet *p)
 	struct session *s = bpf_map_lookup_elem(&sessions_v1, &w->client);
 
 	if (s && session_at(s, &p->dst, l4->ports) && age(l4->now, s->seen) <= flow_idle(p->proto, s->state[BACKEND_END])) {
-		/* It would take the answers of this connection, and has ended. */
+		/* It would take the answers of this connection, and its backend has ended it; the client may go on. */
 		if (begins && s->state[BACKEND_END] & FLOW_ENDING) {
+			session_moves(r, p, l4->ports >> 16, s);
 			bpf_map_delete_elem(&sessions_v1, &w->client);
+			flow_key_of(&w->key, r, answer, l4->ports);
 			flow_note(&w->key, l4, FLOW_DIRECT, FLOW_OPEN);
 		}
 		return;

@@ -152,35 +152,16 @@ static __noinline int pair_begin(const struct run *r, const struct packet *p, co
 	return 1;
 }
 
-/*
- * session_moves gives the client's packets of a session that goes on, and that another VIP is
- * to have, a row of flows: it stays a known flow.
- */
-static __noinline void session_moves(const struct run *r, const struct packet *p, const struct l4 *l4, const struct session *s)
+/* rows_end forgets the rows of a flow and of its answers, by w->own and w->key, that its session has taken the place of. */
+static __always_inline void rows_end(struct work *w, const struct packet *p, const struct l4 *l4)
 {
-	struct work *w = work_of();
-
-	if (!w)
+	if (!flow_may(&p->src, l4->ports))
 		return;
-	struct flow *f = &w->flow;
+	struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->own);
 
-	flow_key_of(&w->key, r, p, (__u32)s->vip_port << 16 | (l4->ports & 0xffff));
-	words_copy4(w->key.dst, s->vip);
-	*f = (struct flow){.tag = flow_tag(&w->key), .seen = s->seen, .kind = FLOW_TO_BACKEND, .state = s->state[CLIENT_END],
-			   .port = s->port, .backend = s->row, .vip = s->stats};
-	words_copy4(f->addr, s->backend);
-	mac_copy(f->mac, s->mac);
-	flow_put(&w->key, f, BPF_ANY);
-}
-
-/*
- * answers_end forgets the row of a flow's answers, by w->key, which its session has taken the
- * place of.
- */
-static __always_inline void answers_end(struct work *w, const struct packet *p, const struct l4 *l4)
-{
-	struct flow *f = flow_may(&p->src, l4->ports) ? bpf_map_lookup_elem(&flows_v4, &w->key) : 0;
-
+	if (f && asked_for(f->kind))
+		bpf_map_delete_elem(&flows_v4, &w->own);
+	f = bpf_map_lookup_elem(&flows_v4, &w->key);
 	if (f && f->kind == FLOW_TO_CLIENT && f->port == (__be16)(l4->ports >> 16) && halves_equal(&p->dst, f->addr))
 		bpf_map_delete_elem(&flows_v4, &w->key);
 }
@@ -199,11 +180,9 @@ static __always_inline int session_begin(struct work *w, const struct packet *p,
 	words_copy4(s->vip, p->dst.addr);
 	words_copy4(s->backend, f->addr);
 	mac_copy(s->mac, f->mac);
-	if (was && !session_is(was, p, l4)) {
-		/* Without its tag it is nobody's session. */
-		if (__sync_val_compare_and_swap(&was->tag, s->tag, 0) != s->tag)
-			return 0;
-	}
+	/* Without its tag it is nobody's session. */
+	if (was && __sync_val_compare_and_swap(&was->tag, s->tag, 0) != s->tag)
+		return 0;
 	return !bpf_map_update_elem(&sessions_v1, &w->client, s, was ? BPF_ANY : BPF_NOEXIST);
 }
 
@@ -230,7 +209,7 @@ static __noinline int flow_first(struct run *r, const struct packet *p, const st
 	if (alone && !other && answers_taken(&w->key, p, l4))
 		return 0;
 	if (moves) {
-		session_moves(r, p, l4, s);
+		session_moves(r, p, l4->ports, s);
 		answers_key_of(&w->key, r, p, l4->ports);
 	}
 	*f = (struct flow){.seen = l4->now, .backend = backend, .vip = stats, .kind = FLOW_TO_BACKEND, .port = r->port};
@@ -240,7 +219,7 @@ static __noinline int flow_first(struct run *r, const struct packet *p, const st
 	mac_copy(f->mac, r->mac);
 #endif
 	if (!other && session_begin(w, p, l4, s)) {
-		answers_end(w, p, l4);
+		rows_end(w, p, l4);
 		return 1;
 	}
 	if (!other) {
@@ -256,7 +235,7 @@ static __noinline int flow_first(struct run *r, const struct packet *p, const st
 /*
  * flow_begin makes a flow a known one: the session of its client, of which s is what there
  * is; beside another session of the client's port it has rows of its own. With alone it is
- * false, and nothing is written, where the backend could not tell the flow from another one of
+ * false, and the flow is not known, where the backend could not tell it from another one of
  * the client. w->flow has the rows of backend and VIP, w->own the flow's key, w->client the
  * session's.
  */
@@ -363,7 +342,7 @@ static __noinline __u32 flow_elsewhere(struct run *r, const struct packet *p, co
 	if (!w || !v)
 		return DROP_NO_BACKEND;
 	__u32 hash = vip_hash(&p->src, &p->dst, p->proto, l4->ports, v->flags);
-	struct session *s = bpf_map_lookup_elem(&sessions_v1, &w->client);
+	struct session *s = session_own(w, bpf_map_lookup_elem(&sessions_v1, &w->client));
 
 	for (__u32 i = 0; i <= ELSEWHERE; i++) {
 		int own = i == ELSEWHERE;
@@ -471,12 +450,6 @@ static __always_inline __u32 flow_new(struct run *r, const struct packet *p, con
 	return reason == CHOOSE_ELSEWHERE ? flow_elsewhere(r, p, l4) : reason;
 }
 
-/* asked_for tells whether a flow is one to a VIP. */
-static __always_inline int asked_for(__u32 kind)
-{
-	return kind == FLOW_TO_BACKEND || kind == FLOW_OVN;
-}
-
 /*
  * begins_elsewhere tells whether a connection that begins anew, where another one from the
  * same port went on as far as is known, is not to go where that one went: the backend gets no
@@ -517,14 +490,13 @@ static __always_inline __u32 flow_unsaid(struct run *r, struct packet *p, struct
 	struct flow *f = flow_may(&p->src, l4->ports) ? bpf_map_lookup_elem(&flows_v4, k) : 0;
 
 	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0;
+	int known = f && asked_for(kind) && flow_lives(f, p->proto, l4) && flow_read(r, f, flow_tag(k));
 
-	if (!f || !asked_for(kind) || !flow_lives(f, p->proto, l4) || !flow_read(r, f, flow_tag(k)) ||
-	    (connects(l4->flags) && kind == FLOW_TO_BACKEND && begins_elsewhere(r, p, l4, f->seen, f->backend))) {
-		/* It is decided anew, and may be the session from now on: the row would come back after that. */
-		if (f && asked_for(kind) && !r->trace)
-			bpf_map_delete_elem(&flows_v4, k);
+	/* What is over is forgotten: the flow may be the session from now on, and the row would come back after that. */
+	if (!known && f && asked_for(kind) && !r->trace)
+		bpf_map_delete_elem(&flows_v4, k);
+	if (!known || (connects(l4->flags) && kind == FLOW_TO_BACKEND && begins_elsewhere(r, p, l4, f->seen, f->backend)))
 		return flow_new(r, p, l4, s, 1);
-	}
 	if (!flow_goes(r, kind))
 		return DROP_NONE;
 	/* Once a second is enough, and when something changes. */
@@ -552,7 +524,7 @@ static __always_inline __u32 flow_find(struct run *r, struct packet *p)
 
 	if (!s || !session_asks(s, p, l4) || !session_read(r, s, 1, session_tag(&w->client)) ||
 	    (connects(l4->flags) && begins_elsewhere(r, p, l4, s->seen, s->row)))
-		return flow_unsaid(r, p, s);
+		return flow_unsaid(r, p, session_own(w, s));
 	if (!flow_goes(r, FLOW_TO_BACKEND))
 		return DROP_NONE;
 	session_seen(s, l4, CLIENT_END);

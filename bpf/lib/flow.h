@@ -227,10 +227,16 @@ static __always_inline int flow_may(const struct address *client, __be16 port)
 	return !state || !a || !b || !(*(volatile __u64 *)state & FLOW_FRONT_WHOLE) || (*a | *b) >> bit % 64 & 1;
 }
 
+/* asked_for tells whether a flow is one to a VIP. */
+static __always_inline int asked_for(__u32 kind)
+{
+	return kind == FLOW_TO_BACKEND || kind == FLOW_OVN;
+}
+
 /* flow_put writes a row of flows, after its bit of flow_front. k is that of its packets. 0, or what was wrong. */
 static __always_inline long flow_put(const struct flow_key *k, const struct flow *f, __u64 flags)
 {
-	int asks = f->kind == FLOW_TO_BACKEND || f->kind == FLOW_OVN;
+	int asks = asked_for(f->kind);
 	__u32 bit = flow_bit(asks ? k->src : k->dst, asks ? k->ports : k->ports >> 16), at = FLOW_FRONT_STATE;
 	__u64 *state = bpf_map_lookup_elem(&flow_front_v1, &at), mask = 1ULL << bit % 64;
 	__u32 row = bit / 64 + (state && *(volatile __u64 *)state & FLOW_FRONT_SECOND ? FLOW_FRONT / 64 : 0);

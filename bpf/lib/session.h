@@ -27,6 +27,12 @@ static __always_inline __u32 session_tag(const struct session_key *k)
 	       1;
 }
 
+/* session_own is a session if it is that of the client, by w->client: the kernel may have given its row to another one. */
+static __always_inline struct session *session_own(const struct work *w, struct session *s)
+{
+	return s && *(const volatile __u32 *)&s->tag == session_tag(&w->client) ? s : 0;
+}
+
 /* session_at is where a session has its backend: an address and port. */
 static __always_inline int session_at(const struct session *s, const struct address *a, __be16 port)
 {
@@ -96,4 +102,26 @@ static __always_inline int session_over(const struct session *s, __u32 proto, __
 	if (c & b & FLOW_ENDING && idle > CLOSED_REST)
 		return 1;
 	return idle > flow_idle(proto, c) && idle > flow_idle(proto, b);
+}
+
+/*
+ * session_moves gives the client's packets of a session that is to make room a row of flows:
+ * they stay known. p is a packet of the client, and client its port, in the low half. It writes
+ * w->key and w->flow.
+ */
+static __noinline void session_moves(const struct run *r, const struct packet *p, __u32 client, const struct session *s)
+{
+	struct work *w = work_of();
+
+	if (!w)
+		return;
+	struct flow *f = &w->flow;
+
+	flow_key_of(&w->key, r, p, (__u32)s->vip_port << 16 | (client & 0xffff));
+	words_copy4(w->key.dst, s->vip);
+	*f = (struct flow){.tag = flow_tag(&w->key), .seen = s->seen, .kind = FLOW_TO_BACKEND, .state = s->state[CLIENT_END],
+			   .port = s->port, .backend = s->row, .vip = s->stats};
+	words_copy4(f->addr, s->backend);
+	mac_copy(f->mac, s->mac);
+	flow_put(&w->key, f, BPF_ANY);
 }

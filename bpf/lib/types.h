@@ -345,7 +345,7 @@ ASSERT_SIZE(struct answers, 168);
 
 /*
  * backend_front: bits, by backend_bit(). What a backend sends has its bit set; of
- * what others send next to nothing has, and need not be looked for in flows.
+ * what others send next to nothing has, and need not be looked for in sessions and flows.
  */
 #define BACKEND_FRONT (1 << 20) /* bits, in words of 64 */
 
@@ -464,7 +464,7 @@ struct balanced {
 	__u64 packets[2];  /* by enum direction: to backends, to clients */
 	__u64 bytes[2];	   /* of those, from the IP header on */
 	__u64 flows;	   /* that began */
-	__u64 unrecorded;  /* packets that began one, and there were too many for a row of flows */
+	__u64 unrecorded;  /* packets that began one, and there were too many for a row of sessions */
 	__u64 drops;	   /* that had no backend to go to */
 	__u64 pad;
 };

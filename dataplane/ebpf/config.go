@@ -188,7 +188,7 @@ type Limits struct {
 	Groups   uint32 // different sets of several next hops
 	VIPs     uint32 // and their tables
 	Backends uint32
-	Flows    uint32 // each flow to a VIP has two
+	Flows    uint32 // half of them sessions, half of them rows of flows
 }
 
 // DefaultLimits are the sizes that the programs are built with.

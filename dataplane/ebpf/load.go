@@ -136,6 +136,10 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if len(kept) > 0 {
 		d.log.Warn("maps are larger than configured, since the rows in use do not fit", "maps", kept)
 	}
+	begin, err := monotonic()
+	if err != nil {
+		return err
+	}
 	t, rebuilt, err := openTables(d.dir, d.specs)
 	if err != nil {
 		return err
@@ -144,7 +148,7 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if err := d.setNode(cfg.Node); err != nil {
 		return err
 	}
-	if err := catchUp(d.dir, rebuilt, t); err != nil {
+	if err := catchUp(d.dir, rebuilt, t, begin); err != nil {
 		return err
 	}
 	// Only now do the programs that run use the rebuilt maps.

@@ -30,7 +30,7 @@ func keepLarger(dir string, specs map[string]*ebpf.MapSpec) (kept []string, err 
 		if err != nil {
 			return nil, fmt.Errorf("map %s: %w", name, err)
 		}
-		if old > specs[name].MaxEntries {
+		if old != 0 {
 			specs[name].MaxEntries = old
 			if specs[name].Type != ebpf.LRUHash || !fromBefore(dir, name) {
 				kept = append(kept, name)
@@ -45,8 +45,8 @@ func keepLarger(dir string, specs map[string]*ebpf.MapSpec) (kept []string, err 
 	return kept, nil
 }
 
-// pinnedSize is the size of a pinned map whose rows do not fit into the spec's,
-// else 0.
+// pinnedSize is the size that a pinned map is to keep: its rows do not fit into the
+// spec's, or it goes on from the version before. Else 0.
 func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
 	m, err := ebpf.LoadPinnedMap(pinOf(dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,11 +56,14 @@ func pinnedSize(dir, name string, spec *ebpf.MapSpec) (uint32, error) {
 		return 0, err
 	}
 	defer m.Close()
-	if m.MaxEntries() <= spec.MaxEntries || name == bpfMapRouteFrontV1 || !pinned.SameLayout(m, spec) {
+	if !pinned.SameLayout(m, spec) {
 		return 0, nil
 	}
 	if m.Type() == ebpf.LRUHash && fromBefore(dir, name) {
 		return m.MaxEntries(), nil
+	}
+	if m.MaxEntries() <= spec.MaxEntries || name == bpfMapRouteFrontV1 {
+		return 0, nil
 	}
 	rows := uint32(0)
 	var key, value []byte

@@ -93,7 +93,8 @@ func (d *Dataplane) Promote() error {
 }
 
 func (d *Dataplane) promote() error {
-	for _, p := range d.plane.programs() {
+	// Backwards, as in setNode.
+	for _, p := range slices.Backward(d.plane.programs()) {
 		if err := p.at(d.dir).Update(d.pickHook(), d.programs[p]); err != nil {
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}

@@ -186,7 +186,7 @@ func copyRows(to, from *ebpf.Map) error {
 		return copyPerCPU(to, from)
 	}
 	if from.Type() == ebpf.LRUHash {
-		return copyFlows(to, from)
+		return copyFlows(to, from, nil)
 	}
 	var key, value []byte
 	it := from.Iterate()
@@ -207,14 +207,18 @@ func copyRows(to, from *ebpf.Map) error {
 // copyTries bounds the walks over a map that programs write meanwhile.
 const copyTries = 8
 
-// copyFlows copies the rows of a map that programs write: those that are missing, or older.
-// The map may lose the row that a walk is at; it begins anew then, and what is not found in
-// the end is lost, as for want of room.
-func copyFlows(to, from *ebpf.Map) error {
+// copyFlows copies the rows of a map that programs write: those that are missing, or older;
+// with since those that were seen since then: an older one that is missing was copied, and
+// programs have deleted it. The map may lose the row that a walk is at; it begins anew then,
+// and what is not found in the end is lost, as for want of room.
+func copyFlows(to, from *ebpf.Map, since *uint32) error {
 	for range copyTries {
 		var key, value, there []byte
 		it := from.Iterate()
 		for it.Next(&key, &value) {
+			if since != nil && int32(flowSeen(value)-*since) < 0 {
+				continue
+			}
 			err := to.Lookup(key, &there)
 			if err == nil && int32(flowSeen(value)-flowSeen(there)) <= 0 {
 				continue
@@ -236,16 +240,16 @@ func copyFlows(to, from *ebpf.Map) error {
 // flowSeen is the second word of all rows of sessions, flows and fragments: when it was seen last.
 func flowSeen(row []byte) uint32 { return nativeUint32(row[unsafe.Offsetof(bpfFlow{}.Seen):]) }
 
-// catchUp copies the flows that have come while the programs that use rebuilt maps were
-// loaded, which takes seconds.
-func catchUp(dir string, rebuilt []string, t tables) error {
+// catchUp copies the flows that have come since the maps were rebuilt, while the programs
+// that use them were loaded, which takes seconds.
+func catchUp(dir string, rebuilt []string, t tables, since uint32) error {
 	for _, name := range rebuilt {
 		if t[name].Type() != ebpf.LRUHash {
 			continue
 		}
 		old, err := ebpf.LoadPinnedMap(pinOf(dir, name), nil)
 		if err == nil {
-			err = copyFlows(t[name], old)
+			err = copyFlows(t[name], old, &since)
 			old.Close()
 		}
 		if err != nil {

@@ -299,3 +299,55 @@ func TestSessionOfOneBackend(t *testing.T) {
 		}
 	}
 }
+
+// A client that connects to a backend from the port of a connection to a VIP, which that backend
+// has ended and the client has not, has both: the answers are those of its own connection.
+func TestSessionThenDirect(t *testing.T) {
+	dir := bpffs(t)
+	balanced(t, dir)
+	allKnown(t, dir)
+	tr := tracer(t, dir)
+	for _, c := range kindsOfFlows[:2] {
+		client := netip.AddrPortFrom(c.client, clientPort)
+		var backend netip.AddrPort
+		for _, flags := range []string{"S", "A"} {
+			_, backend = send(t, tr, asked(c.protocol, client, c.vip, flags))
+		}
+		send(t, tr, replied(c.protocol, backend, client, "F"))
+		send(t, tr, asked(c.protocol, client, backend, "S"))
+		for _, flags := range []string{"A", "F"} {
+			if _, to := send(t, tr, asked(c.protocol, client, c.vip, flags)); to != backend {
+				t.Errorf("%s of the connection to %s goes to %s, and went to %s", flags, c.vip, to, backend)
+			}
+			if from, _ := send(t, tr, replied(c.protocol, backend, client, "A")); from != backend {
+				t.Errorf("after %s of the other one an answer of %s is from %s", flags, backend, from)
+			}
+		}
+	}
+}
+
+// What looks like a new connection, from the port of one beside a session whose backend gets no
+// new flows, and is too much to be recorded, leaves that one where it went.
+func TestFloodLeavesFlows(t *testing.T) {
+	dir := bpffs(t)
+	d, tr := slowIn(t, dir, worldVIPs())
+	apply(t, d.VIPs(), besides())
+	for _, c := range kindsOfFlows[:2] {
+		client, other := netip.AddrPortFrom(c.client, clientPort), netip.AddrPortFrom(c.vip.Addr(), 4000)
+		var backend netip.AddrPort
+		for _, vip := range []netip.AddrPort{other, c.vip} {
+			for _, flags := range []string{"S", "A"} {
+				_, backend = send(t, tr, asked(c.protocol, client, vip, flags))
+			}
+		}
+		elsewhere(t, d)
+		aged(t, dir, 2)
+		for i := range uint16(50) {
+			send(t, tr, asked(c.protocol, netip.AddrPortFrom(c.client, 2000+i), c.vip, "S"))
+		}
+		send(t, tr, asked(c.protocol, client, c.vip, "S"))
+		if _, to := send(t, tr, asked(c.protocol, client, c.vip, "A")); to != backend {
+			t.Errorf("the connection of %s to %s goes to %s, and went to %s", client, c.vip, to, backend)
+		}
+	}
+}

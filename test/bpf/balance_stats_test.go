@@ -101,7 +101,11 @@ func TestBalanceStats(t *testing.T) {
 // slow is a node that takes few new flows, and knows all from before.
 func slow(t *testing.T, rows map[intent.VIPKey]intent.VIP) (*ebpf.Dataplane, *ebpf.Tracer) {
 	t.Helper()
-	dir := bpffs(t)
+	return slowIn(t, bpffs(t), rows)
+}
+
+func slowIn(t *testing.T, dir string, rows map[intent.VIPKey]intent.VIP) (*ebpf.Dataplane, *ebpf.Tracer) {
+	t.Helper()
 	n := node()
 	n.FlowRate = 4
 	d := world(t, dir, n)

@@ -15,7 +15,7 @@ import (
 
 // volatile are the maps that a packet may change at any time; of them only the
 // ids are written down.
-var volatile = []string{"affinity", "asked", "buckets", "counters", "drops", "flows", "fragments", "heartbeat", "prefix_cache", "rates", "samples", "scratch", "steered", "trace", "unrecorded"}
+var volatile = []string{"affinity", "asked", "buckets", "counters", "drops", "flow_front", "flows", "fragments", "heartbeat", "prefix_cache", "rates", "samples", "scratch", "sessions", "steered", "trace", "unrecorded"}
 
 // Dump is a line for every pin with the id of its object, and one for every row
 // that is not all zeros, of the directories in it, too. A directory that is not there

@@ -66,7 +66,7 @@ var mapRows = map[string]mapRow{
 	"rates_v1":          {"How many new flows to a VIP are recorded, by the rows of `vip_stats`, and until when some may not be.", byBoth},
 	"unrecorded_v1":     {"The latest of the times in `rates`: until then flows are looked for by their hash.", byBoth},
 	"backends_v1":       {"Backends of VIPs; tables and flows name the row.", byDaemon},
-	"backend_front_v1":  {"Bits: what is sent by a backend has its bit set, and is looked for in `flows`.", byDaemon},
+	"backend_front_v1":  {"Bits: what is sent by a backend has its bit set, and is looked for in `sessions` and `flows`.", byDaemon},
 	"answers_v2":        {"The VIPs of each backend, by VRF, address, port and protocol: for answers of flows that the node does not know.", byDaemon},
 	"sessions_v1":       {"Known flows to VIPs, by the client's address and port: a row for both directions.", byBoth},
 	"flow_front_v1":     {"Bits: which clients' ends may have rows in flows. Two generations, and the state of both.", byBoth},
