@@ -106,7 +106,7 @@ static __noinline void answers_follow(const struct run *r, const struct packet *
 	answers_key_of(&w->key, r, p, l4->ports);
 	struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->key);
 	__be16 port = l4->ports >> 16;
-	__u8 open = l4->flags & TCP_SYN ? of->state & FLOW_OPEN : FLOW_OPEN;
+	__u8 open = l4->flags & TCP_SYN ? of->state & FLOW_OPEN : FLOW_OPEN, ended = connects(l4->flags) ? FLOW_ENDING : 0;
 
 	if (!f) {
 		if (l4->flags & TCP_RST)
@@ -117,7 +117,7 @@ static __noinline void answers_follow(const struct run *r, const struct packet *
 		flow_put(&w->key, &w->flow, BPF_NOEXIST);
 	} else if (f->kind == FLOW_TO_CLIENT && f->port == port && halves_equal((const struct address *)f->addr, &p->dst)) {
 		f->seen = l4->now;
-		f->state |= open | (l4->flags & TCP_RST ? FLOW_ENDING : 0);
+		f->state = (f->state & ~ended) | open | (l4->flags & TCP_RST ? FLOW_ENDING : 0); /* a connection that begins has not ended */
 	}
 }
 
@@ -152,16 +152,21 @@ static __noinline int pair_begin(const struct run *r, const struct packet *p, co
 	return 1;
 }
 
-/* rows_end forgets the rows of a flow and of its answers, by w->own and w->key, that its session has taken the place of. */
-static __always_inline void rows_end(struct work *w, const struct packet *p, const struct l4 *l4)
+/* row_end forgets the row of a flow, by w->own. */
+static __always_inline void row_end(struct work *w, const struct packet *p, const struct l4 *l4)
 {
-	if (!flow_may(&p->src, l4->ports))
-		return;
-	struct flow *f = bpf_map_lookup_elem(&flows_v4, &w->own);
+	struct flow *f = flow_may(&p->src, l4->ports) ? bpf_map_lookup_elem(&flows_v4, &w->own) : 0;
 
 	if (f && asked_for(f->kind))
 		bpf_map_delete_elem(&flows_v4, &w->own);
-	f = bpf_map_lookup_elem(&flows_v4, &w->key);
+}
+
+/* rows_end forgets the rows of a flow and of its answers, by w->own and w->key, that its session has taken the place of. */
+static __always_inline void rows_end(struct work *w, const struct packet *p, const struct l4 *l4)
+{
+	row_end(w, p, l4);
+	struct flow *f = flow_may(&p->src, l4->ports) ? bpf_map_lookup_elem(&flows_v4, &w->key) : 0;
+
 	if (f && f->kind == FLOW_TO_CLIENT && f->port == (__be16)(l4->ports >> 16) && halves_equal(&p->dst, f->addr))
 		bpf_map_delete_elem(&flows_v4, &w->key);
 }
@@ -186,6 +191,26 @@ static __always_inline int session_begin(struct work *w, const struct packet *p,
 	return !bpf_map_update_elem(&sessions_v1, &w->client, s, was ? BPF_ANY : BPF_NOEXIST);
 }
 
+/*
+ * How often a session is looked up that another processor is about to write. That takes it a few lookups, and
+ * more where it has to make room or is interrupted; 64 of them were too few once in a thousand times.
+ */
+#define SETTLES 1024
+
+static long session_settles(__u32 i __attribute__((unused)), void *unused __attribute__((unused)))
+{
+	struct work *w = work_of();
+
+	return !w || session_own(w, bpf_map_lookup_elem(&sessions_v1, &w->client));
+}
+
+/* session_settled is the client's session, by w->client, that another processor was quicker to begin; 0: there is none yet. */
+static __always_inline struct session *session_settled(const struct work *w)
+{
+	bpf_loop(SETTLES, session_settles, 0, 0);
+	return session_own(w, bpf_map_lookup_elem(&sessions_v1, &w->client));
+}
+
 /* flow_first is flow_begin but for rows in flows, which it leaves to pair_begin(): BESIDE. */
 #define BESIDE 2
 
@@ -202,7 +227,7 @@ static __noinline int flow_first(struct run *r, const struct packet *p, const st
 
 	int moves = other && session_at(s, &r->to, port); /* answers would be taken for its own */
 
-	if (moves && alone && !(s->state[BACKEND_END] & FLOW_ENDING))
+	if (moves && alone && !(s->state[CLIENT_END] & s->state[BACKEND_END] & FLOW_ENDING))
 		return 0;
 	other &= !moves;
 	answers_key_of(&w->key, r, p, l4->ports);
@@ -223,7 +248,7 @@ static __noinline int flow_first(struct run *r, const struct packet *p, const st
 		return 1;
 	}
 	if (!other) {
-		s = bpf_map_lookup_elem(&sessions_v1, &w->client);
+		s = session_settled(w);
 		if (s && session_is(s, p, l4))
 			return 1; /* another packet of the flow was quicker */
 		if (alone && s && session_at(s, &r->to, port))
@@ -246,14 +271,18 @@ static __always_inline int flow_begin(struct run *r, const struct packet *p, con
 	return begun == BESIDE ? pair_begin(r, p, l4, alone) : begun;
 }
 
-/* session_end forgets the session that a flow was, which is decided anew. w->client is its key. */
-static __always_inline void session_end(const struct packet *p, const struct l4 *l4)
+/* flow_forget forgets a flow which is decided anew: its session, by w->client, or its row, by w->own. */
+static __noinline void flow_forget(const struct packet *p, const struct l4 *l4)
 {
 	struct work *w = work_of();
-	struct session *s = w ? bpf_map_lookup_elem(&sessions_v1, &w->client) : 0;
+
+	if (!w)
+		return;
+	struct session *s = bpf_map_lookup_elem(&sessions_v1, &w->client);
 
 	if (s && session_is(s, p, l4))
 		bpf_map_delete_elem(&sessions_v1, &w->client);
+	row_end(w, p, l4);
 }
 
 /*
@@ -285,7 +314,7 @@ static __noinline __u32 flow_left(struct run *r, const struct vip *v, const stru
 	STEP(r, STEP_LEFT, 0, 0);
 	if (!w || !note || r->trace)
 		return DROP_NONE;
-	session_end(p, l4);
+	flow_forget(p, l4);
 	if (flow_token(r, v->stats, opens(p->proto, l4))) {
 		flow_note(&w->own, l4, FLOW_OVN, l4->flags & TCP_SYN ? 0 : FLOW_OPEN);
 		return DROP_NONE;
@@ -391,8 +420,11 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, const
 {
 	struct vip *v = vip_find(r, p, l4->ports);
 
-	if (!v)
+	if (!v) {
+		if (note && !r->trace && connects(l4->flags))
+			flow_forget(p, l4); /* the connection before it was of a VIP that has gone */
 		return DROP_NONE;
+	}
 	STEP(r, STEP_VIP, v->table, p->dst.addr);
 	if (ovn_balances(r, v, p, l4))
 		return flow_left(r, v, p, l4, note);
@@ -452,16 +484,18 @@ static __always_inline __u32 flow_new(struct run *r, const struct packet *p, con
 
 /*
  * begins_elsewhere tells whether a connection that begins anew, where another one from the
- * same port went on as far as is known, is not to go where that one went: the backend gets no
+ * same port went on as far as is known, is not to go where that one went: the VIP has gone, or the backend gets no
  * new flows, as after it has died with its connections. What comes beside packets of the
  * other one is a late copy of how that began. The run has the backend's address and port of
  * that one, backend is its row.
  */
 static __noinline int begins_elsewhere(const struct run *r, const struct packet *p, const struct l4 *l4, __u32 seen, __u32 backend)
 {
-	struct vip *v = age(l4->now, seen) ? vip_find(r, p, l4->ports) : 0;
+	if (!age(l4->now, seen))
+		return 0;
+	struct vip *v = vip_find(r, p, l4->ports);
 
-	return v && !(v->flags & VIP_OVN) && !(takes_flows(v, backend) && is_at(r, backend));
+	return !v || (!(v->flags & VIP_OVN) && !(takes_flows(v, backend) && is_at(r, backend)));
 }
 
 /* flow_goes has a packet of a known flow go on as those before it did, and tells whether that is to be noted: not of a trace. */
@@ -500,7 +534,7 @@ static __always_inline __u32 flow_unsaid(struct run *r, struct packet *p, struct
 	if (!flow_goes(r, kind))
 		return DROP_NONE;
 	/* Once a second is enough, and when something changes. */
-	if (kind == FLOW_TO_BACKEND && (f->seen != l4->now || l4->flags & TCP_RST || !(f->state & FLOW_OPEN)))
+	if (kind == FLOW_TO_BACKEND && (f->seen != l4->now || l4->flags & (TCP_SYN | TCP_RST) || !(f->state & FLOW_OPEN)))
 		answers_follow(r, p, l4, f);
 	flow_seen(f, l4);
 	if (kind != FLOW_TO_BACKEND)

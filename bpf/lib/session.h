@@ -76,8 +76,9 @@ static __always_inline int session_read(struct run *r, const struct session *s, 
 
 /*
  * session_seen takes note of a packet of one end. The other one is known for as long: open
- * when the client is, though the server has not spoken yet, and ended by a reset. A row that
- * is right is not written: other processors read it.
+ * when the client is, though the server has not spoken yet, ended by a reset, and not ended by
+ * the connection before where the client begins one. A row that is right is not written: other
+ * processors read it.
  */
 static __always_inline void session_seen(struct session *s, const struct l4 *l4, enum session_end end)
 {
@@ -85,7 +86,7 @@ static __always_inline void session_seen(struct session *s, const struct l4 *l4,
 	__u8 other_was = s->state[!end], other = other_was | (l4->flags & TCP_RST ? FLOW_ENDING : 0);
 
 	if (end == CLIENT_END)
-		other |= now & FLOW_OPEN;
+		other = (connects(l4->flags) ? other & ~FLOW_ENDING : other) | (now & FLOW_OPEN);
 	if (s->seen != l4->now)
 		s->seen = l4->now;
 	if (was != now)

@@ -140,25 +140,41 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	t, rebuilt, err := openTables(d.dir, d.specs)
+	o, err := openTables(d.dir, d.specs, d.plane.programs())
 	if err != nil {
 		return err
 	}
-	d.tables = t
-	if err := d.setNode(cfg.Node); err != nil {
+	d.tables = o.tables
+	defer o.flows.close()
+	var late uint32
+	err = d.setNode(cfg.Node, func() (err error) {
+		// Flows have begun while the programs were loaded, which takes seconds.
+		if late, err = monotonic(); err != nil {
+			return err
+		}
+		if err := o.flows.copyTo(d.tables, &begin); err != nil {
+			return err
+		}
+		// Before programs use them: who comes after a crash finds the maps of those that do not
+		// yet by the programs themselves.
+		return publish(d.dir, o.rebuilt)
+	})
+	if err != nil {
 		return err
 	}
-	if err := catchUp(d.dir, rebuilt, t, begin); err != nil {
+	if err := o.flows.copyTo(d.tables, &late); err != nil {
 		return err
 	}
-	// Only now do the programs that run use the rebuilt maps.
-	if err := publish(d.dir, rebuilt, d.specs); err != nil {
+	if err := nameContinued(d.dir); err != nil {
 		return err
 	}
-	if len(rebuilt) > 0 {
-		d.log.Info("maps were rebuilt with another size", "maps", rebuilt)
+	if err := removeOutdated(d.dir, d.specs); err != nil {
+		return err
 	}
-	d.store = newStore(t, limits, cfg)
+	if len(o.rebuilt) > 0 {
+		d.log.Info("maps were rebuilt with another size", "maps", o.rebuilt)
+	}
+	d.store = newStore(d.tables, limits, cfg)
 	return d.store.repair()
 }
 
@@ -189,21 +205,26 @@ func (d *Dataplane) SetNode(n Node) error {
 	if n == d.node {
 		return nil
 	}
-	return d.setNode(n)
+	return d.setNode(n, nil)
 }
 
-func (d *Dataplane) setNode(n Node) error {
+// setNode loads programs and has them replace those that run. ready is called between.
+func (d *Dataplane) setNode(n Node, ready func() error) error {
 	loaded, err := d.loadPrograms(n)
 	if err != nil {
 		return err
+	}
+	if ready != nil {
+		if err := ready(); err != nil {
+			closePrograms(loaded)
+			return err
+		}
 	}
 	// Backwards: what sees answers knows those of flows that begin by the new ones before these do.
 	for i, p := range slices.Backward(d.plane.programs()) {
 		now, err := d.adoptProgram(p, loaded[i])
 		if err != nil {
-			for _, l := range loaded[:i+1] {
-				l.Close()
-			}
+			closePrograms(loaded[:i+1])
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}
 		d.programs[p].Close()
@@ -229,12 +250,16 @@ func (d *Dataplane) loadPrograms(n Node) ([]*pinned.Program, error) {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		for _, l := range list {
-			l.Close()
-		}
+		closePrograms(list)
 		return nil, err
 	}
 	return list, nil
+}
+
+func closePrograms(list []*pinned.Program) {
+	for _, p := range list {
+		p.Close()
+	}
 }
 
 // nodeSpec is a program with the constants of a node and the sizes of the maps.

@@ -121,6 +121,15 @@ const (
 	bpfEntryFlagsENTRY_MTU_OF_DEVICE bpfEntryFlags = 1
 )
 
+type bpfFirstFragment struct {
+	_    structs.HostLayout
+	Tag  uint32
+	Seen uint32
+	Addr [16]uint8
+	Mac  [6]uint8
+	Side uint16
+}
+
 type bpfFlow struct {
 	_       structs.HostLayout
 	Tag     uint32

@@ -31,7 +31,7 @@ func (d *Dataplane) stage(cfg Config, limits Limits) error {
 		}
 		d.tables[name] = m
 	}
-	if err := d.setNode(cfg.Node); err != nil {
+	if err := d.setNode(cfg.Node, nil); err != nil {
 		return err
 	}
 	d.store = newStore(d.tables, limits, cfg)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 
@@ -120,61 +119,78 @@ func checkLayout(dir string, specs map[string]*ebpf.MapSpec) (older []string, er
 	}), err
 }
 
-// openTables adopts the pinned maps and makes those that are missing. Maps whose
-// size changed come back in rebuilt: filled, pinned under a temporary name, and
-// to be published once the programs use them.
-func openTables(dir string, specs map[string]*ebpf.MapSpec) (t tables, rebuilt []string, err error) {
-	t = tables{}
-	defer func() {
-		if err != nil {
-			t.close()
-		}
-	}()
-	for _, name := range slices.Sorted(maps.Keys(specs)) {
-		m, isNew, err := openTable(dir, name, specs[name])
-		if err != nil {
-			return nil, nil, fmt.Errorf("map %s: %w", name, err)
-		}
-		t[name] = m
-		if isNew {
-			rebuilt = append(rebuilt, name)
-		}
-	}
-	return t, rebuilt, nil
+// opening is what openTables has found and made.
+type opening struct {
+	tables tables
+	// rebuilt are maps whose size changed: filled, pinned under a temporary name, and to be
+	// published when programs that use them are loaded.
+	rebuilt []string
+	// flows are to be copied again until all programs use these maps.
+	flows flowSources
 }
 
-func openTable(dir, name string, spec *ebpf.MapSpec) (m *ebpf.Map, rebuilt bool, err error) {
+func (o *opening) close() {
+	o.tables.close()
+	o.flows.close()
+}
+
+// openTables adopts the pinned maps and makes those that are missing.
+func openTables(dir string, specs map[string]*ebpf.MapSpec, programs []Program) (*opening, error) {
+	o := &opening{tables: tables{}, flows: flowSources{}}
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		if err := o.open(dir, name, specs[name]); err != nil {
+			o.close()
+			return nil, fmt.Errorf("map %s: %w", name, err)
+		}
+	}
+	err := o.flows.addRunning(dir, programs, specs, o.tables)
+	if err == nil {
+		err = o.flows.copyTo(o.tables, nil)
+	}
+	if err != nil {
+		o.close()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (o *opening) open(dir, name string, spec *ebpf.MapSpec) (err error) {
 	path := filepath.Join(dir, name)
-	// What a crash in the middle of a rebuild left behind is worth nothing.
+	// What a crash before the publication left behind is worth nothing: no program has used it.
 	if err := os.Remove(path + pinned.AsideSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, false, err
+		return err
 	}
 	old, err := ebpf.LoadPinnedMap(pinOf(dir, name), nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		m, err := pinned.NewMap(path, spec)
-		return m, false, err
+		o.tables[name], err = pinned.NewMap(path, spec)
+		return err
 	case err != nil:
-		return nil, false, err
+		return err
 	case spec.Compatible(old) == nil:
-		return old, false, nil
+		o.tables[name] = old
+		return nil
+	case !pinned.SameLayout(old, spec):
+		old.Close()
+		return fmt.Errorf("pin %s holds a %s of other key and value sizes: %w", path, old.Type(), reconcile.ErrForeign)
+	}
+	if o.tables[name], err = pinned.NewMap(path+pinned.AsideSuffix, spec); err != nil {
+		old.Close()
+		return err
+	}
+	o.rebuilt = append(o.rebuilt, name)
+	if flowCopies[name] != nil {
+		o.flows[name] = append(o.flows[name], old)
+		return nil
 	}
 	defer old.Close()
-	if !pinned.SameLayout(old, spec) {
-		return nil, false, fmt.Errorf("pin %s holds a %s of other key and value sizes: %w", path, old.Type(), reconcile.ErrForeign)
-	}
-	m, err = pinned.NewMap(path+pinned.AsideSuffix, spec)
-	if err != nil {
-		return nil, false, err
-	}
 	if name == bpfMapRouteFrontV1 {
-		return m, true, nil // rows of zeros: everything is looked up in the maps behind, until they are filled
+		return nil // rows of zeros: everything is looked up in the maps behind, until they are filled
 	}
-	if err := copyRows(m, old); err != nil {
-		m.Close()
-		return nil, false, fmt.Errorf("copy %d rows into the size %d: %w", old.MaxEntries(), spec.MaxEntries, err)
+	if err := copyRows(o.tables[name], old); err != nil {
+		return fmt.Errorf("copy %d rows into the size %d: %w", old.MaxEntries(), spec.MaxEntries, err)
 	}
-	return m, true, nil
+	return nil
 }
 
 // copyRows copies what fits of an array, and everything of any other map.
@@ -184,9 +200,6 @@ func copyRows(to, from *ebpf.Map) error {
 		return nil // samples that nobody has read yet
 	case ebpf.PerCPUArray:
 		return copyPerCPU(to, from)
-	}
-	if from.Type() == ebpf.LRUHash {
-		return copyFlows(to, from, nil)
 	}
 	var key, value []byte
 	it := from.Iterate()
@@ -204,61 +217,6 @@ func copyRows(to, from *ebpf.Map) error {
 	return it.Err()
 }
 
-// copyTries bounds the walks over a map that programs write meanwhile.
-const copyTries = 8
-
-// copyFlows copies the rows of a map that programs write: those that are missing, or older;
-// with since those that were seen since then: an older one that is missing was copied, and
-// programs have deleted it. The map may lose the row that a walk is at; it begins anew then,
-// and what is not found in the end is lost, as for want of room.
-func copyFlows(to, from *ebpf.Map, since *uint32) error {
-	for range copyTries {
-		var key, value, there []byte
-		it := from.Iterate()
-		for it.Next(&key, &value) {
-			if since != nil && int32(flowSeen(value)-*since) < 0 {
-				continue
-			}
-			err := to.Lookup(key, &there)
-			if err == nil && int32(flowSeen(value)-flowSeen(there)) <= 0 {
-				continue
-			}
-			if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-				return err
-			}
-			if err := to.Put(key, value); err != nil {
-				return err
-			}
-		}
-		if err := it.Err(); err == nil || !errors.Is(err, ebpf.ErrIterationAborted) {
-			return err
-		}
-	}
-	return nil
-}
-
-// flowSeen is the second word of all rows of sessions, flows and fragments: when it was seen last.
-func flowSeen(row []byte) uint32 { return nativeUint32(row[unsafe.Offsetof(bpfFlow{}.Seen):]) }
-
-// catchUp copies the flows that have come since the maps were rebuilt, while the programs
-// that use them were loaded, which takes seconds.
-func catchUp(dir string, rebuilt []string, t tables, since uint32) error {
-	for _, name := range rebuilt {
-		if t[name].Type() != ebpf.LRUHash {
-			continue
-		}
-		old, err := ebpf.LoadPinnedMap(pinOf(dir, name), nil)
-		if err == nil {
-			err = copyFlows(t[name], old, &since)
-			old.Close()
-		}
-		if err != nil {
-			return fmt.Errorf("map %s: copy the latest rows: %w", name, err)
-		}
-	}
-	return nil
-}
-
 func copyPerCPU(to, from *ebpf.Map) error {
 	for row := range min(to.MaxEntries(), from.MaxEntries()) {
 		var values [][]byte
@@ -272,23 +230,28 @@ func copyPerCPU(to, from *ebpf.Map) error {
 	return nil
 }
 
-// publish gives rebuilt maps their names, and removes layouts that are replaced.
-func publish(dir string, rebuilt []string, specs map[string]*ebpf.MapSpec) error {
+// publish gives rebuilt maps their names.
+func publish(dir string, rebuilt []string) error {
 	for _, name := range rebuilt {
 		path := filepath.Join(dir, name)
 		if err := os.Rename(path+pinned.AsideSuffix, path); err != nil {
 			return fmt.Errorf("publish map: %w", err)
 		}
 	}
+	return nil
+}
+
+// nameContinued gives maps of the version before the names of this one.
+func nameContinued(dir string) error {
 	for name := range continued {
-		path := filepath.Join(dir, name)
-		if fromBefore(dir, name) {
-			if err := os.Rename(pinOf(dir, name), path); err != nil {
-				return fmt.Errorf("rename a map of the version before: %w", err)
-			}
+		if !fromBefore(dir, name) {
+			continue
+		}
+		if err := os.Rename(pinOf(dir, name), filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("rename a map of the version before: %w", err)
 		}
 	}
-	return removeOutdated(dir, specs)
+	return nil
 }
 
 // removeOutdated removes layouts that are replaced.

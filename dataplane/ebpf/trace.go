@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	mathrand "math/rand/v2"
 	"net/netip"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/drop"
@@ -324,6 +328,40 @@ func (t *Tracer) Run(req TraceRequest, repeat uint32) (redirected bool, frame []
 	verdict, frame, each, err := t.test(t.wrapper, req, repeat)
 	err = errors.Join(err, t.scratch.Put(uint32(0), bpfTrace{}))
 	return verdict == actRedirect, frame, each, err
+}
+
+// RunResult is what became of a packet.
+type RunResult struct {
+	Redirected bool
+	Frame      []byte
+}
+
+// RunAtOnce sends packets at the same time, each on a processor of its own: there have to be
+// as many. They may differ in their frames alone. By a random part of a microsecond or two the
+// one comes before the other.
+func (t *Tracer) RunAtOnce(requests ...TraceRequest) ([]RunResult, error) {
+	if err := t.scratch.Put(uint32(0), requests[0].setup()); err != nil {
+		return nil, fmt.Errorf("scratch map: %w", err)
+	}
+	var group errgroup.Group
+	var ready atomic.Int32
+	out := make([]RunResult, len(requests))
+	for i, req := range requests {
+		group.Go(func() error {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			later := mathrand.IntN(800)
+			for ready.Add(1); int(ready.Load()) < len(requests); {
+			}
+			for range later {
+				ready.Load()
+			}
+			verdict, frame, _, err := t.test(t.wrapper, req, 1)
+			out[i] = RunResult{verdict == actRedirect, frame}
+			return err
+		})
+	}
+	return out, errors.Join(group.Wait(), t.scratch.Put(uint32(0), bpfTrace{}))
 }
 
 // Verdicts of <linux/pkt_cls.h>.

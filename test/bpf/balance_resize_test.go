@@ -1,89 +1,217 @@
 package bpf_test
 
 import (
+	"encoding/binary"
 	"log/slog"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	kernel "github.com/cilium/ebpf"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// Flows go on when their map gets another size, also those that begin while that goes on:
-// programs for it take seconds to load.
-func TestResizeKeepsFlows(t *testing.T) {
+// resizing is a data plane whose maps of flows get another size.
+type resizing struct {
+	t      *testing.T
+	dir    string
+	client netip.Addr
+	at     netip.AddrPort
+	tr     *ebpf.Tracer
+	flows  []begunFlow
+}
+
+type begunFlow struct{ client, backend netip.AddrPort }
+
+// eachResizing runs a test for clients of either family, with 100 flows at first.
+func eachResizing(t *testing.T, run func(t *testing.T, r *resizing, d *ebpf.Dataplane)) {
 	for _, c := range []struct {
 		client netip.Addr
 		vip    netip.AddrPort
 	}{{client4, netip.AddrPortFrom(vip4, 80)}, {client6, netip.AddrPortFrom(vip6, 80)}} {
 		t.Run(c.client.String(), func(t *testing.T) {
-			dir := bpffs(t)
-			d := balanced(t, dir)
-			allKnown(t, dir)
-			tr := tracer(t, dir)
-			type begun struct {
-				client, backend netip.AddrPort
-				at              time.Duration
-			}
-			var flows []begun
-			began := time.Now()
-			begin := func() {
-				client := netip.AddrPortFrom(c.client, uint16(1000+len(flows)))
-				_, backend := send(t, tr, asked(intent.TCP, client, c.vip, "S"))
-				send(t, tr, asked(intent.TCP, client, c.vip, "A"))
-				flows = append(flows, begun{client, backend, time.Since(began)})
-			}
+			r := &resizing{t: t, dir: bpffs(t), client: c.client, at: c.vip}
+			d := balanced(t, r.dir)
+			allKnown(t, r.dir)
+			r.tr = tracer(t, r.dir)
 			for range 100 {
-				begin()
+				r.begin()
 			}
-			d.Close()
-			done := make(chan *ebpf.Dataplane)
-			began = time.Now()
-			go func() {
-				d, err := ebpf.Load(ebpf.Config{Dir: dir, Node: node(), Limits: ebpf.Limits{Flows: 1 << 15}, Bridges: bridges{}, Log: slog.New(slog.DiscardHandler)})
-				if err != nil {
-					t.Error(err)
+			run(t, r, d)
+		})
+	}
+}
+
+func (r *resizing) begin() {
+	client := netip.AddrPortFrom(r.client, uint16(10000+len(r.flows)))
+	_, backend := send(r.t, r.tr, asked(intent.TCP, client, r.at, "S"))
+	send(r.t, r.tr, asked(intent.TCP, client, r.at, "A"))
+	r.flows = append(r.flows, begunFlow{client, backend})
+}
+
+func (r *resizing) answered(f begunFlow) bool {
+	from, _ := send(r.t, r.tr, replied(intent.TCP, f.backend, f.client, "A"))
+	return from == r.at
+}
+
+// goOn wants all flows at their backends, where the table alone would lead elsewhere.
+func (r *resizing) goOn(d *ebpf.Dataplane) {
+	r.t.Helper()
+	r.tr = tracer(r.t, r.dir)
+	v := worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: r.at.Addr(), Port: r.at.Port()}]
+	v.Backends = intent.NewBackendSet(v.Backends.All()[0])
+	apply(r.t, d.VIPs(), vips(v))
+	for i, f := range r.flows {
+		if !r.answered(f) {
+			r.t.Errorf("flow %d of %d is not answered from its VIP", i, len(r.flows))
+		}
+		if _, to := send(r.t, r.tr, asked(intent.TCP, f.client, r.at, "A")); to != f.backend {
+			r.t.Errorf("flow %d of %d goes to %s and went to %s", i, len(r.flows), to, f.backend)
+		}
+	}
+}
+
+// fill adds many rows of other clients, so that it takes time to copy them.
+func (r *resizing) fill() {
+	r.t.Helper()
+	m := raw(r.t, r.dir, "sessions_v1")
+	for key, row := range rowsOf(r.t, m) {
+		for i := range uint32(50000) {
+			other := []byte(key)
+			binary.BigEndian.PutUint32(other[12:], 0x0b000000+i) // the end of the client's address
+			if err := m.Put(other, row); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+		return
+	}
+}
+
+var resizedLimits = ebpf.Limits{Flows: 1 << 17}
+
+// Flows go on when their map gets another size, also those that begin while that goes on:
+// programs for it take seconds to load. All that are answered meanwhile are answered by
+// their VIP, but for those that begin in the moment in which programs are replaced.
+func TestResizeKeepsFlows(t *testing.T) {
+	eachResizing(t, func(t *testing.T, r *resizing, d *ebpf.Dataplane) {
+		r.fill()
+		d.Close()
+		done := make(chan *ebpf.Dataplane)
+		go func() {
+			d, err := ebpf.Load(ebpf.Config{Dir: r.dir, Node: node(), Limits: resizedLimits, Bridges: bridges{}, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- d
+		}()
+		runs := pinnedPrograms(t, r.dir)
+		lost := map[int]bool{}
+		for loading := true; loading; {
+			select {
+			case d = <-done:
+				loading = false
+				continue
+			case <-time.After(5 * time.Millisecond):
+			}
+			// What is attached is what is pinned, as far as packets of a test go.
+			if is := pinnedPrograms(t, r.dir); !slices.Equal(is, runs) {
+				runs = is
+				r.tr = tracer(t, r.dir)
+			}
+			r.begin()
+			for i := max(0, len(r.flows)-200); i < len(r.flows); i += 9 {
+				if !r.answered(r.flows[i]) {
+					lost[i] = true
 				}
-				done <- d
-			}()
-			for loading := true; loading; {
-				select {
-				case d = <-done:
-					loading = false
-				case <-time.After(10 * time.Millisecond):
-					begin()
-				}
 			}
-			took := time.Since(began)
-			if d == nil {
-				return
-			}
-			t.Cleanup(func() { d.Close() })
-			tr = tracer(t, dir)
-			v := worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: c.vip.Addr(), Port: c.vip.Port()}]
-			v.Backends = intent.NewBackendSet(v.Backends.All()[0])
-			apply(t, d.VIPs(), vips(v)) // the table alone would lead elsewhere
-			during := 0
-			for i, f := range flows {
-				if i >= 100 {
-					// The last ones were begun by the old programs, when those had been replaced.
-					if f.at > took*3/4 {
-						continue
+		}
+		if d == nil {
+			return
+		}
+		t.Cleanup(func() { d.Close() })
+		r.goOn(d)
+		during := len(r.flows) - 100
+		t.Logf("%d flows began meanwhile, %d were answered by their backends themselves", during, len(lost))
+		if during < 20 {
+			t.Errorf("only %d flows began meanwhile", during)
+		}
+		if len(lost) > during/10 {
+			t.Errorf("%d of %d flows were answered by their backends themselves", len(lost), during)
+		}
+	})
+}
+
+// pinnedPrograms are the kernel's numbers of the programs.
+func pinnedPrograms(t *testing.T, dir string) []kernel.ProgramID {
+	t.Helper()
+	var ids []kernel.ProgramID
+	for _, p := range ebpf.Programs() {
+		prog, err := kernel.LoadPinnedProgram(filepath.Join(dir, "prog_"+p.String()), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := prog.Info()
+		prog.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := info.ID()
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// A process that is killed while it changes the size of maps leaves programs by the old ones,
+// or by both. Flows that begin then are known to the next one.
+func TestResizeKilled(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		old  []ebpf.Program // those that had not been replaced
+		next ebpf.Limits
+	}{
+		{"before programs were replaced", ebpf.Programs(), resizedLimits},
+		{"after one was replaced", []ebpf.Program{ebpf.FabricIn}, resizedLimits},
+		{"and the size is changed back", []ebpf.Program{ebpf.FabricIn}, ebpf.Limits{}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			eachResizing(t, func(t *testing.T, r *resizing, d *ebpf.Dataplane) {
+				var old []*kernel.Program
+				for _, p := range c.old {
+					prog, err := kernel.LoadPinnedProgram(filepath.Join(r.dir, "prog_"+p.String()), nil)
+					if err != nil {
+						t.Fatal(err)
 					}
-					during++
+					defer prog.Close()
+					old = append(old, prog)
 				}
-				if _, to := send(t, tr, asked(intent.TCP, f.client, c.vip, "A")); to != f.backend {
-					t.Errorf("flow %d, of %v of %v, goes to %s and went to %s", i, f.at, took, to, f.backend)
+				d.Close()
+				d = load(t, ebpf.Config{Dir: r.dir, Node: node(), Limits: resizedLimits})
+				d.Close()
+				for i, p := range c.old {
+					pin := filepath.Join(r.dir, "prog_"+p.String())
+					again, err := old[i].Clone()
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer again.Close()
+					if err := again.Pin(pin + "_old"); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.Rename(pin+"_old", pin); err != nil {
+						t.Fatal(err)
+					}
 				}
-				if from, _ := send(t, tr, replied(intent.TCP, f.backend, f.client, "A")); from != c.vip {
-					t.Errorf("flow %d is answered from %s", i, from)
+				r.tr = tracer(t, r.dir)
+				for range 50 {
+					r.begin()
 				}
-			}
-			t.Logf("%d flows began within %v", during, took)
-			if during < 5 {
-				t.Errorf("only %d flows began meanwhile", during)
-			}
+				r.goOn(load(t, ebpf.Config{Dir: r.dir, Node: node(), Limits: c.next}))
+			})
 		})
 	}
 }

@@ -122,6 +122,25 @@ func (p *Program) maps() (ids []ebpf.MapID, constants []byte, ok bool) {
 	return slices.Delete(ids, at, at+1), constants, true
 }
 
+// MapsOf gives the ids of the maps that a pinned program uses; none if it is not there.
+// Those of its constants are among them where a crash has left others'.
+func MapsOf(dir, name string) ([]ebpf.MapID, error) {
+	p, err := Open(dir, name)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	defer p.Close()
+	if ids, _, ok := p.maps(); ok {
+		return ids, nil
+	}
+	info, err := p.Info()
+	if err != nil {
+		return nil, err
+	}
+	ids, _ := info.MapIDs()
+	return ids, nil
+}
+
 // Same tells whether two loaded programs do the same: equal instructions (their
 // tag), the same maps, equal constants. Of constants that are not known the map is one
 // that the other program has not.
