@@ -12,36 +12,34 @@ import (
 // Flows of one client's port to two VIPs that begin at the same time on two processors go to
 // two backends, and each is answered by its VIP: whether the port has had a session or not.
 func TestBalanceAtOnce(t *testing.T) {
-	const rounds = 1000
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	apply(t, d.VIPs(), besides())
 	for _, family := range []struct {
 		name        string
 		client, vip netip.Addr
 		backends    string
 	}{{"IPv4", client4, vip4, "10.10.0.%d"}, {"IPv6", client6, vip6, "fd00:10::%d"}} {
 		a, b, before := netip.AddrPortFrom(family.vip, 6000), netip.AddrPortFrom(family.vip, 6001), netip.AddrPortFrom(family.vip, 4000)
-		two := map[intent.VIPKey]intent.VIP{}
-		for _, port := range []uint16{a.Port(), b.Port()} {
-			v := vip(intent.UDP, family.vip, port, backendsOf(family.backends, 3, 7100)...)
-			two[v.Key] = v
+		for _, at := range []netip.AddrPort{a, b} {
+			apply(t, d.VIPs(), vips(vip(intent.UDP, at.Addr(), at.Port(), backendsOf(family.backends, 3, 7100)...)))
 		}
+		allKnown(t, dir)
+		tr := tracer(t, dir)
 		for _, had := range []struct {
 			what string
 			vip  netip.AddrPort // of the session that the port has; the zero value is none
 			over bool
+			// rounds: of a thousand some have met where a session that is over was not replaced as it ought to be.
+			rounds int
 		}{
-			{"no session", netip.AddrPort{}, false},
-			{"one that is over", before, true},
-			{"one of the same VIP that is over", a, true},
-			{"one that goes on", before, false},
+			{"no session", netip.AddrPort{}, false, 100},
+			{"one that is over", before, true, 1000},
+			{"one of the same VIP that is over", a, true, 1000},
+			{"one that goes on", before, false, 100},
 		} {
 			t.Run(family.name+" "+had.what, func(t *testing.T) {
-				dir := bpffs(t)
-				d := balanced(t, dir)
-				apply(t, d.VIPs(), besides())
-				apply(t, d.VIPs(), two)
-				allKnown(t, dir)
-				tr := tracer(t, dir)
-				for i := range rounds {
+				for i := range had.rounds {
 					from := netip.AddrPortFrom(family.client, uint16(20000+i))
 					if had.vip.IsValid() {
 						send(t, tr, asked(intent.UDP, from, had.vip, ""))
@@ -50,6 +48,14 @@ func TestBalanceAtOnce(t *testing.T) {
 						unseenFor(t, dir, from.Port(), 130)
 					}
 					atOnce(t, tr, from, a, b)
+				}
+				for _, name := range mapsOfFlows {
+					m := raw(t, dir, name)
+					for key := range rowsOf(t, m) {
+						if err := m.Delete([]byte(key)); err != nil {
+							t.Fatal(err)
+						}
+					}
 				}
 			})
 		}

@@ -18,59 +18,51 @@ import (
 
 // resizing is a data plane whose maps of flows get another size.
 type resizing struct {
-	t      *testing.T
-	dir    string
-	client netip.Addr
-	at     netip.AddrPort
-	tr     *ebpf.Tracer
-	flows  []begunFlow
+	t     *testing.T
+	dir   string
+	tr    *ebpf.Tracer
+	flows []begunFlow
 }
 
-type begunFlow struct{ client, backend netip.AddrPort }
+type begunFlow struct{ client, vip, backend netip.AddrPort }
 
-// eachResizing runs a test for clients of either family, with 100 flows at first.
-func eachResizing(t *testing.T, run func(t *testing.T, r *resizing, d *ebpf.Dataplane)) {
-	for _, c := range []struct {
-		client netip.Addr
-		vip    netip.AddrPort
-	}{{client4, netip.AddrPortFrom(vip4, 80)}, {client6, netip.AddrPortFrom(vip6, 80)}} {
-		t.Run(c.client.String(), func(t *testing.T) {
-			r := &resizing{t: t, dir: bpffs(t), client: c.client, at: c.vip}
-			d := balanced(t, r.dir)
-			allKnown(t, r.dir)
-			r.tr = tracer(t, r.dir)
-			for range 100 {
-				r.begin()
-			}
-			run(t, r, d)
-		})
+// newResizing has 100 flows, of both families by turns.
+func newResizing(t *testing.T) (*resizing, *ebpf.Dataplane) {
+	r := &resizing{t: t, dir: bpffs(t)}
+	d := balanced(t, r.dir)
+	allKnown(t, r.dir)
+	r.tr = tracer(t, r.dir)
+	for range 100 {
+		r.begin()
 	}
+	return r, d
 }
 
 func (r *resizing) begin() {
-	client := netip.AddrPortFrom(r.client, uint16(10000+len(r.flows)))
-	_, backend := send(r.t, r.tr, asked(intent.TCP, client, r.at, "S"))
-	send(r.t, r.tr, asked(intent.TCP, client, r.at, "A"))
-	r.flows = append(r.flows, begunFlow{client, backend})
+	f := begunFlow{client: netip.AddrPortFrom(client4, uint16(10000+len(r.flows))), vip: netip.AddrPortFrom(vip4, 80)}
+	if len(r.flows)%2 != 0 {
+		f.client, f.vip = netip.AddrPortFrom(client6, f.client.Port()), netip.AddrPortFrom(vip6, 80)
+	}
+	_, f.backend = send(r.t, r.tr, asked(intent.TCP, f.client, f.vip, "S"))
+	send(r.t, r.tr, asked(intent.TCP, f.client, f.vip, "A"))
+	r.flows = append(r.flows, f)
 }
 
 func (r *resizing) answered(f begunFlow) bool {
 	from, _ := send(r.t, r.tr, replied(intent.TCP, f.backend, f.client, "A"))
-	return from == r.at
+	return from == f.vip
 }
 
-// goOn wants all flows at their backends, where the table alone would lead elsewhere.
+// goOn wants all flows at their backends, where the tables alone would lead elsewhere.
 func (r *resizing) goOn(d *ebpf.Dataplane) {
 	r.t.Helper()
 	r.tr = tracer(r.t, r.dir)
-	v := worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: r.at.Addr(), Port: r.at.Port()}]
-	v.Backends = intent.NewBackendSet(v.Backends.All()[0])
-	apply(r.t, d.VIPs(), vips(v))
+	elsewhere(r.t, d)
 	for i, f := range r.flows {
 		if !r.answered(f) {
 			r.t.Errorf("flow %d of %d is not answered from its VIP", i, len(r.flows))
 		}
-		if _, to := send(r.t, r.tr, asked(intent.TCP, f.client, r.at, "A")); to != f.backend {
+		if _, to := send(r.t, r.tr, asked(intent.TCP, f.client, f.vip, "A")); to != f.backend {
 			r.t.Errorf("flow %d of %d goes to %s and went to %s", i, len(r.flows), to, f.backend)
 		}
 	}
@@ -98,52 +90,51 @@ var resizedLimits = ebpf.Limits{Flows: 1 << 17}
 // programs for it take seconds to load. All that are answered meanwhile are answered by
 // their VIP, but for those that begin in the moment in which programs are replaced.
 func TestResizeKeepsFlows(t *testing.T) {
-	eachResizing(t, func(t *testing.T, r *resizing, d *ebpf.Dataplane) {
-		r.fill()
-		d.Close()
-		done := make(chan *ebpf.Dataplane)
-		go func() {
-			d, err := ebpf.Load(ebpf.Config{Dir: r.dir, Node: node(), Limits: resizedLimits, Bridges: bridges{}, Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Error(err)
-			}
-			done <- d
-		}()
-		runs := pinnedPrograms(t, r.dir)
-		lost := map[int]bool{}
-		for loading := true; loading; {
-			select {
-			case d = <-done:
-				loading = false
-				continue
-			case <-time.After(5 * time.Millisecond):
-			}
-			// What is attached is what is pinned, as far as packets of a test go.
-			if is := pinnedPrograms(t, r.dir); !slices.Equal(is, runs) {
-				runs = is
-				r.tr = tracer(t, r.dir)
-			}
-			r.begin()
-			for i := max(0, len(r.flows)-200); i < len(r.flows); i += 9 {
-				if !r.answered(r.flows[i]) {
-					lost[i] = true
-				}
+	r, d := newResizing(t)
+	r.fill()
+	d.Close()
+	done := make(chan *ebpf.Dataplane)
+	go func() {
+		d, err := ebpf.Load(ebpf.Config{Dir: r.dir, Node: node(), Limits: resizedLimits, Bridges: bridges{}, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- d
+	}()
+	runs := pinnedPrograms(t, r.dir)
+	lost := map[int]bool{}
+	for loading := true; loading; {
+		select {
+		case d = <-done:
+			loading = false
+			continue
+		case <-time.After(5 * time.Millisecond):
+		}
+		// What is attached is what is pinned, as far as packets of a test go.
+		if is := pinnedPrograms(t, r.dir); !slices.Equal(is, runs) {
+			runs = is
+			r.tr = tracer(t, r.dir)
+		}
+		r.begin()
+		for i := max(0, len(r.flows)-200); i < len(r.flows); i += 9 {
+			if !r.answered(r.flows[i]) {
+				lost[i] = true
 			}
 		}
-		if d == nil {
-			return
-		}
-		t.Cleanup(func() { d.Close() })
-		r.goOn(d)
-		during := len(r.flows) - 100
-		t.Logf("%d flows began meanwhile, %d were answered by their backends themselves", during, len(lost))
-		if during < 20 {
-			t.Errorf("only %d flows began meanwhile", during)
-		}
-		if len(lost) > during/10 {
-			t.Errorf("%d of %d flows were answered by their backends themselves", len(lost), during)
-		}
-	})
+	}
+	if d == nil {
+		return
+	}
+	t.Cleanup(func() { d.Close() })
+	r.goOn(d)
+	during := len(r.flows) - 100
+	t.Logf("%d flows began meanwhile, %d were answered by their backends themselves", during, len(lost))
+	if during < 20 {
+		t.Errorf("only %d flows began meanwhile", during)
+	}
+	if len(lost) > during/10 {
+		t.Errorf("%d of %d flows were answered by their backends themselves", len(lost), during)
+	}
 }
 
 // pinnedPrograms are the kernel's numbers of the programs.
@@ -179,39 +170,38 @@ func TestResizeKilled(t *testing.T) {
 		{"and the size is changed back", []ebpf.Program{ebpf.FabricIn}, ebpf.Limits{}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			eachResizing(t, func(t *testing.T, r *resizing, d *ebpf.Dataplane) {
-				var old []*kernel.Program
-				for _, p := range c.old {
-					prog, err := kernel.LoadPinnedProgram(filepath.Join(r.dir, "prog_"+p.String()), nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer prog.Close()
-					old = append(old, prog)
+			r, d := newResizing(t)
+			var old []*kernel.Program
+			for _, p := range c.old {
+				prog, err := kernel.LoadPinnedProgram(filepath.Join(r.dir, "prog_"+p.String()), nil)
+				if err != nil {
+					t.Fatal(err)
 				}
-				d.Close()
-				d = load(t, ebpf.Config{Dir: r.dir, Node: node(), Limits: resizedLimits})
-				d.Close()
-				for i, p := range c.old {
-					pin := filepath.Join(r.dir, "prog_"+p.String())
-					again, err := old[i].Clone()
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer again.Close()
-					if err := again.Pin(pin + "_old"); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.Rename(pin+"_old", pin); err != nil {
-						t.Fatal(err)
-					}
+				defer prog.Close()
+				old = append(old, prog)
+			}
+			d.Close()
+			d = load(t, ebpf.Config{Dir: r.dir, Node: node(), Limits: resizedLimits})
+			d.Close()
+			for i, p := range c.old {
+				pin := filepath.Join(r.dir, "prog_"+p.String())
+				again, err := old[i].Clone()
+				if err != nil {
+					t.Fatal(err)
 				}
-				r.tr = tracer(t, r.dir)
-				for range 50 {
-					r.begin()
+				defer again.Close()
+				if err := again.Pin(pin + "_old"); err != nil {
+					t.Fatal(err)
 				}
-				r.goOn(load(t, ebpf.Config{Dir: r.dir, Node: node(), Limits: c.next}))
-			})
+				if err := os.Rename(pin+"_old", pin); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.tr = tracer(t, r.dir)
+			for range 50 {
+				r.begin()
+			}
+			r.goOn(load(t, ebpf.Config{Dir: r.dir, Node: node(), Limits: c.next}))
 		})
 	}
 }
