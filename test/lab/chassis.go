@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // startChassis brings up one node: its switch database, ovs-vswitchd with the
@@ -48,6 +51,8 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 		// it down for that, and does not set it up when it was down before.
 		vswitchd.after = fmt.Sprintf("ovs-vsctl --timeout=25 set Bridge br-phy external_ids:started=$(date +%%s%%N) && "+
 			"ip addr replace %s/24 dev br-phy && ip link set br-phy up", n.Encap)
+	} else if err := processorsCount(ctx); err != nil {
+		return err
 	}
 	if _, err = l.spawn(ctx, n, vswitchd); err != nil {
 		return err
@@ -63,6 +68,23 @@ func (l *Lab) startChassis(ctx context.Context, c Cloud, ch Chassis) error {
 		},
 	})
 	return err
+}
+
+// processorsCount waits until an ovs-vswitchd that starts counts the processors. That of Open
+// vSwitch 3.1.0 takes them for none in the first ten seconds of a machine: where there are
+// one or two it has no handler for packets of the kernel's datapath then, and never gets
+// one. They are all lost (dpctl/show).
+func processorsCount(ctx context.Context) error {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &up); err != nil {
+		return fmt.Errorf("since when this machine is up: %w", err)
+	}
+	select {
+	case <-time.After(10*time.Second - time.Duration(up.Nano())):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // switchConfig is the ovs-vsctl arguments that describe the node.
