@@ -151,7 +151,9 @@ func (m *memory) writer(ctx context.Context, log *slog.Logger) error {
 		case next := <-m.write:
 			err := next.save(m.path)
 			m.lost.Store(err != nil)
-			if err != nil && err.Error() != said {
+			// Where there is no file, as at a first start without rows, the next one has the rows.
+			missing := next.rows == nil && errors.Is(err, fs.ErrNotExist)
+			if err != nil && !missing && err.Error() != said {
 				log.Warn("what the Northbound database says is not remembered over a restart", "error", err)
 				said = err.Error()
 			}

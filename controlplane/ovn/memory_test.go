@@ -1,11 +1,14 @@
 package ovn
 
 import (
+	"context"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +135,27 @@ func TestRecallRefuses(t *testing.T) {
 				t.Errorf("used: %v, until %v", used, f.memory.until)
 			}
 		})
+	}
+}
+
+// TestWriterWithoutFile: a file that is not there yet is no reason to warn; one that cannot be written is.
+func TestWriterWithoutFile(t *testing.T) {
+	var said strings.Builder
+	m := newMemory(Config{Northbound: "unix:/none", Memory: filepath.Join(t.TempDir(), "none", "northbound.json")})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- m.writer(ctx, slog.New(slog.NewTextHandler(&said, nil))) }()
+	m.write <- remembered{at: time.Now()}
+	m.write <- remembered{rows: [][]Row{}, at: time.Now()}
+	for range cap(m.write) + 1 { // it has done with those before
+		m.write <- remembered{at: time.Now()}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(said.String(), "is not remembered"); n != 1 {
+		t.Errorf("%d warnings: %s", n, said.String())
 	}
 }
 
