@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	kernel "github.com/cilium/ebpf"
+
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -31,12 +33,17 @@ func aged(t *testing.T, dir string, s int32) {
 	for _, name := range mapsOfFlows {
 		m := raw(t, dir, name)
 		for key, row := range rowsOf(t, m) {
-			seen := row[flowSeen : flowSeen+4]
-			binary.NativeEndian.PutUint32(seen, binary.NativeEndian.Uint32(seen)-uint32(s))
-			if err := m.Put([]byte(key), row); err != nil {
-				t.Fatal(err)
-			}
+			agedRow(t, m, key, row, s)
 		}
+	}
+}
+
+func agedRow(t *testing.T, m *kernel.Map, key string, row []byte, s int32) {
+	t.Helper()
+	seen := row[flowSeen : flowSeen+4]
+	binary.NativeEndian.PutUint32(seen, binary.NativeEndian.Uint32(seen)-uint32(s))
+	if err := m.Put([]byte(key), row); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -89,17 +89,12 @@ func atOnce(t *testing.T, tr *ebpf.Tracer, from, a, b netip.AddrPort) {
 }
 
 // unseenFor makes the sessions of a client's port older.
-func unseenFor(t *testing.T, dir string, port uint16, seconds uint32) {
+func unseenFor(t *testing.T, dir string, port uint16, s int32) {
 	t.Helper()
 	m := raw(t, dir, "sessions_v1")
 	for key, row := range rowsOf(t, m) {
-		if binary.BigEndian.Uint16([]byte(key)[20:]) != port {
-			continue
-		}
-		seen := row[flowSeen : flowSeen+4]
-		binary.NativeEndian.PutUint32(seen, binary.NativeEndian.Uint32(seen)-seconds)
-		if err := m.Put([]byte(key), row); err != nil {
-			t.Fatal(err)
+		if binary.BigEndian.Uint16([]byte(key)[sessionPort:]) == port {
+			agedRow(t, m, key, row, s)
 		}
 	}
 }

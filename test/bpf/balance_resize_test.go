@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	kernel "github.com/cilium/ebpf"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -142,7 +141,7 @@ func pinnedPrograms(t *testing.T, dir string) []kernel.ProgramID {
 	t.Helper()
 	var ids []kernel.ProgramID
 	for _, p := range ebpf.Programs() {
-		prog, err := kernel.LoadPinnedProgram(filepath.Join(dir, "prog_"+p.String()), nil)
+		prog, err := pinned.Open(dir, p.String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,9 +170,9 @@ func TestResizeKilled(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			r, d := newResizing(t)
-			var old []*kernel.Program
+			var old []*pinned.Program
 			for _, p := range c.old {
-				prog, err := kernel.LoadPinnedProgram(filepath.Join(r.dir, "prog_"+p.String()), nil)
+				prog, err := pinned.Open(r.dir, p.String())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -184,16 +183,7 @@ func TestResizeKilled(t *testing.T) {
 			d = load(t, ebpf.Config{Dir: r.dir, Node: node(), Limits: resizedLimits})
 			d.Close()
 			for i, p := range c.old {
-				pin := filepath.Join(r.dir, "prog_"+p.String())
-				again, err := old[i].Clone()
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer again.Close()
-				if err := again.Pin(pin + "_old"); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Rename(pin+"_old", pin); err != nil {
+				if err := old[i].PinAs(r.dir, p.String()); err != nil {
 					t.Fatal(err)
 				}
 			}
