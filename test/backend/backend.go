@@ -25,8 +25,8 @@ const maxBody = 64 << 20
 
 // Run answers until ctx ends: GET /, each datagram and each SCTP association with the name and who
 // asked, as "NAME ADDRESS:PORT" and a newline. The answer to a longer datagram is as long, with the
-// rest of what was asked. GET /stream sends the name again and again, a line each 100 ms. POST
-// /back sends the body back.
+// rest of what was asked. GET /stream sends the name again and again, a line each 100 ms, or as
+// often as "every" says. POST /back sends the body back.
 func Run(ctx context.Context, name string) error {
 	udp, err := net.ListenPacket("udp", fmt.Sprintf(":%d", UDPPort))
 	if err != nil {
@@ -40,7 +40,13 @@ func Run(ctx context.Context, name string) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr) })
-	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) { stream(r.Context(), w, name) })
+	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
+		every := 100 * time.Millisecond
+		if d, err := time.ParseDuration(r.FormValue("every")); err == nil && d > 0 {
+			every = d
+		}
+		stream(r.Context(), w, name, every)
+	})
 	mux.HandleFunc("POST /back", func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
@@ -49,7 +55,7 @@ func Run(ctx context.Context, name string) error {
 		}
 		_, _ = w.Write(b) // whoever asked compares
 	})
-	web := &http.Server{Addr: fmt.Sprintf(":%d", HTTPPort), Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Addr: fmt.Sprintf(":%d", HTTPPort), Handler: mux, ReadHeaderTimeout: time.Minute}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(web.ListenAndServe)
 	group.Go(func() error { return echo(udp, name) })
@@ -66,8 +72,8 @@ func Run(ctx context.Context, name string) error {
 	return nil
 }
 
-func stream(ctx context.Context, w http.ResponseWriter, name string) {
-	tick := time.NewTicker(100 * time.Millisecond)
+func stream(ctx context.Context, w http.ResponseWriter, name string, every time.Duration) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		if _, err := fmt.Fprintln(w, name); err != nil {

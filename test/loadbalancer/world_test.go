@@ -208,7 +208,7 @@ func (w *world) sluiced(node, text string) {
 	}
 }
 
-// streams are connections over which a backend sends its name each 100 ms.
+// streams are connections over which a backend sends its name again and again.
 type streams struct {
 	w     *world
 	files []*stream
@@ -228,6 +228,10 @@ func (s *stream) read() ([]string, error) {
 	return s.lines, s.err
 }
 
+// lineEvery is how often: on a machine that is slower than others 200 such connections would
+// take what OVN needs to say in time that a gateway or a backend is alive.
+func lineEvery() time.Duration { return 100 * time.Millisecond * (lab.Patience() / time.Minute) }
+
 // atOnce is how many connections begin at a time: Open vSwitch of an emulated machine takes
 // seconds to set up the flows of more.
 const atOnce = 10
@@ -242,13 +246,17 @@ func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *st
 		}
 		s := &stream{}
 		argv := append([]string{"curl", "-gsSN"}, curl...)
+		port := "any"
 		if len(curl) == 0 { // else it may try again, which takes another port each time
-			argv = append(argv, "--local-port", strconv.Itoa(lab.NewPorts(1)))
+			port = strconv.Itoa(lab.NewPorts(1))
+			argv = append(argv, "--local-port", port)
 		}
-		cmd, err := w.Command(w.Context(), client, append(argv, "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream")...)
+		cmd, err := w.Command(w.Context(), client, append(argv, "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream?every="+lineEvery().String())...)
 		if err != nil {
 			w.Fatal(err)
 		}
+		var said bytes.Buffer
+		cmd.Stderr = &said
 		pipe, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -265,7 +273,7 @@ func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *st
 			}
 			err := cmd.Wait()
 			s.mu.Lock()
-			s.err = fmt.Errorf("the connection has ended: %v", err)
+			s.err = fmt.Errorf("the connection from port %s has ended at %s, after %d lines: %v: %s", port, time.Now().Format(time.TimeOnly), len(s.lines), err, bytes.TrimSpace(said.Bytes()))
 			s.mu.Unlock()
 		}()
 		out.files = append(out.files, s)
