@@ -230,7 +230,7 @@ func (s *stream) read() ([]string, error) {
 
 // lineEvery is how often: on a machine that is slower than others 200 such connections would
 // take what OVN needs to say in time that a gateway or a backend is alive.
-func lineEvery() time.Duration { return 100 * time.Millisecond * (lab.Patience() / time.Minute) }
+func lineEvery() time.Duration { return lab.Patience() / 600 }
 
 // atOnce is how many connections begin at a time: Open vSwitch of an emulated machine takes
 // seconds to set up the flows of more.
