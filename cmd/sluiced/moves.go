@@ -43,6 +43,32 @@ func (n *node) gone(rows *ovn.Rows, d evpn.Difference) map[intent.RouteKey]inten
 	return out
 }
 
+func vrfsOf(routes map[intent.RouteKey]intent.Announcement) map[intent.VNI]bool {
+	out := map[intent.VNI]bool{}
+	for k := range routes {
+		out[k.VNI] = true
+	}
+	return out
+}
+
+// elsewhere are the VRFs of gateway ports that stand by, of which none is here: they may have
+// gone while no sluiced ran.
+func (t *tenants) elsewhere(standby map[intent.GatewayKey]evpn.Place) map[intent.VNI]bool {
+	out := map[intent.VNI]bool{}
+	for k := range standby {
+		out[t.gateways[k].VNI] = true
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	for k, g := range t.gateways {
+		if _, away := t.standby[k]; !away {
+			delete(out, g.VNI)
+		}
+	}
+	return out
+}
+
 // relays hands on the ways to what is behind gateway ports elsewhere, as far as
 // they are known. It is called inside an update of the pipeline.
 func (n *node) relays(d evpn.Delta[intent.RouteKey, intent.Route]) (map[intent.RouteKey]intent.Route, []intent.RouteKey) {

@@ -81,3 +81,14 @@ func (s *store) vipComes(k intent.RouteKey) {
 		s.vrfs.claim(k.VNI)
 	}
 }
+
+// Left is told of VRFs whose gateway ports have gone to other nodes, and come back with the
+// flows that begin there. Those of a port that is back before its routes have changed would
+// not be taken for such else: on a node that is slow these are written seconds later.
+func (v *VRFs) Left(vnis map[intent.VNI]bool) {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	for vni := range vnis {
+		v.s.vrfs.left(vni)
+	}
+}

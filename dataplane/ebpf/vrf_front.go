@@ -88,7 +88,7 @@ func (f *vrfFront) row(vni intent.VNI) bpfVrfFront {
 // of bpf/lib/flow.h.
 const flowIdle = uint32(intent.FlowIdle / time.Second)
 
-// claim tells that a VIP of the VRF has come from another node.
+// claim tells that flows to VIPs of the VRF may have begun on another node.
 func (f *vrfFront) claim(vni intent.VNI) {
 	now, err := monotonic()
 	if err != nil {
@@ -96,6 +96,13 @@ func (f *vrfFront) claim(vni intent.VNI) {
 	}
 	f.unknown[f.slot(vni)] = now + flowIdle
 	f.rewrite(f.slot(vni))
+}
+
+// left is claim of a gateway port that goes: where there are no VIPs no flow begins.
+func (f *vrfFront) left(vni intent.VNI) {
+	if f.vips[f.slot(vni)] > 0 {
+		f.claim(vni)
+	}
 }
 
 // rewrite brings a row up to date for the VRF that it is of.

@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -204,6 +208,116 @@ func TestGatewayMove(t *testing.T) {
 			streams.check()
 		}
 	}
+}
+
+// After a change of backends connections that the table leads elsewhere by then do not get through
+// by another node, as docs/load-balancing.md says, and go on when the gateway port is back. The
+// others go on there, too.
+func TestGatewayMoveAfterDrain(t *testing.T) {
+	w := shared(t)
+	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.46"), netip.MustParseAddr("fd00:99::46")} {
+		at, list := w.web(vip), endpoints(vip, backend.HTTPPort)
+		all := w.streams("c-fabric", vip, 20)
+		if out, err := w.Exec(w.Context(), "a1", w.sluicectl(), "lb", "drain", "lb tcp "+at, list[0]); err != nil {
+			t.Fatal(err, out)
+		}
+		w.liveOn([]string{"a1", "a2"}, lab.Backends-1, vip)
+		all.check()
+		stay := *all
+		stay.files = slices.DeleteFunc(slices.Clone(all.files), func(s *stream) bool {
+			lines, _ := s.read()
+			chosen, _ := w.explained("a2", []string{"--vrf", "1001"}, "tcp", netip.AddrPortFrom(clientAddress(vip), s.port), netip.MustParseAddrPort(at))
+			return chosen != list[number(lines[0])]
+		})
+		t.Logf("%d of %d connections stay", len(stay.files), len(all.files))
+		if err := w.MoveGateways(w.Context(), "a2"); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("connections come by a2", func() error {
+			if n := w.known("a2", vip); n < len(stay.files) {
+				return fmt.Errorf("a2 knows %d flows", n)
+			}
+			return nil
+		})
+		stay.check()
+		if err := w.MoveGateways(w.Context(), "a1"); err != nil {
+			t.Fatal(err)
+		}
+		all.check()
+	}
+}
+
+// A gateway port that goes to another node and is back before this one has got to its routes
+// may bring connections along that have begun meanwhile, and leaves the others where they are.
+func TestGatewayBack(t *testing.T) {
+	w := shared(t)
+	vips := []netip.Addr{netip.MustParseAddr("10.99.0.45"), netip.MustParseAddr("fd00:99::45")}
+	// Of a VIP whose route is late they may have begun elsewhere, too.
+	w.eventually("a1 knows all flows there are", func() error {
+		for _, vip := range vips {
+			w.web(vip)
+		}
+		if !w.uncertain("a1") {
+			return nil
+		}
+		for _, vip := range vips {
+			w.nb("lb-del", "lb tcp "+intent.FormatEndpoint(vip, vipHTTP))
+		}
+		w.eventually("a1 has no VIP", func() error {
+			list, err := w.vips("a1")
+			if len(list) > 0 {
+				err = fmt.Errorf("it has %d", len(list))
+			}
+			return err
+		})
+		return errors.New("some may be of another node")
+	})
+	var all []*streams
+	for _, vip := range vips {
+		all = append(all, w.streams("c-fabric", vip, 10))
+	}
+	p, err := w.Process("a1", "sluiced")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(what string) int { return strings.Count(p.LogTail(1000), "gateway port has "+what) }
+	for _, move := range []struct{ to, says string }{{"a2", "gone"}, {"a1", "come"}} {
+		before := said(move.says)
+		if err := w.MoveGateways(w.Context(), move.to); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("a1 has seen it", func() error {
+			if n := said(move.says) - before; n < 2 {
+				return fmt.Errorf("of %d gateway ports", n)
+			}
+			return nil
+		})
+	}
+	for _, s := range all {
+		s.check()
+	}
+	if !w.uncertain("a1") {
+		t.Error("a1 takes what it does not know for no flow of another node")
+	}
+}
+
+// uncertain tells whether flows to VIPs of red may have begun on another node than this one.
+func (w *world) uncertain(node string) bool {
+	w.Helper()
+	m, err := ebpf.LoadPinnedMap(filepath.Join(w.node(node).BPFFS, "vrf_front_v2"), &ebpf.LoadPinOptions{ReadOnly: true})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer m.Close()
+	row, err := m.LookupBytes(1001 % m.MaxEntries())
+	if err != nil || len(row) != 32 {
+		w.Fatalf("%x (%v)", row, err)
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		w.Fatal(err)
+	}
+	return binary.NativeEndian.Uint32(row[28:]) > uint32(now.Sec)
 }
 
 // Megabytes both ways, in packets as large as the links take and larger (GSO), come

@@ -217,6 +217,7 @@ type streams struct {
 }
 
 type stream struct {
+	port  uint16 // of the client, 0 if that was not chosen
 	mu    sync.Mutex
 	lines []string
 	err   error
@@ -248,7 +249,8 @@ func (w *world) streams(client string, to netip.Addr, n int, curl ...string) *st
 		argv := append([]string{"curl", "-gsSN"}, curl...)
 		port := "any"
 		if len(curl) == 0 { // else it may try again, which takes another port each time
-			port = strconv.Itoa(lab.NewPorts(1))
+			s.port = uint16(lab.NewPorts(1))
+			port = strconv.Itoa(int(s.port))
 			argv = append(argv, "--local-port", port)
 		}
 		cmd, err := w.Command(w.Context(), client, append(argv, "http://"+intent.FormatEndpoint(to, vipHTTP)+"/stream?every="+lineEvery().String())...)
