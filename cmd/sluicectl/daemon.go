@@ -21,13 +21,21 @@ func newDaemon(socket string) *daemon {
 	return &daemon{socket: socket, client: admin.NewClient(socket)}
 }
 
-// running tells whether sluiced answers. Anything but its absence counts as
+// running tells whether there is a sluiced. Anything but its absence counts as
 // running: a refusal is the answer that a person has to see.
-func (d *daemon) running() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+func (d *daemon) running() bool { return !errors.Is(d.ask(), admin.ErrNotRunning) }
+
+// answers is running, but for one that is stopped or hangs.
+func (d *daemon) answers() bool {
+	err := d.ask()
+	return !errors.Is(err, admin.ErrNotRunning) && !errors.Is(err, admin.ErrSilent)
+}
+
+func (d *daemon) ask() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	_, err := admin.Call(ctx, d.client, admin.GetConfig, admin.Nothing{})
-	return !errors.Is(err, admin.ErrNotRunning)
+	return err
 }
 
 func (d *daemon) Status(ctx context.Context) (status.Status, error) {

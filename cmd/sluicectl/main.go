@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(os.Stderr, "sluicectl: %v\nSee '%s --help'.\n", err, asked.CommandPath())
 		return exitUsage
-	case errors.Is(err, errOffline), errors.Is(err, admin.ErrNotRunning), errors.Is(err, errProxyAway):
+	case errors.Is(err, errOffline), errors.Is(err, admin.ErrNotRunning), errors.Is(err, admin.ErrSilent), errors.Is(err, errProxyAway):
 		fmt.Fprintf(os.Stderr, "sluicectl: %v\n", err)
 		return exitOffline
 	}

@@ -32,7 +32,7 @@ type source interface {
 // source is the daemon if it answers, else the pinned maps, which is said.
 func (o *options) source(notes io.Writer) source {
 	d := newDaemon(o.socket)
-	if d.running() {
+	if d.answers() {
 		return d
 	}
 	fmt.Fprintf(notes, "no answer on %s; reading the pinned maps in %s\n", o.socket, o.bpffs)

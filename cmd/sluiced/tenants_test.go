@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 
@@ -62,5 +63,29 @@ func TestTenantsInTheLog(t *testing.T) {
 		if got := strings.TrimLeft(log.String(), " "); got != step.want {
 			t.Errorf("got\n%swant\n%s", got, step.want)
 		}
+	}
+}
+
+// Of gateway ports that stand by those count whose VRF has none here.
+func TestElsewhere(t *testing.T) {
+	key := func(i byte) intent.GatewayKey {
+		return intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, i}}
+	}
+	tn := tenants{gateways: map[intent.GatewayKey]intent.Gateway{}, standby: map[intent.GatewayKey]evpn.Place{}}
+	for i, g := range []struct {
+		vni     intent.VNI
+		standby bool
+	}{{1001, true}, {1002, true}, {1002, false}, {1003, false}, {1004, true}} {
+		tn.gateways[key(byte(i))] = intent.Gateway{Key: key(byte(i)), VNI: g.vni}
+		if g.standby {
+			tn.standby[key(byte(i))] = evpn.Place{}
+		}
+	}
+	got := tn.elsewhere(map[intent.GatewayKey]evpn.Place{key(0): {}, key(1): {}})
+	if !maps.Equal(got, map[intent.VNI]bool{1001: true}) {
+		t.Errorf("%v", got)
+	}
+	if got := tn.elsewhere(nil); len(got) > 0 {
+		t.Errorf("of no change %v", got)
 	}
 }

@@ -169,6 +169,28 @@ func TestStopEndsStreams(t *testing.T) {
 	}
 }
 
+// A daemon that is stopped has its socket, and takes connections.
+func TestSilent(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	c := newClient(socket, time.Millisecond)
+	defer c.Close()
+	if _, err := Call(t.Context(), c, GetStatus, Nothing{}); !errors.Is(err, ErrSilent) || errors.Is(err, ErrNotRunning) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	patient := NewClient(socket)
+	defer patient.Close()
+	if _, err := Call(ctx, patient, GetStatus, Nothing{}); !errors.Is(err, ErrSilent) {
+		t.Errorf("asked for a moment: %v", err)
+	}
+}
+
 func TestNotRunningAndStaleSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	c := NewClient(socket)

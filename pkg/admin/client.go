@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,9 +26,14 @@ type Client struct {
 	http   *http.Client
 }
 
+// patience is within which a daemon that is not stuck begins an answer.
+const patience = time.Minute
+
 // NewClient makes a client; it connects with the first question.
-func NewClient(socket string) *Client {
-	t := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+func NewClient(socket string) *Client { return newClient(socket, patience) }
+
+func newClient(socket string, patience time.Duration) *Client {
+	t := &http.Transport{ResponseHeaderTimeout: patience, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}
 	return &Client{socket: socket, http: &http.Client{Transport: t}}
@@ -35,7 +42,7 @@ func NewClient(socket string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Call asks an endpoint. When no daemon answers the error wraps ErrNotRunning.
+// Call asks an endpoint. When no daemon answers the error wraps ErrNotRunning or ErrSilent.
 func Call[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp], req Req) (Resp, error) {
 	var out Resp
 	body, err := c.ask(ctx, e.path, req)
@@ -110,6 +117,8 @@ func (c *Client) explain(err error) error {
 		return fmt.Errorf("%w (nobody answers on %s)", ErrNotRunning, c.socket)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is open to root only: %w", c.socket, fs.ErrPermission)
+	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w on %s: %w", ErrSilent, c.socket, err)
 	}
 	return fmt.Errorf("asking sluiced: %w", err)
 }

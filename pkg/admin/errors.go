@@ -10,6 +10,9 @@ var (
 	ErrLocked = errors.New("another process is running")
 	// ErrNotRunning is wrapped by the client when nobody answers on the socket.
 	ErrNotRunning = errors.New("sluiced is not running")
+	// ErrSilent is wrapped by the client when a daemon is there that does not answer: it
+	// is stopped, or hangs.
+	ErrSilent = errors.New("sluiced does not answer")
 	// ErrNotFound is wrapped by a handler when what was asked for does not
 	// exist, and comes out of the client again.
 	ErrNotFound = errors.New("not found")

@@ -369,6 +369,39 @@ func dropsOf(t *testing.T, d *ebpf.Dataplane, r drop.Reason) uint64 {
 	return counts[r]
 }
 
+// Where a gateway port has gone there may be flows that begin elsewhere, and come with it, though
+// no route changes; where there is no VIP there are none.
+func TestBalanceLeft(t *testing.T) {
+	dir := bpffs(t)
+	d := balanced(t, dir)
+	d.VIPs().Delete(t.Context(), []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81}}) // it shares the backends
+	tr := tracer(t, dir)
+	for _, c := range []struct{ client, vip netip.Addr }{{client4, vip4}, {client6, vip6}} {
+		client, at := netip.AddrPortFrom(c.client, clientPort), netip.AddrPortFrom(c.vip, 80)
+		choice, _, err := ebpf.Choose(worldVIPs()[intent.VIPKey{VNI: red, Protocol: intent.TCP, Addr: c.vip, Port: 80}], client, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		backend := netip.AddrPortFrom(choice.Backend.Addr, choice.Backend.Port)
+		answer := func() netip.AddrPort {
+			from, _ := send(t, tr, replied(intent.TCP, backend, client, "A"))
+			return from
+		}
+		allKnown(t, dir)
+		if from := answer(); from != backend {
+			t.Errorf("when all is known, the packet of %s is from %s", backend, from)
+		}
+		d.VRFs().Left(map[intent.VNI]bool{red: true, blue: true})
+		if from := answer(); from != at {
+			t.Errorf("after the port has gone and is back, the answer of %s is from %s", at, from)
+		}
+	}
+	m := raw(t, dir, "vrf_front_v2")
+	if row, err := m.LookupBytes(uint32(blue) % m.MaxEntries()); err != nil || binary.NativeEndian.Uint32(row[28:]) != 0 {
+		t.Errorf("of a VRF without VIPs the row is %x (%v)", row, err)
+	}
+}
+
 // Of a VRF that shares its row of vrf_front with another one, which has it, it is known all
 // the same that there may be flows which this node does not know.
 func TestBalanceClaimOfSharedRow(t *testing.T) {
