@@ -29,11 +29,11 @@ func (d *daemon) takeOVN(e ovn.Event) {
 		n.delays.changed(diff.Announcements, arrived)
 		n.speaker.AddSiblings(d.siblings)
 		gone := n.gone(e.Rows, diff)
-		n.dp.VRFs().Left(vrfsOf(gone))
+		n.dp.VRFs().Moved(n.tenants.moving(gone, diff))
 		n.patch(diff, gone)
 		n.yield(gone, diff.Announcements)
 		n.tenants.take(e.Rows, diff)
-		n.dp.VRFs().Left(n.tenants.elsewhere(diff.Standby.Set))
+		n.dp.VRFs().Moved(n.tenants.elsewhere(diff.Standby.Set))
 		d.noteStandby(len(n.tenants.standby))
 		n.pending.become(pending)
 	}

@@ -43,10 +43,17 @@ func (n *node) gone(rows *ovn.Rows, d evpn.Difference) map[intent.RouteKey]inten
 	return out
 }
 
-func vrfsOf(routes map[intent.RouteKey]intent.Announcement) map[intent.VNI]bool {
+// moving are the VRFs of which gateway ports go with a step, whose announcements are gone, or
+// come after they have stood by.
+func (t *tenants) moving(gone map[intent.RouteKey]intent.Announcement, d evpn.Difference) map[intent.VNI]bool {
 	out := map[intent.VNI]bool{}
-	for k := range routes {
+	for k := range gone {
 		out[k.VNI] = true
+	}
+	for _, k := range d.Standby.Delete {
+		if g, there := t.gateways[k]; there && !slices.Contains(d.Gateways.Delete, k) {
+			out[g.VNI] = true
+		}
 	}
 	return out
 }

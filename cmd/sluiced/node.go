@@ -156,7 +156,7 @@ func (d *daemon) adopt(n *node) {
 	n.speaker.AddSiblings(d.siblings)
 	n.tenants = tenants{log: d.log, routerID: n.id.routerID, choice: d.translator.Choice}
 	n.tenants.begin(n.want())
-	n.dp.VRFs().Left(n.tenants.elsewhere(n.tenants.standby))
+	n.dp.VRFs().Moved(n.tenants.elsewhere(n.tenants.standby))
 	d.noteStandby(len(n.tenants.standby))
 }
 

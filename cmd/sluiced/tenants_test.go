@@ -66,8 +66,9 @@ func TestTenantsInTheLog(t *testing.T) {
 	}
 }
 
-// Of gateway ports that stand by those count whose VRF has none here.
-func TestElsewhere(t *testing.T) {
+// Of gateway ports that stand by those count whose VRF has none here, and of those that do no
+// longer those that have come.
+func TestMovingGatewayPorts(t *testing.T) {
 	key := func(i byte) intent.GatewayKey {
 		return intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, i}}
 	}
@@ -87,5 +88,13 @@ func TestElsewhere(t *testing.T) {
 	}
 	if got := tn.elsewhere(nil); len(got) > 0 {
 		t.Errorf("of no change %v", got)
+	}
+	d := evpn.Difference{
+		Standby:  evpn.Delta[intent.GatewayKey, evpn.Place]{Delete: []intent.GatewayKey{key(0), key(4)}},
+		Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key(4)}},
+	}
+	gone := map[intent.RouteKey]intent.Announcement{intent.NewHostKey(1003, addr("10.0.0.1")): {}}
+	if got := tn.moving(gone, d); !maps.Equal(got, map[intent.VNI]bool{1001: true, 1003: true}) {
+		t.Errorf("of 1001 a port comes, of 1003 one goes, and that of 1004 is deleted: %v", got)
 	}
 }

@@ -82,13 +82,13 @@ func (s *store) vipComes(k intent.RouteKey) {
 	}
 }
 
-// Left is told of VRFs whose gateway ports have gone to other nodes, and come back with the
-// flows that begin there. Those of a port that is back before its routes have changed would
-// not be taken for such else: on a node that is slow these are written seconds later.
-func (v *VRFs) Left(vnis map[intent.VNI]bool) {
+// Moved is told of VRFs whose gateway ports go to other nodes or come from there, before their
+// routes change. Connections that begin elsewhere come with a port; and one that is back before
+// its routes have been written, seconds later on a node that is slow, shows in no route.
+func (v *VRFs) Moved(vnis map[intent.VNI]bool) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	for vni := range vnis {
-		v.s.vrfs.left(vni)
+		v.s.vrfs.moved(vni)
 	}
 }

@@ -98,8 +98,8 @@ func (f *vrfFront) claim(vni intent.VNI) {
 	f.rewrite(f.slot(vni))
 }
 
-// left is claim of a gateway port that goes: where there are no VIPs no flow begins.
-func (f *vrfFront) left(vni intent.VNI) {
+// moved is claim where there are VIPs: else no flow begins.
+func (f *vrfFront) moved(vni intent.VNI) {
 	if f.vips[f.slot(vni)] > 0 {
 		f.claim(vni)
 	}

@@ -369,9 +369,9 @@ func dropsOf(t *testing.T, d *ebpf.Dataplane, r drop.Reason) uint64 {
 	return counts[r]
 }
 
-// Where a gateway port has gone there may be flows that begin elsewhere, and come with it, though
+// Where a gateway port goes or comes there may be flows that begin elsewhere, and come with it, though
 // no route changes; where there is no VIP there are none.
-func TestBalanceLeft(t *testing.T) {
+func TestBalanceMoved(t *testing.T) {
 	dir := bpffs(t)
 	d := balanced(t, dir)
 	d.VIPs().Delete(t.Context(), []intent.VIPKey{{VNI: red, Protocol: intent.TCP, Addr: vip4, Port: 81}}) // it shares the backends
@@ -391,7 +391,7 @@ func TestBalanceLeft(t *testing.T) {
 		if from := answer(); from != backend {
 			t.Errorf("when all is known, the packet of %s is from %s", backend, from)
 		}
-		d.VRFs().Left(map[intent.VNI]bool{red: true, blue: true})
+		d.VRFs().Moved(map[intent.VNI]bool{red: true, blue: true})
 		if from := answer(); from != at {
 			t.Errorf("after the port has gone and is back, the answer of %s is from %s", at, from)
 		}
