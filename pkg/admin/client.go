@@ -117,7 +117,7 @@ func (c *Client) explain(err error) error {
 		return fmt.Errorf("%w (nobody answers on %s)", ErrNotRunning, c.socket)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is open to root only: %w", c.socket, fs.ErrPermission)
-	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
+	case os.IsTimeout(err): // of the transport, or of the caller's context
 		return fmt.Errorf("%w on %s: %w", ErrSilent, c.socket, err)
 	}
 	return fmt.Errorf("asking sluiced: %w", err)

@@ -229,7 +229,10 @@ func TestGatewayMoveAfterDrain(t *testing.T) {
 			chosen, _ := w.explained("a2", []string{"--vrf", "1001"}, "tcp", netip.AddrPortFrom(clientAddress(vip), s.port), netip.MustParseAddrPort(at))
 			return chosen != list[number(lines[0])]
 		})
-		t.Logf("%d of %d connections stay", len(stay.files), len(all.files))
+		// One in five has the backend that is drained; that so few are left happens once in 100,000 times.
+		if n := len(stay.files); n < 8 {
+			t.Errorf("%s: %d of %d connections stay", vip, n, len(all.files))
+		}
 		if err := w.MoveGateways(w.Context(), "a2"); err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +283,7 @@ func TestGatewayBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := func(what string) int { return strings.Count(p.LogTail(1000), "gateway port has "+what) }
+	said := func(what string) int { return strings.Count(p.LogTail(1<<20), "gateway port has "+what) }
 	for _, move := range []struct{ to, says string }{{"a2", "gone"}, {"a1", "come"}} {
 		before := said(move.says)
 		if err := w.MoveGateways(w.Context(), move.to); err != nil {
