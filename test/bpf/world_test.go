@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -101,11 +102,22 @@ func load(t testing.TB, cfg ebpf.Config) *ebpf.Dataplane {
 		cfg.Bridges = bridges{}
 	}
 	cfg.Log = slog.New(slog.DiscardHandler)
+	own := os.Getenv("SLUICE_NIGHTLY") != "" || !isEmpty(t, cfg.Dir) // what the test itself has pinned is its own
+	var k *kit
+	if !own {
+		k = takeKit(t, cfg)
+	}
 	d, err := ebpf.Load(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
+	if k == nil && !own {
+		k = openKit(t, cfg)
+	}
+	if k != nil {
+		k.keep(t)
+	}
+	t.Cleanup(func() { d.Close() }) // runs before the kit is emptied
 	return d
 }
 

@@ -211,6 +211,59 @@ func (p *Program) IsBuiltFrom(spec *ebpf.ProgramSpec) (bool, error) {
 	return spec.Instructions.Marshal(io.Discard, spec.ByteOrder) == nil && spec.Compatible(loaded) == nil, nil
 }
 
+// Current opens the pinned program if loading spec with these maps would make the same one: equal
+// instructions, maps and constants. Otherwise it returns nil.
+func Current(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Program, error) {
+	p, err := Open(dir, name)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	same, err := p.isOf(spec, name, maps)
+	if err != nil || !same {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Program) isOf(spec *ebpf.CollectionSpec, name string, maps map[string]*ebpf.Map) (bool, error) {
+	ids, constants, ok := p.maps()
+	if !ok || !bytes.Equal(constants, ConstantsOf(spec)) {
+		return false, nil
+	}
+	want, ok, err := mapIDs(spec.Programs[name], maps)
+	if err != nil || !ok || !slices.Equal(ids, want) {
+		return false, err
+	}
+	return p.IsBuiltFrom(spec.Programs[name])
+}
+
+// mapIDs gives the ids, in order, of the maps that a program refers to, without its constants.
+// ok is false if one of them is not among maps.
+func mapIDs(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (ids []ebpf.MapID, ok bool, err error) {
+	for i := range spec.Instructions {
+		ins := &spec.Instructions[i]
+		if !ins.IsLoadFromMap() || ins.Reference() == constantsSection {
+			continue
+		}
+		m := maps[ins.Reference()]
+		if m == nil {
+			return nil, false, nil
+		}
+		info, err := m.Info()
+		if err != nil {
+			return nil, false, err
+		}
+		id, ok := info.ID()
+		if !ok {
+			return nil, false, nil
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), true, nil
+}
+
 // anyMap stands for a map that need not be open.
 type anyMap struct{}
 
