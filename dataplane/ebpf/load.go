@@ -298,16 +298,7 @@ func (d *Dataplane) loadProgram(p Program, n Node) (*pinned.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The verifier takes a second for a large program: what is pinned already has passed it.
-	if now, err := pinned.Current(d.dir, p.String(), spec, d.tables); err == nil && now != nil {
-		return now, nil
-	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: d.tables})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	return pinned.Take(c, p.String()), nil
+	return pinned.Load(d.dir, p.String(), spec, d.tables)
 }
 
 // adoptProgram makes a loaded program the one that runs wherever p is attached. A

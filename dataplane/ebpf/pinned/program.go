@@ -30,11 +30,6 @@ type Program struct {
 	constants *ebpf.Map // nil: it has none, or they are not known
 }
 
-// Take takes a program out of a collection, with its constants if it has some.
-func Take(c *ebpf.Collection, name string) *Program {
-	return &Program{c.DetachProgram(name), c.DetachMap(constantsSection)}
-}
-
 // Close lets go of both. Nil has nothing.
 func (p *Program) Close() {
 	if p == nil {
@@ -211,19 +206,32 @@ func (p *Program) IsBuiltFrom(spec *ebpf.ProgramSpec) (bool, error) {
 	return spec.Instructions.Marshal(io.Discard, spec.ByteOrder) == nil && spec.Compatible(loaded) == nil, nil
 }
 
-// Current opens the pinned program if loading spec with these maps would make the same one: equal
-// instructions, maps and constants. Otherwise it returns nil.
-func Current(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Program, error) {
+// Load loads a program with these maps, and its constants if it has some. A pinned program that is the
+// same is opened instead: the verifier takes a second for a large one, and has passed it.
+func Load(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Program, error) {
+	if p := current(dir, name, spec, maps); p != nil {
+		return p, nil
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return &Program{c.DetachProgram(name), c.DetachMap(constantsSection)}, nil
+}
+
+// current opens the pinned program if loading spec with these maps would make the same one: equal
+// instructions, maps and constants. Otherwise it returns nil, also if that cannot be told.
+func current(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) *Program {
 	p, err := Open(dir, name)
 	if err != nil || p == nil {
-		return nil, err
+		return nil
 	}
-	same, err := p.isOf(spec, name, maps)
-	if err != nil || !same {
+	if same, err := p.isOf(spec, name, maps); err != nil || !same {
 		p.Close()
-		return nil, err
+		return nil
 	}
-	return p, nil
+	return p
 }
 
 func (p *Program) isOf(spec *ebpf.CollectionSpec, name string, maps map[string]*ebpf.Map) (bool, error) {

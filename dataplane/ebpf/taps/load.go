@@ -164,13 +164,10 @@ func (t *Taps) load(specs map[string]*ebpf.MapSpec, staleAfter time.Duration) (t
 	}
 	programs := map[string]*pinned.Program{}
 	for _, name := range []string{tapIn, proxyIn} {
-		c, err := ebpf.NewCollectionWithOptions(objects[name], ebpf.CollectionOptions{MapReplacements: t.maps})
-		if err != nil {
+		if programs[name], err = pinned.Load(t.dir, name, objects[name], t.maps); err != nil {
 			programs[tapIn].Close()
 			return nil, nil, fmt.Errorf("load program %s: %w", name, err)
 		}
-		programs[name] = pinned.Take(c, name)
-		c.Close()
 	}
 	return programs[tapIn], programs[proxyIn], nil
 }
