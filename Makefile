@@ -6,8 +6,6 @@ SHELL        := /bin/sh
 SLUICE_CACHE ?= $(CURDIR)/.cache
 export SLUICE_CACHE
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X main.version=$(VERSION)
 PROGRAMS := sluiced sluicectl sluice-lab
 
 .PHONY: all deps deps-lab generate build lint generated test test-vm test-nightly bench bench-vm demo demo-down clean
@@ -27,11 +25,7 @@ generate:
 	go generate ./...
 
 build:
-	@mkdir -p bin
-	@for p in $(PROGRAMS); do \
-	  echo "go build bin/$$p"; \
-	  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/$$p ./cmd/$$p || exit 1; \
-	done
+	tools/build.sh $(PROGRAMS)
 
 lint:
 	@tools/lint.sh

@@ -16,7 +16,7 @@ import (
 // TestAdvertisedRoutes: OVN 25.03 says itself what of a router is to be known, and
 // Sluice takes it from there. Only red's gateway port names a VNI.
 func TestAdvertisedRoutes(t *testing.T) {
-	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{ProgramsA: programs(t, "trixie")}))}
+	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{ProgramsA: ovnOf(t, "trixie")}))}
 	w.set("a", lab.InterfaceSwitchPort("red", "net"), "vni", "")
 	w.start("evpn:\n  dynamicRouting: on\n  learnedRoutes: on\n")
 	w.announced("a1", vniRed, "172.24.0.11/32")

@@ -4,7 +4,7 @@ package evpn_test
 
 import (
 	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/lab/labtest"
+	"github.com/ovn-sluice/sluice/test/programs"
 )
 
 // The tests run on this machine, whose kernel may lack Open vSwitch and VRF.
@@ -15,4 +15,4 @@ var plainParams = lab.EVPNParams{}
 const answerIn = "10"
 
 // makePrograms builds the programs under test.
-func makePrograms(dir string) error { return labtest.BuildPrograms(dir, "sluiced", "sluicectl") }
+func makePrograms(dir string) error { return programs.LinkInto(dir, "sluiced", "sluicectl") }

@@ -9,8 +9,8 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
-// programs unpacks OVN and Open vSwitch of a Debian release, once.
-func programs(t *testing.T, release string) string {
+// ovnOf unpacks OVN and Open vSwitch of a Debian release, once.
+func ovnOf(t *testing.T, release string) string {
 	t.Helper()
 	var errs strings.Builder
 	cmd := exec.CommandContext(t.Context(), "../../tools/ovn.sh", release)
@@ -26,7 +26,7 @@ func programs(t *testing.T, release string) string {
 // cloud B is this machine's.
 func TestOVN2503(t *testing.T) {
 	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{
-		ProgramsA: programs(t, "trixie"), CentralA: lab.Central{TLS: true, RBAC: true},
+		ProgramsA: ovnOf(t, "trixie"), CentralA: lab.Central{TLS: true, RBAC: true},
 	}))}
 	if out := w.exec("a1", "ovs-appctl", "-t", "ovn-controller", "version"); !strings.Contains(out, "25.03") {
 		t.Fatalf("cloud A runs %s", out)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/programs"
 )
 
 // cli is the command, as a user runs it: each call is a process of its own.
@@ -26,10 +27,11 @@ type cli struct {
 // newCLI builds the command for a lab that is taken down after the test.
 func newCLI(t *testing.T, prefix string) cli {
 	t.Helper()
-	c := cli{t, filepath.Join(t.TempDir(), "sluice-lab"), lab.Options{Name: fmt.Sprintf("%s%d", prefix, os.Getpid()), Dir: shortDir(t)}}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", c.bin, "../../cmd/sluice-lab").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	dir := t.TempDir()
+	if err := programs.LinkInto(dir, "sluice-lab"); err != nil {
+		t.Fatal(err)
 	}
+	c := cli{t, filepath.Join(dir, "sluice-lab"), lab.Options{Name: fmt.Sprintf("%s%d", prefix, os.Getpid()), Dir: shortDir(t)}}
 	t.Cleanup(func() { c.must("down") })
 	return c
 }

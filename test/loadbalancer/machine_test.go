@@ -4,7 +4,7 @@ package loadbalancer_test
 
 import (
 	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/lab/labtest"
+	"github.com/ovn-sluice/sluice/test/programs"
 )
 
 // The tests run on this machine, whose kernel may lack Open vSwitch.
@@ -18,5 +18,5 @@ const (
 
 // makePrograms builds the programs under test.
 func makePrograms(dir string) error {
-	return labtest.BuildPrograms(dir, "sluiced", "sluicectl", "sluice-lab")
+	return programs.LinkInto(dir, "sluiced", "sluicectl", "sluice-lab")
 }

@@ -41,6 +41,18 @@ func TestAgainUnderLoad(t *testing.T) {
 	}
 }
 
+const otherVersion = "another build"
+
+// buildOther builds sluiced of another version. What it is made of is that of the one under test.
+func buildOther(to string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X 'main.version="+otherVersion+"'", "-o", to, "../../cmd/sluiced")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build sluiced: %w: %s", err, out)
+	}
+	return nil
+}
+
 // What is installed in its place is what it becomes, with the configuration as it is then.
 // What cannot be started, or does not take the configuration, it does not become.
 func TestOtherBuildAndConfiguration(t *testing.T) {
@@ -56,12 +68,12 @@ func TestOtherBuildAndConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	replace(func(path string) error { return build(path, "v2") })
-	if s, err := p.status(); err != nil || s.Version != "v1" {
+	replace(buildOther)
+	if s, err := p.status(); err != nil || s.Version == otherVersion {
 		t.Errorf("before: %+v %v", s, err)
 	}
 	p.again(syscall.SIGHUP)
-	if s, err := p.status(); err != nil || s.Version != "v2" {
+	if s, err := p.status(); err != nil || s.Version != otherVersion {
 		t.Errorf("after: %+v %v", s, err)
 	}
 	stays := func(what, says string) {

@@ -31,6 +31,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/test/programs"
 )
 
 // program is the sluiced that was built for the tests.
@@ -44,21 +45,13 @@ func TestMain(m *testing.M) {
 	}
 	program = filepath.Join(dir, "sluiced")
 	code := 1
-	if err := build(program, "v1"); err != nil {
+	if err := programs.LinkInto(dir, "sluiced"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
 	}
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
-}
-
-func build(to, version string) error {
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.version="+version, "-o", to, "../../cmd/sluiced").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("building sluiced: %w: %s", err, out)
-	}
-	return nil
 }
 
 // world is what a proxy is run in.

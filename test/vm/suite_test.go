@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ovn-sluice/sluice/test/programs"
 )
 
 // suite is the tests of a package that run in a virtual machine.
@@ -182,39 +184,50 @@ func withDeadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// built are the programs and tests that were built, for all tests.
-var built struct {
+// builds are the programs and tests that were built.
+type builds struct {
 	sync.Mutex
 	dir   string
 	files map[string]string
 }
 
+// built is for all tests.
+var built builds
+
 // binary builds the tests of the package as one static program.
 func (s suite) binary(t *testing.T) string {
 	t.Helper()
-	return build(t, "tests of "+s.pkg+" "+s.tag, "test", "-c", "-tags", s.tag, s.pkg)
+	return built.once(t, "tests of "+s.pkg+" "+s.tag, func(file string) *exec.Cmd {
+		cmd := exec.Command("go", "test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", file, "-tags", s.tag, s.pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+		return cmd
+	})
 }
 
-// program builds one of Sluice's programs.
+// program is one of Sluice's, without symbols: a machine reads it into its memory.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	return build(t, name, "build", "-buildvcs=false", "../../cmd/"+name)
+	return built.once(t, name, func(file string) *exec.Cmd {
+		dir, err := programs.Build(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return exec.Command("strip", "-o", file, filepath.Join(dir, name))
+	})
 }
 
-// build runs the go command, which writes one file, once.
-func build(t *testing.T, what, command string, args ...string) string {
+// once runs a command that writes one file, unless it has run.
+func (b *builds) once(t *testing.T, what string, command func(file string) *exec.Cmd) string {
 	t.Helper()
-	built.Lock()
-	defer built.Unlock()
-	if file := built.files[what]; file != "" {
+	b.Lock()
+	defer b.Unlock()
+	if file := b.files[what]; file != "" {
 		return file
 	}
-	file := filepath.Join(built.dir, strings.NewReplacer("/", "_", " ", "_").Replace(what))
-	cmd := exec.Command("go", append([]string{command, "-trimpath", "-ldflags", "-s -w", "-o", file}, args...)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	file := filepath.Join(b.dir, strings.NewReplacer("/", "_", " ", "_").Replace(what))
+	if out, err := command(file).CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", what, err, out)
 	}
-	built.files[what] = file
+	b.files[what] = file
 	return file
 }

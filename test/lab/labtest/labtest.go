@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -159,20 +158,7 @@ func Ping(t testing.TB, l *lab.Lab, node, addr string) {
 	})
 }
 
-// BuildPrograms builds programs of cmd into a directory, for a test whose package is two
-// directories below the root.
-func BuildPrograms(dir string, programs ...string) error {
-	for _, program := range programs {
-		build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, program), "../../cmd/"+program)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", program, err, out)
-		}
-	}
-	return nil
-}
-
-// LinkPrograms is BuildPrograms in a virtual machine of test/vm, which was given them.
+// LinkPrograms is programs.LinkInto in a virtual machine of test/vm, which was given them.
 func LinkPrograms(dir string, programs ...string) error {
 	for _, program := range programs {
 		if err := os.Symlink(filepath.Join("/guest/bin", program), filepath.Join(dir, program)); err != nil {
