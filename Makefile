@@ -3,12 +3,12 @@
 # All downloads of this file's targets are kept in $(SLUICE_CACHE).
 
 SHELL        := /bin/sh
-SLUICE_CACHE ?= $(CURDIR)/.cache
+SLUICE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sluice
 export SLUICE_CACHE
 
 PROGRAMS := sluiced sluicectl sluice-lab
 
-.PHONY: all deps deps-lab generate build lint generated test test-vm test-nightly bench bench-vm demo demo-down clean
+.PHONY: all deps deps-lab generate build lint generated quick test test-vm test-nightly bench bench-vm demo demo-down clean
 
 all: build
 
@@ -33,35 +33,34 @@ lint:
 generated:
 	@tools/generated.sh
 
+# What a change usually breaks, in three minutes. Needs root.
+quick: deps build
+	@go run ./tools/suite quick
+
 # Everything that has to pass before a change is taken. Needs root.
-test: deps
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory generated
-	@$(MAKE) --no-print-directory build
-	@tools/gotest.sh
+test: deps build
+	@go run ./tools/suite test
 
-# A part of that: what runs under other kernels, in virtual machines.
-test-vm: deps
-	@tools/gotest.sh ./test/vm
+# A part of that: what runs under another kernel, in a virtual machine.
+test-vm: deps build
+	@go run ./tools/suite test ./test/vm
 
-# The same, longer: more random restarts, fuzzing, other kernels in VMs. With PACKAGES
-# it is a part of it: make test-nightly PACKAGES=./test/vm, or PACKAGES=fuzz.
-test-nightly:
-	@tools/deps.sh nightly
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory generated
-	@$(MAKE) --no-print-directory build
-	@[ "$(PACKAGES)" = fuzz ] || SLUICE_NIGHTLY=1 tools/gotest.sh -count=1 -timeout 4h $(PACKAGES)
+# Everything there is, and longer: random seeds, fuzzing, all kernels. With PACKAGES it is a part
+# of it: make test-nightly PACKAGES=./test/vm, or PACKAGES=fuzz.
+test-nightly: deps build
+	@[ "$(PACKAGES)" = fuzz ] || go run ./tools/suite nightly $(PACKAGES)
 	@[ -n "$(filter-out fuzz,$(PACKAGES))" ] || tools/fuzz.sh
 
 # Side-by-side measurements; also writes build/bench.json.
-bench: deps-lab build
+# PARTS names some of them, as in make bench PARTS=forwarding.
+bench:
+	@tools/deps.sh bench
+	@$(MAKE) --no-print-directory build
 	@mkdir -p build
-	go run ./test/bench -out build/bench.json
+	go run ./test/bench $(if $(PARTS),-parts $(PARTS)) -out build/bench.json
 
 # Those of them that need Open vSwitch's kernel datapath, in virtual machines.
-bench-vm:
-	@tools/deps.sh test
+bench-vm: deps
 	go test -count=1 -timeout 3h -tags bench -run TestBench -v ./test/vm
 
 # Two clouds, a route reflector and sluiced in each; stays up.

@@ -5,7 +5,7 @@
 #
 #   tools/cloudinit.sh bookworm|trixie
 #
-# It is kept in ${SLUICE_CACHE:-.cache}/cloud-init under the hash of this recipe, and
+# It is kept in $SLUICE_CACHE/cloud-init under the hash of this recipe, and
 # made anew when the recipe changes. cloud-init is not installed on the machine itself:
 # there it would take part in the next boot.
 set -eu

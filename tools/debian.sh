@@ -8,7 +8,7 @@
 #   debian_unpack                 unpacks $archives into $new
 #   debian_keep                   $new is complete; prints the path it has from now on
 #
-# The directory is ${SLUICE_CACHE:-.cache}/KIND/RELEASE/NAME. It is made once;
+# The directory is $SLUICE_CACHE/KIND/RELEASE/NAME. It is made once;
 # remove it to have newer packages. Nothing is installed.
 # shellcheck shell=sh
 set -eu
@@ -20,7 +20,7 @@ debian_begin() {
   *) echo "usage: $0 bookworm|trixie" >&2; exit 2 ;;
   esac
   root=$(cd "$(dirname "$0")/.." && pwd)
-  cache=${SLUICE_CACHE:-$root/.cache}
+  cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
   case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
   dir=$cache/$1/$suite
   kept=$dir/$2

@@ -1,53 +1,41 @@
 #!/bin/sh
 # Installs what building and testing needs on Debian, if something is missing.
 #
-#   tools/deps.sh [build|lab|test|nightly]     (default: test; each includes the one before)
+#   tools/deps.sh [lab|bench|test]     (default: test; each includes the one before)
 #
-# Packages are downloaded into ${SLUICE_CACHE:-.cache}/apt, the kernels that tests
-# boot into ${SLUICE_CACHE:-.cache}/kernel, and root disks for them are made in
-# ${SLUICE_CACHE:-.cache}/image, as is a root directory with cloud-init in
-# ${SLUICE_CACHE:-.cache}/cloud-init. Services that come with the packages are not
-# started: the tests run their own processes.
+# Packages are downloaded into $SLUICE_CACHE/apt. Services that come with them are not started: the
+# tests run their own processes. Kernels and root disks for virtual machines are made by the tests
+# that boot them: tools/kernel.sh, tools/image.sh.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache=${SLUICE_CACHE:-$root/.cache}
+cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
 case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 
-build="git make gcc libc6-dev clang-19 llvm-19 libbpf-dev bpftool ca-certificates"
-lab="openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr gobgpd
-  iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl jq tshark iperf3 haproxy"
+lab="git make ca-certificates openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr
+  iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl"
+bench="gobgpd haproxy"
+race="gcc libc6-dev"
+generators="clang-19 llvm-19 libbpf-dev"
 checks="prometheus" # promtool
 vm="qemu-system-x86 busybox-static kmod xz-utils mmdebstrap e2fsprogs"
 services="openvswitch-switch ovs-vswitchd ovsdb-server ovn-central ovn-host ovn-controller
   ovn-northd ovn-ovsdb-server-nb ovn-ovsdb-server-sb frr gobgpd haproxy prometheus"
 
 case ${1:-test} in
-build) want=$build ;;
-lab) want="$build $lab" ;;
-test | nightly) want="$build $lab $vm $checks" ;;
-*) echo "usage: $0 [build|lab|test|nightly]" >&2; exit 2 ;;
+lab) want=$lab ;;
+bench) want="$lab $bench" ;;
+test) want="$lab $bench $race $generators $checks $vm" ;;
+*) echo "usage: $0 [lab|bench|test]" >&2; exit 2 ;;
 esac
 
 command -v go >/dev/null || { echo "Go is missing; install the version that go.mod names from https://go.dev/dl" >&2; exit 1; }
-
-machines() {
-  case $1 in test | nightly) ;; *) return ;; esac
-  for suite in bookworm trixie; do
-    "$root/tools/kernel.sh" $suite >/dev/null
-    "$root/tools/image.sh" $suite >/dev/null
-  done
-  "$root/tools/cloudinit.sh" trixie >/dev/null
-}
 
 missing=
 for p in $want; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
 done
-if [ -z "$missing" ]; then
-  machines "${1:-test}"
-  exit
-fi
+[ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" != 0 ]; then
   echo "missing packages; as root: apt-get install$missing" >&2
@@ -87,4 +75,3 @@ for s in $services; do
     systemctl -q disable --now "$s" 2>/dev/null || echo "note: $s could not be stopped; a lab may find its ports taken" >&2
   fi
 done
-machines "${1:-test}"

@@ -5,7 +5,7 @@
 #
 #   tools/image.sh bookworm|trixie
 #
-# It is kept in ${SLUICE_CACHE:-.cache}/image under the hash of this recipe, and
+# It is kept in $SLUICE_CACHE/image under the hash of this recipe, and
 # made anew when the recipe changes. It has no kernel: see tools/kernel.sh.
 set -eu
 . "$(dirname "$0")/debian.sh"

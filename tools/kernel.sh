@@ -4,7 +4,7 @@
 #
 #   tools/kernel.sh bookworm|trixie
 #
-# It is kept in ${SLUICE_CACHE:-.cache}/kernel and downloaded once; remove the
+# It is kept in $SLUICE_CACHE/kernel and downloaded once; remove the
 # directory to have a newer one. Nothing is installed.
 set -eu
 . "$(dirname "$0")/debian.sh"

@@ -213,7 +213,7 @@ func (u *upgrade) layoutChange(before string) string {
 	return "new " + out
 }
 
-// recordUpgrade writes a line that tools/gotest.sh shows in the end: what was
+// recordUpgrade writes a line that tools/suite shows in the end: what was
 // compared matters when all is well, too.
 func (u *upgrade) recordUpgrade(line string) {
 	u.Helper()

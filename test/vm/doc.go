@@ -23,7 +23,7 @@
 // printed with the versions. A machine with its lab up is not kept for the next run: most
 // of a machine's time goes to the programs under test, which every change replaces.
 //
-// All that is downloaded or made of downloads is below ${SLUICE_CACHE:-.cache}; with
+// All that is downloaded or made of downloads is below $SLUICE_CACHE; with
 // that full nothing needs the network. A run writes below build/vm, in a directory of its
 // own that goes with it; what is left of one that was killed goes with the next run.
 // What is missing (QEMU, a kernel, a module, a root disk) fails the test.

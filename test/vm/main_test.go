@@ -13,7 +13,7 @@ import (
 )
 
 // reportFile is what a run says beside its result: versions, statistics, and what
-// it left out. tools/gotest.sh prints it.
+// it left out. tools/suite prints it.
 var reportFile = filepath.Join("..", "..", "build", "vm.txt")
 
 // workDir holds a directory for each run, by its process, with all that it writes.

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+const module = "github.com/ovn-sluice/sluice"
+
+// part is one command: a test run of some packages, or a check.
+type part struct {
+	name     string
+	command  []string // of a check; nil: go test
+	packages []string
+	// run and skip name tests as of go test -run and -skip: "TestX" or "TestX/part".
+	run, skip []string
+	race      bool
+	cached    bool // go's test cache may answer
+	env       []string
+	byPath    string // why it runs, of a part that only a changed path needs
+}
+
+// A lane is parts one after the other. The lanes of a stage run side by side.
+type (
+	lane  []part
+	stage []lane
+)
+
+// Packages of labs. Nothing runs beside evpn, which counts packets.
+const (
+	evpn         = "./test/evpn"
+	loadbalancer = "./test/loadbalancer"
+	metadata     = "./test/metadata"
+	machine      = "./test/vm"
+	cloudInit    = "./test/cloudinit" // by path alone
+)
+
+var (
+	labs = []string{evpn, loadbalancer, metadata, machine}
+	// raceless run all that they test in other processes or in the kernel.
+	raceless = append(slices.Clone(labs), "./test/bpf")
+)
+
+var (
+	lint      = part{name: "lint", command: []string{"tools/lint.sh"}}
+	generated = part{name: "generated", command: []string{"tools/generated.sh"}}
+)
+
+// plan gives the stages of a run, in order.
+func plan(tier string, packages []string, paths changed) ([]stage, error) {
+	all, uncached, err := listPackages()
+	if err != nil {
+		return nil, err
+	}
+	var stages []stage
+	switch tier {
+	case "quick":
+		stages = quick(all, uncached)
+	case "test":
+		stages = append(daily(all, uncached, paths), byPath(paths)...)
+	case "nightly":
+		stages = nightly(all)
+	}
+	if len(packages) > 0 {
+		stages = only(stages, packages)
+	}
+	return stages, nil
+}
+
+func quick(all, uncached []string) []stage {
+	return []stage{
+		{{lint, units(without(all, uncached), part{cached: true})},
+			{{name: "programs", packages: []string{"./test/bpf"}, run: []string{"TestRows", "TestBalance", "TestClients", "TestTapIn"}}}},
+		{{{name: "cloud", packages: []string{evpn}, run: []string{"TestPingOfEverySize", "TestVNIChange", "TestVMComesMovesAndGoes", "TestSwitchRestarts/a1"}}}},
+	}
+}
+
+func daily(all, uncached []string, paths changed) []stage {
+	pure, starts := units(without(all, uncached), part{cached: true, race: true}), units(uncached, part{race: true})
+	starts.name = "units that start programs"
+	small := part{name: "small labs", packages: without(labsOf(all), whole([]string{cloudInit})), race: true}
+	programs := part{name: "programs", packages: []string{"./test/bpf"}}
+	return []stage{
+		{
+			{dailyOf(machine, paths)},
+			{lint, generated, pure, starts, programs, small},
+		},
+		{{dailyOf(evpn, paths)}},
+		{{dailyOf(loadbalancer, paths)}, {dailyOf(metadata, paths)}},
+	}
+}
+
+// nightlyEnv tells tests that they have the night.
+const nightlyEnv = "SLUICE_NIGHTLY=1"
+
+func nightly(all []string) []stage {
+	env := []string{nightlyEnv}
+	lab := func(pkg string) lane { return lane{{name: pkg, packages: []string{pkg}, race: true, env: env}} }
+	rest := part{name: "units and small labs", packages: without(all, whole(labs)), race: true, env: env}
+	return []stage{
+		{{lint, generated, rest}}, {lab(evpn)}, {lab(loadbalancer)}, {lab(metadata)}, {lab(machine)},
+	}
+}
+
+// units are the packages outside test/.
+func units(packages []string, p part) part {
+	p.name = "units"
+	p.packages = slices.DeleteFunc(slices.Clone(packages), isLab)
+	return p
+}
+
+func isLab(pkg string) bool { return strings.HasPrefix(pkg, module+"/test/") }
+
+// labsOf are the packages below test/ that have no part of their own.
+func labsOf(all []string) []string {
+	return slices.DeleteFunc(without(all, whole(raceless)), func(p string) bool { return !isLab(p) })
+}
+
+// dailyOf is a package without what waits for the night, or runs by a changed path.
+func dailyOf(pkg string, paths changed) part {
+	p := part{name: pkg, packages: []string{pkg}}
+	for _, l := range later {
+		if l.pkg == pkg && (len(l.env) == 0 || paths.touches(l.paths) != "") {
+			p.skip = append(p.skip, l.tests...)
+		}
+	}
+	return p
+}
+
+// byPath gives the tests that wait for the night, of which a change wants some now.
+func byPath(paths changed) []stage {
+	var machines, others, alone lane
+	for _, l := range later {
+		why := paths.touches(l.paths)
+		if why == "" {
+			continue
+		}
+		p := part{name: l.pkg, packages: []string{l.pkg}, run: l.tests, env: l.env, byPath: why}
+		switch l.pkg {
+		case machine:
+			machines = append(machines, p)
+		case evpn:
+			alone = append(alone, p)
+		default:
+			others = append(others, p)
+		}
+	}
+	return []stage{{merge(machines), merge(others)}, {merge(alone)}}
+}
+
+// merge makes one part of those of a package with the same environment: each builds and links anew.
+func merge(l lane) lane {
+	var out lane
+	for _, p := range l {
+		i := slices.IndexFunc(out, func(o part) bool { return o.name == p.name && slices.Equal(o.env, p.env) })
+		if i < 0 {
+			out = append(out, p)
+			continue
+		}
+		out[i].run = append(slices.Clone(out[i].run), p.run...)
+		if !strings.Contains(out[i].byPath, p.byPath) {
+			out[i].byPath += ", " + p.byPath
+		}
+	}
+	return out
+}
+
+// only keeps the packages that were asked for, and no check.
+func only(stages []stage, packages []string) []stage {
+	want := whole(packages)
+	var out []stage
+	for _, s := range stages {
+		var lanes stage
+		for _, l := range s {
+			var parts lane
+			for _, p := range l {
+				p.packages = slices.DeleteFunc(whole(p.packages), func(pkg string) bool { return !slices.Contains(want, pkg) })
+				if len(p.packages) > 0 {
+					parts = append(parts, p)
+				}
+			}
+			lanes = append(lanes, parts)
+		}
+		out = append(out, lanes)
+	}
+	return out
+}
+
+func without(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(p string) bool { return slices.Contains(some, p) })
+}
+
+// whole gives packages their import paths.
+func whole(packages []string) []string {
+	out := make([]string, len(packages))
+	for i, p := range packages {
+		out[i] = strings.Replace(p, "./", module+"/", 1)
+	}
+	return out
+}
+
+// listPackages gives the packages that have tests, and those of them that start programs, whose
+// results go's test cache must not give.
+func listPackages() (all, uncached []string, err error) {
+	out, err := exec.Command("go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...").Output()
+	if err != nil {
+		return nil, nil, fmt.Errorf("list packages: %w", err)
+	}
+	all = strings.Fields(string(out))
+	if out, err = exec.Command("go", "run", "./tools/uncached").Output(); err != nil {
+		return nil, nil, fmt.Errorf("list packages that start programs: %w", err)
+	}
+	return all, strings.Fields(string(out)), nil
+}

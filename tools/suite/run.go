@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// runner runs stages and keeps what they said.
+type runner struct {
+	out io.Writer
+	log *os.File
+
+	mu      sync.Mutex // of what follows, and of out and log
+	results []result
+	seeds   []string
+	began   time.Time
+}
+
+// result is how a package, or a check, has ended.
+type result struct {
+	part   part
+	pkg    string
+	failed bool
+	cached bool
+	took   time.Duration
+}
+
+func newRunner(out io.Writer) (*runner, error) {
+	if err := os.MkdirAll("build", 0o755); err != nil {
+		return nil, err
+	}
+	for _, report := range reports {
+		if err := os.Remove(report.file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	log, err := os.Create(filepath.Join("build", "test.log"))
+	return &runner{out: out, log: log, began: time.Now()}, err
+}
+
+// run runs all stages, whatever the first ones say.
+func (r *runner) run(ctx context.Context, stages []stage) error {
+	defer r.log.Close()
+	for _, s := range stages {
+		var lanes sync.WaitGroup
+		for _, l := range s {
+			lanes.Go(func() {
+				for _, p := range l {
+					if ctx.Err() == nil && (len(p.command) > 0 || len(p.packages) > 0) {
+						r.part(ctx, p)
+					}
+				}
+			})
+		}
+		lanes.Wait()
+	}
+	return r.summary(ctx)
+}
+
+func (r *runner) part(ctx context.Context, p part) {
+	begin := time.Now()
+	var failed bool
+	if len(p.command) > 0 {
+		failed = r.check(ctx, p)
+	} else {
+		failed = r.test(ctx, p)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	state := "passed"
+	if failed {
+		state = "FAILED"
+	}
+	fmt.Fprintf(r.out, "== %s %s after %d s\n", p.name, state, int(time.Since(begin).Seconds()))
+	if failed || len(p.command) > 0 {
+		r.results = append(r.results, result{part: p, failed: failed, took: time.Since(begin)})
+	}
+}
+
+// command is one that ends with its context, and all that it started.
+func command(ctx context.Context, argv ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	return cmd
+}
+
+func (r *runner) check(ctx context.Context, p part) (failed bool) {
+	out, err := command(ctx, p.command...).CombinedOutput()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.log, "== %s\n%s", p.name, out)
+	if err != nil {
+		fmt.Fprintf(r.out, "%s%s: %v\n", out, p.name, err)
+	}
+	return err != nil
+}
+
+// event is a line of go test -json (go doc test2json).
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+	Elapsed float64 // seconds
+}
+
+func (r *runner) test(ctx context.Context, p part) (failed bool) {
+	cmd := command(ctx, append([]string{"go"}, p.args()...)...)
+	cmd.Env = append(os.Environ(), p.env...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	events, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		r.read(p, events)
+		err = cmd.Wait()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errs.Len() > 0 {
+		fmt.Fprintf(io.MultiWriter(r.out, r.log), "%s", errs.Bytes())
+	}
+	return err != nil
+}
+
+// args are those of the go command.
+func (p part) args() []string {
+	// vet is a part of the lint, and symbols are the debugger's.
+	timeout := "1h"
+	if slices.Contains(p.env, nightlyEnv) {
+		timeout = "4h"
+	}
+	args := []string{"test", "-json", "-vet=off", "-ldflags=-w", "-p", "2", "-timeout", timeout}
+	if p.race {
+		args = append(args, "-race")
+	}
+	if !p.cached {
+		args = append(args, "-count=1")
+	}
+	if len(p.run) > 0 {
+		args = append(args, "-run", pattern(p.run))
+	}
+	if len(p.skip) > 0 {
+		args = append(args, "-skip", pattern(p.skip))
+	}
+	return append(args, p.packages...)
+}
+
+// pattern is that of go test -run for tests by their names.
+func pattern(tests []string) string {
+	out := make([]string, len(tests))
+	for i, t := range tests {
+		out[i] = "^" + strings.ReplaceAll(t, "/", "$/^") + "$"
+	}
+	return strings.Join(out, "|")
+}
+
+// read takes the events of go test: the log gets all, the output what failed tests said.
+func (r *runner) read(p part, from io.Reader) {
+	said := map[string]*strings.Builder{} // of tests that have not ended, by package and test
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			e = event{Action: "output", Output: lines.Text() + "\n"}
+		}
+		r.take(p, e, said)
+	}
+}
+
+func (r *runner) take(p part, e event, said map[string]*strings.Builder) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(io.MultiWriter(r.out, r.log), e.Output)
+	case "output":
+		fmt.Fprint(r.log, e.Output)
+		if said[key] == nil {
+			said[key] = &strings.Builder{}
+		}
+		said[key].WriteString(e.Output)
+		r.noteSeed(e)
+	case "pass", "skip", "fail":
+		if text := said[key]; e.Action == "fail" && text != nil {
+			fmt.Fprintf(r.out, "-- %s\n%s", cmp.Or(e.Test, e.Package), text)
+		}
+		if e.Test == "" {
+			text := said[key]
+			r.results = append(r.results, result{part: p, pkg: e.Package, failed: e.Action == "fail",
+				cached: text != nil && strings.Contains(text.String(), "(cached)"), took: time.Duration(e.Elapsed * float64(time.Second))})
+		}
+		delete(said, key)
+	}
+}
+
+// noteSeed keeps what a test says about its random numbers: "seed N".
+func (r *runner) noteSeed(e event) {
+	if i := strings.Index(e.Output, ": seed "); i >= 0 && e.Test != "" {
+		r.seeds = append(r.seeds, fmt.Sprintf("%s %s:%s", strings.TrimPrefix(e.Package, module+"/"), e.Test, strings.TrimSpace(e.Output[i+1:])))
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// reports are files that tests write beside their result.
+var reports = []struct{ title, file string }{
+	{"virtual machines", "build/vm.txt"},
+	{"upgrade of a running sluiced", "build/upgrade.txt"},
+}
+
+// summary prints how all has ended, as go test does: a line for each package.
+func (r *runner) summary(ctx context.Context) error {
+	fmt.Fprintf(r.out, "\n== summary, %d s ==\n", int(time.Since(r.began).Seconds()))
+	for _, s := range r.seeds {
+		fmt.Fprintln(r.out, s)
+	}
+	for _, report := range reports {
+		if text, err := os.ReadFile(report.file); err == nil && len(text) > 0 {
+			fmt.Fprintf(r.out, "\n== %s ==\n%s\n", report.title, text)
+		}
+	}
+	failed := r.lines("", func(x result) bool { return x.part.byPath == "" })
+	if r.lines("\n== only since a path has changed ==\n", func(x result) bool { return x.part.byPath != "" }) {
+		failed = true
+	}
+	fmt.Fprintf(r.out, "\nthe cache has %s\n", cacheSize())
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if failed {
+		return errors.New("FAIL (the whole output: build/test.log)")
+	}
+	fmt.Fprintln(r.out, "PASS")
+	return nil
+}
+
+// lines prints a line for each result.
+func (r *runner) lines(title string, which func(result) bool) (failed bool) {
+	for _, x := range r.results {
+		if !which(x) {
+			continue
+		}
+		fmt.Fprint(r.out, title)
+		title = ""
+		word, took, more := "ok  ", fmt.Sprintf("%.3fs", x.took.Seconds()), ""
+		if x.failed {
+			word, failed = "FAIL", true
+		}
+		if x.cached {
+			took = "(cached)"
+		}
+		if x.part.byPath != "" {
+			more = "\t" + strings.Join(x.part.run, ", ")
+		}
+		name := x.pkg
+		if name == "" {
+			name = x.part.name
+		}
+		fmt.Fprintf(r.out, "%s\t%s\t%s%s\n", word, name, took, more)
+	}
+	return failed
+}
+
+// cacheSize says how large the directory of downloads and of what is made of them is.
+func cacheSize() string {
+	dir := os.Getenv("SLUICE_CACHE")
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "no directory: " + err.Error()
+		}
+		dir = filepath.Join(user, "sluice")
+	}
+	out, err := exec.Command("du", "-sh", dir).Output()
+	if err != nil {
+		return fmt.Sprintf("no size: du %s: %v", dir, err)
+	}
+	size, _, _ := strings.Cut(string(out), "\t")
+	return size + " in " + dir
+}
