@@ -182,5 +182,7 @@ func checkCall(pos token.Position, sel *ast.SelectorExpr, test bool, rel string,
 		r.problem(pos, "%s.%s: a test that cannot run fails", x.Name, name)
 	case x.Name == "slog" && !strings.HasPrefix(rel, "cmd/") && slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log", "Default", "SetDefault"}, name):
 		r.problem(pos, "slog.%s uses the global logger; take a *slog.Logger", name)
+	case (x.Name == "os" || x.Name == "syscall" || x.Name == "unix") && (name == "StartProcess" || name == "ForkExec"):
+		r.problem(pos, "%s.%s: start programs by os/exec, from which tools/uncached knows who does", x.Name, name)
 	}
 }

@@ -47,6 +47,7 @@ func TestFileRules(t *testing.T) {
 		"skip":      {"pkg/a/a_test.go", "package a\nfunc TestX(t *testing.T) {\n\tt.Skip()\n}\n", "pkg/a/a_test.go:3: t.Skip"},
 		"fuzz skip": {"pkg/a/a_test.go", "package a\nfunc FuzzX(f *testing.F) {\n\tf.Fuzz(func(t *testing.T) { t.Skip() })\n}\n", ""},
 		"global":    {"pkg/a/a.go", "// Package a is.\npackage a\nfunc x() { slog.Info(\"x\") }\n", "slog.Info uses the global"},
+		"start":     {"pkg/a/a.go", "// Package a is.\npackage a\nfunc x() { os.StartProcess(\"x\", nil, nil) }\n", "start programs by os/exec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()

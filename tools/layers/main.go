@@ -1,6 +1,6 @@
 // Command layers checks the rules of this repository that a compiler does not:
 // who may import whom, which package alone knows a library, no skipped tests, no
-// notes to oneself, a comment for every package. Long files and functions are
+// program started past os/exec, no notes to oneself, a comment for every package. Long files and functions are
 // reported and do not fail.
 //
 //	layers [DIRECTORY]
