@@ -2,6 +2,7 @@ package vm_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ var suites = []suite{
 	{
 		pkg: "../bpf", setup: "mkdir -p /deploy/systemd && cp sluiced.service /deploy/systemd\n",
 		files: map[string]string{"sluiced.service": "../../deploy/systemd/sluiced.service"}, // a test reads it where the repository has it
-		every: []string{"TestRows", "TestBalance", "TestClients", "TestKernelPathRows", "TestDefaultVRF", "TestDevices/^auto$", "TestTapIn", "TestProxyIn", "TestMetadataDevices/^auto$"},
+		every: []string{verifierTest, "TestRows", "TestBalance", "TestClients", "TestKernelPathRows", "TestDefaultVRF", "TestDevices/^auto$", "TestTapIn", "TestProxyIn", "TestMetadataDevices/^auto$"},
 	},
 	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},
@@ -134,6 +135,9 @@ func TestMatrix(t *testing.T) {
 		r.checkVersions(t, k, out)
 		for _, s := range now {
 			t.Run(s.name(), func(t *testing.T) { s.check(t, out) })
+			if slices.Contains(s.chosen, verifierTest) {
+				t.Run("verifier", func(t *testing.T) { compare(t, verifiedBy(t, r.kernel, out)) })
+			}
 		}
 	})
 }

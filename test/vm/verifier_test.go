@@ -34,54 +34,63 @@ type effort [3]int
 
 var effortNames = [3]string{"instructions", "states", "states at one time"}
 
-// TestVerifier loads every program under every kernel of the matrix and under
-// this one, prints what that cost the verifier, and fails where it grew.
+// verifierTest is that of test/bpf which loads every program and prints what that cost the verifier.
+const verifierTest = "TestVerifier"
+
+// TestVerifier fails where the verifier of this kernel works harder for a program than recorded. TestMatrix
+// does so for the kernels of its machines; SLUICE_RECORD boots them here, and records all.
 func TestVerifier(t *testing.T) {
-	recorded, err := readRecord()
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := suite{pkg: "../bpf"}
-	now := map[verified]effort{}
-	var mu sync.Mutex
-	check := func(t *testing.T, kernel, out string) {
-		t.Helper()
-		mu.Lock()
-		defer mu.Unlock()
-		found := parseVerified(kernel, out)
-		if len(found) == 0 {
-			t.Errorf("no statistics:\n%s", out)
-		}
-		maps.Copy(now, found)
+	out, err := exec.Command(s.binary(t), "-test.v", "-test.run", "^"+verifierTest+"$").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
+	now := verifiedBy(t, thisKernel(t), string(out))
+	if os.Getenv("SLUICE_RECORD") == "" {
+		compare(t, now)
+		return
+	}
+	var mu sync.Mutex
 	t.Run("kernels", func(t *testing.T) {
 		each(t, func(t *testing.T, r row, k vm.Kernel) {
-			check(t, r.kernel, run(t, vm.Guest{
-				Kernel: k, Files: map[string]string{"bpf.test": s.binary(t)}, Script: "./bpf.test -test.v -test.run '^TestVerifier$'\n",
+			found := verifiedBy(t, r.kernel, run(t, vm.Guest{
+				Kernel: k, Files: map[string]string{"bpf.test": s.binary(t)}, Script: "./bpf.test -test.v -test.run '^" + verifierTest + "$'\n",
 			}))
-		})
-		t.Run("this", func(t *testing.T) {
-			out, err := exec.Command(s.binary(t), "-test.v", "-test.run", "^TestVerifier$").CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			check(t, thisKernel(t), string(out))
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(now, found)
 		})
 	})
 	if t.Failed() {
 		return
 	}
-	if os.Getenv("SLUICE_RECORD") != "" {
-		maps.Copy(recorded, now)
-		if err := writeRecord(recorded, now); err != nil {
-			t.Fatal(err)
-		}
+	recorded, err := readRecord()
+	if err != nil {
+		t.Fatal(err)
 	}
-	compare(t, recorded, now)
+	maps.Copy(recorded, now)
+	if err := writeRecord(recorded, now); err != nil {
+		t.Fatal(err)
+	}
 }
 
-func compare(t *testing.T, recorded, now map[verified]effort) {
+// verifiedBy reads what the programs cost a kernel's verifier.
+func verifiedBy(t *testing.T, kernel, out string) map[verified]effort {
 	t.Helper()
+	found := parseVerified(kernel, out)
+	if len(found) == 0 {
+		t.Errorf("no statistics of the verifier of %s:\n%s", kernel, out)
+	}
+	return found
+}
+
+// compare fails where the verifier works harder than recorded.
+func compare(t *testing.T, now map[verified]effort) {
+	t.Helper()
+	recorded, err := readRecord()
+	if err != nil {
+		t.Fatal(err)
+	}
 	known := map[string]bool{}
 	for v := range recorded {
 		known[v.kernel] = true
