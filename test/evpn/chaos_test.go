@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 // replay is the variable of the environment that repeats a run: SEED, or SEED:ROUNDS.
@@ -37,30 +37,28 @@ type chaos struct {
 	excused int
 }
 
+// timeVariable of the environment is how long events go on, as 2m.
+const timeVariable = "SLUICE_CHAOS_TIME"
+
 // chaosTime is how long events go on.
-func chaosTime() time.Duration {
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+func chaosTime(t *testing.T) time.Duration {
+	t.Helper()
+	if set := os.Getenv(timeVariable); set != "" {
+		d, err := time.ParseDuration(set)
+		if err != nil {
+			t.Fatalf("%s: %v", timeVariable, err)
+		}
+		return d
+	}
+	if labtest.Nightly() {
 		return 30 * time.Minute
 	}
-	return 2 * time.Minute
-}
-
-// chaosSeed is that of the last commit's files: each commit has other rounds, and one
-// that has passed has the same ones again. The nightly run has other ones each time, and
-// so has what is no checkout.
-func chaosSeed() uint64 {
-	tree, err := exec.Command("git", "-c", "safe.directory=*", "rev-parse", "HEAD^{tree}").Output()
-	if os.Getenv("SLUICE_NIGHTLY") == "" && err == nil && len(tree) > 16 {
-		if seed, err := strconv.ParseUint(string(tree[:16]), 16, 64); err == nil {
-			return seed
-		}
-	}
-	return uint64(time.Now().UnixNano())
+	return 45 * time.Second
 }
 
 func newChaos(t *testing.T) *chaos {
 	t.Helper()
-	c := &chaos{seed: chaosSeed(), flaps: map[string]int{}, read: map[string]int64{}}
+	c := &chaos{seed: labtest.Seed(t, 1), flaps: map[string]int{}, read: map[string]int64{}}
 	if s := os.Getenv(replay); s != "" {
 		seed, rounds, _ := strings.Cut(s, ":")
 		var err1, err2 error
@@ -89,14 +87,13 @@ func newChaos(t *testing.T) *chaos {
 // as after a clean start, and nothing has been left over.
 func TestChaos(t *testing.T) {
 	c := newChaos(t)
-	t.Logf("seed %d", c.seed)
 	c.world = own(t, chaosScenario(), "")
 	c.traffic = c.startTraffic(c.pairs())
 	c.settle(time.Now())
 	before := c.usage()
 	c.begin = time.Now()
 	quiet := c.begin
-	for end := time.Now().Add(chaosTime()); c.again(end); {
+	for end := time.Now().Add(chaosTime(t)); c.again(end); {
 		quiet = c.round(quiet)
 	}
 	c.blameless(quiet, time.Now(), "after the last event", nil)

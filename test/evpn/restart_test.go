@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 func (w *world) process(node, name string) *lab.Process {
@@ -54,7 +54,7 @@ func (w *world) ready(node string) {
 
 // kills is how often sluiced is killed.
 func kills() int {
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if labtest.Nightly() {
 		return 50
 	}
 	return 10
@@ -128,9 +128,7 @@ func (w *world) churn(ctx context.Context, cloud string) error {
 // killed kills sluiced so often, and waits until it is well in the end.
 func (w *world) killed(times int) {
 	w.Helper()
-	seed := uint64(time.Now().UnixNano())
-	w.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(labtest.Seed(w.T, 1), 0))
 	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
 	for i := range times {
 		nodes := [][]string{{"a1"}, {"b1"}, {"a1", "b1"}}[random.IntN(3)]

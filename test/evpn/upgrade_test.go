@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -98,7 +99,12 @@ type upgrade struct {
 func newUpgrade(t *testing.T, old release) *upgrade {
 	t.Helper()
 	u := &upgrade{world: &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}, older: old}
-	u.newer = release{binary: filepath.Join(bin, "sluiced"), version: "unknown", what: "this one"}
+	u.newer = release{binary: filepath.Join(bin, "sluiced"), what: "this one"}
+	said, err := exec.Command(u.newer.binary, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.newer.version = strings.TrimPrefix(strings.TrimSpace(string(said)), "sluiced version ")
 	for _, n := range u.chassis() {
 		if err := u.run(n, old); err != nil {
 			t.Fatal(err)

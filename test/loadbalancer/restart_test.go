@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/test/backend"
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 // away is how long what was killed stays away.
@@ -84,9 +85,7 @@ func TestComesAndGoes(t *testing.T) {
 	w.answered("c-fabric", "tcp", stays)
 	streams := w.streams("c-fabric", stays, 8)
 	theirs := w.streams("c-same", stays, 8)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(labtest.Seed(t, 1), 0))
 	vip := netip.MustParseAddr("10.99.0.42")
 	at := intent.FormatEndpoint(vip, vipHTTP)
 	list := endpoints(vip, backend.HTTPPort)

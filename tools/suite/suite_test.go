@@ -1,0 +1,121 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every test that the plan names is there: a renamed one would run no more, or run twice.
+func TestNamesOfPlan(t *testing.T) {
+	check := func(pkg string, names []string) {
+		t.Helper()
+		text := source(t, pkg)
+		for _, name := range names {
+			top, _, _ := strings.Cut(name, "/")
+			if !regexp.MustCompile(`(?m)^func ` + top + `\(`).MatchString(text) {
+				t.Errorf("%s has no test %s", pkg, top)
+			}
+		}
+	}
+	for _, l := range later {
+		check(l.pkg, l.tests)
+	}
+	for _, s := range quick(nil, nil) {
+		for _, l := range s {
+			for _, p := range l {
+				for _, pkg := range p.packages {
+					check(pkg, p.run)
+				}
+			}
+		}
+	}
+}
+
+func source(t *testing.T, pkg string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", pkg, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has no tests: %v", pkg, err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// The paths that bring a test into make test are there.
+func TestPathsOfPlan(t *testing.T) {
+	for _, l := range later {
+		for _, path := range l.paths {
+			if info, err := os.Stat(filepath.Join("../..", path)); err != nil || !info.IsDir() {
+				t.Errorf("%s: %s is no directory (%v)", l.tests, path, err)
+			}
+		}
+	}
+}
+
+// Nothing is left out but what later names: every package with tests has its place in make test.
+func TestEveryPackageRuns(t *testing.T) {
+	all := []string{module + "/pkg/config", module + "/pkg/ovsdb", module + "/test/lab", module + "/test/cloudinit"}
+	all = append(all, whole(raceless)...)
+	var run []string
+	for _, s := range append(daily(all, []string{module + "/pkg/ovsdb"}, changed{all: "test"}), byPath(changed{all: "test"})...) {
+		for _, l := range s {
+			for _, p := range l {
+				run = append(run, whole(p.packages)...)
+			}
+		}
+	}
+	for _, pkg := range all {
+		if !slices.Contains(run, pkg) {
+			t.Errorf("%s does not run", pkg)
+		}
+	}
+}
+
+func TestByPath(t *testing.T) {
+	c := changed{base: "x", files: []string{"pkg/ovsdb/session.go", "docs/lab.md"}}
+	var run []string
+	for _, s := range byPath(c) {
+		for _, l := range s {
+			for _, p := range l {
+				run = append(run, p.run...)
+			}
+		}
+	}
+	if !slices.Contains(run, "TestOVN2503") || slices.Contains(run, "TestMatrix/6.12") || slices.Contains(run, "TestChaos") {
+		t.Errorf("a change of pkg/ovsdb runs %v", run)
+	}
+	if slices.Contains(dailyOf(evpn, c).skip, "TestChaos") {
+		t.Error("TestChaos does not run at all")
+	}
+	if !slices.Contains(dailyOf(evpn, changed{all: "x"}).skip, "TestChaos") {
+		t.Error("TestChaos runs twice")
+	}
+}
+
+func TestPattern(t *testing.T) {
+	if got := pattern([]string{"TestA", "TestB/c_d"}); got != "^TestA$|^TestB$/^c_d$" {
+		t.Error(got)
+	}
+}
+
+// The page says what runs when; suite list writes the table.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/interoperation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), table()) {
+		t.Errorf("docs/interoperation.md does not have the table of go run ./tools/suite list:\n%s", table())
+	}
+}
