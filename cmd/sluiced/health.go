@@ -130,9 +130,14 @@ func sessionCondition(s ovsdb.Status, inSync bool) databaseCondition {
 		if s.LastError != nil {
 			detail += "; " + s.LastError.Error()
 		}
+		if s.Behind != "" {
+			return databaseCondition{reason: reason.Behind, detail: detail}
+		}
 		return databaseCondition{reason: reason.Disconnected, detail: detail}
 	case !inSync:
 		return databaseCondition{reason: reason.Syncing, detail: s.Endpoint}
+	case s.Behind != "":
+		return databaseCondition{ready: true, reason: reason.Older, detail: s.Endpoint + "; " + s.Behind}
 	}
 	return databaseCondition{ready: true, reason: reason.InSync, detail: s.Endpoint}
 }

@@ -34,6 +34,11 @@ func TestDatabaseConditions(t *testing.T) {
 	session := func(database string, connected bool) ovsdb.Status {
 		return ovsdb.Status{Database: database, Connected: connected, Endpoint: "unix:" + database}
 	}
+	behind := func(connected bool) ovsdb.Status {
+		s := session("OVN_Southbound", connected)
+		s.Behind = "takes no writes"
+		return s
+	}
 	wrong := errors.New("ovn-remote is no endpoint")
 	local := databaseCondition{true, "in-sync", "unix:Open_vSwitch"}
 	for name, row := range map[string]struct {
@@ -59,6 +64,14 @@ func TestDatabaseConditions(t *testing.T) {
 			ovn.Status{InSync: ovn.InSync{VSwitch: true},
 				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Southbound", false), session("OVN_Northbound", true)}},
 			map[string]databaseCondition{"vswitchd": local, "sb": {false, "disconnected", "forwarding is unchanged"}, "nb": {false, "syncing", "unix:OVN_Northbound"}},
+		},
+		"passed over, as it may be behind": {
+			ovn.Status{InSync: ovn.InSync{VSwitch: true}, Sessions: []ovsdb.Status{session("Open_vSwitch", true), behind(false)}},
+			map[string]databaseCondition{"vswitchd": local, "sb": {false, "behind", "forwarding is unchanged"}},
+		},
+		"used, though it may be behind": {
+			ovn.Status{InSync: ovn.InSync{VSwitch: true, SB: true}, Sessions: []ovsdb.Status{session("Open_vSwitch", true), behind(true)}},
+			map[string]databaseCondition{"vswitchd": local, "sb": {true, "older", "unix:OVN_Southbound; takes no writes"}},
 		},
 		"away since the start, and remembered": {
 			ovn.Status{InSync: ovn.InSync{VSwitch: true, Recalled: true}, Recalled: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),

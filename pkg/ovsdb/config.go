@@ -50,6 +50,11 @@ type Config struct {
 	// after twice this the connection is given up. 0 means 10 s, a negative
 	// value no probes.
 	InactivityProbe time.Duration
+	// CatchUp is how long a server is not used whose content may be older than what the
+	// session has handed on, for it to catch up or another one to come back. After that the
+	// first of them is used, since a database that was restored from a backup never catches
+	// up. 0 means a minute.
+	CatchUp time.Duration
 	// ConnectTimeout bounds connecting to one endpoint, TLS included. 0 means 5 s.
 	ConnectTimeout time.Duration
 	// BackoffMin and BackoffMax bound the wait after all endpoints have failed.
@@ -60,6 +65,7 @@ type Config struct {
 // Defaults of Config.
 const (
 	DefaultInactivityProbe = 10 * time.Second
+	DefaultCatchUp         = time.Minute
 	DefaultConnectTimeout  = 5 * time.Second
 	DefaultBackoffMin      = 250 * time.Millisecond
 	DefaultBackoffMax      = 8 * time.Second
@@ -77,6 +83,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.InactivityProbe == 0 {
 		c.InactivityProbe = DefaultInactivityProbe
+	}
+	if c.CatchUp <= 0 {
+		c.CatchUp = DefaultCatchUp
 	}
 	if c.ConnectTimeout <= 0 {
 		c.ConnectTimeout = DefaultConnectTimeout

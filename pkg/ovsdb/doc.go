@@ -34,6 +34,9 @@
 //     nil, so that rows compare with their EqualsModel.
 //   - A lost connection deletes nothing. The first batch after a reconnect is the
 //     exact difference between what the handler knows and what the server has.
+//   - A reconnect does not take the rows back in time: a server is used when it has shown that its
+//     content is as new as the rows handed on. Where none can, the first one is used
+//     after Config.CatchUp, and Status.Behind says so.
 //   - Batch.InSync is true only while connected, and only when the last
 //     SetConditions has been answered and its rows are part of this batch or of
 //     an earlier one.

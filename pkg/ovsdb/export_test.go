@@ -3,6 +3,7 @@ package ovsdb
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 )
 
@@ -74,7 +75,8 @@ func (d *Database) ServerSchema(raw json.RawMessage, table, column string) (bool
 	return err == nil && s.has(table, column), err
 }
 
-// Suitable is what a row of _Server means; seen is the log index seen before.
+// Suitable is what a row of _Server means; it has cid and seen of the cluster that rows
+// were read from before.
 func Suitable(row json.RawMessage, leaderOnly bool, cid string, seen int64) error {
 	var raw rawRow
 	if err := json.Unmarshal(row, &raw); err != nil {
@@ -84,5 +86,11 @@ func Suitable(row json.RawMessage, leaderOnly bool, cid string, seen int64) erro
 	if err != nil {
 		return err
 	}
-	return r.suitable(leaderOnly, clusterIndex{cid: cid, index: seen})
+	if err := r.suitable(leaderOnly); err != nil {
+		return err
+	}
+	if why := r.behind(origin{endpoint: "before", cid: cid, index: seen}); r.model == "clustered" && why != "" {
+		return errors.New(why)
+	}
+	return nil
 }

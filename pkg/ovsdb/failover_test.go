@@ -1,6 +1,7 @@
 package ovsdb_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,6 +137,9 @@ func TestFailoverOfRelay(t *testing.T) {
 				row.Store(uuid)
 			}
 		}
+		if lost.Load() && !bytes.Contains(m, []byte(`"update3"`)) {
+			return bytes.ReplaceAll(m, []byte(`"connected":true`), []byte(`"connected":false`))
+		}
 		if lost.Load() {
 			return []byte(`{"id":null,"method":"update2","params":["server",{"Database":{"` + row.Load().(string) +
 				`":{"modify":{"connected":false}}}}]}`)
@@ -144,6 +148,7 @@ func TestFailoverOfRelay(t *testing.T) {
 	})
 	config := sbConfig(orphan.Endpoint() + "," + proxy.endpoint() + "," + source.Endpoint())
 	config.InOrder = true
+	config.CatchUp = time.Millisecond // the source cannot show that it is the relay's
 	s, r := run(t, config)
 	r.wait("the relay", func() bool { return r.last.InSync && r.last.Endpoint == proxy.endpoint() })
 	if err := s.Status().LastError; err == nil || !strings.Contains(err.Error(), "relay has lost its source") {
@@ -169,7 +174,8 @@ func TestFailoverOfUnreachable(t *testing.T) {
 }
 
 // TestFailoverOfSilent: a server that hangs with its connections open is left for
-// the next one, and the difference between the two is applied.
+// the next one, and the difference between the two is applied once the wait for the first
+// one is over.
 func TestFailoverOfSilent(t *testing.T) {
 	first, second := startSB(t), startSB(t)
 	for i, server := range []*ovsdbtest.Server{first, second} {
@@ -180,12 +186,16 @@ func TestFailoverOfSilent(t *testing.T) {
 	config := sbConfig(endpoints(first, second))
 	config.InOrder = true
 	config.InactivityProbe = 100 * time.Millisecond
-	_, r := run(t, config)
+	config.CatchUp = time.Millisecond
+	s, r := run(t, config)
 	r.waitChassis("first")
 	first.Freeze()
 	defer first.Thaw()
 	r.waitChassis("second")
 	r.wait("sync with the second", func() bool { return r.last.InSync && r.last.Endpoint == second.Endpoint() })
+	if st := s.Status(); !strings.Contains(st.Behind, "another server than that of the rows, "+first.Endpoint()) {
+		t.Errorf("status %+v", st)
+	}
 }
 
 func TestSSL(t *testing.T) {
@@ -302,4 +312,13 @@ func TestRBAC(t *testing.T) {
 	}
 	transact(t, s, ovsdb.SetKeys(sb.ChassisPrivateTable, mine, "external_ids", map[string]string{"still": "works"}))
 	transact(t, s, ovsdb.SetKeys(sb.ChassisTable, chassis, "external_ids", map[string]string{"of its own": "Chassis"}))
+
+	// A role does not keep a server from showing that it is the one to be written to.
+	south.Stop()
+	r.waitLost()
+	south.Run()
+	r.waitSync()
+	if st := s.Status(); st.Behind != "" {
+		t.Errorf("after the restart: %q", st.Behind)
+	}
 }

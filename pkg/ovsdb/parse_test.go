@@ -256,6 +256,8 @@ func TestSuitableServers(t *testing.T) {
 		{cluster("true", "false", "7"), true, "not the cluster's leader"},
 		{cluster("false", "false", "7"), false, "lost its cluster's quorum"},
 		{cluster("true", "true", "4"), false, "is behind"},
+		{cluster("true", "true", "5"), false, ""},
+		{strings.Replace(cluster("true", "true", "7"), "c1", "c2", 1), false, "is not where the rows are from"},
 		{`{"model":"clustered","connected":true,"schema":["set",[]]}`, false, "not joined"},
 		{`{"model":"relay","connected":true,"schema":"{}"}`, false, ""},
 		{`{"model":"relay","connected":false,"schema":"{}"}`, false, "lost its source"},

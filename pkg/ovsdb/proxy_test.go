@@ -58,7 +58,10 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("unix", p.target)
+		p.mu.Lock()
+		target := p.target
+		p.mu.Unlock()
+		server, err := net.Dial("unix", target)
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -116,6 +119,14 @@ func (p *proxy) toClient(client, server net.Conn) {
 func closeBoth(a, b net.Conn) {
 	_ = a.Close()
 	_ = b.Close()
+}
+
+// turn makes the server behind the proxy another one, as an address does that moves.
+func (p *proxy) turn(endpoint string) {
+	p.mu.Lock()
+	p.target = strings.TrimPrefix(endpoint, "unix:")
+	p.mu.Unlock()
+	p.cut()
 }
 
 // cut ends all connections.

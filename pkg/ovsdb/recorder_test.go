@@ -29,6 +29,8 @@ type recorder struct {
 	last    ovsdb.Batch
 	batches []ovsdb.Batch
 	wake    chan struct{}
+	// always, if set, says what is wrong with the rows after a batch, or "".
+	always func() string
 }
 
 func newRecorder(t testing.TB) *recorder {
@@ -43,6 +45,11 @@ func (r *recorder) handle(b ovsdb.Batch) {
 	}
 	r.last = b
 	r.batches = append(r.batches, b)
+	if r.always != nil {
+		if wrong := r.always(); wrong != "" {
+			r.t.Errorf("after the batch of %q (InSync %t): %s", b.Endpoint, b.InSync, wrong)
+		}
+	}
 	select {
 	case r.wake <- struct{}{}:
 	default:

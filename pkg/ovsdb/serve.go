@@ -31,8 +31,11 @@ type link struct {
 	*conn
 	endpoint endpoint
 	server   serverRows
-	told     bool // the server has _Server
-	schema   *serverSchema
+	told     bool      // the server has _Server
+	row      serverRow // what _Server says of the database; zero if not told
+	// behind is why the content may be older than the handler's rows were; "" if it is not.
+	behind string
+	schema *serverSchema
 	// asked is the condition change under way; nil if none is.
 	asked           Conditions
 	askedGeneration uint64
@@ -77,7 +80,7 @@ func (s *Session) serve(ctx context.Context, l *link) (synced bool, err error) {
 		return false, err
 	}
 	if err := s.openData(ctx, l); err != nil {
-		s.content.discard()
+		s.content.discard() // back to what the handler has
 		return false, err
 	}
 	s.connected(l)
@@ -132,18 +135,26 @@ func (s *Session) checkServer(l *link) error {
 	if !ok {
 		return fmt.Errorf("this server has no database %s", s.config.Database.name)
 	}
-	if err := row.suitable(s.config.LeaderOnly, s.seen); err != nil {
+	if err := row.suitable(s.config.LeaderOnly); err != nil {
 		return err
 	}
-	s.seen.see(row)
+	l.row = row
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.conn == l.conn { // its content is the handler's
+		s.origin.see(row)
+	}
 	s.status.Model, s.status.Leader = row.model, row.leader
 	return nil
 }
 
 // openData probes the schema and opens the one monitor of the content.
 func (s *Session) openData(ctx context.Context, l *link) error {
+	// Asked first: the content is read after the answer.
+	why, err := s.current(ctx, l)
+	if err != nil {
+		return err
+	}
 	raw, err := l.request(ctx, "get_schema", s.config.Database.name)
 	if err != nil {
 		return err
@@ -159,17 +170,7 @@ func (s *Session) openData(ctx context.Context, l *link) error {
 	s.mu.Unlock()
 
 	columns := l.schema.request(s.config.Tables)
-	requests := make(map[string]monitorRequest, len(columns))
-	for name, list := range columns {
-		requests[name] = monitorRequest{Columns: list, Where: l.schema.where(name, wanted[name])}
-	}
-	since := noTxn
-	if s.lastTxn != "" && wanted.equal(s.acked) && equalColumns(columns, s.monitored) {
-		since = s.lastTxn
-	}
-	// Until the reply is applied the content is at no transaction.
-	s.lastTxn = ""
-	txn, err := s.monitor(ctx, l, requests, since)
+	txn, err := s.firstContent(ctx, l, columns, wanted, why)
 	if err != nil {
 		return err
 	}
@@ -180,36 +181,34 @@ func (s *Session) openData(ctx context.Context, l *link) error {
 
 // monitor opens the monitor with the best method that the server knows and
 // applies its first reply.
-func (s *Session) monitor(ctx context.Context, l *link, requests map[string]monitorRequest, since string) (string, error) {
+func (s *Session) monitor(ctx context.Context, l *link, requests map[string]monitorRequest, since string) (txn string, found bool, err error) {
 	raw, err := l.request(ctx, "monitor_cond_since", s.config.Database.name, dataMonitor, requests, since)
 	var refused *rpcError
 	if errors.As(err, &refused) && refused.Name == "unknown method" {
 		raw, err = l.request(ctx, "monitor_cond", s.config.Database.name, dataMonitor, requests)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
-		return "", s.applyFirst(raw, false)
+		return "", false, s.applyFirst(raw, false)
 	}
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	// [<found>, <last-txn-id>, <table-updates2>]
 	var parts []json.RawMessage
 	if err := json.Unmarshal(raw, &parts); err != nil || len(parts) != 3 {
-		return "", protocolError("a monitor_cond_since reply of %d parts", len(parts))
+		return "", false, protocolError("a monitor_cond_since reply of %d parts", len(parts))
 	}
-	var found bool
-	var txn string
 	if err := errors.Join(json.Unmarshal(parts[0], &found), json.Unmarshal(parts[1], &txn)); err != nil {
-		return "", protocolError("monitor_cond_since: %w", err)
+		return "", false, protocolError("monitor_cond_since: %w", err)
 	}
 	if found && since == noTxn {
-		return "", protocolError("the server found a transaction that was not asked for")
+		return "", false, protocolError("the server found a transaction that was not asked for")
 	}
 	if txn == noTxn {
 		txn = ""
 	}
-	return txn, s.applyFirst(parts[2], found)
+	return txn, found, s.applyFirst(parts[2], found)
 }
 
 func (s *Session) applyFirst(raw json.RawMessage, found bool) error {
@@ -227,10 +226,12 @@ func (s *Session) applyFirst(raw json.RawMessage, found bool) error {
 }
 
 func (s *Session) connected(l *link) {
+	s.took(l)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn = l.conn
 	s.status.Connects++
+	s.status.Behind = l.behind
 	delete(s.unusable, l.endpoint.text)
 	s.status.Connected, s.status.Endpoint, s.status.Since = true, l.endpoint.text, time.Now()
 	s.log.Info("database connected", "endpoint", l.endpoint.text, "model", s.status.Model,

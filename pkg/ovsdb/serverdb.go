@@ -96,8 +96,8 @@ func decodeServerRow(raw rawRow) (serverRow, error) {
 // suitable says why a server is not to be used now, as the _Server row tells.
 // The rules are those of ovsdb-server(5): a cluster's member without a quorum or
 // a relay without a source has connected false; a member that has not joined has
-// no schema. A member that is behind what this session has seen is stale.
-func (row serverRow) suitable(leaderOnly bool, seen clusterIndex) error {
+// no schema.
+func (row serverRow) suitable(leaderOnly bool) error {
 	if row.model == "clustered" {
 		switch {
 		case !row.hasSchema:
@@ -106,28 +106,10 @@ func (row serverRow) suitable(leaderOnly bool, seen clusterIndex) error {
 			return errors.New("this server has lost its cluster's quorum")
 		case leaderOnly && !row.leader:
 			return errors.New("this server is not the cluster's leader")
-		case row.cid == seen.cid && row.index < seen.index:
-			return fmt.Errorf("this server is behind: at log entry %d, already seen %d", row.index, seen.index)
 		}
 	}
 	if row.model == "relay" && (!row.connected || !row.hasSchema) {
 		return errors.New("this relay has lost its source")
 	}
 	return nil
-}
-
-// clusterIndex is the highest log index seen, of which cluster.
-type clusterIndex struct {
-	cid   string
-	index int64
-}
-
-func (c *clusterIndex) see(row serverRow) {
-	if row.model != "clustered" || row.cid == "" {
-		return
-	}
-	if c.cid != row.cid {
-		*c = clusterIndex{cid: row.cid}
-	}
-	c.index = max(c.index, row.index)
 }

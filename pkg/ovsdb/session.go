@@ -28,8 +28,11 @@ type Session struct {
 	// monitored; empty when only a full reload can tell.
 	lastTxn   string
 	monitored map[string][]string
-	seen      clusterIndex
 	delivered delivered
+	// origin is where these rows are from; behindSince is when, since then, the first server
+	// was met that may be behind them.
+	origin      origin
+	behindSince time.Time
 	// unusable has what was said last of endpoints that could not be used since.
 	unusable map[string]string
 
@@ -56,6 +59,10 @@ type Status struct {
 	Endpoint string
 	// Since is when the connection became usable, or was lost.
 	Since time.Time
+	// Behind is why the server's content may be older than what the session had handed on
+	// before: while connected that of the server in use, else that of the last one
+	// which was not used for it. Empty if there is no such reason.
+	Behind string
 	// LastError is why the last connection or attempt ended; nil if there was
 	// none.
 	LastError error
@@ -293,7 +300,7 @@ func (s *Session) disconnected(err error) (was bool) {
 	s.status.Endpoint = ""
 	s.status.LastError = err
 	if was {
-		s.status.Since = time.Now()
+		s.status.Since, s.status.Behind = time.Now(), ""
 	}
 	return was
 }

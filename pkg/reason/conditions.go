@@ -4,6 +4,8 @@ package reason
 const (
 	Starting      = "starting"
 	Disconnected  = "disconnected"
+	Behind        = "behind"
+	Older         = "older"
 	Syncing       = "syncing"
 	InSync        = "in-sync"
 	Misconfigured = "misconfigured"
@@ -56,6 +58,8 @@ func Conditions() []Entry {
 	return []Entry{
 		{Starting, []string{"each that is required"}, notReady, "It has not said anything since sluiced started.", "Wait; if it stays, see the log."},
 		{Disconnected, databases, notReady, "There is no session with the database. Forwarding is unchanged.", "See the detail for the error; check the server and the way to it."},
+		{Behind, databases, notReady, "The servers that answer may have an older content than the node has seen, and are not used for a minute. Forwarding is unchanged.", "Wait; see the detail: which servers of the list are missing, and why does the relay or standby lag?"},
+		{Older, databases, ready, "All rows that the node needs are there. The server could not show that they are as new as those before, and was used after a minute without a better one.", "None, if the database was restored or a standby took over. Else see the detail."},
 		{Syncing, databases, notReady, "The rows that the node needs are not all there yet. Nothing is deleted meanwhile.", "Wait; if it stays, the server is overloaded or hangs."},
 		{InSync, databases, ready, "All rows that the node needs are there.", nothing},
 		{Misconfigured, []string{"sb", "nb"}, notReady, "The endpoints or the certificates cannot be used. A session from before goes on.", "Correct `ovn-remote`, `ovn.sb`, `ovn.nb` or the TLS files; the detail says which."},

@@ -29,6 +29,9 @@ type Options struct {
 	PKI *PKI
 	// RelayOf makes it a relay of the endpoints (comma-separated).
 	RelayOf string
+	// SyncFrom makes it a standby of that endpoint, as in ovsdb-server's active-backup
+	// replication: read-only, and behind it.
+	SyncFrom string
 	// Remotes are further --remote options, such as
 	// "db:OVN_Southbound,SB_Global,connections".
 	Remotes []string
@@ -187,6 +190,9 @@ func (s *Server) Run() {
 		files := p.Files(s.t, "ovsdb-server")
 		args = append(args, "--private-key="+files.Key, "--certificate="+files.Cert, "--ca-cert="+files.CA)
 	}
+	if s.options.SyncFrom != "" {
+		args = append(args, "--sync-from="+s.options.SyncFrom)
+	}
 	if s.options.RelayOf != "" {
 		args = append(args, "relay:"+s.name+":"+s.options.RelayOf)
 	} else {
@@ -281,6 +287,22 @@ func (s *Server) ReplaceDatabase() {
 	}
 	_ = os.Remove(filepath.Join(s.dir, ".db.~lock~"))
 	s.tool("create", s.file(), s.schemaFile())
+}
+
+// Backup keeps a copy of the database as it is on the disk; the function that it returns puts
+// that back in its place. The server must be stopped for both.
+func (s *Server) Backup() (restore func()) {
+	s.t.Helper()
+	kept, err := os.ReadFile(s.file())
+	if err != nil {
+		s.t.Fatalf("read database: %v", err)
+	}
+	return func() {
+		s.t.Helper()
+		if err := os.WriteFile(s.file(), kept, 0o600); err != nil {
+			s.t.Fatalf("restore database: %v", err)
+		}
+	}
 }
 
 // Appctl runs an ovs-appctl command of the server and returns what it says.
