@@ -51,13 +51,13 @@ test-nightly: deps build
 	@[ "$(PACKAGES)" = fuzz ] || go run ./tools/suite nightly $(PACKAGES)
 	@[ -n "$(filter-out fuzz,$(PACKAGES))" ] || tools/fuzz.sh
 
-# Side-by-side measurements; also writes build/bench.json.
-# PARTS names some of them, as in make bench PARTS=forwarding.
+# Side-by-side measurements; also writes build/bench.json. With PARTS a part of them:
+# make bench PARTS=forwarding,move
 bench:
 	@tools/deps.sh bench
 	@$(MAKE) --no-print-directory build
 	@mkdir -p build
-	go run ./test/bench $(if $(PARTS),-parts $(PARTS)) -out build/bench.json
+	go run ./test/bench -out build/bench.json $(if $(PARTS),-parts $(PARTS))
 
 # Those of them that need Open vSwitch's kernel datapath, in virtual machines.
 bench-vm: deps

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"io"
 	"os"
-	"time"
 
 	"github.com/ovn-sluice/sluice/test/bench/balancing"
 	"github.com/ovn-sluice/sluice/test/bench/health"
@@ -28,8 +27,6 @@ func (b *balancingOptions) flags() {
 
 // measureBalancing measures connections to VIPs from end to end.
 func (o options) measureBalancing(ctx context.Context, out io.Writer, rep *report) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*lab.Patience())
-	defer cancel()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -44,8 +41,6 @@ func (o options) measureBalancing(ctx context.Context, out io.Writer, rep *repor
 
 // health measures the way of a change of a backend's health to the table of its VIP.
 func (o options) health(ctx context.Context, out io.Writer, rep *report) error {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
-	defer cancel()
 	results, err := health.Run(ctx, health.Config{Sluiced: o.sluiced, LabName: o.labName, VIPs: o.balancing.vips, Changes: o.changes, Out: out})
 	rep.all(results)
 	return err

@@ -41,8 +41,6 @@ const daemonNode, neighbourNode = "a1", "a2"
 
 // cloud brings a cloud of one size up and measures the daemon in it.
 func (o options) cloud(ctx context.Context, out io.Writer, rep *report, s size) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, 12*time.Minute)
-	defer cancel()
 	b := &cloudBench{options: o, rep: rep, tenants: 1, hosts: o.hosts}
 	if s == large {
 		b.tenants = o.tenants

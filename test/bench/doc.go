@@ -11,6 +11,8 @@
 // and metadata.
 //
 // It needs root and the programs in bin/. It brings up a lab of its own and
-// takes it away again. Results also go to a JSON file, as an array of
-// {name, value, unit, goal, met}; a result without a goal counts as met.
+// takes it away again. Each part ends by itself: after its time limit it fails. Results also
+// go to a JSON file, as an array of {name, value, unit, goal, met, condition}; met is null where
+// there is no goal, and condition says under what a value holds: the processors, their load
+// before the part, and what of the lab ran beside or was stopped.
 package main

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -74,64 +73,6 @@ func main() {
 	}
 }
 
-// part is a group of measurements that needs no other one.
-type part struct {
-	name string
-	run  func(o options, ctx context.Context, out io.Writer, rep *report) error
-}
-
-// parts are in the order of the table.
-var parts = []part{
-	{"programs", options.programs},
-	{"balance", options.balance},
-	{"balancing", options.measureBalancing},
-	{"health", options.health},
-	{"forwarding", options.forwarding},
-	{"small", func(o options, ctx context.Context, out io.Writer, rep *report) error {
-		return o.cloud(ctx, out, rep, small)
-	}},
-	{"large", func(o options, ctx context.Context, out io.Writer, rep *report) error {
-		return o.cloud(ctx, out, rep, large)
-	}},
-	{"move", options.move},
-	{"metadata", options.measureMetadata},
-}
-
-func partNames() (out []string) {
-	for _, p := range parts {
-		out = append(out, p.name)
-	}
-	return out
-}
-
-// run measures what is wanted. What was measured is printed and written even when
-// a later part fails.
-func (o options) run(ctx context.Context, out io.Writer) error {
-	wanted := strings.Split(o.parts, ",")
-	for _, name := range wanted {
-		if !slices.Contains(partNames(), name) {
-			return fmt.Errorf("-parts: %q is none of %v", name, partNames())
-		}
-	}
-	var rep report
-	var errs error
-	for _, p := range parts {
-		if ctx.Err() != nil || !slices.Contains(wanted, p.name) {
-			continue
-		}
-		begin := time.Now()
-		if err := p.run(o, ctx, out, &rep); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("%s: %w", p.name, err))
-		}
-		fmt.Fprintf(out, "measured %s in %.0f s\n", p.name, time.Since(begin).Seconds())
-	}
-	rep.print(out)
-	if o.out != "" {
-		errs = errors.Join(errs, rep.write(o.out))
-	}
-	return errs
-}
-
 // withBPFFS runs fn with a bpf file system that is the bench's own.
 func withBPFFS(fn func(dir string) error) error {
 	dir, err := os.MkdirTemp("", "sluice-bench-")
@@ -188,8 +129,8 @@ func (o options) balance(ctx context.Context, _ io.Writer, rep *report) error {
 		b := built[len(built)/2]
 		rep.add(fmt.Sprintf("%d VIPs of 1 to 10 backends, written", b.VIPs), b.Took.Seconds(), "s", atMost(2))
 		rep.note(fmt.Sprintf("median of %d; %d backends in all", builds, b.Backends))
-		rep.add(fmt.Sprintf("%d VIPs of 1 to 10 backends, memory", b.VIPs), float64(b.Maps+b.Heap)/(1<<20), "MiB", atMost(64))
-		rep.note(fmt.Sprintf("maps %.1f MiB, heap %.1f MiB", float64(b.Maps)/(1<<20), float64(b.Heap)/(1<<20)))
+		rep.add(fmt.Sprintf("%d VIPs of 1 to 10 backends, memory", b.VIPs), float64(b.Maps+b.Heap)/1e6, "MB", atMost(64))
+		rep.note(fmt.Sprintf("maps %.1f MB, heap %.1f MB, of 1,000,000 bytes", float64(b.Maps)/1e6, float64(b.Heap)/1e6))
 		return nil
 	})
 }
@@ -234,6 +175,7 @@ func ns(d time.Duration) string { return strconv.FormatInt(d.Nanoseconds(), 10) 
 
 // forwarding measures a node between the fabric and OVN against the kernel.
 func (o options) forwarding(ctx context.Context, _ io.Writer, rep *report) error {
+	rep.condition = conditions(rep.condition, forwarding.Condition())
 	return withBPFFS(func(dir string) error {
 		rows, err := forwarding.Run(ctx, forwarding.DefaultOptions(dir))
 		for _, r := range rows {

@@ -33,8 +33,6 @@ func (m *metadataOptions) flags() {
 
 // measureMetadata measures instance metadata.
 func (o options) measureMetadata(ctx context.Context, out io.Writer, rep *report) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
-	defer cancel()
 	binary, err := filepath.Abs(o.sluiced)
 	if err != nil {
 		return err

@@ -19,8 +19,6 @@ const betweenMoves = 6 * time.Second
 
 // move measures moves of gateway ports between two living nodes.
 func (o options) move(ctx context.Context, out io.Writer, rep *report) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, 12*time.Minute)
-	defer cancel()
 	l, err := lab.Up(ctx, lab.EVPNMoves(), lab.Options{Name: o.labName})
 	if err != nil {
 		return err

@@ -17,12 +17,19 @@ type result struct {
 	Unit  string  `json:"unit"`
 	// Goal is "<= 3.5" or ">= 1.3", or empty.
 	Goal string `json:"goal"`
-	Met  bool   `json:"met"`
+	// Met is null without a goal.
+	Met *bool `json:"met"`
+	// Condition is under which the value holds: what the machine did beside it.
+	Condition string `json:"condition"`
 
 	note string
 }
 
-type report struct{ results []result }
+type report struct {
+	results []result
+	// condition is that of the results that name none.
+	condition string
+}
 
 // goal is what a value should be; the zero value: anything.
 type goal struct {
@@ -59,7 +66,12 @@ func (g goal) miss(v float64) string {
 
 func (r *report) add(name string, value float64, unit string, g goal) {
 	missed := g.miss(value)
-	r.results = append(r.results, result{Name: name, Value: value, Unit: unit, Goal: g.String(), Met: missed == "", note: missed})
+	row := result{Name: name, Value: value, Unit: unit, Goal: g.String(), Condition: r.condition, note: missed}
+	if g != noGoal {
+		met := missed == ""
+		row.Met = &met
+	}
+	r.results = append(r.results, row)
 }
 
 // all adds results of a part.
@@ -73,6 +85,9 @@ func (r *report) all(list []measure.Result) {
 		if one.Note != "" {
 			r.note(one.Note)
 		}
+		if one.Condition != "" {
+			r.where(one.Condition)
+		}
 	}
 }
 
@@ -85,23 +100,33 @@ func (r *report) note(text string) {
 	row.note = text
 }
 
+// where adds to the condition of the last line of the table.
+func (r *report) where(text string) {
+	row := &r.results[len(r.results)-1]
+	if row.Condition != "" {
+		text = row.Condition + "; " + text
+	}
+	row.Condition = text
+}
+
 func (r *report) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "MEASURED\tVALUE\tUNIT\tGOAL\tMET\tREMARK")
-	missed := 0
+	fmt.Fprintln(w, "MEASURED\tVALUE\tUNIT\tGOAL\tMET\tCONDITION\tREMARK")
+	goals, missed := 0, 0
 	for _, row := range r.results {
-		met := ""
-		switch {
-		case row.Goal != "" && row.Met:
+		met := "-"
+		if row.Met != nil {
+			goals++
 			met = "yes"
-		case !row.Met:
-			met = "NO"
-			missed++
+			if !*row.Met {
+				met = "NO"
+				missed++
+			}
 		}
-		fmt.Fprintf(w, "%s\t%.4g\t%s\t%s\t%s\t%s\n", row.Name, row.Value, row.Unit, row.Goal, met, row.note)
+		fmt.Fprintf(w, "%s\t%.4g\t%s\t%s\t%s\t%s\t%s\n", row.Name, row.Value, row.Unit, row.Goal, met, row.Condition, row.note)
 	}
 	w.Flush()
-	fmt.Fprintf(out, "%d results, %d goals missed\n", len(r.results), missed)
+	fmt.Fprintf(out, "%d results, %d of %d goals missed\n", len(r.results), missed, goals)
 }
 
 func (r *report) write(file string) error {

@@ -31,12 +31,29 @@ func alone(cpu int, fn func() error) error {
 func first(fn func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	if unix.SchedSetAttr(0, &attr, 0) == nil {
-		ordinary := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}
-		defer func() { err = errors.Join(err, unix.SchedSetAttr(0, &ordinary, 0)) }()
+	if before() == nil {
+		defer func() { err = errors.Join(err, ordinary()) }()
 	}
 	return fn()
+}
+
+// before has the thread run before all ordinary ones; ordinary ends that.
+func before() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+}
+
+func ordinary() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
+}
+
+// Condition is what the rates hold under.
+func Condition() string {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if before() != nil || ordinary() != nil {
+		return "threads as any others: no real-time rights"
+	}
+	return "threads before all ordinary processes of the machine"
 }
 
 func lastCPU() int { return runtime.NumCPU() - 1 }

@@ -23,6 +23,8 @@ type Result struct {
 	Value float64
 	Unit  string
 	Goal  *Goal
+	// Condition is under which the value holds, or empty: that of the whole part.
+	Condition string
 	// Note is a remark, or empty.
 	Note string
 }
