@@ -13,7 +13,7 @@ import (
 
 // edit is a change of a cloud's Northbound database.
 func edit(cloud, text string, do func(context.Context, *world) error) event {
-	return event{text: "cloud " + cloud + ": " + text, edit: true, needs: []string{"nb:" + cloud}, touches: nobody, do: do}
+	return event{text: "cloud " + cloud + ": " + text, kind: "edit of OVN", edit: true, needs: []string{"nb:" + cloud}, touches: nobody, do: do}
 }
 
 // moveGateway: OVN has a hole of its own in a move, in which the node that had the
@@ -27,7 +27,7 @@ func (p *planner) moveGateway() event {
 		_, err := w.NB(ctx, "a", "lrp-set-gateway-chassis", port, to, "20", "--", "lrp-set-gateway-chassis", port, from, "10")
 		return err
 	})
-	e.loses = some
+	e.kind, e.loses = "gateway move", some
 	e.touches = func(q *pair) bool { return q.tenant == tenant && (q.from.cloud == "a" || q.to.cloud == "a") }
 	e.plans = func() { p.gateway[tenant], behind[tenant][to] = to, true }
 	return e
@@ -40,8 +40,8 @@ func (p *planner) changeVNI() event {
 	vni := map[int]int{vniRed: vniRed + 1, vniRed + 1: vniRed, vniBlue: vniBlue + 1, vniBlue + 1: vniBlue}[p.vni[tenant]]
 	pause := p.upTo(time.Second)
 	e := event{
-		text: fmt.Sprintf("VNI of %s becomes %d, %d ms between clouds", tenant, vni, pause.Milliseconds()), edit: true,
-		loses: all, touches: p.ofTenant(tenant),
+		text: fmt.Sprintf("VNI of %s becomes %d, %d ms between clouds", tenant, vni, pause.Milliseconds()), kind: "other VNI", edit: true,
+		loses: all, touches: p.ofTenant(tenant), lasts: time.Duration(len(chaosClouds)) * pause,
 		do: func(ctx context.Context, w *world) error {
 			for _, cloud := range chaosClouds {
 				if err := w.annotate(ctx, cloud, "vni", fmt.Sprint(vni), lab.GatewaySwitchPort(tenant), lab.InterfaceSwitchPort(tenant, "net")); err != nil {
@@ -86,7 +86,7 @@ func (p *planner) spoil() event {
 		}
 		return sleepThen(ctx, pause, func() error { return w.annotate(ctx, cloud, bad[0], good, port) })
 	})
-	e.loses = all
+	e.kind, e.loses, e.lasts = "bad annotation", all, pause
 	e.touches = func(q *pair) bool { return q.tenant == tenant && (q.from.cloud == cloud || q.to.cloud == cloud) }
 	return e
 }

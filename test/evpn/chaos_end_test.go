@@ -66,8 +66,11 @@ func (c *chaos) summary() {
 		l := p.lost(c.begin, time.Now().Add(-answerTime))
 		packets, lost = packets+l.sent, lost+l.lost
 	}
-	c.Logf("%d rounds, %d packets of %d pairs, %d lost, %d times since OVN lost tunnels or moved gateways:%s",
-		len(c.history), packets, len(c.traffic.pairs), lost, c.excused, strings.Join(c.history, ""))
+	c.Logf("%d rounds, %d packets of %d pairs, %d lost:%s\n%v\n%v",
+		len(c.history), packets, len(c.traffic.pairs), lost, strings.Join(c.history, ""), c.costs, c.masked)
+	for _, problem := range c.masked.exceeded(chaosBounds(len(c.history)), packets) {
+		c.Error(problem)
+	}
 }
 
 // sameAsAfterCleanStart compares all that is there with what is there when sluiced was

@@ -34,8 +34,9 @@ func (p *planner) ends(node, process string, how syscall.Signal, atMost time.Dur
 	word := map[syscall.Signal]string{syscall.SIGKILL: "kill", syscall.SIGTERM: "stop"}[how]
 	return event{
 		text:    fmt.Sprintf("%s %s on %s, start it %d ms later", word, process, node, pause.Milliseconds()),
+		kind:    word + " " + process,
 		takes:   []string{process + ":" + node},
-		touches: nobody,
+		touches: nobody, lasts: pause,
 		do: func(ctx context.Context, w *world) error {
 			pr, err := w.Process(node, process)
 			if err != nil {
@@ -146,7 +147,8 @@ func (p *planner) flap() event {
 	node, pause := pick(p, "a1", "a2", "b1", "c1"), p.upTo(pick(p, 2*time.Second, 2*time.Second, 12*time.Second))
 	return event{
 		text:  fmt.Sprintf("link %s of %s down for %d ms", lab.UnderlayLink, node, pause.Milliseconds()),
-		takes: []string{"underlay:" + node}, loses: all, touches: p.leaves(node),
+		kind:  "underlay down",
+		takes: []string{"underlay:" + node}, loses: all, touches: p.leaves(node), lasts: pause,
 		do: func(ctx context.Context, w *world) error {
 			if _, err := w.Exec(ctx, node, "ip", "link", "set", lab.UnderlayLink, "down"); err != nil {
 				return err

@@ -22,13 +22,15 @@ const (
 	few loss = 10
 	// some is for what OVN itself does in a while, on a machine that does other things, too: five seconds.
 	some loss = 100
-	// all: packets have no way until what the event took away is there again.
+	// all: packets have no way until what the event took away is there again (event.most).
 	all loss = -1
 )
 
 // event is one thing that happens.
 type event struct {
 	text string
+	// kind is what events are counted by.
+	kind string
 	// after the beginning of the round it starts; edits wait for each other.
 	after time.Duration
 	edit  bool
@@ -38,7 +40,9 @@ type event struct {
 	// loses of the pairs that touches tells.
 	loses   loss
 	touches func(*pair) bool
-	do      func(context.Context, *world) error
+	// lasts is how long what it takes away is gone.
+	lasts time.Duration
+	do    func(context.Context, *world) error
 	// plans changes what the planner knows, once the event is taken.
 	plans func()
 }

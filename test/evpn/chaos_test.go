@@ -29,12 +29,13 @@ type chaos struct {
 	traffic *traffic
 	begin   time.Time
 	history []string
-	// flaps is how often each cloud's tunnels were lost to BFD of OVN's, read how far the
-	// logs of ovn-controller were, and excused how often a pair lost packets by what
-	// these say.
-	flaps   map[string]int
-	read    map[string]int64
-	excused int
+	// flaps is how often each cloud's tunnels were lost to BFD of OVN's, and read how far the
+	// logs of ovn-controller were. masked is what was excused by what these say, or was mended, and
+	// costs what the events took.
+	flaps  map[string]int
+	read   map[string]int64
+	masked masked
+	costs  costs
 }
 
 // timeVariable of the environment is how long events go on, as 2m.
@@ -58,7 +59,7 @@ func chaosTime(t *testing.T) time.Duration {
 
 func newChaos(t *testing.T) *chaos {
 	t.Helper()
-	c := &chaos{seed: labtest.Seed(t, 1), flaps: map[string]int{}, read: map[string]int64{}}
+	c := &chaos{seed: labtest.Seed(t, 1), flaps: map[string]int{}, read: map[string]int64{}, masked: masked{}, costs: costs{}}
 	if s := os.Getenv(replay); s != "" {
 		seed, rounds, _ := strings.Cut(s, ":")
 		var err1, err2 error
@@ -224,8 +225,8 @@ func (c *chaos) settle(since time.Time) {
 			errs = append(errs, p.works(since, 5))
 		}
 		err := errors.Join(errs...)
-		if err != nil && tries%50 == 0 {
-			c.recompute()
+		if err != nil && tries%50 == 0 && c.masked.times(recomputed) <= chaosBounds(len(c.history)).each {
+			c.recompute(err)
 		}
 		return err
 	})
@@ -240,7 +241,9 @@ func (c *chaos) reviveDatabases(cloud string) {
 		if err != nil || p.Running() {
 			continue
 		}
-		c.note(db + " of cloud " + cloud + " has crashed, and is started again")
+		what := db + " of cloud " + cloud + " has crashed, and is started again"
+		c.note(what)
+		c.masked.add(databaseDied, what, 0)
 		if err := p.Start(); err != nil {
 			c.Logf("starting %s of cloud %s: %v", db, cloud, err)
 		}
@@ -303,13 +306,21 @@ func (c *chaos) note(text string) {
 }
 
 // recompute: the incremental engine of OVN 23.03's ovn-controller forgets flows at
-// times, and a recomputation brings them back.
-func (c *chaos) recompute() {
-	c.note("ovn-controllers are told to compute everything anew")
+// times, and a recomputation brings them back. It does not touch Sluice, which has
+// settled by then, and is bounded.
+func (c *chaos) recompute(missing error) {
+	c.note("ovn-controllers are told to compute everything anew, for: " + strings.ReplaceAll(missing.Error(), "\n", "; "))
+	c.masked.add(recomputed, missing.Error(), 0)
 	for _, n := range chaosNodes {
-		_, _ = c.Exec(c.Context(), n, "sh", "-c", `ovn-appctl -t "$OVN_RUNDIR"/ovn-controller.*.ctl inc-engine/recompute`)
+		_, _ = c.Exec(c.Context(), n, "sh", "-c", recomputeCommand)
 	}
 }
+
+// recomputeCommand and purgeCommand mend faults of others', on a chassis.
+const (
+	recomputeCommand = `ovn-appctl -t "$OVN_RUNDIR"/ovn-controller.*.ctl inc-engine/recompute`
+	purgeCommand     = "ovs-appctl revalidator/purge"
+)
 
 func (c *chaos) ovnSettled(cloud string) error {
 	ctx, cancel := context.WithTimeout(c.Context(), 20*time.Second)
