@@ -19,6 +19,7 @@ const enum flow_kind *flow_kind_type __attribute__((unused));
 const enum session_end *session_end_type __attribute__((unused));
 const enum flow_state *flow_state_type __attribute__((unused));
 const enum flow_front_state *flow_front_state_type __attribute__((unused));
+const enum flow_map *flow_map_type __attribute__((unused));
 const enum client_flags *client_flags_type __attribute__((unused));
 const enum neighbor_flags *neighbor_flags_type __attribute__((unused));
 const struct balanced *balanced_type __attribute__((unused));

@@ -82,7 +82,7 @@ static __noinline __u32 answer_of(struct run *r, const struct packet *p, const s
 	words_copy4(s->client.addr, p->dst.addr);
 	s->ports = l4->ports;
 	s->now = l4->now;
-	s->all = r->unknown > l4->now;
+	s->all = r->unknown > l4->now || rows_evicted(p->proto, l4->now);
 	s->found = 0;
 	struct answers *a = bpf_map_lookup_elem(&answers_v2, &s->from);
 
@@ -113,42 +113,55 @@ static __noinline void answer_begin(struct run *r, const struct flow_key *k, __u
 	flow_put(k, &w->flow, BPF_ANY);
 }
 
-/* held tells whether what cannot be told from an answer is held back: since unknown was set; flows of UDP end sooner. */
-static __always_inline int held(const struct run *r, __u32 proto, __u32 now)
+/* held tells why what cannot be told from an answer is held back: since unknown was set; flows of UDP end sooner. 0: it is not. */
+static __always_inline __u32 held(const struct run *r, __u32 proto, __u32 now)
 {
-	return r->unknown > now + TCP_IDLE - flow_idle(proto, FLOW_OPEN);
+	if (r->unknown > now + TCP_IDLE - flow_idle(proto, FLOW_OPEN))
+		return DROP_ANSWER_UNKNOWN;
+	return rows_evicted(proto, now) ? DROP_SESSION_EVICTED : DROP_NONE;
+}
+
+/* answer_translated counts a packet whose VIP the tables have told, since its session may have been evicted. */
+static __always_inline void answer_translated(void)
+{
+	struct evictions *e = evictions_of();
+
+	if (e)
+		__sync_fetch_and_add(&e->translated, 1);
 }
 
 /*
  * answer_unknown is answer_find of what may be a backend's and is of no known flow.
- * After a VIP has come to this node there are flows that it does not know, and their
- * answers must not get to clients as they are: those would reset their connections.
- * What cannot be told from such an answer is held back until the other side was seen.
- * Of flows that are not recorded for their number nothing is held back.
+ * After a VIP has come to this node, and when sessions are evicted, there are flows that it
+ * does not know, and their answers must not get to clients as they are: those would reset
+ * their connections. What cannot be told from such an answer is held back until the other
+ * side was seen. Of flows that are not recorded for their number nothing is held back.
  */
-static __always_inline int answer_unknown(struct run *r, struct packet *p, struct flow_key *k, struct l4 *l4)
+static __always_inline __u32 answer_unknown(struct run *r, struct packet *p, struct flow_key *k, struct l4 *l4)
 {
-	int hold = held(r, p->proto, l4->now);
+	__u32 hold = held(r, p->proto, l4->now);
 
 	if (!uncertain(r, l4->now))
-		return 1;
+		return DROP_NONE;
 	__u32 stats = 0, backend = answer_of(r, p, l4, &stats);
 
 	if (connects(l4->flags)) {
 		/* What a backend begins goes on as it is. */
 		if ((backend || hold) && !r->trace && flow_token(r, stats, 1))
 			flow_note(k, l4, FLOW_DIRECT, FLOW_OPEN);
-		return 1;
+		return DROP_NONE;
 	}
 	if (!backend)
-		return !hold;
+		return hold;
 	r->side = NAT_SOURCE;
 	if (r->trace)
-		return 1;
+		return DROP_NONE;
+	if (hold == DROP_SESSION_EVICTED)
+		answer_translated();
 	if (hold && flow_token(r, stats, 0))
 		answer_begin(r, k, l4->now, backend, stats);
 	stats_count(r, p->size, stats, backend, 0);
-	return 1;
+	return DROP_NONE;
 }
 
 /*
@@ -201,34 +214,32 @@ static __noinline int answer_said(struct run *r, const struct packet *p, const s
 }
 
 /* answer_known is answer_find of what may be a backend's. */
-static __always_inline int answer_known(struct run *r, struct packet *p)
+static __always_inline __u32 answer_known(struct run *r, struct packet *p)
 {
 	struct flow_key k;
 	struct l4 l4;
 
 	l4_read(r->skb, p, &l4);
 	if (answer_said(r, p, &l4))
-		return 1;
+		return DROP_NONE;
 	flow_key_of(&k, r, p, l4.ports);
 	struct flow *f = flow_may(&p->dst, l4.ports >> 16) ? bpf_map_lookup_elem(&flows_v4, &k) : 0;
 
 	__u32 kind = f ? *(const volatile __u8 *)&f->kind : 0; /* before the tag: see flow_read() */
 
 	if (!f || asked_for(kind) || !flow_lives(f, p->proto, &l4) || !flow_read(r, f, flow_tag(&k))) {
-		if (!answer_unknown(r, p, &k, &l4))
-			return 0;
-	} else {
-		STEP(r, STEP_FLOW, kind, 0);
-		if (kind == FLOW_TO_CLIENT)
-			r->side = NAT_SOURCE;
-		if (!r->trace && r->side && (f->seen != l4.now || l4.flags & TCP_RST))
-			request_follow(r, p, &l4);
-		if (!r->trace)
-			flow_seen(f, &l4);
-		if (!r->trace && r->side)
-			stats_count(r, p->size, f->vip, f->backend, 0);
+		return answer_unknown(r, p, &k, &l4);
 	}
-	return 1;
+	STEP(r, STEP_FLOW, kind, 0);
+	if (kind == FLOW_TO_CLIENT)
+		r->side = NAT_SOURCE;
+	if (!r->trace && r->side && (f->seen != l4.now || l4.flags & TCP_RST))
+		request_follow(r, p, &l4);
+	if (!r->trace)
+		flow_seen(f, &l4);
+	if (!r->trace && r->side)
+		stats_count(r, p->size, f->vip, f->backend, 0);
+	return DROP_NONE;
 }
 
 /*
@@ -247,8 +258,10 @@ static __always_inline __u32 answer_find(struct run *r, struct packet *p)
 
 	if (!backend_at(r, p->proto, port, &p->src))
 		return DROP_NONE;
-	if (!answer_known(r, p))
-		return DROP_ANSWER_UNKNOWN;
+	__u32 reason = answer_known(r, p);
+
+	if (reason)
+		return reason;
 	if (r->side)
 		STEP(r, STEP_ANSWER, bpf_ntohs(r->port), r->to.addr);
 	/* Without a row the rest of the packet would go on as the backend's own. */
@@ -318,9 +331,16 @@ static __noinline void direct_known(struct run *r, const struct packet *p)
 	}
 	/* The row of a connection to a VIP that has ended would take the answers of this one. */
 	if (!(f && begins) &&
-	    (!uncertain(r, l4->now) || !(answer_of(r, answer, l4, &stats) || held(r, p->proto, l4->now)) || !flow_token(r, stats, 0)))
+	    (!(rows_near(l4->now) || (uncertain(r, l4->now) && (answer_of(r, answer, l4, &stats) || held(r, p->proto, l4->now)))) ||
+	     !flow_token(r, stats, 0)))
 		return;
 	flow_note(&w->key, l4, FLOW_DIRECT, FLOW_OPEN);
+}
+
+/* direct_may tells whether what answers a backend's own client may be taken for something else, or will be soon. */
+static __always_inline int direct_may(const struct run *r, __u32 now)
+{
+	return uncertain(r, now) || rows_near(now);
 }
 
 /*
@@ -333,6 +353,6 @@ static __always_inline void direct_note(struct run *r, struct packet *p)
 	if (!has_ports(p->proto) || p->fragment == LATER_FRAGMENT || r->trace)
 		return;
 	/* Most VRFs have no flows that are not known, and need not ask for the time; in others that has mostly ended. */
-	if ((uncertain(r, 1) && uncertain(r, now_seconds())) || connects(l4_flags(r->skb, p)))
+	if ((direct_may(r, 1) && direct_may(r, now_seconds())) || connects(l4_flags(r->skb, p)))
 		direct_known(r, p);
 }

@@ -188,6 +188,8 @@ static __always_inline int session_begin(struct work *w, const struct packet *p,
 	/* Without its tag it is nobody's session. */
 	if (was && __sync_val_compare_and_swap(&was->tag, s->tag, 0) != s->tag)
 		return 0;
+	if (!was)
+		room_take(MAP_SESSIONS, s->seen);
 	return !bpf_map_update_elem(&sessions_v1, &w->client, s, was ? BPF_ANY : BPF_NOEXIST);
 }
 
@@ -288,8 +290,8 @@ static __noinline void flow_forget(const struct packet *p, const struct l4 *l4)
 /*
  * ovn_balances tells whether a flow that is not known is OVN's. A packet that begins none
  * goes as those did before the last change; unless flows without a row have begun since, as
- * in a flood: there are more of these. What came from another node is in no state of OVN's
- * here.
+ * in a flood, or rows were evicted: there are more of these. What came from another node is in
+ * no state of OVN's here.
  */
 static __always_inline int ovn_balances(const struct run *r, const struct vip *v, const struct packet *p, const struct l4 *l4)
 {
@@ -301,7 +303,7 @@ static __always_inline int ovn_balances(const struct run *r, const struct vip *v
 	is |= client;
 	was |= client ^ (l4->now < r->client->until);
 #endif
-	if (is == was || opens(p->proto, l4) || rate_without(v, is, l4->now))
+	if (is == was || opens(p->proto, l4) || rate_without(v, is, l4->now) || rows_evicted(p->proto, l4->now))
 		return is;
 	return was && r->unknown <= l4->now;
 }

@@ -3,15 +3,8 @@
 
 /* Flows to VIPs that are known: their keys, how long they live, and how a row of flows is read. */
 #include "nat.h"
+#include "room.h"
 #include "stats.h"
-
-/*
- * How long a flow is known without a packet, in seconds: RFC 5382 (REQ-5) and RFC 4787
- * (REQ-5) for translators of addresses.
- */
-#define TCP_IDLE 7440
-#define TCP_TRANSITORY 240
-#define UDP_IDLE 120
 
 #define TCP_FIN 1
 #define TCP_SYN 2
@@ -39,7 +32,7 @@ struct answer_search {
 	struct address vip; /* the result, with port */
 	__u32 ports;
 	__u32 now; /* s */
-	__u32 all; /* whether any VIP's may have no row, and not only those of VIPs that say so */
+	__u32 all; /* whether flows of any VIP may have no row, and not only those of VIPs that say so */
 	__u32 found;   /* VIPs */
 	__u32 backend; /* row of backends */
 	__u32 stats;   /* row of vip_stats */
@@ -173,13 +166,6 @@ static __always_inline __u32 slot_words(__u32 slots)
 	return (slots + 3) / 4;
 }
 
-static __always_inline __u32 flow_idle(__u32 proto, __u32 state)
-{
-	if (proto == IPPROTO_UDP)
-		return UDP_IDLE;
-	return state == FLOW_OPEN ? TCP_IDLE : TCP_TRANSITORY;
-}
-
 /* state_after is the state of what a packet is of. */
 static __always_inline __u8 state_after(__u8 state, __u32 flags)
 {
@@ -244,6 +230,7 @@ static __always_inline long flow_put(const struct flow_key *k, const struct flow
 
 	if (word && !(*(volatile __u64 *)word & mask))
 		__sync_fetch_and_or(word, mask);
+	room_take(MAP_FLOWS, f->seen);
 	return bpf_map_update_elem(&flows_v4, k, f, flags);
 }
 

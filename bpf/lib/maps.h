@@ -292,6 +292,22 @@ struct {
 	__type(value, __u32);
 } unrecorded_v1 SEC(".maps");
 
+/* Mapped into the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FLOW_MAPS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32); /* enum flow_map */
+	__type(value, struct room);
+} rooms_v1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct evictions);
+} evictions_v1 SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);

@@ -3,7 +3,7 @@
 
 /* What was balanced, counted for each VIP and each backend. */
 #include "gso.h"
-#include "run.h"
+#include "room.h"
 
 #define UNRECORDED_IDLE 120 /* s after which what began without a row has ended, or has one */
 
@@ -59,8 +59,9 @@ static __always_inline __u32 *unrecorded_until(void)
 static __always_inline int uncertain(const struct run *r, __u32 now)
 {
 	__u32 *until = unrecorded_until();
+	struct evictions *e = evictions_of();
 
-	return r->unknown > now || (until && *until > now);
+	return r->unknown > now || (until && *until > now) || (e && e->until > now);
 }
 
 static __always_inline struct rate *rate_of(__u32 stats)

@@ -478,6 +478,27 @@ struct rate {
 };
 ASSERT_SIZE(struct rate, 16);
 
+/* rooms: how full the maps of flows are, which evict rows when they are full: see room.h. */
+enum flow_map {
+	MAP_SESSIONS = 0,
+	MAP_FLOWS = 1,
+	FLOW_MAPS = 2,
+};
+
+struct room {
+	__u64 rows;  /* at the daemon's last count, and written since: there are no more */
+	__u64 limit; /* from so many on the map may evict; 0: the daemon has not counted yet */
+};
+ASSERT_SIZE(struct room, 16);
+
+/* evictions: what follows from it for packets of backends. */
+struct evictions {
+	__u32 near;	 /* until when (s) connections of backends themselves are noted: a map is nearly full */
+	__u32 until;	 /* until when (s) there may be flows that go on, and whose row was evicted */
+	__u64 translated; /* packets of backends on such flows, whose VIP their tables told */
+};
+ASSERT_SIZE(struct evictions, 16);
+
 /*
  * fragments: what was done with the first fragment of a packet to or from a VIP, by
  * struct flow_key with the packet's identification in place of ports. As struct flow.

@@ -162,6 +162,11 @@ func trafficOf(b ebpf.Balanced) *status.VIPTraffic {
 
 // metrics reads what the data plane has counted.
 func (b balancer) metrics(perBackend bool) (out metrics.LoadBalancing, err error) {
+	evictions, err := b.dp.Reader().Evictions()
+	if err != nil {
+		return out, err
+	}
+	out.Evictions = []metrics.Evictions{{Table: b.table.Name(), Evicting: evictions.Evicting, Translated: evictions.Translated}}
 	vips, backends := b.dp.VIPs().Stats()
 	if len(vips) == 0 {
 		return out, nil

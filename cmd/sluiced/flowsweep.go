@@ -17,13 +17,22 @@ const sweepInterval = 30 * time.Second
 func sweepFlows(ctx context.Context, dp *ebpf.Dataplane, log *slog.Logger) error {
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
+	evicting := false
 	for first := true; ; first = false {
-		err := dp.SweepFlows()
+		was, err := evicting, dp.SweepFlows()
+		if ev, failed := dp.Reader().Evictions(); failed == nil {
+			evicting = ev.Evicting
+		} else {
+			err = errors.Join(err, failed)
+		}
+		if evicting && !was {
+			log.Warn("sessions are evicted, since their map is full", "fix", "raise dataplane.sizes.flows, or find the VIP with many new flows (sluice_vip_flows_total)")
+		}
 		if !first {
 			err = errors.Join(err, dp.SweepFlowFront(ctx))
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("flows of the past cannot be removed", "error", err)
+			log.Warn("cannot expire old sessions", "error", err)
 		}
 		select {
 		case <-ctx.Done():

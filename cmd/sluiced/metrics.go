@@ -33,6 +33,7 @@ func (d *daemon) addMetrics() {
 				return out, err
 			}
 			out.VIPs, out.Backends = append(out.VIPs, one.VIPs...), append(out.Backends, one.Backends...)
+			out.Evictions = append(out.Evictions, one.Evictions...)
 		}
 		return out, nil
 	})

@@ -121,6 +121,13 @@ const (
 	bpfEntryFlagsENTRY_MTU_OF_DEVICE bpfEntryFlags = 1
 )
 
+type bpfEvictions struct {
+	_          structs.HostLayout
+	Near       uint32
+	Until      uint32
+	Translated uint64
+}
+
 type bpfFirstFragment struct {
 	_    structs.HostLayout
 	Tag  uint32
@@ -170,6 +177,14 @@ const (
 	bpfFlowKindFLOW_TO_CLIENT  bpfFlowKind = 2
 	bpfFlowKindFLOW_DIRECT     bpfFlowKind = 3
 	bpfFlowKindFLOW_OVN        bpfFlowKind = 4
+)
+
+type bpfFlowMap uint32
+
+const (
+	bpfFlowMapMAP_SESSIONS bpfFlowMap = 0
+	bpfFlowMapMAP_FLOWS    bpfFlowMap = 1
+	bpfFlowMapFLOW_MAPS    bpfFlowMap = 2
 )
 
 type bpfFlowState uint32
@@ -339,6 +354,12 @@ type bpfRate struct {
 	Due        uint64
 	Unrecorded uint32
 	Left       uint32
+}
+
+type bpfRoom struct {
+	_     structs.HostLayout
+	Rows  uint64
+	Limit uint64
 }
 
 type bpfRoute struct {
@@ -563,6 +584,7 @@ const (
 	bpfMapCountersV1         = "counters_v1"
 	bpfMapDropsV1            = "drops_v1"
 	bpfMapEntriesV1          = "entries_v1"
+	bpfMapEvictionsV1        = "evictions_v1"
 	bpfMapFlowFrontV1        = "flow_front_v1"
 	bpfMapFlowsV4            = "flows_v4"
 	bpfMapFragmentsV3        = "fragments_v3"
@@ -581,6 +603,7 @@ const (
 	bpfMapPrefixes4V1        = "prefixes4_v1"
 	bpfMapPrefixes6V1        = "prefixes6_v1"
 	bpfMapRatesV1            = "rates_v1"
+	bpfMapRoomsV1            = "rooms_v1"
 	bpfMapRouteFrontV1       = "route_front_v1"
 	bpfMapSamplesV1          = "samples_v1"
 	bpfMapScratchV2          = "scratch_v2"
@@ -603,6 +626,7 @@ const (
 	bpfVarEntryFlagsType     = "entry_flags_type"
 	bpfVarFlowFrontStateType = "flow_front_state_type"
 	bpfVarFlowKindType       = "flow_kind_type"
+	bpfVarFlowMapType        = "flow_map_type"
 	bpfVarFlowStateType      = "flow_state_type"
 	bpfVarGuardFlagsType     = "guard_flags_type"
 	bpfVarIcmpRefusalType    = "icmp_refusal_type"
@@ -678,6 +702,7 @@ type bpfMapSpecs struct {
 	CountersV1      *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1         *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.MapSpec `ebpf:"entries_v1"`
+	EvictionsV1     *ebpf.MapSpec `ebpf:"evictions_v1"`
 	FlowFrontV1     *ebpf.MapSpec `ebpf:"flow_front_v1"`
 	FlowsV4         *ebpf.MapSpec `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.MapSpec `ebpf:"fragments_v3"`
@@ -696,6 +721,7 @@ type bpfMapSpecs struct {
 	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1     *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RatesV1         *ebpf.MapSpec `ebpf:"rates_v1"`
+	RoomsV1         *ebpf.MapSpec `ebpf:"rooms_v1"`
 	RouteFrontV1    *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1       *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.MapSpec `ebpf:"scratch_v2"`
@@ -724,6 +750,7 @@ type bpfVariableSpecs struct {
 	EntryFlagsType     *ebpf.VariableSpec `ebpf:"entry_flags_type"`
 	FlowFrontStateType *ebpf.VariableSpec `ebpf:"flow_front_state_type"`
 	FlowKindType       *ebpf.VariableSpec `ebpf:"flow_kind_type"`
+	FlowMapType        *ebpf.VariableSpec `ebpf:"flow_map_type"`
 	FlowStateType      *ebpf.VariableSpec `ebpf:"flow_state_type"`
 	GuardFlagsType     *ebpf.VariableSpec `ebpf:"guard_flags_type"`
 	IcmpRefusalType    *ebpf.VariableSpec `ebpf:"icmp_refusal_type"`
@@ -771,6 +798,7 @@ type bpfMaps struct {
 	CountersV1      *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1         *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.Map `ebpf:"entries_v1"`
+	EvictionsV1     *ebpf.Map `ebpf:"evictions_v1"`
 	FlowFrontV1     *ebpf.Map `ebpf:"flow_front_v1"`
 	FlowsV4         *ebpf.Map `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.Map `ebpf:"fragments_v3"`
@@ -789,6 +817,7 @@ type bpfMaps struct {
 	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1     *ebpf.Map `ebpf:"prefixes6_v1"`
 	RatesV1         *ebpf.Map `ebpf:"rates_v1"`
+	RoomsV1         *ebpf.Map `ebpf:"rooms_v1"`
 	RouteFrontV1    *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1       *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.Map `ebpf:"scratch_v2"`
@@ -820,6 +849,7 @@ func (m *bpfMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.EvictionsV1,
 		m.FlowFrontV1,
 		m.FlowsV4,
 		m.FragmentsV3,
@@ -838,6 +868,7 @@ func (m *bpfMaps) Close() error {
 		m.Prefixes4V1,
 		m.Prefixes6V1,
 		m.RatesV1,
+		m.RoomsV1,
 		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ScratchV2,
@@ -867,6 +898,7 @@ type bpfVariables struct {
 	EntryFlagsType     *ebpf.Variable `ebpf:"entry_flags_type"`
 	FlowFrontStateType *ebpf.Variable `ebpf:"flow_front_state_type"`
 	FlowKindType       *ebpf.Variable `ebpf:"flow_kind_type"`
+	FlowMapType        *ebpf.Variable `ebpf:"flow_map_type"`
 	FlowStateType      *ebpf.Variable `ebpf:"flow_state_type"`
 	GuardFlagsType     *ebpf.Variable `ebpf:"guard_flags_type"`
 	IcmpRefusalType    *ebpf.Variable `ebpf:"icmp_refusal_type"`

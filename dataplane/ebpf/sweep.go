@@ -26,16 +26,24 @@ func (d *Dataplane) SweepFlows() error {
 
 func (d *Dataplane) sweepSessions(now uint32) error {
 	m, gone := d.store.t[bpfMapSessionsV1], map[bpfSessionKey]bpfSession{}
+	count, err := d.beginCount(bpfMapSessionsV1)
+	if err != nil {
+		return err
+	}
 	rows, err := pinned.Walk(m, func(k bpfSessionKey, v bpfSession) {
 		if sessionOver(k, v, now) {
 			gone[k] = v
 		}
 	})
-	return d.swept(bpfMapSessionsV1, rows, err, sweepRows(m, gone, func(is, was bpfSession) bool { return is.Seen == was.Seen && is.State == was.State }))
+	return d.swept(bpfMapSessionsV1, count, rows, err, sweepRows(m, gone, func(is, was bpfSession) bool { return is.Seen == was.Seen && is.State == was.State }))
 }
 
 func (d *Dataplane) sweepFlows(now uint32) error {
 	m := d.store.t[bpfMapFlowsV4]
+	count, err := d.beginCount(bpfMapFlowsV4)
+	if err != nil {
+		return err
+	}
 	ended, gone := map[bpfFlowKey]bpfFlow{}, map[bpfFlowKey]bpfFlow{}
 	rows, err := pinned.Walk(m, func(k bpfFlowKey, v bpfFlow) {
 		switch f := flowOf(k, v, now); {
@@ -55,7 +63,7 @@ func (d *Dataplane) sweepFlows(now uint32) error {
 			gone[k], gone[answers] = v, w
 		}
 	}
-	return d.swept(bpfMapFlowsV4, rows, err, sweepRows(m, gone, func(is, was bpfFlow) bool { return is.Seen == was.Seen && is.State == was.State }))
+	return d.swept(bpfMapFlowsV4, count, rows, err, sweepRows(m, gone, func(is, was bpfFlow) bool { return is.Seen == was.Seen && is.State == was.State }))
 }
 
 // sweeping is what became of rows that were to go.
@@ -82,7 +90,10 @@ func sweepRows[K comparable, V any](m *ebpf.Map, rows map[K]V, same func(is, was
 }
 
 // swept takes note of how many rows a map has left.
-func (d *Dataplane) swept(name string, rows int, err error, s sweeping) error {
+func (d *Dataplane) swept(name string, count counting, rows int, err error, s sweeping) error {
+	if err == nil {
+		count.end(rows - s.gone)
+	}
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
 	d.store.rows[name] = rows - s.gone

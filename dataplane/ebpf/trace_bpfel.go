@@ -28,6 +28,7 @@ const (
 	wrapperMapCountersV1      = "counters_v1"
 	wrapperMapDropsV1         = "drops_v1"
 	wrapperMapEntriesV1       = "entries_v1"
+	wrapperMapEvictionsV1     = "evictions_v1"
 	wrapperMapFlowFrontV1     = "flow_front_v1"
 	wrapperMapFlowsV4         = "flows_v4"
 	wrapperMapFragmentsV3     = "fragments_v3"
@@ -47,6 +48,7 @@ const (
 	wrapperMapPrefixes4V1     = "prefixes4_v1"
 	wrapperMapPrefixes6V1     = "prefixes6_v1"
 	wrapperMapRatesV1         = "rates_v1"
+	wrapperMapRoomsV1         = "rooms_v1"
 	wrapperMapRouteFrontV1    = "route_front_v1"
 	wrapperMapSamplesV1       = "samples_v1"
 	wrapperMapScratchV2       = "scratch_v2"
@@ -127,6 +129,7 @@ type wrapperMapSpecs struct {
 	CountersV1      *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1         *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.MapSpec `ebpf:"entries_v1"`
+	EvictionsV1     *ebpf.MapSpec `ebpf:"evictions_v1"`
 	FlowFrontV1     *ebpf.MapSpec `ebpf:"flow_front_v1"`
 	FlowsV4         *ebpf.MapSpec `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.MapSpec `ebpf:"fragments_v3"`
@@ -146,6 +149,7 @@ type wrapperMapSpecs struct {
 	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1     *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RatesV1         *ebpf.MapSpec `ebpf:"rates_v1"`
+	RoomsV1         *ebpf.MapSpec `ebpf:"rooms_v1"`
 	RouteFrontV1    *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1       *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.MapSpec `ebpf:"scratch_v2"`
@@ -202,6 +206,7 @@ type wrapperMaps struct {
 	CountersV1      *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1         *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.Map `ebpf:"entries_v1"`
+	EvictionsV1     *ebpf.Map `ebpf:"evictions_v1"`
 	FlowFrontV1     *ebpf.Map `ebpf:"flow_front_v1"`
 	FlowsV4         *ebpf.Map `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.Map `ebpf:"fragments_v3"`
@@ -221,6 +226,7 @@ type wrapperMaps struct {
 	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1     *ebpf.Map `ebpf:"prefixes6_v1"`
 	RatesV1         *ebpf.Map `ebpf:"rates_v1"`
+	RoomsV1         *ebpf.Map `ebpf:"rooms_v1"`
 	RouteFrontV1    *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1       *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.Map `ebpf:"scratch_v2"`
@@ -252,6 +258,7 @@ func (m *wrapperMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.EvictionsV1,
 		m.FlowFrontV1,
 		m.FlowsV4,
 		m.FragmentsV3,
@@ -271,6 +278,7 @@ func (m *wrapperMaps) Close() error {
 		m.Prefixes4V1,
 		m.Prefixes6V1,
 		m.RatesV1,
+		m.RoomsV1,
 		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ScratchV2,

@@ -28,6 +28,7 @@ const (
 	underlayInMapCountersV1      = "counters_v1"
 	underlayInMapDropsV1         = "drops_v1"
 	underlayInMapEntriesV1       = "entries_v1"
+	underlayInMapEvictionsV1     = "evictions_v1"
 	underlayInMapFlowFrontV1     = "flow_front_v1"
 	underlayInMapFlowsV4         = "flows_v4"
 	underlayInMapFragmentsV3     = "fragments_v3"
@@ -46,6 +47,7 @@ const (
 	underlayInMapPrefixes4V1     = "prefixes4_v1"
 	underlayInMapPrefixes6V1     = "prefixes6_v1"
 	underlayInMapRatesV1         = "rates_v1"
+	underlayInMapRoomsV1         = "rooms_v1"
 	underlayInMapRouteFrontV1    = "route_front_v1"
 	underlayInMapSamplesV1       = "samples_v1"
 	underlayInMapScratchV2       = "scratch_v2"
@@ -126,6 +128,7 @@ type underlayInMapSpecs struct {
 	CountersV1      *ebpf.MapSpec `ebpf:"counters_v1"`
 	DropsV1         *ebpf.MapSpec `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.MapSpec `ebpf:"entries_v1"`
+	EvictionsV1     *ebpf.MapSpec `ebpf:"evictions_v1"`
 	FlowFrontV1     *ebpf.MapSpec `ebpf:"flow_front_v1"`
 	FlowsV4         *ebpf.MapSpec `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.MapSpec `ebpf:"fragments_v3"`
@@ -144,6 +147,7 @@ type underlayInMapSpecs struct {
 	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
 	Prefixes6V1     *ebpf.MapSpec `ebpf:"prefixes6_v1"`
 	RatesV1         *ebpf.MapSpec `ebpf:"rates_v1"`
+	RoomsV1         *ebpf.MapSpec `ebpf:"rooms_v1"`
 	RouteFrontV1    *ebpf.MapSpec `ebpf:"route_front_v1"`
 	SamplesV1       *ebpf.MapSpec `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.MapSpec `ebpf:"scratch_v2"`
@@ -200,6 +204,7 @@ type underlayInMaps struct {
 	CountersV1      *ebpf.Map `ebpf:"counters_v1"`
 	DropsV1         *ebpf.Map `ebpf:"drops_v1"`
 	EntriesV1       *ebpf.Map `ebpf:"entries_v1"`
+	EvictionsV1     *ebpf.Map `ebpf:"evictions_v1"`
 	FlowFrontV1     *ebpf.Map `ebpf:"flow_front_v1"`
 	FlowsV4         *ebpf.Map `ebpf:"flows_v4"`
 	FragmentsV3     *ebpf.Map `ebpf:"fragments_v3"`
@@ -218,6 +223,7 @@ type underlayInMaps struct {
 	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
 	Prefixes6V1     *ebpf.Map `ebpf:"prefixes6_v1"`
 	RatesV1         *ebpf.Map `ebpf:"rates_v1"`
+	RoomsV1         *ebpf.Map `ebpf:"rooms_v1"`
 	RouteFrontV1    *ebpf.Map `ebpf:"route_front_v1"`
 	SamplesV1       *ebpf.Map `ebpf:"samples_v1"`
 	ScratchV2       *ebpf.Map `ebpf:"scratch_v2"`
@@ -249,6 +255,7 @@ func (m *underlayInMaps) Close() error {
 		m.CountersV1,
 		m.DropsV1,
 		m.EntriesV1,
+		m.EvictionsV1,
 		m.FlowFrontV1,
 		m.FlowsV4,
 		m.FragmentsV3,
@@ -267,6 +274,7 @@ func (m *underlayInMaps) Close() error {
 		m.Prefixes4V1,
 		m.Prefixes6V1,
 		m.RatesV1,
+		m.RoomsV1,
 		m.RouteFrontV1,
 		m.SamplesV1,
 		m.ScratchV2,

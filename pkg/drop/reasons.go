@@ -70,6 +70,8 @@ const (
 	AnswerUnknown Reason = 32
 	// VIPFlood: A packet of a new flow to a VIP beyond `loadBalancing.newFlowRate`, which gets no row, and whose answers could not be told from the backend's own - the backend has more than four VIPs, or the client keeps a backend that its hash does not lead to.
 	VIPFlood Reason = 33
+	// SessionEvicted: The map of sessions is full, or was within two hours, and a backend's packet is of a connection that this node does not know, and of which the tables do not tell the VIP - its session may have been evicted. It waits for the client's next packet, since one that leaves as it is would have the client reset its connection.
+	SessionEvicted Reason = 34
 )
 
 var reasons = [...]info{
@@ -106,4 +108,5 @@ var reasons = [...]info{
 	NAT:              {"nat", "The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.", "Look at a sample; if it is whole, check the node's free memory."},
 	AnswerUnknown:    {"answer_unknown", "A VIP has come to this node a while ago, and a backend's packet is of a connection that this node does not know - one to a VIP that another node chose the backend for, or one of the backend's own. It waits for the client's next packet.", "Expected for a while after a gateway moves. A steady count is a backend that sends on connections whose clients are silent."},
 	VIPFlood:         {"vip_flood", "A packet of a new flow to a VIP beyond `loadBalancing.newFlowRate`, which gets no row, and whose answers could not be told from the backend's own - the backend has more than four VIPs, or the client keeps a backend that its hash does not lead to.", "Expected while the VIP is flooded; clients send again. If it is no flood, raise `loadBalancing.newFlowRate`."},
+	SessionEvicted:   {"session_evicted", "The map of sessions is full, or was within two hours, and a backend's packet is of a connection that this node does not know, and of which the tables do not tell the VIP - its session may have been evicted. It waits for the client's next packet, since one that leaves as it is would have the client reset its connection.", "Raise `dataplane.sizes.flows`, or find who fills the map (`sluicectl lb backends`, `sluice_vip_flows_total`)."},
 }

@@ -46,8 +46,19 @@ type Balanced struct {
 type LoadBalancing struct {
 	VIPs     []VIPTraffic
 	Backends []BackendTraffic
+	Evictions []Evictions
 	// TableSteps counts the tables of VIPs that got another size.
 	TableSteps uint64
+}
+
+// Evictions is what became of flows whose rows were evicted.
+type Evictions struct {
+	// Table is the table of VIPs that the maps of flows are of.
+	Table string
+	// Evicting: one of them is full, or was within two minutes.
+	Evicting bool
+	// Translated are packets of backends whose VIP the Maglev tables told.
+	Translated uint64
 }
 
 // Path is a path of VRFs and the reason for it.

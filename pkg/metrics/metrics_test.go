@@ -27,7 +27,7 @@ func filled(failed func(string, error)) *Metrics {
 	m.AddTraffic(func() ([]VRFTraffic, error) { return []VRFTraffic{{VNI: 1001, ToFabricPackets: 3}}, nil })
 	m.AddLoadBalancing(func() (LoadBalancing, error) {
 		some := Balanced{ToBackendsPackets: 4, ToClientsBytes: 500, Flows: 2}
-		return LoadBalancing{VIPs: []VIPTraffic{{VNI: 1001, VIP: "[2001:db8::10]:80", Protocol: "tcp", Balanced: some, Known: 1}},
+		return LoadBalancing{Evictions: []Evictions{{Table: "vips", Evicting: true, Translated: 7}}, VIPs: []VIPTraffic{{VNI: 1001, VIP: "[2001:db8::10]:80", Protocol: "tcp", Balanced: some, Known: 1}},
 			Backends: []BackendTraffic{{VNI: 1001, Backend: "[2001:db8::1]:8080", Protocol: "tcp", Balanced: some}}}, nil
 	})
 	m.AddDrain([]string{"serving", "drained"}, func() string { return "serving" })

@@ -89,6 +89,10 @@ func (m *Metrics) AddLoadBalancing(read func() (LoadBalancing, error)) {
 			return err
 		}
 		e.emit(vipSteps, float64(l.TableSteps))
+		for _, ev := range l.Evictions {
+			e.emit(evicting, flag(ev.Evicting), ev.Table)
+			e.emit(evictedAnswers, float64(ev.Translated), ev.Table)
+		}
 		for _, v := range l.VIPs {
 			labels := []string{v.VNI.String(), v.VIP, v.Protocol}
 			e.balanced(vipPackets, vipBytes, vipFlows, v.Balanced, labels)

@@ -206,7 +206,12 @@ func worldRoutes() map[intent.RouteKey]intent.Route {
 // world is a data plane with three tenants, two of which use the same addresses.
 func world(t testing.TB, dir string, n ebpf.Node) *ebpf.Dataplane {
 	t.Helper()
-	d := load(t, ebpf.Config{Dir: dir, Node: n})
+	return worldOf(t, ebpf.Config{Dir: dir, Node: n})
+}
+
+func worldOf(t testing.TB, cfg ebpf.Config) *ebpf.Dataplane {
+	t.Helper()
+	d := load(t, cfg)
 	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}, blue: {VNI: blue, Index: 2}, tagged: {VNI: tagged, Index: 3}})
 	apply(t, d.Gateways(), gateways())
 	apply(t, d.Served(), served())

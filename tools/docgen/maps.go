@@ -65,6 +65,8 @@ var mapRows = map[string]mapRow{
 	"backend_stats_v1":  {"What was balanced for each backend, as `vip_stats`, by the rows of `backends`.", byBoth},
 	"rates_v1":          {"How many new flows to a VIP are recorded, by the rows of `vip_stats`, and until when some may not be.", byBoth},
 	"unrecorded_v1":     {"The latest of the times in `rates`: until then flows are looked for by their hash.", byBoth},
+	"rooms_v1":          {"How many rows `sessions` (row 0) and `flows` (row 1) have at most, and from how many on they may evict rows of flows that go on.", byBoth + ", and sluiced, through shared memory"},
+	"evictions_v1":      {"Until when answers of evicted sessions may come, and how many were translated by the tables.", byBoth},
 	"backends_v1":       {"Backends of VIPs; tables and flows name the row.", byDaemon},
 	"backend_front_v1":  {"Bits: what is sent by a backend has its bit set, and is looked for in `sessions` and `flows`.", byDaemon},
 	"answers_v2":        {"The VIPs of each backend, by VRF, address, port and protocol: for answers of flows that the node does not know.", byDaemon},
