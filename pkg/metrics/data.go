@@ -44,8 +44,8 @@ type Balanced struct {
 
 // LoadBalancing is the traffic of all VIPs.
 type LoadBalancing struct {
-	VIPs     []VIPTraffic
-	Backends []BackendTraffic
+	VIPs      []VIPTraffic
+	Backends  []BackendTraffic
 	Evictions []Evictions
 	// TableSteps counts the tables of VIPs that got another size.
 	TableSteps uint64
