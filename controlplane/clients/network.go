@@ -21,9 +21,11 @@ type network struct {
 type router struct {
 	mac intent.MAC
 	// here are its networks on the switch, beyond those of all ports of the router.
-	here   []netip.Prefix
-	own    ovn.UUID
-	beyond []side
+	here []netip.Prefix
+	own  ovn.UUID
+	// gateway: it is a gateway port. Who has an address of its network is no business of the router.
+	gateway bool
+	beyond  []side
 }
 
 // side is a router port that leads to a network as it is, and the port's networks.
@@ -51,9 +53,23 @@ func (b *build) network(datapath ovn.UUID) *network {
 		for _, prefix := range own[0].Prefixes {
 			n.hosts[prefix.Addr()] = own[0].MAC
 		}
-		n.routers = append(n.routers, router{mac: own[0].MAC, here: own[0].Prefixes, own: port.UUID, beyond: b.sides(port.Datapath)})
+		n.routers = append(n.routers, router{
+			mac: own[0].MAC, here: own[0].Prefixes, own: port.UUID, gateway: b.gateway(port, datapath), beyond: b.sides(port.Datapath),
+		})
 	}
 	return n
+}
+
+// gateway tells whether a router's port on a switch is a gateway port: of a chassis, or of a gateway
+// router on a provider network.
+func (b *build) gateway(port ovn.PortBinding, network ovn.UUID) bool {
+	if port.Type == ovn.TypeL3Gateway {
+		_, provider := b.rows.Localnet(network)
+		return provider
+	}
+	return slices.ContainsFunc(b.rows.PortsOn(port.Datapath), func(p ovn.PortBinding) bool {
+		return p.Type == ovn.TypeChassisRedirect && p.Options["distributed-port"] == port.LogicalPort
+	})
 }
 
 // sides lists the ports of a router that lead to networks: not those at gateways, where what
@@ -99,13 +115,15 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// way is the MAC address that frames for an address go to.
+// way is the MAC address that frames for an address go to. An address of a network of the switch
+// that no port has is asked for by its router, as OVN has it after its own balancing: the port
+// may be deleted, or yet to come, or its addresses are not known to OVN.
 func (n *network) way(a netip.Addr) (intent.MAC, bool) {
 	if mac, here := n.hosts[a]; here {
 		return mac, true
 	}
 	for _, r := range n.routers {
-		if r.leads(a) {
+		if !r.gateway && contains(r.here, a) || r.leads(a) {
 			return r.mac, true
 		}
 	}
@@ -117,7 +135,7 @@ func (n *network) outside(a netip.Addr) string {
 	if _, ok := n.way(a); ok {
 		return ""
 	}
-	return "neither a port of the switch nor in a network of a router that the switch is connected to"
+	return "no port's of the switch, and in no network of a router that the switch is connected to"
 }
 
 // answer is the MAC address of a VIP, and whether machines have to be told it: the address

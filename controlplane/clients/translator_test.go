@@ -155,6 +155,13 @@ func TestClients(t *testing.T) {
 		"a backend behind the gateway": {change: func(c cloud) {
 			c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"10.0.0.99:80": "192.0.2.7:80"}})
 		}, want: "10.0.0.99:80 ovn:backend-outside; vm ebpf:auto", neighbors: "10.0.0.99 01 VIP told"},
+		"a backend that no port has": {change: func(c cloud) { delete(c.rows, "pb-be1") }, want: balanced, neighbors: "10.0.0.11 01, 10.0.0.99 01 VIP told, 10.1.0.12 01"},
+		"a backend whose port has no addresses": {change: func(c cloud) {
+			c.put(ovn.PortBinding{UUID: "pb-be1", LogicalPort: "be1", Datapath: "red", Type: ovn.TypeVirtual})
+		}, want: balanced, neighbors: "10.0.0.11 01, 10.0.0.99 01 VIP told, 10.1.0.12 01"},
+		"a backend that no port has, IPv6": {change: func(c cloud) {
+			c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: map[string]string{"[2001:db8::99]:80": "[2001:db8::12]:80"}})
+		}, want: "[2001:db8::99]:80 ebpf:auto; vm ebpf:auto", neighbors: "2001:db8::12 01, 2001:db8::99 01 VIP told"},
 		"one of two VIPs of an address": {change: func(c cloud) {
 			c.balancer("api", map[string]string{"10.0.0.99:443": "10.0.0.11:443"}, map[string]string{"sluice-path": "ovn"})
 		}, want: "10.0.0.99:80 ebpf:auto; 10.0.0.99:443 ovn:configured; vm ebpf:auto", neighbors: "10.0.0.11 11, 10.0.0.99 01 VIP told, 10.1.0.12 01"},
