@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
@@ -31,7 +32,7 @@ func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Weighed
 		}
 		weights, err := weighings(rows, variables, backend, q.Weight)
 		if err == nil {
-			err = d.follower.SetBalancerOption(ctx, rows, loadbalancer.OptionWeights, weights)
+			err = d.follower.SetBalancerOption(ctx, rows, loadbalancer.OptionWeights, weights, heldKeys(weights, backend, q.Weight))
 		}
 		// Another node may have written the weight of another backend.
 		if errors.Is(err, ovn.ErrChanged) && d.changed(ctx, q.LoadBalancer, rows) {
@@ -45,6 +46,19 @@ func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Weighed
 		}
 		return d.weighed(rows), nil
 	}
+}
+
+// heldKeys are the keys of NB_Global.options that hold a weight, or that are to go: the owner of a row
+// may write its options as a whole.
+func heldKeys(rows ovn.BalancerOptions, backend netip.AddrPort, weight *uint16) map[string]string {
+	out := map[string]string{}
+	for uuid := range rows {
+		key := ovn.HeldWeightKey(uuid, intent.FormatEndpoint(backend.Addr(), backend.Port()))
+		if out[key] = ""; weight != nil {
+			out[key] = strconv.FormatUint(uint64(*weight), 10)
+		}
+	}
+	return out
 }
 
 // changed waits until others than these rows are known for a load balancer's name: for ten
@@ -97,7 +111,7 @@ func (d *daemon) weighed(rows []ovn.LoadBalancer) admin.Weighed {
 func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend netip.AddrPort, weight *uint16) (ovn.BalancerOptions, error) {
 	by, out := map[string]ovn.UUID{}, ovn.BalancerOptions{}
 	for _, row := range rows {
-		weights, err := loadbalancer.Weigh(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options}, variables, backend, weight)
+		weights, err := loadbalancer.Weigh(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options, Held: row.Held}, variables, backend, weight)
 		protocol := cmp.Or(row.Protocol, intent.TCP.String())
 		switch other, twice := by[protocol]; {
 		case errors.Is(err, loadbalancer.ErrNoSuchBackend):

@@ -36,6 +36,9 @@ type Row struct {
 	// Protocol is tcp, udp, sctp, or empty, which is tcp.
 	Protocol      string
 	VIPs, Options map[string]string
+	// Held are weights of backends, as options:sluice-weights, that are kept in another row: they
+	// count for the backends that this option does not name.
+	Held string
 }
 
 var protocols = map[string]intent.Protocol{"": intent.TCP, "tcp": intent.TCP, "udp": intent.UDP, "sctp": intent.SCTP}
@@ -256,7 +259,12 @@ func options(r Row, size int) (VIP, map[netip.AddrPort]uint16, error) {
 	if err != nil {
 		return v, nil, fmt.Errorf("options:%s: %w", optionWeights, err)
 	}
-	return v, weights, nil
+	held, err := parseWeights(r.Held)
+	if err != nil {
+		return v, nil, fmt.Errorf("weights held in NB_Global: %w", err)
+	}
+	maps.Copy(held, weights)
+	return v, held, nil
 }
 
 // oddities are values of options that count for others, or for none, as they do in OVN.

@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -282,4 +283,38 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A drain holds when the row's owner writes its options as a whole; a weight that the options
+// name counts before one that is held.
+func TestHeldWeights(t *testing.T) {
+	weights := func(held string, options map[string]string) (out []uint16, wrong []Wrong) {
+		vips, wrong := Parse(Row{VIPs: map[string]string{"10.1.0.1:80": "10.0.0.1:80,10.0.0.2:80", "[fd00::1]:80": "[fd00::2]:80"}, Held: held, Options: options}, nil, 0)
+		for _, v := range vips {
+			for _, b := range v.Backends {
+				out = append(out, b.Weight)
+			}
+		}
+		return out, wrong
+	}
+	for _, tt := range []struct {
+		name, held string
+		options    map[string]string
+		want       []uint16
+	}{
+		{"drained", "10.0.0.1:80=0", map[string]string{"sluice-weights": "10.0.0.1:80=0"}, []uint16{0, 1, 1}},
+		{"overwritten", "10.0.0.1:80=0,[fd00::2]:80=0", map[string]string{"affinity_timeout": "360"}, []uint16{0, 1, 0}},
+		{"without options", "10.0.0.1:80=0", nil, []uint16{0, 1, 1}},
+		{"overwritten with other weights", "10.0.0.1:80=0", map[string]string{"sluice-weights": "10.0.0.2:80=3"}, []uint16{0, 3, 1}},
+		{"taken back by hand", "10.0.0.1:80=0", map[string]string{"sluice-weights": "10.0.0.1:80=2"}, []uint16{2, 1, 1}},
+		{"of another", "10.0.0.9:80=0", nil, []uint16{1, 1, 1}},
+	} {
+		if got, wrong := weights(tt.held, tt.options); !slices.Equal(got, tt.want) || len(wrong) > 0 {
+			t.Errorf("%s: %v (%v), want %v", tt.name, got, wrong, tt.want)
+		}
+	}
+	// What cannot be read makes the row OVN's, and says where it is.
+	if _, wrong := weights("x=0", nil); len(wrong) != 1 || !strings.Contains(wrong[0].Err.Error(), "NB_Global") {
+		t.Errorf("a bad weight: %v", wrong)
+	}
 }

@@ -32,9 +32,15 @@ func Weigh(r Row, variables map[string]string, backend netip.AddrPort, weight *u
 	if err != nil {
 		return "", fmt.Errorf("options:%s: %w", optionWeights, err)
 	}
+	held, err := parseWeights(r.Held)
+	if err != nil {
+		held = nil // what cannot be read holds nothing
+	}
 	vips, _ := Parse(r, variables, 0)
 	// The weight of one that has left its VIPs is there still, and may be taken back.
-	if _, weighed := weights[backend]; !(weighed && weight == nil) && !slices.ContainsFunc(vips, func(v VIP) bool {
+	_, weighed := weights[backend]
+	_, kept := held[backend]
+	if !((weighed || kept) && weight == nil) && !slices.ContainsFunc(vips, func(v VIP) bool {
 		return slices.ContainsFunc(v.Backends, func(b Backend) bool { return b.Address == backend })
 	}) {
 		return "", ErrNoSuchBackend

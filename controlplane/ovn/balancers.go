@@ -12,6 +12,7 @@ import (
 type reading struct {
 	loadbalancer.Reading
 	size int
+	held string
 }
 
 // balancerList is what BalancersOf and BalancersOn give.
@@ -24,9 +25,12 @@ type balancerList struct {
 // health. size is that of tables in NB_Global, or 0. wrong is told what is wrong with the row,
 // or with one of its VIPs.
 func (r *Rows) VIPs(b LoadBalancer, size int, wrong func(error)) []loadbalancer.VIP {
+	held := r.held(b)
 	read, done := r.readings[b.UUID]
-	if !done || read.size != size {
-		read = reading{loadbalancer.Read(b.row(), r.TemplateVariables(), size), size}
+	if !done || read.size != size || read.held != held {
+		row := b.row()
+		row.Held = held
+		read = reading{loadbalancer.Read(row, r.TemplateVariables(), size), size, held}
 		if !b.row().Templated() {
 			r.readings[b.UUID] = read
 		}

@@ -94,10 +94,11 @@ func southbound(needs Needs, balancers bool) (ovsdb.Tables, ovsdb.Keys) {
 		tables["Chassis_Template_Var"] = []string{"chassis", "variables"}
 	}
 	if balancers {
-		tables["Load_Balancer"] = []string{"name", "protocol", "vips", "options", "datapaths", "datapath_group", "ls_datapath_group"}
+		tables["Load_Balancer"] = []string{"name", "protocol", "vips", "options", "datapaths", "datapath_group", "ls_datapath_group", "external_ids"}
+		keys["Load_Balancer"] = map[string]func(string) bool{"external_ids": func(k string) bool { return k == northboundID }}
 		tables["Logical_DP_Group"] = []string{"datapaths"}
 		tables["SB_Global"] = []string{"options"}
-		keys["SB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionTableSize }}
+		keys["SB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionTableSize || strings.HasPrefix(k, optionHeldWeight) }}
 	}
 	if !needs.Machines {
 		return tables, keys
@@ -137,7 +138,9 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 	}
 	if needs.balances() || needs.ACLs {
 		tables["NB_Global"] = []string{"options"}
-		keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionDefaultDrop || k == optionTableSize }}
+		keys["NB_Global"] = map[string]func(string) bool{"options": func(k string) bool {
+			return k == optionDefaultDrop || k == optionTableSize || strings.HasPrefix(k, optionHeldWeight)
+		}}
 	}
 	if !needs.ACLs {
 		return tables, keys

@@ -18,6 +18,7 @@ func (r *Rows) BalancersNamed(name string) []LoadBalancer {
 	var out []LoadBalancer
 	for _, b := range r.balancers {
 		if b.Name == name || string(b.UUID) == name {
+			b.Held = r.held(b)
 			out = append(out, b)
 		}
 	}
@@ -33,9 +34,10 @@ var ErrChanged = errors.New("somebody else has changed it meanwhile")
 type BalancerOptions map[UUID]string
 
 // SetBalancerOption writes a key of Load_Balancer.options in the Northbound database, for
-// people who ask for it: in all rows, or in none. It fails with ErrChanged if somebody else
-// has changed the options of one since it was read.
-func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, key string, values BalancerOptions) error {
+// people who ask for it: in all rows, or in none. held are keys of NB_Global.options that it
+// writes with them; an empty value removes one. It fails with ErrChanged if somebody else
+// has changed the options of a row since it was read.
+func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, key string, values BalancerOptions, held map[string]string) error {
 	f.mu.Lock()
 	src := f.nb
 	f.mu.Unlock()
@@ -59,6 +61,7 @@ func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, k
 		}
 		operations = append(operations, ovsdb.Wait(&nb.LoadBalancer{UUID: string(b.UUID), Options: before}, "options"), write)
 	}
+	operations = append(operations, f.hold(held)...)
 	_, err := src.session.Transact(ctx, operations...)
 	var refused *ovsdb.OperationError
 	if errors.As(err, &refused) && refused.Op == "wait" {
@@ -71,4 +74,29 @@ func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, k
 		return fmt.Errorf("write options:%s of Load_Balancer: %w", key, err)
 	}
 	return nil
+}
+
+// hold are the operations that write keys of NB_Global.options, and remove those without a value.
+func (f *Follower) hold(keys map[string]string) (out []ovsdb.Operation) {
+	var global UUID
+	f.View(func(r *Rows) {
+		for id := range r.globals {
+			global = id
+		}
+	})
+	set, gone := map[string]string{}, []string{}
+	for key, value := range keys {
+		if value == "" {
+			gone = append(gone, key)
+		} else {
+			set[key] = value
+		}
+	}
+	if len(set) > 0 {
+		out = append(out, ovsdb.SetKeys(nb.NBGlobalTable, string(global), "options", set))
+	}
+	if len(gone) > 0 {
+		out = append(out, ovsdb.DeleteKeys(nb.NBGlobalTable, string(global), "options", slices.Sorted(slices.Values(gone))...))
+	}
+	return out
 }

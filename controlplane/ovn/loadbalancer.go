@@ -24,7 +24,9 @@ const optionTableSize = "sluice-m"
 // with BalanceBySouthbound, one of SB Load_Balancer.
 type LoadBalancer struct {
 	UUID UUID
-	Name string
+	// Northbound is the _uuid of the Northbound row that a row of Southbound is made of.
+	Northbound UUID
+	Name       string
 	// Protocol is empty, which means tcp, or tcp, udp or sctp.
 	Protocol string
 	VIPs     map[string]string
@@ -41,6 +43,8 @@ type LoadBalancer struct {
 	// Southbound is for, and Probed the addresses of its backends.
 	At     []UUID
 	Probed []netip.Addr
+	// Held are the weights that NB_Global holds for it: of BalancersNamed only.
+	Held string
 }
 
 // HealthCheck is a row of NB Load_Balancer_Health_Check.

@@ -147,7 +147,7 @@ func TestSetBalancerOption(t *testing.T) {
 		})
 	}
 	set := func(value string) error {
-		return w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: value, rows[1].UUID: value})
+		return w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: value, rows[1].UUID: value}, nil)
 	}
 	until("two rows", map[string]string{"reject": "true"})
 	if err := set("a"); err != nil {
@@ -175,7 +175,65 @@ func TestSetBalancerOption(t *testing.T) {
 	until("written beside them", map[string]string{"reject": "true", "hash_fields": "ip_src", "sluice-weights": "d"})
 	// What somebody else does with one that is not named does not matter.
 	l.nb("set", "load_balancer", string(rows[1].UUID), "options:reject=false")
-	if err := w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: "c"}); err != nil {
+	if err := w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: "c"}, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// A weight is held beside the row: the row's owner may write its options as a whole, and what
+// others hold meanwhile stays.
+func TestHeldWeights(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1")
+	l.nb("create", "load_balancer", "name=web", `vips:"10.99.0.1:80"="10.10.0.5:8080,10.10.0.6:8080"`, "options:reject=true")
+	l.nb("lr-lb-add", "r1", "web")
+	l.nb("set", "nb_global", ".", "options:mac_prefix=0a:00:00")
+	w := l.follow(Config{Northbound: l.remote("nb"), Needs: Needs{LoadBalancing: true}})
+	var row LoadBalancer
+	until := func(what string, weights ...uint16) {
+		t.Helper()
+		w.until(what, func() (ok bool) {
+			w.View(func(r *Rows) {
+				list := r.BalancersNamed("web")
+				if len(list) != 1 {
+					return
+				}
+				row = list[0]
+				var got []uint16
+				for _, v := range r.VIPs(row, 0, func(error) {}) {
+					for _, b := range v.Backends {
+						got = append(got, b.Weight)
+					}
+				}
+				ok = slices.Equal(got, weights)
+			})
+			return ok
+		})
+	}
+	drain := func(backend, weight, option string) {
+		t.Helper()
+		err := w.SetBalancerOption(t.Context(), []LoadBalancer{row}, "sluice-weights", BalancerOptions{row.UUID: option}, map[string]string{HeldWeightKey(row.UUID, backend): weight})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	until("the row", 1, 1)
+	drain("10.10.0.5:8080", "0", "10.10.0.5:8080=0")
+	until("one is drained", 0, 1)
+	l.nb("set", "load_balancer", "web", `options={affinity_timeout="360"}`)
+	w.until("the owner's options", func() (ok bool) {
+		w.View(func(r *Rows) { ok = r.BalancersNamed("web")[0].Options["affinity_timeout"] == "360" })
+		return ok
+	})
+	until("one is drained still", 0, 1)
+	drain("10.10.0.6:8080", "0", "10.10.0.6:8080=0")
+	until("both are drained", 0, 0)
+	drain("10.10.0.5:8080", "", "10.10.0.6:8080=0")
+	until("one is taken back", 1, 0)
+	drain("10.10.0.6:8080", "", "")
+	until("both are taken back", 1, 1)
+	if options := l.nb("get", "nb_global", ".", "options"); strings.Contains(options, "sluice") || !strings.Contains(options, "mac_prefix") {
+		t.Errorf("NB_Global.options are %s", options)
 	}
 }

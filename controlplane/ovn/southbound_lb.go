@@ -23,6 +23,8 @@ type SBGlobal struct {
 	// TableSize is options:sluice-m, which ovn-northd copies from NB_Global; with
 	// BalanceBySouthbound.
 	TableSize string
+	// Weights are as those of NBGlobal.
+	Weights map[UUID]string
 }
 
 // Key is the row's _uuid.
@@ -58,7 +60,7 @@ func (r *Rows) BalanceBySouthbound(yes bool) { r.south.follows = yes }
 func convertSouthLB(row ovsdb.Row) Row {
 	switch r := row.(type) {
 	case *sb.LoadBalancer:
-		b := LoadBalancer{UUID: UUID(r.UUID), Name: r.Name, Protocol: value(r.Protocol), VIPs: r.Vips, Options: r.Options,
+		b := LoadBalancer{UUID: UUID(r.UUID), Northbound: UUID(r.ExternalIDs[northboundID]), Name: r.Name, Protocol: value(r.Protocol), VIPs: r.Vips, Options: r.Options,
 			At: uuids(r.Datapaths), Probed: backendAddresses(r.Vips)}
 		for _, group := range []*string{r.DatapathGroup, r.LsDatapathGroup} {
 			if group != nil {
@@ -69,7 +71,7 @@ func convertSouthLB(row ovsdb.Row) Row {
 	case *sb.LogicalDPGroup:
 		return DatapathGroup{UUID: UUID(r.UUID), Datapaths: uuids(r.Datapaths)}
 	case *sb.SBGlobal:
-		return SBGlobal{UUID: UUID(r.UUID), TableSize: r.Options[optionTableSize]}
+		return SBGlobal{UUID: UUID(r.UUID), TableSize: r.Options[optionTableSize], Weights: heldWeights(r.Options)}
 	}
 	return nil
 }
@@ -114,7 +116,8 @@ func (s *southLB) concerns(c Change) bool {
 		return s.lbAt.Has(c.UUID)
 	}
 	next, _ := c.New.(SBGlobal)
-	return s.follows && s.globals[c.UUID].TableSize != next.TableSize
+	old := s.globals[c.UUID]
+	return s.follows && (old.TableSize != next.TableSize || !maps.Equal(old.Weights, next.Weights))
 }
 
 // has tells whether a load balancer is on a datapath.

@@ -41,7 +41,7 @@ func (r *Rows) concernsClients(c Change, own UUID) bool {
 		return old.Chassis != next.Chassis || !maps.Equal(old.Variables, next.Variables)
 	case TableNBGlobal:
 		old, next := changed(r.globals, c)
-		return old != next
+		return old.differs(next)
 	case TableDatapathGroup, TableSBGlobal:
 		return r.south.concerns(c)
 	case TableACL, TablePortGroup, TableAddressSet, TableLogicalSwitchPort:

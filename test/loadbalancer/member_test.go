@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -72,6 +73,56 @@ func TestMemberDeleted(t *testing.T) {
 				}
 				return err
 			})
+		}
+	}
+}
+
+// A drain holds when the owner of the load balancer writes its options as a whole.
+func TestDrainHolds(t *testing.T) {
+	w := shared(t)
+	for _, address := range []string{"10.99.0.46", "fd00:99::46"} {
+		vip := netip.MustParseAddr(address)
+		at, list := intent.FormatEndpoint(vip, vipUDP), endpoints(vip, backend.UDPPort)[:2]
+		name := "lb udp " + at
+		w.onSwitches("udp", map[string][]string{at: list})
+		// places tells whether all of them have the weight, and the affinity of the owner's options.
+		places := func(weight, affinity uint16) error {
+			for _, place := range append([]asking{{node: fabric.node}}, machines...) {
+				all, err := w.vips(place.node)
+				i := slices.IndexFunc(all, func(v status.VIP) bool { return v.Address == vip && (v.Switch == "") == (place.network == "") })
+				if err != nil || i < 0 {
+					return fmt.Errorf("%s does not know it (%v)", place.node, err)
+				}
+				if v := all[i]; v.Path != "ebpf" || v.Affinity != affinity || len(v.Backends) != 2 || v.Backends[0].Weight != weight {
+					return fmt.Errorf("%s says %+v", place.node, v)
+				}
+			}
+			return nil
+		}
+		w.eventually("eBPF balances it", func() error { return places(1, 0) })
+		run := func(command string) {
+			t.Helper()
+			if out, err := w.Exec(w.Context(), fabric.node, w.sluicectl(), "lb", command, name, list[0]); err != nil {
+				t.Fatalf("%s: %v\n%s", command, err, out)
+			}
+		}
+		run("drain")
+		w.eventually("it is drained", func() error { return places(0, 0) })
+		w.nb("set", "Load_Balancer", name, `options={affinity_timeout="360"}`)
+		w.eventually("it is drained with the owner's options", func() error { return places(0, 360) })
+		// Nodes without ovn.nb read it here.
+		key := "sluice-weight-" + strings.TrimSpace(w.nb("--bare", "--columns=_uuid", "find", "Load_Balancer", fmt.Sprintf("name=%q", name))) + "-" + list[0]
+		w.eventually("Southbound has it", func() error {
+			options, err := w.SB(w.Context(), "a", "get", "SB_Global", ".", "options")
+			if err == nil && !strings.Contains(options, key) {
+				err = fmt.Errorf("no %s in %s", key, options)
+			}
+			return err
+		})
+		run("undrain")
+		w.eventually("it is taken back", func() error { return places(1, 360) })
+		if options := w.nb("get", "NB_Global", ".", "options"); strings.Contains(options, key) {
+			t.Errorf("the key is there still: %s", options)
 		}
 	}
 }

@@ -131,6 +131,7 @@ var keySections = []keySection{
 		{"ct_flush", balancer, "`true`", "flows that are known go on", "Flows of a backend that is taken out of `vips` end with it, and all with their VIP.", "you"},
 		{"hash_fields", balancer + " in Southbound; `selection_fields` in Northbound", "fields", "addresses and ports", "Without a `tp_` field the backend of a flow depends on its addresses alone.", "Octavia, or you"},
 		{"sluice-weights", balancer, "`BACKEND=WEIGHT,…`, 0 to 256", "1 each", "Shares of new flows. A backend with 0 gets none and keeps those that it has. Weights stay when a backend leaves `vips`, and count again when it comes back.", "you, by `sluicectl lb drain` or by hand"},
+		{"sluice-weight-", "NB_Global; behind it the _uuid of the Load_Balancer, a dash, and the backend", "0 to 256", "", "Written by `sluicectl lb drain` with `sluice-weights`, for the Load_Balancer with that _uuid: the drain holds when the row's owner writes its `options` as a whole. It counts where `sluice-weights` does not name the backend. `sluicectl lb undrain` removes it.", "Sluice"},
 		{"sluice-path", balancer, "`auto`, `ovn`", "`auto`", "What serves the row's VIPs: OVN, or eBPF where nothing speaks against it.", you},
 		{"sluice-m", balancer + "; NB_Global, for all rows without", "1021, 4093, 16381 or 65521", "the smallest that is 100 times the row's backends", "The size of the Maglev tables of the row's VIPs. All nodes have to read the same.", you},
 	}},
