@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
 )
@@ -15,10 +16,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	root := lab.NewCommand()
 	root.AddCommand(demo.NewCommand())
+	root.SetOut(output.Writer(os.Stdout))
+	root.SetErr(output.Writer(os.Stderr))
 	err := root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "sluice-lab:", err)
+		fmt.Fprintln(output.Writer(os.Stderr), "sluice-lab:", err)
 		os.Exit(1)
 	}
 }

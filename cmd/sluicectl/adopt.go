@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -152,16 +153,16 @@ func writeAdoption(w io.Writer, a status.Adoption, complete bool) error {
 	for _, o := range a.Objects {
 		switch {
 		case !a.Applied:
-			fmt.Fprintln(w, "would adopt", o.Object)
+			output.Println(w, "would adopt", o.Object)
 			if o.Evidence != "" {
-				fmt.Fprintf(w, "  it is the agent's: %s\n", o.Evidence)
+				output.Printf(w, "  it is the agent's: %s\n", o.Evidence)
 			}
 		case o.Adopted:
-			fmt.Fprintln(w, "adopted", o.Object)
+			output.Println(w, "adopted", o.Object)
 		}
 	}
 	for _, f := range a.Foreign {
-		fmt.Fprintln(w, "leaves", f)
+		output.Println(w, "leaves", f)
 	}
 	if len(a.Objects) == 0 && complete {
 		fmt.Fprintln(w, "nothing of another agent is here")

@@ -25,7 +25,7 @@ func bgpCommand(o *options) *cobra.Command {
 }
 
 func writeNeighbors(w io.Writer, b status.BGP) error {
-	fmt.Fprintf(w, "AS %d, router id %s\n\n", b.ASN, b.RouterID)
+	output.Printf(w, "AS %d, router id %s\n\n", b.ASN, b.RouterID)
 	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "BFD", "RECEIVED", "ACCEPTED", "SENT", "UNICAST", "END OF RIB", "LAST ERROR"}}
 	for _, n := range b.Neighbors {
 		name := n.Address.String()

@@ -15,6 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -68,7 +69,7 @@ removed; 2 wrong usage.`,
 func cleanupConfig(notes io.Writer, file string, asked bool) (cfg *config.Config, found bool, err error) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && !asked {
 		cfg = config.Default()
-		fmt.Fprintf(notes, "%s is not there; the defaults count, as Open vSwitch at %s; --config names another file\n",
+		output.Printf(notes, "%s is not there; the defaults count, as Open vSwitch at %s; --config names another file\n",
 			file, cfg.OVN.VSwitch)
 		return cfg, false, nil
 	}
@@ -110,9 +111,9 @@ func writeCleanup(w io.Writer, c status.Cleanup, complete bool) error {
 	for _, o := range c.Objects {
 		switch {
 		case c.DryRun:
-			fmt.Fprintln(w, "would remove", o.Object)
+			output.Println(w, "would remove", o.Object)
 		case o.Removed:
-			fmt.Fprintln(w, "removed", o.Object)
+			output.Println(w, "removed", o.Object)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/drain"
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -111,6 +112,6 @@ func writeDrain(w io.Writer, s status.Drain) error {
 	if s.Announced != nil {
 		text += fmt.Sprintf(" (%d routes announced)", *s.Announced)
 	}
-	_, err := fmt.Fprintln(w, text)
+	_, err := output.Println(w, text)
 	return err
 }

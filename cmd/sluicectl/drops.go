@@ -55,7 +55,7 @@ func (o *options) printDrop(w io.Writer, d status.Drop) error {
 	if o.output == output.JSON {
 		return json.NewEncoder(w).Encode(d)
 	}
-	_, err := fmt.Fprintf(w, "%s %-22s %s on %s vni %s: %s > %s %s, %d bytes\n", d.Time.Format("15:04:05.000"),
+	_, err := output.Printf(w, "%s %-22s %s on %s vni %s: %s > %s %s, %d bytes\n", d.Time.Format("15:04:05.000"),
 		d.Reason, d.Program, d.Interface, d.VNI, endpoint(d.Src, d.SrcPort), endpoint(d.Dst, d.DstPort), protocolWord(d.Protocol), d.Length)
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"slices"
@@ -45,7 +44,7 @@ func explainCommand(o *options) *cobra.Command {
 
 func writeNotes(w io.Writer, notes []string) (err error) {
 	for _, n := range notes {
-		_, failed := fmt.Fprintf(w, "\nNote: %s.\n", n)
+		_, failed := output.Printf(w, "\nNote: %s.\n", n)
 		err = errors.Join(err, failed)
 	}
 	return err
@@ -81,21 +80,21 @@ func writeExplanation(w io.Writer, e status.Explanation) error {
 		return err
 	}
 	if e.Works && e.InsideOVN {
-		_, err := fmt.Fprintf(w, "\nOVN forwards from %s to %s itself; Sluice never sees the packets.\n", e.Src, e.Dst)
+		_, err := output.Printf(w, "\nOVN forwards from %s to %s itself; Sluice never sees the packets.\n", e.Src, e.Dst)
 		return err
 	}
 	if e.Works && kept {
-		_, err := fmt.Fprintf(w, "\nThis node forwards from %s to %s in VRF %s; what is marked kept is not confirmed now.\n", e.Src, e.Dst, e.VRF)
+		_, err := output.Printf(w, "\nThis node forwards from %s to %s in VRF %s; what is marked kept is not confirmed now.\n", e.Src, e.Dst, e.VRF)
 		return err
 	}
 	if e.Works {
-		_, err := fmt.Fprintf(w, "\nThe path from %s to %s in VRF %s is complete on this node.\n", e.Src, e.Dst, e.VRF)
+		_, err := output.Printf(w, "\nThe path from %s to %s in VRF %s is complete on this node.\n", e.Src, e.Dst, e.VRF)
 		return err
 	}
 	if s, ok := e.Missing(); ok {
-		fmt.Fprintf(w, "\nThe path is cut at: %s. %s\n", s.Object, s.Detail)
+		output.Printf(w, "\nThe path is cut at: %s. %s\n", s.Object, s.Detail)
 		if s.Hint != "" {
-			fmt.Fprintf(w, "%s\n", s.Hint)
+			output.Printf(w, "%s\n", s.Hint)
 		}
 	}
 	return nil

@@ -135,20 +135,20 @@ func showVIPs(w io.Writer, vips []status.VIP) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s/%s of %s in %s\n", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.LoadBalancer, v.Where())
-		fmt.Fprintf(w, "path:  %s (%s%s)\n", v.Path, v.Reason, detail(v.ReasonDetail))
-		fmt.Fprintf(w, "state: %s%s\n", vipState(v), detail(v.Error))
+		output.Printf(w, "%s/%s of %s in %s\n", intent.FormatEndpoint(v.Address, v.Port), v.Protocol, v.LoadBalancer, v.Where())
+		output.Printf(w, "path:  %s (%s%s)\n", v.Path, v.Reason, detail(v.ReasonDetail))
+		output.Printf(w, "state: %s%s\n", vipState(v), detail(v.Error))
 		if v.Affinity != 0 {
-			fmt.Fprintf(w, "affinity: %d s\n", v.Affinity)
+			output.Printf(w, "affinity: %d s\n", v.Affinity)
 		}
 		if v.Flush {
 			fmt.Fprintln(w, "flows of a backend that is taken out end (ct_flush)")
 		}
 		if v.TableHash != "" {
-			fmt.Fprintf(w, "table: %d slots, hash %s\n", v.Slots, v.TableHash)
+			output.Printf(w, "table: %d slots, hash %s\n", v.Slots, v.TableHash)
 		}
 		if t := v.Traffic; t != nil {
-			fmt.Fprintf(w, "flows: %d began; in %d packets, %d bytes; out %d packets, %d bytes; %d not recorded, %d dropped\n",
+			output.Printf(w, "flows: %d began; in %d packets, %d bytes; out %d packets, %d bytes; %d not recorded, %d dropped\n",
 				t.Flows, t.ToBackends.Packets, t.ToBackends.Bytes, t.ToClients.Packets, t.ToClients.Bytes, t.Unrecorded, t.Drops)
 		}
 		if err := writeBackends(w, []status.VIP{v}); err != nil {
@@ -194,7 +194,7 @@ func writeFlows(w io.Writer, flows status.Flows) error {
 	}
 	err := t.Write(w)
 	if more := flows.Known - len(flows.Flows); more > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "%d more of %d are not listed\n", more, flows.Known)
+		_, err = output.Printf(w, "%d more of %d are not listed\n", more, flows.Known)
 	}
 	return err
 }
@@ -261,25 +261,25 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 	fmt.Fprintln(w)
 	if e.VIP.Path != "ebpf" {
 		if e.Known != nil {
-			fmt.Fprintf(w, "this node knows the flow from before: it goes on to %s\n", e.Known)
+			output.Printf(w, "this node knows the flow from before: it goes on to %s\n", e.Known)
 		}
-		_, err := fmt.Fprintf(w, "OVN chooses the backend of new flows: %s\n", e.VIP.ReasonDetail)
+		_, err := output.Printf(w, "OVN chooses the backend of new flows: %s\n", e.VIP.ReasonDetail)
 		return err
 	}
 	if e.LeftToOVN != "" {
-		fmt.Fprintf(w, "this node leaves the flow to OVN: %s\n", e.LeftToOVN)
+		output.Printf(w, "this node leaves the flow to OVN: %s\n", e.LeftToOVN)
 	}
 	if e.Known != nil {
-		fmt.Fprintf(w, "this node knows the flow: to %s\n", e.Known)
+		output.Printf(w, "this node knows the flow: to %s\n", e.Known)
 	}
 	if e.Kept != nil {
-		fmt.Fprintf(w, "this node knows the client: its new flows go to %s\n", e.Kept)
+		output.Printf(w, "this node knows the client: its new flows go to %s\n", e.Kept)
 	}
 	if e.Backend == nil {
 		_, err := fmt.Fprintln(w, "no backend gets new flows: packets of one that is not known are dropped (no_backend)")
 		return err
 	}
-	_, err := fmt.Fprintf(w, "a node that does not know the flow: to %[3]s (slot %[1]d of %[2]d)\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
+	_, err := output.Printf(w, "a node that does not know the flow: to %[3]s (slot %[1]d of %[2]d)\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
 	return err
 }
 
@@ -337,9 +337,9 @@ func (o *options) weigh(c *cobra.Command, args []string, weight *uint16) error {
 	}
 	return o.print(c.OutOrStdout(), weighed, func(w io.Writer) error {
 		for _, what := range weighed.ByOVN {
-			fmt.Fprintf(c.ErrOrStderr(), "sluicectl: OVN balances %s, and has no weights: the backend gets new flows as before\n", what)
+			output.Printf(c.ErrOrStderr(), "sluicectl: OVN balances %s, and has no weights: the backend gets new flows as before\n", what)
 		}
-		_, err := fmt.Fprintf(w, "%s of %s has %s, on all nodes\n", args[1], args[0], has)
+		_, err := output.Printf(w, "%s of %s has %s, on all nodes\n", args[1], args[0], has)
 		return err
 	})
 }

@@ -49,6 +49,8 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetOut(output.Writer(os.Stdout))
+	root.SetErr(output.Writer(os.Stderr))
 	asked, err := root.ExecuteContextC(ctx)
 	var usage *usageError
 	switch {
@@ -57,14 +59,22 @@ func run(ctx context.Context, args []string) int {
 	case errors.Is(err, errAnswerNo):
 		return exitAnswerNo
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "sluicectl: %v\nSee '%s --help'.\n", err, asked.CommandPath())
+		complain(err)
+		output.Printf(os.Stderr, "See '%s --help'.\n", asked.CommandPath())
 		return exitUsage
 	case errors.Is(err, errOffline), errors.Is(err, admin.ErrNotRunning), errors.Is(err, admin.ErrSilent), errors.Is(err, errProxyAway):
-		fmt.Fprintf(os.Stderr, "sluicectl: %v\n", err)
+		complain(err)
 		return exitOffline
 	}
-	fmt.Fprintf(os.Stderr, "sluicectl: %v\n", err)
+	complain(err)
 	return exitProblem
+}
+
+// complain writes each line of an error as one of the program's own: what it names is somebody else's text.
+func complain(err error) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		output.Printf(os.Stderr, "sluicectl: %s\n", line)
+	}
 }
 
 func newRoot() *cobra.Command {

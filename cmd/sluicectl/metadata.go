@@ -102,7 +102,7 @@ func requestsOf(ctx context.Context, notes io.Writer, d *daemon, all []status.Me
 	var port *status.MetadataPort
 	switch {
 	case err != nil:
-		fmt.Fprintf(notes, "which ports there are is not known: %v\n", err)
+		output.Printf(notes, "which ports there are is not known: %v\n", err)
 	default:
 		if port, err = ports.Find(name); err != nil {
 			return nil, err
@@ -121,9 +121,9 @@ func requestsOf(ctx context.Context, notes io.Writer, d *daemon, all []status.Me
 }
 
 func writeProxy(w io.Writer, p status.MetadataProxy) error {
-	fmt.Fprintf(w, "backend %s, %d ports, %d networks, %d connections", p.Backend, p.Ports, p.Networks, p.Connections)
+	output.Printf(w, "backend %s, %d ports, %d networks, %d connections", p.Backend, p.Ports, p.Networks, p.Connections)
 	if !p.Heartbeat.IsZero() {
-		fmt.Fprintf(w, ", last heartbeat %s ago", time.Since(p.Heartbeat).Round(10*time.Millisecond))
+		output.Printf(w, ", last heartbeat %s ago", time.Since(p.Heartbeat).Round(10*time.Millisecond))
 	}
 	fmt.Fprint(w, "\n\n")
 	t := output.Table{Header: []string{"COMPONENT", "READY", "REASON", "SINCE", "DETAIL"}}

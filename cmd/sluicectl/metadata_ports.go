@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"strings"
 
@@ -30,11 +29,11 @@ func metadataPortsCommand(o *options) *cobra.Command {
 
 func writeMetadata(w io.Writer, m status.Metadata) error {
 	if !m.Used {
-		_, err := fmt.Fprintf(w, "metadata is not served: %s\n", m.Note)
+		_, err := output.Printf(w, "metadata is not served: %s\n", m.Note)
 		return err
 	}
 	if m.Proxy != "" {
-		fmt.Fprintf(w, "the proxy does not serve: %s\n\n", m.Proxy)
+		output.Printf(w, "the proxy does not serve: %s\n\n", m.Proxy)
 	}
 	t := output.Table{Header: []string{"PORT", "INSTANCE", "NETWORK", "SERVED", "DEVICE", "GUESTS", "NOTE"}}
 	for _, p := range m.Ports {
@@ -76,16 +75,16 @@ func writeMetadataSteps(w io.Writer, e status.MetadataExplanation) error {
 		return err
 	}
 	if e.Works {
-		_, err := fmt.Fprintf(w, "\nRequests of %s get to the proxy, as those of instance %s.\n", e.Port, e.Instance)
+		_, err := output.Printf(w, "\nRequests of %s get to the proxy, as those of instance %s.\n", e.Port, e.Instance)
 		return err
 	}
 	for _, s := range e.Steps {
 		if s.Found {
 			continue
 		}
-		fmt.Fprintf(w, "\nThe way is cut at: %s. %s\n", s.Object, s.Detail)
+		output.Printf(w, "\nThe way is cut at: %s. %s\n", s.Object, s.Detail)
 		if s.Hint != "" {
-			fmt.Fprintln(w, s.Hint)
+			output.Println(w, s.Hint)
 		}
 		break
 	}

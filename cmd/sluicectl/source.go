@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -35,6 +35,6 @@ func (o *options) source(notes io.Writer) source {
 	if d.answers() {
 		return d
 	}
-	fmt.Fprintf(notes, "no answer on %s; reading the pinned maps in %s\n", o.socket, o.bpffs)
+	output.Printf(notes, "no answer on %s; reading the pinned maps in %s\n", o.socket, o.bpffs)
 	return newPinned(o.bpffs)
 }

@@ -42,12 +42,12 @@ func writeStatus(w io.Writer, s status.Status) error {
 	if s.Chassis != "" {
 		state = fmt.Sprintf("sluiced %s on chassis %s: %s", s.Version, s.Chassis, state)
 	}
-	fmt.Fprintln(w, state)
+	output.Println(w, state)
 	if s.Role != "" {
-		fmt.Fprintf(w, "role %s (%s)\n", s.Role, s.RoleReason)
+		output.Printf(w, "role %s (%s)\n", s.Role, s.RoleReason)
 	}
 	if s.VTEP.IsValid() {
-		fmt.Fprintf(w, "VTEP %s, router id %s, router MAC %s\n", s.VTEP, s.RouterID, s.RouterMAC)
+		output.Printf(w, "VTEP %s, router id %s, router MAC %s\n", s.VTEP, s.RouterID, s.RouterMAC)
 	}
 	if len(s.Conditions) > 0 {
 		fmt.Fprintln(w)

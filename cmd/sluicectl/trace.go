@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/netip"
 
@@ -119,25 +118,25 @@ func writeTrace(w io.Writer, tr status.Trace) error {
 	}
 	switch {
 	case tr.Verdict == status.InsideOVN:
-		fmt.Fprintf(w, "\nNo program ran: OVN forwards from %s to %s itself; Sluice never sees the packets.\n", tr.Request.Src, tr.Request.Dst)
+		output.Printf(w, "\nNo program ran: OVN forwards from %s to %s itself; Sluice never sees the packets.\n", tr.Request.Src, tr.Request.Dst)
 	case tr.Verdict == status.OnKernelPath:
-		fmt.Fprintf(w, "\nThe kernel's routes carry the packet: no program of Sluice's decides.\n")
+		output.Printf(w, "\nThe kernel's routes carry the packet: no program of Sluice's decides.\n")
 	case tr.Verdict == status.OnToHost:
-		fmt.Fprintf(w, "\nGoes on to the host, unchanged: %s is not exposed on this node.\n", tr.Request.Dst)
+		output.Printf(w, "\nGoes on to the host, unchanged: %s is not exposed on this node.\n", tr.Request.Dst)
 	case tr.Verdict == status.OnTap && tr.Request.ToMachine:
-		fmt.Fprintf(w, "\nGoes on to the machine%s.\n", orUnchanged(", as from ", tr.Becomes))
+		output.Printf(w, "\nGoes on to the machine%s.\n", orUnchanged(", as from ", tr.Becomes))
 	case tr.Verdict == status.OnTap:
-		fmt.Fprintf(w, "\nGoes on to Open vSwitch%s.\n", orUnchanged(", for ", tr.Becomes))
+		output.Printf(w, "\nGoes on to Open vSwitch%s.\n", orUnchanged(", for ", tr.Becomes))
 	case tr.Verdict == "reply" && tr.Drop == "":
-		fmt.Fprintf(w, "\nAnswered through %s.\n", tr.Interface)
+		output.Printf(w, "\nAnswered through %s.\n", tr.Interface)
 	case tr.Verdict == "drop":
-		fmt.Fprintf(w, "\nDropped: %s\n", tr.Drop)
+		output.Printf(w, "\nDropped: %s\n", tr.Drop)
 	case tr.VTEP.IsValid():
-		fmt.Fprintf(w, "\nLeaves through %s to VTEP %s with VNI %s.\n", tr.Interface, tr.VTEP, tr.VNI)
+		output.Printf(w, "\nLeaves through %s to VTEP %s with VNI %s.\n", tr.Interface, tr.VTEP, tr.VNI)
 	case tr.Verdict == "reply":
-		fmt.Fprintf(w, "\nAnswered through %s, and not forwarded: %s\n", tr.Interface, tr.Drop)
+		output.Printf(w, "\nAnswered through %s, and not forwarded: %s\n", tr.Interface, tr.Drop)
 	default:
-		fmt.Fprintf(w, "\nLeaves through %s.\n", tr.Interface)
+		output.Printf(w, "\nLeaves through %s.\n", tr.Interface)
 	}
 	return nil
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -17,7 +17,7 @@ func versionCommand(o *options) *cobra.Command {
 		Use: "version", Short: "Print the version", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.print(c.OutOrStdout(), status.Version{Version: version}, func(w io.Writer) error {
-				_, err := fmt.Fprintln(w, version)
+				_, err := output.Println(w, version)
 				return err
 			})
 		},

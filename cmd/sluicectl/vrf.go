@@ -68,13 +68,13 @@ func writeVRF(w io.Writer, v status.VRF) error {
 		return err
 	}
 	if v.ReasonDetail != "" {
-		fmt.Fprintf(w, "\npath %s (%s): %s\n", v.Path, v.Reason, v.ReasonDetail)
+		output.Printf(w, "\npath %s (%s): %s\n", v.Path, v.Reason, v.ReasonDetail)
 	}
 	if v.Error != "" {
-		fmt.Fprintf(w, "\n%s: %s\n", v.StateReason, v.Error)
+		output.Printf(w, "\n%s: %s\n", v.StateReason, v.Error)
 	}
 	if v.Filtered+v.Waiting > 0 || v.MaxPrefixes > 0 {
-		fmt.Fprintf(w, "\nnot imported: %d prefixes filtered, %d over the maximum%s\n", v.Filtered, v.Waiting, maximum(v.MaxPrefixes))
+		output.Printf(w, "\nnot imported: %d prefixes filtered, %d over the maximum%s\n", v.Filtered, v.Waiting, maximum(v.MaxPrefixes))
 	}
 	fmt.Fprintln(w)
 	t := output.Table{Header: []string{"GATEWAY", "KIND", "STATE", "BRIDGE", "VLAN", "MAC", "ADDRESSES", "SERVED NEXT HOPS"}}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
@@ -42,7 +43,7 @@ func (d *daemon) waitInSync(ctx context.Context, notes io.Writer) error {
 		}
 		if !said && waited > dryRunQuiet {
 			said = true
-			fmt.Fprintf(notes, "waiting for %s\n", strings.ReplaceAll(errors.Join(d.unread()...).Error(), "\n", "; "))
+			output.Printf(notes, "waiting for %s\n", strings.ReplaceAll(errors.Join(d.unread()...).Error(), "\n", "; "))
 		}
 		select {
 		case <-ctx.Done():

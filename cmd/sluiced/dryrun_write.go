@@ -13,9 +13,9 @@ import (
 
 // writePlan writes a plan for people.
 func writePlan(w io.Writer, p status.Plan) error {
-	fmt.Fprintf(w, "Dry run of sluiced %s on chassis %s: role %s (%s)\n", p.Version, p.Chassis, p.Role, p.RoleReason)
+	output.Printf(w, "Dry run of sluiced %s on chassis %s: role %s (%s)\n", p.Version, p.Chassis, p.Role, p.RoleReason)
 	if p.VTEP.IsValid() {
-		fmt.Fprintf(w, "VTEP %s, router id %s, router MAC %s, underlay MTU %d\n", p.VTEP, p.RouterID, p.RouterMAC, p.UnderlayMTU)
+		output.Printf(w, "VTEP %s, router id %s, router MAC %s, underlay MTU %d\n", p.VTEP, p.RouterID, p.RouterMAC, p.UnderlayMTU)
 	}
 	if len(p.Changes) > 0 {
 		fmt.Fprintln(w)
@@ -27,15 +27,15 @@ func writePlan(w io.Writer, p status.Plan) error {
 	for _, c := range p.Changes {
 		n[c.Action]++
 	}
-	fmt.Fprintf(w, "\n%d to add, %d to change, %d to remove. Nothing was changed.\n", n["add"], n["change"], n["delete"])
+	output.Printf(w, "\n%d to add, %d to change, %d to remove. Nothing was changed.\n", n["add"], n["change"], n["delete"])
 	for _, u := range p.Unknown {
-		fmt.Fprintf(w, "%s: %d %s.\n", u.Table, u.Rows, u.Why)
+		output.Printf(w, "%s: %d %s.\n", u.Table, u.Rows, u.Why)
 	}
 	if err := writePlannedRoutes(w, p); err != nil {
 		return err
 	}
 	for _, o := range p.Problems {
-		fmt.Fprintf(w, "%s: %s %s: %s: %s\n", o.State, o.Kind, o.Key, o.Reason, o.Error)
+		output.Printf(w, "%s: %s %s: %s: %s\n", o.State, o.Kind, o.Key, o.Reason, o.Error)
 	}
 	return nil
 }
@@ -50,13 +50,13 @@ func writePlannedRoutes(w io.Writer, p status.Plan) error {
 		for i, prefix := range p.UnderlayAnnouncements {
 			words[i] = prefix.String()
 		}
-		fmt.Fprintf(w, "\nPrefixes that would be announced to %s as plain unicast: %s.\n", to, strings.Join(words, ", "))
+		output.Printf(w, "\nPrefixes that would be announced to %s as plain unicast: %s.\n", to, strings.Join(words, ", "))
 	}
 	if len(p.Announcements) == 0 {
 		_, err := fmt.Fprintln(w, "\nBGP was not asked. No route would be announced.")
 		return err
 	}
-	fmt.Fprintf(w, "\nBGP was not asked. Routes that would be announced to %s, or are already (%d):\n", to, len(p.Announcements))
+	output.Printf(w, "\nBGP was not asked. Routes that would be announced to %s, or are already (%d):\n", to, len(p.Announcements))
 	t := output.Table{Header: []string{"VNI", "PREFIX", "GATEWAY"}}
 	for _, r := range p.Announcements {
 		t.Add(r.VNI.String(), r.Prefix.String(), r.Gateway)

@@ -27,16 +27,19 @@ func main() {
 	ctx := end.catch(context.Background())
 	// The configuration is read at the start alone: who asks for it anew does not end it.
 	signal.Ignore(syscall.SIGHUP)
-	err := newRoot(&end).ExecuteContext(ctx)
+	root := newRoot(&end)
+	root.SetOut(output.Writer(os.Stdout))
+	root.SetErr(output.Writer(os.Stderr))
+	err := root.ExecuteContext(ctx)
 	var usage *usageError
 	switch {
 	case errors.Is(err, errDiffers):
 		os.Exit(exitDiffers)
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "sluiced: %v\nSee 'sluiced --help'.\n", err)
+		fmt.Fprintf(output.Writer(os.Stderr), "sluiced: %v\nSee 'sluiced --help'.\n", err)
 		os.Exit(exitUsage)
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "sluiced: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nsluiced: "))
+		fmt.Fprintf(output.Writer(os.Stderr), "sluiced: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nsluiced: "))
 		os.Exit(exitProblem)
 	}
 }

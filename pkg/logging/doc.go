@@ -7,10 +7,13 @@ import (
 	"log/slog"
 
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/output"
 )
 
-// New makes a logger that writes to w.
+// New makes a logger that writes to w. What it logs is somebody else's text in part, and no
+// command to the terminal that shows it: package output.
 func New(w io.Writer, c config.Log) *slog.Logger {
+	w = output.Writer(w)
 	opts := &slog.HandlerOptions{Level: c.Level.Level()}
 	if c.Format == config.LogJSON {
 		return slog.New(slog.NewJSONHandler(w, opts))

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,25 +40,48 @@ func (f Format) Check() error {
 	return nil
 }
 
-// Print writes value, or calls people for the table.
+// Print writes value, or calls people for the table. Nothing of it is a command to a terminal;
+// in JSON and YAML such characters are escaped, and the value is the same.
 func (f Format) Print(w io.Writer, value any, people func(io.Writer) error) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
 	switch f {
 	case JSON:
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(value)
+		return writeJSON(w, value)
 	case YAML:
-		b, err := yaml.Marshal(value)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(b)
+		return writeYAML(w, value)
+	}
+	return people(Writer(w))
+}
+
+// writeYAML writes JSON, which is YAML, too, and has escapes for all characters, where YAML would have
+// some as they are that a terminal takes for commands, or would not have them at all.
+func writeYAML(w io.Writer, value any) error {
+	b, err := json.Marshal(value)
+	if err != nil {
 		return err
 	}
-	return people(w)
+	unclean := func(b []byte) bool {
+		return bytes.ContainsFunc(b, func(r rune) bool { return r != '\n' && commands(r) })
+	}
+	if unclean(b) {
+		return writeJSON(w, value)
+	}
+	if b, err = yaml.JSONToYAML(b); err != nil {
+		return err
+	}
+	if unclean(b) {
+		return writeJSON(w, value)
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+func writeJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(Writer(w))
+	e.SetIndent("", "  ")
+	return e.Encode(value)
 }
 
 // Table is what people read: a header and rows of cells.
@@ -66,7 +90,7 @@ type Table struct {
 	Rows   [][]string
 }
 
-// Add appends a row. An empty cell is written as a dash.
+// Add appends a row. An empty cell is written as a dash, and each one clean.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Write writes the table with its columns aligned.
@@ -76,7 +100,7 @@ func (t *Table) Write(w io.Writer) error {
 	for _, r := range t.Rows {
 		line := slices.Clone(r)
 		for i, c := range line {
-			if c == "" {
+			if line[i] = Clean(c); c == "" {
 				line[i] = "-"
 			}
 		}
