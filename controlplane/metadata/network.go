@@ -153,35 +153,42 @@ func (b *build) row(n *network) intent.MetadataNetwork {
 	return out
 }
 
-// neighbours are the addresses of the ports that a network's namespace serves, as far as
-// answers go there: of IPv4 those in its subnets, of IPv6 the link-local ones, of which
-// OVN knows none, and some versions let no answer of a guest pass. An address that two
-// have is left to be asked for.
+// neighbours are the addresses of all ports of a network here, whichever way they are served,
+// as far as answers of its namespace go there: of IPv4 those in its subnets, of IPv6 the
+// link-local ones, of which OVN knows none, and some versions let no answer of a guest pass.
+// An answer to one of them goes to its port, whoever else says to have the address. One that
+// two ports have is left to be asked for: requests from there are nobody's.
 func (b *build) neighbours(n *network, six bool) intent.GuestSet {
-	holders := map[netip.Addr]intent.MAC{}
-	hold := func(a netip.Addr, m intent.MAC) {
-		if other, held := holders[a]; held && other != m {
-			m = intent.MAC{}
+	type holder struct {
+		port *port
+		mac  intent.MAC
+	}
+	holders := map[netip.Addr]holder{}
+	hold := func(p *port, a netip.Addr, m intent.MAC) {
+		switch other, held := holders[a]; {
+		case !held:
+			holders[a] = holder{p, m}
+		case other.port != p:
+			holders[a] = holder{}
 		}
-		holders[a] = m
 	}
 	for _, p := range b.ports {
-		if p.network != n || p.Via != ViaNamespace {
+		if p.network != n {
 			continue
 		}
 		for _, g := range p.guests {
 			if g.Addr.Is4() && n.answers(g.Addr) || six && g.Addr.Is6() && g.Addr.IsLinkLocalUnicast() {
-				hold(g.Addr, g.MAC)
+				hold(p, g.Addr, g.MAC)
 			}
 			if six {
-				hold(g.MAC.LinkLocal(), g.MAC)
+				hold(p, g.MAC.LinkLocal(), g.MAC)
 			}
 		}
 	}
 	var out []intent.Guest
-	for a, m := range holders {
-		if !m.IsZero() {
-			out = append(out, intent.Guest{MAC: m, Addr: a})
+	for a, h := range holders {
+		if !h.mac.IsZero() {
+			out = append(out, intent.Guest{MAC: h.mac, Addr: a})
 		}
 	}
 	return intent.NewGuestSet(out...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -102,6 +104,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 		}
 	}
 	nobodyTwice(t, tr)
+	answersGoHome(t, tr)
 	return tr
 }
 
@@ -121,6 +124,55 @@ func nobodyTwice(t *testing.T, tr *Translator) {
 		}
 		seen[k] = p.Port
 	}
+}
+
+// answersGoHome: by whatever address a port is told in a namespace, the answer goes to a MAC
+// address of that port, or two ports have the address.
+func answersGoHome(t *testing.T, tr *Translator) {
+	tables := tr.Tables()
+	holders := map[string]map[netip.Addr]map[string]bool{}
+	for _, p := range tr.Ports() {
+		if holders[p.Network] == nil {
+			holders[p.Network] = map[netip.Addr]map[string]bool{}
+		}
+		for _, a := range toldBy(p.Guests) {
+			if holders[p.Network][a] == nil {
+				holders[p.Network][a] = map[string]bool{}
+			}
+			holders[p.Network][a][p.Port] = true
+		}
+	}
+	for _, p := range tables.Ports {
+		n := tables.Networks[p.Network]
+		if p.Tap.IfIndex != 0 {
+			continue
+		}
+		for _, a := range toldBy(p.Guests) {
+			routed := a.Is6() && n.IPv6
+			for _, s := range n.Addresses.All() {
+				routed = routed || s.Contains(a)
+			}
+			if !routed || len(holders[p.Network][a]) > 1 {
+				continue
+			}
+			if !slices.ContainsFunc(n.Neighbours.All(), func(g intent.Guest) bool {
+				return g.Addr == a && slices.ContainsFunc(p.Guests.All(), func(own intent.Guest) bool { return own.MAC == g.MAC })
+			}) {
+				t.Errorf("port %s is told by %s on %s, whose neighbours are %s", p.Port, a, p.Network, n.Neighbours)
+			}
+		}
+	}
+}
+
+// toldBy are the addresses by which guests are told in a namespace.
+func toldBy(guests intent.GuestSet) (out []netip.Addr) {
+	for _, g := range guests.All() {
+		out = append(out, g.MAC.LinkLocal())
+		if g.Addr.Is4() || g.Addr.IsLinkLocalUnicast() {
+			out = append(out, g.Addr)
+		}
+	}
+	return out
 }
 
 func apply(sum Tables, d Difference) {

@@ -123,7 +123,8 @@ func TestRows(t *testing.T) {
 	}
 	ns := intent.MetadataNetwork{Network: "red", Port: "md-red", MAC: mac(1), MTU: 1442, IPv6: true, Bridge: "br-int", Userspace: true,
 		Addresses: intent.NewPrefixSet(netip.MustParsePrefix("10.0.0.2/24")), // no machine here is in the other subnets of IPv4
-		Neighbours: intent.NewGuestSet(intent.Guest{MAC: mac(7), Addr: addr("10.0.0.7")}, intent.Guest{MAC: mac(7), Addr: addr("fe80::f816:3eff:fe00:7")},
+		Neighbours: intent.NewGuestSet(intent.Guest{MAC: mac(5), Addr: addr("10.0.0.5")}, intent.Guest{MAC: mac(5), Addr: addr("fe80::f816:3eff:fe00:5")},
+			intent.Guest{MAC: mac(7), Addr: addr("10.0.0.7")}, intent.Guest{MAC: mac(7), Addr: addr("fe80::f816:3eff:fe00:7")},
 			intent.Guest{MAC: mac(8), Addr: addr("fe80::f816:3eff:fe00:8")})}
 	if got := tables.Networks["red"]; got != ns {
 		t.Errorf("\n got %+v\nwant %+v", got, ns)
@@ -142,8 +143,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Namespaces know the machines that they serve: by what answers reach them with, and none
-// by an address that two have.
+// Namespaces know the ports of their network here, whichever way these are served: by what
+// answers reach them with, and none by an address that two ports have.
 func TestNeighbours(t *testing.T) {
 	c := sample()
 	c.vm("same", "red", "fa:16:3e:00:00:07 10.0.0.5 10.0.0.7")
@@ -154,15 +155,20 @@ func TestNeighbours(t *testing.T) {
 		c.edit(name, func(p *ovn.PortBinding) { p.Type = ovn.TypeExternal })
 	}
 	want := "fa:16:3e:00:00:05 fe80::f816:3eff:fe00:5, fa:16:3e:00:00:07 10.0.0.7, fa:16:3e:00:00:07 fe80::f816:3eff:fe00:7, " +
-		"fa:16:3e:00:00:09 fe80::9, fa:16:3e:00:00:09 fe80::f816:3eff:fe00:9"
+		"fa:16:3e:00:00:08 10.0.0.8, fa:16:3e:00:00:08 fe80::f816:3eff:fe00:8, fa:16:3e:00:00:09 fe80::9, fa:16:3e:00:00:09 fe80::f816:3eff:fe00:9"
 	if got := c.step(Config{}).Tables().Networks["red"].Neighbours.String(); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	c.edit("vm", func(p *ovn.PortBinding) { p.MAC = []string{"fa:16:3e:00:00:05 10.0.0.6"} })
 	c.edit("other", func(p *ovn.PortBinding) { p.MAC = []string{"fa:16:3e:00:00:09 192.0.2.9"} })
-	want = "fa:16:3e:00:00:05 10.0.0.6, fa:16:3e:00:00:07 10.0.0.5, fa:16:3e:00:00:07 10.0.0.7"
+	want = "fa:16:3e:00:00:05 10.0.0.6, fa:16:3e:00:00:07 10.0.0.5, fa:16:3e:00:00:07 10.0.0.7, fa:16:3e:00:00:08 10.0.0.8"
 	if got := c.step(Config{}).Tables().Networks["red"].Neighbours.String(); got != want {
 		t.Errorf("without IPv6\n got %s\nwant %s", got, want)
+	}
+	// A port's own two MAC addresses are no reason to ask who has the address.
+	c.edit("vm", func(p *ovn.PortBinding) { p.MAC = []string{"fa:16:3e:00:00:05 10.0.0.6", "fa:16:3e:00:00:15 10.0.0.6"} })
+	if got := c.step(Config{}).Tables().Networks["red"].Neighbours.String(); got != want {
+		t.Errorf("with two MAC addresses\n got %s\nwant %s", got, want)
 	}
 }
 

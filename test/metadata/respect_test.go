@@ -103,8 +103,14 @@ func (w *world) closedWith(match string) {
 // isServed waits until a machine is served in a form, and for a reason.
 func (w *world) isServed(vm string, form status.MetadataForm, why string) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("%s is served by %s %s", vm, form, why), func() error {
-		out, err := w.Exec(w.Context(), w.vm(vm).Chassis, sluicectl(), "metadata", "ports", "--output", "json")
+	w.isServedOn(w.vm(vm).Chassis, vm, form, why)
+}
+
+// isServedOn is isServed of a port that need not be a VM's of the lab.
+func (w *world) isServedOn(chassis, port string, form status.MetadataForm, why string) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%s is served by %s %s", port, form, why), func() error {
+		out, err := w.Exec(w.Context(), chassis, sluicectl(), "metadata", "ports", "--output", "json")
 		if err != nil {
 			return err
 		}
@@ -113,7 +119,7 @@ func (w *world) isServed(vm string, form status.MetadataForm, why string) {
 			return err
 		}
 		for _, p := range m.Ports {
-			if p.Port == vm && p.Served == form && p.Reason == why && (p.Programmed || form == status.LeftToOVN) {
+			if p.Port == port && p.Served == form && p.Reason == why && (p.Programmed || form == status.LeftToOVN) {
 				return nil
 			}
 		}

@@ -33,6 +33,7 @@ var (
 		{Name: "p-g2", Instance: "inst-g2", Guests: []intent.Guest{{MAC: mac(2), Addr: addr("10.1.0.2")}, {MAC: mac(3), Addr: addr("10.1.0.2")}, {MAC: mac(1), Addr: addr("10.1.0.3")}}},
 		{Name: "p-g4", Instance: "inst-g4", Guests: []intent.Guest{{MAC: mac(4)}, {MAC: mac(5), Addr: addr("10.1.0.3")}, {MAC: mac(6), Addr: addr("fe80::f816:3eff:fe00:7")}}},
 		{Name: "p-g7", Instance: "inst-g7", Guests: []intent.Guest{{MAC: mac(7), Addr: addr("fe80::9")}}},
+		{Name: "p-g8", Instance: "inst-g8", Guests: []intent.Guest{{MAC: mac(0x21), Addr: addr("10.1.0.21")}}},
 	}}
 )
 
@@ -171,14 +172,19 @@ var unreadable = []string{"", "{", `{"version": 2, "ports": []}`,
 
 // Who asks in a namespace is exactly one port, or nobody.
 func TestFindOn(t *testing.T) {
-	table, err := NewTable(nil, []Network{grey, {Name: "net-other", Namespace: "ovnmeta-other", Device: "tap1", Members: []Member{{Name: "p-o", Instance: "inst-o", Guests: []intent.Guest{{MAC: mac(1), Addr: addr("10.1.0.1")}}}}}})
+	tapped := []Port{
+		{Name: "p-t", Instance: "inst-t", Network: "net-grey", Row: &Row{Tap: "tap", IfIndex: 1, Guests: []intent.Guest{
+			{MAC: mac(0x20), Addr: addr("10.1.0.20")}, {MAC: mac(0x21), Addr: addr("10.1.0.21")}, {MAC: mac(0x22)}, {MAC: mac(0x23), Addr: addr("fe80::23")}}}},
+		{Name: "p-u", Instance: "inst-u", Network: "net-third", Row: &Row{Tap: "tap", IfIndex: 2, Guests: []intent.Guest{{MAC: mac(1), Addr: addr("10.1.0.1")}}}},
+	}
+	table, err := NewTable(tapped, []Network{grey, {Name: "net-other", Namespace: "ovnmeta-other", Device: "tap1", Members: []Member{{Name: "p-o", Instance: "inst-o", Guests: []intent.Guest{{MAC: mac(1), Addr: addr("10.1.0.1")}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ network, from, want string }{
 		{"net-grey", "10.1.0.1", "inst-g1 10.1.0.1"},
 		{"net-grey", "::ffff:10.1.0.1", "inst-g1 10.1.0.1"},
-		{"net-grey", "fd00::1", "inst-g1 fd00::1"},
+		{"net-grey", "fd00::1", ""},                  // no request comes from there
 		{"net-grey", "10.1.0.2", "inst-g2 10.1.0.2"}, // by both of its MAC addresses
 		{"net-grey", "10.1.0.3", ""},                 // two ports have it
 		{"net-grey", "10.1.0.9", ""},
@@ -187,6 +193,13 @@ func TestFindOn(t *testing.T) {
 		{"net-grey", "fe80::f816:3eff:fe00:4", "inst-g4 fe80::f816:3eff:fe00:4"},
 		{"net-grey", "fe80::f816:3eff:fe00:7", ""}, // one port's by address, another's by MAC
 		{"net-grey", "fe80::9", "inst-g7 fe80::9"},
+		// Of a port that is served from its tap: by itself, and where a member has it, too.
+		{"net-grey", "10.1.0.20", ""},
+		{"net-grey", "10.1.0.21", ""},
+		{"net-grey", "fe80::f816:3eff:fe00:20", ""},
+		{"net-grey", "fe80::f816:3eff:fe00:21", ""},
+		{"net-grey", "fe80::f816:3eff:fe00:22", ""},
+		{"net-grey", "fe80::23", ""},
 		{"net-grey", "fe80::1", ""},
 		{"net-other", "10.1.0.1", "inst-o 10.1.0.1"},
 		{"net-other", "fe80::f816:3eff:fe00:1", "inst-o fe80::f816:3eff:fe00:1"},

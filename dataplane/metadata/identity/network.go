@@ -20,7 +20,8 @@ type Network struct {
 	Device string `json:"device"`
 	// IPv6: fe80::a9fe:a9fe is served, too.
 	IPv6 bool `json:"ipv6,omitempty"`
-	// Members are the ports on the network that may ask there.
+	// Members are the ports that are served there. Ports of the network that are served from
+	// their tap are none of them.
 	Members []Member `json:"members,omitempty"`
 }
 
@@ -62,15 +63,26 @@ type members struct {
 func newMembers(n *Network) *members {
 	m := &members{network: n, byAddr: map[netip.Addr]*Member{}, byMAC: map[intent.MAC]*Member{}}
 	for i := range n.Members {
-		one := &n.Members[i]
-		for _, g := range one.Guests {
-			only(m.byMAC, g.MAC, one)
-			if g.Addr.IsValid() {
-				only(m.byAddr, g.Addr.Unmap(), one)
-			}
-		}
+		m.add(n.Members[i].Guests, &n.Members[i])
 	}
 	return m
+}
+
+func (m *members) add(guests []intent.Guest, one *Member) {
+	for _, g := range guests {
+		only(m.byMAC, g.MAC, one)
+		if g.Addr.IsValid() {
+			only(m.byAddr, g.Addr.Unmap(), one)
+		}
+	}
+}
+
+// reserve keeps the addresses of a port that is served from its tap from being a member's:
+// its requests never come in by the namespace, so who uses them there is another one.
+func (m *members) reserve(p *Port) {
+	if p.Row != nil {
+		m.add(p.Row.Guests, nil)
+	}
 }
 
 func only[K comparable](all map[K]*Member, key K, m *Member) {
@@ -82,13 +94,17 @@ func only[K comparable](all map[K]*Member, key K, m *Member) {
 
 // FindOn tells whose the address of a connection is that came in through the namespace of
 // a network. A link-local address is found by the MAC address that it is made of (RFC
-// 4291, appendix A). Where none or several have it, it is nobody's.
+// 4291, appendix A). Where none or several have it, or a port that is served from its tap,
+// it is nobody's. So is another address of IPv6: the namespace has no route to it.
 func (t *Table) FindOn(network string, a netip.Addr) (p Port, guest netip.Addr, ok bool) {
 	if t == nil || t.on[network] == nil {
 		return Port{}, netip.Addr{}, false
 	}
 	on := t.on[network]
 	a = a.Unmap().WithZone("")
+	if a.Is6() && !a.IsLinkLocalUnicast() {
+		return Port{}, netip.Addr{}, false
+	}
 	m, known := on.byAddr[a]
 	if mac, made := madeOf(a); made {
 		// By address or by MAC: whichever way, it has to be one.

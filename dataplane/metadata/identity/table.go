@@ -81,6 +81,11 @@ func NewTable(ports []Port, networks []Network) (*Table, error) {
 		namespaces[n.Namespace] = n.Name
 		t.on[n.Name] = newMembers(n)
 	}
+	for i := range t.ports {
+		if on := t.on[t.ports[i].Network]; on != nil {
+			on.reserve(&t.ports[i])
+		}
+	}
 	return t, nil
 }
 

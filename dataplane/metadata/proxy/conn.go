@@ -71,7 +71,7 @@ func (c *conn) asks() (Identity, bool) {
 	id, ok := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.was.Port != "" && (id.Port != c.was.Port || c.was.Instance != "" && id.Instance != c.was.Instance) {
+	if c.was.Port != "" && (id.Port != c.was.Port || c.was.Instance != "" && (id.Instance != c.was.Instance || id.Project != c.was.Project)) {
 		return Identity{}, false
 	}
 	c.was = id

@@ -82,6 +82,14 @@ func TestConnectionBeforeItsPort(t *testing.T) {
 	get(200)
 	n.instead.Store(&other)
 	get(404)
+	// So is the same instance of another project.
+	project := guests[netip.MustParseAddr(red)]
+	project.Project = "blue"
+	n.instead.Store(nil)
+	c = n.conn(red)
+	get(200)
+	n.instead.Store(&project)
+	get(404)
 }
 
 // A request that cannot be made, as of an instance whose name is none, is no failure of the

@@ -13,7 +13,8 @@ import (
 )
 
 // table is what the file says of entries: the ports that have a tap, and of each network
-// with one that has none all its ports, since whoever asks there is told by its address.
+// those that have none. Only these are members of it: who asks in the namespace is told by an
+// address, and a port with a tap never asks there.
 func (d *Driver) table(entries map[string]*entry) (*identity.Table, error) {
 	var ports []identity.Port
 	networks := map[string]*identity.Network{}
@@ -31,9 +32,12 @@ func (d *Driver) table(entries map[string]*entry) (*identity.Table, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		if n := networks[entries[name].value.Network]; n != nil {
-			n.Members = append(n.Members, entries[name].member())
-			n.IPv6 = n.IPv6 || slices.ContainsFunc(entries[name].value.Guests.All(), func(g intent.Guest) bool { return g.Addr.Is6() })
+		e := entries[name]
+		if n := networks[e.value.Network]; n != nil {
+			if e.value.Tap == (intent.Tap{}) {
+				n.Members = append(n.Members, e.member())
+			}
+			n.IPv6 = n.IPv6 || slices.ContainsFunc(e.value.Guests.All(), func(g intent.Guest) bool { return g.Addr.Is6() })
 		}
 	}
 	var list []identity.Network
