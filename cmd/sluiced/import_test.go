@@ -56,6 +56,12 @@ func TestImport(t *testing.T) {
 			t.Errorf("%v\n%s", err, checked)
 		}
 	}
+	for text, warns := range map[string]bool{"{instance}": true, "{project}/{instance}": false, "{port}": false} {
+		checked, err := sluiced("--check", write("template.yaml", "roles: none\nmetadata: {backend: template, template: 'http://192.0.2.1/"+text+"'}\n"))
+		if err != nil || strings.Contains(checked, "{instance} without {project}") != warns {
+			t.Errorf("%s: %v\n%s", text, err, checked)
+		}
+	}
 	// Again, and without the file that has the secret: it is there.
 	for _, args := range [][]string{{agent, more}, {agent}} {
 		if out, err := sluiced(append([]string{"--secret-file", secret, "--import-neutron-config"}, args...)...); err != nil {

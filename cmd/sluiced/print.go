@@ -25,8 +25,14 @@ func printEffective(c *cobra.Command, file string) error {
 	if _, err = c.OutOrStdout().Write(b); err != nil {
 		return err
 	}
+	warn := func(text string) { fmt.Fprintln(c.ErrOrStderr(), "sluiced: warning: "+text) }
 	if m := cfg.Metadata; m.Used() && m.SecurityGroups == config.SecurityGroupsRespect && cfg.OVN.NB == "" {
-		fmt.Fprintln(c.ErrOrStderr(), "sluiced: warning: metadata.securityGroups is respect, which takes ovn.nb; without, no machine is served from its tap")
+		warn("metadata.securityGroups is respect, which takes ovn.nb; without, no machine is served from its tap")
+	}
+	if m := cfg.Metadata; m.Used() && m.Backend == config.BackendTemplate {
+		if t, err := config.ParseMetadataTemplate(m.Template); err == nil && t.Has("instance") && !t.Has("project") {
+			warn("metadata.template has {instance} without {project}; ports that have a project are refused")
+		}
 	}
 	if err = cfg.Files(); err == nil {
 		err = checkMetadata(cfg.Metadata)

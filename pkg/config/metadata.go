@@ -32,10 +32,12 @@ type Metadata struct {
 	Answer intent.MAC `yaml:"answer"`
 	// Nova is where Nova's metadata API is, with backend nova.
 	Nova Nova `yaml:"nova"`
-	// Files is the directory of backend files: DIRECTORY/INSTANCE/PATH.
+	// Files is the directory of backend files: DIRECTORY/INSTANCE/PATH. project_id of an
+	// instance's meta_data.json has to be the project of the port that asks.
 	Files string `yaml:"files"`
 	// Template is the URL of backend template, in which {instance}, {project},
-	// {network}, {port} and {address} are replaced; the request's path is appended.
+	// {network}, {port} and {address} are replaced; the request's path is appended. With
+	// {instance} it needs {project}, unless ports have no project: see metadata.md.
 	Template string `yaml:"template"`
 	// Limits protect the proxy, and machines from each other.
 	Limits MetadataLimits `yaml:"limits"`

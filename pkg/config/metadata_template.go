@@ -21,13 +21,18 @@ func MetadataPlaceholders() []string {
 	return []string{"instance", "project", "network", "port", "address"}
 }
 
-// ParseMetadataTemplate reads a URL such as http://192.0.2.1:8080/nodes/{instance}.
+// Has tells whether a placeholder is in the path.
+func (t MetadataTemplate) Has(placeholder string) bool {
+	return strings.Contains(t.Path, "{"+placeholder+"}")
+}
+
+// ParseMetadataTemplate reads a URL such as http://192.0.2.1:8080/nodes/{project}/{instance}.
 func ParseMetadataTemplate(text string) (MetadataTemplate, error) {
 	// Braces are no characters of a URL's path; it is looked at without them.
 	u, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(text))
 	switch {
 	case err != nil:
-		return MetadataTemplate{}, errors.New("it is no URL; write one like http://192.0.2.1:8080/{instance}")
+		return MetadataTemplate{}, errors.New("it is no URL; write one like http://192.0.2.1:8080/{project}/{instance}")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
 		return MetadataTemplate{}, errors.New("it has to begin with http:// or https:// and a host")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil:

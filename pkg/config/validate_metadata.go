@@ -41,7 +41,7 @@ func (d *decoder) metadataBackend(m *Metadata) {
 	}
 	if m.Template == "" {
 		if m.Used() && m.Backend == BackendTemplate {
-			d.failAt("metadata.template", "missing; give a URL such as http://192.0.2.1:8080/{instance}")
+			d.failAt("metadata.template", "missing; give a URL such as http://192.0.2.1:8080/{project}/{instance}")
 		}
 	} else if _, err := ParseMetadataTemplate(m.Template); err != nil {
 		d.failAt("metadata.template", "%q: %v", m.Template, err)

@@ -215,7 +215,7 @@ func TestOtherBackends(t *testing.T) {
 	if err := os.MkdirAll(docs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(docs, "meta_data.json"), []byte(`{"uuid": "inst-red", "hostname": "red1"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(docs, "meta_data.json"), []byte(`{"uuid": "inst-red", "project_id": "red", "hostname": "red1"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.URL.Path) }), ReadHeaderTimeout: time.Second}
@@ -227,7 +227,7 @@ func TestOtherBackends(t *testing.T) {
 	defer server.Close()
 	for section, asks := range map[string]map[string]string{
 		"backend: files, files: " + w.dir + "/docs": {
-			"/openstack/latest/meta_data.json": `200 {"uuid": "inst-red", "hostname": "red1"}`, "/2009-04-04/meta-data/hostname": "200 red1", "/openstack/latest/../../inst-blue/x": "404 There is no such document.",
+			"/openstack/latest/meta_data.json": `200 {"uuid": "inst-red", "project_id": "red", "hostname": "red1"}`, "/2009-04-04/meta-data/hostname": "200 red1", "/openstack/latest/../../inst-blue/x": "404 There is no such document.",
 		},
 		"backend: template, template: 'http://" + l.Addr().String() + "/{project}/{instance}'": {"/openstack": "200 /red/inst-red/openstack"},
 	} {

@@ -119,7 +119,7 @@ func (t *Table) FindOn(network string, a netip.Addr) (p Port, guest netip.Addr, 
 	if !known || m == nil {
 		return Port{}, netip.Addr{}, false
 	}
-	return Port{Name: m.Name, Instance: m.Instance, Project: m.Project, Network: network}, a, true
+	return Port{Name: m.Name, Instance: m.Instance, Project: m.Project, Network: network, Row: &Row{Guests: m.Guests}}, a, true
 }
 
 // madeOf is the MAC address in a link-local address' interface identifier.

@@ -28,7 +28,16 @@ type Port struct {
 	Row *Row `json:"row,omitempty"`
 }
 
-// Row is the rest of an intent.MetadataPort.
+// Assigned tells whether a guest's address is one that OVN has of the port, or made of a MAC
+// address of it. Of IPv6 a guest may choose others.
+func (p *Port) Assigned(guest netip.Addr) bool {
+	if guest.Is4() {
+		return true
+	}
+	return p.Row != nil && slices.ContainsFunc(p.Row.Guests, func(g intent.Guest) bool { return g.Addr == guest || g.MAC.LinkLocal() == guest })
+}
+
+// Row is the rest of an intent.MetadataPort. A member of a network has Guests alone.
 type Row struct {
 	Tap     string         `json:"tap"`
 	IfIndex uint32         `json:"ifindex"`

@@ -12,8 +12,10 @@ type Identity struct {
 	Instance, Project string
 	// Network is the Datapath_Binding's external_ids name without "neutron-".
 	Network string
-	// Address is the guest's own, whatever address the connection shows.
-	Address netip.Addr
+	// Address is the guest's own, whatever address the connection shows. Assigned: OVN has
+	// it of the port, or the MAC address that it is made of; else the guest has chosen it.
+	Address  netip.Addr
+	Assigned bool
 }
 
 // Resolver finds the identity of a connection by its addresses. It is called for each

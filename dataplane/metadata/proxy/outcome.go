@@ -23,7 +23,7 @@ const (
 	Slow Outcome = "slow"
 	// Refused: a method, an upgrade or a target that metadata has no use for.
 	Refused Outcome = "refused"
-	// Forbidden: Nova refuses the signature, or a backend the request.
+	// Forbidden: Nova refuses the signature, or a backend what the port is known by.
 	Forbidden Outcome = "forbidden"
 	// Unreachable: no server of the backend took the connection.
 	Unreachable Outcome = "unreachable"
@@ -39,7 +39,7 @@ func Outcomes() map[Outcome]string {
 		Answered: "The backend has answered, with whatever status but 403.", Unattributed: "The connection is of no port that is known, or its port has no instance: 404.",
 		RateLimited: "The port asked too often, or sends too many bodies at a time: 429.", TooManyConnections: "The port has as many connections as it may, and the next one was closed.", TooLarge: "The header or the body is larger than a request's may be: 431, 413.", Malformed: "What came is no request of HTTP: 400.", Slow: "The body did not arrive in time: 408.",
 		Refused: "CONNECT, TRACE or an upgrade, which metadata has no use for: 405; a target that is no path: 400.", Unreachable: "No server of the backend took the connection: 503.",
-		Forbidden: "The backend has answered 403: Nova does so where the shared secrets differ.",
+		Forbidden: "The backend refuses: Nova by 403, where the shared secrets differ; files and template where what OVN has of the port does not name its own, by 403 or 404.",
 		TimedOut:  "The backend did not answer in time: 504.", Broken: "The backend's answer was none of HTTP: 502; or the guest has gone.",
 	}
 }

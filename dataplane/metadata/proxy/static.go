@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ import (
 // Static answers from files, for clouds without Nova. Each instance has a directory of
 // its own, named by its id:
 //
-//	meta_data.json      required: what OpenStack's metadata has (nova/api/metadata/base.py)
+//	meta_data.json      required: what OpenStack's metadata has (nova/api/metadata/base.py);
+//	                    its project_id has to be the port's project
 //	user_data           what the EC2 layout calls user-data
 //	vendor_data.json, vendor_data2.json, network_data.json
 //	content/            files that meta_data.json names by content_path
@@ -59,7 +61,11 @@ var (
 	documents = []string{"meta_data.json", "network_data.json", "user_data", "vendor_data.json", "vendor_data2.json"}
 )
 
-var errNoDocument = errors.New("there is no such document")
+var (
+	errNoDocument = errors.New("there is no such document")
+	// errNotIts: the instance is another project's than the port, as far as is known.
+	errNotIts = errors.New("project_id of meta_data.json is not the port's project")
+)
 
 // ServeMetadata implements Backend.
 func (s *Static) ServeMetadata(w http.ResponseWriter, r *http.Request, id Identity) Outcome {
@@ -68,14 +74,21 @@ func (s *Static) ServeMetadata(w http.ResponseWriter, r *http.Request, id Identi
 		answer(w, http.StatusMethodNotAllowed, "These documents can be read only.")
 		return Answered
 	}
-	text, err := s.document(id.Instance, strings.Split(strings.Trim(path.Clean("/"+r.URL.Path), "/"), "/"))
+	if err := place("instance", id.Instance); err != nil {
+		s.say(slog.LevelWarn, "unnamed", id, "a port is not answered: its instance names no directory", err)
+		answer(w, http.StatusForbidden, "Metadata is refused: "+err.Error()+".")
+		return Forbidden
+	}
+	text, err := s.document(id, strings.Split(strings.Trim(path.Clean("/"+r.URL.Path), "/"), "/"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNoDocument):
 		answer(w, http.StatusNotFound, "There is no such document.")
+	case errors.Is(err, errNotIts):
+		s.say(slog.LevelWarn, "foreign", id, "a port is not answered: its instance is not of its project", err)
+		answer(w, http.StatusNotFound, "There is no such document.") // nor is told that there is one
+		return Forbidden
 	case err != nil:
-		if ok, skipped := s.limit.Allow("unreadable", id.Instance, time.Now()); ok {
-			s.log.Error("metadata documents of an instance cannot be read", "instance", id.Instance, "error", err, "skipped", skipped)
-		}
+		s.say(slog.LevelError, "unreadable", id, "metadata documents of an instance cannot be read", err)
 		answer(w, http.StatusInternalServerError, "The document cannot be read.")
 	default:
 		kind := "text/plain; charset=UTF-8"
@@ -91,24 +104,55 @@ func (s *Static) ServeMetadata(w http.ResponseWriter, r *http.Request, id Identi
 	return Answered
 }
 
-// document is what a path names; "" is the root of both layouts.
-func (s *Static) document(instance string, at []string) ([]byte, error) {
+func (s *Static) say(level slog.Level, event string, id Identity, text string, err error) {
+	if ok, skipped := s.limit.Allow(event, id.Port+" "+id.Instance, time.Now()); ok {
+		s.log.Log(context.Background(), level, text, "port", id.Port, "instance", id.Instance, "project", id.Project, "error", err, "skipped", skipped)
+	}
+}
+
+// document is what a path names; "" is the root of both layouts. These roots are all
+// instances' alike.
+func (s *Static) document(id Identity, at []string) ([]byte, error) {
 	if at[0] == "" {
 		return lines(append(slices.Clone(ec2Versions), "openstack")), nil
 	}
-	if at[0] == "openstack" {
-		return s.openstack(instance, at[1:])
+	if at[0] == "openstack" && len(at) == 1 {
+		return lines(openstackVersions), nil
 	}
-	if !slices.Contains(ec2Versions, at[0]) {
+	if at[0] != "openstack" && !slices.Contains(ec2Versions, at[0]) {
 		return nil, errNoDocument
 	}
-	return s.ec2(instance, at[1:])
+	if err := s.isIts(id); err != nil {
+		return nil, err
+	}
+	if at[0] == "openstack" {
+		return s.openstack(id.Instance, at[1:])
+	}
+	return s.ec2(id.Instance, at[1:])
+}
+
+// isIts tells whether an instance is of a port's project. Who owns a port may write which
+// instance it is, but not the project; where nobody has one, nobody compares.
+func (s *Static) isIts(id Identity) error {
+	text, err := s.read(id.Instance, "meta_data.json")
+	if errors.Is(err, fs.ErrNotExist) && id.Project == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var m instanceData
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fmt.Errorf("meta_data.json: %w", err)
+	}
+	if m.Project != id.Project {
+		return fmt.Errorf("%w: it is %q", errNotIts, m.Project)
+	}
+	return nil
 }
 
 func (s *Static) openstack(instance string, at []string) ([]byte, error) {
 	switch {
-	case len(at) == 0:
-		return lines(openstackVersions), nil
 	case at[0] == "content" && len(at) == 2:
 		return s.read(instance, path.Join("content", at[1]))
 	case !slices.Contains(openstackVersions, at[0]) || len(at) > 2:
@@ -154,9 +198,6 @@ func (s *Static) ec2(instance string, at []string) ([]byte, error) {
 const maxDocument = 16 << 20
 
 func (s *Static) read(instance, name string) ([]byte, error) {
-	if instance == "" || instance == "." || instance == ".." || strings.Contains(instance, "/") {
-		return nil, errNoDocument
-	}
 	f, err := s.root.Open(path.Join(instance, name))
 	if isNoName(err) {
 		return nil, errNoDocument
@@ -185,6 +226,7 @@ func lines(words []string) []byte { return []byte(strings.Join(words, "\n")) }
 // instanceData are the keys of OpenStack's meta_data.json that EC2's layout has too.
 type instanceData struct {
 	UUID             string            `json:"uuid"`
+	Project          string            `json:"project_id"`
 	Hostname         string            `json:"hostname"`
 	LaunchIndex      int               `json:"launch_index"`
 	AvailabilityZone string            `json:"availability_zone"`

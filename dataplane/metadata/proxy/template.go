@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 type Template struct {
 	*upstream
 	scheme, before string
+	// used are the placeholders of the URL.
+	used []string
 }
 
 // NewTemplate reads a URL as config.ParseMetadataTemplate does. timeout 0: 60 s.
@@ -27,6 +30,11 @@ func NewTemplate(text string, timeout time.Duration, log *slog.Logger) (*Templat
 		return nil, fmt.Errorf("metadata URL: %w", err)
 	}
 	t := &Template{scheme: parts.Scheme, before: parts.Path}
+	for _, name := range config.MetadataPlaceholders() {
+		if parts.Has(name) {
+			t.used = append(t.used, name)
+		}
+	}
 	t.upstream = newUpstream(upstreamConfig{hosts: []string{parts.Host}, timeout: timeout, log: log}, t.rewrite)
 	return t, nil
 }
@@ -43,14 +51,52 @@ func (t *Template) ServeMetadata(w http.ResponseWriter, r *http.Request, id Iden
 		answer(w, http.StatusNotFound, "There is no such document.")
 		return Answered
 	}
+	if err := t.tells(id); err != nil {
+		t.warn(string(Forbidden), "a port is not answered: the URL would not name what is its own", "port", id.Port, "error", err)
+		answer(w, http.StatusForbidden, "Metadata is refused: "+err.Error()+".")
+		return Forbidden
+	}
 	return t.upstream.ServeMetadata(w, r, id)
 }
 
+// tells says why the URL made for a port would not name what is the port's alone. Its owner
+// may write its instance, but not its project.
+func (t *Template) tells(id Identity) error {
+	for _, name := range t.used {
+		if err := place(name, value(id, name)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case slices.Contains(t.used, "instance") && !slices.Contains(t.used, "project") && id.Project != "":
+		return errors.New("metadata.template has {instance} without {project}, and the owner of a port may give it another project's instance")
+	case slices.Contains(t.used, "address") && !id.Assigned:
+		return errors.New("{address} is one that the guest has chosen")
+	}
+	return nil
+}
+
+// value is what a placeholder stands for.
+func value(id Identity, placeholder string) string {
+	switch placeholder {
+	case "instance":
+		return id.Instance
+	case "project":
+		return id.Project
+	case "network":
+		return id.Network
+	case "port":
+		return id.Port
+	case "address":
+		return id.Address.String()
+	}
+	return ""
+}
+
 func (t *Template) rewrite(p *httputil.ProxyRequest, id Identity) {
-	words := []string{id.Instance, id.Project, id.Network, id.Port, id.Address.String()}
 	var pairs []string
-	for i, name := range config.MetadataPlaceholders() {
-		pairs = append(pairs, "{"+name+"}", url.PathEscape(words[i]))
+	for _, name := range t.used {
+		pairs = append(pairs, "{"+name+"}", url.PathEscape(value(id, name)))
 	}
 	prefix := strings.NewReplacer(pairs...).Replace(t.before)
 	raw := strings.TrimSuffix(prefix, "/") + p.In.URL.EscapedPath()

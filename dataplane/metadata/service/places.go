@@ -79,5 +79,5 @@ func (s *Service) on(network string) proxy.Resolver {
 }
 
 func who(p identity.Port, guest netip.Addr, ok bool) (proxy.Identity, bool) {
-	return proxy.Identity{Port: p.Name, Instance: p.Instance, Project: p.Project, Network: p.Network, Address: guest}, ok
+	return proxy.Identity{Port: p.Name, Instance: p.Instance, Project: p.Project, Network: p.Network, Address: guest, Assigned: p.Assigned(guest)}, ok
 }
