@@ -29,7 +29,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (Outcome, bool
 		answer(w, http.StatusRequestTimeout, "The body did not arrive in time.")
 		return Slow, false
 	case err != nil:
-		return Broken, false
+		w.Header().Set("Connection", "close")
+		answer(w, http.StatusBadRequest, "The body is not as its header says, or did not come to its end.")
+		return Malformed, false
 	}
 	// The connection waits for its next request by IdleTimeout again.
 	if err := control.SetReadDeadline(time.Time{}); err != nil {

@@ -59,6 +59,9 @@ type conn struct {
 	ahead bool
 	// leaving: whoever serves it is to let go of it, as it waits for a request.
 	leaving, closed bool
+	// breaks: an answer breaks off, which the client sees by a reset. Without, the end of the
+	// connection could be that of the answer.
+	breaks bool
 }
 
 // now is whose it is at this moment.
@@ -91,7 +94,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	if n > 0 {
 		c.begins(len(b) == 1)
 	}
-	return n, err
+	return n, c.half(len(b) == 1, n, err)
 }
 
 // begins takes note that a request arrives. One that came when the connection was about to
@@ -184,10 +187,20 @@ func (c *conn) Close() error {
 	if !c.closed && c.leaving && c.s.leaves.Load() {
 		c.s.keep(c)
 	}
+	if l, ok := c.Conn.(interface{ SetLinger(seconds int) error }); ok && c.breaks {
+		_ = l.SetLinger(0) // it has ended otherwise
+	}
 	c.closed = true
 	c.mu.Unlock()
 	c.s.ports.closed(c)
 	return c.Conn.Close()
+}
+
+// breakOff has the client see that its answer does not come, or not to its end.
+func (c *conn) breakOff() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.breaks = true
 }
 
 // dup is a descriptor of the same socket, which is not inherited by others.

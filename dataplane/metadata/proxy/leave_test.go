@@ -325,8 +325,9 @@ func TestShutdown(t *testing.T) {
 
 type hold chan struct{}
 
-func (h hold) ServeMetadata(http.ResponseWriter, *http.Request, Identity) Outcome {
+func (h hold) ServeMetadata(w http.ResponseWriter, _ *http.Request, _ Identity) Outcome {
 	<-h
+	w.WriteHeader(http.StatusOK)
 	return Answered
 }
 

@@ -26,14 +26,18 @@ func hasPath(r *http.Request) bool {
 	return r.URL.Opaque == "" && (r.URL.Path == "" || r.URL.Path[0] == '/')
 }
 
-// recorder takes note of the status.
+// recorder takes note of the status. Nothing but a request's one answer is told: what is only
+// informational (RFC 9110 section 15.2) has no use here, and some clients take it for the answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
 }
 
 func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 && status >= 200 {
+	if status < http.StatusOK {
+		return
+	}
+	if r.status == 0 {
 		r.status = status
 	}
 	r.ResponseWriter.WriteHeader(status)

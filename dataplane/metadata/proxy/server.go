@@ -140,22 +140,30 @@ func (s *Server) Connections() int { return s.ports.count() }
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	id, ok := Identity{}, false
-	if c, ours := r.Context().Value(connKey{}).(*conn); ours {
+	c, ours := r.Context().Value(connKey{}).(*conn)
+	if ours {
 		c.handle()
 		id, ok = c.asks()
 	}
 	rec := &recorder{ResponseWriter: w}
-	outcome := Broken // also where an answer breaks off, which net/http tells by a panic
+	whole, outcome := false, Broken // so where an answer breaks off, which net/http tells by a panic
 	defer func() {
+		if ours && !whole {
+			c.breakOff()
+		}
 		s.cfg.Observe(Request{Time: begin, Identity: id, Method: r.Method, Path: r.URL.Path, Status: rec.status, Outcome: outcome, Took: time.Since(begin)})
 	}()
 	if ok && id.Instance != "" {
 		outcome = s.attributed(rec, r, id)
-		return
+	} else {
+		outcome = Unattributed
+		rec.Header().Set("Connection", "close")
+		answer(rec, http.StatusNotFound, "This address belongs to no instance that is known here.")
 	}
-	outcome = Unattributed
-	rec.Header().Set("Connection", "close")
-	answer(rec, http.StatusNotFound, "This address belongs to no instance that is known here.")
+	if rec.status == 0 {
+		panic(http.ErrAbortHandler) // else net/http would say that all is well
+	}
+	whole = true
 }
 
 // attributed answers a request of a known instance.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -125,8 +126,15 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	u.warn(string(a.outcome), "the metadata service did not answer", "error", err)
 }
 
-// look says in the log what an operator can act on.
+// errNoAnswer: what came has a status that is no answer's.
+var errNoAnswer = errors.New("the status of the answer is not one from 200 to 599")
+
+// look says in the log what an operator can act on. It refuses what is no answer: net/http would
+// make a tunnel of 101, and gives up at a status that has none of three digits.
 func (u *upstream) look(r *http.Response) error {
+	if r.StatusCode < 200 || r.StatusCode > 599 {
+		return fmt.Errorf("%w: %d", errNoAnswer, r.StatusCode)
+	}
 	if r.StatusCode == http.StatusForbidden {
 		if a, ok := r.Request.Context().Value(askingKey{}).(*asking); ok {
 			a.outcome = Forbidden
