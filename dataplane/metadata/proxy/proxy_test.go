@@ -189,7 +189,7 @@ var red, blue, fresh, nobody = "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.
 
 const secret = "correct horse"
 
-func secretIn(t *testing.T, text string) string {
+func secretIn(t testing.TB, text string) string {
 	t.Helper()
 	f := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
