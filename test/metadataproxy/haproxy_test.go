@@ -64,7 +64,7 @@ func behindBoth(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s %d", r.Method, r.URL.Path, len(body))
 }
 
-// answersTo sends a request, closes the sending side, and puts the statuses of all that comes
+// answersTo sends a request, closes the sending side if the request does not ask for that, and puts the statuses of all that comes
 // into words, and of what was answered behind what it was asked.
 func answersTo(t *testing.T, dial func() (net.Conn, error), raw string) string {
 	t.Helper()
@@ -75,7 +75,9 @@ func answersTo(t *testing.T, dial func() (net.Conn, error), raw string) string {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(60 * time.Second))
 	_, _ = io.WriteString(c, raw)
-	_ = c.(*net.TCPConn).CloseWrite()
+	if !strings.HasSuffix(raw, closes) {
+		_ = c.(*net.TCPConn).CloseWrite()
+	}
 	in := bufio.NewReader(c)
 	var out []string
 	for {

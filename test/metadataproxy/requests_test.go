@@ -3,12 +3,14 @@ package metadataproxy
 import "strings"
 
 // rawRequest is what a client sends, and what haproxy answers; sluice is what Sluice answers
-// where that is another thing.
+// where that is another thing. The client closes its sending side behind it, unless the last
+// request asks to close the connection: haproxy may then forget those before the last.
 type rawRequest struct{ name, raw, haproxy, sluice string }
 
 const (
 	get     = "GET / HTTP/1.1\r\nHost: a\r\n"
 	post    = "POST / HTTP/1.1\r\nHost: a\r\n"
+	closes  = get + "Connection: close\r\n\r\n"
 	chunked = post + "Transfer-Encoding: chunked\r\n\r\n"
 )
 
@@ -25,8 +27,8 @@ var rawRequests = []rawRequest{
 	{"an answer 302", "GET /status/302 HTTP/1.1\r\nHost: a\r\n\r\n", "302", ""},
 	{"an answer 204", "GET /status/204 HTTP/1.1\r\nHost: a\r\n\r\n", "204", ""},
 	{"an answer 304", "GET /status/304 HTTP/1.1\r\nHost: a\r\n\r\n", "304", ""},
-	{"two requests at once", get + "\r\n" + get + "\r\n", "200 GET / 0, 200 GET / 0", ""},
-	{"three requests at once", get + "\r\nGET /status/404 HTTP/1.1\r\nHost: a\r\n\r\n" + get + "\r\n", "200 GET / 0, 404, 200 GET / 0", ""},
+	{"two requests at once", get + "\r\n" + closes, "200 GET / 0, 200 GET / 0", ""},
+	{"three requests at once", get + "\r\nGET /status/404 HTTP/1.1\r\nHost: a\r\n\r\n" + closes, "200 GET / 0, 404, 200 GET / 0", ""},
 	{"HEAD", "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", "200", ""},
 	{"PUT without a body", "PUT /latest/api/token HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", "200 PUT /latest/api/token 0", ""},
 	{"DELETE", "DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", "200 DELETE / 0", ""},
