@@ -33,7 +33,7 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 			d.mu.Unlock()
 		}
 		if s.InSync.SB {
-			d.reg.Reporter(settingReports).Replace(withoutEffect(d.cfg, s))
+			d.reg.Reporter(settingReports).Replace(doubtful(d.cfg, s))
 		}
 		if s.Publish != nil {
 			d.reg.SetCondition("chassis-private", false, reason.Refused, s.Publish.Error())
@@ -56,6 +56,16 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 
 // settingReports is the source of what is reported of settings.
 const settingReports = "settings"
+
+// doubtful are the settings of which an operator has to know.
+func doubtful(c *config.Config, s ovn.Status) []status.Object {
+	out := withoutEffect(c, s)
+	if c.Metadata.WithoutSecret() {
+		out = append(out, status.Object{Kind: "setting", Key: "metadata.nova.secretFile", State: status.Warning, Reason: reason.NoSecret,
+			Error: "it is not set: whoever reaches Nova's metadata API is told what any machine is"})
+	}
+	return out
+}
 
 // withoutEffect are the settings with which this OVN does nothing.
 func withoutEffect(c *config.Config, s ovn.Status) []status.Object {

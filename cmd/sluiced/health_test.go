@@ -9,6 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -23,6 +24,21 @@ func TestSettingWithoutEffect(t *testing.T) {
 		c.EVPN.LearnedRoutes = tt.learned
 		got := withoutEffect(c, ovn.Status{DynamicRouting: tt.dynamic})
 		if len(got) != tt.want || tt.want == 1 && (got[0].Key != "evpn.learnedRoutes" || got[0].State != status.Warning) {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+}
+
+// That Nova is asked without a secret is told for as long as it is so.
+func TestSettingWithoutSecret(t *testing.T) {
+	c := config.Default()
+	for _, tt := range []struct {
+		backend config.Backend
+		file    string
+		want    int
+	}{{config.BackendNova, "", 1}, {config.BackendNova, "/s", 0}, {config.BackendFiles, "", 0}, {config.BackendNone, "", 0}} {
+		c.Metadata.Backend, c.Metadata.Nova.SecretFile = tt.backend, tt.file
+		if got := doubtful(c, ovn.Status{}); len(got) != tt.want || tt.want > 0 && (got[0].Reason != reason.NoSecret || got[0].State != status.Warning) {
 			t.Errorf("%+v: %+v", tt, got)
 		}
 	}

@@ -23,7 +23,7 @@ const maxImported = 8 << 20
 
 // importNeutron prints the configuration that files of Neutron's metadata agent amount to.
 // The secret is not printed, but written to a file of its own.
-func importNeutron(w io.Writer, files []string, secretFile string) error {
+func importNeutron(w, warnings io.Writer, files []string, secretFile string) error {
 	secretFile, err := filepath.Abs(secretFile)
 	if err != nil {
 		return fmt.Errorf("--secret-file: %w", err)
@@ -42,8 +42,15 @@ func importNeutron(w io.Writer, files []string, secretFile string) error {
 	if err != nil {
 		return err
 	}
-	if err := keepSecret(secretFile, r); err != nil {
+	kept, err := keepSecret(secretFile, r)
+	if err != nil {
 		return err
+	}
+	if !kept {
+		if r, err = o.Convert(""); err != nil {
+			return err
+		}
+		fmt.Fprintln(warnings, "sluiced: warning: metadata_proxy_shared_secret is in none of these files, or empty; Nova would be asked without a secret. If it has one, give the file that has it too")
 	}
 	_, err = w.Write(r.YAML)
 	return err
@@ -66,30 +73,29 @@ func readImported(file string) (string, error) {
 }
 
 // keepSecret writes the secret, for root alone. A file with another one is left alone: it
-// may be in use.
-func keepSecret(path string, r neutron.Result) error {
+// may be in use. kept: the file has a secret, from now on or from before.
+func keepSecret(path string, r neutron.Result) (kept bool, err error) {
 	there, err := firstLine(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !r.HasSecret:
-		return fmt.Errorf("metadata_proxy_shared_secret is in none of these files; give the one that has it too, or write the secret to %s", path)
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return fmt.Errorf("--secret-file: %w", err)
-	case !r.HasSecret && there == "":
-		return fmt.Errorf("metadata_proxy_shared_secret is in none of these files, and %s is empty; give the one that has it too", path)
-	case !r.HasSecret || there == r.Secret:
-		return nil
-	default:
-		return fmt.Errorf("--secret-file: %s has another secret; remove it, or name another file", path)
+		return false, fmt.Errorf("--secret-file: %w", err)
+	case there != "" && (!r.HasSecret || there == r.Secret):
+		return true, nil
+	case there != "" || r.HasSecret:
+		return false, fmt.Errorf("--secret-file: %s has another secret; remove it, or name another file", path)
+	}
+	if !r.HasSecret {
+		return false, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("--secret-file: %w", err)
+		return false, fmt.Errorf("--secret-file: %w", err)
 	}
 	// statefile makes files that only their owner can read.
 	if err := statefile.Write(path, []byte(r.Secret+"\n")); err != nil {
-		return fmt.Errorf("--secret-file: %w", err)
+		return false, fmt.Errorf("--secret-file: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 func firstLine(path string) (string, error) {

@@ -32,8 +32,15 @@ func TestImport(t *testing.T) {
 		err := root.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	if out, err := sluiced("--import-neutron-config", agent, "--secret-file", secret); err == nil || !strings.Contains(err.Error(), "metadata_proxy_shared_secret is in none of these files") {
-		t.Errorf("without a secret: %v\n%s", err, out)
+	for name, text := range map[string]string{"none.ini": "", "empty.ini": "[DEFAULT]\nmetadata_proxy_shared_secret =\n"} {
+		out, err := sluiced("--import-neutron-config", agent, write(name, text), "--secret-file", secret)
+		if err != nil || !strings.Contains(out, "warning: metadata_proxy_shared_secret is in none") || !strings.Contains(out, "# Not quite the same:") || strings.Contains(out, "secretFile:") {
+			t.Errorf("without a secret: %v\n%s", err, out)
+		}
+		_, config, _ := strings.Cut(out, "\n") // behind the warning
+		if checked, err := sluiced("--check", write("secretless.yaml", config)); err != nil || !strings.Contains(checked, "warning: metadata.nova.secretFile is not set") {
+			t.Errorf("what is imported without a secret: %v\n%s", err, checked)
+		}
 	}
 	out, err := sluiced("--import-neutron-config", agent, more, "--secret-file", secret)
 	if err != nil || strings.Contains(out, "horse") || !strings.Contains(out, "hosts: [192.0.2.3]") || !strings.Contains(out, "metadata_workers: one process") {

@@ -83,7 +83,7 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 		Version: version, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(imports) > 0 {
-				return importNeutron(c.OutOrStdout(), append(imports, args...), secretFile)
+				return importNeutron(c.OutOrStdout(), c.ErrOrStderr(), append(imports, args...), secretFile)
 			}
 			if check != "" {
 				return printEffective(c, check)

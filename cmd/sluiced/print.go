@@ -29,6 +29,9 @@ func printEffective(c *cobra.Command, file string) error {
 	if m := cfg.Metadata; m.Used() && m.SecurityGroups == config.SecurityGroupsRespect && cfg.OVN.NB == "" {
 		warn("metadata.securityGroups is respect, which takes ovn.nb; without, no machine is served from its tap")
 	}
+	if cfg.Metadata.WithoutSecret() {
+		warn("metadata.nova.secretFile is not set; whoever reaches Nova's metadata API is told what any machine is")
+	}
 	if m := cfg.Metadata; m.Used() && m.Backend == config.BackendTemplate {
 		if t, err := config.ParseMetadataTemplate(m.Template); err == nil && t.Has("instance") && !t.Has("project") {
 			warn("metadata.template has {instance} without {project}; ports that have a project are refused")

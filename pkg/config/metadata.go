@@ -67,7 +67,7 @@ type Nova struct {
 	ClientKey string `yaml:"clientKey"`
 	// SecretFile holds the secret that is shared with Nova (the value of
 	// metadata_proxy_shared_secret), alone on its first line. It is read again when it
-	// has changed.
+	// has changed. Empty: Nova has none, so whoever reaches it is told what any machine is.
 	SecretFile string `yaml:"secretFile"`
 	// ConnectTimeout bounds the connection to a host.
 	ConnectTimeout Duration `yaml:"connectTimeout"`
@@ -88,6 +88,11 @@ type MetadataLimits struct {
 
 // Used tells whether anything is to be done for metadata.
 func (m Metadata) Used() bool { return m.Enabled && m.Backend != BackendNone }
+
+// WithoutSecret tells whether Nova is asked without a shared secret.
+func (m Metadata) WithoutSecret() bool {
+	return m.Used() && m.Backend == BackendNova && m.Nova.SecretFile == ""
+}
 
 // files are those that are read for what is used.
 func (m *Metadata) files() []namedFile {

@@ -54,9 +54,6 @@ func (d *decoder) validateNova(m *Metadata) {
 		if len(n.Hosts) == 0 {
 			d.failAt("metadata.nova.hosts", "missing; give the addresses of Nova's metadata API, such as [192.0.2.1]")
 		}
-		if n.SecretFile == "" {
-			d.failAt("metadata.nova.secretFile", "missing; give a file with the secret that Nova has as metadata_proxy_shared_secret, such as /etc/sluice/metadata-secret")
-		}
 	}
 	for i, h := range n.Hosts {
 		key := fmt.Sprintf("metadata.nova.hosts[%d]", i)

@@ -40,6 +40,7 @@ const (
 	OVNTable         = "ovn-table"
 	LearnPorts       = "learn-ports"
 	OldOVN           = "old-ovn"
+	NoSecret         = "no-secret"
 	LearnNextHop     = "learn-next-hop"
 	PortDown         = "port-down"
 	PortDisabled     = "port-disabled"
@@ -121,6 +122,7 @@ func Objects() []Entry {
 		{Standby, gateway, fine, "The port is bound to another chassis and may come to this one. All but its routes and announcements is programmed.", nothing},
 		{OVNTable, gateway, broken, "ovn-controller reads and writes a routing table of this node for the router, by its `dynamic-routing-vrf-id` or its tunnel key, that belongs to somebody else: a VRF on the kernel path, whose routes OVN would learn and which its blackholes would hit, another router, or the kernel. No imported routes are given to the router (`evpn.learnedRoutes`).", "Give the router another `dynamic-routing-vrf-id` (OVN 25.03.2 and later) and name the VNI elsewhere, or put the VRF on the eBPF path or under another VNI."},
 		{LearnPorts, gateway, broken, "With `evpn.learnedRoutes: on` imported routes would get into OVN by another port of the router as well, or by none. None are given to it.", "See the error: `dynamic-routing-port-name` on every port of the router, and `external_ids:dynamic-routing-port-mapping` of Open_vSwitch on the node with `sluice-learned` for this one's name."},
+		{NoSecret, []string{"setting"}, warning, "Nova is asked for metadata without a shared secret, so it believes whoever reaches its metadata API.", "Write a secret to the file `metadata.nova.secretFile` on all nodes, and as `[neutron] metadata_proxy_shared_secret` in Nova."},
 		{OldOVN, []string{"setting"}, warning, "The setting needs a newer OVN than the one whose Southbound database is followed, and has no effect.", "Upgrade OVN, or take the setting out."},
 		{LearnNextHop, gateway, broken, "With `evpn.learnedRoutes: on` imported routes of a family have no next hop on the port's networks that Sluice serves. They are not given to the router.", "List a next hop: `sluice-next-hops` or `fabric.nextHops`."},
 		{LeftOut, annotated, withheld, "OVN advertises routes by way of the port that the VRF does not take; the error says which and why.", nothing},

@@ -32,7 +32,7 @@ type NovaConfig struct {
 	// or neither. They are read anew for each connection.
 	Certificate, Key string
 	// Secret is the file with metadata_proxy_shared_secret. It is read anew when it has
-	// changed.
+	// changed. Empty: there is none, as by default in Nova and neutron's agent.
 	Secret string
 	// ConnectTimeout is 5 s, and Timeout 60 s: Nova may ask others, which takes seconds.
 	ConnectTimeout, Timeout time.Duration
@@ -60,6 +60,9 @@ func NewNova(cfg NovaConfig) (*Nova, error) {
 	secret, err := openSecret(cfg.Secret, cfg.Log)
 	if err != nil {
 		return nil, err
+	}
+	if secret == nil {
+		cfg.Log.Warn("Nova is asked without a shared secret: whoever reaches its metadata API is told what any machine is; set metadata.nova.secretFile, and metadata_proxy_shared_secret in Nova")
 	}
 	n := &Nova{https: cfg.HTTPS, secret: secret}
 	up := upstreamConfig{hosts: cfg.addresses(), connect: cfg.ConnectTimeout, timeout: cfg.Timeout, log: cfg.Log}

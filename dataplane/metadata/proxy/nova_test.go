@@ -275,3 +275,23 @@ func TestObserved(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A Nova that has no shared secret is asked with the signature of an empty one, and the log
+// says what that means.
+func TestNovaWithoutSecret(t *testing.T) {
+	behind := startNova(t, "")
+	host, port := behind.port(t)
+	var log text
+	b, err := NewNova(NovaConfig{Hosts: []string{host}, Port: port, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	n := startNode(t, Config{Backend: b})
+	if code, body, _ := ask(t, n.guest(red), "GET", "/", nil, nil); code != 200 || body != "inst-red1" {
+		t.Errorf("%d %q", code, body)
+	}
+	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "without a shared secret") {
+		t.Errorf("the log says %q", got)
+	}
+}

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,7 +16,7 @@ const secretLook = time.Second
 
 // secretFile is the shared secret, read anew when its file has changed. A file that
 // cannot be read, or is empty, leaves the last secret as it is: whoever writes it may
-// be half done.
+// be half done. Nil is a secret of no characters.
 type secretFile struct {
 	path  string
 	log   *slog.Logger
@@ -30,10 +29,10 @@ type secretFile struct {
 }
 
 func openSecret(path string, log *slog.Logger) (*secretFile, error) {
-	s := &secretFile{path: path, log: log}
 	if path == "" {
-		return nil, errors.New("metadata_proxy_shared_secret: no file is named that has it")
+		return nil, nil
 	}
+	s := &secretFile{path: path, log: log}
 	if err := s.read(); err != nil {
 		return nil, err
 	}
@@ -41,6 +40,9 @@ func openSecret(path string, log *slog.Logger) (*secretFile, error) {
 }
 
 func (s *secretFile) value() []byte {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); now.Sub(s.looked) >= secretLook {

@@ -56,7 +56,7 @@ type nova struct {
 	CACert     string   `yaml:"caCert,omitempty"`
 	ClientCert string   `yaml:"clientCert,omitempty"`
 	ClientKey  string   `yaml:"clientKey,omitempty"`
-	SecretFile string   `yaml:"secretFile"`
+	SecretFile string   `yaml:"secretFile,omitempty"`
 }
 
 type limits struct {
@@ -78,7 +78,8 @@ type converter struct {
 	errs          []string
 }
 
-// Convert makes Sluice's configuration, in which secretFile has the shared secret.
+// Convert makes Sluice's configuration, in which secretFile has the shared secret; empty:
+// nothing has.
 func (o *Options) Convert(secretFile string) (Result, error) {
 	c := &converter{o: o, used: map[name]bool{}}
 	d := document{Roles: string(config.RoleNone), OVN: c.ovn(), Metadata: metadata{Backend: string(config.BackendNova), Nova: c.nova(secretFile), Limits: c.limits()}}
@@ -86,7 +87,9 @@ func (o *Options) Convert(secretFile string) (Result, error) {
 		d.Log = &logSection{string(config.LogDebug)}
 	}
 	var r Result
-	r.Secret, r.HasSecret = c.secret()
+	if r.Secret, r.HasSecret = c.secret(); secretFile == "" {
+		c.changed = append(c.changed, "[DEFAULT] metadata_proxy_shared_secret is not in these files, or empty: Nova is asked without a secret, as with Neutron. If Nova has one, import the file that has it, too")
+	}
 	c.others()
 	if len(c.errs) > 0 {
 		return Result{}, fmt.Errorf("%s", strings.Join(c.errs, "\n"))
