@@ -171,7 +171,7 @@ func (n *node) settledMatch(k intent.RouteKey) (match intent.Route) {
 		for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
 			at := intent.NewRouteKey(k.VNI, p)
 			r, wanted := n.tables.KernelRoutes.LookupLocked(at)
-			_, there := n.tables.KernelRoutes.ActualLocked(at)
+			there := n.tables.KernelRoutes.MayBeLocked(at, func(intent.Route) bool { return true })
 			if !wanted && !there {
 				continue
 			}

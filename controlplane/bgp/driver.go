@@ -20,13 +20,19 @@ type driver struct {
 type listed struct {
 	gateway intent.GatewayKey
 	vips    bool
+	// failed: a step of it has. The speaker takes it up again by itself, or waits for a
+	// policy, so it may be announced or withdrawn at any time.
+	failed bool
 }
 
 // List implements reconcile.Driver.
 func (d driver) List(context.Context) (map[intent.RouteKey]intent.Announcement, error) {
 	out := make(map[intent.RouteKey]intent.Announcement, len(d.listed))
 	for k, row := range d.listed {
-		out[k] = intent.Announcement{Key: k, Gateway: row.gateway, VIPs: row.vips}
+		out[k] = intent.Announcement{}
+		if !row.failed {
+			out[k] = intent.Announcement{Key: k, Gateway: row.gateway, VIPs: row.vips}
+		}
 	}
 	return out, nil
 }
@@ -44,9 +50,7 @@ func (d driver) Apply(ctx context.Context, rows []reconcile.Row[intent.RouteKey,
 	failed := d.speaker.Update(ctx, upserts, nil)
 	d.expose(ctx, failed, exposed, nil)
 	for _, r := range rows {
-		if failed[r.Key] == nil {
-			d.listed[r.Key] = listed{r.Value.Gateway, r.Value.VIPs}
-		}
+		d.listed[r.Key] = listed{r.Value.Gateway, r.Value.VIPs, failed[r.Key] != nil}
 	}
 	return inOrder(rows, failed)
 }
@@ -65,8 +69,8 @@ func (d driver) Delete(ctx context.Context, keys []intent.RouteKey) []error {
 	d.expose(ctx, failed, nil, exposed)
 	rows := make([]reconcile.Row[intent.RouteKey, intent.Announcement], 0, len(keys))
 	for _, k := range keys {
-		if failed[k] == nil {
-			delete(d.listed, k)
+		if delete(d.listed, k); failed[k] != nil {
+			d.listed[k] = listed{failed: true}
 		}
 		rows = append(rows, reconcile.Row[intent.RouteKey, intent.Announcement]{Key: k})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand"
 	"net/netip"
 	"strings"
@@ -136,7 +137,8 @@ func TestBadAnnouncementStopsNoOther(t *testing.T) {
 	if errs[0] != nil || !errors.Is(errs[1], reconcile.ErrNotReady) || errs[2] == nil {
 		t.Errorf("apply: %v", errs)
 	}
-	if got, _ := d.List(context.Background()); len(got) != 1 || got[good.Key] != good {
+	want := map[intent.RouteKey]intent.Announcement{good.Key: good, late.Key: {}, bad.Key: {}}
+	if got, _ := d.List(context.Background()); !maps.Equal(got, want) {
 		t.Errorf("list: %v", got)
 	}
 	if errs := d.Delete(context.Background(), []intent.RouteKey{good.Key}); errs != nil {
@@ -149,6 +151,13 @@ func TestBadAnnouncementStopsNoOther(t *testing.T) {
 	st, err := s.Status(context.Background())
 	if err != nil || st.Wanted != 1 || st.Announced != 0 || !st.InSync {
 		t.Errorf("status %+v, %v", st, err)
+	}
+	// When nobody wants it any more it does not come with a policy.
+	if errs := d.Delete(context.Background(), []intent.RouteKey{late.Key, bad.Key}); errs != nil {
+		t.Error(errs)
+	}
+	if got, _ := d.List(context.Background()); len(got) != 0 || len(s.out.wanted[1005]) > 0 {
+		t.Errorf("list: %v, and %v waits for a policy", got, s.out.wanted[1005])
 	}
 }
 

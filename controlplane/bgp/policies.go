@@ -23,7 +23,7 @@ type policySetter interface {
 type policyDriver struct {
 	speaker policySetter
 	// set is what the speaker was given, listed what it has done: the routes of a
-	// VRF have followed its policy.
+	// VRF have followed its policy. Of one that has failed it is the zero value.
 	set, listed map[intent.VNI]intent.VRFPolicy
 }
 
@@ -40,10 +40,9 @@ func (d *policyDriver) Apply(_ context.Context, rows []reconcile.Row[intent.VNI,
 	failed := d.speaker.SetPolicies(maps.Clone(d.set))
 	errs := make([]error, len(rows))
 	for i, r := range rows {
+		d.listed[r.Key] = r.Value
 		if errs[i] = failed[r.Key]; errs[i] != nil {
-			delete(d.listed, r.Key)
-		} else {
-			d.listed[r.Key] = r.Value
+			d.listed[r.Key] = intent.VRFPolicy{}
 		}
 	}
 	return reconcile.Results(errs)
@@ -57,8 +56,9 @@ func (d *policyDriver) Delete(_ context.Context, keys []intent.VNI) []error {
 	failed := d.speaker.SetPolicies(maps.Clone(d.set))
 	errs := make([]error, len(keys))
 	for i, k := range keys {
-		if errs[i] = failed[k]; errs[i] == nil {
-			delete(d.listed, k)
+		delete(d.listed, k)
+		if errs[i] = failed[k]; errs[i] != nil {
+			d.listed[k] = intent.VRFPolicy{}
 		}
 	}
 	return reconcile.Results(errs)

@@ -187,8 +187,9 @@ func (d unicastDriver) Apply(ctx context.Context, rows []reconcile.Row[netip.Pre
 	failed := d.speaker.setUnicast(ctx, useUnderlay, keys, nil)
 	errs := make([]error, len(rows))
 	for i, r := range rows {
-		if errs[i] = failed[r.Key]; errs[i] == nil {
-			d.listed[r.Key] = r.Value
+		d.listed[r.Key] = r.Value
+		if errs[i] = failed[r.Key]; errs[i] != nil {
+			d.listed[r.Key] = intent.UnderlayAnnouncement{}
 		}
 	}
 	return reconcile.Results(errs)
@@ -199,8 +200,9 @@ func (d unicastDriver) Delete(ctx context.Context, keys []netip.Prefix) []error 
 	failed := d.speaker.setUnicast(ctx, useUnderlay, nil, keys)
 	errs := make([]error, len(keys))
 	for i, k := range keys {
-		if errs[i] = failed[k]; errs[i] == nil {
-			delete(d.listed, k)
+		delete(d.listed, k)
+		if errs[i] = failed[k]; errs[i] != nil {
+			d.listed[k] = intent.UnderlayAnnouncement{}
 		}
 	}
 	return reconcile.Results(errs)

@@ -112,7 +112,7 @@ func TestExposedAddressesAreUnicast(t *testing.T) {
 	if len(errs) != 2 || errs[0] != nil || errs[1] == nil {
 		t.Errorf("refused: %v", errs)
 	}
-	if rows, _ := exposed.List(ctx); len(rows) != 1 {
-		t.Errorf("listed although it was refused: %v", rows)
+	if rows, _ := exposed.List(ctx); len(rows) != 2 || rows[key("203.0.113.2")] != (intent.Announcement{}) {
+		t.Errorf("listed as announced although it was refused: %v", rows)
 	}
 }

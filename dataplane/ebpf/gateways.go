@@ -23,17 +23,17 @@ func (d *Dataplane) Gateways() *Gateways { return &Gateways{d.store} }
 // maxPortName is the longest logical port name that a row of names holds.
 const maxPortName = len(bpfGatewayName{}.Port)
 
-// List reads the maps. A gateway whose device is another one by now, or has
-// another MTU where that counts, is listed with the zero value.
+// List reads the maps. A gateway whose device is another one by now, or has another MTU
+// where that counts, or whose entry was cleared when a change of it failed, is listed with
+// the zero value.
 func (g *Gateways) List(context.Context) (map[intent.GatewayKey]intent.Gateway, error) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	out := map[intent.GatewayKey]intent.Gateway{}
-	err := g.s.eachGateway(func(row bpfGateway, e bpfEntry, gw intent.Gateway) {
-		key := gw.Key
+	err := g.s.eachGateway(func(key intent.GatewayKey, row bpfGateway, e bpfEntry, gw intent.Gateway) {
 		port, ok := g.s.bridges.Port(gw.Key.Bridge)
 		automatic := e.Flags&uint8(bpfEntryFlagsENTRY_MTU_OF_DEVICE) != 0
-		if !ok || port.IfIndex != e.Ifindex || e.Vni != row.Vni || automatic && g.s.mtuOf(port, gw) != e.Mtu {
+		if !ok || port.IfIndex != e.Ifindex || e.Vni != row.Vni || gw.Key != key || automatic && g.s.mtuOf(port, gw) != e.Mtu {
 			gw = intent.Gateway{}
 		}
 		out[key] = gw
@@ -41,16 +41,18 @@ func (g *Gateways) List(context.Context) (map[intent.GatewayKey]intent.Gateway, 
 	return out, err
 }
 
-// eachGateway reads the gateways with their entries and names.
-func (s *store) eachGateway(each func(bpfGateway, bpfEntry, intent.Gateway)) error {
+// eachGateway reads the gateways with their entries and names, under the keys by which the
+// programs find them.
+func (s *store) eachGateway(each func(intent.GatewayKey, bpfGateway, bpfEntry, intent.Gateway)) error {
 	var first error
-	n, err := pinned.Walk(s.t[bpfMapGatewaysV1], func(_ bpfGatewayKey, row bpfGateway) {
+	n, err := pinned.Walk(s.t[bpfMapGatewaysV1], func(k bpfGatewayKey, row bpfGateway) {
 		e, name, err := s.readEntry(row.Entry)
 		if err != nil {
 			first = errors.Join(first, fmt.Errorf("entry %d: %w", row.Entry, err))
 			return
 		}
-		each(row, e, gatewayOf(e, name))
+		gw := gatewayOf(e, name)
+		each(intent.GatewayKey{Bridge: gw.Key.Bridge, VLAN: k.Vlan, MAC: k.Mac}, row, e, gw)
 	})
 	s.rows[bpfMapGatewaysV1] = n
 	return errors.Join(first, mapError(bpfMapGatewaysV1, err))

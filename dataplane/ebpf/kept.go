@@ -95,7 +95,7 @@ func (d *Dataplane) gatewayDevices(vrfs map[intent.VNI]uint16) ([]int, error) {
 	var unsound error
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
-	err := d.store.eachGateway(func(row bpfGateway, e bpfEntry, g intent.Gateway) {
+	err := d.store.eachGateway(func(_ intent.GatewayKey, row bpfGateway, e bpfEntry, g intent.Gateway) {
 		if _, ok := vrfs[intent.VNI(row.Vni)]; !ok || e.Vni != row.Vni {
 			unsound = fmt.Errorf("gateway %s belongs to VRF %d, of which there is no row", g.Key, row.Vni)
 			return

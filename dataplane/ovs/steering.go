@@ -228,14 +228,14 @@ func (s *Steering) Apply(ctx context.Context, rows []reconcile.Row[intent.Steeri
 		there, strays := byKey(b, d)
 		var batch []change
 		for _, i := range indices {
-			if errs[i] = err; err != nil {
+			if errs[i] = reconcile.Unchanged(err); err != nil {
 				continue
 			}
 			want, err := s.flows(b, rows[i].Value)
 			if err == nil {
 				err = d.collision(want)
 			}
-			if errs[i] = err; err == nil {
+			if errs[i] = reconcile.Unchanged(err); err == nil {
 				lines := append(replacedBy(strays, rows[i].Key), difference(there[rows[i].Key], want)...)
 				batch = append(batch, change{i, lines})
 			}
@@ -256,7 +256,7 @@ func (s *Steering) Delete(ctx context.Context, keys []intent.SteeringKey) []erro
 		there, _ := byKey(b, d)
 		var batch []change
 		for _, i := range indices {
-			if errs[i] = err; err == nil {
+			if errs[i] = reconcile.Unchanged(err); err == nil {
 				batch = append(batch, change{i, difference(there[keys[i]], nil)})
 			}
 		}

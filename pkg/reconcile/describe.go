@@ -30,3 +30,15 @@ func describe[K, V comparable](k K, v V) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// describeAll is a row for people that has one of the values.
+func describeAll[K, V comparable](k K, values []V) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = describe(k, v)
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	return "not known: " + strings.Join(append(words, "nothing"), ", or ")
+}

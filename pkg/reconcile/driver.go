@@ -14,6 +14,9 @@ type Row[K, V comparable] struct {
 
 // Driver reads and writes one kind of actual thing. It is called from one
 // goroutine at a time. It keeps no wanted state of its own.
+//
+// A row that Apply or Delete returns an error for may be there or not, and be the one that
+// was there or the one that was to be: see Unchanged.
 type Driver[K, V comparable] interface {
 	// List reads back every row that carries Sluice's mark, as the values that
 	// Apply was given: applying a listed row changes nothing. A row that cannot
@@ -35,6 +38,24 @@ var (
 	// not there yet: the key is retried, and the wait is not logged as a failure.
 	ErrNotReady = errors.New("waiting")
 )
+
+// Unchanged is an error of a call that has done nothing to the row: what was there is there
+// still. A driver that does not know returns the error as it is.
+func Unchanged(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unchanged{err}
+}
+
+type unchanged struct{ error }
+
+func (u unchanged) Unwrap() error { return u.error }
+
+func isUnchanged(err error) bool {
+	var u unchanged
+	return errors.As(err, &u)
+}
 
 // Results is what Apply and Delete return of one error a row: nil if all
 // succeeded.

@@ -22,8 +22,14 @@ func (t *Table[K, V]) refresh(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	doubted := t.rows.unknown
 	t.rows.setAllActual(rows)
 	t.listed, t.known = no == t.listNo, true
+	for k := range doubted {
+		if a, there := t.rows.actual(k); there == t.WantedLocked(k) && (!there || t.rows.want[k].value == a) {
+			delete(t.failed, k) // it came about all the same
+		}
+	}
 	for k, w := range t.rows.want {
 		if !w.placed {
 			t.dirty[k] = struct{}{}
@@ -66,16 +72,32 @@ func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]
 			events = append(events, Event[K]{Key: k, Programmed: true})
 			continue
 		}
-		if t.opts.Await != nil {
-			if err := t.opts.Await(k, w, a, there); err != nil {
-				t.fail(k, err)
-				events = append(events, Event[K]{Key: k, Err: err})
-				continue
-			}
+		if err := t.awaits(k, w); err != nil {
+			t.fail(k, err)
+			events = append(events, Event[K]{Key: k, Err: err})
+			continue
 		}
 		rows = append(rows, Row[K, V]{k, w})
 	}
 	return rows, events
+}
+
+// awaits tells why a row waits that is to be written over any that may be there.
+func (t *Table[K, V]) awaits(k K, wanted V) error {
+	if t.opts.Await == nil {
+		return nil
+	}
+	may := t.rows.possible(k)
+	for _, v := range may {
+		if err := t.opts.Await(k, wanted, v, true); err != nil {
+			return err
+		}
+	}
+	if len(may) > 0 {
+		return nil
+	}
+	var none V
+	return t.opts.Await(k, wanted, none, false)
 }
 
 // removals picks the keys to delete, and settles gated rows. t.mu is held.
@@ -98,23 +120,21 @@ func (t *Table[K, V]) removals(changed, early bool) (keys []K, events []Event[K]
 			delete(t.spared, k)
 			continue
 		}
-		if a, there := t.rows.actual(k); there {
+		if may, there := t.mayBe(k); there {
 			_, spared := t.spared[k]
 			delete(t.spared, k)
 			if changed && !spared {
 				t.spared[k] = struct{}{}
 				continue
 			}
-			switch {
-			case t.held(k, a, gateErr): // it stays dirty: it is looked at in every pass
-			case t.lingers(k, a, gateErr):
-				t.rows.setWanted(k, a)
-				t.late[k] = struct{}{}
-				delete(t.dirty, k)
-				delete(t.failed, k)
-			default:
-				keys = append(keys, k)
+			if t.held(k, may, gateErr) {
+				continue // it stays dirty: it is looked at in every pass
 			}
+			if v, late := t.lingers(k, may, gateErr); late {
+				t.stay(k, v)
+				continue
+			}
+			keys = append(keys, k)
 			continue
 		}
 		delete(t.dirty, k)
@@ -128,15 +148,45 @@ func (t *Table[K, V]) removals(changed, early bool) (keys []K, events []Event[K]
 	return keys, events
 }
 
-// held tells whether a row that is to be absent stays. What the gate keeps out is
-// wanted still: its source has spoken, and is not waited for.
-func (t *Table[K, V]) held(k K, actual V, gateErr error) bool {
-	return !t.told || gateErr == nil && t.opts.Hold != nil && t.opts.Hold(k, actual)
+// mayBe tells whether a row is there, or may be, and with which values.
+func (t *Table[K, V]) mayBe(k K) (values []V, there bool) {
+	if v, there := t.rows.actual(k); there {
+		return []V{v}, true
+	}
+	values, there = t.rows.unknown[k]
+	return values, there
 }
 
-// lingers tells the same of a row that is used still.
-func (t *Table[K, V]) lingers(k K, actual V, gateErr error) bool {
-	return t.told && gateErr == nil && t.opts.Linger != nil && t.opts.Linger(k, actual)
+// held tells whether a row that is to be absent stays, whichever it is of those that may
+// be there. What the gate keeps out is wanted still: its source has spoken, and is not
+// waited for.
+func (t *Table[K, V]) held(k K, may []V, gateErr error) bool {
+	return !t.told || gateErr == nil && t.opts.Hold != nil &&
+		slices.ContainsFunc(may, func(v V) bool { return t.opts.Hold(k, v) })
+}
+
+// lingers tells the same of a row that is used still, and which it is.
+func (t *Table[K, V]) lingers(k K, may []V, gateErr error) (v V, late bool) {
+	if !t.told || gateErr != nil || t.opts.Linger == nil {
+		return v, false
+	}
+	i := slices.IndexFunc(may, func(v V) bool { return t.opts.Linger(k, v) })
+	if i < 0 {
+		return v, false
+	}
+	return may[i], true
+}
+
+// stay has a row be wanted as it is, because it lingers.
+func (t *Table[K, V]) stay(k K, v V) {
+	t.rows.setWanted(k, v)
+	t.late[k] = struct{}{}
+	delete(t.failed, k)
+	if a, there := t.rows.actual(k); there && a == v {
+		delete(t.dirty, k)
+		return
+	}
+	t.in.Kick() // it is written before it counts
 }
 
 // endLate has the rows removed that are used no longer.
@@ -169,8 +219,15 @@ func (t *Table[K, V]) add(ctx context.Context, early bool) []Event[K] {
 		if ctx.Err() != nil {
 			break
 		}
+		t.mu.Lock()
+		t.flight = make(map[K]*V, len(batch))
+		for i := range batch {
+			t.flight[batch[i].Key] = &batch[i].Value
+		}
+		t.mu.Unlock()
 		errs := t.driver.Apply(ctx, batch)
 		t.mu.Lock()
+		t.flight = nil
 		for i, r := range batch {
 			if err := resultOf(errs, i); !interrupted(ctx, err) {
 				events = append(events, t.added(r, err))
@@ -184,6 +241,7 @@ func (t *Table[K, V]) add(ctx context.Context, early bool) []Event[K] {
 func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 	if err != nil {
 		t.ops.ApplyErrors++
+		t.doubt(err, r.Key, r.Value)
 		t.fail(r.Key, err)
 		return Event[K]{Key: r.Key, Err: err}
 	}
@@ -211,12 +269,17 @@ func (t *Table[K, V]) del(ctx context.Context, candidates []K) []Event[K] {
 				keys = append(keys, k)
 			}
 		}
+		t.flight = make(map[K]*V, len(keys))
+		for _, k := range keys {
+			t.flight[k] = nil
+		}
 		t.mu.Unlock()
 		if len(keys) == 0 {
 			continue
 		}
 		errs := t.driver.Delete(ctx, keys)
 		t.mu.Lock()
+		t.flight = nil
 		for i, k := range keys {
 			if err := resultOf(errs, i); !interrupted(ctx, err) {
 				events = append(events, t.deleted(k, err))
@@ -230,6 +293,7 @@ func (t *Table[K, V]) del(ctx context.Context, candidates []K) []Event[K] {
 func (t *Table[K, V]) deleted(k K, err error) Event[K] {
 	if err != nil {
 		t.ops.DeleteErrors++
+		t.doubt(err, k)
 		t.fail(k, err)
 		return Event[K]{Key: k, Err: err}
 	}
@@ -244,6 +308,22 @@ func (t *Table[K, V]) deleted(k K, err error) Event[K] {
 		t.failed[k] = &failure{err: gateErr, retry: t.now()}
 	}
 	return Event[K]{Key: k, Err: gateErr}
+}
+
+// mostPossible bounds the values that a row may have: one that may have more is read back
+// before it is written again.
+const mostPossible = 8
+
+// doubt follows a call that has failed: what was there may be there still, or what was tried.
+func (t *Table[K, V]) doubt(err error, k K, tried ...V) {
+	if isUnchanged(err) {
+		return
+	}
+	t.rows.doubt(k, tried...)
+	if len(t.rows.unknown[k]) > mostPossible {
+		t.listed = false
+		t.listNo++
+	}
 }
 
 func (t *Table[K, V]) fail(k K, err error) {

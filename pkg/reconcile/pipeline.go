@@ -21,7 +21,7 @@ type Stage interface {
 	additionPass(ctx context.Context)
 	removalCandidates(changed bool) (pass func(ctx context.Context))
 	nextRetry() time.Time
-	share(mu *sync.Mutex)
+	share(p *Pipeline)
 	// part: it is a part of a table that is a stage, too.
 	part() bool
 	relist()
@@ -66,7 +66,7 @@ func NewPipeline(opts PipelineOptions, stages ...Stage) *Pipeline {
 		kick: make(chan struct{}, 1), listErr: map[string]error{},
 	}
 	for _, s := range stages {
-		s.share(&p.mu)
+		s.share(p)
 		if !s.part() {
 			p.tables = append(p.tables, s)
 		}

@@ -27,6 +27,8 @@ type memory struct {
 	fail    map[string]error
 	listErr error
 	onApply func()
+	// partly: a call that fails has done a part of its work.
+	partly bool
 }
 
 func (m *memory) List(context.Context) (map[string]int, error) {
@@ -46,6 +48,8 @@ func (m *memory) Apply(_ context.Context, rows []Row[string, int]) []error {
 		if errs[i] = m.fail[r.Key]; errs[i] == nil {
 			m.rows[r.Key] = r.Value
 			m.note("+", r.Key)
+		} else if m.partly {
+			m.rows[r.Key] = -r.Value
 		}
 	}
 	return errs

@@ -1,6 +1,9 @@
 package reconcile
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // sides are the wanted and the actual rows of a table. Nearly all are equal, so
 // an actual row that is as wanted is one bit and no second copy.
@@ -9,6 +12,10 @@ type sides[K, V comparable] struct {
 	// other are the actual rows that are not wanted, or not like this.
 	other  map[K]V
 	placed int // actual rows that are as wanted
+	// unknown are the keys of which it is not known whether a row is there: a call of
+	// the driver has failed. The values are those that it may have. Such a key has no
+	// actual row.
+	unknown map[K][]V
 }
 
 // wish is a wanted row, and whether the actual one equals it.
@@ -18,7 +25,7 @@ type wish[V comparable] struct {
 }
 
 func newSides[K, V comparable]() sides[K, V] {
-	return sides[K, V]{want: map[K]wish[V]{}, other: map[K]V{}}
+	return sides[K, V]{want: map[K]wish[V]{}, other: map[K]V{}, unknown: map[K][]V{}}
 }
 
 func (s *sides[K, V]) wanted(k K) (V, bool) {
@@ -36,10 +43,30 @@ func (s *sides[K, V]) actual(k K) (V, bool) {
 
 func (s *sides[K, V]) actualLen() int { return s.placed + len(s.other) }
 
+// possible are the values that a row may have that is there, or may be there.
+func (s *sides[K, V]) possible(k K) []V {
+	if v, there := s.actual(k); there {
+		return []V{v}
+	}
+	return s.unknown[k]
+}
+
+// doubt makes a key unknown: what may be there so far stays so, and tried may be there, too.
+func (s *sides[K, V]) doubt(k K, tried ...V) {
+	values := slices.Clip(s.possible(k))
+	for _, v := range tried {
+		if !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	s.forget(k)
+	s.unknown[k] = values
+}
+
 // setWanted wants a row, whatever the actual one is.
 func (s *sides[K, V]) setWanted(k K, v V) {
 	a, there := s.actual(k)
-	s.forget(k)
+	s.unplace(k)
 	s.want[k] = wish[V]{value: v}
 	if there {
 		s.setActual(k, a)
@@ -48,7 +75,7 @@ func (s *sides[K, V]) setWanted(k K, v V) {
 
 func (s *sides[K, V]) unwant(k K) {
 	a, there := s.actual(k)
-	s.forget(k)
+	s.unplace(k)
 	delete(s.want, k)
 	if there {
 		s.other[k] = a
@@ -65,8 +92,14 @@ func (s *sides[K, V]) setActual(k K, v V) {
 	s.other[k] = v
 }
 
-// forget takes an actual row away.
+// forget has no row be there.
 func (s *sides[K, V]) forget(k K) {
+	delete(s.unknown, k)
+	s.unplace(k)
+}
+
+// unplace takes an actual row away.
+func (s *sides[K, V]) unplace(k K) {
 	delete(s.other, k)
 	if w := s.want[k]; w.placed {
 		s.want[k] = wish[V]{value: w.value}
@@ -74,12 +107,12 @@ func (s *sides[K, V]) forget(k K) {
 	}
 }
 
-// setAllActual replaces the actual rows.
+// setAllActual replaces the actual rows: all keys are known.
 func (s *sides[K, V]) setAllActual(rows map[K]V) {
-	s.other = map[K]V{}
+	s.other, s.unknown = map[K]V{}, map[K][]V{}
 	for k, w := range s.want {
 		if w.placed {
-			s.forget(k)
+			s.unplace(k)
 		}
 	}
 	for k, v := range rows {

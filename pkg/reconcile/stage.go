@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 )
 
 // Stats counts a table's rows.
@@ -15,6 +14,7 @@ type Stats struct {
 	Wanted  int // rows that are wanted
 	Late    int // those of them that nobody asks for any more: see TableOptions.Linger
 	Actual  int // rows that are there
+	Unknown int // rows that may be there: a call of the driver has failed
 	Pending int // rows that may differ and wait for their turn, their gate or their source
 	Failed  int // rows whose last attempt failed
 	// Operations since the start.
@@ -50,6 +50,7 @@ func (t *Table[K, V]) Stats() Stats {
 	defer t.mu.Unlock()
 	s := t.ops
 	s.Wanted, s.Late, s.Actual, s.Pending = len(t.rows.want), len(t.late), t.rows.actualLen(), len(t.dirty)
+	s.Unknown = len(t.rows.unknown)
 	for _, f := range t.failed {
 		if !errors.Is(f.err, ErrNotReady) {
 			s.Failed++
@@ -68,34 +69,44 @@ func (t *Table[K, V]) Changes() []Change {
 	}
 	var out []Change
 	for k := range open {
-		w, want := t.rows.wanted(k)
-		a, have := t.rows.actual(k)
-		c := Change{Table: t.name, Key: fmt.Sprint(k)}
-		if f := t.failed[k]; f != nil {
-			c.Why = f.err.Error()
+		if c, differs := t.change(k); differs {
+			out = append(out, c)
 		}
-		gone, gateErr := t.unwanted(k)
-		switch {
-		case want && have && w == a && !gone:
-			continue
-		case gone && have:
-			c.Op, c.Old = OpDelete, describe(k, a)
-			if c.Held = t.held(k, a, gateErr); !c.Held && t.lingers(k, a, gateErr) {
-				continue
-			}
-		case gone && want:
-			c.Op, c.New, c.Held, c.Why = OpAdd, describe(k, w), true, gateErr.Error()
-		case gone:
-			continue
-		case have:
-			c.Op, c.Old, c.New = OpChange, describe(k, a), describe(k, w)
-		default:
-			c.Op, c.New = OpAdd, describe(k, w)
-		}
-		out = append(out, c)
 	}
 	slices.SortFunc(out, func(a, b Change) int { return cmp.Compare(a.Key, b.Key) })
 	return out
+}
+
+func (t *Table[K, V]) change(k K) (c Change, differs bool) {
+	c = Change{Table: t.name, Key: fmt.Sprint(k)}
+	w, want := t.rows.wanted(k)
+	a, known := t.rows.actual(k)
+	may := t.rows.possible(k)
+	_, unknown := t.rows.unknown[k]
+	if f := t.failed[k]; f != nil {
+		c.Why = f.err.Error()
+	}
+	gone, gateErr := t.unwanted(k)
+	switch {
+	case want && known && w == a && !gone:
+		return c, false
+	case gone && (known || unknown):
+		c.Op, c.Old = OpDelete, describeAll(k, may)
+		if c.Held = t.held(k, may, gateErr); !c.Held {
+			if _, late := t.lingers(k, may, gateErr); late {
+				return c, false
+			}
+		}
+	case gone && want:
+		c.Op, c.New, c.Held, c.Why = OpAdd, describe(k, w), true, gateErr.Error()
+	case gone:
+		return c, false
+	case known || unknown:
+		c.Op, c.Old, c.New = OpChange, describeAll(k, may), describe(k, w)
+	default:
+		c.Op, c.New = OpAdd, describe(k, w)
+	}
+	return c, true
 }
 
 func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx, false)) }
@@ -136,5 +147,5 @@ func (t *Table[K, V]) observe(events []Event[K]) {
 	}
 }
 
-func (t *Table[K, V]) share(mu *sync.Mutex) { t.mu = mu }
-func (t *Table[K, V]) relist()              { t.Relist() }
+func (t *Table[K, V]) share(p *Pipeline) { t.in, t.mu = p, &p.mu }
+func (t *Table[K, V]) relist()           { t.Relist() }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,16 +20,19 @@ type TableOptions[K, V comparable] struct {
 	// is none: there tells which, and actual is the zero value then. While it
 	// returns an error what is there stays as it is, and the error is the row's
 	// state: it wraps ErrNotReady. It is asked again when the key is touched, and as
-	// a failed one is. Called as Gate.
+	// a failed one is. Of a row that may be there, see Table.MayBeLocked, it is asked for
+	// each value that this may have. Called as Gate.
 	Await func(key K, wanted, actual V, there bool) error
 	// Hold, when set and true for a row that is no longer wanted, keeps the row:
 	// its source is not in sync, so its absence means nothing. It is not asked for
-	// a row that the gate keeps out. Called as Gate.
+	// a row that the gate keeps out. A row that may be there is kept when one of its
+	// values is. Called as Gate.
 	Hold func(K, V) bool
 	// Linger, when set and true for a row that is there and no longer wanted, has it count
 	// as wanted, as it is: something uses it that no table shows, and nothing is amiss. It
 	// is asked when the row would be removed, also of rows that were found and never
-	// wanted, and in each pass from then on. Called as Gate.
+	// wanted, and in each pass from then on. A row that may be there lingers as the first
+	// of its values that does. Called as Gate.
 	Linger func(K, V) bool
 	// Early, when set, tells which rows are added and removed at the place of Table.Early
 	// in the pipeline, and not at the table's own.
@@ -60,17 +64,20 @@ type Table[K, V comparable] struct {
 	opts   TableOptions[K, V]
 	now    func() time.Time
 
+	in     *Pipeline
 	mu     *sync.Mutex // the pipeline's, shared by its tables
 	rows   sides[K, V]
 	dirty  map[K]struct{} // keys that may differ; the rest is known to be equal
 	failed map[K]*failure
 	spared map[K]struct{} // keys whose removal was put off in the last pass
 	late   map[K]struct{} // wanted by Linger alone
-	listed bool           // the actual side need not be read back
-	known  bool           // it has been read back once: what it says counts, even while reading again fails
-	told   bool           // the wanted side was set once: before, that a row is missing means nothing
-	ops    Stats          // the counters only
-	listNo int            // counts Relist calls, so that one that comes during a List is not lost
+	// flight are the rows of the call that runs, as they are to be; nil in a deletion.
+	flight map[K]*V
+	listed bool  // the actual side need not be read back
+	known  bool  // it has been read back once: what it says counts, even while reading again fails
+	told   bool  // the wanted side was set once: before, that a row is missing means nothing
+	ops    Stats // the counters only
+	listNo int   // counts Relist calls, so that one that comes during a List is not lost
 }
 
 type failure struct {
@@ -158,12 +165,20 @@ func (t *Table[K, V]) TouchWhere(match func(K, V) bool) {
 	}
 }
 
-// EachUnwantedLocked calls each for every row that is there and not wanted, inside an update of
-// the pipeline, or a Hold or Linger of it. each may not change this table.
+// EachUnwantedLocked calls each for every row that is there and not wanted, and for every
+// value of one that may be there, inside an update of the pipeline, or a Hold or Linger of
+// it. each may not change this table.
 func (t *Table[K, V]) EachUnwantedLocked(each func(K, V)) {
 	for k, v := range t.rows.other {
-		if _, wanted := t.rows.wanted(k); !wanted {
+		if !t.WantedLocked(k) {
 			each(k, v)
+		}
+	}
+	for k, values := range t.rows.unknown {
+		for _, v := range values {
+			if !t.WantedLocked(k) {
+				each(k, v)
+			}
 		}
 	}
 }
@@ -211,9 +226,20 @@ func (t *Table[K, V]) WantedLocked(k K) bool { _, ok := t.rows.wanted(k); return
 // LookupLocked is Wanted for use inside a Gate or Hold of the same pipeline.
 func (t *Table[K, V]) LookupLocked(k K) (V, bool) { return t.rows.wanted(k) }
 
-// ActualLocked is what is there, for use inside a Gate, Await or Hold of the same
-// pipeline, or an update.
-func (t *Table[K, V]) ActualLocked(k K) (V, bool) { return t.rows.actual(k) }
+// ActualLocked is what is known to be there, for use inside a Gate, Await or Hold of the
+// same pipeline, or an update.
+func (t *Table[K, V]) ActualLocked(k K) (V, bool) { return t.actual(k) }
+
+// MayBeLocked tells whether a row that matches is there, or may be there: a call of the
+// driver runs, or has failed, that is to write or to delete it. It is for whoever must not
+// act as long as such a row does. See ActualLocked.
+func (t *Table[K, V]) MayBeLocked(k K, match func(V) bool) bool {
+	if slices.ContainsFunc(t.rows.possible(k), match) {
+		return true
+	}
+	tried := t.flight[k]
+	return tried != nil && match(*tried)
+}
 
 // KnownLocked is Known for use inside a Gate, Await or Hold of the same pipeline.
 func (t *Table[K, V]) KnownLocked() bool { return t.known }
@@ -252,10 +278,18 @@ func (t *Table[K, V]) state(k K) (bool, error) {
 	if f := t.failed[k]; f != nil {
 		return false, f.err
 	}
-	if a, ok := t.rows.actual(k); t.known && ok && a == w {
+	if a, ok := t.actual(k); t.known && ok && a == w {
 		return true, nil
 	}
 	return false, fmt.Errorf("%w for its turn", ErrNotReady)
+}
+
+// actual is what is known to be there: nothing is of a row that is being written or deleted.
+func (t *Table[K, V]) actual(k K) (v V, there bool) {
+	if _, flies := t.flight[k]; flies {
+		return v, false
+	}
+	return t.rows.actual(k)
 }
 
 // Settled tells whether the actual side has been read back and every wanted row

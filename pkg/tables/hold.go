@@ -70,8 +70,9 @@ func (t *Tables) holdLearned(k intent.LearnedKey, _ intent.LearnedRoute) bool {
 		return true
 	}
 	for _, routes := range []*reconcile.Table[intent.RouteKey, intent.Route]{t.Routes, t.KernelRoutes} {
-		r, there := routes.ActualLocked(intent.RouteKey{VNI: vni, Prefix: k.Prefix})
-		if there && r.Kind == intent.RouteRemote && t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked) {
+		if routes.MayBeLocked(intent.RouteKey{VNI: vni, Prefix: k.Prefix}, func(r intent.Route) bool {
+			return r.Kind == intent.RouteRemote && t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
+		}) {
 			return true
 		}
 	}

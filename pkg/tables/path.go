@@ -95,7 +95,7 @@ func (t *Tables) repath(vnis map[intent.VNI]bool) {
 			continue
 		}
 		next := on(v.Path)
-		if actual, there := t.VRFs.ActualLocked(vni); there && actual.VNI == vni && !t.changedOver(v) {
+		if t.VRFs.MayBeLocked(vni, func(actual intent.VRF) bool { return actual.VNI == vni }) && !t.changedOver(v) {
 			next = onEBPF | onKernel
 		}
 		if old := t.carriedOn(vni); old != next {
@@ -140,7 +140,7 @@ func (t *Tables) changedOver(v intent.VRF) bool {
 	if !t.VRFs.KnownLocked() || !t.Steering.KnownLocked() {
 		return false
 	}
-	if actual, there := t.VRFs.ActualLocked(v.VNI); there && actual.VNI == v.VNI && actual.Path != v.Path {
+	if t.VRFs.MayBeLocked(v.VNI, func(actual intent.VRF) bool { return actual.VNI == v.VNI && actual.Path != v.Path }) {
 		return false
 	}
 	_, other := t.Steering.UnplacedLocked(func(k intent.SteeringKey, w intent.Steering) bool {
@@ -148,8 +148,7 @@ func (t *Tables) changedOver(v intent.VRF) bool {
 		if !ok || g.VNI != v.VNI {
 			return false
 		}
-		actual, there := t.Steering.ActualLocked(k)
-		return there && actual.Key == k && actual.Path != w.Path
+		return t.Steering.MayBeLocked(k, func(actual intent.Steering) bool { return actual.Key == k && actual.Path != w.Path })
 	})
 	return !other
 }

@@ -73,20 +73,22 @@ type bench struct {
 	drivers          Drivers
 	journal          []string
 	ovn, bgp, linger bool
-	pending          intent.VNI
-	bridges          *mapDriver[intent.BridgeKey, intent.Bridge]
-	flows            *mapDriver[intent.SteeringKey, intent.Steering]
-	vrfs             *mapDriver[intent.VNI, intent.VRF]
-	kernelVRFs       *mapDriver[intent.VNI, intent.KernelVRF]
-	kernelGateways   *mapDriver[intent.GatewayKey, intent.KernelGateway]
-	kernelRoutes     *mapDriver[intent.RouteKey, intent.Route]
-	policies         *mapDriver[intent.VNI, intent.VRFPolicy]
-	gateways         *mapDriver[intent.GatewayKey, intent.Gateway]
-	announced        *mapDriver[intent.RouteKey, intent.Announcement]
-	routesThere      *mapDriver[intent.RouteKey, intent.Route]
-	backendRoutes    *mapDriver[intent.RouteKey, intent.BackendRoute]
-	vips             *mapDriver[intent.VIPKey, intent.VIP]
-	reg              *status.Registry
+	// doubts: a call has failed that may have done anything.
+	doubts         bool
+	pending        intent.VNI
+	bridges        *mapDriver[intent.BridgeKey, intent.Bridge]
+	flows          *mapDriver[intent.SteeringKey, intent.Steering]
+	vrfs           *mapDriver[intent.VNI, intent.VRF]
+	kernelVRFs     *mapDriver[intent.VNI, intent.KernelVRF]
+	kernelGateways *mapDriver[intent.GatewayKey, intent.KernelGateway]
+	kernelRoutes   *mapDriver[intent.RouteKey, intent.Route]
+	policies       *mapDriver[intent.VNI, intent.VRFPolicy]
+	gateways       *mapDriver[intent.GatewayKey, intent.Gateway]
+	announced      *mapDriver[intent.RouteKey, intent.Announcement]
+	routesThere    *mapDriver[intent.RouteKey, intent.Route]
+	backendRoutes  *mapDriver[intent.RouteKey, intent.BackendRoute]
+	vips           *mapDriver[intent.VIPKey, intent.VIP]
+	reg            *status.Registry
 }
 
 var (

@@ -95,20 +95,24 @@ func (t *Tables) served(k intent.VIPKey) error {
 	want, _ := t.VIPs.LookupLocked(k)
 	v, there := t.VIPs.ActualLocked(k)
 	_, err := t.VIPs.StateLocked(k)
+	refused := !there && err != nil && !errors.Is(err, reconcile.ErrNotReady)
 	switch {
 	case want.OVN || there && v.OVN:
 		return nil
-	case !there && err != nil && !errors.Is(err, reconcile.ErrNotReady):
-		return nil
+	case refused: // OVN balances it, or a row that may be there does
 	case !there || v.Key != k || !t.VIPs.KnownLocked():
 		return fmt.Errorf("%w for VIP %s", reconcile.ErrNotReady, k)
 	}
-	for _, b := range v.Backends.All() {
-		if err := t.way(k, b); err != nil {
-			return err
+	err = nil
+	t.VIPs.MayBeLocked(k, func(v intent.VIP) bool {
+		for _, b := range v.Backends.All() {
+			if err == nil && !v.OVN {
+				err = t.way(k, b)
+			}
 		}
-	}
-	return nil
+		return err != nil
+	})
+	return err
 }
 
 // vipsChanged opens and closes the gates of addresses.

@@ -91,7 +91,7 @@ func (t *Tables) leave(old, v intent.VIP) (left bool) {
 			continue
 		}
 		e := endpoint{v.Key.VNI, v.Key.Protocol, b.Addr, b.Port}
-		if _, hidden := t.BackendRoutes.ActualLocked(e.host()); hidden {
+		if t.BackendRoutes.MayBeLocked(e.host(), func(intent.BackendRoute) bool { return true }) {
 			t.ways.to.leave(e.host(), v.Flush)
 			t.ways.from.leave(e, v.Flush)
 			left = true
@@ -152,9 +152,10 @@ func (t *Tables) lingerFrom(k intent.SteeringKey, s intent.Steering) bool {
 // led tells whether a VIP that is to be changed, and waits, leads to a backend as it is.
 func (t *Tables) led(match func(endpoint) bool) bool {
 	_, found := t.VIPs.UnplacedLocked(func(k intent.VIPKey, _ intent.VIP) bool {
-		v, _ := t.VIPs.ActualLocked(k)
-		return slices.ContainsFunc(v.Backends.All(), func(b intent.Backend) bool {
-			return match(endpoint{k.VNI, k.Protocol, b.Addr, b.Port})
+		return t.VIPs.MayBeLocked(k, func(v intent.VIP) bool {
+			return slices.ContainsFunc(v.Backends.All(), func(b intent.Backend) bool {
+				return match(endpoint{k.VNI, k.Protocol, b.Addr, b.Port})
+			})
 		})
 	})
 	return found
@@ -167,8 +168,8 @@ func (t *Tables) balances(vni intent.VNI, gateway intent.GatewayKey) bool {
 	if !ok || g.VNI != vni || t.ways.vips[vni] == 0 || !t.VRFs.WantedLocked(vni) {
 		return false
 	}
-	v, there := t.VRFs.ActualLocked(vni)
-	return !t.VRFs.KnownLocked() || there && v.VNI == vni && v.Path == intent.PathEBPF
+	return !t.VRFs.KnownLocked() ||
+		t.VRFs.MayBeLocked(vni, func(v intent.VRF) bool { return v.VNI == vni && v.Path == intent.PathEBPF })
 }
 
 // toChanged tells of the ways to backends.
