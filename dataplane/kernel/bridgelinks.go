@@ -159,11 +159,15 @@ func (d *BridgeLinks) List(ctx context.Context) (map[intent.BridgeKey]intent.Bri
 			return err
 		}
 		for b, p := range found {
+			d.remember(b, p.host)
+			whole, err := d.intact(ctx, b, p)
+			if err != nil {
+				return fmt.Errorf("bridge %s: %w", b, err)
+			}
 			out[b] = intent.Bridge{}
-			if d.intact(ctx, b, p) {
+			if whole {
 				out[b] = intent.Bridge{Name: b}
 			}
-			d.remember(b, p.host)
 		}
 		return nil
 	})

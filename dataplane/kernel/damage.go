@@ -11,15 +11,27 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) bool {
+func (d *BridgeLinks) intact(ctx context.Context, b intent.BridgeKey, p pair) (bool, error) {
 	if !p.complete() || !up(p.host) || !up(p.port) || !d.hasMTU(p) || !isSettled(p.host, d.knobs()) || !isClosed(p.port) {
-		return false
+		return false, nil
 	}
 	datapath, err := d.config.Ports.Datapath(b)
 	if err != nil || datapath == "netdev" && !offloadsAreOff(p.host.Attrs().Name) {
-		return false
+		return false, nil
 	}
-	return d.config.Ports.CheckPort(ctx, b, p.port.Attrs().Name) == nil && d.adopt(ctx, p.host) == nil
+	if err := d.config.Ports.CheckPort(ctx, b, p.port.Attrs().Name); err != nil {
+		return false, unanswered(err)
+	}
+	return d.adopt(ctx, p.host) == nil, nil
+}
+
+// unanswered is the error of a check that was not answered in time: it says nothing of what
+// was to be checked. An ovs-vswitchd that is stopped does not answer.
+func unanswered(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
 }
 
 // adopt attaches the programs once to a pair that an earlier process made: its

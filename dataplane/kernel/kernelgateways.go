@@ -68,25 +68,30 @@ func (d Gateways) List(ctx context.Context) (map[intent.GatewayKey]intent.Kernel
 			}
 		}
 		for k, e := range all {
-			d.listPair(ctx, s, f, k, e, out)
+			if err := d.listPair(ctx, s, f, k, e, out); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 	return out, err
 }
 
-func (d Gateways) listPair(ctx context.Context, s *snapshot, f *fib, k intent.VRFPortKey, e ends, out map[intent.GatewayKey]intent.KernelGateway) {
+func (d Gateways) listPair(ctx context.Context, s *snapshot, f *fib, k intent.VRFPortKey, e ends, out map[intent.GatewayKey]intent.KernelGateway) error {
 	segment := intent.GatewayKey{Bridge: k.Bridge, VLAN: k.VLAN}
 	if e.vrf == nil {
 		out[segment] = intent.KernelGateway{}
-		return
+		return nil
 	}
 	found, whole := gatewaysOn(k, e.vrf)
 	if len(found) == 0 {
 		out[segment] = intent.KernelGateway{}
-		return
+		return nil
 	}
-	intact := d.intactEnds(ctx, s, k, e, found)
+	intact, err := d.intactEnds(ctx, s, k, e, found)
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.bridge.Attrs().Name, err)
+	}
 	for mac, g := range found {
 		_, twice := out[g.Key]
 		out[g.Key] = intent.KernelGateway{}
@@ -94,19 +99,22 @@ func (d Gateways) listPair(ctx context.Context, s *snapshot, f *fib, k intent.VR
 			out[g.Key] = g
 		}
 	}
+	return nil
 }
 
-func (d Gateways) intactEnds(ctx context.Context, s *snapshot, k intent.VRFPortKey, e ends, found map[intent.MAC]intent.KernelGateway) bool {
+func (d Gateways) intactEnds(ctx context.Context, s *snapshot, k intent.VRFPortKey, e ends, found map[intent.MAC]intent.KernelGateway) (bool, error) {
 	vrf, ok := s.vrf(k.VNI)
 	if !ok || e.bridge == nil || !up(e.bridge) || !isClosed(e.bridge) || e.bridge.Attrs().MTU != d.p.config.MTU || e.vrf.Attrs().MTU != d.p.config.MTU {
-		return false
+		return false, nil
 	}
 	datapath, err := d.p.config.Ports.Datapath(k.Bridge)
 	if err != nil || datapath == "netdev" && !offloadsAreOff(e.vrf.Attrs().Name) {
-		return false
+		return false, nil
 	}
-	return d.p.config.Ports.CheckVRFPort(ctx, k, e.bridge.Attrs().Name) == nil &&
-		d.p.isEnslaved(ctx, e.vrf, vrf, d.p.constants().NextHopMAC, endKnobs, guardOf(k, found))
+	if err := d.p.config.Ports.CheckVRFPort(ctx, k, e.bridge.Attrs().Name); err != nil {
+		return false, unanswered(err)
+	}
+	return d.p.isEnslaved(ctx, e.vrf, vrf, d.p.constants().NextHopMAC, endKnobs, guardOf(k, found)), nil
 }
 
 func (d Gateways) intactGateway(s *snapshot, f *fib, end netlink.Link, g intent.KernelGateway) bool {

@@ -7,6 +7,20 @@
 // that is not there yet or is gone already. A part of a table's rows may come at an
 // earlier place.
 //
+// A row is absent, present, or unknown: a call of the driver that is to write or delete it
+// runs, or has failed, was cut off or timed out. Of an unknown row the table keeps the
+// values that it may have, which are what was there and what was tried. It is not
+// programmed. Wanted, it is written again, also when what was there is wanted again.
+// Unwanted, it is deleted, unless Hold or Linger keeps one of its values. A List that
+// succeeds tells what it is; one that fails changes nothing.
+//
+// A driver runs one call at a time. A pass waits for a call for Grace, which ordinary calls
+// do not take, and so keeps the order above. Then it goes on without the driver: the table
+// has no turn until the call returns, and the result of the call counts whenever it comes.
+// What a gate makes wait for the table's rows waits. Beside that a row comes before, or goes
+// before, rows of such a table only where TableOptions.Behind says that the two have nothing
+// to do with each other.
+//
 // Promises:
 //   - A change that comes while a pass runs is made whole by the next one: its
 //     additions come before its removals, too.
@@ -18,6 +32,7 @@
 //     that key.
 //   - A table that was never told what is wanted deletes nothing: see Table.Set.
 //     Nor does one that is held: see TableOptions.Hold.
-//   - A pass that is ended leaves rows as they are, and calls none of them failed.
+//   - No table waits for the slow driver of another.
+//   - A pass that is ended leaves rows as they are, and calls none of them failed or unknown.
 //   - Dry, a pipeline computes the same difference and applies none of it.
 package reconcile

@@ -3,42 +3,16 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
 
-// refresh lists the actual side when that was asked for.
-func (t *Table[K, V]) refresh(ctx context.Context) error {
-	t.mu.Lock()
-	need, no := !t.listed, t.listNo
-	t.mu.Unlock()
-	if !need {
-		return nil
+// at is the table's place in the pipeline, or that of Early.
+func (t *Table[K, V]) at(early bool) int {
+	if early {
+		return t.earlyPlace
 	}
-	rows, err := t.driver.List(ctx)
-	if err != nil {
-		return fmt.Errorf("list %s: %w", t.name, err)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	doubted := t.rows.unknown
-	t.rows.setAllActual(rows)
-	t.listed, t.known = no == t.listNo, true
-	for k := range doubted {
-		if a, there := t.rows.actual(k); there == t.WantedLocked(k) && (!there || t.rows.want[k].value == a) {
-			delete(t.failed, k) // it came about all the same
-		}
-	}
-	for k, w := range t.rows.want {
-		if !w.placed {
-			t.dirty[k] = struct{}{}
-		}
-	}
-	for k := range t.rows.other {
-		t.dirty[k] = struct{}{}
-	}
-	return nil
+	return t.place
 }
 
 // here tells whether a row has its turn at the place of Early, or at the table's own.
@@ -48,7 +22,7 @@ func (t *Table[K, V]) here(k K, early bool) bool {
 
 // additions picks the dirty rows that are to be written now. t.mu is held.
 func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]) {
-	now := t.now()
+	now, waits := t.now(), t.behind(t.in.late(t, t.at(early), false), false)
 	for k := range t.dirty {
 		if !t.here(k, early) {
 			continue
@@ -70,6 +44,10 @@ func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]
 			delete(t.dirty, k)
 			delete(t.failed, k)
 			events = append(events, Event[K]{Key: k, Programmed: true})
+			continue
+		}
+		if waits(k, w) {
+			t.turn.missed = true
 			continue
 		}
 		if err := t.awaits(k, w); err != nil {
@@ -211,31 +189,56 @@ func (t *Table[K, V]) unwanted(k K) (bool, error) {
 	return err != nil, err
 }
 
-func (t *Table[K, V]) add(ctx context.Context, early bool) []Event[K] {
+// add hands the driver what is to be written, a batch a call. What a call that has outlasted
+// its grace leaves is done in another pass.
+func (t *Table[K, V]) add(ctx context.Context, early bool) {
 	t.mu.Lock()
+	if !t.free() {
+		t.mu.Unlock()
+		return
+	}
 	rows, events := t.additions(early)
 	t.mu.Unlock()
+	t.observe(events)
 	for batch := range slices.Chunk(rows, t.opts.BatchSize) {
-		if ctx.Err() != nil {
-			break
+		if ctx.Err() != nil || !t.apply(ctx, batch) {
+			return
 		}
-		t.mu.Lock()
-		t.flight = make(map[K]*V, len(batch))
-		for i := range batch {
-			t.flight[batch[i].Key] = &batch[i].Value
-		}
-		t.mu.Unlock()
-		errs := t.driver.Apply(ctx, batch)
-		t.mu.Lock()
-		t.flight = nil
-		for i, r := range batch {
-			if err := resultOf(errs, i); !interrupted(ctx, err) {
-				events = append(events, t.added(r, err))
-			}
-		}
-		t.mu.Unlock()
 	}
-	return events
+}
+
+// apply hands one batch to the driver; false: it has not returned.
+func (t *Table[K, V]) apply(ctx context.Context, batch []Row[K, V]) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.free() {
+		return false
+	}
+	t.flight = make(map[K]*V, len(batch))
+	for i := range batch {
+		t.flight[batch[i].Key] = &batch[i].Value
+	}
+	return t.run(func() {
+		errs := t.driver.Apply(ctx, batch)
+		t.landed(ctx, len(batch), errs, func(i int, err error) Event[K] { return t.added(batch[i], err) })
+	})
+}
+
+// landed takes the results of a call, and tells of them. A call that the end of the process
+// has cut off says nothing of its rows.
+func (t *Table[K, V]) landed(ctx context.Context, n int, errs []error, done func(int, error) Event[K]) {
+	t.mu.Lock()
+	t.flight = nil
+	events := make([]Event[K], 0, n)
+	for i := range n {
+		if err := resultOf(errs, i); !interrupted(ctx, err) {
+			events = append(events, done(i, err))
+		}
+	}
+	t.mu.Unlock()
+	if ctx.Err() == nil {
+		t.observe(events)
+	}
 }
 
 func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
@@ -254,40 +257,41 @@ func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 	return Event[K]{Key: r.Key, Programmed: true}
 }
 
-// del deletes those of the keys that are still unwanted: a pass is long, and a
-// row that is wanted again meanwhile must not blink.
-func (t *Table[K, V]) del(ctx context.Context, candidates []K) []Event[K] {
-	var events []Event[K]
+// del deletes those of the keys that are still unwanted, and whose removal overtakes nothing:
+// a pass is long, and a row that is wanted again meanwhile must not blink.
+func (t *Table[K, V]) del(ctx context.Context, candidates []K, early bool) {
 	for batch := range slices.Chunk(candidates, t.opts.BatchSize) {
-		if ctx.Err() != nil {
-			break
+		if ctx.Err() != nil || !t.unapply(ctx, batch, early) {
+			return
 		}
-		t.mu.Lock()
-		keys := make([]K, 0, len(batch))
-		for _, k := range batch {
-			if gone, _ := t.unwanted(k); gone {
-				keys = append(keys, k)
-			}
-		}
-		t.flight = make(map[K]*V, len(keys))
-		for _, k := range keys {
-			t.flight[k] = nil
-		}
-		t.mu.Unlock()
-		if len(keys) == 0 {
-			continue
-		}
-		errs := t.driver.Delete(ctx, keys)
-		t.mu.Lock()
-		t.flight = nil
-		for i, k := range keys {
-			if err := resultOf(errs, i); !interrupted(ctx, err) {
-				events = append(events, t.deleted(k, err))
-			}
-		}
-		t.mu.Unlock()
 	}
-	return events
+}
+
+// unapply hands one batch of removals to the driver; false: it has not returned.
+func (t *Table[K, V]) unapply(ctx context.Context, batch []K, early bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.free() {
+		return false
+	}
+	waits := t.behind(t.in.late(t, t.at(early), true), true)
+	flight := make(map[K]*V, len(batch))
+	keys := make([]K, 0, len(batch))
+	for _, k := range batch {
+		stays := func(v V) bool { return waits(k, v) }
+		if gone, _ := t.unwanted(k); gone && !slices.ContainsFunc(t.rows.possible(k), stays) {
+			keys = append(keys, k)
+			flight[k] = nil
+		}
+	}
+	if len(keys) == 0 {
+		return true
+	}
+	t.flight = flight
+	return t.run(func() {
+		errs := t.driver.Delete(ctx, keys)
+		t.landed(ctx, len(keys), errs, func(i int, err error) Event[K] { return t.deleted(keys[i], err) })
+	})
 }
 
 func (t *Table[K, V]) deleted(k K, err error) Event[K] {

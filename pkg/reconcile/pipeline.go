@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,11 +18,20 @@ type Stage interface {
 	// before the actual side has been read back.
 	Waiting() int
 
-	refresh(ctx context.Context) error
+	// Busy is since when a call of the driver runs that takes long; zero if none does.
+	Busy() time.Time
+
+	// begins begins a pass, and missed tells whether the table has had no whole turn in it.
+	begins()
+	missed() bool
+	// pending tells whether rows of the table wait for a turn; coming: those that are wanted.
+	pending(coming bool) bool
+	refresh(ctx context.Context) (known bool, err error)
+	readBack(ctx context.Context) error
 	additionPass(ctx context.Context)
 	removalCandidates(changed bool) (pass func(ctx context.Context))
 	nextRetry() time.Time
-	share(p *Pipeline)
+	share(p *Pipeline, place int)
 	// part: it is a part of a table that is a stage, too.
 	part() bool
 	relist()
@@ -35,13 +45,16 @@ type Pipeline struct {
 	dry    bool
 	relist time.Duration
 	told   func(time.Duration)
+	grace  time.Duration
+	calls  sync.WaitGroup // of drivers, that run
 
 	mu      sync.Mutex // guards the wanted and actual sides of all tables, and updates
 	updates uint64
 	kick    chan struct{}
 
-	passMu  sync.Mutex
 	listErr map[string]error
+
+	passMu sync.Mutex
 }
 
 // PipelineOptions tune a pipeline.
@@ -52,6 +65,9 @@ type PipelineOptions struct {
 	// RelistEvery is how often all tables are read back to find what others
 	// changed. 0 means 5 minutes.
 	RelistEvery time.Duration
+	// Grace is how long a pass waits for one call of a driver, before it goes on without it.
+	// 0 means half a second.
+	Grace time.Duration
 	// Passed, when set, is told how long each pass took.
 	Passed func(time.Duration)
 }
@@ -61,12 +77,15 @@ func NewPipeline(opts PipelineOptions, stages ...Stage) *Pipeline {
 	if opts.RelistEvery == 0 {
 		opts.RelistEvery = 5 * time.Minute
 	}
+	if opts.Grace == 0 {
+		opts.Grace = defaultGrace
+	}
 	p := &Pipeline{
-		stages: stages, log: opts.Log, dry: opts.Dry, relist: opts.RelistEvery, told: opts.Passed,
+		grace: opts.Grace, stages: stages, log: opts.Log, dry: opts.Dry, relist: opts.RelistEvery, told: opts.Passed,
 		kick: make(chan struct{}, 1), listErr: map[string]error{},
 	}
-	for _, s := range stages {
-		s.share(p)
+	for i, s := range stages {
+		s.share(p, i)
 		if !s.part() {
 			p.tables = append(p.tables, s)
 		}
@@ -103,6 +122,7 @@ func (p *Pipeline) Kick() {
 // Run makes passes until ctx ends: after every change, when a retry is due, and
 // at the relist interval.
 func (p *Pipeline) Run(ctx context.Context) error {
+	defer p.calls.Wait()
 	relist := time.NewTicker(p.relist)
 	defer relist.Stop()
 	timer := time.NewTimer(0)
@@ -140,17 +160,21 @@ func (p *Pipeline) Pass(ctx context.Context) time.Duration {
 	next := idle
 	listed := make([]Stage, 0, len(p.stages))
 	for _, s := range p.stages {
-		err := s.refresh(ctx)
+		s.begins()
+	}
+	for _, s := range p.stages {
+		known, err := s.refresh(ctx)
 		if interrupted(ctx, err) {
 			return idle
 		}
-		p.noteList(s.Name(), err)
 		if err != nil {
-			// A table that cannot be read is left alone; the others go on.
 			next = time.Second
-			continue
 		}
-		listed = append(listed, s)
+		// A table that cannot be read is left alone, and so is one whose driver has not
+		// returned; the others go on.
+		if known {
+			listed = append(listed, s)
+		}
 	}
 	if !p.dry {
 		p.apply(ctx, listed)
@@ -186,35 +210,49 @@ func (p *Pipeline) apply(ctx context.Context, stages []Stage) {
 	}
 }
 
+// late are the tables that had no turn, or not the whole of it, and whose rows an addition
+// of a table, or a removal, would overtake: additions run from the first table to the last,
+// and then removals from the last to the first. The lock is held.
+func (p *Pipeline) late(of Stage, place int, removal bool) (late []Stage) {
+	for i, s := range p.stages {
+		earlier := i < place || s == of
+		if s.part() || s == of && !removal || !earlier && !removal || !s.missed() {
+			continue
+		}
+		if s.pending(earlier) {
+			late = append(late, s)
+		}
+	}
+	return late
+}
+
 func (p *Pipeline) noteList(stage string, err error) {
+	p.mu.Lock()
 	before := p.listErr[stage]
+	p.listErr[stage] = err
+	p.mu.Unlock()
 	if err != nil && (before == nil || before.Error() != err.Error()) {
 		p.log.Error("reading back a table failed", "table", stage, "error", err)
 	}
 	if err == nil && before != nil {
 		p.log.Info("reading back a table works again", "table", stage)
 	}
-	p.mu.Lock()
-	p.listErr[stage] = err
-	p.mu.Unlock()
 }
 
 // Compare reads every table back and returns the whole difference, in the order
-// of the tables. It writes nothing; the next pass will.
+// of the tables. It writes nothing; the next pass will. The difference of a table that
+// cannot be read back is left out, and the error says so.
 func (p *Pipeline) Compare(ctx context.Context) ([]Change, error) {
-	p.passMu.Lock()
-	defer p.passMu.Unlock()
 	var out []Change
+	var errs []error
 	for _, s := range p.tables {
-		p.mu.Lock()
-		s.relist()
-		p.mu.Unlock()
-		if err := s.refresh(ctx); err != nil {
-			return out, err
+		if err := s.readBack(ctx); err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		out = append(out, s.Changes()...)
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // Stages lists the tables in order.

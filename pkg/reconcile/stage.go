@@ -109,7 +109,7 @@ func (t *Table[K, V]) change(k K) (c Change, differs bool) {
 	return c, true
 }
 
-func (t *Table[K, V]) additionPass(ctx context.Context) { t.observe(t.add(ctx, false)) }
+func (t *Table[K, V]) additionPass(ctx context.Context) { t.add(ctx, false) }
 
 // removalCandidates picks now and removes later. changed tells that the tables
 // were changed since the pass began. The pipeline holds the lock.
@@ -118,9 +118,14 @@ func (t *Table[K, V]) removalCandidates(changed bool) func(context.Context) {
 }
 
 func (t *Table[K, V]) removing(changed, early bool) func(context.Context) {
+	if t.turn.done != nil {
+		t.turn.missed, t.turn.waited = true, true
+		return func(context.Context) {}
+	}
 	keys, events := t.removals(changed, early)
 	return func(ctx context.Context) {
-		t.observe(append(events, t.del(ctx, keys)...))
+		t.observe(events)
+		t.del(ctx, keys, early)
 		t.shrink()
 	}
 }
@@ -133,7 +138,7 @@ type early[K, V comparable] struct{ *Table[K, V] }
 
 func (early[K, V]) part() bool { return true }
 
-func (e early[K, V]) additionPass(ctx context.Context) { e.observe(e.add(ctx, true)) }
+func (e early[K, V]) additionPass(ctx context.Context) { e.add(ctx, true) }
 
 func (e early[K, V]) removalCandidates(changed bool) func(context.Context) {
 	return e.removing(changed, true)
@@ -147,5 +152,9 @@ func (t *Table[K, V]) observe(events []Event[K]) {
 	}
 }
 
-func (t *Table[K, V]) share(p *Pipeline) { t.in, t.mu = p, &p.mu }
-func (t *Table[K, V]) relist()           { t.Relist() }
+func (t *Table[K, V]) share(p *Pipeline, place int) {
+	t.in, t.mu, t.place = p, &p.mu, place
+}
+
+func (e early[K, V]) share(p *Pipeline, place int) { e.in, e.mu, e.earlyPlace = p, &p.mu, place }
+func (t *Table[K, V]) relist()                     { t.Relist() }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -37,8 +38,14 @@ type TableOptions[K, V comparable] struct {
 	// Early, when set, tells which rows are added and removed at the place of Table.Early
 	// in the pipeline, and not at the table's own.
 	Early func(K) bool
+	// Behind, when set, returns what tells whether a row that comes, or goes, waits for the
+	// rows of a table, which come before it and have had no turn: that table's driver has not
+	// returned, or they wait themselves. It may be the row's own table. Of a row that may be
+	// there it is asked for each value that this may have. nil: it waits. Called as Gate.
+	Behind func(late Stage, goes bool) func(K, V) bool
 	// Observe, when set, is told after a pass about every key that it changed or
-	// failed on. It may touch other tables. No lock is held.
+	// failed on. It may touch other tables. No lock is held. Tables are observed at the
+	// same time, each of them by one goroutine.
 	Observe func([]Event[K])
 	// BatchSize bounds the rows of one driver call; 0 means 4096.
 	BatchSize int
@@ -64,13 +71,16 @@ type Table[K, V comparable] struct {
 	opts   TableOptions[K, V]
 	now    func() time.Time
 
-	in     *Pipeline
-	mu     *sync.Mutex // the pipeline's, shared by its tables
-	rows   sides[K, V]
-	dirty  map[K]struct{} // keys that may differ; the rest is known to be equal
-	failed map[K]*failure
-	spared map[K]struct{} // keys whose removal was put off in the last pass
-	late   map[K]struct{} // wanted by Linger alone
+	in   *Pipeline
+	mu   *sync.Mutex // the pipeline's, shared by its tables
+	turn turn
+	// place and earlyPlace are those of the table and of Early in the pipeline.
+	place, earlyPlace int
+	rows              sides[K, V]
+	dirty             map[K]struct{} // keys that may differ; the rest is known to be equal
+	failed            map[K]*failure
+	spared            map[K]struct{} // keys whose removal was put off in the last pass
+	late              map[K]struct{} // wanted by Linger alone
 	// flight are the rows of the call that runs, as they are to be; nil in a deletion.
 	flight map[K]*V
 	listed bool  // the actual side need not be read back
@@ -102,8 +112,9 @@ func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptio
 	if opts.MaxBackoff == 0 {
 		opts.MaxBackoff = 30 * time.Second
 	}
+	alone := NewPipeline(PipelineOptions{Log: slog.New(slog.DiscardHandler)})
 	return &Table[K, V]{
-		name: name, driver: driver, opts: opts, now: time.Now, mu: new(sync.Mutex),
+		name: name, driver: driver, opts: opts, now: time.Now, in: alone, mu: &alone.mu,
 		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{}, late: map[K]struct{}{},
 	}
 }

@@ -111,7 +111,8 @@ func newUnsoundPair(t *testing.T, seed uint64, pause func(*rand.Rand)) *unsoundP
 	u := &unsoundPair{t: t, what: fmt.Sprintf("seed %d", seed)}
 	driver := func(n uint64) *unsound {
 		d := &unsound{r: rand.New(rand.NewPCG(seed, n)), rows: map[string]parts{}, called: u.look}
-		d.pause = func() { pause(d.r) }
+		sometimes := rand.New(rand.NewPCG(seed, n+10))
+		d.pause = func() { pause(sometimes) }
 		return d
 	}
 	u.d, u.gated = driver(1), driver(2)
@@ -132,7 +133,7 @@ func newUnsoundPair(t *testing.T, seed uint64, pause func(*rand.Rand)) *unsoundP
 		return nil
 	}
 	u.last = NewTable("last", u.gated, opts)
-	u.p = NewPipeline(PipelineOptions{Log: quiet()}, u.table, u.last)
+	u.p = NewPipeline(PipelineOptions{Log: quiet(), Grace: time.Millisecond}, u.table, u.last)
 	return u
 }
 

@@ -87,8 +87,8 @@ func (c *Clients) neighborsChanged(events []reconcile.Event[intent.NeighborKey])
 
 // Held is as Tables.Held.
 func (c *Clients) Held(stage reconcile.Stage) string {
-	if err := c.Pipeline.ListError(stage.Name()); err != nil {
-		return "it cannot be read back: " + err.Error()
+	if why := stuck(c.Pipeline, stage); why != "" {
+		return why
 	}
 	if !c.inSync() {
 		return "OVN is not in sync"

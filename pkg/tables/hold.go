@@ -1,8 +1,10 @@
 package tables
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -83,8 +85,8 @@ func (t *Tables) holdLearned(k intent.LearnedKey, _ intent.LearnedRoute) bool {
 // of it. Empty: it is not held.
 func (t *Tables) Held(stage reconcile.Stage) string {
 	var why []string
-	if err := t.Pipeline.ListError(stage.Name()); err != nil {
-		why = append(why, "it cannot be read back: "+err.Error())
+	if s := stuck(t.Pipeline, stage); s != "" {
+		why = append(why, s)
 	}
 	byBGP := stage == reconcile.Stage(t.VTEPs) || stage == reconcile.Stage(t.Routes) || stage == reconcile.Stage(t.KernelRoutes) ||
 		stage == reconcile.Stage(t.LearnedRoutes)
@@ -95,6 +97,17 @@ func (t *Tables) Held(stage reconcile.Stage) string {
 		why = append(why, "not all BGP neighbours have sent their routes")
 	}
 	return strings.Join(why, "; ")
+}
+
+// stuck tells why nothing becomes of a table for now.
+func stuck(p *reconcile.Pipeline, stage reconcile.Stage) string {
+	if since := stage.Busy(); !since.IsZero() {
+		return fmt.Sprintf("its driver has not returned for %s", time.Since(since).Round(time.Second))
+	}
+	if err := p.ListError(stage.Name()); err != nil {
+		return "it cannot be read back: " + err.Error()
+	}
+	return ""
 }
 
 // Waiting counts the rows of all tables that wait for something. While it falls,

@@ -37,16 +37,24 @@ func NewMetadata(d MetadataDrivers, inSync func() bool, opts Options) *Metadata 
 	})
 	m.Ports = reconcile.NewTable("metadata-ports", d.Ports, reconcile.TableOptions[string, intent.MetadataPort]{
 		Hold:    func(string, intent.MetadataPort) bool { return !inSync() },
+		Behind:  m.behindNetwork,
 		Observe: observe[string](opts.Status.Reporter("metadata-ports"), "metadata-port", nil),
 	})
 	m.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, RelistEvery: metadataRelist}, m.Networks, m.Ports)
 	return m
 }
 
+// behindNetwork has a port that is served in its network's namespace wait for that.
+func (m *Metadata) behindNetwork(stage, bool) func(string, intent.MetadataPort) bool {
+	late := map[string]bool{}
+	m.Networks.EachPendingLocked(func(network string, _ intent.MetadataNetwork) { late[network] = true })
+	return func(_ string, v intent.MetadataPort) bool { return v.Tap == (intent.Tap{}) && late[v.Network] }
+}
+
 // Held is as Tables.Held.
 func (m *Metadata) Held(stage reconcile.Stage) string {
-	if err := m.Pipeline.ListError(stage.Name()); err != nil {
-		return "it cannot be read back: " + err.Error()
+	if why := stuck(m.Pipeline, stage); why != "" {
+		return why
 	}
 	if !m.inSync() {
 		return "OVN is not in sync"

@@ -108,49 +108,60 @@ type Tables struct {
 func New(d Drivers, src Sources, opts Options) *Tables {
 	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays(opts.Backends)}, opts.Status
 	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg,
-		func(b intent.BridgeKey, _ intent.Bridge) bool { return t.moves.bridge(b) }, t.bridgesChanged)
+		func(b intent.BridgeKey, _ intent.Bridge) bool { return t.moves.bridge(b) }, nil, t.bridgesChanged)
 	t.kernelPath(d, opts.Status)
 	t.VRFs = reconcile.NewTable("vrfs", d.VRFs, reconcile.TableOptions[intent.VNI, intent.VRF]{
 		Hold:    func(vni intent.VNI, _ intent.VRF) bool { return !src.OVN() || t.moves.vrf(vni) },
 		Await:   t.awaitVRF,
+		Behind:  inVRF(t, func(vni intent.VNI, _ intent.VRF) intent.VNI { return vni }),
 		Observe: observe(reg.Reporter("vrfs"), "vrf", t.vrfsChanged),
 	})
 	t.Gateways = fromOVN("gateways", "gateway", d.Gateways, src, reg,
-		func(k intent.GatewayKey, _ intent.Gateway) bool { return t.moves.gateway(k) }, t.gatewaysChanged)
+		func(k intent.GatewayKey, _ intent.Gateway) bool { return t.moves.gateway(k) },
+		atGateway[intent.GatewayKey, intent.Gateway](t, func(k intent.GatewayKey) intent.GatewayKey { return k }), t.gatewaysChanged)
 	t.Served = fromOVN("served", "next-hop", d.Served, src, reg,
-		func(k intent.ServedKey, _ intent.Served) bool { return t.moves.segment(k.Gateway) }, nil)
+		func(k intent.ServedKey, _ intent.Served) bool { return t.moves.segment(k.Gateway) },
+		atGateway[intent.ServedKey, intent.Served](t, func(k intent.ServedKey) intent.GatewayKey { return k.Gateway }), nil)
 	t.VTEPs = reconcile.NewTable("vteps", d.VTEPs, reconcile.TableOptions[netip.Addr, intent.VTEP]{
 		Hold:    func(netip.Addr, intent.VTEP) bool { return !src.BGP() || src.Lingers("", nil) },
+		Behind:  t.behindVTEP,
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})
 	t.BackendRoutes = reconcile.NewTable("backend-routes", orNone(d.BackendRoutes), reconcile.TableOptions[intent.RouteKey, intent.BackendRoute]{
 		Hold:    func(k intent.RouteKey, _ intent.BackendRoute) bool { return t.holdVIPs(k.VNI) },
 		Linger:  t.lingerTo,
+		Behind:  inVRF(t, func(k intent.RouteKey, _ intent.BackendRoute) intent.VNI { return k.VNI }),
 		Observe: observe(reg.Reporter("backend-routes"), "backend-route", t.toChanged),
 	})
 	t.VIPs = reconcile.NewTable("vips", orNone(d.VIPs), reconcile.TableOptions[intent.VIPKey, intent.VIP]{
-		Hold: func(k intent.VIPKey, _ intent.VIP) bool { return t.holdVIPs(k.VNI) }, Await: t.awaitVIP, Observe: observe(reg.Reporter("vips"), "vip", t.vipsChanged),
+		Hold: func(k intent.VIPKey, _ intent.VIP) bool { return t.holdVIPs(k.VNI) }, Await: t.awaitVIP,
+		Behind:  untilWithdrawn(t, func(k intent.VIPKey, _ intent.VIP) intent.VNI { return k.VNI }),
+		Observe: observe(reg.Reporter("vips"), "vip", t.vipsChanged),
 	})
 	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
-		Hold: t.holdRoute(intent.PathEBPF), Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
+		Hold: t.holdRoute(intent.PathEBPF), Behind: t.behindRoute, Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
 	})
 	t.UnderlayDevices = reconcile.NewTable("underlay-devices", orNone(d.UnderlayDevices), reconcile.TableOptions[string, intent.UnderlayDevice]{
 		Observe: observe(reg.Reporter("underlay-devices"), "underlay-device", t.underlayDevicesChanged),
 	})
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
-		Hold: t.holdFlow, Linger: t.lingerFrom, Early: early, Await: t.awaitFlow, Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
+		Hold: t.holdFlow, Linger: t.lingerFrom, Early: early, Await: t.awaitFlow,
+		Behind:  atGateway[intent.SteeringKey, intent.Steering](t, func(k intent.SteeringKey) intent.GatewayKey { return k.Gateway }),
+		Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
 	})
 	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg,
-		func(vni intent.VNI, _ intent.VRFPolicy) bool { return t.moves.vrf(vni) }, t.policiesChanged)
+		func(vni intent.VNI, _ intent.VRFPolicy) bool { return t.moves.vrf(vni) },
+		untilWithdrawn(t, func(vni intent.VNI, _ intent.VRFPolicy) intent.VNI { return vni }), t.policiesChanged)
 	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
 		Hold:    t.holdAnnouncement,
 		Gate:    t.announceGate,
+		Behind:  onItsOwn[intent.RouteKey, intent.Announcement],
 		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
 	})
 	// A router that has a route sends at once: the last of the tables is made last, and
 	// what is not wanted of it goes first.
 	t.LearnedRoutes = reconcile.NewTable("learned-routes", orNone(d.LearnedRoutes), reconcile.TableOptions[intent.LearnedKey, intent.LearnedRoute]{
-		Hold: t.holdLearned, Observe: observe[intent.LearnedKey](reg.Reporter("learned-routes"), "learned-route", nil),
+		Hold: t.holdLearned, Behind: t.behindLearned, Observe: observe[intent.LearnedKey](reg.Reporter("learned-routes"), "learned-route", nil),
 	})
 	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
 		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.BackendRoutes, t.Steering.Early(), t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
@@ -164,14 +175,16 @@ func (t *Tables) kernelPath(d Drivers, reg *status.Registry) {
 	}
 	t.KernelVRFs = reconcile.NewTable("kernel-vrfs", orNone(d.KernelVRFs), reconcile.TableOptions[intent.VNI, intent.KernelVRF]{
 		Hold:    func(vni intent.VNI, _ intent.KernelVRF) bool { return held(vni) },
+		Behind:  inVRF(t, func(vni intent.VNI, _ intent.KernelVRF) intent.VNI { return vni }),
 		Observe: observe(reg.Reporter("kernel-vrfs"), "kernel-vrf", t.kernelVRFsChanged),
 	})
 	t.KernelGateways = reconcile.NewTable("kernel-gateways", orNone(d.KernelGateways), reconcile.TableOptions[intent.GatewayKey, intent.KernelGateway]{
 		Hold:    func(_ intent.GatewayKey, g intent.KernelGateway) bool { return held(g.VNI) },
+		Behind:  inVRF(t, func(_ intent.GatewayKey, g intent.KernelGateway) intent.VNI { return g.VNI }),
 		Observe: observe(reg.Reporter("kernel-gateways"), "kernel-gateway", t.kernelGatewaysChanged),
 	})
 	t.KernelRoutes = reconcile.NewTable("kernel-routes", orNone(d.KernelRoutes), reconcile.TableOptions[intent.RouteKey, intent.Route]{
-		Hold: t.holdRoute(intent.PathKernel), Observe: observe(reg.Reporter("kernel-routes"), "kernel-route", t.routesChanged),
+		Hold: t.holdRoute(intent.PathKernel), Behind: t.behindRoute, Observe: observe(reg.Reporter("kernel-routes"), "kernel-route", t.routesChanged),
 	})
 }
 
@@ -183,11 +196,12 @@ func orNone[K, V comparable](d reconcile.Driver[K, V]) reconcile.Driver[K, V] {
 }
 
 // fromOVN is a table that is computed from OVN alone. kind is the word for one
-// of its rows; left tells whether one is kept since a gateway port has gone; changed
-// may be nil.
-func fromOVN[K, V comparable](name, kind string, d reconcile.Driver[K, V], src Sources, reg *status.Registry, left func(K, V) bool, changed func([]reconcile.Event[K])) *reconcile.Table[K, V] {
+// of its rows; left tells whether one is kept since a gateway port has gone; behind and
+// changed may be nil.
+func fromOVN[K, V comparable](name, kind string, d reconcile.Driver[K, V], src Sources, reg *status.Registry, left func(K, V) bool,
+	behind func(stage, bool) func(K, V) bool, changed func([]reconcile.Event[K])) *reconcile.Table[K, V] {
 	return reconcile.NewTable(name, d, reconcile.TableOptions[K, V]{
-		Hold: func(k K, v V) bool { return !src.OVN() || left(k, v) }, Observe: observe(reg.Reporter(name), kind, changed),
+		Hold: func(k K, v V) bool { return !src.OVN() || left(k, v) }, Behind: behind, Observe: observe(reg.Reporter(name), kind, changed),
 	})
 }
 

@@ -41,6 +41,7 @@ func NewUnderlay(d UnderlayDrivers, src UnderlaySources, opts Options) *Underlay
 	u := &Underlay{src: src}
 	u.Routes = reconcile.NewTable("underlay-routes", d.Routes, reconcile.TableOptions[netip.Prefix, intent.UnderlayRoute]{
 		Hold:    func(netip.Prefix, intent.UnderlayRoute) bool { return !src.BGP() },
+		Behind:  onItsOwn[netip.Prefix, intent.UnderlayRoute],
 		Observe: observe[netip.Prefix](opts.Status.Reporter("underlay-routes"), "underlay-route", nil),
 	})
 	u.Announcements = reconcile.NewTable("underlay-announcements", d.Announcements, reconcile.TableOptions[netip.Prefix, intent.UnderlayAnnouncement]{
@@ -50,6 +51,7 @@ func NewUnderlay(d UnderlayDrivers, src UnderlaySources, opts Options) *Underlay
 			}
 			return src.Fabric()
 		},
+		Behind:  onItsOwn[netip.Prefix, intent.UnderlayAnnouncement],
 		Observe: observe[netip.Prefix](opts.Status.Reporter("underlay-announcements"), "underlay-announcement", nil),
 	})
 	u.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, RelistEvery: underlayRelist}, u.Routes, u.Announcements)
@@ -64,8 +66,8 @@ func (u *Underlay) FabricChanged() {
 
 // Held is as Tables.Held.
 func (u *Underlay) Held(stage reconcile.Stage) string {
-	if err := u.Pipeline.ListError(stage.Name()); err != nil {
-		return "it cannot be read back: " + err.Error()
+	if why := stuck(u.Pipeline, stage); why != "" {
+		return why
 	}
 	if stage == reconcile.Stage(u.Routes) && !u.src.BGP() {
 		return "not all BGP neighbours have sent their routes"
