@@ -10,7 +10,9 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // takeOVN is called by the follower for every step of what OVN shows.
@@ -74,9 +76,21 @@ func (d *daemon) retainIndices() {
 	}
 	d.retain = false
 	kept := d.asked().VRFs
-	err := d.indices.Retain(func(vni intent.VNI) bool { _, ok := kept[vni]; return ok })
+	d.indices.Retain(func(vni intent.VNI) bool { _, ok := kept[vni]; return ok })
+}
+
+// indicesKept is told after each write of the VRFs' indices: VRFs wait for theirs.
+func (d *daemon) indicesKept(err error) {
+	rep := d.reg.Reporter("indices")
+	rep.Delete("node", "vrf-indices")
 	if err != nil {
-		d.log.Warn("the indices of VRFs that are gone stay taken", "error", err)
+		rep.Set(status.Object{Kind: "node", Key: "vrf-indices", State: status.Error, Reason: reason.NotKept, Error: err.Error()})
+	}
+	d.mu.Lock()
+	n := d.node
+	d.mu.Unlock()
+	if n != nil {
+		n.tables.Pipeline.Update(n.tables.IndicesKept)
 	}
 }
 

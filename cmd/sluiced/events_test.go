@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -84,14 +86,53 @@ func TestIndicesOfVRFsThatAreGoneAreFreed(t *testing.T) {
 		}
 		d.retain = retain
 		d.takeOVN(event(ovn.InSync{SB: true, VSwitch: true}))
+		if err := d.indices.Commit(); err != nil {
+			t.Fatal(err)
+		}
 		if b, err := os.ReadFile(path); err == nil {
 			t.Errorf("freed before all was known: %s", b)
 		}
 		d.takeOVN(event(allInSync))
+		if err := d.indices.Commit(); err != nil {
+			t.Fatal(err)
+		}
 		b, err := os.ReadFile(path)
 		if freed := err == nil && strings.Contains(string(b), `"indices":{}`); freed != retain {
 			t.Errorf("retain %v: %s, %v", retain, b, err)
 		}
+	}
+}
+
+// While the state directory's disk hangs, events of OVN are taken, and the daemon is alive.
+func TestEventsBesideAHungDisk(t *testing.T) {
+	d := followingDaemon(t, nil)
+	hung, goOn := make(chan struct{}), make(chan struct{})
+	d.indices.WriteBy(func(string, []byte) error { close(hung); <-goOn; return nil })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- d.indices.Run(ctx, d.indicesKept) }()
+	if _, err := d.indices.Index(1001); err != nil {
+		t.Fatal(err)
+	}
+	<-hung
+	done := make(chan error)
+	go func() {
+		d.takeOVN(event(allInSync)) // with an index to be freed
+		_, err := d.indices.Index(1002)
+		done <- errors.Join(err, d.alive(ctx))
+	}()
+	select {
+	case err := <-done:
+		if err != nil || d.indices.Kept(1002) {
+			t.Errorf("%v, kept: %t", err, d.indices.Kept(1002))
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("an event waits for the disk")
+	}
+	stop()
+	close(goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

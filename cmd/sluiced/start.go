@@ -140,6 +140,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	}
 	n.tables = tables.New(n.drivers(), tables.Sources{
 		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.linger.keeps, Better: n.better, Fabric: n.announcedFrom, Turn: n.turn, LearnedBy: n.learned.VRF,
+		Kept: d.indices.Kept,
 	}, tables.Options{Status: d.reg, Log: d.log, Backends: int(d.cfg.Dataplane.Sizes.Backends), Passed: d.metrics.ObservePass, Announced: n.observeDelays, Routed: n.pathFacts.note})
 	n.newUnderlay()
 	n.noteLoaded()

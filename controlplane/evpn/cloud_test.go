@@ -115,14 +115,12 @@ func (x indices) Index(vni intent.VNI) (uint16, error) {
 }
 
 func (x indices) Release(vni intent.VNI) { delete(x, vni) }
-func (x indices) Commit() error          { return nil }
 
 // identity gives each VNI a number that depends on nothing else.
 type identity struct{}
 
 func (identity) Index(vni intent.VNI) (uint16, error) { return uint16(vni), nil }
 func (identity) Release(intent.VNI)                   {}
-func (identity) Commit() error                        { return nil }
 
 func testConfig() Config {
 	return Config{ASN: 65001, NextHopMAC: intent.MAC{2, 0x5c, 0, 0, 0, 1}}

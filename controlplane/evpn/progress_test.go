@@ -1,7 +1,6 @@
 package evpn
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -79,30 +78,4 @@ func TestBridgeBeforeGateway(t *testing.T) {
 	want("it may come", "br-ex")
 	tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TableHAChassisGroup, "group")}), true)
 	want("no more")
-}
-
-// full is an allocator whose disk is full until it is emptied.
-type full struct {
-	indices
-	err error
-}
-
-func (f *full) Commit() error { return f.err }
-
-// TestIndicesNotKept: a state directory that cannot be written is an error, and
-// the VRF works.
-func TestIndicesNotKept(t *testing.T) {
-	alloc := &full{indices{}, errors.New("no space left on device")}
-	rows := node(false).tenant(1, 1001).load()
-	tr := NewTranslator(testConfig(), alloc)
-	tr.Step(rows, ovn.Dirty{All: true}, true)
-	errs, _ := complaints(tr)
-	check(t, "errors", []string{"node vrf-indices not-kept"}, errs)
-	if len(tr.Tables().VRFs) != 1 {
-		t.Error("no VRF")
-	}
-	alloc.err = nil
-	tr.Step(rows, ovn.Dirty{}, true)
-	errs, _ = complaints(tr)
-	check(t, "errors", nil, errs)
 }

@@ -16,8 +16,6 @@ type Allocator interface {
 	Index(vni intent.VNI) (uint16, error)
 	// Release frees the VNI's number.
 	Release(vni intent.VNI)
-	// Commit keeps the numbers over a restart; it does nothing when they are kept.
-	Commit() error
 }
 
 // Translator keeps the translation of every router and the VRFs made of them.
@@ -42,8 +40,6 @@ type Translator struct {
 	segments map[intent.GatewayKey]*segment
 	known    *knownAddresses
 	facts    PathFacts
-	// unkept is why the VRFs' numbers are not kept.
-	unkept error
 	// complaints counts the changes of errors and notes.
 	complaints uint64
 	steps      uint64
@@ -124,12 +120,6 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) Difference
 	}
 	diff := t.rebuild(vnis)
 	diff.Bridges = t.bridgeDelta(bridges)
-	// The numbers are used all the same: the pinned maps show them too.
-	unkept := t.alloc.Commit()
-	if (unkept == nil) != (t.unkept == nil) {
-		t.complaints++
-	}
-	t.unkept = unkept
 	return diff
 }
 
@@ -215,9 +205,6 @@ func (t *Translator) Tables() Tables {
 // Errors lists what is wrong, sorted.
 func (t *Translator) Errors() []ObjectError {
 	var out []ObjectError
-	if t.unkept != nil {
-		out = append(out, ObjectError{Kind: kindNode, Name: "vrf-indices", Reason: reason.NotKept, Err: t.unkept})
-	}
 	for _, r := range t.results {
 		out = append(out, r.Errors...)
 	}

@@ -96,9 +96,6 @@ func (t *Translator) number(b *build) {
 		}
 		t.index = index
 	}
-	if err := t.alloc.Commit(); err != nil {
-		b.fail(kindVRF, intent.DefaultVRF.String(), reason.NotKept, err)
-	}
 	if t.index != 0 {
 		b.tables.VRFs[intent.DefaultVRF] = intent.VRF{VNI: intent.DefaultVRF, Index: t.index}
 	}

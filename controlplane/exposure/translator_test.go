@@ -40,7 +40,6 @@ type indices struct{ taken bool }
 
 func (x *indices) Index(intent.VNI) (uint16, error) { x.taken = true; return 7, nil }
 func (x *indices) Release(intent.VNI)               { x.taken = false }
-func (x *indices) Commit() error                    { return nil }
 
 var all = Config{Ports: true, FloatingIPs: true, Gateways: true, NextHopMAC: intent.MAC{2, 9, 9, 9, 9, 9}}
 

@@ -56,6 +56,9 @@ const (
 // Drain is the state of a node. It is safe for use by several goroutines.
 type Drain struct {
 	path string
+	// writing is held while the state file is written, and taken before mu: who asks how far
+	// the drain is does not wait for the disk.
+	writing sync.Mutex
 
 	mu     sync.Mutex
 	record *record // nil: serving
@@ -101,11 +104,11 @@ func Open(path string, now time.Time) (*Drain, error) {
 
 // Begin starts a drain, or gives one that is under way another time.
 func (d *Drain) Begin(now time.Time, withdrawAfter time.Duration) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.writing.Lock()
+	defer d.writing.Unlock()
 	r := record{Version: version, Since: now, WithdrawAfter: withdrawAfter}
-	if d.record != nil {
-		r.Since = d.record.Since
+	if old := d.current(); old != nil {
+		r.Since = old.Since
 	}
 	b, err := json.Marshal(r)
 	if err == nil {
@@ -114,20 +117,30 @@ func (d *Drain) Begin(now time.Time, withdrawAfter time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("keep the state of the drain: %w", err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.record = &r
 	return nil
 }
 
-// End has the node serve again.
-func (d *Drain) End() error {
+func (d *Drain) current() *record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.record == nil {
+	return d.record
+}
+
+// End has the node serve again.
+func (d *Drain) End() error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.current() == nil {
 		return nil
 	}
 	if err := statefile.Remove(d.path); err != nil {
 		return fmt.Errorf("forget the state of the drain: %w", err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.record, d.packets, d.moved, d.watched = nil, nil, nil, time.Time{}
 	return nil
 }

@@ -162,6 +162,9 @@ func (t *Tables) onOtherPath(vni intent.VNI, p intent.Path) bool {
 
 // awaitVRF has a VRF's row wait for the rows of its new path.
 func (t *Tables) awaitVRF(vni intent.VNI, want, actual intent.VRF, there bool) error {
+	if err := t.awaitIndex(vni); err != nil {
+		return err
+	}
 	if !there || actual.VNI != vni || actual.Path == want.Path {
 		return nil
 	}
@@ -194,6 +197,23 @@ func (t *Tables) awaitVRF(vni intent.VNI, want, actual intent.VRF, there bool) e
 		return waits("for route " + k.String())
 	}
 	return nil
+}
+
+// awaitIndex has a VRF, and its route targets, wait until its index is kept: one that a crash
+// takes back would be another VRF's next, whose packets were counted as its own, and whose
+// routes had its distinguisher.
+func (t *Tables) awaitIndex(vni intent.VNI) error {
+	if t.src.Kept == nil || t.src.Kept(vni) {
+		return nil
+	}
+	return fmt.Errorf("%w for its index to be kept in the state directory", reconcile.ErrNotReady)
+}
+
+// IndicesKept has VRFs looked at again that wait for their index. Call it inside an update of
+// the pipeline, after Sources.Kept has changed its answer.
+func (t *Tables) IndicesKept() {
+	t.VRFs.TouchWhere(func(vni intent.VNI, _ intent.VRF) bool { return !t.VRFs.ProgrammedLocked(vni) })
+	t.Policies.TouchWhere(func(vni intent.VNI, _ intent.VRFPolicy) bool { return !t.Policies.ProgrammedLocked(vni) })
 }
 
 // awaitFlow has the flows of a VRF that changes its path wait for the VRF's row, but

@@ -55,6 +55,9 @@ type Sources struct {
 	// Turn, when set, tells why no VRF may change its path now; nil when one may. See
 	// TurnCame.
 	Turn func() error
+	// Kept, when set, tells whether the index of a VRF outlives the process. Until it does
+	// the VRF stays as it is: see IndicesKept.
+	Kept func(intent.VNI) bool
 	// Fabric, when set, tells why packets of the fabric to a VRF would be lost before
 	// any row counts; nil when they would not.
 	Fabric func(intent.VNI) error
@@ -149,9 +152,12 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Behind:  atGateway[intent.SteeringKey, intent.Steering](t, func(k intent.SteeringKey) intent.GatewayKey { return k.Gateway }),
 		Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
 	})
-	t.Policies = fromOVN("policies", "policy", d.Policies, src, reg,
-		func(vni intent.VNI, _ intent.VRFPolicy) bool { return t.moves.vrf(vni) },
-		untilWithdrawn(t, func(vni intent.VNI, _ intent.VRFPolicy) intent.VNI { return vni }), t.policiesChanged)
+	t.Policies = reconcile.NewTable("policies", d.Policies, reconcile.TableOptions[intent.VNI, intent.VRFPolicy]{
+		Hold:    func(vni intent.VNI, _ intent.VRFPolicy) bool { return !src.OVN() || t.moves.vrf(vni) },
+		Await:   func(vni intent.VNI, _, _ intent.VRFPolicy, _ bool) error { return t.awaitIndex(vni) },
+		Behind:  untilWithdrawn(t, func(vni intent.VNI, _ intent.VRFPolicy) intent.VNI { return vni }),
+		Observe: observe(reg.Reporter("policies"), "policy", t.policiesChanged),
+	})
 	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
 		Hold:    t.holdAnnouncement,
 		Gate:    t.announceGate,

@@ -3,9 +3,9 @@
 // type 1: an IPv4 address and 16 bits, which a VNI does not fit in).
 //
 // The numbers are kept in one JSON file, written to a temporary file and renamed,
-// so that a crash leaves the old or the new one. Writing is a step of its own,
-// [Store.Commit]: whoever asks for numbers commits before the first of them is
-// programmed or announced. A number that is released is given out again only
+// so that a crash leaves the old or the new one. [Store.Run] writes it: whoever asks for
+// numbers does not wait for the disk, and neither programs nor announces one before it is
+// [Store.Kept]. A number that is released is given out again only
 // after all others that were free longer.
 //
 // Losing the file means: the numbers that the pinned maps still show are taken

@@ -2,6 +2,7 @@ package vrfindex
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/statefile"
@@ -23,7 +25,12 @@ var ErrFull = errors.New("all 65535 VRF indices are taken")
 
 // Store is the allocator. It is safe for use by several goroutines.
 type Store struct {
-	path string
+	path  string
+	write func(path string, content []byte) error
+	// changed has a message when there is something to write.
+	changed chan struct{}
+
+	writing sync.Mutex // held while the file is written, and taken before mu
 
 	mu    sync.Mutex
 	taken map[intent.VNI]uint16
@@ -32,8 +39,10 @@ type Store struct {
 	// number that was never given out.
 	freed []uint16
 	next  uint32
-	// unsaved: the file does not say what is above.
-	unsaved bool
+	// changes counts the changes of what is above, saved those that the file has.
+	changes, saved uint64
+	// fresh are the numbers that no write was tried with, by the change that gave them out.
+	fresh map[intent.VNI]uint64
 	// damaged is set once: what was wrong with the file that was found.
 	damaged error
 }
@@ -79,15 +88,22 @@ func Open(path string, seed map[intent.VNI]uint16) (*Store, error) {
 		if err := os.Rename(path, path+aside); err != nil {
 			return nil, errors.Join(s.damaged, err)
 		}
-		s.unsaved = true
+		s.change()
 	}
 	return s, nil
 }
 
+// WriteBy has the file be written by write, for tests of slow and broken disks. Call it
+// before the store is used.
+func (s *Store) WriteBy(write func(path string, content []byte) error) { s.write = write }
+
 // Peek is Open for one who only looks: numbers that it gives out are kept
 // nowhere.
 func Peek(path string, seed map[intent.VNI]uint16) (*Store, error) {
-	s := &Store{taken: map[intent.VNI]uint16{}, inUse: map[uint16]intent.VNI{}, next: 1}
+	s := &Store{
+		write: statefile.Write, changed: make(chan struct{}, 1), fresh: map[intent.VNI]uint64{},
+		taken: map[intent.VNI]uint16{}, inUse: map[uint16]intent.VNI{}, next: 1,
+	}
 	f, err := read(path)
 	if bad := (*DamagedError)(nil); errors.As(err, &bad) {
 		s.damaged = err
@@ -179,8 +195,7 @@ func (s *Store) take(vni intent.VNI, index uint16) error {
 	return nil
 }
 
-// Index is the VNI's number. A new one is on disk after the next [Store.Commit];
-// it must not leave the process before.
+// Index is the VNI's number. A new one must not leave the process before it is [Store.Kept].
 func (s *Store) Index(vni intent.VNI) (uint16, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,20 +206,80 @@ func (s *Store) Index(vni intent.VNI) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.taken[vni], s.inUse[n], s.unsaved = n, vni, true
+	s.taken[vni], s.inUse[n] = n, vni
+	s.change()
+	s.fresh[vni] = s.changes
 	return n, nil
+}
+
+// Kept tells whether the VNI's number outlives the process: it is on disk, or the disk has
+// refused it. Then the number is used all the same, since the pinned maps show it, too.
+func (s *Store) Kept(vni intent.VNI) bool {
+	if s.path == "" {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, fresh := s.fresh[vni]
+	return !fresh
+}
+
+func (s *Store) change() {
+	s.changes++
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// retryAfter is how long after a write that failed the next one is tried.
+const retryAfter = 10 * time.Second
+
+// Run writes the file whenever a number was given out or released, and again some time
+// after that has failed, until ctx ends. It calls told after each write, with what came of it.
+func (s *Store) Run(ctx context.Context, told func(error)) error {
+	var again <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.changed:
+		case <-again:
+		}
+		err := s.Commit()
+		if again = nil; err != nil {
+			again = time.After(retryAfter)
+		}
+		told(err)
+	}
 }
 
 // Commit writes the file when a number was given out or released since it was
 // written last: once for all of them, since each write waits for the disk. When
-// it fails the numbers stay as they are, and the next Commit tries again.
+// it fails the numbers stay as they are, and the next Commit tries again. Nobody but another
+// Commit waits for the disk.
 func (s *Store) Commit() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.unsaved {
+	if s.changes == s.saved {
+		s.mu.Unlock()
 		return nil
 	}
-	return s.write()
+	upTo := s.changes
+	b, err := json.Marshal(file{Version: version, Indices: s.taken, Freed: s.freed})
+	s.mu.Unlock()
+	if err == nil && s.path != "" {
+		err = s.write(s.path, b)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.fresh, func(_ intent.VNI, change uint64) bool { return change <= upTo })
+	if err != nil {
+		return fmt.Errorf("write VRF indices: %w", err)
+	}
+	s.saved = upTo
+	return nil
 }
 
 // pick takes a number never used, and only then the one free for longest.
@@ -222,8 +297,8 @@ func (s *Store) pick() (uint16, error) {
 	return n, nil
 }
 
-// Release frees the VNI's number. The file follows with the next Commit; a crash
-// between the two keeps the number, which is harmless.
+// Release frees the VNI's number. The file follows; a crash before keeps the number, which
+// is harmless.
 func (s *Store) Release(vni intent.VNI) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,36 +309,20 @@ func (s *Store) release(vni intent.VNI) {
 	if n, ok := s.taken[vni]; ok {
 		delete(s.taken, vni)
 		delete(s.inUse, n)
-		s.freed, s.unsaved = append(s.freed, n), true
+		delete(s.fresh, vni)
+		s.freed = append(s.freed, n)
+		s.change()
 	}
 }
 
-// Retain releases every VNI that keep does not name, the lowest first, and
-// commits: for the moment when all sources are in sync, after a restart.
-func (s *Store) Retain(keep func(intent.VNI) bool) error {
+// Retain releases every VNI that keep does not name, the lowest first: for the moment when
+// all sources are in sync, after a restart.
+func (s *Store) Retain(keep func(intent.VNI) bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, vni := range slices.Sorted(maps.Keys(s.taken)) {
 		if !keep(vni) {
 			s.release(vni)
 		}
 	}
-	s.mu.Unlock()
-	return s.Commit()
-}
-
-// write replaces the file.
-func (s *Store) write() error {
-	if s.path == "" {
-		s.unsaved = false
-		return nil
-	}
-	b, err := json.Marshal(file{Version: version, Indices: s.taken, Freed: s.freed})
-	if err == nil {
-		err = statefile.Write(s.path, b)
-	}
-	if err != nil {
-		return fmt.Errorf("write VRF indices: %w", err)
-	}
-	s.unsaved = false
-	return nil
 }

@@ -1,12 +1,15 @@
 package vrfindex
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/statefile"
 )
 
 func open(t *testing.T, path string, seed map[intent.VNI]uint16) *Store {
@@ -46,9 +49,8 @@ func TestStable(t *testing.T) {
 	index(t, s, 16777215, 2)
 	index(t, s, 7, 3)
 	index(t, s, 1001, 4)
-	if err := s.Retain(func(v intent.VNI) bool { return v == 7 }); err != nil {
-		t.Fatal(err)
-	}
+	s.Retain(func(v intent.VNI) bool { return v == 7 })
+	commit(t, s)
 	s = open(t, path, nil)
 	index(t, s, 16777215, 5)
 	index(t, s, 7, 3)
@@ -155,6 +157,55 @@ func TestCommit(t *testing.T) {
 		index(t, s, v, uint16(v))
 	}
 	index(t, s, many, many+1)
+}
+
+// TestSlowDisk: nobody who takes a number, gives one back or asks for one waits for a disk
+// that takes a second, and a number is kept when it is there, or when the disk has refused it.
+func TestSlowDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vrf.json")
+	s := open(t, path, map[intent.VNI]uint16{7: 9})
+	writes, refused := make(chan struct{}), error(nil)
+	s.WriteBy(func(path string, b []byte) error {
+		writes <- struct{}{}
+		time.Sleep(time.Second)
+		if refused != nil {
+			return refused
+		}
+		return statefile.Write(path, b)
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	told, ended := make(chan error), make(chan error)
+	go func() { ended <- s.Run(ctx, func(err error) { told <- err }) }()
+	index(t, s, 1001, 10)
+	<-writes // the disk is busy from here on
+	began := time.Now()
+	index(t, s, 1002, 11)
+	index(t, s, 1001, 10)
+	s.Release(1002)
+	index(t, s, 1002, 12)
+	s.Retain(func(intent.VNI) bool { return true })
+	if !s.Kept(7) || s.Kept(1001) || s.Kept(1002) {
+		t.Errorf("kept: %t, %t, %t", s.Kept(7), s.Kept(1001), s.Kept(1002))
+	}
+	t.Logf("seven calls beside a busy disk took %s", time.Since(began))
+	select {
+	case <-told:
+		t.Error("the disk was waited for")
+	default:
+	}
+	if err := <-told; err != nil || !s.Kept(1001) || s.Kept(1002) {
+		t.Errorf("%v, kept: %t, %t", err, s.Kept(1001), s.Kept(1002))
+	}
+	refused = errors.New("no space left on device")
+	<-writes // of what came meanwhile
+	if err := <-told; err == nil || !s.Kept(1002) {
+		t.Errorf("%v, kept: %t", err, s.Kept(1002))
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	index(t, open(t, path, nil), 1001, 10)
 }
 
 func inode(t *testing.T, path string) os.FileInfo {
