@@ -82,9 +82,10 @@ func (d *daemon) retainIndices() {
 // indicesKept is told after each write of the VRFs' indices: VRFs wait for theirs.
 func (d *daemon) indicesKept(err error) {
 	rep := d.reg.Reporter("indices")
-	rep.Delete("node", "vrf-indices")
 	if err != nil {
 		rep.Set(status.Object{Kind: "node", Key: "vrf-indices", State: status.Error, Reason: reason.NotKept, Error: err.Error()})
+	} else {
+		rep.Delete("node", "vrf-indices")
 	}
 	d.mu.Lock()
 	n := d.node

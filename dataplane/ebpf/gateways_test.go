@@ -3,6 +3,7 @@ package ebpf
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/netip"
 	"slices"
@@ -214,6 +215,49 @@ func TestGatewayChangeFailsHalfWay(t *testing.T) {
 				wantMoved(t, s, end.vni)
 			})
 		}
+	}
+}
+
+// A change that fails half-way at any map, and is taken back, leaves the row as it was before
+// it counts as programmed; until then it is listed under its own key, and as nothing known.
+func TestGatewayChangeIsTakenBack(t *testing.T) {
+	for _, name := range changeMaps {
+		t.Run(name, func(t *testing.T) {
+			s := moving(t)
+			driver := &Gateways{s}
+			before := map[intent.GatewayKey]intent.Gateway{movedGateway: {Key: movedGateway, VNI: wasVNI, LogicalPort: "lrp"}}
+			table := reconcile.NewTable("gateways", driver, reconcile.TableOptions[intent.GatewayKey, intent.Gateway]{})
+			p := reconcile.NewPipeline(reconcile.PipelineOptions{Log: slog.New(slog.DiscardHandler)}, table)
+			want := func(rows map[intent.GatewayKey]intent.Gateway) bool {
+				p.Update(func() { table.Set(rows) })
+				p.Pass(t.Context())
+				ok, _ := table.State(movedGateway)
+				return ok
+			}
+			if !want(before) {
+				t.Fatal("not programmed at first")
+			}
+			mend := breakMap(t, s, name)
+			if want(map[intent.GatewayKey]intent.Gateway{movedGateway: {Key: movedGateway, VNI: isVNI, LogicalPort: "lrp"}}) {
+				t.Fatal("the change is said to have succeeded")
+			}
+			if want(before) { // this map is not needed for that
+				wantMoved(t, s, wasVNI)
+			}
+			mend()
+			list, err := driver.List(t.Context())
+			for k := range list {
+				if err != nil || k != movedGateway {
+					t.Errorf("listed %v, %v", list, err)
+				}
+			}
+			p.Update(func() { table.Touch(movedGateway) })
+			if !want(before) {
+				_, err := table.State(movedGateway)
+				t.Errorf("not programmed in the end: %v, wanted %v", err, before)
+			}
+			wantMoved(t, s, wasVNI)
+		})
 	}
 }
 
