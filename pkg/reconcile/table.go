@@ -252,6 +252,9 @@ func (t *Table[K, V]) MayBeLocked(k K, match func(V) bool) bool {
 	return tried != nil && match(*tried)
 }
 
+// RunsLocked tells whether a row is being written or deleted now. See ActualLocked.
+func (t *Table[K, V]) RunsLocked(k K) bool { _, flies := t.flight[k]; return flies }
+
 // KnownLocked is Known for use inside a Gate, Await or Hold of the same pipeline.
 func (t *Table[K, V]) KnownLocked() bool { return t.known }
 

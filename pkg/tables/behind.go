@@ -36,6 +36,29 @@ func untilWithdrawn[K, V any](t *Tables, of func(K, V) intent.VNI) func(stage, b
 // onItsOwn has no row wait: its gate says all.
 func onItsOwn[K, V any](stage, bool) func(K, V) bool { return func(K, V) bool { return false } }
 
+// behindAnnouncement has a withdrawal wait for nothing. But a route that is wanted, and kept
+// out by its gate because what it needs is being written, stays as it is until that is done:
+// the write of a row leaves no gap.
+func (t *Tables) behindAnnouncement(late stage, goes bool) func(intent.RouteKey, intent.Announcement) bool {
+	return func(k intent.RouteKey, a intent.Announcement) bool {
+		if !goes || !t.Announcements.WantedLocked(k) {
+			return false
+		}
+		switch late {
+		case stage(t.Bridges):
+			return t.Bridges.RunsLocked(a.Gateway.Bridge)
+		case stage(t.KernelVRFs):
+			return t.KernelVRFs.RunsLocked(k.VNI)
+		case stage(t.KernelGateways):
+			return t.KernelGateways.RunsLocked(a.Gateway)
+		case stage(t.Steering):
+			back, _ := sourceFlow(k.VNI, a.Gateway, k.Prefix, t.Steering.WantedLocked)
+			return t.Steering.RunsLocked(back) || t.Steering.RunsLocked(intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN})
+		}
+		return false
+	}
+}
+
 // atGateway has a row of a gateway wait for those of its VRF, and for flows of its segment.
 func atGateway[K, V any](t *Tables, of func(K) intent.GatewayKey) func(stage, bool) func(K, V) bool {
 	return func(late stage, _ bool) func(K, V) bool {

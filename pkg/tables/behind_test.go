@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -138,5 +139,38 @@ func TestStoppedSwitchDelaysNothingElse(t *testing.T) {
 	}
 	if i, j := slices.Index(b.journal, "-flow"), len(b.journal)-1; i < 0 || b.journal[j] != "-route" || i > j {
 		t.Errorf("journal %v", b.journal)
+	}
+}
+
+// A route whose flow is being written stays announced: a write leaves no gap. When the call has
+// failed it is not known what there is, and the route is withdrawn.
+func TestRouteStaysWhileItsFlowIsWritten(t *testing.T) {
+	b := newBench()
+	flows := &stopped[intent.SteeringKey, intent.Steering]{mapDriver: b.flows}
+	b.drivers.Steering = flows
+	b.Tables = New(b.drivers, b.src, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler)})
+	b.want(true)
+	b.passes(t)
+	goOn := flows.stop()
+	b.Pipeline.Update(func() {
+		b.Steering.Update(map[intent.SteeringKey]intent.Steering{back: {Key: back, NextHopMAC: intent.MAC{2, 0, 0, 0, 0, 9}}}, nil)
+	})
+	for range 2 {
+		b.Pipeline.Update(b.FabricChanged)
+		b.passes(t)
+		if len(b.announced.rows) != 1 {
+			t.Fatal("withdrawn while its flow was being written")
+		}
+	}
+	flows.fail = errors.New("cut off")
+	goOn()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		b.Pipeline.Pass(t.Context())
+		if rows, _ := b.announced.List(t.Context()); len(rows) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("announced by a flow that is not known")
+		}
 	}
 }

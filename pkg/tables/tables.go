@@ -161,7 +161,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
 		Hold:    t.holdAnnouncement,
 		Gate:    t.announceGate,
-		Behind:  onItsOwn[intent.RouteKey, intent.Announcement],
+		Behind:  t.behindAnnouncement,
 		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
 	})
 	// A router that has a route sends at once: the last of the tables is made last, and
