@@ -67,7 +67,7 @@ func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, erro
 	} else {
 		out.VTEP6 = id.vtep
 	}
-	out.PeerLinger = c.BGP.PeerLinger.Duration
+	out.VTEPLinger, out.PeerLinger = c.BGP.VTEPLinger.Duration, c.BGP.PeerLinger.Duration
 	if out.PeerLinger == 0 {
 		out.PeerLinger = -1
 	}

@@ -32,6 +32,11 @@ type BGP struct {
 	// kept while nothing replaces them: route reflectors such as FRR 8.4 withdraw
 	// the routes of a node whose daemon restarts. 0: not at all.
 	PeerLinger Duration `yaml:"peerLinger"`
+	// VTEPLinger is how long a tunnel endpoint stays known after its last route, so
+	// that its packets that are on their way are accepted.
+	VTEPLinger Duration `yaml:"vtepLinger"`
+	// ConnectRetry is the wait between attempts to connect to a neighbour.
+	ConnectRetry Duration `yaml:"connectRetry"`
 }
 
 // Neighbor is a BGP peer.
@@ -76,7 +81,7 @@ type Neighbor struct {
 	HoldTime Duration `yaml:"holdTime"`
 	// Keepalive is the interval of keepalives. 0: a third of holdTime.
 	Keepalive Duration `yaml:"keepalive"`
-	// ConnectRetry is the wait between attempts to connect.
+	// ConnectRetry is the wait between attempts to connect. 0: bgp.connectRetry.
 	ConnectRetry Duration `yaml:"connectRetry"`
 	// MaxPrefixes is the most routes that are accepted from the peer; the
 	// session is closed above. 0: no limit.
@@ -138,7 +143,6 @@ type LongLived struct {
 func (n *Neighbor) setDefaults() {
 	n.Port = 179
 	n.HoldTime = Seconds(90)
-	n.ConnectRetry = Seconds(5)
 	n.MaxPrefixes = 1_000_000
 	n.BFD = BFD{MinTx: Duration{300 * time.Millisecond}, MinRx: Duration{300 * time.Millisecond}, Multiplier: 3}
 }

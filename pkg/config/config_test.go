@@ -27,7 +27,7 @@ func TestSmallestFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := c.BGP.Neighbors[0]
-			if n.ASN != 64512 || n.Port != 179 || n.HoldTime.Duration != 90*time.Second || n.Keepalive.Duration != 30*time.Second {
+			if n.ASN != 64512 || n.Port != 179 || n.HoldTime.Duration != 90*time.Second || n.ConnectRetry.Duration != 5*time.Second || n.Keepalive.Duration != 30*time.Second {
 				t.Errorf("neighbor defaults: %+v", n)
 			}
 			if c.Fabric.NextHopMAC != DefaultNextHopMAC || c.Roles != RoleAuto || !c.BGP.GracefulRestart.Enabled {

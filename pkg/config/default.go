@@ -13,6 +13,8 @@ func Default() *Config {
 			GracefulRestart: GracefulRestart{Enabled: true, Time: Seconds(120)},
 			LongLived:       LongLived{Time: Seconds(3600)},
 			PeerLinger:      Seconds(30),
+			VTEPLinger:      Seconds(30),
+			ConnectRetry:    Seconds(5),
 		},
 		Fabric: Fabric{
 			Port:        4789,

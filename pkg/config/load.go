@@ -104,6 +104,9 @@ func complete(c *Config) {
 		if n.ASN == 0 && !n.External {
 			n.ASN = c.BGP.ASN
 		}
+		if n.ConnectRetry.Duration == 0 {
+			n.ConnectRetry = c.BGP.ConnectRetry
+		}
 		if n.Keepalive.Duration == 0 {
 			n.Keepalive.Duration = n.HoldTime.Duration / 3
 		}

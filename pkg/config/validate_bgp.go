@@ -29,6 +29,8 @@ func (d *decoder) validateBGP(b *BGP, required bool) {
 	}
 	d.bgpTime("bgp.gracefulRestart.time", b.GracefulRestart.Time, time.Second, maxGracefulTime)
 	d.bgpTime("bgp.peerLinger", b.PeerLinger, 0, time.Hour)
+	d.bgpTime("bgp.vtepLinger", b.VTEPLinger, time.Second, time.Hour)
+	d.bgpTime("bgp.connectRetry", b.ConnectRetry, time.Second, maxHoldTime)
 	d.bgpTime("bgp.longLived.time", b.LongLived.Time, time.Second, maxLongLivedTime)
 	if b.LongLived.Enabled && !b.GracefulRestart.Enabled {
 		d.failAt("bgp.longLived.enabled", "needs bgp.gracefulRestart.enabled: true (RFC 9494 section 4.1)")

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/pins"
 )
 
@@ -81,7 +81,7 @@ func (c *chaos) sameAsAfterCleanStart(before map[string]usage) {
 	c.compareUsage("sluiced on "+steady+" before and after all events", before[steady], sizes[steady])
 	// A clean start knows no tunnel endpoint that has lost its last route, as by a move in the
 	// last round; a running sluiced does for a while.
-	time.Sleep(bgp.DefaultVTEPLinger + time.Second)
+	time.Sleep(lab.VTEPLinger + time.Second)
 	was := c.snapshot()
 	for _, n := range c.chassis() {
 		if err := c.process(n, "sluiced").Stop(); err != nil {

@@ -31,7 +31,7 @@ const (
 // exposing is the configuration of a node with links to the leaf and EVPN with the
 // reflector. It lists no next hops: Northbound names those.
 const exposing = `bgp:
-  asn: 64512
+` + lab.Times + `  asn: 64512
   neighbors:
     - {address: %[1]s, connectRetry: 1s}
 %[2]sunderlay:

@@ -36,7 +36,7 @@ const (
     - {interface: up2, external: true, families: [ipv4, ipv6], connectRetry: 1s}
     - {address: "%s", asn: 64512, multihopTTL: 4, localAddress: "%s", connectRetry: 1s}`
 	underlayConfig = `bgp:
-  asn: %d
+` + lab.Times + `  asn: %d
   neighbors:%s
 fabric:
   vtep: %s

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/ovn-sluice/sluice/test/nova"
 )
@@ -24,9 +25,17 @@ admin:
 stateDir: ${OVS_RUNDIR}/sluice
 `
 
+// VTEPLinger is how long a tunnel endpoint stays known in a lab after its last route.
+const VTEPLinger = 3 * time.Second
+
+// Times are BGP's times in a lab, shorter than the defaults: what a test would wait for.
+const Times = `  vtepLinger: 3s
+  connectRetry: 1s
+`
+
 // Config is a whole configuration of sluiced in a lab, but for the neighbour.
 const Config = `bgp:
-  asn: 64512
+` + Times + `  asn: 64512
   neighbors:
     - address: %s
 ` + NodeConfig
