@@ -4,30 +4,24 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 )
 
 // What keeps a neighbour's routes away is in JSON and in metrics, not in words alone.
 func TestSuspectNeighborsForPrograms(t *testing.T) {
-	until := time.Date(2026, 1, 1, 12, 30, 0, 0, time.UTC)
-	n := bgp.NeighborStatus{Address: addr("2001:db8::1"), Families: bgp.FamilyIPv6, UnicastReceived: 3, UnicastSent: 2, HeldBack: until, Ignored: 7}
+	n := bgp.NeighborStatus{Address: addr("2001:db8::1"), Families: bgp.FamilyIPv6, UnicastReceived: 3, UnicastSent: 2, Ignored: 7}
 	b, err := json.Marshal(neighborStatus(n, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"heldBack":"2026-01-01T12:30:00Z"`, `"ignoredUpdates":7`, `"unicastReceived":3`, `"unicastSent":2`, `"families":["ipv6"]`} {
+	for _, want := range []string{`"ignoredUpdates":7`, `"unicastReceived":3`, `"unicastSent":2`, `"families":["ipv6"]`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in %s", want, b)
 		}
 	}
-	if m := neighborMetrics(n); !m.HeldBack || m.Ignored != 7 {
+	if m := neighborMetrics(n); m.Ignored != 7 {
 		t.Errorf("metrics %+v", m)
-	}
-	n.HeldBack = time.Time{}
-	if b, _ := json.Marshal(neighborStatus(n, nil)); strings.Contains(string(b), "heldBack") || neighborMetrics(n).HeldBack {
-		t.Errorf("one that is not held back: %s", b)
 	}
 }
 

@@ -60,7 +60,7 @@ func (i identity) same(o identity) bool {
 func bgpConfig(c *config.Config, id identity, restarting bool) (bgp.Config, error) {
 	out := bgp.Config{
 		ASN: c.BGP.ASN, RouterID: id.routerID, SystemID: id.systemID, RouterMAC: id.routerMAC,
-		VRFs: importLimits(c.EVPN.VRFs), Trial: bgp.Trial{File: c.StateDir + "/bgp-trials.json"}, RestartTime: c.BGP.GracefulRestart.Time.Duration, Restarting: restarting && c.BGP.GracefulRestart.Enabled,
+		VRFs: importLimits(c.EVPN.VRFs), RestartTime: c.BGP.GracefulRestart.Time.Duration, Restarting: restarting && c.BGP.GracefulRestart.Enabled,
 	}
 	if id.vtep.Is4() {
 		out.VTEP4 = id.vtep

@@ -10,9 +10,9 @@ import (
 // crashFile is below the state directory.
 const crashFile = "crash"
 
-// lastCrash tells whether the daemon before this one ended by a panic, and has the
+// lastCrash logs how the daemon before this one ended, if by a crash, and has the
 // report of this one's kept. Without it nothing is lost but that knowledge.
-func lastCrash(stateDir string, log *slog.Logger) bool {
+func lastCrash(stateDir string, log *slog.Logger) {
 	path := filepath.Join(stateDir, crashFile)
 	last, err := crash.Watch(path)
 	if err != nil {
@@ -24,5 +24,4 @@ func lastCrash(stateDir string, log *slog.Logger) bool {
 	case last != "":
 		log.Error("the last sluiced was ended by a signal or by the Go runtime", slog.String("report", string(last)), slog.String("path", path+".last"))
 	}
-	return last.Panic()
 }

@@ -35,8 +35,6 @@ type daemon struct {
 	cfg     *config.Config
 	log     *slog.Logger
 	started time.Time
-	// crashed: the daemon before this one ended by a panic.
-	crashed bool
 	reg     *status.Registry
 	metrics *metrics.Metrics
 	// tableSteps are those of both planes that balance.
@@ -163,12 +161,11 @@ func runDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) error 
 		return fmt.Errorf("state directory: %w", err)
 	}
 	defer func() { _ = lock.Release() }()
-	last := lastCrash(cfg.StateDir, log)
+	lastCrash(cfg.StateDir, log)
 	d, err := newDaemon(cfg, log)
 	if err != nil {
 		return err
 	}
-	d.crashed = last
 	return d.run(ctx)
 }
 

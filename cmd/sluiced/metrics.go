@@ -125,7 +125,7 @@ func (d *daemon) mapMetrics() (out []metrics.Map) {
 func neighborMetrics(b bgp.NeighborStatus) metrics.Neighbor {
 	return metrics.Neighbor{
 		Address: b.Address, Interface: b.Interface, UnicastReceived: b.UnicastReceived, ASN: b.ASN,
-		Up: established(b), PrefixLimit: b.State == bgp.StatePrefixLimit, HeldBack: !b.HeldBack.IsZero(), Ignored: b.Ignored,
+		Up: established(b), PrefixLimit: b.State == bgp.StatePrefixLimit, Ignored: b.Ignored,
 		Received: b.Received, Accepted: accepted(b), Sent: b.Sent,
 	}
 }

@@ -185,15 +185,15 @@ func TestPrefixLimitIsAProblem(t *testing.T) {
 	}
 }
 
-// So is one that may end the daemon, and one that says what cannot be read.
+// So is one that says what cannot be read, and one that does not take a family.
 func TestSuspectNeighborsAreProblems(t *testing.T) {
 	d := idleDaemon()
 	d.reg.Reporter(bgpReports).Replace(suspects(bgp.Status{Neighbors: []bgp.NeighborStatus{
 		{Address: addr("192.0.2.1"), State: "established"},
-		{Address: addr("192.0.2.2"), State: "idle", HeldBack: time.Unix(1, 0), LastError: "held back"},
+		{Address: addr("192.0.2.2"), State: "established", Missing: bgp.FamilyEVPN, LastError: "not offered"},
 		{Address: addr("2001:db8::3"), State: "established", Ignored: 7, LastError: "not read"},
 	}}))
-	for key, want := range map[string]string{"192.0.2.2": "held-back", "2001:db8::3": "unreadable-updates"} {
+	for key, want := range map[string]string{"192.0.2.2": "family-not-offered", "2001:db8::3": "unreadable-updates"} {
 		if o, ok := d.reg.Get(bgpReports, "neighbor", key); !ok || o.Reason != want || o.Error == "" {
 			t.Errorf("%s: %+v", key, o)
 		}

@@ -86,14 +86,12 @@ func overLimit(s bgp.Status) []status.Object {
 	return out
 }
 
-// suspects are the neighbours that may end this daemon, those that have sent what it
-// cannot read, and those that do not take a family.
+// suspects are the neighbours that have sent what this daemon cannot read, and those that
+// do not take a family.
 func suspects(s bgp.Status) []status.Object {
 	var out []status.Object
 	for _, n := range s.Neighbors {
 		switch {
-		case !n.HeldBack.IsZero():
-			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Error, Reason: reason.HeldBack, Error: n.LastError})
 		case n.Ignored > 0:
 			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Warning, Reason: reason.Unreadable, Error: n.LastError})
 		case n.Missing != 0:

@@ -156,7 +156,6 @@ func (n *node) newSpeaker(restarting bool) error {
 	if err != nil {
 		return err
 	}
-	cfg.Trial.Crashed = n.d.crashed
 	if n.speaker, err = bgp.New(cfg, n.d.log); err != nil {
 		return err
 	}

@@ -109,56 +109,37 @@ func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
 // (RFC 8538 section 3: it is no Hard Reset); it has a BFD session to judge by.
 func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.Addr) {
 	s.in.mu.Lock()
-	neighbor := s.sync[a].config.Address.String() // the server knows it with its zone
+	neighbor, name := s.sync[a].config.Address.String(), s.sync[a].name()
 	s.in.mu.Unlock()
 	s.ends.pathLost(a)
 	s.log.Warn("BGP session ends, as BFD has lost the path", slog.String("neighbor", neighbor))
-	err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: neighbor, Communication: "BFD: path lost"})
+	err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: name, Communication: "BFD: path lost"})
 	if err != nil {
 		s.log.Error("cannot end a BGP session whose path is lost", slog.String("neighbor", neighbor), slog.Any("error", err))
 	}
 }
 
-// hold brings the strict neighbours into the administrative state that their path
-// asks for. ended are the sessions that end anyway.
+// hold lets no connection be made with the strict neighbours whose path asks for that, and
+// lets it again. ended are the sessions that end anyway.
 func (s *GoBGP) hold(ctx context.Context, srv *server.BgpServer, ended []netip.Addr) {
 	for _, n := range s.cfg.Neighbors {
-		if n.BFD != BFDStrict || slices.Contains(ended, n.Address.WithZone("")) {
+		a := n.Address.WithZone("")
+		if n.BFD != BFDStrict {
 			continue
 		}
 		s.in.mu.Lock()
-		sync := s.sync[n.Address.WithZone("")]
-		held, established := sync.held(), sync.established
-		// One that its prefix limit ended is down already, until retryDue.
-		done := !sync.added || sync.session.overLimit || held == sync.disabled
-		s.in.mu.Unlock()
-		switch {
-		case done:
-		case held && established:
-			s.endSession(ctx, srv, n.Address.WithZone(""))
-		default:
-			s.disable(ctx, srv, n, held)
+		sync := s.sync[a]
+		held, ends := sync.held(), sync.held() && sync.established && !slices.Contains(ended, a)
+		changed := sync.added && held != sync.disabled
+		if changed {
+			sync.disabled = held
 		}
-	}
-}
-
-// disable asks the server to keep a neighbour's session down, or not to. It takes such
-// a request only when it has done the one before; else hold asks again.
-func (s *GoBGP) disable(ctx context.Context, srv *server.BgpServer, n Neighbor, down bool) {
-	a, address := n.Address.WithZone(""), n.Address.String()
-	s.ends.asked(a)
-	var err error
-	if down {
-		err = srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: address})
-	} else {
-		err = srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: address})
-	}
-	switch {
-	case err != nil:
-		s.log.Error("cannot hold a BGP session by BFD", slog.String("neighbor", address), slog.Any("error", err))
-	case !s.ends.wasBusy(a):
-		s.in.mu.Lock()
-		s.sync[a].disabled = down
 		s.in.mu.Unlock()
+		if changed {
+			s.front.Hold(n.Address, held)
+		}
+		if ends {
+			s.endSession(ctx, srv, a)
+		}
 	}
 }

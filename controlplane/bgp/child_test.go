@@ -53,6 +53,7 @@ type childCommand struct {
 	Fill                  int            // announce this many hosts of VNI 1001
 	Shutdown              *bool
 	Yield, Hold           []intent.RouteKey
+	Ready                 bool
 }
 
 type childHop struct {
@@ -183,6 +184,9 @@ func obey(s *GoBGP, c childCommand) childReport {
 		for _, err := range s.SetPolicies(m) {
 			r.Errors = append(r.Errors, err.Error())
 		}
+	}
+	if c.Ready {
+		s.Ready()
 	}
 	if c.Shutdown != nil {
 		fail(s.GracefulShutdown(ctx, *c.Shutdown))

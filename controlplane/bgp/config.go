@@ -51,11 +51,12 @@ type Config struct {
 	// lost, and how long imports may stay incomplete after a start. At most
 	// 4095 s (12 bits, RFC 4724 section 3).
 	RestartTime time.Duration
-	// DeferralTime is the longest wait for the neighbours' End-of-RIB when Restarting
-	// is set, and for Ready with the sessions that have plain unicast.
+	// DeferralTime is the longest wait for Ready with the sessions that have plain
+	// unicast, when Restarting is set.
 	DeferralTime time.Duration
 	// Restarting tells the neighbours that forwarding was kept over the restart
-	// (RFC 4724, the R and F bits). Sessions then start after Ready or UnicastReady,
+	// (RFC 4724, the R and F bits): each one until its session is up, or for RestartTime.
+	// Sessions then start after Ready or UnicastReady,
 	// so that our End-of-RIB does not come before our routes.
 	Restarting bool
 	// LongLivedTime turns on long-lived graceful restart (RFC 9494).
@@ -65,8 +66,6 @@ type Config struct {
 	// PeerLinger is how long the routes of a node are kept whose last one was
 	// withdrawn, as doc.go says under "Lost peers". Negative: not at all.
 	PeerLinger time.Duration
-	// Trial is how neighbours are found that end the process.
-	Trial Trial
 	// PrefixLimitRetry is when a session that its neighbour's MaxPrefixes ended
 	// is tried again.
 	PrefixLimitRetry time.Duration
@@ -150,8 +149,6 @@ func (c Config) withDefaults() Config {
 	set(&c.VTEPLinger, DefaultVTEPLinger)
 	set(&c.PeerLinger, DefaultPeerLinger)
 	set(&c.PrefixLimitRetry, DefaultPrefixLimitRetry)
-	set(&c.Trial.Time, DefaultTrialTime)
-	set(&c.Trial.HoldBack, DefaultHoldBack)
 	if c.ListenPort == 0 {
 		c.ListenPort = NoListen
 	}

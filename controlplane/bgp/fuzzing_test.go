@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	gobgp "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -39,12 +41,12 @@ func (f fuzzer) last() (kind byte, body []byte) {
 			return kind, body
 		}
 	}
-	return wire.BGP_MSG_UPDATE, []byte{0, 0, 255, 255} // more attributes than there is message
+	return gobgp.BGP_MSG_UPDATE, []byte{0, 0, 255, 255} // more attributes than there is message
 }
 
 func (f fuzzer) any() (kind byte, body []byte) {
 	if f.IntN(50) == 0 {
-		return wire.BGP_MSG_ROUTE_REFRESH, append([]byte{0, 25, 0, 70}, f.bytes(f.IntN(4))...)
+		return gobgp.BGP_MSG_ROUTE_REFRESH, append([]byte{0, 25, 0, 70}, f.bytes(f.IntN(4))...)
 	}
 	prefix, index := fmt.Sprintf("10.66.%d.0/24", f.IntN(256)), uint16(f.IntN(4)+60)
 	if len(f.others) > 0 && f.IntN(2) == 0 {
@@ -54,7 +56,7 @@ func (f fuzzer) any() (kind byte, body []byte) {
 	for range 1 + f.IntN(2) {
 		f.spoil(&attrs)
 	}
-	return wire.BGP_MSG_UPDATE, update(attrs...)
+	return gobgp.BGP_MSG_UPDATE, update(attrs...)
 }
 
 // goodIndex is that of the distinguisher of the neighbour that does nothing wrong.
@@ -101,33 +103,41 @@ func (f fuzzer) bytes(n int) []byte {
 	return b
 }
 
-// fate is what the BGP server makes of a message.
+// fate is what becomes of a session with a message.
 type fate int
 
 const (
 	taken fate = iota
-	ends       // RFC 7606 leaves nothing but a reset
-	kills      // its parser panics: doc.go, Limits
+	ends       // RFC 4271 or RFC 7606 leaves nothing but a reset
 )
 
-func fateOf(kind byte, body []byte) (f fate) {
-	defer func() {
-		if recover() != nil {
-			f = kills
-		}
-	}()
-	m, err := wire.ParseBGPBody(&wire.BGPHeader{Type: kind, Len: uint16(wire.BGP_HEADER_LENGTH + len(body))}, body)
-	if err == nil && kind == wire.BGP_MSG_UPDATE {
-		_, err = wire.ValidateUpdateMsg(m.Body.(*wire.BGPUpdate), map[wire.RouteFamily]wire.BGPAddPathMode{wire.RF_EVPN: wire.BGP_ADD_PATH_NONE}, false, false, true)
-	}
-	if m == nil {
-		return kills // so does a message of a type that there is not
-	}
-	bad, ok := errors.AsType[*wire.MessageError](err)
-	if err != nil && (!ok || bad.ErrorHandling == wire.ERROR_HANDLING_SESSION_RESET) {
+// fateOf panics where the BGP server's parser does.
+func fateOf(kind byte, body []byte) fate {
+	msg := message(kind, body)
+	if wire.CheckHeader(msg) != nil {
 		return ends
 	}
+	out, _, err := wire.Agreement{Families: []wire.Family{{AFI: 25, SAFI: 70}}, Loopback: true}.In(nil, msg)
+	if err != nil {
+		return ends
+	}
+	for len(out) > 0 {
+		n := binary.BigEndian.Uint16(out[16:])
+		if serverResets(out[18], out[gobgp.BGP_HEADER_LENGTH:n]) {
+			return ends
+		}
+		out = out[n:]
+	}
 	return taken
+}
+
+func serverResets(kind byte, body []byte) bool {
+	m, err := gobgp.ParseBGPBody(&gobgp.BGPHeader{Type: kind, Len: uint16(gobgp.BGP_HEADER_LENGTH + len(body))}, body)
+	if err == nil && kind == gobgp.BGP_MSG_UPDATE {
+		_, err = gobgp.ValidateUpdateMsg(m.Body.(*gobgp.BGPUpdate), map[gobgp.RouteFamily]gobgp.BGPAddPathMode{gobgp.RF_EVPN: gobgp.BGP_ADD_PATH_NONE}, false, false, true)
+	}
+	bad, ok := errors.AsType[*gobgp.MessageError](err)
+	return err != nil && (!ok || bad.ErrorHandling == gobgp.ERROR_HANDLING_SESSION_RESET)
 }
 
 // TestFuzzingNeighbors: neighbours that send one wrong message after the other, of
@@ -142,8 +152,8 @@ func TestFuzzingNeighbors(t *testing.T) {
 		messages, seed = 2000, uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d", seed)
-	good := startRawPeer(t, wire.RF_EVPN)
-	bad := []*rawPeer{startRawPeerAt(t, "127.0.0.2", wire.RF_EVPN), startRawPeerAt(t, "127.0.0.3", wire.RF_EVPN)}
+	good := startRawPeer(t, gobgp.RF_EVPN)
+	bad := []*rawPeer{startRawPeerAt(t, "127.0.0.2", gobgp.RF_EVPN), startRawPeerAt(t, "127.0.0.3", gobgp.RF_EVPN)}
 	cfg := nodeConfig(1, good.neighbor(), bad[0].neighbor(), bad[1].neighbor())
 	cfg.PeerLinger = -1 // what stays does so by itself
 	s := startSpeakerIn(t, "", cfg, mayRace)
@@ -152,7 +162,7 @@ func TestFuzzingNeighbors(t *testing.T) {
 	var sent []string
 	for i := range steps {
 		sent = append(sent, fmt.Sprintf("10.2.%d.0/24", i))
-		good.send(wire.BGP_MSG_UPDATE, update(route(sent[i], goodIndex)...))
+		good.send(gobgp.BGP_MSG_UPDATE, update(route(sent[i], goodIndex)...))
 		eventually(t, "the good neighbour's next route", func() bool { return s.hops(key(1001, sent[i])) != nil })
 		for j, p := range bad {
 			f := fuzzer{rand.New(rand.NewPCG(seed, uint64(i*len(bad)+j))), sent}
@@ -168,7 +178,7 @@ func TestFuzzingNeighbors(t *testing.T) {
 		}
 		for j, p := range bad {
 			k := fmt.Sprintf("10.%d.%d.0/24", 67+j, i)
-			p.send(wire.BGP_MSG_UPDATE, update(route(k, 3)...))
+			p.send(gobgp.BGP_MSG_UPDATE, update(route(k, 3)...))
 			eventually(t, "a good route of a bad neighbour", func() bool { return s.hops(key(1001, k)) != nil })
 		}
 		for _, k := range sent {

@@ -29,8 +29,15 @@ type rawPeer struct {
 	connections, established int
 	// greeting is sent when a session has begun.
 	greeting []byte
-	// got are the UPDATEs received in this session.
-	got int
+	// hold is the hold time that it offers; more are capabilities beside the usual ones.
+	hold uint16
+	more []wire.ParameterCapabilityInterface
+	// got are the UPDATEs received in this session, keepalives the KEEPALIVEs, opens the
+	// bodies of all OPENs.
+	got, keepalives int
+	opens           [][]byte
+	// notified is the last NOTIFICATION's code and subcode.
+	notified [2]byte
 }
 
 func startRawPeer(t testing.TB, family wire.RouteFamily) *rawPeer {
@@ -40,11 +47,11 @@ func startRawPeer(t testing.TB, family wire.RouteFamily) *rawPeer {
 
 func startRawPeerAt(t testing.TB, address string, family wire.RouteFamily) *rawPeer {
 	t.Helper()
-	l, err := net.Listen("tcp4", address+":0")
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &rawPeer{t: t, l: l, family: family}
+	p := &rawPeer{t: t, l: l, family: family, hold: 90}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -71,13 +78,14 @@ func startRawPeerAt(t testing.TB, address string, family wire.RouteFamily) *rawP
 func (p *rawPeer) serve(c net.Conn) {
 	defer c.Close()
 	p.mu.Lock()
-	p.conn, p.got = c, 0
+	p.conn, p.got, p.keepalives = c, 0, 0
+	hold, more := p.hold, p.more
 	p.connections++
 	p.mu.Unlock()
-	evpn := wire.NewOptionParameterCapability([]wire.ParameterCapabilityInterface{
+	evpn := wire.NewOptionParameterCapability(append([]wire.ParameterCapabilityInterface{
 		wire.NewCapMultiProtocol(p.family), wire.NewCapFourOctetASNumber(64512), wire.NewCapRouteRefresh(),
-	})
-	open, err := wire.NewBGPOpenMessage(64512, 90, "198.51.100.77", []wire.OptionParameterInterface{evpn}).Serialize()
+	}, more...))
+	open, err := wire.NewBGPOpenMessage(64512, hold, "198.51.100.77", []wire.OptionParameterInterface{evpn}).Serialize()
 	if err != nil {
 		return
 	}
@@ -94,9 +102,21 @@ func (p *rawPeer) serve(c net.Conn) {
 		if _, err := io.ReadFull(c, body); err != nil {
 			return
 		}
+		p.mu.Lock()
+		switch head[18] {
+		case wire.BGP_MSG_OPEN:
+			p.opens = append(p.opens, body)
+		case wire.BGP_MSG_KEEPALIVE:
+			p.keepalives++
+		case wire.BGP_MSG_NOTIFICATION:
+			p.notified = [2]byte(body)
+		}
+		p.mu.Unlock()
 		switch head[18] {
 		case wire.BGP_MSG_OPEN, wire.BGP_MSG_KEEPALIVE:
-			_, _ = c.Write(keepalive)
+			if head[18] == wire.BGP_MSG_OPEN || hold > 0 {
+				_, _ = c.Write(keepalive)
+			}
 			if head[18] == wire.BGP_MSG_KEEPALIVE && !up {
 				up = true
 				p.mu.Lock()

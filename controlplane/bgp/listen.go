@@ -2,24 +2,20 @@ package bgp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
-	"strconv"
 	"time"
 )
 
-// awaitPort waits until the port of Config can be listened on; false when ctx ends
-// first. The BGP server's own attempt, when it fails, leaves goroutines behind that
-// nothing can end. While the port is taken there are no sessions: imports count as
-// complete when the neighbours would have forgotten this node, too.
+// awaitPort waits until the port of Config is listened on; false when ctx ends first.
+// While the port is taken there are no sessions: imports count as complete when the
+// neighbours would have forgotten this node, too.
 func (s *GoBGP) awaitPort(ctx context.Context) bool {
 	giveUp := time.NewTimer(s.cfg.RestartTime + s.cfg.DeferralTime)
 	defer giveUp.Stop()
 	for {
-		err := s.tryPort(ctx)
+		err := s.listen(ctx)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -41,8 +37,8 @@ func (s *GoBGP) awaitPort(ctx context.Context) bool {
 // portRetry is how often a port that is taken is tried.
 const portRetry = time.Second
 
-// tryPort listens on each address for a moment, as the BGP server will.
-func (s *GoBGP) tryPort(ctx context.Context) error {
+// listen takes connections at each of the addresses.
+func (s *GoBGP) listen(ctx context.Context) error {
 	if s.cfg.ListenPort == NoListen {
 		return nil
 	}
@@ -50,22 +46,14 @@ func (s *GoBGP) tryPort(ctx context.Context) error {
 	if len(addrs) == 0 {
 		addrs = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 	}
-	var errs []error
-	for _, a := range addrs {
-		network := "tcp4"
-		if a.Is6() {
-			network = "tcp6"
-		}
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, network, net.JoinHostPort(a.String(), strconv.Itoa(s.cfg.ListenPort)))
-		if err == nil {
-			err = l.Close()
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("no BGP sessions: %w", err))
-		}
+	at := make([]netip.AddrPort, len(addrs))
+	for i, a := range addrs {
+		at[i] = netip.AddrPortFrom(a, uint16(s.cfg.ListenPort))
 	}
-	return errors.Join(errs...)
+	if err := s.front.Listen(ctx, at...); err != nil {
+		return fmt.Errorf("no BGP sessions: %w", err)
+	}
+	return nil
 }
 
 // noteProblem keeps why there is no BGP server for Status, and logs it once.

@@ -81,20 +81,14 @@ type peers interface {
 // other.
 func (s *GoBGP) addNeighbor(ctx context.Context, srv peers, n Neighbor) {
 	a := n.Address.WithZone("")
-	peer := peerConfig(s.cfg, n)
-	until, _ := s.trials.heldBack(a)
-	s.in.mu.Lock()
-	if !until.IsZero() {
-		s.retry[a] = until
-		s.in.mu.Unlock()
-		return
+	handle, known, err := s.connect(n)
+	if !known {
+		return // another router has come to its link meanwhile
 	}
-	peer.Conf.AdminDown = s.sync[a].held()
-	s.sync[a].disabled = peer.Conf.AdminDown
-	s.in.mu.Unlock()
-	err := onLink(n.Address)
 	if err == nil {
-		err = srv.AddPeer(ctx, &api.AddPeerRequest{Peer: peer})
+		if err = srv.AddPeer(ctx, &api.AddPeerRequest{Peer: peerConfig(s.cfg, n, handle)}); err != nil {
+			s.front.Remove(n.Address)
+		}
 	}
 	if first := s.ends.setUp(a, err); first {
 		s.log.Error("cannot set up a BGP session, trying again", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
@@ -103,9 +97,52 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv peers, n Neighbor) {
 		return
 	}
 	// Another router has come to its link meanwhile, and nobody would end this session.
-	if err := srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: n.Address.String()}); err != nil {
-		s.log.Warn("cannot remove a BGP session", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
+	s.removeNeighbor(ctx, srv, n.Address, handle)
+}
+
+// connect begins with the connections of a neighbour, if it is one still.
+func (s *GoBGP) connect(n Neighbor) (handle netip.AddrPort, known bool, err error) {
+	a := n.Address.WithZone("")
+	s.in.mu.Lock()
+	sync := s.sync[a]
+	if sync == nil {
+		s.in.mu.Unlock()
+		return handle, false, nil
 	}
+	if s.cfg.Restarting && !n.NoGracefulRestart && sync.restarted.IsZero() {
+		sync.restarted = s.now().Add(s.cfg.RestartTime)
+	}
+	out := wireNeighbor(s.cfg, n)
+	out.Restarted, out.Held = sync.restarted, sync.held()
+	sync.disabled = out.Held
+	s.in.mu.Unlock()
+	if err := onLink(n.Address); err != nil {
+		return handle, true, err
+	}
+	if handle, err = s.front.Add(out); err != nil {
+		return handle, true, err
+	}
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	s.handles[handle.Addr()] = a
+	sync.handle = handle
+	return handle, true, nil
+}
+
+// removeNeighbor ends a session for good.
+func (s *GoBGP) removeNeighbor(ctx context.Context, srv peers, a netip.Addr, handle netip.AddrPort) {
+	if err := srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: handle.Addr().String()}); err != nil {
+		s.log.Warn("cannot remove a BGP session", slog.String("neighbor", a.String()), slog.Any("error", err))
+	}
+	s.front.Remove(a)
+}
+
+// name is the neighbour's at the server.
+func (n *neighborSync) name() string {
+	if n.handle.IsValid() {
+		return n.handle.Addr().String()
+	}
+	return n.config.Address.String()
 }
 
 // noteAdded notes whether the server has taken a neighbour, and tells whether it is
@@ -135,6 +172,7 @@ func (s *GoBGP) forgetStrangersLocked() {
 	}
 	maps.DeleteFunc(r.away, func(a netip.Addr, _ struct{}) bool { return gone(a) })
 	maps.DeleteFunc(r.neighbors, func(a netip.Addr, _ *pathCounts) bool { return gone(a) })
+	maps.DeleteFunc(s.handles, func(_, a netip.Addr) bool { return gone(a) })
 }
 
 // onLink fails while the interface of a link-local address is not there: the server
@@ -150,17 +188,11 @@ func onLink(a netip.Addr) error {
 	return nil
 }
 
-func (s *GoBGP) isEstablished(a netip.Addr) bool {
-	s.in.mu.Lock()
-	defer s.in.mu.Unlock()
-	n := s.sync[a]
-	return n != nil && n.established
-}
-
 // retryDue tries sessions again whose time it is.
 func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
 	now := s.now()
-	var add, enable []Neighbor
+	var add []Neighbor
+	enable := map[string]Neighbor{} // by the server's name
 	s.in.mu.Lock()
 	for a, at := range s.retry {
 		n := s.sync[a]
@@ -174,7 +206,7 @@ func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
 		delete(s.retry, a)
 		if n.added {
 			n.session.overLimit = false
-			enable = append(enable, n.config)
+			enable[n.name()] = n.config
 		} else {
 			add = append(add, n.config)
 		}
@@ -183,9 +215,8 @@ func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
 	for _, n := range add {
 		s.addNeighbor(ctx, srv, n)
 	}
-	for _, n := range enable {
-		// The server knows its neighbours by their address with the zone.
-		if err := srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: n.Address.String()}); err != nil {
+	for name, n := range enable {
+		if err := srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: name}); err != nil {
 			s.log.Warn("cannot retry a BGP session after its prefix limit", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
 			s.in.mu.Lock()
 			s.retry[n.Address.WithZone("")] = now.Add(s.cfg.PrefixLimitRetry)
@@ -226,6 +257,7 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 		n.session.asn = asn
 	}
 	if n.session.overLimit {
+		s.ends.overLimit(a)
 		if _, waiting := s.retry[a]; !waiting {
 			s.retry[a] = s.now().Add(s.cfg.PrefixLimitRetry)
 			s.log.Error("BGP session ended by its prefix limit", slog.String("neighbor", n.config.Address.String()), slog.Duration("retry", s.cfg.PrefixLimitRetry))

@@ -182,7 +182,7 @@ func TestKeepalive(t *testing.T) {
 	n := Neighbor{Address: netip.MustParseAddr("198.51.100.1"), ASN: 64512, HoldTime: 90 * time.Second}
 	for given, want := range map[time.Duration]uint64{0: 30, 7 * time.Second: 7} {
 		n.Keepalive = given
-		if got := peerConfig(testConfig(), n).Timers.Config.KeepaliveInterval; got != want {
+		if got := peerConfig(testConfig(), n, netip.AddrPort{}).Timers.Config.KeepaliveInterval; got != want {
 			t.Errorf("keepalive %s: the server gets %d", given, got)
 		}
 	}

@@ -5,54 +5,56 @@ import (
 	"time"
 
 	api "github.com/osrg/gobgp/v3/api"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
 )
 
 func seconds(d time.Duration) uint64 { return uint64((d + time.Second - 1) / time.Second) }
 
-// globalConfig is the BGP server's own configuration.
+// globalConfig is the BGP server's own configuration: package wire listens for it.
 func globalConfig(c Config) *api.Global {
-	g := &api.Global{Asn: c.ASN, RouterId: c.RouterID.String(), ListenPort: int32(c.ListenPort)}
-	for _, a := range c.ListenAddresses {
-		g.ListenAddresses = append(g.ListenAddresses, a.String())
-	}
-	return g
+	return &api.Global{Asn: c.ASN, RouterId: c.RouterID.String(), ListenPort: -1}
 }
 
-// peerConfig is a neighbour as the BGP server takes it.
-func peerConfig(c Config, n Neighbor) *api.Peer {
+// wireNeighbor is a neighbour as package wire takes it.
+func wireNeighbor(c Config, n Neighbor) wire.Neighbor {
+	out := wire.Neighbor{
+		Address: n.Address, Port: n.Port, LocalAddress: n.LocalAddress, Password: n.Password, Passive: n.Passive,
+		ConnectRetry: n.ConnectRetry, HoldTime: n.HoldTime,
+	}
+	if out.Port == 0 {
+		out.Port = 179
+	}
+	switch {
+	case n.TTLSecurity > 0:
+		// Both ends send 255 (RFC 5082 section 3).
+		out.TTL, out.MinTTL = 255, uint8(256-int(n.TTLSecurity))
+	case n.ASN != 0 && n.ASN != c.ASN:
+		out.TTL = max(n.MultihopTTL, 1)
+	}
+	return out
+}
+
+// peerConfig is a neighbour as the BGP server takes it: it speaks over the loopback
+// connection to the handle.
+func peerConfig(c Config, n Neighbor, handle netip.AddrPort) *api.Peer {
 	keepalive := seconds(n.HoldTime) / 3
 	if n.Keepalive > 0 {
 		keepalive = seconds(n.Keepalive)
 	}
 	p := &api.Peer{
 		Conf: &api.PeerConf{
-			NeighborAddress: n.Address.String(), PeerAsn: n.ASN, LocalAsn: c.ASN,
-			Description: n.Description, AuthPassword: n.Password,
+			NeighborAddress: handle.Addr().String(), PeerAsn: n.ASN, LocalAsn: c.ASN, Description: n.Description,
 		},
-		Transport: &api.Transport{PassiveMode: n.Passive, RemotePort: uint32(n.Port)},
+		Transport: &api.Transport{RemotePort: uint32(handle.Port()), LocalAddress: wire.Self.String()},
 		Timers: &api.Timers{Config: &api.TimersConfig{
-			ConnectRetry: seconds(n.ConnectRetry), HoldTime: seconds(n.HoldTime), KeepaliveInterval: keepalive,
+			ConnectRetry: 1, HoldTime: seconds(n.HoldTime), KeepaliveInterval: keepalive,
 			IdleHoldTimeAfterReset: seconds(n.ConnectRetry),
 		}},
 	}
-	if n.LocalAddress.IsValid() {
-		p.Transport.LocalAddress = n.LocalAddress.String()
-	}
-	if n.TTLSecurity > 0 {
-		// Both ends send 255. TtlMin becomes IP_MINTTL, the lowest that is taken.
-		p.TtlSecurity = &api.TtlSecurity{Enabled: true, TtlMin: 256 - uint32(n.TTLSecurity)}
-	}
-	if n.MultihopTTL > 1 {
-		p.EbgpMultihop = &api.EbgpMultihop{Enabled: true, MultihopTtl: uint32(n.MultihopTTL)}
-	}
-	if !n.LocalAddress.IsValid() && n.Address.Zone() != "" {
-		// The server's own choice has a zone, with which it cannot be a next hop.
-		p.Transport.LocalAddress = netip.IPv6Unspecified().String()
-	}
 	if !n.NoGracefulRestart {
 		p.GracefulRestart = &api.GracefulRestart{
-			Enabled: true, RestartTime: uint32(seconds(c.RestartTime)), DeferralTime: uint32(seconds(c.DeferralTime)),
-			LocalRestarting: c.Restarting, NotificationEnabled: true, LonglivedEnabled: c.LongLivedTime > 0,
+			Enabled: true, RestartTime: uint32(seconds(c.RestartTime)), NotificationEnabled: true, LonglivedEnabled: c.LongLivedTime > 0,
 		}
 	}
 	for _, f := range n.Families.List() {

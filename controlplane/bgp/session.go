@@ -18,8 +18,7 @@ import (
 // start brings the BGP server up, without neighbours, holding what is announced
 // so far. When that fails its sockets are closed again.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
-	s.trials.load()
-	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, ends: s.ends, trials: s.trials, limit: &loglimit.Limit{}}))
+	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, limit: &loglimit.Limit{}}))
 	go srv.Serve()
 	if err := s.setUp(ctx, watching, srv); err != nil {
 		return nil, errors.Join(err, srv.StopBgp(context.Background(), &api.StopBgpRequest{}))
@@ -78,7 +77,6 @@ func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 		case <-s.rearm:
 		case <-timer.C:
 			s.refuseInternal(ctx, srv)
-			s.trials.pass(s.isEstablished)
 			s.retryDue(ctx, srv)
 			s.sendFailed(ctx)
 		}
@@ -106,16 +104,20 @@ func (s *GoBGP) sendFailed(ctx context.Context) {
 	s.sendUnicastLocked(ctx)
 }
 
-// leave ends the sessions, unless they are left to the end of the process.
+// stopPatience is how long the sessions have for their last messages.
+const stopPatience = 3 * time.Second
+
+// leave ends the sessions: a graceful end is one without a NOTIFICATION.
 func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
-	s.trials.stop()
 	s.outMu.Lock()
 	s.server = nil
 	s.outMu.Unlock()
+	s.endIntake()
 	if graceful {
+		s.front.Close(0)
 		return nil
 	}
-	s.endIntake()
+	defer s.front.Close(stopPatience)
 	// Withdrawals first: with RFC 8538 a peer may keep routes over a CEASE.
 	ctx := context.Background()
 	for _, f := range (FamilyEVPN | FamilyIPv4 | FamilyIPv6).List() {
@@ -192,12 +194,25 @@ func (s *GoBGP) event(r *api.WatchEventResponse) {
 	}
 	s.in.events++
 	if peer := r.GetPeer(); peer != nil {
+		state := peer.GetPeer().GetState()
+		state.NeighborAddress = s.namedLocked(state.GetNeighborAddress())
 		s.sessionLocked(peer)
 	}
 	for _, p := range r.GetTable().GetPaths() {
+		p.NeighborIp = s.namedLocked(p.GetNeighborIp())
 		s.pathLocked(p)
 	}
 	s.publishLocked()
+}
+
+// namedLocked is the neighbour's address in the place of the server's handle for it.
+func (s *GoBGP) namedLocked(handle string) string {
+	if h, err := netip.ParseAddr(handle); err == nil {
+		if a, ok := s.handles[h.Unmap()]; ok {
+			return a.String()
+		}
+	}
+	return handle
 }
 
 func (s *GoBGP) pathLocked(p *api.Path) {

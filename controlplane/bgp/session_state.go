@@ -36,7 +36,7 @@ func (s *GoBGP) askSessions(ctx context.Context, server paths) error {
 	s.in.mu.Lock()
 	for a, n := range s.sync {
 		if n.established {
-			established[a] = n.config.Address.String() // the server knows it with its zone
+			established[a] = n.name()
 		}
 	}
 	s.in.mu.Unlock()

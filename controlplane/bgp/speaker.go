@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
+	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -39,13 +40,16 @@ type GoBGP struct {
 	// links are the neighbours that are found on links, by their names.
 	links     map[string]*linkNeighbor
 	unicastIn unicastIn
+	// handles are the neighbours, without the zone, by the addresses that the BGP server
+	// has for them.
+	handles map[netip.Addr]netip.Addr
 	// retry is when a session is tried again that hit its prefix limit, or a
 	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
 
-	ends   *sessionEnds
-	trials *trials
-	paths  pathChanges
+	front *wire.Front
+	ends  *sessionEnds
+	paths pathChanges
 	// rearm wakes tick when a withdrawal begins to settle.
 	rearm    chan struct{}
 	stop     chan bool
@@ -63,9 +67,12 @@ type paths interface {
 
 type neighborSync struct {
 	config Neighbor
-	// added: the BGP server has the neighbour; disabled: it was told last to keep its
-	// session down.
+	// added: the BGP server has the neighbour, at handle; disabled: no connection with it
+	// may be made.
 	added, disabled bool
+	handle          netip.AddrPort
+	// restarted is until when the neighbour is told of this node's restart; zero: not set.
+	restarted time.Time
 	// session is the state that the server told last.
 	session     sessionState
 	established bool
@@ -95,13 +102,14 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		in:    imports{rib: newRIB(own, cfg.VTEPLinger, cfg.PeerLinger), feeds: set[*feed]{}},
 		sync:  map[netip.Addr]*neighborSync{},
 		links: map[string]*linkNeighbor{}, unicastIn: newUnicastIn(), unicastOut: newUnicastOut(),
-		retry: map[netip.Addr]time.Time{},
-		ends:  newSessionEnds(cfg), trials: newTrials(cfg, log),
+		retry: map[netip.Addr]time.Time{}, handles: map[netip.Addr]netip.Addr{},
+		ends:  newSessionEnds(cfg),
 		paths: pathChanges{news: map[netip.Addr]pathNews{}, wake: make(chan struct{}, 1)},
 		rearm: make(chan struct{}, 1),
 		stop:  make(chan bool, 1), ready: newSignal(), unicastReady: newSignal(), policiesComplete: newSignal(),
 	}
 	s.out.highest = s.highest
+	s.front = wire.New(log, s.connection)
 	s.in.rib.routerID, s.in.rib.limits = cfg.RouterID, cfg.VRFs
 	s.in.rib.only4, s.in.rib.only6 = !cfg.VTEP6.IsValid(), !cfg.VTEP4.IsValid()
 	for _, n := range cfg.Neighbors {
@@ -147,6 +155,7 @@ func (s *GoBGP) Run(ctx context.Context) error {
 	})
 	err := group.Wait()
 	if srv == nil {
+		s.front.Close(0)
 		return err
 	}
 	return errors.Join(err, s.leave(srv, graceful))

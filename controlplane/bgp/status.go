@@ -2,7 +2,6 @@ package bgp
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -75,8 +74,6 @@ type NeighborStatus struct {
 	// LastError is why the session last ended, or why it did not come up. "": never,
 	// or not known.
 	LastError string
-	// HeldBack is until when the neighbour is held back (Trial); zero: it is not.
-	HeldBack time.Time
 	// Ignored counts the UPDATEs of this session whose routes could not be read.
 	Ignored int
 	// Missing are those of Families that the neighbour of an established session has
@@ -182,13 +179,11 @@ func (s *GoBGP) neighborLocked(n Neighbor, told map[Families]int) NeighborStatus
 	if l := s.links[n.Interface]; l != nil && l.problem != "" && ns.State != stateEstablished {
 		ns.LastError = strings.TrimPrefix(ns.LastError+"; "+l.problem, "; ")
 	}
+	if sync := s.sync[a]; sync != nil && sync.added {
+		ns.State = s.connectedState(n.Address, ns.State, sync.held())
+	}
 	if sync := s.sync[a]; sync != nil && sync.held() && ns.State != stateEstablished {
 		ns.LastError = strings.TrimPrefix(ns.LastError+"; bfd.strict holds the session down, as BFD is not up", "; ")
-	}
-	if until, deaths := s.trials.heldBack(a); deaths > 0 {
-		ns.HeldBack = until
-		ns.LastError = fmt.Sprintf("held back until %s: %d times in a row the daemon has ended soon after this session began, so the neighbour may send what ends it",
-			until.UTC().Format(time.TimeOnly), deaths)
 	}
 	if ns.State == StatePrefixLimit {
 		ns.Retry = s.retry[a]
@@ -204,4 +199,17 @@ func (s *GoBGP) neighborLocked(n Neighbor, told map[Families]int) NeighborStatus
 		}
 	}
 	return ns
+}
+
+// connectedState is a session's state where the server's own connection says nothing of the
+// neighbour's: it sends OPEN before there is one.
+func (s *GoBGP) connectedState(a netip.Addr, state string, held bool) string {
+	switch {
+	case state == stateEstablished || state == StatePrefixLimit:
+	case held:
+		return "idle"
+	case state == "opensent" && !s.front.Connected(a):
+		return "active"
+	}
+	return state
 }

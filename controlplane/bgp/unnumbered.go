@@ -97,21 +97,20 @@ func (s *GoBGP) heardRouter(ctx context.Context, srv peers, l *linkNeighbor, a n
 	n.Address = a
 	l.address, l.heard, l.problem = a, now, ""
 	next := &neighborSync{config: n}
+	var was netip.AddrPort
 	if old.IsValid() {
 		former := s.sync[old.WithZone("")]
-		next.done, next.unicastDone, next.flaps = former.done, former.unicastDone, former.flaps
+		next.done, next.unicastDone, next.flaps, next.restarted = former.done, former.unicastDone, former.flaps, former.restarted
+		was = former.handle
 		delete(s.sync, old.WithZone(""))
 		delete(s.retry, old.WithZone(""))
 	}
 	s.sync[a.WithZone("")] = next
 	s.ends.replace(old, n, s.cfg.ASN)
-	s.trials.follow(l.config.Interface, old, a)
 	s.in.mu.Unlock()
 	s.log.Info("found the router on a link", slog.String("link", l.config.Interface), slog.String("neighbor", a.String()))
-	if old.IsValid() {
-		if err := srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: old.String()}); err != nil {
-			s.log.Warn("cannot remove a BGP session", slog.String("neighbor", old.String()), slog.Any("error", err))
-		}
+	if was.IsValid() {
+		s.removeNeighbor(ctx, srv, old, was)
 	}
 	s.addNeighbor(ctx, srv, n)
 }
@@ -137,20 +136,20 @@ const internalRetry = time.Minute
 // refuseInternal ends sessions with neighbours that are to be external and are not.
 // The server compares AS numbers only with one that is configured.
 func (s *GoBGP) refuseInternal(ctx context.Context, srv *server.BgpServer) {
-	var wrong []Neighbor
+	wrong := map[string]Neighbor{} // by the server's name
 	s.in.mu.Lock()
 	for a, n := range s.sync {
 		if n.wrongAS {
 			n.wrongAS = false
 			s.retry[a] = s.now().Add(internalRetry)
-			wrong = append(wrong, n.config)
+			wrong[n.name()] = n.config
 		}
 	}
 	s.in.mu.Unlock()
-	for _, n := range wrong {
+	for name, n := range wrong {
 		s.ends.byUs(n.Address.WithZone(""), "the neighbour is in the node's own AS, and external is set for it")
 		s.log.Error("a BGP neighbour that is to be external is in the node's own AS", slog.String("neighbor", n.Name()))
-		err := srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: n.Address.String(), Communication: "an AS of your own is expected"})
+		err := srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: name, Communication: "an AS of your own is expected"})
 		if err != nil {
 			s.log.Error("cannot end a BGP session", slog.String("neighbor", n.Name()), slog.Any("error", err))
 		}

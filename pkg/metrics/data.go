@@ -117,9 +117,7 @@ type Neighbor struct {
 	Up        bool
 	// PrefixLimit: its prefix limit ended the session.
 	PrefixLimit bool
-	// HeldBack: its session is not opened for a while, as the daemon has panicked soon
-	// after its beginning. Ignored counts UPDATEs that could not be read.
-	HeldBack                 bool
+	// Ignored counts UPDATEs that could not be read.
 	Ignored                  int
 	Received, Accepted, Sent int
 	UnicastReceived          int

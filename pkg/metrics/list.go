@@ -77,7 +77,6 @@ var (
 
 	bgpUp       = declare(Gauge, "sluice_bgp_neighbor_up", "1 when the session with a BGP neighbour is established, else 0.", "neighbor", "asn")
 	bgpLimited  = declare(Gauge, "sluice_bgp_neighbor_prefix_limit", "1 while the session with a BGP neighbour is down since the neighbour sent more routes than its maxPrefixes, else 0.", "neighbor", "asn")
-	bgpHeldBack = declare(Gauge, "sluice_bgp_neighbor_held_back", "1 while a BGP neighbour is held back, since sluiced has panicked several times soon after its session began, else 0.", "neighbor", "asn")
 	bgpIgnored  = declare(Gauge, "sluice_bgp_neighbor_ignored_updates", "UPDATE messages of a BGP neighbour's session whose routes could not be read and were ignored.", "neighbor")
 	bgpRoutes   = declare(Gauge, "sluice_bgp_neighbor_routes", "Type-5 routes of a BGP neighbour; set is received, accepted or sent.", "neighbor", "set")
 	bgpUnicast  = declare(Gauge, "sluice_bgp_neighbor_unicast_routes", "Plain unicast routes received from a BGP neighbour.", "neighbor")

@@ -203,7 +203,6 @@ func (m *Metrics) AddBGP(read func() (BGP, error)) {
 			}
 			e.emit(bgpUp, flag(n.Up), a, strconv.FormatUint(uint64(n.ASN), 10))
 			e.emit(bgpLimited, flag(n.PrefixLimit), a, strconv.FormatUint(uint64(n.ASN), 10))
-			e.emit(bgpHeldBack, flag(n.HeldBack), a, strconv.FormatUint(uint64(n.ASN), 10))
 			e.emit(bgpRoutes, float64(n.Received), a, "received")
 			e.emit(bgpRoutes, float64(n.Accepted), a, "accepted")
 			e.emit(bgpRoutes, float64(n.Sent), a, "sent")

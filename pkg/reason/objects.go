@@ -65,7 +65,6 @@ const (
 	Held         = "held"
 	SameRouterID = "same-router-id"
 	PrefixLimit  = "prefix-limit"
-	HeldBack     = "held-back"
 	Unreadable   = "unreadable-updates"
 	NotOffered   = "family-not-offered"
 )
@@ -148,7 +147,6 @@ func Objects() []Entry {
 		{TargetShared, []string{"route-target"}, warning, "A VNI imports a route target that another VNI exports or imports, and this node's configuration names it for neither: two tenants may be joined. Nothing is taken down.", "Give one of them other route targets; or, if it is meant, name the route target in `evpn.vrfs.VNI.import` or `export` of one of the two."},
 		{RDShared, []string{"route-distinguisher"}, warning, "Routes of several nodes have one route distinguisher: of two for one prefix a route reflector passes on one, so paths are missing.", "Have each node use route distinguishers of its own, as with its router ID."},
 		{RouteMaxPrefixes, []string{"vrf"}, broken, "The VRF has imported as many prefixes as its `maxPrefixes`; those that came first stay, others are left out.", "Find out who announces so many (`sluicectl bgp routes`); raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
-		{HeldBack, []string{"neighbor"}, broken, "Several times in a row sluiced has panicked soon after its session with the neighbour began: the neighbour may send what ends it. The session is opened after a while.", "Look at `crash.last` in the state directory, and at what the neighbour sends; take the neighbour out of the configuration until it is known. `systemctl restart sluiced` lets it in at once."},
 		{Unreadable, []string{"neighbor"}, warning, "Routes in UPDATEs of the neighbour could not be read, and the UPDATEs were ignored (RFC 7606): its routes may be others than are shown.", "Find out what the neighbour sends; `clear bgp` at the neighbour, or a restart of it, makes the two agree again."},
 		{NotOffered, []string{"neighbor"}, warning, "The session is up without an address family that it is to have, so no route of that family goes to the neighbour or comes from it.", "Switch the address family on at the neighbour (FRR: `neighbor … activate` below `address-family …`), or take it out of `bgp.neighbors[].families`."},
 		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},

@@ -181,9 +181,6 @@ type Neighbor struct {
 	MessagesOut uint64 `json:"messagesOut"`
 	// Retry is when a session that its prefix limit ended is tried again.
 	Retry time.Time `json:"retry,omitzero"`
-	// HeldBack is until when the neighbour is held back, as the daemon has panicked
-	// several times soon after a session with it began.
-	HeldBack time.Time `json:"heldBack,omitzero"`
 	// IgnoredUpdates is the number of UPDATE messages of this session whose routes
 	// could not be read: the neighbour's routes may be others than are shown.
 	IgnoredUpdates int `json:"ignoredUpdates"`

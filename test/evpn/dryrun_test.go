@@ -129,7 +129,7 @@ for t in Bridge Port Interface; do ovs-vsctl --columns=_uuid,name,external_ids l
 ovs-vsctl --columns=trunks,vlan_mode list Port
 ovn-sbctl --columns=name,external_ids list Chassis_Private
 ls -la $SLUICE_BPFFS; ls $OVS_RUNDIR
-find $OVS_RUNDIR/sluice -type f ! -name bgp-trials.json ! -name northbound.json -exec sha256sum {} + 2>&1 || true`)
+find $OVS_RUNDIR/sluice -type f ! -name northbound.json -exec sha256sum {} + 2>&1 || true`)
 }
 
 func count(p status.Plan, table, action string) (n int) {

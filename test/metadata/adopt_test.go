@@ -209,7 +209,7 @@ func (w *world) everything(node string) string {
 for ns in $(ip netns | cut -d' ' -f1); do echo $ns; ip netns exec $ns ip -d link; ip netns exec $ns ip addr; done
 ip -d link | sed -E 's/[a-z_]+_(timer|delay_timer) +[0-9.]+//g; s/bridge_slave state [a-z]+//'; for t in Bridge Port Interface; do ovs-vsctl --columns=_uuid,name,external_ids list $t; done
 ovn-sbctl --columns=name,external_ids list Chassis_Private
-find $SLUICE_BPFFS* | sort; find $OVS_RUNDIR/sluice -type f ! -name bgp-trials.json ! -name northbound.json -exec sha256sum {} + 2>&1 || true`)
+find $SLUICE_BPFFS* | sort; find $OVS_RUNDIR/sluice -type f ! -name northbound.json -exec sha256sum {} + 2>&1 || true`)
 }
 
 // adopts shows what can be adopted, does it, and finds nothing more.

@@ -1,0 +1,28 @@
+// Package wire owns the TCP connections with BGP neighbours. It reads each message
+// before the BGP server does, and writes each one that the server sends.
+//
+// It owns the listening sockets, the connections with their options (TCP-MD5, TTL
+// security, source address), the choice between two connections with one neighbour, and a
+// loopback connection per neighbour over which the BGP server speaks. The server knows a
+// neighbour by the loopback address of that connection, its handle.
+//
+// # Promises
+//
+//   - What reaches the server is well-formed as far as the server's parser relies on it, and
+//     holds nothing that Sluice does not read: EVPN routes of Type 5, IPv4 and IPv6 unicast
+//     routes, and the attributes that the choice of paths and the import need. An NLRI of
+//     another EVPN type is left out (RFC 7606 section 5.4), the others of its UPDATE are not.
+//   - A well-formed UPDATE stays one, and none becomes End-of-RIB.
+//   - A message that ends the session by RFC 4271 or RFC 7606 is answered here with its
+//     NOTIFICATION. An UPDATE whose routes cannot be read is left out and told (Ignored).
+//     Other faults of attributes are the server's to answer.
+//   - Each neighbour is told of this node's restart, until its session is up once (RFC
+//     4724, the R and F bits).
+//   - A neighbour with hold time 0 gets no keepalives and may be silent (RFC 4271 section 4.2).
+//   - Of two connections with one neighbour the one stays that RFC 4271 section 6.8 names.
+//   - Add, Hold and Remove return at once. Close ends all connections without a NOTIFICATION.
+//
+// The rewriting of messages (Agreement) is made of functions from bytes to bytes.
+//
+// docs/decisions/0020-wire.md gives the reasons and the cost.
+package wire

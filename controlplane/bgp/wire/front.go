@@ -1,0 +1,209 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const second = time.Second
+
+// Neighbor is one end of a session.
+type Neighbor struct {
+	// Address has the interface of a link-local address as its zone.
+	Address netip.Addr
+	Port    uint16
+	// LocalAddress is the source address. Invalid: the kernel's choice.
+	LocalAddress netip.Addr
+	// Password is the key of TCP-MD5 (RFC 2385). "": none.
+	Password string
+	// TTL is that of packets sent; MinTTL the lowest that is taken (RFC 5082). 0: the
+	// kernel's, and any.
+	TTL, MinTTL uint8
+	// Passive waits for the neighbour to connect.
+	Passive      bool
+	ConnectRetry time.Duration
+	// HoldTime is this end's: what the server is told when the neighbour has none.
+	HoldTime time.Duration
+	// Restarted tells the neighbour that this node has restarted and gone on forwarding,
+	// until the session is up or that time is over.
+	Restarted time.Time
+	// Held: no connection is made or taken.
+	Held bool
+}
+
+// Front owns the connections with all neighbours. New makes it, Close ends it.
+type Front struct {
+	log  *slog.Logger
+	tell func(Event)
+
+	mu        sync.Mutex
+	listeners []*net.TCPListener
+	peers     map[netip.Addr]*peer
+	next      netip.Addr // the handle given last
+	closed    bool
+	running   sync.WaitGroup
+}
+
+// New does no I/O. tell is called from goroutines of the Front, in order for one neighbour,
+// and must not block.
+func New(log *slog.Logger, tell func(Event)) *Front {
+	return &Front{log: log, tell: tell, peers: map[netip.Addr]*peer{}}
+}
+
+var errClosed = errors.New("the connections of BGP are closed")
+
+// Listen takes connections at each of the addresses, or at none if one fails.
+func (f *Front) Listen(ctx context.Context, at ...netip.AddrPort) error {
+	var opened []*net.TCPListener
+	var errs []error
+	for _, a := range at {
+		l, err := listen(ctx, a)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		opened = append(opened, l)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		errs = append(errs, errClosed)
+	}
+	if len(errs) > 0 {
+		for _, l := range opened {
+			_ = l.Close()
+		}
+		return errors.Join(errs...)
+	}
+	f.listeners = append(f.listeners, opened...)
+	for _, l := range opened {
+		f.running.Go(func() { f.accept(l) })
+	}
+	return nil
+}
+
+func (f *Front) accept(l *net.TCPListener) {
+	for {
+		c, err := l.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as too many open files
+			f.log.Warn("cannot take a BGP connection", slog.Any("error", err))
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		from := addrPort(c.RemoteAddr()).Addr()
+		f.mu.Lock()
+		p := f.peers[from]
+		f.mu.Unlock()
+		if p == nil {
+			f.log.Debug("a BGP connection of no neighbour", slog.String("address", from.String()))
+			_ = c.Close()
+			continue
+		}
+		p.arrived(c)
+	}
+}
+
+// Add begins with a neighbour. The server is to speak with it at the handle, from the
+// address Self. An error is one of sockets.
+func (f *Front) Add(n Neighbor) (handle netip.AddrPort, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return handle, errClosed
+	}
+	if f.peers[n.Address] != nil {
+		return handle, fmt.Errorf("neighbour %s is there already", n.Address)
+	}
+	l, err := f.handleLocked()
+	if err != nil {
+		return handle, fmt.Errorf("a loopback address for the BGP server: %w", err)
+	}
+	if n.Password != "" {
+		if err := f.passwordLocked(n.Address, n.Password); err != nil {
+			return handle, errors.Join(err, l.Close())
+		}
+	}
+	p := newPeer(f, n, l)
+	f.peers[n.Address] = p
+	f.running.Go(p.run)
+	return addrPort(l.Addr()), nil
+}
+
+// handleLocked opens a loopback address that no neighbour had lately: the server may still
+// have news of a former one.
+func (f *Front) handleLocked() (*net.TCPListener, error) {
+	if f.next = f.next.Next(); f.next == Self || !f.next.IsValid() {
+		f.next = netip.AddrFrom4([4]byte{127, 179, 0, 1})
+	}
+	return net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(f.next, 0)))
+}
+
+// passwordLocked sets a neighbour's key on the listening sockets, or takes it off.
+func (f *Front) passwordLocked(neighbor netip.Addr, password string) error {
+	var errs []error
+	for _, l := range f.listeners {
+		if addrPort(l.Addr()).Addr().Is4() == neighbor.Is4() {
+			errs = append(errs, control(l, func(fd int) error { return setPassword(fd, neighbor, password) }))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Remove takes no connection with a neighbour any more. One that is there has a moment for
+// what the server still has to say.
+func (f *Front) Remove(neighbor netip.Addr) {
+	f.mu.Lock()
+	p := f.peers[neighbor]
+	delete(f.peers, neighbor)
+	if p != nil && p.config.Password != "" {
+		_ = f.passwordLocked(neighbor, "") // of a socket that is closed
+	}
+	f.mu.Unlock()
+	if p != nil {
+		_ = p.l.Close()
+		time.AfterFunc(lastWords, p.cancel)
+	}
+}
+
+// Hold lets no connection be made or taken, or lets them again. One that is there stays.
+func (f *Front) Hold(neighbor netip.Addr, held bool) {
+	f.mu.Lock()
+	p := f.peers[neighbor]
+	f.mu.Unlock()
+	if p != nil {
+		p.hold(held)
+	}
+}
+
+// Connected tells whether there is a connection with a neighbour.
+func (f *Front) Connected(neighbor netip.Addr) bool {
+	f.mu.Lock()
+	p := f.peers[neighbor]
+	f.mu.Unlock()
+	return p != nil && p.connected.Load()
+}
+
+// Close ends all connections, and waits for that. With patience the server has so long to
+// end them; without, and after it, they are closed without a NOTIFICATION.
+func (f *Front) Close(patience time.Duration) {
+	f.mu.Lock()
+	f.closed = true
+	for _, l := range f.listeners {
+		_ = l.Close()
+	}
+	for _, p := range f.peers {
+		_ = p.l.Close()
+		defer time.AfterFunc(patience, p.cancel).Stop()
+	}
+	f.mu.Unlock()
+	f.running.Wait()
+}

@@ -1,0 +1,178 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// lastWords is how long a connection goes on whose neighbour is removed, or that has been
+	// closed at one end.
+	lastWords = 2 * time.Second
+	// arrivalWait is how long a connection that a neighbour has opened waits for the server,
+	// which pauses for some seconds between two sessions.
+	arrivalWait = 15 * time.Second
+)
+
+// peer is a neighbour: its connections and the server's, one after the other.
+type peer struct {
+	front  *Front
+	config Neighbor
+	l      *net.TCPListener // the handle's
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	connected, committed atomic.Bool
+	// wake has greet look at held and waiting; capacity 1.
+	wake chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	held    bool
+	waiting *net.TCPConn // opened by the neighbour
+	// restarted is until when the neighbour is told of the restart; restarts: it has offered
+	// to keep routes over its own.
+	restarted time.Time
+	restarts  bool
+}
+
+func newPeer(f *Front, n Neighbor, l *net.TCPListener) *peer {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &peer{front: f, config: n, l: l, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1), held: n.Held, restarted: n.Restarted}
+}
+
+func (p *peer) tell(e Event) {
+	e.Neighbor = p.config.Address
+	p.front.tell(e)
+}
+
+// run takes the server's connections, one at a time.
+func (p *peer) run() {
+	defer p.cancel()
+	stop := context.AfterFunc(p.ctx, func() { _ = p.l.Close() })
+	defer stop()
+	defer p.dropWaiting()
+	for {
+		c, err := p.l.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			p.front.log.Warn("cannot take the connection of the BGP server", slog.Any("error", err))
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		if !ours(c) {
+			p.front.log.Warn("a stranger on this node has connected to an address of the BGP server's", slog.String("neighbor", p.config.Address.String()))
+			_ = c.Close()
+			continue
+		}
+		newConversation(p, c).run()
+		p.connected.Store(false)
+	}
+}
+
+// arrived takes a connection that the neighbour has opened.
+func (p *peer) arrived(c *net.TCPConn) {
+	err := p.config.localAddress(c)
+	if err == nil {
+		o := p.config.options()
+		o.password = "" // the listening socket's
+		err = control(c, func(fd int) error { return o.set(fd, p.config.Address) })
+	}
+	p.mu.Lock()
+	if err != nil || p.held || p.committed.Load() || p.ctx.Err() != nil {
+		p.mu.Unlock()
+		_ = c.Close()
+		if err != nil {
+			p.front.log.Info("a BGP connection is refused", slog.String("neighbor", p.config.Address.String()), slog.Any("error", err))
+		}
+		return
+	}
+	old := p.waiting
+	p.waiting = c
+	p.mu.Unlock()
+	if old != nil {
+		_ = old.Close()
+	}
+	time.AfterFunc(arrivalWait, func() { p.dropWaiting(c) })
+	p.woken()
+}
+
+// dropWaiting closes the connection that waits, if it is that one.
+func (p *peer) dropWaiting(which ...*net.TCPConn) {
+	p.mu.Lock()
+	c := p.waiting
+	if c == nil || len(which) > 0 && c != which[0] {
+		p.mu.Unlock()
+		return
+	}
+	p.waiting = nil
+	p.mu.Unlock()
+	_ = c.Close()
+}
+
+// taken is the connection that waits, if there is one, and whether none may be.
+func (p *peer) taken() (c *net.TCPConn, held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, p.waiting = p.waiting, nil
+	return c, p.held
+}
+
+func (p *peer) woken() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *peer) hold(held bool) {
+	p.mu.Lock()
+	p.held = held
+	p.mu.Unlock()
+	if held {
+		p.dropWaiting()
+	}
+	p.woken()
+}
+
+func (p *peer) isHeld() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+// opening is this end's OPEN as the neighbour gets it.
+func (p *peer) opening(msg []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Now().Before(p.restarted) {
+		return restarted(msg)
+	}
+	return msg
+}
+
+// up notes that there is a session.
+func (p *peer) up() {
+	p.mu.Lock()
+	p.restarted = time.Time{}
+	p.mu.Unlock()
+	p.tell(Event{Kind: Established})
+}
+
+// restartCapability is what the server is told of a neighbour's graceful restart. The server
+// forgets nothing that a neighbour has offered: one that offers it no more has a restart time
+// of zero.
+func (p *peer) restartCapability(o *open) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.restarts && !o.restart {
+		o.caps = append(o.caps, capability{capRestart, []byte{0, 0}})
+	}
+	p.restarts = p.restarts || o.restart
+}

@@ -1,0 +1,237 @@
+package wire
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+)
+
+// Path attributes (IANA registry) that are looked at here.
+const (
+	attrNextHop     = 3
+	attrReach       = 14 // MP_REACH_NLRI
+	attrUnreach     = 15 // MP_UNREACH_NLRI
+	attrCommunities = 16 // extended ones
+
+	flagOptional = 0x80
+	flagExtended = 0x10
+)
+
+// used tells whether Sluice reads an attribute, or the server needs it: ORIGIN, AS_PATH,
+// NEXT_HOP, MULTI_EXIT_DISC, LOCAL_PREF, ATOMIC_AGGREGATE, AGGREGATOR, COMMUNITIES,
+// ORIGINATOR_ID, CLUSTER_LIST, MP_REACH_NLRI, MP_UNREACH_NLRI, extended communities,
+// AS4_PATH and AS4_AGGREGATOR.
+func used(kind byte) bool {
+	return kind >= 1 && kind <= 10 || kind >= 14 && kind <= 18
+}
+
+// self is the next hop of this node's own routes, as the server has them.
+var (
+	self4 = Self.As4()
+	self6 = Self.As16()
+)
+
+// Self is the server's end of all loopback connections, and so what it takes for this
+// node's own address.
+var Self = netip.AddrFrom4([4]byte{127, 179, 255, 254})
+
+// update is an UPDATE message (RFC 4271 section 4.3).
+type update struct {
+	withdrawn, nlri []byte
+	attrs           []attribute
+	// broken: the list of attributes does not end where it should.
+	broken bool
+}
+
+type attribute struct {
+	flags, kind byte
+	value       []byte
+}
+
+func (t attribute) bytes() []byte { return t.appendTo(nil) }
+
+func (t attribute) appendTo(dst []byte) []byte {
+	if len(t.value) > 255 || t.flags&flagExtended != 0 {
+		dst = append(dst, t.flags|flagExtended, t.kind)
+		dst = binary.BigEndian.AppendUint16(dst, uint16(len(t.value)))
+	} else {
+		dst = append(dst, t.flags, t.kind, byte(len(t.value)))
+	}
+	return append(dst, t.value...)
+}
+
+// parseUpdate takes the body apart. The parts are those of body.
+func parseUpdate(body []byte) (u update, err error) {
+	malformed := func(why string) error { return fault(codeUpdate, subAttributeList, nil, "an UPDATE whose %s", why) }
+	cut := func() (part []byte, ok bool) {
+		if len(body) < 2 {
+			return nil, false
+		}
+		n := int(binary.BigEndian.Uint16(body)) + 2
+		if n > len(body) {
+			return nil, false
+		}
+		part, body = body[2:n], body[n:]
+		return part, true
+	}
+	var ok bool
+	if u.withdrawn, ok = cut(); !ok {
+		return u, malformed("withdrawn routes are longer than it is")
+	}
+	attrs, ok := cut()
+	if !ok {
+		return u, malformed("attributes are longer than it is")
+	}
+	u.nlri = body
+	for len(attrs) > 0 {
+		t, size := cutAttribute(attrs)
+		if size == 0 {
+			u.broken = true // RFC 7606 section 4
+			break
+		}
+		attrs = attrs[size:]
+		// RFC 7606 section 3 g: of most the first counts.
+		if slices.ContainsFunc(u.attrs, func(o attribute) bool { return o.kind == t.kind }) {
+			if t.kind == attrReach || t.kind == attrUnreach {
+				return u, malformed("routes are in two attributes of one type")
+			}
+			continue
+		}
+		u.attrs = append(u.attrs, t)
+	}
+	return u, nil
+}
+
+// cutAttribute reads the first attribute and its size; 0: it is cut off.
+func cutAttribute(b []byte) (t attribute, size int) {
+	if len(b) < 3 {
+		return t, 0
+	}
+	head, n := 3, int(b[2])
+	if b[0]&flagExtended != 0 {
+		if len(b) < 4 {
+			return t, 0
+		}
+		head, n = 4, int(binary.BigEndian.Uint16(b[2:]))
+	}
+	if head+n > len(b) {
+		return t, 0
+	}
+	return attribute{b[0], b[1], b[head : head+n]}, head + n
+}
+
+// appendUpdate appends an UPDATE message.
+func appendUpdate(dst, withdrawn []byte, attrs []attribute, nlri []byte) []byte {
+	start := len(dst)
+	dst = begin(dst, typeUpdate)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(withdrawn)))
+	dst = append(dst, withdrawn...)
+	at := len(dst)
+	dst = append(dst, 0, 0)
+	for _, t := range attrs {
+		dst = t.appendTo(dst)
+	}
+	binary.BigEndian.PutUint16(dst[at:], uint16(len(dst)-at-2))
+	return finish(append(dst, nlri...), start)
+}
+
+// prefixes tells whether a list of prefixes can be read (RFC 4271 section 4.3).
+func prefixes(b []byte, most int) bool {
+	for len(b) > 0 {
+		size := 1 + (int(b[0])+7)/8
+		if int(b[0]) > most || size > len(b) {
+			return false
+		}
+		b = b[size:]
+	}
+	return true
+}
+
+// routes are an MP_REACH_NLRI or MP_UNREACH_NLRI of an agreed family (RFC 4760).
+type routes struct {
+	family Family
+	head   []byte // the next hop with its length, and the reserved octet; nil: withdrawn
+	nlri   []byte
+}
+
+func (r routes) value() []byte {
+	b := binary.BigEndian.AppendUint16(nil, r.family.AFI)
+	return slices.Concat(append(b, r.family.SAFI), r.head, r.nlri)
+}
+
+// routes reads an attribute with routes; ok: some are for Sluice. wrong: they cannot be
+// read.
+func (a Agreement) routes(t attribute) (r routes, ok, wrong bool) {
+	if len(t.value) < 3 {
+		return r, false, true
+	}
+	r.family, r.nlri = familyAt(t.value), t.value[3:]
+	if !slices.Contains(a.Families, r.family) {
+		return r, false, false
+	}
+	if t.kind == attrReach {
+		if len(r.nlri) < 2 || !r.family.hop(int(r.nlri[0])) || len(r.nlri) < 2+int(r.nlri[0]) {
+			return r, false, true
+		}
+		n := 2 + int(r.nlri[0])
+		r.head, r.nlri = r.nlri[:n], r.nlri[n:]
+	}
+	switch r.family {
+	case evpn:
+		r.nlri, ok = typeFive(r.nlri)
+	case ipv4:
+		ok = prefixes(r.nlri, 32)
+	default:
+		ok = prefixes(r.nlri, 128)
+	}
+	return r, ok && len(r.nlri) > 0, !ok
+}
+
+// hop tells whether a next hop of the family may have that length.
+func (f Family) hop(n int) bool { return n == 4 && f != ipv6 || n == 16 || n == 32 }
+
+// typeFive keeps the routes of Type 5 (RFC 9136 section 3.1) among EVPN routes (RFC 7432
+// section 7).
+func typeFive(nlri []byte) (out []byte, ok bool) {
+	out = make([]byte, 0, len(nlri))
+	for len(nlri) > 0 {
+		if len(nlri) < 2 || len(nlri) < 2+int(nlri[1]) {
+			return nil, false
+		}
+		n := 2 + int(nlri[1])
+		if nlri[0] == 5 {
+			if n != 2+34 && n != 2+58 {
+				return nil, false
+			}
+			at := len(out)
+			out = append(out, nlri[:n]...)
+			// The last octet is zero for these types of ESI (RFC 7432 section 5), and the server
+			// wants it to be. It is no part of the route's key.
+			if esi := out[at+10 : at+20]; esi[0] == 1 || esi[0] == 2 || esi[0] == 4 || esi[0] == 5 {
+				esi[9] = 0
+			}
+		}
+		nlri = nlri[n:]
+	}
+	return out, true
+}
+
+// opaque makes all extended communities opaque but route targets, the encapsulation and
+// the router MAC: the server reads others wrongly, or not at all. A list of a wrong length is
+// the server's to answer.
+func opaque(list []byte) []byte {
+	if len(list)%8 != 0 {
+		return list
+	}
+	out := slices.Clone(list)
+	for c := out; len(c) > 0; c = c[8:] {
+		switch binary.BigEndian.Uint16(c) {
+		case 0x0002, 0x0102, 0x0202, // route targets (RFC 4360, RFC 5668)
+			0x030c, // encapsulation (RFC 9012)
+			0x0603: // router MAC (RFC 9135)
+		default:
+			c[0], c[1] = 0x43, 0xff // non-transitive opaque, of no subtype that is assigned
+		}
+	}
+	return out
+}
