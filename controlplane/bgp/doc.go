@@ -61,11 +61,11 @@
 //     stays known. The batch is what went in the 2 s up to then, and before that
 //     what went with no more than 250 ms between one withdrawal and the next. A
 //     VTEP with a single route cannot be told from a lost one: its route is kept
-//     too.
+//     too, unless the VRF has a default route.
 //   - A stale row ends at once when the same prefix arrives in its VRF or is
-//     announced by this node; when a route of the VRF that covers it, other than
-//     the default route, leads to another VTEP or is announced by this node; or
-//     when its VRF no longer imports it. It ends 5 s after the VTEP has its latest
+//     announced by this node; when a route of the VRF that covers it leads to
+//     another VTEP or is announced by this node, where the default route counts only
+//     if no other route was withdrawn in the batch; or when its VRF no longer imports it. It ends 5 s after the VTEP has its latest
 //     new route, if it has any.
 //   - A row with a live path never waits, and never uses a stale one.
 //   - A path that is replaced, by an update or by one that is rejected, has been

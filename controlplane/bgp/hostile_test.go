@@ -47,7 +47,12 @@ func startRawPeer(t testing.TB, family wire.RouteFamily) *rawPeer {
 
 func startRawPeerAt(t testing.TB, address string, family wire.RouteFamily) *rawPeer {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	return startRawPeerOn(t, net.JoinHostPort(address, "0"), family)
+}
+
+func startRawPeerOn(t testing.TB, at string, family wire.RouteFamily) *rawPeer {
+	t.Helper()
+	l, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,8 @@ type ghost struct {
 	left  time.Time
 	phase phase
 	until time.Time // when stale
+	// alone: no other route went in the same batch, so it was withdrawn rather than lost.
+	alone bool
 }
 
 type phase uint8
@@ -80,6 +82,9 @@ type haunt struct {
 	// run is when the present run of withdrawals began, last its latest one.
 	run, last time.Time
 	count     int // in this run
+	// route is the latest one withdrawn, other when a route before it was that is another one.
+	route routeKey
+	other time.Time
 	// first is when the first of the leaving ghosts left, quiet when no more
 	// withdrawals are waited for.
 	first, quiet time.Time
@@ -101,6 +106,10 @@ func (h *haunt) patience() time.Duration {
 	return settleTime
 }
 
+// alone tells whether no other route was withdrawn in the batch of the latest one: copies of
+// one route, by several reflectors, are one.
+func (h *haunt) alone(now time.Time) bool { return now.Sub(h.other) > batchTime }
+
 // batched tells whether a ghost belongs to the batch of a withdrawal now.
 func (h *haunt) batched(g *ghost, now time.Time) bool {
 	return now.Sub(g.left) <= batchTime || !g.left.Before(h.run) && now.Sub(h.last) <= batchTime
@@ -118,6 +127,9 @@ func (r *rib) depart(p *path, now time.Time) {
 	v := r.vteps[p.hop.VTEP]
 	if now.Sub(v.last) > runGap || now.Sub(v.run) > runLimit {
 		v.run, v.count = now, 0
+	}
+	if id := p.key.route(); id != v.route {
+		v.route, v.other = id, v.last
 	}
 	v.last = now
 	v.count++
@@ -231,7 +243,7 @@ func (r *rib) keepLost(now time.Time) {
 		delete(r.ghosts.settling, a)
 		for g := range v.ghosts {
 			if g.phase != stale && v.batched(g, now) {
-				g.phase, g.until = stale, now.Add(r.ghosts.linger)
+				g.phase, g.until, g.alone = stale, now.Add(r.ghosts.linger), v.alone(now)
 				r.dirty[g.key] = struct{}{}
 			}
 		}
@@ -263,14 +275,16 @@ func (g *ghost) end(back time.Time) time.Time {
 
 // covered tells whether the VRF has another way to a ghost's destinations that
 // it would hide: a route that this node announces, or a live one to another
-// VTEP. The default route leads everywhere and does not count.
+// VTEP. The default route leads everywhere: it counts only for a route that was
+// withdrawn alone.
 func (r *rib) covered(g *ghost) bool {
 	vni, prefix := g.key.VNI, g.key.Prefix
 	local, routes, rows := r.ghosts.local[vni], r.routes[vni], r.ghosts.rows[vni]
 	if _, ok := local[prefix]; ok {
 		return true
 	}
-	for bits := prefix.Bits() - 1; bits > 0; bits-- {
+	shortest := 1 - boolean(g.alone)
+	for bits := prefix.Bits() - 1; bits >= shortest; bits-- {
 		p := netip.PrefixFrom(prefix.Addr(), bits).Masked()
 		if _, ok := local[p]; ok {
 			return true

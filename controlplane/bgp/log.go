@@ -15,7 +15,8 @@ import (
 // log: the server calls them for odd input and for sockets, and a node's daemon
 // must outlive both.
 type serverLog struct {
-	log *slog.Logger
+	log     *slog.Logger
+	handles *handles
 	// limit is for what is above the debug level.
 	limit *loglimit.Limit
 }
@@ -39,7 +40,7 @@ func (l serverLog) write(level slog.Level, event string, fields gobgplog.Fields)
 		switch k {
 		case "Topic":
 		case "Key":
-			attrs = append(attrs, slog.String("neighbor", fmt.Sprint(v)))
+			attrs = append(attrs, slog.String("neighbor", l.handles.name(fmt.Sprint(v))))
 		case "Error", "Err", "err", "error":
 			attrs = append(attrs, slog.String("error", fmt.Sprint(v)))
 		default:

@@ -15,7 +15,7 @@ import (
 // A neighbour that sends a wrong UPDATE ten thousand times does not fill the disk.
 func TestLogOfAHostileNeighbor(t *testing.T) {
 	var out bytes.Buffer
-	l := serverLog{log: slog.New(slog.NewTextHandler(&out, nil)), limit: &loglimit.Limit{}}
+	l := serverLog{handles: &handles{}, log: slog.New(slog.NewTextHandler(&out, nil)), limit: &loglimit.Limit{}}
 	for range 10_000 {
 		l.Warn("the received Update message was treated as withdraw", gobgplog.Fields{"Topic": "Peer", "Key": "192.0.2.9", "Error": errors.New("bad origin")})
 	}

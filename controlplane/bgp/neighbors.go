@@ -124,7 +124,7 @@ func (s *GoBGP) connect(n Neighbor) (handle netip.AddrPort, known bool, err erro
 	}
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
-	s.handles[handle.Addr()] = a
+	s.handles.add(handle.Addr(), a)
 	sync.handle = handle
 	return handle, true, nil
 }
@@ -172,7 +172,7 @@ func (s *GoBGP) forgetStrangersLocked() {
 	}
 	maps.DeleteFunc(r.away, func(a netip.Addr, _ struct{}) bool { return gone(a) })
 	maps.DeleteFunc(r.neighbors, func(a netip.Addr, _ *pathCounts) bool { return gone(a) })
-	maps.DeleteFunc(s.handles, func(_, a netip.Addr) bool { return gone(a) })
+	s.handles.forget(gone)
 }
 
 // onLink fails while the interface of a link-local address is not there: the server

@@ -19,6 +19,16 @@ type pathKey struct {
 	pathID uint32
 }
 
+// routeKey identifies a route whichever neighbour sent it (RFC 9136 section 3.1).
+type routeKey struct {
+	rd   rd
+	tag  uint32
+	addr netip.Addr
+	bits uint8
+}
+
+func (k pathKey) route() routeKey { return routeKey{k.rd, k.tag, k.addr, k.bits} }
+
 // rd is a route distinguisher in its 8-byte wire form (RFC 4364 section 4.2).
 type rd [8]byte
 

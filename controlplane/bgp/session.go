@@ -18,7 +18,7 @@ import (
 // start brings the BGP server up, without neighbours, holding what is announced
 // so far. When that fails its sockets are closed again.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
-	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, limit: &loglimit.Limit{}}))
+	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, handles: s.handles, limit: &loglimit.Limit{}}))
 	go srv.Serve()
 	if err := s.setUp(ctx, watching, srv); err != nil {
 		return nil, errors.Join(err, srv.StopBgp(context.Background(), &api.StopBgpRequest{}))
@@ -195,24 +195,14 @@ func (s *GoBGP) event(r *api.WatchEventResponse) {
 	s.in.events++
 	if peer := r.GetPeer(); peer != nil {
 		state := peer.GetPeer().GetState()
-		state.NeighborAddress = s.namedLocked(state.GetNeighborAddress())
+		state.NeighborAddress = s.handles.name(state.GetNeighborAddress())
 		s.sessionLocked(peer)
 	}
 	for _, p := range r.GetTable().GetPaths() {
-		p.NeighborIp = s.namedLocked(p.GetNeighborIp())
+		p.NeighborIp = s.handles.name(p.GetNeighborIp())
 		s.pathLocked(p)
 	}
 	s.publishLocked()
-}
-
-// namedLocked is the neighbour's address in the place of the server's handle for it.
-func (s *GoBGP) namedLocked(handle string) string {
-	if h, err := netip.ParseAddr(handle); err == nil {
-		if a, ok := s.handles[h.Unmap()]; ok {
-			return a.String()
-		}
-	}
-	return handle
 }
 
 func (s *GoBGP) pathLocked(p *api.Path) {

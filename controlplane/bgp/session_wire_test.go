@@ -2,6 +2,7 @@ package bgp
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -127,24 +128,23 @@ func TestEachNeighborIsToldOfARestart(t *testing.T) {
 	t.Parallel()
 	var peers []*rawPeer
 	var neighbors []Neighbor
-	for _, address := range []string{"127.0.0.1", "127.0.0.2", "::1", "127.0.0.3"} {
+	for _, address := range []string{"127.0.0.1", "127.0.0.2", "::1"} {
 		p := startRawPeerAt(t, address, gobgp.RF_EVPN)
 		peers, neighbors = append(peers, p), append(neighbors, p.neighbor())
 	}
-	cfg := nodeConfig(1, neighbors...)
+	last := Neighbor{Address: netip.MustParseAddr("127.0.0.3"), ASN: 64512, Port: freePort(t, "127.0.0.3"), ConnectRetry: time.Second}
+	cfg := nodeConfig(1, append(neighbors, last)...)
 	cfg.Restarting = true
-	late := peers[len(peers)-1]
-	late.mu.Lock() // it takes its connection and answers when the others are done
 	s := startSpeaker(t, cfg)
 	s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.1.0.0/24")}, Ready: true})
-	for _, p := range peers[:len(peers)-1] {
-		eventually(t, "a session with our route", func() bool { return p.sessions() == 1 && p.updates() > 1 })
+	for _, p := range peers {
+		eventually(t, "a session with our route", func() bool { return p.sessions() == 1 && p.updates() > 0 })
 	}
-	late.mu.Unlock()
-	eventually(t, "the late one's session", func() bool { return late.sessions() == 1 && late.updates() > 1 })
+	late := startRawPeerOn(t, fmt.Sprintf("127.0.0.3:%d", last.Port), gobgp.RF_EVPN)
+	eventually(t, "the late one's session", func() bool { return late.sessions() == 1 && late.updates() > 0 })
 	late.drop()
 	eventually(t, "its next session", func() bool { return late.sessions() == 2 })
-	for i, p := range peers {
+	for i, p := range append(peers, late) {
 		p.mu.Lock()
 		for j, open := range p.opens {
 			if r, f := restartBits(t, open); r != (j == 0) || f != (j == 0) {

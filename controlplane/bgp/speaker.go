@@ -40,9 +40,7 @@ type GoBGP struct {
 	// links are the neighbours that are found on links, by their names.
 	links     map[string]*linkNeighbor
 	unicastIn unicastIn
-	// handles are the neighbours, without the zone, by the addresses that the BGP server
-	// has for them.
-	handles map[netip.Addr]netip.Addr
+	handles   *handles
 	// retry is when a session is tried again that hit its prefix limit, or a
 	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
@@ -102,7 +100,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		in:    imports{rib: newRIB(own, cfg.VTEPLinger, cfg.PeerLinger), feeds: set[*feed]{}},
 		sync:  map[netip.Addr]*neighborSync{},
 		links: map[string]*linkNeighbor{}, unicastIn: newUnicastIn(), unicastOut: newUnicastOut(),
-		retry: map[netip.Addr]time.Time{}, handles: map[netip.Addr]netip.Addr{},
+		retry: map[netip.Addr]time.Time{}, handles: &handles{},
 		ends:  newSessionEnds(cfg),
 		paths: pathChanges{news: map[netip.Addr]pathNews{}, wake: make(chan struct{}, 1)},
 		rearm: make(chan struct{}, 1),

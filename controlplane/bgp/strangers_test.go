@@ -118,3 +118,16 @@ func TestStrangersAreForgotten(t *testing.T) {
 			len(s.in.rib.away), len(s.in.rib.neighbors), len(s.unicastIn.received), len(s.ends.last), len(s.sync))
 	}
 }
+
+// C2: a router that goes from its link between the time for its session and the session.
+func TestRouterGoesBeforeItIsAdded(t *testing.T) {
+	s, l := linkSpeaker(t)
+	t.Cleanup(func() { s.front.Close(0) })
+	srv := &heldPeers{}
+	n := l.config
+	n.Address = netip.MustParseAddr("fe80::1%lo")
+	s.addNeighbor(t.Context(), srv, n)
+	if len(srv.has) != 0 || len(s.retry) != 0 {
+		t.Errorf("the server has %v; %d are tried again", srv.has, len(s.retry))
+	}
+}

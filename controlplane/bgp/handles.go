@@ -1,0 +1,31 @@
+package bgp
+
+import (
+	"net/netip"
+	"sync"
+)
+
+// handles are the neighbours by the addresses that the BGP server has for them (package
+// wire). They have no lock that others hold: the server's log asks for them.
+type handles struct{ byHandle sync.Map } // netip.Addr by string
+
+// add notes a neighbour, without its zone.
+func (h *handles) add(handle, neighbor netip.Addr) { h.byHandle.Store(handle.String(), neighbor) }
+
+// name is the neighbour's address in the place of its handle; what is none stays as it is.
+func (h *handles) name(handle string) string {
+	if a, ok := h.byHandle.Load(handle); ok {
+		return a.(netip.Addr).String()
+	}
+	return handle
+}
+
+// forget drops the handles of neighbours that are gone.
+func (h *handles) forget(gone func(netip.Addr) bool) {
+	h.byHandle.Range(func(k, a any) bool {
+		if gone(a.(netip.Addr)) {
+			h.byHandle.Delete(k)
+		}
+		return true
+	})
+}
