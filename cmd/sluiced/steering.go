@@ -22,6 +22,10 @@ type metadataPart struct {
 	// waits for the Northbound database.
 	stepped, alive, awaitsACLs bool
 	began                      time.Time
+	// looked: the proxy was looked at. unsettled: the key of published networks is to change.
+	looked, unsettled bool
+
+	published publishedNetworks
 }
 
 const (
@@ -32,7 +36,7 @@ const (
 )
 
 func newMetadata(d *daemon) *metadataPart {
-	return &metadataPart{d: d, began: time.Now(), translator: metadata.NewTranslator(metadataConfig(d.cfg.Metadata))}
+	return &metadataPart{d: d, began: time.Now(), published: publishedNetworks{leaving: map[string]time.Time{}}, translator: metadata.NewTranslator(metadataConfig(d.cfg.Metadata))}
 }
 
 func metadataConfig(c config.Metadata) metadata.Config {
@@ -61,7 +65,7 @@ func (m *metadataPart) take(e ovn.Event) {
 	}
 	diff := m.translator.Step(e.Rows, m.d.taps.devices, e.InSync)
 	if !m.translator.Stale() || !diff.Empty() {
-		m.tellNeutron() // before anybody is answered
+		m.tellNeutron() // a network leaves the key before what serves it goes
 		if m.at != nil {
 			m.at.patch(diff, !m.stepped)
 		}

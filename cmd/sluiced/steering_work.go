@@ -18,6 +18,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/steering"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/tables"
@@ -113,6 +114,7 @@ func (m *metadataPart) start(ctx context.Context) (*metadataAtWork, error) {
 	w.steering = steering.New(steering.Config{Maps: loaded, File: file, Log: m.d.log})
 	w.tables = tables.NewMetadata(tables.MetadataDrivers{
 		Networks: namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs}), Ports: w.steering,
+		InKey: m.published.inKey,
 	}, m.d.ovnInSync, tables.Options{Status: m.d.reg, Log: m.d.log})
 	return w, nil
 }
@@ -165,13 +167,38 @@ func (w *metadataAtWork) readBack(ctx context.Context, sw *ovs.Switch) error {
 func (m *metadataPart) watch(ctx context.Context, w *metadataAtWork) error {
 	tick := time.NewTicker(metadataLook)
 	defer tick.Stop()
+	if m.d.cfg.Metadata.PublishNetworks == config.SwitchOn {
+		tick.Reset(publishedLook)
+	}
+	var last time.Time
 	for {
-		m.lookAtProxy(ctx, w)
+		if now := time.Now(); now.Sub(last) >= metadataLook-publishedLook/2 {
+			m.lookAtProxy(ctx, w)
+			last = now
+		} else {
+			m.settle(w)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
+	}
+}
+
+// settle brings the key of published networks nearer to what it should be.
+func (m *metadataPart) settle(w *metadataAtWork) {
+	m.d.mu.Lock()
+	unsettled := m.unsettled
+	m.d.mu.Unlock()
+	if !unsettled {
+		return
+	}
+	m.published.look(programmed(w.tables.Networks))
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	if m.stepped {
+		m.tellNeutron()
 	}
 }
 
@@ -183,12 +210,15 @@ func (m *metadataPart) lookAtProxy(ctx context.Context, w *metadataAtWork) {
 		m.d.log.Warn("the namespace of the metadata proxy was mended", "was", differs)
 	}
 	w.broken.Store(&detail)
+	if m.d.cfg.Metadata.PublishNetworks == config.SwitchOn {
+		m.published.look(programmed(w.tables.Networks))
+	}
 	if silent := w.silence(m.d.cfg.Metadata.StaleAfter.Duration); silent != "" && detail == "" {
 		why, detail = reason.NoProxy, silent
 	}
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
-	m.alive = detail == ""
+	m.alive, m.looked = detail == "", true
 	switch {
 	case m.stepped:
 		m.tellNeutron()
@@ -242,6 +272,9 @@ func (m *metadataPart) tellNeutron() {
 	}
 	a := m.translator.Agent()
 	a.Alive = m.alive
+	if a.Publish {
+		a.Networks = m.networks(a.Networks)
+	}
 	m.d.follower.PublishMetadata(a)
 }
 

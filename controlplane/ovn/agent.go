@@ -77,6 +77,18 @@ func (p *publisher) wantAgent(a MetadataAgent) {
 	}
 }
 
+// agentNetworks are the networks in the key of this chassis, if it is Sluice's.
+func (p *publisher) agentNetworks() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, row := range p.agent.chassis {
+		if _, ours := row.ExternalIDs[keyProxyOurs]; ours && row.Name == p.systemID {
+			return strings.FieldsFunc(row.ExternalIDs[keyProxyNetworks], func(r rune) bool { return r == ',' })
+		}
+	}
+	return nil
+}
+
 // take notes what a change says, and tells whether it matters here.
 func (s *agentState) take(c ovsdb.Change) bool {
 	switch c.Table {

@@ -61,3 +61,7 @@ func (f *Follower) Publish(pairs map[string]string) error { return f.publisher.w
 // is written of it. Without Needs.Metadata only the zero value means anything: what an
 // earlier run published of networks goes.
 func (f *Follower) PublishMetadata(a MetadataAgent) { f.publisher.wantAgent(a) }
+
+// MetadataNetworks are those that the Southbound database has of this chassis as served, if
+// Sluice wrote them.
+func (f *Follower) MetadataNetworks() []string { return f.publisher.agentNetworks() }

@@ -21,7 +21,7 @@ type Metadata struct {
 	// not known, or not understood, it is left to OVN.
 	SecurityGroups SecurityGroups `yaml:"securityGroups"`
 	// PublishNetworks writes Chassis.external_ids:neutron-metadata-proxy-networks, which
-	// Neutron read until 2019. on or off.
+	// Neutron read until 2019: the networks whose requests are answered. on or off.
 	PublishNetworks Switch `yaml:"publishNetworks"`
 	// StaleAfter is how long after the proxy's last heartbeat requests are left to OVN,
 	// where an ovnmeta namespace may answer. Until then the packets that open a

@@ -11,6 +11,9 @@ import (
 type MetadataDrivers struct {
 	Networks reconcile.Driver[string, intent.MetadataNetwork]
 	Ports    reconcile.Driver[string, intent.MetadataPort]
+	// InKey tells whether others are still told that a network is served: what serves it
+	// stays until they are not. Nil: nobody is told. It may not use the tables.
+	InKey func(network string) bool
 }
 
 // Metadata are the tables of metadata, in a pipeline of their own: they need no gateway
@@ -31,12 +34,13 @@ const metadataRelist = 30 * time.Second
 // and the local database are: a port that is not wanted stays until they are.
 func NewMetadata(d MetadataDrivers, inSync func() bool, opts Options) *Metadata {
 	m := &Metadata{inSync: inSync}
+	stays := func(network string) bool { return !inSync() || d.InKey != nil && d.InKey(network) }
 	m.Networks = reconcile.NewTable("metadata-networks", d.Networks, reconcile.TableOptions[string, intent.MetadataNetwork]{
-		Hold:    func(string, intent.MetadataNetwork) bool { return !inSync() },
+		Hold:    func(network string, _ intent.MetadataNetwork) bool { return stays(network) },
 		Observe: observe[string](opts.Status.Reporter("metadata-networks"), "metadata-network", nil),
 	})
 	m.Ports = reconcile.NewTable("metadata-ports", d.Ports, reconcile.TableOptions[string, intent.MetadataPort]{
-		Hold:    func(string, intent.MetadataPort) bool { return !inSync() },
+		Hold:    func(_ string, p intent.MetadataPort) bool { return stays(p.Network) },
 		Behind:  m.behindNetwork,
 		Observe: observe[string](opts.Status.Reporter("metadata-ports"), "metadata-port", nil),
 	})

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+const (
+	// publishedLook is between two looks while a network is to enter or to leave the key.
+	publishedLook = 100 * time.Millisecond
+	// leavePatience is how long what serves a network waits for the network to leave the key.
+	leavePatience = 5 * time.Second
+)
+
+// publishedNetworks is the order of metadata.publishNetworks: a network enters the key when a
+// request of it is answered, and leaves it before what serves it goes.
+type publishedNetworks struct {
+	mu sync.Mutex
+	// leaving are the networks that are in the key and are not to be, and since when: the zero
+	// value for one that is waited for no longer.
+	leaving map[string]time.Time
+	// open are those in whose namespaces somebody listens; changes counts those that were
+	// taken out.
+	open    map[string]bool
+	changes int
+}
+
+// inKey tells whether what serves a network has to wait for the key. It is asked with the
+// pipeline's lock held.
+func (p *publishedNetworks) inKey(network string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.leaving[network].IsZero()
+}
+
+// leave takes note of what the key has and should not have, and tells whether what serves a
+// network need not wait any more.
+func (p *publishedNetworks) leave(key, wanted []string) (left bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n, since := range p.leaving {
+		switch {
+		case !slices.Contains(key, n) || slices.Contains(wanted, n):
+			delete(p.leaving, n)
+			left = true
+		case !since.IsZero() && time.Since(since) >= leavePatience:
+			p.leaving[n] = time.Time{} // the database does not take it; that is told elsewhere
+			left = true
+		}
+	}
+	for _, n := range key {
+		if _, leaves := p.leaving[n]; !leaves && !slices.Contains(wanted, n) {
+			p.leaving[n] = time.Now()
+		}
+	}
+	return left
+}
+
+// look finds the networks in whose namespaces somebody listens. A namespace that cannot be
+// looked at has gone, or is still to come.
+func (p *publishedNetworks) look(programmed map[string]intent.MetadataNetwork) {
+	p.mu.Lock()
+	changes := p.changes
+	p.mu.Unlock()
+	open := map[string]bool{}
+	for name, n := range programmed {
+		listens, err := namespace.Names{}.Listening(name, n.IPv6)
+		open[name] = err == nil && listens
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changes == changes { // else it may have seen a namespace that has gone since
+		p.open = open
+	}
+}
+
+// keep forgets the networks whose namespaces are not there, or not as they should be.
+func (p *publishedNetworks) keep(programmed map[string]intent.MetadataNetwork) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := range p.open {
+		if _, there := programmed[n]; !there {
+			delete(p.open, n)
+			p.changes++
+		}
+	}
+}
+
+func (p *publishedNetworks) listens(network string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open[network]
+}
+
+// programmed are the rows of a table that are wanted, and in place.
+func programmed[V comparable](t *reconcile.Table[string, V]) map[string]V {
+	wanted, actual := t.Rows()
+	maps.DeleteFunc(wanted, func(k string, v V) bool { now, there := actual[k]; return !there || now != v })
+	return wanted
+}
+
+// networks are those of wanted that are to be in the key: with a port that is served from its
+// tap, or by a namespace where the proxy listens, while the proxy lives. Until all that can be
+// known, what the key has stays. d.mu is held.
+func (m *metadataPart) networks(wanted []string) []string {
+	key := m.d.follower.MetadataNetworks()
+	var out []string
+	switch {
+	case !m.looked || m.at == nil || !m.at.tables.Ports.Known():
+		out = slices.DeleteFunc(slices.Clone(wanted), func(n string) bool { return !slices.Contains(key, n) })
+	case m.alive:
+		m.published.keep(programmed(m.at.tables.Networks))
+		served := map[string]bool{}
+		for _, p := range programmed(m.at.tables.Ports) {
+			served[p.Network] = served[p.Network] || p.Tap.IfIndex != 0 || m.published.listens(p.Network)
+		}
+		out = slices.DeleteFunc(slices.Clone(wanted), func(n string) bool { return !served[n] })
+	}
+	// What is wanted and not served at the moment is in nobody's way.
+	if m.published.leave(key, wanted) && m.at != nil {
+		m.at.tables.Pipeline.Kick()
+	}
+	m.unsettled = len(out) != len(wanted) || len(key) != len(out)
+	return out
+}
