@@ -1,6 +1,8 @@
 package tables
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -40,6 +42,7 @@ func NewMetadata(d MetadataDrivers, inSync func() bool, opts Options) *Metadata 
 		Observe: observe[string](opts.Status.Reporter("metadata-networks"), "metadata-network", nil),
 	})
 	m.Ports = reconcile.NewTable("metadata-ports", d.Ports, reconcile.TableOptions[string, intent.MetadataPort]{
+		Await:   func(_ string, p, _ intent.MetadataPort, _ bool) error { return m.answersGoTo(p) },
 		Hold:    func(_ string, p intent.MetadataPort) bool { return stays(p.Network) },
 		Behind:  m.behindNetwork,
 		Observe: observe[string](opts.Status.Reporter("metadata-ports"), "metadata-port", nil),
@@ -53,6 +56,26 @@ func (m *Metadata) behindNetwork(stage, bool) func(string, intent.MetadataPort) 
 	late := map[string]bool{}
 	m.Networks.EachPendingLocked(func(network string, _ intent.MetadataNetwork) { late[network] = true })
 	return func(_ string, v intent.MetadataPort) bool { return v.Tap == (intent.Tap{}) && late[v.Network] }
+}
+
+// answersGoTo tells whether the namespace of a port that has no tap knows the port's MAC
+// address: before, an answer to its address could go to whoever says to have it.
+func (m *Metadata) answersGoTo(p intent.MetadataPort) error {
+	if p.Tap != (intent.Tap{}) {
+		return nil
+	}
+	wanted, _ := m.Networks.LookupLocked(p.Network)
+	now, _ := m.Networks.ActualLocked(p.Network)
+	if wanted.Neighbours == now.Neighbours {
+		return nil
+	}
+	guests, known := p.Guests.All(), now.Neighbours.All()
+	for _, n := range wanted.Neighbours.All() {
+		if slices.ContainsFunc(guests, func(g intent.Guest) bool { return g.MAC == n.MAC }) && !slices.Contains(known, n) {
+			return fmt.Errorf("%w for neighbour %s in the namespace of network %s", reconcile.ErrNotReady, n, p.Network)
+		}
+	}
+	return nil
 }
 
 // Held is as Tables.Held.
