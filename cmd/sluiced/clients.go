@@ -129,7 +129,7 @@ func (c *clientsPart) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.tables.Pipeline.Run(ctx) })
 	group.Go(func() error { return w.samples.run(ctx, w.dp.Reader(), c.d.log) })
-	group.Go(func() error { return sweepFlows(ctx, w.dp, c.d.log) })
+	group.Go(func() error { return c.d.sweepFlows(ctx, w.dp, "machines") })
 	group.Go(func() error { return c.promote(ctx, w) })
 	return ignoreEnd(group.Wait())
 }

@@ -3,36 +3,39 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // sweepInterval is how often all flows are read for those of the past.
 const sweepInterval = 30 * time.Second
 
-// sweepFlows keeps rows of flows free for those that go on, and counts them. By the second
-// time the programs of a build before are not attached any more: see SweepFlowFront.
-func sweepFlows(ctx context.Context, dp *ebpf.Dataplane, log *slog.Logger) error {
+// sessionReports begins the sources of what is reported of maps of flows.
+const sessionReports = "sessions of "
+
+// sweepFlows keeps rows of flows free for those that go on, counts them, and reports when they are
+// evicted. of is whose flows these are, for people. By the second time the programs of a build
+// before are not attached any more: see SweepFlowFront.
+func (d *daemon) sweepFlows(ctx context.Context, dp *ebpf.Dataplane, of string) error {
+	reports := d.reg.Reporter(sessionReports + of)
+	defer reports.Replace(nil)
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
-	evicting := false
 	for first := true; ; first = false {
-		was, err := evicting, dp.SweepFlows()
-		if ev, failed := dp.Reader().Evictions(); failed == nil {
-			evicting = ev.Evicting
-		} else {
-			err = errors.Join(err, failed)
+		err := dp.SweepFlows()
+		ev, failed := dp.Reader().Evictions()
+		if failed == nil {
+			reports.Replace(evicted(ev, of))
 		}
-		if evicting && !was {
-			log.Warn("sessions are evicted, since their map is full", "fix", "raise dataplane.sizes.flows, or find the VIP with many new flows (sluice_vip_flows_total)")
-		}
+		err = errors.Join(err, failed)
 		if !first {
 			err = errors.Join(err, dp.SweepFlowFront(ctx))
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("cannot expire old sessions", "error", err)
+			d.log.Warn("cannot expire old sessions", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -40,4 +43,16 @@ func sweepFlows(ctx context.Context, dp *ebpf.Dataplane, log *slog.Logger) error
 		case <-tick.C:
 		}
 	}
+}
+
+// evicted tells of sessions that were evicted: for as long as answers of theirs may come.
+func evicted(ev ebpf.Evictions, of string) []status.Object {
+	if !ev.Held {
+		return nil
+	}
+	detail := "the map of sessions was full within two hours"
+	if ev.Evicting {
+		detail = "the map of sessions is full, and evicts those that were idle for longest"
+	}
+	return []status.Object{{Kind: "sessions", Key: of, State: status.Warning, Reason: reason.SessionsEvicted, Error: detail}}
 }

@@ -109,7 +109,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.linger.run(running, n.tables.Pipeline.Kick) })
 	group.Go(func() error { return n.endMoves(running) })
 	group.Go(func() error { return n.watchUsedWays(running) })
-	group.Go(func() error { return sweepFlows(running, n.dp, n.d.log) })
+	group.Go(func() error { return n.d.sweepFlows(running, n.dp, "the fabric") })
 	group.Go(func() error { return n.promote(running) })
 	group.Go(func() error { return n.changeForm(running) })
 	group.Go(func() error { return n.removeAdopted(running) })

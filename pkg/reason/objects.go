@@ -53,6 +53,7 @@ const (
 	NoLiveBackend    = "no-live-backend"
 	BalancersUnknown = "load-balancers-unknown"
 	BadLoadBalancer  = "bad-load-balancer"
+	SessionsEvicted  = "sessions-evicted"
 )
 
 // Reasons of rows that cannot be programmed, or are not yet, and of BGP's objects.
@@ -136,6 +137,7 @@ func Objects() []Entry {
 		{NoLiveBackend, []string{"floating-ip"}, withheld, "The address is one of VIPs alone, and no backend of any of them is there and answers probes (Service_Monitor). It is not exposed, so that clients may go elsewhere; with `options:reject` or `options:event` it stays.", "See `sluicectl lb list`, and the backends."},
 		{BalancersUnknown, []string{"node"}, warning, "With `loadBalancing.enabled`: this node has gateway ports, and does not follow the Northbound database, or waits for it in vain. Which load balancers hang on their routers is not known: `sluicectl lb list` lacks their VIPs, which OVN balances and nobody announces.", "Set `ovn.nb` to a read-only session; see the component `nb`."},
 		{BadLoadBalancer, []string{"load-balancer"}, broken, "A VIP of the row, or one of its options, cannot be read. The row's other VIPs are served. With a bad option of Sluice's OVN balances all of them; one of OVN's counts as it does in OVN, which the error says.", "Correct the row; the error names the key."},
+		{SessionsEvicted, []string{"sessions"}, warning, "The map of sessions, or of flows, was full within two hours: connections to VIPs that were idle for longest were forgotten, of all tenants. Answers go on where the Maglev tables tell their VIP; others wait for the client's next packet (drop reason `session_evicted`).", "Find the VIP with many new flows (`sluice_vip_flows_total`), or raise `dataplane.sizes.flows`."},
 		{Foreign, rows, broken, "Something that does not carry Sluice's mark is in the place: a device, a flow with the very match, a map.", "Remove it, if nobody needs it, or take it over from the agent that made it (`sluicectl adopt`); the error names it."},
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},
