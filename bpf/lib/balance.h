@@ -188,8 +188,6 @@ static __always_inline int session_begin(struct work *w, const struct packet *p,
 	/* Without its tag it is nobody's session. */
 	if (was && __sync_val_compare_and_swap(&was->tag, s->tag, 0) != s->tag)
 		return 0;
-	if (!was)
-		room_take(MAP_SESSIONS, s->seen);
 	return !bpf_map_update_elem(&sessions_v1, &w->client, s, was ? BPF_ANY : BPF_NOEXIST);
 }
 
@@ -465,6 +463,9 @@ static __noinline __u32 flow_choose(struct run *r, const struct packet *p, const
 		return DROP_VIP_FLOOD;
 	w->flow.backend = row;
 	w->flow.vip = v->stats;
+	/* Here, and not where the row is written, or for flow_elsewhere() again: these have no stack left. */
+	if (recorded && !s)
+		room_take(MAP_SESSIONS, l4->now);
 	if (recorded && !flow_begin(r, p, l4, s, opens(p->proto, l4)))
 		return CHOOSE_ELSEWHERE;
 	if (recorded && v->affinity)

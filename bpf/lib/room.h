@@ -25,11 +25,12 @@ static __always_inline __u32 flow_idle(__u32 proto, __u32 state)
 	return state == FLOW_OPEN ? TCP_IDLE : TCP_TRANSITORY;
 }
 
+/* Keys that are not on the stack: who begins a flow has used all of it, and has no frame left to call. */
+static const __u32 room_rows[FLOW_MAPS] = {MAP_SESSIONS, MAP_FLOWS};
+
 static __always_inline struct evictions *evictions_of(void)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&evictions_v1, &zero);
+	return bpf_map_lookup_elem(&evictions_v1, &room_rows[0]);
 }
 
 /*
@@ -38,9 +39,9 @@ static __always_inline struct evictions *evictions_of(void)
  * begin to be noted: by the time at which unknown answers are no longer passed on, those that
  * go on are known.
  */
-static __noinline void room_take(__u32 map, __u32 now)
+static __always_inline void room_take(enum flow_map map, __u32 now)
 {
-	struct room *m = bpf_map_lookup_elem(&rooms_v1, &map);
+	struct room *m = bpf_map_lookup_elem(&rooms_v1, &room_rows[map]);
 
 	if (!m)
 		return;
