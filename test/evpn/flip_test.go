@@ -3,15 +3,18 @@ package evpn_test
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // flip is what was lost while red's VRF changed its path.
 type flip struct {
 	// red has one stream for each family, blue one. Control is of machines of one network on
-	// two chassis: their packets pass the same switches and no part of Sluice.
+	// two chassis: their packets pass the same switches and no part of Sluice. Still is how
+	// long the test itself did not run, though it was to run all the time.
 	red     [2]int
 	blue    int
 	control [2]int
+	still   time.Duration
 }
 
 const (
@@ -19,11 +22,14 @@ const (
 	flipLoss = 2
 	// mostDisturbed flips may say nothing.
 	mostDisturbed = 3
+	// mostStill is how long an emulated processor may stand still: no keepalive of BGP goes
+	// meanwhile, of which one is due each 3 s. Neighbours withdraw the routes of everybody after 9 s.
+	mostStill = 3 * time.Second
 )
 
-// disturbed tells that the flip says nothing: packets were lost that Sluice does not touch. Only the
-// control decides that, never what red and blue have lost.
-func (f flip) disturbed() bool { return f.control != [2]int{} }
+// disturbed tells that the flip says nothing: packets were lost that Sluice does not touch, or the
+// machine stood still. Only the controls decide that, never what red and blue have lost.
+func (f flip) disturbed() bool { return f.control != [2]int{} || f.still > mostStill }
 
 // problem is what is wrong with a flip that was not disturbed, or "".
 func (f flip) problem() string {
@@ -40,11 +46,34 @@ func judge(flips []flip, note func(string)) (again bool, problem string) {
 	if !last.disturbed() {
 		return false, last.problem()
 	}
-	note(fmt.Sprintf("disturbed, %d of at most %d: the control lost %v; not looked at are red's %v and blue's %d", len(flips), mostDisturbed, last.control, last.red, last.blue))
+	note(fmt.Sprintf("disturbed, %d of at most %d: the control lost %v, and the machine stood still for %v; masked are red's %v and blue's %d",
+		len(flips), mostDisturbed, last.control, last.still.Round(time.Millisecond), last.red, last.blue))
 	if len(flips) < mostDisturbed {
 		return true, ""
 	}
-	return false, fmt.Sprintf("nothing is known: packets that Sluice does not touch were lost in each of %d flips: %+v", len(flips), flips)
+	return false, fmt.Sprintf("nothing is known: each of %d flips was disturbed by what Sluice does not touch: %+v", len(flips), flips)
+}
+
+// standstill measures until it is stopped for how long at once a goroutine does not run that is due
+// every few milliseconds.
+func standstill() (stop func() time.Duration) {
+	end, longest := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		most, last := time.Duration(0), time.Now()
+		for {
+			select {
+			case <-end:
+				longest <- most
+				return
+			case <-tick.C:
+			}
+			now := time.Now()
+			most, last = max(most, now.Sub(last)), now
+		}
+	}()
+	return func() time.Duration { close(end); return <-longest }
 }
 
 func TestJudge(t *testing.T) {
@@ -65,6 +94,8 @@ func TestJudge(t *testing.T) {
 		"red lost three":             {[]flip{slow}, false, true, 0},
 		"disturbed":                  {[]flip{disturbed}, true, false, 1},
 		"disturbed, and worse":       {[]flip{worse}, true, false, 1},
+		"stood still":                {[]flip{{still: mostStill + 1, blue: 377}}, true, false, 1},
+		"stood still for a moment":   {[]flip{{still: mostStill, blue: 1}}, false, true, 0},
 		"disturbed once, then blue":  {[]flip{disturbed, bad}, false, true, 0},
 		"disturbed twice, then good": {[]flip{disturbed, worse, good}, false, false, 0},
 		"disturbed each time":        {[]flip{disturbed, worse, disturbed}, false, true, 1},
@@ -74,5 +105,13 @@ func TestJudge(t *testing.T) {
 		if again != row.again || (problem != "") != row.problem || notes != row.notes {
 			t.Errorf("%s: again %t, problem %q, %d notes", name, again, problem, notes)
 		}
+	}
+}
+
+func TestStandstill(t *testing.T) {
+	stop := standstill()
+	time.Sleep(100 * time.Millisecond)
+	if d := stop(); d <= 0 || d > time.Minute {
+		t.Errorf("it stood still for %s", d)
 	}
 }

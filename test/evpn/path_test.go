@@ -77,9 +77,10 @@ func TestFlipPath(t *testing.T) {
 }
 
 // flips changes red's path. Blue's path stays, and it may lose nothing. An emulated processor
-// that falls behind loses packets of everybody: machines of one network on the same two
-// chassis, with nothing of Sluice between them, are the control. A change in which these lost
-// packets says nothing and is made once more, whatever red and blue have lost in it.
+// that falls behind loses packets of everybody. What Sluice does not touch is the control: machines
+// of one network on the same two chassis, and the test's own clock, since one that stands still loses BGP
+// sessions, too. A change in which these were disturbed says nothing and is made once
+// more, whatever red and blue have lost in it.
 func (w *world) flips(path string) {
 	w.Helper()
 	other := map[string]string{"kernel": "ebpf", "ebpf": "kernel"}[path]
@@ -102,6 +103,7 @@ func (w *world) flip(path string) (f flip) {
 	w.Helper()
 	var of []*int
 	var streams []*stream
+	still := standstill()
 	for _, one := range []struct {
 		vm, addr string
 		lost     *int
@@ -122,6 +124,8 @@ func (w *world) flip(path string) (f flip) {
 		}
 		*of[i] = lost
 	}
+	f.still = still()
+	w.Logf("to path %s: the machine stood still for %v at most", path, f.still)
 	return f
 }
 
