@@ -20,8 +20,12 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/backend"
 	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
+
+// stops are what is stopped.
+var stops = []struct{ name, node, process string }{
+	{"ovs-vswitchd", "a1", "vswitchd"}, {"ovsdb-server", "a1", "ovsdb"}, {"BGP neighbour", "rr", "bgpd"},
+}
 
 // TestStopped stops what a gateway node's sluiced talks to, as SIGSTOP does it: it neither
 // answers nor goes away. The node, a1, is the only gateway chassis of both tenants, and their
@@ -32,6 +36,9 @@ func TestStopped(t *testing.T) {
 	s := &stoppedNode{world: w, vips: []netip.Addr{netip.MustParseAddr("10.99.0.41"), netip.MustParseAddr("fd00:99::41")}}
 	s.onlyGateway()
 	s.newPeer()
+	for s.n = 1; s.n <= len(stops); s.n++ {
+		s.prepare()
+	}
 	for _, vip := range s.vips {
 		at := intent.FormatEndpoint(vip, vipHTTP)
 		w.add("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
@@ -39,9 +46,7 @@ func TestStopped(t *testing.T) {
 		w.answered("c-fabric", "tcp", vip)
 	}
 	w.liveOn([]string{"a1"}, lab.Backends, s.vips...)
-	for i, stop := range []struct{ name, node, process string }{
-		{"ovs-vswitchd", "a1", "vswitchd"}, {"ovsdb-server", "a1", "ovsdb"}, {"BGP neighbour", "rr", "bgpd"},
-	} {
+	for i, stop := range stops {
 		t.Run(stop.name, func(t *testing.T) {
 			w := &stoppedNode{world: &world{T: t, Lab: w.Lab}, vips: s.vips, n: i + 1}
 			w.goesOn(stop.node, stop.process)
@@ -215,24 +220,37 @@ func (w *stoppedNode) stopProcess(node, name string) (goOn func()) {
 	return resume
 }
 
-// goesOn stops a process, and does all that has nothing to do with it.
-func (w *stoppedNode) goesOn(node, process string) {
-	name := fmt.Sprintf("a-blue%d", 40+w.n)
-	vm := lab.VM{
-		Name: name, Chassis: "a2", Tenant: "blue", Network: "net",
+// far are what a3 announces: gone and stays of an old VTEP before anything is stopped, fresh of
+// a new one then. Routes linger whose VTEP has no other, or has a new one: see decision 5.
+func (w *stoppedNode) far() (old, fresh netip.Addr, gone []string, stays string, come []string) {
+	old, fresh = netip.AddrFrom4([4]byte{172, 30, 98, byte(w.n)}), netip.AddrFrom4([4]byte{172, 30, 99, byte(w.n)})
+	gone = []string{fmt.Sprintf("10.78.%d.0/24", w.n), fmt.Sprintf("fd00:78:%d::/64", w.n)}
+	come = []string{fmt.Sprintf("10.77.%d.0/24", w.n), fmt.Sprintf("fd00:77:%d::/64", w.n)}
+	return old, fresh, gone, fmt.Sprintf("10.79.%d.0/24", w.n), come
+}
+
+// prepare announces what is to be withdrawn.
+func (w *stoppedNode) prepare() {
+	w.Helper()
+	old, _, gone, stays, _ := w.far()
+	w.peer("add", old, append(gone, stays)...)
+	w.routed(1001, true, append(gone, stays)...)
+}
+
+// blue is a port of the other VRF.
+func (w *stoppedNode) blue() (vm lab.VM, routes []string) {
+	vm = lab.VM{
+		Name: fmt.Sprintf("a-blue%d", 40+w.n), Chassis: "a2", Tenant: "blue", Network: "net",
 		Addr4: netip.MustParseAddr(fmt.Sprintf("10.10.0.%d", 140+w.n)), Addr6: netip.MustParseAddr(fmt.Sprintf("fd00:10::%d", 140+w.n)),
 	}
-	ports := []string{vm.Addr4.String() + "/32", vm.Addr6.String() + "/128"}
-	far := []string{fmt.Sprintf("10.77.%d.0/24", w.n), fmt.Sprintf("fd00:77:%d::/64", w.n)}
-	gone := []string{fmt.Sprintf("10.78.%d.0/24", w.n), fmt.Sprintf("fd00:78:%d::/64", w.n)}
-	// Routes linger whose VTEP has no other: see decision 5.
-	stays := fmt.Sprintf("10.79.%d.0/24", w.n)
-	// For each thing that is stopped others: they are known for a while.
-	oldVTEP, newVTEP := netip.AddrFrom4([4]byte{172, 30, 98, byte(w.n)}), netip.AddrFrom4([4]byte{172, 30, 99, byte(w.n)})
-	bgp := process == "bgpd" // nothing comes from it, or goes to it
-	w.peer("add", oldVTEP, append(gone, stays)...)
-	w.routed(1001, true, gone...)
+	return vm, []string{vm.Addr4.String() + "/32", vm.Addr6.String() + "/128"}
+}
 
+// goesOn stops a process, and does all that has nothing to do with it.
+func (w *stoppedNode) goesOn(node, process string) {
+	vm, ports := w.blue()
+	old, fresh, gone, stays, come := w.far()
+	bgp := process == "bgpd" // nothing comes from it, or goes to it
 	began := time.Now()
 	goOn := w.stopProcess(node, process)
 	// Flows of red are to be written, which wait: its driver is asked, and does not return.
@@ -244,24 +262,18 @@ func (w *stoppedNode) goesOn(node, process string) {
 	if err := w.AddVM(w.Context(), "a", vm); err != nil {
 		w.Fatal(err)
 	}
-	w.Cleanup(func() { _ = w.DelVM(context.Background(), name) })
+	w.Cleanup(func() { _ = w.DelVM(context.Background(), vm.Name) })
 	if process == "vswitchd" {
-		w.eventually("a driver has not returned", func() error {
-			out, err := w.Exec(w.Context(), "a1", "sh", "-c", w.sluicectl()+" status || test $? = 3")
-			if err == nil && !strings.Contains(out, "has not returned") {
-				err = errors.New(out)
-			}
-			return err
-		})
+		w.stuck(true)
 	}
 	w.routed(2001, true, ports...)
 	if !bgp {
 		w.atReflector(2001, true, ports...)
-		w.peer("del", oldVTEP, gone...)
+		w.peer("del", old, gone...)
 		w.routed(1001, false, gone...)
-		w.peer("add", newVTEP, far...)
-		w.routed(1001, true, far...)
-		w.vtepKnown(newVTEP)
+		w.peer("add", fresh, come...)
+		w.routed(1001, true, come...)
+		w.vtepKnown(fresh)
 	}
 	w.stop("be1")
 	w.diesOn("a1", "10.10.0.21", "fd00:10::21")
@@ -275,15 +287,21 @@ func (w *stoppedNode) goesOn(node, process string) {
 	for _, vip := range w.vips {
 		w.answered("c-fabric", "tcp", vip)
 	}
-	w.peer("del", oldVTEP, stays)
+	w.stuck(false)
+	w.peer("del", old, stays)
 	if bgp {
-		w.peer("del", oldVTEP, gone...)
+		w.peer("del", old, gone...)
 	} else {
-		w.peer("del", newVTEP, far...)
+		w.peer("del", fresh, come...)
 	}
-	labtest.Eventually(w.T, w.Lab, "nothing is stuck", func() error {
+}
+
+// stuck waits until a1 says that a driver has not returned, or says so no more.
+func (w *stoppedNode) stuck(want bool) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("a driver of a1 is stuck: %t", want), func() error {
 		out, err := w.Exec(w.Context(), "a1", "sh", "-c", w.sluicectl()+" status || test $? = 3")
-		if strings.Contains(out, "has not returned") {
+		if err == nil && strings.Contains(out, "has not returned") != want {
 			err = errors.New(out)
 		}
 		return err
