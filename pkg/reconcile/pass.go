@@ -211,8 +211,14 @@ func (t *Table[K, V]) add(ctx context.Context, early bool) {
 func (t *Table[K, V]) apply(ctx context.Context, batch []Row[K, V]) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.free() {
-		return false
+	if t.turn.done != nil {
+		if !t.free() {
+			return false
+		}
+		batch = t.still(batch)
+	}
+	if len(batch) == 0 {
+		return true
 	}
 	t.flight = make(map[K]*V, len(batch))
 	for i := range batch {
@@ -222,6 +228,18 @@ func (t *Table[K, V]) apply(ctx context.Context, batch []Row[K, V]) bool {
 		errs := t.driver.Apply(ctx, batch)
 		t.landed(ctx, len(batch), errs, func(i int, err error) Event[K] { return t.added(batch[i], err) })
 	})
+}
+
+// still are those of the rows that are wanted as they were when they were picked.
+func (t *Table[K, V]) still(batch []Row[K, V]) []Row[K, V] {
+	out := make([]Row[K, V], 0, len(batch))
+	for _, r := range batch {
+		w, wanted := t.rows.wanted(r.Key)
+		if gone, _ := t.unwanted(r.Key); wanted && w == r.Value && !gone {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // landed takes the results of a call, and tells of them. A call that the end of the process
@@ -251,10 +269,11 @@ func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 	t.ops.Applied++
 	t.rows.setActual(r.Key, r.Value)
 	delete(t.failed, r.Key)
-	if w, ok := t.rows.wanted(r.Key); ok && w == r.Value {
+	w, ok := t.rows.wanted(r.Key)
+	if ok = ok && w == r.Value; ok {
 		delete(t.dirty, r.Key)
 	}
-	return Event[K]{Key: r.Key, Programmed: true}
+	return Event[K]{Key: r.Key, Programmed: ok}
 }
 
 // del deletes those of the keys that are still unwanted, and whose removal overtakes nothing:
