@@ -84,3 +84,31 @@ func updateToImport(b *testing.B, a, c *speaker) {
 	b.ReportMetric(float64(set.Milliseconds()), "ms/set20k")
 	b.ReportMetric(float64(imported.Milliseconds()), "ms/import20k")
 }
+
+// BenchmarkMany is 100,000 routes from one node's Update to the other node's Watch, over one
+// session: the time, and the receiver's CPU time and memory.
+func BenchmarkMany(b *testing.B) {
+	const n = 100_000
+	cfg := nodeConfig(1, Neighbor{Address: netip.MustParseAddr("127.0.0.12"), ASN: 64512, Passive: true})
+	cfg.ListenPort, cfg.ListenAddresses = int(freePort(b, "127.0.0.11")), []netip.Addr{netip.MustParseAddr("127.0.0.11")}
+	a := startSpeaker(b, cfg)
+	c := startSpeaker(b, nodeConfig(2, Neighbor{Address: netip.MustParseAddr("127.0.0.11"), ASN: 64512, Port: uint16(cfg.ListenPort),
+		LocalAddress: netip.MustParseAddr("127.0.0.12"), ConnectRetry: time.Second}))
+	c.do(childCommand{Policies: []childPolicy{red}})
+	a.do(childCommand{Policies: []childPolicy{red}})
+	eventually(b, "both are in sync", func() bool { return a.synced() && c.synced() })
+	count := func() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.routes) }
+	for b.Loop() {
+		_, _, before := c.usage()
+		_, _, sender := a.usage()
+		a.do(childCommand{Fill: n})
+		eventually(b, "all imported", func() bool { return count() == n })
+		_, most, after := c.usage()
+		_, _, sent := a.usage()
+		b.ReportMetric(float64((after-before).Microseconds())/n, "receiver-µs/route")
+		b.ReportMetric(float64((sent-sender).Microseconds())/n, "sender-µs/route")
+		b.ReportMetric(float64(most)/1024, "receiver-MB")
+		a.do(childCommand{Set: []intent.RouteKey{}})
+		eventually(b, "all gone", func() bool { return count() == 0 })
+	}
+}
