@@ -92,8 +92,10 @@ func BenchmarkMany(b *testing.B) {
 	cfg := nodeConfig(1, Neighbor{Address: netip.MustParseAddr("127.0.0.12"), ASN: 64512, Passive: true})
 	cfg.ListenPort, cfg.ListenAddresses = int(freePort(b, "127.0.0.11")), []netip.Addr{netip.MustParseAddr("127.0.0.11")}
 	a := startSpeaker(b, cfg)
-	c := startSpeaker(b, nodeConfig(2, Neighbor{Address: netip.MustParseAddr("127.0.0.11"), ASN: 64512, Port: uint16(cfg.ListenPort),
-		LocalAddress: netip.MustParseAddr("127.0.0.12"), ConnectRetry: time.Second}))
+	receiving := nodeConfig(2, Neighbor{Address: netip.MustParseAddr("127.0.0.11"), ASN: 64512, Port: uint16(cfg.ListenPort),
+		LocalAddress: netip.MustParseAddr("127.0.0.12"), ConnectRetry: time.Second})
+	receiving.PeerLinger = -1
+	c := startSpeaker(b, receiving)
 	c.do(childCommand{Policies: []childPolicy{red}})
 	a.do(childCommand{Policies: []childPolicy{red}})
 	eventually(b, "both are in sync", func() bool { return a.synced() && c.synced() })

@@ -4,8 +4,8 @@
 //
 // It owns the BGP sessions, the set of announced routes, the copy of what the
 // neighbours sent, and the list of tunnel endpoints behind it. GoBGP does the
-// protocol; it is imported here and nowhere else, and none of its types leave
-// the package.
+// protocol, over connections that package wire owns; it is imported here and nowhere
+// else, and none of its types leave the package.
 //
 // # Promises
 //
@@ -89,11 +89,9 @@
 //
 // # Limits
 //
-// GoBGP parses messages in goroutines of its own. A panic there ends the process,
-// and nothing in this package can recover it; there are messages that it panics at,
-// one of an unknown type among them. Forwarding must not and does not depend on the
-// process, and a neighbour that ends it again and again is found and held back
-// (Trial). A panic in our own reading of a route is caught and counted as that
+// GoBGP parses messages in goroutines of its own, where nothing can recover a panic.
+// Package wire reads each message before, and hands on nothing that GoBGP's parser
+// panics at. A panic in our own reading of a route is caught and counted as that
 // route's rejection.
 //
 // GoBGP queues what neighbours send without bound. What a neighbour announces and
@@ -104,22 +102,12 @@
 // keeps unicast and MPLS VPN routes only and withdraws EVPN routes at once when
 // a session ends: see "Lost peers".
 //
-// A program that lets neighbours connect in has to be built without Multipath TCP
-// (GODEBUG multipathtcp=0, as in this module's go.mod): Go's listeners have
-// neither TCP-MD5 nor TTL security otherwise.
-//
-// GoBGP reports routes and sessions by the neighbour's address without its
-// interface, so two neighbours with one link-local address are refused. Its main
-// loop has no end: a speaker that has run leaves a goroutine behind. Run therefore
-// tries the port by itself before there is a server.
+// Sessions and routes are kept by the neighbour's address without its interface, so
+// two neighbours with one link-local address are refused. GoBGP's main loop has no
+// end: a speaker that has run leaves a goroutine behind.
 //
 // Two nodes with one router ID share their route distinguishers. Where routes of
 // the other one arrive all the same, Status names it; an iBGP route reflector
 // passes them on to neither, as their ORIGINATOR_ID is the neighbour's own (RFC
 // 4456 section 8).
-//
-// GoBGP offers no way to close a session without a CEASE notification, which
-// ends graceful restart at the peer. A graceful stop therefore leaves the
-// sessions to the end of the process, which closes the sockets: after Stop(true)
-// or the end of Run's context the process has to exit.
 package bgp

@@ -77,14 +77,15 @@ type Neighbor struct {
 	// GTSM accepts the peer's packets only if they have come over at most this
 	// number of hops (RFC 5082). 0: off. Not together with multihopTTL.
 	GTSM uint8 `yaml:"gtsm"`
-	// HoldTime ends a session without any message for so long.
+	// HoldTime ends a session without any message for so long. A peer that asks for 0
+	// has neither a hold time nor keepalives (RFC 4271 section 4.2).
 	HoldTime Duration `yaml:"holdTime"`
 	// Keepalive is the interval of keepalives. 0: a third of holdTime.
 	Keepalive Duration `yaml:"keepalive"`
 	// ConnectRetry is the wait between attempts to connect. 0: bgp.connectRetry.
 	ConnectRetry Duration `yaml:"connectRetry"`
-	// MaxPrefixes is the most routes that are accepted from the peer; the
-	// session is closed above. 0: no limit.
+	// MaxPrefixes is the most routes that are accepted from the peer, of EVPN those of
+	// Type 5; the session is closed above. 0: no limit.
 	MaxPrefixes uint32 `yaml:"maxPrefixes"`
 	// Passive waits for the peer to connect. Needs bgp.listen.
 	Passive bool `yaml:"passive"`
