@@ -20,6 +20,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/backend"
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 )
 
 // stops are what is stopped.
@@ -277,6 +278,9 @@ func (w *stoppedNode) goesOn(node, process string) {
 	}
 	w.stop("be1")
 	w.diesOn("a1", "10.10.0.21", "fd00:10::21")
+	if labtest.Nightly() && !bgp {
+		w.forAMinute(began, fresh)
+	}
 	w.Logf("%s of %s was stopped for %s", process, node, time.Since(began).Round(time.Millisecond))
 	goOn()
 
@@ -293,6 +297,19 @@ func (w *stoppedNode) goesOn(node, process string) {
 		w.peer("del", old, gone...)
 	} else {
 		w.peer("del", fresh, come...)
+	}
+}
+
+// forAMinute outlasts the time-outs of calls that wait for what is stopped: the rest goes on after
+// these, too.
+func (w *stoppedNode) forAMinute(began time.Time, fresh netip.Addr) {
+	w.Helper()
+	late := []string{fmt.Sprintf("10.76.%d.0/24", w.n), fmt.Sprintf("fd00:76:%d::/64", w.n)}
+	for ; time.Since(began) < time.Minute; time.Sleep(5 * time.Second) {
+		w.peer("add", fresh, late...)
+		w.routed(1001, true, late...)
+		w.peer("del", fresh, late...)
+		w.routed(1001, false, late...)
 	}
 }
 
