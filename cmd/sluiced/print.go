@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -25,7 +24,7 @@ func printEffective(c *cobra.Command, file string) error {
 	if _, err = c.OutOrStdout().Write(b); err != nil {
 		return err
 	}
-	warn := func(text string) { fmt.Fprintln(c.ErrOrStderr(), "sluiced: warning: "+text) }
+	warn := func(text string) { output.Println(c.ErrOrStderr(), "sluiced: warning: "+text) }
 	if m := cfg.Metadata; m.Used() && m.SecurityGroups == config.SecurityGroupsRespect && cfg.OVN.NB == "" {
 		warn("metadata.securityGroups is respect, which takes ovn.nb; without, no machine is served from its tap")
 	}
