@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"unicode"
 
 	gobgp "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
@@ -232,7 +233,17 @@ func notification(n wire.Notice) string {
 	said := n.Code == gobgp.BGP_ERROR_CEASE &&
 		(n.Subcode == gobgp.BGP_ERROR_SUB_ADMINISTRATIVE_SHUTDOWN || n.Subcode == gobgp.BGP_ERROR_SUB_ADMINISTRATIVE_RESET)
 	if said && len(n.Data) > 1 && int(n.Data[0]) <= len(n.Data)-1 {
-		text += ": " + string(n.Data[1:1+int(n.Data[0])])
+		text += ": " + printable(n.Data[1:1+int(n.Data[0])])
 	}
 	return text
+}
+
+// printable is a neighbour's text for a terminal and a log.
+func printable(b []byte) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '.'
+		}
+		return r
+	}, strings.ToValidUTF8(string(b), "."))
 }

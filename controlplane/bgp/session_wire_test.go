@@ -234,16 +234,17 @@ func TestMessagesThatEndASession(t *testing.T) {
 			eventually(t, "a session", func() bool { return status().State == stateEstablished })
 			p.send(gobgp.BGP_MSG_UPDATE, update(route("10.3.0.0/24", 3)...))
 			eventually(t, "its route", func() bool { return s.hops(key(1001, "10.3.0.0/24")) != nil })
-			p.mu.Lock()
-			_, _ = p.conn.Write(tt.msg)
-			p.mu.Unlock()
+			p.greet(tt.msg) // all its sessions from now on
+			p.drop()
 			eventually(t, "the status says why", func() bool { return strings.Contains(status().LastError, tt.want) })
 			eventually(t, "the neighbour is told", func() bool {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				return p.notified == tt.code
 			})
-			eventually(t, "it comes back", func() bool { n := status(); return n.State == stateEstablished && n.Flaps == 1 })
+			eventually(t, "it is so again", func() bool { return status().Flaps > 2 })
+			p.greet(nil)
+			eventually(t, "it comes back", func() bool { return status().State == stateEstablished && p.sessions() > 3 })
 			if n := s.do(childCommand{Status: true}).Status.Neighbors[0]; n.State != stateEstablished || n.Flaps != 0 {
 				t.Errorf("the other neighbour: %+v", n)
 			}

@@ -37,15 +37,13 @@ const (
 	subBadLength       = 2
 	subBadType         = 3
 
-	subBadPeerAS       = 2
 	subUnknownOptional = 4
 
-	subAttributeList    = 1
-	subUnrecognized     = 2
-	subNetworkField     = 10
-	subCollision        = 7
-	subHardReset        = 9
-	subOutOfConnections = 8
+	subAttributeList = 1
+	subUnrecognized  = 2
+	subNetworkField  = 10
+	subCollision     = 7
+	subHardReset     = 9
 )
 
 // Fault is a message that ends its session; Notice is what the neighbour is told.

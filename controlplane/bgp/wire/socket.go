@@ -78,7 +78,7 @@ func control(c syscall.Conn, fn func(fd int) error) error {
 
 // dial connects to a neighbour.
 func (n Neighbor) dial(ctx context.Context) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: max(n.ConnectRetry-second, second), KeepAlive: -1}
+	d := net.Dialer{Timeout: max(n.ConnectRetry-second, second)}
 	d.SetMultipathTCP(false)
 	if n.LocalAddress.IsValid() {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.LocalAddress, 0))
@@ -104,7 +104,7 @@ func listen(ctx context.Context, at netip.AddrPort) (*net.TCPListener, error) {
 	if at.Addr().Is6() {
 		network, level, name = "tcp6", unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS
 	}
-	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var inner error
 		if err := c.Control(func(fd uintptr) { inner = unix.SetsockoptInt(int(fd), level, name, listenTTL) }); err != nil {
 			return err
