@@ -252,6 +252,7 @@ func (v *conversation) end(e End) {
 	if again {
 		return
 	}
+	v.p.committed.Store(false) // the neighbour's next connection may wait
 	e.ASN, e.Graceful = v.asn, e.graceful(v.agreement)
 	v.p.tell(Event{Kind: Ended, End: e})
 }

@@ -7,12 +7,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"time"
 )
 
-// openWait is the longest wait for the neighbour's OPEN (RFC 4271 section 8.2.2, the
-// HoldTimer of OpenSent).
-const openWait = 4 * time.Minute
+const (
+	// openWait is the longest wait for the server's OPEN, and for this end's to be taken.
+	openWait = time.Minute
+	// answerWait is how long a connection waits for the neighbour's OPEN before there is
+	// another: a neighbour that is not ready for it may take a connection and say nothing.
+	answerWait = 20 * time.Second
+)
 
 // candidate is a connection on which this end's OPEN has been sent.
 type candidate struct {
@@ -24,18 +29,24 @@ type candidate struct {
 	err    error
 }
 
-var errNoOpen = errors.New("the neighbour has closed the connection before its OPEN")
+var (
+	errNoOpen   = errors.New("the neighbour has closed the connection before its OPEN")
+	errNoAnswer = fmt.Errorf("the neighbour has sent no OPEN for %s", answerWait)
+)
 
 // hear reads the first message.
 func (c *candidate) hear() {
-	_ = c.conn.SetReadDeadline(time.Now().Add(openWait))
+	_ = c.conn.SetReadDeadline(time.Now().Add(answerWait))
 	msg, err := readMessage(c.r, make([]byte, maxMessage))
 	switch {
 	case err != nil:
-		if _, wrong := errors.AsType[*Fault](err); !wrong {
-			err = errNoOpen
+		c.err = errNoOpen
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.err = errNoAnswer
 		}
-		c.err = err
+		if f, wrong := errors.AsType[*Fault](err); wrong {
+			c.err = f
+		}
 	case msg[18] == typeNotification:
 		c.err = received{Notice{msg[headerLen], msg[headerLen+1], msg[headerLen+2:]}}
 	case msg[18] != typeOpen:
