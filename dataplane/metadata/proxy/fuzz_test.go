@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -242,7 +243,7 @@ var answers = []string{
 }
 
 // servers is a proxy before a server that sends, to each request, what raw says, and closes.
-func servers(tb testing.TB) (h *harness, raw *[]byte) {
+func servers(tb testing.TB) (h *harness, raw *atomic.Pointer[[]byte]) {
 	tb.Helper()
 	was := log.Writer()
 	log.SetOutput(io.Discard) // net/http tells of what comes after an answer
@@ -251,7 +252,7 @@ func servers(tb testing.TB) (h *harness, raw *[]byte) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	raw = new([]byte)
+	raw = &atomic.Pointer[[]byte]{}
 	var group errgroup.Group
 	group.Go(func() error {
 		for {
@@ -261,7 +262,7 @@ func servers(tb testing.TB) (h *harness, raw *[]byte) {
 			}
 			if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 				_, _ = io.Copy(io.Discard, r.Body)
-				_, _ = c.Write(*raw)
+				_, _ = c.Write(*raw.Load())
 			}
 			_ = c.Close()
 		}
@@ -326,7 +327,7 @@ func FuzzServer(f *testing.F) {
 	}
 	h, raw := servers(f)
 	f.Fuzz(func(t *testing.T, text []byte, ask byte) {
-		*raw = text
+		raw.Store(&text)
 		request := asks[int(ask)%len(asks)]
 		if err := h.behaves(t, text, request); err != nil {
 			t.Errorf("%q to %q: %v", text, request, err)
@@ -339,10 +340,11 @@ func TestFuzzedServers(t *testing.T) {
 	h, raw := servers(t)
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 26))
-		*raw = mutated(r, answers)
+		text := mutated(r, answers)
+		raw.Store(&text)
 		request := asks[r.IntN(len(asks))]
-		if err := h.behaves(t, *raw, request); err != nil {
-			t.Errorf("seed %d: %q to %q: %v", seed, *raw, request, err)
+		if err := h.behaves(t, text, request); err != nil {
+			t.Errorf("seed %d: %q to %q: %v", seed, text, request, err)
 		}
 	}
 }
