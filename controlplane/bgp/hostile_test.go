@@ -155,6 +155,13 @@ func message(kind byte, body []byte) []byte {
 	return append(append(msg, kind), body...)
 }
 
+// offer is what its next sessions begin with.
+func (p *rawPeer) offer(hold uint16, more ...wire.ParameterCapabilityInterface) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hold, p.more = hold, more
+}
+
 // greet has the next sessions begin with what is given.
 func (p *rawPeer) greet(msg []byte) {
 	p.mu.Lock()

@@ -162,7 +162,7 @@ func TestHoldTimeZero(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			t.Parallel()
 			p := startRawPeerAt(t, address, gobgp.RF_EVPN)
-			p.hold = 0
+			p.offer(0)
 			n := p.neighbor()
 			n.HoldTime = 3 * time.Second
 			s := startSpeaker(t, nodeConfig(1, n))
@@ -191,15 +191,13 @@ func TestHoldTimeZero(t *testing.T) {
 func TestRestartThatIsNotOfferedAnyMore(t *testing.T) {
 	t.Parallel()
 	p := startRawPeer(t, gobgp.RF_EVPN)
-	p.more = []gobgp.ParameterCapabilityInterface{gobgp.NewCapGracefulRestart(false, false, 600, []*gobgp.CapGracefulRestartTuple{gobgp.NewCapGracefulRestartTuple(gobgp.RF_EVPN, true)})}
+	p.offer(90, gobgp.NewCapGracefulRestart(false, false, 600, []*gobgp.CapGracefulRestartTuple{gobgp.NewCapGracefulRestartTuple(gobgp.RF_EVPN, true)}))
 	cfg := nodeConfig(1, p.neighbor())
 	cfg.PeerLinger = -1
 	s := startSpeaker(t, cfg)
 	s.do(childCommand{Policies: []childPolicy{red}})
 	eventually(t, "a session", s.established)
-	p.mu.Lock()
-	p.more = nil
-	p.mu.Unlock()
+	p.offer(90)
 	p.drop()
 	eventually(t, "the next session", func() bool { return p.sessions() == 2 && s.established() })
 	k := key(1001, "10.0.0.0/24")
@@ -242,9 +240,9 @@ func TestMessagesThatEndASession(t *testing.T) {
 				defer p.mu.Unlock()
 				return p.notified == tt.code
 			})
-			eventually(t, "it is so again", func() bool { return status().Flaps > 2 })
+			eventually(t, "it is so again", func() bool { return status().Flaps > 1 })
 			p.greet(nil)
-			eventually(t, "it comes back", func() bool { return status().State == stateEstablished && p.sessions() > 3 })
+			eventually(t, "it comes back", func() bool { return status().State == stateEstablished && p.sessions() > 2 })
 			if n := s.do(childCommand{Status: true}).Status.Neighbors[0]; n.State != stateEstablished || n.Flaps != 0 {
 				t.Errorf("the other neighbour: %+v", n)
 			}
