@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	gobgp "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 func TestSameRoutesAsFRR(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{1, 2}
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		seeds = nil
 		for range 20 {
 			seeds = append(seeds, rand.Uint64())
@@ -95,7 +95,7 @@ func sameRoutes(t *testing.T, s *speaker, f *frr, g generator, marker string) {
 func TestValidAmongMalformed(t *testing.T) {
 	t.Parallel()
 	rounds, seed := 4, uint64(1)
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		rounds, seed = 200, uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d", seed)

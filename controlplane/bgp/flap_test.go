@@ -12,6 +12,7 @@ import (
 	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // flapping are the prefixes that a neighbour announces and withdraws, flapRoutes so
@@ -83,7 +84,7 @@ func TestManyPrefixesFlap(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const perRound = 5
 	rounds := 4
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		rounds = 30
 	}
 	p, good := startRawPeer(t, wire.RF_EVPN), startRawPeerAt(t, "127.0.0.2", wire.RF_EVPN)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // fuzzer makes messages that are nearly right: mostly UPDATEs of a route with one or
@@ -148,7 +148,7 @@ func TestFuzzingNeighbors(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const steps = 12
 	messages, seed := 50, uint64(1)
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		messages, seed = 2000, uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d", seed)

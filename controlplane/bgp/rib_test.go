@@ -50,9 +50,10 @@ func TestBest(t *testing.T) {
 			for _, i := range tt.want {
 				hops = append(hops, tt.paths[i].hop)
 			}
+			random := rand.New(rand.NewSource(1))
 			for range 5 {
 				shuffled := append([]*path(nil), tt.paths...)
-				rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+				random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 				if got, want := best(shuffled), intent.NewNextHopSet(hops...); got != want {
 					t.Fatalf("got %s, want %s", got, want)
 				}

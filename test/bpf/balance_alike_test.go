@@ -5,12 +5,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // alikeVIPs are VIPs of both families and protocols, of few backends and of many, with and without
@@ -165,7 +165,7 @@ func randomClient(r *rand.Rand, of netip.Addr) netip.AddrPort {
 // taps of machines.
 func TestBalanceAlike(t *testing.T) {
 	flows := 10_000
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		flows = 100_000
 	}
 	order := alikeVIPs()
@@ -173,8 +173,7 @@ func TestBalanceAlike(t *testing.T) {
 	slices.Reverse(reverse)
 	w := newTapWorld(t, ebpf.HookAuto)
 	nodes := []*balancer{gateway(t, "a gateway", order, nil), gateway(t, "a gateway with a past", reverse, pastOf), w.balancer(reverse)}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := nightly.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
 	seen := map[intent.VIPKey]map[netip.AddrPort]int{}
 	w.inside(func() {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // The devices of the test: the loopback device, which PROG_TEST_RUN puts packets
@@ -102,7 +102,7 @@ func load(t testing.TB, cfg ebpf.Config) *ebpf.Dataplane {
 		cfg.Bridges = bridges{}
 	}
 	cfg.Log = slog.New(slog.DiscardHandler)
-	own := os.Getenv("SLUICE_NIGHTLY") != "" || !isEmpty(t, cfg.Dir) // what the test itself has pinned is its own
+	own := nightly.On() || !isEmpty(t, cfg.Dir) // what the test itself has pinned is its own
 	var k *kit
 	if !own {
 		k = takeKit(t, cfg)

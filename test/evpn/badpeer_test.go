@@ -3,9 +3,9 @@ package evpn_test
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/ovn-sluice/sluice/test/nightly"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -169,7 +169,7 @@ func TestBadNeighbor(t *testing.T) {
 	}
 	has(0)
 	rounds := 1
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		rounds = 3
 	}
 	for range rounds {

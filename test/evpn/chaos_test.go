@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/lab/labtest"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // replay is the variable of the environment that repeats a run: SEED, or SEED:ROUNDS.
@@ -51,7 +51,7 @@ func chaosTime(t *testing.T) time.Duration {
 		}
 		return d
 	}
-	if labtest.Nightly() {
+	if nightly.On() {
 		return 30 * time.Minute
 	}
 	return 45 * time.Second
@@ -59,7 +59,7 @@ func chaosTime(t *testing.T) time.Duration {
 
 func newChaos(t *testing.T) *chaos {
 	t.Helper()
-	c := &chaos{seed: labtest.Seed(t, 1), flaps: map[string]int{}, read: map[string]int64{}, masked: masked{}, costs: costs{}}
+	c := &chaos{seed: nightly.Seed(t, 1), flaps: map[string]int{}, read: map[string]int64{}, masked: masked{}, costs: costs{}}
 	if s := os.Getenv(replay); s != "" {
 		seed, rounds, _ := strings.Cut(s, ":")
 		var err1, err2 error

@@ -2,12 +2,12 @@ package evpn_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // learned are the destinations and next hops of Southbound Learned_Route.
@@ -97,7 +97,7 @@ func (w *world) givesBack() {
 	w.setVNI("b", "red", fmt.Sprint(vniRed))
 	w.learns("a", router, all...)
 	w.connected()
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		w.learnedOverRestart(router, all)
 		// The operator's route is on a1 alone.
 		w.moveGateways("a2")

@@ -3,7 +3,6 @@ package evpn_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // links are the names of the devices on a node.
@@ -34,7 +34,7 @@ func (w *world) links(node string) []string {
 // two, on the same bridges.
 func TestDevicesDoNotGrow(t *testing.T) {
 	many := 100
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		many = 1000
 	}
 	const few = 2

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/lab/labtest"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 func (w *world) process(node, name string) *lab.Process {
@@ -54,7 +54,7 @@ func (w *world) ready(node string) {
 
 // kills is how often sluiced is killed.
 func kills() int {
-	if labtest.Nightly() {
+	if nightly.On() {
 		return 50
 	}
 	return 10
@@ -128,7 +128,7 @@ func (w *world) churn(ctx context.Context, cloud string) error {
 // killed kills sluiced so often, and waits until it is well in the end.
 func (w *world) killed(times int) {
 	w.Helper()
-	random := rand.New(rand.NewPCG(labtest.Seed(w.T, 1), 0))
+	random := rand.New(rand.NewPCG(nightly.Seed(w.T, 1), 0))
 	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
 	for i := range times {
 		nodes := [][]string{{"a1"}, {"b1"}, {"a1", "b1"}}[random.IntN(3)]

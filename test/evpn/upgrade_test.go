@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/lab/labtest"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // refusal is what a sluiced says of maps that a newer one has pinned.
@@ -25,7 +26,7 @@ const refusal = "a newer Sluice wrote this directory"
 // any of the steps.
 func TestUpgrade(t *testing.T) {
 	releases := map[string]func(repository) (string, string, error){"from the previous commit": repository.previous}
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		releases["from before the last change of the maps"] = repository.beforeLayout
 	}
 	for name, choose := range releases {

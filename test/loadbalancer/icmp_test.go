@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/test/backend"
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // socat talks UDP to a VIP.
@@ -39,7 +39,7 @@ func TestFragments(t *testing.T) {
 	w := shared(t)
 	const size = 4000
 	n := 8 // a second each
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		n = 20
 	}
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.7"), netip.MustParseAddr("fd00:99::7")} {

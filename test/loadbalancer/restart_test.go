@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/test/backend"
 	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/lab/labtest"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // away is how long what was killed stays away.
@@ -31,7 +30,7 @@ func TestConnectionsGoOnOverKills(t *testing.T) {
 	}
 	type process struct{ node, process string }
 	killed := []process{{"a-central", "sb"}, {"a1", "controller"}, {"a1", "vswitchd"}, {"a2", "ovsdb"}}
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		killed = append(killed, process{"a-central", "nb"}, process{"a-central", "northd"}, process{"a1", "ovsdb"},
 			process{"a2", "controller"}, process{"a2", "vswitchd"}, process{"a3", "vswitchd"})
 	}
@@ -85,7 +84,7 @@ func TestComesAndGoes(t *testing.T) {
 	w.answered("c-fabric", "tcp", stays)
 	streams := w.streams("c-fabric", stays, 8)
 	theirs := w.streams("c-same", stays, 8)
-	random := rand.New(rand.NewPCG(labtest.Seed(t, 1), 0))
+	random := rand.New(rand.NewPCG(nightly.Seed(t, 1), 0))
 	vip := netip.MustParseAddr("10.99.0.42")
 	at := intent.FormatEndpoint(vip, vipHTTP)
 	list := endpoints(vip, backend.HTTPPort)

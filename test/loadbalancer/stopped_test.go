@@ -20,7 +20,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/backend"
 	"github.com/ovn-sluice/sluice/test/lab"
-	"github.com/ovn-sluice/sluice/test/lab/labtest"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // stops are what is stopped.
@@ -278,7 +278,7 @@ func (w *stoppedNode) goesOn(node, process string) {
 	}
 	w.stop("be1")
 	w.diesOn("a1", "10.10.0.21", "fd00:10::21")
-	if labtest.Nightly() && !bgp {
+	if nightly.On() && !bgp {
 		w.forAMinute(began, fresh)
 	}
 	w.Logf("%s of %s was stopped for %s", process, node, time.Since(began).Round(time.Millisecond))

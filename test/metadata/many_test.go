@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // networks is how many steered networks a chassis has: those of the goal at night.
 func networks() int {
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		return 500
 	}
 	return 20

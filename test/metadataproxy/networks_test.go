@@ -17,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // Many networks in namespaces, of which each has a machine with the same addresses: one
@@ -24,7 +25,7 @@ import (
 // 50 here, 500 with SLUICE_NIGHTLY.
 func TestManyNetworks(t *testing.T) {
 	n := 50
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		n = 500
 	}
 	w := newWorld(t)

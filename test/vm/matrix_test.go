@@ -1,12 +1,12 @@
 package vm_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ovn-sluice/sluice/test/nightly"
 	"github.com/ovn-sluice/sluice/test/vm"
 )
 
@@ -62,8 +62,6 @@ ovn-controller --version | head -n 1
 ovs-vswitchd --version | head -n 1
 /usr/lib/frr/bgpd --version | head -n 1
 `
-
-func nightly() bool { return os.Getenv("SLUICE_NIGHTLY") != "" }
 
 // each runs a test for every row of the matrix, at the same time: a virtual
 // machine uses one processor.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/test/nightly"
 	"github.com/ovn-sluice/sluice/test/programs"
 )
 
@@ -84,7 +85,7 @@ func (s suite) now(t *testing.T) []string {
 		}
 		return s.all(t)
 	}
-	if nightly() {
+	if nightly.On() {
 		return s.all(t)
 	}
 	return slices.Concat(s.every, s.on[s.kernel])

@@ -22,6 +22,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 const (
@@ -456,7 +457,7 @@ func (b beater) Close() error { *b.closed++; return nil }
 // Hundreds of networks cost little: 50 here, 500 with SLUICE_NIGHTLY.
 func TestManyNetworks(t *testing.T) {
 	n := 50
-	if os.Getenv("SLUICE_NIGHTLY") != "" {
+	if nightly.On() {
 		n = 500
 	}
 	w := newWorld(t)

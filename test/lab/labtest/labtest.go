@@ -102,20 +102,6 @@ func Run(m *testing.M, shared ...*Shared) int {
 	return code
 }
 
-// Nightly tells whether tests have the night.
-func Nightly() bool { return os.Getenv("SLUICE_NIGHTLY") != "" }
-
-// Seed is for a test's random numbers, and is logged: a fixed one, and another one each night.
-func Seed(t testing.TB, fixed uint64) uint64 {
-	t.Helper()
-	seed := fixed
-	if Nightly() {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d", seed)
-	return seed
-}
-
 // Exec runs a command on a node and fails the test when it fails.
 func Exec(t testing.TB, l *lab.Lab, node string, argv ...string) string {
 	t.Helper()
