@@ -22,6 +22,7 @@ go run $staticcheck ./... || rc=1
 guest=$(grep -rl --include='*.go' '^//go:build .*guest' . | xargs -n 1 dirname | sort -u)
 # shellcheck disable=SC2086 # a list of words
 go vet -tags guest $guest || rc=1
+go vet -tags bench ./test/vm || rc=1
 # shellcheck disable=SC2086
 go run $staticcheck -tags guest $guest || rc=1
 go run ./tools/layers || rc=1

@@ -21,7 +21,7 @@ func TestBench(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := vm.Guest{Kernel: k, Image: image, MemoryMiB: 2048, Files: map[string]string{
-				"bench": build(t, "bench", "build", "-buildvcs=false", "../bench"),
+				"bench": static(t, "bench", "build", "-buildvcs=false", "../bench"),
 			}}
 			g.Modules = append(slices.Clip(modules), "nf_conntrack_netlink") // without it Open vSwitch shows no connections
 			for _, name := range append(clouds, "sluice-lab") {

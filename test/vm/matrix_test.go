@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ovn-sluice/sluice/test/nightly"
 	"github.com/ovn-sluice/sluice/test/vm"
 )
 

@@ -198,8 +198,14 @@ var built builds
 // binary builds the tests of the package as one static program.
 func (s suite) binary(t *testing.T) string {
 	t.Helper()
-	return built.once(t, "tests of "+s.pkg+" "+s.tag, func(file string) *exec.Cmd {
-		cmd := exec.Command("go", "test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", file, "-tags", s.tag, s.pkg)
+	return static(t, "tests of "+s.pkg+" "+s.tag, "test", "-c", "-tags", s.tag, s.pkg)
+}
+
+// static has the go command build one static program.
+func static(t *testing.T, what, command string, args ...string) string {
+	t.Helper()
+	return built.once(t, what, func(file string) *exec.Cmd {
+		cmd := exec.Command("go", append([]string{command, "-trimpath", "-ldflags", "-s -w", "-o", file}, args...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 		return cmd
 	})
