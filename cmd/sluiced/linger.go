@@ -72,7 +72,9 @@ func (l *linger) keeps(hops intent.NextHopSet, known func(netip.Addr) bool) bool
 		return false
 	}
 	for _, h := range hops.All() {
-		if known(h.VTEP) && now.Sub(l.latest[h.VTEP]) > bgp.ReturnTime {
+		// One that was shown stays so after bgp.vtepLinger, too, which may be short.
+		latest, shown := l.latest[h.VTEP]
+		if (shown || known(h.VTEP)) && now.Sub(latest) > bgp.ReturnTime {
 			return false
 		}
 	}
