@@ -15,7 +15,7 @@ case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 lab="git make ca-certificates openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr
   iproute2 iputils-ping util-linux procps ethtool tcpdump socat curl"
 bench="gobgpd haproxy"
-race="gcc libc6-dev"
+tests="gcc libc6-dev bpftool" # gcc: the race detector
 generators="clang-19 llvm-19 libbpf-dev"
 checks="prometheus" # promtool
 vm="qemu-system-x86 busybox-static kmod xz-utils mmdebstrap e2fsprogs"
@@ -25,7 +25,7 @@ services="openvswitch-switch ovs-vswitchd ovsdb-server ovn-central ovn-host ovn-
 case ${1:-test} in
 lab) want=$lab ;;
 bench) want="$lab $bench" ;;
-test) want="$lab $bench $race $generators $checks $vm" ;;
+test) want="$lab $bench $tests $generators $checks $vm" ;;
 *) echo "usage: $0 [lab|bench|test]" >&2; exit 2 ;;
 esac
 
