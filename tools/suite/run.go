@@ -17,12 +17,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // runner runs stages and keeps what they said.
 type runner struct {
-	out io.Writer
-	log *os.File
+	out  io.Writer
+	log  *os.File
+	lock *os.File // held to the end
 
 	mu      sync.Mutex // of what follows, and of out and log
 	results []result
@@ -43,13 +46,20 @@ func newRunner(out io.Writer) (*runner, error) {
 	if err := os.MkdirAll("build", 0o755); err != nil {
 		return nil, err
 	}
+	lock, err := os.Create(filepath.Join("build", "suite.lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("another run of this checkout holds %s: %w", lock.Name(), err)
+	}
 	for _, report := range reports {
 		if err := os.Remove(report.file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
 	log, err := os.Create(filepath.Join("build", "test.log"))
-	return &runner{out: out, log: log, began: time.Now()}, err
+	return &runner{out: out, log: log, lock: lock, began: time.Now()}, err
 }
 
 // run runs all stages, whatever the first ones say.
