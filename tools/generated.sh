@@ -16,7 +16,7 @@ exec 9>"$cache/generated.lock"
 flock 9
 # Files keep their times, so that only what differs is compiled again.
 list=$(mktemp)
-trap 'rm -f "$list"' EXIT
+trap 'rm -f "$list" "$sums"' EXIT
 git -c safe.directory='*' ls-files -co --exclude-standard | while read -r f; do [ ! -e "$f" ] || echo "$f"; done | sort >"$list"
 (cd "$copy" && find . -type f -printf '%P\n') | sort | comm -13 "$list" - | (cd "$copy" && xargs -r -d '\n' rm -f)
 tar -cf - -T "$list" | tar -C "$copy" -xf -

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -62,6 +63,33 @@ func (c changed) touches(dirs []string) string {
 		for _, f := range c.files {
 			if strings.HasPrefix(f, d+"/") {
 				return d
+			}
+		}
+	}
+	return ""
+}
+
+// wants tells why postponed tests run: a path of theirs has changed, the lab, or one of the tests.
+func (c changed) wants(l postponed) string {
+	paths := l.paths
+	if slices.Contains(labs, l.pkg) {
+		paths = append(slices.Clone(paths), "test/lab")
+	}
+	if why := c.touches(paths); why != "" {
+		return why
+	}
+	for _, f := range c.files {
+		if !strings.HasPrefix(f, strings.TrimPrefix(l.pkg, "./")+"/") {
+			continue
+		}
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue // it is deleted
+		}
+		for _, t := range l.tests {
+			top, _, _ := strings.Cut(t, "/")
+			if strings.Contains(string(text), "func "+top+"(") {
+				return f
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -63,10 +64,14 @@ func plan(tier string, packages []string, paths changed) ([]stage, error) {
 	case "nightly":
 		stages = nightly(all)
 	}
-	if len(packages) > 0 {
-		stages = only(stages, packages)
+	if len(packages) == 0 {
+		return stages, nil
 	}
-	return stages, nil
+	want, err := goList(packages...)
+	if err != nil {
+		return nil, err
+	}
+	return only(stages, want)
 }
 
 func quick(all, uncached []string) []stage {
@@ -122,7 +127,7 @@ func labsOf(all []string) []string {
 func dailyOf(pkg string, paths changed) part {
 	p := part{name: pkg, packages: []string{pkg}}
 	for _, l := range later {
-		if l.pkg == pkg && (len(l.env) == 0 || paths.touches(l.paths) != "") {
+		if l.pkg == pkg && (len(l.env) == 0 || paths.wants(l) != "") {
 			p.skip = append(p.skip, l.tests...)
 		}
 	}
@@ -133,7 +138,7 @@ func dailyOf(pkg string, paths changed) part {
 func byPath(paths changed) []stage {
 	var machines, others, alone lane
 	for _, l := range later {
-		why := paths.touches(l.paths)
+		why := paths.wants(l)
 		if why == "" {
 			continue
 		}
@@ -167,10 +172,10 @@ func merge(l lane) lane {
 	return out
 }
 
-// only keeps the packages that were asked for, and no check.
-func only(stages []stage, packages []string) []stage {
-	want := whole(packages)
+// only keeps the packages that are wanted, and no check.
+func only(stages []stage, want []string) ([]stage, error) {
 	var out []stage
+	found := false
 	for _, s := range stages {
 		var lanes stage
 		for _, l := range s {
@@ -178,14 +183,17 @@ func only(stages []stage, packages []string) []stage {
 			for _, p := range l {
 				p.packages = slices.DeleteFunc(whole(p.packages), func(pkg string) bool { return !slices.Contains(want, pkg) })
 				if len(p.packages) > 0 {
-					parts = append(parts, p)
+					parts, found = append(parts, p), true
 				}
 			}
 			lanes = append(lanes, parts)
 		}
 		out = append(out, lanes)
 	}
-	return out
+	if !found {
+		return nil, fmt.Errorf("%s: no test of these packages is in this run", strings.Join(want, ", "))
+	}
+	return out, nil
 }
 
 func without(all, some []string) []string {
@@ -204,13 +212,23 @@ func whole(packages []string) []string {
 // listPackages gives the packages that have tests, and those of them that start programs, whose
 // results go's test cache must not give.
 func listPackages() (all, uncached []string, err error) {
-	out, err := exec.Command("go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...").Output()
-	if err != nil {
-		return nil, nil, fmt.Errorf("list packages: %w", err)
+	if all, err = goList("./..."); err != nil {
+		return nil, nil, err
 	}
-	all = strings.Fields(string(out))
-	if out, err = exec.Command("go", "run", "./tools/uncached").Output(); err != nil {
+	out, err := exec.Command("go", "run", "./tools/uncached").Output()
+	if err != nil {
 		return nil, nil, fmt.Errorf("list packages that start programs: %w", err)
 	}
 	return all, strings.Fields(string(out)), nil
+}
+
+// goList gives the packages of patterns that have tests. A package that is not there is an error.
+func goList(patterns ...string) ([]string, error) {
+	cmd := exec.Command("go", append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"}, patterns...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages %s: %w", strings.Join(patterns, " "), err)
+	}
+	return strings.Fields(string(out)), nil
 }

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -140,15 +142,34 @@ func (r *runner) test(ctx context.Context, p part) (failed bool) {
 		err = cmd.Start()
 	}
 	if err == nil {
-		r.read(p, events)
-		err = cmd.Wait()
+		ran := r.read(p, events)
+		err = errors.Join(cmd.Wait(), missing(p.run, ran))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if errs.Len() > 0 {
 		fmt.Fprintf(io.MultiWriter(r.out, r.log), "%s", errs.Bytes())
 	}
+	if err != nil {
+		fmt.Fprintf(r.log, "%s: %v\n", p.name, err)
+	}
 	return err != nil
+}
+
+// missing is an error if one of the tests that a part names has not run: go test does not mind a part
+// of a test that has another name by now.
+func missing(names []string, ran map[string]bool) error {
+	var errs []error
+	for _, name := range names {
+		re := regexp.MustCompile(pattern([]string{name}))
+		if strings.Contains(name, "/") {
+			re = regexp.MustCompile("^" + name + "$")
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(ran)), re.MatchString) {
+			errs = append(errs, fmt.Errorf("no test %s has run", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // args are those of the go command.
@@ -183,8 +204,10 @@ func pattern(tests []string) string {
 	return strings.Join(out, "|")
 }
 
-// read takes the events of go test: the log gets all, the output what failed tests said.
-func (r *runner) read(p part, from io.Reader) {
+// read takes the events of go test: the log gets all, the output what failed tests said. It gives the
+// tests that have run.
+func (r *runner) read(p part, from io.Reader) (ran map[string]bool) {
+	ran = map[string]bool{}
 	said := map[string]*strings.Builder{} // of tests that have not ended, by package and test
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 64<<20)
@@ -193,8 +216,12 @@ func (r *runner) read(p part, from io.Reader) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			e = event{Action: "output", Output: lines.Text() + "\n"}
 		}
+		if e.Action == "run" {
+			ran[e.Test] = true
+		}
 		r.take(p, e, said)
 	}
+	return ran
 }
 
 func (r *runner) take(p part, e event, said map[string]*strings.Builder) {

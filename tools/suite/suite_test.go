@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -117,5 +118,39 @@ func TestDocs(t *testing.T) {
 	}
 	if !strings.Contains(string(text), table()) {
 		t.Errorf("docs/interoperation.md does not have the table of go run ./tools/suite list:\n%s", table())
+	}
+}
+
+// A run of nothing is no success.
+func TestNothingRuns(t *testing.T) {
+	stages := []stage{{{{name: "x", packages: []string{"./pkg/config"}}}}}
+	if got, err := only(stages, whole([]string{"./pkg/config"})); err != nil || len(got[0][0]) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := only(stages, whole([]string{"./pkg/confg"})); err == nil {
+		t.Error("a package that is not there runs")
+	}
+	if err := (&runner{out: io.Discard}).summary(t.Context()); err == nil {
+		t.Error("nothing has run, and that is a success")
+	}
+	ran := map[string]bool{"TestA": true, "TestA/one": true}
+	if err := missing([]string{"TestA", "TestA/(one|two)"}, ran); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"TestB", "TestA/three", "TestA/on"} {
+		if missing([]string{name}, ran) == nil {
+			t.Errorf("%s has not run, and nobody says so", name)
+		}
+	}
+}
+
+// A change of a postponed test, or of the lab that it uses, has it run.
+func TestChangedTests(t *testing.T) {
+	t.Chdir("../..")
+	l := later[slices.IndexFunc(later, func(l postponed) bool { return slices.Contains(l.tests, "TestOVN2503") })]
+	for file, want := range map[string]bool{"test/evpn/versions_test.go": true, "test/lab/node.go": true, "test/evpn/drain_test.go": false} {
+		if got := (changed{base: "x", files: []string{file}}).wants(l); (got != "") != want {
+			t.Errorf("a change of %s: %q", file, got)
+		}
 	}
 }

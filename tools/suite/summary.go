@@ -36,6 +36,9 @@ func (r *runner) summary(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if len(r.results) == 0 {
+		return errors.New("nothing has run")
+	}
 	if failed {
 		return errors.New("FAIL (the whole output: build/test.log)")
 	}
