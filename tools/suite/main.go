@@ -46,7 +46,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		paths = changedPaths(ctx)
 		fmt.Fprintln(out, paths)
 	}
-	stages, err := plan(args[0], args[1:], paths)
+	s, err := plan(args[0], args[1:], paths)
 	if err != nil {
 		return err
 	}
@@ -54,5 +54,5 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	return r.run(ctx, stages)
+	return r.run(ctx, s)
 }

@@ -20,6 +20,7 @@ type part struct {
 	race      bool
 	cached    bool // go's test cache may answer
 	env       []string
+	behind    bool   // other work goes first
 	byPath    string // why it runs, of a part that only a changed path needs
 }
 
@@ -28,6 +29,23 @@ type (
 	lane  []part
 	stage []lane
 )
+
+// schedule is a run: stages one after the other, and beside all of them a lane that takes what they
+// leave of the processors.
+type schedule struct {
+	stages []stage
+	beside lane
+}
+
+// all gives every part.
+func (s schedule) all() (parts []part) {
+	for _, lanes := range s.stages {
+		for _, l := range lanes {
+			parts = append(parts, l...)
+		}
+	}
+	return append(parts, s.beside...)
+}
 
 // Packages of labs. Nothing runs beside evpn, which counts packets.
 const (
@@ -49,64 +67,66 @@ var (
 	generated = part{name: "generated", command: []string{"tools/generated.sh"}}
 )
 
-// plan gives the stages of a run, in order.
-func plan(tier string, packages []string, paths changed) ([]stage, error) {
+// plan gives what a run does.
+func plan(tier string, packages []string, paths changed) (schedule, error) {
 	all, uncached, err := listPackages()
 	if err != nil {
-		return nil, err
+		return schedule{}, err
 	}
-	var stages []stage
+	var s schedule
 	switch tier {
 	case "quick":
-		stages = quick(all, uncached)
+		s = quick(all, uncached)
 	case "test":
-		stages = append(daily(all, uncached, paths), byPath(paths)...)
+		s = daily(all, uncached, paths)
 	case "nightly":
-		stages = nightly(all)
+		s = wholeNight(all)
 	}
 	if len(packages) == 0 {
-		return stages, nil
+		return s, nil
 	}
 	want, err := goList(packages...)
 	if err != nil {
-		return nil, err
+		return schedule{}, err
 	}
-	return only(stages, want)
+	return s.only(want)
 }
 
-func quick(all, uncached []string) []stage {
-	return []stage{
+func quick(all, uncached []string) schedule {
+	return schedule{stages: []stage{
 		{{lint, units(without(all, uncached), part{cached: true})},
 			{{name: "programs", packages: []string{"./test/bpf"}, run: []string{"TestRows", "TestBalance", "TestClients", "TestTapIn"}}}},
 		{{{name: "cloud", packages: []string{evpn}, run: []string{"TestPingOfEverySize", "TestVNIChange", "TestVMComesMovesAndGoes", "TestSwitchRestarts/a1"}}}},
-	}
+	}}
 }
 
-func daily(all, uncached []string, paths changed) []stage {
+// daily is make test. Units that start programs mostly wait; the eBPF programs are work of the kernel's
+// verifier on one processor. An emulated machine takes one processor for minutes, and asserts no time.
+func daily(all, uncached []string, paths changed) schedule {
 	pure, starts := units(without(all, uncached), part{cached: true, race: true}), units(uncached, part{race: true})
 	starts.name = "units that start programs"
 	small := part{name: "small labs", packages: without(labsOf(all), whole([]string{cloudInit})), race: true}
 	programs := part{name: "programs", packages: []string{"./test/bpf"}}
-	return []stage{
-		{
-			{dailyOf(machine, paths)},
-			{lint, generated, pure, starts, programs, small},
+	machines, others, alone := byPath(paths)
+	return schedule{
+		stages: []stage{
+			{{lint, generated, pure, starts}, {programs, small}},
+			{{dailyOf(evpn, paths)}},
+			{{dailyOf(loadbalancer, paths)}, {dailyOf(metadata, paths)}},
+			{others}, {alone},
 		},
-		{{dailyOf(evpn, paths)}},
-		{{dailyOf(loadbalancer, paths)}, {dailyOf(metadata, paths)}},
+		beside: append(lane{dailyOf(machine, paths)}, machines...),
 	}
 }
 
 // nightlyEnv tells tests that they have the night.
 const nightlyEnv = "SLUICE_NIGHTLY=1"
 
-func nightly(all []string) []stage {
+func wholeNight(all []string) schedule {
 	env := []string{nightlyEnv}
-	lab := func(pkg string) lane { return lane{{name: pkg, packages: []string{pkg}, race: true, env: env}} }
+	lab := func(pkg string) stage { return stage{{{name: pkg, packages: []string{pkg}, race: true, env: env}}} }
 	rest := part{name: "units and small labs", packages: without(all, whole(labs)), race: true, env: env}
-	return []stage{
-		{{lint, generated, rest}}, {lab(evpn)}, {lab(loadbalancer)}, {lab(metadata)}, {lab(machine)},
-	}
+	return schedule{stages: []stage{{{lint, generated, rest}}, lab(evpn), lab(loadbalancer), lab(metadata), lab(machine)}}
 }
 
 // units are the packages outside test/.
@@ -135,8 +155,7 @@ func dailyOf(pkg string, paths changed) part {
 }
 
 // byPath gives the tests that wait for the night, of which a change wants some now.
-func byPath(paths changed) []stage {
-	var machines, others, alone lane
+func byPath(paths changed) (machines, others, alone lane) {
 	for _, l := range later {
 		why := paths.wants(l)
 		if why == "" {
@@ -152,7 +171,7 @@ func byPath(paths changed) []stage {
 			others = append(others, p)
 		}
 	}
-	return []stage{{merge(machines), merge(others)}, {merge(alone)}}
+	return merge(machines), merge(others), merge(alone)
 }
 
 // merge makes one part of those of a package with the same environment: each builds and links anew.
@@ -173,25 +192,26 @@ func merge(l lane) lane {
 }
 
 // only keeps the packages that are wanted, and no check.
-func only(stages []stage, want []string) ([]stage, error) {
-	var out []stage
-	found := false
-	for _, s := range stages {
-		var lanes stage
-		for _, l := range s {
-			var parts lane
-			for _, p := range l {
-				p.packages = slices.DeleteFunc(whole(p.packages), func(pkg string) bool { return !slices.Contains(want, pkg) })
-				if len(p.packages) > 0 {
-					parts, found = append(parts, p), true
-				}
+func (s schedule) only(want []string) (schedule, error) {
+	keep := func(l lane) (kept lane) {
+		for _, p := range l {
+			p.packages = slices.DeleteFunc(whole(p.packages), func(pkg string) bool { return !slices.Contains(want, pkg) })
+			if len(p.packages) > 0 {
+				kept = append(kept, p)
 			}
-			lanes = append(lanes, parts)
 		}
-		out = append(out, lanes)
+		return kept
 	}
-	if !found {
-		return nil, fmt.Errorf("%s: no test of these packages is in this run", strings.Join(want, ", "))
+	out := schedule{beside: keep(s.beside)}
+	for _, lanes := range s.stages {
+		var kept stage
+		for _, l := range lanes {
+			kept = append(kept, keep(l))
+		}
+		out.stages = append(out.stages, kept)
+	}
+	if len(out.all()) == 0 {
+		return schedule{}, fmt.Errorf("%s: no test of these packages is in this run", strings.Join(want, ", "))
 	}
 	return out, nil
 }

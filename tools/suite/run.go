@@ -64,26 +64,35 @@ func newRunner(out io.Writer) (*runner, error) {
 	return &runner{out: out, log: log, lock: lock, began: time.Now()}, err
 }
 
-// run runs all stages, whatever the first ones say.
-func (r *runner) run(ctx context.Context, stages []stage) error {
+// run does all of a schedule, whatever the first parts say.
+func (r *runner) run(ctx context.Context, s schedule) error {
 	defer r.log.Close()
-	for _, s := range stages {
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		for _, p := range s.beside {
+			p.behind = len(s.all()) > len(s.beside)
+			r.part(ctx, p)
+		}
+	})
+	for _, stage := range s.stages {
 		var lanes sync.WaitGroup
-		for _, l := range s {
+		for _, l := range stage {
 			lanes.Go(func() {
 				for _, p := range l {
-					if ctx.Err() == nil && (len(p.command) > 0 || len(p.packages) > 0) {
-						r.part(ctx, p)
-					}
+					r.part(ctx, p)
 				}
 			})
 		}
 		lanes.Wait()
 	}
+	beside.Wait()
 	return r.summary(ctx)
 }
 
 func (r *runner) part(ctx context.Context, p part) {
+	if ctx.Err() != nil || len(p.command)+len(p.packages) == 0 {
+		return
+	}
 	begin := time.Now()
 	var failed bool
 	if len(p.command) > 0 {
@@ -133,7 +142,11 @@ type event struct {
 }
 
 func (r *runner) test(ctx context.Context, p part) (failed bool) {
-	cmd := command(ctx, append([]string{"go"}, p.args()...)...)
+	argv := append([]string{"go"}, p.args()...)
+	if p.behind {
+		argv = append([]string{"nice", "-n", "10"}, argv...)
+	}
+	cmd := command(ctx, argv...)
 	cmd.Env = append(os.Environ(), p.env...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

@@ -25,13 +25,9 @@ func TestNamesOfPlan(t *testing.T) {
 	for _, l := range later {
 		check(l.pkg, l.tests)
 	}
-	for _, s := range quick(nil, nil) {
-		for _, l := range s {
-			for _, p := range l {
-				for _, pkg := range p.packages {
-					check(pkg, p.run)
-				}
-			}
+	for _, p := range quick(nil, nil).all() {
+		for _, pkg := range p.packages {
+			check(pkg, p.run)
 		}
 	}
 }
@@ -69,12 +65,8 @@ func TestEveryPackageRuns(t *testing.T) {
 	all := []string{module + "/pkg/config", module + "/pkg/ovsdb", module + "/test/lab", module + "/test/cloudinit"}
 	all = append(all, whole(raceless)...)
 	var run []string
-	for _, s := range append(daily(all, []string{module + "/pkg/ovsdb"}, changed{all: "test"}), byPath(changed{all: "test"})...) {
-		for _, l := range s {
-			for _, p := range l {
-				run = append(run, whole(p.packages)...)
-			}
-		}
+	for _, p := range daily(all, []string{module + "/pkg/ovsdb"}, changed{all: "test"}).all() {
+		run = append(run, whole(p.packages)...)
 	}
 	for _, pkg := range all {
 		if !slices.Contains(run, pkg) {
@@ -86,12 +78,9 @@ func TestEveryPackageRuns(t *testing.T) {
 func TestByPath(t *testing.T) {
 	c := changed{base: "x", files: []string{"pkg/ovsdb/session.go", "docs/lab.md"}}
 	var run []string
-	for _, s := range byPath(c) {
-		for _, l := range s {
-			for _, p := range l {
-				run = append(run, p.run...)
-			}
-		}
+	machines, others, alone := byPath(c)
+	for _, p := range slices.Concat(machines, others, alone) {
+		run = append(run, p.run...)
 	}
 	if !slices.Contains(run, "TestOVN2503") || slices.Contains(run, "TestMatrix/6.12") || slices.Contains(run, "TestChaos") {
 		t.Errorf("a change of pkg/ovsdb runs %v", run)
@@ -123,11 +112,11 @@ func TestDocs(t *testing.T) {
 
 // A run of nothing is no success.
 func TestNothingRuns(t *testing.T) {
-	stages := []stage{{{{name: "x", packages: []string{"./pkg/config"}}}}}
-	if got, err := only(stages, whole([]string{"./pkg/config"})); err != nil || len(got[0][0]) != 1 {
+	one := schedule{beside: lane{{name: "x", packages: []string{"./pkg/config"}}}}
+	if got, err := one.only(whole([]string{"./pkg/config"})); err != nil || len(got.all()) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := only(stages, whole([]string{"./pkg/confg"})); err == nil {
+	if _, err := one.only(whole([]string{"./pkg/confg"})); err == nil {
 		t.Error("a package that is not there runs")
 	}
 	if err := (&runner{out: io.Discard}).summary(t.Context()); err == nil {
