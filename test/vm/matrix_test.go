@@ -33,18 +33,19 @@ var matrix = []row{
 // clouds are the programs that a whole cloud runs.
 var clouds = []string{"sluiced", "sluicectl"}
 
-// suites are all tests that run in the machines. Every run boots each of them
-// once and has, of every program, a packet for each branch in both families; of
-// both paths, packets; and FRR as a provider edge of both paths.
+// suites are all tests that run in the machines. Every run boots one and has, of every program, a packet
+// for each branch in both families, and a cloud's packets on the kernel's datapath. What is more follows a
+// change of what carries it: the kernel path, and FRR as a provider edge of both paths.
 var suites = []suite{
 	{
 		pkg: "../bpf", setup: "mkdir -p /deploy/systemd && cp sluiced.service /deploy/systemd\n",
 		files: map[string]string{"sluiced.service": "../../deploy/systemd/sluiced.service"}, // a test reads it where the repository has it
-		every: []string{verifierTest, "TestRows", "TestBalance", "TestClients", "TestKernelPathRows", "TestDefaultVRF", "TestDevices/^auto$", "TestTapIn", "TestProxyIn", "TestMetadataDevices/^auto$"},
+		every: []string{verifierTest, "TestRows", "TestBalance", "TestClients", "TestDevices/^auto$", "TestTapIn", "TestProxyIn", "TestMetadataDevices/^auto$"},
+		more:  []string{"TestKernelPathRows", "TestDefaultVRF"},
 	},
-	{pkg: "../kernelpath", tag: "guest", every: []string{"TestDecide", "TestChangeOver", "TestTraffic/^(mixed|whole_node)$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
+	{pkg: "../kernelpath", tag: "guest", every: []string{"TestTraffic/^mixed$"}, more: []string{"TestDecide", "TestChangeOver", "TestTraffic/^whole_node$", "TestGuard/^mixed$", "TestAdoptedGoesWithItsVRF"}},
 	{pkg: "../../dataplane/kernel"},
-	{pkg: "../evpn", tag: "guest", programs: clouds, every: []string{"TestFRREdge"}, on: map[string][]string{"6.12": {"TestKernelDatapath"}}},
+	{pkg: "../evpn", tag: "guest", programs: clouds, more: []string{"TestFRREdge"}, on: map[string][]string{"6.12": {"TestKernelDatapath"}}},
 	{pkg: "../metadata", tag: "guest", programs: clouds, every: []string{"TestTapsInOpenVSwitch"}},
 	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab"), on: map[string][]string{"6.1": {"TestVIPFromFabric"}, "6.12": {"TestVIPFromMachines"}}},
 }

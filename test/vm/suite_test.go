@@ -25,9 +25,9 @@ type suite struct {
 	// untagged says that all do that have no tag.
 	tag      string
 	untagged bool
-	// every are the tests that each run has, as of go test -run; the others are left
-	// to the nightly run.
-	every []string
+	// every are the tests that each run has, as of go test -run. more are those that a run has besides
+	// which SLUICE_VM_MORE asks for; the others are left to the nightly run.
+	every, more []string
 	// on are tests that each run has besides, by the kernel that has them: one suffices,
 	// for the time that they take.
 	on     map[string][]string
@@ -88,7 +88,11 @@ func (s suite) now(t *testing.T) []string {
 	if nightly.On() {
 		return s.all(t)
 	}
-	return slices.Concat(s.every, s.on[s.kernel])
+	now := slices.Concat(s.every, s.on[s.kernel])
+	if os.Getenv("SLUICE_VM_MORE") != "" {
+		now = append(now, s.more...)
+	}
+	return now
 }
 
 // left says which tests this run leaves out.

@@ -11,14 +11,23 @@ type postponed struct {
 	tests []string // as of part.run
 	finds string   // what the night would find with them
 	paths []string // directories
-	// env makes the tests longer. They run without it in make test otherwise.
-	env []string
+	// env makes the tests longer. They run without it in make test otherwise, unless only is set.
+	env  []string
+	only bool
 }
+
+// What the tests in virtual machines are about, and what has them all run.
+var (
+	machinePaths   = []string{"bpf", "dataplane/ebpf", "dataplane/kernel", "controlplane/bgp", "test/kernelpath", "test/vm"}
+	moreOfMachines = []string{"SLUICE_VM_MORE=1"}
+)
 
 // later is all that make test leaves out of the packages that it names.
 var later = []postponed{
+	{pkg: machine, tests: []string{"TestMatrix/6.1"}, finds: "the kernel path under the oldest kernel, FRR as a provider edge of both paths",
+		paths: machinePaths, env: moreOfMachines},
 	{pkg: machine, tests: []string{"TestMatrix/6.12"}, finds: "what kernel 6.12, tcx on a real boot, OVN 25.03 with Open vSwitch 3.5 and FRR 10.3 do otherwise",
-		paths: []string{"bpf", "dataplane/ebpf", "dataplane/kernel", "test/vm"}},
+		paths: machinePaths, env: moreOfMachines, only: true},
 	{pkg: evpn, tests: []string{"TestOVN2503"}, finds: "tables, columns and timing of OVN 25.03", paths: []string{"pkg/ovsdb", "controlplane/ovn"}},
 	{pkg: evpn, tests: []string{"TestSecuredClouds"}, finds: "TLS and access control of the databases", paths: []string{"pkg/ovsdb", "controlplane/ovn"}},
 	{pkg: evpn, tests: []string{"TestAdvertisedRoutes"}, finds: "routes between OVN 25.03 and the fabric",

@@ -147,7 +147,7 @@ func labsOf(all []string) []string {
 func dailyOf(pkg string, paths changed) part {
 	p := part{name: pkg, packages: []string{pkg}}
 	for _, l := range later {
-		if l.pkg == pkg && (len(l.env) == 0 || paths.wants(l) != "") {
+		if l.pkg == pkg && (len(l.env) == 0 || l.only || paths.wants(l) != "") {
 			p.skip = append(p.skip, l.tests...)
 		}
 	}
