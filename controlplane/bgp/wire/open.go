@@ -90,7 +90,7 @@ func (o *open) take(c capability) {
 func capabilities(b []byte) (out []capability, err error) {
 	bad := fault(codeOpen, 0, nil, "the optional parameters of an OPEN are cut off")
 	n, b, wide := int(b[0]), b[1:], 1
-	if n == optExtended && len(b) >= 3 && b[0] == optExtended {
+	if n != 0 && len(b) >= 3 && b[0] == optExtended { // whatever n is otherwise
 		n, b, wide = int(binary.BigEndian.Uint16(b[1:])), b[3:], 2
 	}
 	if n != len(b) {

@@ -32,6 +32,8 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	extended := messageOf(typeOpen, slices.Concat([]byte{4, 0xfc, 0, 0, 0, 198, 51, 100, 7, 255, 255, 0, 3 + byte(len(mpEVPN)), optCapabilities, 0, byte(len(mpEVPN))}, mpEVPN))
+	oneOctet := slices.Clone(extended) // RFC 9072 section 2: a receiver ignores the length octet
+	oneOctet[headerLen+9] = 1
 	for _, tt := range []struct {
 		name     string
 		in, want []byte // the server's, with a hold time of 77
@@ -46,6 +48,7 @@ func TestOpen(t *testing.T) {
 		{"twice", openOf(90, mpEVPN, mpEVPN, mpIPv6), openOf77(slices.Concat(mpEVPN, mpIPv6)), Agreement{Families: []Family{evpn, ipv6}}, 64512},
 		{"graceful restart", openOf(90, mpEVPN, capBytes(capRestart, 0xc0, 120, 0, 25, 70, 0x80, 0, 1, 128, 0x80)),
 			openOf77(slices.Concat(mpEVPN, capBytes(capRestart, 0xc0, 120, 0, 25, 70, 0x80))), Agreement{Families: []Family{evpn}, Restart: true, Notices: true}, 64512},
+		{"extended length, another length octet", oneOctet, openOf77(mpEVPN), Agreement{Families: []Family{evpn}, Untimed: true}, 64512},
 		{"extended length", extended, openOf77(mpEVPN), Agreement{Families: []Family{evpn}, Untimed: true}, 64512},
 	} {
 		o, err := parseOpen(tt.in)
@@ -60,12 +63,13 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	for name, in := range map[string][]byte{
-		"cut off":               messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 4, 2, 9, 1, 0}),
-		"more than it says":     messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 0, 2, 0}),
-		"an unknown parameter":  messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 2, 1, 0}),
-		"a capability cut off":  messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 4, 2, 2, 1, 4}),
-		"half a capability":     messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 3, 2, 1, 1}),
-		"an extended one short": messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 255, 255, 0, 1, 2}),
+		"cut off":                     messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 4, 2, 9, 1, 0}),
+		"more than it says":           messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 0, 2, 0}),
+		"an unknown parameter":        messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 2, 1, 0}),
+		"a capability cut off":        messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 4, 2, 2, 1, 4}),
+		"half a capability":           messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 3, 2, 1, 1}),
+		"an extended one that says 0": messageOf(typeOpen, slices.Concat([]byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 0, 255, 0, 3 + byte(len(mpEVPN)), optCapabilities, 0, byte(len(mpEVPN))}, mpEVPN)),
+		"an extended one short":       messageOf(typeOpen, []byte{4, 0xfc, 0, 0, 90, 198, 51, 100, 7, 255, 255, 0, 1, 2}),
 	} {
 		if _, err := parseOpen(in); err == nil {
 			t.Errorf("%s: no error", name)
