@@ -63,7 +63,13 @@ func parseOpen(msg []byte) (open, error) {
 			o.take(c)
 		}
 	}
-	if !slices.ContainsFunc(o.caps, func(c capability) bool { return c.code == capMultiProtocol }) {
+	if len(o.families) > 0 {
+		return o, nil
+	}
+	if i := slices.IndexFunc(caps, capability.family); i >= 0 {
+		// Without any, the server would take it for one of IPv4 unicast.
+		o.caps = append(o.caps, caps[i])
+	} else {
 		o.families = []Family{ipv4} // RFC 4760 section 8
 	}
 	return o, nil
@@ -121,12 +127,15 @@ func capabilities(b []byte) (out []capability, err error) {
 	return out, nil
 }
 
+// family tells whether a capability names an address family, of those that Sluice reads or not.
+func (c capability) family() bool { return c.code == capMultiProtocol && len(c.value) == 4 }
+
 // usable is what the server is told of a capability. One that Sluice does not use, or of a
 // wrong length, counts as not there; of others the families stay that Sluice reads.
 func (c capability) usable() (capability, bool) {
 	switch c.code {
 	case capMultiProtocol:
-		return c, len(c.value) == 4 && slices.Contains(known, Family{binary.BigEndian.Uint16(c.value), c.value[3]})
+		return c, c.family() && slices.Contains(known, Family{binary.BigEndian.Uint16(c.value), c.value[3]})
 	case capRefresh:
 		return c, len(c.value) == 0
 	case capNextHop:

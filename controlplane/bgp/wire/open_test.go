@@ -21,13 +21,14 @@ func openOf(hold byte, caps ...[]byte) []byte {
 
 var (
 	mpEVPN  = capBytes(capMultiProtocol, 0, 25, 0, 70)
+	mpIPv4  = capBytes(capMultiProtocol, 0, 1, 0, 1)
 	mpIPv6  = capBytes(capMultiProtocol, 0, 2, 0, 1)
 	mpOther = capBytes(capMultiProtocol, 0, 1, 0, 128)
 	wideAS  = capBytes(capFourOctetAS, 0xfa, 0x56, 0xea, 0)
 )
 
 func TestOpen(t *testing.T) {
-	ours, err := parseOpen(openOf(90, mpEVPN, mpIPv6, wideAS, capBytes(capRestart, 0x40, 120, 0, 25, 70, 0)))
+	ours, err := parseOpen(openOf(90, mpEVPN, mpIPv4, mpIPv6, wideAS, capBytes(capRestart, 0x40, 120, 0, 25, 70, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,9 @@ func TestOpen(t *testing.T) {
 	}{
 		{"all", openOf(90, mpEVPN, wideAS, capBytes(capRefresh)), openOf77(slices.Concat(mpEVPN, wideAS, capBytes(capRefresh))), Agreement{Families: []Family{evpn}}, 4200000000},
 		{"hold time 0", openOf(0, mpEVPN), openOf77(mpEVPN), Agreement{Families: []Family{evpn}, Untimed: true}, 64512},
-		{"no capability", openOf(90), openOf77(nil), Agreement{}, 64512},
+		{"no capability", openOf(90), openOf77(nil), Agreement{Families: []Family{ipv4}}, 64512},
+		{"families of others alone", openOf(90, mpOther, capBytes(capMultiProtocol, 0, 1, 0, 4)), openOf77(mpOther), Agreement{}, 64512},
+		{"a family of a wrong length alone", openOf(90, capBytes(capMultiProtocol, 1)), openOf77(nil), Agreement{Families: []Family{ipv4}}, 64512},
 		{"what is not known or wrong", openOf(90, capBytes(99, 1, 2), capBytes(capFourOctetAS, 1), capBytes(69, 0, 25, 70, 3), mpOther, mpIPv6, capBytes(capMultiProtocol, 1)),
 			openOf77(mpIPv6), Agreement{Families: []Family{ipv6}}, 64512},
 		{"twice", openOf(90, mpEVPN, mpEVPN, mpIPv6), openOf77(slices.Concat(mpEVPN, mpIPv6)), Agreement{Families: []Family{evpn, ipv6}}, 64512},
