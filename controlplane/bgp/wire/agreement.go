@@ -92,6 +92,7 @@ func (a Agreement) update(dst, body []byte) ([]byte, Outcome, error) {
 	for _, t := range u.attrs {
 		switch t.kind {
 		case attrReach, attrUnreach:
+			u.multiProtocol = true
 			r, ok, wrong := a.routes(t)
 			switch {
 			case wrong:
@@ -123,6 +124,9 @@ func (a Agreement) update(dst, body []byte) ([]byte, Outcome, error) {
 	switch {
 	case u.broken:
 		dst, sent := u.asWithdrawal(dst, reach, unreach)
+		if !sent && !u.multiProtocol {
+			return dst, Ignored, nil // its routes are behind the cut
+		}
 		return dst, outcome(sent), nil
 	case reach == nil && len(u.nlri) == 0:
 		dst, sent := u.asWithdrawal(dst, nil, unreach)

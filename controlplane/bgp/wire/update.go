@@ -41,6 +41,8 @@ type update struct {
 	attrs           []attribute
 	// broken: the list of attributes does not end where it should.
 	broken bool
+	// multiProtocol: an attribute with routes was read, of whichever family.
+	multiProtocol bool
 }
 
 type attribute struct {
