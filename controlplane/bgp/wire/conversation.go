@@ -185,8 +185,9 @@ func (v *conversation) send() {
 		}
 		if len(out) > 0 && (err != nil || len(out) > bufferSize-2*maxMessage || !another(v.fromServer)) {
 			if werr := v.writeNeighbor(out); werr != nil {
-				v.end(End{})
-				_ = v.remote.Close()
+				// The neighbour's last words are read first: receive finds the reason, and ends this.
+				_ = v.remote.SetReadDeadline(time.Now().Add(lastWords))
+				_, _ = io.Copy(io.Discard, v.fromServer)
 				return
 			}
 			out = out[:0]
