@@ -187,25 +187,54 @@ func TestHoldTimeZero(t *testing.T) {
 	}
 }
 
-// E6: routes of a neighbour that offers no graceful restart any more go with its session.
+// E6: routes of a neighbour are kept as its latest OPEN says, whatever an earlier one said.
 func TestRestartThatIsNotOfferedAnyMore(t *testing.T) {
 	t.Parallel()
-	p := startRawPeer(t, gobgp.RF_EVPN)
-	p.offer(90, gobgp.NewCapGracefulRestart(false, false, 600, []*gobgp.CapGracefulRestartTuple{gobgp.NewCapGracefulRestartTuple(gobgp.RF_EVPN, true)}))
-	cfg := nodeConfig(1, p.neighbor())
-	cfg.PeerLinger = -1
-	s := startSpeaker(t, cfg)
-	s.do(childCommand{Policies: []childPolicy{red}})
-	eventually(t, "a session", s.established)
-	p.offer(90)
-	p.drop()
-	eventually(t, "the next session", func() bool { return p.sessions() == 2 && s.established() })
-	k := key(1001, "10.0.0.0/24")
-	p.send(gobgp.BGP_MSG_UPDATE, update(route("10.0.0.0/24", 1)...))
-	eventually(t, "its route", func() bool { return s.hops(k) != nil })
-	_ = p.l.Close()
-	p.drop()
-	eventually(t, "the route goes with the session", func() bool { return s.hops(k) == nil })
+	restart := func(notices bool, seconds uint16, families ...gobgp.RouteFamily) gobgp.ParameterCapabilityInterface {
+		var tuples []*gobgp.CapGracefulRestartTuple
+		for _, f := range families {
+			tuples = append(tuples, gobgp.NewCapGracefulRestartTuple(f, true))
+		}
+		return gobgp.NewCapGracefulRestart(false, notices, seconds, tuples)
+	}
+	long := gobgp.NewCapLongLivedGracefulRestart([]*gobgp.CapLongLivedGracefulRestartTuple{gobgp.NewCapLongLivedGracefulRestartTuple(gobgp.RF_EVPN, true, 3600)})
+	for i, tt := range []struct {
+		name   string
+		offers []gobgp.ParameterCapabilityInterface // in the second session
+		said   []byte                               // before it goes
+	}{
+		{"neither, the connection is lost", nil, nil},
+		{"neither, a NOTIFICATION", nil, []byte{6, 2}},
+		{"no N bit, a NOTIFICATION", []gobgp.ParameterCapabilityInterface{restart(false, 600, gobgp.RF_EVPN), long}, []byte{6, 2}},
+		{"not EVPN, the connection is lost", []gobgp.ParameterCapabilityInterface{restart(true, 600)}, nil},
+		{"no long-lived one, the connection is lost", []gobgp.ParameterCapabilityInterface{restart(true, 1, gobgp.RF_EVPN)}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := startRawPeerAt(t, fmt.Sprintf("127.0.0.%d", 21+i), gobgp.RF_EVPN)
+			p.offer(90, restart(true, 600, gobgp.RF_EVPN), long)
+			cfg := nodeConfig(1, p.neighbor())
+			cfg.PeerLinger, cfg.LongLivedTime = -1, time.Hour
+			s := startSpeaker(t, cfg)
+			s.do(childCommand{Policies: []childPolicy{red}})
+			eventually(t, "a session", s.established)
+			p.offer(90, tt.offers...)
+			p.drop()
+			eventually(t, "the next session", func() bool { return p.sessions() == 2 && s.established() })
+			k := key(1001, "10.0.0.0/24")
+			p.send(gobgp.BGP_MSG_UPDATE, update(route("10.0.0.0/24", 1)...))
+			eventually(t, "its route", func() bool { return s.hops(k) != nil })
+			_ = p.l.Close()
+			if tt.said != nil {
+				p.send(gobgp.BGP_MSG_NOTIFICATION, tt.said)
+			}
+			p.drop()
+			eventually(t, "the route goes with the session", func() bool { return s.hops(k) == nil })
+			if n := s.neighbor(); n.Received != 0 || n.PeerRestarting {
+				t.Errorf("status %+v", n)
+			}
+		})
+	}
 }
 
 // What ends a session is told to the neighbour and in the status, and ends no other; an

@@ -92,7 +92,7 @@ func (v *conversation) commit(c *candidate) {
 	if v.agreement.Untimed {
 		hold, v.patience = v.ours.hold, sendHold
 	}
-	v.p.restartCapability(&c.theirs)
+	v.p.restartCapabilities(&c.theirs)
 	context.AfterFunc(v.ctx, func() { _ = c.conn.Close() })
 	close(v.committed)
 	v.writeServer(c.theirs.message(c.msg, hold))
@@ -120,7 +120,7 @@ func (v *conversation) receive(r *bufio.Reader) {
 		if err == nil {
 			switch msg[18] {
 			case typeNotification:
-				v.end(End{Received: &Notice{msg[headerLen], msg[headerLen+1], append([]byte(nil), msg[headerLen+2:]...)}})
+				msg = v.notified(msg)
 			case typeKeepalive:
 				v.confirm(1)
 			}
@@ -147,6 +147,18 @@ func (v *conversation) receive(r *bufio.Reader) {
 			return
 		}
 	}
+}
+
+// notified takes a NOTIFICATION of the neighbour, and returns it as the server gets it. The
+// server keeps routes over one if the neighbour has offered so in any session: where it has
+// not in this one, a Hard Reset takes its place.
+func (v *conversation) notified(msg []byte) []byte {
+	n := Notice{msg[headerLen], msg[headerLen+1], append([]byte(nil), msg[headerLen+2:]...)}
+	e := v.end(End{Received: &n})
+	if e.Graceful || !v.p.everRestarts() || n.hardReset() {
+		return msg
+	}
+	return Notice{codeCease, subHardReset, append([]byte{n.Code, n.Subcode}, n.Data...)}.message() // RFC 8538 section 3.1
 }
 
 // lost notes why nothing more comes from the neighbour.
@@ -243,17 +255,17 @@ func (v *conversation) confirm(end int) {
 	}
 }
 
-// end tells why the conversation is over; the first reason counts.
-func (v *conversation) end(e End) {
+// end tells why the conversation is over, and returns it in full; the first reason counts.
+func (v *conversation) end(e End) End {
 	v.mu.Lock()
 	again := v.ended
 	v.ended = true
 	e.Established = v.confirms == [2]bool{true, true}
 	v.mu.Unlock()
-	if again {
-		return
-	}
-	v.p.committed.Store(false) // the neighbour's next connection may wait
 	e.ASN, e.Graceful = v.asn, e.graceful(v.agreement)
-	v.p.tell(Event{Kind: Ended, End: e})
+	if !again {
+		v.p.committed.Store(false) // the neighbour's next connection may wait
+		v.p.tell(Event{Kind: Ended, End: e})
+	}
+	return e
 }

@@ -56,3 +56,33 @@ func TestLastWordsAfterAWriteError(t *testing.T) {
 	}
 	server.wants("notification 6/2")
 }
+
+// A NOTIFICATION that ends a session for good is a Hard Reset to the server, which remembers
+// the N bit of another session.
+func TestNotificationWithoutTheNBit(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		ever, notices bool
+		sends, want   string
+	}{
+		{"no graceful restart ever", false, false, "\x06\x02why", "\x06\x02why"},
+		{"with the N bit", true, true, "\x06\x02why", "\x06\x02why"},
+		{"without it", true, false, "\x06\x02why", "\x06\x09\x06\x02why"},
+		{"a Hard Reset", true, true, "\x06\x09\x06\x02", "\x06\x09\x06\x02"},
+	} {
+		a := all
+		a.Restart, a.Notices = tt.ever, tt.notices
+		v, server, far, news := talk(t, a)
+		v.p.restarts = tt.ever
+		far.send(messageOf(typeNotification, []byte(tt.sends)))
+		_ = far.c.CloseWrite()
+		v.receive(bufio.NewReader(v.remote))
+		msg, err := readMessage(server.r, make([]byte, maxMessage))
+		if err != nil || string(msg[headerLen:]) != tt.want {
+			t.Errorf("%s: the server gets %x, %v", tt.name, msg, err)
+		}
+		if e := <-news; e.End.Received == nil || e.End.Received.Subcode != tt.sends[1] {
+			t.Errorf("%s: told %+v", tt.name, e)
+		}
+	}
+}

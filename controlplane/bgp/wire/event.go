@@ -45,7 +45,7 @@ func (e End) graceful(a Agreement) bool {
 	case !e.Established || !a.Restart:
 		return false
 	case e.Received != nil:
-		return a.Notices && !(e.Received.Code == codeCease && e.Received.Subcode == subHardReset)
+		return a.Notices && !e.Received.hardReset()
 	case e.Sent != nil:
 		return e.Sent.Code == codeHold
 	}

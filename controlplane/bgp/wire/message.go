@@ -65,6 +65,8 @@ func fault(code, subcode uint8, data []byte, format string, args ...any) *Fault 
 	return &Fault{Notice{code, subcode, data}, fmt.Sprintf(format, args...)}
 }
 
+func (n Notice) hardReset() bool { return n.Code == codeCease && n.Subcode == subHardReset }
+
 func (n Notice) message() []byte {
 	data := n.Data[:min(len(n.Data), maxMessage-headerLen-2)]
 	return finish(append(begin(nil, typeNotification), append([]byte{n.Code, n.Subcode}, data...)...), 0)

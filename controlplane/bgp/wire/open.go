@@ -168,6 +168,30 @@ func (c capability) list(head, size int) (capability, bool) {
 	return capability{c.code, out}, true
 }
 
+// listed are the families of a capability that is a list, if it is there.
+func (o *open) listed(code byte, head, size int) (out []Family) {
+	for _, c := range o.caps {
+		if c.code != code {
+			continue
+		}
+		for b := c.value[head:]; len(b) > 0; b = b[size:] {
+			out = append(out, familyAt(b))
+		}
+	}
+	return out
+}
+
+// drop leaves out a capability, of which there is one at most, and returns it.
+func (o *open) drop(code byte) (dropped capability) {
+	o.caps = slices.DeleteFunc(o.caps, func(c capability) bool {
+		if c.code == code {
+			dropped = c
+		}
+		return c.code == code
+	})
+	return dropped
+}
+
 // message is the OPEN for the server: that of the neighbour with the capabilities that are
 // usable, and another hold time.
 func (o open) message(msg []byte, hold uint16) []byte {

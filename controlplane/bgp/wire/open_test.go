@@ -98,19 +98,51 @@ func TestRestarted(t *testing.T) {
 	}
 }
 
-// E6: a neighbour that offers no graceful restart any more has a restart time of zero.
+// E6: what a neighbour offers of graceful restart no more has a time of zero.
 func TestRestartIsTakenBack(t *testing.T) {
-	p := &peer{}
-	with, _ := parseOpen(openOf(90, mpEVPN, capBytes(capRestart, 0, 120, 0, 25, 70, 0)))
-	without, _ := parseOpen(openOf(90, mpEVPN))
-	never := without
-	p.restartCapability(&never)
-	p.restartCapability(&with)
-	p.restartCapability(&without)
-	if got := never.message(openOf(90), 77); !bytes.Equal(got, openOf77(mpEVPN)) {
-		t.Errorf("one that never had: %x", got)
+	tuple := func(f Family, more ...byte) []byte { return append([]byte{0, byte(f.AFI), f.SAFI}, more...) }
+	restart := func(head0, head1 byte, families ...Family) []byte {
+		v := []byte{head0, head1}
+		for _, f := range families {
+			v = append(v, tuple(f, 0x80)...)
+		}
+		return capBytes(capRestart, v...)
 	}
-	if got, want := without.message(openOf(90), 77), openOf77(slices.Concat(mpEVPN, capBytes(capRestart, 0, 0))); !bytes.Equal(got, want) {
-		t.Errorf("got %x\nwant %x", got, want)
+	long := func(seconds byte, families ...Family) []byte {
+		var v []byte
+		for _, f := range families {
+			v = append(v, tuple(f, 0, 0, 0, seconds)...)
+		}
+		return capBytes(capLongLived, v...)
+	}
+	full := [][]byte{restart(0x41, 120, evpn, ipv4), long(200, evpn, ipv6)}
+	gone := long(0, evpn, ipv6)
+	for _, tt := range []struct {
+		name                 string
+		before, offers, want [][]byte
+	}{
+		{"never offered", nil, nil, nil},
+		{"offered as before", full, full, full},
+		{"offered for the first time", nil, full, full},
+		{"no graceful restart", full[:1], nil, [][]byte{capBytes(capRestart, 0, 0)}},
+		{"neither of the two", full, nil, [][]byte{capBytes(capRestart, 0, 0), gone}},
+		{"no long-lived one", full, full[:1], [][]byte{full[0], gone}},
+		{"a long-lived one alone", full, full[1:], [][]byte{capBytes(capRestart, 0, 0), gone}},
+		{"not of one family", full, [][]byte{restart(0x41, 120, ipv4), full[1]}, [][]byte{full[1], restart(0x40, 0, ipv4)}},
+		{"long-lived not of one family", full, [][]byte{full[0], long(200, ipv6)}, [][]byte{full[0], capBytes(capLongLived, slices.Concat(tuple(ipv6, 0, 0, 0, 200), tuple(evpn, 0, 0, 0, 0))...)}},
+	} {
+		p := &peer{}
+		var got []byte
+		for _, caps := range [][][]byte{tt.before, tt.offers} {
+			o, err := parseOpen(openOf(90, append([][]byte{mpEVPN}, caps...)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.restartCapabilities(&o)
+			got = o.message(openOf(90), 77)
+		}
+		if want := openOf77(slices.Concat(append([][]byte{mpEVPN}, tt.want...)...)); !bytes.Equal(got, want) {
+			t.Errorf("%s\n got %x\nwant %x", tt.name, got, want)
+		}
 	}
 }

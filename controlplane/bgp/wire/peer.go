@@ -2,9 +2,11 @@ package wire
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,10 +36,12 @@ type peer struct {
 	mu      sync.Mutex // guards what follows
 	held    bool
 	waiting *net.TCPConn // opened by the neighbour
-	// restarted is until when the neighbour is told of the restart; restarts: it has offered
-	// to keep routes over its own.
+	// restarted is until when the neighbour is told of the restart.
 	restarted time.Time
-	restarts  bool
+	// restarts: the neighbour has offered graceful restart, in any of its sessions; keeps and
+	// longLived are the families, the latter of long-lived graceful restart.
+	restarts         bool
+	keeps, longLived []Family
 }
 
 func newPeer(f *Front, n Neighbor, l *net.TCPListener) *peer {
@@ -165,14 +169,44 @@ func (p *peer) up() {
 	p.tell(Event{Kind: Established})
 }
 
-// restartCapability is what the server is told of a neighbour's graceful restart. The server
-// forgets nothing that a neighbour has offered: one that offers it no more has a restart time
-// of zero.
-func (p *peer) restartCapability(o *open) {
+// restartCapabilities are what the server is told of a neighbour's graceful restart. The server
+// forgets nothing that a neighbour has offered in an earlier session. Therefore a time of zero
+// stands for what is not offered any more: in RFC 9494's capability for each family, in RFC
+// 4724's, which has one time, for all families.
+func (p *peer) restartCapabilities(o *open) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.restarts && !o.restart {
-		o.caps = append(o.caps, capability{capRestart, []byte{0, 0}})
+	if !o.restart {
+		o.drop(capLongLived) // RFC 9494 section 3.1
+	}
+	keeps, longLived := o.listed(capRestart, 2, 4), o.listed(capLongLived, 0, 7)
+	if p.restarts && !o.restart || len(without(p.keeps, keeps)) > 0 {
+		value := []byte{0, 0}
+		if c := o.drop(capRestart); o.restart {
+			value = slices.Clone(c.value)
+			value[0], value[1] = value[0]&0xf0, 0
+		}
+		o.caps = append(o.caps, capability{capRestart, value})
+	}
+	if lost := without(p.longLived, longLived); len(lost) > 0 {
+		value := slices.Clone(o.drop(capLongLived).value)
+		for _, f := range lost {
+			value = append(binary.BigEndian.AppendUint16(value, f.AFI), f.SAFI, 0, 0, 0, 0)
+		}
+		o.caps = append(o.caps, capability{capLongLived, value})
 	}
 	p.restarts = p.restarts || o.restart
+	p.keeps = append(p.keeps, without(keeps, p.keeps)...)
+	p.longLived = append(p.longLived, without(longLived, p.longLived)...)
+}
+
+// everRestarts tells whether the server may keep routes over a NOTIFICATION.
+func (p *peer) everRestarts() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restarts
+}
+
+func without(list, of []Family) []Family {
+	return slices.DeleteFunc(slices.Clone(list), func(f Family) bool { return slices.Contains(of, f) })
 }
