@@ -55,7 +55,7 @@ type Config struct {
 	// unicast, when Restarting is set.
 	DeferralTime time.Duration
 	// Restarting tells the neighbours that forwarding was kept over the restart
-	// (RFC 4724, the R and F bits): each one until its session is up, or for RestartTime.
+	// (RFC 4724, the R and F bits): each one until it has our End-of-RIB, or for RestartTime.
 	// Sessions then start after Ready or UnicastReady,
 	// so that our End-of-RIB does not come before our routes.
 	Restarting bool

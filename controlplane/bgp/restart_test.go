@@ -20,14 +20,17 @@ func TestRestartCapabilities(t *testing.T) {
 		name   string
 		change func(*Config, *Neighbor)
 		want   string // of "show bgp neighbors", white space made one
+		again  string // of the next session
 	}{
-		{"defaults", nil, `Long-lived Graceful Restart: advertised Route .*Graceful Restart Capability: advertised and received Remote Restart timer is 120 seconds Address families by peer: L2VPN EVPN\(not preserved\).* R bit: False N bit: True`},
+		{"defaults", nil, `Long-lived Graceful Restart: advertised Route .*Graceful Restart Capability: advertised and received Remote Restart timer is 120 seconds Address families by peer: L2VPN EVPN\(not preserved\).* R bit: False N bit: True`,
+			`Address families by peer: L2VPN EVPN\(preserved\).* R bit: False N bit: True`},
 		{"long-lived", func(c *Config, _ *Neighbor) { c.RestartTime, c.LongLivedTime = 77*time.Second, time.Hour },
-			`Long-lived Graceful Restart: advertised and received Address families by peer: L2VPN EVPN .*Remote Restart timer is 77 seconds`},
+			`Long-lived Graceful Restart: advertised and received Address families by peer: L2VPN EVPN .*Remote Restart timer is 77 seconds`, ``},
 		{"restarting", func(c *Config, _ *Neighbor) { c.Restarting = true },
-			`Address families by peer: L2VPN EVPN\(preserved\).* R bit: True N bit: True`},
+			`Address families by peer: L2VPN EVPN\(preserved\).* R bit: True N bit: True`,
+			`Address families by peer: L2VPN EVPN\(preserved\).* R bit: False N bit: True`},
 		{"off", func(c *Config, n *Neighbor) { n.NoGracefulRestart, c.LongLivedTime = true, time.Hour },
-			`Long-lived Graceful Restart: advertised Route .*Graceful Restart Capability: advertised Graceful restart information`},
+			`Long-lived Graceful Restart: advertised Route .*Graceful Restart Capability: advertised Graceful restart information`, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -37,13 +40,25 @@ func TestRestartCapabilities(t *testing.T) {
 			s.do(childCommand{Policies: []childPolicy{red}, Set: []intent.RouteKey{key(1001, "10.10.0.0/24")}})
 			eventually(t, "a session", s.established)
 			var got string
-			want := regexp.MustCompile(tt.want)
-			eventually(t, "FRR shows what was agreed on", func() bool {
+			want, again := regexp.MustCompile(tt.want), regexp.MustCompile(tt.again)
+			shown := func() bool {
 				got = strings.Join(strings.Fields(string(f.vtysh("show bgp neighbors "+nodeAddr6))), " ")
 				return strings.Contains(got, "Established")
-			})
+			}
+			eventually(t, "FRR shows what was agreed on", shown)
 			if !want.MatchString(got) {
 				t.Errorf("want %s, FRR has\n%s", want, got)
+			}
+			if tt.again == "" {
+				return
+			}
+			eventually(t, "FRR has the End-of-RIB", func() bool {
+				return strings.Contains(string(f.vtysh("show bgp neighbors "+nodeAddr6)), "End-of-RIB received: L2VPN EVPN")
+			})
+			f.vtysh("clear bgp *")
+			eventually(t, "the next session", func() bool { return s.neighbor().Flaps == 1 && s.established() && shown() })
+			if !again.MatchString(got) {
+				t.Errorf("want %s of the next session, FRR has\n%s", again, got)
 			}
 		})
 	}

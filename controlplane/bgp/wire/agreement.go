@@ -79,7 +79,7 @@ func (a Agreement) update(dst, body []byte) ([]byte, Outcome, error) {
 	if err != nil {
 		return dst, Passed, err
 	}
-	if u.endOfRIB(a) {
+	if _, ok := u.endOfRIB(a); ok {
 		return appendUpdate(dst, u.withdrawn, u.attrs, u.nlri), Passed, nil
 	}
 	if !slices.Contains(a.Families, ipv4) {
@@ -143,20 +143,38 @@ func outcome(sent bool) Outcome {
 }
 
 // endOfRIB tells whether an UPDATE is the End-of-RIB of an agreed family (RFC 4724
-// section 2).
-func (u update) endOfRIB(a Agreement) bool {
+// section 2), and of which.
+func (u update) endOfRIB(a Agreement) (f Family, ok bool) {
 	if len(u.withdrawn) > 0 || len(u.nlri) > 0 || u.broken {
-		return false
+		return f, false
 	}
 	switch len(u.attrs) {
 	case 0:
-		return slices.Contains(a.Families, ipv4)
+		f = ipv4
 	case 1:
 		t := u.attrs[0]
-		return t.kind == attrUnreach && len(t.value) == 3 && slices.Contains(a.Families, familyAt(t.value))
+		if t.kind != attrUnreach || len(t.value) != 3 {
+			return f, false
+		}
+		f = familyAt(t.value)
 	}
-	return false
+	return f, slices.Contains(a.Families, f)
 }
+
+// endOf is the family of an UPDATE of the server's that is End-of-RIB.
+func (a Agreement) endOf(msg []byte) (f Family, ok bool) {
+	if len(msg) > longestEnd {
+		return f, false
+	}
+	u, err := parseUpdate(msg[headerLen:])
+	if err != nil {
+		return f, false
+	}
+	return u.endOfRIB(a)
+}
+
+// longestEnd is the length of an End-of-RIB with an attribute of extended length.
+const longestEnd = headerLen + 4 + 4 + 3
 
 // asWithdrawal appends what is left when all routes of an UPDATE count as withdrawn (RFC
 // 7606 section 2), or when it announces none.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -35,6 +36,8 @@ type conversation struct {
 	asn        uint32
 	patience   time.Duration // of writing to the neighbour
 	toNeighbor sync.Mutex    // held while remote is written
+	// unended are the families of which this end's End-of-RIB is to be sent; send has them.
+	unended []Family
 
 	mu              sync.Mutex // guards what follows
 	confirms        [2]bool    // KEEPALIVE was sent, and received
@@ -85,6 +88,7 @@ func (v *conversation) commit(c *candidate) {
 	v.remote, v.asn = c.conn, c.theirs.asn
 	_ = c.conn.SetReadDeadline(time.Time{})
 	v.agreement = agree(v.ours, c.theirs)
+	v.unended = slices.Clone(v.agreement.Families)
 	v.agreement.Local = addrPort(c.conn.LocalAddr()).Addr()
 	v.agreement.Loopback = addrPort(c.conn.RemoteAddr()).Addr().IsLoopback()
 	hold := c.theirs.hold
@@ -222,6 +226,12 @@ func (v *conversation) say(out, msg []byte) []byte {
 			return out
 		}
 		v.confirm(0)
+	case typeUpdate:
+		if f, ok := v.agreement.endOf(msg); ok && len(v.unended) > 0 {
+			if v.unended = without(v.unended, []Family{f}); len(v.unended) == 0 {
+				v.p.announced()
+			}
+		}
 	case typeNotification:
 		v.end(End{Sent: &Notice{msg[headerLen], msg[headerLen+1], append([]byte(nil), msg[headerLen+2:]...)}})
 	}
@@ -250,8 +260,12 @@ func (v *conversation) confirm(end int) {
 	v.confirms[end] = true
 	up := before != v.confirms && v.confirms == [2]bool{true, true} && !v.ended
 	v.mu.Unlock()
-	if up {
-		v.p.up()
+	if !up {
+		return
+	}
+	v.p.up()
+	if !v.agreement.Restart || len(v.agreement.Families) == 0 {
+		v.p.announced() // there is no End-of-RIB
 	}
 }
 

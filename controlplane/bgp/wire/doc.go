@@ -16,8 +16,9 @@
 //   - A message that ends the session by RFC 4271 or RFC 7606 is answered here with its
 //     NOTIFICATION. An UPDATE whose routes cannot be read is left out and told (Ignored).
 //     Other faults of attributes are the server's to answer.
-//   - Each neighbour is told of this node's restart, until its session is up once (RFC
-//     4724, the R and F bits).
+//   - Each neighbour is told of this node's restart (RFC 4724, the R bit), until it has all
+//     routes of this node once; and that it forwards on over that, and over the loss of a
+//     session (the F bits).
 //   - A neighbour with hold time 0 gets no keepalives and may be silent (RFC 4271 section 4.2).
 //   - Of two connections with one neighbour the one stays that RFC 4271 section 6.8 names.
 //   - Add, Hold and Remove return at once. Close ends all connections without a NOTIFICATION.

@@ -31,7 +31,7 @@ type Neighbor struct {
 	// HoldTime is this end's: what the server is told when the neighbour has none.
 	HoldTime time.Duration
 	// Restarted tells the neighbour that this node has restarted and gone on forwarding,
-	// until the session is up or that time is over.
+	// until it has this node's End-of-RIB or that time is over.
 	Restarted time.Time
 	// Held: no connection is made or taken.
 	Held bool

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 )
@@ -297,4 +298,56 @@ func TestStranger(t *testing.T) {
 	far.wants("open")
 	far.send(openBy(1))
 	server.wants("open")
+}
+
+// A neighbour is told of the restart until it has all routes of this node, and from its first
+// session on that this node has gone on forwarding over the loss of one (RFC 4724 section 4).
+func TestRestartBits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		restarted bool
+		want      []byte // the first octet of the capability, that of the family: of each OPEN
+	}{
+		"restarted": {true, []byte{0xc0, 0x80, 0xc0, 0x80, 0x40, 0x80}},
+		"started":   {false, []byte{0x40, 0, 0x40, 0x80, 0x40, 0x80}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, "127.0.0.8", func(n *Neighbor) {
+				if tt.restarted {
+					n.Restarted = time.Now().Add(time.Hour)
+				}
+			})
+			open := openOf(90, mpEVPN, capBytes(capRestart, 0x40, 120, 0, 25, 70, 0))
+			var got []byte
+			for ends := range 3 { // of which the second has End-of-RIB
+				server, far := s.server(open), s.taken()
+				msg, err := readMessage(far.r, make([]byte, maxMessage))
+				if err != nil {
+					t.Fatal(err)
+				}
+				caps, err := capabilities(msg[headerLen+9:])
+				if err != nil || len(caps) != 2 {
+					t.Fatal(caps, err)
+				}
+				got = append(got, caps[1].value[0], caps[1].value[5])
+				far.send(open)
+				server.wants("open")
+				server.send(keepalive)
+				far.wants("keepalive")
+				far.send(keepalive)
+				server.wants("keepalive")
+				server.send(messageOf(typeUpdate, body(nil, nil, origin, path, pref, reachOf(evpn, hop4, five4(1)))))
+				far.wants("update")
+				if ends == 1 {
+					server.send(messageOf(typeUpdate, body(nil, nil, unreachOf(evpn))))
+					far.wants("update")
+				}
+				_ = far.c.Close()
+				server.wants("EOF")
+				_ = server.c.Close()
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %x, want %x", got, tt.want)
+			}
+		})
+	}
 }

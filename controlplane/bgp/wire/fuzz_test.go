@@ -162,8 +162,8 @@ func FuzzOpen(f *testing.F) {
 		if err != nil || fmt.Sprint(again.families, again.restart, again.asn) != fmt.Sprint(o.families, o.restart, o.asn) {
 			t.Fatalf("%v: %+v has become %+v", err, o, again)
 		}
-		if r := restarted(msg); len(r) != len(msg) {
-			t.Fatal("the restart bits change the length")
+		if r := forwarding(msg, true); len(r) != len(msg) {
+			t.Fatal("the bits change the length")
 		}
 	})
 }

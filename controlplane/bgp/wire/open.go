@@ -208,9 +208,9 @@ func (o open) message(msg []byte, hold uint16) []byte {
 	return finish(append(out, caps...), 0)
 }
 
-// restarted sets the R and F bits of this node's own OPEN (RFC 4724 section 3, RFC 9494
-// section 3.1).
-func restarted(msg []byte) []byte {
+// forwarding sets the F bits of this node's own OPEN (RFC 4724 section 3, RFC 9494 section
+// 3.1), and the R bit after a restart.
+func forwarding(msg []byte, restarted bool) []byte {
 	out := slices.Clone(msg)
 	caps, err := capabilities(out[headerLen+9:])
 	if err != nil {
@@ -219,7 +219,9 @@ func restarted(msg []byte) []byte {
 	for _, c := range caps { // their values are parts of out
 		switch {
 		case c.code == capRestart && len(c.value) >= 2:
-			c.value[0] |= 0x80
+			if restarted {
+				c.value[0] |= 0x80
+			}
 			for b := c.value[2:]; len(b) >= 4; b = b[4:] {
 				b[3] |= 0x80
 			}

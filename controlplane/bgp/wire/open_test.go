@@ -89,12 +89,14 @@ func openOf77(caps []byte) []byte {
 }
 
 // E5: the R and F bits, and nothing else, in this node's own OPEN.
-func TestRestarted(t *testing.T) {
+func TestForwarding(t *testing.T) {
 	in := openOf(90, mpEVPN, capBytes(capRestart, 0x40, 120, 0, 25, 70, 0, 0, 1, 1, 0), capBytes(capLongLived, 0, 25, 70, 0, 0, 14, 16))
-	want := openOf(90, mpEVPN, capBytes(capRestart, 0xc0, 120, 0, 25, 70, 0x80, 0, 1, 1, 0x80), capBytes(capLongLived, 0, 25, 70, 0x80, 0, 14, 16))
 	before := slices.Clone(in)
-	if got := restarted(in); !bytes.Equal(got, want) || !bytes.Equal(in, before) {
-		t.Errorf("got %x\nwant %x", got, want)
+	for restarted, head := range map[bool]byte{true: 0xc0, false: 0x40} {
+		want := openOf(90, mpEVPN, capBytes(capRestart, head, 120, 0, 25, 70, 0x80, 0, 1, 1, 0x80), capBytes(capLongLived, 0, 25, 70, 0x80, 0, 14, 16))
+		if got := forwarding(in, restarted); !bytes.Equal(got, want) || !bytes.Equal(in, before) {
+			t.Errorf("restarted %t: got %x\nwant %x", restarted, got, want)
+		}
 	}
 }
 

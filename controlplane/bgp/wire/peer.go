@@ -36,8 +36,10 @@ type peer struct {
 	mu      sync.Mutex // guards what follows
 	held    bool
 	waiting *net.TCPConn // opened by the neighbour
-	// restarted is until when the neighbour is told of the restart.
+	// restarted is until when the neighbour is told of the restart; forwards: there was a
+	// session, over whose loss this node forwards on.
 	restarted time.Time
+	forwards  bool
 	// restarts: the neighbour has offered graceful restart, in any of its sessions; keeps and
 	// longLived are the families, the latter of long-lived graceful restart.
 	restarts         bool
@@ -155,8 +157,8 @@ func (p *peer) isHeld() bool {
 func (p *peer) opening(msg []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Now().Before(p.restarted) {
-		return restarted(msg)
+	if now := time.Now().Before(p.restarted); now || p.forwards {
+		return forwarding(msg, now)
 	}
 	return msg
 }
@@ -164,9 +166,16 @@ func (p *peer) opening(msg []byte) []byte {
 // up notes that there is a session.
 func (p *peer) up() {
 	p.mu.Lock()
-	p.restarted = time.Time{}
+	p.forwards = true
 	p.mu.Unlock()
 	p.tell(Event{Kind: Established})
+}
+
+// announced notes that the neighbour has all routes of this node: the restart is over.
+func (p *peer) announced() {
+	p.mu.Lock()
+	p.restarted = time.Time{}
+	p.mu.Unlock()
 }
 
 // restartCapabilities are what the server is told of a neighbour's graceful restart. The server
