@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
 
 const second = time.Second
@@ -39,8 +41,9 @@ type Neighbor struct {
 
 // Front owns the connections with all neighbours. New makes it, Close ends it.
 type Front struct {
-	log  *slog.Logger
-	tell func(Event)
+	log   *slog.Logger
+	limit loglimit.Limit
+	tell  func(Event)
 
 	mu        sync.Mutex
 	listeners []*net.TCPListener
@@ -110,6 +113,19 @@ func (f *Front) accept(l *net.TCPListener) {
 		}
 		p.arrived(c)
 	}
+}
+
+// note logs what others can cause, not more often than loglimit allows.
+func (f *Front) note(level slog.Level, event, neighbor string, attrs ...slog.Attr) {
+	ok, skipped := f.limit.Allow(event, neighbor, time.Now())
+	if !ok {
+		return
+	}
+	attrs = append(attrs, slog.String("neighbor", neighbor))
+	if skipped > 0 {
+		attrs = append(attrs, slog.Int("skipped", skipped))
+	}
+	f.log.LogAttrs(context.Background(), level, event, attrs...)
 }
 
 // Add begins with a neighbour. The server is to speak with it at the handle, from the

@@ -2,12 +2,15 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os/exec"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -23,12 +26,13 @@ type stage struct {
 	listens  netip.AddrPort // the Front's
 	far      *net.TCPListener
 	news     chan Event
+	log      *logged
 }
 
 func newStage(t *testing.T, address string, change func(*Neighbor)) *stage {
 	t.Helper()
-	s := &stage{t: t, news: make(chan Event, 100)}
-	s.front = New(slog.New(slog.DiscardHandler), func(e Event) { s.news <- e })
+	s := &stage{t: t, news: make(chan Event, 100), log: &logged{}}
+	s.front = New(slog.New(slog.NewTextHandler(s.log, nil)), func(e Event) { s.news <- e })
 	t.Cleanup(func() { s.front.Close(0) })
 	a := netip.MustParseAddr(address)
 	own := netip.MustParseAddr("127.0.0.7")
@@ -286,18 +290,51 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// logged is a log that is read while it is written.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
 // Another process of the node cannot speak for the BGP server.
 func TestStranger(t *testing.T) {
 	s := newStage(t, "127.0.0.8", nil)
-	out, err := exec.Command("bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/%s/%d; cat <&3", s.handle.Addr(), s.handle.Port())).CombinedOutput()
-	if len(out) > 0 {
-		t.Errorf("it gets %q, %v", out, err)
+	for _, source := range []string{"127.0.0.1", Self.String()} {
+		out, err := exec.Command("socat", "-u", fmt.Sprintf("TCP4:%s,bind=%s", s.handle, source), "STDOUT").CombinedOutput()
+		if len(out) > 0 || err != nil {
+			t.Errorf("from %s it gets %q, %v", source, out, err)
+		}
 	}
 	server := s.server(openBy(100))
 	far := s.taken()
 	far.wants("open")
 	far.send(openBy(1))
 	server.wants("open")
+	// While the server is connected, strangers are refused at once, with few lines in the log.
+	for range 200 {
+		c, err := net.DialTimeout("tcp", s.handle.String(), patience)
+		s.end(c, err).wants("EOF")
+		_ = c.Close()
+	}
+	if lines := strings.Count(s.log.String(), "another process"); lines < 1 || lines > 15 {
+		t.Errorf("%d lines in the log", lines)
+	}
+	_ = server.c.Close()
+	server = s.server(openBy(100))
+	far = s.taken()
+	far.wants("open")
 }
 
 // A neighbour is told of the restart until it has all routes of this node, and from its first

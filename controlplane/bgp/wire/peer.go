@@ -56,29 +56,48 @@ func (p *peer) tell(e Event) {
 	p.front.tell(e)
 }
 
-// run takes the server's connections, one at a time.
+// run holds the server's conversations, one at a time.
 func (p *peer) run() {
 	defer p.cancel()
 	stop := context.AfterFunc(p.ctx, func() { _ = p.l.Close() })
 	defer stop()
 	defer p.dropWaiting()
-	for {
-		c, err := p.l.AcceptTCP()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			p.front.log.Warn("cannot take the connection of the BGP server", slog.Any("error", err))
-			time.Sleep(100 * time.Millisecond)
-			continue
-		}
-		if !ours(c) {
-			p.front.log.Warn("a stranger on this node has connected to an address of the BGP server's", slog.String("neighbor", p.config.Address.String()))
-			_ = c.Close()
-			continue
-		}
+	server := make(chan *net.TCPConn, 1)
+	p.front.running.Go(func() { p.accept(server) })
+	for c := range server {
 		newConversation(p, c).run()
 		p.connected.Store(false)
+	}
+}
+
+// accept takes connections to the handle until it is closed, whatever goes on, so that nobody
+// on the node fills its queue. The server's latest is handed on.
+func (p *peer) accept(server chan *net.TCPConn) {
+	dropOld := func() {
+		select {
+		case old := <-server:
+			_ = old.Close()
+		default:
+		}
+	}
+	defer close(server)
+	defer dropOld()
+	neighbor := p.config.Address.String()
+	for {
+		c, err := p.l.AcceptTCP()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			p.front.note(slog.LevelWarn, "cannot accept the BGP server's connection", neighbor, slog.Any("error", err))
+			time.Sleep(100 * time.Millisecond)
+		case !ours(c):
+			p.front.note(slog.LevelWarn, "refused a connection of another process to the BGP server", neighbor, slog.String("source", c.RemoteAddr().String()))
+			_ = c.Close()
+		default:
+			dropOld()
+			server <- c // it has room: nobody else sends
+		}
 	}
 }
 
@@ -95,7 +114,7 @@ func (p *peer) arrived(c *net.TCPConn) {
 		p.mu.Unlock()
 		_ = c.Close()
 		if err != nil {
-			p.front.log.Info("a BGP connection is refused", slog.String("neighbor", p.config.Address.String()), slog.Any("error", err))
+			p.front.note(slog.LevelInfo, "refused a BGP connection", p.config.Address.String(), slog.Any("error", err))
 		}
 		return
 	}
