@@ -13,8 +13,6 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
 
-const second = time.Second
-
 // Neighbor is one end of a session.
 type Neighbor struct {
 	// Address has the interface of a link-local address as its zone.
@@ -59,7 +57,7 @@ func New(log *slog.Logger, tell func(Event)) *Front {
 	return &Front{log: log, tell: tell, peers: map[netip.Addr]*peer{}}
 }
 
-var errClosed = errors.New("the connections of BGP are closed")
+var errClosed = errors.New("BGP is stopping, no session can be added")
 
 // Listen takes connections at each of the addresses, or at none if one fails.
 func (f *Front) Listen(ctx context.Context, at ...netip.AddrPort) error {
@@ -98,7 +96,7 @@ func (f *Front) accept(l *net.TCPListener) {
 			return
 		}
 		if err != nil { // such as too many open files
-			f.log.Warn("cannot take a BGP connection", slog.Any("error", err))
+			f.note(slog.LevelWarn, "cannot accept a BGP connection", "", slog.Any("error", err))
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
@@ -137,11 +135,11 @@ func (f *Front) Add(n Neighbor) (handle netip.AddrPort, err error) {
 		return handle, errClosed
 	}
 	if f.peers[n.Address] != nil {
-		return handle, fmt.Errorf("neighbour %s is there already", n.Address)
+		return handle, fmt.Errorf("add BGP neighbour %s: it has a session already; list its address once in bgp.neighbors", n.Address)
 	}
 	l, err := f.handleLocked()
 	if err != nil {
-		return handle, fmt.Errorf("a loopback address for the BGP server: %w", err)
+		return handle, fmt.Errorf("open %s for BGP neighbour %s, check that the device lo is up: %w", f.next, n.Address, err)
 	}
 	if n.Password != "" {
 		if err := f.passwordLocked(n.Address, n.Password); err != nil {

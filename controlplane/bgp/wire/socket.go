@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,7 +79,7 @@ func control(c syscall.Conn, fn func(fd int) error) error {
 
 // dial connects to a neighbour.
 func (n Neighbor) dial(ctx context.Context) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: max(n.ConnectRetry-second, second)}
+	d := net.Dialer{Timeout: max(n.ConnectRetry-time.Second, time.Second)}
 	d.SetMultipathTCP(false)
 	if n.LocalAddress.IsValid() {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.LocalAddress, 0))
