@@ -3,9 +3,11 @@ package bgp
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // generator makes well-formed UPDATEs of EVPN routes from the RFCs alone: no encoder of the
@@ -13,9 +15,21 @@ import (
 type generator struct {
 	*rand.Rand
 	// has are the Type-5 routes that are announced, by "RD prefix".
-	has map[string][]byte
+	has map[string]modelRoute
 	// first is the lowest number of a route distinguisher.
 	first uint16
+}
+
+// modelRoute is a route of Type 5, and what a receiver has of it.
+type modelRoute struct {
+	nlri []byte
+	seen seenRoute
+}
+
+// seenRoute is what a speaker has of a route: the parts that lead to traffic.
+type seenRoute struct {
+	vni          uint32
+	hop, mac, rt string // rt: route targets in order, with a space between them
 }
 
 // maxBody is what of a message is left for its body (RFC 4271 section 4.1).
@@ -131,14 +145,43 @@ func (g generator) communities() []byte {
 				c[1] = 4
 			}
 		}
+		if g.IntN(4) == 0 { // another route target
+			c[0], c[1] = byte(g.IntN(3)), 2
+		}
 		list = append(list, c)
 	}
 	g.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return slices.Concat(list...)
 }
 
+// theirMAC is the router MAC of all routes of a generator.
+const theirMAC = "02:00:00:00:00:07"
+
+// targetsAmong are the route targets among extended communities (RFC 4360 section 4, RFC 5668
+// section 3), as people write them.
+func targetsAmong(communities []byte) string {
+	var out []string
+	for c := communities; len(c) > 0; c = c[8:] {
+		low := binary.BigEndian.Uint16(c[6:])
+		switch binary.BigEndian.Uint16(c) {
+		case 0x0002:
+			out = append(out, fmt.Sprintf("%d:%d", binary.BigEndian.Uint16(c[2:]), binary.BigEndian.Uint32(c[4:])))
+		case 0x0102:
+			out = append(out, fmt.Sprintf("%s:%d", netip.AddrFrom4([4]byte(c[2:6])), low))
+		case 0x0202:
+			out = append(out, fmt.Sprintf("%d:%d", binary.BigEndian.Uint32(c[2:]), low))
+		}
+	}
+	return targetList(out)
+}
+
+func targetList(targets []string) string {
+	slices.Sort(targets)
+	return strings.Join(slices.Compact(targets), " ")
+}
+
 // attributes are those of a route, over iBGP, but for the route.
-func (g generator) attributes() [][]byte {
+func (g generator) attributes(communities []byte) [][]byte {
 	u32 := func(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 	path := []byte{}
 	if n := g.IntN(4); n > 0 {
@@ -147,7 +190,7 @@ func (g generator) attributes() [][]byte {
 			path = append(path, u32(uint32(64600+i))...)
 		}
 	}
-	out := [][]byte{g.attr(0x40, 1, []byte{byte(g.IntN(3))}), g.attr(0x40, 2, path), g.attr(0x40, 5, u32(g.Uint32())), g.attr(0xc0, 16, g.communities())}
+	out := [][]byte{g.attr(0x40, 1, []byte{byte(g.IntN(3))}), g.attr(0x40, 2, path), g.attr(0x40, 5, u32(g.Uint32())), g.attr(0xc0, 16, communities)}
 	for _, more := range [][]byte{
 		g.attr(0x80, 4, g.bytes(4)), g.attr(0x40, 6, nil), g.attr(0xc0, 7, append(u32(64601), 192, 0, 2, 9)), g.attr(0xc0, 8, append(u32(64601<<16|7), u32(64602<<16|8)...)),
 		g.attr(0x80, 9, []byte{192, 0, 2, 99}), g.attr(0x80, 10, []byte{192, 0, 2, 98, 192, 0, 2, 97}), g.attr(0xc0, 32, g.bytes(12*(1+g.IntN(3)))),
@@ -163,32 +206,27 @@ func (g generator) attributes() [][]byte {
 // update is the body of the next one.
 func (g generator) update() []byte {
 	for {
-		was := make(map[string][]byte, len(g.has))
-		for k, v := range g.has {
-			was[k] = v
-		}
+		was := maps.Clone(g.has)
 		if b := g.try(); len(b) <= maxBody {
 			return b
 		}
 		clear(g.has)
-		for k, v := range was {
-			g.has[k] = v
-		}
+		maps.Copy(g.has, was)
 	}
 }
 
 func (g generator) try() []byte {
-	touched, announced, withdrawn := map[string]bool{}, [][]byte{}, [][]byte{}
+	touched, names, news, withdrawn := map[string]bool{}, []string{}, [][]byte{}, [][]byte{}
 	for range g.IntN(6) {
 		if n, name := g.five(); !touched[name] {
-			touched[name], g.has[name] = true, n
-			announced = append(announced, n)
+			touched[name], names = true, append(names, name)
+			news = append(news, n)
 		}
 	}
 	for range g.IntN(4) {
 		n, name := g.five() // often one that is not there
 		if known := g.someRoute(); known != "" && g.IntN(4) > 0 {
-			n, name = slices.Clone(g.has[known]), known
+			n, name = slices.Clone(g.has[known].nlri), known
 			copy(n[len(n)-3:], g.bytes(3)) // the label is no part of the key
 		}
 		if !touched[name] {
@@ -198,13 +236,19 @@ func (g generator) try() []byte {
 		}
 	}
 	var attrs [][]byte
-	if len(announced) > 0 || g.IntN(8) == 0 {
+	if len(news) > 0 || g.IntN(8) == 0 {
 		hop := []byte{192, 0, 2, byte(7 + g.IntN(3))}
 		if g.IntN(3) == 0 {
 			hop = netip.MustParseAddr("2001:db8::7").AsSlice()
 		}
-		value := slices.Concat([]byte{0, 25, 70, byte(len(hop))}, hop, []byte{0}, g.packSome(announced))
-		attrs = append(g.attributes(), g.attr(0x80, 14, value))
+		value := slices.Concat([]byte{0, 25, 70, byte(len(hop))}, hop, []byte{0}, g.packSome(news))
+		communities := g.communities()
+		attrs = append(g.attributes(communities), g.attr(0x80, 14, value))
+		a, _ := netip.AddrFromSlice(hop)
+		for i, n := range news {
+			label := n[len(n)-3:]
+			g.has[names[i]] = modelRoute{n, seenRoute{uint32(label[0])<<16 | uint32(label[1])<<8 | uint32(label[2]), a.String(), theirMAC, targetsAmong(communities)}}
+		}
 	}
 	if len(withdrawn) > 0 || len(attrs) == 0 {
 		attrs = append(attrs, g.attr(0x80, 15, append([]byte{0, 25, 70}, g.packSome(withdrawn)...)))
