@@ -111,8 +111,65 @@ const (
 	ends       // RFC 4271 or RFC 7606 leaves nothing but a reset
 )
 
-// fateOf panics where the BGP server's parser does.
+// fateOf is what RFC 4271 and RFC 7606 make of a message in a session of EVPN alone. No code
+// under test is in it.
 func fateOf(kind byte, body []byte) fate {
+	if kind == gobgp.BGP_MSG_ROUTE_REFRESH {
+		return endsIf(len(body) != 4) // RFC 4271 section 6.1
+	}
+	if len(body) > maxBody || len(body) < 4 {
+		return ends // RFC 4271 section 6.1
+	}
+	withdrawn := int(binary.BigEndian.Uint16(body))
+	if 4+withdrawn > len(body) {
+		return ends // RFC 4271 section 6.3
+	}
+	attrs := body[4+withdrawn:]
+	n := int(binary.BigEndian.Uint16(body[2+withdrawn:]))
+	if n > len(attrs) {
+		return ends // RFC 4271 section 6.3
+	}
+	attrs = attrs[:n]
+	seen := set[byte]{}
+	for len(attrs) >= 3 {
+		head, n := 3, int(attrs[2])
+		if attrs[0]&0x10 != 0 {
+			if len(attrs) < 4 {
+				break
+			}
+			head, n = 4, int(binary.BigEndian.Uint16(attrs[2:]))
+		}
+		if head+n > len(attrs) {
+			break // RFC 7606 section 4: its routes are withdrawn
+		}
+		optional, kind := attrs[0]&0x80 != 0, attrs[1]
+		_, twice := seen[kind]
+		switch {
+		case twice && (kind == 14 || kind == 15):
+			return ends // RFC 7606 section 3 g
+		case twice: // the same: it is discarded
+		case !optional && !recognized(kind):
+			return ends // RFC 4271 section 6.3
+		}
+		seen[kind] = struct{}{}
+		attrs = attrs[head+n:]
+	}
+	return taken
+}
+
+func endsIf(it bool) fate {
+	if it {
+		return ends
+	}
+	return taken
+}
+
+// recognized are the attributes of RFC 4271, 1997, 4456, 4760, 4360 and 6793.
+func recognized(kind byte) bool { return kind >= 1 && kind <= 10 || kind >= 14 && kind <= 18 }
+
+// becomes is what package wire and the BGP server's parser make of a message. It panics where
+// the parser does.
+func becomes(kind byte, body []byte) fate {
 	msg := message(kind, body)
 	if wire.CheckHeader(msg) != nil {
 		return ends
@@ -129,6 +186,35 @@ func fateOf(kind byte, body []byte) fate {
 		out = out[n:]
 	}
 	return taken
+}
+
+// A session ends for what the RFCs say, and for nothing else.
+func TestFates(t *testing.T) {
+	t.Parallel()
+	messages, seed := 20000, uint64(1)
+	if nightly.On() {
+		messages, seed = 200000, uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d", seed)
+	f := fuzzer{rand.New(rand.NewPCG(seed, 0)), []string{"10.2.0.0/24"}}
+	g := generator{rand.New(rand.NewPCG(seed, 1)), map[string]modelRoute{}, 1}
+	ended := 0
+	for i := range messages {
+		kind, body := byte(gobgp.BGP_MSG_UPDATE), []byte(nil)
+		if i%2 == 0 {
+			kind, body = f.any()
+		} else {
+			body = f.spoilBody(g.update())
+		}
+		want := fateOf(kind, body)
+		if got := becomes(kind, body); got != want {
+			t.Errorf("fate %d, want %d, of a message of type %d: %x", got, want, kind, body)
+		}
+		ended += int(want)
+	}
+	if ended < messages/100 {
+		t.Errorf("only %d of %d messages end a session: this tests little", ended, messages)
+	}
 }
 
 func serverResets(kind byte, body []byte) bool {

@@ -87,8 +87,31 @@ func (a Agreement) update(dst, body []byte) ([]byte, Outcome, error) {
 	} else if !prefixes(u.withdrawn, 32) || !prefixes(u.nlri, 32) {
 		return dst, Passed, fault(codeUpdate, subNetworkField, nil, "an UPDATE with a wrong IPv4 prefix")
 	}
+	if err := u.keep(a); err != nil {
+		return dst, Passed, err
+	}
+	if u.unread {
+		return dst, Ignored, nil
+	}
+	if len(u.nlri) > 0 && !a.Loopback && u.nextHopHere() {
+		u.withdrawn, u.nlri = append(slices.Clone(u.withdrawn), u.nlri...), nil
+	}
+	if !u.broken && (u.reach != nil || len(u.nlri) > 0) {
+		return appendUpdate(dst, u.withdrawn, u.attrs, u.nlri), Passed, nil
+	}
+	dst, sent := u.asWithdrawal(dst)
+	switch {
+	case sent:
+		return dst, Passed, nil
+	case u.broken && !u.multiProtocol:
+		return dst, Ignored, nil // its routes are behind the cut
+	}
+	return dst, Idle, nil
+}
+
+// keep keeps of the attributes what the server is to read.
+func (u *update) keep(a Agreement) error {
 	kept := u.attrs[:0:0]
-	var reach, unreach *routes
 	for _, t := range u.attrs {
 		switch t.kind {
 		case attrReach, attrUnreach:
@@ -96,50 +119,31 @@ func (a Agreement) update(dst, body []byte) ([]byte, Outcome, error) {
 			r, ok, wrong := a.routes(t)
 			switch {
 			case wrong:
-				return dst, Ignored, nil
+				u.unread = true
+				continue
 			case !ok:
 				continue
 			case t.kind == attrReach:
-				reach = &r
+				u.reach = &r
 			default:
-				unreach = &r
+				u.unreach = &r
 			}
 			t.value = r.value()
 		case attrCommunities:
 			t.value = opaque(t.value)
 		default:
-			if !used(t.kind) {
-				if t.flags&flagOptional != 0 {
-					continue
-				}
-				return dst, Passed, fault(codeUpdate, subUnrecognized, t.bytes(), "an UPDATE with the unknown well-known attribute %d", t.kind)
+			if used(t.kind) {
+				break
 			}
+			if t.flags&flagOptional != 0 {
+				continue
+			}
+			return fault(codeUpdate, subUnrecognized, t.bytes(), "an UPDATE with the unknown well-known attribute %d", t.kind)
 		}
 		kept = append(kept, t)
 	}
 	u.attrs = kept
-	if len(u.nlri) > 0 && !a.Loopback && u.nextHopHere() {
-		u.withdrawn, u.nlri = append(slices.Clone(u.withdrawn), u.nlri...), nil
-	}
-	switch {
-	case u.broken:
-		dst, sent := u.asWithdrawal(dst, reach, unreach)
-		if !sent && !u.multiProtocol {
-			return dst, Ignored, nil // its routes are behind the cut
-		}
-		return dst, outcome(sent), nil
-	case reach == nil && len(u.nlri) == 0:
-		dst, sent := u.asWithdrawal(dst, nil, unreach)
-		return dst, outcome(sent), nil
-	}
-	return appendUpdate(dst, u.withdrawn, u.attrs, u.nlri), Passed, nil
-}
-
-func outcome(sent bool) Outcome {
-	if sent {
-		return Passed
-	}
-	return Idle
+	return nil
 }
 
 // endOfRIB tells whether an UPDATE is the End-of-RIB of an agreed family (RFC 4724
@@ -178,12 +182,12 @@ const longestEnd = headerLen + 4 + 4 + 3
 
 // asWithdrawal appends what is left when all routes of an UPDATE count as withdrawn (RFC
 // 7606 section 2), or when it announces none.
-func (u update) asWithdrawal(dst []byte, reach, unreach *routes) (out []byte, sent bool) {
+func (u update) asWithdrawal(dst []byte) (out []byte, sent bool) {
 	withdrawn := append(slices.Clone(u.withdrawn), u.nlri...)
 	if len(withdrawn) > 0 {
 		dst, sent = appendUpdate(dst, withdrawn, nil, nil), true
 	}
-	for _, r := range []*routes{reach, unreach} {
+	for _, r := range []*routes{u.reach, u.unreach} {
 		if r != nil {
 			r.head = nil
 			t := attribute{flags: flagOptional, kind: attrUnreach, value: r.value()}

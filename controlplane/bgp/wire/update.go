@@ -41,8 +41,10 @@ type update struct {
 	attrs           []attribute
 	// broken: the list of attributes does not end where it should.
 	broken bool
-	// multiProtocol: an attribute with routes was read, of whichever family.
-	multiProtocol bool
+	// multiProtocol: there is an MP_REACH_NLRI or MP_UNREACH_NLRI, of whichever family; unread:
+	// one cannot be read. reach and unreach are those of the session's families.
+	multiProtocol, unread bool
+	reach, unreach        *routes
 }
 
 type attribute struct {

@@ -81,6 +81,7 @@ func TestUpdate(t *testing.T) {
 		{"communities of a wrong length", body(nil, nil, attr(0xc0, 16, 1, 2, 3), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, attr(0xc0, 16, 1, 2, 3), reachOf(evpn, hop4, five4(1)))}, Passed, ""},
 		{"unknown optional attributes", body(nil, nil, origin, attr(0xc0, 250, make([]byte, 300)...), attr(0x80, 26, 1), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
 		{"unknown well-known attribute", body(nil, nil, origin, attr(0x40, 99), reachOf(evpn, hop4, five4(1))), nil, Passed, "3/2"},
+		{"the same behind routes that cannot be read", body(nil, nil, unreachOf(evpn, []byte{5, 34, 1}), attr(0x40, 99)), nil, Passed, "3/2"},
 		{"another family", body(nil, nil, origin, reachOf(Family{1, 128}, make([]byte, 12), []byte{1, 2, 3})), nil, Idle, ""},
 		{"unicast", body(p4, p4, origin, attr(0x40, 3, hop4...), reachOf(ipv6, hop16, p6)), [][]byte{body(p4, p4, origin, attr(0x40, 3, hop4...), reachOf(ipv6, hop16, p6))}, Passed, ""},
 		{"next hop of this node", body(nil, p4, origin, attr(0x40, 3, 127, 0, 0, 1)), [][]byte{body(p4, nil)}, Passed, ""},
