@@ -24,6 +24,8 @@ type turn struct {
 	missed bool
 	// waited: somebody has gone on without the driver; a pass follows its return.
 	waited bool
+	// behind is the table whose driver rows of this one have waited for in this pass.
+	behind Stage
 }
 
 // Busy tells since when a call of the driver runs that has outlasted its grace; the zero
@@ -31,6 +33,10 @@ type turn struct {
 func (t *Table[K, V]) Busy() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.busy()
+}
+
+func (t *Table[K, V]) busy() time.Time {
 	if t.turn.done == nil || time.Since(t.turn.begun) < t.in.grace {
 		return time.Time{}
 	}
@@ -94,10 +100,42 @@ func (t *Table[K, V]) end() {
 func (t *Table[K, V]) begins() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turn.missed = false
+	t.turn.missed, t.turn.behind, t.passBegun = false, nil, t.now()
 }
 
-func (t *Table[K, V]) missed() bool { return t.turn.missed || t.turn.done != nil }
+func (t *Table[K, V]) missed() bool {
+	if t.turn.done != nil {
+		t.turn.waited = true
+		return true
+	}
+	return t.turn.missed
+}
+
+func (t *Table[K, V]) root() Stage {
+	if t.turn.done == nil && t.turn.behind != nil {
+		return t.turn.behind
+	}
+	return t
+}
+
+// wait has a row wait for the rows of a table that is late. So this one is late, too.
+func (t *Table[K, V]) wait(k K, late Stage) {
+	t.turn.missed, t.turn.behind = true, late.root()
+	t.waits[k] = t.turn.behind
+}
+
+// awaitsTurn tells what a row waits for that has neither failed nor been written.
+func (t *Table[K, V]) awaitsTurn(k K) error {
+	late := t.waits[k]
+	if late == nil {
+		late = t
+	}
+	since := late.busy()
+	if since.IsZero() {
+		return fmt.Errorf("%w for its turn", ErrNotReady)
+	}
+	return fmt.Errorf("%w for its turn: the driver of table %s has not returned for %s", ErrNotReady, late.Name(), time.Since(since).Round(time.Second))
+}
 
 func (t *Table[K, V]) pending(coming bool) bool {
 	if !coming {
@@ -111,24 +149,29 @@ func (t *Table[K, V]) pending(coming bool) bool {
 	return false
 }
 
-// behind returns what tells whether a row that comes, or goes, waits for one of the tables
-// that are late.
-func (t *Table[K, V]) behind(late []Stage, goes bool) func(K, V) bool {
-	var waits []func(K, V) bool
-	for _, s := range late {
-		if t.opts.Behind == nil {
-			return func(K, V) bool { return true }
+// behind returns what tells for which of the tables that are late a row waits that comes, or
+// goes and may have any of some values; nil: for none.
+func (t *Table[K, V]) behind(late []Stage, goes bool) func(K, ...V) Stage {
+	waits := make([]func(K, V) bool, len(late))
+	for i, s := range late {
+		waits[i] = func(K, V) bool { return true }
+		if t.opts.Behind != nil {
+			waits[i] = t.opts.Behind(s, goes)
 		}
-		waits = append(waits, t.opts.Behind(s, goes))
 	}
-	return func(k K, v V) bool {
-		return slices.ContainsFunc(waits, func(waits func(K, V) bool) bool { return waits(k, v) })
+	return func(k K, values ...V) Stage {
+		for i, waits := range waits {
+			if slices.ContainsFunc(values, func(v V) bool { return waits(k, v) }) {
+				return late[i]
+			}
+		}
+		return nil
 	}
 }
 
 // EachPendingLocked calls each for the rows that wait for a turn, or for what it does, with
-// every value that is wanted of them, or there, or may be. each may not change this table.
-// See ActualLocked.
+// every value that is wanted of them, or there, or may be, or is being written. each may not
+// change this table. See ActualLocked.
 func (t *Table[K, V]) EachPendingLocked(each func(K, V)) {
 	for k := range t.dirty {
 		if w, wanted := t.rows.wanted(k); wanted {
@@ -136,6 +179,9 @@ func (t *Table[K, V]) EachPendingLocked(each func(K, V)) {
 		}
 		for _, v := range t.rows.possible(k) {
 			each(k, v)
+		}
+		if v := t.flight[k]; v != nil {
+			each(k, *v)
 		}
 	}
 }

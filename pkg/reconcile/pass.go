@@ -27,6 +27,7 @@ func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]
 		if !t.here(k, early) {
 			continue
 		}
+		delete(t.waits, k)
 		w, ok := t.rows.wanted(k)
 		if !ok {
 			continue
@@ -46,8 +47,8 @@ func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]
 			events = append(events, Event[K]{Key: k, Programmed: true})
 			continue
 		}
-		if waits(k, w) {
-			t.turn.missed = true
+		if late := waits(k, w); late != nil {
+			t.wait(k, late)
 			continue
 		}
 		if err := t.awaits(k, w); err != nil {
@@ -297,11 +298,15 @@ func (t *Table[K, V]) unapply(ctx context.Context, batch []K, early bool) bool {
 	flight := make(map[K]*V, len(batch))
 	keys := make([]K, 0, len(batch))
 	for _, k := range batch {
-		stays := func(v V) bool { return waits(k, v) }
-		if gone, _ := t.unwanted(k); gone && !slices.ContainsFunc(t.rows.possible(k), stays) {
-			keys = append(keys, k)
-			flight[k] = nil
+		if gone, _ := t.unwanted(k); !gone {
+			continue
 		}
+		if late := waits(k, t.rows.possible(k)...); late != nil {
+			t.wait(k, late)
+			continue
+		}
+		keys = append(keys, k)
+		flight[k] = nil
 	}
 	if len(keys) == 0 {
 		return true
@@ -362,13 +367,15 @@ func (t *Table[K, V]) fail(k K, err error) {
 	f.retry = f.tried.Add(min(delay, t.opts.MaxBackoff))
 }
 
-// nextRetry is when the next failed key is due; zero when none is.
+// nextRetry is when the next failed key is due; zero when none is. One that was due before the
+// pass began has not been tried in it: it is kept, or waits for a call of some driver. Whoever
+// ends that has a pass run.
 func (t *Table[K, V]) nextRetry() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var next time.Time
 	for k := range t.dirty {
-		if f := t.failed[k]; f != nil && (next.IsZero() || f.retry.Before(next)) {
+		if f := t.failed[k]; f != nil && f.retry.After(t.passBegun) && (next.IsZero() || f.retry.Before(next)) {
 			next = f.retry
 		}
 	}
@@ -385,7 +392,7 @@ func (t *Table[K, V]) shrink() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.dirty) == 0 {
-		t.dirty = map[K]struct{}{}
+		t.dirty, t.waits = map[K]struct{}{}, map[K]Stage{}
 	}
 	if len(t.failed) == 0 {
 		t.failed = map[K]*failure{}

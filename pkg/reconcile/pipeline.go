@@ -21,9 +21,14 @@ type Stage interface {
 	// Busy is since when a call of the driver runs that takes long; zero if none does.
 	Busy() time.Time
 
-	// begins begins a pass, and missed tells whether the table has had no whole turn in it.
+	// begins begins a pass, and missed tells whether the table has had no whole turn in it: a
+	// pass follows the call that runs, for whoever asks may wait for it. root is the table
+	// whose driver makes it miss its turn, which may be itself. busy is as Busy. The lock is
+	// held for all of these but begins.
 	begins()
 	missed() bool
+	root() Stage
+	busy() time.Time
 	// pending tells whether rows of the table wait for a turn; coming: those that are wanted.
 	pending(coming bool) bool
 	refresh(ctx context.Context) (known bool, err error)

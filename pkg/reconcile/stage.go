@@ -85,6 +85,8 @@ func (t *Table[K, V]) change(k K) (c Change, differs bool) {
 	_, unknown := t.rows.unknown[k]
 	if f := t.failed[k]; f != nil {
 		c.Why = f.err.Error()
+	} else if late := t.waits[k]; late != nil {
+		c.Why = t.awaitsTurn(k).Error()
 	}
 	gone, gateErr := t.unwanted(k)
 	switch {

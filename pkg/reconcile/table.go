@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -45,7 +44,7 @@ type TableOptions[K, V comparable] struct {
 	Behind func(late Stage, goes bool) func(K, V) bool
 	// Observe, when set, is told after a pass about every key that it changed or
 	// failed on. It may touch other tables. No lock is held. Tables are observed at the
-	// same time, each of them by one goroutine.
+	// same time, and so is one that has a place of Early beside its own.
 	Observe func([]Event[K])
 	// BatchSize bounds the rows of one driver call; 0 means 4096.
 	BatchSize int
@@ -81,6 +80,8 @@ type Table[K, V comparable] struct {
 	failed            map[K]*failure
 	spared            map[K]struct{} // keys whose removal was put off in the last pass
 	late              map[K]struct{} // wanted by Linger alone
+	waits             map[K]Stage    // rows that wait by Behind, and the table whose driver they wait for
+	passBegun         time.Time      // when the last pass began
 	// flight are the rows of the call that runs, as they are to be; nil in a deletion.
 	flight map[K]*V
 	listed bool  // the actual side need not be read back
@@ -115,7 +116,7 @@ func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptio
 	alone := NewPipeline(PipelineOptions{Log: slog.New(slog.DiscardHandler)})
 	return &Table[K, V]{
 		name: name, driver: driver, opts: opts, now: time.Now, in: alone, mu: &alone.mu,
-		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{}, late: map[K]struct{}{},
+		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{}, late: map[K]struct{}{}, waits: map[K]Stage{},
 	}
 }
 
@@ -255,6 +256,21 @@ func (t *Table[K, V]) MayBeLocked(k K, match func(V) bool) bool {
 // RunsLocked tells whether a row is being written or deleted now. See ActualLocked.
 func (t *Table[K, V]) RunsLocked(k K) bool { _, flies := t.flight[k]; return flies }
 
+// RewrittenLocked tells whether a wanted row that is known to have been there is being written,
+// or waits for that: its table has had no turn in this pass, or none yet. A write leaves no
+// gap, so what relies on the row may do so still. was is what was there. See ActualLocked.
+func (t *Table[K, V]) RewrittenLocked(k K) (was V, yes bool) {
+	was, there := t.rows.actual(k)
+	if !there || !t.known || !t.WantedLocked(k) {
+		return was, false
+	}
+	if to, runs := t.flight[k]; runs {
+		return was, to != nil
+	}
+	var inexpressible V // by List
+	return was, was != inexpressible && t.failed[k] == nil && (t.turn.missed || t.turn.done != nil)
+}
+
 // KnownLocked is Known for use inside a Gate, Await or Hold of the same pipeline.
 func (t *Table[K, V]) KnownLocked() bool { return t.known }
 
@@ -295,7 +311,7 @@ func (t *Table[K, V]) state(k K) (bool, error) {
 	if a, ok := t.actual(k); t.known && ok && a == w {
 		return true, nil
 	}
-	return false, fmt.Errorf("%w for its turn", ErrNotReady)
+	return false, t.awaitsTurn(k)
 }
 
 // actual is what is known to be there: nothing is of a row that is being written or deleted.
