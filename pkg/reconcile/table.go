@@ -253,9 +253,6 @@ func (t *Table[K, V]) MayBeLocked(k K, match func(V) bool) bool {
 	return tried != nil && match(*tried)
 }
 
-// RunsLocked tells whether a row is being written or deleted now. See ActualLocked.
-func (t *Table[K, V]) RunsLocked(k K) bool { _, flies := t.flight[k]; return flies }
-
 // RewrittenLocked tells whether a wanted row that is known to have been there is being written,
 // or waits for that: its table has had no turn in this pass, or none yet. A write leaves no
 // gap, so what relies on the row may do so still. was is what was there. See ActualLocked.

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -36,43 +37,31 @@ func untilWithdrawn[K, V any](t *Tables, of func(K, V) intent.VNI) func(stage, b
 // onItsOwn has no row wait: its gate says all.
 func onItsOwn[K, V any](stage, bool) func(K, V) bool { return func(K, V) bool { return false } }
 
-// behindAnnouncement has a withdrawal wait for nothing. But a route that is wanted, and kept
-// out by its gate because what it needs is being written, stays as it is until that is done:
-// the write of a row leaves no gap.
-func (t *Tables) behindAnnouncement(late stage, goes bool) func(intent.RouteKey, intent.Announcement) bool {
-	return func(k intent.RouteKey, a intent.Announcement) bool {
-		if !goes || !t.Announcements.WantedLocked(k) {
-			return false
-		}
-		switch late {
-		case stage(t.Bridges):
-			return t.Bridges.RunsLocked(a.Gateway.Bridge)
-		case stage(t.KernelVRFs):
-			return t.KernelVRFs.RunsLocked(k.VNI)
-		case stage(t.KernelGateways):
-			return t.KernelGateways.RunsLocked(a.Gateway)
-		case stage(t.Steering):
-			back, _ := sourceFlow(k.VNI, a.Gateway, k.Prefix, t.Steering.WantedLocked)
-			return t.Steering.RunsLocked(back) || t.Steering.RunsLocked(intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN})
-		}
-		return false
+// behindAnnouncement has a withdrawal wait for nothing. But a route that is wanted stays whose
+// gate is closed by nothing but rows that are being rewritten: the write of a row leaves no gap.
+func (t *Tables) behindAnnouncement(_ stage, goes bool) func(intent.RouteKey, intent.Announcement) bool {
+	return func(k intent.RouteKey, _ intent.Announcement) bool {
+		a, wanted := t.Announcements.LookupLocked(k)
+		return goes && wanted && gates{t, true}.announcement(k, a) == nil
 	}
 }
 
-// atGateway has a row of a gateway wait for those of its VRF, and for flows of its segment.
+// atGateway has a row of a gateway wait for those of its VRF, and for flows of its segment. A
+// row of a segment has no VRF: it denies an address, whatever else is there.
 func atGateway[K, V any](t *Tables, of func(K) intent.GatewayKey) func(stage, bool) func(K, V) bool {
 	return func(late stage, _ bool) func(K, V) bool {
-		concerned, segments := t.concerned(late), map[intent.GatewayKey]bool{}
 		if late == stage(t.Steering) {
+			segments := map[intent.GatewayKey]bool{}
 			t.Steering.EachPendingLocked(func(s intent.SteeringKey, _ intent.Steering) { segments[s.Gateway.Segment()] = true })
 			return func(k K, _ V) bool { return segments[of(k).Segment()] }
 		}
+		concerned := t.concerned(late)
 		return func(k K, _ V) bool {
-			g, ok := t.Gateways.LookupLocked(of(k))
-			if !ok {
-				g, ok = t.Gateways.ActualLocked(of(k))
+			if of(k).IsSegment() {
+				return false
 			}
-			return !ok || concerned(g.VNI)
+			vnis := t.vnisOf(of(k))
+			return len(vnis) == 0 || slices.ContainsFunc(vnis, concerned)
 		}
 	}
 }
@@ -105,62 +94,105 @@ func (t *Tables) behindLearned(late stage, goes bool) func(intent.LearnedKey, in
 
 // concerned returns what tells whether rows of a VRF are among those of a table that wait.
 func (t *Tables) concerned(late stage) func(intent.VNI) bool {
-	known := map[intent.VNI]bool{}
-	return func(vni intent.VNI) bool {
-		yes, ok := known[vni]
-		if !ok {
-			yes = vni == 0 || t.pendingOf(vni, late)
-			known[vni] = yes
-		}
-		return yes
-	}
+	c := t.concern(late)
+	return func(vni intent.VNI) bool { return c.all || vni == 0 || c.vnis[vni] }
 }
 
-func (t *Tables) pendingOf(vni intent.VNI, late stage) bool {
-	of := func(g intent.GatewayKey) bool { return t.ofVRF(g, vni) }
+// concern is the VRFs that rows are of. all: that is not known of some row.
+type concern struct {
+	vnis map[intent.VNI]bool
+	all  bool
+}
+
+// concern is that of the rows of a table that wait.
+func (t *Tables) concern(late stage) concern {
+	c := concern{vnis: map[intent.VNI]bool{}}
+	of := func(vnis ...intent.VNI) {
+		c.all = c.all || len(vnis) == 0
+		for _, vni := range vnis {
+			c.vnis[vni] = true
+		}
+	}
 	switch late {
 	case stage(t.Bridges):
-		return anyPending(t.Bridges, func(b intent.BridgeKey, _ intent.Bridge) bool { return t.onBridge(b, vni) })
+		t.onBridges(of)
 	case stage(t.KernelVRFs):
-		return anyPending(t.KernelVRFs, func(k intent.VNI, _ intent.KernelVRF) bool { return k == vni })
+		t.KernelVRFs.EachPendingLocked(func(k intent.VNI, _ intent.KernelVRF) { of(k) })
 	case stage(t.KernelGateways):
-		return anyPending(t.KernelGateways, func(k intent.GatewayKey, g intent.KernelGateway) bool { return g.VNI == vni || of(k) })
+		t.KernelGateways.EachPendingLocked(func(k intent.GatewayKey, g intent.KernelGateway) { of(t.vniOr(g.VNI, k)...) })
 	case stage(t.KernelRoutes):
-		return anyPending(t.KernelRoutes, func(k intent.RouteKey, _ intent.Route) bool { return k.VNI == vni })
-	case stage(t.Steering):
-		return anyPending(t.Steering, func(k intent.SteeringKey, _ intent.Steering) bool { return of(k.Gateway) })
-	case stage(t.Policies):
-		return anyPending(t.Policies, func(k intent.VNI, _ intent.VRFPolicy) bool { return k == vni })
-	case stage(t.Announcements):
-		return anyPending(t.Announcements, func(k intent.RouteKey, _ intent.Announcement) bool { return k.VNI == vni })
-	case stage(t.LearnedRoutes):
-		return anyPending(t.LearnedRoutes, func(k intent.LearnedKey, _ intent.LearnedRoute) bool {
-			learner, ok := t.src.LearnedBy(k.Table)
-			return !ok || learner == vni
+		t.KernelRoutes.EachPendingLocked(func(k intent.RouteKey, _ intent.Route) { of(k.VNI) })
+	case stage(t.VRFs):
+		t.VRFs.EachPendingLocked(func(k intent.VNI, _ intent.VRF) { of(k) })
+	case stage(t.Gateways):
+		t.Gateways.EachPendingLocked(func(k intent.GatewayKey, g intent.Gateway) { of(t.vniOr(g.VNI, k)...) })
+	case stage(t.Served):
+		t.Served.EachPendingLocked(func(k intent.ServedKey, _ intent.Served) {
+			if !k.Gateway.IsSegment() {
+				of(t.vnisOf(k.Gateway)...)
+			}
 		})
+	case stage(t.VTEPs): // of none
+	case stage(t.BackendRoutes):
+		t.BackendRoutes.EachPendingLocked(func(k intent.RouteKey, _ intent.BackendRoute) { of(k.VNI) })
+	case stage(t.VIPs):
+		t.VIPs.EachPendingLocked(func(k intent.VIPKey, _ intent.VIP) { of(k.VNI) })
+	case stage(t.Routes):
+		t.Routes.EachPendingLocked(func(k intent.RouteKey, _ intent.Route) { of(k.VNI) })
+	case stage(t.UnderlayDevices):
+		of(intent.DefaultVRF)
+	case stage(t.Steering):
+		t.Steering.EachPendingLocked(func(k intent.SteeringKey, _ intent.Steering) { of(t.vnisOf(k.Gateway)...) })
+	case stage(t.Policies):
+		t.Policies.EachPendingLocked(func(k intent.VNI, _ intent.VRFPolicy) { of(k) })
+	case stage(t.Announcements):
+		t.Announcements.EachPendingLocked(func(k intent.RouteKey, _ intent.Announcement) { of(k.VNI) })
+	case stage(t.LearnedRoutes):
+		t.LearnedRoutes.EachPendingLocked(func(k intent.LearnedKey, _ intent.LearnedRoute) {
+			if learner, ok := t.src.LearnedBy(k.Table); ok {
+				of(learner)
+			} else {
+				of()
+			}
+		})
+	default:
+		c.all = true
 	}
-	return true
+	return c
 }
 
-// ofVRF tells whether a gateway is of a VRF, was, or may be.
-func (t *Tables) ofVRF(k intent.GatewayKey, vni intent.VNI) bool {
-	g, wanted := t.Gateways.LookupLocked(k)
-	there, of := false, wanted && g.VNI == vni
+// vnisOf are the VRFs that a gateway is of, was, or may be. Empty: that is not known.
+func (t *Tables) vnisOf(k intent.GatewayKey) (vnis []intent.VNI) {
+	if g, wanted := t.Gateways.LookupLocked(k); wanted {
+		vnis = append(vnis, g.VNI)
+	}
 	t.Gateways.MayBeLocked(k, func(g intent.Gateway) bool {
-		there, of = true, of || g.VNI == vni
-		return of
+		if g.VNI != 0 {
+			vnis = append(vnis, g.VNI)
+		}
+		return false
 	})
-	return of || !wanted && !there
+	return vnis
 }
 
-// onBridge tells whether a gateway of a VRF is on a bridge, or is to be.
-func (t *Tables) onBridge(b intent.BridgeKey, vni intent.VNI) (yes bool) {
-	t.Gateways.EachLocked(func(k intent.GatewayKey, g intent.Gateway) { yes = yes || k.Bridge == b && g.VNI == vni })
-	t.Gateways.EachUnwantedLocked(func(k intent.GatewayKey, g intent.Gateway) { yes = yes || k.Bridge == b && g.VNI == vni })
-	return yes
+// vniOr is the VRF of a row of a gateway, or what is known of the gateway where the row, as it
+// was found, tells none.
+func (t *Tables) vniOr(vni intent.VNI, k intent.GatewayKey) []intent.VNI {
+	if vni != 0 {
+		return []intent.VNI{vni}
+	}
+	return t.vnisOf(k)
 }
 
-func anyPending[K, V comparable](t *reconcile.Table[K, V], match func(K, V) bool) (found bool) {
-	t.EachPendingLocked(func(k K, v V) { found = found || match(k, v) })
-	return found
+// onBridges tells of the VRFs of the gateways on the bridges that wait, or that are to be.
+func (t *Tables) onBridges(of func(...intent.VNI)) {
+	bridges := map[intent.BridgeKey]bool{}
+	t.Bridges.EachPendingLocked(func(b intent.BridgeKey, _ intent.Bridge) { bridges[b] = true })
+	each := func(k intent.GatewayKey, g intent.Gateway) {
+		if bridges[k.Bridge] {
+			of(t.vniOr(g.VNI, k)...)
+		}
+	}
+	t.Gateways.EachLocked(each)
+	t.Gateways.EachUnwantedLocked(each)
 }

@@ -11,69 +11,103 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// announceGate lets a route be announced once packets for it would arrive, and
+// gates tell whether what a route needs is in place.
+type gates struct {
+	*Tables
+	// rewritten: a row that is being rewritten counts as in place.
+	rewritten bool
+}
+
+// inPlace tells whether a wanted row is in place.
+func inPlace[K, V comparable](g gates, t *reconcile.Table[K, V], k K) bool {
+	return t.ProgrammedLocked(k) || rewritten(g, t, k)
+}
+
+func rewritten[K, V comparable](g gates, t *reconcile.Table[K, V], k K) bool {
+	_, yes := t.RewrittenLocked(k)
+	return g.rewritten && yes
+}
+
+// there tells whether some row is there, wanted or not.
+func there[K, V comparable](g gates, t *reconcile.Table[K, V], k K) bool {
+	_, yes := t.ActualLocked(k)
+	return yes || rewritten(g, t, k)
+}
+
+func (g gates) flow(k intent.SteeringKey) bool {
+	return g.flowInPlace(k) || rewritten(g, g.Steering, k)
+}
+
+// path is that of vrfPath.
+func (g gates) path(vni intent.VNI) (p intent.Path, ok bool) {
+	if p, ok = g.vrfPath(vni); ok || !g.rewritten {
+		return p, ok
+	}
+	was, ok := g.VRFs.RewrittenLocked(vni)
+	return was.Path, ok
+}
+
+// announcement lets a route be announced once packets for it would arrive, and
 // their answers come back: the whole way from the fabric into OVN and back is
 // programmed.
-func (t *Tables) announceGate(k intent.RouteKey, a intent.Announcement) error {
-	if t.src.Fabric != nil {
-		if err := t.src.Fabric(k.VNI); err != nil {
+func (g gates) announcement(k intent.RouteKey, a intent.Announcement) error {
+	if g.src.Fabric != nil {
+		if err := g.src.Fabric(k.VNI); err != nil {
 			return err
 		}
 	}
 	toOVN := intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN}
-	back, steered := sourceFlow(k.VNI, a.Gateway, k.Prefix, t.Steering.WantedLocked)
-	path, carries := t.vrfPath(k.VNI)
+	back, steered := sourceFlow(k.VNI, a.Gateway, k.Prefix, g.Steering.WantedLocked)
+	path, carries := g.path(k.VNI)
 	switch {
-	case !t.Bridges.ProgrammedLocked(a.Gateway.Bridge):
+	case !inPlace(g, g.Bridges, a.Gateway.Bridge):
 		return fmt.Errorf("%w for the veth pair of bridge %s", reconcile.ErrNotReady, a.Gateway.Bridge)
 	case !carries:
 		return fmt.Errorf("%w for VRF %s", reconcile.ErrNotReady, k.VNI)
-	case !t.Gateways.ProgrammedLocked(a.Gateway):
+	case !inPlace(g, g.Gateways, a.Gateway):
 		return fmt.Errorf("%w for gateway %s", reconcile.ErrNotReady, a.Gateway)
-	case !t.flowInPlace(toOVN):
+	case !g.flow(toOVN):
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, toOVN)
-	case !steered || !t.flowInPlace(back):
+	case !steered || !g.flow(back):
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, back)
 	case k.VNI == intent.DefaultVRF:
-		return t.defaultGate(k)
-	case !t.Policies.ProgrammedLocked(k.VNI):
+		return g.defaultVRF(k)
+	case !inPlace(g, g.Policies, k.VNI):
 		return fmt.Errorf("%w for the route targets of VRF %s", reconcile.ErrNotReady, k.VNI)
 	case path == intent.PathKernel:
-		return t.kernelGate(k, a)
-	case !t.Routes.ProgrammedLocked(k):
+		return g.kernel(k, a)
+	case !inPlace(g, g.Routes, k):
 		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
 	case a.VIPs:
-		return t.vipGate(k)
+		return g.vips(k)
 	}
 	return nil
 }
 
-// defaultGate is the default VRF's part of announceGate.
-func (t *Tables) defaultGate(k intent.RouteKey) error {
+// defaultVRF is the default VRF's part of the gate.
+func (g gates) defaultVRF(k intent.RouteKey) error {
 	entered := false
-	t.UnderlayDevices.EachLocked(func(name string, _ intent.UnderlayDevice) {
-		entered = entered || t.UnderlayDevices.ProgrammedLocked(name)
+	g.UnderlayDevices.EachLocked(func(name string, _ intent.UnderlayDevice) {
+		entered = entered || inPlace(g, g.UnderlayDevices, name)
 	})
 	switch {
 	case !entered:
 		return fmt.Errorf("%w for a device of the underlay", reconcile.ErrNotReady)
-	case !t.Routes.ProgrammedLocked(k):
+	case !inPlace(g, g.Routes, k):
 		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
 	}
 	return nil
 }
 
-// kernelGate is the kernel path's part of announceGate. Rows that are to go with a
+// kernel is the kernel path's part of the gate. Rows that are to go with a
 // change of path count as long as they are there.
-func (t *Tables) kernelGate(k intent.RouteKey, a intent.Announcement) error {
-	_, devices := t.KernelVRFs.ActualLocked(k.VNI)
-	_, gateway := t.KernelGateways.ActualLocked(a.Gateway)
+func (g gates) kernel(k intent.RouteKey, a intent.Announcement) error {
 	switch {
-	case !devices:
+	case !there(g, g.KernelVRFs, k.VNI):
 		return fmt.Errorf("%w for the devices of VRF %s", reconcile.ErrNotReady, k.VNI)
-	case !gateway:
+	case !there(g, g.KernelGateways, a.Gateway):
 		return fmt.Errorf("%w for gateway %s on the kernel path", reconcile.ErrNotReady, a.Gateway)
-	case !t.KernelRoutes.ProgrammedLocked(k):
+	case !inPlace(g, g.KernelRoutes, k):
 		return fmt.Errorf("%w for route %s on the kernel path", reconcile.ErrNotReady, k)
 	}
 	return nil

@@ -145,6 +145,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Hold: t.holdRoute(intent.PathEBPF), Behind: t.behindRoute, Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
 	})
 	t.UnderlayDevices = reconcile.NewTable("underlay-devices", orNone(d.UnderlayDevices), reconcile.TableOptions[string, intent.UnderlayDevice]{
+		Behind:  inVRF(t, func(string, intent.UnderlayDevice) intent.VNI { return intent.DefaultVRF }),
 		Observe: observe(reg.Reporter("underlay-devices"), "underlay-device", t.underlayDevicesChanged),
 	})
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
@@ -160,7 +161,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 	})
 	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
 		Hold:    t.holdAnnouncement,
-		Gate:    t.announceGate,
+		Gate:    gates{t, false}.announcement,
 		Behind:  t.behindAnnouncement,
 		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
 	})

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -25,11 +26,36 @@ type mapDriver[K, V comparable] struct {
 	unread  error
 	before  func() // called before rows are written
 	after   func() // called after each write of a row
+	// gate has calls not return until it is closed, and hung counts these.
+	gate atomic.Pointer[chan struct{}]
+	hung atomic.Int32
 }
 
-func (d *mapDriver[K, V]) List(context.Context) (map[K]V, error) { return maps.Clone(d.rows), d.unread }
+// stop has calls not return until what it returns is called.
+func (d *mapDriver[K, V]) stop() (goOn func()) {
+	c := make(chan struct{})
+	d.gate.Store(&c)
+	return func() { d.gate.Store(nil); close(c) }
+}
+
+func (d *mapDriver[K, V]) failWith(err error) { d.fail = err }
+
+func (d *mapDriver[K, V]) hangs() bool { return d.hung.Load() > 0 }
+
+func (d *mapDriver[K, V]) wait() {
+	if c := d.gate.Load(); c != nil {
+		d.hung.Add(1)
+		<-*c
+	}
+}
+
+func (d *mapDriver[K, V]) List(context.Context) (map[K]V, error) {
+	d.wait()
+	return maps.Clone(d.rows), d.unread
+}
 
 func (d *mapDriver[K, V]) Apply(_ context.Context, rows []reconcile.Row[K, V]) []error {
+	d.wait()
 	if d.before != nil {
 		d.before()
 	}
@@ -49,6 +75,7 @@ func (d *mapDriver[K, V]) Apply(_ context.Context, rows []reconcile.Row[K, V]) [
 }
 
 func (d *mapDriver[K, V]) Delete(_ context.Context, keys []K) []error {
+	d.wait()
 	for _, k := range keys {
 		delete(d.rows, k)
 		*d.journal = append(*d.journal, "-"+d.name)
@@ -73,7 +100,7 @@ type bench struct {
 	drivers          Drivers
 	journal          []string
 	ovn, bgp, linger bool
-	// doubts: a call has failed that may have done anything.
+	// doubts: the routes were withdrawn while some row was unknown, and are so still.
 	doubts         bool
 	pending        intent.VNI
 	bridges        *mapDriver[intent.BridgeKey, intent.Bridge]

@@ -60,7 +60,7 @@ func (t *Tables) followVIPs(set map[intent.VIPKey]intent.VIP, gone []intent.VIPK
 func (t *Tables) awaitVIP(k intent.VIPKey, v, actual intent.VIP, _ bool) error {
 	var led map[netip.AddrPort]bool
 	for _, b := range v.Backends.All() {
-		err := t.way(k, b)
+		err := gates{t, false}.way(k, b)
 		if err == nil {
 			continue
 		}
@@ -77,12 +77,12 @@ func (t *Tables) awaitVIP(k intent.VIPKey, v, actual intent.VIP, _ bool) error {
 	return nil
 }
 
-// vipGate lets an address that nothing but VIPs has be announced once one of them is served,
+// vips lets an address that nothing but VIPs has be announced once one of them is served,
 // by whomever. A VIP that is added to the address, or changed, takes nothing from the others.
-func (t *Tables) vipGate(address intent.RouteKey) error {
+func (g gates) vips(address intent.RouteKey) error {
 	err := fmt.Errorf("%w for a VIP of %s", reconcile.ErrNotReady, address)
-	for _, k := range t.ways.at[address] {
-		if err = t.served(k); err == nil {
+	for _, k := range g.ways.at[address] {
+		if err = g.served(k); err == nil {
 			return nil
 		}
 	}
@@ -91,23 +91,26 @@ func (t *Tables) vipGate(address intent.RouteKey) error {
 
 // served tells whether connections to a VIP come about: OVN balances it, be it that its row
 // is refused, or eBPF does, with ways to its backends and back.
-func (t *Tables) served(k intent.VIPKey) error {
-	want, _ := t.VIPs.LookupLocked(k)
-	v, there := t.VIPs.ActualLocked(k)
-	_, err := t.VIPs.StateLocked(k)
+func (g gates) served(k intent.VIPKey) error {
+	want, _ := g.VIPs.LookupLocked(k)
+	v, there := g.VIPs.ActualLocked(k)
+	if !there && g.rewritten {
+		v, there = g.VIPs.RewrittenLocked(k)
+	}
+	_, err := g.VIPs.StateLocked(k)
 	refused := !there && err != nil && !errors.Is(err, reconcile.ErrNotReady)
 	switch {
 	case want.OVN || there && v.OVN:
 		return nil
 	case refused: // OVN balances it, or a row that may be there does
-	case !there || v.Key != k || !t.VIPs.KnownLocked():
+	case !there || v.Key != k || !g.VIPs.KnownLocked():
 		return fmt.Errorf("%w for VIP %s", reconcile.ErrNotReady, k)
 	}
 	err = nil
-	t.VIPs.MayBeLocked(k, func(v intent.VIP) bool {
+	g.VIPs.MayBeLocked(k, func(v intent.VIP) bool {
 		for _, b := range v.Backends.All() {
 			if err == nil && !v.OVN {
-				err = t.way(k, b)
+				err = g.way(k, b)
 			}
 		}
 		return err != nil

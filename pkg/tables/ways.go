@@ -60,20 +60,20 @@ func (w *ways) remove(k intent.VIPKey) {
 func early(k intent.SteeringKey) bool { return k.Kind == intent.SteerAnswer }
 
 // way tells what lacks for new flows of a VIP to a backend, and for their answers; nil: nothing.
-func (t *Tables) way(k intent.VIPKey, b intent.Backend) error {
+func (g gates) way(k intent.VIPKey, b intent.Backend) error {
 	if b.Weight == 0 {
 		return nil // it gets none
 	}
 	e := endpoint{k.VNI, k.Protocol, b.Addr, b.Port}
-	to, hidden := t.BackendRoutes.LookupLocked(e.host())
+	to, hidden := g.BackendRoutes.LookupLocked(e.host())
 	if !hidden {
 		return nil // its network is exposed, or the gateway port is elsewhere
 	}
-	if !t.BackendRoutes.ProgrammedLocked(e.host()) {
+	if !inPlace(g, g.BackendRoutes, e.host()) {
 		return fmt.Errorf("%w for the way to backend %s", reconcile.ErrNotReady, b)
 	}
 	from := intent.SteeringKey{Gateway: to.Gateway, Kind: intent.SteerAnswer, Prefix: e.host().Prefix, Protocol: k.Protocol, Port: b.Port}
-	if t.Steering.WantedLocked(from) && !t.flowInPlace(from) {
+	if g.Steering.WantedLocked(from) && !g.flow(from) {
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, from)
 	}
 	return nil
