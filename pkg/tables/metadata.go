@@ -39,7 +39,7 @@ func NewMetadata(d MetadataDrivers, inSync func() bool, opts Options) *Metadata 
 	stays := func(network string) bool { return !inSync() || d.InKey != nil && d.InKey(network) }
 	m.Networks = reconcile.NewTable("metadata-networks", d.Networks, reconcile.TableOptions[string, intent.MetadataNetwork]{
 		Hold:    func(network string, _ intent.MetadataNetwork) bool { return stays(network) },
-		Observe: observe[string](opts.Status.Reporter("metadata-networks"), "metadata-network", nil),
+		Observe: observe(opts.Status.Reporter("metadata-networks"), "metadata-network", m.networksChanged),
 	})
 	m.Ports = reconcile.NewTable("metadata-ports", d.Ports, reconcile.TableOptions[string, intent.MetadataPort]{
 		Await:   func(_ string, p, _ intent.MetadataPort, _ bool) error { return m.answersGoTo(p) },
@@ -49,6 +49,19 @@ func NewMetadata(d MetadataDrivers, inSync func() bool, opts Options) *Metadata 
 	})
 	m.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, RelistEvery: metadataRelist}, m.Networks, m.Ports)
 	return m
+}
+
+// networksChanged has the ports looked at again that wait for their network's namespace.
+func (m *Metadata) networksChanged(events []reconcile.Event[string]) {
+	made := map[string]bool{}
+	for _, e := range events {
+		if e.Programmed {
+			made[e.Key] = true
+		}
+	}
+	m.Pipeline.Update(func() {
+		m.Ports.TouchWhere(func(k string, p intent.MetadataPort) bool { return made[p.Network] && !m.Ports.ProgrammedLocked(k) })
+	})
 }
 
 // behindNetwork has a port that is served in its network's namespace wait for that.

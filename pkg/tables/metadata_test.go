@@ -58,4 +58,10 @@ func TestPortsAwaitTheirNeighbours(t *testing.T) {
 	if programmed, err := m.Ports.State("two"); programmed || err == nil {
 		t.Errorf("two is programmed: %t %v", programmed, err)
 	}
+	// A port is looked at again when the namespace is made at last, and not when its own retry is due.
+	networks.fail = nil
+	m.Pipeline.Update(func() { m.Networks.Touch("red") })
+	m.Pipeline.Pass(t.Context())
+	m.Pipeline.Pass(t.Context())
+	expect("the namespace is made at last", "one", "two", "tapped")
 }
