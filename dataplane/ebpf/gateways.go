@@ -181,7 +181,7 @@ func (g *Gateways) Apply(_ context.Context, rows []reconcile.Row[intent.GatewayK
 func (s *store) applyGateway(g intent.Gateway) error {
 	e, name, err := s.entryOf(g)
 	if err != nil {
-		return err
+		return reconcile.Unchanged(err)
 	}
 	if err := s.changeGateway(g, e, name); err != nil {
 		return errors.Join(err, s.silence(g))

@@ -327,3 +327,44 @@ func TestGatewayMTU(t *testing.T) {
 		}
 	}
 }
+
+// A row that is refused before anything is written leaves what was there, and is known to.
+func TestRefusedRowsChangeNothing(t *testing.T) {
+	b := &bridgePort{Port{IfIndex: 7, MTU: 1500}}
+	s := newTestStore(t, b)
+	gw := intent.GatewayKey{Bridge: "br", MAC: intent.MAC{2, 0, 0, 0, 0, 1}}
+	vrfs := reconcile.NewTable("vrfs", &VRFs{s}, reconcile.TableOptions[intent.VNI, intent.VRF]{})
+	gateways := reconcile.NewTable("gateways", &Gateways{s}, reconcile.TableOptions[intent.GatewayKey, intent.Gateway]{})
+	p := reconcile.NewPipeline(reconcile.PipelineOptions{Log: slog.New(slog.DiscardHandler)}, vrfs, gateways)
+	want := func(v intent.VRF, g intent.Gateway) {
+		p.Update(func() {
+			vrfs.Set(map[intent.VNI]intent.VRF{10: v})
+			gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: g})
+		})
+		p.Pass(t.Context())
+	}
+	v, g := intent.VRF{VNI: 10, Index: 1}, intent.Gateway{Key: gw, VNI: 10}
+	want(v, g)
+	for name, r := range map[string]struct {
+		vrf     intent.VRF
+		gateway intent.Gateway
+		ifindex uint32
+	}{
+		"device and address": {intent.VRF{VNI: 10, Index: 1, Path: intent.PathKernel}, intent.Gateway{Key: gw, VNI: 10, Addr4: netip.IPv4Unspecified()}, 7},
+		"index and bridge":   {intent.VRF{VNI: 10, Index: 99}, intent.Gateway{Key: gw, VNI: 10, MTU: 1400}, 0},
+		"VNI":                {intent.VRF{Index: 1}, intent.Gateway{Key: gw}, 7},
+	} {
+		b.port.IfIndex = r.ifindex
+		want(r.vrf, r.gateway)
+		b.port.IfIndex = 7
+		for _, s := range []reconcile.Stats{vrfs.Stats(), gateways.Stats()} {
+			if s.ApplyErrors == 0 || s.Unknown > 0 || s.Actual != 1 {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		_, hasV := vrfs.Rows()
+		if _, hasG := gateways.Rows(); hasV[10] != v || hasG[gw] != g {
+			t.Errorf("%s: there are %v and %v", name, hasV, hasG)
+		}
+	}
+}

@@ -67,23 +67,32 @@ func (v *VRFs) Apply(_ context.Context, rows []reconcile.Row[intent.VNI, intent.
 	return out
 }
 
-func (v *VRFs) apply(r intent.VRF) error {
+// row checks a VRF and makes its row.
+func (v *VRFs) row(r intent.VRF) (row bpfVrf, err error) {
 	if !r.VNI.ValidVRF() {
-		return fmt.Errorf("the VNI is outside of 1..%d", intent.MaxVNI)
+		return row, fmt.Errorf("the VNI is outside of 1..%d", intent.MaxVNI)
 	}
 	if r.VNI == intent.DefaultVRF && r.Path == intent.PathKernel {
-		return errors.New("the default VRF has no kernel path")
+		return row, errors.New("the default VRF has no kernel path")
 	}
 	if r.Index == 0 || uint32(r.Index) > v.s.limits.VRFs {
-		return fmt.Errorf("index %d is outside of 1..%d: %w", r.Index, v.s.limits.VRFs, ErrFull)
+		return row, fmt.Errorf("index %d is outside of 1..%d: %w", r.Index, v.s.limits.VRFs, ErrFull)
 	}
-	row := bpfVrf{Index: uint32(r.Index)}
+	row.Index = uint32(r.Index)
 	if r.Path == intent.PathKernel {
 		device, ok := v.s.device(r.VNI)
 		if !ok {
-			return fmt.Errorf("%w for the device of the kernel path", reconcile.ErrNotReady)
+			return row, fmt.Errorf("%w for the device of the kernel path", reconcile.ErrNotReady)
 		}
 		row.Device = device
+	}
+	return row, nil
+}
+
+func (v *VRFs) apply(r intent.VRF) error {
+	row, err := v.row(r)
+	if err != nil {
+		return reconcile.Unchanged(err)
 	}
 	var old bpfVrf
 	if err := v.s.t[bpfMapVrfsV2].Lookup(uint32(r.VNI), &old); err != nil || old.Index != uint32(r.Index) {

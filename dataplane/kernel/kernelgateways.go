@@ -189,7 +189,7 @@ func (d Gateways) Apply(ctx context.Context, rows []reconcile.Row[intent.Gateway
 
 func (d Gateways) apply(ctx context.Context, s *snapshot, f *fib, g intent.KernelGateway) error {
 	if g.Key.IsSegment() {
-		return fmt.Errorf("a gateway port has a MAC")
+		return reconcile.Unchanged(fmt.Errorf("a gateway port has a MAC"))
 	}
 	k := portKey(g)
 	found := map[intent.MAC]intent.KernelGateway{}

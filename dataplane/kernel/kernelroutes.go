@@ -103,7 +103,7 @@ func (d Routes) Apply(_ context.Context, rows []reconcile.Row[intent.RouteKey, i
 func (d Routes) apply(e *encoder, foreign map[intent.VNI]map[netip.Prefix]uint8, key intent.RouteKey, route intent.Route) error {
 	vrf, ok := e.s.vrf(key.VNI)
 	if !ok {
-		return fmt.Errorf("vrf-%d: %w", key.VNI, reconcile.ErrNotReady)
+		return reconcile.Unchanged(fmt.Errorf("vrf-%d: %w", key.VNI, reconcile.ErrNotReady))
 	}
 	if key.Prefix.Addr().Is6() {
 		if err := forwarding6(); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // GuardedDevice is a device of the kernel path whose packets go to the kernel's routing:
@@ -102,7 +103,8 @@ func NewPath(config PathConfig, node PathNode) *Path {
 		users:  map[reach]int{}, unused: map[reach]bool{}}
 }
 
-// look reads the devices, and with take the routes that are needed, for do.
+// look reads the devices, and with take the routes that are needed, for do. Without these
+// nothing is done.
 func (p *Path) look(take func(*netlink.Handle) (*fib, error), do func(*snapshot, *fib) error) error {
 	return look(p.config.Namespace, take, do)
 }
@@ -111,11 +113,11 @@ func look(ns netns.Namespace, take func(*netlink.Handle) (*fib, error), do func(
 	return ns.Netlink(func(h *netlink.Handle) error {
 		s, err := takeSnapshot(h)
 		if err != nil {
-			return err
+			return reconcile.Unchanged(err)
 		}
 		f, err := take(h)
 		if err != nil {
-			return err
+			return reconcile.Unchanged(err)
 		}
 		return do(s, f)
 	})

@@ -46,11 +46,11 @@ var endKnobs = routing
 func (d Gateways) ensureEnds(ctx context.Context, s *snapshot, k intent.VRFPortKey, g GuardedDevice) (netlink.Link, error) {
 	vrf, ok := s.vrf(k.VNI)
 	if !ok {
-		return nil, fmt.Errorf("vrf-%d: %w", k.VNI, reconcile.ErrNotReady)
+		return nil, reconcile.Unchanged(fmt.Errorf("vrf-%d: %w", k.VNI, reconcile.ErrNotReady))
 	}
 	datapath, err := d.p.config.Ports.Datapath(k.Bridge)
 	if err != nil {
-		return nil, err
+		return nil, reconcile.Unchanged(err)
 	}
 	e := s.allEnds()[k]
 	if e.vrf == nil || e.bridge == nil {

@@ -91,7 +91,7 @@ func (d VRFs) Apply(ctx context.Context, rows []reconcile.Row[intent.VNI, intent
 	err := d.p.config.Namespace.Netlink(func(h *netlink.Handle) error {
 		s, err := takeSnapshot(h)
 		if err != nil {
-			return err
+			return reconcile.Unchanged(err)
 		}
 		for i, r := range rows {
 			if err := d.apply(ctx, s, r.Key, r.Value); err != nil {
@@ -115,7 +115,7 @@ func all(errs []error, err error) []error {
 
 func (d VRFs) apply(ctx context.Context, s *snapshot, vni intent.VNI, v intent.KernelVRF) error {
 	if vni == 0 || vni > intent.MaxVNI || v.VNI != vni {
-		return fmt.Errorf("no VRF has the VNI %d", vni)
+		return reconcile.Unchanged(fmt.Errorf("no VRF has the VNI %d", vni))
 	}
 	vrf, err := d.vrf(s, v)
 	if err != nil {
@@ -158,12 +158,12 @@ func (d VRFs) vrf(s *snapshot, v intent.KernelVRF) (*netlink.Vrf, error) {
 	n := vrfOf(v.VNI)
 	l, err := s.ours(n)
 	if err != nil {
-		return nil, err
+		return nil, reconcile.Unchanged(err)
 	}
 	if l == nil {
 		table, err := freeTable(s, v)
 		if err != nil {
-			return nil, err
+			return nil, reconcile.Unchanged(err)
 		}
 		if l, err = s.create(n, &netlink.Vrf{LinkAttrs: netlink.NewLinkAttrs(), Table: table}); err != nil {
 			return nil, err
