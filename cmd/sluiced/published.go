@@ -16,7 +16,30 @@ const (
 	publishedLook = 100 * time.Millisecond
 	// leavePatience is how long what serves a network waits for the network to leave the key.
 	leavePatience = 5 * time.Second
+	// settlePatience is how long looks come that soon after what is wanted has changed.
+	settlePatience = 10 * time.Second
 )
+
+// settling is since when the key is to become what is wanted; zero: it is.
+type settling struct {
+	since  time.Time
+	wanted []string
+}
+
+func (s *settling) see(settled bool, wanted []string, now time.Time) {
+	switch {
+	case settled:
+		s.since = time.Time{}
+	case s.since.IsZero() || !slices.Equal(s.wanted, wanted):
+		s.since = now
+	}
+	s.wanted = slices.Clone(wanted)
+}
+
+// soon tells whether the next look comes after publishedLook.
+func (s *settling) soon(now time.Time) bool {
+	return !s.since.IsZero() && now.Sub(s.since) < settlePatience
+}
 
 // publishedNetworks is the order of metadata.publishNetworks: a network enters the key when a
 // request of it is answered, and leaves it before what serves it goes.
@@ -126,6 +149,6 @@ func (m *metadataPart) networks(wanted []string) []string {
 	if m.published.leave(key, wanted) && m.at != nil {
 		m.at.tables.Pipeline.Kick()
 	}
-	m.unsettled = len(out) != len(wanted) || len(key) != len(out)
+	m.settling.see(len(out) == len(wanted) && len(key) == len(out), wanted, time.Now())
 	return out
 }

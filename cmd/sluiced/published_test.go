@@ -27,3 +27,25 @@ func TestLeavingTheKey(t *testing.T) {
 	expect("for long", p.leave([]string{"blue"}, nil), false, false, false)
 	expect("and no more", p.leave(nil, nil), true, false, false)
 }
+
+// The key is looked at often for some time after a change, and seldom then: what is wanted may
+// not be served for long.
+func TestLooksAtTheKeyComeSoonForSomeTime(t *testing.T) {
+	now, s := time.Now(), settling{}
+	expect := func(what string, soon bool) {
+		t.Helper()
+		if s.soon(now) != soon {
+			t.Errorf("%s: soon %t", what, !soon)
+		}
+	}
+	expect("at first", false)
+	s.see(false, []string{"red"}, now)
+	expect("red is wanted", true)
+	now = now.Add(settlePatience)
+	s.see(false, []string{"red"}, now)
+	expect("red is not served", false)
+	s.see(false, []string{"blue", "red"}, now)
+	expect("blue is wanted", true)
+	s.see(true, []string{"blue", "red"}, now)
+	expect("both are served", false)
+}

@@ -22,8 +22,10 @@ type metadataPart struct {
 	// waits for the Northbound database.
 	stepped, alive, awaitsACLs bool
 	began                      time.Time
-	// looked: the proxy was looked at. unsettled: the key of published networks is to change.
-	looked, unsettled bool
+	// looked: the proxy was looked at.
+	looked bool
+	// settling is the key of published networks on its way to what it is to be.
+	settling settling
 
 	published publishedNetworks
 }

@@ -189,12 +189,14 @@ func (m *metadataPart) watch(ctx context.Context, w *metadataAtWork) error {
 // settle brings the key of published networks nearer to what it should be.
 func (m *metadataPart) settle(w *metadataAtWork) {
 	m.d.mu.Lock()
-	unsettled := m.unsettled
+	soon, alive := m.settling.soon(time.Now()), m.alive
 	m.d.mu.Unlock()
-	if !unsettled {
+	if !soon {
 		return
 	}
-	m.published.look(programmed(w.tables.Networks))
+	if alive { // else no network is to be in the key
+		m.published.look(programmed(w.tables.Networks))
+	}
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	if m.stepped {
@@ -210,11 +212,11 @@ func (m *metadataPart) lookAtProxy(ctx context.Context, w *metadataAtWork) {
 		m.d.log.Warn("the namespace of the metadata proxy was mended", "was", differs)
 	}
 	w.broken.Store(&detail)
-	if m.d.cfg.Metadata.PublishNetworks == config.SwitchOn {
-		m.published.look(programmed(w.tables.Networks))
-	}
 	if silent := w.silence(m.d.cfg.Metadata.StaleAfter.Duration); silent != "" && detail == "" {
 		why, detail = reason.NoProxy, silent
+	}
+	if m.d.cfg.Metadata.PublishNetworks == config.SwitchOn && detail == "" {
+		m.published.look(programmed(w.tables.Networks))
 	}
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
