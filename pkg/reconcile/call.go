@@ -149,6 +149,21 @@ func (t *Table[K, V]) pending(coming bool) bool {
 	return false
 }
 
+// nextRetry is when the next failed key is due; zero when none is. One that was due before the
+// pass began has not been tried in it: it is kept, or waits for a call of some driver. Whoever
+// ends that has a pass run.
+func (t *Table[K, V]) nextRetry() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var next time.Time
+	for k := range t.dirty {
+		if f := t.failed[k]; f != nil && f.retry.After(t.passBegun) && (next.IsZero() || f.retry.Before(next)) {
+			next = f.retry
+		}
+	}
+	return next
+}
+
 // behind returns what tells for which of the tables that are late a row waits that comes, or
 // goes and may have any of some values; nil: for none.
 func (t *Table[K, V]) behind(late []Stage, goes bool) func(K, ...V) Stage {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 )
 
 // at is the table's place in the pipeline, or that of Early.
@@ -365,21 +364,6 @@ func (t *Table[K, V]) fail(k K, err error) {
 	delay := t.opts.Backoff << min(f.attempts-1, 16)
 	f.tried = t.now()
 	f.retry = f.tried.Add(min(delay, t.opts.MaxBackoff))
-}
-
-// nextRetry is when the next failed key is due; zero when none is. One that was due before the
-// pass began has not been tried in it: it is kept, or waits for a call of some driver. Whoever
-// ends that has a pass run.
-func (t *Table[K, V]) nextRetry() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var next time.Time
-	for k := range t.dirty {
-		if f := t.failed[k]; f != nil && f.retry.After(t.passBegun) && (next.IsZero() || f.retry.Before(next)) {
-			next = f.retry
-		}
-	}
-	return next
 }
 
 // interrupted tells that a row failed because the pass was ended: that says
