@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,7 +108,8 @@ func TestIndicesOfVRFsThatAreGoneAreFreed(t *testing.T) {
 func TestEventsBesideAHungDisk(t *testing.T) {
 	d := followingDaemon(t, nil)
 	hung, goOn := make(chan struct{}), make(chan struct{})
-	d.indices.WriteBy(func(string, []byte) error { close(hung); <-goOn; return nil })
+	hang := sync.OnceFunc(func() { close(hung) })
+	d.indices.WriteBy(func(string, []byte) error { hang(); <-goOn; return nil })
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- d.indices.Run(ctx, d.indicesKept) }()
