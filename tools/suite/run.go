@@ -188,13 +188,16 @@ func missing(names []string, ran map[string]bool) error {
 // args are those of the go command.
 func (p part) args() []string {
 	// vet is a part of the lint, and symbols are the debugger's.
-	timeout := "1h"
+	timeout := "80m"
 	if slices.Contains(p.env, nightlyEnv) {
 		timeout = "4h"
 	}
 	args := []string{"test", "-json", "-vet=off", "-ldflags=-w", "-p", "2", "-timeout", timeout}
 	if p.race {
 		args = append(args, "-race")
+	}
+	if p.behind {
+		args = append(args, "-parallel", "1") // what is left of the processors is enough for one machine
 	}
 	if !p.cached {
 		args = append(args, "-count=1")
