@@ -9,7 +9,7 @@
 #include "run.h"
 
 /*
- * How long a flow is known without a packet, in seconds: RFC 5382 (REQ-5) and RFC 4787
+ * How long a session without a packet lasts, in seconds: RFC 5382 (REQ-5) and RFC 4787
  * (REQ-5) for translators of addresses.
  */
 #define TCP_IDLE 7440
@@ -35,7 +35,7 @@ static __always_inline struct evictions *evictions_of(void)
 
 /*
  * room_take counts a row that is about to be written: before it is, so that an answer whose
- * session it evicts is known to be one. Half way to the limit connections of backends themselves
+ * session it evicts finds it counted. Half way to the limit connections of backends themselves
  * begin to be noted: by the time at which unknown answers are no longer passed on, those that
  * go on are known.
  */

@@ -198,7 +198,10 @@ func TestRestartThatIsNotOfferedAnyMore(t *testing.T) {
 		}
 		return gobgp.NewCapGracefulRestart(false, notices, seconds, tuples)
 	}
-	long := gobgp.NewCapLongLivedGracefulRestart([]*gobgp.CapLongLivedGracefulRestartTuple{gobgp.NewCapLongLivedGracefulRestartTuple(gobgp.RF_EVPN, true, 3600)})
+	// GoBGP writes into what it encodes: each session has capabilities of its own.
+	long := func() gobgp.ParameterCapabilityInterface {
+		return gobgp.NewCapLongLivedGracefulRestart([]*gobgp.CapLongLivedGracefulRestartTuple{gobgp.NewCapLongLivedGracefulRestartTuple(gobgp.RF_EVPN, true, 3600)})
+	}
 	for i, tt := range []struct {
 		name   string
 		offers []gobgp.ParameterCapabilityInterface // in the second session
@@ -206,14 +209,14 @@ func TestRestartThatIsNotOfferedAnyMore(t *testing.T) {
 	}{
 		{"neither, the connection is lost", nil, nil},
 		{"neither, a NOTIFICATION", nil, []byte{6, 2}},
-		{"no N bit, a NOTIFICATION", []gobgp.ParameterCapabilityInterface{restart(false, 600, gobgp.RF_EVPN), long}, []byte{6, 2}},
+		{"no N bit, a NOTIFICATION", []gobgp.ParameterCapabilityInterface{restart(false, 600, gobgp.RF_EVPN), long()}, []byte{6, 2}},
 		{"not EVPN, the connection is lost", []gobgp.ParameterCapabilityInterface{restart(true, 600)}, nil},
 		{"no long-lived one, the connection is lost", []gobgp.ParameterCapabilityInterface{restart(true, 1, gobgp.RF_EVPN)}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := startRawPeerAt(t, fmt.Sprintf("127.0.0.%d", 21+i), gobgp.RF_EVPN)
-			p.offer(90, restart(true, 600, gobgp.RF_EVPN), long)
+			p.offer(90, restart(true, 600, gobgp.RF_EVPN), long())
 			cfg := nodeConfig(1, p.neighbor())
 			cfg.PeerLinger, cfg.LongLivedTime = -1, time.Hour
 			s := startSpeaker(t, cfg)

@@ -136,7 +136,7 @@ func (d *draft) neighbor(net *network, v loadbalancer.VIP, served bool) {
 	d.out.neighbors[at] = n
 	for _, backend := range v.Backends {
 		k := intent.NeighborKey{Scope: d.out.scope, Addr: backend.Address.Addr()}
-		mac, reached := net.way(k.Addr)
+		mac, reached := net.macOf(k.Addr)
 		if _, there := d.out.neighbors[k]; !there && reached {
 			d.out.neighbors[k] = intent.Neighbor{Key: k, MAC: mac}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// network is a switch as frames on it find their way.
+// network is a switch as its frames are forwarded.
 type network struct {
 	// hosts are the addresses of ports on the switch.
 	hosts map[netip.Addr]intent.MAC
@@ -115,10 +115,10 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// way is the MAC address that frames for an address go to. An address of a network of the switch
+// macOf is the MAC address that frames for an address go to. An address of a network of the switch
 // that no port has is asked for by its router, as OVN has it after its own balancing: the port
 // may be deleted, or yet to come, or its addresses are not known to OVN.
-func (n *network) way(a netip.Addr) (intent.MAC, bool) {
+func (n *network) macOf(a netip.Addr) (intent.MAC, bool) {
 	if mac, here := n.hosts[a]; here {
 		return mac, true
 	}
@@ -132,7 +132,7 @@ func (n *network) way(a netip.Addr) (intent.MAC, bool) {
 
 // outside is for loadbalancer.Choose.
 func (n *network) outside(a netip.Addr) string {
-	if _, ok := n.way(a); ok {
+	if _, ok := n.macOf(a); ok {
 		return ""
 	}
 	return "no port's of the switch, and in no network of a router that the switch is connected to"
@@ -146,7 +146,7 @@ func (n *network) answer(a netip.Addr) (intent.MAC, bool) {
 			return r.mac, true
 		}
 	}
-	if mac, ok := n.way(a); ok {
+	if mac, ok := n.macOf(a); ok {
 		return mac, false
 	}
 	if len(n.routers) > 0 {

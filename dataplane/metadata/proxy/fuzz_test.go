@@ -59,7 +59,6 @@ func newHarness(tb testing.TB, host string, port int) *harness {
 	tb.Cleanup(func() {
 		_ = l.Close()
 		_ = h.server.http.Close()
-		b.close()
 		if err := group.Wait(); err != nil {
 			tb.Error(err)
 		}

@@ -62,7 +62,7 @@ func NewNova(cfg NovaConfig) (*Nova, error) {
 		return nil, err
 	}
 	if secret == nil {
-		cfg.Log.Warn("Nova is asked without a shared secret: whoever reaches its metadata API is told what any machine is; set metadata.nova.secretFile, and metadata_proxy_shared_secret in Nova")
+		cfg.Log.Warn("no shared secret: anyone who reaches Nova's metadata API can read any VM's metadata; set metadata.nova.secretFile, and metadata_proxy_shared_secret in Nova")
 	}
 	n := &Nova{https: cfg.HTTPS, secret: secret}
 	up := upstreamConfig{hosts: cfg.addresses(), connect: cfg.ConnectTimeout, timeout: cfg.Timeout, log: cfg.Log}

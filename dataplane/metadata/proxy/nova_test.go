@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
@@ -21,6 +23,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // authority signs certificates for tests.
@@ -140,7 +144,6 @@ func TestNovaOverTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(b.close)
 			node := startNode(t, Config{Backend: b})
 			code, text, _ := ask(t, node.guest(red), "GET", "/openstack", nil, nil)
 			// TLS 1.3 refuses a client's certificate behind the handshake, so it is seen as
@@ -194,7 +197,6 @@ func TestNovaThatNeverShakesHands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.close)
 	node := startNode(t, Config{Backend: b})
 	begin := time.Now()
 	for range 10 {
@@ -202,7 +204,6 @@ func TestNovaThatNeverShakesHands(t *testing.T) {
 		if code, text, _ := ask(t, c, "POST", "/", nil, []byte("x")); code != 200 {
 			t.Errorf("%d %q", code, text)
 		}
-		b.close() // each on a connection of its own
 	}
 	if took := time.Since(begin); took > 2*time.Second {
 		t.Errorf("it took %s", took)
@@ -286,12 +287,51 @@ func TestNovaWithoutSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.close)
 	n := startNode(t, Config{Backend: b})
 	if code, body, _ := ask(t, n.guest(red), "GET", "/", nil, nil); code != 200 || body != "inst-red1" {
 		t.Errorf("%d %q", code, body)
 	}
 	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "without a shared secret") {
 		t.Errorf("the log says %q", got)
+	}
+}
+
+// What Nova sends behind its answer to one request is the answer to no other.
+func TestAnswersOnOneConnection(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group errgroup.Group
+	group.Go(func() error {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return nil // it is closed
+			}
+			group.Go(func() error {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				for before := 0; ; before++ {
+					r, err := http.ReadRequest(in)
+					if err != nil {
+						return nil
+					}
+					body := "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret"
+					fmt.Fprintf(c, "HTTP/1.1 404 Not Found\r\nX-Before: %d\r\nContent-Length: %d\r\n\r\n", before, len(body))
+					if r.Method == http.MethodHead {
+						fmt.Fprint(c, body) // it does not know HEAD
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); _ = group.Wait() })
+	h := newHarness(t, "127.0.0.1", l.Addr().(*net.TCPAddr).Port)
+	for i := range 200 {
+		got, err := h.exchange(t, []byte("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"), 0)
+		if err != nil || !bytes.Contains(got, []byte(" 404 ")) || !bytes.Contains(got, []byte("X-Before: 0\r\n")) {
+			t.Fatalf("request %d: %q, %v", i, got, err)
+		}
 	}
 }

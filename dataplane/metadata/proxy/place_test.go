@@ -66,7 +66,6 @@ func TestValuesOutsideTheirPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(b.close)
 		n := startNode(t, Config{Backend: b, MaxConnections: 4096})
 		for _, value := range outside {
 			id := victim
@@ -164,7 +163,6 @@ func TestTemplatesThatTellNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(b.close)
 		n := startNode(t, Config{Backend: b})
 		n.instead.Store(&tt.id)
 		if code, text, _ := ask(t, n.guest(red), "GET", "/x", nil, nil); code != tt.code || !strings.Contains(text, tt.want) {

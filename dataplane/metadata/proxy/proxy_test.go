@@ -211,7 +211,6 @@ func withNova(t *testing.T, cfg Config, change func(*NovaConfig)) (*node, *nova)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.close)
 	cfg.Backend = b
 	return startNode(t, cfg), n
 }

@@ -17,7 +17,6 @@ func TestTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.close)
 	n := startNode(t, Config{Backend: b})
 	for path, want := range map[string]string{
 		"/":                                "/of/red/inst-red1/",
@@ -49,7 +48,6 @@ func TestTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.close)
 	n := startNode(t, Config{Backend: b})
 	targets := []string{"GET a:http://192.0.2.1/of/inst-blue1/openstack", "GET a:of/inst-blue1/openstack", "GET http:of/inst-blue1?a", "GET *", "OPTIONS *"}
 	for _, target := range targets {

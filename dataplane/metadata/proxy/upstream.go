@@ -17,11 +17,10 @@ import (
 
 // upstream passes requests on to HTTP servers.
 type upstream struct {
-	timeout   time.Duration
-	proxy     *httputil.ReverseProxy
-	transport *http.Transport
-	log       *slog.Logger
-	limit     loglimit.Limit
+	timeout time.Duration
+	proxy   *httputil.ReverseProxy
+	log     *slog.Logger
+	limit   loglimit.Limit
 }
 
 // upstreamConfig is what Nova and a Template have in common.
@@ -48,21 +47,19 @@ func (c *upstreamConfig) setDefaults() {
 	}
 }
 
-// idleMost connections to one server wait for the next request: that many machines may boot
-// at once.
-const idleMost = 256
-
 // newUpstream has requests made over by rewrite, which leaves the host to it.
 func newUpstream(c upstreamConfig, rewrite func(*httputil.ProxyRequest, Identity)) *upstream {
 	c.setDefaults()
 	d := dialer{timeout: c.connect, tls: c.tls}
 	transport := &http.Transport{
 		DialContext: d.plain, DialTLSContext: d.encrypted,
-		MaxIdleConnsPerHost: idleMost, IdleConnTimeout: 30 * time.Second,
 		// What comes compressed goes to the guest as it is.
 		DisableCompression: true,
+		// A connection for each request, as neutron's agent has it: what a server sends behind
+		// its answer, such as a body to HEAD, would be the answer to the next guest.
+		DisableKeepAlives: true,
 	}
-	u := &upstream{timeout: c.timeout, transport: transport, log: c.log}
+	u := &upstream{timeout: c.timeout, log: c.log}
 	servers := &inTurn{transport: transport}
 	for _, h := range c.hosts {
 		servers.hosts = append(servers.hosts, &server{host: h})
@@ -82,9 +79,6 @@ func newUpstream(c upstreamConfig, rewrite func(*httputil.ProxyRequest, Identity
 	}
 	return u
 }
-
-// close ends idle connections.
-func (u *upstream) close() { u.transport.CloseIdleConnections() }
 
 // ServeMetadata implements Backend.
 func (u *upstream) ServeMetadata(w http.ResponseWriter, r *http.Request, id Identity) Outcome {
