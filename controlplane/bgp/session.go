@@ -125,10 +125,25 @@ func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
 			return fmt.Errorf("withdraw everything of family %s: %w", f, err)
 		}
 	}
-	if err := srv.StopBgp(ctx, &api.StopBgpRequest{}); err != nil {
-		return fmt.Errorf("stop the BGP server: %w", err)
+	// Not StopBgp: it clears what the server reads for each UPDATE that still arrives.
+	for _, name := range s.addedNeighbors() {
+		if err := srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: name}); err != nil {
+			return fmt.Errorf("end the BGP session of %s: %w", name, err)
+		}
 	}
 	return nil
+}
+
+// addedNeighbors are the server's names of its neighbours.
+func (s *GoBGP) addedNeighbors() (names []string) {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	for _, n := range s.sync {
+		if n.added {
+			names = append(names, n.name())
+		}
+	}
+	return names
 }
 
 // endIntake takes nothing of the neighbours any more: the server withdraws what each

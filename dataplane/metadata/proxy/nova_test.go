@@ -291,7 +291,7 @@ func TestNovaWithoutSecret(t *testing.T) {
 	if code, body, _ := ask(t, n.guest(red), "GET", "/", nil, nil); code != 200 || body != "inst-red1" {
 		t.Errorf("%d %q", code, body)
 	}
-	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "without a shared secret") {
+	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "no shared secret") {
 		t.Errorf("the log says %q", got)
 	}
 }
