@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,7 +63,7 @@ type Speaker struct {
 	log       *slog.Logger
 	ends      []*end
 	byLocal   map[uint32]*end
-	byAddress map[address]*end
+	byAddress map[address][]*end
 	receivers []*receiver
 	tellEnd   atomic.Bool
 	// limit is for what a neighbour can cause.
@@ -73,8 +74,7 @@ type Speaker struct {
 }
 
 // address is what a packet without our discriminator is for (RFC 5881 section 3,
-// RFC 5883 section 4). A link-local neighbour's has no interface: no two neighbours
-// of BGP have one such address.
+// RFC 5883 section 4). Neighbours on several links may have one link-local address.
 type address struct {
 	neighbor netip.Addr
 	multihop bool
@@ -82,7 +82,7 @@ type address struct {
 
 // New checks the peers and does no I/O.
 func New(cfg Config, log *slog.Logger) (*Speaker, error) {
-	s := &Speaker{changed: cfg.Changed, log: log, byLocal: map[uint32]*end{}, byAddress: map[address]*end{}, drops: map[Drop]uint64{}}
+	s := &Speaker{changed: cfg.Changed, log: log, byLocal: map[uint32]*end{}, byAddress: map[address][]*end{}, drops: map[Drop]uint64{}}
 	kinds := map[kind]*receiver{}
 	for _, p := range cfg.Peers {
 		p.Neighbor, p.Local = p.Neighbor.Unmap(), p.Local.Unmap()
@@ -90,7 +90,7 @@ func New(cfg Config, log *slog.Logger) (*Speaker, error) {
 			return nil, fmt.Errorf("BFD with %s: %w", p.Neighbor, err)
 		}
 		at := address{p.Neighbor.WithZone(""), p.Multihop}
-		if s.byAddress[at] != nil {
+		if slices.ContainsFunc(s.byAddress[at], func(e *end) bool { return e.peer.Neighbor == p.Neighbor }) {
 			return nil, fmt.Errorf("BFD with %s: there are two such neighbours", p.Neighbor)
 		}
 		k := kind{ipv6: p.Neighbor.Is6(), multihop: p.Multihop}
@@ -101,7 +101,7 @@ func New(cfg Config, log *slog.Logger) (*Speaker, error) {
 		e := &end{peer: p, speaker: s, receiver: kinds[k], discriminator: s.newDiscriminator(), wake: make(chan struct{}, 1)}
 		e.log = log.With(slog.String("neighbor", p.Neighbor.String()))
 		s.ends = append(s.ends, e)
-		s.byAddress[at], s.byLocal[e.discriminator] = e, e
+		s.byAddress[at], s.byLocal[e.discriminator] = append(s.byAddress[at], e), e
 	}
 	return s, nil
 }
@@ -157,7 +157,7 @@ func (s *Speaker) TellEnd() { s.tellEnd.Store(true) }
 // take finds the session that a received packet is for.
 func (s *Speaker) take(now time.Time, b []byte, from origin) {
 	p, drop := Parse(b)
-	e := s.byAddress[address{from.neighbor, from.multihop}]
+	e := s.at(from)
 	if drop == dropNone && p.Yours != 0 {
 		e = s.byLocal[p.Yours]
 	}
@@ -180,6 +180,19 @@ func (s *Speaker) take(now time.Time, b []byte, from origin) {
 		s.drops[drop]++
 		s.mu.Unlock()
 	}
+}
+
+// at is the session with an address on the link of a packet, or with that address on another
+// link; nil: there is none.
+func (s *Speaker) at(from origin) *end {
+	ends := s.byAddress[address{from.neighbor, from.multihop}]
+	if i := slices.IndexFunc(ends, func(e *end) bool { return e.meant(from) }); i >= 0 {
+		return ends[i]
+	}
+	if len(ends) > 0 {
+		return ends[0]
+	}
+	return nil
 }
 
 // Status is the speaker's state, for people and for a metrics collector.

@@ -32,7 +32,7 @@ const (
 // a lock of their own: whoever tells them has packets to send.
 type pathChanges struct {
 	mu   sync.Mutex
-	news map[netip.Addr]pathNews // by neighbour, without a zone
+	news map[netip.Addr]pathNews // by neighbour
 	wake chan struct{}           // capacity 1
 }
 
@@ -45,7 +45,7 @@ type pathNews struct {
 
 // PathChanged tells what BFD says of the path to a neighbour. It returns at once.
 func (s *GoBGP) PathChanged(neighbor netip.Addr, path bfd.Path) {
-	a := neighbor.Unmap().WithZone("")
+	a := neighbor.Unmap()
 	s.paths.mu.Lock()
 	s.paths.news[a] = pathNews{path: path, lost: s.paths.news[a].lost || path == bfd.PathLost}
 	s.paths.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.A
 // lets it again. ended are the sessions that end anyway.
 func (s *GoBGP) hold(ctx context.Context, srv *server.BgpServer, ended []netip.Addr) {
 	for _, n := range s.cfg.Neighbors {
-		a := n.Address.WithZone("")
+		a := n.Address
 		if n.BFD != BFDStrict {
 			continue
 		}

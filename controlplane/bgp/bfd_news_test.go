@@ -31,9 +31,9 @@ func TestNewsOfPathsAreOnePerNeighbor(t *testing.T) {
 	if n := len(s.paths.news); n != 3 {
 		t.Errorf("%d news of three neighbours", n)
 	}
-	s.sync[a].established, s.sync[b.WithZone("")].established = true, true
-	if lost := take(); !slices.Equal(lost, []netip.Addr{a}) || s.sync[a].path != bfd.PathUp || s.sync[b.WithZone("")].held() {
-		t.Errorf("lost: %v, paths %s and %s", lost, s.sync[a].path, s.sync[b.WithZone("")].path)
+	s.sync[a].established, s.sync[b].established = true, true
+	if lost := take(); !slices.Equal(lost, []netip.Addr{a}) || s.sync[a].path != bfd.PathUp || s.sync[b].held() {
+		t.Errorf("lost: %v, paths %s and %s", lost, s.sync[a].path, s.sync[b].path)
 	}
 	if lost := take(); lost != nil {
 		t.Errorf("told twice: %v", lost)

@@ -199,7 +199,7 @@ func (c Config) Validate() error {
 	if c.ListenPort > 65535 || c.ListenPort < NoListen {
 		bad("listen port %d: want 1..65535, or %d for none", c.ListenPort, NoListen)
 	}
-	seen, links := map[netip.Addr]bool{}, map[string]bool{}
+	seen, links, passwords := map[netip.Addr]bool{}, map[string]bool{}, map[netip.Addr]string{}
 	for _, n := range c.Neighbors {
 		if err := n.validate(c); err != nil {
 			errs = append(errs, fmt.Errorf("neighbor %s: %w", n.Name(), err))
@@ -211,12 +211,16 @@ func (c Config) Validate() error {
 			links[n.Interface] = true
 			continue
 		}
-		// The BGP server reports routes and sessions without the interface.
-		if a := n.Address.WithZone(""); seen[a] {
-			bad("neighbor %s is there twice, or has the address of another on another interface", n.Address)
-		} else {
-			seen[a] = true
+		if seen[n.Address] {
+			bad("neighbor %s is there twice", n.Address)
 		}
+		seen[n.Address] = true
+		// The kernel keeps one key of TCP-MD5 for an address, whatever its interface.
+		a := n.Address.WithZone("")
+		if other, there := passwords[a]; there && other != n.Password {
+			bad("neighbor %s has the address of a neighbour on another interface, and another password", n.Address)
+		}
+		passwords[a] = n.Password
 	}
 	return errors.Join(errs...)
 }

@@ -102,9 +102,9 @@
 // keeps unicast and MPLS VPN routes only and withdraws EVPN routes at once when
 // a session ends: see "Lost peers".
 //
-// Sessions and routes are kept by the neighbour's address without its interface, so
-// two neighbours with one link-local address are refused. GoBGP's main loop has no
-// end: a speaker that has run leaves a goroutine behind.
+// Sessions and routes are kept by the neighbour's address with its interface. Two neighbours
+// with one link-local address need one password: the kernel keeps the keys of TCP-MD5 by
+// address alone. GoBGP's main loop has no end: a speaker that has run leaves a goroutine behind.
 //
 // Two nodes with one router ID share their route distinguishers. Where routes of
 // the other one arrive all the same, Status names it; an iBGP route reflector

@@ -37,7 +37,7 @@ func newSessionEnds(c Config) *sessionEnds {
 	e := &sessionEnds{last: map[netip.Addr]*sessionEnd{}}
 	for _, n := range c.Neighbors {
 		if n.Address.IsValid() {
-			e.last[n.Address.WithZone("")] = newSessionEnd(n, c.ASN)
+			e.last[n.Address] = newSessionEnd(n, c.ASN)
 		}
 	}
 	return e
@@ -53,11 +53,11 @@ func (e *sessionEnds) replace(old netip.Addr, n Neighbor, asn uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	end := newSessionEnd(n, asn)
-	if was := e.last[old.WithZone("")]; was != nil {
+	if was := e.last[old]; was != nil {
 		end.ended = was.ended
-		delete(e.last, old.WithZone(""))
+		delete(e.last, old)
 	}
-	e.last[n.Address.WithZone("")] = end
+	e.last[n.Address] = end
 }
 
 // silent words what of the configuration may not be as the neighbour has it.
@@ -85,7 +85,7 @@ func (s *GoBGP) connection(e wire.Event) { s.ends.take(e) }
 func (e *sessionEnds) take(news wire.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	end := e.last[news.Neighbor.WithZone("")]
+	end := e.last[news.Neighbor]
 	if end == nil {
 		return
 	}
@@ -184,7 +184,7 @@ func (e *sessionEnds) lingers(a netip.Addr) bool {
 func (e *sessionEnds) ignoredUpdates(a netip.Addr) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if end := e.last[a.Unmap().WithZone("")]; end != nil {
+	if end := e.last[a.Unmap()]; end != nil {
 		return end.ignored
 	}
 	return 0
@@ -193,7 +193,7 @@ func (e *sessionEnds) ignoredUpdates(a netip.Addr) int {
 func (e *sessionEnds) of(a netip.Addr) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	end := e.last[a.Unmap().WithZone("")]
+	end := e.last[a.Unmap()]
 	switch {
 	case end == nil:
 		return ""

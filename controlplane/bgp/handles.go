@@ -9,7 +9,7 @@ import (
 // wire). They have no lock that others hold: the server's log asks for them.
 type handles struct{ byHandle sync.Map } // netip.Addr by string
 
-// add notes a neighbour, without its zone.
+// add notes a neighbour.
 func (h *handles) add(handle, neighbor netip.Addr) { h.byHandle.Store(handle.String(), neighbor) }
 
 // name is the neighbour's address in the place of its handle; what is none stays as it is.

@@ -58,7 +58,7 @@ func (s *GoBGP) giveUpWaiting(neighbors ...Neighbor) {
 		if l := s.links[c.Interface]; l != nil {
 			l.gaveUp, a = true, l.address
 		}
-		n := s.sync[a.WithZone("")]
+		n := s.sync[a]
 		if n == nil {
 			continue // its router has not been heard
 		}
@@ -80,7 +80,7 @@ type peers interface {
 // link-local one whose interface is not there yet, is tried again and stops no
 // other.
 func (s *GoBGP) addNeighbor(ctx context.Context, srv peers, n Neighbor) {
-	a := n.Address.WithZone("")
+	a := n.Address
 	handle, known, err := s.connect(n)
 	if !known {
 		return // another router has come to its link meanwhile
@@ -102,7 +102,7 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv peers, n Neighbor) {
 
 // connect begins with the connections of a neighbour, if it is one still.
 func (s *GoBGP) connect(n Neighbor) (handle netip.AddrPort, known bool, err error) {
-	a := n.Address.WithZone("")
+	a := n.Address
 	s.in.mu.Lock()
 	sync := s.sync[a]
 	if sync == nil {
@@ -148,7 +148,7 @@ func (n *neighborSync) name() string {
 // noteAdded notes whether the server has taken a neighbour, and tells whether it is
 // one still.
 func (s *GoBGP) noteAdded(n Neighbor, err error) (known bool) {
-	a := n.Address.WithZone("")
+	a := n.Address
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
 	sync := s.sync[a]
@@ -219,7 +219,7 @@ func (s *GoBGP) retryDue(ctx context.Context, srv *server.BgpServer) {
 		if err := srv.EnablePeer(ctx, &api.EnablePeerRequest{Address: name}); err != nil {
 			s.log.Warn("cannot retry a BGP session after its prefix limit", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
 			s.in.mu.Lock()
-			s.retry[n.Address.WithZone("")] = now.Add(s.cfg.PrefixLimitRetry)
+			s.retry[n.Address] = now.Add(s.cfg.PrefixLimitRetry)
 			s.in.mu.Unlock()
 		}
 	}

@@ -207,6 +207,9 @@ func TestValidate(t *testing.T) {
 		{"AS number", func(c *Config) { c.Neighbors[0].ASN = 0 }},
 		{"unicast", func(c *Config) { c.Neighbors[0].Address = netip.MustParseAddr("224.0.0.1") }},
 		{"on another interface", func(c *Config) {
+			c.Neighbors = []Neighbor{{Address: netip.MustParseAddr("fe80::1%a"), ASN: 1}, {Address: netip.MustParseAddr("fe80::1%b"), ASN: 1, Password: "p"}}
+		}},
+		{"", func(c *Config) {
 			c.Neighbors = []Neighbor{{Address: netip.MustParseAddr("fe80::1%a"), ASN: 1}, {Address: netip.MustParseAddr("fe80::1%b"), ASN: 1}}
 		}},
 		{"keepalive", func(c *Config) { c.Neighbors[0].HoldTime, c.Neighbors[0].Keepalive = 9*time.Second, 9*time.Second }},

@@ -34,8 +34,7 @@ type GoBGP struct {
 	unicastOut unicastOut
 
 	in imports // its mu guards sync and retry too
-	// sync is each neighbour's state, by its address without the zone, which is
-	// what the BGP server reports.
+	// sync is each neighbour's state, by its address with the zone.
 	sync map[netip.Addr]*neighborSync
 	// links are the neighbours that are found on links, by their names.
 	links     map[string]*linkNeighbor
@@ -115,7 +114,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 			s.links[n.Interface] = &linkNeighbor{config: n, problem: "no router has advertised itself on the link"}
 			continue
 		}
-		s.sync[n.Address.WithZone("")] = &neighborSync{config: n}
+		s.sync[n.Address] = &neighborSync{config: n}
 	}
 	s.syncedLocked()
 	return s, nil

@@ -159,7 +159,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 // neighborLocked is the state of one neighbour, with what every established neighbour
 // has been sent of each family.
 func (s *GoBGP) neighborLocked(n Neighbor, told map[Families]int) NeighborStatus {
-	a := n.Address.WithZone("")
+	a := n.Address
 	ns := NeighborStatus{Address: n.Address, Interface: n.Interface, Families: n.Families, UnicastReceived: s.unicastIn.received[a], ASN: n.ASN, Description: n.Description, State: "idle",
 		Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}, LastError: s.ends.of(a)}
 	if c := s.in.rib.neighbors[a]; c != nil {

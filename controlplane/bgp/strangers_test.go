@@ -91,7 +91,7 @@ func TestStrangersAreForgotten(t *testing.T) {
 		s.heardRouter(t.Context(), srv, l, a)
 		s.in.mu.Lock()
 		l.heard = time.Time{}
-		from := a.WithZone("")
+		from := a
 		s.in.rib.away[from] = struct{}{}
 		s.in.rib.counts(from).received = 1
 		for _, withdraw := range []bool{false, true} {

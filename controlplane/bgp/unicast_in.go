@@ -166,11 +166,7 @@ func (s *GoBGP) chooseLocked(p netip.Prefix) {
 	best := underlay.Learned{Prefix: p}
 	for _, c := range all {
 		best.Stale = best.Stale || c.rank.stale
-		h := underlay.Hop{Addr: c.hop.VTEP, LinkLocal: links[c], Neighbor: c.key.neighbor}
-		if n := s.sync[c.key.neighbor]; n != nil {
-			h.Neighbor = n.config.Address // with its link
-		}
-		best.Hops = append(best.Hops, h)
+		best.Hops = append(best.Hops, underlay.Hop{Addr: c.hop.VTEP, LinkLocal: links[c], Neighbor: c.key.neighbor})
 	}
 	u.best[p] = best
 }

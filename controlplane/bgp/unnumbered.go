@@ -99,13 +99,13 @@ func (s *GoBGP) heardRouter(ctx context.Context, srv peers, l *linkNeighbor, a n
 	next := &neighborSync{config: n}
 	var was netip.AddrPort
 	if old.IsValid() {
-		former := s.sync[old.WithZone("")]
+		former := s.sync[old]
 		next.done, next.unicastDone, next.flaps, next.restarted = former.done, former.unicastDone, former.flaps, former.restarted
 		was = former.handle
-		delete(s.sync, old.WithZone(""))
-		delete(s.retry, old.WithZone(""))
+		delete(s.sync, old)
+		delete(s.retry, old)
 	}
-	s.sync[a.WithZone("")] = next
+	s.sync[a] = next
 	s.ends.replace(old, n, s.cfg.ASN)
 	s.in.mu.Unlock()
 	s.log.Info("found the router on a link", slog.String("link", l.config.Interface), slog.String("neighbor", a.String()))
@@ -117,13 +117,19 @@ func (s *GoBGP) heardRouter(ctx context.Context, srv peers, l *linkNeighbor, a n
 
 // keepsLocked is why another router on the link is not taken; empty if it is.
 func (s *GoBGP) keepsLocked(l *linkNeighbor, a netip.Addr, now time.Time) string {
-	if other := s.sync[a.WithZone("")]; other != nil {
-		return "neighbour " + other.config.Name() + " has the same address, and their routes cannot be told apart"
+	if other := s.sync[a]; other != nil {
+		return "neighbour " + other.config.Name() + " has this address on this link"
+	}
+	for b, other := range s.sync {
+		// The kernel keeps one key of TCP-MD5 for an address, whatever its interface.
+		if b != l.address && b.WithZone("") == a.WithZone("") && other.config.Password != l.config.Password {
+			return "neighbour " + other.config.Name() + " has the same address and another password; give both one password"
+		}
 	}
 	if !l.address.IsValid() {
 		return ""
 	}
-	if n := s.sync[l.address.WithZone("")]; n != nil && n.established || now.Sub(l.heard) < silence {
+	if n := s.sync[l.address]; n != nil && n.established || now.Sub(l.heard) < silence {
 		return "there is another router on the link, " + l.address.String()
 	}
 	return ""
@@ -147,7 +153,7 @@ func (s *GoBGP) refuseInternal(ctx context.Context, srv *server.BgpServer) {
 	}
 	s.in.mu.Unlock()
 	for name, n := range wrong {
-		s.ends.byUs(n.Address.WithZone(""), "the neighbour is in the node's own AS, and external is set for it")
+		s.ends.byUs(n.Address, "the neighbour is in the node's own AS, and external is set for it")
 		s.log.Error("a BGP neighbour that is to be external is in the node's own AS", slog.String("neighbor", n.Name()))
 		err := srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: name, Communication: "an AS of your own is expected"})
 		if err != nil {

@@ -87,7 +87,7 @@ type node struct {
 	cfg              Config
 	carrier          map[string]bool
 	nets             []connected
-	own              map[netip.Addr]bool
+	own              map[netip.Addr]bool // link-local ones with their links
 	source4, source6 netip.Addr
 }
 
@@ -102,7 +102,7 @@ func newNode(links []Link, cfg Config) *node {
 	for _, l := range links {
 		n.carrier[l.Name] = l.Carrier
 		for _, p := range l.Prefixes {
-			n.own[p.Addr()] = true
+			n.own[at(p.Addr(), l.Name)] = true
 			if !p.IsSingleIP() && !p.Addr().IsLinkLocalUnicast() && !l.Loopback {
 				n.nets = append(n.nets, connected{p.Masked(), l.Name})
 			}
@@ -120,6 +120,14 @@ func newNode(links []Link, cfg Config) *node {
 		}
 	}
 	return n
+}
+
+// at is an address with its link, which a link-local one alone needs.
+func at(a netip.Addr, link string) netip.Addr {
+	if a.Is6() && a.IsLinkLocalUnicast() {
+		return a.WithZone(link)
+	}
+	return a
 }
 
 // linkOf is the link that an address is on.
@@ -149,7 +157,7 @@ func (n *node) resolve(l Learned) (intent.UnderlayHops, string) {
 		}
 		hop, ok := n.place(h)
 		switch {
-		case !ok || n.own[hop.Via]:
+		case !ok || n.own[at(hop.Via, hop.Device)]:
 		case !n.carrier[hop.Device]:
 			why = reason.UnderlayLinkDown
 		default:

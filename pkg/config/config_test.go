@@ -139,7 +139,7 @@ var mistakes = map[string]mistake{
 	"same neighbor":  {head + "    - address: 192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
 	"mapped is same": {head + "    - address: ::ffff:192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
 	"no zone":        {head + "    - address: fe80::1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: fe80::1: a link-local address needs"}},
-	"twins":          {head + "    - address: fe80::1%eth0\n    - address: fe80::1%eth1\n", []string{"f.yaml:6:16: bgp.neighbors[2].address: fe80::1%eth1 has the address of neighbors[1] on another interface"}},
+	"twins":          {head + "    - address: fe80::1%eth0\n    - address: fe80::1%eth1\n      password: a\n", []string{"f.yaml:7:17: bgp.neighbors[2].password: fe80::1%eth1 has the address of neighbors[1] on another interface, and another password"}},
 	"passive":        {head + "      passive: true\n", []string{"f.yaml:5:16: bgp.neighbors[0].passive: needs bgp.listen"}},
 	"ibgp multihop":  {head + "      multihopTTL: 4\n", []string{"f.yaml:5:20: bgp.neighbors[0].multihopTTL: is for eBGP"}},
 	"two passwords":  {head + "      password: a\n      passwordFile: /p\n", []string{"f.yaml:6:21: bgp.neighbors[0].passwordFile: password is given too"}},

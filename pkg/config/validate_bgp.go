@@ -39,19 +39,30 @@ func (d *decoder) validateBGP(b *BGP, required bool) {
 	for i := range b.Neighbors {
 		n := &b.Neighbors[i]
 		key := fmt.Sprintf("bgp.neighbors[%d]", i)
-		// Routes tell their neighbour's address and not its interface.
-		a := n.Address.WithZone("")
-		switch j, dup := first[a]; {
+		switch j, dup := first[n.Address]; {
 		case n.Interface != "":
 			d.sameInterface(b, i)
-		case !dup || !a.IsValid():
-			first[a] = i
-		case b.Neighbors[j].Address == n.Address:
-			d.failAt(key+".address", "%s is already neighbors[%d]; remove one", n.Address, j)
+		case !dup || !n.Address.IsValid():
+			first[n.Address] = i
+			d.samePassword(b, i, key)
 		default:
-			d.failAt(key+".address", "%s has the address of neighbors[%d] on another interface, and their routes cannot be told apart; give one of the two routers another link-local address, or use a global one", n.Address, j)
+			d.failAt(key+".address", "%s is already neighbors[%d]; remove one", n.Address, j)
 		}
 		d.validateNeighbor(b, n, key)
+	}
+}
+
+// samePassword wants one password of neighbours with one link-local address on several links:
+// the kernel keeps the keys of TCP-MD5 by address alone. Files are read later.
+func (d *decoder) samePassword(b *BGP, i int, key string) {
+	n := &b.Neighbors[i]
+	for j := range b.Neighbors[:i] {
+		other := &b.Neighbors[j]
+		same := n.Address.IsValid() && other.Address.WithZone("") == n.Address.WithZone("")
+		if same && n.PasswordFile == "" && other.PasswordFile == "" && n.Password.Reveal() != other.Password.Reveal() {
+			d.failAt(key+".password", "%s has the address of neighbors[%d] on another interface, and another password; give both one password", n.Address, j)
+			return
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func (f *Front) accept(l *net.TCPListener) {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		from := addrPort(c.RemoteAddr()).Addr()
+		from := source(c)
 		f.mu.Lock()
 		p := f.peers[from]
 		f.mu.Unlock()
@@ -172,13 +172,23 @@ func (f *Front) passwordLocked(neighbor netip.Addr, password string) error {
 	return errors.Join(errs...)
 }
 
+// sharedLocked tells whether a neighbour on another link has the same address, and so the key.
+func (f *Front) sharedLocked(neighbor netip.Addr) bool {
+	for a := range f.peers {
+		if a.WithZone("") == neighbor.WithZone("") {
+			return true
+		}
+	}
+	return false
+}
+
 // Remove takes no connection with a neighbour any more. One that is there has a moment for
 // what the server still has to say.
 func (f *Front) Remove(neighbor netip.Addr) {
 	f.mu.Lock()
 	p := f.peers[neighbor]
 	delete(f.peers, neighbor)
-	if p != nil && p.config.Password != "" {
+	if p != nil && p.config.Password != "" && !f.sharedLocked(neighbor) {
 		_ = f.passwordLocked(neighbor, "") // of a socket that is closed
 	}
 	f.mu.Unlock()

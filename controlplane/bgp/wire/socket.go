@@ -91,11 +91,48 @@ func (n Neighbor) dial(ctx context.Context) (*net.TCPConn, error) {
 		}
 		return inner
 	}
-	c, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(n.Address, n.Port).String())
+	to, err := numbered(n.Address)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(to, n.Port).String())
 	if err != nil {
 		return nil, err
 	}
 	return c.(*net.TCPConn), nil
+}
+
+// numbered is an address with the number of its link as the zone. Package net keeps names
+// and numbers of links for a minute: a link that was made again has another number.
+func numbered(a netip.Addr) (netip.Addr, error) {
+	if a.Zone() == "" {
+		return a, nil
+	}
+	i, err := net.InterfaceByName(a.Zone())
+	if err != nil {
+		return a, fmt.Errorf("interface %s: %w", a.Zone(), err)
+	}
+	return a.WithZone(strconv.Itoa(i.Index)), nil
+}
+
+// source is the address at the other end of a connection, its zone the name that the link has now.
+func source(c *net.TCPConn) netip.Addr {
+	from := addrPort(c.RemoteAddr()).Addr()
+	if from.Zone() == "" {
+		return from
+	}
+	index := 0
+	_ = control(c, func(fd int) error {
+		peer, err := unix.Getpeername(fd)
+		if a, ok := peer.(*unix.SockaddrInet6); ok {
+			index = int(a.ZoneId)
+		}
+		return err
+	})
+	if i, err := net.InterfaceByIndex(index); err == nil {
+		return from.WithZone(i.Name)
+	}
+	return from
 }
 
 // listen opens a listening socket on one address. Multipath TCP has neither TCP-MD5 nor TTL
