@@ -168,7 +168,7 @@ func (n *node) resolveUnderlay(links bool) {
 func resolveLinks(facts []link.Link) []underlay.Link {
 	out := make([]underlay.Link, 0, len(facts))
 	for _, l := range facts {
-		out = append(out, underlay.Link{Name: l.Name, Carrier: l.Carrier, Loopback: l.Loopback, Prefixes: l.Prefixes})
+		out = append(out, underlay.Link{Name: l.Name, Index: l.Index, Carrier: l.Carrier, Loopback: l.Loopback, Prefixes: l.Prefixes})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package bgp
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -49,8 +50,13 @@ func (s *GoBGP) PathChanged(neighbor netip.Addr, path bfd.Path) {
 	s.paths.mu.Lock()
 	s.paths.news[a] = pathNews{path: path, lost: s.paths.news[a].lost || path == bfd.PathLost}
 	s.paths.mu.Unlock()
+	s.paths.look()
+}
+
+// look has followPaths look at paths and links.
+func (c *pathChanges) look() {
 	select {
-	case s.paths.wake <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
@@ -78,23 +84,39 @@ func (s *GoBGP) takePathsLocked() (lost []netip.Addr) {
 }
 
 // held tells whether no session may start.
-func (n *neighborSync) held() bool {
-	return n != nil && n.config.BFD == BFDStrict && n.path != bfd.PathUp && n.path != bfd.PathOff
+func (n *neighborSync) held() bool { return n.holds() != "" }
+
+// holds tells why no session may start; empty if one may.
+func (n *neighborSync) holds() string {
+	switch {
+	case n == nil:
+		return ""
+	case n.on.down() != "":
+		return n.on.down()
+	case n.config.BFD == BFDStrict && n.path != bfd.PathUp && n.path != bfd.PathOff:
+		return "bfd.strict holds the session down, as BFD is not up"
+	}
+	return ""
 }
 
-// followPaths ends sessions whose path is lost, at once, and holds down those that
+// followPaths ends sessions whose path or link is lost, at once, and holds down those that
 // have to wait for theirs.
 func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		s.in.mu.Lock()
-		lost := s.takePathsLocked()
+		links, paths := s.takeLinksLocked(), s.takePathsLocked()
 		s.in.mu.Unlock()
-		for _, a := range lost {
-			s.endSession(ctx, srv, a)
+		for a, link := range links {
+			s.endSession(ctx, srv, a, "its link "+link+" is down, or another one now", "the link is down")
 		}
-		s.hold(ctx, srv, lost)
+		for _, a := range paths {
+			if _, ended := links[a]; !ended {
+				s.endSession(ctx, srv, a, bfdLost, "BFD: path lost")
+			}
+		}
+		s.hold(ctx, srv, append(slices.Collect(maps.Keys(links)), paths...))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -106,40 +128,43 @@ func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
 
 // endSession resets a session: what the neighbour has sent goes with it, apart from
 // the rows that linger. A neighbour that hears the notification may keep our routes
-// (RFC 8538 section 3: it is no Hard Reset); it has a BFD session to judge by.
-func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.Addr) {
+// (RFC 8538 section 3: it is no Hard Reset); it has a BFD session, or the link, to judge by.
+func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.Addr, why, told string) {
 	s.in.mu.Lock()
-	neighbor, name := s.sync[a].config.Address.String(), s.sync[a].name()
+	n := s.sync[a]
+	if n == nil {
+		s.in.mu.Unlock()
+		return // another router has come to its link meanwhile
+	}
+	name := n.name()
 	s.in.mu.Unlock()
-	s.ends.pathLost(a)
-	s.log.Warn("BGP session ends, as BFD has lost the path", slog.String("neighbor", neighbor))
-	err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: name, Communication: "BFD: path lost"})
+	s.ends.byUs(a, why)
+	s.log.Warn("BGP session ends, as the path to the neighbour is lost", slog.String("neighbor", a.String()), slog.String("reason", why))
+	err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: name, Communication: told})
 	if err != nil {
-		s.log.Error("cannot end a BGP session whose path is lost", slog.String("neighbor", neighbor), slog.Any("error", err))
+		s.log.Error("cannot end a BGP session whose path is lost", slog.String("neighbor", a.String()), slog.Any("error", err))
 	}
 }
 
-// hold lets no connection be made with the strict neighbours whose path asks for that, and
+// hold lets no connection be made with neighbours whose path or link asks for that, and
 // lets it again. ended are the sessions that end anyway.
 func (s *GoBGP) hold(ctx context.Context, srv *server.BgpServer, ended []netip.Addr) {
-	for _, n := range s.cfg.Neighbors {
-		a := n.Address
-		if n.BFD != BFDStrict {
-			continue
+	changed, ends := map[netip.Addr]bool{}, map[netip.Addr]string{}
+	s.in.mu.Lock()
+	for a, n := range s.sync {
+		held := n.held()
+		if n.added && held != n.disabled {
+			n.disabled, changed[a] = held, held
 		}
-		s.in.mu.Lock()
-		sync := s.sync[a]
-		held, ends := sync.held(), sync.held() && sync.established && !slices.Contains(ended, a)
-		changed := sync.added && held != sync.disabled
-		if changed {
-			sync.disabled = held
+		if held && n.established && !slices.Contains(ended, a) {
+			ends[a] = n.holds()
 		}
-		s.in.mu.Unlock()
-		if changed {
-			s.front.Hold(n.Address, held)
-		}
-		if ends {
-			s.endSession(ctx, srv, a)
-		}
+	}
+	s.in.mu.Unlock()
+	for a, held := range changed {
+		s.front.Hold(a, held)
+	}
+	for a, why := range ends {
+		s.endSession(ctx, srv, a, why, "the path is lost")
 	}
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -54,6 +56,7 @@ type childCommand struct {
 	Shutdown              *bool
 	Yield, Hold           []intent.RouteKey
 	Ready                 bool
+	Links                 bool // look at the links
 }
 
 type childHop struct {
@@ -155,6 +158,11 @@ func obey(s *GoBGP, c childCommand) childReport {
 			r.Errors = append(r.Errors, err.Error())
 		}
 	}
+	if c.Links {
+		links, err := childLinks()
+		fail(err)
+		s.LinksChanged(links)
+	}
 	if c.Status {
 		st, err := s.Status(ctx)
 		fail(err)
@@ -216,6 +224,15 @@ func obey(s *GoBGP, c childCommand) childReport {
 		r.Errors = append(r.Errors, err.Error())
 	}
 	return r
+}
+
+// childLinks are those of the process's namespace.
+func childLinks() (out []underlay.Link, err error) {
+	list, err := link.New(netns.Namespace{}).Links()
+	for _, l := range list {
+		out = append(out, underlay.Link{Name: l.Name, Index: l.Index, Carrier: l.Carrier, Loopback: l.Loopback, Prefixes: l.Prefixes})
+	}
+	return out, err
 }
 
 func importReport(u ImportUpdate) childReport {

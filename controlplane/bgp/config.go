@@ -225,6 +225,9 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// anyLinkLocal stands for the address of a router that is yet to be found on a link.
+func anyLinkLocal(link string) netip.Addr { return netip.MustParseAddr("fe80::1").WithZone(link) }
+
 func (n Neighbor) validate(c Config) error {
 	if n.Interface != "" {
 		switch {
@@ -235,7 +238,7 @@ func (n Neighbor) validate(c Config) error {
 		case n.BFD != BFDOff:
 			return errors.New("BFD needs the neighbour's address")
 		}
-		n.Address = netip.MustParseAddr("fe80::1").WithZone(n.Interface) // stands for any
+		n.Address = anyLinkLocal(n.Interface)
 	}
 	switch {
 	case n.Families.Has(FamilyIPv6) && n.Address.Is4():

@@ -147,8 +147,8 @@ func (e *sessionEnds) setUp(a netip.Addr, err error) (fresh bool) {
 	return err != nil && end.connect != was
 }
 
-// pathLost notes that the session is about to be ended by BFD.
-func (e *sessionEnds) pathLost(a netip.Addr) { e.byUs(a, "BFD has lost the path to the neighbour") }
+// bfdLost is why BFD ends a session.
+const bfdLost = "BFD has lost the path to the neighbour"
 
 // overLimit notes that the session was ended by the prefix limit, which its NOTIFICATION
 // may not tell: it is a Hard Reset then.

@@ -267,7 +267,10 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	if established == n.established {
 		return
 	}
-	n.established, n.session.since = established, s.now()
+	if established {
+		s.restLocked(n) // before the session counts as one on another link
+	}
+	n.established, n.session.since, n.lostLink = established, s.now(), ""
 	if established {
 		delete(s.in.rib.away, a)
 		n.wrongAS = n.config.External && state.GetPeerAsn() == s.cfg.ASN

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
+	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -37,7 +38,9 @@ type GoBGP struct {
 	// sync is each neighbour's state, by its address with the zone.
 	sync map[netip.Addr]*neighborSync
 	// links are the neighbours that are found on links, by their names.
-	links     map[string]*linkNeighbor
+	links map[string]*linkNeighbor
+	// nodeLinks are the node's, as LinksChanged last told.
+	nodeLinks []underlay.Link
 	unicastIn unicastIn
 	handles   *handles
 	// retry is when a session is tried again that hit its prefix limit, or a
@@ -85,6 +88,10 @@ type neighborSync struct {
 	flaps uint32
 	// path is what BFD last said.
 	path bfd.Path
+	// on is the link that the session ends with; lostLink names the one that a session which is
+	// to end had.
+	on       sessionLink
+	lostLink string
 }
 
 // New checks the configuration and does no I/O.
@@ -111,7 +118,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 	s.in.rib.only4, s.in.rib.only6 = !cfg.VTEP6.IsValid(), !cfg.VTEP4.IsValid()
 	for _, n := range cfg.Neighbors {
 		if n.Interface != "" {
-			s.links[n.Interface] = &linkNeighbor{config: n, problem: "no router has advertised itself on the link"}
+			s.links[n.Interface] = newLinkNeighbor(n)
 			continue
 		}
 		s.sync[n.Address] = &neighborSync{config: n}

@@ -182,8 +182,8 @@ func (s *GoBGP) neighborLocked(n Neighbor, told map[Families]int) NeighborStatus
 	if sync := s.sync[a]; sync != nil && sync.added {
 		ns.State = s.connectedState(n.Address, ns.State, sync.held())
 	}
-	if sync := s.sync[a]; sync != nil && sync.held() && ns.State != stateEstablished {
-		ns.LastError = strings.TrimPrefix(ns.LastError+"; bfd.strict holds the session down, as BFD is not up", "; ")
+	if why := s.sync[a].holds(); why != "" && ns.State != stateEstablished && !strings.Contains(ns.LastError, why) {
+		ns.LastError = strings.TrimPrefix(ns.LastError+"; "+why, "; ")
 	}
 	if ns.State == StatePrefixLimit {
 		ns.Retry = s.retry[a]

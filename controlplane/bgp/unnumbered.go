@@ -30,6 +30,13 @@ type linkNeighbor struct {
 	gaveUp bool
 	// problem is why there is no session to be had.
 	problem string
+	// on is the link as LinksChanged last told; changed that it is another one (capacity 1).
+	on      sessionLink
+	changed chan struct{}
+}
+
+func newLinkNeighbor(n Neighbor) *linkNeighbor {
+	return &linkNeighbor{config: n, problem: "no router has advertised itself on the link", changed: make(chan struct{}, 1)}
 }
 
 // Name is the neighbour for people: its link, or its address.
@@ -55,7 +62,7 @@ func (s *GoBGP) neighborsLocked() []Neighbor {
 
 // discover follows the router on a link until ctx ends.
 func (s *GoBGP) discover(ctx context.Context, srv *server.BgpServer, l *linkNeighbor) error {
-	err := ra.Run(ctx, l.config.Interface, func(a netip.Addr) { s.heardRouter(ctx, srv, l, a) }, func(err error) {
+	err := ra.Run(ctx, l.config.Interface, l.changed, func(a netip.Addr) { s.heardRouter(ctx, srv, l, a) }, func(err error) {
 		s.in.mu.Lock()
 		defer s.in.mu.Unlock()
 		was := l.problem
@@ -105,6 +112,7 @@ func (s *GoBGP) heardRouter(ctx context.Context, srv peers, l *linkNeighbor, a n
 		delete(s.sync, old)
 		delete(s.retry, old)
 	}
+	s.restLocked(next)
 	s.sync[a] = next
 	s.ends.replace(old, n, s.cfg.ASN)
 	s.in.mu.Unlock()

@@ -69,9 +69,11 @@ func TestOneAddressOnTwoLinks(t *testing.T) {
 		return strings.Count(string(r.VTY("bgpd", "show bgp ipv4 unicast 10.0.0.1/32")), nodeTwin) >= 2
 	})
 	c.ip("-n " + c.mid + " link set up1 down")
-	eventually(t, "one of them ends by itself", func() bool {
-		st := a.do(childCommand{Status: true}).Status.Neighbors
-		return st[0].State == stateEstablished && st[0].Flaps == 0 && st[1].Name() != st[0].Name()
+	eventually(t, "one of them ends by itself, and its next hop goes", func() bool {
+		rep := a.do(childCommand{Links: true, Status: true})
+		st := rep.Status.Neighbors
+		return st[0].State == stateEstablished && st[0].Flaps == 0 && st[1].State != stateEstablished &&
+			learned(rep) == fmt.Sprintf("10.0.0.2/32 %[1]s, 2001:db8::2/128 %[1]s", twinAddr+"%up0")
 	})
 }
 

@@ -105,7 +105,7 @@ func runChild() int {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	err := Run(ctx, os.Getenv(childEnv), func(a netip.Addr) { fmt.Println(a) }, func(err error) {
+	err := Run(ctx, os.Getenv(childEnv), nil, func(a netip.Addr) { fmt.Println(a) }, func(err error) {
 		if err != nil {
 			fmt.Println("waiting")
 		}

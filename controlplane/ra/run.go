@@ -24,14 +24,15 @@ const (
 
 // Run advertises this node on a link and calls heard with the address, its zone
 // being the link, of each router that advertises itself there, time and again,
-// until ctx ends. waiting is told why the link cannot be used now, nil once it can;
+// until ctx ends. changed tells that the link is another one, has gone or is back: without it
+// that shows a while later. waiting is told why the link cannot be used now, nil once it can;
 // both are called from one goroutine each.
-func Run(ctx context.Context, link string, heard func(netip.Addr), waiting func(error)) error {
+func Run(ctx context.Context, link string, changed <-chan struct{}, heard func(netip.Addr), waiting func(error)) error {
 	for ctx.Err() == nil {
 		s, err := open(ctx, link)
 		if err == nil {
 			waiting(nil)
-			err = s.run(ctx, link, heard)
+			err = s.run(ctx, link, changed, heard)
 		}
 		if ctx.Err() != nil {
 			break
@@ -41,6 +42,7 @@ func Run(ctx context.Context, link string, heard func(netip.Addr), waiting func(
 		}
 		select {
 		case <-ctx.Done():
+		case <-changed:
 		case <-time.After(again):
 		}
 	}
@@ -49,7 +51,7 @@ func Run(ctx context.Context, link string, heard func(netip.Addr), waiting func(
 
 // run ends with ctx or when the link is not the one any more that the socket was
 // opened for.
-func (s *socket) run(ctx context.Context, link string, heard func(netip.Addr)) error {
+func (s *socket) run(ctx context.Context, link string, changed <-chan struct{}, heard func(netip.Addr)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	wake := make(chan struct{}, 1) // an advertisement is due at once
 	var quick atomic.Int32
@@ -59,7 +61,7 @@ func (s *socket) run(ctx context.Context, link string, heard func(netip.Addr)) e
 		return s.conn.Close()
 	})
 	group.Go(func() error { return s.listen(link, heard, wake, &quick) })
-	group.Go(func() error { return s.talk(ctx, link, wake, &quick) })
+	group.Go(func() error { return s.talk(ctx, link, changed, wake, &quick) })
 	return group.Wait()
 }
 
@@ -91,7 +93,7 @@ func (s *socket) listen(link string, heard func(netip.Addr), wake chan<- struct{
 	}
 }
 
-func (s *socket) talk(ctx context.Context, link string, wake <-chan struct{}, quick *atomic.Int32) error {
+func (s *socket) talk(ctx context.Context, link string, changed, wake <-chan struct{}, quick *atomic.Int32) error {
 	if err := s.send(solicit(s.mac), allRouters); err != nil {
 		return fmt.Errorf("soliciting routers on %s: %w", link, err)
 	}
@@ -108,13 +110,19 @@ func (s *socket) talk(ctx context.Context, link string, wake <-chan struct{}, qu
 		case <-ctx.Done():
 			return nil
 		case <-time.After(time.Until(last.Add(pause))):
+		case <-changed:
 		case <-wake:
 			if time.Since(last) < again/10 {
 				continue
 			}
 		}
-		if i, err := net.InterfaceByName(link); err != nil || i.Index != s.index {
+		switch i, err := net.InterfaceByName(link); {
+		case err != nil:
+			return fmt.Errorf("link %s: %w", link, err)
+		case i.Index != s.index:
 			return fmt.Errorf("link %s is another one now", link)
+		case i.Flags&net.FlagUp == 0:
+			return fmt.Errorf("link %s is down", link)
 		}
 		if err := s.send(advertise(s.mac), allNodes); err != nil {
 			return fmt.Errorf("advertising on %s: %w", link, err)

@@ -28,6 +28,7 @@ type Learned struct {
 // Link is a link of the node.
 type Link struct {
 	Name     string
+	Index    int // a link that is made again has another one
 	Carrier  bool
 	Loopback bool
 	// Prefixes are its addresses with the lengths of their networks.

@@ -143,10 +143,19 @@ type Underlay struct {
 
 // Towards is the underlay for packets to dst, a remote VTEP. For an address of
 // the node itself it is the device that holds the address; if that is lo, the
-// smallest MTU of the devices that hold a default route, or any global address.
+// smallest MTU of the devices that hold a default route, or any global address. An address with
+// a zone is on that link.
 func (f *Facts) Towards(dst netip.Addr) (Underlay, error) {
 	var u Underlay
 	err := f.ns.Netlink(func(h *netlink.Handle) error {
+		if dst.Zone() != "" {
+			l, err := h.LinkByName(dst.Zone())
+			if err != nil {
+				return fmt.Errorf("link %s: %w", dst.Zone(), err)
+			}
+			u = Underlay{Ifindex: l.Attrs().Index, Name: l.Attrs().Name, MTU: l.Attrs().MTU}
+			return nil
+		}
 		routes, err := h.RouteGet(dst.AsSlice())
 		if err != nil {
 			return fmt.Errorf("looking up the route to %s: %w", dst, err)
@@ -173,6 +182,9 @@ func (f *Facts) Towards(dst netip.Addr) (Underlay, error) {
 // ByDefault tells whether the route to dst is a default route: it leads anywhere, also
 // where nobody knows dst.
 func (f *Facts) ByDefault(dst netip.Addr) (yes bool, err error) {
+	if dst.Zone() != "" {
+		return false, nil
+	}
 	err = f.ns.Netlink(func(h *netlink.Handle) error {
 		routes, err := h.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})
 		if err != nil {

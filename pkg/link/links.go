@@ -12,6 +12,8 @@ import (
 // Link is a link with what says where routers on it are.
 type Link struct {
 	Name string
+	// Index is the kernel's number: a link that is made again has another one.
+	Index int
 	// Carrier: packets can leave by it. It is set up, and the cable is in.
 	Carrier bool
 	// Loopback: it leads to no one.
@@ -49,7 +51,7 @@ func (f *Facts) Links() ([]Link, error) {
 			a := l.Attrs()
 			at[a.Index] = len(out)
 			out = append(out, Link{
-				Name: a.Name, MTU: a.MTU, Loopback: a.Flags&net.FlagLoopback != 0,
+				Name: a.Name, Index: a.Index, MTU: a.MTU, Loopback: a.Flags&net.FlagLoopback != 0,
 				Carrier: a.Flags&net.FlagUp != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0,
 			})
 		}
