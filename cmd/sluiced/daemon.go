@@ -46,7 +46,9 @@ type daemon struct {
 	indices  *vrfindex.Store
 	facts    chan nodeFacts // capacity 1: the latest
 	host     chan ovn.HostAddresses
-	drain    *drain.Drain
+	// hostLooks has watchHost look; capacity 1.
+	hostLooks chan struct{}
+	drain     *drain.Drain
 	// drainChanged has watchDrain look; capacity 1.
 	drainChanged chan struct{}
 	// inSyncNow is read where mu must not be taken; nil before the first event.
@@ -98,7 +100,7 @@ func metricsFailed(log *slog.Logger) func(collector string, err error) {
 // VRF indices come from open; transact, when set, takes what would be written to
 // the local Open vSwitch database. memory is that of ovn.Config.
 func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact, memory string) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), drainChanged: make(chan struct{}, 1), reg: status.NewRegistry(log), tableSteps: tableSteps{log: log}}
+	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), hostLooks: make(chan struct{}, 1), drainChanged: make(chan struct{}, 1), reg: status.NewRegistry(log), tableSteps: tableSteps{log: log}}
 	needs, err := d.openTranslator(open)
 	if err != nil {
 		return nil, err

@@ -80,11 +80,14 @@ func (n *node) lookAtFabric(ctx context.Context) {
 
 // noteFabric reports, and opens or closes the gate of all announcements.
 func (n *node) noteFabric(err error) {
-	said := ""
-	if err != nil {
+	said := n.vtep.gate()
+	switch {
+	case err != nil:
 		said = err.Error()
 		n.d.reg.SetCondition("fabric", false, reason.Broken, said)
-	} else {
+	case said != "":
+		n.d.reg.SetCondition("fabric", false, reason.NoVTEP, said)
+	default:
 		n.d.reg.SetCondition("fabric", true, reason.Intact, "")
 	}
 	if old := n.fabricBroken.Swap(&said); (old == nil || *old == "") != (said == "") {
@@ -130,9 +133,13 @@ func (n *node) announcedFrom(vni intent.VNI) error {
 	return n.fabricGate()
 }
 
-// fabricGate keeps announcements back while the fabric device is broken. The node's
+// fabricGate keeps announcements back while the fabric device is broken, or the node does
+// not have its VTEP. The node's
 // own tunnel address stays announced in a drain: packets still come.
 func (n *node) fabricGate() error {
+	if why := n.vtep.gate(); why != "" {
+		return fmt.Errorf("%w for what comes from the fabric: %s", reconcile.ErrNotReady, why)
+	}
 	if why := n.fabricBroken.Load(); why != nil && *why != "" {
 		return fmt.Errorf("%w for what comes from the fabric: %s", reconcile.ErrNotReady, *why)
 	}

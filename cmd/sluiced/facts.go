@@ -8,6 +8,8 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -110,6 +112,7 @@ func (n *node) awaitFacts(ctx context.Context) (next nodeFacts, changed bool) {
 		select {
 		case <-ctx.Done():
 			return n.facts, false
+		case <-n.hosts:
 		case next = <-n.d.facts:
 		case <-retry:
 		}
@@ -121,8 +124,29 @@ func (n *node) stays(next nodeFacts) (bool, error) {
 	if !next.gateway || next.systemID == "" {
 		return false, nil
 	}
-	id, err := n.d.identify(next)
+	id, err := n.identify(next)
 	return n.id.same(id), err
+}
+
+// identify finds out who the node at work is with other facts, or on a host that has changed.
+func (n *node) identify(next nodeFacts) (identity, error) {
+	if n.d.cfg.Fabric.VTEP.IsValid() {
+		return n.d.identify(next)
+	}
+	facts := link.New(netns.Namespace{})
+	has, err := facts.Takes(n.id.vtep)
+	if err != nil {
+		return identity{}, err
+	}
+	addresses, err := facts.Addresses()
+	if err != nil {
+		return identity{}, err
+	}
+	vtep, choose := keptVTEP(n.id.vtep, n.facts, next, has, addresses)
+	if choose {
+		return n.d.identify(next)
+	}
+	return n.d.identity(next, vtep), nil
 }
 
 // takeFacts follows facts that change nothing of who the node is.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,45 +16,63 @@ import (
 )
 
 const (
-	// hostPause is between two looks at the addresses: they change together.
+	// hostPause is between two looks at links and addresses: they change together.
 	hostPause = 100 * time.Millisecond
 	// hostRetry follows a look that failed.
 	hostRetry = time.Second
 )
 
-// watchHost tells the follower which addresses the node itself has on which
-// device: who has one on a provider bridge is a neighbour there.
+// hostFacts are the links and addresses of the node.
+type hostFacts struct {
+	links     []link.Link
+	addresses []link.Address
+}
+
+func readHost() (h hostFacts, err error) {
+	facts := link.New(netns.Namespace{})
+	if h.links, err = facts.Links(); err == nil {
+		h.addresses, err = facts.Addresses()
+	}
+	return h, err
+}
+
+// watchHost follows the links and addresses of the node. It tells the follower which addresses
+// the node has on which device, since who has one on a provider bridge is a neighbour there,
+// and the node at work what its sessions, routes and VTEP rest on.
 func (d *daemon) watchHost(ctx context.Context) error {
-	changed := make(chan struct{}, 1)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		return kernel.WatchAddresses(ctx, netns.Namespace{}, func() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		})
-	})
+	group.Go(func() error { return kernel.WatchAddresses(ctx, netns.Namespace{}, d.lookAtHost) })
+	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, d.lookAtHost) })
 	group.Go(func() error {
 		var retry <-chan time.Time
+		var told ovn.HostAddresses
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-changed:
+			case <-d.hostLooks:
 			case <-retry:
 			}
 			retry = nil
-			addresses, err := link.New(netns.Namespace{}).Addresses()
+			host, err := readHost()
 			if err != nil {
-				d.log.Warn("the addresses of the node cannot be read", "error", err)
+				d.log.Warn("the links and addresses of the node cannot be read", "error", err)
 				retry = time.After(hostRetry)
 				continue
 			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case d.host <- hostAddresses(addresses):
+			d.mu.Lock()
+			n := d.node
+			d.mu.Unlock()
+			if n != nil {
+				n.hostChanged(host)
+			}
+			if now := hostAddresses(host.addresses); told == nil || !maps.EqualFunc(now, told, slices.Equal) {
+				select {
+				case <-ctx.Done():
+					return nil
+				case d.host <- now:
+				}
+				told = now
 			}
 			select {
 			case <-ctx.Done():
@@ -62,6 +82,14 @@ func (d *daemon) watchHost(ctx context.Context) error {
 		}
 	})
 	return group.Wait()
+}
+
+// lookAtHost has links and addresses read soon.
+func (d *daemon) lookAtHost() {
+	select {
+	case d.hostLooks <- struct{}{}:
+	default:
+	}
 }
 
 // hostAddresses leaves link-local addresses out: a device that is up has one, and
@@ -81,4 +109,15 @@ func hostAddresses(list []link.Address) ovn.HostAddresses {
 		}
 	}
 	return out
+}
+
+// hostChanged takes the node's links and addresses.
+func (n *node) hostChanged(h hostFacts) {
+	n.speaker.LinksChanged(resolveLinks(h.links))
+	n.underlay.look()
+	n.lookAtVTEP(h)
+	select {
+	case n.hosts <- struct{}{}:
+	default:
+	}
 }

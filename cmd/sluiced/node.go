@@ -61,8 +61,10 @@ type node struct {
 	// withdrawn: the node is drained, and announces nothing.
 	withdrawn atomic.Bool
 	looks     chan struct{} // capacity 1: devices are to be looked at
-	damaged   string        // what was last said of the veth pairs
-	flowsSaid bool          // something was said of flows of others
+	hosts     chan struct{} // capacity 1: links or addresses have changed
+	vtep      ownVTEP
+	damaged   string // what was last said of the veth pairs
+	flowsSaid bool   // something was said of flows of others
 }
 
 // run runs the node until ctx ends, or until it is told facts that make it another
@@ -133,6 +135,7 @@ func (n *node) leave(ctx context.Context) {
 	n.d.reg.Reporter(guardReports).Replace(nil)
 	n.d.reg.Reporter(parityReports).Replace(nil)
 	n.d.reg.Reporter(learnedReports).Replace(nil)
+	n.d.reg.Reporter(hostReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")
@@ -158,6 +161,7 @@ func (d *daemon) adopt(n *node) {
 	n.tenants.begin(n.want())
 	n.dp.VRFs().Moved(n.tenants.elsewhere(n.tenants.standby))
 	d.noteStandby(len(n.tenants.standby))
+	d.lookAtHost()
 }
 
 func ignoreEnd(err error) error {

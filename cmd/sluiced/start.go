@@ -23,7 +23,7 @@ import (
 
 // newNode finds out who the node is. It changes nothing.
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
-	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), linger: newLinger(), looks: make(chan struct{}, 1), pathFacts: newPathFacts()}
+	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), linger: newLinger(), looks: make(chan struct{}, 1), hosts: make(chan struct{}, 1), pathFacts: newPathFacts()}
 	n.learned = learned.New(n.rib)
 	var err error
 	if n.id, err = d.identify(facts); err != nil {
@@ -42,6 +42,10 @@ func (d *daemon) identify(facts nodeFacts) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
+	return d.identity(facts, vtep), nil
+}
+
+func (d *daemon) identity(facts nodeFacts, vtep netip.Addr) identity {
 	id := identity{systemID: facts.systemID, vtep: vtep, routerMAC: d.cfg.Fabric.RouterMAC}
 	if id.routerMAC.IsZero() {
 		id.routerMAC = bgp.RouterMAC(facts.systemID)
@@ -51,7 +55,7 @@ func (d *daemon) identify(facts nodeFacts) (identity, error) {
 		vtep4 = vtep
 	}
 	id.routerID = bgp.RouterID(d.cfg.BGP.RouterID, vtep4, facts.systemID)
-	return id, nil
+	return id
 }
 
 func (n *node) newFabric(attach kernel.Attach) *kernel.Fabric {
@@ -143,6 +147,9 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		Kept: d.indices.Kept,
 	}, tables.Options{Status: d.reg, Log: d.log, Backends: int(d.cfg.Dataplane.Sizes.Backends), Passed: d.metrics.ObservePass, Announced: n.observeDelays, Routed: n.pathFacts.note})
 	n.newUnderlay()
+	if host, err := readHost(); err == nil {
+		n.lookAtVTEP(host)
+	}
 	n.noteLoaded()
 	return n, nil
 }

@@ -111,8 +111,6 @@ func (n *node) runUnderlay(ctx context.Context) error {
 		p.tables.Pipeline.Update(func() { p.tables.Routes.Set(nil) })
 		return group.Wait()
 	}
-	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, p.look) })
-	group.Go(func() error { return kernel.WatchAddresses(ctx, netns.Namespace{}, p.look) })
 	group.Go(func() error {
 		tick := time.NewTicker(underlayLook)
 		defer tick.Stop()

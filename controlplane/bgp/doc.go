@@ -87,6 +87,12 @@
 // neighbour that switches BFD off loses nothing. docs/decisions/0011-bfd.md gives the
 // reasons.
 //
+// # Links
+//
+// LinksChanged is told the node's links. A session with a link-local address, or with an
+// external neighbour one hop away, ends at once when its link is down, gone or made anew, as
+// by BFD, and no connection is made until the link is back.
+//
 // # Limits
 //
 // GoBGP parses messages in goroutines of its own, where nothing can recover a panic.

@@ -202,6 +202,25 @@ func (f *Facts) ByDefault(dst netip.Addr) (yes bool, err error) {
 	return yes, err
 }
 
+// Takes tells whether the node takes packets for an address: it has the address, on a device
+// that is up.
+func (f *Facts) Takes(a netip.Addr) (yes bool, err error) {
+	err = f.ns.Netlink(func(h *netlink.Handle) error {
+		routes, err := h.RouteGet(a.AsSlice())
+		for _, none := range []error{unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EACCES, unix.EINVAL} {
+			if errors.Is(err, none) {
+				return nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("looking up the route to %s: %w", a, err)
+		}
+		yes = len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL
+		return nil
+	})
+	return yes, err
+}
+
 func device(h *netlink.Handle, index int) (Underlay, error) {
 	l, err := h.LinkByIndex(index)
 	if err != nil {

@@ -22,6 +22,7 @@ const (
 	Leftovers     = "leftovers"
 	Broken        = "broken"
 	Intact        = "intact"
+	NoVTEP        = "no-vtep"
 	Overridden    = "overridden"
 	Clear         = "clear"
 	Stopped       = "stopped"
@@ -76,6 +77,7 @@ func Conditions() []Entry {
 		{Idle, []string{"dataplane", "bgp"}, ready, "The node is no gateway.", nothing},
 		{Leftovers, dataplane, notReady, "The node is no gateway any more, and something of the time when it was one cannot be removed.", "See the detail; `sluicectl cleanup` after stopping sluiced removes the same."},
 		{Broken, fabric, notReady, "`sluice-vxlan` or its program, with `path: kernel` the program `vtep_guard`, is not as it was made, and cannot be made again. Nothing is announced.", "Remove what the detail names: a foreign device with the name, another owner of the UDP port."},
+		{NoVTEP, fabric, notReady, "The node does not have its tunnel address, so that nothing that others send arrives. Nothing is announced.", "Add the address again, or set its device up: the detail names both. It is announced again by itself."},
 		{Intact, fabric, ready, "`sluice-vxlan` and its program, with `path: kernel` the program `vtep_guard`, are as they were made.", nothing},
 		{Overridden, flows, notReady, "Flows of others on a provider bridge come before Sluice's for some of the same packets, and take them another way. The detail names them.", "Remove them, or give them a priority below 100 or a match that leaves OVN's patch port and Sluice's port out."},
 		{Clear, flows, ready, "No flow of another comes before Sluice's for the same packets.", nothing},
