@@ -177,6 +177,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.vswitch.Run(ctx) })
 	group.Go(func() error { return d.watchHost(ctx) })
+	group.Go(func() error { return d.watchPins(ctx) })
 	group.Go(func() error { return d.indices.Run(ctx, d.indicesKept) })
 	group.Go(func() error { return d.follower.Run(ctx) })
 	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })

@@ -41,15 +41,15 @@ func (d *Dataplane) Attach(p Program, ifindex int) error {
 		// A filter from before a kernel upgrade or a change of the hook is only
 		// reached when the link is gone; it goes once the link is there.
 		var made bool
-		made, err = p.at(d.dir).Link(d.programs[p], ifindex)
+		made, err = p.at(d.pins()).Link(d.programs[p], ifindex)
 		if made {
 			d.links.made++
 		}
 		if err == nil {
-			err = errors.Join(p.at(d.dir).Unfilter(ifindex), d.forgetSome())
+			err = errors.Join(p.at(d.pins()).Unfilter(ifindex), d.forgetSome())
 		}
 	default:
-		err = p.at(d.dir).Filter(d.programs[p], ifindex)
+		err = p.at(d.pins()).Filter(d.programs[p], ifindex)
 	}
 	if err != nil {
 		return fmt.Errorf("attach %s to device %d by %s: %w", p, ifindex, hook, err)
@@ -64,9 +64,9 @@ func (d *Dataplane) Detach(p Program, ifindex int) error {
 	defer d.mu.Unlock()
 	var err error
 	if d.pickHook() == HookTCX {
-		err = p.at(d.dir).Unlink(ifindex)
+		err = p.at(d.pins()).Unlink(ifindex)
 	} else {
-		err = p.at(d.dir).Unfilter(ifindex)
+		err = p.at(d.pins()).Unfilter(ifindex)
 	}
 	if err != nil {
 		return fmt.Errorf("detach %s from device %d: %w", p, ifindex, err)
@@ -96,7 +96,7 @@ func (d *Dataplane) forgetSome() error {
 func (d *Dataplane) forgetGone() error {
 	d.links = linkCount{}
 	for _, p := range d.plane.programs() {
-		pins, err := p.at(d.dir).ForgetGone()
+		pins, err := p.at(d.pins()).ForgetGone()
 		if err != nil {
 			return err
 		}

@@ -16,11 +16,11 @@ func (d *Dataplane) Attached(p Program, ifindex int) (bool, error) {
 	var ok bool
 	var err error
 	if hook == HookClsact {
-		if ok, err = p.at(d.dir).HasFilter(d.programs[p], ifindex); err == nil && !ok {
+		if ok, err = p.at(d.pins()).HasFilter(d.programs[p], ifindex); err == nil && !ok {
 			ok, err = d.keepsOlder(p, hook, ifindex)
 		}
 	} else {
-		ok, err = p.at(d.dir).HasLink(ifindex)
+		ok, err = p.at(d.pins()).HasLink(ifindex)
 	}
 	if err != nil {
 		return false, fmt.Errorf("program %s of device %d by %s: %w", p, ifindex, hook, err)

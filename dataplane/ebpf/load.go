@@ -3,7 +3,6 @@ package ebpf
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -75,7 +74,7 @@ type Dataplane struct {
 	log     *slog.Logger
 	hook    Hook
 	bridges Bridges
-	lock    *os.File
+	held    *pinned.Held
 
 	specs  map[string]*ebpf.MapSpec
 	tables tables
@@ -102,14 +101,11 @@ func Load(cfg Config) (*Dataplane, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift the limit on locked memory: %w", err)
 	}
-	if err := pinned.MakeDir(cfg.Dir); err != nil {
-		return nil, err
-	}
-	lock, err := pinned.Lock(cfg.Dir)
+	held, err := pinned.Hold(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	d := &Dataplane{dir: cfg.Dir, plane: cfg.Plane, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, lock: lock,
+	d := &Dataplane{dir: cfg.Dir, plane: cfg.Plane, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, held: held,
 		programs: map[Program]*pinned.Program{}}
 	if err := d.open(cfg); err != nil {
 		d.Close()
@@ -185,7 +181,7 @@ func (d *Dataplane) Close() error {
 		p.Close()
 	}
 	d.vtepGuard.Close()
-	return d.lock.Close()
+	return d.held.Close()
 }
 
 // Node gives the constants that the programs carry.
@@ -310,7 +306,7 @@ func (d *Dataplane) adoptProgram(p Program, loaded *pinned.Program) (now *pinned
 		older.Close()
 		return loaded, err // until Promote
 	}
-	now, replaced, err := p.at(d.dir).Adopt(d.pickHook(), loaded)
+	now, replaced, err := p.at(d.pins()).Adopt(d.pickHook(), loaded)
 	if replaced {
 		d.log.Info("program was replaced in place", "program", p.String())
 	}

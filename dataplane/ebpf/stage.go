@@ -95,12 +95,12 @@ func (d *Dataplane) Promote() error {
 func (d *Dataplane) promote() error {
 	// Backwards, as in setNode.
 	for _, p := range slices.Backward(d.plane.programs()) {
-		if err := p.at(d.dir).Update(d.pickHook(), d.programs[p]); err != nil {
+		if err := p.at(d.pins()).Update(d.pickHook(), d.programs[p]); err != nil {
 			return fmt.Errorf("replace program %s: %w", p, err)
 		}
 	}
 	for _, p := range d.plane.programs() {
-		if err := d.programs[p].PinAs(d.dir, p.String()); err != nil {
+		if err := d.programs[p].PinAs(d.pins(), p.String()); err != nil {
 			return fmt.Errorf("pin program %s: %w", p, err)
 		}
 	}
@@ -110,14 +110,14 @@ func (d *Dataplane) promote() error {
 		if err != nil {
 			return fmt.Errorf("map %s: %w", name, err)
 		}
-		err = pinned.Over(m, filepath.Join(d.dir, name))
+		err = pinned.Over(m, filepath.Join(d.pins(), name))
 		m.Close()
 		if err != nil {
 			return fmt.Errorf("map %s: %w", name, err)
 		}
 	}
 	// Last: they tell a start that the change is not complete.
-	return removeOutdated(d.dir, d.specs)
+	return removeOutdated(d.pins(), d.specs)
 }
 
 // keepsOlder tells whether a device has a program that goes on until Promote.
@@ -126,7 +126,7 @@ func (d *Dataplane) keepsOlder(p Program, hook Hook, ifindex int) (bool, error) 
 		return false, nil
 	}
 	if hook == HookTCX {
-		return p.at(d.dir).HasLink(ifindex)
+		return p.at(d.pins()).HasLink(ifindex)
 	}
-	return p.at(d.dir).HasAnyFilter(ifindex)
+	return p.at(d.pins()).HasAnyFilter(ifindex)
 }

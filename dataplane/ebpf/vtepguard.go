@@ -46,7 +46,7 @@ func (d *Dataplane) guardVTEPs(port uint16) error {
 		d.vtepGuard.Close()
 		d.vtepGuard, d.vtepGuardPort = prog, port
 	}
-	l, err := openVTEPGuard(d.dir)
+	l, err := openVTEPGuard(d.pins())
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (d *Dataplane) guardVTEPs(port uint16) error {
 	}
 	// The pin holds it from here on.
 	defer made.Close()
-	if err := made.Pin(vtepGuardPin(d.dir)); err != nil {
+	if err := made.Pin(vtepGuardPin(d.pins())); err != nil {
 		return fmt.Errorf("pin link: %w", err)
 	}
 	return nil
@@ -92,7 +92,7 @@ func (d *Dataplane) loadVTEPGuard(port uint16) (*ebpf.Program, error) {
 
 // guardsVTEPs tells whether GuardVTEPs has nothing to do.
 func (d *Dataplane) guardsVTEPs(port uint16) (bool, error) {
-	l, err := openVTEPGuard(d.dir)
+	l, err := openVTEPGuard(d.pins())
 	if err != nil || l == nil {
 		return false, err
 	}
@@ -130,7 +130,7 @@ func ofNamespace(info *link.Info) (ours, alive bool) {
 func (d *Dataplane) UnguardVTEPs() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return detachVTEPGuard(d.dir)
+	return detachVTEPGuard(d.pins())
 }
 
 func detachVTEPGuard(dir string) error {

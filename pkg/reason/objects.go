@@ -77,6 +77,7 @@ const (
 	RDShared     = "route-distinguisher-shared"
 	BFDDown      = "bfd-down"
 	PathDiffers  = "path-differs"
+	PinsLost     = "pins-lost"
 	HashPolicy   = "hash-policy"
 )
 
@@ -153,6 +154,7 @@ func Objects() []Entry {
 		{Unreadable, []string{"neighbor"}, warning, "Routes in UPDATEs of the neighbour could not be read, and the UPDATEs were ignored (RFC 7606): its routes may be others than are shown.", "Find out what the neighbour sends; `clear bgp` at the neighbour, or a restart of it, makes the two agree again."},
 		{NotOffered, []string{"neighbor"}, warning, "The session is up without an address family that it is to have, so no route of that family goes to the neighbour or comes from it.", "Switch the address family on at the neighbour (FRR: `neighbor … activate` below `address-family …`), or take it out of `bgp.neighbors[].families`."},
 		{PrefixLimit, []string{"neighbor"}, broken, "The neighbour sent more routes than its `maxPrefixes`, which ended the session. It is tried again after a while.", "Raise `bgp.neighbors[].maxPrefixes`, or have the neighbour send fewer."},
+		{PinsLost, []string{"pins"}, broken, "The directory of pins is not where its path leads any more, as its bpffs was unmounted or another file system was mounted over it, and the pins cannot be made again. Forwarding and announcements go on, but a restart would begin without them.", "Mount a bpffs where the error says (`mount -t bpf bpf /sys/fs/bpf`): the pins are made again at once, without a restart."},
 		{PathDiffers, []string{"kernel-route"}, broken, "The kernel would not do with packets for the destination what the eBPF path does: the error says what, and what is wanted. Looked at every 10 seconds, a part of the routes at a time. What is missing or changed is made again, and the report goes with the next look.", "If it stays: look for rules (`ip rule`), routes of others in the VRF's table (`ip route show vrf vrf-VNI`), and an address of the node that is a destination of the VRF."},
 		{HashPolicy, []string{"sysctl"}, warning, "A VRF on the kernel path has routes with several next hops, and the kernel does not look at ports when it chooses one: all connections between two machines go one way. On the eBPF path they do not. Looked at every 10 seconds.", "Set the named sysctl to 1: it holds for the whole node, so Sluice does not."},
 		{BFDDown, []string{"neighbor"}, warning, "BFD was up with the neighbour and is not any more, or something on this node is in its way.", "See the error and `sluicectl bgp neighbors`; an address in use is another BFD daemon's; TTL is a neighbour further away than configured."},

@@ -13,7 +13,7 @@ import (
 func (t *Taps) Attach(ifindex uint32) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at, p, n := tapsAt(t.dir), t.programs[tapIn], int(ifindex)
+	at, p, n := tapsAt(t.pins()), t.programs[tapIn], int(ifindex)
 	var err error
 	if t.hook == pinned.HookTCX {
 		// What another hook left goes when its place is taken.
@@ -35,7 +35,7 @@ func (t *Taps) Attach(ifindex uint32) error {
 func (t *Taps) Detach(ifindex uint32) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := tapsAt(t.dir)
+	at := tapsAt(t.pins())
 	if err := errors.Join(at.Unlink(int(ifindex)), at.Unfilter(int(ifindex))); err != nil {
 		return fmt.Errorf("detach %s from device %d: %w", tapIn, ifindex, err)
 	}
@@ -46,10 +46,10 @@ func (t *Taps) Detach(ifindex uint32) error {
 func (t *Taps) Attached() ([]uint32, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, err := tapsAt(t.dir).ForgetGone(); err != nil {
+	if _, err := tapsAt(t.pins()).ForgetGone(); err != nil {
 		return nil, fmt.Errorf("taps with %s: %w", tapIn, err)
 	}
-	return t.Reader.Attached()
+	return (&Reader{dir: t.pins(), hook: t.hook}).Attached()
 }
 
 // AttachProxy puts proxy_in on the end of the proxy's pair on the node, and a second line
@@ -58,7 +58,7 @@ func (t *Taps) Attached() ([]uint32, error) {
 func (t *Taps) AttachProxy(ifindex uint32) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at, p, n := proxyAt(t.dir), t.programs[proxyIn], int(ifindex)
+	at, p, n := proxyAt(t.pins()), t.programs[proxyIn], int(ifindex)
 	err := pinned.Refuse(n)
 	switch {
 	case err != nil:
@@ -84,7 +84,7 @@ func (t *Taps) AttachProxy(ifindex uint32) error {
 func (t *Taps) ProxyAttached(ifindex uint32) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at, n := proxyAt(t.dir), int(ifindex)
+	at, n := proxyAt(t.pins()), int(ifindex)
 	var ok bool
 	var err error
 	if t.hook == pinned.HookTCX {

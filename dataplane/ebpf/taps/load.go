@@ -54,7 +54,7 @@ func proxyAt(dir string) pinned.Place {
 type Taps struct {
 	*Reader
 	log  *slog.Logger
-	lock *os.File
+	held *pinned.Held
 
 	mu       sync.Mutex
 	programs map[string]*pinned.Program
@@ -72,14 +72,11 @@ func Load(cfg Config) (*Taps, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift the limit on locked memory: %w", err)
 	}
-	if err := pinned.MakeDir(cfg.Dir); err != nil {
-		return nil, err
-	}
-	lock, err := pinned.Lock(cfg.Dir)
+	held, err := pinned.Hold(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	t := &Taps{Reader: &Reader{dir: cfg.Dir, hook: cfg.Hook.Pick(), maps: map[string]*ebpf.Map{}}, log: cfg.Log, lock: lock,
+	t := &Taps{Reader: &Reader{dir: cfg.Dir, hook: cfg.Hook.Pick(), maps: map[string]*ebpf.Map{}}, log: cfg.Log, held: held,
 		programs: map[string]*pinned.Program{}, behind: map[bpfTapKey]map[uint32]struct{}{}}
 	if err := t.open(cfg.StaleAfter); err != nil {
 		t.Close()
@@ -215,7 +212,7 @@ func (t *Taps) Close() error {
 	for _, p := range t.programs {
 		p.Close()
 	}
-	return errors.Join(t.Reader.Close(), t.lock.Close())
+	return errors.Join(t.Reader.Close(), t.held.Close())
 }
 
 // Pins lists what this package pinned in a directory. Names of another form are not

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+const (
+	// pinReports is the source of what is reported of pins.
+	pinReports = "pins"
+	// pinRetry follows pins that could not be made again.
+	pinRetry = 5 * time.Second
+)
+
+// watchPins has the pins made again when their bpffs is unmounted, or another file system is
+// mounted over it. Nothing that forwards changes meanwhile.
+func (d *daemon) watchPins(ctx context.Context) error {
+	mounts := make(chan struct{}, 1)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return kernel.WatchMounts(ctx, func() {
+			select {
+			case mounts <- struct{}{}:
+			default:
+			}
+		})
+	})
+	group.Go(func() error {
+		for {
+			var retry <-chan time.Time
+			lost := d.keepPins()
+			d.reg.Reporter(pinReports).Replace(lost)
+			if len(lost) > 0 {
+				retry = time.After(pinRetry)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-mounts:
+			case <-retry:
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// keepPins looks at each directory of pins, and tells those whose pins cannot be made again.
+func (d *daemon) keepPins() (lost []status.Object) {
+	d.mu.Lock()
+	kept := map[string]interface{ KeepPins() error }{}
+	pins := d.cfg.Dataplane.BPFFS
+	if d.node != nil {
+		kept[pins] = d.node.dp
+	}
+	if d.clients != nil && d.clients.at != nil {
+		kept[owned.ClientPins(pins)] = d.clients.at.dp
+	}
+	if d.metadata != nil && d.metadata.at != nil {
+		kept[owned.MetadataPins(pins)] = d.metadata.at.taps
+	}
+	d.mu.Unlock()
+	for dir, k := range kept {
+		if err := k.KeepPins(); err != nil {
+			lost = append(lost, status.Object{Kind: "pins", Key: dir, State: status.Error, Reason: reason.PinsLost, Error: err.Error()})
+		}
+	}
+	return lost
+}

@@ -1,0 +1,178 @@
+package bpf_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	sluiceebpf "github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+)
+
+// mountedBPFFS is a bpffs of the test's own, with how to mount another one over it and to
+// unmount what is on top.
+func mountedBPFFS(t *testing.T) (at string, mount, unmount func()) {
+	t.Helper()
+	at = filepath.Join(t.TempDir(), "bpf")
+	if err := os.Mkdir(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mounts := 0
+	mount = func() {
+		t.Helper()
+		if err := unix.Mount("bpf", at, "bpf", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		mounts++
+	}
+	unmount = func() {
+		t.Helper()
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+		mounts--
+	}
+	mount()
+	t.Cleanup(func() {
+		for mounts > 0 {
+			unmount()
+		}
+	})
+	return at, mount, unmount
+}
+
+func pinsIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// The programs on devices, their maps and their links outlast a bpffs that is mounted over the
+// one with the pins, and the end of that: the pins are made again where the path leads.
+func TestMountsOverPins(t *testing.T) {
+	for _, hook := range []sluiceebpf.Hook{sluiceebpf.HookTCX, sluiceebpf.HookClsact} {
+		t.Run(hook.String(), func(t *testing.T) {
+			ns, index := namespace(t)
+			at, mount, unmount := mountedBPFFS(t)
+			if err := ns.Do(func() error { return overPins(t, hook, filepath.Join(at, "sluice"), index, mount, unmount) }); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func overPins(t *testing.T, hook sluiceebpf.Hook, dir string, index int, mount, unmount func()) error {
+	cfg := sluiceebpf.Config{Dir: dir, Node: node(), Hook: hook}
+	d := load(t, cfg)
+	tp, err := taps.Load(taps.Config{Dir: dir + "-metadata", Hook: pinned.Hook(hook), StaleAfter: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = tp.Close() })
+	if err := d.Attach(sluiceebpf.OverlayIn, index); err != nil {
+		return err
+	}
+	if err := tp.Attach(1); err != nil { // lo, which is no device of the other's
+		return err
+	}
+	running, pins, tapPins := programOf(t, dir), pinsIn(t, dir), pinsIn(t, dir+"-metadata")
+	check := func(what string) {
+		t.Helper()
+		if ok, err := d.Attached(sluiceebpf.OverlayIn, index); !ok || err != nil {
+			t.Errorf("%s: attached: %v, %v", what, ok, err)
+		}
+		if list, err := tp.Attached(); err != nil || !slices.Equal(list, []uint32{1}) {
+			t.Errorf("%s: taps %v, %v", what, list, err)
+		}
+		if err := errors.Join(d.Attach(sluiceebpf.OverlayIn, index), tp.Attach(1)); err != nil {
+			t.Errorf("%s: attaching again: %v", what, err)
+		}
+		if count := attachedPrograms(t, hook, index); count != 1 {
+			t.Errorf("%s: %d programs on the device", what, count)
+		}
+	}
+	healed := func(what string) {
+		t.Helper()
+		check(what + ", before")
+		if err := errors.Join(d.KeepPins(), tp.KeepPins()); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		check(what)
+		if now := pinsIn(t, dir); !slices.Equal(now, pins) {
+			t.Errorf("%s: pins\n%v, were\n%v", what, now, pins)
+		}
+		if now := pinsIn(t, dir+"-metadata"); !slices.Equal(now, tapPins) {
+			t.Errorf("%s: pins\n%v, were\n%v", what, now, tapPins)
+		}
+		if now := programOf(t, dir); now != running {
+			t.Errorf("%s: program %d, was %d", what, now, running)
+		}
+	}
+	healed("nothing mounted")
+	mount()
+	healed("mounted over")
+	unmount()
+	healed("unmounted, to the one below")
+	unmount()
+	check("unmounted")
+	for _, err := range []error{d.KeepPins(), tp.KeepPins()} {
+		if !errors.Is(err, pinned.ErrNotBPFFS) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), " (type ") {
+			t.Errorf("without a bpffs: %v", err)
+		}
+	}
+	if left := pinsIn(t, filepath.Dir(dir)); len(left) > 0 {
+		t.Errorf("made on an ordinary file system: %v", left)
+	}
+	mount()
+	healed("unmounted and mounted anew")
+	// A start finds all of it.
+	d.Close()
+	d = load(t, cfg)
+	check("after a restart")
+	if now := programOf(t, dir); now != running {
+		t.Errorf("a restart replaced the program")
+	}
+	return errors.Join(d.Detach(sluiceebpf.OverlayIn, index), tp.Detach(1))
+}
+
+func TestWatchMounts(t *testing.T) {
+	_, mount, unmount := mountedBPFFS(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	changed, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		ended <- kernel.WatchMounts(ctx, func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	for _, change := range []func(){func() {}, mount, unmount} { // it tells once at first
+		change()
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			t.Fatal("a mount was not told")
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
