@@ -14,6 +14,9 @@ import (
 // takeImports is called by the speaker with the import tables and their changes.
 func (n *node) takeImports(u bgp.ImportUpdate) {
 	n.linger.note(u)
+	if len(u.VTEPs)+len(u.GoneVTEPs) > 0 {
+		n.nextHops.look()
+	}
 	n.bgpSync.Store(u.InSync)
 	n.tables.Pipeline.Update(func() {
 		for _, v := range u.VTEPs {

@@ -51,6 +51,7 @@ type node struct {
 	// imported is bgpSync once the tables have been told what came with it.
 	imported atomic.Bool
 	linger   *linger
+	nextHops *nextHops
 	// fabricBroken says what is wrong with the fabric device; nil or empty: nothing.
 	fabricBroken atomic.Pointer[string]
 	// form is held while the fabric devices are looked at or change over; waits: the
@@ -111,6 +112,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.linger.run(running, n.tables.Pipeline.Kick) })
 	group.Go(func() error { return n.endMoves(running) })
 	group.Go(func() error { return n.watchUsedWays(running) })
+	group.Go(func() error { return n.nextHops.run(running) })
 	group.Go(func() error { return n.d.sweepFlows(running, n.dp, "the fabric") })
 	group.Go(func() error { return n.promote(running) })
 	group.Go(func() error { return n.changeForm(running) })
@@ -136,6 +138,7 @@ func (n *node) leave(ctx context.Context) {
 	n.d.reg.Reporter(parityReports).Replace(nil)
 	n.d.reg.Reporter(learnedReports).Replace(nil)
 	n.d.reg.Reporter(hostReports).Replace(nil)
+	n.d.reg.Reporter(nextHopReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")

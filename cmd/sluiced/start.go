@@ -25,6 +25,7 @@ import (
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
 	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), linger: newLinger(), looks: make(chan struct{}, 1), hosts: make(chan struct{}, 1), pathFacts: newPathFacts()}
 	n.learned = learned.New(n.rib)
+	n.nextHops = newNextHops(n)
 	var err error
 	if n.id, err = d.identify(facts); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/packet"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -83,6 +84,9 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 		out.Verdict, out.Drop = "reply", reason.String()
 	default:
 		out.Verdict, out.Drop = "drop", reason.String()
+	}
+	if last := len(out.Decisions) - 1; res.Dropped() == drop.NoRoute && last >= 0 {
+		out.Decisions[last].Why += n.whyNoRoute(ctx, r)
 	}
 	if out.Interface != kernel.FabricName {
 		out.VTEP, out.VNI = netip.Addr{}, 0
@@ -165,6 +169,16 @@ func (n *node) whyRoute(vni intent.VNI, a netip.Addr) string {
 		return fmt.Sprintf("route %s from BGP, to %s", r.Key, r.NextHops)
 	}
 	return fmt.Sprintf("route %s from OVN: opted out, or behind NAT", r.Key)
+}
+
+// whyNoRoute is what BGP knows of a destination without a route; nothing where nobody
+// announces it.
+func (n *node) whyNoRoute(ctx context.Context, r status.TraceRequest) string {
+	steps, err := n.speaker.Explain(ctx, status.Query{VRF: r.VRF, Src: r.Src, Dst: r.Dst})
+	if err != nil || len(steps) == 0 || steps[len(steps)-1].Found {
+		return ""
+	}
+	return " BGP: " + steps[len(steps)-1].Detail + "."
 }
 
 // why names the row behind a decision.

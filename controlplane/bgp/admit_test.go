@@ -63,7 +63,7 @@ func TestFilterIsOneVRFs(t *testing.T) {
 	}
 	seen := map[string]RouteInfo{}
 	for _, p := range r.received(nil) {
-		seen[p.prefix.String()] = p.info(newImporters(r.policies, r.refusedBy()))
+		seen[p.prefix.String()] = p.info(r.importersNow())
 	}
 	if i := seen["fd00::/64"]; fmt.Sprint(i.VRFs) != "[1002]" || i.Rejected != "" {
 		t.Errorf("%+v", i)
@@ -72,7 +72,7 @@ func TestFilterIsOneVRFs(t *testing.T) {
 	r.setPolicies(policies(r.policies[1001]))
 	r.settle(epoch)
 	for _, p := range r.received(nil) {
-		if i := p.info(newImporters(r.policies, r.refusedBy())); p.prefix.Bits() == 64 && (len(i.VRFs) != 0 || i.Rejected != ReasonFiltered) {
+		if i := p.info(r.importersNow()); p.prefix.Bits() == 64 && (len(i.VRFs) != 0 || i.Rejected != ReasonFiltered) {
 			t.Errorf("%+v", i)
 		}
 	}

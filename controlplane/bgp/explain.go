@@ -30,12 +30,11 @@ func (s *GoBGP) Explain(ctx context.Context, q status.Query) ([]status.Step, err
 	s.in.mu.Lock()
 	v.policy, v.known = s.in.rib.policies[q.VRF]
 	v.src, v.dst = s.in.rib.longest(q.VRF, q.Src), s.in.rib.longest(q.VRF, q.Dst)
-	received, policies, refused := s.in.rib.received(&q.Dst), s.in.rib.policies, s.in.rib.refusedBy()
+	received, importers := s.in.rib.received(&q.Dst), s.in.rib.importersNow()
 	s.in.mu.Unlock()
-	importers := newImporters(policies, refused)
 	for _, p := range received {
 		if i := p.info(importers); !slices.Contains(i.VRFs, q.VRF) {
-			i.Rejected = cmp.Or(i.Rejected, refused[q.VRF].of(i.Prefix))
+			i.Rejected = cmp.Or(i.Rejected, importers.refused[q.VRF].of(i.Prefix))
 			v.others = append(v.others, i)
 		}
 	}
@@ -77,6 +76,8 @@ type imported struct {
 	hops   intent.NextHopSet
 	from   []netip.Addr
 	stale  bool
+	// leftOut are the next hops above intent.MaxNextHops.
+	leftOut int
 }
 
 func (r *rib) longest(vni intent.VNI, a netip.Addr) (best imported) {
@@ -90,11 +91,13 @@ func (r *rib) longest(vni intent.VNI, a netip.Addr) (best imported) {
 			continue
 		}
 		best.prefix, best.hops = prefix, hops
-		for p := range r.byPrefix[prefix] {
-			if r.imports(r.policies[vni], p) && slices.Contains(hops.All(), p.hop) {
+		usable := r.usable(vni, prefix)
+		for _, p := range usable {
+			if slices.Contains(hops.All(), p.hop) {
 				best.from = append(best.from, p.key.neighbor)
 			}
 		}
+		best.leftOut = leftOut(bestHops(usable))
 		if g := r.ghosts.rows[vni][prefix]; len(best.from) == 0 && g != nil {
 			best.from, best.stale = []netip.Addr{g.path.key.neighbor}, true
 		}
@@ -202,6 +205,7 @@ func (v view) destinationStep() status.Step {
 		if in.stale {
 			s.Detail += "; withdrawn with all other routes of its node, and kept for a while"
 		}
+		s.Detail += v.unused()
 		if better := v.related(in.prefix.Bits()); len(better) > 0 {
 			s.Detail += "; longer, and not imported: " + v.why(better[0])
 		}

@@ -163,6 +163,9 @@ func (r *rib) fallback(policy intent.VRFPolicy, k intent.RouteKey, present bool,
 		r.exorcise(k, now)
 		return ""
 	}
+	if r.isLost(g.path) {
+		return ""
+	}
 	return intent.NewNextHopSet(g.path.hop)
 }
 

@@ -91,9 +91,12 @@ func boolean(b bool) int {
 
 // best returns the next hops of the paths to use among valid ones, as doc.go
 // says under "Choice of paths". The result does not depend on the order.
-func best(paths []*path) intent.NextHopSet {
+func best(paths []*path) intent.NextHopSet { return intent.NewNextHopSet(bestHops(paths)...) }
+
+// bestHops are the next hops of best, in any order, before intent.MaxNextHops limits them.
+func bestHops(paths []*path) []intent.NextHop {
 	if len(paths) == 0 {
-		return ""
+		return nil
 	}
 	paths = keepMin(paths, func(a, b *path) int { return a.rank.compare(b.rank) })
 	paths = lowestMED(paths)
@@ -102,7 +105,7 @@ func best(paths []*path) intent.NextHopSet {
 	for _, p := range onePerRoute(paths) {
 		hops = append(hops, p.hop)
 	}
-	return intent.NewNextHopSet(hops...)
+	return hops
 }
 
 // keepMin keeps every path that no other beats.

@@ -42,6 +42,8 @@ type rib struct {
 	lingering set[netip.Addr]
 	// away are the neighbours whose session is lost.
 	away set[netip.Addr]
+	// lost are the VTEPs that the node has no route to.
+	lost set[netip.Addr]
 	// siblings are the VTEPs of AddSiblings.
 	siblings set[netip.Addr]
 	// routerID is this node's, doubles the VTEPs of others whose routes have it in
@@ -168,6 +170,9 @@ func (r *rib) insert(p *path, now time.Time) {
 		if r.doubles[p.hop.VTEP]++; r.doubles[p.hop.VTEP] == 1 {
 			r.newDoubles = append(r.newDoubles, p.hop.VTEP)
 		}
+	}
+	if r.isLost(p) {
+		r.counts(p.key.neighbor).total[ReasonUnreachable]++
 	}
 	r.touch(p)
 }
@@ -351,7 +356,7 @@ func (r *rib) compute(k intent.RouteKey, present bool, now time.Time) (hops inte
 		r.exorcise(k, now)
 		return "", false, ReasonFiltered
 	}
-	if hops = best(candidates); hops != "" {
+	if hops = best(r.resolved(candidates)); hops != "" {
 		r.exorcise(k, now)
 		return hops, true, ""
 	}

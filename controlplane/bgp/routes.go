@@ -63,10 +63,8 @@ func (s *GoBGP) Routes(context.Context) ([]RouteInfo, error) {
 	s.outMu.Unlock()
 
 	s.in.mu.Lock()
-	received, policies, refused := s.in.rib.received(nil), s.in.rib.policies, s.in.rib.refusedBy()
+	received, importers := s.in.rib.received(nil), s.in.rib.importersNow()
 	s.in.mu.Unlock()
-	// Paths and the map of policies are never changed once they are in the rib.
-	importers := newImporters(policies, refused)
 	for _, p := range received {
 		out = append(out, p.info(importers))
 	}
@@ -120,11 +118,14 @@ type importers struct {
 	policies map[intent.VNI]intent.VRFPolicy
 	byTarget map[intent.RouteTarget][]intent.VNI
 	refused  map[intent.VNI]*refusals
+	lost     set[netip.Addr]
 }
 
-func newImporters(policies map[intent.VNI]intent.VRFPolicy, refused map[intent.VNI]*refusals) importers {
-	i := importers{policies, map[intent.RouteTarget][]intent.VNI{}, refused}
-	for vni, p := range policies {
+// importersNow outlives the lock: the maps of policies and of lost VTEPs are never changed
+// once they are in the rib, as paths are not.
+func (r *rib) importersNow() importers {
+	i := importers{r.policies, map[intent.RouteTarget][]intent.VNI{}, r.refusedBy(), r.lost}
+	for vni, p := range r.policies {
 		for _, rt := range p.Import.All() {
 			i.byTarget[rt] = append(i.byTarget[rt], vni)
 		}
@@ -151,6 +152,9 @@ func (p seen) info(i importers) RouteInfo {
 			out.Rejected = ReasonNotImported
 		} else {
 			out.VRFs, out.Rejected = without(i.refused, out.VRFs, p.prefix)
+		}
+		if _, lost := i.lost[p.hop.VTEP]; lost && out.Rejected == "" {
+			out.VRFs, out.Rejected = nil, ReasonUnreachable
 		}
 	}
 	return out

@@ -132,6 +132,11 @@ type Fabric struct {
 	// TrustedVTEPs are outer sources that are accepted without a route that
 	// names them as next hop.
 	TrustedVTEPs []netip.Addr `yaml:"trustedVTEPs"`
+	// ResolveViaDefault lets a default route of the node lead to VTEPs (FRR: ip nht
+	// resolve-via-default). false: a VTEP that only a default route leads to counts as one
+	// without a route, and is not used. Set it where the underlay has a route for each VTEP
+	// and the default route leads elsewhere, as to a management network.
+	ResolveViaDefault bool `yaml:"resolveViaDefault"`
 }
 
 // EVPN is what is announced and imported.

@@ -21,6 +21,8 @@ func Default() *Config {
 			DF:          DFAuto,
 			UDPChecksum: ChecksumAuto,
 			NextHopMAC:  DefaultNextHopMAC,
+
+			ResolveViaDefault: true,
 		},
 		Underlay: Underlay{Install: Install{
 			Metric: lastResort, Accept: []PrefixMatch{{Prefix: anyIPv4}, {Prefix: anyIPv6}, {Prefix: anyIPv4, GE: 32}, {Prefix: anyIPv6, GE: 128}},

@@ -16,12 +16,16 @@ import (
 
 func newFacts(t *testing.T, script string) *link.Facts {
 	t.Helper()
-	name := fmt.Sprintf("sllink%d", os.Getpid())
+	name := namespaceName()
 	run(t, "ip netns add "+name)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
 	run(t, "nsenter --net=/run/netns/"+name+" sh -ec '"+script+"'")
 	return link.New(netns.Named(name))
 }
+
+func namespaceName() string { return fmt.Sprintf("sllink%d", os.Getpid()) }
+
+func namespacePath() string { return "/run/netns/" + namespaceName() }
 
 func run(t *testing.T, command string) {
 	t.Helper()

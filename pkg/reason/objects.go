@@ -68,6 +68,7 @@ const (
 	PrefixLimit  = "prefix-limit"
 	Unreadable   = "unreadable-updates"
 	NotOffered   = "family-not-offered"
+	CutOff       = "cut-off"
 )
 
 // Reasons of what may join two tenants by mistake.
@@ -147,6 +148,8 @@ func Objects() []Entry {
 		{Held, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
 		{NoVTEP, []string{"vtep"}, broken, "The node does not have its tunnel address, so that nothing that others send arrives. Nothing is announced.", "Add the address again, or set its device up: the error names both. It is announced again by itself."},
 		{SameRouterID, []string{"vtep"}, broken, "Another node has this node's router ID, so a route reflector takes them for one and their routes hide each other.", "Set `bgp.routerID` on one of them."},
+		{RouteUnreachable, []string{"vtep"}, broken, "The node has no route to the VTEP: none at all, or an `unreachable`, `blackhole` or `prohibit` one; with `fabric.resolveViaDefault: false` none but a default route. Its paths are not used: others carry the packets, and a route without another path is withdrawn from the map.", actOnUnreachable},
+		{CutOff, []string{"vtep"}, broken, "The node has no route to any VTEP, and none to a BGP neighbour: it is cut off from the fabric itself. The routes of VRFs stay as they are, and are right at once when the node's route is back.", "Look at the node's links and routes."},
 		{VNICollision, []string{"vni"}, warning, "Ports in OVN or routes in BGP use the VNI with route targets that have nothing in common: two tenants may have one VNI. Nothing is taken down.", "Give one of them another VNI; or, if they are one tenant, a route target in common."},
 		{TargetShared, []string{"route-target"}, warning, "A VNI imports a route target that another VNI exports or imports, and this node's configuration names it for neither: two tenants may be joined. Nothing is taken down.", "Give one of them other route targets; or, if it is meant, name the route target in `evpn.vrfs.VNI.import` or `export` of one of the two."},
 		{RDShared, []string{"route-distinguisher"}, warning, "Routes of several nodes have one route distinguisher: of two for one prefix a route reflector passes on one, so paths are missing.", "Have each node use route distinguishers of its own, as with its router ID."},

@@ -17,7 +17,10 @@ const (
 	RouteNotImported  = "not-imported"
 	RouteFiltered     = "filtered"
 	RouteMaxPrefixes  = "max-prefixes"
+	RouteUnreachable  = "next-hop-unreachable"
 )
+
+const actOnUnreachable = "Find out with `ip route get VTEP` on this node why the underlay does not carry the VTEP's address. The routes come back by themselves."
 
 // Routes lists the reasons not to import a route.
 func Routes() []Entry {
@@ -40,6 +43,7 @@ func Routes() []Entry {
 		{RouteNotImported, nil, rejected, "No VRF of this node imports its route targets. Not counted in the metric.", "Nothing, if it is not meant for this node; else add one of its route targets to `evpn.vrfs.VNI.import`, or let its node export one that the VRF imports."},
 		{RouteFiltered, nil, rejected, "The import filter of the VRF denies the prefix. Counted by VRF.", "Nothing, if it is meant so; else correct `evpn.vrfs.VNI.importFilter`: the first rule that matches decides, and what none matches is denied."},
 		{RouteMaxPrefixes, nil, rejected, "The VRF has as many imported prefixes as its `maxPrefixes`; those that came first stay. Counted by VRF.", "Find out who announces so many; raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
+		{RouteUnreachable, nil, rejected, "The node has no route to the VTEP that is its next hop: none at all, or an `unreachable`, `blackhole` or `prohibit` one. Counted when the route to the VTEP is lost, and for each path received while it is.", actOnUnreachable},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/nightly"
@@ -300,11 +301,14 @@ func TestSwitchRestarts(t *testing.T) {
 	}
 }
 
-// The underlay link goes away and comes back: routes return by themselves.
+// The underlay link goes away and comes back: routes return by themselves. While the node has
+// a route to nothing, what it has learned stays as it is.
 func TestUnderlayFlaps(t *testing.T) {
 	w := shared(t)
 	w.cutUnderlay("a1")
+	w.told("a1", "vtep", "all", reason.CutOff, true)
 	w.unreachable("a-red1", addrB4, addrB6)
+	w.says("a1", []string{addrB4 + "/32", addrB6 + "/128"}, "route", "list", "--vrf", "1001")
 	w.mendUnderlay("a1")
 	w.connected()
 	w.announced("a1", vniRed, "10.10.0.11/32", "fd00:10::11/128")

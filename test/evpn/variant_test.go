@@ -58,6 +58,7 @@ func TestECMP(t *testing.T) {
 		w.spreads("a-red1", addr, edges...)
 	}
 	w.unreachable("a-blue1", shared.Addr().String(), shared6.Addr().String())
+	w.loseOneOfTwo(shared.Addr(), shared6.Addr())
 	for _, p := range []netip.Prefix{shared, shared6} {
 		if err := w.PeerWithdraw(t.Context(), "p1", vniRed, p.Masked()); err != nil {
 			t.Fatal(err)
@@ -186,6 +187,7 @@ func TestIPv6Underlay(t *testing.T) {
 			w.pings(vm, addr, fits, "-M", "do")
 		}
 	}
+	w.loseVTEP6()
 	for _, vm := range []string{"a-red1", "b-blue1"} {
 		out, err := w.Exec(t.Context(), vm, "ping", "-n", "-c1", "-W2", "-M", "do", "-s", fmt.Sprint(fits+1-headers(far(vm)[0])), far(vm)[0])
 		if err == nil {

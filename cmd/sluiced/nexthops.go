@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/controlplane/nexthop"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+const (
+	// pathsSettle is from a change to the lookup: routes that are replaced are gone for a
+	// moment, and change together.
+	pathsSettle = 20 * time.Millisecond
+	// pathsShare bounds what lookups cost while routes change without a pause: one part in so
+	// many of a processor.
+	pathsShare = 20
+	// pathsRetry follows a lookup that failed.
+	pathsRetry = time.Second
+)
+
+// nextHops follows the way to each VTEP.
+type nextHops struct {
+	n       *node
+	facts   *link.Facts
+	tracker nexthop.Tracker
+	changed chan struct{} // capacity 1
+}
+
+func newNextHops(n *node) *nextHops {
+	return &nextHops{n: n, facts: link.New(netns.Namespace{}), changed: make(chan struct{}, 1)}
+}
+
+// look has the ways looked up soon.
+func (h *nextHops) look() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run looks the ways up when routes have changed, or VTEPs have come: however many at once,
+// each VTEP once. It costs nothing while nothing changes.
+func (h *nextHops) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return kernel.WatchRoutes(ctx, netns.Namespace{}, h.look) })
+	group.Go(func() error {
+		var again <-chan time.Time
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-h.changed:
+			case <-again:
+			}
+			if !sleep(ctx, pathsSettle) {
+				return nil
+			}
+			begun := time.Now()
+			again = h.decide(ctx)
+			if !sleep(ctx, pathsShare*time.Since(begun)) {
+				return nil
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// sleep tells whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// decide looks up all ways and acts on them. It returns when to do so again by itself.
+func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
+	vteps := h.n.speaker.NextHops()
+	viaDefault := h.n.d.cfg.Fabric.ResolveViaDefault
+	paths, err := h.facts.Paths(link.Query{Source: h.n.id.vtep, Default: !viaDefault}, vteps)
+	if err != nil {
+		h.n.d.log.Warn("the ways to VTEPs cannot be looked up", "error", err)
+		return time.After(pathsRetry)
+	}
+	seen := nexthop.Seen{Refused: make(map[netip.Addr]string, len(paths)), Neighbor: func() bool { return h.neighbor(ctx) }}
+	for a, p := range paths {
+		seen.Refused[a] = p.Refused
+		if p.Default && !viaDefault {
+			seen.Refused[a] = "only a default route"
+		}
+	}
+	now := time.Now()
+	result := h.tracker.Decide(seen, now)
+	lost := make(map[netip.Addr]struct{}, len(result.Lost))
+	for a := range result.Lost {
+		lost[a] = struct{}{}
+	}
+	h.n.speaker.SetUnreachable(lost)
+	h.n.d.reg.Reporter(nextHopReports).Replace(lostNextHops(result, h.n.id.vtep, len(vteps)))
+	if result.Again.IsZero() {
+		return nil
+	}
+	return time.After(result.Again.Sub(now))
+}
+
+// neighbor tells whether there is a route to a BGP neighbour.
+func (h *nextHops) neighbor(ctx context.Context) bool {
+	s, err := h.n.speaker.Status(ctx)
+	if err != nil {
+		return true // nothing is held back for what is not known
+	}
+	var to []netip.Addr
+	for _, b := range s.Neighbors {
+		if b.Address.IsValid() {
+			to = append(to, b.Address)
+		}
+	}
+	paths, err := h.facts.Paths(link.Query{}, to)
+	return err != nil || slices.ContainsFunc(slices.Collect(maps.Values(paths)), func(p link.Path) bool { return p.Refused == "" })
+}
+
+// nextHopReports is the source of what is reported of VTEPs.
+const nextHopReports = "next-hops"
+
+// anyVTEP is the key of the object that tells of all VTEPs at once.
+const anyVTEP = "all"
+
+// lostNextHops are the VTEPs that routes may not lead to.
+func lostNextHops(r nexthop.Result, own netip.Addr, all int) []status.Object {
+	var out []status.Object
+	for _, a := range slices.SortedFunc(maps.Keys(r.Lost), netip.Addr.Compare) {
+		out = append(out, status.Object{Kind: "vtep", Key: a.String(), State: status.Error, Reason: reason.RouteUnreachable,
+			Error: fmt.Sprintf("no route leads to this VTEP (%s), so no route of a VRF uses it: 'ip route get %s from %s' shows what the kernel does", r.Lost[a], a, own)})
+	}
+	if r.CutOff {
+		out = append(out, status.Object{Kind: "vtep", Key: anyVTEP, State: status.Error, Reason: reason.CutOff,
+			Error: fmt.Sprintf("the node has no route to any of %d VTEPs, and none to a BGP neighbour: the routes of VRFs stay as they are, and packets to the fabric are lost; look at the node's links", all)})
+	}
+	return out
+}
