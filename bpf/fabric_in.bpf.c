@@ -140,7 +140,7 @@ static __noinline int echo(struct run *r, struct packet *p)
 	STEP(r, STEP_ECHO, 0, p->dst.addr);
 	if (echo_reply(r->skb, p) || set_macs(r->skb, node.router_mac, h->mac))
 		return drop(r, DROP_NAT);
-	__u32 reason = set_tunnel(r->skb, h, p->df && p->size <= nexthop_mtu(h), OUTER_TTL);
+	__u32 reason = set_tunnel(r->skb, h, p->df && p->size <= nexthop_mtu(h, p->size), OUTER_TTL);
 
 	if (reason)
 		return drop(r, reason);

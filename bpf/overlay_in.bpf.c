@@ -132,7 +132,7 @@ static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 rou
 
 	if (!h)
 		return drop(r, DROP_STALE_ROW);
-	__u32 mtu = nexthop_mtu(h);
+	__u32 mtu = nexthop_mtu(h, p->size);
 	int df = outer_df(r, p, mtu);
 
 	if (df < 0)

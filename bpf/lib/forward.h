@@ -135,7 +135,24 @@ static __always_inline __u32 set_tunnel(struct __sk_buff *skb, const struct next
 	return bpf_skb_set_tunnel_key(skb, &key, sizeof(key), flags) ? DROP_TUNNEL_KEY : DROP_NONE;
 }
 
-static __always_inline __u32 nexthop_mtu(const struct nexthop *h)
+/*
+ * nexthop_mtu is the largest inner packet for a next hop, as far as it matters to one of
+ * this size: a packet that fits the narrowest path of all needs no look at its own.
+ */
+static __always_inline __u32 nexthop_mtu(const struct nexthop *h, __u32 size)
 {
-	return node.underlay_mtu - (h->family == 4 ? OVERHEAD4 : OVERHEAD6);
+	__u32 overhead = h->family == 4 ? OVERHEAD4 : OVERHEAD6;
+	__u32 mtu = node.underlay_mtu, zero = 0;
+	const volatile struct path_mtu *least = bpf_map_lookup_elem(&path_least_v1, &zero);
+
+	if (least && size + overhead > least->mtu && least->mtu) {
+		const volatile struct path_mtu *own = bpf_map_lookup_elem(&path_mtus_v1, h->vtep);
+
+		/* A row is changed in place: it is to be read once. */
+		__u32 narrow = own ? own->mtu : mtu;
+
+		if (narrow < mtu)
+			mtu = narrow;
+	}
+	return mtu - overhead;
 }

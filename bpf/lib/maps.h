@@ -176,6 +176,22 @@ struct {
 } nexthops_v1 SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct vtep_key);
+	__type(value, struct path_mtu);
+} path_mtus_v1 SEC(".maps");
+
+/* The least of path_mtus: a smaller packet fits everywhere. 0: there is no row. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct path_mtu);
+} path_least_v1 SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 8192);
 	__type(key, __u32);

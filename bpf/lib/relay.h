@@ -81,7 +81,7 @@ static __noinline int relay(struct run *r, struct packet *p, __u64 route)
 	if (same_vtep(h, &from) || !leads_to(r, route_search(r, &p->src, p->family, 1), &from))
 		return -DROP_RELAY_REFUSED;
 	/* What does not fit is fragmented outside: nobody is told of an MTU that is gone in a moment. */
-	int df = p->size <= nexthop_mtu(h) && (node.df == DF_SET || (node.df == DF_AUTO && p->df));
+	int df = p->size <= nexthop_mtu(h, p->size) && (node.df == DF_SET || (node.df == DF_AUTO && p->df));
 
 	reason = hop(r->skb, p, node.router_mac, h->mac);
 	if (!reason)

@@ -246,6 +246,12 @@ struct nexthop {
 };
 ASSERT_SIZE(struct nexthop, 32);
 
+/* path_mtus: VTEPs that a smaller outer packet fits to than underlay_mtu. */
+struct path_mtu {
+	__u32 mtu; /* of outer packets */
+};
+ASSERT_SIZE(struct path_mtu, 4);
+
 #define GROUP_SLOTS 256
 #define GROUP_MEMBERS 32
 

@@ -33,6 +33,7 @@ func (n *node) watchDevices(ctx context.Context) error {
 		for {
 			n.lookAtFabric(ctx)
 			n.lookAtPairs()
+			n.lookAtDrops()
 			select {
 			case <-ctx.Done():
 				return nil

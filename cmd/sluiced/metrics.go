@@ -60,6 +60,13 @@ func (d *daemon) addMetrics() {
 		}
 		return out, err
 	})
+	d.metrics.AddDevices(func() (metrics.Devices, error) {
+		n, err := d.running()
+		if err != nil {
+			return metrics.Devices{}, nil
+		}
+		return n.deviceMetrics()
+	})
 	d.metrics.AddUnderlay(func() (metrics.Underlay, error) {
 		n, err := d.running()
 		if err != nil || !d.cfg.Underlay.Install.Enabled {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,12 +30,23 @@ const (
 	pathsRetry = time.Second
 )
 
+// pathsAgain is between two lookups while a path is narrow: the kernel forgets after ten
+// minutes what it has learned (net.ipv4.route.mtu_expires), and tells nobody.
+const pathsAgain = time.Minute
+
 // nextHops follows the way to each VTEP.
 type nextHops struct {
 	n       *node
 	facts   *link.Facts
 	tracker nexthop.Tracker
 	changed chan struct{} // capacity 1
+
+	mu sync.Mutex
+	// What was decided last, for people: of how many VTEPs, which have no route, and which
+	// a path that takes less than the underlay's MTU.
+	all    int
+	lost   map[netip.Addr]string
+	narrow map[netip.Addr]link.Path
 }
 
 func newNextHops(n *node) *nextHops {
@@ -54,6 +66,7 @@ func (h *nextHops) look() {
 func (h *nextHops) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return kernel.WatchRoutes(ctx, netns.Namespace{}, h.look) })
+	group.Go(func() error { return kernel.WatchPathMTUs(ctx, netns.Namespace{}, h.look) })
 	group.Go(func() error {
 		var again <-chan time.Time
 		for {
@@ -109,11 +122,25 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 		lost[a] = struct{}{}
 	}
 	h.n.speaker.SetUnreachable(lost)
-	h.n.d.reg.Reporter(nextHopReports).Replace(lostNextHops(result, h.n.id.vtep, len(vteps)))
-	if result.Again.IsZero() {
-		return nil
+	narrow := narrowPaths(paths, h.n.mtu)
+	err = h.n.dp.SetPathMTUs(mtusOf(narrow))
+	if err != nil {
+		h.n.d.log.Warn("the MTUs of paths cannot be set", "error", err)
 	}
-	return time.After(result.Again.Sub(now))
+	h.n.d.reg.Reporter(nextHopReports).Replace(append(lostNextHops(result, h.n.id.vtep, len(vteps)), tooNarrow(narrow, h.n.mtu)...))
+	h.mu.Lock()
+	h.all, h.lost, h.narrow = len(vteps), result.Lost, narrow
+	h.mu.Unlock()
+	h.n.drops.setUnderlay(devicesOf(paths))
+	switch {
+	case err != nil:
+		return time.After(pathsRetry)
+	case !result.Again.IsZero():
+		return time.After(result.Again.Sub(now))
+	case len(narrow) > 0:
+		return time.After(pathsAgain)
+	}
+	return nil
 }
 
 // neighbor tells whether there is a route to a BGP neighbour.

@@ -52,6 +52,7 @@ type node struct {
 	imported atomic.Bool
 	linger   *linger
 	nextHops *nextHops
+	drops    deviceDrops
 	// fabricBroken says what is wrong with the fabric device; nil or empty: nothing.
 	fabricBroken atomic.Pointer[string]
 	// form is held while the fabric devices are looked at or change over; waits: the
@@ -139,6 +140,7 @@ func (n *node) leave(ctx context.Context) {
 	n.d.reg.Reporter(learnedReports).Replace(nil)
 	n.d.reg.Reporter(hostReports).Replace(nil)
 	n.d.reg.Reporter(nextHopReports).Replace(nil)
+	n.d.reg.Reporter(deviceDropReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")

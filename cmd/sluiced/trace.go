@@ -64,7 +64,7 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 		return out, err
 	}
 	for _, s := range res.Steps {
-		out.Decisions = append(out.Decisions, status.Decision{Program: req.Program.String(), Step: s.What.String(), Result: s.String(), Why: n.why(r.VRF, s)})
+		out.Decisions = append(out.Decisions, status.Decision{Program: req.Program.String(), Step: s.What.String(), Result: s.String(), Why: n.why(ctx, r, s)})
 		switch s.What {
 		case ebpf.StepNextHop:
 			out.VTEP, out.VNI = s.Addr, intent.VNI(s.Value)
@@ -84,9 +84,6 @@ func (n *node) trace(ctx context.Context, r status.TraceRequest) (status.Trace, 
 		out.Verdict, out.Drop = "reply", reason.String()
 	default:
 		out.Verdict, out.Drop = "drop", reason.String()
-	}
-	if last := len(out.Decisions) - 1; res.Dropped() == drop.NoRoute && last >= 0 {
-		out.Decisions[last].Why += n.whyNoRoute(ctx, r)
 	}
 	if out.Interface != kernel.FabricName {
 		out.VTEP, out.VNI = netip.Addr{}, 0
@@ -182,11 +179,14 @@ func (n *node) whyNoRoute(ctx context.Context, r status.TraceRequest) string {
 }
 
 // why names the row behind a decision.
-func (n *node) why(vni intent.VNI, s ebpf.Step) string {
+func (n *node) why(ctx context.Context, r status.TraceRequest, s ebpf.Step) string {
 	switch s.What {
 	case ebpf.StepHost, ebpf.StepPrefix:
-		return n.whyRoute(vni, s.Addr)
+		return n.whyRoute(r.VRF, s.Addr)
 	case ebpf.StepDrop:
+		if drop.Reason(s.Value) == drop.NoRoute {
+			return reasonOfDrop(s.Value) + n.whyNoRoute(ctx, r)
+		}
 		return reasonOfDrop(s.Value)
 	case ebpf.StepRedirect, ebpf.StepFIB:
 		if l, err := net.InterfaceByIndex(int(s.Value)); err == nil {

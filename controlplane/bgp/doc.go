@@ -36,13 +36,14 @@
 //
 // # Choice of paths
 //
-// Among the valid paths of a VRF and prefix, in the order of RFC 4271 section
-// 9.1.2.2: not long-lived stale (RFC 9494), not of a node that is being drained
+// Among the valid paths of a VRF and prefix whose VTEP the node has a route to
+// (SetUnreachable), in the order of RFC 4271 section 9.1.2.2: not long-lived stale (RFC 9494), not of a node that is being drained
 // (the graceful-shutdown community, RFC 8326, which counts as the lowest LOCAL_PREF
 // from whichever neighbour it comes), highest LOCAL_PREF, shortest
 // AS_PATH, lowest ORIGIN, lowest MED among paths of the same neighbouring AS,
 // eBGP before iBGP. All that remain are used together (ECMP), also when their
-// neighbouring ASes differ. Of several copies of a route (one distinguisher, one
+// neighbouring ASes differ; of more than intent.MaxNextHops those with the lowest VTEP
+// addresses. Of several copies of a route (one distinguisher, one
 // next hop, learned through several reflectors) one is used, a fresh one before
 // a stale one.
 //
@@ -68,6 +69,7 @@
 //     if no other route was withdrawn in the batch; or when its VRF no longer imports it. It ends 5 s after the VTEP has its latest
 //     new route, if it has any.
 //   - A row with a live path never waits, and never uses a stale one.
+//   - A stale row whose VTEP the node has no route to is out of the table meanwhile.
 //   - A path that is replaced, by an update or by one that is rejected, has been
 //     told to be gone, and so has one of a node that is being drained: it leaves no
 //     stale row. Nor does one that was kept over a graceful restart of the neighbour,

@@ -220,7 +220,7 @@ func (l Limits) sizes() map[string]uint32 {
 		bpfMapGatewaysV1: l.Gateways, bpfMapEntriesV1: l.Gateways + 1, bpfMapNamesV1: l.Gateways,
 		bpfMapAskedV1: l.Gateways + 1, bpfMapVtepsV1: l.VTEPs, bpfMapServedV1: l.Served, bpfMapKnownV1: l.Served,
 		bpfMapHostsV1: l.Hosts, bpfMapRouteFrontV1: frontSize(l), bpfMapPrefixes4V1: l.Prefixes, bpfMapPrefixes6V1: l.Prefixes,
-		bpfMapNexthopsV1: l.NextHops + 1, bpfMapGroupsV1: l.Groups + 1,
+		bpfMapNexthopsV1: l.NextHops + 1, bpfMapPathMtusV1: l.VTEPs, bpfMapGroupsV1: l.Groups + 1,
 		bpfMapVipsV2: l.VIPs, bpfMapRatesV1: 2*l.VIPs + 1, bpfMapNeighborsV1: 8 * l.VIPs, bpfMapBackendsV1: l.Backends + 1, bpfMapAnswersV2: l.Backends, bpfMapBackendRoutesV1: l.Backends, bpfMapSessionsV1: (l.Flows + 1) / 2, bpfMapFlowsV4: (l.Flows + 1) / 2,
 	}
 }

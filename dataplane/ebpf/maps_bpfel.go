@@ -327,6 +327,11 @@ type bpfNodeConstants struct {
 	FlowBurst      uint64
 }
 
+type bpfPathMtu struct {
+	_   structs.HostLayout
+	Mtu uint32
+}
+
 type bpfPrefix4Key struct {
 	_         structs.HostLayout
 	Prefixlen uint32
@@ -598,6 +603,8 @@ const (
 	bpfMapNamesV1            = "names_v1"
 	bpfMapNeighborsV1        = "neighbors_v1"
 	bpfMapNexthopsV1         = "nexthops_v1"
+	bpfMapPathLeastV1        = "path_least_v1"
+	bpfMapPathMtusV1         = "path_mtus_v1"
 	bpfMapPrefixCacheV1      = "prefix_cache_v1"
 	bpfMapPrefixGenV1        = "prefix_gen_v1"
 	bpfMapPrefixes4V1        = "prefixes4_v1"
@@ -716,6 +723,8 @@ type bpfMapSpecs struct {
 	NamesV1         *ebpf.MapSpec `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.MapSpec `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.MapSpec `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
@@ -812,6 +821,8 @@ type bpfMaps struct {
 	NamesV1         *ebpf.Map `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.Map `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.Map `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.Map `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
@@ -863,6 +874,8 @@ func (m *bpfMaps) Close() error {
 		m.NamesV1,
 		m.NeighborsV1,
 		m.NexthopsV1,
+		m.PathLeastV1,
+		m.PathMtusV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
 		m.Prefixes4V1,

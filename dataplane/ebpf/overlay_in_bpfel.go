@@ -42,6 +42,8 @@ const (
 	overlayInMapNamesV1         = "names_v1"
 	overlayInMapNeighborsV1     = "neighbors_v1"
 	overlayInMapNexthopsV1      = "nexthops_v1"
+	overlayInMapPathLeastV1     = "path_least_v1"
+	overlayInMapPathMtusV1      = "path_mtus_v1"
 	overlayInMapPrefixCacheV1   = "prefix_cache_v1"
 	overlayInMapPrefixGenV1     = "prefix_gen_v1"
 	overlayInMapPrefixes4V1     = "prefixes4_v1"
@@ -142,6 +144,8 @@ type overlayInMapSpecs struct {
 	NamesV1         *ebpf.MapSpec `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.MapSpec `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.MapSpec `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
@@ -218,6 +222,8 @@ type overlayInMaps struct {
 	NamesV1         *ebpf.Map `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.Map `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.Map `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.Map `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
@@ -269,6 +275,8 @@ func (m *overlayInMaps) Close() error {
 		m.NamesV1,
 		m.NeighborsV1,
 		m.NexthopsV1,
+		m.PathLeastV1,
+		m.PathMtusV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
 		m.Prefixes4V1,

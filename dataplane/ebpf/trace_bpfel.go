@@ -43,6 +43,8 @@ const (
 	wrapperMapNamesV1         = "names_v1"
 	wrapperMapNeighborsV1     = "neighbors_v1"
 	wrapperMapNexthopsV1      = "nexthops_v1"
+	wrapperMapPathLeastV1     = "path_least_v1"
+	wrapperMapPathMtusV1      = "path_mtus_v1"
 	wrapperMapPrefixCacheV1   = "prefix_cache_v1"
 	wrapperMapPrefixGenV1     = "prefix_gen_v1"
 	wrapperMapPrefixes4V1     = "prefixes4_v1"
@@ -144,6 +146,8 @@ type wrapperMapSpecs struct {
 	NamesV1         *ebpf.MapSpec `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.MapSpec `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.MapSpec `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
@@ -221,6 +225,8 @@ type wrapperMaps struct {
 	NamesV1         *ebpf.Map `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.Map `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.Map `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.Map `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
@@ -273,6 +279,8 @@ func (m *wrapperMaps) Close() error {
 		m.NamesV1,
 		m.NeighborsV1,
 		m.NexthopsV1,
+		m.PathLeastV1,
+		m.PathMtusV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
 		m.Prefixes4V1,

@@ -42,6 +42,8 @@ const (
 	vrfGuardMapNamesV1         = "names_v1"
 	vrfGuardMapNeighborsV1     = "neighbors_v1"
 	vrfGuardMapNexthopsV1      = "nexthops_v1"
+	vrfGuardMapPathLeastV1     = "path_least_v1"
+	vrfGuardMapPathMtusV1      = "path_mtus_v1"
 	vrfGuardMapPrefixCacheV1   = "prefix_cache_v1"
 	vrfGuardMapPrefixGenV1     = "prefix_gen_v1"
 	vrfGuardMapPrefixes4V1     = "prefixes4_v1"
@@ -142,6 +144,8 @@ type vrfGuardMapSpecs struct {
 	NamesV1         *ebpf.MapSpec `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.MapSpec `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.MapSpec `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
@@ -218,6 +222,8 @@ type vrfGuardMaps struct {
 	NamesV1         *ebpf.Map `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.Map `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.Map `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.Map `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
@@ -269,6 +275,8 @@ func (m *vrfGuardMaps) Close() error {
 		m.NamesV1,
 		m.NeighborsV1,
 		m.NexthopsV1,
+		m.PathLeastV1,
+		m.PathMtusV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
 		m.Prefixes4V1,

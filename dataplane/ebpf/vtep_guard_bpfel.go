@@ -42,6 +42,8 @@ const (
 	vtepGuardMapNamesV1         = "names_v1"
 	vtepGuardMapNeighborsV1     = "neighbors_v1"
 	vtepGuardMapNexthopsV1      = "nexthops_v1"
+	vtepGuardMapPathLeastV1     = "path_least_v1"
+	vtepGuardMapPathMtusV1      = "path_mtus_v1"
 	vtepGuardMapPrefixCacheV1   = "prefix_cache_v1"
 	vtepGuardMapPrefixGenV1     = "prefix_gen_v1"
 	vtepGuardMapPrefixes4V1     = "prefixes4_v1"
@@ -143,6 +145,8 @@ type vtepGuardMapSpecs struct {
 	NamesV1         *ebpf.MapSpec `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.MapSpec `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.MapSpec `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.MapSpec `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.MapSpec `ebpf:"prefixes4_v1"`
@@ -220,6 +224,8 @@ type vtepGuardMaps struct {
 	NamesV1         *ebpf.Map `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.Map `ebpf:"nexthops_v1"`
+	PathLeastV1     *ebpf.Map `ebpf:"path_least_v1"`
+	PathMtusV1      *ebpf.Map `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.Map `ebpf:"prefix_cache_v1"`
 	PrefixGenV1     *ebpf.Map `ebpf:"prefix_gen_v1"`
 	Prefixes4V1     *ebpf.Map `ebpf:"prefixes4_v1"`
@@ -271,6 +277,8 @@ func (m *vtepGuardMaps) Close() error {
 		m.NamesV1,
 		m.NeighborsV1,
 		m.NexthopsV1,
+		m.PathLeastV1,
+		m.PathMtusV1,
 		m.PrefixCacheV1,
 		m.PrefixGenV1,
 		m.Prefixes4V1,

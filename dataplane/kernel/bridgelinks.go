@@ -96,6 +96,13 @@ func (d *BridgeLinks) Name(ifindex int) (string, bool) {
 	return n, ok
 }
 
+// Names are those of all sluice<N>, as last listed or applied.
+func (d *BridgeLinks) Names() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Values(d.names))
+}
+
 func (d *BridgeLinks) remember(bridge intent.BridgeKey, l netlink.Link) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -118,7 +118,8 @@ func (h NextHop) compare(o NextHop) int {
 	return cmp.Or(h.VTEP.Compare(o.VTEP), cmp.Compare(h.VNI, o.VNI), cmp.Compare(string(h.RouterMAC[:]), string(o.RouterMAC[:])))
 }
 
-// MaxNextHops is the most next hops of one route; more are left out, in order.
+// MaxNextHops is the most next hops of one route; those with the highest VTEP addresses are
+// left out.
 const MaxNextHops = 32
 
 const nextHopLen = 1 + 16 + 4 + 6

@@ -89,6 +89,22 @@ type Drops struct {
 	Unreadable uint64
 }
 
+// Devices are the devices of the node's way to the fabric.
+type Devices struct {
+	Drops []DeviceDrops
+	// PathMTUs are in bytes of outer packets, for VTEPs whose path takes less than the
+	// underlay's MTU.
+	PathMTUs map[netip.Addr]int
+}
+
+// DeviceDrops is one count of a device.
+type DeviceDrops struct {
+	Device string
+	// Direction is rx or tx; Kind is errors, dropped or missed.
+	Direction, Kind string
+	Packets         uint64
+}
+
 // Table is one table between the planes.
 type Table struct {
 	Name                   string

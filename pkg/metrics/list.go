@@ -62,8 +62,10 @@ var (
 	backendBytes   = declare(Counter, "sluice_backend_bytes_total", "Bytes of IP packets of flows to VIPs that went to or came from a backend; direction is to-backends or to-clients. With loadBalancing.backendMetrics.", "vni", "backend", "protocol", "direction")
 	backendFlows   = declare(Counter, "sluice_backend_flows_total", "Flows to VIPs that began with a backend and were recorded. With loadBalancing.backendMetrics.", "vni", "backend", "protocol")
 
-	drops      = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
-	unreadable = declare(Counter, "sluice_unreadable_samples_total", "Sampled drops that were passed over since the node's start: they were not of the form that this version knows.")
+	drops       = declare(Counter, "sluice_dropped_packets_total", "Packets that the data plane dropped, by reason.", "reason")
+	deviceDrops = declare(Counter, "sluice_device_dropped_packets_total", "Packets that the kernel did not deliver on a device of the node's way to the fabric, as `ip -s link` counts them: sluice-vxlan, sluice<N>, and the devices of the underlay that packets to VTEPs leave by. kind is errors, dropped or missed; of sluice-vxlan, rx errors are packets with a malformed VXLAN header, or one with bits that the kernel does not know.", "device", "direction", "kind")
+	pathMTU     = declare(Gauge, "sluice_vtep_path_mtu_bytes", "Largest outer packet to a VTEP whose path takes less than the underlay's MTU.", "vtep")
+	unreadable  = declare(Counter, "sluice_unreadable_samples_total", "Sampled drops that were passed over since the node's start: they were not of the form that this version knows.")
 
 	tableRows     = declare(Gauge, "sluice_table_rows", "Rows of a table; set is wanted, actual, failed, or lingering for those of wanted that nobody asks for any more, and that flows may still need.", "table", "set")
 	tableHeld     = declare(Gauge, "sluice_table_held", "1 while rows of a table that are not wanted any more are kept, since a source of it is not in sync or the table cannot be read back, else 0.", "table")

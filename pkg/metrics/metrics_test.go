@@ -37,6 +37,9 @@ func filled(failed func(string, error)) *Metrics {
 		return []VRFImports{{VNI: 1001, Imported: 3, Refused: map[string]uint64{"filtered": 1}}}, nil
 	})
 	m.AddDrops(func() (Drops, error) { return Drops{ByReason: map[string]uint64{"no-route": 5}}, nil })
+	m.AddDevices(func() (Devices, error) {
+		return Devices{Drops: []DeviceDrops{{Device: "sluice-vxlan", Direction: "rx", Kind: "errors", Packets: 2}}, PathMTUs: map[netip.Addr]int{netip.MustParseAddr("192.0.2.1"): 1400}}, nil
+	})
 	m.AddTables(func() ([]Table, error) { return []Table{{Name: "routes", Wanted: 2}}, nil })
 	m.AddMaps(func() ([]Map, error) {
 		return []Map{{Name: "known", Table: "served", Used: 3, Size: 10}, {Name: "served", Table: "served", Used: 7, Size: 10}}, nil

@@ -170,6 +170,23 @@ func (m *Metrics) AddTables(read func() ([]Table, error)) {
 	})
 }
 
+// AddDevices serves what devices did not deliver, and the paths that are narrow.
+func (m *Metrics) AddDevices(read func() (Devices, error)) {
+	m.add("devices", func(e emitter) error {
+		d, err := read()
+		if err != nil {
+			return err
+		}
+		for _, c := range d.Drops {
+			e.emit(deviceDrops, float64(c.Packets), c.Device, c.Direction, c.Kind)
+		}
+		for vtep, mtu := range d.PathMTUs {
+			e.emit(pathMTU, float64(mtu), vtep.String())
+		}
+		return nil
+	})
+}
+
 // AddDrain serves the stage of a drain, which is one of all.
 func (m *Metrics) AddDrain(all []string, now func() string) {
 	m.add("drain", func(e emitter) error {

@@ -188,6 +188,7 @@ func TestIPv6Underlay(t *testing.T) {
 		}
 	}
 	w.loseVTEP6()
+	w.shrinks(1330, 1260, w.node("b1").VTEP6)
 	for _, vm := range []string{"a-red1", "b-blue1"} {
 		out, err := w.Exec(t.Context(), vm, "ping", "-n", "-c1", "-W2", "-M", "do", "-s", fmt.Sprint(fits+1-headers(far(vm)[0])), far(vm)[0])
 		if err == nil {

@@ -57,6 +57,8 @@ var mapRows = map[string]mapRow{
 	"prefixes6_v1":      {"Routes to IPv6 prefixes, by VNI and prefix.", byDaemon},
 	"prefix_cache_v1":   {"What a search in the tries found last.", byBoth},
 	"prefix_gen_v1":     {"One more after each change of a prefix: `prefix_cache` from before no longer counts. 0: nothing is cached.", byDaemon + ", through shared memory"},
+	"path_mtus_v1":      {"VTEPs that smaller outer packets fit to than the underlay's MTU, with what fits: what the kernel has learned of the way there, or the MTU of its route or device.", byDaemon},
+	"path_least_v1":     {"The least of `path_mtus`.", byDaemon},
 	"nexthops_v1":       {"VTEP, VNI and router MAC of remote next hops; routes name the row.", byDaemon},
 	"groups_v1":         {"Sets of several next hops.", byDaemon},
 	"vips_v2":           {"VIPs of load balancers, by VRF, address, port and protocol.", byDaemon},

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// dropsStay is how long a device stays a problem after its counts last rose.
+const dropsStay = time.Minute
+
+// deviceDropReports is the source of what is reported of devices that drop.
+const deviceDropReports = "device-drops"
+
+// deviceDrops remembers what devices had dropped when they were last looked at.
+type deviceDrops struct {
+	mu   sync.Mutex
+	last map[link.Drops]uint64 // without the count
+	// rose is when a count last rose, and by how much since it began to.
+	rose map[link.Drops]rise
+	// underlay are the devices that packets to VTEPs leave by.
+	underlay []string
+	said     bool
+}
+
+type rise struct {
+	at time.Time
+	by uint64
+}
+
+// watched are the devices of the node's way to the fabric.
+func (n *node) watchedDevices() []string {
+	n.drops.mu.Lock()
+	defer n.drops.mu.Unlock()
+	return slices.Concat([]string{kernel.FabricName}, n.links.Names(), n.drops.underlay)
+}
+
+// setUnderlay takes the devices that packets to VTEPs leave by.
+func (d *deviceDrops) setUnderlay(devices []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.underlay = devices
+}
+
+// lookAtDrops reports devices whose counts rise: nobody else would say why packets are lost.
+func (n *node) lookAtDrops() {
+	counts, err := link.New(netns.Namespace{}).Drops(n.watchedDevices())
+	if err != nil {
+		n.d.log.Debug("the counts of devices cannot be read", "error", err)
+		return
+	}
+	rising := n.drops.take(counts, time.Now())
+	if len(rising) > 0 || n.drops.said {
+		n.d.reg.Reporter(deviceDropReports).Replace(droppingDevices(rising, n.nextHops.suspects()))
+	}
+	n.drops.said = len(rising) > 0
+}
+
+// take notes the counts of now, and returns those that have risen lately, with by how much
+// since they began to.
+func (d *deviceDrops) take(counts []link.Drops, now time.Time) []link.Drops {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last, rose := map[link.Drops]uint64{}, map[link.Drops]rise{}
+	var out []link.Drops
+	for _, c := range counts {
+		packets := c.Packets
+		c.Packets = 0
+		last[c] = packets
+		r := d.rose[c]
+		if before, known := d.last[c]; known && packets > before && d.counts(c) {
+			r = rise{now, r.by + packets - before}
+		}
+		if r.by > 0 && now.Sub(r.at) < dropsStay {
+			rose[c] = r
+			c.Packets = r.by
+			out = append(out, c)
+		}
+	}
+	d.last, d.rose = last, rose
+	return out
+}
+
+// counts tells whether a count is of packets that somebody misses. A device of the underlay
+// also drops what nobody on the node listens to.
+func (d *deviceDrops) counts(c link.Drops) bool {
+	return c.Direction != "rx" || c.Kind != "dropped" || !slices.Contains(d.underlay, c.Link)
+}
+
+// droppingDevices makes an object of each device. suspects are what is known of the paths
+// that its packets may have been for.
+func droppingDevices(rising []link.Drops, suspects string) []status.Object {
+	byDevice := map[string][]string{}
+	for _, c := range rising {
+		byDevice[c.Link] = append(byDevice[c.Link], fmt.Sprintf("%d %s %s", c.Packets, c.Direction, c.Kind))
+	}
+	var out []status.Object
+	for _, name := range slices.Sorted(maps.Keys(byDevice)) {
+		text := fmt.Sprintf("device %s does not deliver packets: %s; see 'ip -s link show %s'", name, strings.Join(byDevice[name], ", "), name)
+		if name == kernel.FabricName {
+			text += "; rx errors are packets with VXLAN header bits that the kernel does not know (GBP or other extensions), tx ones had no way out"
+		}
+		out = append(out, status.Object{Kind: "device", Key: name, State: status.Warning, Reason: reason.DeviceDrops, Error: text + suspects})
+	}
+	return out
+}
+
+// suspects are the VTEPs whose packets may be those that are lost.
+func (h *nextHops) suspects() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var words []string
+	for _, a := range slices.SortedFunc(maps.Keys(h.lost), netip.Addr.Compare) {
+		words = append(words, fmt.Sprintf("%s (%s)", a, h.lost[a]))
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(h.narrow), netip.Addr.Compare) {
+		words = append(words, fmt.Sprintf("%s (MTU %d)", a, h.narrow[a].MTU))
+	}
+	const most = 8
+	if more := len(words) - most; more > 0 {
+		words = append(words[:most], fmt.Sprintf("%d more", more))
+	}
+	switch {
+	case len(words) > 0:
+		return "; VTEPs with a narrow path or none: " + strings.Join(words, ", ")
+	case h.all == 1:
+		return "; the only VTEP has a path that takes whole packets"
+	}
+	return fmt.Sprintf("; the paths to all %d VTEPs take whole packets, as far as the kernel knows", h.all)
+}
+
+// deviceMetrics are read when somebody asks.
+func (n *node) deviceMetrics() (metrics.Devices, error) {
+	counts, err := link.New(netns.Namespace{}).Drops(n.watchedDevices())
+	out := metrics.Devices{PathMTUs: map[netip.Addr]int{}}
+	for _, c := range counts {
+		out.Drops = append(out.Drops, metrics.DeviceDrops{Device: c.Link, Direction: c.Direction, Kind: c.Kind, Packets: c.Packets})
+	}
+	n.nextHops.mu.Lock()
+	defer n.nextHops.mu.Unlock()
+	for a, p := range n.nextHops.narrow {
+		out.PathMTUs[a] = p.MTU
+	}
+	return out, err
+}

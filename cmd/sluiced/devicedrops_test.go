@@ -1,0 +1,75 @@
+package main
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/nexthop"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// A count that rises is told with by how much since it began to, and for a while after. The
+// first look tells nothing, nor does what a device of the underlay gets and nobody wants.
+func TestDeviceDropsRise(t *testing.T) {
+	var d deviceDrops
+	d.setUnderlay([]string{"eth0"})
+	begin := time.Unix(1_700_000_000, 0)
+	look := func(at time.Duration, vxlan, eth uint64) (told []link.Drops) {
+		return d.take([]link.Drops{{Link: "sluice-vxlan", Direction: "tx", Kind: "dropped", Packets: vxlan}, {Link: "eth0", Direction: "rx", Kind: "dropped", Packets: eth},
+			{Link: "sluice0", Direction: "rx", Kind: "errors"}}, begin.Add(at))
+	}
+	for _, s := range []struct {
+		at         time.Duration
+		vxlan, eth uint64
+		told       uint64
+	}{
+		{0, 7, 100, 0}, {5 * time.Second, 7, 200, 0}, {10 * time.Second, 9, 300, 2}, {15 * time.Second, 9, 300, 2}, {65 * time.Second, 10, 300, 3},
+		{124 * time.Second, 10, 300, 3}, {125 * time.Second, 10, 300, 0}, {130 * time.Second, 11, 300, 1}, {135 * time.Second, 0, 0, 1}, {300 * time.Second, 0, 0, 0},
+	} {
+		var told uint64
+		for _, c := range look(s.at, s.vxlan, s.eth) {
+			if c.Link != "sluice-vxlan" {
+				t.Errorf("at %s: %+v", s.at, c)
+			}
+			told = c.Packets
+		}
+		if told != s.told {
+			t.Errorf("at %s: told of %d, want %d", s.at, told, s.told)
+		}
+	}
+}
+
+// Status names the device and the VTEPs that the packets may have been for.
+func TestProblemsOfPaths(t *testing.T) {
+	a := netip.MustParseAddr
+	paths := map[netip.Addr]link.Path{
+		a("192.0.2.1"): {Device: "eth0", MTU: 1400, DeviceMTU: 1500}, a("192.0.2.2"): {Device: "eth1", MTU: 1300, DeviceMTU: 1300}, a("192.0.2.3"): {Device: "eth1", MTU: 1300, DeviceMTU: 1300},
+		a("192.0.2.4"): {Device: "eth0", MTU: 1500, DeviceMTU: 1500}, a("192.0.2.5"): {Refused: "blackhole"}, a("2001:db8::1"): {Device: "eth0", MTU: 1500, DeviceMTU: 9000},
+	}
+	h := nextHops{narrow: narrowPaths(paths, 1500), lost: map[netip.Addr]string{a("192.0.2.5"): "blackhole"}, all: len(paths)}
+	got := append(tooNarrow(h.narrow, 1500), lostNextHops(nexthop.Result{Lost: h.lost}, a("192.0.2.9"), h.all)...)
+	got = append(got, lostNextHops(nexthop.Result{CutOff: true}, a("192.0.2.9"), h.all)...)
+	got = append(got, droppingDevices([]link.Drops{{Link: "sluice-vxlan", Direction: "tx", Kind: "errors", Packets: 4}, {Link: "eth0", Direction: "tx", Kind: "dropped", Packets: 5}}, h.suspects())...)
+	for i, want := range []struct{ kind, key, reason, word string }{
+		{"vtep", "192.0.2.1", reason.PathMTU, "1400 bytes, by device eth0"},
+		{"device", "eth1", reason.PathMTU, "eth1 has MTU 1300, and the underlay's was 1500"},
+		{"vtep", "192.0.2.5", reason.RouteUnreachable, "(blackhole)"},
+		{"vtep", "all", reason.CutOff, "any of 6 VTEPs"},
+		{"device", "eth0", reason.DeviceDrops, "5 tx dropped"},
+		{"device", "sluice-vxlan", reason.DeviceDrops, "4 tx errors; see 'ip -s link show sluice-vxlan'"},
+	} {
+		if i >= len(got) {
+			t.Fatalf("%d objects: %+v", len(got), got)
+		}
+		if o := got[i]; o.Kind != want.kind || o.Key != want.key || o.Reason != want.reason || !strings.Contains(o.Error, want.word) {
+			t.Errorf("got %+v, want %+v", o, want)
+		}
+	}
+	if last := got[len(got)-1]; !strings.Contains(last.Error, "narrow path or none: 192.0.2.5 (blackhole), 192.0.2.1 (MTU 1400), 192.0.2.2 (MTU 1300), 192.0.2.3 (MTU 1300)") || last.State != status.Warning {
+		t.Errorf("%+v", last)
+	}
+}
