@@ -65,8 +65,9 @@ type node struct {
 	looks     chan struct{} // capacity 1: devices are to be looked at
 	hosts     chan struct{} // capacity 1: links or addresses have changed
 	vtep      ownVTEP
-	damaged   string // what was last said of the veth pairs
-	flowsSaid bool   // something was said of flows of others
+	damaged   string        // what was last said of the veth pairs
+	flowsSaid bool          // something was said of flows of others
+	announced chan struct{} // capacity 1: something became of announcements
 }
 
 // run runs the node until ctx ends, or until it is told facts that make it another
@@ -101,6 +102,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return ignoreEnd(n.speaker.Watch(running, n.takeImports)) })
 	group.Go(func() error { return n.watchSpeaker(running) })
 	group.Go(func() error { return n.watchGuards(running) })
+	group.Go(func() error { return n.watchAnnouncements(running) })
 	group.Go(func() error { return n.tables.Pipeline.Run(running) })
 	group.Go(func() error { return n.runUnderlay(running) })
 	group.Go(func() error { return n.d.ovs.Run(running) })
@@ -134,6 +136,7 @@ func (n *node) leave(ctx context.Context) {
 	for _, s := range append(slices.Clone(n.tables.Pipeline.Stages()), n.underlay.tables.Pipeline.Stages()...) {
 		n.d.reg.Reporter(s.Name()).Replace(nil)
 	}
+	n.d.reg.Reporter(tables.WaitReports).Replace(nil)
 	n.d.reg.Reporter(bgpReports).Replace(nil)
 	n.d.reg.Reporter(guardReports).Replace(nil)
 	n.d.reg.Reporter(parityReports).Replace(nil)
@@ -142,6 +145,7 @@ func (n *node) leave(ctx context.Context) {
 	n.d.reg.Reporter(nextHopReports).Replace(nil)
 	n.d.reg.Reporter(deviceDropReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")
+	n.d.reg.SetCondition("announcements", true, reason.Stopped, "")
 	if n.fabricBroken.Load() != nil {
 		n.d.reg.SetCondition("fabric", true, reason.Stopped, "")
 	}

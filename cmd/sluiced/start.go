@@ -23,7 +23,11 @@ import (
 
 // newNode finds out who the node is. It changes nothing.
 func (d *daemon) newNode(facts nodeFacts) (*node, error) {
-	n := &node{d: d, facts: facts, rib: rib.New(), ended: make(chan struct{}), moved: make(chan struct{}, 1), linger: newLinger(), looks: make(chan struct{}, 1), hosts: make(chan struct{}, 1), pathFacts: newPathFacts()}
+	n := &node{
+		d: d, facts: facts, rib: rib.New(), linger: newLinger(), pathFacts: newPathFacts(),
+		ended: make(chan struct{}), moved: make(chan struct{}, 1), looks: make(chan struct{}, 1),
+		hosts: make(chan struct{}, 1), announced: make(chan struct{}, 1),
+	}
 	n.learned = learned.New(n.rib)
 	n.nextHops = newNextHops(n)
 	var err error
@@ -146,7 +150,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	n.tables = tables.New(n.drivers(), tables.Sources{
 		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.linger.keeps, Better: n.better, Fabric: n.announcedFrom, Turn: n.turn, LearnedBy: n.learned.VRF,
 		Kept: d.indices.Kept,
-	}, tables.Options{Status: d.reg, Log: d.log, Backends: int(d.cfg.Dataplane.Sizes.Backends), Passed: d.metrics.ObservePass, Announced: n.observeDelays, Routed: n.pathFacts.note})
+	}, tables.Options{Status: d.reg, Log: d.log, Backends: int(d.cfg.Dataplane.Sizes.Backends), Passed: d.metrics.ObservePass, Announced: n.observeAnnouncements, Routed: n.pathFacts.note})
 	n.newUnderlay()
 	if host, err := readHost(); err == nil {
 		n.lookAtVTEP(host)
@@ -155,8 +159,12 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 	return n, nil
 }
 
-func (n *node) observeDelays(events []reconcile.Event[intent.RouteKey]) {
+func (n *node) observeAnnouncements(events []reconcile.Event[intent.RouteKey]) {
 	n.delays.announced(events, n.d.metrics.ObserveAnnounceDelay)
+	select {
+	case n.announced <- struct{}{}:
+	default:
+	}
 }
 
 func (n *node) newSpeaker(restarting bool) error {

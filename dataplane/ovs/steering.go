@@ -32,7 +32,7 @@ func (s *Steering) flows(b Bridge, row intent.Steering) ([]flow, error) {
 	name := s.patchName(row.Localnet)
 	patch, ok := b.port(name)
 	if !ok || patch.Number == 0 {
-		return nil, fmt.Errorf("bridge %s has no patch port %s yet: %w", b.Name, name, reconcile.ErrNotReady)
+		return nil, fmt.Errorf("bridge %s has no patch port %s yet: %w", b.Name, name, reconcile.ErrMissing)
 	}
 	k := row.Key
 	if k.Gateway.MAC.IsZero() || k.Gateway.VLAN > 4094 {
@@ -268,6 +268,10 @@ func (s *Steering) Delete(ctx context.Context, keys []intent.SteeringKey) []erro
 // current reads a bridge's flows.
 func (s *Steering) current(ctx context.Context, bridge intent.BridgeKey) (Bridge, dumped, error) {
 	b, err := s.sw.Bridge(bridge)
+	if errors.Is(err, errNoBridge) {
+		// The bridge's own row says what is missing.
+		return b, dumped{}, fmt.Errorf("bridge %s %w: %w", bridge, errNoBridge, reconcile.ErrNotReady)
+	}
 	if err != nil {
 		return b, dumped{}, err
 	}

@@ -255,7 +255,7 @@ func (s *Switch) Bridges() ([]Bridge, error) {
 	return slices.SortedFunc(maps.Values(s.bridges), func(a, b Bridge) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
-// Bridge is one bridge; the error wraps reconcile.ErrNotReady if there is none.
+// Bridge is one bridge; the error wraps reconcile.ErrMissing if there is none.
 func (s *Switch) Bridge(name intent.BridgeKey) (Bridge, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +264,7 @@ func (s *Switch) Bridge(name intent.BridgeKey) (Bridge, error) {
 	}
 	b, ok := s.bridges[string(name)]
 	if !ok {
-		return Bridge{}, fmt.Errorf("bridge %s %w: %w", name, errNoBridge, reconcile.ErrNotReady)
+		return Bridge{}, fmt.Errorf("bridge %s %w: %w", name, errNoBridge, reconcile.ErrMissing)
 	}
 	return b, nil
 }
@@ -282,7 +282,7 @@ func (s *Switch) await(ctx context.Context, ok func() bool) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(reconcile.ErrNotReady, ctx.Err())
+			return fmt.Errorf("%w for ovs-vswitchd: %w", reconcile.ErrMissing, ctx.Err())
 		case <-modified:
 		}
 	}

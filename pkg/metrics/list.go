@@ -36,7 +36,7 @@ var (
 	buildInfo = declare(Gauge, "sluice_build_info", "Always 1; the labels tell the version of the program and of Go.", "version", "goversion")
 	success   = declare(Gauge, "sluice_collector_success", "1 when the source of these metrics could be read at this scrape, else 0.", "collector")
 
-	componentReady = declare(Gauge, "sluice_component_ready", "1 when a component of the daemon (sb, nb, vswitchd, chassis-private, role, dataplane, fabric, bgp, drain; of the metadata proxy identities, listeners, heartbeat, metadata-proxy) does its work, else 0.", "component")
+	componentReady = declare(Gauge, "sluice_component_ready", "1 when a component of the daemon (sb, nb, vswitchd, chassis-private, role, dataplane, fabric, bgp, announcements, drain; of the metadata proxy identities, listeners, heartbeat, metadata-proxy) does its work, else 0.", "component")
 	objects        = declare(Gauge, "sluice_objects", "Objects by kind, state (ok, pending, withheld, warning, error) and reason.", "kind", "state", "reason")
 	objectErrors   = declare(Counter, "sluice_object_errors_total", "Errors of objects that appeared since the start, by kind and reason.", "kind", "reason")
 

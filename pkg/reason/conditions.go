@@ -32,6 +32,8 @@ const (
 	NoNeighbors   = "no-neighbors"
 	NoSession     = "no-session"
 	Unknown       = "unknown"
+	Announcing    = "announcing"
+	Silent        = "silent"
 
 	// Of the metadata proxy.
 	Listening = "listening"
@@ -56,6 +58,7 @@ func Conditions() []Entry {
 	flows, drain := []string{"flows"}, []string{"drain"}
 	metadata := []string{"metadata"}
 	clients := []string{"clients"}
+	announcements := []string{"announcements"}
 	return []Entry{
 		{Starting, []string{"each that is required"}, notReady, "It has not said anything since sluiced started.", "Wait; if it stays, see the log."},
 		{Disconnected, databases, notReady, "There is no session with the database. Forwarding is unchanged.", "See the detail for the error; check the server and the way to it."},
@@ -82,7 +85,10 @@ func Conditions() []Entry {
 		{Overridden, flows, notReady, "Flows of others on a provider bridge come before Sluice's for some of the same packets, and take them another way. The detail names them.", "Remove them, or give them a priority below 100 or a match that leaves OVN's patch port and Sluice's port out."},
 		{Clear, flows, ready, "No flow of another comes before Sluice's for the same packets.", nothing},
 		{Unknown, flows, notReady, "The flows of a provider bridge cannot be read.", "See the detail: is ovs-vswitchd running?"},
-		{Stopped, []string{"fabric", "flows"}, ready, "The node is being started anew with other facts, or is no gateway any more.", nothing},
+		{Announcing, announcements, ready, "Routes of tenants are announced.", nothing},
+		{Idle, announcements, ready, "No route is to be announced: no tenant has one here, or the node is drained.", nothing},
+		{Silent, announcements, notReady, "Routes are to be announced, and for 10 seconds none has been. The detail has the number, and what one of them waits for.", "See the detail, and the problems of bridges and gateways: what is missing?"},
+		{Stopped, []string{"fabric", "flows", "announcements"}, ready, "The node is being started anew with other facts, or is no gateway any more.", nothing},
 		{Stopped, bgp, notReady, "The same.", "Wait."},
 		{Misconfigured, bgp, notReady, "The BGP speaker cannot be made of the configuration.", "Correct what the detail names."},
 		{NotStarted, bgp, notReady, "BGP cannot start, as when its port is taken. It is tried again each second; forwarding does not wait for it.", "See the detail; free the port, or change `bgp.listen`."},

@@ -63,6 +63,7 @@ const (
 	Permission   = "permission"
 	Failed       = "failed"
 	Waiting      = "waiting"
+	Missing      = "missing"
 	Held         = "held"
 	SameRouterID = "same-router-id"
 	PrefixLimit  = "prefix-limit"
@@ -146,6 +147,7 @@ func Objects() []Entry {
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},
 		{Failed, rows, broken, "It failed in another way, and is tried again.", "See the error; if it stays, the log."},
+		{Missing, []string{"bridge", "gateway"}, broken, "A provider bridge, OVN's patch port on it, or what ovs-vswitchd is asked for has been missing for more than 5 seconds, and the tenants behind the gateway port are cut: their routes are withdrawn. The error names bridge or port and VRF. It goes when the thing is back.", "Make the bridge again (`ovs-vsctl add-br`), or correct `ovn-bridge-mappings`; without OVN's patch port, start ovn-controller; see whether ovs-vswitchd runs."},
 		{Waiting, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
 		{Held, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
 		{NoVTEP, []string{"vtep"}, broken, "The node does not have its tunnel address, so that nothing that others send arrives. Nothing is announced.", "Add the address again, or set its device up: the error names both. It is announced again by itself."},

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -37,6 +38,10 @@ var (
 	// ErrNotReady is wrapped by a driver when something the row refers to is
 	// not there yet: the key is retried, and the wait is not logged as a failure.
 	ErrNotReady = errors.New("waiting")
+	// ErrMissing is an ErrNotReady for what Sluice does not make: a bridge, a port of
+	// somebody else, a number that ovs-vswitchd gives. Whoever observes the table may
+	// call a long wait for it a problem. A wait for another row is none: that row has it.
+	ErrMissing = fmt.Errorf("%w", ErrNotReady)
 )
 
 // Unchanged is an error of a call that has done nothing to the row: what was there is there

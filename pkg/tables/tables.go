@@ -110,8 +110,8 @@ type Tables struct {
 // New makes the tables, empty. It does no I/O.
 func New(d Drivers, src Sources, opts Options) *Tables {
 	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays(opts.Backends)}, opts.Status
-	t.Bridges = fromOVN("bridges", "bridge", d.Bridges, src, reg,
-		func(b intent.BridgeKey, _ intent.Bridge) bool { return t.moves.bridge(b) }, nil, t.bridgesChanged)
+	t.Bridges = fromOVN("bridges", d.Bridges, src, func(b intent.BridgeKey, _ intent.Bridge) bool { return t.moves.bridge(b) }, nil,
+		observeWaits(reg.Reporter("bridges"), "bridge", newWaits(reg, itself[intent.BridgeKey], t.bridgeWaits), t.bridgesChanged))
 	t.kernelPath(d, opts.Status)
 	t.VRFs = reconcile.NewTable("vrfs", d.VRFs, reconcile.TableOptions[intent.VNI, intent.VRF]{
 		Hold:    func(vni intent.VNI, _ intent.VRF) bool { return !src.OVN() || t.moves.vrf(vni) },
@@ -119,12 +119,12 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		Behind:  inVRF(t, func(vni intent.VNI, _ intent.VRF) intent.VNI { return vni }),
 		Observe: observe(reg.Reporter("vrfs"), "vrf", t.vrfsChanged),
 	})
-	t.Gateways = fromOVN("gateways", "gateway", d.Gateways, src, reg,
-		func(k intent.GatewayKey, _ intent.Gateway) bool { return t.moves.gateway(k) },
-		atGateway[intent.GatewayKey, intent.Gateway](t, func(k intent.GatewayKey) intent.GatewayKey { return k }), t.gatewaysChanged)
-	t.Served = fromOVN("served", "next-hop", d.Served, src, reg,
-		func(k intent.ServedKey, _ intent.Served) bool { return t.moves.segment(k.Gateway) },
-		atGateway[intent.ServedKey, intent.Served](t, func(k intent.ServedKey) intent.GatewayKey { return k.Gateway }), nil)
+	t.Gateways = fromOVN("gateways", d.Gateways, src, func(k intent.GatewayKey, _ intent.Gateway) bool { return t.moves.gateway(k) },
+		atGateway[intent.GatewayKey, intent.Gateway](t, itself[intent.GatewayKey]),
+		observeWaits(reg.Reporter("gateways"), "gateway", newWaits(reg, itself[intent.GatewayKey], t.gatewayWaits), t.gatewaysChanged))
+	t.Served = fromOVN("served", d.Served, src, func(k intent.ServedKey, _ intent.Served) bool { return t.moves.segment(k.Gateway) },
+		atGateway[intent.ServedKey, intent.Served](t, func(k intent.ServedKey) intent.GatewayKey { return k.Gateway }),
+		observe[intent.ServedKey](reg.Reporter("served"), "next-hop", nil))
 	t.VTEPs = reconcile.NewTable("vteps", d.VTEPs, reconcile.TableOptions[netip.Addr, intent.VTEP]{
 		Hold:    func(netip.Addr, intent.VTEP) bool { return !src.BGP() || src.Lingers("", nil) },
 		Behind:  t.behindVTEP,
@@ -151,7 +151,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
 		Hold: t.holdFlow, Linger: t.lingerFrom, Early: early, Await: t.awaitFlow,
 		Behind:  atGateway[intent.SteeringKey, intent.Steering](t, func(k intent.SteeringKey) intent.GatewayKey { return k.Gateway }),
-		Observe: observe(reg.Reporter("steering"), "flow", t.steeringChanged),
+		Observe: observeWaits(reg.Reporter("steering"), "flow", newWaits(reg, flowGateway, t.gatewayWaits), t.steeringChanged),
 	})
 	t.Policies = reconcile.NewTable("policies", d.Policies, reconcile.TableOptions[intent.VNI, intent.VRFPolicy]{
 		Hold:    func(vni intent.VNI, _ intent.VRFPolicy) bool { return !src.OVN() || t.moves.vrf(vni) },
@@ -202,13 +202,12 @@ func orNone[K, V comparable](d reconcile.Driver[K, V]) reconcile.Driver[K, V] {
 	return d
 }
 
-// fromOVN is a table that is computed from OVN alone. kind is the word for one
-// of its rows; left tells whether one is kept since a gateway port has gone; behind and
-// changed may be nil.
-func fromOVN[K, V comparable](name, kind string, d reconcile.Driver[K, V], src Sources, reg *status.Registry, left func(K, V) bool,
-	behind func(stage, bool) func(K, V) bool, changed func([]reconcile.Event[K])) *reconcile.Table[K, V] {
+// fromOVN is a table that is computed from OVN alone. left tells whether a row is kept
+// since a gateway port has gone; behind may be nil.
+func fromOVN[K, V comparable](name string, d reconcile.Driver[K, V], src Sources, left func(K, V) bool,
+	behind func(stage, bool) func(K, V) bool, observe func([]reconcile.Event[K])) *reconcile.Table[K, V] {
 	return reconcile.NewTable(name, d, reconcile.TableOptions[K, V]{
-		Hold: func(k K, v V) bool { return !src.OVN() || left(k, v) }, Behind: behind, Observe: observe(reg.Reporter(name), kind, changed),
+		Hold: func(k K, v V) bool { return !src.OVN() || left(k, v) }, Behind: behind, Observe: observe,
 	})
 }
 
@@ -226,4 +225,12 @@ func observe[K comparable](rep *status.Reporter, kind string, changed func([]rec
 			changed(events)
 		}
 	}
+}
+
+// observeWaits is observe, and reports what waits for too long.
+func observeWaits[K, O comparable](rep *status.Reporter, kind string, waits *waits[K, O], changed func([]reconcile.Event[K])) func([]reconcile.Event[K]) {
+	return observe(rep, kind, func(events []reconcile.Event[K]) {
+		waits.observe(events)
+		changed(events)
+	})
 }
