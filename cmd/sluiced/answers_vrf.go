@@ -15,6 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // vrfs lists the VRFs with their traffic.
@@ -48,6 +49,7 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 	if err := n.addImports(ctx, rows); err != nil {
 		return nil, err
 	}
+	n.addMissing(rows)
 	addHeldVRFs(rows, actual, traffic, n.held(n.tables.VRFs))
 	for _, r := range n.routes(0) {
 		row := rows[r.VNI]
@@ -65,6 +67,27 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 	}
 	slices.SortFunc(out, func(a, b status.VRF) int { return cmp.Compare(a.VNI, b.VNI) })
 	return out, nil
+}
+
+// addMissing tells of what somebody else makes and a gateway port of a VRF waits for.
+func (n *node) addMissing(rows map[intent.VNI]*status.VRF) {
+	type thing struct{ kind, key string }
+	missing := map[thing]status.Object{}
+	for _, o := range n.d.reg.Objects(func(o status.Object) bool { return o.Source == tables.WaitReports }) {
+		missing[thing{o.Kind, o.Key}] = o
+	}
+	if len(missing) == 0 {
+		return
+	}
+	gateways, _ := n.tables.Gateways.Rows()
+	for k, g := range gateways {
+		for _, what := range []thing{{"bridge", string(k.Bridge)}, {"gateway", g.LogicalPort}} {
+			o, ok := missing[what]
+			if row := rows[g.VNI]; ok && row != nil && row.State == status.OK {
+				row.State, row.StateReason, row.Error = o.State, o.Reason, o.Error
+			}
+		}
+	}
 }
 
 // addHeldVRFs adds those that only the maps have: they forward, although nothing

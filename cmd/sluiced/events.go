@@ -76,7 +76,7 @@ func (d *daemon) retainIndices() {
 	}
 	d.retain = false
 	kept := d.asked().VRFs
-	d.indices.Retain(func(vni intent.VNI) bool { _, ok := kept[vni]; return ok })
+	d.indices.Retain(func(vni intent.VNI) bool { _, ok := kept[vni]; return ok }, d.translator.Names)
 }
 
 // indicesKept is told after each write of the VRFs' indices: VRFs wait for theirs.

@@ -149,6 +149,9 @@ func (index) Index(intent.VNI) (uint16, error) { return 1, nil }
 func (index) Release(intent.VNI)               {}
 func (index) Commit() error                    { return nil }
 
+func (index) Seniority(_ intent.VNI, routers []string) []string { return routers }
+func (index) Leave(intent.VNI, string)                          {}
+
 // decision is all that says where flows to a VIP go.
 type decision struct {
 	Path     loadbalancer.Path

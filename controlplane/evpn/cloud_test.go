@@ -116,11 +116,17 @@ func (x indices) Index(vni intent.VNI) (uint16, error) {
 
 func (x indices) Release(vni intent.VNI) { delete(x, vni) }
 
+func (indices) Seniority(_ intent.VNI, routers []string) []string { return routers }
+func (indices) Leave(intent.VNI, string)                          {}
+
 // identity gives each VNI a number that depends on nothing else.
 type identity struct{}
 
 func (identity) Index(vni intent.VNI) (uint16, error) { return uint16(vni), nil }
 func (identity) Release(intent.VNI)                   {}
+
+func (identity) Seniority(_ intent.VNI, routers []string) []string { return routers }
+func (identity) Leave(intent.VNI, string)                          {}
 
 func testConfig() Config {
 	return Config{ASN: 65001, NextHopMAC: intent.MAC{2, 0x5c, 0, 0, 0, 1}}

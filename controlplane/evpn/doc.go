@@ -59,9 +59,10 @@
 //
 // # Rules between objects
 //
-// Routers are ordered by datapath UUID, a router's gateway ports by name, and
-// the first one in that order wins:
-//   - Two gateway ports with one frame key (bridge, VLAN, MAC): the second is
+// The routers of a VNI are ordered as they came to it on this node, those that come
+// together by datapath UUID; a router's gateway ports by name. The first one in that order
+// wins: who has run keeps what it has, and the newcomer gets the error.
+//   - Two gateway ports with one frame key (bridge, VLAN, MAC): the second, by UUID, is
 //     refused with reason duplicate-gateway.
 //   - Routers with one VNI form one VRF when they name the same AS and the same
 //     route targets; one that names others is refused: vrf-conflict.
@@ -72,6 +73,7 @@
 // A refused object has no part in the VRF, so removing it removes nothing of
 // the winner's; when the winner goes, the refused one takes its place.
 //
-// Two things depend on history, on purpose: a VRF's index, and which VRFs are
-// over the configured limit. A VRF that has its place is never pushed out.
+// Three things depend on history, on purpose: a VRF's index, the order in which routers
+// came to its VNI (both are inputs, see Allocator, and outlive the process), and which VRFs
+// are over the configured limit. A VRF that has its place is never pushed out.
 package evpn

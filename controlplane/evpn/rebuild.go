@@ -88,12 +88,13 @@ func (t *Translator) touch(step *step, vni intent.VNI) {
 // members lists the gateway ports that make a VRF, and refuses those whose frame
 // key another gateway port owns.
 func (t *Translator) members(vni intent.VNI) (out []member, refused []ObjectError) {
-	routers := make([]ovn.UUID, 0, len(t.byVNI[vni]))
+	routers := make([]string, 0, len(t.byVNI[vni]))
 	for id := range t.byVNI[vni] {
-		routers = append(routers, id)
+		routers = append(routers, string(id))
 	}
 	slices.Sort(routers)
-	for _, id := range routers {
+	for _, name := range t.alloc.Seniority(vni, routers) {
+		id := ovn.UUID(name)
 		for k, g := range t.results[id].Gateways {
 			if g.Gateway.VNI != vni {
 				continue

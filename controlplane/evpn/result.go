@@ -2,6 +2,7 @@ package evpn
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -34,6 +35,11 @@ type Result struct {
 
 func (r Result) empty() bool {
 	return !r.Unnamed && len(r.Gateways) == 0 && len(r.Bridges) == 0 && len(r.Errors) == 0 && len(r.Notes) == 0
+}
+
+// names tells whether a gateway port has the VNI.
+func (r Result) names(vni intent.VNI) bool {
+	return slices.ContainsFunc(r.Gateways, func(g GatewayResult) bool { return g.Gateway.VNI == vni })
 }
 
 // GatewayResult is one gateway port of this node and what is behind it.

@@ -10,12 +10,22 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
-// Allocator hands out the small stable number of a VRF.
-type Allocator interface {
+// Numbers hands out the small stable number of a VRF.
+type Numbers interface {
 	// Index is the VNI's number, the same one each time until it is released.
 	Index(vni intent.VNI) (uint16, error)
 	// Release frees the VNI's number.
 	Release(vni intent.VNI)
+}
+
+// Allocator also knows who came first to a VRF.
+type Allocator interface {
+	Numbers
+	// Seniority puts routers that name a VNI in the order in which they came to it. It
+	// is kept like the number.
+	Seniority(vni intent.VNI, routers []string) []string
+	// Leave is told that a router names a VNI no more.
+	Leave(vni intent.VNI, router string)
 }
 
 // Translator keeps the translation of every router and the VRFs made of them.
@@ -145,6 +155,11 @@ func (t *Translator) replace(id ovn.UUID, next Result, vnis map[intent.VNI]struc
 	t.unnamed += boolean(next.Unnamed) - boolean(old.Unnamed)
 	t.concerned(old, vnis)
 	for _, g := range old.Gateways {
+		if !next.names(g.Gateway.VNI) {
+			t.alloc.Leave(g.Gateway.VNI, string(id))
+		}
+	}
+	for _, g := range old.Gateways {
 		drop(t.byVNI, g.Gateway.VNI, id)
 		drop(t.byKey, g.Gateway.Key, id)
 	}
@@ -158,6 +173,11 @@ func (t *Translator) replace(id ovn.UUID, next Result, vnis map[intent.VNI]struc
 		insert(t.byKey, g.Gateway.Key, id)
 	}
 	t.concerned(next, vnis)
+}
+
+// Names tells whether a router has a gateway port here, or one that may come, with the VNI.
+func (t *Translator) Names(vni intent.VNI, router string) bool {
+	return t.results[ovn.UUID(router)].names(vni)
 }
 
 func (t *Translator) concerned(r Result, vnis map[intent.VNI]struct{}) {

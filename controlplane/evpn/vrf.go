@@ -16,8 +16,8 @@ type member struct {
 }
 
 // vrfBuild joins the members of one VRF. Members come in the order of their
-// right of way: those that are here before those that may come, routers by UUID, a
-// router's gateway ports by name.
+// right of way: those that are here before those that may come, routers as they came to the
+// VNI, a router's gateway ports by name.
 type vrfBuild struct {
 	vni        intent.VNI
 	nextHopMAC intent.MAC

@@ -26,7 +26,7 @@ type Tenants interface {
 // Translator keeps what is exposed. It is used by one goroutine at a time.
 type Translator struct {
 	cfg     Config
-	alloc   evpn.Allocator
+	alloc   evpn.Numbers
 	tables  evpn.Tables
 	reports []report
 	// exposed are the objects by address; refused says why another is not.
@@ -41,7 +41,7 @@ type Translator struct {
 }
 
 // NewTranslator is one that exposes nothing yet.
-func NewTranslator(cfg Config, alloc evpn.Allocator) *Translator {
+func NewTranslator(cfg Config, alloc evpn.Numbers) *Translator {
 	return &Translator{cfg: cfg, alloc: alloc, tables: evpn.NewTables(), exposed: map[netip.Addr]object{}}
 }
 

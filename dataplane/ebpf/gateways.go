@@ -127,7 +127,7 @@ func (s *store) entryOf(g intent.Gateway) (e bpfEntry, name bpfGatewayName, err 
 	case len(g.LogicalPort) > maxPortName:
 		return e, name, fmt.Errorf("the logical port's name is longer than %d bytes", maxPortName)
 	case !ok || port.IfIndex == 0:
-		return e, name, fmt.Errorf("for the device into bridge %s: %w", g.Key.Bridge, reconcile.ErrMissing)
+		return e, name, fmt.Errorf("for the device into bridge %s: %w", g.Key.Bridge, reconcile.ErrNotReady)
 	}
 	e = bpfEntry{Vni: uint32(g.VNI), Ifindex: port.IfIndex, Mac: g.Key.MAC, Vlan: g.Key.VLAN, Mtu: g.MTU, Kind: uint8(g.Kind)}
 	if g.MTU == 0 {

@@ -121,7 +121,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 	})
 	t.Gateways = fromOVN("gateways", d.Gateways, src, func(k intent.GatewayKey, _ intent.Gateway) bool { return t.moves.gateway(k) },
 		atGateway[intent.GatewayKey, intent.Gateway](t, itself[intent.GatewayKey]),
-		observeWaits(reg.Reporter("gateways"), "gateway", newWaits(reg, itself[intent.GatewayKey], t.gatewayWaits), t.gatewaysChanged))
+		observe(reg.Reporter("gateways"), "gateway", t.gatewaysChanged))
 	t.Served = fromOVN("served", d.Served, src, func(k intent.ServedKey, _ intent.Served) bool { return t.moves.segment(k.Gateway) },
 		atGateway[intent.ServedKey, intent.Served](t, func(k intent.ServedKey) intent.GatewayKey { return k.Gateway }),
 		observe[intent.ServedKey](reg.Reporter("served"), "next-hop", nil))

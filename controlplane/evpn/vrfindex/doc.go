@@ -8,6 +8,10 @@
 // [Store.Kept]. A number that is released is given out again only
 // after all others that were free longer.
 //
+// Beside a number the file has the routers that named the VNI on this node, in the order in
+// which they came to it: of two that cannot share it the first one keeps it, also over a
+// restart ([Store.Seniority]).
+//
 // Losing the file means: the numbers that the pinned maps still show are taken
 // over ([Open]'s seed); without those, numbers are given out anew, and BGP peers
 // see each route withdrawn under the old route distinguisher and announced

@@ -35,6 +35,8 @@ type Store struct {
 	mu    sync.Mutex
 	taken map[intent.VNI]uint16
 	inUse map[uint16]intent.VNI
+	// routers are those that have a VNI on this node, the one that came first in front.
+	routers map[intent.VNI][]string
 	// freed holds released numbers, the oldest first; next is the smallest
 	// number that was never given out.
 	freed []uint16
@@ -69,7 +71,9 @@ func (s *Store) Damaged() error { return s.damaged }
 type file struct {
 	Version int                   `json:"version"`
 	Indices map[intent.VNI]uint16 `json:"indices"`
-	Freed   []uint16              `json:"freed,omitempty"`
+	// Routers are UUIDs of the Southbound database. Programs of before kept none.
+	Routers map[intent.VNI][]string `json:"routers,omitempty"`
+	Freed   []uint16                `json:"freed,omitempty"`
 }
 
 const version = 1
@@ -102,7 +106,7 @@ func (s *Store) WriteBy(write func(path string, content []byte) error) { s.write
 func Peek(path string, seed map[intent.VNI]uint16) (*Store, error) {
 	s := &Store{
 		write: statefile.Write, changed: make(chan struct{}, 1), fresh: map[intent.VNI]uint64{},
-		taken: map[intent.VNI]uint16{}, inUse: map[uint16]intent.VNI{}, next: 1,
+		taken: map[intent.VNI]uint16{}, inUse: map[uint16]intent.VNI{}, routers: map[intent.VNI][]string{}, next: 1,
 	}
 	f, err := read(path)
 	if bad := (*DamagedError)(nil); errors.As(err, &bad) {
@@ -134,6 +138,16 @@ func Peek(path string, seed map[intent.VNI]uint16) (*Store, error) {
 		s.next = max(s.next, uint32(n)+1)
 	}
 	s.restoreFreed(f.Freed)
+	for vni, routers := range f.Routers {
+		if _, ok := s.taken[vni]; ok {
+			s.routers[vni] = routers
+		}
+	}
+	if !maps.Equal(s.taken, f.Indices) {
+		// The file lacks what the data plane shows: its last write has failed, and whoever
+		// is told of writes is told again.
+		s.change()
+	}
 	return s, nil
 }
 
@@ -267,7 +281,7 @@ func (s *Store) Commit() error {
 		return nil
 	}
 	upTo := s.changes
-	b, err := json.Marshal(file{Version: version, Indices: s.taken, Freed: s.freed})
+	b, err := json.Marshal(file{Version: version, Indices: s.taken, Routers: s.routers, Freed: s.freed})
 	s.mu.Unlock()
 	if err == nil && s.path != "" {
 		err = s.write(s.path, b)
@@ -310,16 +324,65 @@ func (s *Store) release(vni intent.VNI) {
 		delete(s.taken, vni)
 		delete(s.inUse, n)
 		delete(s.fresh, vni)
+		delete(s.routers, vni)
 		s.freed = append(s.freed, n)
 		s.change()
 	}
 }
 
-// Retain releases every VNI that keep does not name, the lowest first: for the moment when
-// all sources are in sync, after a restart.
-func (s *Store) Retain(keep func(intent.VNI) bool) {
+// Seniority puts the routers that name a VNI in the order in which they came to it on this
+// node. Those that are new come last, as they are given.
+func (s *Store) Seniority(vni intent.VNI, routers []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	known := s.routers[vni]
+	place := make(map[string]int, len(known)+len(routers))
+	for i, r := range known {
+		place[r] = i
+	}
+	for _, r := range routers {
+		if _, ok := place[r]; !ok {
+			place[r] = len(known)
+			known = append(known, r)
+			s.change()
+		}
+	}
+	if len(known) > 0 {
+		s.routers[vni] = known
+	}
+	return slices.SortedFunc(slices.Values(routers), func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+}
+
+// Leave is told that a router names the VNI no more.
+func (s *Store) Leave(vni intent.VNI, router string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave(vni, func(r string) bool { return r == router })
+}
+
+func (s *Store) leave(vni intent.VNI, gone func(string) bool) {
+	known := s.routers[vni]
+	left := slices.DeleteFunc(slices.Clone(known), gone)
+	switch {
+	case len(left) == len(known):
+		return
+	case len(left) == 0:
+		delete(s.routers, vni)
+	default:
+		s.routers[vni] = left
+	}
+	s.change()
+}
+
+// Retain releases every VNI that keep does not name, the lowest first, and forgets the
+// routers that do not name theirs: for the moment when all sources are in sync, after a
+// restart.
+func (s *Store) Retain(keep func(intent.VNI) bool, names func(vni intent.VNI, router string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, vni := range slices.Collect(maps.Keys(s.routers)) {
+		s.leave(vni, func(router string) bool { return !names(vni, router) })
+	}
 	for _, vni := range slices.Sorted(maps.Keys(s.taken)) {
 		if !keep(vni) {
 			s.release(vni)

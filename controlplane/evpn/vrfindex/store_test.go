@@ -49,7 +49,7 @@ func TestStable(t *testing.T) {
 	index(t, s, 16777215, 2)
 	index(t, s, 7, 3)
 	index(t, s, 1001, 4)
-	s.Retain(func(v intent.VNI) bool { return v == 7 })
+	s.Retain(func(v intent.VNI) bool { return v == 7 }, nil)
 	commit(t, s)
 	s = open(t, path, nil)
 	index(t, s, 16777215, 5)
@@ -183,7 +183,7 @@ func TestSlowDisk(t *testing.T) {
 	index(t, s, 1001, 10)
 	s.Release(1002)
 	index(t, s, 1002, 12)
-	s.Retain(func(intent.VNI) bool { return true })
+	s.Retain(func(intent.VNI) bool { return true }, nil)
 	if !s.Kept(7) || s.Kept(1001) || s.Kept(1002) {
 		t.Errorf("kept: %t, %t, %t", s.Kept(7), s.Kept(1001), s.Kept(1002))
 	}
