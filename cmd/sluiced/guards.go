@@ -37,7 +37,7 @@ func (n *node) watchGuards(ctx context.Context) error {
 			seen = n.speaker.Sightings()
 		}
 		if first || routes != changes || claims != steps {
-			n.d.reg.Reporter(guardReports).Replace(guard.Check(n.uses(seen), sharedRDs(seen), n.configured))
+			n.d.reg.Reporter(guardReports).Replace(guard.Check(n.uses(seen), sharedRDs(seen), sharedVTEPs(seen), n.configured))
 		}
 		changes, steps, first = routes, claims, false
 		// A look takes time in the number of routes.
@@ -72,6 +72,19 @@ func sharedRDs(seen bgp.Sightings) []guard.RD {
 		out = append(out, guard.RD{RD: rd, VTEPs: vteps})
 	}
 	slices.SortFunc(out, func(a, b guard.RD) int { return cmp.Compare(a.RD, b.RD) })
+	return out
+}
+
+func sharedVTEPs(seen bgp.Sightings) []guard.VTEP {
+	var out []guard.VTEP
+	for addr, nodes := range seen.VTEPs {
+		v := guard.VTEP{Addr: addr}
+		for _, node := range nodes {
+			v.Nodes = append(v.Nodes, node.String())
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b guard.VTEP) int { return a.Addr.Compare(b.Addr) })
 	return out
 }
 

@@ -206,7 +206,11 @@ func TestSuspectNeighborsAreProblems(t *testing.T) {
 func TestNodesWithOurRouterIDAreProblems(t *testing.T) {
 	d := idleDaemon()
 	rep := d.reg.Reporter(bgpReports)
-	rep.Replace(doubles(bgp.Status{RouterID: addr("10.1.2.3"), SameRouterID: []netip.Addr{addr("2001:db8::7")}}))
+	rep.Replace(doubles(bgp.Status{RouterID: addr("10.1.2.3"), SameRouterID: []bgp.Identity{{RouterID: addr("10.1.2.3"), VTEP: addr("2001:db8::7")}},
+		SameVTEP: []bgp.Identity{{RouterID: addr("10.1.2.4"), VTEP: addr("192.0.2.1")}, {RouterID: addr("10.1.2.5"), VTEP: addr("192.0.2.1")}}}))
+	if o, ok := d.reg.Get(bgpReports, "vtep", "192.0.2.1"); !ok || o.Reason != "same-vtep" || !strings.Contains(o.Error, "10.1.2.3") || !strings.Contains(o.Error, "10.1.2.4") || !strings.Contains(o.Error, "10.1.2.5") {
+		t.Errorf("problem %+v", o)
+	}
 	if o, ok := d.reg.Get(bgpReports, "vtep", "2001:db8::7"); !ok || o.Reason != "same-router-id" || !strings.Contains(o.Error, "10.1.2.3") {
 		t.Errorf("problem %+v", o)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,14 +61,24 @@ func calm(s bgp.Status) bool {
 // bgpReports is the source of what BGP reports beside its tables.
 const bgpReports = "bgp"
 
-// doubles are the nodes that a reflector takes for this one.
+// doubles are the nodes that a reflector, or the fabric, takes for this one.
 func doubles(s bgp.Status) []status.Object {
-	var out []status.Object
-	for _, a := range s.SameRouterID {
-		out = append(out, status.Object{Kind: "vtep", Key: a.String(), State: status.Error, Reason: reason.SameRouterID,
-			Error: "the node has the router ID " + s.RouterID.String() + " of this one, so routes of one hide those of the other; set bgp.routerID on one of them"})
+	byKey := map[string]status.Object{}
+	report := func(others []bgp.Identity, why, what, todo string) {
+		for _, o := range others {
+			key := o.VTEP.String()
+			also := o.String()
+			if old, had := byKey[key]; had && old.Reason == why {
+				also = strings.TrimSuffix(old.Error, todo) + " and " + also
+			} else {
+				also = fmt.Sprintf("this node (VTEP %s, router ID %s, router MAC %s) and another one have one %s: %s", s.VTEP, s.RouterID, s.RouterMAC, what, also)
+			}
+			byKey[key] = status.Object{Kind: "vtep", Key: key, State: status.Error, Reason: why, Error: also + todo}
+		}
 	}
-	return out
+	report(s.SameRouterID, reason.SameRouterID, "router ID", "; a route reflector takes them for one, and their routes hide each other: set bgp.routerID on one of them")
+	report(s.SameVTEP, reason.SameVTEP, "VTEP", "; packets for one go to the other: give one of them another fabric.vtep")
+	return slices.Collect(maps.Values(byKey))
 }
 
 // overLimit are the neighbours whose prefix limit ended their session.

@@ -72,6 +72,7 @@ type childReport struct {
 	Gone    []netip.Addr
 	InSync  bool
 	Status  *Status
+	Seen    Sightings
 	Routes  []RouteInfo
 	Learned []underlay.Learned // plain unicast
 	Unicast bool               // it is in sync
@@ -166,7 +167,8 @@ func obey(s *GoBGP, c childCommand) childReport {
 	if c.Status {
 		st, err := s.Status(ctx)
 		fail(err)
-		r.Status = &st
+		r.Status, r.Seen = &st, s.Sightings()
+		r.Seen.Uses = nil // route targets are no text that is read back
 	}
 	if c.Unicast != nil {
 		for _, err := range s.setUnicast(ctx, useUnderlay, c.Unicast, nil) {

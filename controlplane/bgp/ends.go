@@ -20,6 +20,8 @@ import (
 type sessionEnds struct {
 	mu   sync.Mutex
 	last map[netip.Addr]*sessionEnd
+	// doubles are what wire.Doubled told last of each neighbour.
+	doubles map[netip.Addr][]wire.Double
 }
 
 type sessionEnd struct {
@@ -34,7 +36,7 @@ type sessionEnd struct {
 }
 
 func newSessionEnds(c Config) *sessionEnds {
-	e := &sessionEnds{last: map[netip.Addr]*sessionEnd{}}
+	e := &sessionEnds{last: map[netip.Addr]*sessionEnd{}, doubles: map[netip.Addr][]wire.Double{}}
 	for _, n := range c.Neighbors {
 		if n.Address.IsValid() {
 			e.last[n.Address] = newSessionEnd(n, c.ASN)
@@ -85,6 +87,10 @@ func (s *GoBGP) connection(e wire.Event) { s.ends.take(e) }
 func (e *sessionEnds) take(news wire.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if news.Kind == wire.Doubled {
+		e.doubles[news.Neighbor] = news.Doubles
+		return
+	}
 	end := e.last[news.Neighbor]
 	if end == nil {
 		return

@@ -1,9 +1,7 @@
 package bgp
 
 import (
-	"maps"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -46,11 +44,6 @@ type rib struct {
 	lost set[netip.Addr]
 	// siblings are the VTEPs of AddSiblings.
 	siblings set[netip.Addr]
-	// routerID is this node's, doubles the VTEPs of others whose routes have it in
-	// their distinguisher, with the number of these. newDoubles were not told yet.
-	routerID   netip.Addr
-	doubles    map[netip.Addr]int
-	newDoubles []netip.Addr
 
 	dirty      set[intent.RouteKey]
 	dirtyVTEPs set[netip.Addr]
@@ -86,7 +79,6 @@ func newRIB(own func(netip.Addr) bool, linger, peerLinger time.Duration) *rib {
 		lingering:   set[netip.Addr]{},
 		away:        set[netip.Addr]{},
 		siblings:    set[netip.Addr]{},
-		doubles:     map[netip.Addr]int{},
 		dirty:       set[intent.RouteKey]{},
 		dirtyVTEPs:  set[netip.Addr]{},
 		neighbors:   map[netip.Addr]*pathCounts{},
@@ -131,11 +123,6 @@ func (r *rib) unreachable(vtep netip.Addr) bool {
 	return r.only4 && !vtep.Is4() || r.only6 && vtep.Is4()
 }
 
-// sameRouterID lists the VTEPs of other nodes that have this node's router ID.
-func (r *rib) sameRouterID() []netip.Addr {
-	return slices.SortedFunc(maps.Keys(r.doubles), netip.Addr.Compare)
-}
-
 func (r *rib) counts(n netip.Addr) *pathCounts {
 	c := r.neighbors[n]
 	if c == nil {
@@ -166,11 +153,6 @@ func (r *rib) insert(p *path, now time.Time) {
 		v.back = now
 	}
 	delete(r.lingering, p.hop.VTEP)
-	if p.key.rd.of(r.routerID) {
-		if r.doubles[p.hop.VTEP]++; r.doubles[p.hop.VTEP] == 1 {
-			r.newDoubles = append(r.newDoubles, p.hop.VTEP)
-		}
-	}
 	if r.isLost(p) {
 		r.counts(p.key.neighbor).total[ReasonUnreachable]++
 	}
@@ -186,11 +168,6 @@ func (r *rib) remove(p *path, now time.Time) {
 		drop(r.byTarget, rt, p)
 		if vni, ok := autoVNI(rt); ok && r.byTarget[rt] == nil {
 			drop(r.autoTargets, vni, rt)
-		}
-	}
-	if p.key.rd.of(r.routerID) {
-		if r.doubles[p.hop.VTEP]--; r.doubles[p.hop.VTEP] == 0 {
-			delete(r.doubles, p.hop.VTEP)
 		}
 	}
 	v := r.vteps[p.hop.VTEP]

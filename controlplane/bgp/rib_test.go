@@ -220,37 +220,6 @@ func TestWatchMergesAndStartsWhole(t *testing.T) {
 	}
 }
 
-// TestSameRouterID: routes of another VTEP under this node's distinguisher.
-func TestSameRouterID(t *testing.T) {
-	r := newRIB(func(a netip.Addr) bool { return a == netip.MustParseAddr("192.0.2.1") }, time.Second, 0)
-	r.routerID = netip.MustParseAddr("192.0.2.1")
-	with := func(prefix, hop, id string) *path {
-		p := testPath(prefix, hop)
-		p.key.rd = wireRD(netip.MustParseAddr(id), 1)
-		return p
-	}
-	own, fine := with("10.0.0.0/24", "192.0.2.1", "192.0.2.1"), with("10.0.1.0/24", "192.0.2.2", "192.0.2.2")
-	r.apply(own, epoch)
-	r.apply(fine, epoch)
-	if got := r.sameRouterID(); got != nil || r.newDoubles != nil {
-		t.Errorf("without a fault: %v", got)
-	}
-	for _, prefix := range []string{"10.0.2.0/24", "2001:db8::/64"} {
-		r.apply(with(prefix, "2001:db8::2", "192.0.2.1"), epoch)
-	}
-	if got := r.sameRouterID(); fmt.Sprint(got) != "[2001:db8::2]" || fmt.Sprint(r.newDoubles) != "[2001:db8::2]" {
-		t.Errorf("got %v, to be told %v", got, r.newDoubles)
-	}
-	for _, prefix := range []string{"10.0.2.0/24", "2001:db8::/64"} {
-		p := with(prefix, "2001:db8::2", "192.0.2.1")
-		p.withdrawn = true
-		r.apply(p, epoch)
-	}
-	if got := r.sameRouterID(); got != nil {
-		t.Errorf("after the withdrawals: %v", got)
-	}
-}
-
 // TestNextHopFamily: a next hop that this node cannot send to takes no share of
 // the traffic.
 func TestNextHopFamily(t *testing.T) {

@@ -251,11 +251,6 @@ func (s *GoBGP) publishLocked() {
 		s.in.events++
 		s.in.publish(keys, vteps)
 	}
-	for _, a := range s.in.rib.newDoubles {
-		s.log.Error("another node has the router ID of this one; set bgp.routerID at one of them",
-			slog.String("router_id", s.cfg.RouterID.String()), slog.String("vtep", a.String()))
-	}
-	s.in.rib.newDoubles = nil
 	if len(s.in.rib.ghosts.settling) > before {
 		select {
 		case s.rearm <- struct{}{}:

@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -15,6 +16,9 @@ type Sightings struct {
 	// RDs are the route distinguishers that routes of more than one VTEP have, but
 	// those with this node's router ID: Status names these (SameRouterID).
 	RDs map[string][]netip.Addr
+	// VTEPs are those that routes with one VNI and more than one router MAC name: no node
+	// takes the packets of both.
+	VTEPs map[netip.Addr][]Identity
 }
 
 // Sighting is a use of a VNI.
@@ -35,7 +39,7 @@ func (s *GoBGP) RouteChanges() uint64 {
 // number.
 func (s *GoBGP) Sightings() Sightings {
 	s.in.mu.Lock()
-	paths, own := make([]*path, 0, len(s.in.rib.paths)), s.in.rib.routerID
+	paths, own := make([]*path, 0, len(s.in.rib.paths)), s.cfg.RouterID
 	for _, p := range s.in.rib.paths {
 		paths = append(paths, p)
 	}
@@ -44,11 +48,15 @@ func (s *GoBGP) Sightings() Sightings {
 }
 
 func sightings(paths []*path, own netip.Addr) Sightings {
+	type end struct { // edges have a router MAC of their own for each VNI
+		vtep netip.Addr
+		vni  intent.VNI
+	}
 	type use struct {
 		label   intent.VNI
 		targets intent.RouteTargets
 	}
-	uses, byRD := map[use]netip.Addr{}, map[rd]set[netip.Addr]{}
+	uses, byRD, byMAC := map[use]netip.Addr{}, map[rd]set[netip.Addr]{}, map[end]map[intent.MAC]Identity{}
 	for _, p := range paths {
 		if p.reason != "" {
 			continue
@@ -60,8 +68,25 @@ func sightings(paths []*path, own netip.Addr) Sightings {
 		if !p.key.rd.of(own) {
 			add(byRD, p.key.rd, p.hop.VTEP)
 		}
+		if !p.hasMAC {
+			continue
+		}
+		e := end{p.hop.VTEP, p.hop.VNI}
+		if byMAC[e] == nil {
+			byMAC[e] = map[intent.MAC]Identity{}
+		}
+		if who, seen := byMAC[e][p.hop.RouterMAC]; !seen || !who.RouterID.IsValid() {
+			byMAC[e][p.hop.RouterMAC] = p.node()
+		}
 	}
-	out := Sightings{RDs: map[string][]netip.Addr{}}
+	out := Sightings{RDs: map[string][]netip.Addr{}, VTEPs: map[netip.Addr][]Identity{}}
+	for e, nodes := range byMAC {
+		if len(nodes) > 1 {
+			all := slices.AppendSeq(out.VTEPs[e.vtep], maps.Values(nodes))
+			slices.SortFunc(all, Identity.compare)
+			out.VTEPs[e.vtep] = slices.Compact(all)
+		}
+	}
 	for u, vtep := range uses {
 		out.Uses = append(out.Uses, Sighting{u.label, u.targets, vtep})
 	}

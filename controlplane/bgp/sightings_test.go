@@ -12,7 +12,6 @@ import (
 func TestSightings(t *testing.T) {
 	own := netip.MustParseAddr("192.0.2.9")
 	r := newRIB(notOwn, time.Second, 0)
-	r.routerID = own
 	sent := func(prefix, vtep string, routerID string, withdrawn bool, targets ...string) {
 		p := testPath(prefix, vtep, targets...)
 		p.key.rd, p.withdrawn = wireRD(netip.MustParseAddr(routerID), 7), withdrawn

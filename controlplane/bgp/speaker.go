@@ -113,8 +113,8 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		stop:  make(chan bool, 1), ready: newSignal(), unicastReady: newSignal(), policiesComplete: newSignal(),
 	}
 	s.out.highest = s.highest
-	s.front = wire.New(log, s.connection)
-	s.in.rib.routerID, s.in.rib.limits = cfg.RouterID, cfg.VRFs
+	s.front = wire.New(log, s.asOthersSee(), s.connection)
+	s.in.rib.limits = cfg.VRFs
 	s.in.rib.only4, s.in.rib.only6 = !cfg.VTEP6.IsValid(), !cfg.VTEP4.IsValid()
 	for _, n := range cfg.Neighbors {
 		if n.Interface != "" {

@@ -15,11 +15,13 @@ type Status struct {
 	ASN       uint32
 	RouterID  netip.Addr
 	RouterMAC intent.MAC
+	// VTEP is the next hop of this node's announcements.
+	VTEP netip.Addr
 	// Problem is why no session can start, such as a port that is taken. "": none.
 	Problem string
-	// SameRouterID are the VTEPs of other nodes whose routes carry this node's
-	// router ID in their distinguisher: a reflector takes the two nodes for one.
-	SameRouterID []netip.Addr
+	// SameRouterID are other nodes whose routes carry this node's router ID: a reflector
+	// takes the two nodes for one. SameVTEP are those whose next hop is this node's VTEP.
+	SameRouterID, SameVTEP []Identity
 	// Wanted and Announced count Type-5 routes; Announced is what every
 	// established neighbour has been sent.
 	Wanted, Announced int
@@ -127,7 +129,10 @@ func (s *GoBGP) Progress() (p Progress) {
 
 // Status reads the present state. Before Run the neighbours are idle.
 func (s *GoBGP) Status(ctx context.Context) (Status, error) {
-	st := Status{ASN: s.cfg.ASN, RouterID: s.cfg.RouterID, RouterMAC: s.cfg.RouterMAC}
+	st := Status{ASN: s.cfg.ASN, RouterID: s.cfg.RouterID, RouterMAC: s.cfg.RouterMAC, VTEP: s.cfg.VTEP4}
+	if !st.VTEP.IsValid() {
+		st.VTEP = s.cfg.VTEP6
+	}
 	s.outMu.Lock()
 	st.Announced, st.Exposed = len(s.out.sent), s.unicastOut.exposed()
 	told := s.unicastOut.byFamily()
@@ -149,7 +154,8 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 		st.Imported += len(vrf)
 	}
 	st.VRFs = s.in.rib.vrfStatus()
-	st.Stale, st.SameRouterID = s.in.rib.staleRows(), s.in.rib.sameRouterID()
+	st.Stale = s.in.rib.staleRows()
+	st.SameRouterID, st.SameVTEP = s.doubles()
 	for _, n := range s.neighborsLocked() {
 		st.Neighbors = append(st.Neighbors, s.neighborLocked(n, told))
 	}

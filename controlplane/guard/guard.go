@@ -1,6 +1,6 @@
 // Package guard finds what may join two tenants by mistake, or hide one's routes
 // behind another's: one VNI or one route target in the hands of two, one route
-// distinguisher of two nodes.
+// distinguisher or one VTEP of two nodes.
 //
 // It compares what a node sees: its own VRFs, ports in OVN, routes in BGP. It is
 // pure, it judges, and it takes nothing down: two tenants that are joined may be
@@ -36,13 +36,19 @@ type RD struct {
 	VTEPs []netip.Addr
 }
 
+// VTEP is one that several nodes have, with a sentence about each.
+type VTEP struct {
+	Addr  netip.Addr
+	Nodes []string
+}
+
 // mostObjects bounds what is reported of one kind: a neighbour may send anything.
 const mostObjects = 64
 
 // Check compares the uses. configured tells whether this node's configuration names
 // a route target for a VRF: who wrote that meant it.
-func Check(uses []Use, rds []RD, configured func(intent.VNI, intent.RouteTarget) bool) []status.Object {
-	return slices.Concat(vnis(uses), targets(uses, configured), distinguishers(rds))
+func Check(uses []Use, rds []RD, vteps []VTEP, configured func(intent.VNI, intent.RouteTarget) bool) []status.Object {
+	return slices.Concat(vnis(uses), targets(uses, configured), distinguishers(rds), endpoints(vteps))
 }
 
 // Kinds of object.
@@ -50,6 +56,7 @@ const (
 	kindVNI    = "vni"
 	kindTarget = "route-target"
 	kindRD     = "route-distinguisher"
+	kindVTEP   = "vtep"
 )
 
 func warn(kind, key, why, text string) status.Object {
@@ -228,6 +235,15 @@ func distinguishers(rds []RD) []status.Object {
 		}
 		out = append(out, warn(kindRD, r.RD, reason.RDShared, fmt.Sprintf(
 			"routes of %d nodes have it: VTEPs %s; a route reflector passes on one of them for each prefix", len(r.VTEPs), strings.Join(words, ", "))))
+	}
+	return out
+}
+
+func endpoints(vteps []VTEP) []status.Object {
+	var out []status.Object
+	for _, v := range vteps[:min(mostObjects, len(vteps))] {
+		out = append(out, warn(kindVTEP, v.Addr.String(), reason.SameVTEP, fmt.Sprintf(
+			"routes of %d nodes have it: %s; packets for one go to another", len(v.Nodes), strings.Join(v.Nodes[:min(3, len(v.Nodes))], ", and "))))
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 3 {
 				slices.Reverse(tt.uses)
-				got := words(Check(tt.uses, nil, func(vni intent.VNI, rt intent.RouteTarget) bool {
+				got := words(Check(tt.uses, nil, nil, func(vni intent.VNI, rt intent.RouteTarget) bool {
 					return slices.Contains(tt.configured, fmt.Sprintf("%d %s", vni, rt))
 				}))
 				if !slices.Equal(got, tt.want) {
@@ -84,7 +84,7 @@ func words(objects []status.Object) []string {
 
 func TestRouteDistinguishers(t *testing.T) {
 	two := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
-	got := Check(nil, []RD{{"192.0.2.9:1", two}}, nil)
+	got := Check(nil, []RD{{"192.0.2.9:1", two}}, nil, nil)
 	if w := words(got); !slices.Equal(w, []string{"route-distinguisher 192.0.2.9:1 route-distinguisher-shared"}) || !strings.Contains(got[0].Error, "192.0.2.1, 2001:db8::1") {
 		t.Errorf("%q, %s", w, got[0].Error)
 	}
@@ -99,7 +99,7 @@ func TestReportsAreBounded(t *testing.T) {
 		uses = append(uses, route("v1", vni, fmt.Sprintf("1:%d", 5000+i)), route("v2", vni, fmt.Sprintf("2:%d", 9000+i)), vrf("a", vni, "1:1 1:2", fmt.Sprintf("3:%d", i)))
 		list = append(list, RD{RD: fmt.Sprint(i)})
 	}
-	if n := len(Check(uses, list, func(intent.VNI, intent.RouteTarget) bool { return false })); n > 3*mostObjects {
+	if n := len(Check(uses, list, nil, func(intent.VNI, intent.RouteTarget) bool { return false })); n > 3*mostObjects {
 		t.Errorf("%d reports", n)
 	}
 }

@@ -66,6 +66,7 @@ const (
 	Missing      = "missing"
 	Held         = "held"
 	SameRouterID = "same-router-id"
+	SameVTEP     = "same-vtep"
 	PrefixLimit  = "prefix-limit"
 	Unreadable   = "unreadable-updates"
 	NotOffered   = "family-not-offered"
@@ -156,6 +157,7 @@ func Objects() []Entry {
 		{CutOff, []string{"vtep"}, broken, "The node has no route to any VTEP, and none to a BGP neighbour: it is cut off from the fabric itself. The routes of VRFs stay as they are, and are right at once when the node's route is back.", "Look at the node's links and routes."},
 		{PathMTU, []string{"vtep", "device"}, warning, "Outer packets to the VTEP, or all that leave by the device, have to be smaller than the underlay's MTU: the kernel was told by a router on the way (ICMP), or the route or the device has a smaller MTU. Sluice takes that MTU for the VTEP, in answers to senders (fragmentation needed, packet too big) or in what it has fragmented (`fabric.df`).", "Mend the MTU where it shrinks: every link of the underlay needs that of the nodes. What the kernel has learned it forgets after ten minutes, `ip route flush cache` at once. Restart sluiced when the device's MTU is meant to be the underlay's from now on."},
 		{DeviceDrops, []string{"device"}, warning, "The kernel counts packets that it did not deliver on a device of the way to the fabric: sluice-vxlan, a `sluice<N>`, or a device of the underlay. The error has the counts since they began to rise, and what is known of the paths of VTEPs. It goes a minute after the last.", "sluice-vxlan, rx errors: somebody sends VXLAN with header bits that the kernel does not know (group policy, generic protocol extension): switch them off there; tx: see the objects of VTEPs, and `ip route get VTEP`. Other devices: `ethtool -S`."},
+		{SameVTEP, []string{"vtep"}, broken, "Another node has this node's VTEP, as a cloned one has: packets for one of them reach the other. A warning where two other nodes have one. The error names both by router ID and router MAC.", "Give one of them an address of its own, or another `fabric.vtep`."},
 		{VNICollision, []string{"vni"}, warning, "Ports in OVN or routes in BGP use the VNI with route targets that have nothing in common: two tenants may have one VNI. Nothing is taken down.", "Give one of them another VNI; or, if they are one tenant, a route target in common."},
 		{TargetShared, []string{"route-target"}, warning, "A VNI imports a route target that another VNI exports or imports, and this node's configuration names it for neither: two tenants may be joined. Nothing is taken down.", "Give one of them other route targets; or, if it is meant, name the route target in `evpn.vrfs.VNI.import` or `export` of one of the two."},
 		{RDShared, []string{"route-distinguisher"}, warning, "Routes of several nodes have one route distinguisher: of two for one prefix a route reflector passes on one, so paths are missing.", "Have each node use route distinguishers of its own, as with its router ID."},

@@ -119,9 +119,18 @@ func (v *conversation) writeNeighbor(b []byte) error {
 // receive passes the neighbour's messages to the server.
 func (v *conversation) receive(r *bufio.Reader) {
 	buf, out := make([]byte, maxMessage), make([]byte, 0, bufferSize)
+	others := doubles{own: v.p.front.own, routes: map[string]Double{}}
+	defer func() {
+		if len(others.routes) > 0 {
+			v.p.tell(Event{Kind: Doubled})
+		}
+	}()
 	for {
 		msg, err := readMessage(r, buf)
 		if err == nil {
+			if all, changed := others.take(v.agreement, msg); changed {
+				v.p.tell(Event{Kind: Doubled, Doubles: all})
+			}
 			switch msg[18] {
 			case typeNotification:
 				msg = v.notified(msg)

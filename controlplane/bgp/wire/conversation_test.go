@@ -31,7 +31,7 @@ func pair(t *testing.T) (near *net.TCPConn, far end) {
 func talk(t *testing.T, a Agreement) (v *conversation, server, far end, news chan Event) {
 	t.Helper()
 	news = make(chan Event, 10)
-	p := newPeer(New(slog.New(slog.DiscardHandler), func(e Event) { news <- e }), Neighbor{}, nil)
+	p := newPeer(New(slog.New(slog.DiscardHandler), Own{}, func(e Event) { news <- e }), Neighbor{}, nil)
 	t.Cleanup(p.cancel)
 	local, server := pair(t)
 	v = newConversation(p, local)

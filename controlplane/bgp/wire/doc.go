@@ -20,6 +20,8 @@
 //     routes of this node once; and that it forwards on over that, and over the loss of a
 //     session (the F bits).
 //   - A neighbour with hold time 0 gets no keepalives and may be silent (RFC 4271 section 4.2).
+//   - Another node with this node's router ID or VTEP is told of (Doubled), also where the
+//     server takes its routes for this node's own and drops them.
 //   - Of two connections with one neighbour the one stays that RFC 4271 section 6.8 names.
 //   - Add, Hold and Remove return at once. Close ends all connections without a NOTIFICATION.
 //

@@ -16,6 +16,9 @@ const (
 	UpdateIgnored
 	// Ended: the connection is over; End is why.
 	Ended
+	// Doubled: Doubles are all other nodes whose routes have something of this node's, as
+	// the session shows them.
+	Doubled
 )
 
 // Event is news of a connection.
@@ -24,6 +27,7 @@ type Event struct {
 	Kind     Kind
 	Err      error
 	End      End
+	Doubles  []Double
 }
 
 // End is why a connection is over.

@@ -42,6 +42,7 @@ type Front struct {
 	log   *slog.Logger
 	limit loglimit.Limit
 	tell  func(Event)
+	own   Own
 
 	mu        sync.Mutex
 	listeners []*net.TCPListener
@@ -51,10 +52,10 @@ type Front struct {
 	running   sync.WaitGroup
 }
 
-// New does no I/O. tell is called from goroutines of the Front, in order for one neighbour,
-// and must not block.
-func New(log *slog.Logger, tell func(Event)) *Front {
-	return &Front{log: log, tell: tell, peers: map[netip.Addr]*peer{}}
+// New does no I/O. own is what to look for in the routes of others; the zero value: nothing.
+// tell is called from goroutines of the Front, in order for one neighbour, and must not block.
+func New(log *slog.Logger, own Own, tell func(Event)) *Front {
+	return &Front{log: log, own: own, tell: tell, peers: map[netip.Addr]*peer{}}
 }
 
 var errClosed = errors.New("BGP is stopping, no session can be added")

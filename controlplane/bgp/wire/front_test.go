@@ -32,7 +32,7 @@ type stage struct {
 func newStage(t *testing.T, address string, change func(*Neighbor)) *stage {
 	t.Helper()
 	s := &stage{t: t, news: make(chan Event, 100), log: &logged{}}
-	s.front = New(slog.New(slog.NewTextHandler(s.log, nil)), func(e Event) { s.news <- e })
+	s.front = New(slog.New(slog.NewTextHandler(s.log, nil)), Own{}, func(e Event) { s.news <- e })
 	t.Cleanup(func() { s.front.Close(0) })
 	a := netip.MustParseAddr(address)
 	own := netip.MustParseAddr("127.0.0.7")

@@ -9,12 +9,15 @@ import (
 // Path attributes (IANA registry) that are looked at here.
 const (
 	attrNextHop     = 3
+	attrOriginator  = 9  // ORIGINATOR_ID
 	attrReach       = 14 // MP_REACH_NLRI
 	attrUnreach     = 15 // MP_UNREACH_NLRI
 	attrCommunities = 16 // extended ones
 
 	flagOptional = 0x80
 	flagExtended = 0x10
+
+	communityRouterMAC = 0x0603 // RFC 9135 section 8.1
 )
 
 // used tells whether Sluice reads an attribute, or the server needs it: ORIGIN, AS_PATH,
@@ -232,7 +235,7 @@ func opaque(list []byte) []byte {
 		switch binary.BigEndian.Uint16(c) {
 		case 0x0002, 0x0102, 0x0202, // route targets (RFC 4360, RFC 5668)
 			0x030c, // encapsulation (RFC 9012)
-			0x0603: // router MAC (RFC 9135)
+			communityRouterMAC:
 		default:
 			c[0], c[1] = 0x43, 0xff // non-transitive opaque, of no subtype that is assigned
 		}

@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// Own is how this node is known in the routes that it announces.
+type Own struct {
+	RouterID  netip.Addr
+	VTEPs     []netip.Addr
+	RouterMAC [6]byte
+}
+
+// Double is another node with this node's router ID or VTEP, as its routes show it. Route
+// reflectors pass on what the server then takes for this node's own routes, and drops.
+type Double struct {
+	RouterID  netip.Addr // invalid: its routes do not tell
+	VTEP      netip.Addr
+	RouterMAC [6]byte
+}
+
+// of is the double whose route has these, if it is one. Own routes that come back are none.
+func (o Own) of(d Double) (Double, bool) {
+	if slices.Contains(o.VTEPs, d.VTEP) {
+		return d, d.RouterID != o.RouterID || d.RouterMAC != o.RouterMAC
+	}
+	return d, d.RouterID == o.RouterID
+}
+
+// appearsIn tells quickly that a message may hold a route of a double: it has the router ID
+// or a VTEP somewhere.
+func (o Own) appearsIn(msg []byte) bool {
+	return bytes.Contains(msg, o.RouterID.AsSlice()) ||
+		slices.ContainsFunc(o.VTEPs, func(a netip.Addr) bool { return bytes.Contains(msg, a.AsSlice()) })
+}
+
+// mostDoubled bounds the routes of doubles that are kept of one session.
+const mostDoubled = 4096
+
+// doubles follows the routes of doubles in one session.
+type doubles struct {
+	own    Own
+	routes map[string]Double // by what identifies a route of Type 5
+}
+
+// take follows a message of the neighbour. It returns the doubles, when these have changed.
+func (d *doubles) take(a Agreement, msg []byte) (all []Double, changed bool) {
+	if msg[18] != typeUpdate || !d.own.RouterID.IsValid() || len(d.routes) == 0 && !d.own.appearsIn(msg) {
+		return nil, false
+	}
+	u, err := parseUpdate(msg[headerLen:])
+	if err != nil {
+		return nil, false
+	}
+	before := d.list()
+	for _, t := range u.attrs {
+		if t.kind != attrReach && t.kind != attrUnreach {
+			continue
+		}
+		r, ok, _ := a.routes(t)
+		if !ok || r.family != evpn {
+			continue
+		}
+		for rest := r.nlri; len(rest) > 0; rest = rest[2+int(rest[1]):] {
+			d.route(u, r, rest[:2+int(rest[1])])
+		}
+	}
+	all = d.list()
+	return all, !slices.Equal(before, all)
+}
+
+// route takes one route of Type 5 (RFC 9136 section 3.1).
+func (d *doubles) route(u update, r routes, nlri []byte) {
+	end := 2 + 8 + 10 + 4 + 1 + 4
+	if len(nlri) > 2+34 {
+		end += 12
+	}
+	key := string(nlri[2:10]) + string(nlri[20:end]) // route distinguisher, tag, prefix
+	delete(d.routes, key)
+	if r.head == nil || len(d.routes) == mostDoubled {
+		return
+	}
+	if seen, is := d.own.of(u.node(r, nlri)); is {
+		d.routes[key] = seen
+	}
+}
+
+// node is the node that has made a route: by its next hop, its ORIGINATOR_ID (RFC 4456
+// section 8) or route distinguisher, and its router MAC (RFC 9135).
+func (u update) node(r routes, nlri []byte) (n Double) {
+	if hop := r.head[1 : 1+min(int(r.head[0]), 16)]; len(hop) == 4 || len(hop) == 16 {
+		n.VTEP, _ = netip.AddrFromSlice(hop)
+	}
+	if binary.BigEndian.Uint16(nlri[2:]) == 1 {
+		n.RouterID = netip.AddrFrom4([4]byte(nlri[4:8]))
+	}
+	for _, t := range u.attrs {
+		switch {
+		case t.kind == attrOriginator && len(t.value) == 4:
+			n.RouterID = netip.AddrFrom4([4]byte(t.value))
+		case t.kind == attrCommunities && len(t.value)%8 == 0:
+			for c := range slices.Chunk(t.value, 8) {
+				if binary.BigEndian.Uint16(c) == communityRouterMAC {
+					n.RouterMAC = [6]byte(c[2:])
+				}
+			}
+		}
+	}
+	return n
+}
+
+func (d *doubles) list() []Double {
+	all := map[Double]struct{}{}
+	for _, one := range d.routes {
+		all[one] = struct{}{}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b Double) int {
+		return cmp.Or(a.VTEP.Compare(b.VTEP), a.RouterID.Compare(b.RouterID), bytes.Compare(a.RouterMAC[:], b.RouterMAC[:]))
+	})
+}
