@@ -15,7 +15,9 @@
 // annotates the gateway port and that network's interface; associating it with
 // the router annotates the gateway port and all interfaces. A gateway port that
 // alone is annotated exposes its own addresses only; an interface whose router
-// has no annotated gateway port here exposes nothing.
+// has no annotated gateway port here exposes nothing. Nor does one on a provider network
+// (its switch has a localnet port) without external_ids:sluice-expose=true: its hosts are
+// reached on that network.
 //
 // Exposed subnets are always forwarded. What BGP says of them is the announce
 // mode: single hosts, subnets, or both, by configuration and, nearer objects

@@ -17,7 +17,7 @@ func (t *translation) interfaces(inherit []map[string]string) {
 		name := i.Switch.LogicalPort
 		a, rows := nameInterface(t.rows, i), t.adv.through[i.RouterPort.UUID]
 		if !a.present && len(rows) == 0 || t.faulty(kindInterface, name, a.fault) ||
-			!t.exposed(kindInterface, name, i.Switch.ExternalIDs, i.RouterPort.ExternalIDs) {
+			!t.exposed(kindInterface, name, i.Switch.ExternalIDs, i.RouterPort.ExternalIDs) || t.onProvider(i) {
 			continue
 		}
 		t.disagree(kindInterface, name, a)
@@ -37,6 +37,19 @@ func (t *translation) interfaces(inherit []map[string]string) {
 			g.Subnets = append(g.Subnets, list...)
 		}
 	}
+}
+
+// onProvider tells whether an interface is on a provider network, whose hosts others reach
+// without the router, and nobody says that they are to be exposed all the same.
+func (t *translation) onProvider(i ovn.RouterInterface) bool {
+	if _, provider := t.rows.Localnet(i.Switch.Datapath); !provider {
+		return false
+	}
+	if i.Switch.ExternalIDs[keyExpose] == "true" || i.RouterPort.ExternalIDs[keyExpose] == "true" {
+		return false
+	}
+	t.note(kindInterface, i.Switch.LogicalPort, reason.ProviderNetwork, "its switch has a localnet port, and external_ids:sluice-expose is not true")
+	return true
 }
 
 // gatewayFor is the place of the gateway port for an interface: the one with the VNI

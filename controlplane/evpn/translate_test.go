@@ -61,6 +61,11 @@ func TestExposure(t *testing.T) {
 		"host down":         {edit: func(c cloud) { c.edit("vm-r1", func(p *ovn.PortBinding) { p.Chassis = "" }) }, notes: quiet},
 		"host up, no chassis": {edit: func(c cloud) { c.edit("vm-r1", func(p *ovn.PortBinding) { p.Chassis, p.Up = "", true }) },
 			want: hosts, notes: quiet},
+		"interface on a provider network": {edit: localnet("ls-r1"), notes: append(quiet[:3:3], "interface in-r1 provider-network")},
+		"exposed all the same on its switch port": {edit: func(c cloud) { localnet("ls-r1")(c); set("in-r1", keyExpose, "true")(c) },
+			want: hosts, notes: quiet},
+		"exposed all the same on its router port": {edit: func(c cloud) { localnet("ls-r1")(c); set("lrp-in-r1", keyExpose, "true")(c) },
+			want: hosts, notes: quiet},
 		"virtual":      {edit: func(c cloud) { c.edit("vm-r1", func(p *ovn.PortBinding) { p.Type = ovn.TypeVirtual }) }, want: hosts, notes: quiet},
 		"another type": {edit: func(c cloud) { c.edit("vm-r1", func(p *ovn.PortBinding) { p.Type = "localport" }) }, notes: quiet},
 		"unknown with cidrs": {edit: func(c cloud) {
@@ -90,6 +95,15 @@ func TestExposure(t *testing.T) {
 			check(t, "errors", row.errs, errs)
 			check(t, "notes", row.notes, notes)
 		})
+	}
+}
+
+// localnet makes a switch a provider network.
+func localnet(sw string) func(cloud) {
+	return func(c cloud) {
+		p := pb("provnet-"+sw, ovn.TypeLocalnet, sw, "unknown")
+		p.Options = map[string]string{"network_name": "physnet1"}
+		c.put(p)
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 	NotKept          = "not-kept"
 	NotRead          = "not-read"
 	OptedOut         = "opted-out"
+	ProviderNetwork  = "provider-network"
 	NAT              = "nat"
 	NATPending       = "nat-pending"
 	NATUnknown       = "nat-unknown"
@@ -120,6 +121,7 @@ func Objects() []Entry {
 		{NoIndex, vrf, broken, "No index is left for the VRF's route distinguisher: all 65535 are taken.", "Move gateways to other nodes."},
 		{NotKept, []string{"node"}, broken, "The indices of VRFs cannot be written to the state directory. After a loss of the maps, route distinguishers may change.", "Make the directory writable; see the error for the file."},
 		{NotRead, []string{"node"}, warning, "The file with the indices of VRFs was damaged when sluiced started, and was set aside. VRFs that the pinned maps did not show were numbered anew: their route distinguishers are others than before.", "Nothing: the next start does not say it again. Find out what wrote into the state directory."},
+		{ProviderNetwork, iface, withheld, "The interface is on a provider network: its switch has a localnet port, and its hosts are reached there. It is not exposed.", "Nothing; or `sluice-expose=true` on the interface, to expose it all the same."},
 		{OptedOut, ports, withheld, "`sluice-expose` is `false`.", nothing},
 		{NAT, []string{"interface", "host"}, withheld, "A NAT row of the router translates the subnet or address, so it is not what others should send to.", "Nothing, or `evpn.nat: announce` to expose it all the same."},
 		{NATPending, iface, withheld, "The Northbound database has not said yet which addresses are translated.", "Nothing; if it stays, see the component `nb`."},
