@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -101,5 +102,20 @@ func TestReportsAreBounded(t *testing.T) {
 	}
 	if n := len(Check(uses, list, nil, func(intent.VNI, intent.RouteTarget) bool { return false })); n > 3*mostObjects {
 		t.Errorf("%d reports", n)
+	}
+}
+
+// One VTEP of several nodes is warned of with a word about each; a neighbour may send many.
+func TestVTEPsOfSeveralNodes(t *testing.T) {
+	for _, a := range []string{"192.0.2.9", "2001:db8::9"} {
+		vtep := VTEP{netip.MustParseAddr(a), []string{"router ID 192.0.2.1", "router ID 192.0.2.2"}}
+		got := Check(nil, nil, []VTEP{vtep}, nil)
+		if len(got) != 1 || got[0].Key != a || got[0].Reason != reason.SameVTEP || got[0].State != status.Warning ||
+			!strings.Contains(got[0].Error, vtep.Nodes[0]) || !strings.Contains(got[0].Error, vtep.Nodes[1]) {
+			t.Errorf("got %+v", got)
+		}
+		if n := len(Check(nil, nil, slices.Repeat([]VTEP{vtep}, 2*mostObjects), nil)); n != mostObjects {
+			t.Errorf("%d objects of many", n)
+		}
 	}
 }
