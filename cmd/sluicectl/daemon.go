@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +13,14 @@ import (
 )
 
 // daemon asks a running sluiced.
-type daemon struct {
-	socket string
-	client *admin.Client
+type daemon struct{ client *admin.Client }
+
+func newDaemon(o *options) *daemon {
+	return &daemon{client: o.client()}
 }
 
-func newDaemon(socket string) *daemon {
-	return &daemon{socket: socket, client: admin.NewClient(socket)}
+func (o *options) client() *admin.Client {
+	return admin.NewClientWithin(o.socket, cmp.Or(o.timeout, admin.Patience))
 }
 
 // running tells whether there is a sluiced. Anything but its absence counts as

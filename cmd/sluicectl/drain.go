@@ -39,10 +39,12 @@ Exit codes: as usual; 3 with --wait when the node was not drained in that time.`
 			if r.WithdrawAfter < 0 || wait < 0 {
 				return usagef("a time is not negative")
 			}
-			d := newDaemon(o.socket)
+			d := newDaemon(o)
 			s, err := admin.Call(c.Context(), d.client, admin.Drain, r)
 			if err == nil && wait > 0 {
-				s, err = awaitDrained(c.Context(), d, wait)
+				if s, err = awaitDrained(c.Context(), d, wait); err != nil && !errors.Is(err, errAnswerNo) {
+					err = fmt.Errorf("the drain has begun, and goes on; how far it is: %w", err)
+				}
 			}
 			if err != nil && !errors.Is(err, errAnswerNo) {
 				return drainError(err)
@@ -60,7 +62,7 @@ func undrainCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "undrain", Short: "Put this node back into service after 'sluicectl drain'", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := admin.Call(c.Context(), newDaemon(o.socket).client, admin.Undrain, admin.Nothing{})
+			s, err := admin.Call(c.Context(), newDaemon(o).client, admin.Undrain, admin.Nothing{})
 			if err != nil {
 				return drainError(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,8 @@ const (
 	exitProblem  = 1 // the command failed
 	exitUsage    = 2 // the words of the command are wrong
 	exitAnswerNo = 3 // it worked, and the answer is no: not ready, path cut, packet dropped, tables differ
-	exitOffline  = 4 // sluiced does not run, and the answer cannot be had without it
+	exitOffline  = 4 // sluiced does not answer, and the answer cannot be had without it; nothing was changed
+	exitUnknown  = 5 // sluiced has taken a change, and whether it was carried out is not known
 )
 
 // errAnswerNo ends a command whose answer was printed and is no.
@@ -34,9 +36,10 @@ var errAnswerNo = errors.New("the answer is no")
 
 // options are the flags of all commands.
 type options struct {
-	socket string
-	bpffs  string
-	output output.Format
+	socket  string
+	timeout time.Duration
+	bpffs   string
+	output  output.Format
 }
 
 func main() {
@@ -62,7 +65,10 @@ func run(ctx context.Context, args []string) int {
 		complain(err)
 		output.Printf(os.Stderr, "See '%s --help'.\n", asked.CommandPath())
 		return exitUsage
-	case errors.Is(err, errOffline), errors.Is(err, admin.ErrNotRunning), errors.Is(err, admin.ErrSilent), errors.Is(err, errProxyAway):
+	case errors.Is(err, admin.ErrUnknown):
+		complain(err)
+		return exitUnknown
+	case errors.Is(err, errOffline), errors.Is(err, admin.ErrNotRunning), errors.Is(err, admin.ErrLate), errors.Is(err, admin.ErrSilent), errors.Is(err, errProxyAway):
 		complain(err)
 		return exitOffline
 	}
@@ -86,8 +92,9 @@ func newRoot() *cobra.Command {
 		Long: `Show what sluiced does and why, drain its node, and clean up after it.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, and the answer is no (not
-ready, path cut, packet dropped, tables differ); 4 sluiced does not run and the
-pinned maps alone cannot answer.
+ready, path cut, packet dropped, tables differ); 4 sluiced does not answer and the
+pinned maps alone cannot, or a change was not carried out since sluiced did not
+answer; 5 sluiced has taken a change, and whether it was carried out is not known.
 
 'sluicectl completion bash' prints what completes commands, flags and VNIs in that
 shell; zsh, fish and powershell are known, too.`,
@@ -111,6 +118,7 @@ shell; zsh, fish and powershell are known, too.`,
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&o.socket, "socket", socket, "sluiced's socket (also SLUICE_SOCKET)")
+	f.DurationVar(&o.timeout, "timeout", admin.Patience, "wait so long for sluiced to answer; a change that it has not taken by then is never carried out")
 	f.StringVar(&o.bpffs, "bpffs", bpffs, "directory of the pinned maps (also SLUICE_BPFFS)")
 	f.StringVarP((*string)(&o.output), "output", "o", string(output.People), "output format: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))

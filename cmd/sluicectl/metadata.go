@@ -74,7 +74,7 @@ func (p *metadataProxy) requestsCommand(o *options) *cobra.Command {
 				return err
 			}
 			if port != "" {
-				if all, err = requestsOf(c.Context(), c.ErrOrStderr(), newDaemon(o.socket), all, port); err != nil {
+				if all, err = requestsOf(c.Context(), c.ErrOrStderr(), newDaemon(o), all, port); err != nil {
 					return err
 				}
 			}

@@ -41,7 +41,7 @@ func TestRequestsOfAPort(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	d := newDaemon(socket)
+	d := newDaemon(&options{socket: socket})
 	defer d.client.Close()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := admin.Call(t.Context(), d.client, admin.GetMetadata, admin.Nothing{}); err == nil {
@@ -71,7 +71,7 @@ func TestRequestsOfAPort(t *testing.T) {
 			t.Errorf("%s: %q %v", name, got, err)
 		}
 	}
-	away := newDaemon(socket + ".none")
+	away := newDaemon(&options{socket: socket + ".none"})
 	defer away.client.Close()
 	var notes bytes.Buffer
 	if shown, err := requestsOf(t.Context(), &notes, away, all, "gone"); err != nil || len(shown) != 1 || !strings.Contains(notes.String(), "not known") {

@@ -16,7 +16,7 @@ import (
 
 // withoutDaemon calls do while sluiced does not run, and cannot be started.
 func withoutDaemon(o *options, cfg *config.Config, do func() error) error {
-	if newDaemon(o.socket).running() {
+	if newDaemon(o).running() {
 		return fmt.Errorf("sluiced is running (%s answers); stop it first", o.socket)
 	}
 	lock, err := admin.AcquireLock(cfg.StateDir, "sluiced")

@@ -31,7 +31,7 @@ type source interface {
 
 // source is the daemon if it answers, else the pinned maps, which is said.
 func (o *options) source(notes io.Writer) source {
-	d := newDaemon(o.socket)
+	d := newDaemon(o)
 	if d.answers() {
 		return d
 	}

@@ -125,11 +125,11 @@ func (d *daemon) drainStatus() status.Drain {
 	return out
 }
 
-func (d *daemon) beginDrain(_ context.Context, r admin.DrainRequest) (status.Drain, error) {
+func (d *daemon) beginDrain(ctx context.Context, r admin.DrainRequest) (status.Drain, error) {
 	if r.WithdrawAfter < 0 {
 		return status.Drain{}, fmt.Errorf("%w: the time until the withdrawal is negative", admin.ErrBadRequest)
 	}
-	if err := d.drain.Begin(time.Now(), r.WithdrawAfter); err != nil {
+	if err := d.drain.Begin(ctx, time.Now(), r.WithdrawAfter); err != nil {
 		return status.Drain{}, err
 	}
 	d.log.Info("the node is drained", "withdraw_after", r.WithdrawAfter)
@@ -137,8 +137,8 @@ func (d *daemon) beginDrain(_ context.Context, r admin.DrainRequest) (status.Dra
 	return d.drainStatus(), nil
 }
 
-func (d *daemon) endDrain(context.Context, admin.Nothing) (status.Drain, error) {
-	if err := d.drain.End(); err != nil {
+func (d *daemon) endDrain(ctx context.Context, _ admin.Nothing) (status.Drain, error) {
+	if err := d.drain.End(ctx); err != nil {
 		return status.Drain{}, err
 	}
 	d.log.Info("the node serves again")

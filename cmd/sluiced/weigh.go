@@ -15,6 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
 // weigh writes the weight of a backend where all nodes read it.
@@ -37,6 +38,9 @@ func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Weighed
 		// Another node may have written the weight of another backend.
 		if errors.Is(err, ovn.ErrChanged) && d.changed(ctx, q.LoadBalancer, rows) {
 			continue
+		}
+		if errors.Is(err, ovsdb.ErrOutcomeUnknown) {
+			err = fmt.Errorf("%w: %w", admin.ErrUnknown, err)
 		}
 		if err != nil {
 			return admin.Weighed{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)

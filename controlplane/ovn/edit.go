@@ -67,6 +67,9 @@ func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, k
 	if errors.As(err, &refused) && refused.Op == "wait" {
 		err = ErrChanged
 	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ovsdb.ErrOutcomeUnknown, err)
+	}
 	if errors.Is(err, ovsdb.ErrOutcomeUnknown) {
 		return fmt.Errorf("options:%s of Load_Balancer may have been written, or may not: %w", key, err)
 	}

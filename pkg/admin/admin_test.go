@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 		_, _ = os.Stdout.WriteString("locked\n")
 		select {}
 	}
+	if dir := os.Getenv("SLUICE_TEST_CHANGES"); dir != "" {
+		changer(dir)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -177,7 +180,7 @@ func TestSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	c := newClient(socket, time.Millisecond)
+	c := NewClientWithin(socket, time.Millisecond)
 	defer c.Close()
 	if _, err := Call(t.Context(), c, GetStatus, Nothing{}); !errors.Is(err, ErrSilent) || errors.Is(err, ErrNotRunning) {
 		t.Error(err)

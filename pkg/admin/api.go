@@ -8,7 +8,10 @@ import (
 )
 
 // Endpoint is a question with the types of its request and its answer.
-type Endpoint[Req, Resp any] struct{ path string }
+type Endpoint[Req, Resp any] struct {
+	path    string
+	changes bool
+}
 
 // Path is the URL path.
 func (e Endpoint[Req, Resp]) Path() string { return e.path }
@@ -16,6 +19,12 @@ func (e Endpoint[Req, Resp]) Path() string { return e.path }
 // NewEndpoint makes an endpoint; the path starts with /v1/.
 func NewEndpoint[Req, Resp any](path string) Endpoint[Req, Resp] {
 	return Endpoint[Req, Resp]{path: path}
+}
+
+// NewChange makes an endpoint that changes something: a client that gets no answer says whether
+// the change was not carried out, or that this is not known.
+func NewChange[Req, Resp any](path string) Endpoint[Req, Resp] {
+	return Endpoint[Req, Resp]{path: path, changes: true}
 }
 
 // Nothing is the request of a question without parameters.
@@ -75,7 +84,7 @@ var (
 	ExplainVIP = NewEndpoint[status.VIPQuery, status.VIPExplanation]("/v1/vips/explain")
 	// Weigh is "sluicectl lb drain" and "lb undrain": it writes options:sluice-weights in the
 	// Northbound database.
-	Weigh = NewEndpoint[WeighRequest, Weighed]("/v1/vips/weigh")
+	Weigh = NewChange[WeighRequest, Weighed]("/v1/vips/weigh")
 	// ListFlows is "sluicectl lb flows": it lists 10000 at most.
 	ListFlows = NewEndpoint[VRFSelector, status.Flows]("/v1/vips/flows")
 	// ListMachines is "sluicectl lb machines".
@@ -97,9 +106,9 @@ var (
 	// GetDrain is how far a drain is.
 	GetDrain = NewEndpoint[Nothing, status.Drain]("/v1/drain/status")
 	// Drain is "sluicectl drain".
-	Drain = NewEndpoint[DrainRequest, status.Drain]("/v1/drain/begin")
+	Drain = NewChange[DrainRequest, status.Drain]("/v1/drain/begin")
 	// Undrain is "sluicectl undrain".
-	Undrain = NewEndpoint[Nothing, status.Drain]("/v1/drain/end")
+	Undrain = NewChange[Nothing, status.Drain]("/v1/drain/end")
 	// GetMetadataProxy is how the metadata proxy is. It answers on a socket of its own,
 	// metadata.socket.
 	GetMetadataProxy = NewEndpoint[Nothing, status.MetadataProxy]("/v1/metadata/proxy")

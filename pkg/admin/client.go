@@ -11,7 +11,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,36 +25,46 @@ const maxLine = 16 << 20
 
 // Client asks the daemon. It may be used from several goroutines.
 type Client struct {
-	socket string
-	http   *http.Client
+	socket   string
+	http     *http.Client
+	patience time.Duration
 }
 
-// patience is within which a daemon that is not stuck begins an answer.
-const patience = time.Minute
+// Patience is within which a daemon that is not stuck begins an answer.
+const Patience = time.Minute
+
+// grace is how long after its deadline an answer to a request that was sent is waited for.
+const grace = 2 * time.Second
 
 // NewClient makes a client; it connects with the first question.
-func NewClient(socket string) *Client { return newClient(socket, patience) }
+func NewClient(socket string) *Client { return NewClientWithin(socket, Patience) }
 
-func newClient(socket string, patience time.Duration) *Client {
-	t := &http.Transport{ResponseHeaderTimeout: patience, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
-	return &Client{socket: socket, http: &http.Client{Transport: t}}
+// NewClientWithin makes a client that waits so long for the beginning of each answer.
+func NewClientWithin(socket string, patience time.Duration) *Client {
+	t := &http.Transport{
+		// Never: without the daemon's consent the body is not sent.
+		ExpectContinueTimeout: 1000 * time.Hour,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}
+	return &Client{socket: socket, http: &http.Client{Transport: t}, patience: patience}
 }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Call asks an endpoint. When no daemon answers the error wraps ErrNotRunning or ErrSilent.
+// Call asks an endpoint. When no daemon answers the error wraps ErrNotRunning or ErrSilent; after
+// a change it wraps ErrUnknown instead where the change may have been carried out.
 func Call[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp], req Req) (Resp, error) {
 	var out Resp
-	body, err := c.ask(ctx, e.path, req)
+	body, err := ask(ctx, c, e, req)
 	if err != nil {
 		return out, err
 	}
 	defer func() { _ = body.Close() }()
 	if err := json.NewDecoder(body).Decode(&out); err != nil {
-		return out, fmt.Errorf("answer of sluiced to %s: %w", e.path, err)
+		return out, fmt.Errorf("answer of sluiced to %s: %w", e.path, e.explain(c, err, true))
 	}
 	return out, nil
 }
@@ -59,7 +72,7 @@ func Call[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp], 
 // Follow asks a streaming endpoint and calls f for each answer, until the
 // stream ends, f fails or ctx ends. An ended ctx is no error.
 func Follow[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp], req Req, f func(Resp) error) error {
-	body, err := c.ask(ctx, e.path, req)
+	body, err := ask(ctx, c, e, req)
 	if err != nil {
 		return err
 	}
@@ -87,22 +100,44 @@ func Follow[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp]
 	return nil
 }
 
-func (c *Client) ask(ctx context.Context, path string, req any) (io.ReadCloser, error) {
+// ask sends a request and waits for the beginning of the answer.
+func ask[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp], req Req) (io.ReadCloser, error) {
 	b, err := json.Marshal(req)
 	if err != nil {
-		return nil, fmt.Errorf("request %s: %w", path, err)
+		return nil, fmt.Errorf("request %s: %w", e.path, err)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sluiced"+path, bytes.NewReader(b))
+	patience := c.patience
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(end))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var sent atomic.Bool
+	gaveUp := time.AfterFunc(patience, func() {
+		if sent.Load() { // the daemon may say that it drops the request
+			select {
+			case <-ctx.Done():
+			case <-time.After(grace):
+			}
+		}
+		cancel(os.ErrDeadlineExceeded)
+	})
+	defer gaveUp.Stop()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { sent.Store(true) }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sluiced"+e.path, bytes.NewReader(b))
 	if err != nil {
-		return nil, fmt.Errorf("request %s: %w", path, err)
+		return nil, fmt.Errorf("request %s: %w", e.path, err)
 	}
+	r.Header.Set("Expect", "100-continue")
+	setDeadline(r.Header, patience)
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return nil, c.explain(err)
+		cancel(nil)
+		return nil, e.explain(c, err, sent.Load())
 	}
 	if resp.StatusCode == http.StatusOK {
-		return resp.Body, nil
+		return &answer{resp.Body, cancel}, nil
 	}
+	defer cancel(nil)
 	defer func() { _ = resp.Body.Close() }()
 	var f failure
 	if err := json.NewDecoder(resp.Body).Decode(&f); err != nil || f.Error == "" {
@@ -111,13 +146,36 @@ func (c *Client) ask(ctx context.Context, path string, req any) (io.ReadCloser, 
 	return nil, errorOf(resp.StatusCode, f.Error)
 }
 
-func (c *Client) explain(err error) error {
+// answer is the body of an answer, and the end of its request.
+type answer struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+func (a *answer) Close() error {
+	defer a.cancel(nil)
+	return a.ReadCloser.Close()
+}
+
+// explain says what a person has to know of a request without an answer. sent tells whether the
+// daemon may have all of it.
+func (e Endpoint[Req, Resp]) explain(c *Client, err error, sent bool) error {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err
+	}
+	silent := os.IsTimeout(err) || errors.Is(err, os.ErrDeadlineExceeded) // of the caller's context, or of the client
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
 		return fmt.Errorf("%w (nobody answers on %s)", ErrNotRunning, c.socket)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is open to root only: %w", c.socket, fs.ErrPermission)
-	case os.IsTimeout(err): // of the transport, or of the caller's context
+	case e.changes && sent:
+		return fmt.Errorf("%w: sluiced has taken the request, and no answer came on %s: %w", ErrUnknown, c.socket, err)
+	case e.changes && silent:
+		return fmt.Errorf("nothing was changed, and the request is dropped: %w on %s", ErrSilent, c.socket)
+	case e.changes:
+		return fmt.Errorf("nothing was changed, and the request is dropped: asking sluiced: %w", err)
+	case silent:
 		return fmt.Errorf("%w on %s: %w", ErrSilent, c.socket, err)
 	}
 	return fmt.Errorf("asking sluiced: %w", err)

@@ -12,6 +12,9 @@
 //     process, so nothing is left to clean up by hand.
 //   - The socket appears at its path complete and with mode 0600, replacing a
 //     stale one in one step. A file there that is no socket is left alone.
+//   - A request is carried out before its deadline, or never: a daemon that was stopped meanwhile
+//     drops it. Its body is sent when the daemon asks for it (Expect: 100-continue, RFC 9110
+//     section 10.1.1), so that a client that gives up before knows that nothing was done.
 //   - Endpoints answer while the daemon starts, with what is known so far.
 //
 // It knows nothing of OVN, BGP or the data plane.

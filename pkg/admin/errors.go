@@ -20,6 +20,12 @@ var (
 	ErrBadRequest = errors.New("bad request")
 	// ErrUnavailable is wrapped by a handler when the daemon cannot answer yet.
 	ErrUnavailable = errors.New("not available")
+	// ErrLate is wrapped when a request reached the daemon after its deadline: it is not
+	// carried out.
+	ErrLate = errors.New("the request came too late and is not carried out")
+	// ErrUnknown is wrapped when a change was asked for, and whether it is carried out is not
+	// known.
+	ErrUnknown = errors.New("the outcome is not known")
 )
 
 // statuses are the errors that keep their meaning over the socket.
@@ -30,6 +36,8 @@ var statuses = []struct {
 	{ErrNotFound, http.StatusNotFound},
 	{ErrBadRequest, http.StatusBadRequest},
 	{ErrUnavailable, http.StatusServiceUnavailable},
+	{ErrLate, http.StatusRequestTimeout},
+	{ErrUnknown, http.StatusGatewayTimeout},
 }
 
 func codeOf(err error) int {

@@ -41,7 +41,13 @@ func Handle[Req, Resp any](s *Server, e Endpoint[Req, Resp], f func(context.Cont
 			s.fail(w, r, err)
 			return
 		}
-		resp, err := f(r.Context(), req)
+		ctx, cancel, err := inTime(r.Context(), r.Header) // after the body: it came when the client was asked for it
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		defer cancel()
+		resp, err := f(ctx, req)
 		if err != nil {
 			s.fail(w, r, err)
 			return

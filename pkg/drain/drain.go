@@ -16,6 +16,7 @@
 package drain
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,10 +103,14 @@ func Open(path string, now time.Time) (*Drain, error) {
 	return d, nil
 }
 
-// Begin starts a drain, or gives one that is under way another time.
-func (d *Drain) Begin(now time.Time, withdrawAfter time.Duration) error {
+// Begin starts a drain, or gives one that is under way another time. It does nothing once ctx has
+// ended.
+func (d *Drain) Begin(ctx context.Context, now time.Time, withdrawAfter time.Duration) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the drain was not begun: %w", err)
+	}
 	r := record{Version: version, Since: now, WithdrawAfter: withdrawAfter}
 	if old := d.current(); old != nil {
 		r.Since = old.Since
@@ -129,10 +134,13 @@ func (d *Drain) current() *record {
 	return d.record
 }
 
-// End has the node serve again.
-func (d *Drain) End() error {
+// End has the node serve again. It does nothing once ctx has ended.
+func (d *Drain) End(ctx context.Context) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the drain was not ended: %w", err)
+	}
 	if d.current() == nil {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package drain
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,7 +37,7 @@ func TestStages(t *testing.T) {
 		d.Observe(at(after), map[intent.VNI]uint64{1001: red, 2001: blue}, withdrawn)
 	}
 	want(0, Serving)
-	if err := d.Begin(start, 10*time.Second); err != nil {
+	if err := d.Begin(t.Context(), start, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	want(9*time.Second, Shutdown)
@@ -53,7 +55,7 @@ func TestStages(t *testing.T) {
 	want(30*time.Second, Withdrawn)
 	count(30*time.Second, true, 100, 100)
 	want(35*time.Second, Drained)
-	if err := d.End(); err != nil {
+	if err := d.End(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want(36*time.Second, Serving)
@@ -61,11 +63,34 @@ func TestStages(t *testing.T) {
 	want(40*time.Second, Serving)
 }
 
+// Who asked has given up: the state stays as it is.
+func TestLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drain.json")
+	d := open(t, path, start)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.Begin(ended, start, time.Second); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if s := open(t, path, start).Status(start); s.Stage != Serving {
+		t.Errorf("%+v", s)
+	}
+	if err := d.Begin(t.Context(), start, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.End(ended); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if s := open(t, path, start).Status(start); s.Stage != Shutdown {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestAnotherTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drain.json")
 	d := open(t, path, start)
 	for _, after := range []time.Duration{time.Hour, time.Minute} {
-		if err := d.Begin(start.Add(time.Minute-after), after); err != nil {
+		if err := d.Begin(t.Context(), start.Add(time.Minute-after), after); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +115,7 @@ func TestBadStateFile(t *testing.T) {
 		}
 	}
 	d := open(t, filepath.Join(t.TempDir(), "none", "drain.json"), start)
-	if err := d.Begin(start, time.Second); err == nil {
+	if err := d.Begin(t.Context(), start, time.Second); err == nil {
 		t.Error("no error where the state cannot be kept")
 	}
 	if s := d.Status(start); s.Stage != Serving {

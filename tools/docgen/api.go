@@ -33,7 +33,8 @@ A VRF is its VNI, a number. The default VRF, which tables and metrics call ` + "
 ` + fmt.Sprint(uint32(intent.DefaultVRF)) + `, one more than the largest VNI.
 
 A request is JSON in the body and may be left out where it is ` + "`Nothing`" + `. An error is
-` + "`{\"error\": \"…\"}`" + ` with status 400, 404, 500 or 503. A stream has one answer a line, as
+` + "`{\"error\": \"…\"}`" + ` with status 400, 404, 408, 500, 503 or 504. A request with the
+header ` + "`Sluice-Deadline`" + `, nanoseconds of CLOCK_BOOTTIME, is carried out before that time, or never (408). A stream has one answer a line, as
 ` + "`{\"value\": …}`" + `. Fields are added over time; a field keeps its name and meaning.
 
 | path | request | answer | for |
