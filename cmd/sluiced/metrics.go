@@ -130,9 +130,14 @@ func (d *daemon) mapMetrics() (out []metrics.Map) {
 }
 
 func neighborMetrics(b bgp.NeighborStatus) metrics.Neighbor {
+	up := established(b)
+	var since time.Time
+	if up {
+		since = b.Since
+	}
 	return metrics.Neighbor{
-		Address: b.Address, Interface: b.Interface, UnicastReceived: b.UnicastReceived, ASN: b.ASN,
-		Up: established(b), PrefixLimit: b.State == bgp.StatePrefixLimit, Ignored: b.Ignored,
+		Flaps: b.Flaps, Established: since, Up: up, Address: b.Address, Interface: b.Interface, UnicastReceived: b.UnicastReceived, ASN: b.ASN,
+		PrefixLimit: b.State == bgp.StatePrefixLimit, Ignored: b.Ignored,
 		Received: b.Received, Accepted: accepted(b), Sent: b.Sent,
 	}
 }

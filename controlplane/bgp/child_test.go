@@ -286,6 +286,7 @@ type speaker struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	replies chan childReport
+	log     *testLog
 
 	mu     sync.Mutex
 	routes map[intent.RouteKey][]childHop
@@ -315,7 +316,7 @@ func startSpeakerIn(t testing.TB, ns string, cfg Config, env ...string) *speaker
 	cmd.Env = append(append(os.Environ(), childEnv+"="+string(raw)), env...)
 	log := &testLog{t: t, mayDie: slices.Contains(env, mayDie), mayRace: slices.Contains(env, mayRace)}
 	cmd.Stderr = log
-	s := &speaker{t: t, cmd: cmd, replies: make(chan childReport, 16), routes: map[intent.RouteKey][]childHop{},
+	s := &speaker{t: t, cmd: cmd, log: log, replies: make(chan childReport, 16), routes: map[intent.RouteKey][]childHop{},
 		goneOf: map[intent.RouteKey]int{}, changes: map[intent.RouteKey]int{}, vteps: map[netip.Addr]bool{}, exited: make(chan struct{})}
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -452,6 +453,19 @@ type testLog struct {
 	done bool
 	// mayDie, mayRace: no failure.
 	mayDie, mayRace bool
+	text            strings.Builder
+}
+
+// says tells whether the process has logged a line with all of the words.
+func (l *testLog) says(words ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *testLog) Write(b []byte) (int, error) {
@@ -459,6 +473,7 @@ func (l *testLog) Write(b []byte) (int, error) {
 	defer l.mu.Unlock()
 	if !l.done {
 		l.t.Logf("%s", b)
+		l.text.Write(b)
 		if !l.mayRace && strings.Contains(string(b), "DATA RACE") || !l.mayDie && strings.Contains(string(b), "panic: ") {
 			l.t.Error("the process reports a race or a panic")
 		}

@@ -3,6 +3,7 @@ package bgp
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -81,8 +82,24 @@ func (n Neighbor) silent(asn uint32) []string {
 	return out
 }
 
-// connection takes news of package wire.
-func (s *GoBGP) connection(e wire.Event) { s.ends.take(e) }
+// connection takes news of package wire, which alone knows why a session ends.
+func (s *GoBGP) connection(e wire.Event) {
+	s.ends.take(e)
+	if e.Kind == wire.Ended && e.End.Established {
+		s.log.Warn("BGP session lost", slog.String("neighbor", e.Neighbor.String()),
+			slog.String("reason", s.ends.lastEnd(e.Neighbor)), slog.Bool("graceful", s.ends.lingers(e.Neighbor.WithZone(""))))
+	}
+}
+
+// lastEnd is why a neighbour's last session ended.
+func (e *sessionEnds) lastEnd(a netip.Addr) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if end := e.last[a.WithZone("")]; end != nil {
+		return end.ended
+	}
+	return ""
+}
 
 func (e *sessionEnds) take(news wire.Event) {
 	e.mu.Lock()

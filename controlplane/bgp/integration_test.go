@@ -112,9 +112,15 @@ func TestWhySessionsEnd(t *testing.T) {
 	eventually(t, "b learns that the AS number is another", ends(b, "as number mismatch expected 65001, received 64512"))
 	rr.vtysh("clear bgp 127.0.0.11")
 	eventually(t, "a learns of the reset", ends(a, "received from the neighbour: code 6(cease) subcode 4(administrative reset)"))
+	eventually(t, "a's log has the reason", func() bool {
+		return a.log.says("BGP session lost", "neighbor=127.0.0.1 ", "received from the neighbour: code 6(cease) subcode 4(administrative reset)")
+	})
 	eventually(t, "it comes back", func() bool { return state(a).State == stateEstablished })
 	rr.kill()
 	eventually(t, "a learns that the connection is gone", ends(a, "the connection was lost"))
+	eventually(t, "a's log has that reason", func() bool {
+		return a.log.says("BGP session lost", "neighbor=127.0.0.1 ", "the connection was lost")
+	})
 	eventually(t, "and why it does not come back", ends(a, "; since then: cannot connect: connection refused"))
 }
 

@@ -279,8 +279,7 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	}
 	s.in.rib.away[a] = struct{}{}
 	n.endOfRIB, n.unicastEnds = false, 0
-	n.flaps++
-	s.log.Warn("BGP session lost", slog.String("neighbor", n.config.Address.String()))
+	n.flaps++ // connection has logged it
 }
 
 // syncedLocked notices that the last neighbour has become complete.

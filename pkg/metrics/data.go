@@ -131,6 +131,10 @@ type Neighbor struct {
 	Interface string
 	ASN       uint32
 	Up        bool
+	// Flaps counts how often an established session was lost since the start.
+	Flaps uint32
+	// Established is since when the session is established; zero: it is not.
+	Established time.Time
 	// PrefixLimit: its prefix limit ended the session.
 	PrefixLimit bool
 	// Ignored counts UPDATEs that could not be read.

@@ -78,6 +78,8 @@ var (
 	drainStage = declare(Gauge, "sluice_drain_stage", "1 for the stage that the drain of this node is at (serving, graceful-shutdown, withdrawn, drained), 0 for the others.", "stage")
 
 	bgpUp       = declare(Gauge, "sluice_bgp_neighbor_up", "1 when the session with a BGP neighbour is established, else 0.", "neighbor", "asn")
+	bgpFlaps    = declare(Counter, "sluice_bgp_neighbor_flaps_total", "How often an established session with a BGP neighbour was lost since the start. The log line \"BGP session lost\" has the reason of each.", "neighbor", "asn")
+	bgpSince    = declare(Gauge, "sluice_bgp_neighbor_established_timestamp_seconds", "When the session with a BGP neighbour was established, in Unix time; absent while it is not.", "neighbor", "asn")
 	bgpLimited  = declare(Gauge, "sluice_bgp_neighbor_prefix_limit", "1 while the session with a BGP neighbour is down since the neighbour sent more routes than its maxPrefixes, else 0.", "neighbor", "asn")
 	bgpIgnored  = declare(Gauge, "sluice_bgp_neighbor_ignored_updates", "UPDATE messages of a BGP neighbour's session whose routes could not be read and were ignored.", "neighbor")
 	bgpRoutes   = declare(Gauge, "sluice_bgp_neighbor_routes", "Type-5 routes of a BGP neighbour; set is received, accepted or sent.", "neighbor", "set")

@@ -218,8 +218,13 @@ func (m *Metrics) AddBGP(read func() (BGP, error)) {
 			if n.Interface != "" {
 				a = n.Interface
 			}
-			e.emit(bgpUp, flag(n.Up), a, strconv.FormatUint(uint64(n.ASN), 10))
-			e.emit(bgpLimited, flag(n.PrefixLimit), a, strconv.FormatUint(uint64(n.ASN), 10))
+			asn := strconv.FormatUint(uint64(n.ASN), 10)
+			e.emit(bgpUp, flag(n.Up), a, asn)
+			e.emit(bgpFlaps, float64(n.Flaps), a, asn)
+			if !n.Established.IsZero() {
+				e.emit(bgpSince, float64(n.Established.Unix()), a, asn)
+			}
+			e.emit(bgpLimited, flag(n.PrefixLimit), a, asn)
 			e.emit(bgpRoutes, float64(n.Received), a, "received")
 			e.emit(bgpRoutes, float64(n.Accepted), a, "accepted")
 			e.emit(bgpRoutes, float64(n.Sent), a, "sent")
