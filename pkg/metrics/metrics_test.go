@@ -45,7 +45,7 @@ func filled(failed func(string, error)) *Metrics {
 		return []Map{{Name: "known", Table: "served", Used: 3, Size: 10}, {Name: "served", Table: "served", Used: 7, Size: 10}}, nil
 	})
 	m.AddBGP(func() (BGP, error) {
-		return BGP{Neighbors: []Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
+		return BGP{Neighbors: []Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true, Established: time.Now()}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
 	})
 	m.AddSteered(func() (map[string]uint64, error) { return map[string]uint64{"steered4": 2}, nil })
 	m.AddUnderlay(func() (Underlay, error) {

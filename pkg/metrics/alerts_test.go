@@ -1,0 +1,93 @@
+package metrics
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/ovn-sluice/sluice/pkg/drop"
+)
+
+// alert is one alert of deploy/prometheus/sluice.rules.yaml.
+type alert struct {
+	Alert               string
+	Expr                string
+	Labels, Annotations map[string]string
+}
+
+func alerts(t *testing.T) (out []alert) {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/prometheus/sluice.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Groups []struct{ Rules []alert } }
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			if r.Alert != "" {
+				out = append(out, r)
+			}
+		}
+	}
+	if len(out) == 0 {
+		t.Fatal("no alerts")
+	}
+	return out
+}
+
+// Each alert has a severity, a test in which it fires, and a runbook: a heading of docs/alerts.md that says the severity.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	const base = "https://github.com/ovn-sluice/sluice/blob/main/docs/alerts.md#"
+	page, err := os.ReadFile("../../docs/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("../../deploy/prometheus/sluice.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, a := range alerts(t) {
+		names = append(names, a.Alert)
+		anchor, ok := strings.CutPrefix(a.Annotations["runbook_url"], base)
+		if !ok || anchor != strings.ToLower(a.Alert) {
+			t.Errorf("%s: runbook_url %q is none of %s%s", a.Alert, a.Annotations["runbook_url"], base, strings.ToLower(a.Alert))
+		}
+		if !strings.Contains(string(page), "\n## "+a.Alert+"\n\n"+a.Labels["severity"]) {
+			t.Errorf("docs/alerts.md has no section %s that begins with its severity, %q", a.Alert, a.Labels["severity"])
+		}
+		if !slices.Contains([]string{"critical", "warning"}, a.Labels["severity"]) || a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
+			t.Errorf("%s: severity %q, annotations %v", a.Alert, a.Labels["severity"], a.Annotations)
+		}
+		if fires := regexp.MustCompile(`alertname="` + a.Alert + `"|alertname: ` + a.Alert + `\n`); !fires.Match(tests) {
+			t.Errorf("%s: no test of its own in sluice.test.yaml", a.Alert)
+		}
+	}
+	for _, section := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(page), -1) {
+		if !slices.Contains(names, section[1]) {
+			t.Errorf("docs/alerts.md has a section %s, and there is no such alert", section[1])
+		}
+	}
+}
+
+// SluiceBug is of the drop reasons that their page calls a bug, and of no others.
+func TestBugsAreAlerts(t *testing.T) {
+	var bugs []string
+	for _, r := range drop.All() {
+		if strings.Contains(r.Act(), "bug") {
+			bugs = append(bugs, r.String())
+		}
+	}
+	for _, a := range alerts(t) {
+		if want := `{reason=~"` + strings.Join(bugs, "|") + `"}`; a.Alert == "SluiceBug" && !strings.Contains(a.Expr, want) {
+			t.Errorf("%s is not of %s", a.Expr, want)
+		}
+	}
+}
