@@ -35,6 +35,7 @@ var owned = []struct {
 	{"github.com/cilium/ebpf", []string{"dataplane/ebpf/", "test/"}},
 	{"github.com/vishvananda/netlink", []string{"dataplane/", "pkg/netns/", "pkg/link/", "test/"}},
 	{"github.com/prometheus/", []string{"pkg/metrics/", "pkg/serve/"}},
+	{"github.com/grafana/", []string{"tools/dashboard/"}},
 	{"github.com/gopacket/gopacket", []string{"test/", "pkg/packet/"}},
 }
 
