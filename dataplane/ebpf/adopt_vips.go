@@ -18,7 +18,7 @@ func (s *store) adoptVIPs() error {
 	if err != nil {
 		return mapError(bpfMapBackendsV1, err)
 	}
-	if s.lb.pages, err = openTablePages(s.t); err != nil {
+	if s.lb.pages, err = openTablePages(s.t, s.pagePins()); err != nil {
 		return err
 	}
 	if err := s.openStats(); err != nil {

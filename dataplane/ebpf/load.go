@@ -167,6 +167,9 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if err := removeOutdated(d.dir, d.specs); err != nil {
 		return err
 	}
+	if err := d.tables.removeStalePages(d.dir); err != nil {
+		return err
+	}
 	if len(o.rebuilt) > 0 {
 		d.log.Info("maps were rebuilt with another size", "maps", o.rebuilt)
 	}

@@ -16,8 +16,8 @@ import (
 // refer to rows of others, and fills them while the programs that run go on with
 // theirs, which nobody writes any more. Promote changes from the one to the other.
 //
-// The new maps are pinned only then. A process that ends before leaves nothing
-// behind; one that ends within Promote leaves a map of the older layout, since
+// The new maps are pinned only then. A process that ends before leaves pages of
+// theirs behind, which the next start removes; one that ends within Promote leaves a map of the older layout, since
 // those go last, and the next start begins anew beside whatever programs run.
 
 // stage is open for a directory of an older layout.
@@ -117,7 +117,10 @@ func (d *Dataplane) promote() error {
 		}
 	}
 	// Last: they tell a start that the change is not complete.
-	return removeOutdated(d.pins(), d.specs)
+	if err := removeOutdated(d.pins(), d.specs); err != nil {
+		return err
+	}
+	return d.tables.removeStalePages(d.pins())
 }
 
 // keepsOlder tells whether a device has a program that goes on until Promote.

@@ -41,8 +41,8 @@ type statRows struct {
 	processors uint32
 }
 
-func openStatRows(t tables, name string) (statRows, error) {
-	pages, err := openPages(t, name, "stats_page", statsLen, statsPage)
+func openStatRows(t tables, pins pagePins, name string) (statRows, error) {
+	pages, err := openPages(t, pins, name, "stats_page", statsLen, statsPage)
 	return statRows{pages, uint32(ebpf.MustPossibleCPU())}, err
 }
 
@@ -157,10 +157,10 @@ func (s *store) openStats() (err error) {
 	if s.readOnly {
 		return nil
 	}
-	if s.lb.vipStats, err = openStatRows(s.t, bpfMapVipStatsV1); err != nil {
+	if s.lb.vipStats, err = openStatRows(s.t, s.pagePins(), bpfMapVipStatsV1); err != nil {
 		return err
 	}
-	s.lb.backendStats, err = openStatRows(s.t, bpfMapBackendStatsV1)
+	s.lb.backendStats, err = openStatRows(s.t, s.pagePins(), bpfMapBackendStatsV1)
 	return err
 }
 

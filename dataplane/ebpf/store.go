@@ -21,6 +21,7 @@ var ErrFull = errors.New("the map is full; raise its limit in the configuration"
 // array. All of it can be found again from the maps.
 type store struct {
 	mu      sync.Mutex
+	dir     string // of the pins
 	t       tables
 	plane   Plane
 	limits  Limits
@@ -81,10 +82,13 @@ type liveGateway struct {
 }
 
 func newStore(t tables, limits Limits, cfg Config) *store {
-	s := &store{t: t, plane: cfg.Plane, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, networks: cfg.Networks, rows: map[string]int{}}
+	s := &store{dir: cfg.Dir, t: t, plane: cfg.Plane, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, networks: cfg.Networks, rows: map[string]int{}}
 	s.reset()
 	return s
 }
+
+// pagePins are where the maps in arrays of maps are pinned.
+func (s *store) pagePins() pagePins { return pagePins{s.dir, s.readOnly} }
 
 func (s *store) reset() {
 	s.entries = newSlots[entryKey](s.limits.Gateways + 1)

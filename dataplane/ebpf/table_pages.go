@@ -30,8 +30,8 @@ type restingSpan struct {
 }
 
 // openTablePages shares the memory of the pages that are there, all of it in use.
-func openTablePages(t tables) (*tablePages, error) {
-	pages, err := openPages(t, bpfMapMaglevV2, "maglev_page", wordLen, pageWords)
+func openTablePages(t tables, pins pagePins) (*tablePages, error) {
+	pages, err := openPages(t, pins, bpfMapMaglevV2, "maglev_page", wordLen, pageWords)
 	return &tablePages{mappedPages: pages, now: time.Now}, err
 }
 

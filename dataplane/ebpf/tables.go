@@ -270,3 +270,19 @@ func removeOutdated(dir string, specs map[string]*ebpf.MapSpec) error {
 	}
 	return nil
 }
+
+// removeStalePages removes the pages of arrays of maps that others have replaced.
+func (t tables) removeStalePages(dir string) error {
+	outer := map[string]ebpf.MapID{}
+	for name, m := range t {
+		if m.Type() != ebpf.ArrayOfMaps {
+			continue
+		}
+		id, err := idOf(m)
+		if err != nil {
+			return mapError(name, err)
+		}
+		outer[name] = id
+	}
+	return pinned.RemoveStalePages(dir, outer)
+}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	sluiceebpf "github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
 // What TestRestartWithRightsOfUnit tells the process that it starts.
@@ -20,7 +21,8 @@ const (
 	rightsMTU   = "SLUICE_TEST_RIGHTS_MTU"
 )
 
-// forMetadata makes and enters network namespaces; the programs of the fabric need it not.
+// forMetadata makes and enters network namespaces; the programs of the fabric need it not, also
+// over pins with VIPs.
 const forMetadata = "CAP_SYS_ADMIN"
 
 // unitRights are the capabilities that the systemd unit leaves, as setpriv takes them, but
@@ -48,7 +50,7 @@ func unitRights(t *testing.T) string {
 	return set
 }
 
-// A daemon with the rights of the systemd unit starts, starts again, and then
+// A daemon with the rights of the systemd unit starts, starts again over pins with VIPs, and then
 // leaves the program alone that runs; other constants replace it in place.
 func TestRestartWithRightsOfUnit(t *testing.T) {
 	if dir := os.Getenv(rightsDir); dir != "" {
@@ -60,7 +62,7 @@ func TestRestartWithRightsOfUnit(t *testing.T) {
 		t.Run(hook.String(), func(t *testing.T) {
 			ns, index := namespace(t)
 			dir := bpffs(t)
-			start := func(mtu string) {
+			start := func(mtu string, vips int) {
 				c := exec.Command("setpriv", "--bounding-set", rights, "--inh-caps", rights, os.Args[0], "-test.run=^TestRestartWithRightsOfUnit$", "-test.v")
 				c.Env = append(os.Environ(), rightsDir+"="+dir, fmt.Sprintf("%s=%d", rightsIndex, index), rightsHook+"="+strconv.Itoa(int(hook)), rightsMTU+"="+mtu)
 				var out []byte
@@ -68,17 +70,17 @@ func TestRestartWithRightsOfUnit(t *testing.T) {
 					out, err = c.CombinedOutput()
 					return err
 				})
-				if err != nil || !strings.Contains(string(out), "attached with rights") {
+				if err != nil || !strings.Contains(string(out), fmt.Sprintf("attached with rights of the unit, over %d VIPs", vips)) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			}
-			start("1500")
+			start("1500", 0)
 			first := programOf(t, dir)
-			start("1500")
+			start("1500", len(worldVIPs()))
 			if again := programOf(t, dir); again != first {
 				t.Errorf("a restart replaced program %d by %d", first, again)
 			}
-			start("9000")
+			start("9000", len(worldVIPs()))
 			if now := programOf(t, dir); now == first {
 				t.Error("another constant did not replace the program")
 			}
@@ -101,5 +103,24 @@ func startWithRights(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	t.Log("attached with rights of the unit")
+	kept, err := d.VIPs().List(t.Context())
+	if err != nil || len(kept) != 0 && len(kept) != len(worldVIPs()) {
+		t.Fatalf("%d VIPs of the start before, %v", len(kept), err)
+	}
+	if len(kept) == 0 {
+		fillWithVIPs(t, d)
+	}
+	for k, v := range worldVIPs() {
+		if had, ok := kept[k]; ok && had != v {
+			t.Errorf("%v is %+v, was %+v", k, had, v)
+		}
+	}
+	t.Logf("attached with rights of the unit, over %d VIPs", len(kept))
+}
+
+func fillWithVIPs(t *testing.T, d *sluiceebpf.Dataplane) {
+	t.Helper()
+	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}})
+	apply(t, d.Gateways(), map[intent.GatewayKey]intent.Gateway{gw: gateways()[gw]})
+	apply(t, d.VIPs(), worldVIPs())
 }
