@@ -84,10 +84,14 @@ func (n Neighbor) silent(asn uint32) []string {
 
 // connection takes news of package wire, which alone knows why a session ends.
 func (s *GoBGP) connection(e wire.Event) {
+	if e.Kind == wire.Withheld {
+		s.endWithheld(e.Neighbor)
+		return
+	}
 	s.ends.take(e)
 	if e.Kind == wire.Ended && e.End.Established {
 		s.log.Warn("BGP session lost", slog.String("neighbor", e.Neighbor.String()),
-			slog.String("reason", s.ends.lastEnd(e.Neighbor)), slog.Bool("graceful", s.ends.lingers(e.Neighbor.WithZone(""))))
+			slog.String("reason", s.ends.lastEnd(e.Neighbor)), slog.Bool("graceful", s.ends.lingers(e.Neighbor)))
 	}
 }
 
@@ -95,7 +99,7 @@ func (s *GoBGP) connection(e wire.Event) {
 func (e *sessionEnds) lastEnd(a netip.Addr) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if end := e.last[a.WithZone("")]; end != nil {
+	if end := e.last[a]; end != nil {
 		return end.ended
 	}
 	return ""

@@ -14,16 +14,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// startNeighbors adds the sessions, each when it may start.
+// startNeighbors adds the sessions. A speaker that restarts connects at once, too; its
+// End-of-RIB follows when it has announced what it is to.
 func (s *GoBGP) startNeighbors(ctx context.Context, srv *server.BgpServer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, n := range s.cfg.Neighbors {
 		group.Go(func() error {
-			if !s.awaitReady(ctx, n) {
-				return nil
-			}
 			group.Go(func() error {
 				s.giveUpLater(ctx, n)
+				return nil
+			})
+			group.Go(func() error {
+				if s.awaitReady(ctx, n) {
+					s.finish(n)
+				}
 				return nil
 			})
 			if l := s.links[n.Interface]; l != nil {
@@ -114,6 +118,8 @@ func (s *GoBGP) connect(n Neighbor) (handle netip.AddrPort, known bool, err erro
 	}
 	out := wireNeighbor(s.cfg, n)
 	out.Restarted, out.Held = sync.restarted, sync.held()
+	_, finished := s.finished[n.Name()]
+	out.Unfinished = s.cfg.Restarting && !finished
 	sync.disabled = out.Held
 	s.in.mu.Unlock()
 	if err := onLink(n.Address); err != nil {
@@ -251,6 +257,9 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	n := s.sync[a]
 	if err != nil || n == nil {
 		return
+	}
+	if state.GetSessionState() == api.PeerState_ACTIVE && s.accepted != nil {
+		s.front.Offer(n.config.Address, s.accepted)
 	}
 	n.session.state, n.session.overLimit = state.GetSessionState(), state.GetAdminState() == api.PeerState_PFX_CT
 	if asn := state.GetPeerAsn(); asn != 0 {

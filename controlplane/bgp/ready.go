@@ -3,8 +3,11 @@ package bgp
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
 )
 
 // signal is something that happens once.
@@ -27,14 +30,14 @@ func (g *signal) given() bool {
 }
 
 // Ready tells a restarting speaker (Config.Restarting) that what it announced
-// before is announced again, so that all sessions may start.
+// before is announced again, so that all neighbours may have its End-of-RIB.
 func (s *GoBGP) Ready() {
 	s.unicastReady.give()
 	s.ready.give()
 }
 
 // UnicastReady tells a restarting speaker the same of its plain unicast routes alone:
-// sessions without EVPN may start.
+// neighbours without EVPN may have its End-of-RIB.
 func (s *GoBGP) UnicastReady() { s.unicastReady.give() }
 
 // PoliciesComplete tells that SetPolicies has been called with all there are. Before,
@@ -47,12 +50,12 @@ func (s *GoBGP) PoliciesComplete() {
 	s.syncedLocked()
 }
 
-// awaitReady waits until the session with a neighbour may start; false when ctx ends
+// awaitReady waits until a neighbour may have this node's End-of-RIB; false when ctx ends
 // first. A neighbour drops what it kept of a restarting node at its End-of-RIB, and
-// routes announced after that would be a hole in its traffic. But the caller may need
-// the routes of a neighbour with plain unicast to find out what to announce: that one
-// is waited with for DeferralTime at most (RFC 4724 section 4.1, the
-// Selection_Deferral_Timer).
+// routes announced after that would be a hole in its traffic. But a neighbour with plain
+// unicast that restarts too may send its routes only after that End-of-RIB, and the caller
+// may need them to find out what to announce: that one is waited with for DeferralTime at
+// most (RFC 4724 section 4.1, the Selection_Deferral_Timer).
 func (s *GoBGP) awaitReady(ctx context.Context, n Neighbor) bool {
 	if !s.cfg.Restarting {
 		return true
@@ -69,9 +72,71 @@ func (s *GoBGP) awaitReady(ctx context.Context, n Neighbor) bool {
 	select {
 	case <-ready:
 	case <-over:
-		s.log.Warn("a BGP session starts before all that was announced is announced again", slog.String("neighbor", n.Name()), slog.Duration("waited", s.cfg.DeferralTime))
+		s.log.Warn("a neighbour is told that all is announced again before it is", slog.String("neighbor", n.Name()), slog.Duration("waited", s.cfg.DeferralTime))
 	case <-ctx.Done():
 		return false
 	}
 	return true
+}
+
+// finish lets a neighbour have this node's End-of-RIB.
+func (s *GoBGP) finish(n Neighbor) {
+	s.in.mu.Lock()
+	s.finished[n.Name()] = struct{}{}
+	a := n.Address
+	if l := s.links[n.Interface]; l != nil {
+		a = l.address
+	}
+	s.in.mu.Unlock()
+	s.front.Finish(a)
+	s.lookAtEnds()
+}
+
+// endWithheld notes that the server has sent its End-of-RIB before the routes.
+func (s *GoBGP) endWithheld(neighbor netip.Addr) {
+	s.in.mu.Lock()
+	if n := s.sync[neighbor.WithZone("")]; n != nil {
+		n.withheld = true
+	}
+	s.in.mu.Unlock()
+	s.lookAtEnds()
+}
+
+func (s *GoBGP) lookAtEnds() {
+	select {
+	case s.endings <- struct{}{}:
+	default:
+	}
+}
+
+// sendEnds has the server send its routes and End-of-RIB once more to the neighbours from
+// which it was withheld, when they may have it. The server has no End-of-RIB alone, and one
+// that package wire sent could overtake routes in the server's queue.
+func (s *GoBGP) sendEnds(ctx context.Context, srv resetter) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.endings:
+		}
+		var names []string
+		s.in.mu.Lock()
+		for _, n := range s.sync {
+			if _, may := s.finished[n.config.Name()]; may && n.withheld {
+				n.withheld = false
+				names = append(names, n.name())
+			}
+		}
+		s.in.mu.Unlock()
+		for _, name := range names {
+			if err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: name, Soft: true, Direction: api.ResetPeerRequest_OUT}); err != nil && ctx.Err() == nil {
+				s.log.Warn("cannot send End-of-RIB", slog.String("neighbor", s.handles.name(name)), slog.Any("error", err))
+			}
+		}
+	}
+}
+
+// resetter is the BGP server as far as sendEnds needs it.
+type resetter interface {
+	ResetPeer(context.Context, *api.ResetPeerRequest) error
 }

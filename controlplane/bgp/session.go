@@ -19,6 +19,7 @@ import (
 // so far. When that fails its sockets are closed again.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
 	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, handles: s.handles, limit: &loglimit.Limit{}}))
+	s.accepted = handover(srv)
 	go srv.Serve()
 	if err := s.setUp(ctx, watching, srv); err != nil {
 		return nil, errors.Join(err, srv.StopBgp(context.Background(), &api.StopBgpRequest{}))

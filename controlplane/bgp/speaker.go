@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -56,6 +57,12 @@ type GoBGP struct {
 	stopOnce sync.Once
 
 	ready, unicastReady, policiesComplete *signal
+	// finished are the neighbours, by their names, that may have this node's End-of-RIB; in.mu
+	// guards it. endings has sendEnds look at it; capacity 1.
+	finished set[string]
+	endings  chan struct{}
+	// accepted has the server take connections; nil: it does not.
+	accepted chan<- *net.TCPConn
 }
 
 // paths is the BGP server as far as routes and the state of sessions go.
@@ -70,7 +77,9 @@ type neighborSync struct {
 	// added: the BGP server has the neighbour, at handle; disabled: no connection with it
 	// may be made.
 	added, disabled bool
-	handle          netip.AddrPort
+	// withheld: the server has to send its End-of-RIB once more, when all is announced.
+	withheld bool
+	handle   netip.AddrPort
 	// restarted is until when the neighbour is told of this node's restart; zero: not set.
 	restarted time.Time
 	// session is the state that the server told last.
@@ -111,6 +120,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		paths: pathChanges{news: map[netip.Addr]pathNews{}, wake: make(chan struct{}, 1)},
 		rearm: make(chan struct{}, 1),
 		stop:  make(chan bool, 1), ready: newSignal(), unicastReady: newSignal(), policiesComplete: newSignal(),
+		finished: set[string]{}, endings: make(chan struct{}, 1),
 	}
 	s.out.highest = s.highest
 	s.front = wire.New(log, s.asOthersSee(), s.connection)
@@ -155,6 +165,7 @@ func (s *GoBGP) Run(ctx context.Context) error {
 		}
 		group.Go(func() error { return s.startNeighbors(running, srv) })
 		group.Go(func() error { return s.followPaths(running, srv) })
+		group.Go(func() error { return s.sendEnds(running, srv) })
 		return s.tick(running, srv)
 	})
 	err := group.Wait()

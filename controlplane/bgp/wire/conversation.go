@@ -38,6 +38,9 @@ type conversation struct {
 	toNeighbor sync.Mutex    // held while remote is written
 	// unended are the families of which this end's End-of-RIB is to be sent; send has them.
 	unended []Family
+	// withheld are the families whose next End-of-RIB comes before this node's routes; send has
+	// them.
+	withheld []Family
 
 	mu              sync.Mutex // guards what follows
 	confirms        [2]bool    // KEEPALIVE was sent, and received
@@ -89,6 +92,9 @@ func (v *conversation) commit(c *candidate) {
 	_ = c.conn.SetReadDeadline(time.Time{})
 	v.agreement = agree(v.ours, c.theirs)
 	v.unended = slices.Clone(v.agreement.Families)
+	if v.p.unfinished.Load() {
+		v.withheld = slices.Clone(v.agreement.Families)
+	}
 	v.agreement.Local = addrPort(c.conn.LocalAddr()).Addr()
 	v.agreement.Loopback = addrPort(c.conn.RemoteAddr()).Addr().IsLoopback()
 	hold := c.theirs.hold
@@ -236,7 +242,14 @@ func (v *conversation) say(out, msg []byte) []byte {
 		}
 		v.confirm(0)
 	case typeUpdate:
-		if f, ok := v.agreement.endOf(msg); ok && len(v.unended) > 0 {
+		f, ok := v.agreement.endOf(msg)
+		switch {
+		case ok && slices.Contains(v.withheld, f):
+			if v.withheld = without(v.withheld, []Family{f}); len(v.withheld) == 0 {
+				v.p.tell(Event{Kind: Withheld})
+			}
+			return out
+		case ok && len(v.unended) > 0:
 			if v.unended = without(v.unended, []Family{f}); len(v.unended) == 0 {
 				v.p.announced()
 			}

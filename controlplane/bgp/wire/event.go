@@ -14,6 +14,8 @@ const (
 	Established
 	// UpdateIgnored: an UPDATE could not be read.
 	UpdateIgnored
+	// Withheld: the neighbour has not got the End-of-RIB that the server has sent.
+	Withheld
 	// Ended: the connection is over; End is why.
 	Ended
 	// Doubled: Doubles are all other nodes whose routes have something of this node's, as

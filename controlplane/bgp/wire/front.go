@@ -33,6 +33,9 @@ type Neighbor struct {
 	// Restarted tells the neighbour that this node has restarted and gone on forwarding,
 	// until it has this node's End-of-RIB or that time is over.
 	Restarted time.Time
+	// Unfinished: this node has routes still to announce, and the neighbour does not get its
+	// End-of-RIB before Finish.
+	Unfinished bool
 	// Held: no connection is made or taken.
 	Held bool
 }
@@ -206,6 +209,41 @@ func (f *Front) Hold(neighbor netip.Addr, held bool) {
 	f.mu.Unlock()
 	if p != nil {
 		p.hold(held)
+	}
+}
+
+// Offer connects the server with a neighbour's handle: the server gets the connection by
+// take, as one that it has accepted, where it would dial only a second or two later.
+func (f *Front) Offer(neighbor netip.Addr, take chan<- *net.TCPConn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.peers[neighbor]
+	if p == nil || f.closed {
+		return
+	}
+	f.running.Go(func() {
+		d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(Self, 0))}
+		c, err := d.DialContext(p.ctx, "tcp4", p.l.Addr().String())
+		if err != nil {
+			return // the server dials by itself
+		}
+		select {
+		case take <- c.(*net.TCPConn):
+		case <-p.ctx.Done():
+			_ = c.Close()
+		}
+	})
+}
+
+// Finish tells that the server has all routes of this node: of the sessions from now on
+// the neighbour gets the End-of-RIB when the server sends it. Of one whose End-of-RIB was
+// withheld (Withheld) the server is to send it again.
+func (f *Front) Finish(neighbor netip.Addr) {
+	f.mu.Lock()
+	p := f.peers[neighbor]
+	f.mu.Unlock()
+	if p != nil {
+		p.unfinished.Store(false)
 	}
 }
 

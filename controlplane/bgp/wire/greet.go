@@ -17,6 +17,8 @@ const (
 	// answerWait is how long a connection waits for the neighbour's OPEN before there is
 	// another: a neighbour that is not ready for it may take a connection and say nothing.
 	answerWait = 20 * time.Second
+	// firstRetry is the wait after the first attempt to connect; each further one is twice as long.
+	firstRetry = 100 * time.Millisecond
 )
 
 // candidate is a connection on which this end's OPEN has been sent.
@@ -71,7 +73,8 @@ type greeting struct {
 	dialed  chan dialing
 	dials   bool
 	retry   *time.Timer
-	out, in *candidate // opened by this end, and by the neighbour
+	wait    time.Duration // until the next attempt
+	out, in *candidate    // opened by this end, and by the neighbour
 }
 
 type dialing struct {
@@ -84,7 +87,7 @@ type dialing struct {
 func (v *conversation) greet() *candidate {
 	ctx, cancel := context.WithCancel(v.ctx)
 	defer cancel()
-	g := &greeting{v: v, p: v.p, ctx: ctx, heard: make(chan *candidate), dialed: make(chan dialing), retry: time.NewTimer(0)}
+	g := &greeting{v: v, p: v.p, ctx: ctx, heard: make(chan *candidate), dialed: make(chan dialing), retry: time.NewTimer(0), wait: firstRetry}
 	defer g.retry.Stop()
 	g.arrived()
 	for {
@@ -155,10 +158,13 @@ func (g *greeting) connected(d dialing) {
 	}
 }
 
-// again has the next attempt made when it is time (RFC 4271 section 10, with its jitter).
+// again has the next attempt made when it is time: ConnectRetry after the last one (RFC 4271
+// section 10, with its jitter), the first ones sooner. A neighbour that has just lost a
+// session refuses connections for a second or so.
 func (g *greeting) again() {
 	if g.out == nil && g.in == nil {
-		wait := g.p.config.ConnectRetry
+		wait := min(g.wait, g.p.config.ConnectRetry)
+		g.wait = 2 * wait
 		g.retry.Reset(wait - rand.N(wait/4+1))
 	}
 }

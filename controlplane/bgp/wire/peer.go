@@ -30,6 +30,8 @@ type peer struct {
 	cancel context.CancelFunc
 
 	connected, committed atomic.Bool
+	// unfinished: as in Neighbor.
+	unfinished atomic.Bool
 	// wake has greet look at held and waiting; capacity 1.
 	wake chan struct{}
 
@@ -48,7 +50,9 @@ type peer struct {
 
 func newPeer(f *Front, n Neighbor, l *net.TCPListener) *peer {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &peer{front: f, config: n, l: l, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1), held: n.Held, restarted: n.Restarted}
+	p := &peer{front: f, config: n, l: l, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1), held: n.Held, restarted: n.Restarted}
+	p.unfinished.Store(n.Unfinished)
+	return p
 }
 
 func (p *peer) tell(e Event) {
