@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -35,7 +36,9 @@ type rawPeer struct {
 	// got are the UPDATEs received in this session, keepalives the KEEPALIVEs, opens the
 	// bodies of all OPENs.
 	got, keepalives int
-	opens           [][]byte
+	// ends is how many UPDATEs had been received at each End-of-RIB of EVPN in this session.
+	ends  []int
+	opens [][]byte
 	// notified is the last NOTIFICATION's code and subcode.
 	notified [2]byte
 }
@@ -83,7 +86,7 @@ func startRawPeerOn(t testing.TB, at string, family wire.RouteFamily) *rawPeer {
 func (p *rawPeer) serve(c net.Conn) {
 	defer c.Close()
 	p.mu.Lock()
-	p.conn, p.got, p.keepalives = c, 0, 0
+	p.conn, p.got, p.keepalives, p.ends = c, 0, 0, nil
 	hold, more := p.hold, p.more
 	p.connections++
 	p.mu.Unlock()
@@ -132,6 +135,9 @@ func (p *rawPeer) serve(c net.Conn) {
 		case wire.BGP_MSG_UPDATE:
 			p.mu.Lock()
 			p.got++
+			if bytes.HasSuffix(body, []byte{15, 3, 0, 25, 70}) {
+				p.ends = append(p.ends, p.got)
+			}
 			p.mu.Unlock()
 		case wire.BGP_MSG_NOTIFICATION:
 			return

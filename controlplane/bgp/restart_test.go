@@ -173,3 +173,53 @@ func TestNeighborIsLongInRestarting(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 }
+
+// A speaker that restarts has its sessions at once. A neighbour that keeps its routes gets
+// them as they are announced, and End-of-RIB behind the last of them; so does one that keeps
+// none. The next session's End-of-RIB is not withheld.
+func TestEndOfRIBComesBehindTheRoutes(t *testing.T) {
+	t.Parallel()
+	var peers []*rawPeer
+	var neighbors []Neighbor
+	for _, address := range []string{"127.0.0.1", "::1", "127.0.0.2"} {
+		p := startRawPeerAt(t, address, wire.RF_EVPN)
+		if len(peers) < 2 {
+			p.offer(90, wire.NewCapGracefulRestart(false, true, 120, []*wire.CapGracefulRestartTuple{wire.NewCapGracefulRestartTuple(wire.RF_EVPN, true)}))
+		}
+		peers, neighbors = append(peers, p), append(neighbors, p.neighbor())
+	}
+	cfg := nodeConfig(1, neighbors...)
+	cfg.Restarting = true
+	s := startSpeaker(t, cfg)
+	s.do(childCommand{Policies: []childPolicy{red}, Upserts: []intent.RouteKey{key(1001, "10.1.0.0/24")}})
+	seen := func(p *rawPeer) (routes, ends int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.got - len(p.ends), len(p.ends)
+	}
+	for _, p := range peers {
+		eventually(t, "a session with the first route", func() bool { routes, _ := seen(p); return p.sessions() == 1 && routes == 1 })
+	}
+	s.do(childCommand{Upserts: []intent.RouteKey{key(1001, "2001:db8:1::/64")}})
+	for i, p := range peers {
+		eventually(t, "the second route", func() bool { routes, _ := seen(p); return routes == 2 })
+		if _, ends := seen(p); ends != 0 {
+			t.Errorf("neighbour %d has End-of-RIB before all is announced", i)
+		}
+	}
+	s.do(childCommand{Upserts: []intent.RouteKey{key(1001, "10.3.0.0/24")}})
+	s.do(childCommand{Ready: true})
+	for i, p := range peers {
+		eventually(t, "End-of-RIB", func() bool { _, ends := seen(p); return ends > 0 })
+		p.mu.Lock()
+		if p.ends[0] < 4 { // three routes are before it
+			t.Errorf("neighbour %d has End-of-RIB as UPDATE %d", i, p.ends[0])
+		}
+		p.mu.Unlock()
+	}
+	peers[0].drop()
+	eventually(t, "End-of-RIB of the next session", func() bool {
+		routes, ends := seen(peers[0])
+		return peers[0].sessions() == 2 && routes == 3 && ends == 1
+	})
+}
