@@ -127,7 +127,15 @@ func (c *clientsPart) run(ctx context.Context) error {
 	c.adopt(w)
 	defer c.adopt(nil)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.tables.Pipeline.Run(ctx) })
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.dp.Used():
+		}
+		return w.tables.Pipeline.Run(ctx)
+	})
+	group.Go(func() error { return c.replacePrograms(ctx, w) })
 	group.Go(func() error { return w.samples.run(ctx, w.dp.Reader(), c.d.log) })
 	group.Go(func() error { return c.d.sweepFlows(ctx, w.dp, "machines") })
 	group.Go(func() error { return c.promote(ctx, w) })
@@ -142,7 +150,7 @@ func (c *clientsPart) note() {
 		return // whoever starts it says why
 	case !c.stepped:
 		why, detail = reason.Waiting, "for the databases of OVN; what an earlier start left goes on"
-	case c.at.dp.Staged():
+	case c.at.dp.Staged(), !c.at.dp.Replaced():
 		ready, why = false, reason.Rebuilding
 	default:
 		detail = c.d.ovs.ConntrackFault()
@@ -164,7 +172,7 @@ func (c *clientsPart) promote(ctx context.Context, w *clientsAtWork) error {
 		c.d.mu.Lock()
 		told := c.stepped
 		c.d.mu.Unlock()
-		if !told || !c.d.allInSync() {
+		if !told || !c.d.allInSync() || !w.dp.Replaced() {
 			began = time.Now()
 			continue
 		}
@@ -186,8 +194,21 @@ func (c *clientsPart) promote(ctx context.Context, w *clientsAtWork) error {
 	return nil
 }
 
+// replacePrograms replaces the programs of an earlier start that differ from this one's.
+func (c *clientsPart) replacePrograms(ctx context.Context, w *clientsAtWork) error {
+	if w.dp.Replaced() || !c.d.awaitCalm(ctx, w.dp) {
+		return nil
+	}
+	if c.d.replaced(ctx, w.dp, func(err error) { c.d.reg.SetCondition(clientsCondition, false, reason.StartFailed, err.Error()) }) {
+		c.d.mu.Lock()
+		defer c.d.mu.Unlock()
+		c.note()
+	}
+	return nil
+}
+
 func (c *clientsPart) start() (*clientsAtWork, error) {
-	dp, err := ebpf.Load(c.ebpfConfig())
+	dp, err := ebpf.Open(c.ebpfConfig())
 	if err != nil {
 		return nil, fmt.Errorf("programs of machines' taps: %w", err)
 	}

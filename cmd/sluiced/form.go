@@ -29,17 +29,22 @@ const (
 // whole tells whether the whole node is on the kernel path.
 func (n *node) whole() bool { return n.d.cfg.Path == config.PathKernel }
 
-// openFabric loads the programs and makes the fabric device, in this order: the device
-// down, the programs, the device up. Where the whole node is on the kernel path there
+// openFabric opens the programs and makes the fabric device, in this order: the device
+// down, the programs, the device up. Programs of another build go on until replacePrograms,
+// if what is pinned has forwarded until now; else they are replaced here. Where the whole node is on the kernel path there
 // is none, but for one that carries still.
 func (n *node) openFabric(ctx context.Context, before *kept) error {
 	load := func(ifindex int) error {
-		dp, err := ebpf.Load(n.ebpfConfig(ifindex))
+		dp, err := ebpf.Open(n.ebpfConfig(ifindex))
 		if err != nil {
 			return err
 		}
 		n.dp = dp
-		before.pinned = dp.Kept(before.fabric)
+		if before.pinned = dp.Kept(before.fabric); before.device != nil || before.pinned != nil {
+			if err := dp.Replace(ctx); err != nil {
+				return err
+			}
+		}
 		if ifindex == 0 {
 			return nil
 		}
@@ -102,7 +107,7 @@ func (n *node) changeForm(ctx context.Context) error {
 		return nil
 	}
 	n.d.log.Info("the fabric comes in by the devices of the other form until this one is prepared", "whole", n.whole())
-	told := func() bool { return n.toldWanted() && !n.dp.Staged() }
+	told := func() bool { return n.toldWanted() && !n.dp.Staged() && n.dp.Replaced() }
 	if n.whenPrepared(ctx, change{every: formInterval, pause: formPause, told: told, prepared: n.prepared, do: n.takePort,
 		failed: "the UDP port cannot be taken over; what has it goes on; trying again"}) {
 		return n.leaveForm(ctx)

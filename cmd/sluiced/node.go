@@ -43,6 +43,7 @@ type node struct {
 	underlay  *fabricPart
 	tracing   sync.Mutex
 	ended     chan struct{} // closed when the node ends
+	released  chan struct{} // closed when BGP has been told all
 	moved     chan struct{} // capacity 1: gateway ports have gone
 	pending   pendingVRFs
 	delays    delays
@@ -103,7 +104,8 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.watchSpeaker(running) })
 	group.Go(func() error { return n.watchGuards(running) })
 	group.Go(func() error { return n.watchAnnouncements(running) })
-	group.Go(func() error { return n.tables.Pipeline.Run(running) })
+	group.Go(func() error { return n.runTables(running) })
+	group.Go(func() error { return n.replacePrograms(running) })
 	group.Go(func() error { return n.runUnderlay(running) })
 	group.Go(func() error { return n.d.ovs.Run(running) })
 	group.Go(func() error { return n.watchSwitch(running) })

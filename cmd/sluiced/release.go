@@ -14,9 +14,9 @@ const (
 	progressEvery = time.Second
 )
 
-// releaseSpeaker lets the sessions start once all databases are in sync, what was
-// programmed before a restart has been compared, and all announcements are handed
-// over: a neighbour drops what it kept of this node and is not told again. What never
+// releaseSpeaker lets the neighbours have this node's End-of-RIB once all databases are in
+// sync, what was programmed before a restart has been compared, and all announcements are
+// handed over: a neighbour drops what it kept of this node and is not told again. What never
 // settles is waited for as long as patience allows, which is asked from then on. Before
 // that nothing of OVN's is told; but what the underlay announces is, for the way to OVN
 // may depend on it.
@@ -38,6 +38,8 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 			n.speaker.Ready()
 		}
 		if policies && all {
+			n.d.log.Info("BGP has been told all there is to announce", "after", time.Since(n.d.started))
+			close(n.released)
 			return nil
 		}
 		select {
@@ -50,7 +52,7 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 			}
 			waiting := n.tables.Waiting()
 			if over = patience.over(now, waiting); over {
-				n.d.log.Warn("BGP sessions start before all that was announced is announced again", "rows", waiting)
+				n.d.log.Warn("neighbours are told that all is announced again before it is", "rows", waiting)
 			}
 		}
 	}

@@ -18,6 +18,10 @@ func (n *node) noteLoaded() {
 		n.d.reg.SetCondition("dataplane", false, reason.Rebuilding, detail)
 		return
 	}
+	if !n.dp.Replaced() {
+		n.d.reg.SetCondition("dataplane", false, reason.Rebuilding, detail+"; the programs of another start forward until this one's are loaded")
+		return
+	}
 	n.d.reg.SetCondition("dataplane", true, reason.Loaded, detail)
 }
 
@@ -30,9 +34,10 @@ func (n *node) promote(ctx context.Context) error {
 	if err != nil {
 		n.d.log.Warn("the routes of the older maps cannot be read; what of them is not there yet is not waited for", "error", err)
 	}
+	told := func() bool { return n.toldWanted() && n.dp.Replaced() }
 	// A node that is restarting, too, has its routes in the older maps alone.
 	prepared := func() bool { return n.filled() && !n.tables.Misses(older) }
-	if n.whenPrepared(ctx, change{every: promoteInterval, pause: promoteInterval, told: n.toldWanted, prepared: prepared, failed: "the older maps go on; trying again",
+	if n.whenPrepared(ctx, change{every: promoteInterval, pause: promoteInterval, told: told, prepared: prepared, failed: "the older maps go on; trying again",
 		do: func(context.Context) error { return n.dp.Promote() }}) {
 		n.noteLoaded()
 	}

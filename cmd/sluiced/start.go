@@ -26,7 +26,7 @@ func (d *daemon) newNode(facts nodeFacts) (*node, error) {
 	n := &node{
 		d: d, facts: facts, rib: rib.New(), linger: newLinger(), pathFacts: newPathFacts(),
 		ended: make(chan struct{}), moved: make(chan struct{}, 1), looks: make(chan struct{}, 1),
-		hosts: make(chan struct{}, 1), announced: make(chan struct{}, 1),
+		hosts: make(chan struct{}, 1), announced: make(chan struct{}, 1), released: make(chan struct{}),
 	}
 	n.learned = learned.New(n.rib)
 	n.nextHops = newNextHops(n)

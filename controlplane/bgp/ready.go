@@ -95,7 +95,7 @@ func (s *GoBGP) finish(n Neighbor) {
 // endWithheld notes that the server has sent its End-of-RIB before the routes.
 func (s *GoBGP) endWithheld(neighbor netip.Addr) {
 	s.in.mu.Lock()
-	if n := s.sync[neighbor.WithZone("")]; n != nil {
+	if n := s.sync[neighbor]; n != nil {
 		n.withheld = true
 	}
 	s.in.mu.Unlock()

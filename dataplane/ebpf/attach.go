@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // at is where a program is attached.
@@ -37,6 +38,8 @@ func (d *Dataplane) Attach(p Program, ifindex int) error {
 	kept, err := d.keepsOlder(p, hook, ifindex)
 	switch {
 	case err != nil || kept:
+	case len(d.older) > 0 && d.later != nil:
+		err = fmt.Errorf("%w for the programs of this build, which are being loaded", reconcile.ErrNotReady)
 	case hook == HookTCX:
 		// A filter from before a kernel upgrade or a change of the hook is only
 		// reached when the link is gone; it goes once the link is there.

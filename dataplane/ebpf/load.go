@@ -1,10 +1,10 @@
 package ebpf
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
-	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -81,8 +81,12 @@ type Dataplane struct {
 
 	mu       sync.Mutex // of what follows
 	older    []string   // pinned maps of an older layout; none: nothing is staged
+	later    *later     // what Replace is to do; nil: nothing
 	node     Node
-	programs map[Program]*pinned.Program
+	programs map[Program]*pinned.Program // those that run where nothing is put off or staged
+	// used is closed as Used says.
+	used     chan struct{}
+	usedOnce sync.Once
 	links    linkCount
 	// vtepGuard is loaded by GuardVTEPs, with the port that it looks at.
 	vtepGuard     *ebpf.Program
@@ -95,6 +99,20 @@ type Dataplane struct {
 // Programs that run already go on undisturbed, or are replaced in place when
 // they differ from this build's or from cfg.Node.
 func Load(cfg Config) (*Dataplane, error) {
+	d, err := Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Replace(context.Background()); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("data plane in %s: %w", cfg.Dir, err)
+	}
+	return d, nil
+}
+
+// Open is Load, but for programs that run and differ: they go on until Replace. Programs
+// are loaded at once where one does not run, or where the node is another one in the fabric.
+func Open(cfg Config) (*Dataplane, error) {
 	if err := cfg.Plane.check(cfg.Node); err != nil {
 		return nil, fmt.Errorf("constants of the node: %w", err)
 	}
@@ -105,7 +123,7 @@ func Load(cfg Config) (*Dataplane, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dataplane{dir: cfg.Dir, plane: cfg.Plane, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, held: held,
+	d := &Dataplane{dir: cfg.Dir, plane: cfg.Plane, log: cfg.Log, hook: cfg.Hook, bridges: cfg.Bridges, held: held, used: make(chan struct{}),
 		programs: map[Program]*pinned.Program{}}
 	if err := d.open(cfg); err != nil {
 		d.Close()
@@ -132,47 +150,28 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	if len(kept) > 0 {
 		d.log.Warn("maps are larger than configured, since the rows in use do not fit", "maps", kept)
 	}
-	begin, err := monotonic()
+	l := &later{}
+	if l.begin, err = monotonic(); err != nil {
+		return err
+	}
+	if l.opening, err = openTables(d.dir, d.specs, d.plane.programs()); err != nil {
+		return err
+	}
+	d.tables, d.later, d.node = l.opening.tables, l, cfg.Node
+	found, err := d.openPrograms()
+	switch {
+	case err != nil:
+	case found == allCurrent:
+		err = d.replaceWith(cfg.Node, d.takePrograms())
+	case found == mustLoad:
+		err = d.replaceNow(cfg.Node)
+	default:
+		d.log.Info("programs that run are of another build or have other constants, and go on until this build's are loaded")
+	}
 	if err != nil {
 		return err
 	}
-	o, err := openTables(d.dir, d.specs, d.plane.programs())
-	if err != nil {
-		return err
-	}
-	d.tables = o.tables
-	defer o.flows.close()
-	var late uint32
-	err = d.setNode(cfg.Node, func() (err error) {
-		// Flows have begun while the programs were loaded, which takes seconds.
-		if late, err = monotonic(); err != nil {
-			return err
-		}
-		if err := o.flows.copyTo(d.tables, &begin); err != nil {
-			return err
-		}
-		// Before programs use them: who comes after a crash finds the maps of those that do not
-		// yet by the programs themselves.
-		return publish(d.dir, o.rebuilt)
-	})
-	if err != nil {
-		return err
-	}
-	if err := o.flows.copyTo(d.tables, &late); err != nil {
-		return err
-	}
-	if err := nameContinued(d.dir); err != nil {
-		return err
-	}
-	if err := removeOutdated(d.dir, d.specs); err != nil {
-		return err
-	}
-	if err := d.tables.removeStalePages(d.dir); err != nil {
-		return err
-	}
-	if len(o.rebuilt) > 0 {
-		d.log.Info("maps were rebuilt with another size", "maps", o.rebuilt)
-	}
+	d.noteUsed()
 	d.store = newStore(d.tables, limits, cfg)
 	return d.store.repair()
 }
@@ -180,6 +179,9 @@ func (d *Dataplane) open(cfg Config) (err error) {
 // Close lets go of everything. What is pinned stays and goes on forwarding.
 func (d *Dataplane) Close() error {
 	d.tables.close()
+	if d.later != nil {
+		d.later.close()
+	}
 	for _, p := range d.programs {
 		p.Close()
 	}
@@ -204,33 +206,7 @@ func (d *Dataplane) SetNode(n Node) error {
 	if n == d.node {
 		return nil
 	}
-	return d.setNode(n, nil)
-}
-
-// setNode loads programs and has them replace those that run. ready is called between.
-func (d *Dataplane) setNode(n Node, ready func() error) error {
-	loaded, err := d.loadPrograms(n)
-	if err != nil {
-		return err
-	}
-	if ready != nil {
-		if err := ready(); err != nil {
-			closePrograms(loaded)
-			return err
-		}
-	}
-	// Backwards: what sees answers knows those of flows that begin by the new ones before these do.
-	for i, p := range slices.Backward(d.plane.programs()) {
-		now, err := d.adoptProgram(p, loaded[i])
-		if err != nil {
-			closePrograms(loaded[:i+1])
-			return fmt.Errorf("replace program %s: %w", p, err)
-		}
-		d.programs[p].Close()
-		d.programs[p] = now
-	}
-	d.node = n
-	return nil
+	return d.replaceNow(n)
 }
 
 // loadPrograms loads all programs, on half of the processors: the kernel's verifier takes

@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
 // A build with another layout of a map cannot use the rows that are pinned, nor
@@ -31,9 +32,11 @@ func (d *Dataplane) stage(cfg Config, limits Limits) error {
 		}
 		d.tables[name] = m
 	}
-	if err := d.setNode(cfg.Node, nil); err != nil {
+	d.later, d.node = &later{}, cfg.Node
+	if err := d.openOlder(); err != nil {
 		return err
 	}
+	d.noteUsed()
 	d.store = newStore(d.tables, limits, cfg)
 	if err := d.store.repair(); err != nil {
 		return err
@@ -83,6 +86,9 @@ func (d *Dataplane) Promote() error {
 	if len(d.older) == 0 {
 		return nil
 	}
+	if d.later != nil {
+		return fmt.Errorf("programs of this build: %w to be loaded", reconcile.ErrNotReady)
+	}
 	if err := d.promote(); err != nil {
 		return fmt.Errorf("change to maps of another layout in %s: %w", d.dir, err)
 	}
@@ -93,7 +99,7 @@ func (d *Dataplane) Promote() error {
 }
 
 func (d *Dataplane) promote() error {
-	// Backwards, as in setNode.
+	// Backwards, as in replaceLocked.
 	for _, p := range slices.Backward(d.plane.programs()) {
 		if err := p.at(d.pins()).Update(d.pickHook(), d.programs[p]); err != nil {
 			return fmt.Errorf("replace program %s: %w", p, err)
@@ -123,9 +129,9 @@ func (d *Dataplane) promote() error {
 	return d.tables.removeStalePages(d.pins())
 }
 
-// keepsOlder tells whether a device has a program that goes on until Promote.
+// keepsOlder tells whether a device has a program that goes on until Promote or Replace.
 func (d *Dataplane) keepsOlder(p Program, hook Hook, ifindex int) (bool, error) {
-	if len(d.older) == 0 {
+	if len(d.older) == 0 && d.later == nil {
 		return false, nil
 	}
 	if hook == HookTCX {

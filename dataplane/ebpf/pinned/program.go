@@ -41,8 +41,11 @@ func (p *Program) Close() {
 	}
 }
 
-// ID is the kernel's number for the program.
+// ID is the kernel's number for the program. Nil has none.
 func (p *Program) ID() (ebpf.ProgramID, bool) {
+	if p == nil {
+		return 0, false
+	}
 	info, err := p.Info()
 	if err != nil {
 		return 0, false
@@ -115,6 +118,30 @@ func (p *Program) maps() (ids []ebpf.MapID, constants []byte, ok bool) {
 		return nil, nil, false
 	}
 	return slices.Delete(ids, at, at+1), constants, true
+}
+
+// Uses tells whether all maps of the program, but for its constants, are among these.
+func (p *Program) Uses(maps map[string]*ebpf.Map) bool {
+	used, _, ok := p.maps()
+	if !ok {
+		return false
+	}
+	known := map[ebpf.MapID]bool{}
+	for _, m := range maps {
+		info, err := m.Info()
+		if err != nil {
+			return false
+		}
+		id, _ := info.ID()
+		known[id] = true
+	}
+	return !slices.ContainsFunc(used, func(id ebpf.MapID) bool { return !known[id] })
+}
+
+// Constants are the program's; false: they are not known. Without any they are empty.
+func (p *Program) Constants() ([]byte, bool) {
+	_, constants, ok := p.maps()
+	return constants, ok
 }
 
 // MapsOf gives the ids of the maps that a pinned program uses; none if it is not there.
@@ -209,7 +236,7 @@ func (p *Program) IsBuiltFrom(spec *ebpf.ProgramSpec) (bool, error) {
 // Load loads a program with these maps, and its constants if it has some. A pinned program that is the
 // same is opened instead: the verifier takes a second for a large one, and has passed it.
 func Load(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Program, error) {
-	if p := current(dir, name, spec, maps); p != nil {
+	if p := Current(dir, name, spec, maps); p != nil {
 		return p, nil
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps})
@@ -220,9 +247,9 @@ func Load(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map
 	return &Program{c.DetachProgram(name), c.DetachMap(constantsSection)}, nil
 }
 
-// current opens the pinned program if loading spec with these maps would make the same one: equal
+// Current opens the pinned program if loading spec with these maps would make the same one: equal
 // instructions, maps and constants. Otherwise it returns nil, also if that cannot be told.
-func current(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) *Program {
+func Current(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) *Program {
 	p, err := Open(dir, name)
 	if err != nil || p == nil {
 		return nil
