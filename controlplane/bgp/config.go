@@ -51,13 +51,12 @@ type Config struct {
 	// lost, and how long imports may stay incomplete after a start. At most
 	// 4095 s (12 bits, RFC 4724 section 3).
 	RestartTime time.Duration
-	// DeferralTime is the longest wait for Ready with the sessions that have plain
-	// unicast, when Restarting is set.
+	// DeferralTime is the longest wait for Ready with the End-of-RIB of sessions that have
+	// plain unicast, when Restarting is set.
 	DeferralTime time.Duration
 	// Restarting tells the neighbours that forwarding was kept over the restart
 	// (RFC 4724, the R and F bits): each one until it has our End-of-RIB, or for RestartTime.
-	// Sessions then start after Ready or UnicastReady,
-	// so that our End-of-RIB does not come before our routes.
+	// End-of-RIB then follows after Ready or UnicastReady: not before our routes.
 	Restarting bool
 	// LongLivedTime turns on long-lived graceful restart (RFC 9494).
 	LongLivedTime time.Duration

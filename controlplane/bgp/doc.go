@@ -23,10 +23,11 @@
 //     and each neighbour has sent End-of-RIB (RFC 4724), or has had one restart time
 //     for it since its session could start. The routes of a neighbour that restarts
 //     gracefully are kept meanwhile.
-//   - A speaker that restarts starts a session with EVPN after Ready, one without
-//     after UnicastReady: its End-of-RIB does not come before its routes. Only one with
-//     plain unicast is waited with no longer than DeferralTime: its routes may be the
-//     way to what the others wait for.
+//   - Sessions start at once, also those of a speaker that restarts, and routes go out as
+//     they are given. The End-of-RIB of one that restarts follows after Ready, to neighbours
+//     without EVPN after UnicastReady: it does not come before the routes. Neighbours with
+//     plain unicast get it after DeferralTime at the latest: one that restarts too may wait
+//     for it with its own routes, which may be the way to what the others wait for.
 //   - The end by Stop(false) is told to the neighbours, and not to Watch or Unicast:
 //     what was learned stays as it is.
 //   - A change of a VRF's policy looks only at the routes with its route targets.

@@ -14,7 +14,7 @@
 //
 //   - Forwarding goes on while no process of Sluice runs. A start adopts what is
 //     pinned with all its rows; programs are replaced in place, never detached
-//     and attached.
+//     and attached. Programs that differ go on until others are loaded: see Open.
 //   - A map with a newer layout than this build knows is refused: see
 //     ErrNewerLayout; what runs goes on. Beside maps of an older layout new ones
 //     are made, which take their place when they are filled: see Dataplane.Staged.

@@ -19,6 +19,9 @@
 //   - Each neighbour is told of this node's restart (RFC 4724, the R bit), until it has all
 //     routes of this node once; and that it forwards on over that, and over the loss of a
 //     session (the F bits).
+//   - While this node has routes still to announce (Neighbor.Unfinished), the End-of-RIB that
+//     the server sends as a session begins does not reach the neighbour. The server's next
+//     one does, after Finish.
 //   - A neighbour with hold time 0 gets no keepalives and may be silent (RFC 4271 section 4.2).
 //   - Another node with this node's router ID or VTEP is told of (Doubled), also where the
 //     server takes its routes for this node's own and drops them.

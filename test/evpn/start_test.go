@@ -1,0 +1,141 @@
+//go:build !guest
+
+package evpn_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// sinceStart is what sluiced on a node has logged since its latest start.
+func (w *world) sinceStart(node string) string {
+	w.Helper()
+	log := w.process(node, "sluiced").LogTail(400)
+	at := max(0, strings.LastIndex(log, `msg="sluiced starts"`))
+	return log[strings.LastIndex(log[:at], "\n")+1:]
+}
+
+// startedAt is the time of that.
+func (w *world) startedAt(node string) string {
+	w.Helper()
+	at, _, _ := strings.Cut(w.sinceStart(node), " ")
+	return at
+}
+
+// restart ends sluiced on a node and starts it again, and waits for its first word.
+func (w *world) restart(node string) {
+	w.Helper()
+	before := w.startedAt(node)
+	if err := w.process(node, "sluiced").Restart(); err != nil {
+		w.Fatal(err)
+	}
+	w.eventually("sluiced on "+node+" starts", func() error {
+		if w.startedAt(node) == before {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// logs waits until sluiced on a node has logged something since its latest start.
+func (w *world) logs(node, word string) {
+	w.Helper()
+	w.eventually("sluiced on "+node+" logs: "+word, func() error {
+		if log := w.sinceStart(node); !strings.Contains(log, word) {
+			return errors.New(tail(log, 500))
+		}
+		return nil
+	})
+}
+
+// flowRate has the next start of sluiced on a node load programs with other constants, which
+// change nothing of what a test sends. 0: with the usual ones.
+func (w *world) flowRate(node string, rate int) {
+	w.Helper()
+	script := `sed -i '/^loadBalancing:/,$d' "$OVS_RUNDIR/sluiced.yaml"`
+	if rate > 0 {
+		script += fmt.Sprintf(`; printf 'loadBalancing:\n  newFlowRate: %d\n' >> "$OVS_RUNDIR/sluiced.yaml"`, rate)
+	}
+	if out, err := w.Exec(background, node, "sh", "-ec", script); err != nil {
+		w.Errorf("%v: %s", err, out)
+	}
+}
+
+const (
+	saysOthersRun   = "programs that run are of another build or have other constants"
+	saysSession     = "BGP session established"
+	saysTold        = "BGP has been told all there is to announce"
+	saysReplaced    = "program was replaced in place"
+	saysAllReplaced = "the programs of this build are loaded"
+)
+
+// A start with other programs speaks BGP and announces before it loads them, and loses
+// nothing; one that is killed before they are replaced, or in the midst of it, neither, and
+// the next start ends as any.
+func TestChangedProgramsAreReplacedAfterBGP(t *testing.T) {
+	w := shared(t)
+	t.Cleanup(func() { w.flowRate("a1", 0) })
+	streams := w.streams()
+	w.flowRate("a1", 30000)
+	w.restart("a1")
+	w.logs("a1", saysAllReplaced)
+	w.ready("a1")
+	log, at := w.sinceStart("a1"), -1
+	for _, word := range []string{saysOthersRun, saysSession, saysTold, saysReplaced, saysAllReplaced} {
+		next := strings.Index(log, word)
+		if next <= at {
+			t.Errorf("%q is not logged, or too early:\n%s", word, log)
+		}
+		at = next
+	}
+	for i, word := range []string{saysOthersRun, saysSession, saysTold, saysReplaced} {
+		w.flowRate("a1", 30001+i)
+		w.restart("a1")
+		w.logs("a1", word)
+		w.kill("a1", "sluiced")
+	}
+	w.flowRate("a1", 0)
+	w.startAgain("a1", "sluiced")
+	w.ready("a1")
+	w.clean()
+	for _, s := range streams {
+		s.noLoss(s.stop())
+	}
+	w.announced("b1", vniRed, redRoutes...)
+	w.announced("b1", vniBlue, "10.20.0.11/32", "fd00:20::11/128")
+	w.changes()
+}
+
+// The reflector keeps nothing over the end of a session, and says so: the other nodes keep
+// what they had for longer than a start takes.
+func TestRestartWithoutGracefulRestart(t *testing.T) {
+	w := shared(t)
+	set := func(command string) {
+		w.Helper()
+		w.exec("rr", "vtysh", "-c", "configure terminal", "-c", "router bgp 64512", "-c", command, "-c", "end", "-c", "clear bgp *")
+		w.connected()
+		for _, n := range w.chassis() {
+			w.ready(n)
+		}
+	}
+	set("bgp graceful-restart-disable")
+	defer set("no bgp graceful-restart-disable")
+	if said := w.exec("rr", "vtysh", "-c", "show bgp neighbors "+w.node("a1").VTEP4.String()); !strings.Contains(said, "Local GR Mode: Disable") {
+		t.Fatalf("the reflector does graceful restart: %s", said)
+	}
+	streams := w.streams()
+	for range 3 {
+		w.restart("a1")
+		w.logs("a1", saysTold)
+		w.ready("a1")
+	}
+	w.clean()
+	for _, s := range streams {
+		sent, lost := s.stop()
+		t.Logf("%s: %d of %d lost over three restarts", s.name, lost, sent)
+		s.noLoss(sent, lost)
+	}
+	w.announced("b1", vniRed, redRoutes...)
+}
