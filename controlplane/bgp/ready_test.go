@@ -25,14 +25,14 @@ func restarting(t *testing.T) *GoBGP {
 	return s
 }
 
-// A session with EVPN starts when all is announced again, however long OVN is away;
+// A neighbour with EVPN has End-of-RIB when all is announced again, however long OVN is away;
 // one without when plain unicast is; and one that may be the way to OVN in any case.
-func TestSessionsStartInTheirTurn(t *testing.T) {
+func TestEndOfRIBInItsTurn(t *testing.T) {
 	const never = time.Duration(-1)
 	for _, tc := range []struct {
 		name                                string
 		families                            Families
-		alone, afterUnicast, afterAllAtHour time.Duration // after how long it starts
+		alone, afterUnicast, afterAllAtHour time.Duration // after how long it comes
 	}{
 		{"EVPN", FamilyEVPN, never, never, time.Hour},
 		{"plain unicast", FamilyIPv4 | FamilyIPv6, DefaultDeferralTime, 0, DefaultDeferralTime},
@@ -69,7 +69,7 @@ func TestSessionsStartInTheirTurn(t *testing.T) {
 }
 
 // Nothing is waited for where nobody keeps anything of the node.
-func TestFreshSessionsStartAtOnce(t *testing.T) {
+func TestFreshEndOfRIBAtOnce(t *testing.T) {
 	s := restarting(t)
 	s.cfg.Restarting = false
 	if !s.awaitReady(t.Context(), Neighbor{Families: FamilyEVPN}) {

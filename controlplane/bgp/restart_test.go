@@ -175,8 +175,8 @@ func TestNeighborIsLongInRestarting(t *testing.T) {
 }
 
 // A speaker that restarts has its sessions at once. A neighbour that keeps its routes gets
-// them as they are announced, and End-of-RIB behind the last of them; so does one that keeps
-// none. The next session's End-of-RIB is not withheld.
+// them as they are announced, and End-of-RIB behind the last of them; one that keeps none
+// gets the routes alone. The next session's End-of-RIB is not withheld.
 func TestEndOfRIBComesBehindTheRoutes(t *testing.T) {
 	t.Parallel()
 	var peers []*rawPeer
@@ -209,7 +209,8 @@ func TestEndOfRIBComesBehindTheRoutes(t *testing.T) {
 	}
 	s.do(childCommand{Upserts: []intent.RouteKey{key(1001, "10.3.0.0/24")}})
 	s.do(childCommand{Ready: true})
-	for i, p := range peers {
+	eventually(t, "the third route", func() bool { routes, _ := seen(peers[2]); return routes == 3 })
+	for i, p := range peers[:2] {
 		eventually(t, "End-of-RIB", func() bool { _, ends := seen(p); return ends > 0 })
 		p.mu.Lock()
 		if p.ends[0] < 4 { // three routes are before it
