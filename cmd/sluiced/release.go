@@ -17,7 +17,8 @@ const (
 // releaseSpeaker lets the neighbours have this node's End-of-RIB once all databases are in
 // sync, what was programmed before a restart has been compared, and all announcements are
 // handed over: a neighbour drops what it kept of this node and is not told again. What never
-// settles is waited for as long as patience allows, which is asked from then on. Before
+// settles is waited for as long as patience allows, which is asked from then on, and not before
+// what is written has an effect. Before
 // that nothing of OVN's is told; but what the underlay announces is, for the way to OVN
 // may depend on it.
 func (n *node) releaseSpeaker(ctx context.Context) error {
@@ -47,7 +48,7 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case now := <-count.C:
-			if !n.d.ovnInSync() {
+			if !n.d.ovnInSync() || !written(n.dp) {
 				continue
 			}
 			waiting := n.tables.Waiting()

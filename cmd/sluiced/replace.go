@@ -56,7 +56,7 @@ func (d *daemon) replaced(ctx context.Context, dp *ebpf.Dataplane, failed func(e
 func (d *daemon) awaitCalm(ctx context.Context, dp *ebpf.Dataplane) bool {
 	tick := time.NewTicker(promoteInterval)
 	defer tick.Stop()
-	for begin := time.Now(); waitsForNone(dp) && !d.calm() && time.Since(begin) < bgp.DefaultDeferralTime; {
+	for begin := time.Now(); written(dp) && !dp.Staged() && !d.calm() && time.Since(begin) < bgp.DefaultDeferralTime; {
 		select {
 		case <-ctx.Done():
 			return false
@@ -66,11 +66,11 @@ func (d *daemon) awaitCalm(ctx context.Context, dp *ebpf.Dataplane) bool {
 	return ctx.Err() == nil
 }
 
-// waitsForNone tells whether what is written has its effect before programs are replaced.
-func waitsForNone(dp *ebpf.Dataplane) bool {
+// written tells whether what the tables write has its effect, or waits for Promote alone.
+func written(dp *ebpf.Dataplane) bool {
 	select {
 	case <-dp.Used():
-		return !dp.Staged()
+		return true
 	default:
 		return false
 	}
