@@ -138,4 +138,37 @@ func TestRestartWithoutGracefulRestart(t *testing.T) {
 		s.noLoss(sent, lost)
 	}
 	w.announced("b1", vniRed, redRoutes...)
+	w.gapOfSession()
+}
+
+// gapOfSession restarts a1 while b1 keeps nothing of nodes that are away either: what is lost
+// is lost in one piece, while a1's routes are away.
+func (w *world) gapOfSession() {
+	w.Helper()
+	const file = ` "$OVS_RUNDIR/sluiced.yaml"`
+	linger := func(script string) {
+		w.Helper()
+		w.exec("b1", "sh", "-ec", script+file)
+		w.restart("b1")
+		w.logs("b1", saysTold)
+		w.ready("b1")
+		w.connected()
+	}
+	linger(`sed -i 's/^bgp:$/bgp:\n  peerLinger: 0s/'`)
+	defer linger(`sed -i '/^  peerLinger: 0s$/d'`)
+	streams := w.streams()
+	w.restart("a1")
+	w.logs("a1", saysTold)
+	w.ready("a1")
+	w.announced("a1", vniRed, "10.10.0.11/32", "fd00:10::11/128")
+	w.announced("a1", vniBlue, "10.10.0.11/32", "fd00:10::11/128")
+	w.connected()
+	w.clean()
+	for _, s := range streams {
+		sent, lost := s.stop()
+		w.Logf("%s: %d of %d lost, in %d pieces", s.name, lost, sent, s.pieces())
+		if s.pieces() > 1 {
+			w.Errorf("%s: lost in %d pieces, the first %v", s.name, s.pieces(), s.missing())
+		}
+	}
 }
