@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/test/nightly"
 )
 
 // sinceStart is what sluiced on a node has logged since its latest start.
@@ -138,7 +141,9 @@ func TestRestartWithoutGracefulRestart(t *testing.T) {
 		s.noLoss(sent, lost)
 	}
 	w.announced("b1", vniRed, redRoutes...)
-	w.gapOfSession()
+	if nightly.On() {
+		w.gapOfSession()
+	}
 }
 
 // gapOfSession restarts a1 while b1 keeps nothing of nodes that are away either: what is lost
@@ -156,6 +161,9 @@ func (w *world) gapOfSession() {
 	}
 	linger(`sed -i 's/^bgp:$/bgp:\n  peerLinger: 0s/'`)
 	defer linger(`sed -i '/^  peerLinger: 0s$/d'`)
+	// Of what it had before its own start it keeps what is not announced for 30 s, which
+	// nothing shows.
+	time.Sleep(40 * time.Second)
 	streams := w.streams()
 	w.restart("a1")
 	w.logs("a1", saysTold)
