@@ -66,6 +66,18 @@ func (w *world) flowRate(node string, rate int) {
 	}
 }
 
+// sizes has the next start of sluiced on a node make a map of another size, or the usual one.
+func (w *world) sizes(node string, others bool) {
+	w.Helper()
+	script := `sed -i '/^  sizes:/,/^    hosts:/d' "$OVS_RUNDIR/sluiced.yaml"`
+	if others {
+		script += `; sed -i 's/^  bpffs:.*/&\n  sizes:\n    hosts: 70000/' "$OVS_RUNDIR/sluiced.yaml"`
+	}
+	if out, err := w.Exec(background, node, "sh", "-ec", script); err != nil {
+		w.Errorf("%v: %s", err, out)
+	}
+}
+
 const (
 	saysOthersRun   = "programs that run are of another build or have other constants"
 	saysSession     = "BGP session established"
@@ -79,7 +91,10 @@ const (
 // the next start ends as any.
 func TestChangedProgramsAreReplacedAfterBGP(t *testing.T) {
 	w := shared(t)
-	t.Cleanup(func() { w.flowRate("a1", 0) })
+	t.Cleanup(func() {
+		w.flowRate("a1", 0)
+		w.sizes("a1", false)
+	})
 	streams := w.streams()
 	w.flowRate("a1", 30000)
 	w.restart("a1")
@@ -100,7 +115,15 @@ func TestChangedProgramsAreReplacedAfterBGP(t *testing.T) {
 		w.kill("a1", "sluiced")
 	}
 	w.flowRate("a1", 0)
-	w.startAgain("a1", "sluiced")
+	// Maps of another size: the tables wait for the programs.
+	w.sizes("a1", true)
+	w.restart("a1")
+	w.logs("a1", saysSession)
+	w.kill("a1", "sluiced")
+	w.restart("a1")
+	w.ready("a1")
+	w.sizes("a1", false)
+	w.restart("a1")
 	w.ready("a1")
 	w.clean()
 	for _, s := range streams {
