@@ -118,7 +118,7 @@ static __always_inline int forwards(struct run *r, struct packet *p, const struc
 			return TC_ACT_OK;
 		if (lookup(r, p, &fib, p->size) != BPF_FIB_LKUP_RET_FRAG_NEEDED)
 			return TC_ACT_OK;
-		return too_big(r, p, g, fib.mtu_result < IPV6_MIN_MTU ? IPV6_MIN_MTU : fib.mtu_result);
+		return too_big(r, p, g, fib.mtu_result);
 	}
 	return drop(r, DROP_NOT_FORWARDED);
 }

@@ -50,8 +50,6 @@ static __noinline int way_out(struct run *r, struct packet *p)
 	case BPF_FIB_LKUP_RET_NO_NEIGH:
 		break;
 	case BPF_FIB_LKUP_RET_FRAG_NEEDED:
-		if (p->family == 6 && fib.mtu_result < IPV6_MIN_MTU)
-			return REFUSED(DROP_TOO_BIG, IPV6_MIN_MTU);
 		return REFUSED(DROP_TOO_BIG, fib.mtu_result);
 	case BPF_FIB_LKUP_RET_BLACKHOLE:
 	case BPF_FIB_LKUP_RET_UNREACHABLE:

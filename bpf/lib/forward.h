@@ -8,7 +8,6 @@
 #define OVERHEAD4 (20 + 8 + 8 + ETH_HLEN)
 #define OVERHEAD6 (40 + 8 + 8 + ETH_HLEN)
 #define OUTER_TTL 64
-#define IPV6_MIN_MTU 1280
 
 /*
  * hop writes the MAC addresses and takes one off the TTL. A checksum over the

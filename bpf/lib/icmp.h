@@ -16,6 +16,8 @@
 #define ICMP6_TOO_BIG 2
 #define ICMP6_EXCEEDED 3
 
+#define IPV6_MIN_MTU 1280
+
 /* icmp_is_error tells whether the packet is itself an ICMP error, or cannot be told. */
 static __always_inline int icmp_is_error(struct __sk_buff *skb, const struct packet *p)
 {

@@ -181,7 +181,8 @@ static __always_inline void icmp_fill(struct icmp_error *e, const struct packet 
 	case DROP_TOO_BIG:
 		e->type = p->family == 4 ? ICMP_DEST_UNREACH : ICMP6_TOO_BIG;
 		e->code = p->family == 4 ? ICMP_FRAG_NEEDED_CODE : 0;
-		e->mtu = mtu;
+		/* A host takes no smaller one for true (RFC 8201 section 4): up to there it is fragmented outside. */
+		e->mtu = p->family == 6 && mtu < IPV6_MIN_MTU ? IPV6_MIN_MTU : mtu;
 		break;
 	default:
 		/* Network unreachable (RFC 792), no route to destination (RFC 4443). */

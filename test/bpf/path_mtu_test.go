@@ -56,6 +56,9 @@ func TestPathMTU(t *testing.T) {
 	}
 	d = world(t, dir, node()) // as after a restart
 	runRows(t, dir, d, narrow)
+	// A host takes no MTU below 1280 for true: up to there the packet is fragmented outside.
+	set(map[netip.Addr]int{peer4: 1300})
+	runRows(t, dir, d, []row{fits("least of IPv6", six4(1280)), refused6("more than that", six4(1281), 1280), refused("inner IPv4", four4("10.20.0.9", 1251), 1250)})
 	set(map[netip.Addr]int{peer6: 1400, netip.MustParseAddr("192.0.2.200"): 9000})
 	runRows(t, dir, d, []row{
 		fits("another VTEP's", four4("10.20.0.9", 1450)), refused("underlay", four4("10.20.0.9", 1451), 1450),
