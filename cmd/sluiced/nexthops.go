@@ -66,7 +66,12 @@ func (h *nextHops) look() {
 func (h *nextHops) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return kernel.WatchRoutes(ctx, netns.Namespace{}, h.look) })
-	group.Go(func() error { return kernel.WatchPathMTUs(ctx, netns.Namespace{}, h.look) })
+	group.Go(func() error {
+		if err := kernel.WatchPathMTUs(ctx, netns.Namespace{}, h.look); err != nil {
+			h.n.d.log.Warn("what routers say of packets that do not fit is not heard; set fabric.mtu to what fits everywhere", "error", err)
+		}
+		return nil
+	})
 	group.Go(func() error {
 		var again <-chan time.Time
 		for {

@@ -39,7 +39,7 @@ func bgpUpdateOf(attributes []byte) []byte {
 }
 
 // flaps are the prefixes that come and go, 50 to a message, of a VTEP that is not
-// there; announce or withdraw all of them.
+// there, though a route leads to it; announce or withdraw all of them.
 const flaps = 10_000
 
 func flapMessages(announce bool) []byte {
@@ -57,8 +57,25 @@ func flapMessages(announce bool) []byte {
 		}
 		attributes := slices.Concat([]byte{0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 5, 4, 0, 0, 0, 100},
 			[]byte{0xc0, 16, 24, 0, 2, 252, 0, 0, 0, vniRed >> 8, vniRed & 0xff, 3, 12, 0, 0, 0, 0, 0, 8, 6, 3, 2, 0, 0, 0, 0, 7},
-			longAttribute(0x90, 14, slices.Concat([]byte{0, 25, 70, 4, 192, 0, 2, 7, 0}, nlri)))
+			longAttribute(0x90, 14, slices.Concat([]byte{0, 25, 70, 4, 172, 30, 200, 7, 0}, nlri)))
 		out = append(out, bgpUpdateOf(attributes)...)
+	}
+	return out
+}
+
+// many VTEPs announce one prefix of each family, more than a route has next hops.
+const many = 40
+
+func manyMessages() (out []byte) {
+	prefixes := [][]byte{append([]byte{24, 10, 74, 0, 0}, make([]byte, 4)...), append(append([]byte{64, 0xfd, 0, 0, 0x74}, make([]byte, 12)...), make([]byte, 16)...)}
+	for i := range byte(many) {
+		for _, p := range prefixes { // length, prefix, gateway
+			rest := slices.Concat([]byte{192, 0, 2, i, 0, 1}, make([]byte, 14), p, []byte{0, vniRed >> 8, vniRed & 0xff})
+			nlri := append([]byte{5, byte(len(rest) + 2), 0, 1}, rest...)
+			out = append(out, bgpUpdateOf(slices.Concat([]byte{0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 5, 4, 0, 0, 0, 100},
+				[]byte{0xc0, 16, 24, 0, 2, 252, 0, 0, 0, vniRed >> 8, vniRed & 0xff, 3, 12, 0, 0, 0, 0, 0, 8, 6, 3, 2, 0, 0, 0, 0, 7},
+				longAttribute(0x90, 14, slices.Concat([]byte{0, 25, 70, 4, 172, 30, 201, i, 0}, nlri))))...)
+		}
 	}
 	return out
 }
@@ -187,6 +204,13 @@ func TestBadNeighbor(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(0)
+	if err := p.send(manyMessages()); err != nil {
+		t.Fatal(err)
+	}
+	has(2 * many)
+	for _, ends := range [][2]string{{addrA4, "10.74.0.1"}, {addrA6, "fd00:74::1"}} {
+		w.says("a1", []string{"8 more next hops are left out: a route uses at most 32, those with the lowest VTEP addresses"}, "explain", "--vrf", "1001", ends[0], ends[1])
+	}
 	w.endsOnlyItsSession(p)
 	for _, s := range streams {
 		s.noLoss(s.stop())
