@@ -110,10 +110,13 @@ static __noinline int refuse(struct run *r, struct packet *p, __u32 row, __u32 r
 
 /*
  * outer_df decides about a packet against the MTU of its next hop: 1 or 0 for
- * the outer DF bit, -1 when it is too big.
+ * the outer DF bit, -1 when it is too big. Over IPv6 there is no such bit, and the kernel
+ * drops the packet of a tunnel that it would have to fragment.
  */
-static __always_inline int outer_df(struct run *r, const struct packet *p, __u32 mtu)
+static __always_inline int outer_df(struct run *r, const struct packet *p, const struct nexthop *h, __u32 mtu)
 {
+	if (h->family == 6)
+		return p->size <= mtu ? 0 : -1;
 	if (node.df == DF_CLEAR)
 		return 0;
 	if (p->size <= mtu)
@@ -133,7 +136,7 @@ static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 rou
 	if (!h)
 		return drop(r, DROP_STALE_ROW);
 	__u32 mtu = nexthop_mtu(h, p->size);
-	int df = outer_df(r, p, mtu);
+	int df = outer_df(r, p, h, mtu);
 
 	if (df < 0)
 		return refuse(r, p, row, DROP_TOO_BIG, mtu);

@@ -18,8 +18,8 @@ func TestPathMTU(t *testing.T) {
 	d := world(t, dir, node())
 	four4 := func(dst string, size int) row { return row{in: fromOVN(sized(out4, "10.10.0.5", dst, size))} }
 	six4 := func(size int) row { return row{in: fromOVN(sized(out6, "fd00:10::5", "fd00:20::9", size))} }
-	noDF := func(size int) row {
-		return row{in: fromOVN(frame(ether(gwMAC, nextHopMAC, layers.EthernetTypeIPv4), ip4("10.10.0.5", "10.20.0.9", layers.IPProtocolUDP), udp(), gopacket.Payload(make([]byte, size-28))))}
+	noDF := func(dst string, size int) row {
+		return row{in: fromOVN(frame(ether(gwMAC, nextHopMAC, layers.EthernetTypeIPv4), ip4("10.10.0.5", dst, layers.IPProtocolUDP), udp(), gopacket.Payload(make([]byte, size-28))))}
 	}
 	fits := func(name string, r row) row { r.name, r.out = name+" fits", vxlan; return r }
 	refused := func(name string, r row, mtu uint32) row {
@@ -48,7 +48,9 @@ func TestPathMTU(t *testing.T) {
 		fits("inner IPv4", four4("10.20.0.9", 1350)), refused("inner IPv4", four4("10.20.0.9", 1351), 1350),
 		fits("inner IPv6", six4(1350)), refused6("inner IPv6", six4(1351), 1350),
 		fits("over IPv6", four4("10.26.0.9", 1310)), refused("over IPv6", four4("10.26.0.9", 1311), 1310),
-		fits("without DF", noDF(1450)),
+		fits("without DF", noDF("10.20.0.9", 1450)),
+		// The kernel fragments no tunnel's packet over IPv6.
+		fits("without DF over IPv6", noDF("10.26.0.9", 1310)), refused("without DF over IPv6", noDF("10.26.0.9", 1311), 1310),
 	}
 	runRows(t, dir, d, narrow)
 	if err := d.Close(); err != nil {

@@ -177,18 +177,18 @@ func (w *world) spread(from string, addr netip.Addr, at ...string) map[string]in
 func TestIPv6Underlay(t *testing.T) {
 	w := &world{T: t, Lab: labtest.Up(t, lab.EVPN(lab.EVPNParams{}))}
 	for _, n := range w.chassis() {
-		w.startWith(n, w.node("rr").VTEP6, fabricOf(fmt.Sprintf("  vtep: %s\n  mtu: 1350\n", w.node(n).VTEP6)))
+		w.startWith(n, w.node("rr").VTEP6, fabricOf(fmt.Sprintf("  vtep: %s\n  mtu: 1380\n", w.node(n).VTEP6)))
 	}
 	w.connected()
 	w.outerHeaders(true, true)
-	const fits = 1350 - 70
+	const fits = 1380 - 70
 	for _, vm := range vms {
 		for _, addr := range far(vm) {
 			w.pings(vm, addr, fits, "-M", "do")
 		}
 	}
 	w.loseVTEP6()
-	w.shrinks(1330, 1260, w.node("b1").VTEP6)
+	w.shrinks(1360, 1290, w.node("b1").VTEP6)
 	for _, vm := range []string{"a-red1", "b-blue1"} {
 		out, err := w.Exec(t.Context(), vm, "ping", "-n", "-c1", "-W2", "-M", "do", "-s", fmt.Sprint(fits+1-headers(far(vm)[0])), far(vm)[0])
 		if err == nil {
