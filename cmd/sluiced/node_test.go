@@ -75,7 +75,8 @@ func TestNodeTakesItsReportsAlong(t *testing.T) {
 	if p := d.reg.Problems(); len(p) != 0 {
 		t.Errorf("problems of a node that is gone: %+v", p)
 	}
-	if c := d.reg.Conditions(); len(c) != 1 || c[0].Ready || c[0].Reason != "stopped" {
+	c := d.reg.Conditions()
+	if len(c) != 2 || c[0].Name != "announcements" || !c[0].Ready || c[1].Name != "bgp" || c[1].Ready || c[0].Reason != "stopped" || c[1].Reason != "stopped" {
 		t.Errorf("conditions %+v", c)
 	}
 }
