@@ -30,7 +30,7 @@ func TestSightings(t *testing.T) {
 			{label, targets("1:1001"), netip.MustParseAddr("192.0.2.1")},
 			{label, targets("1:9", "1:1001"), netip.MustParseAddr("192.0.2.1")},
 		},
-		RDs: map[string][]netip.Addr{"192.0.2.1:7": {netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.3")}},
+		RDs:   map[string][]netip.Addr{"192.0.2.1:7": {netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.3")}},
 		VTEPs: map[netip.Addr][]Identity{},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b Sighting) bool { return a.Targets < b.Targets }), cmpopts.EquateComparable(netip.Addr{})); diff != "" {

@@ -92,6 +92,7 @@ func TestWhoWaits(t *testing.T) {
 
 // A row that is tried again is told of by the pipeline alone.
 func TestBridgeIsMissing(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.bridges.fail = fmt.Errorf("bridge br-ex is not in Open vSwitch: %w", reconcile.ErrMissing)
 	b.want(true)
