@@ -36,6 +36,9 @@ func (n *node) lookAtVTEP(h hostFacts) {
 		why = vtepLost(n.id.vtep, n.vtep.device, device)
 	}
 	if device != "" {
+		if n.vtep.device != "" && device != n.vtep.device {
+			n.d.log.Info("the node's VTEP is on another device", "vtep", n.id.vtep, "device", device)
+		}
 		n.vtep.device = device
 	}
 	old := n.vtep.lost.Swap(&why)

@@ -42,7 +42,7 @@ type BGP struct {
 // Neighbor is a BGP peer.
 type Neighbor struct {
 	// Address is the peer's, IPv4 or IPv6; a link-local one has a zone
-	// (fe80::1%eth0), and no two peers have the same one on different interfaces.
+	// (fe80::1%eth0), which tells peers with one address on several interfaces apart.
 	// Required, unless interface is given.
 	Address netip.Addr `yaml:"address"`
 	// Interface is the link whose router is the peer, such as eth1: its IPv6

@@ -1,6 +1,7 @@
 package evpn_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -53,7 +54,10 @@ func (w *world) hasProblem(node, kind, why string, there bool, words ...string) 
 func TestVTEPIsFollowed(t *testing.T) {
 	w := shared(t)
 	n, rr := w.node("a1"), w.node("rr")
-	defer w.configured("a1", fmt.Sprintf("    - address: %s\n", rr.VTEP4))
+	defer func() {
+		w.exec("a1", "sh", "-ec", fmt.Sprintf("ip addr replace %s/32 dev lo; ip addr replace %s/128 dev lo nodad", n.VTEP4, n.VTEP6))
+		w.configured("a1", fmt.Sprintf("    - address: %s\n", rr.VTEP4))
+	}()
 	for _, f := range []struct{ vtep, session, reflector netip.Addr }{{n.VTEP4, n.VTEP6, rr.VTEP6}, {n.VTEP6, n.VTEP4, rr.VTEP4}} {
 		w.startAt("a1", fmt.Sprintf("    - {address: \"%s\", localAddress: \"%s\"}\n", f.reflector, f.session), fmt.Sprintf("fabric: {vtep: \"%s\"}\n", f.vtep))
 		w.announced("a1", vniRed, ownRed...)
@@ -74,9 +78,15 @@ func TestVTEPIsFollowed(t *testing.T) {
 		}
 		address("add", lab.UnderlayLink)
 		address("del", "lo")
+		w.eventually("the move is seen", func() error {
+			tail := w.process("a1", "sluiced").LogTail(50)
+			if !strings.Contains(tail, "VTEP is on another device") {
+				return errors.New(tail)
+			}
+			return nil
+		})
 		address("del", lab.UnderlayLink)
 		w.withdrawn("a1", vniRed, ownRed...)
-		// The daemon has seen all three by now.
 		w.hasProblem("a1", "vtep", "no-vtep", true, f.vtep.String(), "device "+lab.UnderlayLink)
 		once, err := w.bgp("a1")
 		if err != nil {
