@@ -71,7 +71,7 @@ func TestRouterGoesWhileItIsAdded(t *testing.T) {
 	if !slices.Equal(srv.has, []string{secondHandle}) {
 		t.Errorf("the server has %v", srv.has)
 	}
-	if n := s.sync[netip.MustParseAddr("fe80::2")]; n == nil || !n.added {
+	if n := s.sync[netip.MustParseAddr(second)]; n == nil || !n.added {
 		t.Errorf("the second one: %+v", n)
 	}
 }
