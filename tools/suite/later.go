@@ -34,6 +34,8 @@ var later = []postponed{
 		paths: []string{"pkg/ovsdb", "controlplane/ovn", "controlplane/learned", "dataplane/kernel"}},
 	{pkg: evpn, tests: []string{"TestUnderlayWithoutFRR"}, finds: "BGP unnumbered, ECMP and the node's own routes in the underlay",
 		paths: []string{"controlplane/bgp", "controlplane/underlay", "controlplane/ra", "controlplane/bfd"}},
+	{pkg: evpn, tests: []string{"TestVTEPIsFollowed"}, finds: "the node's tunnel address that goes, moves and is replaced",
+		paths: []string{"cmd/sluiced", "pkg/link", "dataplane/kernel"}},
 	{pkg: evpn, tests: []string{"TestChaos"}, finds: "losses, leaks and leftovers of rarer sequences: two minutes of events, not 45 seconds",
 		paths: []string{"controlplane", "dataplane", "bpf"}, env: []string{"SLUICE_CHAOS_TIME=2m"}},
 	{pkg: evpn, tests: []string{"TestForeignObjects", "TestPhysicalGateway", "TestVLANsOnTwoBridges", "TestDevicesDoNotGrow"},
