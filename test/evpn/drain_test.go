@@ -2,9 +2,13 @@ package evpn_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,6 +77,7 @@ func TestDrain(t *testing.T) {
 	// wait for that may be lost.
 	w.reach("c-red1", anycast4, anycast6, addrA4, addrA6, addrB4, addrB6)
 	streams := []*stream{w.stream("c-red1", anycast4), w.stream("c-red1", anycast6)}
+	w.lateDrains("a1")
 	node, only, before := "a1", addrA4, w.fromFabric("a1")
 	w.eventually("the streams run", func() error { return moved(w.fromFabric("a1")+w.fromFabric("b1") > before+40) })
 	if w.fromFabric("a1") == before { // both go to the other one
@@ -88,6 +93,9 @@ func TestDrain(t *testing.T) {
 	}
 	if s := w.drain(node, "drain", "--withdraw-after", "0", "--wait", "30s"); s.Stage != "drained" || s.Announced == nil || *s.Announced != 0 {
 		t.Errorf("drain: %+v", s)
+	}
+	if out := w.exec(node, sluicectl(), "status"); !strings.Contains(strings.SplitN(out, "\n", 2)[0], "ready, drained since") {
+		t.Errorf("the head of the status does not say that the node is drained: %s", out)
 	}
 	w.withdrawn(node, vniRed, "10.60.0.11/32", "fd00:60::11/128", only+"/32")
 	w.unreachable("c-red1", only)
@@ -112,6 +120,42 @@ func TestDrain(t *testing.T) {
 	w.reach("c-red1", only)
 	for _, s := range streams {
 		s.noLoss(s.stop())
+	}
+}
+
+// lateDrains asks a sluiced that is stopped for changes. It does none of them when it goes on.
+func (w *world) lateDrains(node string) {
+	w.Helper()
+	p, err := w.Process(node, "sluiced")
+	if err == nil {
+		err = p.Signal(syscall.SIGSTOP)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = p.Signal(syscall.SIGCONT) })
+	w.eventually("sluiced is stopped", func() error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid()))
+		for _, path := range threads {
+			text, readErr := os.ReadFile(path)
+			if err = errors.Join(err, readErr); readErr == nil && !strings.Contains(string(text), ") T ") {
+				err = errors.Join(err, errors.New(string(text)))
+			}
+		}
+		return err
+	})
+	for _, words := range []string{"drain --withdraw-after 0", "undrain", "lb drain web 10.10.0.11:80", "lb undrain web 10.10.0.11:80"} {
+		// Exit code 4: not done.
+		out := w.exec(node, "sh", "-c", sluicectl()+" --timeout 300ms "+words+" 2>&1; test $? = 4")
+		if !strings.Contains(out, "nothing was changed, and the request is dropped: sluiced does not answer") {
+			w.Errorf("%s: %s", words, out)
+		}
+	}
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		w.Fatal(err)
+	}
+	if out := w.exec(node, sluicectl(), "status"); strings.Contains(out, "drain") {
+		w.Errorf("a drain that was called failed was begun: %s", out)
 	}
 }
 

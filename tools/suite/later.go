@@ -50,6 +50,7 @@ var later = []postponed{
 	{pkg: metadata, tests: []string{"TestManyNetworks"}, finds: "500 networks on one node", paths: []string{"dataplane/metadata/namespace"}},
 	{pkg: metadata, tests: []string{"TestCloudInit", "TestFaultsUnderRequests/kill_-9_of_the_(local|Southbound|Northbound)_database"},
 		finds: "cloud-init of a Debian release as the client; databases that die under requests", paths: []string{"dataplane/metadata", "controlplane/metadata"}},
+	{pkg: rights, tests: []string{"TestEachCapability"}, finds: "a capability of the unit that is not needed, or not named", paths: []string{"deploy/systemd", "dataplane/ebpf/pinned"}},
 	{pkg: cloudInit, tests: []string{"TestBoot"}, finds: "the runner of cloud-init", paths: []string{"test/cloudinit", "dataplane/metadata"}},
 }
 

@@ -54,6 +54,7 @@ const (
 	metadata     = "./test/metadata"
 	machine      = "./test/vm"
 	cloudInit    = "./test/cloudinit" // by path alone
+	rights       = "./test/rights"    // by path alone
 )
 
 var (
@@ -105,7 +106,7 @@ func quick(all, uncached []string) schedule {
 func daily(all, uncached []string, paths changed) schedule {
 	pure, starts := units(without(all, uncached), part{cached: true, race: true}), units(uncached, part{race: true})
 	starts.name = "units that start programs"
-	small := part{name: "small labs", packages: without(labsOf(all), whole([]string{cloudInit})), race: true}
+	small := part{name: "small labs", packages: without(labsOf(all), whole([]string{cloudInit, rights})), race: true}
 	programs := part{name: "programs", packages: []string{"./test/bpf"}}
 	machines, others, alone := byPath(paths)
 	return schedule{
