@@ -7,8 +7,8 @@
 //
 // Each part can be measured alone (-parts): programs, balance (packets to VIPs, and the time and
 // memory of 10,000 of them), balancing (connections to VIPs from end to end), health (of a
-// backend, to its VIP's table), forwarding, small and large (clouds), move (of gateway ports)
-// and metadata.
+// backend, to its VIP's table), forwarding, small and large (clouds), control (starts, an idle
+// daemon, and changes to the UPDATE), move (of gateway ports) and metadata.
 //
 // It needs root and the programs in bin/. It brings up a lab of its own and
 // takes it away again. Each part ends by itself: after its time limit it fails. Results also

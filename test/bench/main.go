@@ -35,6 +35,7 @@ type options struct {
 	parts          string
 	metadata       metadataOptions
 	balancing      balancingOptions
+	control        controlOptions
 }
 
 func main() {
@@ -53,6 +54,7 @@ func main() {
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long to watch the CPU time of a daemon at rest")
 	o.metadata.flags()
 	o.balancing.flags()
+	o.control.flags()
 	flag.StringVar(&o.parts, "parts", strings.Join(partNames(), ","), "what to measure")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -43,6 +43,7 @@ var parts = []part{
 	{"large", 12 * time.Minute, oneCloud + ", ovn-northd paused, no route reflector", func(o options, ctx context.Context, out io.Writer, rep *report) error {
 		return o.cloud(ctx, out, rep, large)
 	}},
+	{"control", 15 * time.Minute, oneCloud + ", ovn-northd paused, no route reflector, no graceful restart at the neighbour", options.measureControl},
 	{"move", 12 * time.Minute, oneCloud, options.move},
 	{"metadata", 20 * time.Minute, "both forms on this machine, in turns", options.measureMetadata},
 }
