@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 )
 
 // adoptedEvery is how often it is looked whether what was adopted can go.
@@ -13,7 +14,7 @@ const adoptedEvery = time.Second
 // removeAdopted removes what another agent's VRFs had and "sluicectl adopt" made
 // Sluice's, as soon as all of this node's own is in place, and ends.
 func (n *node) removeAdopted(ctx context.Context) error {
-	tick := time.NewTicker(adoptedEvery)
+	tick := beat.New(adoptedEvery)
 	defer tick.Stop()
 	for said := false; ; {
 		if n.d.allInSync() && n.tables.Complete() && n.tables.Steering.Settled() && n.tables.KernelRoutes.Settled() && n.tables.Routes.Settled() {

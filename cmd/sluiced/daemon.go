@@ -51,6 +51,8 @@ type daemon struct {
 	drain     *drain.Drain
 	// drainChanged has watchDrain look; capacity 1.
 	drainChanged chan struct{}
+	// healthChanged has watchHealth look; capacity 1.
+	healthChanged chan struct{}
 	// inSyncNow is read where mu must not be taken; nil before the first event.
 	inSyncNow atomic.Pointer[ovn.InSync]
 
@@ -100,7 +102,11 @@ func metricsFailed(log *slog.Logger) func(collector string, err error) {
 // VRF indices come from open; transact, when set, takes what would be written to
 // the local Open vSwitch database. memory is that of ovn.Config.
 func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact, memory string) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log, started: time.Now(), facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), hostLooks: make(chan struct{}, 1), drainChanged: make(chan struct{}, 1), reg: status.NewRegistry(log), tableSteps: tableSteps{log: log}}
+	d := &daemon{
+		cfg: cfg, log: log, started: time.Now(), reg: status.NewRegistry(log), tableSteps: tableSteps{log: log},
+		facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), hostLooks: make(chan struct{}, 1),
+		drainChanged: make(chan struct{}, 1), healthChanged: make(chan struct{}, 1),
+	}
 	needs, err := d.openTranslator(open)
 	if err != nil {
 		return nil, err

@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
+// drainInterval is how often it is looked what a stage of a drain waits for. A node that serves
+// waits for nothing.
 const drainInterval = 500 * time.Millisecond
 
 func (d *daemon) openDrain() (err error) {
@@ -22,19 +25,22 @@ func (d *daemon) openDrain() (err error) {
 
 // watchDrain takes the node through the stages of a drain.
 func (d *daemon) watchDrain(ctx context.Context) error {
-	tick := time.NewTicker(drainInterval)
-	defer tick.Stop()
 	asked := false
 	for {
-		if s := d.followDrain(ctx); asked || s.Stage != drain.Serving {
+		s := d.followDrain(ctx)
+		if asked || s.Stage != drain.Serving {
 			asked = true
 			d.tellDrain(s)
+		}
+		var again <-chan time.Time
+		if s.Stage != drain.Serving {
+			again = time.After(beat.Until(drainInterval))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-d.drainChanged:
-		case <-tick.C:
+		case <-again:
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	arrived := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	diff := d.step(e)
+	diff, before := d.step(e), d.inSyncNow.Load()
 	// A pass may run at any moment: what is not in sync any more is told before the
 	// change, and what is now in sync after it.
 	d.inSyncNow.Store(d.lessInSync(e.InSync))
@@ -40,6 +40,9 @@ func (d *daemon) takeOVN(e ovn.Event) {
 		n.pending.become(pending)
 	}
 	d.inSyncNow.Store(&e.InSync)
+	if before == nil || *before != e.InSync {
+		d.lookAtHealth()
+	}
 	d.taps.lookFor(e.Rows)
 	d.metadata.take(e)
 	d.clients.take(e)

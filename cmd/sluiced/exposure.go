@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/exposure"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
@@ -87,7 +88,7 @@ func (n *node) watchWays(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, look) })
 	group.Go(func() error {
-		tick := time.NewTicker(waysLook)
+		tick := beat.New(waysLook)
 		defer tick.Stop()
 		// Those of an earlier start, until their ways are found again.
 		pinned, err := n.dp.UnderlayDevices().List(ctx)

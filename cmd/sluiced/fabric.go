@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -28,7 +29,7 @@ func (n *node) watchDevices(ctx context.Context) error {
 	group.Go(func() error { return kernel.Watch(ctx, netns.Namespace{}, n.look) })
 	group.Go(func() error { return n.watchWays(ctx) })
 	group.Go(func() error {
-		tick := time.NewTicker(lookInterval)
+		tick := beat.New(lookInterval)
 		defer tick.Stop()
 		for {
 			n.lookAtFabric(ctx)

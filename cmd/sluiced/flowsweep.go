@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -22,7 +23,7 @@ const sessionReports = "sessions of "
 func (d *daemon) sweepFlows(ctx context.Context, dp *ebpf.Dataplane, of string) error {
 	reports := d.reg.Reporter(sessionReports + of)
 	defer reports.Replace(nil)
-	tick := time.NewTicker(sweepInterval)
+	tick := beat.New(sweepInterval)
 	defer tick.Stop()
 	for first := true; ; first = false {
 		err := dp.SweepFlows()

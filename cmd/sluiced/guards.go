@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/guard"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -41,7 +42,7 @@ func (n *node) watchGuards(ctx context.Context) error {
 		}
 		changes, steps, first = routes, claims, false
 		// A look takes time in the number of routes.
-		wait.Reset(max(guardInterval, guardShare*time.Since(begin)))
+		wait.Reset(max(beat.Until(guardInterval), guardShare*time.Since(begin)))
 	}
 }
 

@@ -6,17 +6,20 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-const healthInterval = 500 * time.Millisecond
+// healthInterval is how often it is looked at what makes no event, as an attempt to connect
+// that failed.
+const healthInterval = time.Second
 
 // watchHealth keeps the conditions of the databases up to date.
 func (d *daemon) watchHealth(ctx context.Context) error {
-	tick := time.NewTicker(healthInterval)
+	tick := beat.New(healthInterval)
 	defer tick.Stop()
 	published := false
 	settled := settledConditions{}
@@ -49,8 +52,17 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-d.healthChanged:
 		case <-tick.C:
 		}
+	}
+}
+
+// lookAtHealth has watchHealth look at once.
+func (d *daemon) lookAtHealth() {
+	select {
+	case d.healthChanged <- struct{}{}:
+	default:
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/beat"
 )
 
 // Almost all of the daemon's heap is rows that stay, and little is allocated once
@@ -34,7 +36,7 @@ func limitHeap(growth int) {
 
 // trimMemory gives memory back after bursts, until ctx ends.
 func trimMemory(ctx context.Context) error {
-	tick := time.NewTicker(trimEvery)
+	tick := beat.New(trimEvery)
 	defer tick.Stop()
 	var t trimmer
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}

@@ -80,6 +80,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	n.drainTo(ctx, n.d.drain.Status(time.Now()).Stage)
 	// The tables are told what is wanted before anything looks at them.
 	n.d.adopt(n)
+	n.d.drainNow() // it may have ended since the stage was read
 	defer n.leave(ctx)
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()

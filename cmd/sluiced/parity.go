@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -32,7 +33,7 @@ const (
 // same rows. What differs is reported, and read back to be mended; so is a setting of
 // the node by which flows are spread otherwise.
 func (n *node) watchParity(ctx context.Context) error {
-	tick := time.NewTicker(parityPause)
+	tick := beat.New(parityPause)
 	defer tick.Stop()
 	found := map[intent.RouteKey]status.Change{}
 	var after intent.RouteKey

@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -75,7 +76,7 @@ func (f *pathFacts) forget(room func(intent.VNI) bool) (forgot bool) {
 
 // watchPaths has the paths of VRFs chosen again when a fact has changed.
 func (n *node) watchPaths(ctx context.Context) error {
-	tick := time.NewTicker(factsPause)
+	tick := beat.New(factsPause)
 	defer tick.Stop()
 	// What the translation knows may be of a node that has ended.
 	n.d.takePathFacts(n, n.pathFacts.facts())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -27,7 +28,7 @@ const (
 
 // watchSpeaker keeps the condition of BGP up to date.
 func (n *node) watchSpeaker(ctx context.Context) error {
-	tick := time.NewTicker(speakerInterval)
+	tick := beat.New(speakerInterval)
 	defer tick.Stop()
 	var s bgp.Status
 	var err error

@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/tap"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
@@ -77,7 +78,7 @@ func (t *tapsPart) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, func() { t.finder.Forget(); t.look() }) })
 	group.Go(func() error {
-		tick := time.NewTicker(tapLook)
+		tick := beat.New(tapLook)
 		defer tick.Stop()
 		for {
 			t.find()

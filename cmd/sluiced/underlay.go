@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
@@ -112,7 +113,7 @@ func (n *node) runUnderlay(ctx context.Context) error {
 		return group.Wait()
 	}
 	group.Go(func() error {
-		tick := time.NewTicker(underlayLook)
+		tick := beat.New(underlayLook)
 		defer tick.Stop()
 		for {
 			select {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -15,7 +16,7 @@ const waysLookAgain = 10 * time.Minute
 // watchUsedWays has the ways to backends that no VIP leads to any more stay for as long as
 // flows use them. All flows are read for that, so only when one is to go soon.
 func (n *node) watchUsedWays(ctx context.Context) error {
-	tick := time.NewTicker(waysLookAgain)
+	tick := beat.New(waysLookAgain)
 	defer tick.Stop()
 	for {
 		select {

@@ -13,6 +13,7 @@ import (
 	"github.com/osrg/gobgp/v3/pkg/server"
 
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
+	"github.com/ovn-sluice/sluice/pkg/beat"
 )
 
 // BFD is what the path to a neighbour, as BFD sees it, means for the session.
@@ -102,8 +103,13 @@ func (n *neighborSync) holds() string {
 // followPaths ends sessions whose path or link is lost, at once, and holds down those that
 // have to wait for theirs.
 func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	// To try again what failed, which only a strict neighbour needs.
+	var again <-chan time.Time
+	if slices.ContainsFunc(s.cfg.Neighbors, func(n Neighbor) bool { return n.BFD == BFDStrict }) {
+		tick := beat.New(time.Second)
+		defer tick.Stop()
+		again = tick.C
+	}
 	for {
 		s.in.mu.Lock()
 		links, paths := s.takeLinksLocked(), s.takePathsLocked()
@@ -121,7 +127,7 @@ func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
 		case <-ctx.Done():
 			return nil
 		case <-s.paths.wake:
-		case <-tick.C:
+		case <-again:
 		}
 	}
 }

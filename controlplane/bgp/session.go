@@ -11,6 +11,7 @@ import (
 	api "github.com/osrg/gobgp/v3/api"
 	"github.com/osrg/gobgp/v3/pkg/server"
 
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
@@ -81,7 +82,7 @@ func (s *GoBGP) tick(ctx context.Context, srv *server.BgpServer) error {
 			s.retryDue(ctx, srv)
 			s.sendFailed(ctx)
 		}
-		wait := time.Second
+		wait := beat.Until(time.Second)
 		s.in.mu.Lock()
 		s.publishLocked()
 		s.forgetStrangersLocked()

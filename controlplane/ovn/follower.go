@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
@@ -160,7 +161,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	group.Go(func() error { return f.publisher.run(ctx) })
 	group.Go(func() error { return f.memory.writer(ctx, f.log) })
 	group.Go(func() error {
-		patience, remember := time.NewTimer(f.cfg.NorthboundPatience), time.NewTicker(memoryTick)
+		patience, remember := time.NewTimer(f.cfg.NorthboundPatience), beat.New(memoryTick)
 		defer patience.Stop()
 		defer remember.Stop()
 		for {

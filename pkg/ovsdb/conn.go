@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/beat"
 )
 
 // message is a JSON-RPC 1.0 message of either direction.
@@ -208,7 +210,7 @@ func (c *conn) probeLoop() error {
 	if c.probe < 0 {
 		return nil
 	}
-	ticker := time.NewTicker(max(c.probe/4, time.Millisecond))
+	ticker := beat.New(lookAfter(c.probe))
 	defer ticker.Stop()
 	var asked time.Time
 	for {
@@ -231,6 +233,16 @@ func (c *conn) probeLoop() error {
 			}
 		}
 	}
+}
+
+// lookAfter is how often it is looked for a sign of life: four times in a probe, in whole seconds
+// where that is more than one, as all else that looks.
+func lookAfter(probe time.Duration) time.Duration {
+	every := max(probe/4, time.Millisecond)
+	if every > time.Second {
+		every = every.Truncate(time.Second)
+	}
+	return every
 }
 
 // close ends the connection with a reason; the first one counts.

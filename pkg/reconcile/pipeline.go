@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/beat"
 )
 
 // Stage is a Table of any type, as a Pipeline sees it.
@@ -128,7 +130,7 @@ func (p *Pipeline) Kick() {
 // at the relist interval.
 func (p *Pipeline) Run(ctx context.Context) error {
 	defer p.calls.Wait()
-	relist := time.NewTicker(p.relist)
+	relist := beat.New(p.relist)
 	defer relist.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()

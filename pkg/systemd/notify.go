@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/ovn-sluice/sluice/pkg/beat"
 )
 
 // Notifier tells the service manager.
@@ -45,7 +46,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		return nil
 	}
 	// Fed three times in each period: one late round is no reason to restart.
-	tick := time.NewTicker(limit / 3)
+	tick := beat.New(limit / 3)
 	defer tick.Stop()
 	for {
 		check, cancel := context.WithTimeout(ctx, limit/2)
