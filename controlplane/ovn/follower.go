@@ -217,26 +217,22 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 		return // the last words of a session that was replaced
 	}
 	nbWasInSync, gone := f.nb.isInSync(), false
-	if d.check {
-		d.from.confirm(ctx, group, f.in, d)
-	} else {
-		switch d.from {
-		case f.vswitch:
-			f.apply(changes(d.batch), f.rows, f.loading)
-			f.configure(ctx, group)
-		case f.sb:
-			f.apply(changes(d.batch), f.loading)
-			f.publisher.take(f.sb.session, d.batch)
-		default:
-			list := f.nbChanges(d.batch)
-			gone = slices.ContainsFunc(list, func(c Change) bool { return c.Table == TableLoadBalancer && c.New == nil })
-			f.apply(list, f.rows, f.loading)
-			f.memory.told(list)
-		}
-		d.from.took(ctx, group, f.in, d.batch)
-		if f.loading != f.rows || f.dirty.relations || f.dirty.All {
-			f.discover(d.from)
-		}
+	switch d.from {
+	case f.vswitch:
+		f.apply(changes(d.batch), f.rows, f.loading)
+		f.configure(ctx, group)
+	case f.sb:
+		f.apply(changes(d.batch), f.loading)
+		f.publisher.take(f.sb.session, d.batch)
+	default:
+		list := f.nbChanges(d.batch)
+		gone = slices.ContainsFunc(list, func(c Change) bool { return c.Table == TableLoadBalancer && c.New == nil })
+		f.apply(list, f.rows, f.loading)
+		f.memory.told(list)
+	}
+	d.from.took(d.batch)
+	if f.loading != f.rows || f.dirty.relations || f.dirty.All {
+		f.discover()
 	}
 	f.loaded(d.from)
 	if !f.nbSeen && f.nb.isInSync() {
@@ -248,7 +244,7 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 	if f.nb.isInSync() {
 		if gone := f.memory.inSync(); len(gone) > 0 {
 			f.apply(gone, f.rows, f.loading)
-			f.discover(d.from)
+			f.discover()
 		}
 	}
 	if f.nb.isInSync() && (!nbWasInSync || gone) {
@@ -266,7 +262,7 @@ func (f *Follower) waitedForNB() {
 	f.log.Warn("the Northbound database has not answered; what is not remembered of it is unknown until it does",
 		"endpoint", f.cfg.Northbound, "waited", f.cfg.NorthboundPatience)
 	f.recall()
-	f.discover(nil)
+	f.discover()
 	if !f.cfg.NorthboundNeeded {
 		f.nbLate = true
 		f.expectNB(false)
@@ -304,16 +300,16 @@ func (f *Follower) apply(list []Change, stores ...*Rows) {
 	}
 }
 
-// discover asks for the rows that are needed now, while a batch of by is taken.
+// discover asks for the rows that are needed now.
 // A database of which other rows are asked for than before is not in sync until
 // they have come.
-func (f *Follower) discover(by *source) {
+func (f *Follower) discover() {
 	w := f.wanted()
 	if w.SB == nil {
 		return // without a system-id nothing says what is needed: what is there stays
 	}
-	f.note(&f.sbTrouble.conditionsErr, f.sb.ask("Southbound", w.SB, by))
-	f.note(&f.nbTrouble.conditionsErr, f.nb.ask("Northbound", w.NB, by))
+	f.note(&f.sbTrouble.conditionsErr, f.sb.ask("Southbound", w.SB))
+	f.note(&f.nbTrouble.conditionsErr, f.nb.ask("Northbound", w.NB))
 }
 
 // wanted is what the rows that load need, and of the Northbound database what the
@@ -341,7 +337,7 @@ func (f *Follower) loaded(by *source) {
 	replaced := f.loading != f.rows
 	f.rows, f.published, f.dirty.All = f.loading, true, true
 	if replaced {
-		f.discover(by)
+		f.discover()
 	}
 }
 

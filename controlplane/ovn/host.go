@@ -36,7 +36,7 @@ func (f *Follower) takeHost(all HostAddresses) {
 	// What is to be known of a provider network depends on who is on its bridge.
 	if changed {
 		f.dirty.All = true
-		f.discover(nil)
+		f.discover()
 	}
 	f.loaded(nil)
 	f.publish()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,21 +24,15 @@ type source struct {
 	// takesOver: no batch has come yet, and the rows are those of the session
 	// before.
 	takesOver bool
-	// asks counts how often conditions changed. doubtful: they changed while
-	// the session may have been on its way to the loop with a batch from before,
-	// whose InSync speaks of the conditions before. Then the session's own
-	// status is asked, once the batch has been taken.
-	asks     int
-	doubtful bool
+	// generation is that of the conditions asked for last. A batch on its way to the loop
+	// meanwhile is of an earlier one, and its InSync speaks of the conditions before.
+	generation uint64
 }
 
-// delivery is a batch and where it came from, or a check of a doubtful source.
-// done is closed when it has been taken.
+// delivery is a batch and where it came from. done is closed when it has been taken.
 type delivery struct {
 	from  *source
 	batch ovsdb.Batch
-	check bool
-	asks  int
 	done  chan struct{}
 }
 
@@ -55,7 +48,7 @@ func (f *Follower) start(ctx context.Context, group *errgroup.Group, cfg ovsdb.C
 		cancel()
 		return nil, err
 	}
-	src.session = session
+	src.session, src.generation = session, session.Generation()
 	group.Go(func() error { return session.Run(ctx) })
 	return src, nil
 }
@@ -75,8 +68,8 @@ func deliver(ctx context.Context, in chan<- delivery, d delivery) {
 
 func (s *source) isInSync() bool { return s != nil && s.inSync }
 
-// ask changes the conditions of the named database, while a batch of by is taken.
-func (s *source) ask(name string, c ovsdb.Conditions, by *source) error {
+// ask changes the conditions of the named database.
+func (s *source) ask(name string, c ovsdb.Conditions) error {
 	if s == nil {
 		return nil
 	}
@@ -88,8 +81,7 @@ func (s *source) ask(name string, c ovsdb.Conditions, by *source) error {
 		return fmt.Errorf("conditions on the %s database: %w", name, err)
 	}
 	s.grows = s.grows || s.inSync
-	s.asked, s.inSync, s.doubtful = sets, false, by != s
-	s.asks++
+	s.asked, s.inSync, s.generation = sets, false, s.session.Generation()
 	return nil
 }
 
@@ -100,39 +92,8 @@ func (s *source) has(table string, id UUID) bool {
 }
 
 // took notes what a batch says of being in sync.
-func (s *source) took(ctx context.Context, group *errgroup.Group, in chan<- delivery, b ovsdb.Batch) {
-	s.inSync, s.grows = b.InSync, s.grows && b.Connected
-	if s.inSync && s.doubtful {
-		s.checkSoon(ctx, group, in)
-		s.inSync = false
-	}
-}
-
-// confirm asks the session itself, which has returned from the handler by now.
-func (s *source) confirm(ctx context.Context, group *errgroup.Group, in chan<- delivery, d delivery) {
-	switch {
-	case d.asks != s.asks || !s.doubtful:
-	case s.session.Status().InSync:
-		s.inSync, s.doubtful = true, false
-	case s.session.Status().Connected:
-		s.checkSoon(ctx, group, in)
-	}
-}
-
-const checkAfter = 2 * time.Millisecond
-
-func (s *source) checkSoon(ctx context.Context, group *errgroup.Group, in chan<- delivery) {
-	d := delivery{from: s, check: true, asks: s.asks}
-	group.Go(func() error {
-		timer := time.NewTimer(checkAfter)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-			deliver(ctx, in, d)
-		}
-		return nil
-	})
+func (s *source) took(b ovsdb.Batch) {
+	s.inSync, s.grows = b.InSync && b.Generation == s.generation, s.grows && b.Connected
 }
 
 // clauseSets are conditions as sets, without the tables that have none.

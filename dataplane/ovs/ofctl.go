@@ -145,7 +145,11 @@ func (s *Switch) bundle(ctx context.Context, bridge string, lines []string) erro
 	if len(lines) == 0 {
 		return nil
 	}
+	s.sends(bridge, lines)
 	_, err := s.ofctl(ctx, strings.Join(lines, "\n")+"\n", bridge, []string{"-O", openFlow, "--bundle", "add-flows"}, "-")
+	if err != nil {
+		s.forgetLeaving(bridge)
+	}
 	return err
 }
 

@@ -117,6 +117,7 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
 	cmd.Stdout = cmd.Stderr
+	s.forgetLeaving(bridge)
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
@@ -136,7 +137,7 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 		if now {
 			deaf.Stop()
 		}
-		if now != answered || lost(last) {
+		if now != answered || s.lost(bridge, last) {
 			s.changed()
 		}
 		if now != answered || strings.HasPrefix(strings.TrimSpace(last), "event=") {
@@ -152,16 +153,14 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 }
 
 // lost tells whether a line of the monitor says that one of Sluice's flows is no
-// longer what it was. A foreign flow that takes the place of one is told as added
+// longer what it was, by another hand than this process'. A foreign flow that takes the place of one is told as added
 // and nothing as deleted; a line shows no priority, so each of the shape counts.
-func lost(line string) bool {
+func (s *Switch) lost(bridge, line string) bool {
 	event, rest, ok := strings.Cut(strings.TrimSpace(line), " ")
 	if !ok || !strings.HasPrefix(event, "event=") || event == "event=INITIAL" {
 		return false
 	}
-	if cookieOf(rest)&CookieMask == Cookie {
-		return event == "event=DELETED" || event == "event=MODIFIED"
-	}
+	cookie := cookieOf(rest)
 	if i := strings.Index(rest, "cookie="); i > 0 {
 		rest = rest[i:]
 	}
@@ -169,5 +168,8 @@ func lost(line string) bool {
 		rest = text
 	}
 	m, err := parseMatch(rest)
+	if cookie&CookieMask == Cookie {
+		return event == "event=MODIFIED" || event == "event=DELETED" && (err != nil || !s.leaves(bridge, m))
+	}
 	return err == nil && m.inPort != 0
 }

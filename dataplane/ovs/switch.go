@@ -132,6 +132,7 @@ type Switch struct {
 	rows        map[string]ovsdb.Row // by UUID
 	bridges     map[string]Bridge
 	modified    chan struct{} // closed and replaced at each change of bridges
+	leaving     leaving
 }
 
 // New does no I/O. The switch knows nothing until Handle was called.
@@ -151,6 +152,7 @@ func New(config Config) *Switch {
 		moved:    make(chan struct{}, 1),
 		rows:     make(map[string]ovsdb.Row),
 		modified: make(chan struct{}),
+		leaving:  leaving{},
 	}
 }
 

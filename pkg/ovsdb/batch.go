@@ -27,8 +27,11 @@ type Batch struct {
 	Changes []Change
 	// InSync: connected, and the content is complete for all conditions asked
 	// so far.
-	InSync    bool
-	Connected bool
+	InSync bool
+	// Generation counts the SetConditions that changed something before the batch was made: a
+	// handler that has called SetConditions since tells by it which conditions InSync speaks of.
+	Generation uint64
+	Connected  bool
 	// Endpoint is the server's, as in the configuration; empty if not connected.
 	Endpoint string
 }

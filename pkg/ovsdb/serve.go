@@ -357,6 +357,7 @@ func (s *Session) conditionsAnswered(l *link, reply message) error {
 func (s *Session) deliver(l *link, connected bool) {
 	batch := Batch{Changes: s.content.flush(), Connected: connected}
 	s.mu.Lock()
+	batch.Generation = s.generation
 	if connected {
 		batch.Endpoint = l.endpoint.text
 		batch.InSync = l.asked == nil && s.ackedGeneration == s.generation

@@ -200,6 +200,13 @@ func (s *Session) SetConditions(conditions Conditions) error {
 	return nil
 }
 
+// Generation counts the SetConditions that changed something.
+func (s *Session) Generation() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation
+}
+
 // Has tells whether the server's schema, as last seen, has the column, with the
 // type that the generated struct expects. With an empty column it asks for the
 // table. It is false before the first connection.

@@ -38,6 +38,9 @@ func (c *cloud) starts(ctx context.Context) (out []measure.Result, err error) {
 	if _, _, err := c.begin(ctx, ""); err != nil {
 		return nil, err
 	}
+	if c.Rounds == 0 {
+		return nil, nil
+	}
 	for _, k := range kinds() {
 		var sessions, routes []float64
 		for n := range c.Rounds {

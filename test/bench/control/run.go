@@ -15,7 +15,7 @@ type Config struct {
 	Sluiced string
 	// LabName is the name of the lab.
 	LabName string
-	// Rounds is how many starts of each kind are timed.
+	// Rounds is how many starts of each kind are timed; 0: none, and so below.
 	Rounds int
 	// Changes is how many ports and how many VRFs are timed.
 	Changes int
@@ -37,9 +37,12 @@ func Run(ctx context.Context, cfg Config) (out []measure.Result, err error) {
 		if err := add(c.starts(ctx)); err != nil {
 			return err
 		}
+		if cfg.Changes == 0 {
+			return nil
+		}
 		return add(c.changes(ctx))
 	})
-	if err != nil {
+	if err != nil || cfg.Idle == 0 {
 		return out, err
 	}
 	return out, cfg.withCloud(ctx, lab.EVPNParams{}, func(c *cloud) error { return add(c.idle(ctx)) })
