@@ -99,6 +99,22 @@ func sysctl(path, value string) error {
 	return nil
 }
 
+// readSysctl reads a value by three system calls. os.ReadFile would have the poller follow the file
+// too, which is most of the work of a look at all devices.
+func readSysctl(path string) (string, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	var value [64]byte
+	n, err := unix.Read(fd, value[:])
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(value[:n])), nil
+}
+
 func (k knob) path(device string) string {
 	return filepath.Join("/proc/sys/net", k.family, "conf", device, k.name)
 }
@@ -113,8 +129,7 @@ func isSettled(l netlink.Link, knobs []knob) bool { return len(unsettled(l, knob
 func unsettled(l netlink.Link, knobs []knob) (out []string) {
 	a := l.Attrs()
 	for _, k := range knobs {
-		got, err := os.ReadFile(k.path(a.Name))
-		if value := strings.TrimSpace(string(got)); err == nil && value != k.value {
+		if value, err := readSysctl(k.path(a.Name)); err == nil && value != k.value {
 			out = append(out, fmt.Sprintf("%s has %s %s=%s and not %s", a.Name, k.family, k.name, value, k.value))
 		}
 	}

@@ -22,8 +22,9 @@ const (
 	tenant, network = "t0001", "net"
 	// firstVNI is that of the first new VRF; each has one that was not there before.
 	firstVNI = 30001
-	// apart is between two changes: what follows the first one is over.
-	apart = 50 * time.Millisecond
+	// apart is between two changes of a port, and vrfsApart between two of a VRF: what follows the
+	// first one, as its flows that are removed, is over.
+	apart, vrfsApart = 50 * time.Millisecond, 300 * time.Millisecond
 	// annotation names the VNI of a network, on the switch port of its router.
 	annotation = "neutron_bgpvpn:vni"
 )
@@ -188,7 +189,7 @@ func (c *cloud) newVRFs(ctx context.Context) (took, database []time.Duration, er
 		if err := c.neighbour.awaitGone(ctx, func(k intent.RouteKey) bool { return k.VNI == vni }); err != nil {
 			return nil, nil, err
 		}
-		if err := sleep(ctx, apart); err != nil {
+		if err := sleep(ctx, vrfsApart); err != nil {
 			return nil, nil, err
 		}
 		vni = firstVNI + intent.VNI(n)
@@ -201,7 +202,7 @@ func (c *cloud) newVRFs(ctx context.Context) (took, database []time.Duration, er
 			return nil, nil, err
 		}
 		took, database = append(took, one), append(database, db)
-		if err := sleep(ctx, apart); err != nil {
+		if err := sleep(ctx, vrfsApart); err != nil {
 			return nil, nil, err
 		}
 	}
