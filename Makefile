@@ -36,7 +36,7 @@ lint:
 generated:
 	@tools/generated.sh
 
-# What a change usually breaks, in three minutes. Needs root.
+# What a change usually breaks, in one to three minutes with warm caches. Needs root.
 quick: deps build
 	@go run ./tools/suite quick
 

@@ -84,6 +84,17 @@ func (t *tour) balanceMachines(ctx context.Context) error {
 	return err
 }
 
+// quoted is arguments as a shell takes them.
+func quoted(args []string) string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		if out[i] = a; strings.ContainsAny(a, `"[]`) {
+			out[i] = "'" + a + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}
+
 // addBalancer makes the load balancer, and waits until all backends are probed.
 func (t *tour) addBalancer(ctx context.Context) error {
 	exe, err := os.Executable()
@@ -116,6 +127,7 @@ func (t *tour) addBalancer(ctx context.Context) error {
 		}
 	}
 	for _, args := range [][]string{checks[1:], mappings[1:]} {
+		fmt.Fprintf(t.out, "a$ ovn-nbctl %s\n", quoted(args))
 		if _, err := t.lab.NB(ctx, "a", args...); err != nil {
 			return err
 		}

@@ -147,6 +147,11 @@ func execCommand(opt *Options) *cobra.Command {
 }
 
 func (l *Lab) become(node string, argv []string) error {
+	if n, err := l.Node(node); err == nil && n.OwnMounts {
+		if p, err := l.Process(node, mountsProcess); err != nil || p.Pid() == 0 {
+			return fmt.Errorf("node %s is dead, as after an outage; end the lab (`down`, `make demo-down`) and make it again", node)
+		}
+	}
 	cmd, err := l.Command(context.Background(), node, argv...)
 	if err != nil {
 		return err

@@ -103,7 +103,10 @@ func (r *runner) part(ctx context.Context, p part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	state := "passed"
-	if failed {
+	switch {
+	case failed && ctx.Err() != nil:
+		state = "INTERRUPTED"
+	case failed:
 		state = "FAILED"
 	}
 	fmt.Fprintf(r.out, "== %s %s after %d s\n", p.name, state, int(time.Since(begin).Seconds()))

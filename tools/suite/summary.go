@@ -33,8 +33,8 @@ func (r *runner) summary(ctx context.Context) error {
 		failed = true
 	}
 	fmt.Fprintf(r.out, "\nthe cache has %s\n", cacheSize())
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return errors.New("interrupted: what had not ended counts as FAIL")
 	}
 	if len(r.results) == 0 {
 		return errors.New("nothing has run")
