@@ -62,7 +62,7 @@ func TestInspectChangesNothing(t *testing.T) {
 		{"as it is", ebpf.Config{Node: node()}, ""},
 		{"constants", ebpf.Config{Node: other}, "change program fabric_in, change program overlay_in, change program vrf_guard, change program underlay_in"},
 		{"a size", ebpf.Config{Node: node(), Limits: ebpf.Limits{VTEPs: 500}},
-			"change map vteps_v1, change program fabric_in, change program overlay_in, change program vrf_guard, change program underlay_in"},
+			"change map path_mtus_v1, change map vteps_v1, change program fabric_in, change program overlay_in, change program vrf_guard, change program underlay_in"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.cfg.Dir = dir

@@ -3,6 +3,7 @@ package bpf_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
@@ -97,7 +98,12 @@ func startWithRights(t *testing.T, dir string) {
 	}
 	n := node()
 	n.UnderlayMTU = uint16(mtu)
-	d := load(t, sluiceebpf.Config{Dir: dir, Node: n, Hook: sluiceebpf.Hook(hook), Limits: fewRows})
+	// Not load: it would hand on the programs, with maps that it empties.
+	d, err := sluiceebpf.Load(sluiceebpf.Config{Dir: dir, Node: n, Hook: sluiceebpf.Hook(hook), Limits: fewRows, Bridges: bridges{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
 	for range 2 {
 		if err := d.Attach(sluiceebpf.OverlayIn, index); err != nil {
 			t.Fatal(err)

@@ -167,12 +167,17 @@ func up(t *testing.T) *world {
 	return w
 }
 
-// wrong has a tenant ask for a VNI that is none, and a neighbour announce a prefix that nobody routes.
+// wrong has a tenant ask for a VNI that is none, a neighbour announce a prefix that nobody routes, and
+// b1 have a path that takes less than the underlay.
 func (w *world) wrong() {
 	w.Helper()
 	_, err := w.NB(w.Context(), "b", "set", "Logical_Switch_Port", lab.GatewaySwitchPort("blue"), `external_ids:neutron_bgpvpn\:vni=nonsense`)
 	if err == nil {
 		err = w.PeerAnnounce(w.Context(), "p1", 1001, netip.MustParsePrefix("127.0.0.0/8"))
+	}
+	if err == nil {
+		narrow := fmt.Sprintf(`ip route replace $(ip route get %s | sed -n 's/ src .*//p') mtu 1400`, w.node("a1").VTEP4)
+		_, err = w.Exec(w.Context(), "b1", "sh", "-ec", narrow)
 	}
 	if err != nil {
 		w.Fatal(err)

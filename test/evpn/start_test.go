@@ -5,6 +5,7 @@ package evpn_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -202,4 +203,17 @@ func (w *world) gapOfSession() {
 			w.Errorf("%s: lost in %d pieces, the first %v", s.name, s.pieces(), s.missing())
 		}
 	}
+}
+
+// pieces is how often packets have begun to stay without an answer.
+func (s *stream) pieces() (n int) {
+	next := 1
+	for _, m := range pingAnswer.FindAllStringSubmatch(s.out.String(), -1) {
+		seq, _ := strconv.Atoi(m[1])
+		if seq > next {
+			n++
+		}
+		next = max(next, seq+1)
+	}
+	return n
 }

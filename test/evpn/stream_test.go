@@ -104,17 +104,4 @@ func (s *stream) missing() (out []int) {
 	return out
 }
 
-// pieces is how often packets have begun to stay without an answer.
-func (s *stream) pieces() (n int) {
-	next := 1
-	for _, m := range pingAnswer.FindAllStringSubmatch(s.out.String(), -1) {
-		seq, _ := strconv.Atoi(m[1])
-		if seq > next {
-			n++
-		}
-		next = max(next, seq+1)
-	}
-	return n
-}
-
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -1,5 +1,7 @@
 package main
 
+//lint:file-ignore SA1019 Grafana before 12 cannot read a dashboard of the second version
+
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"

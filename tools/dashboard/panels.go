@@ -100,6 +100,7 @@ var rows = []row{
 		plain("Unicast routes", count, "sluice_bgp_neighbor_unicast_routes"),
 		plain("Rejected routes", rate, "sluice_bgp_rejected_routes_total"),
 		plain("Ignored UPDATEs of sessions", count, "sluice_bgp_neighbor_ignored_updates"),
+		{title: "MTU of narrow paths", unit: "decbytes", queries: []query{{metric: "sluice_vtep_path_mtu_bytes", over: "min", per: node}}},
 		plain("Routes of the underlay", count, "sluice_underlay_routes"),
 		plain("Refused routes of the underlay", count, "sluice_underlay_refused_routes"),
 		flag("BFD", states, "sluice_bfd_session_up"),
@@ -136,6 +137,7 @@ var rows = []row{
 	}},
 	{"Drops by reason", []panel{
 		plain("Dropped packets", packets, "sluice_dropped_packets_total"),
+		plain("Packets that devices dropped", packets, "sluice_device_dropped_packets_total"),
 		{title: "Dropped packets by node", unit: packets, queries: []query{{metric: "sluice_dropped_packets_total", per: node, of: []string{}}}},
 	}},
 }

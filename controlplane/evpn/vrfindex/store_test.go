@@ -164,6 +164,7 @@ func TestCommit(t *testing.T) {
 func TestSlowDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vrf.json")
 	s := open(t, path, map[intent.VNI]uint16{7: 9})
+	commit(t, s)
 	writes, refused := make(chan struct{}), error(nil)
 	s.WriteBy(func(path string, b []byte) error {
 		writes <- struct{}{}
