@@ -119,16 +119,19 @@ func (s *GoBGP) sendEnds(ctx context.Context, srv resetter) error {
 			return nil
 		case <-s.endings:
 		}
+		var may []netip.Addr
 		var names []string
 		s.in.mu.Lock()
 		for _, n := range s.sync {
-			if _, may := s.finished[n.config.Name()]; may && n.withheld {
+			if _, finished := s.finished[n.config.Name()]; finished && n.withheld {
 				n.withheld = false
+				may = append(may, n.config.Address)
 				names = append(names, n.name())
 			}
 		}
 		s.in.mu.Unlock()
-		for _, name := range names {
+		for i, name := range names {
+			s.front.Finish(may[i]) // finish may be about to, or was before the neighbour was added
 			if err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: name, Soft: true, Direction: api.ResetPeerRequest_OUT}); err != nil && ctx.Err() == nil {
 				s.log.Warn("cannot send End-of-RIB", slog.String("neighbor", s.handles.name(name)), slog.Any("error", err))
 			}

@@ -38,8 +38,8 @@ type conversation struct {
 	toNeighbor sync.Mutex    // held while remote is written
 	// unended are the families of which this end's End-of-RIB is to be sent; send has them.
 	unended []Family
-	// withheld are the families whose next End-of-RIB comes before this node's routes; send has
-	// them.
+	// withheld are the families whose first End-of-RIB, which comes before this node's routes, is
+	// still to come; send has them.
 	withheld []Family
 
 	mu              sync.Mutex // guards what follows
@@ -244,11 +244,13 @@ func (v *conversation) say(out, msg []byte) []byte {
 	case typeUpdate:
 		f, ok := v.agreement.endOf(msg)
 		switch {
-		case ok && slices.Contains(v.withheld, f):
+		case ok && len(v.withheld) > 0:
 			if v.withheld = without(v.withheld, []Family{f}); len(v.withheld) == 0 {
 				v.p.tell(Event{Kind: Withheld})
 			}
 			return out
+		case ok && v.p.unfinished.Load():
+			return out // of a ROUTE-REFRESH; Withheld is told
 		case ok && len(v.unended) > 0:
 			if v.unended = without(v.unended, []Family{f}); len(v.unended) == 0 {
 				v.p.announced()

@@ -4,8 +4,68 @@ import (
 	"bufio"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 )
+
+func endOfRIBOf(f Family) []byte {
+	if f == ipv4 {
+		return messageOf(typeUpdate, body(nil, nil))
+	}
+	return messageOf(typeUpdate, body(nil, nil, unreachOf(f)))
+}
+
+// No End-of-RIB passes before Finish, also not those of a ROUTE-REFRESH; it is told once that they
+// were withheld, and those after Finish pass.
+func TestWithheldEnds(t *testing.T) {
+	v, _, _, news := talk(t, all)
+	v.p.unfinished.Store(true)
+	v.withheld, v.unended = slices.Clone(all.Families), slices.Clone(all.Families)
+	silent := func(what string, f Family) {
+		if out := v.say(nil, endOfRIBOf(f)); len(out) > 0 {
+			t.Errorf("%s, %v: the neighbour gets %x", what, f, out)
+		}
+	}
+	first := all.Families[0]
+	silent("the first", first)
+	silent("a refresh before the others", first)
+	if len(news) != 0 {
+		t.Error("told before all families have ended")
+	}
+	for _, f := range all.Families[1:] {
+		silent("the first", f)
+	}
+	for _, f := range all.Families {
+		silent("a refresh", f)
+	}
+	if len(news) != 1 || (<-news).Kind != Withheld {
+		t.Error("Withheld is not told once")
+	}
+	v.p.unfinished.Store(false)
+	for _, f := range all.Families {
+		if len(v.say(nil, endOfRIBOf(f))) == 0 {
+			t.Errorf("after Finish, %v: the neighbour gets nothing", f)
+		}
+	}
+	if len(v.unended) != 0 || len(news) != 0 {
+		t.Errorf("%v have not ended, %d events", v.unended, len(news))
+	}
+}
+
+// One that Finish overtakes before all families have ended is withheld, too: the server sends all
+// once more.
+func TestFinishBetweenEnds(t *testing.T) {
+	v, _, _, news := talk(t, all)
+	v.withheld = slices.Clone(all.Families)
+	for _, f := range append(slices.Clone(all.Families[:1]), all.Families...) {
+		if len(v.say(nil, endOfRIBOf(f))) > 0 {
+			t.Errorf("%v passes", f)
+		}
+	}
+	if len(news) != 1 {
+		t.Errorf("%d events", len(news))
+	}
+}
 
 // pair is a TCP connection.
 func pair(t *testing.T) (near *net.TCPConn, far end) {

@@ -235,9 +235,9 @@ func (f *Front) Offer(neighbor netip.Addr, take chan<- *net.TCPConn) {
 	})
 }
 
-// Finish tells that the server has all routes of this node: of the sessions from now on
-// the neighbour gets the End-of-RIB when the server sends it. Of one whose End-of-RIB was
-// withheld (Withheld) the server is to send it again.
+// Finish tells that the server has all routes of this node: from now on the neighbour gets the
+// End-of-RIB when the server sends it. To one from which it was withheld (Withheld) the server is
+// to send it again, after Finish.
 func (f *Front) Finish(neighbor netip.Addr) {
 	f.mu.Lock()
 	p := f.peers[neighbor]
