@@ -79,7 +79,7 @@ func (a Agreement) update(dst, body []byte) ([]byte, Outcome, error) {
 	if err != nil {
 		return dst, Passed, err
 	}
-	if _, ok := u.endOfRIB(a); ok {
+	if f, ok := u.endOfRIB(); ok && slices.Contains(a.Families, f) {
 		return appendUpdate(dst, u.withdrawn, u.attrs, u.nlri), Passed, nil
 	}
 	if !slices.Contains(a.Families, ipv4) {
@@ -146,27 +146,24 @@ func (u *update) keep(a Agreement) error {
 	return nil
 }
 
-// endOfRIB tells whether an UPDATE is the End-of-RIB of an agreed family (RFC 4724
-// section 2), and of which.
-func (u update) endOfRIB(a Agreement) (f Family, ok bool) {
+// endOfRIB tells whether an UPDATE is End-of-RIB (RFC 4724 section 2), and of which family.
+func (u update) endOfRIB() (f Family, ok bool) {
 	if len(u.withdrawn) > 0 || len(u.nlri) > 0 || u.broken {
 		return f, false
 	}
 	switch len(u.attrs) {
 	case 0:
-		f = ipv4
+		return ipv4, true
 	case 1:
-		t := u.attrs[0]
-		if t.kind != attrUnreach || len(t.value) != 3 {
-			return f, false
+		if t := u.attrs[0]; t.kind == attrUnreach && len(t.value) == 3 {
+			return familyAt(t.value), true
 		}
-		f = familyAt(t.value)
 	}
-	return f, slices.Contains(a.Families, f)
+	return f, false
 }
 
-// endOf is the family of an UPDATE of the server's that is End-of-RIB.
-func (a Agreement) endOf(msg []byte) (f Family, ok bool) {
+// endOf is the family of an UPDATE of the server's that is End-of-RIB, agreed or not.
+func endOf(msg []byte) (f Family, ok bool) {
 	if len(msg) > longestEnd {
 		return f, false
 	}
@@ -174,7 +171,7 @@ func (a Agreement) endOf(msg []byte) (f Family, ok bool) {
 	if err != nil {
 		return f, false
 	}
-	return u.endOfRIB(a)
+	return u.endOfRIB()
 }
 
 // longestEnd is the length of an End-of-RIB with an attribute of extended length.

@@ -242,8 +242,10 @@ func (v *conversation) say(out, msg []byte) []byte {
 		}
 		v.confirm(0)
 	case typeUpdate:
-		f, ok := v.agreement.endOf(msg)
+		f, ok := endOf(msg)
 		switch {
+		case ok && !slices.Contains(v.agreement.Families, f):
+			return out // the server sends those of all families that it knows when it sends all once more
 		case ok && len(v.withheld) > 0:
 			if v.withheld = without(v.withheld, []Family{f}); len(v.withheld) == 0 {
 				v.p.tell(Event{Kind: Withheld})

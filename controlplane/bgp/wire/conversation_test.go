@@ -52,6 +52,18 @@ func TestWithheldEnds(t *testing.T) {
 	}
 }
 
+// The neighbour gets no End-of-RIB of a family that is not agreed.
+func TestEndsOfOtherFamilies(t *testing.T) {
+	for _, agreed := range known {
+		v, _, _, _ := talk(t, Agreement{Families: []Family{agreed}})
+		for _, f := range append(slices.Clone(known), Family{1, 2}) {
+			if got := len(v.say(nil, endOfRIBOf(f))) > 0; got != (f == agreed) {
+				t.Errorf("agreed is %v: %v passes: %v", agreed, f, got)
+			}
+		}
+	}
+}
+
 // One that Finish overtakes before all families have ended is withheld, too: the server sends all
 // once more.
 func TestFinishBetweenEnds(t *testing.T) {
