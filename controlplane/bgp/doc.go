@@ -94,7 +94,8 @@
 //
 // LinksChanged is told the node's links. A session with a link-local address, or with an
 // external neighbour one hop away, ends at once when its link is down, gone or made anew, as
-// by BFD, and no connection is made until the link is back.
+// by BFD, and no connection is made until the link is back. The link of the latter is known
+// by this end's address, from its first session on.
 //
 // # Limits
 //

@@ -89,6 +89,9 @@ func (s *GoBGP) connection(e wire.Event) {
 		return
 	}
 	s.ends.take(e)
+	if e.Kind == wire.Established {
+		s.sessionFrom(e.Neighbor, e.Local)
+	}
 	if e.Kind == wire.Ended && e.End.Established {
 		s.log.Warn("BGP session lost", slog.String("neighbor", e.Neighbor.String()),
 			slog.String("reason", s.ends.lastEnd(e.Neighbor)), slog.Bool("graceful", s.ends.lingers(e.Neighbor)))

@@ -15,6 +15,8 @@ type sessionLink struct {
 	name string
 	// index is 0 while the link is not there, or has no carrier.
 	index int
+	// several: there is another link in its place when one is lost.
+	several bool
 }
 
 // down tells why no session can be on the link; empty if one can, or if there is no link.
@@ -27,37 +29,46 @@ func (o sessionLink) down() string {
 
 // restsOn is the link that a session with the neighbour ends with, as of FRR's fast external
 // failover: that of a link-local address, and of an external neighbour one hop away the link
-// with the longest network that its address is in.
-func (n Neighbor) restsOn(asn uint32, links []underlay.Link) sessionLink {
+// with the longest network that its address is in. The latter counts only if local, this end's
+// address in the latest session, is in that network, too: a route may lead past it. Of several
+// links with that network none counts while one is left.
+func (n Neighbor) restsOn(asn uint32, links []underlay.Link, local netip.Addr) sessionLink {
 	if zone := n.Address.Zone(); zone != "" {
 		i := slices.IndexFunc(links, func(l underlay.Link) bool { return l.Name == zone && l.Carrier })
 		if i < 0 {
 			return sessionLink{name: zone}
 		}
-		return sessionLink{zone, links[i].Index}
+		return sessionLink{name: zone, index: links[i].Index}
 	}
 	external := n.External || n.ASN != asn
 	if !external || n.MultihopTTL > 1 || n.TTLSecurity > 1 || !n.Address.IsValid() {
 		return sessionLink{}
 	}
-	best, bits := sessionLink{}, -1
+	var on []underlay.Link
+	bits, here := -1, false
 	for _, l := range links {
-		if l.Loopback {
-			continue
-		}
 		for _, p := range l.Prefixes {
-			// A link without carrier counts where no other has the network.
-			longer := p.Bits() > bits || p.Bits() == bits && best.index == 0 && l.Carrier
-			if p.IsSingleIP() || !p.Contains(n.Address) || !longer {
+			if l.Loopback || p.IsSingleIP() || !p.Contains(n.Address) || p.Bits() < bits {
 				continue
 			}
-			best, bits = sessionLink{name: l.Name}, p.Bits()
-			if l.Carrier {
-				best.index = l.Index
+			if p.Bits() > bits {
+				on, bits, here = nil, p.Bits(), false
+			}
+			here = here || p.Addr() == local
+			if !slices.ContainsFunc(on, func(o underlay.Link) bool { return o.Name == l.Name }) {
+				on = append(on, l)
 			}
 		}
 	}
-	return best
+	switch {
+	case !here:
+		return sessionLink{}
+	case !slices.ContainsFunc(on, func(l underlay.Link) bool { return l.Carrier }):
+		return sessionLink{name: on[0].Name}
+	case len(on) > 1:
+		return sessionLink{several: true}
+	}
+	return sessionLink{name: on[0].Name, index: on[0].Index}
 }
 
 // LinksChanged tells the links of the node. Sessions end with theirs, and are begun again when
@@ -69,7 +80,7 @@ func (s *GoBGP) LinksChanged(links []underlay.Link) {
 		s.restLocked(n)
 	}
 	for name, l := range s.links {
-		now := Neighbor{Address: anyLinkLocal(name)}.restsOn(s.cfg.ASN, links)
+		now := Neighbor{Address: anyLinkLocal(name)}.restsOn(s.cfg.ASN, links, netip.Addr{})
 		if now == l.on {
 			continue
 		}
@@ -91,9 +102,21 @@ func (s *GoBGP) restLocked(n *neighborSync) {
 		return
 	}
 	was := n.on
-	if n.on = n.config.restsOn(s.cfg.ASN, s.nodeLinks); n.on != was && n.established && was.index != 0 {
+	n.on = n.config.restsOn(s.cfg.ASN, s.nodeLinks, n.local)
+	if n.on != was && !n.on.several && n.established && was.index != 0 {
 		n.lostLink = was.name
 	}
+}
+
+// sessionFrom notes this end's address in a neighbour's session, which has begun.
+func (s *GoBGP) sessionFrom(neighbor, local netip.Addr) {
+	s.in.mu.Lock()
+	if n := s.sync[neighbor]; n != nil && n.local != local {
+		n.local, n.on = local, sessionLink{} // no session has been on the link of that address
+		s.restLocked(n)
+	}
+	s.in.mu.Unlock()
+	s.paths.look() // the link may be down by now
 }
 
 // takeLinksLocked gives the neighbours whose session ends with its link, with the link.

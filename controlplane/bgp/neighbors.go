@@ -278,6 +278,9 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	}
 	if established {
 		s.restLocked(n) // before the session counts as one on another link
+		if n.held() {
+			s.paths.look()
+		}
 	}
 	n.established, n.session.since, n.lostLink = established, s.now(), ""
 	if established {

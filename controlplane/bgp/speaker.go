@@ -97,6 +97,8 @@ type neighborSync struct {
 	flaps uint32
 	// path is what BFD last said.
 	path bfd.Path
+	// local is this end's address in the latest session; invalid before the first.
+	local netip.Addr
 	// on is the link that the session ends with; lostLink names the one that a session which is
 	// to end had.
 	on       sessionLink

@@ -289,7 +289,7 @@ func (v *conversation) confirm(end int) {
 	if !up {
 		return
 	}
-	v.p.up()
+	v.p.up(v.agreement.Local)
 	if !v.agreement.Restart || len(v.agreement.Families) == 0 {
 		v.p.announced() // there is no End-of-RIB
 	}

@@ -27,9 +27,11 @@ const (
 type Event struct {
 	Neighbor netip.Addr
 	Kind     Kind
-	Err      error
-	End      End
-	Doubles  []Double
+	// Local is this end's address, of Established.
+	Local   netip.Addr
+	Err     error
+	End     End
+	Doubles []Double
 }
 
 // End is why a connection is over.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -186,12 +187,12 @@ func (p *peer) opening(msg []byte) []byte {
 	return msg
 }
 
-// up notes that there is a session.
-func (p *peer) up() {
+// up notes that there is a session, from a local address.
+func (p *peer) up(local netip.Addr) {
 	p.mu.Lock()
 	p.forwards = true
 	p.mu.Unlock()
-	p.tell(Event{Kind: Established})
+	p.tell(Event{Kind: Established, Local: local})
 }
 
 // announced notes that the neighbour has all routes of this node: the restart is over.
