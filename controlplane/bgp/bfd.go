@@ -13,7 +13,6 @@ import (
 	"github.com/osrg/gobgp/v3/pkg/server"
 
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
-	"github.com/ovn-sluice/sluice/pkg/beat"
 )
 
 // BFD is what the path to a neighbour, as BFD sees it, means for the session.
@@ -77,9 +76,13 @@ func (s *GoBGP) takePathsLocked() (lost []netip.Addr) {
 			continue
 		}
 		n.path = now.path
-		if now.lost && n.established {
+		n.lostPath = n.lostPath || now.lost && n.established
+	}
+	for a, n := range s.sync {
+		if n.lostPath {
 			lost = append(lost, a)
 		}
+		n.lostPath = false
 	}
 	return lost
 }
@@ -103,26 +106,11 @@ func (n *neighborSync) holds() string {
 // followPaths ends sessions whose path or link is lost, at once, and holds down those that
 // have to wait for theirs.
 func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
-	// To try again what failed, which only a strict neighbour needs.
-	var again <-chan time.Time
-	if slices.ContainsFunc(s.cfg.Neighbors, func(n Neighbor) bool { return n.BFD == BFDStrict }) {
-		tick := beat.New(time.Second)
-		defer tick.Stop()
-		again = tick.C
-	}
 	for {
-		s.in.mu.Lock()
-		links, paths := s.takeLinksLocked(), s.takePathsLocked()
-		s.in.mu.Unlock()
-		for a, link := range links {
-			s.endSession(ctx, srv, a, "its link "+link+" is down, or another one now", "the link is down")
+		var again <-chan time.Time
+		if !s.endLost(ctx, srv) {
+			again = time.After(time.Second)
 		}
-		for _, a := range paths {
-			if _, ended := links[a]; !ended {
-				s.endSession(ctx, srv, a, bfdLost, "BFD: path lost")
-			}
-		}
-		s.hold(ctx, srv, append(slices.Collect(maps.Keys(links)), paths...))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -132,15 +120,49 @@ func (s *GoBGP) followPaths(ctx context.Context, srv *server.BgpServer) error {
 	}
 }
 
+// endLost ends the sessions that are to end now, and holds or lets go their neighbours. It tells
+// whether all is done; what is not is kept for the next time.
+func (s *GoBGP) endLost(ctx context.Context, srv resetter) (done bool) {
+	s.in.mu.Lock()
+	links, paths := s.takeLinksLocked(), s.takePathsLocked()
+	s.in.mu.Unlock()
+	done = true
+	for a, link := range links {
+		if s.endSession(ctx, srv, a, "its link "+link+" is down, or another one now", "the link is down") != nil {
+			done = false
+			s.keepLost(a, func(n *neighborSync) { n.lostLink = link })
+		}
+	}
+	for _, a := range paths {
+		if _, ended := links[a]; ended {
+			continue
+		}
+		if s.endSession(ctx, srv, a, bfdLost, "BFD: path lost") != nil {
+			done = false
+			s.keepLost(a, func(n *neighborSync) { n.lostPath = true })
+		}
+	}
+	return s.hold(ctx, srv, append(slices.Collect(maps.Keys(links)), paths...)) && done
+}
+
+// keepLost notes what a session that could not be ended has lost, if it is there still.
+func (s *GoBGP) keepLost(a netip.Addr, note func(*neighborSync)) {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	if n := s.sync[a]; n != nil && n.established {
+		note(n)
+	}
+}
+
 // endSession resets a session: what the neighbour has sent goes with it, apart from
 // the rows that linger. A neighbour that hears the notification may keep our routes
 // (RFC 8538 section 3: it is no Hard Reset); it has a BFD session, or the link, to judge by.
-func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.Addr, why, told string) {
+func (s *GoBGP) endSession(ctx context.Context, srv resetter, a netip.Addr, why, told string) error {
 	s.in.mu.Lock()
 	n := s.sync[a]
 	if n == nil {
 		s.in.mu.Unlock()
-		return // another router has come to its link meanwhile
+		return nil // another router has come to its link meanwhile
 	}
 	name := n.name()
 	s.in.mu.Unlock()
@@ -150,11 +172,12 @@ func (s *GoBGP) endSession(ctx context.Context, srv *server.BgpServer, a netip.A
 	if err != nil {
 		s.log.Error("cannot end a BGP session whose path is lost", slog.String("neighbor", a.String()), slog.Any("error", err))
 	}
+	return err
 }
 
 // hold lets no connection be made with neighbours whose path or link asks for that, and
-// lets it again. ended are the sessions that end anyway.
-func (s *GoBGP) hold(ctx context.Context, srv *server.BgpServer, ended []netip.Addr) {
+// lets it again. ended are the sessions that end anyway. It tells whether all is done.
+func (s *GoBGP) hold(ctx context.Context, srv resetter, ended []netip.Addr) (done bool) {
 	changed, ends := map[netip.Addr]bool{}, map[netip.Addr]string{}
 	s.in.mu.Lock()
 	for a, n := range s.sync {
@@ -170,7 +193,9 @@ func (s *GoBGP) hold(ctx context.Context, srv *server.BgpServer, ended []netip.A
 	for a, held := range changed {
 		s.front.Hold(a, held)
 	}
+	done = true
 	for a, why := range ends {
-		s.endSession(ctx, srv, a, why, "the path is lost")
+		done = s.endSession(ctx, srv, a, why, "the path is lost") == nil && done
 	}
+	return done
 }

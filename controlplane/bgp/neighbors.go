@@ -162,6 +162,7 @@ func (s *GoBGP) noteAdded(n Neighbor, err error) (known bool) {
 		return false
 	}
 	sync.added = err == nil
+	s.paths.look() // what holds it may be over since connect
 	if err != nil {
 		s.retry[a] = s.now().Add(n.ConnectRetry)
 	}
@@ -282,7 +283,7 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 			s.paths.look()
 		}
 	}
-	n.established, n.session.since, n.lostLink = established, s.now(), ""
+	n.established, n.session.since, n.lostLink, n.lostPath = established, s.now(), "", false
 	if established {
 		delete(s.in.rib.away, a)
 		n.wrongAS = n.config.External && state.GetPeerAsn() == s.cfg.ASN

@@ -139,7 +139,7 @@ func (s *GoBGP) sendEnds(ctx context.Context, srv resetter) error {
 	}
 }
 
-// resetter is the BGP server as far as sendEnds needs it.
+// resetter is the BGP server as far as ends of sessions, and of what they announce, need it.
 type resetter interface {
 	ResetPeer(context.Context, *api.ResetPeerRequest) error
 }

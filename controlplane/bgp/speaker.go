@@ -103,6 +103,8 @@ type neighborSync struct {
 	// to end had.
 	on       sessionLink
 	lostLink string
+	// lostPath: BFD has lost the path of a session that is to end.
+	lostPath bool
 }
 
 // New checks the configuration and does no I/O.
