@@ -125,7 +125,7 @@ func (v *conversation) writeNeighbor(b []byte) error {
 // receive passes the neighbour's messages to the server.
 func (v *conversation) receive(r *bufio.Reader) {
 	buf, out := make([]byte, maxMessage), make([]byte, 0, bufferSize)
-	others := doubles{own: v.p.front.own, routes: map[string]Double{}}
+	others := newDoubles(v.p.front.own)
 	defer func() {
 		if len(others.routes) > 0 {
 			v.p.tell(Event{Kind: Doubled})

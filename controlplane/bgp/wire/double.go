@@ -46,6 +46,11 @@ const mostDoubled = 4096
 type doubles struct {
 	own    Own
 	routes map[string]Double // by what identifies a route of Type 5
+	counts map[Double]int    // of their routes
+}
+
+func newDoubles(own Own) doubles {
+	return doubles{own: own, routes: map[string]Double{}, counts: map[Double]int{}}
 }
 
 // take follows a message of the neighbour. It returns the doubles, when these have changed.
@@ -57,7 +62,6 @@ func (d *doubles) take(a Agreement, msg []byte) (all []Double, changed bool) {
 	if err != nil {
 		return nil, false
 	}
-	before := d.list()
 	for _, t := range u.attrs {
 		if t.kind != attrReach && t.kind != attrUnreach {
 			continue
@@ -67,27 +71,45 @@ func (d *doubles) take(a Agreement, msg []byte) (all []Double, changed bool) {
 			continue
 		}
 		for rest := r.nlri; len(rest) > 0; rest = rest[2+int(rest[1]):] {
-			d.route(u, r, rest[:2+int(rest[1])])
+			changed = d.route(u, r, rest[:2+int(rest[1])]) || changed
 		}
 	}
-	all = d.list()
-	return all, !slices.Equal(before, all)
+	if !changed {
+		return nil, false
+	}
+	return d.list(), true
 }
 
-// route takes one route of Type 5 (RFC 9136 section 3.1).
-func (d *doubles) route(u update, r routes, nlri []byte) {
+// route takes one route of Type 5 (RFC 9136 section 3.1). It tells whether a double has its
+// first route by it, or has lost its last one.
+func (d *doubles) route(u update, r routes, nlri []byte) (changed bool) {
 	end := 2 + 8 + 10 + 4 + 1 + 4
 	if len(nlri) > 2+34 {
 		end += 12
 	}
 	key := string(nlri[2:10]) + string(nlri[20:end]) // route distinguisher, tag, prefix
-	delete(d.routes, key)
-	if r.head == nil || len(d.routes) == mostDoubled {
-		return
+	before, had := d.routes[key]
+	var now Double
+	has := false
+	if r.head != nil && (had || len(d.routes) < mostDoubled) {
+		now, has = d.own.of(u.node(r, nlri))
 	}
-	if seen, is := d.own.of(u.node(r, nlri)); is {
-		d.routes[key] = seen
+	if had == has && (!has || before == now) {
+		return false
 	}
+	if had {
+		delete(d.routes, key)
+		if d.counts[before]--; d.counts[before] == 0 {
+			delete(d.counts, before)
+			changed = true
+		}
+	}
+	if has {
+		d.routes[key] = now
+		d.counts[now]++
+		changed = changed || d.counts[now] == 1
+	}
+	return changed
 }
 
 // node is the node that has made a route: by its next hop, its ORIGINATOR_ID (RFC 4456
@@ -115,11 +137,7 @@ func (u update) node(r routes, nlri []byte) (n Double) {
 }
 
 func (d *doubles) list() []Double {
-	all := map[Double]struct{}{}
-	for _, one := range d.routes {
-		all[one] = struct{}{}
-	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b Double) int {
+	return slices.SortedFunc(maps.Keys(d.counts), func(a, b Double) int {
 		return cmp.Or(a.VTEP.Compare(b.VTEP), a.RouterID.Compare(b.RouterID), bytes.Compare(a.RouterMAC[:], b.RouterMAC[:]))
 	})
 }

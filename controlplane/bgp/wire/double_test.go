@@ -54,7 +54,7 @@ func TestDoubles(t *testing.T) {
 			{{"all but the router MAC", body(nil, nil, origin, reachOf(evpn, vtep("192.0.2.1"), of(family, "192.0.2.1", 1)), mac(8)), []Double{mine}}},
 			{{"cut off", body(nil, nil, origin, reachOf(evpn, vtep("192.0.2.1"), of(family, "192.0.2.9", 1)[:20])), unset}},
 		} {
-			d := doubles{own: own, routes: map[string]Double{}}
+			d := newDoubles(own)
 			last := unset
 			for _, step := range s {
 				if got, changed := d.take(all, messageOf(typeUpdate, step.body)); changed {
@@ -65,5 +65,40 @@ func TestDoubles(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What changes no double is not told: further routes of one, the same again, other routes, and
+// withdrawals but the last.
+func TestDoublesAreToldOnce(t *testing.T) {
+	own := Own{RouterID: netip.MustParseAddr("192.0.2.1"), VTEPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	clone := func(numbers ...byte) []byte {
+		var list [][]byte
+		for _, n := range numbers {
+			list = append(list, five4(n), five6(n))
+		}
+		return body(nil, nil, origin, reachOf(evpn, own.VTEPs[0].AsSlice(), list...))
+	}
+	d := newDoubles(own)
+	for _, step := range []struct {
+		what    string
+		body    []byte
+		changed bool
+		count   int
+	}{
+		{"the first", clone(1), true, 1},
+		{"the same", clone(1), false, 1},
+		{"more", clone(2, 3), false, 1},
+		{"others", body(nil, nil, origin, reachOf(evpn, hop4, five4(9), five6(9))), false, 1},
+		{"some are withdrawn", body(nil, nil, unreachOf(evpn, five4(1), five6(1), five4(2), five6(3))), false, 1},
+		{"the last are", body(nil, nil, unreachOf(evpn, five6(2), five4(3))), true, 0},
+	} {
+		doubled, changed := d.take(all, messageOf(typeUpdate, step.body))
+		if changed != step.changed || changed && len(doubled) != step.count || len(d.counts) != step.count {
+			t.Errorf("%s: told %v, %v; counts %v", step.what, changed, doubled, d.counts)
+		}
+	}
+	if len(d.routes) != 0 {
+		t.Errorf("%d routes are left", len(d.routes))
 	}
 }
