@@ -116,14 +116,17 @@ func TestChangedProgramsAreReplacedAfterBGP(t *testing.T) {
 		w.kill("a1", "sluiced")
 	}
 	w.flowRate("a1", 0)
-	// Maps of another size: the tables wait for the programs.
-	w.sizes("a1", true)
-	w.restart("a1")
-	w.logs("a1", saysSession)
-	w.kill("a1", "sluiced")
-	w.restart("a1")
-	w.ready("a1")
-	w.sizes("a1", false)
+	if nightly.On() {
+		// Maps of another size: the tables wait for the programs, on a busy machine nearly as
+		// long as the other nodes keep what they had.
+		w.sizes("a1", true)
+		w.restart("a1")
+		w.logs("a1", saysSession)
+		w.kill("a1", "sluiced")
+		w.restart("a1")
+		w.ready("a1")
+		w.sizes("a1", false)
+	}
 	w.restart("a1")
 	w.ready("a1")
 	w.clean()
