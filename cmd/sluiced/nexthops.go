@@ -26,7 +26,8 @@ const (
 	// pathsShare bounds what lookups cost while routes change without a pause: one part in so
 	// many of a processor.
 	pathsShare = 20
-	// pathsRetry follows a lookup that failed.
+	// pathsRetry follows a lookup that failed, or that was of some VTEPs alone: BGP is not in
+	// sync yet.
 	pathsRetry = time.Second
 )
 
@@ -106,6 +107,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // decide looks up all ways and acts on them. It returns when to do so again by itself.
 func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
+	all := h.n.imported.Load() // asked before the VTEPs: all that BGP has told of are among them
 	vteps := h.n.speaker.NextHops()
 	viaDefault := h.n.d.cfg.Fabric.ResolveViaDefault
 	paths, err := h.facts.Paths(link.Query{Source: h.n.id.vtep, Default: !viaDefault}, vteps)
@@ -128,7 +130,7 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 	}
 	h.n.speaker.SetUnreachable(lost)
 	narrow := narrowPaths(paths, h.n.mtu)
-	err = h.n.dp.SetPathMTUs(mtusOf(narrow))
+	err = h.n.dp.SetPathMTUs(mtusOf(narrow), all)
 	if err != nil {
 		h.n.d.log.Warn("the MTUs of paths cannot be set", "error", err)
 	}
@@ -138,7 +140,7 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 	h.mu.Unlock()
 	h.n.drops.setUnderlay(devicesOf(paths))
 	switch {
-	case err != nil:
+	case err != nil, !all:
 		return time.After(pathsRetry)
 	case !result.Again.IsZero():
 		return time.After(result.Again.Sub(now))

@@ -15,23 +15,30 @@ import (
 const leastPathMTU = 256
 
 // SetPathMTUs has packets to some VTEPs answered, or fragmented, at smaller outer sizes than
-// Node.UnderlayMTU. It takes all of them, and changes what differs from the map: what a
-// process before has set stays until then.
-func (d *Dataplane) SetPathMTUs(mtus map[netip.Addr]int) error {
+// Node.UnderlayMTU, and changes what differs from the map. With all given, the others have
+// none; else what a process before has set stays, and grows no wider.
+func (d *Dataplane) SetPathMTUs(mtus map[netip.Addr]int, all bool) error {
 	s := d.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows, least := make(map[bpfVtepKey]bpfPathMtu, len(mtus)), bpfPathMtu{}
 	for a, mtu := range mtus {
-		row := bpfPathMtu{Mtu: uint32(max(mtu, leastPathMTU))}
-		rows[bpfVtepKey{Addr: a.As16()}] = row
+		rows[bpfVtepKey{Addr: a.As16()}] = bpfPathMtu{Mtu: uint32(max(mtu, leastPathMTU))}
+	}
+	narrowest := func(row bpfPathMtu) {
 		if least.Mtu == 0 || row.Mtu < least.Mtu {
 			least = row
 		}
 	}
+	for _, row := range rows {
+		narrowest(row)
+	}
 	var stale []bpfVtepKey
 	_, err := pinned.Walk(s.t[bpfMapPathMtusV1], func(k bpfVtepKey, v bpfPathMtu) {
 		switch want, ok := rows[k]; {
+		case !all && (!ok || v.Mtu <= want.Mtu):
+			narrowest(v)
+			delete(rows, k)
 		case !ok:
 			stale = append(stale, k)
 		case want == v:

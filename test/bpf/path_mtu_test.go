@@ -12,7 +12,7 @@ import (
 
 // A VTEP whose path takes less than the underlay has an MTU of its own, over IPv4 and IPv6;
 // the others keep theirs. Another set of paths takes the place of the one before, also by
-// another process, and none is as before.
+// another process once it knows all VTEPs, and none is as before.
 func TestPathMTU(t *testing.T) {
 	dir := bpffs(t)
 	d := world(t, dir, node())
@@ -39,7 +39,7 @@ func TestPathMTU(t *testing.T) {
 	})
 	set := func(mtus map[netip.Addr]int) {
 		t.Helper()
-		if err := d.SetPathMTUs(mtus); err != nil {
+		if err := d.SetPathMTUs(mtus, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,6 +58,20 @@ func TestPathMTU(t *testing.T) {
 	}
 	d = world(t, dir, node()) // as after a restart
 	runRows(t, dir, d, narrow)
+	// Before BGP is in sync not all VTEPs are known: rows come and shrink.
+	for _, some := range []map[netip.Addr]int{nil, {peer4: 1450, peer6: 1500}, {netip.MustParseAddr("192.0.2.200"): 1480}} {
+		if err := d.SetPathMTUs(some, false); err != nil {
+			t.Fatal(err)
+		}
+		runRows(t, dir, d, narrow)
+	}
+	if err := d.SetPathMTUs(map[netip.Addr]int{peer4: 1390, netip.MustParseAddr("192.0.2.201"): 1370}, false); err != nil {
+		t.Fatal(err)
+	}
+	runRows(t, dir, d, []row{
+		fits("shrunk", four4("10.20.0.9", 1340)), refused("shrunk", four4("10.20.0.9", 1341), 1340),
+		fits("as it was", four4("10.26.0.9", 1310)), refused("as it was", four4("10.26.0.9", 1311), 1310),
+	})
 	// A host takes no MTU below 1280 for true: up to there the packet is fragmented outside.
 	set(map[netip.Addr]int{peer4: 1300})
 	runRows(t, dir, d, []row{fits("least of IPv6", six4(1280)), refused6("more than that", six4(1281), 1280), refused("inner IPv4", four4("10.20.0.9", 1251), 1250)})
