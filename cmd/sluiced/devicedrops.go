@@ -27,16 +27,11 @@ const deviceDropReports = "device-drops"
 type deviceDrops struct {
 	mu   sync.Mutex
 	last map[link.Drops]uint64 // without the count
-	// rose is when a count last rose, and by how much since it began to.
-	rose map[link.Drops]rise
+	// rose is when a count last rose.
+	rose map[link.Drops]time.Time
 	// underlay are the devices that packets to VTEPs leave by.
 	underlay []string
 	said     bool
-}
-
-type rise struct {
-	at time.Time
-	by uint64
 }
 
 // watched are the devices of the node's way to the fabric.
@@ -67,24 +62,22 @@ func (n *node) lookAtDrops() {
 	n.drops.said = len(rising) > 0
 }
 
-// take notes the counts of now, and returns those that have risen lately, with by how much
-// since they began to.
+// take notes the counts of now, and returns those that have risen lately, without the count.
 func (d *deviceDrops) take(counts []link.Drops, now time.Time) []link.Drops {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	last, rose := map[link.Drops]uint64{}, map[link.Drops]rise{}
+	last, rose := map[link.Drops]uint64{}, map[link.Drops]time.Time{}
 	var out []link.Drops
 	for _, c := range counts {
 		packets := c.Packets
 		c.Packets = 0
 		last[c] = packets
-		r := d.rose[c]
+		at, risen := d.rose[c]
 		if before, known := d.last[c]; known && packets > before && d.counts(c) {
-			r = rise{now, r.by + packets - before}
+			at, risen = now, true
 		}
-		if r.by > 0 && now.Sub(r.at) < dropsStay {
-			rose[c] = r
-			c.Packets = r.by
+		if risen && now.Sub(at) < dropsStay {
+			rose[c] = at
 			out = append(out, c)
 		}
 	}
@@ -99,15 +92,16 @@ func (d *deviceDrops) counts(c link.Drops) bool {
 }
 
 // droppingDevices makes an object of each device. suspects are what is known of the paths
-// that its packets may have been for.
+// that its packets may have been for. The numbers are in the metric: an object whose text
+// changes is told of anew.
 func droppingDevices(rising []link.Drops, suspects string) []status.Object {
 	byDevice := map[string][]string{}
 	for _, c := range rising {
-		byDevice[c.Link] = append(byDevice[c.Link], fmt.Sprintf("%d %s %s", c.Packets, c.Direction, c.Kind))
+		byDevice[c.Link] = append(byDevice[c.Link], c.Direction+" "+c.Kind)
 	}
 	var out []status.Object
 	for _, name := range slices.Sorted(maps.Keys(byDevice)) {
-		text := fmt.Sprintf("device %s does not deliver packets: %s; see 'ip -s link show %s'", name, strings.Join(byDevice[name], ", "), name)
+		text := fmt.Sprintf("device %s does not deliver packets: it counts %s; see 'ip -s link show %s'", name, strings.Join(byDevice[name], ", "), name)
 		if name == kernel.FabricName {
 			text += "; rx errors are packets with VXLAN header bits that the kernel does not know (GBP or other extensions), tx ones had no way out"
 		}
@@ -131,13 +125,10 @@ func (h *nextHops) suspects() string {
 	if more := len(words) - most; more > 0 {
 		words = append(words[:most], fmt.Sprintf("%d more", more))
 	}
-	switch {
-	case len(words) > 0:
+	if len(words) > 0 {
 		return "; VTEPs with a narrow path or none: " + strings.Join(words, ", ")
-	case h.all == 1:
-		return "; the only VTEP has a path that takes whole packets"
 	}
-	return fmt.Sprintf("; the paths to all %d VTEPs take whole packets, as far as the kernel knows", h.all)
+	return "; the paths to all VTEPs take whole packets, as far as the kernel knows"
 }
 
 // deviceMetrics are read when somebody asks.

@@ -43,9 +43,8 @@ type nextHops struct {
 	changed chan struct{} // capacity 1
 
 	mu sync.Mutex
-	// What was decided last, for people: of how many VTEPs, which have no route, and which
-	// a path that takes less than the underlay's MTU.
-	all    int
+	// What was decided last, for people: which VTEPs have no route, and which a path that
+	// takes less than the underlay's MTU.
 	lost   map[netip.Addr]string
 	narrow map[netip.Addr]link.Path
 }
@@ -136,7 +135,7 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 	}
 	h.n.d.reg.Reporter(nextHopReports).Replace(append(lostNextHops(result, h.n.id.vtep, len(vteps)), tooNarrow(narrow, h.n.mtu)...))
 	h.mu.Lock()
-	h.all, h.lost, h.narrow = len(vteps), result.Lost, narrow
+	h.lost, h.narrow = result.Lost, narrow
 	h.mu.Unlock()
 	h.n.drops.setUnderlay(devicesOf(paths))
 	switch {
