@@ -31,8 +31,9 @@ const (
 	pathsRetry = time.Second
 )
 
-// pathsAgain is between two lookups while a path is narrow: the kernel forgets after ten
-// minutes what it has learned (net.ipv4.route.mtu_expires), and tells nobody.
+// pathsAgain is between two lookups while a path is narrow or lost: the kernel forgets after ten
+// minutes what it has learned (net.ipv4.route.mtu_expires), and tells nobody; nor does BGP when
+// a VRF begins to import the routes of a VTEP that is lost.
 const pathsAgain = time.Minute
 
 // nextHops follows the way to each VTEP.
@@ -128,6 +129,8 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 		lost[a] = struct{}{}
 	}
 	h.n.speaker.SetUnreachable(lost)
+	// A VTEP that no VRF here has routes of is nobody's problem.
+	result.Lost = h.n.speaker.Imported(result.Lost)
 	narrow := narrowPaths(paths, h.n.mtu)
 	err = h.n.dp.SetPathMTUs(mtusOf(narrow), all)
 	if err != nil {
@@ -143,7 +146,7 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 		return time.After(pathsRetry)
 	case !result.Again.IsZero():
 		return time.After(result.Again.Sub(now))
-	case len(narrow) > 0:
+	case len(narrow) > 0, len(lost) > 0:
 		return time.After(pathsAgain)
 	}
 	return nil
@@ -171,7 +174,7 @@ const nextHopReports = "next-hops"
 // anyVTEP is the key of the object that tells of all VTEPs at once.
 const anyVTEP = "all"
 
-// lostNextHops are the VTEPs that routes may not lead to.
+// lostNextHops are the VTEPs that routes of VRFs may not lead to.
 func lostNextHops(r nexthop.Result, own netip.Addr, all int) []status.Object {
 	var out []status.Object
 	for _, a := range slices.SortedFunc(maps.Keys(r.Lost), netip.Addr.Compare) {

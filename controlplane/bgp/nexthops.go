@@ -22,6 +22,28 @@ func (s *GoBGP) NextHops() []netip.Addr {
 	return slices.Collect(maps.Keys(s.in.rib.vteps))
 }
 
+// Imported leaves, of some VTEPs, those that a route of a VRF names, or would if the node had a
+// route to them. It costs a look at all paths.
+func (s *GoBGP) Imported(vteps map[netip.Addr]string) map[netip.Addr]string {
+	if len(vteps) == 0 {
+		return nil
+	}
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	return s.in.rib.imported(vteps)
+}
+
+func (r *rib) imported(vteps map[netip.Addr]string) map[netip.Addr]string {
+	out, importers := map[netip.Addr]string{}, r.importersNow()
+	for _, p := range r.received(nil) {
+		why, asked := vteps[p.hop.VTEP]
+		if _, known := out[p.hop.VTEP]; asked && !known && p.reason == "" && len(importers.vrfs(p.targets)) > 0 {
+			out[p.hop.VTEP] = why
+		}
+	}
+	return out
+}
+
 // SetUnreachable takes the VTEPs that the node has no route to. A path to one of them is not
 // used, as if it had not been received, until its VTEP is not among them any more (RFC 4271
 // section 9.1.2.1). A change costs a look at all paths, however many VTEPs change.

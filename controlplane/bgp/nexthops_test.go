@@ -72,6 +72,34 @@ func TestUnreachableNextHop(t *testing.T) {
 	}
 }
 
+// Of VTEPs without a route those are named that a VRF here imports routes of, whether they are
+// in a row or not.
+func TestImportedVTEPs(t *testing.T) {
+	s := newScene(t, 30*time.Second)
+	s.do(0, "+A 10.1.0.0/16", "+B/1009 10.2.0.0/16", "+C fd00:3::/64", "+D/1009 fd00:4::/64")
+	s.lose("ABD")
+	asked := map[netip.Addr]string{}
+	for a := range s.rib.lost {
+		asked[a] = "blackhole"
+	}
+	named := func(want string) {
+		t.Helper()
+		got := s.rib.imported(asked)
+		for a := range lostVTEPs(want) {
+			if got[a] != "blackhole" {
+				t.Errorf("%s is not among %v", a, got)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%v, want those of %q", got, want)
+		}
+	}
+	named("A")
+	s.rib.setPolicies(policies(intent.VRFPolicy{VNI: 1009, Index: 1, AutoImport: true}))
+	s.settle(epoch)
+	named("BD")
+}
+
 // A row that is kept for a lost node goes when its VTEP has no route, and is there again when
 // the route is back in time.
 func TestUnreachableStaleRow(t *testing.T) {
