@@ -109,22 +109,36 @@ func waitsFor(err error) string {
 	return strings.TrimSuffix(err.Error(), ": "+reconcile.ErrMissing.Error())
 }
 
-// bridgeWaits names a bridge that is missing, with the tenants that need it.
+// bridgeWaits names a bridge that is missing, with the tenants that it cuts. One that only
+// gateway ports on another chassis are to come to cuts nobody.
 func (t *Tables) bridgeWaits() func(intent.BridgeKey, error) status.Object {
 	needs := map[intent.BridgeKey][]string{}
-	t.Pipeline.View(func() {
-		t.Gateways.EachLocked(func(k intent.GatewayKey, g intent.Gateway) {
-			needs[k.Bridge] = append(needs[k.Bridge], fmt.Sprintf("%s (VRF %s)", g.LogicalPort, g.VNI))
-		})
-	})
+	for k, g := range t.cutGateways() {
+		needs[k.Bridge] = append(needs[k.Bridge], fmt.Sprintf("%s (VRF %s)", g.LogicalPort, g.VNI))
+	}
 	return func(b intent.BridgeKey, err error) status.Object {
+		if len(needs[b]) == 0 {
+			return status.Object{}
+		}
 		return status.Object{Kind: "bridge", Key: string(b), Error: fmt.Sprintf("%s; gateway ports on it: %s", waitsFor(err), some(needs[b]))}
 	}
 }
 
-// gatewayWaits names a gateway port that waits, with its tenant. A port that is on another
-// chassis, or exposes nothing, cuts nobody.
+// gatewayWaits names a gateway port that waits, with its tenant.
 func (t *Tables) gatewayWaits() func(intent.GatewayKey, error) status.Object {
+	cut := t.cutGateways()
+	return func(k intent.GatewayKey, err error) status.Object {
+		g, is := cut[k]
+		if !is {
+			return status.Object{}
+		}
+		return status.Object{Kind: "gateway", Key: cmp.Or(g.LogicalPort, k.String()), Error: fmt.Sprintf("VRF %s waits: %s", g.VNI, waitsFor(err))}
+	}
+}
+
+// cutGateways are the gateway ports whose tenants are cut while they wait: a port that is on
+// another chassis, or exposes nothing, is none.
+func (t *Tables) cutGateways() map[intent.GatewayKey]intent.Gateway {
 	cut := map[intent.GatewayKey]intent.Gateway{}
 	t.Pipeline.View(func() {
 		exposes := func(_ intent.RouteKey, r intent.Route) {
@@ -135,13 +149,7 @@ func (t *Tables) gatewayWaits() func(intent.GatewayKey, error) status.Object {
 		t.Routes.EachLocked(exposes)
 		t.KernelRoutes.EachLocked(exposes)
 	})
-	return func(k intent.GatewayKey, err error) status.Object {
-		g, is := cut[k]
-		if !is {
-			return status.Object{}
-		}
-		return status.Object{Kind: "gateway", Key: cmp.Or(g.LogicalPort, k.String()), Error: fmt.Sprintf("VRF %s waits: %s", g.VNI, waitsFor(err))}
-	}
+	return cut
 }
 
 func flowGateway(k intent.SteeringKey) intent.GatewayKey { return k.Gateway }
@@ -154,5 +162,5 @@ func some(names []string) string {
 	if len(names) > mostNamed {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
 	}
-	return cmp.Or(strings.Join(names, ", "), "none yet")
+	return strings.Join(names, ", ")
 }

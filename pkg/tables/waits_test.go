@@ -68,17 +68,22 @@ func TestWhoWaits(t *testing.T) {
 		b := newBench()
 		b.want(true)
 		standby := intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 2}}
+		alone := intent.GatewayKey{Bridge: "br-two", MAC: intent.MAC{2, 0, 0, 0, 0, 3}}
 		k := intent.NewHostKey(1001, netip.MustParseAddr(family))
 		b.Pipeline.Update(func() {
 			b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{
 				gw: {Key: gw, VNI: 1001, LogicalPort: "lrp-red"}, standby: {Key: standby, VNI: 2001, LogicalPort: "lrp-blue"},
+				alone: {Key: alone, VNI: 2001, LogicalPort: "lrp-blue2"},
 			})
 			b.SetRoutes(map[intent.RouteKey]intent.Route{k: {Key: k, Kind: intent.RouteLocal, Gateway: gw}})
 		})
 		missing := fmt.Errorf("bridge br-ex is not in Open vSwitch: %w", reconcile.ErrMissing)
 		o := b.bridgeWaits()("br-ex", missing)
-		if o.Kind != "bridge" || o.Key != "br-ex" || o.Error != "bridge br-ex is not in Open vSwitch; gateway ports on it: lrp-blue (VRF 2001), lrp-red (VRF 1001)" {
+		if o.Kind != "bridge" || o.Key != "br-ex" || o.Error != "bridge br-ex is not in Open vSwitch; gateway ports on it: lrp-red (VRF 1001)" {
 			t.Errorf("%+v", o)
+		}
+		if o := b.bridgeWaits()("br-two", missing); o.Kind != "" {
+			t.Errorf("a bridge for standby alone: %+v", o)
 		}
 		look := b.gatewayWaits()
 		if o := look(gw, missing); o.Kind != "gateway" || o.Key != "lrp-red" || !strings.Contains(o.Error, "VRF 1001 waits: bridge br-ex") {
