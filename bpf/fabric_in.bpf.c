@@ -137,10 +137,15 @@ static __noinline int echo(struct run *r, struct packet *p)
 
 	if (!h)
 		return drop(r, DROP_NO_ROUTE);
+	int fits = p->size <= nexthop_mtu(h, p->size);
+
+	/* Over IPv6 the kernel fragments no packet of a tunnel. */
+	if (h->family == 6 && !fits)
+		return drop(r, DROP_TOO_BIG);
 	STEP(r, STEP_ECHO, 0, p->dst.addr);
 	if (echo_reply(r->skb, p) || set_macs(r->skb, node.router_mac, h->mac))
 		return drop(r, DROP_NAT);
-	__u32 reason = set_tunnel(r->skb, h, p->df && p->size <= nexthop_mtu(h, p->size), OUTER_TTL);
+	__u32 reason = set_tunnel(r->skb, h, p->df && fits, OUTER_TTL);
 
 	if (reason)
 		return drop(r, reason);

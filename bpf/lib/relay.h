@@ -80,8 +80,15 @@ static __noinline int relay(struct run *r, struct packet *p, __u64 route)
 		return -DROP_STALE_ROW;
 	if (same_vtep(h, &from) || !leads_to(r, route_search(r, &p->src, p->family, 1), &from))
 		return -DROP_RELAY_REFUSED;
-	/* What does not fit is fragmented outside: nobody is told of an MTU that is gone in a moment. */
-	int df = p->size <= nexthop_mtu(h, p->size) && (node.df == DF_SET || (node.df == DF_AUTO && p->df));
+	/*
+	 * What does not fit is fragmented outside, where the kernel does so: not over IPv6. Nobody
+	 * is told of an MTU that is gone in a moment.
+	 */
+	int fits = p->size <= nexthop_mtu(h, p->size);
+
+	if (h->family == 6 && !fits)
+		return -DROP_TOO_BIG;
+	int df = fits && (node.df == DF_SET || (node.df == DF_AUTO && p->df));
 
 	reason = hop(r->skb, p, node.router_mac, h->mac);
 	if (!reason)

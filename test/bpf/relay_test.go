@@ -22,7 +22,7 @@ func relays(t *testing.T, dir string, d *ebpf.Dataplane) {
 	apply(t, d.Routes(), routes(
 		remote(red, "10.50.0.0/24", hop(moved, 1001)), remote(red, "fd00:50::/64", hop(moved, 1001)),
 		remote(red, "10.50.0.5/32", hop(moved, 1001)), remote(red, "fd00:50::5/128", hop(moved, 1001)),
-		remote(red, "10.51.0.0/24", hop(peer6, 1001)), remote(red, "10.52.0.0/24", hop(moved, 1001), hop(peer4b, 1001)),
+		remote(red, "10.51.0.0/24", hop(peer6, 1001)), remote(red, "fd00:51::/64", hop(peer6, 1001)), remote(red, "10.52.0.0/24", hop(moved, 1001), hop(peer4b, 1001)),
 		remote(red, "10.53.0.0/24", hop(peer4, 5001), hop(peer4b, 5002)),
 	))
 	on, six := forwarded(routerMAC, peerMAC), nextHopStep(moved, 1001)
@@ -43,6 +43,12 @@ func relays(t *testing.T, dir string, d *ebpf.Dataplane) {
 		{name: "destination behind several", in: fromFabric(in4("10.20.0.9", "10.52.0.5")), out: vxlan, check: on},
 		{name: "TTL used up 4", in: fromFabric(last(layers.EthernetTypeIPv4, old4)), drop: drop.TTLExpired, out: vxlan},
 		{name: "TTL used up 6", in: fromFabric(last(layers.EthernetTypeIPv6, old6)), drop: drop.TTLExpired, out: vxlan},
+		// The kernel fragments no tunnel's packet over IPv6, whatever the inner DF says.
+		{name: "fits over IPv6 4", in: fromFabric(sized(in4, "10.20.0.9", "10.51.0.5", 1430)), out: vxlan, check: on},
+		{name: "too big over IPv6 4", in: fromFabric(sized(in4, "10.20.0.9", "10.51.0.5", 1431)), drop: drop.TooBig},
+		{name: "fits over IPv6 6", in: fromFabric(sized(in6, "fd00:20::9", "fd00:51::5", 1430)), out: vxlan, check: on},
+		{name: "too big over IPv6 6", in: fromFabric(sized(in6, "fd00:20::9", "fd00:51::5", 1431)), drop: drop.TooBig},
+		{name: "too big over IPv4", in: fromFabric(sized(in4, "10.20.0.9", "10.50.0.5", 1451)), out: vxlan, check: on},
 		// What another gateway relayed, or somebody made up.
 		{name: "source behind another endpoint 4", in: from6(in4("10.20.0.9", "10.50.0.5")), drop: drop.RelayRefused},
 		{name: "source behind another endpoint 6", in: from6(in6("fd00:20::9", "fd00:50::5")), drop: drop.RelayRefused},
