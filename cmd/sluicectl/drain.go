@@ -33,7 +33,8 @@ withdrawn its routes announces them until then.
 
 Gateways stay where OVN has them: move those that have no other path.
 
-Exit codes: as usual; 3 with --wait when the node was not drained in that time.`,
+Exit codes: as usual; 3 with --wait when the node was not drained in that time, and 5
+when the drain has begun and sluiced no longer tells how far it is.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if r.WithdrawAfter < 0 || wait < 0 {
@@ -43,7 +44,7 @@ Exit codes: as usual; 3 with --wait when the node was not drained in that time.`
 			s, err := admin.Call(c.Context(), d.client, admin.Drain, r)
 			if err == nil && wait > 0 {
 				if s, err = awaitDrained(c.Context(), d, wait); err != nil && !errors.Is(err, errAnswerNo) {
-					err = fmt.Errorf("the drain has begun, and goes on; how far it is: %w", err)
+					return fmt.Errorf("the drain has begun, and goes on; how far it is: %w: %w", admin.ErrUnknown, err)
 				}
 			}
 			if err != nil && !errors.Is(err, errAnswerNo) {
