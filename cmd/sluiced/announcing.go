@@ -20,6 +20,11 @@ const silencePatience = 2 * tables.Patience
 func (n *node) watchAnnouncements(ctx context.Context) error {
 	n.d.reg.SetCondition("announcements", true, reason.Idle, "")
 	n.d.reg.Require("announcements")
+	select { // before, no table announces: runTables
+	case <-ctx.Done():
+		return nil
+	case <-n.dp.Used():
+	}
 	patience := time.NewTimer(0)
 	defer patience.Stop()
 	silence := silence{patience: silencePatience}
