@@ -69,7 +69,7 @@ func (h *nextHops) run(ctx context.Context) error {
 	group.Go(func() error { return kernel.WatchRoutes(ctx, netns.Namespace{}, h.look) })
 	group.Go(func() error {
 		if err := kernel.WatchPathMTUs(ctx, netns.Namespace{}, h.look); err != nil {
-			h.n.d.log.Warn("what routers say of packets that do not fit is not heard; set fabric.mtu to what fits everywhere", "error", err)
+			h.n.d.log.Warn("cannot listen for ICMP; path MTUs are not learned; set fabric.mtu", "error", err)
 		}
 		return nil
 	})
@@ -112,7 +112,7 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 	viaDefault := h.n.d.cfg.Fabric.ResolveViaDefault
 	paths, err := h.facts.Paths(link.Query{Source: h.n.id.vtep, Default: !viaDefault}, vteps)
 	if err != nil {
-		h.n.d.log.Warn("the ways to VTEPs cannot be looked up", "error", err)
+		h.n.d.log.Warn("cannot look up paths to VTEPs", "error", err)
 		return time.After(pathsRetry)
 	}
 	seen := nexthop.Seen{Refused: make(map[netip.Addr]string, len(paths)), Neighbor: func() bool { return h.neighbor(ctx) }}

@@ -39,7 +39,7 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 			n.speaker.Ready()
 		}
 		if policies && all {
-			n.d.log.Info("BGP has been told all there is to announce", "after", time.Since(n.d.started))
+			n.d.log.Info("all announcements are handed to BGP", "after", time.Since(n.d.started))
 			close(n.released)
 			return nil
 		}
@@ -53,7 +53,7 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 			}
 			waiting := n.tables.Waiting()
 			if over = patience.over(now, waiting); over {
-				n.d.log.Warn("neighbours are told that all is announced again before it is", "rows", waiting)
+				n.d.log.Warn("End-of-RIB is sent while announcements still wait", "rows", waiting)
 			}
 		}
 	}

@@ -65,20 +65,19 @@ const bgpReports = "bgp"
 // doubles are the nodes that a reflector, or the fabric, takes for this one.
 func doubles(s bgp.Status) []status.Object {
 	byKey := map[string]status.Object{}
+	self := fmt.Sprintf("; this node is VTEP %s, router ID %s, router MAC %s; ", s.VTEP, s.RouterID, s.RouterMAC)
 	report := func(others []bgp.Identity, why, what, todo string) {
 		for _, o := range others {
 			key := o.VTEP.String()
-			also := o.String()
+			also := fmt.Sprintf("%s is also used by %s", what, o)
 			if old, had := byKey[key]; had && old.Reason == why {
-				also = strings.TrimSuffix(old.Error, todo) + " and " + also
-			} else {
-				also = fmt.Sprintf("this node (VTEP %s, router ID %s, router MAC %s) and another one have one %s: %s", s.VTEP, s.RouterID, s.RouterMAC, what, also)
+				also = fmt.Sprintf("%s and %s", strings.TrimSuffix(old.Error, todo), o)
 			}
 			byKey[key] = status.Object{Kind: "vtep", Key: key, State: status.Error, Reason: why, Error: also + todo}
 		}
 	}
-	report(s.SameRouterID, reason.SameRouterID, "router ID", "; a route reflector takes them for one, and their routes hide each other: set bgp.routerID on one of them")
-	report(s.SameVTEP, reason.SameVTEP, "VTEP", "; packets for one go to the other: give one of them another fabric.vtep")
+	report(s.SameRouterID, reason.SameRouterID, fmt.Sprintf("router ID %s", s.RouterID), self+"a route reflector takes them for one, and their routes hide each other: set bgp.routerID on one of them")
+	report(s.SameVTEP, reason.SameVTEP, fmt.Sprintf("VTEP %s", s.VTEP), self+"packets for one go to the other: give one of them another fabric.vtep")
 	return slices.Collect(maps.Values(byKey))
 }
 

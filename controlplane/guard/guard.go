@@ -243,7 +243,7 @@ func endpoints(vteps []VTEP) []status.Object {
 	var out []status.Object
 	for _, v := range vteps[:min(mostObjects, len(vteps))] {
 		out = append(out, warn(kindVTEP, v.Addr.String(), reason.SameVTEP, fmt.Sprintf(
-			"routes of %d nodes have it: %s; packets for one go to another", len(v.Nodes), strings.Join(v.Nodes[:min(3, len(v.Nodes))], ", and "))))
+			"%d nodes announce this VTEP: %s. Packets for one reach another.", len(v.Nodes), strings.Join(v.Nodes[:min(3, len(v.Nodes))], ", and "))))
 	}
 	return out
 }

@@ -82,7 +82,7 @@ func (w *world) sizes(node string, others bool) {
 const (
 	saysOthersRun   = "programs that run are of another build or have other constants"
 	saysSession     = "BGP session established"
-	saysTold        = "BGP has been told all there is to announce"
+	saysTold        = "all announcements are handed to BGP"
 	saysReplaced    = "program was replaced in place"
 	saysAllReplaced = "the programs of this build are loaded"
 )
