@@ -2,9 +2,12 @@ package main
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
 // kept is whether forwarding went on until this start. Neighbours are told so only
@@ -13,6 +16,8 @@ import (
 type kept struct {
 	device error // of sluice-vxlan, before it was mended
 	pinned error
+	// vtep: what is sent to the node is lost while it has not its tunnel address.
+	vtep error
 	// fabric is the number of sluice-vxlan; 0: VXLAN devices of VRFs have the UDP port,
 	// or nothing has.
 	fabric int
@@ -20,7 +25,7 @@ type kept struct {
 	carries bool
 }
 
-// lookBack looks at the fabric device as the last process left it.
+// lookBack looks at the fabric device as the last process left it, and for the VTEP.
 func (n *node) lookBack() (k kept) {
 	s, err := n.newFabric(nil).Check()
 	switch {
@@ -34,7 +39,21 @@ func (n *node) lookBack() (k kept) {
 		k.fabric, k.carries = s.IfIndex, s.Up
 	}
 	k.pinned = ebpf.ErrNothingKept // until the pins are there to be read
+	k.vtep = keepsVTEP(n.id.vtep)
 	return k
+}
+
+// keepsVTEP tells why the node takes no packets for its tunnel address.
+func keepsVTEP(vtep netip.Addr) error {
+	takes, err := link.New(netns.Namespace{}).Takes(vtep)
+	if err != nil || takes {
+		return err
+	}
+	host, err := readHost()
+	if err != nil {
+		return err
+	}
+	return errors.New(vtepLost(vtep, "", deviceOf(host.addresses, vtep)))
 }
 
 // went tells whether it did, and says in the log why it did not.
@@ -42,7 +61,7 @@ func (n *node) went(k kept) bool {
 	if errors.Is(k.pinned, ebpf.ErrNothingKept) {
 		return false
 	}
-	err := errors.Join(k.device, k.pinned)
+	err := errors.Join(k.device, k.pinned, k.vtep)
 	if err != nil {
 		n.d.log.Warn("what is pinned may not have forwarded; neighbours are not told that it did", "error", err)
 	}
