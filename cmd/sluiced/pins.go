@@ -15,8 +15,9 @@ import (
 const (
 	// pinReports is the source of what is reported of pins.
 	pinReports = "pins"
-	// pinRetry follows pins that could not be made again.
-	pinRetry = 5 * time.Second
+	// pinLook is how often the pins are looked at without an event, or after a failure: what is
+	// mounted while a part of the daemon starts is told when nobody keeps its pins yet.
+	pinLook = 5 * time.Second
 )
 
 // watchPins has the pins made again when their bpffs is unmounted, or another file system is
@@ -33,18 +34,15 @@ func (d *daemon) watchPins(ctx context.Context) error {
 		})
 	})
 	group.Go(func() error {
+		tick := time.NewTicker(pinLook)
+		defer tick.Stop()
 		for {
-			var retry <-chan time.Time
-			lost := d.keepPins()
-			d.reg.Reporter(pinReports).Replace(lost)
-			if len(lost) > 0 {
-				retry = time.After(pinRetry)
-			}
+			d.reg.Reporter(pinReports).Replace(d.keepPins())
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-mounts:
-			case <-retry:
+			case <-tick.C:
 			}
 		}
 	})
