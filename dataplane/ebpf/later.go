@@ -266,7 +266,7 @@ func (d *Dataplane) beforeReplacing(o *opening, late *uint32) (err error) {
 	if err := o.flows.copyTo(d.tables, &d.later.begin); err != nil {
 		return err
 	}
-	if err := publish(d.pins(), o.rebuilt); err != nil {
+	if err := d.tables.publish(d.pins(), o.rebuilt); err != nil {
 		return err
 	}
 	if len(o.rebuilt) > 0 {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -110,17 +109,8 @@ func (d *Dataplane) promote() error {
 			return fmt.Errorf("pin program %s: %w", p, err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.tables)) {
-		// A clone, since a pinned map of cilium/ebpf remembers its path.
-		m, err := d.tables[name].Clone()
-		if err != nil {
-			return fmt.Errorf("map %s: %w", name, err)
-		}
-		err = pinned.Over(m, filepath.Join(d.pins(), name))
-		m.Close()
-		if err != nil {
-			return fmt.Errorf("map %s: %w", name, err)
-		}
+	if err := d.tables.publish(d.pins(), slices.Sorted(maps.Keys(d.tables))); err != nil {
+		return err
 	}
 	// Last: they tell a start that the change is not complete.
 	if err := removeOutdated(d.pins(), d.specs); err != nil {

@@ -230,12 +230,18 @@ func copyPerCPU(to, from *ebpf.Map) error {
 	return nil
 }
 
-// publish gives rebuilt maps their names.
-func publish(dir string, rebuilt []string) error {
-	for _, name := range rebuilt {
-		path := filepath.Join(dir, name)
-		if err := os.Rename(path+pinned.AsideSuffix, path); err != nil {
-			return fmt.Errorf("publish map: %w", err)
+// publish pins maps by their names, whatever has these, and wherever a pin of before has gone.
+func (t tables) publish(dir string, names []string) error {
+	for _, name := range names {
+		// A clone, since a pinned map of cilium/ebpf remembers its path.
+		m, err := t[name].Clone()
+		if err != nil {
+			return fmt.Errorf("map %s: %w", name, err)
+		}
+		err = pinned.Over(m, filepath.Join(dir, name))
+		m.Close()
+		if err != nil {
+			return fmt.Errorf("map %s: %w", name, err)
 		}
 	}
 	return nil

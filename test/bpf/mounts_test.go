@@ -151,6 +151,52 @@ func overPins(t *testing.T, hook sluiceebpf.Hook, dir string, index int, mount, 
 	return errors.Join(d.Detach(sluiceebpf.OverlayIn, index), tp.Detach(1))
 }
 
+// Maps that are made anew with other sizes get their names where the pins are by then, at the
+// second attempt as at the first.
+func TestReplaceAfterMount(t *testing.T) {
+	at, mount, unmount := mountedBPFFS(t)
+	cfg := sluiceebpf.Config{Dir: filepath.Join(at, "sluice"), Node: node(), Limits: fewRows}
+	load(t, cfg).Close()
+	cfg.Limits.Flows = 4096
+	d := opened(t, cfg)
+	if d.Replaced() {
+		t.Fatal("nothing is put off")
+	}
+	mount()
+	if err := d.KeepPins(); err != nil {
+		t.Fatal(err)
+	}
+	// What is in the way of one of the last names: the others have theirs already.
+	inTheWay := filepath.Join(cfg.Dir, "sessions_v1_new")
+	if err := errors.Join(os.Mkdir(inTheWay, 0o700), os.Mkdir(filepath.Join(inTheWay, "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Replace(t.Context()); err == nil {
+		t.Error("a map was published over a directory")
+	}
+	if err := errors.Join(os.Remove(filepath.Join(inTheWay, "x")), os.Remove(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Replace(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pins := pinsIn(t, cfg.Dir)
+	if slices.ContainsFunc(pins, func(pin string) bool { return strings.HasSuffix(pin, pinned.AsideSuffix) }) {
+		t.Errorf("left: %v", pins)
+	}
+	unmount() // to where maps were left by their temporary names
+	if err := d.KeepPins(); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	if d = opened(t, cfg); !d.Replaced() {
+		t.Error("the next start does not find what was replaced")
+	}
+	if now := pinsIn(t, cfg.Dir); !slices.Equal(now, pins) {
+		t.Errorf("pins\n%v, were\n%v", now, pins)
+	}
+}
+
 func TestWatchMounts(t *testing.T) {
 	_, mount, unmount := mountedBPFFS(t)
 	ctx, cancel := context.WithCancel(t.Context())
