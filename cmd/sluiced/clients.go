@@ -29,6 +29,7 @@ type clientsPart struct {
 	complaints uint64         // the translator's, as last reported
 	found      uint64         // tapsPart.found of what the translator was told
 	at         *clientsAtWork // nil until it has started
+	failed     error          // why the programs of an earlier start go on; nil: nothing has failed
 	// stepped: what is wanted has been computed once.
 	stepped bool
 }
@@ -148,6 +149,8 @@ func (c *clientsPart) note() {
 	switch {
 	case c.at == nil:
 		return // whoever starts it says why
+	case c.failed != nil:
+		ready, why, detail = false, reason.StartFailed, c.failed.Error()
 	case !c.stepped:
 		why, detail = reason.Waiting, "for the databases of OVN; what an earlier start left goes on"
 	case c.at.dp.Staged(), !c.at.dp.Replaced():
@@ -199,12 +202,18 @@ func (c *clientsPart) replacePrograms(ctx context.Context, w *clientsAtWork) err
 	if w.dp.Replaced() || !c.d.awaitCalm(ctx, w.dp) {
 		return nil
 	}
-	if c.d.replaced(ctx, w.dp, func(err error) { c.d.reg.SetCondition(clientsCondition, false, reason.StartFailed, err.Error()) }) {
-		c.d.mu.Lock()
-		defer c.d.mu.Unlock()
-		c.note()
+	if c.d.replaced(ctx, w.dp, c.noteReplaced) {
+		c.noteReplaced(nil)
 	}
 	return nil
+}
+
+// noteReplaced takes what became of the programs' replacement.
+func (c *clientsPart) noteReplaced(failed error) {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	c.failed = failed
+	c.note()
 }
 
 func (c *clientsPart) start() (*clientsAtWork, error) {
@@ -228,7 +237,7 @@ func (c *clientsPart) ebpfConfig() ebpf.Config {
 func (c *clientsPart) adopt(w *clientsAtWork) {
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
-	c.at = w
+	c.at, c.failed = w, nil
 	if w != nil && c.stepped {
 		w.want(c.translator.Tables())
 	}

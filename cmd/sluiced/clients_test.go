@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -58,4 +60,18 @@ func TestClientsTake(t *testing.T) {
 	taken("its device is found", 7, 8)
 	found(map[string]taps.Device{"tapvm0": {Name: "tapvm0", IfIndex: 9}, "tapvm1": {Name: "tapvm1", IfIndex: 8}})
 	taken("a device was made again", 9, 8)
+}
+
+// What is looked at each second tells why programs could not be replaced until they are.
+func TestClientsFailedReplacement(t *testing.T) {
+	d := &daemon{cfg: config.Default(), reg: status.NewRegistry(slog.New(slog.DiscardHandler))}
+	d.clients = newClients(d)
+	d.clients.at = &clientsAtWork{}
+	d.clients.noteReplaced(errors.New("the kernel refuses it"))
+	d.clients.note()
+	for _, c := range d.reg.Conditions() {
+		if c.Name == clientsCondition && (c.Ready || c.Reason != reason.StartFailed || c.Detail != "the kernel refuses it") {
+			t.Errorf("%+v", c)
+		}
+	}
 }
