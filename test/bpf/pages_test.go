@@ -1,6 +1,7 @@
 package bpf_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	kernel "github.com/cilium/ebpf"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
 // The maps in arrays of maps are pinned, so that a start opens them by their paths: those that an
@@ -63,7 +65,52 @@ func TestPagesArePinned(t *testing.T) {
 	if now := pages(); strings.Join(now, " ") != strings.Join(made, " ") {
 		t.Errorf("pages that are pinned: %v, were %v", now, made)
 	}
+	pagesArePinned(t, dir)
 	if kept, err := d.VIPs().List(t.Context()); err != nil || len(kept) != len(worldVIPs()) {
 		t.Errorf("%d VIPs, %v", len(kept), err)
 	}
+}
+
+// pagesArePinned wants each map of the arrays of maps under the name of its number.
+func pagesArePinned(t *testing.T, dir string) {
+	t.Helper()
+	count := 0
+	for _, name := range []string{"maglev_v2", "vip_stats_v1", "backend_stats_v1"} {
+		outer, err := kernel.LoadPinnedMap(filepath.Join(dir, name), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer outer.Close()
+		for number := uint32(0); number < outer.MaxEntries(); number++ {
+			var want uint32
+			if err := outer.Lookup(number, &want); errors.Is(err, kernel.ErrKeyNotExist) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			page, err := kernel.LoadPinnedMap(pinned.PagePin(dir, name, mapNumber(t, outer), number), nil)
+			if err != nil {
+				t.Errorf("%s: page %d: %v", name, number, err)
+				continue
+			}
+			if is := mapNumber(t, page); is != kernel.MapID(want) {
+				t.Errorf("%s: map %d is pinned as page %d, which is %d", name, is, number, want)
+			}
+			page.Close()
+			count++
+		}
+	}
+	if count < 3 {
+		t.Errorf("%d pages", count)
+	}
+}
+
+func mapNumber(t *testing.T, m *kernel.Map) kernel.MapID {
+	t.Helper()
+	info, err := m.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := info.ID()
+	return id
 }
