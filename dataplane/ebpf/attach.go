@@ -109,4 +109,4 @@ func (d *Dataplane) forgetGone() error {
 }
 
 // attached lists the devices that have a pinned link.
-func (d *Dataplane) attached(p Program) ([]int, error) { return p.at(d.dir).Linked() }
+func (d *Dataplane) attached(p Program) ([]int, error) { return p.at(d.pins()).Linked() }

@@ -21,7 +21,7 @@ var ErrNothingKept = errors.New("no VRF was pinned")
 // is to be asked before anything is attached: a device that lost its program shows then.
 // The guard of a device that has gone is told of once.
 func (d *Dataplane) Kept(fabric int) error {
-	vrfs, err := PinnedVRFs(d.dir)
+	vrfs, err := PinnedVRFs(d.pins())
 	switch {
 	case err != nil:
 		return err

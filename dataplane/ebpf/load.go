@@ -172,7 +172,7 @@ func (d *Dataplane) open(cfg Config) (err error) {
 		return err
 	}
 	d.noteUsed()
-	d.store = newStore(d.tables, limits, cfg)
+	d.store = d.newStore(limits, cfg)
 	return d.store.repair()
 }
 
@@ -273,7 +273,7 @@ func (d *Dataplane) loadProgram(p Program, n Node) (*pinned.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pinned.Load(d.dir, p.String(), spec, d.tables)
+	return pinned.Load(d.pins(), p.String(), spec, d.tables)
 }
 
 // adoptProgram makes a loaded program the one that runs wherever p is attached. A
@@ -281,7 +281,7 @@ func (d *Dataplane) loadProgram(p Program, n Node) (*pinned.Program, error) {
 // nothing. It gives back the one that runs, and closes the other.
 func (d *Dataplane) adoptProgram(p Program, loaded *pinned.Program) (now *pinned.Program, err error) {
 	if len(d.older) > 0 {
-		older, err := pinned.Open(d.dir, p.String())
+		older, err := pinned.Open(d.pins(), p.String())
 		older.Close()
 		return loaded, err // until Promote
 	}

@@ -25,7 +25,7 @@ type mappedPages struct {
 
 // pagePins are where the pages of one array of maps are pinned.
 type pagePins struct {
-	dir string // "": nowhere
+	dir func() string // "": nowhere
 	// readOnly: pages that are not pinned stay so.
 	readOnly bool
 }
@@ -64,13 +64,13 @@ func openPages(t tables, pins pagePins, name, page string, valueSize, rows uint3
 
 // pin is where a page is pinned. It names the array of maps, too: while maps are changed there are two.
 func (p *mappedPages) pin(number uint32) string {
-	return pinned.PagePin(p.pins.dir, p.name, p.outerID, number)
+	return pinned.PagePin(p.pins.dir(), p.name, p.outerID, number)
 }
 
 // open opens a page by its pin. A page that an earlier build made has none: it is opened by its
 // number, which takes CAP_SYS_ADMIN, and pinned for the next start.
 func (p *mappedPages) open(number uint32, id ebpf.MapID) (*ebpf.Map, error) {
-	if p.pins.dir != "" {
+	if p.pins.dir() != "" {
 		page, err := ebpf.LoadPinnedMap(p.pin(number), nil)
 		if err == nil {
 			if is, err := idOf(page); err == nil && is == id {
@@ -94,7 +94,7 @@ func (p *mappedPages) open(number uint32, id ebpf.MapID) (*ebpf.Map, error) {
 
 // publish pins a page.
 func (p *mappedPages) publish(number uint32, page *ebpf.Map) error {
-	if p.pins.dir == "" || p.pins.readOnly {
+	if p.pins.dir() == "" || p.pins.readOnly {
 		return nil
 	}
 	return pinned.Over(page, p.pin(number))

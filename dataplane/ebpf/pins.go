@@ -18,5 +18,5 @@ func (d *Dataplane) KeepPins() error {
 	return nil
 }
 
-// pins is where the pins are to be found and made. d.mu is held.
+// pins is where the pins are to be found and made.
 func (d *Dataplane) pins() string { return d.held.Dir() }

@@ -36,7 +36,7 @@ func (r *Reader) Routes() (map[intent.RouteKey]RouteRow, error) {
 // OlderRoutes reads the remote routes of the maps of an older layout, which forward while this
 // build's are filled; none where their layout is another than this build's.
 func (d *Dataplane) OlderRoutes() (map[intent.RouteKey]intent.NextHopSet, error) {
-	older, err := openReader(d.dir, []string{bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1, bpfMapNamesV1, bpfMapNexthopsV1, bpfMapGroupsV1})
+	older, err := openReader(d.pins(), []string{bpfMapHostsV1, bpfMapPrefixes4V1, bpfMapPrefixes6V1, bpfMapNamesV1, bpfMapNexthopsV1, bpfMapGroupsV1})
 	if errors.Is(err, ErrNotLoaded) {
 		return nil, nil
 	}

@@ -36,7 +36,7 @@ func (d *Dataplane) stage(cfg Config, limits Limits) error {
 		return err
 	}
 	d.noteUsed()
-	d.store = newStore(d.tables, limits, cfg)
+	d.store = d.newStore(limits, cfg)
 	if err := d.store.repair(); err != nil {
 		return err
 	}

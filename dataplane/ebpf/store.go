@@ -21,7 +21,7 @@ var ErrFull = errors.New("the map is full; raise its limit in the configuration"
 // array. All of it can be found again from the maps.
 type store struct {
 	mu      sync.Mutex
-	dir     string // of the pins
+	dir     func() string // of the pins
 	t       tables
 	plane   Plane
 	limits  Limits
@@ -82,8 +82,15 @@ type liveGateway struct {
 }
 
 func newStore(t tables, limits Limits, cfg Config) *store {
-	s := &store{dir: cfg.Dir, t: t, plane: cfg.Plane, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, networks: cfg.Networks, rows: map[string]int{}}
+	s := &store{dir: func() string { return cfg.Dir }, t: t, plane: cfg.Plane, limits: limits, bridges: cfg.Bridges, devices: cfg.Devices, networks: cfg.Networks, rows: map[string]int{}}
 	s.reset()
+	return s
+}
+
+// newStore has its pages pinned in the directory that is held.
+func (d *Dataplane) newStore(limits Limits, cfg Config) *store {
+	s := newStore(d.tables, limits, cfg)
+	s.dir = d.pins
 	return s
 }
 

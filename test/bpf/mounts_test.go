@@ -197,6 +197,25 @@ func TestReplaceAfterMount(t *testing.T) {
 	}
 }
 
+// Rows that need another page get one while the pins are on another mount than their path, and
+// a start finds it.
+func TestPagesAfterMount(t *testing.T) {
+	at, mount, _ := mountedBPFFS(t)
+	cfg := sluiceebpf.Config{Dir: filepath.Join(at, "sluice"), Node: node(), Limits: fewRows}
+	d := load(t, cfg)
+	mount()
+	fillWithVIPs(t, d)
+	if err := d.KeepPins(); err != nil {
+		t.Fatal(err)
+	}
+	pagesArePinned(t, cfg.Dir)
+	d.Close()
+	d = opened(t, cfg)
+	if kept, err := d.VIPs().List(t.Context()); err != nil || len(kept) != len(worldVIPs()) {
+		t.Errorf("%d VIPs, %v", len(kept), err)
+	}
+}
+
 func TestWatchMounts(t *testing.T) {
 	_, mount, unmount := mountedBPFFS(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,7 @@ import (
 // a mount over its path, or the end of its own mount, takes no pin away while the process runs.
 type Held struct {
 	path string
+	mu   sync.Mutex // of lock
 	lock *os.File
 }
 
@@ -29,14 +31,20 @@ func Hold(path string) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Held{path, lock}, nil
+	return &Held{path: path, lock: lock}, nil
 }
 
 // Close lets go of the directory.
-func (h *Held) Close() error { return h.lock.Close() }
+func (h *Held) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lock.Close()
+}
 
 // Dir leads to the directory: by its path, or where that leads elsewhere by its descriptor.
 func (h *Held) Dir() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if there, err := h.there(); err == nil && there {
 		return h.path
 	}
@@ -65,6 +73,8 @@ func (h *Held) there() (bool, error) {
 // and takes them off where they were: links and programs go on. It tells how many it made. The
 // error says what is mounted at the path.
 func (h *Held) Settle() (made int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	there, err := h.there()
 	if err != nil || there {
 		return 0, err
