@@ -165,12 +165,18 @@ func (d *Dataplane) Replace(ctx context.Context) error {
 }
 
 // loadUntil is loadPrograms until ctx ends: the kernel cannot be told to stop.
+// It goes on with maps of its own then, since Close does not wait for it.
 func (d *Dataplane) loadUntil(ctx context.Context, n Node) ([]*pinned.Program, error) {
+	own, err := d.tables.clone()
+	if err != nil {
+		return nil, err
+	}
 	var loaded []*pinned.Program
 	done := make(chan error, 1)
 	go func() {
+		defer own.close()
 		var err error
-		loaded, err = d.loadPrograms(n)
+		loaded, err = d.loadPrograms(n, own)
 		done <- err
 	}()
 	select {
@@ -200,7 +206,7 @@ func (d *Dataplane) replaceLoaded(n Node, loaded []*pinned.Program) (done bool, 
 
 // replaceNow loads programs and has them replace those that run.
 func (d *Dataplane) replaceNow(n Node) error {
-	loaded, err := d.loadPrograms(n)
+	loaded, err := d.loadPrograms(n, d.tables)
 	if err != nil {
 		return err
 	}

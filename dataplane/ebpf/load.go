@@ -211,14 +211,14 @@ func (d *Dataplane) SetNode(n Node) error {
 
 // loadPrograms loads all programs, on half of the processors: the kernel's verifier takes
 // a second for each of the large ones, and meanwhile others, which forward, want theirs.
-func (d *Dataplane) loadPrograms(n Node) ([]*pinned.Program, error) {
+func (d *Dataplane) loadPrograms(n Node, t tables) ([]*pinned.Program, error) {
 	programs := d.plane.programs()
 	list := make([]*pinned.Program, len(programs))
 	var group errgroup.Group
 	group.SetLimit(max(1, runtime.GOMAXPROCS(0)/2))
 	for i, p := range programs {
 		group.Go(func() (err error) {
-			if list[i], err = d.loadProgram(p, n); err != nil {
+			if list[i], err = d.loadProgram(p, n, t); err != nil {
 				return fmt.Errorf("load program %s: %w", p, err)
 			}
 			return nil
@@ -268,12 +268,12 @@ func specialize(spec *ebpf.CollectionSpec, n Node, maps map[string]*ebpf.MapSpec
 	return nil
 }
 
-func (d *Dataplane) loadProgram(p Program, n Node) (*pinned.Program, error) {
+func (d *Dataplane) loadProgram(p Program, n Node, t tables) (*pinned.Program, error) {
 	spec, err := p.nodeSpec(n, d.specs)
 	if err != nil {
 		return nil, err
 	}
-	return pinned.Load(d.pins(), p.String(), spec, d.tables)
+	return pinned.Load(d.pins(), p.String(), spec, t)
 }
 
 // adoptProgram makes a loaded program the one that runs wherever p is attached. A

@@ -34,6 +34,20 @@ func (t tables) close() {
 	}
 }
 
+// clone opens all of them once more, for who outlasts the others.
+func (t tables) clone() (tables, error) {
+	out := tables{}
+	for name, m := range t {
+		c, err := m.Clone()
+		if err != nil {
+			out.close()
+			return nil, fmt.Errorf("map %s: %w", name, err)
+		}
+		out[name] = c
+	}
+	return out, nil
+}
+
 // mapSpecs are the specs of the pinned maps with the sizes applied.
 func mapSpecs(limits Limits) (map[string]*ebpf.MapSpec, error) {
 	spec, err := loadBpf()

@@ -1,6 +1,7 @@
 package bpf_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"path/filepath"
@@ -181,5 +182,29 @@ func TestOpenWaitsForWhatMatters(t *testing.T) {
 	d.Close()
 	if d = opened(t, cfg); !d.Replaced() {
 		t.Error("the same again is replaced")
+	}
+}
+
+// A start that ends while programs are loaded is closed at once, and the next one replaces them.
+func TestCloseWhileLoading(t *testing.T) {
+	dir := bpffs(t)
+	cfg := sluiceebpf.Config{Dir: dir, Node: node(), Limits: fewRows}
+	load(t, cfg).Close()
+	cfg.Node.UnderlayMTU = 9000
+	d := opened(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.Replace(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("replaced: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	d = opened(t, cfg)
+	if d.Replaced() {
+		t.Error("a start that ended has replaced programs")
+	}
+	if err := d.Replace(t.Context()); err != nil || !d.Replaced() {
+		t.Errorf("replaced %t, %v", d.Replaced(), err)
 	}
 }
