@@ -164,19 +164,30 @@ func (d *Dataplane) Replace(ctx context.Context) error {
 	}
 }
 
+// replacing is held while programs are loaded that replace others, which forward meanwhile:
+// two planes of one process would take all processors together.
+var replacing = make(chan struct{}, 1)
+
 // loadUntil is loadPrograms until ctx ends: the kernel cannot be told to stop.
 // It goes on with maps of its own then, since Close does not wait for it.
 func (d *Dataplane) loadUntil(ctx context.Context, n Node) ([]*pinned.Program, error) {
+	select {
+	case replacing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	own, err := d.tables.clone()
 	if err != nil {
+		<-replacing
 		return nil, err
 	}
 	var loaded []*pinned.Program
 	done := make(chan error, 1)
 	go func() {
-		defer own.close()
 		var err error
 		loaded, err = d.loadPrograms(n, own)
+		own.close()
+		<-replacing
 		done <- err
 	}()
 	select {
