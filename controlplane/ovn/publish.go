@@ -152,13 +152,20 @@ func (p *publisher) write(ctx context.Context) (ok bool, later time.Duration) {
 	// RBAC may allow the one and refuse the other.
 	err := errors.Join(transact(ctx, session, sb.ChassisPrivateTable, own), transact(ctx, session, sb.ChassisTable, chassis))
 	p.mu.Lock()
-	again := p.err != nil && err != nil && p.err.Error() == err.Error()
+	again := p.err != nil && err != nil && (p.err.Error() == err.Error() || denied(p.err) && denied(err))
 	p.err = err
 	p.mu.Unlock()
 	if err != nil && !again && ctx.Err() == nil {
 		p.log.Warn("chassis facts not published", "error", err)
 	}
 	return err == nil, later
+}
+
+// denied tells whether the database's access control refused a write: of whichever table, the
+// cause is one.
+func denied(err error) bool {
+	_, ok := errors.AsType[*ovsdb.PermissionError](err)
+	return ok
 }
 
 // transact writes keys of this chassis' row of a table.
