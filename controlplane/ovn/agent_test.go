@@ -3,7 +3,6 @@ package ovn
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -53,7 +52,7 @@ func publishing(t *testing.T, db transactor, test func(p *publisher, take func(.
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		p := newPublisher(slog.New(slog.DiscardHandler))
+		p := newPublisher()
 		go func() { done <- p.run(ctx) }()
 		defer func() {
 			cancel()

@@ -140,7 +140,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.BalanceBySouthbound(cfg.balancesBySouthbound())
 	return &Follower{
 		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
-		publisher: newPublisher(cfg.Logger), hostKnown: cfg.Host == nil, memory: newMemory(cfg),
+		publisher: newPublisher(), hostKnown: cfg.Host == nil, memory: newMemory(cfg),
 	}, nil
 }
 

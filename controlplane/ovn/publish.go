@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -21,7 +20,6 @@ const PublishPrefix = "sluice-"
 // publisher keeps our keys in this chassis' Chassis_Private row. It writes when
 // the row differs from what is wanted, so a key that somebody removes comes back.
 type publisher struct {
-	log  *slog.Logger
 	wake chan struct{}
 
 	mu sync.Mutex
@@ -49,8 +47,8 @@ const (
 	publishRetryMax = 5 * time.Minute
 )
 
-func newPublisher(log *slog.Logger) *publisher {
-	return &publisher{log: log, wake: make(chan struct{}, 1), rows: map[string]*sb.ChassisPrivate{},
+func newPublisher() *publisher {
+	return &publisher{wake: make(chan struct{}, 1), rows: map[string]*sb.ChassisPrivate{},
 		agent: agentState{chassis: map[string]*sb.Chassis{}, spread: cfgSpread}}
 }
 
@@ -142,7 +140,7 @@ func (p *publisher) run(ctx context.Context) error {
 
 // write makes our keys as wanted, in one transaction a table, and tells whether they
 // are, and how long until there is more to write. What is refused is kept as the error
-// of this; it is tried again after a while, when the row changes, or when the session is
+// of this, which the component's state tells and logs; it is tried again after a while, when the row changes, or when the session is
 // back. Without a session everything stays as it is until then.
 func (p *publisher) write(ctx context.Context) (ok bool, later time.Duration) {
 	session, own, chassis, later := p.plan()
@@ -152,20 +150,9 @@ func (p *publisher) write(ctx context.Context) (ok bool, later time.Duration) {
 	// RBAC may allow the one and refuse the other.
 	err := errors.Join(transact(ctx, session, sb.ChassisPrivateTable, own), transact(ctx, session, sb.ChassisTable, chassis))
 	p.mu.Lock()
-	again := p.err != nil && err != nil && (p.err.Error() == err.Error() || denied(p.err) && denied(err))
 	p.err = err
 	p.mu.Unlock()
-	if err != nil && !again && ctx.Err() == nil {
-		p.log.Warn("chassis facts not published", "error", err)
-	}
 	return err == nil, later
-}
-
-// denied tells whether the database's access control refused a write: of whichever table, the
-// cause is one.
-func denied(err error) bool {
-	_, ok := errors.AsType[*ovsdb.PermissionError](err)
-	return ok
 }
 
 // transact writes keys of this chassis' row of a table.

@@ -3,7 +3,6 @@ package ovn
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,7 +26,7 @@ func TestPublishRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		p := newPublisher(slog.New(slog.DiscardHandler))
+		p := newPublisher()
 		go func() { done <- p.run(ctx) }()
 		defer func() {
 			cancel()

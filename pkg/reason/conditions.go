@@ -48,7 +48,13 @@ const (
 
 // Failure tells whether a component that has a reason from the beginning has failed,
 // and does not just wait for its turn.
-func Failure(reason string) bool { return reason == StartFailed || reason == Misconfigured }
+func Failure(reason string) bool {
+	switch reason {
+	case StartFailed, Misconfigured, Refused, Broken, NoVTEP, Overridden, Leftovers, Silent, NotStarted, NotRead:
+		return true
+	}
+	return false
+}
 
 // Conditions lists the reasons of components.
 func Conditions() []Entry {

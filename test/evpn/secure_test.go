@@ -1,6 +1,7 @@
 package evpn_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -147,11 +148,18 @@ func (w *world) writeRefused() {
 	w.startSecured("a1", &files)
 	w.ready("a1")
 	w.condition("a1", "chassis-private", false, "RBAC refuses this node's certificate")
-	if got := refusals(w.T, w.process("a1", "sluiced").Log); got != 1 {
-		w.Errorf("the log names the refusal %d times", got)
-	}
+	told := w.process("a1", "sluiced").Log
+	w.eventually("the log names the refusal", func() error {
+		if refusals(w.T, told) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	w.changes()
 	w.clean()
+	if got := refusals(w.T, told); got != 1 {
+		w.Errorf("the log names the refusal %d times", got)
+	}
 	w.condition("a1", "chassis-private", false, "Chassis_Private")
 	if version := w.published("a1"); version != "" {
 		w.Errorf("a write came through: %s", version)
@@ -166,7 +174,7 @@ func (w *world) writeRefused() {
 	}
 }
 
-// refusals counts the warnings; that the component's state changed is another line.
+// refusals counts the warnings that name the refusal.
 func refusals(t *testing.T, file string) (n int) {
 	t.Helper()
 	b, err := os.ReadFile(file)
