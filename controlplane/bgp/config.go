@@ -172,6 +172,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// vtep is the next hop of announcements.
+func (c Config) vtep() netip.Addr {
+	if c.VTEP4.IsValid() {
+		return c.VTEP4
+	}
+	return c.VTEP6
+}
+
 // Validate names everything that is wrong with the configuration.
 func (c Config) Validate() error {
 	c = c.withDefaults()

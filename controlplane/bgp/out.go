@@ -82,12 +82,8 @@ type outbox struct {
 }
 
 func newOutbox(c Config) *outbox {
-	nextHop := c.VTEP4
-	if !nextHop.IsValid() {
-		nextHop = c.VTEP6
-	}
 	return &outbox{
-		node:     type5{routerID: c.RouterID, nextHop: nextHop, routerMAC: c.RouterMAC},
+		node:     type5{routerID: c.RouterID, nextHop: c.vtep(), routerMAC: c.RouterMAC},
 		policies: map[intent.VNI]intent.VRFPolicy{},
 		wanted:   map[intent.VNI]set[netip.Prefix]{},
 		sent:     map[intent.RouteKey]form{},

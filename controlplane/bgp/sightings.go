@@ -13,8 +13,8 @@ type Sightings struct {
 	// Uses are the combinations of a label and route targets, each with one of the
 	// VTEPs that announce it.
 	Uses []Sighting
-	// RDs are the route distinguishers that routes of more than one VTEP have, but
-	// those with this node's router ID: Status names these (SameRouterID).
+	// RDs are the route distinguishers that routes of more than one VTEP have. This node has
+	// those with its router ID, so any other VTEP suffices.
 	RDs map[string][]netip.Addr
 	// VTEPs are those that routes with one VNI and more than one router MAC name: no node
 	// takes the packets of both.
@@ -39,15 +39,15 @@ func (s *GoBGP) RouteChanges() uint64 {
 // number.
 func (s *GoBGP) Sightings() Sightings {
 	s.in.mu.Lock()
-	paths, own := make([]*path, 0, len(s.in.rib.paths)), s.cfg.RouterID
+	paths := make([]*path, 0, len(s.in.rib.paths))
 	for _, p := range s.in.rib.paths {
 		paths = append(paths, p)
 	}
 	s.in.mu.Unlock()
-	return sightings(paths, own) // paths never change once they are in the rib
+	return sightings(paths, s.cfg.RouterID, s.cfg.vtep()) // paths never change once they are in the rib
 }
 
-func sightings(paths []*path, own netip.Addr) Sightings {
+func sightings(paths []*path, ownID, ownVTEP netip.Addr) Sightings {
 	type end struct { // edges have a router MAC of their own for each VNI
 		vtep netip.Addr
 		vni  intent.VNI
@@ -65,8 +65,9 @@ func sightings(paths []*path, own netip.Addr) Sightings {
 		if old, seen := uses[u]; !seen || p.hop.VTEP.Less(old) {
 			uses[u] = p.hop.VTEP
 		}
-		if !p.key.rd.of(own) {
-			add(byRD, p.key.rd, p.hop.VTEP)
+		add(byRD, p.key.rd, p.hop.VTEP)
+		if p.key.rd.of(ownID) {
+			add(byRD, p.key.rd, ownVTEP)
 		}
 		if !p.hasMAC {
 			continue

@@ -129,10 +129,7 @@ func (s *GoBGP) Progress() (p Progress) {
 
 // Status reads the present state. Before Run the neighbours are idle.
 func (s *GoBGP) Status(ctx context.Context) (Status, error) {
-	st := Status{ASN: s.cfg.ASN, RouterID: s.cfg.RouterID, RouterMAC: s.cfg.RouterMAC, VTEP: s.cfg.VTEP4}
-	if !st.VTEP.IsValid() {
-		st.VTEP = s.cfg.VTEP6
-	}
+	st := Status{ASN: s.cfg.ASN, RouterID: s.cfg.RouterID, RouterMAC: s.cfg.RouterMAC, VTEP: s.cfg.vtep()}
 	s.outMu.Lock()
 	st.Announced, st.Exposed = len(s.out.sent), s.unicastOut.exposed()
 	told := s.unicastOut.byFamily()

@@ -24,12 +24,14 @@ type Double struct {
 	RouterMAC [6]byte
 }
 
-// of is the double whose route has these, if it is one. Own routes that come back are none.
-func (o Own) of(d Double) (Double, bool) {
+// of is the double whose route has these, if it is one. Own routes that come back are none,
+// nor are those that a border gateway announces anew with itself as next hop: it may keep the
+// route distinguisher, so at another VTEP only the ORIGINATOR_ID of a reflector counts.
+func (o Own) of(d Double, reflected bool) (Double, bool) {
 	if slices.Contains(o.VTEPs, d.VTEP) {
 		return d, d.RouterID != o.RouterID || d.RouterMAC != o.RouterMAC
 	}
-	return d, d.RouterID == o.RouterID
+	return d, reflected && d.RouterID == o.RouterID
 }
 
 // appearsIn tells quickly that a message may hold a route of a double: it has the router ID
@@ -113,8 +115,9 @@ func (d *doubles) route(u update, r routes, nlri []byte) (changed bool) {
 }
 
 // node is the node that has made a route: by its next hop, its ORIGINATOR_ID (RFC 4456
-// section 8) or route distinguisher, and its router MAC (RFC 9135).
-func (u update) node(r routes, nlri []byte) (n Double) {
+// section 8) or route distinguisher, and its router MAC (RFC 9135). reflected: there is an
+// ORIGINATOR_ID.
+func (u update) node(r routes, nlri []byte) (n Double, reflected bool) {
 	if hop := r.head[1 : 1+min(int(r.head[0]), 16)]; len(hop) == 4 || len(hop) == 16 {
 		n.VTEP, _ = netip.AddrFromSlice(hop)
 	}
@@ -124,7 +127,7 @@ func (u update) node(r routes, nlri []byte) (n Double) {
 	for _, t := range u.attrs {
 		switch {
 		case t.kind == attrOriginator && len(t.value) == 4:
-			n.RouterID = netip.AddrFrom4([4]byte(t.value))
+			n.RouterID, reflected = netip.AddrFrom4([4]byte(t.value)), true
 		case t.kind == attrCommunities && len(t.value)%8 == 0:
 			for c := range slices.Chunk(t.value, 8) {
 				if binary.BigEndian.Uint16(c) == communityRouterMAC {
@@ -133,7 +136,7 @@ func (u update) node(r routes, nlri []byte) (n Double) {
 			}
 		}
 	}
-	return n
+	return n, reflected
 }
 
 func (d *doubles) list() []Double {
