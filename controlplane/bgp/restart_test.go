@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -223,4 +224,59 @@ func TestEndOfRIBComesBehindTheRoutes(t *testing.T) {
 		routes, ends := seen(peers[0])
 		return peers[0].sessions() == 2 && routes == 3 && ends == 1
 	})
+}
+
+// A neighbour that asks for all routes again (ROUTE-REFRESH) while End-of-RIB is withheld gets
+// the routes without it: FRR has End-of-RIB only when it has all routes.
+func TestRefreshBeforeEndOfRIB(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]struct{ frr, node string }{"IPv4": {"127.0.0.1", "127.0.0.11"}, "IPv6": {"::1", "::1"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := startFRR(t, 64512, []string{at.frr}, neighbor(at.node, 64512))
+			cfg := nodeConfig(1, f.neighborFor(at.frr, 64512, at.node))
+			cfg.Restarting = true
+			s := startSpeaker(t, cfg)
+			announce := func(prefix string) {
+				s.do(childCommand{Upserts: []intent.RouteKey{key(1001, prefix)}})
+			}
+			has := func(prefixes ...string) bool {
+				routes := f.routes()
+				return !slices.ContainsFunc(prefixes, func(p string) bool { _, there := routes["192.0.2.1:7 "+p]; return !there })
+			}
+			ended := func() bool {
+				return strings.Contains(string(f.vtysh("show bgp neighbors "+at.node)), "End-of-RIB received: L2VPN EVPN")
+			}
+			messages := func() (refreshes, updates int) {
+				var all map[string]struct {
+					MessageStats struct{ RouteRefreshSent, UpdatesRecv int }
+				}
+				if err := json.Unmarshal(f.vtysh("show bgp neighbors "+at.node+" json"), &all); err != nil {
+					t.Logf("messages: %v", err)
+				}
+				return all[at.node].MessageStats.RouteRefreshSent, all[at.node].MessageStats.UpdatesRecv
+			}
+			s.do(childCommand{Policies: []childPolicy{red}})
+			announce("10.1.0.0/24")
+			announce("2001:db8:1::/64")
+			eventually(t, "the first routes", func() bool { return has("10.1.0.0/24", "2001:db8:1::/64") })
+			_, before := messages()
+			f.vtysh("clear bgp l2vpn evpn " + at.node + " soft in")
+			eventually(t, "FRR asks, and gets routes again", func() bool {
+				refreshes, updates := messages()
+				return refreshes == 1 && updates > before
+			})
+			announce("10.2.0.0/24") // behind all of the answer
+			eventually(t, "a later route", func() bool { return has("10.2.0.0/24") })
+			if ended() {
+				t.Error("FRR has End-of-RIB before all is announced")
+			}
+			announce("2001:db8:2::/64")
+			s.do(childCommand{Ready: true})
+			eventually(t, "End-of-RIB", ended)
+			if !has("10.1.0.0/24", "2001:db8:1::/64", "10.2.0.0/24", "2001:db8:2::/64") {
+				t.Errorf("with End-of-RIB FRR has %v", f.routes())
+			}
+		})
+	}
 }
