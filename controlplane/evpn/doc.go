@@ -72,6 +72,9 @@
 //     overlap. An address that is there twice counts once: duplicate-address,
 //     on the second port by name.
 //
+// Of a router on another node with the VNI and an overlapping subnet nothing is refused here:
+// [OverlapsElsewhere] names it.
+//
 // A refused object has no part in the VRF, so removing it removes nothing of
 // the winner's; when the winner goes, the refused one takes its place.
 //

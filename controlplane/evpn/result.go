@@ -21,6 +21,8 @@ type Result struct {
 	// Unnamed: Pending or Unseen, and nothing that can be seen names the VNI of some
 	// gateway port: the Northbound database may.
 	Unnamed bool
+	// Elsewhere: a gateway port that names a VNI is on another node.
+	Elsewhere bool
 	// Unbalanced: a gateway port is here, and which load balancers the router has cannot be seen.
 	Unbalanced bool
 	// Gateways are those that are here, and after them those that may come, each

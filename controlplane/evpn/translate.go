@@ -40,6 +40,7 @@ func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresse
 		return t.out
 	}
 	t.nat = readNAT(rows, router)
+	t.out.Elsewhere = t.elsewhere()
 	t.out.Pending, t.out.Unseen = t.nat.pending || t.balancersPending(), switchesPending(rows, router)
 	var inherit []map[string]string
 	var routerSides []ovn.UUID

@@ -13,8 +13,9 @@ import (
 
 // Gateway is a gateway port of any node, as the Southbound database shows it.
 type Gateway struct {
-	// Port is the name of the chassisredirect or l3gateway port.
-	Port string
+	// Port is the name of the chassisredirect or l3gateway port, Router its datapath.
+	Port   string
+	Router UUID
 	// Chassis is the name of the chassis that it is bound to; empty: to none.
 	Chassis string
 	// MACs are the columns mac of all ports of its router: their networks.
@@ -26,7 +27,7 @@ const mostRouters = 256
 
 // GatewaysWith asks the Southbound database for the gateway ports, on whichever
 // node, of the routers next to a switch's port that has key=value among its
-// external_ids. It is for people's questions: the server looks at every port.
+// external_ids. It is for questions that are rare: the server looks at every port.
 func (f *Follower) GatewaysWith(ctx context.Context, key, value string) ([]Gateway, error) {
 	f.mu.Lock()
 	src := f.sb
@@ -105,7 +106,7 @@ func (a asker) gateways(router string) ([]Gateway, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Gateway{Port: p.LogicalPort, Chassis: chassis, MACs: macs})
+		out = append(out, Gateway{Port: p.LogicalPort, Router: UUID(router), Chassis: chassis, MACs: macs})
 	}
 	return out, nil
 }

@@ -31,6 +31,9 @@ func TestGatewaysWith(t *testing.T) {
 		var words []string
 		for _, g := range got {
 			words = append(words, g.Port+" "+g.Chassis)
+			if g.Router == "" {
+				t.Errorf("%s: no router", g.Port)
+			}
 			if !slices.ContainsFunc(g.MACs, func(m []string) bool { return slices.ContainsFunc(m, func(s string) bool { return len(s) > 20 }) }) {
 				t.Errorf("%s: no network: %v", g.Port, g.MACs)
 			}

@@ -24,6 +24,7 @@ const (
 	DuplicateGateway = "duplicate-gateway"
 	DuplicateAddress = "duplicate-address"
 	Overlap          = "overlap"
+	OverlapElsewhere = "overlap-elsewhere"
 	VRFConflict      = "vrf-conflict"
 	OtherVNI         = "other-vni"
 	VRFLimit         = "vrf-limit"
@@ -115,6 +116,7 @@ func Objects() []Entry {
 		{NoGateway, iface, withheld, "No gateway port of the router on this node has a usable VNI.", "Nothing, if the gateway is on another node; else see the errors of the gateway port, or write the VNI there."},
 		{DuplicateGateway, gateway, broken, "Another gateway port has the same MAC on the same bridge and VLAN.", "Give one of them another MAC."},
 		{DuplicateAddress, []string{"gateway", "host", "port", "floating-ip", "load-balancer"}, broken, "Another port of the VRF has the same address and keeps it. For metadata: another port here on the network has the same, and in a namespace the two cannot be told apart; requests from there are answered with 404.", "Change or remove one of the two."},
+		{OverlapElsewhere, iface, warning, "A router on another node has the same VNI and a subnet that overlaps this one, and the node announces it: two tenants may have one VNI. In the fabric the two are one: packets for either may reach the other. Nothing is withdrawn.", "Give the tenants VNIs of their own, or renumber one subnet. Nothing, if both routers lead into one network on purpose."},
 		{Overlap, append(slices.Clone(annotated), "load-balancer"), broken, "A subnet, or the port's own address, overlaps a subnet of the VRF that was taken before.", "Give the tenants VNIs of their own, or renumber one subnet."},
 		{VRFConflict, gateway, broken, "Another gateway port with the VNI names another AS or other route targets; it keeps the VNI.", "Write the same on both, or give one another VNI."},
 		{VRFLimit, vrf, broken, "The node has as many VRFs as `evpn.maxVRFs` allows.", "Raise it (`dataplane.sizes.vrfs` too), or move gateways to other nodes."},
