@@ -270,7 +270,7 @@ func (t *Table[K, V]) list(ctx context.Context, no int) error {
 	t.listed, t.known = no == t.listNo, true
 	for k := range doubted {
 		if a, there := t.rows.actual(k); there == t.WantedLocked(k) && (!there || t.rows.want[k].value == a) {
-			delete(t.failed, k) // it came about all the same
+			t.settle(k) // it came about all the same
 		}
 	}
 	for k, w := range t.rows.want {

@@ -42,7 +42,7 @@ func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]
 		a, there := t.rows.actual(k)
 		if there && a == w {
 			delete(t.dirty, k)
-			delete(t.failed, k)
+			t.settle(k)
 			events = append(events, Event[K]{Key: k, Programmed: true})
 			continue
 		}
@@ -106,6 +106,7 @@ func (t *Table[K, V]) removals(changed, early bool) (keys []K, events []Event[K]
 				continue
 			}
 			if t.held(k, may, gateErr) {
+				delete(t.unready, k)
 				continue // it stays dirty: it is looked at in every pass
 			}
 			if v, late := t.lingers(k, may, gateErr); late {
@@ -116,10 +117,7 @@ func (t *Table[K, V]) removals(changed, early bool) (keys []K, events []Event[K]
 			continue
 		}
 		delete(t.dirty, k)
-		delete(t.failed, k)
-		if gateErr != nil {
-			t.failed[k] = &failure{err: gateErr, retry: now}
-		}
+		t.shut(k, gateErr)
 		// Also when nobody wants the key any more: a failure of it may have been told.
 		events = append(events, Event[K]{Key: k, Err: gateErr})
 	}
@@ -159,7 +157,7 @@ func (t *Table[K, V]) lingers(k K, may []V, gateErr error) (v V, late bool) {
 func (t *Table[K, V]) stay(k K, v V) {
 	t.rows.setWanted(k, v)
 	t.late[k] = struct{}{}
-	delete(t.failed, k)
+	t.settle(k)
 	if a, there := t.rows.actual(k); there && a == v {
 		delete(t.dirty, k)
 		return
@@ -268,7 +266,7 @@ func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 	}
 	t.ops.Applied++
 	t.rows.setActual(r.Key, r.Value)
-	delete(t.failed, r.Key)
+	t.settle(r.Key)
 	w, ok := t.rows.wanted(r.Key)
 	if ok = ok && w == r.Value; ok {
 		delete(t.dirty, r.Key)
@@ -326,14 +324,11 @@ func (t *Table[K, V]) deleted(k K, err error) Event[K] {
 	}
 	t.ops.Deleted++
 	t.rows.forget(k)
-	delete(t.failed, k)
 	gone, gateErr := t.unwanted(k)
 	if gone {
 		delete(t.dirty, k)
 	}
-	if gateErr != nil {
-		t.failed[k] = &failure{err: gateErr, retry: t.now()}
-	}
+	t.shut(k, gateErr)
 	return Event[K]{Key: k, Err: gateErr}
 }
 
@@ -353,7 +348,18 @@ func (t *Table[K, V]) doubt(err error, k K, tried ...V) {
 	}
 }
 
+// shut takes note that a row is not there, and of the gate's word if that is why.
+func (t *Table[K, V]) shut(k K, gateErr error) {
+	if gateErr == nil {
+		t.settle(k)
+		return
+	}
+	t.failed[k] = &failure{err: gateErr, retry: t.now()}
+	t.note(k, gateErr)
+}
+
 func (t *Table[K, V]) fail(k K, err error) {
+	t.note(k, err)
 	f := t.failed[k]
 	if f == nil || !errors.Is(err, ErrNotReady) != !errors.Is(f.err, ErrNotReady) {
 		f = &failure{}
@@ -380,6 +386,9 @@ func (t *Table[K, V]) shrink() {
 	}
 	if len(t.failed) == 0 {
 		t.failed = map[K]*failure{}
+	}
+	if len(t.unready) == 0 {
+		t.unready = map[K]unready{}
 	}
 }
 

@@ -19,6 +19,9 @@ type Stage interface {
 	// Waiting counts the wanted rows that are neither in place nor failed, and one more
 	// before the actual side has been read back.
 	Waiting() int
+	// Waited tells of the rows that have waited for something since before a time, one by one
+	// and without a break; not of those that wait with ErrMissing.
+	Waited(before time.Time) Wait
 
 	// Busy is since when a call of the driver runs that takes long; zero if none does.
 	Busy() time.Time

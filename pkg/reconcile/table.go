@@ -78,6 +78,7 @@ type Table[K, V comparable] struct {
 	rows              sides[K, V]
 	dirty             map[K]struct{} // keys that may differ; the rest is known to be equal
 	failed            map[K]*failure
+	unready           map[K]unready  // rows that wait, also since before they were touched
 	spared            map[K]struct{} // keys whose removal was put off in the last pass
 	late              map[K]struct{} // wanted by Linger alone
 	waits             map[K]Stage    // rows that wait by Behind, and the table whose driver they wait for
@@ -116,7 +117,7 @@ func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptio
 	alone := NewPipeline(PipelineOptions{Log: slog.New(slog.DiscardHandler)})
 	return &Table[K, V]{
 		name: name, driver: driver, opts: opts, now: time.Now, in: alone, mu: &alone.mu,
-		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, spared: map[K]struct{}{}, late: map[K]struct{}{}, waits: map[K]Stage{},
+		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, unready: map[K]unready{}, spared: map[K]struct{}{}, late: map[K]struct{}{}, waits: map[K]Stage{},
 	}
 }
 
@@ -206,6 +207,7 @@ func (t *Table[K, V]) want(k K, v V) {
 
 func (t *Table[K, V]) remove(k K) {
 	delete(t.late, k)
+	delete(t.unready, k)
 	if _, ok := t.rows.wanted(k); ok {
 		t.rows.unwant(k)
 		t.touch(k)
