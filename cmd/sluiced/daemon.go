@@ -193,6 +193,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.runAdmin(ctx) })
 	group.Go(func() error { return d.watchHealth(ctx) })
 	group.Go(func() error { return d.watchDrain(ctx) })
+	group.Go(func() error { return d.watchOverdue(ctx) })
 	group.Go(func() error { return notify.Run(ctx) })
 	group.Go(func() error { return trimMemory(ctx) })
 	group.Go(func() error {

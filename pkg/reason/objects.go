@@ -66,6 +66,7 @@ const (
 	Failed       = "failed"
 	Waiting      = "waiting"
 	Missing      = "missing"
+	Overdue      = "overdue"
 	Held         = "held"
 	SameRouterID = "same-router-id"
 	SameVTEP     = "same-vtep"
@@ -154,6 +155,7 @@ func Objects() []Entry {
 		{Failed, rows, broken, "It failed in another way, and is tried again.", "See the error; if it stays, the log."},
 		{Missing, []string{"bridge", "gateway"}, broken, "A provider bridge, OVN's patch port on it, or what ovs-vswitchd is asked for has been missing for more than 5 seconds, and the tenants behind the gateway port are cut: their routes are withdrawn. The error names bridge or port and VRF. It goes when the thing is back.", "Make the bridge again (`ovs-vsctl add-br`), or correct `ovn-bridge-mappings`; without OVN's patch port, start ovn-controller; see whether ovs-vswitchd runs."},
 		{Waiting, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
+		{Overdue, []string{"table"}, warning, "Rows of the table have waited for more than 30 seconds for something that is not there: a row of another table, a device, an index of a VRF. The error has their number, and what one of them waits for. It goes up to 10 seconds after the last. Waits for a missing bridge or port are `missing`; nothing is said while a component tells what is waited for, of a drained node, and of gateway ports on other chassis.", "Look at what the error names: its own problem, if there is one, else `sluicectl explain` and the log."},
 		{Held, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: nothing asks for the row now; it is kept while a source is not in sync, or for a while.", "Nothing, unless it stays: then see the components `sb` and `bgp`."},
 		{NoVTEP, []string{"vtep"}, broken, "The node does not have its tunnel address, so that nothing that others send arrives. Nothing is announced.", "Add the address again, or set its device up: the error names both. It is announced again by itself."},
 		{SameRouterID, []string{"vtep"}, broken, "Another node has this node's router ID, so a route reflector takes them for one and their routes hide each other.", "Set `bgp.routerID` on one of them."},

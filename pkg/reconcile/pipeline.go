@@ -113,6 +113,16 @@ func (p *Pipeline) Update(f func()) {
 	p.Kick()
 }
 
+// Waited lists the tables of which rows have waited for long: see Stage.
+func (p *Pipeline) Waited(before time.Time) (out []Wait) {
+	for _, s := range p.tables {
+		if w := s.Waited(before); w.Rows > 0 {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // View reads the tables with the methods that end in Locked: no change comes in
 // between.
 func (p *Pipeline) View(f func()) {

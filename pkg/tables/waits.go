@@ -138,17 +138,20 @@ func (t *Tables) gatewayWaits() func(intent.GatewayKey, error) status.Object {
 
 // cutGateways are the gateway ports whose tenants are cut while they wait: a port that is on
 // another chassis, or exposes nothing, is none.
-func (t *Tables) cutGateways() map[intent.GatewayKey]intent.Gateway {
+func (t *Tables) cutGateways() (cut map[intent.GatewayKey]intent.Gateway) {
+	t.Pipeline.View(func() { cut = t.cutLocked() })
+	return cut
+}
+
+func (t *Tables) cutLocked() map[intent.GatewayKey]intent.Gateway {
 	cut := map[intent.GatewayKey]intent.Gateway{}
-	t.Pipeline.View(func() {
-		exposes := func(_ intent.RouteKey, r intent.Route) {
-			if g, wanted := t.Gateways.LookupLocked(r.Gateway); wanted && r.Kind == intent.RouteLocal {
-				cut[r.Gateway] = g
-			}
+	exposes := func(_ intent.RouteKey, r intent.Route) {
+		if g, wanted := t.Gateways.LookupLocked(r.Gateway); wanted && r.Kind == intent.RouteLocal {
+			cut[r.Gateway] = g
 		}
-		t.Routes.EachLocked(exposes)
-		t.KernelRoutes.EachLocked(exposes)
-	})
+	}
+	t.Routes.EachLocked(exposes)
+	t.KernelRoutes.EachLocked(exposes)
 	return cut
 }
 

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+const (
+	// overdueReports is the source of tables whose rows wait for long.
+	overdueReports = "overdue"
+	// overdueLook is how often the tables are asked: nothing tells that a wait goes on.
+	overdueLook = 10 * time.Second
+	// overduePatience is how long a row may wait for another one. A row that fails is tried
+	// again within 30 s, and whoever waits for it follows: a shorter wait may be on its way out.
+	overduePatience = 30 * time.Second
+)
+
+// watchOverdue reports the tables of which rows wait for longer than that.
+func (d *daemon) watchOverdue(ctx context.Context) error {
+	tick := beat.New(overdueLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			d.reg.Reporter(overdueReports).Replace(overdue(d.waited(time.Now().Add(-overduePatience)), overduePatience))
+		}
+	}
+}
+
+// overdue has one object for each table.
+func overdue(waited []reconcile.Wait, patience time.Duration) (out []status.Object) {
+	for _, w := range waited {
+		rows := "rows wait"
+		if w.Rows == 1 {
+			rows = "row waits"
+		}
+		out = append(out, status.Object{Kind: "table", Key: w.Table, State: status.Warning, Reason: reason.Overdue,
+			Error: fmt.Sprintf("%d %s for more than %s, such as %s: %v", w.Rows, rows, patience, w.Key, w.Err)})
+	}
+	return out
+}
+
+// waited asks the tables of all parts. A part is not asked while its tables wait for what a
+// component tells: the databases, or programs and maps of this build.
+func (d *daemon) waited(before time.Time) (out []reconcile.Wait) {
+	if n, err := d.running(); err == nil {
+		out = n.waited(before, programs(n.dp))
+	}
+	if w := d.metadata.work(); w != nil && d.ovnInSync() {
+		out = append(out, w.tables.Pipeline.Waited(before)...)
+	}
+	if w := d.clients.work(); w != nil && d.allInSync() && programs(w.dp) {
+		out = append(out, w.tables.Pipeline.Waited(before)...)
+	}
+	return out
+}
+
+// programs tells whether the tables' rows have their effect on packets.
+func programs(dp *ebpf.Dataplane) bool { return written(dp) && !dp.Staged() }
+
+// waited asks the tables of the node. What is announced waits by order while the node is drained,
+// and while the fabric device is broken, which the component fabric tells.
+func (n *node) waited(before time.Time, programs bool) (out []reconcile.Wait) {
+	if n.fabricGate() != nil {
+		return nil
+	}
+	if programs && n.d.ovnInSync() && !n.withdrawn.Load() {
+		out = n.tables.Waited(before)
+	}
+	return append(out, n.underlay.tables.Pipeline.Waited(before)...)
+}

@@ -1,0 +1,92 @@
+package tables
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+)
+
+// Waited lists the tables of which rows have waited since before a time for something that no
+// object of its own tells: waits has those that wait for what is missing, and what follows from
+// that. The routes are walked only if a row of a gateway port has waited for so long.
+func (t *Tables) Waited(before time.Time) []reconcile.Wait {
+	return slices.DeleteFunc(t.waited(before), func(w reconcile.Wait) bool { return w.Rows == 0 })
+}
+
+func (t *Tables) waited(before time.Time) (out []reconcile.Wait) {
+	t.Pipeline.View(func() {
+		w := t.expected()
+		out = []reconcile.Wait{
+			t.Bridges.WaitedLocked(before, nil),
+			t.KernelVRFs.WaitedLocked(before, nil),
+			t.KernelGateways.WaitedLocked(before, func(k intent.GatewayKey, _ intent.KernelGateway) bool { return w.idle(k) }),
+			t.KernelRoutes.WaitedLocked(before, w.route),
+			t.VRFs.WaitedLocked(before, func(vni intent.VNI, _ intent.VRF) bool { return w.vrfs()[vni] }),
+			t.Gateways.WaitedLocked(before, func(k intent.GatewayKey, _ intent.Gateway) bool { return w.idle(k) }),
+			t.Served.WaitedLocked(before, func(k intent.ServedKey, _ intent.Served) bool { return w.idle(k.Gateway) }),
+			t.VTEPs.WaitedLocked(before, nil),
+			t.BackendRoutes.WaitedLocked(before, func(_ intent.RouteKey, r intent.BackendRoute) bool { return w.missing(r.Gateway) }),
+			t.VIPs.WaitedLocked(before, func(k intent.VIPKey, _ intent.VIP) bool { return w.vrfs()[k.VNI] }),
+			t.Routes.WaitedLocked(before, w.route),
+			t.UnderlayDevices.WaitedLocked(before, nil),
+			t.Steering.WaitedLocked(before, func(k intent.SteeringKey, _ intent.Steering) bool { return w.idle(k.Gateway) }),
+			t.Policies.WaitedLocked(before, nil),
+			t.Announcements.WaitedLocked(before, func(_ intent.RouteKey, a intent.Announcement) bool { return w.missing(a.Gateway) }),
+			t.LearnedRoutes.WaitedLocked(before, nil),
+		}
+	})
+	return out
+}
+
+// expected tells which waits need no word of their tables. It is used with the lock held.
+type expected struct {
+	*Tables
+	cut func() map[intent.GatewayKey]intent.Gateway
+	// vrfs are those with a gateway port that is missing something: what their VIPs and a change
+	// of their path wait for names no gateway port.
+	vrfs func() map[intent.VNI]bool
+}
+
+func (t *Tables) expected() expected {
+	w := expected{Tables: t, cut: sync.OnceValue(t.cutLocked)}
+	w.vrfs = sync.OnceValue(func() map[intent.VNI]bool {
+		out := map[intent.VNI]bool{}
+		t.Gateways.EachLocked(func(k intent.GatewayKey, g intent.Gateway) {
+			if w.missing(k) {
+				out[g.VNI] = true
+			}
+		})
+		return out
+	})
+	return w
+}
+
+// missing tells whether what a gateway port lacks is nothing of Sluice's: its bridge, or OVN's
+// patch port on it. waits tells that if it cuts a tenant.
+func (w expected) missing(k intent.GatewayKey) bool {
+	toOVN := intent.SteeringKey{Gateway: k, Kind: intent.SteerToOVN}
+	return errors.Is(w.Bridges.AwaitedLocked(k.Bridge), reconcile.ErrMissing) ||
+		errors.Is(w.Steering.AwaitedLocked(toOVN), reconcile.ErrMissing)
+}
+
+// idle tells the same, also where a gateway port is on another chassis or exposes nothing: its
+// rows are prepared for the time when it comes, and nobody is cut before.
+func (w expected) idle(k intent.GatewayKey) bool {
+	if w.missing(k) {
+		return true
+	}
+	if k.IsSegment() {
+		return false
+	}
+	_, here := w.cut()[k]
+	return !here
+}
+
+// route tells the same of a route. One to others leads through no gateway port.
+func (w expected) route(_ intent.RouteKey, r intent.Route) bool {
+	return r.Kind == intent.RouteLocal && w.missing(r.Gateway)
+}
