@@ -32,7 +32,8 @@ func (t *Tables) waited(before time.Time) (out []reconcile.Wait) {
 			t.BackendRoutes.WaitedLocked(before, func(_ intent.RouteKey, r intent.BackendRoute) bool { return w.missing(r.Gateway) }),
 			t.VIPs.WaitedLocked(before, func(k intent.VIPKey, _ intent.VIP) bool { return w.vrfs()[k.VNI] }),
 			t.Routes.WaitedLocked(before, w.route),
-			t.UnderlayDevices.WaitedLocked(before, nil),
+			// A device that is not there is an object of its own, and may be one that other nodes have.
+			t.UnderlayDevices.WaitedLocked(before, func(string, intent.UnderlayDevice) bool { return true }),
 			t.Steering.WaitedLocked(before, func(k intent.SteeringKey, _ intent.Steering) bool { return w.idle(k.Gateway) }),
 			t.Policies.WaitedLocked(before, nil),
 			t.Announcements.WaitedLocked(before, func(_ intent.RouteKey, a intent.Announcement) bool { return w.missing(a.Gateway) }),

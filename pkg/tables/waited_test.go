@@ -2,6 +2,7 @@ package tables
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"testing"
@@ -92,5 +93,22 @@ func TestEveryTableIsAskedWhatWaits(t *testing.T) {
 	slices.Sort(stages)
 	if !slices.Equal(asked, stages) {
 		t.Errorf("asked %v of %v", asked, stages)
+	}
+}
+
+// A device of the underlay that is not there is an object of its own.
+func TestDeviceThatIsNotThereIsNotToldTwice(t *testing.T) {
+	b := newBench()
+	devices := newDriver[string, intent.UnderlayDevice]("device", &b.journal)
+	devices.fail = reconcile.Unchanged(fmt.Errorf("%w: there is no such device", reconcile.ErrNotReady))
+	b.drivers.UnderlayDevices = devices
+	b.Tables = New(b.drivers, b.src, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler)})
+	b.Pipeline.Update(func() { b.UnderlayDevices.Set(map[string]intent.UnderlayDevice{"eth7": {Name: "eth7"}}) })
+	b.passes(t)
+	if w := b.UnderlayDevices.Waited(time.Now()); w.Rows != 1 {
+		t.Errorf("the device does not wait: %+v", w)
+	}
+	if w := b.Waited(time.Now()); len(w) > 0 {
+		t.Errorf("told: %+v", w)
 	}
 }
