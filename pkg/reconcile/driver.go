@@ -40,7 +40,7 @@ var (
 	ErrNotReady = errors.New("waiting")
 	// ErrMissing is an ErrNotReady for what Sluice does not make: a bridge, a port of
 	// somebody else, a number that ovs-vswitchd gives. Whoever observes the table may
-	// call a long wait for it a problem. A wait for another row is none: that row has it.
+	// call a long wait for it a problem of that thing. Other long waits are Stage.Waited.
 	ErrMissing = fmt.Errorf("%w", ErrNotReady)
 )
 
