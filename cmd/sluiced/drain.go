@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -136,20 +137,25 @@ func (d *daemon) beginDrain(ctx context.Context, r admin.DrainRequest) (status.D
 	if r.WithdrawAfter < 0 {
 		return status.Drain{}, fmt.Errorf("%w: the time until the withdrawal is negative", admin.ErrBadRequest)
 	}
-	if err := d.drain.Begin(ctx, time.Now(), r.WithdrawAfter); err != nil {
-		return status.Drain{}, err
-	}
-	d.log.Info("the node is drained", "withdraw_after", r.WithdrawAfter)
-	d.drainNow()
-	return d.drainStatus(), nil
+	err := d.drain.Begin(ctx, time.Now(), r.WithdrawAfter)
+	return d.drainChange(err, "the node is drained", "withdraw_after", r.WithdrawAfter)
 }
 
 func (d *daemon) endDrain(ctx context.Context, _ admin.Nothing) (status.Drain, error) {
-	if err := d.drain.End(ctx); err != nil {
+	return d.drainChange(d.drain.End(ctx), "the node serves again")
+}
+
+// drainChange follows a drain that was begun or ended.
+func (d *daemon) drainChange(err error, message string, attributes ...any) (status.Drain, error) {
+	unsure := errors.Is(err, drain.ErrNotOnDisk)
+	if err != nil && !unsure {
 		return status.Drain{}, err
 	}
-	d.log.Info("the node serves again")
+	d.log.Info(message, attributes...)
 	d.drainNow()
+	if unsure {
+		return status.Drain{}, fmt.Errorf("%w: %w", admin.ErrUnknown, err)
+	}
 	return d.drainStatus(), nil
 }
 

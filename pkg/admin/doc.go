@@ -12,9 +12,12 @@
 //     process, so nothing is left to clean up by hand.
 //   - The socket appears at its path complete and with mode 0600, replacing a
 //     stale one in one step. A file there that is no socket is left alone.
-//   - A request is carried out before its deadline, or never: a daemon that was stopped meanwhile
-//     drops it. Its body is sent when the daemon asks for it (Expect: 100-continue, RFC 9110
-//     section 10.1.1), so that a client that gives up before knows that nothing was done.
+//   - A change of which the client says that nothing was changed is never carried out: a daemon that
+//     was stopped meanwhile drops it. The body of a request is sent when the daemon asks for it
+//     (Expect: 100-continue, RFC 9110 section 10.1.1); a client that gives up later says that the
+//     outcome is not known (ErrUnknown).
+//   - A handler looks at the deadline, which ends its context, just before it changes something. A
+//     daemon that is stopped after that look makes the change when it goes on.
 //   - Endpoints answer while the daemon starts, with what is known so far.
 //
 // It knows nothing of OVN, BGP or the data plane.

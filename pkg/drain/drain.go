@@ -103,28 +103,31 @@ func Open(path string, now time.Time) (*Drain, error) {
 	return d, nil
 }
 
+// ErrNotOnDisk is wrapped when the drain has begun or ended, and a power failure may undo that.
+var ErrNotOnDisk = statefile.ErrNotOnDisk
+
 // Begin starts a drain, or gives one that is under way another time. It does nothing once ctx has
-// ended.
+// ended: its last look is just before the file is renamed.
 func (d *Drain) Begin(ctx context.Context, now time.Time, withdrawAfter time.Duration) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("the drain was not begun: %w", err)
-	}
 	r := record{Version: version, Since: now, WithdrawAfter: withdrawAfter}
 	if old := d.current(); old != nil {
 		r.Since = old.Since
 	}
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = statefile.Write(d.path, b)
+		err = statefile.WriteIn(ctx, d.path, b)
 	}
-	if err != nil {
-		return fmt.Errorf("keep the state of the drain: %w", err)
+	if err != nil && !errors.Is(err, ErrNotOnDisk) {
+		return fmt.Errorf("the drain was not begun: keep its state: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.record = &r
+	if err != nil {
+		return fmt.Errorf("the drain was begun: %w", err)
+	}
 	return nil
 }
 
@@ -138,18 +141,19 @@ func (d *Drain) current() *record {
 func (d *Drain) End(ctx context.Context) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("the drain was not ended: %w", err)
-	}
 	if d.current() == nil {
 		return nil
 	}
-	if err := statefile.Remove(d.path); err != nil {
-		return fmt.Errorf("forget the state of the drain: %w", err)
+	err := statefile.RemoveIn(ctx, d.path)
+	if err != nil && !errors.Is(err, ErrNotOnDisk) {
+		return fmt.Errorf("the drain was not ended: forget its state: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.record, d.packets, d.moved, d.watched = nil, nil, nil, time.Time{}
+	if err != nil {
+		return fmt.Errorf("the drain was ended: %w", err)
+	}
 	return nil
 }
 

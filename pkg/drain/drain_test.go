@@ -86,6 +86,33 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// slowWrite ends as soon as the new state is written beside the file.
+type slowWrite struct {
+	context.Context
+	dir string
+}
+
+func (c slowWrite) Err() error {
+	if new, _ := filepath.Glob(filepath.Join(c.dir, ".*.new")); len(new) > 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Who asked gives up while the state is written: it stays as it is.
+func TestSlowWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drain.json")
+	d := open(t, path, start)
+	if err := d.Begin(slowWrite{t.Context(), filepath.Dir(path)}, start, time.Second); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	for _, d := range []*Drain{d, open(t, path, start)} {
+		if s := d.Status(start); s.Stage != Serving {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 func TestAnotherTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drain.json")
 	d := open(t, path, start)
