@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,11 +12,13 @@ import (
 // WatchMounts calls changed when something was mounted or unmounted in the process's mount
 // namespace, until ctx ends, and at first: several changes may be one call.
 func WatchMounts(ctx context.Context, changed func()) error {
-	mounts, err := os.Open("/proc/self/mountinfo")
+	// Not os.Open: the runtime's epoll would look at the file too, and a change is told to one of
+	// those who look.
+	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("following mounts: %w", err)
 	}
-	defer mounts.Close()
+	defer unix.Close(mounts)
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("following mounts: %w", err)
@@ -34,7 +35,7 @@ func WatchMounts(ctx context.Context, changed func()) error {
 	changed()
 	for ctx.Err() == nil {
 		// proc(5): a change is a priority event of the file.
-		fds := []unix.PollFd{{Fd: int32(mounts.Fd()), Events: unix.POLLPRI}, {Fd: int32(wake), Events: unix.POLLIN}}
+		fds := []unix.PollFd{{Fd: int32(mounts), Events: unix.POLLPRI}, {Fd: int32(wake), Events: unix.POLLIN}}
 		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("following mounts: %w", err)
 		}
