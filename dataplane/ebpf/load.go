@@ -186,6 +186,11 @@ func (d *Dataplane) Close() error {
 		p.Close()
 	}
 	d.vtepGuard.Close()
+	if d.store != nil {
+		for _, pages := range d.store.pages() {
+			pages.close()
+		}
+	}
 	return d.held.Close()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -21,6 +22,7 @@ type mappedPages struct {
 	pins    pagePins
 	spec    ebpf.MapSpec // of a page
 	pages   []*ebpf.Memory
+	held    []*ebpf.Map // of the pages that this process pins
 }
 
 // pagePins are where the pages of one array of maps are pinned.
@@ -100,9 +102,15 @@ func (p *mappedPages) publish(number uint32, page *ebpf.Map) error {
 	return pinned.Over(page, p.pin(number))
 }
 
-// share takes a page, which it closes: its memory stays.
-func (p *mappedPages) share(page *ebpf.Map) error {
-	defer page.Close()
+// share takes a page: its memory stays, and where this process pins pages its descriptor, too.
+func (p *mappedPages) share(page *ebpf.Map) (err error) {
+	defer func() {
+		if err != nil || p.pins.readOnly {
+			page.Close()
+			return
+		}
+		p.held = append(p.held, page)
+	}()
 	if page.MaxEntries() != p.spec.MaxEntries || page.ValueSize() != p.spec.ValueSize {
 		return fmt.Errorf("a page has %d rows of %d bytes, not %d of %d", page.MaxEntries(), page.ValueSize(), p.spec.MaxEntries, p.spec.ValueSize)
 	}
@@ -112,6 +120,20 @@ func (p *mappedPages) share(page *ebpf.Map) error {
 	}
 	p.pages = append(p.pages, m)
 	return nil
+}
+
+// objects adds the descriptors of the pages, by the names of their pins.
+func (p *mappedPages) objects(to map[string]int) {
+	for number, page := range p.held {
+		to[filepath.Base(p.pin(uint32(number)))] = page.FD()
+	}
+}
+
+// close lets go of the pages' descriptors.
+func (p *mappedPages) close() {
+	for _, page := range p.held {
+		page.Close()
+	}
 }
 
 // grow adds a page and gives its number.

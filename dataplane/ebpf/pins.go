@@ -1,21 +1,34 @@
 package ebpf
 
-import "fmt"
-
 // KeepPins makes the pins again where the directory's path leads now, if another file system is
-// mounted there than when they were made. What is attached goes on. Until it succeeds the pins
-// are there for this process alone, and end with it.
+// mounted there than when they were made, and pins of maps and programs that were removed. What
+// is attached goes on. Until it succeeds the pins are there for this process alone, and end with
+// it. A link whose pin is removed ends; whoever attached it attaches it again.
 func (d *Dataplane) KeepPins() error {
+	objects := map[string]int{}
+	d.store.mu.Lock() // before d.mu, as drivers do that attach
+	for _, pages := range d.store.pages() {
+		pages.objects(objects)
+	}
+	d.store.mu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	made, err := d.held.Settle()
-	if err != nil {
-		return fmt.Errorf("pins: %w", err)
+	d.objects(objects)
+	return d.held.Keep(objects, d.log)
+}
+
+// objects adds the descriptors of maps and programs, by the names of their pins. Until Replace,
+// and Promote, these names are those of what runs, which is not held.
+func (d *Dataplane) objects(to map[string]int) {
+	if d.later != nil || len(d.older) > 0 {
+		return
 	}
-	if made > 0 {
-		d.log.Warn("another file system was mounted over the pins, or theirs was unmounted; they were made again", "path", d.dir, "pins", made)
+	for name, m := range d.tables {
+		to[name] = m.FD()
 	}
-	return nil
+	for p, program := range d.programs {
+		program.Objects(p.String(), to)
+	}
 }
 
 // pins is where the pins are to be found and made.

@@ -97,6 +97,19 @@ func (d *Dataplane) newStore(limits Limits, cfg Config) *store {
 // pagePins are where the maps in arrays of maps are pinned.
 func (s *store) pagePins() pagePins { return pagePins{s.dir, s.readOnly} }
 
+// pages are those of all arrays of maps.
+func (s *store) pages() (all []*mappedPages) {
+	if s.lb.pages != nil {
+		all = append(all, s.lb.pages.mappedPages)
+	}
+	for _, rows := range []statRows{s.lb.vipStats, s.lb.backendStats} {
+		if rows.mappedPages != nil {
+			all = append(all, rows.mappedPages)
+		}
+	}
+	return all
+}
+
 func (s *store) reset() {
 	s.entries = newSlots[entryKey](s.limits.Gateways + 1)
 	s.nexthops = newSlots[nexthopKey](s.limits.NextHops + 1)

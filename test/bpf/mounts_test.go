@@ -216,6 +216,98 @@ func TestPagesAfterMount(t *testing.T) {
 	}
 }
 
+// Pins of maps, programs and pages that somebody removes are made again of what the process
+// holds, and a start finds all of it. The pin of a link takes the link along, which is attached again.
+func TestRemovedPins(t *testing.T) {
+	for _, hook := range []sluiceebpf.Hook{sluiceebpf.HookTCX, sluiceebpf.HookClsact} {
+		t.Run(hook.String(), func(t *testing.T) {
+			ns, index := namespace(t)
+			at, _, _ := mountedBPFFS(t)
+			if err := ns.Do(func() error { return removedPins(t, hook, filepath.Join(at, "sluice"), index) }); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func removedPins(t *testing.T, hook sluiceebpf.Hook, dir string, index int) error {
+	cfg := sluiceebpf.Config{Dir: dir, Node: node(), Hook: hook, Limits: fewRows}
+	d := load(t, cfg)
+	fillWithVIPs(t, d)
+	tp, err := taps.Load(taps.Config{Dir: dir + "-metadata", Hook: pinned.Hook(hook), StaleAfter: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = tp.Close() })
+	// The kernel ends a link some time after its pin has gone, and refuses another one until then.
+	attach := func() (err error) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			if err = errors.Join(d.Attach(sluiceebpf.OverlayIn, index), tp.Attach(1)); err == nil {
+				return nil
+			}
+		}
+		return err
+	}
+	if err := attach(); err != nil {
+		return err
+	}
+	keep := func() error { return errors.Join(d.KeepPins(), tp.KeepPins()) }
+	running, pins := programOf(t, dir), map[string][]string{dir: pinsIn(t, dir), dir + "-metadata": pinsIn(t, dir+"-metadata")}
+	check := func(what string) {
+		t.Helper()
+		for dir, want := range pins {
+			if now := pinsIn(t, dir); !slices.Equal(now, want) {
+				t.Errorf("%s: pins\n%v, were\n%v", what, now, want)
+			}
+		}
+		if now := programOf(t, dir); now != running {
+			t.Errorf("%s: program %d, was %d", what, now, running)
+		}
+		pagesArePinned(t, dir)
+	}
+	for dir, names := range pins {
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			if err := errors.Join(keep(), attach()); err != nil {
+				t.Errorf("without %s: %v", path, err)
+			}
+			check("without " + path)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(keep(), attach()); err != nil {
+		t.Errorf("without the directories: %v", err)
+	}
+	check("without the directories")
+	if count := attachedPrograms(t, hook, index); count != 1 {
+		t.Errorf("%d programs on the device", count)
+	}
+	d.Close()
+	d = load(t, cfg)
+	check("after a restart")
+	if kept, err := d.VIPs().List(t.Context()); err != nil || len(kept) != len(worldVIPs()) {
+		t.Errorf("%d VIPs, %v", len(kept), err)
+	}
+	// A pin that cannot be made again is told by its path.
+	inTheWay := filepath.Join(dir, "sessions_v1_new")
+	if err := errors.Join(os.Remove(filepath.Join(dir, "sessions_v1")), os.Mkdir(inTheWay, 0o700), os.Mkdir(filepath.Join(inTheWay, "x"), 0o700)); err != nil {
+		return err
+	}
+	if err := d.KeepPins(); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "sessions_v1")) {
+		t.Errorf("a pin that is missing: %v", err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(inTheWay, "x")), os.Remove(inTheWay), d.KeepPins()); err != nil {
+		t.Error(err)
+	}
+	check("with nothing in the way")
+	return errors.Join(d.Detach(sluiceebpf.OverlayIn, index), tp.Detach(1))
+}
+
 func TestWatchMounts(t *testing.T) {
 	_, mount, unmount := mountedBPFFS(t)
 	ctx, cancel := context.WithCancel(t.Context())

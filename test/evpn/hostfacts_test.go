@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -159,7 +160,7 @@ func (w *world) replaced(n, rr lab.Node) {
 }
 
 // A second bpffs is mounted over the first, both are unmounted, and another one is mounted:
-// nothing is lost or withdrawn, and the pins are made again.
+// nothing is lost or withdrawn, and the pins are made again; so are pins that somebody removes.
 func TestMountsOverPins(t *testing.T) {
 	w := shared(t)
 	streams := []*stream{w.stream("a-red1", addrB4), w.stream("b-red1", addrA6)}
@@ -168,25 +169,25 @@ func TestMountsOverPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes := w.chassis()
-	pins := map[string]string{}
-	list := func(node string) string {
-		out, err := w.Exec(w.Context(), node, "sh", "-c", `cd "$SLUICE_BPFFS" && ls | grep -v _new$`)
-		if err != nil {
-			return err.Error()
-		}
-		return out
-	}
+	pins := map[string][]string{}
 	for _, n := range nodes {
-		pins[n] = list(n)
+		if pins[n], err = w.pins(n); err != nil {
+			t.Fatal(err)
+		}
 	}
 	at := filepath.Dir(w.node("a1").BPFFS)
 	healed := func(what string) {
 		for _, n := range nodes {
 			w.eventually(what+": the pins of "+n+" are there", func() error {
-				if now := list(n); now != pins[n] {
-					return fmt.Errorf("pins\n%s", now)
+				now, err := w.pins(n)
+				if err != nil {
+					return err
 				}
-				return nil
+				gone, err := w.ofGoneDevices(n)
+				if err == nil && !slices.Equal(slices.DeleteFunc(now, gone), slices.DeleteFunc(slices.Clone(pins[n]), gone)) {
+					err = fmt.Errorf("pins\n%v, were\n%v", now, pins[n])
+				}
+				return err
 			})
 			w.hasProblem(n, "pins", "pins-lost", false)
 		}
@@ -199,6 +200,8 @@ func TestMountsOverPins(t *testing.T) {
 	}
 	w.exec("a1", "mount", "-t", "bpf", "-o", "mode=0700", "bpf", at)
 	healed("mounted anew")
+	w.exec("a1", "sh", "-ec", `cd "$SLUICE_BPFFS" && ls | grep -v ^link_ | xargs rm`)
+	healed("removed, all but those of links")
 	after, err := w.bgp("a1")
 	if err != nil || after.MessagesOut != before.MessagesOut || after.Flaps != before.Flaps {
 		t.Errorf("%v: %d UPDATEs, %d before", err, after.MessagesOut, before.MessagesOut)
@@ -212,8 +215,35 @@ func TestMountsOverPins(t *testing.T) {
 	w.startAgain("a1", "sluiced")
 	w.ready("a1")
 	healed("restarted")
+	w.exec("a1", "sh", "-ec", `rm -r "$SLUICE_BPFFS"`)
+	healed("removed, the links too")
+	w.ready("a1")
 	w.connected()
 	w.clean()
+}
+
+// pins lists a node's pins that are complete.
+func (w *world) pins(node string) ([]string, error) {
+	out, err := w.Exec(w.Context(), node, "sh", "-c", `cd "$SLUICE_BPFFS" && ls | grep -v _new$`)
+	return strings.Fields(out), err
+}
+
+// ofGoneDevices tells pins of links whose devices are gone: sluiced removes them at a time of its own.
+func (w *world) ofGoneDevices(node string) (func(pin string) bool, error) {
+	out, err := w.Exec(w.Context(), node, "ip", "-o", "link")
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for line := range strings.Lines(out) {
+		index, _, _ := strings.Cut(line, ":")
+		there[index] = true
+	}
+	return func(pin string) bool {
+		index := pin[strings.LastIndex(pin, "_")+1:]
+		_, err := strconv.Atoi(index)
+		return strings.HasPrefix(pin, "link_") && err == nil && !there[index]
+	}, nil
 }
 
 // A session with an unnumbered neighbour ends with its link, and comes up on the link that is

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -69,12 +72,54 @@ func (h *Held) there() (bool, error) {
 	return held.Dev == found.Dev && held.Ino == found.Ino, nil
 }
 
-// Settle makes the pins again where the path leads now, if that is not the directory any more,
-// and takes them off where they were: links and programs go on. It tells how many it made. The
-// error says what is mounted at the path.
-func (h *Held) Settle() (made int, err error) {
+// Keep makes the pins again where the path leads now, if that is not the directory any more, and
+// those that somebody has removed. objects are the descriptors of what is to be pinned, by the
+// names of the pins: nobody renames or replaces these pins meanwhile.
+func (h *Held) Keep(objects map[string]int, log *slog.Logger) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	made, err := h.settle()
+	if err != nil {
+		return fmt.Errorf("pins: %w", err)
+	}
+	if made > 0 {
+		log.Warn("another file system was mounted over the pins, or theirs was unmounted; they were made again", "path", h.path, "pins", made)
+	}
+	again, err := h.restore(objects)
+	if len(again) > 0 {
+		log.Warn("somebody has removed pins; they were made again", "path", h.path, "pins", again)
+	}
+	return err
+}
+
+// restore pins the objects that have no pin.
+func (h *Held) restore(objects map[string]int) (made []string, err error) {
+	entries, err := os.ReadDir(h.path)
+	if err != nil {
+		return nil, fmt.Errorf("read the pins: %w", err)
+	}
+	there := map[string]bool{}
+	for _, e := range entries {
+		there[e.Name()] = true
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		if there[name] {
+			continue
+		}
+		path := filepath.Join(h.path, name)
+		if err := Over(object(objects[name]), path); err != nil {
+			errs = append(errs, fmt.Errorf("the pin %s was removed, and cannot be made again: %w", path, err))
+			continue
+		}
+		made = append(made, name)
+	}
+	return made, errors.Join(errs...)
+}
+
+// settle moves the pins to where the path leads, if that is not the directory any more: links
+// and programs go on. It tells how many it made. The error says what is mounted at the path.
+func (h *Held) settle() (made int, err error) {
 	there, err := h.there()
 	if err != nil || there {
 		return 0, err
@@ -96,7 +141,7 @@ func (h *Held) move() (int, error) {
 	}
 	from := h.byDescriptor()
 	entries, err := os.ReadDir(from)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a directory that was removed has nothing
 		return 0, errors.Join(fmt.Errorf("read the pins: %w", err), to.Close())
 	}
 	var moved []string

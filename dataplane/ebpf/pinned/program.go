@@ -58,6 +58,18 @@ func ProgramPin(dir, name string) string { return filepath.Join(dir, programPref
 
 func constantsPin(dir, name string) string { return filepath.Join(dir, constantsPrefix+name) }
 
+// Objects adds the descriptors of the program and its constants, by the names of their pins. Nil
+// has none.
+func (p *Program) Objects(name string, to map[string]int) {
+	if p == nil {
+		return
+	}
+	to[programPrefix+name] = p.FD()
+	if p.constants != nil {
+		to[constantsPrefix+name] = p.constants.FD()
+	}
+}
+
 // Open opens a program's pins; nil if there is none.
 func Open(dir, name string) (*Program, error) {
 	path := ProgramPin(dir, name)

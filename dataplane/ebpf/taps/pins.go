@@ -1,19 +1,17 @@
 package taps
 
-import "fmt"
-
 // KeepPins is that of package ebpf's Dataplane.
 func (t *Taps) KeepPins() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	made, err := t.held.Settle()
-	if err != nil {
-		return fmt.Errorf("pins: %w", err)
+	objects := map[string]int{}
+	for name, m := range t.maps {
+		objects[name] = m.FD()
 	}
-	if made > 0 {
-		t.log.Warn("another file system was mounted over the pins, or theirs was unmounted; they were made again", "path", t.dir, "pins", made)
+	for name, p := range t.programs {
+		p.Objects(name, objects)
 	}
-	return nil
+	return t.held.Keep(objects, t.log)
 }
 
 // pins is where the pins are to be found and made. t.mu is held.
