@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,10 +30,7 @@ type hostFacts struct {
 }
 
 func readHost() (h hostFacts, err error) {
-	facts := link.New(netns.Namespace{})
-	if h.links, err = facts.Links(); err == nil {
-		h.addresses, err = facts.Addresses()
-	}
+	h.links, h.addresses, err = link.New(netns.Namespace{}).Host().Read(true)
 	return h, err
 }
 
@@ -41,9 +39,13 @@ func readHost() (h hostFacts, err error) {
 // and the node at work what its sessions, routes and VTEP rest on.
 func (d *daemon) watchHost(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	var linksChanged atomic.Bool // a node has hundreds of links: a change of an address has none of them read
 	group.Go(func() error { return kernel.WatchAddresses(ctx, netns.Namespace{}, d.lookAtHost) })
-	group.Go(func() error { return kernel.WatchLinks(ctx, netns.Namespace{}, d.lookAtHost) })
 	group.Go(func() error {
+		return kernel.WatchLinks(ctx, netns.Namespace{}, func() { linksChanged.Store(true); d.lookAtHost() })
+	})
+	group.Go(func() error {
+		read := link.New(netns.Namespace{}).Host()
 		var retry <-chan time.Time
 		var told ovn.HostAddresses
 		for {
@@ -54,8 +56,10 @@ func (d *daemon) watchHost(ctx context.Context) error {
 			case <-retry:
 			}
 			retry = nil
-			host, err := readHost()
-			if err != nil {
+			var host hostFacts
+			var err error
+			if host.links, host.addresses, err = read.Read(linksChanged.Swap(false)); err != nil {
+				linksChanged.Store(true)
 				d.log.Warn("the links and addresses of the node cannot be read", "error", err)
 				retry = time.After(hostRetry)
 				continue

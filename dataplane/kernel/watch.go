@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
@@ -16,9 +17,9 @@ import (
 const watchPause = time.Second
 
 // Watch calls changed when a link of Sluice's names may have changed, until ctx
-// ends. Links change together: several may be one call.
+// ends, and at first. Links change together: several may be one call.
 func Watch(ctx context.Context, ns netns.Namespace, changed func()) error {
-	return watchLinks(ctx, ns, maySluices, changed)
+	return WatchNamed(ctx, ns, maySluices, changed)
 }
 
 // maySluices tells whether a device may be Sluice's by its name.
@@ -32,25 +33,54 @@ func maySluices(name string) bool {
 	})
 }
 
-// WatchLinks is Watch for links of any name: their addresses, too, go with them.
+// WatchLinks is Watch for links of any name, but tells only what changes attributes of theirs:
+// their addresses, too, go with them.
 func WatchLinks(ctx context.Context, ns netns.Namespace, changed func()) error {
-	return watchLinks(ctx, ns, func(string) bool { return true }, changed)
+	known := map[int]attributes{}
+	return watchLinks(ctx, ns, func(u netlink.LinkUpdate) bool {
+		index := u.Attrs().Index
+		switch {
+		case u.IfInfomsg.Family == unix.AF_BRIDGE: // of a port as its bridge has it
+			return false
+		case u.Header.Type == unix.RTM_DELLINK:
+			delete(known, index)
+			return true
+		}
+		now := attributesOf(u.Link)
+		was, seen := known[index]
+		known[index] = now
+		return !seen || now != was
+	}, changed)
+}
+
+// attributes are those that anybody looks at who follows links of any name.
+type attributes struct {
+	name, kind                     string
+	flags                          uint32
+	mtu, master, parent, namespace int
+}
+
+func attributesOf(l netlink.Link) attributes {
+	a := l.Attrs()
+	return attributes{
+		name: a.Name, kind: l.Type(), flags: a.RawFlags & (unix.IFF_UP | unix.IFF_RUNNING | unix.IFF_LOWER_UP | unix.IFF_LOOPBACK),
+		mtu: a.MTU, master: a.MasterIndex, parent: a.ParentIndex, namespace: a.NetNsID,
+	}
 }
 
 // WatchNamed is Watch for links of the names that of is true for. It is called from
 // another goroutine.
 func WatchNamed(ctx context.Context, ns netns.Namespace, of func(name string) bool, changed func()) error {
-	return watchLinks(ctx, ns, of, changed)
+	return watchLinks(ctx, ns, func(u netlink.LinkUpdate) bool { return of(u.Attrs().Name) }, changed)
 }
 
-func watchLinks(ctx context.Context, ns netns.Namespace, of func(string) bool, changed func()) error {
+func watchLinks(ctx context.Context, ns netns.Namespace, of func(netlink.LinkUpdate) bool, changed func()) error {
 	for ctx.Err() == nil {
 		// The kernel drops what is not read in time and ends the subscription;
-		// what happened meanwhile is not known.
+		// what happens until the next one is not known.
 		if err := subscription(ctx, ns, of, changed); err != nil {
 			return err
 		}
-		changed()
 		select {
 		case <-ctx.Done():
 		case <-time.After(watchPause):
@@ -59,7 +89,7 @@ func watchLinks(ctx context.Context, ns netns.Namespace, of func(string) bool, c
 	return nil
 }
 
-func subscription(ctx context.Context, ns netns.Namespace, of func(string) bool, changed func()) error {
+func subscription(ctx context.Context, ns netns.Namespace, of func(netlink.LinkUpdate) bool, changed func()) error {
 	updates, done := make(chan netlink.LinkUpdate, 64), make(chan struct{})
 	err := ns.Do(func() error {
 		return netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{ErrorCallback: func(error) {}})
@@ -73,6 +103,7 @@ func subscription(ctx context.Context, ns netns.Namespace, of func(string) bool,
 		for range updates { // closed by the reader's end
 		}
 	}()
+	changed()
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,7 +112,7 @@ func subscription(ctx context.Context, ns netns.Namespace, of func(string) bool,
 			if !ok {
 				return nil
 			}
-			if of(u.Attrs().Name) {
+			if of(u) {
 				changed()
 			}
 		}

@@ -49,3 +49,51 @@ func TestWatch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// WatchLinks tells changes of what is looked at, and nothing else that the kernel tells of links.
+func TestWatchLinks(t *testing.T) {
+	h := newHost(t, "")
+	h.run("ip link add b0 type bridge; ip link add e0 type veth peer name p0; ip link add e1 type veth peer name p1")
+	ctx, cancel := context.WithCancel(t.Context())
+	told, ended := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		ended <- kernel.WatchLinks(ctx, h.namespace(), func() { told <- struct{}{} })
+	}()
+	// quiet waits until everything of before is told. It is bounded by the test's own deadline.
+	quiet := func() {
+		for {
+			select {
+			case <-told:
+			case <-time.After(200 * time.Millisecond):
+				return
+			}
+		}
+	}
+	await := func(what string) {
+		t.Helper()
+		select {
+		case <-told:
+		case <-time.After(30 * time.Second):
+			t.Errorf("not told of %q", what)
+		}
+	}
+	await("the beginning")
+	h.run("ip link set p0 txqueuelen 501; ip link set e0 txqueuelen 501; ip link set e1 txqueuelen 501; ip link set p1 txqueuelen 501") // each is seen once
+	quiet()
+	h.run("for n in 1 2 3 4 5 6 7 8 9; do ip link set e0 promisc on; ip link set e0 txqueuelen 50$n; ip link set e0 promisc off; done")
+	select {
+	case <-told:
+		t.Error("told of what nobody looks at")
+	case <-time.After(500 * time.Millisecond):
+	}
+	for _, change := range []string{"ip link set e0 up", "ip link set p0 up", "ip link set e0 mtu 1400", "ip link set e0 master b0",
+		"ip link set e0 nomaster", "ip link set e1 name e2", "ip link set e0 down", "ip link del e0"} {
+		quiet()
+		h.run(change)
+		await(change)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

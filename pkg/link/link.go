@@ -49,29 +49,22 @@ type Address struct {
 
 // Addresses lists all addresses of all links, in the kernel's order.
 func (f *Facts) Addresses() ([]Address, error) {
-	var out []Address
-	err := f.ns.Netlink(func(h *netlink.Handle) error {
-		links, err := Dump(h.LinkList)
-		if err != nil {
-			return fmt.Errorf("listing links: %w", err)
+	_, addresses, err := f.Host().Read(true)
+	return addresses, err
+}
+
+func addressesOf(links []netlink.Link, addrs []netlink.Addr) (out []Address) {
+	names := make(map[int]string, len(links))
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	below := lowerDevices(links)
+	for _, a := range addrs {
+		if p, ok := prefix(a.IPNet); ok {
+			out = append(out, Address{Link: names[a.LinkIndex], Below: names[below[a.LinkIndex]], Prefix: p, Global: global(a.Scope, p.Addr())})
 		}
-		names := make(map[int]string, len(links))
-		for _, l := range links {
-			names[l.Attrs().Index] = l.Attrs().Name
-		}
-		below := lowerDevices(links)
-		addrs, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
-		if err != nil {
-			return fmt.Errorf("listing addresses: %w", err)
-		}
-		for _, a := range addrs {
-			if p, ok := prefix(a.IPNet); ok {
-				out = append(out, Address{Link: names[a.LinkIndex], Below: names[below[a.LinkIndex]], Prefix: p, Global: global(a.Scope, p.Addr())})
-			}
-		}
-		return nil
-	})
-	return out, err
+	}
+	return out
 }
 
 // lowerDevices is the device below each VLAN and macvlan device, by index. (Of a

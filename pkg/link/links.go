@@ -39,33 +39,26 @@ func (f *Facts) MTU(name string) (int, error) {
 
 // Links lists all links with their addresses, in the kernel's order.
 func (f *Facts) Links() ([]Link, error) {
-	var out []Link
-	err := f.ns.Netlink(func(h *netlink.Handle) error {
-		links, err := Dump(h.LinkList)
-		if err != nil {
-			return fmt.Errorf("listing links: %w", err)
+	links, _, err := f.Host().Read(true)
+	return links, err
+}
+
+func linksOf(links []netlink.Link, addrs []netlink.Addr) []Link {
+	at := make(map[int]int, len(links))
+	out := make([]Link, 0, len(links))
+	for _, l := range links {
+		a := l.Attrs()
+		at[a.Index] = len(out)
+		out = append(out, Link{
+			Name: a.Name, Index: a.Index, MTU: a.MTU, Loopback: a.Flags&net.FlagLoopback != 0,
+			Carrier: a.Flags&net.FlagUp != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0,
+		})
+	}
+	for _, a := range addrs {
+		i, known := at[a.LinkIndex]
+		if p, ok := prefix(a.IPNet); ok && known {
+			out[i].Prefixes = append(out[i].Prefixes, p)
 		}
-		at := make(map[int]int, len(links))
-		out = make([]Link, 0, len(links))
-		for _, l := range links {
-			a := l.Attrs()
-			at[a.Index] = len(out)
-			out = append(out, Link{
-				Name: a.Name, Index: a.Index, MTU: a.MTU, Loopback: a.Flags&net.FlagLoopback != 0,
-				Carrier: a.Flags&net.FlagUp != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0,
-			})
-		}
-		addrs, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
-		if err != nil {
-			return fmt.Errorf("listing addresses: %w", err)
-		}
-		for _, a := range addrs {
-			i, known := at[a.LinkIndex]
-			if p, ok := prefix(a.IPNet); ok && known {
-				out[i].Prefixes = append(out[i].Prefixes, p)
-			}
-		}
-		return nil
-	})
-	return out, err
+	}
+	return out
 }
