@@ -10,16 +10,19 @@ type requirement struct{ tool, pkg string }
 
 var always = []requirement{
 	{"ip", "iproute2"}, {"nsenter", "util-linux"}, {"ethtool", "ethtool"}, {"ping", "iputils-ping"}, {"tcpdump", "tcpdump"},
+	{"unshare", "util-linux"}, {"bridge", "iproute2"}, {"socat", "socat"}, {"curl", "curl"},
 }
 
 var forClouds = []requirement{
 	{"ovsdb-server", "openvswitch-common"}, {"ovsdb-tool", "openvswitch-common"}, {"ovs-vswitchd", "openvswitch-switch"},
-	{"ovs-vsctl", "openvswitch-switch"}, {"ovn-northd", "ovn-central"}, {"ovn-controller", "ovn-host"}, {"ovn-nbctl", "ovn-common"},
+	{"ovsdb-client", "openvswitch-common"}, {"ovs-appctl", "openvswitch-common"}, {"ovs-ofctl", "openvswitch-common"},
+	{"ovs-vsctl", "openvswitch-switch"}, {"ovn-northd", "ovn-central"}, {"ovn-controller", "ovn-host"},
+	{"ovn-nbctl", "ovn-common"}, {"ovn-sbctl", "ovn-common"}, {"ovn-appctl", "ovn-common"},
 }
 
 var forRouting = []requirement{{frrDir + "/bgpd", "frr"}, {frrDir + "/zebra", "frr"}, {"vtysh", "frr"}}
 
-var forPeers = []requirement{{"gobgpd", "gobgpd"}, {"gobgp", "gobgpd"}, {"bridge", "iproute2"}}
+var forPeers = []requirement{{"gobgpd", "gobgpd"}, {"gobgp", "gobgpd"}}
 
 // Require tells what the machine lacks for the scenario, and what to install.
 func Require(s Scenario) error {

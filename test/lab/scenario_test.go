@@ -81,3 +81,23 @@ func TestTalks(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// All that is missing is named before anything is started.
+func TestRequire(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	err := Require(EVPN(EVPNParams{}))
+	if err == nil {
+		t.Fatal("nothing is missing")
+	}
+	tools, packages, _ := strings.Cut(err.Error(), "apt-get install ")
+	for _, want := range []string{"ip", "ping", "socat", "curl", "ovn-sbctl", "ovs-ofctl", "ovsdb-client"} {
+		if !slices.Contains(strings.FieldsFunc(tools, func(r rune) bool { return r == ' ' || r == ',' || r == ';' }), want) {
+			t.Errorf("%s is not named: %v", want, err)
+		}
+	}
+	for _, want := range []string{"socat", "curl", "ovn-common", "openvswitch-common"} {
+		if !slices.Contains(strings.Fields(packages), want) {
+			t.Errorf("package %s is not named: %v", want, err)
+		}
+	}
+}
