@@ -1,7 +1,6 @@
 package evpn_test
 
 import (
-	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -26,18 +25,4 @@ func plainScenario() lab.Scenario {
 	return s
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	var err error
-	if bin, err = os.MkdirTemp("", "sluice-evpn-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(bin)
-	if err := makePrograms(bin); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return labtest.Run(m, plain)
-}
+func TestMain(m *testing.M) { os.Exit(labtest.RunPrograms(m, &bin, makePrograms, plain)) }

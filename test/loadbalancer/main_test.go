@@ -1,7 +1,6 @@
 package loadbalancer_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -15,18 +14,4 @@ var bin string
 // plain is the lab of the tests that put back what they change.
 var plain = labtest.NewShared(lab.LB(plainParams))
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	var err error
-	if bin, err = os.MkdirTemp("", "sluice-lb-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(bin)
-	if err := makePrograms(bin); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return labtest.Run(m, plain)
-}
+func TestMain(m *testing.M) { os.Exit(labtest.RunPrograms(m, &bin, makePrograms, plain)) }

@@ -43,20 +43,8 @@ var breaks = map[string]struct {
 // bin holds the programs under test.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	var err error
-	if bin, err = os.MkdirTemp("", "sluice-rights-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(bin)
-	if err := programs.LinkInto(bin, "sluiced", "sluicectl", "sluice-lab"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return labtest.Run(m)
+func TestMain(m *testing.M) {
+	os.Exit(labtest.RunPrograms(m, &bin, func(dir string) error { return programs.LinkInto(dir, "sluiced", "sluicectl", "sluice-lab") }))
 }
 
 // world is the lab.

@@ -102,6 +102,23 @@ func Run(m *testing.M, shared ...*Shared) int {
 	return code
 }
 
+// RunPrograms is Run with the programs under test, which put makes in a directory of its own; the
+// directory is written to bin.
+func RunPrograms(m *testing.M, bin *string, put func(dir string) error, shared ...*Shared) int {
+	dir, err := os.MkdirTemp("", "sluice-programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	*bin = dir
+	if err := put(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return Run(m, shared...)
+}
+
 // Exec runs a command on a node and fails the test when it fails.
 func Exec(t testing.TB, l *lab.Lab, node string, argv ...string) string {
 	t.Helper()
