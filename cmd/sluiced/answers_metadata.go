@@ -10,14 +10,11 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// metadataUnused is why nothing is served.
-const metadataUnused = "metadata.enabled is false, or metadata.backend is none"
-
 // status is the answer to "sluicectl metadata ports".
 func (m *metadataPart) status() status.Metadata {
-	out := status.Metadata{Used: m.d.cfg.Metadata.Used(), Ports: []status.MetadataPort{}}
+	note := m.d.cfg.Metadata.Unused()
+	out := status.Metadata{Used: note == "", Note: note, Ports: []status.MetadataPort{}}
 	if !out.Used {
-		out.Note = metadataUnused
 		return out
 	}
 	m.d.mu.Lock()

@@ -97,14 +97,10 @@ func (p *metadataProxy) run(ctx context.Context, before []service.Socket, again 
 // serve begins to serve, and tells of the sockets that are left in the end.
 func (p *metadataProxy) serve(ctx context.Context, before []service.Socket, leave <-chan struct{}, notify *systemd.Notifier) <-chan []service.Socket {
 	left := make(chan []service.Socket, 1)
-	if !p.cfg.Metadata.Used() {
+	if why := p.cfg.Metadata.Unused(); why != "" {
 		for _, s := range before {
 			_ = unix.Close(s.FD)
 			_ = notify.RemoveFD(s.Name) // it may not be stored
-		}
-		why := "metadata.backend is none"
-		if !p.cfg.Metadata.Enabled {
-			why = "metadata.enabled is false"
 		}
 		p.log.Info("sluiced metadata does nothing", "why", why)
 		notify.Ready(why)

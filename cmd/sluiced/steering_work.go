@@ -68,7 +68,7 @@ func (m *metadataPart) run(ctx context.Context) error {
 	}
 	if work == nil {
 		m.d.follower.PublishMetadata(ovn.MetadataAgent{}) // takes back what an earlier start told
-		m.d.reg.SetCondition(metadataCondition, true, reason.Idle, metadataUnused)
+		m.d.reg.SetCondition(metadataCondition, true, reason.Idle, m.d.cfg.Metadata.Unused())
 		return nil
 	}
 	defer func() { _ = work.taps.Close() }()

@@ -21,7 +21,7 @@ func (s *Switch) ConntrackFault() string {
 	if s.bridges[s.integration].DatapathType != "netdev" || !conntrackFails(s.version) {
 		return ""
 	}
-	return fmt.Sprintf("connections may end ovs-vswitchd %s by an assertion (conn_update_state) in the conntrack of its userspace datapath: 2.17.8, 3.0.5, 3.1.3, 3.2.3 and 3.3 do not have it", s.version)
+	return fmt.Sprintf("ovs-vswitchd %s has a fault in its userspace conntrack by which a connection can end it (assertion conn_update_state); update Open vSwitch to 2.17.8, 3.0.5, 3.1.3, 3.2.3, or 3.3 and later", s.version)
 }
 
 // conntrackFails tells whether a release has the assertion. What cannot be read has not.

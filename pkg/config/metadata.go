@@ -87,7 +87,18 @@ type MetadataLimits struct {
 }
 
 // Used tells whether anything is to be done for metadata.
-func (m Metadata) Used() bool { return m.Enabled && m.Backend != BackendNone }
+func (m Metadata) Used() bool { return m.Unused() == "" }
+
+// Unused is the setting by which nothing is to be done for metadata; empty if there is none.
+func (m Metadata) Unused() string {
+	switch {
+	case !m.Enabled:
+		return "metadata.enabled is false"
+	case m.Backend == BackendNone:
+		return "metadata.backend is none"
+	}
+	return ""
+}
 
 // WithoutSecret tells whether Nova is asked without a shared secret.
 func (m Metadata) WithoutSecret() bool {
