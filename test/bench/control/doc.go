@@ -7,4 +7,14 @@
 // package on a2, without graceful restart: what it hears it notes when it is read from the
 // socket, and it forgets all routes with the session. ovn-northd is paused, since it would
 // compute the whole cloud again for each change, on the processors of the daemon.
+//
+// Tests of test/evpn assert what is lost meanwhile and what is there in the end, without a time:
+//
+//	row                              test
+//	restart, same programs           TestKillsLoseNothing, TestRestartWithoutGracefulRestart
+//	restart, other programs          TestChangedProgramsAreReplacedAfterBGP
+//	cold start                       TestColdStart
+//	idle gateway                     TestIdle
+//	port bound in Southbound         TestPortIsBound
+//	annotation of a new VRF          TestVNIChange
 package control
