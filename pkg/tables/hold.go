@@ -26,6 +26,11 @@ func (t *Tables) holdRoute(p intent.Path) func(intent.RouteKey, intent.Route) bo
 	}
 }
 
+// holdVTEP keeps a VTEP as long as a route to it alone would be.
+func (t *Tables) holdVTEP(a netip.Addr, _ intent.VTEP) bool {
+	return !t.src.BGP() || t.src.Lingers(intent.NewNextHopSet(intent.NextHop{VTEP: a}), t.VTEPs.WantedLocked)
+}
+
 // Misses tells whether any of the routes that other maps have is not wanted here, and may come
 // back: holdRoute would keep it.
 func (t *Tables) Misses(others map[intent.RouteKey]intent.NextHopSet) bool {

@@ -126,7 +126,7 @@ func New(d Drivers, src Sources, opts Options) *Tables {
 		atGateway[intent.ServedKey, intent.Served](t, func(k intent.ServedKey) intent.GatewayKey { return k.Gateway }),
 		observe[intent.ServedKey](reg.Reporter("served"), "next-hop", nil))
 	t.VTEPs = reconcile.NewTable("vteps", d.VTEPs, reconcile.TableOptions[netip.Addr, intent.VTEP]{
-		Hold:    func(netip.Addr, intent.VTEP) bool { return !src.BGP() || src.Lingers("", nil) },
+		Hold:    t.holdVTEP,
 		Behind:  t.behindVTEP,
 		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
 	})

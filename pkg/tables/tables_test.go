@@ -100,6 +100,7 @@ type bench struct {
 	drivers          Drivers
 	journal          []string
 	ovn, bgp, linger bool
+	keeps            intent.NextHopSet // what alone lingers, if not all
 	// doubts: the routes were withdrawn while some row was unknown, and are so still.
 	doubts         bool
 	pending        intent.VNI
@@ -153,7 +154,9 @@ func newBench() *bench {
 	b.Tables = New(b.drivers, Sources{
 		OVN: func() bool { return b.ovn }, BGP: func() bool { return b.bgp },
 		Pending: func(vni intent.VNI) bool { return b.pending == vni },
-		Lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return b.linger },
+		Lingers: func(hops intent.NextHopSet, _ func(netip.Addr) bool) bool {
+			return b.linger && (b.keeps == "" || b.keeps == hops)
+		},
 	}, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler)})
 	return b
 }
@@ -244,6 +247,29 @@ func TestNothingIsRemovedWhileOVNIsAway(t *testing.T) {
 	if len(b.routesThere.rows) != 0 {
 		t.Error("still there after OVN came back")
 	}
+}
+
+// A VTEP of before a start stays as long as it may come back, and no other does.
+func TestVTEPStaysWhileItMayComeBack(t *testing.T) {
+	b := newBench()
+	b.want(true)
+	back, gone := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	there := b.drivers.VTEPs.(*mapDriver[netip.Addr, intent.VTEP]).rows
+	there[back], there[gone] = intent.VTEP{Addr: back}, intent.VTEP{Addr: gone}
+	b.Pipeline.Update(func() { b.VTEPs.Set(nil) })
+	stay := func(when string, bgp, linger, wantBack, wantGone bool) {
+		t.Helper()
+		b.bgp, b.linger, b.keeps = bgp, linger, intent.NewNextHopSet(intent.NextHop{VTEP: back})
+		b.passes(t)
+		_, hasBack := there[back]
+		_, hasGone := there[gone]
+		if hasBack != wantBack || hasGone != wantGone {
+			t.Errorf("%s: %t, %t", when, hasBack, hasGone)
+		}
+	}
+	stay("before BGP is in sync", false, false, true, true)
+	stay("while one may come back", true, true, true, false)
+	stay("later", true, false, false, false)
 }
 
 func TestImportsWaitForBGPAndGoWithTheirVRF(t *testing.T) {

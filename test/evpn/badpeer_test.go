@@ -38,8 +38,8 @@ func bgpUpdateOf(attributes []byte) []byte {
 	return bgpMessage(bgpUpdate, append(binary.BigEndian.AppendUint16([]byte{0, 0}, uint16(len(attributes))), attributes...)...)
 }
 
-// flaps are the prefixes that come and go, 50 to a message, of a VTEP that is not
-// there, though a route leads to it; announce or withdraw all of them.
+// flaps are the prefixes that come and go, 50 to a message, of the first of many VTEPs, which is
+// not there, though a route leads to it; announce or withdraw all of them.
 const flaps = 10_000
 
 func flapMessages(announce bool) []byte {
@@ -57,7 +57,7 @@ func flapMessages(announce bool) []byte {
 		}
 		attributes := slices.Concat([]byte{0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 5, 4, 0, 0, 0, 100},
 			[]byte{0xc0, 16, 24, 0, 2, 252, 0, 0, 0, vniRed >> 8, vniRed & 0xff, 3, 12, 0, 0, 0, 0, 0, 8, 6, 3, 2, 0, 0, 0, 0, 7},
-			longAttribute(0x90, 14, slices.Concat([]byte{0, 25, 70, 4, 172, 30, 200, 7, 0}, nlri)))
+			longAttribute(0x90, 14, slices.Concat([]byte{0, 25, 70, 4, 172, 30, 201, 0, 0}, nlri)))
 		out = append(out, bgpUpdateOf(attributes)...)
 	}
 	return out
@@ -185,6 +185,14 @@ func TestBadNeighbor(t *testing.T) {
 		w.eventually("a1 has done what follows from it", func() error { return w.settled("a1") })
 	}
 	has(0)
+	// First, since the node keeps a VTEP for ten seconds that it has learned after its start.
+	if err := p.send(manyMessages()); err != nil {
+		t.Fatal(err)
+	}
+	has(2 * many)
+	for _, ends := range [][2]string{{addrA4, "10.74.0.1"}, {addrA6, "fd00:74::1"}} {
+		w.says("a1", []string{"8 more next hops are left out: a route uses at most 32, those with the lowest VTEP addresses"}, "explain", "--vrf", "1001", ends[0], ends[1])
+	}
 	rounds := 1
 	if nightly.On() {
 		rounds = 3
@@ -199,18 +207,11 @@ func TestBadNeighbor(t *testing.T) {
 	if err := p.send(flapMessages(true)); err != nil {
 		t.Fatal(err)
 	}
-	has(flaps)
+	has(2*many + flaps)
 	if err := p.send(flapMessages(false)); err != nil {
 		t.Fatal(err)
 	}
-	has(0)
-	if err := p.send(manyMessages()); err != nil {
-		t.Fatal(err)
-	}
 	has(2 * many)
-	for _, ends := range [][2]string{{addrA4, "10.74.0.1"}, {addrA6, "fd00:74::1"}} {
-		w.says("a1", []string{"8 more next hops are left out: a route uses at most 32, those with the lowest VTEP addresses"}, "explain", "--vrf", "1001", ends[0], ends[1])
-	}
 	w.endsOnlyItsSession(p)
 	for _, s := range streams {
 		s.noLoss(s.stop())
