@@ -76,16 +76,8 @@ func (w *world) reportFailure() {
 
 // report shows what the nodes say when something did not work.
 func (w *world) report() {
-	all, _ := w.Processes()
-	for _, p := range all {
-		if !p.Running() {
-			w.Logf("%s of %s does not run; the end of its log:\n%s", p.Name, p.Node, p.LogTail(40))
-		}
-	}
+	labtest.Report(w.T, w.Lab)
 	for _, n := range w.chassis() {
-		if p, err := w.Process(n, "sluiced"); err == nil {
-			w.Logf("%s: the end of sluiced's log:\n%s", n, p.LogTail(60))
-		}
 		for _, argv := range [][]string{
 			{sluicectl(), "status"}, {sluicectl(), "drops"}, {sluicectl(), "vrf", "list"}, {"ovs-ofctl", "--names", "dump-flows", "br-ex"},
 			{"ovs-appctl", "dpctl/dump-flows", "--names"}, {"ovs-appctl", "upcall/show"},

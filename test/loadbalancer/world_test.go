@@ -73,10 +73,8 @@ func shared(t *testing.T) *world {
 }
 
 func (w *world) report() {
+	labtest.Report(w.T, w.Lab)
 	for _, n := range []string{"a1", "a2", "a3", "b1"} {
-		if p, err := w.Process(n, "sluiced"); err == nil {
-			w.Logf("%s: the end of sluiced's log:\n%s", n, p.LogTail(40))
-		}
 		for _, words := range []string{"status", "drops", "route list", "lb list"} {
 			out, err := w.Exec(context.Background(), n, append([]string{w.sluicectl()}, strings.Fields(words)...)...)
 			w.Logf("%s: %s: %v\n%s", n, words, err, out)

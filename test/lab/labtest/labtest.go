@@ -36,7 +36,7 @@ func Up(t testing.TB, s lab.Scenario) *lab.Lab {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			report(t, l)
+			Report(t, l)
 		}
 		if err := l.Down(); err != nil {
 			t.Error(err)
@@ -49,8 +49,9 @@ func up(ctx context.Context, s lab.Scenario) (*lab.Lab, error) {
 	return lab.Up(ctx, s, lab.Options{Name: name(), Log: slog.New(slog.DiscardHandler)})
 }
 
-// report shows the end of each log that says that something went wrong.
-func report(t testing.TB, l *lab.Lab) {
+// Report shows the end of each log that says that something went wrong: of the daemons under
+// test, and of whatever has ended.
+func Report(t testing.TB, l *lab.Lab) {
 	procs, err := l.Processes()
 	if err != nil {
 		t.Log(err)
@@ -58,7 +59,7 @@ func report(t testing.TB, l *lab.Lab) {
 	}
 	for _, p := range procs {
 		if p.Name == "sluiced" || p.Name == "metadata" || !p.Running() {
-			t.Logf("%s on %s (running: %v), its log ends:\n%s", p.Name, p.Node, p.Running(), p.LogTail(30))
+			t.Logf("%s on %s (running: %v), its log ends:\n%s", p.Name, p.Node, p.Running(), p.LogTail(60))
 		}
 	}
 }
