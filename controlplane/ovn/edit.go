@@ -63,12 +63,8 @@ func (f *Follower) SetBalancerOption(ctx context.Context, rows []LoadBalancer, k
 	}
 	operations = append(operations, f.hold(held)...)
 	_, err := src.session.Transact(ctx, operations...)
-	var refused *ovsdb.OperationError
-	if errors.As(err, &refused) && refused.Op == "wait" {
+	if errors.Is(err, ovsdb.ErrConflict) {
 		err = ErrChanged
-	}
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w: %w", ovsdb.ErrOutcomeUnknown, err)
 	}
 	if errors.Is(err, ovsdb.ErrOutcomeUnknown) {
 		return fmt.Errorf("options:%s of Load_Balancer may have been written, or may not: %w", key, err)

@@ -21,7 +21,7 @@ type Change struct {
 
 // Batch is what one call of the handler gets. Its changes are one consistent
 // step: before and after it, the handler's copy is a state that the server had.
-// A batch without changes tells that InSync or Connected changed.
+// A batch without changes tells that InSync, Connected or Locks changed.
 type Batch struct {
 	// Changes are sorted by table and UUID; a row is in it once.
 	Changes []Change
@@ -32,6 +32,8 @@ type Batch struct {
 	// handler that has called SetConditions since tells by it which conditions InSync speaks of.
 	Generation uint64
 	Connected  bool
+	// Locks are those of Config.Locks that this connection holds, sorted.
+	Locks []string
 	// Endpoint is the server's, as in the configuration; empty if not connected.
 	Endpoint string
 }

@@ -42,7 +42,12 @@ type Config struct {
 	Conditions Conditions
 	// LeaderOnly takes a member of a RAFT cluster only while it leads.
 	LeaderOnly bool
-	Handler    Handler
+	// Locks are asked for at each connect, RFC 7047 section 4.1.8; Batch.Locks says which are
+	// held. A server lets one connection hold a lock, and others wait for it in turn; a lock ends
+	// with the connection. In a cluster each member has locks of its own, so that LeaderOnly
+	// belongs to them.
+	Locks   []string
+	Handler Handler
 	// Logger gets connects and losses; none means silence.
 	Logger *slog.Logger
 

@@ -65,9 +65,10 @@ func newRPCError(method string, raw json.RawMessage) *rpcError {
 // call is a request that waits for its reply.
 type call struct {
 	method string
-	reply  chan message // buffered; not used when queued
+	reply  chan message // buffered; whoever takes it from the queue sends on it, if queued
 	// queued: the reply goes into the queue, in order with notifications.
 	queued bool
+	lock   string // what a lock or steal asks for
 }
 
 // conn is one connection: it answers the server's echo requests, matches replies
@@ -92,9 +93,10 @@ type conn struct {
 	closing sync.Once
 }
 
-// queued is a notification, or a reply (method of its request, isReply).
+// queued is a notification, or the reply to a call.
 type queued struct {
 	message
+	call    call
 	isReply bool
 }
 
@@ -177,8 +179,7 @@ func (c *conn) dispatch(raw []byte) error {
 	switch {
 	case !ok: // its caller stopped waiting
 	case waiting.queued:
-		m.Method = waiting.method
-		c.push(queued{message: m, isReply: true})
+		c.push(queued{message: m, call: waiting, isReply: true})
 	default:
 		waiting.reply <- m
 	}
@@ -333,17 +334,20 @@ func (c *conn) start(w call, params ...any) error {
 
 // request sends a request and waits for the reply's result.
 func (c *conn) request(ctx context.Context, method string, params ...any) (json.RawMessage, error) {
-	w := call{method: method, reply: make(chan message, 1)}
+	return c.await(ctx, call{method: method, reply: make(chan message, 1)}, params...)
+}
+
+func (c *conn) await(ctx context.Context, w call, params ...any) (json.RawMessage, error) {
 	if err := c.start(w, params...); err != nil {
 		return nil, err
 	}
 	select {
 	case m := <-w.reply:
-		return m.result(method)
+		return m.result(w.method)
 	case <-c.done:
 		select {
 		case m := <-w.reply: // it came just before the end
-			return m.result(method)
+			return m.result(w.method)
 		default:
 		}
 		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, c.reason())

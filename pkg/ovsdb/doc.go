@@ -24,6 +24,7 @@
 //	})
 //	s.Has("IGMP_Group", "protocol") // does the server's schema have the column?
 //	s.Transact(ctx, op, …)          // one transaction
+//	s.Commit(ctx, op, …)            // the same, and the handler has its changes (not from the handler)
 //	s.Status()
 //
 // What it promises:
@@ -44,6 +45,10 @@
 //     column reads as its zero value in all rows. Sluice's schemas are OVN 25.03's
 //     and Open vSwitch 3.5's; older and newer servers work.
 //   - A server that sends nonsense costs the connection, never the process.
+//
+// A writer guards what it computed with Wait, WaitExists and WaitNone: ErrConflict means that rows
+// have changed since, and that the handler has the newer ones once Commit has returned. InsertAs
+// makes a create that can be repeated. Assert binds a transaction to one of Config.Locks.
 //
 // It never retries a transaction, never interprets a row, and starts no goroutine
 // outside Run. Why one monitor: docs/decisions/0002-one-monitor-per-session.md.

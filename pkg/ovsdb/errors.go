@@ -3,14 +3,23 @@ package ovsdb
 import (
 	"errors"
 	"fmt"
+
+	"github.com/ovn-org/libovsdb/ovsdb"
 )
 
 var (
 	// ErrNotConnected: nothing was sent.
 	ErrNotConnected = errors.New("not connected to the database")
-	// ErrOutcomeUnknown: the connection was lost after the transaction was sent.
-	// It may or may not have been committed.
-	ErrOutcomeUnknown = errors.New("connection lost before the database answered")
+	// ErrOutcomeUnknown: the connection was lost, or the context ended, after the transaction
+	// was sent. It may or may not have been committed, and is no failure.
+	ErrOutcomeUnknown = errors.New("the database has not answered: the transaction may have been committed, or not")
+	// ErrConflict: a wait of the transaction found other rows than those that it was computed
+	// from.
+	ErrConflict = errors.New("rows have changed since they were read")
+	// ErrNotOwner: an Assert of the transaction found that the connection does not hold the lock.
+	ErrNotOwner = errors.New("the session does not hold the lock")
+	// ErrExists: a row with the UUID of an InsertAs is there, or was deleted by the transaction.
+	ErrExists = errors.New("a row with this UUID is there")
 )
 
 // OperationError is a transaction that the server refused. Nothing of it was
@@ -34,6 +43,19 @@ func (e *OperationError) Error() string {
 		return fmt.Sprintf("%s: %s", where, e.Name)
 	}
 	return fmt.Sprintf("%s: %s: %s", where, e.Name, e.Details)
+}
+
+// Is tells whether it is ErrConflict, ErrNotOwner or ErrExists.
+func (e *OperationError) Is(target error) bool {
+	switch target {
+	case ErrConflict:
+		return e.Op == ovsdb.OperationWait && e.Name == "timed out"
+	case ErrNotOwner:
+		return e.Op == ovsdb.OperationAssert && e.Name == "not owner"
+	case ErrExists:
+		return e.Op == ovsdb.OperationInsert && e.Name == "duplicate uuid"
+	}
+	return false
 }
 
 // PermissionError is what RBAC answers to a write that the client's role does

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"time"
 )
 
 // ParseEndpoints is parseEndpoints, as "scheme address" pairs.
@@ -93,4 +94,20 @@ func Suitable(row json.RawMessage, leaderOnly bool, cid string, seen int64) erro
 		return errors.New(why)
 	}
 	return nil
+}
+
+// WaitCalls waits until as many requests wait for their replies.
+func (s *Session) WaitCalls(n int) {
+	for {
+		s.mu.Lock()
+		c := s.conn
+		s.mu.Unlock()
+		c.mu.Lock()
+		have := len(c.calls)
+		c.mu.Unlock()
+		if have == n {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

@@ -2,6 +2,7 @@ package ovsdb
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -16,6 +17,14 @@ type Operation struct {
 	op, table string
 	// uuid is the row that it is about; empty for inserts.
 	uuid string
+	// own is the UUID that an inserted row gets; empty: the server makes one.
+	own string
+	// lock of an assert.
+	lock string
+	// absent: a wait for no row.
+	absent bool
+	// optional are columns that are left out where the server lacks them.
+	optional []string
 	// row and columns: what is written, or waited for.
 	row     Row
 	columns []string
@@ -23,8 +32,9 @@ type Operation struct {
 	// mutations of one column.
 	column    string
 	mutations []mutation
-	text      string   // of a comment
-	where     []Clause // of a select
+	text      string // of a comment
+	// where finds the rows in place of uuid: those that match all of these.
+	where []Clause
 }
 
 // mutation is a <mutation> of RFC 7047 section 5.1.
@@ -43,16 +53,58 @@ func Insert(row Row, name string, columns ...string) Operation {
 	return Operation{op: ovsdb.OperationInsert, table: row.OVSDBTable(), row: row, name: name, columns: columns}
 }
 
+// InsertAs is Insert of a row that gets row's own UUID (Open vSwitch 3.0 and later), by which
+// other operations of the transaction refer to it. An insert whose outcome is unknown can so be
+// repeated: it fails with ErrExists if it was committed.
+func InsertAs(row Row, columns ...string) Operation {
+	o := Insert(row, "", columns...)
+	o.own = row.GetUUID()
+	return o
+}
+
 // Update writes the named columns, at least one, of the row with row's UUID.
 func Update(row Row, columns ...string) Operation {
 	return Operation{op: ovsdb.OperationUpdate, table: row.OVSDBTable(), uuid: row.GetUUID(), row: row, columns: columns}
 }
 
-// Wait makes the transaction fail with "timed out" unless the named columns of
+// Where makes an Update, Wait, Delete or change of a map or set be about all rows that match all
+// the clauses, at least one, in place of the row with a UUID. A wait is then for exactly one row.
+func (o Operation) Where(clauses ...Clause) Operation {
+	o.uuid, o.where = "", slices.Clone(clauses)
+	if o.where == nil {
+		o.where = []Clause{}
+	}
+	return o
+}
+
+// Optional names columns that are left out where the server's schema lacks them. Any other one
+// that it lacks fails the transaction before it is sent.
+func (o Operation) Optional(columns ...string) Operation {
+	o.optional = append(slices.Clone(o.optional), columns...)
+	return o
+}
+
+// Wait makes the transaction fail with ErrConflict unless the named columns of
 // the row with row's UUID are as in row. It guards what was computed from them.
 func Wait(row Row, columns ...string) Operation {
 	return Operation{op: ovsdb.OperationWait, table: row.OVSDBTable(), uuid: row.GetUUID(), row: row, columns: columns}
 }
+
+// WaitExists makes the transaction fail with ErrConflict unless the row is there.
+func WaitExists(table, uuid string) Operation {
+	return Operation{op: ovsdb.OperationWait, table: table, uuid: uuid, columns: []string{"_uuid"}}
+}
+
+// WaitNone makes the transaction fail with ErrConflict if a row matches all the clauses, at least
+// one. All alone waits for an empty table.
+func WaitNone(table string, clauses ...Clause) Operation {
+	o := Operation{op: ovsdb.OperationWait, table: table, columns: []string{"_uuid"}, absent: true}
+	return o.Where(clauses...)
+}
+
+// Assert makes the transaction fail with ErrNotOwner unless the session's connection holds the
+// lock, RFC 7047 section 5.2.10.
+func Assert(lock string) Operation { return Operation{op: ovsdb.OperationAssert, lock: lock} }
 
 // Delete removes a row. A row that is not there is no error.
 func Delete(table, uuid string) Operation {
@@ -125,58 +177,85 @@ type wireOperation struct {
 	Table     string    `json:"table,omitempty"`
 	Where     *[]Clause `json:"where,omitempty"`
 	Row       *rawRow   `json:"row,omitempty"`
-	Rows      []rawRow  `json:"rows,omitempty"`
+	Rows      *[]rawRow `json:"rows,omitempty"`
 	Columns   []string  `json:"columns,omitempty"`
 	Mutations [][3]any  `json:"mutations,omitempty"`
 	Until     string    `json:"until,omitempty"`
 	Timeout   *int      `json:"timeout,omitempty"`
 	UUIDName  string    `json:"uuid-name,omitempty"`
+	UUID      string    `json:"uuid,omitempty"`
+	Lock      string    `json:"lock,omitempty"`
 	Comment   string    `json:"comment,omitempty"`
 }
 
 // encode checks the operation against both schemas.
 func (o Operation) encode(db *Database, schema *serverSchema) (wireOperation, error) {
-	w := wireOperation{Op: o.op, Table: o.table, Comment: o.text, UUIDName: o.name}
-	if o.op == ovsdb.OperationComment {
+	w := wireOperation{Op: o.op, Table: o.table, Comment: o.text, UUIDName: o.name, UUID: o.own, Lock: o.lock}
+	if o.op == ovsdb.OperationComment || o.op == ovsdb.OperationAssert {
 		return w, nil
 	}
 	t, ok := db.tables[o.table]
 	if !ok || !schema.has(o.table, "") {
 		return w, fmt.Errorf("the database has no table %s", o.table)
 	}
-	where := []Clause{}
-	switch {
-	case o.op == ovsdb.OperationInsert:
-	case o.op == ovsdb.OperationSelect:
-		where = append(where, o.where...)
-	case !ovsdb.IsValidUUID(o.uuid):
-		return w, fmt.Errorf("table %s: %q is not a row's UUID", o.table, o.uuid)
-	default:
-		where = append(where, Equal("_uuid", UUID(o.uuid)))
+	if o.own != "" && !ovsdb.IsValidUUID(o.own) {
+		return w, fmt.Errorf("insert in table %s: %q is not a UUID", o.table, o.own)
 	}
 	if o.op != ovsdb.OperationInsert {
+		where, err := o.encodeWhere(t, schema)
+		if err != nil {
+			return w, fmt.Errorf("%s in table %s: %w", o.op, o.table, err)
+		}
 		w.Where = &where
 	}
 	return w, o.encodeBody(&w, t, schema)
+}
+
+// encodeWhere is the <condition>s of the rows that the operation is about.
+func (o Operation) encodeWhere(t *table, schema *serverSchema) ([]Clause, error) {
+	if o.where == nil {
+		if !ovsdb.IsValidUUID(o.uuid) {
+			return nil, fmt.Errorf("%q is not a row's UUID", o.uuid)
+		}
+		return []Clause{Equal("_uuid", UUID(o.uuid))}, nil
+	}
+	if len(o.where) == 0 {
+		return nil, errors.New("there is no clause")
+	}
+	where := []Clause{}
+	for _, c := range o.where {
+		if c == All() {
+			continue
+		}
+		if err := t.checkClause(c); err != nil {
+			return nil, fmt.Errorf("clause %s: %w", c, err)
+		}
+		if c.column != "_uuid" && !schema.has(t.name, c.column) {
+			return nil, lacks(t.name, c.column)
+		}
+		where = append(where, c)
+	}
+	return where, nil
+}
+
+// lacks is the error of a column that a server does not have.
+func lacks(table, column string) error {
+	return fmt.Errorf("the server's table %s has no column %s", table, column)
 }
 
 func (o Operation) encodeBody(w *wireOperation, t *table, schema *serverSchema) error {
 	switch o.op {
 	case ovsdb.OperationSelect:
 		return t.encodeSelect(o, w, schema)
-	case ovsdb.OperationInsert, ovsdb.OperationUpdate, ovsdb.OperationWait:
+	case ovsdb.OperationInsert, ovsdb.OperationUpdate:
 		row, err := t.encodeRow(o, schema)
-		if err != nil {
-			return err
-		}
-		if o.op != ovsdb.OperationWait {
-			w.Row = &row
-			return nil
-		}
-		w.Rows, w.Columns, w.Until, w.Timeout = []rawRow{row}, o.columns, "==", new(int)
+		w.Row = &row
+		return err
+	case ovsdb.OperationWait:
+		return o.encodeWait(w, t, schema)
 	case ovsdb.OperationMutate:
 		if !schema.has(o.table, o.column) {
-			return fmt.Errorf("the server's table %s has no column %s", o.table, o.column)
+			return lacks(o.table, o.column)
 		}
 		for _, m := range o.mutations {
 			if m.value == nil {
@@ -184,6 +263,23 @@ func (o Operation) encodeBody(w *wireOperation, t *table, schema *serverSchema) 
 			}
 			w.Mutations = append(w.Mutations, [3]any{o.column, m.mutator, m.value})
 		}
+	}
+	return nil
+}
+
+// encodeWait writes what is waited for: no time, the rows are so or they are not.
+func (o Operation) encodeWait(w *wireOperation, t *table, schema *serverSchema) error {
+	w.Until, w.Timeout, w.Columns, w.Rows = "==", new(int), o.columns, &[]rawRow{}
+	switch {
+	case o.absent:
+	case o.row == nil: // WaitExists
+		*w.Rows = append(*w.Rows, rawRow{"_uuid": json.RawMessage(encodeAtom(UUID(o.uuid)))})
+	default:
+		row, err := t.encodeRow(o, schema)
+		if err != nil {
+			return err
+		}
+		*w.Rows, w.Columns = append(*w.Rows, row), slices.Sorted(maps.Keys(row))
 	}
 	return nil
 }
@@ -207,8 +303,11 @@ func (t *table) encodeRow(o Operation, schema *serverSchema) (rawRow, error) {
 	row := make(rawRow, len(columns))
 	for _, name := range columns {
 		c, ok := t.columns[name]
+		if ok && !schema.has(t.name, name) && slices.Contains(o.optional, name) {
+			continue
+		}
 		if !ok || !schema.has(t.name, name) {
-			return nil, fmt.Errorf("the server's table %s has no column %s", t.name, name)
+			return nil, lacks(t.name, name)
 		}
 		value, err := c.encode(v.Field(c.field))
 		if err != nil {

@@ -2,6 +2,7 @@ package ovsdb
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ovn-org/libovsdb/ovsdb"
 )
@@ -10,28 +11,17 @@ import (
 // RFC 7047 section 5.2.2. It is for a question that is asked now and then; what is
 // needed all the time is followed.
 func Select(table string, columns []string, where ...Clause) Operation {
-	return Operation{op: ovsdb.OperationSelect, table: table, columns: columns, where: where}
+	return Operation{op: ovsdb.OperationSelect, table: table, columns: columns}.Where(where...)
 }
 
 func (t *table) encodeSelect(o Operation, w *wireOperation, schema *serverSchema) error {
-	if len(o.where) == 0 {
-		return fmt.Errorf("select from table %s has no clause", t.name)
-	}
-	for _, c := range o.where {
-		if c.column == "" {
-			return fmt.Errorf("select from table %s: all rows are too many", t.name)
-		}
-		if err := t.checkClause(c); err != nil {
-			return fmt.Errorf("select from table %s, clause %s: %w", t.name, c, err)
-		}
-		if c.column != "_uuid" && !schema.has(t.name, c.column) {
-			return fmt.Errorf("the server's table %s has no column %s", t.name, c.column)
-		}
+	if slices.Contains(o.where, All()) {
+		return fmt.Errorf("select from table %s: all rows are too many", t.name)
 	}
 	w.Columns = []string{"_uuid"}
 	for _, name := range o.columns {
 		if _, known := t.columns[name]; !known || !schema.has(t.name, name) {
-			return fmt.Errorf("the server's table %s has no column %s", t.name, name)
+			return lacks(t.name, name)
 		}
 		w.Columns = append(w.Columns, name)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,9 @@ type link struct {
 	// asked is the condition change under way; nil if none is.
 	asked           Conditions
 	askedGeneration uint64
+	// answered are replies whose callers get them when the handler has what came before.
+	answered []queued
+	held     heldLocks
 }
 
 // attempt connects to one endpoint and serves until the connection ends. It tells
@@ -63,7 +67,7 @@ func (s *Session) attempt(ctx context.Context, e endpoint) (synced bool, err err
 		}
 		return nil
 	})
-	l := &link{conn: c, endpoint: e, server: serverRows{}}
+	l := &link{conn: c, endpoint: e, server: serverRows{}, held: heldLocks{}}
 	synced, err = s.serve(ctx, l)
 	if l.asked != nil {
 		// Rows may or may not follow the change that was under way.
@@ -84,8 +88,12 @@ func (s *Session) serve(ctx context.Context, l *link) (synced bool, err error) {
 		return false, err
 	}
 	s.connected(l)
+	if err := l.askLocks(s.config.Locks); err != nil {
+		return true, err
+	}
 	for {
 		s.deliver(l, true)
+		l.answer()
 		select {
 		case <-ctx.Done():
 			return true, ctx.Err()
@@ -259,16 +267,34 @@ func (s *Session) step(l *link) error {
 
 func (s *Session) processOne(l *link, q queued) error {
 	if q.isReply {
-		return s.conditionsAnswered(l, q.message)
+		switch q.call.method {
+		case "transact":
+			l.answered = append(l.answered, q)
+			return nil
+		case "lock", "unlock", "steal":
+			return l.lockAnswered(q)
+		default:
+			return s.conditionsAnswered(l, q)
+		}
 	}
 	switch q.Method {
+	case "locked", "stolen":
+		return l.lockChanged(q)
 	case "update2", "update3":
 		return s.notified(l, q)
 	case "monitor_canceled":
 		return errCanceled
-	default: // such as locked, stolen: not asked for, without effect
+	default: // not asked for, without effect
 		return nil
 	}
+}
+
+// answer hands on the replies that wait for the handler.
+func (l *link) answer() {
+	for _, q := range l.answered {
+		q.call.reply <- q.message
+	}
+	l.answered = nil
 }
 
 // notified applies [<id>, <table-updates2>] or [<id>, <last-txn-id>, <table-updates2>].
@@ -343,8 +369,8 @@ type monitorRequestChange struct {
 }
 
 // conditionsAnswered: the server has sent the rows before this reply.
-func (s *Session) conditionsAnswered(l *link, reply message) error {
-	if _, err := reply.result(reply.Method); err != nil {
+func (s *Session) conditionsAnswered(l *link, reply queued) error {
+	if _, err := reply.result(reply.call.method); err != nil {
 		return err
 	}
 	s.acked, s.ackedGeneration = l.asked, l.askedGeneration
@@ -359,12 +385,13 @@ func (s *Session) deliver(l *link, connected bool) {
 	s.mu.Lock()
 	batch.Generation = s.generation
 	if connected {
+		batch.Locks = l.held.list()
 		batch.Endpoint = l.endpoint.text
 		batch.InSync = l.asked == nil && s.ackedGeneration == s.generation
 	}
 	s.mu.Unlock()
 	defer s.recordDelivery(batch.InSync)
-	state := delivered{batch.Connected, batch.InSync, batch.Endpoint, s.ackedGeneration}
+	state := delivered{batch.Connected, batch.InSync, batch.Endpoint, strings.Join(batch.Locks, " "), s.ackedGeneration}
 	if len(batch.Changes) == 0 && state == s.delivered {
 		return
 	}
@@ -384,6 +411,6 @@ func (s *Session) recordDelivery(inSync bool) {
 // delivered is the state that the handler was told last.
 type delivered struct {
 	connected, inSync bool
-	endpoint          string
+	endpoint, locks   string
 	generation        uint64
 }

@@ -111,6 +111,11 @@ func NewSession(config Config) (*Session, error) {
 		generation: 1,
 		status:     Status{Database: config.Database.name},
 	}
+	for _, name := range config.Locks {
+		if !lockName.MatchString(name) {
+			return nil, fmt.Errorf("ovsdb session %s: lock %q: a name has letters, digits and underscores", config.Database.name, name)
+		}
+	}
 	if err := s.checkTables(); err != nil {
 		return nil, err
 	}

@@ -28,11 +28,25 @@ type wireResult struct {
 
 // Transact sends one transaction and waits for the answer: all of it is
 // committed and there is one result an operation, or none of it and the error
-// says why: ErrNotConnected, *PermissionError, *ConstraintError, *OperationError,
-// or a mistake in an operation. The exceptions, after which it may be either, are
-// ErrOutcomeUnknown and the end of ctx. The changes arrive at the handler as any
+// says why: ErrNotConnected, ErrConflict, ErrNotOwner, ErrExists, *PermissionError,
+// *ConstraintError, *OperationError, or a mistake in an operation. The exception, after which it
+// may be either, is ErrOutcomeUnknown. The changes arrive at the handler as any
 // others do, possibly after Transact has returned.
 func (s *Session) Transact(ctx context.Context, operations ...Operation) ([]Result, error) {
+	return s.transact(ctx, false, operations)
+}
+
+// Commit is Transact that returns when the handler has returned from a batch with all that the
+// server has sent before its answer: the changes of this transaction, and those of every one that
+// it conflicted with. Without an operation it is a barrier. The handler must not call it.
+func (s *Session) Commit(ctx context.Context, operations ...Operation) ([]Result, error) {
+	return s.transact(ctx, true, operations)
+}
+
+func (s *Session) transact(ctx context.Context, inOrder bool, operations []Operation) ([]Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	c, schema := s.conn, s.schema
 	s.mu.Unlock()
@@ -47,10 +61,10 @@ func (s *Session) Transact(ctx context.Context, operations ...Operation) ([]Resu
 		}
 		params = append(params, w)
 	}
-	raw, err := c.request(ctx, "transact", params...)
+	raw, err := c.await(ctx, call{method: "transact", reply: make(chan message, 1), queued: inOrder}, params...)
 	if err != nil {
-		var refused *rpcError
-		if errors.As(err, &refused) && refused.Name == "canceled" {
+		refused, was := errors.AsType[*rpcError](err)
+		if was && refused.Name == "canceled" || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
 		return nil, err
