@@ -21,8 +21,9 @@ type Operation struct {
 	own string
 	// lock of an assert.
 	lock string
-	// absent: a wait for no row.
-	absent bool
+	// rows that a wait is for, if exact: these and no other ones.
+	rows  []Row
+	exact bool
 	// optional are columns that are left out where the server lacks them.
 	optional []string
 	// row and columns: what is written, or waited for.
@@ -92,13 +93,19 @@ func Wait(row Row, columns ...string) Operation {
 
 // WaitExists makes the transaction fail with ErrConflict unless the row is there.
 func WaitExists(table, uuid string) Operation {
-	return Operation{op: ovsdb.OperationWait, table: table, uuid: uuid, columns: []string{"_uuid"}}
+	return Operation{op: ovsdb.OperationWait, table: table, uuid: uuid}
 }
 
 // WaitNone makes the transaction fail with ErrConflict if a row matches all the clauses, at least
 // one. All alone waits for an empty table.
 func WaitNone(table string, clauses ...Clause) Operation {
-	o := Operation{op: ovsdb.OperationWait, table: table, columns: []string{"_uuid"}, absent: true}
+	return WaitRows(table, nil, nil, clauses...)
+}
+
+// WaitRows makes the transaction fail with ErrConflict unless the rows that match all the clauses,
+// at least one, are these and no other ones, with the named columns as they are in them.
+func WaitRows(table string, rows []Row, columns []string, clauses ...Clause) Operation {
+	o := Operation{op: ovsdb.OperationWait, table: table, rows: rows, columns: columns, exact: true}
 	return o.Where(clauses...)
 }
 
@@ -267,19 +274,42 @@ func (o Operation) encodeBody(w *wireOperation, t *table, schema *serverSchema) 
 	return nil
 }
 
-// encodeWait writes what is waited for: no time, the rows are so or they are not.
+// encodeWait writes what is waited for: no time, the rows are so or they are not. Rows that
+// are known by their UUIDs have these among the columns.
 func (o Operation) encodeWait(w *wireOperation, t *table, schema *serverSchema) error {
-	w.Until, w.Timeout, w.Columns, w.Rows = "==", new(int), o.columns, &[]rawRow{}
-	switch {
-	case o.absent:
-	case o.row == nil: // WaitExists
-		*w.Rows = append(*w.Rows, rawRow{"_uuid": json.RawMessage(encodeAtom(UUID(o.uuid)))})
-	default:
-		row, err := t.encodeRow(o, schema)
-		if err != nil {
-			return err
+	rows := o.rows
+	if !o.exact {
+		rows = []Row{o.row} // nil: WaitExists
+	}
+	columns := o.columns
+	if o.exact || o.row == nil {
+		columns = append(slices.Clone(columns), "_uuid")
+	}
+	w.Until, w.Timeout, w.Rows, w.Columns = "==", new(int), &[]rawRow{}, []string{}
+	for _, name := range columns {
+		if name == "_uuid" || schema.has(t.name, name) || !slices.Contains(o.optional, name) {
+			w.Columns = append(w.Columns, name)
 		}
-		*w.Rows, w.Columns = append(*w.Rows, row), slices.Sorted(maps.Keys(row))
+	}
+	for _, row := range rows {
+		raw := rawRow{}
+		if row != nil {
+			var err error
+			if raw, err = t.encodeRow(Operation{op: o.op, table: o.table, row: row, columns: o.columns, optional: o.optional}, schema); err != nil {
+				return err
+			}
+		}
+		if slices.Contains(columns, "_uuid") {
+			uuid := o.uuid
+			if o.exact {
+				uuid = row.GetUUID()
+			}
+			raw["_uuid"] = json.RawMessage(encodeAtom(UUID(uuid)))
+		}
+		*w.Rows = append(*w.Rows, raw)
+	}
+	if len(w.Columns) == 0 {
+		return fmt.Errorf("wait in table %s names no column that the server has", t.name)
 	}
 	return nil
 }
@@ -291,8 +321,11 @@ func (t *table) encodeRow(o Operation, schema *serverSchema) (rawRow, error) {
 	}
 	columns := o.columns
 	if len(columns) == 0 {
-		if o.op != ovsdb.OperationInsert {
+		switch o.op {
+		case ovsdb.OperationUpdate:
 			return nil, fmt.Errorf("%s in table %s names no column", o.op, t.name)
+		case ovsdb.OperationWait:
+			return rawRow{}, nil
 		}
 		for name, c := range t.columns {
 			if !v.Field(c.field).IsZero() {

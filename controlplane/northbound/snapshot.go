@@ -1,0 +1,102 @@
+package northbound
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/btree"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+// Snapshot is the content of the database at one moment. It does not change, and its rows are
+// read-only.
+type Snapshot struct{ tables map[string]content }
+
+// content is a table. Its trees share all nodes with those of the snapshot before but the ones
+// that differ.
+type content struct {
+	rows    *btree.Map[string, ovsdb.Row]
+	indices map[*index]*btree.Map[string, ovsdb.Row] // by key, a zero byte, and UUID
+}
+
+const keyEnd = "\x00"
+
+func newContent(table string) content {
+	c := content{rows: new(btree.Map[string, ovsdb.Row]), indices: map[*index]*btree.Map[string, ovsdb.Row]{}}
+	for _, ix := range declared[table] {
+		c.indices[ix] = new(btree.Map[string, ovsdb.Row])
+	}
+	return c
+}
+
+func (c content) copy() content {
+	out := content{rows: c.rows.Copy(), indices: make(map[*index]*btree.Map[string, ovsdb.Row], len(c.indices))}
+	for ix, tree := range c.indices {
+		out.indices[ix] = tree.Copy()
+	}
+	return out
+}
+
+func (c content) change(uuid string, before, after ovsdb.Row) {
+	if after == nil {
+		c.rows.Delete(uuid)
+	} else {
+		c.rows.Set(uuid, after)
+	}
+	for ix, tree := range c.indices {
+		if before != nil {
+			for _, key := range ix.keys(before) {
+				tree.Delete(key + keyEnd + uuid)
+			}
+		}
+		if after != nil {
+			for _, key := range ix.keys(after) {
+				tree.Set(key+keyEnd+uuid, after)
+			}
+		}
+	}
+}
+
+// with is the snapshot after changes.
+func (s *Snapshot) with(changes []ovsdb.Change) *Snapshot {
+	next := &Snapshot{tables: make(map[string]content, len(s.tables))}
+	for name, c := range s.tables {
+		next.tables[name] = c
+	}
+	fresh := map[string]bool{}
+	for _, change := range changes {
+		if !fresh[change.Table] {
+			fresh[change.Table] = true
+			next.tables[change.Table] = s.table(change.Table).copy()
+		}
+		next.tables[change.Table].change(change.UUID, change.Old, change.New)
+	}
+	return next
+}
+
+func (s *Snapshot) table(name string) content {
+	if c, ok := s.tables[name]; ok {
+		return c
+	}
+	return newContent(name)
+}
+
+func (s *Snapshot) get(table, uuid string, _ []string) ovsdb.Row {
+	row, _ := s.table(table).rows.Get(uuid)
+	return row
+}
+
+func (s *Snapshot) find(ix *index, key string, _ []string) (rows []ovsdb.Row) {
+	s.table(ix.table).indices[ix].Ascend(key+keyEnd, func(k string, row ovsdb.Row) bool {
+		if !strings.HasPrefix(k, key+keyEnd) {
+			return false
+		}
+		rows = append(rows, row)
+		return true
+	})
+	return slices.Clip(rows)
+}
+
+// Len is how many rows a table has.
+func (s *Snapshot) Len(table string) int { return s.table(table).rows.Len() }

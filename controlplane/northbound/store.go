@@ -1,0 +1,275 @@
+package northbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+)
+
+var (
+	// ErrUnavailable: the database cannot be asked, or has not been read yet. Nothing was written.
+	ErrUnavailable = errors.New("the Northbound database is not available")
+	// ErrBusy: the rows changed under a transaction each time that it was tried. Nothing was
+	// written.
+	ErrBusy = errors.New("others change the same rows all the time")
+)
+
+// mostTries bounds how often a transaction is computed. Each try that conflicts has another one
+// that succeeded, so that many callers at once need as many.
+const mostTries = 200
+
+// Lock is the OVSDB lock of the replica that acts on events. Which replica answers API calls does
+// not depend on it.
+const Lock = "sluice_controller"
+
+// tables are those that the store follows.
+func tables() (ovsdb.Tables, ovsdb.Conditions) {
+	asked, all := ovsdb.Tables{}, ovsdb.Conditions{}
+	for _, name := range []string{
+		nb.LoadBalancerTable, nb.LoadBalancerHealthCheckTable, nb.LogicalSwitchTable, nb.LogicalSwitchPortTable,
+		nb.LogicalRouterTable, nb.LogicalRouterPortTable, nb.NATTable, nb.DHCPOptionsTable,
+	} {
+		asked[name], all[name] = nil, []ovsdb.Clause{ovsdb.All()}
+	}
+	return asked, all
+}
+
+// Config is what a Store is told. Endpoints are required.
+type Config struct {
+	// Endpoints are the servers of the Northbound database, as in ovsdb.Config.
+	Endpoints string
+	TLS       ovsdb.TLSFiles
+	Logger    *slog.Logger
+	// Changed, if set, is told of each new snapshot. It must not wait.
+	Changed func(*Snapshot)
+}
+
+// Store follows the database and writes it.
+type Store struct {
+	session *ovsdb.Session
+	log     *slog.Logger
+	changed func(*Snapshot)
+
+	mu       sync.Mutex
+	snapshot *Snapshot
+	inSync   bool
+	// read: it was in sync once, so that the snapshot is what the database had.
+	read  bool
+	leads bool
+	// waiting is closed at the next change.
+	waiting chan struct{}
+	stats   Stats
+}
+
+// Stats count what became of transactions.
+type Stats struct {
+	// Commits were committed. Conflicts, Repeats are tries that found rows changed, or whose
+	// outcome was not known; each was computed again.
+	Commits, Conflicts, Repeats uint64
+}
+
+// New checks the configuration. It does no I/O.
+func New(config Config) (*Store, error) {
+	s := &Store{log: config.Logger, changed: config.Changed, snapshot: &Snapshot{}, waiting: make(chan struct{})}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	asked, all := tables()
+	var err error
+	s.session, err = ovsdb.NewSession(ovsdb.Config{
+		Database: database, Endpoints: config.Endpoints, TLS: config.TLS, Logger: s.log,
+		Tables: asked, Conditions: all, LeaderOnly: true, Locks: []string{Lock}, Handler: s.take,
+	})
+	return s, err
+}
+
+// Run follows the database until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	err := s.session.Run(ctx)
+	s.take(ovsdb.Batch{})
+	return err
+}
+
+// take is the session's handler.
+func (s *Store) take(b ovsdb.Batch) {
+	s.mu.Lock()
+	next := s.snapshot
+	if len(b.Changes) > 0 {
+		next = next.with(b.Changes)
+	}
+	s.snapshot, s.inSync, s.leads = next, b.InSync, slices.Contains(b.Locks, Lock)
+	s.read = s.read || b.InSync
+	close(s.waiting)
+	s.waiting = make(chan struct{})
+	s.mu.Unlock()
+	if s.changed != nil {
+		s.changed(next)
+	}
+}
+
+// state is the store as it is, and what is closed when it changes.
+func (s *Store) state() (snapshot *Snapshot, inSync bool, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshot, s.inSync, s.waiting
+}
+
+// Snapshot is what the database had last. While it cannot be reached that may be of before; it is
+// ErrUnavailable before it was read once.
+func (s *Store) Snapshot() (*Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.read {
+		return nil, ErrUnavailable
+	}
+	return s.snapshot, nil
+}
+
+// Leads tells whether this store holds Lock.
+func (s *Store) Leads() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leads
+}
+
+// Status is the session's.
+func (s *Store) Status() ovsdb.Status { return s.session.Status() }
+
+// Stats are the counts since the start.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// synced waits until the database is followed, and returns its content.
+func (s *Store) synced(ctx context.Context) (*Snapshot, error) {
+	for {
+		snapshot, inSync, changed := s.state()
+		if inSync {
+			return snapshot, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+		case <-changed:
+		}
+	}
+}
+
+// lost waits until take knows of the end of the connection, or ctx ends.
+func (s *Store) lost(ctx context.Context) {
+	for {
+		_, inSync, changed := s.state()
+		if !inSync || s.session.Status().Connected {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// Barrier is a snapshot that has all that was committed before the call, by whomever.
+func (s *Store) Barrier(ctx context.Context) (*Snapshot, error) {
+	for {
+		if _, err := s.synced(ctx); err != nil {
+			return nil, err
+		}
+		_, err := s.session.Commit(ctx)
+		switch {
+		case err == nil:
+			snapshot, _, _ := s.state()
+			return snapshot, nil
+		case errors.Is(err, ovsdb.ErrNotConnected), errors.Is(err, ovsdb.ErrOutcomeUnknown):
+			s.lost(ctx)
+		default:
+			return nil, err
+		}
+	}
+}
+
+// Commit has what f computes committed, in one transaction of the database. f is called again
+// with newer rows after each conflict, and once after a Barrier before an error of its own is
+// returned: the rows that it rests on may be old. It must have no effect but on tx, and insert
+// under UUIDs that are the same in each call: where the outcome of a try is not known, the next
+// one finds by them what that one did.
+//
+// The error is f's, ErrUnavailable, ErrBusy, ErrOutcomeUnknown of pkg/ovsdb when ctx ends without
+// an answer, or what the database refused.
+func (s *Store) Commit(ctx context.Context, comment string, f func(*Tx) error) error {
+	return s.commit(ctx, comment, nil, f)
+}
+
+// CommitLeading is Commit that is refused with ErrNotOwner of pkg/ovsdb by the database unless
+// this store holds Lock.
+func (s *Store) CommitLeading(ctx context.Context, comment string, f func(*Tx) error) error {
+	return s.commit(ctx, comment, []ovsdb.Operation{ovsdb.Assert(Lock)}, f)
+}
+
+func (s *Store) commit(ctx context.Context, comment string, first []ovsdb.Operation, f func(*Tx) error) error {
+	first = append(first, ovsdb.Comment("sluice-controller: "+comment))
+	again, behind := false, true
+	for range mostTries {
+		snapshot, err := s.synced(ctx)
+		if err != nil {
+			return unknown(again, err)
+		}
+		tx := newTx(snapshot)
+		tx.Again = again
+		if err := f(tx); err != nil {
+			if !behind {
+				return err
+			}
+			// The answer may be of older rows than the caller has seen elsewhere.
+			behind = false
+			if _, unreachable := s.Barrier(ctx); unreachable != nil {
+				return unknown(again, unreachable)
+			}
+			continue
+		}
+		operations := tx.operations()
+		if len(operations) == 0 {
+			return nil
+		}
+		_, err = s.session.Commit(ctx, append(slices.Clone(first), operations...)...)
+		switch {
+		case err == nil:
+			s.count(func(n *Stats) { n.Commits++ })
+			return nil
+		case errors.Is(err, ovsdb.ErrNotConnected):
+			s.lost(ctx)
+		case errors.Is(err, ovsdb.ErrConflict), errors.Is(err, ovsdb.ErrExists):
+			s.count(func(n *Stats) { n.Conflicts++ })
+			behind = false
+		case errors.Is(err, ovsdb.ErrOutcomeUnknown) && ctx.Err() == nil:
+			s.count(func(n *Stats) { n.Repeats++ })
+			again, behind = true, true
+		default:
+			return err
+		}
+	}
+	return unknown(again, ErrBusy)
+}
+
+// unknown is the error of a transaction that was sent before without an answer.
+func unknown(sent bool, err error) error {
+	if sent {
+		return fmt.Errorf("%w: %w", ovsdb.ErrOutcomeUnknown, err)
+	}
+	return err
+}
+
+func (s *Store) count(f func(*Stats)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.stats)
+}
