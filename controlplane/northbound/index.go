@@ -61,6 +61,9 @@ var (
 	SwitchPortByName   = byName(func(r *nb.LogicalSwitchPort) string { return r.Name })
 	RouterPortByName   = byName(func(r *nb.LogicalRouterPort) string { return r.Name })
 
+	// SubnetOptions have the ID of the Neutron subnet that they are of.
+	SubnetOptions = byExternalID("subnet_id", func(r *nb.DHCPOptions) map[string]string { return r.ExternalIDs })
+
 	SwitchOfPort         = byMember("ports", func(r *nb.LogicalSwitch) []string { return r.Ports })
 	RouterOfPort         = byMember("ports", func(r *nb.LogicalRouter) []string { return r.Ports })
 	SwitchOfLoadBalancer = byMember("load_balancer", func(r *nb.LogicalSwitch) []string { return r.LoadBalancer })

@@ -72,6 +72,14 @@ func (s *Session) transact(ctx context.Context, inOrder bool, operations []Opera
 	return s.config.Database.results(raw, operations)
 }
 
+// answer hands on the replies that wait for the handler.
+func (l *link) answer() {
+	for _, q := range l.answered {
+		q.call.reply <- q.message
+	}
+	l.answered = nil
+}
+
 func (d *Database) results(raw json.RawMessage, operations []Operation) ([]Result, error) {
 	// An operation after a failed one has null in its place. An extra element
 	// is the error of the commit.
