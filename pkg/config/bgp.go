@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 )
 
 // BGP is the local speaker and its neighbours.
@@ -31,12 +33,12 @@ type BGP struct {
 	// PeerLinger is how long the routes of a node that vanished as a whole are
 	// kept while nothing replaces them: route reflectors such as FRR 8.4 withdraw
 	// the routes of a node whose daemon restarts. 0: not at all.
-	PeerLinger Duration `yaml:"peerLinger"`
+	PeerLinger configfile.Duration `yaml:"peerLinger"`
 	// VTEPLinger is how long a tunnel endpoint stays known after its last route, so
 	// that its packets that are on their way are accepted.
-	VTEPLinger Duration `yaml:"vtepLinger"`
+	VTEPLinger configfile.Duration `yaml:"vtepLinger"`
 	// ConnectRetry is the wait between attempts to connect to a neighbour.
-	ConnectRetry Duration `yaml:"connectRetry"`
+	ConnectRetry configfile.Duration `yaml:"connectRetry"`
 }
 
 // Neighbor is a BGP peer.
@@ -63,7 +65,7 @@ type Neighbor struct {
 	// Description is for people; "sluicectl bgp neighbors" shows it.
 	Description string `yaml:"description"`
 	// Password is the key of TCP-MD5 (RFC 2385), at most 80 bytes.
-	Password Secret `yaml:"password"`
+	Password configfile.Secret `yaml:"password"`
 	// PasswordFile is a file whose first line is the password.
 	PasswordFile string `yaml:"passwordFile"`
 	// Port is the peer's TCP port.
@@ -79,11 +81,11 @@ type Neighbor struct {
 	GTSM uint8 `yaml:"gtsm"`
 	// HoldTime ends a session without any message for so long. A peer that asks for 0
 	// has neither a hold time nor keepalives (RFC 4271 section 4.2).
-	HoldTime Duration `yaml:"holdTime"`
+	HoldTime configfile.Duration `yaml:"holdTime"`
 	// Keepalive is the interval of keepalives. 0: a third of holdTime.
-	Keepalive Duration `yaml:"keepalive"`
+	Keepalive configfile.Duration `yaml:"keepalive"`
 	// ConnectRetry is the wait between attempts to connect. 0: bgp.connectRetry.
-	ConnectRetry Duration `yaml:"connectRetry"`
+	ConnectRetry configfile.Duration `yaml:"connectRetry"`
 	// MaxPrefixes is the most routes that are accepted from the peer, of EVPN those of
 	// Type 5; the session is closed above. 0: no limit.
 	MaxPrefixes uint32 `yaml:"maxPrefixes"`
@@ -101,9 +103,9 @@ type BFD struct {
 	Enabled bool `yaml:"enabled"`
 	// MinTx is the interval to send with, 10ms to 1m. The slower one of it and what
 	// the peer can receive is used; one second while the path is not up.
-	MinTx Duration `yaml:"minTx"`
+	MinTx configfile.Duration `yaml:"minTx"`
 	// MinRx is the shortest interval to receive, 10ms to 1m.
-	MinRx Duration `yaml:"minRx"`
+	MinRx configfile.Duration `yaml:"minRx"`
 	// Multiplier is after how many intervals without a packet from this node the
 	// peer counts the path as lost; this node goes by the peer's. At least 1.
 	Multiplier uint8 `yaml:"multiplier"`
@@ -128,7 +130,7 @@ type GracefulRestart struct {
 	// Enabled is whether it is negotiated.
 	Enabled bool `yaml:"enabled"`
 	// Time is how long routes are kept without a session, at most 4095s.
-	Time Duration `yaml:"time"`
+	Time configfile.Duration `yaml:"time"`
 }
 
 // LongLived is RFC 9494.
@@ -137,15 +139,15 @@ type LongLived struct {
 	Enabled bool `yaml:"enabled"`
 	// Time is how long stale routes are kept after the restart time, at most
 	// 16777215s.
-	Time Duration `yaml:"time"`
+	Time configfile.Duration `yaml:"time"`
 }
 
-// setDefaults is called for every neighbour before its own keys are read.
-func (n *Neighbor) setDefaults() {
+// SetDefaults is called for every neighbour before its own keys are read.
+func (n *Neighbor) SetDefaults() {
 	n.Port = 179
-	n.HoldTime = Seconds(90)
+	n.HoldTime = configfile.Seconds(90)
 	n.MaxPrefixes = 1_000_000
-	n.BFD = BFD{MinTx: Duration{300 * time.Millisecond}, MinRx: Duration{300 * time.Millisecond}, Multiplier: 3}
+	n.BFD = BFD{MinTx: configfile.Duration{Duration: 300 * time.Millisecond}, MinRx: configfile.Duration{Duration: 300 * time.Millisecond}, Multiplier: 3}
 }
 
 // ReadPassword is the password, from the file if one is named.

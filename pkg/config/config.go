@@ -3,6 +3,7 @@ package config
 import (
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -85,7 +86,7 @@ type OVN struct {
 	SystemID string `yaml:"systemID"`
 	// InactivityProbe is how long a session may be silent before it is probed,
 	// and again before it is given up. 0 switches probing off.
-	InactivityProbe Duration `yaml:"inactivityProbe"`
+	InactivityProbe configfile.Duration `yaml:"inactivityProbe"`
 }
 
 // TLS names the files of a client certificate, in PEM form. All three or none.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -95,7 +96,7 @@ func TestFullFile(t *testing.T) {
 	if c.BGP.Neighbors[1].ASN != 4200000000 || c.BGP.Neighbors[0].Password.Reveal() != "hush" {
 		t.Errorf("%+v", c.BGP.Neighbors)
 	}
-	if b := c.BGP.Neighbors[0].BFD; b != (BFD{Enabled: true, MinTx: Duration{50 * time.Millisecond}, MinRx: Duration{300 * time.Millisecond},
+	if b := c.BGP.Neighbors[0].BFD; b != (BFD{Enabled: true, MinTx: configfile.Duration{Duration: 50 * time.Millisecond}, MinRx: configfile.Duration{Duration: 300 * time.Millisecond},
 		Multiplier: 3, Multihop: true, MinTTL: 252, Strict: true}) {
 		t.Errorf("%+v", b)
 	}
@@ -114,26 +115,13 @@ const head = smallest // 4 lines
 
 var mistakes = map[string]mistake{
 	"empty":          {"", []string{"f.yaml: bgp.asn: missing", "f.yaml: bgp.neighbors: missing"}},
-	"not yaml":       {"bgp:\n  asn: [", []string{"f.yaml:"}},
-	"tab":            {"bgp:\n\tasn: 1\n", []string{"f.yaml:2: not YAML"}},
-	"two documents":  {head + "---\nroles: none\n", []string{"f.yaml:5: more than one document"}},
 	"unknown key":    {head + "  asnn: 3\n", []string{"f.yaml:5:3: bgp.asnn: unknown key; did you mean asn?"}},
-	"snake case":     {head + "fabric:\n  router_mac: 02:00:00:00:00:01\n", []string{"f.yaml:6:3: fabric.router_mac: unknown key; did you mean routerMAC?"}},
-	"far off":        {head + "plugins: []\n", []string{"f.yaml:5:1: plugins: unknown key; at the top these are known: roles, path, ovn, "}},
-	"twice":          {head + "  asn: 3\n", []string{"f.yaml:5:3: bgp.asn: given twice, first in line 2"}},
-	"bad address":    {"bgp:\n  asn: 1\n  neighbors: [{address: 192.0.2}]\n", []string{`f.yaml:3:25: bgp.neighbors[0].address: "192.0.2" is not an IP address`}},
-	"range":          {head + "fabric: {port: 70000}\n", []string{"f.yaml:5:16: fabric.port: 70000 is too large; use 0 to 65535"}},
-	"negative":       {"bgp: {asn: -1, neighbors: [{address: 192.0.2.1}]}", []string{`f.yaml:1:12: bgp.asn: "-1" is not a whole number`}},
 	"enum":           {head + "roles: master\n", []string{`f.yaml:5:8: roles: "master" is not allowed; use auto, gateway, none`}},
-	"bool":           {head + "http: {pprof: yes}\n", []string{`f.yaml:5:15: http.pprof: "yes" is neither true nor false`}},
-	"duration":       {head + "      holdTime: 90\n", []string{`f.yaml:5:17: bgp.neighbors[0].holdTime: "90" is not a duration`}},
-	"list":           {"bgp:\n  asn: 1\n  neighbors: {address: 192.0.2.1}\n", []string{"f.yaml:3:14: bgp.neighbors: want a list"}},
 	"section":        {head + "log: debug\n", []string{"f.yaml:5:6: log: want keys below (level, format)"}},
 	"bfd times":      {head + "      bfd: {minTx: 5ms, minRx: 61s, multiplier: 0}\n", []string{"f.yaml:5:20: bgp.neighbors[0].bfd.minTx: 5ms does not fit; use 10ms to 1m", "f.yaml:5:32: bgp.neighbors[0].bfd.minRx: 1m1s does not fit; use 10ms to 1m", "f.yaml:5:49: bgp.neighbors[0].bfd.multiplier: 0 would count every path as lost; use 1 to 255"}},
 	"bfd TTL":        {head + "      bfd: {minTTL: 254}\n", []string{"f.yaml:5:21: bgp.neighbors[0].bfd.minTTL: is for multihop; without it only packets with TTL 255 are accepted"}},
 	"bfd key":        {head + "      bfd: {secret: x}\n", []string{"f.yaml:5:13: bgp.neighbors[0].bfd.secret: unknown key; in bgp.neighbors[0].bfd these are known: enabled, minTx, "}},
 	"bfd far":        {"bgp:\n  asn: 1\n  neighbors: [{address: fe80::1%eth0, bfd: {multihop: true}}]\n", []string{"f.yaml:3:55: bgp.neighbors[0].bfd.multihop: fe80::1%eth0 is on a link, and never several hops away; remove the key"}},
-	"alias":          {"x: &a 1\nroles: *a\n", []string{"f.yaml:2:8: roles: YAML aliases are not supported"}},
 	"endpoint":       {head + "ovn: {sb: \"tcp:host\"}\n", []string{`f.yaml:5:11: ovn.sb: "tcp:host" is not a database endpoint`}},
 	"half tls":       {head + "ovn: {tls: {caCert: /ca.pem}}\n", []string{"f.yaml:5:12: ovn.tls: give privateKey, certificate and caCert"}},
 	"same neighbor":  {head + "    - address: 192.0.2.1\n", []string{"f.yaml:5:16: bgp.neighbors[1].address: 192.0.2.1 is already neighbors[0]"}},
@@ -145,7 +133,6 @@ var mistakes = map[string]mistake{
 	"two passwords":  {head + "      password: a\n      passwordFile: /p\n", []string{"f.yaml:6:21: bgp.neighbors[0].passwordFile: password is given too"}},
 	"redacted":       {head + "      password: \"[redacted]\"\n", []string{"f.yaml:5:17: bgp.neighbors[0].password: this is what a printed"}},
 	"vni 0":          {head + "evpn: {vrfs: {0: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.0: not a VNI"}},
-	"vni word":       {head + "evpn: {vrfs: {red: {}}}\n", []string{`f.yaml:5:15: evpn.vrfs.red: "red" is not a whole number`}},
 	"vni large":      {head + "evpn: {vrfs: {16777216: {}}}\n", []string{"f.yaml:5:15: evpn.vrfs.16777216: not a VNI"}},
 	"filter action":  {head + "evpn: {vrfs: {1: {importFilter: [{prefix: 10.0.0.0/8}]}}}\n", []string{"f.yaml:5:34: evpn.vrfs.1.importFilter[0].action: missing"}},
 	"filter word":    {head + "evpn: {vrfs: {1: {importFilter: [{action: allow, prefix: 10.0.0.0/8}]}}}\n", []string{`f.yaml:5:43: evpn.vrfs.1.importFilter[0].action: "allow" is not allowed; use permit, deny`}},
@@ -174,7 +161,7 @@ func TestMistakes(t *testing.T) {
 	for name, tc := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("f.yaml", []byte(tc.text))
-			var errs Errors
+			var errs configfile.Errors
 			if !errors.As(err, &errs) {
 				t.Fatalf("want Errors, got %v", err)
 			}
@@ -189,7 +176,7 @@ func TestMistakes(t *testing.T) {
 					t.Errorf("%d times %q in:\n%v", found, w, err)
 				}
 			}
-			if name != "empty" && name != "alias" && len(errs) != len(tc.want) {
+			if name != "empty" && len(errs) != len(tc.want) {
 				t.Errorf("%d mistakes, want %d:\n%v", len(errs), len(tc.want), err)
 			}
 		})
@@ -261,14 +248,14 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := Parse("fuzz.yaml", text)
 		if err != nil {
-			var errs Errors
+			var errs configfile.Errors
 			if !errors.As(err, &errs) || len(errs) == 0 {
 				t.Fatalf("not Errors: %v", err)
 			}
 			return
 		}
 		for i := range c.BGP.Neighbors {
-			c.BGP.Neighbors[i].Password = Secret{}
+			c.BGP.Neighbors[i].Password = configfile.Secret{}
 		}
 		b, err := c.Effective()
 		if err != nil {

@@ -1,5 +1,7 @@
 package config
 
+import "github.com/ovn-sluice/sluice/pkg/configfile"
+
 // Default is the configuration of an empty file.
 func Default() *Config {
 	return &Config{
@@ -7,14 +9,14 @@ func Default() *Config {
 		Path:  PathAuto,
 		OVN: OVN{
 			VSwitch:         "unix:/run/openvswitch/db.sock",
-			InactivityProbe: Seconds(5),
+			InactivityProbe: configfile.Seconds(5),
 		},
 		BGP: BGP{
-			GracefulRestart: GracefulRestart{Enabled: true, Time: Seconds(120)},
-			LongLived:       LongLived{Time: Seconds(3600)},
-			PeerLinger:      Seconds(30),
-			VTEPLinger:      Seconds(30),
-			ConnectRetry:    Seconds(5),
+			GracefulRestart: GracefulRestart{Enabled: true, Time: configfile.Seconds(120)},
+			LongLived:       LongLived{Time: configfile.Seconds(3600)},
+			PeerLinger:      configfile.Seconds(30),
+			VTEPLinger:      configfile.Seconds(30),
+			ConnectRetry:    configfile.Seconds(5),
 		},
 		Fabric: Fabric{
 			Port:        4789,
@@ -60,11 +62,4 @@ func Default() *Config {
 		Admin:    Admin{Socket: "/run/sluice/sluiced.sock"},
 		StateDir: "/var/lib/sluice",
 	}
-}
-
-// DefaultNeighbor is a neighbour of which only the address is given.
-func DefaultNeighbor() Neighbor {
-	var n Neighbor
-	n.setDefaults()
-	return n
 }

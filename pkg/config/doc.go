@@ -1,6 +1,7 @@
 // Package config reads the one configuration file of sluiced.
 //
-// It owns the file's shape, its defaults and its rules. Everything about OVN
+// It owns the file's shape, its defaults and its rules; package configfile reads
+// it. Everything about OVN
 // has a default that the daemon finds at run time in the local Open_vSwitch
 // database, so that the smallest working file is an AS number and a neighbour:
 //
@@ -10,12 +11,10 @@
 //	    - address: 192.0.2.1
 //
 // Promises:
-//   - An unknown key, a key given twice and a bad value are errors. Each names
-//     the file, the line, the column, the key and the fix, and all of them are
-//     reported at once.
+//   - A mistake is an error that names the file, the line, the column, the key and
+//     the fix, and all of them are reported at once.
 //   - A Config that Load or Parse returned is complete and consistent: every
 //     default is filled in.
-//   - Secrets print as "[redacted]", whatever prints them.
 //
 // It never reads OVN, opens a socket or changes the system. The comments of
 // the fields are the reference manual: docs/reference/config.md is made of them.

@@ -37,51 +37,51 @@ func (e Exposure) Used() bool {
 	return e.Ports == SwitchOn || e.FloatingIPs == SwitchOn || e.Gateways == SwitchOn
 }
 
-func (d *decoder) validateExposure(c *Config) {
+func (check rules) validateExposure(c *Config) {
 	e := c.Exposure
 	for i, n := range e.Networks {
 		key := fmt.Sprintf("exposure.networks[%d]", i)
 		switch {
 		case n == "" || strings.ContainsAny(n, ":, \t"):
-			d.failAt(key, "%q is no physical network; write its name as in ovn-bridge-mappings", n)
+			check.FailAt(key, "%q is no physical network; write its name as in ovn-bridge-mappings", n)
 		case slices.Contains(e.Networks[:i], n):
-			d.failAt(key, "%s is given twice; remove one", n)
+			check.FailAt(key, "%s is given twice; remove one", n)
 		}
 	}
 	for i, p := range e.Prefixes {
 		key := fmt.Sprintf("exposure.prefixes[%d]", i)
 		switch a := p.Addr(); {
 		case !p.IsValid():
-			d.failAt(key, "missing; write a prefix like 192.0.2.0/24")
+			check.FailAt(key, "missing; write a prefix like 192.0.2.0/24")
 		case p != p.Masked():
-			d.failAt(key, "%s has bits beyond its length; write %s", p, p.Masked())
+			check.FailAt(key, "%s has bits beyond its length; write %s", p, p.Masked())
 		case a.Is4In6() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsLoopback():
-			d.failAt(key, "%s has no address that can be exposed; use a unicast one", p)
+			check.FailAt(key, "%s has no address that can be exposed; use a unicast one", p)
 		case slices.Contains(e.Prefixes[:i], p):
-			d.failAt(key, "%s is given twice; remove one", p)
+			check.FailAt(key, "%s is given twice; remove one", p)
 		}
 	}
 	for i, name := range e.Devices {
 		key := fmt.Sprintf("exposure.devices[%d]", i)
 		switch {
 		case name == "" || len(name) > maxInterface || strings.ContainsAny(name, "/ %\t"):
-			d.failAt(key, "%q is no name of a link; use one like eth1", name)
+			check.FailAt(key, "%q is no name of a link; use one like eth1", name)
 		case strings.HasPrefix(name, "sluice"):
-			d.failAt(key, "%s is Sluice's own; name a link of the underlay", name)
+			check.FailAt(key, "%s is Sluice's own; name a link of the underlay", name)
 		case slices.Contains(e.Devices[:i], name):
-			d.failAt(key, "%s is given twice; remove one", name)
+			check.FailAt(key, "%s is given twice; remove one", name)
 		}
 	}
 	if !e.Used() {
 		return
 	}
 	if c.Path == PathKernel {
-		d.failAt("exposure", "needs the eBPF programs, which `path: kernel` leaves out; use `path: auto`, and path kernel for single VRFs in evpn.vrfs")
+		check.FailAt("exposure", "needs the eBPF programs, which `path: kernel` leaves out; use `path: auto`, and path kernel for single VRFs in evpn.vrfs")
 	}
 	if c.Roles == RoleNone {
-		d.failAt("exposure", "a node with `roles: none` exposes nothing; use `roles: auto`, or remove exposure")
+		check.FailAt("exposure", "a node with `roles: none` exposes nothing; use `roles: auto`, or remove exposure")
 	}
 	if len(c.BGP.Neighbors) > 0 && !c.BGP.takes(FamilyIPv4) && !c.BGP.takes(FamilyIPv6) {
-		d.failAt("exposure", "no neighbour takes plain unicast; give one `families: [evpn, ipv4]` or `families: [evpn, ipv6]`")
+		check.FailAt("exposure", "no neighbour takes plain unicast; give one `families: [evpn, ipv4]` or `families: [evpn, ipv6]`")
 	}
 }

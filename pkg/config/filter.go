@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 )
 
 // PrefixRule is a line of an import filter.
@@ -28,27 +30,29 @@ const (
 )
 
 // UnmarshalText reads permit or deny.
-func (a *FilterAction) UnmarshalText(b []byte) error { return oneOf(a, b, FilterPermit, FilterDeny) }
+func (a *FilterAction) UnmarshalText(b []byte) error {
+	return configfile.OneOf(a, b, FilterPermit, FilterDeny)
+}
 
-func (d *decoder) validateFilter(key string, rules []PrefixRule) {
+func (check rules) validateFilter(key string, rules []PrefixRule) {
 	for i, r := range rules {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		if r.Action == "" {
-			d.failAt(at+".action", "missing; write permit or deny")
+			check.FailAt(at+".action", "missing; write permit or deny")
 		}
 		if !r.Prefix.IsValid() {
-			d.failAt(at+".prefix", "missing; write a prefix such as 10.0.0.0/8")
+			check.FailAt(at+".prefix", "missing; write a prefix such as 10.0.0.0/8")
 			continue
 		}
 		if r.Prefix != r.Prefix.Masked() {
-			d.failAt(at+".prefix", "%s has bits set behind its length; write %s", r.Prefix, r.Prefix.Masked())
+			check.FailAt(at+".prefix", "%s has bits set behind its length; write %s", r.Prefix, r.Prefix.Masked())
 		}
 		least, most := uint8(r.Prefix.Bits()), uint8(r.Prefix.Addr().BitLen())
 		if r.GE != 0 && (r.GE < least || r.GE > most) {
-			d.failAt(at+".ge", "%d is not possible; use %d to %d", r.GE, least, most)
+			check.FailAt(at+".ge", "%d is not possible; use %d to %d", r.GE, least, most)
 		}
 		if r.LE != 0 && (r.LE < max(least, r.GE) || r.LE > most) {
-			d.failAt(at+".le", "%d is not possible; use %d to %d", r.LE, max(least, r.GE), most)
+			check.FailAt(at+".le", "%d is not possible; use %d to %d", r.LE, max(least, r.GE), most)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package config
 
-import "github.com/ovn-sluice/sluice/pkg/intent"
+import (
+	"github.com/ovn-sluice/sluice/pkg/configfile"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
 
 // Metadata is 169.254.169.254 and fe80::a9fe:a9fe for the machines of this node.
 type Metadata struct {
@@ -26,7 +29,7 @@ type Metadata struct {
 	// StaleAfter is how long after the proxy's last heartbeat requests are left to OVN,
 	// where an ovnmeta namespace may answer. Until then the packets that open a
 	// connection are dropped if the proxy is gone, so that the guest tries again.
-	StaleAfter Duration `yaml:"staleAfter"`
+	StaleAfter configfile.Duration `yaml:"staleAfter"`
 	// Answer is the MAC address of the metadata addresses on networks that have no
 	// metadata port in OVN.
 	Answer intent.MAC `yaml:"answer"`
@@ -70,9 +73,9 @@ type Nova struct {
 	// has changed. Empty: Nova has none, so whoever reaches it is told what any machine is.
 	SecretFile string `yaml:"secretFile"`
 	// ConnectTimeout bounds the connection to a host.
-	ConnectTimeout Duration `yaml:"connectTimeout"`
+	ConnectTimeout configfile.Duration `yaml:"connectTimeout"`
 	// Timeout bounds the whole answer: Nova may ask others first.
-	Timeout Duration `yaml:"timeout"`
+	Timeout configfile.Duration `yaml:"timeout"`
 }
 
 // MetadataLimits are those of one port.
@@ -168,8 +171,8 @@ var DefaultAnswer = intent.MAC{0x02, 0x53, 0x4c, 0x55, 0xa9, 0xfe}
 func defaultMetadata() Metadata {
 	return Metadata{
 		Enabled: true, Backend: BackendNone, Path: MetadataAuto, SecurityGroups: SecurityGroupsBypass, PublishNetworks: SwitchOff,
-		StaleAfter: Seconds(3), Answer: DefaultAnswer,
-		Nova:   Nova{Port: 8775, Protocol: ProtocolHTTP, ConnectTimeout: Seconds(5), Timeout: Seconds(60)},
+		StaleAfter: configfile.Seconds(3), Answer: DefaultAnswer,
+		Nova:   Nova{Port: 8775, Protocol: ProtocolHTTP, ConnectTimeout: configfile.Seconds(5), Timeout: configfile.Seconds(60)},
 		Limits: MetadataLimits{Connections: 64, Rate: 0, Burst: 100},
 		Socket: "/run/sluice/metadata.sock", Listen: "127.0.0.1:9477",
 	}

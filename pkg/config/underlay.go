@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 )
 
 // Underlay is the node's own part in the routed fabric.
@@ -68,7 +70,7 @@ const (
 
 // UnmarshalText reads a family.
 func (f *Family) UnmarshalText(b []byte) error {
-	return oneOf(f, b, FamilyEVPN, FamilyIPv4, FamilyIPv6)
+	return configfile.OneOf(f, b, FamilyEVPN, FamilyIPv4, FamilyIPv6)
 }
 
 var (
@@ -108,46 +110,46 @@ func (c *Config) completeUnderlay() {
 	}
 }
 
-func (d *decoder) validateUnderlay(c *Config) {
+func (check rules) validateUnderlay(c *Config) {
 	u := &c.Underlay
-	d.underlayReaches(c)
+	check.underlayReaches(c)
 	for i, p := range u.Announce.Prefixes {
 		key := fmt.Sprintf("underlay.announce.prefixes[%d]", i)
 		switch a := p.Addr(); {
 		case !p.IsValid():
-			d.failAt(key, "missing; write a prefix like 192.0.2.0/24")
+			check.FailAt(key, "missing; write a prefix like 192.0.2.0/24")
 		case p != p.Masked():
-			d.failAt(key, "%s has bits beyond its length; write %s", p, p.Masked())
+			check.FailAt(key, "%s has bits beyond its length; write %s", p, p.Masked())
 		case a.Is4In6() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsLoopback() || a.IsUnspecified() && p.Bits() > 0:
-			d.failAt(key, "%s is no prefix to announce; use a unicast one", p)
+			check.FailAt(key, "%s is no prefix to announce; use a unicast one", p)
 		case slices.Contains(u.Announce.Prefixes[:i], p):
-			d.failAt(key, "%s is given twice; remove one", p)
+			check.FailAt(key, "%s is given twice; remove one", p)
 		}
 	}
 	if u.Install.Metric == 0 {
-		d.failAt("underlay.install.metric", "0 would replace routes that others made without a metric; use 1 to 4294967295")
+		check.FailAt("underlay.install.metric", "0 would replace routes that others made without a metric; use 1 to 4294967295")
 	}
 	for i, m := range u.Install.Accept {
-		d.prefixMatch(fmt.Sprintf("underlay.install.accept[%d]", i), m)
+		check.prefixMatch(fmt.Sprintf("underlay.install.accept[%d]", i), m)
 	}
 	families := map[bool]bool{}
 	for i, a := range u.Install.Source {
 		key := fmt.Sprintf("underlay.install.source[%d]", i)
 		if !a.IsValid() || !a.IsGlobalUnicast() || a.Zone() != "" {
-			d.failAt(key, "%s is no source address; use a unicast address of the node", a)
+			check.FailAt(key, "%s is no source address; use a unicast address of the node", a)
 		}
 		if families[a.Is4()] {
-			d.failAt(key, "%s is the second of its family; keep one", a)
+			check.FailAt(key, "%s is the second of its family; keep one", a)
 		}
 		families[a.Is4()] = true
 	}
 }
 
 // underlayReaches finds what no neighbour would be told, and what none would tell.
-func (d *decoder) underlayReaches(c *Config) {
+func (check rules) underlayReaches(c *Config) {
 	u := c.Underlay
 	if u.Used() && c.Roles == RoleNone {
-		d.failAt("underlay", "a node with `roles: none` has no part in the underlay; use `roles: auto`, or remove underlay")
+		check.FailAt("underlay", "a node with `roles: none` has no part in the underlay; use `roles: auto`, or remove underlay")
 		return
 	}
 	v4, v6 := c.BGP.takes(FamilyIPv4), c.BGP.takes(FamilyIPv6)
@@ -156,11 +158,11 @@ func (d *decoder) underlayReaches(c *Config) {
 		switch {
 		case len(c.BGP.Neighbors) == 0:
 		case !v4 && !v6:
-			d.failAt(key, "no neighbour takes plain unicast"+fix, "ipv4", "ipv4")
+			check.FailAt(key, "no neighbour takes plain unicast"+fix, "ipv4", "ipv4")
 		case a.Is4() && !v4:
-			d.failAt(key, "no neighbour takes plain IPv4 unicast"+fix, "ipv4", "ipv4")
+			check.FailAt(key, "no neighbour takes plain IPv4 unicast"+fix, "ipv4", "ipv4")
 		case a.Is6() && !v6:
-			d.failAt(key, "no neighbour takes plain IPv6 unicast"+fix, "ipv6", "ipv6")
+			check.FailAt(key, "no neighbour takes plain IPv6 unicast"+fix, "ipv6", "ipv6")
 		}
 	}
 	if u.Announce.VTEP {
@@ -179,56 +181,56 @@ func (b BGP) takes(f Family) bool {
 	return slices.ContainsFunc(b.Neighbors, func(n Neighbor) bool { return slices.Contains(n.Families, f) })
 }
 
-func (d *decoder) prefixMatch(key string, m PrefixMatch) {
+func (check rules) prefixMatch(key string, m PrefixMatch) {
 	bits := uint8(m.Prefix.Addr().BitLen())
 	switch {
 	case !m.Prefix.IsValid():
-		d.failAt(key+".prefix", "missing; write a prefix like 10.0.0.0/8")
+		check.FailAt(key+".prefix", "missing; write a prefix like 10.0.0.0/8")
 	case m.Prefix != m.Prefix.Masked():
-		d.failAt(key+".prefix", "%s has bits beyond its length; write %s", m.Prefix, m.Prefix.Masked())
+		check.FailAt(key+".prefix", "%s has bits beyond its length; write %s", m.Prefix, m.Prefix.Masked())
 	case m.GE != 0 && (int(m.GE) < m.Prefix.Bits() || m.GE > bits):
-		d.failAt(key+".ge", "%d is no length within %s; use %d to %d", m.GE, m.Prefix, m.Prefix.Bits(), bits)
+		check.FailAt(key+".ge", "%d is no length within %s; use %d to %d", m.GE, m.Prefix, m.Prefix.Bits(), bits)
 	case m.LE != 0 && (int(m.LE) < m.Prefix.Bits() || m.LE > bits || m.LE < m.GE):
-		d.failAt(key+".le", "%d is no length within %s; use %d to %d", m.LE, m.Prefix, max(m.Prefix.Bits(), int(m.GE)), bits)
+		check.FailAt(key+".le", "%d is no length within %s; use %d to %d", m.LE, m.Prefix, max(m.Prefix.Bits(), int(m.GE)), bits)
 	}
 }
 
 // maxInterface is the longest name of a link (IFNAMSIZ without its final zero).
 const maxInterface = 15
 
-func (d *decoder) neighborInterface(n *Neighbor, key string) {
+func (check rules) neighborInterface(n *Neighbor, key string) {
 	switch {
 	case len(n.Interface) > maxInterface || strings.ContainsAny(n.Interface, "/ %\t"):
-		d.failAt(key+".interface", "%q is no name of a link; use one like eth1", n.Interface)
+		check.FailAt(key+".interface", "%q is no name of a link; use one like eth1", n.Interface)
 	case n.Address.IsValid():
-		d.failAt(key+".address", "does not go together with interface; keep one of them")
+		check.FailAt(key+".address", "does not go together with interface; keep one of them")
 	case n.LocalAddress.IsValid():
-		d.failAt(key+".localAddress", "does not go together with interface, where link-local addresses are used; remove it")
+		check.FailAt(key+".localAddress", "does not go together with interface, where link-local addresses are used; remove it")
 	case n.MultihopTTL != 0:
-		d.failAt(key+".multihopTTL", "does not go together with interface: the peer is on the link; remove it")
+		check.FailAt(key+".multihopTTL", "does not go together with interface: the peer is on the link; remove it")
 	case n.BFD.Enabled:
-		d.failAt(key+".bfd.enabled", "does not go together with interface: BFD needs the peer's address; give it as address, such as fe80::1%%%s", n.Interface)
+		check.FailAt(key+".bfd.enabled", "does not go together with interface: BFD needs the peer's address; give it as address, such as fe80::1%%%s", n.Interface)
 	}
 }
 
-func (d *decoder) sameInterface(b *BGP, i int) {
+func (check rules) sameInterface(b *BGP, i int) {
 	for j := range b.Neighbors[:i] {
 		if b.Neighbors[j].Interface == b.Neighbors[i].Interface {
-			d.failAt(fmt.Sprintf("bgp.neighbors[%d].interface", i), "%s is already neighbors[%d]; remove one", b.Neighbors[i].Interface, j)
+			check.FailAt(fmt.Sprintf("bgp.neighbors[%d].interface", i), "%s is already neighbors[%d]; remove one", b.Neighbors[i].Interface, j)
 		}
 	}
 }
 
-func (d *decoder) neighborFamilies(n *Neighbor, key string) {
+func (check rules) neighborFamilies(n *Neighbor, key string) {
 	if n.External && n.ASN != 0 {
-		d.failAt(key+".external", "asn is given too; keep one of them")
+		check.FailAt(key+".external", "asn is given too; keep one of them")
 	}
 	for i, f := range n.Families {
 		switch {
 		case slices.Contains(n.Families[:i], f):
-			d.failAt(fmt.Sprintf("%s.families[%d]", key, i), "%s is given twice; remove one", f)
+			check.FailAt(fmt.Sprintf("%s.families[%d]", key, i), "%s is given twice; remove one", f)
 		case f == FamilyIPv6 && n.Address.Is4():
-			d.failAt(fmt.Sprintf("%s.families[%d]", key, i), "IPv6 prefixes have no next hop in a session with IPv4 addresses; use the peer's IPv6 address")
+			check.FailAt(fmt.Sprintf("%s.families[%d]", key, i), "IPv6 prefixes have no next hop in a session with IPv4 addresses; use the peer's IPv6 address")
 		}
 	}
 }

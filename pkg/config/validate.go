@@ -8,66 +8,57 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
 // maxPassword is the longest TCP-MD5 key that Linux takes (TCP_MD5SIG_MAXKEYLEN).
 const maxPassword = 80
 
-// maxSocket is the longest path of a socket: sun_path has 108 bytes with the final zero
-// (unix(7)).
-const maxSocket = 107
+// rules are those of sluiced's file.
+type rules struct{ *configfile.Checker }
 
 // validate checks the rules that one value alone does not show.
-func (d *decoder) validate(c *Config) {
-	d.validateOVN(&c.OVN)
-	d.validateBGP(&c.BGP, c.Roles != RoleNone)
-	d.validateUnderlay(c)
-	d.validateFabric(&c.Fabric)
-	d.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
-	d.validateExposure(c)
-	d.validateMetadata(c)
+func (check rules) validate(c *Config) {
+	check.validateOVN(&c.OVN)
+	check.validateBGP(&c.BGP, c.Roles != RoleNone)
+	check.validateUnderlay(c)
+	check.validateFabric(&c.Fabric)
+	check.validateEVPN(&c.EVPN, &c.Dataplane.Sizes, c.Path)
+	check.validateExposure(c)
+	check.validateMetadata(c)
 	if l := c.LoadBalancing; l.Enabled && !l.Clients && c.OVN.NB == "" {
-		d.failAt("loadBalancing.enabled", "what hangs on a router is read in the Northbound database; set ovn.nb, or loadBalancing.clients for what machines send")
+		check.FailAt("loadBalancing.enabled", "what hangs on a router is read in the Northbound database; set ovn.nb, or loadBalancing.clients for what machines send")
 	}
-	d.validateSizes(&c.Dataplane.Sizes)
-	d.validatePaths(c)
+	check.validateSizes(&c.Dataplane.Sizes)
+	check.validatePaths(c)
 	if c.HTTP.Listen != "" {
-		d.listenAddress("http.listen", c.HTTP.Listen)
+		check.ListenAddress("http.listen", c.HTTP.Listen)
 	}
 	if c.HTTP.WebConfig != "" {
-		d.absolute("http.webConfig", c.HTTP.WebConfig)
+		check.Absolute("http.webConfig", c.HTTP.WebConfig)
 	}
 }
 
-func (d *decoder) validatePaths(c *Config) {
+func (check rules) validatePaths(c *Config) {
 	for _, p := range []struct{ key, path string }{
 		{"dataplane.bpffs", c.Dataplane.BPFFS},
 		{"ovs.runDir", c.OVS.RunDir},
-		{"admin.socket", c.Admin.Socket},
 		{"stateDir", c.StateDir},
 	} {
-		d.absolute(p.key, p.path)
+		check.Absolute(p.key, p.path)
 	}
-	if len(c.Admin.Socket) > maxSocket {
-		d.failAt("admin.socket", "%d characters; a socket's path has at most %d", len(c.Admin.Socket), maxSocket)
-	}
+	check.Socket("admin.socket", c.Admin.Socket)
 }
 
-func (d *decoder) absolute(key, path string) {
-	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
-		d.failAt(key, "%q is not an absolute path in its shortest form; write it like /var/lib/sluice", path)
-	}
-}
-
-func (d *decoder) validateOVN(o *OVN) {
+func (check rules) validateOVN(o *OVN) {
 	if o.SB != "" {
-		d.endpoints("ovn.sb", o.SB)
+		check.endpoints("ovn.sb", o.SB)
 	}
 	if o.NB != "" {
-		d.endpoints("ovn.nb", o.NB)
+		check.endpoints("ovn.nb", o.NB)
 	}
-	d.endpoints("ovn.vswitch", o.VSwitch)
+	check.endpoints("ovn.vswitch", o.VSwitch)
 	files := 0
 	for _, f := range []struct{ key, path string }{
 		{"ovn.tls.privateKey", o.TLS.PrivateKey},
@@ -76,18 +67,18 @@ func (d *decoder) validateOVN(o *OVN) {
 	} {
 		if f.path != "" {
 			files++
-			d.absolute(f.key, f.path)
+			check.Absolute(f.key, f.path)
 		}
 	}
 	if files != 0 && files != 3 {
-		d.failAt("ovn.tls", "give privateKey, certificate and caCert, or none of them")
+		check.FailAt("ovn.tls", "give privateKey, certificate and caCert, or none of them")
 	}
 }
 
-func (d *decoder) endpoints(key, list string) {
+func (check rules) endpoints(key, list string) {
 	for e := range strings.SplitSeq(list, ",") {
 		if err := checkEndpoint(strings.TrimSpace(e)); err != nil {
-			d.failAt(key, "%v", err)
+			check.FailAt(key, "%v", err)
 		}
 	}
 }
@@ -108,47 +99,32 @@ func checkEndpoint(e string) error {
 	return fmt.Errorf("%q is not a database endpoint; write unix:/path, tcp:HOST:PORT or ssl:HOST:PORT, an IPv6 host in brackets", e)
 }
 
-// listenAddress wants an IP address, not a name, so that what is listened on is
-// what the file says.
-func (d *decoder) listenAddress(key, s string) {
-	host, port, err := net.SplitHostPort(s)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err == nil && host != "" {
-		_, err = netip.ParseAddr(host)
-	}
-	if err != nil {
-		d.failAt(key, `%q is not an address to listen on; write 127.0.0.1:9476, [::1]:9476 or :9476`, s)
-	}
-}
-
-func (d *decoder) validateFabric(f *Fabric) {
+func (check rules) validateFabric(f *Fabric) {
 	if f.Port == 0 {
-		d.failAt("fabric.port", "0 is no UDP port; the port of VXLAN is 4789")
+		check.FailAt("fabric.port", "0 is no UDP port; the port of VXLAN is 4789")
 	}
 	if a := f.VTEP; a.IsValid() && !isUnicast(a) {
-		d.failAt("fabric.vtep", "%s cannot be a tunnel address; use a global address of this node", a)
+		check.FailAt("fabric.vtep", "%s cannot be a tunnel address; use a global address of this node", a)
 	}
 	if f.MTU != 0 && f.MTU < 1280 {
-		d.failAt("fabric.mtu", "%d is too small; use 0 to find it, or 1280 and more", f.MTU)
+		check.FailAt("fabric.mtu", "%d is too small; use 0 to find it, or 1280 and more", f.MTU)
 	}
 	if !isStationMAC(f.RouterMAC) && !f.RouterMAC.IsZero() {
-		d.failAt("fabric.routerMAC", "%s is a group address; its first byte has to be even", f.RouterMAC)
+		check.FailAt("fabric.routerMAC", "%s is a group address; its first byte has to be even", f.RouterMAC)
 	}
 	if f.NextHopMAC.IsZero() || !isStationMAC(f.NextHopMAC) {
-		d.failAt("fabric.nextHopMAC", "%s is not a station's address; remove the key for %s", f.NextHopMAC, DefaultNextHopMAC)
+		check.FailAt("fabric.nextHopMAC", "%s is not a station's address; remove the key for %s", f.NextHopMAC, DefaultNextHopMAC)
 	}
 	if f.NextHopMAC == f.RouterMAC {
-		d.failAt("fabric.nextHopMAC", "is the same as routerMAC; the two have to differ")
+		check.FailAt("fabric.nextHopMAC", "is the same as routerMAC; the two have to differ")
 	}
 	families := map[int]netip.Addr{}
 	for i, a := range f.ICMPSource {
 		key := fmt.Sprintf("fabric.icmpSource[%d]", i)
 		if !isUnicast(a) {
-			d.failAt(key, "%s cannot be the source of a packet; use a unicast address", addrText(a))
+			check.FailAt(key, "%s cannot be the source of a packet; use a unicast address", addrText(a))
 		} else if first, dup := families[a.BitLen()]; dup {
-			d.failAt(key, "%s is the second address of its family after %s; keep one", a, first)
+			check.FailAt(key, "%s is the second address of its family after %s; keep one", a, first)
 		} else {
 			families[a.BitLen()] = a
 		}
@@ -157,38 +133,38 @@ func (d *decoder) validateFabric(f *Fabric) {
 		for i, a := range hops {
 			// A link-local next hop is allowed: routers use fe80::1.
 			if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a.Zone() != "" {
-				d.failAt(fmt.Sprintf("fabric.nextHops.%s[%d]", network, i), "%s cannot be a next hop; use a unicast address without a zone", addrText(a))
+				check.FailAt(fmt.Sprintf("fabric.nextHops.%s[%d]", network, i), "%s cannot be a next hop; use a unicast address without a zone", addrText(a))
 			}
 		}
 	}
 	for i, a := range f.TrustedVTEPs {
 		switch {
 		case !a.IsValid():
-			d.failAt(fmt.Sprintf("fabric.trustedVTEPs[%d]", i), "no value; write an address, or remove the entry")
+			check.FailAt(fmt.Sprintf("fabric.trustedVTEPs[%d]", i), "no value; write an address, or remove the entry")
 		case a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a.Zone() != "":
-			d.failAt(fmt.Sprintf("fabric.trustedVTEPs[%d]", i), "%s cannot be a tunnel endpoint; use a unicast address without a zone", addrText(a))
+			check.FailAt(fmt.Sprintf("fabric.trustedVTEPs[%d]", i), "%s cannot be a tunnel endpoint; use a unicast address without a zone", addrText(a))
 		}
 	}
 }
 
-func (d *decoder) validateEVPN(e *EVPN, s *Sizes, path Path) {
+func (check rules) validateEVPN(e *EVPN, s *Sizes, path Path) {
 	if e.MaxVRFs == 0 || e.MaxVRFs > 65535 {
-		d.failAt("evpn.maxVRFs", "%d is not possible; use 1 to 65535 (a route distinguisher numbers VRFs in 16 bits)", e.MaxVRFs)
+		check.FailAt("evpn.maxVRFs", "%d is not possible; use 1 to 65535 (a route distinguisher numbers VRFs in 16 bits)", e.MaxVRFs)
 	} else if e.MaxVRFs > s.VRFs {
-		d.failAt("evpn.maxVRFs", "%d is more than dataplane.sizes.vrfs (%d); raise that or lower this", e.MaxVRFs, s.VRFs)
+		check.FailAt("evpn.maxVRFs", "%d is more than dataplane.sizes.vrfs (%d); raise that or lower this", e.MaxVRFs, s.VRFs)
 	}
 	for vni, v := range e.VRFs {
-		d.validateFilter(fmt.Sprintf("evpn.vrfs.%d.importFilter", vni), v.ImportFilter)
+		check.validateFilter(fmt.Sprintf("evpn.vrfs.%d.importFilter", vni), v.ImportFilter)
 		if vni == 0 || vni > intent.MaxVNI {
-			d.failAt(fmt.Sprintf("evpn.vrfs.%d", vni), "not a VNI; use 1 to %d", intent.MaxVNI)
+			check.FailAt(fmt.Sprintf("evpn.vrfs.%d", vni), "not a VNI; use 1 to %d", intent.MaxVNI)
 		}
 		if path == PathKernel && v.Path != "" && v.Path != PathKernel {
-			d.failAt(fmt.Sprintf("evpn.vrfs.%d.path", vni), "%s is not possible with `path: kernel`, which is for the whole node; use `path: auto`, and kernel for single VRFs", v.Path)
+			check.FailAt(fmt.Sprintf("evpn.vrfs.%d.path", vni), "%s is not possible with `path: kernel`, which is for the whole node; use `path: auto`, and kernel for single VRFs", v.Path)
 		}
 	}
 }
 
-func (d *decoder) validateSizes(s *Sizes) {
+func (check rules) validateSizes(s *Sizes) {
 	const limit = 1 << 26
 	for _, n := range []struct {
 		key string
@@ -199,7 +175,7 @@ func (d *decoder) validateSizes(s *Sizes) {
 		{"vips", s.VIPs}, {"backends", s.Backends}, {"flows", s.Flows},
 	} {
 		if n.n == 0 || n.n > limit {
-			d.failAt("dataplane.sizes."+n.key, "%d is not possible; use 1 to %d", n.n, limit)
+			check.FailAt("dataplane.sizes."+n.key, "%d is not possible; use 1 to %d", n.n, limit)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 )
 
 const (
@@ -14,26 +16,26 @@ const (
 	maxBFDInterval   = time.Minute
 )
 
-func (d *decoder) validateBGP(b *BGP, required bool) {
+func (check rules) validateBGP(b *BGP, required bool) {
 	if b.ASN == 0 && required {
-		d.failAt("bgp.asn", "missing; give the node's AS number, such as 64512")
+		check.FailAt("bgp.asn", "missing; give the node's AS number, such as 64512")
 	}
 	if len(b.Neighbors) == 0 && required {
-		d.failAt("bgp.neighbors", `missing; give at least one, such as [{address: 192.0.2.1}]`)
+		check.FailAt("bgp.neighbors", `missing; give at least one, such as [{address: 192.0.2.1}]`)
 	}
 	if b.RouterID.IsValid() && (!b.RouterID.Is4() || b.RouterID.IsUnspecified()) {
-		d.failAt("bgp.routerID", "%s is not a router ID; write it like 192.0.2.1", b.RouterID)
+		check.FailAt("bgp.routerID", "%s is not a router ID; write it like 192.0.2.1", b.RouterID)
 	}
 	if b.Listen != "" {
-		d.bgpListen(b.Listen)
+		check.bgpListen(b.Listen)
 	}
-	d.bgpTime("bgp.gracefulRestart.time", b.GracefulRestart.Time, time.Second, maxGracefulTime)
-	d.bgpTime("bgp.peerLinger", b.PeerLinger, 0, time.Hour)
-	d.bgpTime("bgp.vtepLinger", b.VTEPLinger, time.Second, time.Hour)
-	d.bgpTime("bgp.connectRetry", b.ConnectRetry, time.Second, maxHoldTime)
-	d.bgpTime("bgp.longLived.time", b.LongLived.Time, time.Second, maxLongLivedTime)
+	check.bgpTime("bgp.gracefulRestart.time", b.GracefulRestart.Time, time.Second, maxGracefulTime)
+	check.bgpTime("bgp.peerLinger", b.PeerLinger, 0, time.Hour)
+	check.bgpTime("bgp.vtepLinger", b.VTEPLinger, time.Second, time.Hour)
+	check.bgpTime("bgp.connectRetry", b.ConnectRetry, time.Second, maxHoldTime)
+	check.bgpTime("bgp.longLived.time", b.LongLived.Time, time.Second, maxLongLivedTime)
 	if b.LongLived.Enabled && !b.GracefulRestart.Enabled {
-		d.failAt("bgp.longLived.enabled", "needs bgp.gracefulRestart.enabled: true (RFC 9494 section 4.1)")
+		check.FailAt("bgp.longLived.enabled", "needs bgp.gracefulRestart.enabled: true (RFC 9494 section 4.1)")
 	}
 	first := map[netip.Addr]int{}
 	for i := range b.Neighbors {
@@ -41,26 +43,26 @@ func (d *decoder) validateBGP(b *BGP, required bool) {
 		key := fmt.Sprintf("bgp.neighbors[%d]", i)
 		switch j, dup := first[n.Address]; {
 		case n.Interface != "":
-			d.sameInterface(b, i)
+			check.sameInterface(b, i)
 		case !dup || !n.Address.IsValid():
 			first[n.Address] = i
-			d.samePassword(b, i, key)
+			check.samePassword(b, i, key)
 		default:
-			d.failAt(key+".address", "%s is already neighbors[%d]; remove one", n.Address, j)
+			check.FailAt(key+".address", "%s is already neighbors[%d]; remove one", n.Address, j)
 		}
-		d.validateNeighbor(b, n, key)
+		check.validateNeighbor(b, n, key)
 	}
 }
 
 // samePassword wants one password of neighbours with one link-local address on several links:
 // the kernel keeps the keys of TCP-MD5 by address alone. Files are read later.
-func (d *decoder) samePassword(b *BGP, i int, key string) {
+func (check rules) samePassword(b *BGP, i int, key string) {
 	n := &b.Neighbors[i]
 	for j := range b.Neighbors[:i] {
 		other := &b.Neighbors[j]
 		same := n.Address.IsValid() && other.Address.WithZone("") == n.Address.WithZone("")
 		if same && n.PasswordFile == "" && other.PasswordFile == "" && n.Password.Reveal() != other.Password.Reveal() {
-			d.failAt(key+".password", "%s has the address of neighbors[%d] on another interface, and another password; give both one password", n.Address, j)
+			check.FailAt(key+".password", "%s has the address of neighbors[%d] on another interface, and another password; give both one password", n.Address, j)
 			return
 		}
 	}
@@ -68,98 +70,98 @@ func (d *decoder) samePassword(b *BGP, i int, key string) {
 
 // bgpListen wants what netip.ParseAddrPort takes; complete has filled in the
 // address.
-func (d *decoder) bgpListen(s string) {
+func (check rules) bgpListen(s string) {
 	at, err := netip.ParseAddrPort(s)
 	switch {
 	case err != nil || at.Addr().IsMulticast():
-		d.failAt("bgp.listen", "%q is not an address to listen on; write 192.0.2.1:179, [2001:db8::1]:179 or :179", s)
+		check.FailAt("bgp.listen", "%q is not an address to listen on; write 192.0.2.1:179, [2001:db8::1]:179 or :179", s)
 	case at.Port() == 0:
-		d.failAt("bgp.listen", "0 is no port to listen on; the port of BGP is 179")
+		check.FailAt("bgp.listen", "0 is no port to listen on; the port of BGP is 179")
 	case at.Addr().Zone() != "":
-		d.failAt("bgp.listen", "%s cannot be listened on alone; use [::]:%d", at.Addr(), at.Port())
+		check.FailAt("bgp.listen", "%s cannot be listened on alone; use [::]:%d", at.Addr(), at.Port())
 	}
 }
 
-func (d *decoder) validateNeighbor(b *BGP, n *Neighbor, key string) {
+func (check rules) validateNeighbor(b *BGP, n *Neighbor, key string) {
 	if n.Interface != "" {
-		d.neighborInterface(n, key)
+		check.neighborInterface(n, key)
 	} else {
-		d.neighborAddresses(n, key)
+		check.neighborAddresses(n, key)
 	}
-	d.neighborFamilies(n, key)
+	check.neighborFamilies(n, key)
 	if n.Port == 0 {
-		d.failAt(key+".port", "0 is no TCP port; the port of BGP is 179")
+		check.FailAt(key+".port", "0 is no TCP port; the port of BGP is 179")
 	}
-	d.bgpTime(key+".holdTime", n.HoldTime, 3*time.Second, maxHoldTime)
+	check.bgpTime(key+".holdTime", n.HoldTime, 3*time.Second, maxHoldTime)
 	if n.Keepalive.Duration%time.Second != 0 && n.Keepalive.Duration != n.HoldTime.Duration/3 ||
 		n.Keepalive.Duration > 0 && n.Keepalive.Duration >= n.HoldTime.Duration {
-		d.failAt(key+".keepalive", "%s does not fit; use whole seconds below holdTime (%s), or 0s for a third of it", n.Keepalive, n.HoldTime)
+		check.FailAt(key+".keepalive", "%s does not fit; use whole seconds below holdTime (%s), or 0s for a third of it", n.Keepalive, n.HoldTime)
 	}
-	d.bgpTime(key+".connectRetry", n.ConnectRetry, time.Second, maxHoldTime)
+	check.bgpTime(key+".connectRetry", n.ConnectRetry, time.Second, maxHoldTime)
 	if n.PasswordFile != "" {
-		d.absolute(key+".passwordFile", n.PasswordFile)
+		check.Absolute(key+".passwordFile", n.PasswordFile)
 		if !n.Password.IsZero() {
-			d.failAt(key+".passwordFile", "password is given too; keep one of them")
+			check.FailAt(key+".passwordFile", "password is given too; keep one of them")
 		}
 	}
 	if l := len(n.Password.Reveal()); l > maxPassword {
-		d.failAt(key+".password", "%d bytes; at most %d are possible", l, maxPassword)
+		check.FailAt(key+".password", "%d bytes; at most %d are possible", l, maxPassword)
 	}
-	if n.Password.Reveal() == redacted {
-		d.failAt(key+".password", "this is what a printed configuration shows instead of the password; write the password itself")
+	if n.Password.Reveal() == configfile.Redacted {
+		check.FailAt(key+".password", "this is what a printed configuration shows instead of the password; write the password itself")
 	}
 	internal := n.ASN == b.ASN && !n.External
 	switch {
 	case n.MultihopTTL != 0 && n.GTSM != 0:
-		d.failAt(key+".gtsm", "does not go together with multihopTTL; keep one of them")
+		check.FailAt(key+".gtsm", "does not go together with multihopTTL; keep one of them")
 	case n.MultihopTTL != 0 && internal:
-		d.failAt(key+".multihopTTL", "is for eBGP; this neighbor has the node's own ASN %d, where any distance is allowed", n.ASN)
+		check.FailAt(key+".multihopTTL", "is for eBGP; this neighbor has the node's own ASN %d, where any distance is allowed", n.ASN)
 	}
 	if n.Passive && b.Listen == "" {
-		d.failAt(key+".passive", `needs bgp.listen, such as "[::]:179"`)
+		check.FailAt(key+".passive", `needs bgp.listen, such as "[::]:179"`)
 	}
-	d.validateBFD(n, key+".bfd")
+	check.validateBFD(n, key+".bfd")
 }
 
-func (d *decoder) validateBFD(n *Neighbor, key string) {
+func (check rules) validateBFD(n *Neighbor, key string) {
 	b := n.BFD
 	for _, v := range []struct {
 		name string
-		Duration
+		configfile.Duration
 	}{{"minTx", b.MinTx}, {"minRx", b.MinRx}} {
 		if v.Duration.Duration < minBFDInterval || v.Duration.Duration > maxBFDInterval || v.Duration.Duration%time.Microsecond != 0 {
-			d.failAt(key+"."+v.name, "%s does not fit; use 10ms to 1m", v.Duration)
+			check.FailAt(key+"."+v.name, "%s does not fit; use 10ms to 1m", v.Duration)
 		}
 	}
 	if b.Multiplier == 0 {
-		d.failAt(key+".multiplier", "0 would count every path as lost; use 1 to 255")
+		check.FailAt(key+".multiplier", "0 would count every path as lost; use 1 to 255")
 	}
 	if b.Multihop && n.Address.IsLinkLocalUnicast() {
-		d.failAt(key+".multihop", "%s is on a link, and never several hops away; remove the key", n.Address)
+		check.FailAt(key+".multihop", "%s is on a link, and never several hops away; remove the key", n.Address)
 	}
 	if b.MinTTL != 0 && !b.Multihop {
-		d.failAt(key+".minTTL", "is for multihop; without it only packets with TTL 255 are accepted")
+		check.FailAt(key+".minTTL", "is for multihop; without it only packets with TTL 255 are accepted")
 	}
 }
 
-func (d *decoder) neighborAddresses(n *Neighbor, key string) {
+func (check rules) neighborAddresses(n *Neighbor, key string) {
 	a := n.Address
 	switch {
 	case !a.IsValid():
-		d.failAt(key+".address", "missing; give the peer's IP address")
+		check.FailAt(key+".address", "missing; give the peer's IP address")
 		return
 	case a.IsUnspecified() || a.IsMulticast():
-		d.failAt(key+".address", "%s is not a peer's address; use a unicast address", a)
+		check.FailAt(key+".address", "%s is not a peer's address; use a unicast address", a)
 	case a.Is6() && a.IsLinkLocalUnicast() != (a.Zone() != ""):
-		d.failAt(key+".address", "%s: a link-local address needs its interface as zone, such as fe80::1%%eth0, and no other address has one", a)
+		check.FailAt(key+".address", "%s: a link-local address needs its interface as zone, such as fe80::1%%eth0, and no other address has one", a)
 	}
 	if l := n.LocalAddress; l.IsValid() && l.Is4() != a.Is4() {
-		d.failAt(key+".localAddress", "%s is not of the family of %s", l, a)
+		check.FailAt(key+".localAddress", "%s is not of the family of %s", l, a)
 	}
 }
 
-func (d *decoder) bgpTime(key string, v Duration, low, high time.Duration) {
+func (check rules) bgpTime(key string, v configfile.Duration, low, high time.Duration) {
 	if v.Duration < low || v.Duration > high || v.Duration%time.Second != 0 {
-		d.failAt(key, "%s does not fit; use whole seconds from %s to %s", v, low, high)
+		check.FailAt(key, "%s does not fit; use whole seconds from %s to %s", v, low, high)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 )
 
 const (
@@ -18,83 +20,83 @@ const (
 	maxMetadataRate = 100_000
 )
 
-func (d *decoder) validateMetadata(c *Config) {
+func (check rules) validateMetadata(c *Config) {
 	m := &c.Metadata
 	if t := m.StaleAfter.Duration; t < minStaleAfter || t > maxStaleAfter {
-		d.failAt("metadata.staleAfter", "%s does not fit; use %s to %s", m.StaleAfter, minStaleAfter, maxStaleAfter)
+		check.FailAt("metadata.staleAfter", "%s does not fit; use %s to %s", m.StaleAfter, minStaleAfter, maxStaleAfter)
 	}
 	if m.Answer.IsZero() || !isStationMAC(m.Answer) {
-		d.failAt("metadata.answer", "%s is not a station's address; remove the key for %s", m.Answer, DefaultAnswer)
+		check.FailAt("metadata.answer", "%s is not a station's address; remove the key for %s", m.Answer, DefaultAnswer)
 	}
-	d.metadataBackend(m)
-	d.validateNova(m)
-	d.metadataLimits(m.Limits)
-	d.metadataListeners(c)
+	check.metadataBackend(m)
+	check.validateNova(m)
+	check.metadataLimits(m.Limits)
+	check.metadataListeners(c)
 }
 
 // metadataBackend wants what the backend needs, and checks what is there for another.
-func (d *decoder) metadataBackend(m *Metadata) {
+func (check rules) metadataBackend(m *Metadata) {
 	if m.Files != "" {
-		d.absolute("metadata.files", m.Files)
+		check.Absolute("metadata.files", m.Files)
 	} else if m.Used() && m.Backend == BackendFiles {
-		d.failAt("metadata.files", "missing; give the directory with those of the instances, such as /var/lib/sluice/instances")
+		check.FailAt("metadata.files", "missing; give the directory with those of the instances, such as /var/lib/sluice/instances")
 	}
 	if m.Template == "" {
 		if m.Used() && m.Backend == BackendTemplate {
-			d.failAt("metadata.template", "missing; give a URL such as http://192.0.2.1:8080/{project}/{instance}")
+			check.FailAt("metadata.template", "missing; give a URL such as http://192.0.2.1:8080/{project}/{instance}")
 		}
 	} else if _, err := ParseMetadataTemplate(m.Template); err != nil {
-		d.failAt("metadata.template", "%q: %v", m.Template, err)
+		check.FailAt("metadata.template", "%q: %v", m.Template, err)
 	}
 }
 
-func (d *decoder) validateNova(m *Metadata) {
+func (check rules) validateNova(m *Metadata) {
 	n := &m.Nova
 	if m.Used() && m.Backend == BackendNova {
 		if len(n.Hosts) == 0 {
-			d.failAt("metadata.nova.hosts", "missing; give the addresses of Nova's metadata API, such as [192.0.2.1]")
+			check.FailAt("metadata.nova.hosts", "missing; give the addresses of Nova's metadata API, such as [192.0.2.1]")
 		}
 	}
 	for i, h := range n.Hosts {
 		key := fmt.Sprintf("metadata.nova.hosts[%d]", i)
 		switch {
 		case !isHost(h):
-			d.failAt(key, "%q is no address or name; write 192.0.2.1, 2001:db8::1 or nova.example.net, and the port as metadata.nova.port", h)
+			check.FailAt(key, "%q is no address or name; write 192.0.2.1, 2001:db8::1 or nova.example.net, and the port as metadata.nova.port", h)
 		case slices.Contains(n.Hosts[:i], h):
-			d.failAt(key, "%s is given twice; remove one", h)
+			check.FailAt(key, "%s is given twice; remove one", h)
 		}
 	}
 	if n.Port == 0 {
-		d.failAt("metadata.nova.port", "0 is no TCP port; Nova's metadata API has 8775")
+		check.FailAt("metadata.nova.port", "0 is no TCP port; Nova's metadata API has 8775")
 	}
 	for _, f := range []struct{ key, path string }{
 		{"caCert", n.CACert}, {"clientCert", n.ClientCert}, {"clientKey", n.ClientKey}, {"secretFile", n.SecretFile},
 	} {
 		if f.path != "" {
-			d.absolute("metadata.nova."+f.key, f.path)
+			check.Absolute("metadata.nova."+f.key, f.path)
 		}
 	}
-	d.novaTLS(n)
+	check.novaTLS(n)
 	for _, t := range []struct {
 		key string
-		Duration
+		configfile.Duration
 	}{{"connectTimeout", n.ConnectTimeout}, {"timeout", n.Timeout}} {
 		if v := t.Duration.Duration; v < minNovaTimeout || v > maxNovaTimeout {
-			d.failAt("metadata.nova."+t.key, "%s does not fit; use %s to %s", t.Duration, minNovaTimeout, maxNovaTimeout)
+			check.FailAt("metadata.nova."+t.key, "%s does not fit; use %s to %s", t.Duration, minNovaTimeout, maxNovaTimeout)
 		}
 	}
 	if n.ConnectTimeout.Duration > n.Timeout.Duration {
-		d.failAt("metadata.nova.connectTimeout", "%s is more than timeout (%s), which bounds the whole answer; lower this or raise that", n.ConnectTimeout, n.Timeout)
+		check.FailAt("metadata.nova.connectTimeout", "%s is more than timeout (%s), which bounds the whole answer; lower this or raise that", n.ConnectTimeout, n.Timeout)
 	}
 }
 
 // novaTLS finds files that nothing would look at: who gives them counts on them.
-func (d *decoder) novaTLS(n *Nova) {
+func (check rules) novaTLS(n *Nova) {
 	if (n.ClientCert == "") != (n.ClientKey == "") {
-		d.failAt("metadata.nova", "give clientCert and clientKey, or none of them")
+		check.FailAt("metadata.nova", "give clientCert and clientKey, or none of them")
 	}
 	if n.Insecure && n.CACert != "" {
-		d.failAt("metadata.nova.insecure", "caCert is given too, and would not be looked at; keep one of them")
+		check.FailAt("metadata.nova.insecure", "caCert is given too, and would not be looked at; keep one of them")
 	}
 	if n.Protocol == ProtocolHTTPS {
 		return
@@ -104,7 +106,7 @@ func (d *decoder) novaTLS(n *Nova) {
 		given bool
 	}{{"caCert", n.CACert != ""}, {"clientCert", n.ClientCert != ""}, {"insecure", n.Insecure}} {
 		if f.given {
-			d.failAt("metadata.nova."+f.key, "is for TLS; set metadata.nova.protocol to https, or remove it")
+			check.FailAt("metadata.nova."+f.key, "is for TLS; set metadata.nova.protocol to https, or remove it")
 		}
 	}
 }
@@ -127,32 +129,29 @@ func isHost(s string) bool {
 	return true
 }
 
-func (d *decoder) metadataLimits(l MetadataLimits) {
+func (check rules) metadataLimits(l MetadataLimits) {
 	if l.Connections == 0 || l.Connections > 65535 {
-		d.failAt("metadata.limits.connections", "%d is not possible; use 1 to 65535", l.Connections)
+		check.FailAt("metadata.limits.connections", "%d is not possible; use 1 to 65535", l.Connections)
 	}
 	if l.Rate > maxMetadataRate {
-		d.failAt("metadata.limits.rate", "%d is not possible; use 1 to %d, or 0 for no limit", l.Rate, maxMetadataRate)
+		check.FailAt("metadata.limits.rate", "%d is not possible; use 1 to %d, or 0 for no limit", l.Rate, maxMetadataRate)
 	}
 	if l.Burst == 0 || l.Burst > maxMetadataRate {
-		d.failAt("metadata.limits.burst", "%d is not possible; use 1 to %d", l.Burst, maxMetadataRate)
+		check.FailAt("metadata.limits.burst", "%d is not possible; use 1 to %d", l.Burst, maxMetadataRate)
 	}
 }
 
-func (d *decoder) metadataListeners(c *Config) {
+func (check rules) metadataListeners(c *Config) {
 	m := &c.Metadata
-	d.absolute("metadata.socket", m.Socket)
-	if len(m.Socket) > maxSocket {
-		d.failAt("metadata.socket", "%d characters; a socket's path has at most %d", len(m.Socket), maxSocket)
-	}
+	check.Socket("metadata.socket", m.Socket)
 	if m.Socket == c.Admin.Socket {
-		d.failAt("metadata.socket", "%s is admin.socket, which is another process's; give each its own", m.Socket)
+		check.FailAt("metadata.socket", "%s is admin.socket, which is another process's; give each its own", m.Socket)
 	}
 	if m.Listen == "" {
 		return
 	}
-	d.listenAddress("metadata.listen", m.Listen)
+	check.ListenAddress("metadata.listen", m.Listen)
 	if m.Listen == c.HTTP.Listen && !strings.HasSuffix(m.Listen, ":0") {
-		d.failAt("metadata.listen", "%s is http.listen, which is another process's; give each its own", m.Listen)
+		check.FailAt("metadata.listen", "%s is http.listen, which is another process's; give each its own", m.Listen)
 	}
 }

@@ -1,11 +1,9 @@
 package config
 
 import (
-	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
-	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 )
 
 // Role is what a node does.
@@ -123,126 +121,72 @@ const (
 	LogJSON LogFormat = "json"
 )
 
-func oneOf[T ~string](p *T, b []byte, allowed ...T) error {
-	if slices.Contains(allowed, T(b)) {
-		*p = T(b)
-		return nil
-	}
-	words := make([]string, len(allowed))
-	for i, a := range allowed {
-		words[i] = string(a)
-	}
-	return fmt.Errorf("%q is not allowed; use %s", b, strings.Join(words, ", "))
+// UnmarshalText reads a role.
+func (r *Role) UnmarshalText(b []byte) error {
+	return configfile.OneOf(r, b, RoleAuto, RoleGateway, RoleNone)
 }
 
-// UnmarshalText reads a role.
-func (r *Role) UnmarshalText(b []byte) error { return oneOf(r, b, RoleAuto, RoleGateway, RoleNone) }
-
 // UnmarshalText reads a path.
-func (p *Path) UnmarshalText(b []byte) error { return oneOf(p, b, PathAuto, PathEBPF, PathKernel) }
+func (p *Path) UnmarshalText(b []byte) error {
+	return configfile.OneOf(p, b, PathAuto, PathEBPF, PathKernel)
+}
 
 // UnmarshalText reads on or off.
-func (s *Switch) UnmarshalText(b []byte) error { return oneOf(s, b, SwitchOn, SwitchOff) }
+func (s *Switch) UnmarshalText(b []byte) error { return configfile.OneOf(s, b, SwitchOn, SwitchOff) }
 
 // UnmarshalText reads a treatment.
-func (d *DF) UnmarshalText(b []byte) error { return oneOf(d, b, DFAuto, DFSet, DFClear) }
+func (d *DF) UnmarshalText(b []byte) error { return configfile.OneOf(d, b, DFAuto, DFSet, DFClear) }
 
 // UnmarshalText reads a treatment.
 func (c *Checksum) UnmarshalText(b []byte) error {
-	return oneOf(c, b, ChecksumAuto, ChecksumOn, ChecksumOff)
+	return configfile.OneOf(c, b, ChecksumAuto, ChecksumOn, ChecksumOff)
 }
 
 // UnmarshalText reads a kind.
 func (a *Announce) UnmarshalText(b []byte) error {
-	return oneOf(a, b, AnnounceHosts, AnnounceSubnets, AnnounceBoth)
+	return configfile.OneOf(a, b, AnnounceHosts, AnnounceSubnets, AnnounceBoth)
 }
 
 // UnmarshalText reads refuse or announce.
-func (n *NAT) UnmarshalText(b []byte) error { return oneOf(n, b, NATRefuse, NATAnnounce) }
+func (n *NAT) UnmarshalText(b []byte) error { return configfile.OneOf(n, b, NATRefuse, NATAnnounce) }
 
 // UnmarshalText reads announce or hold.
 func (n *NATUnknown) UnmarshalText(b []byte) error {
-	return oneOf(n, b, NATUnknownAnnounce, NATUnknownHold)
+	return configfile.OneOf(n, b, NATUnknownAnnounce, NATUnknownHold)
 }
 
 // UnmarshalText reads on or off.
-func (s *Standby) UnmarshalText(b []byte) error { return oneOf(s, b, StandbyOn, StandbyOff) }
+func (s *Standby) UnmarshalText(b []byte) error { return configfile.OneOf(s, b, StandbyOn, StandbyOff) }
 
 // UnmarshalText reads a level.
 func (l *LogLevel) UnmarshalText(b []byte) error {
-	return oneOf(l, b, LogDebug, LogInfo, LogWarn, LogError)
+	return configfile.OneOf(l, b, LogDebug, LogInfo, LogWarn, LogError)
 }
 
 // UnmarshalText reads a form.
-func (f *LogFormat) UnmarshalText(b []byte) error { return oneOf(f, b, LogText, LogJSON) }
-
-// Duration is a time span, written as 90s, 1m30s or 500ms.
-type Duration struct{ time.Duration }
-
-// Seconds makes a Duration.
-func Seconds(n int) Duration { return Duration{time.Duration(n) * time.Second} }
-
-// MarshalText writes the form that UnmarshalText reads.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-// UnmarshalText reads a span; it is never negative.
-func (d *Duration) UnmarshalText(b []byte) error {
-	v, err := time.ParseDuration(string(b))
-	if err != nil {
-		return fmt.Errorf("%q is not a duration; write a number with a unit, such as 90s", b)
-	}
-	if v < 0 {
-		return fmt.Errorf("%q is negative; use 0s or more", b)
-	}
-	d.Duration = v
-	return nil
-}
-
-const redacted = "[redacted]"
-
-// Secret is a string that prints as "[redacted]".
-type Secret struct{ value string }
-
-// Reveal is the value itself.
-func (s Secret) Reveal() string { return s.value }
-
-// IsZero tells whether there is none.
-func (s Secret) IsZero() bool { return s.value == "" }
-
-// String hides the value.
-func (s Secret) String() string {
-	if s.value == "" {
-		return ""
-	}
-	return redacted
-}
-
-// GoString hides the value.
-func (s Secret) GoString() string { return s.String() }
-
-// MarshalText hides the value.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads the value.
-func (s *Secret) UnmarshalText(b []byte) error { s.value = string(b); return nil }
+func (f *LogFormat) UnmarshalText(b []byte) error { return configfile.OneOf(f, b, LogText, LogJSON) }
 
 // UnmarshalText reads the backend of metadata.
 func (b *Backend) UnmarshalText(t []byte) error {
-	return oneOf(b, t, BackendNone, BackendNova, BackendFiles, BackendTemplate)
+	return configfile.OneOf(b, t, BackendNone, BackendNova, BackendFiles, BackendTemplate)
 }
 
 // UnmarshalText reads the path of metadata requests.
 func (p *MetadataPath) UnmarshalText(b []byte) error {
-	return oneOf(p, b, MetadataAuto, MetadataEBPF, MetadataNamespace)
+	return configfile.OneOf(p, b, MetadataAuto, MetadataEBPF, MetadataNamespace)
 }
 
 // UnmarshalText reads the choice for security groups.
 func (s *SecurityGroups) UnmarshalText(b []byte) error {
-	return oneOf(s, b, SecurityGroupsBypass, SecurityGroupsRespect)
+	return configfile.OneOf(s, b, SecurityGroupsBypass, SecurityGroupsRespect)
 }
 
 // UnmarshalText reads the choice for machines whose ACLs are not known.
-func (u *ACLUnknown) UnmarshalText(b []byte) error { return oneOf(u, b, BalancedByOVN, BalancedByEBPF) }
+func (u *ACLUnknown) UnmarshalText(b []byte) error {
+	return configfile.OneOf(u, b, BalancedByOVN, BalancedByEBPF)
+}
 
 // UnmarshalText reads the protocol of Nova.
-func (p *Protocol) UnmarshalText(b []byte) error { return oneOf(p, b, ProtocolHTTP, ProtocolHTTPS) }
+func (p *Protocol) UnmarshalText(b []byte) error {
+	return configfile.OneOf(p, b, ProtocolHTTP, ProtocolHTTPS)
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/configfile"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -118,9 +119,9 @@ func (p *page) section(path string, v reflect.Value) {
 		case isSection(f.Type):
 			next = append(next, inner{sub, v.Field(i)})
 		case f.Type.Kind() == reflect.Slice && isSection(f.Type.Elem()):
-			next = append(next, inner{sub + "[]", element(f.Type.Elem())})
+			next = append(next, inner{sub + "[]", configfile.NewElement(f.Type.Elem())})
 		case f.Type.Kind() == reflect.Map && isSection(f.Type.Elem()):
-			next = append(next, inner{sub + ".<" + typeName(f.Type.Key()) + ">", element(f.Type.Elem())})
+			next = append(next, inner{sub + ".<" + typeName(f.Type.Key()) + ">", configfile.NewElement(f.Type.Elem())})
 		}
 	}
 	for _, n := range next {
@@ -142,14 +143,6 @@ func sentence(doc, name, key string) string {
 	return "`" + key + "` " + rest
 }
 
-// element is an entry of a list or map with its defaults.
-func element(t reflect.Type) reflect.Value {
-	if t == reflect.TypeFor[config.Neighbor]() {
-		return reflect.ValueOf(config.DefaultNeighbor())
-	}
-	return reflect.Zero(t)
-}
-
 func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
@@ -162,9 +155,9 @@ func typeName(t reflect.Type) string {
 		return "VNI"
 	case reflect.TypeFor[intent.RouteTarget]():
 		return "route target"
-	case reflect.TypeFor[config.Duration]():
+	case reflect.TypeFor[configfile.Duration]():
 		return "duration"
-	case reflect.TypeFor[config.Secret]():
+	case reflect.TypeFor[configfile.Secret]():
 		return "text"
 	}
 	switch t.Kind() {
@@ -202,7 +195,7 @@ func defaultText(v reflect.Value) string {
 		if b, err := x.MarshalText(); err == nil && !v.IsZero() {
 			return "`" + string(b) + "`"
 		}
-		if _, ok := x.(config.Duration); ok {
+		if _, ok := x.(configfile.Duration); ok {
 			return "`0s`"
 		}
 		return ""

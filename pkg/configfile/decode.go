@@ -1,4 +1,4 @@
-package config
+package configfile
 
 import (
 	"encoding"
@@ -12,38 +12,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-type position struct{ line, column int }
-
 // decoder fills Go values from YAML nodes. It goes on after a mistake, so that
 // all of them are found, and it remembers where each key was for the rules that
 // are checked afterwards.
-type decoder struct {
-	file string
-	errs Errors
-	at   map[string]position
-}
+type decoder struct{ Checker }
 
-// defaulter is a value in a list or map that has defaults of its own.
-type defaulter interface{ setDefaults() }
+// Defaulter is a value in a list or map that has defaults of its own. SetDefaults is
+// called before its keys are read.
+type Defaulter interface{ SetDefaults() }
 
 var prefixType = reflect.TypeFor[netip.Prefix]()
 
 func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
 	d.errs = append(d.errs, &Error{File: d.file, Line: n.Line, Column: n.Column, Key: path, Text: fmt.Sprintf(format, args...)})
-}
-
-// failAt reports a broken rule at the key, or at the nearest key around it that
-// is in the file.
-func (d *decoder) failAt(path, format string, args ...any) {
-	e := &Error{File: d.file, Key: path, Text: fmt.Sprintf(format, args...)}
-	for p := path; p != ""; {
-		if pos, ok := d.at[p]; ok {
-			e.Line, e.Column = pos.line, pos.column
-			break
-		}
-		p = p[:max(strings.LastIndexAny(p, ".["), 0)]
-	}
-	d.errs = append(d.errs, e)
 }
 
 func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
@@ -161,7 +142,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			d.fail(key, sub, "given twice; remove one")
 			continue
 		}
-		e := newElem(v.Type().Elem())
+		e := NewElement(v.Type().Elem())
 		d.value(val, e, sub)
 		// A broken rule about an entry is about its key.
 		d.at[sub] = position{key.Line, key.Column}
@@ -176,7 +157,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	}
 	out := reflect.MakeSlice(v.Type(), 0, len(n.Content))
 	for i, c := range n.Content {
-		e := newElem(v.Type().Elem())
+		e := NewElement(v.Type().Elem())
 		d.value(c, e, fmt.Sprintf("%s[%d]", path, i))
 		out = reflect.Append(out, e)
 	}
@@ -217,10 +198,11 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-func newElem(t reflect.Type) reflect.Value {
+// NewElement is an entry of a list or map of which no key is given.
+func NewElement(t reflect.Type) reflect.Value {
 	e := reflect.New(t)
-	if df, ok := e.Interface().(defaulter); ok {
-		df.setDefaults()
+	if df, ok := e.Interface().(Defaulter); ok {
+		df.SetDefaults()
 	}
 	return e.Elem()
 }
