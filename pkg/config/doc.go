@@ -20,4 +20,4 @@
 // the fields are the reference manual: docs/reference/config.md is made of them.
 package config
 
-//go:generate go run ../../tools/docgen config . ../../docs/reference/config.md
+//go:generate go run ../../tools/docgen config sluiced ../../docs/reference/config.md

@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -16,7 +19,16 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-const configIntro = `# Configuration of sluiced
+// configurations are the files that have a page, by their program.
+var configurations = map[string]struct {
+	intro string
+	// defaults is the struct that an empty file gives.
+	defaults any
+}{
+	"sluiced": {sluicedIntro, *config.Default()},
+}
+
+const sluicedIntro = `# Configuration of sluiced
 
 One file, ` + "`" + config.DefaultPath + "`" + `. Unknown keys and bad values are errors that name the line
 and the fix; ` + "`sluiced --check FILE`" + ` prints the whole effective configuration. The
@@ -29,15 +41,63 @@ bgp: {asn: 64512, neighbors: [{address: 192.0.2.1}]}
 Durations are written with a unit: ` + "`90s`, `1m30s`" + `.
 `
 
-// comments holds the doc comments of types ("Config") and fields ("Config.OVN").
-type comments map[string]string
+// comments holds the doc comments of types ("Config") and fields ("Config.OVN") by the path of
+// their package, which is read when it is first asked for.
+type comments struct {
+	// module is the path of the module, and root its directory.
+	module, root string
+	packages     map[string]map[string]string
+}
 
-func readComments(dir string) (comments, error) {
+// moduleComments are those of the module that the working directory is in.
+func moduleComments() (*comments, error) {
+	dir, err := filepath.Abs(".")
+	if err != nil {
+		return nil, err
+	}
+	for {
+		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if line, _, _ := strings.Cut(string(b), "\n"); err == nil {
+			return &comments{module: strings.TrimPrefix(line, "module "), root: dir, packages: map[string]map[string]string{}}, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return nil, fmt.Errorf("looking for go.mod: %w", err)
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// of is the comment of a type, or of one of its fields.
+func (c *comments) of(t reflect.Type, field string) (string, error) {
+	docs, ok := c.packages[t.PkgPath()]
+	if !ok {
+		below, inside := strings.CutPrefix(t.PkgPath(), c.module)
+		if !inside {
+			return "", fmt.Errorf("%s is not of module %s: its comments cannot be read", t, c.module)
+		}
+		var err error
+		if docs, err = readComments(filepath.Join(c.root, below)); err != nil {
+			return "", err
+		}
+		c.packages[t.PkgPath()] = docs
+	}
+	name := t.Name()
+	if field != "" {
+		name += "." + field
+	}
+	doc := docs[name]
+	if doc == "" {
+		return "", fmt.Errorf("%s of %s has no comment", name, t.PkgPath())
+	}
+	return doc, nil
+}
+
+func readComments(dir string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
 	}
-	out := comments{}
+	out := map[string]string{}
 	for _, name := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
@@ -45,27 +105,27 @@ func readComments(dir string) (comments, error) {
 		}
 		for _, d := range f.Decls {
 			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
-				out.add(g)
+				addComments(out, g)
 			}
 		}
 	}
 	return out, nil
 }
 
-func (c comments) add(g *ast.GenDecl) {
+func addComments(to map[string]string, g *ast.GenDecl) {
 	for _, s := range g.Specs {
 		t, ok := s.(*ast.TypeSpec)
 		if !ok {
 			continue
 		}
-		c[t.Name.Name] = oneLine(g.Doc.Text())
+		to[t.Name.Name] = oneLine(g.Doc.Text())
 		st, ok := t.Type.(*ast.StructType)
 		if !ok {
 			continue
 		}
 		for _, f := range st.Fields.List {
 			for _, n := range f.Names {
-				c[t.Name.Name+"."+n.Name] = oneLine(f.Doc.Text())
+				to[t.Name.Name+"."+n.Name] = oneLine(f.Doc.Text())
 			}
 		}
 	}
@@ -73,22 +133,33 @@ func (c comments) add(g *ast.GenDecl) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func configPage(w *bytes.Buffer, dir string) error {
-	docs, err := readComments(dir)
+// configPage is the reference of a configuration file: the struct with its defaults, and the
+// comments of its fields.
+func configPage(w *bytes.Buffer, intro string, defaults any) error {
+	docs, err := moduleComments()
 	if err != nil {
 		return err
 	}
-	w.WriteString(configIntro)
+	w.WriteString(intro)
 	p := &page{w: w, docs: docs}
-	p.section("", reflect.ValueOf(*config.Default()))
-	return p.err
+	p.section("", reflect.ValueOf(defaults))
+	return errors.Join(p.errs...)
 }
 
 // page writes a section per struct, inner ones after the outer one.
 type page struct {
 	w    *bytes.Buffer
-	docs comments
-	err  error
+	docs *comments
+	errs []error
+}
+
+// doc is a comment of the source; that there is none is an error.
+func (p *page) doc(t reflect.Type, field string) string {
+	doc, err := p.docs.of(t, field)
+	if err != nil {
+		p.errs = append(p.errs, err)
+	}
+	return doc
 }
 
 func (p *page) section(path string, v reflect.Value) {
@@ -96,7 +167,7 @@ func (p *page) section(path string, v reflect.Value) {
 	if path == "" {
 		p.w.WriteString("\n## Top level\n\n")
 	} else {
-		fmt.Fprintf(p.w, "\n## %s\n\n%s\n\n", path, sentence(p.docs[t.Name()], t.Name(), path))
+		fmt.Fprintf(p.w, "\n## %s\n\n%s\n\n", path, sentence(p.doc(t, ""), t.Name(), path))
 	}
 	p.w.WriteString("| key | type | default | meaning |\n| --- | --- | --- | --- |\n")
 	type inner struct {
@@ -106,9 +177,9 @@ func (p *page) section(path string, v reflect.Value) {
 	var next []inner
 	for i := range t.NumField() {
 		f := t.Field(i)
-		doc, key := p.docs[t.Name()+"."+f.Name], f.Tag.Get("yaml")
-		if doc == "" || key == "" {
-			p.err = fmt.Errorf("field %s.%s has no comment or no yaml tag", t.Name(), f.Name)
+		doc, key := p.doc(t, f.Name), f.Tag.Get("yaml")
+		if key == "" {
+			p.errs = append(p.errs, fmt.Errorf("field %s.%s has no yaml tag", t, f.Name))
 		}
 		sub := key
 		if path != "" {

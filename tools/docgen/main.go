@@ -1,6 +1,6 @@
 // Command docgen writes the pages of docs/reference that are made of the code:
 //
-//	docgen config DIRECTORY-OF-PKG-CONFIG OUTPUT.md
+//	docgen config PROGRAM OUTPUT.md
 //	docgen metrics OUTPUT.md
 //	docgen api DIRECTORY-OF-PKG-ADMIN DIRECTORY-OF-PKG-STATUS OUTPUT.md
 //	docgen keys OUTPUT.md DIRECTORY-THAT-READS-THEM...
@@ -37,7 +37,11 @@ func run(args []string) error {
 	switch {
 	case len(args) == 3 && args[0] == "config":
 		out = args[2]
-		if err := configPage(&page, args[1]); err != nil {
+		c, ok := configurations[args[1]]
+		if !ok {
+			return fmt.Errorf("no configuration of %s is known", args[1])
+		}
+		if err := configPage(&page, c.intro, c.defaults); err != nil {
 			return err
 		}
 	case len(args) == 2 && args[0] == "metrics":
@@ -64,7 +68,7 @@ func run(args []string) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("usage: docgen config DIR OUTPUT | docgen metrics OUTPUT | docgen api ADMIN STATUS OUTPUT | docgen keys OUTPUT DIR... | docgen reasons OUTPUT DIR... | docgen maps OUTPUT")
+		return fmt.Errorf("usage: docgen config PROGRAM OUTPUT | docgen metrics OUTPUT | docgen api ADMIN STATUS OUTPUT | docgen keys OUTPUT DIR... | docgen reasons OUTPUT DIR... | docgen maps OUTPUT")
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
