@@ -5,6 +5,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/configfile"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/logging"
 )
 
 // DefaultPath is where sluiced looks for its configuration.
@@ -54,7 +55,7 @@ type Config struct {
 	// OVS is the local Open vSwitch.
 	OVS OVS `yaml:"ovs"`
 	// Log is the daemon's log on standard error.
-	Log Log `yaml:"log"`
+	Log logging.Config `yaml:"log"`
 	// HTTP is the listener of metrics and health.
 	HTTP HTTP `yaml:"http"`
 	// Admin is the socket of sluicectl.
@@ -283,14 +284,6 @@ type Sizes struct {
 type OVS struct {
 	// RunDir is where ovs-vswitchd keeps the management sockets of its bridges.
 	RunDir string `yaml:"runDir"`
-}
-
-// Log is the daemon's log on standard error.
-type Log struct {
-	// Level is the least severe level that is written: debug, info, warn or error.
-	Level LogLevel `yaml:"level"`
-	// Format is text or json.
-	Format LogFormat `yaml:"format"`
 }
 
 // HTTP is the listener of metrics and health.

@@ -1,6 +1,9 @@
 package config
 
-import "github.com/ovn-sluice/sluice/pkg/configfile"
+import (
+	"github.com/ovn-sluice/sluice/pkg/configfile"
+	"github.com/ovn-sluice/sluice/pkg/logging"
+)
 
 // Default is the configuration of an empty file.
 func Default() *Config {
@@ -57,7 +60,7 @@ func Default() *Config {
 			},
 		},
 		OVS:      OVS{RunDir: "/run/openvswitch"},
-		Log:      Log{Level: LogInfo, Format: LogText},
+		Log:      logging.Config{Level: logging.LevelInfo, Format: logging.FormatText},
 		HTTP:     HTTP{Listen: "127.0.0.1:9476"},
 		Admin:    Admin{Socket: "/run/sluice/sluiced.sock"},
 		StateDir: "/var/lib/sluice",

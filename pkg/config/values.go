@@ -1,10 +1,6 @@
 package config
 
-import (
-	"log/slog"
-
-	"github.com/ovn-sluice/sluice/pkg/configfile"
-)
+import "github.com/ovn-sluice/sluice/pkg/configfile"
 
 // Role is what a node does.
 type Role string
@@ -92,35 +88,6 @@ const (
 	StandbyOff Standby = "off"
 )
 
-// LogLevel names a level of log/slog.
-type LogLevel string
-
-// The levels.
-const (
-	LogDebug LogLevel = "debug"
-	LogInfo  LogLevel = "info"
-	LogWarn  LogLevel = "warn"
-	LogError LogLevel = "error"
-)
-
-// Level is the level as log/slog knows it.
-func (l LogLevel) Level() slog.Level {
-	var out slog.Level
-	if out.UnmarshalText([]byte(l)) != nil {
-		return slog.LevelInfo
-	}
-	return out
-}
-
-// LogFormat is the form of the log.
-type LogFormat string
-
-// The forms.
-const (
-	LogText LogFormat = "text"
-	LogJSON LogFormat = "json"
-)
-
 // UnmarshalText reads a role.
 func (r *Role) UnmarshalText(b []byte) error {
 	return configfile.OneOf(r, b, RoleAuto, RoleGateway, RoleNone)
@@ -157,14 +124,6 @@ func (n *NATUnknown) UnmarshalText(b []byte) error {
 
 // UnmarshalText reads on or off.
 func (s *Standby) UnmarshalText(b []byte) error { return configfile.OneOf(s, b, StandbyOn, StandbyOff) }
-
-// UnmarshalText reads a level.
-func (l *LogLevel) UnmarshalText(b []byte) error {
-	return configfile.OneOf(l, b, LogDebug, LogInfo, LogWarn, LogError)
-}
-
-// UnmarshalText reads a form.
-func (f *LogFormat) UnmarshalText(b []byte) error { return configfile.OneOf(f, b, LogText, LogJSON) }
 
 // UnmarshalText reads the backend of metadata.
 func (b *Backend) UnmarshalText(t []byte) error {

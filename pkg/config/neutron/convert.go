@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/logging"
 )
 
 // Result is Sluice's configuration of the same meaning.
@@ -84,7 +85,7 @@ func (o *Options) Convert(secretFile string) (Result, error) {
 	c := &converter{o: o, used: map[name]bool{}}
 	d := document{Roles: string(config.RoleNone), OVN: c.ovn(), Metadata: metadata{Backend: string(config.BackendNova), Nova: c.nova(secretFile), Limits: c.limits()}}
 	if c.flag(defaults, "debug") {
-		d.Log = &logSection{string(config.LogDebug)}
+		d.Log = &logSection{string(logging.LevelDebug)}
 	}
 	var r Result
 	if r.Secret, r.HasSecret = c.secret(); secretFile == "" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/logging"
 )
 
 // agent is neutron_ovn_metadata_agent.ini as kolla and others write it, shortened.
@@ -71,7 +72,7 @@ func TestConvert(t *testing.T) {
 		o.TLS != (config.TLS{PrivateKey: "/k", Certificate: "/c", CACert: "/a"}) || o.InactivityProbe.String() != "1m0s" {
 		t.Errorf("%+v", o)
 	}
-	if r.Secret != "correct horse" || !r.HasSecret || c.Log.Level != config.LogInfo || c.Metadata.Limits.Rate != 0 {
+	if r.Secret != "correct horse" || !r.HasSecret || c.Log.Level != logging.LevelInfo || c.Metadata.Limits.Rate != 0 {
 		t.Errorf("%+v", r)
 	}
 	text := string(r.YAML)
@@ -119,7 +120,7 @@ func TestFilesAndDefaults(t *testing.T) {
 			t.Errorf("%q\n%s\nwant %s", text, r.YAML, want)
 		}
 	}
-	if _, c := convert(t, "[metadata_rate_limiting]\nrate_limit_enabled=true\nbase_query_rate_limit=95\nburst_query_rate_limit=40\n[DEFAULT]\ndebug=1"); c.Metadata.Limits.Rate != 10 || c.Metadata.Limits.Burst != 40 || c.Log.Level != config.LogDebug {
+	if _, c := convert(t, "[metadata_rate_limiting]\nrate_limit_enabled=true\nbase_query_rate_limit=95\nburst_query_rate_limit=40\n[DEFAULT]\ndebug=1"); c.Metadata.Limits.Rate != 10 || c.Metadata.Limits.Burst != 40 || c.Log.Level != logging.LevelDebug {
 		t.Errorf("%+v", c.Metadata.Limits)
 	}
 }
