@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -73,7 +74,7 @@ func cleanupConfig(notes io.Writer, file string, asked bool) (cfg *config.Config
 			file, cfg.OVN.VSwitch)
 		return cfg, false, nil
 	}
-	cfg, err = config.Load(file)
+	cfg, err = config.Load(file, config.Checks{MetadataTemplate: proxy.CheckTemplate})
 	return cfg, true, err
 }
 

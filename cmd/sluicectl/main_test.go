@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -376,6 +377,13 @@ func TestCleanupConfig(t *testing.T) {
 	}
 	if _, _, err := cleanupConfig(&notes, filepath.Join(dir, "none.yaml"), true); err == nil {
 		t.Error("a file that was asked for and is not there is none")
+	}
+	bad := filepath.Join(dir, "bad.yaml")
+	if err := os.WriteFile(bad, []byte("roles: none\nmetadata: {template: 'http://a/{uuid}'}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := cleanupConfig(&notes, bad, true); err == nil || !strings.HasPrefix(err.Error(), bad+":2:22: metadata.template: ") {
+		t.Errorf("error %v", err)
 	}
 	cfg.OVN.VSwitch = "unix:" + filepath.Join(dir, "db.sock")
 	if err := cfg.LocalDatabase(); err == nil || !strings.Contains(err.Error(), "db.sock is not there") {

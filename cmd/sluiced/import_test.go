@@ -69,6 +69,11 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s: %v\n%s", text, err, checked)
 		}
 	}
+	bad := write("bad.yaml", "roles: none\nmetadata: {backend: template, template: 'http://192.0.2.1/{uuid}'}\n")
+	_, err = sluiced("--check", bad)
+	if want := bad + ":2:41: metadata.template: \"http://192.0.2.1/{uuid}\": {uuid} is none of instance, project, network, port, address"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 	// Again, and without the file that has the secret: it is there.
 	for _, args := range [][]string{{agent, more}, {agent}} {
 		if out, err := sluiced(append([]string{"--secret-file", secret, "--import-neutron-config"}, args...)...); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/logging"
@@ -118,12 +119,15 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// checks are those of the configuration that other packages know.
+var checks = config.Checks{MetadataTemplate: proxy.CheckTemplate}
+
 // load reads the configuration, for somebody who may do what it says.
 func load(file string) (*config.Config, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("sluiced needs root: it reads and makes devices, flows and eBPF maps")
 	}
-	return config.Load(file)
+	return config.Load(file, checks)
 }
 
 func run(ctx context.Context, file string) error {

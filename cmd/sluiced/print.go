@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/output"
 )
 
 func printEffective(c *cobra.Command, file string) error {
-	cfg, err := config.Load(file)
+	cfg, err := config.Load(file, checks)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func printEffective(c *cobra.Command, file string) error {
 		warn("metadata.nova.secretFile is not set; whoever reaches Nova's metadata API is told what any machine is")
 	}
 	if m := cfg.Metadata; m.Used() && m.Backend == config.BackendTemplate {
-		if t, err := config.ParseMetadataTemplate(m.Template); err == nil && t.Has("instance") && !t.Has("project") {
+		if t, err := proxy.ParseTemplate(m.Template); err == nil && t.Has("instance") && !t.Has("project") {
 			warn("metadata.template has {instance} without {project}; ports that have a project are refused")
 		}
 	}

@@ -225,7 +225,7 @@ func TestLoadAndPasswordFile(t *testing.T) {
 	}
 	write(pw, "hush\r\nsecond line\n")
 	write(file, smallest+"      passwordFile: "+pw+"\n")
-	c, err := Load(file)
+	c, err := Load(file, Checks{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestLoadAndPasswordFile(t *testing.T) {
 	if _, err := c.BGP.Neighbors[0].ReadPassword(); err == nil {
 		t.Error("an empty password was accepted")
 	}
-	if _, err := Load(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load(filepath.Join(dir, "none"), Checks{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
 }

@@ -7,28 +7,37 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/configfile"
 )
 
+// Checks are those of values that only packages above this one can read. Each tells what is
+// wrong with a value.
+type Checks struct {
+	// MetadataTemplate checks metadata.template. nil: any text is taken.
+	MetadataTemplate func(string) error
+}
+
 // Load reads and checks the file. Mistakes in it are returned as configfile.Errors.
-func Load(path string) (*Config, error) {
+func Load(path string, checks Checks) (*Config, error) {
 	c := Default()
-	if err := configfile.Load(path, c, c.check); err != nil {
+	if err := configfile.Load(path, c, c.check(checks)); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// Parse checks the text of a file; name is what mistakes are reported with.
+// Parse checks the text of a file, without Checks; name is what mistakes are reported with.
 // They are returned as configfile.Errors.
 func Parse(name string, text []byte) (*Config, error) {
 	c := Default()
-	if err := configfile.Parse(name, text, c, c.check); err != nil {
+	if err := configfile.Parse(name, text, c, c.check(Checks{})); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Config) check(k *configfile.Checker) {
-	complete(c)
-	rules{k}.validate(c)
+func (c *Config) check(checks Checks) func(*configfile.Checker) {
+	return func(k *configfile.Checker) {
+		complete(c)
+		rules{k, checks}.validate(c)
+	}
 }
 
 // complete fills in the defaults that depend on other values.

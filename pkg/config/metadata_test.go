@@ -60,13 +60,6 @@ func TestMetadataMistakes(t *testing.T) {
 		head + "metadata: {answer: \"01:00:00:00:00:00\"}\n":                              "metadata.answer: 01:00:00:00:00:00 is not a station's address",
 		head + "metadata: {answer: \"\"}\n":                                               "metadata.answer: 00:00:00:00:00:00 is not a station's address",
 		head + "metadata: {files: instances}\n":                                           `metadata.files: "instances" is not an absolute path`,
-		head + "metadata: {template: \"ftp://a/{instance}\"}\n":                           "metadata.template: \"ftp://a/{instance}\": it has to begin with http://",
-		head + "metadata: {template: \"http://{instance}/\"}\n":                           "the host cannot depend on the instance",
-		head + "metadata: {template: \"http://a/{uuid}\"}\n":                              "{uuid} is none of instance, project, network, port, address",
-		head + "metadata: {template: \"http://a/{instance\"}\n":                           "a brace has no other end",
-		head + "metadata: {template: \"http://a/x}{instance}\"}\n":                        "a brace has no other end",
-		head + "metadata: {template: \"http://a/?i={instance}\"}\n":                       "a query, a fragment or a user name",
-		head + "metadata: {template: \"http://:80/{instance}\"}\n":                        "and a host",
 		head + "metadata: {limits: {connections: 0}}\n":                                   "metadata.limits.connections: 0 is not possible; use 1 to 65535",
 		head + "metadata: {limits: {rate: 1000000}}\n":                                    "metadata.limits.rate: 1000000 is not possible",
 		head + "metadata: {limits: {burst: 0}}\n":                                         "metadata.limits.burst: 0 is not possible",
@@ -95,6 +88,26 @@ func TestMetadataMistakes(t *testing.T) {
 		if _, err := Parse("f.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s%v\nwant %s", text, err, want)
 		}
+	}
+}
+
+// A template is checked by the package that reads it, and the mistake is where it is in the file.
+func TestMetadataTemplate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.yaml")
+	text := head + "metadata:\n  backend: template\n  template: http://a/{instance\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var asked string
+	answer := errors.New("a brace has no other end")
+	check := func(s string) error { asked = s; return answer }
+	_, err := Load(file, Checks{MetadataTemplate: check})
+	if want := file + ":7:13: metadata.template: \"http://a/{instance\": a brace has no other end"; err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	answer = nil
+	if c, err := Load(file, Checks{MetadataTemplate: check}); err != nil || asked != c.Metadata.Template {
+		t.Errorf("asked for %q: %v", asked, err)
 	}
 }
 

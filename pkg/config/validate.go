@@ -16,7 +16,10 @@ import (
 const maxPassword = 80
 
 // rules are those of sluiced's file.
-type rules struct{ *configfile.Checker }
+type rules struct {
+	*configfile.Checker
+	checks Checks
+}
 
 // validate checks the rules that one value alone does not show.
 func (check rules) validate(c *Config) {

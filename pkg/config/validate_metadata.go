@@ -45,8 +45,10 @@ func (check rules) metadataBackend(m *Metadata) {
 		if m.Used() && m.Backend == BackendTemplate {
 			check.FailAt("metadata.template", "missing; give a URL such as http://192.0.2.1:8080/{project}/{instance}")
 		}
-	} else if _, err := ParseMetadataTemplate(m.Template); err != nil {
-		check.FailAt("metadata.template", "%q: %v", m.Template, err)
+	} else if check.checks.MetadataTemplate != nil {
+		if err := check.checks.MetadataTemplate(m.Template); err != nil {
+			check.FailAt("metadata.template", "%q: %v", m.Template, err)
+		}
 	}
 }
 

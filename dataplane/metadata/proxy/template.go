@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
 // Template passes requests on to an HTTP server that knows instances by its paths, for
@@ -23,14 +21,14 @@ type Template struct {
 	used []string
 }
 
-// NewTemplate reads a URL as config.ParseMetadataTemplate does. timeout 0: 60 s.
+// NewTemplate reads a URL as ParseTemplate does. timeout 0: 60 s.
 func NewTemplate(text string, timeout time.Duration, log *slog.Logger) (*Template, error) {
-	parts, err := config.ParseMetadataTemplate(text)
+	parts, err := ParseTemplate(text)
 	if err != nil {
 		return nil, fmt.Errorf("metadata URL: %w", err)
 	}
 	t := &Template{scheme: parts.Scheme, before: parts.Path}
-	for _, name := range config.MetadataPlaceholders() {
+	for _, name := range placeholders {
 		if parts.Has(name) {
 			t.used = append(t.used, name)
 		}

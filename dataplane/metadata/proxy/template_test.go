@@ -65,12 +65,44 @@ func TestTargets(t *testing.T) {
 }
 
 func TestBadTemplates(t *testing.T) {
-	for _, text := range []string{
-		"", "ftp://192.0.2.1/", "http:///x", "http://{instance}.example.org/", "http://192.0.2.1/{name}", "http://192.0.2.1/{instance", "http://192.0.2.1/instance}",
-		"http://192.0.2.1/?id={instance}", "http://user@192.0.2.1/",
+	for text, want := range map[string]string{
+		"":                               "it has to begin with http:// or https:// and a host",
+		"ftp://192.0.2.1/":               "it has to begin with http://",
+		"ftp://a/{instance}":             "it has to begin with http://",
+		"http:///x":                      "and a host",
+		"http://:80/{instance}":          "and a host",
+		"http://{instance}/":             "the host cannot depend on the instance",
+		"http://{instance}.example.org/": "the host cannot depend on the instance",
+		"http://192.0.2.1/{name}":        "{name} is none of instance, project, network, port, address",
+		"http://[2001:db8::1]/{uuid}":    "{uuid} is none of instance, project, network, port, address",
+		"http://192.0.2.1/{instance":     "a brace has no other end",
+		"http://192.0.2.1/instance}":     "a brace has no other end",
+		"http://a/x}{instance}":          "a brace has no other end",
+		"http://a/?i={instance}":         "a query, a fragment or a user name",
+		"http://user@192.0.2.1/":         "a query, a fragment or a user name",
+		"http://[2001:db8::1/":           "it is no URL; write one like ",
 	} {
-		if b, err := NewTemplate(text, 0, nil); err == nil || !strings.HasPrefix(err.Error(), "metadata URL: ") {
+		if err := CheckTemplate(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+		if b, err := NewTemplate(text, 0, nil); err == nil || !strings.HasPrefix(err.Error(), "metadata URL: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v %v", text, b, err)
+		}
+	}
+}
+
+func TestParseTemplate(t *testing.T) {
+	for text, want := range map[string]TemplateURL{
+		"http://192.0.2.1:8080/{project}/{instance}": {"http", "192.0.2.1:8080", "/{project}/{instance}"},
+		"https://[2001:db8::1]/{address}/":           {"https", "[2001:db8::1]:443", "/{address}"},
+		"http://nova.example.net":                    {"http", "nova.example.net:80", "/"},
+	} {
+		got, err := ParseTemplate(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
+		}
+		if err := CheckTemplate(text); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
