@@ -24,6 +24,13 @@ var forbidden = []struct{ from, to, why string }{
 	{"pkg/intent/", "pkg/", "intent is the contract and depends on nothing"},
 }
 
+// shared are the packages below pkg that are of every program: they know neither sluiced's
+// configuration nor its tables.
+var shared = []string{
+	"pkg/configfile/",
+	"pkg/logging/",
+}
+
 // owned says which directories alone may import a library, so that a successor
 // of it is one package's change.
 var owned = []struct {
@@ -49,6 +56,11 @@ func importProblem(path, imp string) string {
 		for _, f := range forbidden {
 			if strings.HasPrefix(path, f.from) && strings.HasPrefix(inner, f.to) {
 				return fmt.Sprintf("%s may not import %s: %s", f.from, inner, f.why)
+			}
+		}
+		for _, from := range shared {
+			if strings.HasPrefix(path, from) && (strings.HasPrefix(inner, "pkg/config/") || strings.HasPrefix(inner, "pkg/tables/")) {
+				return fmt.Sprintf("%s may not import %s: it is of every program, not of sluiced alone", from, inner)
 			}
 		}
 		if strings.HasPrefix(inner, "test/") && !strings.HasPrefix(path, "test/") && !strings.HasPrefix(path, "cmd/sluice-lab/") && !strings.HasSuffix(path, "_test.go") {
