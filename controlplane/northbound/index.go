@@ -16,14 +16,17 @@ type index struct {
 	// column is what the keys are made of.
 	column string
 	keys   func(ovsdb.Row) []string
-	// clause is the same question to the server.
+	// clause is the same question to the server; nil if it cannot be asked.
 	clause func(key string) ovsdb.Clause
 }
 
 // declared are all indices, by table.
 var declared = map[string][]*index{}
 
-func declare[R ovsdb.Row](column string, keys func(R) []string, clause func(string) ovsdb.Clause) Index[R] {
+// Declare makes an index of a column's content; keys is called with whole rows. It is for package
+// variables: what is declared after a Store was made has no rows. Without clause the server cannot
+// be asked the same: a Tx does not guard which rows are found, but their named columns.
+func Declare[R ovsdb.Row](column string, keys func(R) []string, clause func(key string) ovsdb.Clause) Index[R] {
 	var none R
 	ix := &index{
 		table: none.OVSDBTable(), column: column, clause: clause,
@@ -34,13 +37,13 @@ func declare[R ovsdb.Row](column string, keys func(R) []string, clause func(stri
 }
 
 func byName[R ovsdb.Row](name func(R) string) Index[R] {
-	return declare("name", func(row R) []string { return []string{name(row)} },
+	return Declare("name", func(row R) []string { return []string{name(row)} },
 		func(key string) ovsdb.Clause { return ovsdb.Equal("name", key) })
 }
 
 // byExternalID finds the rows that have a value under a key of external_ids.
 func byExternalID[R ovsdb.Row](id string, pairs func(R) map[string]string) Index[R] {
-	return declare("external_ids", func(row R) []string {
+	return Declare("external_ids", func(row R) []string {
 		if v, ok := pairs(row)[id]; ok {
 			return []string{v}
 		}
@@ -50,7 +53,7 @@ func byExternalID[R ovsdb.Row](id string, pairs func(R) map[string]string) Index
 
 // byMember finds the rows that refer to a row in a column that is a set.
 func byMember[R ovsdb.Row](column string, members func(R) []string) Index[R] {
-	return declare(column, members, func(uuid string) ovsdb.Clause { return ovsdb.Includes(column, ovsdb.UUID(uuid)) })
+	return Declare(column, members, func(uuid string) ovsdb.Clause { return ovsdb.Includes(column, ovsdb.UUID(uuid)) })
 }
 
 // The indices. Those with Of lead from a row to the rows that refer to it.
@@ -75,11 +78,18 @@ var (
 type Reader interface {
 	get(table, uuid string, columns []string) ovsdb.Row
 	find(ix *index, key string, columns []string) []ovsdb.Row
+	peek(table, uuid string) ovsdb.Row
 }
 
 // Get is the row with a UUID. A Tx guards that it is there, and the named columns.
 func Get[R ovsdb.Row](from Reader, uuid string, columns ...string) (row R, ok bool) {
 	row, ok = from.get(row.OVSDBTable(), uuid, columns).(R)
+	return row, ok
+}
+
+// Peek is the row with a UUID, read-only, and nothing guards it: for the choice of what to read.
+func Peek[R ovsdb.Row](from Reader, uuid string) (row R, ok bool) {
+	row, ok = from.peek(row.OVSDBTable(), uuid).(R)
 	return row, ok
 }
 

@@ -82,7 +82,9 @@ func (s *Snapshot) table(name string) content {
 	return newContent(name)
 }
 
-func (s *Snapshot) get(table, uuid string, _ []string) ovsdb.Row {
+func (s *Snapshot) get(table, uuid string, _ []string) ovsdb.Row { return s.peek(table, uuid) }
+
+func (s *Snapshot) peek(table, uuid string) ovsdb.Row {
 	row, _ := s.table(table).rows.Get(uuid)
 	return row
 }

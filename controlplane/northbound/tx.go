@@ -65,8 +65,10 @@ func (tx *Tx) now(k rowKey) ovsdb.Row {
 	if row, written := tx.rows[k]; written {
 		return row
 	}
-	return tx.snapshot.get(k.table, k.uuid, nil)
+	return tx.snapshot.peek(k.table, k.uuid)
 }
+
+func (tx *Tx) peek(table, uuid string) ovsdb.Row { return tx.now(rowKey{table, uuid}) }
 
 func (tx *Tx) get(table, uuid string, columns []string) ovsdb.Row {
 	k := rowKey{table, uuid}
@@ -79,7 +81,9 @@ func (tx *Tx) get(table, uuid string, columns []string) ovsdb.Row {
 }
 
 func (tx *Tx) find(ix *index, key string, columns []string) (rows []ovsdb.Row) {
-	read(tx.found, question{ix, key}, columns)
+	if ix.clause != nil {
+		read(tx.found, question{ix, key}, columns)
+	}
 	found := map[string]ovsdb.Row{}
 	for _, row := range tx.snapshot.find(ix, key, nil) {
 		found[row.GetUUID()] = row
@@ -94,6 +98,9 @@ func (tx *Tx) find(ix *index, key string, columns []string) (rows []ovsdb.Row) {
 		}
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(found)) {
+		if ix.clause == nil {
+			read(tx.got, rowKey{ix.table, uuid}, columns)
+		}
 		rows = append(rows, database.Project(found[uuid], columns...))
 	}
 	return rows
@@ -132,7 +139,7 @@ func (tx *Tx) operations() []ovsdb.Operation {
 func (tx *Tx) writes() (ops []ovsdb.Operation) {
 	var updates, deletes []ovsdb.Operation
 	for _, k := range sorted(maps.Keys(tx.rows), compareRows) {
-		before, after := tx.snapshot.get(k.table, k.uuid, nil), tx.rows[k]
+		before, after := tx.snapshot.peek(k.table, k.uuid), tx.rows[k]
 		switch {
 		case before == nil && after != nil:
 			ops = append(ops, ovsdb.InsertAs(after))
@@ -149,7 +156,7 @@ func (tx *Tx) writes() (ops []ovsdb.Operation) {
 func (tx *Tx) waits() (ops []ovsdb.Operation) {
 	for _, k := range sorted(maps.Keys(tx.got), compareRows) {
 		columns := tx.got[k].list()
-		switch row := tx.snapshot.get(k.table, k.uuid, nil); {
+		switch row := tx.snapshot.peek(k.table, k.uuid); {
 		case row == nil:
 			ops = append(ops, ovsdb.WaitNone(k.table, ovsdb.Equal("_uuid", ovsdb.UUID(k.uuid))))
 		default:

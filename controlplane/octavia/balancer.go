@@ -1,0 +1,290 @@
+package octavia
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/rowform"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+)
+
+// ErrNotFound: there is no object with the ID.
+var ErrNotFound = errors.New("not found")
+
+// Balancer is a load balancer in a transaction.
+type Balancer struct {
+	tx *northbound.Tx
+	// Rows have one protocol each. The first one is there as long as the load balancer.
+	Rows []*rowform.Row
+	// before are the rows that are in the database, by UUID.
+	before map[string]*nb.LoadBalancer
+}
+
+// Load reads a load balancer by its ID.
+func Load(tx *northbound.Tx, id string) (*Balancer, error) {
+	b := &Balancer{tx: tx, before: map[string]*nb.LoadBalancer{}}
+	for _, row := range northbound.Find(tx, northbound.LoadBalancerByName, id, rowform.Columns()...) {
+		if !rowform.Is(row) {
+			continue
+		}
+		r, err := rowform.Parse(row)
+		if err != nil {
+			return nil, err
+		}
+		b.before[row.UUID] = row
+		b.Rows = append(b.Rows, &r)
+	}
+	if len(b.Rows) == 0 {
+		return nil, fmt.Errorf("load balancer %s: %w", id, ErrNotFound)
+	}
+	slices.SortFunc(b.Rows, func(x, y *rowform.Row) int { return rowform.Compare(*x, *y) })
+	return b, nil
+}
+
+// New is a load balancer that is not there yet, with a row that has this UUID. The VIP's network
+// counts its VIPs; a provider network has none.
+func New(tx *northbound.Tx, id, uuid string, n network.Network, vip rowform.VIP, additional ...rowform.VIP) *Balancer {
+	r := &rowform.Row{UUID: uuid, Balancer: id, Enabled: true, VIP: vip, Additional: additional, Switches: rowform.Counts{}}
+	if n.Physical == "" {
+		r.Switches.Add(n.Switch, 1+len(additional))
+	}
+	return &Balancer{tx: tx, Rows: []*rowform.Row{r}, before: map[string]*nb.LoadBalancer{}}
+}
+
+// Row is the row of a protocol. A load balancer without any has one that takes it; else a
+// sibling comes, with the given UUID, on all switches of the first row.
+func (b *Balancer) Row(protocol, uuid string) *rowform.Row {
+	for _, r := range b.Rows {
+		if r.Protocol == protocol || r.Protocol == "" && r.Empty() {
+			r.Protocol = protocol
+			return r
+		}
+	}
+	first := b.Rows[0]
+	r := &rowform.Row{
+		UUID: uuid, Balancer: first.Balancer, Protocol: protocol, Enabled: first.Enabled,
+		VIP: first.VIP, Additional: slices.Clone(first.Additional), Routers: slices.Clone(first.Routers), Switches: rowform.Counts{},
+	}
+	for _, name := range first.Switches.Names() {
+		r.Switches.Add(name, 1)
+	}
+	b.Rows = append(b.Rows, r)
+	return r
+}
+
+// AddMember adds a backend, that is in a network, to a pool of a row.
+func (b *Balancer) AddMember(r *rowform.Row, pool int, m rowform.Member, n network.Network, state string) {
+	r.Pools[pool].Members = append(r.Pools[pool].Members, m)
+	r.Status.Set(m.ID, state)
+	if n.Physical == "" {
+		r.Switches.Add(n.Switch, 1)
+	}
+}
+
+// RemoveMember removes a backend, that is in a network, from a pool of a row.
+func (b *Balancer) RemoveMember(r *rowform.Row, pool int, id string, n network.Network) {
+	p := &r.Pools[pool]
+	p.Members = slices.DeleteFunc(p.Members, func(m rowform.Member) bool { return m.ID == id })
+	r.Status.Set(id, "")
+	if n.Physical == "" {
+		r.Switches.Add(n.Switch, -1)
+	}
+}
+
+// Save writes the rows, and associates each with the switches and routers that it belongs to.
+func (b *Balancer) Save() {
+	b.drop()
+	for _, r := range b.Rows {
+		before, after := b.reachBefore(r.UUID), reach(b.tx, *r)
+		r.Routers = ordered(r.Routers, after.routers)
+		row := r.NBRow()
+		if b.before[r.UUID] == nil {
+			b.tx.Insert(row)
+		} else {
+			b.tx.Update(row, rowform.Columns()...)
+		}
+		b.associate(r.UUID, before, after)
+	}
+	for uuid, row := range b.before {
+		if !slices.ContainsFunc(b.Rows, func(r *rowform.Row) bool { return r.UUID == uuid }) {
+			b.remove(row)
+		}
+	}
+}
+
+// Delete removes all of it.
+func (b *Balancer) Delete() {
+	b.Rows = nil
+	for _, row := range b.before {
+		b.remove(row)
+	}
+}
+
+// remove deletes a row. References to it are weak since OVN 22.03, and go with it.
+func (b *Balancer) remove(row *nb.LoadBalancer) {
+	b.associate(row.UUID, b.reachBefore(row.UUID), reached{})
+	b.tx.Delete(row)
+}
+
+// drop takes rows away that have neither a listener nor a pool any more. The last one stays,
+// without a protocol.
+func (b *Balancer) drop() {
+	b.Rows = slices.DeleteFunc(b.Rows, func(r *rowform.Row) bool {
+		rest := slices.ContainsFunc(b.Rows, func(o *rowform.Row) bool { return o != r && (!o.Empty() || o.UUID < r.UUID) })
+		return r.Empty() && rest
+	})
+	for _, r := range b.Rows {
+		if r.Empty() {
+			r.Protocol = ""
+		}
+	}
+}
+
+// ordered are the names in next, those of before first and in their order.
+func ordered(before []string, next map[string]string) (out []string) {
+	for _, name := range before {
+		if _, ok := next[name]; ok {
+			out = append(out, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(next)) {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// reached is where a row belongs: the UUIDs of routers and switches, by name.
+type reached struct{ routers, switches map[string]string }
+
+func (b *Balancer) reachBefore(uuid string) reached {
+	row := b.before[uuid]
+	if row == nil {
+		return reached{}
+	}
+	out := reached{routers: map[string]string{}, switches: map[string]string{}}
+	for _, lr := range northbound.Find(b.tx, northbound.RouterOfLoadBalancer, uuid, "name") {
+		out.routers[lr.Name] = lr.UUID
+	}
+	for _, ls := range northbound.Find(b.tx, northbound.SwitchOfLoadBalancer, uuid, "name") {
+		out.switches[ls.Name] = ls.UUID
+	}
+	return out
+}
+
+// associate makes the difference in the rows of switches and routers.
+func (b *Balancer) associate(uuid string, before, after reached) {
+	for name, lr := range after.routers {
+		if _, had := before.routers[name]; !had {
+			b.refer(&nb.LogicalRouter{UUID: lr}, uuid, true)
+		}
+	}
+	for name, ls := range after.switches {
+		if _, had := before.switches[name]; !had {
+			b.refer(&nb.LogicalSwitch{UUID: ls}, uuid, true)
+		}
+	}
+	for name, lr := range before.routers {
+		if _, has := after.routers[name]; !has {
+			b.refer(&nb.LogicalRouter{UUID: lr}, uuid, false)
+		}
+	}
+	for name, ls := range before.switches {
+		if _, has := after.switches[name]; !has {
+			b.refer(&nb.LogicalSwitch{UUID: ls}, uuid, false)
+		}
+	}
+}
+
+// refer adds a load balancer to a switch or router, or takes it away. What others add and take
+// away there meanwhile stays: the column is not guarded.
+func (b *Balancer) refer(row interface{ GetUUID() string }, uuid string, add bool) {
+	change := func(list []string) []string {
+		list = slices.DeleteFunc(slices.Clone(list), func(u string) bool { return u == uuid })
+		if add {
+			list = append(list, uuid)
+		}
+		return list
+	}
+	switch row.(type) {
+	case *nb.LogicalSwitch:
+		if ls, ok := northbound.Peek[*nb.LogicalSwitch](b.tx, row.GetUUID()); ok {
+			b.tx.Update(&nb.LogicalSwitch{UUID: ls.UUID, LoadBalancer: change(ls.LoadBalancer)}, "load_balancer")
+		}
+	case *nb.LogicalRouter:
+		if lr, ok := northbound.Peek[*nb.LogicalRouter](b.tx, row.GetUUID()); ok {
+			b.tx.Update(&nb.LogicalRouter{UUID: lr.UUID, LoadBalancer: change(lr.LoadBalancer)}, "load_balancer")
+		}
+	}
+}
+
+// reach finds the switches that a row counts, the routers that serve its VIPs and members there,
+// and the other switches of these routers: OVN balances where a packet enters a switch, and on
+// routers only at their gateway.
+func reach(r northbound.Reader, row rowform.Row) reached {
+	out := reached{routers: map[string]string{}, switches: map[string]string{}}
+	for _, name := range switchesOf(r, row) {
+		ls, ok := northbound.One(r, northbound.SwitchByName, name, "name", "ports")
+		if !ok {
+			continue
+		}
+		if row.Switches.Get(name) > 0 {
+			out.switches[name] = ls.UUID
+		}
+		for _, i := range network.Interfaces(r, ls) {
+			if !i.Gateway && i.Serves(addresses(row)...) {
+				out.through(r, i.Row, row.VIP.Address.Is4())
+			}
+		}
+	}
+	return out
+}
+
+// through adds the router of a port, and the switches at its other ports that have addresses of
+// the VIP's family.
+func (o reached) through(r northbound.Reader, port string, v4 bool) {
+	for _, lr := range northbound.Find(r, northbound.RouterOfPort, port, "name", "ports") {
+		o.routers[lr.Name] = lr.UUID
+		for _, id := range lr.Ports {
+			i, ok := network.InterfaceOf(r, id)
+			if !ok || i.Gateway || len(i.Networks) == 0 || i.Networks[0].Addr().Is4() != v4 {
+				continue
+			}
+			for _, ls := range network.SwitchesAt(r, i) {
+				o.switches[ls.Name] = ls.UUID
+			}
+		}
+	}
+}
+
+// switchesOf are the names of the switches that a row counts, and of the one with the VIP's port,
+// which a provider network's is not among.
+func switchesOf(r northbound.Reader, row rowform.Row) []string {
+	names := row.Switches.Names()
+	for _, lsp := range northbound.Find(r, northbound.SwitchPortByName, row.VIP.Port) {
+		for _, ls := range northbound.Find(r, northbound.SwitchOfPort, lsp.UUID, "name") {
+			if !slices.Contains(names, ls.Name) {
+				names = append(names, ls.Name)
+			}
+		}
+	}
+	return names
+}
+
+func addresses(row rowform.Row) (out []netip.Addr) {
+	for _, v := range slices.Concat([]rowform.VIP{row.VIP}, row.Additional) {
+		out = append(out, v.Address)
+	}
+	for _, p := range row.Pools {
+		for _, m := range p.Members {
+			out = append(out, m.Addr.Addr())
+		}
+	}
+	return out
+}
