@@ -197,9 +197,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return notify.Run(ctx) })
 	group.Go(func() error { return trimMemory(ctx) })
 	group.Go(func() error {
-		return serve.New(serve.Options{
-			Config: d.cfg.HTTP, Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.alive, Log: d.log,
-		}).Run(ctx)
+		return runHTTP(ctx, d.cfg.HTTP, serve.Health{Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.alive}, d.log)
 	})
 	notify.Ready("following OVN")
 	return group.Wait()

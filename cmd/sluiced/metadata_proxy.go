@@ -136,7 +136,6 @@ func (p *metadataProxy) insist(ctx context.Context, what string, run func(contex
 const insistInterval = 5 * time.Second
 
 func (p *metadataProxy) runHTTP(ctx context.Context) error {
-	return serve.New(serve.Options{
-		Config: config.HTTP{Listen: p.cfg.Metadata.Listen, WebConfig: p.cfg.HTTP.WebConfig}, Metrics: p.metrics.Gatherer(), Status: p.reg, Alive: p.alive, Log: p.log,
-	}).Run(ctx)
+	c := config.HTTP{Listen: p.cfg.Metadata.Listen, WebConfig: p.cfg.HTTP.WebConfig}
+	return runHTTP(ctx, c, serve.Health{Metrics: p.metrics.Gatherer(), Status: p.reg, Alive: p.alive}, p.log)
 }

@@ -154,7 +154,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	err := graceful.Serve(ctx, srv, func() error { return srv.Serve(l) })
+	err := graceful.Serve(ctx, srv, graceful.Moment, func() error { return srv.Serve(l) })
 	if err != nil {
 		return fmt.Errorf("admin socket: %w", err)
 	}

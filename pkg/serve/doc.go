@@ -1,11 +1,21 @@
-// Package serve is the HTTP listener of metrics and health.
+// Package serve is an HTTP server: its address, its TLS, its limits. A program mounts handlers on
+// paths with Mount, and what it tells of itself with MountHealth:
 //
 //	/metrics  Prometheus
-//	/livez    200 while the daemon's own check succeeds
+//	/livez    200 while the program's own check succeeds
 //	/readyz   200 when every required component is ready; else 503 and which not
-//	/debug/pprof/  where http.pprof is set
+//	/debug/pprof/  where Health.PProf is set
 //
-// TLS and basic authentication are those of the Prometheus exporter-toolkit,
-// for all paths alike. /readyz is about this daemon's work, not about
-// forwarding, which goes on without it.
+// /readyz is about the work of the program. Forwarding goes on without it.
+//
+// Promises:
+//   - TLS is either that of a certificate, its key and a client CA, or that of a file of the Prometheus
+//     exporter-toolkit, which has basic authentication, too. It holds for all paths alike.
+//   - The files of certificates are read for each connection: a changed one needs no restart.
+//   - A handler below Mount gets no body above Config.LargestBody, and there are never more than
+//     Config.MostRequests in them. Paths of MountHealth answer also when that many are busy.
+//   - A limit of Config that is 0 does not hold.
+//   - An error begins with the name of the field of Config that it is about.
+//
+// It knows no program's configuration.
 package serve

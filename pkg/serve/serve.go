@@ -1,106 +1,91 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/exporter-toolkit/web"
 
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/graceful"
-	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// Options are what the listener serves.
-type Options struct {
-	Config  config.HTTP
-	Metrics prometheus.Gatherer
-	Status  *status.Registry
-	// Alive returns an error when the daemon is stuck.
-	Alive func(context.Context) error
-	Log   *slog.Logger
-}
+// headerTimeout bounds the time to read a header, whatever Config.ReadTimeout is.
+const headerTimeout = 5 * time.Second
 
 // Server is the listener.
-type Server struct{ o Options }
+type Server struct {
+	c     Config
+	log   *slog.Logger
+	mux   *http.ServeMux
+	tls   *tlsFiles
+	slots chan struct{}
+}
 
-// New makes a listener.
-func New(o Options) *Server { return &Server{o: o} }
+// New makes a server. Handlers are mounted before Run.
+func New(c Config, log *slog.Logger) *Server {
+	s := &Server{c: c, log: log, mux: http.NewServeMux(), tls: &tlsFiles{c: c, log: log}}
+	if c.MostRequests > 0 {
+		s.slots = make(chan struct{}, c.MostRequests)
+	}
+	return s
+}
+
+// Mount attaches a handler to a path, which is a pattern of http.ServeMux.
+func (s *Server) Mount(path string, h http.Handler) { s.mux.Handle(path, s.limited(h)) }
 
 // Run listens until ctx ends. Without an address it just waits.
 func (s *Server) Run(ctx context.Context) error {
-	if s.o.Config.Listen == "" {
+	if s.c.Listen == "" {
 		<-ctx.Done()
 		return nil
 	}
-	if err := web.Validate(s.o.Config.WebConfig); err != nil {
-		return fmt.Errorf("http.webConfig %s: %w", s.o.Config.WebConfig, err)
+	if err := s.c.check(s.tls); err != nil {
+		return err
 	}
-	l, err := net.Listen("tcp", s.o.Config.Listen)
+	l, err := net.Listen("tcp", s.c.Listen)
 	if err != nil {
-		return fmt.Errorf("http.listen: %w", err)
+		return fmt.Errorf("listen: %w", err)
 	}
 	return s.serve(ctx, l)
 }
 
 func (s *Server) serve(ctx context.Context, l net.Listener) error {
-	srv := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	base := ctx
+	if s.c.Grace > 0 {
+		var end context.CancelFunc
+		base, end = context.WithCancel(context.WithoutCancel(ctx))
+		defer end()
 	}
-	flags := &web.FlagConfig{WebConfigFile: &s.o.Config.WebConfig}
-	err := graceful.Serve(ctx, srv, func() error { return web.Serve(l, srv, flags, s.o.Log) })
+	srv := &http.Server{
+		Handler: s.mux, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: s.c.LargestHeader,
+		ReadTimeout: s.c.ReadTimeout, WriteTimeout: s.c.WriteTimeout, IdleTimeout: s.c.IdleTimeout,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	if s.c.ReadTimeout > 0 {
+		srv.ReadHeaderTimeout = min(headerTimeout, s.c.ReadTimeout)
+	}
+	err := graceful.Serve(ctx, srv, cmp.Or(s.c.Grace, graceful.Moment), func() error { return s.listen(l, srv) })
 	if err != nil {
-		return fmt.Errorf("http.listen: %w", errors.Join(err, l.Close()))
+		return fmt.Errorf("listen: %w", errors.Join(err, l.Close()))
 	}
 	return nil
 }
 
-func (s *Server) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError,
-	}))
-	mux.HandleFunc("GET /livez", s.livez)
-	mux.HandleFunc("GET /readyz", s.readyz)
-	if s.o.Config.PProf {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+func (s *Server) listen(l net.Listener, srv *http.Server) error {
+	if s.c.Certificate == "" {
+		return web.Serve(l, srv, &web.FlagConfig{WebConfigFile: &s.c.WebConfig}, s.log)
 	}
-	return mux
-}
-
-func (s *Server) livez(w http.ResponseWriter, r *http.Request) {
-	if err := s.o.Alive(r.Context()); err != nil {
-		answer(w, http.StatusServiceUnavailable, err.Error()+"\n")
-		return
-	}
-	answer(w, http.StatusOK, "ok\n")
-}
-
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	ready, missing := s.o.Status.Ready()
-	if ready {
-		answer(w, http.StatusOK, "ok\n")
-		return
-	}
-	text := ""
-	for _, c := range missing {
-		text += fmt.Sprintf("%s: %s %s\n", c.Name, c.Reason, c.Detail)
-	}
-	answer(w, http.StatusServiceUnavailable, text)
+	s.log.Info("Listening on", "address", l.Addr().String())
+	s.log.Info("TLS is enabled.", "http2", true, "address", l.Addr().String())
+	srv.TLSConfig = s.tls.config()
+	return srv.ServeTLS(l, "", "")
 }
 
 func answer(w http.ResponseWriter, code int, text string) {

@@ -2,178 +2,194 @@ package serve
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/crypto/bcrypt"
-
-	"github.com/ovn-sluice/sluice/pkg/config"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
-	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type fixture struct {
-	status *status.Registry
-	stuck  error
-	addr   string
-}
+// bound is how long a test waits for what has to happen.
+const bound = 20 * time.Second
 
-func run(t *testing.T, c config.HTTP, network, address string) *fixture {
+var families = map[string]string{"IPv4": "127.0.0.1:0", "IPv6": "[::1]:0"}
+
+// run starts a server; stop ends its context and waits for its end, as the end of the test does.
+func run(t *testing.T, s *Server, address string) (at string, stop func()) {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	f := &fixture{status: status.NewRegistry(log)}
-	s := New(Options{Config: c, Status: f.status, Log: log, Metrics: metrics.New("v1", func(string, error) {}).Gatherer(),
-		Alive: func(context.Context) error { return f.stuck }})
-	l, err := net.Listen(network, address)
+	if err := s.c.check(s.tls); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.serve(ctx, l); err != nil {
 			t.Error(err)
 		}
-	})
-	return f
+	}()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return l.Addr().String(), stop
 }
 
-func get(t *testing.T, client *http.Client, url, user, password string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if user != "" {
-		r.SetBasicAuth(user, password)
-	}
-	r.Close = true
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
+func newServer(c Config) *Server { return New(c, slog.New(slog.DiscardHandler)) }
+
+func text(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, text) }
 }
 
-func TestHealthAndMetrics(t *testing.T) {
-	for network, address := range map[string]string{"tcp4": "127.0.0.1:0", "tcp6": "[::1]:0"} {
-		t.Run(network, func(t *testing.T) {
-			f := run(t, config.HTTP{}, network, address)
-			f.status.Require("sb")
-			url := "http://" + f.addr
-			if code, body := get(t, http.DefaultClient, url+"/readyz", "", ""); code != 503 || !strings.Contains(body, "sb: starting") {
-				t.Errorf("readyz: %d %s", code, body)
-			}
-			f.status.SetCondition("sb", true, "in-sync", "")
-			if code, _ := get(t, http.DefaultClient, url+"/readyz", "", ""); code != 200 {
-				t.Errorf("readyz: %d", code)
-			}
-			if code, _ := get(t, http.DefaultClient, url+"/livez", "", ""); code != 200 {
-				t.Errorf("livez: %d", code)
-			}
-			f.stuck = errors.New("the reconciler has not moved for 60s")
-			if code, body := get(t, http.DefaultClient, url+"/livez", "", ""); code != 503 || !strings.Contains(body, "reconciler") {
-				t.Errorf("livez: %d %s", code, body)
-			}
-			if code, body := get(t, http.DefaultClient, url+"/metrics", "", ""); code != 200 || !strings.Contains(body, `sluice_build_info{`) {
-				t.Errorf("metrics: %d %s", code, body)
-			}
-			if code, _ := get(t, http.DefaultClient, url+"/debug/pprof/", "", ""); code != 404 {
-				t.Errorf("pprof without the flag: %d", code)
-			}
-		})
-	}
-}
-
-func TestPProf(t *testing.T) {
-	f := run(t, config.HTTP{PProf: true}, "tcp", "127.0.0.1:0")
-	if code, _ := get(t, http.DefaultClient, "http://"+f.addr+"/debug/pprof/", "", ""); code != 200 {
-		t.Errorf("pprof: %d", code)
-	}
-}
-
-func TestTLSAndBasicAuth(t *testing.T) {
+func TestConfigAndNoListener(t *testing.T) {
 	dir := t.TempDir()
-	pool := writeCertificate(t, dir)
-	hash, err := bcrypt.GenerateFromPassword([]byte("hush"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "web.yaml")
-	text := "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {prom: " + string(hash) + "}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f := run(t, config.HTTP{WebConfig: file}, "tcp", "127.0.0.1:0")
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
-	if code, _ := get(t, client, "https://"+f.addr+"/metrics", "", ""); code != 401 {
-		t.Errorf("without a password: %d", code)
-	}
-	if code, _ := get(t, client, "https://"+f.addr+"/metrics", "prom", "hush"); code != 200 {
-		t.Errorf("with the password: %d", code)
-	}
-}
-
-func TestBadWebConfigAndNoListener(t *testing.T) {
-	s := New(Options{Config: config.HTTP{Listen: "127.0.0.1:0", WebConfig: "/does/not/exist"}, Log: slog.New(slog.DiscardHandler)})
-	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "http.webConfig") {
-		t.Errorf("%v", err)
+	writeCertificate(t, dir)
+	cert, key := dir+"/cert.pem", dir+"/key.pem"
+	for want, c := range map[string]Config{
+		"webConfig /does/not/exist: ":              {WebConfig: "/does/not/exist"},
+		"webConfig and certificate exclude":        {WebConfig: "/does/not/exist", Certificate: cert, Key: key},
+		"certificate and key need each other":      {Certificate: cert},
+		"clientCA needs certificate and key":       {ClientCA: cert},
+		"certificate " + cert + ", key /not/there": {Certificate: cert, Key: "/not/there"},
+		"clientCA: ":                    {Certificate: cert, Key: key, ClientCA: "/not/there"},
+		"there is no certificate in it": {Certificate: cert, Key: key, ClientCA: key},
+		"listen: ":                      {Listen: "192.0.2.1:0"},
+	} {
+		if c.Listen == "" {
+			c.Listen = "127.0.0.1:0"
+		}
+		if err := newServer(c).Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", c, err, want)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := New(Options{}).Run(ctx); err != nil {
+	if err := newServer(Config{}).Run(ctx); err != nil {
 		t.Error(err)
 	}
 }
 
-func writeCertificate(t *testing.T, dir string) *x509.CertPool {
+// held is a handler that goes on until it is let go, or its request's context has ended.
+type held struct {
+	begun, end chan struct{}
+	err        chan error
+}
+
+func newHeld() *held {
+	return &held{begun: make(chan struct{}), end: make(chan struct{}), err: make(chan error, 1)}
+}
+
+func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	close(h.begun)
+	select {
+	case <-h.end:
+	case <-r.Context().Done():
+	}
+	h.err <- r.Context().Err()
+	answer(w, http.StatusOK, "done")
+}
+
+type outcome struct {
+	code int
+	body string
+	err  error
+}
+
+// ask asks in the background, and waits until the handler runs.
+func (h *held) ask(t *testing.T, at string) <-chan outcome {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	for name, b := range map[string][]byte{"cert.pem": cert, "key.pem": pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})} {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
+	out := make(chan outcome, 1)
+	go func() {
+		r, err := http.NewRequest(http.MethodGet, "http://"+at+"/held", nil)
+		if err != nil {
+			out <- outcome{err: err}
+			return
 		}
+		r.Close = true
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			out <- outcome{err: err}
+			return
+		}
+		defer func() { _ = resp.Body.Close() }()
+		b, err := io.ReadAll(resp.Body)
+		out <- outcome{resp.StatusCode, string(b), err}
+	}()
+	within(t, h.begun)
+	return out
+}
+
+func within[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(bound):
+		t.Fatalf("nothing happened for %s", bound)
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(cert)
-	return pool
+	return v
+}
+
+func TestRequestsFinishAfterTheEnd(t *testing.T) {
+	for family, address := range families {
+		t.Run(family, func(t *testing.T) {
+			s, h := newServer(Config{Grace: time.Hour}), newHeld()
+			s.Mount("/held", h)
+			at, stop := run(t, s, address)
+			out := h.ask(t, at)
+			stopped := make(chan struct{})
+			go func() { stop(); close(stopped) }()
+			refused(t, at) // the context has ended: nobody listens any more
+			close(h.end)
+			if err := within(t, h.err); err != nil {
+				t.Errorf("the request ended with the server: %v", err)
+			}
+			if got := within(t, out); got.err != nil || got.code != 200 || got.body != "done" {
+				t.Errorf("%+v", got)
+			}
+			within(t, stopped)
+		})
+	}
+}
+
+// refused waits until nobody listens.
+func refused(t *testing.T, at string) {
+	t.Helper()
+	for end := time.Now().Add(bound); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			return
+		}
+		_ = c.Close()
+	}
+	t.Fatal("the server still listens")
+}
+
+// A request that does not finish is ended: after the grace, or at once where there is none.
+func TestRequestsEndWithinTheBound(t *testing.T) {
+	for name, grace := range map[string]time.Duration{"grace": 10 * time.Millisecond, "none": 0} {
+		t.Run(name, func(t *testing.T) {
+			s, h := newServer(Config{Grace: grace}), newHeld()
+			s.Mount("/held", h)
+			at, stop := run(t, s, "127.0.0.1:0")
+			out := h.ask(t, at)
+			stopped := make(chan struct{})
+			go func() { stop(); close(stopped) }()
+			within(t, stopped)
+			if err := within(t, h.err); err == nil {
+				t.Error("the request was not ended")
+			}
+			// Without a grace the context alone ends, and the answer still comes.
+			if got := within(t, out); (got.err != nil) != (grace > 0) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
 }
