@@ -10,7 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -61,17 +61,17 @@ func (c *clientsPart) leaves(q status.VIPQuery) string {
 }
 
 // machineMetrics counts them by path and reason.
-func (c *clientsPart) machineMetrics() []metrics.Machines {
-	count := map[metrics.Machines]int{}
+func (c *clientsPart) machineMetrics() []nodemetrics.Machines {
+	count := map[nodemetrics.Machines]int{}
 	for _, m := range c.machines() {
-		count[metrics.Machines{Path: m.Path, Reason: m.Reason}]++
+		count[nodemetrics.Machines{Path: m.Path, Reason: m.Reason}]++
 	}
-	var out []metrics.Machines
+	var out []nodemetrics.Machines
 	for m, n := range count {
 		m.Count = n
 		out = append(out, m)
 	}
-	slices.SortFunc(out, func(a, b metrics.Machines) int {
+	slices.SortFunc(out, func(a, b nodemetrics.Machines) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason))
 	})
 	return out

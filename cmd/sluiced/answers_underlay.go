@@ -10,7 +10,7 @@ import (
 	"errors"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -72,8 +72,8 @@ func comparePrefixes(a, b netip.Prefix) int {
 }
 
 // underlayMetrics counts the same.
-func (n *node) underlayMetrics() (metrics.Underlay, error) {
-	out := metrics.Underlay{Refused: map[string]int{}}
+func (n *node) underlayMetrics() (nodemetrics.Underlay, error) {
+	out := nodemetrics.Underlay{Refused: map[string]int{}}
 	for _, r := range n.underlay.routes() {
 		switch r.State {
 		case status.UnderlayInstalled:

@@ -13,7 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -161,12 +161,12 @@ func trafficOf(b ebpf.Balanced) *status.VIPTraffic {
 }
 
 // metrics reads what the data plane has counted.
-func (b balancer) metrics(perBackend bool) (out metrics.LoadBalancing, err error) {
+func (b balancer) metrics(perBackend bool) (out nodemetrics.LoadBalancing, err error) {
 	evictions, err := b.dp.Reader().Evictions()
 	if err != nil {
 		return out, err
 	}
-	out.Evictions = []metrics.Evictions{{Table: b.table.Name(), Evicting: evictions.Evicting, Translated: evictions.Translated}}
+	out.Evictions = []nodemetrics.Evictions{{Table: b.table.Name(), Evicting: evictions.Evicting, Translated: evictions.Translated}}
 	vips, backends := b.dp.VIPs().Stats()
 	if len(vips) == 0 {
 		return out, nil
@@ -183,21 +183,21 @@ func (b balancer) metrics(perBackend bool) (out metrics.LoadBalancing, err error
 		known[target.VIP] += flows
 	}
 	for k, b := range vips {
-		out.VIPs = append(out.VIPs, metrics.VIPTraffic{VNI: k.VNI, VIP: intent.FormatEndpoint(k.Addr, k.Port), Protocol: k.Protocol.String(),
+		out.VIPs = append(out.VIPs, nodemetrics.VIPTraffic{VNI: k.VNI, VIP: intent.FormatEndpoint(k.Addr, k.Port), Protocol: k.Protocol.String(),
 			Balanced: balancedMetrics(b), Unrecorded: b.Unrecorded, Drops: b.Drops, Known: known[k], TableHash: hashes[k]})
 	}
 	if !perBackend {
 		return out, nil
 	}
 	for k, b := range backends {
-		out.Backends = append(out.Backends, metrics.BackendTraffic{VNI: k.VNI, Backend: intent.FormatEndpoint(k.Addr.Addr(), k.Addr.Port()),
+		out.Backends = append(out.Backends, nodemetrics.BackendTraffic{VNI: k.VNI, Backend: intent.FormatEndpoint(k.Addr.Addr(), k.Addr.Port()),
 			Protocol: k.Protocol.String(), Balanced: balancedMetrics(b)})
 	}
 	return out, nil
 }
 
-func balancedMetrics(b ebpf.Balanced) metrics.Balanced {
-	return metrics.Balanced{ToBackendsPackets: b.ToBackends.Packets, ToBackendsBytes: b.ToBackends.Bytes,
+func balancedMetrics(b ebpf.Balanced) nodemetrics.Balanced {
+	return nodemetrics.Balanced{ToBackendsPackets: b.ToBackends.Packets, ToBackendsBytes: b.ToBackends.Bytes,
 		ToClientsPackets: b.ToClients.Packets, ToClientsBytes: b.ToClients.Bytes, Flows: b.Flows}
 }
 

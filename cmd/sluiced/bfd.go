@@ -7,7 +7,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/config"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -72,11 +72,11 @@ func lostPaths(s bfd.Status) []status.Object {
 	return out
 }
 
-func (n *node) bfdMetrics() metrics.BFD {
+func (n *node) bfdMetrics() nodemetrics.BFD {
 	s := n.paths.Status()
-	out := metrics.BFD{Drops: map[string]uint64{}}
+	out := nodemetrics.BFD{Drops: map[string]uint64{}}
 	for _, p := range s.Sessions {
-		out.Sessions = append(out.Sessions, metrics.BFDSession{Neighbor: p.Neighbor, Up: p.Path == bfd.PathUp, Flaps: p.Flaps, In: p.In, Out: p.Out})
+		out.Sessions = append(out.Sessions, nodemetrics.BFDSession{Neighbor: p.Neighbor, Up: p.Path == bfd.PathUp, Flaps: p.Flaps, In: p.In, Out: p.Out})
 	}
 	for why, packets := range s.Drops {
 		out.Drops[string(why)] = packets

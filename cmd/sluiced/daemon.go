@@ -21,7 +21,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/serve"
@@ -36,7 +36,7 @@ type daemon struct {
 	log     *slog.Logger
 	started time.Time
 	reg     *status.Registry
-	metrics *metrics.Metrics
+	metrics *nodemetrics.Metrics
 	// tableSteps are those of both planes that balance.
 	tableSteps tableSteps
 
@@ -81,7 +81,7 @@ func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
 		return nil, err
 	}
 	d.retain = true
-	d.metrics = metrics.New(version, metricsFailed(log))
+	d.metrics = nodemetrics.New(version, metricsFailed(log))
 	d.reg.Require("vswitchd", "sb", "role", "dataplane")
 	d.addMetrics()
 	return d, nil

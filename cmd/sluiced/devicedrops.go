@@ -11,7 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/link"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -132,11 +132,11 @@ func (h *nextHops) suspects() string {
 }
 
 // deviceMetrics are read when somebody asks.
-func (n *node) deviceMetrics() (metrics.Devices, error) {
+func (n *node) deviceMetrics() (nodemetrics.Devices, error) {
 	counts, err := link.New(netns.Namespace{}).Drops(n.watchedDevices())
-	out := metrics.Devices{PathMTUs: map[netip.Addr]int{}}
+	out := nodemetrics.Devices{PathMTUs: map[netip.Addr]int{}}
 	for _, c := range counts {
-		out.Drops = append(out.Drops, metrics.DeviceDrops{Device: c.Link, Direction: c.Direction, Kind: c.Kind, Packets: c.Packets})
+		out.Drops = append(out.Drops, nodemetrics.DeviceDrops{Device: c.Link, Direction: c.Direction, Kind: c.Kind, Packets: c.Packets})
 	}
 	n.nextHops.mu.Lock()
 	defer n.nextHops.mu.Unlock()

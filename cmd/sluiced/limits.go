@@ -10,7 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -54,13 +54,13 @@ func (n *node) addImports(ctx context.Context, rows map[intent.VNI]*status.VRF) 
 	return err
 }
 
-func (n *node) importMetrics() ([]metrics.VRFImports, error) {
+func (n *node) importMetrics() ([]nodemetrics.VRFImports, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	s, err := n.speaker.Status(ctx)
-	var out []metrics.VRFImports
+	var out []nodemetrics.VRFImports
 	for vni, v := range s.VRFs {
-		out = append(out, metrics.VRFImports{VNI: vni, Imported: v.Imported, Filtered: v.Filtered, Waiting: v.Waiting,
+		out = append(out, nodemetrics.VRFImports{VNI: vni, Imported: v.Imported, Filtered: v.Filtered, Waiting: v.Waiting,
 			Refused: map[string]uint64{string(bgp.ReasonFiltered): v.FilteredTotal, string(bgp.ReasonMaxPrefixes): v.WaitingTotal}})
 	}
 	return out, err

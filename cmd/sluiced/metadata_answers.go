@@ -8,7 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/admin"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -119,8 +119,8 @@ func waitingListeners(all []service.ListenerStatus) (out []string) {
 	return out
 }
 
-func (p *metadataProxy) readMetrics() (metrics.Metadata, error) {
-	out := metrics.Metadata{Requests: map[string]uint64{}}
+func (p *metadataProxy) readMetrics() (nodemetrics.Metadata, error) {
+	out := nodemetrics.Metadata{Requests: map[string]uint64{}}
 	for _, o := range p.journal.Outcomes() {
 		out.Requests[o.Outcome] = o.Requests
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/config"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/serve"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/systemd"
@@ -26,7 +26,7 @@ type metadataProxy struct {
 	started time.Time
 	service service.Config
 	journal *service.Journal
-	metrics *metrics.Metrics
+	metrics *nodemetrics.Metrics
 	reg     *status.Registry
 
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ type metadataProxy struct {
 func newMetadataProxy(cfg *config.Config, o metadataOptions, log *slog.Logger) (*metadataProxy, error) {
 	p := &metadataProxy{
 		cfg: cfg, log: log, started: time.Now(), journal: service.NewJournal(log), reg: status.NewRegistry(log),
-		metrics: metrics.NewMetadata(version, metricsFailed(log)),
+		metrics: nodemetrics.NewMetadata(version, metricsFailed(log)),
 	}
 	p.metrics.AddStatus(p.reg)
 	p.metrics.AddMetadata(p.readMetrics)

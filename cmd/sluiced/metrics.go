@@ -6,23 +6,23 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 )
 
 // addMetrics lets the collectors read what there is at the time of a scrape.
 func (d *daemon) addMetrics() {
 	d.metrics.AddStatus(d.reg)
-	d.metrics.AddDatabases(func() ([]metrics.Database, error) {
-		var out []metrics.Database
+	d.metrics.AddDatabases(func() ([]nodemetrics.Database, error) {
+		var out []nodemetrics.Database
 		for _, s := range d.follower.Status().Sessions {
-			out = append(out, metrics.Database{Name: conditionNames[s.Database], Connected: s.Connected, InSync: s.InSync, Rows: s.Rows, Sessions: uint64(s.Connects)})
+			out = append(out, nodemetrics.Database{Name: conditionNames[s.Database], Connected: s.Connected, InSync: s.InSync, Rows: s.Rows, Sessions: uint64(s.Connects)})
 		}
 		return out, nil
 	})
 	d.metrics.AddPaths(fromNode(d, (*node).pathMetrics))
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
-	d.metrics.AddLoadBalancing(func() (metrics.LoadBalancing, error) {
-		out := metrics.LoadBalancing{TableSteps: d.tableSteps.count.Load()}
+	d.metrics.AddLoadBalancing(func() (nodemetrics.LoadBalancing, error) {
+		out := nodemetrics.LoadBalancing{TableSteps: d.tableSteps.count.Load()}
 		all, err := d.balancers()
 		if err != nil {
 			return out, nil // the node is about to start
@@ -37,18 +37,18 @@ func (d *daemon) addMetrics() {
 		}
 		return out, nil
 	})
-	d.metrics.AddMachines(func() ([]metrics.Machines, error) { return d.clients.machineMetrics(), nil })
+	d.metrics.AddMachines(func() ([]nodemetrics.Machines, error) { return d.clients.machineMetrics(), nil })
 	d.metrics.AddImports(fromNode(d, (*node).importMetrics))
 	d.metrics.AddTables(d.tableMetrics)
 	d.metrics.AddSteered(d.steered)
-	d.metrics.AddMaps(func() ([]metrics.Map, error) { return d.mapMetrics(), nil })
+	d.metrics.AddMaps(func() ([]nodemetrics.Map, error) { return d.mapMetrics(), nil })
 	d.metrics.AddDrain(drainStages(), func() string { return string(d.drain.Status(time.Now()).Stage) })
-	d.metrics.AddDrops(func() (metrics.Drops, error) {
+	d.metrics.AddDrops(func() (nodemetrics.Drops, error) {
 		if len(d.planes()) == 0 {
-			return metrics.Drops{}, nil
+			return nodemetrics.Drops{}, nil
 		}
 		counts, err := d.dropped()
-		out := metrics.Drops{ByReason: make(map[string]uint64, len(counts))}
+		out := nodemetrics.Drops{ByReason: make(map[string]uint64, len(counts))}
 		if n, err := d.running(); err == nil {
 			out.Unreadable = n.samples.unreadable.Load()
 		}
@@ -60,31 +60,31 @@ func (d *daemon) addMetrics() {
 		}
 		return out, err
 	})
-	d.metrics.AddDevices(func() (metrics.Devices, error) {
+	d.metrics.AddDevices(func() (nodemetrics.Devices, error) {
 		n, err := d.running()
 		if err != nil {
-			return metrics.Devices{}, nil
+			return nodemetrics.Devices{}, nil
 		}
 		return n.deviceMetrics()
 	})
-	d.metrics.AddUnderlay(func() (metrics.Underlay, error) {
+	d.metrics.AddUnderlay(func() (nodemetrics.Underlay, error) {
 		n, err := d.running()
 		if err != nil || !d.cfg.Underlay.Install.Enabled {
-			return metrics.Underlay{}, nil
+			return nodemetrics.Underlay{}, nil
 		}
 		return n.underlayMetrics()
 	})
-	d.metrics.AddBGP(func() (metrics.BGP, error) {
+	d.metrics.AddBGP(func() (nodemetrics.BGP, error) {
 		n, err := d.running()
 		if err != nil {
-			return metrics.BGP{}, nil
+			return nodemetrics.BGP{}, nil
 		}
 		return n.bgpMetrics()
 	})
-	d.metrics.AddBFD(func() (metrics.BFD, error) {
+	d.metrics.AddBFD(func() (nodemetrics.BFD, error) {
 		n, err := d.running()
 		if err != nil {
-			return metrics.BFD{}, nil
+			return nodemetrics.BFD{}, nil
 		}
 		return n.bfdMetrics(), nil
 	})
@@ -101,21 +101,21 @@ func fromNode[T any](d *daemon, read func(*node) ([]T, error)) func() ([]T, erro
 	}
 }
 
-func (n *node) trafficMetrics() ([]metrics.VRFTraffic, error) {
+func (n *node) trafficMetrics() ([]nodemetrics.VRFTraffic, error) {
 	counters, err := n.dp.Reader().Counters()
-	var out []metrics.VRFTraffic
+	var out []nodemetrics.VRFTraffic
 	for _, c := range counters {
 		if c.VNI == 0 {
 			continue
 		}
-		out = append(out, metrics.VRFTraffic{VNI: c.VNI, ToFabricPackets: c.ToFabric.Packets, ToFabricBytes: c.ToFabric.Bytes,
+		out = append(out, nodemetrics.VRFTraffic{VNI: c.VNI, ToFabricPackets: c.ToFabric.Packets, ToFabricBytes: c.ToFabric.Bytes,
 			FromFabricPackets: c.FromFabric.Packets, FromFabricBytes: c.FromFabric.Bytes})
 	}
 	return out, err
 }
 
 // mapMetrics are the maps of all planes that run.
-func (d *daemon) mapMetrics() (out []metrics.Map) {
+func (d *daemon) mapMetrics() (out []nodemetrics.Map) {
 	var fills []ebpf.Fill
 	if n, err := d.running(); err == nil {
 		fills = n.dp.Fills()
@@ -124,29 +124,29 @@ func (d *daemon) mapMetrics() (out []metrics.Map) {
 		fills = append(fills, w.dp.Fills()...)
 	}
 	for _, f := range fills {
-		out = append(out, metrics.Map{Name: f.Map, Table: f.Table, Used: f.Used, Size: f.Max})
+		out = append(out, nodemetrics.Map{Name: f.Map, Table: f.Table, Used: f.Used, Size: f.Max})
 	}
 	return out
 }
 
-func neighborMetrics(b bgp.NeighborStatus) metrics.Neighbor {
+func neighborMetrics(b bgp.NeighborStatus) nodemetrics.Neighbor {
 	up := established(b)
 	var since time.Time
 	if up {
 		since = b.Since
 	}
-	return metrics.Neighbor{
+	return nodemetrics.Neighbor{
 		Flaps: b.Flaps, Established: since, Up: up, Address: b.Address, Interface: b.Interface, UnicastReceived: b.UnicastReceived, ASN: b.ASN,
 		PrefixLimit: b.State == bgp.StatePrefixLimit, Ignored: b.Ignored,
 		Received: b.Received, Accepted: accepted(b), Sent: b.Sent,
 	}
 }
 
-func (n *node) bgpMetrics() (metrics.BGP, error) {
+func (n *node) bgpMetrics() (nodemetrics.BGP, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	s, err := n.speaker.Status(ctx)
-	out := metrics.BGP{Rejected: map[string]uint64{}}
+	out := nodemetrics.BGP{Rejected: map[string]uint64{}}
 	for _, b := range s.Neighbors {
 		out.Neighbors = append(out.Neighbors, neighborMetrics(b))
 		for reason, total := range b.RejectedTotal {

@@ -13,7 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
@@ -128,13 +128,13 @@ func (n *node) roomFor(vni intent.VNI) bool {
 }
 
 // pathMetrics counts the VRFs by the path that carries them, and why.
-func (n *node) pathMetrics() ([]metrics.Path, error) {
+func (n *node) pathMetrics() ([]nodemetrics.Path, error) {
 	wanted, _ := n.tables.VRFs.Rows()
-	count := map[metrics.Path]int{}
+	count := map[nodemetrics.Path]int{}
 	for vni := range wanted {
-		count[metrics.Path{Path: n.carrier(vni).String(), Reason: n.choice(vni).Reason}]++
+		count[nodemetrics.Path{Path: n.carrier(vni).String(), Reason: n.choice(vni).Reason}]++
 	}
-	var out []metrics.Path
+	var out []nodemetrics.Path
 	for p, vrfs := range count {
 		p.VRFs = vrfs
 		out = append(out, p)

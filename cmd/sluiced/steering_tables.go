@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -52,9 +52,9 @@ func (n *node) heldStages() (out []held) {
 	return out
 }
 
-func (h held) metric() metrics.Table {
+func (h held) metric() nodemetrics.Table {
 	s := h.Stats()
-	return metrics.Table{Name: h.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed, Lingering: s.Late,
+	return nodemetrics.Table{Name: h.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed, Lingering: s.Late,
 		Held: h.why != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors}
 }
 
@@ -64,7 +64,7 @@ func (h held) status() status.Table {
 }
 
 // tableMetrics are those of the node, if there is one, and of metadata.
-func (d *daemon) tableMetrics() (out []metrics.Table, err error) {
+func (d *daemon) tableMetrics() (out []nodemetrics.Table, err error) {
 	all := append(d.metadata.work().stages(), d.clients.work().stages()...)
 	if n, err := d.running(); err == nil {
 		all = append(n.heldStages(), all...)

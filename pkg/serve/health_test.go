@@ -37,7 +37,7 @@ func withHealth(t *testing.T, c Config, pprof bool, address string) *fixture {
 	log := slog.New(slog.DiscardHandler)
 	f := &fixture{status: status.NewRegistry(log)}
 	s := New(c, log)
-	s.MountHealth(Health{Status: f.status, Metrics: metrics.New("v1", func(string, error) {}).Gatherer(), PProf: pprof,
+	s.MountHealth(Health{Status: f.status, Metrics: metrics.NewRegistry("v1", func(string, error) {}).Gatherer(), PProf: pprof,
 		Alive: func(context.Context) error { return f.stuck }})
 	f.addr, _ = run(t, s, address)
 	return f

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 )
 
 // Each metric of the list is on a panel, and each panel has queries, a title of its own and, but for
@@ -18,7 +18,7 @@ func TestEachMetricIsShown(t *testing.T) {
 				t.Errorf("%s: %d queries, %v", p.title, len(list), err)
 			}
 			for _, e := range list {
-				for _, m := range metrics.List() {
+				for _, m := range nodemetrics.List() {
 					shown[m.Name] = shown[m.Name] || strings.Contains(e.text, m.Name)
 				}
 			}
@@ -28,7 +28,7 @@ func TestEachMetricIsShown(t *testing.T) {
 			titles[p.title] = true
 		}
 	}
-	for _, m := range metrics.List() {
+	for _, m := range nodemetrics.List() {
 		if !shown[m.Name] {
 			t.Errorf("%s is on no panel of panels.go", m.Name)
 		}

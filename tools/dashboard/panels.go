@@ -16,7 +16,7 @@ type panel struct {
 	queries     []query
 }
 
-// query is made of a metric of metrics.List, by its type: the rate of a counter, the median and the
+// query is made of a metric of nodemetrics.List, by its type: the rate of a counter, the median and the
 // 99th percentile of a histogram, the sum of a gauge. Its series are one for each set of labels.
 type query struct {
 	metric string

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 )
 
 // declared is a metric of the list.
 func declared(name string) (*metrics.Metric, error) {
-	for _, m := range metrics.List() {
+	for _, m := range nodemetrics.List() {
 		if m.Name == name {
 			return m, nil
 		}

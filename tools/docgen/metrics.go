@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 )
 
 func metricsPage(w *bytes.Buffer) {
 	w.WriteString("# Metrics of sluiced\n\nServed at `/metrics` of `http.listen`, with the usual `go_*` and `process_*` metrics beside them.\n\n")
 	w.WriteString("| name | type | labels | meaning |\n| --- | --- | --- | --- |\n")
-	for _, m := range metrics.List() {
+	for _, m := range nodemetrics.List() {
 		labels := make([]string, len(m.Labels))
 		for i, l := range m.Labels {
 			labels[i] = "`" + l + "`"

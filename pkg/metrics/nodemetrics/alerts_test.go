@@ -1,4 +1,4 @@
-package metrics
+package nodemetrics
 
 import (
 	"os"
@@ -21,7 +21,7 @@ type alert struct {
 
 func alerts(t *testing.T) (out []alert) {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/prometheus/sluice.rules.yaml")
+	text, err := os.ReadFile("../../../deploy/prometheus/sluice.rules.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +45,11 @@ func alerts(t *testing.T) (out []alert) {
 // Each alert has a severity, a test in which it fires, and a runbook: a heading of docs/alerts.md that says the severity.
 func TestAlertsHaveRunbooks(t *testing.T) {
 	const base = "https://github.com/ovn-sluice/sluice/blob/main/docs/alerts.md#"
-	page, err := os.ReadFile("../../docs/alerts.md")
+	page, err := os.ReadFile("../../../docs/alerts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, err := os.ReadFile("../../deploy/prometheus/sluice.test.yaml")
+	tests, err := os.ReadFile("../../../deploy/prometheus/sluice.test.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,242 @@
+package nodemetrics
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// Metrics is the registry of a process of the node.
+type Metrics struct{ *metrics.Registry }
+
+// New makes sluiced's registry. failed is told when a source cannot be read and, with
+// nil, when it can be read again.
+func New(version string, failed func(collector string, err error)) *Metrics {
+	return &Metrics{metrics.NewRegistry(version, failed, both, daemon, databases)}
+}
+
+// ObservePass counts one pass of the reconciler.
+func (m *Metrics) ObservePass(d time.Duration) { m.Observe(passSeconds, d) }
+
+// ObserveAnnounceDelay counts one announcement.
+func (m *Metrics) ObserveAnnounceDelay(d time.Duration) { m.Observe(announceDelay, d) }
+
+// AddStatus serves the objects and components of a registry.
+func (m *Metrics) AddStatus(r *status.Registry) { m.Registry.AddStatus(components, r) }
+
+// AddTraffic serves the counters of VRFs.
+func (m *Metrics) AddTraffic(read func() ([]VRFTraffic, error)) {
+	metrics.AddSlice(m.Registry, "traffic", read, func(e metrics.Emitter, v VRFTraffic) {
+		vni := v.VNI.String()
+		e.Emit(vrfPackets, float64(v.ToFabricPackets), vni, "to-fabric")
+		e.Emit(vrfPackets, float64(v.FromFabricPackets), vni, "from-fabric")
+		e.Emit(vrfBytes, float64(v.ToFabricBytes), vni, "to-fabric")
+		e.Emit(vrfBytes, float64(v.FromFabricBytes), vni, "from-fabric")
+	})
+}
+
+// AddLoadBalancing serves the counters of VIPs and backends.
+func (m *Metrics) AddLoadBalancing(read func() (LoadBalancing, error)) {
+	m.Add("load-balancing", func(e metrics.Emitter) error {
+		l, err := read()
+		if err != nil {
+			return err
+		}
+		e.Emit(vipSteps, float64(l.TableSteps))
+		for _, ev := range l.Evictions {
+			e.Emit(evicting, metrics.Flag(ev.Evicting), ev.Table)
+			e.Emit(evictedAnswers, float64(ev.Translated), ev.Table)
+		}
+		for _, v := range l.VIPs {
+			labels := []string{v.VNI.String(), v.VIP, v.Protocol}
+			balanced(e, vipPackets, vipBytes, vipFlows, v.Balanced, labels)
+			e.Emit(vipKnown, float64(v.Known), labels...)
+			e.Emit(vipTable, float64(v.TableHash>>11), labels...)
+			e.Emit(vipUnrecorded, float64(v.Unrecorded), labels...)
+			e.Emit(vipDrops, float64(v.Drops), labels...)
+		}
+		for _, b := range l.Backends {
+			balanced(e, backendPackets, backendBytes, backendFlows, b.Balanced, []string{b.VNI.String(), b.Backend, b.Protocol})
+		}
+		return nil
+	})
+}
+
+func balanced(e metrics.Emitter, packets, bytes, flows *metrics.Metric, b Balanced, labels []string) {
+	to, from := append(labels[:len(labels):len(labels)], "to-backends"), append(labels[:len(labels):len(labels)], "to-clients")
+	e.Emit(packets, float64(b.ToBackendsPackets), to...)
+	e.Emit(packets, float64(b.ToClientsPackets), from...)
+	e.Emit(bytes, float64(b.ToBackendsBytes), to...)
+	e.Emit(bytes, float64(b.ToClientsBytes), from...)
+	e.Emit(flows, float64(b.Flows), labels...)
+}
+
+// AddPaths serves the numbers of VRFs by their path.
+func (m *Metrics) AddPaths(read func() ([]Path, error)) {
+	metrics.AddSlice(m.Registry, "paths", read, func(e metrics.Emitter, p Path) { e.Emit(vrfPaths, float64(p.VRFs), p.Path, p.Reason) })
+}
+
+// AddMachines serves the numbers of machines by what balances their flows.
+func (m *Metrics) AddMachines(read func() ([]Machines, error)) {
+	metrics.AddSlice(m.Registry, "machines", read, func(e metrics.Emitter, p Machines) { e.Emit(machinePaths, float64(p.Count), p.Path, p.Reason) })
+}
+
+// AddImports serves the imports of VRFs.
+func (m *Metrics) AddImports(read func() ([]VRFImports, error)) {
+	metrics.AddSlice(m.Registry, "imports", read, func(e metrics.Emitter, v VRFImports) {
+		vni := v.VNI.String()
+		e.Emit(vrfImports, float64(v.Imported), vni, "imported")
+		e.Emit(vrfImports, float64(v.Filtered), vni, "filtered")
+		e.Emit(vrfImports, float64(v.Waiting), vni, "waiting")
+		for reason, n := range v.Refused {
+			e.Emit(vrfRefused, float64(n), vni, reason)
+		}
+	})
+}
+
+// AddDrops serves the drop counters.
+func (m *Metrics) AddDrops(read func() (Drops, error)) {
+	m.Add("drops", func(e metrics.Emitter) error {
+		d, err := read()
+		if err != nil {
+			return err
+		}
+		for reason, n := range d.ByReason {
+			e.Emit(drops, float64(n), reason)
+		}
+		e.Emit(unreadable, float64(d.Unreadable))
+		return nil
+	})
+}
+
+// AddTables serves the tables between the planes.
+func (m *Metrics) AddTables(read func() ([]Table, error)) {
+	metrics.AddSlice(m.Registry, "tables", read, func(e metrics.Emitter, t Table) {
+		e.Emit(tableRows, float64(t.Wanted), t.Name, "wanted")
+		e.Emit(tableRows, float64(t.Actual), t.Name, "actual")
+		e.Emit(tableRows, float64(t.Failed), t.Name, "failed")
+		e.Emit(tableRows, float64(t.Lingering), t.Name, "lingering")
+		e.Emit(tableHeld, metrics.Flag(t.Held), t.Name)
+		e.Emit(tableOps, float64(t.Applied), t.Name, "apply", "ok")
+		e.Emit(tableOps, float64(t.ApplyErrors), t.Name, "apply", "error")
+		e.Emit(tableOps, float64(t.Deleted), t.Name, "delete", "ok")
+		e.Emit(tableOps, float64(t.DeleteErrors), t.Name, "delete", "error")
+	})
+}
+
+// AddDevices serves what devices did not deliver, and the paths that are narrow.
+func (m *Metrics) AddDevices(read func() (Devices, error)) {
+	m.Add("devices", func(e metrics.Emitter) error {
+		d, err := read()
+		if err != nil {
+			return err
+		}
+		for _, c := range d.Drops {
+			e.Emit(deviceDrops, float64(c.Packets), c.Device, c.Direction, c.Kind)
+		}
+		for vtep, mtu := range d.PathMTUs {
+			e.Emit(pathMTU, float64(mtu), vtep.String())
+		}
+		return nil
+	})
+}
+
+// AddDrain serves the stage of a drain, which is one of all.
+func (m *Metrics) AddDrain(all []string, now func() string) {
+	m.Add("drain", func(e metrics.Emitter) error {
+		at := now()
+		for _, stage := range all {
+			e.Emit(drainStage, metrics.Flag(stage == at), stage)
+		}
+		return nil
+	})
+}
+
+// AddMaps serves the maps of the data plane.
+func (m *Metrics) AddMaps(read func() ([]Map, error)) {
+	metrics.AddSlice(m.Registry, "maps", read, func(e metrics.Emitter, f Map) {
+		e.Emit(mapRows, float64(f.Used), f.Name, f.Table)
+		e.Emit(mapSize, float64(f.Size), f.Name, f.Table)
+	})
+}
+
+// AddBGP serves the speaker.
+func (m *Metrics) AddBGP(read func() (BGP, error)) {
+	m.Add("bgp", func(e metrics.Emitter) error {
+		b, err := read()
+		if err != nil {
+			return err
+		}
+		for _, n := range b.Neighbors {
+			a := n.Address.String()
+			if n.Interface != "" {
+				a = n.Interface
+			}
+			asn := strconv.FormatUint(uint64(n.ASN), 10)
+			e.Emit(bgpUp, metrics.Flag(n.Up), a, asn)
+			e.Emit(bgpFlaps, float64(n.Flaps), a, asn)
+			if !n.Established.IsZero() {
+				e.Emit(bgpSince, float64(n.Established.Unix()), a, asn)
+			}
+			e.Emit(bgpLimited, metrics.Flag(n.PrefixLimit), a, asn)
+			e.Emit(bgpRoutes, float64(n.Received), a, "received")
+			e.Emit(bgpRoutes, float64(n.Accepted), a, "accepted")
+			e.Emit(bgpRoutes, float64(n.Sent), a, "sent")
+			e.Emit(bgpUnicast, float64(n.UnicastReceived), a)
+			e.Emit(bgpIgnored, float64(n.Ignored), a)
+		}
+		for reason, n := range b.Rejected {
+			e.Emit(bgpRejected, float64(n), reason)
+		}
+		return nil
+	})
+}
+
+// AddUnderlay serves the routes of the underlay.
+func (m *Metrics) AddUnderlay(read func() (Underlay, error)) {
+	m.Add("underlay", func(e metrics.Emitter) error {
+		u, err := read()
+		if err != nil {
+			return err
+		}
+		e.Emit(underlayRoutes, float64(u.Installed), "installed")
+		e.Emit(underlayRoutes, float64(u.Hops), "hops")
+		for reason, n := range u.Refused {
+			e.Emit(underlayRefused, float64(n), reason)
+		}
+		return nil
+	})
+}
+
+// AddBFD serves BFD.
+func (m *Metrics) AddBFD(read func() (BFD, error)) {
+	m.Add("bfd", func(e metrics.Emitter) error {
+		b, err := read()
+		if err != nil || len(b.Sessions) == 0 {
+			return err
+		}
+		for _, s := range b.Sessions {
+			a := s.Neighbor.String()
+			e.Emit(bfdUp, metrics.Flag(s.Up), a)
+			e.Emit(bfdFlaps, float64(s.Flaps), a)
+			e.Emit(bfdPackets, float64(s.In), a, "in")
+			e.Emit(bfdPackets, float64(s.Out), a, "out")
+		}
+		for reason, n := range b.Drops {
+			e.Emit(bfdDrops, float64(n), reason)
+		}
+		return nil
+	})
+}
+
+// AddDatabases serves the OVSDB sessions.
+func (m *Metrics) AddDatabases(read func() ([]Database, error)) {
+	metrics.AddSlice(m.Registry, "ovsdb", read, func(e metrics.Emitter, d Database) {
+		e.Emit(dbConnected, metrics.Flag(d.Connected), d.Name)
+		e.Emit(dbInSync, metrics.Flag(d.InSync), d.Name)
+		e.Emit(dbRows, float64(d.Rows), d.Name)
+		e.Emit(dbReconnects, float64(d.Sessions), d.Name)
+	})
+}
