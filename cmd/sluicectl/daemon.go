@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -36,56 +37,56 @@ func (d *daemon) answers() bool {
 func (d *daemon) ask() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	_, err := admin.Call(ctx, d.client, admin.GetConfig, admin.Nothing{})
+	_, err := admin.Call(ctx, d.client, nodeapi.GetConfig, admin.Nothing{})
 	return err
 }
 
 func (d *daemon) Status(ctx context.Context) (status.Status, error) {
-	return admin.Call(ctx, d.client, admin.GetStatus, admin.Nothing{})
+	return admin.Call(ctx, d.client, nodeapi.GetStatus, admin.Nothing{})
 }
 
 func (d *daemon) VRFs(ctx context.Context) ([]status.VRF, error) {
-	return admin.Call(ctx, d.client, admin.ListVRFs, admin.Nothing{})
+	return admin.Call(ctx, d.client, nodeapi.ListVRFs, admin.Nothing{})
 }
 
 func (d *daemon) VRF(ctx context.Context, vni intent.VNI) (status.VRF, error) {
-	return admin.Call(ctx, d.client, admin.GetVRF, admin.VRFSelector{VNI: vni})
+	return admin.Call(ctx, d.client, nodeapi.GetVRF, nodeapi.VRFSelector{VNI: vni})
 }
 
 func (d *daemon) Routes(ctx context.Context, vni intent.VNI) ([]status.Route, error) {
-	return admin.Call(ctx, d.client, admin.ListRoutes, admin.VRFSelector{VNI: vni})
+	return admin.Call(ctx, d.client, nodeapi.ListRoutes, nodeapi.VRFSelector{VNI: vni})
 }
 
 func (d *daemon) BGP(ctx context.Context) (status.BGP, error) {
-	return admin.Call(ctx, d.client, admin.GetBGP, admin.Nothing{})
+	return admin.Call(ctx, d.client, nodeapi.GetBGP, admin.Nothing{})
 }
 
 func (d *daemon) Underlay(ctx context.Context) (status.Underlay, error) {
-	return admin.Call(ctx, d.client, admin.GetUnderlay, admin.Nothing{})
+	return admin.Call(ctx, d.client, nodeapi.GetUnderlay, admin.Nothing{})
 }
 
 func (d *daemon) BGPRoutes(ctx context.Context) ([]status.BGPRoute, error) {
-	return admin.Call(ctx, d.client, admin.ListBGPRoutes, admin.VRFSelector{})
+	return admin.Call(ctx, d.client, nodeapi.ListBGPRoutes, nodeapi.VRFSelector{})
 }
 
 func (d *daemon) Drops(ctx context.Context) (status.Drops, error) {
-	return admin.Call(ctx, d.client, admin.GetDrops, admin.Nothing{})
+	return admin.Call(ctx, d.client, nodeapi.GetDrops, admin.Nothing{})
 }
 
 func (d *daemon) FollowDrops(ctx context.Context, each func(status.Drop) error) error {
-	return admin.Follow(ctx, d.client, admin.FollowDrops, admin.Nothing{}, each)
+	return admin.Follow(ctx, d.client, nodeapi.FollowDrops, admin.Nothing{}, each)
 }
 
 func (d *daemon) Diff(ctx context.Context) (status.Diff, error) {
-	return admin.Call(ctx, d.client, admin.GetDiff, admin.Nothing{})
+	return admin.Call(ctx, d.client, nodeapi.GetDiff, admin.Nothing{})
 }
 
 func (d *daemon) Explain(ctx context.Context, q status.Query) (status.Explanation, error) {
-	return admin.Call(ctx, d.client, admin.Explain, q)
+	return admin.Call(ctx, d.client, nodeapi.Explain, q)
 }
 
 func (d *daemon) Trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
-	return admin.Call(ctx, d.client, admin.Trace, r)
+	return admin.Call(ctx, d.client, nodeapi.Trace, r)
 }
 
 // offline is the answer to questions that the pinned maps cannot answer.

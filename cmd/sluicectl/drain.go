@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 func drainCommand(o *options) *cobra.Command {
-	var r admin.DrainRequest
+	var r nodeapi.DrainRequest
 	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "drain",
@@ -41,7 +42,7 @@ when the drain has begun and sluiced no longer tells how far it is.`,
 				return usagef("a time is not negative")
 			}
 			d := newDaemon(o)
-			s, err := admin.Call(c.Context(), d.client, admin.Drain, r)
+			s, err := admin.Call(c.Context(), d.client, nodeapi.Drain, r)
 			if err == nil && wait > 0 {
 				if s, err = awaitDrained(c.Context(), d, wait); err != nil && !errors.Is(err, errAnswerNo) {
 					return fmt.Errorf("the drain has begun, and goes on; how far it is: %w: %w", admin.ErrUnknown, err)
@@ -63,7 +64,7 @@ func undrainCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "undrain", Short: "Put this node back into service after 'sluicectl drain'", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := admin.Call(c.Context(), newDaemon(o).client, admin.Undrain, admin.Nothing{})
+			s, err := admin.Call(c.Context(), newDaemon(o).client, nodeapi.Undrain, admin.Nothing{})
 			if err != nil {
 				return drainError(err)
 			}
@@ -84,7 +85,7 @@ func drainError(err error) error {
 func awaitDrained(ctx context.Context, d *daemon, patience time.Duration) (status.Drain, error) {
 	deadline := time.Now().Add(patience)
 	for {
-		s, err := admin.Call(ctx, d.client, admin.GetDrain, admin.Nothing{})
+		s, err := admin.Call(ctx, d.client, nodeapi.GetDrain, admin.Nothing{})
 		switch {
 		case err != nil || s.Stage == string(drain.Drained):
 			return s, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -16,8 +17,8 @@ func TestDrainTakenAndNoAnswer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "sluiced.sock")
 	running, stop := context.WithCancel(t.Context())
 	s := admin.NewServer(socket, slog.New(slog.DiscardHandler))
-	admin.Handle(s, admin.GetDrain, func(context.Context, admin.Nothing) (status.Drain, error) { return status.Drain{}, nil })
-	admin.Handle(s, admin.Drain, func(context.Context, admin.DrainRequest) (status.Drain, error) {
+	admin.Handle(s, nodeapi.GetDrain, func(context.Context, admin.Nothing) (status.Drain, error) { return status.Drain{}, nil })
+	admin.Handle(s, nodeapi.Drain, func(context.Context, nodeapi.DrainRequest) (status.Drain, error) {
 		stop()
 		return status.Drain{}, nil
 	})
@@ -25,7 +26,7 @@ func TestDrainTakenAndNoAnswer(t *testing.T) {
 	go func() { ended <- s.Run(running) }()
 	o := options{socket: socket}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := admin.Call(t.Context(), o.client(), admin.GetDrain, admin.Nothing{}); err == nil {
+		if _, err := admin.Call(t.Context(), o.client(), nodeapi.GetDrain, admin.Nothing{}); err == nil {
 			break
 		} else if time.Now().After(deadline) {
 			t.Fatal(err)

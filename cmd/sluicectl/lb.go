@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/maglev"
 	"github.com/ovn-sluice/sluice/pkg/output"
@@ -21,7 +22,7 @@ func lbCommand(o *options) *cobra.Command {
 	c.AddCommand(vrfList[[]status.VIP]{
 		use: "list", short: "All VIPs with their path, its reason and their backends", long: longVIPs, write: writeVIPs,
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) {
-			return admin.Call(c.Context(), o.client(), admin.ListVIPs, admin.VRFSelector{VNI: vni})
+			return admin.Call(c.Context(), o.client(), nodeapi.ListVIPs, nodeapi.VRFSelector{VNI: vni})
 		},
 	}.command(o), vrfList[[]status.VIP]{
 		use: "backends", short: "All backends with their state, slots of the table and known flows", long: longBackends, write: writeBackends,
@@ -29,7 +30,7 @@ func lbCommand(o *options) *cobra.Command {
 	}.command(o), vrfList[status.Flows]{
 		use: "flows", short: "Flows to VIPs that this node knows, and their backends", long: longFlows, write: writeFlows,
 		ask: func(c *cobra.Command, vni intent.VNI) (status.Flows, error) {
-			return admin.Call(c.Context(), o.client(), admin.ListFlows, admin.VRFSelector{VNI: vni})
+			return admin.Call(c.Context(), o.client(), nodeapi.ListFlows, nodeapi.VRFSelector{VNI: vni})
 		},
 	}.command(o), lbMachines(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
 	return c
@@ -56,7 +57,7 @@ func lbMachines(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "machines", Short: "Machines of this node on switches with VIPs, what balances their flows, and why", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := admin.Call(c.Context(), o.client(), admin.ListMachines, admin.Nothing{})
+			list, err := admin.Call(c.Context(), o.client(), nodeapi.ListMachines, admin.Nothing{})
 			if err != nil {
 				return err
 			}
@@ -81,7 +82,7 @@ func writeMachines(w io.Writer, list []status.Machine) error {
 }
 
 func (o *options) backends(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) {
-	return admin.Call(c.Context(), o.client(), admin.ListBackends, admin.VRFSelector{VNI: vni})
+	return admin.Call(c.Context(), o.client(), nodeapi.ListBackends, nodeapi.VRFSelector{VNI: vni})
 }
 
 // lbShow is "lb backends" of the VIPs of one address, or of one load balancer.
@@ -233,7 +234,7 @@ func lbExplain(o *options) *cobra.Command {
 			if q.Client.Addr().Is4() != q.VIP.Addr().Is4() {
 				return usagef("client %s and VIP %s are of two address families", q.Client, q.VIP)
 			}
-			e, err := admin.Call(c.Context(), o.client(), admin.ExplainVIP, q)
+			e, err := admin.Call(c.Context(), o.client(), nodeapi.ExplainVIP, q)
 			if err != nil {
 				return err
 			}
@@ -327,7 +328,7 @@ func (o *options) weigh(c *cobra.Command, args []string, weight *uint16) error {
 	if weight != nil && *weight > maglev.MaxWeight {
 		return usagef("--weight %d: a weight is a number from 0 to %d", *weight, maglev.MaxWeight)
 	}
-	weighed, err := admin.Call(c.Context(), o.client(), admin.Weigh, admin.WeighRequest{LoadBalancer: args[0], Backend: args[1], Weight: weight})
+	weighed, err := admin.Call(c.Context(), o.client(), nodeapi.Weigh, nodeapi.WeighRequest{LoadBalancer: args[0], Backend: args[1], Weight: weight})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -48,7 +49,7 @@ func (p *metadataProxy) proxyCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "proxy", Short: "How sluiced metadata is: its listeners, and what became of requests", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			answer, err := askProxy(c.Context(), p, admin.GetMetadataProxy)
+			answer, err := askProxy(c.Context(), p, nodeapi.GetMetadataProxy)
 			if err != nil {
 				return err
 			}
@@ -69,7 +70,7 @@ func (p *metadataProxy) requestsCommand(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "requests", Short: "The latest requests: whose they were, and what became of them", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			all, err := askProxy(c.Context(), p, admin.ListMetadataRequests)
+			all, err := askProxy(c.Context(), p, nodeapi.ListMetadataRequests)
 			if err != nil {
 				return err
 			}
@@ -98,7 +99,7 @@ func requestsOf(ctx context.Context, notes io.Writer, d *daemon, all []status.Me
 	named := func(r status.MetadataRequest) bool {
 		return r.Port == name || r.Instance == name || r.Address.IsValid() && r.Address.String() == name
 	}
-	ports, err := admin.Call(ctx, d.client, admin.GetMetadata, admin.Nothing{})
+	ports, err := admin.Call(ctx, d.client, nodeapi.GetMetadata, admin.Nothing{})
 	var port *status.MetadataPort
 	switch {
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -18,7 +19,7 @@ func metadataPortsCommand(o *options) *cobra.Command {
 		Short: "The machines of this node: who they are to Nova, and how their metadata requests get to the proxy",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, err := admin.Call(c.Context(), newDaemon(o).client, admin.GetMetadata, admin.Nothing{})
+			m, err := admin.Call(c.Context(), newDaemon(o).client, nodeapi.GetMetadata, admin.Nothing{})
 			if err != nil {
 				return err
 			}
@@ -55,7 +56,7 @@ func metadataExplainCommand(o *options) *cobra.Command {
 		Short: "Why requests of a machine are answered, or are not: every step of their way. PORT is a logical port, an instance, or an address or tap of one machine alone",
 		Args:  exactArgs("PORT"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
-			e, err := admin.Call(c.Context(), newDaemon(o).client, admin.ExplainMetadata, status.MetadataQuery{Port: args[0]})
+			e, err := admin.Call(c.Context(), newDaemon(o).client, nodeapi.ExplainMetadata, status.MetadataQuery{Port: args[0]})
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -24,7 +25,7 @@ func TestRequestsOfAPort(t *testing.T) {
 		return intent.NewGuestSet(intent.Guest{Addr: netip.MustParseAddr(a)})
 	}
 	s := admin.NewServer(socket, slog.New(slog.DiscardHandler))
-	admin.Handle(s, admin.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) {
+	admin.Handle(s, nodeapi.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) {
 		return status.Metadata{Used: true, Ports: []status.MetadataPort{
 			{Port: "p-red", Instance: "red", Served: status.FromTap, Device: "tapred", Guests: guests("10.0.0.5")},
 			{Port: "p-red2", Instance: "red", Served: status.FromTap, Device: "tapred2", Guests: guests("10.0.0.6")},
@@ -44,7 +45,7 @@ func TestRequestsOfAPort(t *testing.T) {
 	d := newDaemon(&options{socket: socket})
 	defer d.client.Close()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := admin.Call(t.Context(), d.client, admin.GetMetadata, admin.Nothing{}); err == nil {
+		if _, err := admin.Call(t.Context(), d.client, nodeapi.GetMetadata, admin.Nothing{}); err == nil {
 			break
 		} else if time.Now().After(deadline) {
 			t.Fatal(err)
@@ -91,8 +92,8 @@ func TestMetadataCommands(t *testing.T) {
 		{Time: time.Now(), Outcome: "too-many-connections"},
 	}
 	s := admin.NewServer(socket, slog.New(slog.DiscardHandler))
-	admin.Handle(s, admin.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return proxy, nil })
-	admin.Handle(s, admin.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return requests, nil })
+	admin.Handle(s, nodeapi.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return proxy, nil })
+	admin.Handle(s, nodeapi.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return requests, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

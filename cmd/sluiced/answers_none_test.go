@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
@@ -30,7 +31,7 @@ func answers(t *testing.T, latest nodeFacts) *admin.Client {
 	})
 	client := admin.NewClient(d.cfg.Admin.Socket)
 	eventually(t, "an answer", func() error {
-		_, err := admin.Call(ctx, client, admin.GetStatus, admin.Nothing{})
+		_, err := admin.Call(ctx, client, nodeapi.GetStatus, admin.Nothing{})
 		return err
 	})
 	return client
@@ -49,7 +50,7 @@ func TestListsWithoutARole(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", path, got, err, want)
 		}
 	}
-	if _, err := admin.Call(t.Context(), client, admin.GetVRF, admin.VRFSelector{VNI: 1001}); !errors.Is(err, admin.ErrNotFound) {
+	if _, err := admin.Call(t.Context(), client, nodeapi.GetVRF, nodeapi.VRFSelector{VNI: 1001}); !errors.Is(err, admin.ErrNotFound) {
 		t.Errorf("a VRF: %v", err)
 	}
 }
@@ -57,7 +58,7 @@ func TestListsWithoutARole(t *testing.T) {
 // What is not known is not said to be nothing.
 func TestListsBeforeTheNode(t *testing.T) {
 	for _, latest := range []nodeFacts{{}, {gateway: true, reason: "port lrp-red"}} {
-		_, err := admin.Call(t.Context(), answers(t, latest), admin.ListVRFs, admin.Nothing{})
+		_, err := admin.Call(t.Context(), answers(t, latest), nodeapi.ListVRFs, admin.Nothing{})
 		if !errors.Is(err, admin.ErrUnavailable) || !strings.Contains(err.Error(), "goes on forwarding") {
 			t.Errorf("%+v: %v", latest, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -82,7 +83,7 @@ func TestExplainWithoutANode(t *testing.T) {
 	client := admin.NewClient(d.cfg.Admin.Socket)
 	var e status.Explanation
 	eventually(t, "an answer", func() (err error) {
-		e, err = admin.Call(ctx, client, admin.Explain, status.Query{VRF: 1001})
+		e, err = admin.Call(ctx, client, nodeapi.Explain, status.Query{VRF: 1001})
 		return err
 	})
 	if last := e.Steps[len(e.Steps)-1]; e.Works || !strings.Contains(last.Detail, "roles: none") {

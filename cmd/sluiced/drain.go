@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -133,7 +134,7 @@ func (d *daemon) drainStatus() status.Drain {
 	return out
 }
 
-func (d *daemon) beginDrain(ctx context.Context, r admin.DrainRequest) (status.Drain, error) {
+func (d *daemon) beginDrain(ctx context.Context, r nodeapi.DrainRequest) (status.Drain, error) {
 	if r.WithdrawAfter < 0 {
 		return status.Drain{}, fmt.Errorf("%w: the time until the withdrawal is negative", admin.ErrBadRequest)
 	}

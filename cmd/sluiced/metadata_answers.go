@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -29,8 +30,8 @@ func (p *metadataProxy) alive(context.Context) error {
 
 func (p *metadataProxy) runAdmin(ctx context.Context) error {
 	s := admin.NewServer(p.cfg.Metadata.Socket, p.log)
-	admin.Handle(s, admin.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return p.status(), nil })
-	admin.Handle(s, admin.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return p.journal.Latest(), nil })
+	admin.Handle(s, nodeapi.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return p.status(), nil })
+	admin.Handle(s, nodeapi.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return p.journal.Latest(), nil })
 	return s.Run(ctx)
 }
 

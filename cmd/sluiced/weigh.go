@@ -14,22 +14,23 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
 // weigh writes the weight of a backend where all nodes read it.
-func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Weighed, error) {
+func (d *daemon) weigh(ctx context.Context, q nodeapi.WeighRequest) (nodeapi.Weighed, error) {
 	backend, err := loadbalancer.ParseBackend(q.Backend)
 	if err != nil {
-		return admin.Weighed{}, fmt.Errorf("%w: backend %w", admin.ErrBadRequest, err)
+		return nodeapi.Weighed{}, fmt.Errorf("%w: backend %w", admin.ErrBadRequest, err)
 	}
 	for {
 		var rows []ovn.LoadBalancer
 		var variables map[string]string
 		d.follower.View(func(r *ovn.Rows) { rows, variables = r.BalancersNamed(q.LoadBalancer), r.TemplateVariables() })
 		if len(rows) == 0 {
-			return admin.Weighed{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
+			return nodeapi.Weighed{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
 		}
 		weights, err := weighings(rows, variables, backend, q.Weight)
 		if err == nil {
@@ -43,7 +44,7 @@ func (d *daemon) weigh(ctx context.Context, q admin.WeighRequest) (admin.Weighed
 			err = fmt.Errorf("%w: %w", admin.ErrUnknown, err)
 		}
 		if err != nil {
-			return admin.Weighed{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
+			return nodeapi.Weighed{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
 		}
 		for uuid, written := range weights {
 			d.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "uuid", string(uuid), "backend", q.Backend, "weights", written)
@@ -85,8 +86,8 @@ func (d *daemon) changed(ctx context.Context, name string, rows []ovn.LoadBalanc
 }
 
 // weighed tells which VIPs of the rows, and machines with them, do not heed weights.
-func (d *daemon) weighed(rows []ovn.LoadBalancer) admin.Weighed {
-	out := admin.Weighed{ByOVN: []string{}}
+func (d *daemon) weighed(rows []ovn.LoadBalancer) nodeapi.Weighed {
+	out := nodeapi.Weighed{ByOVN: []string{}}
 	all, _ := d.balancers() // what it does not serve it says nothing of
 	switches := map[string]bool{}
 	for _, b := range all {

@@ -68,10 +68,10 @@ func start(t *testing.T, socket string, attach func(*Server)) *Client {
 func TestCall(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "run", "sluiced.sock")
 	c := start(t, socket, func(s *Server) {
-		Handle(s, Explain, func(_ context.Context, q status.Query) (status.Explanation, error) {
+		Handle(s, askExplain, func(_ context.Context, q status.Query) (status.Explanation, error) {
 			return status.NewExplanation(q, []status.Step{{Layer: status.LayerOVN, Found: true}}), nil
 		})
-		Handle(s, GetVRF, func(_ context.Context, v VRFSelector) (status.VRF, error) {
+		Handle(s, askVRF, func(_ context.Context, v selector) (status.VRF, error) {
 			if v.VNI != 1001 {
 				return status.VRF{}, errors.Join(ErrNotFound, errors.New("no VRF"))
 			}
@@ -79,17 +79,17 @@ func TestCall(t *testing.T) {
 		})
 	})
 	q := status.Query{VRF: 1001, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("2001:db8::1")}
-	e, err := Call(t.Context(), c, Explain, q)
+	e, err := Call(t.Context(), c, askExplain, q)
 	if err != nil || e.Src != q.Src || e.Dst != q.Dst || !e.Works {
 		t.Errorf("explain: %+v %v", e, err)
 	}
-	if v, err := Call(t.Context(), c, GetVRF, VRFSelector{VNI: 1001}); err != nil || v.Index != 7 {
+	if v, err := Call(t.Context(), c, askVRF, selector{VNI: 1001}); err != nil || v.Index != 7 {
 		t.Errorf("vrf: %+v %v", v, err)
 	}
-	if _, err := Call(t.Context(), c, GetVRF, VRFSelector{VNI: 2}); !errors.Is(err, ErrNotFound) {
+	if _, err := Call(t.Context(), c, askVRF, selector{VNI: 2}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("unknown vrf: %v", err)
 	}
-	if _, err := Call(t.Context(), c, GetStatus, Nothing{}); !errors.Is(err, ErrNotFound) {
+	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("endpoint without handler: %v", err)
 	}
 	if _, err := Call(t.Context(), c, NewEndpoint[string, Nothing]("/v1/vrf"), "red"); !errors.Is(err, ErrBadRequest) {
@@ -109,7 +109,7 @@ func TestStream(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	left := make(chan struct{})
 	c := start(t, socket, func(s *Server) {
-		HandleStream(s, FollowDrops, func(ctx context.Context, _ Nothing, emit func(status.Drop) error) error {
+		HandleStream(s, followDrops, func(ctx context.Context, _ Nothing, emit func(status.Drop) error) error {
 			defer close(left)
 			for i := uint32(0); ; i++ {
 				if err := emit(status.Drop{Length: i, VNI: intent.VNI(i)}); err != nil {
@@ -128,7 +128,7 @@ func TestStream(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var got []uint32
-	err := Follow(ctx, c, FollowDrops, Nothing{}, func(d status.Drop) error {
+	err := Follow(ctx, c, followDrops, Nothing{}, func(d status.Drop) error {
 		if got = append(got, d.Length); len(got) == 3 {
 			cancel()
 		}
@@ -149,7 +149,7 @@ func TestStopEndsStreams(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	s := NewServer(socket, slog.New(slog.DiscardHandler))
 	started := make(chan struct{})
-	HandleStream(s, FollowDrops, func(ctx context.Context, _ Nothing, _ func(status.Drop) error) error {
+	HandleStream(s, followDrops, func(ctx context.Context, _ Nothing, _ func(status.Drop) error) error {
 		close(started)
 		<-ctx.Done()
 		return nil
@@ -162,7 +162,7 @@ func TestStopEndsStreams(t *testing.T) {
 	}
 	c := NewClient(socket)
 	defer c.Close()
-	go func() { done <- Follow(t.Context(), c, FollowDrops, Nothing{}, func(status.Drop) error { return nil }) }()
+	go func() { done <- Follow(t.Context(), c, followDrops, Nothing{}, func(status.Drop) error { return nil }) }()
 	<-started
 	cancel()
 	for range 2 {
@@ -182,14 +182,14 @@ func TestSilent(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	c := NewClientWithin(socket, time.Millisecond)
 	defer c.Close()
-	if _, err := Call(t.Context(), c, GetStatus, Nothing{}); !errors.Is(err, ErrSilent) || errors.Is(err, ErrNotRunning) {
+	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrSilent) || errors.Is(err, ErrNotRunning) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	patient := NewClient(socket)
 	defer patient.Close()
-	if _, err := Call(ctx, patient, GetStatus, Nothing{}); !errors.Is(err, ErrSilent) {
+	if _, err := Call(ctx, patient, askStatus, Nothing{}); !errors.Is(err, ErrSilent) {
 		t.Errorf("asked for a moment: %v", err)
 	}
 }
@@ -198,7 +198,7 @@ func TestNotRunningAndStaleSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	c := NewClient(socket)
 	defer c.Close()
-	if _, err := Call(t.Context(), c, GetStatus, Nothing{}); !errors.Is(err, ErrNotRunning) {
+	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("no socket: %v", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
@@ -207,22 +207,22 @@ func TestNotRunningAndStaleSocket(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	_ = l.Close()
-	if _, err := Call(t.Context(), c, GetStatus, Nothing{}); !errors.Is(err, ErrNotRunning) {
+	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("stale socket: %v", err)
 	}
 	c2 := start(t, socket, func(s *Server) {
-		Handle(s, GetStatus, func(context.Context, Nothing) (status.Status, error) {
+		Handle(s, askStatus, func(context.Context, Nothing) (status.Status, error) {
 			return status.Status{Identity: status.Identity{Chassis: "a1"}}, nil
 		})
 	})
-	if st, err := Call(t.Context(), c2, GetStatus, Nothing{}); err != nil || st.Chassis != "a1" {
+	if st, err := Call(t.Context(), c2, askStatus, Nothing{}); err != nil || st.Chassis != "a1" {
 		t.Errorf("%+v %v", st, err)
 	}
 	second := NewServer(socket, slog.New(slog.DiscardHandler))
 	if err := second.Run(t.Context()); !errors.Is(err, ErrLocked) {
 		t.Errorf("second server: %v", err)
 	}
-	if _, err := Call(t.Context(), c2, GetStatus, Nothing{}); err != nil {
+	if _, err := Call(t.Context(), c2, askStatus, Nothing{}); err != nil {
 		t.Errorf("first server afterwards: %v", err)
 	}
 }

@@ -1,10 +1,10 @@
-// Package admin is the conversation between sluicectl and sluiced: HTTP with
+// Package admin is the conversation between sluicectl and a daemon: HTTP with
 // JSON over a unix socket that only root can open.
 //
-// It owns the socket, the lock that keeps a second daemon away, and the list of
-// endpoints with their types (api.go). A daemon attaches functions to endpoints
-// with Handle and HandleStream; a client calls the same endpoints with Call and
-// Follow, so that both sides agree by type.
+// It owns the socket, and the lock that keeps a second daemon away. A program has its
+// endpoints with their types in a package of its own (nodeapi is that of sluiced). A daemon
+// attaches functions to endpoints with Handle and HandleStream; a client calls the same
+// endpoints with Call and Follow, so that both sides agree by type.
 //
 // Promises:
 //   - Of two daemons with one state directory or one socket, one runs; the other
@@ -20,7 +20,5 @@
 //     daemon that is stopped after that look makes the change when it goes on.
 //   - Endpoints answer while the daemon starts, with what is known so far.
 //
-// It knows nothing of OVN, BGP or the data plane.
+// It knows nothing of OVN, BGP, the data plane or what is asked.
 package admin
-
-//go:generate go run ../../tools/docgen api . ../status ../../docs/reference/admin-api.md

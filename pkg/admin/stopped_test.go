@@ -25,10 +25,10 @@ import (
 func changer(dir string) {
 	s := NewServer(filepath.Join(dir, "s"), slog.New(slog.DiscardHandler))
 	did := func(what string) error { return os.WriteFile(filepath.Join(dir, what), nil, 0o600) }
-	Handle(s, GetStatus, func(context.Context, Nothing) (status.Status, error) { return status.Status{}, nil })
-	Handle(s, Undrain, func(context.Context, Nothing) (status.Drain, error) { return status.Drain{}, did("undrain") })
-	Handle(s, Weigh, func(context.Context, WeighRequest) (Weighed, error) { return Weighed{}, did("weigh") })
-	Handle(s, Drain, func(ctx context.Context, _ DrainRequest) (status.Drain, error) {
+	Handle(s, askStatus, func(context.Context, Nothing) (status.Status, error) { return status.Status{}, nil })
+	Handle(s, changeUndrain, func(context.Context, Nothing) (status.Drain, error) { return status.Drain{}, did("undrain") })
+	Handle(s, changeWeigh, func(context.Context, selector) (Nothing, error) { return Nothing{}, did("weigh") })
+	Handle(s, changeDrain, func(ctx context.Context, _ Nothing) (status.Drain, error) {
 		err := did("drain")
 		if _, hang := os.Stat(filepath.Join(dir, "hang")); hang == nil {
 			<-ctx.Done()
@@ -59,7 +59,7 @@ func answers(t *testing.T, socket string) {
 	c := NewClient(socket)
 	defer c.Close()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		_, err := Call(t.Context(), c, GetStatus, Nothing{})
+		_, err := Call(t.Context(), c, askStatus, Nothing{})
 		if err == nil {
 			return
 		}
@@ -104,15 +104,15 @@ func TestStoppedDaemon(t *testing.T) {
 	stop(t, process)
 	c := NewClientWithin(socket, 100*time.Millisecond)
 	defer c.Close()
-	_, drain := Call(t.Context(), c, Drain, DrainRequest{})
-	_, undrain := Call(t.Context(), c, Undrain, Nothing{})
-	_, weigh := Call(t.Context(), c, Weigh, WeighRequest{})
+	_, drain := Call(t.Context(), c, changeDrain, Nothing{})
+	_, undrain := Call(t.Context(), c, changeUndrain, Nothing{})
+	_, weigh := Call(t.Context(), c, changeWeigh, selector{})
 	// A client that is ended, by ^C or by timeout(1), within its patience.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	patient := NewClient(socket)
 	defer patient.Close()
-	_, ended := Call(ctx, patient, Drain, DrainRequest{})
+	_, ended := Call(ctx, patient, changeDrain, Nothing{})
 	for what, err := range map[string]error{"drain": drain, "undrain": undrain, "lb drain": weigh, "drain, ended": ended} {
 		if !errors.Is(err, ErrSilent) || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "nothing was changed") {
 			t.Errorf("%s: %v", what, err)
@@ -142,7 +142,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	defer c.Close()
 	done := make(chan error, 1)
 	go func() {
-		_, err := Call(t.Context(), c, Drain, DrainRequest{})
+		_, err := Call(t.Context(), c, changeDrain, Nothing{})
 		done <- err
 	}()
 	for deadline := time.Now().Add(30 * time.Second); !exists(dir, "drain"); time.Sleep(5 * time.Millisecond) {
@@ -163,7 +163,7 @@ func TestOutcomeUnknown(t *testing.T) {
 func TestLateRequest(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	start(t, socket, func(s *Server) {
-		Handle(s, Drain, func(ctx context.Context, _ DrainRequest) (status.Drain, error) {
+		Handle(s, changeDrain, func(ctx context.Context, _ Nothing) (status.Drain, error) {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("the deadline of the request does not bound its context")
 			}
@@ -174,7 +174,7 @@ func TestLateRequest(t *testing.T) {
 	raw := &http.Client{Transport: &http.Transport{DialContext: dial}}
 	defer raw.CloseIdleConnections()
 	for patience, want := range map[time.Duration]int{time.Minute: http.StatusOK, 0: http.StatusRequestTimeout, -time.Hour: http.StatusRequestTimeout} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://sluiced"+Drain.Path(), strings.NewReader("{}"))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://sluiced"+changeDrain.Path(), strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}

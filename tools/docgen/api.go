@@ -41,10 +41,10 @@ header ` + "`Sluice-Deadline`" + `, nanoseconds of CLOCK_BOOTTIME, is carried ou
 | --- | --- | --- | --- |
 `
 
-// apiPage lists the endpoints of pkg/admin and the types of pkg/status.
-func apiPage(w *bytes.Buffer, admin, status string) error {
+// apiPage lists the endpoints of a program and the types of pkg/status.
+func apiPage(w *bytes.Buffer, api, status string) error {
 	w.WriteString(apiIntro)
-	endpoints, err := parseFile(filepath.Join(admin, "api.go"))
+	endpoints, err := parseFile(filepath.Join(api, "api.go"))
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 //
 //	docgen config PROGRAM OUTPUT.md
 //	docgen metrics OUTPUT.md
-//	docgen api DIRECTORY-OF-PKG-ADMIN DIRECTORY-OF-PKG-STATUS OUTPUT.md
+//	docgen api DIRECTORY-OF-THE-ENDPOINTS DIRECTORY-OF-PKG-STATUS OUTPUT.md
 //	docgen keys OUTPUT.md DIRECTORY-THAT-READS-THEM...
 //	docgen reasons OUTPUT.md DIRECTORY-OF-PKG-REASON DIRECTORY-THAT-GIVES-THEM...
 //	docgen maps OUTPUT.md
@@ -68,7 +68,7 @@ func run(args []string) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("usage: docgen config PROGRAM OUTPUT | docgen metrics OUTPUT | docgen api ADMIN STATUS OUTPUT | docgen keys OUTPUT DIR... | docgen reasons OUTPUT DIR... | docgen maps OUTPUT")
+		return fmt.Errorf("usage: docgen config PROGRAM OUTPUT | docgen metrics OUTPUT | docgen api ENDPOINTS STATUS OUTPUT | docgen keys OUTPUT DIR... | docgen reasons OUTPUT DIR... | docgen maps OUTPUT")
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
