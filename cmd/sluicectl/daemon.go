@@ -21,7 +21,7 @@ func newDaemon(o *options) *daemon {
 }
 
 func (o *options) client() *admin.Client {
-	return admin.NewClientWithin(o.socket, cmp.Or(o.timeout, admin.Patience))
+	return admin.NewClientWithin(nodeapi.Program, o.socket, cmp.Or(o.timeout, admin.Patience))
 }
 
 // running tells whether there is a sluiced. Anything but its absence counts as

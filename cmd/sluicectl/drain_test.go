@@ -16,7 +16,7 @@ import (
 func TestDrainTakenAndNoAnswer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "sluiced.sock")
 	running, stop := context.WithCancel(t.Context())
-	s := admin.NewServer(socket, slog.New(slog.DiscardHandler))
+	s := admin.NewServer(nodeapi.Program, socket, slog.New(slog.DiscardHandler))
 	admin.Handle(s, nodeapi.GetDrain, func(context.Context, admin.Nothing) (status.Drain, error) { return status.Drain{}, nil })
 	admin.Handle(s, nodeapi.Drain, func(context.Context, nodeapi.DrainRequest) (status.Drain, error) {
 		stop()

@@ -36,7 +36,7 @@ type metadataProxy struct{ socket string }
 var errProxyAway = errors.New("sluiced metadata does not answer")
 
 func askProxy[T any](ctx context.Context, p *metadataProxy, e admin.Endpoint[admin.Nothing, T]) (T, error) {
-	client := admin.NewClient(p.socket)
+	client := admin.NewClient(nodeapi.Program, p.socket)
 	defer client.Close()
 	answer, err := admin.Call(ctx, client, e, admin.Nothing{})
 	if errors.Is(err, admin.ErrNotRunning) {

@@ -24,7 +24,7 @@ func TestRequestsOfAPort(t *testing.T) {
 	guests := func(a string) intent.GuestSet {
 		return intent.NewGuestSet(intent.Guest{Addr: netip.MustParseAddr(a)})
 	}
-	s := admin.NewServer(socket, slog.New(slog.DiscardHandler))
+	s := admin.NewServer(nodeapi.Program, socket, slog.New(slog.DiscardHandler))
 	admin.Handle(s, nodeapi.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) {
 		return status.Metadata{Used: true, Ports: []status.MetadataPort{
 			{Port: "p-red", Instance: "red", Served: status.FromTap, Device: "tapred", Guests: guests("10.0.0.5")},
@@ -91,7 +91,7 @@ func TestMetadataCommands(t *testing.T) {
 		{Time: time.Now(), Port: "p-blue", Instance: "inst-blue", Method: "GET", Path: "/a", Status: 404, Outcome: "answered"},
 		{Time: time.Now(), Outcome: "too-many-connections"},
 	}
-	s := admin.NewServer(socket, slog.New(slog.DiscardHandler))
+	s := admin.NewServer(nodeapi.Program, socket, slog.New(slog.DiscardHandler))
 	admin.Handle(s, nodeapi.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return proxy, nil })
 	admin.Handle(s, nodeapi.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return requests, nil })
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 
 // runAdmin answers sluicectl.
 func (d *daemon) runAdmin(ctx context.Context) error {
-	s := admin.NewServer(d.cfg.Admin.Socket, d.log)
+	s := admin.NewServer(nodeapi.Program, d.cfg.Admin.Socket, d.log)
 	admin.Handle(s, nodeapi.GetConfig, func(context.Context, admin.Nothing) (nodeapi.Text, error) {
 		b, err := d.cfg.Effective()
 		return nodeapi.Text{Text: string(b)}, err

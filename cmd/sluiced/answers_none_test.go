@@ -29,7 +29,7 @@ func answers(t *testing.T, latest nodeFacts) *admin.Client {
 			t.Error(err)
 		}
 	})
-	client := admin.NewClient(d.cfg.Admin.Socket)
+	client := admin.NewClient(nodeapi.Program, d.cfg.Admin.Socket)
 	eventually(t, "an answer", func() error {
 		_, err := admin.Call(ctx, client, nodeapi.GetStatus, admin.Nothing{})
 		return err

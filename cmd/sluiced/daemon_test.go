@@ -80,7 +80,7 @@ func TestExplainWithoutANode(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	client := admin.NewClient(d.cfg.Admin.Socket)
+	client := admin.NewClient(nodeapi.Program, d.cfg.Admin.Socket)
 	var e status.Explanation
 	eventually(t, "an answer", func() (err error) {
 		e, err = admin.Call(ctx, client, nodeapi.Explain, status.Query{VRF: 1001})

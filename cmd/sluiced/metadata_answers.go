@@ -29,7 +29,7 @@ func (p *metadataProxy) alive(context.Context) error {
 }
 
 func (p *metadataProxy) runAdmin(ctx context.Context) error {
-	s := admin.NewServer(p.cfg.Metadata.Socket, p.log)
+	s := admin.NewServer(nodeapi.Program, p.cfg.Metadata.Socket, p.log)
 	admin.Handle(s, nodeapi.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return p.status(), nil })
 	admin.Handle(s, nodeapi.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return p.journal.Latest(), nil })
 	return s.Run(ctx)

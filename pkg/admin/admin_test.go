@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,12 +38,12 @@ func TestMain(m *testing.M) {
 // start runs a server until the test ends and waits for its socket.
 func start(t *testing.T, socket string, attach func(*Server)) *Client {
 	t.Helper()
-	s := NewServer(socket, slog.New(slog.DiscardHandler))
+	s := NewServer("sluiced", socket, slog.New(slog.DiscardHandler))
 	attach(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	c := NewClient(socket)
+	c := NewClient("sluiced", socket)
 	t.Cleanup(func() {
 		c.Close()
 		cancel()
@@ -89,7 +90,8 @@ func TestCall(t *testing.T) {
 	if _, err := Call(t.Context(), c, askVRF, selector{VNI: 2}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("unknown vrf: %v", err)
 	}
-	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrNotFound) {
+	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrNotFound) ||
+		!strings.Contains(err.Error(), "sluiced has no endpoint /v1/status; are sluiced and sluicectl of one version?") {
 		t.Errorf("endpoint without handler: %v", err)
 	}
 	if _, err := Call(t.Context(), c, NewEndpoint[string, Nothing]("/v1/vrf"), "red"); !errors.Is(err, ErrBadRequest) {
@@ -147,7 +149,7 @@ func TestStream(t *testing.T) {
 
 func TestStopEndsStreams(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	s := NewServer(socket, slog.New(slog.DiscardHandler))
+	s := NewServer("sluiced", socket, slog.New(slog.DiscardHandler))
 	started := make(chan struct{})
 	HandleStream(s, followDrops, func(ctx context.Context, _ Nothing, _ func(status.Drop) error) error {
 		close(started)
@@ -160,7 +162,7 @@ func TestStopEndsStreams(t *testing.T) {
 	for _, err := os.Stat(socket); err != nil; _, err = os.Stat(socket) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	c := NewClient(socket)
+	c := NewClient("sluiced", socket)
 	defer c.Close()
 	go func() { done <- Follow(t.Context(), c, followDrops, Nothing{}, func(status.Drop) error { return nil }) }()
 	<-started
@@ -180,14 +182,15 @@ func TestSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	c := NewClientWithin(socket, time.Millisecond)
+	c := NewClientWithin("sluiced", socket, time.Millisecond)
 	defer c.Close()
-	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrSilent) || errors.Is(err, ErrNotRunning) {
+	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrSilent) || errors.Is(err, ErrNotRunning) ||
+		!strings.HasPrefix(err.Error(), "sluiced does not answer on "+socket) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	patient := NewClient(socket)
+	patient := NewClient("sluiced", socket)
 	defer patient.Close()
 	if _, err := Call(ctx, patient, askStatus, Nothing{}); !errors.Is(err, ErrSilent) {
 		t.Errorf("asked for a moment: %v", err)
@@ -196,9 +199,9 @@ func TestSilent(t *testing.T) {
 
 func TestNotRunningAndStaleSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	c := NewClient(socket)
+	c := NewClient("sluiced", socket)
 	defer c.Close()
-	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrNotRunning) {
+	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrNotRunning) || err.Error() != "sluiced is not running (nobody answers on "+socket+")" {
 		t.Errorf("no socket: %v", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
@@ -218,7 +221,7 @@ func TestNotRunningAndStaleSocket(t *testing.T) {
 	if st, err := Call(t.Context(), c2, askStatus, Nothing{}); err != nil || st.Chassis != "a1" {
 		t.Errorf("%+v %v", st, err)
 	}
-	second := NewServer(socket, slog.New(slog.DiscardHandler))
+	second := NewServer("sluiced", socket, slog.New(slog.DiscardHandler))
 	if err := second.Run(t.Context()); !errors.Is(err, ErrLocked) {
 		t.Errorf("second server: %v", err)
 	}
@@ -232,7 +235,7 @@ func TestForeignFileIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewServer(path, slog.New(slog.DiscardHandler)).Run(t.Context()); err == nil {
+	if err := NewServer("sluiced", path, slog.New(slog.DiscardHandler)).Run(t.Context()); err == nil {
 		t.Error("a regular file was taken for a socket")
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "mine" {

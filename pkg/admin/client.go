@@ -25,9 +25,9 @@ const maxLine = 16 << 20
 
 // Client asks the daemon. It may be used from several goroutines.
 type Client struct {
-	socket   string
-	http     *http.Client
-	patience time.Duration
+	program, socket string
+	http            *http.Client
+	patience        time.Duration
 }
 
 // Patience is within which a daemon that is not stuck begins an answer.
@@ -36,11 +36,11 @@ const Patience = time.Minute
 // grace is how long after its deadline an answer to a request that was sent is waited for.
 const grace = 2 * time.Second
 
-// NewClient makes a client; it connects with the first question.
-func NewClient(socket string) *Client { return NewClientWithin(socket, Patience) }
+// NewClient makes a client of a program that errors name; it connects with the first question.
+func NewClient(program, socket string) *Client { return NewClientWithin(program, socket, Patience) }
 
 // NewClientWithin makes a client that waits so long for the beginning of each answer.
-func NewClientWithin(socket string, patience time.Duration) *Client {
+func NewClientWithin(program, socket string, patience time.Duration) *Client {
 	t := &http.Transport{
 		// Never: without the daemon's consent the body is not sent.
 		ExpectContinueTimeout: 1000 * time.Hour,
@@ -48,7 +48,7 @@ func NewClientWithin(socket string, patience time.Duration) *Client {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		},
 	}
-	return &Client{socket: socket, http: &http.Client{Transport: t}, patience: patience}
+	return &Client{program: program, socket: socket, http: &http.Client{Transport: t}, patience: patience}
 }
 
 // Close closes idle connections.
@@ -64,7 +64,7 @@ func Call[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp], 
 	}
 	defer func() { _ = body.Close() }()
 	if err := json.NewDecoder(body).Decode(&out); err != nil {
-		return out, fmt.Errorf("answer of sluiced to %s: %w", e.path, e.explain(c, err, true))
+		return out, fmt.Errorf("answer of %s to %s: %w", c.program, e.path, e.explain(c, err, true))
 	}
 	return out, nil
 }
@@ -82,7 +82,7 @@ func Follow[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp]
 	for lines.Scan() {
 		var line streamLine[Resp]
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return fmt.Errorf("answer of sluiced to %s: %w", e.path, err)
+			return fmt.Errorf("answer of %s to %s: %w", c.program, e.path, err)
 		}
 		if line.Error != "" {
 			return &remoteError{text: line.Error}
@@ -95,7 +95,7 @@ func Follow[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp]
 		}
 	}
 	if err := lines.Err(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("answer of sluiced to %s: %w", e.path, err)
+		return fmt.Errorf("answer of %s to %s: %w", c.program, e.path, err)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func ask[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp], r
 	})
 	defer gaveUp.Stop()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { sent.Store(true) }})
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sluiced"+e.path, bytes.NewReader(b))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.program+e.path, bytes.NewReader(b))
 	if err != nil {
 		return nil, fmt.Errorf("request %s: %w", e.path, err)
 	}
@@ -141,7 +141,7 @@ func ask[Req, Resp any](ctx context.Context, c *Client, e Endpoint[Req, Resp], r
 	defer func() { _ = resp.Body.Close() }()
 	var f failure
 	if err := json.NewDecoder(resp.Body).Decode(&f); err != nil || f.Error == "" {
-		f.Error = "sluiced answered " + resp.Status
+		f.Error = c.program + " answered " + resp.Status
 	}
 	return nil, errorOf(resp.StatusCode, f.Error)
 }
@@ -166,17 +166,17 @@ func (e Endpoint[Req, Resp]) explain(c *Client, err error, sent bool) error {
 	silent := os.IsTimeout(err) || errors.Is(err, os.ErrDeadlineExceeded) // of the caller's context, or of the client
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
-		return fmt.Errorf("%w (nobody answers on %s)", ErrNotRunning, c.socket)
+		return fmt.Errorf("%s is %w (nobody answers on %s)", c.program, ErrNotRunning, c.socket)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is open to root only: %w", c.socket, fs.ErrPermission)
 	case e.changes && sent:
-		return fmt.Errorf("%w: sluiced has taken the request, and no answer came on %s: %w", ErrUnknown, c.socket, err)
+		return fmt.Errorf("%w: %s has taken the request, and no answer came on %s: %w", ErrUnknown, c.program, c.socket, err)
 	case e.changes && silent:
-		return fmt.Errorf("nothing was changed, and the request is dropped: %w on %s", ErrSilent, c.socket)
+		return fmt.Errorf("nothing was changed, and the request is dropped: %s %w on %s", c.program, ErrSilent, c.socket)
 	case e.changes:
-		return fmt.Errorf("nothing was changed, and the request is dropped: asking sluiced: %w", err)
+		return fmt.Errorf("nothing was changed, and the request is dropped: asking %s: %w", c.program, err)
 	case silent:
-		return fmt.Errorf("%w on %s: %w", ErrSilent, c.socket, err)
+		return fmt.Errorf("%s %w on %s: %w", c.program, ErrSilent, c.socket, err)
 	}
-	return fmt.Errorf("asking sluiced: %w", err)
+	return fmt.Errorf("asking %s: %w", c.program, err)
 }

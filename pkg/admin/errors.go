@@ -9,10 +9,10 @@ var (
 	// ErrLocked is wrapped when another daemon holds the lock.
 	ErrLocked = errors.New("another process is running")
 	// ErrNotRunning is wrapped by the client when nobody answers on the socket.
-	ErrNotRunning = errors.New("sluiced is not running")
+	ErrNotRunning = errors.New("not running")
 	// ErrSilent is wrapped by the client when a daemon is there that does not answer: it
 	// is stopped, or hangs.
-	ErrSilent = errors.New("sluiced does not answer")
+	ErrSilent = errors.New("does not answer")
 	// ErrNotFound is wrapped by a handler when what was asked for does not
 	// exist, and comes out of the client again.
 	ErrNotFound = errors.New("not found")

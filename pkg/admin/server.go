@@ -24,11 +24,12 @@ type Server struct {
 	mux    *http.ServeMux
 }
 
-// NewServer makes a server for a socket path. Endpoints are attached before Run.
-func NewServer(socket string, log *slog.Logger) *Server {
+// NewServer makes a server of a program that errors name, for a socket path. Endpoints are attached
+// before Run.
+func NewServer(program, socket string, log *slog.Logger) *Server {
 	s := &Server{socket: socket, log: log, mux: http.NewServeMux()}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, fmt.Errorf("%w: sluiced has no endpoint %s; are sluiced and sluicectl of one version?", ErrNotFound, r.URL.Path))
+		s.fail(w, r, fmt.Errorf("%w: %s has no endpoint %s; are %[2]s and sluicectl of one version?", ErrNotFound, program, r.URL.Path))
 	})
 	return s
 }

@@ -23,7 +23,7 @@ import (
 // changer is a daemon in a process of its own: each change leaves a file in dir, and a drain does
 // not answer while there is a file "hang".
 func changer(dir string) {
-	s := NewServer(filepath.Join(dir, "s"), slog.New(slog.DiscardHandler))
+	s := NewServer("sluiced", filepath.Join(dir, "s"), slog.New(slog.DiscardHandler))
 	did := func(what string) error { return os.WriteFile(filepath.Join(dir, what), nil, 0o600) }
 	Handle(s, askStatus, func(context.Context, Nothing) (status.Status, error) { return status.Status{}, nil })
 	Handle(s, changeUndrain, func(context.Context, Nothing) (status.Drain, error) { return status.Drain{}, did("undrain") })
@@ -56,7 +56,7 @@ func startChanger(t *testing.T) (dir string, process *os.Process, socket string)
 
 func answers(t *testing.T, socket string) {
 	t.Helper()
-	c := NewClient(socket)
+	c := NewClient("sluiced", socket)
 	defer c.Close()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		_, err := Call(t.Context(), c, askStatus, Nothing{})
@@ -102,7 +102,7 @@ func stop(t *testing.T, process *os.Process) {
 func TestStoppedDaemon(t *testing.T) {
 	dir, process, socket := startChanger(t)
 	stop(t, process)
-	c := NewClientWithin(socket, 100*time.Millisecond)
+	c := NewClientWithin("sluiced", socket, 100*time.Millisecond)
 	defer c.Close()
 	_, drain := Call(t.Context(), c, changeDrain, Nothing{})
 	_, undrain := Call(t.Context(), c, changeUndrain, Nothing{})
@@ -110,7 +110,7 @@ func TestStoppedDaemon(t *testing.T) {
 	// A client that is ended, by ^C or by timeout(1), within its patience.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	patient := NewClient(socket)
+	patient := NewClient("sluiced", socket)
 	defer patient.Close()
 	_, ended := Call(ctx, patient, changeDrain, Nothing{})
 	for what, err := range map[string]error{"drain": drain, "undrain": undrain, "lb drain": weigh, "drain, ended": ended} {
@@ -138,7 +138,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "hang"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := NewClient(socket)
+	c := NewClient("sluiced", socket)
 	defer c.Close()
 	done := make(chan error, 1)
 	go func() {

@@ -42,6 +42,9 @@ type Text struct {
 	Text string `json:"text"`
 }
 
+// Program is whose endpoints these are, for errors.
+const Program = "sluiced"
+
 // The endpoints of sluiced.
 var (
 	// GetStatus is "sluicectl status".
