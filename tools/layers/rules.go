@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,12 +25,13 @@ var forbidden = []struct{ from, to, why string }{
 	{"pkg/intent/", "pkg/", "intent is the contract and depends on nothing"},
 }
 
-// shared are the packages below pkg that are of every program: they know neither sluiced's
-// configuration nor its tables.
+// shared are packages of every program, whatever its configuration and its tables are.
 var shared = []string{
-	"pkg/configfile/",
-	"pkg/logging/",
+	"pkg/admin/", "pkg/configfile/", "pkg/crash/", "pkg/graceful/", "pkg/logging/", "pkg/metrics/", "pkg/output/", "pkg/serve/", "pkg/status/",
 }
+
+// ofNode are packages of sluiced, which shared ones may not import.
+var ofNode = []string{"pkg/config/", "pkg/tables/"}
 
 // owned says which directories alone may import a library, so that a successor
 // of it is one package's change.
@@ -58,10 +60,8 @@ func importProblem(path, imp string) string {
 				return fmt.Sprintf("%s may not import %s: %s", f.from, inner, f.why)
 			}
 		}
-		for _, from := range shared {
-			if strings.HasPrefix(path, from) && (strings.HasPrefix(inner, "pkg/config/") || strings.HasPrefix(inner, "pkg/tables/")) {
-				return fmt.Sprintf("%s may not import %s: it is of every program, not of sluiced alone", from, inner)
-			}
+		if below(path, shared) && below(inner, ofNode) {
+			return fmt.Sprintf("%s may not import %s: other programs use them, too", strings.Join(shared, ", "), inner)
 		}
 		if strings.HasPrefix(inner, "test/") && !strings.HasPrefix(path, "test/") && !strings.HasPrefix(path, "cmd/sluice-lab/") && !strings.HasSuffix(path, "_test.go") {
 			return "only tests and sluice-lab may import " + inner
@@ -75,12 +75,15 @@ func importProblem(path, imp string) string {
 		if strings.HasSuffix(path, "_test.go") && o.library == "github.com/gopacket/gopacket" {
 			return ""
 		}
-		for _, dir := range o.by {
-			if strings.HasPrefix(path, dir) {
-				return ""
-			}
+		if below(path, o.by) {
+			return ""
 		}
 		return fmt.Sprintf("only %s may import %s", strings.Join(o.by, ", "), o.library)
 	}
 	return ""
+}
+
+// below tells whether a path is in one of the directories.
+func below(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(path, dir) })
 }
