@@ -36,8 +36,14 @@ func maySluices(name string) bool {
 // WatchLinks is Watch for links of any name, but tells only what changes attributes of theirs:
 // their addresses, too, go with them.
 func WatchLinks(ctx context.Context, ns netns.Namespace, changed func()) error {
+	return watchLinks(ctx, ns, newLooked, changed)
+}
+
+// newLooked tells which updates of a subscription change attributes. The next subscription has
+// another one: a link may have changed while updates were dropped.
+func newLooked() func(netlink.LinkUpdate) bool {
 	known := map[int]attributes{}
-	return watchLinks(ctx, ns, func(u netlink.LinkUpdate) bool {
+	return func(u netlink.LinkUpdate) bool {
 		index := u.Attrs().Index
 		switch {
 		case u.IfInfomsg.Family == unix.AF_BRIDGE: // of a port as its bridge has it
@@ -50,7 +56,7 @@ func WatchLinks(ctx context.Context, ns netns.Namespace, changed func()) error {
 		was, seen := known[index]
 		known[index] = now
 		return !seen || now != was
-	}, changed)
+	}
 }
 
 // attributes are those that anybody looks at who follows links of any name.
@@ -71,14 +77,16 @@ func attributesOf(l netlink.Link) attributes {
 // WatchNamed is Watch for links of the names that of is true for. It is called from
 // another goroutine.
 func WatchNamed(ctx context.Context, ns netns.Namespace, of func(name string) bool, changed func()) error {
-	return watchLinks(ctx, ns, func(u netlink.LinkUpdate) bool { return of(u.Attrs().Name) }, changed)
+	named := func(u netlink.LinkUpdate) bool { return of(u.Attrs().Name) }
+	return watchLinks(ctx, ns, func() func(netlink.LinkUpdate) bool { return named }, changed)
 }
 
-func watchLinks(ctx context.Context, ns netns.Namespace, of func(netlink.LinkUpdate) bool, changed func()) error {
+// watchLinks has of begin with each subscription.
+func watchLinks(ctx context.Context, ns netns.Namespace, of func() func(netlink.LinkUpdate) bool, changed func()) error {
 	for ctx.Err() == nil {
 		// The kernel drops what is not read in time and ends the subscription;
 		// what happens until the next one is not known.
-		if err := subscription(ctx, ns, of, changed); err != nil {
+		if err := subscription(ctx, ns, of(), changed); err != nil {
 			return err
 		}
 		select {

@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +93,63 @@ func TestWatchLinks(t *testing.T) {
 		h.run(change)
 		await(change)
 	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// What a link was when the kernel dropped changes is not compared with: a change back to it is told.
+func TestWatchLinksAfterDroppedChanges(t *testing.T) {
+	h := newHost(t, "")
+	h.run("ip link add e0 type veth peer name p0; ip link add e1 type veth peer name p1; ip link set p0 up; ip link set e0 up")
+	ctx, cancel := context.WithCancel(t.Context())
+	told, hold, ended := make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
+	var held atomic.Bool
+	go func() {
+		ended <- kernel.WatchLinks(ctx, h.namespace(), func() {
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+			if held.Load() {
+				<-hold
+			}
+		})
+	}()
+	await := func(what string) {
+		t.Helper()
+		select {
+		case <-told:
+		case <-time.After(30 * time.Second):
+			t.Errorf("not told of %q", what)
+		}
+	}
+	quiet := func(after time.Duration) {
+		for {
+			select {
+			case <-told:
+			case <-time.After(after):
+				return
+			}
+		}
+	}
+	await("the beginning")
+	for _, change := range []string{"ip link set e0 mtu 1400", "ip link set e1 mtu 1400"} { // each is seen
+		quiet(200 * time.Millisecond)
+		h.run(change)
+		await(change)
+	}
+	quiet(200 * time.Millisecond)
+	held.Store(true)
+	h.run("ip link set e1 mtu 1401")
+	await("a change of another link")
+	h.run("for n in $(seq 3000); do echo link set e1 txqueuelen $n; done | ip -batch -; ip link set e0 mtu 1300")
+	close(hold)
+	await("a lost subscription")
+	quiet(2 * time.Second) // longer than the pause before the next one
+	h.run("ip link set e0 mtu 1400")
+	await("the MTU that was told before")
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
