@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/beat"
@@ -91,7 +92,8 @@ func (n *node) watchOverlaps(ctx context.Context) error {
 	}}
 	var exposed []evpn.Exposed
 	var vnis []intent.VNI
-	var changes, steps uint64
+	var progress bgp.Progress // of imports: a change of route targets, or of a path, imports routes that were received before
+	var steps uint64
 	for first := true; ; first = false {
 		select {
 		case <-ctx.Done():
@@ -99,9 +101,9 @@ func (n *node) watchOverlaps(ctx context.Context) error {
 		case <-wait.C:
 		}
 		begin := time.Now()
-		routes, claims := n.speaker.RouteChanges(), n.claimSteps()
-		changed := first || routes != changes || claims != steps
-		changes, steps = routes, claims
+		now, claims := n.speaker.Progress(), n.claimSteps()
+		changed := first || now != progress || claims != steps
+		progress, steps = now, claims
 		if changed {
 			exposed = n.exposed()
 			subnets := map[intent.VNI][]netip.Prefix{}

@@ -7,15 +7,16 @@ import (
 )
 
 // Overlaps tells which of the VRFs import a route to one of their given subnets, or into one. It
-// costs time in the number of the routes of these VRFs.
+// costs time in the number of the routes of these VRFs, and may be another one after Progress is.
+// Updates of neighbours wait for one VRF, not for all.
 func (s *GoBGP) Overlaps(subnets map[intent.VNI][]netip.Prefix) []intent.VNI {
-	s.in.mu.Lock()
-	defer s.in.mu.Unlock()
 	var out []intent.VNI
 	for vni, list := range subnets {
+		s.in.mu.Lock()
 		if s.in.rib.enters(vni, list) {
 			out = append(out, vni)
 		}
+		s.in.mu.Unlock()
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"log/slog"
 	"net/netip"
 	"testing"
 	"time"
@@ -40,6 +41,45 @@ func TestOverlaps(t *testing.T) {
 		}
 		if r.enters(1002, subnets) {
 			t.Errorf("%s: another VRF's", name)
+		}
+	}
+}
+
+// Progress is another one whenever Overlaps is: also when a VRF gets route targets that import a
+// route of before, and when the VTEP of a route is lost or back.
+func TestOverlapsChangeWithProgress(t *testing.T) {
+	for _, route := range []string{"10.10.0.7/32", "2001:db8:10::7/128"} {
+		s, err := New(nodeConfig(1), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		subnets := map[intent.VNI][]netip.Prefix{1001: {netip.MustParsePrefix("10.10.0.0/24"), netip.MustParsePrefix("2001:db8:10::/64")}}
+		policies := map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001, Index: 7, AutoImport: true}}
+		received := func() {
+			s.in.mu.Lock()
+			defer s.in.mu.Unlock()
+			s.in.rib.apply(testPath(route, "192.0.2.2", "64512:1001"), epoch)
+			s.publishLocked()
+		}
+		vtep := map[netip.Addr]struct{}{netip.MustParseAddr("192.0.2.2"): {}}
+		for _, step := range []struct {
+			what string
+			do   func()
+			want int
+		}{
+			{"a route that nobody imports", received, 0},
+			{"route targets", func() { s.SetPolicies(policies) }, 1},
+			{"the VTEP is lost", func() { s.SetUnreachable(vtep) }, 0},
+			{"and back", func() { s.SetUnreachable(nil) }, 1},
+			{"no route targets", func() { s.SetPolicies(nil) }, 0},
+			{"route targets again", func() { s.SetPolicies(policies) }, 1},
+		} {
+			before, had := s.Progress(), len(s.Overlaps(subnets))
+			step.do()
+			got := len(s.Overlaps(subnets))
+			if got != step.want || got != had && s.Progress() == before {
+				t.Errorf("%s, %s: %d overlaps, progress changed %t", route, step.what, got, s.Progress() != before)
+			}
 		}
 	}
 }
