@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
@@ -26,14 +27,28 @@ const (
 func (d *daemon) watchOverdue(ctx context.Context) error {
 	tick := beat.New(overdueLook)
 	defer tick.Stop()
+	var last []reconcile.Wait
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			d.reg.Reporter(overdueReports).Replace(overdue(d.waited(time.Now().Add(-overduePatience)), overduePatience))
+			now := d.waited(time.Now().Add(-overduePatience))
+			d.reg.Reporter(overdueReports).Replace(overdue(again(now, last), overduePatience))
+			last = now
 		}
 	}
+}
+
+// again are the waits of tables that waited at the last look, too. Rows that waited by order, as
+// while the node was drained, have waited for long when that ends, and are in place soon.
+func again(now, last []reconcile.Wait) (out []reconcile.Wait) {
+	for _, w := range now {
+		if slices.ContainsFunc(last, func(l reconcile.Wait) bool { return l.Table == w.Table }) {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // overdue has one object for each table.

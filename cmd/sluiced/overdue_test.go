@@ -66,7 +66,7 @@ func TestOverdue(t *testing.T) {
 		}
 		time.Sleep(overduePatience - time.Millisecond)
 		told("a wait within the patience")
-		time.Sleep(overdueLook + time.Second)
+		time.Sleep(2*overdueLook + time.Second)
 		const text = "2 rows wait for more than 30s, such as blue: for the port: waiting"
 		told("a long wait", text)
 		d.inSyncNow.Store(&ovn.InSync{SB: true, NB: true})
@@ -74,7 +74,9 @@ func TestOverdue(t *testing.T) {
 		told("while a database is not in sync")
 		d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true})
 		time.Sleep(overdueLook)
-		told("since it is again", text)
+		told("since it is again: the rows may be in place soon")
+		time.Sleep(overdueLook)
+		told("and they are not", text)
 		networks.there.Store(true)
 		time.Sleep(2 * overduePatience)
 		told("when the port is there")
