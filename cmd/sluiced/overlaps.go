@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -66,6 +67,9 @@ func (o *overlaps) look(ctx context.Context, now time.Time, vnis []intent.VNI) (
 	gateways, err := o.ask(ctx, which)
 	if err != nil {
 		due.next = now.Add(overlapAge)
+		if errors.Is(err, context.DeadlineExceeded) { // a server that is busy with the question is left alone
+			due.next = now.Add(overlapAgain)
+		}
 		return false, err
 	}
 	due.next, due.gateways = now.Add(overlapAgain), gateways

@@ -45,8 +45,12 @@ func TestOverlapsAreAskedForOnce(t *testing.T) {
 		{"the second one's next turn", 35 * time.Second, []intent.VNI{1001, 1002}, nil, []intent.VNI{1002}, []string{"in-1", "in-2"}},
 		{"nothing is due", 10 * time.Minute, []intent.VNI{1001, 1002}, nil, nil, []string{"in-1", "in-2"}},
 		{"again, no answer: what is known stays", 10*time.Minute + 25*time.Second, []intent.VNI{1001, 1002}, errors.New("no session"), []intent.VNI{1001}, []string{"in-1", "in-2"}},
-		{"one route is gone", 10*time.Minute + 26*time.Second, []intent.VNI{1002}, nil, nil, []string{"in-2"}},
-		{"the other, too", 10*time.Minute + 27*time.Second, nil, nil, nil, nil},
+		{"no answer in time", 10*time.Minute + 35*time.Second, []intent.VNI{1001, 1002}, context.DeadlineExceeded, []intent.VNI{1001}, []string{"in-1", "in-2"}},
+		{"the other one is due", 10*time.Minute + 45*time.Second, []intent.VNI{1001, 1002}, nil, []intent.VNI{1002}, []string{"in-1", "in-2"}},
+		{"the server is left alone", 20 * time.Minute, []intent.VNI{1001, 1002}, nil, nil, []string{"in-1", "in-2"}},
+		{"and asked again", 20*time.Minute + 35*time.Second, []intent.VNI{1001, 1002}, nil, []intent.VNI{1001}, []string{"in-1", "in-2"}},
+		{"one route is gone", 20*time.Minute + 36*time.Second, []intent.VNI{1002}, nil, nil, []string{"in-2"}},
+		{"the other, too", 20*time.Minute + 37*time.Second, nil, nil, nil, nil},
 	} {
 		asked, fails = nil, step.fails
 		answered, err := all.look(t.Context(), start.Add(step.at), step.vnis)
