@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -125,7 +124,7 @@ func (p *mappedPages) share(page *ebpf.Map) (err error) {
 // objects adds the descriptors of the pages, by the names of their pins.
 func (p *mappedPages) objects(to map[string]int) {
 	for number, page := range p.held {
-		to[filepath.Base(p.pin(uint32(number)))] = page.FD()
+		to[pinned.PagePin("", p.name, p.outerID, uint32(number))] = page.FD()
 	}
 }
 
