@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -109,6 +111,49 @@ func TestSlowWrite(t *testing.T) {
 	for _, d := range []*Drain{d, open(t, path, start)} {
 		if s := d.Status(start); s.Stage != Serving {
 			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// noDescriptor takes all descriptors at the last look before the change: the directory cannot be
+// brought to disk after it.
+type noDescriptor struct {
+	context.Context
+	t *testing.T
+}
+
+func (c noDescriptor) Err() error {
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &old) })
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: old.Max}); err != nil {
+		c.t.Fatal(err)
+	}
+	return nil
+}
+
+// A change that the disk does not confirm is made: the file says so, and so does the drain.
+func TestNotOnDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drain.json")
+	d := open(t, path, start)
+	for _, change := range []struct {
+		do   func(context.Context) error
+		want Stage
+	}{
+		{func(ctx context.Context) error { return d.Begin(ctx, start, time.Second) }, Shutdown},
+		{d.End, Serving},
+	} {
+		t.Run(string(change.want), func(t *testing.T) {
+			if err := change.do(noDescriptor{t.Context(), t}); !errors.Is(err, ErrNotOnDisk) {
+				t.Errorf("%v", err)
+			}
+		})
+		for _, d := range []*Drain{d, open(t, path, start)} {
+			if s := d.Status(start); s.Stage != change.want {
+				t.Errorf("%+v, want %s", s, change.want)
+			}
 		}
 	}
 }
