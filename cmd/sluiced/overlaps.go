@@ -122,7 +122,9 @@ func (n *node) watchOverlaps(ctx context.Context) error {
 			n.d.log.Debug("the gateway ports of other nodes cannot be read", "error", err)
 		}
 		if changed || answered {
+			begin = time.Now()
 			n.d.reg.Reporter(overlapReports).Replace(all.report(exposed, n.id.systemID))
+			took += time.Since(begin) // a VNI may have many routers
 		}
 		wait.Reset(max(beat.Until(guardInterval), guardShare*took))
 	}
