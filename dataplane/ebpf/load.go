@@ -178,6 +178,7 @@ func (d *Dataplane) open(cfg Config) (err error) {
 
 // Close lets go of everything. What is pinned stays and goes on forwarding.
 func (d *Dataplane) Close() error {
+	err := d.held.Close()
 	d.tables.close()
 	if d.later != nil {
 		d.later.close()
@@ -191,7 +192,7 @@ func (d *Dataplane) Close() error {
 			pages.close()
 		}
 	}
-	return d.held.Close()
+	return err
 }
 
 // Node gives the constants that the programs carry.

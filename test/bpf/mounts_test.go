@@ -143,6 +143,9 @@ func overPins(t *testing.T, hook sluiceebpf.Hook, dir string, index int, mount, 
 	healed("unmounted and mounted anew")
 	// A start finds all of it.
 	d.Close()
+	if err := d.KeepPins(); err != nil { // who looks at the pins has not heard of the end
+		t.Errorf("after the end: %v", err)
+	}
 	d = load(t, cfg)
 	check("after a restart")
 	if now := programOf(t, dir); now != running {
@@ -288,6 +291,9 @@ func removedPins(t *testing.T, hook sluiceebpf.Hook, dir string, index int) erro
 		t.Errorf("%d programs on the device", count)
 	}
 	d.Close()
+	if err := d.KeepPins(); err != nil { // who looks at the pins has not heard of the end
+		t.Errorf("after the end: %v", err)
+	}
 	d = load(t, cfg)
 	check("after a restart")
 	if kept, err := d.VIPs().List(t.Context()); err != nil || len(kept) != len(worldVIPs()) {

@@ -20,9 +20,10 @@ import (
 // Held is a pin directory that this process writes. It holds on to the directory itself, so that
 // a mount over its path, or the end of its own mount, takes no pin away while the process runs.
 type Held struct {
-	path string
-	mu   sync.Mutex // of lock
-	lock *os.File
+	path   string
+	mu     sync.Mutex // of what follows
+	lock   *os.File
+	closed bool
 }
 
 // Hold makes the directory if need be, and takes it for this process until Close.
@@ -37,10 +38,12 @@ func Hold(path string) (*Held, error) {
 	return &Held{path: path, lock: lock}, nil
 }
 
-// Close lets go of the directory.
+// Close lets go of the directory. It comes before what is pinned is closed: Keep does nothing
+// after it, and would pin what has the descriptors by then.
 func (h *Held) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.closed = true
 	return h.lock.Close()
 }
 
@@ -78,6 +81,9 @@ func (h *Held) there() (bool, error) {
 func (h *Held) Keep(objects map[string]int, log *slog.Logger) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.closed {
+		return nil
+	}
 	made, err := h.settle()
 	if err != nil {
 		return fmt.Errorf("pins: %w", err)

@@ -209,10 +209,11 @@ func (t *Taps) adopt(at pinned.Place, loaded *pinned.Program) error {
 
 // Close lets go of everything. What is pinned stays and goes on steering.
 func (t *Taps) Close() error {
+	err := t.held.Close()
 	for _, p := range t.programs {
 		p.Close()
 	}
-	return errors.Join(t.Reader.Close(), t.held.Close())
+	return errors.Join(t.Reader.Close(), err)
 }
 
 // Pins lists what this package pinned in a directory. Names of another form are not
