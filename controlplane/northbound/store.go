@@ -131,6 +131,15 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	return s.snapshot, nil
 }
 
+// Current is Barrier while the database can be reached, and Snapshot while it cannot: who reads is
+// told what was there last.
+func (s *Store) Current(ctx context.Context) (*Snapshot, error) {
+	if _, inSync, _ := s.state(); !inSync {
+		return s.Snapshot()
+	}
+	return s.Barrier(ctx)
+}
+
 // Leads tells whether this store holds Lock.
 func (s *Store) Leads() bool {
 	s.mu.Lock()

@@ -25,10 +25,11 @@ type Balancer struct {
 	before map[string]*nb.LoadBalancer
 }
 
-// Load reads a load balancer by its ID.
-func Load(tx *northbound.Tx, id string) (*Balancer, error) {
+// Load reads a load balancer by its ID. It can be saved if that was from a transaction.
+func Load(from northbound.Reader, id string) (*Balancer, error) {
+	tx, _ := from.(*northbound.Tx)
 	b := &Balancer{tx: tx, before: map[string]*nb.LoadBalancer{}}
-	for _, row := range northbound.Find(tx, northbound.LoadBalancerByName, id, rowform.Columns()...) {
+	for _, row := range northbound.Find(from, northbound.LoadBalancerByName, id, rowform.Columns()...) {
 		if !rowform.Is(row) {
 			continue
 		}
@@ -91,6 +92,7 @@ func (b *Balancer) RemoveMember(r *rowform.Row, pool int, id string, n network.N
 	p := &r.Pools[pool]
 	p.Members = slices.DeleteFunc(p.Members, func(m rowform.Member) bool { return m.ID == id })
 	r.Status.Set(id, "")
+	dropAttributes(r, keyOwnMember+id)
 	if n.Physical == "" {
 		r.Switches.Add(n.Switch, -1)
 	}

@@ -13,10 +13,13 @@ import (
 
 const (
 	neutronPrefix   = "neutron-"
-	keyName         = "neutron:network_name"
+	keyName         = "neutron:network_name" // of a switch; of a port the switch's name
 	keySubnets      = "neutron:subnet_ids"
 	keyExternal     = "neutron:is_ext_gw"
 	keyPhysical     = "neutron:provnet-physical-network"
+	keyPortName     = "neutron:port_name"
+	keyCIDRs        = "neutron:cidrs"
+	keyProject      = "neutron:project_id"
 	optionPort      = "router-port"
 	configSubnet    = "subnet"
 	configPrefix    = "ipv6_prefix"
@@ -24,6 +27,9 @@ const (
 	ipv6PrefixBits  = 64
 	derivedIDsSpace = "7f0a9d1e-0d0e-5f0c-9a53-8f1b6c2d4e10"
 )
+
+// KeyOwner is the key of external_ids of what Sluice made, and for what.
+const KeyOwner = "sluice:owner"
 
 var space = uuid.MustParse(derivedIDsSpace)
 
@@ -82,6 +88,9 @@ func of(ls *nb.LogicalSwitch) Network {
 	}
 	return n
 }
+
+// IDOf is the ID of the network that a switch is, of which name and UUID are known.
+func IDOf(ls *nb.LogicalSwitch) string { return of(ls).ID }
 
 // All are the networks of a snapshot.
 func All(s *northbound.Snapshot) (out []Network) {

@@ -1,0 +1,173 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/controlplane/octavia"
+)
+
+// Config is what an API is told.
+type Config struct {
+	Store *northbound.Store
+	Auth  Authenticator
+	Log   *slog.Logger
+	// Now and NewID are time.Now and northbound.NewUUID, if not set.
+	Now   func() time.Time
+	NewID func() string
+}
+
+// API answers requests.
+type API struct {
+	store *northbound.Store
+	auth  Authenticator
+	log   *slog.Logger
+	now   func() time.Time
+	newID func() string
+}
+
+// New makes an API.
+func New(c Config) *API {
+	a := &API{store: c.Store, auth: c.Auth, log: c.Log, now: c.Now, newID: c.NewID}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	if a.newID == nil {
+		a.newID = northbound.NewUUID
+	}
+	return a
+}
+
+// request is one that is authenticated.
+type request struct {
+	*http.Request
+	caller Caller
+	body   []byte
+	// id and uuid are those of what the request makes, in case it makes something; row is the
+	// UUID of a Load_Balancer row that it may need. They are the same in each try.
+	id, row, port string
+	now           string
+}
+
+// handler answers a request: with a body that is nil for none.
+type handler func(*request) (status int, body any, err error)
+
+// Routes are the paths that the API answers, below the collection's base path.
+func (a *API) Routes() map[string]http.Handler {
+	routes := map[string]http.Handler{}
+	for pattern, h := range map[string]handler{
+		"POST /loadbalancers": a.createBalancer, "GET /loadbalancers": a.listBalancers,
+		"GET /loadbalancers/{id}": a.showBalancer, "PUT /loadbalancers/{id}": a.updateBalancer, "DELETE /loadbalancers/{id}": a.deleteBalancer,
+		"POST /listeners": a.createListener, "GET /listeners": a.listListeners,
+		"GET /listeners/{id}": a.showListener, "PUT /listeners/{id}": a.updateListener, "DELETE /listeners/{id}": a.deleteListener,
+		"POST /pools": a.createPool, "GET /pools": a.listPools,
+		"GET /pools/{id}": a.showPool, "PUT /pools/{id}": a.updatePool, "DELETE /pools/{id}": a.deletePool,
+		"POST /pools/{pool}/members": a.createMember, "GET /pools/{pool}/members": a.listMembers,
+		"GET /pools/{pool}/members/{id}": a.showMember, "PUT /pools/{pool}/members/{id}": a.updateMember,
+		"DELETE /pools/{pool}/members/{id}": a.deleteMember,
+	} {
+		routes[pattern] = a.serve(h)
+	}
+	return routes
+}
+
+// Register has a mux answer the API's paths below each base, such as /v2/lbaas.
+func (a *API) Register(mux *http.ServeMux, bases ...string) {
+	for pattern, h := range a.Routes() {
+		method, path, _ := strings.Cut(pattern, " ")
+		for _, base := range bases {
+			mux.Handle(method+" "+base+path, h)
+		}
+	}
+}
+
+func (a *API) serve(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, body, err := a.handle(h, r)
+		switch {
+		case err != nil:
+			a.answerError(w, r, err)
+		case body == nil:
+			w.WriteHeader(status)
+		default:
+			a.answer(w, status, body)
+		}
+	})
+}
+
+func (a *API) handle(h handler, r *http.Request) (int, any, error) {
+	caller, err := a.auth.Authenticate(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	q := &request{Request: r, caller: caller, id: a.newID(), row: a.newID(), port: a.newID(), now: a.now().UTC().Format(timeFormat)}
+	if q.body, err = io.ReadAll(r.Body); err != nil {
+		return 0, nil, fail(http.StatusBadRequest, "Request is not in valid JSON format")
+	}
+	return h(q)
+}
+
+// timeFormat is Octavia's: without a zone.
+const timeFormat = "2006-01-02T15:04:05"
+
+// change commits what f does to a load balancer.
+func (a *API) change(q *request, comment string, load func(northbound.Reader) (string, error), f func(*northbound.Tx, *octavia.Balancer) error) error {
+	return a.store.Commit(q.Context(), comment, func(tx *northbound.Tx) error {
+		id, err := load(tx)
+		if err != nil {
+			return err
+		}
+		b, err := octavia.Load(tx, id)
+		if errors.Is(err, octavia.ErrNotFound) {
+			return notFound("Load Balancer", id)
+		}
+		if err != nil {
+			return err
+		}
+		if !q.caller.writes(b.Attributes().Project) {
+			return errPolicy
+		}
+		if err := f(tx, b); err != nil {
+			return err
+		}
+		b.Save()
+		return nil
+	})
+}
+
+// view reads from a snapshot that has all that was committed before the request: a client behind a
+// balancer that changes something at one replica and reads at another sees its change.
+func view[T any](a *API, q *request, find func(*northbound.Snapshot) (T, error)) (T, error) {
+	s, err := a.store.Current(q.Context())
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return find(s)
+}
+
+// matches tells whether an object has the values that a list's query asks for.
+func matches(query map[string][]string, attributes map[string]string) (bool, error) {
+	for key, values := range query {
+		if slices.Contains([]string{"limit", "marker", "sort", "sort_key", "sort_dir", "page_reverse", "fields"}, key) {
+			continue
+		}
+		have, known := attributes[key]
+		if !known {
+			return false, fail(http.StatusBadRequest, "One or more arguments are either duplicate or invalid")
+		}
+		if !slices.Contains(values, have) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

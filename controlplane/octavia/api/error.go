@@ -1,0 +1,84 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+)
+
+// Error is an answer that is no success.
+type Error struct {
+	Status int
+	Text   string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+func fail(status int, format string, args ...any) *Error {
+	return &Error{Status: status, Text: fmt.Sprintf(format, args...)}
+}
+
+func invalid(format string, args ...any) *Error {
+	return fail(http.StatusBadRequest, "Validation failure: "+format, args...)
+}
+
+func unsupported(format string, args ...any) *Error {
+	return fail(http.StatusNotImplemented, "Provider 'ovn' does not support a requested option: "+format, args...)
+}
+
+func refused(format string, args ...any) *Error {
+	return fail(http.StatusInternalServerError, "Provider 'ovn' reports error: "+format, args...)
+}
+
+// notFound names a kind of object as its messages do: Load Balancer, Listener, Pool, Member.
+func notFound(kind, id string) *Error { return fail(http.StatusNotFound, "%s %s not found.", kind, id) }
+
+// noSuch is notFound for what a body refers to.
+func noSuch(kind, id string) *Error { return fail(http.StatusBadRequest, "%s %s not found.", kind, id) }
+
+var errPolicy = fail(http.StatusForbidden, "Policy does not allow this request to be performed.")
+
+// fault is the body of an error.
+type fault struct {
+	Code   string  `json:"faultcode"`
+	Text   string  `json:"faultstring"`
+	Detail *string `json:"debuginfo"`
+}
+
+// answerError writes an error. What has no answer of its own is the server's fault: its text stays
+// in the log.
+func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
+	e, known := errors.AsType[*Error](err)
+	switch {
+	case known:
+	case errors.Is(err, ovsdb.ErrOutcomeUnknown):
+		e = fail(http.StatusGatewayTimeout, "the database has not answered: the change may have been made, or not")
+	case errors.Is(err, northbound.ErrUnavailable):
+		e = fail(http.StatusServiceUnavailable, "the Northbound database is not available; nothing was changed")
+	case errors.Is(err, northbound.ErrBusy):
+		e = fail(http.StatusServiceUnavailable, "others change the same objects all the time; nothing was changed")
+	default:
+		a.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		e = fail(http.StatusInternalServerError, "internal error; the controller's log has it")
+	}
+	if !known {
+		w.Header().Set("Retry-After", "1")
+	}
+	f := fault{Code: "Client", Text: e.Text}
+	if e.Status >= http.StatusInternalServerError {
+		f.Code = "Server"
+	}
+	a.answer(w, e.Status, f)
+}
+
+func (a *API) answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		a.log.Debug("the client is gone", "error", err)
+	}
+}

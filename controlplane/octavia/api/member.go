@@ -1,0 +1,278 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/controlplane/octavia"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/rowform"
+)
+
+var (
+	memberBody = object{"member", "member_"}
+
+	memberUpdate = fields{
+		{name: "name", check: text(255)},
+		{name: "admin_state_up", check: boolean},
+		{name: "weight", check: number(0, 256)},
+		{name: "backup", check: boolean},
+		{name: "monitor_address", check: address},
+		{name: "monitor_port", check: number(1, 65535)},
+		{name: "tags", check: tags},
+	}
+	memberCreate = append(slices.Clone(memberUpdate), fields{
+		{name: "address", check: address, required: true},
+		{name: "protocol_port", check: number(1, 65535), required: true},
+		{name: "subnet_id", check: id},
+		{name: "project_id", check: text(36)},
+		{name: "tenant_id", check: text(36)},
+	}...)
+)
+
+type memberRequest struct {
+	Name           *string   `json:"name"`
+	AdminStateUp   *bool     `json:"admin_state_up"`
+	Weight         *int      `json:"weight"`
+	Backup         *bool     `json:"backup"`
+	MonitorAddress *string   `json:"monitor_address"`
+	MonitorPort    *int      `json:"monitor_port"`
+	Tags           *[]string `json:"tags"`
+	Address        string    `json:"address"`
+	Port           uint16    `json:"protocol_port"`
+	Subnet         string    `json:"subnet_id"`
+}
+
+// Member is one in an answer.
+type Member struct {
+	ID                 string   `json:"id"`
+	Name               string   `json:"name"`
+	OperatingStatus    string   `json:"operating_status"`
+	ProvisioningStatus string   `json:"provisioning_status"`
+	AdminStateUp       bool     `json:"admin_state_up"`
+	Address            string   `json:"address"`
+	Port               uint16   `json:"protocol_port"`
+	Weight             int      `json:"weight"`
+	Backup             bool     `json:"backup"`
+	Subnet             *string  `json:"subnet_id"`
+	Project            string   `json:"project_id"`
+	CreatedAt          *string  `json:"created_at"`
+	UpdatedAt          *string  `json:"updated_at"`
+	MonitorAddress     *string  `json:"monitor_address"`
+	MonitorPort        *int     `json:"monitor_port"`
+	Tags               []string `json:"tags"`
+	VNICType           string   `json:"vnic_type"`
+	Tenant             string   `json:"tenant_id"`
+}
+
+func viewMember(b *octavia.Balancer, r *rowform.Row, m rowform.Member) Member {
+	a, project := octavia.MemberAttributes(r, m.ID), b.Attributes().Project
+	v := Member{
+		ID: m.ID, Name: a.Name, OperatingStatus: r.Status.Get(m.ID), ProvisioningStatus: active, AdminStateUp: r.Status.Get(m.ID) != rowform.StatusOffline,
+		Address: m.Addr.Addr().String(), Port: m.Addr.Port(), Weight: 1, Backup: a.Backup, Subnet: orNull(m.Subnet), Project: project,
+		CreatedAt: orNull(a.Created), UpdatedAt: orNull(a.Updated), Tags: orEmpty(a.Tags), VNICType: "normal", Tenant: project,
+	}
+	if v.OperatingStatus == "" {
+		v.OperatingStatus = rowform.StatusNoMonitor
+	}
+	set(&v.Weight, a.Weight)
+	return v
+}
+
+func (in memberRequest) check() error {
+	switch {
+	case in.MonitorAddress != nil || in.MonitorPort != nil:
+		return unsupported("OVN Load Balancer does not support different member monitor address or port.")
+	case in.Address == "169.254.169.254":
+		return fail(http.StatusBadRequest, "169.254.169.254 is not a valid option for member address")
+	}
+	return nil
+}
+
+func (in memberRequest) apply(r *rowform.Row, id string, a *octavia.Attributes) {
+	set(&a.Name, in.Name)
+	set(&a.Tags, in.Tags)
+	set(&a.Backup, in.Backup)
+	if in.Weight != nil {
+		a.Weight = in.Weight
+	}
+	if in.AdminStateUp != nil && *in.AdminStateUp != (r.Status.Get(id) != rowform.StatusOffline) {
+		state := rowform.StatusOffline
+		if *in.AdminStateUp {
+			state = rowform.StatusNoMonitor
+		}
+		r.Status.Set(id, state)
+	}
+}
+
+// subnet is the member's: the one that it names, else the VIP's, if it is in there.
+func (in memberRequest) subnet(tx *northbound.Tx, b *octavia.Balancer, a netip.Addr) (network.Subnet, error) {
+	if in.Subnet != "" {
+		s, ok := network.FindSubnet(tx, in.Subnet)
+		if !ok {
+			return s, noSuch("Subnet", in.Subnet)
+		}
+		return s, nil
+	}
+	s, ok := network.FindSubnet(tx, b.Attributes().Subnet)
+	if !ok || !s.CIDR.Contains(a) {
+		return s, unsupported("Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation with OVN Provider Driver if it is not the same as LB VIP subnet")
+	}
+	return s, nil
+}
+
+// family tells whether a row has a VIP of an address' family.
+func family(r *rowform.Row, a netip.Addr) bool {
+	return slices.ContainsFunc(slices.Concat([]rowform.VIP{r.VIP}, r.Additional), func(v rowform.VIP) bool { return v.Address.Is4() == a.Is4() })
+}
+
+// ofPool finds the load balancer of the path's pool.
+func ofPool(q *request) func(northbound.Reader) (string, error) {
+	return ofChild(octavia.KindPool, "Pool", q.PathValue("pool"))
+}
+
+// member finds the path's member in the path's pool.
+func (q *request) member(b *octavia.Balancer) (octavia.Found, int, error) {
+	id := q.PathValue("id")
+	f, ok := b.Pool(q.PathValue("pool"))
+	if !ok {
+		return f, 0, notFound("Pool", q.PathValue("pool"))
+	}
+	i := slices.IndexFunc(f.Row.Pools[f.Index].Members, func(m rowform.Member) bool { return m.ID == id })
+	if i < 0 {
+		return f, 0, notFound("Member", id)
+	}
+	return f, i, nil
+}
+
+func (a *API) createMember(q *request) (int, any, error) {
+	var in memberRequest
+	if err := memberBody.read(q.body, memberCreate, &in); err != nil {
+		return 0, nil, err
+	}
+	if err := in.check(); err != nil {
+		return 0, nil, err
+	}
+	addr, err := netip.ParseAddr(in.Address)
+	if err != nil {
+		return 0, nil, err
+	}
+	endpoint := netip.AddrPortFrom(addr, in.Port)
+	var v Member
+	err = a.change(q, "create member", ofPool(q), func(tx *northbound.Tx, b *octavia.Balancer) error {
+		f, _ := b.Pool(q.PathValue("pool"))
+		members := f.Row.Pools[f.Index].Members
+		if i := slices.IndexFunc(members, func(m rowform.Member) bool { return m.Addr == endpoint }); i >= 0 {
+			if tx.Again && members[i].ID == q.id {
+				v = viewMember(b, f.Row, members[i])
+				return nil
+			}
+			return fail(http.StatusConflict, "Another member on this pool is already using ip %s on protocol_port %d", addr, in.Port)
+		}
+		if !family(f.Row, addr) {
+			return unsupported("OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.")
+		}
+		s, err := in.subnet(tx, b, addr)
+		if err != nil {
+			return err
+		}
+		m := rowform.Member{ID: q.id, Addr: endpoint, Subnet: s.ID}
+		b.AddMember(f.Row, f.Index, m, s.Network, rowform.StatusNoMonitor)
+		at := octavia.Attributes{Created: q.now}
+		in.apply(f.Row, q.id, &at)
+		octavia.SetMemberAttributes(f.Row, q.id, at)
+		v = viewMember(b, f.Row, m)
+		return nil
+	})
+	return http.StatusCreated, map[string]Member{"member": v}, err
+}
+
+func (a *API) showMember(q *request) (int, any, error) {
+	v, err := child(a, q, ofPool(q), func(b *octavia.Balancer) (Member, error) {
+		f, i, err := q.member(b)
+		if err != nil {
+			return Member{}, err
+		}
+		return viewMember(b, f.Row, f.Row.Pools[f.Index].Members[i]), nil
+	})
+	return http.StatusOK, map[string]Member{"member": v}, err
+}
+
+func (a *API) updateMember(q *request) (int, any, error) {
+	var in memberRequest
+	if err := memberBody.read(q.body, memberUpdate, &in); err != nil {
+		return 0, nil, err
+	}
+	if err := in.check(); err != nil {
+		return 0, nil, err
+	}
+	var v Member
+	err := a.change(q, "update member", ofPool(q), func(_ *northbound.Tx, b *octavia.Balancer) error {
+		f, i, err := q.member(b)
+		if err != nil {
+			return err
+		}
+		m := f.Row.Pools[f.Index].Members[i]
+		at := octavia.MemberAttributes(f.Row, m.ID)
+		in.apply(f.Row, m.ID, &at)
+		at.Updated = q.now
+		octavia.SetMemberAttributes(f.Row, m.ID, at)
+		v = viewMember(b, f.Row, m)
+		return nil
+	})
+	return http.StatusOK, map[string]Member{"member": v}, err
+}
+
+func (a *API) deleteMember(q *request) (int, any, error) {
+	err := a.store.Commit(q.Context(), "delete member", func(tx *northbound.Tx) error {
+		balancer, err := ofPool(q)(tx)
+		if err != nil {
+			return err
+		}
+		b, err := octavia.Load(tx, balancer)
+		if err != nil {
+			return err
+		}
+		if !q.caller.writes(b.Attributes().Project) {
+			return errPolicy
+		}
+		f, i, err := q.member(b)
+		if err != nil {
+			if tx.Again {
+				return nil
+			}
+			return err
+		}
+		m := f.Row.Pools[f.Index].Members[i]
+		b.RemoveMember(f.Row, f.Index, m.ID, networkOf(tx, m))
+		b.Save()
+		return nil
+	})
+	return http.StatusNoContent, nil, err
+}
+
+func (a *API) listMembers(q *request) (int, any, error) {
+	out, err := child(a, q, ofPool(q), func(b *octavia.Balancer) ([]Member, error) {
+		out := []Member{}
+		f, _ := b.Pool(q.PathValue("pool"))
+		for _, m := range f.Row.Pools[f.Index].Members {
+			v := viewMember(b, f.Row, m)
+			take, err := matches(q.URL.Query(), map[string]string{
+				"id": v.ID, "name": v.Name, "project_id": v.Project, "tenant_id": v.Project, "address": v.Address, "protocol_port": strconv.Itoa(int(v.Port)),
+				"subnet_id": value(v.Subnet), "weight": strconv.Itoa(v.Weight), "backup": strconv.FormatBool(v.Backup),
+				"admin_state_up": strconv.FormatBool(v.AdminStateUp), "provisioning_status": v.ProvisioningStatus, "operating_status": v.OperatingStatus,
+			})
+			if err != nil {
+				return nil, err
+			}
+			if take {
+				out = append(out, v)
+			}
+		}
+		return out, nil
+	})
+	return http.StatusOK, map[string]any{"members": out, "members_links": []any{}}, err
+}

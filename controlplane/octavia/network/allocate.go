@@ -1,0 +1,125 @@
+package network
+
+import (
+	"hash/fnv"
+	"math"
+	"net/netip"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+)
+
+// mostTried bounds the search for a free address.
+const mostTried = 65536
+
+// Used are the addresses of a network that its ports, routers and load balancers have. A
+// transaction that has asked rests on the network's ports: none comes meanwhile.
+func Used(r northbound.Reader, n Network) map[netip.Addr]bool {
+	used := map[netip.Addr]bool{}
+	ls, ok := northbound.Get[*nb.LogicalSwitch](r, n.Row, switchColumns...)
+	if !ok {
+		return used
+	}
+	for _, id := range ls.Ports {
+		lsp, ok := northbound.Peek[*nb.LogicalSwitchPort](r, id)
+		if !ok {
+			continue
+		}
+		for _, a := range AddressesOf(lsp) {
+			used[a] = true
+		}
+	}
+	for _, i := range Interfaces(r, ls) {
+		for _, p := range i.Networks {
+			used[p.Addr()] = true
+		}
+	}
+	return used
+}
+
+// AddressesOf are the addresses that a port has: Neutron's note of them, or OVN's.
+func AddressesOf(lsp *nb.LogicalSwitchPort) (out []netip.Addr) {
+	texts := append([]string{lsp.ExternalIDs[keyCIDRs]}, lsp.Addresses...)
+	if lsp.DynamicAddresses != nil {
+		texts = append(texts, *lsp.DynamicAddresses)
+	}
+	for _, word := range strings.Fields(strings.Join(texts, " ")) {
+		if p, err := netip.ParsePrefix(word); err == nil {
+			out = append(out, p.Addr())
+		} else if a, err := netip.ParseAddr(word); err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Free is an address of the subnet that nobody has, the same for the same seed and network. It is
+// none of the prefix' ends, and not the gateway.
+func Free(r northbound.Reader, s Subnet, seed string) (netip.Addr, bool) {
+	used := Used(r, s.Network)
+	if s.Gateway.IsValid() {
+		used[s.Gateway] = true
+	}
+	first, last := s.CIDR.Masked().Addr(), advance(s.CIDR.Masked(), math.MaxUint64)
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(seed)) // a hash takes all
+	a := advance(s.CIDR.Masked(), h.Sum64())
+	for range mostTried {
+		if a != first && a != last && !used[a] {
+			return a, true
+		}
+		if a = a.Next(); !s.CIDR.Contains(a) {
+			a = first
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// advance is an address of the prefix that a number chooses.
+func advance(p netip.Prefix, by uint64) netip.Addr {
+	raw := p.Addr().AsSlice()
+	bits := len(raw)*8 - p.Bits()
+	for i := len(raw) - 1; bits > 0 && i >= 0; i-- {
+		mask := byte(0xff)
+		if bits < 8 {
+			mask = byte(1<<bits - 1)
+		}
+		raw[i] |= byte(by) & mask
+		by >>= 8
+		bits -= 8
+	}
+	a, _ := netip.AddrFromSlice(raw)
+	return a
+}
+
+// AddPort inserts the port of a VIP into a network, under an ID that is also its UUID. It has no
+// address of its own in OVN, as Neutron's ports of VIPs have none: what comes to the VIP is
+// balanced before it would get to the port.
+func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr) {
+	tx.Insert(&nb.LogicalSwitchPort{UUID: id, Name: id, Enabled: new(true), ExternalIDs: map[string]string{
+		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, KeyOwner: name,
+	}})
+	if ls, ok := northbound.Get[*nb.LogicalSwitch](tx, s.Network.Row, "ports"); ok {
+		ls.Ports = append(ls.Ports, id)
+		tx.Update(ls, "ports")
+	}
+}
+
+// RemovePort takes a port away that AddPort made under a name; another one stays.
+func RemovePort(tx *northbound.Tx, id, name string) {
+	lsp, ok := northbound.One(tx, northbound.SwitchPortByName, id, "external_ids")
+	if !ok || lsp.ExternalIDs[KeyOwner] != name {
+		return
+	}
+	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID, "ports") {
+		kept := ls.Ports[:0]
+		for _, p := range ls.Ports {
+			if p != lsp.UUID {
+				kept = append(kept, p)
+			}
+		}
+		ls.Ports = kept
+		tx.Update(ls, "ports")
+	}
+}
