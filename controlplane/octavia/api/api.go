@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
 )
 
 // Config is what an API is told.
@@ -18,6 +19,9 @@ type Config struct {
 	Store *northbound.Store
 	Auth  Authenticator
 	Log   *slog.Logger
+	// Networks has the projects that may use a network, by its ID: Northbound does not know whose
+	// a network is. Administrators may use each.
+	Networks map[string][]string
 	// Now and NewID are time.Now and northbound.NewUUID, if not set.
 	Now   func() time.Time
 	NewID func() string
@@ -25,16 +29,31 @@ type Config struct {
 
 // API answers requests.
 type API struct {
-	store *northbound.Store
-	auth  Authenticator
-	log   *slog.Logger
-	now   func() time.Time
-	newID func() string
+	store    *northbound.Store
+	auth     Authenticator
+	log      *slog.Logger
+	networks map[string][]string
+	now      func() time.Time
+	newID    func() string
+}
+
+// mayUse tells whether the caller may place a VIP or a member in a network.
+func (a *API) mayUse(q *request, n network.Network) bool {
+	return q.caller.Admin || slices.Contains(a.networks[n.ID], q.caller.Project)
+}
+
+// subnet is one that the caller may use. Another one is as if it were not there.
+func (a *API) subnet(from northbound.Reader, q *request, id string) (network.Subnet, error) {
+	s, ok := network.FindSubnet(from, id)
+	if !ok || !a.mayUse(q, s.Network) {
+		return network.Subnet{}, noSuch("Subnet", id)
+	}
+	return s, nil
 }
 
 // New makes an API.
 func New(c Config) *API {
-	a := &API{store: c.Store, auth: c.Auth, log: c.Log, now: c.Now, newID: c.NewID}
+	a := &API{store: c.Store, auth: c.Auth, log: c.Log, networks: c.Networks, now: c.Now, newID: c.NewID}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}

@@ -55,7 +55,7 @@ func newService(t *testing.T, raw []byte) *service {
 		go func() { done <- store.Run(ctx) }()
 		t.Cleanup(func() { cancel(); <-done })
 		mux := http.NewServeMux()
-		New(Config{Store: store, Auth: byHeader{}}).Register(mux, "/v2.0/lbaas", "/v2/lbaas")
+		New(Config{Store: store, Auth: byHeader{}, Networks: map[string][]string{uuidOf(1): {"alpha"}, uuidOf(2): {"alpha", "beta"}}}).Register(mux, "/v2.0/lbaas", "/v2/lbaas")
 		s.stores[i], s.replicas[i] = store, mux
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ovsdbtest.Timeout)

@@ -217,7 +217,7 @@ func (a *API) createBalancer(q *request) (int, any, error) {
 				return nil
 			}
 		}
-		subnet, vip, err := placeVIP(tx, q, in)
+		subnet, vip, err := a.placeVIP(tx, q, in)
 		if err != nil {
 			return err
 		}
@@ -244,38 +244,38 @@ func value[T any](p *T) (v T) {
 func vipPortName(balancer string) string { return "ovn-lb-vip-" + balancer }
 
 // placeVIP finds the VIP's subnet, and its address and port, which it makes if need be.
-func placeVIP(tx *northbound.Tx, q *request, in balancerRequest) (network.Subnet, rowform.VIP, error) {
+func (a *API) placeVIP(tx *northbound.Tx, q *request, in balancerRequest) (network.Subnet, rowform.VIP, error) {
 	if in.VIPPort != "" {
-		return vipOfPort(tx, in)
+		return a.vipOfPort(tx, q, in)
 	}
 	var none rowform.VIP
-	s, err := vipSubnet(tx, in)
+	s, err := a.vipSubnet(tx, q, in)
 	if err != nil {
 		return s, none, err
 	}
 	if s.Network.Neutron {
 		return s, none, invalid("Network %s is Neutron's, which allocates its addresses: make a port there, and give its ID as vip_port_id.", s.Network.ID)
 	}
-	a, err := netip.ParseAddr(in.VIPAddress)
+	vip, err := netip.ParseAddr(in.VIPAddress)
 	switch {
 	case in.VIPAddress == "":
 		var free bool
-		if a, free = network.Free(tx, s, q.id); !free {
+		if vip, free = network.Free(tx, s, q.id); !free {
 			return s, none, refused("No more IP addresses available on network %s.", s.Network.ID)
 		}
-	case err != nil || !s.CIDR.Contains(a):
+	case err != nil || !s.CIDR.Contains(vip):
 		return s, none, refused("IP address %s is not a valid IP for the specified subnet.", in.VIPAddress)
-	case network.Used(tx, s.Network)[a]:
-		return s, none, refused("IP address %s already allocated in subnet %s", a, s.ID)
+	case network.Used(tx, s.Network)[vip]:
+		return s, none, refused("IP address %s already allocated in subnet %s", vip, s.ID)
 	}
-	network.AddPort(tx, q.port, vipPortName(q.id), in.Project, s, a)
-	return s, rowform.VIP{Address: a, Port: q.port}, nil
+	network.AddPort(tx, q.port, vipPortName(q.id), in.Project, s, vip)
+	return s, rowform.VIP{Address: vip, Port: q.port}, nil
 }
 
-func vipSubnet(tx *northbound.Tx, in balancerRequest) (s network.Subnet, err error) {
+func (a *API) vipSubnet(tx *northbound.Tx, q *request, in balancerRequest) (s network.Subnet, err error) {
 	if in.VIPNetwork != "" {
 		n, ok := network.Find(tx, in.VIPNetwork)
-		if !ok {
+		if !ok || !a.mayUse(q, n) {
 			return s, noSuch("Network", in.VIPNetwork)
 		}
 		subnets := network.Subnets(tx, n)
@@ -291,26 +291,24 @@ func vipSubnet(tx *northbound.Tx, in balancerRequest) (s network.Subnet, err err
 		}
 		return s, noSuch("Subnet", in.VIPSubnet)
 	}
-	s, ok := network.FindSubnet(tx, in.VIPSubnet)
-	if !ok {
-		return s, noSuch("Subnet", in.VIPSubnet)
-	}
-	return s, nil
+	return a.subnet(tx, q, in.VIPSubnet)
 }
 
 // vipOfPort takes the address of a port that is there, in one of its network's subnets.
-func vipOfPort(tx *northbound.Tx, in balancerRequest) (s network.Subnet, vip rowform.VIP, err error) {
+func (a *API) vipOfPort(tx *northbound.Tx, q *request, in balancerRequest) (s network.Subnet, vip rowform.VIP, err error) {
 	lsp, ok := northbound.One(tx, northbound.SwitchPortByName, in.VIPPort, "addresses", "dynamic_addresses", "external_ids")
 	if !ok {
 		return s, vip, noSuch("Port", in.VIPPort)
 	}
 	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID, "name") {
-		for _, s := range network.Subnets(tx, network.Network{Row: ls.UUID}) {
-			for _, a := range network.AddressesOf(lsp) {
-				if s.CIDR.Contains(a) && (in.VIPAddress == "" || in.VIPAddress == a.String()) {
-					n, _ := network.Find(tx, network.IDOf(ls))
-					s.Network = n
-					return s, rowform.VIP{Address: a, Port: in.VIPPort}, nil
+		n, ok := network.Find(tx, network.IDOf(ls))
+		if !ok || !a.mayUse(q, n) {
+			return s, vip, noSuch("Port", in.VIPPort)
+		}
+		for _, s := range network.Subnets(tx, n) {
+			for _, ip := range network.AddressesOf(lsp) {
+				if s.CIDR.Contains(ip) && (in.VIPAddress == "" || in.VIPAddress == ip.String()) {
+					return s, rowform.VIP{Address: ip, Port: in.VIPPort}, nil
 				}
 			}
 		}

@@ -108,17 +108,13 @@ func (in memberRequest) apply(r *rowform.Row, id string, a *octavia.Attributes) 
 	}
 }
 
-// subnet is the member's: the one that it names, else the VIP's, if it is in there.
-func (in memberRequest) subnet(tx *northbound.Tx, b *octavia.Balancer, a netip.Addr) (network.Subnet, error) {
+// memberSubnet is a member's: the one that it names, else the VIP's, if it is in there.
+func (a *API) memberSubnet(tx *northbound.Tx, q *request, in memberRequest, b *octavia.Balancer, ip netip.Addr) (network.Subnet, error) {
 	if in.Subnet != "" {
-		s, ok := network.FindSubnet(tx, in.Subnet)
-		if !ok {
-			return s, noSuch("Subnet", in.Subnet)
-		}
-		return s, nil
+		return a.subnet(tx, q, in.Subnet)
 	}
 	s, ok := network.FindSubnet(tx, b.Attributes().Subnet)
-	if !ok || !s.CIDR.Contains(a) {
+	if !ok || !s.CIDR.Contains(ip) {
 		return s, unsupported("Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation with OVN Provider Driver if it is not the same as LB VIP subnet")
 	}
 	return s, nil
@@ -175,7 +171,7 @@ func (a *API) createMember(q *request) (int, any, error) {
 		if !family(f.Row, addr) {
 			return unsupported("OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.")
 		}
-		s, err := in.subnet(tx, b, addr)
+		s, err := a.memberSubnet(tx, q, in, b, addr)
 		if err != nil {
 			return err
 		}
