@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovn-sluice/sluice/controlplane/identity"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
@@ -17,7 +18,7 @@ import (
 // Config is what an API is told.
 type Config struct {
 	Store *northbound.Store
-	Auth  Authenticator
+	Auth  identity.Authenticator
 	Log   *slog.Logger
 	// Networks has the projects that may use a network, by its ID: Northbound does not know whose
 	// a network is. Administrators may use each.
@@ -30,7 +31,7 @@ type Config struct {
 // API answers requests.
 type API struct {
 	store    *northbound.Store
-	auth     Authenticator
+	auth     identity.Authenticator
 	log      *slog.Logger
 	networks map[string][]string
 	now      func() time.Time
@@ -69,7 +70,7 @@ func New(c Config) *API {
 // request is one that is authenticated.
 type request struct {
 	*http.Request
-	caller Caller
+	caller identity.Caller
 	body   []byte
 	// id and uuid are those of what the request makes, in case it makes something; row is the
 	// UUID of a Load_Balancer row that it may need. They are the same in each try.
@@ -152,7 +153,7 @@ func (a *API) change(q *request, comment string, load func(northbound.Reader) (s
 		if err != nil {
 			return err
 		}
-		if !q.caller.writes(b.Attributes().Project) {
+		if !q.caller.Writes(b.Attributes().Project) {
 			return errPolicy
 		}
 		if err := f(tx, b); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ovn-sluice/sluice/controlplane/identity"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/ovsdbtest"
@@ -39,7 +40,7 @@ type byHeader struct{}
 
 func (byHeader) Authenticate(r *http.Request) (Caller, error) {
 	role := r.Header.Get("role")
-	return Caller{Project: r.Header.Get("project"), Admin: role == "admin", Writer: role != "reader"}, nil
+	return identity.Caller{Project: r.Header.Get("project"), Admin: role == "admin", Writer: role != "reader"}, nil
 }
 
 func newService(t *testing.T, raw []byte) *service {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/ovn-sluice/sluice/controlplane/identity"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
@@ -52,6 +53,10 @@ type fault struct {
 // answerError writes an error. What has no answer of its own is the server's fault: its text stays
 // in the log.
 func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, identity.ErrUnknownToken) {
+		identity.Refuse(w)
+		return
+	}
 	e, known := errors.AsType[*Error](err)
 	switch {
 	case known:

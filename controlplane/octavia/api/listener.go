@@ -317,7 +317,7 @@ func (a *API) each(q *request, f func(*octavia.Balancer) error) error {
 	}
 	for _, id := range octavia.IDs(s) {
 		b, err := octavia.Load(s, id)
-		if err != nil || !q.caller.reads(b.Attributes().Project) {
+		if err != nil || !q.caller.Reads(b.Attributes().Project) {
 			continue
 		}
 		if err := f(b); err != nil {

@@ -202,7 +202,7 @@ func (a *API) createBalancer(q *request) (int, any, error) {
 	switch {
 	case in.Project == "":
 		return 0, nil, invalid("Missing project ID in request where one is required. An administrator should check the keystone settings in the Octavia configuration.")
-	case !q.caller.writes(in.Project):
+	case !q.caller.Writes(in.Project):
 		return 0, nil, errPolicy
 	case in.Provider != "" && in.Provider != "ovn" && in.Provider != "sluice":
 		return 0, nil, fail(http.StatusBadRequest, "Provider '%s' is not enabled.", in.Provider)
@@ -324,7 +324,7 @@ func (a *API) listBalancers(q *request) (int, any, error) {
 	out := []LoadBalancer{}
 	for _, id := range octavia.IDs(s) {
 		b, err := octavia.Load(s, id)
-		if err != nil || !q.caller.reads(b.Attributes().Project) {
+		if err != nil || !q.caller.Reads(b.Attributes().Project) {
 			continue
 		}
 		v := viewBalancer(b)
@@ -364,7 +364,7 @@ func (q *request) balancer(from northbound.Reader, id string) (*octavia.Balancer
 	if err != nil {
 		return nil, notFound("Load Balancer", id)
 	}
-	if !q.caller.reads(b.Attributes().Project) {
+	if !q.caller.Reads(b.Attributes().Project) {
 		return nil, errPolicy
 	}
 	return b, nil
@@ -423,7 +423,7 @@ func (a *API) deleteBalancer(q *request) (int, any, error) {
 			return nil
 		case err != nil:
 			return notFound("Load Balancer", id)
-		case !q.caller.writes(b.Attributes().Project):
+		case !q.caller.Writes(b.Attributes().Project):
 			return errPolicy
 		case !cascade && slices.ContainsFunc(b.Rows, func(r *rowform.Row) bool { return !r.Empty() }):
 			return invalid("Cannot delete Load Balancer %s - it has children", id)

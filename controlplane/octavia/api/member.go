@@ -232,7 +232,7 @@ func (a *API) deleteMember(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if !q.caller.writes(b.Attributes().Project) {
+		if !q.caller.Writes(b.Attributes().Project) {
 			return errPolicy
 		}
 		f, i, err := q.member(b)

@@ -279,7 +279,7 @@ func (a *API) deletePool(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if !q.caller.writes(b.Attributes().Project) {
+		if !q.caller.Writes(b.Attributes().Project) {
 			return errPolicy
 		}
 		f, _ := b.Pool(id)

@@ -1,4 +1,4 @@
-package api
+package identity
 
 import "net/http"
 
@@ -24,9 +24,9 @@ func (a Anybody) Authenticate(*http.Request) (Caller, error) {
 	return Caller{Project: a.Project, Admin: true, Writer: true}, nil
 }
 
-// reads tells whether the caller may see what is of a project. What is of a project that nobody
+// Reads tells whether the caller may see what is of a project. What is of a project that nobody
 // knows is the administrators'.
-func (c Caller) reads(project string) bool { return c.Admin || project != "" && c.Project == project }
+func (c Caller) Reads(project string) bool { return c.Admin || project != "" && c.Project == project }
 
-// writes tells whether the caller may change it.
-func (c Caller) writes(project string) bool { return c.Admin || c.Writer && c.reads(project) }
+// Writes tells whether the caller may change it.
+func (c Caller) Writes(project string) bool { return c.Admin || c.Writer && c.Reads(project) }
