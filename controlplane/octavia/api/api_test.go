@@ -38,7 +38,7 @@ type service struct {
 // byHeader takes the caller from the headers of a test's request.
 type byHeader struct{}
 
-func (byHeader) Authenticate(r *http.Request) (Caller, error) {
+func (byHeader) Authenticate(r *http.Request) (identity.Caller, error) {
 	role := r.Header.Get("role")
 	return identity.Caller{Project: r.Header.Get("project"), Admin: role == "admin", Writer: role != "reader"}, nil
 }

@@ -1,0 +1,101 @@
+package neutron
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ovn-sluice/sluice/controlplane/identity"
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/ovsdbtest"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func uuidOf(n int) string { return fmt.Sprintf("9c5a1e0c-64a3-4a4e-8e4f-%012d", n) }
+
+type byHeader struct{}
+
+func (byHeader) Authenticate(r *http.Request) (identity.Caller, error) {
+	project := r.Header.Get("project")
+	if project == "" {
+		return identity.Caller{}, identity.ErrUnknownToken
+	}
+	return identity.Caller{Project: project, Admin: project == "admin"}, nil
+}
+
+func TestNames(t *testing.T) {
+	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
+	store, err := northbound.New(northbound.Config{Endpoints: server.Endpoint()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ovsdbtest.Timeout)
+	done := make(chan error)
+	go func() { done <- store.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	err = store.Commit(ctx, "test", func(tx *northbound.Tx) error {
+		for n := 1; n <= 2; n++ {
+			tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(10 + n), Name: fmt.Sprintf("port-%d", n), Addresses: []string{fmt.Sprintf("02:00:00:00:00:0%d 10.0.%d.7 fd00:%d::7", n, n, n)}})
+			tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(n), Name: fmt.Sprintf("N%d", n), Ports: []string{uuidOf(10 + n)},
+				OtherConfig: map[string]string{"subnet": fmt.Sprintf("10.0.%d.0/24", n), "ipv6_prefix": fmt.Sprintf("fd00:%d::/64", n)}})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	New(Config{Store: store, Auth: byHeader{}, Networks: map[string][]string{uuidOf(1): {"alpha"}}}).Register(mux, "/v2.0")
+	get := func(project, path string) (int, map[string]any) {
+		t.Helper()
+		r := httptest.NewRequestWithContext(ctx, "GET", "/v2.0"+path, nil)
+		r.Header.Set("project", project)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		var out map[string]any
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return w.Code, out
+	}
+	for _, c := range []struct {
+		project, path, list string
+		n                   int
+	}{
+		{"alpha", "/networks", "networks", 1}, {"admin", "/networks", "networks", 2}, {"beta", "/networks", "networks", 0},
+		{"alpha", "/networks?name=N1", "networks", 1}, {"alpha", "/networks?name=N2", "networks", 0}, {"admin", "/networks?id=" + uuidOf(2), "networks", 1},
+		{"alpha", "/subnets", "subnets", 2}, {"admin", "/subnets", "subnets", 4}, {"alpha", "/subnets?name=N1-6", "subnets", 1},
+		{"alpha", "/subnets?network_id=" + uuidOf(1) + "&ip_version=4", "subnets", 1},
+		{"alpha", "/ports", "ports", 1}, {"admin", "/ports?id=port-2", "ports", 1}, {"alpha", "/ports?id=port-2", "ports", 0},
+		{"alpha", "/networks?nosuch=1", "networks", 1}, {"alpha", "/extensions", "extensions", 0},
+	} {
+		code, out := get(c.project, c.path)
+		list, is := out[c.list].([]any)
+		if code != 200 || !is || len(list) != c.n {
+			t.Errorf("%s as %s: %d %v, want %d", c.path, c.project, code, out, c.n)
+		}
+	}
+	_, out := get("alpha", "/ports")
+	if ips := out["ports"].([]any)[0].(map[string]any)["fixed_ips"].([]any); len(ips) != 2 {
+		t.Errorf("the port's addresses are %v", ips)
+	}
+	if code, out := get("alpha", "/networks/"+uuidOf(1)); code != 200 || out["network"].(map[string]any)["name"] != "N1" {
+		t.Errorf("a network: %d %v", code, out)
+	}
+	for _, path := range []string{"/networks/" + uuidOf(2), "/networks/N1", "/subnets/x", "/ports/x", "/extensions/x"} {
+		if code, out := get("alpha", path); code != 404 || out["NeutronError"] == nil {
+			t.Errorf("%s: %d %v", path, code, out)
+		}
+	}
+	if code, _ := get("", "/networks"); code != 401 {
+		t.Errorf("without a token: %d", code)
+	}
+}
