@@ -80,13 +80,16 @@ func (n *node) routesOn(p intent.Path, only intent.VNI, announced map[intent.Rou
 			row.Gateway = cmp.Or(ports[r.Gateway], r.Gateway.String())
 			row.Announced = status.Known(false)
 		}
-		if _, ok := announced[k]; ok {
-			told, _ := n.tables.Announcements.State(k)
-			row.Announced = &told
-		}
 		var err error
 		row.Programmed, err = table.State(k)
 		row.State, row.Reason, row.Error = stateOf(row.Programmed, err)
+		if _, ok := announced[k]; ok {
+			told, err := n.tables.Announcements.State(k)
+			row.Announced = &told
+			if !told && row.Programmed {
+				row.State, row.Reason, row.Error = n.unannouncedState(k, err)
+			}
+		}
 		out = append(out, row)
 	}
 	why := n.held(table)

@@ -61,6 +61,7 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 			row.Remote++
 		}
 	}
+	n.addWithheld(rows)
 	out := make([]status.VRF, 0, len(rows))
 	for _, r := range rows {
 		out = append(out, *r)

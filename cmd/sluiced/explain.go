@@ -21,7 +21,7 @@ func reasonOfDrop(v uint32) string { return drop.Reason(v).Explain() + " " + dro
 func (d *daemon) explainNoted(ctx context.Context, q status.Query) (status.Explanation, error) {
 	e, err := d.explain(ctx, q)
 	if err == nil {
-		e.Notes = d.vipNotes(q)
+		e.Notes = append(e.Notes, d.vipNotes(q)...)
 	}
 	return e, err
 }
@@ -81,10 +81,13 @@ func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanatio
 	})
 	more, err := n.speaker.Explain(ctx, q)
 	steps = append(steps, more...)
+	n.explainWithheld(q, steps)
 	if forwarded {
 		keep(steps, d.ovnInSync())
 	}
-	return status.NewExplanation(q, steps), err
+	e := status.NewExplanation(q, steps)
+	e.Notes = n.fabricNotes(steps)
+	return e, err
 }
 
 // inside explains a way that OVN forwards itself.

@@ -137,7 +137,8 @@ type Route struct {
 	// Announced tells that BGP tells it to a neighbour at least. It is left out of
 	// routes that are not this node's to announce, and where it is not known.
 	Announced *bool `json:"announced,omitempty"`
-	State     State `json:"state"`
+	// State is that of the row, or of its announcement where the row is programmed.
+	State State `json:"state"`
 	// Reason and Error are the object's, when it is not ok.
 	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`

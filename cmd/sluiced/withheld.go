@@ -1,0 +1,126 @@
+package main
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/drain"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// withheld is why the node announces nothing of a VRF, as announcedFrom decides it: a reason and
+// its text for people. The reason is empty where the node as a whole keeps nothing back.
+func (n *node) withheld(vni intent.VNI) (state status.State, why, text string) {
+	switch broken := n.fabricBroken.Load(); {
+	case n.withdrawn.Load():
+		if n.d.drain.Status(time.Now()).Stage == drain.Drained {
+			return status.Pending, reason.Drained, "the node is drained; 'sluicectl undrain' puts it back"
+		}
+		return status.Pending, reason.Withdrawn, "the node is being drained, and its routes are withdrawn; 'sluicectl undrain' puts it back"
+	case vni == intent.DefaultVRF:
+	case n.vtep.gate() != "":
+		return status.Error, reason.NoVTEP, n.vtep.gate()
+	case broken != nil && *broken != "":
+		return status.Error, reason.Broken, *broken
+	}
+	return "", "", ""
+}
+
+// unannouncedState is why a route that is to be announced is not: what the node keeps back, or
+// what the row itself waits for.
+func (n *node) unannouncedState(k intent.RouteKey, err error) (state status.State, why, text string) {
+	if state, why, text = n.withheld(k.VNI); why != "" {
+		return state, why, text
+	}
+	return stateOf(err == nil, err)
+}
+
+// addWithheld tells of VRFs whose routes the node as a whole does not announce.
+func (n *node) addWithheld(rows map[intent.VNI]*status.VRF) {
+	for vni, row := range rows {
+		if state, why, text := n.withheld(vni); why != "" && row.State == status.OK && row.Local > 0 {
+			row.State, row.StateReason, row.Error = state, why, text
+		}
+	}
+}
+
+// unannouncedRoute is the longest route to an address that the node is to announce and does not,
+// with what keeps it back.
+func (n *node) unannouncedRoute(vni intent.VNI, a netip.Addr) (p netip.Prefix, why string) {
+	wanted, _ := n.tables.Announcements.Rows()
+	for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
+		k := intent.NewRouteKey(vni, p)
+		if _, ok := wanted[k]; !ok {
+			continue
+		}
+		told, err := n.tables.Announcements.State(k)
+		if told || err == nil {
+			return netip.Prefix{}, ""
+		}
+		_, word, text := n.unannouncedState(k, err)
+		return p, withReason(word, text)
+	}
+	return netip.Prefix{}, ""
+}
+
+// withReason has the word of a reason before its text. The words of a drain are in the text.
+func withReason(word, text string) string {
+	switch word {
+	case reason.NoVTEP, reason.Broken, reason.SameRouterID, reason.SameVTEP, reason.CutOff:
+		return word + ": " + text
+	}
+	return text
+}
+
+// explainWithheld has the steps of BGP name what keeps the node's own announcements back, and
+// those of a route that is missing the problems by which the fabric may lose it.
+func (n *node) explainWithheld(q status.Query, steps []status.Step) {
+	problems := n.fabricProblems()
+	_, all, _ := n.withheld(q.VRF)
+	for i := range steps {
+		s := &steps[i]
+		bgp := s.Layer == status.LayerBGP
+		switch {
+		case bgp && strings.HasPrefix(s.Object, "announcement of ") && (all != "" || !s.Found):
+			p, why := n.unannouncedRoute(q.VRF, q.Src)
+			if why != "" {
+				s.Found, s.Detail = false, p.String()+" is not announced: "+why
+			}
+			if why != "" && all != "" {
+				s.Hint = "" // the text says what to do
+			}
+		case s.Found:
+		case bgp && strings.HasPrefix(s.Object, "route to "):
+			if p, why := n.unannouncedRoute(q.VRF, q.Dst); why != "" {
+				s.Found, s.Detail, s.Hint = true, "behind this node; "+p.String()+" is not announced: "+why, ""
+				continue
+			}
+			fallthrough
+		case s.Layer == status.LayerDataplane && strings.HasPrefix(s.Object, "route to destination "):
+			if len(problems) > 0 {
+				s.Detail, s.Hint = s.Detail+"; "+strings.Join(problems, "; "), ""
+			}
+		}
+	}
+}
+
+// fabricProblems are the problems that take routes or packets of every VRF away, with their reasons.
+func (n *node) fabricProblems() (texts []string) {
+	for _, o := range n.d.reg.Objects(func(o status.Object) bool {
+		return o.Kind == "vtep" && o.State == status.Error && slices.Contains([]string{reason.NoVTEP, reason.SameRouterID, reason.SameVTEP, reason.CutOff}, o.Reason)
+	}) {
+		texts = append(texts, withReason(o.Reason, o.Error))
+	}
+	return texts
+}
+
+// fabricNotes are the problems of the fabric that no step of an explanation names.
+func (n *node) fabricNotes(steps []status.Step) []string {
+	return slices.DeleteFunc(n.fabricProblems(), func(text string) bool {
+		return slices.ContainsFunc(steps, func(s status.Step) bool { return strings.Contains(s.Detail, text) })
+	})
+}
