@@ -147,6 +147,7 @@ func (n *node) leave(ctx context.Context) {
 	n.d.reg.Reporter(parityReports).Replace(nil)
 	n.d.reg.Reporter(learnedReports).Replace(nil)
 	n.d.reg.Reporter(hostReports).Replace(nil)
+	n.d.reg.Reporter(capabilityReports).Replace(nil)
 	n.d.reg.Reporter(nextHopReports).Replace(nil)
 	n.d.reg.Reporter(deviceDropReports).Replace(nil)
 	n.d.reg.SetCondition("bgp", false, reason.Stopped, "")

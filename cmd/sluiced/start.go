@@ -156,6 +156,7 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		n.lookAtVTEP(host)
 	}
 	n.noteLoaded()
+	n.noteCapabilities()
 	return n, nil
 }
 

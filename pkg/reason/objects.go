@@ -76,6 +76,8 @@ const (
 	CutOff       = "cut-off"
 	PathMTU      = "path-mtu"
 	DeviceDrops  = "device-drops"
+
+	MissingCapability = "missing-capability"
 )
 
 // Reasons of what may join two tenants by mistake.
@@ -153,6 +155,7 @@ func Objects() []Entry {
 		{Full, rows, broken, "The map has no place for another row, or the kernel no memory.", "See `sluice_map_rows`; raise the size below `dataplane.sizes`."},
 		{Permission, rows, broken, "The kernel refused it.", "Give sluiced the capabilities that the unit and the DaemonSet list."},
 		{Failed, rows, broken, "It failed in another way, and is tried again.", "See the error; if it stays, the log."},
+		{MissingCapability, []string{"capability"}, warning, "sluiced goes on without a capability (capabilities(7)), and a part of it does nothing. Without CAP_NET_RAW: a path MTU is not learned from ICMP, so larger packets to a VTEP behind a smaller link are lost, unless `fabric.mtu` says what fits; and no neighbour of `bgp.neighbors[].interface` is found. What does not start without a capability is told by its component.", "Give sluiced the capability, as the unit and the DaemonSet do, and restart it; or set `fabric.mtu` to what fits everywhere."},
 		{Missing, []string{"bridge", "gateway"}, broken, "A provider bridge, OVN's patch port on it, or what ovs-vswitchd is asked for has been missing for more than 5 seconds, and the tenants behind the gateway port are cut: their routes are withdrawn. The error names bridge or port and VRF. It goes when the thing is back.", "Make the bridge again (`ovs-vsctl add-br`), or correct `ovn-bridge-mappings`; without OVN's patch port, start ovn-controller; see whether ovs-vswitchd runs."},
 		{Waiting, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: something that the row needs is not in place yet; the error names it.", "Nothing, unless it stays: then see what it waits for."},
 		{Withdrawn, []string{"route", "vrf"}, pending, "In `sluicectl route list` and `vrf list` only: the node is being drained, and has withdrawn its routes.", "`sluicectl undrain` puts the node back."},
