@@ -117,7 +117,7 @@ func (c *clientsPart) run(ctx context.Context) error {
 		if w, err = c.start(); err == nil {
 			break
 		}
-		c.d.reg.SetCondition(clientsCondition, false, reason.StartFailed, err.Error())
+		c.d.reg.SetCondition(clientsCondition, false, reason.StartFailed, startFailed(err))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -150,7 +150,7 @@ func (c *clientsPart) note() {
 	case c.at == nil:
 		return // whoever starts it says why
 	case c.failed != nil:
-		ready, why, detail = false, reason.StartFailed, c.failed.Error()
+		ready, why, detail = false, reason.StartFailed, startFailed(c.failed)
 	case !c.stepped:
 		why, detail = reason.Waiting, "for the databases of OVN; what an earlier start left goes on"
 	case c.at.dp.Staged(), !c.at.dp.Replaced():

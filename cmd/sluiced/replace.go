@@ -24,7 +24,7 @@ func (n *node) replacePrograms(ctx context.Context) error {
 	if !n.d.awaitCalm(ctx, n.dp) {
 		return nil
 	}
-	if n.d.replaced(ctx, n.dp, func(err error) { n.d.reg.SetCondition("dataplane", false, reason.StartFailed, err.Error()) }) {
+	if n.d.replaced(ctx, n.dp, func(err error) { n.d.reg.SetCondition("dataplane", false, reason.StartFailed, startFailed(err)) }) {
 		n.noteLoaded()
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/capability"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -50,7 +51,7 @@ func (d *daemon) runNodes(ctx context.Context, start func(context.Context, nodeF
 		if ctx.Err() != nil {
 			break
 		}
-		d.reg.SetCondition("dataplane", false, reason.StartFailed, err.Error())
+		d.reg.SetCondition("dataplane", false, reason.StartFailed, startFailed(err))
 		select {
 		case <-ctx.Done():
 		case facts = <-d.facts:
@@ -58,6 +59,12 @@ func (d *daemon) runNodes(ctx context.Context, start func(context.Context, nodeF
 		}
 	}
 	return nil
+}
+
+// startFailed is the text of a start that failed, with the capabilities that it lacks where the
+// kernel refused something.
+func startFailed(err error, more ...capability.Capability) string {
+	return capability.Explain(err, append([]capability.Capability{capability.BPF, capability.Perfmon, capability.NetAdmin}, more...)...).Error()
 }
 
 // retire removes what this node programmed while it was a gateway node: once OVN

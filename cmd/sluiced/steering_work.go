@@ -18,6 +18,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/steering"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/capability"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -58,7 +59,7 @@ func (m *metadataPart) run(ctx context.Context) error {
 		if errors.Is(err, reconcile.ErrNotReady) {
 			wait = switchRetry // the local database is still to be read
 		} else {
-			m.d.reg.SetCondition(metadataCondition, false, reason.StartFailed, err.Error())
+			m.d.reg.SetCondition(metadataCondition, false, reason.StartFailed, startFailed(err, capability.SysAdmin))
 		}
 		select {
 		case <-ctx.Done():

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
@@ -116,8 +115,8 @@ func Open(cfg Config) (*Dataplane, error) {
 	if err := cfg.Plane.check(cfg.Node); err != nil {
 		return nil, fmt.Errorf("constants of the node: %w", err)
 	}
-	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, fmt.Errorf("lift the limit on locked memory: %w", err)
+	if err := pinned.LiftMemlock(); err != nil {
+		return nil, err
 	}
 	held, err := pinned.Hold(cfg.Dir)
 	if err != nil {

@@ -189,3 +189,44 @@ func TestMetadataUnit(t *testing.T) {
 		}
 	}
 }
+
+// capabilitiesOf are the capabilities that a file's comments list, with what each is for, and their
+// order.
+func capabilitiesOf(t *testing.T, path string) (uses map[string]string, names []string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses = map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		words, listed := strings.CutPrefix(strings.TrimSpace(line), "#   ")
+		if !listed {
+			continue
+		}
+		if name, use, found := strings.Cut(words, " "); found && strings.HasPrefix(name, "CAP_") {
+			names, words = append(names, name), use
+		}
+		if len(names) > 0 {
+			uses[names[len(names)-1]] += " " + strings.Join(strings.Fields(words), " ")
+		}
+	}
+	return uses, names
+}
+
+// The unit gives the capabilities that it explains, and the DaemonSet explains the same ones alike.
+func TestCapabilitiesAreExplained(t *testing.T) {
+	uses, names := capabilitiesOf(t, "../../deploy/systemd/sluiced.service")
+	if got := strings.Fields(readUnit(t, "sluiced")["CapabilityBoundingSet"]); len(got) == 0 || !slices.Equal(got, names) {
+		t.Errorf("the unit gives %v, and explains %v", got, names)
+	}
+	others, order := capabilitiesOf(t, "../../deploy/kubernetes/daemonset.yaml")
+	if !slices.Equal(order, names) {
+		t.Errorf("the DaemonSet explains %v, the unit %v", order, names)
+	}
+	for _, name := range names {
+		if uses[name] != others[name] || len(uses[name]) < 20 {
+			t.Errorf("%s: the unit says%s; the DaemonSet%s", name, uses[name], others[name])
+		}
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -69,8 +68,8 @@ func Load(cfg Config) (*Taps, error) {
 	if cfg.StaleAfter <= 0 {
 		return nil, fmt.Errorf("the heartbeat cannot be stale after %s", cfg.StaleAfter)
 	}
-	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, fmt.Errorf("lift the limit on locked memory: %w", err)
+	if err := pinned.LiftMemlock(); err != nil {
+		return nil, err
 	}
 	held, err := pinned.Hold(cfg.Dir)
 	if err != nil {
