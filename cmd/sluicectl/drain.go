@@ -34,7 +34,7 @@ withdrawn its routes announces them until then.
 
 Gateways stay where OVN has them: move those that have no other path.
 
-Exit codes: as usual; 3 with --wait when the node was not drained in that time, and 5
+Exit codes: as usual; 3 with --wait DURATION when the node was not drained in that time, and 5
 when the drain has begun and sluiced no longer tells how far it is.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -56,7 +56,7 @@ when the drain has begun and sluiced no longer tells how far it is.`,
 	}
 	f := c.Flags()
 	f.DurationVar(&r.WithdrawAfter, "withdraw-after", drain.DefaultWithdrawAfter, "time from the beginning of the drain until the routes are withdrawn")
-	f.DurationVar(&wait, "wait", 0, "wait so long at most until the node is drained")
+	f.DurationVar(&wait, "wait", 0, "wait so long at most until the node is drained, such as 2m; 0: do not wait")
 	return c
 }
 
@@ -107,13 +107,19 @@ func writeDrain(w io.Writer, s status.Drain) error {
 		text = fmt.Sprintf("other paths are asked to be used first; the routes are withdrawn at %s", s.WithdrawAt.Format(time.TimeOnly))
 	case drain.Withdrawn:
 		text = "the routes are withdrawn; waiting for traffic to end"
+		if s.Announced != nil && *s.Announced > 0 {
+			text = "the routes are being withdrawn"
+		}
 		if len(s.Busy) > 0 {
 			text += ", in VRFs " + join(s.Busy)
 		}
 	case drain.Drained:
 		text = "drained: no route is announced, and no VRF has traffic"
 	}
-	if s.Announced != nil {
+	switch {
+	case s.Announced != nil && s.Wanted != nil && *s.Announced < *s.Wanted:
+		text += fmt.Sprintf("; %d of %d routes are announced so far", *s.Announced, *s.Wanted)
+	case s.Announced != nil:
 		text += fmt.Sprintf(" (%d routes announced)", *s.Announced)
 	}
 	_, err := output.Println(w, text)

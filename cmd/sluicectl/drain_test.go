@@ -4,11 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -37,5 +39,29 @@ func TestDrainTakenAndNoAnswer(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// The answer has what is so when it comes: routes that are still to be announced are not announced.
+func TestDrainText(t *testing.T) {
+	n := status.Known[int]
+	for name, tt := range map[string]struct {
+		s    status.Drain
+		want string
+	}{
+		"just undrained":    {status.Drain{Stage: "serving", Announced: n(0), Wanted: n(14)}, "this node serves; 0 of 14 routes are announced so far\n"},
+		"half-way":          {status.Drain{Stage: "serving", Announced: n(6), Wanted: n(14)}, "this node serves; 6 of 14 routes are announced so far\n"},
+		"serves":            {status.Drain{Stage: "serving", Announced: n(14), Wanted: n(14)}, "this node serves (14 routes announced)\n"},
+		"nothing to do":     {status.Drain{Stage: "serving", Announced: n(0), Wanted: n(0)}, "this node serves (0 routes announced)\n"},
+		"no BGP":            {status.Drain{Stage: "serving"}, "this node serves\n"},
+		"drained":           {status.Drain{Stage: "drained", Announced: n(0)}, "drained: no route is announced, and no VRF has traffic (0 routes announced)\n"},
+		"an older sluiced":  {status.Drain{Stage: "serving", Announced: n(0)}, "this node serves (0 routes announced)\n"},
+		"traffic goes on":   {status.Drain{Stage: "withdrawn", Busy: []intent.VNI{1001}, Announced: n(0)}, "the routes are withdrawn; waiting for traffic to end, in VRFs 1001 (0 routes announced)\n"},
+		"routes on the way": {status.Drain{Stage: "withdrawn", Announced: n(3)}, "the routes are being withdrawn (3 routes announced)\n"},
+	} {
+		var got strings.Builder
+		if err := writeDrain(&got, tt.s); err != nil || got.String() != tt.want {
+			t.Errorf("%s: %q, %v, want %q", name, got.String(), err, tt.want)
+		}
 	}
 }

@@ -27,9 +27,12 @@ func (d *daemon) openDrain() (err error) {
 
 // watchDrain takes the node through the stages of a drain.
 func (d *daemon) watchDrain(ctx context.Context) error {
-	asked := false
+	asked, progress := false, drainProgress{}
 	for {
 		s := d.followDrain(ctx)
+		if message := progress.message(s); message != "" {
+			d.log.Info(message)
+		}
 		if asked || s.Stage != drain.Serving {
 			asked = true
 			d.tellDrain(s)
@@ -45,6 +48,29 @@ func (d *daemon) watchDrain(ctx context.Context) error {
 		case <-again:
 		}
 	}
+}
+
+// drainProgress is how far the log has followed a drain: each stage is told once, although traffic
+// that comes again leads back from the last one.
+type drainProgress struct {
+	of                 time.Time // when the routes of the drain are withdrawn
+	withdrawn, drained bool
+}
+
+// message is the line for a stage that has been reached, empty where there is none.
+func (p *drainProgress) message(s drain.Status) string {
+	if !s.WithdrawAt.Equal(p.of) { // another drain, or none
+		*p = drainProgress{of: s.WithdrawAt}
+	}
+	switch {
+	case s.Stage == drain.Withdrawn && !p.withdrawn:
+		p.withdrawn = true
+		return "the node withdraws its routes and waits for traffic to end"
+	case s.Stage == drain.Drained && !p.drained:
+		p.withdrawn, p.drained = true, true
+		return "the node is drained"
+	}
+	return ""
 }
 
 // tellDrain reports the drain: ready at each stage, since it is what was ordered.
@@ -130,6 +156,10 @@ func (d *daemon) drainStatus() status.Drain {
 	if n, err := d.running(); err == nil {
 		announced := n.speaker.Announced()
 		out.Announced = &announced
+		if s.Stage == drain.Serving {
+			wanted := n.tables.Announcements.Stats().Wanted
+			out.Wanted = &wanted
+		}
 	}
 	return out
 }
@@ -139,11 +169,15 @@ func (d *daemon) beginDrain(ctx context.Context, r nodeapi.DrainRequest) (status
 		return status.Drain{}, fmt.Errorf("%w: the time until the withdrawal is negative", admin.ErrBadRequest)
 	}
 	err := d.drain.Begin(ctx, time.Now(), r.WithdrawAfter)
-	return d.drainChange(err, "the node is drained", "withdraw_after", r.WithdrawAfter)
+	return d.drainChange(err, "the drain begins", "withdraw_after", r.WithdrawAfter)
 }
 
 func (d *daemon) endDrain(ctx context.Context, _ admin.Nothing) (status.Drain, error) {
-	return d.drainChange(d.drain.End(ctx), "the node serves again")
+	ended, err := d.drain.End(ctx)
+	if !ended && err == nil {
+		return d.drainStatus(), nil
+	}
+	return d.drainChange(err, "the drain ends")
 }
 
 // drainChange follows a drain that was begun or ended.

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/drain"
 )
 
@@ -25,5 +31,63 @@ func TestDrainNotOnDisk(t *testing.T) {
 		if !errors.Is(err, row.err) || errors.Is(err, admin.ErrUnknown) != row.unknown || (len(d.drainChanged) == 1) != row.follows {
 			t.Errorf("%v: %v, followed %t", row.err, err, len(d.drainChanged) == 1)
 		}
+	}
+}
+
+// The log tells each stage of a drain when it is reached, and once.
+func TestDrainProgress(t *testing.T) {
+	const withdraws, drained = "the node withdraws its routes and waits for traffic to end", "the node is drained"
+	first, second := time.Unix(1_700_000_000, 0), time.Unix(1_700_000_100, 0)
+	var p drainProgress
+	for i, step := range []struct {
+		s    drain.Status
+		want string
+	}{
+		{drain.Status{Stage: drain.Serving}, ""},
+		{drain.Status{Stage: drain.Shutdown, WithdrawAt: first}, ""},
+		{drain.Status{Stage: drain.Withdrawn, WithdrawAt: first}, withdraws},
+		{drain.Status{Stage: drain.Withdrawn, WithdrawAt: first}, ""},
+		{drain.Status{Stage: drain.Drained, WithdrawAt: first}, drained},
+		{drain.Status{Stage: drain.Withdrawn, WithdrawAt: first}, ""}, // traffic came again
+		{drain.Status{Stage: drain.Drained, WithdrawAt: first}, ""},
+		{drain.Status{Stage: drain.Drained, WithdrawAt: second}, drained}, // it was asked for anew
+		{drain.Status{Stage: drain.Serving}, ""},
+		{drain.Status{Stage: drain.Withdrawn, WithdrawAt: second}, withdraws},
+	} {
+		if got := p.message(step.s); got != step.want {
+			t.Errorf("step %d, %s: %q, want %q", i, step.s.Stage, got, step.want)
+		}
+	}
+}
+
+// The log has the beginning of a drain and its end, and nothing of an end that changes nothing.
+func TestLogOfADrain(t *testing.T) {
+	var text bytes.Buffer
+	d := idleDaemon()
+	d.log, d.drainChanged = slog.New(slog.NewTextHandler(&text, nil)), make(chan struct{}, 1)
+	var err error
+	if d.drain, err = drain.Open(filepath.Join(t.TempDir(), "drain.json"), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	undrain := func() {
+		t.Helper()
+		if s, err := d.endDrain(t.Context(), admin.Nothing{}); err != nil || s.Stage != string(drain.Serving) {
+			t.Fatalf("%+v, %v", s, err)
+		}
+	}
+	undrain()
+	if text.Len() > 0 {
+		t.Errorf("an end that changes nothing: %s", &text)
+	}
+	if s, err := d.beginDrain(t.Context(), nodeapi.DrainRequest{WithdrawAfter: time.Hour}); err != nil || s.Stage != string(drain.Shutdown) {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if got := text.String(); !strings.Contains(got, `msg="the drain begins" withdraw_after=1h0m0s`) || strings.Contains(got, "is drained") {
+		t.Errorf("the beginning: %s", got)
+	}
+	text.Reset()
+	undrain()
+	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "the drain ends") {
+		t.Errorf("the end: %s", got)
 	}
 }

@@ -137,24 +137,25 @@ func (d *Drain) current() *record {
 	return d.record
 }
 
-// End has the node serve again. It does nothing once ctx has ended.
-func (d *Drain) End(ctx context.Context) error {
+// End has the node serve again, and tells whether it did not before. It does nothing once ctx has
+// ended.
+func (d *Drain) End(ctx context.Context) (ended bool, err error) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if d.current() == nil {
-		return nil
+		return false, nil
 	}
-	err := statefile.RemoveIn(ctx, d.path)
+	err = statefile.RemoveIn(ctx, d.path)
 	if err != nil && !errors.Is(err, ErrNotOnDisk) {
-		return fmt.Errorf("the drain was not ended: forget its state: %w", err)
+		return false, fmt.Errorf("the drain was not ended: forget its state: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.record, d.packets, d.moved, d.watched = nil, nil, nil, time.Time{}
 	if err != nil {
-		return fmt.Errorf("the drain was ended: %w", err)
+		return true, fmt.Errorf("the drain was ended: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 // Status is how far the drain is.

@@ -57,8 +57,10 @@ func TestStages(t *testing.T) {
 	want(30*time.Second, Withdrawn)
 	count(30*time.Second, true, 100, 100)
 	want(35*time.Second, Drained)
-	if err := d.End(t.Context()); err != nil {
-		t.Fatal(err)
+	for _, want := range []bool{true, false} {
+		if ended, err := d.End(t.Context()); err != nil || ended != want {
+			t.Fatalf("ended %t, %v, want %t", ended, err, want)
+		}
 	}
 	want(36*time.Second, Serving)
 	d = open(t, path, at(40*time.Second))
@@ -80,7 +82,7 @@ func TestLate(t *testing.T) {
 	if err := d.Begin(t.Context(), start, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.End(ended); !errors.Is(err, context.Canceled) {
+	if done, err := d.End(ended); done || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if s := open(t, path, start).Status(start); s.Stage != Shutdown {

@@ -17,6 +17,9 @@ type Drain struct {
 	// Announced is the number of routes that neighbours have: of Type 5, and of
 	// addresses that are exposed without EVPN. It is left out where BGP does not run.
 	Announced *int `json:"announced,omitempty"`
+	// Wanted is the number of routes that a node which serves is to announce. Those that are not
+	// announced are on their way, or wait for something: see "sluicectl route list".
+	Wanted *int `json:"wanted,omitempty"`
 	// Busy are the VRFs that still have traffic, once the routes are withdrawn.
 	Busy []intent.VNI `json:"busy,omitempty"`
 }

@@ -97,6 +97,7 @@ func TestDrain(t *testing.T) {
 	if out := w.exec(node, sluicectl(), "status"); !strings.Contains(strings.SplitN(out, "\n", 2)[0], "ready, drained since") {
 		t.Errorf("the head of the status does not say that the node is drained: %s", out)
 	}
+	w.drainIsNamed(node, only)
 	w.withdrawn(node, vniRed, "10.60.0.11/32", "fd00:60::11/128", only+"/32")
 	w.unreachable("c-red1", only)
 	w.kill(node, "sluiced")
@@ -121,6 +122,41 @@ func TestDrain(t *testing.T) {
 	for _, s := range streams {
 		s.noLoss(s.stop())
 	}
+}
+
+// drainIsNamed looks for the drain where somebody looks who does not know of it: why an address of
+// the node is not reached, its lists, and its log.
+func (w *world) drainIsNamed(node string, hosts ...string) {
+	w.Helper()
+	const text = "the node is drained; 'sluicectl undrain' puts it back"
+	for _, host := range append(hosts, anycast4, anycast6) {
+		other := "10.40.0.11"
+		if strings.Contains(host, ":") {
+			other = "fd00:40::11"
+		}
+		// Exit code 3: there is no path.
+		out := w.exec(node, "sh", "-c", fmt.Sprintf("%s explain --vrf %d %s %s; test $? = 3", sluicectl(), vniRed, host, other))
+		if !strings.Contains(out, "cut at: announcement of "+host) || !strings.Contains(out, " is not announced: "+text) {
+			w.Errorf("explain %s: %s", host, out)
+		}
+	}
+	if out := w.exec(node, sluicectl(), "route", "list", "--vrf", fmt.Sprint(vniRed)); !strings.Contains(out, "drained: "+text) {
+		w.Errorf("route list: %s", out)
+	}
+	if out := w.exec(node, sluicectl(), "vrf", "list"); !strings.Contains(out, "pending (drained)") {
+		w.Errorf("vrf list: %s", out)
+	}
+	p, err := w.Process(node, "sluiced")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.eventually("the log tells of the drain", func() error {
+		log := p.LogTail(200)
+		if strings.Contains(log, "the drain begins") && strings.Contains(log, `msg="the node is drained"`) {
+			return nil
+		}
+		return errors.New(tail(log, 2000))
+	})
 }
 
 // lateDrains asks a sluiced that is stopped for changes. It does none of them when it goes on.
