@@ -134,17 +134,7 @@ func (w *world) drainIsNamed(node string, hosts ...string) {
 		if strings.Contains(host, ":") {
 			other = "fd00:40::11"
 		}
-		// Exit code 3: there is no path.
-		out := w.exec(node, "sh", "-c", fmt.Sprintf("%s explain --vrf %d %s %s; test $? = 3", sluicectl(), vniRed, host, other))
-		if !strings.Contains(out, "cut at: announcement of "+host) || !strings.Contains(out, " is not announced: "+text) {
-			w.Errorf("explain %s: %s", host, out)
-		}
-	}
-	if out := w.exec(node, sluicectl(), "route", "list", "--vrf", fmt.Sprint(vniRed)); !strings.Contains(out, "drained: "+text) {
-		w.Errorf("route list: %s", out)
-	}
-	if out := w.exec(node, sluicectl(), "vrf", "list"); !strings.Contains(out, "pending (drained)") {
-		w.Errorf("vrf list: %s", out)
+		w.withheld(node, host, other, text, "drained")
 	}
 	p, err := w.Process(node, "sluiced")
 	if err != nil {
@@ -157,6 +147,22 @@ func (w *world) drainIsNamed(node string, hosts ...string) {
 		}
 		return errors.New(tail(log, 2000))
 	})
+}
+
+// withheld looks whether explain and the lists name what keeps a node's routes back.
+func (w *world) withheld(node, src, dst, text, why string) {
+	w.Helper()
+	// Exit code 3: there is no path.
+	out := w.exec(node, "sh", "-c", fmt.Sprintf("%s explain --vrf %d %s %s; test $? = 3", sluicectl(), vniRed, src, dst))
+	if !strings.Contains(out, " is not announced: "+text) {
+		w.Errorf("explain %s %s: %s", src, dst, out)
+	}
+	if out := w.exec(node, sluicectl(), "route", "list", "--vrf", fmt.Sprint(vniRed)); !strings.Contains(out, why+": ") {
+		w.Errorf("route list: %s", out)
+	}
+	if out := w.exec(node, sluicectl(), "vrf", "list"); !strings.Contains(out, "("+why+")") {
+		w.Errorf("vrf list: %s", out)
+	}
 }
 
 // lateDrains asks a sluiced that is stopped for changes. It does none of them when it goes on.

@@ -70,6 +70,9 @@ func TestVTEPIsFollowed(t *testing.T) {
 		address("del", "lo")
 		w.reflected(false)
 		w.hasProblem("a1", "vtep", "no-vtep", true, f.vtep.String(), "device lo")
+		for src, dst := range map[string]string{addrA4: addrB4, addrA6: addrB6} {
+			w.withheld("a1", src, dst, fmt.Sprintf("no-vtep: the VTEP %s is gone from device lo", f.vtep), "no-vtep")
+		}
 		address("add", "lo")
 		w.reflected(true)
 		w.hasProblem("a1", "vtep", "no-vtep", false)
