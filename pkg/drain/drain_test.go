@@ -145,7 +145,7 @@ func TestNotOnDisk(t *testing.T) {
 		want Stage
 	}{
 		{func(ctx context.Context) error { return d.Begin(ctx, start, time.Second) }, Shutdown},
-		{d.End, Serving},
+		{func(ctx context.Context) error { _, err := d.End(ctx); return err }, Serving},
 	} {
 		t.Run(string(change.want), func(t *testing.T) {
 			if err := change.do(noDescriptor{t.Context(), t}); !errors.Is(err, ErrNotOnDisk) {
