@@ -25,4 +25,11 @@ const (
 	rejected = "rejected"
 )
 
+// Cutting lists the reasons of errors by which tenants that were served are cut: their packets
+// are lost now, or come to another node. An error of any other reason leaves out what is new or
+// named wrongly, and what was forwarded is. The alert SluiceTenantsCut is of these.
+func Cutting() []string {
+	return []string{Missing, NoBridgeMapping, NoDevice, NoVTEP, SameVTEP, SameRouterID, CutOff, RouteUnreachable, PathDiffers}
+}
+
 const nothing = "Nothing."

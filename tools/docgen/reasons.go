@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -22,7 +23,8 @@ const objectsIntro = `
 ## Of objects
 
 In ` + "`sluicectl status`" + `, in the log, and as the label ` + "`reason`" + ` of ` + "`sluice_objects`" + ` and ` + "`sluice_object_errors_total`" + `.
-An object that is withheld is deliberately not exposed, and nothing is broken.
+An object that is withheld is deliberately not exposed, and nothing is broken. An error that cuts tenants raises the alert
+[SluiceTenantsCut](../alerts.md#sluicetenantscut).
 
 | reason | kinds of object | state | what it means | what to do |
 | --- | --- | --- | --- | --- |
@@ -98,7 +100,11 @@ func reasonsPage(w *bytes.Buffer, dirs []string) error {
 			}
 			fmt.Fprintf(w, "| `%s` |", e.Word)
 			if len(e.Of) > 0 {
-				fmt.Fprintf(w, " %s | %s |", strings.Join(e.Of, ", "), e.State)
+				state := e.State
+				if slices.Contains(reason.Cutting(), e.Word) && state == "error" {
+					state += ", cuts tenants"
+				}
+				fmt.Fprintf(w, " %s | %s |", strings.Join(e.Of, ", "), state)
 			}
 			fmt.Fprintf(w, " %s | %s |\n", e.Means, e.Act)
 		}

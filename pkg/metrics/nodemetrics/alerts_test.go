@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovn-sluice/sluice/pkg/drop"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 // alert is one alert of deploy/prometheus/sluice.rules.yaml.
@@ -63,7 +64,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 		if !strings.Contains(string(page), "\n## "+a.Alert+"\n\n"+a.Labels["severity"]) {
 			t.Errorf("docs/alerts.md has no section %s that begins with its severity, %q", a.Alert, a.Labels["severity"])
 		}
-		if !slices.Contains([]string{"critical", "warning"}, a.Labels["severity"]) || a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
+		if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) || a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
 			t.Errorf("%s: severity %q, annotations %v", a.Alert, a.Labels["severity"], a.Annotations)
 		}
 		if fires := regexp.MustCompile(`alertname="` + a.Alert + `"|alertname: ` + a.Alert + `\n`); !fires.Match(tests) {
@@ -88,6 +89,23 @@ func TestBugsAreAlerts(t *testing.T) {
 	for _, a := range alerts(t) {
 		if want := `{reason=~"` + strings.Join(bugs, "|") + `"}`; a.Alert == "SluiceBug" && !strings.Contains(a.Expr, want) {
 			t.Errorf("%s is not of %s", a.Expr, want)
+		}
+	}
+}
+
+// SluiceTenantsCut is of the reasons by which tenants are cut, SluiceObjectRefused of all others.
+// Each is an error of some kind of object.
+func TestCuttingReasonsAreCritical(t *testing.T) {
+	words := strings.Join(reason.Cutting(), "|")
+	want := map[string]string{"SluiceTenantsCut": `state="error", reason=~"` + words + `"`, "SluiceObjectRefused": `state="error", reason!~"` + words + `"`}
+	for _, a := range alerts(t) {
+		if !strings.Contains(a.Expr, want[a.Alert]) {
+			t.Errorf("%s: %s is not of %s", a.Alert, a.Expr, want[a.Alert])
+		}
+	}
+	for _, word := range reason.Cutting() {
+		if !slices.ContainsFunc(reason.Objects(), func(e reason.Entry) bool { return e.Word == word && e.State == "error" }) {
+			t.Errorf("%s is no reason of an error", word)
 		}
 	}
 }
