@@ -34,6 +34,14 @@ const (
 // errAnswerNo ends a command whose answer was printed and is no.
 var errAnswerNo = errors.New("the answer is no")
 
+// answerIf is the end of a command whose answer is yes or no.
+func answerIf(yes bool) error {
+	if yes {
+		return nil
+	}
+	return errAnswerNo
+}
+
 // options are the flags of all commands.
 type options struct {
 	socket  string

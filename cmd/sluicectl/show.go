@@ -12,8 +12,8 @@ type question[T any] struct {
 	use, short, long string
 	ask              func(source, context.Context) (T, error)
 	write            func(io.Writer, T) error
-	// no, when set, tells that the answer is no: see exitAnswerNo.
-	no func(T) bool
+	// verdict, when set, is errAnswerNo when the answer is no, or why there is none.
+	verdict func(T) error
 }
 
 func (q question[T]) command(o *options) *cobra.Command {
@@ -27,10 +27,10 @@ func (q question[T]) command(o *options) *cobra.Command {
 			if err := o.print(c.OutOrStdout(), answer, func(w io.Writer) error { return q.write(w, answer) }); err != nil {
 				return err
 			}
-			if q.no != nil && q.no(answer) {
-				return errAnswerNo
+			if q.verdict == nil {
+				return nil
 			}
-			return nil
+			return q.verdict(answer)
 		},
 	}
 }

@@ -22,9 +22,18 @@ func statusCommand(o *options) *cobra.Command {
 Of each table between the planes it shows the rows that are wanted, that are there,
 and that failed; how full the maps are that hold them (rows used of the most that
 fit); and in HELD why nothing is deleted now, or how many of the wanted rows nobody
-asks for any more: they stay for flows that are known, until these may be over. Exit code 3 when the node is not ready.`,
-		ask: source.Status, write: writeStatus, no: func(s status.Status) bool { return !s.Ready },
+asks for any more: they stay for flows that are known, until these may be over. Exit code 3 when the node is not
+ready, 4 when sluiced does not answer: what is shown then is what the pinned maps hold.`,
+		ask: source.Status, write: writeStatus, verdict: readiness,
 	}.command(o)
+}
+
+// readiness: whether the node is ready only a running sluiced knows.
+func readiness(s status.Status) error {
+	if s.Offline {
+		return offline("whether the node is ready")
+	}
+	return answerIf(s.Ready)
 }
 
 func writeStatus(w io.Writer, s status.Status) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,18 @@ func TestDrainInTheHead(t *testing.T) {
 		}
 		if head, _, _ := strings.Cut(b.String(), "\n"); !strings.HasSuffix(head+"\n", want) || !strings.Contains(b.String(), "no problems") {
 			t.Errorf("%s: %s", reason, &b)
+		}
+	}
+}
+
+// A script takes a dead daemon for one, also where its pinned maps can be read.
+func TestReadinessIsTheExitCode(t *testing.T) {
+	for _, tt := range []struct {
+		s    status.Status
+		want error
+	}{{status.Status{Ready: true}, nil}, {status.Status{}, errAnswerNo}, {status.Status{Offline: true}, errOffline}} {
+		if got := readiness(tt.s); !errors.Is(got, tt.want) || tt.want == nil && got != nil {
+			t.Errorf("%+v: %v, want %v", tt.s, got, tt.want)
 		}
 	}
 }
