@@ -92,7 +92,11 @@ func (s *GoBGP) connection(e wire.Event) {
 	if e.Kind == wire.Established {
 		s.sessionFrom(e.Neighbor, e.Local)
 	}
-	if e.Kind == wire.Ended && e.End.Established {
+	switch {
+	case e.Kind != wire.Ended || !e.End.Established:
+	case s.leaving.Load():
+		s.log.Info("BGP session closed by this node's stop", slog.String("neighbor", e.Neighbor.String()))
+	default:
 		s.log.Warn("BGP session lost", slog.String("neighbor", e.Neighbor.String()),
 			slog.String("reason", s.ends.lastEnd(e.Neighbor)), slog.Bool("graceful", s.ends.lingers(e.Neighbor)))
 	}

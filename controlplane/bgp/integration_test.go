@@ -258,6 +258,9 @@ func TestGracefulRestartKeepsRoutes(t *testing.T) {
 	}
 	a.stop()
 	eventually(t, "a plain stop withdraws", func() bool { return b.hops(stays) == nil })
+	if !a.log.says("level=INFO", "BGP session closed by this node's stop") || a.log.says("level=WARN") {
+		t.Error("the stop is told as a loss of the session")
+	}
 }
 
 func TestNeighborRestartKeepsImports(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
@@ -19,6 +20,8 @@ type serverLog struct {
 	handles *handles
 	// limit is for what is above the debug level.
 	limit *loglimit.Limit
+	// leaving: this node ends its sessions, and what the server says of that is no warning.
+	leaving *atomic.Bool
 }
 
 func (l serverLog) write(level slog.Level, event string, fields gobgplog.Fields) {
@@ -71,6 +74,9 @@ func (l serverLog) Warn(msg string, f gobgplog.Fields) {
 	level := slog.LevelWarn
 	if msg == "No matching path for withdraw found, may be path was not installed into table" {
 		level = slog.LevelDebug
+	}
+	if l.leaving.Load() {
+		level = min(level, slog.LevelInfo)
 	}
 	l.write(level, msg, f)
 }

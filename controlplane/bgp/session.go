@@ -19,7 +19,7 @@ import (
 // start brings the BGP server up, without neighbours, holding what is announced
 // so far. When that fails its sockets are closed again.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
-	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, handles: s.handles, limit: &loglimit.Limit{}}))
+	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, handles: s.handles, limit: &loglimit.Limit{}, leaving: &s.leaving}))
 	s.accepted = handover(srv)
 	go srv.Serve()
 	if err := s.setUp(ctx, watching, srv); err != nil {
@@ -111,6 +111,7 @@ const stopPatience = 3 * time.Second
 
 // leave ends the sessions: a graceful end is one without a NOTIFICATION.
 func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
+	s.leaving.Store(true)
 	s.outMu.Lock()
 	s.server = nil
 	s.outMu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	api "github.com/osrg/gobgp/v3/api"
@@ -61,6 +62,8 @@ type GoBGP struct {
 	// guards it. endings has sendEnds look at it; capacity 1.
 	finished set[string]
 	endings  chan struct{}
+	// leaving: Run ends, and the sessions with it.
+	leaving atomic.Bool
 	// accepted has the server take connections; nil: it does not.
 	accepted chan<- *net.TCPConn
 }
