@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -14,6 +15,16 @@ import (
 // silencePatience is how long a node may announce nothing of what it is to announce before it
 // is not ready. It is longer than a single row may wait, so that the cause is told first.
 const silencePatience = 2 * tables.Patience
+
+// alonePatience is how long a node that is to announce may have no session with any neighbour:
+// neighbours keep its routes for the restart time. A minute at least outlasts the restart of an
+// only route reflector, for which a rollout of sluiced is not to wait.
+func alonePatience(c config.GracefulRestart) time.Duration {
+	if !c.Enabled {
+		return time.Minute
+	}
+	return max(time.Minute, c.Time.Duration)
+}
 
 // watchAnnouncements keeps the component that says whether a node which is to announce
 // routes announces any. It looks when something became of one, and once while none is there.
@@ -27,7 +38,7 @@ func (n *node) watchAnnouncements(ctx context.Context) error {
 	}
 	patience := time.NewTimer(0)
 	defer patience.Stop()
-	silence := silence{patience: silencePatience}
+	silence := silence{none: spell{patience: silencePatience}, alone: spell{patience: alonePatience(n.d.cfg.BGP.GracefulRestart)}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,13 +47,15 @@ func (n *node) watchAnnouncements(ctx context.Context) error {
 		case <-patience.C:
 		}
 		s := n.tables.Announcements.Stats()
-		wait, told := silence.look(time.Now(), s, n.withdrawn.Load())
+		wait, told := silence.look(time.Now(), s, n.withdrawn.Load(), n.alone.Load())
 		if wait > 0 {
 			patience.Reset(wait)
 		}
 		switch told {
 		case reason.Silent:
 			n.d.reg.SetCondition("announcements", false, told, fmt.Sprintf("%d routes are to be announced, and none is; %s", s.Wanted, n.unannounced()))
+		case reason.NoSession:
+			n.d.reg.SetCondition("announcements", false, told, fmt.Sprintf("%d routes are to be announced, and for %s there has been no session with any neighbour to announce them to; see the component bgp", s.Wanted, silence.alone.patience))
 		case "":
 		default:
 			n.d.reg.SetCondition("announcements", true, told, "")
@@ -67,29 +80,50 @@ func (n *node) unannounced() (why string) {
 	return why
 }
 
-// silence times how long nothing is announced of what is to be.
+// silence times how long nobody is told of what is to be announced.
 type silence struct {
+	none  spell // nothing is announced
+	alone spell // there is no session
+}
+
+// look returns the word for the component, empty while it stays what it was, and after how long
+// to look again, 0 when nothing is waited for. A node that is drained is to announce nothing.
+func (s *silence) look(now time.Time, rows reconcile.Stats, drained, alone bool) (again time.Duration, word string) {
+	wants := rows.Wanted > 0 && !drained
+	silent := wants && rows.Actual == 0
+	left, over := s.none.look(now, silent)
+	aloneLeft, aloneOver := s.alone.look(now, wants && alone)
+	if again = left; again == 0 || aloneLeft > 0 && aloneLeft < again {
+		again = aloneLeft
+	}
+	switch {
+	case over:
+		return again, reason.Silent
+	case aloneOver:
+		return again, reason.NoSession
+	case silent:
+		return again, ""
+	case rows.Actual > 0:
+		return again, reason.Announcing
+	}
+	return again, reason.Idle
+}
+
+// spell is how long something has been so, and may be.
+type spell struct {
 	patience time.Duration
 	since    time.Time
 }
 
-// look returns the word for the component, empty while it stays what it was, and then after
-// how long to look again. A node that is drained is to announce nothing.
-func (s *silence) look(now time.Time, rows reconcile.Stats, drained bool) (again time.Duration, word string) {
-	silent := rows.Wanted > 0 && rows.Actual == 0 && !drained
+// look tells whether it has been so for too long, and if not yet, when it will have been.
+func (s *spell) look(now time.Time, so bool) (left time.Duration, over bool) {
 	switch {
-	case !silent && rows.Actual > 0:
-		word = reason.Announcing
-	case !silent:
-		word = reason.Idle
+	case !so:
+		s.since = time.Time{}
+		return 0, false
 	case s.since.IsZero():
 		s.since = now
-		return s.patience, ""
-	case now.Sub(s.since) < s.patience:
-		return s.patience - now.Sub(s.since), ""
-	default:
-		return 0, reason.Silent
 	}
-	s.since = time.Time{}
-	return 0, word
+	left = max(0, s.patience-now.Sub(s.since))
+	return left, left == 0
 }

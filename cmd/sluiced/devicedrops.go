@@ -114,6 +114,9 @@ func droppingDevices(rising []link.Drops, suspects string) []status.Object {
 func (h *nextHops) suspects() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.routed {
+		return "; there is no route to any VTEP, or none is known"
+	}
 	var words []string
 	for _, a := range slices.SortedFunc(maps.Keys(h.lost), netip.Addr.Compare) {
 		words = append(words, fmt.Sprintf("%s (%s)", a, h.lost[a]))

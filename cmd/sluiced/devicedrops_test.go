@@ -48,9 +48,9 @@ func TestProblemsOfPaths(t *testing.T) {
 		a("192.0.2.1"): {Device: "eth0", MTU: 1400, DeviceMTU: 1500}, a("192.0.2.2"): {Device: "eth1", MTU: 1300, DeviceMTU: 1300}, a("192.0.2.3"): {Device: "eth1", MTU: 1300, DeviceMTU: 1300},
 		a("192.0.2.4"): {Device: "eth0", MTU: 1500, DeviceMTU: 1500}, a("192.0.2.5"): {Refused: "blackhole"}, a("2001:db8::1"): {Device: "eth0", MTU: 1500, DeviceMTU: 9000},
 	}
-	h := nextHops{narrow: narrowPaths(paths, 1500), lost: map[netip.Addr]string{a("192.0.2.5"): "blackhole"}}
-	got := append(tooNarrow(h.narrow, 1500), lostNextHops(nexthop.Result{Lost: h.lost}, a("192.0.2.9"), len(paths))...)
-	got = append(got, lostNextHops(nexthop.Result{CutOff: true}, a("192.0.2.9"), len(paths))...)
+	h := nextHops{routed: true, narrow: narrowPaths(paths, 1500), lost: map[netip.Addr]string{a("192.0.2.5"): "blackhole"}}
+	got := append(tooNarrow(h.narrow, 1500), lostNextHops(nexthop.Result{Lost: h.lost}, a("192.0.2.9"), len(paths), "")...)
+	got = append(got, lostNextHops(nexthop.Result{CutOff: true}, a("192.0.2.9"), len(paths), "")...)
 	got = append(got, droppingDevices([]link.Drops{{Link: "sluice-vxlan", Direction: "tx", Kind: "errors"}, {Link: "eth0", Direction: "tx", Kind: "dropped"}}, h.suspects())...)
 	for i, want := range []struct{ kind, key, reason, word string }{
 		{"vtep", "192.0.2.1", reason.PathMTU, "1400 bytes, by device eth0"},
@@ -69,5 +69,35 @@ func TestProblemsOfPaths(t *testing.T) {
 	}
 	if last := got[len(got)-1]; !strings.Contains(last.Error, "narrow path or none: 192.0.2.5 (blackhole), 192.0.2.1 (MTU 1400), 192.0.2.2 (MTU 1300), 192.0.2.3 (MTU 1300)") || last.State != status.Warning {
 		t.Errorf("%+v", last)
+	}
+}
+
+// A node without its own VTEP begins with that. Neither it nor a node that knows no VTEP any
+// more is told that its paths are well.
+func TestProblemsOfNodeThatIsCutOff(t *testing.T) {
+	for _, own := range []netip.Addr{netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("2001:db8::9")} {
+		for _, tt := range []struct {
+			all    int
+			noVTEP string
+			want   []string
+		}{
+			{3, "", []string{"to any of 3 VTEPs, and none to a BGP neighbour", "links and routes", "(src " + own.String() + ")"}},
+			{0, "", []string{"to a BGP neighbour, and knows no VTEP", "(src " + own.String() + ")"}},
+			{3, vtepLost(own, "lo", ""), []string{"begin with", own.String() + " is gone from device lo", "(src " + own.String() + ")"}},
+			{3, vtepLost(own, "lo", "lo"), []string{"begin with", "the device lo with the VTEP " + own.String() + " is down"}},
+		} {
+			got := lostNextHops(nexthop.Result{CutOff: true}, own, tt.all, tt.noVTEP)
+			for _, want := range tt.want {
+				if len(got) != 1 || !strings.Contains(got[0].Error, want) {
+					t.Errorf("%d VTEPs, %q: no %q in %+v", tt.all, tt.noVTEP, want, got)
+				}
+			}
+		}
+	}
+	if got := new(nextHops).suspects(); !strings.Contains(got, "no route to any VTEP") {
+		t.Error(got)
+	}
+	if got := (&nextHops{routed: true}).suspects(); !strings.Contains(got, "take whole packets") {
+		t.Error(got)
 	}
 }

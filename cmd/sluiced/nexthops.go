@@ -48,6 +48,8 @@ type nextHops struct {
 	// takes less than the underlay's MTU.
 	lost   map[netip.Addr]string
 	narrow map[netip.Addr]link.Path
+	// routed: some VTEP has a route.
+	routed bool
 }
 
 func newNextHops(n *node) *nextHops {
@@ -115,7 +117,7 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 		h.n.d.log.Warn("cannot look up paths to VTEPs", "error", err)
 		return time.After(pathsRetry)
 	}
-	seen := nexthop.Seen{Refused: make(map[netip.Addr]string, len(paths)), Neighbor: func() bool { return h.neighbor(ctx) }}
+	seen := nexthop.Seen{Refused: make(map[netip.Addr]string, len(paths)), Neighbors: func() (int, bool) { return h.neighbors(ctx) }}
 	for a, p := range paths {
 		seen.Refused[a] = p.Refused
 		if p.Default && !viaDefault {
@@ -136,9 +138,9 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 	if err != nil {
 		h.n.d.log.Warn("the MTUs of paths cannot be set", "error", err)
 	}
-	h.n.d.reg.Reporter(nextHopReports).Replace(append(lostNextHops(result, h.n.id.vtep, len(vteps)), tooNarrow(narrow, h.n.mtu)...))
+	h.n.d.reg.Reporter(nextHopReports).Replace(append(lostNextHops(result, h.n.id.vtep, len(vteps), h.n.vtep.gate()), tooNarrow(narrow, h.n.mtu)...))
 	h.mu.Lock()
-	h.lost, h.narrow = result.Lost, narrow
+	h.lost, h.narrow, h.routed = result.Lost, narrow, !result.CutOff && len(vteps) > len(lost)
 	h.mu.Unlock()
 	h.n.drops.setUnderlay(devicesOf(paths))
 	switch {
@@ -146,17 +148,17 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 		return time.After(pathsRetry)
 	case !result.Again.IsZero():
 		return time.After(result.Again.Sub(now))
-	case len(narrow) > 0, len(lost) > 0:
+	case len(narrow) > 0, len(lost) > 0, result.CutOff:
 		return time.After(pathsAgain)
 	}
 	return nil
 }
 
-// neighbor tells whether there is a route to a BGP neighbour.
-func (h *nextHops) neighbor(ctx context.Context) bool {
+// neighbors tells how many BGP neighbours have an address, and whether there is a route to one.
+func (h *nextHops) neighbors(ctx context.Context) (known int, reachable bool) {
 	s, err := h.n.speaker.Status(ctx)
-	if err != nil {
-		return true // nothing is held back for what is not known
+	if err != nil || len(s.Neighbors) == 0 {
+		return 0, true // nothing is held back for what is not known
 	}
 	var to []netip.Addr
 	for _, b := range s.Neighbors {
@@ -165,7 +167,7 @@ func (h *nextHops) neighbor(ctx context.Context) bool {
 		}
 	}
 	paths, err := h.facts.Paths(link.Query{}, to)
-	return err != nil || slices.ContainsFunc(slices.Collect(maps.Values(paths)), func(p link.Path) bool { return p.Refused == "" })
+	return len(to), err != nil || slices.ContainsFunc(slices.Collect(maps.Values(paths)), func(p link.Path) bool { return p.Refused == "" })
 }
 
 // nextHopReports is the source of what is reported of VTEPs.
@@ -175,15 +177,24 @@ const nextHopReports = "next-hops"
 const anyVTEP = "all"
 
 // lostNextHops are the VTEPs that routes of VRFs may not lead to.
-func lostNextHops(r nexthop.Result, own netip.Addr, all int) []status.Object {
+// noVTEP says why the node does not have its own; "": it does.
+func lostNextHops(r nexthop.Result, own netip.Addr, all int, noVTEP string) []status.Object {
 	var out []status.Object
 	for _, a := range slices.SortedFunc(maps.Keys(r.Lost), netip.Addr.Compare) {
 		out = append(out, status.Object{Kind: "vtep", Key: a.String(), State: status.Error, Reason: reason.RouteUnreachable,
 			Error: fmt.Sprintf("no route leads to this VTEP (%s), so no route of a VRF uses it: 'ip route get %s from %s' shows what the kernel does", r.Lost[a], a, own)})
 	}
 	if r.CutOff {
+		to := fmt.Sprintf("to any of %d VTEPs, and none to a BGP neighbour", all)
+		if all == 0 {
+			to = "to a BGP neighbour, and knows no VTEP"
+		}
+		first := fmt.Sprintf("look at the node's links and routes; an address that was deleted took the routes along that had it as preferred source (src %s)", own)
+		if noVTEP != "" {
+			first = "begin with what is wrong with the node's own VTEP: " + noVTEP
+		}
 		out = append(out, status.Object{Kind: "vtep", Key: anyVTEP, State: status.Error, Reason: reason.CutOff,
-			Error: fmt.Sprintf("the node has no route to any of %d VTEPs, and none to a BGP neighbour: the routes of VRFs stay as they are, and packets to the fabric are lost; look at the node's links", all)})
+			Error: fmt.Sprintf("the node has no route %s: packets to the fabric are lost; %s", to, first)})
 	}
 	return out
 }

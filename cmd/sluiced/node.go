@@ -69,6 +69,7 @@ type node struct {
 	damaged   string        // what was last said of the veth pairs
 	flowsSaid bool          // something was said of flows of others
 	announced chan struct{} // capacity 1: something became of announcements
+	alone     atomic.Bool   // there is a session with no neighbour; watchSpeaker has it
 }
 
 // run runs the node until ctx ends, or until it is told facts that make it another

@@ -44,6 +44,9 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		}
 		ready, why, detail := speakerCondition(s, err)
 		n.d.reg.SetCondition("bgp", ready, why, detail)
+		if alone := err == nil && alone(s); n.alone.Swap(alone) != alone {
+			n.lookAtAnnouncements()
+		}
 		n.d.reg.Reporter(bgpReports).Replace(slices.Concat(doubles(s), overLimit(s), suspects(s), fullVRFs(s), lostPaths(n.paths.Status())))
 		select {
 		case <-ctx.Done():
@@ -51,6 +54,11 @@ func (n *node) watchSpeaker(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// alone tells whether the node has neighbours, and a session with none: nobody hears of its routes.
+func alone(s bgp.Status) bool {
+	return len(s.Neighbors) > 0 && !slices.ContainsFunc(s.Neighbors, established)
 }
 
 // calm tells whether nothing but an event changes the state.

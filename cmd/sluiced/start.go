@@ -162,6 +162,11 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 
 func (n *node) observeAnnouncements(events []reconcile.Event[intent.RouteKey]) {
 	n.delays.announced(events, n.d.metrics.ObserveAnnounceDelay)
+	n.lookAtAnnouncements()
+}
+
+// lookAtAnnouncements has watchAnnouncements look soon.
+func (n *node) lookAtAnnouncements() {
 	select {
 	case n.announced <- struct{}{}:
 	default:

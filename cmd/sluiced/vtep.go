@@ -53,6 +53,9 @@ func (n *node) lookAtVTEP(h hostFacts) {
 		n.d.reg.Reporter(hostReports).Replace([]status.Object{{Kind: "vtep", Key: n.id.vtep.String(), State: status.Error, Reason: reason.NoVTEP, Error: why}})
 	}
 	n.look()
+	if n.nextHops != nil { // not at the start
+		n.nextHops.look()
+	}
 }
 
 // vtepLost words where the address is not any more.
@@ -61,7 +64,7 @@ func vtepLost(vtep netip.Addr, was, now string) string {
 	case now != "":
 		return fmt.Sprintf("the device %s with the VTEP %s is down; set it up", now, vtep)
 	case was != "":
-		return fmt.Sprintf("the VTEP %s is gone from device %s; add the address again", vtep, was)
+		return fmt.Sprintf("the VTEP %s is gone from device %s; add the address again, then the routes with that preferred source (src %s), which the kernel has removed with it", vtep, was, vtep)
 	}
 	return fmt.Sprintf("no device of the node has the VTEP %s; add the address, or correct fabric.vtep", vtep)
 }

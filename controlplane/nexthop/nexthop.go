@@ -22,16 +22,17 @@ type Tracker struct {
 type Seen struct {
 	// Refused has all VTEPs, each with why packets to it are dropped; "" for the usual case.
 	Refused map[netip.Addr]string
-	// Neighbor tells that there is a route to a BGP neighbour. It is asked for only if all
-	// VTEPs are refused.
-	Neighbor func() bool
+	// Neighbors tells how many BGP neighbours have an address, and whether there is a route to
+	// one of them. It is asked for only if all VTEPs are refused, or none is known.
+	Neighbors func() (known int, reachable bool)
 }
 
 // Result is what follows.
 type Result struct {
 	// Lost are the VTEPs that no route may lead to, each with the reason.
 	Lost map[netip.Addr]string
-	// CutOff: there is no route to anything, and Lost is what it was.
+	// CutOff: there is no route to anything, and Lost is what it was. It stays when BGP forgets
+	// the VTEPs meanwhile.
 	CutOff bool
 	// Again is when to decide again though nothing changes; zero: never.
 	Again time.Time
@@ -42,7 +43,7 @@ func (t *Tracker) Decide(s Seen, now time.Time) Result {
 	refused := maps.Clone(s.Refused)
 	maps.DeleteFunc(refused, func(_ netip.Addr, why string) bool { return why == "" })
 	some := len(refused) < len(s.Refused)
-	if len(s.Refused) > 0 && !some && !s.Neighbor() {
+	if !some && s.cutOff(t.cutOff) {
 		t.cutOff, t.returned = true, time.Time{}
 		return Result{Lost: t.keep(refused), CutOff: true}
 	}
@@ -60,6 +61,13 @@ func (t *Tracker) Decide(s Seen, now time.Time) Result {
 	}
 	t.lost = refused
 	return Result{Lost: maps.Clone(refused), Again: again}
+}
+
+// cutOff tells whether there is no route to a neighbour either. A node that knows neither VTEPs
+// nor neighbours has nothing to be cut off from, unless it has forgotten them since it was.
+func (s Seen) cutOff(before bool) bool {
+	known, reachable := s.Neighbors()
+	return !reachable && (len(s.Refused) > 0 || known > 0 || before)
 }
 
 // keep leaves those that were lost before.

@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) {
 					}
 					refused[netip.MustParseAddr(a)] = why
 				}
-				got := tracker.Decide(Seen{Refused: refused, Neighbor: func() bool { return strings.Contains(s.reachable, "+rr") }}, begin.Add(s.at))
+				got := tracker.Decide(Seen{Refused: refused, Neighbors: func() (int, bool) { return 1, strings.Contains(s.reachable, "+rr") }}, begin.Add(s.at))
 				var lost []string
 				for _, a := range slices.SortedFunc(maps.Keys(got.Lost), netip.Addr.Compare) {
 					lost = append(lost, a.String())
@@ -76,8 +76,30 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	// A node that knows no VTEP is not cut off.
-	if got := new(Tracker).Decide(Seen{Neighbor: func() bool { return false }}, time.Time{}); got.CutOff || len(got.Lost) != 0 {
-		t.Errorf("%+v", got)
+}
+
+// BGP forgets the VTEPs of a node that is cut off, and a link that is down its neighbour: it is
+// cut off until a neighbour or a VTEP has a route. So is a node that starts without one.
+func TestCutOffWithoutVTEPs(t *testing.T) {
+	one := map[netip.Addr]string{netip.MustParseAddr("2001:db8::3"): "no route"}
+	for name, steps := range map[string][]struct {
+		refused   map[netip.Addr]string
+		neighbors int
+		reachable bool
+		want      bool
+	}{
+		"nothing is known":         {{nil, 0, false, false}},
+		"no VTEP, and a neighbour": {{nil, 1, true, false}},
+		"a start without a route":  {{nil, 1, false, true}, {nil, 1, true, false}},
+		"VTEPs are forgotten":      {{one, 1, false, true}, {nil, 1, false, true}, {nil, 0, false, true}, {nil, 1, false, true}, {nil, 1, true, false}, {nil, 0, false, false}},
+		"a VTEP has a route again": {{one, 1, false, true}, {nil, 1, false, true}, {map[netip.Addr]string{netip.MustParseAddr("192.0.2.1"): ""}, 1, false, false}},
+	} {
+		var tracker Tracker
+		for i, s := range steps {
+			got := tracker.Decide(Seen{Refused: s.refused, Neighbors: func() (int, bool) { return s.neighbors, s.reachable }}, time.Unix(int64(i), 0))
+			if got.CutOff != s.want || len(got.Lost) != 0 {
+				t.Errorf("%s: step %d: %+v, want cut off %t", name, i, got, s.want)
+			}
+		}
 	}
 }

@@ -315,6 +315,34 @@ func TestUnderlayFlaps(t *testing.T) {
 	w.clean()
 }
 
+// A node that is cut off says so after BGP has forgotten all VTEPs too, until its routes are back.
+func TestCutOffStays(t *testing.T) {
+	w := shared(t)
+	rr := w.node("rr")
+	defer func() {
+		w.mendUnderlay("a1")
+		w.configured("a1", fmt.Sprintf("    - address: %s\n", rr.VTEP4))
+		w.connected()
+	}()
+	for _, reflector := range []netip.Addr{rr.VTEP4, rr.VTEP6} {
+		w.configured("a1", fmt.Sprintf("    - {address: \"%s\", holdTime: 3s, keepalive: 1s}\n  gracefulRestart: {enabled: false}\n  peerLinger: 0s\n", reflector))
+		w.eventually("a1 has its session", func() error {
+			b, err := w.bgp("a1")
+			if err == nil && (b.State != "established" || b.Received == 0) {
+				err = fmt.Errorf("%+v", b)
+			}
+			return err
+		})
+		w.connected()
+		w.cutUnderlay("a1")
+		w.told("a1", "vtep", "all", reason.CutOff, true)
+		w.hasProblem("a1", "vtep", reason.CutOff, true, "knows no VTEP")
+		w.mendUnderlay("a1")
+		w.told("a1", "vtep", "all", reason.CutOff, false)
+		w.connected()
+	}
+}
+
 // The reflector dies: what was learned stays, and is announced anew after.
 func TestReflectorRestarts(t *testing.T) {
 	w := shared(t)

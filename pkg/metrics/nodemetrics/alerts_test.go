@@ -109,3 +109,57 @@ func TestCuttingReasonsAreCritical(t *testing.T) {
 		}
 	}
 }
+
+// Each job of docs/operating.md gives all targets of a node one instance, by which SluiceDown
+// knows that the node was drained: of a host its name or address, without the port.
+func TestScrapedJobsNameTheNode(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type rule struct {
+		Source []string `json:"source_labels"`
+		Target string   `json:"target_label"`
+		Regex  string   `json:"regex"`
+	}
+	jobs, hosts := 0, map[string][]string{}
+	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
+		if !strings.Contains(block[1], "job_name:") {
+			continue
+		}
+		text := block[1]
+		if !strings.Contains(text, "scrape_configs:") { // it goes on with the list of the one before
+			text = "scrape_configs:\n" + text
+		}
+		var file struct {
+			Jobs []struct {
+				Name    string                       `json:"job_name"`
+				Static  []struct{ Targets []string } `json:"static_configs"`
+				Relabel []rule                       `json:"relabel_configs"`
+			} `json:"scrape_configs"`
+		}
+		if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range file.Jobs {
+			jobs++
+			i := slices.IndexFunc(j.Relabel, func(r rule) bool { return r.Target == "instance" })
+			if i < 0 {
+				t.Errorf("job %s sets no instance:\n%s", j.Name, text)
+				continue
+			}
+			for _, s := range j.Static {
+				for _, target := range append(s.Targets, "192.0.2.7:9476", "[2001:db8::7]:9477") {
+					if m := regexp.MustCompile("^(?:" + j.Relabel[i].Regex + ")$").FindStringSubmatch(target); len(m) < 2 || !strings.HasPrefix(target, m[1]+":947") {
+						t.Errorf("job %s: the instance of %s is %v", j.Name, target, m)
+					} else {
+						hosts[j.Name] = append(hosts[j.Name], m[1])
+					}
+				}
+			}
+		}
+	}
+	if jobs != 4 || len(hosts["sluice"]) == 0 || !slices.Equal(hosts["sluice"], hosts["sluice-metadata"]) {
+		t.Errorf("%d jobs; instances of hosts: %v", jobs, hosts)
+	}
+}
