@@ -118,6 +118,8 @@ type world struct {
 	*testing.T
 	*lab.Lab
 	client *http.Client
+	// hidden: the tenant of announce is not exposed now.
+	hidden bool
 }
 
 // vips is the load balancer; its backends' servers are the scenario's.
@@ -335,6 +337,17 @@ func (w *world) ask(query string) (string, error) {
 	return fmt.Sprintf("%d series; `{%s}` %.3g", len(got), strings.Join(labels, ", "), value), err
 }
 
+// announce has the routes of a tenant withdrawn, and announced by the next call.
+func (w *world) announce() error {
+	args := []string{"set", "Logical_Switch_Port", lab.InterfaceSwitchPort("blue", "net"), "external_ids:sluice-expose=false"}
+	if w.hidden {
+		args = []string{"remove", "Logical_Switch_Port", lab.InterfaceSwitchPort("blue", "net"), "external_ids", "sluice-expose"}
+	}
+	_, err := w.NB(w.Context(), "a", args...)
+	w.hidden = !w.hidden
+	return err
+}
+
 // traffic is some of each kind.
 func (w *world) traffic() error {
 	const metadata = "http://169.254.169.254/latest/meta-data/instance-id"
@@ -354,9 +367,9 @@ func (w *world) traffic() error {
 // flows waits until the traffic shows in the rates.
 func (w *world) flows() {
 	w.Helper()
-	for _, m := range []string{"sluice_vrf_packets_total", "sluice_vip_packets_total", `sluice_metadata_requests_total{outcome="answered"}`} {
+	for _, m := range []string{"sluice_announce_delay_seconds_count", "sluice_vrf_packets_total", "sluice_vip_packets_total", `sluice_metadata_requests_total{outcome="answered"}`} {
 		labtest.Eventually(w.T, w.Lab, m+" grows", func() error {
-			if err := w.traffic(); err != nil {
+			if err := errors.Join(w.announce(), w.traffic()); err != nil {
 				return err
 			}
 			got, err := w.samples("sum(rate(" + m + "[30s])) > 0")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -52,6 +53,25 @@ func TestQueries(t *testing.T) {
 	for _, q := range []query{{metric: "sluice_none"}, {metric: "sluice_vrfs", of: []string{"vni"}}} {
 		if got, err := q.expressions(); err == nil {
 			t.Errorf("%+v gives %v", q, got)
+		}
+	}
+}
+
+// The page names no value that says nothing, and a panel that computes from its metric says what
+// it shows.
+func TestPageSaysSomething(t *testing.T) {
+	text, err := os.ReadFile("lab.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "NaN") {
+		t.Error("lab.json has a query without a value")
+	}
+	for _, r := range rows {
+		for _, p := range r.panels {
+			if said := p.description(); strings.Contains(said, "Unix time") && strings.HasPrefix(p.queries[0].shape, "time() -") {
+				t.Errorf("%s: %q", p.title, said)
+			}
 		}
 	}
 }

@@ -14,6 +14,9 @@ type panel struct {
 	title, unit string
 	view        view
 	queries     []query
+	// says is the description, where the panel shows something else than its metric; "": that
+	// of the metrics.
+	says string
 }
 
 // query is made of a metric of nodemetrics.List, by its type: the rate of a counter, the median and the
@@ -93,7 +96,8 @@ var rows = []row{
 	}},
 	{"BGP", []panel{
 		flag("Sessions", states, "sluice_bgp_neighbor_up"),
-		{title: "Age of sessions", unit: seconds, queries: []query{{metric: "sluice_bgp_neighbor_established_timestamp_seconds", over: "max", per: node, shape: "time() - %s"}}},
+		{title: "Age of sessions", unit: seconds, queries: []query{{metric: "sluice_bgp_neighbor_established_timestamp_seconds", over: "max", per: node, shape: "time() - %s"}},
+			says: "How long the session with a BGP neighbour has been up; absent while it is not."},
 		plain("Lost sessions", rate, "sluice_bgp_neighbor_flaps_total"),
 		flag("Sessions that the prefix limit ended", faults, "sluice_bgp_neighbor_prefix_limit"),
 		plain("Type-5 routes", count, "sluice_bgp_neighbor_routes"),

@@ -96,6 +96,9 @@ func (p panel) all() (out []expression, err error) {
 
 // description is what the list says of the metrics.
 func (p panel) description() string {
+	if p.says != "" {
+		return p.says
+	}
 	var words []string
 	for _, q := range p.queries {
 		if m, err := declared(q.metric); err == nil {

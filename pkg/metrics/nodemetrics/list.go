@@ -13,7 +13,7 @@ var both, daemon, proxy, databases metrics.List
 // List is every metric of a node, in the order of declaration.
 func List() metrics.List { return metrics.Declared(both, daemon, proxy, databases) }
 
-var components = both.Status("the daemon (sb, nb, vswitchd, chassis-private, role, dataplane, fabric, bgp, announcements, drain; of the metadata proxy identities, listeners, heartbeat, metadata-proxy)")
+var components = both.Status("the daemon (sb, nb, vswitchd, chassis-private, role, standby, dataplane, fabric, flows, bgp, announcements, clients, metadata, drain; of the metadata proxy identities, listeners, heartbeat, metadata-proxy)")
 
 var (
 	vrfPackets = daemon.Counter("sluice_vrf_packets_total", "Packets forwarded for a VRF; direction is to-fabric or from-fabric.", "vni", "direction")
