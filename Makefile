@@ -9,7 +9,7 @@ export SLUICE_CACHE
 # What is compiled is the same wherever the checkout is: clones share the go command's cache.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-PROGRAMS := sluiced sluicectl sluice-lab
+PROGRAMS := sluiced sluicectl sluice-controller sluice-lab
 
 .PHONY: all deps deps-lab generate build lint generated quick test test-vm test-nightly bench bench-vm demo demo-down clean
 

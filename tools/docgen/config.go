@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 
+	controller "github.com/ovn-sluice/sluice/cmd/sluice-controller/config"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/configfile"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -25,8 +26,15 @@ var configurations = map[string]struct {
 	// defaults is the struct that an empty file gives.
 	defaults any
 }{
-	"sluiced": {sluicedIntro, *config.Default()},
+	"sluiced":           {sluicedIntro, *config.Default()},
+	"sluice-controller": {controllerIntro, *controller.Default()},
 }
+
+const controllerIntro = `# Configuration of sluice-controller
+
+One file, ` + "`" + controller.DefaultPath + "`" + `. Unknown keys and bad values are errors that name the line
+and the fix; ` + "`sluice-controller --check FILE`" + ` prints the whole effective configuration.
+`
 
 const sluicedIntro = `# Configuration of sluiced
 

@@ -1,7 +1,7 @@
 // Command docgen writes the pages of docs/reference that are made of the code:
 //
 //	docgen config PROGRAM OUTPUT.md
-//	docgen metrics OUTPUT.md
+//	docgen metrics PROGRAM OUTPUT.md
 //	docgen api DIRECTORY-OF-THE-ENDPOINTS DIRECTORY-OF-PKG-STATUS OUTPUT.md
 //	docgen keys OUTPUT.md DIRECTORY-THAT-READS-THEM...
 //	docgen reasons OUTPUT.md DIRECTORY-OF-PKG-REASON DIRECTORY-THAT-GIVES-THEM...
@@ -44,9 +44,12 @@ func run(args []string) error {
 		if err := configPage(&page, c.intro, c.defaults); err != nil {
 			return err
 		}
-	case len(args) == 2 && args[0] == "metrics":
-		out = args[1]
-		metricsPage(&page)
+	case len(args) == 3 && args[0] == "metrics":
+		out = args[2]
+		if metricsOf[args[1]] == nil {
+			return fmt.Errorf("no metrics of %s are known", args[1])
+		}
+		metricsPage(&page, args[1])
 	case len(args) == 4 && args[0] == "api":
 		out = args[3]
 		if err := apiPage(&page, args[1], args[2]); err != nil {
@@ -68,7 +71,7 @@ func run(args []string) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("usage: docgen config PROGRAM OUTPUT | docgen metrics OUTPUT | docgen api ENDPOINTS STATUS OUTPUT | docgen keys OUTPUT DIR... | docgen reasons OUTPUT DIR... | docgen maps OUTPUT")
+		return fmt.Errorf("usage: docgen config PROGRAM OUTPUT | docgen metrics PROGRAM OUTPUT | docgen api ENDPOINTS STATUS OUTPUT | docgen keys OUTPUT DIR... | docgen reasons OUTPUT DIR... | docgen maps OUTPUT")
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err

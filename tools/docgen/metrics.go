@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/metrics/controllermetrics"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 )
 
-func metricsPage(w *bytes.Buffer) {
-	w.WriteString("# Metrics of sluiced\n\nServed at `/metrics` of `http.listen`, with the usual `go_*` and `process_*` metrics beside them.\n\n")
+// metricsOf are the metrics that have a page, by their program.
+var metricsOf = map[string]func() metrics.List{"sluiced": nodemetrics.List, "sluice-controller": controllermetrics.List}
+
+func metricsPage(w *bytes.Buffer, program string) {
+	w.WriteString("# Metrics of " + program + "\n\nServed at `/metrics` of `http.listen`, with the usual `go_*` and `process_*` metrics beside them.\n\n")
 	w.WriteString("| name | type | labels | meaning |\n| --- | --- | --- | --- |\n")
-	for _, m := range nodemetrics.List() {
+	for _, m := range metricsOf[program]() {
 		labels := make([]string, len(m.Labels))
 		for i, l := range m.Labels {
 			labels[i] = "`" + l + "`"

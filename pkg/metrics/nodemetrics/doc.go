@@ -3,4 +3,4 @@
 // metric. docs/reference/metrics.md is made of the lists.
 package nodemetrics
 
-//go:generate go run ../../../tools/docgen metrics ../../../docs/reference/metrics.md
+//go:generate go run ../../../tools/docgen metrics sluiced ../../../docs/reference/metrics.md

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/metrics/controllermetrics"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// look is how often the state of the session is told.
+const look = time.Second
+
+// health says whether the database is followed: the one component that the program has.
+type health struct{ registry *status.Registry }
+
+func observe(store *northbound.Store, log *slog.Logger) (*controllermetrics.Metrics, health) {
+	h := health{status.NewRegistry(log)}
+	h.registry.Require("nb")
+	m := controllermetrics.New(version, func(collector string, err error) {
+		if err != nil {
+			log.Warn("metrics cannot be read", "collector", collector, "error", err)
+		}
+	}, h.registry, func() controllermetrics.Store {
+		s := store.Stats()
+		return controllermetrics.Store{Commits: s.Commits, Conflicts: s.Conflicts, Repeats: s.Repeats, Leads: store.Leads()}
+	})
+	return m, h
+}
+
+func (h health) watch(ctx context.Context, store *northbound.Store) error {
+	tick := beat.New(look)
+	defer tick.Stop()
+	for {
+		h.tell(store)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (h health) tell(store *northbound.Store) {
+	switch s := store.Status(); {
+	case s.InSync:
+		h.registry.SetCondition("nb", true, reason.InSync, s.Endpoint)
+	case s.Connected:
+		h.registry.SetCondition("nb", false, reason.Syncing, s.Endpoint)
+	case s.LastError != nil:
+		h.registry.SetCondition("nb", false, reason.Disconnected, s.LastError.Error())
+	default:
+		h.registry.SetCondition("nb", false, reason.Disconnected, "")
+	}
+}
+
+// bounded gives each request a time and an ID, counts it, and writes it into the log: who asked
+// for what, and what was answered, without tokens.
+func bounded(h http.Handler, timeout time.Duration, m *controllermetrics.Metrics, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		id := requestID()
+		w.Header().Set("X-Openstack-Request-Id", id)
+		seen := &answered{ResponseWriter: w, code: http.StatusOK}
+		h.ServeHTTP(seen, r.WithContext(ctx))
+		took := time.Since(begun)
+		m.Answered(known(r.Method), seen.code, took)
+		log.Info("request", "method", r.Method, "path", r.URL.Path, "status", seen.code, "seconds", took.Seconds(), "client", r.RemoteAddr, "id", id)
+	})
+}
+
+// known keeps what clients make up out of the labels of a metric.
+func known(method string) string {
+	if slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, method) {
+		return method
+	}
+	return "other"
+}
+
+func requestID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return "req-" + hex.EncodeToString(b[:])
+}
+
+// answered knows the status of an answer.
+type answered struct {
+	http.ResponseWriter
+	code int
+}
+
+func (a *answered) WriteHeader(code int) {
+	a.code = code
+	a.ResponseWriter.WriteHeader(code)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/cmd/sluice-controller/config"
+	"github.com/ovn-sluice/sluice/controlplane/identity"
+	"github.com/ovn-sluice/sluice/controlplane/neutron"
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/api"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/serve"
+)
+
+// Limits of requests.
+const (
+	largestBody   = 1 << 20
+	largestHeader = 64 << 10
+	idleTimeout   = 2 * time.Minute
+	// grace is how long requests may go on when the program is told to end.
+	grace = 10 * time.Second
+)
+
+// run answers requests until ctx ends.
+func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
+	auth, err := authenticator(c.Auth, log)
+	if err != nil {
+		return err
+	}
+	store, err := northbound.New(northbound.Config{
+		Endpoints: c.OVN.NB, Logger: log,
+		TLS: ovsdb.TLSFiles{Cert: c.OVN.TLS.Certificate, Key: c.OVN.TLS.PrivateKey, CA: c.OVN.TLS.CACert},
+	})
+	if err != nil {
+		return fmt.Errorf("ovn.nb: %w", err)
+	}
+	server := serve.New(serve.Config{
+		Listen: c.HTTP.Listen, Certificate: c.HTTP.Certificate, Key: c.HTTP.PrivateKey, ClientCA: c.HTTP.ClientCA,
+		ReadTimeout: c.HTTP.Timeout.Duration, WriteTimeout: 2 * c.HTTP.Timeout.Duration, IdleTimeout: idleTimeout,
+		LargestHeader: largestHeader, LargestBody: largestBody, MostRequests: c.HTTP.MostRequests, Grace: grace,
+	}, log)
+	seen, health := observe(store, log)
+	server.MountHealth(serve.Health{Metrics: seen.Gatherer(), Status: health.registry, Alive: func(context.Context) error { return nil }})
+	server.Mount("/", bounded(routes(store, auth, c.Networks, log), c.HTTP.Timeout.Duration, seen, log))
+
+	// The store outlives the requests that wait for it.
+	base, end := context.WithCancel(context.WithoutCancel(ctx))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return store.Run(base) })
+	group.Go(func() error { return health.watch(ctx, store) })
+	group.Go(func() error {
+		defer end()
+		if err := server.Run(ctx); err != nil {
+			return fmt.Errorf("http.%w", err)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+func authenticator(c config.Auth, log *slog.Logger) (identity.Authenticator, error) {
+	switch c.Mode {
+	case config.ModeTokens:
+		return identity.NewTokens(c.Tokens, log)
+	case config.ModeNone:
+		return identity.Anybody{Project: c.Project}, nil
+	}
+	return nil, errors.New("auth.mode is not known")
+}
+
+// routes are the APIs, at the root and where Keystone's catalogue has them: a client without
+// Keystone takes one address for every service.
+func routes(store *northbound.Store, auth identity.Authenticator, networks map[string][]string, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	octavia := api.New(api.Config{Store: store, Auth: auth, Networks: networks, Log: log})
+	names := neutron.New(neutron.Config{Store: store, Auth: auth, Networks: networks, Log: log})
+	for _, root := range []string{"", "/load-balancer"} {
+		octavia.Register(mux, root+"/v2/lbaas", root+"/v2.0/lbaas")
+	}
+	for _, root := range []string{"", "/network"} {
+		names.Register(mux, root+"/v2", root+"/v2.0")
+	}
+	for _, root := range []string{"", "/load-balancer", "/network"} {
+		for _, path := range []string{"/{$}", "/v2", "/v2/{$}", "/v2.0", "/v2.0/{$}"} {
+			mux.HandleFunc("GET "+root+path, func(w http.ResponseWriter, r *http.Request) { versions(w, r, root) })
+		}
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"code": 404, "title": "Not Found", "description": null}`) // a client that has gone needs no answer
+	})
+	return mux
+}
