@@ -1,0 +1,179 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/ovsdbtest"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cloud is the database with networks N1 and N2 at router R1, two replicas, and the client.
+type cloud struct {
+	*testing.T
+	database *ovsdbtest.Server
+	root     string
+	replicas [2]string // their addresses
+	calls    int
+}
+
+func newCloud(t *testing.T, raw []byte) *cloud {
+	c := &cloud{T: t, database: ovsdbtest.Start(t, ovsdbtest.Options{Schema: raw})}
+	out, err := exec.CommandContext(t.Context(), "../../tools/openstack.sh", "trixie").Output()
+	if err != nil {
+		t.Fatalf("the client: %v", err)
+	}
+	c.root = filepath.Join(strings.TrimSpace(string(out)), "root")
+	c.nbctl("lr-add", "R1")
+	for n := 1; n <= 2; n++ {
+		c.nbctl(strings.Fields(fmt.Sprintf("ls-add N%d -- lrp-add R1 lrp-%d 02:00:00:00:00:0%d 10.0.%d.1/24 fd00:%d::1/64 -- lsp-add N%d to-%d -- "+
+			"set Logical_Switch_Port to-%d type=router addresses=router options:router-port=lrp-%d", n, n, n, n, n, n, n, n, n))...)
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "sluice-controller")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/sluice-controller").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	for i := range c.replicas {
+		c.replicas[i] = ovsdbtest.FreeAddress(t, "127.0.0.1")
+		c.start(program, dir, i)
+	}
+	return c
+}
+
+// start runs a replica until the test ends.
+func (c *cloud) start(program, dir string, i int) {
+	c.Helper()
+	config := filepath.Join(dir, fmt.Sprintf("%d.yaml", i))
+	if err := os.WriteFile(config, fmt.Appendf(nil, "http: {listen: %q}\novn: {nb: %q}\n", c.replicas[i], c.database.Endpoint()), 0o600); err != nil {
+		c.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.log", i)))
+	if err != nil {
+		c.Fatal(err)
+	}
+	cmd := exec.Command(program, "--config", config)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			c.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			c.Errorf("replica %d ended: %v", i, err)
+		}
+		if text, err := os.ReadFile(log.Name()); err == nil && c.Failed() {
+			c.Logf("log of replica %d:\n%s", i, text)
+		}
+		_ = log.Close()
+	})
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	for deadline := time.Now().Add(ovsdbtest.Timeout); ; time.Sleep(20 * time.Millisecond) {
+		if answer, err := client.Get("http://" + c.replicas[i] + "/readyz"); err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			c.Fatalf("replica %d is not ready", i)
+		}
+	}
+}
+
+func (c *cloud) nbctl(args ...string) string {
+	c.Helper()
+	out, err := exec.CommandContext(c.Context(), "ovn-nbctl", append([]string{"--no-leader-only", "--db=" + c.database.Endpoint()}, args...)...).CombinedOutput()
+	if err != nil {
+		c.Fatalf("ovn-nbctl %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// openstack runs the command, at the one replica and the other in turn.
+func (c *cloud) openstack(args ...string) (string, error) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	endpoint := "http://" + c.replicas[c.calls%2]
+	c.calls++
+	cmd := exec.CommandContext(ctx, "chroot", append([]string{c.root, "env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
+		"OS_AUTH_TYPE=none", "OS_ENDPOINT=" + endpoint, "openstack"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func (c *cloud) must(args ...string) string {
+	c.Helper()
+	out, err := c.openstack(args...)
+	if err != nil {
+		c.Fatalf("openstack %q: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+// The five steps of the source design by the real command, each at the other replica than the
+// one before.
+func TestFiveSteps(t *testing.T) {
+	c := newCloud(t, schema.Northbound)
+	value := []string{"-f", "value", "-c", "id"}
+	id := c.must(append([]string{"loadbalancer", "create", "--name", "lb1", "--vip-subnet-id", "N1-4", "--vip-address", "10.0.1.10", "--provider", "ovn", "--wait"}, value...)...)
+	pool := c.must(append([]string{"loadbalancer", "pool", "create", "--name", "p1", "--loadbalancer", "lb1", "--protocol", "TCP", "--lb-algorithm", "SOURCE_IP_PORT", "--wait"}, value...)...)
+	m1 := c.must(append([]string{"loadbalancer", "member", "create", "--address", "10.0.1.107", "--subnet-id", "N1-4", "--protocol-port", "80", "--wait", "p1"}, value...)...)
+	m2 := c.must(append([]string{"loadbalancer", "member", "create", "--address", "10.0.2.107", "--subnet-id", "N2-4", "--protocol-port", "80", "--wait", "p1"}, value...)...)
+	listener := c.must(append([]string{"loadbalancer", "listener", "create", "--name", "l1", "--protocol", "TCP", "--protocol-port", "82", "--default-pool", "p1", "--wait", "lb1"}, value...)...)
+	get := func(column string) string { return c.nbctl("get", "Load_Balancer", id, column) }
+	n1, n2 := c.must("subnet", "list", "--name", "N1-4", "-f", "value", "-c", "ID"), c.must("subnet", "list", "--name", "N2-4", "-f", "value", "-c", "ID")
+	for column, want := range map[string]string{
+		"name":                              id,
+		"protocol":                          "tcp",
+		"vips":                              `{"10.0.1.10:82"="10.0.1.107:80,10.0.2.107:80"}`,
+		"external_ids:enabled":              `"True"`,
+		"external_ids:lr_ref":               "R1",
+		"external_ids:ls_refs":              `"{\"N1\": 2, \"N2\": 1}"`,
+		"external_ids:neutron\\:vip":        `"10.0.1.10"`,
+		"external_ids:listener_" + listener: `"82:pool_` + pool + `"`,
+		"external_ids:pool_" + pool:         `"member_` + m1 + `_10.0.1.107:80_` + n1 + `,member_` + m2 + `_10.0.2.107:80_` + n2 + `"`,
+	} {
+		if got := strings.Trim(get(column), `"`); got != strings.Trim(want, `"`) {
+			t.Errorf("%s is %s, want %s", column, got, want)
+		}
+	}
+	for _, of := range []string{"ls-lb-list N1", "ls-lb-list N2", "lr-lb-list R1"} {
+		if out := c.nbctl(strings.Fields(of)...); !strings.Contains(out, "10.0.1.10:82") {
+			t.Errorf("%s: %s", of, out)
+		}
+	}
+	for i := range 2 {
+		if out := c.must("loadbalancer", "list", "-f", "value", "-c", "id", "-c", "name", "-c", "provisioning_status", "-c", "operating_status"); out != id+" lb1 ACTIVE ONLINE" {
+			t.Errorf("replica %d lists %s", i, out)
+		}
+	}
+	out, err := c.openstack("loadbalancer", "delete", "lb1")
+	if err == nil || !strings.Contains(out, "Validation failure: Cannot delete Load Balancer "+id+" - it has children (HTTP 400)") {
+		t.Errorf("delete with children: %v %s", err, out)
+	}
+	c.must("loadbalancer", "delete", "--cascade", "--wait", "lb1")
+	if out := c.nbctl("--bare", "--columns=name", "list", "Load_Balancer"); out != "" {
+		t.Errorf("left is %s", out)
+	}
+	ports := strings.Fields(c.nbctl("--bare", "--columns=name", "list", "Logical_Switch_Port"))
+	if slices.Sort(ports); !slices.Equal(ports, []string{"to-1", "to-2"}) {
+		t.Errorf("ports %q", ports)
+	}
+}
