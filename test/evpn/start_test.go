@@ -142,19 +142,9 @@ func TestChangedProgramsAreReplacedAfterBGP(t *testing.T) {
 // what they had for longer than a start takes.
 func TestRestartWithoutGracefulRestart(t *testing.T) {
 	w := shared(t)
-	set := func(command string) {
-		w.Helper()
-		w.exec("rr", "vtysh", "-c", "configure terminal", "-c", "router bgp 64512", "-c", command, "-c", "end", "-c", "clear bgp *")
-		w.connected()
-		for _, n := range w.chassis() {
-			w.ready(n)
-		}
-	}
-	set("bgp graceful-restart-disable")
-	defer set("no bgp graceful-restart-disable")
-	if said := w.exec("rr", "vtysh", "-c", "show bgp neighbors "+w.node("a1").VTEP4.String()); !strings.Contains(said, "Local GR Mode: Disable") {
-		t.Fatalf("the reflector does graceful restart: %s", said)
-	}
+	w.reflector("bgp graceful-restart-disable")
+	defer w.reflector("no bgp graceful-restart-disable")
+	w.noGracefulRestart()
 	streams := w.streams()
 	for range 3 {
 		w.restart("a1")
@@ -170,6 +160,24 @@ func TestRestartWithoutGracefulRestart(t *testing.T) {
 	w.announced("b1", vniRed, redRoutes...)
 	if nightly.On() {
 		w.gapOfSession()
+	}
+}
+
+// reflector gives FRR a command of its BGP, and begins its sessions anew.
+func (w *world) reflector(command string) {
+	w.Helper()
+	w.exec("rr", "vtysh", "-c", "configure terminal", "-c", "router bgp 64512", "-c", command, "-c", "end", "-c", "clear bgp *")
+	w.connected()
+	for _, n := range w.chassis() {
+		w.ready(n)
+	}
+}
+
+// noGracefulRestart makes sure that FRR does none.
+func (w *world) noGracefulRestart() {
+	w.Helper()
+	if said := w.exec("rr", "vtysh", "-c", "show bgp neighbors "+w.node("a1").VTEP4.String()); !strings.Contains(said, "Local GR Mode: Disable") {
+		w.Fatalf("the reflector does graceful restart: %s", said)
 	}
 }
 

@@ -41,6 +41,32 @@ func TestUpgrade(t *testing.T) {
 			u.announced("b1", vniRed, redRoutes...)
 		})
 	}
+	if nightly.On() {
+		t.Run("without graceful restart at the neighbour", upgradeWithoutGracefulRestart)
+	}
+}
+
+// Of an upgrade and a way back nothing is lost but in the gap of the sessions: for each start in
+// one piece at most. The other nodes keep the routes of one that is away for a while, so that it is
+// nothing here.
+func upgradeWithoutGracefulRestart(t *testing.T) {
+	u := newUpgrade(t, older(t, repository.previous))
+	u.reflector("bgp graceful-restart-disable")
+	u.noGracefulRestart()
+	gap := func(what string, change func()) {
+		streams := u.streams()
+		change()
+		u.announced("b1", vniRed, redRoutes...)
+		for _, s := range streams {
+			sent, lost := s.stop()
+			t.Logf("%s, %s: %d of %d lost, in %d pieces", what, s.name, lost, sent, s.pieces())
+			if s.pieces() > 1 {
+				t.Errorf("%s, %s: lost in %d pieces, the first %v", what, s.name, s.pieces(), s.missing())
+			}
+		}
+	}
+	gap("upgrade", func() { u.takesOver(u.newer, syscall.SIGTERM, "a1") })
+	gap("downgrade", func() { u.downgrade("a1") })
 }
 
 // Maps that a newer build has pinned are left alone: the build that does not know them
