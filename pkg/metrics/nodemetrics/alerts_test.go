@@ -113,7 +113,7 @@ func TestCuttingReasonsAreCritical(t *testing.T) {
 // Each job of docs/operating.md gives all targets of a node one instance, by which SluiceDown
 // knows that the node was drained: of a host its name or address, without the port.
 func TestScrapedJobsNameTheNode(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operating.md")
+	page, err := os.ReadFile("../../../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
