@@ -338,11 +338,14 @@ func TestWatch(t *testing.T) {
 			}
 		}
 	}
-	wait("a tap that comes", func() {
-		if told.Load() == 0 {
-			_ = try("ip -n " + w.ns + " link del tapA")
-			_ = try("ip -n " + w.ns + " link add tapA index 101 type veth peer name m")
+	for end := time.Now().Add(20 * time.Second); told.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not told at first")
 		}
+	}
+	wait("a tap that comes", func() {
+		_ = try("ip -n " + w.ns + " link del tapA")
+		_ = try("ip -n " + w.ns + " link add tapA index 101 type veth peer name m")
 	})
 	time.Sleep(200 * time.Millisecond)
 	wait("one that goes", func() { _ = try("ip -n " + w.ns + " link del tapA") })
