@@ -15,6 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/identity"
 	"github.com/ovn-sluice/sluice/controlplane/neutron"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/controlplane/octavia"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/api"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/serve"
@@ -56,6 +57,7 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return store.Run(base) })
 	group.Go(func() error { return health.watch(ctx, store) })
+	group.Go(func() error { return octavia.NewReactor(store, log).Run(ctx) })
 	group.Go(func() error {
 		defer end()
 		if err := server.Run(ctx); err != nil {
@@ -80,10 +82,10 @@ func authenticator(c config.Auth, log *slog.Logger) (identity.Authenticator, err
 // Keystone takes one address for every service.
 func routes(store *northbound.Store, auth identity.Authenticator, networks map[string][]string, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
-	octavia := api.New(api.Config{Store: store, Auth: auth, Networks: networks, Log: log})
+	balancers := api.New(api.Config{Store: store, Auth: auth, Networks: networks, Log: log})
 	names := neutron.New(neutron.Config{Store: store, Auth: auth, Networks: networks, Log: log})
 	for _, root := range []string{"", "/load-balancer"} {
-		octavia.Register(mux, root+"/v2/lbaas", root+"/v2.0/lbaas")
+		balancers.Register(mux, root+"/v2/lbaas", root+"/v2.0/lbaas")
 	}
 	for _, root := range []string{"", "/network"} {
 		names.Register(mux, root+"/v2", root+"/v2.0")

@@ -46,15 +46,12 @@ type Config struct {
 	Endpoints string
 	TLS       ovsdb.TLSFiles
 	Logger    *slog.Logger
-	// Changed, if set, is told of each new snapshot. It must not wait.
-	Changed func(*Snapshot)
 }
 
 // Store follows the database and writes it.
 type Store struct {
 	session *ovsdb.Session
 	log     *slog.Logger
-	changed func(*Snapshot)
 
 	mu       sync.Mutex
 	snapshot *Snapshot
@@ -76,7 +73,7 @@ type Stats struct {
 
 // New checks the configuration. It does no I/O.
 func New(config Config) (*Store, error) {
-	s := &Store{log: config.Logger, changed: config.Changed, snapshot: &Snapshot{}, waiting: make(chan struct{})}
+	s := &Store{log: config.Logger, snapshot: &Snapshot{}, waiting: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -108,9 +105,13 @@ func (s *Store) take(b ovsdb.Batch) {
 	close(s.waiting)
 	s.waiting = make(chan struct{})
 	s.mu.Unlock()
-	if s.changed != nil {
-		s.changed(next)
-	}
+}
+
+// Changed is closed at the next change of the content, of the session, or of who leads.
+func (s *Store) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting
 }
 
 // state is the store as it is, and what is closed when it changes.

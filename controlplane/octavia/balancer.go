@@ -18,7 +18,8 @@ var ErrNotFound = errors.New("not found")
 
 // Balancer is a load balancer in a transaction.
 type Balancer struct {
-	tx *northbound.Tx
+	from northbound.Reader
+	tx   *northbound.Tx // from, if that is one
 	// Rows have one protocol each. The first one is there as long as the load balancer.
 	Rows []*rowform.Row
 	// before are the rows that are in the database, by UUID.
@@ -28,7 +29,7 @@ type Balancer struct {
 // Load reads a load balancer by its ID. It can be saved if that was from a transaction.
 func Load(from northbound.Reader, id string) (*Balancer, error) {
 	tx, _ := from.(*northbound.Tx)
-	b := &Balancer{tx: tx, before: map[string]*nb.LoadBalancer{}}
+	b := &Balancer{from: from, tx: tx, before: map[string]*nb.LoadBalancer{}}
 	for _, row := range northbound.Find(from, northbound.LoadBalancerByName, id, rowform.Columns()...) {
 		if !rowform.Is(row) {
 			continue
@@ -54,7 +55,7 @@ func New(tx *northbound.Tx, id, uuid string, n network.Network, vip rowform.VIP,
 	if n.Physical == "" {
 		r.Switches.Add(n.Switch, 1+len(additional))
 	}
-	return &Balancer{tx: tx, Rows: []*rowform.Row{r}, before: map[string]*nb.LoadBalancer{}}
+	return &Balancer{from: tx, tx: tx, Rows: []*rowform.Row{r}, before: map[string]*nb.LoadBalancer{}}
 }
 
 // Row is the row of a protocol. A load balancer without any has one that takes it; else a
@@ -119,6 +120,42 @@ func (b *Balancer) Save() {
 	}
 }
 
+// Settled tells whether Save would change nothing: rows are associated as they have to be, and the
+// VIP's port is there.
+func (b *Balancer) Settled() bool {
+	for _, r := range b.Rows {
+		before, after := b.reachBefore(r.UUID), reach(b.from, *r)
+		if !maps.Equal(before.routers, after.routers) || !maps.Equal(before.switches, after.switches) || !slices.Equal(r.Routers, ordered(r.Routers, after.routers)) {
+			return false
+		}
+	}
+	return b.hasPort()
+}
+
+// hasPort tells whether the port of the VIP is there, or none of ours.
+func (b *Balancer) hasPort() bool {
+	s, ours := b.portSubnet()
+	return !ours || !s.CIDR.Contains(b.Rows[0].VIP.Address) || len(northbound.Find(b.from, northbound.SwitchPortByName, b.Rows[0].VIP.Port)) > 0
+}
+
+// portSubnet is the subnet of the VIP, if the VIP's port is made by us there.
+func (b *Balancer) portSubnet() (s network.Subnet, ours bool) {
+	s, ok := network.FindSubnet(b.from, b.Attributes().Subnet)
+	return s, ok && !s.Network.Neutron
+}
+
+// PortName is the name of the port of a load balancer's VIP.
+func PortName(balancer string) string { return "ovn-lb-vip-" + balancer }
+
+// Repair makes what somebody has taken away again, and saves.
+func (b *Balancer) Repair() {
+	if !b.hasPort() {
+		s, _ := b.portSubnet()
+		network.AddPort(b.tx, b.Rows[0].VIP.Port, PortName(b.Rows[0].Balancer), b.Attributes().Project, s, b.Rows[0].VIP.Address)
+	}
+	b.Save()
+}
+
 // Delete removes all of it.
 func (b *Balancer) Delete() {
 	b.Rows = nil
@@ -171,10 +208,10 @@ func (b *Balancer) reachBefore(uuid string) reached {
 		return reached{}
 	}
 	out := reached{routers: map[string]string{}, switches: map[string]string{}}
-	for _, lr := range northbound.Find(b.tx, northbound.RouterOfLoadBalancer, uuid, "name") {
+	for _, lr := range northbound.Find(b.from, northbound.RouterOfLoadBalancer, uuid, "name") {
 		out.routers[lr.Name] = lr.UUID
 	}
-	for _, ls := range northbound.Find(b.tx, northbound.SwitchOfLoadBalancer, uuid, "name") {
+	for _, ls := range northbound.Find(b.from, northbound.SwitchOfLoadBalancer, uuid, "name") {
 		out.switches[ls.Name] = ls.UUID
 	}
 	return out

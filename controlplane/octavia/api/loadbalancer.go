@@ -241,8 +241,6 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-func vipPortName(balancer string) string { return "ovn-lb-vip-" + balancer }
-
 // placeVIP finds the VIP's subnet, and its address and port, which it makes if need be.
 func (a *API) placeVIP(tx *northbound.Tx, q *request, in balancerRequest) (network.Subnet, rowform.VIP, error) {
 	if in.VIPPort != "" {
@@ -268,7 +266,7 @@ func (a *API) placeVIP(tx *northbound.Tx, q *request, in balancerRequest) (netwo
 	case network.Used(tx, s.Network)[vip]:
 		return s, none, refused("IP address %s already allocated in subnet %s", vip, s.ID)
 	}
-	network.AddPort(tx, q.port, vipPortName(q.id), in.Project, s, vip)
+	network.AddPort(tx, q.port, octavia.PortName(q.id), in.Project, s, vip)
 	return s, rowform.VIP{Address: vip, Port: q.port}, nil
 }
 
@@ -429,7 +427,7 @@ func (a *API) deleteBalancer(q *request) (int, any, error) {
 			return invalid("Cannot delete Load Balancer %s - it has children", id)
 		}
 		for _, vip := range slices.Concat([]rowform.VIP{b.Rows[0].VIP}, b.Rows[0].Additional) {
-			network.RemovePort(tx, vip.Port, vipPortName(id))
+			network.RemovePort(tx, vip.Port, octavia.PortName(id))
 		}
 		b.Delete()
 		return nil

@@ -1,0 +1,114 @@
+package octavia
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/rowform"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/ovsdbtest"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
+)
+
+// replica is a store with a Reactor, until its end.
+func replica(t *testing.T, endpoint string) (s *northbound.Store, end func()) {
+	t.Helper()
+	s, err := northbound.New(northbound.Config{Endpoints: endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	go func() { done <- NewReactor(s, slog.New(slog.DiscardHandler)).Run(ctx) }()
+	ended := false
+	end = func() {
+		if ended {
+			return
+		}
+		ended = true
+		cancel()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(end)
+	return s, end
+}
+
+// The list at the end of the source design, by events alone: nobody calls for what changes. The
+// replica that acts ends in between, and the other one goes on.
+func TestReactions(t *testing.T) {
+	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
+	first, end := replica(t, server.Endpoint())
+	wait := func(what string, ok func() bool) {
+		t.Helper()
+		for until := time.Now().Add(ovsdbtest.Timeout); !ok(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("waited in vain for %s", what)
+			}
+		}
+	}
+	wait("the first to lead", first.Leads)
+	second, _ := replica(t, server.Endpoint())
+	c := cloud{t, second}
+	c.commit(func(tx *northbound.Tx) error {
+		for n := 1; n <= 3; n++ {
+			tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(n), Name: fmt.Sprintf("N%d", n)})
+		}
+		return nil
+	})
+	c.router(1, 1, 2)
+	port := uuidOf(70)
+	c.commit(func(tx *northbound.Tx) error {
+		for n := 1; n <= 2; n++ {
+			subnets := network.Subnets(tx, c.network(tx, n))
+			v := rowform.VIP{Address: netip.AddrFrom4([4]byte{10, 0, byte(n), 10}), Port: uuidOf(69 + n)}
+			network.AddPort(tx, v.Port, PortName(fmt.Sprintf("lb%d", n)), "p", subnets[0], v.Address)
+			b := New(tx, fmt.Sprintf("lb%d", n), uuidOf(10+n), c.network(tx, n), v)
+			b.SetAttributes(Attributes{Subnet: subnets[0].ID})
+			b.Save()
+		}
+		return nil
+	})
+	on := func(uuid string, want ...string) func() bool {
+		return func() bool { got, _ := c.where(uuid); return slices.Equal(got, want) }
+	}
+	wait("both everywhere", func() bool { return on(uuidOf(11), "N1", "N2", "R1")() && on(uuidOf(12), "N1", "N2", "R1")() })
+	c.commit(func(tx *northbound.Tx) error { return connect(tx, 1, 3) })
+	wait("N3 to have both", func() bool {
+		return on(uuidOf(11), "N1", "N2", "N3", "R1")() && on(uuidOf(12), "N1", "N2", "N3", "R1")()
+	})
+	end()
+	c.commit(func(tx *northbound.Tx) error { return disconnect(tx, 1, 2) })
+	wait("the second to lead", second.Leads)
+	wait("N2 to be off", func() bool { return on(uuidOf(11), "N1", "N3", "R1")() && on(uuidOf(12), "N2")() })
+	if _, counts := c.where(uuidOf(11)); counts != `{"N1": 1} R1` {
+		t.Errorf("counts %s", counts)
+	}
+	// Somebody removes the port of a VIP.
+	c.commit(func(tx *northbound.Tx) error { network.RemovePort(tx, port, PortName("lb1")); return nil })
+	wait("the port to be back", func() bool {
+		s, err := second.Snapshot()
+		return err == nil && len(northbound.Find(s, northbound.SwitchPortByName, port)) == 1
+	})
+	// Then it is quiet: what is settled is not written again.
+	before := second.Stats().Commits
+	c.commit(func(tx *northbound.Tx) error {
+		tx.Update(&nb.LogicalSwitch{UUID: uuidOf(3), ExternalIDs: map[string]string{"a": "b"}}, "external_ids")
+		return nil
+	})
+	time.Sleep(3 * reactPause)
+	if n := second.Stats().Commits; n != before+1 {
+		t.Errorf("%d transactions where nothing was to be done", n-before-1)
+	}
+}
