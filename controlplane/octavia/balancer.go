@@ -278,7 +278,7 @@ func reach(r northbound.Reader, row rowform.Row) reached {
 		}
 		for _, i := range network.Interfaces(r, ls) {
 			if !i.Gateway && i.Serves(addresses(row)...) {
-				out.through(r, i.Row, row.VIP.Address.Is4())
+				out.through(r, i.Row, row)
 			}
 		}
 	}
@@ -286,13 +286,13 @@ func reach(r northbound.Reader, row rowform.Row) reached {
 }
 
 // through adds the router of a port, and the switches at its other ports that have addresses of
-// the VIP's family.
-func (o reached) through(r northbound.Reader, port string, v4 bool) {
+// the family of a VIP.
+func (o reached) through(r northbound.Reader, port string, row rowform.Row) {
 	for _, lr := range northbound.Find(r, northbound.RouterOfPort, port, "name", "ports") {
 		o.routers[lr.Name] = lr.UUID
 		for _, id := range lr.Ports {
 			i, ok := network.InterfaceOf(r, id)
-			if !ok || i.Gateway || len(i.Networks) == 0 || i.Networks[0].Addr().Is4() != v4 {
+			if !ok || i.Gateway || !slices.ContainsFunc(i.Networks, func(p netip.Prefix) bool { return row.HasFamily(p.Addr()) }) {
 				continue
 			}
 			for _, ls := range network.SwitchesAt(r, i) {

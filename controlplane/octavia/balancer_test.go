@@ -277,8 +277,7 @@ func TestVIPsOfEachKind(t *testing.T) {
 			New(tx, "lbp", uuidOf(18), c.network(tx, 2), vip(2)).Save()
 			return nil
 		})
-		// The first network of each router port is of IPv4.
-		c.expect(uuidOf(16), []string{"N1", "R1"}, `{"N1": 1} R1`)
+		c.expect(uuidOf(16), []string{"N1", "N2", "R1"}, `{"N1": 1} R1`)
 		c.expect(uuidOf(17), []string{"N1", "N2", "R1"}, `{"N1": 2} R1`)
 		c.expect(uuidOf(18), []string{"N1", "N2", "R1"}, `{} R1`)
 	})

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,18 +23,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type cloud struct {
 	*testing.T
 	database *ovsdbtest.Server
-	root     string
-	replicas [2]string // their addresses
+	client   Client
+	replicas [2]*Controller
 	calls    int
 }
 
 func newCloud(t *testing.T, raw []byte) *cloud {
 	c := &cloud{T: t, database: ovsdbtest.Start(t, ovsdbtest.Options{Schema: raw})}
-	out, err := exec.CommandContext(t.Context(), "../../tools/openstack.sh", "trixie").Output()
-	if err != nil {
-		t.Fatalf("the client: %v", err)
+	var err error
+	if c.client, err = NewClient(t.Context(), "../../tools/openstack.sh"); err != nil {
+		t.Fatal(err)
 	}
-	c.root = filepath.Join(strings.TrimSpace(string(out)), "root")
 	c.nbctl("lr-add", "R1")
 	for n := 1; n <= 2; n++ {
 		c.nbctl(strings.Fields(fmt.Sprintf("ls-add N%d -- lrp-add R1 lrp-%d 02:00:00:00:00:0%d 10.0.%d.1/24 fd00:%d::1/64 -- lsp-add N%d to-%d -- "+
@@ -48,43 +45,28 @@ func newCloud(t *testing.T, raw []byte) *cloud {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	for i := range c.replicas {
-		c.replicas[i] = ovsdbtest.FreeAddress(t, "127.0.0.1")
-		c.start(program, dir, i)
+		c.replicas[i], err = StartController(program, dir, ovsdbtest.FreeAddress(t, "127.0.0.1"), c.database.Endpoint())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.replicas[i].Stop(); err != nil {
+				t.Errorf("replica %d ended: %v", i, err)
+			}
+			if t.Failed() {
+				t.Logf("log of replica %d:\n%s", i, c.replicas[i].Log())
+			}
+		})
+		c.ready(i)
 	}
 	return c
 }
 
-// start runs a replica until the test ends.
-func (c *cloud) start(program, dir string, i int) {
+func (c *cloud) ready(i int) {
 	c.Helper()
-	config := filepath.Join(dir, fmt.Sprintf("%d.yaml", i))
-	if err := os.WriteFile(config, fmt.Appendf(nil, "http: {listen: %q}\novn: {nb: %q}\n", c.replicas[i], c.database.Endpoint()), 0o600); err != nil {
-		c.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.log", i)))
-	if err != nil {
-		c.Fatal(err)
-	}
-	cmd := exec.Command(program, "--config", config)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		c.Fatal(err)
-	}
-	c.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			c.Error(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			c.Errorf("replica %d ended: %v", i, err)
-		}
-		if text, err := os.ReadFile(log.Name()); err == nil && c.Failed() {
-			c.Logf("log of replica %d:\n%s", i, text)
-		}
-		_ = log.Close()
-	})
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
 	for deadline := time.Now().Add(ovsdbtest.Timeout); ; time.Sleep(20 * time.Millisecond) {
-		if answer, err := client.Get("http://" + c.replicas[i] + "/readyz"); err == nil {
+		if answer, err := client.Get("http://" + c.replicas[i].Address + "/readyz"); err == nil {
 			_ = answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {
 				return
@@ -107,22 +89,15 @@ func (c *cloud) nbctl(args ...string) string {
 
 // openstack runs the command, at the one replica and the other in turn.
 func (c *cloud) openstack(args ...string) (string, error) {
-	c.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	endpoint := "http://" + c.replicas[c.calls%2]
 	c.calls++
-	cmd := exec.CommandContext(ctx, "chroot", append([]string{c.root, "env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
-		"OS_AUTH_TYPE=none", "OS_ENDPOINT=" + endpoint, "openstack"}, args...)...)
-	out, err := cmd.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	return c.client.Run(context.Background(), c.replicas[c.calls%2].Address, args...)
 }
 
 func (c *cloud) must(args ...string) string {
 	c.Helper()
 	out, err := c.openstack(args...)
 	if err != nil {
-		c.Fatalf("openstack %q: %v\n%s", args, err, out)
+		c.Fatal(err)
 	}
 	return out
 }

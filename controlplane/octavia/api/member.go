@@ -120,11 +120,6 @@ func (a *API) memberSubnet(tx *northbound.Tx, q *request, in memberRequest, b *o
 	return s, nil
 }
 
-// family tells whether a row has a VIP of an address' family.
-func family(r *rowform.Row, a netip.Addr) bool {
-	return slices.ContainsFunc(slices.Concat([]rowform.VIP{r.VIP}, r.Additional), func(v rowform.VIP) bool { return v.Address.Is4() == a.Is4() })
-}
-
 // ofPool finds the load balancer of the path's pool.
 func ofPool(q *request) func(northbound.Reader) (string, error) {
 	return ofChild(octavia.KindPool, "Pool", q.PathValue("pool"))
@@ -168,7 +163,7 @@ func (a *API) createMember(q *request) (int, any, error) {
 			}
 			return fail(http.StatusConflict, "Another member on this pool is already using ip %s on protocol_port %d", addr, in.Port)
 		}
-		if !family(f.Row, addr) {
+		if !f.Row.HasFamily(addr) {
 			return unsupported("OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.")
 		}
 		s, err := a.memberSubnet(tx, q, in, b, addr)

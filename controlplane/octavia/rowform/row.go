@@ -382,6 +382,11 @@ func (r Row) backends(p Pool, v4 bool) string {
 // its load balancer has other rows.
 func (r Row) Empty() bool { return len(r.Listeners) == 0 && len(r.Pools) == 0 }
 
+// HasFamily tells whether the row has a VIP of an address' family.
+func (r Row) HasFamily(a netip.Addr) bool {
+	return slices.ContainsFunc(slices.Concat([]VIP{r.VIP}, r.Additional), func(v VIP) bool { return v.Address.Is4() == a.Is4() })
+}
+
 // Compare orders the rows of a load balancer.
 func Compare(a, b Row) int {
 	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.UUID, b.UUID))

@@ -1,0 +1,82 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Client is the openstack command in a root directory of its own.
+type Client struct{ root string }
+
+// NewClient makes the root directory, if need be, by script: tools/openstack.sh.
+func NewClient(ctx context.Context, script string) (Client, error) {
+	cmd := exec.CommandContext(ctx, script, "trixie")
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		return Client{}, fmt.Errorf("the OpenStack client of Debian: %w\n%s", err, problems.String())
+	}
+	return Client{filepath.Join(strings.TrimSpace(string(out)), "root")}, nil
+}
+
+// Run runs the command at an address without authentication, and returns what it has printed.
+func (c Client) Run(ctx context.Context, address string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "chroot", append([]string{c.root, "env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
+		"OS_AUTH_TYPE=none", "OS_ENDPOINT=http://" + address, "openstack"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		err = fmt.Errorf("openstack %q: %w: %s", args, err, text)
+	}
+	return text, err
+}
+
+// Controller is a running sluice-controller.
+type Controller struct {
+	Address string
+	log     string
+	cmd     *exec.Cmd
+}
+
+// StartController runs the program for a Northbound database. Its files are in dir.
+func StartController(program, dir, address, database string) (*Controller, error) {
+	name := filepath.Join(dir, "controller-"+strings.ReplaceAll(address, ":", "-"))
+	text := fmt.Appendf(nil, "http: {listen: %q}\novn: {nb: %q}\n", address, database)
+	if err := os.WriteFile(name+".yaml", text, 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(name + ".log")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the program has its own
+	cmd := exec.Command(program, "--config", name+".yaml")
+	cmd.Stdout, cmd.Stderr = log, log
+	return &Controller{address, log.Name(), cmd}, cmd.Start()
+}
+
+// Stop ends it.
+func (c *Controller) Stop() error {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return c.cmd.Wait()
+}
+
+// Log is what it has written.
+func (c *Controller) Log() string {
+	text, err := os.ReadFile(c.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
