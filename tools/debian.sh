@@ -8,6 +8,12 @@
 #   debian_unpack                 unpacks $archives into $new
 #   debian_keep                   $new is complete; prints the path it has from now on
 #
+# or, for a root directory with packages, in place of all of these
+#
+#   debian_root KIND PACKAGES "$@"   makes root, and versions: a package and its version a
+#                                    line. It is made anew when the script that asks, or
+#                                    this one, changes; an older one goes
+#
 # The directory is $SLUICE_CACHE/KIND/RELEASE/NAME. It is made once;
 # remove it to have newer packages. Nothing is installed.
 # shellcheck shell=sh
@@ -52,6 +58,26 @@ debian() {
     -o Dir::State::Lists="$dir/apt/lists" -o Dir::State::Status="$dir/apt/status" -o Dir::Cache="$dir/apt/cache" \
     -o APT::Architecture=amd64 -o APT::Architectures=amd64 -o APT::Sandbox::User=root \
     -o Acquire::Languages=none -o Acquire::Retries=3 -o Acquire::http::Timeout=60 "$@"
+}
+
+debian_root() {
+  kind=$1
+  packages=$2
+  shift 2
+  debian_begin "$kind" "$(cat "$0" "$(dirname "$0")/debian.sh" | sha256sum | cut -c 1-12)" "$@"
+  for other in "$dir"/*; do
+    case $other in */lock | */apt) ;; *) rm -rf "$other" ;; esac
+  done
+  mkdir "$new"
+  # shellcheck disable=SC2086 # a list of words
+  mmdebstrap --quiet --mode=root --variant=essential --architectures=amd64 \
+    --include="$(echo $packages | tr ' ' ',')" --aptopt='APT::Install-Recommends "false"' \
+    --aptopt='Acquire::Retries "3"' --aptopt='Acquire::http::Timeout "60"' \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/include/*' \
+    "$suite" "$new/root" "deb $mirror $suite main" >&2
+  dpkg-query --admindir="$new/root/var/lib/dpkg" -W >"$new/versions"
+  debian_keep
 }
 
 debian_unpack() {
