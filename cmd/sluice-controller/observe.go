@@ -62,8 +62,8 @@ func (h health) tell(store *northbound.Store) {
 	}
 }
 
-// bounded gives each request a time and an ID, counts it, and writes it into the log: who asked
-// for what, and what was answered, without tokens.
+// bounded gives each request a time limit and an ID, counts it, and logs client, path and status.
+// Tokens are not logged.
 func bounded(h http.Handler, timeout time.Duration, m *controllermetrics.Metrics, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()

@@ -21,8 +21,8 @@ type apiVersion struct {
 	Links   []versionLink `json:"links"`
 }
 
-// versions answers the discovery of every client alike. They take the address in it as the base
-// of their paths, so that it is the one that they have asked at.
+// versions answers the discovery of every client alike. A client puts the address in it
+// before its paths; the address is that of the request.
 func versions(w http.ResponseWriter, r *http.Request, root string) {
 	scheme := "http"
 	if r.TLS != nil {

@@ -29,6 +29,8 @@ type Attributes struct {
 	Subnet            string   `json:"subnet,omitempty"`
 	Network           string   `json:"network,omitempty"`
 	AdditionalSubnets []string `json:"additional_subnets,omitempty"`
+	// OwnPort: the API made the VIP's port.
+	OwnPort bool `json:"own_port,omitempty"`
 	// Algorithm and Persistence are a pool's.
 	Algorithm   string          `json:"algorithm,omitempty"`
 	Persistence json.RawMessage `json:"persistence,omitempty"`
@@ -85,6 +87,10 @@ func (b *Balancer) Attributes() Attributes {
 	}
 	return Attributes{}
 }
+
+// Ours tells whether the API made or changed the load balancer: one of the provider's alone is left
+// to the provider.
+func (b *Balancer) Ours() bool { return b.Attributes().Version != 0 }
 
 // SetAttributes gives the load balancer some: each of its rows has them.
 func (b *Balancer) SetAttributes(a Attributes) {

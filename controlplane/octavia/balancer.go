@@ -75,6 +75,9 @@ func (b *Balancer) Row(protocol, uuid string) *rowform.Row {
 	for _, name := range first.Switches.Names() {
 		r.Switches.Add(name, 1)
 	}
+	if own, has := first.Other[keyBalancer]; has {
+		r.Other = map[string]string{keyBalancer: own}
+	}
 	b.Rows = append(b.Rows, r)
 	return r
 }
@@ -132,16 +135,18 @@ func (b *Balancer) Settled() bool {
 	return b.hasPort()
 }
 
-// hasPort tells whether the port of the VIP is there, or none of ours.
+// hasPort tells whether the port of the VIP is there, or is none that the API made, or cannot be
+// made again since its subnet is gone.
 func (b *Balancer) hasPort() bool {
-	s, ours := b.portSubnet()
-	return !ours || !s.CIDR.Contains(b.Rows[0].VIP.Address) || len(northbound.Find(b.from, northbound.SwitchPortByName, b.Rows[0].VIP.Port)) > 0
+	if a := b.Attributes(); !a.OwnPort || len(northbound.Find(b.from, northbound.SwitchPortByName, b.Rows[0].VIP.Port)) > 0 {
+		return true
+	}
+	_, known := b.vipSubnet()
+	return !known
 }
 
-// portSubnet is the subnet of the VIP, if the VIP's port is made by us there.
-func (b *Balancer) portSubnet() (s network.Subnet, ours bool) {
-	s, ok := network.FindSubnet(b.from, b.Attributes().Subnet)
-	return s, ok && !s.Network.Neutron
+func (b *Balancer) vipSubnet() (network.Subnet, bool) {
+	return network.FindSubnet(b.from, b.Attributes().Subnet)
 }
 
 // PortName is the name of the port of a load balancer's VIP.
@@ -150,7 +155,7 @@ func PortName(balancer string) string { return "ovn-lb-vip-" + balancer }
 // Repair makes what somebody has taken away again, and saves.
 func (b *Balancer) Repair() {
 	if !b.hasPort() {
-		s, _ := b.portSubnet()
+		s, _ := b.vipSubnet()
 		network.AddPort(b.tx, b.Rows[0].VIP.Port, PortName(b.Rows[0].Balancer), b.Attributes().Project, s, b.Rows[0].VIP.Address)
 	}
 	b.Save()

@@ -15,7 +15,8 @@ const reactPause = 200 * time.Millisecond
 
 // Reactor keeps load balancers as they have to be while router ports come and go, and ports of
 // VIPs are removed. Of several replicas the one that leads acts. Each look compares all of them,
-// so that what was missed is made good by the next.
+// so that what was missed is made good by the next. Those that are the provider's alone
+// it leaves to the provider.
 type Reactor struct {
 	store *northbound.Store
 	log   *slog.Logger
@@ -52,7 +53,7 @@ func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot, told map[str
 	failed := map[string]string{}
 	for _, id := range IDs(s) {
 		b, err := Load(s, id)
-		if err == nil && b.Settled() {
+		if err == nil && (!b.Ours() || b.Settled()) {
 			continue
 		}
 		if err == nil {
@@ -80,7 +81,7 @@ func (r *Reactor) repair(ctx context.Context, id string) error {
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
-		if err == nil {
+		if err == nil && b.Ours() {
 			b.Repair()
 		}
 		return err

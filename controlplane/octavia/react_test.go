@@ -75,7 +75,7 @@ func TestReactions(t *testing.T) {
 			v := rowform.VIP{Address: netip.AddrFrom4([4]byte{10, 0, byte(n), 10}), Port: uuidOf(69 + n)}
 			network.AddPort(tx, v.Port, PortName(fmt.Sprintf("lb%d", n)), "p", subnets[0], v.Address)
 			b := New(tx, fmt.Sprintf("lb%d", n), uuidOf(10+n), c.network(tx, n), v)
-			b.SetAttributes(Attributes{Subnet: subnets[0].ID})
+			b.SetAttributes(Attributes{Subnet: subnets[0].ID, OwnPort: true})
 			b.Save()
 		}
 		return nil
@@ -101,6 +101,15 @@ func TestReactions(t *testing.T) {
 		s, err := second.Snapshot()
 		return err == nil && len(northbound.Find(s, northbound.SwitchPortByName, port)) == 1
 	})
+	// A load balancer of the provider's is left as the provider wrote it.
+	c.commit(func(tx *northbound.Tx) error {
+		tx.Insert(&nb.LoadBalancer{UUID: uuidOf(15), Name: "provider", ExternalIDs: map[string]string{"neutron:vip": "10.0.1.20", "ls_refs": `{"N1": 1}`, "enabled": "True"}})
+		return nil
+	})
+	time.Sleep(3 * reactPause)
+	if got, counts := c.where(uuidOf(15)); len(got) != 0 || counts != `{"N1": 1} ` {
+		t.Errorf("the provider's load balancer is on %q, %s", got, counts)
+	}
 	// Then it is quiet: what is settled is not written again.
 	before := second.Stats().Commits
 	c.commit(func(tx *northbound.Tx) error {

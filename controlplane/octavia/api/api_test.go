@@ -191,6 +191,20 @@ func testFiveSteps(s *service) {
 	if got := s.want(200, 1, "GET", "/loadbalancers/"+id, ""); got["description"] != "d" || len(got["tags"].([]any)) != 2 || got["name"] != "lb1" {
 		s.Errorf("after the update: %v", got)
 	}
+	s.want(200, 1, "PUT", "/listeners/"+listener, `{"listener": {"default_pool_id": null, "name": null}}`)
+	if got := s.want(200, 0, "GET", "/listeners/"+listener, ""); got["default_pool_id"] != nil || got["name"] != "" || s.row(id).ExternalIDs["listener_"+listener] != "82:" {
+		s.Errorf("without its pool: %v", got)
+	}
+	s.want(200, 0, "PUT", "/pools/"+pool, `{"pool": {"session_persistence": {"type": "SOURCE_IP"}}}`)
+	if got := s.row(id).Options["affinity_timeout"]; got != "360" {
+		s.Errorf("affinity %q", got)
+	}
+	s.want(200, 1, "PUT", "/pools/"+pool, `{"pool": {"session_persistence": null}}`)
+	if got := s.want(200, 0, "GET", "/pools/"+pool, ""); got["session_persistence"] != nil || len(s.row(id).Options) != 0 {
+		s.Errorf("without persistence: %v", got)
+	}
+	s.want(204, 1, "DELETE", "/pools/"+pool+"/members/"+m1, "")
+	s.want(404, 0, "DELETE", "/pools/"+pool+"/members/"+m1, "")
 	code, fault := s.call(1, "DELETE", "/loadbalancers/"+id, "")
 	if want := "Validation failure: Cannot delete Load Balancer " + id + " - it has children"; code != 400 || fault["faultstring"] != want {
 		s.Errorf("delete with children: %d %v", code, fault)

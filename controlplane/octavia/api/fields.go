@@ -20,6 +20,8 @@ type field struct {
 	name     string
 	check    func(value any) (any, error)
 	required bool
+	// null is the value that null stands for; nil: null is as if it were not there.
+	null any
 }
 
 type fields []field
@@ -38,8 +40,8 @@ func (e typeError) Error() string { return string(e) }
 // is read into.
 type object struct{ name, argument string }
 
-// read decodes the attributes into the struct that to points to. Attributes that are null, or not
-// there, leave its fields as they are.
+// read decodes the attributes into the struct that to points to. Attributes that are not there leave
+// its fields as they are.
 func (o object) read(body []byte, f fields, to any) error {
 	var root map[string]any
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -83,6 +85,9 @@ func (f fields) take(argument string, attributes map[string]any) (map[string]any
 		}
 		value := attributes[key]
 		if value == nil {
+			if f[i].null != nil {
+				values[key] = f[i].null
+			}
 			continue
 		}
 		kept, err := f[i].check(value)

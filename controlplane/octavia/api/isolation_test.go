@@ -139,17 +139,22 @@ func TestIsolation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), ovsdbtest.Timeout)
 	defer cancel()
 	err := s.stores[0].Commit(ctx, "test", func(tx *northbound.Tx) error {
-		tx.Insert(&nb.LoadBalancer{UUID: uuidOf(90), Name: "provider", ExternalIDs: map[string]string{"neutron:vip": "10.0.1.200", "enabled": "True"}})
+		tx.Insert(&nb.LoadBalancer{UUID: uuidOf(90), Name: uuidOf(91), ExternalIDs: map[string]string{"neutron:vip": "10.0.1.200", "enabled": "True"}})
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, out := s.call(1, "GET", "/loadbalancers/provider", ""); code != http.StatusForbidden {
+	if code, out := s.call(1, "GET", "/loadbalancers/"+uuidOf(91), ""); code != http.StatusForbidden {
 		t.Errorf("a member sees the provider's: %d %v", code, out)
 	}
-	if got := s.want(200, 1, "GET", "/loadbalancers/provider", "", "role", "admin"); got["vip_address"] != "10.0.1.200" || got["name"] != "" {
+	if got := s.want(200, 1, "GET", "/loadbalancers/"+uuidOf(91), "", "role", "admin"); got["vip_address"] != "10.0.1.200" || got["name"] != "" {
 		t.Errorf("an administrator sees %v", got)
+	}
+	// A change of its children makes it nobody else's: the provider goes on with it.
+	s.want(201, 1, "POST", "/pools", `{"pool": {"loadbalancer_id": "`+uuidOf(91)+`", "protocol": "TCP", "lb_algorithm": "SOURCE_IP_PORT"}}`, "role", "admin")
+	if own, is := s.row(uuidOf(91)).ExternalIDs["sluice:lb"]; is {
+		t.Errorf("the provider's load balancer has %s", own)
 	}
 }
 

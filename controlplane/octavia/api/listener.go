@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,17 +16,17 @@ var (
 	listenerBody = object{"listener", "listener_"}
 
 	listenerUpdate = fields{
-		{name: "name", check: text(255)},
-		{name: "description", check: text(255)},
+		{name: "name", check: text(255), null: ""},
+		{name: "description", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
 		{name: "connection_limit", check: number(-1, 1<<31-1)},
-		{name: "default_pool_id", check: id},
+		{name: "default_pool_id", check: id, null: ""},
 		{name: "timeout_client_data", check: number(0, mostMilliseconds)},
 		{name: "timeout_member_connect", check: number(0, mostMilliseconds)},
 		{name: "timeout_member_data", check: number(0, mostMilliseconds)},
 		{name: "timeout_tcp_inspect", check: number(0, mostMilliseconds)},
 		{name: "allowed_cidrs", check: list(text(64))},
-		{name: "tags", check: tags},
+		{name: "tags", check: tags, null: []string{}},
 	}
 	listenerCreate = append(slices.Clone(listenerUpdate), fields{
 		{name: "protocol", check: oneOf("HTTP", "HTTPS", "PROMETHEUS", "SCTP", "TCP", "TERMINATED_HTTPS", "UDP"), required: true},
@@ -159,7 +160,6 @@ func (a *API) createListener(q *request) (int, any, error) {
 		at := octavia.Attributes{Created: q.now}
 		in.apply(&at)
 		octavia.SetListenerAttributes(r, q.id, at)
-		b.SetAttributes(b.Attributes())
 		v = viewListener(b, f)
 		return nil
 	})
@@ -262,26 +262,25 @@ func (a *API) updateListener(q *request) (int, any, error) {
 
 func (a *API) deleteListener(q *request) (int, any, error) {
 	id := q.PathValue("id")
-	return http.StatusNoContent, nil, a.remove(q, "delete listener", ofChild(octavia.KindListener, "Listener", id), func(b *octavia.Balancer) {
+	return a.remove(q, "delete listener", ofChild(octavia.KindListener, "Listener", id), func(_ *northbound.Tx, b *octavia.Balancer) error {
 		f, _ := b.Listener(id)
 		b.RemoveListener(f)
+		return nil
 	})
 }
 
-// remove is a change that takes a child away. Where it is gone after a try without an answer, it
+// remove is a change that takes something away. Where it is gone after a try without an answer, it
 // was done.
-func (a *API) remove(q *request, comment string, load func(northbound.Reader) (string, error), f func(*octavia.Balancer)) error {
+func (a *API) remove(q *request, comment string, load func(northbound.Reader) (string, error), f func(*northbound.Tx, *octavia.Balancer) error) (int, any, error) {
 	again := false
-	err := a.change(q, comment, func(from northbound.Reader) (string, error) {
-		if tx, is := from.(*northbound.Tx); is {
-			again = tx.Again
-		}
-		return load(from)
-	}, func(_ *northbound.Tx, b *octavia.Balancer) error { f(b); return nil })
-	if e, is := err.(*Error); is && e.Status == http.StatusNotFound && again {
-		return nil
+	err := a.change(q, comment, func(tx northbound.Reader) (string, error) {
+		again = tx.(*northbound.Tx).Again
+		return load(tx)
+	}, f)
+	if e, is := errors.AsType[*Error](err); is && e.Status == http.StatusNotFound && again {
+		err = nil
 	}
-	return err
+	return http.StatusNoContent, nil, err
 }
 
 func (a *API) listListeners(q *request) (int, any, error) {

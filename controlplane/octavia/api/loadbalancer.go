@@ -16,10 +16,10 @@ var (
 	balancerBody = object{"loadbalancer", "load_balancer"}
 
 	balancerUpdate = fields{
-		{name: "name", check: text(255)},
-		{name: "description", check: text(255)},
+		{name: "name", check: text(255), null: ""},
+		{name: "description", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
-		{name: "tags", check: tags},
+		{name: "tags", check: tags, null: []string{}},
 	}
 	balancerCreate = append(slices.Clone(balancerUpdate), fields{
 		{name: "vip_address", check: address},
@@ -225,7 +225,7 @@ func (a *API) createBalancer(q *request) (int, any, error) {
 		b.Rows[0].Enabled = in.AdminStateUp == nil || *in.AdminStateUp
 		b.SetAttributes(octavia.Attributes{
 			Name: value(in.Name), Description: value(in.Description), Project: in.Project, Tags: value(in.Tags), Created: q.now,
-			Subnet: subnet.ID, Network: subnet.Network.ID,
+			Subnet: subnet.ID, Network: subnet.Network.ID, OwnPort: vip.Port == q.port,
 		})
 		b.Save()
 		made = viewBalancer(b)

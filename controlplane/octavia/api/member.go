@@ -16,13 +16,13 @@ var (
 	memberBody = object{"member", "member_"}
 
 	memberUpdate = fields{
-		{name: "name", check: text(255)},
+		{name: "name", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
 		{name: "weight", check: number(0, 256)},
 		{name: "backup", check: boolean},
 		{name: "monitor_address", check: address},
 		{name: "monitor_port", check: number(1, 65535)},
-		{name: "tags", check: tags},
+		{name: "tags", check: tags, null: []string{}},
 	}
 	memberCreate = append(slices.Clone(memberUpdate), fields{
 		{name: "address", check: address, required: true},
@@ -218,31 +218,15 @@ func (a *API) updateMember(q *request) (int, any, error) {
 }
 
 func (a *API) deleteMember(q *request) (int, any, error) {
-	err := a.store.Commit(q.Context(), "delete member", func(tx *northbound.Tx) error {
-		balancer, err := ofPool(q)(tx)
-		if err != nil {
-			return err
-		}
-		b, err := octavia.Load(tx, balancer)
-		if err != nil {
-			return err
-		}
-		if !q.caller.Writes(b.Attributes().Project) {
-			return errPolicy
-		}
+	return a.remove(q, "delete member", ofPool(q), func(tx *northbound.Tx, b *octavia.Balancer) error {
 		f, i, err := q.member(b)
 		if err != nil {
-			if tx.Again {
-				return nil
-			}
 			return err
 		}
 		m := f.Row.Pools[f.Index].Members[i]
 		b.RemoveMember(f.Row, f.Index, m.ID, networkOf(tx, m))
-		b.Save()
 		return nil
 	})
-	return http.StatusNoContent, nil, err
 }
 
 func (a *API) listMembers(q *request) (int, any, error) {

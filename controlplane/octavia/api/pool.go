@@ -17,12 +17,12 @@ var (
 	poolBody = object{"pool", "pool_"}
 
 	poolUpdate = fields{
-		{name: "name", check: text(255)},
-		{name: "description", check: text(255)},
+		{name: "name", check: text(255), null: ""},
+		{name: "description", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
 		{name: "lb_algorithm", check: oneOf("ROUND_ROBIN", "SOURCE_IP", "SOURCE_IP_PORT", "LEAST_CONNECTIONS")},
-		{name: "session_persistence", check: persistence},
-		{name: "tags", check: tags},
+		{name: "session_persistence", check: persistence, null: Persistence{}},
+		{name: "tags", check: tags, null: []string{}},
 	}
 	poolCreate = append(slices.Clone(poolUpdate), fields{
 		{name: "protocol", check: oneOf("HTTPS", "PROXY", "SCTP", "UDP", "HTTP", "TCP", "PROXYV2"), required: true},
@@ -133,7 +133,7 @@ func (in poolRequest) check(protocol string) error {
 		return unsupported("OVN provider does not support %s protocol", protocol)
 	case in.Algorithm != "" && in.Algorithm != sourceIPPort:
 		return unsupported("OVN provider does not support %s algorithm", in.Algorithm)
-	case p == nil:
+	case p == nil || p.Type == "": // null: none
 		return nil
 	case p.Type != "APP_COOKIE" && p.CookieName != nil:
 		return invalid(`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`)
@@ -151,7 +151,11 @@ func (in poolRequest) apply(r *rowform.Row, a *octavia.Attributes) error {
 	set(&a.Name, in.Name)
 	set(&a.Description, in.Description)
 	set(&a.Tags, in.Tags)
-	if in.Persistence == nil {
+	switch {
+	case in.Persistence == nil || in.Persistence.Type == "" && a.Persistence == nil:
+		return nil
+	case in.Persistence.Type == "":
+		a.Persistence, r.Affinity = nil, ""
 		return nil
 	}
 	raw, err := json.Marshal(in.Persistence)
@@ -208,7 +212,6 @@ func (a *API) createPool(q *request) (int, any, error) {
 			return err
 		}
 		octavia.SetPoolAttributes(r, q.id, at)
-		b.SetAttributes(b.Attributes())
 		v = viewPool(b, f)
 		return nil
 	})
@@ -267,30 +270,14 @@ func (a *API) updatePool(q *request) (int, any, error) {
 
 func (a *API) deletePool(q *request) (int, any, error) {
 	id := q.PathValue("id")
-	err := a.store.Commit(q.Context(), "delete pool", func(tx *northbound.Tx) error {
-		balancer, ok := octavia.BalancerOf(tx, octavia.KindPool, id)
-		if !ok && tx.Again {
-			return nil
-		}
-		if !ok {
-			return notFound("Pool", id)
-		}
-		b, err := octavia.Load(tx, balancer)
-		if err != nil {
-			return err
-		}
-		if !q.caller.Writes(b.Attributes().Project) {
-			return errPolicy
-		}
+	return a.remove(q, "delete pool", ofChild(octavia.KindPool, "Pool", id), func(tx *northbound.Tx, b *octavia.Balancer) error {
 		f, _ := b.Pool(id)
 		for _, m := range slices.Clone(f.Row.Pools[f.Index].Members) {
 			b.RemoveMember(f.Row, f.Index, m.ID, networkOf(tx, m))
 		}
 		b.RemovePool(f)
-		b.Save()
 		return nil
 	})
-	return http.StatusNoContent, nil, err
 }
 
 // networkOf is the network of a member; empty if its subnet is not known any more: what counts it
