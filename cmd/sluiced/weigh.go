@@ -5,19 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 )
+
+// weighPatience bounds a write of weights: a person waits.
+const weighPatience = 10 * time.Second
 
 // weigh writes the weight of a backend where all nodes read it.
 func (d *daemon) weigh(ctx context.Context, q nodeapi.WeighRequest) (nodeapi.Weighed, error) {
@@ -25,64 +30,109 @@ func (d *daemon) weigh(ctx context.Context, q nodeapi.WeighRequest) (nodeapi.Wei
 	if err != nil {
 		return nodeapi.Weighed{}, fmt.Errorf("%w: backend %w", admin.ErrBadRequest, err)
 	}
-	for {
-		var rows []ovn.LoadBalancer
-		var variables map[string]string
-		d.follower.View(func(r *ovn.Rows) { rows, variables = r.BalancersNamed(q.LoadBalancer), r.TemplateVariables() })
-		if len(rows) == 0 {
-			return nodeapi.Weighed{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
-		}
-		weights, err := weighings(rows, variables, backend, q.Weight)
-		if err == nil {
-			err = d.follower.SetBalancerOption(ctx, rows, loadbalancer.OptionWeights, weights, heldKeys(weights, backend, q.Weight))
-		}
-		// Another node may have written the weight of another backend.
-		if errors.Is(err, ovn.ErrChanged) && d.changed(ctx, q.LoadBalancer, rows) {
+	var rows []ovn.LoadBalancer
+	var variables map[string]string
+	d.follower.View(func(r *ovn.Rows) { rows, variables = r.BalancersNamed(q.LoadBalancer), r.TemplateVariables() })
+	if len(rows) == 0 {
+		return nodeapi.Weighed{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
+	}
+	w := weighing{variables: variables, backend: backend, weight: q.Weight}
+	for _, row := range rows {
+		w.rows = append(w.rows, row.UUID)
+	}
+	endpoints, tls, err := d.follower.Northbound()
+	if err == nil {
+		ctx, end := context.WithTimeout(ctx, weighPatience)
+		defer end()
+		err = northbound.Once(ctx, northbound.Config{Endpoints: endpoints, TLS: tls, Program: "sluiced"}, w.part(), "weigh "+q.Backend, w.write)
+	}
+	if errors.Is(err, ovsdb.ErrOutcomeUnknown) {
+		err = fmt.Errorf("%w: options:%s of Load_Balancer may have been written, or may not: %w", admin.ErrUnknown, loadbalancer.OptionWeights, err)
+	}
+	if err != nil {
+		return nodeapi.Weighed{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
+	}
+	for uuid, written := range w.written {
+		d.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "uuid", string(uuid), "backend", q.Backend, "weights", written)
+	}
+	return d.weighed(rows), nil
+}
+
+// weighing is a transaction that gives a backend of some rows of Load_Balancer a weight; nil
+// takes its weight back.
+type weighing struct {
+	rows      []ovn.UUID
+	variables map[string]string
+	backend   netip.AddrPort
+	weight    *uint16
+	// written are options:sluice-weights by row, as the last call of write had them.
+	written map[ovn.UUID]string
+}
+
+// part is what the transaction reads.
+func (w *weighing) part() northbound.Part {
+	var rows []ovsdb.Clause
+	for _, uuid := range w.rows {
+		rows = append(rows, ovsdb.Equal("_uuid", ovsdb.UUID(uuid)))
+	}
+	return northbound.Part{
+		Tables:     ovsdb.Tables{nb.LoadBalancerTable: {"protocol", "vips", "options"}, nb.NBGlobalTable: {"options"}},
+		Conditions: ovsdb.Conditions{nb.LoadBalancerTable: rows, nb.NBGlobalTable: {ovsdb.All()}},
+	}
+}
+
+// write has the weight in the rows, and in NB_Global: the owner of a row may write its options as
+// a whole.
+func (w *weighing) write(tx *northbound.Tx) error {
+	global, ok := northbound.One(tx, northbound.Global, "", "options")
+	if !ok {
+		return errors.New("NB_Global has no row")
+	}
+	held := ovn.HeldWeights(global.Options)
+	rows, read := map[ovn.UUID]*nb.LoadBalancer{}, []weighable{}
+	for _, uuid := range w.rows {
+		row, ok := northbound.Get[*nb.LoadBalancer](tx, string(uuid), "protocol", "vips", "options")
+		if !ok {
 			continue
 		}
-		if errors.Is(err, ovsdb.ErrOutcomeUnknown) {
-			err = fmt.Errorf("%w: %w", admin.ErrUnknown, err)
+		rows[uuid] = row
+		one := weighable{uuid, loadbalancer.Row{VIPs: row.Vips, Options: row.Options, Held: held[uuid]}}
+		if row.Protocol != nil {
+			one.Protocol = *row.Protocol
 		}
-		if err != nil {
-			return nodeapi.Weighed{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
-		}
-		for uuid, written := range weights {
-			d.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "uuid", string(uuid), "backend", q.Backend, "weights", written)
-		}
-		return d.weighed(rows), nil
+		read = append(read, one)
 	}
+	var err error
+	if w.written, err = weighings(read, w.variables, w.backend, w.weight); err != nil {
+		return err
+	}
+	for uuid, weights := range w.written {
+		row := rows[uuid]
+		row.Options = withKey(row.Options, loadbalancer.OptionWeights, weights)
+		tx.Update(row, "options")
+		hold := ""
+		if w.weight != nil {
+			hold = strconv.FormatUint(uint64(*w.weight), 10)
+		}
+		key := ovn.HeldWeightKey(uuid, intent.FormatEndpoint(w.backend.Addr(), w.backend.Port()))
+		global.Options = withKey(global.Options, key, hold)
+	}
+	tx.Update(global, "options")
+	return nil
 }
 
-// heldKeys are the keys of NB_Global.options that hold a weight, or that are to go: the owner of a row
-// may write its options as a whole.
-func heldKeys(rows ovn.BalancerOptions, backend netip.AddrPort, weight *uint16) map[string]string {
-	out := map[string]string{}
-	for uuid := range rows {
-		key := ovn.HeldWeightKey(uuid, intent.FormatEndpoint(backend.Addr(), backend.Port()))
-		if out[key] = ""; weight != nil {
-			out[key] = strconv.FormatUint(uint64(*weight), 10)
-		}
+// withKey is a map with a value under a key; an empty one removes it.
+func withKey(pairs map[string]string, key, value string) map[string]string {
+	pairs = maps.Clone(pairs)
+	if value == "" {
+		delete(pairs, key)
+		return pairs
 	}
-	return out
-}
-
-// changed waits until others than these rows are known for a load balancer's name: for ten
-// seconds, then it is false.
-func (d *daemon) changed(ctx context.Context, name string, rows []ovn.LoadBalancer) bool {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for {
-		var now []ovn.LoadBalancer
-		d.follower.View(func(r *ovn.Rows) { now = r.BalancersNamed(name) })
-		if !reflect.DeepEqual(now, rows) {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(5 * time.Millisecond):
-		}
+	if pairs == nil {
+		pairs = map[string]string{}
 	}
+	pairs[key] = value
+	return pairs
 }
 
 // weighed tells which VIPs of the rows, and machines with them, do not heed weights.
@@ -110,13 +160,19 @@ func (d *daemon) weighed(rows []ovn.LoadBalancer) nodeapi.Weighed {
 	return out
 }
 
+// weighable is a row whose backends may get weights.
+type weighable struct {
+	uuid ovn.UUID
+	loadbalancer.Row
+}
+
 // weighings are options:sluice-weights for the rows of one name that have the backend:
 // Octavia has a row for each protocol. Two of one protocol may be two tenants', whose
 // addresses are the same.
-func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend netip.AddrPort, weight *uint16) (ovn.BalancerOptions, error) {
-	by, out := map[string]ovn.UUID{}, ovn.BalancerOptions{}
+func weighings(rows []weighable, variables map[string]string, backend netip.AddrPort, weight *uint16) (map[ovn.UUID]string, error) {
+	by, out := map[string]ovn.UUID{}, map[ovn.UUID]string{}
 	for _, row := range rows {
-		weights, err := loadbalancer.Weigh(loadbalancer.Row{Protocol: row.Protocol, VIPs: row.VIPs, Options: row.Options, Held: row.Held}, variables, backend, weight)
+		weights, err := loadbalancer.Weigh(row.Row, variables, backend, weight)
 		protocol := cmp.Or(row.Protocol, intent.TCP.String())
 		switch other, twice := by[protocol]; {
 		case errors.Is(err, loadbalancer.ErrNoSuchBackend):
@@ -126,10 +182,10 @@ func weighings(rows []ovn.LoadBalancer, variables map[string]string, backend net
 		case err != nil:
 			return nil, err
 		case twice:
-			return nil, fmt.Errorf("%w: %s and %s have this name and backend %s; say which by its _uuid", admin.ErrBadRequest, other, row.UUID, backend)
+			return nil, fmt.Errorf("%w: %s and %s have this name and backend %s; say which by its _uuid", admin.ErrBadRequest, other, row.uuid, backend)
 		}
-		by[protocol] = row.UUID
-		out[row.UUID] = weights
+		by[protocol] = row.uuid
+		out[row.uuid] = weights
 	}
 	if len(out) == 0 {
 		hint := ""

@@ -1,6 +1,7 @@
 package northbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,12 +47,15 @@ type Config struct {
 	Endpoints string
 	TLS       ovsdb.TLSFiles
 	Logger    *slog.Logger
+	// Program is named in the comments of transactions; empty: sluice-controller.
+	Program string
 }
 
 // Store follows the database and writes it.
 type Store struct {
 	session *ovsdb.Session
 	log     *slog.Logger
+	program string
 
 	mu       sync.Mutex
 	snapshot *Snapshot
@@ -73,16 +77,20 @@ type Stats struct {
 
 // New checks the configuration. It does no I/O.
 func New(config Config) (*Store, error) {
-	s := &Store{log: config.Logger, snapshot: &Snapshot{}, waiting: make(chan struct{})}
+	asked, all := tables()
+	return newStore(config, ovsdb.Config{Tables: asked, Conditions: all, LeaderOnly: true, Locks: []string{Lock}})
+}
+
+// newStore makes a Store that follows what session names.
+func newStore(config Config, session ovsdb.Config) (*Store, error) {
+	s := &Store{log: config.Logger, program: cmp.Or(config.Program, "sluice-controller"), snapshot: &Snapshot{}, waiting: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	asked, all := tables()
+	session.Database, session.Endpoints, session.TLS = database, config.Endpoints, config.TLS
+	session.Logger, session.Handler = s.log, s.take
 	var err error
-	s.session, err = ovsdb.NewSession(ovsdb.Config{
-		Database: database, Endpoints: config.Endpoints, TLS: config.TLS, Logger: s.log,
-		Tables: asked, Conditions: all, LeaderOnly: true, Locks: []string{Lock}, Handler: s.take,
-	})
+	s.session, err = ovsdb.NewSession(session)
 	return s, err
 }
 
@@ -226,7 +234,7 @@ func (s *Store) CommitLeading(ctx context.Context, comment string, f func(*Tx) e
 }
 
 func (s *Store) commit(ctx context.Context, comment string, first []ovsdb.Operation, f func(*Tx) error) error {
-	first = append(first, ovsdb.Comment("sluice-controller: "+comment))
+	first = append(first, ovsdb.Comment(s.program+": "+comment))
 	again, behind := false, true
 	for range mostTries {
 		snapshot, err := s.synced(ctx)

@@ -47,7 +47,7 @@ type NBGlobal struct {
 	DefaultDrop bool
 	// TableSize is options:sluice-m, as it is there.
 	TableSize string
-	// Weights are those of backends that are held there: see heldWeights.
+	// Weights are those of backends that are held there: see HeldWeights.
 	Weights map[UUID]string
 }
 
@@ -260,7 +260,7 @@ func convertACLs(row ovsdb.Row) Row {
 	case *sb.AddressSet:
 		return AddressSet{UUID: UUID(r.UUID), Name: r.Name, Addresses: r.Addresses}
 	case *nb.NBGlobal:
-		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: ovsdb.Bool(r.Options, optionDefaultDrop), TableSize: r.Options[optionTableSize], Weights: heldWeights(r.Options)}
+		return NBGlobal{UUID: UUID(r.UUID), DefaultDrop: ovsdb.Bool(r.Options, optionDefaultDrop), TableSize: r.Options[optionTableSize], Weights: HeldWeights(r.Options)}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ type Config struct {
 	SystemID string
 	// Southbound replaces Open_vSwitch.external_ids:ovn-remote when not empty.
 	Southbound string
-	// Northbound is the endpoint list of the NB session, which may be read-only but for SetBalancerOption; empty: none.
+	// Northbound is the endpoint list of the NB session, which may be read-only; empty: none.
 	Northbound string
 	// NorthboundPatience is how long after the start the Northbound database is waited for
 	// while it does not answer. From then on what is in Memory counts, and Rows.ExpectsNB is

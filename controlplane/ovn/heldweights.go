@@ -26,9 +26,9 @@ func HeldWeightKey(balancer UUID, backend string) string {
 	return optionHeldWeight + string(balancer) + "-" + backend
 }
 
-// heldWeights are the weights that options of NB_Global or SB_Global hold, by the _uuid of
+// HeldWeights are the weights that options of NB_Global or SB_Global hold, by the _uuid of
 // the Northbound row of Load_Balancer, as options:sluice-weights has them.
-func heldWeights(options map[string]string) map[UUID]string {
+func HeldWeights(options map[string]string) map[UUID]string {
 	var out map[UUID]string
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		rest, ok := strings.CutPrefix(key, optionHeldWeight)

@@ -9,7 +9,7 @@ import (
 
 func TestHeldWeightKeys(t *testing.T) {
 	const a, b = "11111111-2222-3333-4444-555555555555", "21111111-2222-3333-4444-555555555555"
-	got := heldWeights(map[string]string{
+	got := HeldWeights(map[string]string{
 		HeldWeightKey(a, "10.0.0.1:80"): "0", HeldWeightKey(a, "10.0.0.2:80"): "3", HeldWeightKey(b, "[fd00::1]:80"): "0",
 		"sluice-m": "1021", "sluice-weight-": "0", "sluice-weight-" + a: "0", "sluice-weight-" + a + "-": "0", "sluice-weight-x-10.0.0.1:80": "0",
 	})

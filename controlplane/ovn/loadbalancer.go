@@ -43,8 +43,6 @@ type LoadBalancer struct {
 	// Southbound is for, and Probed the addresses of its backends.
 	At     []UUID
 	Probed []netip.Addr
-	// Held are the weights that NB_Global holds for it: of BalancersNamed only.
-	Held string
 }
 
 // HealthCheck is a row of NB Load_Balancer_Health_Check.

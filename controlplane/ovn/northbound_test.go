@@ -1,9 +1,8 @@
 package ovn
 
 import (
-	"errors"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -128,58 +127,6 @@ func TestFollowerMeanwhile(t *testing.T) {
 	w.until("the return", func() bool { return nat() == 2 })
 }
 
-// Options of load balancers are written in all rows or in none, and not over what somebody
-// else has written since they were read.
-func TestSetBalancerOption(t *testing.T) {
-	l := newLab(t)
-	l.provider("public", "physnet1")
-	l.tenant(1, "public", "a1")
-	for _, protocol := range []string{"tcp", "udp"} {
-		l.nb("create", "load_balancer", "name=web", "protocol="+protocol, `vips:"10.99.0.1:80"="10.10.0.5:8080"`, "options:reject=true")
-		l.nb("lr-lb-add", "r1", strings.TrimSpace(l.nb("--bare", "--columns=_uuid", "find", "load_balancer", "protocol="+protocol)))
-	}
-	w := l.follow(Config{Northbound: l.remote("nb"), Needs: Needs{LoadBalancing: true}})
-	var rows []LoadBalancer
-	until := func(what string, options map[string]string) {
-		w.until(what, func() bool {
-			w.View(func(r *Rows) { rows = r.BalancersNamed("web") })
-			return len(rows) == 2 && maps.Equal(rows[0].Options, options) && maps.Equal(rows[1].Options, options)
-		})
-	}
-	set := func(value string) error {
-		return w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: value, rows[1].UUID: value}, nil)
-	}
-	until("two rows", map[string]string{"reject": "true"})
-	if err := set("a"); err != nil {
-		t.Fatal(err)
-	}
-	until("both written", map[string]string{"reject": "true", "sluice-weights": "a"})
-	// Of the second row somebody else changes an option.
-	l.nb("set", "load_balancer", string(rows[1].UUID), "options:reject=false")
-	if err := set("b"); !errors.Is(err, ErrChanged) {
-		t.Errorf("%v", err)
-	}
-	l.nb("set", "load_balancer", string(rows[1].UUID), "options:reject=true")
-	until("none written", map[string]string{"reject": "true", "sluice-weights": "a"})
-	if err := set(""); err != nil {
-		t.Fatal(err)
-	}
-	until("both removed", map[string]string{"reject": "true"})
-	// Fields that are hashed are in a column of their own, and may be in this one, too.
-	l.nb("set", "load_balancer", string(rows[0].UUID), "selection_fields=ip_src", "options:hash_fields=ip_dst",
-		"--", "set", "load_balancer", string(rows[1].UUID), "selection_fields=ip_src", "options:hash_fields=ip_src")
-	until("hashed fields", map[string]string{"reject": "true", "hash_fields": "ip_src"})
-	if err := set("d"); err != nil {
-		t.Error(err)
-	}
-	until("written beside them", map[string]string{"reject": "true", "hash_fields": "ip_src", "sluice-weights": "d"})
-	// What somebody else does with one that is not named does not matter.
-	l.nb("set", "load_balancer", string(rows[1].UUID), "options:reject=false")
-	if err := w.SetBalancerOption(t.Context(), rows, "sluice-weights", BalancerOptions{rows[0].UUID: "c"}, nil); err != nil {
-		t.Error(err)
-	}
-}
-
 // A weight is held beside the row: the row's owner may write its options as a whole, and what
 // others hold meanwhile stays.
 func TestHeldWeights(t *testing.T) {
@@ -213,10 +160,17 @@ func TestHeldWeights(t *testing.T) {
 	}
 	drain := func(backend, weight, option string) {
 		t.Helper()
-		err := w.SetBalancerOption(t.Context(), []LoadBalancer{row}, "sluice-weights", BalancerOptions{row.UUID: option}, map[string]string{HeldWeightKey(row.UUID, backend): weight})
-		if err != nil {
-			t.Fatal(err)
+		key := HeldWeightKey(row.UUID, backend)
+		words := []string{"remove", "nb_global", ".", "options", strconv.Quote(key)}
+		if weight != "" {
+			words = []string{"set", "nb_global", ".", "options:" + strconv.Quote(key) + "=" + weight}
 		}
+		if words = append(words, "--"); option == "" {
+			words = append(words, "remove", "load_balancer", "web", "options", "sluice-weights")
+		} else {
+			words = append(words, "set", "load_balancer", "web", "options:sluice-weights="+strconv.Quote(option))
+		}
+		l.nb(words...)
 	}
 	until("the row", 1, 1)
 	drain("10.10.0.5:8080", "0", "10.10.0.5:8080=0")

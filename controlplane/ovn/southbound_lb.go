@@ -71,7 +71,7 @@ func convertSouthLB(row ovsdb.Row) Row {
 	case *sb.LogicalDPGroup:
 		return DatapathGroup{UUID: UUID(r.UUID), Datapaths: uuids(r.Datapaths)}
 	case *sb.SBGlobal:
-		return SBGlobal{UUID: UUID(r.UUID), TableSize: r.Options[optionTableSize], Weights: heldWeights(r.Options)}
+		return SBGlobal{UUID: UUID(r.UUID), TableSize: r.Options[optionTableSize], Weights: HeldWeights(r.Options)}
 	}
 	return nil
 }
