@@ -193,42 +193,7 @@ func TestRowsOfABalancer(t *testing.T) {
 	})
 }
 
-// The list at the end of the source design, row for row: N1 and N2 with a load balancer each on
-// router R1, N3 added, N2 taken off.
-func TestNetworksComeAndGo(t *testing.T) {
-	both(t, func(t *testing.T, raw []byte) {
-		c := newCloud(t, raw)
-		c.router(1, 1, 2)
-		c.commit(func(tx *northbound.Tx) error {
-			New(tx, "lb1", uuidOf(11), c.network(tx, 1), vip(1)).Save()
-			New(tx, "lb2", uuidOf(12), c.network(tx, 2), vip(2)).Save()
-			return nil
-		})
-		c.expect(uuidOf(11), []string{"N1", "N2", "R1"}, `{"N1": 1} R1`)
-		c.expect(uuidOf(12), []string{"N1", "N2", "R1"}, `{"N2": 1} R1`)
-		save := func() {
-			for _, id := range []string{"lb1", "lb2"} {
-				c.commit(func(tx *northbound.Tx) error {
-					b, err := Load(tx, id)
-					if err == nil {
-						b.Save()
-					}
-					return err
-				})
-			}
-		}
-		c.commit(func(tx *northbound.Tx) error { return connect(tx, 1, 3) })
-		save()
-		c.expect(uuidOf(11), []string{"N1", "N2", "N3", "R1"}, `{"N1": 1} R1`)
-		c.expect(uuidOf(12), []string{"N1", "N2", "N3", "R1"}, `{"N2": 1} R1`)
-		c.commit(func(tx *northbound.Tx) error { return disconnect(tx, 1, 2) })
-		save()
-		c.expect(uuidOf(11), []string{"N1", "N3", "R1"}, `{"N1": 1} R1`)
-		c.expect(uuidOf(12), []string{"N2"}, `{"N2": 1} `)
-	})
-}
-
-// The same with two routers on one network: each serves it, and one that leaves takes nothing of
+// Two routers on one network: each serves it, and one that leaves takes nothing of
 // the other's.
 func TestTwoRoutersOnANetwork(t *testing.T) {
 	both(t, func(t *testing.T, raw []byte) {
