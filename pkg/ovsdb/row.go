@@ -133,11 +133,12 @@ func missing(a, b []string) []string {
 	return out
 }
 
+// setChange inserts first: after each mutation a set has to have as many members as its schema asks for.
 func setChange(table, uuid string, c column, was, is []string) (ops []Operation) {
 	for _, change := range []struct {
 		mutator ovsdb.Mutator
 		members []string
-	}{{ovsdb.MutateOperationDelete, missing(was, is)}, {ovsdb.MutateOperationInsert, missing(is, was)}} {
+	}{{ovsdb.MutateOperationInsert, missing(is, was)}, {ovsdb.MutateOperationDelete, missing(was, is)}} {
 		if len(change.members) == 0 {
 			continue
 		}
