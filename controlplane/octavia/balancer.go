@@ -102,12 +102,14 @@ func (b *Balancer) RemoveMember(r *rowform.Row, pool int, id string, n network.N
 	}
 }
 
-// Save writes the rows, and associates each with the switches and routers that it belongs to.
+// Save writes the rows with the floating IPs of their VIPs, and associates each with the switches
+// and routers that it belongs to.
 func (b *Balancer) Save() {
 	b.drop()
 	for _, r := range b.Rows {
 		before, after := b.reachBefore(r.UUID), reach(b.tx, *r)
 		r.Routers = ordered(r.Routers, after.routers)
+		r.VIP, r.Additional = floating(b.tx, r, after.routers)
 		row := r.NBRow()
 		if b.before[r.UUID] == nil {
 			b.tx.Insert(row)
@@ -123,12 +125,15 @@ func (b *Balancer) Save() {
 	}
 }
 
-// Settled tells whether Save would change nothing: rows are associated as they have to be, and the
-// VIP's port is there.
+// Settled tells whether Repair would change nothing: rows are associated as they have to be, have the
+// floating IPs of their VIPs, and the VIP's port is there.
 func (b *Balancer) Settled() bool {
 	for _, r := range b.Rows {
 		before, after := b.reachBefore(r.UUID), reach(b.from, *r)
 		if !maps.Equal(before.routers, after.routers) || !maps.Equal(before.switches, after.switches) || !slices.Equal(r.Routers, ordered(r.Routers, after.routers)) {
+			return false
+		}
+		if vip, additional := floating(b.from, r, after.routers); vip != r.VIP || !slices.Equal(additional, r.Additional) {
 			return false
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // reactPause is between two looks: what comes together is one event.
 const reactPause = 200 * time.Millisecond
 
-// Reactor keeps load balancers as they have to be while router ports come and go, and ports of
-// VIPs are removed. Of several replicas the one that leads acts. Each look compares all of them,
+// Reactor keeps load balancers as they have to be while router ports and floating IPs come and go,
+// and ports of VIPs are removed. Of several replicas the one that leads acts. Each look compares all of them,
 // so that what was missed is made good by the next. Those that are the provider's alone
 // it leaves to the provider.
 type Reactor struct {
