@@ -26,7 +26,8 @@ type Balancer struct {
 	before map[string]*nb.LoadBalancer
 }
 
-// Load reads a load balancer by its ID. It can be saved if that was from a transaction.
+// Load reads a load balancer by its ID, in rows of older providers as well. It can be saved if that
+// was from a transaction.
 func Load(from northbound.Reader, id string) (*Balancer, error) {
 	tx, _ := from.(*northbound.Tx)
 	b := &Balancer{from: from, tx: tx, before: map[string]*nb.LoadBalancer{}}
@@ -38,6 +39,7 @@ func Load(from northbound.Reader, id string) (*Balancer, error) {
 		if err != nil {
 			return nil, err
 		}
+		complete(from, &r)
 		b.before[row.UUID] = row
 		b.Rows = append(b.Rows, &r)
 	}
