@@ -3,6 +3,7 @@ package northbound
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tidwall/btree"
 
@@ -11,7 +12,10 @@ import (
 
 // Snapshot is the content of the database at one moment. It does not change, and its rows are
 // read-only.
-type Snapshot struct{ tables map[string]content }
+type Snapshot struct {
+	tables map[string]content
+	memos  sync.Map // see Memo
+}
 
 // content is a table. Its trees share all nodes with those of the snapshot before but the ones
 // that differ.
@@ -102,3 +106,21 @@ func (s *Snapshot) find(ix *index, key string, _ []string) (rows []ovsdb.Row) {
 
 // Len is how many rows a table has.
 func (s *Snapshot) Len(table string) int { return s.table(table).rows.Len() }
+
+// Memo is what f makes of a Snapshot, made once for a key; for a Tx it is made each time. f may peek
+// only: nothing guards what it reads.
+func Memo[V any](from Reader, key any, f func() V) V {
+	s, _ := from.(*Snapshot)
+	if t, is := from.(*Trace); is {
+		s = t.snapshot
+	}
+	if s == nil {
+		return f()
+	}
+	if v, made := s.memos.Load(key); made {
+		return v.(V)
+	}
+	v := f()
+	s.memos.Store(key, v)
+	return v
+}

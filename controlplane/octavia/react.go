@@ -4,41 +4,64 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/rowform"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 )
 
-// reactPause is between two looks: what comes together is one event.
-const reactPause = 200 * time.Millisecond
+const (
+	// reactPause is between two looks: what comes together is one event.
+	reactPause = 200 * time.Millisecond
+	// reactAgain is when one looks again that has failed, whatever has changed.
+	reactAgain = 10 * time.Second
+)
 
 // Reactor keeps load balancers as they have to be while router ports and floating IPs come and go,
-// and ports of VIPs are removed. Of several replicas the one that leads acts. Each look compares all of them,
-// so that what was missed is made good by the next. Those that are the provider's alone
-// it leaves to the provider.
+// and ports of VIPs are removed. Of several replicas the one that leads acts. The first look since
+// it leads compares all load balancers, each later one those that had read, the time before, what
+// has changed since. Those that are the provider's alone it leaves to the provider.
 type Reactor struct {
 	store *northbound.Store
 	log   *slog.Logger
+
+	// seen is what the last look was at; nil: the next one compares all.
+	seen  *northbound.Snapshot
+	watch northbound.Watch[string]
+	// failed has why load balancers could not be repaired. The same failure is told once.
+	failed map[string]string
+	// looked counts load balancers that were compared.
+	looked int
 }
 
 // NewReactor makes a Reactor of a store.
 func NewReactor(store *northbound.Store, log *slog.Logger) *Reactor {
-	return &Reactor{store: store, log: log}
+	return &Reactor{store: store, log: log, failed: map[string]string{}}
 }
 
 // Run looks after each change of the database, until ctx ends.
 func (r *Reactor) Run(ctx context.Context) error {
-	told := map[string]string{}
 	for {
 		changed := r.store.Changed()
-		if s, err := r.store.Snapshot(); err == nil && r.store.Leads() {
-			r.look(ctx, s, told)
+		switch s, err := r.store.Snapshot(); {
+		case err != nil || !r.store.Leads():
+			r.seen = nil
+		default:
+			r.look(ctx, s)
+		}
+		var again <-chan time.Time
+		if len(r.failed) > 0 {
+			again = time.After(reactAgain)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+		case <-again:
 		}
 		select {
 		case <-ctx.Done():
@@ -48,29 +71,75 @@ func (r *Reactor) Run(ctx context.Context) error {
 	}
 }
 
-// look repairs what is not settled. The same failure of a load balancer is told once.
-func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot, told map[string]string) {
-	failed := map[string]string{}
-	for _, id := range IDs(s) {
-		b, err := Load(s, id)
-		if err == nil && (!b.Ours() || b.Settled()) {
-			continue
+// look repairs what is not settled.
+func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot) {
+	ids := r.due(s)
+	r.seen = s
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		err := r.compare(ctx, s, id)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, ovsdb.ErrNotOwner): // another one acts now
+			r.seen = nil
+			return
+		case err == nil:
+			delete(r.failed, id)
+		default:
+			if r.failed[id] != err.Error() {
+				r.log.Warn("a load balancer cannot be kept as it has to be", "load_balancer", id, "error", err)
+			}
+			r.failed[id] = err.Error()
 		}
-		if err == nil {
-			err = r.repair(ctx, id)
-		}
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
-		failed[id] = err.Error()
-		if told[id] != failed[id] {
-			r.log.Warn("a load balancer cannot be kept as it has to be", "load_balancer", id, "error", err)
+		if errors.Is(err, northbound.ErrUnavailable) { // so is it for the others
+			r.seen = nil
+			return
 		}
 	}
-	clear(told)
-	for id, why := range failed {
-		told[id] = why
+}
+
+// due are the load balancers to be compared.
+func (r *Reactor) due(s *northbound.Snapshot) map[string]struct{} {
+	ids := map[string]struct{}{}
+	if r.seen == nil {
+		for _, id := range IDs(s) {
+			ids[id] = struct{}{}
+		}
+		// Those that are gone are compared once more, and forgotten.
+		for id := range r.failed {
+			ids[id] = struct{}{}
+		}
+		r.watch = northbound.Watch[string]{}
+		return ids
 	}
+	changes, judge := readChanges(r.seen, s)
+	ids = r.watch.Touched(changes, judge)
+	for _, c := range changes {
+		if row, is := c.New.(*nb.LoadBalancer); is && rowform.Is(row) {
+			ids[row.Name] = struct{}{}
+		}
+	}
+	for id := range r.failed {
+		ids[id] = struct{}{}
+	}
+	return ids
+}
+
+// compare repairs a load balancer if it is not settled.
+func (r *Reactor) compare(ctx context.Context, s *northbound.Snapshot, id string) error {
+	r.looked++
+	trace := northbound.NewTrace(s)
+	b, err := Load(trace, id)
+	settled := err == nil && (!b.Ours() || b.Settled())
+	if errors.Is(err, ErrNotFound) {
+		r.watch.Drop(id)
+		return nil
+	}
+	r.watch.Set(id, trace)
+	if err != nil || settled {
+		return err
+	}
+	return r.repair(ctx, id)
 }
 
 func (r *Reactor) repair(ctx context.Context, id string) error {
@@ -86,9 +155,6 @@ func (r *Reactor) repair(ctx context.Context, id string) error {
 		}
 		return err
 	})
-	if errors.Is(err, ovsdb.ErrNotOwner) { // another one acts now
-		return nil
-	}
 	if err == nil {
 		r.log.Info("a load balancer is associated anew", "load_balancer", id)
 	}

@@ -39,7 +39,7 @@ func (c cloud) react(r *Reactor) {
 			c.Fatal(err)
 		}
 		before := c.store.Stats().Commits
-		r.look(ctx, s, map[string]string{})
+		r.look(ctx, s)
 		if n := c.store.Stats().Commits - before; i == 1 && n > 0 {
 			c.Errorf("%d transactions where nothing was to be done", n)
 		}

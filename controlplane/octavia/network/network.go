@@ -204,13 +204,24 @@ type Interface struct {
 // interfaceColumns are those of a router port that an Interface is made of.
 var interfaceColumns = []string{"name", "networks", "external_ids", "gateway_chassis", "ha_chassis_group"}
 
+// portsOf is the key of a Memo: RouterPorts of a switch, by its UUID.
+type portsOf struct{ row string }
+
+// RouterPorts are those of some switch ports, by UUID, that lead to a router. Nothing guards that.
+func RouterPorts(r northbound.Reader, ports []string) (out []string) {
+	for _, id := range ports {
+		if lsp, ok := northbound.Peek[*nb.LogicalSwitchPort](r, id); ok && lsp.Type == portTypeRouter {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // Interfaces are those of a switch, by UUID of the switch port.
 func Interfaces(r northbound.Reader, ls *nb.LogicalSwitch) (out []Interface) {
-	for _, id := range ls.Ports {
-		// Of hundreds of ports a few are a router's: only these are guarded.
-		if lsp, ok := northbound.Peek[*nb.LogicalSwitchPort](r, id); !ok || lsp.Type != portTypeRouter {
-			continue
-		}
+	// Of hundreds of ports a few are a router's: only these are guarded.
+	ports := northbound.Memo(r, portsOf{ls.UUID}, func() []string { return RouterPorts(r, ls.Ports) })
+	for _, id := range ports {
 		lsp, ok := northbound.Get[*nb.LogicalSwitchPort](r, id, "type", "options")
 		if !ok {
 			continue
