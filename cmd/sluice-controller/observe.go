@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/metrics/controllermetrics"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -19,7 +20,7 @@ import (
 // look is how often the state of the session is told.
 const look = time.Second
 
-// health says whether the database is followed: the one component that the program has.
+// health says whether the databases are followed: the components of the program.
 type health struct{ registry *status.Registry }
 
 func observe(store *northbound.Store, log *slog.Logger) (*controllermetrics.Metrics, health) {
@@ -36,11 +37,14 @@ func observe(store *northbound.Store, log *slog.Logger) (*controllermetrics.Metr
 	return m, h
 }
 
-func (h health) watch(ctx context.Context, store *northbound.Store) error {
+// watch tells of sessions, by component, until ctx ends.
+func (h health) watch(ctx context.Context, sessions map[string]func() ovsdb.Status) error {
 	tick := beat.New(look)
 	defer tick.Stop()
 	for {
-		h.tell(store)
+		for name, session := range sessions {
+			h.tell(name, session())
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -49,16 +53,16 @@ func (h health) watch(ctx context.Context, store *northbound.Store) error {
 	}
 }
 
-func (h health) tell(store *northbound.Store) {
-	switch s := store.Status(); {
+func (h health) tell(name string, s ovsdb.Status) {
+	switch {
 	case s.InSync:
-		h.registry.SetCondition("nb", true, reason.InSync, s.Endpoint)
+		h.registry.SetCondition(name, true, reason.InSync, s.Endpoint)
 	case s.Connected:
-		h.registry.SetCondition("nb", false, reason.Syncing, s.Endpoint)
+		h.registry.SetCondition(name, false, reason.Syncing, s.Endpoint)
 	case s.LastError != nil:
-		h.registry.SetCondition("nb", false, reason.Disconnected, s.LastError.Error())
+		h.registry.SetCondition(name, false, reason.Disconnected, s.LastError.Error())
 	default:
-		h.registry.SetCondition("nb", false, reason.Disconnected, "")
+		h.registry.SetCondition(name, false, reason.Disconnected, "")
 	}
 }
 

@@ -36,12 +36,13 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	store, err := northbound.New(northbound.Config{
-		Endpoints: c.OVN.NB, Logger: log,
-		TLS: ovsdb.TLSFiles{Cert: c.OVN.TLS.Certificate, Key: c.OVN.TLS.PrivateKey, CA: c.OVN.TLS.CACert},
-	})
+	store, err := northbound.New(northbound.Config{Endpoints: c.OVN.NB, Logger: log, TLS: tlsFiles(c.OVN)})
 	if err != nil {
 		return fmt.Errorf("ovn.nb: %w", err)
+	}
+	probes, err := followProbes(c.OVN, log)
+	if err != nil {
+		return fmt.Errorf("ovn.sb: %w", err)
 	}
 	server := serve.New(serve.Config{
 		Listen: c.HTTP.Listen, Certificate: c.HTTP.Certificate, Key: c.HTTP.PrivateKey, ClientCA: c.HTTP.ClientCA,
@@ -55,9 +56,14 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	// The store outlives the requests that wait for it.
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	group, ctx := errgroup.WithContext(ctx)
+	sessions := map[string]func() ovsdb.Status{"nb": store.Status}
 	group.Go(func() error { return store.Run(base) })
-	group.Go(func() error { return health.watch(ctx, store) })
-	group.Go(func() error { return octavia.NewReactor(store, log).Run(ctx) })
+	if probes != nil {
+		sessions["sb"] = probes.Status
+		group.Go(func() error { return probes.Run(ctx) })
+	}
+	group.Go(func() error { return health.watch(ctx, sessions) })
+	group.Go(func() error { return octavia.NewReactor(store, probes, log).Run(ctx) })
 	group.Go(func() error {
 		defer end()
 		if err := server.Run(ctx); err != nil {
@@ -66,6 +72,18 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+func tlsFiles(c config.OVN) ovsdb.TLSFiles {
+	return ovsdb.TLSFiles{Cert: c.TLS.Certificate, Key: c.TLS.PrivateKey, CA: c.TLS.CACert}
+}
+
+// followProbes is nil without a Southbound database.
+func followProbes(c config.OVN, log *slog.Logger) (*octavia.Probes, error) {
+	if c.SB == "" {
+		return nil, nil
+	}
+	return octavia.NewProbes(c.SB, tlsFiles(c), log)
 }
 
 func authenticator(c config.Auth, log *slog.Logger) (identity.Authenticator, error) {

@@ -25,13 +25,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // in which nothing hangs.
 func TestRun(t *testing.T) {
 	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
+	south := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Southbound})
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens.yaml")
 	if err := os.WriteFile(tokens, []byte("tokens: [{token: secret, project: alpha, roles: [member]}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := config.Default()
-	c.OVN.NB, c.HTTP.Listen, c.Auth.Mode, c.Auth.Tokens = server.Endpoint(), ovsdbtest.FreeAddress(t, "::1"), config.ModeTokens, tokens
+	c.OVN.NB, c.OVN.SB, c.HTTP.Listen, c.Auth.Mode, c.Auth.Tokens = server.Endpoint(), south.Endpoint(), ovsdbtest.FreeAddress(t, "::1"), config.ModeTokens, tokens
 	ctx, cancel := context.WithCancel(context.Background())
 	log := new(strings.Builder)
 	done := make(chan error)

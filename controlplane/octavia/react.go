@@ -22,36 +22,41 @@ const (
 )
 
 // Reactor keeps load balancers as they have to be while router ports and floating IPs come and go,
-// and ports of VIPs are removed. Of several replicas the one that leads acts. The first look since
+// ports of VIPs are removed, and members answer probes or do not. Of several replicas the one that leads acts. The first look since
 // it leads compares all load balancers, each later one those that had read, the time before, what
 // has changed since. Those that are the provider's alone it leaves to the provider.
 type Reactor struct {
 	store *northbound.Store
-	log   *slog.Logger
+	// probes are nil where states of members are not followed.
+	probes *Probes
+	log    *slog.Logger
 
-	// seen is what the last look was at; nil: the next one compares all.
-	seen  *northbound.Snapshot
-	watch northbound.Watch[string]
+	// seen is what the last look was at; nil: the next one compares all. probed is what was known of
+	// members.
+	seen   *northbound.Snapshot
+	probed probes
+	watch  northbound.Watch[string]
 	// failed has why load balancers could not be repaired. The same failure is told once.
 	failed map[string]string
 	// looked counts load balancers that were compared.
 	looked int
 }
 
-// NewReactor makes a Reactor of a store.
-func NewReactor(store *northbound.Store, log *slog.Logger) *Reactor {
-	return &Reactor{store: store, log: log, failed: map[string]string{}}
+// NewReactor makes a Reactor of a store. probes may be nil.
+func NewReactor(store *northbound.Store, probes *Probes, log *slog.Logger) *Reactor {
+	return &Reactor{store: store, probes: probes, log: log, failed: map[string]string{}}
 }
 
 // Run looks after each change of the database, until ctx ends.
 func (r *Reactor) Run(ctx context.Context) error {
 	for {
 		changed := r.store.Changed()
+		known, probed := r.probes.now()
 		switch s, err := r.store.Snapshot(); {
 		case err != nil || !r.store.Leads():
 			r.seen = nil
 		default:
-			r.look(ctx, s)
+			r.look(ctx, s, known)
 		}
 		var again <-chan time.Time
 		if len(r.failed) > 0 {
@@ -61,6 +66,7 @@ func (r *Reactor) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+		case <-probed:
 		case <-again:
 		}
 		select {
@@ -72,9 +78,9 @@ func (r *Reactor) Run(ctx context.Context) error {
 }
 
 // look repairs what is not settled.
-func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot) {
-	ids := r.due(s)
-	r.seen = s
+func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot, known probes) {
+	ids := r.due(s, known)
+	r.seen, r.probed = s, known
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		err := r.compare(ctx, s, id)
 		switch {
@@ -99,7 +105,7 @@ func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot) {
 }
 
 // due are the load balancers to be compared.
-func (r *Reactor) due(s *northbound.Snapshot) map[string]struct{} {
+func (r *Reactor) due(s *northbound.Snapshot, known probes) map[string]struct{} {
 	ids := map[string]struct{}{}
 	if r.seen == nil {
 		for _, id := range IDs(s) {
@@ -119,6 +125,13 @@ func (r *Reactor) due(s *northbound.Snapshot) map[string]struct{} {
 			ids[row.Name] = struct{}{}
 		}
 	}
+	if changed := known.changedSince(r.probed); len(changed) > 0 {
+		for row := range northbound.All[*nb.LoadBalancer](s) {
+			if watches(row, changed) {
+				ids[row.Name] = struct{}{}
+			}
+		}
+	}
 	for id := range r.failed {
 		ids[id] = struct{}{}
 	}
@@ -130,7 +143,7 @@ func (r *Reactor) compare(ctx context.Context, s *northbound.Snapshot, id string
 	r.looked++
 	trace := northbound.NewTrace(s)
 	b, err := Load(trace, id)
-	settled := err == nil && (!b.Ours() || b.Settled())
+	settled := err == nil && (!b.Ours() || b.Settled() && b.agrees(r.probed))
 	if errors.Is(err, ErrNotFound) {
 		r.watch.Drop(id)
 		return nil
@@ -145,18 +158,19 @@ func (r *Reactor) compare(ctx context.Context, s *northbound.Snapshot, id string
 func (r *Reactor) repair(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	err := r.store.CommitLeading(ctx, "associate load balancer", func(tx *northbound.Tx) error {
+	err := r.store.CommitLeading(ctx, "repair load balancer", func(tx *northbound.Tx) error {
 		b, err := Load(tx, id)
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		if err == nil && b.Ours() {
+			b.take(r.probed)
 			b.Repair()
 		}
 		return err
 	})
 	if err == nil {
-		r.log.Info("a load balancer is associated anew", "load_balancer", id)
+		r.log.Info("a load balancer is repaired", "load_balancer", id)
 	}
 	return err
 }

@@ -95,14 +95,14 @@ func BenchmarkLook(b *testing.B) {
 				}
 				return s
 			}
-			r := NewReactor(store, slog.New(slog.DiscardHandler))
+			r := NewReactor(store, nil, slog.New(slog.DiscardHandler))
 			commits, s := store.Stats().Commits, snapshot()
 			before := heap()
-			r.look(context.Background(), s)
+			r.look(context.Background(), s, nil)
 			b.Run("all", func(b *testing.B) {
 				for b.Loop() {
 					r.seen = nil
-					r.look(context.Background(), s)
+					r.look(context.Background(), s, nil)
 				}
 				b.ReportMetric(float64(heap()-before)/float64(size.balancers), "B/balancer")
 			})
@@ -139,7 +139,7 @@ func BenchmarkLook(b *testing.B) {
 						}
 						s := snapshot()
 						b.StartTimer()
-						r.look(context.Background(), s)
+						r.look(context.Background(), s, nil)
 					}
 					b.ReportMetric(float64(r.looked-looked)/float64(b.N), "balancers/op")
 				})

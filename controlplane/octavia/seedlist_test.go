@@ -25,11 +25,17 @@ func (c cloud) reactor() *Reactor {
 			c.Fatal("the store does not lead")
 		}
 	}
-	return NewReactor(c.store, slog.New(slog.DiscardHandler))
+	return NewReactor(c.store, nil, slog.New(slog.DiscardHandler))
 }
 
 // react has a reactor look, and look again: then nothing is left to do.
 func (c cloud) react(r *Reactor) {
+	c.Helper()
+	c.reactTo(r, nil)
+}
+
+// reactTo is react with what is known of members.
+func (c cloud) reactTo(r *Reactor, known probes) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), ovsdbtest.Timeout)
 	defer cancel()
@@ -39,7 +45,7 @@ func (c cloud) react(r *Reactor) {
 			c.Fatal(err)
 		}
 		before := c.store.Stats().Commits
-		r.look(ctx, s)
+		r.look(ctx, s, known)
 		if n := c.store.Stats().Commits - before; i == 1 && n > 0 {
 			c.Errorf("%d transactions where nothing was to be done", n)
 		}

@@ -45,11 +45,14 @@ type HTTP struct {
 	Timeout configfile.Duration `yaml:"timeout"`
 }
 
-// OVN is the Northbound database, the only store.
+// OVN is the Northbound database, the only store, and what is read of OVN besides.
 type OVN struct {
 	// NB is a list of endpoints (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT), separated by commas. Of
 	// a cluster the leader is used.
 	NB string `yaml:"nb"`
+	// SB is the Southbound database, in the same form; it is read only. Empty: none; members that
+	// health monitors watch keep the operating status that they have.
+	SB string `yaml:"sb"`
 	// TLS is used for endpoints that start with ssl:.
 	TLS TLS `yaml:"tls"`
 }

@@ -11,7 +11,7 @@ import (
 
 var (
 	list         metrics.List
-	state        = list.Status("sluice-controller (`nb`)")
+	state        = list.Status("sluice-controller (`nb`; `sb` where it is configured)")
 	transactions = list.Counter("sluice_controller_transactions_total", "Transactions of the Northbound database: committed, conflict (rows had changed, tried again), unknown (no answer, tried again).", "result")
 	leads        = list.Gauge("sluice_controller_leads", "1 when this replica holds the lock of the one that acts on events, else 0.")
 	requests     = list.Counter("sluice_controller_requests_total", "Requests of the APIs by method and status code.", "method", "code")
