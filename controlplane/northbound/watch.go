@@ -33,6 +33,13 @@ func (t *Trace) find(ix *index, key string, columns []string) []ovsdb.Row {
 
 func (t *Trace) peek(table, uuid string) ovsdb.Row { return t.snapshot.peek(table, uuid) }
 
+// Note has a Trace note columns of a row that are peeked at. A Tx does not guard them.
+func Note(from Reader, table, uuid string, columns ...string) {
+	if t, is := from.(*Trace); is {
+		t.get(table, uuid, columns)
+	}
+}
+
 // union are the columns of both, never nil.
 func union(a, b []string) []string {
 	if a == nil {

@@ -281,7 +281,7 @@ func (b *Balancer) refer(row interface{ GetUUID() string }, uuid string, add boo
 func reach(r northbound.Reader, row rowform.Row) reached {
 	out := reached{routers: map[string]string{}, switches: map[string]string{}}
 	for _, name := range switchesOf(r, row) {
-		ls, ok := northbound.One(r, northbound.SwitchByName, name, "name", "ports")
+		ls, ok := northbound.One(r, northbound.SwitchByName, name, "name")
 		if !ok {
 			continue
 		}

@@ -220,7 +220,14 @@ func RouterPorts(r northbound.Reader, ports []string) (out []string) {
 // Interfaces are those of a switch, by UUID of the switch port.
 func Interfaces(r northbound.Reader, ls *nb.LogicalSwitch) (out []Interface) {
 	// Of hundreds of ports a few are a router's: only these are guarded.
-	ports := northbound.Memo(r, portsOf{ls.UUID}, func() []string { return RouterPorts(r, ls.Ports) })
+	northbound.Note(r, nb.LogicalSwitchTable, ls.UUID, "ports")
+	ports := northbound.Memo(r, portsOf{ls.UUID}, func() []string {
+		whole, ok := northbound.Peek[*nb.LogicalSwitch](r, ls.UUID)
+		if !ok {
+			return nil
+		}
+		return RouterPorts(r, whole.Ports)
+	})
 	for _, id := range ports {
 		lsp, ok := northbound.Get[*nb.LogicalSwitchPort](r, id, "type", "options")
 		if !ok {
