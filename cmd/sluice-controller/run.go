@@ -58,12 +58,14 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	sessions := map[string]func() ovsdb.Status{"nb": store.Status}
 	group.Go(func() error { return store.Run(base) })
+	reactor := octavia.NewReactor(store, log)
 	if probes != nil {
+		reactor.Heed(probes)
 		sessions["sb"] = probes.Status
 		group.Go(func() error { return probes.Run(ctx) })
 	}
 	group.Go(func() error { return health.watch(ctx, sessions) })
-	group.Go(func() error { return octavia.NewReactor(store, probes, log).Run(ctx) })
+	group.Go(func() error { return reactor.Run(ctx) })
 	group.Go(func() error {
 		defer end()
 		if err := server.Run(ctx); err != nil {

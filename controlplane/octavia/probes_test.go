@@ -140,7 +140,7 @@ func testProbes(t *testing.T, north, south []byte) {
 		s.write(ovsdb.InsertAs(&sb.ServiceMonitor{UUID: uuidOf(80 + n), IP: at.Addr().String(), Port: int(at.Port()), Protocol: new("tcp"), LogicalPort: fmt.Sprintf("vm-%d", n)}))
 	}
 	r := c.reactor()
-	r.probes = s.probes
+	r.Heed(s.probes)
 	for _, step := range []struct {
 		what     string
 		change   func()

@@ -42,10 +42,13 @@ type Reactor struct {
 	looked int
 }
 
-// NewReactor makes a Reactor of a store. probes may be nil.
-func NewReactor(store *northbound.Store, probes *Probes, log *slog.Logger) *Reactor {
-	return &Reactor{store: store, probes: probes, log: log, failed: map[string]string{}}
+// NewReactor makes a Reactor of a store.
+func NewReactor(store *northbound.Store, log *slog.Logger) *Reactor {
+	return &Reactor{store: store, log: log, failed: map[string]string{}}
 }
+
+// Heed has states of members follow probes. It is called before Run.
+func (r *Reactor) Heed(p *Probes) { r.probes = p }
 
 // Run looks after each change of the database, until ctx ends.
 func (r *Reactor) Run(ctx context.Context) error {

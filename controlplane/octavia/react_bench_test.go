@@ -95,7 +95,7 @@ func BenchmarkLook(b *testing.B) {
 				}
 				return s
 			}
-			r := NewReactor(store, nil, slog.New(slog.DiscardHandler))
+			r := NewReactor(store, slog.New(slog.DiscardHandler))
 			commits, s := store.Stats().Commits, snapshot()
 			before := heap()
 			r.look(context.Background(), s, nil)

@@ -240,7 +240,7 @@ func testLooksLeaveNothing(t *testing.T, raw []byte) {
 		c.react(r)
 		settled := c.store.Stats().Commits
 		repaired += settled - before
-		if c.react(NewReactor(c.store, nil, slog.New(slog.DiscardHandler))); c.store.Stats().Commits != settled {
+		if c.react(NewReactor(c.store, slog.New(slog.DiscardHandler))); c.store.Stats().Commits != settled {
 			t.Fatalf("step %d: after %q a look at all load balancers repaired %d", i, done, c.store.Stats().Commits-settled)
 		}
 	}

@@ -27,7 +27,7 @@ func replica(t *testing.T, endpoint string) (s *northbound.Store, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
-	go func() { done <- NewReactor(s, nil, slog.New(slog.DiscardHandler)).Run(ctx) }()
+	go func() { done <- NewReactor(s, slog.New(slog.DiscardHandler)).Run(ctx) }()
 	ended := false
 	end = func() {
 		if ended {

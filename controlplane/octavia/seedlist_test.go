@@ -25,7 +25,7 @@ func (c cloud) reactor() *Reactor {
 			c.Fatal("the store does not lead")
 		}
 	}
-	return NewReactor(c.store, nil, slog.New(slog.DiscardHandler))
+	return NewReactor(c.store, slog.New(slog.DiscardHandler))
 }
 
 // react has a reactor look, and look again: then nothing is left to do.
