@@ -121,3 +121,62 @@ func TestReactions(t *testing.T) {
 		t.Errorf("%d transactions where nothing was to be done", n-before-1)
 	}
 }
+
+// The replica that leads ends between an event and its write: its lock ends with its connection, and
+// the next one writes. Until then the database refuses what another one would write.
+func TestHolderEndsBeforeItsWrite(t *testing.T) {
+	both(t, func(t *testing.T, raw []byte) {
+		server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: raw})
+		store := func() (cloud, func()) {
+			s, err := northbound.New(northbound.Config{Endpoints: server.Endpoint()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- s.Run(ctx); close(done) }()
+			end := func() {
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			}
+			t.Cleanup(end)
+			return cloud{t, s}, end
+		}
+		holder, end := store()
+		holder.reactor() // it never looks
+		c, _ := store()
+		c.commit(func(tx *northbound.Tx) error {
+			for n := 1; n <= 3; n++ {
+				tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(n), Name: fmt.Sprintf("N%d", n)})
+			}
+			return nil
+		})
+		c.router(1, 1, 2)
+		c.balancer(1)
+		c.commit(func(tx *northbound.Tx) error { return connect(tx, 1, 3) })
+		ctx, cancel := context.WithTimeout(context.Background(), ovsdbtest.Timeout)
+		defer cancel()
+		next := NewReactor(c.store, slog.New(slog.DiscardHandler))
+		commits := c.store.Stats().Commits
+		look := func() uint64 {
+			s, err := c.store.Barrier(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next.look(ctx, s, nil)
+			return c.store.Stats().Commits - commits
+		}
+		if n := look(); n != 0 || c.store.Leads() {
+			t.Errorf("%d writes of one that does not lead", n)
+		}
+		c.expect(uuidOf(11), []string{"N1", "N2", "R1"}, `{"N1": 1} R1`)
+		end()
+		c.reactor() // waits until it leads
+		if n := look(); n != 1 {
+			t.Errorf("%d writes", n)
+		}
+		c.expect(uuidOf(11), []string{"N1", "N2", "N3", "R1"}, `{"N1": 1} R1`)
+	})
+}
