@@ -13,8 +13,12 @@ import (
 // nobody wrote in between cost nothing, rows that nobody wrote a comparison of pointers: 100,000
 // rows of a table take about 10 ms.
 func Changes(before, after *Snapshot) (out []ovsdb.Change) {
-	names := maps.Clone(before.tables)
-	maps.Copy(names, after.tables)
+	names := map[string]bool{} // an empty database has no tables
+	for _, s := range []*Snapshot{before, after} {
+		for name := range s.tables {
+			names[name] = true
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		out = append(out, differences(name, before.table(name).rows, after.table(name).rows)...)
 	}

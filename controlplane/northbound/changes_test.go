@@ -17,6 +17,7 @@ import (
 func TestChanges(t *testing.T) {
 	both(t, func(t *testing.T, server *ovsdbtest.Server) {
 		s := open(t, server.Endpoint())
+		empty := barrier(t, s)
 		insert := func(tx *northbound.Tx, n int) {
 			tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(n), Name: fmt.Sprintf("n%d", n)})
 		}
@@ -28,6 +29,9 @@ func TestChanges(t *testing.T) {
 			return nil
 		})
 		before := barrier(t, s)
+		if n := len(northbound.Changes(empty, before)); n != 101 {
+			t.Errorf("%d rows differ from none, want 101", n)
+		}
 		for _, n := range []int{0, 50, 99} {
 			commit(t, s, func(tx *northbound.Tx) error { tx.Delete(&nb.LogicalSwitch{UUID: uuidOf(n)}); return nil })
 			commit(t, s, func(tx *northbound.Tx) error { insert(tx, 200+n); return nil })
