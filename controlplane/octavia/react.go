@@ -36,15 +36,17 @@ type Reactor struct {
 	seen   *northbound.Snapshot
 	probed probes
 	watch  northbound.Watch[string]
-	// failed has why load balancers could not be repaired. The same failure is told once.
-	failed map[string]string
+	// unsettled are those that were not as they have to be when they were compared last, with why they
+	// could not be repaired; empty: they were. What repaired them may have been undone since, so that
+	// nothing differs from what was seen: they are compared again. The same failure is told once.
+	unsettled map[string]string
 	// looked counts load balancers that were compared.
 	looked int
 }
 
 // NewReactor makes a Reactor of a store.
 func NewReactor(store *northbound.Store, log *slog.Logger) *Reactor {
-	return &Reactor{store: store, log: log, failed: map[string]string{}}
+	return &Reactor{store: store, log: log, unsettled: map[string]string{}}
 }
 
 // Heed has states of members follow probes. It is called before Run.
@@ -62,7 +64,7 @@ func (r *Reactor) Run(ctx context.Context) error {
 			r.look(ctx, s, known)
 		}
 		var again <-chan time.Time
-		if len(r.failed) > 0 {
+		if len(r.unsettled) > 0 {
 			again = time.After(reactAgain)
 		}
 		select {
@@ -85,20 +87,22 @@ func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot, known probes
 	ids := r.due(s, known)
 	r.seen, r.probed = s, known
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		err := r.compare(ctx, s, id)
+		settled, err := r.compare(ctx, s, id)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, ovsdb.ErrNotOwner): // another one acts now
 			r.seen = nil
 			return
+		case settled:
+			delete(r.unsettled, id)
 		case err == nil:
-			delete(r.failed, id)
+			r.unsettled[id] = ""
 		default:
-			if r.failed[id] != err.Error() {
+			if r.unsettled[id] != err.Error() {
 				r.log.Warn("a load balancer cannot be kept as it has to be", "load_balancer", id, "error", err)
 			}
-			r.failed[id] = err.Error()
+			r.unsettled[id] = err.Error()
 		}
 		if errors.Is(err, northbound.ErrUnavailable) { // so is it for the others
 			r.seen = nil
@@ -110,19 +114,18 @@ func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot, known probes
 // due are the load balancers to be compared.
 func (r *Reactor) due(s *northbound.Snapshot, known probes) map[string]struct{} {
 	ids := map[string]struct{}{}
+	for id := range r.unsettled {
+		ids[id] = struct{}{}
+	}
 	if r.seen == nil {
 		for _, id := range IDs(s) {
-			ids[id] = struct{}{}
-		}
-		// Those that are gone are compared once more, and forgotten.
-		for id := range r.failed {
 			ids[id] = struct{}{}
 		}
 		r.watch = northbound.Watch[string]{}
 		return ids
 	}
 	changes, judge := readChanges(r.seen, s)
-	ids = r.watch.Touched(changes, judge)
+	maps.Copy(ids, r.watch.Touched(changes, judge))
 	for _, c := range changes {
 		if row, is := c.New.(*nb.LoadBalancer); is && rowform.Is(row) {
 			ids[row.Name] = struct{}{}
@@ -135,27 +138,24 @@ func (r *Reactor) due(s *northbound.Snapshot, known probes) map[string]struct{} 
 			}
 		}
 	}
-	for id := range r.failed {
-		ids[id] = struct{}{}
-	}
 	return ids
 }
 
-// compare repairs a load balancer if it is not settled.
-func (r *Reactor) compare(ctx context.Context, s *northbound.Snapshot, id string) error {
+// compare repairs a load balancer if it is not settled, or gone.
+func (r *Reactor) compare(ctx context.Context, s *northbound.Snapshot, id string) (settled bool, err error) {
 	r.looked++
 	trace := northbound.NewTrace(s)
 	b, err := Load(trace, id)
-	settled := err == nil && (!b.Ours() || b.Settled() && b.agrees(r.probed))
+	settled = err == nil && (!b.Ours() || b.Settled() && b.agrees(r.probed))
 	if errors.Is(err, ErrNotFound) {
 		r.watch.Drop(id)
-		return nil
+		return true, nil
 	}
 	r.watch.Set(id, trace)
 	if err != nil || settled {
-		return err
+		return settled, err
 	}
-	return r.repair(ctx, id)
+	return false, r.repair(ctx, id)
 }
 
 func (r *Reactor) repair(ctx context.Context, id string) error {

@@ -227,19 +227,34 @@ func testLooksLeaveNothing(t *testing.T, raw []byte) {
 	repaired := uint64(0)
 	for i := range steps {
 		var done []string
+		var last []func(tx *northbound.Tx) error
 		for range 1 + random.IntN(3) {
 			name, router, n := names[random.IntN(len(names))], 1+random.IntN(2), 1+random.IntN(3)
-			done = append(done, fmt.Sprintf("%s %d %d", name, router, n))
 			edit := edits[name]
 			if random.IntN(3) == 0 { // else little is connected before long
-				edit, done[len(done)-1] = mend, fmt.Sprintf("mend %d %d", router, n)
+				name, edit = "mend", mend
 			}
-			c.commit(func(tx *northbound.Tx) error { edit(tx, router, n); return nil })
+			done = append(done, fmt.Sprintf("%s %d %d", name, router, n))
+			last = append(last, func(tx *northbound.Tx) error { edit(tx, router, n); return nil })
+		}
+		wrote := uint64(0)
+		edit := func() {
+			begun := c.store.Stats().Commits
+			for _, f := range last {
+				c.commit(f)
+			}
+			wrote += c.store.Stats().Commits - begun
 		}
 		before := c.store.Stats().Commits
+		edit()
+		if random.IntN(2) == 0 { // the same again before the reactor has looked at what it wrote
+			c.look(r, nil)
+			edit()
+			done = append(done, "twice")
+		}
 		c.react(r)
 		settled := c.store.Stats().Commits
-		repaired += settled - before
+		repaired += settled - before - wrote
 		if c.react(NewReactor(c.store, slog.New(slog.DiscardHandler))); c.store.Stats().Commits != settled {
 			t.Fatalf("step %d: after %q a look at all load balancers repaired %d", i, done, c.store.Stats().Commits-settled)
 		}
