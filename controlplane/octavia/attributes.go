@@ -44,11 +44,10 @@ type Attributes struct {
 const (
 	attributesVersion = 1
 
-	keyOwn         = "sluice:"
-	keyBalancer    = keyOwn + "lb"
-	keyOwnListener = keyOwn + "l:"
-	keyOwnPool     = keyOwn + "p:"
-	keyOwnMember   = keyOwn + "m:"
+	keyBalancer    = "sluice:lb"
+	keyOwnListener = "sluice:l:"
+	keyOwnPool     = "sluice:p:"
+	keyOwnMember   = "sluice:m:"
 )
 
 // attributes reads those under a key. What cannot be read is as if it were not there: it is no

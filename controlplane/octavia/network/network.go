@@ -20,6 +20,7 @@ const (
 	keyPortName     = "neutron:port_name"
 	keyCIDRs        = "neutron:cidrs"
 	keyProject      = "neutron:project_id"
+	keyOwner        = "sluice:owner" // of what Sluice made: for what
 	optionPort      = "router-port"
 	configSubnet    = "subnet"
 	configPrefix    = "ipv6_prefix"
@@ -27,9 +28,6 @@ const (
 	ipv6PrefixBits  = 64
 	derivedIDsSpace = "7f0a9d1e-0d0e-5f0c-9a53-8f1b6c2d4e10"
 )
-
-// KeyOwner is the key of external_ids of what Sluice made, and for what.
-const KeyOwner = "sluice:owner"
 
 var space = uuid.MustParse(derivedIDsSpace)
 
