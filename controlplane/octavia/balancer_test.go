@@ -271,15 +271,16 @@ func TestVIPsOfEachKind(t *testing.T) {
 			New(tx, "lb6", uuidOf(16), c.network(tx, 1), v6).Save()
 			New(tx, "lb46", uuidOf(17), c.network(tx, 1), vip(1), v6).Save()
 			tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(50), Name: "port-2"})
+			tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(51), Name: "provnet-2", Type: "localnet", Options: map[string]string{"network_name": "physnet1"}})
 			ls, _ := northbound.Get[*nb.LogicalSwitch](tx, uuidOf(2), "ports")
-			ls.Ports, ls.ExternalIDs = append(ls.Ports, uuidOf(50)), map[string]string{"neutron:provnet-physical-network": "physnet1"}
-			tx.Update(ls, "ports", "external_ids")
+			ls.Ports = append(ls.Ports, uuidOf(50), uuidOf(51))
+			tx.Update(ls, "ports")
 			New(tx, "lbp", uuidOf(18), c.network(tx, 2), vip(2)).Save()
 			return nil
 		})
 		c.expect(uuidOf(16), []string{"N1", "N2", "R1"}, `{"N1": 1} R1`)
 		c.expect(uuidOf(17), []string{"N1", "N2", "R1"}, `{"N1": 2} R1`)
-		c.expect(uuidOf(18), []string{"N1", "N2", "R1"}, `{} R1`)
+		c.expect(uuidOf(18), []string{"N1", "N2", "R1"}, ` R1`)
 	})
 }
 
