@@ -1,0 +1,109 @@
+package openstack
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// records are the lines of the records, by session.
+func records(t *testing.T) map[int][]record {
+	f, err := os.Open("testdata/records.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[int][]record{}
+	lines := bufio.NewScanner(unzipped)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r record
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		out[r.N/1000] = append(out[r.N/1000], r)
+	}
+	if lines.Err() != nil {
+		t.Fatal(lines.Err())
+	}
+	return out
+}
+
+// mayUse has the networks of all records: net-beta is the other project's, net-prov is shared.
+func mayUse(sessions map[int][]record) map[string][]string {
+	out := map[string][]string{}
+	for _, session := range sessions {
+		for _, r := range session {
+			for _, ls := range r.Neutron["Logical_Switch"] {
+				switch name := ls.text("name"); {
+				case strings.Contains(name, "<net-beta"):
+					out[made(ls.text("_uuid"))] = []string{beta}
+				case strings.Contains(name, "<net-prov"):
+					out[made(ls.text("_uuid"))] = []string{alpha, beta}
+				default:
+					out[made(ls.text("_uuid"))] = []string{alpha}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Each exchange of the records is sent to one of two replicas in turn. The answers, and the rows after them,
+// are the records' or differ as the table says.
+func TestRecords(t *testing.T) {
+	sessions := records(t)
+	networks := mayUse(sessions)
+	reasons := readReasons(t)
+	var mu sync.Mutex
+	total := replay{same: map[string]int{}, unservedBy: map[string]int{}, different: map[int]difference{}}
+	t.Run("session", func(t *testing.T) {
+		for _, n := range slices.Sorted(maps.Keys(sessions)) {
+			t.Run(strconv.Itoa(n), func(t *testing.T) {
+				t.Parallel()
+				p := newReplay(t, networks)
+				for _, r := range sessions[n] {
+					switch {
+					case r.Neutron != nil:
+						p.neutron(r)
+					case r.Rows != nil:
+						p.dump(r)
+					default:
+						p.exchange(r)
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				total.add(p)
+			})
+		}
+	})
+	reasons.check(t, &total)
+	t.Logf("same: %s\ndifferent, with a reason: %d\nnot served: %s", counts(total.same), len(total.different), counts(total.unservedBy))
+}
+
+func counts(of map[string]int) string {
+	sum := 0
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(of)) {
+		sum += of[what]
+		parts = append(parts, fmt.Sprintf("%d %s", of[what], what))
+	}
+	return fmt.Sprintf("%d (%s)", sum, strings.Join(parts, ", "))
+}
