@@ -36,8 +36,8 @@ func (b bindings) fill(text string) (out string, unbound []string) {
 
 // match compares a text with a record's, and binds the placeholders that stand for nothing yet.
 func (b bindings) match(record, text string) bool {
-	record = ofNeutron.ReplaceAllString(record, "$1")
-	if !strings.Contains(record, "<") {
+	record, unbound := b.fill(record)
+	if len(unbound) == 0 {
 		return record == text
 	}
 	var pattern strings.Builder
@@ -45,13 +45,9 @@ func (b bindings) match(record, text string) bool {
 	rest := 0
 	for _, at := range placeholder.FindAllStringIndex(record, -1) {
 		pattern.WriteString(regexp.QuoteMeta(record[rest:at[0]]))
-		name := record[at[0]+1 : at[1]-1]
-		switch v, bound := b[name]; {
-		case bound:
-			pattern.WriteString(regexp.QuoteMeta(v))
-		case name == "time":
+		if name := record[at[0]+1 : at[1]-1]; name == "time" {
 			pattern.WriteString(moment)
-		default:
+		} else {
 			pattern.WriteString("([0-9a-zA-Z.:-]+)")
 			names = append(names, name)
 		}

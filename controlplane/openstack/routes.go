@@ -34,16 +34,16 @@ func Routes(c Config) http.Handler {
 	names := neutron.New(neutron.Config{Store: c.Store, Auth: c.Auth, Networks: c.Networks, Log: c.Log})
 	for _, root := range []string{"", "/load-balancer"} {
 		balancers.Register(mux, root+"/v2/lbaas", root+"/v2.0/lbaas", root+"/v2", root+"/v2.0")
-		for _, base := range []string{"/v2/lbaas/", "/v2.0/lbaas/"} {
-			mux.Handle(root+base, balancers.Unknown())
-		}
+	}
+	for _, base := range []string{"/v2/lbaas/", "/v2.0/lbaas/", "/load-balancer/v2/", "/load-balancer/v2.0/"} {
+		mux.Handle(base, balancers.Unknown())
 	}
 	for _, root := range []string{"", "/network"} {
 		names.Register(mux, root+"/v2", root+"/v2.0")
 	}
-	for _, root := range []string{"", "/load-balancer", "/network"} {
+	for root, list := range map[string]func(string) []apiVersion{"": balancerVersions, "/load-balancer": balancerVersions, "/network": networkVersions} {
 		for _, path := range []string{"", "/v2", "/v2.0"} {
-			mux.HandleFunc("GET "+cmp.Or(root+path, "/{$}"), func(w http.ResponseWriter, r *http.Request) { versions(w, r, root) })
+			mux.HandleFunc("GET "+cmp.Or(root+path, "/{$}"), func(w http.ResponseWriter, r *http.Request) { discover(w, r, root, list) })
 		}
 	}
 	mux.HandleFunc("GET /healthcheck", func(w http.ResponseWriter, r *http.Request) { healthcheck(w, r, c.Store) })

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"github.com/ovn-sluice/sluice/controlplane/mediatype"
 )
 
 // updated has when each minor version of Octavia's API came, from v2.0 on.
@@ -25,26 +27,36 @@ type versionLink struct {
 type apiVersion struct {
 	ID      string        `json:"id"`
 	Status  string        `json:"status"`
-	Updated string        `json:"updated"`
+	Updated string        `json:"updated,omitempty"`
 	Links   []versionLink `json:"links"`
 }
 
-// versions answers the discovery of every client alike. A client puts the address in it
-// before its paths; the address is that of the request.
-func versions(w http.ResponseWriter, r *http.Request, root string) {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	links := []versionLink{{"self", fmt.Sprintf("%s://%s%s/v2", scheme, r.Host, root)}}
-	var list []apiVersion
+// balancerVersions are those of Octavia's API at a base address. A client without Keystone finds the same
+// for the networks: it takes one address for every service.
+func balancerVersions(base string) (list []apiVersion) {
+	links := []versionLink{{"self", base + "/v2"}}
 	for minor, at := range updated {
-		v := apiVersion{fmt.Sprintf("v2.%d", minor), "SUPPORTED", at, links}
+		v := apiVersion{ID: fmt.Sprintf("v2.%d", minor), Status: "SUPPORTED", Updated: at, Links: links}
 		if minor == len(updated)-1 {
 			v.Status = "CURRENT"
 		}
 		list = append(list, v)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"versions": list}) // a client that has gone needs no answer
+	return list
+}
+
+// networkVersions is the one of Neutron's.
+func networkVersions(base string) []apiVersion {
+	return []apiVersion{{ID: "v2.0", Status: "CURRENT", Links: []versionLink{{"self", base + "/v2.0/"}}}}
+}
+
+// discover answers with the versions at the address of the request: a client puts what it finds before its
+// paths.
+func discover(w http.ResponseWriter, r *http.Request, root string, list func(base string) []apiVersion) {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	w.Header().Set("Content-Type", mediatype.JSON)
+	_ = json.NewEncoder(w).Encode(map[string]any{"versions": list(scheme + "://" + r.Host + root)}) // a client that has gone needs no answer
 }

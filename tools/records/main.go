@@ -4,7 +4,8 @@
 //	records DIRECTORY OUTPUT
 //
 // DIRECTORY has 1-discovery.jsonl, 2-octavia.jsonl and 6-cli.jsonl, OUTPUT becomes a gzip file of JSON lines.
-// Left out are exchanges with other services, headers that every answer has, and rows and columns that
+// Left out are exchanges with other services (but what Neutron answers to anybody, and what commands for load
+// balancers ask it), headers that every answer has, and rows and columns that
 // neither Octavia's provider nor the API has to do with. What Neutron wrote between two dumps is a line of
 // its own where its first call was: {"n": …, "neutron": {table: rows}, "gone": {table: rows}}. An address that
 // Neutron chose is <address-N>.
@@ -118,7 +119,8 @@ func trim(session []line) ([]byte, error) {
 		switch {
 		case l["rows"] != nil:
 			kept = append(kept, dump(l))
-		case l.text("service") == "octavia", strings.HasPrefix(l.text("command"), "openstack loadbalancer") && l.text("service") == "neutron":
+		case l.text("service") == "octavia", l.text("section") == "generic-neutron-network", l.text("section") == "versions-neutron", l.text("section") == "extensions",
+			strings.HasPrefix(l.text("command"), "openstack loadbalancer") && l.text("service") == "neutron":
 			kept = append(kept, exchange(l))
 		}
 	}
@@ -185,7 +187,10 @@ func keep(l line, keys ...string) line {
 }
 
 func exchange(l line) line {
-	out := keep(l, "n", "section", "command", "note", "as", "service", "method", "path", "request", "request_raw", "request_headers", "status", "reply", "reply_text", "reply_left_out")
+	if accept := l.text("accept"); accept != "" {
+		l["request_headers"] = map[string]string{"Accept": accept}
+	}
+	out := keep(l, "n", "section", "command", "user_agent", "note", "as", "service", "method", "path", "request", "request_raw", "request_headers", "status", "reply", "reply_text", "reply_left_out")
 	if headers, is := l["headers"].(map[string]any); is {
 		for _, name := range []string{"Allow", "Content-Type"} {
 			if v, has := headers[name]; has && v != "application/json" {

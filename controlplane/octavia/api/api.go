@@ -4,13 +4,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/identity"
+	"github.com/ovn-sluice/sluice/controlplane/mediatype"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
@@ -171,32 +171,17 @@ func (a *API) handle(h handler, r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if !acceptable(r.Header.Values("Accept")) {
+	if !mediatype.AcceptsJSON(r) {
 		return 0, nil, errNotAcceptable
 	}
 	q := &request{Request: r, caller: caller, id: a.newID(), row: a.newID(), port: a.newID(), now: a.now().UTC().Format(timeFormat)}
 	if q.body, err = io.ReadAll(r.Body); err != nil {
 		return 0, nil, fail(http.StatusBadRequest, "Request is not in valid JSON format")
 	}
-	if kind := r.Header.Get("Content-Type"); kind != "" && len(q.body) > 0 {
-		if name, _, err := mime.ParseMediaType(kind); err != nil || name != mediaType {
-			return 0, nil, fail(http.StatusUnsupportedMediaType, "Unknown mimetype: %s", kind)
-		}
+	if len(q.body) > 0 && !mediatype.SendsJSON(r) {
+		return 0, nil, fail(http.StatusUnsupportedMediaType, "Unknown mimetype: %s", r.Header.Get("Content-Type"))
 	}
 	return h(q)
-}
-
-const mediaType = "application/json"
-
-// acceptable tells whether a client takes JSON, by what it accepts.
-func acceptable(accept []string) bool {
-	for _, kind := range strings.Split(strings.Join(accept, ","), ",") {
-		name, _, _ := strings.Cut(strings.TrimSpace(kind), ";")
-		if slices.Contains([]string{"", "*/*", "application/*", mediaType}, strings.ToLower(name)) {
-			return true
-		}
-	}
-	return false
 }
 
 // timeFormat is Octavia's: without a zone.
