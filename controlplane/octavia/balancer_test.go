@@ -284,6 +284,59 @@ func TestVIPsOfEachKind(t *testing.T) {
 	})
 }
 
+// The port of an additional VIP that somebody has removed is missed, and made again.
+func TestPortOfAdditionalVIP(t *testing.T) {
+	both(t, func(t *testing.T, raw []byte) {
+		c := newCloud(t, raw)
+		c.router(1, 1)
+		v4 := rowform.VIP{Address: netip.MustParseAddr("10.0.1.10"), Port: uuidOf(70)}
+		v6 := rowform.VIP{Address: netip.MustParseAddr("fd00:1::10"), Port: uuidOf(71)}
+		c.commit(func(tx *northbound.Tx) error {
+			n := c.network(tx, 1)
+			subnets := network.Subnets(tx, n)
+			network.AddPort(tx, v4.Port, PortName("lb"), "p", subnets[0], v4.Address)
+			network.AddPort(tx, v6.Port, AdditionalPortName("lb", 0), "p", subnets[1], v6.Address)
+			b := New(tx, "lb", uuidOf(11), n, v4, v6)
+			b.SetAttributes(Attributes{Subnet: subnets[0].ID, AdditionalSubnets: []string{subnets[1].ID}, OwnPort: true})
+			b.Save()
+			return nil
+		})
+		settled := func() bool {
+			s, err := c.store.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := Load(s, "lb")
+			return err == nil && b.Settled()
+		}
+		if !settled() {
+			t.Error("it is not settled")
+		}
+		c.commit(func(tx *northbound.Tx) error {
+			network.RemovePort(tx, v6.Port, AdditionalPortName("lb", 0))
+			return nil
+		})
+		if settled() {
+			t.Error("the port is not missed")
+		}
+		c.commit(func(tx *northbound.Tx) error {
+			b, err := Load(tx, "lb")
+			if err == nil {
+				b.Repair()
+			}
+			return err
+		})
+		s, err := c.store.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lsp, ok := northbound.One(s, northbound.SwitchPortByName, v6.Port)
+		if !settled() || !ok || lsp.ExternalIDs["neutron:port_name"] != "ovn-lb-vip-additional-1-lb" || lsp.ExternalIDs["neutron:cidrs"] != "fd00:1::10/64" {
+			t.Errorf("the port is %+v", lsp)
+		}
+	})
+}
+
 func connect(tx *northbound.Tx, router, n int) error {
 	id := 100*router + 2*n
 	lrp := &nb.LogicalRouterPort{UUID: uuidOf(id), Name: fmt.Sprintf("lrp-%d-%d", router, n), MAC: "02:00:00:00:09:09", Networks: []string{fmt.Sprintf("10.0.%d.%d/24", n, router)}}

@@ -3,6 +3,7 @@ package openstack
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -68,7 +69,7 @@ func trimmed(h http.Handler) http.Handler {
 
 // unknown answers a path outside the APIs, to those who are known.
 func unknown(w http.ResponseWriter, r *http.Request, auth identity.Authenticator) {
-	if _, err := auth.Authenticate(r); err != nil {
+	if _, err := auth.Authenticate(r); errors.Is(err, identity.ErrUnknownToken) {
 		identity.Refuse(w)
 		return
 	}

@@ -245,6 +245,12 @@ func (c *comparison) rows(r record, before, now map[string]map[string]row) {
 			}
 		}
 	}
+	for _, port := range now[nb.LogicalSwitchPortTable] {
+		of := anyID.FindString(port.pairs("external_ids")["neutron:port_name"])
+		if !slices.ContainsFunc(slices.Collect(maps.Values(now[nb.LoadBalancerTable])), func(lb row) bool { return lb["name"] == of }) {
+			c.differs("left." + nb.LogicalSwitchPortTable)
+		}
+	}
 	for id := range before[nb.LoadBalancerTable] {
 		if now[nb.LoadBalancerTable][id] == nil && !listed[id] {
 			c.differs("unlisted.gone." + nb.LoadBalancerTable)

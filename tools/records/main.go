@@ -109,9 +109,6 @@ func sessions(lines []line) (out [][]line) {
 func trim(session []line) ([]byte, error) {
 	neutron := networks(session)
 	var kept []line
-	if w := ofClients(session); w != nil {
-		kept = append(kept, w)
-	}
 	for i, l := range session {
 		if w := neutron[i]; w != nil {
 			kept = append(kept, w)
@@ -119,8 +116,7 @@ func trim(session []line) ([]byte, error) {
 		switch {
 		case l["rows"] != nil:
 			kept = append(kept, dump(l))
-		case l.text("service") == "octavia", l.text("section") == "generic-neutron-network", l.text("section") == "versions-neutron", l.text("section") == "extensions",
-			strings.HasPrefix(l.text("command"), "openstack loadbalancer") && l.text("service") == "neutron":
+		case asked(l):
 			kept = append(kept, exchange(l))
 		}
 	}
@@ -132,48 +128,19 @@ func trim(session []line) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return addresses(session, bytes.ReplaceAll(out.Bytes(), []byte(subnetName), []byte(networkName+"-4"))), nil
+	return addresses(session, out.Bytes()), nil
 }
 
-// A subnet is named after its network here: Northbound has no name of one.
-const networkName, subnetName = "c-int", "c-sub"
-
-// ofClients is the network of the commands, of which there are no rows: it is as clients were told.
-func ofClients(session []line) line {
-	rows := map[string][]line{}
-	ports := []string{}
-	for _, l := range session {
-		reply, _ := l["reply"].(map[string]any)
-		for _, subnet := range tables(reply)["subnets"] {
-			if subnet.text("name") != subnetName || rows["Logical_Switch"] != nil {
-				continue
-			}
-			gateway, _, _ := strings.Cut(subnet.text("cidr"), "/")
-			_, bits, _ := strings.Cut(subnet.text("cidr"), "/")
-			gateway = strings.TrimSuffix(gateway, "0") + "1/" + bits
-			ports = append(ports, "<port-router>")
-			rows["Logical_Switch"] = []line{{"_uuid": subnet["network_id"], "name": networkName}}
-			rows["Logical_Switch_Port"] = append(rows["Logical_Switch_Port"], line{"_uuid": "<port-router>", "name": "to-router", "type": "router", "options": line{"router-port": "lrp-router"}})
-			rows["Logical_Router"] = []line{{"_uuid": "<router>", "name": "router", "ports": "<router-port>"}}
-			rows["Logical_Router_Port"] = []line{{"_uuid": "<router-port>", "name": "lrp-router", "mac": "02:00:00:00:00:01", "networks": gateway,
-				"external_ids": line{"neutron:subnet_ids": subnet["id"]}}}
-		}
-		for _, port := range tables(reply)["ports"] {
-			if port.text("name") == "c-vipport" {
-				ports = append(ports, port.text("id"))
-				rows["Logical_Switch_Port"] = append(rows["Logical_Switch_Port"], line{"_uuid": port["id"], "name": port["id"], "addresses": "02:00:00:00:00:02 10.61.0.120",
-					"external_ids": line{"neutron:port_name": "c-vipport"}})
-			}
-		}
+// asked tells whether a line is an exchange that is kept.
+func asked(l line) bool {
+	switch l.text("service") {
+	case "octavia":
+		return true
+	case "neutron":
+		return slices.Contains([]string{"versions-neutron", "extensions", "generic-neutron-network"}, l.text("section")) ||
+			strings.HasPrefix(l.text("command"), "openstack loadbalancer")
 	}
-	if session[0].n() < 60000 || rows["Logical_Switch_Port"] == nil {
-		return nil
-	}
-	if rows["Logical_Switch"] == nil {
-		return nil
-	}
-	rows["Logical_Switch"][0]["ports"] = ports
-	return line{"n": session[0]["n"], "neutron": rows}
+	return false
 }
 
 func keep(l line, keys ...string) line {

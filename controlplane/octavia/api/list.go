@@ -15,13 +15,13 @@ import (
 // paging are the arguments of a list that are no attributes.
 var paging = []string{"limit", "marker", "sort", "sort_key", "sort_dir", "page_reverse", "fields", "tags", "tags-any", "not-tags", "not-tags-any"}
 
-// attributesOf are the attributes of an answer's object, by their names.
-func attributesOf(object any) map[string]reflect.Value {
-	v := reflect.ValueOf(object)
-	out := make(map[string]reflect.Value, v.NumField())
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		out[name] = v.Field(i)
+// attributesOf are the fields of an answer's struct, by the attributes' names.
+func attributesOf(object any) map[string]int {
+	t := reflect.TypeOf(object)
+	out := make(map[string]int, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		out[name] = i
 	}
 	return out
 }
@@ -46,18 +46,19 @@ func scalar(v reflect.Value) (text string, is bool) {
 
 // listing is what a list's query asks for.
 type listing struct {
-	filters map[string][]string
-	tags    [4][]string // tags, tags-any, not-tags, not-tags-any
-	order   []order
-	limit   int // 0: none
-	marker  string
-	reverse bool
-	fields  []string
+	attributes map[string]int
+	filters    map[string][]string
+	tags       [4][]string // tags, tags-any, not-tags, not-tags-any
+	order      []order
+	limit      int // 0: none
+	marker     string
+	reverse    bool
+	fields     []string
 }
 
-// order is an attribute to sort by.
+// order is an attribute to sort by: a field of the answer's struct.
 type order struct {
-	key        string
+	field      int
 	descending bool
 }
 
@@ -66,14 +67,14 @@ type order struct {
 func listingOf(q *request, object any, more map[string]string) (l listing, err error) {
 	query := q.URL.Query()
 	known := attributesOf(object)
-	l.filters = map[string][]string{}
+	l.attributes, l.filters = known, map[string][]string{}
 	for _, key := range sortedKeys(query) {
 		if slices.Contains(paging, key) {
 			continue
 		}
 		_, hidden := more[key]
-		if v, is := known[key]; is {
-			_, hidden = scalar(v)
+		if field, is := known[key]; is {
+			_, hidden = scalar(reflect.ValueOf(object).Field(field))
 		}
 		if !hidden || key == "tenant_id" {
 			return l, fail(http.StatusBadRequest, "One or more arguments are either duplicate or invalid")
@@ -103,7 +104,7 @@ func listingOf(q *request, object any, more map[string]string) (l listing, err e
 }
 
 // orderOf reads sort=KEY[:DIRECTION],… or sort_key and sort_dir.
-func orderOf(query url.Values, known map[string]reflect.Value) (out []order, err error) {
+func orderOf(query url.Values, known map[string]int) (out []order, err error) {
 	words := query["sort"]
 	for i, key := range query["sort_key"] {
 		if direction := query["sort_dir"]; i < len(direction) {
@@ -121,9 +122,9 @@ func orderOf(query url.Values, known map[string]reflect.Value) (out []order, err
 		case direction != "" && direction != "asc" && direction != "desc":
 			return nil, frameworkError(http.StatusBadRequest, "Bad Request", fmt.Sprintf("Supplied sort direction '%s' is not valid.", direction))
 		}
-		out = append(out, order{key, direction == "desc"})
+		out = append(out, order{known[key], direction == "desc"})
 	}
-	return append(out, order{key: "created_at"}, order{key: "id"}), nil
+	return append(out, order{field: known["created_at"]}, order{field: known["id"]}), nil
 }
 
 func compareAttributes(a, b reflect.Value) int {
@@ -138,9 +139,9 @@ func compareAttributes(a, b reflect.Value) int {
 	return cmp.Compare(x, y)
 }
 
-func (l listing) compare(a, b map[string]reflect.Value) int {
+func (l listing) compare(a, b reflect.Value) int {
 	for _, o := range l.order {
-		c := compareAttributes(a[o.key], b[o.key])
+		c := compareAttributes(a.Field(o.field), b.Field(o.field))
 		if o.descending {
 			c = -c
 		}
@@ -152,18 +153,23 @@ func (l listing) compare(a, b map[string]reflect.Value) int {
 }
 
 // takes tells whether an object is one that the query asks for.
-func (l listing) takes(attributes map[string]reflect.Value, more map[string]string) bool {
+func (l listing) takes(object reflect.Value, more map[string]string) bool {
 	for key, values := range l.filters {
 		have, hidden := more[key]
+		folded := false
 		if !hidden {
-			have, _ = scalar(attributes[key])
+			v := object.Field(l.attributes[key])
+			have, _ = scalar(v)
+			folded = v.Kind() == reflect.Bool
 		}
-		folded := attributes[key].IsValid() && attributes[key].Kind() == reflect.Bool
 		if !slices.ContainsFunc(values, func(v string) bool { return v == have || folded && strings.EqualFold(v, have) }) {
 			return false
 		}
 	}
-	tags, _ := attributes["tags"].Interface().([]string)
+	if !slices.ContainsFunc(l.tags[:], func(tags []string) bool { return tags != nil }) {
+		return true
+	}
+	tags, _ := object.Field(l.attributes["tags"]).Interface().([]string)
 	has := func(tag string) bool { return slices.Contains(tags, tag) }
 	lacks := func(tag string) bool { return !has(tag) }
 	all, anyOf, notAll, notAny := l.tags[0], l.tags[1], l.tags[2], l.tags[3]
@@ -182,48 +188,51 @@ func answerList[T any](q *request, name string, all []T, more func(T) map[string
 	if err != nil {
 		return 0, nil, err
 	}
-	type entry struct {
-		object     T
-		attributes map[string]reflect.Value
-	}
-	var found []entry
-	var marker map[string]reflect.Value
-	for _, o := range all {
-		e := entry{o, attributesOf(o)}
-		if l.marker != "" && e.attributes["id"].String() == l.marker {
-			marker = e.attributes
+	id := func(object reflect.Value) string { return object.Field(l.attributes["id"]).String() }
+	objects := reflect.ValueOf(all)
+	var found []reflect.Value
+	var marker *reflect.Value
+	for i := range all {
+		o := objects.Index(i)
+		if l.marker != "" && id(o) == l.marker {
+			marker = &o
 		}
-		if l.takes(e.attributes, more(o)) {
-			found = append(found, e)
+		if l.takes(o, more(all[i])) {
+			found = append(found, o)
 		}
 	}
 	if l.marker != "" && marker == nil {
 		return 0, nil, fail(http.StatusBadRequest, "Supplied pagination marker '%s' is not valid.", l.marker)
 	}
-	slices.SortFunc(found, func(a, b entry) int { return l.compare(a.attributes, b.attributes) })
-	back := l.reverse && marker != nil
-	if marker != nil {
-		found = slices.DeleteFunc(found, func(e entry) bool {
-			c := l.compare(e.attributes, marker)
-			return c == 0 || (c < 0) != back
-		})
-	}
-	if l.limit > 0 && len(found) > l.limit {
-		if back {
-			found = found[len(found)-l.limit:]
-		} else {
-			found = found[:l.limit]
-		}
-	}
+	slices.SortFunc(found, l.compare)
+	found = l.page(found, marker)
 	out := make([]any, len(found))
-	for i, e := range found {
-		out[i] = projected(e.object, l.fields)
+	for i, o := range found {
+		out[i] = projected(o.Interface(), l.fields)
 	}
 	links := []link{}
 	if len(found) > 0 {
-		links = l.links(q, found[0].attributes["id"].String(), found[len(found)-1].attributes["id"].String(), len(found))
+		links = l.links(q, id(found[0]), id(found[len(found)-1]), len(found))
 	}
 	return http.StatusOK, map[string]any{name: out, name + "_links": links}, nil
+}
+
+// page is the part of a sorted list after a marker, or before it, of the length that the limit allows.
+func (l listing) page(sorted []reflect.Value, marker *reflect.Value) []reflect.Value {
+	back := l.reverse && marker != nil
+	if marker != nil {
+		sorted = slices.DeleteFunc(sorted, func(o reflect.Value) bool {
+			c := l.compare(o, *marker)
+			return c == 0 || (c < 0) != back
+		})
+	}
+	switch {
+	case l.limit == 0 || len(sorted) <= l.limit:
+		return sorted
+	case back:
+		return sorted[len(sorted)-l.limit:]
+	}
+	return sorted[:l.limit]
 }
 
 // link leads to another page of a list.
@@ -266,11 +275,11 @@ func projected(object any, names []string) any {
 		return object
 	}
 	out := map[string]json.RawMessage{}
-	for name, v := range attributesOf(object) {
+	for name, field := range attributesOf(object) {
 		if !slices.Contains(names, name) {
 			continue
 		}
-		raw, err := json.Marshal(v.Interface())
+		raw, err := json.Marshal(reflect.ValueOf(object).Field(field).Interface())
 		if err == nil { // attributes always marshal
 			out[name] = raw
 		}
