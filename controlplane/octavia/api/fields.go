@@ -3,7 +3,9 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -46,17 +48,25 @@ type dict struct {
 	values map[string]any
 }
 
+// deepest is how far values may be in one another: no attribute is that deep.
+const deepest = 20
+
+var errTooDeep = errors.New("too many values in one another")
+
 // decode reads a value: objects are dicts, and numbers stay as they are written.
-func decode(d *json.Decoder) (any, error) {
+func decode(d *json.Decoder, depth int) (any, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
+	}
+	if depth > deepest {
+		return nil, errTooDeep
 	}
 	switch token {
 	case json.Delim('['):
 		list := []any{}
 		for d.More() {
-			v, err := decode(d)
+			v, err := decode(d, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -75,7 +85,7 @@ func decode(d *json.Decoder) (any, error) {
 			if _, twice := out.values[name]; !twice {
 				out.keys = append(out.keys, name)
 			}
-			if out.values[name], err = decode(d); err != nil {
+			if out.values[name], err = decode(d, depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -94,8 +104,8 @@ func (o object) read(body []byte, f fields, to any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	v, err := decode(d)
-	if err != nil || d.More() {
+	v, err := decode(d, 0)
+	if _, after := d.Token(); err != nil || !errors.Is(after, io.EOF) {
 		return fail(http.StatusBadRequest, "Request is not in valid JSON format")
 	}
 	root, is := v.(dict)

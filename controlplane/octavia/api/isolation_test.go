@@ -127,7 +127,8 @@ func TestIsolation(t *testing.T) {
 	}
 	// A network of another project, and a port in it, are as if they were not there.
 	for _, body := range []string{
-		`{"loadbalancer": {"vip_subnet_id": "` + subnet + `"}}`, `{"loadbalancer": {"vip_network_id": "` + uuidOf(1) + `"}}`,
+		`{"loadbalancer": {"vip_subnet_id": "` + subnet + `"}}`, `{"loadbalancer": {"vip_subnet_id": "` + s.subnet(2) + `", "additional_vips": [{"subnet_id": "` + subnet + `"}]}}`,
+		`{"loadbalancer": {"vip_network_id": "` + uuidOf(1) + `"}}`,
 		`{"loadbalancer": {"vip_port_id": "` + s.want(200, 0, "GET", "/loadbalancers/"+ids["BALANCER"], "")["vip_port_id"].(string) + `"}}`,
 	} {
 		if code, out := s.call(1, "POST", "/loadbalancers", body, "project", "beta"); code != http.StatusBadRequest || !strings.HasSuffix(out["faultstring"].(string), " not found.") {

@@ -16,12 +16,12 @@ import (
 var (
 	poolBody = object{"pool", "pool_"}
 
-	poolUpdate = fields{
+	// poolCommon are the attributes that a pool is made and changed with.
+	poolCommon = fields{
 		{name: "name", check: text(255), null: ""},
 		{name: "description", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
 		{name: "lb_algorithm", check: oneOf("ROUND_ROBIN", "SOURCE_IP", "SOURCE_IP_PORT", "LEAST_CONNECTIONS")},
-		{name: "session_persistence", check: persistence(persistenceFields), null: Persistence{}},
 		{name: "tags", check: tags},
 		{name: "tls_enabled", check: withoutTLS("tls_enabled")},
 		{name: "tls_container_ref", check: withoutTLS("tls_container_ref")},
@@ -31,7 +31,10 @@ var (
 		{name: "tls_versions", check: withoutTLS("tls_versions")},
 		{name: "alpn_protocols", check: withoutTLS("alpn_protocols")},
 	}
-	poolCreate = append(slices.DeleteFunc(slices.Clone(poolUpdate), func(f field) bool { return f.name == "session_persistence" }), fields{
+	poolUpdate = append(slices.Clone(poolCommon), fields{
+		{name: "session_persistence", check: persistence(persistenceUpdate), null: Persistence{}},
+	}...)
+	poolCreate = append(slices.Clone(poolCommon), fields{
 		{name: "session_persistence", check: persistence(persistenceCreate)},
 		{name: "protocol", check: oneOf("HTTPS", "PROXY", "SCTP", "UDP", "HTTP", "TCP", "PROXYV2"), required: true},
 		{name: "loadbalancer_id", check: id},
@@ -40,16 +43,15 @@ var (
 		{name: "tenant_id", check: text(36)},
 	}...)
 
-	persistenceCreate = append(fields{
-		{name: "type", check: persistenceType, required: true},
-	}, persistenceFields[1:]...)
-
-	persistenceFields = fields{
+	persistenceUpdate = fields{
 		{name: "type", check: persistenceType},
 		{name: "cookie_name", check: text(255)},
 		{name: "persistence_timeout", check: number(1, 65535)},
 		{name: "persistence_granularity", check: text(64)},
 	}
+	persistenceCreate = append(fields{
+		{name: "type", check: persistenceType, required: true},
+	}, persistenceUpdate[1:]...)
 )
 
 var persistenceType = oneOf("SOURCE_IP", "APP_COOKIE", "HTTP_COOKIE")
