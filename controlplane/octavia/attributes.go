@@ -37,6 +37,8 @@ type Attributes struct {
 	// Weight and Backup are a member's; no weight is 1.
 	Weight *int `json:"weight,omitempty"`
 	Backup bool `json:"backup,omitempty"`
+	// AnySubnet: a member was made without a subnet. The row has the one in which its address is.
+	AnySubnet bool `json:"any_subnet,omitempty"`
 	// Limits are a listener's numbers, by attribute, where they are not the default.
 	Limits map[string]int `json:"limits,omitempty"`
 }

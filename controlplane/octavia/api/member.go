@@ -74,6 +74,9 @@ func viewMember(b *octavia.Balancer, r *rowform.Row, m rowform.Member) Member {
 		Address: m.Addr.Addr().String(), Port: m.Addr.Port(), Weight: 1, Backup: a.Backup, Subnet: orNull(m.Subnet), Project: project,
 		CreatedAt: orNull(a.Created), UpdatedAt: orNull(a.Updated), Tags: orEmpty(a.Tags), VNICType: "normal", Tenant: project,
 	}
+	if a.AnySubnet {
+		v.Subnet = nil
+	}
 	if v.OperatingStatus == "" {
 		v.OperatingStatus = rowform.StatusNoMonitor
 	}
@@ -178,7 +181,7 @@ func (a *API) createMember(q *request) (int, any, error) {
 		}
 		m := rowform.Member{ID: q.id, Addr: endpoint, Subnet: s.ID}
 		b.AddMember(f.Row, f.Index, m, s.Network, rowform.StatusNoMonitor)
-		at := octavia.Attributes{Created: q.now}
+		at := octavia.Attributes{Created: q.now, AnySubnet: in.Subnet == ""}
 		in.apply(f.Row, q.id, &at)
 		octavia.SetMemberAttributes(f.Row, q.id, at)
 		v = viewMember(b, f.Row, m)
