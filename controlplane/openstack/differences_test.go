@@ -68,7 +68,7 @@ func numbers(t *testing.T, line int, text string) (out []int) {
 }
 
 // check compares the differences that there are with those of the table.
-func (w reasons) check(t *testing.T, p *replay) {
+func (w reasons) check(t *testing.T, p sums) {
 	for _, n := range slices.Sorted(maps.Keys(p.different)) {
 		d := p.different[n]
 		switch listed, has := w.places[n]; {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
 )
 
 // discovery is what a client asks before its first request, at an address that it is told, and how it makes the
@@ -39,7 +41,7 @@ var discoveries = []discovery{
 // Each client finds what it looks for, with and without Keystone: where it asks there is a document, and the link of the
 // newest version of it leads to the API.
 func TestDiscovery(t *testing.T) {
-	p := newReplay(t, nil)
+	p := newReplay(t, schema.Northbound, nil)
 	for _, d := range discoveries {
 		base := strings.TrimSuffix(d.told, "/v2.0") + "/v2.0"
 		if d.asks != "" {

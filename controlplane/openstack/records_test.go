@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -90,16 +92,22 @@ func mayUse(sessions map[int][]record) map[string][]string {
 // Each exchange of the records is sent to one of two replicas in turn. The answers, and the rows after them,
 // are the records' or differ as the table says.
 func TestRecords(t *testing.T) {
+	for name, raw := range map[string][]byte{"23.03": schema.Northbound2303, "25.03": schema.Northbound} {
+		t.Run(name, func(t *testing.T) { testRecords(t, raw) })
+	}
+}
+
+func testRecords(t *testing.T, raw []byte) {
 	sessions := records(t)
 	networks := mayUse(sessions)
 	reasons := readReasons(t)
 	var mu sync.Mutex
-	total := replay{same: map[string]int{}, unservedBy: map[string]int{}, different: map[int]difference{}}
+	total := newSums()
 	t.Run("session", func(t *testing.T) {
 		for _, n := range slices.Sorted(maps.Keys(sessions)) {
 			t.Run(strconv.Itoa(n), func(t *testing.T) {
 				t.Parallel()
-				p := newReplay(t, networks)
+				p := newReplay(t, raw, networks)
 				for _, r := range sessions[n] {
 					switch {
 					case r.Neutron != nil:
@@ -112,12 +120,18 @@ func TestRecords(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				total.add(p)
+				total.add(p.sums)
 			})
 		}
 	})
-	reasons.check(t, &total)
-	t.Logf("same: %s\ndifferent, with a reason: %d\nnot served: %s", counts(total.same), len(total.different), counts(total.unservedBy))
+	reasons.check(t, total)
+	commands := 0
+	for name, replayed := range total.commands {
+		if replayed && name != "" {
+			commands++
+		}
+	}
+	t.Logf("same: %s\ndifferent, with a reason: %d\nnot served: %s\ncommands of the real client: %d", counts(total.same), len(total.different), counts(total.unservedBy), commands)
 }
 
 func counts(of map[string]int) string {

@@ -23,7 +23,6 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/ovsdbtest"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
 )
 
 const host = "octavia.example:9876"
@@ -82,16 +81,43 @@ func (r record) unserved() string {
 type replay struct {
 	*testing.T
 	bindings
-	seen     everywhere
+	sums
 	stores   [2]*northbound.Store
 	replicas [2]http.Handler
 	clock    time.Time
 	calls    int
 	ids      int
 	before   map[string]map[string]row
-	// sums, by what came of an exchange or dump
+}
+
+// sums are what came of exchanges and row dumps.
+type sums struct {
+	seen             everywhere
 	same, unservedBy map[string]int
 	different        map[int]difference
+	// commands of the real client, and whether one has an exchange that is replayed
+	commands map[string]bool
+}
+
+func newSums() sums {
+	return sums{same: map[string]int{}, unservedBy: map[string]int{}, different: map[int]difference{}, commands: map[string]bool{}}
+}
+
+// add adds those of a session.
+func (s *sums) add(o sums) {
+	for k, n := range o.same {
+		s.same[k] += n
+	}
+	for k, n := range o.unservedBy {
+		s.unservedBy[k] += n
+	}
+	for command, replayed := range o.commands {
+		s.commands[command] = s.commands[command] || replayed
+	}
+	maps.Copy(s.different, o.different)
+	s.seen.pending += o.seen.pending
+	s.seen.updated += o.seen.updated
+	s.seen.deleted += o.seen.deleted
 }
 
 // difference is an exchange or dump that differs from the record, at places.
@@ -100,10 +126,13 @@ type difference struct {
 	detail string
 }
 
-func newReplay(t *testing.T, networks map[string][]string) *replay {
-	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
-	p := &replay{T: t, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), same: map[string]int{}, unservedBy: map[string]int{}, different: map[int]difference{}}
-	p.bindings = bindings{"octavia": host, "neutron": host + "/network", "unknown": "e4a1f7d2-1111-4222-8333-944455556666", "project-alpha": alpha, "project-beta": beta, "project-admin": cloud}
+func newReplay(t *testing.T, raw []byte, networks map[string][]string) *replay {
+	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: raw})
+	p := &replay{T: t, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sums: newSums()}
+	p.bindings = bindings{
+		"octavia": host, "neutron": host + "/network", "unknown": "e4a1f7d2-1111-4222-8333-944455556666",
+		"project-alpha": alpha, "project-beta": beta, "project-admin": cloud,
+	}
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	if err := os.WriteFile(path, []byte(tokens), 0o600); err != nil {
 		t.Fatal(err)
@@ -164,7 +193,8 @@ func (p *replay) neutron(r record) {
 		p.Fatalf("record %d: %v", r.N, err)
 	}
 	for {
-		s, changed := p.snapshot(), p.stores[0].Changed()
+		changed := p.stores[0].Changed()
+		s := p.snapshot()
 		if settled(s) {
 			p.subnets(s, r)
 			p.before = rowsOf(s)
@@ -214,8 +244,12 @@ func (p *replay) exchange(r record) {
 	}
 	if what := r.unserved(); what != "" {
 		p.unservedBy[what]++
+		if !p.commands[r.Command] {
+			p.commands[r.Command] = false
+		}
 		return
 	}
+	p.commands[r.Command] = true
 	if len(unboundPath)+len(unboundBody) > 0 {
 		p.unservedBy["objects that were made by what is not served, or not recorded"]++
 		return
@@ -305,9 +339,13 @@ func (p *replay) undo(path string, answer []byte) {
 	}
 }
 
-// dump compares rows.
+// dump compares rows. No call leaves something to the replica that acts on events.
 func (p *replay) dump(r record) {
-	now := rowsOf(p.snapshot())
+	s := p.snapshot()
+	if !settled(s) {
+		p.Errorf("record %d: load balancers are not associated as they have to be", r.N)
+	}
+	now := rowsOf(s)
 	if what := r.unserved(); what != "" {
 		c := &comparison{bindings: p.bindings, seen: new(everywhere)}
 		c.rows(r, p.before, now) // for the names of rows
@@ -331,17 +369,4 @@ func (p *replay) told(r record, c *comparison, detail string) {
 	}
 	slices.Sort(c.places)
 	p.different[r.N] = difference{c.places, detail}
-}
-
-func (p *replay) add(o *replay) {
-	for k, n := range o.same {
-		p.same[k] += n
-	}
-	for k, n := range o.unservedBy {
-		p.unservedBy[k] += n
-	}
-	maps.Copy(p.different, o.different)
-	p.seen.pending += o.seen.pending
-	p.seen.updated += o.seen.updated
-	p.seen.deleted += o.seen.deleted
 }
