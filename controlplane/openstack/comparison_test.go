@@ -2,11 +2,13 @@ package openstack
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // bindings has what a record's placeholders stand for, without their brackets.
@@ -241,4 +243,40 @@ func (r row) pairs(column string) map[string]string {
 		out[k] = fmt.Sprint(v)
 	}
 	return out
+}
+
+// The comparison finds what differs, and where, and knows each object again.
+func TestComparison(t *testing.T) {
+	id := func(n int) string { return fmt.Sprintf("9c5a1e0c-64a3-4a4e-8e4f-%012d", n) }
+	for _, c := range []struct{ name, record, got, places string }{
+		{"the same", `{"a": {"id": "<x>", "n": 1, "t": "<time>", "l": [1, 2], "z": null}}`, `{"a": {"id": "` + id(1) + `", "n": 1, "t": "2026-01-01T00:00:00", "l": [2, 1], "z": null}}`, ""},
+		{"a value", `{"a": {"n": 1}}`, `{"a": {"n": 2}}`, "a.n"},
+		{"a type", `{"a": {"n": "1"}}`, `{"a": {"n": 1}}`, "a.n"},
+		{"one more", `{"a": {}}`, `{"a": {"n": 2}}`, "a.n"},
+		{"one less", `{"a": {"n": 1}}`, `{"a": {}}`, "a.n"},
+		{"no time", `{"t": "<time>"}`, `{"t": "now"}`, "t"},
+		{"a time of another form", `{"t": "<time>"}`, `{"t": "2026-01-01T00:00:00Z"}`, "t"},
+		{"known again", `{"a": "<x>", "b": "pool_<x>"}`, `{"a": "` + id(1) + `", "b": "pool_` + id(1) + `"}`, ""},
+		{"another one", `{"a": "<x>", "b": "pool_<x>"}`, `{"a": "` + id(1) + `", "b": "pool_` + id(2) + `"}`, "b"},
+		{"two that are one", `{"a": "<x>", "b": "<y>"}`, `{"a": "` + id(1) + `", "b": "` + id(1) + `"}`, "b"},
+		{"a key", `{"a": "<x>", "k": {"pool_<x>": "v"}}`, `{"a": "` + id(1) + `", "k": {"pool_` + id(2) + `": "v"}}`, "k.pool_*"},
+		{"the order of a collection", `{"c": [{"n": 1}, {"n": 2}]}`, `{"c": [{"n": 2}, {"n": 1}]}`, "c[].n"},
+		{"a set", `{"a": {"c": [{"n": 1}, {"n": 2}]}}`, `{"a": {"c": [{"n": 1}, {"n": 1}]}}`, "a.c"},
+		{"a list that is shorter", `{"c": [1, 2]}`, `{"c": [1]}`, "c"},
+		{"Neutron's names", `{"s": "neutron-<net-a> neutron-x"}`, `{"s": "net-a neutron-x"}`, ""},
+		{"pending", `{"a": {"provisioning_status": "PENDING_CREATE", "operating_status": "OFFLINE"}}`, `{"a": {"provisioning_status": "ACTIVE", "operating_status": "ONLINE"}}`, ""},
+		{"failed", `{"a": {"provisioning_status": "PENDING_CREATE"}}`, `{"a": {"provisioning_status": "ERROR"}}`, "a.provisioning_status"},
+		{"offline", `{"a": {"provisioning_status": "ACTIVE", "operating_status": "OFFLINE"}}`, `{"a": {"provisioning_status": "ACTIVE", "operating_status": "ONLINE"}}`, "a.operating_status"},
+		{"addresses", `{"r": {"vips": {"10.0.0.1:80": "x"}}}`, `{"r": {"vips": {"10.0.0.2:80": "x"}}}`, "r.vips"},
+	} {
+		var record, got any
+		if err := errors.Join(json.Unmarshal([]byte(c.record), &record), json.Unmarshal([]byte(c.got), &got)); err != nil {
+			t.Fatal(err)
+		}
+		d := comparison{bindings: bindings{}, seen: new(everywhere)}
+		d.value("", record, got)
+		if slices.Sort(d.places); strings.Join(d.places, ",") != c.places {
+			t.Errorf("%s differs at %q, not %q", c.name, d.places, c.places)
+		}
+	}
 }
