@@ -84,7 +84,12 @@ var switchColumns = []string{"name", "external_ids", "other_config", "ports"}
 // of is a network with the physical network that one of its ports leads to.
 func of(r northbound.Reader, ls *nb.LogicalSwitch) Network {
 	n := named(ls)
-	for _, id := range ls.Ports {
+	whole, ok := northbound.Peek[*nb.LogicalSwitch](r, ls.UUID)
+	if !ok {
+		return n
+	}
+	for _, id := range whole.Ports {
+		// Of hundreds of ports one is that: only it is guarded.
 		if lsp, ok := northbound.Peek[*nb.LogicalSwitchPort](r, id); !ok || lsp.Type != portLocalnet {
 			continue
 		}
