@@ -62,10 +62,36 @@ func (b bindings) neutron(tx *northbound.Tx, r record) {
 		}
 	}
 	rows := map[string][]row{}
-	for _, table := range []string{nb.LogicalRouterPortTable, nb.LogicalSwitchPortTable, nb.LogicalRouterTable, nb.LogicalSwitchTable} {
+	for _, table := range []string{nb.NATTable, nb.LogicalRouterPortTable, nb.LogicalSwitchPortTable, nb.LogicalRouterTable, nb.LogicalSwitchTable} {
 		for _, row := range r.Neutron[table] {
 			rows[table] = append(rows[table], b.filled(row))
 		}
+	}
+	putPorts(tx, rows)
+	for _, r := range rows[nb.LogicalRouterTable] {
+		putRouter(tx, r)
+	}
+	for _, r := range rows[nb.LogicalSwitchTable] {
+		putSwitch(tx, r, rows)
+	}
+	for _, list := range r.Gone {
+		for _, gone := range list {
+			row, _ := gone.(map[string]any)
+			tx.Delete(&nb.LogicalRouterPort{UUID: made(fmt.Sprint(row["_uuid"]))})
+			tx.Delete(&nb.LogicalSwitchPort{UUID: made(fmt.Sprint(row["_uuid"]))})
+			tx.Delete(&nb.NAT{UUID: made(fmt.Sprint(row["_uuid"]))})
+		}
+	}
+}
+
+// putPorts writes what routers and switches refer to.
+func putPorts(tx *northbound.Tx, rows map[string][]row) {
+	for _, r := range rows[nb.NATTable] {
+		next := &nb.NAT{UUID: r.text("_uuid"), Type: r.text("type"), ExternalIP: r.text("external_ip"), LogicalIP: r.text("logical_ip")}
+		if port := r.text("logical_port"); port != "" {
+			next.LogicalPort = &port
+		}
+		tx.Insert(next)
 	}
 	for _, r := range rows[nb.LogicalRouterPortTable] {
 		next := &nb.LogicalRouterPort{UUID: r.text("_uuid"), Name: r.text("name"), MAC: r.text("mac"), Networks: r.set("networks"), ExternalIDs: r.pairs("external_ids")}
@@ -84,28 +110,24 @@ func (b bindings) neutron(tx *northbound.Tx, r record) {
 			tx.Insert(next)
 		}
 	}
-	for _, r := range rows[nb.LogicalRouterTable] {
-		next := &nb.LogicalRouter{UUID: r.text("_uuid"), Name: r.text("name"), ExternalIDs: r.pairs("external_ids")}
-		for _, id := range r.set("ports") {
-			if _, there := northbound.Get[*nb.LogicalRouterPort](tx, id); there {
-				next.Ports = append(next.Ports, id)
-			}
-		}
-		if _, there := northbound.Get[*nb.LogicalRouter](tx, next.UUID); there {
-			tx.Update(next, "ports")
-		} else {
-			tx.Insert(next)
+}
+
+func putRouter(tx *northbound.Tx, r row) {
+	next := &nb.LogicalRouter{UUID: r.text("_uuid"), Name: r.text("name"), ExternalIDs: r.pairs("external_ids")}
+	for _, id := range r.set("ports") {
+		if _, there := northbound.Get[*nb.LogicalRouterPort](tx, id); there {
+			next.Ports = append(next.Ports, id)
 		}
 	}
-	for _, r := range rows[nb.LogicalSwitchTable] {
-		putSwitch(tx, r, rows)
-	}
-	for _, list := range r.Gone {
-		for _, gone := range list {
-			row, _ := gone.(map[string]any)
-			tx.Delete(&nb.LogicalRouterPort{UUID: made(fmt.Sprint(row["_uuid"]))})
-			tx.Delete(&nb.LogicalSwitchPort{UUID: made(fmt.Sprint(row["_uuid"]))})
+	for _, id := range r.set("nat") {
+		if _, there := northbound.Get[*nb.NAT](tx, id); there {
+			next.Nat = append(next.Nat, id)
 		}
+	}
+	if _, there := northbound.Get[*nb.LogicalRouter](tx, next.UUID); there {
+		tx.Update(next, "ports", "nat")
+	} else {
+		tx.Insert(next)
 	}
 }
 

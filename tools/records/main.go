@@ -229,9 +229,10 @@ func dump(l line) line {
 var columns = map[string][]string{
 	"Logical_Switch":      {"_uuid", "name", "external_ids", "ports"},
 	"Logical_Switch_Port": {"_uuid", "name", "type", "addresses", "options", "external_ids"},
-	"Logical_Router":      {"_uuid", "name", "external_ids", "ports"},
+	"Logical_Router":      {"_uuid", "name", "external_ids", "ports", "nat"},
 	"Logical_Router_Port": {"_uuid", "name", "mac", "networks", "external_ids"},
 	"DHCP_Options":        {"_uuid", "cidr", "external_ids"},
+	"NAT":                 {"_uuid", "type", "external_ip", "logical_ip", "logical_port"},
 }
 
 // keys are those of external_ids that the API reads of Neutron's rows.
