@@ -75,11 +75,13 @@ func bounded(h http.Handler, timeout time.Duration, m *controllermetrics.Metrics
 		defer cancel()
 		id := requestID()
 		w.Header().Set("X-Openstack-Request-Id", id)
-		seen := &answered{ResponseWriter: w, code: http.StatusOK}
+		seen := &answered{ResponseWriter: w, code: http.StatusInternalServerError} // of a handler that panics
+		defer func() {
+			took := time.Since(begun)
+			m.Answered(known(r.Method), seen.code, took)
+			log.Info("request", "method", r.Method, "path", r.URL.Path, "status", seen.code, "seconds", took.Seconds(), "client", r.RemoteAddr, "id", id)
+		}()
 		h.ServeHTTP(seen, r.WithContext(ctx))
-		took := time.Since(begun)
-		m.Answered(known(r.Method), seen.code, took)
-		log.Info("request", "method", r.Method, "path", r.URL.Path, "status", seen.code, "seconds", took.Seconds(), "client", r.RemoteAddr, "id", id)
 	})
 }
 
@@ -100,10 +102,19 @@ func requestID() string {
 // answered knows the status of an answer.
 type answered struct {
 	http.ResponseWriter
-	code int
+	code  int
+	begun bool
+}
+
+func (a *answered) Write(b []byte) (int, error) {
+	if !a.begun {
+		a.WriteHeader(http.StatusOK)
+	}
+	return a.ResponseWriter.Write(b)
 }
 
 func (a *answered) WriteHeader(code int) {
+	a.begun = true
 	a.code = code
 	a.ResponseWriter.WriteHeader(code)
 }

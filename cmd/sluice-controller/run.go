@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/cmd/sluice-controller/config"
 	"github.com/ovn-sluice/sluice/controlplane/identity"
-	"github.com/ovn-sluice/sluice/controlplane/neutron"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
-	"github.com/ovn-sluice/sluice/controlplane/octavia/api"
+	"github.com/ovn-sluice/sluice/controlplane/openstack"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/serve"
 )
@@ -51,7 +48,7 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	}, log)
 	seen, health := observe(store, log)
 	server.MountHealth(serve.Health{Metrics: seen.Gatherer(), Status: health.registry, Alive: func(context.Context) error { return nil }})
-	server.Mount("/", bounded(routes(store, auth, c.Networks, log), c.HTTP.Timeout.Duration, seen, log))
+	server.Mount("/", bounded(openstack.Routes(openstack.Config{Store: store, Auth: auth, Networks: c.Networks, Log: log}), c.HTTP.Timeout.Duration, seen, log))
 
 	// The store outlives the requests that wait for it.
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -96,29 +93,4 @@ func authenticator(c config.Auth, log *slog.Logger) (identity.Authenticator, err
 		return identity.Anybody{Project: c.Project}, nil
 	}
 	return nil, errors.New("auth.mode is not known")
-}
-
-// routes are the APIs, at the root and where Keystone's catalogue has them: a client without
-// Keystone takes one address for every service.
-func routes(store *northbound.Store, auth identity.Authenticator, networks map[string][]string, log *slog.Logger) http.Handler {
-	mux := http.NewServeMux()
-	balancers := api.New(api.Config{Store: store, Auth: auth, Networks: networks, Log: log})
-	names := neutron.New(neutron.Config{Store: store, Auth: auth, Networks: networks, Log: log})
-	for _, root := range []string{"", "/load-balancer"} {
-		balancers.Register(mux, root+"/v2/lbaas", root+"/v2.0/lbaas")
-	}
-	for _, root := range []string{"", "/network"} {
-		names.Register(mux, root+"/v2", root+"/v2.0")
-	}
-	for _, root := range []string{"", "/load-balancer", "/network"} {
-		for _, path := range []string{"/{$}", "/v2", "/v2/{$}", "/v2.0", "/v2.0/{$}"} {
-			mux.HandleFunc("GET "+root+path, func(w http.ResponseWriter, r *http.Request) { versions(w, r, root) })
-		}
-	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(w, `{"code": 404, "title": "Not Found", "description": null}`) // a client that has gone needs no answer
-	})
-	return mux
 }

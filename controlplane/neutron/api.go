@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/identity"
+	"github.com/ovn-sluice/sluice/controlplane/mediatype"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
@@ -90,19 +92,47 @@ type FixedIP struct {
 // Register has a mux answer below each base, such as /v2.0.
 func (a *API) Register(mux *http.ServeMux, bases ...string) {
 	for _, base := range bases {
-		for _, c := range []struct {
-			one, many string
-			list      func(view) []object
-		}{{"network", "networks", view.networks}, {"subnet", "subnets", view.subnets}, {"port", "ports", view.ports}} {
-			mux.HandleFunc("GET "+base+"/"+c.many, func(w http.ResponseWriter, r *http.Request) { a.list(w, r, c.many, c.list) })
-			mux.HandleFunc("GET "+base+"/"+c.many+"/{id}", func(w http.ResponseWriter, r *http.Request) { a.show(w, r, c.one, c.list) })
+		for _, c := range collections {
+			mux.HandleFunc(base+"/"+c.many, a.reading(func(w http.ResponseWriter, r *http.Request, v view) { a.list(w, r, c, v) }))
+			mux.HandleFunc(base+"/"+c.many+"/{id}", a.reading(func(w http.ResponseWriter, r *http.Request, v view) { a.show(w, r, c, v) }))
 		}
-		mux.HandleFunc("GET "+base+"/extensions", func(w http.ResponseWriter, r *http.Request) {
-			a.list(w, r, "extensions", func(view) []object { return nil })
-		})
-		mux.HandleFunc("GET "+base+"/extensions/{id}", func(w http.ResponseWriter, r *http.Request) {
-			a.show(w, r, "extension", func(view) []object { return nil })
-		})
+		mux.HandleFunc(base+"/", a.reading(func(w http.ResponseWriter, _ *http.Request, _ view) {
+			a.fail(w, &failure{http.StatusNotFound, "HTTPNotFound", "The resource could not be found."})
+		}))
+	}
+}
+
+// collection is a kind of objects.
+type collection struct {
+	one, many, title string
+	list             func(view) []object
+	// none is an object with all attributes that lists can be asked for, and sorted by.
+	none object
+}
+
+var collections = []collection{
+	{"network", "networks", "Network", view.networks, networkObject(Network{})},
+	{"subnet", "subnets", "Subnet", view.subnets, subnetObject(Subnet{})},
+	{"port", "ports", "Port", view.ports, portObject(Port{})},
+	{"extension", "extensions", "Extension", func(view) []object { return nil }, object{}},
+}
+
+// malformed is what Neutron says to a method or media type that it does not take.
+const malformed = "The server could not comply with the request since it is either malformed or otherwise incorrect."
+
+// reading answers those who may ask, and ask for JSON. Nothing can be written.
+func (a *API) reading(h func(http.ResponseWriter, *http.Request, view)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, ok := a.view(w, r)
+		switch {
+		case !ok:
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			a.fail(w, &failure{http.StatusMethodNotAllowed, "HTTPMethodNotAllowed", malformed})
+		case !mediatype.AcceptsJSON(r):
+			a.fail(w, &failure{http.StatusNotAcceptable, "HTTPNotAcceptable", malformed})
+		default:
+			h(w, r, v)
+		}
 	}
 }
 
@@ -151,9 +181,16 @@ func (v view) networks() (out []object) {
 		for _, s := range network.Subnets(v.s, n) {
 			o.Subnets = append(o.Subnets, s.ID)
 		}
-		out = append(out, object{map[string]string{"id": n.ID, "name": n.Name, "project_id": o.Project, "tenant_id": o.Project}, o})
+		out = append(out, networkObject(o))
 	})
 	return out
+}
+
+func networkObject(o Network) object {
+	return object{map[string]string{
+		"id": o.ID, "name": o.Name, "project_id": o.Project, "tenant_id": o.Project, "status": o.Status, "admin_state_up": strconv.FormatBool(o.AdminStateUp),
+		"shared": strconv.FormatBool(o.Shared), "router:external": strconv.FormatBool(o.External),
+	}, o}
 }
 
 func (v view) subnets() (out []object) {
@@ -170,13 +207,21 @@ func (v view) subnets() (out []object) {
 				text := s.Gateway.String()
 				o.Gateway = &text
 			}
-			out = append(out, object{map[string]string{
-				"id": o.ID, "name": o.Name, "network_id": o.Network, "project_id": o.Project, "tenant_id": o.Project, "cidr": o.CIDR,
-				"ip_version": strconv.Itoa(o.IPVersion),
-			}, o})
+			out = append(out, subnetObject(o))
 		}
 	})
 	return out
+}
+
+func subnetObject(o Subnet) object {
+	gateway := ""
+	if o.Gateway != nil {
+		gateway = *o.Gateway
+	}
+	return object{map[string]string{
+		"id": o.ID, "name": o.Name, "network_id": o.Network, "project_id": o.Project, "tenant_id": o.Project, "cidr": o.CIDR,
+		"ip_version": strconv.Itoa(o.IPVersion), "gateway_ip": gateway,
+	}, o}
 }
 
 // subnetName is how people call a subnet that has no name in Northbound: by its network and
@@ -219,9 +264,13 @@ func (v view) port(n network.Network, subnets []network.Subnet, lsp *nb.LogicalS
 			o.FixedIPs = append(o.FixedIPs, FixedIP{subnets[i].ID, a.String()})
 		}
 	}
+	return portObject(o)
+}
+
+func portObject(o Port) object {
 	return object{map[string]string{
 		"id": o.ID, "name": o.Name, "network_id": o.Network, "project_id": o.Project, "tenant_id": o.Project, "device_id": o.DeviceID,
-		"device_owner": o.DeviceOwner,
+		"device_owner": o.DeviceOwner, "status": o.Status, "admin_state_up": strconv.FormatBool(o.AdminStateUp),
 	}, o}
 }
 
@@ -238,55 +287,62 @@ func (a *API) view(w http.ResponseWriter, r *http.Request) (v view, ok bool) {
 	}
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		a.fail(w, http.StatusServiceUnavailable, "ServiceUnavailable", "The service is unavailable.")
+		a.fail(w, &failure{http.StatusServiceUnavailable, "ServiceUnavailable", "The service is unavailable."})
 		return v, false
 	}
 	return view{s, caller, a.Networks}, true
 }
 
-func (a *API) list(w http.ResponseWriter, r *http.Request, name string, list func(view) []object) {
-	v, ok := a.view(w, r)
-	if !ok {
+func (a *API) list(w http.ResponseWriter, r *http.Request, c collection, v view) {
+	found, links, err := page(r, c.title, c.list(v), c.none.attributes)
+	if err != nil {
+		a.fail(w, err)
 		return
 	}
-	out := []any{}
-	for _, o := range list(v) {
-		if o.matches(r.URL.Query()) {
-			out = append(out, o.body)
-		}
+	out := make([]any, len(found))
+	for i, o := range found {
+		out[i] = o.projected(r.URL.Query())
 	}
-	a.answer(w, http.StatusOK, map[string]any{name: out})
+	body := map[string]any{c.many: out}
+	if links != nil {
+		body[c.many+"_links"] = links
+	}
+	a.answer(w, http.StatusOK, body)
 }
 
 // matches tells whether an object has the values that a query asks for. What it does not know is
 // no reason to leave one out, as with Neutron.
 func (o object) matches(query map[string][]string) bool {
 	for key, values := range query {
-		if have, known := o.attributes[key]; known && !slices.Contains(values, have) {
+		have, known := o.attributes[key]
+		if known && !slices.ContainsFunc(values, func(v string) bool { return v == have || is(have) && strings.EqualFold(v, have) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func (a *API) show(w http.ResponseWriter, r *http.Request, name string, list func(view) []object) {
-	v, ok := a.view(w, r)
-	if !ok {
-		return
-	}
+// is tells whether a text is that of a boolean, which may be in capitals.
+func is(text string) bool { return text == "true" || text == "false" }
+
+func (a *API) show(w http.ResponseWriter, r *http.Request, c collection, v view) {
 	id := r.PathValue("id")
-	for _, o := range list(v) {
+	for _, o := range c.list(v) {
 		if o.attributes["id"] == id {
-			a.answer(w, http.StatusOK, map[string]any{name: o.body})
+			a.answer(w, http.StatusOK, map[string]any{c.one: o.projected(r.URL.Query())})
 			return
 		}
 	}
-	kind := map[string]string{"network": "Network", "subnet": "Subnet", "port": "Port", "extension": "Extension"}[name]
-	a.fail(w, http.StatusNotFound, kind+"NotFound", kind+" "+id+" could not be found.")
+	a.fail(w, notFound(c.title, id))
 }
 
-func (a *API) fail(w http.ResponseWriter, status int, kind, text string) {
-	a.answer(w, status, map[string]any{"NeutronError": map[string]string{"type": kind, "message": text, "detail": ""}})
+// fail answers with an error, which is a failure.
+func (a *API) fail(w http.ResponseWriter, err error) {
+	f, known := errors.AsType[*failure](err)
+	if !known {
+		f = &failure{http.StatusInternalServerError, "HTTPInternalServerError", err.Error()}
+	}
+	a.answer(w, f.status, map[string]any{"NeutronError": map[string]string{"type": f.kind, "message": f.text, "detail": ""}})
 }
 
 func (a *API) answer(w http.ResponseWriter, status int, body any) {

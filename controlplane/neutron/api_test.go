@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -93,6 +94,41 @@ func TestNames(t *testing.T) {
 	for _, path := range []string{"/networks/" + uuidOf(2), "/networks/N1", "/subnets/x", "/ports/x", "/extensions/x"} {
 		if code, out := get("alpha", path); code != 404 || out["NeutronError"] == nil {
 			t.Errorf("%s: %d %v", path, code, out)
+		}
+	}
+	// Pages of one, there and back.
+	var seen []string
+	for _, turn := range []struct{ first, rel, want string }{
+		{"/subnets?limit=1&sort_key=cidr&sort_dir=asc&fields=cidr&fields=id", "next", "10.0.1.0/24 10.0.2.0/24 fd00:1::/64 fd00:2::/64"},
+		{"/subnets?limit=1&sort_key=cidr&sort_dir=asc&fields=cidr&page_reverse=True", "previous", "fd00:2::/64 fd00:1::/64 10.0.2.0/24 10.0.1.0/24"},
+	} {
+		seen = seen[:0]
+		for path := turn.first; path != ""; {
+			_, out := get("admin", path)
+			path = ""
+			list := out["subnets"].([]any)
+			for _, s := range list {
+				seen = append(seen, s.(map[string]any)["cidr"].(string))
+			}
+			for _, l := range out["subnets_links"].([]any) {
+				if l := l.(map[string]any); l["rel"] == turn.rel && len(list) > 0 {
+					path = strings.TrimPrefix(l["href"].(string), "http://example.com/v2.0")
+				}
+			}
+		}
+		if got := strings.Join(seen, " "); got != turn.want {
+			t.Errorf("pages %s: %s", turn.rel, got)
+		}
+	}
+	if _, out := get("admin", "/networks?sort_key=name&sort_dir=desc&fields=name"); fmt.Sprint(out["networks"]) != "[map[name:N2] map[name:N1]]" {
+		t.Errorf("sorted: %v", out)
+	}
+	for query, want := range map[string]int{
+		"limit=x": 400, "limit=-1": 400, "sort_key=name": 400, "sort_key=nosuch&sort_dir=asc": 400, "sort_key=name&sort_dir=up": 400,
+		"limit=1&marker=nosuch": 404, "marker=nosuch": 200, "admin_state_up=True": 200,
+	} {
+		if code, out := get("alpha", "/networks?"+query); code != want {
+			t.Errorf("%s: %d %v", query, code, out)
 		}
 	}
 	if code, _ := get("", "/networks"); code != 401 {

@@ -37,6 +37,8 @@ type Attributes struct {
 	// Weight and Backup are a member's; no weight is 1.
 	Weight *int `json:"weight,omitempty"`
 	Backup bool `json:"backup,omitempty"`
+	// AnySubnet: a member was made without a subnet. The row has the one in which its address is.
+	AnySubnet bool `json:"any_subnet,omitempty"`
 	// Limits are a listener's numbers, by attribute, where they are not the default.
 	Limits map[string]int `json:"limits,omitempty"`
 }
@@ -44,11 +46,10 @@ type Attributes struct {
 const (
 	attributesVersion = 1
 
-	keyOwn         = "sluice:"
-	keyBalancer    = keyOwn + "lb"
-	keyOwnListener = keyOwn + "l:"
-	keyOwnPool     = keyOwn + "p:"
-	keyOwnMember   = keyOwn + "m:"
+	keyBalancer    = "sluice:lb"
+	keyOwnListener = "sluice:l:"
+	keyOwnPool     = "sluice:p:"
+	keyOwnMember   = "sluice:m:"
 )
 
 // attributes reads those under a key. What cannot be read is as if it were not there: it is no

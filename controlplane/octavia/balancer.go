@@ -53,7 +53,7 @@ func Load(from northbound.Reader, id string) (*Balancer, error) {
 // New is a load balancer that is not there yet, with a row that has this UUID. The VIP's network
 // counts its VIPs; a provider network has none.
 func New(tx *northbound.Tx, id, uuid string, n network.Network, vip rowform.VIP, additional ...rowform.VIP) *Balancer {
-	r := &rowform.Row{UUID: uuid, Balancer: id, Enabled: true, VIP: vip, Additional: additional, Switches: rowform.Counts{}}
+	r := &rowform.Row{UUID: uuid, Balancer: id, Enabled: true, VIP: vip, Additional: additional}
 	if n.Physical == "" {
 		r.Switches.Add(n.Switch, 1+len(additional))
 	}
@@ -72,7 +72,7 @@ func (b *Balancer) Row(protocol, uuid string) *rowform.Row {
 	first := b.Rows[0]
 	r := &rowform.Row{
 		UUID: uuid, Balancer: first.Balancer, Protocol: protocol, Enabled: first.Enabled,
-		VIP: first.VIP, Additional: slices.Clone(first.Additional), Routers: slices.Clone(first.Routers), Switches: rowform.Counts{},
+		VIP: first.VIP, Additional: slices.Clone(first.Additional), Routers: slices.Clone(first.Routers),
 	}
 	for _, name := range first.Switches.Names() {
 		r.Switches.Add(name, 1)
@@ -142,28 +142,53 @@ func (b *Balancer) Settled() bool {
 	return b.hasPort()
 }
 
-// hasPort tells whether the port of the VIP is there, or is none that the API made, or cannot be
-// made again since its subnet is gone.
-func (b *Balancer) hasPort() bool {
-	if a := b.Attributes(); !a.OwnPort || len(northbound.Find(b.from, northbound.SwitchPortByName, b.Rows[0].VIP.Port)) > 0 {
-		return true
-	}
-	_, known := b.vipSubnet()
-	return !known
+// hasPort tells whether the ports of the VIPs are there, or are none that the API made, or cannot be
+// made again since their subnets are gone.
+func (b *Balancer) hasPort() bool { return len(b.missing()) == 0 }
+
+// port is one of a VIP that the API made.
+type port struct {
+	vip    rowform.VIP
+	name   string
+	subnet network.Subnet
 }
 
-func (b *Balancer) vipSubnet() (network.Subnet, bool) {
-	return network.FindSubnet(b.from, b.Attributes().Subnet)
+// missing are the ports that have to be made again.
+func (b *Balancer) missing() (out []port) {
+	a, first := b.Attributes(), b.Rows[0]
+	if !a.OwnPort {
+		return nil
+	}
+	all := []port{{vip: first.VIP, name: PortName(first.Balancer), subnet: network.Subnet{ID: a.Subnet}}}
+	for i, vip := range first.Additional {
+		if i < len(a.AdditionalSubnets) {
+			all = append(all, port{vip, AdditionalPortName(first.Balancer, i), network.Subnet{ID: a.AdditionalSubnets[i]}})
+		}
+	}
+	for _, p := range all {
+		if len(northbound.Find(b.from, northbound.SwitchPortByName, p.vip.Port)) > 0 {
+			continue
+		}
+		if s, known := network.FindSubnet(b.from, p.subnet.ID); known {
+			p.subnet = s
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // PortName is the name of the port of a load balancer's VIP.
 func PortName(balancer string) string { return "ovn-lb-vip-" + balancer }
 
+// AdditionalPortName is the name of the port of an additional VIP, which are counted from 0.
+func AdditionalPortName(balancer string, i int) string {
+	return fmt.Sprintf("ovn-lb-vip-additional-%d-%s", i+1, balancer)
+}
+
 // Repair makes what somebody has taken away again, and saves.
 func (b *Balancer) Repair() {
-	if !b.hasPort() {
-		s, _ := b.vipSubnet()
-		network.AddPort(b.tx, b.Rows[0].VIP.Port, PortName(b.Rows[0].Balancer), b.Attributes().Project, s, b.Rows[0].VIP.Address)
+	for _, p := range b.missing() {
+		network.AddPort(b.tx, p.vip.Port, p.name, b.Attributes().Project, p.subnet, p.vip.Address)
 	}
 	b.Save()
 }

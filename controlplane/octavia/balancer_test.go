@@ -236,15 +236,69 @@ func TestVIPsOfEachKind(t *testing.T) {
 			New(tx, "lb6", uuidOf(16), c.network(tx, 1), v6).Save()
 			New(tx, "lb46", uuidOf(17), c.network(tx, 1), vip(1), v6).Save()
 			tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(50), Name: "port-2"})
+			tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(51), Name: "provnet-2", Type: "localnet", Options: map[string]string{"network_name": "physnet1"}})
 			ls, _ := northbound.Get[*nb.LogicalSwitch](tx, uuidOf(2), "ports")
-			ls.Ports, ls.ExternalIDs = append(ls.Ports, uuidOf(50)), map[string]string{"neutron:provnet-physical-network": "physnet1"}
-			tx.Update(ls, "ports", "external_ids")
+			ls.Ports = append(ls.Ports, uuidOf(50), uuidOf(51))
+			tx.Update(ls, "ports")
 			New(tx, "lbp", uuidOf(18), c.network(tx, 2), vip(2)).Save()
 			return nil
 		})
 		c.expect(uuidOf(16), []string{"N1", "N2", "R1"}, `{"N1": 1} R1`)
 		c.expect(uuidOf(17), []string{"N1", "N2", "R1"}, `{"N1": 2} R1`)
-		c.expect(uuidOf(18), []string{"N1", "N2", "R1"}, `{} R1`)
+		c.expect(uuidOf(18), []string{"N1", "N2", "R1"}, ` R1`)
+	})
+}
+
+// The port of an additional VIP that somebody has removed is missed, and made again.
+func TestPortOfAdditionalVIP(t *testing.T) {
+	both(t, func(t *testing.T, raw []byte) {
+		c := newCloud(t, raw)
+		c.router(1, 1)
+		v4 := rowform.VIP{Address: netip.MustParseAddr("10.0.1.10"), Port: uuidOf(70)}
+		v6 := rowform.VIP{Address: netip.MustParseAddr("fd00:1::10"), Port: uuidOf(71)}
+		c.commit(func(tx *northbound.Tx) error {
+			n := c.network(tx, 1)
+			subnets := network.Subnets(tx, n)
+			network.AddPort(tx, v4.Port, PortName("lb"), "p", subnets[0], v4.Address)
+			network.AddPort(tx, v6.Port, AdditionalPortName("lb", 0), "p", subnets[1], v6.Address)
+			b := New(tx, "lb", uuidOf(11), n, v4, v6)
+			b.SetAttributes(Attributes{Subnet: subnets[0].ID, AdditionalSubnets: []string{subnets[1].ID}, OwnPort: true})
+			b.Save()
+			return nil
+		})
+		settled := func() bool {
+			s, err := c.store.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := Load(s, "lb")
+			return err == nil && b.Settled()
+		}
+		if !settled() {
+			t.Error("it is not settled")
+		}
+		c.commit(func(tx *northbound.Tx) error {
+			network.RemovePort(tx, v6.Port, AdditionalPortName("lb", 0))
+			return nil
+		})
+		if settled() {
+			t.Error("the port is not missed")
+		}
+		c.commit(func(tx *northbound.Tx) error {
+			b, err := Load(tx, "lb")
+			if err == nil {
+				b.Repair()
+			}
+			return err
+		})
+		s, err := c.store.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lsp, ok := northbound.One(s, northbound.SwitchPortByName, v6.Port)
+		if !settled() || !ok || lsp.ExternalIDs["neutron:port_name"] != "ovn-lb-vip-additional-1-lb" || lsp.ExternalIDs["neutron:cidrs"] != "fd00:1::10/64" {
+			t.Errorf("the port is %+v", lsp)
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 )
 
 // retryAfter is in seconds.
@@ -33,8 +34,21 @@ func (s *Server) limited(next http.Handler) http.Handler {
 			answer(w, http.StatusBadRequest, "the body cannot be read\n")
 			return
 		}
+		defer s.caught(w, r)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// caught makes a handler's panic an error of that one request. It is deferred.
+func (s *Server) caught(w http.ResponseWriter, r *http.Request) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler: // net/http ends the connection
+		panic(p)
+	default:
+		s.log.Error("a handler panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+		answer(w, http.StatusInternalServerError, "internal error; the log has it\n")
+	}
 }
 
 // withBody is r with a body that is not too large. net/http reads no more of one than the declared

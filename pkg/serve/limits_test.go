@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -116,6 +117,25 @@ func TestMostRequests(t *testing.T) {
 				t.Errorf("after the end of the others: %d", code)
 			}
 		})
+	}
+}
+
+// A panic of a handler is an error of one request, in its answer and in the log.
+func TestPanic(t *testing.T) {
+	var log strings.Builder
+	s := New(Config{Listen: "127.0.0.1:0"}, slog.New(slog.NewTextHandler(&log, nil)))
+	s.Mount("/panic", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a fault") }))
+	s.Mount("/other", text("ok"))
+	at, _ := run(t, s, "127.0.0.1:0")
+	for path, want := range map[string]int{"/panic": http.StatusInternalServerError, "/other": http.StatusOK} {
+		if code, body := do(t, http.MethodGet, "http://"+at+path, nil); code != want {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	for _, part := range []string{"level=ERROR", `panic="a fault"`, "path=/panic", "limits_test.go"} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("no %q in %s", part, log.String())
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func Run(ctx context.Context, out io.Writer, opt lab.Options) (err error) {
 		}
 	}()
 	for _, f := range []func(context.Context) error{
-		t.startSluiced, t.ping, t.transfer, t.isolation, t.routes, t.status, t.kill, t.balance, t.metadata,
+		t.startSluiced, t.ping, t.transfer, t.isolation, t.routes, t.status, t.kill, t.balance, t.metadata, t.api,
 	} {
 		if err = f(ctx); err != nil {
 			return err
@@ -149,6 +149,8 @@ func (t *tour) farewell() {
     bin/sluice-lab exec a1 -- sluicectl drops --follow
     bin/sluice-lab exec a1 -- sluicectl lb backends
     bin/sluice-lab exec c-fabric -- curl http://10.99.0.1/
+    bin/sluice-lab exec api -- openstack loadbalancer list
+    bin/sluice-lab exec api -- openstack loadbalancer delete --cascade shop4
     bin/sluice-lab exec a-red1 -- ping 10.20.0.11
     bin/sluice-lab exec m-red1 -- curl http://169.254.169.254/openstack/latest/meta_data.json
     bin/sluice-lab exec a3 -- sluicectl metadata ports

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
@@ -36,6 +37,27 @@ func (w *world) neighbors(node string) ([]status.Neighbor, error) {
 		return nil, fmt.Errorf("%w in %s", err, out)
 	}
 	return b.Neighbors, nil
+}
+
+// rests waits until a node's only session is up and has had no UPDATE to send for a second: what
+// an earlier restart still has to say is not counted as what comes after.
+func (w *world) rests(node string) (rested status.Neighbor) {
+	w.Helper()
+	var since time.Time
+	w.eventually("the session of "+node+" rests", func() error {
+		now, err := w.bgp(node)
+		if err != nil {
+			return err
+		}
+		if now.State != "established" || now.MessagesOut != rested.MessagesOut || since.IsZero() {
+			rested, since = now, time.Now()
+		}
+		if time.Since(since) < time.Second {
+			return fmt.Errorf("%s, %d UPDATEs", now.State, now.MessagesOut)
+		}
+		return nil
+	})
+	return rested
 }
 
 // configured runs sluiced anew with another configuration of its neighbour.

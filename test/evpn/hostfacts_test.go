@@ -77,10 +77,7 @@ func TestVTEPIsFollowed(t *testing.T) {
 		w.reflected(true)
 		w.hasProblem("a1", "vtep", "no-vtep", false)
 
-		before, err := w.bgp("a1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := w.rests("a1")
 		address("add", lab.UnderlayLink)
 		address("del", "lo")
 		w.eventually("the move is seen", func() error {
@@ -166,14 +163,12 @@ func (w *world) replaced(n, rr lab.Node) {
 // nothing is lost or withdrawn, and the pins are made again; so are pins that somebody removes.
 func TestMountsOverPins(t *testing.T) {
 	w := shared(t)
+	before := w.rests("a1")
 	streams := []*stream{w.stream("a-red1", addrB4), w.stream("b-red1", addrA6)}
-	before, err := w.bgp("a1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	nodes := w.chassis()
 	pins := map[string][]string{}
 	for _, n := range nodes {
+		var err error
 		if pins[n], err = w.pins(n); err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func upCommand(opt *Options) *cobra.Command {
 	f.BoolVar(&central.RBAC, "rbac", false, "give the chassis the role ovn-controller; needs --tls")
 	f.StringVar(&central.Schemas, "schemas", "", "directory of other schemas than the installed OVN's")
 	f.StringVar(&p.ProgramsA, "programs", "", "directory with another OVN and Open vSwitch, as tools/ovn.sh makes it")
-	f.BoolVar(&sluiced, "sluiced", false, "run sluiced on every chassis, with load balancing, and the backends of the scenario lb")
+	f.BoolVar(&sluiced, "sluiced", false, "run sluiced on every chassis, with load balancing; in the scenario lb also the backends, and sluice-controller on the node api")
 	f.BoolVar(&p.KernelDatapath, "kernel-datapath", false, "make Open vSwitch use the kernel's datapath (modules openvswitch and geneve)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p.ProgramsB = p.ProgramsA

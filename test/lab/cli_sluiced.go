@@ -11,7 +11,7 @@ import (
 )
 
 // startAll runs what lies beside this program, until it is ready: sluiced on every chassis and, where there is
-// a cloud with a stand-in for Nova, its metadata proxy; and the backends of the scenario lb.
+// a cloud with a stand-in for Nova, its metadata proxy; and the backends and the API of the scenario lb.
 func (l *Lab) startAll(ctx context.Context) error {
 	exe, err := os.Executable()
 	if err != nil {
@@ -51,6 +51,11 @@ func (l *Lab) startAll(ctx context.Context) error {
 		if err := l.WaitFor(ctx, "all of sluiced on "+n.Name+" is ready", func() error {
 			return l.allReady(ctx, n.Name, filepath.Join(filepath.Dir(exe), "sluicectl"))
 		}); err != nil {
+			return err
+		}
+	}
+	if _, err := l.Node(apiNode); err == nil {
+		if err := l.StartAPI(ctx); err != nil {
 			return err
 		}
 	}

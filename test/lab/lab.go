@@ -181,6 +181,9 @@ func (l *Lab) startCloud(ctx context.Context, c Cloud) error {
 	for _, p := range c.Providers {
 		g.Go(func() error { return l.startGateway(gctx, c, p) })
 	}
+	if c.API {
+		g.Go(func() error { return l.loopback(gctx, apiNode) })
+	}
 	if err := g.Wait(); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ const Backends = 5
 // of tenant red: the backends be1 to be5, 10.10.0.21 to .25 and fd00:10::21 to ::25, on a1
 // and a2 in turn; the clients c-same on their switch, on a2, and c-net on another one of their
 // router, 10.40.0.0/24, on a3, which is no gateway. In cloud B the client c-fabric, whose packets come by the fabric.
+// Node api has the replicas of sluice-controller of cloud A, and the command openstack.
 func LB(p EVPNParams) Scenario {
 	p.Balancing, p.Compute = false, true
 	s := EVPN(p)
@@ -30,4 +31,5 @@ func addBalancing(a, b *Cloud) {
 	net.Network = other.Name
 	a.VMs = append(a.VMs, evpnVM("c-same", "a2", "red", 10, 31), net)
 	b.VMs = append(b.VMs, evpnVM("c-fabric", "b1", "red", 20, 31))
+	a.API = true
 }

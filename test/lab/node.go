@@ -19,12 +19,16 @@ const (
 	KindChassis   Kind = "chassis"
 	KindReflector Kind = "reflector"
 	KindGateway   Kind = "gateway"
+	KindAPI       Kind = "api"
 	KindPeer      Kind = "peer"
 	KindVRF       Kind = "vrf"
 	KindVM        Kind = "vm"
 )
 
-const fabricNode = "fabric"
+const (
+	fabricNode = "fabric"
+	apiNode    = "api"
+)
 
 // Node is one network namespace of the lab.
 type Node struct {
@@ -104,6 +108,9 @@ func nodesOf(s Scenario, prefix, dir string) []Node {
 				add(c.gatewayNode(p), KindGateway, c.Name, false)
 			}
 		}
+		if c.API {
+			add(apiNode, KindAPI, c.Name, false)
+		}
 	}
 	return out
 }
@@ -112,7 +119,7 @@ func nodesOf(s Scenario, prefix, dir string) []Node {
 // databases and sockets without arguments.
 func (l *Lab) env(n Node) []string {
 	drop := func(kv string) bool {
-		for _, p := range []string{"PATH=", "OVN_", "OVS_", "SLUICE_"} {
+		for _, p := range []string{"PATH=", "OVN_", "OVS_", "OS_", "SLUICE_"} {
 			if strings.HasPrefix(kv, p) {
 				return true
 			}
@@ -140,6 +147,9 @@ func (l *Lab) env(n Node) []string {
 	}
 	if n.BPFFS != "" {
 		env = append(env, "SLUICE_SOCKET="+n.Socket(), "SLUICE_BPFFS="+n.BPFFS, "SLUICE_METADATA_SOCKET="+filepath.Join(n.Dir, "metadata.sock"))
+	}
+	if n.Kind == KindAPI {
+		env = append(env, "OS_AUTH_TYPE=none", "OS_ENDPOINT=http://"+Replicas[0])
 	}
 	return env
 }

@@ -249,7 +249,7 @@ func (l *Lab) spawn(ctx context.Context, n Node, s spec) (*Process, error) {
 // a chassis; nb, sb and northd of a central node (northd on the first one of a
 // cluster only); relay of a relay; zebra and bgpd (FRR 10: mgmtd
 // too) of a reflector and of a peer with FRR; gobgpd of any other peer; sluiced and
-// metadata where they were started; mounts of a chassis with a /run/netns of its own.
+// metadata where they were started; controller1 and controller2 of node api; mounts of a chassis with a /run/netns of its own.
 func (l *Lab) Process(node, name string) (*Process, error) {
 	return readProcess(filepath.Join(l.dir, "proc", node+"."+name+".json"))
 }

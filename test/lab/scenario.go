@@ -44,6 +44,8 @@ type Cloud struct {
 	// OwnNetns gives each chassis a /run/netns of its own, as machines have: what makes
 	// namespaces with fixed names would make them twice otherwise.
 	OwnNetns bool
+	// API adds the node "api", where clients of OpenStack's APIs are: see StartControllers.
+	API bool
 }
 
 // Central says how a cloud serves its databases. The zero value is one server
@@ -260,6 +262,11 @@ func (c Cloud) validate(claim func(kind, name string) error) error {
 	}
 	for _, ch := range c.Chassis {
 		if err := claim("chassis", ch.Name); err != nil {
+			return err
+		}
+	}
+	if c.API {
+		if err := claim("cloud", apiNode); err != nil {
 			return err
 		}
 	}

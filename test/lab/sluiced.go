@@ -70,7 +70,7 @@ func (l *Lab) StartSluiced(ctx context.Context, node string, s Sluiced) (*Proces
 	if p, err := l.Process(node, "sluiced"); err == nil && p.Running() {
 		return p, nil
 	}
-	file, err := l.writeConfig(n, s)
+	file, err := l.writeConfig(n, "sluiced.yaml", s.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (l *Lab) StartMetadata(ctx context.Context, node string, s Sluiced) (*Proce
 	if p, err := l.Process(node, "metadata"); err == nil && p.Running() {
 		return p, nil
 	}
-	file, err := l.writeConfig(n, s)
+	file, err := l.writeConfig(n, "sluiced.yaml", s.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +146,12 @@ func (l *Lab) StartNova(ctx context.Context, cloud, binary string) (*Process, er
 	}})
 }
 
-// writeConfig writes sluiced.yaml, with what it names of the node's environment.
-func (l *Lab) writeConfig(n Node, s Sluiced) (string, error) {
-	file := filepath.Join(n.Dir, "sluiced.yaml")
+// writeConfig writes a file of the node, with what it names of the node's environment.
+func (l *Lab) writeConfig(n Node, name, text string) (string, error) {
+	file := filepath.Join(n.Dir, name)
 	env := l.env(n)
-	text := os.Expand(s.Config, func(name string) string { return lookup(env, name) })
-	return file, writeFile(file, []byte(text)) // in one step: a sluiced may be reading it
+	text = os.Expand(text, func(name string) string { return lookup(env, name) })
+	return file, writeFile(file, []byte(text)) // in one step: a program may be reading it
 }
 
 // lookup finds NAME=VALUE in an environment.

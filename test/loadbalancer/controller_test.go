@@ -3,52 +3,33 @@ package loadbalancer_test
 import (
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/ovsdbtest"
 	"github.com/ovn-sluice/sluice/test/backend"
+	"github.com/ovn-sluice/sluice/test/lab"
+	"github.com/ovn-sluice/sluice/test/lab/labtest"
 	"github.com/ovn-sluice/sluice/test/openstack"
 )
 
 // Load balancers that are made by the real openstack command answer a client in the fabric, and
-// machines of the VIP's network and of another one, by eBPF. When they are deleted nothing is left.
+// machines of the VIP's network and of another one, by eBPF. The other replica shows the same at
+// once. When they are deleted nothing is left.
 func TestByOpenStack(t *testing.T) {
 	w := shared(t)
 	client, err := openstack.NewClient(t.Context(), "../../tools/openstack.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	program := filepath.Join(dir, "sluice-controller")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/sluice-controller").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	central := w.node("a-central")
-	c, err := openstack.StartController(program, dir, ovsdbtest.FreeAddress(t, "127.0.0.1"), "unix:"+filepath.Join(central.Dir, "nb.sock"))
-	if err != nil {
+	if err := w.StartControllers(t.Context(), filepath.Join(bin, "sluice-controller"), client); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := c.Stop(); err != nil {
-			t.Errorf("the controller ended: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("log of the controller:\n%s", c.Log())
-		}
-	}()
-	run := func(args ...string) {
+	run := func(args ...string) string {
 		t.Helper()
-		if _, err := client.Run(t.Context(), c.Address, args...); err != nil {
-			t.Fatal(err)
-		}
+		return labtest.Exec(t, w.Lab, "api", append([]string{"openstack"}, args...)...)
 	}
-	w.eventually("an answer of the controller", func() error {
-		_, err := client.Run(t.Context(), c.Address, "loadbalancer", "list")
-		return err
-	})
 	vips := map[string]netip.Addr{"4": netip.MustParseAddr("10.10.0.200"), "6": netip.MustParseAddr("fd00:10::200")}
 	for family, vip := range vips {
 		name, subnet := "web"+family, "red-net-"+family
@@ -58,6 +39,16 @@ func TestByOpenStack(t *testing.T) {
 			run("loadbalancer", "member", "create", "--address", backendAddress(vip, i), "--subnet-id", subnet, "--protocol-port", fmt.Sprint(backend.HTTPPort), "--wait", name)
 		}
 		run("loadbalancer", "listener", "create", "--protocol", "TCP", "--protocol-port", fmt.Sprint(vipHTTP), "--default-pool", name, "--wait", name)
+	}
+	for _, what := range []string{"", "listener", "pool"} {
+		list := append(strings.Fields("openstack loadbalancer "+what), "list", "-f", "json")
+		first := labtest.Exec(t, w.Lab, "api", list...)
+		if second := labtest.Exec(t, w.Lab, "api", append([]string{"env", "OS_ENDPOINT=http://" + lab.Replicas[1]}, list...)...); first != second || !strings.Contains(first, "ACTIVE") && what == "" {
+			t.Errorf("%v: one replica shows\n%s\nthe other\n%s", list, first, second)
+		}
+	}
+	if out, err := w.Exec(t.Context(), "api", "openstack", "loadbalancer", "delete", "web4"); err == nil || !strings.Contains(err.Error(), "it has children (HTTP 400)") {
+		t.Errorf("delete with children: %v\n%s", err, out)
 	}
 	for _, vip := range vips {
 		w.eventually(intent.FormatEndpoint(vip, vipHTTP)+" is balanced by eBPF on a1", func() error {

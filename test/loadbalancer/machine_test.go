@@ -18,5 +18,5 @@ const (
 
 // makePrograms builds the programs under test.
 func makePrograms(dir string) error {
-	return programs.LinkInto(dir, "sluiced", "sluicectl", "sluice-lab")
+	return programs.LinkInto(dir, "sluiced", "sluicectl", "sluice-lab", "sluice-controller")
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,12 +27,23 @@ func NewClient(ctx context.Context, script string) (Client, error) {
 	return Client{filepath.Join(strings.TrimSpace(string(out)), "root")}, nil
 }
 
+// inRoot runs a command there, with a clean environment.
+func (c Client) inRoot() []string {
+	return []string{"chroot", c.root, "env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1"}
+}
+
+// Script is a shell script that is the command openstack, with OS_AUTH_TYPE and OS_ENDPOINT of
+// its environment.
+func (c Client) Script() string {
+	return "#!/bin/sh\nexec " + strings.Join(c.inRoot(), " ") + ` OS_AUTH_TYPE="$OS_AUTH_TYPE" OS_ENDPOINT="$OS_ENDPOINT" openstack "$@"` + "\n"
+}
+
 // Run runs the command at an address without authentication, and returns what it has printed.
 func (c Client) Run(ctx context.Context, address string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "chroot", append([]string{c.root, "env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
-		"OS_AUTH_TYPE=none", "OS_ENDPOINT=http://" + address, "openstack"}, args...)...)
+	argv := slices.Concat(c.inRoot(), []string{"OS_AUTH_TYPE=none", "OS_ENDPOINT=http://" + address, "openstack"}, args)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	out, err := cmd.CombinedOutput()
 	text := strings.TrimSpace(string(out))
 	if err != nil {

@@ -12,32 +12,48 @@ import (
 	"strings"
 )
 
-// keysPage writes the page of what is read from map columns of OVN and Open
-// vSwitch, or written there, and fails when the packages in dirs read a key that no row of it
+// keysOf are a program's keys in map columns of OVN and Open vSwitch: the page's begin and end,
+// and its tables.
+type keysOf struct {
+	intro, end string
+	sections   []keySection
+}
+
+var keysOfPrograms = map[string]keysOf{
+	"sluiced":           {keysIntro, keysExample, keySections},
+	"sluice-controller": {controllerKeysIntro, "", controllerKeySections},
+}
+
+// keysPage writes the page of what a program reads from map columns of OVN and Open
+// vSwitch, or writes there, and fails when the packages in dirs read a key that no row of it
 // explains, or no longer read one that a row does.
-func keysPage(w *bytes.Buffer, dirs []string) error {
+func keysPage(w *bytes.Buffer, program string, dirs []string) error {
+	page, known := keysOfPrograms[program]
+	if !known {
+		return fmt.Errorf("no keys of %s are known", program)
+	}
 	read, err := readKeys(dirs)
 	if err != nil {
 		return err
 	}
 	explained := map[string]bool{}
-	w.WriteString(keysIntro)
-	for _, s := range keySections {
+	w.WriteString(page.intro)
+	for _, s := range page.sections {
 		fmt.Fprintf(w, "\n## %s\n\n%s\n\n| key | where | values | without it | what it does | who writes it |\n| --- | --- | --- | --- | --- | --- |\n", s.title, s.text)
 		for _, k := range s.keys {
 			explained[k.name] = true
 			if !read[k.name] {
-				return fmt.Errorf("keysections.go explains %s, and %v do not read it", k.name, dirs)
+				return fmt.Errorf("the page of %s explains %s, and %v do not read it", program, k.name, dirs)
 			}
 			fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s | %s |\n", k.name, k.where, k.values, k.without, k.does, k.writer)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(read)) {
 		if !explained[name] {
-			return fmt.Errorf("%s is read from OVN and keysections.go does not explain it", name)
+			return fmt.Errorf("%s is read from OVN and the page of %s does not explain it", name, program)
 		}
 	}
-	w.WriteString(keysExample)
+	w.WriteString(page.end)
 	return nil
 }
 

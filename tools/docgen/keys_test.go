@@ -13,7 +13,7 @@ var readers = []string{"../../controlplane/evpn", "../../controlplane/exposure",
 // A key that the code reads in any of its ways, and the page does not explain, is
 // an error that names it; so is one that is explained and not read.
 func TestKeysOfThePageAreThoseOfTheCode(t *testing.T) {
-	if err := keysPage(&bytes.Buffer{}, readers); err != nil {
+	if err := keysPage(&bytes.Buffer{}, "sluiced", readers); err != nil {
 		t.Fatal(err)
 	}
 	for _, code := range []string{
@@ -28,12 +28,23 @@ func TestKeysOfThePageAreThoseOfTheCode(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte("package p\n"+code+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := keysPage(&bytes.Buffer{}, append([]string{dir}, readers...))
+		err := keysPage(&bytes.Buffer{}, "sluiced", append([]string{dir}, readers...))
 		if err == nil || !strings.Contains(err.Error(), "a-new-key is read") {
 			t.Errorf("%s: %v", code, err)
 		}
 	}
-	if err := keysPage(&bytes.Buffer{}, readers[1:]); err == nil || !strings.Contains(err.Error(), "neutron_bgpvpn:vni") {
+	if err := keysPage(&bytes.Buffer{}, "sluiced", readers[1:]); err == nil || !strings.Contains(err.Error(), "neutron_bgpvpn:vni") {
+		t.Errorf("without its reader: %v", err)
+	}
+}
+
+// So it is with the keys of the controller.
+func TestKeysOfTheController(t *testing.T) {
+	dirs := []string{"../../controlplane/octavia", "../../controlplane/octavia/network", "../../controlplane/octavia/rowform"}
+	if err := keysPage(&bytes.Buffer{}, "sluice-controller", dirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := keysPage(&bytes.Buffer{}, "sluice-controller", dirs[1:]); err == nil || !strings.Contains(err.Error(), "sluice:lb") {
 		t.Errorf("without its reader: %v", err)
 	}
 }

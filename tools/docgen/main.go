@@ -3,14 +3,15 @@
 //	docgen config PROGRAM OUTPUT.md
 //	docgen metrics PROGRAM OUTPUT.md
 //	docgen api DIRECTORY-OF-THE-ENDPOINTS DIRECTORY-OF-PKG-STATUS OUTPUT.md
-//	docgen keys OUTPUT.md DIRECTORY-THAT-READS-THEM...
+//	docgen keys PROGRAM OUTPUT.md DIRECTORY-THAT-READS-THEM...
 //	docgen reasons OUTPUT.md DIRECTORY-OF-PKG-REASON DIRECTORY-THAT-GIVES-THEM...
 //	docgen maps OUTPUT.md
 //
 // The output depends on the code alone.
 package main
 
-//go:generate go run . keys ../../docs/reference/external-ids.md ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/metadata ../../controlplane/ovn ../../dataplane/ovs ../../cmd/sluiced
+//go:generate go run . keys sluice-controller ../../docs/reference/controller-keys.md ../../controlplane/octavia ../../controlplane/octavia/network ../../controlplane/octavia/rowform
+//go:generate go run . keys sluiced ../../docs/reference/external-ids.md ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/metadata ../../controlplane/ovn ../../dataplane/ovs ../../cmd/sluiced
 //go:generate go run . reasons ../../docs/reference/reasons.md ../../pkg/reason ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/taps ../../controlplane/clients ../../controlplane/metadata ../../controlplane/bgp ../../controlplane/guard ../../controlplane/underlay ../../pkg/status ../../pkg/tables ../../pkg/drain ../../cmd/sluiced
 //go:generate go run . maps ../../docs/reference/maps.md
 
@@ -55,9 +56,9 @@ func run(args []string) error {
 		if err := apiPage(&page, args[1], args[2]); err != nil {
 			return err
 		}
-	case len(args) > 2 && args[0] == "keys":
-		out = args[1]
-		if err := keysPage(&page, args[2:]); err != nil {
+	case len(args) > 3 && args[0] == "keys":
+		out = args[2]
+		if err := keysPage(&page, args[1], args[3:]); err != nil {
 			return err
 		}
 	case len(args) > 3 && args[0] == "reasons":

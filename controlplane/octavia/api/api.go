@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/identity"
+	"github.com/ovn-sluice/sluice/controlplane/mediatype"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
@@ -86,7 +87,8 @@ func (a *API) Routes() map[string]http.Handler {
 	routes := map[string]http.Handler{}
 	for pattern, h := range map[string]handler{
 		"POST /loadbalancers": a.createBalancer, "GET /loadbalancers": a.listBalancers,
-		"GET /loadbalancers/{id}": a.showBalancer, "PUT /loadbalancers/{id}": a.updateBalancer, "DELETE /loadbalancers/{id}": a.deleteBalancer,
+		"GET /loadbalancers/{id}/{rest...}": a.belowBalancer,
+		"GET /loadbalancers/{id}":           a.showBalancer, "PUT /loadbalancers/{id}": a.updateBalancer, "DELETE /loadbalancers/{id}": a.deleteBalancer,
 		"POST /listeners": a.createListener, "GET /listeners": a.listListeners,
 		"GET /listeners/{id}": a.showListener, "PUT /listeners/{id}": a.updateListener, "DELETE /listeners/{id}": a.deleteListener,
 		"POST /pools": a.createPool, "GET /pools": a.listPools,
@@ -102,12 +104,52 @@ func (a *API) Routes() map[string]http.Handler {
 
 // Register has a mux answer the API's paths below each base, such as /v2/lbaas.
 func (a *API) Register(mux *http.ServeMux, bases ...string) {
+	paths := map[string]map[string]http.Handler{}
 	for pattern, h := range a.Routes() {
 		method, path, _ := strings.Cut(pattern, " ")
+		if paths[path] == nil {
+			paths[path] = map[string]http.Handler{}
+		}
+		paths[path][method] = h
+	}
+	for path, methods := range paths {
 		for _, base := range bases {
-			mux.Handle(method+" "+base+path, h)
+			mux.Handle(base+path, a.byMethod(methods))
 		}
 	}
+}
+
+// Unknown answers a path that no API has.
+func (a *API) Unknown() http.Handler {
+	return a.serve(func(q *request) (int, any, error) {
+		if q.Method != http.MethodGet && q.Method != http.MethodHead {
+			return 0, nil, noMethod(http.MethodGet)
+		}
+		return 0, nil, errNoPath
+	})
+}
+
+// byMethod answers the methods of a path. A collection asked to change or delete an object lacks its ID.
+func (a *API) byMethod(methods map[string]http.Handler) http.Handler {
+	allowed := sortedKeys(methods)
+	other := a.serve(func(q *request) (int, any, error) {
+		if slices.Contains(allowed, http.MethodPost) && (q.Method == http.MethodPut || q.Method == http.MethodDelete) {
+			return 0, nil, fail(http.StatusBadRequest, `Missing argument: "id"`)
+		}
+		return 0, nil, noMethod(allowed...)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch h, has := methods[r.Method]; {
+		case has:
+			h.ServeHTTP(w, r)
+		case r.Method == http.MethodHead && methods[http.MethodGet] != nil:
+			methods[http.MethodGet].ServeHTTP(w, r)
+		case r.Method == http.MethodOptions:
+			w.WriteHeader(http.StatusOK)
+		default:
+			other.ServeHTTP(w, r)
+		}
+	})
 }
 
 func (a *API) serve(h handler) http.Handler {
@@ -129,9 +171,15 @@ func (a *API) handle(h handler, r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if !mediatype.AcceptsJSON(r) {
+		return 0, nil, errNotAcceptable
+	}
 	q := &request{Request: r, caller: caller, id: a.newID(), row: a.newID(), port: a.newID(), now: a.now().UTC().Format(timeFormat)}
 	if q.body, err = io.ReadAll(r.Body); err != nil {
 		return 0, nil, fail(http.StatusBadRequest, "Request is not in valid JSON format")
+	}
+	if len(q.body) > 0 && !mediatype.SendsJSON(r) {
+		return 0, nil, fail(http.StatusUnsupportedMediaType, "Unknown mimetype: %s", r.Header.Get("Content-Type"))
 	}
 	return h(q)
 }
@@ -173,21 +221,4 @@ func view[T any](a *API, q *request, find func(*northbound.Snapshot) (T, error))
 		return none, err
 	}
 	return find(s)
-}
-
-// matches tells whether an object has the values that a list's query asks for.
-func matches(query map[string][]string, attributes map[string]string) (bool, error) {
-	for key, values := range query {
-		if slices.Contains([]string{"limit", "marker", "sort", "sort_key", "sort_dir", "page_reverse", "fields"}, key) {
-			continue
-		}
-		have, known := attributes[key]
-		if !known {
-			return false, fail(http.StatusBadRequest, "One or more arguments are either duplicate or invalid")
-		}
-		if !slices.Contains(values, have) {
-			return false, nil
-		}
-	}
-	return true, nil
 }

@@ -249,3 +249,14 @@ func TestAddressesAtOnce(t *testing.T) {
 	}
 	t.Logf("conflicts: %d and %d", s.stores[0].Stats().Conflicts, s.stores[1].Stats().Conflicts)
 }
+
+// What is no JSON value, or one with many values in one another, is refused before it takes memory for each.
+func TestBodiesThatCannotBeRead(t *testing.T) {
+	s := newService(t, schema.Northbound)
+	for _, body := range []string{"{", `{"loadbalancer": {}}}`, `{"loadbalancer": {}} {}`, `{"loadbalancer" {}}`, `{1: 2}`, "nul",
+		strings.Repeat("[", 1<<19), strings.Repeat(`{"a":`, 1<<17), `{"loadbalancer": {"tags": ` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}}"} {
+		if code, out := s.call(0, "POST", "/loadbalancers", body); code != http.StatusBadRequest || out["faultstring"] != "Request is not in valid JSON format" {
+			t.Errorf("%d bytes: %d %v", len(body), code, out)
+		}
+	}
+}

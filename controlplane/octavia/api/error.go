@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/identity"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
@@ -15,12 +16,22 @@ import (
 type Error struct {
 	Status int
 	Text   string
+	// Title, if not empty: the answer has the form of the errors of Octavia's web framework, of which some
+	// of its own are.
+	Title string
+	// Allow are the methods that a path has.
+	Allow []string
 }
 
 func (e *Error) Error() string { return e.Text }
 
 func fail(status int, format string, args ...any) *Error {
 	return &Error{Status: status, Text: fmt.Sprintf(format, args...)}
+}
+
+// frameworkError is an error in the form of Octavia's web framework.
+func frameworkError(status int, title, text string) *Error {
+	return &Error{Status: status, Title: title, Text: text}
 }
 
 func invalid(format string, args ...any) *Error {
@@ -41,13 +52,29 @@ func notFound(kind, id string) *Error { return fail(http.StatusNotFound, "%s %s 
 // noSuch is notFound for what a body refers to.
 func noSuch(kind, id string) *Error { return fail(http.StatusBadRequest, "%s %s not found.", kind, id) }
 
-var errPolicy = fail(http.StatusForbidden, "Policy does not allow this request to be performed.")
+var (
+	errPolicy        = fail(http.StatusForbidden, "Policy does not allow this request to be performed.")
+	errNotAcceptable = frameworkError(http.StatusNotAcceptable, "Not Acceptable", "Only content type application/json is accepted.")
+	errNoPath        = frameworkError(http.StatusNotFound, "Not Found", "")
+)
+
+// noMethod is the error of a path that has only other methods.
+func noMethod(allow ...string) *Error {
+	return &Error{Status: http.StatusMethodNotAllowed, Title: "Method Not Allowed", Allow: allow}
+}
 
 // fault is the body of an error.
 type fault struct {
 	Code   string  `json:"faultcode"`
 	Text   string  `json:"faultstring"`
 	Detail *string `json:"debuginfo"`
+}
+
+// frameworkFault is the body of an error with a title.
+type frameworkFault struct {
+	Code        int    `json:"code"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
 }
 
 // answerError writes an error. What has no answer of its own is the server's fault: its text stays
@@ -72,6 +99,13 @@ func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if !known {
 		w.Header().Set("Retry-After", "1")
+	}
+	if len(e.Allow) > 0 {
+		w.Header().Set("Allow", strings.Join(e.Allow, ", "))
+	}
+	if e.Title != "" {
+		a.answer(w, e.Status, frameworkFault{e.Status, e.Title, e.Text})
+		return
 	}
 	f := fault{Code: "Client", Text: e.Text}
 	if e.Status >= http.StatusInternalServerError {

@@ -3,7 +3,9 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -40,23 +42,84 @@ func (e typeError) Error() string { return string(e) }
 // is read into.
 type object struct{ name, argument string }
 
+// dict is a JSON object in the order in which the client wrote it: errors repeat it so.
+type dict struct {
+	keys   []string
+	values map[string]any
+}
+
+// deepest is how far values may be in one another: no attribute is that deep.
+const deepest = 20
+
+var errTooDeep = errors.New("too many values in one another")
+
+// decode reads a value: objects are dicts, and numbers stay as they are written.
+func decode(d *json.Decoder, depth int) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	if depth > deepest {
+		return nil, errTooDeep
+	}
+	switch token {
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := decode(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = d.Token()
+		return list, err
+	case json.Delim('{'):
+		out := dict{values: map[string]any{}}
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			name, _ := key.(string)
+			if _, twice := out.values[name]; !twice {
+				out.keys = append(out.keys, name)
+			}
+			if out.values[name], err = decode(d, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		_, err = d.Token()
+		return out, err
+	}
+	return token, nil
+}
+
 // read decodes the attributes into the struct that to points to. Attributes that are not there leave
 // its fields as they are.
 func (o object) read(body []byte, f fields, to any) error {
-	var root map[string]any
+	missing := fail(http.StatusBadRequest, "Missing argument: %q", o.argument)
+	if len(bytes.TrimSpace(body)) == 0 {
+		return missing
+	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	if err := d.Decode(&root); err != nil {
+	v, err := decode(d, 0)
+	if _, after := d.Token(); err != nil || !errors.Is(after, io.EOF) {
 		return fail(http.StatusBadRequest, "Request is not in valid JSON format")
 	}
-	for _, key := range sortedKeys(root) {
+	root, is := v.(dict)
+	if !is {
+		return missing
+	}
+	for _, key := range root.keys {
 		if key != o.name {
 			return fail(http.StatusBadRequest, "Unknown attribute for argument %s: %s", o.argument, key)
 		}
 	}
-	attributes, is := root[o.name].(map[string]any)
+	attributes, is := root.values[o.name].(dict)
 	if !is {
-		return fail(http.StatusBadRequest, "Missing argument: %q", o.argument)
+		return missing
 	}
 	values, err := f.take(o.argument+"."+o.name, attributes)
 	if e, is := err.(typeError); is {
@@ -76,14 +139,14 @@ func wrongValue(name, value, why string) *Error {
 	return fail(http.StatusBadRequest, "Invalid input for field/attribute %s. Value: '%s'. %s", name, value, why)
 }
 
-func (f fields) take(argument string, attributes map[string]any) (map[string]any, error) {
+func (f fields) take(argument string, attributes dict) (map[string]any, error) {
 	values := map[string]any{}
-	for _, key := range sortedKeys(attributes) {
+	for _, key := range attributes.keys {
 		i := slices.IndexFunc(f, func(f field) bool { return f.name == key })
 		if i < 0 {
 			return nil, fail(http.StatusBadRequest, "Unknown attribute for argument %s: %s", argument, key)
 		}
-		value := attributes[key]
+		value := attributes.values[key]
 		if value == nil {
 			if f[i].null != nil {
 				values[key] = f[i].null
@@ -108,7 +171,7 @@ func (f fields) take(argument string, attributes map[string]any) (map[string]any
 	return values, nil
 }
 
-func sortedKeys(m map[string]any) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
@@ -202,6 +265,27 @@ func list(check func(any) (any, error)) func(any) (any, error) {
 
 var tags = list(text(255))
 
+// without refuses each value but null, false and nothing in a list or object.
+func without(refusal *Error) func(any) (any, error) {
+	return func(value any) (any, error) {
+		switch v := value.(type) {
+		case bool:
+			if !v {
+				return v, nil
+			}
+		case []any:
+			if len(v) == 0 {
+				return v, nil
+			}
+		case dict:
+			if len(v.keys) == 0 {
+				return nil, nil
+			}
+		}
+		return nil, refusal
+	}
+}
+
 // repr writes a value as Python prints it.
 func repr(value any) string {
 	switch v := value.(type) {
@@ -217,10 +301,10 @@ func repr(value any) string {
 			parts[i] = quoted(v[i])
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
-	case map[string]any:
+	case dict:
 		var parts []string
-		for _, k := range sortedKeys(v) {
-			parts = append(parts, quoted(k)+": "+quoted(v[k]))
+		for _, k := range v.keys {
+			parts = append(parts, quoted(k)+": "+quoted(v.values[k]))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	default:

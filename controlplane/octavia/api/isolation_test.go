@@ -22,6 +22,8 @@ type access struct {
 	list bool
 	// open: a member of any project may make one, of its own.
 	open bool
+	// nothing: there is nothing, which the owner is told.
+	nothing bool
 }
 
 // matrix has each route. ID is what the body refers to, of the owner.
@@ -29,6 +31,7 @@ var matrix = map[string]access{
 	"POST /loadbalancers":               {body: `{"loadbalancer": {"vip_subnet_id": "SUBNET"}}`, open: true},
 	"GET /loadbalancers":                {list: true},
 	"GET /loadbalancers/{id}":           {},
+	"GET /loadbalancers/{id}/{rest...}": {nothing: true},
 	"PUT /loadbalancers/{id}":           {body: `{"loadbalancer": {"name": "x"}}`},
 	"DELETE /loadbalancers/{id}":        {},
 	"POST /listeners":                   {body: `{"listener": {"loadbalancer_id": "BALANCER", "protocol": "UDP", "protocol_port": 53}}`},
@@ -68,9 +71,13 @@ func TestIsolation(t *testing.T) {
 			continue
 		}
 		method, path, _ := strings.Cut(pattern, " ")
+		path, _, _ = strings.Cut(path, "/{rest...}")
 		kind := strings.Split(path, "/")
 		path = strings.ReplaceAll(path, "{pool}", ids["pools"])
 		path = strings.ReplaceAll(path, "{id}", ids[kind[max(1, len(kind)-2)]])
+		if a.nothing {
+			path += "/nosuch"
+		}
 		body := a.body
 		for name, id := range ids {
 			body = strings.ReplaceAll(body, strings.ToUpper(name), id)
@@ -93,7 +100,7 @@ func TestIsolation(t *testing.T) {
 			reading := method == http.MethodGet
 			switch {
 			case reading && c.own:
-				if code != http.StatusOK {
+				if want := map[bool]int{false: http.StatusOK, true: http.StatusNotFound}[a.nothing]; code != want {
 					t.Errorf("%s by %s: %d %v", pattern, c.who, code, out)
 				}
 			case a.list:
@@ -120,7 +127,8 @@ func TestIsolation(t *testing.T) {
 	}
 	// A network of another project, and a port in it, are as if they were not there.
 	for _, body := range []string{
-		`{"loadbalancer": {"vip_subnet_id": "` + subnet + `"}}`, `{"loadbalancer": {"vip_network_id": "` + uuidOf(1) + `"}}`,
+		`{"loadbalancer": {"vip_subnet_id": "` + subnet + `"}}`, `{"loadbalancer": {"vip_subnet_id": "` + s.subnet(2) + `", "additional_vips": [{"subnet_id": "` + subnet + `"}]}}`,
+		`{"loadbalancer": {"vip_network_id": "` + uuidOf(1) + `"}}`,
 		`{"loadbalancer": {"vip_port_id": "` + s.want(200, 0, "GET", "/loadbalancers/"+ids["BALANCER"], "")["vip_port_id"].(string) + `"}}`,
 	} {
 		if code, out := s.call(1, "POST", "/loadbalancers", body, "project", "beta"); code != http.StatusBadRequest || !strings.HasSuffix(out["faultstring"].(string), " not found.") {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
@@ -19,14 +18,15 @@ var (
 		{name: "name", check: text(255), null: ""},
 		{name: "description", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
-		{name: "connection_limit", check: number(-1, 1<<31-1)},
+		{name: "connection_limit", check: number(-1, 1<<31-1), null: limits["connection_limit"]},
 		{name: "default_pool_id", check: id, null: ""},
-		{name: "timeout_client_data", check: number(0, mostMilliseconds)},
-		{name: "timeout_member_connect", check: number(0, mostMilliseconds)},
-		{name: "timeout_member_data", check: number(0, mostMilliseconds)},
-		{name: "timeout_tcp_inspect", check: number(0, mostMilliseconds)},
+		{name: "timeout_client_data", check: number(0, mostMilliseconds), null: limits["timeout_client_data"]},
+		{name: "timeout_member_connect", check: number(0, mostMilliseconds), null: limits["timeout_member_connect"]},
+		{name: "timeout_member_data", check: number(0, mostMilliseconds), null: limits["timeout_member_data"]},
+		{name: "timeout_tcp_inspect", check: number(0, mostMilliseconds), null: limits["timeout_tcp_inspect"]},
 		{name: "allowed_cidrs", check: list(text(64))},
-		{name: "tags", check: tags, null: []string{}},
+		{name: "tags", check: tags},
+		{name: "insert_headers", check: without(fail(http.StatusBadRequest, "insert-headers is not a valid option for a TCP protocol listener."))},
 	}
 	listenerCreate = append(slices.Clone(listenerUpdate), fields{
 		{name: "protocol", check: oneOf("HTTP", "HTTPS", "PROMETHEUS", "SCTP", "TCP", "TERMINATED_HTTPS", "UDP"), required: true},
@@ -229,7 +229,7 @@ func (a *API) showListener(q *request) (int, any, error) {
 		f, _ := b.Listener(id)
 		return viewListener(b, f), nil
 	})
-	return http.StatusOK, map[string]Listener{"listener": v}, err
+	return answerOne(q, "listener", v, err)
 }
 
 func (a *API) updateListener(q *request) (int, any, error) {
@@ -285,42 +285,37 @@ func (a *API) remove(q *request, comment string, load func(northbound.Reader) (s
 
 func (a *API) listListeners(q *request) (int, any, error) {
 	out := []Listener{}
-	err := a.each(q, func(b *octavia.Balancer) error {
+	err := a.each(q, func(b *octavia.Balancer) {
 		for _, r := range b.Rows {
 			for i := range r.Listeners {
-				v := viewListener(b, octavia.Found{Row: r, Index: i})
-				take, err := matches(q.URL.Query(), map[string]string{
-					"id": v.ID, "name": v.Name, "description": v.Description, "project_id": v.Project, "tenant_id": v.Project, "protocol": v.Protocol,
-					"protocol_port": strconv.Itoa(v.Port), "loadbalancer_id": r.Balancer, "default_pool_id": value(v.Pool),
-					"admin_state_up": strconv.FormatBool(v.AdminStateUp), "provisioning_status": v.ProvisioningStatus, "operating_status": v.OperatingStatus,
-				})
-				if err != nil {
-					return err
-				}
-				if take {
-					out = append(out, v)
-				}
+				out = append(out, viewListener(b, octavia.Found{Row: r, Index: i}))
 			}
 		}
-		return nil
 	})
-	slices.SortStableFunc(out, func(a, b Listener) int { return compareCreated(a.CreatedAt, b.CreatedAt, a.ID, b.ID) })
-	return http.StatusOK, map[string]any{"listeners": out, "listeners_links": []any{}}, err
+	if err != nil {
+		return 0, nil, err
+	}
+	return answerList(q, "listeners", out, func(l Listener) map[string]string { return ofBalancer(l.LoadBalancers) })
+}
+
+// ofBalancer is what lists of listeners and pools can be asked for and do not show.
+func ofBalancer(refs []ref) map[string]string {
+	id := ""
+	if len(refs) > 0 {
+		id = refs[0].ID
+	}
+	return map[string]string{"loadbalancer_id": id, "load_balancer_id": id}
 }
 
 // each calls f for the load balancers that the caller may see.
-func (a *API) each(q *request, f func(*octavia.Balancer) error) error {
+func (a *API) each(q *request, f func(*octavia.Balancer)) error {
 	s, err := a.store.Current(q.Context())
 	if err != nil {
 		return err
 	}
 	for _, id := range octavia.IDs(s) {
-		b, err := octavia.Load(s, id)
-		if err != nil || !q.caller.Reads(b.Attributes().Project) {
-			continue
-		}
-		if err := f(b); err != nil {
-			return err
+		if b, err := octavia.Load(s, id); err == nil && q.caller.Reads(b.Attributes().Project) {
+			f(b)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 
@@ -19,7 +18,9 @@ var (
 		{name: "name", check: text(255), null: ""},
 		{name: "description", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
-		{name: "tags", check: tags, null: []string{}},
+		{name: "tags", check: tags},
+		{name: "vip_qos_policy_id", check: unknownID("qos_policy")},
+		{name: "vip_sg_ids", check: list(unknownID("Security Group"))},
 	}
 	balancerCreate = append(slices.Clone(balancerUpdate), fields{
 		{name: "vip_address", check: address},
@@ -29,8 +30,35 @@ var (
 		{name: "project_id", check: text(36)},
 		{name: "tenant_id", check: text(36)},
 		{name: "provider", check: text(64)},
+		{name: "flavor_id", check: without(invalid("Invalid flavor_id."))},
+		{name: "availability_zone", check: without(invalid("Invalid availability zone."))},
+		{name: "additional_vips", check: list(additional)},
 	}...)
+
+	additionalFields = fields{
+		{name: "subnet_id", check: id, required: true},
+		{name: "ip_address", check: address},
+	}
 )
+
+func additional(value any) (any, error) {
+	attributes, is := value.(dict)
+	if !is {
+		return nil, typeError("Value not a valid object: " + repr(value))
+	}
+	return additionalFields.take("load_balancer.loadbalancer.additional_vips", attributes)
+}
+
+// unknownID is an ID of something that OVN does not have: none is known.
+func unknownID(kind string) func(any) (any, error) {
+	return func(value any) (any, error) {
+		v, err := id(value)
+		if err != nil {
+			return nil, err
+		}
+		return nil, noSuch(kind, v.(string))
+	}
+}
 
 // balancerRequest is what a load balancer is made or changed with.
 type balancerRequest struct {
@@ -45,6 +73,8 @@ type balancerRequest struct {
 	Project      string    `json:"project_id"`
 	Tenant       string    `json:"tenant_id"`
 	Provider     string    `json:"provider"`
+
+	Additional []additionalVIP `json:"additional_vips"`
 }
 
 // LoadBalancer is one in an answer.
@@ -82,7 +112,6 @@ type ref struct {
 type additionalVIP struct {
 	Subnet  string `json:"subnet_id"`
 	Address string `json:"ip_address"`
-	Port    string `json:"port_id"`
 }
 
 // The states of an answer. What is in the database is done: nothing is ever pending.
@@ -104,7 +133,7 @@ func viewBalancer(b *octavia.Balancer) LoadBalancer {
 		VIPSecurityGroups: []string{}, AdditionalVIPs: []additionalVIP{}, Provider: "ovn", Tags: orEmpty(a.Tags), VNICType: "normal", Tenant: a.Project,
 	}
 	for i, vip := range first.Additional {
-		more := additionalVIP{Address: vip.Address.String(), Port: vip.Port}
+		more := additionalVIP{Address: vip.Address.String()}
 		if i < len(a.AdditionalSubnets) {
 			more.Subnet = a.AdditionalSubnets[i]
 		}
@@ -209,6 +238,10 @@ func (a *API) createBalancer(q *request) (int, any, error) {
 	case in.VIPPort == "" && in.VIPNetwork == "" && in.VIPSubnet == "":
 		return 0, nil, invalid("VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id.")
 	}
+	ports := make([]string, len(in.Additional))
+	for i := range ports {
+		ports[i] = a.newID()
+	}
 	var made LoadBalancer
 	err := a.store.Commit(q.Context(), "create load balancer", func(tx *northbound.Tx) error {
 		if tx.Again {
@@ -221,11 +254,15 @@ func (a *API) createBalancer(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		b := octavia.New(tx, q.id, q.row, subnet.Network, vip)
+		additional, subnets, err := a.placeAdditional(tx, q, in, subnet, ports)
+		if err != nil {
+			return err
+		}
+		b := octavia.New(tx, q.id, q.row, subnet.Network, vip, additional...)
 		b.Rows[0].Enabled = in.AdminStateUp == nil || *in.AdminStateUp
 		b.SetAttributes(octavia.Attributes{
 			Name: value(in.Name), Description: value(in.Description), Project: in.Project, Tags: value(in.Tags), Created: q.now,
-			Subnet: subnet.ID, Network: subnet.Network.ID, OwnPort: vip.Port == q.port,
+			Subnet: subnet.ID, Network: subnet.Network.ID, OwnPort: vip.Port == q.port, AdditionalSubnets: subnets,
 		})
 		b.Save()
 		made = viewBalancer(b)
@@ -241,119 +278,13 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// placeVIP finds the VIP's subnet, and its address and port, which it makes if need be.
-func (a *API) placeVIP(tx *northbound.Tx, q *request, in balancerRequest) (network.Subnet, rowform.VIP, error) {
-	if in.VIPPort != "" {
-		return a.vipOfPort(tx, q, in)
-	}
-	var none rowform.VIP
-	s, err := a.vipSubnet(tx, q, in)
-	if err != nil {
-		return s, none, err
-	}
-	if s.Network.Neutron {
-		return s, none, invalid("Network %s is Neutron's, which allocates its addresses: make a port there, and give its ID as vip_port_id.", s.Network.ID)
-	}
-	vip, err := netip.ParseAddr(in.VIPAddress)
-	switch {
-	case in.VIPAddress == "":
-		var free bool
-		if vip, free = network.Free(tx, s, q.id); !free {
-			return s, none, refused("No more IP addresses available on network %s.", s.Network.ID)
-		}
-	case err != nil || !s.CIDR.Contains(vip):
-		return s, none, refused("IP address %s is not a valid IP for the specified subnet.", in.VIPAddress)
-	case network.Used(tx, s.Network)[vip]:
-		return s, none, refused("IP address %s already allocated in subnet %s", vip, s.ID)
-	}
-	network.AddPort(tx, q.port, octavia.PortName(q.id), in.Project, s, vip)
-	return s, rowform.VIP{Address: vip, Port: q.port}, nil
-}
-
-func (a *API) vipSubnet(tx *northbound.Tx, q *request, in balancerRequest) (s network.Subnet, err error) {
-	if in.VIPNetwork != "" {
-		n, ok := network.Find(tx, in.VIPNetwork)
-		if !ok || !a.mayUse(q, n) {
-			return s, noSuch("Network", in.VIPNetwork)
-		}
-		subnets := network.Subnets(tx, n)
-		i := slices.IndexFunc(subnets, func(s network.Subnet) bool {
-			a, err := netip.ParseAddr(in.VIPAddress)
-			return (in.VIPSubnet == "" || s.ID == in.VIPSubnet) && (err != nil || s.CIDR.Contains(a))
-		})
-		if i >= 0 {
-			return subnets[i], nil
-		}
-		if in.VIPSubnet == "" {
-			return s, invalid("Supplied network does not contain a subnet.")
-		}
-		return s, noSuch("Subnet", in.VIPSubnet)
-	}
-	return a.subnet(tx, q, in.VIPSubnet)
-}
-
-// vipOfPort takes the address of a port that is there, in one of its network's subnets.
-func (a *API) vipOfPort(tx *northbound.Tx, q *request, in balancerRequest) (s network.Subnet, vip rowform.VIP, err error) {
-	lsp, ok := northbound.One(tx, northbound.SwitchPortByName, in.VIPPort, "addresses", "dynamic_addresses", "external_ids")
-	if !ok {
-		return s, vip, noSuch("Port", in.VIPPort)
-	}
-	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID, "name") {
-		n, ok := network.Find(tx, network.IDOf(ls))
-		if !ok || !a.mayUse(q, n) {
-			return s, vip, noSuch("Port", in.VIPPort)
-		}
-		for _, s := range network.Subnets(tx, n) {
-			for _, ip := range network.AddressesOf(lsp) {
-				if s.CIDR.Contains(ip) && (in.VIPAddress == "" || in.VIPAddress == ip.String()) {
-					return s, rowform.VIP{Address: ip, Port: in.VIPPort}, nil
-				}
-			}
-		}
-	}
-	return s, vip, invalid("Port %s has no address in a subnet that is known.", in.VIPPort)
-}
-
 func (a *API) listBalancers(q *request) (int, any, error) {
-	s, err := a.store.Current(q.Context())
+	out := []LoadBalancer{}
+	err := a.each(q, func(b *octavia.Balancer) { out = append(out, viewBalancer(b)) })
 	if err != nil {
 		return 0, nil, err
 	}
-	out := []LoadBalancer{}
-	for _, id := range octavia.IDs(s) {
-		b, err := octavia.Load(s, id)
-		if err != nil || !q.caller.Reads(b.Attributes().Project) {
-			continue
-		}
-		v := viewBalancer(b)
-		take, err := matches(q.URL.Query(), map[string]string{
-			"id": v.ID, "name": v.Name, "description": v.Description, "project_id": v.Project, "tenant_id": v.Project, "vip_address": v.VIPAddress,
-			"vip_port_id": v.VIPPort, "vip_subnet_id": value(v.VIPSubnet), "vip_network_id": value(v.VIPNetwork), "provider": v.Provider,
-			"provisioning_status": v.ProvisioningStatus, "operating_status": v.OperatingStatus, "admin_state_up": strconv.FormatBool(v.AdminStateUp),
-		})
-		if err != nil {
-			return 0, nil, err
-		}
-		if take {
-			out = append(out, v)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b LoadBalancer) int { return compareCreated(a.CreatedAt, b.CreatedAt, a.ID, b.ID) })
-	return http.StatusOK, map[string]any{"loadbalancers": out, "loadbalancers_links": []any{}}, nil
-}
-
-// compareCreated orders as Octavia's lists are without another wish.
-func compareCreated(a, b *string, idA, idB string) int {
-	if value(a) != value(b) {
-		if value(a) < value(b) {
-			return -1
-		}
-		return 1
-	}
-	if idA < idB {
-		return -1
-	}
-	return 1
+	return answerList(q, "loadbalancers", out, nil)
 }
 
 // balancer is one that the caller may see.
@@ -376,7 +307,15 @@ func (a *API) showBalancer(q *request) (int, any, error) {
 		}
 		return viewBalancer(b), nil
 	})
-	return http.StatusOK, map[string]LoadBalancer{"loadbalancer": v}, err
+	return answerOne(q, "loadbalancer", v, err)
+}
+
+// belowBalancer answers paths below a load balancer that it does not have.
+func (a *API) belowBalancer(q *request) (int, any, error) {
+	if _, _, err := a.showBalancer(q); err != nil {
+		return 0, nil, err
+	}
+	return 0, nil, errNoPath
 }
 
 func (a *API) updateBalancer(q *request) (int, any, error) {
@@ -426,8 +365,9 @@ func (a *API) deleteBalancer(q *request) (int, any, error) {
 		case !cascade && slices.ContainsFunc(b.Rows, func(r *rowform.Row) bool { return !r.Empty() }):
 			return invalid("Cannot delete Load Balancer %s - it has children", id)
 		}
-		for _, vip := range slices.Concat([]rowform.VIP{b.Rows[0].VIP}, b.Rows[0].Additional) {
-			network.RemovePort(tx, vip.Port, octavia.PortName(id))
+		network.RemovePort(tx, b.Rows[0].VIP.Port, octavia.PortName(id))
+		for i, vip := range b.Rows[0].Additional {
+			network.RemovePort(tx, vip.Port, octavia.AdditionalPortName(id, i))
 		}
 		b.Delete()
 		return nil

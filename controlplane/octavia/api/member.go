@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
@@ -18,11 +17,11 @@ var (
 	memberUpdate = fields{
 		{name: "name", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
-		{name: "weight", check: number(0, 256)},
-		{name: "backup", check: boolean},
+		{name: "weight", check: number(0, 256), null: 1},
+		{name: "backup", check: boolean, null: false},
 		{name: "monitor_address", check: address},
 		{name: "monitor_port", check: number(1, 65535)},
-		{name: "tags", check: tags, null: []string{}},
+		{name: "tags", check: tags},
 	}
 	memberCreate = append(slices.Clone(memberUpdate), fields{
 		{name: "address", check: address, required: true},
@@ -75,6 +74,9 @@ func viewMember(b *octavia.Balancer, r *rowform.Row, m rowform.Member) Member {
 		Address: m.Addr.Addr().String(), Port: m.Addr.Port(), Weight: 1, Backup: a.Backup, Subnet: orNull(m.Subnet), Project: project,
 		CreatedAt: orNull(a.Created), UpdatedAt: orNull(a.Updated), Tags: orEmpty(a.Tags), VNICType: "normal", Tenant: project,
 	}
+	if a.AnySubnet {
+		v.Subnet = nil
+	}
 	if v.OperatingStatus == "" {
 		v.OperatingStatus = rowform.StatusNoMonitor
 	}
@@ -122,7 +124,14 @@ func (a *API) memberSubnet(tx *northbound.Tx, q *request, in memberRequest, b *o
 
 // ofPool finds the load balancer of the path's pool.
 func ofPool(q *request) func(northbound.Reader) (string, error) {
-	return ofChild(octavia.KindPool, "Pool", q.PathValue("pool"))
+	pool := q.PathValue("pool")
+	return func(from northbound.Reader) (string, error) {
+		balancer, ok := octavia.BalancerOf(from, octavia.KindPool, pool)
+		if !ok {
+			return "", frameworkError(http.StatusNotFound, "Bad Request", "Pool "+pool+" not found.")
+		}
+		return balancer, nil
+	}
 }
 
 // member finds the path's member in the path's pool.
@@ -172,7 +181,7 @@ func (a *API) createMember(q *request) (int, any, error) {
 		}
 		m := rowform.Member{ID: q.id, Addr: endpoint, Subnet: s.ID}
 		b.AddMember(f.Row, f.Index, m, s.Network, rowform.StatusNoMonitor)
-		at := octavia.Attributes{Created: q.now}
+		at := octavia.Attributes{Created: q.now, AnySubnet: in.Subnet == ""}
 		in.apply(f.Row, q.id, &at)
 		octavia.SetMemberAttributes(f.Row, q.id, at)
 		v = viewMember(b, f.Row, m)
@@ -189,7 +198,7 @@ func (a *API) showMember(q *request) (int, any, error) {
 		}
 		return viewMember(b, f.Row, f.Row.Pools[f.Index].Members[i]), nil
 	})
-	return http.StatusOK, map[string]Member{"member": v}, err
+	return answerOne(q, "member", v, err)
 }
 
 func (a *API) updateMember(q *request) (int, any, error) {
@@ -234,20 +243,12 @@ func (a *API) listMembers(q *request) (int, any, error) {
 		out := []Member{}
 		f, _ := b.Pool(q.PathValue("pool"))
 		for _, m := range f.Row.Pools[f.Index].Members {
-			v := viewMember(b, f.Row, m)
-			take, err := matches(q.URL.Query(), map[string]string{
-				"id": v.ID, "name": v.Name, "project_id": v.Project, "tenant_id": v.Project, "address": v.Address, "protocol_port": strconv.Itoa(int(v.Port)),
-				"subnet_id": value(v.Subnet), "weight": strconv.Itoa(v.Weight), "backup": strconv.FormatBool(v.Backup),
-				"admin_state_up": strconv.FormatBool(v.AdminStateUp), "provisioning_status": v.ProvisioningStatus, "operating_status": v.OperatingStatus,
-			})
-			if err != nil {
-				return nil, err
-			}
-			if take {
-				out = append(out, v)
-			}
+			out = append(out, viewMember(b, f.Row, m))
 		}
 		return out, nil
 	})
-	return http.StatusOK, map[string]any{"members": out, "members_links": []any{}}, err
+	if err != nil {
+		return 0, nil, err
+	}
+	return answerList(q, "members", out, func(m Member) map[string]string { return map[string]string{"ip_address": m.Address} })
 }

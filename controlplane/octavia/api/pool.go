@@ -16,15 +16,26 @@ import (
 var (
 	poolBody = object{"pool", "pool_"}
 
-	poolUpdate = fields{
+	// poolCommon are the attributes that a pool is made and changed with.
+	poolCommon = fields{
 		{name: "name", check: text(255), null: ""},
 		{name: "description", check: text(255), null: ""},
 		{name: "admin_state_up", check: boolean},
 		{name: "lb_algorithm", check: oneOf("ROUND_ROBIN", "SOURCE_IP", "SOURCE_IP_PORT", "LEAST_CONNECTIONS")},
-		{name: "session_persistence", check: persistence, null: Persistence{}},
-		{name: "tags", check: tags, null: []string{}},
+		{name: "tags", check: tags},
+		{name: "tls_enabled", check: withoutTLS("tls_enabled")},
+		{name: "tls_container_ref", check: withoutTLS("tls_container_ref")},
+		{name: "ca_tls_container_ref", check: withoutTLS("ca_tls_container_ref")},
+		{name: "crl_container_ref", check: withoutTLS("crl_container_ref")},
+		{name: "tls_ciphers", check: withoutTLS("tls_ciphers")},
+		{name: "tls_versions", check: withoutTLS("tls_versions")},
+		{name: "alpn_protocols", check: withoutTLS("alpn_protocols")},
 	}
-	poolCreate = append(slices.Clone(poolUpdate), fields{
+	poolUpdate = append(slices.Clone(poolCommon), fields{
+		{name: "session_persistence", check: persistence(persistenceUpdate), null: Persistence{}},
+	}...)
+	poolCreate = append(slices.Clone(poolCommon), fields{
+		{name: "session_persistence", check: persistence(persistenceCreate)},
 		{name: "protocol", check: oneOf("HTTPS", "PROXY", "SCTP", "UDP", "HTTP", "TCP", "PROXYV2"), required: true},
 		{name: "loadbalancer_id", check: id},
 		{name: "listener_id", check: id},
@@ -32,20 +43,36 @@ var (
 		{name: "tenant_id", check: text(36)},
 	}...)
 
-	persistenceFields = fields{
-		{name: "type", check: oneOf("SOURCE_IP", "APP_COOKIE", "HTTP_COOKIE"), required: true},
+	persistenceUpdate = fields{
+		{name: "type", check: persistenceType},
 		{name: "cookie_name", check: text(255)},
 		{name: "persistence_timeout", check: number(1, 65535)},
 		{name: "persistence_granularity", check: text(64)},
 	}
+	persistenceCreate = append(fields{
+		{name: "type", check: persistenceType, required: true},
+	}, persistenceUpdate[1:]...)
 )
 
-func persistence(value any) (any, error) {
-	attributes, is := value.(map[string]any)
-	if !is {
-		return nil, typeError("Value not a valid object: " + repr(value))
+var persistenceType = oneOf("SOURCE_IP", "APP_COOKIE", "HTTP_COOKIE")
+
+func persistence(f fields) func(any) (any, error) {
+	return func(value any) (any, error) {
+		attributes, is := value.(dict)
+		if !is {
+			return nil, typeError("Value not a valid object: " + repr(value))
+		}
+		out, err := f.take("pool_.pool.session_persistence", attributes)
+		if err == nil && out["type"] == nil {
+			err = invalid("Invalid session_persistence provided.")
+		}
+		return out, err
 	}
-	return persistenceFields.take("pool_.pool.session_persistence", attributes)
+}
+
+// withoutTLS refuses a pool's option of TLS: OVN balances connections as they come.
+func withoutTLS(option string) func(any) (any, error) {
+	return without(unsupported("OVN provider does not support %s option", option))
 }
 
 // Persistence has a client stay at its backend.
@@ -125,8 +152,9 @@ func viewPool(b *octavia.Balancer, f octavia.Found) Pool {
 	return v
 }
 
-// check refuses what OVN does not do.
-func (in poolRequest) check(protocol string) error {
+// check refuses what OVN does not do. timed are the protocols that the message names: the one of an update
+// has another list.
+func (in poolRequest) check(protocol, timed string) error {
 	p := in.Persistence
 	switch {
 	case !slices.Contains(provided, protocol):
@@ -142,7 +170,7 @@ func (in poolRequest) check(protocol string) error {
 	case p.Type != "SOURCE_IP":
 		return unsupported("OVN provider does not support %s session persistence. Only SOURCE_IP type is supported.", p.Type)
 	case protocol == "TCP" && (p.Timeout != nil || p.Granularity != nil):
-		return invalid("persistence_timeout and persistence_granularity is only for UDP and SCTP protocol pools.")
+		return invalid("persistence_timeout and persistence_granularity is only for %s protocol pools.", timed)
 	}
 	return nil
 }
@@ -188,7 +216,7 @@ func (a *API) createPool(q *request) (int, any, error) {
 		}
 		return id, err
 	}
-	if err := in.check(in.Protocol); err != nil {
+	if err := in.check(in.Protocol, "UDP and SCTP"); err != nil {
 		return 0, nil, err
 	}
 	var v Pool
@@ -240,7 +268,7 @@ func (a *API) showPool(q *request) (int, any, error) {
 		f, _ := b.Pool(id)
 		return viewPool(b, f), nil
 	})
-	return http.StatusOK, map[string]Pool{"pool": v}, err
+	return answerOne(q, "pool", v, err)
 }
 
 func (a *API) updatePool(q *request) (int, any, error) {
@@ -252,7 +280,7 @@ func (a *API) updatePool(q *request) (int, any, error) {
 	var v Pool
 	err := a.change(q, "update pool", ofChild(octavia.KindPool, "Pool", id), func(_ *northbound.Tx, b *octavia.Balancer) error {
 		f, _ := b.Pool(id)
-		if err := in.check(strings.ToUpper(f.Row.Protocol)); err != nil {
+		if err := in.check(strings.ToUpper(f.Row.Protocol), "UDP"); err != nil {
 			return err
 		}
 		set(&f.Row.Pools[f.Index].Enabled, in.AdminStateUp)
@@ -289,25 +317,15 @@ func networkOf(tx *northbound.Tx, m rowform.Member) network.Network {
 
 func (a *API) listPools(q *request) (int, any, error) {
 	out := []Pool{}
-	err := a.each(q, func(b *octavia.Balancer) error {
+	err := a.each(q, func(b *octavia.Balancer) {
 		for _, r := range b.Rows {
 			for i := range r.Pools {
-				v := viewPool(b, octavia.Found{Row: r, Index: i})
-				take, err := matches(q.URL.Query(), map[string]string{
-					"id": v.ID, "name": v.Name, "description": v.Description, "project_id": v.Project, "tenant_id": v.Project, "protocol": v.Protocol,
-					"lb_algorithm": v.Algorithm, "loadbalancer_id": r.Balancer, "admin_state_up": strconv.FormatBool(v.AdminStateUp),
-					"provisioning_status": v.ProvisioningStatus, "operating_status": v.OperatingStatus,
-				})
-				if err != nil {
-					return err
-				}
-				if take {
-					out = append(out, v)
-				}
+				out = append(out, viewPool(b, octavia.Found{Row: r, Index: i}))
 			}
 		}
-		return nil
 	})
-	slices.SortStableFunc(out, func(a, b Pool) int { return compareCreated(a.CreatedAt, b.CreatedAt, a.ID, b.ID) })
-	return http.StatusOK, map[string]any{"pools": out, "pools_links": []any{}}, err
+	if err != nil {
+		return 0, nil, err
+	}
+	return answerList(q, "pools", out, func(p Pool) map[string]string { return ofBalancer(p.LoadBalancers) })
 }

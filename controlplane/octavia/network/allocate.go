@@ -98,7 +98,7 @@ func advance(p netip.Prefix, by uint64) netip.Addr {
 // balanced before it would get to the port.
 func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr) {
 	tx.Insert(&nb.LogicalSwitchPort{UUID: id, Name: id, Enabled: new(true), ExternalIDs: map[string]string{
-		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, KeyOwner: name,
+		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, keyOwner: name,
 	}})
 	if ls, ok := northbound.Get[*nb.LogicalSwitch](tx, s.Network.Row, "ports"); ok {
 		ls.Ports = append(ls.Ports, id)
@@ -109,7 +109,7 @@ func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr
 // RemovePort takes a port away that AddPort made under a name; another one stays.
 func RemovePort(tx *northbound.Tx, id, name string) {
 	lsp, ok := northbound.One(tx, northbound.SwitchPortByName, id, "external_ids")
-	if !ok || lsp.ExternalIDs[KeyOwner] != name {
+	if !ok || lsp.ExternalIDs[keyOwner] != name {
 		return
 	}
 	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID, "ports") {

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	neutronPrefix   = "neutron-"
-	keyName         = "neutron:network_name" // of a switch; of a port the switch's name
-	keySubnets      = "neutron:subnet_ids"
-	keyExternal     = "neutron:is_ext_gw"
-	keyPhysical     = "neutron:provnet-physical-network"
-	keyPortName     = "neutron:port_name"
-	keyCIDRs        = "neutron:cidrs"
-	keyProject      = "neutron:project_id"
-	optionPort      = "router-port"
-	configSubnet    = "subnet"
-	configPrefix    = "ipv6_prefix"
-	portTypeRouter  = "router"
+	neutronPrefix  = "neutron-"
+	keyName        = "neutron:network_name" // of a switch; of a port the switch's name
+	keySubnets     = "neutron:subnet_ids"
+	keyExternal    = "neutron:is_ext_gw"
+	keyPortName    = "neutron:port_name"
+	keyCIDRs       = "neutron:cidrs"
+	keyProject     = "neutron:project_id"
+	keyOwner       = "sluice:owner" // of what Sluice made: for what
+	optionPort     = "router-port"
+	optionPhysical = "network_name"
+	configSubnet   = "subnet"
+	configPrefix   = "ipv6_prefix"
+	portTypeRouter = "router"
+	portLocalnet   = "localnet"
+
 	ipv6PrefixBits  = 64
 	derivedIDsSpace = "7f0a9d1e-0d0e-5f0c-9a53-8f1b6c2d4e10"
 )
-
-// KeyOwner is the key of external_ids of what Sluice made, and for what.
-const KeyOwner = "sluice:owner"
 
 var space = uuid.MustParse(derivedIDsSpace)
 
@@ -81,8 +81,28 @@ type Subnet struct {
 // switchColumns are those that Network and Subnets read.
 var switchColumns = []string{"name", "external_ids", "other_config", "ports"}
 
-func of(ls *nb.LogicalSwitch) Network {
-	n := Network{ID: ls.UUID, Name: ls.Name, Switch: ls.Name, Row: ls.UUID, Physical: ls.ExternalIDs[keyPhysical]}
+// of is a network with the physical network that one of its ports leads to.
+func of(r northbound.Reader, ls *nb.LogicalSwitch) Network {
+	n := named(ls)
+	whole, ok := northbound.Peek[*nb.LogicalSwitch](r, ls.UUID)
+	if !ok {
+		return n
+	}
+	for _, id := range whole.Ports {
+		// Of hundreds of ports one is that: only it is guarded.
+		if lsp, ok := northbound.Peek[*nb.LogicalSwitchPort](r, id); !ok || lsp.Type != portLocalnet {
+			continue
+		}
+		if lsp, ok := northbound.Get[*nb.LogicalSwitchPort](r, id, "type", "options"); ok {
+			n.Physical = lsp.Options[optionPhysical]
+		}
+	}
+	return n
+}
+
+// named is a network as its switch's row alone has it.
+func named(ls *nb.LogicalSwitch) Network {
+	n := Network{ID: ls.UUID, Name: ls.Name, Switch: ls.Name, Row: ls.UUID}
 	if id, is := strings.CutPrefix(ls.Name, neutronPrefix); is && uuid.Validate(id) == nil {
 		n.ID, n.Name, n.Neutron = id, ls.ExternalIDs[keyName], true
 	}
@@ -90,12 +110,12 @@ func of(ls *nb.LogicalSwitch) Network {
 }
 
 // IDOf is the ID of the network that a switch is, of which name and UUID are known.
-func IDOf(ls *nb.LogicalSwitch) string { return of(ls).ID }
+func IDOf(ls *nb.LogicalSwitch) string { return named(ls).ID }
 
 // All are the networks of a snapshot.
 func All(s *northbound.Snapshot) (out []Network) {
 	for ls := range northbound.All[*nb.LogicalSwitch](s) {
-		out = append(out, of(ls))
+		out = append(out, of(s, ls))
 	}
 	return out
 }
@@ -109,19 +129,19 @@ func Find(r northbound.Reader, id string) (Network, bool) {
 	if !ok {
 		return Network{}, false
 	}
-	n := of(ls)
+	n := of(r, ls)
 	return n, n.ID == id
 }
 
 // FindSubnet is the subnet with an ID.
 func FindSubnet(r northbound.Reader, id string) (Subnet, bool) {
 	if ls, ok := northbound.One(r, ownSubnets, id, switchColumns...); ok {
-		return with(Subnets(r, of(ls)), id)
+		return with(Subnets(r, of(r, ls)), id)
 	}
 	for _, lrp := range northbound.Find(r, interfaceSubnets, id, "name") {
 		for _, ls := range SwitchesAt(r, Interface{Port: lrp.Name}) {
 			if n, ok := northbound.Get[*nb.LogicalSwitch](r, ls.UUID, switchColumns...); ok {
-				if s, ok := with(Subnets(r, of(n)), id); ok {
+				if s, ok := with(Subnets(r, of(r, n)), id); ok {
 					return s, true
 				}
 			}
