@@ -61,13 +61,7 @@ var unserved = []struct {
 	{"networks that Neutron makes", regexp.MustCompile(`^(POST|PUT|DELETE) /v2.0/(networks|extensions|nosuchthings)`), ""},
 }
 
-// unservedRows is the section in which the provider follows floating IPs.
-const unservedRows = "floating-ip"
-
 func (r record) unserved() string {
-	if r.Rows != nil && r.Section == unservedRows {
-		return "floating IPs"
-	}
 	text := r.Method + " " + r.Path + " " + string(r.Request) + r.Raw
 	for _, u := range unserved {
 		if r.Rows == nil && u.exchange != nil && u.exchange.MatchString(text) || r.Section != "" && slices.Contains(strings.Fields(u.sections), r.Section) {
