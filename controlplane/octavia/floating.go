@@ -13,16 +13,17 @@ import (
 // natFloating is the NAT.type of a floating IP.
 const natFloating = "dnat_and_snat"
 
+// Which NAT rows there are is not guarded: the server would read all of them for each call, and one
+// that comes meanwhile is an event.
 var (
 	natOfPort = northbound.Declare("logical_port", func(r *nb.NAT) []string {
 		if r.LogicalPort == nil {
 			return nil
 		}
 		return []string{*r.LogicalPort}
-	}, func(port string) ovsdb.Clause { return ovsdb.Includes("logical_port", port) })
+	}, nil)
 
-	natOfAddress = northbound.Declare("logical_ip", func(r *nb.NAT) []string { return []string{r.LogicalIP} },
-		func(address string) ovsdb.Clause { return ovsdb.Equal("logical_ip", address) })
+	natOfAddress = northbound.Declare("logical_ip", func(r *nb.NAT) []string { return []string{r.LogicalIP} }, nil)
 
 	routerOfNAT = northbound.Declare("nat", func(r *nb.LogicalRouter) []string { return r.Nat },
 		func(uuid string) ovsdb.Clause { return ovsdb.Includes("nat", ovsdb.UUID(uuid)) })
