@@ -331,16 +331,37 @@ func (s *Server) Publish() {
 	s.Run()
 }
 
-// Transact runs one transaction, operations as JSON (RFC 7047 section 5.2), by
-// ovsdb-client, and fails the test if an operation fails.
+// Transact runs one transaction, operations as JSON (RFC 7047 section 5.2), on a connection of its
+// own, and returns the results. It fails the test if an operation fails.
 func (s *Server) Transact(operations ...string) string {
 	s.t.Helper()
 	body := fmt.Sprintf("[%q,%s]", s.name, strings.Join(operations, ","))
-	out, err := exec.Command("ovsdb-client", "transact", "unix:"+s.current(), body).CombinedOutput()
-	if err != nil || strings.Contains(string(out), `"error":`) {
-		s.t.Fatalf("transact %s: %v: %s", body, err, out)
+	conn, err := net.Dial("unix", s.current())
+	if err != nil {
+		s.t.Fatalf("transact %s: %v", body, err)
 	}
-	return string(out)
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(Timeout)); err != nil {
+		s.t.Fatalf("transact %s: %v", body, err)
+	}
+	var reply struct{ Result, Error json.RawMessage }
+	_, err = fmt.Fprintf(conn, `{"id":0,"method":"transact","params":%s}`, body)
+	if err == nil {
+		err = json.NewDecoder(conn).Decode(&reply)
+	}
+	if err != nil || string(reply.Error) != "null" || strings.Contains(string(reply.Result), `"error":`) {
+		s.t.Fatalf("transact %s: %v: %s%s", body, err, reply.Result, reply.Error)
+	}
+	return string(reply.Result)
+}
+
+// Convert changes the schema while the server runs, as an upgrade of OVN does.
+func (s *Server) Convert(schema []byte) {
+	s.t.Helper()
+	s.write("schema", schema)
+	if out, err := exec.Command("ovsdb-client", "convert", "unix:"+s.current(), s.schemaFile()).CombinedOutput(); err != nil {
+		s.t.Fatalf("ovsdb-client convert: %v: %s", err, out)
+	}
 }
 
 func (s *Server) showLogs() {
