@@ -104,5 +104,15 @@ func (s *Snapshot) find(ix *index, key string, _ []string) (rows []ovsdb.Row) {
 	return slices.Clip(rows)
 }
 
+// hasOne tells whether one of the rows is there.
+func (s *Snapshot) hasOne(rows map[rowKey]bool) bool {
+	for k := range rows {
+		if s.peek(k.table, k.uuid) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Len is how many rows a table has.
 func (s *Snapshot) Len(table string) int { return s.table(table).rows.Len() }

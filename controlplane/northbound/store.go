@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
@@ -24,6 +25,12 @@ var (
 // mostTries bounds how often a transaction is computed. Each try that conflicts has another one
 // that succeeded, so that many callers at once need as many.
 const mostTries = 200
+
+// A controller has few replicas: it is back soon after its database, and no herd.
+const (
+	backoffMin = 50 * time.Millisecond
+	backoffMax = 2 * time.Second
+)
 
 // Lock is the OVSDB lock of the replica that acts on events. Which replica answers API calls does
 // not depend on it.
@@ -63,6 +70,8 @@ type Store struct {
 	// read: it was in sync once, so that the snapshot is what the database had.
 	read  bool
 	leads bool
+	// losses counts the connections that ended.
+	losses int
 	// waiting is closed at the next change.
 	waiting chan struct{}
 	stats   Stats
@@ -90,6 +99,7 @@ func newStore(config Config, session ovsdb.Config) (*Store, error) {
 	session.Database, session.Endpoints, session.TLS = database, config.Endpoints, config.TLS
 	session.Logger, session.Handler = s.log, s.take
 	var err error
+	session.BackoffMin, session.BackoffMax = backoffMin, backoffMax
 	s.session, err = ovsdb.NewSession(session)
 	return s, err
 }
@@ -110,6 +120,9 @@ func (s *Store) take(b ovsdb.Batch) {
 	}
 	s.snapshot, s.inSync, s.leads = next, b.InSync, slices.Contains(b.Locks, Lock)
 	s.read = s.read || b.InSync
+	if !b.Connected {
+		s.losses++
+	}
 	close(s.waiting)
 	s.waiting = make(chan struct{})
 	s.mu.Unlock()
@@ -120,13 +133,6 @@ func (s *Store) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting
-}
-
-// state is the store as it is, and what is closed when it changes.
-func (s *Store) state() (snapshot *Snapshot, inSync bool, changed <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.snapshot, s.inSync, s.waiting
 }
 
 // Snapshot is what the database had last. While it cannot be reached that may be of before; it is
@@ -143,7 +149,10 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 // Current is Barrier while the database can be reached, and Snapshot while it cannot: who reads is
 // told what was there last.
 func (s *Store) Current(ctx context.Context) (*Snapshot, error) {
-	if _, inSync, _ := s.state(); !inSync {
+	s.mu.Lock()
+	inSync := s.inSync
+	s.mu.Unlock()
+	if !inSync {
 		return s.Snapshot()
 	}
 	return s.Barrier(ctx)
@@ -166,26 +175,34 @@ func (s *Store) Stats() Stats {
 	return s.stats
 }
 
-// synced waits until the database is followed, and returns its content.
-func (s *Store) synced(ctx context.Context) (*Snapshot, error) {
+// synced waits until the database is followed, and returns its content, with the connections that
+// had ended before.
+func (s *Store) synced(ctx context.Context) (snapshot *Snapshot, losses int, err error) {
 	for {
-		snapshot, inSync, changed := s.state()
+		if ctx.Err() != nil {
+			return nil, 0, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+		}
+		s.mu.Lock()
+		snapshot, losses = s.snapshot, s.losses
+		inSync, changed := s.inSync, s.waiting
+		s.mu.Unlock()
 		if inSync {
-			return snapshot, nil
+			return snapshot, losses, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 		case <-changed:
 		}
 	}
 }
 
-// lost waits until take knows of the end of the connection, or ctx ends.
-func (s *Store) lost(ctx context.Context) {
+// lost waits until take knows of the end of a connection after so many others, or ctx ends.
+func (s *Store) lost(ctx context.Context, losses int) {
 	for {
-		_, inSync, changed := s.state()
-		if !inSync || s.session.Status().Connected {
+		s.mu.Lock()
+		known, changed := s.losses > losses, s.waiting
+		s.mu.Unlock()
+		if known {
 			return
 		}
 		select {
@@ -199,16 +216,19 @@ func (s *Store) lost(ctx context.Context) {
 // Barrier is a snapshot that has all that was committed before the call, by whomever.
 func (s *Store) Barrier(ctx context.Context) (*Snapshot, error) {
 	for {
-		if _, err := s.synced(ctx); err != nil {
+		_, losses, err := s.synced(ctx)
+		if err != nil {
 			return nil, err
 		}
-		_, err := s.session.Commit(ctx)
+		_, err = s.session.Commit(ctx)
 		switch {
 		case err == nil:
-			snapshot, _, _ := s.state()
-			return snapshot, nil
-		case errors.Is(err, ovsdb.ErrNotConnected), errors.Is(err, ovsdb.ErrOutcomeUnknown):
-			s.lost(ctx)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.snapshot, nil
+		case errors.Is(err, ovsdb.ErrNotConnected):
+			s.lost(ctx, losses)
+		case errors.Is(err, ovsdb.ErrOutcomeUnknown), ctx.Err() != nil && errors.Is(err, ctx.Err()): // synced says so
 		default:
 			return nil, err
 		}
@@ -236,13 +256,14 @@ func (s *Store) CommitLeading(ctx context.Context, comment string, f func(*Tx) e
 func (s *Store) commit(ctx context.Context, comment string, first []ovsdb.Operation, f func(*Tx) error) error {
 	first = append(first, ovsdb.Comment(s.program+": "+comment))
 	again, behind := false, true
+	tried := map[rowKey]bool{}
 	for range mostTries {
-		snapshot, err := s.synced(ctx)
+		snapshot, losses, err := s.synced(ctx)
 		if err != nil {
 			return unknown(again, err)
 		}
 		tx := newTx(snapshot)
-		tx.Again = again
+		tx.Again = again || snapshot.hasOne(tried)
 		if err := f(tx); err != nil {
 			if !behind {
 				return err
@@ -258,19 +279,23 @@ func (s *Store) commit(ctx context.Context, comment string, first []ovsdb.Operat
 		if len(operations) == 0 {
 			return nil
 		}
+		tx.inserts(tried)
 		_, err = s.session.Commit(ctx, append(slices.Clone(first), operations...)...)
 		switch {
 		case err == nil:
-			s.count(func(n *Stats) { n.Commits++ })
+			if tx.changes() {
+				s.count(func(n *Stats) { n.Commits++ })
+			}
 			return nil
 		case errors.Is(err, ovsdb.ErrNotConnected):
-			s.lost(ctx)
+			s.lost(ctx, losses)
 		case errors.Is(err, ovsdb.ErrConflict), errors.Is(err, ovsdb.ErrExists):
 			s.count(func(n *Stats) { n.Conflicts++ })
 			behind = false
-		case errors.Is(err, ovsdb.ErrOutcomeUnknown) && ctx.Err() == nil:
+		case errors.Is(err, ovsdb.ErrOutcomeUnknown):
 			s.count(func(n *Stats) { n.Repeats++ })
 			again, behind = true, true
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()): // synced says so
 		default:
 			return err
 		}

@@ -19,8 +19,8 @@ var database = nb.Database()
 // Tx is one transaction under way: what it has read of its snapshot, and what it is to write. It
 // sees its own writes.
 type Tx struct {
-	// Again tells that the outcome of an earlier call for the same transaction is not known: what
-	// is found may be its work.
+	// Again tells that the outcome of an earlier call for the same transaction is not known, or that
+	// a row is there which an earlier call has inserted: what is found may be its work.
 	Again bool
 
 	snapshot *Snapshot
@@ -127,13 +127,20 @@ func (tx *Tx) Delete(row ovsdb.Row) {
 	}
 }
 
-// operations are the transaction as it is sent: none if it changes nothing.
-func (tx *Tx) operations() []ovsdb.Operation {
-	writes := tx.writes()
-	if len(writes) == 0 {
-		return nil
+// operations are the transaction as it is sent: one that changes nothing rests on what it has
+// read, too. There are none if it has read nothing, either.
+func (tx *Tx) operations() []ovsdb.Operation { return append(tx.waits(), tx.writes()...) }
+
+// changes tells whether the transaction writes something.
+func (tx *Tx) changes() bool { return len(tx.writes()) > 0 }
+
+// inserts adds the rows that the transaction inserts.
+func (tx *Tx) inserts(to map[rowKey]bool) {
+	for k, row := range tx.rows {
+		if row != nil && tx.snapshot.peek(k.table, k.uuid) == nil {
+			to[k] = true
+		}
 	}
-	return append(tx.waits(), writes...)
 }
 
 func (tx *Tx) writes() (ops []ovsdb.Operation) {
