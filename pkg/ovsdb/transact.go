@@ -69,7 +69,12 @@ func (s *Session) transact(ctx context.Context, inOrder bool, operations []Opera
 		}
 		return nil, err
 	}
-	return s.config.Database.results(raw, operations)
+	results, err := s.config.Database.results(raw, operations)
+	if _, refused := errors.AsType[*OperationError](err); err != nil && !refused {
+		c.close(err)
+		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return results, err
 }
 
 // answer hands on the replies that wait for the handler.

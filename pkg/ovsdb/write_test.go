@@ -240,6 +240,31 @@ func TestReplyLost(t *testing.T) {
 	r.wait("the row after the reconnect", func() bool { return r.last.InSync && len(r.rows[nb.LoadBalancerTable]) == 1 })
 }
 
+// A reply that makes no sense costs the connection, and leaves the outcome unknown: the server may have
+// committed.
+func TestReplyThatMakesNoSense(t *testing.T) {
+	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
+	for i, nonsense := range []string{`{}`, `[]`, `[null]`, `[{"uuid":["set",[]]}]`, `[{"uuid":7}]`} {
+		p := ovsdbtest.NewProxy(t, server)
+		p.Watch(func(m *ovsdbtest.Message) ovsdbtest.Verdict {
+			var reply struct{ ID json.RawMessage }
+			if m.Reply && m.Writes() && json.Unmarshal(m.Raw, &reply) == nil {
+				m.Raw = fmt.Appendf(nil, `{"id":%s,"result":%s,"error":null}`, reply.ID, nonsense)
+			}
+			return ovsdbtest.Pass
+		})
+		s, r := run(t, nbConfig(p.Endpoint()))
+		r.waitSync()
+		if _, err := s.Commit(t.Context(), ovsdb.InsertAs(owned(uuidOf(i), fmt.Sprint(i), "x"))); !errors.Is(err, ovsdb.ErrOutcomeUnknown) {
+			t.Errorf("%s: %v", nonsense, err)
+		}
+		waitStatus(t, s, "another connection", func(st ovsdb.Status) bool { return st.Connects == 2 && st.InSync })
+		if got := r.balancers(); len(got) != i+1 {
+			t.Errorf("rows %q", got)
+		}
+	}
+}
+
 func TestLocks(t *testing.T) {
 	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
 	config := nbConfig(server.Endpoint())
