@@ -192,6 +192,41 @@ func TestNothingToDoIsGuarded(t *testing.T) {
 	}
 }
 
+// Who reads while a connection is away for a moment reads what others have committed meanwhile; a
+// database that stays away is read as it was.
+func TestCurrent(t *testing.T) {
+	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
+	other, p := open(t, server.Endpoint()), ovsdbtest.NewProxy(t, server)
+	s := openConfig(t, northbound.Config{Endpoints: p.Endpoint(), ReadWait: ovsdbtest.Timeout})
+	hasty := openConfig(t, northbound.Config{Endpoints: p.Endpoint(), ReadWait: time.Millisecond})
+	p.Watch(func(*ovsdbtest.Message) ovsdbtest.Verdict { return ovsdbtest.Lose })
+	p.Cut()
+	until(t, "the end of the connections", func() bool { return !s.Status().InSync && !hasty.Status().InSync })
+	commit(t, other, func(tx *northbound.Tx) error { tx.Insert(&nb.LoadBalancer{UUID: uuidOf(1), Name: "a"}); return nil })
+	if snapshot, err := hasty.Current(deadline(t)); err != nil || len(names(snapshot)) != 0 {
+		t.Errorf("without the database: %v", err)
+	}
+	read := make(chan []string)
+	go func() {
+		defer close(read)
+		if snapshot, err := s.Current(deadline(t)); err != nil {
+			t.Error(err)
+		} else {
+			read <- names(snapshot)
+		}
+	}()
+	p.Watch(nil)
+	if got := <-read; !slices.Equal(got, []string{"a"}) {
+		t.Errorf("it reads %q", got)
+	}
+	// One that hangs is read as it was, too.
+	server.Freeze()
+	defer server.Thaw()
+	if snapshot, err := hasty.Current(deadline(t)); err != nil {
+		t.Errorf("with a database that hangs: %v %v", snapshot, err)
+	}
+}
+
 // A server of a cluster that loses its lead tries a transaction again which its successor has
 // committed, and answers with the conflict of the second try.
 func TestConflictWithItself(t *testing.T) {

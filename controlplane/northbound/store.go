@@ -26,6 +26,9 @@ var (
 // that succeeded, so that many callers at once need as many.
 const mostTries = 200
 
+// defaultReadWait is Config.ReadWait that is not set.
+const defaultReadWait = 2 * time.Second
+
 // A controller has few replicas: it is back soon after its database, and no herd.
 const (
 	backoffMin = 50 * time.Millisecond
@@ -56,13 +59,16 @@ type Config struct {
 	Logger    *slog.Logger
 	// Program is named in the comments of transactions; empty: sluice-controller.
 	Program string
+	// ReadWait is how long Current waits for a database that does not answer. 0 means 2 s.
+	ReadWait time.Duration
 }
 
 // Store follows the database and writes it.
 type Store struct {
-	session *ovsdb.Session
-	log     *slog.Logger
-	program string
+	session  *ovsdb.Session
+	log      *slog.Logger
+	program  string
+	readWait time.Duration
 
 	mu       sync.Mutex
 	snapshot *Snapshot
@@ -70,8 +76,9 @@ type Store struct {
 	// read: it was in sync once, so that the snapshot is what the database had.
 	read  bool
 	leads bool
-	// losses counts the connections that ended.
+	// losses counts the connections that ended; lostAt is when it was in sync last, if it is not.
 	losses int
+	lostAt time.Time
 	// waiting is closed at the next change.
 	waiting chan struct{}
 	stats   Stats
@@ -92,7 +99,7 @@ func New(config Config) (*Store, error) {
 
 // newStore makes a Store that follows what session names.
 func newStore(config Config, session ovsdb.Config) (*Store, error) {
-	s := &Store{log: config.Logger, program: cmp.Or(config.Program, "sluice-controller"), snapshot: &Snapshot{}, waiting: make(chan struct{})}
+	s := &Store{log: config.Logger, program: cmp.Or(config.Program, "sluice-controller"), readWait: cmp.Or(config.ReadWait, defaultReadWait), snapshot: &Snapshot{}, waiting: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -117,6 +124,9 @@ func (s *Store) take(b ovsdb.Batch) {
 	next := s.snapshot
 	if len(b.Changes) > 0 {
 		next = next.with(b.Changes)
+	}
+	if s.inSync && !b.InSync {
+		s.lostAt = time.Now()
 	}
 	s.snapshot, s.inSync, s.leads = next, b.InSync, slices.Contains(b.Locks, Lock)
 	s.read = s.read || b.InSync
@@ -146,16 +156,22 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 	return s.snapshot, nil
 }
 
-// Current is Barrier while the database can be reached, and Snapshot while it cannot: who reads is
-// told what was there last.
+// Current is Barrier, and Snapshot where the database has not answered for Config.ReadWait: who reads
+// is told what was there last. A connection that ends and comes back takes nobody back in time.
 func (s *Store) Current(ctx context.Context) (*Snapshot, error) {
 	s.mu.Lock()
-	inSync := s.inSync
+	from := time.Now()
+	if !s.inSync {
+		from = s.lostAt
+	}
 	s.mu.Unlock()
-	if !inSync {
+	wait, cancel := context.WithDeadline(ctx, from.Add(s.readWait))
+	defer cancel()
+	snapshot, err := s.Barrier(wait)
+	if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
 		return s.Snapshot()
 	}
-	return s.Barrier(ctx)
+	return snapshot, err
 }
 
 // Leads tells whether this store holds Lock.

@@ -33,7 +33,12 @@ func both(t *testing.T, f func(t *testing.T, server *ovsdbtest.Server)) {
 
 func open(t testing.TB, endpoint string) *northbound.Store {
 	t.Helper()
-	s, err := northbound.New(northbound.Config{Endpoints: endpoint})
+	return openConfig(t, northbound.Config{Endpoints: endpoint})
+}
+
+func openConfig(t testing.TB, config northbound.Config) *northbound.Store {
+	t.Helper()
+	s, err := northbound.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
