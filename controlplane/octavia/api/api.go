@@ -213,11 +213,19 @@ func (a *API) change(q *request, comment string, load func(northbound.Reader) (s
 }
 
 // view reads from a snapshot that has all that was committed before the request: a client behind a
-// balancer that changes something at one replica and reads at another sees its change.
+// balancer that changes something at one replica and reads at another sees its change. While the
+// database cannot be reached it reads what was there last; that an object is not there it does not say
+// then.
 func view[T any](a *API, q *request, find func(*northbound.Snapshot) (T, error)) (T, error) {
+	var none T
 	s, err := a.store.Current(q.Context())
 	if err != nil {
-		var none T
+		return none, err
+	}
+	if v, err := find(s); err == nil {
+		return v, nil
+	}
+	if s, err = a.store.Barrier(q.Context()); err != nil {
 		return none, err
 	}
 	return find(s)
