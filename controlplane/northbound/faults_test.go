@@ -1,12 +1,10 @@
 package northbound_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,7 +23,7 @@ import (
 // through is a store behind a proxy.
 func through(t *testing.T, server *ovsdbtest.Server) (*northbound.Store, *ovsdbtest.Proxy) {
 	t.Helper()
-	p := ovsdbtest.NewProxy(t, server)
+	p := ovsdbtest.NewProxy(t, server.Endpoint())
 	return open(t, p.Endpoint()), p
 }
 
@@ -196,7 +194,7 @@ func TestNothingToDoIsGuarded(t *testing.T) {
 // database that stays away is read as it was.
 func TestCurrent(t *testing.T) {
 	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
-	other, p := open(t, server.Endpoint()), ovsdbtest.NewProxy(t, server)
+	other, p := open(t, server.Endpoint()), ovsdbtest.NewProxy(t, server.Endpoint())
 	s := openConfig(t, northbound.Config{Endpoints: p.Endpoint(), ReadWait: ovsdbtest.Timeout})
 	hasty := openConfig(t, northbound.Config{Endpoints: p.Endpoint(), ReadWait: time.Millisecond})
 	p.Watch(func(*ovsdbtest.Message) ovsdbtest.Verdict { return ovsdbtest.Lose })
@@ -351,169 +349,11 @@ func TestTimeEndsAfterALostReply(t *testing.T) {
 	}
 }
 
-// The schema changes while the store runs: it goes on. A column that went reads as empty, and a write
-// of it is refused by name; all others are written.
-func TestSchemaChanges(t *testing.T) {
-	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
-	s := open(t, server.Endpoint())
-	row := &nb.LoadBalancer{UUID: uuidOf(1), Name: "a", SelectionFields: []string{"ip_src"}, Vips: map[string]string{"192.0.2.1:80": "192.0.2.2:80"}}
-	commit(t, s, func(tx *northbound.Tx) error { tx.Insert(row); return nil })
-	stop, done := make(chan struct{}), make(chan int)
-	go func() { // a caller who goes on all the while
-		n := 0
-		for {
-			select {
-			case <-stop:
-				done <- n
-				return
-			default:
-			}
-			n++
-			if err := s.Commit(deadline(t), "test", func(tx *northbound.Tx) error {
-				lb, _ := northbound.Get[*nb.LoadBalancer](tx, uuidOf(1), "external_ids")
-				lb.ExternalIDs = map[string]string{"n": fmt.Sprint(n)}
-				tx.Update(lb, "external_ids")
-				return nil
-			}); err != nil {
-				t.Errorf("write %d: %v", n, err)
-			}
-		}
-	}()
-	less := bytes.Replace(schema.Northbound, []byte(`"selection_fields"`), []byte(`"selected_fields"`), 1)
-	server.Convert(less)
-	until(t, "the column to be gone", func() bool {
-		lb, ok := northbound.Get[*nb.LoadBalancer](barrier(t, s), uuidOf(1))
-		return ok && len(lb.SelectionFields) == 0
-	})
-	err := s.Commit(deadline(t), "test", func(tx *northbound.Tx) error {
-		lb, _ := northbound.Get[*nb.LoadBalancer](tx, uuidOf(1), "selection_fields", "vips")
-		lb.SelectionFields = []string{"ip_dst"}
-		tx.Update(lb, "selection_fields")
-		return nil
-	})
-	if err == nil || !strings.Contains(err.Error(), "selection_fields") {
-		t.Errorf("a write of a column that went: %v", err)
-	}
-	commit(t, s, func(tx *northbound.Tx) error {
-		lb, _ := northbound.Get[*nb.LoadBalancer](tx, uuidOf(1), "selection_fields", "vips")
-		lb.Vips = nil
-		tx.Update(lb, "vips", "selection_fields")
-		return nil
-	})
-	server.Convert(schema.Northbound)
-	commitEventually(t, s, func(tx *northbound.Tx) error {
-		lb, _ := northbound.Get[*nb.LoadBalancer](tx, uuidOf(1), "selection_fields")
-		lb.SelectionFields = []string{"ip_dst"}
-		tx.Update(lb, "selection_fields")
-		return nil
-	})
-	close(stop)
-	n := <-done
-	lb, _ := northbound.Get[*nb.LoadBalancer](barrier(t, s), uuidOf(1))
-	if !maps.Equal(lb.ExternalIDs, map[string]string{"n": fmt.Sprint(n)}) || len(lb.Vips) != 0 || !slices.Equal(lb.SelectionFields, []string{"ip_dst"}) {
-		t.Errorf("after %d writes: %+v", n, lb)
-	}
-	sameAsServer(t, s, server)
-}
-
-// commitEventually tries until the store knows the schema that has the column.
-func commitEventually(t *testing.T, s *northbound.Store, f func(tx *northbound.Tx) error) {
-	t.Helper()
-	until(t, "the column to be back", func() bool { return s.Commit(deadline(t), "test", f) == nil })
-}
-
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for ctx := deadline(t); !ok(); time.Sleep(5 * time.Millisecond) {
 		if ctx.Err() != nil {
 			t.Fatalf("waited in vain for %s", what)
 		}
-	}
-}
-
-// The leader of a cluster is killed, and hands over, while callers of two replicas write: each create is
-// there once, none finds its own work taken for another's, and both replicas go on at the new leader.
-func TestLeaderChanges(t *testing.T) {
-	members := ovsdbtest.StartCluster(t, ovsdbtest.Options{Schema: schema.Northbound}, 3)
-	var all []string
-	for _, m := range members {
-		all = append(all, m.Endpoint())
-	}
-	stores := []*northbound.Store{open(t, strings.Join(all, ",")), open(t, strings.Join(all, ","))}
-	commit(t, stores[0], func(tx *northbound.Tx) error { tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(0), Name: "n1"}); return nil })
-	stop := make(chan struct{})
-	var made, unread atomic.Int32
-	var wg sync.WaitGroup
-	for caller := range 4 {
-		wg.Go(func() {
-			for i := 1; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				id, s := uuidOf(caller*100000+i), stores[caller%2]
-				err := s.Commit(deadline(t), "test", func(tx *northbound.Tx) error {
-					_, found := northbound.Get[*nb.LoadBalancer](tx, id)
-					switch {
-					case found && !tx.Again:
-						return errors.New("its own row is somebody else's")
-					case found:
-						return nil
-					}
-					ls, ok := northbound.One(tx, northbound.SwitchByName, "n1", "load_balancer")
-					if !ok {
-						return errors.New("the switch is gone")
-					}
-					tx.Insert(&nb.LoadBalancer{UUID: id, Name: id})
-					ls.LoadBalancer = append(ls.LoadBalancer, id)
-					tx.Update(ls, "load_balancer")
-					return nil
-				})
-				if err != nil {
-					t.Errorf("create %s: %v", id, err)
-					return
-				}
-				made.Add(1)
-				snapshot, err := s.Snapshot()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if _, found := northbound.Get[*nb.LoadBalancer](snapshot, id); !found {
-					unread.Add(1)
-				}
-			}
-		})
-	}
-	more := func() {
-		t.Helper()
-		from := made.Load()
-		until(t, "more creates", func() bool { return made.Load() > from+40 || t.Failed() })
-	}
-	more()
-	leader := ovsdbtest.Leader(t, members)
-	leader.Kill()
-	more()
-	leader.Run()
-	next := ovsdbtest.Leader(t, members)
-	next.Appctl("cluster/leave", "OVN_Northbound") // which hands over first
-	members = slices.DeleteFunc(members, func(m *ovsdbtest.Server) bool { return m == next })
-	more()
-	close(stop)
-	wg.Wait()
-	if n := unread.Load(); n > 0 {
-		t.Errorf("%d creates were done and not in the snapshot", n)
-	}
-	snapshot := barrier(t, stores[0])
-	ls, _ := northbound.One(snapshot, northbound.SwitchByName, "n1")
-	if n, want := snapshot.Len(nb.LoadBalancerTable), int(made.Load()); n != want || len(ls.LoadBalancer) != want {
-		t.Errorf("%d load balancers, %d at their switch, of %d", n, len(ls.LoadBalancer), want)
-	}
-	for i, s := range stores {
-		if at := ovsdbtest.Leader(t, members).Endpoint(); s.Status().Endpoint != at {
-			t.Errorf("replica %d is at %s, the leader is %s", i, s.Status().Endpoint, at)
-		}
-		t.Logf("replica %d: %+v", i, s.Stats())
 	}
 }

@@ -222,11 +222,11 @@ func TestConditionsUnderChurn(t *testing.T) {
 // transaction ids, while connections break at random moments.
 func TestConditionsUnderChurnAndReconnects(t *testing.T) {
 	members := ovsdbtest.StartCluster(t, ovsdbtest.Options{Schema: schema.Southbound}, 1)
-	proxy := newProxy(t, members[0].Endpoint())
+	proxy := ovsdbtest.NewProxy(t, members[0].Endpoint())
 	churn(t, members[0].Endpoint(), proxy)
 }
 
-func churn(t *testing.T, endpoint string, proxy *proxy) {
+func churn(t *testing.T, endpoint string, proxy *ovsdbtest.Proxy) {
 	writer, w := run(t, portConfig(endpoint))
 	w.waitSync()
 	c := newChurner(t, writer, 7)
@@ -235,7 +235,7 @@ func churn(t *testing.T, endpoint string, proxy *proxy) {
 	}
 	conditional := portConfig(endpoint)
 	if proxy != nil {
-		conditional.Endpoints = proxy.endpoint()
+		conditional.Endpoints = proxy.Endpoint()
 	}
 	s, r := run(t, conditional)
 	_, replica := run(t, portConfig(endpoint))
@@ -259,13 +259,13 @@ func churn(t *testing.T, endpoint string, proxy *proxy) {
 			t.Errorf("SetConditions: %v", err)
 		}
 		if proxy != nil && rng.IntN(5) == 0 {
-			proxy.cut()
+			proxy.Cut()
 		}
 		if i%3 == 0 { // else the next change comes before the answer
 			waitAnswered(r, s)
 		}
 		if proxy != nil && i%10 == 0 {
-			proxy.cut() // with nothing asked: the session resumes
+			proxy.Cut() // with nothing asked: the session resumes
 			r.waitLost()
 			waitAnswered(r, s)
 		}

@@ -94,8 +94,8 @@ func TestStandbyThatLags(t *testing.T) {
 	patient, r := run(t, config)
 	config.CatchUp = time.Millisecond
 	hasty, h := run(t, config)
-	address := newProxy(t, active.Endpoint())
-	config.Endpoints, config.CatchUp = address.endpoint(), time.Hour
+	address := ovsdbtest.NewProxy(t, active.Endpoint())
+	config.Endpoints, config.CatchUp = address.Endpoint(), time.Hour
 	moved, m := run(t, config)
 	between.Freeze()
 	addChassis(t, writer, "new", "2001:db8::2")
@@ -106,7 +106,7 @@ func TestStandbyThatLags(t *testing.T) {
 	m.keeps("new")
 
 	active.Freeze()
-	address.turn(standby.Endpoint())
+	address.Turn(standby.Endpoint())
 	waitStatus(t, moved, "the refusal", func(st ovsdb.Status) bool { return strings.Contains(st.Behind, "takes no writes") })
 	tried(t, patient, standby)
 	h.wait("the standby, after the wait", func() bool { return h.last.InSync && h.last.Endpoint == standby.Endpoint() })

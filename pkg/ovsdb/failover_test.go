@@ -146,11 +146,11 @@ func TestFailoverOfRelay(t *testing.T) {
 		}
 		return m
 	})
-	config := sbConfig(orphan.Endpoint() + "," + proxy.endpoint() + "," + source.Endpoint())
+	config := sbConfig(orphan.Endpoint() + "," + proxy.Endpoint() + "," + source.Endpoint())
 	config.InOrder = true
 	config.CatchUp = time.Millisecond // the source cannot show that it is the relay's
 	s, r := run(t, config)
-	r.wait("the relay", func() bool { return r.last.InSync && r.last.Endpoint == proxy.endpoint() })
+	r.wait("the relay", func() bool { return r.last.InSync && r.last.Endpoint == proxy.Endpoint() })
 	if err := s.Status().LastError; err == nil || !strings.Contains(err.Error(), "relay has lost its source") {
 		t.Errorf("the orphan relay was left because of: %v", err)
 	}

@@ -39,7 +39,7 @@ func TestWithoutMonitorCondSince(t *testing.T) {
 		}
 		return fmt.Appendf(nil, `{"id":%d,"result":null,"error":{"error":%q,"details":"x"}}`, request.ID, name)
 	}, nil)
-	s, r := run(t, sbConfig(proxy.endpoint()))
+	s, r := run(t, sbConfig(proxy.Endpoint()))
 	r.waitSync()
 	uuid := addChassis(t, s, "a", "192.0.2.1")
 	addChassis(t, s, "b", "2001:db8::2")
@@ -49,7 +49,7 @@ func TestWithoutMonitorCondSince(t *testing.T) {
 	}
 	waitAnswered(r, s)
 	r.waitChassis("a")
-	proxy.cut()
+	proxy.Cut()
 	r.waitLost()
 	r.waitSync()
 	transact(t, s, ovsdb.SetKeys(sb.ChassisTable, uuid, "other_config", map[string]string{"k": "v"}))
@@ -72,7 +72,7 @@ func TestMalformedServer(t *testing.T) {
 	})
 	writer, w := run(t, sbConfig(server.Endpoint()))
 	w.waitSync()
-	s, r := run(t, sbConfig(proxy.endpoint()))
+	s, r := run(t, sbConfig(proxy.Endpoint()))
 	r.waitSync()
 	addChassis(t, writer, "kept", "192.0.2.1")
 	r.waitChassis("kept")
@@ -120,7 +120,7 @@ func TestEchoBothWays(t *testing.T) {
 		}
 		return m
 	})
-	config := sbConfig(proxy.endpoint())
+	config := sbConfig(proxy.Endpoint())
 	config.InactivityProbe = 20 * time.Millisecond
 	release := make(chan struct{})
 	r := newRecorder(t)

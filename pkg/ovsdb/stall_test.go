@@ -153,7 +153,7 @@ func TestConditionRefused(t *testing.T) {
 	w.waitSync()
 	addChassis(t, writer, "other", "192.0.2.1")
 	addChassis(t, writer, "wanted", "2001:db8::1")
-	config := sbConfig(proxy.endpoint())
+	config := sbConfig(proxy.Endpoint())
 	config.Conditions = ovsdb.Conditions{sb.ChassisTable: {ovsdb.Equal("name", "other")}}
 	s, r := run(t, config)
 	r.waitSync()

@@ -225,14 +225,14 @@ func TestContextEndsWithoutAnswer(t *testing.T) {
 // A connection that ends between the commit and its reply leaves the outcome unknown.
 func TestReplyLost(t *testing.T) {
 	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
-	var p *proxy
+	var p *ovsdbtest.Proxy
 	p = newLiar(t, server.Endpoint(), nil, func(m json.RawMessage) []byte {
 		if strings.Contains(string(m), `[{"uuid":["uuid","`+uuidOf(1)) {
-			p.cut()
+			p.Cut()
 		}
 		return m
 	})
-	s, r := run(t, nbConfig(p.endpoint()))
+	s, r := run(t, nbConfig(p.Endpoint()))
 	r.waitSync()
 	if _, err := s.Commit(t.Context(), ovsdb.InsertAs(owned(uuidOf(1), "a", "x"))); !errors.Is(err, ovsdb.ErrOutcomeUnknown) {
 		t.Errorf("without a reply: %v", err)
@@ -245,7 +245,7 @@ func TestReplyLost(t *testing.T) {
 func TestReplyThatMakesNoSense(t *testing.T) {
 	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
 	for i, nonsense := range []string{`{}`, `[]`, `[null]`, `[{"uuid":["set",[]]}]`, `[{"uuid":7}]`} {
-		p := ovsdbtest.NewProxy(t, server)
+		p := ovsdbtest.NewProxy(t, server.Endpoint())
 		p.Watch(func(m *ovsdbtest.Message) ovsdbtest.Verdict {
 			var reply struct{ ID json.RawMessage }
 			if m.Reply && m.Writes() && json.Unmarshal(m.Raw, &reply) == nil {
@@ -271,8 +271,8 @@ func TestLocks(t *testing.T) {
 	config.Locks = []string{"sluice_a", "sluice_b"}
 	first, has := run(t, config)
 	has.waitLocks("sluice_a", "sluice_b")
-	proxied := newProxy(t, server.Endpoint())
-	config.Endpoints = proxied.endpoint()
+	proxied := ovsdbtest.NewProxy(t, server.Endpoint())
+	config.Endpoints = proxied.Endpoint()
 	second, waits := run(t, config)
 	waits.waitSync()
 	insert := func(n int) ovsdb.Operation { return ovsdb.InsertAs(owned(uuidOf(n), fmt.Sprint(n), "x")) }
@@ -290,7 +290,7 @@ func TestLocks(t *testing.T) {
 		t.Errorf("after it was stolen: %v", err)
 	}
 	// The end of a connection gives its locks on; the next one waits for them again.
-	proxied.cut()
+	proxied.Cut()
 	has.waitLocks("sluice_a", "sluice_b")
 	waits.wait("the second session to be back", func() bool { return waits.last.InSync })
 	waits.waitLocks()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -13,13 +14,13 @@ import (
 // Proxy stands between clients and a server. It passes message by message, and what watches it
 // says of each one what becomes of it.
 type Proxy struct {
-	target string
 	listen net.Listener
 	wg     sync.WaitGroup
 
-	mu    sync.Mutex
-	watch func(*Message) Verdict
-	conns []net.Conn
+	mu     sync.Mutex
+	target string
+	watch  func(*Message) Verdict
+	conns  []net.Conn
 }
 
 // Message is one that a client or a server sends.
@@ -71,17 +72,19 @@ const (
 	Lose
 	// Tear sends one half of it on, and ends the connection.
 	Tear
+	// Answer sends Raw back to the one who has sent the message, which is lost.
+	Answer
 )
 
-// NewProxy makes a proxy of a server, until the test ends. All passes at first.
-func NewProxy(t testing.TB, server *Server) *Proxy {
+// NewProxy makes a proxy of an endpoint that is a unix socket, until the test ends. All passes at first.
+func NewProxy(t testing.TB, endpoint string) *Proxy {
 	t.Helper()
 	// Not t.TempDir: a unix socket's path has at most 107 bytes.
 	dir, err := os.MkdirTemp("", "ovsdb")
 	if err != nil {
 		t.Fatalf("temporary directory: %v", err)
 	}
-	p := &Proxy{target: server.socket()}
+	p := &Proxy{target: strings.TrimPrefix(endpoint, "unix:")}
 	if p.listen, err = net.Listen("unix", filepath.Join(dir, "p")); err != nil {
 		t.Fatalf("proxy: %v", err)
 	}
@@ -109,6 +112,14 @@ func (p *Proxy) Watch(f func(*Message) Verdict) {
 	p.watch = f
 }
 
+// Turn makes the server behind the proxy another one, as an address does that moves.
+func (p *Proxy) Turn(endpoint string) {
+	p.mu.Lock()
+	p.target = strings.TrimPrefix(endpoint, "unix:")
+	p.mu.Unlock()
+	p.Cut()
+}
+
 // Cut ends all connections.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -125,7 +136,10 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("unix", p.target)
+		p.mu.Lock()
+		target := p.target
+		p.mu.Unlock()
+		server, err := net.Dial("unix", target)
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -156,18 +170,20 @@ func (p *Proxy) pass(c *proxied, from, to net.Conn, toServer bool) {
 		p.mu.Lock()
 		watch := p.watch
 		p.mu.Unlock()
-		verdict := Pass
+		verdict, next := Pass, to
 		if watch != nil {
 			verdict = watch(m)
 		}
 		switch verdict {
+		case Answer:
+			next = from
 		case Lose:
 			return
 		case Tear:
 			_, _ = to.Write(m.Raw[:len(m.Raw)/2]) // the connection ends, whatever came of it
 			return
 		}
-		if _, err := to.Write(m.Raw); err != nil {
+		if _, err := next.Write(m.Raw); err != nil {
 			return
 		}
 	}
