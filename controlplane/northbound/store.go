@@ -26,13 +26,14 @@ var (
 // that succeeded, so that many callers at once need as many.
 const mostTries = 200
 
-// defaultReadWait is Config.ReadWait that is not set.
-const defaultReadWait = 2 * time.Second
+// defaultReadWait is Config.ReadWait that is not set: a cluster has chosen another leader by then, if it
+// can.
+const defaultReadWait = 5 * time.Second
 
 // A controller has few replicas: it is back soon after its database, and no herd.
 const (
 	backoffMin = 50 * time.Millisecond
-	backoffMax = 2 * time.Second
+	backoffMax = 500 * time.Millisecond
 )
 
 // Lock is the OVSDB lock of the replica that acts on events. Which replica answers API calls does
@@ -59,7 +60,7 @@ type Config struct {
 	Logger    *slog.Logger
 	// Program is named in the comments of transactions; empty: sluice-controller.
 	Program string
-	// ReadWait is how long Current waits for a database that does not answer. 0 means 2 s.
+	// ReadWait is how long Current waits for a database that does not answer. 0 means 5 s.
 	ReadWait time.Duration
 }
 
