@@ -59,14 +59,15 @@ type Controller struct {
 	cmd     *exec.Cmd
 }
 
-// StartController runs the program for a Northbound database. Its files are in dir.
+// StartController runs the program for a Northbound database. Its files are in dir; one that is started
+// again at the same address goes on with its log.
 func StartController(program, dir, address, database string) (*Controller, error) {
 	name := filepath.Join(dir, "controller-"+strings.ReplaceAll(address, ":", "-"))
 	text := fmt.Appendf(nil, "http: {listen: %q}\novn: {nb: %q}\n", address, database)
 	if err := os.WriteFile(name+".yaml", text, 0o600); err != nil {
 		return nil, err
 	}
-	log, err := os.Create(name + ".log")
+	log, err := os.OpenFile(name+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +83,15 @@ func (c *Controller) Stop() error {
 		return err
 	}
 	return c.cmd.Wait()
+}
+
+// Kill ends it as kill -9 does.
+func (c *Controller) Kill() error {
+	if err := c.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = c.cmd.Wait() // it was killed
+	return nil
 }
 
 // Log is what it has written.
