@@ -40,7 +40,7 @@ type Config struct {
 	Keys Keys
 	// Conditions are the first ones; see Session.SetConditions.
 	Conditions Conditions
-	// LeaderOnly takes a member of a RAFT cluster only while it leads.
+	// LeaderOnly takes a member of a RAFT cluster only while it leads, and no standby: for who writes.
 	LeaderOnly bool
 	// Locks are asked for at each connect, RFC 7047 section 4.1.8; Batch.Locks says which are
 	// held. A server lets one connection hold a lock, and others wait for it in turn; a lock ends

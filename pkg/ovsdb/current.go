@@ -1,6 +1,7 @@
 package ovsdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,9 @@ import (
 // be behind them: a member of a cluster that catches up, a relay whose source says nothing
 // more, a standby, a database that was restored from a backup. What shows that a content
 // is current depends on the model of the server, docs/decisions/0024-current-content.md.
+
+// errStandby ends the connection of a session that is to write to a server that takes no writes.
+var errStandby = errors.New("this server takes no writes: another one is the active one")
 
 // origin is where the handler's rows are from.
 type origin struct {
@@ -30,6 +34,11 @@ func (o *origin) see(row serverRow) {
 // why that is not known, or "". An error says that the server cannot be used now.
 func (s *Session) current(ctx context.Context, l *link) (behind string, err error) {
 	from, first := s.origin, s.origin.endpoint == ""
+	if s.config.LeaderOnly && l.row.model == "standalone" {
+		if refuses, err := s.askWriter(ctx, l); err != nil || refuses != "" {
+			return "", cmp.Or(err, errStandby)
+		}
+	}
 	switch {
 	case l.row.model == "clustered":
 		return l.row.behind(from), nil
@@ -83,7 +92,7 @@ func (s *Session) askWriter(ctx context.Context, l *link) (behind string, err er
 		return "", err
 	}
 	_, err = s.config.Database.results(raw, []Operation{{op: "commit"}})
-	if refused, ok := errors.AsType[*OperationError](err); ok && refused.Name == "not allowed" {
+	if refused, ok := errors.AsType[*OperationError](err); ok && refused.Name == notAllowed {
 		return "this server takes no writes, so it may be behind the one that does", nil
 	}
 	return "", err

@@ -22,6 +22,9 @@ var (
 	ErrExists = errors.New("a row with this UUID is there")
 )
 
+// notAllowed is what a standby answers to a write.
+const notAllowed = "not allowed"
+
 // OperationError is a transaction that the server refused. Nothing of it was
 // committed.
 type OperationError struct {

@@ -70,7 +70,13 @@ func (s *Session) transact(ctx context.Context, inOrder bool, operations []Opera
 		return nil, err
 	}
 	results, err := s.config.Database.results(raw, operations)
-	if _, refused := errors.AsType[*OperationError](err); err != nil && !refused {
+	refusal, refused := errors.AsType[*OperationError](err)
+	switch {
+	case err == nil:
+	case refused && s.config.LeaderOnly && refusal.Name == notAllowed: // it was the active one before
+		c.close(errStandby)
+		return nil, ErrNotConnected
+	case !refused:
 		c.close(err)
 		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
