@@ -70,6 +70,9 @@ type Store struct {
 	log      *slog.Logger
 	program  string
 	readWait time.Duration
+	// turn is held by the one transaction that is tried again after a conflict. It guards nothing: of
+	// many that are tried again at once, one succeeds each time.
+	turn chan struct{}
 
 	mu       sync.Mutex
 	snapshot *Snapshot
@@ -100,7 +103,8 @@ func New(config Config) (*Store, error) {
 
 // newStore makes a Store that follows what session names.
 func newStore(config Config, session ovsdb.Config) (*Store, error) {
-	s := &Store{log: config.Logger, program: cmp.Or(config.Program, "sluice-controller"), readWait: cmp.Or(config.ReadWait, defaultReadWait), snapshot: &Snapshot{}, waiting: make(chan struct{})}
+	s := &Store{log: config.Logger, program: cmp.Or(config.Program, "sluice-controller"), readWait: cmp.Or(config.ReadWait, defaultReadWait), snapshot: &Snapshot{},
+		waiting: make(chan struct{}), turn: make(chan struct{}, 1)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -272,7 +276,12 @@ func (s *Store) CommitLeading(ctx context.Context, comment string, f func(*Tx) e
 
 func (s *Store) commit(ctx context.Context, comment string, first []ovsdb.Operation, f func(*Tx) error) error {
 	first = append(first, ovsdb.Comment(s.program+": "+comment))
-	again, behind := false, true
+	again, behind, inTurn := false, true, false
+	defer func() {
+		if inTurn {
+			<-s.turn
+		}
+	}()
 	tried := map[rowKey]bool{}
 	for range mostTries {
 		snapshot, losses, err := s.synced(ctx)
@@ -309,6 +318,7 @@ func (s *Store) commit(ctx context.Context, comment string, first []ovsdb.Operat
 		case errors.Is(err, ovsdb.ErrConflict), errors.Is(err, ovsdb.ErrExists):
 			s.count(func(n *Stats) { n.Conflicts++ })
 			behind = false
+			inTurn = inTurn || s.takeTurn(ctx)
 		case errors.Is(err, ovsdb.ErrOutcomeUnknown):
 			s.count(func(n *Stats) { n.Repeats++ })
 			again, behind = true, true
@@ -318,6 +328,16 @@ func (s *Store) commit(ctx context.Context, comment string, first []ovsdb.Operat
 		}
 	}
 	return unknown(again, ErrBusy)
+}
+
+// takeTurn waits for the turn to try again. It has none if ctx ends.
+func (s *Store) takeTurn(ctx context.Context) bool {
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // unknown is the error of a transaction that was sent before without an answer.

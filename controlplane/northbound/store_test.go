@@ -234,8 +234,10 @@ func TestReadsAreGuarded(t *testing.T) {
 	}
 }
 
-// Two replicas, fifty callers, and somebody who writes past them: each count is there once.
+// Two replicas, many callers, and somebody who writes past them: each count is there once, and the cost
+// of a call does not grow with the callers.
 func TestCallersAtOnce(t *testing.T) {
+	const callers = 400
 	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
 	stores := []*northbound.Store{open(t, server.Endpoint()), open(t, server.Endpoint())}
 	commit(t, stores[0], func(tx *northbound.Tx) error {
@@ -243,7 +245,7 @@ func TestCallersAtOnce(t *testing.T) {
 		return nil
 	})
 	var wg sync.WaitGroup
-	for i := range 50 {
+	for i := range callers {
 		wg.Go(func() {
 			err := stores[i%2].Commit(deadline(t), "count", func(tx *northbound.Tx) error {
 				ls, ok := northbound.One(tx, northbound.SwitchByName, "n1", "other_config")
@@ -265,16 +267,16 @@ func TestCallersAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	ls, _ := northbound.One(barrier(t, stores[1]), northbound.SwitchByName, "n1")
-	if ls.OtherConfig["count"] != "50" {
+	if ls.OtherConfig["count"] != strconv.Itoa(callers) {
 		t.Errorf("the count is %s", ls.OtherConfig["count"])
 	}
 	var conflicts uint64
 	for _, s := range stores {
 		conflicts += s.Stats().Conflicts
 	}
-	t.Logf("50 transactions on one column: %d conflicts", conflicts)
-	if conflicts == 0 {
-		t.Error("no conflict: the test proves nothing")
+	t.Logf("%d transactions on one column: %d conflicts", callers, conflicts)
+	if conflicts == 0 || conflicts > 5*callers {
+		t.Error("these are none, and the test proves nothing, or too many")
 	}
 }
 
