@@ -301,17 +301,18 @@ func (s *Store) commit(ctx context.Context, comment string, first []ovsdb.Operat
 			}
 			continue
 		}
-		operations := tx.operations()
-		if len(operations) == 0 {
+		// One that finds nothing to do rests on what it has read, too.
+		waits, writes := tx.waits(), tx.writes()
+		if len(waits)+len(writes) == 0 {
 			return nil
 		}
 		tx.inserts(tried)
-		_, err = s.session.Commit(ctx, append(slices.Clone(first), operations...)...)
+		_, err = s.session.Commit(ctx, slices.Concat(first, waits, writes)...)
 		switch {
+		case err == nil && len(writes) == 0:
+			return nil
 		case err == nil:
-			if tx.changes() {
-				s.count(func(n *Stats) { n.Commits++ })
-			}
+			s.count(func(n *Stats) { n.Commits++ })
 			return nil
 		case errors.Is(err, ovsdb.ErrNotConnected):
 			s.lost(ctx, losses)

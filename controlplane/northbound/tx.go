@@ -127,13 +127,6 @@ func (tx *Tx) Delete(row ovsdb.Row) {
 	}
 }
 
-// operations are the transaction as it is sent: one that changes nothing rests on what it has
-// read, too. There are none if it has read nothing, either.
-func (tx *Tx) operations() []ovsdb.Operation { return append(tx.waits(), tx.writes()...) }
-
-// changes tells whether the transaction writes something.
-func (tx *Tx) changes() bool { return len(tx.writes()) > 0 }
-
 // inserts adds the rows that the transaction inserts.
 func (tx *Tx) inserts(to map[rowKey]bool) {
 	for k, row := range tx.rows {
