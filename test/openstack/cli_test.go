@@ -2,8 +2,10 @@ package openstack
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -102,6 +104,54 @@ func (c *cloud) must(args ...string) string {
 	return out
 }
 
+// made are the IDs of what the five steps make, and of the subnets that they use.
+type made struct {
+	Balancer string `json:"lb"`
+	Pool     string `json:"pool"`
+	Listener string `json:"listener"`
+	Member1  string `json:"m1"`
+	Member2  string `json:"m2"`
+	Subnet1  string `json:"n1"`
+	Subnet2  string `json:"n2"`
+}
+
+// checkRow compares the row after the five steps with the source design's, in the form of ovn-octavia-provider 8.0.0.
+func (c *cloud) checkRow(m made) {
+	c.Helper()
+	for column, want := range map[string]string{
+		"name":                                `"` + m.Balancer + `"`,
+		"protocol":                            "tcp",
+		"vips":                                `{"10.0.1.10:82"="10.0.1.107:80,10.0.2.107:80"}`,
+		"external_ids:enabled":                `"True"`,
+		"external_ids:lr_ref":                 "R1",
+		"external_ids:ls_refs":                `"{\"N1\": 2, \"N2\": 1}"`,
+		"external_ids:neutron\\:vip":          `"10.0.1.10"`,
+		"external_ids:listener_" + m.Listener: `"82:pool_` + m.Pool + `"`,
+		"external_ids:pool_" + m.Pool: `"member_` + m.Member1 + `_10.0.1.107:80_` + m.Subnet1 +
+			`,member_` + m.Member2 + `_10.0.2.107:80_` + m.Subnet2 + `"`,
+	} {
+		if got := c.nbctl("get", "Load_Balancer", m.Balancer, column); strings.Trim(got, `"`) != strings.Trim(want, `"`) {
+			c.Errorf("%s is %s, want %s", column, got, want)
+		}
+	}
+	for _, of := range []string{"ls-lb-list N1", "ls-lb-list N2", "lr-lb-list R1"} {
+		if out := c.nbctl(strings.Fields(of)...); !strings.Contains(out, "10.0.1.10:82") {
+			c.Errorf("%s: %s", of, out)
+		}
+	}
+}
+
+func (c *cloud) checkNothingLeft() {
+	c.Helper()
+	if out := c.nbctl("--bare", "--columns=name", "list", "Load_Balancer"); out != "" {
+		c.Errorf("left is %s", out)
+	}
+	ports := strings.Fields(c.nbctl("--bare", "--columns=name", "list", "Logical_Switch_Port"))
+	if slices.Sort(ports); !slices.Equal(ports, []string{"to-1", "to-2"}) {
+		c.Errorf("ports %q", ports)
+	}
+}
+
 // The five steps of the source design by the real command, each at the other replica than the
 // one before.
 func TestFiveSteps(t *testing.T) {
@@ -112,28 +162,8 @@ func TestFiveSteps(t *testing.T) {
 	m1 := c.must(append([]string{"loadbalancer", "member", "create", "--address", "10.0.1.107", "--subnet-id", "N1-4", "--protocol-port", "80", "--wait", "p1"}, value...)...)
 	m2 := c.must(append([]string{"loadbalancer", "member", "create", "--address", "10.0.2.107", "--subnet-id", "N2-4", "--protocol-port", "80", "--wait", "p1"}, value...)...)
 	listener := c.must(append([]string{"loadbalancer", "listener", "create", "--name", "l1", "--protocol", "TCP", "--protocol-port", "82", "--default-pool", "p1", "--wait", "lb1"}, value...)...)
-	get := func(column string) string { return c.nbctl("get", "Load_Balancer", id, column) }
 	n1, n2 := c.must("subnet", "list", "--name", "N1-4", "-f", "value", "-c", "ID"), c.must("subnet", "list", "--name", "N2-4", "-f", "value", "-c", "ID")
-	for column, want := range map[string]string{
-		"name":                              id,
-		"protocol":                          "tcp",
-		"vips":                              `{"10.0.1.10:82"="10.0.1.107:80,10.0.2.107:80"}`,
-		"external_ids:enabled":              `"True"`,
-		"external_ids:lr_ref":               "R1",
-		"external_ids:ls_refs":              `"{\"N1\": 2, \"N2\": 1}"`,
-		"external_ids:neutron\\:vip":        `"10.0.1.10"`,
-		"external_ids:listener_" + listener: `"82:pool_` + pool + `"`,
-		"external_ids:pool_" + pool:         `"member_` + m1 + `_10.0.1.107:80_` + n1 + `,member_` + m2 + `_10.0.2.107:80_` + n2 + `"`,
-	} {
-		if got := strings.Trim(get(column), `"`); got != strings.Trim(want, `"`) {
-			t.Errorf("%s is %s, want %s", column, got, want)
-		}
-	}
-	for _, of := range []string{"ls-lb-list N1", "ls-lb-list N2", "lr-lb-list R1"} {
-		if out := c.nbctl(strings.Fields(of)...); !strings.Contains(out, "10.0.1.10:82") {
-			t.Errorf("%s: %s", of, out)
-		}
-	}
+	c.checkRow(made{Balancer: id, Pool: pool, Listener: listener, Member1: m1, Member2: m2, Subnet1: n1, Subnet2: n2})
 	for i := range 2 {
 		if out := c.must("loadbalancer", "list", "-f", "value", "-c", "id", "-c", "name", "-c", "provisioning_status", "-c", "operating_status"); out != id+" lb1 ACTIVE ONLINE" {
 			t.Errorf("replica %d lists %s", i, out)
@@ -144,11 +174,32 @@ func TestFiveSteps(t *testing.T) {
 		t.Errorf("delete with children: %v %s", err, out)
 	}
 	c.must("loadbalancer", "delete", "--cascade", "--wait", "lb1")
-	if out := c.nbctl("--bare", "--columns=name", "list", "Load_Balancer"); out != "" {
-		t.Errorf("left is %s", out)
+	c.checkNothingLeft()
+}
+
+// The same by openstacksdk, with what it finds and changes in between.
+func TestSDK(t *testing.T) {
+	c := newCloud(t, schema.Northbound)
+	var m made
+	if err := json.Unmarshal([]byte(c.story("make")), &m); err != nil {
+		t.Fatal(err)
 	}
-	ports := strings.Fields(c.nbctl("--bare", "--columns=name", "list", "Logical_Switch_Port"))
-	if slices.Sort(ports); !slices.Equal(ports, []string{"to-1", "to-2"}) {
-		t.Errorf("ports %q", ports)
+	c.checkRow(m)
+	c.story("end")
+	c.checkNothingLeft()
+}
+
+// story runs a part of testdata/story.py at the two replicas.
+func (c *cloud) story(part string) string {
+	c.Helper()
+	program, err := os.Open("testdata/story.py")
+	if err != nil {
+		c.Fatal(err)
 	}
+	defer func() { _ = program.Close() }()
+	out, err := c.client.Python(c.Context(), program, part, "http://"+c.replicas[0].Address, "http://"+c.replicas[1].Address)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,16 +41,30 @@ func (c Client) Script() string {
 
 // Run runs the command at an address without authentication, and returns what it has printed.
 func (c Client) Run(ctx context.Context, address string, args ...string) (string, error) {
+	out, problems, err := c.run(ctx, nil, append([]string{"OS_AUTH_TYPE=none", "OS_ENDPOINT=http://" + address, "openstack"}, args...)...)
+	return strings.TrimSpace(out + "\n" + problems), err
+}
+
+// Python runs a program that has openstacksdk, and returns its standard output.
+func (c Client) Python(ctx context.Context, program io.Reader, args ...string) (string, error) {
+	out, _, err := c.run(ctx, program, append([]string{"python3", "-"}, args...)...)
+	return out, err
+}
+
+// run runs a command, with its environment before it, in the root directory. It returns what the command
+// has written to standard output and to standard error.
+func (c Client) run(ctx context.Context, in io.Reader, command ...string) (string, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	argv := slices.Concat(c.inRoot(), []string{"OS_AUTH_TYPE=none", "OS_ENDPOINT=http://" + address, "openstack"}, args)
+	argv := slices.Concat(c.inRoot(), command)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	out, err := cmd.CombinedOutput()
-	text := strings.TrimSpace(string(out))
+	var out, problems strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &problems
+	err := cmd.Run()
 	if err != nil {
-		err = fmt.Errorf("openstack %q: %w: %s", args, err, text)
+		err = fmt.Errorf("%q: %w: %s", command, err, strings.TrimSpace(out.String()+"\n"+problems.String()))
 	}
-	return text, err
+	return strings.TrimSpace(out.String()), strings.TrimSpace(problems.String()), err
 }
 
 // Controller is a running sluice-controller.

@@ -1,5 +1,5 @@
-// Package openstack runs the real openstack command against two replicas of sluice-controller, at
-// one real Northbound database.
+// Package openstack runs the real openstack command and openstacksdk against two replicas of
+// sluice-controller, at one real Northbound database.
 //
-// The command has a root directory of its own (tools/openstack.sh). Needs root.
+// The clients have a root directory of their own (tools/openstack.sh). Needs root.
 package openstack
