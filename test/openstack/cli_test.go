@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cloud is the database with networks N1 and N2 at router R1, two replicas, and the client.
+// cloud is a database, two replicas, and the client.
 type cloud struct {
 	*testing.T
 	database *ovsdbtest.Server
@@ -35,11 +35,6 @@ func newCloud(t *testing.T, raw []byte) *cloud {
 	var err error
 	if c.client, err = NewClient(t.Context(), "../../tools/openstack.sh"); err != nil {
 		t.Fatal(err)
-	}
-	c.nbctl("lr-add", "R1")
-	for n := 1; n <= 2; n++ {
-		c.nbctl(strings.Fields(fmt.Sprintf("ls-add N%d -- lrp-add R1 lrp-%d 02:00:00:00:00:0%d 10.0.%d.1/24 fd00:%d::1/64 -- lsp-add N%d to-%d -- "+
-			"set Logical_Switch_Port to-%d type=router addresses=router options:router-port=lrp-%d", n, n, n, n, n, n, n, n, n))...)
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "sluice-controller")
@@ -62,6 +57,16 @@ func newCloud(t *testing.T, raw []byte) *cloud {
 		c.ready(i)
 	}
 	return c
+}
+
+// networks makes N1 and N2 at router R1.
+func (c *cloud) networks() {
+	c.Helper()
+	c.nbctl("lr-add", "R1")
+	for n := 1; n <= 2; n++ {
+		c.nbctl(strings.Fields(fmt.Sprintf("ls-add N%d -- lrp-add R1 lrp-%d 02:00:00:00:00:0%d 10.0.%d.1/24 fd00:%d::1/64 -- lsp-add N%d to-%d -- "+
+			"set Logical_Switch_Port to-%d type=router addresses=router options:router-port=lrp-%d", n, n, n, n, n, n, n, n, n))...)
+	}
 }
 
 func (c *cloud) ready(i int) {
@@ -156,6 +161,7 @@ func (c *cloud) checkNothingLeft() {
 // one before.
 func TestFiveSteps(t *testing.T) {
 	c := newCloud(t, schema.Northbound)
+	c.networks()
 	value := []string{"-f", "value", "-c", "id"}
 	id := c.must(append([]string{"loadbalancer", "create", "--name", "lb1", "--vip-subnet-id", "N1-4", "--vip-address", "10.0.1.10", "--provider", "ovn", "--wait"}, value...)...)
 	pool := c.must(append([]string{"loadbalancer", "pool", "create", "--name", "p1", "--loadbalancer", "lb1", "--protocol", "TCP", "--lb-algorithm", "SOURCE_IP_PORT", "--wait"}, value...)...)
@@ -180,6 +186,7 @@ func TestFiveSteps(t *testing.T) {
 // The same by openstacksdk, with what it finds and changes in between.
 func TestSDK(t *testing.T) {
 	c := newCloud(t, schema.Northbound)
+	c.networks()
 	var m made
 	if err := json.Unmarshal([]byte(c.story("make")), &m); err != nil {
 		t.Fatal(err)
