@@ -3,12 +3,14 @@
 // that does nothing else, connections to VIPs against those to backends themselves and OVN's
 // own ct_lb, a forwarding node against the kernel's own forwarding, metadata against one
 // haproxy per network, and the way of a change from OVN's Southbound database: to a BGP
-// neighbour, at rest and with many tenants, and to the table of a VIP.
+// neighbour, at rest and with many tenants, and to the table of a VIP. And calls of
+// sluice-controller.
 //
 // Each part can be measured alone (-parts): programs, balance (packets to VIPs, and the time and
 // memory of 10,000 of them), balancing (connections to VIPs from end to end), health (of a
 // backend, to its VIP's table), forwarding, small and large (clouds), control (starts, an idle
-// daemon, and changes to the UPDATE), move (of gateway ports) and metadata.
+// daemon, and changes to the UPDATE), move (of gateway ports), controller (calls of Octavia's API)
+// and metadata.
 //
 // It needs root and the programs in bin/. It brings up a lab of its own and
 // takes it away again. Each part ends by itself: after its time limit it fails. Results also

@@ -36,6 +36,7 @@ type options struct {
 	metadata       metadataOptions
 	balancing      balancingOptions
 	control        controlOptions
+	controller     controllerOptions
 }
 
 func main() {
@@ -55,6 +56,7 @@ func main() {
 	o.metadata.flags()
 	o.balancing.flags()
 	o.control.flags()
+	o.controller.flags()
 	flag.StringVar(&o.parts, "parts", strings.Join(partNames(), ","), "what to measure")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -45,6 +45,7 @@ var parts = []part{
 	}},
 	{"control", 15 * time.Minute, oneCloud + ", ovn-northd paused, no route reflector, no graceful restart at the neighbour", options.measureControl},
 	{"move", 12 * time.Minute, oneCloud, options.move},
+	{"controller", 15 * time.Minute, "one replica, no ovn-northd", options.measureController},
 	{"metadata", 20 * time.Minute, "both forms on this machine, in turns", options.measureMetadata},
 }
 

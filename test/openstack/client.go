@@ -92,6 +92,9 @@ func StartController(program, dir, address, database string) (*Controller, error
 	return &Controller{address, log.Name(), cmd}, cmd.Start()
 }
 
+// Pid is its process.
+func (c *Controller) Pid() int { return c.cmd.Process.Pid }
+
 // Stop ends it.
 func (c *Controller) Stop() error {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {

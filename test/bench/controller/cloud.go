@@ -1,0 +1,129 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
+	"github.com/ovn-sluice/sluice/test/openstack"
+)
+
+// cloud is a Northbound database and a controller at it.
+type cloud struct {
+	dir        string
+	database   *exec.Cmd
+	controller *openstack.Controller
+	client     *http.Client
+}
+
+// begin starts both. What it has started is there to be ended also with an error.
+func begin(ctx context.Context, program string) (c *cloud, err error) {
+	c = &cloud{client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: mostCallers}}}
+	if c.dir, err = os.MkdirTemp("", "bench"); err != nil {
+		return c, err
+	}
+	if err := os.WriteFile(c.path("schema"), schema.Northbound, 0o600); err != nil {
+		return c, err
+	}
+	if out, err := exec.CommandContext(ctx, "ovsdb-tool", "create", c.path("db"), c.path("schema")).CombinedOutput(); err != nil {
+		return c, fmt.Errorf("ovsdb-tool: %w: %s", err, out)
+	}
+	c.database = exec.Command("ovsdb-server", "--no-chdir", "--unixctl="+c.path("ctl"), "-vconsole:off", "-vsyslog:off",
+		"--remote=punix:"+c.path("sock"), c.path("db"))
+	if err := c.database.Start(); err != nil {
+		c.database = nil
+		return c, err
+	}
+	if err := until(ctx, "ovsdb-server", func() error { _, err := os.Stat(c.path("sock")); return err }); err != nil {
+		return c, err
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return c, err
+	}
+	controller, err := openstack.StartController(program, c.dir, address, "unix:"+c.path("sock"))
+	if err != nil {
+		return c, err
+	}
+	c.controller = controller
+	return c, until(ctx, "sluice-controller", func() error { return c.call(ctx, http.MethodGet, "/readyz", "", nil) })
+}
+
+func (c *cloud) path(name string) string { return filepath.Join(c.dir, name) }
+
+// end ends what runs and removes its files.
+func (c *cloud) end() (err error) {
+	c.client.CloseIdleConnections()
+	if c.controller != nil {
+		err = c.controller.Stop()
+	}
+	if c.database != nil {
+		if out, failed := exec.Command("ovs-appctl", "-t", c.path("ctl"), "exit").CombinedOutput(); failed != nil {
+			err = errors.Join(err, fmt.Errorf("ovs-appctl: %w: %s", failed, out), c.database.Process.Kill())
+		}
+		err = errors.Join(err, c.database.Wait())
+	}
+	return errors.Join(err, os.RemoveAll(c.dir))
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// until waits until there is no error.
+func until(ctx context.Context, what string, f func() error) error {
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// networks makes as many networks, each at a router of its own, and returns the IDs of their subnets.
+func (c *cloud) networks(ctx context.Context, from, n int) ([]string, error) {
+	args := []string{"--no-leader-only", "--db=unix:" + c.path("sock")}
+	for i := from; i < from+n; i++ {
+		if i > from {
+			args = append(args, "--")
+		}
+		args = append(args, strings.Fields(fmt.Sprintf("lr-add R%[1]d -- ls-add N%[1]d -- lrp-add R%[1]d lrp-%[1]d 02:00:00:00:%02[2]x:%02[3]x %[4]s.1/24 -- "+
+			"lsp-add N%[1]d to-%[1]d -- set Logical_Switch_Port to-%[1]d type=router addresses=router options:router-port=lrp-%[1]d", i, i/256, i%256, prefix(i)))...)
+	}
+	if out, err := exec.CommandContext(ctx, "ovn-nbctl", args...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("ovn-nbctl: %w: %s", err, out)
+	}
+	var subnets []string
+	for i := from; i < from+n; i++ {
+		var list struct{ Subnets []struct{ ID string } }
+		if err := c.call(ctx, http.MethodGet, "/v2.0/subnets?name=N"+strconv.Itoa(i)+"-4", "", &list); err != nil {
+			return nil, err
+		}
+		if len(list.Subnets) != 1 {
+			return nil, fmt.Errorf("network N%d has the subnets %v", i, list.Subnets)
+		}
+		subnets = append(subnets, list.Subnets[0].ID)
+	}
+	return subnets, nil
+}
+
+// prefix is the first three bytes of the addresses of a network.
+func prefix(i int) string { return fmt.Sprintf("10.%d.%d", i/256, i%256) }

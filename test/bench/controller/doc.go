@@ -1,0 +1,9 @@
+// Package controller measures sluice-controller: calls of Octavia's API at one replica, with few and
+// with many load balancers in a real Northbound database, by one caller and by several.
+//
+// A call is one of the story of a load balancer: it is made with a listener, a pool and ten members, and
+// deleted again, so that as many are there at each call. Callers have a network each. The others are spread
+// over tenants of ten, each with a router, and have the same children.
+//
+// Nothing else runs: no ovn-northd, no second replica.
+package controller
