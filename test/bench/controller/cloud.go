@@ -98,20 +98,22 @@ func until(ctx context.Context, what string, f func() error) error {
 	}
 }
 
-// networks makes as many networks, each at a router of its own, and returns the IDs of their subnets.
-func (c *cloud) networks(ctx context.Context, from, n int) ([]string, error) {
+// network is a network at a router of its own.
+type network struct {
+	number int
+	subnet string // an ID
+}
+
+// networks makes as many as are asked for, numbered on.
+func (c *cloud) networks(ctx context.Context, from, n int) (made []network, err error) {
 	args := []string{"--no-leader-only", "--db=unix:" + c.path("sock")}
 	for i := from; i < from+n; i++ {
-		if i > from {
-			args = append(args, "--")
-		}
-		args = append(args, strings.Fields(fmt.Sprintf("lr-add R%[1]d -- ls-add N%[1]d -- lrp-add R%[1]d lrp-%[1]d 02:00:00:00:%02[2]x:%02[3]x %[4]s.1/24 -- "+
-			"lsp-add N%[1]d to-%[1]d -- set Logical_Switch_Port to-%[1]d type=router addresses=router options:router-port=lrp-%[1]d", i, i/256, i%256, prefix(i)))...)
+		args = append(args, strings.Fields(fmt.Sprintf("-- lr-add R%[1]d -- ls-add N%[1]d -- lrp-add R%[1]d lrp-%[1]d 02:00:00:00:00:%02[1]x 10.%[1]d.0.1/16 -- "+
+			"lsp-add N%[1]d to-%[1]d -- set Logical_Switch_Port to-%[1]d type=router addresses=router options:router-port=lrp-%[1]d", i))...)
 	}
 	if out, err := exec.CommandContext(ctx, "ovn-nbctl", args...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("ovn-nbctl: %w: %s", err, out)
 	}
-	var subnets []string
 	for i := from; i < from+n; i++ {
 		var list struct{ Subnets []struct{ ID string } }
 		if err := c.call(ctx, http.MethodGet, "/v2.0/subnets?name=N"+strconv.Itoa(i)+"-4", "", &list); err != nil {
@@ -120,10 +122,10 @@ func (c *cloud) networks(ctx context.Context, from, n int) ([]string, error) {
 		if len(list.Subnets) != 1 {
 			return nil, fmt.Errorf("network N%d has the subnets %v", i, list.Subnets)
 		}
-		subnets = append(subnets, list.Subnets[0].ID)
+		made = append(made, network{i, list.Subnets[0].ID})
 	}
-	return subnets, nil
+	return made, nil
 }
 
-// prefix is the first three bytes of the addresses of a network.
-func prefix(i int) string { return fmt.Sprintf("10.%d.%d", i/256, i%256) }
+// member is the address of a pool's member.
+func (n network) member(i int) string { return fmt.Sprintf("10.%d.255.%d", n.number, i+1) }

@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(names) != 2*2*3+1+2 {
+	if len(names) != 2*2*3+1+2+2*3 {
 		t.Errorf("results %q", names)
 	}
 	if !strings.Contains(out.String(), "11 load balancers made") {

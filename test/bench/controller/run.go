@@ -33,53 +33,82 @@ const (
 	listGoal = 100
 	// mostCallers are several callers.
 	mostCallers = 8
-	// perTenant are the load balancers of one network and router.
+	// perTenant are the load balancers of one network, unless all are in one.
 	perTenant = 10
+	// mostNetworks: their numbers are a byte of their addresses.
+	mostNetworks = 256
 )
 
 // bench is a cloud and what was measured in it.
 type bench struct {
 	Config
 	*cloud
-	// own are the subnets of the callers; they are networks 0 and on.
-	own []string
-	// there are the load balancers of the other tenants.
-	there   int
-	results []measure.Result
+	// one: all load balancers are in one network, those of the callers too.
+	one bool
+	// own are the networks of the callers.
+	own []network
+	// made is the number of networks, there that of load balancers but the callers'.
+	made, there int
+	results     []measure.Result
 }
 
 // Run measures. The results until an error are returned with it.
-func Run(ctx context.Context, cfg Config) (_ []measure.Result, err error) {
-	b := &bench{Config: cfg}
-	b.cloud, err = begin(ctx, cfg.Program)
+func Run(ctx context.Context, cfg Config) (all []measure.Result, err error) {
+	if n := cfg.Balancers[len(cfg.Balancers)-1]; n/perTenant+mostCallers+len(cfg.Balancers) > mostNetworks {
+		return nil, fmt.Errorf("%d load balancers: want at most %d", n, (mostNetworks-mostCallers-len(cfg.Balancers))*perTenant)
+	}
+	for _, one := range []bool{false, true} {
+		b := &bench{Config: cfg, one: one}
+		err := b.run(ctx)
+		all = append(all, b.results...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+func (b *bench) run(ctx context.Context) (err error) {
+	b.cloud, err = begin(ctx, b.Program)
 	defer func() { err = errors.Join(err, b.end()) }()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if b.own, err = b.networks(ctx, 0, mostCallers); err != nil {
-		return nil, err
+	if b.own, err = b.next(ctx, mostCallers); err != nil {
+		return err
 	}
-	if _, _, err := b.at(ctx, b.own[:1], 0, 1, (*caller).story); err != nil { // what is made once is made
-		return nil, err
+	if b.one {
+		for i := range b.own {
+			b.own[i] = b.own[0]
+		}
+	}
+	if _, _, err := b.at(ctx, b.own[:1], 1, (*caller).story); err != nil { // what is made once is made
+		return err
 	}
 	empty, err := b.memory(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, n := range cfg.Balancers {
+	for _, n := range b.Balancers {
+		if b.one && n == 1 {
+			continue // no other place than the tenants'
+		}
 		if err := b.fill(ctx, n); err != nil {
-			return b.results, err
+			return err
 		}
 		if err := b.calls(ctx); err != nil {
-			return b.results, err
+			return err
 		}
 	}
+	if b.one {
+		return nil
+	}
 	if err := b.lists(ctx); err != nil {
-		return b.results, err
+		return err
 	}
 	full, err := b.memory(ctx)
 	if err != nil {
-		return b.results, err
+		return err
 	}
 	const mib = 1 << 20
 	for i, process := range []string{"controller", "ovsdb-server"} {
@@ -88,39 +117,49 @@ func Run(ctx context.Context, cfg Config) (_ []measure.Result, err error) {
 			Note: fmt.Sprintf("%.1f MiB with %d, %.1f MiB without, resident", float64(full[i])/mib, b.there, float64(empty[i])/mib),
 		})
 	}
-	return b.results, nil
+	return nil
+}
+
+// next makes networks.
+func (b *bench) next(ctx context.Context, n int) ([]network, error) {
+	made, err := b.networks(ctx, b.made, n)
+	b.made += n
+	return made, err
 }
 
 func (b *bench) add(r measure.Result) { b.results = append(b.results, r) }
 
-// fill makes load balancers of other tenants until so many are there.
-func (b *bench) fill(ctx context.Context, n int) error {
+// fill makes load balancers, of other tenants unless all are in one network, until so many are there.
+func (b *bench) fill(ctx context.Context, n int) (err error) {
 	begun, before := time.Now(), b.there
 	for b.there < n {
-		tenants := min(mostCallers, max(1, (n-b.there)/perTenant))
-		first := mostCallers + b.there
-		subnets, err := b.networks(ctx, first, tenants)
-		if err != nil {
+		callers, each := min(mostCallers, max(1, (n-b.there)/perTenant)), min(perTenant, n-b.there)
+		networks := b.own[:callers]
+		if !b.one {
+			if networks, err = b.next(ctx, callers); err != nil {
+				return err
+			}
+		}
+		if _, _, err := b.at(ctx, networks, each, func(c *caller, ctx context.Context) error { _, err := c.balancer(ctx); return err }); err != nil {
 			return err
 		}
-		each := min(perTenant, n-b.there)
-		if _, _, err := b.at(ctx, subnets, first, each, func(c *caller, ctx context.Context) error { _, err := c.balancer(ctx); return err }); err != nil {
-			return err
-		}
-		b.there += tenants * each
+		b.there += callers * each
 	}
-	_, err := fmt.Fprintf(b.Out, "%d load balancers made in %.1f s\n", b.there-before, time.Since(begun).Seconds())
+	_, err = fmt.Fprintf(b.Out, "%d load balancers made in %.1f s\n", b.there-before, time.Since(begun).Seconds())
 	return err
 }
 
 // calls measures the calls of stories, of one caller and of several.
 func (b *bench) calls(ctx context.Context) error {
 	for _, callers := range []int{1, mostCallers} {
-		took, all, err := b.at(ctx, b.own[:callers], 0, b.Stories/callers, (*caller).story)
+		took, all, err := b.at(ctx, b.own[:callers], b.Stories/callers, (*caller).story)
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("%d load balancers, %d callers, ", b.there, callers)
+		name := fmt.Sprintf("%d load balancers, %d at once, ", b.there, callers)
+		if b.one {
+			name = fmt.Sprintf("%d load balancers of one network, %d at once, ", b.there, callers)
+		}
 		note := fmt.Sprintf("%d calls", len(took))
 		b.add(measure.Result{Name: name + "call p50", Value: measure.Quantile(took, 0.5), Unit: "ms", Note: note})
 		b.add(measure.Result{Name: name + "call p99", Value: measure.Quantile(took, 0.99), Unit: "ms", Goal: measure.AtMost(callGoal), Note: note})

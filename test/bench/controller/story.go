@@ -40,11 +40,10 @@ func (c *cloud) call(ctx context.Context, method, path, body string, answer any)
 	return json.Unmarshal(raw, answer)
 }
 
-// caller makes calls one after the other, in a network of its own.
+// caller makes calls one after the other, in a network.
 type caller struct {
 	*cloud
-	network int
-	subnet  string
+	network network
 	took    []time.Duration
 }
 
@@ -59,7 +58,7 @@ func (c *caller) create(ctx context.Context, path, kind, format string, args ...
 
 // balancer makes a load balancer with all its children, and returns its ID.
 func (c *caller) balancer(ctx context.Context) (string, error) {
-	id, err := c.create(ctx, "/loadbalancers", "loadbalancer", `"name": "bench", "vip_subnet_id": %q`, c.subnet)
+	id, err := c.create(ctx, "/loadbalancers", "loadbalancer", `"name": "bench", "vip_subnet_id": %q`, c.network.subnet)
 	if err != nil {
 		return id, err
 	}
@@ -71,8 +70,8 @@ func (c *caller) balancer(ctx context.Context) (string, error) {
 		return id, err
 	}
 	for m := range members {
-		if _, err := c.create(ctx, "/pools/"+pool+"/members", "member", `"name": "web-%d", "address": "%s.%d", "protocol_port": 8080, "subnet_id": %q`,
-			m, prefix(c.network), 240+m, c.subnet); err != nil {
+		if _, err := c.create(ctx, "/pools/"+pool+"/members", "member", `"name": "web-%d", "address": %q, "protocol_port": 8080, "subnet_id": %q`,
+			m, c.network.member(m), c.network.subnet); err != nil {
 			return id, err
 		}
 	}
@@ -91,15 +90,15 @@ func (c *caller) story(ctx context.Context) error {
 	return err
 }
 
-// at has callers do something at once, each so often. It returns how long each of their calls took,
-// and all of it.
-func (c *cloud) at(ctx context.Context, subnets []string, first, times int, do func(*caller, context.Context) error) (calls []time.Duration, all time.Duration, err error) {
+// at has a caller in each network do something at once, so often. It returns how long each of their calls
+// took, and all of it.
+func (c *cloud) at(ctx context.Context, networks []network, times int, do func(*caller, context.Context) error) (calls []time.Duration, all time.Duration, err error) {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
-	for i, subnet := range subnets {
+	for _, n := range networks {
 		group.Go(func() error {
-			one := &caller{cloud: c, network: first + i, subnet: subnet}
+			one := &caller{cloud: c, network: n}
 			for range times {
 				if err := do(one, ctx); err != nil {
 					return err
