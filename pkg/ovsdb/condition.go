@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-
-	"github.com/ovn-org/libovsdb/ovsdb"
 )
 
 // Function compares a column with a clause's value, RFC 7047 section 5.1.
@@ -21,8 +19,23 @@ const (
 // UUID is a row's UUID as an atom of its own type.
 type UUID string
 
-// Valid tells whether it has the form of a UUID.
-func (u UUID) Valid() bool { return ovsdb.IsValidUUID(string(u)) }
+// Valid tells whether it has the form of a UUID, as OVSDB writes them: in lower case.
+func (u UUID) Valid() bool {
+	if len(u) != len("01234567-89ab-cdef-0123-456789abcdef") {
+		return false
+	}
+	for i := range len(u) {
+		switch c := u[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return false
+		}
+	}
+	return true
+}
 
 // Atom is a scalar that a clause or an operation compares with.
 type Atom interface {

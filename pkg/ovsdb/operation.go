@@ -297,6 +297,9 @@ func (c column) encode(field reflect.Value) (json.RawMessage, error) {
 		}
 		return json.Marshal([]any{"map", pairs})
 	case reflect.Slice:
+		if list, is := field.Interface().([]string); is && c.uuidKey {
+			return uuidSet(list), nil
+		}
 		atoms := make([]any, field.Len())
 		for i := range atoms {
 			atoms[i] = wireAtom(field.Index(i), c.uuidKey)
@@ -310,6 +313,22 @@ func (c column) encode(field reflect.Value) (json.RawMessage, error) {
 	default:
 		return json.Marshal(wireAtom(field, c.uuidKey))
 	}
+}
+
+// uuidSet writes a set of references. Of those of a switch there are thousands.
+func uuidSet(list []string) json.RawMessage {
+	raw := append(make([]byte, 0, len(list)*len(`["uuid","01234567-89ab-cdef-0123-456789abcdef"],`)+len(`["set",[]]`)), `["set",[`...)
+	for i, u := range list {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		if UUID(u).Valid() {
+			raw = append(append(append(raw, `["uuid","`...), u...), `"]`...)
+		} else {
+			raw = append(raw, tag("named-uuid", u)...)
+		}
+	}
+	return append(raw, `]]`...)
 }
 
 // wireAtom marshals to an <atom>; libovsdb's UUID writes a string that is no UUID

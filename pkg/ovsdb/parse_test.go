@@ -42,6 +42,17 @@ func FuzzParseEndpoints(f *testing.F) {
 	})
 }
 
+func TestUUIDs(t *testing.T) {
+	for text, want := range map[string]bool{
+		"9c5a1e0c-64a3-4a4e-8e4f-000000000001": true, "9C5A1E0C-64a3-4a4e-8e4f-000000000001": false, "9c5a1e0c-64a3-4a4e-8e4f-00000000001": false,
+		"9c5a1e0c-64a3-4a4e-8e4f-0000000000011": false, "9c5a1e0c64a3-4a4e-8e4f-00000000000-1": false, "9c5a1e0c-64a3-4a4e-8e4f-00000000000g": false, "row": false, "": false,
+	} {
+		if got := ovsdb.UUID(text).Valid(); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
+
 func TestClauseJSON(t *testing.T) {
 	u := "0a1b2c3d-0000-4000-8000-00000000000f"
 	for want, clause := range map[string]ovsdb.Clause{
