@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
@@ -17,7 +18,7 @@ const mostTried = 65536
 // transaction that has asked rests on the network's ports: none comes meanwhile.
 func Used(r northbound.Reader, n Network) map[netip.Addr]bool {
 	used := map[netip.Addr]bool{}
-	ls, ok := northbound.Get[*nb.LogicalSwitch](r, n.Row, switchColumns...)
+	ls, ok := northbound.Get[*nb.LogicalSwitch](r, n.Row, "ports")
 	if !ok {
 		return used
 	}
@@ -100,10 +101,7 @@ func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr
 	tx.Insert(&nb.LogicalSwitchPort{UUID: id, Name: id, Enabled: new(true), ExternalIDs: map[string]string{
 		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, keyOwner: name,
 	}})
-	if ls, ok := northbound.Get[*nb.LogicalSwitch](tx, s.Network.Row, "ports"); ok {
-		ls.Ports = append(ls.Ports, id)
-		tx.Update(ls, "ports")
-	}
+	setPorts(tx, s.Network.Row, func(ports []string) []string { return append(ports, id) })
 }
 
 // RemovePort takes a port away that AddPort made under a name; another one stays.
@@ -112,14 +110,17 @@ func RemovePort(tx *northbound.Tx, id, name string) {
 	if !ok || lsp.ExternalIDs[keyOwner] != name {
 		return
 	}
-	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID, "ports") {
-		kept := ls.Ports[:0]
-		for _, p := range ls.Ports {
-			if p != lsp.UUID {
-				kept = append(kept, p)
-			}
-		}
-		ls.Ports = kept
-		tx.Update(ls, "ports")
+	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID) {
+		setPorts(tx, ls.UUID, func(ports []string) []string {
+			return slices.DeleteFunc(ports, func(p string) bool { return p == lsp.UUID })
+		})
+	}
+}
+
+// setPorts changes a switch's ports. What others add and take away there meanwhile stays: the column is
+// not guarded.
+func setPorts(tx *northbound.Tx, row string, change func([]string) []string) {
+	if ls, ok := northbound.Peek[*nb.LogicalSwitch](tx, row); ok {
+		tx.Update(&nb.LogicalSwitch{UUID: row, Ports: change(slices.Clone(ls.Ports))}, "ports")
 	}
 }

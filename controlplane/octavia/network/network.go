@@ -79,7 +79,7 @@ type Subnet struct {
 }
 
 // switchColumns are those that Network and Subnets read.
-var switchColumns = []string{"name", "external_ids", "other_config", "ports"}
+var switchColumns = []string{"name", "external_ids", "other_config"}
 
 // of is a network with the physical network that one of its ports leads to.
 func of(r northbound.Reader, ls *nb.LogicalSwitch) Network {
