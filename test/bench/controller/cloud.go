@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -104,17 +105,19 @@ type network struct {
 	subnet string // an ID
 }
 
-// networks makes as many as are asked for, numbered on.
-func (c *cloud) networks(ctx context.Context, from, n int) (made []network, err error) {
-	args := []string{"--no-leader-only", "--db=unix:" + c.path("sock")}
-	for i := from; i < from+n; i++ {
-		args = append(args, strings.Fields(fmt.Sprintf("-- lr-add R%[1]d -- ls-add N%[1]d -- lrp-add R%[1]d lrp-%[1]d 02:00:00:00:00:%02[1]x 10.%[1]d.0.1/16 -- "+
-			"lsp-add N%[1]d to-%[1]d -- set Logical_Switch_Port to-%[1]d type=router addresses=router options:router-port=lrp-%[1]d", i))...)
+// networks makes them, with the ports of so many VMs in each.
+func (c *cloud) networks(ctx context.Context, n, vms int) (made []network, err error) {
+	for i := range n {
+		raw, err := json.Marshal(append([]any{"OVN_Northbound"}, operations(i, vms)...))
+		if err != nil {
+			return nil, err
+		}
+		out, err := exec.CommandContext(ctx, "ovsdb-client", "transact", "unix:"+c.path("sock"), string(raw)).CombinedOutput()
+		if err != nil || strings.Contains(string(out), `"error"`) {
+			return nil, fmt.Errorf("ovsdb-client: %w: %s", err, out)
+		}
 	}
-	if out, err := exec.CommandContext(ctx, "ovn-nbctl", args...).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("ovn-nbctl: %w: %s", err, out)
-	}
-	for i := from; i < from+n; i++ {
+	for i := range n {
 		var list struct{ Subnets []struct{ ID string } }
 		if err := c.call(ctx, http.MethodGet, "/v2.0/subnets?name=N"+strconv.Itoa(i)+"-4", "", &list); err != nil {
 			return nil, err
@@ -125,6 +128,32 @@ func (c *cloud) networks(ctx context.Context, from, n int) (made []network, err 
 		made = append(made, network{i, list.Subnets[0].ID})
 	}
 	return made, nil
+}
+
+// operations insert a network, RFC 7047 section 5.2.
+func operations(number, vms int) (ops []any) {
+	type row = map[string]any
+	insert := func(table, name string, columns row) []string {
+		ops = append(ops, row{"op": "insert", "table": table, "uuid-name": name, "row": columns})
+		return []string{"named-uuid", name}
+	}
+	one := func(key, value string) []any { return []any{"map", [][]string{{key, value}}} }
+	lrp := fmt.Sprintf("lrp-%d", number)
+	insert("Logical_Router", "router", row{"name": fmt.Sprintf("R%d", number), "ports": insert("Logical_Router_Port", "interface", row{
+		"name": lrp, "mac": fmt.Sprintf("02:00:00:00:00:%02x", number), "networks": fmt.Sprintf("10.%d.0.1/16", number),
+	})})
+	ports := [][]string{insert("Logical_Switch_Port", "port", row{
+		"name": "to-" + lrp, "type": "router", "addresses": "router", "options": one("router-port", lrp),
+	})}
+	for vm := range vms {
+		ports = append(ports, insert("Logical_Switch_Port", fmt.Sprintf("vm%d", vm), row{
+			"name":         fmt.Sprintf("vm-%d-%d", number, vm),
+			"addresses":    fmt.Sprintf("02:01:%02x:%02x:%02x:00 10.%d.254.%d", number, vm/256, vm%256, number, vm),
+			"external_ids": one("neutron:device_owner", "compute:nova"),
+		}))
+	}
+	insert("Logical_Switch", "switch", row{"name": fmt.Sprintf("N%d", number), "ports": []any{"set", ports}})
+	return ops
 }
 
 // member is the address of a pool's member.

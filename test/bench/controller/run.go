@@ -33,8 +33,10 @@ const (
 	listGoal = 100
 	// mostCallers are several callers.
 	mostCallers = 8
-	// perTenant are the load balancers of one network, unless all are in one.
+	// perTenant are the load balancers of one network, unless all are in one. Each network has ports
+	// of so many vms.
 	perTenant = 10
+	vms       = 100
 	// mostNetworks: their numbers are a byte of their addresses.
 	mostNetworks = 256
 )
@@ -45,17 +47,17 @@ type bench struct {
 	*cloud
 	// one: all load balancers are in one network, those of the callers too.
 	one bool
-	// own are the networks of the callers.
-	own []network
-	// made is the number of networks, there that of load balancers but the callers'.
-	made, there int
-	results     []measure.Result
+	// own are the networks of the callers, free those of other tenants that have no load balancer yet.
+	own, free []network
+	// there are so many load balancers but the callers'.
+	there   int
+	results []measure.Result
 }
 
 // Run measures. The results until an error are returned with it.
 func Run(ctx context.Context, cfg Config) (all []measure.Result, err error) {
-	if n := cfg.Balancers[len(cfg.Balancers)-1]; n/perTenant+mostCallers+len(cfg.Balancers) > mostNetworks {
-		return nil, fmt.Errorf("%d load balancers: want at most %d", n, (mostNetworks-mostCallers-len(cfg.Balancers))*perTenant)
+	if n := cfg.networksNeeded(); n > mostNetworks {
+		return nil, fmt.Errorf("%d load balancers need %d networks, of %d", cfg.Balancers, n, mostNetworks)
 	}
 	for _, one := range []bool{false, true} {
 		b := &bench{Config: cfg, one: one}
@@ -74,9 +76,11 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if b.own, err = b.next(ctx, mostCallers); err != nil {
+	all, err := b.networks(ctx, b.networksNeeded(), vms)
+	if err != nil {
 		return err
 	}
+	b.own, b.free = all[:mostCallers:mostCallers], all[mostCallers:]
 	if b.one {
 		for i := range b.own {
 			b.own[i] = b.own[0]
@@ -111,7 +115,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	const mib = 1 << 20
-	for i, process := range []string{"controller", "ovsdb-server"} {
+	for i, process := range processes {
 		b.add(measure.Result{
 			Name: fmt.Sprintf("%s, memory of 1,000 load balancers", process), Value: float64(full[i]-empty[i]) / mib * 1000 / float64(b.there), Unit: "MiB",
 			Note: fmt.Sprintf("%.1f MiB with %d, %.1f MiB without, resident", float64(full[i])/mib, b.there, float64(empty[i])/mib),
@@ -120,39 +124,44 @@ func (b *bench) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// next makes networks.
-func (b *bench) next(ctx context.Context, n int) ([]network, error) {
-	made, err := b.networks(ctx, b.made, n)
-	b.made += n
-	return made, err
+// networksNeeded are those of the callers and of the other tenants: the last one of each number may have
+// fewer load balancers.
+func (c Config) networksNeeded() int {
+	return mostCallers + c.Balancers[len(c.Balancers)-1]/perTenant + len(c.Balancers)
 }
 
 func (b *bench) add(r measure.Result) { b.results = append(b.results, r) }
 
 // fill makes load balancers, of other tenants unless all are in one network, until so many are there.
-func (b *bench) fill(ctx context.Context, n int) (err error) {
+func (b *bench) fill(ctx context.Context, n int) error {
 	begun, before := time.Now(), b.there
 	for b.there < n {
 		callers, each := min(mostCallers, max(1, (n-b.there)/perTenant)), min(perTenant, n-b.there)
 		networks := b.own[:callers]
 		if !b.one {
-			if networks, err = b.next(ctx, callers); err != nil {
-				return err
-			}
+			networks, b.free = b.free[:callers], b.free[callers:]
 		}
 		if _, _, err := b.at(ctx, networks, each, func(c *caller, ctx context.Context) error { _, err := c.balancer(ctx); return err }); err != nil {
 			return err
 		}
 		b.there += callers * each
 	}
-	_, err = fmt.Fprintf(b.Out, "%d load balancers made in %.1f s\n", b.there-before, time.Since(begun).Seconds())
+	_, err := fmt.Fprintf(b.Out, "%d load balancers made in %.1f s\n", b.there-before, time.Since(begun).Seconds())
 	return err
 }
 
 // calls measures the calls of stories, of one caller and of several.
 func (b *bench) calls(ctx context.Context) error {
 	for _, callers := range []int{1, mostCallers} {
+		before, err := b.processor()
+		if err != nil {
+			return err
+		}
 		took, all, err := b.at(ctx, b.own[:callers], b.Stories/callers, (*caller).story)
+		if err != nil {
+			return err
+		}
+		after, err := b.processor()
 		if err != nil {
 			return err
 		}
@@ -164,6 +173,9 @@ func (b *bench) calls(ctx context.Context) error {
 		b.add(measure.Result{Name: name + "call p50", Value: measure.Quantile(took, 0.5), Unit: "ms", Note: note})
 		b.add(measure.Result{Name: name + "call p99", Value: measure.Quantile(took, 0.99), Unit: "ms", Goal: measure.AtMost(callGoal), Note: note})
 		b.add(measure.Result{Name: name + "calls", Value: float64(len(took)) / all.Seconds(), Unit: "1/s", Note: note})
+		for i, process := range processes {
+			b.add(measure.Result{Name: name + process + ", CPU of a call", Value: measure.Milliseconds(after[i]-before[i]) / float64(len(took)), Unit: "ms", Note: note})
+		}
 	}
 	return nil
 }
@@ -189,8 +201,25 @@ func (b *bench) lists(ctx context.Context) error {
 	return nil
 }
 
-// memory is what the controller and ovsdb-server have resident, in bytes: the least of some readings.
-func (b *bench) memory(ctx context.Context) (least [2]int64, err error) {
+// processes are those that are looked at.
+var processes = [...]string{"controller", "ovsdb-server"}
+
+func (b *bench) pids() [len(processes)]int {
+	return [...]int{b.controller.Pid(), b.database.Process.Pid}
+}
+
+// processor is what the processes have used.
+func (b *bench) processor() (used [len(processes)]time.Duration, err error) {
+	for i, pid := range b.pids() {
+		if used[i], err = daemons.ProcessorOf(pid); err != nil {
+			return used, err
+		}
+	}
+	return used, nil
+}
+
+// memory is what they have resident, in bytes: the least of some readings.
+func (b *bench) memory(ctx context.Context) (least [len(processes)]int64, err error) {
 	const readings = 5
 	for i := range readings {
 		select {
@@ -198,7 +227,7 @@ func (b *bench) memory(ctx context.Context) (least [2]int64, err error) {
 			return least, context.Cause(ctx)
 		case <-time.After(b.Settle / readings):
 		}
-		for p, pid := range []int{b.controller.Pid(), b.database.Process.Pid} {
+		for p, pid := range b.pids() {
 			resident, err := daemons.Resident(pid)
 			if err != nil {
 				return least, err

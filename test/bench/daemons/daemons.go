@@ -29,22 +29,31 @@ func Processor(ps []*lab.Process) (sum time.Duration, err error) {
 		if pid == 0 {
 			continue
 		}
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		used, err := ProcessorOf(pid)
 		if err != nil {
 			return 0, err
-		}
-		// utime and stime are fields 14 and 15; the name, field 2, ends with the last ")".
-		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-		if len(f) < 13 {
-			return 0, fmt.Errorf("/proc/%d/stat: too few fields", pid)
-		}
-		used, err := ticks(f[11:13])
-		if err != nil {
-			return 0, fmt.Errorf("/proc/%d/stat: %w", pid, err)
 		}
 		sum += used
 	}
 	return sum, nil
+}
+
+// ProcessorOf is Processor of one process.
+func ProcessorOf(pid int) (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// utime and stime are fields 14 and 15; the name, field 2, ends with the last ")".
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(f) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat: too few fields", pid)
+	}
+	used, err := ticks(f[11:13])
+	if err != nil {
+		return 0, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+	}
+	return used, nil
 }
 
 // Settle waits until processes do next to nothing.
