@@ -18,6 +18,9 @@ type index struct {
 	keys   func(ovsdb.Row) []string
 	// clause is the same question to the server; nil if it cannot be asked.
 	clause func(key string) ovsdb.Clause
+	// unique: the schema allows one row for a key. A row that is found is guarded by its UUID then: the
+	// server has no index and looks at all rows of the table for a clause.
+	unique bool
 }
 
 // declared are all indices, by table.
@@ -41,6 +44,13 @@ func byName[R ovsdb.Row](name func(R) string) Index[R] {
 		func(key string) ovsdb.Clause { return ovsdb.Equal("name", key) })
 }
 
+// byUniqueName is byName of a table where a name is one row's alone.
+func byUniqueName[R ovsdb.Row](name func(R) string) Index[R] {
+	ix := byName(name)
+	ix.unique = true
+	return ix
+}
+
 // byExternalID finds the rows that have a value under a key of external_ids.
 func byExternalID[R ovsdb.Row](id string, pairs func(R) map[string]string) Index[R] {
 	return Declare("external_ids", func(row R) []string {
@@ -61,8 +71,8 @@ var (
 	LoadBalancerByName = byName(func(r *nb.LoadBalancer) string { return r.Name })
 	SwitchByName       = byName(func(r *nb.LogicalSwitch) string { return r.Name })
 	RouterByName       = byName(func(r *nb.LogicalRouter) string { return r.Name })
-	SwitchPortByName   = byName(func(r *nb.LogicalSwitchPort) string { return r.Name })
-	RouterPortByName   = byName(func(r *nb.LogicalRouterPort) string { return r.Name })
+	SwitchPortByName   = byUniqueName(func(r *nb.LogicalSwitchPort) string { return r.Name })
+	RouterPortByName   = byUniqueName(func(r *nb.LogicalRouterPort) string { return r.Name })
 
 	// SubnetOptions have the ID of the Neutron subnet that they are of.
 	SubnetOptions = byExternalID("subnet_id", func(r *nb.DHCPOptions) map[string]string { return r.ExternalIDs })

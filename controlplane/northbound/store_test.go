@@ -193,6 +193,33 @@ func TestReadsAreGuarded(t *testing.T) {
 				tx.Update(&nb.LoadBalancer{UUID: uuidOf(1), Protocol: new("udp")}, "protocol")
 			}, true,
 		},
+		"a unique name": {
+			func(tx *northbound.Tx) { northbound.Find(tx, northbound.SwitchPortByName, "port") },
+			func(tx *northbound.Tx) { tx.Update(&nb.LogicalSwitchPort{UUID: uuidOf(5), Name: "other"}, "name") }, true,
+		},
+		"a column of a row with a unique name": {
+			func(tx *northbound.Tx) { northbound.Find(tx, northbound.SwitchPortByName, "port", "type") },
+			func(tx *northbound.Tx) {
+				tx.Update(&nb.LogicalSwitchPort{UUID: uuidOf(5), Type: "router"}, "type")
+			}, true,
+		},
+		"another column of such a row": {
+			func(tx *northbound.Tx) { northbound.Find(tx, northbound.SwitchPortByName, "port", "type") },
+			func(tx *northbound.Tx) {
+				tx.Update(&nb.LogicalSwitchPort{UUID: uuidOf(5), Options: map[string]string{"k": "v"}}, "options")
+			}, false,
+		},
+		"that such a row is there": {
+			func(tx *northbound.Tx) { northbound.Find(tx, northbound.SwitchPortByName, "port") },
+			func(tx *northbound.Tx) { tx.Update(&nb.LogicalSwitch{UUID: uuidOf(3)}, "ports") }, true,
+		},
+		"that a unique name is free": {
+			func(tx *northbound.Tx) { northbound.Find(tx, northbound.SwitchPortByName, "new") },
+			func(tx *northbound.Tx) {
+				tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(7), Name: "new"})
+				tx.Update(&nb.LogicalSwitch{UUID: uuidOf(3), Ports: []string{uuidOf(5), uuidOf(7)}}, "ports")
+			}, true,
+		},
 		"who refers to a row": {
 			func(tx *northbound.Tx) { northbound.Find(tx, northbound.SwitchOfLoadBalancer, uuidOf(1)) },
 			func(tx *northbound.Tx) {
@@ -205,7 +232,8 @@ func TestReadsAreGuarded(t *testing.T) {
 				s, other := open(t, server.Endpoint()), open(t, server.Endpoint())
 				commit(t, s, func(tx *northbound.Tx) error {
 					tx.Insert(&nb.LoadBalancer{UUID: uuidOf(1), Name: "one"})
-					tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(3), Name: "n1"})
+					tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(5), Name: "port"})
+					tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(3), Name: "n1", Ports: []string{uuidOf(5)}})
 					return nil
 				})
 				barrier(t, other)

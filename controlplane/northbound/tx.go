@@ -81,12 +81,17 @@ func (tx *Tx) get(table, uuid string, columns []string) ovsdb.Row {
 }
 
 func (tx *Tx) find(ix *index, key string, columns []string) (rows []ovsdb.Row) {
-	if ix.clause != nil {
-		read(tx.found, question{ix, key}, columns)
-	}
 	found := map[string]ovsdb.Row{}
 	for _, row := range tx.snapshot.find(ix, key, nil) {
 		found[row.GetUUID()] = row
+	}
+	switch {
+	case ix.clause == nil:
+		tx.guard(found, columns)
+	case ix.unique && len(found) == 1:
+		tx.guard(found, append(slices.Clone(columns), ix.column))
+	default:
+		read(tx.found, question{ix, key}, columns)
 	}
 	for k, row := range tx.rows {
 		if k.table != ix.table {
@@ -98,12 +103,16 @@ func (tx *Tx) find(ix *index, key string, columns []string) (rows []ovsdb.Row) {
 		}
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(found)) {
-		if ix.clause == nil {
-			read(tx.got, rowKey{ix.table, uuid}, columns)
-		}
 		rows = append(rows, database.Project(found[uuid], columns...))
 	}
 	return rows
+}
+
+// guard records rows of the snapshot, by UUID, one by one.
+func (tx *Tx) guard(rows map[string]ovsdb.Row, columns []string) {
+	for uuid, row := range rows {
+		read(tx.got, rowKey{row.OVSDBTable(), uuid}, columns)
+	}
 }
 
 // Insert adds a row, with its UUID.
