@@ -21,21 +21,21 @@ type Snapshot struct {
 // that differ.
 type content struct {
 	rows    *btree.Map[string, ovsdb.Row]
-	indices map[*index]*btree.Map[string, ovsdb.Row] // by key, a zero byte, and UUID
+	indices map[*index]*btree.Map[string, struct{}] // key, a zero byte, and UUID
 }
 
 const keyEnd = "\x00"
 
 func newContent(table string) content {
-	c := content{rows: new(btree.Map[string, ovsdb.Row]), indices: map[*index]*btree.Map[string, ovsdb.Row]{}}
+	c := content{rows: new(btree.Map[string, ovsdb.Row]), indices: map[*index]*btree.Map[string, struct{}]{}}
 	for _, ix := range declared[table] {
-		c.indices[ix] = new(btree.Map[string, ovsdb.Row])
+		c.indices[ix] = new(btree.Map[string, struct{}])
 	}
 	return c
 }
 
 func (c content) copy() content {
-	out := content{rows: c.rows.Copy(), indices: make(map[*index]*btree.Map[string, ovsdb.Row], len(c.indices))}
+	out := content{rows: c.rows.Copy(), indices: make(map[*index]*btree.Map[string, struct{}], len(c.indices))}
 	for ix, tree := range c.indices {
 		out.indices[ix] = tree.Copy()
 	}
@@ -49,17 +49,37 @@ func (c content) change(uuid string, before, after ovsdb.Row) {
 		c.rows.Set(uuid, after)
 	}
 	for ix, tree := range c.indices {
+		var old, now []string
 		if before != nil {
-			for _, key := range ix.keys(before) {
-				tree.Delete(key + keyEnd + uuid)
-			}
+			old = ix.keys(before)
 		}
 		if after != nil {
-			for _, key := range ix.keys(after) {
-				tree.Set(key+keyEnd+uuid, after)
-			}
+			now = ix.keys(after)
+		}
+		if slices.Equal(old, now) {
+			continue
+		}
+		for _, key := range missing(old, now) {
+			tree.Delete(key + keyEnd + uuid)
+		}
+		for _, key := range missing(now, old) {
+			tree.Set(key+keyEnd+uuid, struct{}{})
 		}
 	}
+}
+
+// missing are the members of a that b has not. Rows of switches have thousands of keys, others a few.
+func missing(a, b []string) (out []string) {
+	in := make(map[string]struct{}, len(b))
+	for _, key := range b {
+		in[key] = struct{}{}
+	}
+	for _, key := range a {
+		if _, has := in[key]; !has {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 // with is the snapshot after changes.
@@ -94,11 +114,15 @@ func (s *Snapshot) peek(table, uuid string) ovsdb.Row {
 }
 
 func (s *Snapshot) find(ix *index, key string, _ []string) (rows []ovsdb.Row) {
-	s.table(ix.table).indices[ix].Ascend(key+keyEnd, func(k string, row ovsdb.Row) bool {
-		if !strings.HasPrefix(k, key+keyEnd) {
+	t := s.table(ix.table)
+	t.indices[ix].Ascend(key+keyEnd, func(k string, _ struct{}) bool {
+		uuid, is := strings.CutPrefix(k, key+keyEnd)
+		if !is {
 			return false
 		}
-		rows = append(rows, row)
+		if row, there := t.rows.Get(uuid); there {
+			rows = append(rows, row)
+		}
 		return true
 	})
 	return slices.Clip(rows)
