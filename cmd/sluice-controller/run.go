@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/cmd/sluice-controller/config"
 	"github.com/ovn-sluice/sluice/controlplane/identity"
+	"github.com/ovn-sluice/sluice/controlplane/neutron"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
 	"github.com/ovn-sluice/sluice/controlplane/openstack"
@@ -37,6 +38,15 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("ovn.nb: %w", err)
 	}
+	ports, err := neutronPorts(c.Neutron)
+	if err != nil {
+		return err
+	}
+	apis := openstack.Config{Store: store, Auth: auth, Networks: c.Networks, Log: log}
+	if ports != nil {
+		apis.Ports = ports
+		defer ports.Close()
+	}
 	probes, err := followProbes(c.OVN, log)
 	if err != nil {
 		return fmt.Errorf("ovn.sb: %w", err)
@@ -48,7 +58,7 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	}, log)
 	seen, health := observe(store, log)
 	server.MountHealth(serve.Health{Metrics: seen.Gatherer(), Status: health.registry, Alive: func(context.Context) error { return nil }})
-	server.Mount("/", bounded(openstack.Routes(openstack.Config{Store: store, Auth: auth, Networks: c.Networks, Log: log}), c.HTTP.Timeout.Duration, seen, log))
+	server.Mount("/", bounded(openstack.Routes(apis), c.HTTP.Timeout.Duration, seen, log))
 
 	// The store outlives the requests that wait for it.
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -63,6 +73,9 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	}
 	group.Go(func() error { return health.watch(ctx, sessions) })
 	group.Go(func() error { return reactor.Run(ctx) })
+	if ports != nil {
+		group.Go(func() error { return octavia.NewSweeper(store, ports, 2*c.HTTP.Timeout.Duration, log).Run(ctx) })
+	}
 	group.Go(func() error {
 		defer end()
 		if err := server.Run(ctx); err != nil {
@@ -71,6 +84,18 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// neutronPorts is nil if Neutron's URL is not configured.
+func neutronPorts(c config.Neutron) (*neutron.Client, error) {
+	if c.URL == "" {
+		return nil, nil
+	}
+	client, err := neutron.NewClient(neutron.ClientConfig{URL: c.URL, TokenFile: c.TokenFile, CA: c.CACert})
+	if err != nil {
+		return nil, fmt.Errorf("neutron.caCert: %w", err)
+	}
+	return client, nil
 }
 
 func tlsFiles(c config.OVN) ovsdb.TLSFiles {

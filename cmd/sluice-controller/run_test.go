@@ -33,6 +33,7 @@ func TestRun(t *testing.T) {
 	}
 	c := config.Default()
 	c.OVN.NB, c.OVN.SB, c.HTTP.Listen, c.Auth.Mode, c.Auth.Tokens = server.Endpoint(), south.Endpoint(), ovsdbtest.FreeAddress(t, "::1"), config.ModeTokens, tokens
+	c.Neutron.URL = "http://127.0.0.1:9" // nobody needs a port of it here
 	ctx, cancel := context.WithCancel(context.Background())
 	log := new(strings.Builder)
 	done := make(chan error)
@@ -123,6 +124,15 @@ func TestConfiguration(t *testing.T) {
 		"ovn: {nb: ''}":                                       "ovn.nb",
 		"http: {timeout: 1ms}":                                "http.timeout",
 		"nosuch: 1":                                           "nosuch",
+		"neutron: {url: 'http://127.0.0.1:9696/', tokenFile: /a}":                   "",
+		"neutron: {url: 'https://neutron.example:9696', tokenFile: /a, caCert: /b}": "",
+		"neutron: {url: 'http://neutron.example:9696', tokenFile: /a}":              "neutron.url",
+		"neutron: {url: 'http://neutron.example:9696', caCert: /a}":                 "neutron.caCert",
+		"neutron: {url: 'https://neutron.example:9696/v2.0/'}":                      "neutron.url",
+		"neutron: {url: 'neutron.example:9696'}":                                    "neutron.url",
+		"neutron: {url: 'https://a:b@neutron.example:9696'}":                        "neutron.url",
+		"neutron: {tokenFile: /a}":                                                  "neutron.url",
+		"neutron: {url: 'https://neutron.example:9696', tokenFile: a}":              "neutron.tokenFile",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -31,6 +31,8 @@ type Attributes struct {
 	AdditionalSubnets []string `json:"additional_subnets,omitempty"`
 	// OwnPort: the API made the VIP's port.
 	OwnPort bool `json:"own_port,omitempty"`
+	// NeutronPorts are the ports of VIPs that the API had Neutron make.
+	NeutronPorts []string `json:"neutron_ports,omitempty"`
 	// Algorithm and Persistence are a pool's.
 	Algorithm   string          `json:"algorithm,omitempty"`
 	Persistence json.RawMessage `json:"persistence,omitempty"`

@@ -23,6 +23,8 @@ type Config struct {
 	Log   *slog.Logger
 	// Networks has the projects that may use a network, by its ID.
 	Networks map[string][]string
+	// Ports are those of the load balancers' API.
+	Ports api.VIPPorts
 	// Now and NewID are those of the load balancers' API.
 	Now   func() time.Time
 	NewID func() string
@@ -31,7 +33,7 @@ type Config struct {
 // Routes answers every path.
 func Routes(c Config) http.Handler {
 	mux := http.NewServeMux()
-	balancers := api.New(api.Config{Store: c.Store, Auth: c.Auth, Networks: c.Networks, Log: c.Log, Now: c.Now, NewID: c.NewID})
+	balancers := api.New(api.Config{Store: c.Store, Auth: c.Auth, Networks: c.Networks, Ports: c.Ports, Log: c.Log, Now: c.Now, NewID: c.NewID})
 	names := neutron.New(neutron.Config{Store: c.Store, Auth: c.Auth, Networks: c.Networks, Log: c.Log})
 	for _, root := range []string{"", "/load-balancer"} {
 		balancers.Register(mux, root+"/v2/lbaas", root+"/v2.0/lbaas", root+"/v2", root+"/v2.0")

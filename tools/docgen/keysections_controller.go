@@ -30,7 +30,7 @@ var controllerKeySections = []keySection{
 		{"lr_ref", balancer, "names of routers, with commas", "none", "The routers that the row is associated with.", provider},
 		{"neutron:member_status", balancer, "JSON: IDs of members, with `ONLINE`, `OFFLINE`, `ERROR` or `NO_MONITOR`", "`NO_MONITOR`", "A member that is `OFFLINE` is disabled and not in `vips`.", provider},
 		{"octavia:healthmonitors", balancer, "JSON: a list of IDs", "none", "Kept as it is.", "ovn-octavia-provider"},
-		{"sluice:lb", balancer, "JSON: name, description, project, tags, times, subnets, network and whether its ports are the controller's", "Octavia's defaults; no project", "What the provider's rows do not have.", ours},
+		{"sluice:lb", balancer, "JSON: name, description, project, tags, times, subnets, network, whether its ports are the controller's, and those that Neutron made for it", "Octavia's defaults; no project", "What the provider's rows do not have.", ours},
 		{"sluice:l:", balancer, "behind it a listener's ID; JSON: name, description, tags, times, limits", "the defaults", "The same of a listener.", ours},
 		{"sluice:p:", balancer, "behind it a pool's ID; JSON: name, description, tags, times, algorithm, session persistence", "the defaults", "The same of a pool.", ours},
 		{"sluice:m:", balancer, "behind it a member's ID; JSON: name, tags, times, weight, backup, whether it was made without a subnet", "the defaults; weight 1", "The same of a member.", ours},

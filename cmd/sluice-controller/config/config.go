@@ -3,6 +3,8 @@ package config
 import (
 	"net"
 	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/configfile"
@@ -22,6 +24,8 @@ type Config struct {
 	OVN OVN `yaml:"ovn"`
 	// Auth is who may call the APIs.
 	Auth Auth `yaml:"auth"`
+	// Neutron is where ports of VIPs are made in networks that Neutron wrote.
+	Neutron Neutron `yaml:"neutron"`
 	// Networks has the projects whose members may place VIPs and members of pools in a network,
 	// by the network's ID: OVN does not know whose a network is. Administrators may use each.
 	Networks map[string][]string `yaml:"networks"`
@@ -64,6 +68,18 @@ type TLS struct {
 	// Certificate is the file of the client certificate.
 	Certificate string `yaml:"certificate"`
 	// CACert is the file of the authority that signed the servers' certificates.
+	CACert string `yaml:"caCert"`
+}
+
+// Neutron is where ports of VIPs are made in networks that Neutron wrote.
+type Neutron struct {
+	// URL is Neutron's own API, without a version, such as https://neutron.example:9696. Empty: a VIP in
+	// such a network needs a port that is there (vip_port_id).
+	URL string `yaml:"url"`
+	// TokenFile is a file with the token of a caller who may make ports with fixed addresses for each
+	// project. It is read for each call, so that another program can renew the token. Empty: none is sent.
+	TokenFile string `yaml:"tokenFile"`
+	// CACert is the file of the authority that signed Neutron's certificate. Empty: the system's.
 	CACert string `yaml:"caCert"`
 }
 
@@ -117,7 +133,7 @@ func (c *Config) check(k *configfile.Checker) {
 	for key, path := range map[string]string{
 		"http.certificate": c.HTTP.Certificate, "http.privateKey": c.HTTP.PrivateKey, "http.clientCA": c.HTTP.ClientCA,
 		"ovn.tls.privateKey": c.OVN.TLS.PrivateKey, "ovn.tls.certificate": c.OVN.TLS.Certificate, "ovn.tls.caCert": c.OVN.TLS.CACert,
-		"auth.tokens": c.Auth.Tokens,
+		"auth.tokens": c.Auth.Tokens, "neutron.tokenFile": c.Neutron.TokenFile, "neutron.caCert": c.Neutron.CACert,
 	} {
 		if path != "" {
 			k.Absolute(key, path)
@@ -132,6 +148,7 @@ func (c *Config) check(k *configfile.Checker) {
 	if (c.HTTP.Certificate == "") != (c.HTTP.PrivateKey == "") {
 		k.FailAt("http.certificate", "certificate and privateKey need each other")
 	}
+	c.Neutron.check(k)
 	if c.OVN.NB == "" {
 		k.FailAt("ovn.nb", "names no endpoint")
 	}
@@ -140,6 +157,26 @@ func (c *Config) check(k *configfile.Checker) {
 	}
 	if c.HTTP.Timeout.Duration < time.Second {
 		k.FailAt("http.timeout", "has to be at least 1s")
+	}
+}
+
+func (n Neutron) check(k *configfile.Checker) {
+	if n.URL == "" {
+		if n.TokenFile != "" || n.CACert != "" {
+			k.FailAt("neutron.url", "has to be set where tokenFile or caCert is")
+		}
+		return
+	}
+	u, err := url.Parse(n.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		k.FailAt("neutron.url", "want http://HOST:PORT or https://HOST:PORT")
+	case strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/v2.0"):
+		k.FailAt("neutron.url", "without the version /v2.0")
+	case u.Scheme == "http" && n.TokenFile != "" && !loopback(net.JoinHostPort(u.Hostname(), "0")):
+		k.FailAt("neutron.url", "http would show the token of tokenFile to the network: use https")
+	case u.Scheme == "http" && n.CACert != "":
+		k.FailAt("neutron.caCert", "is for https")
 	}
 }
 

@@ -24,6 +24,9 @@ type Config struct {
 	// Networks has the projects that may use a network, by its ID: Northbound does not know whose
 	// a network is. Administrators may use each.
 	Networks map[string][]string
+	// Ports makes ports of VIPs at Neutron; nil: a VIP in a network that Neutron wrote needs a port that is
+	// there.
+	Ports VIPPorts
 	// Now and NewID are time.Now and northbound.NewUUID, if not set.
 	Now   func() time.Time
 	NewID func() string
@@ -35,6 +38,7 @@ type API struct {
 	auth     identity.Authenticator
 	log      *slog.Logger
 	networks map[string][]string
+	ports    VIPPorts
 	now      func() time.Time
 	newID    func() string
 }
@@ -55,7 +59,7 @@ func (a *API) subnet(from northbound.Reader, q *request, id string) (network.Sub
 
 // New makes an API.
 func New(c Config) *API {
-	a := &API{store: c.Store, auth: c.Auth, log: c.Log, networks: c.Networks, now: c.Now, newID: c.NewID}
+	a := &API{store: c.Store, auth: c.Auth, log: c.Log, networks: c.Networks, ports: c.Ports, now: c.Now, newID: c.NewID}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -77,6 +81,8 @@ type request struct {
 	// UUID of a Load_Balancer row that it may need. They are the same in each try.
 	id, row, port string
 	now           string
+	// made are the ports that Neutron has made for it.
+	made madePorts
 }
 
 // handler answers a request: with a body that is nil for none.

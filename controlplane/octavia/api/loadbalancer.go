@@ -242,6 +242,9 @@ func (a *API) createBalancer(q *request) (int, any, error) {
 	for i := range ports {
 		ports[i] = a.newID()
 	}
+	if err := a.makePorts(q, in); err != nil {
+		return 0, nil, err
+	}
 	var made LoadBalancer
 	err := a.store.Commit(q.Context(), "create load balancer", func(tx *northbound.Tx) error {
 		if tx.Again {
@@ -263,11 +266,13 @@ func (a *API) createBalancer(q *request) (int, any, error) {
 		b.SetAttributes(octavia.Attributes{
 			Name: value(in.Name), Description: value(in.Description), Project: in.Project, Tags: value(in.Tags), Created: q.now,
 			Subnet: subnet.ID, Network: subnet.Network.ID, OwnPort: vip.Port == q.port, AdditionalSubnets: subnets,
+			NeutronPorts: q.made.ids(),
 		})
 		b.Save()
 		made = viewBalancer(b)
 		return nil
 	})
+	a.settlePorts(q, err)
 	return http.StatusCreated, map[string]LoadBalancer{"loadbalancer": made}, err
 }
 
@@ -353,6 +358,7 @@ func pathID(q *request, name string) func(northbound.Reader) (string, error) {
 func (a *API) deleteBalancer(q *request) (int, any, error) {
 	id := q.PathValue("id")
 	cascade, _ := strconv.ParseBool(q.URL.Query().Get("cascade"))
+	var ports []string
 	err := a.store.Commit(q.Context(), "delete load balancer", func(tx *northbound.Tx) error {
 		b, err := octavia.Load(tx, id)
 		switch {
@@ -369,8 +375,12 @@ func (a *API) deleteBalancer(q *request) (int, any, error) {
 		for i, vip := range b.Rows[0].Additional {
 			network.RemovePort(tx, vip.Port, octavia.AdditionalPortName(id, i))
 		}
+		ports = b.Attributes().NeutronPorts
 		b.Delete()
 		return nil
 	})
+	if err == nil {
+		a.dropPorts(q, ports)
+	}
 	return http.StatusNoContent, nil, err
 }

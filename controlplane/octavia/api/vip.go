@@ -27,6 +27,9 @@ func (a *API) placeVIP(tx *northbound.Tx, q *request, in balancerRequest) (netwo
 // place finds a VIP's address in a subnet, or takes the one that is asked for, and makes its port.
 func place(tx *northbound.Tx, q *request, project string, s network.Subnet, asked, port, name string) (rowform.VIP, error) {
 	var none rowform.VIP
+	if made, has := q.made[name]; s.Network.Neutron && has && s.CIDR.Contains(made.Address) {
+		return rowform.VIP{Address: made.Address, Port: made.ID}, nil
+	}
 	if s.Network.Neutron {
 		return none, invalid("Network %s is Neutron's, which allocates its addresses: make a port there, and give its ID as vip_port_id.", s.Network.ID)
 	}
@@ -71,13 +74,13 @@ func (a *API) placeAdditional(tx *northbound.Tx, q *request, in balancerRequest,
 	return vips, ids, nil
 }
 
-func (a *API) vipSubnet(tx *northbound.Tx, q *request, in balancerRequest) (s network.Subnet, err error) {
+func (a *API) vipSubnet(from northbound.Reader, q *request, in balancerRequest) (s network.Subnet, err error) {
 	if in.VIPNetwork != "" {
-		n, ok := network.Find(tx, in.VIPNetwork)
+		n, ok := network.Find(from, in.VIPNetwork)
 		if !ok || !a.mayUse(q, n) {
 			return s, noSuch("Network", in.VIPNetwork)
 		}
-		subnets := network.Subnets(tx, n)
+		subnets := network.Subnets(from, n)
 		slices.SortStableFunc(subnets, func(a, b network.Subnet) int { return a.CIDR.Addr().BitLen() - b.CIDR.Addr().BitLen() })
 		i := slices.IndexFunc(subnets, func(s network.Subnet) bool {
 			a, err := netip.ParseAddr(in.VIPAddress)
@@ -91,7 +94,7 @@ func (a *API) vipSubnet(tx *northbound.Tx, q *request, in balancerRequest) (s ne
 		}
 		return s, noSuch("Subnet", in.VIPSubnet)
 	}
-	return a.subnet(tx, q, in.VIPSubnet)
+	return a.subnet(from, q, in.VIPSubnet)
 }
 
 // vipOfPort takes the address of a port that is there, in one of its network's subnets.

@@ -114,6 +114,11 @@ func Is(row *nb.LoadBalancer) bool {
 	return has && row.Name != ""
 }
 
+// Ports are the IDs of the ports of a row's VIPs, also of a row that cannot be read.
+func Ports(row *nb.LoadBalancer) []string {
+	return append(list(row.ExternalIDs[keyVIPPort]), list(row.ExternalIDs[keyAdditionalPorts])...)
+}
+
 // Parse reads a row. What of it cannot be read is an error that names the key.
 func Parse(row *nb.LoadBalancer) (Row, error) {
 	r := Row{UUID: row.UUID, Balancer: row.Name, Enabled: true, Checks: row.HealthCheck, Mappings: row.IPPortMappings, Affinity: row.Options[optionAffinity]}
