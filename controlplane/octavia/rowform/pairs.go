@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -112,6 +113,18 @@ func (p pairs[V]) text() string {
 }
 
 func (p *pairs[V]) read(raw []byte) error {
+	if p.readPlain(string(raw)) {
+		return nil
+	}
+	*p = (*p)[:0]
+	return p.readAny(raw)
+}
+
+// readAny reads any JSON object.
+func (p *pairs[V]) readAny(raw []byte) error {
+	if !json.Valid(raw) {
+		return fmt.Errorf("%.40q is not JSON", raw)
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return fmt.Errorf("%.40q is not a JSON object", raw)
@@ -128,6 +141,64 @@ func (p *pairs[V]) read(raw []byte) error {
 		p.set(key.(string), v)
 	}
 	return nil
+}
+
+// readPlain reads an object of numbers, or of strings without anything that JSON escapes: what the rows have, of
+// which a list reads thousands. It tells whether that is one.
+func (p *pairs[V]) readPlain(text string) bool {
+	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == '\\' || c > '~' }) {
+		return false
+	}
+	text, ok := strings.CutPrefix(text, "{")
+	for first := true; ok; first = false {
+		text = strings.TrimLeft(text, " ")
+		if text == "}" && first {
+			return true
+		}
+		var key string
+		var v V
+		if key, text, ok = plainText(text); !ok {
+			return false
+		}
+		if text, ok = strings.CutPrefix(strings.TrimLeft(text, " "), ":"); !ok {
+			return false
+		}
+		if text, ok = readValue(strings.TrimLeft(text, " "), &v); !ok {
+			return false
+		}
+		p.set(key, v)
+		if text = strings.TrimLeft(text, " "); text == "}" {
+			return true
+		}
+		text, ok = strings.CutPrefix(text, ",")
+	}
+	return false
+}
+
+// plainText cuts a string with its quotes off the front.
+func plainText(text string) (value, rest string, ok bool) {
+	if text, ok = strings.CutPrefix(text, `"`); !ok {
+		return "", text, false
+	}
+	return strings.Cut(text, `"`)
+}
+
+// readValue cuts a value, a string or a number of at most nine digits, off the front.
+func readValue(text string, to any) (rest string, ok bool) {
+	switch to := to.(type) {
+	case *string:
+		*to, text, ok = plainText(text)
+		return text, ok
+	case *int:
+		digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+		if digits == 0 || digits > 9 || digits > 1 && text[0] == '0' {
+			return text, false
+		}
+		n, err := strconv.Atoi(text[:digits])
+		*to = n
+		return text[digits:], err == nil
+	}
+	return text, false
 }
 
 func jsonList(list []string) string {

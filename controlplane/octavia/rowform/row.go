@@ -153,11 +153,11 @@ func (r *Row) take(key, value string) (err error) {
 		r.Enabled = value == "True"
 	case slices.Contains([]string{keyVIP, keyVIPPort, keyVIPFIP, keyAdditional, keyAdditionalPorts, keyAdditionalFIPs}, key): // takeVIPs
 	case key == keySwitches:
-		err = json.Unmarshal([]byte(value), &r.Switches)
+		err = r.Switches.UnmarshalJSON([]byte(value))
 	case key == keyRouters:
 		r.Routers = list(value)
 	case key == keyStatus:
-		err = json.Unmarshal([]byte(value), &r.Status)
+		err = r.Status.UnmarshalJSON([]byte(value))
 	case key == keyMonitors:
 		err = json.Unmarshal([]byte(value), &r.Monitors)
 	case strings.HasPrefix(key, listenerPrefix):
