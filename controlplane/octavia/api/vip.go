@@ -42,7 +42,7 @@ func place(tx *northbound.Tx, q *request, project string, s network.Subnet, aske
 		}
 	case err != nil || !s.CIDR.Contains(vip):
 		return none, refused("IP address %s is not a valid IP for the specified subnet.", asked)
-	case network.Used(tx, s.Network)[vip]:
+	case network.Used(tx, s.Network, vip):
 		return none, refused("IP address %s already allocated in subnet %s", vip, s.ID)
 	}
 	network.AddPort(tx, port, name, project, s, vip)

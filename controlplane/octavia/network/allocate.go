@@ -11,32 +11,37 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 )
 
-// mostTried bounds the search for a free address.
-const mostTried = 65536
+// mostTriedBits bounds the search for a free address, to 65536 of them.
+const mostTriedBits = 16
 
-// Used are the addresses of a network that its ports, routers and load balancers have. A
-// transaction that has asked rests on the network's ports: none comes meanwhile.
-func Used(r northbound.Reader, n Network) map[netip.Addr]bool {
-	used := map[netip.Addr]bool{}
+// portsByAddress finds ports by the addresses that they have.
+var portsByAddress = northbound.Declare("addresses", func(lsp *nb.LogicalSwitchPort) (keys []string) {
+	for _, a := range AddressesOf(lsp) {
+		keys = append(keys, a.String())
+	}
+	return keys
+}, nil)
+
+// Used tells whether a port or router of a network has an address. A transaction that has asked rests on the
+// network's ports: none comes meanwhile.
+func Used(r northbound.Reader, n Network, a netip.Addr) bool { return users(r, n)(a) }
+
+func users(r northbound.Reader, n Network) (used func(netip.Addr) bool) {
 	ls, ok := northbound.Get[*nb.LogicalSwitch](r, n.Row, "ports")
 	if !ok {
-		return used
+		return func(netip.Addr) bool { return false }
 	}
-	for _, id := range ls.Ports {
-		lsp, ok := northbound.Peek[*nb.LogicalSwitchPort](r, id)
-		if !ok {
-			continue
-		}
-		for _, a := range AddressesOf(lsp) {
-			used[a] = true
-		}
-	}
+	routers := map[netip.Addr]bool{}
 	for _, i := range Interfaces(r, ls) {
 		for _, p := range i.Networks {
-			used[p.Addr()] = true
+			routers[p.Addr()] = true
 		}
 	}
-	return used
+	return func(a netip.Addr) bool {
+		return routers[a] || slices.ContainsFunc(northbound.Find(r, portsByAddress, a.String()), func(lsp *nb.LogicalSwitchPort) bool {
+			return slices.Contains(ls.Ports, lsp.UUID)
+		})
+	}
 }
 
 // AddressesOf are the addresses that a port has: Neutron's note of them, or OVN's.
@@ -58,16 +63,13 @@ func AddressesOf(lsp *nb.LogicalSwitchPort) (out []netip.Addr) {
 // Free is an address of the subnet that nobody has, the same for the same seed and network. It is
 // none of the prefix' ends, and not the gateway.
 func Free(r northbound.Reader, s Subnet, seed string) (netip.Addr, bool) {
-	used := Used(r, s.Network)
-	if s.Gateway.IsValid() {
-		used[s.Gateway] = true
-	}
+	used := users(r, s.Network)
 	first, last := s.CIDR.Masked().Addr(), advance(s.CIDR.Masked(), math.MaxUint64)
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(seed)) // a hash takes all
 	a := advance(s.CIDR.Masked(), h.Sum64())
-	for range mostTried {
-		if a != first && a != last && !used[a] {
+	for range 1 << min(mostTriedBits, s.CIDR.Addr().BitLen()-s.CIDR.Bits()) {
+		if a != first && a != last && a != s.Gateway && !used(a) {
 			return a, true
 		}
 		if a = a.Next(); !s.CIDR.Contains(a) {
