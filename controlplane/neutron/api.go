@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/identity"
-	"github.com/ovn-sluice/sluice/controlplane/mediatype"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
+	"github.com/ovn-sluice/sluice/controlplane/rest"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 )
 
@@ -128,7 +128,7 @@ func (a *API) reading(h func(http.ResponseWriter, *http.Request, view)) http.Han
 		case !ok:
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			a.fail(w, &failure{http.StatusMethodNotAllowed, "HTTPMethodNotAllowed", malformed})
-		case !mediatype.AcceptsJSON(r):
+		case !rest.AcceptsJSON(r):
 			a.fail(w, &failure{http.StatusNotAcceptable, "HTTPNotAcceptable", malformed})
 		default:
 			h(w, r, v)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ovn-sluice/sluice/controlplane/rest"
 )
 
 // failure is an error of Neutron's.
@@ -119,11 +121,7 @@ func linksOf(r *http.Request, list []object, more bool) (out []link) {
 			kept = append(kept, argument)
 		}
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	base := scheme + "://" + r.Host + r.URL.Path + "?" + strings.Join(kept, "&")
+	base := rest.Origin(r) + r.URL.Path + "?" + strings.Join(kept, "&")
 	if len(list) == 0 {
 		return []link{{"previous", base + "&page_reverse=True"}}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/ovn-sluice/sluice/controlplane/mediatype"
+	"github.com/ovn-sluice/sluice/controlplane/rest"
 )
 
 // updated has when each minor version of Octavia's API came, from v2.0 on.
@@ -53,10 +53,6 @@ func networkVersions(base string) []apiVersion {
 // discover answers with the versions at the address of the request: a client puts what it finds before its
 // paths.
 func discover(w http.ResponseWriter, r *http.Request, root string, list func(base string) []apiVersion) {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	w.Header().Set("Content-Type", mediatype.JSON)
-	_ = json.NewEncoder(w).Encode(map[string]any{"versions": list(scheme + "://" + r.Host + root)}) // a client that has gone needs no answer
+	w.Header().Set("Content-Type", rest.JSON)
+	_ = json.NewEncoder(w).Encode(map[string]any{"versions": list(rest.Origin(r) + root)}) // a client that has gone needs no answer
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/identity"
-	"github.com/ovn-sluice/sluice/controlplane/mediatype"
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
+	"github.com/ovn-sluice/sluice/controlplane/rest"
 )
 
 // Config is what an API is told.
@@ -177,14 +177,14 @@ func (a *API) handle(h handler, r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if !mediatype.AcceptsJSON(r) {
+	if !rest.AcceptsJSON(r) {
 		return 0, nil, errNotAcceptable
 	}
 	q := &request{Request: r, caller: caller, id: a.newID(), row: a.newID(), port: a.newID(), now: a.now().UTC().Format(timeFormat)}
 	if q.body, err = io.ReadAll(r.Body); err != nil {
 		return 0, nil, fail(http.StatusBadRequest, "Request is not in valid JSON format")
 	}
-	if len(q.body) > 0 && !mediatype.SendsJSON(r) {
+	if len(q.body) > 0 && !rest.SendsJSON(r) {
 		return 0, nil, fail(http.StatusUnsupportedMediaType, "Unknown mimetype: %s", r.Header.Get("Content-Type"))
 	}
 	return h(q)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ovn-sluice/sluice/controlplane/rest"
 )
 
 // paging are the arguments of a list that are no attributes.
@@ -255,11 +257,7 @@ func (l listing) links(q *request, first, last string, n int) []link {
 		}
 	}
 	arguments = strings.ReplaceAll(strings.ReplaceAll(arguments, "%3A", ":"), "%2C", ",")
-	scheme := "http"
-	if q.TLS != nil {
-		scheme = "https"
-	}
-	base := scheme + "://" + q.Host + q.URL.Path + arguments + "&marker="
+	base := rest.Origin(q.Request) + q.URL.Path + arguments + "&marker="
 	if l.marker != "" {
 		out = append(out, link{base + first + "&page_reverse=True", "previous"})
 	}

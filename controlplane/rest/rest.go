@@ -1,6 +1,6 @@
-// Package mediatype tells whether requests of the OpenStack APIs take and send JSON, the only form
-// that these have.
-package mediatype
+// Package rest is what the OpenStack APIs share of HTTP: JSON, the only form that they have, and the address
+// that a client finds in links.
+package rest
 
 import (
 	"mime"
@@ -28,4 +28,14 @@ func SendsJSON(r *http.Request) bool {
 	kind := r.Header.Get("Content-Type")
 	name, _, err := mime.ParseMediaType(kind)
 	return kind == "" || err == nil && name == JSON
+}
+
+// Origin is the scheme and host by which a client has reached the APIs, such as https://cloud.example:9876. A
+// balancer that ends TLS names the scheme in X-Forwarded-Proto; it is told nobody but that client.
+func Origin(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
 }

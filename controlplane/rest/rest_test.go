@@ -1,6 +1,7 @@
-package mediatype
+package rest
 
 import (
+	"crypto/tls"
 	"net/http"
 	"testing"
 )
@@ -30,6 +31,19 @@ func TestJSON(t *testing.T) {
 		}
 		if got := SendsJSON(r); got != c.sends {
 			t.Errorf("Content-Type %q: %t", c.content, got)
+		}
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for want, r := range map[string]*http.Request{
+		"http://[fd00::1]:9876":      {Host: "[fd00::1]:9876"},
+		"https://cloud.example":      {Host: "cloud.example", TLS: &tls.ConnectionState{}},
+		"https://cloud.example:9876": {Host: "cloud.example:9876", Header: http.Header{"X-Forwarded-Proto": {"https"}}},
+		"http://cloud.example":       {Host: "cloud.example", Header: http.Header{"X-Forwarded-Proto": {"gopher"}}},
+	} {
+		if got := Origin(r); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
