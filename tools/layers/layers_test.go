@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -83,5 +84,23 @@ func TestFileRules(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestLinkRules(t *testing.T) {
+	linked := []string{"fmt", module + "pkg/config", module + "pkg/configfile", module + "controlplane/octavia/api"}
+	for program, want := range map[string]string{
+		"cmd/sluiced":           "cmd/sluiced has controlplane/octavia/api in it",
+		"cmd/sluicectl":         "cmd/sluicectl has controlplane/octavia/api in it",
+		"cmd/sluice-controller": "cmd/sluice-controller has pkg/config in it",
+	} {
+		for _, rule := range unlinked {
+			if !slices.Contains(rule.programs, program) {
+				continue
+			}
+			if got := linkProblems(program, linked, rule.packages); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+				t.Errorf("%s: %q", program, got)
+			}
+		}
 	}
 }

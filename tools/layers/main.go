@@ -1,5 +1,5 @@
 // Command layers checks the rules of this repository that a compiler does not:
-// who may import whom, which package alone knows a library, no skipped tests, no
+// who may import whom, what a program may have in it, which package alone knows a library, no skipped tests, no
 // program started past os/exec, no notes to oneself, a comment for every package. Long files and functions are
 // reported and do not fail.
 //
@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ func main() {
 		root = flag.Arg(0)
 	}
 	r := &report{}
-	if err := check(root, r); err != nil {
+	if err := errors.Join(check(root, r), checkLinked(root, r)); err != nil {
 		fmt.Fprintln(os.Stderr, "layers:", err)
 		os.Exit(2)
 	}
