@@ -91,8 +91,8 @@ func (b *Balancer) Attributes() Attributes {
 	return Attributes{}
 }
 
-// Ours tells whether the API made or changed the load balancer: one of the provider's alone is left
-// to the provider.
+// Ours tells whether the API made the load balancer, or changed what is its own. One that the provider wrote, and
+// of which the API changed listeners, pools and members at most, is left to the provider.
 func (b *Balancer) Ours() bool { return b.Attributes().Version != 0 }
 
 // SetAttributes gives the load balancer some: each of its rows has them.
