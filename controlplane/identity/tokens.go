@@ -72,11 +72,18 @@ func (t *Tokens) read() error {
 		Tokens []Token `yaml:"tokens"`
 	}
 	err = configfile.Load(t.path, &file, func(k *configfile.Checker) {
+		if len(file.Tokens) == 0 {
+			k.FailAt("tokens", "has no token: nobody could call the APIs")
+		}
+		seen := map[string]int{}
 		for i, token := range file.Tokens {
 			at := fmt.Sprintf("tokens[%d]", i)
 			if token.Token.IsZero() {
 				k.FailAt(at, "needs a token")
+			} else if before, twice := seen[token.Token.Reveal()]; twice {
+				k.FailAt(at, "has the token of tokens[%d]", before)
 			}
+			seen[token.Token.Reveal()] = i
 			if token.Project == "" && !slices.Contains(token.Roles, RoleAdmin) {
 				k.FailAt(at, "needs a project, or the role admin")
 			}
@@ -92,6 +99,7 @@ func (t *Tokens) read() error {
 		}
 	}
 	t.callers, t.changed, t.size = callers, info.ModTime(), info.Size()
+	t.log.Info("tokens are read", "file", t.path, "tokens", len(callers))
 	return nil
 }
 

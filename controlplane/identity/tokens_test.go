@@ -54,6 +54,13 @@ func TestTokens(t *testing.T) {
 	check("one", Caller{}, false)
 	check("four", Caller{Project: "alpha", Writer: true}, true)
 
+	for _, text := range []string{"", "tokens: []\n", "tokens:\n- {token: four, project: alpha}\n- {token: four, project: beta, roles: [member]}\n"} {
+		write(text)
+		check("four", Caller{Project: "alpha", Writer: true}, true)
+	}
+	if !strings.Contains(log.String(), "has no token") || !strings.Contains(log.String(), "has the token of tokens[0]") {
+		t.Errorf("the log of files without tokens, and with one twice: %s", log)
+	}
 	write("tokens:\n- {project: alpha}\n- {token: x, roles: [reader]}\n")
 	if _, err := NewTokens(path, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "needs a token") || !strings.Contains(err.Error(), "needs a project") {
 		t.Errorf("mistakes: %v", err)

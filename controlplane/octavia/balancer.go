@@ -96,6 +96,11 @@ func (b *Balancer) AddMember(r *rowform.Row, pool int, m rowform.Member, n netwo
 // RemoveMember removes a backend, that is in a network, from a pool of a row.
 func (b *Balancer) RemoveMember(r *rowform.Row, pool int, id string, n network.Network) {
 	p := &r.Pools[pool]
+	for _, m := range p.Members {
+		if m.ID == id {
+			r.Weigh(m.Addr, 1)
+		}
+	}
 	p.Members = slices.DeleteFunc(p.Members, func(m rowform.Member) bool { return m.ID == id })
 	r.Status.Set(id, "")
 	dropAttributes(r, keyOwnMember+id)
@@ -175,6 +180,17 @@ func (b *Balancer) missing() (out []port) {
 		}
 	}
 	return out
+}
+
+// balancersOfPort finds rows by the ports of their VIPs.
+var balancersOfPort = northbound.Declare("external_ids", rowform.Ports, nil)
+
+// OfPort is the load balancer that has a VIP at a port.
+func OfPort(r northbound.Reader, port string) (id string, is bool) {
+	for _, row := range northbound.Find(r, balancersOfPort, port, "name") {
+		return row.Name, true
+	}
+	return "", false
 }
 
 // PortName is the name of the port of a load balancer's VIP.

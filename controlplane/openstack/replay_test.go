@@ -125,7 +125,7 @@ func newReplay(t *testing.T, raw []byte, networks map[string][]string) *replay {
 	p := &replay{T: t, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sums: newSums()}
 	p.bindings = bindings{
 		"octavia": host, "neutron": host + "/network", "unknown": "e4a1f7d2-1111-4222-8333-944455556666",
-		"project-alpha": alpha, "project-beta": beta, "project-admin": cloud,
+		"project-alpha": alpha, "project-gamma": alpha, "project-cli": alpha, "project-beta": beta, "project-delta": beta, "project-admin": cloud,
 	}
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	if err := os.WriteFile(path, []byte(tokens), 0o600); err != nil {

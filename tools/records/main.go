@@ -237,8 +237,8 @@ var columns = map[string][]string{
 
 // keys are those of external_ids that the API reads of Neutron's rows.
 var keys = []string{
-	"neutron:cidrs", "neutron:device_owner", "neutron:is_ext_gw", "neutron:network_name", "neutron:port_name", "neutron:provnet-network-type",
-	"neutron:router_name", "neutron:subnet_ids", "subnet_id",
+	"neutron:cidrs", "neutron:device_owner", "neutron:is_ext_gw", "neutron:network_name", "neutron:port_name", "neutron:project_id",
+	"neutron:provnet-network-type", "neutron:router_name", "neutron:subnet_ids", "subnet_id",
 }
 
 // networks are lines with what Neutron wrote, by the index of the line that they come before. Rows that no

@@ -200,7 +200,7 @@ func testFiveSteps(s *service) {
 		s.Errorf("affinity %q", got)
 	}
 	s.want(200, 1, "PUT", "/pools/"+pool, `{"pool": {"session_persistence": null}}`)
-	if got := s.want(200, 0, "GET", "/pools/"+pool, ""); got["session_persistence"] != nil || len(s.row(id).Options) != 0 {
+	if got := s.want(200, 0, "GET", "/pools/"+pool, ""); got["session_persistence"] != nil || s.row(id).Options["affinity_timeout"] != "" {
 		s.Errorf("without persistence: %v", got)
 	}
 	s.want(204, 1, "DELETE", "/pools/"+pool+"/members/"+m1, "")
@@ -258,5 +258,125 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 		if code, out := s.call(0, "POST", "/loadbalancers", body); code != http.StatusBadRequest || out["faultstring"] != "Request is not in valid JSON format" {
 			t.Errorf("%d bytes: %d %v", len(body), code, out)
 		}
+	}
+}
+
+// A VIP takes a port of the caller's project that nothing has, and no other one; an administrator one of any project.
+func TestPortOfOthers(t *testing.T) {
+	s := newService(t, schema.Northbound)
+	ports := []string{uuidOf(22)}
+	s.commit(func(tx *northbound.Tx) error {
+		for i, ids := range []map[string]string{
+			{"neutron:project_id": "alpha"}, {"neutron:project_id": "beta"}, {}, {"neutron:project_id": "alpha", "neutron:device_owner": "compute:nova"},
+			{"neutron:project_id": "alpha", "neutron:device_owner": "network:dhcp"},
+		} {
+			ids["neutron:cidrs"] = fmt.Sprintf("10.0.2.%d/24", 50+i)
+			tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(100 + i), Name: uuidOf(200 + i), ExternalIDs: ids})
+			ports = append(ports, uuidOf(100+i))
+		}
+		tx.Update(&nb.LogicalSwitch{UUID: uuidOf(2), Ports: ports}, "ports")
+		return nil
+	})
+	body := func(port int) string {
+		return fmt.Sprintf(`{"loadbalancer": {"project_id": "alpha", "vip_port_id": %q}}`, uuidOf(port))
+	}
+	for port, text := range map[int]string{201: "not found", 202: "not found", 203: "already used by device compute:nova", 204: "already used by device network:dhcp"} {
+		if code, fault := s.call(0, "POST", "/loadbalancers", body(port)); code != 400 || !strings.Contains(fault["faultstring"].(string), text) {
+			t.Errorf("port %d: %d %v", port, code, fault)
+		}
+	}
+	mine := s.want(201, 0, "POST", "/loadbalancers", body(200))
+	if code, fault := s.call(1, "POST", "/loadbalancers", body(200)); code != 400 || !strings.Contains(fault["faultstring"].(string), mine["id"].(string)) {
+		t.Errorf("twice: %d %v", code, fault)
+	}
+	other := s.want(201, 1, "POST", "/loadbalancers", `{"loadbalancer": {"vip_network_id": "`+uuidOf(2)+`"}}`, "project", "beta")
+	for _, role := range []string{"member", "admin"} {
+		if code, _ := s.call(0, "POST", "/loadbalancers", fmt.Sprintf(`{"loadbalancer": {"project_id": "alpha", "vip_port_id": %q}}`, other["vip_port_id"]), "role", role); code != 400 {
+			t.Errorf("the port of another load balancer, as %s: %d", role, code)
+		}
+	}
+	s.want(201, 1, "POST", "/loadbalancers", body(202), "role", "admin")
+}
+
+// A member's weight is what Sluice's eBPF reads, of both families; a weight of 1 needs no word. Other backends' weights,
+// as sluicectl lb drain writes them, stay.
+func TestWeights(t *testing.T) {
+	s := newService(t, schema.Northbound)
+	for _, f := range []struct{ cidr, address, backend string }{{"10.0.2.0/24", "10.0.2.%d", "10.0.2.%d:80"}, {"fd00:2::/64", "fd00:2::%d", "[fd00:2::%d]:80"}} {
+		snapshot, err := s.stores[0].Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := s.want(201, 0, "POST", "/loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnetOf(t, snapshot, uuidOf(2), f.cidr)+`"}}`)["id"].(string)
+		pool := s.want(201, 1, "POST", "/pools", `{"pool": {"loadbalancer_id": "`+id+`", "protocol": "TCP", "lb_algorithm": "SOURCE_IP_PORT"}}`)["id"].(string)
+		member := func(n int, more string) string {
+			return s.want(201, n%2, "POST", "/pools/"+pool+"/members", fmt.Sprintf(`{"member": {"address": "`+f.address+`", "protocol_port": 80%s}}`, n, more))["id"].(string)
+		}
+		weights := func(want string, of ...any) {
+			t.Helper()
+			if got := s.row(id).Options["sluice-weights"]; got != fmt.Sprintf(want, of...) {
+				t.Errorf("weights %q, want %q", got, fmt.Sprintf(want, of...))
+			}
+		}
+		one, two := member(1, `, "weight": 1`), member(2, `, "weight": 0`)
+		weights(f.backend+"=0", 2)
+		s.want(200, 0, "PUT", "/pools/"+pool+"/members/"+one, `{"member": {"weight": 256}}`)
+		weights(f.backend+"=0,"+f.backend+"=256", 2, 1)
+		s.want(200, 1, "PUT", "/pools/"+pool+"/members/"+two, `{"member": {"name": "two"}}`)
+		s.want(200, 1, "PUT", "/pools/"+pool+"/members/"+two, `{"member": {"weight": 1}}`)
+		weights(f.backend+"=256", 1)
+		s.commit(func(tx *northbound.Tx) error { // as sluicectl does
+			row := *s.row(id)
+			row.Options = map[string]string{"sluice-weights": fmt.Sprintf(f.backend+"=256,"+f.backend+"=0", 1, 2)}
+			tx.Update(&row, "options")
+			return nil
+		})
+		s.want(204, 0, "DELETE", "/pools/"+pool+"/members/"+one, "")
+		weights(f.backend+"=0", 2)
+		s.want(204, 0, "DELETE", "/pools/"+pool+"/members/"+two, "")
+		if options := s.row(id).Options; len(options) > 0 {
+			t.Errorf("left is %v", options)
+		}
+	}
+}
+
+// A VIP is none of the addresses that a network has for itself or excludes, and OVN's own allocation keeps off it.
+func TestAddressesOfOVN(t *testing.T) {
+	s := newService(t, schema.Northbound)
+	s.commit(func(tx *northbound.Tx) error {
+		tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(3), Name: "N3", OtherConfig: map[string]string{"subnet": "10.0.3.0/29", "exclude_ips": "10.0.3.2..10.0.3.4"}})
+		return nil
+	})
+	body := func(address string) string {
+		return `{"loadbalancer": {"project_id": "alpha", "vip_network_id": "` + uuidOf(3) + `"` + address + `}}`
+	}
+	for _, address := range []string{"10.0.3.0", "10.0.3.7"} {
+		s.want(500, 0, "POST", "/loadbalancers", body(`, "vip_address": "`+address+`"`), "role", "admin")
+	}
+	excluded := func() string {
+		snapshot, err := s.stores[0].Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ls, _ := northbound.Get[*nb.LogicalSwitch](snapshot, uuidOf(3), "other_config")
+		return ls.OtherConfig["exclude_ips"]
+	}
+	var made []string
+	for range 2 {
+		lb := s.want(201, 1, "POST", "/loadbalancers", body(""), "role", "admin")
+		if a := lb["vip_address"]; a != "10.0.3.5" && a != "10.0.3.6" {
+			t.Errorf("VIP %v", a)
+		}
+		made = append(made, lb["id"].(string))
+	}
+	if got := excluded(); !strings.Contains(got, "10.0.3.5") || !strings.Contains(got, "10.0.3.6") {
+		t.Errorf("OVN may give %q away", got)
+	}
+	s.want(500, 0, "POST", "/loadbalancers", body(""), "role", "admin")
+	for _, id := range made {
+		s.want(204, 0, "DELETE", "/loadbalancers/"+id, "", "role", "admin")
+	}
+	if got := excluded(); got != "10.0.3.2..10.0.3.4" {
+		t.Errorf("left is %q", got)
 	}
 }

@@ -151,7 +151,7 @@ func TestPortOfNeutron(t *testing.T) {
 	}
 	// A port of somebody else's stays.
 	s.commit(func(tx *northbound.Tx) error {
-		tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(80), Name: uuidOf(81), ExternalIDs: map[string]string{"neutron:cidrs": "10.7.0.5/24"}})
+		tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(80), Name: uuidOf(81), ExternalIDs: map[string]string{"neutron:cidrs": "10.7.0.5/24", "neutron:project_id": "alpha"}})
 		tx.Update(&nb.LogicalSwitch{UUID: uuidOf(74), Ports: []string{uuidOf(72), uuidOf(80)}}, "ports")
 		return nil
 	})

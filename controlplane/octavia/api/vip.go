@@ -40,7 +40,7 @@ func place(tx *northbound.Tx, q *request, project string, s network.Subnet, aske
 		if vip, free = network.Free(tx, s, q.id); !free {
 			return none, refused("No more IP addresses available on network %s.", s.Network.ID)
 		}
-	case err != nil || !s.CIDR.Contains(vip):
+	case err != nil || !s.Host(vip):
 		return none, refused("IP address %s is not a valid IP for the specified subnet.", asked)
 	case network.Used(tx, s.Network, vip):
 		return none, refused("IP address %s already allocated in subnet %s", vip, s.ID)
@@ -103,10 +103,17 @@ func (a *API) vipOfPort(tx *northbound.Tx, q *request, in balancerRequest) (s ne
 	if !ok {
 		return s, vip, noSuch("Port", in.VIPPort)
 	}
+	port := network.NewPort(lsp)
+	if other, is := octavia.OfPort(tx, in.VIPPort); is {
+		port.User = other
+	}
 	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID, "name") {
 		n, ok := network.Find(tx, network.IDOf(ls))
-		if !ok || !a.mayUse(q, n) {
+		if !ok || !a.mayUse(q, n) || !q.caller.Writes(port.Project) {
 			return s, vip, noSuch("Port", in.VIPPort)
+		}
+		if port.User != "" {
+			return s, vip, invalid("Port %s is already used by device %s ", in.VIPPort, port.User)
 		}
 		for _, s := range network.Subnets(tx, n) {
 			for _, ip := range network.AddressesOf(lsp) {

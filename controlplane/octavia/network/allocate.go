@@ -2,6 +2,7 @@ package network
 
 import (
 	"hash/fnv"
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -44,6 +45,23 @@ func users(r northbound.Reader, n Network) (used func(netip.Addr) bool) {
 	}
 }
 
+// Port is whose a port is.
+type Port struct {
+	// Project is that of its owner; empty if nobody knows.
+	Project string
+	// User is what has it: a VM, a router, a VIP of the controller's; empty for nothing.
+	User string
+}
+
+// NewPort reads external_ids of a port.
+func NewPort(lsp *nb.LogicalSwitchPort) Port {
+	p := Port{Project: lsp.ExternalIDs[keyProject], User: lsp.ExternalIDs[keyOwner]}
+	if owner := lsp.ExternalIDs[keyDeviceOwner]; p.User == "" && (strings.HasPrefix(owner, "compute:") || strings.HasPrefix(owner, "network:")) {
+		p.User = owner
+	}
+	return p
+}
+
 // AddressesOf are the addresses that a port has: Neutron's note of them, or OVN's.
 func AddressesOf(lsp *nb.LogicalSwitchPort) (out []netip.Addr) {
 	texts := append([]string{lsp.ExternalIDs[keyCIDRs]}, lsp.Addresses...)
@@ -60,16 +78,72 @@ func AddressesOf(lsp *nb.LogicalSwitchPort) (out []netip.Addr) {
 	return out
 }
 
+// Host tells whether an address of the subnet may be somebody's: it is not the network's own, nor of IPv4 the
+// broadcast address.
+func (s Subnet) Host(a netip.Addr) bool {
+	first, last := s.CIDR.Masked().Addr(), advance(s.CIDR.Masked(), math.MaxUint64)
+	return s.CIDR.Contains(a) && (s.CIDR.Bits() >= a.BitLen()-1 || a != first && (a.Is6() || a != last))
+}
+
+// excluded are the addresses that the switch's own configuration keeps from being given away, ovn-nb(5).
+func excluded(ls *nb.LogicalSwitch) func(netip.Addr) bool {
+	type span struct{ from, to netip.Addr }
+	var spans []span
+	for _, word := range strings.Fields(ls.OtherConfig[configExcluded]) {
+		first, last, ranged := strings.Cut(word, "..")
+		if !ranged {
+			last = first
+		}
+		from, err := netip.ParseAddr(first)
+		to, toErr := netip.ParseAddr(last)
+		if err == nil && toErr == nil {
+			spans = append(spans, span{from, to})
+		}
+	}
+	return func(a netip.Addr) bool {
+		return slices.ContainsFunc(spans, func(s span) bool { return a.BitLen() == s.from.BitLen() && !a.Less(s.from) && !s.to.Less(a) })
+	}
+}
+
+// exclude has OVN's own allocation of IPv4 keep off an address, or end to do so: a VIP's port has no address in OVN.
+func exclude(tx *northbound.Tx, row string, a netip.Addr, off bool) {
+	ls, ok := northbound.Get[*nb.LogicalSwitch](tx, row, "other_config")
+	if !ok || !slices.ContainsFunc(own(ls), func(p netip.Prefix) bool { return a.Is4() && p.Contains(a) }) || off && excluded(ls)(a) {
+		return
+	}
+	words := strings.Fields(ls.OtherConfig[configExcluded])
+	before := len(words)
+	if words = slices.DeleteFunc(words, func(w string) bool { return w == a.String() }); off {
+		words = append(words, a.String())
+	}
+	if len(words) == before {
+		return
+	}
+	config := maps.Clone(ls.OtherConfig)
+	if delete(config, configExcluded); len(words) > 0 {
+		config[configExcluded] = strings.Join(words, " ")
+	}
+	tx.Update(&nb.LogicalSwitch{UUID: row, OtherConfig: config}, "other_config")
+}
+
 // Free is an address of the subnet that nobody has, the same for the same seed and network. It is
-// none of the prefix' ends, and not the gateway.
+// none of the prefix' ends, none that the switch excludes, and not the gateway: where there is none yet, not the first
+// address, which OVN keeps for one.
 func Free(r northbound.Reader, s Subnet, seed string) (netip.Addr, bool) {
-	used := users(r, s.Network)
+	used, off := users(r, s.Network), func(netip.Addr) bool { return false }
+	if ls, ok := northbound.Get[*nb.LogicalSwitch](r, s.Network.Row, "other_config"); ok {
+		off = excluded(ls)
+	}
+	gateway := s.Gateway
+	if !gateway.IsValid() {
+		gateway = s.CIDR.Masked().Addr().Next()
+	}
 	first, last := s.CIDR.Masked().Addr(), advance(s.CIDR.Masked(), math.MaxUint64)
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(seed)) // a hash takes all
 	a := advance(s.CIDR.Masked(), h.Sum64())
 	for range 1 << min(mostTriedBits, s.CIDR.Addr().BitLen()-s.CIDR.Bits()) {
-		if a != first && a != last && a != s.Gateway && !used(a) {
+		if a != first && a != last && a != gateway && !off(a) && !used(a) {
 			return a, true
 		}
 		if a = a.Next(); !s.CIDR.Contains(a) {
@@ -104,6 +178,7 @@ func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr
 		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, keyOwner: name,
 	}})
 	setPorts(tx, s.Network.Row, func(ports []string) []string { return append(ports, id) })
+	exclude(tx, s.Network.Row, a, true)
 }
 
 // RemovePort takes a port away that AddPort made under a name; another one stays.
@@ -116,6 +191,9 @@ func RemovePort(tx *northbound.Tx, id, name string) {
 		setPorts(tx, ls.UUID, func(ports []string) []string {
 			return slices.DeleteFunc(ports, func(p string) bool { return p == lsp.UUID })
 		})
+		for _, a := range AddressesOf(lsp) {
+			exclude(tx, ls.UUID, a, false)
+		}
 	}
 }
 

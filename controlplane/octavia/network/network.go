@@ -22,7 +22,9 @@ const (
 	keyOwner       = "sluice:owner" // of what Sluice made: for what
 	optionPort     = "router-port"
 	optionPhysical = "network_name"
+	keyDeviceOwner = "neutron:device_owner"
 	configSubnet   = "subnet"
+	configExcluded = "exclude_ips"
 	configPrefix   = "ipv6_prefix"
 	portTypeRouter = "router"
 	portLocalnet   = "localnet"

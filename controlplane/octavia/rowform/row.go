@@ -34,6 +34,7 @@ const (
 	disabledSuffix = ":D"
 
 	optionAffinity = "affinity_timeout"
+	optionWeights  = "sluice-weights"
 )
 
 // States of a member, in neutron:member_status.
@@ -112,6 +113,20 @@ func selectionFields() []string { return []string{"ip_dst", "ip_src", "tp_dst", 
 func Is(row *nb.LoadBalancer) bool {
 	_, has := row.ExternalIDs[keyVIP]
 	return has && row.Name != ""
+}
+
+// Weigh has Sluice's eBPF give a backend another share of new flows, of 0 to 256; 1 is that of each. OVN balances
+// evenly.
+func (r *Row) Weigh(backend netip.AddrPort, weight int) {
+	key := backend.String() + "="
+	words := slices.DeleteFunc(list(r.OtherOptions[optionWeights]), func(w string) bool { return strings.HasPrefix(w, key) })
+	if weight != 1 {
+		words = append(words, key+strconv.Itoa(weight))
+	}
+	r.OtherOptions = maps.Clone(r.OtherOptions)
+	if delete(r.OtherOptions, optionWeights); len(words) > 0 {
+		keep(&r.OtherOptions, optionWeights, strings.Join(words, ","))
+	}
 }
 
 // Ports are the IDs of the ports of a row's VIPs, also of a row that cannot be read.
