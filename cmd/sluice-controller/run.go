@@ -21,7 +21,7 @@ import (
 
 // Limits of requests.
 const (
-	largestBody   = 1 << 20
+	largestBody   = 112 << 10 // that of oslo.middleware
 	largestHeader = 64 << 10
 	idleTimeout   = 2 * time.Minute
 	// grace is how long requests may go on when the program is told to end.

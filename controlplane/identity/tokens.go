@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/configfile"
 )
@@ -47,8 +47,7 @@ type Tokens struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex
-	changed time.Time
-	size    int64
+	info    os.FileInfo // of the file that was read
 	callers map[[sha256.Size]byte]Caller
 	told    string // what was said last of the file
 }
@@ -65,7 +64,7 @@ func (t *Tokens) read() error {
 	if err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
-	if info.ModTime().Equal(t.changed) && info.Size() == t.size {
+	if t.info != nil && os.SameFile(info, t.info) && info.ModTime().Equal(t.info.ModTime()) && info.Size() == t.info.Size() {
 		return nil
 	}
 	var file struct {
@@ -78,6 +77,9 @@ func (t *Tokens) read() error {
 		seen := map[string]int{}
 		for i, token := range file.Tokens {
 			at := fmt.Sprintf("tokens[%d]", i)
+			if text := token.Token.Reveal(); strings.TrimSpace(text) != text {
+				k.FailAt(at, "has spaces around its token, which no client sends")
+			}
 			if token.Token.IsZero() {
 				k.FailAt(at, "needs a token")
 			} else if before, twice := seen[token.Token.Reveal()]; twice {
@@ -98,7 +100,7 @@ func (t *Tokens) read() error {
 			Project: token.Project, Admin: slices.Contains(token.Roles, RoleAdmin), Writer: slices.Contains(token.Roles, RoleMember),
 		}
 	}
-	t.callers, t.changed, t.size = callers, info.ModTime(), info.Size()
+	t.callers, t.info = callers, info
 	t.log.Info("tokens are read", "file", t.path, "tokens", len(callers))
 	return nil
 }

@@ -171,7 +171,13 @@ func (b *Balancer) RemovePool(f Found) {
 			l.Pool = ""
 		}
 	}
-	f.Row.Affinity = ""
+	// The row's pools share it.
+	if !slices.ContainsFunc(f.Row.Pools, func(p rowform.Pool) bool {
+		kept := PoolAttributes(f.Row, p.ID).Persistence
+		return len(kept) > 0 && string(kept) != "null"
+	}) {
+		f.Row.Affinity = ""
+	}
 }
 
 // The kinds of children that BalancerOf finds.
@@ -194,11 +200,12 @@ var children = northbound.Declare("external_ids", func(row *nb.LoadBalancer) (ke
 
 // BalancerOf is the ID of the load balancer that a listener or pool is of.
 func BalancerOf(from northbound.Reader, kind, id string) (balancer string, ok bool) {
-	row, ok := northbound.One(from, children, kind+" "+id, "name")
-	if !ok {
-		return "", false
+	for _, row := range northbound.Find(from, children, kind+" "+id, "name", "external_ids") {
+		if rowform.Is(row) {
+			return row.Name, true
+		}
 	}
-	return row.Name, true
+	return "", false
 }
 
 // IDs are those of all load balancers, each once.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
+	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/rowform"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
@@ -121,6 +122,9 @@ func (r *Reactor) due(s *northbound.Snapshot, known probes) map[string]struct{} 
 		for _, id := range IDs(s) {
 			ids[id] = struct{}{}
 		}
+		for _, id := range network.Owners(s) {
+			ids[id] = struct{}{}
+		}
 		r.watch = northbound.Watch[string]{}
 		return ids
 	}
@@ -149,6 +153,9 @@ func (r *Reactor) compare(ctx context.Context, s *northbound.Snapshot, id string
 	settled = err == nil && (!b.Ours() || b.Settled() && b.agrees(r.probed))
 	if errors.Is(err, ErrNotFound) {
 		r.watch.Drop(id)
+		if len(network.OwnedBy(s, id)) > 0 {
+			return false, r.release(ctx, id)
+		}
 		return true, nil
 	}
 	r.watch.Set(id, trace)
@@ -156,6 +163,25 @@ func (r *Reactor) compare(ctx context.Context, s *northbound.Snapshot, id string
 		return settled, err
 	}
 	return false, r.repair(ctx, id)
+}
+
+// release removes the ports of a load balancer whose rows somebody else has deleted.
+func (r *Reactor) release(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err := r.store.CommitLeading(ctx, "release ports", func(tx *northbound.Tx) error {
+		if _, err := Load(tx, id); !errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		for _, port := range network.OwnedBy(tx, id) {
+			network.RemovePort(tx, port.Name, port.ExternalIDs[network.KeyOwner])
+		}
+		return nil
+	})
+	if err == nil {
+		r.log.Info("ports of a load balancer that somebody has deleted are removed", "load_balancer", id)
+	}
+	return err
 }
 
 func (r *Reactor) repair(ctx context.Context, id string) error {

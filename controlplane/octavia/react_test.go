@@ -180,3 +180,39 @@ func TestHolderEndsBeforeItsWrite(t *testing.T) {
 		c.expect(uuidOf(11), []string{"N1", "N2", "N3", "R1"}, `{"N1": 1} R1`)
 	})
 }
+
+// Ports of a load balancer whose rows somebody deletes are removed; those of the others stay.
+func TestRowsAreDeleted(t *testing.T) {
+	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
+	store, _ := replica(t, server.Endpoint())
+	c := cloud{t, store}
+	c.commit(func(tx *northbound.Tx) error {
+		tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(1), Name: "N1", OtherConfig: map[string]string{"subnet": "10.0.1.0/24"}})
+		return nil
+	})
+	c.commit(func(tx *northbound.Tx) error {
+		subnet := network.Subnets(tx, c.network(tx, 1))[0]
+		for n := 1; n <= 2; n++ {
+			v, name := rowform.VIP{Address: netip.AddrFrom4([4]byte{10, 0, 1, byte(n + 9)}), Port: uuidOf(69 + n)}, fmt.Sprintf("lb%d", n)
+			network.AddPort(tx, v.Port, PortName(name), "p", subnet, v.Address)
+			b := New(tx, name, uuidOf(10+n), c.network(tx, 1), v)
+			b.SetAttributes(Attributes{Subnet: subnet.ID, OwnPort: true})
+			b.Save()
+		}
+		return nil
+	})
+	c.commit(func(tx *northbound.Tx) error { tx.Delete(&nb.LoadBalancer{UUID: uuidOf(11)}); return nil })
+	for deadline := time.Now().Add(ovsdbtest.Timeout); ; time.Sleep(10 * time.Millisecond) {
+		s, err := store.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := network.Owners(s)
+		if slices.Equal(left, []string{"lb2"}) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("ports of %q", left)
+		}
+	}
+}

@@ -15,6 +15,16 @@ const retryAfter = "1"
 // limited is a handler that runs within the limits of Config alone.
 func (s *Server) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A body that comes slowly holds nobody up.
+		r, err := s.withBody(w, r)
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			answer(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes\n", s.c.LargestBody))
+			return
+		}
+		if err != nil {
+			answer(w, http.StatusBadRequest, "the body cannot be read\n")
+			return
+		}
 		if s.slots != nil {
 			select {
 			case s.slots <- struct{}{}:
@@ -24,15 +34,6 @@ func (s *Server) limited(next http.Handler) http.Handler {
 				answer(w, http.StatusServiceUnavailable, "too many requests at once; try again\n")
 				return
 			}
-		}
-		r, err := s.withBody(w, r)
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			answer(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes\n", s.c.LargestBody))
-			return
-		}
-		if err != nil {
-			answer(w, http.StatusBadRequest, "the body cannot be read\n")
-			return
 		}
 		defer s.caught(w, r)
 		next.ServeHTTP(w, r)
@@ -51,16 +52,14 @@ func (s *Server) caught(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withBody is r with a body that is not too large. net/http reads no more of one than the declared
-// length; one without is read here, since a handler would have to tell its excess from other errors.
+// withBody is r with a body that is there, and not too large. net/http reads no more of one than the declared
+// length; one without would have a handler tell its excess from other errors.
 func (s *Server) withBody(w http.ResponseWriter, r *http.Request) (*http.Request, error) {
 	switch limit := s.c.LargestBody; {
-	case limit == 0:
+	case limit == 0 || r.ContentLength == 0:
 		return r, nil
 	case r.ContentLength > limit:
 		return nil, &http.MaxBytesError{Limit: limit}
-	case r.ContentLength >= 0:
-		return r, nil
 	default:
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 		if err != nil {

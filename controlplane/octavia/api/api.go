@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/identity"
@@ -41,6 +42,8 @@ type API struct {
 	ports    VIPPorts
 	now      func() time.Time
 	newID    func() string
+	// told has by its ID what was said of a load balancer that cannot be read.
+	told sync.Map
 }
 
 // mayUse tells whether the caller may place a VIP or a member in a network.
@@ -54,7 +57,15 @@ func (a *API) subnet(from northbound.Reader, q *request, id string) (network.Sub
 	if !ok || !a.mayUse(q, s.Network) {
 		return network.Subnet{}, noSuch("Subnet", id)
 	}
-	return s, nil
+	return s, named(from, s.Network)
+}
+
+// named refuses a network whose switch has no name of its own: load balancers are associated by the names.
+func named(from northbound.Reader, n network.Network) error {
+	if n.Switch == "" || len(northbound.Find(from, northbound.SwitchByName, n.Switch)) != 1 {
+		return invalid("Network %s has a switch whose name %q is not its own in OVN.", n.ID, n.Switch)
+	}
+	return nil
 }
 
 // New makes an API.

@@ -97,7 +97,7 @@ func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
 		a.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = fail(http.StatusInternalServerError, "internal error; the controller's log has it")
 	}
-	if !known {
+	if !known && e.Status != http.StatusInternalServerError {
 		w.Header().Set("Retry-After", "1")
 	}
 	if len(e.Allow) > 0 {

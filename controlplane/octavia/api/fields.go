@@ -187,6 +187,9 @@ func text(most int) func(any) (any, error) {
 		if !is {
 			return nil, wrong("Value should be string")
 		}
+		if strings.ContainsRune(s, 0) { // no string of OVSDB has one
+			return nil, wrong("Value should have no NUL character")
+		}
 		if utf8.RuneCountInString(s) > most {
 			return nil, wrong(fmt.Sprintf("Value should have a maximum character requirement of %d", most))
 		}

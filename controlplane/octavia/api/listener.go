@@ -307,6 +307,17 @@ func ofBalancer(refs []ref) map[string]string {
 	return map[string]string{"loadbalancer_id": id, "load_balancer_id": id}
 }
 
+// damaged tells of a load balancer whose rows cannot be read, once for the same reason: lists leave it out.
+func (a *API) damaged(id string, err error) {
+	if err == nil {
+		a.told.Delete(id)
+		return
+	}
+	if before, told := a.told.Swap(id, err.Error()); !told || before != err.Error() {
+		a.log.Warn("a load balancer cannot be read; OVN goes on with its rows", "load_balancer", id, "error", err)
+	}
+}
+
 // each calls f for the load balancers that the caller may see.
 func (a *API) each(q *request, f func(*octavia.Balancer)) error {
 	s, err := a.store.Current(q.Context())
@@ -314,7 +325,8 @@ func (a *API) each(q *request, f func(*octavia.Balancer)) error {
 		return err
 	}
 	for _, id := range octavia.IDs(s) {
-		if b, err := octavia.Load(s, id); err == nil && q.caller.Reads(b.Attributes().Project) {
+		b, err := octavia.Load(s, id)
+		if a.damaged(id, err); err == nil && q.caller.Reads(b.Attributes().Project) {
 			f(b)
 		}
 	}

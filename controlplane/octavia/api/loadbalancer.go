@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -295,8 +296,11 @@ func (a *API) listBalancers(q *request) (int, any, error) {
 // balancer is one that the caller may see.
 func (q *request) balancer(from northbound.Reader, id string) (*octavia.Balancer, error) {
 	b, err := octavia.Load(from, id)
-	if err != nil {
+	if errors.Is(err, octavia.ErrNotFound) {
 		return nil, notFound("Load Balancer", id)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if !q.caller.Reads(b.Attributes().Project) {
 		return nil, errPolicy
@@ -361,11 +365,14 @@ func (a *API) deleteBalancer(q *request) (int, any, error) {
 	var ports []string
 	err := a.store.Commit(q.Context(), "delete load balancer", func(tx *northbound.Tx) error {
 		b, err := octavia.Load(tx, id)
+		gone := errors.Is(err, octavia.ErrNotFound)
 		switch {
-		case err != nil && tx.Again:
+		case gone && tx.Again:
 			return nil
-		case err != nil:
+		case gone:
 			return notFound("Load Balancer", id)
+		case err != nil:
+			return err
 		case !q.caller.Writes(b.Attributes().Project):
 			return errPolicy
 		case !cascade && slices.ContainsFunc(b.Rows, func(r *rowform.Row) bool { return !r.Empty() }):

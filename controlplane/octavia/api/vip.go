@@ -87,7 +87,7 @@ func (a *API) vipSubnet(from northbound.Reader, q *request, in balancerRequest) 
 			return (in.VIPSubnet == "" || s.ID == in.VIPSubnet) && (err != nil || s.CIDR.Contains(a))
 		})
 		if i >= 0 {
-			return subnets[i], nil
+			return subnets[i], named(from, n)
 		}
 		if in.VIPSubnet == "" {
 			return s, invalid("Supplied network does not contain a subnet.")
@@ -99,7 +99,7 @@ func (a *API) vipSubnet(from northbound.Reader, q *request, in balancerRequest) 
 
 // vipOfPort takes the address of a port that is there, in one of its network's subnets.
 func (a *API) vipOfPort(tx *northbound.Tx, q *request, in balancerRequest) (s network.Subnet, vip rowform.VIP, err error) {
-	lsp, ok := northbound.One(tx, northbound.SwitchPortByName, in.VIPPort, "addresses", "dynamic_addresses", "external_ids")
+	lsp, ok := northbound.One(tx, northbound.SwitchPortByName, in.VIPPort, "type", "addresses", "dynamic_addresses", "external_ids")
 	if !ok {
 		return s, vip, noSuch("Port", in.VIPPort)
 	}
@@ -111,6 +111,9 @@ func (a *API) vipOfPort(tx *northbound.Tx, q *request, in balancerRequest) (s ne
 		n, ok := network.Find(tx, network.IDOf(ls))
 		if !ok || !a.mayUse(q, n) || !q.caller.Writes(port.Project) {
 			return s, vip, noSuch("Port", in.VIPPort)
+		}
+		if err := named(tx, n); err != nil {
+			return s, vip, err
 		}
 		if port.User != "" {
 			return s, vip, invalid("Port %s is already used by device %s ", in.VIPPort, port.User)

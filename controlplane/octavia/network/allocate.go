@@ -53,9 +53,12 @@ type Port struct {
 	User string
 }
 
-// NewPort reads external_ids of a port.
+// NewPort reads type and external_ids of a port.
 func NewPort(lsp *nb.LogicalSwitchPort) Port {
-	p := Port{Project: lsp.ExternalIDs[keyProject], User: lsp.ExternalIDs[keyOwner]}
+	p := Port{Project: lsp.ExternalIDs[keyProject], User: lsp.ExternalIDs[KeyOwner]}
+	if p.User == "" {
+		p.User = lsp.Type // OVN's own: a router's, a physical network's
+	}
 	if owner := lsp.ExternalIDs[keyDeviceOwner]; p.User == "" && (strings.HasPrefix(owner, "compute:") || strings.HasPrefix(owner, "network:")) {
 		p.User = owner
 	}
@@ -170,12 +173,44 @@ func advance(p netip.Prefix, by uint64) netip.Addr {
 	return a
 }
 
+// ownerOf is the ID of the load balancer that a port's owner names: ovn-lb-vip-ID, ovn-lb-vip-additional-N-ID.
+func ownerOf(lsp *nb.LogicalSwitchPort) string {
+	id := strings.TrimPrefix(lsp.ExternalIDs[KeyOwner], "ovn-lb-vip-")
+	if numbered, is := strings.CutPrefix(id, "additional-"); is {
+		_, id, _ = strings.Cut(numbered, "-")
+	}
+	return id
+}
+
+// ownedPorts finds the controller's ports by their load balancers.
+var ownedPorts = northbound.Declare("external_ids", func(lsp *nb.LogicalSwitchPort) []string {
+	if lsp.ExternalIDs[KeyOwner] == "" {
+		return nil
+	}
+	return []string{ownerOf(lsp)}
+}, nil)
+
+// OwnedBy are the ports that the controller has made for a load balancer.
+func OwnedBy(r northbound.Reader, balancer string) []*nb.LogicalSwitchPort {
+	return northbound.Find(r, ownedPorts, balancer, "name", "external_ids")
+}
+
+// Owners are the load balancers, which may be gone, that the controller has made ports for.
+func Owners(s *northbound.Snapshot) (ids []string) {
+	for lsp := range northbound.All[*nb.LogicalSwitchPort](s) {
+		if lsp.ExternalIDs[KeyOwner] != "" {
+			ids = append(ids, ownerOf(lsp))
+		}
+	}
+	return ids
+}
+
 // AddPort inserts the port of a VIP into a network, under an ID that is also its UUID. It has no
 // address of its own in OVN, as Neutron's ports of VIPs have none: what comes to the VIP is
 // balanced before it would get to the port.
 func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr) {
 	tx.Insert(&nb.LogicalSwitchPort{UUID: id, Name: id, Enabled: new(true), ExternalIDs: map[string]string{
-		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, keyOwner: name,
+		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, KeyOwner: name,
 	}})
 	setPorts(tx, s.Network.Row, func(ports []string) []string { return append(ports, id) })
 	exclude(tx, s.Network.Row, a, true)
@@ -184,7 +219,7 @@ func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr
 // RemovePort takes a port away that AddPort made under a name; another one stays.
 func RemovePort(tx *northbound.Tx, id, name string) {
 	lsp, ok := northbound.One(tx, northbound.SwitchPortByName, id, "external_ids")
-	if !ok || lsp.ExternalIDs[keyOwner] != name {
+	if !ok || lsp.ExternalIDs[KeyOwner] != name {
 		return
 	}
 	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID) {

@@ -19,7 +19,6 @@ const (
 	keyPortName    = "neutron:port_name"
 	keyCIDRs       = "neutron:cidrs"
 	keyProject     = "neutron:project_id"
-	keyOwner       = "sluice:owner" // of what Sluice made: for what
 	optionPort     = "router-port"
 	optionPhysical = "network_name"
 	keyDeviceOwner = "neutron:device_owner"
@@ -32,6 +31,9 @@ const (
 	ipv6PrefixBits  = 64
 	derivedIDsSpace = "7f0a9d1e-0d0e-5f0c-9a53-8f1b6c2d4e10"
 )
+
+// KeyOwner is the key of external_ids that says for what the controller made a port.
+const KeyOwner = "sluice:owner"
 
 var space = uuid.MustParse(derivedIDsSpace)
 
