@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/network"
 	"github.com/ovn-sluice/sluice/controlplane/octavia/rowform"
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 )
 
@@ -182,13 +183,19 @@ func (b *Balancer) missing() (out []port) {
 	return out
 }
 
-// balancersOfPort finds rows by the ports of their VIPs.
-var balancersOfPort = northbound.Declare("external_ids", rowform.Ports, nil)
+var (
+	// balancersOfVIPPort finds rows by the port of their first VIP, which two that ask at once cannot both have.
+	balancersOfVIPPort = northbound.Declare("external_ids", rowform.VIPPort, func(port string) ovsdb.Clause { return rowform.VIPPortIs(port) })
+	// balancersOfPort finds rows by the ports of all their VIPs.
+	balancersOfPort = northbound.Declare("external_ids", rowform.Ports, nil)
+)
 
 // OfPort is the load balancer that has a VIP at a port.
 func OfPort(r northbound.Reader, port string) (id string, is bool) {
-	for _, row := range northbound.Find(r, balancersOfPort, port, "name") {
-		return row.Name, true
+	for _, index := range []northbound.Index[*nb.LoadBalancer]{balancersOfVIPPort, balancersOfPort} {
+		for _, row := range northbound.Find(r, index, port, "name") {
+			return row.Name, true
+		}
 	}
 	return "", false
 }

@@ -380,3 +380,52 @@ func TestAddressesOfOVN(t *testing.T) {
 		t.Errorf("left is %q", got)
 	}
 }
+
+// What others have done to rows is an error of the one load balancer: it is told and not denied, and lists go on
+// without it. A listener that a row of another kind has is none.
+func TestDamagedRows(t *testing.T) {
+	s := newService(t, schema.Northbound)
+	subnet := func() string {
+		snapshot, err := s.stores[0].Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return subnetOf(t, snapshot, uuidOf(1), "10.0.1.0/24")
+	}()
+	whole := s.want(201, 0, "POST", "/loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet+`"}}`)["id"].(string)
+	id := s.want(201, 0, "POST", "/loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet+`"}}`)["id"].(string)
+	s.commit(func(tx *northbound.Tx) error {
+		row := *s.row(id)
+		row.ExternalIDs = maps.Clone(row.ExternalIDs)
+		row.ExternalIDs["ls_refs"] = "{"
+		tx.Update(&row, "external_ids")
+		tx.Insert(&nb.LoadBalancer{UUID: uuidOf(90), Name: whole, ExternalIDs: map[string]string{"listener_" + uuidOf(91): "80:"}})
+		return nil
+	})
+	for _, method := range []string{"GET", "DELETE"} {
+		s.want(500, 1, method, "/loadbalancers/"+id+"?cascade=true", "")
+		s.want(404, 1, method, "/listeners/"+uuidOf(91), "")
+	}
+	if code, list := s.call(0, "GET", "/loadbalancers", ""); code != 200 || len(list["loadbalancers"].([]any)) != 1 {
+		t.Errorf("list: %d %v", code, list)
+	}
+}
+
+// A VIP needs a network whose switch can be told from the others, and no string has a NUL.
+func TestRefusedForNorthbound(t *testing.T) {
+	s := newService(t, schema.Northbound)
+	s.commit(func(tx *northbound.Tx) error {
+		for i, name := range []string{"", "twin", "twin"} {
+			tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(30 + i), Name: name, OtherConfig: map[string]string{"subnet": "10.0.3.0/24"}})
+		}
+		return nil
+	})
+	for i := range 3 {
+		code, fault := s.call(0, "POST", "/loadbalancers", `{"loadbalancer": {"project_id": "alpha", "vip_network_id": "`+uuidOf(30+i)+`"}}`, "role", "admin")
+		if code != 400 || !strings.Contains(fault["faultstring"].(string), "is not its own in OVN") {
+			t.Errorf("switch %d: %d %v", i, code, fault)
+		}
+	}
+	s.want(400, 0, "POST", "/loadbalancers", `{"loadbalancer": {"project_id": "al\u0000pha", "vip_network_id": "`+uuidOf(1)+`"}}`, "role", "admin")
+	s.want(400, 0, "POST", "/loadbalancers", `{"loadbalancer": {"tags": ["a\u0000"], "vip_network_id": "`+uuidOf(1)+`"}}`, "role", "admin")
+}

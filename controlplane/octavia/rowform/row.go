@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 )
 
@@ -128,6 +129,12 @@ func (r *Row) Weigh(backend netip.AddrPort, weight int) {
 		keep(&r.OtherOptions, optionWeights, strings.Join(words, ","))
 	}
 }
+
+// VIPPort is the ID of the port of a row's first VIP; none if it names none.
+func VIPPort(row *nb.LoadBalancer) []string { return list(row.ExternalIDs[keyVIPPort]) }
+
+// VIPPortIs asks a server for rows by it.
+func VIPPortIs(port string) ovsdb.Clause { return ovsdb.IncludesPair("external_ids", keyVIPPort, port) }
 
 // Ports are the IDs of the ports of a row's VIPs, also of a row that cannot be read.
 func Ports(row *nb.LoadBalancer) []string {
