@@ -90,7 +90,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 	root.AddCommand(clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
-	f.StringVar(&check, "check", "", "validate this configuration file, print what is in effect, and end")
+	f.StringVar(&check, "check", "", "validate this configuration file and the files that it names, print what is in effect, and end")
 	return root
 }
 
@@ -103,6 +103,8 @@ func printEffective(c *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.OutOrStdout().Write(text)
-	return err
+	if _, err := c.OutOrStdout().Write(text); err != nil {
+		return err
+	}
+	return verify(cfg)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,9 +35,9 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	store, err := northbound.New(northbound.Config{Endpoints: c.OVN.NB, Logger: log, TLS: tlsFiles(c.OVN)})
+	store, err := newStore(c.OVN, log)
 	if err != nil {
-		return fmt.Errorf("ovn.nb: %w", err)
+		return err
 	}
 	ports, err := neutronPorts(c.Neutron)
 	if err != nil {
@@ -49,13 +50,9 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	}
 	probes, err := followProbes(c.OVN, log)
 	if err != nil {
-		return fmt.Errorf("ovn.sb: %w", err)
+		return err
 	}
-	server := serve.New(serve.Config{
-		Listen: c.HTTP.Listen, Certificate: c.HTTP.Certificate, Key: c.HTTP.PrivateKey, ClientCA: c.HTTP.ClientCA,
-		ReadTimeout: c.HTTP.Timeout.Duration, WriteTimeout: 2 * c.HTTP.Timeout.Duration, IdleTimeout: idleTimeout,
-		LargestHeader: largestHeader, LargestBody: largestBody, MostRequests: c.HTTP.MostRequests, Grace: grace,
-	}, log)
+	server := newServer(c.HTTP, log)
 	seen, health := observe(store, log)
 	server.MountHealth(serve.Health{Metrics: seen.Gatherer(), Status: health.registry, Alive: func(context.Context) error { return nil }})
 	server.Mount("/", bounded(openstack.Routes(apis), c.HTTP.Timeout.Duration, seen, log))
@@ -86,6 +83,43 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	return group.Wait()
 }
 
+// verify tells whether run could begin: what the configuration names can be read, and fits.
+func verify(c *config.Config) error {
+	log := slog.New(slog.DiscardHandler)
+	_, authErr := authenticator(c.Auth, log)
+	_, storeErr := newStore(c.OVN, log)
+	_, probesErr := followProbes(c.OVN, log)
+	ports, portsErr := neutronPorts(c.Neutron)
+	if ports != nil {
+		ports.Close()
+	}
+	var httpErr error
+	if err := newServer(c.HTTP, log).Check(); err != nil {
+		httpErr = fmt.Errorf("http.%w", err)
+	}
+	var tlsErr error
+	if strings.Contains(c.OVN.NB+c.OVN.SB, "ssl:") {
+		tlsErr = tlsFiles(c.OVN).Check()
+	}
+	return errors.Join(httpErr, storeErr, probesErr, tlsErr, authErr, portsErr)
+}
+
+func newServer(c config.HTTP, log *slog.Logger) *serve.Server {
+	return serve.New(serve.Config{
+		Listen: c.Listen, Certificate: c.Certificate, Key: c.PrivateKey, ClientCA: c.ClientCA,
+		ReadTimeout: c.Timeout.Duration, WriteTimeout: 2 * c.Timeout.Duration, IdleTimeout: idleTimeout,
+		LargestHeader: largestHeader, LargestBody: largestBody, MostRequests: c.MostRequests, Grace: grace,
+	}, log)
+}
+
+func newStore(c config.OVN, log *slog.Logger) (*northbound.Store, error) {
+	store, err := northbound.New(northbound.Config{Endpoints: c.NB, Logger: log, TLS: tlsFiles(c)})
+	if err != nil {
+		return nil, fmt.Errorf("ovn.nb: %w", err)
+	}
+	return store, nil
+}
+
 // neutronPorts is nil if Neutron's URL is not configured.
 func neutronPorts(c config.Neutron) (*neutron.Client, error) {
 	if c.URL == "" {
@@ -107,7 +141,11 @@ func followProbes(c config.OVN, log *slog.Logger) (*octavia.Probes, error) {
 	if c.SB == "" {
 		return nil, nil
 	}
-	return octavia.NewProbes(c.SB, tlsFiles(c), log)
+	probes, err := octavia.NewProbes(c.SB, tlsFiles(c), log)
+	if err != nil {
+		return nil, fmt.Errorf("ovn.sb: %w", err)
+	}
+	return probes, nil
 }
 
 func authenticator(c config.Auth, log *slog.Logger) (identity.Authenticator, error) {

@@ -143,3 +143,28 @@ func TestConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// --check refuses what a start would refuse, by the names of the settings.
+func TestVerify(t *testing.T) {
+	for want, text := range map[string]string{
+		"":               "",
+		"ovn.nb":         "ovn: {nb: bogus}",
+		"missing port":   "ovn: {nb: 'tcp:192.0.2.1'}",
+		"/nonexistent/c": "ovn: {nb: 'ssl:192.0.2.1:6641', tls: {certificate: /nonexistent/c, privateKey: /nonexistent/k, caCert: /nonexistent/a}}",
+		"tokens":         "auth: {mode: tokens, tokens: /nonexistent/t}",
+		"clientCA":       "http: {clientCA: /nonexistent/ca}",
+		"/nonexistent/s": "http: {certificate: /nonexistent/s, privateKey: /nonexistent/p}",
+		"ovn.sb":         "ovn: {sb: bogus}",
+	} {
+		file := filepath.Join(t.TempDir(), "controller.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		root := newRoot()
+		root.SetOut(io.Discard)
+		root.SetArgs([]string{"--check", file})
+		if err := root.ExecuteContext(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -79,6 +80,7 @@ type Port struct {
 	DeviceOwner  string    `json:"device_owner"`
 	AdminStateUp bool      `json:"admin_state_up"`
 	Status       string    `json:"status"`
+	MACAddress   string    `json:"mac_address"`
 	FixedIPs     []FixedIP `json:"fixed_ips"`
 	Tags         []string  `json:"tags"`
 }
@@ -241,7 +243,8 @@ func (v view) ports() (out []object) {
 		}
 		subnets := network.Subnets(v.s, n)
 		for _, id := range ls.Ports {
-			if lsp, ok := northbound.Get[*nb.LogicalSwitchPort](v.s, id); ok {
+			// Of a port that nobody's project is known of, administrators alone are told.
+			if lsp, ok := northbound.Get[*nb.LogicalSwitchPort](v.s, id); ok && v.caller.Reads(network.NewPort(lsp).Project) {
 				out = append(out, v.port(n, subnets, lsp))
 			}
 		}
@@ -256,6 +259,12 @@ func (v view) port(n network.Network, subnets []network.Subnet, lsp *nb.LogicalS
 		DeviceOwner: ids["neutron:device_owner"], AdminStateUp: lsp.Enabled == nil || *lsp.Enabled, Status: "DOWN", FixedIPs: []FixedIP{}, Tags: []string{},
 	}
 	o.Tenant = o.Project
+	for _, word := range strings.Fields(strings.Join(lsp.Addresses, " ")) {
+		if _, err := net.ParseMAC(word); err == nil {
+			o.MACAddress = word
+			break
+		}
+	}
 	if lsp.Up != nil && *lsp.Up {
 		o.Status = "ACTIVE"
 	}

@@ -44,7 +44,8 @@ func TestNames(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	err = store.Commit(ctx, "test", func(tx *northbound.Tx) error {
 		for n := 1; n <= 2; n++ {
-			tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(10 + n), Name: fmt.Sprintf("port-%d", n), Addresses: []string{fmt.Sprintf("02:00:00:00:00:0%d 10.0.%d.7 fd00:%d::7", n, n, n)}})
+			tx.Insert(&nb.LogicalSwitchPort{UUID: uuidOf(10 + n), Name: fmt.Sprintf("port-%d", n), Addresses: []string{fmt.Sprintf("02:00:00:00:00:0%d 10.0.%d.7 fd00:%d::7", n, n, n)},
+				ExternalIDs: map[string]string{"neutron:project_id": []string{"alpha", "beta"}[n-1], "neutron:cidrs": fmt.Sprintf("10.0.%d.7/24", n)}})
 			tx.Insert(&nb.LogicalSwitch{UUID: uuidOf(n), Name: fmt.Sprintf("N%d", n), Ports: []string{uuidOf(10 + n)},
 				OtherConfig: map[string]string{"subnet": fmt.Sprintf("10.0.%d.0/24", n), "ipv6_prefix": fmt.Sprintf("fd00:%d::/64", n)}})
 		}
@@ -54,7 +55,7 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	New(Config{Store: store, Auth: byHeader{}, Networks: map[string][]string{uuidOf(1): {"alpha"}}}).Register(mux, "/v2.0")
+	New(Config{Store: store, Auth: byHeader{}, Networks: map[string][]string{uuidOf(1): {"alpha", "gamma"}}}).Register(mux, "/v2.0")
 	get := func(project, path string) (int, map[string]any) {
 		t.Helper()
 		r := httptest.NewRequestWithContext(ctx, "GET", "/v2.0"+path, nil)
@@ -75,7 +76,7 @@ func TestNames(t *testing.T) {
 		{"alpha", "/networks?name=N1", "networks", 1}, {"alpha", "/networks?name=N2", "networks", 0}, {"admin", "/networks?id=" + uuidOf(2), "networks", 1},
 		{"alpha", "/subnets", "subnets", 2}, {"admin", "/subnets", "subnets", 4}, {"alpha", "/subnets?name=N1-6", "subnets", 1},
 		{"alpha", "/subnets?network_id=" + uuidOf(1) + "&ip_version=4", "subnets", 1},
-		{"alpha", "/ports", "ports", 1}, {"admin", "/ports?id=port-2", "ports", 1}, {"alpha", "/ports?id=port-2", "ports", 0},
+		{"alpha", "/ports", "ports", 1}, {"admin", "/ports?id=port-2", "ports", 1}, {"alpha", "/ports?id=port-2", "ports", 0}, {"gamma", "/networks", "networks", 1}, {"gamma", "/ports", "ports", 0}, {"beta", "/ports", "ports", 0},
 		{"alpha", "/networks?nosuch=1", "networks", 1}, {"alpha", "/extensions", "extensions", 0},
 	} {
 		code, out := get(c.project, c.path)
@@ -85,8 +86,8 @@ func TestNames(t *testing.T) {
 		}
 	}
 	_, out := get("alpha", "/ports")
-	if ips := out["ports"].([]any)[0].(map[string]any)["fixed_ips"].([]any); len(ips) != 2 {
-		t.Errorf("the port's addresses are %v", ips)
+	if port := out["ports"].([]any)[0].(map[string]any); len(port["fixed_ips"].([]any)) != 2 || port["mac_address"] != "02:00:00:00:00:01" {
+		t.Errorf("the port is %v", port)
 	}
 	if code, out := get("alpha", "/networks/"+uuidOf(1)); code != 200 || out["network"].(map[string]any)["name"] != "N1" {
 		t.Errorf("a network: %d %v", code, out)

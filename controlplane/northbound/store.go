@@ -95,6 +95,9 @@ type Stats struct {
 	Commits, Conflicts, Repeats uint64
 }
 
+// inactivityProbe ends a connection to a server that hangs sooner than a call ends.
+const inactivityProbe = 5 * time.Second
+
 // New checks the configuration. It does no I/O.
 func New(config Config) (*Store, error) {
 	asked, all := tables()
@@ -109,7 +112,7 @@ func newStore(config Config, session ovsdb.Config) (*Store, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	session.Database, session.Endpoints, session.TLS = database, config.Endpoints, config.TLS
-	session.Logger, session.Handler = s.log, s.take
+	session.Logger, session.Handler, session.InactivityProbe = s.log, s.take, inactivityProbe
 	var err error
 	session.BackoffMin, session.BackoffMax = backoffMin, backoffMax
 	s.session, err = ovsdb.NewSession(session)
@@ -164,6 +167,15 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 // Current is Barrier, and Snapshot where the database has not answered for Config.ReadWait: who reads
 // is told what was there last. A connection that ends and comes back takes nobody back in time.
 func (s *Store) Current(ctx context.Context) (*Snapshot, error) {
+	snapshot, err := s.Fresh(ctx)
+	if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
+		return s.Snapshot()
+	}
+	return snapshot, err
+}
+
+// Fresh is Barrier that waits for a database that does not answer for Config.ReadWait alone.
+func (s *Store) Fresh(ctx context.Context) (*Snapshot, error) {
 	s.mu.Lock()
 	from := time.Now()
 	if !s.inSync {
@@ -172,11 +184,7 @@ func (s *Store) Current(ctx context.Context) (*Snapshot, error) {
 	s.mu.Unlock()
 	wait, cancel := context.WithDeadline(ctx, from.Add(s.readWait))
 	defer cancel()
-	snapshot, err := s.Barrier(wait)
-	if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
-		return s.Snapshot()
-	}
-	return snapshot, err
+	return s.Barrier(wait)
 }
 
 // Leads tells whether this store holds Lock.

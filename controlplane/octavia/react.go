@@ -41,6 +41,7 @@ type Reactor struct {
 	// could not be repaired; empty: they were. What repaired them may have been undone since, so that
 	// nothing differs from what was seen: they are compared again. The same failure is told once.
 	unsettled map[string]string
+	leads     bool // as was told
 	// looked counts load balancers that were compared.
 	looked int
 }
@@ -58,6 +59,10 @@ func (r *Reactor) Run(ctx context.Context) error {
 	for {
 		changed := r.store.Changed()
 		known, probed := r.probes.now()
+		if leads := r.store.Leads(); leads != r.leads {
+			r.leads = leads
+			r.log.Info("this replica acts on events", "leads", leads)
+		}
 		switch s, err := r.store.Snapshot(); {
 		case err != nil || !r.store.Leads():
 			r.seen = nil

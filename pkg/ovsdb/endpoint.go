@@ -89,6 +89,12 @@ func (e endpoint) dial(ctx context.Context, files TLSFiles) (net.Conn, error) {
 	return secure, nil
 }
 
+// Check tells whether the files can be read, and belong together.
+func (f TLSFiles) Check() error {
+	_, err := f.load()
+	return err
+}
+
 // load reads the files. It happens at every connect, so that a renewed
 // certificate needs no restart.
 func (f TLSFiles) load() (*tls.Config, error) {

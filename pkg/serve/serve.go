@@ -39,13 +39,16 @@ func New(c Config, log *slog.Logger) *Server {
 // Mount attaches a handler to a path, which is a pattern of http.ServeMux.
 func (s *Server) Mount(path string, h http.Handler) { s.mux.Handle(path, s.limited(h)) }
 
+// Check tells whether Run could begin to listen: what the configuration names can be read, and fits.
+func (s *Server) Check() error { return s.c.check(s.tls) }
+
 // Run listens until ctx ends. Without an address it just waits.
 func (s *Server) Run(ctx context.Context) error {
 	if s.c.Listen == "" {
 		<-ctx.Done()
 		return nil
 	}
-	if err := s.c.check(s.tls); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", s.c.Listen)

@@ -33,10 +33,13 @@ func (c Client) inRoot() []string {
 	return []string{"chroot", c.root, "env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1"}
 }
 
-// Script is a shell script that is the command openstack, with OS_AUTH_TYPE and OS_ENDPOINT of
-// its environment.
+// Script is a shell script that is the command openstack, with what its environment has of these variables.
 func (c Client) Script() string {
-	return "#!/bin/sh\nexec " + strings.Join(c.inRoot(), " ") + ` OS_AUTH_TYPE="$OS_AUTH_TYPE" OS_ENDPOINT="$OS_ENDPOINT" openstack "$@"` + "\n"
+	script := "#!/bin/sh\nexec " + strings.Join(c.inRoot(), " ")
+	for _, name := range []string{"OS_AUTH_TYPE", "OS_ENDPOINT", "OS_TOKEN", "OS_PROJECT_ID", "OS_CACERT", "OS_INSECURE"} {
+		script += fmt.Sprintf(` ${%s:+%s="$%s"}`, name, name, name)
+	}
+	return script + ` openstack "$@"` + "\n"
 }
 
 // Run runs the command at an address without authentication, and returns what it has printed.

@@ -242,7 +242,7 @@ func view[T any](a *API, q *request, find func(*northbound.Snapshot) (T, error))
 	if v, err := find(s); err == nil {
 		return v, nil
 	}
-	if s, err = a.store.Barrier(q.Context()); err != nil {
+	if s, err = a.store.Fresh(q.Context()); err != nil {
 		return none, err
 	}
 	return find(s)

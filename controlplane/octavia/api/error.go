@@ -90,7 +90,7 @@ func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, ovsdb.ErrOutcomeUnknown):
 		e = fail(http.StatusGatewayTimeout, "the database has not answered: the change may have been made, or not")
 	case errors.Is(err, northbound.ErrUnavailable):
-		e = fail(http.StatusServiceUnavailable, "the Northbound database is not available; nothing was changed")
+		e = fail(http.StatusServiceUnavailable, "the Northbound database is not available; %s", map[bool]string{true: "try again later", false: "nothing was changed"}[r.Method == http.MethodGet])
 	case errors.Is(err, northbound.ErrBusy):
 		e = fail(http.StatusServiceUnavailable, "others change the same objects all the time; nothing was changed")
 	default:

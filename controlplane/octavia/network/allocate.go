@@ -72,9 +72,11 @@ func AddressesOf(lsp *nb.LogicalSwitchPort) (out []netip.Addr) {
 		texts = append(texts, *lsp.DynamicAddresses)
 	}
 	for _, word := range strings.Fields(strings.Join(texts, " ")) {
-		if p, err := netip.ParsePrefix(word); err == nil {
-			out = append(out, p.Addr())
-		} else if a, err := netip.ParseAddr(word); err == nil {
+		a, err := netip.ParseAddr(word)
+		if p, prefix := netip.ParsePrefix(word); prefix == nil {
+			a, err = p.Addr(), nil
+		}
+		if err == nil && !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
