@@ -178,9 +178,7 @@ func (r *Reactor) release(ctx context.Context, id string) error {
 		if _, err := Load(tx, id); !errors.Is(err, ErrNotFound) {
 			return nil
 		}
-		for _, port := range network.OwnedBy(tx, id) {
-			network.RemovePort(tx, port.Name, port.ExternalIDs[network.KeyOwner])
-		}
+		network.Release(tx, id)
 		return nil
 	})
 	if err == nil {

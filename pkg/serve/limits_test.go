@@ -120,6 +120,22 @@ func TestMostRequests(t *testing.T) {
 	}
 }
 
+// Bodies that come slowly, of a declared length and without one, are no requests at once.
+func TestSlowBodies(t *testing.T) {
+	s := newServer(Config{MostRequests: 1, LargestBody: 1000})
+	s.Mount("/", text("ok"))
+	at, _ := run(t, s, "127.0.0.1:0")
+	for _, begun := range []string{"Content-Length: 10\r\n\r\n1", "Transfer-Encoding: chunked\r\n\r\n5\r\n1"} {
+		c := dial(t, at, "POST / HTTP/1.1\r\nHost: a\r\n"+begun)
+		defer func() { _ = c.Close() }()
+	}
+	for range 20 {
+		if code, body := do(t, http.MethodGet, "http://"+at+"/", nil); code != http.StatusOK {
+			t.Fatalf("beside slow bodies: %d %s", code, body)
+		}
+	}
+}
+
 // A panic of a handler is an error of one request, in its answer and in the log.
 func TestPanic(t *testing.T) {
 	var log strings.Builder

@@ -18,7 +18,7 @@ const (
 )
 
 var controllerKeySections = []keySection{
-	{"Load balancers", "In `external_ids` of `Load_Balancer`, but for the last one, which is in `options`. Beside them there is a key `listener_ID` or `pool_ID` for each listener and pool, with `:D` behind it where that is disabled.", []key{
+	{"Load balancers", "In `external_ids` of `Load_Balancer`, but for the last ones, which are in `options`. Beside them there is a key `listener_ID` or `pool_ID` for each listener and pool, with `:D` behind it where that is disabled.", []key{
 		{"enabled", balancer, "`True`, `False`", "enabled", "A load balancer that is disabled has no `vips`.", provider},
 		{"neutron:vip", balancer, "an address", "the row is no load balancer of Octavia's", "The VIP.", provider},
 		{"neutron:vip_port_id", balancer, "the ID of a port", "no port", "The VIP's port: the name of a Logical_Switch_Port.", provider},
@@ -34,6 +34,7 @@ var controllerKeySections = []keySection{
 		{"sluice:l:", balancer, "behind it a listener's ID; JSON: name, description, tags, times, limits", "the defaults", "The same of a listener.", ours},
 		{"sluice:p:", balancer, "behind it a pool's ID; JSON: name, description, tags, times, algorithm, session persistence", "the defaults", "The same of a pool.", ours},
 		{"sluice:m:", balancer, "behind it a member's ID; JSON: name, tags, times, weight, backup, whether it was made without a subnet", "the defaults; weight 1", "The same of a member.", ours},
+		{"sluice-weights", balancer + ", `options`", "`BACKEND=WEIGHT,…`, 0 to 256", "1 each", "Shares of new flows, where Sluice's eBPF balances: members' weights.", ours + ", `sluicectl lb drain`"},
 		{"affinity_timeout", balancer + ", `options`", "1 to 65535, in seconds", "none", "A client keeps its member for so long after its last packet: session persistence SOURCE_IP.", provider},
 	}},
 	{"Networks and ports", "A network is a `Logical_Switch`, as decision 30 says. The controller makes ports of VIPs, and no other rows of these.", []key{
@@ -43,6 +44,7 @@ var controllerKeySections = []keySection{
 		{"neutron:port_name", vipPort, "`ovn-lb-vip-` and the ID of the load balancer; of the first additional VIP `ovn-lb-vip-additional-1-` and so on", "", "ovn-octavia-provider knows a VIP's port by it.", ours},
 		{"neutron:cidrs", "Logical_Switch_Port", "addresses with the length of their prefix", "`addresses`", "The addresses that a port has: none of them is given away again.", neutronML2 + "; of ports of VIPs " + ours},
 		{"neutron:project_id", vipPort, "the ID of a project", "", "The load balancer's project.", ours},
+		{"neutron:device_owner", "Logical_Switch_Port", "`compute:…`, `network:…` and others", "nothing has the port", "A port that something has is no VIP's.", neutronML2},
 		{"sluice:owner", vipPort, "as `neutron:port_name`", "the port is somebody else's", "The controller made the port for that load balancer, makes it again when it is removed, and deletes it with the load balancer.", ours},
 		{"network_name", "Logical_Switch_Port of type localnet, `options`", "a physical network", "no provider network", "A VIP in a provider network is not associated with its switch.", "who made the port"},
 		{"router-port", "Logical_Switch_Port of type router, `options`", "the name of a Logical_Router_Port", "", "The router that the network is connected to.", "who made the port"},

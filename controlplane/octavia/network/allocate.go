@@ -55,7 +55,7 @@ type Port struct {
 
 // NewPort reads type and external_ids of a port.
 func NewPort(lsp *nb.LogicalSwitchPort) Port {
-	p := Port{Project: lsp.ExternalIDs[keyProject], User: lsp.ExternalIDs[KeyOwner]}
+	p := Port{Project: lsp.ExternalIDs[keyProject], User: lsp.ExternalIDs[keyOwner]}
 	if p.User == "" {
 		p.User = lsp.Type // OVN's own: a router's, a physical network's
 	}
@@ -177,7 +177,7 @@ func advance(p netip.Prefix, by uint64) netip.Addr {
 
 // ownerOf is the ID of the load balancer that a port's owner names: ovn-lb-vip-ID, ovn-lb-vip-additional-N-ID.
 func ownerOf(lsp *nb.LogicalSwitchPort) string {
-	id := strings.TrimPrefix(lsp.ExternalIDs[KeyOwner], "ovn-lb-vip-")
+	id := strings.TrimPrefix(lsp.ExternalIDs[keyOwner], "ovn-lb-vip-")
 	if numbered, is := strings.CutPrefix(id, "additional-"); is {
 		_, id, _ = strings.Cut(numbered, "-")
 	}
@@ -186,7 +186,7 @@ func ownerOf(lsp *nb.LogicalSwitchPort) string {
 
 // ownedPorts finds the controller's ports by their load balancers.
 var ownedPorts = northbound.Declare("external_ids", func(lsp *nb.LogicalSwitchPort) []string {
-	if lsp.ExternalIDs[KeyOwner] == "" {
+	if lsp.ExternalIDs[keyOwner] == "" {
 		return nil
 	}
 	return []string{ownerOf(lsp)}
@@ -200,7 +200,7 @@ func OwnedBy(r northbound.Reader, balancer string) []*nb.LogicalSwitchPort {
 // Owners are the load balancers, which may be gone, that the controller has made ports for.
 func Owners(s *northbound.Snapshot) (ids []string) {
 	for lsp := range northbound.All[*nb.LogicalSwitchPort](s) {
-		if lsp.ExternalIDs[KeyOwner] != "" {
+		if lsp.ExternalIDs[keyOwner] != "" {
 			ids = append(ids, ownerOf(lsp))
 		}
 	}
@@ -212,7 +212,7 @@ func Owners(s *northbound.Snapshot) (ids []string) {
 // balanced before it would get to the port.
 func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr) {
 	tx.Insert(&nb.LogicalSwitchPort{UUID: id, Name: id, Enabled: new(true), ExternalIDs: map[string]string{
-		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, KeyOwner: name,
+		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, keyOwner: name,
 	}})
 	setPorts(tx, s.Network.Row, func(ports []string) []string { return append(ports, id) })
 	exclude(tx, s.Network.Row, a, true)
@@ -221,7 +221,7 @@ func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr
 // RemovePort takes a port away that AddPort made under a name; another one stays.
 func RemovePort(tx *northbound.Tx, id, name string) {
 	lsp, ok := northbound.One(tx, northbound.SwitchPortByName, id, "external_ids")
-	if !ok || lsp.ExternalIDs[KeyOwner] != name {
+	if !ok || lsp.ExternalIDs[keyOwner] != name {
 		return
 	}
 	for _, ls := range northbound.Find(tx, northbound.SwitchOfPort, lsp.UUID) {
@@ -231,6 +231,13 @@ func RemovePort(tx *northbound.Tx, id, name string) {
 		for _, a := range AddressesOf(lsp) {
 			exclude(tx, ls.UUID, a, false)
 		}
+	}
+}
+
+// Release removes all ports that the controller has made for a load balancer.
+func Release(tx *northbound.Tx, balancer string) {
+	for _, lsp := range OwnedBy(tx, balancer) {
+		RemovePort(tx, lsp.Name, lsp.ExternalIDs[keyOwner])
 	}
 }
 

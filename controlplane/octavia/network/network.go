@@ -22,6 +22,7 @@ const (
 	optionPort     = "router-port"
 	optionPhysical = "network_name"
 	keyDeviceOwner = "neutron:device_owner"
+	keyOwner       = "sluice:owner" // of what Sluice made: for what
 	configSubnet   = "subnet"
 	configExcluded = "exclude_ips"
 	configPrefix   = "ipv6_prefix"
@@ -31,9 +32,6 @@ const (
 	ipv6PrefixBits  = 64
 	derivedIDsSpace = "7f0a9d1e-0d0e-5f0c-9a53-8f1b6c2d4e10"
 )
-
-// KeyOwner is the key of external_ids that says for what the controller made a port.
-const KeyOwner = "sluice:owner"
 
 var space = uuid.MustParse(derivedIDsSpace)
 
