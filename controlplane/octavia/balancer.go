@@ -96,18 +96,39 @@ func (b *Balancer) AddMember(r *rowform.Row, pool int, m rowform.Member, n netwo
 
 // RemoveMember removes a backend, that is in a network, from a pool of a row.
 func (b *Balancer) RemoveMember(r *rowform.Row, pool int, id string, n network.Network) {
-	p := &r.Pools[pool]
-	for _, m := range p.Members {
+	p, removed := &r.Pools[pool], rowform.Member{}
+	p.Members = slices.DeleteFunc(p.Members, func(m rowform.Member) bool {
 		if m.ID == id {
-			r.Weigh(m.Addr, 1)
+			removed = m
 		}
-	}
-	p.Members = slices.DeleteFunc(p.Members, func(m rowform.Member) bool { return m.ID == id })
+		return m.ID == id
+	})
 	r.Status.Set(id, "")
 	dropAttributes(r, keyOwnMember+id)
+	Weigh(r, removed.Addr)
 	if n.Physical == "" {
 		r.Switches.Add(n.Switch, -1)
 	}
+}
+
+// Weigh gives a backend of a row the weight that its members have; the least, where they differ.
+func Weigh(r *rowform.Row, backend netip.AddrPort) {
+	least, known := 1, false
+	for _, p := range r.Pools {
+		for _, m := range p.Members {
+			if m.Addr != backend {
+				continue
+			}
+			weight := 1
+			if w := MemberAttributes(r, m.ID).Weight; w != nil {
+				weight = *w
+			}
+			if !known || weight < least {
+				least, known = weight, true
+			}
+		}
+	}
+	r.Weigh(backend, least)
 }
 
 // Save writes the rows with the floating IPs of their VIPs, and associates each with the switches

@@ -238,6 +238,23 @@ func (m *model) rowLines(out *lines, b *balancer, protocol string, r *row) {
 			}
 		}
 	}
+	weights := map[netip.AddrPort]int{}
+	for _, p := range r.Pools {
+		for _, m := range p.Members {
+			if w, has := weights[m.Addr]; !has || m.Weight < w {
+				weights[m.Addr] = m.Weight
+			}
+		}
+	}
+	var weighed []string
+	for backend, weight := range weights {
+		if weight != 1 {
+			weighed = append(weighed, fmt.Sprintf("%s=%d", backend, weight))
+		}
+	}
+	if len(weighed) > 0 {
+		out.add("%s options sluice-weights = %s", of, inOrder(strings.Join(weighed, ",")))
+	}
 	for id, p := range r.Pools {
 		var members []string
 		for id, m := range p.Members {

@@ -125,8 +125,8 @@ func balancerLines(out *lines, of string, lb record) {
 		}
 	}
 	for _, column := range []string{"options", "ip_port_mappings"} {
-		if pairs := lb.pairs(column); len(pairs) > 0 {
-			out.add("%s %s %v", of, column, pairs)
+		for k, v := range lb.pairs(column) {
+			out.add("%s %s %s = %s", of, column, k, inOrder(v))
 		}
 	}
 	for vip, backends := range lb.pairs("vips") {

@@ -94,14 +94,12 @@ func (in memberRequest) check() error {
 	return nil
 }
 
-func (in memberRequest) apply(r *rowform.Row, m rowform.Member, a *octavia.Attributes) {
-	id := m.ID
+func (in memberRequest) apply(r *rowform.Row, id string, a *octavia.Attributes) {
 	set(&a.Name, in.Name)
 	set(&a.Tags, in.Tags)
 	set(&a.Backup, in.Backup)
 	if in.Weight != nil {
 		a.Weight = in.Weight
-		r.Weigh(m.Addr, *in.Weight)
 	}
 	if in.AdminStateUp != nil && *in.AdminStateUp != (r.Status.Get(id) != rowform.StatusOffline) {
 		state := rowform.StatusOffline
@@ -184,8 +182,9 @@ func (a *API) createMember(q *request) (int, any, error) {
 		m := rowform.Member{ID: q.id, Addr: endpoint, Subnet: s.ID}
 		b.AddMember(f.Row, f.Index, m, s.Network, rowform.StatusNoMonitor)
 		at := octavia.Attributes{Created: q.now, AnySubnet: in.Subnet == ""}
-		in.apply(f.Row, m, &at)
+		in.apply(f.Row, q.id, &at)
 		octavia.SetMemberAttributes(f.Row, q.id, at)
+		octavia.Weigh(f.Row, endpoint)
 		v = viewMember(b, f.Row, m)
 		return nil
 	})
@@ -219,9 +218,12 @@ func (a *API) updateMember(q *request) (int, any, error) {
 		}
 		m := f.Row.Pools[f.Index].Members[i]
 		at := octavia.MemberAttributes(f.Row, m.ID)
-		in.apply(f.Row, m, &at)
+		in.apply(f.Row, m.ID, &at)
 		at.Updated = q.now
 		octavia.SetMemberAttributes(f.Row, m.ID, at)
+		if in.Weight != nil {
+			octavia.Weigh(f.Row, m.Addr)
+		}
 		v = viewMember(b, f.Row, m)
 		return nil
 	})
