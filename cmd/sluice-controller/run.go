@@ -22,7 +22,7 @@ import (
 
 // Limits of requests.
 const (
-	largestBody   = 112 << 10 // that of oslo.middleware
+	largestBody   = 112 << 10 // the default of oslo.middleware
 	largestHeader = 64 << 10
 	idleTimeout   = 2 * time.Minute
 	// grace is how long requests may go on when the program is told to end.

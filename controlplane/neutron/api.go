@@ -324,15 +324,15 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, c collection, v view)
 func (o object) matches(query map[string][]string) bool {
 	for key, values := range query {
 		have, known := o.attributes[key]
-		if known && !slices.ContainsFunc(values, func(v string) bool { return v == have || is(have) && strings.EqualFold(v, have) }) {
+		if known && !slices.ContainsFunc(values, func(v string) bool { return v == have || isBoolean(have) && strings.EqualFold(v, have) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// is tells whether a text is that of a boolean, which may be in capitals.
-func is(text string) bool { return text == "true" || text == "false" }
+// isBoolean tells whether an attribute is true or false: a query may spell it in capitals.
+func isBoolean(text string) bool { return text == "true" || text == "false" }
 
 func (a *API) show(w http.ResponseWriter, r *http.Request, c collection, v view) {
 	id := r.PathValue("id")

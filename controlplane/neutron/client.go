@@ -62,7 +62,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}
 	return &Client{
 		base: strings.TrimSuffix(c.URL, "/") + "/v2.0", tokenFile: c.TokenFile,
-		// The token goes to no other place than the one that is configured.
+		// Redirects are refused: the token is sent to the configured address alone.
 		http: &http.Client{Transport: transport, Timeout: clientTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
 }

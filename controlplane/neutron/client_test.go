@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	// An answer that is none leaves open what was made.
+	// A malformed answer does not say whether a port was made.
 	for _, body := range []string{`{"port": {"id": "p1", "fixed_ips": []}}`, `{"port": {"fixed_ips": [{"ip_address": "10.0.0.5"}]}}`, "", "[]"} {
 		_, err := newClient(t, &answerer{status: 201, body: body}, "").CreateVIPPort(t.Context(), VIPPort{})
 		if _, is := errors.AsType[*Refusal](err); err == nil || is {

@@ -151,7 +151,7 @@ func TestConnectionEndsInATransaction(t *testing.T) {
 	}
 }
 
-// A transaction that finds nothing to do rests on rows that are so, as one that writes.
+// A transaction that writes nothing is guarded by what it has read, like one that writes.
 func TestNothingToDoIsGuarded(t *testing.T) {
 	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})
 	s := open(t, server.Endpoint())
@@ -217,7 +217,7 @@ func TestCurrent(t *testing.T) {
 	if got := <-read; !slices.Equal(got, []string{"a"}) {
 		t.Errorf("it reads %q", got)
 	}
-	// One that hangs is read as it was, too.
+	// While the server hangs, Current returns what the store read last.
 	server.Freeze()
 	defer server.Thaw()
 	if snapshot, err := hasty.Current(deadline(t)); err != nil {

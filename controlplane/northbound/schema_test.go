@@ -14,7 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
 )
 
-// The schema changes while the store runs: it goes on. A column that went reads as empty, and a write
+// The store survives a conversion of the schema. A removed column reads as empty, and a write
 // of it is refused by name; all others are written.
 func TestSchemaChanges(t *testing.T) {
 	server := ovsdbtest.Start(t, ovsdbtest.Options{Schema: schema.Northbound})

@@ -204,7 +204,7 @@ func rowsOf(s *northbound.Snapshot) map[string]map[string]row {
 	for lb := range northbound.All[*nb.LoadBalancer](s) {
 		if rowform.Is(lb) {
 			ids := maps.Clone(lb.ExternalIDs)
-			maps.DeleteFunc(ids, func(k, _ string) bool { return strings.HasPrefix(k, "sluice:") })
+			maps.DeleteFunc(ids, ofOurs)
 			out[nb.LoadBalancerTable][lb.UUID] = tidy(row{"name": lb.Name, "protocol": lb.Protocol, "external_ids": ids, "options": lb.Options, "vips": lb.Vips,
 				"selection_fields": lb.SelectionFields, "health_check": lb.HealthCheck, "ip_port_mappings": lb.IPPortMappings})
 		}
@@ -218,12 +218,14 @@ func rowsOf(s *northbound.Snapshot) map[string]map[string]row {
 	for lsp := range northbound.All[*nb.LogicalSwitchPort](s) {
 		if lsp.ExternalIDs[ownerKey] != "" {
 			ids := maps.Clone(lsp.ExternalIDs)
-			delete(ids, ownerKey)
+			maps.DeleteFunc(ids, ofOurs)
 			out[nb.LogicalSwitchPortTable][lsp.UUID] = tidy(row{"name": lsp.Name, "enabled": lsp.Enabled, "addresses": lsp.Addresses, "external_ids": ids})
 		}
 	}
 	return out
 }
+
+func ofOurs(key, _ string) bool { return strings.HasPrefix(key, "sluice:") }
 
 // tidy is a row as JSON has it, without columns that have no value.
 func tidy(r row) row {

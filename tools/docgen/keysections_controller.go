@@ -47,6 +47,7 @@ var controllerKeySections = []keySection{
 		{"neutron:device_owner", "Logical_Switch_Port", "`compute:…`, `network:…` and others", "nothing has the port", "A port that something has is no VIP's.", neutronML2},
 		{"sluice:owner", vipPort, "as `neutron:port_name`", "the port is somebody else's", "The controller made the port for that load balancer, makes it again when it is removed, and deletes it with the load balancer.", ours},
 		{"network_name", "Logical_Switch_Port of type localnet, `options`", "a physical network", "no provider network", "A VIP in a provider network is not associated with its switch.", "who made the port"},
+		{"sluice:excluded", vipPort, "`true`", "the address stays in `exclude_ips`", "The controller has put the VIP into `other_config:exclude_ips` of the switch, and takes it out with the port.", ours},
 		{"router-port", "Logical_Switch_Port of type router, `options`", "the name of a Logical_Router_Port", "", "The router that the network is connected to.", "who made the port"},
 	}},
 }

@@ -379,6 +379,16 @@ func TestAddressesOfOVN(t *testing.T) {
 	if got := excluded(); got != "10.0.3.2..10.0.3.4" {
 		t.Errorf("left is %q", got)
 	}
+	// What somebody else has excluded, and asks for, stays excluded.
+	s.commit(func(tx *northbound.Tx) error {
+		tx.Update(&nb.LogicalSwitch{UUID: uuidOf(3), OtherConfig: map[string]string{"subnet": "10.0.3.0/29", "exclude_ips": "10.0.3.5"}}, "other_config")
+		return nil
+	})
+	id := s.want(201, 0, "POST", "/loadbalancers", body(`, "vip_address": "10.0.3.5"`), "role", "admin")["id"].(string)
+	s.want(204, 1, "DELETE", "/loadbalancers/"+id, "", "role", "admin")
+	if got := excluded(); got != "10.0.3.5" {
+		t.Errorf("left of somebody else's is %q", got)
+	}
 }
 
 // What others have done to rows is an error of the one load balancer: it is told and not denied, and lists go on

@@ -111,10 +111,11 @@ func excluded(ls *nb.LogicalSwitch) func(netip.Addr) bool {
 }
 
 // exclude has OVN's own allocation of IPv4 keep off an address, or end to do so: a VIP's port has no address in OVN.
-func exclude(tx *northbound.Tx, row string, a netip.Addr, off bool) {
+// It tells whether the switch is changed.
+func exclude(tx *northbound.Tx, row string, a netip.Addr, off bool) bool {
 	ls, ok := northbound.Get[*nb.LogicalSwitch](tx, row, "other_config")
 	if !ok || !slices.ContainsFunc(own(ls), func(p netip.Prefix) bool { return a.Is4() && p.Contains(a) }) || off && excluded(ls)(a) {
-		return
+		return false
 	}
 	words := strings.Fields(ls.OtherConfig[configExcluded])
 	before := len(words)
@@ -122,13 +123,14 @@ func exclude(tx *northbound.Tx, row string, a netip.Addr, off bool) {
 		words = append(words, a.String())
 	}
 	if len(words) == before {
-		return
+		return false
 	}
 	config := maps.Clone(ls.OtherConfig)
 	if delete(config, configExcluded); len(words) > 0 {
 		config[configExcluded] = strings.Join(words, " ")
 	}
 	tx.Update(&nb.LogicalSwitch{UUID: row, OtherConfig: config}, "other_config")
+	return true
 }
 
 // Free is an address of the subnet that nobody has, the same for the same seed and network. It is
@@ -211,11 +213,14 @@ func Owners(s *northbound.Snapshot) (ids []string) {
 // address of its own in OVN, as Neutron's ports of VIPs have none: what comes to the VIP is
 // balanced before it would get to the port.
 func AddPort(tx *northbound.Tx, id, name, project string, s Subnet, a netip.Addr) {
-	tx.Insert(&nb.LogicalSwitchPort{UUID: id, Name: id, Enabled: new(true), ExternalIDs: map[string]string{
+	ids := map[string]string{
 		keyPortName: name, keyCIDRs: netip.PrefixFrom(a, s.CIDR.Bits()).String(), keyProject: project, keyName: s.Network.Switch, keyOwner: name,
-	}})
+	}
+	if exclude(tx, s.Network.Row, a, true) {
+		ids[keyExcluded] = "true"
+	}
+	tx.Insert(&nb.LogicalSwitchPort{UUID: id, Name: id, Enabled: new(true), ExternalIDs: ids})
 	setPorts(tx, s.Network.Row, func(ports []string) []string { return append(ports, id) })
-	exclude(tx, s.Network.Row, a, true)
 }
 
 // RemovePort takes a port away that AddPort made under a name; another one stays.
@@ -228,6 +233,9 @@ func RemovePort(tx *northbound.Tx, id, name string) {
 		setPorts(tx, ls.UUID, func(ports []string) []string {
 			return slices.DeleteFunc(ports, func(p string) bool { return p == lsp.UUID })
 		})
+		if lsp.ExternalIDs[keyExcluded] == "" {
+			continue // somebody else has excluded the address, or nobody
+		}
 		for _, a := range AddressesOf(lsp) {
 			exclude(tx, ls.UUID, a, false)
 		}

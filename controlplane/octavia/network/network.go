@@ -22,7 +22,8 @@ const (
 	optionPort     = "router-port"
 	optionPhysical = "network_name"
 	keyDeviceOwner = "neutron:device_owner"
-	keyOwner       = "sluice:owner" // of what Sluice made: for what
+	keyOwner       = "sluice:owner"    // of what Sluice made: for what
+	keyExcluded    = "sluice:excluded" // of such a port: its address was put into exclude_ips
 	configSubnet   = "subnet"
 	configExcluded = "exclude_ips"
 	configPrefix   = "ipv6_prefix"
