@@ -4,9 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // delays are the announcements that OVN asked for and BGP was not told yet, with
@@ -17,7 +17,7 @@ type delays struct {
 }
 
 // changed notes what a step asks for. What already waits has waited longer.
-func (d *delays) changed(step evpn.Delta[intent.RouteKey, intent.Announcement], arrived time.Time) {
+func (d *delays) changed(step wanted.Delta[intent.RouteKey, intent.Announcement], arrived time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, k := range step.Delete {

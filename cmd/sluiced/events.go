@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // takeOVN is called by the follower for every step of what OVN shows.
@@ -117,14 +118,14 @@ func (n *node) want() evpn.Tables {
 		n.tables.Served.Set(all.Served)
 		n.tables.BackendRoutes.Set(all.BackendRoutes)
 		n.tables.SetVIPs(all.VIPs)
-		routes, _ := n.relays(evpn.Delta[intent.RouteKey, intent.Route]{Set: all.Relays})
+		routes, _ := n.relays(wanted.Delta[intent.RouteKey, intent.Route]{Set: all.Relays})
 		local, _ := n.rib.Update(rib.OVN, all.Routes, nil)
 		maps.Copy(routes, local)
 		n.tables.SetRoutes(routes)
 		n.tables.Steering.Set(all.Steering)
 		n.tables.Announcements.Set(all.Announcements)
 		n.tables.VTEPs.Set(trusted)
-		n.tables.LearnedRoutes.Set(n.learned.Change(evpn.Delta[intent.GatewayKey, evpn.Learner]{Set: all.Learners}, evpn.Delta[intent.VNI, intent.KernelVRF]{Set: all.KernelVRFs}).Set)
+		n.tables.LearnedRoutes.Set(n.learned.Change(wanted.Delta[intent.GatewayKey, evpn.Learner]{Set: all.Learners}, wanted.Delta[intent.VNI, intent.KernelVRF]{Set: all.KernelVRFs}).Set)
 	})
 	n.tellLearned()
 	return all
@@ -171,4 +172,6 @@ func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announce
 	}
 }
 
-func apply[K, V comparable](t *reconcile.Table[K, V], d evpn.Delta[K, V]) { t.Update(d.Set, d.Delete) }
+func apply[K, V comparable](t *reconcile.Table[K, V], d wanted.Delta[K, V]) {
+	t.Update(d.Set, d.Delete)
+}

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // followingDaemon is a daemon that is told events by the test.
@@ -169,7 +169,7 @@ func TestAnnounceDelayIsObservedOnce(t *testing.T) {
 	var d delays
 	key := func(s string) intent.RouteKey { return intent.NewRouteKey(1001, netip.MustParsePrefix(s)) }
 	a, b := key("10.0.0.0/24"), key("fd00::/64")
-	set := func(keys ...intent.RouteKey) (out evpn.Delta[intent.RouteKey, intent.Announcement]) {
+	set := func(keys ...intent.RouteKey) (out wanted.Delta[intent.RouteKey, intent.Announcement]) {
 		out.Set = map[intent.RouteKey]intent.Announcement{}
 		for _, k := range keys {
 			out.Set[k] = intent.Announcement{Key: k}
@@ -179,7 +179,7 @@ func TestAnnounceDelayIsObservedOnce(t *testing.T) {
 	now := time.Now()
 	d.changed(set(a, b), now.Add(-time.Hour))
 	d.changed(set(a), now)
-	d.changed(evpn.Delta[intent.RouteKey, intent.Announcement]{Delete: []intent.RouteKey{b}}, now)
+	d.changed(wanted.Delta[intent.RouteKey, intent.Announcement]{Delete: []intent.RouteKey{b}}, now)
 	var seen []time.Duration
 	tell := func(events ...reconcile.Event[intent.RouteKey]) {
 		d.announced(events, func(delay time.Duration) { seen = append(seen, delay) })

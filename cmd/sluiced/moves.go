@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // gone are the announcements that a step takes back because their gateway port has
@@ -78,7 +79,7 @@ func (t *tenants) elsewhere(standby map[intent.GatewayKey]evpn.Place) map[intent
 
 // relays hands on the ways to what is behind gateway ports elsewhere, as far as
 // they are known. It is called inside an update of the pipeline.
-func (n *node) relays(d evpn.Delta[intent.RouteKey, intent.Route]) (map[intent.RouteKey]intent.Route, []intent.RouteKey) {
+func (n *node) relays(d wanted.Delta[intent.RouteKey, intent.Route]) (map[intent.RouteKey]intent.Route, []intent.RouteKey) {
 	gone, set := d.Delete, map[intent.RouteKey]intent.Route{}
 	for k, r := range d.Set {
 		if r.NextHops.Len() == 0 {
@@ -92,7 +93,7 @@ func (n *node) relays(d evpn.Delta[intent.RouteKey, intent.Route]) (map[intent.R
 
 // yield has what this node still announces of gateway ports that have gone lose
 // against their new nodes, and what comes back win again.
-func (n *node) yield(gone map[intent.RouteKey]intent.Announcement, d evpn.Delta[intent.RouteKey, intent.Announcement]) {
+func (n *node) yield(gone map[intent.RouteKey]intent.Announcement, d wanted.Delta[intent.RouteKey, intent.Announcement]) {
 	if len(gone) > 0 {
 		n.speaker.Yield(context.Background(), slices.Collect(maps.Keys(gone)), true)
 	}

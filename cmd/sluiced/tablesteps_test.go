@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/tables"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 func TestTableSteps(t *testing.T) {
@@ -78,7 +79,7 @@ func TestTableStepsOfBothPlanes(t *testing.T) {
 	}, d.allInSync, tables.Options{Status: d.reg, Log: d.log})}
 	for i, slots := range []uint32{1021, 4093, 4093, 1021} {
 		v := intent.VIP{Key: intent.VIPKey{VNI: 1001, Protocol: intent.UDP, Addr: netip.MustParseAddr("fd99::1"), Port: 53}, Slots: slots}
-		change := evpn.Delta[intent.VIPKey, intent.VIP]{Set: map[intent.VIPKey]intent.VIP{v.Key: v}}
+		change := wanted.Delta[intent.VIPKey, intent.VIP]{Set: map[intent.VIPKey]intent.VIP{v.Key: v}}
 		before := d.tableSteps.count.Load()
 		n.patch(evpn.Difference{VIPs: change}, nil)
 		steps := w.patch(clients.Difference{VIPs: change}, false)

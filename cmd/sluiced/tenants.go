@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // tenantLines is how many VRFs and gateway ports of one change have a line each in
@@ -55,7 +56,7 @@ func (t *tenants) say(lines []tenantLine) {
 	}
 }
 
-func (t *tenants) vrfLines(d evpn.Delta[intent.VNI, intent.VRF]) (lines []tenantLine) {
+func (t *tenants) vrfLines(d wanted.Delta[intent.VNI, intent.VRF]) (lines []tenantLine) {
 	for _, vni := range slices.Sorted(maps.Keys(d.Set)) {
 		v := d.Set[vni]
 		old, had := t.vrfs[vni]
@@ -95,7 +96,7 @@ func (t *tenants) pathAttrs(vni intent.VNI) []any {
 }
 
 // paths follows a change that facts of the node make.
-func (t *tenants) paths(d evpn.Delta[intent.VNI, intent.VRF]) {
+func (t *tenants) paths(d wanted.Delta[intent.VNI, intent.VRF]) {
 	t.say(t.vrfLines(d))
 }
 
@@ -159,7 +160,7 @@ func (t *tenants) here(keys map[intent.GatewayKey]struct{}) map[string]intent.VN
 	return out
 }
 
-func patch[K, V comparable](m map[K]V, d evpn.Delta[K, V]) {
+func patch[K, V comparable](m map[K]V, d wanted.Delta[K, V]) {
 	for _, k := range d.Delete {
 		delete(m, k)
 	}

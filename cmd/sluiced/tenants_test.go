@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 func TestTenantsInTheLog(t *testing.T) {
@@ -28,11 +29,11 @@ func TestTenantsInTheLog(t *testing.T) {
 	})
 	key := intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 1}}
 	moved := intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 2}}
-	set := func(k intent.GatewayKey, vni intent.VNI) evpn.Delta[intent.GatewayKey, intent.Gateway] {
-		return evpn.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{k: {Key: k, VNI: vni, LogicalPort: "cr-red"}}}
+	set := func(k intent.GatewayKey, vni intent.VNI) wanted.Delta[intent.GatewayKey, intent.Gateway] {
+		return wanted.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{k: {Key: k, VNI: vni, LogicalPort: "cr-red"}}}
 	}
-	vrf := func(vni intent.VNI, index uint16) evpn.Delta[intent.VNI, intent.VRF] {
-		return evpn.Delta[intent.VNI, intent.VRF]{Set: map[intent.VNI]intent.VRF{vni: {VNI: vni, Index: index}}}
+	vrf := func(vni intent.VNI, index uint16) wanted.Delta[intent.VNI, intent.VRF] {
+		return wanted.Delta[intent.VNI, intent.VRF]{Set: map[intent.VNI]intent.VRF{vni: {VNI: vni, Index: index}}}
 	}
 	tn := tenants{log: slog.New(text), routerID: addr("192.0.2.1")}
 	tn.begin(evpn.NewTables())
@@ -40,7 +41,7 @@ func TestTenantsInTheLog(t *testing.T) {
 	otherMAC.Delete = []intent.GatewayKey{key}
 	otherVNI := vrf(1002, 2)
 	otherVNI.Delete = []intent.VNI{1001}
-	crowd := evpn.Delta[intent.VNI, intent.VRF]{Set: map[intent.VNI]intent.VRF{}}
+	crowd := wanted.Delta[intent.VNI, intent.VRF]{Set: map[intent.VNI]intent.VRF{}}
 	for i := range uint16(tenantLines + 1) {
 		crowd.Set[intent.VNI(i)+1] = intent.VRF{VNI: intent.VNI(i) + 1, Index: i + 10}
 	}
@@ -54,7 +55,7 @@ func TestTenantsInTheLog(t *testing.T) {
 		{evpn.Difference{VRFs: otherVNI, Gateways: set(key, 1002)},
 			"msg=\"VRF has come\" vni=1002 rd=192.0.2.1:2\nmsg=\"VRF has gone\" vni=1001 rd=192.0.2.1:1\nmsg=\"gateway port has another VNI\" port=cr-red router=red vni=1002 was=1001\n"},
 		{evpn.Difference{Gateways: otherMAC}, ""},
-		{evpn.Difference{Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{moved}}},
+		{evpn.Difference{Gateways: wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{moved}}},
 			"msg=\"gateway port has gone\" port=cr-red router=red vni=1002\n"},
 		{evpn.Difference{VRFs: crowd}, fmt.Sprintf("msg=\"many tenants of this node changed\" changes=%d vrfs=%d gateways=0 standby=0\n", tenantLines+1, tenantLines+2)},
 	} {
@@ -90,8 +91,8 @@ func TestMovingGatewayPorts(t *testing.T) {
 		t.Errorf("of no change %v", got)
 	}
 	d := evpn.Difference{
-		Standby:  evpn.Delta[intent.GatewayKey, evpn.Place]{Delete: []intent.GatewayKey{key(0), key(4)}},
-		Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key(4)}},
+		Standby:  wanted.Delta[intent.GatewayKey, evpn.Place]{Delete: []intent.GatewayKey{key(0), key(4)}},
+		Gateways: wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key(4)}},
 	}
 	gone := map[intent.RouteKey]intent.Announcement{intent.NewHostKey(1003, addr("10.0.0.1")): {}}
 	if got := tn.moving(gone, d); !maps.Equal(got, map[intent.VNI]bool{1001: true, 1003: true}) {

@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // outcome is what is decided on a switch with machines here. It does not change.
@@ -118,8 +118,8 @@ func (t *Translator) merge(s *step) Difference {
 	for vni := range s.scopes {
 		old := t.scopes[vni]
 		next := t.scope(old.at)
-		join(&d.VIPs, evpn.NewDelta(old.vips, next.vips))
-		join(&d.Neighbors, evpn.NewDelta(old.neighbors, next.neighbors))
+		join(&d.VIPs, wanted.NewDelta(old.vips, next.vips))
+		join(&d.Neighbors, wanted.NewDelta(old.neighbors, next.neighbors))
 		if t.scopes[vni] = next; len(next.at) == 0 {
 			delete(t.scopes, vni)
 		}
@@ -133,7 +133,7 @@ func (t *Translator) merge(s *step) Difference {
 			after[key] = list[0].row
 		}
 	}
-	d.Clients = evpn.NewDelta(before, after)
+	d.Clients = wanted.NewDelta(before, after)
 	return d
 }
 
@@ -155,7 +155,7 @@ func (t *Translator) scope(at map[ovn.UUID]struct{}) *scope {
 }
 
 // join adds a difference of other rows.
-func join[K, V comparable](d *evpn.Delta[K, V], o evpn.Delta[K, V]) {
+func join[K, V comparable](d *wanted.Delta[K, V], o wanted.Delta[K, V]) {
 	if d.Set == nil {
 		d.Set = o.Set
 	} else {

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // TestAnyOrder: any sequence of row changes in any batching, with a step only when a batch
@@ -123,7 +123,7 @@ func (c *course) step(dirty ovn.Dirty, inSync ovn.InSync) {
 	}
 }
 
-func patch[K, V comparable](to map[K]V, d evpn.Delta[K, V]) {
+func patch[K, V comparable](to map[K]V, d wanted.Delta[K, V]) {
 	for _, k := range d.Delete {
 		delete(to, k)
 	}

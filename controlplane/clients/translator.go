@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Config is the part of the node's configuration that the translation reads.
@@ -38,9 +38,9 @@ func newTables() Tables {
 
 // Difference is the difference of the tables between two steps.
 type Difference struct {
-	VIPs      evpn.Delta[intent.VIPKey, intent.VIP]
-	Neighbors evpn.Delta[intent.NeighborKey, intent.Neighbor]
-	Clients   evpn.Delta[intent.ClientKey, intent.Client]
+	VIPs      wanted.Delta[intent.VIPKey, intent.VIP]
+	Neighbors wanted.Delta[intent.NeighborKey, intent.Neighbor]
+	Clients   wanted.Delta[intent.ClientKey, intent.Client]
 }
 
 // Empty tells whether nothing differs.

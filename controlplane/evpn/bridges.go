@@ -5,6 +5,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // bridges are the provider bridges of the router's annotated gateway ports that
@@ -36,7 +37,7 @@ func (t *Translator) countBridges(bridges []intent.BridgeKey, by int, before map
 	}
 }
 
-func (t *Translator) bridgeDelta(before map[intent.BridgeKey]int) Delta[intent.BridgeKey, intent.Bridge] {
+func (t *Translator) bridgeDelta(before map[intent.BridgeKey]int) wanted.Delta[intent.BridgeKey, intent.Bridge] {
 	old, next := map[intent.BridgeKey]intent.Bridge{}, map[intent.BridgeKey]intent.Bridge{}
 	for k, n := range before {
 		if n > 0 {
@@ -46,5 +47,5 @@ func (t *Translator) bridgeDelta(before map[intent.BridgeKey]int) Delta[intent.B
 			next[k] = intent.Bridge{Name: k}
 		}
 	}
-	return NewDelta(old, next)
+	return wanted.NewDelta(old, next)
 }

@@ -44,31 +44,13 @@ func merge[K, V comparable](into, from map[K]V) {
 // after d. A row that goes from the one to the other changes, and never goes.
 func (d Difference) Merge(o Difference) Difference {
 	return Difference{
-		Bridges: mergeDelta(d.Bridges, o.Bridges), KernelVRFs: mergeDelta(d.KernelVRFs, o.KernelVRFs),
-		KernelGateways: mergeDelta(d.KernelGateways, o.KernelGateways), VRFs: mergeDelta(d.VRFs, o.VRFs),
-		Policies: mergeDelta(d.Policies, o.Policies), Gateways: mergeDelta(d.Gateways, o.Gateways),
-		Served: mergeDelta(d.Served, o.Served), BackendRoutes: mergeDelta(d.BackendRoutes, o.BackendRoutes), VIPs: mergeDelta(d.VIPs, o.VIPs), Routes: mergeDelta(d.Routes, o.Routes),
-		Steering: mergeDelta(d.Steering, o.Steering), Announcements: mergeDelta(d.Announcements, o.Announcements),
-		Relays: mergeDelta(d.Relays, o.Relays), Standby: mergeDelta(d.Standby, o.Standby), Learners: mergeDelta(d.Learners, o.Learners),
+		Bridges: d.Bridges.Merge(o.Bridges), KernelVRFs: d.KernelVRFs.Merge(o.KernelVRFs),
+		KernelGateways: d.KernelGateways.Merge(o.KernelGateways), VRFs: d.VRFs.Merge(o.VRFs),
+		Policies: d.Policies.Merge(o.Policies), Gateways: d.Gateways.Merge(o.Gateways),
+		Served: d.Served.Merge(o.Served), BackendRoutes: d.BackendRoutes.Merge(o.BackendRoutes), VIPs: d.VIPs.Merge(o.VIPs), Routes: d.Routes.Merge(o.Routes),
+		Steering: d.Steering.Merge(o.Steering), Announcements: d.Announcements.Merge(o.Announcements),
+		Relays: d.Relays.Merge(o.Relays), Standby: d.Standby.Merge(o.Standby), Learners: d.Learners.Merge(o.Learners),
 	}
-}
-
-func mergeDelta[K, V comparable](d, o Delta[K, V]) Delta[K, V] {
-	if o.Empty() {
-		return d
-	}
-	var out Delta[K, V]
-	out.Set = maps.Clone(o.Set)
-	if out.Set == nil {
-		out.Set = map[K]V{}
-	}
-	maps.Copy(out.Set, d.Set)
-	for _, k := range slices.Concat(d.Delete, o.Delete) {
-		if _, set := out.Set[k]; !set {
-			out.Delete = append(out.Delete, k)
-		}
-	}
-	return out
 }
 
 // GatewayVRF is the VRF that a frame key belongs to: of a gateway port that is here

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // What another translation is told of the tenants here.
@@ -55,7 +56,7 @@ func TestMerge(t *testing.T) {
 		}
 		return out
 	}
-	type delta = Delta[intent.GatewayKey, intent.Gateway]
+	type delta = wanted.Delta[intent.GatewayKey, intent.Gateway]
 	tenants := Difference{Gateways: delta{Set: of(1001, 1, 2), Delete: gone(3, 4)}}
 	got := tenants.Merge(Difference{Gateways: delta{Set: of(intent.DefaultVRF, 3, 5), Delete: gone(1, 6)}}).Gateways
 	for k, vni := range map[byte]intent.VNI{1: 1001, 2: 1001, 3: intent.DefaultVRF, 5: intent.DefaultVRF} {

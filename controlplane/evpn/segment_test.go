@@ -6,6 +6,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // TestKnownPortsOnce: the known ports of a provider network are denied once for
@@ -80,7 +81,7 @@ func (t Tables) apply(d Difference) {
 	patch(t.Learners, d.Learners)
 }
 
-func patch[K, V comparable](into map[K]V, d Delta[K, V]) {
+func patch[K, V comparable](into map[K]V, d wanted.Delta[K, V]) {
 	for _, k := range d.Delete {
 		delete(into, k)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Tables are the intent tables that this package computes, by the names of
@@ -143,32 +144,23 @@ func (t Tables) add(p packed) {
 	}
 }
 
-// Delta is the difference of one table: rows to put and keys to remove.
-type Delta[K, V comparable] struct {
-	Set    map[K]V
-	Delete []K
-}
-
-// Empty tells whether nothing differs.
-func (d Delta[K, V]) Empty() bool { return len(d.Set) == 0 && len(d.Delete) == 0 }
-
 // Difference is the difference of all tables between two steps.
 type Difference struct {
-	Bridges        Delta[intent.BridgeKey, intent.Bridge]
-	KernelVRFs     Delta[intent.VNI, intent.KernelVRF]
-	KernelGateways Delta[intent.GatewayKey, intent.KernelGateway]
-	VRFs           Delta[intent.VNI, intent.VRF]
-	Policies       Delta[intent.VNI, intent.VRFPolicy]
-	Gateways       Delta[intent.GatewayKey, intent.Gateway]
-	Served         Delta[intent.ServedKey, intent.Served]
-	BackendRoutes  Delta[intent.RouteKey, intent.BackendRoute]
-	VIPs           Delta[intent.VIPKey, intent.VIP]
-	Routes         Delta[intent.RouteKey, intent.Route]
-	Steering       Delta[intent.SteeringKey, intent.Steering]
-	Announcements  Delta[intent.RouteKey, intent.Announcement]
-	Relays         Delta[intent.RouteKey, intent.Route]
-	Standby        Delta[intent.GatewayKey, Place]
-	Learners       Delta[intent.GatewayKey, Learner]
+	Bridges        wanted.Delta[intent.BridgeKey, intent.Bridge]
+	KernelVRFs     wanted.Delta[intent.VNI, intent.KernelVRF]
+	KernelGateways wanted.Delta[intent.GatewayKey, intent.KernelGateway]
+	VRFs           wanted.Delta[intent.VNI, intent.VRF]
+	Policies       wanted.Delta[intent.VNI, intent.VRFPolicy]
+	Gateways       wanted.Delta[intent.GatewayKey, intent.Gateway]
+	Served         wanted.Delta[intent.ServedKey, intent.Served]
+	BackendRoutes  wanted.Delta[intent.RouteKey, intent.BackendRoute]
+	VIPs           wanted.Delta[intent.VIPKey, intent.VIP]
+	Routes         wanted.Delta[intent.RouteKey, intent.Route]
+	Steering       wanted.Delta[intent.SteeringKey, intent.Steering]
+	Announcements  wanted.Delta[intent.RouteKey, intent.Announcement]
+	Relays         wanted.Delta[intent.RouteKey, intent.Route]
+	Standby        wanted.Delta[intent.GatewayKey, Place]
+	Learners       wanted.Delta[intent.GatewayKey, Learner]
 }
 
 // Empty tells whether no table differs.
@@ -181,31 +173,12 @@ func (d Difference) Empty() bool {
 // Diff compares two sets of tables.
 func Diff(old, next Tables) Difference {
 	return Difference{
-		Bridges:    NewDelta(old.Bridges, next.Bridges),
-		KernelVRFs: NewDelta(old.KernelVRFs, next.KernelVRFs), KernelGateways: NewDelta(old.KernelGateways, next.KernelGateways),
-		VRFs:     NewDelta(old.VRFs, next.VRFs),
-		Policies: NewDelta(old.Policies, next.Policies), Gateways: NewDelta(old.Gateways, next.Gateways),
-		Served: NewDelta(old.Served, next.Served), BackendRoutes: NewDelta(old.BackendRoutes, next.BackendRoutes), VIPs: NewDelta(old.VIPs, next.VIPs), Routes: NewDelta(old.Routes, next.Routes),
-		Steering: NewDelta(old.Steering, next.Steering), Announcements: NewDelta(old.Announcements, next.Announcements),
-		Relays: NewDelta(old.Relays, next.Relays), Standby: NewDelta(old.Standby, next.Standby), Learners: NewDelta(old.Learners, next.Learners),
+		Bridges:    wanted.NewDelta(old.Bridges, next.Bridges),
+		KernelVRFs: wanted.NewDelta(old.KernelVRFs, next.KernelVRFs), KernelGateways: wanted.NewDelta(old.KernelGateways, next.KernelGateways),
+		VRFs:     wanted.NewDelta(old.VRFs, next.VRFs),
+		Policies: wanted.NewDelta(old.Policies, next.Policies), Gateways: wanted.NewDelta(old.Gateways, next.Gateways),
+		Served: wanted.NewDelta(old.Served, next.Served), BackendRoutes: wanted.NewDelta(old.BackendRoutes, next.BackendRoutes), VIPs: wanted.NewDelta(old.VIPs, next.VIPs), Routes: wanted.NewDelta(old.Routes, next.Routes),
+		Steering: wanted.NewDelta(old.Steering, next.Steering), Announcements: wanted.NewDelta(old.Announcements, next.Announcements),
+		Relays: wanted.NewDelta(old.Relays, next.Relays), Standby: wanted.NewDelta(old.Standby, next.Standby), Learners: wanted.NewDelta(old.Learners, next.Learners),
 	}
-}
-
-// NewDelta is the difference between two states of one table.
-func NewDelta[K, V comparable](old, next map[K]V) Delta[K, V] {
-	var d Delta[K, V]
-	for k, v := range next {
-		if o, ok := old[k]; !ok || o != v {
-			if d.Set == nil {
-				d.Set = map[K]V{}
-			}
-			d.Set[k] = v
-		}
-	}
-	for k := range old {
-		if _, ok := next[k]; !ok {
-			d.Delete = append(d.Delete, k)
-		}
-	}
-	return d
 }

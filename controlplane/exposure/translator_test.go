@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // nobody is EVPN that has nothing.
@@ -287,15 +288,15 @@ func TestSteps(t *testing.T) {
 	}
 	// The gateway port becomes a tenant's, in the same step as the tenant's rows come.
 	d = evpn.Difference{
-		Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{key("02:00:00:00:00:01"): {Key: key("02:00:00:00:00:01"), VNI: 1001}}},
-		Bridges:  evpn.Delta[intent.BridgeKey, intent.Bridge]{Set: map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}}},
+		Gateways: wanted.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{key("02:00:00:00:00:01"): {Key: key("02:00:00:00:00:01"), VNI: 1001}}},
+		Bridges:  wanted.Delta[intent.BridgeKey, intent.Bridge]{Set: map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}}},
 	}.Merge(x.Step(c.load(), red{}, complete))
 	if len(d.Gateways.Delete) != 0 || d.Gateways.Set[key("02:00:00:00:00:01")].VNI != 1001 || len(d.Bridges.Delete) != 0 {
 		t.Errorf("a row that goes from the one to the other was to go: %+v", d)
 	}
 	d = evpn.Difference{
-		Gateways: evpn.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key("02:00:00:00:00:01")}},
-		Bridges:  evpn.Delta[intent.BridgeKey, intent.Bridge]{Delete: []intent.BridgeKey{"br-ex"}},
+		Gateways: wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key("02:00:00:00:00:01")}},
+		Bridges:  wanted.Delta[intent.BridgeKey, intent.Bridge]{Delete: []intent.BridgeKey{"br-ex"}},
 	}.Merge(x.Step(c.load(), nobody{}, complete))
 	if len(d.Gateways.Delete) != 0 || d.Gateways.Set[key("02:00:00:00:00:01")].VNI != intent.DefaultVRF || len(d.Bridges.Delete) != 0 {
 		t.Errorf("and back: %+v", d)

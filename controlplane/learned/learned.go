@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Imports are the routes of all VRFs.
@@ -49,11 +50,11 @@ func New(imports Imports) *Join {
 }
 
 // Rows are rows to put and keys to remove.
-type Rows = evpn.Delta[intent.LearnedKey, intent.LearnedRoute]
+type Rows = wanted.Delta[intent.LearnedKey, intent.LearnedRoute]
 
 // Change takes a step of the translation of OVN: its learners and its VRFs on the
 // kernel path. The imports are those of now, and the rows given before theirs.
-func (j *Join) Change(learners evpn.Delta[intent.GatewayKey, evpn.Learner], kernel evpn.Delta[intent.VNI, intent.KernelVRF]) Rows {
+func (j *Join) Change(learners wanted.Delta[intent.GatewayKey, evpn.Learner], kernel wanted.Delta[intent.VNI, intent.KernelVRF]) Rows {
 	if learners.Empty() && (kernel.Empty() || len(j.learners) == 0) {
 		j.takeKernel(kernel)
 		return Rows{}
@@ -87,7 +88,7 @@ func (j *Join) Change(learners evpn.Delta[intent.GatewayKey, evpn.Learner], kern
 	return out
 }
 
-func (j *Join) takeKernel(d evpn.Delta[intent.VNI, intent.KernelVRF]) {
+func (j *Join) takeKernel(d wanted.Delta[intent.VNI, intent.KernelVRF]) {
 	for _, vni := range d.Delete {
 		delete(j.kernel, vni)
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-type learners = evpn.Delta[intent.GatewayKey, evpn.Learner]
-type kernelVRFs = evpn.Delta[intent.VNI, intent.KernelVRF]
+type learners = wanted.Delta[intent.GatewayKey, evpn.Learner]
+type kernelVRFs = wanted.Delta[intent.VNI, intent.KernelVRF]
 
 // world is a translation and the rows that it has asked for.
 type world struct {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // TestAnyOrder: any sequence of row changes in any batching, with a step only when a batch
@@ -180,7 +180,7 @@ func apply(sum Tables, d Difference) {
 	evpnApply(sum.Networks, d.Networks)
 }
 
-func evpnApply[V comparable](to map[string]V, d evpn.Delta[string, V]) {
+func evpnApply[V comparable](to map[string]V, d wanted.Delta[string, V]) {
 	for _, k := range d.Delete {
 		delete(to, k)
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Tables are the intent tables that this package computes.
@@ -25,8 +25,8 @@ func newTables() Tables {
 
 // Difference is the difference of the tables between two steps.
 type Difference struct {
-	Ports    evpn.Delta[string, intent.MetadataPort]
-	Networks evpn.Delta[string, intent.MetadataNetwork]
+	Ports    wanted.Delta[string, intent.MetadataPort]
+	Networks wanted.Delta[string, intent.MetadataNetwork]
 }
 
 // Empty tells whether nothing differs.
@@ -98,7 +98,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync
 	if t.agent.Publish = t.cfg.PublishNetworks; t.agent.Publish {
 		t.agent.Networks = networksOf(b.tables)
 	}
-	diff := Difference{Ports: evpn.NewDelta(t.tables.Ports, b.tables.Ports), Networks: evpn.NewDelta(t.tables.Networks, b.tables.Networks)}
+	diff := Difference{Ports: wanted.NewDelta(t.tables.Ports, b.tables.Ports), Networks: wanted.NewDelta(t.tables.Networks, b.tables.Networks)}
 	t.tables, t.switches = b.tables, b.switches()
 	return diff
 }
@@ -110,7 +110,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync
 func (t *Translator) early(rows *ovn.Rows, devices map[string]taps.Device) Difference {
 	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, early: true, served: t.tables.Ports}
 	b.compute()
-	diff := Difference{Ports: evpn.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}}
+	diff := Difference{Ports: wanted.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}}
 	switches := b.switches()
 	for name, datapath := range switches {
 		if other, there := t.switches[name]; b.conflict || there && other != datapath {
