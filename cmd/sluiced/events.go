@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -29,14 +28,14 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	if n := d.node; n != nil {
 		pending := n.pendingAfter(d.waits, e.InSync.NB, diff)
 		n.pending.widen(pending)
-		n.delays.changed(diff.Announcements, arrived)
+		n.delays.changed(wanted.Of(diff, intent.Announcements), arrived)
 		n.speaker.AddSiblings(d.siblings)
 		gone := n.gone(e.Rows, diff)
 		n.dp.VRFs().Moved(n.tenants.moving(gone, diff))
 		n.patch(diff, gone)
-		n.yield(gone, diff.Announcements)
+		n.yield(gone, wanted.Of(diff, intent.Announcements))
 		n.tenants.take(e.Rows, diff)
-		n.dp.VRFs().Moved(n.tenants.elsewhere(diff.Standby.Set))
+		n.dp.VRFs().Moved(n.tenants.elsewhere(wanted.Of(diff, intent.Standby).Set))
 		d.noteStandby(len(n.tenants.standby))
 		n.pending.become(pending)
 	}
@@ -79,7 +78,7 @@ func (d *daemon) retainIndices() {
 		return
 	}
 	d.retain = false
-	kept := d.asked().VRFs
+	kept := wanted.Rows(d.asked(), intent.VRFs)
 	d.indices.Retain(func(vni intent.VNI) bool { _, ok := kept[vni]; return ok }, d.translator.Names)
 }
 
@@ -101,31 +100,31 @@ func (d *daemon) indicesKept(err error) {
 
 // want makes what OVN asks for, and the configuration, the wanted side. It is
 // called once, before anything else changes the tables, and returns what OVN asks for.
-func (n *node) want() evpn.Tables {
+func (n *node) want() wanted.Set {
 	all := n.d.asked()
-	n.pending.become(pendingOf(n.d.waits, all.VRFs))
+	n.pending.become(pendingOf(n.d.waits, wanted.Rows(all, intent.VRFs)))
 	trusted := map[netip.Addr]intent.VTEP{}
 	for _, a := range n.d.cfg.Fabric.TrustedVTEPs {
 		trusted[a] = intent.VTEP{Addr: a}
 	}
 	n.tables.Pipeline.Update(func() {
-		n.tables.Bridges.Set(all.Bridges)
-		n.tables.KernelVRFs.Set(all.KernelVRFs)
-		n.tables.KernelGateways.Set(all.KernelGateways)
-		n.tables.SetVRFs(all.VRFs)
-		n.tables.Policies.Set(all.Policies)
-		n.tables.Gateways.Set(all.Gateways)
-		n.tables.Served.Set(all.Served)
-		n.tables.BackendRoutes.Set(all.BackendRoutes)
-		n.tables.SetVIPs(all.VIPs)
-		routes, _ := n.relays(wanted.Delta[intent.RouteKey, intent.Route]{Set: all.Relays})
-		local, _ := n.rib.Update(rib.OVN, all.Routes, nil)
+		n.tables.Bridges.Set(wanted.Rows(all, intent.Bridges))
+		n.tables.KernelVRFs.Set(wanted.Rows(all, intent.KernelVRFs))
+		n.tables.KernelGateways.Set(wanted.Rows(all, intent.KernelGateways))
+		n.tables.SetVRFs(wanted.Rows(all, intent.VRFs))
+		n.tables.Policies.Set(wanted.Rows(all, intent.Policies))
+		n.tables.Gateways.Set(wanted.Rows(all, intent.Gateways))
+		n.tables.Served.Set(wanted.Rows(all, intent.ServedNextHops))
+		n.tables.BackendRoutes.Set(wanted.Rows(all, intent.BackendRoutes))
+		n.tables.SetVIPs(wanted.Rows(all, intent.VIPs))
+		routes, _ := n.relays(wanted.Delta[intent.RouteKey, intent.Route]{Set: wanted.Rows(all, intent.Relays)})
+		local, _ := n.rib.Update(rib.OVN, wanted.Rows(all, intent.Routes), nil)
 		maps.Copy(routes, local)
 		n.tables.SetRoutes(routes)
-		n.tables.Steering.Set(all.Steering)
-		n.tables.Announcements.Set(all.Announcements)
+		n.tables.Steering.Set(wanted.Rows(all, intent.SteeringFlows))
+		n.tables.Announcements.Set(wanted.Rows(all, intent.Announcements))
 		n.tables.VTEPs.Set(trusted)
-		n.tables.LearnedRoutes.Set(n.learned.Change(wanted.Delta[intent.GatewayKey, evpn.Learner]{Set: all.Learners}, wanted.Delta[intent.VNI, intent.KernelVRF]{Set: all.KernelVRFs}).Set)
+		n.tables.LearnedRoutes.Set(n.learned.Change(wanted.Delta[intent.GatewayKey, intent.Learner]{Set: wanted.Rows(all, intent.Learners)}, wanted.Delta[intent.VNI, intent.KernelVRF]{Set: wanted.Rows(all, intent.KernelVRFs)}).Set)
 	})
 	n.tellLearned()
 	return all
@@ -133,35 +132,35 @@ func (n *node) want() evpn.Tables {
 
 // patch hands a translation step to the tables as one change. gone are those of the
 // announcements that it takes back whose gateway port went to another node.
-func (n *node) patch(d evpn.Difference, gone map[intent.RouteKey]intent.Announcement) {
+func (n *node) patch(d wanted.Difference, gone map[intent.RouteKey]intent.Announcement) {
 	t := n.tables
 	if d.Empty() {
 		return
 	}
 	var steps []tableStep
 	t.Pipeline.Update(func() {
-		steps = stepsOf(d.VIPs.Set, t.VIPs.LookupLocked)
+		steps = stepsOf(wanted.Of(d, intent.VIPs).Set, t.VIPs.LookupLocked)
 		if len(gone) > 0 {
 			t.Moved(gone)
 		}
-		apply(t.Bridges, d.Bridges)
-		apply(t.KernelVRFs, d.KernelVRFs)
-		apply(t.KernelGateways, d.KernelGateways)
-		t.UpdateVRFs(d.VRFs.Set, d.VRFs.Delete)
-		apply(t.Policies, d.Policies)
-		apply(t.Gateways, d.Gateways)
-		apply(t.Served, d.Served)
-		apply(t.BackendRoutes, d.BackendRoutes)
-		t.UpdateVIPs(d.VIPs.Set, d.VIPs.Delete)
-		t.UpdateRoutes(n.relays(d.Relays))
-		t.UpdateRoutes(n.rib.Update(rib.OVN, d.Routes.Set, d.Routes.Delete))
-		apply(t.Steering, d.Steering)
-		apply(t.Announcements, d.Announcements)
-		apply(t.LearnedRoutes, n.learned.Touch(slices.Collect(maps.Keys(d.Routes.Set)), d.Routes.Delete))
-		apply(t.LearnedRoutes, n.learned.Change(d.Learners, d.KernelVRFs))
+		apply(t.Bridges, wanted.Of(d, intent.Bridges))
+		apply(t.KernelVRFs, wanted.Of(d, intent.KernelVRFs))
+		apply(t.KernelGateways, wanted.Of(d, intent.KernelGateways))
+		t.UpdateVRFs(wanted.Of(d, intent.VRFs).Set, wanted.Of(d, intent.VRFs).Delete)
+		apply(t.Policies, wanted.Of(d, intent.Policies))
+		apply(t.Gateways, wanted.Of(d, intent.Gateways))
+		apply(t.Served, wanted.Of(d, intent.ServedNextHops))
+		apply(t.BackendRoutes, wanted.Of(d, intent.BackendRoutes))
+		t.UpdateVIPs(wanted.Of(d, intent.VIPs).Set, wanted.Of(d, intent.VIPs).Delete)
+		t.UpdateRoutes(n.relays(wanted.Of(d, intent.Relays)))
+		t.UpdateRoutes(n.rib.Update(rib.OVN, wanted.Of(d, intent.Routes).Set, wanted.Of(d, intent.Routes).Delete))
+		apply(t.Steering, wanted.Of(d, intent.SteeringFlows))
+		apply(t.Announcements, wanted.Of(d, intent.Announcements))
+		apply(t.LearnedRoutes, n.learned.Touch(slices.Collect(maps.Keys(wanted.Of(d, intent.Routes).Set)), wanted.Of(d, intent.Routes).Delete))
+		apply(t.LearnedRoutes, n.learned.Change(wanted.Of(d, intent.Learners), wanted.Of(d, intent.KernelVRFs)))
 	})
 	n.d.tableSteps.say(steps)
-	if !d.Learners.Empty() || !d.KernelVRFs.Empty() {
+	if !wanted.Of(d, intent.Learners).Empty() || !wanted.Of(d, intent.KernelVRFs).Empty() {
 		n.tellLearned()
 	}
 	if len(gone) > 0 {

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/exposure"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
@@ -15,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // exposureConfig is the part of the configuration of what is exposed without EVPN.
@@ -30,7 +30,7 @@ func exposureConfig(c *config.Config) exposure.Config {
 
 // step computes what OVN asks for after an event: the tenants' part, and beside it
 // what is exposed without EVPN. d.mu is held.
-func (d *daemon) step(e ovn.Event) evpn.Difference {
+func (d *daemon) step(e ovn.Event) wanted.Difference {
 	tenants := d.translator.Step(e.Rows, e.Dirty, e.InSync.SB)
 	return tenants.Merge(d.exposure.Step(e.Rows, d.translator, exposure.Change{
 		Rows: e.Dirty.Exposure || e.Dirty.All || !tenants.Empty(), Complete: e.InSync.SB, Northbound: e.InSync.Remembered().NB,
@@ -38,7 +38,7 @@ func (d *daemon) step(e ovn.Event) evpn.Difference {
 }
 
 // asked is all that OVN asks for. d.mu is held.
-func (d *daemon) asked() evpn.Tables {
+func (d *daemon) asked() wanted.Set {
 	all := d.translator.Tables()
 	all.Merge(d.exposure.Tables())
 	return all

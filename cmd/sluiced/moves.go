@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -19,10 +18,10 @@ import (
 // gone are the announcements that a step takes back because their gateway port has
 // gone to another node, or is no longer seen: where it goes, and that of a router
 // that is deleted, look alike on a node that is no candidate for it any more.
-func (n *node) gone(rows *ovn.Rows, d evpn.Difference) map[intent.RouteKey]intent.Announcement {
+func (n *node) gone(rows *ovn.Rows, d wanted.Difference) map[intent.RouteKey]intent.Announcement {
 	own, _ := rows.OwnChassis()
 	left, out := map[intent.GatewayKey]bool{}, map[intent.RouteKey]intent.Announcement{}
-	for _, k := range d.Announcements.Delete {
+	for _, k := range wanted.Of(d, intent.Announcements).Delete {
 		if k.VNI == intent.DefaultVRF {
 			continue // nothing here reaches the machine any more, and nobody is waited for
 		}
@@ -46,13 +45,13 @@ func (n *node) gone(rows *ovn.Rows, d evpn.Difference) map[intent.RouteKey]inten
 
 // moving are the VRFs of which gateway ports go with a step, whose announcements are gone, or
 // come after they have stood by.
-func (t *tenants) moving(gone map[intent.RouteKey]intent.Announcement, d evpn.Difference) map[intent.VNI]bool {
+func (t *tenants) moving(gone map[intent.RouteKey]intent.Announcement, d wanted.Difference) map[intent.VNI]bool {
 	out := map[intent.VNI]bool{}
 	for k := range gone {
 		out[k.VNI] = true
 	}
-	for _, k := range d.Standby.Delete {
-		if g, there := t.gateways[k]; there && !slices.Contains(d.Gateways.Delete, k) {
+	for _, k := range wanted.Of(d, intent.Standby).Delete {
+		if g, there := t.gateways[k]; there && !slices.Contains(wanted.Of(d, intent.Gateways).Delete, k) {
 			out[g.VNI] = true
 		}
 	}
@@ -61,7 +60,7 @@ func (t *tenants) moving(gone map[intent.RouteKey]intent.Announcement, d evpn.Di
 
 // elsewhere are the VRFs of gateway ports that stand by, of which none is here: they may have
 // gone while no sluiced ran.
-func (t *tenants) elsewhere(standby map[intent.GatewayKey]evpn.Place) map[intent.VNI]bool {
+func (t *tenants) elsewhere(standby map[intent.GatewayKey]intent.Place) map[intent.VNI]bool {
 	out := map[intent.VNI]bool{}
 	for k := range standby {
 		out[t.gateways[k].VNI] = true
@@ -148,7 +147,7 @@ func afterMoves(ctx context.Context, moved <-chan struct{}, after time.Duration,
 func (d *daemon) publish() error {
 	pairs := map[string]string{ovn.PublishPrefix + "version": version}
 	if n := d.node; n != nil {
-		for k, v := range (ovn.FabricAddress{VTEP: n.id.vtep, RouterMAC: n.id.routerMAC}).Pairs() {
+		for k, v := range ovn.Pairs(intent.FabricAddress{VTEP: n.id.vtep, RouterMAC: n.id.routerMAC}) {
 			pairs[k] = v
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 const (
@@ -105,7 +106,7 @@ func (d *daemon) takePathFacts(n *node, f evpn.PathFacts) {
 		}
 		diff := d.translator.SetFacts(f)
 		n.patch(diff, nil)
-		n.tenants.paths(diff.VRFs)
+		n.tenants.paths(wanted.Of(diff, intent.VRFs))
 	})
 }
 

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"sync/atomic"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // pendingVRFs are the VRFs of which Northbound rows are still to come. They are
@@ -46,11 +46,11 @@ func pendingOf(waits func(intent.VNI) bool, vrfs map[intent.VNI]intent.VRF) map[
 
 // pendingAfter are the VRFs that wait after a step. With the Northbound database
 // in sync none begins to.
-func (n *node) pendingAfter(waits func(intent.VNI) bool, nbInSync bool, d evpn.Difference) map[intent.VNI]intent.VRF {
+func (n *node) pendingAfter(waits func(intent.VNI) bool, nbInSync bool, d wanted.Difference) map[intent.VNI]intent.VRF {
 	if nbInSync {
 		return pendingOf(waits, n.pending.all())
 	}
 	vrfs, _ := n.tables.VRFs.Rows()
-	maps.Copy(vrfs, d.VRFs.Set)
+	maps.Copy(vrfs, wanted.Of(d, intent.VRFs).Set)
 	return pendingOf(waits, vrfs)
 }

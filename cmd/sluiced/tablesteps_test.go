@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/clients"
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/learned"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -81,7 +80,7 @@ func TestTableStepsOfBothPlanes(t *testing.T) {
 		v := intent.VIP{Key: intent.VIPKey{VNI: 1001, Protocol: intent.UDP, Addr: netip.MustParseAddr("fd99::1"), Port: 53}, Slots: slots}
 		change := wanted.Delta[intent.VIPKey, intent.VIP]{Set: map[intent.VIPKey]intent.VIP{v.Key: v}}
 		before := d.tableSteps.count.Load()
-		n.patch(evpn.Difference{VIPs: change}, nil)
+		n.patch(wanted.With(wanted.Difference{}, intent.VIPs, change), nil)
 		steps := w.patch(clients.Difference{VIPs: change}, false)
 		want := uint64(i % 2)
 		if got := d.tableSteps.count.Load() - before; got != want || uint64(len(steps)) != want {

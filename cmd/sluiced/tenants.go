@@ -25,12 +25,13 @@ type tenants struct {
 	vrfs     map[intent.VNI]intent.VRF
 	// gateways are those that are here or may come, standby those that may come.
 	gateways map[intent.GatewayKey]intent.Gateway
-	standby  map[intent.GatewayKey]evpn.Place
+	standby  map[intent.GatewayKey]intent.Place
 }
 
 // begin takes what there is when a node starts.
-func (t *tenants) begin(all evpn.Tables) {
-	t.vrfs, t.gateways, t.standby = maps.Clone(all.VRFs), maps.Clone(all.Gateways), maps.Clone(all.Standby)
+func (t *tenants) begin(all wanted.Set) {
+	t.vrfs = maps.Collect(maps.All(wanted.Rows(all, intent.VRFs)))
+	t.gateways, t.standby = maps.Collect(maps.All(wanted.Rows(all, intent.Gateways))), maps.Collect(maps.All(wanted.Rows(all, intent.Standby)))
 	t.log.Info("tenants of this node", "vrfs", len(t.vrfs), "gateways", len(t.gateways)-len(t.standby), "standby", len(t.standby))
 }
 
@@ -41,8 +42,8 @@ type tenantLine struct {
 }
 
 // take follows a change of what OVN asks for. The names of routers are in rows.
-func (t *tenants) take(rows *ovn.Rows, d evpn.Difference) {
-	t.say(slices.Concat(t.vrfLines(d.VRFs), t.gatewayLines(rows, d)))
+func (t *tenants) take(rows *ovn.Rows, d wanted.Difference) {
+	t.say(slices.Concat(t.vrfLines(wanted.Of(d, intent.VRFs)), t.gatewayLines(rows, d)))
 }
 
 func (t *tenants) say(lines []tenantLine) {
@@ -109,22 +110,22 @@ func (t *tenants) rd(v intent.VRF) string {
 
 // gatewayLines compares by the port's name: its key changes with its MAC address.
 // Only what is here counts.
-func (t *tenants) gatewayLines(rows *ovn.Rows, d evpn.Difference) (lines []tenantLine) {
+func (t *tenants) gatewayLines(rows *ovn.Rows, d wanted.Difference) (lines []tenantLine) {
 	keys := map[intent.GatewayKey]struct{}{}
-	for _, list := range [][]intent.GatewayKey{d.Gateways.Delete, d.Standby.Delete} {
+	for _, list := range [][]intent.GatewayKey{wanted.Of(d, intent.Gateways).Delete, wanted.Of(d, intent.Standby).Delete} {
 		for _, k := range list {
 			keys[k] = struct{}{}
 		}
 	}
-	for k := range d.Gateways.Set {
+	for k := range wanted.Of(d, intent.Gateways).Set {
 		keys[k] = struct{}{}
 	}
-	for k := range d.Standby.Set {
+	for k := range wanted.Of(d, intent.Standby).Set {
 		keys[k] = struct{}{}
 	}
 	before := t.here(keys)
-	patch(t.gateways, d.Gateways)
-	patch(t.standby, d.Standby)
+	patch(t.gateways, wanted.Of(d, intent.Gateways))
+	patch(t.standby, wanted.Of(d, intent.Standby))
 	after := t.here(keys)
 	names := map[string]struct{}{}
 	for _, m := range []map[string]intent.VNI{before, after} {

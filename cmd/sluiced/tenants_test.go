@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -36,7 +35,7 @@ func TestTenantsInTheLog(t *testing.T) {
 		return wanted.Delta[intent.VNI, intent.VRF]{Set: map[intent.VNI]intent.VRF{vni: {VNI: vni, Index: index}}}
 	}
 	tn := tenants{log: slog.New(text), routerID: addr("192.0.2.1")}
-	tn.begin(evpn.NewTables())
+	tn.begin(wanted.NewSet())
 	otherMAC := set(moved, 1002)
 	otherMAC.Delete = []intent.GatewayKey{key}
 	otherVNI := vrf(1002, 2)
@@ -46,18 +45,18 @@ func TestTenantsInTheLog(t *testing.T) {
 		crowd.Set[intent.VNI(i)+1] = intent.VRF{VNI: intent.VNI(i) + 1, Index: i + 10}
 	}
 	for _, step := range []struct {
-		diff evpn.Difference
+		diff wanted.Difference
 		want string
 	}{
-		{evpn.Difference{VRFs: vrf(1001, 1), Gateways: set(key, 1001)},
+		{wanted.With(wanted.With(wanted.Difference{}, intent.VRFs, vrf(1001, 1)), intent.Gateways, set(key, 1001)),
 			"msg=\"VRF has come\" vni=1001 rd=192.0.2.1:1\nmsg=\"gateway port has come\" port=cr-red router=red vni=1001\n"},
-		{evpn.Difference{VRFs: vrf(1001, 1), Gateways: set(key, 1001)}, ""},
-		{evpn.Difference{VRFs: otherVNI, Gateways: set(key, 1002)},
+		{wanted.With(wanted.With(wanted.Difference{}, intent.VRFs, vrf(1001, 1)), intent.Gateways, set(key, 1001)), ""},
+		{wanted.With(wanted.With(wanted.Difference{}, intent.VRFs, otherVNI), intent.Gateways, set(key, 1002)),
 			"msg=\"VRF has come\" vni=1002 rd=192.0.2.1:2\nmsg=\"VRF has gone\" vni=1001 rd=192.0.2.1:1\nmsg=\"gateway port has another VNI\" port=cr-red router=red vni=1002 was=1001\n"},
-		{evpn.Difference{Gateways: otherMAC}, ""},
-		{evpn.Difference{Gateways: wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{moved}}},
+		{wanted.With(wanted.Difference{}, intent.Gateways, otherMAC), ""},
+		{wanted.With(wanted.Difference{}, intent.Gateways, wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{moved}}),
 			"msg=\"gateway port has gone\" port=cr-red router=red vni=1002\n"},
-		{evpn.Difference{VRFs: crowd}, fmt.Sprintf("msg=\"many tenants of this node changed\" changes=%d vrfs=%d gateways=0 standby=0\n", tenantLines+1, tenantLines+2)},
+		{wanted.With(wanted.Difference{}, intent.VRFs, crowd), fmt.Sprintf("msg=\"many tenants of this node changed\" changes=%d vrfs=%d gateways=0 standby=0\n", tenantLines+1, tenantLines+2)},
 	} {
 		log.Reset()
 		tn.take(rows, step.diff)
@@ -73,27 +72,24 @@ func TestMovingGatewayPorts(t *testing.T) {
 	key := func(i byte) intent.GatewayKey {
 		return intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, i}}
 	}
-	tn := tenants{gateways: map[intent.GatewayKey]intent.Gateway{}, standby: map[intent.GatewayKey]evpn.Place{}}
+	tn := tenants{gateways: map[intent.GatewayKey]intent.Gateway{}, standby: map[intent.GatewayKey]intent.Place{}}
 	for i, g := range []struct {
 		vni     intent.VNI
 		standby bool
 	}{{1001, true}, {1002, true}, {1002, false}, {1003, false}, {1004, true}} {
 		tn.gateways[key(byte(i))] = intent.Gateway{Key: key(byte(i)), VNI: g.vni}
 		if g.standby {
-			tn.standby[key(byte(i))] = evpn.Place{}
+			tn.standby[key(byte(i))] = intent.Place{}
 		}
 	}
-	got := tn.elsewhere(map[intent.GatewayKey]evpn.Place{key(0): {}, key(1): {}})
+	got := tn.elsewhere(map[intent.GatewayKey]intent.Place{key(0): {}, key(1): {}})
 	if !maps.Equal(got, map[intent.VNI]bool{1001: true}) {
 		t.Errorf("%v", got)
 	}
 	if got := tn.elsewhere(nil); len(got) > 0 {
 		t.Errorf("of no change %v", got)
 	}
-	d := evpn.Difference{
-		Standby:  wanted.Delta[intent.GatewayKey, evpn.Place]{Delete: []intent.GatewayKey{key(0), key(4)}},
-		Gateways: wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key(4)}},
-	}
+	d := wanted.With(wanted.With(wanted.Difference{}, intent.Standby, wanted.Delta[intent.GatewayKey, intent.Place]{Delete: []intent.GatewayKey{key(0), key(4)}}), intent.Gateways, wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key(4)}})
 	gone := map[intent.RouteKey]intent.Announcement{intent.NewHostKey(1003, addr("10.0.0.1")): {}}
 	if got := tn.moving(gone, d); !maps.Equal(got, map[intent.VNI]bool{1001: true, 1003: true}) {
 		t.Errorf("of 1001 a port comes, of 1003 one goes, and that of 1004 is deleted: %v", got)

@@ -8,6 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // advertise adds a row: by way of a port, and with the port that has the address.
@@ -95,8 +96,8 @@ func TestAdvertised(t *testing.T) {
 			}
 			check(t, "routes", sorted(row.routes), without(routes(tr, intent.RouteLocal)))
 			check(t, "announced", sorted(row.announced), without(announced(tr)))
-			for _, r := range tr.Tables().Routes {
-				if _, steered := tr.Tables().Steering[intent.SteeringKey{Gateway: r.Gateway, Kind: intent.SteerSource, Prefix: r.Key.Prefix}]; !steered && !r.Key.Prefix.IsSingleIP() {
+			for _, r := range wanted.Rows(tr.Tables(), intent.Routes) {
+				if _, steered := wanted.Rows(tr.Tables(), intent.SteeringFlows)[intent.SteeringKey{Gateway: r.Gateway, Kind: intent.SteerSource, Prefix: r.Key.Prefix}]; !steered && !r.Key.Prefix.IsSingleIP() {
 					t.Errorf("%s is not taken from OVN", r.Key)
 				}
 			}
@@ -125,7 +126,7 @@ func TestAdvertisedManyVNIs(t *testing.T) {
 	tr := compute(c, cfg)
 	_, notes := complaints(tr)
 	check(t, "notes", []string{"interface in-r1 left-out"}, notes)
-	if n := len(tr.Tables().VRFs); n != 2 {
+	if n := len(wanted.Rows(tr.Tables(), intent.VRFs)); n != 2 {
 		t.Errorf("%d VRFs", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // VIP is a VIP of the router of a gateway port.
@@ -180,9 +181,9 @@ func (b *vrfBuild) balance(m member) {
 		}
 		b.balanced = append(b.balanced, Balanced{Balancer: v.Balancer, VIP: row, Backends: v.VIP.Backends, Choice: choice, Standby: m.Standby})
 		if choice.Path == loadbalancer.PathEBPF {
-			b.tables.VIPs[row.Key] = row
+			wanted.Put(b.tables, intent.VIPs, row)
 		} else {
-			b.tables.VIPs[row.Key] = row.ByOVN()
+			wanted.Put(b.tables, intent.VIPs, row.ByOVN())
 		}
 		answered := v.VIP.Answers()
 		if choice.Path == loadbalancer.PathOVN {
@@ -208,20 +209,20 @@ func (b *vrfBuild) backends(m member, v intent.VIP) error {
 		if c, inside := b.overlapping(host(backend.Addr), func(c claim) bool { return c.router == m.router }); inside {
 			return fmt.Errorf("backend %s is in %s of %s, too", backend.Addr, c.prefix, c.object)
 		}
-		switch route, there := b.tables.Routes[key]; {
+		switch route, there := wanted.Rows(b.tables, intent.Routes)[key]; {
 		case there && route.Kind == intent.RouteLocal && route.Gateway != m.Gateway.Key && !m.exposes(backend.Addr):
 			return fmt.Errorf("backend %s has an address that is exposed behind gateway %s", backend.Addr, route.Gateway)
 		case there && route.Kind == intent.RouteLocal || !there && m.exposes(backend.Addr):
 			continue
 		}
-		if other, taken := b.tables.BackendRoutes[key]; taken && other.Gateway != m.Gateway.Key {
+		if other, taken := wanted.Rows(b.tables, intent.BackendRoutes)[key]; taken && other.Gateway != m.Gateway.Key {
 			return fmt.Errorf("backend %s has the address of one behind gateway %s", backend.Addr, other.Gateway)
 		}
 		hidden = append(hidden, backend)
 	}
 	for _, backend := range hidden {
 		key := intent.NewHostKey(b.vni, backend.Addr)
-		b.tables.BackendRoutes[key] = intent.BackendRoute{Key: key, Gateway: m.Gateway.Key}
+		wanted.Put(b.tables, intent.BackendRoutes, intent.BackendRoute{Key: key, Gateway: m.Gateway.Key})
 		if !m.exposes(backend.Addr) {
 			b.steerAnswers(m, backend, v.Key.Protocol)
 		}
@@ -231,7 +232,7 @@ func (b *vrfBuild) backends(m member, v intent.VIP) error {
 
 // refuseVIP tells why the address of a VIP cannot lead to the gateway port.
 func (b *vrfBuild) refuseVIP(m member, a netip.Addr) error {
-	switch route, there := b.tables.Routes[intent.NewHostKey(b.vni, a)]; {
+	switch route, there := wanted.Rows(b.tables, intent.Routes)[intent.NewHostKey(b.vni, a)]; {
 	case there && route.Kind != intent.RouteLocal:
 		return errors.New("the address is blocked")
 	case there && route.Gateway != m.Gateway.Key:
@@ -249,20 +250,20 @@ func (b *vrfBuild) refuseVIP(m member, a netip.Addr) error {
 // announced while one of them answers.
 func (b *vrfBuild) vipAddress(m member, a netip.Addr, answers bool) {
 	key := intent.NewHostKey(b.vni, a)
-	if _, there := b.tables.Routes[key]; !there {
+	if _, there := wanted.Rows(b.tables, intent.Routes)[key]; !there {
 		b.local(m, host(a), answers)
-		if announced, yes := b.tables.Announcements[key]; yes {
+		if announced, yes := wanted.Rows(b.tables, intent.Announcements)[key]; yes {
 			announced.VIPs = true
-			b.tables.Announcements[key] = announced
+			wanted.Put(b.tables, intent.Announcements, announced)
 		}
 		// What comes from a subnet is steered as such.
 		if _, inside := b.overlapping(host(a), func(claim) bool { return false }); !inside {
 			b.steer(m, intent.SteerSource, host(a))
 		}
 	}
-	if route, there := b.tables.Routes[key]; there && b.choice.Path != intent.PathKernel {
+	if route, there := wanted.Rows(b.tables, intent.Routes)[key]; there && b.choice.Path != intent.PathKernel {
 		route.VIP = true
-		b.tables.Routes[key] = route
+		wanted.Put(b.tables, intent.Routes, route)
 	}
 }
 

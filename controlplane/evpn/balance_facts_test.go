@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // What nothing but VIPs has is announced as such: it waits for them.
@@ -17,7 +19,7 @@ func TestBalanceAnnouncesForVIPs(t *testing.T) {
 		"172.24.4.1:80": "10.10.0.5:80", "[2001:db8:ff::1]:80": "[2001:db8:10::5]:80",
 	}, nil), balancedConfig())
 	var got []string
-	for k, a := range tr.Tables().Announcements {
+	for k, a := range wanted.Rows(tr.Tables(), intent.Announcements) {
 		if a.VIPs {
 			got = append(got, k.String())
 		}
@@ -161,7 +163,7 @@ func TestBalanceWaitsForNorthbound(t *testing.T) {
 	rows.ExpectNB(true)
 	tr := NewTranslator(balancedConfig(), indices{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
-	if vips := tr.Tables().VIPs; len(vips) > 0 || !tr.Pending(1001) {
+	if vips := wanted.Rows(tr.Tables(), intent.VIPs); len(vips) > 0 || !tr.Pending(1001) {
 		t.Errorf("VIPs %v before the router's NAT rows are there; pending %t", vips, tr.Pending(1001))
 	}
 	tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(nat)}), true)

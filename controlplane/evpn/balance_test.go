@@ -9,6 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // balancer adds a load balancer to the router r1, whose Northbound row is known then.
@@ -42,11 +43,11 @@ func balanced(t *Translator) []string {
 			}
 		}
 		key := intent.NewHostKey(b.VIP.Key.VNI, b.VIP.Key.Addr)
-		_, announced := tables.Announcements[key]
-		row, served := tables.VIPs[b.VIP.Key]
+		_, announced := wanted.Rows(tables, intent.Announcements)[key]
+		row, served := wanted.Rows(tables, intent.VIPs)[b.VIP.Key]
 		served = served && !row.OVN
 		out = append(out, fmt.Sprintf("%s %s %d/%d served %t, route %s to VIPs %t, announced %t",
-			b.VIP.Key, b.Choice.Reason, live, b.VIP.Backends.Len(), served, tables.Routes[key].Kind, tables.Routes[key].VIP, announced))
+			b.VIP.Key, b.Choice.Reason, live, b.VIP.Backends.Len(), served, wanted.Rows(tables, intent.Routes)[key].Kind, wanted.Rows(tables, intent.Routes)[key].VIP, announced))
 	}
 	return out
 }
@@ -159,7 +160,7 @@ func TestBalance(t *testing.T) {
 			check(t, "VIPs", tt.want, balanced(tr))
 			errs, _ := complaints(tr)
 			check(t, "errors", tt.errs, errs)
-			if off := compute(tt.cloud, testConfig()); len(off.Balanced())+len(off.Tables().VIPs) > 0 {
+			if off := compute(tt.cloud, testConfig()); len(off.Balanced())+len(wanted.Rows(off.Tables(), intent.VIPs)) > 0 {
 				t.Errorf("with load balancing off: %v", off.Balanced())
 			}
 		})
@@ -169,10 +170,10 @@ func TestBalance(t *testing.T) {
 // hidden says what leads to backends that no route of their VRF does, and what brings their
 // answers.
 func hidden(t *Translator) (out []string) {
-	for k, r := range t.Tables().BackendRoutes {
+	for k, r := range wanted.Rows(t.Tables(), intent.BackendRoutes) {
 		out = append(out, fmt.Sprintf("%s behind %s", k, r.Gateway.MAC))
 	}
-	for k := range t.Tables().Steering {
+	for k := range wanted.Rows(t.Tables(), intent.SteeringFlows) {
 		if k.Kind == intent.SteerAnswer {
 			out = append(out, fmt.Sprintf("%s %s %d from %s", k.Prefix, k.Protocol, k.Port, k.Gateway.MAC))
 		}
@@ -272,7 +273,7 @@ func TestBalancerTouches(t *testing.T) {
 			t.Fatalf("%+v touches %v", step.change, dirty.Routers)
 		}
 		tr.Step(rows, dirty, true)
-		if _, yes := tr.Tables().Announcements[intent.NewHostKey(1001, addr("10.99.0.1"))]; yes != step.announced {
+		if _, yes := wanted.Rows(tr.Tables(), intent.Announcements)[intent.NewHostKey(1001, addr("10.99.0.1"))]; yes != step.announced {
 			// Without its health check the load balancer waits for the row, and stays as it was.
 			if step.change.Table != ovn.TableHealthCheck {
 				t.Errorf("%+v: announced %t", step.change, yes)
@@ -312,7 +313,7 @@ func TestBalancersShare(t *testing.T) {
 		}
 		tr.Step(rows, dirty, true)
 		got := ""
-		for k, v := range tr.Tables().VIPs {
+		for k, v := range wanted.Rows(tr.Tables(), intent.VIPs) {
 			got += fmt.Sprintf("%s/%s to %v, %d slots", intent.FormatEndpoint(k.Addr, k.Port), k.Protocol, v.Backends.All(), v.Slots)
 		}
 		if got != step.want {

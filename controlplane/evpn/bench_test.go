@@ -6,6 +6,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // big is a node with vrfs tenants of hosts hosts each on one provider network,
@@ -55,7 +56,7 @@ func oneHost(b *testing.B, physical bool) {
 	for b.Loop() {
 		n++
 		d := tr.Step(rows, rows.Apply(flip[n%2:n%2+1]), true)
-		if len(d.Routes.Set) != 1 || len(d.Announcements.Delete) != 1 {
+		if len(wanted.Of(d, intent.Routes).Set) != 1 || len(wanted.Of(d, intent.Announcements).Delete) != 1 {
 			b.Fatalf("%+v", d)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // cloud is a set of rows to change and to load into a store.
@@ -141,7 +142,7 @@ func compute(c cloud, cfg Config) *Translator {
 // announced lists what is announced, as "VNI prefix".
 func announced(t *Translator) []string {
 	var out []string
-	for k := range t.Tables().Announcements {
+	for k := range wanted.Rows(t.Tables(), intent.Announcements) {
 		out = append(out, k.String())
 	}
 	slices.Sort(out)
@@ -151,7 +152,7 @@ func announced(t *Translator) []string {
 // routes lists the routes of a kind, as "VNI prefix".
 func routes(t *Translator, kind intent.RouteKind) []string {
 	var out []string
-	for k, r := range t.Tables().Routes {
+	for k, r := range wanted.Rows(t.Tables(), intent.Routes) {
 		if r.Kind == kind {
 			out = append(out, k.String())
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Explain lists what a packet's way needs of OVN's rows and of the intent made
@@ -208,7 +209,7 @@ func (e *explanation) end(a netip.Addr, c candidate, source bool) {
 	e.add(status.Step{Layer: status.LayerIntent, Object: fmt.Sprintf("VRF %s", e.q.VRF), Found: found,
 		Hint: hint(found, "a gateway port of this node has to name the VNI; see its errors in sluicectl status")})
 	if found {
-		e.intent(a, vrf.tables.tables(), source)
+		e.intent(a, vrf.tables.Set(), source)
 	}
 }
 
@@ -281,8 +282,8 @@ func (e *explanation) complaints(c candidate) {
 
 // intent tells of the rows that carry the packet: the route, the flow that takes
 // it out of or into OVN, and the announcement that brings the answer.
-func (e *explanation) intent(a netip.Addr, tables Tables, source bool) {
-	key, route, ok := longest(tables.Routes, e.q.VRF, a)
+func (e *explanation) intent(a netip.Addr, tables wanted.Set, source bool) {
+	key, route, ok := longest(wanted.Rows(tables, intent.Routes), e.q.VRF, a)
 	s := status.Step{Layer: status.LayerIntent, Object: fmt.Sprintf("route %d %s", e.q.VRF, a), Found: ok && route.Kind == intent.RouteLocal}
 	if ok {
 		s.Object, s.Detail = "route "+key.String(), route.Kind.String()
@@ -297,10 +298,10 @@ func (e *explanation) intent(a netip.Addr, tables Tables, source bool) {
 		flow := slices.ContainsFunc(flows(tables, g), func(k intent.SteeringKey) bool { return k.Kind == intent.SteerSource && k.Prefix.Contains(a) })
 		e.add(status.Step{Layer: status.LayerIntent, Object: fmt.Sprintf("steering %s source %s", g, a), Found: flow})
 	} else {
-		_, flow := tables.Steering[intent.SteeringKey{Gateway: g, Kind: intent.SteerToOVN}]
+		_, flow := wanted.Rows(tables, intent.SteeringFlows)[intent.SteeringKey{Gateway: g, Kind: intent.SteerToOVN}]
 		e.add(status.Step{Layer: status.LayerIntent, Object: fmt.Sprintf("steering %s to-ovn", g), Found: flow})
 	}
-	key, _, ok = longest(tables.Announcements, e.q.VRF, a)
+	key, _, ok = longest(wanted.Rows(tables, intent.Announcements), e.q.VRF, a)
 	s = status.Step{Layer: status.LayerIntent, Object: fmt.Sprintf("announcement %d %s", e.q.VRF, a), Found: ok,
 		Hint: hint(ok, "nothing tells the fabric of this address: see the announce mode and whether the port is bound")}
 	if ok {
@@ -309,8 +310,8 @@ func (e *explanation) intent(a netip.Addr, tables Tables, source bool) {
 	e.add(s)
 }
 
-func flows(tables Tables, g intent.GatewayKey) (out []intent.SteeringKey) {
-	for k := range tables.Steering {
+func flows(tables wanted.Set, g intent.GatewayKey) (out []intent.SteeringKey) {
+	for k := range wanted.Rows(tables, intent.SteeringFlows) {
 		if k.Gateway == g {
 			out = append(out, k)
 		}

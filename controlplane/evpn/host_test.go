@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // TestNodeIsNeighbour: the node's own address on the provider bridge, in a network
@@ -26,21 +28,21 @@ func TestNodeIsNeighbour(t *testing.T) {
 			rows := node(false).tenant(1, 1001).load()
 			tr := NewTranslator(testConfig(), indices{})
 			tr.Step(rows, ovn.Dirty{All: true}, true)
-			without := len(tr.Tables().Served)
+			without := len(wanted.Rows(tr.Tables(), intent.ServedNextHops))
 			changed := rows.SetHostAddresses(row.host)
 			if changed != (len(row.host["br-ex"]) > 0) {
 				t.Errorf("changed: %t", changed)
 			}
 			tr.Step(rows, ovn.Dirty{All: changed}, true)
-			if got := tr.Tables().Served; len(got) > 0 != row.answers {
+			if got := wanted.Rows(tr.Tables(), intent.ServedNextHops); len(got) > 0 != row.answers {
 				t.Errorf("answers %d rows, without addresses %d", len(got), without)
 			}
-			if len(tr.Tables().Steering) == 0 || without == 0 {
+			if len(wanted.Rows(tr.Tables(), intent.SteeringFlows)) == 0 || without == 0 {
 				t.Error("there is nothing to compare")
 			}
 			rows.SetHostAddresses(nil)
 			tr.Step(rows, ovn.Dirty{All: changed}, true)
-			if n := len(tr.Tables().Served); n != without {
+			if n := len(wanted.Rows(tr.Tables(), intent.ServedNextHops)); n != without {
 				t.Errorf("%d rows once the address is gone, before it %d", n, without)
 			}
 		})

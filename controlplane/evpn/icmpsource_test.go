@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // TestICMPSource: the neighbour learned under our MAC, else the default route's
@@ -53,7 +55,7 @@ func TestICMPSource(t *testing.T) {
 			for _, edit := range row.edits {
 				edit(c)
 			}
-			for _, g := range compute(c, cfg).Tables().Gateways {
+			for _, g := range wanted.Rows(compute(c, cfg).Tables(), intent.Gateways) {
 				check(t, "IPv4", row.v4, g.ICMPSource4.String())
 				check(t, "IPv6", row.v6, g.ICMPSource6.String())
 				return

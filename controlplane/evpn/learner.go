@@ -23,69 +23,28 @@ const (
 	optionNoLearning = "dynamic-routing-no-learning"
 )
 
-// Learner is a gateway port here by which ovn-controller brings routes of the kernel
-// into OVN (SB Learned_Route).
-type Learner struct {
-	Gateway intent.GatewayKey
-	// Port is the Port_Binding's logical_port, for people.
-	Port string
-	VNI  intent.VNI
-	// Table is the routing table that ovn-controller reads for the router.
-	Table uint32
-	// Via4 and Via6 are next hops that Sluice serves. Invalid: none of the family.
-	Via4, Via6 netip.Addr
-	// Networks are those that the router is connected to.
-	Networks Prefixes
-}
-
-// Prefixes is a sorted set of prefixes, comparable as a value. It is opaque: make it
-// with NewPrefixes, read it with All.
-type Prefixes string
-
-// NewPrefixes sorts and deduplicates.
-func NewPrefixes(list ...netip.Prefix) Prefixes {
-	list = slices.Clone(list)
-	slices.SortFunc(list, comparePrefix)
-	var words []string
-	for _, p := range slices.Compact(list) {
-		words = append(words, p.String())
-	}
-	return Prefixes(strings.Join(words, " "))
-}
-
-// All lists the prefixes in order.
-func (s Prefixes) All() []netip.Prefix {
-	var out []netip.Prefix
-	for word := range strings.FieldsSeq(string(s)) {
-		if p, err := netip.ParsePrefix(word); err == nil {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // learner tells how routes get into OVN by a gateway port that is here; the zero value
 // when they do not.
-func (t *translation) learner(p ovn.GatewayPort, g GatewayResult) Learner {
+func (t *translation) learner(p ovn.GatewayPort, g GatewayResult) intent.Learner {
 	if !t.cfg.Learn || g.OVNTable == 0 || !t.isLearning(p.Binding) {
-		return Learner{}
+		return intent.Learner{}
 	}
 	name := p.Binding.LogicalPort
 	if !intent.CanLearn(g.OVNTable) {
 		t.fail(kindGateway, name, reason.OVNTable, fmt.Errorf("ovn-controller reads routing table %d for the router, which is the kernel's own or one that a VRF of Sluice may have: nothing is put there", g.OVNTable))
-		return Learner{}
+		return intent.Learner{}
 	}
 	if others := t.learnsElsewhere(p); len(others) > 0 {
 		t.fail(kindGateway, name, reason.LearnPorts, fmt.Errorf("ovn-controller would take routes in by %s, too, where their next hop is not: options:%s of the router's ports has to leave this one alone", strings.Join(others, ", "), optionLearnPort))
-		return Learner{}
+		return intent.Learner{}
 	}
 	if !t.learnsBy(p.Binding) {
 		t.fail(kindGateway, name, reason.LearnPorts, fmt.Errorf("options:%s=%s of the port leaves out what is learned by device %s: Open_vSwitch external_ids:%s does not name it",
 			optionLearnPort, p.Binding.Options[optionLearnPort], intent.LearnedDevice, keyLearnPorts))
-		return Learner{}
+		return intent.Learner{}
 	}
 	addresses, _ := ParseMACColumn(macColumn(p)) // a bad element is reported by place
-	l := Learner{Gateway: g.Gateway.Key, Port: name, VNI: g.Gateway.VNI, Table: g.OVNTable, Networks: t.networks()}
+	l := intent.Learner{Gateway: g.Gateway.Key, Port: name, VNI: g.Gateway.VNI, Table: g.OVNTable, Networks: t.networks()}
 	for _, v4 := range []bool{true, false} {
 		networks := slices.DeleteFunc(slices.Clone(addresses[0].Prefixes), func(n netip.Prefix) bool { return n.Addr().Is4() != v4 })
 		if len(networks) == 0 {
@@ -94,7 +53,7 @@ func (t *translation) learner(p ovn.GatewayPort, g GatewayResult) Learner {
 		via, ok := t.learnVia(g, networks)
 		switch {
 		case !ok:
-			t.fail(kindGateway, name, reason.LearnNextHop, fmt.Errorf("Sluice serves no next hop on %s", NewPrefixes(networks...)))
+			t.fail(kindGateway, name, reason.LearnNextHop, fmt.Errorf("Sluice serves no next hop on %s", intent.NewPrefixSet(networks...)))
 		case v4:
 			l.Via4 = via
 		default:
@@ -102,7 +61,7 @@ func (t *translation) learner(p ovn.GatewayPort, g GatewayResult) Learner {
 		}
 	}
 	if !l.Via4.IsValid() && !l.Via6.IsValid() {
-		return Learner{}
+		return intent.Learner{}
 	}
 	return l
 }
@@ -147,7 +106,7 @@ func deviceOf(mapping, port string) string {
 
 // networks are those of all the router's ports. A learned route to a part of one would
 // come before it: the router would send its own machines' packets out.
-func (t *translation) networks() Prefixes {
+func (t *translation) networks() intent.PrefixSet {
 	var out []netip.Prefix
 	for _, p := range t.rows.PortsOn(t.out.Router) {
 		if p.Type != ovn.TypePatch && p.Type != ovn.TypeL3Gateway {
@@ -155,7 +114,7 @@ func (t *translation) networks() Prefixes {
 		}
 		out = append(out, networksOf(p.MAC)...)
 	}
-	return NewPrefixes(out...)
+	return intent.NewPrefixSet(out...)
 }
 
 // learnVia picks the next hop of learned routes among those that are served: one that

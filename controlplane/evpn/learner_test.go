@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // table gives a router its tunnel key.
@@ -102,11 +103,11 @@ func TestLearners(t *testing.T) {
 			cfg.Learn, cfg.NextHops = !row.off, row.hops
 			tr := compute(c, cfg)
 			var got []string
-			for k, l := range tr.Tables().Learners {
+			for k, l := range wanted.Rows(tr.Tables(), intent.Learners) {
 				if got = append(got, fmt.Sprintf("%d %s %s", l.Table, l.Via4, l.Via6)); k != l.Gateway || l.VNI != 1001 || l.Port != gw {
 					t.Errorf("learner %+v", l)
 				}
-				networks := NewPrefixes(netip.MustParsePrefix("172.24.0.0/16"), netip.MustParsePrefix("2001:db8:ff::/64"), netip.MustParsePrefix("10.10.0.0/24"), netip.MustParsePrefix("2001:db8:10::/64"))
+				networks := intent.NewPrefixSet(netip.MustParsePrefix("172.24.0.0/16"), netip.MustParsePrefix("2001:db8:ff::/64"), netip.MustParsePrefix("10.10.0.0/24"), netip.MustParsePrefix("2001:db8:10::/64"))
 				if l.Networks != networks {
 					t.Errorf("networks %s, want %s", l.Networks, networks)
 				}
@@ -152,7 +153,7 @@ func TestLearnersFollowKnownPorts(t *testing.T) {
 		want   string
 	}{{ovn.Set(taken), "172.24.255.253"}, {ovn.Delete(ovn.TablePortBinding, taken.UUID), "172.24.255.254"}} {
 		tr.Step(rows, rows.Apply([]ovn.Change{step.change}), true)
-		for _, l := range tr.Tables().Learners {
+		for _, l := range wanted.Rows(tr.Tables(), intent.Learners) {
 			check(t, "next hop", step.want, l.Via4.String())
 		}
 	}

@@ -8,12 +8,13 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // steering lists the flows as "kind prefix", sorted.
 func steering(t *Translator) []string {
 	var out []string
-	for k := range t.Tables().Steering {
+	for k := range wanted.Rows(t.Tables(), intent.SteeringFlows) {
 		s := k.Kind.String()
 		if k.Prefix.IsValid() {
 			s += " " + k.Prefix.String()
@@ -28,7 +29,7 @@ func steering(t *Translator) []string {
 // "prefix known".
 func servedRows(t *Translator) []string {
 	var out []string
-	for k, s := range t.Tables().Served {
+	for k, s := range wanted.Rows(t.Tables(), intent.ServedNextHops) {
 		text := fmt.Sprint(k.Prefix, " ", s.Answer)
 		if k.Gateway.IsSegment() && !s.Answer {
 			text = fmt.Sprint(k.Prefix, " known")
@@ -166,10 +167,10 @@ func TestSharedVNI(t *testing.T) {
 	tr := compute(c, testConfig())
 	errs, _ := complaints(tr)
 	check(t, "errors", []string{"interface in-r2 overlap", "interface in-r2 overlap"}, errs)
-	if n := len(tr.Tables().VRFs); n != 1 {
+	if n := len(wanted.Rows(tr.Tables(), intent.VRFs)); n != 1 {
 		t.Errorf("%d VRFs", n)
 	}
-	for k, r := range tr.Tables().Routes {
+	for k, r := range wanted.Rows(tr.Tables(), intent.Routes) {
 		if r.Gateway.MAC != (intent.MAC{2, 0, 0, 0, 0, 1}) {
 			t.Errorf("%s leads to %s", k, r.Gateway)
 		}
@@ -178,7 +179,7 @@ func TestSharedVNI(t *testing.T) {
 	tr = NewTranslator(testConfig(), indices{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-cr-lrp-gw-r1")}), true)
-	if len(d.VRFs.Delete) != 0 || len(d.Gateways.Delete) != 1 || len(d.Routes.Delete) != 0 || len(d.Routes.Set) == 0 {
+	if len(wanted.Of(d, intent.VRFs).Delete) != 0 || len(wanted.Of(d, intent.Gateways).Delete) != 1 || len(wanted.Of(d, intent.Routes).Delete) != 0 || len(wanted.Of(d, intent.Routes).Set) == 0 {
 		t.Errorf("the winner's going: %+v", d)
 	}
 	check(t, "announced", []string{"1001 10.10.0.5/32", "1001 2001:db8:10::5/128"}, announced(tr))
@@ -199,7 +200,7 @@ func TestDuplicates(t *testing.T) {
 	tr := compute(c, testConfig())
 	errs, _ := complaints(tr)
 	check(t, "errors", []string{"gateway cr-lrp-gw-r2 duplicate-gateway", "host vm-twin duplicate-address"}, sorted(errs[:1], errs[1:]))
-	if _, ok := tr.Tables().VRFs[1002]; ok {
+	if _, ok := wanted.Rows(tr.Tables(), intent.VRFs)[1002]; ok {
 		t.Error("a refused gateway port made a VRF")
 	}
 }
@@ -222,8 +223,8 @@ func TestLimit(t *testing.T) {
 	errs, _ := complaints(tr)
 	check(t, "errors", []string{"vrf 1001 vrf-limit"}, errs)
 	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-cr-lrp-gw-r3")}), true)
-	if _, ok := d.VRFs.Set[1001]; !ok || !slices.Equal(d.VRFs.Delete, []intent.VNI{1003}) {
-		t.Errorf("VRFs: %+v", d.VRFs)
+	if _, ok := wanted.Of(d, intent.VRFs).Set[1001]; !ok || !slices.Equal(wanted.Of(d, intent.VRFs).Delete, []intent.VNI{1003}) {
+		t.Errorf("VRFs: %+v", wanted.Of(d, intent.VRFs))
 	}
 	errs, _ = complaints(tr)
 	check(t, "errors", nil, errs)
@@ -234,7 +235,7 @@ func TestLimit(t *testing.T) {
 func TestRouteTargets(t *testing.T) {
 	c := node(true).tenant(1, 1001)
 	policy := func(c cloud, cfg Config) string {
-		p := compute(c, cfg).Tables().Policies[1001]
+		p := wanted.Rows(compute(c, cfg).Tables(), intent.Policies)[1001]
 		return fmt.Sprintf("%s < %s auto=%t", p.Export, p.Import, p.AutoImport)
 	}
 	check(t, "automatic", "64999:1001 <  auto=true", policy(c, testConfig()))
@@ -264,9 +265,9 @@ func TestGatewayKinds(t *testing.T) {
 	c.edit("in-r1", func(p *ovn.PortBinding) { p.Type = ovn.TypeL3Gateway })
 	tr := compute(c, testConfig())
 	want := intent.GatewayKey{Bridge: "br-ex", VLAN: 100, MAC: intent.MAC{2, 0, 0, 0, 0, 1}}
-	g := tr.Tables().Gateways[want]
+	g := wanted.Rows(tr.Tables(), intent.Gateways)[want]
 	if g.Kind != intent.GatewayL3 || g.MTU != 1400 || g.Addr4 != addr("172.24.4.1") || g.Addr6 != addr("2001:db8:ff::1") {
-		t.Errorf("gateway %+v of %v", g, tr.Tables().Gateways)
+		t.Errorf("gateway %+v of %v", g, wanted.Rows(tr.Tables(), intent.Gateways))
 	}
 	check(t, "local", []string{"1001 10.10.0.0/24", "1001 10.10.0.5/32", "1001 2001:db8:10::/64", "1001 2001:db8:10::5/128"}, routes(tr, intent.RouteLocal))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // A router whose VNI becomes that of a tenant that runs gets the error, whatever its name
@@ -37,8 +38,8 @@ func TestNewcomerGetsTheError(t *testing.T) {
 			tr.Step(c.load(), ovn.Dirty{All: true}, true)
 			runs := func(what string, tr *Translator, router string) {
 				t.Helper()
-				for k, r := range tr.Tables().Routes {
-					if g := tr.Tables().Gateways[r.Gateway]; k.VNI == 1001 && r.Kind == intent.RouteLocal && k.Prefix.Bits() != 32 && k.Prefix.Bits() != 128 && g.LogicalPort != "cr-lrp-gw-"+router {
+				for k, r := range wanted.Rows(tr.Tables(), intent.Routes) {
+					if g := wanted.Rows(tr.Tables(), intent.Gateways)[r.Gateway]; k.VNI == 1001 && r.Kind == intent.RouteLocal && k.Prefix.Bits() != 32 && k.Prefix.Bits() != 128 && g.LogicalPort != "cr-lrp-gw-"+router {
 						t.Errorf("%s: %s leads to %s", what, k, g.LogicalPort)
 					}
 				}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // PathMode is what is said of the path of VRFs. The zero value means: not stated
@@ -72,7 +73,7 @@ func choosePath(vni intent.VNI, cfg Config, annotated PathMode, facts PathFacts)
 }
 
 // SetFacts replaces the facts and returns what differs for it.
-func (t *Translator) SetFacts(f PathFacts) Difference {
+func (t *Translator) SetFacts(f PathFacts) wanted.Difference {
 	t.facts = f
 	vnis := map[intent.VNI]struct{}{}
 	for vni, s := range t.vrfs {
@@ -81,7 +82,7 @@ func (t *Translator) SetFacts(f PathFacts) Difference {
 		}
 	}
 	if len(vnis) == 0 {
-		return Difference{}
+		return wanted.Difference{}
 	}
 	return t.rebuild(vnis)
 }
@@ -144,8 +145,8 @@ func (b *vrfBuild) kernel(m member) {
 		b.fail(m, kindGateway, g.LogicalPort, reason.OVNTable, fmt.Errorf("ovn-controller has routing table %d for the router, as its options:%s or its tunnel key says, and so has the VRF: "+
 			"it learns the VRF's own routes into OVN, and its blackholes come before them", m.OVNTable, keyVRFID))
 	}
-	b.tables.KernelGateways[g.Key] = intent.KernelGateway{
+	wanted.Put(b.tables, intent.KernelGateways, intent.KernelGateway{
 		Key: g.Key, VNI: g.VNI, Addr4: g.Addr4, Addr6: g.Addr6, MTU: g.MTU,
 		ICMPSource4: g.ICMPSource4, ICMPSource6: g.ICMPSource6,
-	}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 func TestChoosePath(t *testing.T) {
@@ -44,17 +45,17 @@ func TestChoosePath(t *testing.T) {
 
 // onPath tells whether all rows of a VRF with one gateway port say that it is on
 // the path.
-func onPath(t *testing.T, all Tables, vni intent.VNI, p intent.Path) {
+func onPath(t *testing.T, all wanted.Set, vni intent.VNI, p intent.Path) {
 	t.Helper()
-	if got := all.VRFs[vni].Path; got != p {
+	if got := wanted.Rows(all, intent.VRFs)[vni].Path; got != p {
 		t.Errorf("VRF %d is on path %s, want %s", vni, got, p)
 	}
 	kernel := p == intent.PathKernel
-	v, ok := all.KernelVRFs[vni]
-	if ok != kernel || kernel && (v.VNI != vni || v.Index != all.VRFs[vni].Index) {
+	v, ok := wanted.Rows(all, intent.KernelVRFs)[vni]
+	if ok != kernel || kernel && (v.VNI != vni || v.Index != wanted.Rows(all, intent.VRFs)[vni].Index) {
 		t.Errorf("devices of VRF %d: %+v, %t", vni, v, ok)
 	}
-	for k, g := range all.Gateways {
+	for k, g := range wanted.Rows(all, intent.Gateways) {
 		if g.VNI != vni {
 			continue
 		}
@@ -62,10 +63,10 @@ func onPath(t *testing.T, all Tables, vni intent.VNI, p intent.Path) {
 		if kernel {
 			want = intent.KernelGateway{Key: k, VNI: vni, Addr4: g.Addr4, Addr6: g.Addr6, ICMPSource4: g.ICMPSource4, ICMPSource6: g.ICMPSource6, MTU: g.MTU}
 		}
-		if got := all.KernelGateways[k]; got != want {
+		if got := wanted.Rows(all, intent.KernelGateways)[k]; got != want {
 			t.Errorf("gateway %s: %+v, want %+v", k, got, want)
 		}
-		for sk, s := range all.Steering {
+		for sk, s := range wanted.Rows(all, intent.SteeringFlows) {
 			if sk.Gateway != k {
 				continue
 			}
@@ -129,10 +130,10 @@ func TestFactsChangePaths(t *testing.T) {
 	tr := compute(node(true).tenant(1, 1001).tenant(2, 1002), testConfig())
 	sum := tr.Tables()
 	d := tr.SetFacts(PathFacts{Full: map[intent.VNI]string{1001: "hosts_v1"}})
-	if len(d.VRFs.Set) != 1 || len(d.KernelVRFs.Set) != 1 || !d.Routes.Empty() || !d.Announcements.Empty() || !d.Gateways.Empty() {
+	if len(wanted.Of(d, intent.VRFs).Set) != 1 || len(wanted.Of(d, intent.KernelVRFs).Set) != 1 || !wanted.Of(d, intent.Routes).Empty() || !wanted.Of(d, intent.Announcements).Empty() || !wanted.Of(d, intent.Gateways).Empty() {
 		t.Errorf("%+v", d)
 	}
-	sum.apply(d)
+	sum.Apply(d)
 	onPath(t, sum, 1001, intent.PathKernel)
 	onPath(t, sum, 1002, intent.PathEBPF)
 	if c, ok := tr.Choice(1001); !ok || c.Reason != reason.MapFull || c.Detail != "hosts_v1" {
@@ -141,9 +142,9 @@ func TestFactsChangePaths(t *testing.T) {
 	if d := tr.SetFacts(PathFacts{Full: map[intent.VNI]string{1001: "hosts_v1"}}); !d.Empty() {
 		t.Errorf("the same facts: %+v", d)
 	}
-	sum.apply(tr.SetFacts(PathFacts{}))
+	sum.Apply(tr.SetFacts(PathFacts{}))
 	onPath(t, sum, 1001, intent.PathEBPF)
-	if len(sum.KernelGateways) != 0 || !maps.Equal(sum.Steering, tr.Tables().Steering) {
+	if len(wanted.Rows(sum, intent.KernelGateways)) != 0 || !maps.Equal(wanted.Rows(sum, intent.SteeringFlows), wanted.Rows(tr.Tables(), intent.SteeringFlows)) {
 		t.Error("something of the kernel path is left")
 	}
 }

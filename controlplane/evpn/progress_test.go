@@ -5,6 +5,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // TestAppearsWhole: a router that appears while rows are to come is translated
@@ -16,11 +17,11 @@ func TestAppearsWhole(t *testing.T) {
 		t.Errorf("half of the rows make %+v", d)
 	}
 	d := tr.Step(rows, ovn.Dirty{}, true)
-	if len(d.Gateways.Set) != 1 || len(d.Served.Set) == 0 || len(d.Announcements.Set) == 0 {
+	if len(wanted.Of(d, intent.Gateways).Set) != 1 || len(wanted.Of(d, intent.ServedNextHops).Set) == 0 || len(wanted.Of(d, intent.Announcements).Set) == 0 {
 		t.Errorf("all rows make %+v", d)
 	}
 	// What is there goes on to follow, whatever is to come for others.
-	if d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-vm-r1")}), false); len(d.Announcements.Delete) != 2 {
+	if d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-vm-r1")}), false); len(wanted.Of(d, intent.Announcements).Delete) != 2 {
 		t.Errorf("the VM's removal makes %+v", d)
 	}
 	if d := tr.Step(rows, ovn.Dirty{}, true); !d.Empty() {
@@ -69,8 +70,8 @@ func TestBridgeBeforeGateway(t *testing.T) {
 	want := func(when string, bridges ...intent.BridgeKey) {
 		t.Helper()
 		all := tr.Tables()
-		if len(all.Bridges) != len(bridges) || len(all.Gateways) != 0 {
-			t.Errorf("%s: bridges %v, gateways %v", when, all.Bridges, all.Gateways)
+		if len(wanted.Rows(all, intent.Bridges)) != len(bridges) || len(wanted.Rows(all, intent.Gateways)) != 0 {
+			t.Errorf("%s: bridges %v, gateways %v", when, wanted.Rows(all, intent.Bridges), wanted.Rows(all, intent.Gateways))
 		}
 	}
 	want("a gateway port of others")

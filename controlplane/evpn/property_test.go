@@ -12,6 +12,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // TestAnyOrder: any sequence of row changes in any batching leaves the same
@@ -28,7 +29,7 @@ func TestAnyOrder(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
-		announced += min(1, len(tr.Tables().Announcements))
+		announced += min(1, len(wanted.Rows(tr.Tables(), intent.Announcements)))
 		refused += min(1, len(tr.Errors()))
 	}
 	// A world in which nothing happens would prove nothing.
@@ -55,7 +56,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	facts := PathFacts{}
 	live, now := ovn.NewRows(), cloud{}
 	tr := NewTranslator(cfg, identity{})
-	sum := NewTables()
+	sum := wanted.NewSet()
 	steps := 1 + r.IntN(40)
 	for step := range steps {
 		var batch []ovn.Change
@@ -77,9 +78,9 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 		before, objects := tr.Complaints(), tr.Objects()
 		if r.IntN(3) == 0 {
 			facts = PathFacts{Full: pick(r, nil, map[intent.VNI]string{1: "hosts"}, map[intent.VNI]string{2: "hosts"})}
-			sum.apply(tr.SetFacts(facts))
+			sum.Apply(tr.SetFacts(facts))
 		}
-		sum.apply(tr.Step(live, live.Apply(batch), step == steps-1 || r.IntN(4) > 0))
+		sum.Apply(tr.Step(live, live.Apply(batch), step == steps-1 || r.IntN(4) > 0))
 		if d := cmp.Diff(objects, tr.Objects()); d != "" && tr.Complaints() == before {
 			t.Errorf("nothing is said of changed objects (-before +after):\n%s", d)
 		}
@@ -105,8 +106,8 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 }
 
 // diffTables names the rows that differ.
-func diffTables(a, b Tables) string {
-	d := Diff(a, b)
+func diffTables(a, b wanted.Set) string {
+	d := wanted.Diff(a, b)
 	if d.Empty() {
 		return ""
 	}
@@ -141,7 +142,7 @@ func randomWorld(r *rand.Rand) cloud {
 		ovn.Port{UUID: "po-2", Name: pick(r, "eth0", "sluice3-ovs")},
 		ovn.HAChassisGroup{UUID: "hg-1", Name: "one"},
 		ovn.ChassisPrivate{UUID: "cp-away", Chassis: pick(r, ovn.UUID("ch-away"), "ch-away", "ch-here", ""), Name: pick(r, "a2", "a2", "a3"),
-			ExternalIDs: pick(r, nil, ovn.FabricAddress{VTEP: netip.MustParseAddr("192.0.2.2"), RouterMAC: intent.MAC{2, 0, 0, 0, 0, 2}}.Pairs())},
+			ExternalIDs: pick(r, nil, ovn.Pairs(intent.FabricAddress{VTEP: netip.MustParseAddr("192.0.2.2"), RouterMAC: intent.MAC{2, 0, 0, 0, 0, 2}}))},
 		ovn.DatapathBinding{UUID: "dp-pub", ExternalIDs: map[string]string{"logical-switch": "ls-nbpub"}})
 	c.randomPort(r, "ln", pick(r, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeLocalnet, ovn.TypeVIF), "dp-pub", "", "unknown")
 	ln := c["pb-ln"].(ovn.PortBinding)

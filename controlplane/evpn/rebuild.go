@@ -9,11 +9,12 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // rebuild makes the VRFs of the given VNIs again. Bridges are not its business.
-func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
-	step, next := newStep(), NewTables()
+func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) wanted.Difference {
+	step, next := newStep(), wanted.NewSet()
 	for vni := range vnis {
 		t.touch(step, vni)
 	}
@@ -37,24 +38,24 @@ func (t *Translator) rebuild(vnis map[intent.VNI]struct{}) Difference {
 			continue
 		}
 		t.vrfs[vni] = s
-		next.add(s.tables)
+		s.tables.AddTo(next)
 		t.countAnswering(s.answering, +1, step.segments)
 	}
-	t.denials(step.segments, step.old.Served, next.Served)
-	return Diff(step.old, next)
+	t.denials(step.segments, wanted.Edit(step.old, intent.ServedNextHops), wanted.Edit(next, intent.ServedNextHops))
+	return wanted.Diff(step.old, next)
 }
 
 // step is what a rebuild goes through: the VRFs that it makes again, with what
 // they were made of before and are made of now.
 type step struct {
-	old      Tables
+	old      wanted.Set
 	members  map[intent.VNI][]member
 	refused  map[intent.VNI][]ObjectError
 	segments map[intent.GatewayKey]struct{}
 }
 
 func newStep() *step {
-	return &step{old: NewTables(), members: map[intent.VNI][]member{}, refused: map[intent.VNI][]ObjectError{}, segments: map[intent.GatewayKey]struct{}{}}
+	return &step{old: wanted.NewSet(), members: map[intent.VNI][]member{}, refused: map[intent.VNI][]ObjectError{}, segments: map[intent.GatewayKey]struct{}{}}
 }
 
 // order is VRFs with a gateway port here before those with none, by VNI.
@@ -77,7 +78,7 @@ func (t *Translator) touch(step *step, vni intent.VNI) {
 		return
 	}
 	if s := t.vrfs[vni]; s != nil {
-		step.old.add(s.tables)
+		s.tables.AddTo(step.old)
 		t.countAnswering(s.answering, -1, step.segments)
 	}
 	if step.members[vni], step.refused[vni] = t.members(vni); len(step.members[vni]) == 0 {
@@ -154,7 +155,7 @@ func (t *Translator) admit(vni intent.VNI, s *vrfState, members []member) {
 	delete(t.waiting, vni)
 	s.index, s.standby = index, standbyOnly(members)
 	b := buildVRF(vni, index, t.cfg, t.facts, members)
-	s.tables, s.answering, s.balanced, s.annotated, s.choice = b.tables.pack(), b.answering, b.balanced, b.annotated, b.choice
+	s.tables, s.answering, s.balanced, s.annotated, s.choice = b.tables.Pack(), b.answering, b.balanced, b.annotated, b.choice
 	s.errors = append(s.errors, b.errors...)
 }
 

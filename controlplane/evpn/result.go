@@ -49,7 +49,7 @@ type GatewayResult struct {
 	Gateway intent.Gateway
 	// Standby: the port is elsewhere, at Place, and may come.
 	Standby  bool
-	Place    Place
+	Place    intent.Place
 	Localnet string
 	Policy   Policy
 	// Path is what the port says of its VRF's path.
@@ -58,7 +58,7 @@ type GatewayResult struct {
 	// none.
 	OVNTable uint32
 	// Learner is the zero value where nothing is given to OVN by the port.
-	Learner Learner
+	Learner intent.Learner
 	// Served are sorted by prefix.
 	Served []intent.Served
 	// Provider is the switch whose known ports' addresses are not answered for.

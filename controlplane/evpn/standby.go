@@ -6,16 +6,6 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
-// Place is where a gateway port is that may come to this node.
-type Place struct {
-	// Chassis is the name of the chassis that has it: empty while none has, or its
-	// name is not known yet.
-	Chassis string
-	// At is where the fabric reaches that chassis; the zero value while it is not
-	// known.
-	At ovn.FabricAddress
-}
-
 // toCome lists the gateway ports of the router that are elsewhere and may come.
 func (t *translation) toCome() []ovn.GatewayPort {
 	if !t.cfg.Standby {
@@ -39,7 +29,7 @@ func (t *translation) standby(p ovn.GatewayPort) (GatewayResult, bool) {
 	if !ok {
 		return g, false
 	}
-	g.Standby = true
+	g.Standby, g.Place.Gateway = true, g.Gateway.Key
 	where := "it is bound to no chassis"
 	if p.Binding.Chassis != "" {
 		g.Place.Chassis, g.Place.At = t.rows.ChassisAt(p.Binding.Chassis)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // candidate makes the gateway port of router n one that may come, and is on the
 // other chassis, whose address is known.
 func (c cloud) candidate(port string, at ovn.UUID) cloud {
-	away := ovn.FabricAddress{VTEP: netip.MustParseAddr("192.0.2.2"), RouterMAC: intent.MAC{2, 0, 0, 0, 0, 2}}
-	c.put(ovn.HAChassisGroup{UUID: "group", Name: "group"}, ovn.ChassisPrivate{UUID: "private", Chassis: there, Name: "a2", ExternalIDs: away.Pairs()})
+	away := intent.FabricAddress{VTEP: netip.MustParseAddr("192.0.2.2"), RouterMAC: intent.MAC{2, 0, 0, 0, 0, 2}}
+	c.put(ovn.HAChassisGroup{UUID: "group", Name: "group"}, ovn.ChassisPrivate{UUID: "private", Chassis: there, Name: "a2", ExternalIDs: ovn.Pairs(away)})
 	return c.edit(port, func(p *ovn.PortBinding) { p.Chassis, p.HAChassisGroup = at, "group" })
 }
 
@@ -30,27 +31,27 @@ func TestStandby(t *testing.T) {
 	active := compute(node(false).tenant(1, 1001), standbyConfig()).Tables()
 	waiting := compute(node(false).tenant(1, 1001).candidate("cr-lrp-gw-r1", there), standbyConfig())
 	tables := waiting.Tables()
-	check(t, "VRFs", active.VRFs, tables.VRFs)
-	check(t, "policies", active.Policies, tables.Policies)
-	check(t, "bridges", active.Bridges, tables.Bridges)
-	if !maps.Equal(active.Gateways, tables.Gateways) || !maps.Equal(active.Served, tables.Served) || !maps.Equal(active.Steering, tables.Steering) {
+	check(t, "VRFs", wanted.Rows(active, intent.VRFs), wanted.Rows(tables, intent.VRFs))
+	check(t, "policies", wanted.Rows(active, intent.Policies), wanted.Rows(tables, intent.Policies))
+	check(t, "bridges", wanted.Rows(active, intent.Bridges), wanted.Rows(tables, intent.Bridges))
+	if !maps.Equal(wanted.Rows(active, intent.Gateways), wanted.Rows(tables, intent.Gateways)) || !maps.Equal(wanted.Rows(active, intent.ServedNextHops), wanted.Rows(tables, intent.ServedNextHops)) || !maps.Equal(wanted.Rows(active, intent.SteeringFlows), wanted.Rows(tables, intent.SteeringFlows)) {
 		t.Errorf("gateways, served or steering differ:\n%+v\n%+v", active, tables)
 	}
-	if len(tables.Routes)+len(tables.Announcements) != 0 {
-		t.Errorf("a candidate has routes %v, announcements %v", tables.Routes, tables.Announcements)
+	if len(wanted.Rows(tables, intent.Routes))+len(wanted.Rows(tables, intent.Announcements)) != 0 {
+		t.Errorf("a candidate has routes %v, announcements %v", wanted.Rows(tables, intent.Routes), wanted.Rows(tables, intent.Announcements))
 	}
 	hop := intent.NewNextHopSet(intent.NextHop{VTEP: netip.MustParseAddr("192.0.2.2"), VNI: 1001, RouterMAC: intent.MAC{2, 0, 0, 0, 0, 2}})
-	for k := range active.Routes {
-		if r := tables.Relays[k]; r.Kind != intent.RouteRemote || r.NextHops != hop {
+	for k := range wanted.Rows(active, intent.Routes) {
+		if r := wanted.Rows(tables, intent.Relays)[k]; r.Kind != intent.RouteRemote || r.NextHops != hop {
 			t.Errorf("relay of %s: %+v", k, r)
 		}
 	}
-	if len(tables.Relays) != len(active.Routes) {
-		t.Errorf("%d relays for %d routes", len(tables.Relays), len(active.Routes))
+	if len(wanted.Rows(tables, intent.Relays)) != len(wanted.Rows(active, intent.Routes)) {
+		t.Errorf("%d relays for %d routes", len(wanted.Rows(tables, intent.Relays)), len(wanted.Rows(active, intent.Routes)))
 	}
 	_, notes := complaints(waiting)
 	check(t, "notes", []string{"gateway cr-lrp-gw-r1 standby"}, notes)
-	for _, place := range tables.Standby {
+	for _, place := range wanted.Rows(tables, intent.Standby) {
 		check(t, "chassis", "a2", place.Chassis)
 	}
 }
@@ -60,12 +61,12 @@ func TestStandby(t *testing.T) {
 func TestStandbyOfNobody(t *testing.T) {
 	for _, at := range []ovn.UUID{"", "chassis-third"} {
 		tables := compute(node(false).tenant(1, 1001).candidate("cr-lrp-gw-r1", at), standbyConfig()).Tables()
-		for k, r := range tables.Relays {
+		for k, r := range wanted.Rows(tables, intent.Relays) {
 			if r.NextHops.Len() != 0 {
 				t.Errorf("on %q: relay of %s: %s", at, k, r.NextHops)
 			}
 		}
-		if len(tables.Relays) == 0 || len(tables.VRFs) != 1 {
+		if len(wanted.Rows(tables, intent.Relays)) == 0 || len(wanted.Rows(tables, intent.VRFs)) != 1 {
 			t.Errorf("on %q: %+v", at, tables)
 		}
 	}
@@ -80,10 +81,10 @@ func TestStandbyGivesWay(t *testing.T) {
 	}
 	tables := tr.Tables()
 	key := intent.NewRouteKey(1001, netip.MustParsePrefix("10.10.0.0/24"))
-	if r := tables.Routes[key]; r.Gateway.MAC[5] != 2 {
+	if r := wanted.Rows(tables, intent.Routes)[key]; r.Gateway.MAC[5] != 2 {
 		t.Errorf("%s leads to %+v", key, r)
 	}
-	if _, ok := tables.Relays[key]; ok {
+	if _, ok := wanted.Rows(tables, intent.Relays)[key]; ok {
 		t.Errorf("%s is relayed beside", key)
 	}
 }
@@ -98,16 +99,16 @@ func TestStandbyMakesRoom(t *testing.T) {
 	}
 	rows := c.load()
 	tr := NewTranslator(cfg, identity{})
-	sum := NewTables()
-	sum.apply(tr.Step(rows, ovn.Dirty{All: true}, true))
-	check(t, "first", []intent.VNI{1001, 1002}, slices.Sorted(maps.Keys(sum.VRFs)))
+	sum := wanted.NewSet()
+	sum.Apply(tr.Step(rows, ovn.Dirty{All: true}, true))
+	check(t, "first", []intent.VNI{1001, 1002}, slices.Sorted(maps.Keys(wanted.Rows(sum, intent.VRFs))))
 	c.edit("cr-lrp-gw-r3", func(p *ovn.PortBinding) { p.Chassis = here })
-	sum.apply(tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(c["pb-cr-lrp-gw-r3"])}), true))
-	check(t, "then", []intent.VNI{1001, 1003}, slices.Sorted(maps.Keys(sum.VRFs)))
+	sum.Apply(tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(c["pb-cr-lrp-gw-r3"])}), true))
+	check(t, "then", []intent.VNI{1001, 1003}, slices.Sorted(maps.Keys(wanted.Rows(sum, intent.VRFs))))
 	if d := diffTables(tr.Tables(), sum); d != "" {
 		t.Error(d)
 	}
 	c.edit("cr-lrp-gw-r3", func(p *ovn.PortBinding) { p.Chassis, p.HAChassisGroup = there, "" })
-	sum.apply(tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(c["pb-cr-lrp-gw-r3"])}), true))
-	check(t, "gone", []intent.VNI{1001, 1002}, slices.Sorted(maps.Keys(sum.VRFs)))
+	sum.Apply(tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(c["pb-cr-lrp-gw-r3"])}), true))
+	check(t, "gone", []intent.VNI{1001, 1002}, slices.Sorted(maps.Keys(wanted.Rows(sum, intent.VRFs))))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Numbers hands out the small stable number of a VRF.
@@ -61,7 +62,7 @@ type vrfState struct {
 	index uint16
 	// standby: none of its gateway ports is here.
 	standby bool
-	tables  packed
+	tables  wanted.Packed
 	// annotated is what its gateway ports say of its path.
 	annotated PathMode
 	choice    Choice
@@ -94,7 +95,7 @@ func NewTranslator(cfg Config, alloc Allocator) *Translator {
 //
 // A router that was translated keeps its last result while its NAT rows are
 // incomplete, as for a moment after each change of them.
-func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) Difference {
+func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) wanted.Difference {
 	t.steps++
 	routers := make([]ovn.UUID, 0, len(d.Routers))
 	for id := range d.Routers {
@@ -128,9 +129,7 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) Difference
 		t.countBridges(next.Bridges, +1, bridges)
 		t.replace(id, next, vnis)
 	}
-	diff := t.rebuild(vnis)
-	diff.Bridges = t.bridgeDelta(bridges)
-	return diff
+	return wanted.With(t.rebuild(vnis), intent.Bridges, t.bridgeDelta(bridges))
 }
 
 // Pending tells whether a router of the VRF waits for its rows of the Northbound
@@ -207,17 +206,18 @@ func drop[K comparable](m map[K]map[ovn.UUID]struct{}, k K, id ovn.UUID) {
 	}
 }
 
-// Tables is a copy of all tables.
-func (t *Translator) Tables() Tables {
-	out := NewTables()
+// Tables is a copy of all tables. Routes holds local and block rows only, of both paths: whoever
+// joins them with those of BGP puts them into Routes or KernelRoutes, by VRF.Path.
+func (t *Translator) Tables() wanted.Set {
+	out := wanted.NewSet()
 	for _, s := range t.vrfs {
-		out.add(s.tables)
+		s.tables.AddTo(out)
 	}
 	for b := range t.bridges {
-		out.Bridges[b] = intent.Bridge{Name: b}
+		wanted.Put(out, intent.Bridges, intent.Bridge{Name: b})
 	}
 	for _, s := range t.segments {
-		maps.Copy(out.Served, s.rows)
+		maps.Copy(wanted.Edit(out, intent.ServedNextHops), s.rows)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // plain is one tenant of which nothing names a VNI, with the NAT rows known to be
@@ -103,11 +104,11 @@ func TestVocabularies(t *testing.T) {
 			cfg.DynamicRouting = row.dynamic
 			tr := compute(c, cfg)
 			all := tr.Tables()
-			if _, ok := all.VRFs[row.vni]; ok != (row.vni != 0) || len(all.VRFs) > 1 {
-				t.Errorf("VRFs %v, want %d", all.VRFs, row.vni)
+			if _, ok := wanted.Rows(all, intent.VRFs)[row.vni]; ok != (row.vni != 0) || len(wanted.Rows(all, intent.VRFs)) > 1 {
+				t.Errorf("VRFs %v, want %d", wanted.Rows(all, intent.VRFs), row.vni)
 			}
-			_, exposed := all.Routes[intent.NewRouteKey(row.vni, netip.MustParsePrefix("10.10.0.0/24"))]
-			_, exposed6 := all.Routes[intent.NewRouteKey(row.vni, netip.MustParsePrefix("2001:db8:10::/64"))]
+			_, exposed := wanted.Rows(all, intent.Routes)[intent.NewRouteKey(row.vni, netip.MustParsePrefix("10.10.0.0/24"))]
+			_, exposed6 := wanted.Rows(all, intent.Routes)[intent.NewRouteKey(row.vni, netip.MustParsePrefix("2001:db8:10::/64"))]
 			if exposed != row.exposed || exposed6 != row.exposed {
 				t.Errorf("exposed: %t %t", exposed, exposed6)
 			}
@@ -160,7 +161,7 @@ func TestPolicyOfSwitch(t *testing.T) {
 				return
 			}
 			check(t, "errors", nil, errs)
-			p := tr.Tables().Policies[8]
+			p := wanted.Rows(tr.Tables(), intent.Policies)[8]
 			if got := p.Import.String(); got != row.imports || p.AutoImport != (row.imports == "") {
 				t.Errorf("imports %q, automatic %t; want %q", got, p.AutoImport, row.imports)
 			}
@@ -183,8 +184,8 @@ func TestUnseen(t *testing.T) {
 	c = plain(true).keys("nb-public", keyVNI, "1001")
 	d := rows.Apply([]ovn.Change{ovn.Set(c["nb-public"]), ovn.Set(c["nb-ls-r1"]), ovn.Set(c["nb-r1"])})
 	tr.Step(rows, d, true)
-	if tr.Pending(1001) || tr.Pending(1002) || len(tr.Tables().VRFs) != 1 {
-		t.Errorf("pending %t %t, VRFs %v", tr.Pending(1001), tr.Pending(1002), tr.Tables().VRFs)
+	if tr.Pending(1001) || tr.Pending(1002) || len(wanted.Rows(tr.Tables(), intent.VRFs)) != 1 {
+		t.Errorf("pending %t %t, VRFs %v", tr.Pending(1001), tr.Pending(1002), wanted.Rows(tr.Tables(), intent.VRFs))
 	}
 	tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TableDatapathBinding, "lr-r1")}), true)
 	if tr.unnamed != 0 {

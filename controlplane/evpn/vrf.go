@@ -7,6 +7,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // member is a gateway port's part in a VRF.
@@ -25,7 +26,7 @@ type vrfBuild struct {
 	choice     Choice
 	// quiet: nothing is announced.
 	quiet     bool
-	tables    Tables
+	tables    wanted.Set
 	errors    []ObjectError
 	accepted  []claim
 	answering []answering
@@ -45,12 +46,12 @@ type claim struct {
 }
 
 func buildVRF(vni intent.VNI, index uint16, cfg Config, facts PathFacts, members []member) *vrfBuild {
-	b := &vrfBuild{vni: vni, nextHopMAC: cfg.NextHopMAC, quiet: cfg.VRFs[vni].Quiet, tables: NewTables(), hosts: map[netip.Addr]string{}, vips: map[intent.VIPKey]string{}}
+	b := &vrfBuild{vni: vni, nextHopMAC: cfg.NextHopMAC, quiet: cfg.VRFs[vni].Quiet, tables: wanted.NewSet(), hosts: map[netip.Addr]string{}, vips: map[intent.VIPKey]string{}}
 	first := members[0]
-	b.tables.Policies[vni] = intent.VRFPolicy{
+	wanted.Put(b.tables, intent.Policies, intent.VRFPolicy{
 		VNI: vni, Index: index,
 		Export: first.Policy.Export, Import: first.Policy.Import, AutoImport: first.Policy.AutoImport,
-	}
+	})
 	var joined []member
 	for _, m := range members {
 		if m.Policy != first.Policy {
@@ -61,9 +62,9 @@ func buildVRF(vni intent.VNI, index uint16, cfg Config, facts PathFacts, members
 		joined = append(joined, m)
 	}
 	b.choose(cfg, facts, joined)
-	b.tables.VRFs[vni] = intent.VRF{VNI: vni, Index: index, Path: b.choice.Path}
+	wanted.Put(b.tables, intent.VRFs, intent.VRF{VNI: vni, Index: index, Path: b.choice.Path})
 	if b.choice.Path == intent.PathKernel {
-		b.tables.KernelVRFs[vni] = intent.KernelVRF{VNI: vni, Index: index}
+		wanted.Put(b.tables, intent.KernelVRFs, intent.KernelVRF{VNI: vni, Index: index})
 	}
 	for _, m := range joined {
 		b.gateway(m)
@@ -93,17 +94,17 @@ func (b *vrfBuild) fail(m member, kind, name, reason string, err error) {
 
 func (b *vrfBuild) gateway(m member) {
 	key := m.Gateway.Key
-	b.tables.Gateways[key] = m.Gateway
+	wanted.Put(b.tables, intent.Gateways, m.Gateway)
 	b.kernel(m)
-	if m.Learner != (Learner{}) {
-		b.tables.Learners[key] = m.Learner
+	if m.Learner != (intent.Learner{}) {
+		wanted.Put(b.tables, intent.Learners, m.Learner)
 	}
 	if m.Standby {
-		b.tables.Standby[key] = m.Place
+		wanted.Put(b.tables, intent.Standby, m.Place)
 	}
 	b.steer(m, intent.SteerToOVN, netip.Prefix{})
 	for _, s := range m.Served {
-		b.tables.Served[s.Key] = s
+		wanted.Put(b.tables, intent.ServedNextHops, s)
 		if s.Answer && m.Provider != "" {
 			b.answering = append(b.answering, answering{segment: key.Segment(), provider: m.Provider, prefix: s.Key.Prefix})
 		}
@@ -125,13 +126,13 @@ func (b *vrfBuild) steer(m member, kind intent.SteeringKind, p netip.Prefix) {
 	if b.choice.Path == intent.PathKernel && (kind == intent.SteerSource || kind == intent.SteerToOVN) {
 		s.Path, s.VNI = intent.PathKernel, b.vni
 	}
-	b.tables.Steering[s.Key] = s
+	wanted.Put(b.tables, intent.SteeringFlows, s)
 }
 
 // steerAnswers has what a backend sends from its port come to this node, and nothing else of it.
 func (b *vrfBuild) steerAnswers(m member, backend intent.Backend, protocol intent.Protocol) {
 	key := intent.SteeringKey{Gateway: m.Gateway.Key, Kind: intent.SteerAnswer, Prefix: host(backend.Addr), Protocol: protocol, Port: backend.Port}
-	b.tables.Steering[key] = intent.Steering{Key: key, Localnet: m.Localnet, NextHopMAC: b.nextHopMAC}
+	wanted.Put(b.tables, intent.SteeringFlows, intent.Steering{Key: key, Localnet: m.Localnet, NextHopMAC: b.nextHopMAC})
 }
 
 // local adds a destination that leads into OVN and is accepted as a source, or the
@@ -139,12 +140,12 @@ func (b *vrfBuild) steerAnswers(m member, backend intent.Backend, protocol inten
 func (b *vrfBuild) local(m member, p netip.Prefix, announce bool) {
 	key := intent.NewRouteKey(b.vni, p)
 	if m.Standby {
-		b.tables.Relays[key] = m.relay(key)
+		wanted.Put(b.tables, intent.Relays, m.relay(key))
 		return
 	}
-	b.tables.Routes[key] = intent.Route{Key: key, Kind: intent.RouteLocal, Gateway: m.Gateway.Key}
+	wanted.Put(b.tables, intent.Routes, intent.Route{Key: key, Kind: intent.RouteLocal, Gateway: m.Gateway.Key})
 	if announce && !b.quiet {
-		b.tables.Announcements[key] = intent.Announcement{Key: key, Gateway: m.Gateway.Key}
+		wanted.Put(b.tables, intent.Announcements, intent.Announcement{Key: key, Gateway: m.Gateway.Key})
 	}
 }
 
@@ -155,7 +156,7 @@ func (b *vrfBuild) block(m member, p netip.Prefix) {
 		return
 	}
 	key := intent.NewRouteKey(b.vni, p)
-	b.tables.Routes[key] = intent.Route{Key: key, Kind: intent.RouteBlock}
+	wanted.Put(b.tables, intent.Routes, intent.Route{Key: key, Kind: intent.RouteBlock})
 }
 
 // nests tells whether one may be in the other: routes of one router are such as the

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // service is a VIP on the provider network with one backend, which is probed.
@@ -124,7 +126,7 @@ func TestBalancedSteps(t *testing.T) {
 	rows := c.load()
 	x := NewTranslator(Config{FloatingIPs: true, Northbound: true, LoadBalancing: true, NextHopMAC: all.NextHopMAC}, &indices{})
 	there := func() bool {
-		for k := range x.Tables().Routes {
+		for k := range wanted.Rows(x.Tables(), intent.Routes) {
 			if k.Prefix.Addr() == netip.MustParseAddr(vip6) {
 				return true
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // nextHops collects next hops by provider switch.
@@ -137,7 +138,7 @@ func (b *build) hops(o object) []netip.Addr {
 // serve answers ARP and ND for the next hops of an object.
 func (b *build) serve(o object) {
 	key, any := o.key(), false
-	g := b.tables.Gateways[key]
+	g := wanted.Rows(b.tables, intent.Gateways)[key]
 	for _, a := range b.hops(o) {
 		self := slices.ContainsFunc(o.selves, func(p netip.Prefix) bool { return p.Addr() == a })
 		if a == o.addr || self || !reaches(o.own, a) {
@@ -145,7 +146,7 @@ func (b *build) serve(o object) {
 		}
 		p := netip.PrefixFrom(a, a.BitLen())
 		k := intent.ServedKey{Gateway: key, Prefix: p}
-		b.tables.Served[k] = intent.Served{Key: k, Answer: true}
+		wanted.Put(b.tables, intent.ServedNextHops, intent.Served{Key: k, Answer: true})
 		any = any || a.Is4() == o.addr.Is4()
 		// The first that is listed is the source of ICMP errors towards OVN; a
 		// link-local source would not get past a router.
@@ -162,7 +163,7 @@ func (b *build) serve(o object) {
 			}
 		}
 	}
-	b.tables.Gateways[key] = g
+	wanted.Put(b.tables, intent.Gateways, g)
 	if !any {
 		b.hopless(o)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // named adds what Northbound knows of next hops on the provider network: routes of
@@ -78,7 +80,7 @@ func TestKnownNextHops(t *testing.T) {
 			x := NewTranslator(cfg, &indices{})
 			x.Step(c.load(), nobody{}, complete)
 			got := map[byte][]string{}
-			for k := range x.Tables().Served {
+			for k := range wanted.Rows(x.Tables(), intent.ServedNextHops) {
 				got[k.Gateway.MAC[4]] = append(got[k.Gateway.MAC[4]], k.Prefix.Addr().String())
 			}
 			for at, want := range []string{row.gateway, row.machine} {
@@ -115,7 +117,7 @@ func TestNextHopsOfFloatingIPs(t *testing.T) {
 	x := NewTranslator(cfg, &indices{})
 	x.Step(c.load(), nobody{}, complete)
 	var got []string
-	for k := range x.Tables().Served {
+	for k := range wanted.Rows(x.Tables(), intent.ServedNextHops) {
 		got = append(got, k.String())
 	}
 	slices.Sort(got)

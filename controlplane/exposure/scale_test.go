@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // tenant is EVPN that has the gateway port, with a way for each of n addresses.
@@ -57,7 +58,7 @@ func least(t *testing.T, n int) time.Duration {
 		start := worked(t)
 		x.Step(rows, tenant{asked: &asked}, complete)
 		best = min(best, worked(t)-start)
-		if got := len(x.Tables().Routes); got < 3*n {
+		if got := len(wanted.Rows(x.Tables(), intent.Routes)); got < 3*n {
 			t.Fatalf("%d routes of %d machines and floating IPs", got, n)
 		}
 		if asked != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Tenants is what exposure asks of EVPN's translation.
@@ -27,7 +28,7 @@ type Tenants interface {
 type Translator struct {
 	cfg     Config
 	alloc   evpn.Numbers
-	tables  evpn.Tables
+	tables  wanted.Set
 	reports []report
 	// exposed are the objects by address; refused says why another is not.
 	exposed map[netip.Addr]object
@@ -42,7 +43,7 @@ type Translator struct {
 
 // NewTranslator is one that exposes nothing yet.
 func NewTranslator(cfg Config, alloc evpn.Numbers) *Translator {
-	return &Translator{cfg: cfg, alloc: alloc, tables: evpn.NewTables(), exposed: map[netip.Addr]object{}}
+	return &Translator{cfg: cfg, alloc: alloc, tables: wanted.NewSet(), exposed: map[netip.Addr]object{}}
 }
 
 // Change is what a step is for.
@@ -56,13 +57,13 @@ type Change struct {
 
 // Step computes all that is exposed, beside the tenants' tables as they are now, and
 // returns what differs from the step before.
-func (t *Translator) Step(rows *ovn.Rows, tenants Tenants, c Change) evpn.Difference {
+func (t *Translator) Step(rows *ovn.Rows, tenants Tenants, c Change) wanted.Difference {
 	changed := c.Rows || t.stale || t.pending
 	t.northbound = t.northbound || c.Northbound
 	if t.stale = changed && !c.Complete; !t.cfg.Used() || !changed || !c.Complete {
-		return evpn.Difference{}
+		return wanted.Difference{}
 	}
-	b := &build{translation: collect(rows, t.cfg), tenants: tenants, tables: evpn.NewTables(),
+	b := &build{translation: collect(rows, t.cfg), tenants: tenants, tables: wanted.NewSet(),
 		exposed: map[netip.Addr]object{}, refused: map[netip.Addr]string{},
 		matches: map[intent.VNI]func(netip.Addr) (intent.Route, bool){}, without: map[string]struct{}{}}
 	t.pending = b.pending || rows.ExpectsNB() && !t.northbound
@@ -74,7 +75,7 @@ func (t *Translator) Step(rows *ovn.Rows, tenants Tenants, c Change) evpn.Differ
 	if !slices.Equal(next, t.reports) {
 		t.changes++
 	}
-	diff := evpn.Diff(t.tables, b.tables)
+	diff := wanted.Diff(t.tables, b.tables)
 	t.tables, t.reports, t.exposed, t.refused = b.tables, next, b.exposed, b.refused
 	return diff
 }
@@ -91,19 +92,19 @@ func (t *Translator) number(b *build) {
 		index, err := t.alloc.Index(intent.DefaultVRF)
 		if err != nil {
 			b.fail(kindVRF, intent.DefaultVRF.String(), reason.NoIndex, err)
-			b.tables, b.exposed = evpn.NewTables(), map[netip.Addr]object{}
+			b.tables, b.exposed = wanted.NewSet(), map[netip.Addr]object{}
 			return
 		}
 		t.index = index
 	}
 	if t.index != 0 {
-		b.tables.VRFs[intent.DefaultVRF] = intent.VRF{VNI: intent.DefaultVRF, Index: t.index}
+		wanted.Put(b.tables, intent.VRFs, intent.VRF{VNI: intent.DefaultVRF, Index: t.index})
 	}
 }
 
 // Tables is a copy of all tables.
-func (t *Translator) Tables() evpn.Tables {
-	out := evpn.NewTables()
+func (t *Translator) Tables() wanted.Set {
+	out := wanted.NewSet()
 	out.Merge(t.tables)
 	return out
 }
@@ -137,7 +138,7 @@ func (t *Translator) Objects() []status.Object { return t.reports }
 type build struct {
 	*translation
 	tenants Tenants
-	tables  evpn.Tables
+	tables  wanted.Set
 	exposed map[netip.Addr]object
 	refused map[netip.Addr]string
 	// matches are those of the tenants' VRFs that have been asked for.
@@ -180,11 +181,11 @@ func (b *build) expose(o object) {
 	}
 	b.exposed[o.addr] = o
 	route := intent.NewHostKey(intent.DefaultVRF, o.addr)
-	b.tables.Routes[route] = intent.Route{Key: route, Kind: intent.RouteLocal, Gateway: key}
-	b.tables.Announcements[route] = intent.Announcement{Key: route, Gateway: key}
+	wanted.Put(b.tables, intent.Routes, intent.Route{Key: route, Kind: intent.RouteLocal, Gateway: key})
+	wanted.Put(b.tables, intent.Announcements, intent.Announcement{Key: route, Gateway: key})
 	b.steer(o, intent.SteerRouted, route.Prefix)
 	if !b.tenants.HasBridge(key.Bridge) {
-		b.tables.Bridges[key.Bridge] = intent.Bridge{Name: key.Bridge}
+		wanted.Put(b.tables, intent.Bridges, intent.Bridge{Name: key.Bridge})
 	}
 	if !tenant {
 		b.gateway(o)
@@ -196,13 +197,13 @@ func (b *build) steer(o object, kind intent.SteeringKind, p netip.Prefix) {
 	if kind == intent.SteerRouted {
 		s.NextHopMAC = b.cfg.NextHopMAC
 	}
-	b.tables.Steering[s.Key] = s
+	wanted.Put(b.tables, intent.SteeringFlows, s)
 }
 
 // gateway makes the rows of the frame key, with the first object that has it.
 func (b *build) gateway(o object) {
 	key := o.key()
-	if _, made := b.tables.Gateways[key]; !made {
+	if _, made := wanted.Rows(b.tables, intent.Gateways)[key]; !made {
 		g := intent.Gateway{Key: key, VNI: intent.DefaultVRF, Kind: o.gateway, LogicalPort: o.port, ICMPSource4: b.cfg.ICMPSource4, ICMPSource6: b.cfg.ICMPSource6}
 		for _, n := range o.own {
 			switch a := n.Addr(); {
@@ -212,7 +213,7 @@ func (b *build) gateway(o object) {
 				g.Addr6 = a
 			}
 		}
-		b.tables.Gateways[key] = g
+		wanted.Put(b.tables, intent.Gateways, g)
 		b.steer(o, intent.SteerToOVN, netip.Prefix{})
 	}
 	b.serve(o)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -47,9 +46,9 @@ var all = Config{Ports: true, FloatingIPs: true, Gateways: true, NextHopMAC: int
 var complete = Change{Rows: true, Complete: true, Northbound: true}
 
 // exposed are the addresses with their frame keys, as "address key".
-func exposed(t evpn.Tables) []string {
+func exposed(t wanted.Set) []string {
 	var out []string
-	for k, r := range t.Routes {
+	for k, r := range wanted.Rows(t, intent.Routes) {
 		out = append(out, fmt.Sprintf("%s %s", k.Prefix.Addr(), r.Gateway))
 	}
 	slices.Sort(out)
@@ -189,38 +188,38 @@ func TestExposure(t *testing.T) {
 }
 
 // checkTables: each address has all that carries it, and nothing else is there.
-func checkTables(t *testing.T, all evpn.Tables, tenants Tenants) {
+func checkTables(t *testing.T, all wanted.Set, tenants Tenants) {
 	t.Helper()
 	keys := map[intent.GatewayKey]bool{}
-	for k, r := range all.Routes {
+	for k, r := range wanted.Rows(all, intent.Routes) {
 		keys[r.Gateway] = true
-		if a, ok := all.Announcements[k]; !ok || a.Gateway != r.Gateway {
+		if a, ok := wanted.Rows(all, intent.Announcements)[k]; !ok || a.Gateway != r.Gateway {
 			t.Errorf("%s is not announced", k)
 		}
-		s := all.Steering[intent.SteeringKey{Gateway: r.Gateway, Kind: intent.SteerRouted, Prefix: k.Prefix}]
+		s := wanted.Rows(all, intent.SteeringFlows)[intent.SteeringKey{Gateway: r.Gateway, Kind: intent.SteerRouted, Prefix: k.Prefix}]
 		if s.Localnet != "provnet" || s.NextHopMAC.IsZero() {
 			t.Errorf("%s is not steered: %+v", k, s)
 		}
 		_, tenant := tenants.GatewayVRF(r.Gateway)
-		if _, there := all.Gateways[r.Gateway]; there == tenant {
+		if _, there := wanted.Rows(all, intent.Gateways)[r.Gateway]; there == tenant {
 			t.Errorf("%s: gateway row %v, a tenant's %v", k, there, tenant)
 		}
-		if _, there := all.Steering[intent.SteeringKey{Gateway: r.Gateway, Kind: intent.SteerToOVN}]; there == tenant {
+		if _, there := wanted.Rows(all, intent.SteeringFlows)[intent.SteeringKey{Gateway: r.Gateway, Kind: intent.SteerToOVN}]; there == tenant {
 			t.Errorf("%s: flow to OVN %v, a tenant's %v", k, there, tenant)
 		}
-		if _, there := all.Bridges[r.Gateway.Bridge]; there == tenants.HasBridge(r.Gateway.Bridge) {
+		if _, there := wanted.Rows(all, intent.Bridges)[r.Gateway.Bridge]; there == tenants.HasBridge(r.Gateway.Bridge) {
 			t.Errorf("%s: bridge row %v", k, there)
 		}
 	}
-	if len(all.Announcements) != len(all.Routes) || len(all.Policies) != 0 {
-		t.Errorf("%d announcements of %d routes, %d policies", len(all.Announcements), len(all.Routes), len(all.Policies))
+	if len(wanted.Rows(all, intent.Announcements)) != len(wanted.Rows(all, intent.Routes)) || len(wanted.Rows(all, intent.Policies)) != 0 {
+		t.Errorf("%d announcements of %d routes, %d policies", len(wanted.Rows(all, intent.Announcements)), len(wanted.Rows(all, intent.Routes)), len(wanted.Rows(all, intent.Policies)))
 	}
-	for k := range all.Gateways {
+	for k := range wanted.Rows(all, intent.Gateways) {
 		if !keys[k] {
 			t.Errorf("gateway %s without an address", k)
 		}
 	}
-	if _, there := all.VRFs[intent.DefaultVRF]; there != (len(all.Routes) > 0) {
+	if _, there := wanted.Rows(all, intent.VRFs)[intent.DefaultVRF]; there != (len(wanted.Rows(all, intent.Routes)) > 0) {
 		t.Errorf("the VRF's row is there: %v", there)
 	}
 }
@@ -236,7 +235,7 @@ func TestNextHops(t *testing.T) {
 	x := NewTranslator(cfg, &indices{})
 	x.Step(c.load(), nobody{}, complete)
 	got := map[string][]string{}
-	for k := range x.Tables().Served {
+	for k := range wanted.Rows(x.Tables(), intent.ServedNextHops) {
 		m := k.Gateway.MAC.String()
 		got[m] = append(got[m], k.Prefix.Addr().String())
 	}
@@ -251,7 +250,7 @@ func TestNextHops(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
-	for k, g := range x.Tables().Gateways {
+	for k, g := range wanted.Rows(x.Tables(), intent.Gateways) {
 		first := map[byte]string{0: "172.24.0.1", 1: "172.24.0.2"}[k.MAC[4]]
 		if g.ICMPSource4.String() != first || g.ICMPSource6.IsValid() {
 			t.Errorf("%s: ICMP sources %s and %s", k, g.ICMPSource4, g.ICMPSource6)
@@ -272,8 +271,8 @@ func TestSteps(t *testing.T) {
 		t.Fatal("half of the rows were looked at")
 	}
 	d := x.Step(c.load(), nobody{}, Change{Complete: true})
-	if len(d.Announcements.Set) != 6 || !idx.taken {
-		t.Fatalf("%d announcements when the rows are complete", len(d.Announcements.Set))
+	if len(wanted.Of(d, intent.Announcements).Set) != 6 || !idx.taken {
+		t.Fatalf("%d announcements when the rows are complete", len(wanted.Of(d, intent.Announcements).Set))
 	}
 	if why, ok := x.Needed(); !ok || !strings.Contains(why, "172.24.0.11 of cr-gw") {
 		t.Errorf("needed for %q", why)
@@ -283,26 +282,20 @@ func TestSteps(t *testing.T) {
 		t.Error("looked although nothing changed")
 	}
 	d = x.Step(c.load(), nobody{}, complete)
-	if len(d.Announcements.Delete) != 2 || len(d.Gateways.Delete) != 1 || len(d.Announcements.Set)+len(d.Bridges.Delete) != 0 {
+	if len(wanted.Of(d, intent.Announcements).Delete) != 2 || len(wanted.Of(d, intent.Gateways).Delete) != 1 || len(wanted.Of(d, intent.Announcements).Set)+len(wanted.Of(d, intent.Bridges).Delete) != 0 {
 		t.Errorf("a machine went: %+v", d)
 	}
 	// The gateway port becomes a tenant's, in the same step as the tenant's rows come.
-	d = evpn.Difference{
-		Gateways: wanted.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{key("02:00:00:00:00:01"): {Key: key("02:00:00:00:00:01"), VNI: 1001}}},
-		Bridges:  wanted.Delta[intent.BridgeKey, intent.Bridge]{Set: map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}}},
-	}.Merge(x.Step(c.load(), red{}, complete))
-	if len(d.Gateways.Delete) != 0 || d.Gateways.Set[key("02:00:00:00:00:01")].VNI != 1001 || len(d.Bridges.Delete) != 0 {
+	d = wanted.With(wanted.With(wanted.Difference{}, intent.Gateways, wanted.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{key("02:00:00:00:00:01"): {Key: key("02:00:00:00:00:01"), VNI: 1001}}}), intent.Bridges, wanted.Delta[intent.BridgeKey, intent.Bridge]{Set: map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}}}).Merge(x.Step(c.load(), red{}, complete))
+	if len(wanted.Of(d, intent.Gateways).Delete) != 0 || wanted.Of(d, intent.Gateways).Set[key("02:00:00:00:00:01")].VNI != 1001 || len(wanted.Of(d, intent.Bridges).Delete) != 0 {
 		t.Errorf("a row that goes from the one to the other was to go: %+v", d)
 	}
-	d = evpn.Difference{
-		Gateways: wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key("02:00:00:00:00:01")}},
-		Bridges:  wanted.Delta[intent.BridgeKey, intent.Bridge]{Delete: []intent.BridgeKey{"br-ex"}},
-	}.Merge(x.Step(c.load(), nobody{}, complete))
-	if len(d.Gateways.Delete) != 0 || d.Gateways.Set[key("02:00:00:00:00:01")].VNI != intent.DefaultVRF || len(d.Bridges.Delete) != 0 {
+	d = wanted.With(wanted.With(wanted.Difference{}, intent.Gateways, wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{key("02:00:00:00:00:01")}}), intent.Bridges, wanted.Delta[intent.BridgeKey, intent.Bridge]{Delete: []intent.BridgeKey{"br-ex"}}).Merge(x.Step(c.load(), nobody{}, complete))
+	if len(wanted.Of(d, intent.Gateways).Delete) != 0 || wanted.Of(d, intent.Gateways).Set[key("02:00:00:00:00:01")].VNI != intent.DefaultVRF || len(wanted.Of(d, intent.Bridges).Delete) != 0 {
 		t.Errorf("and back: %+v", d)
 	}
 	x.Step(cloud{}.load(), nobody{}, complete)
-	if _, ok := x.Needed(); ok || idx.taken || len(x.Tables().Routes) != 0 {
+	if _, ok := x.Needed(); ok || idx.taken || len(wanted.Rows(x.Tables(), intent.Routes)) != 0 {
 		t.Error("something is left")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -26,7 +25,7 @@ type Imports interface {
 // Join is the state of the translation.
 type Join struct {
 	imports  Imports
-	learners map[intent.GatewayKey]evpn.Learner
+	learners map[intent.GatewayKey]intent.Learner
 	kernel   map[intent.VNI]struct{}
 	// served are the learners that get routes, by VRF.
 	served map[intent.VNI][]learner
@@ -37,14 +36,14 @@ type Join struct {
 
 // learner is one that gets routes, with its networks read.
 type learner struct {
-	evpn.Learner
+	intent.Learner
 	networks []netip.Prefix
 }
 
 // New is a translation without learners.
 func New(imports Imports) *Join {
 	return &Join{
-		imports: imports, learners: map[intent.GatewayKey]evpn.Learner{}, kernel: map[intent.VNI]struct{}{},
+		imports: imports, learners: map[intent.GatewayKey]intent.Learner{}, kernel: map[intent.VNI]struct{}{},
 		served: map[intent.VNI][]learner{},
 	}
 }
@@ -54,7 +53,7 @@ type Rows = wanted.Delta[intent.LearnedKey, intent.LearnedRoute]
 
 // Change takes a step of the translation of OVN: its learners and its VRFs on the
 // kernel path. The imports are those of now, and the rows given before theirs.
-func (j *Join) Change(learners wanted.Delta[intent.GatewayKey, evpn.Learner], kernel wanted.Delta[intent.VNI, intent.KernelVRF]) Rows {
+func (j *Join) Change(learners wanted.Delta[intent.GatewayKey, intent.Learner], kernel wanted.Delta[intent.VNI, intent.KernelVRF]) Rows {
 	if learners.Empty() && (kernel.Empty() || len(j.learners) == 0) {
 		j.takeKernel(kernel)
 		return Rows{}
@@ -170,7 +169,7 @@ func (j *Join) serve() {
 	}
 }
 
-func (j *Join) complain(l evpn.Learner, err error) {
+func (j *Join) complain(l intent.Learner, err error) {
 	j.objects = append(j.objects, status.Object{Kind: "gateway", Key: l.Port, State: status.Error, Reason: reason.OVNTable, Error: err.Error()})
 }
 

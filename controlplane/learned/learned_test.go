@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/learned"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -17,7 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-type learners = wanted.Delta[intent.GatewayKey, evpn.Learner]
+type learners = wanted.Delta[intent.GatewayKey, intent.Learner]
 type kernelVRFs = wanted.Delta[intent.VNI, intent.KernelVRF]
 
 // world is a translation and the rows that it has asked for.
@@ -75,16 +74,16 @@ func (w *world) list() []string {
 }
 
 // router is a learner with both families on 172.24.0.0/24 and fd00:24::/64.
-func router(n byte, vni intent.VNI, table uint32) evpn.Learner {
-	return evpn.Learner{
+func router(n byte, vni intent.VNI, table uint32) intent.Learner {
+	return intent.Learner{
 		Gateway: intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, n}}, Port: fmt.Sprintf("cr-%d", n), VNI: vni, Table: table,
 		Via4: netip.AddrFrom4([4]byte{172, 24, 0, n}), Via6: netip.MustParseAddr(fmt.Sprintf("fd00:24::%x", n)),
-		Networks: evpn.NewPrefixes(netip.MustParsePrefix("172.24.0.0/24"), netip.MustParsePrefix("fd00:24::/64"), netip.MustParsePrefix("10.10.0.0/24")),
+		Networks: intent.NewPrefixSet(netip.MustParsePrefix("172.24.0.0/24"), netip.MustParsePrefix("fd00:24::/64"), netip.MustParsePrefix("10.10.0.0/24")),
 	}
 }
 
-func some(list ...evpn.Learner) learners {
-	d := learners{Set: map[intent.GatewayKey]evpn.Learner{}}
+func some(list ...intent.Learner) learners {
+	d := learners{Set: map[intent.GatewayKey]intent.Learner{}}
 	for _, l := range list {
 		d.Set[l.Gateway] = l
 	}
@@ -194,7 +193,7 @@ func TestStepsAddUp(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld()
-		all, kernel := map[intent.GatewayKey]evpn.Learner{}, map[intent.VNI]intent.KernelVRF{}
+		all, kernel := map[intent.GatewayKey]intent.Learner{}, map[intent.VNI]intent.KernelVRF{}
 		for range 40 {
 			vni, prefix := intent.VNI(1+r.IntN(3)), fmt.Sprintf("10.%d.0.0/%d", 9+r.IntN(4), 16+8*r.IntN(2))
 			switch l := router(byte(1+r.IntN(3)), vni, uint32(1+r.IntN(4))); r.IntN(6) {

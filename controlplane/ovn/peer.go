@@ -17,20 +17,14 @@ const (
 	KeyRouterMAC = PublishPrefix + "router-mac"
 )
 
-// FabricAddress is where the fabric reaches a node.
-type FabricAddress struct {
-	VTEP      netip.Addr
-	RouterMAC intent.MAC
-}
-
 // Pairs are what a node with the address publishes.
-func (a FabricAddress) Pairs() map[string]string {
+func Pairs(a intent.FabricAddress) map[string]string {
 	return map[string]string{KeyVTEP: a.VTEP.String(), KeyRouterMAC: a.RouterMAC.String()}
 }
 
 // ChassisAt is the name of a followed chassis, and where the fabric reaches it:
 // the zero value while Sluice there has not published it, or not as it should.
-func (r *Rows) ChassisAt(chassis UUID) (name string, at FabricAddress) {
+func (r *Rows) ChassisAt(chassis UUID) (name string, at intent.FabricAddress) {
 	id, ok := multimap.First(r.privateOf, chassis)
 	if !ok {
 		return "", at
@@ -44,7 +38,7 @@ func (r *Rows) ChassisAt(chassis UUID) (name string, at FabricAddress) {
 	if err != nil || mac.IsZero() {
 		return row.Name, at
 	}
-	return row.Name, FabricAddress{VTEP: vtep.Unmap(), RouterMAC: mac}
+	return row.Name, intent.FabricAddress{VTEP: vtep.Unmap(), RouterMAC: mac}
 }
 
 // Siblings are where the fabric reaches the other nodes of this node's groups, as

@@ -24,7 +24,7 @@ func TestOtherMembersAreKnown(t *testing.T) {
 	publish("a3", "192.0.2.3")
 	l.tenant(1, "public", "a1", "a2")
 	w := l.follow(Config{})
-	at := func(name string) (found FabricAddress, known bool) {
+	at := func(name string) (found intent.FabricAddress, known bool) {
 		w.View(func(r *Rows) {
 			for id := range r.private {
 				if n, a := r.ChassisAt(r.private[id].Chassis); n == name {
@@ -34,7 +34,7 @@ func TestOtherMembersAreKnown(t *testing.T) {
 		})
 		return found, known
 	}
-	want := FabricAddress{VTEP: netip.MustParseAddr("2001:db8::2"), RouterMAC: intent.MAC{2, 0, 0, 0, 0, 0x22}}
+	want := intent.FabricAddress{VTEP: netip.MustParseAddr("2001:db8::2"), RouterMAC: intent.MAC{2, 0, 0, 0, 0, 0x22}}
 	w.until("a2's address", func() bool { a, _ := at("a2"); return a == want })
 	if _, known := at("a3"); known {
 		t.Error("the row of a chassis is followed to which nothing moves")
@@ -52,7 +52,7 @@ func TestOtherMembersAreKnown(t *testing.T) {
 	l.sb("set", "Chassis_Private", "a2", `external_ids:sluice-vtep="192.0.2.2"`)
 	w.until("the router", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.dirty["r1"] })
 	l.sb("set", "Chassis_Private", "a2", "external_ids:sluice-router-mac=no")
-	w.until("a bad one is none", func() bool { a, known := at("a2"); return known && a == FabricAddress{} })
+	w.until("a bad one is none", func() bool { a, known := at("a2"); return known && a == intent.FabricAddress{} })
 	l.nb("lrp-set-gateway-chassis", "gw-r1", "a3", "5")
 	w.until("another member", func() bool { _, known := at("a3"); return known })
 	l.nb("lrp-del-gateway-chassis", "gw-r1", "a2")

@@ -35,3 +35,18 @@ type LearnedRoute struct {
 func CanLearn(table uint32) bool {
 	return table != 0 && (table < 252 || table > 255) && table <= uint32(MaxVNI)
 }
+
+// Learner is a gateway port here by which ovn-controller brings routes of the kernel
+// into OVN (SB Learned_Route).
+type Learner struct {
+	Gateway GatewayKey
+	// Port is the Port_Binding's logical_port, for people.
+	Port string
+	VNI  VNI
+	// Table is the routing table that ovn-controller reads for the router.
+	Table uint32
+	// Via4 and Via6 are next hops that Sluice serves. Invalid: none of the family.
+	Via4, Via6 netip.Addr
+	// Networks are those that the router is connected to.
+	Networks PrefixSet
+}
