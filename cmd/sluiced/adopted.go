@@ -6,6 +6,8 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // adoptedEvery is how often it is looked whether what was adopted can go.
@@ -17,7 +19,7 @@ func (n *node) removeAdopted(ctx context.Context) error {
 	tick := beat.New(adoptedEvery)
 	defer tick.Stop()
 	for said := false; ; {
-		if n.d.allInSync() && n.tables.Complete() && n.tables.Steering.Settled() && n.tables.KernelRoutes.Settled() && n.tables.Routes.Settled() {
+		if n.d.allInSync() && n.tables.Complete() && tables.Of(n.tables, intent.SteeringFlows).Settled() && tables.Of(n.tables, intent.KernelRoutes).Settled() && tables.Of(n.tables, intent.Routes).Settled() {
 			left, err := owned.Replaced(ctx, n.d.ovs)
 			if err == nil && !left {
 				return nil

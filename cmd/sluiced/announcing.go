@@ -46,7 +46,7 @@ func (n *node) watchAnnouncements(ctx context.Context) error {
 		case <-n.announced:
 		case <-patience.C:
 		}
-		s := n.tables.Announcements.Stats()
+		s := tables.Of(n.tables, intent.Announcements).Stats()
 		wait, told := silence.look(time.Now(), s, n.withdrawn.Load(), n.alone.Load())
 		if wait > 0 {
 			patience.Reset(wait)
@@ -67,7 +67,7 @@ func (n *node) watchAnnouncements(ctx context.Context) error {
 // the same ones.
 func (n *node) unannounced() (why string) {
 	var first intent.RouteKey
-	t := n.tables.Announcements
+	t := tables.Of(n.tables, intent.Announcements)
 	n.tables.Pipeline.View(func() {
 		t.EachLocked(func(k intent.RouteKey, _ intent.Announcement) {
 			ok, err := t.StateLocked(k)

@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // machines lists those of this node on switches with VIPs.
@@ -29,7 +30,7 @@ func (c *clientsPart) machines() []status.Machine {
 			one.State = status.Pending
 		default:
 			// A row that is in place says nothing of what was decided.
-			if state, _, wrong := stateOf(w.tables.Clients.State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
+			if state, _, wrong := stateOf(tables.Of(w.tables, intent.Clients).State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
 				one.State, one.Error = state, wrong
 			}
 		}

@@ -7,7 +7,9 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/metadata"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/pkg/admin"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // status is the answer to "sluicectl metadata ports".
@@ -44,9 +46,9 @@ func (w *metadataAtWork) port(p metadata.PortStatus) status.MetadataPort {
 	if w == nil || out.Served == status.LeftToOVN {
 		return out
 	}
-	done, err := w.tables.Ports.State(p.Port)
+	done, err := tables.Of(w.tables, intent.MetadataPorts).State(p.Port)
 	if done && p.Via == metadata.ViaNamespace {
-		done, err = w.tables.Networks.State(p.Network)
+		done, err = tables.Of(w.tables, intent.MetadataNetworks).State(p.Network)
 	}
 	if out.Programmed = done; err != nil {
 		out.Error = err.Error()

@@ -56,7 +56,7 @@ func familyOf(vni intent.VNI, p netip.Prefix) bgp.Families {
 // routes are those of the path that carries each VRF. While it changes, the other
 // path has them too.
 func (n *node) routes(only intent.VNI) []status.Route {
-	announced, _ := n.tables.Announcements.Rows()
+	announced, _ := tables.Of(n.tables, intent.Announcements).Rows()
 	ports := n.portNames()
 	out := []status.Route{}
 	for _, p := range []intent.Path{intent.PathEBPF, intent.PathKernel} {
@@ -84,7 +84,7 @@ func (n *node) routesOn(p intent.Path, only intent.VNI, announced map[intent.Rou
 		row.Programmed, err = table.State(k)
 		row.State, row.Reason, row.Error = stateOf(row.Programmed, err)
 		if _, ok := announced[k]; ok {
-			told, err := n.tables.Announcements.State(k)
+			told, err := tables.Of(n.tables, intent.Announcements).State(k)
 			row.Announced = &told
 			if !told && row.Programmed {
 				row.State, row.Reason, row.Error = n.unannouncedState(k, err)
@@ -109,15 +109,15 @@ func (n *node) routesOn(p intent.Path, only intent.VNI, announced map[intent.Rou
 
 func (n *node) routeTable(p intent.Path) *reconcile.Table[intent.RouteKey, intent.Route] {
 	if p == intent.PathKernel {
-		return n.tables.KernelRoutes
+		return tables.Of(n.tables, intent.KernelRoutes)
 	}
-	return n.tables.Routes
+	return tables.Of(n.tables, intent.Routes)
 }
 
 // carriedElsewhere are the VRFs whose packets another path than this one carries.
 func (n *node) carriedElsewhere(p intent.Path) map[intent.VNI]bool {
 	out := map[intent.VNI]bool{}
-	vrfs, _ := n.tables.VRFs.Rows()
+	vrfs, _ := tables.Of(n.tables, intent.VRFs).Rows()
 	for vni := range vrfs {
 		if now, ok := n.tables.Path(vni); ok && now != p {
 			out[vni] = true
@@ -150,7 +150,7 @@ func stateOf(programmed bool, err error) (state status.State, why, text string) 
 }
 
 func (n *node) portNames() map[intent.GatewayKey]string {
-	wanted, _ := n.tables.Gateways.Rows()
+	wanted, _ := tables.Of(n.tables, intent.Gateways).Rows()
 	out := make(map[intent.GatewayKey]string, len(wanted))
 	for k, g := range wanted {
 		out[k] = g.LogicalPort

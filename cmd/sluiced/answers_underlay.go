@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // underlayStatus is the answer to "sluicectl underlay".
@@ -24,11 +25,11 @@ func (n *node) underlayStatus(ctx context.Context) (status.Underlay, error) {
 	}
 	_, inSync := n.speaker.Unicast()
 	out := status.Underlay{Install: n.d.cfg.Underlay.Install.Enabled, InSync: inSync, Announcements: []status.UnderlayAnnouncement{}, Routes: p.routes()}
-	wanted, _ := p.tables.Announcements.Rows()
+	wanted, _ := tables.Of(p.tables, intent.UnderlayAnnouncements).Rows()
 	for _, prefix := range slices.SortedFunc(maps.Keys(wanted), comparePrefixes) {
 		a := status.UnderlayAnnouncement{Prefix: prefix, VTEP: wanted[prefix].VTEP}
 		var err error
-		if a.Announced, err = p.tables.Announcements.State(prefix); err != nil {
+		if a.Announced, err = tables.Of(p.tables, intent.UnderlayAnnouncements).State(prefix); err != nil {
 			a.Error = err.Error()
 		}
 		if family := familyOf(intent.DefaultVRF, prefix); a.Announced && !sessions.Carries(family) {
@@ -41,13 +42,13 @@ func (n *node) underlayStatus(ctx context.Context) (status.Underlay, error) {
 
 // routes are those learned, installed or not, and those that an earlier start left.
 func (p *fabricPart) routes() []status.UnderlayRoute {
-	wanted, actual := p.tables.Routes.Rows()
+	wanted, actual := tables.Of(p.tables, intent.UnderlayRoutes).Rows()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := []status.UnderlayRoute{}
 	for prefix, row := range wanted {
 		r := status.UnderlayRoute{Prefix: prefix, State: status.UnderlayInstalled, Hops: row.Hops, Metric: row.Metric, Source: row.Source, Stale: p.learned[prefix].Stale}
-		if ok, err := p.tables.Routes.State(prefix); !ok && err != nil {
+		if ok, err := tables.Of(p.tables, intent.UnderlayRoutes).State(prefix); !ok && err != nil {
 			r.State, r.Error = status.UnderlayError, err.Error()
 			if errors.Is(err, reconcile.ErrNotReady) {
 				r.State = status.UnderlayWaiting

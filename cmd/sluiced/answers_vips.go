@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // balancer is a plane that balances, and its VIPs, as answers see it.
@@ -42,7 +43,7 @@ func (d *daemon) balancers() ([]balancer, error) {
 	defer d.mu.Unlock()
 	var out []balancer
 	if n != nil {
-		b := balancer{table: n.tables.VIPs, dp: n.dp}
+		b := balancer{table: tables.Of(n.tables, intent.VIPs), dp: n.dp}
 		for _, v := range d.translator.Balanced() {
 			b.vips = append(b.vips, balancedVIP{Balanced: v})
 		}
@@ -50,7 +51,7 @@ func (d *daemon) balancers() ([]balancer, error) {
 	}
 	if d.clients != nil && d.clients.at != nil {
 		w := d.clients.at
-		b := balancer{table: w.tables.VIPs, dp: w.dp}
+		b := balancer{table: tables.Of(w.tables, intent.ClientVIPs), dp: w.dp}
 		for _, v := range d.clients.translator.Balanced() {
 			b.vips = append(b.vips, balancedVIP{evpn.Balanced{Balancer: v.Balancer, VIP: v.VIP, Backends: v.Backends, Choice: v.Choice}, v.Switch})
 		}

@@ -24,8 +24,8 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted, actual := n.tables.VRFs.Rows()
-	policies, _ := n.tables.Policies.Rows()
+	wanted, actual := tables.Of(n.tables, intent.VRFs).Rows()
+	policies, _ := tables.Of(n.tables, intent.Policies).Rows()
 	rows := make(map[intent.VNI]*status.VRF, len(wanted))
 	for vni, v := range wanted {
 		p, t := policies[vni], traffic[vni]
@@ -35,7 +35,7 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 		if vni == intent.DefaultVRF {
 			row.RD = "" // its routes have none
 		}
-		row.State, row.StateReason, row.Error = stateOf(n.tables.VRFs.State(vni))
+		row.State, row.StateReason, row.Error = stateOf(tables.Of(n.tables, intent.VRFs).State(vni))
 		c := n.choice(vni)
 		row.Path, row.Reason, row.ReasonDetail = n.carrier(vni).String(), c.Reason, c.Detail
 		if row.Path != v.Path.String() {
@@ -50,7 +50,7 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 		return nil, err
 	}
 	n.addMissing(rows)
-	addHeldVRFs(rows, actual, traffic, n.held(n.tables.VRFs))
+	addHeldVRFs(rows, actual, traffic, n.held(tables.Of(n.tables, intent.VRFs)))
 	for _, r := range n.routes(0) {
 		row := rows[r.VNI]
 		switch {
@@ -80,7 +80,7 @@ func (n *node) addMissing(rows map[intent.VNI]*status.VRF) {
 	if len(missing) == 0 {
 		return
 	}
-	gateways, _ := n.tables.Gateways.Rows()
+	gateways, _ := tables.Of(n.tables, intent.Gateways).Rows()
 	for k, g := range gateways {
 		for _, what := range []thing{{"bridge", string(k.Bridge)}, {"gateway", g.LogicalPort}} {
 			o, ok := missing[what]
@@ -110,7 +110,7 @@ func noVRF(vni intent.VNI) error {
 // lacks is the error of a VRF that there is none of; n may be nil.
 func (n *node) lacks(vni intent.VNI) error {
 	if n != nil {
-		wanted, actual := n.tables.VRFs.Rows()
+		wanted, actual := tables.Of(n.tables, intent.VRFs).Rows()
 		if _, ok := wanted[vni]; ok {
 			return nil
 		}
@@ -141,15 +141,15 @@ func words(s intent.RouteTargets) []string {
 // kernelObstacle is why a part of a VRF's kernel path cannot be built; nil where none
 // is known that does not merely wait.
 func (n *node) kernelObstacle(vni intent.VNI) error {
-	if ok, err := n.tables.KernelVRFs.State(vni); !ok && err != nil && !errors.Is(err, reconcile.ErrNotReady) {
+	if ok, err := tables.Of(n.tables, intent.KernelVRFs).State(vni); !ok && err != nil && !errors.Is(err, reconcile.ErrNotReady) {
 		return err
 	}
-	gateways, _ := n.tables.KernelGateways.Rows()
+	gateways, _ := tables.Of(n.tables, intent.KernelGateways).Rows()
 	for k, g := range gateways {
 		if g.VNI != vni {
 			continue
 		}
-		if ok, err := n.tables.KernelGateways.State(k); !ok && err != nil && !errors.Is(err, reconcile.ErrNotReady) {
+		if ok, err := tables.Of(n.tables, intent.KernelGateways).State(k); !ok && err != nil && !errors.Is(err, reconcile.ErrNotReady) {
 			return err
 		}
 	}
@@ -171,8 +171,8 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 		return status.VRF{}, err
 	}
 	names := map[string]bool{vni.String(): true}
-	gateways, _ := n.tables.Gateways.Rows()
-	served, _ := n.tables.Served.Rows()
+	gateways, _ := tables.Of(n.tables, intent.Gateways).Rows()
+	served, _ := tables.Of(n.tables, intent.ServedNextHops).Rows()
 	for k, g := range gateways {
 		if g.VNI != vni {
 			continue
@@ -183,7 +183,7 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 				e.Addresses = append(e.Addresses, a)
 			}
 		}
-		e.State, _, _ = stateOf(n.tables.Gateways.State(k))
+		e.State, _, _ = stateOf(tables.Of(n.tables, intent.Gateways).State(k))
 		for sk, s := range served {
 			if sk.Gateway == k && s.Answer {
 				e.Served = append(e.Served, sk.Prefix)

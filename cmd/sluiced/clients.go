@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // clientsPart balances what this node's machines send to VIPs, on their taps. It lives as
@@ -73,8 +74,8 @@ func (c *clientsPart) take(e ovn.Event) {
 	}
 	if c.at != nil {
 		if c.stepped {
-			had := func(k intent.ClientKey) bool { _, had := c.at.tables.Clients.Wanted(k); return had }
-			c.at.dp.Machines().Before(newcomers(diff.Clients.Set, had, byOVN, c.translator.Machines))
+			had := func(k intent.ClientKey) bool { _, had := tables.Of(c.at.tables, intent.Clients).Wanted(k); return had }
+			c.at.dp.Machines().Before(newcomers(wanted.Of(diff, intent.Clients).Set, had, byOVN, c.translator.Machines))
 		}
 		c.d.tableSteps.say(c.at.patch(diff, !c.stepped))
 	}
@@ -179,11 +180,11 @@ func (c *clientsPart) promote(ctx context.Context, w *clientsAtWork) error {
 			began = time.Now()
 			continue
 		}
-		if !w.tables.VIPs.Settled() || !w.tables.Neighbors.Settled() {
+		if !tables.Of(w.tables, intent.ClientVIPs).Settled() || !tables.Of(w.tables, intent.ClientNeighbors).Settled() {
 			began = time.Now()
 			continue
 		}
-		if !w.tables.Clients.Settled() && time.Since(began) < tapPatience {
+		if !tables.Of(w.tables, intent.Clients).Settled() && time.Since(began) < tapPatience {
 			continue
 		}
 		if err := w.dp.Promote(); err != nil {
@@ -221,8 +222,16 @@ func (c *clientsPart) start() (*clientsAtWork, error) {
 	if err != nil {
 		return nil, fmt.Errorf("programs of machines' taps: %w", err)
 	}
-	return &clientsAtWork{dp: dp, tables: tables.NewClients(tables.ClientDrivers{VIPs: dp.VIPs(), Neighbors: dp.Neighbors(), Clients: dp.Machines()},
+	return &clientsAtWork{dp: dp, tables: tables.NewClients(clientDrivers(dp),
 		c.d.allInSync, tables.Options{Status: c.d.reg, Log: c.d.log})}, nil
+}
+
+func clientDrivers(dp *ebpf.Dataplane) tables.Drivers {
+	d := tables.Drivers{}
+	tables.Drive(d, intent.ClientVIPs, dp.VIPs())
+	tables.Drive(d, intent.ClientNeighbors, dp.Neighbors())
+	tables.Drive(d, intent.Clients, dp.Machines())
+	return d
 }
 
 func (c *clientsPart) ebpfConfig() ebpf.Config {
@@ -244,26 +253,22 @@ func (c *clientsPart) adopt(w *clientsAtWork) {
 	c.note()
 }
 
-func (w *clientsAtWork) want(all clients.Tables) {
-	w.tables.Pipeline.Update(func() {
-		w.tables.Neighbors.Set(all.Neighbors)
-		w.tables.VIPs.Set(all.VIPs)
-		w.tables.Clients.Set(all.Clients)
-	})
+func (w *clientsAtWork) want(all wanted.Set) {
+	w.tables.Pipeline.Update(func() { w.tables.Set(all) })
 }
 
 // patch hands a step to the tables, and tells which VIPs get a table of another size. first:
 // it is all that is wanted.
-func (w *clientsAtWork) patch(d clients.Difference, first bool) (steps []tableStep) {
+func (w *clientsAtWork) patch(d wanted.Difference, first bool) (steps []tableStep) {
 	switch {
 	case first:
-		w.want(clients.Tables{VIPs: d.VIPs.Set, Neighbors: d.Neighbors.Set, Clients: d.Clients.Set})
+		all := wanted.NewSet()
+		all.Apply(d)
+		w.want(all)
 	case !d.Empty():
 		w.tables.Pipeline.Update(func() {
-			steps = stepsOf(d.VIPs.Set, w.tables.VIPs.LookupLocked)
-			apply(w.tables.Neighbors, d.Neighbors)
-			apply(w.tables.VIPs, d.VIPs)
-			apply(w.tables.Clients, d.Clients)
+			steps = stepsOf(wanted.Of(d, intent.ClientVIPs).Set, tables.Of(w.tables, intent.ClientVIPs).LookupLocked)
+			w.tables.Update(d)
 		})
 	}
 	return steps

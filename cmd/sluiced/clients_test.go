@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Balancing on taps begins when all devices were looked for, and hears of those that are
@@ -33,7 +34,7 @@ func TestClientsTake(t *testing.T) {
 	}
 	taken := func(when string, want ...uint32) {
 		t.Helper()
-		all := d.clients.translator.Tables().Clients
+		all := wanted.Rows(d.clients.translator.Tables(), intent.Clients)
 		for _, index := range want {
 			if _, there := all[intent.ClientKey{IfIndex: index}]; !there || len(all) != len(want) {
 				t.Errorf("%s: %v, want %d", when, all, want)

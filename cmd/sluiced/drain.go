@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // drainInterval is how often it is looked what a stage of a drain waits for. A node that serves
@@ -157,7 +158,7 @@ func (d *daemon) drainStatus() status.Drain {
 		announced := n.speaker.Announced()
 		out.Announced = &announced
 		if s.Stage == drain.Serving {
-			wanted := n.tables.Announcements.Stats().Wanted
+			wanted := tables.Of(n.tables, intent.Announcements).Stats().Wanted
 			out.Wanted = &wanted
 		}
 	}

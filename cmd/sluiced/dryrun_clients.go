@@ -27,7 +27,7 @@ func (c *clientsPart) plan(ctx context.Context) ([]status.Change, error) {
 		return leftovers(things), err
 	}
 	c.d.mu.Lock()
-	wanted, machines := c.translator.Tables(), c.translator.Machines()
+	all, machines := c.translator.Tables(), c.translator.Machines()
 	c.d.mu.Unlock()
 	there, err := ebpf.Inspect(c.ebpfConfig())
 	if err != nil {
@@ -38,10 +38,12 @@ func (c *clientsPart) plan(ctx context.Context) ([]status.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := tables.NewClients(tables.ClientDrivers{
-		VIPs: reconcile.ReadOnly(there.VIPs()), Neighbors: reconcile.ReadOnly(there.Neighbors()), Clients: reconcile.ReadOnly(there.Machines()),
-	}, c.d.allInSync, tables.Options{Status: c.d.reg, Log: c.d.log, Dry: true})
-	(&clientsAtWork{tables: t}).want(wanted)
+	drivers := tables.Drivers{}
+	tables.Drive(drivers, intent.ClientVIPs, reconcile.ReadOnly(there.VIPs()))
+	tables.Drive(drivers, intent.ClientNeighbors, reconcile.ReadOnly(there.Neighbors()))
+	tables.Drive(drivers, intent.Clients, reconcile.ReadOnly(there.Machines()))
+	t := tables.NewClients(drivers, c.d.allInSync, tables.Options{Status: c.d.reg, Log: c.d.log, Dry: true})
+	(&clientsAtWork{tables: t}).want(all)
 	changes, err := t.Pipeline.Compare(ctx)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/controlplane/metadata"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
@@ -21,6 +20,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // told tells whether it is known what is to be served, and by which taps.
@@ -38,7 +38,7 @@ func (m *metadataPart) plan(ctx context.Context) ([]status.Change, error) {
 		return leftovers(things), err
 	}
 	m.d.mu.Lock()
-	wanted := m.translator.Tables()
+	all := m.translator.Tables()
 	m.d.mu.Unlock()
 	reader, err := taps.Inspect(pins, pinned.HookAuto)
 	if err != nil {
@@ -53,11 +53,11 @@ func (m *metadataPart) plan(ctx context.Context) ([]status.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := m.planRows(ctx, reader, wanted)
+	rows, err := m.planRows(ctx, reader, all)
 	if err != nil {
 		return nil, err
 	}
-	devices := tapsOf(wanted.Ports)
+	devices := tapsOf(wanted.Rows(all, intent.MetadataPorts))
 	index := uint32(0)
 	if host, err := net.InterfaceByName(namespace.ProxyHost); err == nil {
 		index = uint32(host.Index)
@@ -85,22 +85,21 @@ func planProxy() ([]status.Change, error) {
 }
 
 // planRows compares the tables, and says what their rows are made of.
-func (m *metadataPart) planRows(ctx context.Context, reader *taps.Reader, wanted metadata.Tables) (out []status.Change, err error) {
+func (m *metadataPart) planRows(ctx context.Context, reader *taps.Reader, all wanted.Set) (out []status.Change, err error) {
 	networks := namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs})
 	ports := steering.New(steering.Config{Maps: onlyRead{reader}, File: identities.Path(m.d.cfg.StateDir)})
-	t := tables.NewMetadata(tables.MetadataDrivers{Networks: reconcile.ReadOnly(networks), Ports: reconcile.ReadOnly(ports)},
-		m.d.allInSync, tables.Options{Status: m.d.reg, Log: m.d.log, Dry: true})
-	t.Pipeline.Update(func() {
-		t.Networks.Set(wanted.Networks)
-		t.Ports.Set(wanted.Ports)
-	})
+	drivers := tables.Drivers{}
+	tables.Drive(drivers, intent.MetadataNetworks, reconcile.ReadOnly(networks))
+	tables.Drive(drivers, intent.MetadataPorts, reconcile.ReadOnly(ports))
+	t := tables.NewMetadata(drivers, m.d.allInSync, nil, tables.Options{Status: m.d.reg, Log: m.d.log, Dry: true})
+	t.Pipeline.Update(func() { t.Set(all) })
 	changes, err := t.Pipeline.Compare(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range changes {
 		out = append(out, changeOf(c))
-		if c.Table != t.Networks.Name() {
+		if c.Table != intent.MetadataNetworks.Name {
 			continue
 		}
 		parts, err := networks.Parts(c.Key)
@@ -113,8 +112,8 @@ func (m *metadataPart) planRows(ctx context.Context, reader *taps.Reader, wanted
 			out = append(out, made(parts, reason.Foreign+"; see sluicectl adopt")...)
 		}
 	}
-	put, gone, err := ports.Preview(ctx, wanted.Ports)
-	return append(out, guestChanges(put, gone, tapsOf(wanted.Ports))...), err
+	put, gone, err := ports.Preview(ctx, wanted.Rows(all, intent.MetadataPorts))
+	return append(out, guestChanges(put, gone, tapsOf(wanted.Rows(all, intent.MetadataPorts)))...), err
 }
 
 // made are the parts that would be made, and those in whose place is something of others.

@@ -66,30 +66,29 @@ func fabricChange(s kernel.FabricState, err error) status.Change {
 func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcile.Change, error) {
 	n.links = n.newLinks(nil)
 	never := func(intent.NextHopSet, func(netip.Addr) bool) bool { return false }
-	n.tables = tables.New(tables.Drivers{
-		Bridges:         reconcile.ReadOnly(n.links),
-		KernelVRFs:      reconcile.ReadOnly(n.kernel.VRFs()),
-		KernelGateways:  reconcile.ReadOnly(n.kernel.Gateways()),
-		KernelRoutes:    reconcile.ReadOnly(n.kernel.Routes()),
-		VRFs:            reconcile.ReadOnly(pinned.VRFs()),
-		Gateways:        reconcile.ReadOnly(pinned.Gateways()),
-		Served:          reconcile.ReadOnly(pinned.Served()),
-		VTEPs:           reconcile.ReadOnly(pinned.VTEPs()),
-		BackendRoutes:   reconcile.ReadOnly(pinned.BackendRoutes()),
-		VIPs:            reconcile.ReadOnly(pinned.VIPs()),
-		Routes:          reconcile.ReadOnly(pinned.Routes()),
-		UnderlayDevices: reconcile.ReadOnly(pinned.UnderlayDevices()),
-		Steering:        reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)),
-		LearnedRoutes:   reconcile.ReadOnly(kernel.NewLearnedRoutes(netns.Namespace{})),
-		// BGP is not asked: nothing says what it has.
-		Policies:      reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}),
-		Announcements: reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}),
-	}, tables.Sources{
+	d := tables.Drivers{} // BGP is not asked: nothing says what it has
+	tables.Drive(d, intent.Bridges, reconcile.ReadOnly(n.links))
+	tables.Drive(d, intent.KernelVRFs, reconcile.ReadOnly(n.kernel.VRFs()))
+	tables.Drive(d, intent.KernelGateways, reconcile.ReadOnly(n.kernel.Gateways()))
+	tables.Drive(d, intent.KernelRoutes, reconcile.ReadOnly(n.kernel.Routes()))
+	tables.Drive(d, intent.VRFs, reconcile.ReadOnly(pinned.VRFs()))
+	tables.Drive(d, intent.Gateways, reconcile.ReadOnly(pinned.Gateways()))
+	tables.Drive(d, intent.ServedNextHops, reconcile.ReadOnly(pinned.Served()))
+	tables.Drive(d, intent.VTEPs, reconcile.ReadOnly(pinned.VTEPs()))
+	tables.Drive(d, intent.BackendRoutes, reconcile.ReadOnly(pinned.BackendRoutes()))
+	tables.Drive(d, intent.VIPs, reconcile.ReadOnly(pinned.VIPs()))
+	tables.Drive(d, intent.Routes, reconcile.ReadOnly(pinned.Routes()))
+	tables.Drive(d, intent.UnderlayDevices, reconcile.ReadOnly(pinned.UnderlayDevices()))
+	tables.Drive(d, intent.SteeringFlows, reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)))
+	tables.Drive(d, intent.LearnedRoutes, reconcile.ReadOnly(kernel.NewLearnedRoutes(netns.Namespace{})))
+	n.tables = tables.New(d, tables.Sources{
 		OVN: n.d.allInSync, BGP: func() bool { return false }, Pending: n.pending.has, Lingers: never, LearnedBy: n.learned.VRF,
 	}, tables.Options{Status: n.d.reg, Log: n.d.log, Dry: true})
 	n.d.mu.Lock()
 	n.want()
-	n.tables.Pipeline.Update(func() { n.tables.UnderlayDevices.Set(newUnderlayWays(n.d.cfg, n.d.log, nil).devices()) })
+	n.tables.Pipeline.Update(func() {
+		tables.Of(n.tables, intent.UnderlayDevices).Set(newUnderlayWays(n.d.cfg, n.d.log, nil).devices())
+	})
 	n.d.mu.Unlock()
 	return n.tables.Pipeline.Compare(ctx)
 }
@@ -100,14 +99,14 @@ func (n *node) known(rows []reconcile.Change, p *status.Plan) []status.Change {
 	unknown := map[string]int{}
 	for _, c := range rows {
 		switch {
-		case c.Table == n.tables.Policies.Name() || c.Table == n.tables.Announcements.Name():
+		case c.Table == intent.Policies.Name || c.Table == intent.Announcements.Name:
 		case c.Op == reconcile.OpDelete && c.Held:
 			unknown[c.Table]++
 		default:
 			out = append(out, changeOf(c))
 		}
 	}
-	for _, t := range []string{n.tables.VTEPs.Name(), n.tables.Routes.Name(), n.tables.KernelRoutes.Name(), n.tables.LearnedRoutes.Name()} {
+	for _, t := range []string{intent.VTEPs.Name, intent.Routes.Name, intent.KernelRoutes.Name, intent.LearnedRoutes.Name} {
 		if unknown[t] > 0 {
 			p.Unknown = append(p.Unknown, unknownToBGP(t, unknown[t]))
 		}
@@ -135,7 +134,7 @@ func (n *node) planAttachments(pinned *ebpf.Inspection, vxlan int, p *status.Pla
 	} else if err := add(ebpf.FabricIn, kernel.FabricName, vxlan); err != nil {
 		return err
 	}
-	bridges, _ := n.tables.Bridges.Rows()
+	bridges, _ := tables.Of(n.tables, intent.Bridges).Rows()
 	for _, b := range slices.Sorted(maps.Keys(bridges)) {
 		ifindex, _ := n.links.IfIndex(b)
 		device, ok := n.links.Name(ifindex)
@@ -150,7 +149,7 @@ func (n *node) planAttachments(pinned *ebpf.Inspection, vxlan int, p *status.Pla
 }
 
 func (n *node) plannedRoutes() []status.PlannedRoute {
-	wanted, _ := n.tables.Announcements.Rows()
+	wanted, _ := tables.Of(n.tables, intent.Announcements).Rows()
 	ports := n.portNames()
 	out := make([]status.PlannedRoute, 0, len(wanted))
 	for k, a := range wanted {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
@@ -19,10 +18,9 @@ import (
 // only BGP could tell.
 func (n *node) planUnderlay(ctx context.Context, p *status.Plan) error {
 	c := n.d.cfg.Underlay
-	u := tables.NewUnderlay(tables.UnderlayDrivers{
-		Routes:        reconcile.ReadOnly(kernel.NewUnderlayRoutes(netns.Namespace{})),
-		Announcements: reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}),
-	}, tables.UnderlaySources{
+	drivers := tables.Drivers{}
+	tables.Drive(drivers, intent.UnderlayRoutes, reconcile.ReadOnly(kernel.NewUnderlayRoutes(netns.Namespace{})))
+	u := tables.NewUnderlay(drivers, tables.UnderlaySources{
 		BGP: func() bool { return !c.Install.Enabled }, Fabric: func() error { return nil },
 	}, tables.Options{Status: n.d.reg, Log: n.d.log, Dry: true})
 	changes, err := u.Pipeline.Compare(ctx)
@@ -35,7 +33,7 @@ func (n *node) planUnderlay(ctx context.Context, p *status.Plan) error {
 		p.Changes = append(p.Changes, changeOf(change))
 	}
 	if rows > 0 {
-		p.Unknown = append(p.Unknown, unknownToBGP(u.Routes.Name(), rows))
+		p.Unknown = append(p.Unknown, unknownToBGP(intent.UnderlayRoutes.Name, rows))
 	}
 	p.UnderlayAnnouncements = slices.SortedFunc(maps.Keys(announcements(c.Announce, n.id.vtep)), comparePrefixes)
 	return err

@@ -10,8 +10,8 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
-	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
@@ -108,23 +108,14 @@ func (n *node) want() wanted.Set {
 		trusted[a] = intent.VTEP{Addr: a}
 	}
 	n.tables.Pipeline.Update(func() {
-		n.tables.Bridges.Set(wanted.Rows(all, intent.Bridges))
-		n.tables.KernelVRFs.Set(wanted.Rows(all, intent.KernelVRFs))
-		n.tables.KernelGateways.Set(wanted.Rows(all, intent.KernelGateways))
-		n.tables.SetVRFs(wanted.Rows(all, intent.VRFs))
-		n.tables.Policies.Set(wanted.Rows(all, intent.Policies))
-		n.tables.Gateways.Set(wanted.Rows(all, intent.Gateways))
-		n.tables.Served.Set(wanted.Rows(all, intent.ServedNextHops))
-		n.tables.BackendRoutes.Set(wanted.Rows(all, intent.BackendRoutes))
-		n.tables.SetVIPs(wanted.Rows(all, intent.VIPs))
-		routes, _ := n.relays(wanted.Delta[intent.RouteKey, intent.Route]{Set: wanted.Rows(all, intent.Relays)})
+		routes := n.relays(wanted.Delta[intent.RouteKey, intent.Route]{Set: wanted.Rows(all, intent.Relays)}).Set
 		local, _ := n.rib.Update(rib.OVN, wanted.Rows(all, intent.Routes), nil)
 		maps.Copy(routes, local)
-		n.tables.SetRoutes(routes)
-		n.tables.Steering.Set(wanted.Rows(all, intent.SteeringFlows))
-		n.tables.Announcements.Set(wanted.Rows(all, intent.Announcements))
-		n.tables.VTEPs.Set(trusted)
-		n.tables.LearnedRoutes.Set(n.learned.Change(wanted.Delta[intent.GatewayKey, intent.Learner]{Set: wanted.Rows(all, intent.Learners)}, wanted.Delta[intent.VNI, intent.KernelVRF]{Set: wanted.Rows(all, intent.KernelVRFs)}).Set)
+		learned := n.learned.Change(wanted.Delta[intent.GatewayKey, intent.Learner]{Set: wanted.Rows(all, intent.Learners)},
+			wanted.Delta[intent.VNI, intent.KernelVRF]{Set: wanted.Rows(all, intent.KernelVRFs)})
+		whole := wanted.Replace(all, intent.Routes, routes)
+		whole = wanted.Replace(whole, intent.VTEPs, trusted)
+		n.tables.Set(wanted.Replace(whole, intent.LearnedRoutes, learned.Set))
 	})
 	n.tellLearned()
 	return all
@@ -139,25 +130,15 @@ func (n *node) patch(d wanted.Difference, gone map[intent.RouteKey]intent.Announ
 	}
 	var steps []tableStep
 	t.Pipeline.Update(func() {
-		steps = stepsOf(wanted.Of(d, intent.VIPs).Set, t.VIPs.LookupLocked)
+		steps = stepsOf(wanted.Of(d, intent.VIPs).Set, tables.Of(t, intent.VIPs).LookupLocked)
 		if len(gone) > 0 {
 			t.Moved(gone)
 		}
-		apply(t.Bridges, wanted.Of(d, intent.Bridges))
-		apply(t.KernelVRFs, wanted.Of(d, intent.KernelVRFs))
-		apply(t.KernelGateways, wanted.Of(d, intent.KernelGateways))
-		t.UpdateVRFs(wanted.Of(d, intent.VRFs).Set, wanted.Of(d, intent.VRFs).Delete)
-		apply(t.Policies, wanted.Of(d, intent.Policies))
-		apply(t.Gateways, wanted.Of(d, intent.Gateways))
-		apply(t.Served, wanted.Of(d, intent.ServedNextHops))
-		apply(t.BackendRoutes, wanted.Of(d, intent.BackendRoutes))
-		t.UpdateVIPs(wanted.Of(d, intent.VIPs).Set, wanted.Of(d, intent.VIPs).Delete)
-		t.UpdateRoutes(n.relays(wanted.Of(d, intent.Relays)))
-		t.UpdateRoutes(n.rib.Update(rib.OVN, wanted.Of(d, intent.Routes).Set, wanted.Of(d, intent.Routes).Delete))
-		apply(t.Steering, wanted.Of(d, intent.SteeringFlows))
-		apply(t.Announcements, wanted.Of(d, intent.Announcements))
-		apply(t.LearnedRoutes, n.learned.Touch(slices.Collect(maps.Keys(wanted.Of(d, intent.Routes).Set)), wanted.Of(d, intent.Routes).Delete))
-		apply(t.LearnedRoutes, n.learned.Change(wanted.Of(d, intent.Learners), wanted.Of(d, intent.KernelVRFs)))
+		relays, here := n.relays(wanted.Of(d, intent.Relays)), wanted.Of(d, intent.Routes)
+		routes := relays.Then(delta(n.rib.Update(rib.OVN, here.Set, here.Delete)))
+		learned := n.learned.Touch(slices.Collect(maps.Keys(here.Set)), here.Delete).
+			Then(n.learned.Change(wanted.Of(d, intent.Learners), wanted.Of(d, intent.KernelVRFs)))
+		t.Update(wanted.With(wanted.With(d, intent.Routes, routes), intent.LearnedRoutes, learned))
 	})
 	n.d.tableSteps.say(steps)
 	if !wanted.Of(d, intent.Learners).Empty() || !wanted.Of(d, intent.KernelVRFs).Empty() {
@@ -171,6 +152,6 @@ func (n *node) patch(d wanted.Difference, gone map[intent.RouteKey]intent.Announ
 	}
 }
 
-func apply[K, V comparable](t *reconcile.Table[K, V], d wanted.Delta[K, V]) {
-	t.Update(d.Set, d.Delete)
+func delta[K, V comparable](set map[K]V, gone []K) wanted.Delta[K, V] {
+	return wanted.Delta[K, V]{Set: set, Delete: gone}
 }

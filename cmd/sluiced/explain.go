@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/drop"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 func reasonOfDrop(v uint32) string { return drop.Reason(v).Explain() + " " + drop.Reason(v).Act() }
@@ -135,9 +136,9 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 	add := func(layer status.Layer, object string, ok bool, err error, detail, hint string) {
 		steps = append(steps, stepOf(layer, object, ok, err, detail, hint))
 	}
-	ok, err := n.tables.VRFs.State(q.VRF)
+	ok, err := tables.Of(n.tables, intent.VRFs).State(q.VRF)
 	detail, hint := "", ""
-	if _, wanted := n.tables.VRFs.Wanted(q.VRF); !wanted {
+	if _, wanted := tables.Of(n.tables, intent.VRFs).Wanted(q.VRF); !wanted {
 		hint = "No gateway port on this node carries the VNI."
 	}
 	path := n.carrier(q.VRF)
@@ -147,7 +148,7 @@ func (n *node) explainDataplane(q status.Query) []status.Step {
 	add(status.LayerDataplane, fmt.Sprintf("map vrfs: VNI %s", q.VRF), ok, err, detail, hint)
 	routes := n.routeTable(path)
 	if path == intent.PathKernel {
-		ok, err := n.tables.KernelVRFs.State(q.VRF)
+		ok, err := tables.Of(n.tables, intent.KernelVRFs).State(q.VRF)
 		add(status.LayerDataplane, fmt.Sprintf("devices of VRF %s on the kernel path", q.VRF), ok, err, "", "")
 	}
 	src, found := n.longest(q.VRF, q.Src)
@@ -196,17 +197,17 @@ func (n *node) explainSource(vni intent.VNI, a netip.Addr, src intent.Route) []s
 	routes := n.routeTable(path)
 	ok, err := routes.State(src.Key)
 	add(status.LayerDataplane, "route "+src.Key.String(), ok, err, "local, through "+src.Gateway.String(), "")
-	ok, err = n.tables.Bridges.State(src.Gateway.Bridge)
+	ok, err = tables.Of(n.tables, intent.Bridges).State(src.Gateway.Bridge)
 	add(status.LayerDataplane, "veth pair of bridge "+string(src.Gateway.Bridge), ok, err, "", "")
-	ok, err = n.tables.Gateways.State(src.Gateway)
+	ok, err = tables.Of(n.tables, intent.Gateways).State(src.Gateway)
 	add(status.LayerDataplane, "gateway "+src.Gateway.String(), ok, err, "", "")
 	if path == intent.PathKernel {
-		ok, err = n.tables.KernelGateways.State(src.Gateway)
+		ok, err = tables.Of(n.tables, intent.KernelGateways).State(src.Gateway)
 		add(status.LayerDataplane, fmt.Sprintf("gateway %s on the kernel path", src.Gateway), ok, err, "", "")
 	}
 	back := intent.SteeringKey{Gateway: src.Gateway, Kind: intent.SteerToOVN}
 	flow := func(k intent.SteeringKey, hint string) {
-		ok, err := n.tables.Steering.State(k)
+		ok, err := tables.Of(n.tables, intent.SteeringFlows).State(k)
 		detail := ""
 		if !ok && n.tables.Steered(k) {
 			ok, detail = true, fmt.Sprintf("as the VRF's present path needs it: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // explainDefault explains a path in the default VRF: one of its ends is exposed, the
@@ -35,7 +36,7 @@ func (d *daemon) explainDefault(ctx context.Context, q status.Query) status.Expl
 		steps = append(steps, d.idleStep("Ask on the node where the machine or the gateway port is bound."))
 		return status.NewExplanation(q, steps)
 	}
-	ok, err := n.tables.VRFs.State(q.VRF)
+	ok, err := tables.Of(n.tables, intent.VRFs).State(q.VRF)
 	steps = append(steps, stepOf(status.LayerDataplane, "map vrfs: default VRF", ok, err, "", "Nothing is exposed without EVPN by this node."))
 	if src.Found {
 		steps = append(steps, n.explainEnd(q.Src)...)
@@ -71,7 +72,7 @@ func (n *node) explainWayOut(a netip.Addr) status.Step {
 		s.Detail = err.Error()
 		return s
 	}
-	in, err := n.tables.UnderlayDevices.State(way.Name)
+	in, err := tables.Of(n.tables, intent.UnderlayDevices).State(way.Name)
 	switch {
 	case in:
 		s.Found, s.Detail, s.Hint = true, "by "+way.Name, ""
@@ -85,10 +86,10 @@ func (n *node) explainWayOut(a netip.Addr) status.Step {
 
 // explainWayIn looks for what brings packets for an address from the underlay here.
 func (n *node) explainWayIn(ctx context.Context, a netip.Addr) []status.Step {
-	wanted, _ := n.tables.UnderlayDevices.Rows()
+	wanted, _ := tables.Of(n.tables, intent.UnderlayDevices).Rows()
 	var in, out []string
 	for name := range wanted {
-		if ok, err := n.tables.UnderlayDevices.State(name); ok {
+		if ok, err := tables.Of(n.tables, intent.UnderlayDevices).State(name); ok {
 			in = append(in, name)
 		} else {
 			out = append(out, fmt.Sprintf("%s: %v", name, err))
@@ -102,7 +103,7 @@ func (n *node) explainWayIn(ctx context.Context, a netip.Addr) []status.Step {
 		devices.Hint = ""
 	}
 	key := intent.NewHostKey(intent.DefaultVRF, a)
-	ok, err := n.tables.Announcements.State(key)
+	ok, err := tables.Of(n.tables, intent.Announcements).State(key)
 	told := stepOf(status.LayerBGP, "announcement of "+key.Prefix.String(), ok, err, "as plain unicast, with this node as next hop", "")
 	family := familyOf(intent.DefaultVRF, key.Prefix)
 	if s, err := n.speaker.Status(ctx); ok && err == nil && !s.Carries(family) {

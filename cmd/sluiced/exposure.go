@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
@@ -74,7 +75,7 @@ const waysLook = 10 * time.Second
 func (n *node) watchWays(ctx context.Context) error {
 	if !n.d.cfg.Exposure.Used() {
 		// What an earlier start put there goes.
-		n.tables.Pipeline.Update(func() { n.tables.UnderlayDevices.Set(nil) })
+		n.tables.Pipeline.Update(func() { tables.Of(n.tables, intent.UnderlayDevices).Set(nil) })
 		return nil
 	}
 	looks := make(chan struct{}, 1)
@@ -104,8 +105,8 @@ func (n *node) watchWays(ctx context.Context) error {
 			devices := ways.devices()
 			n.d.reg.Reporter(deviceReports).Replace(lackingDevices(devices, ways.lost))
 			n.tables.Pipeline.Update(func() {
-				n.tables.UnderlayDevices.Set(devices)
-				n.tables.UnderlayDevices.Relist() // the kernel takes programs off a device that goes
+				tables.Of(n.tables, intent.UnderlayDevices).Set(devices)
+				tables.Of(n.tables, intent.UnderlayDevices).Relist() // the kernel takes programs off a device that goes
 			})
 			select {
 			case <-ctx.Done():

@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // The fabric enters the node by sluice-vxlan, or, with `path: kernel`, by a device
@@ -117,11 +118,10 @@ func (n *node) changeForm(ctx context.Context) error {
 
 // prepared tells whether no row of the new form waits for its turn.
 func (n *node) prepared() bool {
-	t := n.tables
 	if n.whole() {
-		return t.KernelVRFs.Settled() && t.KernelGateways.Settled() && t.KernelRoutes.Settled() && t.VTEPs.Settled()
+		return n.tables.Settled(intent.PathKernel)
 	}
-	return t.Gateways.Settled() && t.Served.Settled() && t.VTEPs.Settled() && t.BackendRoutes.Settled() && t.VIPs.Settled() && t.Routes.Settled()
+	return n.tables.Settled(intent.PathEBPF)
 }
 
 // takePort gives the UDP port to the devices of the new form, and has the VRFs' rows
@@ -157,9 +157,9 @@ func (n *node) nothingPrepared() (err error) {
 	}
 	n.tables.Pipeline.View(func() {
 		wanted, prepared := false, false
-		n.tables.KernelVRFs.EachLocked(func(vni intent.VNI, _ intent.KernelVRF) {
+		tables.Of(n.tables, intent.KernelVRFs).EachLocked(func(vni intent.VNI, _ intent.KernelVRF) {
 			wanted = true
-			prepared = prepared || n.tables.KernelVRFs.ProgrammedLocked(vni)
+			prepared = prepared || tables.Of(n.tables, intent.KernelVRFs).ProgrammedLocked(vni)
 		})
 		if wanted && !prepared {
 			err = errors.New("no VRF could be prepared on the kernel path")
@@ -178,7 +178,7 @@ func (n *node) leaveForm(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if n.tables.VRFs.Settled() && n.tables.Steering.Settled() {
+		if tables.Of(n.tables, intent.VRFs).Settled() && tables.Of(n.tables, intent.SteeringFlows).Settled() {
 			break
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // takeImports is called by the speaker with the import tables and their changes.
@@ -20,11 +21,11 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 	n.bgpSync.Store(u.InSync)
 	n.tables.Pipeline.Update(func() {
 		for _, v := range u.VTEPs {
-			n.tables.VTEPs.Update(map[netip.Addr]intent.VTEP{v.Addr: v}, nil)
+			tables.Of(n.tables, intent.VTEPs).Update(map[netip.Addr]intent.VTEP{v.Addr: v}, nil)
 		}
 		for _, a := range u.GoneVTEPs {
 			if !slices.Contains(n.d.cfg.Fabric.TrustedVTEPs, a) {
-				n.tables.VTEPs.Update(nil, []netip.Addr{a})
+				tables.Of(n.tables, intent.VTEPs).Update(nil, []netip.Addr{a})
 			}
 		}
 		set := make(map[intent.RouteKey]intent.Route, len(u.Upserts))
@@ -32,7 +33,8 @@ func (n *node) takeImports(u bgp.ImportUpdate) {
 			set[r.Key] = r
 		}
 		n.tables.UpdateRoutes(n.rib.Update(rib.BGP, set, u.Deletes))
-		apply(n.tables.LearnedRoutes, n.learned.Touch(slices.Collect(maps.Keys(set)), u.Deletes))
+		learned := n.learned.Touch(slices.Collect(maps.Keys(set)), u.Deletes)
+		tables.Of(n.tables, intent.LearnedRoutes).Update(learned.Set, learned.Delete)
 		if u.InSync && !n.imported.Load() {
 			n.tables.TurnCame()
 		}
@@ -55,8 +57,8 @@ func (n *node) watchSwitch(ctx context.Context) error {
 
 func (n *node) relistSwitch() {
 	n.tables.Pipeline.Update(func() {
-		n.tables.Bridges.Relist()
-		n.tables.Steering.Relist()
+		tables.Of(n.tables, intent.Bridges).Relist()
+		tables.Of(n.tables, intent.SteeringFlows).Relist()
 	})
 }
 

@@ -47,12 +47,24 @@ func (n *node) zeroChecksum() bool {
 }
 
 func (n *node) drivers() tables.Drivers {
-	return tables.Drivers{
-		Bridges: n.links, KernelVRFs: n.kernel.VRFs(), KernelGateways: n.kernel.Gateways(), KernelRoutes: n.kernel.Routes(),
-		VRFs: n.dp.VRFs(), Gateways: n.dp.Gateways(), Served: n.dp.Served(), VTEPs: n.dp.VTEPs(),
-		BackendRoutes: n.dp.BackendRoutes(), VIPs: n.dp.VIPs(), Routes: n.dp.Routes(), UnderlayDevices: n.dp.UnderlayDevices(), Steering: ovs.NewSteering(n.d.ovs), Policies: n.speaker.Policies(), Announcements: n.speaker.Announcements(),
-		LearnedRoutes: kernel.NewLearnedRoutes(netns.Namespace{}),
-	}
+	d := tables.Drivers{}
+	tables.Drive(d, intent.Bridges, n.links)
+	tables.Drive(d, intent.KernelVRFs, n.kernel.VRFs())
+	tables.Drive(d, intent.KernelGateways, n.kernel.Gateways())
+	tables.Drive(d, intent.KernelRoutes, n.kernel.Routes())
+	tables.Drive(d, intent.VRFs, n.dp.VRFs())
+	tables.Drive(d, intent.Gateways, n.dp.Gateways())
+	tables.Drive(d, intent.ServedNextHops, n.dp.Served())
+	tables.Drive(d, intent.VTEPs, n.dp.VTEPs())
+	tables.Drive(d, intent.BackendRoutes, n.dp.BackendRoutes())
+	tables.Drive(d, intent.VIPs, n.dp.VIPs())
+	tables.Drive(d, intent.Routes, n.dp.Routes())
+	tables.Drive(d, intent.UnderlayDevices, n.dp.UnderlayDevices())
+	tables.Drive(d, intent.SteeringFlows, ovs.NewSteering(n.d.ovs))
+	tables.Drive(d, intent.Policies, n.speaker.Policies())
+	tables.Drive(d, intent.Announcements, n.speaker.Announcements())
+	tables.Drive(d, intent.LearnedRoutes, kernel.NewLearnedRoutes(netns.Namespace{}))
+	return d
 }
 
 // lookAtKernelPath has the devices of the kernel path, and what is given to OVN, read
@@ -64,11 +76,11 @@ func (n *node) lookAtKernelPath() {
 	n.tables.Pipeline.Update(func() {
 		n.relistLearned()
 		any := false
-		n.tables.KernelVRFs.EachLocked(func(intent.VNI, intent.KernelVRF) { any = true })
+		tables.Of(n.tables, intent.KernelVRFs).EachLocked(func(intent.VNI, intent.KernelVRF) { any = true })
 		if any {
-			n.tables.KernelVRFs.Relist()
-			n.tables.KernelGateways.Relist()
-			n.tables.KernelRoutes.Relist() // the kernel takes those through a device that goes
+			tables.Of(n.tables, intent.KernelVRFs).Relist()
+			tables.Of(n.tables, intent.KernelGateways).Relist()
+			tables.Of(n.tables, intent.KernelRoutes).Relist() // the kernel takes those through a device that goes
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/ovn-sluice/sluice/pkg/intent"
+import (
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
 
 // learnedReports is the source of what is reported of routers that get no routes.
 const learnedReports = "learned"
@@ -12,8 +15,8 @@ func (n *node) tellLearned() { n.d.reg.Reporter(learnedReports).Replace(n.learne
 // Pipeline.Update.
 func (n *node) relistLearned() {
 	any := false
-	n.tables.LearnedRoutes.EachLocked(func(intent.LearnedKey, intent.LearnedRoute) { any = true })
+	tables.Of(n.tables, intent.LearnedRoutes).EachLocked(func(intent.LearnedKey, intent.LearnedRoute) { any = true })
 	if any {
-		n.tables.LearnedRoutes.Relist()
+		tables.Of(n.tables, intent.LearnedRoutes).Relist()
 	}
 }

@@ -92,7 +92,7 @@ func TestWhatIsToldBeforeOVNIsInSync(t *testing.T) {
 	if !n.toldPolicies() || n.toldAll() {
 		t.Errorf("without the Northbound database: policies %t, all %t", n.toldPolicies(), n.toldAll())
 	}
-	n.tables.Pipeline.Update(func() { n.tables.Policies.Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}}) })
+	n.tables.Pipeline.Update(func() { tables.Of(n.tables, intent.Policies).Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}}) })
 	if n.toldPolicies() {
 		t.Error("a policy has still to be handed over")
 	}
@@ -103,9 +103,10 @@ func TestLeftoversOfTheUnderlayAreShown(t *testing.T) {
 	d := idleDaemon()
 	d.cfg = config.Default()
 	n, m, known := deadNode(d), mainTable{rows: map[netip.Prefix]intent.UnderlayRoute{}}, false
-	n.underlay = &fabricPart{tables: tables.NewUnderlay(tables.UnderlayDrivers{
-		Routes: m, Announcements: reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}),
-	}, tables.UnderlaySources{BGP: func() bool { return known }, Fabric: func() error { return nil }}, tables.Options{Status: d.reg, Log: d.log})}
+	n.underlay = &fabricPart{tables: tables.NewUnderlay(driversOf(func(d tables.Drivers) {
+		tables.Drive(d, intent.UnderlayRoutes, m)
+		tables.Drive(d, intent.UnderlayAnnouncements, reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}))
+	}), tables.UnderlaySources{BGP: func() bool { return known }, Fabric: func() error { return nil }}, tables.Options{Status: d.reg, Log: d.log})}
 	shown := func() bool {
 		n.underlay.tables.Pipeline.RelistAll()
 		n.underlay.tables.Pipeline.Pass(t.Context())
@@ -119,7 +120,7 @@ func TestLeftoversOfTheUnderlayAreShown(t *testing.T) {
 		t.Error("not shown while a route is left")
 	}
 	known = true
-	n.underlay.tables.Pipeline.Update(func() { n.underlay.tables.Routes.Set(nil) })
+	n.underlay.tables.Pipeline.Update(func() { tables.Of(n.underlay.tables, intent.UnderlayRoutes).Set(nil) })
 	if shown() || len(m.rows) > 0 {
 		t.Errorf("shown after it is gone: %v", m.rows)
 	}

@@ -25,13 +25,13 @@ func (n *node) gone(rows *ovn.Rows, d wanted.Difference) map[intent.RouteKey]int
 		if k.VNI == intent.DefaultVRF {
 			continue // nothing here reaches the machine any more, and nobody is waited for
 		}
-		a, ok := n.tables.Announcements.Wanted(k)
+		a, ok := tables.Of(n.tables, intent.Announcements).Wanted(k)
 		if !ok {
 			continue
 		}
 		away, known := left[a.Gateway]
 		if !known {
-			g, _ := n.tables.Gateways.Wanted(a.Gateway)
+			g, _ := tables.Of(n.tables, intent.Gateways).Wanted(a.Gateway)
 			port, there := rows.Port(g.LogicalPort)
 			away = g.LogicalPort != "" && (!there || own.UUID == "" || port.Chassis != own.UUID)
 			left[a.Gateway] = away
@@ -78,7 +78,7 @@ func (t *tenants) elsewhere(standby map[intent.GatewayKey]intent.Place) map[inte
 
 // relays hands on the ways to what is behind gateway ports elsewhere, as far as
 // they are known. It is called inside an update of the pipeline.
-func (n *node) relays(d wanted.Delta[intent.RouteKey, intent.Route]) (map[intent.RouteKey]intent.Route, []intent.RouteKey) {
+func (n *node) relays(d wanted.Delta[intent.RouteKey, intent.Route]) wanted.Delta[intent.RouteKey, intent.Route] {
 	gone, set := d.Delete, map[intent.RouteKey]intent.Route{}
 	for k, r := range d.Set {
 		if r.NextHops.Len() == 0 {
@@ -87,7 +87,7 @@ func (n *node) relays(d wanted.Delta[intent.RouteKey, intent.Route]) (map[intent
 			set[k] = r
 		}
 	}
-	return n.rib.Update(rib.Relay, set, gone)
+	return delta(n.rib.Update(rib.Relay, set, gone))
 }
 
 // yield has what this node still announces of gateway ports that have gone lose

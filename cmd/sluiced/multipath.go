@@ -7,6 +7,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // oneWay reports the settings of the node by which all flows between two machines
@@ -15,7 +16,7 @@ import (
 func (n *node) oneWay() []status.Object {
 	var choices [2]bool // IPv4, IPv6
 	n.tables.Pipeline.View(func() {
-		n.tables.KernelRoutes.EachLocked(func(k intent.RouteKey, r intent.Route) {
+		tables.Of(n.tables, intent.KernelRoutes).EachLocked(func(k intent.RouteKey, r intent.Route) {
 			if r.NextHops.Len() < 2 {
 				return
 			}

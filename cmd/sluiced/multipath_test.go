@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // A setting of the node is told of while there is a route that it matters to.
@@ -30,7 +31,7 @@ func TestOneWay(t *testing.T) {
 			list = append(list, intent.NextHop{VTEP: netip.MustParseAddr(h), VNI: 1001})
 		}
 		rows[k] = intent.Route{Key: k, Kind: intent.RouteRemote, NextHops: intent.NewNextHopSet(list...)}
-		n.tables.Pipeline.Update(func() { n.tables.KernelRoutes.Set(maps.Clone(rows)) })
+		n.tables.Pipeline.Update(func() { tables.Of(n.tables, intent.KernelRoutes).Set(maps.Clone(rows)) })
 	}
 	add("10.20.0.0/24", "192.0.2.1")
 	add("fd00:20::/64", "192.0.2.1", "192.0.2.2")

@@ -24,18 +24,17 @@ import (
 
 // deadDrivers list nothing and take nothing.
 func deadDrivers() tables.Drivers {
-	return tables.Drivers{
-		Bridges:  reconcile.ReadOnly(reconcile.Unseen[intent.BridgeKey, intent.Bridge]{}),
-		VRFs:     reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRF]{}),
-		Gateways: reconcile.ReadOnly(reconcile.Unseen[intent.GatewayKey, intent.Gateway]{}),
-		Served:   reconcile.ReadOnly(reconcile.Unseen[intent.ServedKey, intent.Served]{}),
-		VTEPs:    reconcile.ReadOnly(reconcile.Unseen[netip.Addr, intent.VTEP]{}),
-		Routes:   reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Route]{}),
-		Steering: reconcile.ReadOnly(reconcile.Unseen[intent.SteeringKey, intent.Steering]{}),
-		Policies: reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}),
-
-		Announcements: reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}),
-	}
+	return driversOf(func(d tables.Drivers) {
+		tables.Drive(d, intent.Bridges, reconcile.ReadOnly(reconcile.Unseen[intent.BridgeKey, intent.Bridge]{}))
+		tables.Drive(d, intent.VRFs, reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRF]{}))
+		tables.Drive(d, intent.Gateways, reconcile.ReadOnly(reconcile.Unseen[intent.GatewayKey, intent.Gateway]{}))
+		tables.Drive(d, intent.ServedNextHops, reconcile.ReadOnly(reconcile.Unseen[intent.ServedKey, intent.Served]{}))
+		tables.Drive(d, intent.VTEPs, reconcile.ReadOnly(reconcile.Unseen[netip.Addr, intent.VTEP]{}))
+		tables.Drive(d, intent.Routes, reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Route]{}))
+		tables.Drive(d, intent.SteeringFlows, reconcile.ReadOnly(reconcile.Unseen[intent.SteeringKey, intent.Steering]{}))
+		tables.Drive(d, intent.Policies, reconcile.ReadOnly(reconcile.Unseen[intent.VNI, intent.VRFPolicy]{}))
+		tables.Drive(d, intent.Announcements, reconcile.ReadOnly(reconcile.Unseen[intent.RouteKey, intent.Announcement]{}))
+	})
 }
 
 // deadNode is a node whose tables list nothing and take nothing.
@@ -47,10 +46,10 @@ func nodeWith(d *daemon, drivers tables.Drivers) *node {
 		OVN: d.ovnInSync, BGP: func() bool { return true }, Pending: n.pending.has,
 		Lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return false },
 	}, tables.Options{Status: d.reg, Log: d.log})
-	n.underlay = &fabricPart{tables: tables.NewUnderlay(tables.UnderlayDrivers{
-		Routes:        reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayRoute]{}),
-		Announcements: reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}),
-	}, tables.UnderlaySources{BGP: func() bool { return true }, Fabric: func() error { return nil }}, tables.Options{Status: d.reg, Log: d.log})}
+	n.underlay = &fabricPart{tables: tables.NewUnderlay(driversOf(func(d tables.Drivers) {
+		tables.Drive(d, intent.UnderlayRoutes, reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayRoute]{}))
+		tables.Drive(d, intent.UnderlayAnnouncements, reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}))
+	}), tables.UnderlaySources{BGP: func() bool { return true }, Fabric: func() error { return nil }}, tables.Options{Status: d.reg, Log: d.log})}
 	return n
 }
 
@@ -64,7 +63,7 @@ func TestNodeTakesItsReportsAlong(t *testing.T) {
 	d := idleDaemon()
 	n := deadNode(d)
 	n.tables.Pipeline.Update(func() {
-		n.tables.Bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
+		tables.Of(n.tables, intent.Bridges).Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
 	})
 	n.tables.Pipeline.Pass(t.Context())
 	if len(d.reg.Problems()) != 1 {
@@ -98,7 +97,7 @@ func TestEverythingIsToldOnlyWhenAllIsKnown(t *testing.T) {
 	}
 	k := intent.NewRouteKey(1001, prefix("10.0.0.0/24"))
 	n.tables.Pipeline.Update(func() {
-		n.tables.Announcements.Set(map[intent.RouteKey]intent.Announcement{k: {Key: k}})
+		tables.Of(n.tables, intent.Announcements).Set(map[intent.RouteKey]intent.Announcement{k: {Key: k}})
 	})
 	n.tables.Pipeline.Pass(t.Context())
 	if n.toldAll() {
@@ -133,7 +132,7 @@ func TestRoutesTellWhyTheyAreNotThere(t *testing.T) {
 	n := deadNode(d)
 	k := intent.NewRouteKey(1001, prefix("fd00::/64"))
 	n.tables.Pipeline.Update(func() {
-		n.tables.Routes.Set(map[intent.RouteKey]intent.Route{k: {Key: k, Kind: intent.RouteBlock}})
+		tables.Of(n.tables, intent.Routes).Set(map[intent.RouteKey]intent.Route{k: {Key: k, Kind: intent.RouteBlock}})
 	})
 	if r := n.routes(0); len(r) != 1 || r[0].State != status.Pending {
 		t.Errorf("before a pass: %+v", r)
@@ -307,7 +306,7 @@ func TestLongestMatch(t *testing.T) {
 	for _, r := range []intent.Route{route("10.0.0.0/8", intent.RouteRemote, intent.GatewayKey{}), route("10.1.0.0/24", intent.RouteLocal, gw), route("10.1.0.5/32", intent.RouteBlock, intent.GatewayKey{})} {
 		rows[r.Key] = r
 	}
-	n.tables.Pipeline.Update(func() { n.tables.Routes.Set(rows) })
+	n.tables.Pipeline.Update(func() { tables.Of(n.tables, intent.Routes).Set(rows) })
 	for a, want := range map[string]string{"10.1.0.5": "10.1.0.5/32", "10.1.0.6": "10.1.0.0/24", "10.2.0.1": "10.0.0.0/8", "11.0.0.1": "invalid Prefix", "fd00::1": "invalid Prefix"} {
 		r, ok := n.longest(1001, addr(a))
 		if got := r.Key.Prefix.String(); got != want || ok != r.Key.Prefix.IsValid() {
@@ -320,4 +319,10 @@ func TestLongestMatch(t *testing.T) {
 	if _, err := n.gatewayFor(1001, addr("10.2.0.1")); err == nil {
 		t.Error("a VRF without a gateway has one")
 	}
+}
+
+func driversOf(add func(tables.Drivers)) tables.Drivers {
+	d := tables.Drivers{}
+	add(d)
+	return d
 }

@@ -39,12 +39,13 @@ func TestOverdue(t *testing.T) {
 		d := idleDaemon()
 		d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true, NB: true})
 		networks := &waiting[string, intent.MetadataNetwork]{}
-		w := &metadataAtWork{tables: tables.NewMetadata(tables.MetadataDrivers{
-			Networks: networks, Ports: reconcile.ReadOnly(reconcile.Unseen[string, intent.MetadataPort]{}),
-		}, d.ovnInSync, tables.Options{Status: d.reg, Log: d.log})}
+		w := &metadataAtWork{tables: tables.NewMetadata(driversOf(func(d tables.Drivers) {
+			tables.Drive(d, intent.MetadataNetworks, networks)
+			tables.Drive(d, intent.MetadataPorts, reconcile.ReadOnly(reconcile.Unseen[string, intent.MetadataPort]{}))
+		}), d.ovnInSync, nil, tables.Options{Status: d.reg, Log: d.log})}
 		d.metadata = &metadataPart{d: d, at: w}
 		w.tables.Pipeline.Update(func() {
-			w.tables.Networks.Set(map[string]intent.MetadataNetwork{"red": {}, "blue": {}})
+			tables.Of(w.tables, intent.MetadataNetworks).Set(map[string]intent.MetadataNetwork{"red": {}, "blue": {}})
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
@@ -90,7 +91,7 @@ func TestNodeWaitsByOrder(t *testing.T) {
 	for _, k := range []string{"10.0.0.0/24", "fd00::/64"} {
 		key := intent.NewRouteKey(1001, prefix(k))
 		n.tables.Pipeline.Update(func() {
-			n.tables.Announcements.Set(map[intent.RouteKey]intent.Announcement{key: {Key: key}})
+			tables.Of(n.tables, intent.Announcements).Set(map[intent.RouteKey]intent.Announcement{key: {Key: key}})
 		})
 		n.tables.Pipeline.Pass(t.Context())
 		broken := "sluice-vxlan is another one"

@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 const (
@@ -112,9 +113,9 @@ func differences(found map[intent.RouteKey]status.Change) []status.Object {
 // relistKernelPath has all of the kernel path read back: what can be mended is.
 func (n *node) relistKernelPath() {
 	n.tables.Pipeline.Update(func() {
-		n.tables.KernelVRFs.Relist()
-		n.tables.KernelGateways.Relist()
-		n.tables.KernelRoutes.Relist()
+		tables.Of(n.tables, intent.KernelVRFs).Relist()
+		tables.Of(n.tables, intent.KernelGateways).Relist()
+		tables.Of(n.tables, intent.KernelRoutes).Relist()
 	})
 }
 
@@ -126,7 +127,7 @@ func compareKeys(a, b intent.RouteKey) int {
 func (n *node) onKernelPath() []intent.RouteKey {
 	var out []intent.RouteKey
 	n.tables.Pipeline.View(func() {
-		n.tables.KernelRoutes.EachLocked(func(k intent.RouteKey, _ intent.Route) { out = append(out, k) })
+		tables.Of(n.tables, intent.KernelRoutes).EachLocked(func(k intent.RouteKey, _ intent.Route) { out = append(out, k) })
 	})
 	slices.SortFunc(out, compareKeys)
 	return out
@@ -150,7 +151,7 @@ func (n *node) compareDecisions(keys []intent.RouteKey) (map[intent.RouteKey]sta
 		if want == (intent.Route{}) || decided[i].Text == "" || agrees(want, decided[i]) || n.settledMatch(k) != want {
 			continue
 		}
-		out[k] = status.Change{Table: n.tables.KernelRoutes.Name(), Key: k.String(), Action: "change", Wanted: describe(want), Actual: decided[i].Text,
+		out[k] = status.Change{Table: tables.Of(n.tables, intent.KernelRoutes).Name(), Key: k.String(), Action: "change", Wanted: describe(want), Actual: decided[i].Text,
 			Error: "the kernel decides otherwise than the eBPF path would"}
 	}
 	return out, nil
@@ -171,12 +172,12 @@ func (n *node) settledMatch(k intent.RouteKey) (match intent.Route) {
 	n.tables.Pipeline.View(func() {
 		for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
 			at := intent.NewRouteKey(k.VNI, p)
-			r, wanted := n.tables.KernelRoutes.LookupLocked(at)
-			there := n.tables.KernelRoutes.MayBeLocked(at, func(intent.Route) bool { return true })
+			r, wanted := tables.Of(n.tables, intent.KernelRoutes).LookupLocked(at)
+			there := tables.Of(n.tables, intent.KernelRoutes).MayBeLocked(at, func(intent.Route) bool { return true })
 			if !wanted && !there {
 				continue
 			}
-			if n.tables.KernelRoutes.ProgrammedLocked(at) {
+			if tables.Of(n.tables, intent.KernelRoutes).ProgrammedLocked(at) {
 				match = r
 			}
 			return

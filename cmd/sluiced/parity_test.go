@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // listed are routes that are in place.
@@ -34,7 +35,7 @@ func onKernel(t *testing.T, prefixes ...string) (*node, listed) {
 		}
 	}
 	drivers := deadDrivers()
-	drivers.KernelRoutes = reconcile.ReadOnly[intent.RouteKey, intent.Route](rows)
+	tables.Drive(drivers, intent.KernelRoutes, reconcile.ReadOnly[intent.RouteKey, intent.Route](rows))
 	d := idleDaemon()
 	d.cfg = &config.Config{}
 	n := nodeWith(d, drivers)
@@ -46,7 +47,7 @@ func onKernel(t *testing.T, prefixes ...string) (*node, listed) {
 		}
 		return out, nil
 	}
-	n.tables.Pipeline.Update(func() { n.tables.KernelRoutes.Set(maps.Clone(rows)) })
+	n.tables.Pipeline.Update(func() { tables.Of(n.tables, intent.KernelRoutes).Set(maps.Clone(rows)) })
 	n.tables.Pipeline.Pass(t.Context())
 	return n, rows
 }

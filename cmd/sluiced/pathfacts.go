@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
@@ -114,14 +115,14 @@ func (d *daemon) takePathFacts(n *node, f evpn.PathFacts) {
 // maps with some to spare.
 func (n *node) roomFor(vni intent.VNI) bool {
 	rows := map[string]int{}
-	wanted, _ := n.tables.KernelRoutes.Rows()
+	wanted, _ := tables.Of(n.tables, intent.KernelRoutes).Rows()
 	for k := range wanted {
 		if k.VNI == vni {
 			rows[ebpf.MapOf(k)]++
 		}
 	}
 	for _, f := range n.dp.Fills() {
-		if f.Table == n.tables.Routes.Name() && float64(f.Used+rows[f.Map]) > float64(f.Max)*(1-roomLeft) {
+		if f.Table == tables.Of(n.tables, intent.Routes).Name() && float64(f.Used+rows[f.Map]) > float64(f.Max)*(1-roomLeft) {
 			return false
 		}
 	}
@@ -130,7 +131,7 @@ func (n *node) roomFor(vni intent.VNI) bool {
 
 // pathMetrics counts the VRFs by the path that carries them, and why.
 func (n *node) pathMetrics() ([]nodemetrics.Path, error) {
-	wanted, _ := n.tables.VRFs.Rows()
+	wanted, _ := tables.Of(n.tables, intent.VRFs).Rows()
 	count := map[nodemetrics.Path]int{}
 	for vni := range wanted {
 		count[nodemetrics.Path{Path: n.carrier(vni).String(), Reason: n.choice(vni).Reason}]++
@@ -148,7 +149,7 @@ func (n *node) carrier(vni intent.VNI) intent.Path {
 	if now, ok := n.tables.Path(vni); ok {
 		return now
 	}
-	v, _ := n.tables.VRFs.Wanted(vni)
+	v, _ := tables.Of(n.tables, intent.VRFs).Wanted(vni)
 	return v.Path
 }
 

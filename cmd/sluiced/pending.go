@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
@@ -50,7 +51,7 @@ func (n *node) pendingAfter(waits func(intent.VNI) bool, nbInSync bool, d wanted
 	if nbInSync {
 		return pendingOf(waits, n.pending.all())
 	}
-	vrfs, _ := n.tables.VRFs.Rows()
+	vrfs, _ := tables.Of(n.tables, intent.VRFs).Rows()
 	maps.Copy(vrfs, wanted.Of(d, intent.VRFs).Set)
 	return pendingOf(waits, vrfs)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 const (
@@ -135,12 +136,12 @@ func (m *metadataPart) networks(wanted []string) []string {
 	key := m.d.follower.MetadataNetworks()
 	var out []string
 	switch {
-	case !m.looked || m.at == nil || !m.at.tables.Ports.Known():
+	case !m.looked || m.at == nil || !tables.Of(m.at.tables, intent.MetadataPorts).Known():
 		out = slices.DeleteFunc(slices.Clone(wanted), func(n string) bool { return !slices.Contains(key, n) })
 	case m.alive:
-		m.published.keep(programmed(m.at.tables.Networks))
+		m.published.keep(programmed(tables.Of(m.at.tables, intent.MetadataNetworks)))
 		served := map[string]bool{}
-		for _, p := range programmed(m.at.tables.Ports) {
+		for _, p := range programmed(tables.Of(m.at.tables, intent.MetadataPorts)) {
 			served[p.Network] = served[p.Network] || p.Tap.IfIndex != 0 || m.published.listens(p.Network)
 		}
 		out = slices.DeleteFunc(slices.Clone(wanted), func(n string) bool { return !served[n] })

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 const (
@@ -87,14 +89,16 @@ func (p *patience) over(now time.Time, waiting int) bool {
 
 // toldAll tells whether BGP has been told all that there is to announce.
 func (n *node) toldAll() bool {
-	return n.d.allRemembered() && (n.withdrawn.Load() || n.tables.Complete()) && n.underlay.tables.Announcements.Settled()
+	return n.d.allRemembered() && (n.withdrawn.Load() || n.tables.Complete()) && tables.Of(n.underlay.tables, intent.UnderlayAnnouncements).Settled()
 }
 
 // toldUnicast tells the same of plain unicast alone, where that is the underlay's. What
 // is exposed without EVPN is among the tenants' announcements.
 func (n *node) toldUnicast() bool {
-	return !n.d.cfg.Exposure.Used() && n.underlay.tables.Announcements.Settled()
+	return !n.d.cfg.Exposure.Used() && tables.Of(n.underlay.tables, intent.UnderlayAnnouncements).Settled()
 }
 
 // toldPolicies tells whether BGP has the policies of all VRFs that OVN shows.
-func (n *node) toldPolicies() bool { return n.d.ovnInSync() && n.tables.Policies.Settled() }
+func (n *node) toldPolicies() bool {
+	return n.d.ovnInSync() && tables.Of(n.tables, intent.Policies).Settled()
+}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 const promoteInterval = 200 * time.Millisecond
@@ -49,6 +51,5 @@ func (n *node) toldWanted() bool { return n.d.allInSync() && n.imported.Load() }
 
 // filled tells whether no row of the maps waits for its turn.
 func (n *node) filled() bool {
-	t := n.tables
-	return t.VRFs.Settled() && t.Gateways.Settled() && t.Served.Settled() && t.VTEPs.Settled() && t.BackendRoutes.Settled() && t.VIPs.Settled() && t.Routes.Settled()
+	return n.tables.Settled(intent.PathEBPF) && tables.Of(n.tables, intent.VRFs).Settled()
 }

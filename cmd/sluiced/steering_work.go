@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ovn-sluice/sluice/controlplane/metadata"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
@@ -20,9 +19,11 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/capability"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/tables"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // metadataAtWork is what there is of metadata on the node while it is served.
@@ -113,10 +114,10 @@ func (m *metadataPart) start(ctx context.Context) (*metadataAtWork, error) {
 		return nil, errors.Join(fmt.Errorf("identities of metadata: %w", err), loaded.Close())
 	}
 	w.steering = steering.New(steering.Config{Maps: loaded, File: file, Log: m.d.log})
-	w.tables = tables.NewMetadata(tables.MetadataDrivers{
-		Networks: namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs}), Ports: w.steering,
-		InKey: m.published.inKey,
-	}, m.d.ovnInSync, tables.Options{Status: m.d.reg, Log: m.d.log})
+	drivers := tables.Drivers{}
+	tables.Drive(drivers, intent.MetadataNetworks, namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs}))
+	tables.Drive(drivers, intent.MetadataPorts, w.steering)
+	w.tables = tables.NewMetadata(drivers, m.d.ovnInSync, m.published.inKey, tables.Options{Status: m.d.reg, Log: m.d.log})
 	return w, nil
 }
 
@@ -129,25 +130,22 @@ func (m *metadataPart) adopt(w *metadataAtWork) {
 		return
 	}
 	all := m.translator.Tables()
-	w.tables.Pipeline.Update(func() {
-		w.tables.Networks.Set(all.Networks)
-		w.tables.Ports.Set(all.Ports)
-	})
+	w.tables.Pipeline.Update(func() { w.tables.Set(all) })
 }
 
 // patch hands a step to the tables. first: it is all that is wanted.
-func (w *metadataAtWork) patch(d metadata.Difference, first bool) {
+func (w *metadataAtWork) patch(d wanted.Difference, first bool) {
 	if d.Empty() && !first {
 		return
 	}
 	w.tables.Pipeline.Update(func() {
 		if first {
-			w.tables.Networks.Set(d.Networks.Set)
-			w.tables.Ports.Set(d.Ports.Set)
+			all := wanted.NewSet()
+			all.Apply(d)
+			w.tables.Set(all)
 			return
 		}
-		apply(w.tables.Networks, d.Networks)
-		apply(w.tables.Ports, d.Ports)
+		w.tables.Update(d)
 	})
 }
 
@@ -196,7 +194,7 @@ func (m *metadataPart) settle(w *metadataAtWork) {
 		return
 	}
 	if alive { // else no network is to be in the key
-		m.published.look(programmed(w.tables.Networks))
+		m.published.look(programmed(tables.Of(w.tables, intent.MetadataNetworks)))
 	}
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
@@ -217,7 +215,7 @@ func (m *metadataPart) lookAtProxy(ctx context.Context, w *metadataAtWork) {
 		why, detail = reason.NoProxy, silent
 	}
 	if m.d.cfg.Metadata.PublishNetworks == config.SwitchOn && detail == "" {
-		m.published.look(programmed(w.tables.Networks))
+		m.published.look(programmed(tables.Of(w.tables, intent.MetadataNetworks)))
 	}
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()

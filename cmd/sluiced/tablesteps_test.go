@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/controlplane/learned"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -71,17 +70,17 @@ func TestTableStepsOfBothPlanes(t *testing.T) {
 	n := deadNode(d)
 	n.rib = rib.New()
 	n.learned = learned.New(n.rib)
-	w := &clientsAtWork{tables: tables.NewClients(tables.ClientDrivers{
-		VIPs:      reconcile.ReadOnly(reconcile.Unseen[intent.VIPKey, intent.VIP]{}),
-		Neighbors: reconcile.ReadOnly(reconcile.Unseen[intent.NeighborKey, intent.Neighbor]{}),
-		Clients:   reconcile.ReadOnly(reconcile.Unseen[intent.ClientKey, intent.Client]{}),
-	}, d.allInSync, tables.Options{Status: d.reg, Log: d.log})}
+	w := &clientsAtWork{tables: tables.NewClients(driversOf(func(d tables.Drivers) {
+		tables.Drive(d, intent.ClientVIPs, reconcile.ReadOnly(reconcile.Unseen[intent.VIPKey, intent.VIP]{}))
+		tables.Drive(d, intent.ClientNeighbors, reconcile.ReadOnly(reconcile.Unseen[intent.NeighborKey, intent.Neighbor]{}))
+		tables.Drive(d, intent.Clients, reconcile.ReadOnly(reconcile.Unseen[intent.ClientKey, intent.Client]{}))
+	}), d.allInSync, tables.Options{Status: d.reg, Log: d.log})}
 	for i, slots := range []uint32{1021, 4093, 4093, 1021} {
 		v := intent.VIP{Key: intent.VIPKey{VNI: 1001, Protocol: intent.UDP, Addr: netip.MustParseAddr("fd99::1"), Port: 53}, Slots: slots}
 		change := wanted.Delta[intent.VIPKey, intent.VIP]{Set: map[intent.VIPKey]intent.VIP{v.Key: v}}
 		before := d.tableSteps.count.Load()
 		n.patch(wanted.With(wanted.Difference{}, intent.VIPs, change), nil)
-		steps := w.patch(clients.Difference{VIPs: change}, false)
+		steps := w.patch(wanted.With(wanted.Difference{}, intent.ClientVIPs, change), false)
 		want := uint64(i % 2)
 		if got := d.tableSteps.count.Load() - before; got != want || uint64(len(steps)) != want {
 			t.Errorf("change %d: %d steps of the gateway's, %v of machines', want %d", i, got, steps, want)

@@ -17,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/packet"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // trace runs the live programs on a synthetic packet.
@@ -129,7 +130,7 @@ func (n *node) traceRequest(r status.TraceRequest) (ebpf.TraceRequest, error) {
 
 // underlayNIC is a device of the underlay that is there.
 func (n *node) underlayNIC() (*net.Interface, error) {
-	rows, _ := n.tables.UnderlayDevices.Rows()
+	rows, _ := tables.Of(n.tables, intent.UnderlayDevices).Rows()
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		if nic, err := net.InterfaceByName(name); err == nil && len(nic.HardwareAddr) == len(intent.MAC{}) {
 			return nic, nil
@@ -144,7 +145,7 @@ func (n *node) gatewayFor(vni intent.VNI, src netip.Addr) (intent.GatewayKey, er
 	if r, ok := n.longest(vni, src); ok && r.Kind == intent.RouteLocal {
 		return r.Gateway, nil
 	}
-	gateways, _ := n.tables.Gateways.Rows()
+	gateways, _ := tables.Of(n.tables, intent.Gateways).Rows()
 	for k, row := range gateways {
 		if row.VNI == vni {
 			return k, nil

@@ -46,13 +46,14 @@ const (
 func (n *node) newUnderlay() {
 	c := n.d.cfg.Underlay
 	p := &fabricPart{looks: make(chan struct{}, 1), config: underlayConfig(c, n.id.vtep)}
-	p.tables = tables.NewUnderlay(tables.UnderlayDrivers{
-		Routes: kernel.NewUnderlayRoutes(netns.Namespace{}), Announcements: n.speaker.UnicastAnnouncements(),
-	}, tables.UnderlaySources{
+	drivers := tables.Drivers{}
+	tables.Drive(drivers, intent.UnderlayRoutes, kernel.NewUnderlayRoutes(netns.Namespace{}))
+	tables.Drive(drivers, intent.UnderlayAnnouncements, n.speaker.UnicastAnnouncements())
+	p.tables = tables.NewUnderlay(drivers, tables.UnderlaySources{
 		BGP:    func() bool { return n.speaker.UnicastInSync() || !c.Install.Enabled },
 		Fabric: n.fabricGate,
 	}, tables.Options{Status: n.d.reg, Log: n.d.log})
-	p.tables.Pipeline.Update(func() { p.tables.Announcements.Set(announcements(c.Announce, n.id.vtep)) })
+	p.tables.Pipeline.Update(func() { tables.Of(p.tables, intent.UnderlayAnnouncements).Set(announcements(c.Announce, n.id.vtep)) })
 	n.underlay = p
 }
 
@@ -68,7 +69,7 @@ func underlayConfig(c config.Underlay, vtep netip.Addr) underlay.Config {
 // it, or had one and something is left of it.
 func (n *node) pipelines() []*reconcile.Pipeline {
 	out := []*reconcile.Pipeline{n.tables.Pipeline}
-	if t := n.underlay.tables; n.d.cfg.Underlay.Used() || t.Routes.Stats().Actual > 0 || t.Pipeline.ListError(t.Routes.Name()) != nil {
+	if t := n.underlay.tables; n.d.cfg.Underlay.Used() || tables.Of(t, intent.UnderlayRoutes).Stats().Actual > 0 || t.Pipeline.ListError(tables.Of(t, intent.UnderlayRoutes).Name()) != nil {
 		out = append(out, n.underlay.tables.Pipeline)
 	}
 	return out
@@ -109,7 +110,7 @@ func (n *node) runUnderlay(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.tables.Pipeline.Run(ctx) })
 	if !n.d.cfg.Underlay.Install.Enabled {
-		p.tables.Pipeline.Update(func() { p.tables.Routes.Set(nil) })
+		p.tables.Pipeline.Update(func() { tables.Of(p.tables, intent.UnderlayRoutes).Set(nil) })
 		return group.Wait()
 	}
 	group.Go(func() error {
@@ -157,9 +158,9 @@ func (n *node) resolveUnderlay(links bool) {
 	}
 	p.mu.Unlock()
 	p.tables.Pipeline.Update(func() {
-		p.tables.Routes.Set(r.Rows)
+		tables.Of(p.tables, intent.UnderlayRoutes).Set(r.Rows)
 		if links {
-			p.tables.Routes.Relist()
+			tables.Of(p.tables, intent.UnderlayRoutes).Relist()
 		}
 	})
 }

@@ -57,9 +57,10 @@ func TestUnderlayTellsOfEveryRoute(t *testing.T) {
 	d := idleDaemon()
 	n := deadNode(d)
 	m := mainTable{rows: map[netip.Prefix]intent.UnderlayRoute{prefix("192.0.2.9/32"): {Prefix: prefix("192.0.2.9/32"), Metric: 7}}, foreign: prefix("fd00::3/128")}
-	p := &fabricPart{tables: tables.NewUnderlay(tables.UnderlayDrivers{
-		Routes: m, Announcements: reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}),
-	}, tables.UnderlaySources{BGP: func() bool { return false }, Fabric: func() error { return nil }}, tables.Options{Status: d.reg, Log: d.log})}
+	p := &fabricPart{tables: tables.NewUnderlay(driversOf(func(d tables.Drivers) {
+		tables.Drive(d, intent.UnderlayRoutes, m)
+		tables.Drive(d, intent.UnderlayAnnouncements, reconcile.ReadOnly(reconcile.Unseen[netip.Prefix, intent.UnderlayAnnouncement]{}))
+	}), tables.UnderlaySources{BGP: func() bool { return false }, Fabric: func() error { return nil }}, tables.Options{Status: d.reg, Log: d.log})}
 	n.underlay = p
 	row := func(p, device string) intent.UnderlayRoute {
 		return intent.UnderlayRoute{Prefix: prefix(p), Metric: 7, Hops: intent.NewUnderlayHops(
@@ -71,7 +72,7 @@ func TestUnderlayTellsOfEveryRoute(t *testing.T) {
 	}
 	p.last = underlay.Result{Rows: rows, Refused: []underlay.Refusal{{Prefix: prefix("10.0.0.0/8"), Reason: reason.UnderlayFiltered}}}
 	p.learned = map[netip.Prefix]underlay.Learned{prefix("fd00::2/128"): {Stale: true}}
-	p.tables.Pipeline.Update(func() { p.tables.Routes.Set(rows) })
+	p.tables.Pipeline.Update(func() { tables.Of(p.tables, intent.UnderlayRoutes).Set(rows) })
 	p.tables.Pipeline.Pass(t.Context())
 
 	got := map[string]string{}
@@ -108,7 +109,7 @@ func TestUnderlayTablesAreShownWhereUsed(t *testing.T) {
 		t.Error("shown on a node without")
 	}
 	d.cfg.Underlay.Install.Enabled = true
-	if !has() || n.stageHeld(n.underlay.tables.Routes) != "" {
+	if !has() || n.stageHeld(tables.Of(n.underlay.tables, intent.UnderlayRoutes)) != "" {
 		t.Error("not shown, or held")
 	}
 }

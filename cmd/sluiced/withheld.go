@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // withheld is why the node announces nothing of a VRF, as announcedFrom decides it: a reason and
@@ -51,13 +52,13 @@ func (n *node) addWithheld(rows map[intent.VNI]*status.VRF) {
 // unannouncedRoute is the longest route to an address that the node is to announce and does not,
 // with what keeps it back.
 func (n *node) unannouncedRoute(vni intent.VNI, a netip.Addr) (p netip.Prefix, why string) {
-	wanted, _ := n.tables.Announcements.Rows()
+	wanted, _ := tables.Of(n.tables, intent.Announcements).Rows()
 	for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
 		k := intent.NewRouteKey(vni, p)
 		if _, ok := wanted[k]; !ok {
 			continue
 		}
-		told, err := n.tables.Announcements.State(k)
+		told, err := tables.Of(n.tables, intent.Announcements).State(k)
 		if told || err == nil {
 			return netip.Prefix{}, ""
 		}

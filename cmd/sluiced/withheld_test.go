@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // withheldNode is a node with one route of each family that it is to announce, and does not yet.
@@ -28,7 +29,7 @@ func withheldNode(t *testing.T) *node {
 			k := intent.NewRouteKey(1001, prefix(p))
 			wanted[k] = intent.Announcement{Key: k}
 		}
-		n.tables.Announcements.Set(wanted)
+		tables.Of(n.tables, intent.Announcements).Set(wanted)
 	})
 	n.tables.Pipeline.Pass(t.Context())
 	return n
@@ -68,7 +69,7 @@ func TestExplainNamesWhatIsWithheld(t *testing.T) {
 				t.Errorf("%s: destination %+v", name, s)
 			}
 			k := intent.NewRouteKey(1001, prefix(want))
-			_, err := n.tables.Announcements.State(k)
+			_, err := tables.Of(n.tables, intent.Announcements).State(k)
 			if state, why, text := n.unannouncedState(k, err); state != tt.state || why != tt.reason || text == "" {
 				t.Errorf("%s: the route's state %s, %s, %q", name, state, why, text)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // shared is a router with two networks, red and blue, whose load balancers hang on it and on
@@ -190,7 +191,7 @@ func TestPlacesAgree(t *testing.T) {
 		for _, b := range gateway.Balanced() {
 			note("gateway", b.VIP, decisionOf(b.VIP, b.Backends, b.Choice))
 		}
-		ways := machines.Tables().Neighbors
+		ways := wanted.Rows(machines.Tables(), intent.ClientNeighbors)
 		for _, b := range machines.Balanced() {
 			note(b.Switch, b.VIP, decisionOf(b.VIP, b.Backends, b.Choice))
 			for _, backend := range b.Backends {

@@ -9,6 +9,8 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // node is a large one: 1,000 switches, ten at a router, with ten machines and ten VIPs each
@@ -119,8 +121,8 @@ func BenchmarkStep(b *testing.B) {
 			t := NewTranslator(Config{})
 			t.SetDevices(c.devices)
 			t.Step(store, ovn.Dirty{}, synced)
-			if len(t.Tables().VIPs) != 10000 || len(t.Machines()) != 10000 || t.Machines()[0].Choice.Path != "ebpf" {
-				b.Fatal(len(t.Tables().VIPs), len(t.Machines()), t.Machines()[0])
+			if len(wanted.Rows(t.Tables(), intent.ClientVIPs)) != 10000 || len(t.Machines()) != 10000 || t.Machines()[0].Choice.Path != "ebpf" {
+				b.Fatal(len(wanted.Rows(t.Tables(), intent.ClientVIPs)), len(t.Machines()), t.Machines()[0])
 			}
 		}
 	})

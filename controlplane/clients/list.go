@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // lists are made when they are asked for, once for all who ask until something changes: steps
@@ -22,14 +23,14 @@ type lists struct {
 }
 
 // Tables is a copy of all tables.
-func (t *Translator) Tables() Tables {
-	out := newTables()
+func (t *Translator) Tables() wanted.Set {
+	out := wanted.NewSet()
 	for _, s := range t.scopes {
-		maps.Copy(out.VIPs, s.vips)
-		maps.Copy(out.Neighbors, s.neighbors)
+		maps.Copy(wanted.Edit(out, intent.ClientVIPs), s.vips)
+		maps.Copy(wanted.Edit(out, intent.ClientNeighbors), s.neighbors)
 	}
-	for key, list := range t.claims {
-		out.Clients[key] = list[0].row
+	for _, list := range t.claims {
+		wanted.Put(out, intent.Clients, list[0].row)
 	}
 	return out
 }

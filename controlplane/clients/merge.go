@@ -113,13 +113,14 @@ func (t *Translator) claim(s *step, c claim, add bool) {
 
 // merge makes the tables of the scopes and taps that a step has changed, and tells what
 // differs.
-func (t *Translator) merge(s *step) Difference {
-	var d Difference
+func (t *Translator) merge(s *step) wanted.Difference {
+	var vips wanted.Delta[intent.VIPKey, intent.VIP]
+	var neighbors wanted.Delta[intent.NeighborKey, intent.Neighbor]
 	for vni := range s.scopes {
 		old := t.scopes[vni]
 		next := t.scope(old.at)
-		join(&d.VIPs, wanted.NewDelta(old.vips, next.vips))
-		join(&d.Neighbors, wanted.NewDelta(old.neighbors, next.neighbors))
+		join(&vips, wanted.NewDelta(old.vips, next.vips))
+		join(&neighbors, wanted.NewDelta(old.neighbors, next.neighbors))
 		if t.scopes[vni] = next; len(next.at) == 0 {
 			delete(t.scopes, vni)
 		}
@@ -133,8 +134,9 @@ func (t *Translator) merge(s *step) Difference {
 			after[key] = list[0].row
 		}
 	}
-	d.Clients = wanted.NewDelta(before, after)
-	return d
+	d := wanted.With(wanted.Difference{}, intent.ClientVIPs, vips)
+	d = wanted.With(d, intent.ClientNeighbors, neighbors)
+	return wanted.With(d, intent.Clients, wanted.NewDelta(before, after))
 }
 
 // scope is that of switches. A row that several have is the first one's.

@@ -60,13 +60,13 @@ type course struct {
 	tr    *Translator
 	live  *ovn.Rows
 	now   cloud
-	sum   Tables
+	sum   wanted.Set
 }
 
 func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	w := newWorld(r)
 	cfg := Config{TrustUnknown: r.IntN(4) == 0}
-	c := course{t, w, cfg, NewTranslator(cfg), w.store(), cloud{map[ovn.UUID]ovn.Row{}, nil}, newTables()}
+	c := course{t, w, cfg, NewTranslator(cfg), w.store(), cloud{map[ovn.UUID]ovn.Row{}, nil}, wanted.NewSet()}
 	for step := range 1 + r.IntN(30) {
 		batch := w.changes(r.IntN(6), c.now.rows)
 		if step == 0 {
@@ -108,9 +108,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 func (c *course) step(dirty ovn.Dirty, inSync ovn.InSync) {
 	before, objects := c.tr.Complaints(), c.tr.Objects()
 	d := c.tr.Step(c.live, dirty, inSync)
-	patch(c.sum.VIPs, d.VIPs)
-	patch(c.sum.Neighbors, d.Neighbors)
-	patch(c.sum.Clients, d.Clients)
+	c.sum.Apply(d)
 	for id, o := range c.tr.outcomes {
 		for k := range o.vips {
 			if k.VNI != o.scope {
@@ -135,8 +133,12 @@ func (c *course) check() {
 	fresh := NewTranslator(c.cfg)
 	fresh.SetDevices(c.now.devices)
 	fresh.Step(c.world.load(c.now.rows), ovn.Dirty{}, synced)
+	for what, d := range map[string]wanted.Difference{"tables": wanted.Diff(fresh.Tables(), c.tr.Tables()), "sum of differences": wanted.Diff(c.tr.Tables(), c.sum)} {
+		if !d.Empty() {
+			c.t.Errorf("%s (from at once to step by step): %+v", what, d)
+		}
+	}
 	for what, pair := range map[string][2]any{
-		"tables": {fresh.Tables(), c.tr.Tables()}, "sum of differences": {c.tr.Tables(), c.sum},
 		"VIPs": {fresh.Balanced(), c.tr.Balanced()}, "machines": {fresh.Machines(), c.tr.Machines()}, "objects": {fresh.Objects(), c.tr.Objects()},
 	} {
 		if reflect.DeepEqual(pair[0], pair[1]) {

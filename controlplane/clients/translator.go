@@ -25,27 +25,6 @@ func (c Config) Needs(n ovn.Needs) ovn.Needs {
 	return n
 }
 
-// Tables are the intent tables that this package computes.
-type Tables struct {
-	VIPs      map[intent.VIPKey]intent.VIP
-	Neighbors map[intent.NeighborKey]intent.Neighbor
-	Clients   map[intent.ClientKey]intent.Client
-}
-
-func newTables() Tables {
-	return Tables{VIPs: map[intent.VIPKey]intent.VIP{}, Neighbors: map[intent.NeighborKey]intent.Neighbor{}, Clients: map[intent.ClientKey]intent.Client{}}
-}
-
-// Difference is the difference of the tables between two steps.
-type Difference struct {
-	VIPs      wanted.Delta[intent.VIPKey, intent.VIP]
-	Neighbors wanted.Delta[intent.NeighborKey, intent.Neighbor]
-	Clients   wanted.Delta[intent.ClientKey, intent.Client]
-}
-
-// Empty tells whether nothing differs.
-func (d Difference) Empty() bool { return d.VIPs.Empty() && d.Neighbors.Empty() && d.Clients.Empty() }
-
 // Balanced is a VIP of a switch, and what serves it.
 type Balanced struct {
 	// Switch is the switch's name as people know it.
@@ -120,11 +99,11 @@ func (t *Translator) SetDevices(devices map[string]taps.Device) {
 // before. While Southbound is not in sync nothing changes, nor does it before Northbound was
 // for the first time. After that its rows stay while it is away; and while some are still to
 // come, as when a switch gets a load balancer, what was known of a switch or a machine counts.
-func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, inSync ovn.InSync) Difference {
+func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, inSync ovn.InSync) wanted.Difference {
 	maps.Copy(t.touched, d.Switches)
 	t.whole = t.whole || d.All
 	if t.stale = !inSync.SB || !inSync.NB && !t.stepped; t.stale {
-		return Difference{}
+		return wanted.Difference{}
 	}
 	t.stepped = true
 	// Of another size all switches are touched.

@@ -15,6 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 const here = ovn.UUID("chassis-here")
@@ -118,7 +119,7 @@ func say(t *Translator) string {
 
 func neighbors(t *Translator) string {
 	var words []string
-	for k, n := range t.Tables().Neighbors {
+	for k, n := range wanted.Rows(t.Tables(), intent.ClientNeighbors) {
 		w := fmt.Sprintf("%s %s", k.Addr, n.MAC.String()[15:])
 		if n.VIP {
 			w += " VIP"
@@ -238,7 +239,7 @@ func TestClients(t *testing.T) {
 				k := intent.ClientKey{IfIndex: 7}
 				want[k] = intent.Client{Key: k, Scope: intent.Switch(1), OVN: strings.Contains(tt.want, "vm ovn"), Idle: !strings.Contains(tt.want, "vm ")}
 			}
-			if got := tr.Tables().Clients; !maps.Equal(got, want) {
+			if got := wanted.Rows(tr.Tables(), intent.Clients); !maps.Equal(got, want) {
 				t.Errorf("\n got %+v\nwant %+v", got, want)
 			}
 		})
@@ -246,7 +247,7 @@ func TestClients(t *testing.T) {
 }
 
 // whole has a translator take a cloud as a whole.
-func whole(t *Translator, c cloud, inSync ovn.InSync) Difference {
+func whole(t *Translator, c cloud, inSync ovn.InSync) wanted.Difference {
 	t.SetDevices(c.devices)
 	return t.Step(c.load(), ovn.Dirty{All: true}, inSync)
 }
@@ -256,7 +257,7 @@ func TestSteps(t *testing.T) {
 	c := sample()
 	tr := NewTranslator(Config{})
 	first := whole(tr, c, synced)
-	if len(first.Clients.Set) != 1 || len(first.VIPs.Set) != 1 || len(first.Neighbors.Set) != 3 {
+	if len(wanted.Of(first, intent.Clients).Set) != 1 || len(wanted.Of(first, intent.ClientVIPs).Set) != 1 || len(wanted.Of(first, intent.ClientNeighbors).Set) != 3 {
 		t.Fatalf("%+v", first)
 	}
 	if d := whole(tr, cloud{}, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.Machines()) != 1 {
@@ -271,7 +272,7 @@ func TestSteps(t *testing.T) {
 	c.port("be1", "red", "", "fa:16:3e:00:00:12 10.0.0.11")
 	d := whole(tr, c, ovn.InSync{SB: true}) // Northbound is away, and its rows are known
 	k := intent.NeighborKey{Scope: intent.Switch(1), Addr: netip.MustParseAddr("10.0.0.11")}
-	if len(d.Neighbors.Set) != 1 || d.Neighbors.Set[k].MAC.String() != "fa:16:3e:00:00:12" || len(d.VIPs.Set)+len(d.Clients.Set) != 0 {
+	if len(wanted.Of(d, intent.ClientNeighbors).Set) != 1 || wanted.Of(d, intent.ClientNeighbors).Set[k].MAC.String() != "fa:16:3e:00:00:12" || len(wanted.Of(d, intent.ClientVIPs).Set)+len(wanted.Of(d, intent.Clients).Set) != 0 {
 		t.Errorf("another MAC address: %+v", d)
 	}
 	if tr.Stale() {
@@ -299,7 +300,7 @@ func TestRowsToCome(t *testing.T) {
 	red := c.rows["red"].(ovn.DatapathBinding)
 	red.TunnelKey = 9
 	c.put(red)
-	if d := whole(tr, c, growing); len(d.VIPs.Set) > 0 || len(d.VIPs.Delete) != 1 {
+	if d := whole(tr, c, growing); len(wanted.Of(d, intent.ClientVIPs).Set) > 0 || len(wanted.Of(d, intent.ClientVIPs).Delete) != 1 {
 		t.Errorf("so it is, and the switch has another key: %+v", d)
 	}
 	red.TunnelKey = 1
@@ -315,7 +316,7 @@ func TestRowsToCome(t *testing.T) {
 		t.Errorf("it has come, and an ACL is to come: %+v", d)
 	}
 	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "drop", Match: "ip4.dst == 10.0.0.99"}})
-	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(d.Clients.Set) != 1 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLByDestination {
+	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(wanted.Of(d, intent.Clients).Set) != 1 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLByDestination {
 		t.Errorf("the ACL has come: %+v", d)
 	}
 	// Of a machine that is new its groups come after its port: nothing is noted until then.
@@ -323,21 +324,21 @@ func TestRowsToCome(t *testing.T) {
 	whole(late, cloud{}, synced)
 	pg := c.rows["pg"]
 	delete(c.rows, "pg")
-	idle := func(d Difference) bool {
-		for _, v := range d.Clients.Set {
+	idle := func(d wanted.Difference) bool {
+		for _, v := range wanted.Of(d, intent.Clients).Set {
 			return v.Idle
 		}
 		return false
 	}
-	if d := whole(late, c, growing); len(d.Clients.Set) != 1 || !idle(d) || !late.Stale() || late.Machines()[0].State != status.Pending {
+	if d := whole(late, c, growing); len(wanted.Of(d, intent.Clients).Set) != 1 || !idle(d) || !late.Stale() || late.Machines()[0].State != status.Pending {
 		t.Errorf("a port whose groups are to come: %+v", d)
 	}
 	c.put(pg)
-	if d := whole(late, c, synced); len(d.Clients.Set) != 1 || idle(d) || late.Stale() || late.Machines()[0].Choice.Reason != reason.ACLByDestination {
+	if d := whole(late, c, synced); len(wanted.Of(d, intent.Clients).Set) != 1 || idle(d) || late.Stale() || late.Machines()[0].Choice.Reason != reason.ACLByDestination {
 		t.Errorf("they have come: %+v", d)
 	}
 	delete(c.rows, "acl")
-	if d := whole(tr, c, synced); len(d.Clients.Set) > 0 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLUnknown {
+	if d := whole(tr, c, synced); len(wanted.Of(d, intent.Clients).Set) > 0 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLUnknown {
 		t.Errorf("there is no such ACL: %+v", d)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // port is a port while it is decided on.
@@ -30,7 +31,7 @@ type build struct {
 	taps     taps.Taps
 	networks map[ovn.UUID]*network
 	ports    []*port // by name
-	tables   Tables
+	tables   wanted.Set
 	reports  []status.Object
 	// early: rows of switches may still be to come, and those of their metadata ports. Ports
 	// that are served are left out.
@@ -45,7 +46,7 @@ type build struct {
 }
 
 func (b *build) compute() {
-	b.taps.Here, b.networks, b.tables = map[string]ovn.PortBinding{}, map[ovn.UUID]*network{}, newTables()
+	b.taps.Here, b.networks, b.tables = map[string]ovn.PortBinding{}, map[ovn.UUID]*network{}, wanted.NewSet()
 	for _, p := range b.rows.ServedPorts() {
 		// The name is an index of the table; two rows with one are two moments.
 		if _, twice := b.taps.Here[p.LogicalPort]; twice {
@@ -78,7 +79,7 @@ func (b *build) compute() {
 	}
 	for _, n := range b.networks {
 		if n != nil && len(n.users) > 0 {
-			b.tables.Networks[n.name] = b.row(n)
+			wanted.Put(b.tables, intent.MetadataNetworks, b.row(n))
 		}
 	}
 }
@@ -235,16 +236,16 @@ func (b *build) put(p *port) {
 	if !p.network.mac.IsZero() {
 		answer = p.network.mac
 	}
-	b.tables.Ports[p.Port] = intent.MetadataPort{
+	wanted.Put(b.tables, intent.MetadataPorts, intent.MetadataPort{
 		Port: p.Port, Network: p.Network, Instance: p.Instance, Project: p.Project,
 		Guests: p.Guests, Tap: p.Tap, Answer: answer,
-	}
+	})
 }
 
 // networksOf lists the networks of ports that are served, sorted.
-func networksOf(t Tables) []string {
+func networksOf(all wanted.Set) []string {
 	set := map[string]struct{}{}
-	for _, p := range t.Ports {
+	for _, p := range wanted.Rows(all, intent.MetadataPorts) {
 		set[p.Network] = struct{}{}
 	}
 	return slices.SortedFunc(maps.Keys(set), strings.Compare)

@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 const (
@@ -127,7 +128,7 @@ func check(t *testing.T, c cloud, cfg Config, want string) *Translator {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	for _, p := range tr.Ports() {
-		row, there := tr.Tables().Ports[p.Port]
+		row, there := wanted.Rows(tr.Tables(), intent.MetadataPorts)[p.Port]
 		if served := p.Via == ViaTap || p.Via == ViaNamespace; there != served || served && (row.Tap == (intent.Tap{})) != (p.Via == ViaNamespace) {
 			t.Errorf("port %s by %s has the row %+v", p.Port, p.Via, row)
 		}

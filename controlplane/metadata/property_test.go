@@ -62,7 +62,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	live.FollowMachines(true)
 	live.FollowACLs(true)
 	now := cloud{map[string]ovn.Row{}, randomDevices(r)}
-	tr, sum := NewTranslator(cfg), newTables()
+	tr, sum := NewTranslator(cfg), wanted.NewSet()
 	steps := 1 + r.IntN(30)
 	for step := range steps {
 		var batch []ovn.Change
@@ -88,14 +88,18 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 		dirty := live.Apply(batch)
 		if dirty.Machines || dirty.All || looked || tr.Stale() {
 			sb := step == steps-1 || r.IntN(4) > 0
-			apply(sum, tr.Step(live, now.devices, ovn.InSync{SB: sb, SBGrows: !sb && r.IntN(2) > 0, NB: true}))
+			sum.Apply(tr.Step(live, now.devices, ovn.InSync{SB: sb, SBGrows: !sb && r.IntN(2) > 0, NB: true}))
 		}
 	}
-	apply(sum, tr.Step(live, now.devices, synced)) // of what was stale; else it is nothing
+	sum.Apply(tr.Step(live, now.devices, synced)) // of what was stale; else it is nothing
 	fresh := NewTranslator(cfg)
 	fresh.Step(now.load(), now.devices, synced)
+	for what, d := range map[string]wanted.Difference{"tables": wanted.Diff(fresh.Tables(), tr.Tables()), "sum of differences": wanted.Diff(tr.Tables(), sum)} {
+		if !d.Empty() {
+			t.Errorf("%s (from at once to step by step): %+v", what, d)
+		}
+	}
 	for what, pair := range map[string][2]any{
-		"tables": {fresh.Tables(), tr.Tables()}, "sum of differences": {tr.Tables(), sum},
 		"ports": {fresh.Ports(), tr.Ports()}, "networks": {fresh.Networks(), tr.Networks()},
 		"objects": {fresh.Objects(), tr.Objects()}, "agent": {fresh.Agent(), tr.Agent()},
 	} {
@@ -111,9 +115,9 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 // nobodyTwice: a tap with a VLAN is one port's.
 func nobodyTwice(t *testing.T, tr *Translator) {
 	seen := map[claim]string{}
-	for _, p := range tr.Tables().Ports {
+	for _, p := range wanted.Rows(tr.Tables(), intent.MetadataPorts) {
 		if p.Tap.IfIndex == 0 {
-			if _, ok := tr.Tables().Networks[p.Network]; !ok {
+			if _, ok := wanted.Rows(tr.Tables(), intent.MetadataNetworks)[p.Network]; !ok {
 				t.Errorf("port %s has neither a tap nor a namespace", p.Port)
 			}
 			continue
@@ -142,8 +146,8 @@ func answersGoHome(t *testing.T, tr *Translator) {
 			holders[p.Network][a][p.Port] = true
 		}
 	}
-	for _, p := range tables.Ports {
-		n := tables.Networks[p.Network]
+	for _, p := range wanted.Rows(tables, intent.MetadataPorts) {
+		n := wanted.Rows(tables, intent.MetadataNetworks)[p.Network]
 		if p.Tap.IfIndex != 0 {
 			continue
 		}
@@ -173,18 +177,6 @@ func toldBy(guests intent.GuestSet) (out []netip.Addr) {
 		}
 	}
 	return out
-}
-
-func apply(sum Tables, d Difference) {
-	evpnApply(sum.Ports, d.Ports)
-	evpnApply(sum.Networks, d.Networks)
-}
-
-func evpnApply[V comparable](to map[string]V, d wanted.Delta[string, V]) {
-	for _, k := range d.Delete {
-		delete(to, k)
-	}
-	maps.Copy(to, d.Set)
 }
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }

@@ -6,7 +6,9 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // grouped puts the port vm of the sample into a port group, with these ACLs.
@@ -90,7 +92,7 @@ func TestRespectWithoutNorthbound(t *testing.T) {
 		t.Errorf("without it: %s", say(tr))
 	}
 	delete(c.rows, "pb-vm")
-	if d := tr.Step(c.load(), c.devices, away); len(d.Ports.Delete) != 1 {
+	if d := tr.Step(c.load(), c.devices, away); len(wanted.Of(d, intent.MetadataPorts).Delete) != 1 {
 		t.Errorf("a port that has gone stays: %+v", d)
 	}
 }

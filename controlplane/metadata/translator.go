@@ -13,29 +13,10 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-// Tables are the intent tables that this package computes.
-type Tables struct {
-	Ports    map[string]intent.MetadataPort
-	Networks map[string]intent.MetadataNetwork
-}
-
-func newTables() Tables {
-	return Tables{Ports: map[string]intent.MetadataPort{}, Networks: map[string]intent.MetadataNetwork{}}
-}
-
-// Difference is the difference of the tables between two steps.
-type Difference struct {
-	Ports    wanted.Delta[string, intent.MetadataPort]
-	Networks wanted.Delta[string, intent.MetadataNetwork]
-}
-
-// Empty tells whether nothing differs.
-func (d Difference) Empty() bool { return d.Ports.Empty() && d.Networks.Empty() }
-
 // Translator keeps what is served. It is used by one goroutine at a time.
 type Translator struct {
 	cfg      Config
-	tables   Tables
+	tables   wanted.Set
 	ports    []PortStatus
 	networks []NetworkStatus
 	objects  []status.Object
@@ -53,7 +34,7 @@ type Translator struct {
 
 // NewTranslator is one that serves nothing yet.
 func NewTranslator(cfg Config) *Translator {
-	return &Translator{cfg: cfg, tables: newTables(), verdicts: map[string]acl.Verdict{}}
+	return &Translator{cfg: cfg, tables: wanted.NewSet(), verdicts: map[string]acl.Verdict{}}
 }
 
 // Step computes all that is served and returns what differs from the step before.
@@ -61,13 +42,13 @@ func NewTranslator(cfg Config) *Translator {
 // Southbound is not in sync nothing changes, but for ports that come while it grows. While
 // Northbound is not, and ACLs are to be respected, what they said of a port last stays; of
 // a port that is new nothing is known.
-func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync ovn.InSync) Difference {
+func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync ovn.InSync) wanted.Difference {
 	t.stale = !inSync.SB || t.cfg.Respect && !inSync.NB
 	switch {
 	case !inSync.SB && inSync.SBGrows && t.whole && !t.cfg.Respect:
 		return t.early(rows, devices)
 	case !inSync.SB:
-		return Difference{}
+		return wanted.Difference{}
 	}
 	t.whole = true
 	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, book: &t.book, verdicts: map[string]acl.Verdict{}}
@@ -98,7 +79,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync
 	if t.agent.Publish = t.cfg.PublishNetworks; t.agent.Publish {
 		t.agent.Networks = networksOf(b.tables)
 	}
-	diff := Difference{Ports: wanted.NewDelta(t.tables.Ports, b.tables.Ports), Networks: wanted.NewDelta(t.tables.Networks, b.tables.Networks)}
+	diff := wanted.Diff(t.tables, b.tables)
 	t.tables, t.switches = b.tables, b.switches()
 	return diff
 }
@@ -107,30 +88,31 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync
 // that are new, by a tap that no port has, on the network that Neutron names with them.
 // All else stays: what is missing may be on its way. The rows of a network that is new here
 // take Southbound a while where there are many, and a machine asks in its first second.
-func (t *Translator) early(rows *ovn.Rows, devices map[string]taps.Device) Difference {
-	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, early: true, served: t.tables.Ports}
+func (t *Translator) early(rows *ovn.Rows, devices map[string]taps.Device) wanted.Difference {
+	served := wanted.Edit(t.tables, intent.MetadataPorts)
+	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, early: true, served: served}
 	b.compute()
-	diff := Difference{Ports: wanted.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}}
+	added := wanted.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}
 	switches := b.switches()
 	for name, datapath := range switches {
 		if other, there := t.switches[name]; b.conflict || there && other != datapath {
-			return diff // which of the two has the name is decided when all is known
+			return wanted.Difference{} // which of the two has the name is decided when all is known
 		}
 	}
 	claimed := map[claim]bool{}
-	for _, p := range t.tables.Ports {
+	for _, p := range served {
 		claimed[claimOf(p.Tap)] = true
 	}
-	for name, p := range b.tables.Ports {
+	for name, p := range wanted.Rows(b.tables, intent.MetadataPorts) {
 		if p.Tap != (intent.Tap{}) && p.Instance != "" && !claimed[claimOf(p.Tap)] {
-			diff.Ports.Set[name], t.tables.Ports[name] = p, p
+			added.Set[name], served[name] = p, p
 		}
 	}
 	maps.Copy(t.switches, switches)
 	if t.agent.Publish {
 		t.agent.Networks = networksOf(t.tables)
 	}
-	return diff
+	return wanted.With(wanted.Difference{}, intent.MetadataPorts, added)
 }
 
 // Stale tells whether a database was not in sync in the last step, so that there has to be
@@ -138,9 +120,7 @@ func (t *Translator) early(rows *ovn.Rows, devices map[string]taps.Device) Diffe
 func (t *Translator) Stale() bool { return t.stale }
 
 // Tables is a copy of all tables.
-func (t *Translator) Tables() Tables {
-	return Tables{Ports: maps.Clone(t.tables.Ports), Networks: maps.Clone(t.tables.Networks)}
-}
+func (t *Translator) Tables() wanted.Set { return t.tables.Pack().Set() }
 
 // Agent is what Neutron is to know of this node, but for whether the proxy is alive, which
 // is for whoever watches it to say.

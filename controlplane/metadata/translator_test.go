@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 // Each rule, and each row, tap or key that comes late, by what becomes of the port.
@@ -117,7 +118,7 @@ func TestRows(t *testing.T) {
 	}
 	tables := tr.Tables()
 	for name, w := range want {
-		if got := tables.Ports[name]; got != w {
+		if got := wanted.Rows(tables, intent.MetadataPorts)[name]; got != w {
 			t.Errorf("%s\n got %+v\nwant %+v", name, got, w)
 		}
 	}
@@ -126,14 +127,14 @@ func TestRows(t *testing.T) {
 		Neighbours: intent.NewGuestSet(intent.Guest{MAC: mac(5), Addr: addr("10.0.0.5")}, intent.Guest{MAC: mac(5), Addr: addr("fe80::f816:3eff:fe00:5")},
 			intent.Guest{MAC: mac(7), Addr: addr("10.0.0.7")}, intent.Guest{MAC: mac(7), Addr: addr("fe80::f816:3eff:fe00:7")},
 			intent.Guest{MAC: mac(8), Addr: addr("fe80::f816:3eff:fe00:8")})}
-	if got := tables.Networks["red"]; got != ns {
+	if got := wanted.Rows(tables, intent.MetadataNetworks)["red"]; got != ns {
 		t.Errorf("\n got %+v\nwant %+v", got, ns)
 	}
 	if a := tr.Agent(); a.ID != AgentID("a1") || a.Bridge != "br-int" || !a.Publish || !slices.Equal(a.Networks, []string{"red"}) || a.Alive {
 		t.Errorf("agent %+v", a)
 	}
 	delete(c.rows, "pb-md-red")
-	if got := c.step(Config{Answer: answer}).Tables().Ports["vm"].Answer; got != answer {
+	if got := wanted.Rows(c.step(Config{Answer: answer}).Tables(), intent.MetadataPorts)["vm"].Answer; got != answer {
 		t.Errorf("without a metadata port %s answers", got)
 	}
 	c.plug("later", "br-int", 9) // its port is not bound yet
@@ -156,18 +157,18 @@ func TestNeighbours(t *testing.T) {
 	}
 	want := "fa:16:3e:00:00:05 fe80::f816:3eff:fe00:5, fa:16:3e:00:00:07 10.0.0.7, fa:16:3e:00:00:07 fe80::f816:3eff:fe00:7, " +
 		"fa:16:3e:00:00:08 10.0.0.8, fa:16:3e:00:00:08 fe80::f816:3eff:fe00:8, fa:16:3e:00:00:09 fe80::9, fa:16:3e:00:00:09 fe80::f816:3eff:fe00:9"
-	if got := c.step(Config{}).Tables().Networks["red"].Neighbours.String(); got != want {
+	if got := wanted.Rows(c.step(Config{}).Tables(), intent.MetadataNetworks)["red"].Neighbours.String(); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	c.edit("vm", func(p *ovn.PortBinding) { p.MAC = []string{"fa:16:3e:00:00:05 10.0.0.6"} })
 	c.edit("other", func(p *ovn.PortBinding) { p.MAC = []string{"fa:16:3e:00:00:09 192.0.2.9"} })
 	want = "fa:16:3e:00:00:05 10.0.0.6, fa:16:3e:00:00:07 10.0.0.5, fa:16:3e:00:00:07 10.0.0.7, fa:16:3e:00:00:08 10.0.0.8"
-	if got := c.step(Config{}).Tables().Networks["red"].Neighbours.String(); got != want {
+	if got := wanted.Rows(c.step(Config{}).Tables(), intent.MetadataNetworks)["red"].Neighbours.String(); got != want {
 		t.Errorf("without IPv6\n got %s\nwant %s", got, want)
 	}
 	// A port's own two MAC addresses are no reason to ask who has the address.
 	c.edit("vm", func(p *ovn.PortBinding) { p.MAC = []string{"fa:16:3e:00:00:05 10.0.0.6", "fa:16:3e:00:00:15 10.0.0.6"} })
-	if got := c.step(Config{}).Tables().Networks["red"].Neighbours.String(); got != want {
+	if got := wanted.Rows(c.step(Config{}).Tables(), intent.MetadataNetworks)["red"].Neighbours.String(); got != want {
 		t.Errorf("with two MAC addresses\n got %s\nwant %s", got, want)
 	}
 }
@@ -199,7 +200,7 @@ func TestTrunks(t *testing.T) {
 			subport(c, "sub", 101)
 			tt.change(c)
 			tr := check(t, c, Config{}, tt.want)
-			if p, served := tr.Tables().Ports["sub"]; served && (p.Instance != "instance-vm" || p.Project != "project-vm") {
+			if p, served := wanted.Rows(tr.Tables(), intent.MetadataPorts)["sub"]; served && (p.Instance != "instance-vm" || p.Project != "project-vm") {
 				t.Errorf("the subport is %s of %s", p.Instance, p.Project)
 			}
 		})
@@ -233,7 +234,7 @@ func TestNeverAnothers(t *testing.T) {
 		c := sample()
 		twin(c, "twin", "fa:16:3e:00:00:99 10.0.0.5 10.0.0.99")
 		tr := check(t, c, Config{}, "twin namespace error:duplicate-address; vm tap tapvm/7/0; ns red for twin")
-		if n := len(tr.Tables().Ports["twin"].Guests.All()); n != 2 {
+		if n := len(wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Guests.All()); n != 2 {
 			t.Errorf("%d guests: who looks an address up among both finds both", n)
 		}
 	})
@@ -242,7 +243,7 @@ func TestNeverAnothers(t *testing.T) {
 		c.devices["tapvm"] = taps.Device{Reason: reason.TapMissing}
 		twin(c, "twin", "fa:16:3e:00:00:99 10.0.0.5 10.0.0.99")
 		tr := check(t, c, Config{}, "twin namespace error:duplicate-address; vm none pending:tap-missing; ns red for twin")
-		if got := tr.Tables().Ports["twin"].Guests.String(); got != "fa:16:3e:00:00:99 10.0.0.99" {
+		if got := wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Guests.String(); got != "fa:16:3e:00:00:99 10.0.0.99" {
 			t.Errorf("guests %s: nobody else would be found", got)
 		}
 	})
@@ -277,15 +278,15 @@ func TestNeverAnothers(t *testing.T) {
 func TestNotInSync(t *testing.T) {
 	c := sample()
 	tr := NewTranslator(Config{})
-	if d := tr.Step(c.load(), c.devices, synced); len(d.Ports.Set) != 1 || tr.Stale() {
+	if d := tr.Step(c.load(), c.devices, synced); len(wanted.Of(d, intent.MetadataPorts).Set) != 1 || tr.Stale() {
 		t.Fatalf("difference %+v", d)
 	}
 	before := tr.Complaints()
 	delete(c.rows, "pb-vm")
-	if d := tr.Step(c.load(), nil, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.Tables().Ports) != 1 || len(tr.Ports()) != 1 || tr.Complaints() != before {
+	if d := tr.Step(c.load(), nil, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(wanted.Rows(tr.Tables(), intent.MetadataPorts)) != 1 || len(tr.Ports()) != 1 || tr.Complaints() != before {
 		t.Errorf("while rows are missing: %+v", d)
 	}
-	if d := tr.Step(c.load(), c.devices, synced); !slices.Equal(d.Ports.Delete, []string{"vm"}) || tr.Stale() {
+	if d := tr.Step(c.load(), c.devices, synced); !slices.Equal(wanted.Of(d, intent.MetadataPorts).Delete, []string{"vm"}) || tr.Stale() {
 		t.Errorf("difference %+v", d)
 	}
 	c.vm("vm", "red")
@@ -341,18 +342,18 @@ func TestEarly(t *testing.T) {
 				tt.change(c)
 			}
 			d := tr.Step(c.load(), c.devices, grows)
-			if got := slices.Sorted(maps.Keys(d.Ports.Set)); !slices.Equal(got, tt.want) || len(d.Ports.Delete)+len(d.Networks.Set)+len(d.Networks.Delete) > 0 || !tr.Stale() {
+			if got := slices.Sorted(maps.Keys(wanted.Of(d, intent.MetadataPorts).Set)); !slices.Equal(got, tt.want) || len(wanted.Of(d, intent.MetadataPorts).Delete)+len(wanted.Of(d, intent.MetadataNetworks).Set)+len(wanted.Of(d, intent.MetadataNetworks).Delete) > 0 || !tr.Stale() {
 				t.Fatalf("difference %+v, want the ports %q", d, tt.want)
 			}
-			if now := tr.Tables(); now.Ports["vm"] != before.Ports["vm"] {
-				t.Errorf("port vm has changed: %+v", now.Ports["vm"])
+			if now := tr.Tables(); wanted.Rows(now, intent.MetadataPorts)["vm"] != wanted.Rows(before, intent.MetadataPorts)["vm"] {
+				t.Errorf("port vm has changed: %+v", wanted.Rows(now, intent.MetadataPorts)["vm"])
 			}
 			if len(tt.want) == 0 {
 				return
 			}
 			want := intent.MetadataPort{Port: "new", Network: "blue", Instance: "instance-new", Project: "project-new", Answer: answer,
-				Tap: intent.Tap{Name: "tapnew", IfIndex: 8}, Guests: tr.Tables().Ports["new"].Guests}
-			if got := d.Ports.Set["new"]; got != want || got.Guests == "" {
+				Tap: intent.Tap{Name: "tapnew", IfIndex: 8}, Guests: wanted.Rows(tr.Tables(), intent.MetadataPorts)["new"].Guests}
+			if got := wanted.Of(d, intent.MetadataPorts).Set["new"]; got != want || got.Guests == "" {
 				t.Errorf("it is %+v, want %+v", got, want)
 			}
 			if a := tr.Agent(); !slices.Equal(a.Networks, []string{"blue", "red"}) {
@@ -360,7 +361,7 @@ func TestEarly(t *testing.T) {
 			}
 			c.network("blue", "fa:16:3e:00:00:02 10.0.0.2", "10.0.0.2/24")
 			want.Answer = intent.MAC{0xfa, 0x16, 0x3e, 0, 0, 2}
-			if d := tr.Step(c.load(), c.devices, synced); d.Ports.Set["new"] != want {
+			if d := tr.Step(c.load(), c.devices, synced); wanted.Of(d, intent.MetadataPorts).Set["new"] != want {
 				t.Errorf("when all is there: %+v", d)
 			}
 		})

@@ -26,7 +26,7 @@ func inVRF[K, V any](t *Tables, of func(K, V) intent.VNI) func(stage, bool) func
 // untilWithdrawn has a row of a VRF wait until the announcements of it have gone that go.
 func untilWithdrawn[K, V any](t *Tables, of func(K, V) intent.VNI) func(stage, bool) func(K, V) bool {
 	return func(late stage, _ bool) func(K, V) bool {
-		if late != stage(t.Announcements) {
+		if late != stage(Of(t, intent.Announcements)) {
 			return func(K, V) bool { return false }
 		}
 		concerned := t.concerned(late)
@@ -41,7 +41,7 @@ func onItsOwn[K, V any](stage, bool) func(K, V) bool { return func(K, V) bool { 
 // gate is closed by nothing but rows that are being rewritten: the write of a row leaves no gap.
 func (t *Tables) behindAnnouncement(_ stage, goes bool) func(intent.RouteKey, intent.Announcement) bool {
 	return func(k intent.RouteKey, _ intent.Announcement) bool {
-		a, wanted := t.Announcements.LookupLocked(k)
+		a, wanted := Of(t, intent.Announcements).LookupLocked(k)
 		return goes && wanted && gates{t, true}.announcement(k, a) == nil
 	}
 }
@@ -50,9 +50,9 @@ func (t *Tables) behindAnnouncement(_ stage, goes bool) func(intent.RouteKey, in
 // row of a segment has no VRF: it denies an address, whatever else is there.
 func atGateway[K, V any](t *Tables, of func(K) intent.GatewayKey) func(stage, bool) func(K, V) bool {
 	return func(late stage, _ bool) func(K, V) bool {
-		if late == stage(t.Steering) {
+		if late == stage(Of(t, intent.SteeringFlows)) {
 			segments := map[intent.GatewayKey]bool{}
-			t.Steering.EachPendingLocked(func(s intent.SteeringKey, _ intent.Steering) { segments[s.Gateway.Segment()] = true })
+			Of(t, intent.SteeringFlows).EachPendingLocked(func(s intent.SteeringKey, _ intent.Steering) { segments[s.Gateway.Segment()] = true })
 			return func(k K, _ V) bool { return segments[of(k).Segment()] }
 		}
 		concerned := t.concerned(late)
@@ -71,7 +71,7 @@ func atGateway[K, V any](t *Tables, of func(K) intent.GatewayKey) func(stage, bo
 func (t *Tables) behindRoute(late stage, goes bool) func(intent.RouteKey, intent.Route) bool {
 	concerned := t.concerned(late)
 	return func(k intent.RouteKey, r intent.Route) bool {
-		if r.Kind == intent.RouteRemote && !(goes && late == stage(t.LearnedRoutes)) {
+		if r.Kind == intent.RouteRemote && !(goes && late == stage(Of(t, intent.LearnedRoutes))) {
 			return false
 		}
 		return concerned(k.VNI)
@@ -80,7 +80,7 @@ func (t *Tables) behindRoute(late stage, goes bool) func(intent.RouteKey, intent
 
 // behindVTEP has a VTEP wait for the routes to it alone.
 func (t *Tables) behindVTEP(late stage, goes bool) func(netip.Addr, intent.VTEP) bool {
-	return func(netip.Addr, intent.VTEP) bool { return goes && late == stage(t.Routes) }
+	return func(netip.Addr, intent.VTEP) bool { return goes && late == stage(Of(t, intent.Routes)) }
 }
 
 // behindLearned has a route be given back to OVN after what its packets need.
@@ -114,41 +114,41 @@ func (t *Tables) concern(late stage) concern {
 		}
 	}
 	switch late {
-	case stage(t.Bridges):
+	case stage(Of(t, intent.Bridges)):
 		t.onBridges(of)
-	case stage(t.KernelVRFs):
-		t.KernelVRFs.EachPendingLocked(func(k intent.VNI, _ intent.KernelVRF) { of(k) })
-	case stage(t.KernelGateways):
-		t.KernelGateways.EachPendingLocked(func(k intent.GatewayKey, g intent.KernelGateway) { of(t.vniOr(g.VNI, k)...) })
-	case stage(t.KernelRoutes):
-		t.KernelRoutes.EachPendingLocked(func(k intent.RouteKey, _ intent.Route) { of(k.VNI) })
-	case stage(t.VRFs):
-		t.VRFs.EachPendingLocked(func(k intent.VNI, _ intent.VRF) { of(k) })
-	case stage(t.Gateways):
-		t.Gateways.EachPendingLocked(func(k intent.GatewayKey, g intent.Gateway) { of(t.vniOr(g.VNI, k)...) })
-	case stage(t.Served):
-		t.Served.EachPendingLocked(func(k intent.ServedKey, _ intent.Served) {
+	case stage(Of(t, intent.KernelVRFs)):
+		Of(t, intent.KernelVRFs).EachPendingLocked(func(k intent.VNI, _ intent.KernelVRF) { of(k) })
+	case stage(Of(t, intent.KernelGateways)):
+		Of(t, intent.KernelGateways).EachPendingLocked(func(k intent.GatewayKey, g intent.KernelGateway) { of(t.vniOr(g.VNI, k)...) })
+	case stage(Of(t, intent.KernelRoutes)):
+		Of(t, intent.KernelRoutes).EachPendingLocked(func(k intent.RouteKey, _ intent.Route) { of(k.VNI) })
+	case stage(Of(t, intent.VRFs)):
+		Of(t, intent.VRFs).EachPendingLocked(func(k intent.VNI, _ intent.VRF) { of(k) })
+	case stage(Of(t, intent.Gateways)):
+		Of(t, intent.Gateways).EachPendingLocked(func(k intent.GatewayKey, g intent.Gateway) { of(t.vniOr(g.VNI, k)...) })
+	case stage(Of(t, intent.ServedNextHops)):
+		Of(t, intent.ServedNextHops).EachPendingLocked(func(k intent.ServedKey, _ intent.Served) {
 			if !k.Gateway.IsSegment() {
 				of(t.vnisOf(k.Gateway)...)
 			}
 		})
-	case stage(t.VTEPs): // of none
-	case stage(t.BackendRoutes):
-		t.BackendRoutes.EachPendingLocked(func(k intent.RouteKey, _ intent.BackendRoute) { of(k.VNI) })
-	case stage(t.VIPs):
-		t.VIPs.EachPendingLocked(func(k intent.VIPKey, _ intent.VIP) { of(k.VNI) })
-	case stage(t.Routes):
-		t.Routes.EachPendingLocked(func(k intent.RouteKey, _ intent.Route) { of(k.VNI) })
-	case stage(t.UnderlayDevices):
+	case stage(Of(t, intent.VTEPs)): // of none
+	case stage(Of(t, intent.BackendRoutes)):
+		Of(t, intent.BackendRoutes).EachPendingLocked(func(k intent.RouteKey, _ intent.BackendRoute) { of(k.VNI) })
+	case stage(Of(t, intent.VIPs)):
+		Of(t, intent.VIPs).EachPendingLocked(func(k intent.VIPKey, _ intent.VIP) { of(k.VNI) })
+	case stage(Of(t, intent.Routes)):
+		Of(t, intent.Routes).EachPendingLocked(func(k intent.RouteKey, _ intent.Route) { of(k.VNI) })
+	case stage(Of(t, intent.UnderlayDevices)):
 		of(intent.DefaultVRF)
-	case stage(t.Steering):
-		t.Steering.EachPendingLocked(func(k intent.SteeringKey, _ intent.Steering) { of(t.vnisOf(k.Gateway)...) })
-	case stage(t.Policies):
-		t.Policies.EachPendingLocked(func(k intent.VNI, _ intent.VRFPolicy) { of(k) })
-	case stage(t.Announcements):
-		t.Announcements.EachPendingLocked(func(k intent.RouteKey, _ intent.Announcement) { of(k.VNI) })
-	case stage(t.LearnedRoutes):
-		t.LearnedRoutes.EachPendingLocked(func(k intent.LearnedKey, _ intent.LearnedRoute) {
+	case stage(Of(t, intent.SteeringFlows)):
+		Of(t, intent.SteeringFlows).EachPendingLocked(func(k intent.SteeringKey, _ intent.Steering) { of(t.vnisOf(k.Gateway)...) })
+	case stage(Of(t, intent.Policies)):
+		Of(t, intent.Policies).EachPendingLocked(func(k intent.VNI, _ intent.VRFPolicy) { of(k) })
+	case stage(Of(t, intent.Announcements)):
+		Of(t, intent.Announcements).EachPendingLocked(func(k intent.RouteKey, _ intent.Announcement) { of(k.VNI) })
+	case stage(Of(t, intent.LearnedRoutes)):
+		Of(t, intent.LearnedRoutes).EachPendingLocked(func(k intent.LearnedKey, _ intent.LearnedRoute) {
 			if learner, ok := t.src.LearnedBy(k.Table); ok {
 				of(learner)
 			} else {
@@ -163,10 +163,10 @@ func (t *Tables) concern(late stage) concern {
 
 // vnisOf are the VRFs that a gateway is of, was, or may be. Empty: that is not known.
 func (t *Tables) vnisOf(k intent.GatewayKey) (vnis []intent.VNI) {
-	if g, wanted := t.Gateways.LookupLocked(k); wanted {
+	if g, wanted := Of(t, intent.Gateways).LookupLocked(k); wanted {
 		vnis = append(vnis, g.VNI)
 	}
-	t.Gateways.MayBeLocked(k, func(g intent.Gateway) bool {
+	Of(t, intent.Gateways).MayBeLocked(k, func(g intent.Gateway) bool {
 		if g.VNI != 0 {
 			vnis = append(vnis, g.VNI)
 		}
@@ -187,12 +187,12 @@ func (t *Tables) vniOr(vni intent.VNI, k intent.GatewayKey) []intent.VNI {
 // onBridges tells of the VRFs of the gateways on the bridges that wait, or that are to be.
 func (t *Tables) onBridges(of func(...intent.VNI)) {
 	bridges := map[intent.BridgeKey]bool{}
-	t.Bridges.EachPendingLocked(func(b intent.BridgeKey, _ intent.Bridge) { bridges[b] = true })
+	Of(t, intent.Bridges).EachPendingLocked(func(b intent.BridgeKey, _ intent.Bridge) { bridges[b] = true })
 	each := func(k intent.GatewayKey, g intent.Gateway) {
 		if bridges[k.Bridge] {
 			of(t.vniOr(g.VNI, k)...)
 		}
 	}
-	t.Gateways.EachLocked(each)
-	t.Gateways.EachUnwantedLocked(each)
+	Of(t, intent.Gateways).EachLocked(each)
+	Of(t, intent.Gateways).EachUnwantedLocked(each)
 }

@@ -25,18 +25,18 @@ func TestStoppedSwitchDelaysNothingElse(t *testing.T) {
 		b.delaysNothingElse(t, b.bridges, func() {
 			one, two := intent.GatewayKey{Bridge: "br-new", MAC: intent.MAC{2, 0, 0, 0, 0, 3}}, intent.GatewayKey{Bridge: "br-new", MAC: intent.MAC{2, 0, 0, 0, 0, 4}}
 			backend := intent.NewHostKey(1003, netip.MustParseAddr("10.0.0.5"))
-			b.Bridges.Update(map[intent.BridgeKey]intent.Bridge{"br-new": {Name: "br-new"}}, nil)
+			Of(b, intent.Bridges).Update(map[intent.BridgeKey]intent.Bridge{"br-new": {Name: "br-new"}}, nil)
 			b.UpdateVRFs(map[intent.VNI]intent.VRF{1003: {VNI: 1003, Index: 3}}, nil)
-			b.Gateways.Update(map[intent.GatewayKey]intent.Gateway{one: {Key: one, VNI: 1001}, two: {Key: two, VNI: 1003}}, nil)
+			Of(b, intent.Gateways).Update(map[intent.GatewayKey]intent.Gateway{one: {Key: one, VNI: 1001}, two: {Key: two, VNI: 1003}}, nil)
 			served := intent.ServedKey{Gateway: two, Prefix: more.Prefix}
-			b.Served.Update(map[intent.ServedKey]intent.Served{served: {Key: served, Answer: true}, denied: {Key: denied}}, nil)
-			b.BackendRoutes.Update(map[intent.RouteKey]intent.BackendRoute{backend: {Key: backend, Gateway: two}}, nil)
+			Of(b, intent.ServedNextHops).Update(map[intent.ServedKey]intent.Served{served: {Key: served, Answer: true}, denied: {Key: denied}}, nil)
+			Of(b, intent.BackendRoutes).Update(map[intent.RouteKey]intent.BackendRoute{backend: {Key: backend, Gateway: two}}, nil)
 			b.UpdateRoutes(map[intent.RouteKey]intent.Route{backend: {Key: backend, Kind: intent.RouteLocal, Gateway: two}}, nil)
 		}, func() {
-			if ok, err := b.Served.State(denied); !ok {
+			if ok, err := Of(b, intent.ServedNextHops).State(denied); !ok {
 				t.Errorf("an address is not denied on another segment: %v", err)
 			}
-			if n := b.VRFs.Stats().Pending + b.Gateways.Stats().Pending; n != 3 {
+			if n := Of(b, intent.VRFs).Stats().Pending + Of(b, intent.Gateways).Stats().Pending; n != 3 {
 				t.Errorf("%d rows wait for the bridge", n)
 			}
 		})
@@ -76,17 +76,17 @@ func (b *bench) delaysNothingElse(t *testing.T, driver stoppable, change, check 
 	b.want(true)
 	b.Pipeline.Update(func() {
 		b.UpdateVRFs(map[intent.VNI]intent.VRF{1002: {VNI: 1002, Index: 2}}, nil)
-		b.Gateways.Update(map[intent.GatewayKey]intent.Gateway{blue: {Key: blue, VNI: 1002}}, nil)
-		b.Policies.Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002}}, nil)
+		Of(b, intent.Gateways).Update(map[intent.GatewayKey]intent.Gateway{blue: {Key: blue, VNI: 1002}}, nil)
+		Of(b, intent.Policies).Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002}}, nil)
 		b.UpdateRoutes(map[intent.RouteKey]intent.Route{other: imported, blueHost: local(blueHost, blue)}, nil)
 		intoBlue, back := into, back
 		intoBlue.Gateway, back.Gateway = blue, blue
-		b.Steering.Update(map[intent.SteeringKey]intent.Steering{intoBlue: {Key: intoBlue}, back: {Key: back}}, nil)
-		b.Announcements.Update(map[intent.RouteKey]intent.Announcement{blueHost: {Key: blueHost, Gateway: blue}}, nil)
+		Of(b, intent.SteeringFlows).Update(map[intent.SteeringKey]intent.Steering{intoBlue: {Key: intoBlue}, back: {Key: back}}, nil)
+		Of(b, intent.Announcements).Update(map[intent.RouteKey]intent.Announcement{blueHost: {Key: blueHost, Gateway: blue}}, nil)
 		b.SetVIPs(map[intent.VIPKey]intent.VIP{vip: served(near, far)})
-		b.VTEPs.Set(nil)
-		b.BackendRoutes.Set(nil)
-		b.Served.Set(nil)
+		Of(b, intent.VTEPs).Set(nil)
+		Of(b, intent.BackendRoutes).Set(nil)
+		Of(b, intent.ServedNextHops).Set(nil)
 	})
 	b.passes(t)
 	if len(b.announced.rows) != 2 {
@@ -98,10 +98,10 @@ func (b *bench) delaysNothingElse(t *testing.T, driver stoppable, change, check 
 	began := time.Now()
 	b.Pipeline.Update(func() {
 		change()
-		b.Steering.Update(map[intent.SteeringKey]intent.Steering{red: {Key: red}}, []intent.SteeringKey{back}) // of VRF 1001
+		Of(b, intent.SteeringFlows).Update(map[intent.SteeringKey]intent.Steering{red: {Key: red}}, []intent.SteeringKey{back}) // of VRF 1001
 		b.UpdateRoutes(map[intent.RouteKey]intent.Route{more: local(more, blue)}, []intent.RouteKey{other, host})
-		b.Announcements.Update(map[intent.RouteKey]intent.Announcement{more: {Key: more, Gateway: blue}}, []intent.RouteKey{host})
-		b.VTEPs.Update(map[netip.Addr]intent.VTEP{far: {Addr: far}}, nil)
+		Of(b, intent.Announcements).Update(map[intent.RouteKey]intent.Announcement{more: {Key: more, Gateway: blue}}, []intent.RouteKey{host})
+		Of(b, intent.VTEPs).Update(map[netip.Addr]intent.VTEP{far: {Addr: far}}, nil)
 		b.UpdateVIPs(map[intent.VIPKey]intent.VIP{vip: served(far)}, nil)
 	})
 	b.passes(t)
@@ -124,7 +124,7 @@ func (b *bench) delaysNothingElse(t *testing.T, driver stoppable, change, check 
 	if v := b.vips.rows[vip]; v.Backends.Len() != 1 {
 		t.Errorf("a backend that died is there: %v", v)
 	}
-	if ok, _ := b.VTEPs.State(far); !ok {
+	if ok, _ := Of(b, intent.VTEPs).State(far); !ok {
 		t.Error("a new VTEP is not there")
 	}
 	check()

@@ -6,23 +6,13 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
-
-// ClientDrivers are the actual sides of the tables of machines' taps.
-type ClientDrivers struct {
-	VIPs      reconcile.Driver[intent.VIPKey, intent.VIP]
-	Neighbors reconcile.Driver[intent.NeighborKey, intent.Neighbor]
-	Clients   reconcile.Driver[intent.ClientKey, intent.Client]
-}
 
 // Clients are the tables of what is balanced on machines' taps, in a pipeline of their own:
 // they need no gateway port and no BGP.
 type Clients struct {
-	Pipeline  *reconcile.Pipeline
-	Neighbors *reconcile.Table[intent.NeighborKey, intent.Neighbor]
-	VIPs      *reconcile.Table[intent.VIPKey, intent.VIP]
-	// Clients come last: a machine's packets find VIPs and their backends.
-	Clients *reconcile.Table[intent.ClientKey, intent.Client]
+	group[*Clients]
 	inSync  func() bool
 	leaving leaving
 }
@@ -30,30 +20,54 @@ type Clients struct {
 // clientsRelist is how often taps are looked at: programs are taken off without an event.
 const clientsRelist = 30 * time.Second
 
+// clientsOrder is that of the tables: a machine's packets find VIPs and their backends.
+var clientsOrder = []entry[*Clients]{clientNeighbors, clientVIPs, clients}
+
+var clientNeighbors = table[*Clients, intent.NeighborKey, intent.Neighbor]{
+	of: intent.ClientNeighbors, from: fromOVN,
+	options: func(c *Clients, _ Options) reconcile.TableOptions[intent.NeighborKey, intent.Neighbor] {
+		return reconcile.TableOptions[intent.NeighborKey, intent.Neighbor]{
+			Hold:    func(intent.NeighborKey, intent.Neighbor) bool { return !c.inSync() },
+			Linger:  func(k intent.NeighborKey, _ intent.Neighbor) bool { return c.deserted(k.Scope) },
+			Observe: c.neighborsChanged,
+		}
+	},
+}
+
+var clientVIPs = table[*Clients, intent.VIPKey, intent.VIP]{
+	of: intent.ClientVIPs, from: fromOVN,
+	options: func(c *Clients, _ Options) reconcile.TableOptions[intent.VIPKey, intent.VIP] {
+		return reconcile.TableOptions[intent.VIPKey, intent.VIP]{
+			Hold:   func(intent.VIPKey, intent.VIP) bool { return !c.inSync() },
+			Linger: func(k intent.VIPKey, _ intent.VIP) bool { return c.deserted(k.VNI) },
+			Await:  c.awaitVIP,
+		}
+	},
+}
+
+var clients = table[*Clients, intent.ClientKey, intent.Client]{
+	of: intent.Clients, from: fromOVN,
+	options: func(c *Clients, _ Options) reconcile.TableOptions[intent.ClientKey, intent.Client] {
+		return reconcile.TableOptions[intent.ClientKey, intent.Client]{
+			Hold: func(intent.ClientKey, intent.Client) bool { return !c.inSync() }, Linger: c.lingerClient,
+		}
+	},
+}
+
 // NewClients makes the tables, empty. It does no I/O. inSync tells whether the databases of
 // OVN are: a row that is not wanted stays until they are.
-func NewClients(d ClientDrivers, inSync func() bool, opts Options) *Clients {
+func NewClients(d Drivers, inSync func() bool, opts Options) *Clients {
 	c := &Clients{inSync: inSync, leaving: leaving{now: time.Now, of: map[intent.ClientKey]left{}}}
-	c.Neighbors = reconcile.NewTable("client-neighbors", d.Neighbors, reconcile.TableOptions[intent.NeighborKey, intent.Neighbor]{
-		Hold:    func(intent.NeighborKey, intent.Neighbor) bool { return !inSync() },
-		Linger:  func(k intent.NeighborKey, _ intent.Neighbor) bool { return c.deserted(k.Scope) },
-		Observe: observe(opts.Status.Reporter("client-neighbors"), "client-neighbor", c.neighborsChanged),
-	})
-	c.VIPs = reconcile.NewTable("client-vips", d.VIPs, reconcile.TableOptions[intent.VIPKey, intent.VIP]{
-		Hold:    func(intent.VIPKey, intent.VIP) bool { return !inSync() },
-		Linger:  func(k intent.VIPKey, _ intent.VIP) bool { return c.deserted(k.VNI) },
-		Await:   c.awaitVIP,
-		Observe: observe[intent.VIPKey](opts.Status.Reporter("client-vips"), "client-vip", nil),
-	})
-	c.Clients = reconcile.NewTable("clients", d.Clients, reconcile.TableOptions[intent.ClientKey, intent.Client]{
-		Hold:    func(intent.ClientKey, intent.Client) bool { return !inSync() },
-		Linger:  c.lingerClient,
-		Observe: observe[intent.ClientKey](opts.Status.Reporter("clients"), "client", nil),
-	})
-	c.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, RelistEvery: clientsRelist}, c.Neighbors, c.VIPs, c.Clients)
+	c.begin(c, clientsOrder, d, opts, clientsRelist)
 	c.leaving.wake = func(after time.Duration) { time.AfterFunc(after, c.Pipeline.Kick) }
 	return c
 }
+
+// Set replaces all rows that OVN asks for. Call it inside an update of the pipeline.
+func (c *Clients) Set(all wanted.Set) { c.setAll(c, all) }
+
+// Update changes them. Call it inside an update of the pipeline.
+func (c *Clients) Update(d wanted.Difference) { c.updateAll(c, d) }
 
 // awaitVIP leaves a VIP as it is until the programs know where frames for all of its
 // backends go: they drop what the table leads to another one.
@@ -63,7 +77,7 @@ func (c *Clients) awaitVIP(_ intent.VIPKey, v, _ intent.VIP, _ bool) error {
 	}
 	for _, b := range v.Backends.All() {
 		k := intent.NeighborKey{Scope: v.Key.VNI, Addr: b.Addr}
-		if _, there := c.Neighbors.ActualLocked(k); !there {
+		if _, there := Of(c, intent.ClientNeighbors).ActualLocked(k); !there {
 			return fmt.Errorf("%w for the MAC address of %s", reconcile.ErrNotReady, k.Addr)
 		}
 	}
@@ -74,7 +88,7 @@ func (c *Clients) awaitVIP(_ intent.VIPKey, v, _ intent.VIP, _ bool) error {
 func (c *Clients) neighborsChanged(events []reconcile.Event[intent.NeighborKey]) {
 	hit := keysOf(events)
 	c.Pipeline.Update(func() {
-		c.VIPs.TouchWhere(func(k intent.VIPKey, v intent.VIP) bool {
+		Of(c, intent.ClientVIPs).TouchWhere(func(k intent.VIPKey, v intent.VIP) bool {
 			for _, b := range v.Backends.All() {
 				if hit[intent.NeighborKey{Scope: k.VNI, Addr: b.Addr}] {
 					return true

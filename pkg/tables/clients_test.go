@@ -21,7 +21,11 @@ func TestVIPsOfMachinesAwaitTheirBackends(t *testing.T) {
 		var journal []string
 		neighbors := newDriver[intent.NeighborKey, intent.Neighbor]("neighbor", &journal)
 		vips := newDriver[intent.VIPKey, intent.VIP]("vip", &journal)
-		c := NewClients(ClientDrivers{VIPs: vips, Neighbors: neighbors, Clients: newDriver[intent.ClientKey, intent.Client]("client", &journal)},
+		c := NewClients(driversOf(func(d Drivers) {
+			Drive(d, intent.ClientVIPs, vips)
+			Drive(d, intent.ClientNeighbors, neighbors)
+			Drive(d, intent.Clients, newDriver[intent.ClientKey, intent.Client]("client", &journal))
+		}),
 			func() bool { return true }, Options{Status: status.NewRegistry(slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
 		key := intent.VIPKey{VNI: scope, Protocol: intent.TCP, Addr: vip, Port: 80}
 		want := func(backends ...netip.Addr) (v intent.VIP) {
@@ -34,9 +38,9 @@ func TestVIPsOfMachinesAwaitTheirBackends(t *testing.T) {
 			}
 			v = intent.VIP{Key: key, Backends: intent.NewBackendSet(list...), Slots: 1021}
 			c.Pipeline.Update(func() {
-				c.Neighbors.Set(rows)
-				c.VIPs.Set(map[intent.VIPKey]intent.VIP{key: v})
-				c.Clients.Set(nil)
+				Of(c, intent.ClientNeighbors).Set(rows)
+				Of(c, intent.ClientVIPs).Set(map[intent.VIPKey]intent.VIP{key: v})
+				Of(c, intent.Clients).Set(nil)
 			})
 			for range 5 {
 				c.Pipeline.Pass(t.Context())
@@ -53,11 +57,11 @@ func TestVIPsOfMachinesAwaitTheirBackends(t *testing.T) {
 		if vips.rows[key] != before {
 			t.Errorf("the VIP leads to %s, where no frame gets", two)
 		}
-		if ok, err := c.VIPs.State(key); ok || !errors.Is(err, reconcile.ErrNotReady) {
+		if ok, err := Of(c, intent.ClientVIPs).State(key); ok || !errors.Is(err, reconcile.ErrNotReady) {
 			t.Errorf("the VIP's state is %t, %v", ok, err)
 		}
 		neighbors.fail = nil
-		c.Pipeline.Update(func() { c.Neighbors.Touch(neighbors.failKey) })
+		c.Pipeline.Update(func() { Of(c, intent.ClientNeighbors).Touch(neighbors.failKey) })
 		for range 3 {
 			c.Pipeline.Pass(t.Context())
 		}
@@ -75,7 +79,11 @@ func TestMachinesLeave(t *testing.T) {
 	neighbors := newDriver[intent.NeighborKey, intent.Neighbor]("neighbor", &journal)
 	vips := newDriver[intent.VIPKey, intent.VIP]("vip", &journal)
 	machines := newDriver[intent.ClientKey, intent.Client]("client", &journal)
-	c := NewClients(ClientDrivers{VIPs: vips, Neighbors: neighbors, Clients: machines}, func() bool { return true },
+	c := NewClients(driversOf(func(d Drivers) {
+		Drive(d, intent.ClientVIPs, vips)
+		Drive(d, intent.ClientNeighbors, neighbors)
+		Drive(d, intent.Clients, machines)
+	}), func() bool { return true },
 		Options{Status: status.NewRegistry(slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
 	now, woken := time.Unix(1000, 0), 0
 	c.leaving.now, c.leaving.wake = func() time.Time { return now }, func(time.Duration) { woken++ }
@@ -89,9 +97,9 @@ func TestMachinesLeave(t *testing.T) {
 			n[nk], v[vk], m[mk] = intent.Neighbor{Key: nk, VIP: true}, intent.VIP{Key: vk, OVN: true}, intent.Client{Key: mk, Scope: s}
 		}
 		c.Pipeline.Update(func() {
-			c.Neighbors.Set(n)
-			c.VIPs.Set(v)
-			c.Clients.Set(m)
+			Of(c, intent.ClientNeighbors).Set(n)
+			Of(c, intent.ClientVIPs).Set(v)
+			Of(c, intent.Clients).Set(m)
 		})
 		for range 3 {
 			c.Pipeline.Pass(t.Context())
@@ -110,15 +118,15 @@ func TestMachinesLeave(t *testing.T) {
 	now = now.Add(time.Hour)
 	want()
 	see("it has just left again", 1)
-	if woken != 2 || !c.Clients.Settled() || !c.VIPs.Settled() {
-		t.Errorf("woken %d times, settled: %t, %t", woken, c.Clients.Settled(), c.VIPs.Settled())
+	if woken != 2 || !Of(c, intent.Clients).Settled() || !Of(c, intent.ClientVIPs).Settled() {
+		t.Errorf("woken %d times, settled: %t, %t", woken, Of(c, intent.Clients).Settled(), Of(c, intent.ClientVIPs).Settled())
 	}
 	now = now.Add(leaveTime)
 	want()
 	see("it has left", 0)
 	// A switch with another machine loses a VIP at once, and one whose last machine is idle, too.
 	want(scope, other)
-	c.Pipeline.Update(func() { c.VIPs.Set(nil) })
+	c.Pipeline.Update(func() { Of(c, intent.ClientVIPs).Set(nil) })
 	for range 3 {
 		c.Pipeline.Pass(t.Context())
 	}

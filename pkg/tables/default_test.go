@@ -13,30 +13,30 @@ import (
 func TestDefaultVRFIsAnnouncedWhenADeviceTakesItsPackets(t *testing.T) {
 	b := newBench()
 	devices := newDriver[string, intent.UnderlayDevice]("device", &b.journal)
-	b.drivers.UnderlayDevices = devices
+	Drive(b.drivers, intent.UnderlayDevices, devices)
 	b.Tables = New(b.drivers, b.src, Options{Status: b.reg})
 	key := intent.NewHostKey(intent.DefaultVRF, netip.MustParseAddr("192.0.2.7"))
 	back := intent.SteeringKey{Gateway: gw, Kind: intent.SteerRouted, Prefix: key.Prefix}
 	want := func(devices ...string) {
 		b.Pipeline.Update(func() {
-			b.Bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
+			Of(b, intent.Bridges).Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
 			b.SetVRFs(map[intent.VNI]intent.VRF{intent.DefaultVRF: {VNI: intent.DefaultVRF, Index: 1}})
-			b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: intent.DefaultVRF}})
+			Of(b, intent.Gateways).Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: intent.DefaultVRF}})
 			b.SetRoutes(map[intent.RouteKey]intent.Route{key: {Key: key, Kind: intent.RouteLocal, Gateway: gw}})
-			b.Steering.Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}, back: {Key: back}})
-			b.Announcements.Set(map[intent.RouteKey]intent.Announcement{key: {Key: key, Gateway: gw}})
+			Of(b, intent.SteeringFlows).Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}, back: {Key: back}})
+			Of(b, intent.Announcements).Set(map[intent.RouteKey]intent.Announcement{key: {Key: key, Gateway: gw}})
 			rows := map[string]intent.UnderlayDevice{}
 			for _, d := range devices {
 				rows[d] = intent.UnderlayDevice{Name: d}
 			}
-			b.UnderlayDevices.Set(rows)
+			Of(b, intent.UnderlayDevices).Set(rows)
 		})
 		b.passes(t)
 	}
 	announced := func(yes bool, when string) {
 		t.Helper()
 		if got := len(b.announced.rows) == 1; got != yes {
-			_, err := b.Announcements.State(key)
+			_, err := Of(b, intent.Announcements).State(key)
 			t.Errorf("%s: announced %v, %v", when, got, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestDefaultVRFIsAnnouncedWhenADeviceTakesItsPackets(t *testing.T) {
 	b.passes(t)
 	announced(false, "without the flow back")
 	b.flows.fail = nil
-	b.Pipeline.Update(func() { b.Steering.Touch(back) })
+	b.Pipeline.Update(func() { Of(b, intent.SteeringFlows).Touch(back) })
 	b.passes(t)
 	announced(true, "after it was mended")
 	want()

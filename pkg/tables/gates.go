@@ -35,7 +35,7 @@ func there[K, V comparable](g gates, t *reconcile.Table[K, V], k K) bool {
 }
 
 func (g gates) flow(k intent.SteeringKey) bool {
-	return g.flowInPlace(k) || rewritten(g, g.Steering, k)
+	return g.flowInPlace(k) || rewritten(g, Of(g, intent.SteeringFlows), k)
 }
 
 // path is that of vrfPath.
@@ -43,7 +43,7 @@ func (g gates) path(vni intent.VNI) (p intent.Path, ok bool) {
 	if p, ok = g.vrfPath(vni); ok || !g.rewritten {
 		return p, ok
 	}
-	was, ok := g.VRFs.RewrittenLocked(vni)
+	was, ok := Of(g, intent.VRFs).RewrittenLocked(vni)
 	return was.Path, ok
 }
 
@@ -57,14 +57,14 @@ func (g gates) announcement(k intent.RouteKey, a intent.Announcement) error {
 		}
 	}
 	toOVN := intent.SteeringKey{Gateway: a.Gateway, Kind: intent.SteerToOVN}
-	back, steered := sourceFlow(k.VNI, a.Gateway, k.Prefix, g.Steering.WantedLocked)
+	back, steered := sourceFlow(k.VNI, a.Gateway, k.Prefix, Of(g, intent.SteeringFlows).WantedLocked)
 	path, carries := g.path(k.VNI)
 	switch {
-	case !inPlace(g, g.Bridges, a.Gateway.Bridge):
+	case !inPlace(g, Of(g, intent.Bridges), a.Gateway.Bridge):
 		return fmt.Errorf("%w for the veth pair of bridge %s", reconcile.ErrNotReady, a.Gateway.Bridge)
 	case !carries:
 		return fmt.Errorf("%w for VRF %s", reconcile.ErrNotReady, k.VNI)
-	case !inPlace(g, g.Gateways, a.Gateway):
+	case !inPlace(g, Of(g, intent.Gateways), a.Gateway):
 		return fmt.Errorf("%w for gateway %s", reconcile.ErrNotReady, a.Gateway)
 	case !g.flow(toOVN):
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, toOVN)
@@ -72,11 +72,11 @@ func (g gates) announcement(k intent.RouteKey, a intent.Announcement) error {
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, back)
 	case k.VNI == intent.DefaultVRF:
 		return g.defaultVRF(k)
-	case !inPlace(g, g.Policies, k.VNI):
+	case !inPlace(g, Of(g, intent.Policies), k.VNI):
 		return fmt.Errorf("%w for the route targets of VRF %s", reconcile.ErrNotReady, k.VNI)
 	case path == intent.PathKernel:
 		return g.kernel(k, a)
-	case !inPlace(g, g.Routes, k):
+	case !inPlace(g, Of(g, intent.Routes), k):
 		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
 	case a.VIPs:
 		return g.vips(k)
@@ -87,13 +87,13 @@ func (g gates) announcement(k intent.RouteKey, a intent.Announcement) error {
 // defaultVRF is the default VRF's part of the gate.
 func (g gates) defaultVRF(k intent.RouteKey) error {
 	entered := false
-	g.UnderlayDevices.EachLocked(func(name string, _ intent.UnderlayDevice) {
-		entered = entered || inPlace(g, g.UnderlayDevices, name)
+	Of(g, intent.UnderlayDevices).EachLocked(func(name string, _ intent.UnderlayDevice) {
+		entered = entered || inPlace(g, Of(g, intent.UnderlayDevices), name)
 	})
 	switch {
 	case !entered:
 		return fmt.Errorf("%w for a device of the underlay", reconcile.ErrNotReady)
-	case !inPlace(g, g.Routes, k):
+	case !inPlace(g, Of(g, intent.Routes), k):
 		return fmt.Errorf("%w for route %s", reconcile.ErrNotReady, k)
 	}
 	return nil
@@ -103,11 +103,11 @@ func (g gates) defaultVRF(k intent.RouteKey) error {
 // change of path count as long as they are there.
 func (g gates) kernel(k intent.RouteKey, a intent.Announcement) error {
 	switch {
-	case !there(g, g.KernelVRFs, k.VNI):
+	case !there(g, Of(g, intent.KernelVRFs), k.VNI):
 		return fmt.Errorf("%w for the devices of VRF %s", reconcile.ErrNotReady, k.VNI)
-	case !there(g, g.KernelGateways, a.Gateway):
+	case !there(g, Of(g, intent.KernelGateways), a.Gateway):
 		return fmt.Errorf("%w for gateway %s on the kernel path", reconcile.ErrNotReady, a.Gateway)
-	case !inPlace(g, g.KernelRoutes, k):
+	case !inPlace(g, Of(g, intent.KernelRoutes), k):
 		return fmt.Errorf("%w for route %s on the kernel path", reconcile.ErrNotReady, k)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (g gates) kernel(k intent.RouteKey, a intent.Announcement) error {
 // SourceFlow is the flow that brings packets of a VRF's source from OVN to this
 // node: the longest that covers it. If none is wanted, it is the one that would.
 func (t *Tables) SourceFlow(vni intent.VNI, g intent.GatewayKey, source netip.Prefix) (flow intent.SteeringKey, wanted bool) {
-	return sourceFlow(vni, g, source, func(k intent.SteeringKey) bool { _, ok := t.Steering.Wanted(k); return ok })
+	return sourceFlow(vni, g, source, func(k intent.SteeringKey) bool { _, ok := Of(t, intent.SteeringFlows).Wanted(k); return ok })
 }
 
 func sourceFlow(vni intent.VNI, g intent.GatewayKey, source netip.Prefix, wanted func(intent.SteeringKey) bool) (intent.SteeringKey, bool) {
@@ -141,18 +141,18 @@ func (t *Tables) bridgesChanged(events []reconcile.Event[intent.BridgeKey]) {
 	// Rows that name a bridge wait for its devices, and a device that was made
 	// anew has another index and port number: what is there is read back.
 	t.Pipeline.Update(func() {
-		t.Gateways.Relist()
-		t.Steering.Relist()
-		t.Gateways.TouchWhere(func(k intent.GatewayKey, _ intent.Gateway) bool { return hit[k.Bridge] })
-		t.Steering.TouchWhere(func(k intent.SteeringKey, _ intent.Steering) bool { return hit[k.Gateway.Bridge] })
-		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway.Bridge] })
+		Of(t, intent.Gateways).Relist()
+		Of(t, intent.SteeringFlows).Relist()
+		Of(t, intent.Gateways).TouchWhere(func(k intent.GatewayKey, _ intent.Gateway) bool { return hit[k.Bridge] })
+		Of(t, intent.SteeringFlows).TouchWhere(func(k intent.SteeringKey, _ intent.Steering) bool { return hit[k.Gateway.Bridge] })
+		Of(t, intent.Announcements).TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway.Bridge] })
 	})
 }
 
 // FabricChanged has all announcements ask Sources.Fabric again. It is to be called
 // inside an update of the pipeline.
 func (t *Tables) FabricChanged() {
-	t.Announcements.TouchWhere(func(intent.RouteKey, intent.Announcement) bool { return true })
+	Of(t, intent.Announcements).TouchWhere(func(intent.RouteKey, intent.Announcement) bool { return true })
 }
 
 // underlayDevicesChanged opens the default VRF's gates with the first device, and
@@ -165,7 +165,7 @@ func (t *Tables) policiesChanged(events []reconcile.Event[intent.VNI]) { t.touch
 
 func (t *Tables) touchVRFs(hit map[intent.VNI]bool) {
 	t.Pipeline.Update(func() {
-		t.Announcements.TouchWhere(func(k intent.RouteKey, _ intent.Announcement) bool { return hit[k.VNI] })
+		Of(t, intent.Announcements).TouchWhere(func(k intent.RouteKey, _ intent.Announcement) bool { return hit[k.VNI] })
 	})
 }
 
@@ -174,11 +174,11 @@ func (t *Tables) touchVRFs(hit map[intent.VNI]bool) {
 func (t *Tables) kernelVRFsChanged(events []reconcile.Event[intent.VNI]) {
 	hit := keysOf(events)
 	t.Pipeline.Update(func() {
-		t.VRFs.Relist()
+		Of(t, intent.VRFs).Relist()
 		for vni := range hit {
-			t.VRFs.Touch(vni)
+			Of(t, intent.VRFs).Touch(vni)
 		}
-		t.KernelGateways.TouchWhere(func(_ intent.GatewayKey, g intent.KernelGateway) bool { return hit[g.VNI] })
+		Of(t, intent.KernelGateways).TouchWhere(func(_ intent.GatewayKey, g intent.KernelGateway) bool { return hit[g.VNI] })
 	})
 	t.touchVRFs(hit)
 }
@@ -187,14 +187,14 @@ func (t *Tables) kernelGatewaysChanged(events []reconcile.Event[intent.GatewayKe
 	hit := keysOf(events)
 	t.Pipeline.Update(func() {
 		for k := range hit {
-			if g, ok := t.KernelGateways.LookupLocked(k); ok {
+			if g, ok := Of(t, intent.KernelGateways).LookupLocked(k); ok {
 				t.changing(g.VNI)
 			}
 		}
-		t.Steering.TouchWhere(func(k intent.SteeringKey, s intent.Steering) bool {
+		Of(t, intent.SteeringFlows).TouchWhere(func(k intent.SteeringKey, s intent.Steering) bool {
 			return s.Path == intent.PathKernel && hit[k.Gateway]
 		})
-		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
+		Of(t, intent.Announcements).TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
 	})
 }
 
@@ -208,8 +208,8 @@ func (t *Tables) vrfsChanged(events []reconcile.Event[intent.VNI]) {
 		}
 		t.repath(hit)
 		if len(changed) > 0 {
-			t.Steering.TouchWhere(func(k intent.SteeringKey, _ intent.Steering) bool {
-				g, ok := t.Gateways.LookupLocked(k.Gateway)
+			Of(t, intent.SteeringFlows).TouchWhere(func(k intent.SteeringKey, _ intent.Steering) bool {
+				g, ok := Of(t, intent.Gateways).LookupLocked(k.Gateway)
 				return ok && changed[g.VNI]
 			})
 		}
@@ -221,11 +221,11 @@ func (t *Tables) gatewaysChanged(events []reconcile.Event[intent.GatewayKey]) {
 	hit := keysOf(events)
 	t.Pipeline.Update(func() {
 		for k := range hit {
-			if g, ok := t.Gateways.LookupLocked(k); ok {
+			if g, ok := Of(t, intent.Gateways).LookupLocked(k); ok {
 				t.changing(g.VNI)
 			}
 		}
-		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
+		Of(t, intent.Announcements).TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
 	})
 }
 
@@ -244,13 +244,13 @@ func (t *Tables) steeringChanged(events []reconcile.Event[intent.SteeringKey]) {
 	t.Pipeline.Update(func() {
 		vnis := map[intent.VNI]bool{}
 		for k := range hit {
-			if g, ok := t.Gateways.LookupLocked(k); ok && made[k] && t.carriedOn(g.VNI) == onEBPF|onKernel {
+			if g, ok := Of(t, intent.Gateways).LookupLocked(k); ok && made[k] && t.carriedOn(g.VNI) == onEBPF|onKernel {
 				vnis[g.VNI] = true
 				t.changing(g.VNI)
 			}
 		}
 		t.repath(vnis)
-		t.Announcements.TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
+		Of(t, intent.Announcements).TouchWhere(func(_ intent.RouteKey, a intent.Announcement) bool { return hit[a.Gateway] })
 	})
 }
 
@@ -270,8 +270,8 @@ func (t *Tables) routesChanged(events []reconcile.Event[intent.RouteKey]) {
 			if e.Programmed {
 				t.changing(e.Key.VNI)
 			}
-			if t.Announcements.WantedLocked(e.Key) {
-				t.Announcements.Touch(e.Key)
+			if Of(t, intent.Announcements).WantedLocked(e.Key) {
+				Of(t, intent.Announcements).Touch(e.Key)
 			}
 		}
 	})

@@ -46,7 +46,7 @@ func TestAnnouncementGoesWithItsWayAlsoWhileOVNIsAway(t *testing.T) {
 		t.Error("announced into a black hole")
 	}
 	b.gateways.fail = nil
-	b.Pipeline.Update(func() { b.Gateways.Touch(gw) })
+	b.Pipeline.Update(func() { Of(b, intent.Gateways).Touch(gw) })
 	b.passes(t)
 	if len(b.announced.rows) != 1 {
 		t.Error("not announced again")
@@ -61,8 +61,8 @@ func TestNothingIsAnnouncedWithoutTheWayBack(t *testing.T) {
 		broken func(*bench, error)
 		touch  func(*bench)
 	}{
-		{"source flow", func(b *bench, err error) { b.flows.fail, b.flows.failKey = err, back }, func(b *bench) { b.Steering.Touch(back) }},
-		{"policy", func(b *bench, err error) { b.policies.fail = err }, func(b *bench) { b.Policies.Touch(1001) }},
+		{"source flow", func(b *bench, err error) { b.flows.fail, b.flows.failKey = err, back }, func(b *bench) { Of(b, intent.SteeringFlows).Touch(back) }},
+		{"policy", func(b *bench, err error) { b.policies.fail = err }, func(b *bench) { Of(b, intent.Policies).Touch(1001) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench()
@@ -76,7 +76,7 @@ func TestNothingIsAnnouncedWithoutTheWayBack(t *testing.T) {
 			b.Pipeline.Update(func() { tt.touch(b) })
 			b.passes(t)
 			if len(b.announced.rows) != 1 {
-				_, err := b.Announcements.State(host)
+				_, err := Of(b, intent.Announcements).State(host)
 				t.Errorf("not announced after it was mended: %v", err)
 			}
 		})
@@ -139,9 +139,9 @@ func TestVRFWhoseNorthboundRowsAreToComeKeepsWhatItExposes(t *testing.T) {
 	b.passes(t)
 	b.journal, b.pending = nil, 1001
 	b.Pipeline.Update(func() {
-		b.Routes.Set(nil)
-		b.Steering.Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}})
-		b.Announcements.Set(nil)
+		Of(b, intent.Routes).Set(nil)
+		Of(b, intent.SteeringFlows).Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}})
+		Of(b, intent.Announcements).Set(nil)
 	})
 	b.passes(t)
 	if len(b.journal) != 0 {
@@ -169,7 +169,7 @@ func TestComplete(t *testing.T) {
 		t.Error("complete although an announcement waits")
 	}
 	b.flows.fail = nil
-	b.Pipeline.Update(func() { b.Steering.Touch(into) })
+	b.Pipeline.Update(func() { Of(b, intent.SteeringFlows).Touch(into) })
 	b.passes(t)
 	if !b.Complete() || len(b.announced.rows) != 1 {
 		t.Error("not complete although all is announced")
@@ -240,13 +240,13 @@ func TestMoveInTheMiddleOfAPassWithdrawsNothing(t *testing.T) {
 	b.policies.before = func() {
 		b.policies.before = nil
 		b.Pipeline.Update(func() {
-			b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{next: {Key: next, VNI: 1001}})
-			b.Routes.Set(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: next}})
-			b.Steering.Set(map[intent.SteeringKey]intent.Steering{nextInto: {Key: nextInto}, nextBack: {Key: nextBack}})
-			b.Announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: next}})
+			Of(b, intent.Gateways).Set(map[intent.GatewayKey]intent.Gateway{next: {Key: next, VNI: 1001}})
+			Of(b, intent.Routes).Set(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: next}})
+			Of(b, intent.SteeringFlows).Set(map[intent.SteeringKey]intent.Steering{nextInto: {Key: nextInto}, nextBack: {Key: nextBack}})
+			Of(b, intent.Announcements).Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: next}})
 		})
 	}
-	b.Pipeline.Update(func() { b.Policies.Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002}}, nil) })
+	b.Pipeline.Update(func() { Of(b, intent.Policies).Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002}}, nil) })
 	b.passes(t)
 	made := slices.Index(b.journal, "+announcement")
 	for _, gone := range []string{"-announcement", "-flow", "-gateway"} {

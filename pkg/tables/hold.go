@@ -19,25 +19,25 @@ func (t *Tables) holdRoute(p intent.Path) func(intent.RouteKey, intent.Route) bo
 		if t.onOtherPath(k.VNI, p) {
 			return true
 		}
-		if r.Kind != intent.RouteRemote || !t.VRFs.WantedLocked(k.VNI) {
+		if r.Kind != intent.RouteRemote || !Of(t, intent.VRFs).WantedLocked(k.VNI) {
 			return !t.src.OVN() || t.src.Pending(k.VNI) || t.moves.vrf(k.VNI)
 		}
-		return !t.src.BGP() || t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
+		return !t.src.BGP() || t.src.Lingers(r.NextHops, Of(t, intent.VTEPs).WantedLocked)
 	}
 }
 
 // holdVTEP keeps a VTEP as long as a route to it alone would be.
 func (t *Tables) holdVTEP(a netip.Addr, _ intent.VTEP) bool {
-	return !t.src.BGP() || t.src.Lingers(intent.NewNextHopSet(intent.NextHop{VTEP: a}), t.VTEPs.WantedLocked)
+	return !t.src.BGP() || t.src.Lingers(intent.NewNextHopSet(intent.NextHop{VTEP: a}), Of(t, intent.VTEPs).WantedLocked)
 }
 
 // Misses tells whether any of the routes that other maps have is not wanted here, and may come
 // back: holdRoute would keep it.
 func (t *Tables) Misses(others map[intent.RouteKey]intent.NextHopSet) bool {
-	known := func(a netip.Addr) bool { _, ok := t.VTEPs.Wanted(a); return ok }
+	known := func(a netip.Addr) bool { _, ok := Of(t, intent.VTEPs).Wanted(a); return ok }
 	for k, hops := range others {
-		_, wanted := t.Routes.Wanted(k)
-		_, vrf := t.VRFs.Wanted(k.VNI)
+		_, wanted := Of(t, intent.Routes).Wanted(k)
+		_, vrf := Of(t, intent.VRFs).Wanted(k.VNI)
 		if !wanted && vrf && t.src.Lingers(hops, known) {
 			return true
 		}
@@ -61,7 +61,7 @@ func (t *Tables) holdFlow(k intent.SteeringKey, _ intent.Steering) bool {
 	if k.Kind == intent.SteerRouted {
 		return t.src.Pending(intent.DefaultVRF)
 	}
-	g, ok := t.Gateways.LookupLocked(k.Gateway)
+	g, ok := Of(t, intent.Gateways).LookupLocked(k.Gateway)
 	return ok && (k.Kind == intent.SteerSource || k.Kind == intent.SteerAnswer) && t.src.Pending(g.VNI)
 }
 
@@ -76,9 +76,9 @@ func (t *Tables) holdLearned(k intent.LearnedKey, _ intent.LearnedRoute) bool {
 	if !t.src.BGP() {
 		return true
 	}
-	for _, routes := range []*reconcile.Table[intent.RouteKey, intent.Route]{t.Routes, t.KernelRoutes} {
+	for _, routes := range []*reconcile.Table[intent.RouteKey, intent.Route]{Of(t, intent.Routes), Of(t, intent.KernelRoutes)} {
 		if routes.MayBeLocked(intent.RouteKey{VNI: vni, Prefix: k.Prefix}, func(r intent.Route) bool {
-			return r.Kind == intent.RouteRemote && t.src.Lingers(r.NextHops, t.VTEPs.WantedLocked)
+			return r.Kind == intent.RouteRemote && t.src.Lingers(r.NextHops, Of(t, intent.VTEPs).WantedLocked)
 		}) {
 			return true
 		}
@@ -93,12 +93,11 @@ func (t *Tables) Held(stage reconcile.Stage) string {
 	if s := stuck(t.Pipeline, stage); s != "" {
 		why = append(why, s)
 	}
-	byBGP := stage == reconcile.Stage(t.VTEPs) || stage == reconcile.Stage(t.Routes) || stage == reconcile.Stage(t.KernelRoutes) ||
-		stage == reconcile.Stage(t.LearnedRoutes)
-	if stage != reconcile.Stage(t.VTEPs) && !t.src.OVN() {
+	from := t.sourceOf(stage)
+	if from&fromOVN != 0 && !t.src.OVN() {
 		why = append(why, "the Southbound or the local database is not in sync")
 	}
-	if byBGP && !t.src.BGP() {
+	if from&fromBGP != 0 && !t.src.BGP() {
 		why = append(why, "not all BGP neighbours have sent their routes")
 	}
 	return strings.Join(why, "; ")
@@ -132,5 +131,5 @@ func (t *Tables) Complete() bool {
 			return false
 		}
 	}
-	return t.Announcements.Settled()
+	return Of(t, intent.Announcements).Settled()
 }

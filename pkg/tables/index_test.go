@@ -17,13 +17,13 @@ func TestVRFWaitsForItsIndex(t *testing.T) {
 	b.want(true)
 	b.Pipeline.Update(func() {
 		b.UpdateVRFs(map[intent.VNI]intent.VRF{1002: {VNI: 1002, Index: 2}}, nil)
-		b.Policies.Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002, Index: 2}}, nil)
+		Of(b, intent.Policies).Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002, Index: 2}}, nil)
 	})
 	b.passes(t)
 	if len(b.vrfs.rows) != 1 || len(b.policies.rows) != 1 || len(b.announced.rows) != 0 || len(b.routesThere.rows) != 1 {
 		t.Fatalf("VRFs %v, policies %v, announced %v, routes %v", b.vrfs.rows, b.policies.rows, b.announced.rows, b.routesThere.rows)
 	}
-	if ok, err := b.VRFs.State(1001); ok || !errors.Is(err, reconcile.ErrNotReady) {
+	if ok, err := Of(b, intent.VRFs).State(1001); ok || !errors.Is(err, reconcile.ErrNotReady) {
 		t.Errorf("state %t, %v", ok, err)
 	}
 	kept[1001] = true
@@ -35,7 +35,7 @@ func TestVRFWaitsForItsIndex(t *testing.T) {
 	kept[1001] = false // it has got another one
 	b.Pipeline.Update(func() {
 		b.UpdateVRFs(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 3}}, nil)
-		b.Policies.Update(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001, Index: 3}}, nil)
+		Of(b, intent.Policies).Update(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001, Index: 3}}, nil)
 	})
 	b.passes(t)
 	if b.vrfs.rows[1001].Index != 1 || b.policies.rows[1001].Index != 0 {

@@ -14,7 +14,7 @@ import (
 func TestLearnedRoutesStayAsLongAsTheirRoutes(t *testing.T) {
 	b := newBench()
 	there := newDriver[intent.LearnedKey, intent.LearnedRoute]("learned", &b.journal)
-	b.drivers.LearnedRoutes = there
+	Drive(b.drivers, intent.LearnedRoutes, there)
 	vrfs := map[uint32]intent.VNI{7: 1001}
 	b.Tables = New(b.drivers, Sources{
 		OVN: func() bool { return b.ovn }, BGP: func() bool { return b.bgp }, Pending: func(intent.VNI) bool { return false },
@@ -27,11 +27,11 @@ func TestLearnedRoutesStayAsLongAsTheirRoutes(t *testing.T) {
 		b.Pipeline.Update(func() {
 			if !yes {
 				b.UpdateRoutes(nil, []intent.RouteKey{other})
-				b.LearnedRoutes.Set(nil)
+				Of(b, intent.LearnedRoutes).Set(nil)
 				return
 			}
 			b.UpdateRoutes(map[intent.RouteKey]intent.Route{other: {Key: other, Kind: intent.RouteRemote}}, nil)
-			b.LearnedRoutes.Set(map[intent.LearnedKey]intent.LearnedRoute{key: {Key: key, Via: other.Prefix.Addr()}})
+			Of(b, intent.LearnedRoutes).Set(map[intent.LearnedKey]intent.LearnedRoute{key: {Key: key, Via: other.Prefix.Addr()}})
 		})
 		b.passes(t)
 	}

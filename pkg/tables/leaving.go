@@ -44,7 +44,7 @@ func (c *Clients) lingerClient(k intent.ClientKey, v intent.Client) bool {
 // deserted tells whether all machines of a switch have left, and not for long: what they need
 // stays as long as they do.
 func (c *Clients) deserted(scope intent.VNI) (yes bool) {
-	c.Clients.EachUnwantedLocked(func(k intent.ClientKey, v intent.Client) {
+	Of(c, intent.Clients).EachUnwantedLocked(func(k intent.ClientKey, v intent.Client) {
 		yes = v.Scope == scope && c.lingerClient(k, v) || yes
 	})
 	now := c.leaving.now()
@@ -54,7 +54,7 @@ func (c *Clients) deserted(scope intent.VNI) (yes bool) {
 	if !yes {
 		return false
 	}
-	c.Clients.EachLocked(func(k intent.ClientKey, v intent.Client) {
+	Of(c, intent.Clients).EachLocked(func(k intent.ClientKey, v intent.Client) {
 		if m, known := c.leaving.of[k]; v.Scope == scope && !(known && now.Before(m.until)) {
 			yes = false
 		}

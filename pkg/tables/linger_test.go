@@ -104,21 +104,21 @@ func (b *balanced) serve(t *testing.T, services ...service) {
 	}
 	address := intent.NewHostKey(1001, b.family.vip)
 	source := intent.SteeringKey{Gateway: gw, Kind: intent.SteerSource, Prefix: address.Prefix}
-	if _, begun := b.Bridges.Wanted("br-ex"); !begun {
+	if _, begun := Of(b, intent.Bridges).Wanted("br-ex"); !begun {
 		b.want(true)
 	}
 	b.Pipeline.Update(func() {
 		b.SetVIPs(vips)
-		b.BackendRoutes.Set(routes)
+		Of(b, intent.BackendRoutes).Set(routes)
 		flows[into], flows[back], flows[source] = intent.Steering{Key: into}, intent.Steering{Key: back}, intent.Steering{Key: source}
-		b.Steering.Set(flows)
+		Of(b, intent.SteeringFlows).Set(flows)
 		all, announced := map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}}, map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}}
 		if len(services) > 0 {
 			all[address] = intent.Route{Key: address, Kind: intent.RouteLocal, Gateway: gw, VIP: true}
 			announced[address] = intent.Announcement{Key: address, Gateway: gw, VIPs: true}
 		}
 		b.SetRoutes(all)
-		b.Announcements.Set(announced)
+		Of(b, intent.Announcements).Set(announced)
 	})
 	b.passes(t)
 }
@@ -290,15 +290,17 @@ func TestWaysGoWithWhatTheyNeed(t *testing.T) {
 	one, other := intent.VRF{VNI: 1001, Index: 1}, intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 2}}
 	for name, change := range map[string]func(*balanced){
 		"gateway": func(b *balanced) {
-			b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{other: {Key: other, VNI: 1001}})
+			Of(b, intent.Gateways).Set(map[intent.GatewayKey]intent.Gateway{other: {Key: other, VNI: 1001}})
 		},
-		"VRF":         func(b *balanced) { b.SetVRFs(nil) },
-		"another VRF": func(b *balanced) { b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1002}}) },
+		"VRF": func(b *balanced) { b.SetVRFs(nil) },
+		"another VRF": func(b *balanced) {
+			Of(b, intent.Gateways).Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1002}})
+		},
 		"path": func(b *balanced) {
 			kernel := one
 			kernel.Path = intent.PathKernel
-			b.KernelVRFs.Set(map[intent.VNI]intent.KernelVRF{1001: {VNI: 1001, Index: 1}})
-			b.KernelGateways.Set(map[intent.GatewayKey]intent.KernelGateway{gw: {Key: gw, VNI: 1001}})
+			Of(b, intent.KernelVRFs).Set(map[intent.VNI]intent.KernelVRF{1001: {VNI: 1001, Index: 1}})
+			Of(b, intent.KernelGateways).Set(map[intent.GatewayKey]intent.KernelGateway{gw: {Key: gw, VNI: 1001}})
 			b.SetVRFs(map[intent.VNI]intent.VRF{1001: kernel})
 		},
 		"VIPs": func(b *balanced) { b.SetVIPs(nil) },

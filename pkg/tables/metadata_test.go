@@ -21,24 +21,27 @@ func TestPortsAwaitTheirNeighbours(t *testing.T) {
 	}
 	var journal []string
 	networks, log := newDriver[string, intent.MetadataNetwork]("network", &journal), slog.New(slog.DiscardHandler)
-	m := NewMetadata(MetadataDrivers{Networks: networks, Ports: newDriver[string, intent.MetadataPort]("port", &journal)}, func() bool { return true },
+	m := NewMetadata(driversOf(func(d Drivers) {
+		Drive(d, intent.MetadataNetworks, networks)
+		Drive(d, intent.MetadataPorts, newDriver[string, intent.MetadataPort]("port", &journal))
+	}), func() bool { return true }, nil,
 		Options{Status: status.NewRegistry(log), Log: log})
 	tapped := port("tapped", 3)
 	tapped.Tap = intent.Tap{Name: "tap", IfIndex: 7}
 	want := func(red intent.MetadataNetwork, all ...intent.MetadataPort) {
 		m.Pipeline.Update(func() {
-			m.Networks.Set(map[string]intent.MetadataNetwork{"red": red})
+			Of(m, intent.MetadataNetworks).Set(map[string]intent.MetadataNetwork{"red": red})
 			rows := map[string]intent.MetadataPort{}
 			for _, p := range all {
 				rows[p.Port] = p
 			}
-			m.Ports.Set(rows)
+			Of(m, intent.MetadataPorts).Set(rows)
 		})
 		m.Pipeline.Pass(t.Context())
 	}
 	expect := func(what string, names ...string) {
 		t.Helper()
-		_, actual := m.Ports.Rows()
+		_, actual := Of(m, intent.MetadataPorts).Rows()
 		for _, n := range names {
 			if _, there := actual[n]; !there {
 				t.Errorf("%s: %s is not there: %v", what, n, actual)
@@ -55,12 +58,12 @@ func TestPortsAwaitTheirNeighbours(t *testing.T) {
 	networks.fail = reconcile.ErrForeign
 	want(two, port("one", 1), port("two", 2), tapped)
 	expect("the namespace does not know two", "one", "tapped")
-	if programmed, err := m.Ports.State("two"); programmed || err == nil {
+	if programmed, err := Of(m, intent.MetadataPorts).State("two"); programmed || err == nil {
 		t.Errorf("two is programmed: %t %v", programmed, err)
 	}
 	// A port is looked at again when the namespace is made at last, and not when its own retry is due.
 	networks.fail = nil
-	m.Pipeline.Update(func() { m.Networks.Touch("red") })
+	m.Pipeline.Update(func() { Of(m, intent.MetadataNetworks).Touch("red") })
 	m.Pipeline.Pass(t.Context())
 	m.Pipeline.Pass(t.Context())
 	expect("the namespace is made at last", "one", "two", "tapped")

@@ -19,7 +19,7 @@ func TestMoved(t *testing.T) {
 		b.moves.now = func() time.Time { return now }
 		b.want(true)
 		b.passes(t)
-		all, _ := b.Announcements.Rows()
+		all, _ := Of(b, intent.Announcements).Rows()
 		b.Pipeline.Update(func() { b.Moved(all) })
 		b.want(false)
 		b.passes(t)

@@ -30,13 +30,13 @@ func on(p intent.Path) carried {
 
 // SetVRFs replaces the wanted VRFs. Call it inside an update of the pipeline.
 func (t *Tables) SetVRFs(all map[intent.VNI]intent.VRF) {
-	t.VRFs.Set(all)
+	Of(t, intent.VRFs).Set(all)
 	t.repath(keys(all))
 }
 
 // UpdateVRFs changes the wanted VRFs. Call it inside an update of the pipeline.
 func (t *Tables) UpdateVRFs(set map[intent.VNI]intent.VRF, gone []intent.VNI) {
-	t.VRFs.Update(set, gone)
+	Of(t, intent.VRFs).Update(set, gone)
 	t.repath(keys(set))
 }
 
@@ -52,27 +52,27 @@ func (t *Tables) SetRoutes(all map[intent.RouteKey]intent.Route) {
 		}
 		return out
 	}
-	t.Routes.Set(of(onEBPF))
-	t.KernelRoutes.Set(of(onKernel))
+	Of(t, intent.Routes).Set(of(onEBPF))
+	Of(t, intent.KernelRoutes).Set(of(onKernel))
 }
 
 // UpdateRoutes changes the wanted routes of both paths. Call it inside an update of
 // the pipeline.
 func (t *Tables) UpdateRoutes(set map[intent.RouteKey]intent.Route, gone []intent.RouteKey) {
-	t.Routes.Update(nil, gone)
-	t.KernelRoutes.Update(nil, gone)
+	Of(t, intent.Routes).Update(nil, gone)
+	Of(t, intent.KernelRoutes).Update(nil, gone)
 	if len(t.paths) == 0 {
-		t.Routes.Update(set, nil)
+		Of(t, intent.Routes).Update(set, nil)
 		return
 	}
 	one := make(map[intent.RouteKey]intent.Route, 1)
 	for k, r := range set {
 		one[k] = r
 		if t.carriedOn(k.VNI)&onEBPF != 0 {
-			t.Routes.Update(one, nil)
+			Of(t, intent.Routes).Update(one, nil)
 		}
 		if t.carriedOn(k.VNI)&onKernel != 0 {
-			t.KernelRoutes.Update(one, nil)
+			Of(t, intent.KernelRoutes).Update(one, nil)
 		}
 		delete(one, k)
 	}
@@ -90,12 +90,12 @@ func (t *Tables) carriedOn(vni intent.VNI) carried {
 func (t *Tables) repath(vnis map[intent.VNI]bool) {
 	was := map[intent.VNI]carried{}
 	for vni := range vnis {
-		v, ok := t.VRFs.LookupLocked(vni)
+		v, ok := Of(t, intent.VRFs).LookupLocked(vni)
 		if !ok {
 			continue
 		}
 		next := on(v.Path)
-		if t.VRFs.MayBeLocked(vni, func(actual intent.VRF) bool { return actual.VNI == vni }) && !t.changedOver(v) {
+		if Of(t, intent.VRFs).MayBeLocked(vni, func(actual intent.VRF) bool { return actual.VNI == vni }) && !t.changedOver(v) {
 			next = onEBPF | onKernel
 		}
 		if old := t.carriedOn(vni); old != next {
@@ -130,25 +130,25 @@ func (t *Tables) moveRoutes(was map[intent.VNI]carried) {
 		to.Update(put, nil)
 		from.Update(nil, gone)
 	}
-	move(t.Routes, t.KernelRoutes, onEBPF, onKernel)
-	move(t.KernelRoutes, t.Routes, onKernel, onEBPF)
+	move(Of(t, intent.Routes), Of(t, intent.KernelRoutes), onEBPF, onKernel)
+	move(Of(t, intent.KernelRoutes), Of(t, intent.Routes), onKernel, onEBPF)
 }
 
 // changedOver tells whether nothing forwards on a VRF's other path any more: of
 // its row, and of its flows.
 func (t *Tables) changedOver(v intent.VRF) bool {
-	if !t.VRFs.KnownLocked() || !t.Steering.KnownLocked() {
+	if !Of(t, intent.VRFs).KnownLocked() || !Of(t, intent.SteeringFlows).KnownLocked() {
 		return false
 	}
-	if t.VRFs.MayBeLocked(v.VNI, func(actual intent.VRF) bool { return actual.VNI == v.VNI && actual.Path != v.Path }) {
+	if Of(t, intent.VRFs).MayBeLocked(v.VNI, func(actual intent.VRF) bool { return actual.VNI == v.VNI && actual.Path != v.Path }) {
 		return false
 	}
-	_, other := t.Steering.UnplacedLocked(func(k intent.SteeringKey, w intent.Steering) bool {
-		g, ok := t.Gateways.LookupLocked(k.Gateway)
+	_, other := Of(t, intent.SteeringFlows).UnplacedLocked(func(k intent.SteeringKey, w intent.Steering) bool {
+		g, ok := Of(t, intent.Gateways).LookupLocked(k.Gateway)
 		if !ok || g.VNI != v.VNI {
 			return false
 		}
-		return t.Steering.MayBeLocked(k, func(actual intent.Steering) bool { return actual.Key == k && actual.Path != w.Path })
+		return Of(t, intent.SteeringFlows).MayBeLocked(k, func(actual intent.Steering) bool { return actual.Key == k && actual.Path != w.Path })
 	})
 	return !other
 }
@@ -156,7 +156,7 @@ func (t *Tables) changedOver(v intent.VRF) bool {
 // onOtherPath tells whether a VRF that is to be on another path than this one still
 // needs this one's rows.
 func (t *Tables) onOtherPath(vni intent.VNI, p intent.Path) bool {
-	v, wanted := t.VRFs.LookupLocked(vni)
+	v, wanted := Of(t, intent.VRFs).LookupLocked(vni)
 	return wanted && v.Path != p && !t.changedOver(v)
 }
 
@@ -176,21 +176,21 @@ func (t *Tables) awaitVRF(vni intent.VNI, want, actual intent.VRF, there bool) e
 			return waits(err.Error())
 		}
 	}
-	routes := t.Routes
+	routes := Of(t, intent.Routes)
 	if want.Path == intent.PathKernel {
-		routes = t.KernelRoutes
-		if !t.KernelVRFs.ProgrammedLocked(vni) {
+		routes = Of(t, intent.KernelRoutes)
+		if !Of(t, intent.KernelVRFs).ProgrammedLocked(vni) {
 			return waits("for the devices of the VRF")
 		}
-		if k, missing := t.KernelGateways.UnplacedLocked(func(_ intent.GatewayKey, g intent.KernelGateway) bool { return g.VNI == vni }); missing {
+		if k, missing := Of(t, intent.KernelGateways).UnplacedLocked(func(_ intent.GatewayKey, g intent.KernelGateway) bool { return g.VNI == vni }); missing {
 			return waits("for gateway " + k.String())
 		}
-		if k, missing := t.Steering.UnplacedLocked(func(k intent.SteeringKey, s intent.Steering) bool {
+		if k, missing := Of(t, intent.SteeringFlows).UnplacedLocked(func(k intent.SteeringKey, s intent.Steering) bool {
 			return k.Kind == intent.SteerToOVN && s.VNI == vni
 		}); missing {
 			return waits("for flow " + k.String())
 		}
-	} else if k, missing := t.Gateways.UnplacedLocked(func(_ intent.GatewayKey, g intent.Gateway) bool { return g.VNI == vni }); missing {
+	} else if k, missing := Of(t, intent.Gateways).UnplacedLocked(func(_ intent.GatewayKey, g intent.Gateway) bool { return g.VNI == vni }); missing {
 		return waits("for gateway " + k.String())
 	}
 	if k, missing := routes.UnplacedLocked(func(k intent.RouteKey, _ intent.Route) bool { return k.VNI == vni }); missing {
@@ -212,8 +212,8 @@ func (t *Tables) awaitIndex(vni intent.VNI) error {
 // IndicesKept has VRFs looked at again that wait for their index. Call it inside an update of
 // the pipeline, after Sources.Kept has changed its answer.
 func (t *Tables) IndicesKept() {
-	t.VRFs.TouchWhere(func(vni intent.VNI, _ intent.VRF) bool { return !t.VRFs.ProgrammedLocked(vni) })
-	t.Policies.TouchWhere(func(vni intent.VNI, _ intent.VRFPolicy) bool { return !t.Policies.ProgrammedLocked(vni) })
+	Of(t, intent.VRFs).TouchWhere(func(vni intent.VNI, _ intent.VRF) bool { return !Of(t, intent.VRFs).ProgrammedLocked(vni) })
+	Of(t, intent.Policies).TouchWhere(func(vni intent.VNI, _ intent.VRFPolicy) bool { return !Of(t, intent.Policies).ProgrammedLocked(vni) })
 }
 
 // awaitFlow has the flows of a VRF that changes its path wait for the VRF's row, but
@@ -222,8 +222,8 @@ func (t *Tables) awaitFlow(k intent.SteeringKey, want, actual intent.Steering, t
 	if !there || actual.Key != k || actual.Path == want.Path || k.Kind == intent.SteerToOVN && want.Path == intent.PathKernel {
 		return nil
 	}
-	g, ok := t.Gateways.LookupLocked(k.Gateway)
-	if !ok || t.VRFs.ProgrammedLocked(g.VNI) {
+	g, ok := Of(t, intent.Gateways).LookupLocked(k.Gateway)
+	if !ok || Of(t, intent.VRFs).ProgrammedLocked(g.VNI) {
 		return nil
 	}
 	return fmt.Errorf("%w for VRF %s to change its path", reconcile.ErrNotReady, g.VNI)
@@ -232,7 +232,7 @@ func (t *Tables) awaitFlow(k intent.SteeringKey, want, actual intent.Steering, t
 // changing has what waits for a change of path looked at again.
 func (t *Tables) changing(vni intent.VNI) {
 	if t.carriedOn(vni) == onEBPF|onKernel {
-		t.VRFs.Touch(vni)
+		Of(t, intent.VRFs).Touch(vni)
 	}
 }
 
@@ -240,21 +240,21 @@ func (t *Tables) changing(vni intent.VNI) {
 // looked at again, after Sources.Turn has changed its answer. Call it inside an update
 // of the pipeline.
 func (t *Tables) TurnCame() {
-	t.KernelVRFs.TouchWhere(func(vni intent.VNI, _ intent.KernelVRF) bool { return !t.KernelVRFs.ProgrammedLocked(vni) })
-	t.KernelRoutes.TouchWhere(func(k intent.RouteKey, _ intent.Route) bool {
-		v, ok := t.VRFs.LookupLocked(k.VNI)
-		return ok && v.Path == intent.PathKernel && !t.KernelRoutes.ProgrammedLocked(k)
+	Of(t, intent.KernelVRFs).TouchWhere(func(vni intent.VNI, _ intent.KernelVRF) bool { return !Of(t, intent.KernelVRFs).ProgrammedLocked(vni) })
+	Of(t, intent.KernelRoutes).TouchWhere(func(k intent.RouteKey, _ intent.Route) bool {
+		v, ok := Of(t, intent.VRFs).LookupLocked(k.VNI)
+		return ok && v.Path == intent.PathKernel && !Of(t, intent.KernelRoutes).ProgrammedLocked(k)
 	})
-	t.VRFs.TouchWhere(func(vni intent.VNI, _ intent.VRF) bool { return !t.VRFs.ProgrammedLocked(vni) })
+	Of(t, intent.VRFs).TouchWhere(func(vni intent.VNI, _ intent.VRF) bool { return !Of(t, intent.VRFs).ProgrammedLocked(vni) })
 }
 
 // vrfPath is the path that carries a VRF's packets now, whichever is wanted. ok:
 // apart from that its row is in place.
 func (t *Tables) vrfPath(vni intent.VNI) (p intent.Path, ok bool) {
-	want, wanted := t.VRFs.LookupLocked(vni)
-	actual, there := t.VRFs.ActualLocked(vni)
+	want, wanted := Of(t, intent.VRFs).LookupLocked(vni)
+	actual, there := Of(t, intent.VRFs).ActualLocked(vni)
 	want.Path = actual.Path
-	return actual.Path, wanted && there && t.VRFs.KnownLocked() && actual == want
+	return actual.Path, wanted && there && Of(t, intent.VRFs).KnownLocked() && actual == want
 }
 
 // Path is the path that carries a VRF's packets now; false where that is not known.
@@ -272,9 +272,9 @@ func (t *Tables) Steered(k intent.SteeringKey) (ok bool) {
 
 // flowInPlace tells whether a flow does what is wanted on either path.
 func (t *Tables) flowInPlace(k intent.SteeringKey) bool {
-	want, wanted := t.Steering.LookupLocked(k)
-	actual, there := t.Steering.ActualLocked(k)
-	if !wanted || !there || !t.Steering.KnownLocked() {
+	want, wanted := Of(t, intent.SteeringFlows).LookupLocked(k)
+	actual, there := Of(t, intent.SteeringFlows).ActualLocked(k)
+	if !wanted || !there || !Of(t, intent.SteeringFlows).KnownLocked() {
 		return false
 	}
 	if want.Path != actual.Path {

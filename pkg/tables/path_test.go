@@ -15,26 +15,26 @@ import (
 // wantPath wants the tenant of the bench on a path, with a local and a remote route.
 func (b *bench) wantPath(p intent.Path) {
 	b.Pipeline.Update(func() {
-		b.Bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
+		Of(b, intent.Bridges).Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
 		v := intent.VRF{VNI: 1001, Index: 1, Path: p}
 		vni := intent.VNI(0)
 		if p == intent.PathKernel {
 			vni = 1001
-			b.KernelVRFs.Set(map[intent.VNI]intent.KernelVRF{1001: {VNI: 1001, Index: 1}})
-			b.KernelGateways.Set(map[intent.GatewayKey]intent.KernelGateway{gw: {Key: gw, VNI: 1001}})
+			Of(b, intent.KernelVRFs).Set(map[intent.VNI]intent.KernelVRF{1001: {VNI: 1001, Index: 1}})
+			Of(b, intent.KernelGateways).Set(map[intent.GatewayKey]intent.KernelGateway{gw: {Key: gw, VNI: 1001}})
 		} else {
-			b.KernelVRFs.Set(nil)
-			b.KernelGateways.Set(nil)
+			Of(b, intent.KernelVRFs).Set(nil)
+			Of(b, intent.KernelGateways).Set(nil)
 		}
 		b.SetVRFs(map[intent.VNI]intent.VRF{1001: v})
-		b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
-		b.Served.Set(nil)
-		b.VTEPs.Set(nil)
+		Of(b, intent.Gateways).Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
+		Of(b, intent.ServedNextHops).Set(nil)
+		Of(b, intent.VTEPs).Set(nil)
 		b.SetRoutes(map[intent.RouteKey]intent.Route{
 			host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}, other: {Key: other, Kind: intent.RouteRemote}})
-		b.Steering.Set(map[intent.SteeringKey]intent.Steering{into: {Key: into, Path: p, VNI: vni}, back: {Key: back, Path: p, VNI: vni}})
-		b.Policies.Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
-		b.Announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
+		Of(b, intent.SteeringFlows).Set(map[intent.SteeringKey]intent.Steering{into: {Key: into, Path: p, VNI: vni}, back: {Key: back, Path: p, VNI: vni}})
+		Of(b, intent.Policies).Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
+		Of(b, intent.Announcements).Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
 	})
 }
 
@@ -158,12 +158,12 @@ func (b *bench) failSome(r *rand.Rand) {
 
 func (b *bench) touchAll() {
 	b.Pipeline.Update(func() {
-		b.KernelVRFs.Touch(1001)
-		b.VRFs.Touch(1001)
-		b.KernelGateways.Touch(gw)
-		b.KernelRoutes.Touch(host, other)
-		b.Routes.Touch(host, other)
-		b.Steering.Touch(into, back)
+		Of(b, intent.KernelVRFs).Touch(1001)
+		Of(b, intent.VRFs).Touch(1001)
+		Of(b, intent.KernelGateways).Touch(gw)
+		Of(b, intent.KernelRoutes).Touch(host, other)
+		Of(b, intent.Routes).Touch(host, other)
+		Of(b, intent.SteeringFlows).Touch(into, back)
 	})
 }
 
@@ -221,7 +221,7 @@ func TestRoutesFollowWhileAChangeOfPathWaits(t *testing.T) {
 	if err := b.broken(host, third); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.VRFs.State(1001); !errors.Is(err, reconcile.ErrNotReady) {
+	if _, err := Of(b, intent.VRFs).State(1001); !errors.Is(err, reconcile.ErrNotReady) {
 		t.Errorf("the VRF's row: %v", err)
 	}
 	b.wantPath(intent.PathEBPF) // somebody changed his mind

@@ -18,28 +18,32 @@ type rewriting struct {
 }
 
 var rewritings = []rewriting{
-	{"bridge that lacks something", intent.PathEBPF, func(b *bench) stoppable { return b.bridges }, func(b *bench) { b.Bridges.Update(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex2"}}, nil) }},
+	{"bridge that lacks something", intent.PathEBPF, func(b *bench) stoppable { return b.bridges }, func(b *bench) {
+		Of(b, intent.Bridges).Update(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex2"}}, nil)
+	}},
 	{"VRF", intent.PathEBPF, func(b *bench) stoppable { return b.vrfs }, func(b *bench) { b.UpdateVRFs(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 2}}, nil) }},
 	{"gateway", intent.PathEBPF, func(b *bench) stoppable { return b.gateways }, func(b *bench) {
-		b.Gateways.Update(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001, MTU: 1400}}, nil)
+		Of(b, intent.Gateways).Update(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001, MTU: 1400}}, nil)
 	}},
 	{"flow", intent.PathEBPF, func(b *bench) stoppable { return b.flows }, func(b *bench) {
-		b.Steering.Update(map[intent.SteeringKey]intent.Steering{back: {Key: back, NextHopMAC: intent.MAC{2, 0, 0, 0, 0, 9}}}, nil)
+		Of(b, intent.SteeringFlows).Update(map[intent.SteeringKey]intent.Steering{back: {Key: back, NextHopMAC: intent.MAC{2, 0, 0, 0, 0, 9}}}, nil)
 	}},
 	{"flow into OVN", intent.PathEBPF, func(b *bench) stoppable { return b.flows }, func(b *bench) {
-		b.Steering.Update(map[intent.SteeringKey]intent.Steering{into: {Key: into, NextHopMAC: intent.MAC{2, 0, 0, 0, 0, 9}}}, nil)
+		Of(b, intent.SteeringFlows).Update(map[intent.SteeringKey]intent.Steering{into: {Key: into, NextHopMAC: intent.MAC{2, 0, 0, 0, 0, 9}}}, nil)
 	}},
 	{"route targets", intent.PathEBPF, func(b *bench) stoppable { return b.policies }, changePolicy},
 	{"route", intent.PathEBPF, func(b *bench) stoppable { return b.routesThere }, changeRoute},
-	{"VRF of the kernel path", intent.PathKernel, func(b *bench) stoppable { return b.kernelVRFs }, func(b *bench) { b.KernelVRFs.Update(map[intent.VNI]intent.KernelVRF{1001: {VNI: 1001, Index: 2}}, nil) }},
+	{"VRF of the kernel path", intent.PathKernel, func(b *bench) stoppable { return b.kernelVRFs }, func(b *bench) {
+		Of(b, intent.KernelVRFs).Update(map[intent.VNI]intent.KernelVRF{1001: {VNI: 1001, Index: 2}}, nil)
+	}},
 	{"gateway of the kernel path", intent.PathKernel, func(b *bench) stoppable { return b.kernelGateways }, func(b *bench) {
-		b.KernelGateways.Update(map[intent.GatewayKey]intent.KernelGateway{gw: {Key: gw, VNI: 1001, MTU: 1400}}, nil)
+		Of(b, intent.KernelGateways).Update(map[intent.GatewayKey]intent.KernelGateway{gw: {Key: gw, VNI: 1001, MTU: 1400}}, nil)
 	}},
 	{"route of the kernel path", intent.PathKernel, func(b *bench) stoppable { return b.kernelRoutes }, changeRoute},
 }
 
 func changePolicy(b *bench) {
-	b.Policies.Update(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001, Index: 2}}, nil)
+	Of(b, intent.Policies).Update(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001, Index: 2}}, nil)
 }
 
 func changeRoute(b *bench) {
@@ -67,7 +71,7 @@ func TestRouteStaysWhileItsRowWaitsForATurn(t *testing.T) {
 	b := newBench()
 	b.want(true)
 	b.passes(t)
-	goOn := b.staysAnnounced(t, b.policies, host, func() { b.Policies.Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002}}, nil) },
+	goOn := b.staysAnnounced(t, b.policies, host, func() { Of(b, intent.Policies).Update(map[intent.VNI]intent.VRFPolicy{1002: {VNI: 1002}}, nil) },
 		func() { changePolicy(b) })
 	b.isWithdrawn(t, b.policies, host, goOn)
 }
@@ -87,10 +91,10 @@ func TestAddressOfVIPsStaysWhileItsRowsAreRewritten(t *testing.T) {
 				b.UpdateVIPs(map[intent.VIPKey]intent.VIP{v.Key: v}, nil)
 			}},
 			"way to a backend": {func(b *bench) stoppable { return b.backendRoutes }, func(b *balanced) {
-				b.BackendRoutes.Update(map[intent.RouteKey]intent.BackendRoute{way: {Key: way, Gateway: intent.GatewayKey{Bridge: "br-ex"}}}, nil)
+				Of(b, intent.BackendRoutes).Update(map[intent.RouteKey]intent.BackendRoute{way: {Key: way, Gateway: intent.GatewayKey{Bridge: "br-ex"}}}, nil)
 			}},
 			"flow of answers": {func(b *bench) stoppable { return b.flows }, func(b *balanced) {
-				b.Steering.Update(map[intent.SteeringKey]intent.Steering{b.answer(0): {Key: b.answer(0), Localnet: "other"}}, nil)
+				Of(b, intent.SteeringFlows).Update(map[intent.SteeringKey]intent.Steering{b.answer(0): {Key: b.answer(0), Localnet: "other"}}, nil)
 			}},
 		} {
 			t.Run(name, func(t *testing.T) {

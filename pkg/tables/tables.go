@@ -10,33 +10,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
-
-// Drivers are the actual sides: one for each table of pkg/intent. Those of the
-// kernel path may be nil: then nothing is on it, and nothing can be. Those of
-// UnderlayDevices and LearnedRoutes may be nil, too.
-type Drivers struct {
-	Bridges        reconcile.Driver[intent.BridgeKey, intent.Bridge]
-	KernelVRFs     reconcile.Driver[intent.VNI, intent.KernelVRF]
-	KernelGateways reconcile.Driver[intent.GatewayKey, intent.KernelGateway]
-	KernelRoutes   reconcile.Driver[intent.RouteKey, intent.Route]
-	VRFs           reconcile.Driver[intent.VNI, intent.VRF]
-	Gateways       reconcile.Driver[intent.GatewayKey, intent.Gateway]
-	Served         reconcile.Driver[intent.ServedKey, intent.Served]
-	VTEPs          reconcile.Driver[netip.Addr, intent.VTEP]
-	// VIPs may be nil: then none is served.
-	VIPs reconcile.Driver[intent.VIPKey, intent.VIP]
-	// BackendRoutes may be nil, too.
-	BackendRoutes reconcile.Driver[intent.RouteKey, intent.BackendRoute]
-	Routes        reconcile.Driver[intent.RouteKey, intent.Route]
-	// UnderlayDevices are where packets for the default VRF come in.
-	UnderlayDevices reconcile.Driver[string, intent.UnderlayDevice]
-	Steering        reconcile.Driver[intent.SteeringKey, intent.Steering]
-	Policies        reconcile.Driver[intent.VNI, intent.VRFPolicy]
-	Announcements   reconcile.Driver[intent.RouteKey, intent.Announcement]
-	// LearnedRoutes are what is given back to OVN.
-	LearnedRoutes reconcile.Driver[intent.LearnedKey, intent.LearnedRoute]
-}
 
 // Sources tell whether what a table is computed from is complete. They are
 // called with the pipeline's lock held, and without it.
@@ -80,135 +55,44 @@ type Options struct {
 	Announced func([]reconcile.Event[intent.RouteKey])
 }
 
-// Tables are the wanted and actual tables of a node, in order.
+// Tables are the wanted and actual tables of a gateway node, in the order of order.
 type Tables struct {
-	src      Sources
-	Pipeline *reconcile.Pipeline
+	group[*Tables]
+	src Sources
 	// paths says which tables have the routes of a VRF, where that is not Routes
 	// alone. Guarded by the pipeline.
-	paths           map[intent.VNI]carried
-	moves           *moves
-	ways            *ways
-	Bridges         *reconcile.Table[intent.BridgeKey, intent.Bridge]
-	KernelVRFs      *reconcile.Table[intent.VNI, intent.KernelVRF]
-	KernelGateways  *reconcile.Table[intent.GatewayKey, intent.KernelGateway]
-	KernelRoutes    *reconcile.Table[intent.RouteKey, intent.Route]
-	VRFs            *reconcile.Table[intent.VNI, intent.VRF]
-	Gateways        *reconcile.Table[intent.GatewayKey, intent.Gateway]
-	Served          *reconcile.Table[intent.ServedKey, intent.Served]
-	VTEPs           *reconcile.Table[netip.Addr, intent.VTEP]
-	BackendRoutes   *reconcile.Table[intent.RouteKey, intent.BackendRoute]
-	VIPs            *reconcile.Table[intent.VIPKey, intent.VIP]
-	Routes          *reconcile.Table[intent.RouteKey, intent.Route]
-	UnderlayDevices *reconcile.Table[string, intent.UnderlayDevice]
-	Steering        *reconcile.Table[intent.SteeringKey, intent.Steering]
-	Policies        *reconcile.Table[intent.VNI, intent.VRFPolicy]
-	Announcements   *reconcile.Table[intent.RouteKey, intent.Announcement]
-	LearnedRoutes   *reconcile.Table[intent.LearnedKey, intent.LearnedRoute]
+	paths map[intent.VNI]carried
+	moves *moves
+	ways  *ways
 }
 
 // New makes the tables, empty. It does no I/O.
 func New(d Drivers, src Sources, opts Options) *Tables {
-	t, reg := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays(opts.Backends)}, opts.Status
-	t.Bridges = fromOVN("bridges", d.Bridges, src, func(b intent.BridgeKey, _ intent.Bridge) bool { return t.moves.bridge(b) }, nil,
-		observeWaits(reg.Reporter("bridges"), "bridge", newWaits(reg, itself[intent.BridgeKey], t.bridgeWaits), t.bridgesChanged))
-	t.kernelPath(d, opts.Status)
-	t.VRFs = reconcile.NewTable("vrfs", d.VRFs, reconcile.TableOptions[intent.VNI, intent.VRF]{
-		Hold:    func(vni intent.VNI, _ intent.VRF) bool { return !src.OVN() || t.moves.vrf(vni) },
-		Await:   t.awaitVRF,
-		Behind:  inVRF(t, func(vni intent.VNI, _ intent.VRF) intent.VNI { return vni }),
-		Observe: observe(reg.Reporter("vrfs"), "vrf", t.vrfsChanged),
-	})
-	t.Gateways = fromOVN("gateways", d.Gateways, src, func(k intent.GatewayKey, _ intent.Gateway) bool { return t.moves.gateway(k) },
-		atGateway[intent.GatewayKey, intent.Gateway](t, itself[intent.GatewayKey]),
-		observe(reg.Reporter("gateways"), "gateway", t.gatewaysChanged))
-	t.Served = fromOVN("served", d.Served, src, func(k intent.ServedKey, _ intent.Served) bool { return t.moves.segment(k.Gateway) },
-		atGateway[intent.ServedKey, intent.Served](t, func(k intent.ServedKey) intent.GatewayKey { return k.Gateway }),
-		observe[intent.ServedKey](reg.Reporter("served"), "next-hop", nil))
-	t.VTEPs = reconcile.NewTable("vteps", d.VTEPs, reconcile.TableOptions[netip.Addr, intent.VTEP]{
-		Hold:    t.holdVTEP,
-		Behind:  t.behindVTEP,
-		Observe: observe[netip.Addr](reg.Reporter("vteps"), "vtep", nil),
-	})
-	t.BackendRoutes = reconcile.NewTable("backend-routes", orNone(d.BackendRoutes), reconcile.TableOptions[intent.RouteKey, intent.BackendRoute]{
-		Hold:    func(k intent.RouteKey, _ intent.BackendRoute) bool { return t.holdVIPs(k.VNI) },
-		Linger:  t.lingerTo,
-		Behind:  inVRF(t, func(k intent.RouteKey, _ intent.BackendRoute) intent.VNI { return k.VNI }),
-		Observe: observe(reg.Reporter("backend-routes"), "backend-route", t.toChanged),
-	})
-	t.VIPs = reconcile.NewTable("vips", orNone(d.VIPs), reconcile.TableOptions[intent.VIPKey, intent.VIP]{
-		Hold: func(k intent.VIPKey, _ intent.VIP) bool { return t.holdVIPs(k.VNI) }, Await: t.awaitVIP,
-		Behind:  untilWithdrawn(t, func(k intent.VIPKey, _ intent.VIP) intent.VNI { return k.VNI }),
-		Observe: observe(reg.Reporter("vips"), "vip", t.vipsChanged),
-	})
-	t.Routes = reconcile.NewTable("routes", d.Routes, reconcile.TableOptions[intent.RouteKey, intent.Route]{
-		Hold: t.holdRoute(intent.PathEBPF), Behind: t.behindRoute, Observe: observe(reg.Reporter("routes"), "route", t.ebpfRoutesChanged(opts.Routed)),
-	})
-	t.UnderlayDevices = reconcile.NewTable("underlay-devices", orNone(d.UnderlayDevices), reconcile.TableOptions[string, intent.UnderlayDevice]{
-		Behind:  inVRF(t, func(string, intent.UnderlayDevice) intent.VNI { return intent.DefaultVRF }),
-		Observe: observe(reg.Reporter("underlay-devices"), "underlay-device", t.underlayDevicesChanged),
-	})
-	t.Steering = reconcile.NewTable("steering", d.Steering, reconcile.TableOptions[intent.SteeringKey, intent.Steering]{
-		Hold: t.holdFlow, Linger: t.lingerFrom, Early: early, Await: t.awaitFlow,
-		Behind:  atGateway[intent.SteeringKey, intent.Steering](t, func(k intent.SteeringKey) intent.GatewayKey { return k.Gateway }),
-		Observe: observeWaits(reg.Reporter("steering"), "flow", newWaits(reg, flowGateway, t.gatewayWaits), t.steeringChanged),
-	})
-	t.Policies = reconcile.NewTable("policies", d.Policies, reconcile.TableOptions[intent.VNI, intent.VRFPolicy]{
-		Hold:    func(vni intent.VNI, _ intent.VRFPolicy) bool { return !src.OVN() || t.moves.vrf(vni) },
-		Await:   func(vni intent.VNI, _, _ intent.VRFPolicy, _ bool) error { return t.awaitIndex(vni) },
-		Behind:  untilWithdrawn(t, func(vni intent.VNI, _ intent.VRFPolicy) intent.VNI { return vni }),
-		Observe: observe(reg.Reporter("policies"), "policy", t.policiesChanged),
-	})
-	t.Announcements = reconcile.NewTable("announcements", d.Announcements, reconcile.TableOptions[intent.RouteKey, intent.Announcement]{
-		Hold:    t.holdAnnouncement,
-		Gate:    gates{t, false}.announcement,
-		Behind:  t.behindAnnouncement,
-		Observe: observe(reg.Reporter("announcements"), "announcement", opts.Announced),
-	})
-	// A router that has a route sends at once: the last of the tables is made last, and
-	// what is not wanted of it goes first.
-	t.LearnedRoutes = reconcile.NewTable("learned-routes", orNone(d.LearnedRoutes), reconcile.TableOptions[intent.LearnedKey, intent.LearnedRoute]{
-		Hold: t.holdLearned, Behind: t.behindLearned, Observe: observe[intent.LearnedKey](reg.Reporter("learned-routes"), "learned-route", nil),
-	})
-	t.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed},
-		t.Bridges, t.KernelVRFs, t.KernelGateways, t.KernelRoutes, t.VRFs, t.Gateways, t.Served, t.VTEPs, t.BackendRoutes, t.Steering.Early(), t.VIPs, t.Routes, t.UnderlayDevices, t.Steering, t.Policies, t.Announcements, t.LearnedRoutes)
+	t := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays(opts.Backends)}
+	t.begin(t, order, d, opts, 0)
 	return t
 }
 
-// kernelPath makes the tables of the kernel path.
-func (t *Tables) kernelPath(d Drivers, reg *status.Registry) {
-	held := func(vni intent.VNI) bool {
-		return !t.src.OVN() || t.moves.vrf(vni) || t.onOtherPath(vni, intent.PathKernel)
+// Set replaces all rows that OVN asks for. Call it inside an update of the pipeline.
+func (t *Tables) Set(all wanted.Set) { t.setAll(t, all) }
+
+// Update changes them. Call it inside an update of the pipeline.
+func (t *Tables) Update(d wanted.Difference) { t.updateAll(t, d) }
+
+// Settled tells whether no row waits for its turn that the change-over to a path waits for: all
+// but those of the VRFs, which change over, and of their flows.
+func (t *Tables) Settled(p intent.Path) bool {
+	for _, e := range t.order {
+		if !e.settled(t, p) {
+			return false
+		}
 	}
-	t.KernelVRFs = reconcile.NewTable("kernel-vrfs", orNone(d.KernelVRFs), reconcile.TableOptions[intent.VNI, intent.KernelVRF]{
-		Hold:    func(vni intent.VNI, _ intent.KernelVRF) bool { return held(vni) },
-		Behind:  inVRF(t, func(vni intent.VNI, _ intent.KernelVRF) intent.VNI { return vni }),
-		Observe: observe(reg.Reporter("kernel-vrfs"), "kernel-vrf", t.kernelVRFsChanged),
-	})
-	t.KernelGateways = reconcile.NewTable("kernel-gateways", orNone(d.KernelGateways), reconcile.TableOptions[intent.GatewayKey, intent.KernelGateway]{
-		Hold:    func(_ intent.GatewayKey, g intent.KernelGateway) bool { return held(g.VNI) },
-		Behind:  inVRF(t, func(_ intent.GatewayKey, g intent.KernelGateway) intent.VNI { return g.VNI }),
-		Observe: observe(reg.Reporter("kernel-gateways"), "kernel-gateway", t.kernelGatewaysChanged),
-	})
-	t.KernelRoutes = reconcile.NewTable("kernel-routes", orNone(d.KernelRoutes), reconcile.TableOptions[intent.RouteKey, intent.Route]{
-		Hold: t.holdRoute(intent.PathKernel), Behind: t.behindRoute, Observe: observe(reg.Reporter("kernel-routes"), "kernel-route", t.routesChanged),
-	})
+	return true
 }
 
-func orNone[K, V comparable](d reconcile.Driver[K, V]) reconcile.Driver[K, V] {
-	if d == nil {
-		return reconcile.ReadOnly(reconcile.Unseen[K, V]{})
-	}
-	return d
-}
-
-// fromOVN is a table that is computed from OVN alone. left tells whether a row is kept
-// since a gateway port has gone; behind may be nil.
-func fromOVN[K, V comparable](name string, d reconcile.Driver[K, V], src Sources, left func(K, V) bool,
-	behind func(stage, bool) func(K, V) bool, observe func([]reconcile.Event[K])) *reconcile.Table[K, V] {
-	return reconcile.NewTable(name, d, reconcile.TableOptions[K, V]{
-		Hold: func(k K, v V) bool { return !src.OVN() || left(k, v) }, Behind: behind, Observe: observe,
-	})
+// holdKernel keeps rows of the kernel path until OVN is in sync, and while their VRF is still on it.
+func (t *Tables) holdKernel(vni intent.VNI) bool {
+	return !t.src.OVN() || t.moves.vrf(vni) || t.onOtherPath(vni, intent.PathKernel)
 }
 
 // observe reports failures as objects of their own and passes the keys on.
@@ -227,10 +111,10 @@ func observe[K comparable](rep *status.Reporter, kind string, changed func([]rec
 	}
 }
 
-// observeWaits is observe, and reports what waits for too long.
-func observeWaits[K, O comparable](rep *status.Reporter, kind string, waits *waits[K, O], changed func([]reconcile.Event[K])) func([]reconcile.Event[K]) {
-	return observe(rep, kind, func(events []reconcile.Event[K]) {
+// alsoWaits reports what waits for too long before it passes the keys on.
+func alsoWaits[K, O comparable](waits *waits[K, O], changed func([]reconcile.Event[K])) func([]reconcile.Event[K]) {
+	return func(events []reconcile.Event[K]) {
 		waits.observe(events)
 		changed(events)
-	})
+	}
 }

@@ -144,13 +144,22 @@ func newBench() *bench {
 	b.backendRoutes = newDriver[intent.RouteKey, intent.BackendRoute]("backend-route", j)
 	b.vips = newDriver[intent.VIPKey, intent.VIP]("vip", j)
 	b.reg = status.NewRegistry(slog.New(slog.DiscardHandler))
-	b.drivers = Drivers{
-		Bridges: b.bridges, VRFs: b.vrfs, KernelVRFs: b.kernelVRFs, KernelGateways: b.kernelGateways, KernelRoutes: b.kernelRoutes,
-		Gateways: b.gateways, Served: newDriver[intent.ServedKey, intent.Served]("served", j),
-		VTEPs: newDriver[netip.Addr, intent.VTEP]("vtep", j), Routes: b.routesThere,
-		Steering: b.flows, Policies: b.policies, BackendRoutes: b.backendRoutes, VIPs: b.vips,
-		Announcements: b.announced,
-	}
+	b.drivers = driversOf(func(d Drivers) {
+		Drive(d, intent.Bridges, b.bridges)
+		Drive(d, intent.VRFs, b.vrfs)
+		Drive(d, intent.KernelVRFs, b.kernelVRFs)
+		Drive(d, intent.KernelGateways, b.kernelGateways)
+		Drive(d, intent.KernelRoutes, b.kernelRoutes)
+		Drive(d, intent.Gateways, b.gateways)
+		Drive(d, intent.ServedNextHops, newDriver[intent.ServedKey, intent.Served]("served", j))
+		Drive(d, intent.VTEPs, newDriver[netip.Addr, intent.VTEP]("vtep", j))
+		Drive(d, intent.Routes, b.routesThere)
+		Drive(d, intent.SteeringFlows, b.flows)
+		Drive(d, intent.Policies, b.policies)
+		Drive(d, intent.BackendRoutes, b.backendRoutes)
+		Drive(d, intent.VIPs, b.vips)
+		Drive(d, intent.Announcements, b.announced)
+	})
 	b.Tables = New(b.drivers, Sources{
 		OVN: func() bool { return b.ovn }, BGP: func() bool { return b.bgp },
 		Pending: func(vni intent.VNI) bool { return b.pending == vni },
@@ -161,29 +170,35 @@ func newBench() *bench {
 	return b
 }
 
+func driversOf(add func(Drivers)) Drivers {
+	d := Drivers{}
+	add(d)
+	return d
+}
+
 func (b *bench) want(present bool) {
 	b.Pipeline.Update(func() {
 		if !present {
-			b.Bridges.Set(nil)
-			b.KernelVRFs.Set(nil)
-			b.KernelGateways.Set(nil)
+			Of(b, intent.Bridges).Set(nil)
+			Of(b, intent.KernelVRFs).Set(nil)
+			Of(b, intent.KernelGateways).Set(nil)
 			b.SetVRFs(nil)
-			b.Gateways.Set(nil)
+			Of(b, intent.Gateways).Set(nil)
 			b.SetRoutes(nil)
-			b.Steering.Set(nil)
-			b.Policies.Set(nil)
-			b.Announcements.Set(nil)
+			Of(b, intent.SteeringFlows).Set(nil)
+			Of(b, intent.Policies).Set(nil)
+			Of(b, intent.Announcements).Set(nil)
 			return
 		}
-		b.Bridges.Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
-		b.KernelVRFs.Set(nil)
-		b.KernelGateways.Set(nil)
+		Of(b, intent.Bridges).Set(map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}})
+		Of(b, intent.KernelVRFs).Set(nil)
+		Of(b, intent.KernelGateways).Set(nil)
 		b.SetVRFs(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1}})
-		b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
+		Of(b, intent.Gateways).Set(map[intent.GatewayKey]intent.Gateway{gw: {Key: gw, VNI: 1001}})
 		b.SetRoutes(map[intent.RouteKey]intent.Route{host: {Key: host, Kind: intent.RouteLocal, Gateway: gw}})
-		b.Steering.Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}, back: {Key: back}})
-		b.Policies.Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
-		b.Announcements.Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
+		Of(b, intent.SteeringFlows).Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}, back: {Key: back}})
+		Of(b, intent.Policies).Set(map[intent.VNI]intent.VRFPolicy{1001: {VNI: 1001}})
+		Of(b, intent.Announcements).Set(map[intent.RouteKey]intent.Announcement{host: {Key: host, Gateway: gw}})
 	})
 }
 
@@ -222,7 +237,7 @@ func TestNothingIsAnnouncedThroughAGatewayThatFailed(t *testing.T) {
 		t.Errorf("status: %+v", o)
 	}
 	b.gateways.fail = nil
-	b.Pipeline.Update(func() { b.Gateways.Touch(gw) })
+	b.Pipeline.Update(func() { Of(b, intent.Gateways).Touch(gw) })
 	b.passes(t)
 	if len(b.announced.rows) != 1 {
 		t.Fatal("not announced after the gateway came")
@@ -254,9 +269,9 @@ func TestVTEPStaysWhileItMayComeBack(t *testing.T) {
 	b := newBench()
 	b.want(true)
 	back, gone := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
-	there := b.drivers.VTEPs.(*mapDriver[netip.Addr, intent.VTEP]).rows
+	there := b.drivers[intent.VTEPs].(*mapDriver[netip.Addr, intent.VTEP]).rows
 	there[back], there[gone] = intent.VTEP{Addr: back}, intent.VTEP{Addr: gone}
-	b.Pipeline.Update(func() { b.VTEPs.Set(nil) })
+	b.Pipeline.Update(func() { Of(b, intent.VTEPs).Set(nil) })
 	stay := func(when string, bgp, linger, wantBack, wantGone bool) {
 		t.Helper()
 		b.bgp, b.linger, b.keeps = bgp, linger, intent.NewNextHopSet(intent.NextHop{VTEP: back})

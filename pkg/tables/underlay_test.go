@@ -19,7 +19,10 @@ func TestUnderlay(t *testing.T) {
 	routes := newDriver[netip.Prefix, intent.UnderlayRoute]("route", &journal)
 	announced := newDriver[netip.Prefix, intent.UnderlayAnnouncement]("announcement", &journal)
 	inSync, broken := false, error(reconcile.ErrNotReady)
-	u := NewUnderlay(UnderlayDrivers{routes, announced}, UnderlaySources{BGP: func() bool { return inSync }, Fabric: func() error { return broken }},
+	u := NewUnderlay(driversOf(func(d Drivers) {
+		Drive(d, intent.UnderlayRoutes, routes)
+		Drive(d, intent.UnderlayAnnouncements, announced)
+	}), UnderlaySources{BGP: func() bool { return inSync }, Fabric: func() error { return broken }},
 		Options{Status: status.NewRegistry(slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
 	p := netip.MustParsePrefix
 	old, fresh, vtep, more := p("10.0.0.1/32"), p("10.0.0.2/32"), p("10.0.0.7/32"), p("192.0.2.0/24")
@@ -34,11 +37,11 @@ func TestUnderlay(t *testing.T) {
 		}
 	}
 	u.Pipeline.Update(func() {
-		u.Routes.Set(map[netip.Prefix]intent.UnderlayRoute{fresh: {Prefix: fresh}})
-		u.Announcements.Set(map[netip.Prefix]intent.UnderlayAnnouncement{vtep: {Prefix: vtep, VTEP: true}, more: {Prefix: more}})
+		Of(u, intent.UnderlayRoutes).Set(map[netip.Prefix]intent.UnderlayRoute{fresh: {Prefix: fresh}})
+		Of(u, intent.UnderlayAnnouncements).Set(map[netip.Prefix]intent.UnderlayAnnouncement{vtep: {Prefix: vtep, VTEP: true}, more: {Prefix: more}})
 	})
 	pass("+route", "+announcement")
-	if _, ok := announced.rows[vtep]; ok || u.Held(u.Routes) == "" || u.Held(u.Announcements) != "" {
+	if _, ok := announced.rows[vtep]; ok || u.Held(Of(u, intent.UnderlayRoutes)) == "" || u.Held(Of(u, intent.UnderlayAnnouncements)) != "" {
 		t.Error("the VTEP is announced without its device, or the routes are not held")
 	}
 	broken = nil

@@ -12,19 +12,19 @@ import (
 // SetVIPs replaces the wanted VIPs. Call it inside an update of the pipeline.
 func (t *Tables) SetVIPs(all map[intent.VIPKey]intent.VIP) {
 	var gone []intent.VIPKey
-	t.VIPs.EachLocked(func(k intent.VIPKey, _ intent.VIP) {
+	Of(t, intent.VIPs).EachLocked(func(k intent.VIPKey, _ intent.VIP) {
 		if _, stays := all[k]; !stays {
 			gone = append(gone, k)
 		}
 	})
 	t.followVIPs(all, gone)
-	t.VIPs.Set(all)
+	Of(t, intent.VIPs).Set(all)
 }
 
 // UpdateVIPs changes the wanted VIPs. Call it inside an update of the pipeline.
 func (t *Tables) UpdateVIPs(set map[intent.VIPKey]intent.VIP, gone []intent.VIPKey) {
 	t.followVIPs(set, gone)
-	t.VIPs.Update(set, gone)
+	Of(t, intent.VIPs).Update(set, gone)
 }
 
 // followVIPs is told of a change of the wanted VIPs before it is made.
@@ -34,13 +34,13 @@ func (t *Tables) followVIPs(set map[intent.VIPKey]intent.VIP, gone []intent.VIPK
 		if _, again := set[k]; again {
 			continue
 		}
-		if old, had := t.VIPs.LookupLocked(k); had {
+		if old, had := Of(t, intent.VIPs).LookupLocked(k); had {
 			left = t.leave(old, intent.VIP{Key: k, Flush: old.Flush}) || left
 			t.ways.remove(k)
 		}
 	}
 	for k, v := range set {
-		old, had := t.VIPs.LookupLocked(k)
+		old, had := Of(t, intent.VIPs).LookupLocked(k)
 		if had && old.Backends != v.Backends {
 			left = t.leave(old, v) || left
 		}
@@ -92,22 +92,22 @@ func (g gates) vips(address intent.RouteKey) error {
 // served tells whether connections to a VIP come about: OVN balances it, be it that its row
 // is refused, or eBPF does, with ways to its backends and back.
 func (g gates) served(k intent.VIPKey) error {
-	want, _ := g.VIPs.LookupLocked(k)
-	v, there := g.VIPs.ActualLocked(k)
+	want, _ := Of(g, intent.VIPs).LookupLocked(k)
+	v, there := Of(g, intent.VIPs).ActualLocked(k)
 	if !there && g.rewritten {
-		v, there = g.VIPs.RewrittenLocked(k)
+		v, there = Of(g, intent.VIPs).RewrittenLocked(k)
 	}
-	_, err := g.VIPs.StateLocked(k)
+	_, err := Of(g, intent.VIPs).StateLocked(k)
 	refused := !there && err != nil && !errors.Is(err, reconcile.ErrNotReady)
 	switch {
 	case want.OVN || there && v.OVN:
 		return nil
 	case refused: // OVN balances it, or a row that may be there does
-	case !there || v.Key != k || !g.VIPs.KnownLocked():
+	case !there || v.Key != k || !Of(g, intent.VIPs).KnownLocked():
 		return fmt.Errorf("%w for VIP %s", reconcile.ErrNotReady, k)
 	}
 	err = nil
-	g.VIPs.MayBeLocked(k, func(v intent.VIP) bool {
+	Of(g, intent.VIPs).MayBeLocked(k, func(v intent.VIP) bool {
 		for _, b := range v.Backends.All() {
 			if err == nil && !v.OVN {
 				err = g.way(k, b)
@@ -124,13 +124,13 @@ func (t *Tables) vipsChanged(events []reconcile.Event[intent.VIPKey]) {
 	t.Pipeline.View(func() {
 		for _, e := range events {
 			address := intent.NewHostKey(e.Key.VNI, e.Key.Addr)
-			if t.Announcements.WantedLocked(address) && (!e.Programmed || !t.Announcements.ProgrammedLocked(address)) {
+			if Of(t, intent.Announcements).WantedLocked(address) && (!e.Programmed || !Of(t, intent.Announcements).ProgrammedLocked(address)) {
 				hit = append(hit, address)
 			}
 		}
 	})
 	if len(hit) > 0 {
-		t.Pipeline.Update(func() { t.Announcements.Touch(hit...) })
+		t.Pipeline.Update(func() { Of(t, intent.Announcements).Touch(hit...) })
 	}
 }
 
@@ -141,12 +141,14 @@ func (t *Tables) waysChanged(made, broken map[intent.VNI]bool) {
 		return
 	}
 	t.Pipeline.Update(func() {
-		waits := func(k intent.VIPKey, _ intent.VIP) bool { return made[k.VNI] && !t.VIPs.ProgrammedLocked(k) }
-		if _, any := t.VIPs.UnplacedLocked(waits); any {
-			t.VIPs.TouchWhere(waits)
+		waits := func(k intent.VIPKey, _ intent.VIP) bool {
+			return made[k.VNI] && !Of(t, intent.VIPs).ProgrammedLocked(k)
 		}
-		t.Announcements.TouchWhere(func(k intent.RouteKey, a intent.Announcement) bool {
-			return a.VIPs && (broken[k.VNI] || made[k.VNI] && !t.Announcements.ProgrammedLocked(k))
+		if _, any := Of(t, intent.VIPs).UnplacedLocked(waits); any {
+			Of(t, intent.VIPs).TouchWhere(waits)
+		}
+		Of(t, intent.Announcements).TouchWhere(func(k intent.RouteKey, a intent.Announcement) bool {
+			return a.VIPs && (broken[k.VNI] || made[k.VNI] && !Of(t, intent.Announcements).ProgrammedLocked(k))
 		})
 	})
 }

@@ -37,7 +37,7 @@ func TestVIPsWaitForOVN(t *testing.T) {
 		b.serve(t, one, two)
 		there("at first", one, two)
 		b.ovn = false
-		for _, why := range []string{b.Held(b.VIPs), b.Held(b.BackendRoutes), b.Held(b.Steering)} {
+		for _, why := range []string{b.Held(Of(b, intent.VIPs)), b.Held(Of(b, intent.BackendRoutes)), b.Held(Of(b, intent.SteeringFlows))} {
 			if why == "" {
 				t.Error("nothing says that rows are held")
 			}
@@ -71,7 +71,7 @@ func TestVIPsStayForAMove(t *testing.T) {
 	eachFamily(t, func(t *testing.T, b *balanced) {
 		b.moves.now = b.ways.to.now
 		b.serve(t, service{port: 80, backends: []int{0}, flush: true})
-		all, _ := b.Announcements.Rows()
+		all, _ := Of(b, intent.Announcements).Rows()
 		b.Pipeline.Update(func() { b.Moved(all) })
 		b.serve(t)
 		b.want(false)
@@ -102,7 +102,7 @@ func TestVIPThatFails(t *testing.T) {
 			t.Errorf("VIPs %v", b.vips.rows)
 		}
 		b.vips.fail, b.vips.failKey = nil, intent.VIPKey{}
-		b.Pipeline.Update(func() { b.VIPs.Touch(one) })
+		b.Pipeline.Update(func() { Of(b, intent.VIPs).Touch(one) })
 		b.passes(t)
 		if _, ok := b.reg.Get("vips", "vip", one.String()); ok || len(b.vips.rows) != 2 {
 			t.Errorf("mended: an error is shown %t; VIPs %v", ok, b.vips.rows)

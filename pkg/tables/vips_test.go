@@ -46,10 +46,10 @@ func (b *balanced) fail(to bool, n int, err error) {
 	b.Pipeline.Update(func() {
 		if to {
 			b.backendRoutes.fail, b.backendRoutes.failKey = err, k
-			b.BackendRoutes.Touch(k)
+			Of(b, intent.BackendRoutes).Touch(k)
 		} else {
 			b.flows.fail, b.flows.failKey = err, b.answer(n)
-			b.Steering.Touch(b.answer(n))
+			Of(b, intent.SteeringFlows).Touch(b.answer(n))
 		}
 	})
 }
@@ -72,7 +72,7 @@ func TestVIPsAwaitTheWaysToTheirBackends(t *testing.T) {
 				if b.vips.rows[key] != b.vip(one) || !b.isAnnounced() {
 					t.Errorf("VIP %+v, announced %t", b.vips.rows[key], b.isAnnounced())
 				}
-				if ok, err := b.VIPs.State(key); ok || !errors.Is(err, reconcile.ErrNotReady) {
+				if ok, err := Of(b, intent.VIPs).State(key); ok || !errors.Is(err, reconcile.ErrNotReady) {
 					t.Errorf("the VIP's state is %t, %v", ok, err)
 				}
 				b.fail(to, 1, nil)
@@ -113,7 +113,7 @@ func TestVIPsAreServedThenAnnounced(t *testing.T) {
 			if len(b.vips.rows) > 0 || b.isAnnounced() {
 				t.Errorf("VIPs %v, announced %t", b.vips.rows, b.isAnnounced())
 			}
-			if _, err := b.Announcements.State(b.address()); err == nil || !strings.Contains(err.Error(), b.backends[1].String()) && !strings.Contains(err.Error(), "VIP") {
+			if _, err := Of(b, intent.Announcements).State(b.address()); err == nil || !strings.Contains(err.Error(), b.backends[1].String()) && !strings.Contains(err.Error(), "VIP") {
 				t.Errorf("the announcement waits: %v", err)
 			}
 			b.serve(t, waits, service{port: 81, backends: []int{2}})
@@ -159,7 +159,7 @@ func TestVIPsOpenTheGateOfTheirAddress(t *testing.T) {
 			t.Error("announced")
 		}
 		b.vips.fail = nil
-		b.Pipeline.Update(func() { b.VIPs.Touch(b.vip(s).Key) })
+		b.Pipeline.Update(func() { Of(b, intent.VIPs).Touch(b.vip(s).Key) })
 		b.passes(t)
 		if !b.isAnnounced() {
 			t.Error("not announced")
@@ -227,7 +227,7 @@ func TestOwnAddressesAreAnnouncedWithoutTheirVIPs(t *testing.T) {
 		b.fail(false, 0, errRefused)
 		b.serve(t, service{port: 80, backends: []int{0}})
 		b.Pipeline.Update(func() {
-			b.Announcements.Update(map[intent.RouteKey]intent.Announcement{b.address(): {Key: b.address(), Gateway: gw}}, nil)
+			Of(b, intent.Announcements).Update(map[intent.RouteKey]intent.Announcement{b.address(): {Key: b.address(), Gateway: gw}}, nil)
 		})
 		b.passes(t)
 		if !b.isAnnounced() {
@@ -242,8 +242,8 @@ func TestVIPsOnTheKernelPathAreAnnounced(t *testing.T) {
 		b.vips.fail = errRefused
 		b.serve(t, service{port: 80, ovn: true})
 		kernel := func() {
-			b.KernelVRFs.Set(map[intent.VNI]intent.KernelVRF{1001: {VNI: 1001, Index: 1}})
-			b.KernelGateways.Set(map[intent.GatewayKey]intent.KernelGateway{gw: {Key: gw, VNI: 1001}})
+			Of(b, intent.KernelVRFs).Set(map[intent.VNI]intent.KernelVRF{1001: {VNI: 1001, Index: 1}})
+			Of(b, intent.KernelGateways).Set(map[intent.GatewayKey]intent.KernelGateway{gw: {Key: gw, VNI: 1001}})
 			b.SetVRFs(map[intent.VNI]intent.VRF{1001: {VNI: 1001, Index: 1, Path: intent.PathKernel}})
 		}
 		b.Pipeline.Update(kernel)

@@ -20,24 +20,10 @@ func (t *Tables) Waited(before time.Time) []reconcile.Wait {
 func (t *Tables) waited(before time.Time) (out []reconcile.Wait) {
 	t.Pipeline.View(func() {
 		w := t.expected()
-		out = []reconcile.Wait{
-			t.Bridges.WaitedLocked(before, nil),
-			t.KernelVRFs.WaitedLocked(before, nil),
-			t.KernelGateways.WaitedLocked(before, func(k intent.GatewayKey, _ intent.KernelGateway) bool { return w.idle(k) }),
-			t.KernelRoutes.WaitedLocked(before, w.route),
-			t.VRFs.WaitedLocked(before, func(vni intent.VNI, _ intent.VRF) bool { return w.vrfs()[vni] }),
-			t.Gateways.WaitedLocked(before, func(k intent.GatewayKey, _ intent.Gateway) bool { return w.idle(k) }),
-			t.Served.WaitedLocked(before, func(k intent.ServedKey, _ intent.Served) bool { return w.idle(k.Gateway) }),
-			t.VTEPs.WaitedLocked(before, nil),
-			t.BackendRoutes.WaitedLocked(before, func(_ intent.RouteKey, r intent.BackendRoute) bool { return w.missing(r.Gateway) }),
-			t.VIPs.WaitedLocked(before, func(k intent.VIPKey, _ intent.VIP) bool { return w.vrfs()[k.VNI] }),
-			t.Routes.WaitedLocked(before, w.route),
-			// A device that is not there is an object of its own, and may be one that other nodes have.
-			t.UnderlayDevices.WaitedLocked(before, func(string, intent.UnderlayDevice) bool { return true }),
-			t.Steering.WaitedLocked(before, func(k intent.SteeringKey, _ intent.Steering) bool { return w.idle(k.Gateway) }),
-			t.Policies.WaitedLocked(before, nil),
-			t.Announcements.WaitedLocked(before, func(_ intent.RouteKey, a intent.Announcement) bool { return w.missing(a.Gateway) }),
-			t.LearnedRoutes.WaitedLocked(before, nil),
+		for _, e := range t.order {
+			if wait := e.waited(t, w, before); wait.Table != "" { // a part says nothing of its own
+				out = append(out, wait)
+			}
 		}
 	})
 	return out
@@ -56,7 +42,7 @@ func (t *Tables) expected() expected {
 	w := expected{Tables: t, cut: sync.OnceValue(t.cutLocked)}
 	w.vrfs = sync.OnceValue(func() map[intent.VNI]bool {
 		out := map[intent.VNI]bool{}
-		t.Gateways.EachLocked(func(k intent.GatewayKey, g intent.Gateway) {
+		Of(t, intent.Gateways).EachLocked(func(k intent.GatewayKey, g intent.Gateway) {
 			if w.missing(k) {
 				out[g.VNI] = true
 			}
@@ -70,8 +56,8 @@ func (t *Tables) expected() expected {
 // patch port on it. waits tells that if it cuts a tenant.
 func (w expected) missing(k intent.GatewayKey) bool {
 	toOVN := intent.SteeringKey{Gateway: k, Kind: intent.SteerToOVN}
-	return errors.Is(w.Bridges.AwaitedLocked(k.Bridge), reconcile.ErrMissing) ||
-		errors.Is(w.Steering.AwaitedLocked(toOVN), reconcile.ErrMissing)
+	return errors.Is(Of(w, intent.Bridges).AwaitedLocked(k.Bridge), reconcile.ErrMissing) ||
+		errors.Is(Of(w, intent.SteeringFlows).AwaitedLocked(toOVN), reconcile.ErrMissing)
 }
 
 // idle tells the same, also where a gateway port is on another chassis or exposes nothing: its

@@ -20,13 +20,13 @@ func TestWaited(t *testing.T) {
 	missing := reconcile.Unchanged(fmt.Errorf("it is not there: %w", reconcile.ErrMissing))
 	standby := func(b *bench) {
 		b.SetRoutes(nil)
-		b.Announcements.Set(nil)
+		Of(b, intent.Announcements).Set(nil)
 	}
 	served := func(k intent.GatewayKey) func(*bench) {
 		return func(b *bench) {
 			key := intent.ServedKey{Gateway: k, Prefix: netip.MustParsePrefix("10.0.0.9/32")}
-			b.Served.Set(map[intent.ServedKey]intent.Served{key: {Key: key}})
-			b.drivers.Served.(*mapDriver[intent.ServedKey, intent.Served]).fail = waits
+			Of(b, intent.ServedNextHops).Set(map[intent.ServedKey]intent.Served{key: {Key: key}})
+			b.drivers[intent.ServedNextHops].(*mapDriver[intent.ServedKey, intent.Served]).fail = waits
 			standby(b)
 		}
 	}
@@ -101,11 +101,11 @@ func TestDeviceThatIsNotThereIsNotToldTwice(t *testing.T) {
 	b := newBench()
 	devices := newDriver[string, intent.UnderlayDevice]("device", &b.journal)
 	devices.fail = reconcile.Unchanged(fmt.Errorf("%w: there is no such device", reconcile.ErrNotReady))
-	b.drivers.UnderlayDevices = devices
+	Drive(b.drivers, intent.UnderlayDevices, devices)
 	b.Tables = New(b.drivers, b.src, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler)})
-	b.Pipeline.Update(func() { b.UnderlayDevices.Set(map[string]intent.UnderlayDevice{"eth7": {Name: "eth7"}}) })
+	b.Pipeline.Update(func() { Of(b, intent.UnderlayDevices).Set(map[string]intent.UnderlayDevice{"eth7": {Name: "eth7"}}) })
 	b.passes(t)
-	if w := b.UnderlayDevices.Waited(time.Now()); w.Rows != 1 {
+	if w := Of(b, intent.UnderlayDevices).Waited(time.Now()); w.Rows != 1 {
 		t.Errorf("the device does not wait: %+v", w)
 	}
 	if w := b.Waited(time.Now()); len(w) > 0 {

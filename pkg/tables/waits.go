@@ -146,12 +146,12 @@ func (t *Tables) cutGateways() (cut map[intent.GatewayKey]intent.Gateway) {
 func (t *Tables) cutLocked() map[intent.GatewayKey]intent.Gateway {
 	cut := map[intent.GatewayKey]intent.Gateway{}
 	exposes := func(_ intent.RouteKey, r intent.Route) {
-		if g, wanted := t.Gateways.LookupLocked(r.Gateway); wanted && r.Kind == intent.RouteLocal {
+		if g, wanted := Of(t, intent.Gateways).LookupLocked(r.Gateway); wanted && r.Kind == intent.RouteLocal {
 			cut[r.Gateway] = g
 		}
 	}
-	t.Routes.EachLocked(exposes)
-	t.KernelRoutes.EachLocked(exposes)
+	Of(t, intent.Routes).EachLocked(exposes)
+	Of(t, intent.KernelRoutes).EachLocked(exposes)
 	return cut
 }
 

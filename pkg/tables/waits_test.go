@@ -71,7 +71,7 @@ func TestWhoWaits(t *testing.T) {
 		alone := intent.GatewayKey{Bridge: "br-two", MAC: intent.MAC{2, 0, 0, 0, 0, 3}}
 		k := intent.NewHostKey(1001, netip.MustParseAddr(family))
 		b.Pipeline.Update(func() {
-			b.Gateways.Set(map[intent.GatewayKey]intent.Gateway{
+			Of(b, intent.Gateways).Set(map[intent.GatewayKey]intent.Gateway{
 				gw: {Key: gw, VNI: 1001, LogicalPort: "lrp-red"}, standby: {Key: standby, VNI: 2001, LogicalPort: "lrp-blue"},
 				alone: {Key: alone, VNI: 2001, LogicalPort: "lrp-blue2"},
 			})
@@ -110,7 +110,7 @@ func TestBridgeIsMissing(t *testing.T) {
 	}
 	t.Logf("told after %s: %+v", time.Since(begun), b.reg.Problems())
 	b.bridges.fail = nil
-	b.Pipeline.Update(func() { b.Bridges.Touch("br-ex") })
+	b.Pipeline.Update(func() { Of(b, intent.Bridges).Touch("br-ex") })
 	b.passes(t)
 	if p := b.reg.Problems(); len(p) != 0 || len(b.announced.rows) != 1 {
 		t.Errorf("when the bridge is there: %+v, %d announced", p, len(b.announced.rows))

@@ -57,7 +57,7 @@ func (w *ways) remove(k intent.VIPKey) {
 }
 
 // early tells which flows come before the VIPs and go after them: those that bring answers.
-func early(k intent.SteeringKey) bool { return k.Kind == intent.SteerAnswer }
+func isEarly(k intent.SteeringKey) bool { return k.Kind == intent.SteerAnswer }
 
 // way tells what lacks for new flows of a VIP to a backend, and for their answers; nil: nothing.
 func (g gates) way(k intent.VIPKey, b intent.Backend) error {
@@ -65,15 +65,15 @@ func (g gates) way(k intent.VIPKey, b intent.Backend) error {
 		return nil // it gets none
 	}
 	e := endpoint{k.VNI, k.Protocol, b.Addr, b.Port}
-	to, hidden := g.BackendRoutes.LookupLocked(e.host())
+	to, hidden := Of(g, intent.BackendRoutes).LookupLocked(e.host())
 	if !hidden {
 		return nil // its network is exposed, or the gateway port is elsewhere
 	}
-	if !inPlace(g, g.BackendRoutes, e.host()) {
+	if !inPlace(g, Of(g, intent.BackendRoutes), e.host()) {
 		return fmt.Errorf("%w for the way to backend %s", reconcile.ErrNotReady, b)
 	}
 	from := intent.SteeringKey{Gateway: to.Gateway, Kind: intent.SteerAnswer, Prefix: e.host().Prefix, Protocol: k.Protocol, Port: b.Port}
-	if g.Steering.WantedLocked(from) && !g.flow(from) {
+	if Of(g, intent.SteeringFlows).WantedLocked(from) && !g.flow(from) {
 		return fmt.Errorf("%w for flow %s", reconcile.ErrNotReady, from)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (t *Tables) leave(old, v intent.VIP) (left bool) {
 			continue
 		}
 		e := endpoint{v.Key.VNI, v.Key.Protocol, b.Addr, b.Port}
-		if t.BackendRoutes.MayBeLocked(e.host(), func(intent.BackendRoute) bool { return true }) {
+		if Of(t, intent.BackendRoutes).MayBeLocked(e.host(), func(intent.BackendRoute) bool { return true }) {
 			t.ways.to.leave(e.host(), v.Flush)
 			t.ways.from.leave(e, v.Flush)
 			left = true
@@ -143,7 +143,7 @@ func (t *Tables) lingerTo(k intent.RouteKey, r intent.BackendRoute) bool {
 
 // lingerFrom has the flow stay that brings a backend's answers.
 func (t *Tables) lingerFrom(k intent.SteeringKey, s intent.Steering) bool {
-	g, ok := t.Gateways.LookupLocked(k.Gateway)
+	g, ok := Of(t, intent.Gateways).LookupLocked(k.Gateway)
 	from := endpoint{g.VNI, k.Protocol, k.Prefix.Addr(), k.Port}
 	return ok && s.Key == k && k.Kind == intent.SteerAnswer && t.balances(g.VNI, k.Gateway) &&
 		(t.ways.from.keeps(from) || t.led(func(e endpoint) bool { return e == from }))
@@ -151,8 +151,8 @@ func (t *Tables) lingerFrom(k intent.SteeringKey, s intent.Steering) bool {
 
 // led tells whether a VIP that is to be changed, and waits, leads to a backend as it is.
 func (t *Tables) led(match func(endpoint) bool) bool {
-	_, found := t.VIPs.UnplacedLocked(func(k intent.VIPKey, _ intent.VIP) bool {
-		return t.VIPs.MayBeLocked(k, func(v intent.VIP) bool {
+	_, found := Of(t, intent.VIPs).UnplacedLocked(func(k intent.VIPKey, _ intent.VIP) bool {
+		return Of(t, intent.VIPs).MayBeLocked(k, func(v intent.VIP) bool {
 			return slices.ContainsFunc(v.Backends.All(), func(b intent.Backend) bool {
 				return match(endpoint{k.VNI, k.Protocol, b.Addr, b.Port})
 			})
@@ -164,12 +164,12 @@ func (t *Tables) led(match func(endpoint) bool) bool {
 // balances tells whether the programs look for flows in what passes a gateway port: its VRF
 // is theirs, and has VIPs, be they OVN's.
 func (t *Tables) balances(vni intent.VNI, gateway intent.GatewayKey) bool {
-	g, ok := t.Gateways.LookupLocked(gateway)
-	if !ok || g.VNI != vni || t.ways.vips[vni] == 0 || !t.VRFs.WantedLocked(vni) {
+	g, ok := Of(t, intent.Gateways).LookupLocked(gateway)
+	if !ok || g.VNI != vni || t.ways.vips[vni] == 0 || !Of(t, intent.VRFs).WantedLocked(vni) {
 		return false
 	}
-	return !t.VRFs.KnownLocked() ||
-		t.VRFs.MayBeLocked(vni, func(v intent.VRF) bool { return v.VNI == vni && v.Path == intent.PathEBPF })
+	return !Of(t, intent.VRFs).KnownLocked() ||
+		Of(t, intent.VRFs).MayBeLocked(vni, func(v intent.VRF) bool { return v.VNI == vni && v.Path == intent.PathEBPF })
 }
 
 // toChanged tells of the ways to backends.
@@ -179,7 +179,7 @@ func (t *Tables) toChanged(events []reconcile.Event[intent.RouteKey]) {
 		for _, e := range events {
 			if e.Programmed {
 				made[e.Key.VNI] = true
-			} else if t.BackendRoutes.WantedLocked(e.Key) {
+			} else if Of(t, intent.BackendRoutes).WantedLocked(e.Key) {
 				broken[e.Key.VNI] = true
 			}
 		}
@@ -192,12 +192,12 @@ func (t *Tables) fromChanged(events []reconcile.Event[intent.SteeringKey]) {
 	made, broken := map[intent.VNI]bool{}, map[intent.VNI]bool{}
 	t.Pipeline.View(func() {
 		for _, e := range events {
-			g, ok := t.Gateways.LookupLocked(e.Key.Gateway)
+			g, ok := Of(t, intent.Gateways).LookupLocked(e.Key.Gateway)
 			switch {
-			case !ok || !early(e.Key):
+			case !ok || !isEarly(e.Key):
 			case e.Programmed:
 				made[g.VNI] = true
-			case t.Steering.WantedLocked(e.Key):
+			case Of(t, intent.SteeringFlows).WantedLocked(e.Key):
 				broken[g.VNI] = true
 			}
 		}

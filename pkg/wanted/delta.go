@@ -33,6 +33,24 @@ func NewDelta[K, V comparable](old, next map[K]V) Delta[K, V] {
 	return d
 }
 
+// Then is the difference of a step and of another one of the same source behind it.
+func (d Delta[K, V]) Then(next Delta[K, V]) Delta[K, V] {
+	out := Delta[K, V]{Set: maps.Clone(d.Set)}
+	if out.Set == nil {
+		out.Set = map[K]V{}
+	}
+	for _, k := range next.Delete {
+		delete(out.Set, k)
+	}
+	maps.Copy(out.Set, next.Set)
+	for _, k := range slices.Concat(d.Delete, next.Delete) {
+		if _, set := out.Set[k]; !set {
+			out.Delete = append(out.Delete, k)
+		}
+	}
+	return out
+}
+
 // Merge is two differences as one, of translations that never want a row at the same time: o was
 // made after d. A row that goes from the one to the other changes, and is never deleted.
 func (d Delta[K, V]) Merge(o Delta[K, V]) Delta[K, V] {

@@ -51,6 +51,13 @@ func Edit[K, V comparable](s Set, t *intent.Table[K, V]) map[K]V {
 // Put puts a row into a table, in place of another one with its key.
 func Put[K, V comparable](s Set, t *intent.Table[K, V], row V) { Edit(s, t)[t.Key(row)] = row }
 
+// Replace is the set with other rows of one table. All others are shared.
+func Replace[K, V comparable](s Set, t *intent.Table[K, V], with map[K]V) Set {
+	out := Set{maps.Clone(s.tables)}
+	out.tables[t] = tableRows[K, V]{t, with}
+	return out
+}
+
 // Apply makes the set what a difference from it says.
 func (s Set) Apply(d Difference) {
 	for _, of := range d.tables {
