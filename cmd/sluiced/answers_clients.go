@@ -30,7 +30,7 @@ func (c *clientsPart) machines() []status.Machine {
 			one.State = status.Pending
 		default:
 			// A row that is in place says nothing of what was decided.
-			if state, _, wrong := stateOf(tables.Of(w.tables, intent.Clients).State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
+			if state, _, wrong := tables.StateOf(tables.Of(w.tables, intent.Clients).State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
 				one.State, one.Error = state, wrong
 			}
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/netip"
 	"slices"
 
@@ -82,7 +81,7 @@ func (n *node) routesOn(p intent.Path, only intent.VNI, announced map[intent.Rou
 		}
 		var err error
 		row.Programmed, err = table.State(k)
-		row.State, row.Reason, row.Error = stateOf(row.Programmed, err)
+		row.State, row.Reason, row.Error = tables.StateOf(row.Programmed, err)
 		if _, ok := announced[k]; ok {
 			told, err := tables.Of(n.tables, intent.Announcements).State(k)
 			row.Announced = &told
@@ -133,20 +132,6 @@ func (n *node) routesFor(vni intent.VNI) *reconcile.Table[intent.RouteKey, inten
 
 func (n *node) held(table reconcile.Stage) string {
 	return "in the map and forwarded; " + cmp.Or(n.tables.Held(table), "kept for a while, or about to be removed")
-}
-
-// stateOf is the state of a wanted row by what its table says of it, and why it is
-// not in place.
-func stateOf(programmed bool, err error) (state status.State, why, text string) {
-	switch {
-	case programmed:
-		return status.OK, "", ""
-	case err == nil: // not wanted any more since the question was asked
-		return status.Pending, "", ""
-	case errors.Is(err, reconcile.ErrNotReady):
-		return status.Pending, reason.Waiting, err.Error()
-	}
-	return status.Error, tables.ReasonOf(err), err.Error()
 }
 
 func (n *node) portNames() map[intent.GatewayKey]string {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -9,8 +8,8 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
-	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 func (d *daemon) status() status.Status {
@@ -44,14 +43,14 @@ func (n *node) identity(f nodeFacts) status.Identity {
 }
 
 // tableStatus is that of the stages of a plane, with the maps of their tables.
-func tableStatus(stages []held, fills []ebpf.Fill) []status.Table {
+func tableStatus(stages []tables.Held, fills []ebpf.Fill) []status.Table {
 	maps := map[string][]status.MapFill{}
 	for _, f := range fills {
 		maps[f.Table] = append(maps[f.Table], status.MapFill{Name: f.Map, Used: f.Used, Size: f.Max})
 	}
 	var out []status.Table
 	for _, stage := range stages {
-		t := stage.status()
+		t := stage.Status()
 		t.Maps = maps[t.Name]
 		out = append(out, t)
 	}
@@ -67,7 +66,7 @@ func (n *node) diff(ctx context.Context) (status.Diff, error) {
 	for _, p := range n.pipelines() {
 		changes, err := p.Compare(ctx)
 		for _, c := range changes {
-			out.Changes = append(out.Changes, changeOf(c))
+			out.Changes = append(out.Changes, tables.ChangeOf(c))
 		}
 		errs = append(errs, err)
 	}
@@ -76,15 +75,4 @@ func (n *node) diff(ctx context.Context) (status.Diff, error) {
 		out.Changes = append(out.Changes, differ[k])
 	}
 	return out, errors.Join(append(errs, err)...)
-}
-
-// changeOf is a change as it is reported.
-func changeOf(c reconcile.Change) status.Change {
-	row := status.Change{Table: c.Table, Key: c.Key, Action: string(c.Op), Wanted: c.New, Actual: c.Old}
-	if c.Held {
-		row.Held = cmp.Or(c.Why, "its source is not in sync")
-	} else {
-		row.Error = c.Why
-	}
-	return row
 }

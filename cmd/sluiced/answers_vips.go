@@ -94,7 +94,7 @@ func (b balancer) list(vni intent.VNI) []status.VIP {
 			Reason: one.Choice.Reason, ReasonDetail: one.Choice.Detail, Standby: one.Standby, State: status.OK, Slots: one.VIP.Slots, Affinity: one.VIP.Affinity, Flush: one.VIP.Flush, Backends: backendsOf(one.Balanced),
 		}
 		if one.Choice.Path == loadbalancer.PathEBPF {
-			v.State, _, v.Error = stateOf(b.table.State(k))
+			v.State, _, v.Error = tables.StateOf(b.table.State(k))
 		}
 		out = append(out, v)
 	}

@@ -35,13 +35,13 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 		if vni == intent.DefaultVRF {
 			row.RD = "" // its routes have none
 		}
-		row.State, row.StateReason, row.Error = stateOf(tables.Of(n.tables, intent.VRFs).State(vni))
+		row.State, row.StateReason, row.Error = tables.StateOf(tables.Of(n.tables, intent.VRFs).State(vni))
 		c := n.choice(vni)
 		row.Path, row.Reason, row.ReasonDetail = n.carrier(vni).String(), c.Reason, c.Detail
 		if row.Path != v.Path.String() {
 			row.Reason, row.ReasonDetail = reason.PathChanging, strings.TrimSuffix(fmt.Sprintf("to path %s (%s): %s", v.Path, c.Reason, c.Detail), ": ")
 			if err := n.kernelObstacle(vni); err != nil && v.Path == intent.PathKernel {
-				row.State, row.StateReason, row.Error = stateOf(false, err)
+				row.State, row.StateReason, row.Error = tables.StateOf(false, err)
 			}
 		}
 		rows[vni] = row
@@ -183,7 +183,7 @@ func (n *node) vrf(ctx context.Context, vni intent.VNI) (status.VRF, error) {
 				e.Addresses = append(e.Addresses, a)
 			}
 		}
-		e.State, _, _ = stateOf(tables.Of(n.tables, intent.Gateways).State(k))
+		e.State, _, _ = tables.StateOf(tables.Of(n.tables, intent.Gateways).State(k))
 		for sk, s := range served {
 			if sk.Gateway == k && s.Answer {
 				e.Served = append(e.Served, sk.Prefix)

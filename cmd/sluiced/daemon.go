@@ -19,7 +19,9 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/crash"
 	"github.com/ovn-sluice/sluice/pkg/drain"
+	"github.com/ovn-sluice/sluice/pkg/heap"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -160,16 +162,20 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	return needs, nil
 }
 
+// heapGrowth is in percent. Almost all of the daemon's heap is rows that stay, and little is
+// allocated once they are there: it may grow by less between two collections than Go lets it by default.
+const heapGrowth = 50
+
 // runDaemon is sluiced from its lock to its end. What another sluiced may still
 // write is read after the lock was taken.
 func runDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
-	limitHeap(growth)
+	heap.Limit(heapGrowth)
 	lock, err := admin.AcquireLock(cfg.StateDir, "sluiced")
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	defer func() { _ = lock.Release() }()
-	lastCrash(cfg.StateDir, log)
+	crash.Log(cfg.StateDir, log)
 	d, err := newDaemon(cfg, log)
 	if err != nil {
 		return err
@@ -195,7 +201,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.watchDrain(ctx) })
 	group.Go(func() error { return d.watchOverdue(ctx) })
 	group.Go(func() error { return notify.Run(ctx) })
-	group.Go(func() error { return trimMemory(ctx) })
+	group.Go(func() error { return heap.Trim(ctx) })
 	group.Go(func() error {
 		return runHTTP(ctx, d.cfg.HTTP, serve.Health{Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.alive}, d.log)
 	})

@@ -49,7 +49,7 @@ func (c *clientsPart) plan(ctx context.Context) ([]status.Change, error) {
 		return nil, err
 	}
 	for _, change := range changes {
-		out = append(out, changeOf(change))
+		out = append(out, tables.ChangeOf(change))
 	}
 	for _, m := range machines {
 		if m.Tap == (intent.Tap{}) {

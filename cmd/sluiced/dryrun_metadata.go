@@ -98,7 +98,7 @@ func (m *metadataPart) planRows(ctx context.Context, reader *taps.Reader, all wa
 		return nil, err
 	}
 	for _, c := range changes {
-		out = append(out, changeOf(c))
+		out = append(out, tables.ChangeOf(c))
 		if c.Table != intent.MetadataNetworks.Name {
 			continue
 		}

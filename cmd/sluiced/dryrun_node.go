@@ -103,7 +103,7 @@ func (n *node) known(rows []reconcile.Change, p *status.Plan) []status.Change {
 		case c.Op == reconcile.OpDelete && c.Held:
 			unknown[c.Table]++
 		default:
-			out = append(out, changeOf(c))
+			out = append(out, tables.ChangeOf(c))
 		}
 	}
 	for _, t := range []string{intent.VTEPs.Name, intent.Routes.Name, intent.KernelRoutes.Name, intent.LearnedRoutes.Name} {

@@ -30,7 +30,7 @@ func (n *node) planUnderlay(ctx context.Context, p *status.Plan) error {
 			rows++
 			continue
 		}
-		p.Changes = append(p.Changes, changeOf(change))
+		p.Changes = append(p.Changes, tables.ChangeOf(change))
 	}
 	if rows > 0 {
 		p.Unknown = append(p.Unknown, unknownToBGP(intent.UnderlayRoutes.Name, rows))

@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/config/neutron"
 	"github.com/ovn-sluice/sluice/pkg/logging"
 	"github.com/ovn-sluice/sluice/pkg/output"
 )
@@ -84,7 +85,7 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 		Version: version, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(imports) > 0 {
-				return importNeutron(c.OutOrStdout(), c.ErrOrStderr(), append(imports, args...), secretFile)
+				return neutron.Import(c.OutOrStdout(), c.ErrOrStderr(), append(imports, args...), secretFile)
 			}
 			if check != "" {
 				return printEffective(c, check)
@@ -103,7 +104,7 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 	f.StringVarP((*string)(&format), "output", "o", string(format), "output format of a dry run: table, json or yaml")
 	f.StringVar(&check, "check", "", "validate this configuration file and the files that it names, print what is in effect, and end")
 	f.StringArrayVar(&imports, "import-neutron-config", nil, "print the configuration that this file of Neutron's OVN metadata agent, and those after it, amount to, and end; of an option that is in several the last counts")
-	f.StringVar(&secretFile, "secret-file", defaultSecretFile, "where --import-neutron-config puts metadata_proxy_shared_secret, which it does not print")
+	f.StringVar(&secretFile, "secret-file", neutron.DefaultSecretFile, "where --import-neutron-config puts metadata_proxy_shared_secret, which it does not print")
 	return root
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/crash"
+	"github.com/ovn-sluice/sluice/pkg/heap"
 	"github.com/ovn-sluice/sluice/pkg/logging"
 )
 
@@ -48,6 +50,10 @@ Where metadata.backend is none it says so, and does nothing until it is ended.`,
 	return c
 }
 
+// proxyHeapGrowth is in percent. Almost all of the proxy's heap is garbage of requests, and one that
+// comes during a collection waits.
+const proxyHeapGrowth = 400
+
 // metadataDir is that of the metadata proxy below the state directory.
 const metadataDir = "metadata"
 
@@ -60,7 +66,7 @@ func runMetadata(ctx context.Context, end *endSignal, o metadataOptions) error {
 	if err != nil {
 		return err
 	}
-	limitHeap(metadataGrowth)
+	heap.Limit(proxyHeapGrowth)
 	log := logging.New(os.Stderr, cfg.Log)
 	next, err := newNextProcess(o.config)
 	if err != nil {
@@ -73,7 +79,7 @@ func runMetadata(ctx context.Context, end *endSignal, o metadataOptions) error {
 		return fmt.Errorf("state directory of the metadata proxy: %w", err)
 	}
 	defer func() { _ = lock.Release() }()
-	lastCrash(dir, log)
+	crash.Log(dir, log)
 	sockets, err := socketsOfBefore()
 	if err != nil {
 		log.Error("the sockets of the process before are lost; connections that wait are refused", "error", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/heap"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/serve"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -69,7 +70,7 @@ func (p *metadataProxy) run(ctx context.Context, before []service.Socket, again 
 	var group errgroup.Group
 	group.Go(func() error { return p.watch(around) })
 	group.Go(func() error { return notify.Run(around) })
-	group.Go(func() error { return trimMemory(around) })
+	group.Go(func() error { return heap.Trim(around) })
 	group.Go(func() error { return p.insist(around, "the admin socket of the metadata proxy", p.runAdmin) })
 	group.Go(func() error { return p.insist(around, "metrics and health of the metadata proxy", p.runHTTP) })
 	end := func() []service.Socket {

@@ -119,7 +119,7 @@ func TestStateOfARow(t *testing.T) {
 		{"foreign", false, reconcile.ErrForeign, status.Error, "foreign"},
 		{"not wanted any more", false, nil, status.Pending, ""},
 	} {
-		state, reason, text := stateOf(tc.programmed, tc.err)
+		state, reason, text := tables.StateOf(tc.programmed, tc.err)
 		if state != tc.want || reason != tc.reason || (text == "") != (tc.err == nil) {
 			t.Errorf("%s: %s, %q, %q", tc.name, state, reason, text)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // work is what there is of metadata; nil while there is nothing.
@@ -18,49 +19,37 @@ func (m *metadataPart) work() *metadataAtWork {
 	return m.at
 }
 
-// held is a stage and why rows of it are kept that are not wanted any more; empty if
-// they are not.
-type held struct {
-	reconcile.Stage
-	why string
-}
-
-func (w *metadataAtWork) stages() (out []held) {
+func (w *metadataAtWork) stages() (out []tables.Held) {
 	if w == nil {
 		return nil
 	}
 	for _, s := range w.tables.Pipeline.Stages() {
-		out = append(out, held{s, w.tables.Held(s)})
+		out = append(out, tables.Held{Stage: s, Why: w.tables.Held(s)})
 	}
 	return out
 }
 
-func (w *clientsAtWork) stages() (out []held) {
+func (w *clientsAtWork) stages() (out []tables.Held) {
 	if w == nil {
 		return nil
 	}
 	for _, s := range w.tables.Pipeline.Stages() {
-		out = append(out, held{s, w.tables.Held(s)})
+		out = append(out, tables.Held{Stage: s, Why: w.tables.Held(s)})
 	}
 	return out
 }
 
-func (n *node) heldStages() (out []held) {
+func (n *node) heldStages() (out []tables.Held) {
 	for _, s := range n.stages() {
-		out = append(out, held{s, n.stageHeld(s)})
+		out = append(out, tables.Held{Stage: s, Why: n.stageHeld(s)})
 	}
 	return out
 }
 
-func (h held) metric() nodemetrics.Table {
+func metricOf(h tables.Held) nodemetrics.Table {
 	s := h.Stats()
 	return nodemetrics.Table{Name: h.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed, Lingering: s.Late,
-		Held: h.why != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors}
-}
-
-func (h held) status() status.Table {
-	s := h.Stats()
-	return status.Table{Name: h.Name(), Wanted: status.Known(s.Wanted), Actual: s.Actual, Failed: status.Known(s.Failed), Lingering: s.Late, Held: h.why}
+		Held: h.Why != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors}
 }
 
 // tableMetrics are those of the node, if there is one, and of metadata.
@@ -70,7 +59,7 @@ func (d *daemon) tableMetrics() (out []nodemetrics.Table, err error) {
 		all = append(n.heldStages(), all...)
 	}
 	for _, s := range all {
-		out = append(out, s.metric())
+		out = append(out, metricOf(s))
 	}
 	return out, nil
 }
@@ -114,7 +103,7 @@ func (d *daemon) diff(ctx context.Context) (status.Diff, error) {
 func compare(ctx context.Context, p *reconcile.Pipeline) (out []status.Change, err error) {
 	changes, err := p.Compare(ctx)
 	for _, c := range changes {
-		out = append(out, changeOf(c))
+		out = append(out, tables.ChangeOf(c))
 	}
 	return out, err
 }

@@ -37,7 +37,7 @@ func (n *node) unannouncedState(k intent.RouteKey, err error) (state status.Stat
 	if state, why, text = n.withheld(k.VNI); why != "" {
 		return state, why, text
 	}
-	return stateOf(err == nil, err)
+	return tables.StateOf(err == nil, err)
 }
 
 // addWithheld tells of VRFs whose routes the node as a whole does not announce.

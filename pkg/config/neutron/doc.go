@@ -11,5 +11,5 @@
 //   - No value of an option that it does not know is ever told, and the shared secret to
 //     nobody but who asks for it: those files have passwords.
 //
-// It reads and writes no file.
+// Import alone reads files, and writes the secret to one.
 package neutron

@@ -1,4 +1,4 @@
-package main
+package neutron
 
 import (
 	"bufio"
@@ -10,25 +10,24 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/pkg/config/neutron"
 	"github.com/ovn-sluice/sluice/pkg/statefile"
 )
 
-// defaultSecretFile is where the shared secret is put.
-const defaultSecretFile = "/etc/sluice/metadata-secret"
+// DefaultSecretFile is where the shared secret is put.
+const DefaultSecretFile = "/etc/sluice/metadata-secret"
 
 // maxImported bounds a file of Neutron's, in bytes: the samples with all comments have
 // 100 kB.
 const maxImported = 8 << 20
 
-// importNeutron prints the configuration that files of Neutron's metadata agent amount to.
+// Import prints the configuration that files of Neutron's metadata agent amount to.
 // The secret is not printed, but written to a file of its own.
-func importNeutron(w, warnings io.Writer, files []string, secretFile string) error {
+func Import(w, warnings io.Writer, files []string, secretFile string) error {
 	secretFile, err := filepath.Abs(secretFile)
 	if err != nil {
 		return fmt.Errorf("--secret-file: %w", err)
 	}
-	var o neutron.Options
+	var o Options
 	for _, file := range files {
 		text, err := readImported(file)
 		if err == nil {
@@ -74,7 +73,7 @@ func readImported(file string) (string, error) {
 
 // keepSecret writes the secret, for root alone. A file with another one is left alone: it
 // may be in use. kept: the file has a secret, from now on or from before.
-func keepSecret(path string, r neutron.Result) (kept bool, err error) {
+func keepSecret(path string, r Result) (kept bool, err error) {
 	there, err := firstLine(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -1,20 +1,18 @@
-package main
+package crash
 
 import (
 	"log/slog"
 	"path/filepath"
-
-	"github.com/ovn-sluice/sluice/pkg/crash"
 )
 
-// crashFile is below the state directory.
-const crashFile = "crash"
+// file is below the state directory.
+const file = "crash"
 
-// lastCrash logs how the daemon before this one ended, if by a crash, and has the
+// Log tells how the process before this one ended, if by a crash, and has the
 // report of this one's kept. Without it nothing is lost but that knowledge.
-func lastCrash(stateDir string, log *slog.Logger) {
-	path := filepath.Join(stateDir, crashFile)
-	last, err := crash.Watch(path)
+func Log(stateDir string, log *slog.Logger) {
+	path := filepath.Join(stateDir, file)
+	last, err := Watch(path)
 	if err != nil {
 		log.Warn("the report of a crash could not be kept", slog.String("path", path), slog.Any("error", err))
 	}

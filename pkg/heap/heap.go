@@ -1,4 +1,4 @@
-package main
+package heap
 
 import (
 	"context"
@@ -10,14 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/beat"
 )
 
-// Almost all of the daemon's heap is rows that stay, and little is allocated once
-// they are there. So the heap may grow by less between two collections than Go
-// lets it by default, and what a burst of work needed goes back to the system.
 const (
-	growth = 50 // percent; the environment's GOGC takes its place
-	// metadataGrowth is the metadata proxy's: almost all of its heap is garbage of
-	// requests, and one that comes during a collection waits.
-	metadataGrowth = 400
 	// trimEvery is how often the allocations are looked at. A burst is over when
 	// less than quietBytes are allocated in that time, and worth a collection from a
 	// quarter of what is live on, and burstBytes.
@@ -26,16 +19,16 @@ const (
 	burstBytes = 8 << 20
 )
 
-// limitHeap sets the pace of collections: by how many percent the heap may grow until the
-// next one.
-func limitHeap(growth int) {
+// Limit sets the pace of collections: by how many percent the heap may grow until the
+// next one. The environment's GOGC takes its place.
+func Limit(growth int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(growth)
 	}
 }
 
-// trimMemory gives memory back after bursts, until ctx ends.
-func trimMemory(ctx context.Context) error {
+// Trim gives memory back after bursts, until ctx ends.
+func Trim(ctx context.Context) error {
 	tick := beat.New(trimEvery)
 	defer tick.Stop()
 	var t trimmer

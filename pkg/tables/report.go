@@ -1,0 +1,47 @@
+package tables
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// Held is a table, and why rows of it are kept that are not wanted any more; empty if they are not.
+type Held struct {
+	reconcile.Stage
+	Why string
+}
+
+// Status is the table as it is reported.
+func (h Held) Status() status.Table {
+	s := h.Stats()
+	return status.Table{Name: h.Name(), Wanted: status.Known(s.Wanted), Actual: s.Actual, Failed: status.Known(s.Failed), Lingering: s.Late, Held: h.Why}
+}
+
+// ChangeOf is a change as it is reported.
+func ChangeOf(c reconcile.Change) status.Change {
+	row := status.Change{Table: c.Table, Key: c.Key, Action: string(c.Op), Wanted: c.New, Actual: c.Old}
+	if c.Held {
+		row.Held = cmp.Or(c.Why, "its source is not in sync")
+	} else {
+		row.Error = c.Why
+	}
+	return row
+}
+
+// StateOf is the state of a wanted row by what its table says of it, and why it is
+// not in place.
+func StateOf(programmed bool, err error) (state status.State, why, text string) {
+	switch {
+	case programmed:
+		return status.OK, "", ""
+	case err == nil: // not wanted any more since the question was asked
+		return status.Pending, "", ""
+	case errors.Is(err, reconcile.ErrNotReady):
+		return status.Pending, reason.Waiting, err.Error()
+	}
+	return status.Error, ReasonOf(err), err.Error()
+}
