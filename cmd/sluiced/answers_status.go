@@ -38,7 +38,7 @@ func (f nodeFacts) identity() status.Identity {
 // identity is that of a gateway.
 func (n *node) identity(f nodeFacts) status.Identity {
 	i := f.identity()
-	i.VTEP, i.RouterID, i.RouterMAC = n.id.vtep, n.id.routerID, n.id.routerMAC
+	i.VTEP, i.RouterID, i.RouterMAC = n.id.VTEP, n.id.RouterID, n.id.RouterMAC
 	return i
 }
 

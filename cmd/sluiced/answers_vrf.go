@@ -29,7 +29,7 @@ func (n *node) vrfs(ctx context.Context) ([]status.VRF, error) {
 	rows := make(map[intent.VNI]*status.VRF, len(wanted))
 	for vni, v := range wanted {
 		p, t := policies[vni], traffic[vni]
-		row := &status.VRF{VNI: vni, Index: v.Index, RD: fmt.Sprintf("%s:%d", n.id.routerID, v.Index),
+		row := &status.VRF{VNI: vni, Index: v.Index, RD: fmt.Sprintf("%s:%d", n.id.RouterID, v.Index),
 			Import: words(p.Import), Export: words(p.Export), AutoImport: p.AutoImport,
 			ToFabric: t.ToFabric.Status(), FromFabric: t.FromFabric.Status()}
 		if vni == intent.DefaultVRF {

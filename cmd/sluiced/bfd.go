@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
-	"github.com/ovn-sluice/sluice/controlplane/bgp"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -14,35 +13,11 @@ import (
 
 // newPaths makes BFD with the neighbours that have it enabled.
 func (n *node) newPaths() (err error) {
-	n.paths, err = bfd.New(bfd.Config{Peers: bfdPeers(n.d.cfg), Changed: n.speaker.PathChanged}, n.d.log)
+	n.paths, err = bfd.New(bfd.Config{Peers: settings.BFDPeers(n.d.cfg), Changed: n.speaker.PathChanged}, n.d.log)
 	if err == nil && !n.d.cfg.BGP.GracefulRestart.Enabled {
 		n.paths.TellEnd()
 	}
 	return err
-}
-
-func bfdPeers(c *config.Config) []bfd.Peer {
-	var out []bfd.Peer
-	for _, n := range c.BGP.Neighbors {
-		if !n.BFD.Enabled {
-			continue
-		}
-		out = append(out, bfd.Peer{
-			Neighbor: n.Address, Local: n.LocalAddress, Multihop: n.BFD.Multihop, MinTTL: n.BFD.MinTTL,
-			Settings: bfd.Settings{MinTx: n.BFD.MinTx.Duration, MinRx: n.BFD.MinRx.Duration, Multiplier: n.BFD.Multiplier, Passive: n.BFD.Passive},
-		})
-	}
-	return out
-}
-
-func bfdMode(b config.BFD) bgp.BFD {
-	switch {
-	case !b.Enabled:
-		return bgp.BFDOff
-	case b.Strict:
-		return bgp.BFDStrict
-	}
-	return bgp.BFDFollow
 }
 
 // pathStatus is BFD by neighbour.

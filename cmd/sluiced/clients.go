@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
@@ -41,11 +41,7 @@ const (
 )
 
 func newClients(d *daemon) *clientsPart {
-	return &clientsPart{d: d, translator: clients.NewTranslator(clientsConfig(d.cfg.LoadBalancing))}
-}
-
-func clientsConfig(c config.LoadBalancing) clients.Config {
-	return clients.Config{TrustUnknown: c.ACLUnknown == config.BalancedByEBPF}
+	return &clientsPart{d: d, translator: clients.NewTranslator(settings.Clients(d.cfg.LoadBalancing))}
 }
 
 // take computes what OVN asks for after an event. d.mu is held.
@@ -238,7 +234,7 @@ func (c *clientsPart) ebpfConfig() ebpf.Config {
 	cfg := c.d.cfg
 	return ebpf.Config{
 		Dir: owned.ClientPins(cfg.Dataplane.BPFFS), Plane: ebpf.Clients, Node: ebpf.Node{FlowRate: cfg.LoadBalancing.NewFlowRate},
-		Limits: limitsOf(cfg.Dataplane.Sizes), Log: c.d.log,
+		Limits: settings.Limits(cfg.Dataplane.Sizes), Log: c.d.log,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
 	"github.com/ovn-sluice/sluice/controlplane/exposure"
@@ -114,15 +115,15 @@ func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transa
 		return nil, err
 	}
 	d.ovs, d.vswitch, err = ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log, Transact: transact}, ovsdb.Config{
-		Endpoints: cfg.OVN.VSwitch, TLS: tlsFiles(cfg.OVN.TLS), Logger: log, InactivityProbe: inactivityProbe(cfg),
+		Endpoints: cfg.OVN.VSwitch, TLS: settings.TLSFiles(cfg.OVN.TLS), Logger: log, InactivityProbe: settings.InactivityProbe(cfg),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("local Open vSwitch database: %w", err)
 	}
 	d.follower, err = ovn.NewFollower(ovn.Config{
-		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: tlsFiles(cfg.OVN.TLS),
-		NorthboundPatience: northboundPatience, NorthboundNeeded: cfg.EVPN.NATUnknown == config.NATUnknownHold, Memory: memory,
-		SystemID: cfg.OVN.SystemID, InactivityProbe: inactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.takeOVN, Local: d.takeLocal, Logger: log,
+		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: settings.TLSFiles(cfg.OVN.TLS),
+		NorthboundPatience: settings.NorthboundPatience, NorthboundNeeded: cfg.EVPN.NATUnknown == config.NATUnknownHold, Memory: memory,
+		SystemID: cfg.OVN.SystemID, InactivityProbe: settings.InactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.takeOVN, Local: d.takeLocal, Logger: log,
 	})
 	return d, err
 }
@@ -143,18 +144,18 @@ func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
 	if err := d.indices.Damaged(); err != nil {
 		d.reg.Reporter("state").Set(status.Object{Kind: "node", Key: "vrf-indices", State: status.Warning, Reason: reason.NotRead, Error: err.Error()})
 	}
-	ec := evpnConfig(d.cfg)
+	ec := settings.EVPN(d.cfg)
 	d.translator = evpn.NewTranslator(ec, d.indices)
-	xc := exposureConfig(d.cfg)
+	xc := settings.Exposure(d.cfg)
 	d.exposure = exposure.NewTranslator(xc, d.indices)
 	needs := xc.Needs(evpn.Needs(ec))
 	d.metadata = newMetadata(d)
 	if d.cfg.Metadata.Used() {
-		needs = metadataConfig(d.cfg.Metadata).Needs(needs)
+		needs = settings.Metadata(d.cfg.Metadata).Needs(needs)
 	}
 	d.clients = newClients(d)
 	if d.cfg.LoadBalancing.OnTaps() {
-		needs = clientsConfig(d.cfg.LoadBalancing).Needs(needs)
+		needs = settings.Clients(d.cfg.LoadBalancing).Needs(needs)
 	}
 	if needs.Machines {
 		d.taps = newTaps(d)

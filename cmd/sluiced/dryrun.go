@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -93,7 +94,7 @@ func (d *daemon) planRole(ctx context.Context) (status.Plan, error) {
 		return p, err
 	}
 	d.ovs.SetIntegration(facts.integration)
-	if _, err := bgpConfig(d.cfg, n.id, false); err != nil {
+	if _, err := settings.BGP(d.cfg, n.id, false); err != nil {
 		return p, err
 	}
 	p.Identity, p.UnderlayMTU = n.identity(facts), n.mtu

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
@@ -22,9 +23,9 @@ import (
 func (n *node) plan(ctx context.Context, p *status.Plan) error {
 	fabric, err := n.newFabric(nil).Check()
 	switch {
-	case n.whole() && fabric.IfIndex != 0:
+	case settings.Whole(n.d.cfg) && fabric.IfIndex != 0:
 		p.Changes = append(p.Changes, status.Change{Table: "device", Key: kernel.FabricName, Action: string(reconcile.OpDelete)})
-	case n.whole():
+	case settings.Whole(n.d.cfg):
 	case len(fabric.Differs) > 0 || err != nil:
 		p.Changes = append(p.Changes, fabricChange(fabric, err))
 	}
@@ -123,7 +124,7 @@ func (n *node) planAttachments(pinned *ebpf.Inspection, vxlan int, p *status.Pla
 		}
 		return err
 	}
-	if n.whole() {
+	if settings.Whole(n.d.cfg) {
 		c, err := pinned.VTEPGuard()
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
@@ -35,7 +36,7 @@ func (n *node) planUnderlay(ctx context.Context, p *status.Plan) error {
 	if rows > 0 {
 		p.Unknown = append(p.Unknown, unknownToBGP(intent.UnderlayRoutes.Name, rows))
 	}
-	p.UnderlayAnnouncements = slices.SortedFunc(maps.Keys(announcements(c.Announce, n.id.vtep)), comparePrefixes)
+	p.UnderlayAnnouncements = slices.SortedFunc(maps.Keys(settings.UnderlayAnnouncements(c.Announce, n.id.VTEP)), comparePrefixes)
 	return err
 }
 

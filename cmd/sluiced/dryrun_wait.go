@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -26,7 +27,7 @@ const (
 // preflight tells of the configuration what could not be used on this node, before
 // anything is waited for.
 func preflight(cfg *config.Config) error {
-	_, err := bgpConfig(cfg, identity{}, false)
+	_, err := settings.BGP(cfg, settings.Identity{}, false)
 	return errors.Join(cfg.LocalDatabase(), cfg.Files(), err)
 }
 

@@ -11,23 +11,11 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/beat"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
-
-// exposureConfig is the part of the configuration of what is exposed without EVPN.
-func exposureConfig(c *config.Config) exposure.Config {
-	e := evpnConfig(c)
-	return exposure.Config{
-		Ports: c.Exposure.Ports == config.SwitchOn, FloatingIPs: c.Exposure.FloatingIPs == config.SwitchOn, Gateways: c.Exposure.Gateways == config.SwitchOn,
-		Networks: c.Exposure.Networks, Prefixes: c.Exposure.Prefixes,
-		NextHops: e.NextHops, ICMPSource4: e.ICMPSource4, ICMPSource6: e.ICMPSource6, NextHopMAC: e.NextHopMAC,
-		Northbound: c.OVN.NB != "", LoadBalancing: c.OVN.NB != "" && c.LoadBalancing.Enabled,
-	}
-}
 
 // step computes what OVN asks for after an event: the tenants' part, and beside it
 // what is exposed without EVPN. d.mu is held.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/beat"
@@ -61,10 +62,10 @@ func (n *node) lookAtFabric(ctx context.Context) {
 	n.form.Lock()
 	defer n.form.Unlock()
 	switch waits := n.waits.Load(); {
-	case waits && !n.whole(): // it is to be down
+	case waits && !settings.Whole(n.d.cfg): // it is to be down
 		n.noteFabric(nil)
 		return
-	case !waits && n.whole():
+	case !waits && settings.Whole(n.d.cfg):
 		n.lookAtGuard()
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/link"
@@ -125,24 +126,24 @@ func (n *node) stays(next nodeFacts) (bool, error) {
 		return false, nil
 	}
 	id, err := n.identify(next)
-	return n.id.same(id), err
+	return n.id.Same(id), err
 }
 
 // identify finds out who the node at work is with other facts, or on a host that has changed.
-func (n *node) identify(next nodeFacts) (identity, error) {
+func (n *node) identify(next nodeFacts) (settings.Identity, error) {
 	if n.d.cfg.Fabric.VTEP.IsValid() {
 		return n.d.identify(next)
 	}
 	facts := link.New(netns.Namespace{})
-	has, err := facts.Takes(n.id.vtep)
+	has, err := facts.Takes(n.id.VTEP)
 	if err != nil {
-		return identity{}, err
+		return settings.Identity{}, err
 	}
 	addresses, err := facts.Addresses()
 	if err != nil {
-		return identity{}, err
+		return settings.Identity{}, err
 	}
-	vtep, choose := keptVTEP(n.id.vtep, n.facts, next, has, addresses)
+	vtep, choose := keptVTEP(n.id.VTEP, n.facts, next, has, addresses)
 	if choose {
 		return n.d.identify(next)
 	}

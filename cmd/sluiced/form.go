@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
@@ -26,9 +26,6 @@ const (
 	// turnPatience bounds the wait for what follows the change over.
 	turnPatience = 10 * time.Second
 )
-
-// whole tells whether the whole node is on the kernel path.
-func (n *node) whole() bool { return n.d.cfg.Path == config.PathKernel }
 
 // openFabric opens the programs and makes the fabric device, in this order: the device
 // down, the programs, the device up. Programs of another build go on until replacePrograms,
@@ -60,7 +57,7 @@ func (n *node) openFabric(ctx context.Context, before *kept) error {
 }
 
 func (n *node) enter(ctx context.Context, fabric *kernel.Fabric, before *kept, load func(int) error) error {
-	if !n.whole() {
+	if !settings.Whole(n.d.cfg) {
 		_, waits, err := fabric.Prepare(ctx)
 		n.waits.Store(waits)
 		if err == nil && !waits {
@@ -96,7 +93,7 @@ func (n *node) turn() error {
 	switch {
 	case !n.bgpSync.Load():
 		return errors.New("for the routes of the neighbours")
-	case n.waits.Load() && !n.whole():
+	case n.waits.Load() && !settings.Whole(n.d.cfg):
 		return fmt.Errorf("for %s to take the UDP port over", kernel.FabricName)
 	}
 	return nil
@@ -107,7 +104,7 @@ func (n *node) changeForm(ctx context.Context) error {
 	if !n.waits.Load() {
 		return nil
 	}
-	n.d.log.Info("the fabric comes in by the devices of the other form until this one is prepared", "whole", n.whole())
+	n.d.log.Info("the fabric comes in by the devices of the other form until this one is prepared", "whole", settings.Whole(n.d.cfg))
 	told := func() bool { return n.toldWanted() && !n.dp.Staged() && n.dp.Replaced() }
 	if n.whenPrepared(ctx, change{every: formInterval, pause: formPause, told: told, prepared: n.prepared, do: n.takePort,
 		failed: "the UDP port cannot be taken over; what has it goes on; trying again"}) {
@@ -118,7 +115,7 @@ func (n *node) changeForm(ctx context.Context) error {
 
 // prepared tells whether no row of the new form waits for its turn.
 func (n *node) prepared() bool {
-	if n.whole() {
+	if settings.Whole(n.d.cfg) {
 		return n.tables.Settled(intent.PathKernel)
 	}
 	return n.tables.Settled(intent.PathEBPF)
@@ -134,7 +131,7 @@ func (n *node) takePort(ctx context.Context) error {
 	err := n.nothingPrepared()
 	switch {
 	case err != nil:
-	case n.whole():
+	case settings.Whole(n.d.cfg):
 		err = n.kernel.ChangeOver()
 	default:
 		_, err = n.newFabric(n.attachFabric).Ensure(ctx)
@@ -145,14 +142,14 @@ func (n *node) takePort(ctx context.Context) error {
 	}
 	n.waits.Store(false)
 	n.tables.Pipeline.Update(n.tables.TurnCame)
-	n.d.log.Info("the fabric comes in by the devices of this form", "whole", n.whole(), "took", time.Since(begin))
+	n.d.log.Info("the fabric comes in by the devices of this form", "whole", settings.Whole(n.d.cfg), "took", time.Since(begin))
 	return nil
 }
 
 // nothingPrepared is an error where the kernel takes none of the VRFs, as one that has
 // no VRF devices: what carries them goes on.
 func (n *node) nothingPrepared() (err error) {
-	if !n.whole() {
+	if !settings.Whole(n.d.cfg) {
 		return nil
 	}
 	n.tables.Pipeline.View(func() {
@@ -187,7 +184,7 @@ func (n *node) leaveForm(ctx context.Context) error {
 	n.turns.Store(false)
 	n.relistKernelPath()
 	err := n.dp.UnguardVTEPs
-	if n.whole() {
+	if settings.Whole(n.d.cfg) {
 		err = func() error { return errors.Join(n.dp.SetNode(n.ebpfConfig(0).Node), n.removeFabric()) }
 	}
 	if err := err(); err != nil {

@@ -39,7 +39,7 @@ func (n *node) lookBack() (k kept) {
 		k.fabric, k.carries = s.IfIndex, s.Up
 	}
 	k.pinned = ebpf.ErrNothingKept // until the pins are there to be read
-	k.vtep = keepsVTEP(n.id.vtep)
+	k.vtep = keepsVTEP(n.id.VTEP)
 	return k
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
@@ -14,7 +15,7 @@ func TestWentWithoutVTEP(t *testing.T) {
 		vtep string
 		want bool
 	}{{"127.0.0.1", true}, {"::1", true}, {"192.0.2.77", false}, {"2001:db8::77", false}} {
-		n := &node{d: &daemon{cfg: config.Default(), log: slog.New(slog.DiscardHandler)}, id: identity{vtep: netip.MustParseAddr(tc.vtep)}}
+		n := &node{d: &daemon{cfg: config.Default(), log: slog.New(slog.DiscardHandler)}, id: settings.Identity{VTEP: netip.MustParseAddr(tc.vtep)}}
 		k := n.lookBack()
 		k.device, k.pinned = nil, nil // of this part all is well
 		if got := n.went(k); got != tc.want {

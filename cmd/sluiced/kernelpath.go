@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/tables"
@@ -15,11 +15,11 @@ import (
 // newKernelPath makes the drivers of VRFs on the kernel path. It does no I/O.
 func (n *node) newKernelPath(guard func(context.Context, kernel.GuardedDevice) error) *kernel.Path {
 	c := n.d.cfg
-	constants := kernel.PathNode{RouterMAC: n.id.routerMAC, NextHopMAC: c.Fabric.NextHopMAC, UnderlayMTU: n.mtu}
-	if n.id.vtep.Is4() {
-		constants.VTEP4 = n.id.vtep
+	constants := kernel.PathNode{RouterMAC: n.id.RouterMAC, NextHopMAC: c.Fabric.NextHopMAC, UnderlayMTU: n.mtu}
+	if n.id.VTEP.Is4() {
+		constants.VTEP4 = n.id.VTEP
 	} else {
-		constants.VTEP6 = n.id.vtep
+		constants.VTEP6 = n.id.VTEP
 	}
 	return kernel.NewPath(kernel.PathConfig{
 		Ports: n.d.ovs, Guard: guard,
@@ -30,20 +30,14 @@ func (n *node) newKernelPath(guard func(context.Context, kernel.GuardedDevice) e
 			return n.dp.Guarding(ebpf.Guard{IfIndex: g.IfIndex, VNI: g.VNI, FromOVN: g.FromOVN, ICMPSource6: g.ICMPSource6})
 		},
 		Unguard: func(ifindex int) error { return n.dp.Unguard(ifindex) },
-		KeepOut: n.keepOut, Whole: n.whole(),
-		Port: c.Fabric.Port, MTU: n.bridgeMTU(), Dummy: c.Kernel.Dummy, ZeroChecksum: n.zeroChecksum(),
+		KeepOut: n.keepOut, Whole: settings.Whole(n.d.cfg),
+		Port: c.Fabric.Port, MTU: settings.BridgeMTU(n.mtu), Dummy: c.Kernel.Dummy, ZeroChecksum: settings.ZeroChecksum(n.d.cfg, n.id.VTEP),
 	}, constants)
 }
 
 // guard keeps the node out of tenants' reach, and tenants out of the node's.
 func (n *node) guard(_ context.Context, g kernel.GuardedDevice) error {
 	return n.dp.Guard(ebpf.Guard{IfIndex: g.IfIndex, VNI: g.VNI, FromOVN: g.FromOVN, ICMPSource6: g.ICMPSource6})
-}
-
-// zeroChecksum leaves the outer UDP checksum out.
-func (n *node) zeroChecksum() bool {
-	mode := n.d.cfg.Fabric.UDPChecksum
-	return mode == config.ChecksumOff || mode == config.ChecksumAuto && n.id.vtep.Is4()
 }
 
 func (n *node) drivers() tables.Drivers {

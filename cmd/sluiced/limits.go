@@ -8,28 +8,11 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
-
-// importLimits are the import filters and limits of the configuration.
-func importLimits(vrfs map[intent.VNI]config.VRF) map[intent.VNI]bgp.VRFImport {
-	out := map[intent.VNI]bgp.VRFImport{}
-	for vni, v := range vrfs {
-		if v.MaxPrefixes == 0 && len(v.ImportFilter) == 0 {
-			continue
-		}
-		limit := bgp.VRFImport{MaxPrefixes: v.MaxPrefixes}
-		for _, r := range v.ImportFilter {
-			limit.Filter = append(limit.Filter, bgp.PrefixRule{Permit: r.Action == config.FilterPermit, Prefix: r.Prefix, GE: r.GE, LE: r.LE})
-		}
-		out[vni] = limit
-	}
-	return out
-}
 
 // fullVRFs are the VRFs that leave prefixes out.
 func fullVRFs(s bgp.Status) []status.Object {

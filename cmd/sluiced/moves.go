@@ -147,7 +147,7 @@ func afterMoves(ctx context.Context, moved <-chan struct{}, after time.Duration,
 func (d *daemon) publish() error {
 	pairs := map[string]string{ovn.PublishPrefix + "version": version}
 	if n := d.node; n != nil {
-		for k, v := range ovn.Pairs(intent.FabricAddress{VTEP: n.id.vtep, RouterMAC: n.id.routerMAC}) {
+		for k, v := range ovn.Pairs(intent.FabricAddress{VTEP: n.id.VTEP, RouterMAC: n.id.RouterMAC}) {
 			pairs[k] = v
 		}
 	}

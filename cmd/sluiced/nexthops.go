@@ -112,7 +112,7 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 	all := h.n.imported.Load() // asked before the VTEPs: all that BGP has told of are among them
 	vteps := h.n.speaker.NextHops()
 	viaDefault := h.n.d.cfg.Fabric.ResolveViaDefault
-	paths, err := h.facts.Paths(link.Query{Source: h.n.id.vtep, Default: !viaDefault}, vteps)
+	paths, err := h.facts.Paths(link.Query{Source: h.n.id.VTEP, Default: !viaDefault}, vteps)
 	if err != nil {
 		h.n.d.log.Warn("cannot look up paths to VTEPs", "error", err)
 		return time.After(pathsRetry)
@@ -138,7 +138,7 @@ func (h *nextHops) decide(ctx context.Context) <-chan time.Time {
 	if err != nil {
 		h.n.d.log.Warn("the MTUs of paths cannot be set", "error", err)
 	}
-	h.n.d.reg.Reporter(nextHopReports).Replace(append(lostNextHops(result, h.n.id.vtep, len(vteps), h.n.vtep.gate()), tooNarrow(narrow, h.n.mtu)...))
+	h.n.d.reg.Reporter(nextHopReports).Replace(append(lostNextHops(result, h.n.id.VTEP, len(vteps), h.n.vtep.gate()), tooNarrow(narrow, h.n.mtu)...))
 	h.mu.Lock()
 	h.lost, h.narrow, h.routed = result.Lost, narrow, !result.CutOff && len(vteps) > len(lost)
 	h.mu.Unlock()

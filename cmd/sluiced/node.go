@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/learned"
@@ -26,7 +27,7 @@ import (
 type node struct {
 	d         *daemon
 	facts     nodeFacts
-	id        identity
+	id        settings.Identity
 	mtu       int // of the underlay
 	dp        *ebpf.Dataplane
 	links     *kernel.BridgeLinks
@@ -173,7 +174,7 @@ func (d *daemon) adopt(n *node) {
 		return
 	}
 	n.speaker.AddSiblings(d.siblings)
-	n.tenants = tenants{log: d.log, routerID: n.id.routerID, choice: d.translator.Choice}
+	n.tenants = tenants{log: d.log, routerID: n.id.RouterID, choice: d.translator.Choice}
 	n.tenants.begin(n.want())
 	n.dp.VRFs().Moved(n.tenants.elsewhere(n.tenants.standby))
 	d.noteStandby(len(n.tenants.standby))

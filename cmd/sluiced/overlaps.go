@@ -123,7 +123,7 @@ func (n *node) watchOverlaps(ctx context.Context) error {
 		}
 		if changed || answered {
 			begin = time.Now()
-			n.d.reg.Reporter(overlapReports).Replace(all.report(exposed, n.id.systemID))
+			n.d.reg.Reporter(overlapReports).Replace(all.report(exposed, n.id.SystemID))
 			took += time.Since(begin) // a VNI may have many routers
 		}
 		wait.Reset(max(beat.Until(guardInterval), guardShare*took))

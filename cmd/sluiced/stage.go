@@ -15,7 +15,7 @@ const promoteInterval = 200 * time.Millisecond
 // noteLoaded reports the data plane. While maps of an older layout forward, what
 // changes has no effect.
 func (n *node) noteLoaded() {
-	detail := fmt.Sprintf("VTEP %s, underlay MTU %d", n.id.vtep, n.mtu)
+	detail := fmt.Sprintf("VTEP %s, underlay MTU %d", n.id.VTEP, n.mtu)
 	if n.dp.Staged() {
 		n.d.reg.SetCondition("dataplane", false, reason.Rebuilding, detail)
 		return

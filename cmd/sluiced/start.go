@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/learned"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
@@ -34,7 +35,7 @@ func (d *daemon) newNode(facts nodeFacts) (*node, error) {
 	if n.id, err = d.identify(facts); err != nil {
 		return nil, err
 	}
-	n.mtu, err = d.underlayMTU(netns.Namespace{}, n.id.vtep)
+	n.mtu, err = d.underlayMTU(netns.Namespace{}, n.id.VTEP)
 	n.kernel = n.newKernelPath(n.guard)
 	n.decide = n.kernel.Decide
 	n.hashPorts = func(ipv6 bool) (bool, error) { return kernel.HashHasPorts(netns.Namespace{}, ipv6) }
@@ -42,44 +43,37 @@ func (d *daemon) newNode(facts nodeFacts) (*node, error) {
 }
 
 // identify finds out who a node with these facts is in the fabric.
-func (d *daemon) identify(facts nodeFacts) (identity, error) {
+func (d *daemon) identify(facts nodeFacts) (settings.Identity, error) {
 	vtep, err := link.New(netns.Namespace{}).VTEP(d.cfg.Fabric.VTEP, facts.encapIP)
 	if err != nil {
-		return identity{}, err
+		return settings.Identity{}, err
 	}
 	return d.identity(facts, vtep), nil
 }
 
-func (d *daemon) identity(facts nodeFacts, vtep netip.Addr) identity {
-	id := identity{systemID: facts.systemID, vtep: vtep, routerMAC: d.cfg.Fabric.RouterMAC}
-	if id.routerMAC.IsZero() {
-		id.routerMAC = bgp.RouterMAC(facts.systemID)
+func (d *daemon) identity(facts nodeFacts, vtep netip.Addr) settings.Identity {
+	id := settings.Identity{SystemID: facts.systemID, VTEP: vtep, RouterMAC: d.cfg.Fabric.RouterMAC}
+	if id.RouterMAC.IsZero() {
+		id.RouterMAC = bgp.RouterMAC(facts.systemID)
 	}
 	vtep4 := netip.Addr{}
 	if vtep.Is4() {
 		vtep4 = vtep
 	}
-	id.routerID = bgp.RouterID(d.cfg.BGP.RouterID, vtep4, facts.systemID)
+	id.RouterID = bgp.RouterID(d.cfg.BGP.RouterID, vtep4, facts.systemID)
 	return id
 }
 
 func (n *node) newFabric(attach kernel.Attach) *kernel.Fabric {
-	return kernel.NewFabric(kernel.FabricConfig{Port: n.d.cfg.Fabric.Port, RouterMAC: n.id.routerMAC, Attach: attach})
+	return kernel.NewFabric(kernel.FabricConfig{Port: n.d.cfg.Fabric.Port, RouterMAC: n.id.RouterMAC, Attach: attach})
 }
 
 func (n *node) newLinks(attach kernel.Attach) *kernel.BridgeLinks {
 	return kernel.NewBridgeLinks(kernel.BridgeLinksConfig{
-		Ports: n.d.ovs, MTU: n.bridgeMTU(), Attach: attach, Routed: n.d.cfg.Exposure.Used(),
+		Ports: n.d.ovs, MTU: settings.BridgeMTU(n.mtu), Attach: attach, Routed: n.d.cfg.Exposure.Used(),
 		Attached: func(ifindex int) (bool, error) { return n.dp.Attached(ebpf.OverlayIn, ifindex) },
 	})
 }
-
-// bridgeMTU is that of the veth pairs. A packet that is too large for the fabric
-// has to come through the pair to overlay_in, which answers or fragments it: a
-// veth drops in silence what is above its own MTU.
-func (n *node) bridgeMTU() int { return max(n.mtu, leastBridgeMTU) }
-
-const leastBridgeMTU = 9216
 
 func (d *daemon) underlayMTU(ns netns.Namespace, vtep netip.Addr) (int, error) {
 	if d.cfg.Fabric.MTU != 0 {
@@ -174,7 +168,7 @@ func (n *node) lookAtAnnouncements() {
 }
 
 func (n *node) newSpeaker(restarting bool) error {
-	cfg, err := bgpConfig(n.d.cfg, n.id, restarting)
+	cfg, err := settings.BGP(n.d.cfg, n.id, restarting)
 	if err != nil {
 		return err
 	}
@@ -189,5 +183,5 @@ type ports struct{ n *node }
 
 func (p ports) Port(bridge intent.BridgeKey) (ebpf.Port, bool) {
 	i, ok := p.n.links.IfIndex(bridge)
-	return ebpf.Port{IfIndex: uint32(i), MTU: uint16(p.n.bridgeMTU())}, ok
+	return ebpf.Port{IfIndex: uint32(i), MTU: uint16(settings.BridgeMTU(p.n.mtu))}, ok
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/metadata"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -38,18 +39,7 @@ const (
 )
 
 func newMetadata(d *daemon) *metadataPart {
-	return &metadataPart{d: d, began: time.Now(), published: publishedNetworks{leaving: map[string]time.Time{}}, translator: metadata.NewTranslator(metadataConfig(d.cfg.Metadata))}
-}
-
-func metadataConfig(c config.Metadata) metadata.Config {
-	out := metadata.Config{Answer: c.Answer, Respect: c.SecurityGroups == config.SecurityGroupsRespect, PublishNetworks: c.PublishNetworks == config.SwitchOn}
-	switch c.Path {
-	case config.MetadataEBPF:
-		out.Path = metadata.PathEBPF
-	case config.MetadataNamespace:
-		out.Path = metadata.PathNamespace
-	}
-	return out
+	return &metadataPart{d: d, began: time.Now(), published: publishedNetworks{leaving: map[string]time.Time{}}, translator: metadata.NewTranslator(settings.Metadata(d.cfg.Metadata))}
 }
 
 // take computes what OVN asks for after an event. d.mu is held.

@@ -103,7 +103,7 @@ func (n *node) traceRequest(r status.TraceRequest) (ebpf.TraceRequest, error) {
 		return req, errors.New("no VTEP sends packets of the default VRF: they come from the underlay without VXLAN")
 	case r.FromFabric.IsValid():
 		req.Program, req.VTEP, req.VNI = ebpf.FabricIn, r.FromFabric, r.VRF
-		spec.SrcMAC, spec.DstMAC = intent.MAC{0x02, 0, 0, 0, 0, 1}, n.id.routerMAC
+		spec.SrcMAC, spec.DstMAC = intent.MAC{0x02, 0, 0, 0, 0, 1}, n.id.RouterMAC
 	case r.VRF == intent.DefaultVRF && (!exposed || src.Kind != intent.RouteLocal):
 		nic, err := n.underlayNIC()
 		if err != nil {

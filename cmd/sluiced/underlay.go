@@ -10,11 +10,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/beat"
-	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
@@ -45,7 +44,7 @@ const (
 // off if the node is to install none any more.
 func (n *node) newUnderlay() {
 	c := n.d.cfg.Underlay
-	p := &fabricPart{looks: make(chan struct{}, 1), config: underlayConfig(c, n.id.vtep)}
+	p := &fabricPart{looks: make(chan struct{}, 1), config: settings.Underlay(c, n.id.VTEP)}
 	drivers := tables.Drivers{}
 	tables.Drive(drivers, intent.UnderlayRoutes, kernel.NewUnderlayRoutes(netns.Namespace{}))
 	tables.Drive(drivers, intent.UnderlayAnnouncements, n.speaker.UnicastAnnouncements())
@@ -53,16 +52,10 @@ func (n *node) newUnderlay() {
 		BGP:    func() bool { return n.speaker.UnicastInSync() || !c.Install.Enabled },
 		Fabric: n.fabricGate,
 	}, tables.Options{Status: n.d.reg, Log: n.d.log})
-	p.tables.Pipeline.Update(func() { tables.Of(p.tables, intent.UnderlayAnnouncements).Set(announcements(c.Announce, n.id.vtep)) })
+	p.tables.Pipeline.Update(func() {
+		tables.Of(p.tables, intent.UnderlayAnnouncements).Set(settings.UnderlayAnnouncements(c.Announce, n.id.VTEP))
+	})
 	n.underlay = p
-}
-
-func underlayConfig(c config.Underlay, vtep netip.Addr) underlay.Config {
-	out := underlay.Config{Metric: c.Install.Metric, Sources: append(append([]netip.Addr{}, c.Install.Source...), vtep)}
-	for _, m := range c.Install.Accept {
-		out.Accept = append(out.Accept, underlay.Match{Prefix: m.Prefix, GE: m.GE, LE: m.LE})
-	}
-	return out
 }
 
 // pipelines are those of the node, with that of the underlay where it has a part in
@@ -88,20 +81,6 @@ func (n *node) stageHeld(s reconcile.Stage) string {
 		return n.underlay.tables.Held(s)
 	}
 	return n.tables.Held(s)
-}
-
-// announcements are those of the configuration. A VTEP that is listed as a prefix
-// is announced always.
-func announcements(c config.UnderlayAnnounce, vtep netip.Addr) map[netip.Prefix]intent.UnderlayAnnouncement {
-	out := map[netip.Prefix]intent.UnderlayAnnouncement{}
-	if c.VTEP {
-		p := netip.PrefixFrom(vtep, vtep.BitLen())
-		out[p] = intent.UnderlayAnnouncement{Prefix: p, VTEP: true}
-	}
-	for _, p := range c.Prefixes {
-		out[p] = intent.UnderlayAnnouncement{Prefix: p}
-	}
-	return out
 }
 
 // runUnderlay follows what is learned and the links until ctx ends.
@@ -169,21 +148,6 @@ func resolveLinks(facts []link.Link) []underlay.Link {
 	out := make([]underlay.Link, 0, len(facts))
 	for _, l := range facts {
 		out = append(out, underlay.Link{Name: l.Name, Index: l.Index, Carrier: l.Carrier, Loopback: l.Loopback, Prefixes: l.Prefixes})
-	}
-	return out
-}
-
-// families are those of a neighbour as the speaker has them.
-func families(list []config.Family) (out bgp.Families) {
-	for _, f := range list {
-		switch f {
-		case config.FamilyEVPN:
-			out |= bgp.FamilyEVPN
-		case config.FamilyIPv4:
-			out |= bgp.FamilyIPv4
-		case config.FamilyIPv6:
-			out |= bgp.FamilyIPv6
-		}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -116,11 +117,11 @@ func TestUnderlayTablesAreShownWhereUsed(t *testing.T) {
 
 func TestAnnouncedPrefixes(t *testing.T) {
 	vtep := addr("fd00::1")
-	got := announcements(config.UnderlayAnnounce{VTEP: true, Prefixes: []netip.Prefix{prefix("192.0.2.0/24")}}, vtep)
+	got := settings.UnderlayAnnouncements(config.UnderlayAnnounce{VTEP: true, Prefixes: []netip.Prefix{prefix("192.0.2.0/24")}}, vtep)
 	if len(got) != 2 || !got[prefix("fd00::1/128")].VTEP || got[prefix("192.0.2.0/24")].VTEP {
 		t.Errorf("got %v", got)
 	}
-	if got := announcements(config.UnderlayAnnounce{VTEP: true, Prefixes: []netip.Prefix{prefix("fd00::1/128")}}, vtep); got[prefix("fd00::1/128")].VTEP {
+	if got := settings.UnderlayAnnouncements(config.UnderlayAnnounce{VTEP: true, Prefixes: []netip.Prefix{prefix("fd00::1/128")}}, vtep); got[prefix("fd00::1/128")].VTEP {
 		t.Error("a prefix that is announced always waits for the fabric device")
 	}
 }

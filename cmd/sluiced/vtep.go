@@ -25,19 +25,19 @@ type ownVTEP struct {
 // lookAtVTEP looks whether the node has its tunnel address. Without it nothing is announced:
 // what comes would be lost.
 func (n *node) lookAtVTEP(h hostFacts) {
-	takes, err := link.New(netns.Namespace{}).Takes(n.id.vtep)
+	takes, err := link.New(netns.Namespace{}).Takes(n.id.VTEP)
 	if err != nil {
-		n.d.log.Warn("whether the node has its VTEP cannot be told", "vtep", n.id.vtep, "error", err)
+		n.d.log.Warn("whether the node has its VTEP cannot be told", "vtep", n.id.VTEP, "error", err)
 		return
 	}
-	device := deviceOf(h.addresses, n.id.vtep)
+	device := deviceOf(h.addresses, n.id.VTEP)
 	why := ""
 	if !takes {
-		why = vtepLost(n.id.vtep, n.vtep.device, device)
+		why = vtepLost(n.id.VTEP, n.vtep.device, device)
 	}
 	if device != "" {
 		if n.vtep.device != "" && device != n.vtep.device {
-			n.d.log.Info("the node's VTEP is on another device", "vtep", n.id.vtep, "device", device)
+			n.d.log.Info("the node's VTEP is on another device", "vtep", n.id.VTEP, "device", device)
 		}
 		n.vtep.device = device
 	}
@@ -46,11 +46,11 @@ func (n *node) lookAtVTEP(h hostFacts) {
 		return
 	}
 	if takes {
-		n.d.log.Info("the node has its VTEP again", "vtep", n.id.vtep, "device", device)
+		n.d.log.Info("the node has its VTEP again", "vtep", n.id.VTEP, "device", device)
 		n.d.reg.Reporter(hostReports).Replace(nil)
 	} else {
-		n.d.log.Error("the node has lost its VTEP; its routes are withdrawn", "vtep", n.id.vtep, "device", n.vtep.device, "error", why)
-		n.d.reg.Reporter(hostReports).Replace([]status.Object{{Kind: "vtep", Key: n.id.vtep.String(), State: status.Error, Reason: reason.NoVTEP, Error: why}})
+		n.d.log.Error("the node has lost its VTEP; its routes are withdrawn", "vtep", n.id.VTEP, "device", n.vtep.device, "error", why)
+		n.d.reg.Reporter(hostReports).Replace([]status.Object{{Kind: "vtep", Key: n.id.VTEP.String(), State: status.Error, Reason: reason.NoVTEP, Error: why}})
 	}
 	n.look()
 	if n.nextHops != nil { // not at the start

@@ -1,0 +1,22 @@
+package settings
+
+import (
+	"github.com/ovn-sluice/sluice/controlplane/clients"
+	"github.com/ovn-sluice/sluice/controlplane/metadata"
+	"github.com/ovn-sluice/sluice/pkg/config"
+)
+
+func Clients(c config.LoadBalancing) clients.Config {
+	return clients.Config{TrustUnknown: c.ACLUnknown == config.BalancedByEBPF}
+}
+
+func Metadata(c config.Metadata) metadata.Config {
+	out := metadata.Config{Answer: c.Answer, Respect: c.SecurityGroups == config.SecurityGroupsRespect, PublishNetworks: c.PublishNetworks == config.SwitchOn}
+	switch c.Path {
+	case config.MetadataEBPF:
+		out.Path = metadata.PathEBPF
+	case config.MetadataNamespace:
+		out.Path = metadata.PathNamespace
+	}
+	return out
+}
