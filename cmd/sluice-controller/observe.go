@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/metrics/controllermetrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -26,11 +27,7 @@ type health struct{ registry *status.Registry }
 func observe(store *northbound.Store, log *slog.Logger) (*controllermetrics.Metrics, health) {
 	h := health{status.NewRegistry(log)}
 	h.registry.Require("nb")
-	m := controllermetrics.New(version, func(collector string, err error) {
-		if err != nil {
-			log.Warn("metrics cannot be read", "collector", collector, "error", err)
-		}
-	}, h.registry, func() controllermetrics.Store {
+	m := controllermetrics.New(version, metrics.LogFailures(log), h.registry, func() controllermetrics.Store {
 		s := store.Stats()
 		return controllermetrics.Store{Commits: s.Commits, Conflicts: s.Conflicts, Repeats: s.Repeats, Leads: store.Leads()}
 	})

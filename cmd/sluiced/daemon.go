@@ -24,6 +24,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/heap"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -84,21 +85,10 @@ func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
 		return nil, err
 	}
 	d.retain = true
-	d.metrics = nodemetrics.New(version, metricsFailed(log))
+	d.metrics = nodemetrics.New(version, metrics.LogFailures(log))
 	d.reg.Require("vswitchd", "sb", "role", "dataplane")
 	d.addMetrics()
 	return d, nil
-}
-
-// metricsFailed logs that metrics cannot be read, and that they can be again.
-func metricsFailed(log *slog.Logger) func(collector string, err error) {
-	return func(collector string, err error) {
-		if err == nil {
-			log.Info("metrics can be read again", "collector", collector)
-			return
-		}
-		log.Warn("metrics cannot be read", "collector", collector, "error", err)
-	}
 }
 
 // newFollowing is the part that follows OVN and computes what it asks for. The
@@ -204,7 +194,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return notify.Run(ctx) })
 	group.Go(func() error { return heap.Trim(ctx) })
 	group.Go(func() error {
-		return runHTTP(ctx, d.cfg.HTTP, serve.Health{Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.alive}, d.log)
+		return serve.Run(ctx, settings.HTTP(d.cfg.HTTP), serve.Health{Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.alive, PProf: d.cfg.HTTP.PProf}, d.log)
 	})
 	notify.Ready("following OVN")
 	return group.Wait()

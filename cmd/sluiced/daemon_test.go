@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -52,18 +51,6 @@ func TestStuckDaemonIsNotAlive(t *testing.T) {
 	}
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines, %d before the questions", after, before)
-	}
-}
-
-func TestBrokenAndMendedMetricsReadDifferently(t *testing.T) {
-	var b bytes.Buffer
-	failed := metricsFailed(slog.New(slog.NewTextHandler(&b, nil)))
-	failed("drops", errors.New("map is gone"))
-	failed("drops", nil)
-	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "map is gone") ||
-		!strings.Contains(lines[1], "level=INFO") || strings.Contains(lines[1], "nil") {
-		t.Errorf("log\n%s", b.String())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/metadataproxy"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -25,8 +26,8 @@ import (
 var version = "unknown"
 
 func main() {
-	var end endSignal
-	ctx := end.catch(context.Background())
+	var end metadataproxy.EndSignal
+	ctx := end.Catch(context.Background())
 	// The configuration is read at the start alone: who asks for it anew does not end it.
 	signal.Ignore(syscall.SIGHUP)
 	root := newRoot(&end)
@@ -57,7 +58,7 @@ const (
 var errDiffers = errors.New("there is something to change")
 
 // newRoot is the command, in a process whose context ends by end.
-func newRoot(end *endSignal) *cobra.Command {
+func newRoot(end *metadataproxy.EndSignal) *cobra.Command {
 	var file, check, secretFile string
 	var imports []string
 	var dry bool
@@ -97,7 +98,7 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(metadataCommand(end), clidoc.Command())
+	root.AddCommand(metadataproxy.Command(version, end, noArgs, load), clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
 	f.BoolVar(&dry, "dry-run", false, "print what would be changed on this node, and end")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/metadataproxy"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/output"
@@ -38,7 +39,7 @@ func printEffective(c *cobra.Command, file string) error {
 		}
 	}
 	if err = cfg.Files(); err == nil {
-		err = checkMetadata(cfg.Metadata)
+		err = metadataproxy.Check(cfg.Metadata)
 	}
 	if os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
 		return nil // sluiced reads them as root

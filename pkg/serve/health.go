@@ -60,3 +60,13 @@ func (h Health) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 	answer(w, http.StatusServiceUnavailable, text)
 }
+
+// Run serves metrics and health alone, until ctx ends.
+func Run(ctx context.Context, c Config, h Health, log *slog.Logger) error {
+	s := New(c, log)
+	s.MountHealth(h)
+	if err := s.Run(ctx); err != nil {
+		return fmt.Errorf("http.%w", err)
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-package main
+package metadataproxy
 
 import (
 	"context"
@@ -15,30 +15,30 @@ import (
 )
 
 // serving is the service that runs; nil: none does.
-func (p *metadataProxy) serving() *service.Service {
+func (p *process) serving() *service.Service {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running
 }
 
-func (p *metadataProxy) alive(context.Context) error {
+func (p *process) alive(context.Context) error {
 	if s := p.serving(); s != nil {
 		return s.Alive()
 	}
 	return nil
 }
 
-func (p *metadataProxy) runAdmin(ctx context.Context) error {
+func (p *process) runAdmin(ctx context.Context) error {
 	s := admin.NewServer(nodeapi.Program, p.cfg.Metadata.Socket, p.log)
 	admin.Handle(s, nodeapi.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return p.status(), nil })
 	admin.Handle(s, nodeapi.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return p.journal.Latest(), nil })
 	return s.Run(ctx)
 }
 
-func (p *metadataProxy) status() status.MetadataProxy {
+func (p *process) status() status.MetadataProxy {
 	p.look()
 	out := status.MetadataProxy{
-		Version: version, Started: p.started, Backend: string(p.cfg.Metadata.Backend), Conditions: p.reg.Conditions(),
+		Version: p.version, Started: p.started, Backend: string(p.cfg.Metadata.Backend), Conditions: p.reg.Conditions(),
 		Listeners: []status.MetadataListener{}, Outcomes: p.journal.Outcomes(),
 	}
 	out.Ready, _ = p.reg.Ready()
@@ -54,9 +54,12 @@ func (p *metadataProxy) status() status.MetadataProxy {
 	return out
 }
 
+// lookInterval is between two looks at what makes no event.
+const lookInterval = time.Second
+
 // watch keeps the conditions up to date.
-func (p *metadataProxy) watch(ctx context.Context) error {
-	tick := time.NewTicker(healthInterval)
+func (p *process) watch(ctx context.Context) error {
+	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
 	for {
 		p.look()
@@ -68,7 +71,7 @@ func (p *metadataProxy) watch(ctx context.Context) error {
 	}
 }
 
-func (p *metadataProxy) look() {
+func (p *process) look() {
 	s := p.serving()
 	if s == nil {
 		p.reg.SetCondition("metadata-proxy", true, reason.Idle, "")
@@ -120,7 +123,7 @@ func waitingListeners(all []service.ListenerStatus) (out []string) {
 	return out
 }
 
-func (p *metadataProxy) readMetrics() (nodemetrics.Metadata, error) {
+func (p *process) readMetrics() (nodemetrics.Metadata, error) {
 	out := nodemetrics.Metadata{Requests: map[string]uint64{}}
 	for _, o := range p.journal.Outcomes() {
 		out.Requests[o.Outcome] = o.Requests

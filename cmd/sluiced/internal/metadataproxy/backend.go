@@ -1,4 +1,4 @@
-package main
+package metadataproxy
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ func openHeart(bpffs string) (service.Beater, error) {
 	return h, nil
 }
 
-// metadataBackend makes the one that the configuration names.
-func metadataBackend(m config.Metadata, log *slog.Logger) (proxy.Backend, error) {
+// newBackend makes the one that the configuration names.
+func newBackend(m config.Metadata, log *slog.Logger) (proxy.Backend, error) {
 	switch n := m.Nova; m.Backend {
 	case config.BackendNova:
 		return proxy.NewNova(proxy.NovaConfig{
@@ -42,13 +42,13 @@ func metadataBackend(m config.Metadata, log *slog.Logger) (proxy.Backend, error)
 	return nil, fmt.Errorf("metadata.backend: nothing answers for %s", m.Backend)
 }
 
-// checkMetadata tells whether the proxy could begin: what is in the files, too, has to be
+// Check tells whether the proxy could begin: what is in the files, too, has to be
 // of use.
-func checkMetadata(m config.Metadata) error {
+func Check(m config.Metadata) error {
 	if !m.Used() {
 		return nil
 	}
-	backend, err := metadataBackend(m, slog.New(slog.DiscardHandler))
+	backend, err := newBackend(m, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -62,10 +62,10 @@ func checkMetadata(m config.Metadata) error {
 // own time.
 const answerTime = time.Minute
 
-// metadataService is what the service is made of, but what it tells of requests.
-func metadataService(cfg *config.Config, o metadataOptions, log *slog.Logger) (service.Config, error) {
+// serviceConfig is what the service is made of, but what it tells of requests.
+func serviceConfig(cfg *config.Config, o options, log *slog.Logger) (service.Config, error) {
 	m := cfg.Metadata
-	backend, err := metadataBackend(m, log)
+	backend, err := newBackend(m, log)
 	if err != nil {
 		return service.Config{}, err
 	}

@@ -1,4 +1,4 @@
-package main
+package metadataproxy
 
 import (
 	"context"
@@ -10,19 +10,22 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/heap"
+	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/serve"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/systemd"
 )
 
-// metadataProxy is the process of the metadata proxy.
-type metadataProxy struct {
+// process is the process of the metadata proxy.
+type process struct {
 	cfg     *config.Config
+	version string
 	log     *slog.Logger
 	started time.Time
 	service service.Config
@@ -34,10 +37,10 @@ type metadataProxy struct {
 	running *service.Service // nil where nothing is done
 }
 
-func newMetadataProxy(cfg *config.Config, o metadataOptions, log *slog.Logger) (*metadataProxy, error) {
-	p := &metadataProxy{
-		cfg: cfg, log: log, started: time.Now(), journal: service.NewJournal(log), reg: status.NewRegistry(log),
-		metrics: nodemetrics.NewMetadata(version, metricsFailed(log)),
+func newProcess(cfg *config.Config, o options, log *slog.Logger) (*process, error) {
+	p := &process{
+		cfg: cfg, version: o.version, log: log, started: time.Now(), journal: service.NewJournal(log), reg: status.NewRegistry(log),
+		metrics: nodemetrics.NewMetadata(o.version, metrics.LogFailures(log)),
 	}
 	p.metrics.AddStatus(p.reg)
 	p.metrics.AddMetadata(p.readMetrics)
@@ -46,7 +49,7 @@ func newMetadataProxy(cfg *config.Config, o metadataOptions, log *slog.Logger) (
 	}
 	p.reg.Require("identities", "listeners", "heartbeat")
 	var err error
-	if p.service, err = metadataService(cfg, o, log); err != nil {
+	if p.service, err = serviceConfig(cfg, o, log); err != nil {
 		return nil, err
 	}
 	p.service.Proxy.Observe = func(r proxy.Request) {
@@ -60,7 +63,7 @@ func newMetadataProxy(cfg *config.Config, o metadataOptions, log *slog.Logger) (
 
 // run serves until ctx ends, or until somebody asks to hand over and check has nothing
 // against it. What tells of the proxy ends before it hands over: guests wait meanwhile.
-func (p *metadataProxy) run(ctx context.Context, before []service.Socket, again <-chan os.Signal, check func(context.Context) error) (sockets []service.Socket, handOver bool) {
+func (p *process) run(ctx context.Context, before []service.Socket, again <-chan os.Signal, check func(context.Context) error) (sockets []service.Socket, handOver bool) {
 	notify := systemd.New(p.log, p.alive)
 	defer context.AfterFunc(ctx, notify.Stopping)()
 	leave := make(chan struct{})
@@ -96,7 +99,7 @@ func (p *metadataProxy) run(ctx context.Context, before []service.Socket, again 
 }
 
 // serve begins to serve, and tells of the sockets that are left in the end.
-func (p *metadataProxy) serve(ctx context.Context, before []service.Socket, leave <-chan struct{}, notify *systemd.Notifier) <-chan []service.Socket {
+func (p *process) serve(ctx context.Context, before []service.Socket, leave <-chan struct{}, notify *systemd.Notifier) <-chan []service.Socket {
 	left := make(chan []service.Socket, 1)
 	if why := p.cfg.Metadata.Unused(); why != "" {
 		for _, s := range before {
@@ -121,7 +124,7 @@ func (p *metadataProxy) serve(ctx context.Context, before []service.Socket, leav
 }
 
 // insist keeps something running that guests do not depend on.
-func (p *metadataProxy) insist(ctx context.Context, what string, run func(context.Context) error) error {
+func (p *process) insist(ctx context.Context, what string, run func(context.Context) error) error {
 	for ctx.Err() == nil {
 		if err := run(ctx); err != nil {
 			p.log.Error(what+" failed; it is tried again", "error", err)
@@ -136,7 +139,7 @@ func (p *metadataProxy) insist(ctx context.Context, what string, run func(contex
 
 const insistInterval = 5 * time.Second
 
-func (p *metadataProxy) runHTTP(ctx context.Context) error {
+func (p *process) runHTTP(ctx context.Context) error {
 	c := config.HTTP{Listen: p.cfg.Metadata.Listen, WebConfig: p.cfg.HTTP.WebConfig}
-	return runHTTP(ctx, c, serve.Health{Metrics: p.metrics.Gatherer(), Status: p.reg, Alive: p.alive}, p.log)
+	return serve.Run(ctx, settings.HTTP(c), serve.Health{Metrics: p.metrics.Gatherer(), Status: p.reg, Alive: p.alive, PProf: c.PProf}, p.log)
 }

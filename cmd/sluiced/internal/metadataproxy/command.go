@@ -1,4 +1,4 @@
-package main
+package metadataproxy
 
 import (
 	"context"
@@ -18,14 +18,18 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/logging"
 )
 
-type metadataOptions struct {
-	config string
+type options struct {
+	version string
+	load    func(file string) (*config.Config, error)
+	config  string
 	// namespaces is the directory of named network namespaces.
 	namespaces string
 }
 
-func metadataCommand(end *endSignal) *cobra.Command {
-	var o metadataOptions
+// Command is the process "sluiced metadata", whose context ends by end. load reads the configuration, and args
+// judges the words of the command.
+func Command(version string, end *EndSignal, args cobra.PositionalArgs, load func(file string) (*config.Config, error)) *cobra.Command {
+	o := options{version: version, load: load}
 	c := &cobra.Command{
 		Use:   "metadata",
 		Short: "Answer the metadata requests of this node's machines",
@@ -40,8 +44,8 @@ configuration is not started. With SIGTERM it ends; with systemd its listeners s
 open, and connections wait for the next one.
 
 Where metadata.backend is none it says so, and does nothing until it is ended.`,
-		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return runMetadata(c.Context(), end, o) },
+		Args: args,
+		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), end, o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.config, "config", config.DefaultPath, "configuration file")
@@ -50,30 +54,30 @@ Where metadata.backend is none it says so, and does nothing until it is ended.`,
 	return c
 }
 
-// proxyHeapGrowth is in percent. Almost all of the proxy's heap is garbage of requests, and one that
+// heapGrowth is in percent. Almost all of the proxy's heap is garbage of requests, and one that
 // comes during a collection waits.
-const proxyHeapGrowth = 400
+const heapGrowth = 400
 
-// metadataDir is that of the metadata proxy below the state directory.
-const metadataDir = "metadata"
+// stateDir is that of the metadata proxy below the state directory.
+const stateDir = "metadata"
 
-// runMetadata is the metadata proxy from its lock to its end. What was to be the next
+// run is the metadata proxy from its lock to its end. What was to be the next
 // process and could not be started leaves this one to go on.
-func runMetadata(ctx context.Context, end *endSignal, o metadataOptions) error {
+func run(ctx context.Context, end *EndSignal, o options) error {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP, syscall.SIGUSR2)
-	cfg, err := load(o.config)
+	cfg, err := o.load(o.config)
 	if err != nil {
 		return err
 	}
-	heap.Limit(proxyHeapGrowth)
+	heap.Limit(heapGrowth)
 	log := logging.New(os.Stderr, cfg.Log)
 	next, err := newNextProcess(o.config)
 	if err != nil {
 		return err
 	}
-	log.Info("sluiced metadata starts", "version", version, "config", o.config)
-	dir := filepath.Join(cfg.StateDir, metadataDir)
+	log.Info("sluiced metadata starts", "version", o.version, "config", o.config)
+	dir := filepath.Join(cfg.StateDir, stateDir)
 	lock, err := admin.AcquireLock(dir, "sluiced metadata")
 	if err != nil {
 		return fmt.Errorf("state directory of the metadata proxy: %w", err)
@@ -84,7 +88,7 @@ func runMetadata(ctx context.Context, end *endSignal, o metadataOptions) error {
 	if err != nil {
 		log.Error("the sockets of the process before are lost; connections that wait are refused", "error", err)
 	}
-	p, err := newMetadataProxy(cfg, o, log)
+	p, err := newProcess(cfg, o, log)
 	if err != nil {
 		return err
 	}
@@ -98,7 +102,7 @@ func runMetadata(ctx context.Context, end *endSignal, o metadataOptions) error {
 			break
 		}
 		err := service.Exec(next.path, os.Args, sockets)
-		ctx = end.catch(ctx)
+		ctx = end.Catch(ctx)
 		signal.Notify(again, syscall.SIGHUP, syscall.SIGUSR2)
 		log.Error("sluiced metadata could not start itself anew, and goes on", "error", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package metadataproxy
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// endSignal ends a context when the process is told to end, until it is released. A signal
+// EndSignal ends a context when the process is told to end, until it is released. A signal
 // is either seen by the context, or does what it does to a process that catches none: it is
 // not lost when another program takes the process over.
-type endSignal struct {
+type EndSignal struct {
 	caught chan os.Signal
 	done   chan struct{}
 	// actions are the runtime's handlers, while the signals are released.
@@ -21,8 +21,8 @@ type endSignal struct {
 // ends are the signals by which a process is told to end.
 var ends = [...]syscall.Signal{syscall.SIGINT, syscall.SIGTERM}
 
-// catch begins; after release it does so again.
-func (e *endSignal) catch(ctx context.Context) context.Context {
+// Catch begins; after release it does so again.
+func (e *EndSignal) Catch(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	if e.caught != nil {
 		for i, s := range ends {
@@ -45,7 +45,7 @@ func (e *endSignal) catch(ctx context.Context) context.Context {
 // release returns when the context knows of all signals that were caught. From then on
 // the kernel ends the process by itself: a thread that was about to do so in a handler
 // of the runtime would not come to it where another program begins.
-func (e *endSignal) release() {
+func (e *EndSignal) release() {
 	for i, s := range ends {
 		e.actions[i] = (&sigaction{}).set(s)
 	}
