@@ -19,7 +19,7 @@ func (n *node) removeAdopted(ctx context.Context) error {
 	tick := beat.New(adoptedEvery)
 	defer tick.Stop()
 	for said := false; ; {
-		if n.d.allInSync() && n.tables.Complete() && tables.Of(n.tables, intent.SteeringFlows).Settled() && tables.Of(n.tables, intent.KernelRoutes).Settled() && tables.Of(n.tables, intent.Routes).Settled() {
+		if n.d.steps.AllInSync() && n.tables.Complete() && tables.Of(n.tables, intent.SteeringFlows).Settled() && tables.Of(n.tables, intent.KernelRoutes).Settled() && tables.Of(n.tables, intent.Routes).Settled() {
 			left, err := owned.Replaced(ctx, n.d.ovs)
 			if err == nil && !left {
 				return nil

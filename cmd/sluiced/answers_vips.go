@@ -44,7 +44,7 @@ func (d *daemon) balancers() ([]balancer, error) {
 	var out []balancer
 	if n != nil {
 		b := balancer{table: tables.Of(n.tables, intent.VIPs), dp: n.dp}
-		for _, v := range d.translator.Balanced() {
+		for _, v := range d.steps.Balanced() {
 			b.vips = append(b.vips, balancedVIP{Balanced: v})
 		}
 		out = append(out, b)

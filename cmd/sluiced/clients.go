@@ -172,7 +172,7 @@ func (c *clientsPart) promote(ctx context.Context, w *clientsAtWork) error {
 		c.d.mu.Lock()
 		told := c.stepped
 		c.d.mu.Unlock()
-		if !told || !c.d.allInSync() || !w.dp.Replaced() {
+		if !told || !c.d.steps.AllInSync() || !w.dp.Replaced() {
 			began = time.Now()
 			continue
 		}
@@ -219,7 +219,7 @@ func (c *clientsPart) start() (*clientsAtWork, error) {
 		return nil, fmt.Errorf("programs of machines' taps: %w", err)
 	}
 	return &clientsAtWork{dp: dp, tables: tables.NewClients(clientDrivers(dp),
-		c.d.allInSync, tables.Options{Status: c.d.reg, Log: c.d.log})}, nil
+		c.d.steps.AllInSync, tables.Options{Status: c.d.reg, Log: c.d.log})}, nil
 }
 
 func clientDrivers(dp *ebpf.Dataplane) tables.Drivers {

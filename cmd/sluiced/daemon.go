@@ -4,17 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
-	"github.com/ovn-sluice/sluice/controlplane/exposure"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
@@ -24,10 +22,10 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/heap"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
-	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/serve"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/systemd"
@@ -47,64 +45,64 @@ type daemon struct {
 	follower *ovn.Follower
 	vswitch  *ovsdb.Session
 	ovs      *ovs.Switch
-	indices  *vrfindex.Store
-	facts    chan nodeFacts // capacity 1: the latest
+	steps    *translation.Translation
+	kept     func(intent.VNI) bool // vrfindex.Store.Kept
+	facts    chan nodeFacts        // capacity 1: the latest
 	host     chan ovn.HostAddresses
 	// hostLooks has watchHost look; capacity 1.
 	hostLooks chan struct{}
 	drain     *drain.Drain
 	// drainChanged has watchDrain look; capacity 1.
 	drainChanged chan struct{}
-	// healthChanged has watchHealth look; capacity 1.
-	healthChanged chan struct{}
-	// inSyncNow is read where mu must not be taken; nil before the first event.
-	inSyncNow atomic.Pointer[ovn.InSync]
+	// healthChanged has watchHealth look.
+	healthChanged loop.Signal
 
-	mu         sync.Mutex // guards what follows; held while an OVN event is taken
-	translator *evpn.Translator
-	exposure   *exposure.Translator
-	// complaints are the translators', as last reported.
-	complaints, exposureComplaints uint64
-	latest                         nodeFacts
-	node                           *node // nil while the node has no role
-	metadata                       *metadataPart
-	clients                        *clientsPart
-	taps                           *tapsPart
-	siblings                       []netip.Addr // as ovn.Rows.Siblings tells
-	published                      bool         // Chassis_Private has been written, or is to be
-	// retain: indices of VRFs that went while nobody looked are still to be freed.
-	retain bool
+	mu        sync.Mutex // guards what follows
+	latest    nodeFacts
+	node      *node // nil while the node has no role
+	metadata  *metadataPart
+	clients   *clientsPart
+	taps      *tapsPart
+	synced    ovn.InSync // of the last event
+	published bool       // Chassis_Private has been written, or is to be
 }
 
 func newDaemon(cfg *config.Config, log *slog.Logger) (*daemon, error) {
-	d, err := newFollowing(cfg, log, vrfindex.Open, nil, cfg.StateDir+"/northbound.json")
+	d, err := newFollowing(cfg, log, following{indices: vrfindex.Open, memory: cfg.StateDir + "/northbound.json", retain: true})
 	if err != nil {
 		return nil, err
 	}
 	if err := d.openDrain(); err != nil {
 		return nil, err
 	}
-	d.retain = true
 	d.metrics = nodemetrics.New(version, metrics.LogFailures(log))
 	d.reg.Require("vswitchd", "sb", "role", "dataplane")
 	d.addMetrics()
 	return d, nil
 }
 
-// newFollowing is the part that follows OVN and computes what it asks for. The
-// VRF indices come from open; transact, when set, takes what would be written to
-// the local Open vSwitch database. memory is that of ovn.Config.
-func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transact ovs.Transact, memory string) (*daemon, error) {
+// following is what a daemon and a dry run follow OVN with.
+type following struct {
+	indices translation.Indices
+	// transact, when set, takes what would be written to the local Open vSwitch database.
+	transact ovs.Transact
+	// memory is that of ovn.Config, retain that of translation.Config.
+	memory string
+	retain bool
+}
+
+// newFollowing is the part that follows OVN and computes what it asks for.
+func newFollowing(cfg *config.Config, log *slog.Logger, with following) (*daemon, error) {
 	d := &daemon{
 		cfg: cfg, log: log, started: time.Now(), reg: status.NewRegistry(log), tableSteps: tableSteps{log: log},
 		facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), hostLooks: make(chan struct{}, 1),
-		drainChanged: make(chan struct{}, 1), healthChanged: make(chan struct{}, 1),
+		drainChanged: make(chan struct{}, 1), healthChanged: loop.NewSignal(),
 	}
-	needs, err := d.openTranslator(open)
+	needs, err := d.openTranslator(with)
 	if err != nil {
 		return nil, err
 	}
-	d.ovs, d.vswitch, err = ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log, Transact: transact}, ovsdb.Config{
+	d.ovs, d.vswitch, err = ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log, Transact: with.transact}, ovsdb.Config{
 		Endpoints: cfg.OVN.VSwitch, TLS: settings.TLSFiles(cfg.OVN.TLS), Logger: log, InactivityProbe: settings.InactivityProbe(cfg),
 	})
 	if err != nil {
@@ -112,33 +110,27 @@ func newFollowing(cfg *config.Config, log *slog.Logger, open openIndices, transa
 	}
 	d.follower, err = ovn.NewFollower(ovn.Config{
 		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: settings.TLSFiles(cfg.OVN.TLS),
-		NorthboundPatience: settings.NorthboundPatience, NorthboundNeeded: cfg.EVPN.NATUnknown == config.NATUnknownHold, Memory: memory,
-		SystemID: cfg.OVN.SystemID, InactivityProbe: settings.InactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.takeOVN, Local: d.takeLocal, Logger: log,
+		NorthboundPatience: settings.NorthboundPatience, NorthboundNeeded: cfg.EVPN.NATUnknown == config.NATUnknownHold, Memory: with.memory,
+		SystemID: cfg.OVN.SystemID, InactivityProbe: settings.InactivityProbe(cfg), Needs: needs, Host: d.host, Handle: d.steps.Take, Local: d.takeLocal, Logger: log,
 	})
 	return d, err
 }
 
-// openIndices is vrfindex.Open or vrfindex.Peek.
-type openIndices func(path string, seed map[intent.VNI]uint16) (*vrfindex.Store, error)
-
 // openTranslator seeds the VRF indices with what the pinned maps show.
-func (d *daemon) openTranslator(open openIndices) (ovn.Needs, error) {
+func (d *daemon) openTranslator(with following) (ovn.Needs, error) {
 	seed, err := ebpf.PinnedVRFs(d.cfg.Dataplane.BPFFS)
 	if err != nil {
 		d.log.Warn("the pinned VRF table cannot be read; indices come from the state directory alone", "error", err)
 	}
-	path := d.cfg.StateDir + "/vrf-indices.json"
-	if d.indices, err = open(path, seed); err != nil {
-		return ovn.Needs{}, fmt.Errorf("VRF indices in %s: %w", path, err)
+	indices, err := translation.OpenIndices(with.indices, d.cfg.StateDir, seed, d.reg)
+	if err != nil {
+		return ovn.Needs{}, err
 	}
-	if err := d.indices.Damaged(); err != nil {
-		d.reg.Reporter("state").Set(status.Object{Kind: "node", Key: "vrf-indices", State: status.Warning, Reason: reason.NotRead, Error: err.Error()})
-	}
-	ec := settings.EVPN(d.cfg)
-	d.translator = evpn.NewTranslator(ec, d.indices)
-	xc := settings.Exposure(d.cfg)
-	d.exposure = exposure.NewTranslator(xc, d.indices)
-	needs := xc.Needs(evpn.Needs(ec))
+	c := translation.Config{EVPN: settings.EVPN(d.cfg), Exposure: settings.Exposure(d.cfg), Retain: with.retain}
+	d.steps = translation.New(c, indices, d.reg)
+	d.steps.Consume(d)
+	d.kept = indices.Kept
+	needs := c.Exposure.Needs(evpn.Needs(c.EVPN))
 	d.metadata = newMetadata(d)
 	if d.cfg.Metadata.Used() {
 		needs = settings.Metadata(d.cfg.Metadata).Needs(needs)
@@ -175,13 +167,13 @@ func runDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) error 
 }
 
 func (d *daemon) run(ctx context.Context) error {
-	notify := systemd.New(d.log, d.alive)
+	notify := systemd.New(d.log, d.steps.Alive)
 	defer notify.Stopping()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.vswitch.Run(ctx) })
 	group.Go(func() error { return d.watchHost(ctx) })
 	group.Go(func() error { return d.watchPins(ctx) })
-	group.Go(func() error { return d.indices.Run(ctx, d.indicesKept) })
+	group.Go(func() error { return d.steps.RunIndices(ctx) })
 	group.Go(func() error { return d.follower.Run(ctx) })
 	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })
 	group.Go(func() error { return d.taps.run(ctx) })
@@ -194,25 +186,8 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return notify.Run(ctx) })
 	group.Go(func() error { return heap.Trim(ctx) })
 	group.Go(func() error {
-		return serve.Run(ctx, settings.HTTP(d.cfg.HTTP), serve.Health{Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.alive, PProf: d.cfg.HTTP.PProf}, d.log)
+		return serve.Run(ctx, settings.HTTP(d.cfg.HTTP), serve.Health{Metrics: d.metrics.Gatherer(), Status: d.reg, Alive: d.steps.Alive, PProf: d.cfg.HTTP.PProf}, d.log)
 	})
 	notify.Ready("following OVN")
 	return group.Wait()
 }
-
-// alive takes the lock that every OVN event takes: a daemon that cannot is stuck.
-func (d *daemon) alive(ctx context.Context) error {
-	tick := time.NewTicker(aliveInterval)
-	defer tick.Stop()
-	for !d.mu.TryLock() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the control plane has not answered: %w", ctx.Err())
-		case <-tick.C:
-		}
-	}
-	d.mu.Unlock()
-	return nil
-}
-
-const aliveInterval = 5 * time.Millisecond

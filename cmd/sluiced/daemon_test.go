@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -30,27 +29,6 @@ func TestLockComesFirst(t *testing.T) {
 	defer func() { _ = lock.Release() }()
 	if err := runDaemon(t.Context(), cfg, slog.New(slog.DiscardHandler)); !errors.Is(err, admin.ErrLocked) {
 		t.Errorf("error %v", err)
-	}
-}
-
-// A daemon that is stuck says so, and each question leaves nothing behind.
-func TestStuckDaemonIsNotAlive(t *testing.T) {
-	d := idleDaemon()
-	if err := d.alive(t.Context()); err != nil {
-		t.Errorf("a daemon at rest: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before := runtime.NumGoroutine()
-	for range 10 {
-		if err := d.alive(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("a stuck daemon: %v", err)
-		}
-	}
-	if after := runtime.NumGoroutine(); after > before {
-		t.Errorf("%d goroutines, %d before the questions", after, before)
 	}
 }
 

@@ -89,7 +89,7 @@ func (d *daemon) followDrain(ctx context.Context) drain.Status {
 	}
 	if n != nil {
 		n.drainTo(ctx, s.Stage)
-		if s.Stage == drain.Serving || d.inSyncNow.Load() == nil {
+		if s.Stage == drain.Serving || !d.steps.Known() {
 			return s // before OVN was read, neighbours have the routes of the last process
 		}
 		withdrawn = n.speaker.Announced() == 0

@@ -26,7 +26,7 @@ func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Pl
 		return status.Plan{}, err
 	}
 	refuse := func(context.Context, ...ovsdb.Operation) ([]ovsdb.Result, error) { return nil, reconcile.ErrReadOnly }
-	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), vrfindex.Peek, refuse, "")
+	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), following{indices: vrfindex.Peek, transact: refuse})
 	if err != nil {
 		return status.Plan{}, err
 	}
@@ -50,17 +50,6 @@ func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Pl
 	})
 	err = group.Wait()
 	return p, err
-}
-
-func (d *daemon) allInSync() bool {
-	s := d.inSyncNow.Load()
-	return s != nil && s.All()
-}
-
-// allRemembered is allInSync, or of Northbound what is remembered is known.
-func (d *daemon) allRemembered() bool {
-	s := d.inSyncNow.Load()
-	return s != nil && s.Remembered().All()
 }
 
 func (d *daemon) plan(ctx context.Context) (status.Plan, error) {

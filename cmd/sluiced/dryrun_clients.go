@@ -42,7 +42,7 @@ func (c *clientsPart) plan(ctx context.Context) ([]status.Change, error) {
 	tables.Drive(drivers, intent.ClientVIPs, reconcile.ReadOnly(there.VIPs()))
 	tables.Drive(drivers, intent.ClientNeighbors, reconcile.ReadOnly(there.Neighbors()))
 	tables.Drive(drivers, intent.Clients, reconcile.ReadOnly(there.Machines()))
-	t := tables.NewClients(drivers, c.d.allInSync, tables.Options{Status: c.d.reg, Log: c.d.log, Dry: true})
+	t := tables.NewClients(drivers, c.d.steps.AllInSync, tables.Options{Status: c.d.reg, Log: c.d.log, Dry: true})
 	(&clientsAtWork{tables: t}).want(all)
 	changes, err := t.Pipeline.Compare(ctx)
 	if err != nil {

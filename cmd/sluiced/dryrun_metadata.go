@@ -91,7 +91,7 @@ func (m *metadataPart) planRows(ctx context.Context, reader *taps.Reader, all wa
 	drivers := tables.Drivers{}
 	tables.Drive(drivers, intent.MetadataNetworks, reconcile.ReadOnly(networks))
 	tables.Drive(drivers, intent.MetadataPorts, reconcile.ReadOnly(ports))
-	t := tables.NewMetadata(drivers, m.d.allInSync, nil, tables.Options{Status: m.d.reg, Log: m.d.log, Dry: true})
+	t := tables.NewMetadata(drivers, m.d.steps.AllInSync, nil, tables.Options{Status: m.d.reg, Log: m.d.log, Dry: true})
 	t.Pipeline.Update(func() { t.Set(all) })
 	changes, err := t.Pipeline.Compare(ctx)
 	if err != nil {

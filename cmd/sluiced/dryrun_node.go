@@ -83,14 +83,12 @@ func (n *node) compare(ctx context.Context, pinned *ebpf.Inspection) ([]reconcil
 	tables.Drive(d, intent.SteeringFlows, reconcile.ReadOnly(ovs.NewSteering(n.d.ovs)))
 	tables.Drive(d, intent.LearnedRoutes, reconcile.ReadOnly(kernel.NewLearnedRoutes(netns.Namespace{})))
 	n.tables = tables.New(d, tables.Sources{
-		OVN: n.d.allInSync, BGP: func() bool { return false }, Pending: n.pending.has, Lingers: never, LearnedBy: n.learned.VRF,
+		OVN: n.d.steps.AllInSync, BGP: func() bool { return false }, Pending: n.pending.has, Lingers: never, LearnedBy: n.learned.VRF,
 	}, tables.Options{Status: n.d.reg, Log: n.d.log, Dry: true})
-	n.d.mu.Lock()
-	n.want()
+	n.want(n.d.steps.Asked())
 	n.tables.Pipeline.Update(func() {
 		tables.Of(n.tables, intent.UnderlayDevices).Set(newUnderlayWays(n.d.cfg, n.d.log, nil).devices())
 	})
-	n.d.mu.Unlock()
 	return n.tables.Pipeline.Compare(ctx)
 }
 

@@ -104,7 +104,7 @@ func TestDryRunWaitsWithWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.StateDir, cfg.OVN.VSwitch, cfg.Dataplane.BPFFS = dir, "unix:"+path, filepath.Join(dir, "bpffs")
-	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), vrfindex.Peek, nil, "")
+	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), following{indices: vrfindex.Peek})
 	if err != nil {
 		t.Fatal(err)
 	}

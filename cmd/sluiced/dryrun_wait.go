@@ -37,7 +37,7 @@ func (d *daemon) waitInSync(ctx context.Context, notes io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
 	defer cancel()
 	start, said := time.Now(), false
-	for !d.allInSync() || !d.metadata.told() || !d.clients.told() {
+	for !d.steps.AllInSync() || !d.metadata.told() || !d.clients.told() {
 		waited := time.Since(start)
 		if errs := d.hopeless(waited); len(errs) > 0 {
 			return errors.Join(errs...)
@@ -91,7 +91,7 @@ func (d *daemon) unread() []error {
 			errs = append(errs, sessionError(session))
 		}
 	}
-	if len(errs) == 0 && d.allInSync() {
+	if len(errs) == 0 && d.steps.AllInSync() {
 		errs = append(errs, errors.New("the taps of machines"))
 	}
 	if len(errs) == 0 {

@@ -4,58 +4,29 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/reason"
-	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-// takeOVN is called by the follower for every step of what OVN shows.
-func (d *daemon) takeOVN(e ovn.Event) {
-	arrived := time.Now()
+// Take is called by the translation for each event of OVN, after the node at work.
+func (d *daemon) Take(e ovn.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	diff, before := d.step(e), d.inSyncNow.Load()
-	// A pass may run at any moment: what is not in sync any more is told before the
-	// change, and what is now in sync after it.
-	d.inSyncNow.Store(d.lessInSync(e.InSync))
-	d.siblings = e.Rows.Siblings()
-	if n := d.node; n != nil {
-		pending := n.pendingAfter(d.waits, e.InSync.NB, diff)
-		n.pending.widen(pending)
-		n.delays.changed(wanted.Of(diff, intent.Announcements), arrived)
-		n.speaker.AddSiblings(d.siblings)
-		gone := n.gone(e.Rows, diff)
-		n.dp.VRFs().Moved(n.tenants.moving(gone, diff))
-		n.patch(diff, gone)
-		n.yield(gone, wanted.Of(diff, intent.Announcements))
-		n.tenants.take(e.Rows, diff)
-		n.dp.VRFs().Moved(n.tenants.elsewhere(wanted.Of(diff, intent.Standby).Set))
-		d.noteStandby(len(n.tenants.standby))
-		n.pending.become(pending)
-	}
-	d.inSyncNow.Store(&e.InSync)
-	if before == nil || *before != e.InSync {
-		d.lookAtHealth()
+	if d.synced != e.InSync {
+		d.synced = e.InSync
+		d.healthChanged.Send()
 	}
 	d.taps.lookFor(e.Rows)
 	d.metadata.take(e)
 	d.clients.take(e)
 	// Rows may be held for an in-sync that has just come.
-	if d.node != nil {
-		d.node.tables.Pipeline.Kick()
-	}
 	if d.clients != nil && d.clients.at != nil {
 		d.clients.at.tables.Pipeline.Kick()
-	}
-	d.report()
-	if e.InSync.All() {
-		d.retainIndices()
 	}
 	// Rows that are not all there say neither who the node is nor what it is for.
 	if e.InSync.VSwitch && (e.InSync.SB || d.knownLocally()) {
@@ -63,46 +34,48 @@ func (d *daemon) takeOVN(e ovn.Event) {
 	}
 }
 
-// lessInSync is what was in sync and still is.
-func (d *daemon) lessInSync(next ovn.InSync) *ovn.InSync {
-	old := d.inSyncNow.Load()
-	if old == nil {
-		return &ovn.InSync{}
-	}
-	return &ovn.InSync{SB: old.SB && next.SB, VSwitch: old.VSwitch && next.VSwitch, NB: old.NB && next.NB}
+// Begin is the node's part of translation.Gateway.
+func (n *node) Begin(all wanted.Set, siblings []netip.Addr) {
+	n.speaker.AddSiblings(siblings)
+	n.tenants = tenants{log: n.d.log, routerID: n.id.RouterID, choice: n.d.steps.Choice}
+	n.want(all)
+	n.tenants.begin(all)
+	n.dp.VRFs().Moved(n.tenants.elsewhere(n.tenants.standby))
+	n.d.noteStandby(len(n.tenants.standby))
 }
 
-// retainIndices frees, once, the indices of VRFs that went while no sluiced ran.
-func (d *daemon) retainIndices() {
-	if !d.retain {
-		return
-	}
-	d.retain = false
-	kept := wanted.Rows(d.asked(), intent.VRFs)
-	d.indices.Retain(func(vni intent.VNI) bool { _, ok := kept[vni]; return ok }, d.translator.Names)
+// Step has a change go through the tables by make-before-break.
+func (n *node) Step(s translation.Step) {
+	pending := n.pendingAfter(n.d.steps.Waits, s.InSync.NB, s.Diff)
+	n.pending.widen(pending)
+	n.delays.changed(wanted.Of(s.Diff, intent.Announcements), s.Arrived)
+	n.speaker.AddSiblings(s.Siblings)
+	gone := n.gone(s.Rows, s.Diff)
+	n.dp.VRFs().Moved(n.tenants.moving(gone, s.Diff))
+	n.patch(s.Diff, gone)
+	n.yield(gone, wanted.Of(s.Diff, intent.Announcements))
+	n.tenants.take(s.Rows, s.Diff)
+	n.dp.VRFs().Moved(n.tenants.elsewhere(wanted.Of(s.Diff, intent.Standby).Set))
+	n.d.noteStandby(len(n.tenants.standby))
+	n.pending.become(pending)
 }
 
-// indicesKept is told after each write of the VRFs' indices: VRFs wait for theirs.
-func (d *daemon) indicesKept(err error) {
-	rep := d.reg.Reporter("indices")
-	if err != nil {
-		rep.Set(status.Object{Kind: "node", Key: "vrf-indices", State: status.Error, Reason: reason.NotKept, Error: err.Error()})
-	} else {
-		rep.Delete("node", "vrf-indices")
-	}
-	d.mu.Lock()
-	n := d.node
-	d.mu.Unlock()
-	if n != nil {
-		n.tables.Pipeline.Update(n.tables.IndicesKept)
-	}
+// Synced has rows looked at that may be held for what has just come into sync.
+func (n *node) Synced() { n.tables.Pipeline.Kick() }
+
+// ChangePaths takes the paths that facts of the node have changed.
+func (n *node) ChangePaths(d wanted.Difference) {
+	n.patch(d, nil)
+	n.tenants.paths(wanted.Of(d, intent.VRFs))
 }
+
+// IndicesKept has VRFs looked at that wait for their indices to be on disk.
+func (n *node) IndicesKept() { n.tables.Pipeline.Update(n.tables.IndicesKept) }
 
 // want makes what OVN asks for, and the configuration, the wanted side. It is
-// called once, before anything else changes the tables, and returns what OVN asks for.
-func (n *node) want() wanted.Set {
-	all := n.d.asked()
-	n.pending.become(pendingOf(n.d.waits, wanted.Rows(all, intent.VRFs)))
+// called once, before anything else changes the tables.
+func (n *node) want(all wanted.Set) {
+	n.pending.become(pendingOf(n.d.steps.Waits, wanted.Rows(all, intent.VRFs)))
 	trusted := map[netip.Addr]intent.VTEP{}
 	for _, a := range n.d.cfg.Fabric.TrustedVTEPs {
 		trusted[a] = intent.VTEP{Addr: a}
@@ -118,7 +91,6 @@ func (n *node) want() wanted.Set {
 		n.tables.Set(wanted.Replace(whole, intent.LearnedRoutes, learned.Set))
 	})
 	n.tellLearned()
-	return all
 }
 
 // patch hands a translation step to the tables as one change. gone are those of the

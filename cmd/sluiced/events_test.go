@@ -1,14 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +24,7 @@ func followingDaemon(t *testing.T, change func(*config.Config)) *daemon {
 	if change != nil {
 		change(cfg)
 	}
-	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), vrfindex.Open, nil, "")
+	d, err := newFollowing(cfg, slog.New(slog.DiscardHandler), following{indices: vrfindex.Open})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +55,12 @@ func event(s ovn.InSync) ovn.Event {
 // A system-id that is away for a moment makes the node nobody else.
 func TestFactsOfRowsThatAreNotAllThereAreNoFacts(t *testing.T) {
 	d := followingDaemon(t, func(c *config.Config) { c.OVN.SystemID, c.Roles = "a1", config.RoleGateway })
-	d.takeOVN(event(allInSync))
+	d.steps.Take(event(allInSync))
 	if f := <-d.facts; !f.gateway || f.systemID != "a1" {
 		t.Fatalf("facts %+v", f)
 	}
 	d.cfg.OVN.SystemID = ""
-	d.takeOVN(event(ovn.InSync{VSwitch: true, NB: true}))
+	d.steps.Take(event(ovn.InSync{VSwitch: true, NB: true}))
 	select {
 	case f := <-d.facts:
 		t.Errorf("facts %+v", f)
@@ -73,79 +68,6 @@ func TestFactsOfRowsThatAreNotAllThereAreNoFacts(t *testing.T) {
 	}
 	if d.latest.systemID != "a1" {
 		t.Errorf("latest %+v", d.latest)
-	}
-}
-
-// Indices of VRFs that went while no sluiced ran are freed when all is known.
-func TestIndicesOfVRFsThatAreGoneAreFreed(t *testing.T) {
-	for _, retain := range []bool{true, false} {
-		d := followingDaemon(t, nil)
-		path := filepath.Join(d.cfg.StateDir, "vrf-indices.json")
-		var err error
-		if d.indices, err = vrfindex.Open(path, map[intent.VNI]uint16{1001: 7}); err != nil {
-			t.Fatal(err)
-		}
-		d.retain = retain
-		d.takeOVN(event(ovn.InSync{SB: true, VSwitch: true}))
-		if err := d.indices.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := os.ReadFile(path); err != nil || !strings.Contains(string(b), `"indices":{"1001":7}`) {
-			t.Errorf("freed before all was known: %s, %v", b, err)
-		}
-		d.takeOVN(event(allInSync))
-		if err := d.indices.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(path)
-		if freed := err == nil && strings.Contains(string(b), `"indices":{}`); freed != retain {
-			t.Errorf("retain %v: %s, %v", retain, b, err)
-		}
-	}
-}
-
-// While the state directory's disk hangs, events of OVN are taken, and the daemon is alive.
-func TestEventsBesideAHungDisk(t *testing.T) {
-	d := followingDaemon(t, nil)
-	hung, goOn := make(chan struct{}), make(chan struct{})
-	hang := sync.OnceFunc(func() { close(hung) })
-	d.indices.WriteBy(func(string, []byte) error { hang(); <-goOn; return nil })
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- d.indices.Run(ctx, d.indicesKept) }()
-	if _, err := d.indices.Index(1001); err != nil {
-		t.Fatal(err)
-	}
-	<-hung
-	done := make(chan error)
-	go func() {
-		d.takeOVN(event(allInSync)) // with an index to be freed
-		_, err := d.indices.Index(1002)
-		done <- errors.Join(err, d.alive(ctx))
-	}()
-	select {
-	case err := <-done:
-		if err != nil || d.indices.Kept(1002) {
-			t.Errorf("%v, kept: %t", err, d.indices.Kept(1002))
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("an event waits for the disk")
-	}
-	stop()
-	close(goOn)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-}
-
-func TestWhatCameIntoSyncIsToldAfterTheChange(t *testing.T) {
-	d := idleDaemon()
-	if s := d.lessInSync(allInSync); s.SB || s.VSwitch || s.NB {
-		t.Errorf("at first: %+v", s)
-	}
-	d.inSyncNow.Store(&ovn.InSync{VSwitch: true, NB: true})
-	if s := d.lessInSync(ovn.InSync{SB: true, VSwitch: true}); s.SB || !s.VSwitch || s.NB {
-		t.Errorf("SB came, NB went: %+v", s)
 	}
 }
 

@@ -63,12 +63,10 @@ func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanatio
 	var steps []status.Step
 	var n *node
 	var where evpn.Where
-	d.follower.View(func(rows *ovn.Rows) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		steps, where = d.translator.Explain(rows, q)
-		n = d.node
-	})
+	d.follower.View(func(rows *ovn.Rows) { steps, where = d.steps.Explain(rows, q) })
+	d.mu.Lock()
+	n = d.node
+	d.mu.Unlock()
 	if where != evpn.Here {
 		steps = d.elsewhere(ctx, q, where, steps)
 	}
@@ -84,7 +82,7 @@ func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanatio
 	steps = append(steps, more...)
 	n.explainWithheld(q, steps)
 	if forwarded {
-		keep(steps, d.ovnInSync())
+		keep(steps, d.steps.OVNInSync())
 	}
 	e := status.NewExplanation(q, steps)
 	e.Notes = n.fabricNotes(steps)
@@ -93,11 +91,7 @@ func (d *daemon) explain(ctx context.Context, q status.Query) (status.Explanatio
 
 // inside explains a way that OVN forwards itself.
 func (d *daemon) inside(q status.Query) (steps []status.Step, inside bool) {
-	d.follower.View(func(rows *ovn.Rows) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		steps, inside = d.translator.Inside(rows, q)
-	})
+	d.follower.View(func(rows *ovn.Rows) { steps, inside = d.steps.Inside(rows, q) })
 	return steps, inside
 }
 

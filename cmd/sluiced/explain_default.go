@@ -19,9 +19,9 @@ import (
 func (d *daemon) explainDefault(ctx context.Context, q status.Query) status.Explanation {
 	d.mu.Lock()
 	n := d.node
-	var steps []status.Step
-	src, dst := d.exposure.Explain(q.Src), d.exposure.Explain(q.Dst)
 	d.mu.Unlock()
+	var steps []status.Step
+	src, dst := d.steps.ExplainExposed(q.Src), d.steps.ExplainExposed(q.Dst)
 	switch {
 	case src.Found && dst.Found:
 		steps = append(steps, src, dst)

@@ -7,52 +7,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ovn-sluice/sluice/controlplane/exposure"
-	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/pkg/tables"
-	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
-
-// step computes what OVN asks for after an event: the tenants' part, and beside it
-// what is exposed without EVPN. d.mu is held.
-func (d *daemon) step(e ovn.Event) wanted.Difference {
-	tenants := d.translator.Step(e.Rows, e.Dirty, e.InSync.SB)
-	return tenants.Merge(d.exposure.Step(e.Rows, d.translator, exposure.Change{
-		Rows: e.Dirty.Exposure || e.Dirty.All || !tenants.Empty(), Complete: e.InSync.SB, Northbound: e.InSync.Remembered().NB,
-	}))
-}
-
-// asked is all that OVN asks for. d.mu is held.
-func (d *daemon) asked() wanted.Set {
-	all := d.translator.Tables()
-	all.Merge(d.exposure.Tables())
-	return all
-}
-
-// waits tells whether Northbound rows that decide what a VRF exposes are still to
-// come. d.mu is held.
-func (d *daemon) waits(vni intent.VNI) bool {
-	if vni == intent.DefaultVRF {
-		return d.exposure.Pending()
-	}
-	return d.translator.Pending(vni)
-}
-
-// report tells of what is wrong in what OVN asks for. d.mu is held.
-func (d *daemon) report() {
-	if now := d.translator.Complaints(); now != d.complaints {
-		d.complaints = now
-		d.reg.Reporter("evpn").Replace(d.translator.Objects())
-	}
-	if now := d.exposure.Complaints(); now != d.exposureComplaints {
-		d.exposureComplaints = now
-		d.reg.Reporter("exposure").Replace(d.exposure.Objects())
-	}
-}
 
 // waysLook is how often the ways to the neighbours are looked at without an event:
 // routes make none.

@@ -54,7 +54,7 @@ func (d *daemon) factsOf(rows *ovn.Rows) nodeFacts {
 	default:
 		r := rows.Role()
 		f.gateway, f.reason = r.Gateway, r.Reason
-		if why, needed := d.exposure.Needed(); !f.gateway && needed {
+		if why, needed := d.steps.Needed(); !f.gateway && needed {
 			f.gateway, f.reason = true, why
 		}
 		if !f.gateway && d.cfg.Underlay.Used() {

@@ -33,7 +33,7 @@ func (n *node) watchGuards(ctx context.Context) error {
 		case <-wait.C:
 		}
 		begin := time.Now()
-		routes, claims := n.speaker.RouteChanges(), n.claimSteps()
+		routes, claims := n.speaker.RouteChanges(), n.d.steps.Steps()
 		if routes != changes {
 			seen = n.speaker.Sightings()
 		}
@@ -46,19 +46,10 @@ func (n *node) watchGuards(ctx context.Context) error {
 	}
 }
 
-func (n *node) claimSteps() uint64 {
-	n.d.mu.Lock()
-	defer n.d.mu.Unlock()
-	return n.d.translator.Steps()
-}
-
 // uses are those of this node, of OVN and of BGP.
 func (n *node) uses(seen bgp.Sightings) []guard.Use {
 	var out []guard.Use
-	n.d.mu.Lock()
-	claims := n.d.translator.Claims()
-	n.d.mu.Unlock()
-	for _, c := range claims {
+	for _, c := range n.d.steps.Claims() {
 		out = append(out, guard.Use{Where: "port " + c.Port, VNI: c.VNI, Import: c.Policy.Import, Export: c.Policy.Export, AutoImport: c.Policy.AutoImport})
 	}
 	for _, s := range seen.Uses {

@@ -58,14 +58,6 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 	}
 }
 
-// lookAtHealth has watchHealth look at once.
-func (d *daemon) lookAtHealth() {
-	select {
-	case d.healthChanged <- struct{}{}:
-	default:
-	}
-}
-
 // settingReports is the source of what is reported of settings.
 const settingReports = "settings"
 

@@ -61,8 +61,3 @@ func (n *node) relistSwitch() {
 		tables.Of(n.tables, intent.SteeringFlows).Relist()
 	})
 }
-
-func (d *daemon) ovnInSync() bool {
-	s := d.inSyncNow.Load()
-	return s != nil && s.SB && s.VSwitch
-}

@@ -44,7 +44,7 @@ func TestUnderlayNeedsNoSouthboundDatabase(t *testing.T) {
 				t.Errorf("%s: nothing is told", name)
 			}
 		}
-		if d.ovnInSync() || d.allInSync() {
+		if d.steps.OVNInSync() || d.steps.AllInSync() {
 			t.Errorf("%s: OVN counts as read", name)
 		}
 	}
@@ -54,10 +54,10 @@ func TestUnderlayNeedsNoSouthboundDatabase(t *testing.T) {
 // way to it may hang on them. Without a system-id they say nothing.
 func TestFactsOfTheUnderlayAreFollowedWithoutOVN(t *testing.T) {
 	d := followingDaemon(t, func(c *config.Config) { c.OVN.SystemID, c.Underlay.Announce.VTEP = "a1", true })
-	d.takeOVN(event(allInSync))
+	d.steps.Take(event(allInSync))
 	<-d.facts
 	d.cfg.OVN.SystemID = "a2"
-	d.takeOVN(event(ovn.InSync{VSwitch: true, NB: true}))
+	d.steps.Take(event(ovn.InSync{VSwitch: true, NB: true}))
 	select {
 	case f := <-d.facts:
 		if f.systemID != "a2" {
@@ -67,7 +67,7 @@ func TestFactsOfTheUnderlayAreFollowedWithoutOVN(t *testing.T) {
 		t.Error("other facts are not followed")
 	}
 	d.cfg.OVN.SystemID = ""
-	d.takeOVN(event(ovn.InSync{VSwitch: true, NB: true}))
+	d.steps.Take(event(ovn.InSync{VSwitch: true, NB: true}))
 	if len(d.facts) > 0 || d.latest.systemID != "a2" {
 		t.Errorf("without a system-id: %+v", d.latest)
 	}
@@ -88,7 +88,7 @@ func TestWhatIsToldBeforeOVNIsInSync(t *testing.T) {
 	if n.toldUnicast() {
 		t.Error("exposed addresses are still to come")
 	}
-	d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true})
+	d.sync(ovn.InSync{SB: true, VSwitch: true})
 	if !n.toldPolicies() || n.toldAll() {
 		t.Errorf("without the Northbound database: policies %t, all %t", n.toldPolicies(), n.toldAll())
 	}

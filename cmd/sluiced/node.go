@@ -81,6 +81,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	defer func() { _ = n.dp.Close() }()
 	n.drainTo(ctx, n.d.drain.Status(time.Now()).Stage)
 	// The tables are told what is wanted before anything looks at them.
+	n.d.steps.Attach(n)
 	n.d.adopt(n)
 	n.d.drainNow() // it may have ended since the stage was read
 	defer n.leave(ctx)
@@ -136,6 +137,7 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 func (n *node) leave(ctx context.Context) {
 	close(n.ended)
 	n.d.adopt(nil)
+	n.d.steps.Detach()
 	if ctx.Err() != nil {
 		return
 	}
@@ -162,7 +164,7 @@ func (n *node) leave(ctx context.Context) {
 	}
 }
 
-// adopt makes n the node that OVN's events go to, and gives it what is known.
+// adopt makes n the node that answers are of; nil: none is at work.
 func (d *daemon) adopt(n *node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,15 +172,9 @@ func (d *daemon) adopt(n *node) {
 	if d.published {
 		_ = d.publish() // the keys are ours: nothing can be wrong with them
 	}
-	if n == nil {
-		return
+	if n != nil {
+		d.lookAtHost()
 	}
-	n.speaker.AddSiblings(d.siblings)
-	n.tenants = tenants{log: d.log, routerID: n.id.RouterID, choice: d.translator.Choice}
-	n.tenants.begin(n.want())
-	n.dp.VRFs().Moved(n.tenants.elsewhere(n.tenants.standby))
-	d.noteStandby(len(n.tenants.standby))
-	d.lookAtHost()
 }
 
 func ignoreEnd(err error) error {

@@ -43,7 +43,7 @@ func deadNode(d *daemon) *node { return nodeWith(d, deadDrivers()) }
 func nodeWith(d *daemon, drivers tables.Drivers) *node {
 	n := &node{d: d, ended: make(chan struct{})}
 	n.tables = tables.New(drivers, tables.Sources{
-		OVN: d.ovnInSync, BGP: func() bool { return true }, Pending: n.pending.has,
+		OVN: d.steps.OVNInSync, BGP: func() bool { return true }, Pending: n.pending.has,
 		Lingers: func(intent.NextHopSet, func(netip.Addr) bool) bool { return false },
 	}, tables.Options{Status: d.reg, Log: d.log})
 	n.underlay = &fabricPart{tables: tables.NewUnderlay(driversOf(func(d tables.Drivers) {
@@ -85,13 +85,13 @@ func TestNodeTakesItsReportsAlong(t *testing.T) {
 func TestEverythingIsToldOnlyWhenAllIsKnown(t *testing.T) {
 	d := idleDaemon()
 	n := deadNode(d)
-	d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true})
+	d.sync(ovn.InSync{SB: true, VSwitch: true})
 	n.tables.Pipeline.Pass(t.Context())
 	n.underlay.tables.Pipeline.Pass(t.Context())
 	if n.toldAll() {
 		t.Error("without the Northbound database")
 	}
-	d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true, NB: true})
+	d.sync(ovn.InSync{SB: true, VSwitch: true, NB: true})
 	if !n.toldAll() {
 		t.Error("there is nothing more to tell")
 	}

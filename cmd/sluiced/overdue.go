@@ -70,10 +70,10 @@ func (d *daemon) waited(before time.Time) (out []reconcile.Wait) {
 	if n, err := d.running(); err == nil {
 		out = n.waited(before, programs(n.dp))
 	}
-	if w := d.metadata.work(); w != nil && d.ovnInSync() {
+	if w := d.metadata.work(); w != nil && d.steps.OVNInSync() {
 		out = append(out, w.tables.Pipeline.Waited(before)...)
 	}
-	if w := d.clients.work(); w != nil && d.allInSync() && programs(w.dp) {
+	if w := d.clients.work(); w != nil && d.steps.AllInSync() && programs(w.dp) {
 		out = append(out, w.tables.Pipeline.Waited(before)...)
 	}
 	return out
@@ -88,7 +88,7 @@ func (n *node) waited(before time.Time, programs bool) (out []reconcile.Wait) {
 	if n.fabricGate() != nil {
 		return nil
 	}
-	if programs && n.d.ovnInSync() && !n.withdrawn.Load() {
+	if programs && n.d.steps.OVNInSync() && !n.withdrawn.Load() {
 		out = n.tables.Waited(before)
 	}
 	return append(out, n.underlay.tables.Pipeline.Waited(before)...)

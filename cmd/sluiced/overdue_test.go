@@ -37,12 +37,12 @@ func (w *waiting[K, V]) Delete(context.Context, []K) []error { return nil }
 func TestOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := idleDaemon()
-		d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true, NB: true})
+		d.sync(ovn.InSync{SB: true, VSwitch: true, NB: true})
 		networks := &waiting[string, intent.MetadataNetwork]{}
 		w := &metadataAtWork{tables: tables.NewMetadata(driversOf(func(d tables.Drivers) {
 			tables.Drive(d, intent.MetadataNetworks, networks)
 			tables.Drive(d, intent.MetadataPorts, reconcile.ReadOnly(reconcile.Unseen[string, intent.MetadataPort]{}))
-		}), d.ovnInSync, nil, tables.Options{Status: d.reg, Log: d.log})}
+		}), d.steps.OVNInSync, nil, tables.Options{Status: d.reg, Log: d.log})}
 		d.metadata = &metadataPart{d: d, at: w}
 		w.tables.Pipeline.Update(func() {
 			tables.Of(w.tables, intent.MetadataNetworks).Set(map[string]intent.MetadataNetwork{"red": {}, "blue": {}})
@@ -70,10 +70,10 @@ func TestOverdue(t *testing.T) {
 		time.Sleep(2*overdueLook + time.Second)
 		const text = "2 rows wait for more than 30s, such as blue: for the port: waiting"
 		told("a long wait", text)
-		d.inSyncNow.Store(&ovn.InSync{SB: true, NB: true})
+		d.sync(ovn.InSync{SB: true, NB: true})
 		time.Sleep(overdueLook)
 		told("while a database is not in sync")
-		d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true})
+		d.sync(ovn.InSync{SB: true, VSwitch: true})
 		time.Sleep(overdueLook)
 		told("since it is again: the rows may be in place soon")
 		time.Sleep(overdueLook)
@@ -110,7 +110,7 @@ func TestNodeWaitsByOrder(t *testing.T) {
 			{"programs of another build", ovn.InSync{SB: true, VSwitch: true}, false, "", false, 0},
 			{"at work again", ovn.InSync{SB: true, VSwitch: true}, false, "", true, 1},
 		} {
-			d.inSyncNow.Store(&c.sync)
+			d.sync(c.sync)
 			n.withdrawn.Store(c.drained)
 			n.fabricBroken.Store(&c.broken)
 			waited := n.waited(time.Now(), c.programs)

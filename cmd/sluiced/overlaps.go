@@ -105,11 +105,11 @@ func (n *node) watchOverlaps(ctx context.Context) error {
 		case <-wait.C:
 		}
 		begin := time.Now()
-		now, claims := n.speaker.Progress(), n.claimSteps()
+		now, claims := n.speaker.Progress(), n.d.steps.Steps()
 		changed := first || now != progress || claims != steps
 		progress, steps = now, claims
 		if changed {
-			exposed = n.exposed()
+			exposed = n.d.steps.Exposed()
 			subnets := map[intent.VNI][]netip.Prefix{}
 			for _, e := range exposed {
 				subnets[e.VNI] = append(subnets[e.VNI], e.Prefix)
@@ -128,10 +128,4 @@ func (n *node) watchOverlaps(ctx context.Context) error {
 		}
 		wait.Reset(max(beat.Until(guardInterval), guardShare*took))
 	}
-}
-
-func (n *node) exposed() []evpn.Exposed {
-	n.d.mu.Lock()
-	defer n.d.mu.Unlock()
-	return n.d.translator.Exposed()
 }

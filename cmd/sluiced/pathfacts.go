@@ -17,7 +17,6 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/tables"
-	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
 const (
@@ -81,7 +80,7 @@ func (n *node) watchPaths(ctx context.Context) error {
 	tick := beat.New(factsPause)
 	defer tick.Stop()
 	// What the translation knows may be of a node that has ended.
-	n.d.takePathFacts(n, n.pathFacts.facts())
+	n.tellPathFacts()
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,23 +91,13 @@ func (n *node) watchPaths(ctx context.Context) error {
 				continue
 			}
 		}
-		n.d.takePathFacts(n, n.pathFacts.facts())
+		n.tellPathFacts()
 	}
 }
 
-// takePathFacts is a step of the translation, as one of OVN is, and reads OVN's rows
-// as that does.
-func (d *daemon) takePathFacts(n *node, f evpn.PathFacts) {
-	d.follower.View(func(*ovn.Rows) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.node != n {
-			return
-		}
-		diff := d.translator.SetFacts(f)
-		n.patch(diff, nil)
-		n.tenants.paths(wanted.Of(diff, intent.VRFs))
-	})
+// tell has the translation take the facts: it reads OVN's rows for that.
+func (n *node) tellPathFacts() {
+	n.d.follower.View(func(*ovn.Rows) { n.d.steps.SetFacts(n, n.pathFacts.facts()) })
 }
 
 // roomFor tells whether the routes of a VRF on the kernel path would fit into the
@@ -158,8 +147,6 @@ func (n *node) choice(vni intent.VNI) evpn.Choice {
 	if vni == intent.DefaultVRF {
 		return evpn.Choice{Reason: reason.PathOnly}
 	}
-	n.d.mu.Lock()
-	defer n.d.mu.Unlock()
-	c, _ := n.d.translator.Choice(vni)
+	c, _ := n.d.steps.Choice(vni)
 	return c
 }

@@ -50,7 +50,7 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case now := <-count.C:
-			if !n.d.ovnInSync() || !written(n.dp) {
+			if !n.d.steps.OVNInSync() || !written(n.dp) {
 				continue
 			}
 			waiting := n.tables.Waiting()
@@ -89,7 +89,7 @@ func (p *patience) over(now time.Time, waiting int) bool {
 
 // toldAll tells whether BGP has been told all that there is to announce.
 func (n *node) toldAll() bool {
-	return n.d.allRemembered() && (n.withdrawn.Load() || n.tables.Complete()) && tables.Of(n.underlay.tables, intent.UnderlayAnnouncements).Settled()
+	return n.d.steps.AllRemembered() && (n.withdrawn.Load() || n.tables.Complete()) && tables.Of(n.underlay.tables, intent.UnderlayAnnouncements).Settled()
 }
 
 // toldUnicast tells the same of plain unicast alone, where that is the underlay's. What
@@ -100,5 +100,5 @@ func (n *node) toldUnicast() bool {
 
 // toldPolicies tells whether BGP has the policies of all VRFs that OVN shows.
 func (n *node) toldPolicies() bool {
-	return n.d.ovnInSync() && tables.Of(n.tables, intent.Policies).Settled()
+	return n.d.steps.OVNInSync() && tables.Of(n.tables, intent.Policies).Settled()
 }

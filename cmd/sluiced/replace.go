@@ -78,7 +78,7 @@ func written(dp *ebpf.Dataplane) bool {
 
 // calm tells whether the start is over for all that others wait for.
 func (d *daemon) calm() bool {
-	if !d.allInSync() {
+	if !d.steps.AllInSync() {
 		return false
 	}
 	d.mu.Lock()

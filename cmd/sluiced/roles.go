@@ -70,7 +70,7 @@ func startFailed(err error, more ...capability.Capability) string {
 // retire removes what this node programmed while it was a gateway node: once OVN
 // says for sure that it is none.
 func (d *daemon) retire(ctx context.Context) {
-	if !d.ovnInSync() {
+	if !d.steps.OVNInSync() {
 		return
 	}
 	things, err := owned.List(ctx, d.ovs, d.cfg.Dataplane.BPFFS)

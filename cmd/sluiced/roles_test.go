@@ -8,7 +8,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/capability"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -18,7 +22,14 @@ func (f fakeRunner) run(ctx context.Context) (nodeFacts, error) { return f(ctx) 
 
 func idleDaemon() *daemon {
 	log := slog.New(slog.DiscardHandler)
-	return &daemon{log: log, reg: status.NewRegistry(log), facts: make(chan nodeFacts, 1)}
+	d := &daemon{log: log, reg: status.NewRegistry(log), facts: make(chan nodeFacts, 1), cfg: config.Default(), healthChanged: loop.NewSignal()}
+	d.steps = translation.New(translation.Config{}, nil, d.reg)
+	return d
+}
+
+// sync has the databases of s in sync, by an event that says nothing else.
+func (d *daemon) sync(s ovn.InSync) {
+	d.steps.Take(ovn.Event{Rows: ovn.NewRows(), InSync: s})
 }
 
 // A start that fails is tried again; a node that fails later is not started anew

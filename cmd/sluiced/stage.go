@@ -47,7 +47,7 @@ func (n *node) promote(ctx context.Context) error {
 }
 
 // toldWanted tells whether the tables have been told all that is wanted of them.
-func (n *node) toldWanted() bool { return n.d.allInSync() && n.imported.Load() }
+func (n *node) toldWanted() bool { return n.d.steps.AllInSync() && n.imported.Load() }
 
 // filled tells whether no row of the maps waits for its turn.
 func (n *node) filled() bool {

@@ -20,16 +20,16 @@ func TestOlderMapsStayUntilTheNewAreFilled(t *testing.T) {
 	n.tables.Pipeline.Pass(t.Context())
 	route := intent.Route{Key: intent.NewRouteKey(1001, prefix("10.20.0.0/24")), Kind: intent.RouteRemote}
 	n.takeImports(bgp.ImportUpdate{Upserts: []intent.Route{route}})
-	d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true, NB: true})
+	d.sync(ovn.InSync{SB: true, VSwitch: true, NB: true})
 	if n.toldWanted() {
 		t.Error("before the neighbours' End-of-RIB")
 	}
 	n.takeImports(bgp.ImportUpdate{InSync: true})
-	d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true})
+	d.sync(ovn.InSync{SB: true, VSwitch: true})
 	if n.toldWanted() {
 		t.Error("without the Northbound database")
 	}
-	d.inSyncNow.Store(&ovn.InSync{SB: true, VSwitch: true, NB: true})
+	d.sync(ovn.InSync{SB: true, VSwitch: true, NB: true})
 	if !n.toldWanted() || n.filled() {
 		t.Errorf("before the first pass: all known %t, filled %t", n.toldWanted(), n.filled())
 	}

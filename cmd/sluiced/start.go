@@ -142,8 +142,8 @@ func (d *daemon) startNode(ctx context.Context, facts nodeFacts) (*node, error) 
 		return nil, errors.Join(err, n.dp.Close())
 	}
 	n.tables = tables.New(n.drivers(), tables.Sources{
-		OVN: d.ovnInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.linger.keeps, Better: n.better, Fabric: n.announcedFrom, Turn: n.turn, LearnedBy: n.learned.VRF,
-		Kept: d.indices.Kept,
+		OVN: d.steps.OVNInSync, BGP: n.bgpSync.Load, Pending: n.pending.has, Lingers: n.linger.keeps, Better: n.better, Fabric: n.announcedFrom, Turn: n.turn, LearnedBy: n.learned.VRF,
+		Kept: d.kept,
 	}, tables.Options{Status: d.reg, Log: d.log, Backends: int(d.cfg.Dataplane.Sizes.Backends), Passed: d.metrics.ObservePass, Announced: n.observeAnnouncements, Routed: n.pathFacts.note})
 	n.newUnderlay()
 	if host, err := readHost(); err == nil {

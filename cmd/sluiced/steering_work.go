@@ -117,7 +117,7 @@ func (m *metadataPart) start(ctx context.Context) (*metadataAtWork, error) {
 	drivers := tables.Drivers{}
 	tables.Drive(drivers, intent.MetadataNetworks, namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs}))
 	tables.Drive(drivers, intent.MetadataPorts, w.steering)
-	w.tables = tables.NewMetadata(drivers, m.d.ovnInSync, m.published.inKey, tables.Options{Status: m.d.reg, Log: m.d.log})
+	w.tables = tables.NewMetadata(drivers, m.d.steps.OVNInSync, m.published.inKey, tables.Options{Status: m.d.reg, Log: m.d.log})
 	return w, nil
 }
 

@@ -74,7 +74,7 @@ func TestTableStepsOfBothPlanes(t *testing.T) {
 		tables.Drive(d, intent.ClientVIPs, reconcile.ReadOnly(reconcile.Unseen[intent.VIPKey, intent.VIP]{}))
 		tables.Drive(d, intent.ClientNeighbors, reconcile.ReadOnly(reconcile.Unseen[intent.NeighborKey, intent.Neighbor]{}))
 		tables.Drive(d, intent.Clients, reconcile.ReadOnly(reconcile.Unseen[intent.ClientKey, intent.Client]{}))
-	}), d.allInSync, tables.Options{Status: d.reg, Log: d.log})}
+	}), d.steps.AllInSync, tables.Options{Status: d.reg, Log: d.log})}
 	for i, slots := range []uint32{1021, 4093, 4093, 1021} {
 		v := intent.VIP{Key: intent.VIPKey{VNI: 1001, Protocol: intent.UDP, Addr: netip.MustParseAddr("fd99::1"), Port: 53}, Slots: slots}
 		change := wanted.Delta[intent.VIPKey, intent.VIP]{Set: map[intent.VIPKey]intent.VIP{v.Key: v}}
