@@ -28,7 +28,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 		return ask(d, q.VNI, func(b balancer) ([]status.VIP, error) { return b.backends(q.VNI) })
 	})
 	admin.Handle(s, nodeapi.ListFlows, func(_ context.Context, q nodeapi.VRFSelector) (status.Flows, error) { return d.flows(q.VNI) })
-	admin.Handle(s, nodeapi.ListMachines, func(context.Context, admin.Nothing) ([]status.Machine, error) { return d.clients.machines(), nil })
+	admin.Handle(s, nodeapi.ListMachines, func(context.Context, admin.Nothing) ([]status.Machine, error) { return d.machines(), nil })
 	admin.Handle(s, nodeapi.Weigh, d.weigh)
 	admin.Handle(s, nodeapi.ExplainVIP, func(_ context.Context, q status.VIPQuery) (status.VIPExplanation, error) { return d.explainVIP(q) })
 	handleList(s, d, nodeapi.ListRoutes, []status.Route{}, func(ctx context.Context, n *node, q nodeapi.VRFSelector) ([]status.Route, error) {
@@ -47,9 +47,9 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, nodeapi.Drain, d.beginDrain)
 	admin.Handle(s, nodeapi.Undrain, d.endDrain)
 	admin.Handle(s, nodeapi.Explain, d.explainNoted)
-	admin.Handle(s, nodeapi.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) { return d.metadata.status(), nil })
+	admin.Handle(s, nodeapi.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) { return d.metadataStatus(), nil })
 	admin.Handle(s, nodeapi.ExplainMetadata, func(_ context.Context, q status.MetadataQuery) (status.MetadataExplanation, error) {
-		return d.metadata.explain(q.Port)
+		return d.explainMetadata(q.Port)
 	})
 	admin.Handle(s, nodeapi.Trace, d.trace)
 	admin.HandleStream(s, nodeapi.FollowDrops, func(ctx context.Context, _ admin.Nothing, emit func(status.Drop) error) error {

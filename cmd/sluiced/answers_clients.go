@@ -16,10 +16,8 @@ import (
 )
 
 // machines lists those of this node on switches with VIPs.
-func (c *clientsPart) machines() []status.Machine {
-	c.d.mu.Lock()
-	all, w := c.translator.Machines(), c.at
-	c.d.mu.Unlock()
+func (d *daemon) machines() []status.Machine {
+	all, w := d.balancing.VMs(), d.balancing.Running()
 	out := []status.Machine{}
 	for _, m := range all {
 		one := status.Machine{Port: m.Port, Switch: m.Switch, Device: m.Tap.Name, VLAN: m.Tap.VLAN,
@@ -30,7 +28,7 @@ func (c *clientsPart) machines() []status.Machine {
 			one.State = status.Pending
 		default:
 			// A row that is in place says nothing of what was decided.
-			if state, _, wrong := tables.StateOf(tables.Of(w.tables, intent.Clients).State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
+			if state, _, wrong := tables.StateOf(tables.Of(w.Tables, intent.Clients).State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
 				one.State, one.Error = state, wrong
 			}
 		}
@@ -41,13 +39,13 @@ func (c *clientsPart) machines() []status.Machine {
 
 // leaves tells why a machine's flows are OVN's, whatever the VIP; empty: they are not, or the
 // machine is not here.
-func (c *clientsPart) leaves(q status.VIPQuery) string {
-	for _, m := range c.machines() {
+func (d *daemon) leaves(q status.VIPQuery) string {
+	for _, m := range d.machines() {
 		if m.Switch != q.Switch || m.Path == string(loadbalancer.PathEBPF) {
 			continue
 		}
 		is := false
-		c.d.follower.View(func(r *ovn.Rows) {
+		d.follower.View(func(r *ovn.Rows) {
 			p, _ := r.ServedPort(m.Port)
 			list, _ := evpn.ParseMACColumn(p.MAC)
 			is = slices.ContainsFunc(list, func(a evpn.PortAddresses) bool {
@@ -62,9 +60,9 @@ func (c *clientsPart) leaves(q status.VIPQuery) string {
 }
 
 // machineMetrics counts them by path and reason.
-func (c *clientsPart) machineMetrics() []nodemetrics.Machines {
+func (d *daemon) machineMetrics() []nodemetrics.Machines {
 	count := map[nodemetrics.Machines]int{}
-	for _, m := range c.machines() {
+	for _, m := range d.machines() {
 		count[nodemetrics.Machines{Path: m.Path, Reason: m.Reason}]++
 	}
 	var out []nodemetrics.Machines

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	steered "github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps/metadata"
+
 	"github.com/ovn-sluice/sluice/controlplane/metadata"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/pkg/admin"
@@ -13,29 +15,27 @@ import (
 )
 
 // status is the answer to "sluicectl metadata ports".
-func (m *metadataPart) status() status.Metadata {
-	note := m.d.cfg.Metadata.Unused()
+func (d *daemon) metadataStatus() status.Metadata {
+	note := d.cfg.Metadata.Unused()
 	out := status.Metadata{Used: note == "", Note: note, Ports: []status.MetadataPort{}}
 	if !out.Used {
 		return out
 	}
-	m.d.mu.Lock()
-	ports, work := m.translator.Ports(), m.at
-	m.d.mu.Unlock()
+	ports, work := d.metadata.Ports(), d.metadata.Running()
 	if work == nil {
 		out.Proxy = "metadata has not started; see sluicectl status"
 	} else {
-		out.Proxy = cmp.Or(*cmp.Or(work.broken.Load(), new(string)), work.silence(m.d.cfg.Metadata.StaleAfter.Duration))
+		out.Proxy = work.Problem(d.cfg.Metadata.StaleAfter.Duration)
 	}
 	for _, p := range ports {
-		out.Ports = append(out.Ports, work.port(p))
+		out.Ports = append(out.Ports, portOf(work, p))
 	}
 	return out
 }
 
 // port joins what is wanted of a port and what there is. Without a receiver nothing is
 // there.
-func (w *metadataAtWork) port(p metadata.PortStatus) status.MetadataPort {
+func portOf(w *steered.Running, p metadata.PortStatus) status.MetadataPort {
 	out := status.MetadataPort{
 		Port: p.Port, Network: p.Network, Instance: p.Instance, Project: p.Project, Served: formOf(p.Via),
 		Reason: p.Reason, Detail: p.Detail, Device: p.Tap.Name, VLAN: p.Tap.VLAN, Guests: p.Guests,
@@ -46,9 +46,9 @@ func (w *metadataAtWork) port(p metadata.PortStatus) status.MetadataPort {
 	if w == nil || out.Served == status.LeftToOVN {
 		return out
 	}
-	done, err := tables.Of(w.tables, intent.MetadataPorts).State(p.Port)
+	done, err := tables.Of(w.Tables, intent.MetadataPorts).State(p.Port)
 	if done && p.Via == metadata.ViaNamespace {
-		done, err = tables.Of(w.tables, intent.MetadataNetworks).State(p.Network)
+		done, err = tables.Of(w.Tables, intent.MetadataNetworks).State(p.Network)
 	}
 	if out.Programmed = done; err != nil {
 		out.Error = err.Error()
@@ -67,13 +67,13 @@ func formOf(v metadata.Via) status.MetadataForm {
 }
 
 // explain is the answer to "sluicectl metadata explain": the steps of a request's way.
-func (m *metadataPart) explain(name string) (status.MetadataExplanation, error) {
-	all, out := m.status(), status.MetadataExplanation{Port: name, Works: true}
+func (d *daemon) explainMetadata(name string) (status.MetadataExplanation, error) {
+	all, out := d.metadataStatus(), status.MetadataExplanation{Port: name, Works: true}
 	step := func(layer status.Layer, object string, found bool, detail, hint string) {
 		out.Works = out.Works && found
 		out.Steps = append(out.Steps, status.Step{Layer: layer, Object: object, Found: found, Detail: detail, Hint: hint})
 	}
-	step(status.LayerIntent, "metadata", all.Used, cmp.Or(all.Note, "backend "+string(m.d.cfg.Metadata.Backend)), "Set metadata.backend, and restart sluiced.")
+	step(status.LayerIntent, "metadata", all.Used, cmp.Or(all.Note, "backend "+string(d.cfg.Metadata.Backend)), "Set metadata.backend, and restart sluiced.")
 	if !all.Used {
 		return out, nil
 	}

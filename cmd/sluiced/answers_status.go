@@ -21,11 +21,11 @@ func (d *daemon) status() status.Status {
 	if n := d.node; n != nil {
 		s.Identity, s.Tables = n.identity(d.latest), tableStatus(n.heldStages(), n.dp.Fills())
 	}
-	if d.metadata != nil {
-		s.Tables = append(s.Tables, tableStatus(d.metadata.at.stages(), nil)...)
+	if r := d.metadata.Running(); r != nil {
+		s.Tables = append(s.Tables, tableStatus(r.Tables.Stages(), nil)...)
 	}
-	if d.clients != nil && d.clients.at != nil {
-		s.Tables = append(s.Tables, tableStatus(d.clients.at.stages(), d.clients.at.dp.Fills())...)
+	if r := d.balancing.Running(); r != nil {
+		s.Tables = append(s.Tables, tableStatus(r.Tables.Stages(), r.Dataplane.Fills())...)
 	}
 	return s
 }

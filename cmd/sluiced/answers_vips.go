@@ -36,11 +36,9 @@ type balancedVIP struct {
 // of machines' taps.
 func (d *daemon) balancers() ([]balancer, error) {
 	n, err := d.present()
-	if err != nil && d.clients.work() == nil {
+	if err != nil && d.balancing.Running() == nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	var out []balancer
 	if n != nil {
 		b := balancer{table: tables.Of(n.tables, intent.VIPs), dp: n.dp}
@@ -49,10 +47,9 @@ func (d *daemon) balancers() ([]balancer, error) {
 		}
 		out = append(out, b)
 	}
-	if d.clients != nil && d.clients.at != nil {
-		w := d.clients.at
-		b := balancer{table: tables.Of(w.tables, intent.ClientVIPs), dp: w.dp}
-		for _, v := range d.clients.translator.Balanced() {
+	if r := d.balancing.Running(); r != nil {
+		b := balancer{table: tables.Of(r.Tables, intent.ClientVIPs), dp: r.Dataplane}
+		for _, v := range d.balancing.Balanced() {
 			b.vips = append(b.vips, balancedVIP{evpn.Balanced{Balancer: v.Balancer, VIP: v.VIP, Backends: v.Backends, Choice: v.Choice}, v.Switch})
 		}
 		out = append(out, b)
@@ -242,7 +239,7 @@ func (d *daemon) explainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 			continue
 		}
 		if err == nil && q.Switch != "" && out.VIP.Path == string(loadbalancer.PathEBPF) && out.LeftToOVN == "" {
-			out.LeftToOVN = d.clients.leaves(q)
+			out.LeftToOVN = d.leaves(q)
 		}
 		return out, err
 	}

@@ -7,6 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps"
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps/balancing"
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps/metadata"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
@@ -16,6 +20,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/crash"
@@ -29,6 +34,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/serve"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/systemd"
+	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
 // daemon is sluiced: what lives as long as the process. What depends on the
@@ -39,16 +45,20 @@ type daemon struct {
 	started time.Time
 	reg     *status.Registry
 	metrics *nodemetrics.Metrics
-	// tableSteps are those of both planes that balance.
-	tableSteps tableSteps
+	// sizes are those of the Maglev tables of both planes.
+	sizes *tables.MaglevSizes
 
-	follower *ovn.Follower
-	vswitch  *ovsdb.Session
-	ovs      *ovs.Switch
-	steps    *translation.Translation
-	kept     func(intent.VNI) bool // vrfindex.Store.Kept
-	facts    chan nodeFacts        // capacity 1: the latest
-	host     chan ovn.HostAddresses
+	follower  *ovn.Follower
+	vswitch   *ovsdb.Session
+	ovs       *ovs.Switch
+	steps     *translation.Translation
+	taps      *taps.Taps // nil: nobody needs them
+	metadata  *metadata.Metadata
+	balancing *balancing.Balancing
+	kept      func(intent.VNI) bool // vrfindex.Store.Kept
+	tracing   sync.Mutex            // the scratch map of a trace has one row
+	facts     chan nodeFacts        // capacity 1: the latest
+	host      chan ovn.HostAddresses
 	// hostLooks has watchHost look; capacity 1.
 	hostLooks chan struct{}
 	drain     *drain.Drain
@@ -59,10 +69,7 @@ type daemon struct {
 
 	mu        sync.Mutex // guards what follows
 	latest    nodeFacts
-	node      *node // nil while the node has no role
-	metadata  *metadataPart
-	clients   *clientsPart
-	taps      *tapsPart
+	node      *node      // nil while the node has no role
 	synced    ovn.InSync // of the last event
 	published bool       // Chassis_Private has been written, or is to be
 }
@@ -94,7 +101,7 @@ type following struct {
 // newFollowing is the part that follows OVN and computes what it asks for.
 func newFollowing(cfg *config.Config, log *slog.Logger, with following) (*daemon, error) {
 	d := &daemon{
-		cfg: cfg, log: log, started: time.Now(), reg: status.NewRegistry(log), tableSteps: tableSteps{log: log},
+		cfg: cfg, log: log, started: time.Now(), reg: status.NewRegistry(log), sizes: tables.NewMaglevSizes(log),
 		facts: make(chan nodeFacts, 1), host: make(chan ovn.HostAddresses), hostLooks: make(chan struct{}, 1),
 		drainChanged: make(chan struct{}, 1), healthChanged: loop.NewSignal(),
 	}
@@ -108,6 +115,8 @@ func newFollowing(cfg *config.Config, log *slog.Logger, with following) (*daemon
 	if err != nil {
 		return nil, fmt.Errorf("local Open vSwitch database: %w", err)
 	}
+	d.newFeatures(with)
+	d.steps.Consume(d.taps, d.metadata, d.balancing, d)
 	d.follower, err = ovn.NewFollower(ovn.Config{
 		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: settings.TLSFiles(cfg.OVN.TLS),
 		NorthboundPatience: settings.NorthboundPatience, NorthboundNeeded: cfg.EVPN.NATUnknown == config.NATUnknownHold, Memory: with.memory,
@@ -115,6 +124,35 @@ func newFollowing(cfg *config.Config, log *slog.Logger, with following) (*daemon
 	})
 	return d, err
 }
+
+// newFeatures makes what is done on taps.
+func (d *daemon) newFeatures(with following) {
+	d.metadata = metadata.New(metadata.Config{
+		Metadata: d.cfg.Metadata, Translator: settings.Metadata(d.cfg.Metadata), Northbound: d.cfg.OVN.NB != "",
+		Dir: owned.MetadataPins(d.cfg.Dataplane.BPFFS), StateDir: d.cfg.StateDir, Dry: with.transact != nil,
+	}, d.taps, d.ovs, agent{d}, d.steps.OVNInSync, d.reg, d.log)
+	d.balancing = balancing.New(balancing.Config{
+		Used: d.cfg.LoadBalancing.OnTaps(), Translator: settings.Clients(d.cfg.LoadBalancing),
+		Plane: ebpf.Config{
+			Dir: owned.ClientPins(d.cfg.Dataplane.BPFFS), Plane: ebpf.Clients, Node: ebpf.Node{FlowRate: d.cfg.LoadBalancing.NewFlowRate},
+			Limits: settings.Limits(d.cfg.Dataplane.Sizes), Log: d.log,
+		},
+	}, d.taps, calmNode{d}, d.sizes, d.reg, d.log)
+}
+
+// agent is the follower, which is made later.
+type agent struct{ d *daemon }
+
+func (a agent) PublishMetadata(m ovn.MetadataAgent) { a.d.follower.PublishMetadata(m) }
+func (a agent) MetadataNetworks() []string          { return a.d.follower.MetadataNetworks() }
+func (a agent) Again()                              { a.d.follower.Again() }
+
+// calmNode is what balancing asks of the node.
+type calmNode struct{ d *daemon }
+
+func (n calmNode) AllInSync() bool        { return n.d.steps.AllInSync() }
+func (n calmNode) Calm() bool             { return n.d.calm() }
+func (n calmNode) ConntrackFault() string { return n.d.ovs.ConntrackFault() }
 
 // openTranslator seeds the VRF indices with what the pinned maps show.
 func (d *daemon) openTranslator(with following) (ovn.Needs, error) {
@@ -128,19 +166,16 @@ func (d *daemon) openTranslator(with following) (ovn.Needs, error) {
 	}
 	c := translation.Config{EVPN: settings.EVPN(d.cfg), Exposure: settings.Exposure(d.cfg), Retain: with.retain}
 	d.steps = translation.New(c, indices, d.reg)
-	d.steps.Consume(d)
 	d.kept = indices.Kept
 	needs := c.Exposure.Needs(evpn.Needs(c.EVPN))
-	d.metadata = newMetadata(d)
 	if d.cfg.Metadata.Used() {
 		needs = settings.Metadata(d.cfg.Metadata).Needs(needs)
 	}
-	d.clients = newClients(d)
 	if d.cfg.LoadBalancing.OnTaps() {
 		needs = settings.Clients(d.cfg.LoadBalancing).Needs(needs)
 	}
 	if needs.Machines {
-		d.taps = newTaps(d)
+		d.taps = taps.New(func() { d.follower.Again() }, d.log)
 	}
 	return needs, nil
 }
@@ -176,13 +211,13 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.steps.RunIndices(ctx) })
 	group.Go(func() error { return d.follower.Run(ctx) })
 	group.Go(func() error { return d.runNodes(ctx, d.startRunner) })
-	group.Go(func() error { return d.taps.run(ctx) })
-	group.Go(func() error { return d.metadata.run(ctx) })
-	group.Go(func() error { return d.clients.run(ctx) })
+	group.Go(func() error { return d.taps.Run(ctx) })
+	group.Go(func() error { return taps.Run(ctx, d.metadata) })
+	group.Go(func() error { return taps.Run(ctx, d.balancing) })
 	group.Go(func() error { return d.runAdmin(ctx) })
 	group.Go(func() error { return d.watchHealth(ctx) })
 	group.Go(func() error { return d.watchDrain(ctx) })
-	group.Go(func() error { return d.watchOverdue(ctx) })
+	group.Go(func() error { return watchOverdue(ctx, d.reg, d.waited) })
 	group.Go(func() error { return notify.Run(ctx) })
 	group.Go(func() error { return heap.Trim(ctx) })
 	group.Go(func() error {

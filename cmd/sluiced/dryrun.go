@@ -30,7 +30,6 @@ func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Pl
 	if err != nil {
 		return status.Plan{}, err
 	}
-	d.metadata.dry = true
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var p status.Plan
@@ -38,7 +37,7 @@ func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Pl
 	group.Go(func() error { return ignoreEnd(d.vswitch.Run(ctx)) })
 	group.Go(func() error { return ignoreEnd(d.watchHost(ctx)) })
 	group.Go(func() error { return ignoreEnd(d.follower.Run(ctx)) })
-	group.Go(func() error { return d.taps.run(ctx) })
+	group.Go(func() error { return d.taps.Run(ctx) })
 	group.Go(func() error {
 		defer cancel()
 		if err := d.waitInSync(ctx, notes); err != nil {
@@ -54,12 +53,12 @@ func dryRun(ctx context.Context, cfg *config.Config, notes io.Writer) (status.Pl
 
 func (d *daemon) plan(ctx context.Context) (status.Plan, error) {
 	p, err := d.planRole(ctx)
-	changes, metadataErr := d.metadata.plan(ctx)
+	changes, metadataErr := d.planMetadata(ctx)
 	p.Changes = append(p.Changes, changes...)
 	if metadataErr != nil {
 		err = errors.Join(err, fmt.Errorf("metadata: %w", metadataErr))
 	}
-	changes, clientsErr := d.clients.plan(ctx)
+	changes, clientsErr := d.planBalancing(ctx)
 	p.Changes = append(p.Changes, changes...)
 	if clientsErr != nil {
 		err = errors.Join(err, fmt.Errorf("balancing on taps: %w", clientsErr))

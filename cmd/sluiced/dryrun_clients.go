@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps/balancing"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -12,24 +13,13 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
-// told tells whether it is known what is to be balanced, and on which taps.
-func (c *clientsPart) told() bool {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	return c.stepped || !c.d.cfg.LoadBalancing.OnTaps()
-}
-
-// plan lists the changes of what is balanced on taps, in the order of a start.
-func (c *clientsPart) plan(ctx context.Context) ([]status.Change, error) {
-	pins := owned.ClientPins(c.d.cfg.Dataplane.BPFFS)
-	if !c.d.cfg.LoadBalancing.OnTaps() {
-		things, err := owned.Clients(pins)
+// planBalancing lists the changes of what is balanced on taps, in the order of a start.
+func (d *daemon) planBalancing(ctx context.Context) ([]status.Change, error) {
+	if !d.balancing.Used() {
+		things, err := owned.Clients(owned.ClientPins(d.cfg.Dataplane.BPFFS))
 		return leftovers(things), err
 	}
-	c.d.mu.Lock()
-	all, machines := c.translator.Tables(), c.translator.Machines()
-	c.d.mu.Unlock()
-	there, err := ebpf.Inspect(c.ebpfConfig())
+	there, err := d.balancing.Inspect()
 	if err != nil {
 		return nil, err
 	}
@@ -38,12 +28,9 @@ func (c *clientsPart) plan(ctx context.Context) ([]status.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	drivers := tables.Drivers{}
-	tables.Drive(drivers, intent.ClientVIPs, reconcile.ReadOnly(there.VIPs()))
-	tables.Drive(drivers, intent.ClientNeighbors, reconcile.ReadOnly(there.Neighbors()))
-	tables.Drive(drivers, intent.Clients, reconcile.ReadOnly(there.Machines()))
-	t := tables.NewClients(drivers, c.d.steps.AllInSync, tables.Options{Status: c.d.reg, Log: c.d.log, Dry: true})
-	(&clientsAtWork{tables: t}).want(all)
+	t := tables.NewClients(balancing.Drivers(reconcile.ReadOnly(there.VIPs()), reconcile.ReadOnly(there.Neighbors()), reconcile.ReadOnly(there.Machines())),
+		d.steps.AllInSync, tables.Options{Status: d.reg, Log: d.log, Dry: true})
+	(&balancing.Running{Tables: t}).Want(d.balancing.Wanted())
 	changes, err := t.Pipeline.Compare(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +38,7 @@ func (c *clientsPart) plan(ctx context.Context) ([]status.Change, error) {
 	for _, change := range changes {
 		out = append(out, tables.ChangeOf(change))
 	}
-	for _, m := range machines {
+	for _, m := range d.balancing.VMs() {
 		if m.Tap == (intent.Tap{}) {
 			continue
 		}

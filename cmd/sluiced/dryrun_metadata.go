@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	steered "github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps/metadata"
+
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/taps"
 	identities "github.com/ovn-sluice/sluice/dataplane/metadata/identity"
@@ -23,29 +25,20 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-// told tells whether it is known what is to be served, and by which taps.
-func (m *metadataPart) told() bool {
-	m.d.mu.Lock()
-	defer m.d.mu.Unlock()
-	return m.stepped || !m.d.cfg.Metadata.Used()
-}
-
-// plan lists the changes of metadata, in the order of a start.
-func (m *metadataPart) plan(ctx context.Context) ([]status.Change, error) {
-	pins := owned.MetadataPins(m.d.cfg.Dataplane.BPFFS)
-	if !m.d.cfg.Metadata.Used() {
-		things, err := owned.Metadata(ctx, m.d.ovs, namespace.Names{}, pins)
+// planMetadata lists the changes of metadata, in the order of a start.
+func (d *daemon) planMetadata(ctx context.Context) ([]status.Change, error) {
+	pins := owned.MetadataPins(d.cfg.Dataplane.BPFFS)
+	if !d.cfg.Metadata.Used() {
+		things, err := owned.Metadata(ctx, d.ovs, namespace.Names{}, pins)
 		return leftovers(things), err
 	}
-	m.d.mu.Lock()
-	all := m.translator.Tables()
-	m.d.mu.Unlock()
+	all := d.metadata.Wanted()
 	reader, err := taps.Inspect(pins, pinned.HookAuto)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = reader.Close() }()
-	changes, err := reader.Changes(m.d.cfg.Metadata.StaleAfter.Duration)
+	changes, err := reader.Changes(d.cfg.Metadata.StaleAfter.Duration)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +46,7 @@ func (m *metadataPart) plan(ctx context.Context) ([]status.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := m.planRows(ctx, reader, all)
+	rows, err := d.planRows(ctx, reader, all)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +78,10 @@ func planProxy() ([]status.Change, error) {
 }
 
 // planRows compares the tables, and says what their rows are made of.
-func (m *metadataPart) planRows(ctx context.Context, reader *taps.Reader, all wanted.Set) (out []status.Change, err error) {
-	networks := namespace.NewNetworks(namespace.NetworksConfig{Ports: m.d.ovs})
-	ports := steering.New(steering.Config{Maps: onlyRead{reader}, File: identities.Path(m.d.cfg.StateDir)})
-	drivers := tables.Drivers{}
-	tables.Drive(drivers, intent.MetadataNetworks, reconcile.ReadOnly(networks))
-	tables.Drive(drivers, intent.MetadataPorts, reconcile.ReadOnly(ports))
-	t := tables.NewMetadata(drivers, m.d.steps.AllInSync, nil, tables.Options{Status: m.d.reg, Log: m.d.log, Dry: true})
+func (d *daemon) planRows(ctx context.Context, reader *taps.Reader, all wanted.Set) (out []status.Change, err error) {
+	networks := namespace.NewNetworks(namespace.NetworksConfig{Ports: d.ovs})
+	ports := steering.New(steering.Config{Maps: onlyRead{reader}, File: identities.Path(d.cfg.StateDir)})
+	t := tables.NewMetadata(steered.Drivers(reconcile.ReadOnly(networks), reconcile.ReadOnly(ports)), d.steps.AllInSync, nil, tables.Options{Status: d.reg, Log: d.log, Dry: true})
 	t.Pipeline.Update(func() { t.Set(all) })
 	changes, err := t.Pipeline.Compare(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ func (d *daemon) waitInSync(ctx context.Context, notes io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
 	defer cancel()
 	start, said := time.Now(), false
-	for !d.steps.AllInSync() || !d.metadata.told() || !d.clients.told() {
+	for !d.steps.AllInSync() || !d.metadata.Told() || !d.balancing.Told() {
 		waited := time.Since(start)
 		if errs := d.hopeless(waited); len(errs) > 0 {
 			return errors.Join(errs...)

@@ -21,13 +21,6 @@ func (d *daemon) Take(e ovn.Event) {
 		d.synced = e.InSync
 		d.healthChanged.Send()
 	}
-	d.taps.lookFor(e.Rows)
-	d.metadata.take(e)
-	d.clients.take(e)
-	// Rows may be held for an in-sync that has just come.
-	if d.clients != nil && d.clients.at != nil {
-		d.clients.at.tables.Pipeline.Kick()
-	}
 	// Rows that are not all there say neither who the node is nor what it is for.
 	if e.InSync.VSwitch && (e.InSync.SB || d.knownLocally()) {
 		d.noteFacts(d.factsOf(e.Rows))
@@ -100,9 +93,9 @@ func (n *node) patch(d wanted.Difference, gone map[intent.RouteKey]intent.Announ
 	if d.Empty() {
 		return
 	}
-	var steps []tableStep
+	var resized []tables.MaglevChange
 	t.Pipeline.Update(func() {
-		steps = stepsOf(wanted.Of(d, intent.VIPs).Set, tables.Of(t, intent.VIPs).LookupLocked)
+		resized = tables.MaglevChanges(wanted.Of(d, intent.VIPs).Set, tables.Of(t, intent.VIPs).LookupLocked)
 		if len(gone) > 0 {
 			t.Moved(gone)
 		}
@@ -112,7 +105,7 @@ func (n *node) patch(d wanted.Difference, gone map[intent.RouteKey]intent.Announ
 			Then(n.learned.Change(wanted.Of(d, intent.Learners), wanted.Of(d, intent.KernelVRFs)))
 		t.Update(wanted.With(wanted.With(d, intent.Routes, routes), intent.LearnedRoutes, learned))
 	})
-	n.d.tableSteps.say(steps)
+	n.d.sizes.Changed(resized)
 	if !wanted.Of(d, intent.Learners).Empty() || !wanted.Of(d, intent.KernelVRFs).Empty() {
 		n.tellLearned()
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -27,9 +28,9 @@ type nodeFacts struct {
 // takeLocal is called by the follower with what the local database alone says, until
 // the Southbound database has been read.
 func (d *daemon) takeLocal(rows *ovn.Rows) {
+	d.taps.LookFor(rows)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.taps.lookFor(rows)
 	if d.knownLocally() {
 		d.noteFacts(d.factsOf(rows))
 	}
@@ -108,7 +109,7 @@ func (n *node) awaitFacts(ctx context.Context) (next nodeFacts, changed bool) {
 		}
 		var retry <-chan time.Time
 		if err != nil {
-			retry = time.After(startRetry)
+			retry = time.After(plane.Retry)
 		}
 		select {
 		case <-ctx.Done():

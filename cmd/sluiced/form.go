@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
@@ -106,8 +107,8 @@ func (n *node) changeForm(ctx context.Context) error {
 	}
 	n.d.log.Info("the fabric comes in by the devices of the other form until this one is prepared", "whole", settings.Whole(n.d.cfg))
 	told := func() bool { return n.toldWanted() && !n.dp.Staged() && n.dp.Replaced() }
-	if n.whenPrepared(ctx, change{every: formInterval, pause: formPause, told: told, prepared: n.prepared, do: n.takePort,
-		failed: "the UDP port cannot be taken over; what has it goes on; trying again"}) {
+	if (plane.Change{Every: formInterval, Pause: formPause, Told: told, Prepared: n.prepared, Do: n.takePort,
+		Failed: "the UDP port cannot be taken over; what has it goes on; trying again"}).Run(ctx, n.d.log) {
 		return n.leaveForm(ctx)
 	}
 	return nil

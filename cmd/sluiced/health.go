@@ -30,11 +30,6 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 		for name, c := range conditions {
 			d.reg.SetCondition(name, c.ready, c.reason, c.detail)
 		}
-		if d.clients != nil {
-			d.mu.Lock()
-			d.clients.note() // another Open vSwitch may run by now
-			d.mu.Unlock()
-		}
 		if s.InSync.SB {
 			d.reg.Reporter(settingReports).Replace(doubtful(d.cfg, s))
 		}

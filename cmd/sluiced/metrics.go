@@ -22,7 +22,7 @@ func (d *daemon) addMetrics() {
 	d.metrics.AddPaths(fromNode(d, (*node).pathMetrics))
 	d.metrics.AddTraffic(fromNode(d, (*node).trafficMetrics))
 	d.metrics.AddLoadBalancing(func() (nodemetrics.LoadBalancing, error) {
-		out := nodemetrics.LoadBalancing{TableSteps: d.tableSteps.count.Load()}
+		out := nodemetrics.LoadBalancing{TableSteps: d.sizes.Count()}
 		all, err := d.balancers()
 		if err != nil {
 			return out, nil // the node is about to start
@@ -37,7 +37,7 @@ func (d *daemon) addMetrics() {
 		}
 		return out, nil
 	})
-	d.metrics.AddMachines(func() ([]nodemetrics.Machines, error) { return d.clients.machineMetrics(), nil })
+	d.metrics.AddMachines(func() ([]nodemetrics.Machines, error) { return d.machineMetrics(), nil })
 	d.metrics.AddImports(fromNode(d, (*node).importMetrics))
 	d.metrics.AddTables(d.tableMetrics)
 	d.metrics.AddSteered(d.steered)
@@ -50,10 +50,10 @@ func (d *daemon) addMetrics() {
 		counts, err := d.dropped()
 		out := nodemetrics.Drops{ByReason: make(map[string]uint64, len(counts))}
 		if n, err := d.running(); err == nil {
-			out.Unreadable = n.samples.unreadable.Load()
+			out.Unreadable = n.samples.Unreadable()
 		}
-		if w := d.clients.work(); w != nil {
-			out.Unreadable += w.samples.unreadable.Load()
+		if w := d.balancing.Running(); w != nil {
+			out.Unreadable += w.Samples.Unreadable()
 		}
 		for reason, packets := range counts {
 			out.ByReason[reason.String()] = packets
@@ -120,8 +120,8 @@ func (d *daemon) mapMetrics() (out []nodemetrics.Map) {
 	if n, err := d.running(); err == nil {
 		fills = n.dp.Fills()
 	}
-	if w := d.clients.work(); w != nil {
-		fills = append(fills, w.dp.Fills()...)
+	if w := d.balancing.Running(); w != nil {
+		fills = append(fills, w.Dataplane.Fills()...)
 	}
 	for _, f := range fills {
 		out = append(out, nodemetrics.Map{Name: f.Map, Table: f.Table, Used: f.Used, Size: f.Max})

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
@@ -40,7 +41,7 @@ type node struct {
 	tables    *tables.Tables
 	rib       *rib.RIB      // guarded by the pipeline, as the tables are
 	learned   *learned.Join // guarded as rib is
-	samples   sampler
+	samples   plane.Samples
 	underlay  *fabricPart
 	tracing   sync.Mutex
 	ended     chan struct{} // closed when the node ends
@@ -123,11 +124,11 @@ func (n *node) run(ctx context.Context) (nodeFacts, error) {
 	group.Go(func() error { return n.endMoves(running) })
 	group.Go(func() error { return n.watchUsedWays(running) })
 	group.Go(func() error { return n.nextHops.run(running) })
-	group.Go(func() error { return n.d.sweepFlows(running, n.dp, "the fabric") })
+	group.Go(func() error { return plane.ExpireSessions(running, n.dp, "the fabric", n.d.reg, n.d.log) })
 	group.Go(func() error { return n.promote(running) })
 	group.Go(func() error { return n.changeForm(running) })
 	group.Go(func() error { return n.removeAdopted(running) })
-	group.Go(func() error { return n.samples.run(running, n.dp.Reader(), n.d.log) })
+	group.Go(func() error { return n.samples.Run(running, n.dp.Reader(), n.d.log) })
 	err := group.Wait() // next is set before it returns
 	return next, ignoreEnd(err)
 }

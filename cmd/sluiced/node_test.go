@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -217,29 +215,6 @@ func TestNodesWithOurRouterIDAreProblems(t *testing.T) {
 	rep.Replace(doubles(bgp.Status{}))
 	if p := d.reg.Problems(); len(p) != 0 {
 		t.Errorf("problems %+v", p)
-	}
-}
-
-type fakeSamples struct{ n int }
-
-func (f *fakeSamples) Samples(_ context.Context, each func(ebpf.Sample), unreadable func(error)) error {
-	for range f.n {
-		unreadable(errors.New("a sample of 3 bytes"))
-	}
-	each(ebpf.Sample{VNI: 1001})
-	return context.Canceled
-}
-
-func TestUnreadableSamplesAreCountedAndPassedOver(t *testing.T) {
-	var s sampler
-	var log strings.Builder
-	follow, end := s.follow()
-	defer end()
-	if err := s.run(t.Context(), &fakeSamples{3}, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-follow; got.VNI != 1001 || s.unreadable.Load() != 3 || strings.Count(log.String(), "\n") != 1 {
-		t.Errorf("sample %+v, %d unreadable, log\n%s", got, s.unreadable.Load(), &log)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -24,7 +24,7 @@ const (
 )
 
 // watchOverdue reports the tables of which rows wait for longer than that.
-func (d *daemon) watchOverdue(ctx context.Context) error {
+func watchOverdue(ctx context.Context, reg *status.Registry, waited func(before time.Time) []reconcile.Wait) error {
 	tick := beat.New(overdueLook)
 	defer tick.Stop()
 	var last []reconcile.Wait
@@ -33,8 +33,8 @@ func (d *daemon) watchOverdue(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			now := d.waited(time.Now().Add(-overduePatience))
-			d.reg.Reporter(overdueReports).Replace(overdue(again(now, last), overduePatience))
+			now := waited(time.Now().Add(-overduePatience))
+			reg.Reporter(overdueReports).Replace(overdue(again(now, last), overduePatience))
 			last = now
 		}
 	}
@@ -68,19 +68,16 @@ func overdue(waited []reconcile.Wait, patience time.Duration) (out []status.Obje
 // component tells: the databases, or programs and maps of this build.
 func (d *daemon) waited(before time.Time) (out []reconcile.Wait) {
 	if n, err := d.running(); err == nil {
-		out = n.waited(before, programs(n.dp))
+		out = n.waited(before, plane.Effective(n.dp))
 	}
-	if w := d.metadata.work(); w != nil && d.steps.OVNInSync() {
-		out = append(out, w.tables.Pipeline.Waited(before)...)
+	if w := d.metadata.Running(); w != nil && d.steps.OVNInSync() {
+		out = append(out, w.Tables.Pipeline.Waited(before)...)
 	}
-	if w := d.clients.work(); w != nil && d.steps.AllInSync() && programs(w.dp) {
-		out = append(out, w.tables.Pipeline.Waited(before)...)
+	if w := d.balancing.Running(); w != nil && d.steps.AllInSync() && plane.Effective(w.Dataplane) {
+		out = append(out, w.Tables.Pipeline.Waited(before)...)
 	}
 	return out
 }
-
-// programs tells whether the tables' rows have their effect on packets.
-func programs(dp *ebpf.Dataplane) bool { return written(dp) && !dp.Staged() }
 
 // waited asks the tables of the node. What is announced waits by order while the node is drained,
 // and while the fabric device is broken, which the component fabric tells.

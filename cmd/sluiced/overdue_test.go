@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps/metadata"
+
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -39,19 +41,22 @@ func TestOverdue(t *testing.T) {
 		d := idleDaemon()
 		d.sync(ovn.InSync{SB: true, VSwitch: true, NB: true})
 		networks := &waiting[string, intent.MetadataNetwork]{}
-		w := &metadataAtWork{tables: tables.NewMetadata(driversOf(func(d tables.Drivers) {
-			tables.Drive(d, intent.MetadataNetworks, networks)
-			tables.Drive(d, intent.MetadataPorts, reconcile.ReadOnly(reconcile.Unseen[string, intent.MetadataPort]{}))
-		}), d.steps.OVNInSync, nil, tables.Options{Status: d.reg, Log: d.log})}
-		d.metadata = &metadataPart{d: d, at: w}
-		w.tables.Pipeline.Update(func() {
-			tables.Of(w.tables, intent.MetadataNetworks).Set(map[string]intent.MetadataNetwork{"red": {}, "blue": {}})
+		w := tables.NewMetadata(metadata.Drivers(networks, reconcile.ReadOnly(reconcile.Unseen[string, intent.MetadataPort]{})), d.steps.OVNInSync, nil, tables.Options{Status: d.reg, Log: d.log})
+		w.Pipeline.Update(func() {
+			tables.Of(w, intent.MetadataNetworks).Set(map[string]intent.MetadataNetwork{"red": {}, "blue": {}})
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
-		go func() { _ = w.tables.Pipeline.Run(ctx) }()
-		go func() { _ = d.watchOverdue(ctx) }()
+		go func() { _ = w.Pipeline.Run(ctx) }()
+		go func() {
+			_ = watchOverdue(ctx, d.reg, func(before time.Time) []reconcile.Wait {
+				if !d.steps.OVNInSync() {
+					return nil
+				}
+				return w.Pipeline.Waited(before)
+			})
+		}()
 		told := func(what string, wants ...string) {
 			t.Helper()
 			synctest.Wait()

@@ -57,13 +57,13 @@ func (d *daemon) keepPins() (lost []status.Object) {
 	if d.node != nil {
 		kept[pins] = d.node.dp
 	}
-	if d.clients != nil && d.clients.at != nil {
-		kept[owned.ClientPins(pins)] = d.clients.at.dp
-	}
-	if d.metadata != nil && d.metadata.at != nil {
-		kept[owned.MetadataPins(pins)] = d.metadata.at.taps
-	}
 	d.mu.Unlock()
+	if r := d.balancing.Running(); r != nil {
+		kept[owned.ClientPins(pins)] = r.Dataplane
+	}
+	if r := d.metadata.Running(); r != nil {
+		kept[owned.MetadataPins(pins)] = r.Taps
+	}
 	for dir, k := range kept {
 		if err := k.KeepPins(); err != nil {
 			lost = append(lost, status.Object{Kind: "pins", Key: dir, State: status.Error, Reason: reason.PinsLost, Error: err.Error()})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/tables"
@@ -50,7 +51,7 @@ func (n *node) releaseSpeaker(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case now := <-count.C:
-			if !n.d.steps.OVNInSync() || !written(n.dp) {
+			if !n.d.steps.OVNInSync() || !plane.Written(n.dp) {
 				continue
 			}
 			waiting := n.tables.Waiting()

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
-	"github.com/ovn-sluice/sluice/pkg/capability"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
-
-const startRetry = 5 * time.Second
 
 // runner is a node that was started.
 type runner interface {
@@ -37,7 +35,7 @@ func (d *daemon) runNodes(ctx context.Context, start func(context.Context, nodeF
 			select {
 			case <-ctx.Done():
 			case facts = <-d.facts:
-			case <-time.After(startRetry):
+			case <-time.After(plane.Retry):
 			}
 			continue
 		}
@@ -51,20 +49,14 @@ func (d *daemon) runNodes(ctx context.Context, start func(context.Context, nodeF
 		if ctx.Err() != nil {
 			break
 		}
-		d.reg.SetCondition("dataplane", false, reason.StartFailed, startFailed(err))
+		d.reg.SetCondition("dataplane", false, reason.StartFailed, plane.StartFailed(err))
 		select {
 		case <-ctx.Done():
 		case facts = <-d.facts:
-		case <-time.After(startRetry):
+		case <-time.After(plane.Retry):
 		}
 	}
 	return nil
-}
-
-// startFailed is the text of a start that failed, with the capabilities that it lacks where the
-// kernel refused something.
-func startFailed(err error, more ...capability.Capability) string {
-	return capability.Explain(err, append([]capability.Capability{capability.BPF, capability.Perfmon, capability.NetAdmin}, more...)...).Error()
 }
 
 // retire removes what this node programmed while it was a gateway node: once OVN

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/pkg/capability"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -72,12 +70,5 @@ func TestEndWhileANodeRunsIsNoError(t *testing.T) {
 	}
 	if c := d.reg.Conditions(); len(c) != 0 {
 		t.Errorf("conditions %+v", c)
-	}
-}
-
-// What the process has does not change the text of a failed start. test/rights takes each away.
-func TestStartFailedWithAllCapabilities(t *testing.T) {
-	if got := startFailed(syscall.EPERM, capability.SysAdmin); got != syscall.EPERM.Error() {
-		t.Error(got)
 	}
 }

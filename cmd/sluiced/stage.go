@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
-
-const promoteInterval = 200 * time.Millisecond
 
 // noteLoaded reports the data plane. While maps of an older layout forward, what
 // changes has no effect.
@@ -39,8 +37,8 @@ func (n *node) promote(ctx context.Context) error {
 	told := func() bool { return n.toldWanted() && n.dp.Replaced() }
 	// A node that is restarting, too, has its routes in the older maps alone.
 	prepared := func() bool { return n.filled() && !n.tables.Misses(older) }
-	if n.whenPrepared(ctx, change{every: promoteInterval, pause: promoteInterval, told: told, prepared: prepared, failed: "the older maps go on; trying again",
-		do: func(context.Context) error { return n.dp.Promote() }}) {
+	if (plane.Change{Every: plane.PromoteInterval, Pause: plane.PromoteInterval, Told: told, Prepared: prepared, Failed: "the older maps go on; trying again",
+		Do: func(context.Context) error { return n.dp.Promote() }}).Run(ctx, n.d.log) {
 		n.noteLoaded()
 	}
 	return nil

@@ -9,36 +9,6 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
-// work is what there is of metadata; nil while there is nothing.
-func (m *metadataPart) work() *metadataAtWork {
-	if m == nil {
-		return nil
-	}
-	m.d.mu.Lock()
-	defer m.d.mu.Unlock()
-	return m.at
-}
-
-func (w *metadataAtWork) stages() (out []tables.Held) {
-	if w == nil {
-		return nil
-	}
-	for _, s := range w.tables.Pipeline.Stages() {
-		out = append(out, tables.Held{Stage: s, Why: w.tables.Held(s)})
-	}
-	return out
-}
-
-func (w *clientsAtWork) stages() (out []tables.Held) {
-	if w == nil {
-		return nil
-	}
-	for _, s := range w.tables.Pipeline.Stages() {
-		out = append(out, tables.Held{Stage: s, Why: w.tables.Held(s)})
-	}
-	return out
-}
-
 func (n *node) heldStages() (out []tables.Held) {
 	for _, s := range n.stages() {
 		out = append(out, tables.Held{Stage: s, Why: n.stageHeld(s)})
@@ -54,7 +24,13 @@ func metricOf(h tables.Held) nodemetrics.Table {
 
 // tableMetrics are those of the node, if there is one, and of metadata.
 func (d *daemon) tableMetrics() (out []nodemetrics.Table, err error) {
-	all := append(d.metadata.work().stages(), d.clients.work().stages()...)
+	var all []tables.Held
+	if r := d.metadata.Running(); r != nil {
+		all = append(all, r.Tables.Stages()...)
+	}
+	if r := d.balancing.Running(); r != nil {
+		all = append(all, r.Tables.Stages()...)
+	}
 	if n, err := d.running(); err == nil {
 		all = append(n.heldStages(), all...)
 	}
@@ -66,11 +42,11 @@ func (d *daemon) tableMetrics() (out []nodemetrics.Table, err error) {
 
 // steered counts what the programs on taps did.
 func (d *daemon) steered() (map[string]uint64, error) {
-	w := d.metadata.work()
+	w := d.metadata.Running()
 	if w == nil {
 		return nil, nil
 	}
-	return w.taps.Counters()
+	return w.Taps.Counters()
 }
 
 // diff compares the tables of the node, if there is one, and those of machines.
@@ -84,11 +60,11 @@ func (d *daemon) diff(ctx context.Context) (status.Diff, error) {
 		return out, err
 	}
 	var pipelines []*reconcile.Pipeline
-	if w := d.metadata.work(); w != nil {
-		pipelines = append(pipelines, w.tables.Pipeline)
+	if w := d.metadata.Running(); w != nil {
+		pipelines = append(pipelines, w.Tables.Pipeline)
 	}
-	if w := d.clients.work(); w != nil {
-		pipelines = append(pipelines, w.tables.Pipeline)
+	if w := d.balancing.Running(); w != nil {
+		pipelines = append(pipelines, w.Tables.Pipeline)
 	}
 	for _, p := range pipelines {
 		changes, err := compare(ctx, p)

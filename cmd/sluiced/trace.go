@@ -23,7 +23,7 @@ import (
 // trace runs the live programs on a synthetic packet.
 func (d *daemon) trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
 	if r.Port != "" {
-		return d.clients.trace(ctx, r)
+		return d.traceTap(ctx, r)
 	}
 	n, err := d.running()
 	if err != nil {

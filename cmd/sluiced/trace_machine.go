@@ -7,6 +7,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/packet"
@@ -14,9 +15,9 @@ import (
 )
 
 // trace runs the programs of a machine's tap on a synthetic packet.
-func (c *clientsPart) trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
+func (d *daemon) traceTap(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
 	out := status.Trace{Request: r, Decisions: []status.Decision{}}
-	m, err := c.tapOf(r.Port)
+	m, err := d.tapOf(r.Port)
 	if err != nil {
 		return out, err
 	}
@@ -29,9 +30,9 @@ func (c *clientsPart) trace(ctx context.Context, r status.TraceRequest) (status.
 	if err != nil {
 		return out, err
 	}
-	c.tracing.Lock() // the scratch map has one row
-	defer c.tracing.Unlock()
-	t, err := ebpf.OpenTracer(c.ebpfConfig().Dir, ebpf.Clients)
+	d.tracing.Lock() // the scratch map has one row
+	defer d.tracing.Unlock()
+	t, err := ebpf.OpenTracer(owned.ClientPins(d.cfg.Dataplane.BPFFS), ebpf.Clients)
 	if err != nil {
 		return out, err
 	}
@@ -42,16 +43,16 @@ func (c *clientsPart) trace(ctx context.Context, r status.TraceRequest) (status.
 	}
 	out.Packet, out.Interface = res.Frame, m.Tap.Name
 	for _, s := range res.Steps {
-		d := status.Decision{Program: req.Program.String(), Step: s.What.String(), Result: s.String()}
+		one := status.Decision{Program: req.Program.String(), Step: s.What.String(), Result: s.String()}
 		switch s.What {
 		case ebpf.StepDrop:
-			d.Why = reasonOfDrop(s.Value)
+			one.Why = reasonOfDrop(s.Value)
 		case ebpf.StepLeft:
-			d.Why = m.Choice.Detail
+			one.Why = m.Choice.Detail
 		case ebpf.StepBackend, ebpf.StepAnswer:
 			out.Becomes = intent.FormatEndpoint(s.Addr, uint16(s.Value))
 		}
-		out.Decisions = append(out.Decisions, d)
+		out.Decisions = append(out.Decisions, one)
 	}
 	if len(out.Decisions) == 0 {
 		out.Decisions = append(out.Decisions, status.Decision{Program: req.Program.String(), Step: "none", Result: "of no VIP: nothing is changed", Why: "switch " + m.Switch})
@@ -68,13 +69,11 @@ func (c *clientsPart) trace(ctx context.Context, r status.TraceRequest) (status.
 }
 
 // tapOf finds a machine that has a tap for programs, on a switch with VIPs.
-func (c *clientsPart) tapOf(port string) (m clients.Machine, err error) {
-	if !c.d.cfg.LoadBalancing.OnTaps() {
+func (d *daemon) tapOf(port string) (m clients.Machine, err error) {
+	if !d.cfg.LoadBalancing.OnTaps() {
 		return m, fmt.Errorf("nothing is balanced on taps (loadBalancing.clients): %w", admin.ErrNotFound)
 	}
-	c.d.mu.Lock()
-	all := c.translator.Machines()
-	c.d.mu.Unlock()
+	all := d.balancing.VMs()
 	at := slices.IndexFunc(all, func(m clients.Machine) bool { return m.Port == port })
 	switch {
 	case at < 0:

@@ -152,7 +152,7 @@ func (d *daemon) weighed(rows []ovn.LoadBalancer) nodeapi.Weighed {
 			switches[v.Switch] = true
 		}
 	}
-	for _, m := range d.clients.machines() {
+	for _, m := range d.machines() {
 		if m.Switch != "" && switches[m.Switch] && m.Path == string(loadbalancer.PathOVN) {
 			out.ByOVN = append(out.ByOVN, fmt.Sprintf("machine %s on switch %s (%s)", m.Port, m.Switch, m.Reason))
 		}

@@ -45,3 +45,23 @@ func StateOf(programmed bool, err error) (state status.State, why, text string) 
 	}
 	return status.Error, ReasonOf(err), err.Error()
 }
+
+// heldStages are the tables of a pipeline, each once.
+func heldStages(p *reconcile.Pipeline, held func(reconcile.Stage) string) (out []Held) {
+	for _, s := range p.Stages() {
+		out = append(out, Held{Stage: s, Why: held(s)})
+	}
+	return out
+}
+
+// Stages are the tables, in their order.
+func (t *Tables) Stages() []Held { return heldStages(t.Pipeline, t.Held) }
+
+// Stages are the tables, in their order.
+func (c *Clients) Stages() []Held { return heldStages(c.Pipeline, c.Held) }
+
+// Stages are the tables, in their order.
+func (m *Metadata) Stages() []Held { return heldStages(m.Pipeline, m.Held) }
+
+// Stages are the tables, in their order.
+func (u *Underlay) Stages() []Held { return heldStages(u.Pipeline, u.Held) }

@@ -1,4 +1,4 @@
-package main
+package balancing
 
 import (
 	"github.com/ovn-sluice/sluice/controlplane/clients"
@@ -7,7 +7,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// balancedByOVN are the ports of the machines that OVN balances since they have no tap that
+// balancedByOVN are the ports of the VMs that OVN balances since they have no tap that
 // programs can be put on. One that is only not there yet is none of them.
 func balancedByOVN(list []clients.Machine) map[string]bool {
 	out := map[string]bool{}
@@ -19,7 +19,7 @@ func balancedByOVN(list []clients.Machine) map[string]bool {
 	return out
 }
 
-// newcomers tells who has balanced the machines whose rows are new. One that was not here
+// newcomers tells who has balanced the VMs whose rows are new. One that was not here
 // before may have come from another node with its connections.
 func newcomers(set map[intent.ClientKey]intent.Client, had func(intent.ClientKey) bool, byOVN map[string]bool, now func() []clients.Machine) map[intent.ClientKey]intent.Before {
 	out := map[intent.ClientKey]intent.Before{}

@@ -1,31 +1,30 @@
-package main
+package plane
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
-	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// sweepInterval is how often all flows are read for those of the past.
-const sweepInterval = 30 * time.Second
+// expireInterval is how often all sessions are read for those that have expired.
+const expireInterval = 30 * time.Second
 
-// sessionReports begins the sources of what is reported of maps of flows.
+// sessionReports begins the sources of what is reported of maps of sessions.
 const sessionReports = "sessions of "
 
-// sweepFlows keeps rows of flows free for those that go on, counts them, and reports when they are
-// evicted. of is whose flows these are, for people. By the second time the programs of a build
-// before are not attached any more: see SweepFlowFront.
-func (d *daemon) sweepFlows(ctx context.Context, dp *ebpf.Dataplane, of string) error {
-	reports := d.reg.Reporter(sessionReports + of)
+// ExpireSessions removes expired sessions, counts those that go on, and reports evictions, until
+// ctx ends. of is whose sessions these are, for people.
+func ExpireSessions(ctx context.Context, dp *ebpf.Dataplane, of string, reg *status.Registry, log *slog.Logger) error {
+	reports := reg.Reporter(sessionReports + of)
 	defer reports.Replace(nil)
-	tick := beat.New(sweepInterval)
-	defer tick.Stop()
-	for first := true; ; first = false {
+	first := true // by the second time the programs of a build before are not attached any more: see SweepFlowFront
+	return loop.Every(ctx, expireInterval, nil, func() {
 		err := dp.SweepFlows()
 		ev, failed := dp.Reader().Evictions()
 		if failed == nil {
@@ -35,15 +34,11 @@ func (d *daemon) sweepFlows(ctx context.Context, dp *ebpf.Dataplane, of string) 
 		if !first {
 			err = errors.Join(err, dp.SweepFlowFront(ctx))
 		}
+		first = false
 		if err != nil && ctx.Err() == nil {
-			d.log.Warn("cannot expire old sessions", "error", err)
+			log.Warn("cannot expire old sessions", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // evicted tells of sessions that were evicted: for as long as answers of theirs may come.

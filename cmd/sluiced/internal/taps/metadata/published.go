@@ -1,4 +1,4 @@
-package main
+package metadata
 
 import (
 	"maps"
@@ -131,24 +131,24 @@ func programmed[V comparable](t *reconcile.Table[string, V]) map[string]V {
 
 // networks are those of wanted that are to be in the key: with a port that is served from its
 // tap, or by a namespace where the proxy listens, while the proxy lives. Until all that can be
-// known, what the key has stays. d.mu is held.
-func (m *metadataPart) networks(wanted []string) []string {
-	key := m.d.follower.MetadataNetworks()
+// known, what the key has stays. m.mu is held.
+func (m *Metadata) networks(wanted []string) []string {
+	key := m.follower.MetadataNetworks()
 	var out []string
 	switch {
-	case !m.looked || m.at == nil || !tables.Of(m.at.tables, intent.MetadataPorts).Known():
+	case !m.looked || m.running == nil || !tables.Of(m.running.Tables, intent.MetadataPorts).Known():
 		out = slices.DeleteFunc(slices.Clone(wanted), func(n string) bool { return !slices.Contains(key, n) })
 	case m.alive:
-		m.published.keep(programmed(tables.Of(m.at.tables, intent.MetadataNetworks)))
+		m.published.keep(programmed(tables.Of(m.running.Tables, intent.MetadataNetworks)))
 		served := map[string]bool{}
-		for _, p := range programmed(tables.Of(m.at.tables, intent.MetadataPorts)) {
+		for _, p := range programmed(tables.Of(m.running.Tables, intent.MetadataPorts)) {
 			served[p.Network] = served[p.Network] || p.Tap.IfIndex != 0 || m.published.listens(p.Network)
 		}
 		out = slices.DeleteFunc(slices.Clone(wanted), func(n string) bool { return !served[n] })
 	}
 	// What is wanted and not served at the moment is in nobody's way.
-	if m.published.leave(key, wanted) && m.at != nil {
-		m.at.tables.Pipeline.Kick()
+	if m.published.leave(key, wanted) && m.running != nil {
+		m.running.Tables.Pipeline.Kick()
 	}
 	m.settling.see(len(out) == len(wanted) && len(key) == len(out), wanted, time.Now())
 	return out

@@ -1,4 +1,4 @@
-package main
+package metadata
 
 import (
 	"testing"
@@ -25,9 +25,9 @@ func TestAwaitsACLs(t *testing.T) {
 		{groups: config.SecurityGroupsRespect},
 		{groups: config.SecurityGroupsBypass, nb: "tcp:nb"},
 	} {
-		c := config.Default()
-		c.OVN.NB, c.Metadata.SecurityGroups = tt.nb, tt.groups
-		if got := awaitsACLs(c, tt.inSync, tt.age); got != tt.want {
+		c := Config{Metadata: config.Default().Metadata, Northbound: tt.nb != ""}
+		c.SecurityGroups = tt.groups
+		if got := c.awaitsACLs(tt.inSync, tt.age); got != tt.want {
 			t.Errorf("%+v: %t", tt, got)
 		}
 	}
