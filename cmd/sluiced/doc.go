@@ -1,11 +1,11 @@
 // Command sluiced is Sluice's node daemon: it follows the OVN databases, speaks
 // BGP, and programs the eBPF data plane.
 //
-// It owns the wiring: which package hears of what, in which order things start
-// and end, and what people are told. What to forward is computed by the packages
-// under controlplane, programmed by those under dataplane, and kept as wanted by
-// package reconcile. What lives as long as the process is the daemon; what depends
-// on the node's identity is a node, which comes and goes with it.
+// This package is flags and wiring. The parts of the daemon are the packages below internal:
+// translation takes OVN's events in one order; role knows what the node is for, and starts its
+// gateway; taps runs what is done on VMs' taps; report and explain answer. What to forward is
+// computed by the packages under controlplane, programmed by those under dataplane, and kept as
+// wanted by package reconcile.
 //
 // It changes nothing on the machine before it holds the lock of its state
 // directory, and leaves forwarding as it is when it ends.

@@ -2,8 +2,10 @@ package tables
 
 import (
 	"cmp"
+	"context"
 	"errors"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -65,3 +67,25 @@ func (m *Metadata) Stages() []Held { return heldStages(m.Pipeline, m.Held) }
 
 // Stages are the tables, in their order.
 func (u *Underlay) Stages() []Held { return heldStages(u.Pipeline, u.Held) }
+
+// Compare reads everything of a pipeline back, and returns the differences as they are reported.
+func Compare(ctx context.Context, p *reconcile.Pipeline) (out []status.Change, err error) {
+	changes, err := p.Compare(ctx)
+	for _, c := range changes {
+		out = append(out, ChangeOf(c))
+	}
+	return out, err
+}
+
+// RoutesOn are the routes of the VRFs on a path.
+func (t *Tables) RoutesOn(p intent.Path) *reconcile.Table[intent.RouteKey, intent.Route] {
+	if p == intent.PathKernel {
+		return Of(t, intent.KernelRoutes)
+	}
+	return Of(t, intent.Routes)
+}
+
+// HeldText says why rows of a table are forwarded that nothing asks for now.
+func (t *Tables) HeldText(table reconcile.Stage) string {
+	return "in the map and forwarded; " + cmp.Or(t.Held(table), "kept for a while, or about to be removed")
+}

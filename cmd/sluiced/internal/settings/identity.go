@@ -3,6 +3,8 @@ package settings
 import (
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -18,4 +20,18 @@ type Identity struct {
 // one is right under the other.
 func (i Identity) Same(o Identity) bool {
 	return i.VTEP == o.VTEP && i.RouterMAC == o.RouterMAC && i.RouterID == o.RouterID
+}
+
+// NewIdentity is who a node with that system-id and VTEP is.
+func NewIdentity(c *config.Config, systemID string, vtep netip.Addr) Identity {
+	id := Identity{SystemID: systemID, VTEP: vtep, RouterMAC: c.Fabric.RouterMAC}
+	if id.RouterMAC.IsZero() {
+		id.RouterMAC = bgp.RouterMAC(systemID)
+	}
+	vtep4 := netip.Addr{}
+	if vtep.Is4() {
+		vtep4 = vtep
+	}
+	id.RouterID = bgp.RouterID(c.BGP.RouterID, vtep4, systemID)
+	return id
 }

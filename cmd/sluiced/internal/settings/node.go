@@ -14,8 +14,8 @@ func Limits(s config.Sizes) ebpf.Limits {
 	}
 }
 
-// Whole tells whether the whole node is on the kernel path.
-func Whole(c *config.Config) bool { return c.Path == config.PathKernel }
+// PerVRF tells whether the whole node is on the kernel path.
+func PerVRF(c *config.Config) bool { return c.Path == config.PathKernel }
 
 // ZeroChecksum leaves the outer UDP checksum out.
 func ZeroChecksum(c *config.Config, vtep netip.Addr) bool {

@@ -1,0 +1,38 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/ovn-sluice/sluice/dataplane/owned"
+	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// adoptedEvery is how often it is looked whether what was adopted can go.
+const adoptedEvery = time.Second
+
+// removeAdopted removes what another agent's VRFs had and "sluicectl adopt" made
+// Sluice's, as soon as all of this node's own is in place, and ends.
+func (g *Gateway) removeAdopted(ctx context.Context) error {
+	tick := beat.New(adoptedEvery)
+	defer tick.Stop()
+	for said := false; ; {
+		if g.steps.AllInSync() && g.tables.Complete() && tables.Of(g.tables, intent.SteeringFlows).Settled() && tables.Of(g.tables, intent.KernelRoutes).Settled() && tables.Of(g.tables, intent.Routes).Settled() {
+			left, err := owned.Replaced(ctx, g.sw)
+			if err == nil && !left {
+				return nil
+			}
+			if err != nil && !said && ctx.Err() == nil {
+				g.log.Warn("what was adopted cannot be removed; trying again", "error", err)
+				said = true
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

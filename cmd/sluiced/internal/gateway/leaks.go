@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/controlplane/guard"
+	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+)
+
+const (
+	leakInterval = 2 * time.Second
+	// leakShare bounds the CPU time while routes change all the time: 1 in so much.
+	leakShare = 50
+	// leakReports is the source of what watchLeaks reports.
+	leakReports = "guard"
+)
+
+// watchLeaks reports what may join two tenants. Nothing is taken down for it.
+func (g *Gateway) watchLeaks(ctx context.Context) error {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	var seen bgp.Sightings
+	var changes, steps uint64
+	for first := true; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wait.C:
+		}
+		begin := time.Now()
+		routes, claims := g.speaker.RouteChanges(), g.steps.Steps()
+		if routes != changes {
+			seen = g.speaker.Sightings()
+		}
+		if first || routes != changes || claims != steps {
+			g.reg.Reporter(leakReports).Replace(guard.Check(g.uses(seen), sharedRDs(seen), sharedVTEPs(seen), g.configured))
+		}
+		changes, steps, first = routes, claims, false
+		// A look takes time in the number of routes.
+		wait.Reset(max(beat.Until(leakInterval), leakShare*time.Since(begin)))
+	}
+}
+
+// uses are those of this node, of OVN and of BGP.
+func (g *Gateway) uses(seen bgp.Sightings) []guard.Use {
+	var out []guard.Use
+	for _, c := range g.steps.Claims() {
+		out = append(out, guard.Use{Where: "port " + c.Port, VNI: c.VNI, Import: c.Policy.Import, Export: c.Policy.Export, AutoImport: c.Policy.AutoImport})
+	}
+	for _, s := range seen.Uses {
+		out = append(out, guard.Use{Where: "routes of VTEP " + s.VTEP.String(), VNI: s.Label, Export: s.Targets})
+	}
+	return out
+}
+
+func sharedRDs(seen bgp.Sightings) []guard.RD {
+	var out []guard.RD
+	for rd, vteps := range seen.RDs {
+		out = append(out, guard.RD{RD: rd, VTEPs: vteps})
+	}
+	slices.SortFunc(out, func(a, b guard.RD) int { return cmp.Compare(a.RD, b.RD) })
+	return out
+}
+
+func sharedVTEPs(seen bgp.Sightings) []guard.VTEP {
+	var out []guard.VTEP
+	for addr, nodes := range seen.VTEPs {
+		v := guard.VTEP{Addr: addr}
+		for _, node := range nodes {
+			v.Nodes = append(v.Nodes, node.String())
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b guard.VTEP) int { return a.Addr.Compare(b.Addr) })
+	return out
+}
+
+// configured tells whether the configuration names a route target for a VRF.
+func (g *Gateway) configured(vni intent.VNI, rt intent.RouteTarget) bool {
+	c := g.cfg.EVPN.VRFs[vni]
+	return slices.Contains(c.Import, rt) || slices.Contains(c.Export, rt)
+}

@@ -1,0 +1,202 @@
+package tunnel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
+	"github.com/ovn-sluice/sluice/dataplane/kernel"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// The device mode: the fabric enters the node by sluice-vxlan, or, with `path: kernel`, by a device
+// vxlan-<vni> for each VRF. The devices of one mode alone have the UDP port. A start
+// with another mode than the last makes the new one's devices, routes and rows while
+// the old one forwards, and changes over when all of it is there.
+
+const (
+	modeInterval = 100 * time.Millisecond
+	// modePause is after a change over that failed: each may cost packets.
+	modePause = 30 * time.Second
+	// turnPatience bounds the wait for what follows the change over.
+	turnPatience = 10 * time.Second
+)
+
+// Open opens the programs and makes the fabric device, in this order: the device
+// down, the programs, the device up. Programs of another build go on until replacePrograms,
+// if what is pinned has forwarded until now; else they are replaced here. Where the whole node is on the kernel path there
+// is none, but for one that carries still.
+func (t *Tunnel) Open(ctx context.Context, before *Carried) (*ebpf.Dataplane, error) {
+	load := func(ifindex int) error {
+		dp, err := t.programs.Open(ifindex)
+		if err != nil {
+			return err
+		}
+		t.dp = dp
+		if before.pinned = dp.Kept(before.fabric); before.device != nil || before.pinned != nil {
+			if err := dp.Replace(ctx); err != nil {
+				return err
+			}
+		}
+		if ifindex == 0 {
+			return nil
+		}
+		return t.dp.Attach(ebpf.FabricIn, ifindex)
+	}
+	fabric := t.device(func(_ context.Context, _ string, ifindex int) error { return load(ifindex) })
+	err := t.enter(ctx, fabric, before, load)
+	if err != nil && t.dp != nil {
+		err = errors.Join(err, t.dp.Close())
+	}
+	return t.dp, err
+}
+
+func (t *Tunnel) enter(ctx context.Context, fabric *kernel.Fabric, before *Carried, load func(int) error) error {
+	if !t.cfg.PerVRF {
+		_, waits, err := fabric.Prepare(ctx)
+		t.preparing.Store(waits)
+		if err == nil && !waits {
+			err = t.dp.UnguardVTEPs()
+		}
+		return err
+	}
+	t.preparing.Store(before.carries)
+	if before.carries {
+		return load(before.fabric)
+	}
+	return errors.Join(load(0), t.removeDevice())
+}
+
+// removeDevice removes a sluice-vxlan that carries nothing.
+func (t *Tunnel) removeDevice() error {
+	fabric := t.device(nil)
+	ours, err := fabric.Exists()
+	if err != nil || !ours {
+		return err
+	}
+	return fabric.Remove()
+}
+
+// KeepOut keeps packets of strangers away from the VXLAN devices of VRFs.
+func (t *Tunnel) KeepOut() error {
+	return t.dp.GuardVTEPs(cmp.Or(t.cfg.Port, kernel.DefaultPort))
+}
+
+// Turn tells why no VRF may change its path now: the device of the new path is still to come.
+func (t *Tunnel) Turn() error {
+	if t.preparing.Load() && !t.cfg.PerVRF {
+		return fmt.Errorf("for %s to take the UDP port over", kernel.FabricName)
+	}
+	return nil
+}
+
+// changeMode changes over to the device mode of the configuration when it is prepared.
+func (t *Tunnel) changeMode(ctx context.Context) error {
+	if !t.preparing.Load() {
+		return nil
+	}
+	t.log.Info("the devices of the other mode forward until those of this one are prepared", "per_vrf", t.cfg.PerVRF)
+	told := func() bool { return t.node.ToldWanted() && !t.dp.Staged() && t.dp.Replaced() }
+	change := plane.Change{Every: modeInterval, Pause: modePause, Told: told, Prepared: t.prepared, Do: t.takePort,
+		Failed: "the UDP port cannot be taken over; what has it goes on; trying again"}
+	if change.Run(ctx, t.log) {
+		return t.leaveMode(ctx)
+	}
+	return nil
+}
+
+// prepared tells whether no row of the new mode waits for its turn.
+func (t *Tunnel) prepared() bool {
+	if t.cfg.PerVRF {
+		return t.tables.Settled(intent.PathKernel)
+	}
+	return t.tables.Settled(intent.PathEBPF)
+}
+
+// takePort gives the UDP port to the devices of the new mode, and has the VRFs' rows
+// and then their flows follow.
+func (t *Tunnel) takePort(ctx context.Context) error {
+	t.mode.Lock()
+	defer t.mode.Unlock()
+	begin := time.Now()
+	t.changing.Store(true)
+	err := t.nothingPrepared()
+	switch {
+	case err != nil:
+	case t.cfg.PerVRF:
+		err = t.vrfs.ChangeOver()
+	default:
+		_, err = t.device(t.attach).Ensure(ctx)
+	}
+	if err != nil {
+		t.changing.Store(false)
+		return err
+	}
+	t.preparing.Store(false)
+	t.tables.Pipeline.Update(t.tables.TurnCame)
+	t.log.Info("the devices of this mode forward", "per_vrf", t.cfg.PerVRF, "took", time.Since(begin))
+	return nil
+}
+
+// nothingPrepared is an error where the kernel takes none of the VRFs, as one that has
+// no VRF devices: what carries them goes on.
+func (t *Tunnel) nothingPrepared() (err error) {
+	if !t.cfg.PerVRF {
+		return nil
+	}
+	t.tables.Pipeline.View(func() {
+		wanted, prepared := false, false
+		tables.Of(t.tables, intent.KernelVRFs).EachLocked(func(vni intent.VNI, _ intent.KernelVRF) {
+			wanted = true
+			prepared = prepared || tables.Of(t.tables, intent.KernelVRFs).ProgrammedLocked(vni)
+		})
+		if wanted && !prepared {
+			err = errors.New("no VRF could be prepared on the kernel path")
+		}
+	})
+	return err
+}
+
+// leaveMode waits until nothing leads through what the other mode had, and removes it.
+func (t *Tunnel) leaveMode(ctx context.Context) error {
+	tick := time.NewTicker(modeInterval)
+	defer tick.Stop()
+	for deadline := time.Now().Add(turnPatience); time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if tables.Of(t.tables, intent.VRFs).Settled() && tables.Of(t.tables, intent.SteeringFlows).Settled() {
+			break
+		}
+	}
+	t.mode.Lock()
+	defer t.mode.Unlock()
+	t.changing.Store(false)
+	t.tables.RelistKernelPath()
+	err := t.dp.UnguardVTEPs
+	if t.cfg.PerVRF {
+		err = func() error { return errors.Join(t.dp.SetNode(t.programs.Constants(0)), t.removeDevice()) }
+	}
+	if err := err(); err != nil {
+		t.log.Warn("what the other mode had is not removed", "error", err)
+	}
+	return nil
+}
+
+// lookAtGuard is lookAtDevice where the whole node is on the kernel path. The guard is
+// not put on devices that carry what another agent's routes brought before BGP tells
+// who the VTEPs are.
+func (t *Tunnel) lookAtGuard() {
+	var err error
+	if t.node.Imported() {
+		err = t.KeepOut()
+	}
+	t.Note(err)
+}

@@ -1,0 +1,94 @@
+package underlay
+
+import (
+	"log/slog"
+	"maps"
+	"net/netip"
+
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/netns"
+)
+
+// routing is link.Facts as far as the ways to the BGP neighbours go.
+type routing interface {
+	Towards(netip.Addr) (link.Underlay, error)
+	ByDefault(netip.Addr) (bool, error)
+}
+
+// lastRoutes finds the devices of the underlay, and knows those of before.
+type lastRoutes struct {
+	cfg     *config.Config
+	routing routing
+	log     *slog.Logger
+	last    map[string]intent.UnderlayDevice
+	// routed are the neighbours that had a route of their own. nil: no way was looked
+	// for yet, and last is what an earlier start left.
+	routed map[netip.Addr]bool
+	// lost are the neighbours whose way could not be found when it was last looked for.
+	lost map[netip.Addr]error
+}
+
+// newLastRoutes begins with the devices that an earlier start left.
+func newLastRoutes(cfg *config.Config, log *slog.Logger, left map[string]intent.UnderlayDevice) *lastRoutes {
+	return &lastRoutes{cfg: cfg, routing: link.New(netns.Namespace{}), log: log, last: left}
+}
+
+// devices names them: those of the configuration, else those of the ways to the
+// neighbours. While the way to a neighbour cannot be found, or a default route has
+// taken the place of the one that was, those of before stay: that may lead to the
+// management network. Whether it has done so before a restart shows in its device,
+// which would be one of those that were left. There are none where nothing is exposed.
+func (w *lastRoutes) devices() map[string]intent.UnderlayDevice {
+	out := map[string]intent.UnderlayDevice{}
+	w.lost = map[netip.Addr]error{}
+	if !w.cfg.Exposure.Used() {
+		return out
+	}
+	add := func(name string) { out[name] = intent.UnderlayDevice{Name: name} }
+	for _, name := range w.cfg.Exposure.Devices {
+		add(name)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	first := w.routed == nil
+	if first {
+		w.routed = map[netip.Addr]bool{}
+	}
+	for _, b := range w.cfg.BGP.Neighbors {
+		if b.Interface != "" {
+			add(b.Interface)
+			continue
+		}
+		way, err := w.routing.Towards(b.Address)
+		if err != nil {
+			w.log.Debug("the way to a BGP neighbour cannot be found", "neighbor", b.Address, slog.Any("error", err))
+			w.lost[b.Address] = err
+			maps.Copy(out, w.last)
+			continue
+		}
+		if way.Name == "lo" {
+			continue
+		}
+		_, known := w.last[way.Name]
+		anywhere := w.leadsAnywhere(b.Address)
+		if !anywhere || first && len(w.last) > 0 && !known {
+			w.routed[b.Address] = true
+		}
+		if anywhere && w.routed[b.Address] {
+			maps.Copy(out, w.last)
+			continue
+		}
+		add(way.Name)
+	}
+	w.last = out
+	return maps.Clone(out)
+}
+
+// leadsAnywhere tells whether the way to a neighbour is a default route, or not known.
+func (w *lastRoutes) leadsAnywhere(neighbor netip.Addr) bool {
+	byDefault, err := w.routing.ByDefault(neighbor)
+	return err != nil || byDefault
+}

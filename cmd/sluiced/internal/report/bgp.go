@@ -1,0 +1,89 @@
+package report
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+
+	"github.com/ovn-sluice/sluice/controlplane/bfd"
+	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+// BGP is the answer to "sluicectl bgp neighbors".
+func (r *Report) BGP(ctx context.Context) (status.BGP, error) {
+	return ofNode(r, status.BGP{ASN: r.cfg.BGP.ASN, Neighbors: []status.Neighbor{}}, func(n node) (status.BGP, error) { return n.bgp(ctx) })
+}
+
+// BGPRoutes are all routes that BGP has.
+func (r *Report) BGPRoutes(ctx context.Context) ([]status.BGPRoute, error) {
+	return ofNode(r, []status.BGPRoute{}, func(n node) ([]status.BGPRoute, error) { return n.bgpRoutes(ctx) })
+}
+
+func (n node) bgp(ctx context.Context) (status.BGP, error) {
+	s, err := n.Speaker().Status(ctx)
+	if err != nil {
+		return status.BGP{}, err
+	}
+	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}}
+	paths := n.bfdStatus()
+	for _, b := range s.Neighbors {
+		out.Neighbors = append(out.Neighbors, neighborStatus(b, paths[b.Address]))
+	}
+	return out, nil
+}
+
+// neighborStatus is a neighbour as it is reported; path is nil where there is no BFD.
+func neighborStatus(b bgp.NeighborStatus, path *status.BFD) status.Neighbor {
+	return status.Neighbor{
+		Interface: b.Interface, Families: strings.Fields(b.Families.String()), UnicastReceived: b.UnicastReceived, UnicastSent: b.UnicastSent,
+		Address: b.Address, Description: b.Description, ASN: b.ASN, State: b.State, Since: b.Since, Flaps: b.Flaps,
+		Received: b.Received, Accepted: accepted(b), Sent: b.Sent, EndOfRIB: b.EndOfRIB, Restarting: b.PeerRestarting,
+		MessagesIn: b.MessagesIn, MessagesOut: b.MessagesOut, LastError: b.LastError, Retry: b.Retry, IgnoredUpdates: b.Ignored, BFD: path,
+	}
+}
+
+// accepted counts the routes of a neighbour that entered a VRF.
+func accepted(b bgp.NeighborStatus) int {
+	count := b.Received
+	for _, rejected := range b.Rejected {
+		count -= rejected
+	}
+	return count
+}
+
+func (n node) bgpRoutes(ctx context.Context) ([]status.BGPRoute, error) {
+	routes, err := n.Speaker().Routes(ctx)
+	out := make([]status.BGPRoute, 0, len(routes))
+	for _, r := range routes {
+		out = append(out, r.Status())
+	}
+	return out, err
+}
+
+// bfdStatus is BFD by neighbour.
+func (n node) bfdStatus() map[netip.Addr]*status.BFD {
+	out := map[netip.Addr]*status.BFD{}
+	for _, s := range n.BFD().Sessions {
+		out[s.Neighbor] = &status.BFD{
+			Path: s.Path.String(), State: s.State.String(), RemoteState: s.RemoteState.String(),
+			Diagnostic: s.Diagnostic.String(), RemoteDiagnostic: s.RemoteDiagnostic.String(), Since: s.Since, Flaps: s.Flaps,
+			Multihop: s.Multihop, IntervalUs: uint64(s.TxInterval.Microseconds()), DetectionUs: uint64(s.Detection.Microseconds()),
+			Discriminator: s.Local, RemoteDiscriminator: s.Remote, PacketsIn: s.In, PacketsOut: s.Out, Problem: s.Problem,
+		}
+	}
+	return out
+}
+
+func (n node) bfdMetrics() nodemetrics.BFD {
+	s := n.BFD()
+	out := nodemetrics.BFD{Drops: map[string]uint64{}}
+	for _, p := range s.Sessions {
+		out.Sessions = append(out.Sessions, nodemetrics.BFDSession{Neighbor: p.Neighbor, Up: p.Path == bfd.PathUp, Flaps: p.Flaps, In: p.In, Out: p.Out})
+	}
+	for why, packets := range s.Drops {
+		out.Drops[string(why)] = packets
+	}
+	return out
+}

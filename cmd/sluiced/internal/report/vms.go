@@ -1,0 +1,77 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
+	"github.com/ovn-sluice/sluice/pkg/status"
+	"github.com/ovn-sluice/sluice/pkg/tables"
+)
+
+// VMs lists those of this node on switches with VIPs.
+func (r *Report) VMs() []status.Machine {
+	all, w := r.balancing.VMs(), r.balancing.Running()
+	out := []status.Machine{}
+	for _, m := range all {
+		one := status.Machine{Port: m.Port, Switch: m.Switch, Device: m.Tap.Name, VLAN: m.Tap.VLAN,
+			Path: string(m.Choice.Path), Reason: m.Choice.Reason, ReasonDetail: m.Choice.Detail, State: m.State}
+		switch {
+		case m.Tap == (intent.Tap{}):
+		case w == nil:
+			one.State = status.Pending
+		default:
+			// A row that is in place says nothing of what was decided.
+			if state, _, wrong := tables.StateOf(tables.Of(w.Tables, intent.Clients).State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
+				one.State, one.Error = state, wrong
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// leaves tells why a machine's flows are OVN's, whatever the VIP; empty: they are not, or the
+// machine is not here.
+func (r *Report) leaves(q status.VIPQuery) string {
+	for _, m := range r.VMs() {
+		if m.Switch != q.Switch || m.Path == string(loadbalancer.PathEBPF) {
+			continue
+		}
+		is := false
+		r.follower.View(func(r *ovn.Rows) {
+			p, _ := r.ServedPort(m.Port)
+			list, _ := evpn.ParseMACColumn(p.MAC)
+			is = slices.ContainsFunc(list, func(a evpn.PortAddresses) bool {
+				return slices.ContainsFunc(a.Prefixes, func(p netip.Prefix) bool { return p.Addr() == q.Client.Addr() })
+			})
+		})
+		if is {
+			return fmt.Sprintf("it has those of VM %s (%s: %s)", m.Port, m.Reason, m.ReasonDetail)
+		}
+	}
+	return ""
+}
+
+// machineMetrics counts them by path and reason.
+func (r *Report) machineMetrics() []nodemetrics.Machines {
+	count := map[nodemetrics.Machines]int{}
+	for _, m := range r.VMs() {
+		count[nodemetrics.Machines{Path: m.Path, Reason: m.Reason}]++
+	}
+	var out []nodemetrics.Machines
+	for m, n := range count {
+		m.Count = n
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b nodemetrics.Machines) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason))
+	})
+	return out
+}

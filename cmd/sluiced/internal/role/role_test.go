@@ -1,0 +1,75 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway"
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
+	"github.com/ovn-sluice/sluice/dataplane/ovs"
+	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/status"
+)
+
+type fakeRunner func(context.Context) (gateway.Facts, error)
+
+func (f fakeRunner) Run(ctx context.Context, _ <-chan gateway.Facts) (gateway.Facts, error) {
+	return f(ctx)
+}
+
+// newRole is that of a node, of which nothing is known, with a configuration.
+func newRole(change func(*config.Config)) *Role {
+	cfg := config.Default()
+	if change != nil {
+		change(cfg)
+	}
+	log := slog.New(slog.DiscardHandler)
+	reg := status.NewRegistry(log)
+	return New(cfg, "1.0", translation.New(translation.Config{}, nil, reg), ovs.New(ovs.Config{}), func(map[string]string) error { return nil }, reg, log)
+}
+
+// A start that fails is tried again; a node that fails later is not started anew
+// beside what it left running.
+func TestNodeThatFailsEndsTheProcess(t *testing.T) {
+	r := newRole(nil)
+	facts := gateway.Facts{Gateway: true, SystemID: "a1"}
+	starts, runs := 0, 0
+	r.facts <- facts
+	err := r.Run(t.Context(), func(context.Context, gateway.Facts) (Runner, error) {
+		if starts++; starts == 1 {
+			r.facts <- facts
+			return nil, errors.New("no VTEP")
+		}
+		return fakeRunner(func(context.Context) (gateway.Facts, error) {
+			if runs++; runs == 1 {
+				return facts, nil // other facts came
+			}
+			return gateway.Facts{}, errors.New("the ring buffer is broken")
+		}), nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "ring buffer") {
+		t.Errorf("error %v", err)
+	}
+	if starts != 3 || runs != 2 {
+		t.Errorf("%d starts and %d runs", starts, runs)
+	}
+}
+
+func TestEndWhileANodeRunsIsNoError(t *testing.T) {
+	r := newRole(nil)
+	ctx, stop := context.WithCancel(t.Context())
+	r.facts <- gateway.Facts{Gateway: true, SystemID: "a1"}
+	err := r.Run(ctx, func(context.Context, gateway.Facts) (Runner, error) {
+		stop()
+		return nil, ctx.Err()
+	})
+	if err != nil {
+		t.Errorf("error %v", err)
+	}
+	if c := r.reg.Conditions(); len(c) != 0 {
+		t.Errorf("conditions %+v", c)
+	}
+}
