@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -119,13 +118,6 @@ func (c *course) step(dirty ovn.Dirty, inSync ovn.InSync) {
 	if diff := cmp.Diff(objects, c.tr.Objects()); diff != "" && c.tr.Complaints() == before {
 		c.t.Errorf("nothing is said of changed objects (-before +after):\n%s", diff)
 	}
-}
-
-func patch[K, V comparable](to map[K]V, d wanted.Delta[K, V]) {
-	for _, k := range d.Delete {
-		delete(to, k)
-	}
-	maps.Copy(to, d.Set)
 }
 
 // check compares with one computation from the rows as they are.

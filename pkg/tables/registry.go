@@ -25,15 +25,15 @@ func driverOf[K, V comparable](d Drivers, t *intent.Table[K, V]) reconcile.Drive
 
 // entry is a table's place in the order of a group, without the types of its rows.
 type entry[O owner] interface {
-	key() any // the address of an intent.Table
-	make(o O, d Drivers, opts Options) reconcile.Stage
-	// stage is where the table is in the pipeline's order.
-	stage(o O) reconcile.Stage
-	set(o O, all wanted.Set)
-	update(o O, d wanted.Difference)
-	settled(o O, p intent.Path) bool
-	source() source
-	waited(o O, w expected, before time.Time) reconcile.Wait
+	Key() any // the address of an intent.Table
+	Make(o O, d Drivers, opts Options) reconcile.Stage
+	// Stage is where the table is in the pipeline's order.
+	Stage(o O) reconcile.Stage
+	Set(o O, all wanted.Set)
+	Update(o O, d wanted.Difference)
+	Settled(o O, p intent.Path) bool
+	Source() source
+	Waited(o O, w expected, before time.Time) reconcile.Wait
 }
 
 // owner has tables.
@@ -67,19 +67,19 @@ type table[O owner, K, V comparable] struct {
 	excused func(expected) func(K, V) bool
 }
 
-func (t table[O, K, V]) key() any { return t.of }
+func (t table[O, K, V]) Key() any { return t.of }
 
 func (t table[O, K, V]) in(o O) *reconcile.Table[K, V] { return Of(o, t.of) }
 
-func (t table[O, K, V]) make(o O, d Drivers, opts Options) reconcile.Stage {
+func (t table[O, K, V]) Make(o O, d Drivers, opts Options) reconcile.Stage {
 	options := t.options(o, opts)
 	options.Observe = observe(opts.Status.Reporter(t.of.Name), t.of.Kind, options.Observe)
 	return reconcile.NewTable(t.of.Name, driverOf(d, t.of), options)
 }
 
-func (t table[O, K, V]) stage(o O) reconcile.Stage { return t.in(o) }
+func (t table[O, K, V]) Stage(o O) reconcile.Stage { return t.in(o) }
 
-func (t table[O, K, V]) set(o O, all wanted.Set) {
+func (t table[O, K, V]) Set(o O, all wanted.Set) {
 	rows := wanted.Rows(all, t.of)
 	switch {
 	case t.apart:
@@ -90,7 +90,7 @@ func (t table[O, K, V]) set(o O, all wanted.Set) {
 	}
 }
 
-func (t table[O, K, V]) update(o O, all wanted.Difference) {
+func (t table[O, K, V]) Update(o O, all wanted.Difference) {
 	d := wanted.Of(all, t.of)
 	switch {
 	case d.Empty() || t.apart:
@@ -101,7 +101,7 @@ func (t table[O, K, V]) update(o O, all wanted.Difference) {
 	}
 }
 
-func (t table[O, K, V]) settled(o O, p intent.Path) bool {
+func (t table[O, K, V]) Settled(o O, p intent.Path) bool {
 	for _, path := range t.paths {
 		if path == p {
 			return t.in(o).Settled()
@@ -110,9 +110,9 @@ func (t table[O, K, V]) settled(o O, p intent.Path) bool {
 	return true
 }
 
-func (t table[O, K, V]) source() source { return t.from }
+func (t table[O, K, V]) Source() source { return t.from }
 
-func (t table[O, K, V]) waited(o O, w expected, before time.Time) reconcile.Wait {
+func (t table[O, K, V]) Waited(o O, w expected, before time.Time) reconcile.Wait {
 	if t.excused == nil {
 		return t.in(o).WaitedLocked(before, nil)
 	}
@@ -123,11 +123,11 @@ func (t table[O, K, V]) waited(o O, w expected, before time.Time) reconcile.Wait
 // with the option Early.
 type early[O owner, K, V comparable] struct{ table[O, K, V] }
 
-func (e early[O, K, V]) stage(o O) reconcile.Stage                         { return e.in(o).Early() }
-func (early[O, K, V]) set(O, wanted.Set)                                   {}
-func (early[O, K, V]) update(O, wanted.Difference)                         {}
-func (early[O, K, V]) settled(O, intent.Path) bool                         { return true }
-func (early[O, K, V]) waited(O, expected, time.Time) (none reconcile.Wait) { return none }
+func (e early[O, K, V]) Stage(o O) reconcile.Stage                         { return e.in(o).Early() }
+func (early[O, K, V]) Set(O, wanted.Set)                                   {}
+func (early[O, K, V]) Update(O, wanted.Difference)                         {}
+func (early[O, K, V]) Settled(O, intent.Path) bool                         { return true }
+func (early[O, K, V]) Waited(O, expected, time.Time) (none reconcile.Wait) { return none }
 
 // group is tables in their order, and the pipeline that runs them.
 type group[O owner] struct {
@@ -143,34 +143,34 @@ func (g *group[O]) made(table any) reconcile.Stage { return g.stages[table] }
 func (g *group[O]) begin(o O, order []entry[O], d Drivers, opts Options, every time.Duration) {
 	g.order, g.stages = order, map[any]reconcile.Stage{}
 	for _, e := range order {
-		if g.stages[e.key()] == nil {
-			g.stages[e.key()] = e.make(o, d, opts)
+		if g.stages[e.Key()] == nil {
+			g.stages[e.Key()] = e.Make(o, d, opts)
 		}
 	}
 	stages := make([]reconcile.Stage, 0, len(order))
 	for _, e := range order {
-		stages = append(stages, e.stage(o))
+		stages = append(stages, e.Stage(o))
 	}
 	g.Pipeline = reconcile.NewPipeline(reconcile.PipelineOptions{Log: opts.Log, Dry: opts.Dry, Passed: opts.Passed, RelistEvery: every}, stages...)
 }
 
 func (g *group[O]) setAll(o O, all wanted.Set) {
 	for _, e := range g.order {
-		e.set(o, all)
+		e.Set(o, all)
 	}
 }
 
 func (g *group[O]) updateAll(o O, d wanted.Difference) {
 	for _, e := range g.order {
-		e.update(o, d)
+		e.Update(o, d)
 	}
 }
 
 // sourceOf is what the rows of a stage's table are computed from.
 func (g *group[O]) sourceOf(stage reconcile.Stage) source {
 	for _, e := range g.order {
-		if g.stages[e.key()] == stage {
-			return e.source()
+		if g.stages[e.Key()] == stage {
+			return e.Source()
 		}
 	}
 	return 0

@@ -83,7 +83,7 @@ func (t *Tables) Update(d wanted.Difference) { t.updateAll(t, d) }
 // but those of the VRFs, which change over, and of their flows.
 func (t *Tables) Settled(p intent.Path) bool {
 	for _, e := range t.order {
-		if !e.settled(t, p) {
+		if !e.Settled(t, p) {
 			return false
 		}
 	}

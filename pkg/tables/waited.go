@@ -21,7 +21,7 @@ func (t *Tables) waited(before time.Time) (out []reconcile.Wait) {
 	t.Pipeline.View(func() {
 		w := t.expected()
 		for _, e := range t.order {
-			if wait := e.waited(t, w, before); wait.Table != "" { // a part says nothing of its own
+			if wait := e.Waited(t, w, before); wait.Table != "" { // a part says nothing of its own
 				out = append(out, wait)
 			}
 		}
