@@ -30,7 +30,7 @@ func cleanupCommand(o *options) *cobra.Command {
 Open vSwitch, devices, routes, namespaces of metadata, pinned programs and maps. Tenants' traffic through this
 node ends. It says what it removed, and refuses while sluiced runs; with --dry-run
 it lists what it would remove, also while sluiced runs. What sluiced wrote into the
-Southbound database stays: docs/operating.md has the commands that remove it.
+Southbound database stays: docs/install.md has the commands that remove it.
 
 Exit codes: 0 done, or nothing is there; 1 something could not be looked at or
 removed; 2 wrong usage.`,

@@ -110,10 +110,10 @@ func TestCuttingReasonsAreCritical(t *testing.T) {
 	}
 }
 
-// Each job of docs/operating.md gives all targets of a node one instance, by which SluiceDown
+// Each job of docs/watch.md gives all targets of a node one instance, by which SluiceDown
 // knows that the node was drained: of a host its name or address, without the port.
 func TestScrapedJobsNameTheNode(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/operating.md")
+	page, err := os.ReadFile("../../../docs/watch.md")
 	if err != nil {
 		t.Fatal(err)
 	}
