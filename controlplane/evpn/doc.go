@@ -11,11 +11,9 @@
 // A gateway port (a chassisredirect or l3gateway Port_Binding bound to this
 // chassis) whose switch-side port carries neutron_bgpvpn:vni makes a VRF. The
 // subnets of each router interface whose switch-side port carries the same VNI
-// are exposed through it. Associating a BGPVPN with a network in Neutron
-// annotates the gateway port and that network's interface; associating it with
-// the router annotates the gateway port and all interfaces. A gateway port that
-// alone is annotated exposes its own addresses only; an interface whose router
-// has no annotated gateway port here exposes nothing. Nor does one on a provider network
+// are exposed through it. A gateway port that alone is annotated exposes its own
+// addresses only; an interface whose router has no annotated gateway port here
+// exposes nothing. Nor does one on a provider network
 // (its switch has a localnet port) without external_ids:sluice-expose=true: its hosts are
 // reached on that network.
 //

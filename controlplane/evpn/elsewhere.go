@@ -32,7 +32,7 @@ func Elsewhere(q status.Query, gateways []ovn.Gateway) status.Step {
 	switch {
 	case len(gateways) == 0:
 		s.Detail = fmt.Sprintf("no router in OVN has a port that names VNI %d", q.VRF)
-		s.Hint = fmt.Sprintf("associate the BGPVPN in Neutron, or set external_ids:%s on the ports of the router", keyVNI)
+		s.Hint = fmt.Sprintf("set external_ids:%s on the ports of the router", keyVNI)
 		return s
 	case len(chassis) == 0:
 		s.Detail = fmt.Sprintf("no router of VNI %d has a network with either address; those that there are: %s", q.VRF, boundTo(others))

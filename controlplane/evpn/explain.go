@@ -227,7 +227,7 @@ func (e *explanation) annotation(p ovn.PortBinding, kind string, n named) {
 	switch {
 	case !n.present:
 		s.Detail = fmt.Sprintf("%s: external_ids has no %s, and nothing else that can be seen names a VNI for it", kind, keyVNI)
-		s.Hint = fmt.Sprintf("associate the BGPVPN in Neutron, or: %s", setVNI(p.LogicalPort, e.q.VRF))
+		s.Hint = setVNI(p.LogicalPort, e.q.VRF)
 	case n.fault != nil:
 		s.Detail, s.Hint = n.place+": "+n.fault.err.Error(), "correct the value in the Northbound database; the VNI so: "+setVNI(p.LogicalPort, e.q.VRF)
 	case n.vni != e.q.VRF:

@@ -54,7 +54,6 @@ const (
 	bothPorts       = "Logical_Switch_Port of the gateway port and of the interfaces"
 	gatewayPort     = "Logical_Switch_Port of the gateway port"
 	gatewayOrSwitch = gatewayPort + ", or its Logical_Switch"
-	neutron         = "networking-bgpvpn, or you"
 	you             = "you"
 	northd          = "ovn-northd"
 	local           = "Open_vSwitch of the node"
@@ -64,13 +63,13 @@ const (
 )
 
 var keySections = []keySection{
-	{"Which tenants, and how", "In `external_ids`, but for options, which say so. The first ones are the vocabulary of Neutron's BGPVPN; without Neutron write them yourself.", []key{
-		{"neutron_bgpvpn:vni", bothPorts + ", or their Logical_Switch", "1 to 16777215, decimal", "the next place counts", "Names the VRF. Gateway ports with one VNI, of several routers too, are one VRF, if they name the same AS and route targets: else the later one is an error, `vrf-conflict`.", neutron},
-		{"neutron_bgpvpn:as", gatewayOrSwitch, "1 to 4294967295", "`bgp.asn`", "The AS number in the automatic route target, (AS & 0xFFFF):VNI. It is not the AS of the BGP session.", neutron},
-		{"neutron_bgpvpn:rt", gatewayOrSwitch, targets, "see the next two", "Route targets to import and to export.", neutron},
-		{"neutron_bgpvpn:it", gatewayOrSwitch, targets, "with no `rt` either: the VNI as the number, of any AS", "Route targets to import, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", neutron},
-		{"neutron_bgpvpn:et", gatewayOrSwitch, targets, "with no `rt` either: the automatic one", "Route targets to export, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", neutron},
-		{"neutron_bgpvpn:type", bothPorts + ", or their Logical_Switch", "`l3`", "`l3`", "Any other value is an error: only EVPN Type-5 routes are spoken.", neutron},
+	{"Which tenants, and how", "In `external_ids`, but for options, which say so. The first ones are the vocabulary of ovn-bgp-agent's EVPN driver. Nothing in Neutron writes them: networking-bgpvpn has no driver for OVN.", []key{
+		{"neutron_bgpvpn:vni", bothPorts + ", or their Logical_Switch", "1 to 16777215, decimal", "the next place counts", "Names the VRF. Gateway ports with one VNI, of several routers too, are one VRF, if they name the same AS and route targets: else the later one is an error, `vrf-conflict`.", you},
+		{"neutron_bgpvpn:as", gatewayOrSwitch, "1 to 4294967295", "`bgp.asn`", "The AS number in the automatic route target, (AS & 0xFFFF):VNI. It is not the AS of the BGP session.", you},
+		{"neutron_bgpvpn:rt", gatewayOrSwitch, targets, "see the next two", "Route targets to import and to export.", you},
+		{"neutron_bgpvpn:it", gatewayOrSwitch, targets, "with no `rt` either: the VNI as the number, of any AS", "Route targets to import, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", you},
+		{"neutron_bgpvpn:et", gatewayOrSwitch, targets, "with no `rt` either: the automatic one", "Route targets to export, besides those of `rt`. `evpn.vrfs` of the configuration goes before.", you},
+		{"neutron_bgpvpn:type", bothPorts + ", or their Logical_Switch", "`l3`", "`l3`", "Any other value is an error: only EVPN Type-5 routes are spoken.", you},
 		{"vni", "Logical_Router_Port of the gateway port and of the interfaces", "1 to 16777215, decimal", "the next place counts", "Names the VRF, as `neutron_bgpvpn:vni` does.", "Neutron's EVPN service, or you"},
 		{"dynamic-routing-vrf-name", "Logical_Router, `options`", "a device: `vrf-1001`, `evpnvrf-1001`", "the next place counts", "Names the VRF by the number at its end; any other name says nothing.", "the cloud, or you"},
 		{"dynamic-routing-vrf-id", "Logical_Router, `options`", "a routing table, 1 to 16777215", "the port is not exposed", "Names the VRF, with `evpn.dynamicRouting: on`; without, it is only compared with the name.", "Neutron's EVPN service, or you"},
