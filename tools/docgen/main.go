@@ -11,8 +11,8 @@
 package main
 
 //go:generate go run . keys sluice-controller ../../docs/reference/controller-keys.md ../../controlplane/octavia ../../controlplane/octavia/network ../../controlplane/octavia/rowform
-//go:generate go run . keys sluiced ../../docs/reference/external-ids.md ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/metadata ../../controlplane/ovn ../../dataplane/ovs ../../cmd/sluiced
-//go:generate go run . reasons ../../docs/reference/reasons.md ../../pkg/reason ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/taps ../../controlplane/clients ../../controlplane/metadata ../../controlplane/bgp ../../controlplane/guard ../../controlplane/underlay ../../pkg/status ../../pkg/tables ../../pkg/drain ../../cmd/sluiced
+//go:generate go run . keys sluiced ../../docs/reference/external-ids.md ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/metadata ../../controlplane/ovn ../../dataplane/ovs ../../cmd/sluiced/...
+//go:generate go run . reasons ../../docs/reference/reasons.md ../../pkg/reason ../../controlplane/evpn ../../controlplane/exposure ../../controlplane/loadbalancer ../../controlplane/taps ../../controlplane/clients ../../controlplane/metadata ../../controlplane/bgp ../../controlplane/guard ../../controlplane/underlay ../../pkg/status ../../pkg/tables ../../pkg/drain ../../cmd/sluiced/...
 //go:generate go run . maps ../../docs/reference/maps.md
 
 import (

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -186,9 +187,28 @@ func ownReason(n ast.Node) string {
 	return ""
 }
 
+// sources lists the files of a pattern; with "/..." before its last element those of all folders below too.
+func sources(pattern string) (files []string, err error) {
+	dir, below := strings.CutSuffix(filepath.Dir(pattern), "/...")
+	if !below {
+		return filepath.Glob(pattern)
+	}
+	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ok, err := filepath.Match(filepath.Base(pattern), filepath.Base(path)); !ok {
+			return err
+		}
+		files = append(files, path)
+		return nil
+	})
+	return files, err
+}
+
 // eachNode calls a function for each node of a package's files, without tests.
 func eachNode(pattern string, f func(ast.Node, token.Position) error) error {
-	files, err := filepath.Glob(pattern)
+	files, err := sources(pattern)
 	if err != nil {
 		return err
 	}
