@@ -7,8 +7,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
-// The vocabulary of networking-bgpvpn, on Logical_Switch_Port.external_ids and
-// so on Port_Binding.external_ids.
+// The keys of Logical_Switch_Port.external_ids, and so of Port_Binding.external_ids. Those
+// of networking-bgpvpn's words are written by people: it has no driver for OVN.
 const (
 	keyVNI        = "neutron_bgpvpn:vni"
 	keyAS         = "neutron_bgpvpn:as"
@@ -39,10 +39,10 @@ type fault struct {
 	err    error
 }
 
-// typeL3 is the type of BGPVPN that Type-5 routes carry.
+// typeL3 is the type of VPN that Type-5 routes carry.
 const typeL3 = "l3"
 
-// readAnnotation reads the vocabulary of networking-bgpvpn. present is false when
+// readAnnotation reads the keys neutron_bgpvpn. present is false when
 // external_ids names no VNI in it.
 func readAnnotation(ext map[string]string) (a annotation, present bool, f *fault) {
 	vni, ok := ext[keyVNI]

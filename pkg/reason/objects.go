@@ -102,7 +102,7 @@ func Objects() []Entry {
 		{BadVNI, annotated, broken, "`neutron_bgpvpn:vni` is no VNI.", "Write a number from 1 to 16777215."},
 		{BadAS, annotated, broken, "`neutron_bgpvpn:as` is no AS number.", "Write a number from 1 to 4294967295, or remove the key."},
 		{BadRouteTarget, annotated, broken, "One of `neutron_bgpvpn:rt`, `it` and `et` is no list of route targets.", "Write targets such as `64512:1001`, separated by commas."},
-		{UnsupportedType, annotated, broken, "`neutron_bgpvpn:type` is another than `l3`.", "Make the BGPVPN one of type l3; others cannot be carried as Type-5 routes."},
+		{UnsupportedType, annotated, broken, "`neutron_bgpvpn:type` is another than `l3`.", "Write `l3`, or remove the key: other types cannot be carried as Type-5 routes."},
 		{BadAnnounce, ports, broken, "`sluice-announce` is none of `hosts`, `subnets` and `both`. The object is not exposed.", "Correct it, or remove the key."},
 		{BadExpose, ports, broken, "`sluice-expose` is neither `true` nor `false`. The object is not exposed.", "Correct it, or remove the key."},
 		{BadMAC, append(slices.Clone(ports), "network"), broken, "The column `mac` of the row is empty, or an element of it is no MAC with addresses. What can be read of it counts.", "Correct the port's addresses in the Northbound database."},
