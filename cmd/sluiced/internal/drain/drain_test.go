@@ -27,7 +27,7 @@ func idle(t *testing.T, log *slog.Logger) *Drain {
 		t.Fatal(err)
 	}
 	reg := status.NewRegistry(slog.New(slog.DiscardHandler))
-	r := role.New(config.Default(), "1.0", translation.New(translation.Config{}, nil, reg), nil, nil, reg, log)
+	r := role.New(config.Default(), "1.0", translation.New(translation.Config{}, nil, reg, log), nil, nil, reg, log)
 	return New(state, r, func() bool { return true }, reg, log)
 }
 

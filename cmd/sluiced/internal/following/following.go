@@ -88,7 +88,7 @@ func (f *Following) openTranslation(with With) (ovn.Needs, error) {
 		return ovn.Needs{}, err
 	}
 	c := translation.Config{EVPN: settings.EVPN(f.Config), Exposure: settings.Exposure(f.Config), Retain: with.Retain}
-	f.Steps = translation.New(c, f.Indices, f.Reg)
+	f.Steps = translation.New(c, f.Indices, f.Reg, f.Log)
 	needs := c.Exposure.Needs(evpn.Needs(c.EVPN))
 	if f.Config.Metadata.Used() {
 		needs = settings.Metadata(f.Config.Metadata).Needs(needs)

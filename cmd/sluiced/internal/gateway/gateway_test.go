@@ -225,7 +225,7 @@ func TestMaglevTablesOfAStep(t *testing.T) {
 	for i, slots := range []uint32{1021, 4093, 4093, 1021} {
 		v := intent.VIP{Key: intent.VIPKey{VNI: 1001, Protocol: intent.UDP, Addr: addr("fd99::1"), Port: 53}, Slots: slots}
 		before := g.sizes.Count()
-		g.patch(wanted.With(wanted.Difference{}, intent.VIPs, wanted.Delta[intent.VIPKey, intent.VIP]{Set: map[intent.VIPKey]intent.VIP{v.Key: v}}), nil)
+		g.patch(0, wanted.With(wanted.Difference{}, intent.VIPs, wanted.Delta[intent.VIPKey, intent.VIP]{Set: map[intent.VIPKey]intent.VIP{v.Key: v}}), nil)
 		if got := g.sizes.Count() - before; got != uint64(i%2) {
 			t.Errorf("change %d: %d", i, got)
 		}

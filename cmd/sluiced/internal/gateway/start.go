@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway/moves"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway/nexthops"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway/paths"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway/restart"
@@ -122,7 +123,7 @@ func Start(ctx context.Context, c Config, steps *translation.Translation, sw *ov
 	g.tables = tables.New(g.drivers(), tables.Sources{
 		OVN: steps.OVNInSync, BGP: g.bgpSync.Load, Pending: g.pending.Has, Lingers: g.stale.Keeps, Better: g.better, Fabric: g.announcedFrom, Turn: g.turn, LearnedBy: g.learned.VRF,
 		Kept: g.indexKept,
-	}, tables.Options{Status: reg, Log: log, Backends: int(g.cfg.Dataplane.Sizes.Backends), Passed: g.daemon.ObservePass, Announced: g.observeAnnouncements, Routed: g.pathFacts.Note})
+	}, tables.Options{Status: reg, Log: log, Backends: int(g.cfg.Dataplane.Sizes.Backends), Passed: g.daemon.ObservePass, Announced: g.observeAnnouncements, Routed: g.observeRoutes})
 	g.underlay = underlay.New(g.cfg.Underlay, g.id.VTEP, kernel.NewUnderlayRoutes(netns.Namespace{}), g.speaker, g.tunnel.Gate, reg, log)
 	g.paths = paths.New(g.tables, g.pathFacts, g.kernel.Decide, func(ipv6 bool) (bool, error) { return kernel.HashHasPorts(netns.Namespace{}, ipv6) }, g.dp.Fills, reg, log)
 	g.nextHops = nexthops.New(nexthops.Config{VTEP: g.id.VTEP, MTU: g.mtu, ResolveViaDefault: g.cfg.Fabric.ResolveViaDefault}, g, g.speaker, reg, log)
@@ -135,8 +136,20 @@ func Start(ctx context.Context, c Config, steps *translation.Translation, sw *ov
 }
 
 func (g *Gateway) observeAnnouncements(events []reconcile.Event[intent.RouteKey]) {
-	g.delays.Announced(events, g.daemon.ObserveAnnounceDelay)
+	g.delays.Announced(events, func(k intent.RouteKey, asked moves.Asked) {
+		g.daemon.ObserveAnnounceDelay(time.Since(asked.Arrived))
+		g.log.Debug("a route is announced", "event", asked.Event, "route", k, "after", time.Since(asked.Arrived))
+	})
 	g.announced.Send()
+}
+
+func (g *Gateway) observeRoutes(events []reconcile.Event[intent.RouteKey]) {
+	g.pathFacts.Note(events)
+	if g.log.Enabled(context.Background(), slog.LevelDebug) {
+		g.delays.Programmed(events, func(k intent.RouteKey, asked moves.Asked) {
+			g.log.Debug("a route is programmed", "event", asked.Event, "route", k, "after", time.Since(asked.Arrived))
+		})
+	}
 }
 
 func (g *Gateway) newSpeaker(restarting bool) error {

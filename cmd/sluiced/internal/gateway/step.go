@@ -29,11 +29,11 @@ func (g *Gateway) Begin(all wanted.Set, siblings []netip.Addr) {
 func (g *Gateway) Step(s translation.Step) {
 	pending := g.pending.After(g.steps.Waits, s.InSync.NB, g.tables, s.Diff)
 	g.pending.Widen(pending)
-	g.delays.Changed(wanted.Of(s.Diff, intent.Announcements), s.Arrived)
+	g.delays.Changed(wanted.Of(s.Diff, intent.Announcements), moves.Asked{Event: s.Number, Arrived: s.Arrived})
 	g.speaker.AddSiblings(s.Siblings)
 	gone := moves.Gone(g.tables, s.Rows, s.Diff)
 	g.dp.VRFs().Moved(g.ports.Moving(gone, s.Diff))
-	g.patch(s.Diff, gone)
+	g.patch(s.Number, s.Diff, gone)
 	moves.Yield(g.speaker, gone, wanted.Of(s.Diff, intent.Announcements))
 	g.ports.Take(s.Rows, s.Diff)
 	g.dp.VRFs().Moved(g.ports.Elsewhere(wanted.Of(s.Diff, intent.Standby).Set))
@@ -56,7 +56,7 @@ func (g *Gateway) Synced() { g.tables.Pipeline.Kick() }
 
 // ChangePaths takes the paths that facts of the node have changed.
 func (g *Gateway) ChangePaths(d wanted.Difference) {
-	g.patch(d, nil)
+	g.patch(0, d, nil)
 	g.ports.Paths(wanted.Of(d, intent.VRFs))
 }
 
@@ -84,13 +84,14 @@ func (g *Gateway) want(all wanted.Set) {
 	g.tellLearned()
 }
 
-// patch hands a translation step to the tables as one change. gone are those of the
+// patch hands a translation step to the tables as one change; 0 is no event of OVN. gone are those of the
 // announcements that it takes back whose gateway port went to another node.
-func (g *Gateway) patch(d wanted.Difference, gone map[intent.RouteKey]intent.Announcement) {
+func (g *Gateway) patch(event uint64, d wanted.Difference, gone map[intent.RouteKey]intent.Announcement) {
 	t := g.tables
 	if d.Empty() {
 		return
 	}
+	g.log.Debug("the tables are told of a change", "event", event)
 	var resized []tables.MaglevChange
 	t.Pipeline.Update(func() {
 		resized = tables.MaglevChanges(wanted.Of(d, intent.VIPs).Set, tables.Of(t, intent.VIPs).LookupLocked)

@@ -48,7 +48,7 @@ func NewStill(s Still) *Gateway {
 	}
 	cfg := config.Default()
 	g := &Gateway{
-		cfg: cfg, reg: s.Reg, log: log, steps: translation.New(translation.Config{}, nil, s.Reg), sw: ovs.New(ovs.Config{}), daemon: stillDaemon{s.Stage},
+		cfg: cfg, reg: s.Reg, log: log, steps: translation.New(translation.Config{}, nil, s.Reg, log), sw: ovs.New(ovs.Config{}), daemon: stillDaemon{s.Stage},
 		sizes: tables.NewMaglevSizes(log), rib: rib.New(), stale: restart.NewStaleRoutes(), pathFacts: paths.NewFacts(),
 		ended: make(chan struct{}), moved: loop.NewSignal(), hosts: loop.NewSignal(), announced: loop.NewSignal(),
 	}

@@ -28,7 +28,7 @@ func newRole(change func(*config.Config)) *Role {
 	}
 	log := slog.New(slog.DiscardHandler)
 	reg := status.NewRegistry(log)
-	return New(cfg, "1.0", translation.New(translation.Config{}, nil, reg), ovs.New(ovs.Config{}), func(map[string]string) error { return nil }, reg, log)
+	return New(cfg, "1.0", translation.New(translation.Config{}, nil, reg, log), ovs.New(ovs.Config{}), func(map[string]string) error { return nil }, reg, log)
 }
 
 // A start that fails is tried again; a node that fails later is not started anew

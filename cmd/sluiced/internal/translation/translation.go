@@ -9,6 +9,7 @@ package translation
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,9 @@ import (
 // Step is an event of OVN and what it changes for a gateway.
 type Step struct {
 	ovn.Event
-	Diff wanted.Difference
+	// Number is the event's: the log has it at the level debug on each of its stages.
+	Number uint64
+	Diff   wanted.Difference
 	// Siblings are the VTEPs of the cloud's other nodes, as ovn.Rows.Siblings tells.
 	Siblings []netip.Addr
 	Arrived  time.Time
@@ -64,11 +67,13 @@ type Config struct {
 type Translation struct {
 	indices *vrfindex.Store
 	reg     *status.Registry
+	log     *slog.Logger
 
 	turn      sync.Mutex // held while a whole event is taken; guards the next ones
 	gateway   Gateway    // nil while none is at work
 	consumers []Consumer
 	siblings  []netip.Addr
+	events    uint64 // that were taken
 	retain    bool
 	// complaints are the translators', as last reported.
 	complaints, exposureComplaints uint64
@@ -99,9 +104,9 @@ func OpenIndices(open Indices, stateDir string, seed map[intent.VNI]uint16, reg 
 }
 
 // New makes the translators. It does no I/O.
-func New(c Config, indices *vrfindex.Store, reg *status.Registry) *Translation {
+func New(c Config, indices *vrfindex.Store, reg *status.Registry, log *slog.Logger) *Translation {
 	return &Translation{
-		indices: indices, reg: reg, retain: c.Retain,
+		indices: indices, reg: reg, log: log, retain: c.Retain,
 		tenants: evpn.NewTranslator(c.EVPN, indices), exposure: exposure.NewTranslator(c.Exposure, indices),
 	}
 }
@@ -115,7 +120,9 @@ func (t *Translation) Take(e ovn.Event) {
 	arrived := time.Now()
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	s := Step{Event: e, Diff: t.step(e), Siblings: e.Rows.Siblings(), Arrived: arrived}
+	t.events++
+	t.log.Debug("an event of OVN is taken", "event", t.events, "southbound", e.InSync.SB, "northbound", e.InSync.NB)
+	s := Step{Event: e, Number: t.events, Diff: t.step(e), Siblings: e.Rows.Siblings(), Arrived: arrived}
 	t.siblings = s.Siblings
 	t.inSync.Store(t.lessInSync(e.InSync))
 	if t.gateway != nil {

@@ -32,12 +32,13 @@ func event(s ovn.InSync) ovn.Event {
 func start(t *testing.T, retain bool, seed map[intent.VNI]uint16) (tr *Translation, indices *vrfindex.Store, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "vrf-indices.json")
-	reg := status.NewRegistry(slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	reg := status.NewRegistry(log)
 	indices, err := OpenIndices(vrfindex.Open, filepath.Dir(path), seed, reg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Config{Retain: retain}, indices, reg), indices, path
+	return New(Config{Retain: retain}, indices, reg, log), indices, path
 }
 
 // Indices of VRFs that went while no sluiced ran are freed when all is known.

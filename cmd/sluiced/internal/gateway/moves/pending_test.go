@@ -38,12 +38,12 @@ func TestAnnounceDelayIsObservedOnce(t *testing.T) {
 		return out
 	}
 	now := time.Now()
-	d.Changed(set(a, b), now.Add(-time.Hour))
-	d.Changed(set(a), now)
-	d.Changed(wanted.Delta[intent.RouteKey, intent.Announcement]{Delete: []intent.RouteKey{b}}, now)
+	d.Changed(set(a, b), Asked{1, now.Add(-time.Hour)})
+	d.Changed(set(a), Asked{2, now})
+	d.Changed(wanted.Delta[intent.RouteKey, intent.Announcement]{Delete: []intent.RouteKey{b}}, Asked{3, now})
 	var seen []time.Duration
 	tell := func(events ...reconcile.Event[intent.RouteKey]) {
-		d.Announced(events, func(delay time.Duration) { seen = append(seen, delay) })
+		d.Announced(events, func(_ intent.RouteKey, asked Asked) { seen = append(seen, time.Since(asked.Arrived)) })
 	}
 	tell(reconcile.Event[intent.RouteKey]{Key: a, Err: reconcile.ErrNotReady})
 	tell(reconcile.Event[intent.RouteKey]{Key: a, Programmed: true}, reconcile.Event[intent.RouteKey]{Key: b, Programmed: true})
