@@ -100,7 +100,7 @@ func (d *draft) vips() (served bool) {
 			}
 			taken[want.Key] = name
 			choice := loadbalancer.Choose(v, net.outside)
-			d.out.balanced = append(d.out.balanced, Balanced{Switch: d.name, Balancer: name, VIP: want, Backends: v.Backends, Choice: choice})
+			d.out.balanced = append(d.out.balanced, loadbalancer.Balanced{Switch: d.name, Balancer: name, VIP: want, Backends: v.Backends, Choice: choice})
 			if choice.Path == loadbalancer.PathEBPF {
 				d.out.judged.vips = append(d.out.judged.vips, v)
 			} else {

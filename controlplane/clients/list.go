@@ -17,7 +17,7 @@ import (
 // lists are made when they are asked for, once for all who ask until something changes: steps
 // are many more.
 type lists struct {
-	balanced []Balanced
+	balanced []loadbalancer.Balanced
 	machines []Machine
 	made     struct{ balanced, machines bool }
 }
@@ -36,17 +36,17 @@ func (t *Translator) Tables() wanted.Set {
 }
 
 // Balanced lists the VIPs of the switches with machines here, sorted. Nobody may change it.
-func (t *Translator) Balanced() []Balanced {
+func (t *Translator) Balanced() []loadbalancer.Balanced {
 	if t.lists.made.balanced {
 		return t.lists.balanced
 	}
-	var out []Balanced
+	var out []loadbalancer.Balanced
 	for _, vni := range slices.Sorted(maps.Keys(t.scopes)) { // by which VIPs are sorted first
 		from := len(out)
 		for _, id := range slices.Sorted(maps.Keys(t.scopes[vni].at)) {
 			out = append(out, t.outcomes[id].balanced...)
 		}
-		slices.SortStableFunc(out[from:], func(x, y Balanced) int { return x.VIP.Key.Compare(y.VIP.Key) })
+		slices.SortStableFunc(out[from:], func(x, y loadbalancer.Balanced) int { return x.VIP.Key.Compare(y.VIP.Key) })
 	}
 	t.lists.balanced, t.lists.made.balanced = out, true
 	return out

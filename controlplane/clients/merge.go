@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -16,7 +17,7 @@ type outcome struct {
 	scope     intent.VNI
 	vips      map[intent.VIPKey]intent.VIP
 	neighbors map[intent.NeighborKey]intent.Neighbor
-	balanced  []Balanced
+	balanced  []loadbalancer.Balanced
 	// machines are those to be listed, claims the taps of all.
 	machines []Machine
 	claims   []claim

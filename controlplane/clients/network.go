@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -106,8 +105,8 @@ func (r router) leads(a netip.Addr) bool {
 }
 
 // addresses are those of a port; what cannot be read is said where it matters.
-func addresses(p ovn.PortBinding) []evpn.PortAddresses {
-	list, _ := evpn.ParseMACColumn(p.MAC)
+func addresses(p ovn.PortBinding) []ovn.PortAddresses {
+	list, _ := ovn.ParseMACColumn(p.MAC)
 	return list
 }
 

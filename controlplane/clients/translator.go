@@ -25,16 +25,6 @@ func (c Config) Needs(n ovn.Needs) ovn.Needs {
 	return n
 }
 
-// Balanced is a VIP of a switch, and what serves it.
-type Balanced struct {
-	// Switch is the switch's name as people know it.
-	Switch   string
-	Balancer string
-	VIP      intent.VIP
-	Backends []loadbalancer.Backend
-	Choice   loadbalancer.Choice
-}
-
 // Machine is a machine of this node on a switch with VIPs, and what balances its flows.
 type Machine struct {
 	Port, Switch string

@@ -83,7 +83,7 @@ func parseAdvertised(s string) (netip.Prefix, error) {
 // networksOf are the networks in a router port's mac column. What cannot be read of
 // it is said elsewhere.
 func networksOf(column []string) (out []netip.Prefix) {
-	list, _ := ParseMACColumn(column)
+	list, _ := ovn.ParseMACColumn(column)
 	for _, a := range list {
 		for _, n := range a.Prefixes {
 			out = append(out, n.Masked())

@@ -24,17 +24,6 @@ type VIP struct {
 	Foreign bool
 }
 
-// Balanced is a VIP of a VRF, and what serves it.
-type Balanced struct {
-	Balancer string
-	VIP      intent.VIP
-	// Backends are what the row says of them, and probes.
-	Backends []loadbalancer.Backend
-	Choice   loadbalancer.Choice
-	// Standby: the gateway port is elsewhere.
-	Standby bool
-}
-
 // balancersPending tells whether load balancers of the router are still to come.
 func (t *translation) balancersPending() bool {
 	if !t.cfg.LoadBalancing || !t.rows.ExpectsNB() {
@@ -80,7 +69,7 @@ func (t *translation) behind() (out []netip.Prefix) {
 		return nil
 	}
 	for _, i := range t.rows.Interfaces(t.out.Router) {
-		list, _ := ParseMACColumn(i.RouterPort.MAC) // what is wrong with it matters to who exposes it
+		list, _ := ovn.ParseMACColumn(i.RouterPort.MAC) // what is wrong with it matters to who exposes it
 		for _, a := range list {
 			for _, n := range a.Prefixes {
 				if p := n.Masked(); !p.Addr().IsLinkLocalUnicast() && p.Bits() > 0 {
@@ -159,7 +148,7 @@ func (b *vrfBuild) balance(m member) {
 	for _, v := range m.VIPs {
 		row, choice := v.VIP.Intent(b.vni), v.Choice
 		if v.Foreign {
-			b.balanced = append(b.balanced, Balanced{Balancer: v.Balancer, VIP: row, Backends: v.VIP.Backends, Choice: choice, Standby: m.Standby})
+			b.balanced = append(b.balanced, loadbalancer.Balanced{Balancer: v.Balancer, VIP: row, Backends: v.VIP.Backends, Choice: choice, Standby: m.Standby})
 			continue
 		}
 		if owner, ok := b.vips[row.Key]; ok {
@@ -179,7 +168,7 @@ func (b *vrfBuild) balance(m member) {
 				choice = loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.BackendOutside, Detail: err.Error()}
 			}
 		}
-		b.balanced = append(b.balanced, Balanced{Balancer: v.Balancer, VIP: row, Backends: v.VIP.Backends, Choice: choice, Standby: m.Standby})
+		b.balanced = append(b.balanced, loadbalancer.Balanced{Balancer: v.Balancer, VIP: row, Backends: v.VIP.Backends, Choice: choice, Standby: m.Standby})
 		if choice.Path == loadbalancer.PathEBPF {
 			wanted.Put(b.tables, intent.VIPs, row)
 		} else {
@@ -268,11 +257,11 @@ func (b *vrfBuild) vipAddress(m member, a netip.Addr, answers bool) {
 }
 
 // Balanced lists the VIPs of all VRFs, sorted.
-func (t *Translator) Balanced() []Balanced {
-	var out []Balanced
+func (t *Translator) Balanced() []loadbalancer.Balanced {
+	var out []loadbalancer.Balanced
 	for _, s := range t.vrfs {
 		out = append(out, s.balanced...)
 	}
-	slices.SortFunc(out, func(a, b Balanced) int { return a.VIP.Key.Compare(b.VIP.Key) })
+	slices.SortFunc(out, func(a, b loadbalancer.Balanced) int { return a.VIP.Key.Compare(b.VIP.Key) })
 	return out
 }

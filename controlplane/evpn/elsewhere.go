@@ -133,7 +133,7 @@ func hasNetwork(g ovn.Gateway, a netip.Addr) bool {
 // onNetworks tells whether one of the networks of a gateway port's router is such.
 func onNetworks(g ovn.Gateway, is func(netip.Prefix) bool) bool {
 	for _, column := range g.MACs {
-		list, _ := ParseMACColumn(column) // faults are errors of the object on its own node
+		list, _ := ovn.ParseMACColumn(column) // faults are errors of the object on its own node
 		for _, m := range list {
 			if slices.ContainsFunc(m.Prefixes, is) {
 				return true

@@ -150,7 +150,7 @@ func (e *explanation) behind(a netip.Addr) (candidate, bool) {
 
 func (e *explanation) candidates(router ovn.UUID, g ovn.GatewayPort, a netip.Addr) (out []candidate) {
 	networks := func(column []string, yes func(netip.Prefix) bool, found func(netip.Prefix)) {
-		list, _ := ParseMACColumn(column) // faults are errors of the object already
+		list, _ := ovn.ParseMACColumn(column) // faults are errors of the object already
 		for _, m := range list {
 			for _, n := range m.Prefixes {
 				if yes(n) {

@@ -43,7 +43,7 @@ func (t *translation) learner(p ovn.GatewayPort, g GatewayResult) intent.Learner
 			optionLearnPort, p.Binding.Options[optionLearnPort], intent.LearnedDevice, keyLearnPorts))
 		return intent.Learner{}
 	}
-	addresses, _ := ParseMACColumn(macColumn(p)) // a bad element is reported by place
+	addresses, _ := ovn.ParseMACColumn(macColumn(p)) // a bad element is reported by place
 	l := intent.Learner{Gateway: g.Gateway.Key, Port: name, VNI: g.Gateway.VNI, Table: g.OVNTable, Networks: t.networks()}
 	for _, v4 := range []bool{true, false} {
 		networks := slices.DeleteFunc(slices.Clone(addresses[0].Prefixes), func(n netip.Prefix) bool { return n.Addr().Is4() != v4 })

@@ -37,7 +37,7 @@ func (c cloud) external(key, value string) cloud {
 func TestLearners(t *testing.T) {
 	const gw = "cr-lrp-gw-r1"
 	hop := func(text string) map[string][]netip.Addr {
-		a, err := ParseAddresses(text)
+		a, err := ovn.ParseAddresses(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func readNAT(rows *ovn.Rows, router ovn.UUID) natFacts {
 		if n.Conditional {
 			continue
 		}
-		if p, err := parseAddress(n.LogicalIP); err == nil {
+		if p, err := ovn.ParseCIDR(n.LogicalIP); err == nil {
 			f.rules = append(f.rules, p.Masked())
 		} else if p, err := netip.ParsePrefix(n.LogicalIP); err == nil {
 			f.rules = append(f.rules, p.Masked()) // 0.0.0.0/0 is a valid rule

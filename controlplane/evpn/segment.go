@@ -43,12 +43,8 @@ func (k *knownAddresses) on(provider ovn.UUID) map[netip.Addr]struct{} {
 			columns = append(columns, peer.MAC)
 		}
 		for _, column := range columns {
-			for _, element := range column {
-				// A bad element is that port's fault, and not a gateway's.
-				a, ok, _ := parseMACElement(element)
-				if !ok {
-					continue
-				}
+			list, _ := ovn.ParseMACColumn(column) // a bad element is that port's fault, and not a gateway's
+			for _, a := range list {
 				set[a.MAC.LinkLocal()] = struct{}{}
 				for _, n := range a.Prefixes {
 					set[n.Addr()] = struct{}{}

@@ -36,7 +36,7 @@ func AnswersAll(rows *ovn.Rows, p ovn.GatewayPort, cfg Config) bool {
 // hostIsNeighbour tells whether the node itself has an address on the bridge that
 // a gateway port's router may ask for.
 func hostIsNeighbour(rows *ovn.Rows, bridge string, p ovn.GatewayPort) bool {
-	addresses, _ := ParseMACColumn(macColumn(p)) // a bad element is reported by place
+	addresses, _ := ovn.ParseMACColumn(macColumn(p)) // a bad element is reported by place
 	return len(addresses) > 0 && slices.ContainsFunc(rows.HostAddresses(bridge), func(a netip.Addr) bool {
 		return slices.ContainsFunc(addresses[0].Prefixes, func(n netip.Prefix) bool { return n.Contains(a) })
 	})
@@ -80,7 +80,7 @@ func (t *translation) serveListed(p ovn.GatewayPort, networks []netip.Prefix, se
 		}
 	}
 	name := p.RouterPort.LogicalPort
-	listed, err := ParseAddresses(p.RouterPort.ExternalIDs[keyNextHops])
+	listed, err := ovn.ParseAddresses(p.RouterPort.ExternalIDs[keyNextHops])
 	if err != nil {
 		t.fail(kindGateway, name, reason.BadNextHop, fmt.Errorf("external_ids:%s: %w", keyNextHops, err))
 	}

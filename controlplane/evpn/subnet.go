@@ -100,7 +100,7 @@ func (t *translation) subnets(i ovn.RouterInterface, mode Mode, wanted func(neti
 		t.note(kindInterface, name, reason.NATUnknown, "held back by evpn.natUnknown: hold")
 		return nil
 	}
-	addresses, errs := ParseMACColumn(i.RouterPort.MAC)
+	addresses, errs := ovn.ParseMACColumn(i.RouterPort.MAC)
 	if err := errors.Join(errs...); err != nil {
 		t.fail(kindInterface, name, reason.BadMAC, err)
 	}
@@ -174,7 +174,7 @@ func (t *translation) locate(port string, a netip.Addr, block bool, subnets []Su
 // addresses lists a port's addresses: those of the mac column, or, where it has
 // none (port security off: "unknown"), those of neutron:cidrs.
 func (t *translation) addresses(p ovn.PortBinding) []netip.Addr {
-	list, errs := ParseMACColumn(p.MAC)
+	list, errs := ovn.ParseMACColumn(p.MAC)
 	var prefixes []netip.Prefix
 	for _, a := range list {
 		prefixes = append(prefixes, a.Prefixes...)
@@ -184,7 +184,7 @@ func (t *translation) addresses(p ovn.PortBinding) []netip.Addr {
 	}
 	if len(prefixes) == 0 {
 		var err error
-		if prefixes, err = ParseCIDRs(p.ExternalIDs[keyCIDRs]); err != nil {
+		if prefixes, err = ovn.ParseCIDRs(p.ExternalIDs[keyCIDRs]); err != nil {
 			t.fail(kindHost, p.LogicalPort, reason.BadCIDRs, fmt.Errorf("external_ids:%s: %w", keyCIDRs, err))
 		}
 	}

@@ -205,7 +205,7 @@ func (t *translation) place(p ovn.GatewayPort) (intent.GatewayKey, []netip.Prefi
 		t.fail(kindGateway, name, reason.BadVLAN, fmt.Errorf("tag %d of localnet port %s: want 1..4094", p.Localnet.Tag, p.Localnet.LogicalPort))
 		return key, nil, false
 	}
-	addresses, errs := ParseMACColumn(macColumn(p))
+	addresses, errs := ovn.ParseMACColumn(macColumn(p))
 	if err := errors.Join(errs...); err != nil {
 		t.fail(kindGateway, name, reason.BadMAC, err)
 	}

@@ -5,23 +5,19 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-// Numbers hands out the small stable number of a VRF.
-type Numbers interface {
+// Allocator hands out the small stable number of a VRF, and knows who came first to it.
+type Allocator interface {
 	// Index is the VNI's number, the same one each time until it is released.
 	Index(vni intent.VNI) (uint16, error)
 	// Release frees the VNI's number.
 	Release(vni intent.VNI)
-}
-
-// Allocator also knows who came first to a VRF.
-type Allocator interface {
-	Numbers
 	// Seniority puts routers that name a VNI in the order in which they came to it. It
 	// is kept like the number.
 	Seniority(vni intent.VNI, routers []string) []string
@@ -66,7 +62,7 @@ type vrfState struct {
 	// annotated is what its gateway ports say of its path.
 	annotated PathMode
 	choice    Choice
-	balanced  []Balanced
+	balanced  []loadbalancer.Balanced
 	// answering is what the VRF's gateway ports answer beside known ports.
 	answering []answering
 	errors    []ObjectError

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -34,7 +35,7 @@ type vrfBuild struct {
 	hosts map[netip.Addr]string
 	// vips says which load balancer has a VIP.
 	vips     map[intent.VIPKey]string
-	balanced []Balanced
+	balanced []loadbalancer.Balanced
 }
 
 type claim struct {

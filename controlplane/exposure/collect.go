@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -92,7 +91,7 @@ func (t *translation) allowed(kind, name string, ports ...ovn.PortBinding) bool 
 
 // listed reads external_ids:sluice-next-hops.
 func (t *translation) listed(kind string, p ovn.PortBinding) []netip.Addr {
-	hops, err := evpn.ParseAddresses(p.ExternalIDs[keyNextHops])
+	hops, err := ovn.ParseAddresses(p.ExternalIDs[keyNextHops])
 	if err != nil {
 		t.fail(kind, p.LogicalPort, reason.BadNextHop, fmt.Errorf("external_ids:%s: %w", keyNextHops, err))
 	}
@@ -109,7 +108,7 @@ func (t *translation) gatewayObject(g ovn.GatewayPort, kind string) (object, []n
 	if len(column) == 0 {
 		column = g.RouterPort.MAC
 	}
-	list, errs := evpn.ParseMACColumn(column)
+	list, errs := ovn.ParseMACColumn(column)
 	if len(list)+len(errs) == 0 {
 		errs = []error{errors.New("the mac column is empty")}
 	}

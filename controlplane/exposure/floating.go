@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -36,7 +35,7 @@ func parseNATAddresses(element string) (natAddresses, error) {
 		}
 		n.resident = port
 	}
-	list, errs := evpn.ParseMACColumn([]string{text})
+	list, errs := ovn.ParseMACColumn([]string{text})
 	if len(errs) > 0 {
 		return n, fmt.Errorf("nat_addresses %q: %w", element, errs[0])
 	}
@@ -139,7 +138,7 @@ func (t *translation) homeless(g ovn.GatewayPort, a netip.Addr) bool {
 		if side, ok := t.rows.Port(p.Options["distributed-port"]); ok && len(p.MAC) == 0 {
 			p = side
 		}
-		list, errs := evpn.ParseMACColumn(p.MAC)
+		list, errs := ovn.ParseMACColumn(p.MAC)
 		if len(errs) > 0 {
 			return false // what it would be on is not known
 		}

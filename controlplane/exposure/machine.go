@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -61,19 +60,19 @@ func (t *translation) holder(kind, name string, p ovn.PortBinding) (ovn.PortBind
 
 // addresses are those of a port, with the MAC that frames for them carry. Those of a
 // virtual port are behind its machine's: OVN's routers send there, too.
-func (t *translation) addresses(p, machine ovn.PortBinding) []evpn.PortAddresses {
-	list, errs := evpn.ParseMACColumn(p.MAC)
+func (t *translation) addresses(p, machine ovn.PortBinding) []ovn.PortAddresses {
+	list, errs := ovn.ParseMACColumn(p.MAC)
 	if err := errors.Join(errs...); err != nil {
 		t.fail(kindPort, p.LogicalPort, reason.BadMAC, err)
 	}
 	if p.Type == ovn.TypeVirtual {
 		return t.virtual(list, p, machine)
 	}
-	named := func(a evpn.PortAddresses) bool { return len(a.Prefixes) > 0 }
+	named := func(a ovn.PortAddresses) bool { return len(a.Prefixes) > 0 }
 	if len(list) > 0 && !slices.ContainsFunc(list, named) {
 		// Its addresses are not enforced ("MAC" and "unknown"): Neutron has them. What
 		// follows the first are MACs that the machine may use beside its own.
-		cidrs, err := evpn.ParseCIDRs(p.ExternalIDs[keyCIDRs])
+		cidrs, err := ovn.ParseCIDRs(p.ExternalIDs[keyCIDRs])
 		if err != nil {
 			t.fail(kindPort, p.LogicalPort, reason.BadCIDRs, fmt.Errorf("external_ids:%s: %w", keyCIDRs, err))
 		}
@@ -83,22 +82,22 @@ func (t *translation) addresses(p, machine ovn.PortBinding) []evpn.PortAddresses
 }
 
 // virtual are the addresses of a virtual port, or options:virtual-ip where it has none.
-func (t *translation) virtual(list []evpn.PortAddresses, p, machine ovn.PortBinding) []evpn.PortAddresses {
-	of, errs := evpn.ParseMACColumn(machine.MAC)
+func (t *translation) virtual(list []ovn.PortAddresses, p, machine ovn.PortBinding) []ovn.PortAddresses {
+	of, errs := ovn.ParseMACColumn(machine.MAC)
 	if len(of) == 0 {
 		t.fail(kindPort, p.LogicalPort, reason.BadMAC, fmt.Errorf("virtual_parent %s has no MAC: %w", machine.LogicalPort, errors.Join(errs...)))
 		return nil
 	}
-	out := evpn.PortAddresses{MAC: of[0].MAC}
+	out := ovn.PortAddresses{MAC: of[0].MAC}
 	for _, a := range list {
 		out.Prefixes = append(out.Prefixes, a.Prefixes...)
 	}
 	if len(out.Prefixes) == 0 {
-		vip, err := evpn.ParseCIDRs(p.Options[optionVirtualIP])
+		vip, err := ovn.ParseCIDRs(p.Options[optionVirtualIP])
 		if err != nil {
 			t.fail(kindPort, p.LogicalPort, reason.BadMAC, fmt.Errorf("options:%s: %w", optionVirtualIP, err))
 		}
 		out.Prefixes = vip
 	}
-	return []evpn.PortAddresses{out}
+	return []ovn.PortAddresses{out}
 }

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -45,7 +44,7 @@ func (t *translation) named(gateways []ovn.GatewayPort) map[ovn.UUID][]netip.Add
 		if len(column) == 0 {
 			column = g.RouterPort.MAC
 		}
-		list, _ := evpn.ParseMACColumn(column) // a bad element is reported by gatewayObject
+		list, _ := ovn.ParseMACColumn(column) // a bad element is reported by gatewayObject
 		if routes, known := t.rows.StaticRoutesOf(g.Binding.Datapath); known && len(list) > 0 {
 			sets.routes(g.Switch.Datapath, routes, list[0].Prefixes)
 		}
@@ -100,14 +99,14 @@ func (t *translation) gatewaysOf(s ovn.ProviderSwitch) []netip.Addr {
 	for _, p := range t.rows.PortsOn(s.Datapath) {
 		peer, _ := t.rows.Peer(p)
 		for _, element := range slices.Concat(p.MAC, p.NATAddresses, peer.MAC) {
-			list, _ := evpn.ParseMACColumn([]string{element}) // what can be read of it
+			list, _ := ovn.ParseMACColumn([]string{element}) // what can be read of it
 			for _, a := range list {
 				for _, n := range a.Prefixes {
 					taken[n.Addr()] = struct{}{}
 				}
 			}
 		}
-		vips, _ := evpn.ParseCIDRs(p.Options[optionVirtualIP])
+		vips, _ := ovn.ParseCIDRs(p.Options[optionVirtualIP])
 		for _, n := range vips {
 			taken[n.Addr()] = struct{}{}
 		}

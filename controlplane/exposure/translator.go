@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -24,10 +23,18 @@ type Tenants interface {
 	HasBridge(intent.BridgeKey) bool
 }
 
+// Allocator hands out the number of the default VRF.
+type Allocator interface {
+	// Index is the VNI's number, the same one each time until it is released.
+	Index(vni intent.VNI) (uint16, error)
+	// Release frees the VNI's number.
+	Release(vni intent.VNI)
+}
+
 // Translator keeps what is exposed. It is used by one goroutine at a time.
 type Translator struct {
 	cfg     Config
-	alloc   evpn.Numbers
+	alloc   Allocator
 	tables  wanted.Set
 	reports []report
 	// exposed are the objects by address; refused says why another is not.
@@ -42,7 +49,7 @@ type Translator struct {
 }
 
 // NewTranslator is one that exposes nothing yet.
-func NewTranslator(cfg Config, alloc evpn.Numbers) *Translator {
+func NewTranslator(cfg Config, alloc Allocator) *Translator {
 	return &Translator{cfg: cfg, alloc: alloc, tables: wanted.NewSet(), exposed: map[netip.Addr]object{}}
 }
 

@@ -25,6 +25,20 @@ type Choice struct {
 	Reason, Detail string
 }
 
+// Balanced is a VIP of a VRF or a switch, and what serves it.
+type Balanced struct {
+	// Switch is the switch's name as people know it; empty for a VIP of a VRF.
+	Switch string
+	// Balancer is the name of the row, or its _uuid where it has none.
+	Balancer string
+	VIP      intent.VIP
+	// Backends are what the row says of them, and probes.
+	Backends []Backend
+	Choice   Choice
+	// Standby: the gateway port is elsewhere.
+	Standby bool
+}
+
 // Choose decides. outside tells of a backend's address why packets from where the VIP is
 // served do not get there as they are; empty: they do.
 func Choose(v VIP, outside func(netip.Addr) string) Choice {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/netip"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -12,7 +12,7 @@ import (
 // address: a port without port security may have a MAC alone. What can be read counts,
 // whatever else is wrong.
 func guests(column []string, cidrs string) ([]intent.Guest, error) {
-	list, errs := evpn.ParseMACColumn(column)
+	list, errs := ovn.ParseMACColumn(column)
 	var out []intent.Guest
 	named := false
 	for _, e := range list {
@@ -27,7 +27,7 @@ func guests(column []string, cidrs string) ([]intent.Guest, error) {
 	if len(list) == 0 || named {
 		return out, errors.Join(errs...)
 	}
-	prefixes, err := evpn.ParseCIDRs(cidrs)
+	prefixes, err := ovn.ParseCIDRs(cidrs)
 	if err != nil {
 		errs = append(errs, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -75,7 +74,7 @@ func (b *build) settle(datapath ovn.UUID, n *network, taken map[string]bool) {
 	if !n.hasPort {
 		return
 	}
-	list, errs := evpn.ParseMACColumn(n.port.MAC[:min(1, len(n.port.MAC))])
+	list, errs := ovn.ParseMACColumn(n.port.MAC[:min(1, len(n.port.MAC))])
 	switch {
 	case len(list) > 0:
 		n.mac = list[0].MAC
@@ -84,7 +83,7 @@ func (b *build) settle(datapath ovn.UUID, n *network, taken map[string]bool) {
 	default:
 		b.complain(n.name, status.Error, reason.BadMAC, fmt.Sprintf("metadata port %s has no address in its column mac", n.port.LogicalPort))
 	}
-	cidrs, err := evpn.ParseCIDRs(n.port.ExternalIDs[keyCIDRs])
+	cidrs, err := ovn.ParseCIDRs(n.port.ExternalIDs[keyCIDRs])
 	if err != nil {
 		b.complain(n.name, status.Error, reason.BadCIDRs, fmt.Sprintf("external_ids:%s of metadata port %s: %v", keyCIDRs, n.port.LogicalPort, err))
 	}

@@ -58,8 +58,8 @@ func (r *Report) Sessions(vni intent.VNI) (status.Flows, error) {
 func (b balancer) switches() map[intent.VNI]string {
 	out := map[intent.VNI]string{}
 	for _, one := range b.vips {
-		if one.on != "" {
-			out[one.VIP.Key.VNI] = one.on
+		if one.Switch != "" {
+			out[one.VIP.Key.VNI] = one.Switch
 		}
 	}
 	return out

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/admin"
@@ -21,15 +20,9 @@ import (
 
 // balancer is a plane that balances, and its VIPs, as answers see it.
 type balancer struct {
-	vips  []balancedVIP
+	vips  []loadbalancer.Balanced
 	table *reconcile.Table[intent.VIPKey, intent.VIP]
 	dp    *ebpf.Dataplane
-}
-
-// balancedVIP is a VIP and what serves it. Of a switch's it names the switch.
-type balancedVIP struct {
-	evpn.Balanced
-	on string
 }
 
 // balancers are those of this node: of packets from the fabric, if it is a gateway node, and
@@ -41,18 +34,10 @@ func (r *Report) balancers() ([]balancer, error) {
 	}
 	var out []balancer
 	if g != nil {
-		b := balancer{table: tables.Of(g.Tables(), intent.VIPs), dp: g.Dataplane()}
-		for _, v := range r.steps.Balanced() {
-			b.vips = append(b.vips, balancedVIP{Balanced: v})
-		}
-		out = append(out, b)
+		out = append(out, balancer{vips: r.steps.Balanced(), table: tables.Of(g.Tables(), intent.VIPs), dp: g.Dataplane()})
 	}
 	if t := r.balancing.Running(); t != nil {
-		b := balancer{table: tables.Of(t.Tables, intent.ClientVIPs), dp: t.Dataplane}
-		for _, v := range r.balancing.Balanced() {
-			b.vips = append(b.vips, balancedVIP{evpn.Balanced{Balancer: v.Balancer, VIP: v.VIP, Backends: v.Backends, Choice: v.Choice}, v.Switch})
-		}
-		out = append(out, b)
+		out = append(out, balancer{vips: r.balancing.Balanced(), table: tables.Of(t.Tables, intent.ClientVIPs), dp: t.Dataplane})
 	}
 	return out, nil
 }
@@ -97,8 +82,8 @@ func (b balancer) list(vni intent.VNI) []status.VIP {
 			continue
 		}
 		v := status.VIP{
-			VNI: k.VNI, Switch: one.on, Address: k.Addr, Port: k.Port, Protocol: k.Protocol, LoadBalancer: one.Balancer, Path: string(one.Choice.Path),
-			Reason: one.Choice.Reason, ReasonDetail: one.Choice.Detail, Standby: one.Standby, State: status.OK, Slots: one.VIP.Slots, Affinity: one.VIP.Affinity, Flush: one.VIP.Flush, Backends: backendsOf(one.Balanced),
+			VNI: k.VNI, Switch: one.Switch, Address: k.Addr, Port: k.Port, Protocol: k.Protocol, LoadBalancer: one.Balancer, Path: string(one.Choice.Path),
+			Reason: one.Choice.Reason, ReasonDetail: one.Choice.Detail, Standby: one.Standby, State: status.OK, Slots: one.VIP.Slots, Affinity: one.VIP.Affinity, Flush: one.VIP.Flush, Backends: backendsOf(one),
 		}
 		if one.Choice.Path == loadbalancer.PathEBPF {
 			v.State, _, v.Error = tables.StateOf(b.table.State(k))
@@ -108,7 +93,7 @@ func (b balancer) list(vni intent.VNI) []status.VIP {
 	return out
 }
 
-func backendsOf(b evpn.Balanced) []status.VIPBackend {
+func backendsOf(b loadbalancer.Balanced) []status.VIPBackend {
 	out := []status.VIPBackend{}
 	for _, x := range b.Backends {
 		state := status.BackendUp

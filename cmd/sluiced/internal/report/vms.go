@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -47,8 +46,8 @@ func (r *Report) leaves(q status.VIPQuery) string {
 		is := false
 		r.follower.View(func(r *ovn.Rows) {
 			p, _ := r.ServedPort(m.Port)
-			list, _ := evpn.ParseMACColumn(p.MAC)
-			is = slices.ContainsFunc(list, func(a evpn.PortAddresses) bool {
+			list, _ := ovn.ParseMACColumn(p.MAC)
+			is = slices.ContainsFunc(list, func(a ovn.PortAddresses) bool {
 				return slices.ContainsFunc(a.Prefixes, func(p netip.Prefix) bool { return p.Addr() == q.Client.Addr() })
 			})
 		})

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -81,7 +82,7 @@ func (t *Translation) Exposed() []evpn.Exposed {
 }
 
 // Balanced are the VIPs of VRFs.
-func (t *Translation) Balanced() []evpn.Balanced {
+func (t *Translation) Balanced() []loadbalancer.Balanced {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.tenants.Balanced()

@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps"
 	"github.com/ovn-sluice/sluice/controlplane/clients"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
@@ -160,7 +161,7 @@ func (b *Balancing) VMs() []clients.Machine {
 }
 
 // Balanced are the VIPs of their switches.
-func (b *Balancing) Balanced() []clients.Balanced {
+func (b *Balancing) Balanced() []loadbalancer.Balanced {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.translator.Balanced()
