@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/vrfindex"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/wanted"

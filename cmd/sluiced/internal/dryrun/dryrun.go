@@ -15,7 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/following"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
-	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
+	"github.com/ovn-sluice/sluice/controlplane/vrfindex"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/loop"

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
-	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
 	"github.com/ovn-sluice/sluice/controlplane/exposure"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/vrfindex"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/reason"

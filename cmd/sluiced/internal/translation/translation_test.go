@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
-	"github.com/ovn-sluice/sluice/controlplane/evpn/vrfindex"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/vrfindex"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
