@@ -176,9 +176,9 @@ func TestPlacesAgree(t *testing.T) {
 		c := newShared(rand.New(rand.NewPCG(seed, 3)))
 		c.balancers()
 		rows := c.load()
-		gateway := evpn.NewTranslator(evpn.Config{ASN: 65001, NextHopMAC: intent.MAC{2, 0x5c, 0, 0, 0, 1}, LoadBalancing: true}, index{})
+		gateway := evpn.NewTranslator(evpn.Config{ASN: 65001, NextHopMAC: intent.MAC{2, 0x5c, 0, 0, 0, 1}, LoadBalancing: true}, index{}, &loadbalancer.Book{})
 		gateway.Step(rows, ovn.Dirty{All: true}, true)
-		machines := NewTranslator(Config{})
+		machines := NewTranslator(Config{}, &loadbalancer.Book{})
 		machines.Step(rows, ovn.Dirty{All: true}, synced)
 		at := map[string]map[string]decision{}
 		note := func(place string, v intent.VIP, d decision) {
@@ -237,7 +237,7 @@ func TestBackendOnProviderNetwork(t *testing.T) {
 			p.Type = ovn.TypeL3Gateway
 			c.put(p, ovn.PortBinding{UUID: "pb-provnet", LogicalPort: "provnet", Type: ovn.TypeLocalnet, Datapath: "ext"})
 		}
-		tr := NewTranslator(Config{})
+		tr := NewTranslator(Config{}, &loadbalancer.Book{})
 		tr.SetDevices(c.devices)
 		tr.Step(c.load(), ovn.Dirty{All: true}, synced)
 		if got, want := say(tr), "192.0.2.99:80 ovn:backend-outside; vm ebpf:auto"; got != want {

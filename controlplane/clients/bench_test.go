@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -102,7 +103,7 @@ func BenchmarkStep(b *testing.B) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			store := c.load()
-			t := NewTranslator(Config{})
+			t := NewTranslator(Config{}, &loadbalancer.Book{})
 			t.SetDevices(c.devices)
 			t.Step(store, ovn.Dirty{}, synced)
 			n := 0
@@ -118,7 +119,7 @@ func BenchmarkStep(b *testing.B) {
 	b.Run("all", func(b *testing.B) {
 		store := c.load()
 		for b.Loop() {
-			t := NewTranslator(Config{})
+			t := NewTranslator(Config{}, &loadbalancer.Book{})
 			t.SetDevices(c.devices)
 			t.Step(store, ovn.Dirty{}, synced)
 			if len(wanted.Rows(t.Tables(), intent.ClientVIPs)) != 10000 || len(t.Machines()) != 10000 || t.Machines()[0].Choice.Path != "ebpf" {
@@ -138,7 +139,7 @@ func BenchmarkACLs(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			c := crowded(matches)
-			store, t := c.load(), NewTranslator(Config{})
+			store, t := c.load(), NewTranslator(Config{}, &loadbalancer.Book{})
 			t.SetDevices(c.devices)
 			t.Step(store, ovn.Dirty{}, synced)
 			if m := t.Machines(); len(m) != 10 || m[0].Choice.Path != "ebpf" {

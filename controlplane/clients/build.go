@@ -26,10 +26,11 @@ type build struct {
 	// complete: no row of Northbound is still to come.
 	complete bool
 	// whole: all switches are computed, perhaps from another store.
-	whole   bool
-	book    *acl.Book
-	size    int // of tables, by NB_Global
-	devices map[string]taps.Device
+	whole    bool
+	readings *loadbalancer.Book
+	book     *acl.Book
+	size     int // of tables, by NB_Global
+	devices  map[string]taps.Device
 	// beyond are the networks of routers, which many switches share.
 	beyond map[ovn.UUID][]side
 }
@@ -92,7 +93,7 @@ func (d *draft) vips() (served bool) {
 	for _, row := range balancers {
 		name := cmp.Or(row.Name, string(row.UUID))
 		wrong := func(err error) { d.say(kindBalancer, name, status.Error, reason.BadLoadBalancer, err.Error()) }
-		for _, v := range d.rows.VIPs(row, d.size, wrong) {
+		for _, v := range d.readings.VIPs(row, d.size, wrong) {
 			want := v.Intent(d.out.scope)
 			if owner, twice := taken[want.Key]; twice {
 				d.say(kindBalancer, name, status.Error, reason.DuplicateAddress, fmt.Sprintf("VIP %s/%s of switch %s belongs to %s", endpoint(v.Address), want.Key.Protocol, d.name, owner))

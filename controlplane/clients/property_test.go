@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -65,7 +66,7 @@ type course struct {
 func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	w := newWorld(r)
 	cfg := Config{TrustUnknown: r.IntN(4) == 0}
-	c := course{t, w, cfg, NewTranslator(cfg), w.store(), cloud{map[ovn.UUID]ovn.Row{}, nil}, wanted.NewSet()}
+	c := course{t, w, cfg, NewTranslator(cfg, &loadbalancer.Book{}), w.store(), cloud{map[ovn.UUID]ovn.Row{}, nil}, wanted.NewSet()}
 	for step := range 1 + r.IntN(30) {
 		batch := w.changes(r.IntN(6), c.now.rows)
 		if step == 0 {
@@ -122,7 +123,7 @@ func (c *course) step(dirty ovn.Dirty, inSync ovn.InSync) {
 
 // check compares with one computation from the rows as they are.
 func (c *course) check() {
-	fresh := NewTranslator(c.cfg)
+	fresh := NewTranslator(c.cfg, &loadbalancer.Book{})
 	fresh.SetDevices(c.now.devices)
 	fresh.Step(c.world.load(c.now.rows), ovn.Dirty{}, synced)
 	for what, d := range map[string]wanted.Difference{"tables": wanted.Diff(fresh.Tables(), c.tr.Tables()), "sum of differences": wanted.Diff(c.tr.Tables(), c.sum)} {

@@ -38,6 +38,7 @@ type Machine struct {
 // and the tables made of them. It is used by one goroutine at a time.
 type Translator struct {
 	cfg      Config
+	readings *loadbalancer.Book
 	outcomes map[ovn.UUID]*outcome
 	scopes   map[intent.VNI]*scope
 	claims   map[intent.ClientKey][]claim
@@ -62,9 +63,9 @@ type Translator struct {
 }
 
 // NewTranslator is one for which nothing is balanced yet.
-func NewTranslator(cfg Config) *Translator {
+func NewTranslator(cfg Config, readings *loadbalancer.Book) *Translator {
 	return &Translator{
-		cfg: cfg, outcomes: map[ovn.UUID]*outcome{}, scopes: map[intent.VNI]*scope{}, claims: map[intent.ClientKey][]claim{},
+		cfg: cfg, readings: readings, outcomes: map[ovn.UUID]*outcome{}, scopes: map[intent.VNI]*scope{}, claims: map[intent.ClientKey][]claim{},
 		touched: map[ovn.UUID]struct{}{}, looked: map[string]struct{}{}, whole: true,
 	}
 }
@@ -98,8 +99,9 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, inSync ovn.InSync) wanted
 	t.stepped = true
 	// Of another size all switches are touched.
 	size, err := loadbalancer.CloudSize(rows.TableSize())
+	t.readings.Follow(rows)
 	whole := t.whole
-	b := &build{rows: rows, cfg: t.cfg, complete: inSync.NB, whole: whole, book: &t.book, size: size, devices: t.devices, beyond: map[ovn.UUID][]side{}}
+	b := &build{rows: rows, cfg: t.cfg, complete: inSync.NB, whole: whole, readings: t.readings, book: &t.book, size: size, devices: t.devices, beyond: map[ovn.UUID][]side{}}
 	s := newStep()
 	for _, id := range t.take(rows) {
 		next, waits := b.outcome(id, t.outcomes[id])

@@ -226,7 +226,7 @@ func TestClients(t *testing.T) {
 			if tt.change != nil {
 				tt.change(c)
 			}
-			tr := NewTranslator(tt.cfg)
+			tr := NewTranslator(tt.cfg, &loadbalancer.Book{})
 			whole(tr, c, synced)
 			if got := say(tr); got != tt.want {
 				t.Errorf("\n got %s\nwant %s", got, tt.want)
@@ -255,7 +255,7 @@ func whole(t *Translator, c cloud, inSync ovn.InSync) wanted.Difference {
 // What is there stays while a database is away, and a step says what has changed.
 func TestSteps(t *testing.T) {
 	c := sample()
-	tr := NewTranslator(Config{})
+	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	first := whole(tr, c, synced)
 	if len(wanted.Of(first, intent.Clients).Set) != 1 || len(wanted.Of(first, intent.ClientVIPs).Set) != 1 || len(wanted.Of(first, intent.ClientNeighbors).Set) != 3 {
 		t.Fatalf("%+v", first)
@@ -263,7 +263,7 @@ func TestSteps(t *testing.T) {
 	if d := whole(tr, cloud{}, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.Machines()) != 1 {
 		t.Errorf("without Southbound: %+v", d)
 	}
-	if d := whole(NewTranslator(Config{}), c, ovn.InSync{SB: true}); !d.Empty() {
+	if d := whole(NewTranslator(Config{}, &loadbalancer.Book{}), c, ovn.InSync{SB: true}); !d.Empty() {
 		t.Errorf("before Northbound: %+v", d)
 	}
 	if d := whole(tr, c, synced); !d.Empty() || tr.Stale() {
@@ -288,7 +288,7 @@ func TestRowsToCome(t *testing.T) {
 		c.put(ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: acls})
 	}
 	group()
-	tr := NewTranslator(Config{})
+	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	whole(tr, c, synced)
 	c.balancer("api", map[string]string{"10.0.0.99:443": "10.0.0.11:443"}, nil)
 	api := c.rows["lb-api"]
@@ -320,7 +320,7 @@ func TestRowsToCome(t *testing.T) {
 		t.Errorf("the ACL has come: %+v", d)
 	}
 	// Of a machine that is new its groups come after its port: nothing is noted until then.
-	late := NewTranslator(Config{})
+	late := NewTranslator(Config{}, &loadbalancer.Book{})
 	whole(late, cloud{}, synced)
 	pg := c.rows["pg"]
 	delete(c.rows, "pg")
@@ -349,7 +349,7 @@ func TestDetails(t *testing.T) {
 	c := sample()
 	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Priority: 7, Action: "drop", Match: "ip4.dst == 10.0.0.99"}},
 		ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
-	tr := NewTranslator(Config{})
+	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	whole(tr, c, synced)
 	const want = `ACL 7 drop "ip4.dst == 10.0.0.99" may say another thing of VIP 10.0.0.99:80 than of its backend 10.0.0.11:8080, which it would see`
 	if got := tr.Machines()[0].Choice.Detail; got != want {
@@ -386,7 +386,7 @@ func TestJudgedAgain(t *testing.T) {
 	near("192.0.2.1")
 	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "drop", Match: "ip4.dst == $near"}},
 		ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
-	tr := NewTranslator(Config{})
+	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	for _, tt := range []struct {
 		address string
 		want    loadbalancer.Path

@@ -84,7 +84,7 @@ func (t *translation) behind() (out []netip.Prefix) {
 // balancer reads a row for a gateway port; what is wrong with it is said once.
 func (t *translation) balancer(g *GatewayResult, row ovn.LoadBalancer, size int, first bool) {
 	name, force := cmp.Or(row.Name, string(row.UUID)), forcedSNAT(t.rows, t.out.Router)
-	for _, v := range t.rows.VIPs(row, size, func(err error) {
+	for _, v := range t.readings.VIPs(row, size, func(err error) {
 		if first {
 			t.fail(kindBalancer, name, reason.BadLoadBalancer, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -48,7 +49,7 @@ func TestBalanceForcedSNAT(t *testing.T) {
 		lr := c["nb-r1"].(ovn.LogicalRouter)
 		lr.Options = map[string]string{"lb_force_snat_ip": tt.force}
 		rows := c.load()
-		tr := NewTranslator(balancedConfig(), indices{})
+		tr := NewTranslator(balancedConfig(), indices{}, &loadbalancer.Book{})
 		tr.Step(rows, ovn.Dirty{All: true}, true)
 		// It counts from when it is set.
 		tr.Step(rows, rows.Apply([]ovn.Change{ovn.Set(lr)}), true)
@@ -132,7 +133,7 @@ func TestBalancersUnknown(t *testing.T) {
 	}
 	// A database that is late is waited for, and one that comes says it all.
 	rows := two().put(ovn.LogicalRouter{UUID: "nb-r1"}, ovn.LogicalRouter{UUID: "nb-r2"}).load()
-	tr := NewTranslator(balancedConfig(), indices{})
+	tr := NewTranslator(balancedConfig(), indices{}, &loadbalancer.Book{})
 	for _, step := range []struct {
 		change  []ovn.Change
 		expects bool
@@ -161,7 +162,7 @@ func TestBalanceWaitsForNorthbound(t *testing.T) {
 	lr.NAT = []ovn.UUID{nat.UUID}
 	rows := c.put(lr, ovn.LogicalSwitch{UUID: "nb-public"}, ovn.LogicalSwitch{UUID: "nb-ls-r1"}).load()
 	rows.ExpectNB(true)
-	tr := NewTranslator(balancedConfig(), indices{})
+	tr := NewTranslator(balancedConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	if vips := wanted.Rows(tr.Tables(), intent.VIPs); len(vips) > 0 || !tr.Pending(1001) {
 		t.Errorf("VIPs %v before the router's NAT rows are there; pending %t", vips, tr.Pending(1001))

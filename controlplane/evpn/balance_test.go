@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -256,7 +257,7 @@ func TestBalancerTouches(t *testing.T) {
 		b.HealthChecks, b.Ports = []ovn.UUID{"check"}, map[netip.Addr]string{addr("10.10.0.5"): "vm-r1"}
 	}).put(ovn.HealthCheck{UUID: "check", VIP: "10.99.0.1:80"})
 	rows := c.load()
-	tr := NewTranslator(balancedConfig(), indices{})
+	tr := NewTranslator(balancedConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	monitor := ovn.ServiceMonitor{UUID: "m", LogicalPort: "vm-r1", IP: "10.10.0.5", Protocol: "tcp", Port: 8080, Status: "offline"}
 	for _, step := range []struct {
@@ -288,7 +289,7 @@ func TestBalancersShare(t *testing.T) {
 		b.Options = map[string]string{"template": "true"}
 	})
 	rows := c.load()
-	tr := NewTranslator(balancedConfig(), indices{})
+	tr := NewTranslator(balancedConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	variables := func(chassis, vip string) ovn.Change {
 		return ovn.Set(ovn.TemplateVar{UUID: ovn.UUID("of-" + chassis), Chassis: chassis, Variables: map[string]string{"VIP": vip, "PORT": "8080"}})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -36,7 +37,7 @@ func BenchmarkAll(b *testing.B) {
 	rows, _ := big(1000, 20, true)
 	b.ReportAllocs()
 	for b.Loop() {
-		NewTranslator(testConfig(), identity{}).Step(rows, ovn.Dirty{All: true}, true)
+		NewTranslator(testConfig(), identity{}, &loadbalancer.Book{}).Step(rows, ovn.Dirty{All: true}, true)
 	}
 }
 
@@ -49,7 +50,7 @@ func BenchmarkOneHost(b *testing.B) {
 
 func oneHost(b *testing.B, physical bool) {
 	rows, flip := big(1000, 20, physical)
-	tr := NewTranslator(testConfig(), identity{})
+	tr := NewTranslator(testConfig(), identity{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	b.ReportAllocs()
 	n := 0

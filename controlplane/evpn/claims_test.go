@@ -3,6 +3,7 @@ package evpn
 import (
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -14,7 +15,7 @@ func TestClaims(t *testing.T) {
 	other.ExternalIDs = map[string]string{keyVNI: "1001", keyTargets: "64512:7"}
 	rows := c.load()
 	rows.Apply([]ovn.Change{ovn.Set(other)})
-	tr := NewTranslator(testConfig(), indices{})
+	tr := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	rt, _ := intent.ParseRouteTarget("64512:7")
 	found := map[bool]int{}

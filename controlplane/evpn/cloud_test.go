@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -134,7 +135,7 @@ func testConfig() Config {
 }
 
 func compute(c cloud, cfg Config) *Translator {
-	t := NewTranslator(cfg, indices{})
+	t := NewTranslator(cfg, indices{}, &loadbalancer.Book{})
 	t.Step(c.load(), ovn.Dirty{All: true}, true)
 	return t
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -104,7 +105,7 @@ func TestInside(t *testing.T) {
 	c := node(false).tenant(1, 1001).tenant(2, 1001)
 	c.edit("lrp-in-r2", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:01:00:02 10.20.0.1/24 2001:db8:20::1/64"} })
 	store := c.load()
-	tr := NewTranslator(testConfig(), indices{})
+	tr := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(store, ovn.Dirty{All: true}, true)
 	for _, row := range []struct {
 		src, dst      string

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -42,7 +43,7 @@ func TestExplain(t *testing.T) {
 				row.edit(c)
 			}
 			store := c.load()
-			tr := NewTranslator(testConfig(), indices{})
+			tr := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 			tr.Step(store, ovn.Dirty{All: true}, true)
 			q := status.Query{VRF: 1001, Src: addr(row.src), Dst: addr(row.dst)}
 			steps, where := tr.Explain(store, q)
@@ -74,7 +75,7 @@ func TestExplain(t *testing.T) {
 func TestExplainSaysOnlyWhatItLookedAt(t *testing.T) {
 	c := node(false).tenant(1, 1001).tenant(2, 1002)
 	store := c.load()
-	tr := NewTranslator(testConfig(), indices{})
+	tr := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(store, ovn.Dirty{All: true}, true)
 	for _, a := range [][2]string{{"10.10.0.5", "10.20.0.5"}, {"2001:db8:10::5", "2001:db8:20::5"}} {
 		steps, where := tr.Explain(store, status.Query{VRF: 9999, Src: addr(a[0]), Dst: addr(a[1])})
@@ -83,7 +84,7 @@ func TestExplainSaysOnlyWhatItLookedAt(t *testing.T) {
 		}
 	}
 	store = node(false).tenant(1, 1001).edit("in-r1", func(p *ovn.PortBinding) { p.ExternalIDs[keyVNI] = "abc" }).load()
-	tr = NewTranslator(testConfig(), indices{})
+	tr = NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(store, ovn.Dirty{All: true}, true)
 	steps, _ := tr.Explain(store, status.Query{VRF: 1001, Src: addr("10.10.0.5"), Dst: addr("10.20.0.5")})
 	for _, s := range steps {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -26,7 +27,7 @@ func TestNodeIsNeighbour(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := node(false).tenant(1, 1001).load()
-			tr := NewTranslator(testConfig(), indices{})
+			tr := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 			tr.Step(rows, ovn.Dirty{All: true}, true)
 			without := len(wanted.Rows(tr.Tables(), intent.ServedNextHops))
 			changed := rows.SetHostAddresses(row.host)
@@ -52,7 +53,7 @@ func TestNodeIsNeighbour(t *testing.T) {
 	cfg.NextHops = map[string][]netip.Addr{"physnet1": {addr("172.24.4.254")}}
 	rows := node(false).tenant(1, 1001).load()
 	rows.SetHostAddresses(ovn.HostAddresses{"br-ex": {addr("172.24.0.1")}})
-	tr := NewTranslator(cfg, indices{})
+	tr := NewTranslator(cfg, indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	check(t, "served", []string{"172.24.4.254/32 true"}, servedRows(tr))
 }

@@ -4,13 +4,14 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
 // What another translation is told of the tenants here.
 func TestTenantsAreTold(t *testing.T) {
-	x := NewTranslator(Config{}, indices{})
+	x := NewTranslator(Config{}, indices{}, &loadbalancer.Book{})
 	rows := node(false).tenant(1, 1001).load()
 	x.Step(rows, ovn.Dirty{All: true}, true)
 	key := intent.GatewayKey{Bridge: "br-ex", MAC: intent.MAC{2, 0, 0, 0, 0, 1}}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -145,7 +146,7 @@ func TestHighest(t *testing.T) {
 func TestLearnersFollowKnownPorts(t *testing.T) {
 	rows, cfg := node(false).tenant(1, 1001).table("lr-r1", 7).dynamic("cr-lrp-gw-r1").load(), testConfig()
 	cfg.Learn = true
-	tr := NewTranslator(cfg, indices{})
+	tr := NewTranslator(cfg, indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	taken := pb("taken", ovn.TypeVIF, "ls-public", "02:00:00:00:77:01 172.24.255.254")
 	for _, step := range []struct {

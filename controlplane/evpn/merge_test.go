@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -176,7 +177,7 @@ func TestSharedVNI(t *testing.T) {
 		}
 	}
 	rows := c.load()
-	tr = NewTranslator(testConfig(), indices{})
+	tr = NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	d := tr.Step(rows, rows.Apply([]ovn.Change{ovn.Delete(ovn.TablePortBinding, "pb-cr-lrp-gw-r1")}), true)
 	if len(wanted.Of(d, intent.VRFs).Delete) != 0 || len(wanted.Of(d, intent.Gateways).Delete) != 1 || len(wanted.Of(d, intent.Routes).Delete) != 0 || len(wanted.Of(d, intent.Routes).Set) == 0 {
@@ -212,7 +213,7 @@ func TestLimit(t *testing.T) {
 	cfg.MaxVRFs = 2
 	c := node(true).tenant(2, 1002).tenant(3, 1003)
 	rows := c.load()
-	tr := NewTranslator(cfg, indices{})
+	tr := NewTranslator(cfg, indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	late := cloud{}.tenant(1, 1001)
 	var batch []ovn.Change

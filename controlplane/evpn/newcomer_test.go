@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/vrfindex"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -34,7 +35,7 @@ func TestNewcomerGetsTheError(t *testing.T) {
 			}
 			// The one that runs is the last by name.
 			c, alloc := node(false).tenant(1, 2001).tenant(2, 1001), open()
-			tr := NewTranslator(testConfig(), alloc)
+			tr := NewTranslator(testConfig(), alloc, &loadbalancer.Book{})
 			tr.Step(c.load(), ovn.Dirty{All: true}, true)
 			runs := func(what string, tr *Translator, router string) {
 				t.Helper()
@@ -64,7 +65,7 @@ func TestNewcomerGetsTheError(t *testing.T) {
 				t.Fatal(err)
 			}
 			alloc = open()
-			tr = NewTranslator(testConfig(), alloc)
+			tr = NewTranslator(testConfig(), alloc, &loadbalancer.Book{})
 			tr.Step(c.load(), ovn.Dirty{All: true}, true)
 			runs("after a restart", tr, "r2")
 			annotate("r2", "2001")

@@ -3,6 +3,7 @@ package evpn
 import (
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -12,7 +13,7 @@ import (
 // when they have come, and not touched again by that.
 func TestAppearsWhole(t *testing.T) {
 	rows := node(false).tenant(1, 1001).load()
-	tr := NewTranslator(testConfig(), indices{})
+	tr := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	if d := tr.Step(rows, ovn.Dirty{All: true}, false); !d.Empty() {
 		t.Errorf("half of the rows make %+v", d)
 	}
@@ -49,7 +50,7 @@ func TestNATToCome(t *testing.T) {
 	tr.Step(rows, d, true)
 	check(t, "announced with the NAT row", []string{"1001 2001:db8:10::5/128", "1001 2001:db8:ff::1/128"}, announced(tr))
 
-	started := NewTranslator(testConfig(), indices{})
+	started := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	unseen := node(false).tenant(1, 1001).load()
 	unseen.ExpectNB(true)
 	started.Step(unseen, ovn.Dirty{All: true}, true)
@@ -65,7 +66,7 @@ func TestBridgeBeforeGateway(t *testing.T) {
 		p.Chassis, p.HAChassisGroup = there, "group"
 	})
 	rows := c.load()
-	tr := NewTranslator(testConfig(), indices{})
+	tr := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	tr.Step(rows, ovn.Dirty{All: true}, true)
 	want := func(when string, bridges ...intent.BridgeKey) {
 		t.Helper()

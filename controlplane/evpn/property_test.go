@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -55,7 +56,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	cfg.VRFs = map[intent.VNI]VRFConfig{2: {Path: pick(r, 0, PathAuto, PathEBPF, PathKernel), Quiet: r.IntN(8) == 0}}
 	facts := PathFacts{}
 	live, now := ovn.NewRows(), cloud{}
-	tr := NewTranslator(cfg, identity{})
+	tr := NewTranslator(cfg, identity{}, &loadbalancer.Book{})
 	sum := wanted.NewSet()
 	steps := 1 + r.IntN(40)
 	for step := range steps {
@@ -85,7 +86,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 			t.Errorf("nothing is said of changed objects (-before +after):\n%s", d)
 		}
 	}
-	fresh := NewTranslator(cfg, identity{})
+	fresh := NewTranslator(cfg, identity{}, &loadbalancer.Book{})
 	fresh.SetFacts(facts)
 	fresh.Step(now.load(), ovn.Dirty{All: true}, true)
 	if d := diffTables(fresh.Tables(), tr.Tables()); d != "" {

@@ -3,6 +3,7 @@ package evpn
 import (
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -17,7 +18,7 @@ func TestKnownPortsOnce(t *testing.T) {
 		c.tenant(n, intent.VNI(1000+n))
 	}
 	rows := c.load()
-	tr := NewTranslator(testConfig(), indices{})
+	tr := NewTranslator(testConfig(), indices{}, &loadbalancer.Book{})
 	sum := wanted.NewSet()
 	sum.Apply(tr.Step(rows, ovn.Dirty{All: true}, true))
 	// Three prefixes answered, and three addresses of its own, for each port;

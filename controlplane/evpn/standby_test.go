@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -98,7 +99,7 @@ func TestStandbyMakesRoom(t *testing.T) {
 		c.candidate(p, there)
 	}
 	rows := c.load()
-	tr := NewTranslator(cfg, identity{})
+	tr := NewTranslator(cfg, identity{}, &loadbalancer.Book{})
 	sum := wanted.NewSet()
 	sum.Apply(tr.Step(rows, ovn.Dirty{All: true}, true))
 	check(t, "first", []intent.VNI{1001, 1002}, slices.Sorted(maps.Keys(wanted.Rows(sum, intent.VRFs))))

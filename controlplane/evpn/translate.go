@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -13,11 +14,12 @@ import (
 
 // translation is the work on one router.
 type translation struct {
-	rows    *ovn.Rows
-	cfg     Config
-	chassis ovn.UUID
-	nat     natFacts
-	known   *knownAddresses
+	rows     *ovn.Rows
+	cfg      Config
+	chassis  ovn.UUID
+	nat      natFacts
+	known    *knownAddresses
+	readings *loadbalancer.Book
 	// quiet: what is worth knowing is said where the gateway port is.
 	quiet bool
 	adv   advertised
@@ -25,8 +27,8 @@ type translation struct {
 }
 
 // translate computes what one router exposes through this node.
-func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresses) Result {
-	t := &translation{rows: rows, cfg: cfg, known: known, out: Result{Router: router}}
+func translate(rows *ovn.Rows, router ovn.UUID, cfg Config, known *knownAddresses, readings *loadbalancer.Book) Result {
+	t := &translation{rows: rows, cfg: cfg, known: known, readings: readings, out: Result{Router: router}}
 	dp, ok := rows.Datapath(router)
 	own, here := rows.OwnChassis()
 	if !ok || !here || !dp.IsRouter() {

@@ -28,9 +28,11 @@ type Allocator interface {
 // Translator keeps the translation of every router and the VRFs made of them.
 // It is not safe for use by two goroutines at once.
 type Translator struct {
-	cfg     Config
-	alloc   Allocator
-	results map[ovn.UUID]Result
+	cfg   Config
+	alloc Allocator
+	// readings are what load balancers say, for other features of the node, too.
+	readings *loadbalancer.Book
+	results  map[ovn.UUID]Result
 	// byVNI and byKey are the routers that name a VNI or a frame key.
 	byVNI map[intent.VNI]map[ovn.UUID]struct{}
 	byKey map[intent.GatewayKey]map[ovn.UUID]struct{}
@@ -69,9 +71,9 @@ type vrfState struct {
 }
 
 // NewTranslator is a translator that knows no router yet.
-func NewTranslator(cfg Config, alloc Allocator) *Translator {
+func NewTranslator(cfg Config, alloc Allocator, readings *loadbalancer.Book) *Translator {
 	return &Translator{
-		cfg: cfg, alloc: alloc,
+		cfg: cfg, alloc: alloc, readings: readings,
 		results: map[ovn.UUID]Result{},
 		byVNI:   map[intent.VNI]map[ovn.UUID]struct{}{},
 		byKey:   map[intent.GatewayKey]map[ovn.UUID]struct{}{},
@@ -111,13 +113,14 @@ func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, complete bool) wanted.Dif
 	routers = slices.Compact(routers)
 	vnis, bridges := map[intent.VNI]struct{}{}, map[intent.BridgeKey]int{}
 	t.follow(rows)
+	t.readings.Follow(rows)
 	for _, id := range routers {
 		old, ok := t.results[id]
 		if !ok && !complete {
 			t.unfinished[id] = struct{}{}
 			continue
 		}
-		next := translate(rows, id, t.cfg, t.known)
+		next := translate(rows, id, t.cfg, t.known, t.readings)
 		if next.Pending && len(old.Gateways) > 0 && !old.Pending {
 			continue
 		}

@@ -28,7 +28,7 @@ func (t *translation) balanced(router ovn.UUID) balanced {
 	size, _ := loadbalancer.CloudSize(t.rows.TableSize()) // what is wrong with it is told of by EVPN's part
 	out := balanced{}
 	for _, row := range rows {
-		for _, v := range t.rows.VIPs(row, size, func(error) {}) {
+		for _, v := range t.readings.VIPs(row, size, func(error) {}) {
 			a := v.Address.Addr()
 			out[a] = out[a] || v.Reached()
 		}

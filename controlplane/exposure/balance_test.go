@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -97,7 +98,7 @@ func TestBalanced(t *testing.T) {
 			c.edit("lsp-gw", func(p *ovn.PortBinding) {
 				p.NATAddresses = []string{`02:00:00:00:00:01 172.24.0.11 ` + vip4 + ` is_chassis_resident("cr-gw")`}
 			})
-			x := NewTranslator(Config{FloatingIPs: true, Northbound: true, LoadBalancing: !tt.off, NextHopMAC: all.NextHopMAC}, &indices{})
+			x := NewTranslator(Config{FloatingIPs: true, Northbound: true, LoadBalancing: !tt.off, NextHopMAC: all.NextHopMAC}, &indices{}, &loadbalancer.Book{})
 			x.Step(c.load(), nobody{}, complete)
 			var want, silent []string
 			for _, a := range tt.want {
@@ -124,7 +125,7 @@ func TestBalancedSteps(t *testing.T) {
 	c.northbound()
 	c.balance(service{vip: "[" + vip6 + "]:80", backend: at.String()})
 	rows := c.load()
-	x := NewTranslator(Config{FloatingIPs: true, Northbound: true, LoadBalancing: true, NextHopMAC: all.NextHopMAC}, &indices{})
+	x := NewTranslator(Config{FloatingIPs: true, Northbound: true, LoadBalancing: true, NextHopMAC: all.NextHopMAC}, &indices{}, &loadbalancer.Book{})
 	there := func() bool {
 		for k := range wanted.Rows(x.Tables(), intent.Routes) {
 			if k.Prefix.Addr() == netip.MustParseAddr(vip6) {

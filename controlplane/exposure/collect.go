@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -12,12 +13,13 @@ import (
 
 // translation is one computation.
 type translation struct {
-	rows    *ovn.Rows
-	cfg     Config
-	own     ovn.UUID // this node's chassis
-	objects []object
-	seen    map[identity]struct{}
-	reports []report
+	rows     *ovn.Rows
+	cfg      Config
+	readings *loadbalancer.Book
+	own      ovn.UUID // this node's chassis
+	objects  []object
+	seen     map[identity]struct{}
+	reports  []report
 	// routed are the next hops that rows name, by provider switch; gateways those of
 	// them that nobody has.
 	routed   map[ovn.UUID][]netip.Addr
@@ -27,8 +29,8 @@ type translation struct {
 }
 
 // collect finds what has an address to expose, in the order of its right of way.
-func collect(rows *ovn.Rows, cfg Config) *translation {
-	t := &translation{rows: rows, cfg: cfg, seen: map[identity]struct{}{}, gateways: map[ovn.UUID][]netip.Addr{}}
+func collect(rows *ovn.Rows, cfg Config, readings *loadbalancer.Book) *translation {
+	t := &translation{rows: rows, cfg: cfg, readings: readings, seen: map[identity]struct{}{}, gateways: map[ovn.UUID][]netip.Addr{}}
 	own, ok := rows.OwnChassis()
 	if !ok {
 		return t

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 )
 
@@ -81,7 +82,7 @@ func TestMachines(t *testing.T) {
 				row.config(&cfg)
 			}
 			row.edit(c)
-			x := NewTranslator(cfg, &indices{})
+			x := NewTranslator(cfg, &indices{}, &loadbalancer.Book{})
 			x.Step(c.load(), nobody{}, complete)
 			if diff := cmp.Diff(row.want, exposed(x.Tables())); diff != "" {
 				t.Errorf("exposed (-want +got):\n%s", diff)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -77,7 +78,7 @@ func TestKnownNextHops(t *testing.T) {
 			if row.edit != nil {
 				row.edit(&cfg, c)
 			}
-			x := NewTranslator(cfg, &indices{})
+			x := NewTranslator(cfg, &indices{}, &loadbalancer.Book{})
 			x.Step(c.load(), nobody{}, complete)
 			got := map[byte][]string{}
 			for k := range wanted.Rows(x.Tables(), intent.ServedNextHops) {
@@ -114,7 +115,7 @@ func TestNextHopsOfFloatingIPs(t *testing.T) {
 		ovn.LogicalRouterPort{UUID: "nb-lrp", Name: "lrp-gw", Networks: []string{"172.24.0.11/16", "2001:db8:24::b/64"}})
 	cfg := all
 	cfg.Northbound = true
-	x := NewTranslator(cfg, &indices{})
+	x := NewTranslator(cfg, &indices{}, &loadbalancer.Book{})
 	x.Step(c.load(), nobody{}, complete)
 	var got []string
 	for k := range wanted.Rows(x.Tables(), intent.ServedNextHops) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -54,7 +55,7 @@ func least(t *testing.T, n int) time.Duration {
 	cfg.Northbound = true
 	best := time.Hour
 	for range 3 {
-		x, asked := NewTranslator(cfg, &indices{}), 0
+		x, asked := NewTranslator(cfg, &indices{}, &loadbalancer.Book{}), 0
 		start := worked(t)
 		x.Step(rows, tenant{asked: &asked}, complete)
 		best = min(best, worked(t)-start)
@@ -96,6 +97,6 @@ func BenchmarkStep(b *testing.B) {
 	rows := many(7000)
 	for b.Loop() {
 		asked := 0
-		NewTranslator(all, &indices{}).Step(rows, tenant{asked: &asked}, complete)
+		NewTranslator(all, &indices{}, &loadbalancer.Book{}).Step(rows, tenant{asked: &asked}, complete)
 	}
 }

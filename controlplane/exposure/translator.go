@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -33,10 +34,11 @@ type Allocator interface {
 
 // Translator keeps what is exposed. It is used by one goroutine at a time.
 type Translator struct {
-	cfg     Config
-	alloc   Allocator
-	tables  wanted.Set
-	reports []report
+	cfg      Config
+	alloc    Allocator
+	readings *loadbalancer.Book
+	tables   wanted.Set
+	reports  []report
 	// exposed are the objects by address; refused says why another is not.
 	exposed map[netip.Addr]object
 	refused map[netip.Addr]string
@@ -49,8 +51,8 @@ type Translator struct {
 }
 
 // NewTranslator is one that exposes nothing yet.
-func NewTranslator(cfg Config, alloc Allocator) *Translator {
-	return &Translator{cfg: cfg, alloc: alloc, tables: wanted.NewSet(), exposed: map[netip.Addr]object{}}
+func NewTranslator(cfg Config, alloc Allocator, readings *loadbalancer.Book) *Translator {
+	return &Translator{cfg: cfg, alloc: alloc, readings: readings, tables: wanted.NewSet(), exposed: map[netip.Addr]object{}}
 }
 
 // Change is what a step is for.
@@ -70,7 +72,8 @@ func (t *Translator) Step(rows *ovn.Rows, tenants Tenants, c Change) wanted.Diff
 	if t.stale = changed && !c.Complete; !t.cfg.Used() || !changed || !c.Complete {
 		return wanted.Difference{}
 	}
-	b := &build{translation: collect(rows, t.cfg), tenants: tenants, tables: wanted.NewSet(),
+	t.readings.Follow(rows)
+	b := &build{translation: collect(rows, t.cfg, t.readings), tenants: tenants, tables: wanted.NewSet(),
 		exposed: map[netip.Addr]object{}, refused: map[netip.Addr]string{},
 		matches: map[intent.VNI]func(netip.Addr) (intent.Route, bool){}, without: map[string]struct{}{}}
 	t.pending = b.pending || rows.ExpectsNB() && !t.northbound

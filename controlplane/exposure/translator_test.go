@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -174,7 +175,7 @@ func TestExposure(t *testing.T) {
 			if tenants == nil {
 				tenants = nobody{}
 			}
-			x := NewTranslator(cfg, &indices{})
+			x := NewTranslator(cfg, &indices{}, &loadbalancer.Book{})
 			x.Step(c.load(), tenants, complete)
 			if diff := cmp.Diff(row.want, exposed(x.Tables())); diff != "" {
 				t.Errorf("exposed (-want +got):\n%s", diff)
@@ -232,7 +233,7 @@ func TestNextHops(t *testing.T) {
 	cfg.NextHops = map[string][]netip.Addr{"physnet1": {netip.MustParseAddr("172.24.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fe80::1")}}
 	c := sample()
 	c.edit("vm", func(p *ovn.PortBinding) { p.ExternalIDs[keyNextHops] = "172.24.0.2,172.24.0.50" })
-	x := NewTranslator(cfg, &indices{})
+	x := NewTranslator(cfg, &indices{}, &loadbalancer.Book{})
 	x.Step(c.load(), nobody{}, complete)
 	got := map[string][]string{}
 	for k := range wanted.Rows(x.Tables(), intent.ServedNextHops) {
@@ -265,7 +266,7 @@ func TestNextHops(t *testing.T) {
 // complete, and they are looked at when they are.
 func TestSteps(t *testing.T) {
 	idx := &indices{}
-	x := NewTranslator(all, idx)
+	x := NewTranslator(all, idx, &loadbalancer.Book{})
 	c := sample()
 	if d := x.Step(c.load(), nobody{}, Change{Rows: true}); !d.Empty() || idx.taken {
 		t.Fatal("half of the rows were looked at")
@@ -307,7 +308,7 @@ func key(mac string) intent.GatewayKey {
 
 // What Northbound has not told yet is no reason to remove anything, once.
 func TestPending(t *testing.T) {
-	x := NewTranslator(all, &indices{})
+	x := NewTranslator(all, &indices{}, &loadbalancer.Book{})
 	rows := sample().load()
 	rows.ExpectNB(true)
 	x.Step(rows, nobody{}, Change{Rows: true, Complete: true})

@@ -2,7 +2,8 @@
 // VIPs that they have out, with backends, weights and sizes of tables.
 //
 // It is pure: no I/O, no clock, no log. What is wrong with a VIP is an error of that VIP
-// alone; the others of its row are as they would be without it.
+// alone; the others of its row are as they would be without it. [Book] keeps what was read,
+// for all features that read the rows of package ovn.
 //
 // # What a row says
 //

@@ -2,18 +2,8 @@ package ovn
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
-
-	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 )
-
-// reading is what a row says with a size of NB_Global.
-type reading struct {
-	loadbalancer.Reading
-	size int
-	held string
-}
 
 // balancerList is what BalancersOf and BalancersOn give.
 type balancerList struct {
@@ -21,27 +11,14 @@ type balancerList struct {
 	known bool
 }
 
-// VIPs reads a load balancer, as this chassis has it, with what is known of its backends'
-// health. size is that of tables in NB_Global, or 0. wrong is told what is wrong with the row,
-// or with one of its VIPs.
-func (r *Rows) VIPs(b LoadBalancer, size int, wrong func(error)) []loadbalancer.VIP {
-	held := r.held(b)
-	read, done := r.readings[b.UUID]
-	if !done || read.size != size || read.held != held {
-		row := b.row()
-		row.Held = held
-		read = reading{loadbalancer.Read(row, r.TemplateVariables(), size), size, held}
-		if !b.row().Templated() {
-			r.readings[b.UUID] = read
-		}
-	}
-	for _, err := range read.Wrong {
-		wrong(err)
-	}
-	return read.Probed(func(v loadbalancer.VIP, backend netip.AddrPort) string {
-		return r.Health(b, v.Key, v.Protocol.String(), backend)
-	})
+// Balancer finds a row of Load_Balancer.
+func (r *Rows) Balancer(id UUID) (LoadBalancer, bool) {
+	b, ok := r.balancers[id]
+	return b, ok
 }
+
+// CountBalancers counts the rows of Load_Balancer.
+func (r *Rows) CountBalancers() int { return len(r.balancers) }
 
 // BalancersOf lists the load balancers of a router and of its groups, by name. It is false
 // when they are unknown: no Northbound session, or not all rows are there.

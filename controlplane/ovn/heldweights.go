@@ -48,8 +48,9 @@ func HeldWeights(options map[string]string) map[UUID]string {
 	return out
 }
 
-// held are the weights that are held for a load balancer.
-func (r *Rows) held(b LoadBalancer) string {
+// Held are the weights that NB_Global, or SB_Global, holds for a load balancer, as
+// options:sluice-weights has them.
+func (r *Rows) Held(b LoadBalancer) string {
 	id := cmp.Or(b.Northbound, b.UUID)
 	for _, g := range r.globals {
 		return g.Weights[id]

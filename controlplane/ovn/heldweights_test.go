@@ -26,14 +26,11 @@ func TestHeldWeightsBySouthbound(t *testing.T) {
 	rows := NewRows()
 	rows.BalanceBySouthbound(true)
 	rows.Apply([]Change{Set(row), Set(convertSouthLB(&sb.SBGlobal{UUID: "global", Options: map[string]string{HeldWeightKey(id, "10.0.0.1:80"): "0"}}))})
-	weight := func() uint16 {
-		return rows.VIPs(row.(LoadBalancer), 0, func(error) {})[0].Backends[0].Weight
-	}
-	if got := weight(); got != 0 {
-		t.Errorf("the weight is %d", got)
+	if got := rows.Held(row.(LoadBalancer)); got != "10.0.0.1:80=0" {
+		t.Errorf("held: %q", got)
 	}
 	rows.Apply([]Change{Set(convertSouthLB(&sb.SBGlobal{UUID: "global"}))})
-	if got := weight(); got != 1 {
-		t.Errorf("the weight is %d when nothing is held any more", got)
+	if got := rows.Held(row.(LoadBalancer)); got != "" {
+		t.Errorf("held: %q when nothing is held any more", got)
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
 )
+
+// optionTemplate is the key of Load_Balancer.options that says that the row has variables.
+const optionTemplate = "template"
 
 // optionHashFields is what ovn-northd makes of NB Load_Balancer.selection_fields in SB
 // Load_Balancer.options.
@@ -24,6 +26,8 @@ const optionTableSize = "sluice-m"
 // with BalanceBySouthbound, one of SB Load_Balancer.
 type LoadBalancer struct {
 	UUID UUID
+	// Revision is another number each time that the store takes the row, whatever it says then.
+	Revision uint64 `json:"-"`
 	// Northbound is the _uuid of the Northbound row that a row of Southbound is made of.
 	Northbound UUID
 	Name       string
@@ -131,17 +135,18 @@ type lbRows struct {
 	templated  map[UUID]struct{} // the Load_Balancers that read templates
 	templates  map[UUID]TemplateVar
 	south      southLB
-	// readings are what rows of Load_Balancer say, and lists those of routers and switches, by
-	// their datapaths, as long as they are known: probes change, and nothing else, most of the time.
-	readings map[UUID]reading
-	lists    map[UUID]balancerList
+	// lists are those of routers and switches, by their datapaths, as long as they are known:
+	// probes change, and nothing else, most of the time.
+	lists map[UUID]balancerList
+	// revisions counts those of Load_Balancers.
+	revisions uint64
 }
 
 func newLBRows() lbRows {
 	return lbRows{balancers: map[UUID]LoadBalancer{}, lbGroups: map[UUID]LoadBalancerGroup{}, lbGroupsOf: index[UUID]{},
 		checks: map[UUID]HealthCheck{}, lbOfCheck: index[UUID]{}, monitors: map[UUID]ServiceMonitor{}, monitorOf: index[probed]{}, monitorAt: index[probed]{}, lbOfPort: index[string]{},
 		probesOf: index[string]{}, lbWith: index[netip.Addr]{}, templated: map[UUID]struct{}{},
-		templates: map[UUID]TemplateVar{}, south: newSouthLB(), readings: map[UUID]reading{}, lists: map[UUID]balancerList{}}
+		templates: map[UUID]TemplateVar{}, south: newSouthLB(), lists: map[UUID]balancerList{}}
 }
 
 func convertLoadBalancers(row ovsdb.Row) Row {
@@ -236,7 +241,6 @@ func (l *lbRows) put(c Change) {
 }
 
 func (l *lbRows) putBalancer(c Change) {
-	delete(l.readings, c.UUID)
 	delete(l.templated, c.UUID)
 	old := store(l.balancers, c)
 	l.indexBalancer(old, index[UUID].Delete, index[string].Delete)
@@ -247,19 +251,20 @@ func (l *lbRows) putBalancer(c Change) {
 	if !there {
 		return
 	}
+	l.revisions++
+	b.Revision = l.revisions
+	l.balancers[c.UUID] = b
 	l.indexBalancer(b, index[UUID].Add, index[string].Add)
 	for _, a := range b.Probed {
 		l.lbWith.Add(a, c.UUID)
 	}
-	if b.row().Templated() {
+	if b.Templated() {
 		l.templated[c.UUID] = struct{}{}
 	}
 }
 
-// row is what package loadbalancer reads of it.
-func (b LoadBalancer) row() loadbalancer.Row {
-	return loadbalancer.Row{Protocol: b.Protocol, VIPs: b.VIPs, Options: b.Options}
-}
+// Templated tells whether the row is another one on each chassis.
+func (b LoadBalancer) Templated() bool { return ovsdb.Bool(b.Options, optionTemplate) }
 
 func (l *lbRows) indexBalancer(b LoadBalancer, check func(index[UUID], UUID, UUID), port func(index[string], string, UUID)) {
 	for _, id := range b.HealthChecks {

@@ -102,6 +102,9 @@ func layout(types map[Table]reflect.Type) string {
 		}
 		var out strings.Builder
 		for i := range t.NumField() {
+			if t.Field(i).Tag.Get("json") == "-" {
+				continue
+			}
 			fmt.Fprintf(&out, "%s %s;", t.Field(i).Name, describe(t.Field(i).Type))
 		}
 		return out.String()

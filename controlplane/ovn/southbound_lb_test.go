@@ -55,9 +55,9 @@ func followSwitchBalancers(t *testing.T, northbound bool) {
 	w.View(func(r *Rows) {
 		p, _ := r.Port("vm-r1")
 		list, _ := r.BalancersOn(p.Datapath)
-		vips := r.VIPs(list[0], 0, func(err error) { t.Error(err) })
-		if len(vips) != 1 || vips[0].TableSize != 1021 || !vips[0].Reject || len(vips[0].Backends) != 2 {
-			t.Errorf("%+v", vips)
+		b := list[0]
+		if len(b.VIPs) != 1 || b.VIPs["10.99.0.1:80"] != "10.10.0.5:8080,10.10.0.6:8080" || b.Options["sluice-m"] != "1021" || b.Options["reject"] != "true" {
+			t.Errorf("%+v", b)
 		}
 	})
 

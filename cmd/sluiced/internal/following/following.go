@@ -110,7 +110,7 @@ func (f *Following) newFeatures(with With) {
 		Dir: owned.MetadataPins(cfg.Dataplane.BPFFS), StateDir: cfg.StateDir, Dry: with.Transact != nil,
 	}, f.Taps, f.Switch, agent{f}, f.Steps.OVNInSync, f.Reg, f.Log)
 	f.Balancing = balancing.New(balancing.Config{
-		Used: cfg.LoadBalancing.OnTaps(), Translator: settings.Clients(cfg.LoadBalancing),
+		Used: cfg.LoadBalancing.OnTaps(), Translator: settings.Clients(cfg.LoadBalancing), Readings: f.Steps.Readings(),
 		Plane: ebpf.Config{
 			Dir: owned.ClientPins(cfg.Dataplane.BPFFS), Plane: ebpf.Clients, Node: ebpf.Node{FlowRate: cfg.LoadBalancing.NewFlowRate},
 			Limits: settings.Limits(cfg.Dataplane.Sizes), Log: f.Log,

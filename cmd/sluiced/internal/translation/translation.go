@@ -17,6 +17,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/exposure"
+	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/vrfindex"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -72,6 +73,7 @@ type Translation struct {
 	turn      sync.Mutex // held while a whole event is taken; guards the next ones
 	gateway   Gateway    // nil while none is at work
 	consumers []Consumer
+	readings  *loadbalancer.Book
 	siblings  []netip.Addr
 	events    uint64 // that were taken
 	retain    bool
@@ -105,11 +107,15 @@ func OpenIndices(open Indices, stateDir string, seed map[intent.VNI]uint16, reg 
 
 // New makes the translators. It does no I/O.
 func New(c Config, indices *vrfindex.Store, reg *status.Registry, log *slog.Logger) *Translation {
+	readings := &loadbalancer.Book{}
 	return &Translation{
-		indices: indices, reg: reg, log: log, retain: c.Retain,
-		tenants: evpn.NewTranslator(c.EVPN, indices), exposure: exposure.NewTranslator(c.Exposure, indices),
+		indices: indices, reg: reg, log: log, retain: c.Retain, readings: readings,
+		tenants: evpn.NewTranslator(c.EVPN, indices, readings), exposure: exposure.NewTranslator(c.Exposure, indices, readings),
 	}
 }
+
+// Readings are what load balancers say, kept once for all that read them in a turn.
+func (t *Translation) Readings() *loadbalancer.Book { return t.readings }
 
 // Consume has each of the consumers called, in this order, for each event. Call it before the first one.
 func (t *Translation) Consume(consumers ...Consumer) { t.consumers = consumers }

@@ -30,7 +30,9 @@ type Config struct {
 	// Used: it is to be done.
 	Used       bool
 	Translator clients.Config
-	Plane      ebpf.Config
+	// Readings are those of translation.Translation.
+	Readings *loadbalancer.Book
+	Plane    ebpf.Config
 }
 
 // Node is what balancing asks of the node.
@@ -80,7 +82,7 @@ const (
 
 // New makes it. It does no I/O.
 func New(cfg Config, t *taps.Taps, node Node, sizes *tables.MaglevSizes, reg *status.Registry, log *slog.Logger) *Balancing {
-	return &Balancing{cfg: cfg, taps: t, node: node, sizes: sizes, reg: reg, log: log, translator: clients.NewTranslator(cfg.Translator)}
+	return &Balancing{cfg: cfg, taps: t, node: node, sizes: sizes, reg: reg, log: log, translator: clients.NewTranslator(cfg.Translator, cfg.Readings)}
 }
 
 // Take computes what OVN asks for after an event.
