@@ -9,7 +9,7 @@ import (
 // Book has matches and address sets that were read, since the same ones are asked of many
 // ports. The zero value is empty. It is used by one goroutine at a time.
 type Book struct {
-	matches shelf[match]
+	matches shelf[reading]
 	sets    shelf[members]
 }
 
@@ -42,14 +42,14 @@ func (b *Book) Turn() {
 	b.sets.turn()
 }
 
-// match is one that was read.
-type match struct {
+// reading is a match that was read.
+type reading struct {
 	Expr
 	// bySource and namesPort are what the functions say.
 	bySource, namesPort bool
 }
 
-func (b *Book) match(text string) match {
+func (b *Book) match(text string) reading {
 	m, ok := b.matches.find(text)
 	if !ok {
 		// What cannot be read is the zero value, which is unknown.

@@ -43,7 +43,7 @@ type docket struct {
 // ranked is a rule in its place, and what it may say.
 type ranked struct {
 	Rule
-	match match
+	match reading
 	joint joint
 	// asks: the joint depends on the destinations.
 	asks bool

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/controlplane/ovn/match"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -59,15 +59,15 @@ const (
 const deepest = 100
 
 // Parse reads a match. What it refuses OVN may know: such a match is unknown.
-func Parse(match string) (Expr, error) {
-	tokens, err := lex(match)
+func Parse(text string) (Expr, error) {
+	tokens, err := match.Tokens(text)
 	if err != nil {
 		return Expr{}, err
 	}
 	p := &parser{tokens: tokens}
 	root, err := p.either(0)
-	if err == nil && p.peek().kind != end {
-		err = fmt.Errorf("%q where the match should end", p.peek().text)
+	if err == nil && p.peek().Kind != match.End {
+		err = fmt.Errorf("%q where the match should end", p.peek().Text)
 	}
 	if err != nil {
 		return Expr{}, err
@@ -75,34 +75,18 @@ func Parse(match string) (Expr, error) {
 	return Expr{root}, nil
 }
 
-// Sets are the names of the address sets that a match refers to, sorted.
-func Sets(match string) []string {
-	tokens, err := lex(match)
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, t := range tokens {
-		if t.kind == name && t.text[0] == '$' {
-			out = append(out, t.text[1:])
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
+type parser struct{ tokens []match.Token }
 
-type parser struct{ tokens []token }
-
-func (p *parser) peek() token {
+func (p *parser) peek() match.Token {
 	if len(p.tokens) == 0 {
-		return token{}
+		return match.Token{}
 	}
 	return p.tokens[0]
 }
 
-func (p *parser) take() token {
+func (p *parser) take() match.Token {
 	t := p.peek()
-	if t.kind != end {
+	if t.Kind != match.End {
 		p.tokens = p.tokens[1:]
 	}
 	return t
@@ -110,7 +94,7 @@ func (p *parser) take() token {
 
 // is takes the symbol if it is next.
 func (p *parser) is(sym string) bool {
-	if t := p.peek(); t.kind != symbol || t.text != sym {
+	if t := p.peek(); t.Kind != match.Symbol || t.Text != sym {
 		return false
 	}
 	p.take()
@@ -130,13 +114,13 @@ func (p *parser) either(depth int) (node, error) {
 	joint := ""
 	for {
 		t := p.peek()
-		if t.kind != symbol || t.text != "&&" && t.text != "||" {
+		if t.Kind != match.Symbol || t.Text != "&&" && t.Text != "||" {
 			break
 		}
-		if joint != "" && joint != t.text {
+		if joint != "" && joint != t.Text {
 			return nil, errors.New("&& and || are mixed without parentheses")
 		}
-		joint = p.take().text
+		joint = p.take().Text
 		part, err := p.one(depth)
 		if err != nil {
 			return nil, err
@@ -166,10 +150,10 @@ func (p *parser) one(depth int) (node, error) {
 	}
 	t := p.peek()
 	switch {
-	case t.kind == constant && (len(p.tokens) < 2 || !isRelation(p.tokens[1])) && (t.text == "1" || t.text == "0"):
+	case t.Kind == match.Constant && (len(p.tokens) < 2 || !isRelation(p.tokens[1])) && (t.Text == "1" || t.Text == "0"):
 		p.take()
-		return fixed(truth(t.text == "1")), nil
-	case t.kind == name && t.text[0] != '$' && t.text[0] != '@':
+		return fixed(truth(t.Text == "1")), nil
+	case t.Kind == match.Name && t.Text[0] != '$' && t.Text[0] != '@':
 		return p.field()
 	}
 	return p.turned()
@@ -184,7 +168,7 @@ func (p *parser) field() (node, error) {
 	if !isRelation(p.peek()) {
 		return predicate{f}, nil
 	}
-	op := p.take().text
+	op := p.take().Text
 	with, err := p.values()
 	return compare{f, op, with}, err
 }
@@ -198,9 +182,9 @@ func (p *parser) turned() (node, error) {
 	if !isRelation(p.peek()) {
 		return nil, errors.New("a constant that is compared with nothing")
 	}
-	op := p.take().text
-	if p.peek().kind != name {
-		return nil, fmt.Errorf("%q where a field should be", p.peek().text)
+	op := p.take().Text
+	if p.peek().Kind != match.Name {
+		return nil, fmt.Errorf("%q where a field should be", p.peek().Text)
 	}
 	f, err := p.operand()
 	if err != nil {
@@ -210,25 +194,25 @@ func (p *parser) turned() (node, error) {
 	if !isRelation(p.peek()) {
 		return first, nil
 	}
-	op = p.take().text
+	op = p.take().Text
 	high, err := p.values()
 	return all{first, compare{f, op, high}}, err
 }
 
 var mirror = map[string]string{"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-func isRelation(t token) bool { return t.kind == symbol && mirror[t.text] != "" }
+func isRelation(t match.Token) bool { return t.Kind == match.Symbol && mirror[t.Text] != "" }
 
 // operand reads a field's name. Of bits of a field, and of functions, nothing is known:
 // they are read as a field of a name that no packet has.
 func (p *parser) operand() (string, error) {
-	f := p.take().text
+	f := p.take().Text
 	for _, brackets := range [][2]string{{"[", "]"}, {"(", ")"}} {
 		if !p.is(brackets[0]) {
 			continue
 		}
 		for !p.is(brackets[1]) {
-			if t := p.take(); t.kind == end || t.kind == symbol && t.text != ".." {
+			if t := p.take(); t.Kind == match.End || t.Kind == match.Symbol && t.Text != ".." {
 				return "", fmt.Errorf("what follows %s is not understood", f)
 			}
 		}
@@ -257,16 +241,16 @@ func (p *parser) values() ([]value, error) {
 
 func (p *parser) value() (value, error) {
 	switch t := p.take(); {
-	case t.kind == quoted:
-		return value{kind: isText, text: t.text}, nil
-	case t.kind == name && t.text[0] == '$':
-		return value{kind: isSet, text: t.text[1:]}, nil
-	case t.kind == name && t.text[0] == '@':
-		return value{kind: isGroup, text: t.text[1:]}, nil
-	case t.kind == constant:
-		return parseConstant(t.text), nil
+	case t.Kind == match.Quoted:
+		return value{kind: isText, text: t.Text}, nil
+	case t.Kind == match.Name && t.Text[0] == '$':
+		return value{kind: isSet, text: t.Text[1:]}, nil
+	case t.Kind == match.Name && t.Text[0] == '@':
+		return value{kind: isGroup, text: t.Text[1:]}, nil
+	case t.Kind == match.Constant:
+		return parseConstant(t.Text), nil
 	default:
-		return value{}, fmt.Errorf("%q where a constant should be", t.text)
+		return value{}, fmt.Errorf("%q where a constant should be", t.Text)
 	}
 }
 

@@ -50,7 +50,7 @@ func (d *draft) summon() {
 // those that are there are not all: of a port that is new, those of its groups come after it.
 // What was decided counts until then; settled is false if nothing was.
 func (d *draft) byACLs(p ovn.PortBinding) (choice loadbalancer.Choice, settled bool) {
-	rules, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
+	acls, groups, known := d.rows.ACLsOf(p.LogicalPort, p.Datapath)
 	if !d.complete {
 		before, decided := d.decided(p.LogicalPort)
 		if !known || !decided {
@@ -62,7 +62,7 @@ func (d *draft) byACLs(p ovn.PortBinding) (choice loadbalancer.Choice, settled b
 	}
 	switch {
 	case known:
-		return d.judge(rules, p.LogicalPort, groups), true
+		return d.judge(rulesOf(acls), p.LogicalPort, groups), true
 	case d.cfg.TrustUnknown:
 		return loadbalancer.Choice{Path: loadbalancer.PathEBPF, Reason: reason.PathAuto, Detail: "its ACLs are not known (loadBalancing.aclUnknown)"}, true
 	}
@@ -71,6 +71,15 @@ func (d *draft) byACLs(p ovn.PortBinding) (choice loadbalancer.Choice, settled b
 		detail += " yet"
 	}
 	return loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: reason.ACLUnknown, Detail: detail}, d.complete
+}
+
+// rulesOf are ACLs as package acl reads them.
+func rulesOf(acls []ovn.ACL) []acl.Rule {
+	out := make([]acl.Rule, len(acls))
+	for i, a := range acls {
+		out[i] = acl.Rule{Priority: a.Priority, Tier: a.Tier, Action: a.Action, Match: a.Match, AfterLB: a.AfterLB}
+	}
+	return out
 }
 
 // decided is what was decided on a machine by its ACLs, if it was and not only put off.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
@@ -21,12 +20,13 @@ func node() cloud {
 	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}}, ovn.NBGlobal{UUID: "global"})
 	bridge := ovn.Bridge{UUID: "br-int", Name: "br-int"}
 	group := ovn.PortGroup{UUID: "pg", Name: "pg", ACLs: []ovn.UUID{"acl4", "acl6", "acl-drop"}}
-	for id, rule := range map[ovn.UUID]acl.Rule{
+	for id, rule := range map[ovn.UUID]ovn.ACL{
 		"acl4":     {Priority: 1002, Action: "allow-related", Match: "inport == @pg && ip4"},
 		"acl6":     {Priority: 1002, Action: "allow-related", Match: "inport == @pg && ip6"},
 		"acl-drop": {Priority: 1001, Action: "drop", Match: "inport == @pg && ip"},
 	} {
-		c.put(ovn.ACL{UUID: id, FromPort: true, Rule: rule})
+		rule.UUID, rule.FromPort = id, true
+		c.put(rule)
 	}
 	for i := range 1000 {
 		network, router := fmt.Sprintf("net%03d", i), fmt.Sprintf("r%02d", i/10)
@@ -88,7 +88,7 @@ func BenchmarkStep(b *testing.B) {
 	without.Ports = group.Ports[:len(group.Ports)-1]
 	allow := c.rows["acl4"].(ovn.ACL)
 	other := allow
-	other.Rule.Match = "inport == @pg && ip4 && ip4.src == 0.0.0.0/0"
+	other.Match = "inport == @pg && ip4 && ip4.src == 0.0.0.0/0"
 	for _, bench := range []struct {
 		name    string
 		changes [2]ovn.Row // there and back
@@ -173,11 +173,11 @@ func crowded(matches []string) cloud {
 		ovn.ServiceMonitor{UUID: "probe", LogicalPort: "be0", IP: "10.0.0.100", Protocol: "tcp", Port: 8080, Status: "online"},
 		ovn.AddressSet{UUID: "set", Name: "remote", Addresses: []string{"192.0.2.1", "192.0.2.2"}})
 	group := ovn.PortGroup{UUID: "pg", Name: "pg", ACLs: []ovn.UUID{"acl-drop"}}
-	c.put(ovn.ACL{UUID: "acl-drop", FromPort: true, Rule: acl.Rule{Priority: 1001, Action: "drop", Match: "inport == @pg && ip"}})
+	c.put(ovn.ACL{UUID: "acl-drop", FromPort: true, Priority: 1001, Action: "drop", Match: "inport == @pg && ip"})
 	for n, match := range matches {
 		id := ovn.UUID(fmt.Sprint("acl-", n))
 		group.ACLs = append(group.ACLs, id)
-		c.put(ovn.ACL{UUID: id, FromPort: true, Rule: acl.Rule{Priority: 1002, Action: "allow-related", Match: match}})
+		c.put(ovn.ACL{UUID: id, FromPort: true, Priority: 1002, Action: "allow-related", Match: match})
 	}
 	for n := range 9 {
 		name := fmt.Sprint("vm", n)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
@@ -136,7 +135,7 @@ func neighbors(t *Translator) string {
 func TestClients(t *testing.T) {
 	const balanced = "10.0.0.99:80 ebpf:auto; vm ebpf:auto"
 	rule := func(c cloud, match string) {
-		c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Priority: 1, Action: "drop", Match: match}},
+		c.put(ovn.ACL{UUID: "acl", FromPort: true, Priority: 1, Action: "drop", Match: match},
 			ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 	}
 	for name, tt := range map[string]struct {
@@ -189,11 +188,11 @@ func TestClients(t *testing.T) {
 		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"by default": {change: func(c cloud) {
 			c.put(ovn.NBGlobal{UUID: "global", DefaultDrop: true})
-			c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "allow", Match: "ip4.dst == 10.0.0.99"}}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
+			c.put(ovn.ACL{UUID: "acl", FromPort: true, Action: "allow", Match: "ip4.dst == 10.0.0.99"}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"by its port": {change: func(c cloud) { rule(c, "inport == @pg && !(ip4 && tcp.dst == 80)") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"after balancing": {change: func(c cloud) {
-			c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Match: "ip4.dst == 10.0.0.0/24", Action: "drop", AfterLB: true}}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
+			c.put(ovn.ACL{UUID: "acl", FromPort: true, Match: "ip4.dst == 10.0.0.0/24", Action: "drop", AfterLB: true}, ovn.PortGroup{UUID: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 		}, want: balanced, neighbors: "*"},
 		"what is not read":   {change: func(c cloud) { rule(c, "a new thing") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl", neighbors: "*"},
 		"ACLs to come":       {change: func(c cloud) { delete(c.rows, "lsp-vm") }, want: "10.0.0.99:80 ebpf:auto; vm ovn:acl-unknown; vm acl-unknown", neighbors: "*"},
@@ -315,7 +314,7 @@ func TestRowsToCome(t *testing.T) {
 	if d := whole(tr, c, growing); !d.Empty() || !tr.Stale() {
 		t.Errorf("it has come, and an ACL is to come: %+v", d)
 	}
-	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "drop", Match: "ip4.dst == 10.0.0.99"}})
+	c.put(ovn.ACL{UUID: "acl", FromPort: true, Action: "drop", Match: "ip4.dst == 10.0.0.99"})
 	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(wanted.Of(d, intent.Clients).Set) != 1 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLByDestination {
 		t.Errorf("the ACL has come: %+v", d)
 	}
@@ -347,7 +346,7 @@ func TestRowsToCome(t *testing.T) {
 // compared are OVN's.
 func TestDetails(t *testing.T) {
 	c := sample()
-	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Priority: 7, Action: "drop", Match: "ip4.dst == 10.0.0.99"}},
+	c.put(ovn.ACL{UUID: "acl", FromPort: true, Priority: 7, Action: "drop", Match: "ip4.dst == 10.0.0.99"},
 		ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	whole(tr, c, synced)
@@ -358,7 +357,7 @@ func TestDetails(t *testing.T) {
 	var acls []ovn.UUID
 	for n := range 100 {
 		acls = append(acls, ovn.UUID(fmt.Sprint("acl-", n)))
-		c.put(ovn.ACL{UUID: acls[n], FromPort: true, Rule: acl.Rule{Action: "drop", Match: fmt.Sprintf("ip4.dst == 192.0.2.%d", n)}})
+		c.put(ovn.ACL{UUID: acls[n], FromPort: true, Action: "drop", Match: fmt.Sprintf("ip4.dst == 192.0.2.%d", n)})
 	}
 	vips := map[string]string{}
 	for n := range mostWork / len(acls) {
@@ -384,7 +383,7 @@ func TestJudgedAgain(t *testing.T) {
 		c.put(ovn.AddressSet{UUID: "set", Name: "near", Addresses: addresses})
 	}
 	near("192.0.2.1")
-	c.put(ovn.ACL{UUID: "acl", FromPort: true, Rule: acl.Rule{Action: "drop", Match: "ip4.dst == $near"}},
+	c.put(ovn.ACL{UUID: "acl", FromPort: true, Action: "drop", Match: "ip4.dst == $near"},
 		ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	for _, tt := range []struct {

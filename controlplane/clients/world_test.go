@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -253,14 +252,15 @@ func (r world) acls() (out []ovn.Row) {
 	out = append(out, ovn.NBGlobal{UUID: "global", TableSize: pick(r, "", "", "", "4093", "x"), DefaultDrop: r.IntN(6) == 0})
 	for n := range 3 {
 		id := ovn.UUID(fmt.Sprint("acl-", n))
-		rule := acl.Rule{Priority: r.IntN(3), Tier: mostly(r, 0, 1), AfterLB: mostly(r, false, true), Action: pick(r, "allow-related", "drop", "drop", "drop", "drop", "allow-stateless", "pass"),
+		rule := ovn.ACL{UUID: id, Priority: r.IntN(3), Tier: mostly(r, 0, 1), AfterLB: mostly(r, false, true), Action: pick(r, "allow-related", "drop", "drop", "drop", "drop", "allow-stateless", "pass"),
 			Match: pick(r, "ip4", "ip4.src == 10.0.0.0/8", "ip4.dst == 10.9.0.0/16", "ip4.dst == $near", "ip4.dst == $near", "ip4.dst == $near", "tcp.dst == {80, 443}", "tcp.dst == 80", "ip4.src == $far", "inport == @pg_0 && ip4.dst == 10.9.0.0/16", "inport == @pg_1 && ip4.dst == 10.9.0.0/16", "inport == @pg_2 && tcp.dst == 80",
 				"inport == @pg_1 && ip4.dst == $near", `inport == "vm1" && tcp.dst == 80`, "?")}
 		lsps := some(r, ovn.UUID("lsp-0"), "lsp-1", "lsp-2", "lsp-3", "lsp-4", "lsp-5", "lsp-0", "lsp-1", "lsp-2")
 		slices.Sort(lsps)
 		lsps = slices.Compact(lsps)
 		r.Shuffle(len(lsps), func(i, j int) { lsps[i], lsps[j] = lsps[j], lsps[i] })
-		out = append(out, ovn.ACL{UUID: id, FromPort: r.IntN(4) > 0, Rule: rule},
+		rule.FromPort = r.IntN(4) > 0
+		out = append(out, rule,
 			ovn.PortGroup{UUID: ovn.UUID(fmt.Sprint("pg-", n)), Name: fmt.Sprint("pg_", pick(r, n, n, (n+1)%3)), Ports: lsps, ACLs: pick(r, []ovn.UUID{id}, []ovn.UUID{id, "acl-0"}, []ovn.UUID{"acl-1", "acl-2"})})
 	}
 	for _, name := range []string{"near", "far"} {

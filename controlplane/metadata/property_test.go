@@ -278,8 +278,8 @@ func (c cloud) randomACLs(r *rand.Rand) {
 		ovn.AddressSet{UUID: "set", Name: "near", Addresses: pick(r, nil, []string{"10.0.0.0/8"}, []string{"169.254.169.254"})})
 	for n := range 3 {
 		acl := ovn.UUID(fmt.Sprint("acl-", n))
-		c.put(ovn.ACL{UUID: acl, FromPort: r.IntN(4) > 0, Rule: rule(r.IntN(3), pick(r, "drop", "allow-related", "pass"),
-			pick(r, "ip4", "ip6", "ip4.dst == $near", "inport == @pg_0", "inport == @pg_1 && tcp", "ct.new", "?"))})
+		c.put(ovn.ACL{UUID: acl, FromPort: r.IntN(4) > 0, Priority: r.IntN(3), Action: pick(r, "drop", "allow-related", "pass"),
+			Match: pick(r, "ip4", "ip6", "ip4.dst == $near", "inport == @pg_0", "inport == @pg_1 && tcp", "ct.new", "?")})
 		c.put(ovn.PortGroup{UUID: ovn.UUID(fmt.Sprint("pg-", n)), Name: fmt.Sprint("pg_", n), Ports: pick(r, nil, []ovn.UUID{"lsp-0"}, []ovn.UUID{"lsp-0", "lsp-1", "lsp-2"}), ACLs: pick(r, nil, []ovn.UUID{acl}, []ovn.UUID{acl, "acl-0"})},
 			ovn.LogicalSwitch{UUID: ovn.UUID(fmt.Sprint("nb-net", n)), ACLs: pick(r, nil, nil, []ovn.UUID{"acl-1"})})
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -31,10 +32,11 @@ func (b *build) judge(p *port) acl.Verdict {
 		}
 		return acl.Verdict{Detail: "the Northbound database is not in sync"}
 	}
-	rules, groups, known := b.rows.ACLsOf(p.Port, p.row.Datapath)
+	acls, groups, known := b.rows.ACLsOf(p.Port, p.row.Datapath)
 	if !known {
 		return acl.Verdict{Detail: "the port's ACLs are not known: there is no session with the Northbound database, or it does not have them"}
 	}
+	rules := rulesOf(acls)
 	out := acl.Verdict{Allowed: acl.Yes}
 	for _, g := range asking(p.guests) {
 		packet := acl.Packet{Port: p.Port, Groups: groups, MAC: g.MAC, Src: g.Addr, Dst: metadata4, Protocol: 6, DstPort: 80}
@@ -45,6 +47,15 @@ func (b *build) judge(p *port) acl.Verdict {
 		if v := b.book.Decide(rules, packet, b.rows.AddressSet, b.rows.DefaultACLDrop()); out.Detail == "" || v.Allowed < out.Allowed {
 			out = v
 		}
+	}
+	return out
+}
+
+// rulesOf are ACLs as package acl reads them.
+func rulesOf(acls []ovn.ACL) []acl.Rule {
+	out := make([]acl.Rule, len(acls))
+	for i, a := range acls {
+		out[i] = acl.Rule{Priority: a.Priority, Tier: a.Tier, Action: a.Action, Match: a.Match, AfterLB: a.AfterLB}
 	}
 	return out
 }

@@ -3,7 +3,7 @@ package ovn
 import (
 	"slices"
 
-	"github.com/ovn-sluice/sluice/controlplane/acl"
+	"github.com/ovn-sluice/sluice/controlplane/ovn/match"
 	"github.com/ovn-sluice/sluice/pkg/multimap"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/nb"
@@ -22,7 +22,12 @@ type ACL struct {
 	UUID UUID
 	// FromPort: its direction is from-lport.
 	FromPort bool
-	Rule     acl.Rule
+	Priority int
+	// Tier is 0 before OVN 23.09.
+	Tier          int
+	Action, Match string
+	// AfterLB is options:apply-after-lb.
+	AfterLB bool
 }
 
 // PortGroup is a row of NB Port_Group.
@@ -97,10 +102,10 @@ func (r *aclRows) allNB() [][]Row {
 func (r *aclRows) put(c Change) {
 	switch c.Table {
 	case TableACL:
-		for _, set := range acl.Sets(store(r.acls, c).Rule.Match) {
+		for _, set := range match.AddressSets(store(r.acls, c).Match) {
 			r.aclsBy.Delete(set, c.UUID)
 		}
-		for _, set := range acl.Sets(r.acls[c.UUID].Rule.Match) {
+		for _, set := range match.AddressSets(r.acls[c.UUID].Match) {
 			r.aclsBy.Add(set, c.UUID)
 		}
 	case TablePortGroup:
@@ -143,7 +148,7 @@ func (r *aclRows) relates(c Change) bool {
 	case TableACL:
 		old, had := r.acls[c.UUID]
 		next, has := c.New.(ACL)
-		return had != has || old.FromPort != next.FromPort || !slices.Equal(acl.Sets(old.Rule.Match), acl.Sets(next.Rule.Match))
+		return had != has || old.FromPort != next.FromPort || !slices.Equal(match.AddressSets(old.Match), match.AddressSets(next.Match))
 	case TablePortGroup, TableLogicalSwitchPort:
 		return true
 	}
@@ -157,7 +162,7 @@ func (r *Rows) FollowACLs(yes bool) { r.aclRows.follows = yes }
 // ACLsOf are the ACLs of direction from-lport that apply to a port, those of its switch
 // and of its port groups, and the names of these. They are not known as long as a row of
 // them is not there, or when there is no Northbound session.
-func (r *Rows) ACLsOf(port string, datapath UUID) (rules []acl.Rule, groups map[string]bool, known bool) {
+func (r *Rows) ACLsOf(port string, datapath UUID) (acls []ACL, groups map[string]bool, known bool) {
 	lsp, ok := multimap.First(r.lspByName, port)
 	if !ok || !r.aclRows.follows || len(r.globals) == 0 {
 		return nil, nil, false
@@ -174,13 +179,8 @@ func (r *Rows) ACLsOf(port string, datapath UUID) (rules []acl.Rule, groups map[
 		ids = append(ids, g.ACLs...)
 	}
 	slices.Sort(ids)
-	rows, ok := collect(slices.Compact(ids), r.acls)
-	for _, a := range rows {
-		if a.FromPort {
-			rules = append(rules, a.Rule)
-		}
-	}
-	return rules, groups, ok
+	acls, ok = collect(slices.Compact(ids), r.acls)
+	return slices.DeleteFunc(acls, func(a ACL) bool { return !a.FromPort }), groups, ok
 }
 
 // AddressSet finds the members of an address set, as ovn-controller knows them.
@@ -240,7 +240,7 @@ func (d *discovery) acls(own UUID, w Wanted) {
 	sets := map[string]struct{}{}
 	for id := range wanted["ACL"] {
 		if a := d.rows.aclRows.acls[id]; a.FromPort {
-			for _, s := range acl.Sets(a.Rule.Match) {
+			for _, s := range match.AddressSets(a.Match) {
 				sets[s] = struct{}{}
 			}
 		}
@@ -253,8 +253,8 @@ func (d *discovery) acls(own UUID, w Wanted) {
 func convertACLs(row ovsdb.Row) Row {
 	switch r := row.(type) {
 	case *nb.ACL:
-		return ACL{UUID: UUID(r.UUID), FromPort: r.Direction == "from-lport", Rule: acl.Rule{
-			Priority: r.Priority, Tier: r.Tier, Action: r.Action, Match: r.Match, AfterLB: ovsdb.Bool(r.Options, optionAfterLB)}}
+		return ACL{UUID: UUID(r.UUID), FromPort: r.Direction == "from-lport", Priority: r.Priority, Tier: r.Tier, Action: r.Action, Match: r.Match,
+			AfterLB: ovsdb.Bool(r.Options, optionAfterLB)}
 	case *nb.PortGroup:
 		return PortGroup{UUID: UUID(r.UUID), Name: r.Name, Ports: uuids(r.Ports), ACLs: uuids(r.ACLs)}
 	case *sb.AddressSet:

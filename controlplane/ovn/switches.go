@@ -55,7 +55,7 @@ func (r *Rows) aclConcernsClients(c Change) bool {
 	switch c.Table {
 	case TableACL:
 		old, next := changed(r.aclRows.acls, c)
-		return old.UUID != next.UUID || old.FromPort != next.FromPort || next.FromPort && old.Rule != next.Rule
+		return old.UUID != next.UUID || old.FromPort != next.FromPort || next.FromPort && old != next
 	case TableAddressSet:
 		old, next := changed(r.sets, c)
 		return old.Name != next.Name || !slices.Equal(old.Addresses, next.Addresses)

@@ -1,33 +1,39 @@
-package acl
+package match
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// token is a word of a match: a symbol such as &&, or with kind a name, a constant, …
-type token struct {
-	kind rune
-	text string
+// Token is a word of a match, or a symbol such as &&.
+type Token struct {
+	Kind Kind
+	Text string
 }
 
-// The kinds of token. Symbols have the kind symbol.
+// Kind is what a token is.
+type Kind uint8
+
+// The kinds of token.
 const (
-	symbol   = 's'
-	name     = 'n' // ip4.dst, $set and @group: with what begins it
-	constant = 'c' // 10, 0x800, 10.0.0.0/8, fe80::1, 02:00:00:00:00:01
-	quoted   = 'q' // without its quotes
-	end      = 0
+	// End is of no token: the zero value is what follows the last one.
+	End Kind = iota
+	Symbol
+	Name     // ip4.dst, $set and @group: with what begins it
+	Constant // 10, 0x800, 10.0.0.0/8, fe80::1, 02:00:00:00:00:01
+	Quoted   // without its quotes
 )
 
 // longest bounds a match: Open vSwitch takes longer ones, and nobody writes them.
 const longest = 64 << 10
 
-func lex(s string) ([]token, error) {
+// Tokens reads the tokens of a match.
+func Tokens(s string) ([]Token, error) {
 	if len(s) > longest {
 		return nil, fmt.Errorf("a match of %d bytes", len(s))
 	}
-	var out []token
+	var out []Token
 	for s = strings.TrimLeft(s, " \t\r\n"); s != ""; s = strings.TrimLeft(s, " \t\r\n") {
 		t, n, err := next(s)
 		if err != nil {
@@ -42,18 +48,18 @@ func lex(s string) ([]token, error) {
 var symbols = []string{"&&", "||", "==", "!=", "<=", ">=", "..", "<", ">", "!", "(", ")", "{", "}", ",", "[", "]"}
 
 // next reads the first token of a text that does not begin with a blank.
-func next(s string) (token, int, error) {
+func next(s string) (Token, int, error) {
 	for _, sym := range symbols {
 		if strings.HasPrefix(s, sym) {
-			return token{symbol, sym}, len(sym), nil
+			return Token{Symbol, sym}, len(sym), nil
 		}
 	}
 	if s[0] == '"' {
 		n := strings.IndexByte(s[1:], '"')
 		if n < 0 || strings.Contains(s[1:n+1], `\`) {
-			return token{}, 0, fmt.Errorf("a string that has no end, or an escape: %.20q", s)
+			return Token{}, 0, fmt.Errorf("a string that has no end, or an escape: %.20q", s)
 		}
-		return token{quoted, s[1 : n+1]}, n + 2, nil
+		return Token{Quoted, s[1 : n+1]}, n + 2, nil
 	}
 	n := strings.IndexFunc(s, func(r rune) bool { return !wordly(r) })
 	if n < 0 {
@@ -62,18 +68,18 @@ func next(s string) (token, int, error) {
 	if s[0] == '$' || s[0] == '@' {
 		n = 1 + strings.IndexFunc(s[1:]+" ", func(r rune) bool { return !wordly(r) || r == ':' || r == '/' })
 		if n < 2 {
-			return token{}, 0, fmt.Errorf("%c without a name", s[0])
+			return Token{}, 0, fmt.Errorf("%c without a name", s[0])
 		}
-		return token{name, s[:n]}, n, nil
+		return Token{Name, s[:n]}, n, nil
 	}
 	if n == 0 {
-		return token{}, 0, fmt.Errorf("%.10q is no part of a match", s)
+		return Token{}, 0, fmt.Errorf("%.10q is no part of a match", s)
 	}
 	word := s[:n]
 	if isConstant(word) {
-		return token{constant, word}, n, nil
+		return Token{Constant, word}, n, nil
 	}
-	return token{name, word}, n, nil
+	return Token{Name, word}, n, nil
 }
 
 // wordly is what names and constants are made of.
@@ -85,4 +91,21 @@ func wordly(r rune) bool {
 // addresses, which alone have colons.
 func isConstant(word string) bool {
 	return word[0] >= '0' && word[0] <= '9' || strings.Contains(word, ":")
+}
+
+// AddressSets are the names of the address sets that a match refers to, sorted. Of a match that
+// is no sequence of tokens there are none.
+func AddressSets(match string) []string {
+	tokens, err := Tokens(match)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, t := range tokens {
+		if t.Kind == Name && t.Text[0] == '$' {
+			out = append(out, t.Text[1:])
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
