@@ -80,31 +80,26 @@ type imported struct {
 	leftOut int
 }
 
-func (r *rib) longest(vni intent.VNI, a netip.Addr) (best imported) {
-	for bits := a.BitLen(); bits >= 0; bits-- {
-		prefix, err := a.Prefix(bits)
-		if err != nil {
-			return best
-		}
-		hops, ok := r.routes[vni][prefix]
-		if !ok {
-			continue
-		}
-		best.prefix, best.hops = prefix, hops
-		usable := r.usable(vni, prefix)
-		for _, p := range usable {
-			if slices.Contains(hops.All(), p.hop) {
-				best.from = append(best.from, p.key.neighbor)
-			}
-		}
-		best.leftOut = leftOut(bestHops(usable))
-		if g := r.ghosts.rows[vni][prefix]; len(best.from) == 0 && g != nil {
-			best.from, best.stale = []netip.Addr{g.path.key.neighbor}, true
-		}
-		slices.SortFunc(best.from, netip.Addr.Compare)
-		best.from = slices.Compact(best.from)
+func (r *rib) longest(vni intent.VNI, a netip.Addr) imported {
+	best, found := intent.LongestMatch(netip.PrefixFrom(a, a.BitLen()), func(p netip.Prefix) (imported, bool) {
+		hops, ok := r.routes[vni][p]
+		return imported{prefix: p, hops: hops}, ok
+	})
+	if !found {
 		return best
 	}
+	usable := r.usable(vni, best.prefix)
+	for _, p := range usable {
+		if slices.Contains(best.hops.All(), p.hop) {
+			best.from = append(best.from, p.key.neighbor)
+		}
+	}
+	best.leftOut = leftOut(bestHops(usable))
+	if g := r.ghosts.rows[vni][best.prefix]; len(best.from) == 0 && g != nil {
+		best.from, best.stale = []netip.Addr{g.path.key.neighbor}, true
+	}
+	slices.SortFunc(best.from, netip.Addr.Compare)
+	best.from = slices.Compact(best.from)
 	return best
 }
 

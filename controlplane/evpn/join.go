@@ -1,8 +1,6 @@
 package evpn
 
 import (
-	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -25,21 +23,20 @@ func (t *Translator) GatewayVRF(key intent.GatewayKey) (intent.VNI, bool) {
 // Match is the longest match among a VRF's own routes, as they are now. It is made
 // once for many addresses: that takes as long as the VRF has routes.
 func (t *Translator) Match(vni intent.VNI) func(netip.Addr) (intent.Route, bool) {
-	routes, lengths := map[netip.Prefix]intent.Route{}, map[int]struct{}{}
+	routes, lengths := map[netip.Prefix]intent.Route{}, [129]bool{}
 	if s := t.vrfs[vni]; s != nil {
 		for _, r := range wanted.List(s.tables, intent.Routes) {
-			routes[r.Key.Prefix], lengths[r.Key.Prefix.Bits()] = r, struct{}{}
+			routes[r.Key.Prefix], lengths[r.Key.Prefix.Bits()] = r, true
 		}
 	}
-	longest := slices.SortedFunc(maps.Keys(lengths), func(a, b int) int { return cmp.Compare(b, a) })
-	return func(a netip.Addr) (intent.Route, bool) {
-		for _, bits := range longest {
-			p, err := a.Prefix(bits) // longer than an address of IPv4: no match
-			if r, ok := routes[p]; err == nil && ok {
-				return r, true
-			}
+	at := func(p netip.Prefix) (r intent.Route, ok bool) {
+		if lengths[p.Bits()] {
+			r, ok = routes[p]
 		}
-		return intent.Route{}, false
+		return r, ok
+	}
+	return func(a netip.Addr) (intent.Route, bool) {
+		return intent.LongestMatch(netip.PrefixFrom(a, a.BitLen()), at)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -32,16 +31,18 @@ func NewHostKey(vni VNI, a netip.Addr) RouteKey {
 	return RouteKey{VNI: vni, Prefix: netip.PrefixFrom(a, a.BitLen())}
 }
 
-// Covering yields a prefix and every shorter one that contains it, the longest
-// first.
-func Covering(p netip.Prefix) iter.Seq[netip.Prefix] {
-	return func(yield func(netip.Prefix) bool) {
-		for bits := p.Bits(); bits >= 0; bits-- {
-			if shorter, err := p.Addr().Prefix(bits); err != nil || !yield(shorter) {
-				return
-			}
+// LongestMatch is what at has for the longest prefix that covers p, which may be p itself.
+func LongestMatch[V any](p netip.Prefix, at func(netip.Prefix) (V, bool)) (match V, ok bool) {
+	for bits := p.Bits(); bits >= 0; bits-- {
+		around, err := p.Addr().Prefix(bits)
+		if err != nil {
+			break
+		}
+		if match, ok = at(around); ok {
+			return match, true
 		}
 	}
+	return *new(V), false
 }
 
 // IsHost tells whether the destination is one address.

@@ -120,17 +120,18 @@ func (t *Tables) SourceFlow(vni intent.VNI, g intent.GatewayKey, source netip.Pr
 }
 
 func sourceFlow(vni intent.VNI, g intent.GatewayKey, source netip.Prefix, wanted func(intent.SteeringKey) bool) (intent.SteeringKey, bool) {
-	k := intent.SteeringKey{Gateway: g, Kind: intent.SteerSource}
+	kind := intent.SteerSource
 	if vni == intent.DefaultVRF {
-		k.Kind = intent.SteerRouted
+		kind = intent.SteerRouted
 	}
-	for k.Prefix = range intent.Covering(source) {
-		if wanted(k) {
-			return k, true
-		}
+	at := func(p netip.Prefix) (intent.SteeringKey, bool) {
+		k := intent.SteeringKey{Gateway: g, Kind: kind, Prefix: p}
+		return k, wanted(k)
 	}
-	k.Prefix = source
-	return k, false
+	if k, found := intent.LongestMatch(source, at); found {
+		return k, true
+	}
+	return at(source)
 }
 
 // The functions below open and close the gates of announcements when something

@@ -272,14 +272,12 @@ func (n node) longest(vni intent.VNI, a netip.Addr) (intent.Route, bool) {
 }
 
 func longestOf(wanted, actual map[intent.RouteKey]intent.Route, vni intent.VNI, a netip.Addr) (intent.Route, bool) {
-	for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
+	return intent.LongestMatch(netip.PrefixFrom(a, a.BitLen()), func(p netip.Prefix) (intent.Route, bool) {
 		k := intent.NewRouteKey(vni, p)
 		if r, ok := wanted[k]; ok {
 			return r, true
 		}
-		if r, ok := actual[k]; ok {
-			return r, true
-		}
-	}
-	return intent.Route{}, false
+		r, ok := actual[k]
+		return r, ok
+	})
 }

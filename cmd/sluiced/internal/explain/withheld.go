@@ -15,19 +15,20 @@ import (
 // with what keeps it back.
 func (n node) unannouncedRoute(vni intent.VNI, a netip.Addr) (p netip.Prefix, why string) {
 	wanted, _ := tables.Of(n.Tables(), intent.Announcements).Rows()
-	for p := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
+	k, found := intent.LongestMatch(netip.PrefixFrom(a, a.BitLen()), func(p netip.Prefix) (intent.RouteKey, bool) {
 		k := intent.NewRouteKey(vni, p)
-		if _, ok := wanted[k]; !ok {
-			continue
-		}
-		told, err := tables.Of(n.Tables(), intent.Announcements).State(k)
-		if told || err == nil {
-			return netip.Prefix{}, ""
-		}
-		_, word, text := n.UnannouncedState(k, err)
-		return p, withReason(word, text)
+		_, ok := wanted[k]
+		return k, ok
+	})
+	if !found {
+		return netip.Prefix{}, ""
 	}
-	return netip.Prefix{}, ""
+	told, err := tables.Of(n.Tables(), intent.Announcements).State(k)
+	if told || err == nil {
+		return netip.Prefix{}, ""
+	}
+	_, word, text := n.UnannouncedState(k, err)
+	return k.Prefix, withReason(word, text)
 }
 
 // withReason has the word of a reason before its text. The words of a drain are in the text.

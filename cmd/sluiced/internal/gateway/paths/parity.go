@@ -183,18 +183,15 @@ func agrees(want intent.Route, d kernel.Decision) bool {
 func (p *Paths) settledMatch(k intent.RouteKey) (match intent.Route) {
 	a := kernel.SampleOf(k.Prefix)
 	p.tables.Pipeline.View(func() {
-		for prefix := range intent.Covering(netip.PrefixFrom(a, a.BitLen())) {
+		match, _ = intent.LongestMatch(netip.PrefixFrom(a, a.BitLen()), func(prefix netip.Prefix) (intent.Route, bool) {
 			at := intent.NewRouteKey(k.VNI, prefix)
 			r, wanted := tables.Of(p.tables, intent.KernelRoutes).LookupLocked(at)
 			there := tables.Of(p.tables, intent.KernelRoutes).MayBeLocked(at, func(intent.Route) bool { return true })
-			if !wanted && !there {
-				continue
+			if !tables.Of(p.tables, intent.KernelRoutes).ProgrammedLocked(at) {
+				r = intent.Route{}
 			}
-			if tables.Of(p.tables, intent.KernelRoutes).ProgrammedLocked(at) {
-				match = r
-			}
-			return
-		}
+			return r, wanted || there
+		})
 	})
 	return match
 }
