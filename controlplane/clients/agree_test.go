@@ -14,7 +14,6 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -30,7 +29,7 @@ type shared struct {
 const sharedVNI = intent.VNI(1001)
 
 func newShared(r *rand.Rand) shared {
-	c := shared{r, cloud{map[ovn.UUID]ovn.Row{}, map[string]taps.Device{}}}
+	c := shared{r, cloud{map[ovn.UUID]ovn.Row{}, map[string]intent.TapDevice{}}}
 	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.NBGlobal{UUID: "global"},
 		ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1", "ovn-bridge-mappings": "physnet1:br-ex"}},
 		ovn.Port{UUID: "po-patch", Name: "patch-provnet-to-br-int", ExternalIDs: map[string]string{"ovn-localnet-port": "provnet"}},

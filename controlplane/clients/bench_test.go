@@ -8,7 +8,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
@@ -16,7 +15,7 @@ import (
 // node is a large one: 1,000 switches, ten at a router, with ten machines and ten VIPs each
 // that probe three backends; the machines are in a security group as Neutron writes it.
 func node() cloud {
-	c := cloud{map[ovn.UUID]ovn.Row{}, map[string]taps.Device{}}
+	c := cloud{map[ovn.UUID]ovn.Row{}, map[string]intent.TapDevice{}}
 	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}}, ovn.NBGlobal{UUID: "global"})
 	bridge := ovn.Bridge{UUID: "br-int", Name: "br-int"}
 	group := ovn.PortGroup{UUID: "pg", Name: "pg", ACLs: []ovn.UUID{"acl4", "acl6", "acl-drop"}}
@@ -41,7 +40,7 @@ func node() cloud {
 			c.put(ovn.Interface{UUID: ovn.UUID("if-" + name), Name: tap, IfaceID: name, IfIndex: index},
 				ovn.Port{UUID: ovn.UUID("po-" + name), Name: tap, Interfaces: []ovn.UUID{ovn.UUID("if-" + name)}})
 			bridge.Ports = append(bridge.Ports, ovn.UUID("po-"+name))
-			c.devices[tap] = taps.Device{Name: tap, IfIndex: index}
+			c.devices[tap] = intent.TapDevice{Name: tap, IfIndex: index}
 		}
 	}
 	c.put(bridge, group)

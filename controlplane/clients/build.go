@@ -30,7 +30,7 @@ type build struct {
 	readings *loadbalancer.Book
 	book     *acl.Book
 	size     int // of tables, by NB_Global
-	devices  map[string]taps.Device
+	devices  map[string]intent.TapDevice
 	// beyond are the networks of routers, which many switches share.
 	beyond map[ovn.UUID][]side
 }

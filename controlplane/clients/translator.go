@@ -7,7 +7,6 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -42,7 +41,7 @@ type Translator struct {
 	outcomes map[ovn.UUID]*outcome
 	scopes   map[intent.VNI]*scope
 	claims   map[intent.ClientKey][]claim
-	devices  map[string]taps.Device
+	devices  map[string]intent.TapDevice
 	book     acl.Book
 	lists    lists
 	// odd is what is wrong with NB_Global, or empty.
@@ -72,7 +71,7 @@ func NewTranslator(cfg Config, readings *loadbalancer.Book) *Translator {
 
 // SetDevices are the devices that were found for Interfaces, by the Interface's name. They
 // count from the next step on.
-func (t *Translator) SetDevices(devices map[string]taps.Device) {
+func (t *Translator) SetDevices(devices map[string]intent.TapDevice) {
 	for name, d := range devices {
 		if old, had := t.devices[name]; !had || old != d {
 			t.looked[name] = struct{}{}

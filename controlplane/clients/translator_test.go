@@ -10,7 +10,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -24,7 +23,7 @@ var synced = ovn.InSync{SB: true, VSwitch: true, NB: true}
 // cloud is a set of rows to change and to load into a store, and the devices of the node.
 type cloud struct {
 	rows    map[ovn.UUID]ovn.Row
-	devices map[string]taps.Device
+	devices map[string]intent.TapDevice
 }
 
 func (c cloud) put(rows ...ovn.Row) {
@@ -60,7 +59,7 @@ func (c cloud) plug(port string, index uint32) {
 	b, _ := c.rows["br-int"].(ovn.Bridge)
 	b.UUID, b.Name, b.Ports = "br-int", "br-int", append(slices.Clone(b.Ports), ovn.UUID("po-"+port))
 	c.put(b)
-	c.devices[name] = taps.Device{Name: name, IfIndex: index}
+	c.devices[name] = intent.TapDevice{Name: name, IfIndex: index}
 }
 
 // connect adds the two ends of a router's port on a switch.
@@ -80,7 +79,7 @@ func (c cloud) balancer(name string, vips map[string]string, options map[string]
 // sample is a machine on a switch with a load balancer, one of whose backends is behind
 // a router.
 func sample() cloud {
-	c := cloud{map[ovn.UUID]ovn.Row{}, map[string]taps.Device{}}
+	c := cloud{map[ovn.UUID]ovn.Row{}, map[string]intent.TapDevice{}}
 	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}}, ovn.NBGlobal{UUID: "global"})
 	for key, name := range []string{"red", "blue", "router", "ext"} {
 		kind := "logical-switch"
@@ -218,7 +217,7 @@ func TestClients(t *testing.T) {
 			c.put(p)
 			c.port("trunk", "blue", here, "fa:16:3e:00:00:06")
 		}, want: "10.0.0.99:80 ebpf:auto; vm ovn:bad-tag; vm bad-tag", neighbors: "*"},
-		"no tap": {change: func(c cloud) { c.devices["tapvm"] = taps.Device{Reason: reason.TapNetdev, Detail: "why"} }, want: "10.0.0.99:80 ebpf:auto; vm ovn:tap-netdev", neighbors: "*"},
+		"no tap": {change: func(c cloud) { c.devices["tapvm"] = intent.TapDevice{Reason: reason.TapNetdev, Detail: "why"} }, want: "10.0.0.99:80 ebpf:auto; vm ovn:tap-netdev", neighbors: "*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := sample()

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -159,18 +159,18 @@ func tableOf(row ovn.Row) ovn.Table {
 	return tables[strings.TrimPrefix(fmt.Sprintf("%T", row), "ovn.")]
 }
 
-func (r world) devices() map[string]taps.Device {
-	out := map[string]taps.Device{}
+func (r world) devices() map[string]intent.TapDevice {
+	out := map[string]intent.TapDevice{}
 	for n := range 6 {
 		name := fmt.Sprint("tap", n)
 		switch r.IntN(16) {
 		case 0:
-			out[name] = taps.Device{Reason: pick(r, reason.TapMissing, reason.TapUnknown, reason.TapNetdev), Detail: "why"}
+			out[name] = intent.TapDevice{Reason: pick(r, reason.TapMissing, reason.TapUnknown, reason.TapNetdev), Detail: "why"}
 		case 1:
-			out[name] = taps.Device{Name: "tap0", IfIndex: 10}
+			out[name] = intent.TapDevice{Name: "tap0", IfIndex: 10}
 		case 2:
 		default:
-			out[name] = taps.Device{Name: name, IfIndex: uint32(10 + n)}
+			out[name] = intent.TapDevice{Name: name, IfIndex: uint32(10 + n)}
 		}
 	}
 	return out

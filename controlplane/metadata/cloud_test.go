@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
@@ -25,7 +24,7 @@ var answer = intent.MAC{0x02, 0x53, 0x4c, 0x55, 0xa9, 0xfe}
 // cloud is a set of rows to change and to load into a store, and the devices of the node.
 type cloud struct {
 	rows    map[string]ovn.Row
-	devices map[string]taps.Device
+	devices map[string]intent.TapDevice
 }
 
 func (c cloud) put(rows ...ovn.Row) {
@@ -73,7 +72,7 @@ func (c cloud) plug(port, bridge string, index uint32) {
 	b, _ := c.rows[bridge].(ovn.Bridge)
 	b.UUID, b.Name, b.Ports = ovn.UUID(bridge), bridge, append(slices.Clone(b.Ports), ovn.UUID("po-"+port))
 	c.put(b)
-	c.devices[name] = taps.Device{Name: name, IfIndex: index}
+	c.devices[name] = intent.TapDevice{Name: name, IfIndex: index}
 }
 
 // network adds a switch with a metadata port.
@@ -85,7 +84,7 @@ func (c cloud) network(name, mac, cidrs string) {
 
 // sample is a network with a machine here, one there, and a metadata port.
 func sample() cloud {
-	c := cloud{map[string]ovn.Row{}, map[string]taps.Device{}}
+	c := cloud{map[string]ovn.Row{}, map[string]intent.TapDevice{}}
 	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.Chassis{UUID: there, Name: "a2"},
 		ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}})
 	c.network("red", "fa:16:3e:00:00:01 10.0.0.2", "10.0.0.2/24 10.0.1.2/24 2001:db8::2/64")

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -214,18 +213,18 @@ func randomChange(r *rand.Rand) ovn.Change {
 	return ovn.Set(row)
 }
 
-func randomDevices(r *rand.Rand) map[string]taps.Device {
-	out := map[string]taps.Device{}
+func randomDevices(r *rand.Rand) map[string]intent.TapDevice {
+	out := map[string]intent.TapDevice{}
 	for n := range 5 {
 		name := fmt.Sprint("tap", n)
 		switch r.IntN(12) {
 		case 0:
-			out[name] = taps.Device{Reason: pick(r, reason.TapMissing, reason.TapUnknown, reason.TapNetdev), Detail: "why"}
+			out[name] = intent.TapDevice{Reason: pick(r, reason.TapMissing, reason.TapUnknown, reason.TapNetdev), Detail: "why"}
 		case 1:
-			out[name] = taps.Device{Name: "tap0", IfIndex: 10}
+			out[name] = intent.TapDevice{Name: "tap0", IfIndex: 10}
 		case 2:
 		default:
-			out[name] = taps.Device{Name: name, IfIndex: uint32(10 + n)}
+			out[name] = intent.TapDevice{Name: name, IfIndex: uint32(10 + n)}
 		}
 	}
 	return out

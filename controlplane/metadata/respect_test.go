@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -51,7 +50,7 @@ func TestRespect(t *testing.T) {
 		"the same, by eBPF": {path: PathEBPF, rules: []ovn.ACL{drop, rule(1002, "allow-related", "a new thing"), six}, want: "vm ovn warning:acl-unknown"},
 		"the same, no way":  {rules: []ovn.ACL{rule(1, "drop", "a new thing")}, change: func(c cloud) { delete(c.rows, "pb-md-red") }, want: "vm ovn warning:acl-unknown"},
 		"by a namespace":    {path: PathNamespace, rules: []ovn.ACL{drop}, want: "vm namespace; ns red for vm"},
-		"no tap":            {rules: []ovn.ACL{drop}, change: func(c cloud) { c.devices["tapvm"] = taps.Device{Reason: reason.TapNetdev} }, want: "vm namespace ok:tap-netdev; ns red for vm"},
+		"no tap":            {rules: []ovn.ACL{drop}, change: func(c cloud) { c.devices["tapvm"] = intent.TapDevice{Reason: reason.TapNetdev} }, want: "vm namespace ok:tap-netdev; ns red for vm"},
 		"of the other way":  {rules: []ovn.ACL{drop}, change: func(c cloud) { c.put(ovn.ACL{UUID: "acl-a", Priority: 1001, Action: "drop", Match: drop.Match}) }, want: steered},
 		"of the switch": {change: func(c cloud) {
 			c.put(ovn.ACL{UUID: "acl-s", FromPort: true, Priority: 1, Action: "drop", Match: "ip4"}, ovn.LogicalSwitch{UUID: "nb-red", ACLs: []ovn.UUID{"acl-s"}})

@@ -42,7 +42,7 @@ func NewTranslator(cfg Config) *Translator {
 // Southbound is not in sync nothing changes, but for ports that come while it grows. While
 // Northbound is not, and ACLs are to be respected, what they said of a port last stays; of
 // a port that is new nothing is known.
-func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync ovn.InSync) wanted.Difference {
+func (t *Translator) Step(rows *ovn.Rows, devices map[string]intent.TapDevice, inSync ovn.InSync) wanted.Difference {
 	t.stale = !inSync.SB || t.cfg.Respect && !inSync.NB
 	switch {
 	case !inSync.SB && inSync.SBGrows && t.whole && !t.cfg.Respect:
@@ -88,7 +88,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]taps.Device, inSync
 // that are new, by a tap that no port has, on the network that Neutron names with them.
 // All else stays: what is missing may be on its way. The rows of a network that is new here
 // take Southbound a while where there are many, and a machine asks in its first second.
-func (t *Translator) early(rows *ovn.Rows, devices map[string]taps.Device) wanted.Difference {
+func (t *Translator) early(rows *ovn.Rows, devices map[string]intent.TapDevice) wanted.Difference {
 	served := wanted.Edit(t.tables, intent.MetadataPorts)
 	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, early: true, served: served}
 	b.compute()

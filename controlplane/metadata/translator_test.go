@@ -16,7 +16,7 @@ import (
 // Each rule, and each row, tap or key that comes late, by what becomes of the port.
 func TestWays(t *testing.T) {
 	device := func(reason string) func(cloud) {
-		return func(c cloud) { c.devices["tapvm"] = taps.Device{Reason: reason, Detail: "why"} }
+		return func(c cloud) { c.devices["tapvm"] = intent.TapDevice{Reason: reason, Detail: "why"} }
 	}
 	edit := func(change func(*ovn.PortBinding)) func(cloud) { return func(c cloud) { c.edit("vm", change) } }
 	without := func(ids ...string) func(cloud) {
@@ -77,13 +77,13 @@ func TestWays(t *testing.T) {
 			b.Name = "br-other"
 			c.put(b)
 		}, want: "vm none pending:tap-missing"},
-		"the tap made again, not seen by Open vSwitch": {change: func(c cloud) { c.devices["tapvm"] = taps.Device{Name: "tapvm", IfIndex: 8} }, want: "vm none pending:tap-changed"},
+		"the tap made again, not seen by Open vSwitch": {change: func(c cloud) { c.devices["tapvm"] = intent.TapDevice{Name: "tapvm", IfIndex: 8} }, want: "vm none pending:tap-changed"},
 		"Open vSwitch has not opened it": {change: func(c cloud) {
 			i := c.rows["if-vm"].(ovn.Interface)
 			i.IfIndex = 0
 			c.put(i)
 		}, want: "vm tap tapvm/7/0"},
-		"hybrid plug":              {change: func(c cloud) { c.devices["tapvm"] = taps.Device{Name: "tap-behind", IfIndex: 70} }, want: "vm tap tap-behind/70/0"},
+		"hybrid plug":              {change: func(c cloud) { c.devices["tapvm"] = intent.TapDevice{Name: "tap-behind", IfIndex: 70} }, want: "vm tap tap-behind/70/0"},
 		"no row of the switch yet": {change: without("red"), want: "vm none pending:network-missing"},
 		"no address":               {change: edit(func(p *ovn.PortBinding) { p.MAC = []string{"unknown"} }), want: "vm none withheld:no-address"},
 		"a bad element":            {change: edit(func(p *ovn.PortBinding) { p.MAC = append(p.MAC, "fa:16:3e:00:00:07 10.0.0.300") }), want: "vm tap tapvm/7/0 error:bad-mac"},
@@ -139,7 +139,7 @@ func TestRows(t *testing.T) {
 	}
 	c.plug("later", "br-int", 9) // its port is not bound yet
 	c.plug("elsewhere", "br-other", 10)
-	if got := taps.Interfaces(c.load()); !slices.Equal(got, []taps.Interface{{Name: "taplater", Userspace: true}, {Name: "tapvm", Userspace: true}}) {
+	if got := taps.Interfaces(c.load()); !slices.Equal(got, []intent.Interface{{Name: "taplater", Userspace: true}, {Name: "tapvm", Userspace: true}}) {
 		t.Errorf("devices of %+v are asked for", got)
 	}
 }
@@ -192,7 +192,7 @@ func TestTrunks(t *testing.T) {
 		"a trunk elsewhere": {func(c cloud) { c.edit("vm", func(p *ovn.PortBinding) { p.Chassis = there }) }, "sub none pending:parent-missing"},
 		"of a subport":      {func(c cloud) { c.edit("vm", func(p *ovn.PortBinding) { p.ParentPort = "sub" }) }, "sub none error:bad-tag; vm none error:bad-tag"},
 		"two with one tag":  {func(c cloud) { subport(c, "sub2", 101) }, "sub tap tapvm/7/101; sub2 none error:tap-conflict; vm tap tapvm/7/0"},
-		"in userspace": {func(c cloud) { c.devices["tapvm"] = taps.Device{Reason: reason.TapNetdev} },
+		"in userspace": {func(c cloud) { c.devices["tapvm"] = intent.TapDevice{Reason: reason.TapNetdev} },
 			"sub namespace ok:tap-netdev; vm namespace ok:tap-netdev; ns red for sub,vm"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestNeverAnothers(t *testing.T) {
 		c := sample()
 		c.vm("vm2", "red", "fa:16:3e:00:00:09 10.0.0.9")
 		c.plug("vm2", "br-int", 8)
-		c.devices["tapvm2"] = taps.Device{Name: "tapvm", IfIndex: 7}
+		c.devices["tapvm2"] = intent.TapDevice{Name: "tapvm", IfIndex: 7}
 		check(t, c, Config{}, "vm tap tapvm/7/0; vm2 none error:tap-conflict")
 	})
 	t.Run("two Interfaces", func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestNeverAnothers(t *testing.T) {
 		i.IfaceID = "vm"
 		c.put(i)
 		check(t, c, Config{}, "vm namespace warning:tap-unknown; ns red for vm")
-		c.devices["tapvm"] = taps.Device{Reason: reason.TapMissing} // the old one goes
+		c.devices["tapvm"] = intent.TapDevice{Reason: reason.TapMissing} // the old one goes
 		check(t, c, Config{}, "vm tap tapnew/9/0")
 	})
 	t.Run("one address by tap and by namespace", func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestNeverAnothers(t *testing.T) {
 	})
 	t.Run("the other is not served", func(t *testing.T) {
 		c := sample()
-		c.devices["tapvm"] = taps.Device{Reason: reason.TapMissing}
+		c.devices["tapvm"] = intent.TapDevice{Reason: reason.TapMissing}
 		twin(c, "twin", "fa:16:3e:00:00:99 10.0.0.5 10.0.0.99")
 		tr := check(t, c, Config{}, "twin namespace error:duplicate-address; vm none pending:tap-missing; ns red for twin")
 		if got := wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Guests.String(); got != "fa:16:3e:00:00:99 10.0.0.99" {
@@ -314,9 +314,9 @@ func TestEarly(t *testing.T) {
 			c.edit("new", func(p *ovn.PortBinding) { delete(p.ExternalIDs, "neutron:network_name") })
 		}},
 		"nobody has looked for the tap": {change: func(c cloud) { delete(c.devices, "tapnew") }},
-		"no tap that can be steered":    {change: func(c cloud) { c.devices["tapnew"] = taps.Device{Reason: reason.TapNetdev} }},
+		"no tap that can be steered":    {change: func(c cloud) { c.devices["tapnew"] = intent.TapDevice{Reason: reason.TapNetdev} }},
 		"the tap is another port's": {change: func(c cloud) {
-			c.devices["tapnew"], c.rows["if-new"] = taps.Device{Name: "tapvm", IfIndex: 7}, ovn.Interface{UUID: "if-new", Name: "tapnew", IfaceID: "new"}
+			c.devices["tapnew"], c.rows["if-new"] = intent.TapDevice{Name: "tapvm", IfIndex: 7}, ovn.Interface{UUID: "if-new", Name: "tapnew", IfaceID: "new"}
 		}},
 		"the other port is missing":     {change: func(c cloud) { delete(c.rows, "pb-vm") }, want: []string{"new"}},
 		"an instance that is not known": {change: func(c cloud) { c.edit("new", func(p *ovn.PortBinding) { delete(p.ExternalIDs, keyDeviceID) }) }},

@@ -9,32 +9,15 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// Interface is an Interface of the local Open vSwitch database whose device is asked for.
-type Interface struct {
-	// Name and Type are the columns.
-	Name, Type string
-	// Userspace: its bridge is one of the userspace datapath.
-	Userspace bool
-}
-
-// Device is what was found for an Interface.
-type Device struct {
-	Name    string
-	IfIndex uint32
-	// Reason and Detail say why there is none: reason.TapMissing, TapUnknown or
-	// TapNetdev.
-	Reason, Detail string
-}
-
 // Interfaces lists those that are of ports, by name: whose devices are looked for. They
 // are there before their ports are bound, so that nobody has to wait for a look at devices
 // then.
-func Interfaces(rows *ovn.Rows) []Interface {
+func Interfaces(rows *ovn.Rows) []intent.Interface {
 	bridge := rows.IntegrationBridge()
 	userspace := rows.Userspace(bridge)
-	var out []Interface
+	var out []intent.Interface
 	for _, i := range rows.Plugged(bridge) {
-		out = append(out, Interface{Name: i.Name, Type: i.Type, Userspace: userspace})
+		out = append(out, intent.Interface{Name: i.Name, Type: i.Type, Userspace: userspace})
 	}
 	return out
 }
@@ -52,7 +35,7 @@ type Lack struct {
 type Taps struct {
 	Rows *ovn.Rows
 	// Devices are those that were found for Interfaces, by the Interface's name.
-	Devices map[string]Device
+	Devices map[string]intent.TapDevice
 	// Here are the ports of machines here, by name.
 	Here map[string]ovn.PortBinding
 }
@@ -84,9 +67,9 @@ func (t Taps) Of(p ovn.PortBinding) (intent.Tap, Lack) {
 
 // device is that of the Interface of a port. A port that is plugged anew may have two for
 // a while: then the one whose device is there counts.
-func (t Taps) device(port string) (Device, Lack) {
+func (t Taps) device(port string) (intent.TapDevice, Lack) {
 	bridge := t.Rows.IntegrationBridge()
-	var found []Device
+	var found []intent.TapDevice
 	first := Lack{State: status.Pending, Reason: reason.TapMissing, Detail: fmt.Sprintf("no Interface of bridge %s has external_ids:iface-id=%s", bridge, port)}
 	some := false
 	for _, a := range t.Rows.Attachments(port) {
@@ -103,15 +86,15 @@ func (t Taps) device(port string) (Device, Lack) {
 	}
 	switch len(found) {
 	case 0:
-		return Device{}, first
+		return intent.TapDevice{}, first
 	case 1:
 		return found[0], Lack{}
 	}
-	return Device{}, Lack{status.Warning, reason.TapUnknown, fmt.Sprintf("devices %s and %s are both there for port %s", found[0].Name, found[1].Name, port), true}
+	return intent.TapDevice{}, Lack{status.Warning, reason.TapUnknown, fmt.Sprintf("devices %s and %s are both there for port %s", found[0].Name, found[1].Name, port), true}
 }
 
 // found is the device of an Interface, if it can be relied on.
-func (t Taps) found(i ovn.Interface) (Device, Lack) {
+func (t Taps) found(i ovn.Interface) (intent.TapDevice, Lack) {
 	d, looked := t.Devices[i.Name]
 	switch {
 	case !looked:

@@ -12,46 +12,14 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
-// Interface is an Interface row of the vswitch database with external_ids:iface-id.
-type Interface struct {
-	// Name and Type are the columns; a type is "", "system", "internal", "dpdk",
-	// "dpdkvhostuserclient" …
-	Name, Type string
-	// Userspace: the Bridge's datapath_type is netdev. Open vSwitch then reads frames of
-	// the device from a socket or from DPDK.
-	Userspace bool
-}
-
-// Reason is why an Interface has no device that can be used.
-type Reason string
-
-// The reasons.
-const (
-	// Missing: the database has the Interface, and the kernel no such device.
-	Missing Reason = "tap-missing"
-	// Unknown: there is a device, and which one the machine's frames come in by is not
-	// clear.
-	Unknown Reason = "tap-unknown"
-	// Netdev: the device is itself a port of a bridge of the userspace datapath, which
-	// takes frames past the programs of the device, or is none of the kernel's.
-	Netdev Reason = "tap-netdev"
-)
-
-// Device is the answer for one Interface.
-type Device struct {
-	Name    string
-	IfIndex int
-	// Reason and Detail say why there is none.
-	Reason Reason
-	Detail string
-}
-
-func none(r Reason, format string, args ...any) Device {
-	return Device{Reason: r, Detail: fmt.Sprintf(format, args...)}
+func none(why, format string, args ...any) intent.TapDevice {
+	return intent.TapDevice{Reason: why, Detail: fmt.Sprintf(format, args...)}
 }
 
 // Finder looks for devices in one network namespace, that of Open vSwitch. It looks at the
@@ -72,9 +40,9 @@ func New(ns netns.Namespace) *Finder {
 // Forget says that links may have changed. It may be called from any goroutine.
 func (f *Finder) Forget() { f.stale.Store(true) }
 
-// Find looks for the devices of Interfaces, in their order. It is called by one goroutine
-// at a time.
-func (f *Finder) Find(interfaces []Interface) ([]Device, error) {
+// Find looks for the devices of Interfaces, and has them by the Interface's name. It is called
+// by one goroutine at a time.
+func (f *Finder) Find(interfaces []intent.Interface) (map[string]intent.TapDevice, error) {
 	if f.stale.CompareAndSwap(true, false) {
 		err := f.ns.Netlink(func(h *netlink.Handle) error {
 			all, err := link.Dump(h.LinkList)
@@ -86,9 +54,9 @@ func (f *Finder) Find(interfaces []Interface) ([]Device, error) {
 			return nil, fmt.Errorf("listing links: %w", err)
 		}
 	}
-	out := make([]Device, len(interfaces))
-	for i, one := range interfaces {
-		out[i] = f.links.Find(one)
+	out := make(map[string]intent.TapDevice, len(interfaces))
+	for _, i := range interfaces {
+		out[i.Name] = f.links.Find(i)
 	}
 	return out, nil
 }
@@ -132,40 +100,40 @@ func Read(all []netlink.Link) Links {
 //
 // What is itself a port of the userspace datapath cannot be used, but the tap behind a
 // hybrid plug can.
-func (l Links) Find(i Interface) Device {
+func (l Links) Find(i intent.Interface) intent.TapDevice {
 	e, ok := l.byName[i.Name]
 	switch {
 	case !ok && i.Userspace && i.Type != "" && i.Type != "system":
-		return none(Netdev, "an Interface of type %s is no device of the kernel's", i.Type)
+		return none(reason.TapNetdev, "an Interface of type %s is no device of the kernel's", i.Type)
 	case !ok:
-		return none(Missing, "there is no device %s", i.Name)
+		return none(reason.TapMissing, "there is no device %s", i.Name)
 	case i.Type == "internal" || i.Type == "patch":
 		// Open vSwitch's own: what is behind one is not a machine, or a container whose
 		// frames the device never receives.
-		return none(Unknown, "an Interface of type %s receives no frames of a machine", i.Type)
+		return none(reason.TapUnknown, "an Interface of type %s receives no frames of a machine", i.Type)
 	}
 	tap := e
 	if e.veth && e.elsewhere < 0 {
-		var why Device
+		var why intent.TapDevice
 		if tap, why = l.behind(e); why.Reason != "" {
 			return why
 		}
 	}
 	if i.Userspace && tap.index == e.index {
-		return none(Netdev, "%s is a port of a bridge of the userspace datapath", e.name)
+		return none(reason.TapNetdev, "%s is a port of a bridge of the userspace datapath", e.name)
 	}
-	return Device{Name: tap.name, IfIndex: tap.index}
+	return intent.TapDevice{Name: tap.name, IfIndex: uint32(tap.index)}
 }
 
 // behind is the tap of a hybrid plug, by the end of its veth pair that Open vSwitch has.
-func (l Links) behind(e entry) (entry, Device) {
+func (l Links) behind(e entry) (entry, intent.TapDevice) {
 	peer, ok := l.byIndex[e.peer]
 	if !ok {
-		return entry{}, none(Unknown, "the other end of %s is nowhere", e.name)
+		return entry{}, none(reason.TapUnknown, "the other end of %s is nowhere", e.name)
 	}
 	bridge, ok := l.byIndex[peer.master]
 	if !ok || !bridge.bridge {
-		return entry{}, none(Unknown, "the other end of %s, %s, is a port of no Linux bridge", e.name, peer.name)
+		return entry{}, none(reason.TapUnknown, "the other end of %s, %s, is a port of no Linux bridge", e.name, peer.name)
 	}
 	var others []entry
 	for _, p := range l.ports[bridge.index] {
@@ -174,7 +142,7 @@ func (l Links) behind(e entry) (entry, Device) {
 		}
 	}
 	if len(others) != 1 {
-		return entry{}, none(Unknown, "the bridge %s has %d ports besides %s, not one", bridge.name, len(others), peer.name)
+		return entry{}, none(reason.TapUnknown, "the bridge %s has %d ports besides %s, not one", bridge.name, len(others), peer.name)
 	}
-	return others[0], Device{}
+	return others[0], intent.TapDevice{}
 }

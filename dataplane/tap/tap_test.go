@@ -10,7 +10,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ovn-sluice/sluice/dataplane/tap"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/netns"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,39 +44,39 @@ func TestFind(t *testing.T) {
 	f := tap.New(netns.Named(node))
 	for _, tt := range []struct {
 		name string
-		is   tap.Interface
+		is   intent.Interface
 		want string
-		why  tap.Reason
+		why  string
 	}{
-		{"a tap", tap.Interface{Name: "tapdirect"}, "tapdirect", ""},
-		{"no tap, and no veth", tap.Interface{Name: "other0", Type: "system"}, "other0", ""},
-		{"a pod", tap.Interface{Name: "pod0"}, "pod0", ""},
-		{"hybrid plug", tap.Interface{Name: "qvo1"}, "tap1", ""},
-		{"hybrid plug into the userspace datapath", tap.Interface{Name: "qvo1", Userspace: true}, "tap1", ""},
-		{"a bridge without a machine", tap.Interface{Name: "qvo2"}, "", tap.Unknown},
-		{"a pair without a bridge", tap.Interface{Name: "qvo3"}, "", tap.Unknown},
-		{"nothing", tap.Interface{Name: "tap9"}, "", tap.Missing},
-		{"a tap of the userspace datapath", tap.Interface{Name: "tapdirect", Userspace: true}, "", tap.Netdev},
-		{"a pod of the userspace datapath", tap.Interface{Name: "pod0", Userspace: true}, "", tap.Netdev},
-		{"vhost-user", tap.Interface{Name: "vhu1", Type: "dpdkvhostuserclient", Userspace: true}, "", tap.Netdev},
-		{"a tap that is still to come, of the userspace datapath", tap.Interface{Name: "tap8", Userspace: true}, "", tap.Missing},
-		{"internal", tap.Interface{Name: "other0", Type: "internal"}, "", tap.Unknown},
+		{"a tap", intent.Interface{Name: "tapdirect"}, "tapdirect", ""},
+		{"no tap, and no veth", intent.Interface{Name: "other0", Type: "system"}, "other0", ""},
+		{"a pod", intent.Interface{Name: "pod0"}, "pod0", ""},
+		{"hybrid plug", intent.Interface{Name: "qvo1"}, "tap1", ""},
+		{"hybrid plug into the userspace datapath", intent.Interface{Name: "qvo1", Userspace: true}, "tap1", ""},
+		{"a bridge without a machine", intent.Interface{Name: "qvo2"}, "", reason.TapUnknown},
+		{"a pair without a bridge", intent.Interface{Name: "qvo3"}, "", reason.TapUnknown},
+		{"nothing", intent.Interface{Name: "tap9"}, "", reason.TapMissing},
+		{"a tap of the userspace datapath", intent.Interface{Name: "tapdirect", Userspace: true}, "", reason.TapNetdev},
+		{"a pod of the userspace datapath", intent.Interface{Name: "pod0", Userspace: true}, "", reason.TapNetdev},
+		{"vhost-user", intent.Interface{Name: "vhu1", Type: "dpdkvhostuserclient", Userspace: true}, "", reason.TapNetdev},
+		{"a tap that is still to come, of the userspace datapath", intent.Interface{Name: "tap8", Userspace: true}, "", reason.TapMissing},
+		{"internal", intent.Interface{Name: "other0", Type: "internal"}, "", reason.TapUnknown},
 	} {
-		got, err := f.Find([]tap.Interface{tt.is})
+		got, err := f.Find([]intent.Interface{tt.is})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := got[0]; d.Name != tt.want || d.Reason != tt.why || (d.IfIndex == 0) != (tt.want == "") || (d.Detail == "") != (tt.why == "") {
+		if d := got[tt.is.Name]; d.Name != tt.want || d.Reason != tt.why || (d.IfIndex == 0) != (tt.want == "") || (d.Detail == "") != (tt.why == "") {
 			t.Errorf("%s: %+v, want %q %q", tt.name, d, tt.want, tt.why)
 		}
 	}
 	// A second machine on the bridge makes it unclear whose the port is.
 	run(strings.ReplaceAll("ip -n NODE tuntap add tap2 mode tap; ip -n NODE link set tap2 master qbr1", "NODE", node))
-	if got, err := f.Find([]tap.Interface{{Name: "qvo1"}}); err != nil || got[0].Name != "tap1" {
+	if got, err := f.Find([]intent.Interface{{Name: "qvo1"}}); err != nil || got["qvo1"].Name != "tap1" {
 		t.Errorf("nothing was said to have changed: %+v %v", got, err)
 	}
 	f.Forget()
-	if got, err := f.Find([]tap.Interface{{Name: "qvo1"}, {Name: "tapdirect"}}); err != nil || got[0].Reason != tap.Unknown || got[1].Name != "tapdirect" {
+	if got, err := f.Find([]intent.Interface{{Name: "qvo1"}, {Name: "tapdirect"}}); err != nil || got["qvo1"].Reason != reason.TapUnknown || got["tapdirect"].Name != "tapdirect" {
 		t.Errorf("with two machines on a bridge: %+v %v", got, err)
 	}
 	if _, err := tap.New(netns.Named("sltap-none")).Find(nil); err == nil {

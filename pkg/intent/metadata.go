@@ -92,15 +92,6 @@ func (s *GuestSet) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Tap is the device by which a machine's frames come in. The zero value: none that a
-// program can be put on.
-type Tap struct {
-	Name    string
-	IfIndex uint32
-	// VLAN is the tag of a trunk's subport; 0: the port itself, whose frames have none.
-	VLAN uint16
-}
-
 // MetadataPort is a machine's port that is bound to this node, and whose metadata
 // requests Sluice answers: from its tap, or where it has none from its network's namespace.
 type MetadataPort struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/tap"
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
@@ -28,13 +29,13 @@ type Taps struct {
 	looks  loop.Signal // taps are to be found again
 
 	mu         sync.Mutex
-	interfaces []taps.Interface // whose devices were asked for last
+	interfaces []intent.Interface // whose devices were asked for last
 	found      Found
 }
 
 // Found is what a look has found. Devices is replaced and never changed.
 type Found struct {
-	Devices map[string]taps.Device // by the name of the Interface
+	Devices map[string]intent.TapDevice // by the name of the Interface
 	// Number is another one whenever Devices is.
 	Number uint64
 	// Complete: the devices of all Interfaces were looked for.
@@ -75,7 +76,7 @@ func (t *Taps) Found() Found {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.found
-	f.Complete = !slices.ContainsFunc(t.interfaces, func(i taps.Interface) bool {
+	f.Complete = !slices.ContainsFunc(t.interfaces, func(i intent.Interface) bool {
 		_, looked := f.Devices[i.Name]
 		return !looked
 	})
@@ -118,25 +119,16 @@ func (t *Taps) find() {
 	t.mu.Lock()
 	asked := t.interfaces
 	t.mu.Unlock()
-	list := make([]tap.Interface, len(asked))
-	for i, one := range asked {
-		list[i] = tap.Interface{Name: one.Name, Type: one.Type, Userspace: one.Userspace}
-	}
-	found, err := t.finder.Find(list)
+	devices, err := t.finder.Find(asked)
 	if err != nil {
 		t.log.Warn("the taps of VMs cannot be found", "error", err)
 		return
-	}
-	devices := map[string]taps.Device{}
-	for i, one := range asked {
-		f := found[i]
-		devices[one.Name] = taps.Device{Name: f.Name, IfIndex: uint32(f.IfIndex), Reason: string(f.Reason), Detail: f.Detail}
 	}
 	t.Set(devices)
 }
 
 // Set is the end of a look that has found the devices.
-func (t *Taps) Set(devices map[string]taps.Device) {
+func (t *Taps) Set(devices map[string]intent.TapDevice) {
 	t.mu.Lock()
 	same := maps.Equal(devices, t.found.Devices)
 	if !same {

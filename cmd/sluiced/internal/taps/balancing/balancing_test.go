@@ -10,7 +10,6 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	ports "github.com/ovn-sluice/sluice/controlplane/taps"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -44,7 +43,7 @@ func TestTake(t *testing.T) {
 		all.LookFor(rows)
 		b.Take(ovn.Event{Rows: rows, Dirty: dirty, InSync: ovn.InSync{SB: true, VSwitch: true, NB: true}})
 	}
-	found := func(devices map[string]ports.Device) {
+	found := func(devices map[string]intent.TapDevice) {
 		all.Set(devices)
 		take()
 	}
@@ -69,13 +68,13 @@ func TestTake(t *testing.T) {
 		ovn.Set(ovn.Bridge{UUID: "br-int", Name: "br-int", Ports: []ovn.UUID{"po-vm0", "po-vm1"}}),
 		ovn.Set(ovn.DatapathBinding{UUID: "red", TunnelKey: 1, ExternalIDs: map[string]string{"logical-switch": "nb-red"}}))...)
 	taken("nobody has looked")
-	found(map[string]ports.Device{"tapvm0": {Name: "tapvm0", IfIndex: 7}})
+	found(map[string]intent.TapDevice{"tapvm0": {Name: "tapvm0", IfIndex: 7}})
 	taken("a device is there", 7)
 	take(plug("vm1")...)
 	taken("a VM comes", 7)
-	found(map[string]ports.Device{"tapvm0": {Name: "tapvm0", IfIndex: 7}, "tapvm1": {Name: "tapvm1", IfIndex: 8}})
+	found(map[string]intent.TapDevice{"tapvm0": {Name: "tapvm0", IfIndex: 7}, "tapvm1": {Name: "tapvm1", IfIndex: 8}})
 	taken("its device is found", 7, 8)
-	found(map[string]ports.Device{"tapvm0": {Name: "tapvm0", IfIndex: 9}, "tapvm1": {Name: "tapvm1", IfIndex: 8}})
+	found(map[string]intent.TapDevice{"tapvm0": {Name: "tapvm0", IfIndex: 9}, "tapvm1": {Name: "tapvm1", IfIndex: 8}})
 	taken("a device was made again", 9, 8)
 }
 
