@@ -49,7 +49,7 @@ var later = []postponed{
 	{pkg: evpn, tests: []string{"TestControlPlaneRestarts/(b-central_nb|b-central_sb|a-central_northd|b-central_northd|b1_ovsdb|b1_controller)"},
 		finds: "the same restarts in the other cloud, and of northd", paths: []string{"pkg/ovsdb", "controlplane/ovn"}},
 	{pkg: loadbalancer, tests: []string{"TestComesAndGoes", "TestKillUnderConnections"},
-		finds: "load balancers that come and go faster than nodes follow; many connections while backends die", paths: []string{"controlplane/loadbalancer", "controlplane/clients"}},
+		finds: "load balancers that come and go faster than nodes follow; many connections while backends die", paths: []string{"controlplane/loadbalancer", "controlplane/tapbalancing"}},
 	{pkg: metadata, tests: []string{"TestManyNetworks"}, finds: "500 networks on one node", paths: []string{"dataplane/metadata/namespace"}},
 	{pkg: metadata, tests: []string{"TestCloudInit", "TestFaultsUnderRequests/kill_-9_of_the_(local|Southbound|Northbound)_database"},
 		finds: "cloud-init of a Debian release as the client; databases that die under requests", paths: []string{"dataplane/metadata", "controlplane/metadata"}},

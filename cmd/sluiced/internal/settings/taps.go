@@ -1,13 +1,13 @@
 package settings
 
 import (
-	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/controlplane/metadata"
+	"github.com/ovn-sluice/sluice/controlplane/tapbalancing"
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
-func Clients(c config.LoadBalancing) clients.Config {
-	return clients.Config{TrustUnknown: c.ACLUnknown == config.BalancedByEBPF}
+func Clients(c config.LoadBalancing) tapbalancing.Config {
+	return tapbalancing.Config{TrustUnknown: c.ACLUnknown == config.BalancedByEBPF}
 }
 
 func Metadata(c config.Metadata) metadata.Config {

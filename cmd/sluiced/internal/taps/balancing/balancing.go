@@ -12,9 +12,9 @@ import (
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps"
-	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/tapbalancing"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -29,7 +29,7 @@ import (
 type Config struct {
 	// Used: it is to be done.
 	Used       bool
-	Translator clients.Config
+	Translator tapbalancing.Config
 	// Readings are those of translation.Translation.
 	Readings *loadbalancer.Book
 	Plane    ebpf.Config
@@ -55,7 +55,7 @@ type Balancing struct {
 	log   *slog.Logger
 
 	mu         sync.Mutex
-	translator *clients.Translator
+	translator *tapbalancing.Translator
 	complaints uint64   // the translator's, as last reported
 	found      uint64   // taps.Found.Number of what the translator was told
 	running    *Running // nil until it has started
@@ -82,7 +82,7 @@ const (
 
 // New makes it. It does no I/O.
 func New(cfg Config, t *taps.Taps, node Node, sizes *tables.MaglevSizes, reg *status.Registry, log *slog.Logger) *Balancing {
-	return &Balancing{cfg: cfg, taps: t, node: node, sizes: sizes, reg: reg, log: log, translator: clients.NewTranslator(cfg.Translator, cfg.Readings)}
+	return &Balancing{cfg: cfg, taps: t, node: node, sizes: sizes, reg: reg, log: log, translator: tapbalancing.NewTranslator(cfg.Translator, cfg.Readings)}
 }
 
 // Take computes what OVN asks for after an event.
@@ -156,7 +156,7 @@ func (b *Balancing) Told() bool {
 }
 
 // VMs are those of this node on switches with VIPs.
-func (b *Balancing) VMs() []clients.Machine {
+func (b *Balancing) VMs() []tapbalancing.Machine {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.translator.Machines()

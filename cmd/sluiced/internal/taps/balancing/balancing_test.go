@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps"
-	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/tapbalancing"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -28,7 +28,7 @@ func start(t *testing.T) (*Balancing, *taps.Taps) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	devices := taps.New(func() {}, log)
-	return New(Config{Used: true, Translator: clients.Config{}, Readings: &loadbalancer.Book{}}, devices, quiet{}, tables.NewMaglevSizes(log), status.NewRegistry(log), log), devices
+	return New(Config{Used: true, Translator: tapbalancing.Config{}, Readings: &loadbalancer.Book{}}, devices, quiet{}, tables.NewMaglevSizes(log), status.NewRegistry(log), log), devices
 }
 
 // Balancing on taps begins when all devices were looked for, and hears of those that are

@@ -1,15 +1,15 @@
 package balancing
 
 import (
-	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/tapbalancing"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // balancedByOVN are the ports of the VMs that OVN balances since they have no tap that
 // programs can be put on. One that is only not there yet is none of them.
-func balancedByOVN(list []clients.Machine) map[string]bool {
+func balancedByOVN(list []tapbalancing.Machine) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range list {
 		if m.Tap == (intent.Tap{}) && m.Choice.Path == loadbalancer.PathOVN && m.State != status.Pending {
@@ -21,7 +21,7 @@ func balancedByOVN(list []clients.Machine) map[string]bool {
 
 // newcomers tells who has balanced the VMs whose rows are new. One that was not here
 // before may have come from another node with its connections.
-func newcomers(set map[intent.ClientKey]intent.Client, had func(intent.ClientKey) bool, byOVN map[string]bool, now func() []clients.Machine) map[intent.ClientKey]intent.Before {
+func newcomers(set map[intent.ClientKey]intent.Client, had func(intent.ClientKey) bool, byOVN map[string]bool, now func() []tapbalancing.Machine) map[intent.ClientKey]intent.Before {
 	out := map[intent.ClientKey]intent.Before{}
 	for k := range set {
 		if !had(k) {

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/controlplane/clients"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
+	"github.com/ovn-sluice/sluice/controlplane/tapbalancing"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -13,7 +13,7 @@ import (
 // A machine whose row is new has come from another node, unless it was here without a tap.
 func TestNewcomers(t *testing.T) {
 	ovn := loadbalancer.Choice{Path: loadbalancer.PathOVN}
-	byOVN := balancedByOVN([]clients.Machine{
+	byOVN := balancedByOVN([]tapbalancing.Machine{
 		{Port: "without a tap", Choice: ovn, State: status.OK},
 		{Port: "unclear", Choice: ovn, State: status.Warning},
 		{Port: "not yet", Choice: ovn, State: status.Pending},
@@ -27,8 +27,8 @@ func TestNewcomers(t *testing.T) {
 	for i := range uint32(5) {
 		set[key(i)] = intent.Client{Key: key(i)}
 	}
-	now := func() []clients.Machine {
-		return []clients.Machine{
+	now := func() []tapbalancing.Machine {
+		return []tapbalancing.Machine{
 			{Port: "without a tap", Tap: intent.Tap{IfIndex: 1}}, {Port: "not yet", Tap: intent.Tap{IfIndex: 2}},
 			{Port: "unclear", Tap: intent.Tap{IfIndex: 3}}, {Port: "new", Tap: intent.Tap{IfIndex: 4}},
 		}

@@ -1,4 +1,4 @@
-// Package clients translates the load balancers of logical switches for the machines of this
+// Package tapbalancing translates the load balancers of logical switches for the machines of this
 // node: rows of OVN in, and in where machines send, which VIPs are balanced there, and where
 // frames for VIPs and backends go, out.
 //
@@ -23,4 +23,4 @@
 // device than before; all others stay as they were. What crosses switches is put together
 // after that: of ports on one tap the first by switch and name has it, whichever came first.
 // So a change costs what its switches do, and any order of events ends in the same.
-package clients
+package tapbalancing

@@ -1,4 +1,4 @@
-package clients
+package tapbalancing
 
 import (
 	"cmp"
