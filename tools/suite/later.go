@@ -31,7 +31,7 @@ var later = []postponed{
 	{pkg: evpn, tests: []string{"TestOVN2503"}, finds: "tables, columns and timing of OVN 25.03", paths: []string{"pkg/ovsdb", "controlplane/ovn"}},
 	{pkg: evpn, tests: []string{"TestSecuredClouds"}, finds: "TLS and access control of the databases", paths: []string{"pkg/ovsdb", "controlplane/ovn"}},
 	{pkg: evpn, tests: []string{"TestAdvertisedRoutes"}, finds: "routes between OVN 25.03 and the fabric",
-		paths: []string{"pkg/ovsdb", "controlplane/ovn", "controlplane/learned", "dataplane/kernel"}},
+		paths: []string{"pkg/ovsdb", "controlplane/ovn", "controlplane/ovnroutes", "dataplane/kernel"}},
 	{pkg: evpn, tests: []string{"TestUnderlayWithoutFRR"}, finds: "BGP unnumbered, ECMP and the node's own routes in the underlay",
 		paths: []string{"controlplane/bgp", "controlplane/underlay", "controlplane/ra", "controlplane/bfd"}},
 	{pkg: evpn, tests: []string{"TestVTEPIsFollowed"}, finds: "the node's tunnel address that goes, moves and is replaced",

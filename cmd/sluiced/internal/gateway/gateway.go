@@ -23,7 +23,7 @@ import (
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
-	"github.com/ovn-sluice/sluice/controlplane/learned"
+	"github.com/ovn-sluice/sluice/controlplane/ovnroutes"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
@@ -65,8 +65,8 @@ type Gateway struct {
 	nextHops *nexthops.NextHops
 	samples  plane.Samples
 
-	rib     *rib.RIB      // guarded by the pipeline, as the tables are
-	learned *learned.Join // guarded as rib is
+	rib     *rib.RIB        // guarded by the pipeline, as the tables are
+	learned *ovnroutes.Join // guarded as rib is
 
 	pathFacts *paths.Facts
 	stale     *restart.StaleRoutes

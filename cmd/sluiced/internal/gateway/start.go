@@ -15,8 +15,8 @@ import (
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
-	"github.com/ovn-sluice/sluice/controlplane/learned"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
+	"github.com/ovn-sluice/sluice/controlplane/ovnroutes"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
@@ -70,7 +70,7 @@ func New(c Config, steps *translation.Translation, sw *ovs.Switch, reg *status.R
 		rib: rib.New(), stale: restart.NewStaleRoutes(), pathFacts: paths.NewFacts(),
 		ended: make(chan struct{}), moved: loop.NewSignal(), hosts: loop.NewSignal(), announced: loop.NewSignal(), released: make(chan struct{}),
 	}
-	g.learned = learned.New(g.rib)
+	g.learned = ovnroutes.New(g.rib)
 	var err error
 	if g.id, err = identify(g.cfg, g.facts); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway/tunnel"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway/underlay"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
-	"github.com/ovn-sluice/sluice/controlplane/learned"
+	"github.com/ovn-sluice/sluice/controlplane/ovnroutes"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	fabric "github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
@@ -52,7 +52,7 @@ func NewStill(s Still) *Gateway {
 		sizes: tables.NewMaglevSizes(log), rib: rib.New(), stale: restart.NewStaleRoutes(), pathFacts: paths.NewFacts(),
 		ended: make(chan struct{}), moved: loop.NewSignal(), hosts: loop.NewSignal(), announced: loop.NewSignal(),
 	}
-	g.learned = learned.New(g.rib)
+	g.learned = ovnroutes.New(g.rib)
 	g.withdrawn.Store(s.Withdrawn)
 	g.tunnel = tunnel.New(tunnel.Config{VTEP: lostVTEP}, g, g, nil, nil, s.Reg, log)
 	g.tables = tables.New(tables.Drivers{}, tables.Sources{

@@ -1,4 +1,4 @@
-// Package learned decides which imported routes are given back to OVN: it joins the
+// Package ovnroutes decides which imported routes are given back to OVN: it joins the
 // gateway ports by which ovn-controller learns with what BGP shows of their VRFs, and
 // makes the rows of intent.LearnedRoute.
 //
@@ -8,4 +8,4 @@
 // router is reported then, and gets nothing.
 //
 // It does no I/O, and is not safe for use by two goroutines at once.
-package learned
+package ovnroutes

@@ -1,4 +1,4 @@
-package learned_test
+package ovnroutes_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovn-sluice/sluice/controlplane/learned"
+	"github.com/ovn-sluice/sluice/controlplane/ovnroutes"
 	"github.com/ovn-sluice/sluice/controlplane/rib"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
@@ -21,17 +21,17 @@ type kernelVRFs = wanted.Delta[intent.VNI, intent.KernelVRF]
 
 // world is a translation and the rows that it has asked for.
 type world struct {
-	*learned.Join
+	*ovnroutes.Join
 	rib  *rib.RIB
 	rows map[intent.LearnedKey]intent.LearnedRoute
 }
 
 func newWorld() *world {
 	r := rib.New()
-	return &world{learned.New(r), r, map[intent.LearnedKey]intent.LearnedRoute{}}
+	return &world{ovnroutes.New(r), r, map[intent.LearnedKey]intent.LearnedRoute{}}
 }
 
-func (w *world) take(d learned.Rows) {
+func (w *world) take(d ovnroutes.Rows) {
 	for _, k := range d.Delete {
 		delete(w.rows, k)
 	}
@@ -215,7 +215,7 @@ func TestStepsAddUp(t *testing.T) {
 				w.put(rib.Source(r.IntN(2)), vni, "-"+prefix)
 			}
 		}
-		fresh := learned.New(w.rib).Change(learners{Set: all}, kernelVRFs{Set: kernel}).Set
+		fresh := ovnroutes.New(w.rib).Change(learners{Set: all}, kernelVRFs{Set: kernel}).Set
 		if !maps.Equal(w.rows, fresh) {
 			t.Fatalf("seed %d: steps made %v, one translation %v", seed, w.rows, fresh)
 		}
