@@ -9,7 +9,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/controlplane/vmports"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -28,7 +28,7 @@ type port struct {
 type build struct {
 	rows     *ovn.Rows
 	cfg      Config
-	taps     taps.Taps
+	taps     vmports.Taps
 	networks map[ovn.UUID]*network
 	ports    []*port // by name
 	tables   wanted.Set
@@ -120,7 +120,7 @@ func (b *build) decide(p *port, claimed map[claim]string) {
 		return
 	}
 	if b.cfg.Path == PathNamespace {
-		b.byNamespace(p, taps.Lack{})
+		b.byNamespace(p, vmports.Lack{})
 		return
 	}
 	tap, why := b.taps.Of(p.row)
@@ -152,7 +152,7 @@ func (b *build) decide(p *port, claimed map[claim]string) {
 
 // byNamespace serves a port by its network's namespace, because of a lack of a tap or
 // because it is to be so.
-func (b *build) byNamespace(p *port, because taps.Lack) {
+func (b *build) byNamespace(p *port, because vmports.Lack) {
 	if why := p.network.unusable(); why != "" {
 		if because.Reason != "" {
 			why = because.Detail + "; " + why

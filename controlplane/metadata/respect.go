@@ -5,7 +5,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/controlplane/vmports"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -83,7 +83,7 @@ func (b *build) leave(p *port, v acl.Verdict) {
 		p.say(status.Withheld, reason.ACLDenied, "OVN would not let it through: "+v.Detail)
 		return
 	}
-	because := taps.Lack{State: status.Warning, Reason: reason.ACLUnknown, Detail: "not known whether OVN would let it through: " + v.Detail, Elsewhere: true}
+	because := vmports.Lack{State: status.Warning, Reason: reason.ACLUnknown, Detail: "not known whether OVN would let it through: " + v.Detail, Elsewhere: true}
 	if b.cfg.Path == PathAuto && p.network.unusable() == "" {
 		b.byNamespace(p, because)
 		return

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/controlplane/vmports"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -51,7 +51,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]intent.TapDevice, i
 		return wanted.Difference{}
 	}
 	t.whole = true
-	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, book: &t.book, verdicts: map[string]acl.Verdict{}}
+	b := &build{rows: rows, cfg: t.cfg, taps: vmports.Taps{Rows: rows, Devices: devices}, book: &t.book, verdicts: map[string]acl.Verdict{}}
 	if !inSync.NB {
 		b.before = t.verdicts
 	}
@@ -90,7 +90,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]intent.TapDevice, i
 // take Southbound a while where there are many, and a machine asks in its first second.
 func (t *Translator) early(rows *ovn.Rows, devices map[string]intent.TapDevice) wanted.Difference {
 	served := wanted.Edit(t.tables, intent.MetadataPorts)
-	b := &build{rows: rows, cfg: t.cfg, taps: taps.Taps{Rows: rows, Devices: devices}, early: true, served: served}
+	b := &build{rows: rows, cfg: t.cfg, taps: vmports.Taps{Rows: rows, Devices: devices}, early: true, served: served}
 	b.compute()
 	added := wanted.Delta[string, intent.MetadataPort]{Set: map[string]intent.MetadataPort{}}
 	switches := b.switches()

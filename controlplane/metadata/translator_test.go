@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/controlplane/vmports"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -139,7 +139,7 @@ func TestRows(t *testing.T) {
 	}
 	c.plug("later", "br-int", 9) // its port is not bound yet
 	c.plug("elsewhere", "br-other", 10)
-	if got := taps.Interfaces(c.load()); !slices.Equal(got, []intent.Interface{{Name: "taplater", Userspace: true}, {Name: "tapvm", Userspace: true}}) {
+	if got := vmports.Interfaces(c.load()); !slices.Equal(got, []intent.Interface{{Name: "taplater", Userspace: true}, {Name: "tapvm", Userspace: true}}) {
 		t.Errorf("devices of %+v are asked for", got)
 	}
 }

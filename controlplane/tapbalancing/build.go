@@ -7,7 +7,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/acl"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/controlplane/vmports"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -47,7 +47,7 @@ type draft struct {
 	before map[string]loadbalancer.Choice
 	at     ovn.UUID
 	name   string // as people know it
-	taps   taps.Taps
+	taps   vmports.Taps
 }
 
 // outcome decides on the VIPs of a switch, and on its machines here; nil: there are none, or
@@ -58,7 +58,7 @@ func (b *build) outcome(at ovn.UUID, last *outcome) (out *outcome, waits bool) {
 	if len(ports) == 0 || !there {
 		return nil, false
 	}
-	d := &draft{build: b, last: last, at: at, name: row.Network(), taps: taps.Taps{Rows: b.rows, Devices: b.devices, Here: map[string]ovn.PortBinding{}}}
+	d := &draft{build: b, last: last, at: at, name: row.Network(), taps: vmports.Taps{Rows: b.rows, Devices: b.devices, Here: map[string]ovn.PortBinding{}}}
 	d.out.scope = intent.Switch(row.TunnelKey)
 	served := d.vips()
 	for _, p := range ports {

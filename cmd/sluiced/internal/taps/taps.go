@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
-	"github.com/ovn-sluice/sluice/controlplane/taps"
+	"github.com/ovn-sluice/sluice/controlplane/vmports"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/dataplane/tap"
 	"github.com/ovn-sluice/sluice/pkg/beat"
@@ -62,7 +62,7 @@ func (t *Taps) LookFor(rows *ovn.Rows) {
 	if t == nil {
 		return
 	}
-	asked := taps.Interfaces(rows)
+	asked := vmports.Interfaces(rows)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !slices.Equal(asked, t.interfaces) {

@@ -1,4 +1,4 @@
-package taps
+package vmports
 
 import (
 	"fmt"
