@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
-	"github.com/ovn-sluice/sluice/controlplane/guard"
+	"github.com/ovn-sluice/sluice/controlplane/leaks"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -38,7 +38,7 @@ func (g *Gateway) watchLeaks(ctx context.Context) error {
 			seen = g.speaker.Sightings()
 		}
 		if first || routes != changes || claims != steps {
-			g.reg.Reporter(leakReports).Replace(guard.Check(g.uses(seen), sharedRDs(seen), sharedVTEPs(seen), g.configured))
+			g.reg.Reporter(leakReports).Replace(leaks.Check(g.uses(seen), sharedRDs(seen), sharedVTEPs(seen), g.configured))
 		}
 		changes, steps, first = routes, claims, false
 		// A look takes time in the number of routes.
@@ -47,36 +47,36 @@ func (g *Gateway) watchLeaks(ctx context.Context) error {
 }
 
 // uses are those of this node, of OVN and of BGP.
-func (g *Gateway) uses(seen bgp.Sightings) []guard.Use {
-	var out []guard.Use
+func (g *Gateway) uses(seen bgp.Sightings) []leaks.Use {
+	var out []leaks.Use
 	for _, c := range g.steps.Claims() {
-		out = append(out, guard.Use{Where: "port " + c.Port, VNI: c.VNI, Import: c.Policy.Import, Export: c.Policy.Export, AutoImport: c.Policy.AutoImport})
+		out = append(out, leaks.Use{Where: "port " + c.Port, VNI: c.VNI, Import: c.Policy.Import, Export: c.Policy.Export, AutoImport: c.Policy.AutoImport})
 	}
 	for _, s := range seen.Uses {
-		out = append(out, guard.Use{Where: "routes of VTEP " + s.VTEP.String(), VNI: s.Label, Export: s.Targets})
+		out = append(out, leaks.Use{Where: "routes of VTEP " + s.VTEP.String(), VNI: s.Label, Export: s.Targets})
 	}
 	return out
 }
 
-func sharedRDs(seen bgp.Sightings) []guard.RD {
-	var out []guard.RD
+func sharedRDs(seen bgp.Sightings) []leaks.RD {
+	var out []leaks.RD
 	for rd, vteps := range seen.RDs {
-		out = append(out, guard.RD{RD: rd, VTEPs: vteps})
+		out = append(out, leaks.RD{RD: rd, VTEPs: vteps})
 	}
-	slices.SortFunc(out, func(a, b guard.RD) int { return cmp.Compare(a.RD, b.RD) })
+	slices.SortFunc(out, func(a, b leaks.RD) int { return cmp.Compare(a.RD, b.RD) })
 	return out
 }
 
-func sharedVTEPs(seen bgp.Sightings) []guard.VTEP {
-	var out []guard.VTEP
+func sharedVTEPs(seen bgp.Sightings) []leaks.VTEP {
+	var out []leaks.VTEP
 	for addr, nodes := range seen.VTEPs {
-		v := guard.VTEP{Addr: addr}
+		v := leaks.VTEP{Addr: addr}
 		for _, node := range nodes {
 			v.Nodes = append(v.Nodes, node.String())
 		}
 		out = append(out, v)
 	}
-	slices.SortFunc(out, func(a, b guard.VTEP) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(out, func(a, b leaks.VTEP) int { return a.Addr.Compare(b.Addr) })
 	return out
 }
 

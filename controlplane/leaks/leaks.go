@@ -1,11 +1,11 @@
-// Package guard finds what may join two tenants by mistake, or hide one's routes
+// Package leaks finds what may join two tenants by mistake, or hide one's routes
 // behind another's: one VNI or one route target in the hands of two, one route
 // distinguisher or one VTEP of two nodes.
 //
 // It compares what a node sees: its own VRFs, ports in OVN, routes in BGP. It is
 // pure, it judges, and it takes nothing down: two tenants that are joined may be
 // meant to be, and whoever means it can say so in the configuration.
-package guard
+package leaks
 
 import (
 	"cmp"
