@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -101,15 +100,6 @@ func checkGo(path, rel string, r *report, documented map[string]bool) error {
 		documented[dir] = documented[dir] || f.Doc != nil
 		if vague[f.Name.Name] {
 			r.problem(fset.Position(f.Name.Pos()), "package %s: name it after what it holds", f.Name.Name)
-		}
-	}
-	for _, imp := range f.Imports {
-		name, err := strconv.Unquote(imp.Path.Value)
-		if err != nil {
-			return err
-		}
-		if p := importProblem(rel, name); p != "" {
-			r.problem(fset.Position(imp.Pos()), "%s", p)
 		}
 	}
 	if isGenerated(f) {

@@ -20,10 +20,12 @@ func main() {
 		root = flag.Arg(0)
 	}
 	r := &report{}
-	if err := errors.Join(check(root, r), checkLinked(root, r)); err != nil {
+	all, err := packages(root)
+	if err := errors.Join(check(root, r), err); err != nil {
 		fmt.Fprintln(os.Stderr, "layers:", err)
 		os.Exit(2)
 	}
+	checkImports(all, r)
 	for _, n := range r.notes {
 		fmt.Println("note:", n)
 	}

@@ -6,84 +6,124 @@ import (
 	"strings"
 )
 
-const module = "github.com/ovn-sluice/sluice/"
-
 const (
 	maxFileLines     = 400
 	maxFunctionLines = 60
 )
 
-// forbidden says that files below from may not import packages below to.
-var forbidden = []struct{ from, to, why string }{
-	{"controlplane/", "dataplane/", "the planes meet in pkg/intent"},
-	{"dataplane/", "controlplane/", "the planes meet in pkg/intent"},
-	{"pkg/", "controlplane/", "pkg is below the planes"},
-	{"pkg/", "dataplane/", "pkg is below the planes"},
-	{"pkg/", "cmd/", "cmd is only wiring"},
-	{"controlplane/", "cmd/", "cmd is only wiring"},
-	{"dataplane/", "cmd/", "cmd is only wiring"},
-	{"pkg/intent/", "pkg/", "intent is the contract and depends on nothing"},
+// rule says what packages of this repository may not import of it. A pattern is the path of a package
+// without the module's, or with /... at its end that of a directory and of all below it; "..." is all.
+type rule struct {
+	from, to []string
+	// unless are exceptions from from, and but from to.
+	unless, but []string
+	// tests: it holds for tests, too.
+	tests bool
+	why   string
 }
 
-// shared are packages of every program, whatever its configuration and its tables are.
-var shared = []string{
-	"pkg/admin/", "pkg/configfile/", "pkg/crash/", "pkg/graceful/", "pkg/logging/", "pkg/metrics/", "pkg/output/", "pkg/serve/", "pkg/status/",
+// features translate rows of OVN, each into tables of its own. Packages of one may import each other.
+var features = []string{
+	"controlplane/evpn/...", "controlplane/exposure/...", "controlplane/metadata/...", "controlplane/tapbalancing/...", "controlplane/ovnroutes/...",
 }
 
-// ofNode are packages of sluiced, which shared ones may not import.
-var ofNode = []string{"pkg/config/", "pkg/tables/"}
+var rules = []rule{
+	{from: []string{"controlplane/..."}, to: []string{"dataplane/..."}, tests: true, why: "the planes meet in pkg/intent"},
+	{from: []string{"dataplane/..."}, to: []string{"controlplane/..."}, tests: true, why: "the planes meet in pkg/intent"},
+	{from: []string{"pkg/..."}, to: []string{"controlplane/...", "dataplane/..."}, tests: true, why: "pkg is below the planes"},
+	{from: []string{"pkg/...", "controlplane/...", "dataplane/..."}, to: []string{"cmd/..."}, tests: true, why: "cmd is only wiring"},
+	{from: []string{"pkg/intent"}, to: []string{"..."}, tests: true, why: "intent is the contract and depends on nothing"},
+	{from: []string{"pkg/wanted"}, to: []string{"..."}, but: []string{"pkg/intent"}, tests: true, why: "wanted knows intent alone"},
+	{
+		from: []string{
+			"pkg/admin/...", "pkg/configfile/...", "pkg/crash/...", "pkg/graceful/...", "pkg/heap/...", "pkg/logging/...", "pkg/metrics/...", "pkg/output/...",
+			"pkg/serve/...", "pkg/status/...",
+		},
+		to: []string{"pkg/config/...", "pkg/tables/..."}, tests: true, why: "other programs use it, too",
+	},
+	{from: []string{"controlplane/ovn"}, to: []string{"controlplane/..."}, but: []string{"controlplane/ovn/match"}, tests: true, why: "the rows know no feature"},
+	{from: []string{"controlplane/ovn/..."}, to: []string{"controlplane/..."}, but: []string{"controlplane/ovn/..."}, tests: true, why: "the rows know no feature"},
+	{from: []string{"controlplane/..."}, to: features, why: "features know nothing of each other, and nothing below them does"},
+	{
+		from: features, to: []string{"controlplane/..."},
+		but: []string{"controlplane/ovn/...", "controlplane/loadbalancer", "controlplane/acl", "controlplane/vmports"}, why: "features read rows, and what rows say",
+	},
+	{from: []string{"..."}, unless: []string{"test/...", "cmd/sluice-lab"}, to: []string{"test/..."}, why: "only tests and sluice-lab may"},
+}
 
-// owned says which directories alone may import a library, so that a successor
-// of it is one package's change.
+// owned says which packages alone may import a library, so that a successor of it is one
+// package's change.
 var owned = []struct {
 	library string
 	by      []string
+	// tests: any package's tests may.
+	tests bool
 }{
-	{"github.com/ovn-org/libovsdb", []string{"pkg/ovsdb/", "tools/ovsdbmodels/"}},
-	{"github.com/osrg/gobgp", []string{"controlplane/bgp/"}},
-	{"github.com/cilium/ebpf", []string{"dataplane/ebpf/", "test/"}},
-	{"github.com/vishvananda/netlink", []string{"dataplane/", "pkg/netns/", "pkg/link/", "test/"}},
-	{"github.com/prometheus/", []string{"pkg/metrics/", "pkg/serve/"}},
-	{"github.com/grafana/", []string{"tools/dashboard/"}},
-	{"github.com/gopacket/gopacket", []string{"test/", "pkg/packet/"}},
+	{library: "github.com/ovn-org/libovsdb/...", by: []string{"pkg/ovsdb/...", "tools/ovsdbmodels"}},
+	{library: "github.com/osrg/gobgp/...", by: []string{"controlplane/bgp/..."}},
+	{library: "github.com/cilium/ebpf/...", by: []string{"dataplane/ebpf/...", "test/..."}},
+	{library: "github.com/vishvananda/netlink/...", by: []string{"dataplane/...", "pkg/netns", "pkg/link", "test/..."}},
+	{library: "github.com/prometheus/...", by: []string{"pkg/metrics/...", "pkg/serve"}},
+	{library: "github.com/grafana/...", by: []string{"tools/dashboard"}},
+	{library: "github.com/gopacket/gopacket/...", by: []string{"test/...", "pkg/packet"}, tests: true},
+}
+
+// unlinked are the packages that programs may not have in them, however they would get there: what only the
+// controller needs stays out of the node's programs, and the other way round.
+var unlinked = []struct{ programs, packages []string }{
+	{
+		[]string{"cmd/sluiced", "cmd/sluicectl"},
+		[]string{
+			"controlplane/octavia/...", "controlplane/openstack/...", "controlplane/neutron/...", "controlplane/identity/...", "controlplane/rest/...",
+			"pkg/metrics/controllermetrics",
+		},
+	},
+	{
+		[]string{"cmd/sluice-controller"},
+		[]string{"dataplane/...", "pkg/config/...", "pkg/tables/...", "controlplane/bgp/...", "controlplane/evpn/...", "controlplane/ovn/..."},
+	},
 }
 
 // vague are names that say nothing of what a package holds.
 var vague = map[string]bool{"util": true, "utils": true, "common": true, "helper": true, "helpers": true, "misc": true}
 
-// importProblem is "" when the file at path (slashes, relative) may import imp.
-func importProblem(path, imp string) string {
-	if inner, ok := strings.CutPrefix(imp, module); ok {
-		inner += "/"
-		for _, f := range forbidden {
-			if strings.HasPrefix(path, f.from) && strings.HasPrefix(inner, f.to) {
-				return fmt.Sprintf("%s may not import %s: %s", f.from, inner, f.why)
-			}
+// importProblem is "" when a package, or with test its tests, may import imp.
+func importProblem(path, imp string, test bool) string {
+	inner, ours := strings.CutPrefix(imp, module)
+	for _, r := range rules {
+		if ours && in(path, r.from) && !in(path, r.unless) && in(inner, r.to) && !in(inner, r.but) && (r.tests || !test) && !together(path, inner) {
+			return fmt.Sprintf("%s imports %s: %s", path, inner, r.why)
 		}
-		if below(path, shared) && below(inner, ofNode) {
-			return fmt.Sprintf("%s may not import %s: other programs use them, too", strings.Join(shared, ", "), inner)
-		}
-		if strings.HasPrefix(inner, "test/") && !strings.HasPrefix(path, "test/") && !strings.HasPrefix(path, "cmd/sluice-lab/") && !strings.HasSuffix(path, "_test.go") {
-			return "only tests and sluice-lab may import " + inner
-		}
-		return ""
 	}
 	for _, o := range owned {
-		if !strings.HasPrefix(imp, o.library) {
-			continue
+		if !ours && in(imp, []string{o.library}) && !in(path, o.by) && !(test && o.tests) {
+			return fmt.Sprintf("%s imports %s: %s alone may", path, imp, strings.Join(o.by, ", "))
 		}
-		if strings.HasSuffix(path, "_test.go") && o.library == "github.com/gopacket/gopacket" {
-			return ""
-		}
-		if below(path, o.by) {
-			return ""
-		}
-		return fmt.Sprintf("only %s may import %s", strings.Join(o.by, ", "), o.library)
 	}
 	return ""
 }
 
-// below tells whether a path is in one of the directories.
-func below(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(path, dir) })
+// together tells whether two packages are one, as that of a test beside it is, or of one feature.
+func together(a, b string) bool {
+	return a == b || slices.ContainsFunc(features, func(f string) bool { return in(a, []string{f}) && in(b, []string{f}) })
+}
+
+// linkProblems are what a program has in it that it may not.
+func linkProblems(program string, linked []string) (out []string) {
+	for _, rule := range unlinked {
+		for _, path := range linked {
+			if inner, ours := strings.CutPrefix(path, module); ours && slices.Contains(rule.programs, program) && in(inner, rule.packages) {
+				out = append(out, fmt.Sprintf("%s has %s in it: other programs' packages stay out of it", program, inner))
+			}
+		}
+	}
+	return out
+}
+
+// in tells whether one of the patterns is of a package.
+func in(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		dir, below := strings.CutSuffix(p, "/...")
+		return p == "..." || path == dir || below && strings.HasPrefix(path, dir+"/")
+	})
 }
