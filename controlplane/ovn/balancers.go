@@ -20,6 +20,19 @@ func (r *Rows) Balancer(id UUID) (LoadBalancer, bool) {
 // CountBalancers counts the rows of Load_Balancer.
 func (r *Rows) CountBalancers() int { return len(r.balancers) }
 
+// BalancersNamed are the load balancers that are followed and have a name, or that _uuid,
+// by _uuid. Octavia has a row for each protocol, all with one name.
+func (r *Rows) BalancersNamed(name string) []LoadBalancer {
+	var out []LoadBalancer
+	for _, b := range r.balancers {
+		if b.Name == name || string(b.UUID) == name {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b LoadBalancer) int { return cmp.Compare(a.UUID, b.UUID) })
+	return out
+}
+
 // BalancersOf lists the load balancers of a router and of its groups, by name. It is false
 // when they are unknown: no Northbound session, or not all rows are there.
 func (r *Rows) BalancersOf(datapath UUID) ([]LoadBalancer, bool) {

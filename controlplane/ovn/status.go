@@ -1,6 +1,7 @@
 package ovn
 
 import (
+	"errors"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -41,6 +42,20 @@ func (f *Follower) Status() Status {
 	}
 	s.DynamicRouting = f.sb != nil && f.sb.session.Has("Advertised_Route", "")
 	return s
+}
+
+// Northbound is where the Northbound database is that is followed, for one who writes to it:
+// endpoints and files as in ovsdb.Config. It is an error while there is no connection.
+func (f *Follower) Northbound() (endpoints string, tls ovsdb.TLSFiles, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.nb == nil:
+		return "", tls, errors.New("there is no session with the Northbound database (ovn.nb)")
+	case !f.nb.session.Status().Connected:
+		return "", tls, ovsdb.ErrNotConnected
+	}
+	return f.nb.remote, f.nb.tls, nil
 }
 
 // View calls see with the rows; they are valid until it returns, and nothing is
