@@ -13,7 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// mostWork bounds how many matches are looked at for the machines of a switch that have the
+// mostWork bounds how many matches are looked at for the VMs of a switch that have the
 // same ACLs: some 50 ms of work, when VIPs or ACLs change.
 const mostWork = 100_000
 
@@ -46,7 +46,7 @@ func (d *draft) summon() {
 	}
 }
 
-// byACLs decides by the ACLs that see what a machine sends. While rows are still to come
+// byACLs decides by the ACLs that see what a VM sends. While rows are still to come
 // those that are there are not all: of a port that is new, those of its groups come after it.
 // What was decided counts until then; settled is false if nothing was.
 func (d *draft) byACLs(p ovn.PortBinding) (choice loadbalancer.Choice, settled bool) {
@@ -82,7 +82,7 @@ func rulesOf(acls []ovn.ACL) []acl.Rule {
 	return out
 }
 
-// decided is what was decided on a machine by its ACLs, if it was and not only put off.
+// decided is what was decided on a VM by its ACLs, if it was and not only put off.
 func (d *draft) decided(port string) (loadbalancer.Choice, bool) {
 	if d.last == nil {
 		return loadbalancer.Choice{}, false
@@ -113,7 +113,7 @@ func (d *draft) judge(rules []acl.Rule, port string, groups map[string]bool) loa
 }
 
 // compare has OVN's look at a packet to a VIP, which it has before it balances, compared with
-// the one that it has when eBPF has balanced: for each VIP and each of its backends. A machine
+// the one that it has when eBPF has balanced: for each VIP and each of its backends. A VM
 // may send from any address: what its port may send from besides its own is for OVN to check.
 func (d *draft) compare(j *acl.Judge) loadbalancer.Choice {
 	for _, v := range d.out.judged.vips {

@@ -20,7 +20,7 @@ import (
 )
 
 // shared is a router with two networks, red and blue, whose load balancers hang on it and on
-// both switches; this node has its gateway port, and a machine on each switch.
+// both switches; this node has its gateway port, and a VM on each switch.
 type shared struct {
 	*rand.Rand
 	cloud

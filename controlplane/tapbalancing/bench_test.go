@@ -12,8 +12,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-// node is a large one: 1,000 switches, ten at a router, with ten machines and ten VIPs each
-// that probe three backends; the machines are in a security group as Neutron writes it.
+// node is a large one: 1,000 switches, ten at a router, with ten VMs and ten VIPs each
+// that probe three backends; the VMs are in a security group as Neutron writes it.
 func node() cloud {
 	c := cloud{map[ovn.UUID]ovn.Row{}, map[string]intent.TapDevice{}}
 	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}}, ovn.NBGlobal{UUID: "global"})

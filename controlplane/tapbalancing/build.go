@@ -50,7 +50,7 @@ type draft struct {
 	taps   vmports.Taps
 }
 
-// outcome decides on the VIPs of a switch, and on its machines here; nil: there are none, or
+// outcome decides on the VIPs of a switch, and on its VMs here; nil: there are none, or
 // its row is still to come. waits: it is to be computed again when Northbound is in sync.
 func (b *build) outcome(at ovn.UUID, last *outcome) (out *outcome, waits bool) {
 	ports := b.rows.ServedOn(at)
@@ -128,7 +128,7 @@ func (d *draft) keep() (served bool) {
 }
 
 // neighbor adds where frames for a VIP go, and for its backends, whoever balances it: there
-// may be flows from before. The VIP's own row says, too, whether machines are told the MAC
+// may be flows from before. The VIP's own row says, too, whether VMs are told the MAC
 // address, and whether they are answered echo requests.
 func (d *draft) neighbor(net *network, v loadbalancer.VIP, served bool) {
 	at := intent.NeighborKey{Scope: d.out.scope, Addr: v.Address.Addr()}
@@ -144,7 +144,7 @@ func (d *draft) neighbor(net *network, v loadbalancer.VIP, served bool) {
 	}
 }
 
-// idle notes a machine on a switch without VIPs.
+// idle notes a VM on a switch without VIPs.
 func (d *draft) idle(p ovn.PortBinding) {
 	if tap, lack := d.taps.Of(p); lack.Reason == "" {
 		d.claim(p, tap, intent.Client{Idle: true})
@@ -156,8 +156,8 @@ func (d *draft) claim(p ovn.PortBinding, tap intent.Tap, row intent.Client) {
 	d.out.claims = append(d.out.claims, claim{d.at, p.LogicalPort, row})
 }
 
-// machine decides on a machine on a switch with VIPs. Whether another one has its tap is
-// decided with the machines of all switches.
+// machine decides on a VM on a switch with VIPs. Whether another one has its tap is
+// decided with the VMs of all switches.
 func (d *draft) machine(p ovn.PortBinding) {
 	m := Machine{Port: p.LogicalPort, Switch: d.name, State: status.OK}
 	tap, lack := d.taps.Of(p)

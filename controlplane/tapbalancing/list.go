@@ -35,7 +35,7 @@ func (t *Translator) Tables() wanted.Set {
 	return out
 }
 
-// Balanced lists the VIPs of the switches with machines here, sorted. Nobody may change it.
+// Balanced lists the VIPs of the switches with VMs here, sorted. Nobody may change it.
 func (t *Translator) Balanced() []loadbalancer.Balanced {
 	if t.lists.made.balanced {
 		return t.lists.balanced
@@ -52,7 +52,7 @@ func (t *Translator) Balanced() []loadbalancer.Balanced {
 	return out
 }
 
-// Machines lists the machines here on switches with VIPs, by name. Nobody may change it.
+// Machines lists the VMs here on switches with VIPs, by name. Nobody may change it.
 func (t *Translator) Machines() []Machine {
 	if t.lists.made.machines {
 		return t.lists.machines
@@ -69,7 +69,7 @@ func (t *Translator) Machines() []Machine {
 	return out
 }
 
-// settled is a machine as it is with what others claim. lost: its tap is another one's.
+// settled is a VM as it is with what others claim. lost: its tap is another one's.
 func (t *Translator) settled(at ovn.UUID, m Machine) (out Machine, lost bool) {
 	if m.Tap == (intent.Tap{}) {
 		return m, false

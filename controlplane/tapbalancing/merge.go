@@ -12,7 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-// outcome is what is decided on a switch with machines here. It does not change.
+// outcome is what is decided on a switch with VMs here. It does not change.
 type outcome struct {
 	scope     intent.VNI
 	vips      map[intent.VIPKey]intent.VIP
@@ -25,7 +25,7 @@ type outcome struct {
 	judged   judged
 }
 
-// claim is a machine's on a tap.
+// claim is a VM's on a tap.
 type claim struct {
 	at   ovn.UUID // its switch
 	port string
@@ -55,7 +55,7 @@ func newStep() *step {
 	return &step{scopes: map[intent.VNI]struct{}{}, clients: map[intent.ClientKey]intent.Client{}}
 }
 
-// replace puts the outcome of a switch in the place of its last one. nil: it has no machines
+// replace puts the outcome of a switch in the place of its last one. nil: it has no VMs
 // here, or is not there.
 func (t *Translator) replace(s *step, id ovn.UUID, next *outcome) {
 	t.lists = lists{}

@@ -137,7 +137,7 @@ func (n *network) outside(a netip.Addr) string {
 	return "no port's of the switch, and in no network of a router that the switch is connected to"
 }
 
-// answer is the MAC address of a VIP, and whether machines have to be told it: the address
+// answer is the MAC address of a VIP, and whether VMs have to be told it: the address
 // is in a network of the switch, and no port has it, for which OVN would answer.
 func (n *network) answer(a netip.Addr) (intent.MAC, bool) {
 	for _, r := range n.routers {

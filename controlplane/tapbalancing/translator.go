@@ -14,7 +14,7 @@ import (
 
 // Config is the part of the node's configuration that the translation reads.
 type Config struct {
-	// TrustUnknown: a machine whose ACLs are not known is balanced all the same.
+	// TrustUnknown: a VM whose ACLs are not known is balanced all the same.
 	TrustUnknown bool
 }
 
@@ -24,16 +24,16 @@ func (c Config) Needs(n ovn.Needs) ovn.Needs {
 	return n
 }
 
-// Machine is a machine of this node on a switch with VIPs, and what balances its flows.
+// Machine is a VM of this node on a switch with VIPs, and what balances its flows.
 type Machine struct {
 	Port, Switch string
 	Tap          intent.Tap
 	Choice       loadbalancer.Choice
-	// State is not OK if the machine lacks a tap that it should have.
+	// State is not OK if the VM lacks a tap that it should have.
 	State status.State
 }
 
-// Translator keeps what is balanced on taps: the outcome of each switch with machines here,
+// Translator keeps what is balanced on taps: the outcome of each switch with VMs here,
 // and the tables made of them. It is used by one goroutine at a time.
 type Translator struct {
 	cfg      Config
@@ -88,7 +88,7 @@ func (t *Translator) SetDevices(devices map[string]intent.TapDevice) {
 // Step computes the switches that were touched and returns what differs from the step
 // before. While Southbound is not in sync nothing changes, nor does it before Northbound was
 // for the first time. After that its rows stay while it is away; and while some are still to
-// come, as when a switch gets a load balancer, what was known of a switch or a machine counts.
+// come, as when a switch gets a load balancer, what was known of a switch or a VM counts.
 func (t *Translator) Step(rows *ovn.Rows, d ovn.Dirty, inSync ovn.InSync) wanted.Difference {
 	maps.Copy(t.touched, d.Switches)
 	t.whole = t.whole || d.All

@@ -76,7 +76,7 @@ func (c cloud) balancer(name string, vips map[string]string, options map[string]
 	c.put(sw)
 }
 
-// sample is a machine on a switch with a load balancer, one of whose backends is behind
+// sample is a VM on a switch with a load balancer, one of whose backends is behind
 // a router.
 func sample() cloud {
 	c := cloud{map[ovn.UUID]ovn.Row{}, map[string]intent.TapDevice{}}
@@ -279,7 +279,7 @@ func TestSteps(t *testing.T) {
 }
 
 // While rows that a switch or a port names are still to come, what was decided stays: an Idle
-// row would take the programs off the taps of all machines for a moment.
+// row would take the programs off the taps of all VMs for a moment.
 func TestRowsToCome(t *testing.T) {
 	c := sample()
 	group := func(acls ...ovn.UUID) {
@@ -317,7 +317,7 @@ func TestRowsToCome(t *testing.T) {
 	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(wanted.Of(d, intent.Clients).Set) != 1 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLByDestination {
 		t.Errorf("the ACL has come: %+v", d)
 	}
-	// Of a machine that is new its groups come after its port: nothing is noted until then.
+	// Of a VM that is new its groups come after its port: nothing is noted until then.
 	late := NewTranslator(Config{}, &loadbalancer.Book{})
 	whole(late, cloud{}, synced)
 	pg := c.rows["pg"]

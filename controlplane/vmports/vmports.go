@@ -36,7 +36,7 @@ type Taps struct {
 	Rows *ovn.Rows
 	// Devices are those that were found for Interfaces, by the Interface's name.
 	Devices map[string]intent.TapDevice
-	// Here are the ports of machines here, by name.
+	// Here are the ports of VMs on this node, by name.
 	Here map[string]ovn.PortBinding
 }
 
