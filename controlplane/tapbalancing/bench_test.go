@@ -116,9 +116,9 @@ func BenchmarkStep(b *testing.B) {
 		})
 	}
 	b.Run("all", func(b *testing.B) {
-		store := c.load()
+		store, readings := c.load(), &loadbalancer.Book{}
 		for b.Loop() {
-			t := NewTranslator(Config{}, &loadbalancer.Book{})
+			t := NewTranslator(Config{}, readings)
 			t.SetDevices(c.devices)
 			t.Step(store, ovn.Dirty{}, synced)
 			if len(wanted.Rows(t.Tables(), intent.ClientVIPs)) != 10000 || len(t.Machines()) != 10000 || t.Machines()[0].Choice.Path != "ebpf" {
