@@ -3,15 +3,15 @@
 #
 #   tools/build.sh PROGRAM...
 #
-# VERSION overrides the version that the programs print.
+# COMMIT overrides the commit that the programs print; without it git is asked.
 set -eu
 cd "$(dirname "$0")/.."
-version=${VERSION:-$(git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null || echo unknown)}
+commit=${COMMIT-$(git -c safe.directory='*' describe --always --abbrev=8 --exclude='*' --dirty 2>/dev/null || true)}
 
 mkdir -p bin build
 exec 9>build/build.lock
 flock 9 # tests of two packages may ask at the same time
 for p; do
   # The go command leaves a program alone that is current.
-  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$version" -o "bin/$p" "./cmd/$p"
+  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X github.com/ovn-sluice/sluice.commit=$commit" -o "bin/$p" "./cmd/$p"
 done

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice"
 	"github.com/ovn-sluice/sluice/cmd/sluice-controller/config"
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/configfile"
@@ -20,8 +21,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/output"
 )
 
-// version is set by the linker.
-var version = "unknown"
+var version = sluice.Version()
 
 // Exit codes, but 0.
 const (
@@ -86,6 +86,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 			return nil
 		},
 	}
+	root.SetVersionTemplate(sluice.VersionLine)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(clidoc.Command())
 	f := root.Flags()

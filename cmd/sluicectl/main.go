@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -106,7 +107,7 @@ answer; 5 sluiced has taken a change, and whether it was carried out is not know
 
 'sluicectl completion bash' prints what completes commands, flags and VNIs in that
 shell; zsh, fish and powershell are known, too.`,
-		SilenceUsage: true, SilenceErrors: true,
+		Version: version, SilenceUsage: true, SilenceErrors: true,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknown(c, args[0])
@@ -115,6 +116,7 @@ shell; zsh, fish and powershell are known, too.`,
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetVersionTemplate(sluice.VersionLine)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	socket := def.Admin.Socket
 	if env := os.Getenv("SLUICE_SOCKET"); env != "" {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ovn-sluice/sluice"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -25,6 +26,7 @@ func TestExitCodes(t *testing.T) {
 		want int
 	}{
 		{"version", exitOK},
+		{"--version", exitOK},
 		{"--help", exitOK},
 		{"nonsense", exitUsage},
 		{"vrf lst", exitUsage},
@@ -298,7 +300,7 @@ func TestVersionAndCleanupInJSON(t *testing.T) {
 	root := newRoot()
 	root.SetArgs([]string{"version", "-o", "json"})
 	root.SetOut(&b)
-	if err := root.ExecuteContext(t.Context()); err != nil || !strings.Contains(b.String(), `"version": "unknown"`) {
+	if err := root.ExecuteContext(t.Context()); err != nil || !strings.Contains(b.String(), `"version": "`+sluice.Version()+`"`) {
 		t.Errorf("%s, %v", b.String(), err)
 	}
 	for _, row := range []struct {

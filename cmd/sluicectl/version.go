@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// version is set by the linker.
-var version = "unknown"
+var version = sluice.Version()
 
 func versionCommand(o *options) *cobra.Command {
 	return &cobra.Command{

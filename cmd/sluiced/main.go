@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/metadataproxy"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/pkg/clidoc"
@@ -22,8 +23,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/output"
 )
 
-// version is set by the linker.
-var version = "unknown"
+var version = sluice.Version()
 
 func main() {
 	var end metadataproxy.EndSignal
@@ -97,6 +97,7 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 			return run(c.Context(), file)
 		},
 	}
+	root.SetVersionTemplate(sluice.VersionLine)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(metadataproxy.Command(version, end, noArgs, load), clidoc.Command())
 	f := root.Flags()

@@ -21,13 +21,14 @@ const previousCommit = "SLUICE_PREVIOUS"
 
 // release is a build of sluiced.
 type release struct {
+	// version is in what it says of its version.
 	binary, version string
 	// what says which commit it is, and why that one.
 	what string
 }
 
 // programPaths are what sluiced is built of.
-var programPaths = []string{"cmd", "pkg", "controlplane", "dataplane", "go.mod", "go.sum"}
+var programPaths = []string{"cmd", "pkg", "controlplane", "dataplane", "version.go", "go.mod", "go.sum"}
 
 // repository is a directory with a checkout.
 type repository string
@@ -146,7 +147,8 @@ func (r release) build(here repository, cache, commit string) error {
 		return err
 	}
 	target := filepath.Join(dir, "build")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X main.version="+r.version,
+	// Commits before the file VERSION have main.version.
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X github.com/ovn-sluice/sluice.commit="+r.version+" -X main.version="+r.version,
 		"-o", filepath.Join(target, "sluiced"), "./cmd/sluiced")
 	build.Dir, build.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if err := say(build); err != nil {

@@ -131,7 +131,7 @@ func newUpgrade(t *testing.T, old release) *upgrade {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.newer.version = strings.TrimPrefix(strings.TrimSpace(string(said)), "sluiced version ")
+	u.newer.version = strings.TrimPrefix(strings.TrimSpace(string(said)), "sluiced ")
 	for _, n := range u.chassis() {
 		if err := u.run(n, old); err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func (u *upgrade) run(node string, r release) error {
 // runs makes sure that it is this release that answers.
 func (u *upgrade) runs(node string, r release) {
 	u.Helper()
-	if s, err := u.status(node); err != nil || s.Version != r.version {
+	if s, err := u.status(node); err != nil || !strings.Contains(s.Version, r.version) {
 		u.Fatalf("sluiced on %s is %s, not %s: %v", node, s.Version, r.version, err)
 	}
 }

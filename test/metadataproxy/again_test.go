@@ -41,11 +41,11 @@ func TestAgainUnderLoad(t *testing.T) {
 	}
 }
 
-const otherVersion = "another build"
+const otherCommit = "another build"
 
-// buildOther builds sluiced of another version. What it is made of is that of the one under test.
+// buildOther builds sluiced of another commit, as it says. What it is made of is that of the one under test.
 func buildOther(to string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X 'main.version="+otherVersion+"'", "-o", to, "../../cmd/sluiced")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X 'github.com/ovn-sluice/sluice.commit="+otherCommit+"'", "-o", to, "../../cmd/sluiced")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build sluiced: %w: %s", err, out)
@@ -69,11 +69,11 @@ func TestOtherBuildAndConfiguration(t *testing.T) {
 		}
 	}
 	replace(buildOther)
-	if s, err := p.status(); err != nil || s.Version == otherVersion {
+	if s, err := p.status(); err != nil || strings.Contains(s.Version, otherCommit) {
 		t.Errorf("before: %+v %v", s, err)
 	}
 	p.again(syscall.SIGHUP)
-	if s, err := p.status(); err != nil || s.Version != otherVersion {
+	if s, err := p.status(); err != nil || !strings.Contains(s.Version, otherCommit) {
 		t.Errorf("after: %+v %v", s, err)
 	}
 	stays := func(what, says string) {
