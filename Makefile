@@ -11,7 +11,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 PROGRAMS := sluiced sluicectl sluice-controller sluice-lab
 
-.PHONY: all deps deps-lab generate build lint generated quick test test-vm test-nightly bench bench-vm demo demo-down clean
+.PHONY: all deps deps-lab generate build lint generated quick test test-vm test-nightly bench bench-vm release vulncheck demo demo-down clean
 
 all: build
 
@@ -72,6 +72,14 @@ demo: deps-lab build
 
 demo-down: build
 	@bin/sluice-lab down
+
+# Static programs and the source of the last commit, with checksums, in build/release.
+release:
+	@tools/release.sh
+
+# The Go vulnerability database against what the programs call. It asks a server: no part of lint.
+vulncheck:
+	@tools/vulncheck.sh
 
 clean:
 	rm -rf bin build
