@@ -30,10 +30,14 @@ func flowBit(k bpfFlowKey, f bpfFlow) uint32 {
 }
 
 // SweepFlowFront brings the map flow_front up to date with the map flows, of which programs
-// and SweepFlows remove rows, but no bits. Programs read it from the first call on, which is
-// to come when no program of a build before this map is attached any more. It takes some
-// seconds; one that is ended by its context has the next one begin anew. One call at a time.
+// and SweepFlows remove rows, but no bits. Programs read it from the first sweep on. There is
+// none before Replaced: rows that programs write meanwhile may be in another map, and are copied
+// later, without their bits. A sweep takes some seconds; one that is ended by its context has
+// the next one begin anew. One call at a time.
 func (d *Dataplane) SweepFlowFront(ctx context.Context) error {
+	if !d.Replaced() {
+		return nil
+	}
 	front, err := shareWords(d.store.t[bpfMapFlowFrontV1])
 	if err != nil {
 		return mapError(bpfMapFlowFrontV1, err)

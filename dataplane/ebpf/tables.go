@@ -66,9 +66,6 @@ func mapSpecs(limits Limits) (map[string]*ebpf.MapSpec, error) {
 	return out, nil
 }
 
-// retired are maps of older builds that no map of this build takes the place of.
-var retired = []string{"host_front_v1"}
-
 // outdated tells whether a pin is a map of an older layout.
 func outdated(pin string, specs map[string]*ebpf.MapSpec) bool {
 	base, v, ok := pinned.SplitVersion(pin)
@@ -78,7 +75,7 @@ func outdated(pin string, specs map[string]*ebpf.MapSpec) bool {
 			return true
 		}
 	}
-	return slices.Contains(retired, pin)
+	return false
 }
 
 // refilled are the maps, without their versions, that a start fills from others
@@ -89,8 +86,8 @@ var refilled = []string{"vrf_front", "gate_front", "vtep_front", "route_front", 
 
 // continued are maps whose rows of the version before mean the same to this build,
 // while its own would mislead the build of that version: they go on under the new
-// name, which that build refuses.
-var continued = map[string]string{bpfMapVrfsV2: "vrfs_v1", bpfMapFlowsV4: "flows_v3"}
+// name, which that build refuses. By name, the name before. None does now.
+var continued = map[string]string{}
 
 // pinOf is where a map is pinned: by the name of the version before if it is
 // continued, and not yet by its own.

@@ -253,9 +253,6 @@ func (t *Tracer) open(programs []Program) (err error) {
 	t.live = map[Program]*ebpf.Program{}
 	for _, p := range programs {
 		live, err := ebpf.LoadPinnedProgram(filepath.Join(t.dir, "prog_"+p.String()), nil)
-		if p == UnderlayIn && errors.Is(err, fs.ErrNotExist) {
-			continue // pinned by an older build
-		}
 		if err != nil {
 			return fmt.Errorf("program %s: %w", p, err)
 		}

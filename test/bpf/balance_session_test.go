@@ -3,10 +3,7 @@ package bpf_test
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
@@ -147,44 +144,28 @@ func TestFlowFront(t *testing.T) {
 	}
 }
 
-// Flows that a build knew which has no map of sessions go on.
-func TestUpgradeContinuesFlows(t *testing.T) {
+// A sweep while programs run that use a map of another size loses no bit of a row that is copied later.
+func TestFlowFrontWaitsForReplace(t *testing.T) {
 	f, d := newPairedFlows(t)
-	f.begin()
-	for i := range f.all { // those of the map sessions are gone with it
-		f.all[i].besideOf, f.all[i].besideBackend = f.all[i].vip, f.all[i].backend
-	}
-	f.tr.Close()
-	d.Close()
-	d = load(t, ebpf.Config{Dir: f.dir, Node: node(), Limits: ebpf.Limits{Flows: 1 << 18}})
-	d.Close()
-	at := func(name string) string { return filepath.Join(f.dir, name) }
-	if err := errors.Join(os.Rename(at("flows_v4"), at("flows_v3")), os.Remove(at("sessions_v1")), os.Remove(at("flow_front_v1"))); err != nil {
-		t.Fatal(err)
-	}
-	d = load(t, ebpf.Config{Dir: f.dir, Node: node()})
-	if d.Staged() {
-		t.Error("the start is staged")
-	}
-	if n := raw(t, f.dir, "flows_v4").MaxEntries(); n != 1<<17 {
-		t.Errorf("flows has room for %d rows while programs of both versions may run", n)
-	}
-	elsewhere(t, d)
-	f.tr = tracer(t, f.dir)
-	f.goOn()
 	if err := d.SweepFlowFront(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.goOn()
-	if _, err := os.Stat(at("flows_v3")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the map of the version before: %v", err)
-	}
 	f.tr.Close()
 	d.Close()
-	load(t, ebpf.Config{Dir: f.dir, Node: node()})
-	if n := raw(t, f.dir, "flows_v4").MaxEntries(); n != 1<<16 {
-		t.Errorf("flows has room for %d rows after the next start", n)
+	d = opened(t, ebpf.Config{Dir: f.dir, Node: node(), Limits: ebpf.Limits{Flows: 1 << 18}})
+	if d.Replaced() {
+		t.Fatal("maps of another size are in use at once")
 	}
+	f.tr = tracer(t, f.dir)
+	f.begin()
+	if err := d.SweepFlowFront(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.tr.Close()
+	if err := d.Replace(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere(t, d)
 	f.tr = tracer(t, f.dir)
 	f.goOn()
 }

@@ -23,18 +23,13 @@ const sessionReports = "sessions of "
 func ExpireSessions(ctx context.Context, dp *ebpf.Dataplane, of string, reg *status.Registry, log *slog.Logger) error {
 	reports := reg.Reporter(sessionReports + of)
 	defer reports.Replace(nil)
-	first := true // by the second time the programs of a build before are not attached any more: see SweepFlowFront
 	return loop.Every(ctx, expireInterval, nil, func() {
 		err := dp.SweepFlows()
 		ev, failed := dp.Reader().Evictions()
 		if failed == nil {
 			reports.Replace(evicted(ev, of))
 		}
-		err = errors.Join(err, failed)
-		if !first {
-			err = errors.Join(err, dp.SweepFlowFront(ctx))
-		}
-		first = false
+		err = errors.Join(err, failed, dp.SweepFlowFront(ctx))
 		if err != nil && ctx.Err() == nil {
 			log.Warn("cannot expire old sessions", "error", err)
 		}
