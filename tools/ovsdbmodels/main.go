@@ -1,10 +1,9 @@
-// Command ovsdbmodels writes one Go file per table of an OVSDB schema, with
+// Command ovsdbmodels writes one Go file per named table of an OVSDB schema, with
 // libovsdb's modelgen, into the current directory:
 //
-//	ovsdbmodels -package sb ../schema/ovn-sb.ovsschema
+//	ovsdbmodels -package sb -tables Chassis,Port_Binding ../schema/ovn-sb.ovsschema
 //
-// The output depends on the schema file alone. Files of tables that left the
-// schema are removed.
+// The output depends on the schema file and the tables' names alone. Files of other tables are removed.
 package main
 
 import (
@@ -12,8 +11,10 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -61,17 +62,18 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("ovsdbmodels: ")
 	pkg := flag.String("package", "", "name of the Go package to write")
+	tables := flag.String("tables", "", "names of the tables that code uses, separated by commas")
 	flag.Parse()
-	if *pkg == "" || flag.NArg() != 1 {
+	if *pkg == "" || *tables == "" || flag.NArg() != 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := generate(*pkg, flag.Arg(0), "."); err != nil {
+	if err := generate(*pkg, strings.Split(*tables, ","), flag.Arg(0), "."); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func generate(pkg, schemaFile, dir string) error {
+func generate(pkg string, tables []string, schemaFile, dir string) error {
 	raw, err := os.ReadFile(schemaFile)
 	if err != nil {
 		return fmt.Errorf("read schema: %w", err)
@@ -79,6 +81,9 @@ func generate(pkg, schemaFile, dir string) error {
 	var schema ovsdb.DatabaseSchema
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		return fmt.Errorf("parse schema %s: %w", schemaFile, err)
+	}
+	if err := restrict(&schema, tables); err != nil {
+		return fmt.Errorf("schema %s: %w", schemaFile, err)
 	}
 	if err := removeStale(dir); err != nil {
 		return err
@@ -106,6 +111,17 @@ func generate(pkg, schemaFile, dir string) error {
 		return err
 	}
 	return gen.Generate(filepath.Join(dir, "model.go"), tmpl, modelgen.GetDBTemplateData(pkg, schema))
+}
+
+// restrict leaves a schema the named tables alone.
+func restrict(schema *ovsdb.DatabaseSchema, tables []string) error {
+	for _, name := range tables {
+		if schema.Table(name) == nil {
+			return fmt.Errorf("there is no table %q", name)
+		}
+	}
+	maps.DeleteFunc(schema.Tables, func(name string, _ ovsdb.TableSchema) bool { return !slices.Contains(tables, name) })
+	return nil
 }
 
 func override(tmpl *template.Template, parts ...string) (*template.Template, error) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -17,7 +19,7 @@ func TestModelsAreCurrent(t *testing.T) {
 		if err := os.WriteFile(stale, []byte(mark+"\n\npackage "+pkg+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := generate(pkg, filepath.Join(tree, "schema", schema+".ovsschema"), dir); err != nil {
+		if err := generate(pkg, namedTables(t, filepath.Join(tree, pkg)), filepath.Join(tree, "schema", schema+".ovsschema"), dir); err != nil {
 			t.Fatalf("%s: %v", pkg, err)
 		}
 		if _, err := os.Stat(stale); err == nil {
@@ -32,6 +34,36 @@ func TestModelsAreCurrent(t *testing.T) {
 				t.Errorf("%s/%s is not current: run go generate ./pkg/ovsdb/...", pkg, name)
 			}
 		}
+	}
+}
+
+// namedTables are those of a package's go:generate line.
+func namedTables(t *testing.T, dir string) []string {
+	t.Helper()
+	doc, err := os.ReadFile(filepath.Join(dir, "doc.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^//go:generate .* -tables (\S+) `).FindSubmatch(doc)
+	if found == nil {
+		t.Fatalf("%s: no go:generate line with -tables", dir)
+	}
+	return strings.Split(string(found[1]), ",")
+}
+
+// A name that the schema does not have is an error, before a file is removed.
+func TestUnknownTable(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, "left.go")
+	if err := os.WriteFile(left, []byte(mark+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := generate("sb", []string{"Chassis", "Chasis"}, filepath.Join("..", "..", "pkg", "ovsdb", "schema", "ovn-sb.ovsschema"), dir)
+	if err == nil || !strings.Contains(err.Error(), `"Chasis"`) {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Error(err)
 	}
 }
 

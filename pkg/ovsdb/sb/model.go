@@ -14,44 +14,25 @@ import (
 // FullDatabaseModel returns the DatabaseModel object to be used in libovsdb
 func FullDatabaseModel() (model.ClientDBModel, error) {
 	return model.NewClientDBModel("OVN_Southbound", map[string]model.Model{
-		"ACL_ID":               &ACLID{},
 		"Address_Set":          &AddressSet{},
 		"Advertised_Route":     &AdvertisedRoute{},
-		"BFD":                  &BFD{},
 		"Chassis":              &Chassis{},
 		"Chassis_Private":      &ChassisPrivate{},
 		"Chassis_Template_Var": &ChassisTemplateVar{},
 		"Connection":           &Connection{},
-		"Controller_Event":     &ControllerEvent{},
-		"DHCP_Options":         &DHCPOptions{},
-		"DHCPv6_Options":       &DHCPv6Options{},
-		"DNS":                  &DNS{},
 		"Datapath_Binding":     &DatapathBinding{},
-		"ECMP_Nexthop":         &ECMPNexthop{},
 		"Encap":                &Encap{},
 		"FDB":                  &FDB{},
-		"Gateway_Chassis":      &GatewayChassis{},
 		"HA_Chassis":           &HAChassis{},
 		"HA_Chassis_Group":     &HAChassisGroup{},
 		"IGMP_Group":           &IGMPGroup{},
-		"IP_Multicast":         &IPMulticast{},
-		"Learned_Route":        &LearnedRoute{},
 		"Load_Balancer":        &LoadBalancer{},
 		"Logical_DP_Group":     &LogicalDPGroup{},
-		"Logical_Flow":         &LogicalFlow{},
 		"MAC_Binding":          &MACBinding{},
-		"Meter":                &Meter{},
-		"Meter_Band":           &MeterBand{},
-		"Mirror":               &Mirror{},
-		"Multicast_Group":      &MulticastGroup{},
 		"Port_Binding":         &PortBinding{},
-		"Port_Group":           &PortGroup{},
-		"RBAC_Permission":      &RBACPermission{},
 		"RBAC_Role":            &RBACRole{},
 		"SB_Global":            &SBGlobal{},
-		"SSL":                  &SSL{},
 		"Service_Monitor":      &ServiceMonitor{},
-		"Static_MAC_Binding":   &StaticMACBinding{},
 	})
 }
 
@@ -59,20 +40,6 @@ var schema = `{
   "name": "OVN_Southbound",
   "version": "20.41.0",
   "tables": {
-    "ACL_ID": {
-      "columns": {
-        "id": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 0,
-              "maxInteger": 32767
-            }
-          }
-        }
-      },
-      "isRoot": true
-    },
     "Address_Set": {
       "columns": {
         "addresses": {
@@ -148,89 +115,6 @@ var schema = `{
           "logical_port",
           "ip_prefix",
           "tracked_port"
-        ]
-      ],
-      "isRoot": true
-    },
-    "BFD": {
-      "columns": {
-        "chassis_name": {
-          "type": "string"
-        },
-        "detect_mult": {
-          "type": "integer"
-        },
-        "disc": {
-          "type": "integer"
-        },
-        "dst_ip": {
-          "type": "string"
-        },
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "logical_port": {
-          "type": "string"
-        },
-        "min_rx": {
-          "type": "integer"
-        },
-        "min_tx": {
-          "type": "integer"
-        },
-        "options": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "src_port": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 49152,
-              "maxInteger": 65535
-            }
-          }
-        },
-        "status": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": [
-                "set",
-                [
-                  "down",
-                  "init",
-                  "up",
-                  "admin_down"
-                ]
-              ]
-            }
-          }
-        }
-      },
-      "indexes": [
-        [
-          "logical_port",
-          "dst_ip",
-          "src_port",
-          "disc"
         ]
       ],
       "isRoot": true
@@ -451,167 +335,6 @@ var schema = `{
         ]
       ]
     },
-    "Controller_Event": {
-      "columns": {
-        "chassis": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Chassis",
-              "refType": "weak"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "event_info": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "event_type": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": "empty_lb_backends"
-            }
-          }
-        },
-        "seq_num": {
-          "type": "integer"
-        }
-      },
-      "isRoot": true
-    },
-    "DHCP_Options": {
-      "columns": {
-        "code": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 0,
-              "maxInteger": 254
-            }
-          }
-        },
-        "name": {
-          "type": "string"
-        },
-        "type": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": [
-                "set",
-                [
-                  "bool",
-                  "uint8",
-                  "uint16",
-                  "uint32",
-                  "ipv4",
-                  "static_routes",
-                  "str",
-                  "host_id",
-                  "domains"
-                ]
-              ]
-            }
-          }
-        }
-      },
-      "isRoot": true
-    },
-    "DHCPv6_Options": {
-      "columns": {
-        "code": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 0,
-              "maxInteger": 254
-            }
-          }
-        },
-        "name": {
-          "type": "string"
-        },
-        "type": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": [
-                "set",
-                [
-                  "ipv6",
-                  "str",
-                  "mac",
-                  "domain"
-                ]
-              ]
-            }
-          }
-        }
-      },
-      "isRoot": true
-    },
-    "DNS": {
-      "columns": {
-        "datapaths": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Datapath_Binding"
-            },
-            "min": 1,
-            "max": "unlimited"
-          }
-        },
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "options": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "records": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        }
-      },
-      "isRoot": true
-    },
     "Datapath_Binding": {
       "columns": {
         "external_ids": {
@@ -648,57 +371,6 @@ var schema = `{
       "indexes": [
         [
           "tunnel_key"
-        ]
-      ],
-      "isRoot": true
-    },
-    "ECMP_Nexthop": {
-      "columns": {
-        "datapath": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Datapath_Binding",
-              "refType": "strong"
-            },
-            "min": 1,
-            "max": 1
-          }
-        },
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "mac": {
-          "type": "string"
-        },
-        "nexthop": {
-          "type": "string"
-        },
-        "port": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Port_Binding",
-              "refType": "strong"
-            },
-            "min": 1,
-            "max": 1
-          }
-        }
-      },
-      "indexes": [
-        [
-          "nexthop",
-          "port"
         ]
       ],
       "isRoot": true
@@ -780,62 +452,6 @@ var schema = `{
         ]
       ],
       "isRoot": true
-    },
-    "Gateway_Chassis": {
-      "columns": {
-        "chassis": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Chassis",
-              "refType": "weak"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "name": {
-          "type": "string"
-        },
-        "options": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "priority": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 0,
-              "maxInteger": 32767
-            }
-          }
-        }
-      },
-      "indexes": [
-        [
-          "name"
-        ]
-      ]
     },
     "HA_Chassis": {
       "columns": {
@@ -974,140 +590,6 @@ var schema = `{
       ],
       "isRoot": true
     },
-    "IP_Multicast": {
-      "columns": {
-        "datapath": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Datapath_Binding",
-              "refType": "weak"
-            }
-          }
-        },
-        "enabled": {
-          "type": {
-            "key": {
-              "type": "boolean"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "eth_src": {
-          "type": "string"
-        },
-        "idle_timeout": {
-          "type": {
-            "key": {
-              "type": "integer"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "ip4_src": {
-          "type": "string"
-        },
-        "ip6_src": {
-          "type": "string"
-        },
-        "querier": {
-          "type": {
-            "key": {
-              "type": "boolean"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "query_interval": {
-          "type": {
-            "key": {
-              "type": "integer"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "query_max_resp": {
-          "type": {
-            "key": {
-              "type": "integer"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "seq_no": {
-          "type": "integer"
-        },
-        "table_size": {
-          "type": {
-            "key": {
-              "type": "integer"
-            },
-            "min": 0,
-            "max": 1
-          }
-        }
-      },
-      "indexes": [
-        [
-          "datapath"
-        ]
-      ],
-      "isRoot": true
-    },
-    "Learned_Route": {
-      "columns": {
-        "datapath": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Datapath_Binding",
-              "refType": "strong"
-            }
-          }
-        },
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "ip_prefix": {
-          "type": "string"
-        },
-        "logical_port": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Port_Binding",
-              "refType": "strong"
-            }
-          }
-        },
-        "nexthop": {
-          "type": "string"
-        }
-      },
-      "indexes": [
-        [
-          "datapath",
-          "logical_port",
-          "ip_prefix",
-          "nexthop"
-        ]
-      ],
-      "isRoot": true
-    },
     "Load_Balancer": {
       "columns": {
         "datapath_group": {
@@ -1224,111 +706,6 @@ var schema = `{
         }
       }
     },
-    "Logical_Flow": {
-      "columns": {
-        "actions": {
-          "type": "string"
-        },
-        "controller_meter": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "flow_desc": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "logical_datapath": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Datapath_Binding"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "logical_dp_group": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Logical_DP_Group"
-            },
-            "min": 0,
-            "max": 1
-          }
-        },
-        "match": {
-          "type": "string"
-        },
-        "pipeline": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": [
-                "set",
-                [
-                  "ingress",
-                  "egress"
-                ]
-              ]
-            }
-          }
-        },
-        "priority": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 0,
-              "maxInteger": 65535
-            }
-          }
-        },
-        "table_id": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 0,
-              "maxInteger": 32
-            }
-          }
-        },
-        "tags": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        }
-      },
-      "isRoot": true
-    },
     "MAC_Binding": {
       "columns": {
         "datapath": {
@@ -1356,181 +733,6 @@ var schema = `{
         [
           "logical_port",
           "ip"
-        ]
-      ],
-      "isRoot": true
-    },
-    "Meter": {
-      "columns": {
-        "bands": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Meter_Band",
-              "refType": "strong"
-            },
-            "min": 1,
-            "max": "unlimited"
-          }
-        },
-        "name": {
-          "type": "string"
-        },
-        "unit": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": [
-                "set",
-                [
-                  "kbps",
-                  "pktps"
-                ]
-              ]
-            }
-          }
-        }
-      },
-      "indexes": [
-        [
-          "name"
-        ]
-      ],
-      "isRoot": true
-    },
-    "Meter_Band": {
-      "columns": {
-        "action": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": "drop"
-            }
-          }
-        },
-        "burst_size": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 0,
-              "maxInteger": 4294967295
-            }
-          }
-        },
-        "rate": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 1,
-              "maxInteger": 4294967295
-            }
-          }
-        }
-      }
-    },
-    "Mirror": {
-      "columns": {
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "filter": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": [
-                "set",
-                [
-                  "from-lport",
-                  "to-lport",
-                  "both"
-                ]
-              ]
-            }
-          }
-        },
-        "index": {
-          "type": "integer"
-        },
-        "name": {
-          "type": "string"
-        },
-        "sink": {
-          "type": "string"
-        },
-        "type": {
-          "type": {
-            "key": {
-              "type": "string",
-              "enum": [
-                "set",
-                [
-                  "gre",
-                  "erspan",
-                  "local"
-                ]
-              ]
-            }
-          }
-        }
-      },
-      "indexes": [
-        [
-          "name"
-        ]
-      ],
-      "isRoot": true
-    },
-    "Multicast_Group": {
-      "columns": {
-        "datapath": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Datapath_Binding"
-            }
-          }
-        },
-        "name": {
-          "type": "string"
-        },
-        "ports": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Port_Binding",
-              "refType": "weak"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "tunnel_key": {
-          "type": {
-            "key": {
-              "type": "integer",
-              "minInteger": 32768,
-              "maxInteger": 65535
-            }
-          }
-        }
-      },
-      "indexes": [
-        [
-          "datapath",
-          "tunnel_key"
-        ],
-        [
-          "datapath",
-          "name"
         ]
       ],
       "isRoot": true
@@ -1760,57 +962,6 @@ var schema = `{
       ],
       "isRoot": true
     },
-    "Port_Group": {
-      "columns": {
-        "name": {
-          "type": "string"
-        },
-        "ports": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        }
-      },
-      "indexes": [
-        [
-          "name"
-        ]
-      ],
-      "isRoot": true
-    },
-    "RBAC_Permission": {
-      "columns": {
-        "authorization": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "insert_delete": {
-          "type": "boolean"
-        },
-        "table": {
-          "type": "string"
-        },
-        "update": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        }
-      },
-      "isRoot": true
-    },
     "RBAC_Role": {
       "columns": {
         "name": {
@@ -1887,43 +1038,6 @@ var schema = `{
         }
       },
       "isRoot": true
-    },
-    "SSL": {
-      "columns": {
-        "bootstrap_ca_cert": {
-          "type": "boolean"
-        },
-        "ca_cert": {
-          "type": "string"
-        },
-        "certificate": {
-          "type": "string"
-        },
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "private_key": {
-          "type": "string"
-        },
-        "ssl_ciphers": {
-          "type": "string"
-        },
-        "ssl_ciphersuites": {
-          "type": "string"
-        },
-        "ssl_protocols": {
-          "type": "string"
-        }
-      }
     },
     "Service_Monitor": {
       "columns": {
@@ -2018,37 +1132,6 @@ var schema = `{
         ]
       ],
       "isRoot": true
-    },
-    "Static_MAC_Binding": {
-      "columns": {
-        "datapath": {
-          "type": {
-            "key": {
-              "type": "uuid",
-              "refTable": "Datapath_Binding"
-            }
-          }
-        },
-        "ip": {
-          "type": "string"
-        },
-        "logical_port": {
-          "type": "string"
-        },
-        "mac": {
-          "type": "string"
-        },
-        "override_dynamic_mac": {
-          "type": "boolean"
-        }
-      },
-      "indexes": [
-        [
-          "logical_port",
-          "ip"
-        ]
-      ],
-      "isRoot": true
     }
   }
 }`
@@ -2065,43 +1148,24 @@ func Schema() ovsdb.DatabaseSchema {
 // Database describes OVN_Southbound to a session.
 func Database() *session.Database {
 	return session.NewDatabase(Schema(), []session.Row{
-		&ACLID{},
 		&AddressSet{},
 		&AdvertisedRoute{},
-		&BFD{},
 		&Chassis{},
 		&ChassisPrivate{},
 		&ChassisTemplateVar{},
 		&Connection{},
-		&ControllerEvent{},
-		&DHCPOptions{},
-		&DHCPv6Options{},
-		&DNS{},
 		&DatapathBinding{},
-		&ECMPNexthop{},
 		&Encap{},
 		&FDB{},
-		&GatewayChassis{},
 		&HAChassis{},
 		&HAChassisGroup{},
 		&IGMPGroup{},
-		&IPMulticast{},
-		&LearnedRoute{},
 		&LoadBalancer{},
 		&LogicalDPGroup{},
-		&LogicalFlow{},
 		&MACBinding{},
-		&Meter{},
-		&MeterBand{},
-		&Mirror{},
-		&MulticastGroup{},
 		&PortBinding{},
-		&PortGroup{},
-		&RBACPermission{},
 		&RBACRole{},
 		&SBGlobal{},
-		&SSL{},
 		&ServiceMonitor{},
-		&StaticMACBinding{},
 	})
 }
