@@ -90,7 +90,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer notify.Stopping()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, part := range []func(context.Context) error{
-		d.VSwitch.Run, d.Role.WatchHost, d.Steps.RunIndices, d.Follower.Run, d.Taps.Run, d.databases.Run, d.drain.Run, notify.Run, heap.Trim, d.runAdmin,
+		d.Role.WatchHost, d.Steps.RunIndices, d.Follower.Run, d.Taps.Run, d.databases.Run, d.drain.Run, notify.Run, heap.Trim, d.runAdmin,
 		func(ctx context.Context) error { return health.WatchPins(ctx, d.Reg, d.pins) },
 		func(ctx context.Context) error { return health.WatchOverdue(ctx, d.Reg, d.report.Waited) },
 		func(ctx context.Context) error { return d.Role.Run(ctx, d.startGateway) },

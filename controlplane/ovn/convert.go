@@ -50,6 +50,12 @@ var (
 		"Port":         {"name", "external_ids"},
 		"SSL":          {"private_key", "certificate", "ca_cert"},
 	}
+	// How VMs are plugged.
+	vswitchPorts = ovsdb.Tables{
+		"Bridge":    {"datapath_type"},
+		"Port":      {"interfaces"},
+		"Interface": {"name", "type", "ifindex", "external_ids"},
+	}
 	nbTables = ovsdb.Tables{
 		"Logical_Router":              {"ports", "nat", "static_routes", "options"},
 		"Logical_Router_Port":         {"name", "networks", "options"},
@@ -64,11 +70,6 @@ var (
 	}, "DHCP_Options": {
 		"options": func(k string) bool { return k == optionRouter },
 	}}
-	// all rows of these are wanted.
-	vswitchConditions = ovsdb.Conditions{
-		"Open_vSwitch": {ovsdb.All()}, "Bridge": {ovsdb.All()}, "Port": {ovsdb.All()},
-		"SSL": {ovsdb.All()},
-	}
 	tableOf = map[string]Table{
 		"Port_Binding": TablePortBinding, "Datapath_Binding": TableDatapathBinding, "Chassis": TableChassis,
 		"Chassis_Private": TableChassisPrivate, "HA_Chassis": TableHAChassis, "HA_Chassis_Group": TableHAChassisGroup, "MAC_Binding": TableMACBinding,
@@ -152,23 +153,31 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 	return tables, keys
 }
 
-// local is what is read of the vswitch database.
-func local(needs Needs) (ovsdb.Tables, ovsdb.Keys, ovsdb.Conditions) {
-	if !needs.Machines {
-		return vswitchTables, nil, vswitchConditions
+// local is what is read of the vswitch database: all rows of the tables that Rows and another reader need.
+func local(needs Needs, others ovsdb.Tables) (ovsdb.Tables, ovsdb.Keys, ovsdb.Conditions) {
+	all := []ovsdb.Tables{vswitchTables, others}
+	if needs.Machines {
+		all = append(all, vswitchPorts)
 	}
-	tables, conditions := maps.Clone(vswitchTables), maps.Clone(vswitchConditions)
-	tables["Bridge"] = append(slices.Clone(tables["Bridge"]), "datapath_type")
-	tables["Port"] = append(slices.Clone(tables["Port"]), "interfaces")
-	tables["Interface"] = []string{"name", "type", "ifindex", "external_ids"}
-	conditions["Interface"] = []ovsdb.Clause{ovsdb.All()}
-	return tables, ovsdb.Keys{"Interface": {"external_ids": func(k string) bool { return k == keyIfaceID }}}, conditions
+	tables, keys, conditions := ovsdb.Tables{}, ovsdb.Keys{}, ovsdb.Conditions{}
+	for _, list := range all {
+		for table, columns := range list {
+			both := slices.Sorted(slices.Values(slices.Concat(tables[table], columns)))
+			tables[table], conditions[table] = slices.Compact(both), []ovsdb.Clause{ovsdb.All()}
+		}
+	}
+	if slices.Contains(tables["Interface"], "external_ids") {
+		keys["Interface"] = map[string]func(string) bool{"external_ids": func(k string) bool { return k == keyIfaceID }}
+	}
+	return tables, keys, conditions
 }
 
-// publishedOnly tells whether two states of a row differ in nothing but what nodes
-// write there of themselves for others than Sluice's translation.
-func publishedOnly(before, after ovsdb.Row) bool {
+// sameForUs tells whether two states of a row differ in nothing that Rows have of it: nodes
+// write of themselves for others, and Interfaces have columns that others read.
+func sameForUs(before, after ovsdb.Row) bool {
 	switch old := convert(before).(type) {
+	case Interface:
+		return old == convert(after)
 	case Chassis:
 		return old == convert(after)
 	case ChassisPrivate:
@@ -209,7 +218,7 @@ func changes(batch ovsdb.Batch) []Change {
 			continue
 		}
 		change := Change{Table: t, UUID: UUID(c.UUID)}
-		if c.Old != nil && c.New != nil && publishedOnly(c.Old, c.New) {
+		if c.Old != nil && c.New != nil && sameForUs(c.Old, c.New) {
 			continue
 		}
 		if c.New != nil {

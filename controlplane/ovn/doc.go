@@ -16,6 +16,8 @@
 //   - Events come from one goroutine, in order, and name the routers that a
 //     change touches. What the vswitch database alone says of the node is told
 //     before there are any (Config.Local).
+//   - Another reader of the vswitch database shares its session: it has each batch before
+//     an event does, and waits for none (Config.VSwitchHandler, Transact).
 //
 // It never writes to the Northbound database, and to the Southbound database only keys
 // of external_ids of this chassis: sluice-* in Chassis_Private, and where it is told to

@@ -13,13 +13,17 @@ import (
 
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
-	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
 
 // Config is what a Follower is told.
 type Config struct {
 	// VSwitch is the endpoint of the local Open vSwitch database.
 	VSwitch string
+	// VSwitchHandler, when set, gets each batch of that database before Handle or Local knows of
+	// it, from another goroutine than theirs, with the columns of VSwitchTables among what is read.
+	// Of Interface.external_ids only iface-id is. It must not wait.
+	VSwitchHandler func(ovsdb.Batch)
+	VSwitchTables  ovsdb.Tables
 	// SystemID replaces Open_vSwitch.external_ids:system-id when not empty.
 	SystemID string
 	// Southbound replaces Open_vSwitch.external_ids:ovn-remote when not empty.
@@ -96,6 +100,8 @@ type Follower struct {
 	cfg Config
 	log *slog.Logger
 	in  chan delivery
+	// local are batches of the vswitch database that wait for the loop.
+	local batches
 	// again: the rows are to be told again for metadata; capacity 1.
 	again chan struct{}
 
@@ -109,7 +115,7 @@ type Follower struct {
 	published bool
 	dirty     Dirty
 	told      InSync
-	// sb and nb are nil while there is none.
+	// vswitch never changes. sb and nb are nil while there is none.
 	vswitch, sb, nb *source
 	// nbSeen: the Northbound database has been in sync once; nbLate: patience
 	// with it has ended before.
@@ -138,26 +144,26 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.FollowACLs(cfg.Needs.ACLs)
 	rows.FollowClients(cfg.Needs.Clients)
 	rows.BalanceBySouthbound(cfg.balancesBySouthbound())
-	return &Follower{
-		cfg: cfg, log: cfg.Logger, in: make(chan delivery), again: make(chan struct{}, 1), rows: rows, loading: rows,
+	f := &Follower{
+		cfg: cfg, log: cfg.Logger, in: make(chan delivery), local: newBatches(), again: make(chan struct{}, 1), rows: rows, loading: rows,
 		publisher: newPublisher(), hostKnown: cfg.Host == nil, memory: newMemory(cfg),
-	}, nil
+	}
+	var err error
+	if f.vswitch, err = f.newLocal(); err != nil {
+		return nil, fmt.Errorf("follow OVN: vswitch database: %w", err)
+	}
+	return f, nil
+}
+
+// Transact sends a transaction to the local Open vSwitch database: see ovsdb.Session.
+func (f *Follower) Transact(ctx context.Context, operations ...ovsdb.Operation) ([]ovsdb.Result, error) {
+	return f.vswitch.session.Transact(ctx, operations...)
 }
 
 // Run follows until ctx ends; then it returns nil. It must be called once.
 func (f *Follower) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	tables, keys, conditions := local(f.cfg.Needs)
-	vs, err := f.start(ctx, group, ovsdb.Config{
-		Database: vswitch.Database(), Endpoints: f.cfg.VSwitch, TLS: f.cfg.TLS,
-		Tables: tables, Keys: keys, Conditions: conditions,
-	})
-	if err != nil {
-		return fmt.Errorf("follow OVN: vswitch database: %w", err)
-	}
-	f.mu.Lock()
-	f.vswitch = vs
-	f.mu.Unlock()
+	group.Go(func() error { return f.vswitch.session.Run(ctx) })
 	group.Go(func() error { return f.publisher.run(ctx) })
 	group.Go(func() error { return f.memory.writer(ctx, f.log) })
 	group.Go(func() error {
@@ -185,6 +191,12 @@ func (f *Follower) Run(ctx context.Context) error {
 				f.dirty.Machines = true
 				f.publish()
 				f.mu.Unlock()
+			case <-f.local.ready:
+				for _, b := range f.local.take() {
+					f.mu.Lock()
+					f.take(ctx, group, delivery{from: f.vswitch, batch: b})
+					f.mu.Unlock()
+				}
 			case d := <-f.in:
 				f.mu.Lock()
 				f.take(ctx, group, d)
@@ -193,7 +205,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			}
 		}
 	})
-	err = group.Wait()
+	err := group.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lastWords()
@@ -219,7 +231,7 @@ func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) 
 	nbWasInSync, gone := f.nb.isInSync(), false
 	switch d.from {
 	case f.vswitch:
-		f.apply(changes(d.batch), f.rows, f.loading)
+		f.apply(f.localChanges(d.batch), f.rows, f.loading)
 		f.configure(ctx, group)
 	case f.sb:
 		f.apply(changes(d.batch), f.loading)

@@ -7,16 +7,13 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
 
-// Open makes a Switch and the session that tells it of the local Open vSwitch
-// database, which the caller runs. It does no I/O. Of the session's
-// configuration the endpoints are required; database, tables, conditions and
-// handler are set here. Without Config.Transact the session takes its place.
+// Open makes a Switch and a session of its own with the local Open vSwitch database, which
+// the caller runs. It does no I/O. Of the session's configuration the endpoints are required;
+// database, tables, conditions and handler are set here, and Config.Transact.
 func Open(config Config, session ovsdb.Config) (*Switch, *ovsdb.Session, error) {
 	var made *ovsdb.Session
-	if config.Transact == nil {
-		config.Transact = func(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Result, error) {
-			return made.Transact(ctx, ops...)
-		}
+	config.Transact = func(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Result, error) {
+		return made.Transact(ctx, ops...)
 	}
 	s := New(config)
 	session.Database, session.Tables, session.Handler = vswitch.Database(), Tables(), s.Handle

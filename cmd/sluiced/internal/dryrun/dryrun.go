@@ -43,7 +43,6 @@ func Run(ctx context.Context, cfg *config.Config, version string, notes io.Write
 	defer cancel()
 	var p status.Plan
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return loop.IgnoreEnd(d.VSwitch.Run(ctx)) })
 	group.Go(func() error { return loop.IgnoreEnd(d.Role.WatchHost(ctx)) })
 	group.Go(func() error { return loop.IgnoreEnd(d.Follower.Run(ctx)) })
 	group.Go(func() error { return d.Taps.Run(ctx) })

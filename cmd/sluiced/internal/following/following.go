@@ -3,7 +3,7 @@
 package following
 
 import (
-	"fmt"
+	"context"
 	"log/slog"
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/role"
@@ -49,7 +49,6 @@ type Following struct {
 	Metadata  *metadata.Metadata
 	Balancing *balancing.Balancing
 	Switch    *ovs.Switch
-	VSwitch   *ovsdb.Session
 	Follower  *ovn.Follower
 }
 
@@ -60,18 +59,19 @@ func New(cfg *config.Config, log *slog.Logger, with With, more ...translation.Co
 	if err != nil {
 		return nil, err
 	}
-	f.Switch, f.VSwitch, err = ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log, Transact: with.Transact}, ovsdb.Config{
-		Endpoints: cfg.OVN.VSwitch, TLS: settings.TLSFiles(cfg.OVN.TLS), Logger: log, InactivityProbe: settings.InactivityProbe(cfg),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("local Open vSwitch database: %w", err)
+	transact := with.Transact
+	if transact == nil {
+		transact = func(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Result, error) {
+			return f.Follower.Transact(ctx, ops...)
+		}
 	}
+	f.Switch = ovs.New(ovs.Config{RunDir: cfg.OVS.RunDir, Logger: log, Transact: transact})
 	publish := func(pairs map[string]string) error { return f.Follower.Publish(pairs) }
 	f.Role = role.New(cfg, with.Version, f.Steps, f.Switch, publish, f.Reg, log)
 	f.newFeatures(with)
 	f.Steps.Consume(append(more, f.Taps, f.Metadata, f.Balancing, f.Role)...)
 	f.Follower, err = ovn.NewFollower(ovn.Config{
-		VSwitch: cfg.OVN.VSwitch, Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: settings.TLSFiles(cfg.OVN.TLS),
+		VSwitch: cfg.OVN.VSwitch, VSwitchHandler: f.Switch.Handle, VSwitchTables: ovs.Tables(), Southbound: cfg.OVN.SB, Northbound: cfg.OVN.NB, TLS: settings.TLSFiles(cfg.OVN.TLS),
 		NorthboundPatience: settings.NorthboundPatience, NorthboundNeeded: cfg.EVPN.NATUnknown == config.NATUnknownHold, Memory: with.Memory,
 		SystemID: cfg.OVN.SystemID, InactivityProbe: settings.InactivityProbe(cfg), Needs: needs, Host: f.Role.Host(), Handle: f.Steps.Take, Local: f.takeLocal, Logger: log,
 	})
