@@ -28,21 +28,19 @@ func adoptCommand(o *options) *cobra.Command {
 		Short: "Take over what ovn-bgp-agent and neutron-ovn-metadata-agent made on this node",
 		Long: `Take over what other agents made on this node:
 
-of the EVPN driver of ovn-bgp-agent its VRFs (vrf-N with br-N and vxlan-N), their ways
-into provider bridges, and its flows. A VRF of the same form without such a way is left
-alone. Stop ovn-bgp-agent before. FRR is not touched.
+- of the EVPN driver of ovn-bgp-agent: its VRFs (vrf-N with br-N and vxlan-N), their links
+  into provider bridges, and its flows. A VRF with such names and without such a link stays
+  as it is. Stop ovn-bgp-agent first. FRR is not touched.
+- of neutron-ovn-metadata-agent, if the configuration serves metadata: its namespaces
+  (ovnmeta-NETWORK), with the pair of devices and the port of the integration bridge. Its
+  haproxy runs on; end haproxy, and then the agent, when 'sluicectl metadata proxy' shows
+  open listeners.
 
-of neutron-ovn-metadata-agent its namespaces (ovnmeta-NETWORK), with the pair of devices
-and the port of the integration bridge, if metadata is served by the configuration. Its
-haproxy in there goes on; end it, and then the agent, when 'sluicectl metadata proxy'
-tells that the listeners are open.
-
-It lists them, and what shows that they are an agent's. With --vrf or --network it takes
-those alone that are named. With --apply they get Sluice's mark, and traffic goes on as it
-did. A sluiced that is started then uses them, puts its own in their place, or removes
-what it does not need; cleanup would remove them. Without the mark they are somebody
-else's, and what needs one of their names fails with the reason foreign. With --apply
-sluiced must not run.
+The command lists these objects, and why each is an agent's. --vrf and --network select
+some. --apply gives them Sluice's mark; traffic is not interrupted. sluiced, started
+afterwards, uses them, replaces them or removes what it does not need; 'sluicectl cleanup'
+would remove them. Objects without the mark are foreign: what needs one of their names
+fails with the reason foreign. sluiced must not run while --apply does.
 
 Exit codes: 0 done, or nothing is there; 1 something could not be looked at or
 adopted; 2 wrong usage.`,

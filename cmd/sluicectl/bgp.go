@@ -54,7 +54,7 @@ func unicast(n status.Neighbor) string {
 	return fmt.Sprintf("%d in, %d out", n.UnicastReceived, n.UnicastSent)
 }
 
-// path is what BFD says of the way to a neighbour, and what is in the way.
+// path is what BFD says of the path to a neighbour, and what is wrong with it.
 func path(b *status.BFD) string {
 	switch {
 	case b == nil:

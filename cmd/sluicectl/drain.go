@@ -26,10 +26,10 @@ func drainCommand(o *options) *cobra.Command {
 
 Its routes first ask others to use every other path before them (the
 graceful-shutdown community of RFC 8326, and LOCAL_PREF 0), and are withdrawn after
-the time of --withdraw-after. What still comes is forwarded. The node is drained
+the time of --withdraw-after. What still arrives is forwarded. The node is drained
 when no VRF has had traffic for 5 seconds; 'sluicectl status' tells how far it is,
-and which VRFs still have traffic. It stays so over restarts of sluiced, until
-'sluicectl undrain'. Asked again, it begins anew with the new time: a node that had
+and which VRFs still have traffic. A drain outlives restarts of sluiced, until
+'sluicectl undrain'. A second drain starts again with its own time: a node that has
 withdrawn its routes announces them until then.
 
 Gateways stay where OVN has them: move those that have no other path.
@@ -56,7 +56,7 @@ when the drain has begun and sluiced no longer tells how far it is.`,
 	}
 	f := c.Flags()
 	f.DurationVar(&r.WithdrawAfter, "withdraw-after", drain.DefaultWithdrawAfter, "time from the beginning of the drain until the routes are withdrawn")
-	f.DurationVar(&wait, "wait", 0, "wait so long at most until the node is drained, such as 2m; 0: do not wait")
+	f.DurationVar(&wait, "wait", 0, "how long to wait until the node is drained, such as 2m; 0: do not wait")
 	return c
 }
 

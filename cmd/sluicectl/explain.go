@@ -16,9 +16,9 @@ func explainCommand(o *options) *cobra.Command {
 	var vrf string
 	c := &cobra.Command{
 		Use:   "explain --vrf VNI SRC DST",
-		Short: "Why packets go, or do not go, from SRC to DST: every row on the way, and the one that is missing",
-		Long: "Why packets go, or do not go, from SRC to DST: every row on the way, and the one that is missing.\n" +
-			"SRC is a machine behind this node; of what comes to it from the fabric the other way round is the answer.",
+		Short: "Whether packets from SRC reach DST: every row on the path, and the one that is missing",
+		Long: "Whether packets from SRC reach DST: every row on the path, and the one that is missing.\n" +
+			"SRC is a VM behind this node. For packets from the fabric to the VM, give SRC and DST of the VM's answers.",
 		Args: exactArgs("SRC", "DST"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := parseQuery(vrf, args)
@@ -75,7 +75,7 @@ func parseEnds(args []string) (q status.Query, err error) {
 }
 
 func writeExplanation(w io.Writer, e status.Explanation) error {
-	kept := slices.ContainsFunc(e.Steps, func(s status.Step) bool { return s.Kept })
+	stale := slices.ContainsFunc(e.Steps, func(s status.Step) bool { return s.Stale })
 	if err := writeSteps(w, e.Steps); err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func writeExplanation(w io.Writer, e status.Explanation) error {
 		_, err := output.Printf(w, "\nOVN forwards from %s to %s itself; Sluice never sees the packets.\n", e.Src, e.Dst)
 		return err
 	}
-	if e.Works && kept {
-		_, err := output.Printf(w, "\nThis node forwards from %s to %s in VRF %s; what is marked kept is not confirmed now.\n", e.Src, e.Dst, e.VRF)
+	if e.Works && stale {
+		_, err := output.Printf(w, "\nThis node forwards from %s to %s in VRF %s. The source of what is marked stale is gone or out of sync.\n", e.Src, e.Dst, e.VRF)
 		return err
 	}
 	if e.Works {
@@ -105,8 +105,8 @@ func writeSteps(w io.Writer, steps []status.Step) error {
 	for _, s := range steps {
 		mark := "ok"
 		switch {
-		case s.Kept:
-			mark = "kept"
+		case s.Stale:
+			mark = "stale"
 		case !s.Found:
 			mark = "MISSING"
 		}

@@ -131,7 +131,7 @@ func TestHostileNames(t *testing.T) {
 	answer(t, "notes", writeNotes)
 	answer(t, "bgp neighbors", writeNeighbors)
 	answer(t, "bgp routes", writeBGPRoutes)
-	answer(t, "lb machines", writeMachines)
+	answer(t, "lb vms", writeVMs)
 	answer(t, "lb show", showVIPs)
 	answer(t, "lb list", writeVIPs)
 	answer(t, "lb backends", writeBackends)

@@ -25,14 +25,14 @@ func lbCommand(o *options) *cobra.Command {
 			return admin.Call(c.Context(), o.client(), nodeapi.ListVIPs, nodeapi.VRFSelector{VNI: vni})
 		},
 	}.command(o), vrfList[[]status.VIP]{
-		use: "backends", short: "All backends with their state, slots of the table and known flows", long: longBackends, write: writeBackends,
+		use: "backends", short: "All backends with their state, slots of the Maglev table and flows", long: longBackends, write: writeBackends,
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) { return o.backends(c, vni) },
 	}.command(o), vrfList[status.Flows]{
-		use: "flows", short: "Flows to VIPs that this node knows, and their backends", long: longFlows, write: writeFlows,
+		use: "flows", short: "Flows to VIPs with a session on this node, and their backends", long: longFlows, write: writeFlows,
 		ask: func(c *cobra.Command, vni intent.VNI) (status.Flows, error) {
 			return admin.Call(c.Context(), o.client(), nodeapi.ListFlows, nodeapi.VRFSelector{VNI: vni})
 		},
-	}.command(o), lbMachines(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
+	}.command(o), lbVMs(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
 	return c
 }
 
@@ -40,33 +40,33 @@ const (
 	longVIPs = `All VIPs with their path, its reason and their backends. What cannot be read of a load balancer is in
 'sluicectl status'.
 
-The scope is the VNI of a router's VRF, for packets from the fabric, or the name of a switch, for those of its machines here.`
-	longBackends = `All backends with their state, slots of the table and known flows. Every VIP has its slots and its
-flows; NEW FLOWS and BYTES are a backend's of all VIPs of the VRF or switch, since it was added. Flows and
-counters are this node's: what enters the cloud elsewhere is counted there.
+The scope is the VNI of a router's VRF, for packets from the fabric, or the name of a switch, for packets of its VMs here.`
+	longBackends = `All backends with their state, slots of the Maglev table and flows. SLOTS and FLOWS are those of one VIP;
+NEW FLOWS and BYTES are those of all VIPs of the VRF or switch, since the backend was added. Each node counts
+what enters the cloud there.
 
-The state is up, draining (its weight is 0; not where OVN balances, which has no weights), or down, as
-Service_Monitor says.`
-	longFlows = `Flows to VIPs that this node knows, and their backends: of a switch those of the machines here. The
-state is opening, before the client's second packet; open; or ending, after a FIN or RST. IDLE is for how long
-the client has sent nothing.`
+The state is up, draining (weight 0; OVN, which has no weights, does not drain), or down, as Service_Monitor
+says.`
+	longFlows = `Flows to VIPs with a session on this node, and their backends. The scope of a flow of a VM here is the VM's
+switch. The state is opening, before the client's second packet; open; or ending, after a FIN or RST. IDLE is
+the time since the client's last packet.`
 )
 
-// lbMachines lists the machines whose flows to VIPs are balanced on their taps, or might be.
-func lbMachines(o *options) *cobra.Command {
+// lbVMs lists the VMs whose flows to VIPs are balanced on their taps, or might be.
+func lbVMs(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "machines", Short: "Machines of this node on switches with VIPs, what balances their flows, and why", Args: noArgs,
+		Use: "vms", Short: "VMs of this node on switches with VIPs, what balances their flows, and why", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := admin.Call(c.Context(), o.client(), nodeapi.ListMachines, admin.Nothing{})
+			list, err := admin.Call(c.Context(), o.client(), nodeapi.ListVMs, admin.Nothing{})
 			if err != nil {
 				return err
 			}
-			return o.print(c.OutOrStdout(), list, func(w io.Writer) error { return writeMachines(w, list) })
+			return o.print(c.OutOrStdout(), list, func(w io.Writer) error { return writeVMs(w, list) })
 		},
 	}
 }
 
-func writeMachines(w io.Writer, list []status.Machine) error {
+func writeVMs(w io.Writer, list []status.VM) error {
 	t := output.Table{Header: []string{"PORT", "SWITCH", "DEVICE", "STATE", "PATH", "REASON"}}
 	for _, m := range list {
 		device := m.Device
@@ -89,9 +89,9 @@ func (o *options) backends(c *cobra.Command, vni intent.VNI) ([]status.VIP, erro
 func lbShow(o *options) *cobra.Command {
 	var vrf string
 	c := &cobra.Command{
-		Use: "show VIP|LOADBALANCER", Short: "The VIPs of an address, or of a load balancer by its name, with all that is known of them",
-		Long: "The VIPs of an address, or of a load balancer by its name, with all that is known of them. What the columns are\n" +
-			"'sluicectl lb backends --help' says.",
+		Use: "show VIP|LOADBALANCER", Short: "The VIPs of an address, or of a load balancer by its name, in full",
+		Long: "The VIPs of an address, or of a load balancer by its name, in full. 'sluicectl lb backends --help' explains the\n" +
+			"columns.",
 		Args: exactArgs("VIP|LOADBALANCER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			vni, err := optionalVNI(vrf)
@@ -143,7 +143,7 @@ func showVIPs(w io.Writer, vips []status.VIP) error {
 			output.Printf(w, "affinity: %d s\n", v.Affinity)
 		}
 		if v.Flush {
-			fmt.Fprintln(w, "flows of a backend that is taken out end (ct_flush)")
+			fmt.Fprintln(w, "flows of a removed backend end (ct_flush)")
 		}
 		if v.TableHash != "" {
 			output.Printf(w, "table: %d slots, hash %s\n", v.Slots, v.TableHash)
@@ -194,8 +194,8 @@ func writeFlows(w io.Writer, flows status.Flows) error {
 		t.Add(f.Scope(), f.Protocol.String(), f.Client.String(), f.VIP.String(), f.Backend.String(), f.State, fmt.Sprintf("%d s", f.Idle))
 	}
 	err := t.Write(w)
-	if more := flows.Known - len(flows.Flows); more > 0 && err == nil {
-		_, err = output.Printf(w, "%d more of %d are not listed\n", more, flows.Known)
+	if more := flows.Total - len(flows.Flows); more > 0 && err == nil {
+		_, err = output.Printf(w, "%d more of %d are not listed\n", more, flows.Total)
 	}
 	return err
 }
@@ -210,7 +210,7 @@ func lbExplain(o *options) *cobra.Command {
 			var err error
 			switch {
 			case q.Switch == "" && vrf == "":
-				err = usagef("--vrf or --switch is missing: the tenant's VNI, for packets that come by the fabric, or the name of a switch, for those of its machines")
+				err = usagef("--vrf or --switch is missing: the tenant's VNI, for packets from the fabric, or the name of a switch, for packets of its VMs")
 			case q.Switch == "":
 				q.VNI, err = parseVNI(vrf)
 			case vrf != "":
@@ -241,8 +241,8 @@ func lbExplain(o *options) *cobra.Command {
 			return o.print(c.OutOrStdout(), e, func(w io.Writer) error { return writeVIPExplanation(w, e) })
 		},
 	}
-	o.vrfFlag(c, &vrf, "the tenant's VNI, for packets that come by the fabric")
-	c.Flags().StringVar(&q.Switch, "switch", "", "the name of a switch, for packets of its machines")
+	o.vrfFlag(c, &vrf, "the tenant's VNI, for packets from the fabric")
+	c.Flags().StringVar(&q.Switch, "switch", "", "the name of a switch, for packets of its VMs")
 	return c
 }
 
@@ -261,8 +261,8 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 	}
 	fmt.Fprintln(w)
 	if e.VIP.Path != "ebpf" {
-		if e.Known != nil {
-			output.Printf(w, "this node knows the flow from before: it goes on to %s\n", e.Known)
+		if e.Session != nil {
+			output.Printf(w, "this node has a session of the flow from before: to %s\n", e.Session)
 		}
 		_, err := output.Printf(w, "OVN chooses the backend of new flows: %s\n", e.VIP.ReasonDetail)
 		return err
@@ -270,17 +270,17 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 	if e.LeftToOVN != "" {
 		output.Printf(w, "this node leaves the flow to OVN: %s\n", e.LeftToOVN)
 	}
-	if e.Known != nil {
-		output.Printf(w, "this node knows the flow: to %s\n", e.Known)
+	if e.Session != nil {
+		output.Printf(w, "this node has a session of the flow: to %s\n", e.Session)
 	}
-	if e.Kept != nil {
-		output.Printf(w, "this node knows the client: its new flows go to %s\n", e.Kept)
+	if e.Affinity != nil {
+		output.Printf(w, "session affinity of the client: its new flows are balanced to %s on this node\n", e.Affinity)
 	}
 	if e.Backend == nil {
-		_, err := fmt.Fprintln(w, "no backend gets new flows: packets of one that is not known are dropped (no_backend)")
+		_, err := fmt.Fprintln(w, "no backend gets new flows: packets without a session are dropped (no_backend)")
 		return err
 	}
-	_, err := output.Printf(w, "a node that does not know the flow: to %[3]s (slot %[1]d of %[2]d)\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
+	_, err := output.Printf(w, "a node without a session chooses %[3]s (slot %[1]d of %[2]d)\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
 	return err
 }
 
@@ -304,11 +304,11 @@ func lbDrain(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "drain LOADBALANCER BACKEND", Short: "Give a backend no new flows, on all nodes",
 		Long: `Give a backend of a load balancer no new flows, on all nodes: sluiced writes the weight 0
-for it into options:sluice-weights of the Load_Balancer row, in the Northbound database. Flows that are
-known go on. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undrain' takes it back.
+for it into options:sluice-weights of the Load_Balancer row, in the Northbound database. Flows with a session
+continue. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undrain' takes the drain back.
 
-OVN has no weights: what has the path ovn goes on to send new flows. This node's VIPs and machines of which that
-is so are named.`,
+OVN has no weights: what has the path ovn still gives the backend new flows. The answer names the VIPs and VMs
+of this node with that path.`,
 		Args: exactArgs("LOADBALANCER", "BACKEND"),
 		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, &weight) },
 	}

@@ -103,10 +103,10 @@ func newRoot() *cobra.Command {
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, and the answer is no (not
 ready, path cut, packet dropped, tables differ); 4 sluiced does not answer and the
 pinned maps alone cannot, or a change was not carried out since sluiced did not
-answer; 5 sluiced has taken a change, and whether it was carried out is not known.
+answer; 5 sluiced has accepted a change, and its outcome is unknown.
 
-'sluicectl completion bash' prints what completes commands, flags and VNIs in that
-shell; zsh, fish and powershell are known, too.`,
+'sluicectl completion bash' prints the completion of commands, flags and VNIs for that
+shell; zsh, fish and powershell work as well.`,
 		Version: version, SilenceUsage: true, SilenceErrors: true,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -128,7 +128,7 @@ shell; zsh, fish and powershell are known, too.`,
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&o.socket, "socket", socket, "sluiced's socket (also SLUICE_SOCKET)")
-	f.DurationVar(&o.timeout, "timeout", admin.Patience, "wait so long for sluiced to answer; a change that it has not taken by then is never carried out")
+	f.DurationVar(&o.timeout, "timeout", admin.Patience, "how long to wait for an answer of sluiced; a change that sluiced has not accepted by then is never carried out")
 	f.StringVar(&o.bpffs, "bpffs", bpffs, "directory of the pinned maps (also SLUICE_BPFFS)")
 	f.StringVarP((*string)(&o.output), "output", "o", string(output.People), "output format: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))

@@ -51,7 +51,7 @@ func TestExitCodes(t *testing.T) {
 		{"trace --vrf 1 --length 9000 10.0.0.1 10.0.0.2", exitUsage},
 		{"trace --vrf 1 --port vm 10.0.0.1 10.0.0.2", exitUsage},
 		{"trace --port vm --from-vtep 192.0.2.1 10.0.0.1 10.0.0.2", exitUsage},
-		{"trace --vrf 1 --to-machine 10.0.0.1 10.0.0.2", exitUsage},
+		{"trace --vrf 1 --to-vm 10.0.0.1 10.0.0.2", exitUsage},
 		{"trace --port vm 10.0.0.1 fd00::2", exitUsage},
 		{"lb explain", exitUsage},
 		{"lb explain --vrf 1 tcp 10.0.0.1:1", exitUsage},
@@ -65,7 +65,7 @@ func TestExitCodes(t *testing.T) {
 		{"lb list", exitOffline},
 		{"lb backends", exitOffline},
 		{"lb flows", exitOffline},
-		{"lb machines", exitOffline},
+		{"lb vms", exitOffline},
 		{"lb show 10.0.0.1", exitOffline},
 		{"lb explain --vrf 1 tcp 10.0.0.1:1 10.0.0.2:1", exitOffline},
 		{"lb drain web 10.0.0.1:80", exitOffline},
@@ -117,8 +117,8 @@ func TestStatusTellsWhyRowsStay(t *testing.T) {
 		want string
 	}{
 		{status.Table{Name: "routes", Held: "BGP is away"}, "  BGP is away\n"},
-		{status.Table{Name: "backend-routes", Lingering: 2}, "  2 for flows that go on\n"},
-		{status.Table{Name: "steering", Lingering: 1, Held: "OVN is away"}, "  1 for flows that go on; OVN is away\n"},
+		{status.Table{Name: "backend-routes", Lingering: 2}, "  2 linger for sessions\n"},
+		{status.Table{Name: "steering", Lingering: 1, Held: "OVN is away"}, "  1 linger for sessions; OVN is away\n"},
 	} {
 		var b bytes.Buffer
 		if err := writeStatus(&b, status.Status{Tables: []status.Table{tt.row}}); err != nil || !strings.Contains(b.String(), tt.want) {
@@ -130,7 +130,7 @@ func TestStatusTellsWhyRowsStay(t *testing.T) {
 func TestFlowsTellThatTheyAreCut(t *testing.T) {
 	for known, want := range map[int]string{1: "", 3: "2 more of 3 are not listed\n"} {
 		var b bytes.Buffer
-		if err := writeFlows(&b, status.Flows{Flows: []status.Flow{{VNI: 1001, Protocol: intent.TCP}}, Known: known}); err != nil || strings.Contains(b.String(), "listed") != (want != "") || !strings.HasSuffix(b.String(), want) {
+		if err := writeFlows(&b, status.Flows{Flows: []status.Flow{{VNI: 1001, Protocol: intent.TCP}}, Total: known}); err != nil || strings.Contains(b.String(), "listed") != (want != "") || !strings.HasSuffix(b.String(), want) {
 			t.Errorf("%d known: no %q in\n%s%v", known, want, b.String(), err)
 		}
 	}
@@ -204,9 +204,9 @@ func TestTraceTellsWhyAPacketWasAnswered(t *testing.T) {
 	for want, tr := range map[string]status.Trace{
 		"Answered through sluice0, and not forwarded: packet_too_big": {Verdict: "reply", Drop: "packet_too_big", Interface: "sluice0"},
 		"Leaves through sluice0.":                                     {Verdict: "redirect", Interface: "sluice0"},
-		"Goes on to Open vSwitch, for 10.0.0.1:80.":                   {Verdict: status.OnTap, Becomes: "10.0.0.1:80", Interface: "tap0"},
-		"Goes on to Open vSwitch, unchanged.":                         {Verdict: status.OnTap, Interface: "tap0"},
-		"Goes on to the machine, as from 10.9.0.1:80.":                {Verdict: status.OnTap, Becomes: "10.9.0.1:80", Request: status.TraceRequest{ToMachine: true}},
+		"Passes to Open vSwitch, for 10.0.0.1:80.":                    {Verdict: status.OnTap, Becomes: "10.0.0.1:80", Interface: "tap0"},
+		"Passes to Open vSwitch, unchanged.":                          {Verdict: status.OnTap, Interface: "tap0"},
+		"Passes to the VM, as from 10.9.0.1:80.":                      {Verdict: status.OnTap, Becomes: "10.9.0.1:80", Request: status.TraceRequest{ToVM: true}},
 		"Answered through tap0.":                                      {Verdict: "reply", Interface: "tap0"},
 		"Dropped: no_route":                                           {Verdict: "drop", Drop: "no_route"},
 		"Leaves through vx to VTEP 192.0.2.1 with VNI 42.":            {Verdict: "redirect", Interface: "vx", VTEP: netip.MustParseAddr("192.0.2.1"), VNI: 42},
@@ -247,13 +247,13 @@ func TestStatusNamesBGPWithoutASession(t *testing.T) {
 	}
 }
 
-func TestAPathThatIsKeptIsNotCut(t *testing.T) {
-	e := status.NewExplanation(status.Query{VRF: 1001}, []status.Step{{Layer: status.LayerBGP, Object: "BGP session", Kept: true}})
+func TestAStalePathIsNotCut(t *testing.T) {
+	e := status.NewExplanation(status.Query{VRF: 1001}, []status.Step{{Layer: status.LayerBGP, Object: "BGP session", Stale: true}})
 	var b bytes.Buffer
 	if err := writeExplanation(&b, e); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !e.Works || !strings.Contains(got, "not confirmed") || strings.Contains(got, "MISSING") {
+	if got := b.String(); !e.Works || !strings.Contains(got, "marked stale") || strings.Contains(got, "MISSING") {
 		t.Error(got)
 	}
 }

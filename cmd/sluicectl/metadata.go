@@ -22,7 +22,7 @@ func metadataCommand(o *options) *cobra.Command {
 	if env := os.Getenv("SLUICE_METADATA_SOCKET"); env != "" {
 		socket = env
 	}
-	c := &cobra.Command{Use: "metadata", Short: "Metadata requests of this node's machines (169.254.169.254)"}
+	c := &cobra.Command{Use: "metadata", Short: "Metadata requests of this node's VMs (169.254.169.254)"}
 	p := &metadataProxy{}
 	c.PersistentFlags().StringVar(&p.socket, "metadata-socket", socket, "socket of sluiced metadata (also SLUICE_METADATA_SOCKET)")
 	c.AddCommand(metadataPortsCommand(o), metadataExplainCommand(o), p.proxyCommand(o), p.requestsCommand(o))
@@ -47,7 +47,7 @@ func askProxy[T any](ctx context.Context, p *metadataProxy, e admin.Endpoint[adm
 
 func (p *metadataProxy) proxyCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "proxy", Short: "How sluiced metadata is: its listeners, and what became of requests", Args: noArgs,
+		Use: "proxy", Short: "State of sluiced metadata: its listeners, and the outcomes of requests", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			answer, err := askProxy(c.Context(), p, nodeapi.GetMetadataProxy)
 			if err != nil {
@@ -68,7 +68,7 @@ func (p *metadataProxy) requestsCommand(o *options) *cobra.Command {
 	var port string
 	var failed bool
 	c := &cobra.Command{
-		Use: "requests", Short: "The latest requests: whose they were, and what became of them", Args: noArgs,
+		Use: "requests", Short: "The latest requests: who asked, and the outcome", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, err := askProxy(c.Context(), p, nodeapi.ListMetadataRequests)
 			if err != nil {
@@ -88,7 +88,7 @@ func (p *metadataProxy) requestsCommand(o *options) *cobra.Command {
 			return o.print(c.OutOrStdout(), shown, func(w io.Writer) error { return writeRequests(w, shown) })
 		},
 	}
-	c.Flags().StringVar(&port, "port", "", "only those of this port: its name, its instance, or an address or tap of one machine alone")
+	c.Flags().StringVar(&port, "port", "", "only those of this port: its name, its instance, or an address or tap that one VM alone has")
 	c.Flags().BoolVar(&failed, "failed", false, "only those that were not answered, or with a status of 400 and more")
 	return c
 }
@@ -103,7 +103,7 @@ func requestsOf(ctx context.Context, notes io.Writer, d *daemon, all []status.Me
 	var port *status.MetadataPort
 	switch {
 	case err != nil:
-		output.Printf(notes, "which ports there are is not known: %v\n", err)
+		output.Printf(notes, "the ports of this node cannot be listed: %v\n", err)
 	default:
 		if port, err = ports.Find(name); err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func requestsOf(ctx context.Context, notes io.Writer, d *daemon, all []status.Me
 		}
 	}
 	if len(out) == 0 && port == nil && err == nil {
-		return nil, fmt.Errorf("no machine here has a port, instance, tap or address %s, and none of the latest requests is of it", name)
+		return nil, fmt.Errorf("no VM here has a port, instance, tap or address %s, and none of the latest requests is of it", name)
 	}
 	return out, nil
 }

@@ -16,7 +16,7 @@ import (
 func metadataPortsCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ports",
-		Short: "The machines of this node: who they are to Nova, and how their metadata requests get to the proxy",
+		Short: "VMs of this node: their instance in Nova, and how their metadata requests reach the proxy",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			m, err := admin.Call(c.Context(), newDaemon(o).client, nodeapi.GetMetadata, admin.Nothing{})
@@ -36,7 +36,7 @@ func writeMetadata(w io.Writer, m status.Metadata) error {
 	if m.Proxy != "" {
 		output.Printf(w, "the proxy does not serve: %s\n\n", m.Proxy)
 	}
-	t := output.Table{Header: []string{"PORT", "INSTANCE", "NETWORK", "SERVED", "DEVICE", "GUESTS", "NOTE"}}
+	t := output.Table{Header: []string{"PORT", "INSTANCE", "NETWORK", "SERVED", "DEVICE", "ADDRESSES", "NOTE"}}
 	for _, p := range m.Ports {
 		var notes []string
 		if p.Reason != "" {
@@ -45,7 +45,7 @@ func writeMetadata(w io.Writer, m status.Metadata) error {
 		if p.Served != status.LeftToOVN && !p.Programmed {
 			notes = append(notes, "not in place: "+cmp.Or(p.Error, "waiting"))
 		}
-		t.Add(p.Port, cmp.Or(p.Instance, "-"), cmp.Or(p.Network, "-"), string(p.Served), p.At(), p.Guests.String(), strings.Join(notes, "; "))
+		t.Add(p.Port, cmp.Or(p.Instance, "-"), cmp.Or(p.Network, "-"), string(p.Served), p.At(), p.Addresses.String(), strings.Join(notes, "; "))
 	}
 	return t.Write(w)
 }
@@ -53,7 +53,7 @@ func writeMetadata(w io.Writer, m status.Metadata) error {
 func metadataExplainCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain PORT",
-		Short: "Why requests of a machine are answered, or are not: every step of their way. PORT is a logical port, an instance, or an address or tap of one machine alone",
+		Short: "Whether requests of a VM reach the proxy: every step. PORT is a logical port, an instance, or an address or tap that one VM alone has",
 		Args:  exactArgs("PORT"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
 			e, err := admin.Call(c.Context(), newDaemon(o).client, nodeapi.ExplainMetadata, status.MetadataQuery{Port: args[0]})
@@ -76,14 +76,14 @@ func writeMetadataSteps(w io.Writer, e status.MetadataExplanation) error {
 		return err
 	}
 	if e.Works {
-		_, err := output.Printf(w, "\nRequests of %s get to the proxy, as those of instance %s.\n", e.Port, e.Instance)
+		_, err := output.Printf(w, "\nRequests of %s reach the proxy, as instance %s.\n", e.Port, e.Instance)
 		return err
 	}
 	for _, s := range e.Steps {
 		if s.Found {
 			continue
 		}
-		output.Printf(w, "\nThe way is cut at: %s. %s\n", s.Object, s.Detail)
+		output.Printf(w, "\nThe path is cut at: %s. %s\n", s.Object, s.Detail)
 		if s.Hint != "" {
 			output.Println(w, s.Hint)
 		}

@@ -27,10 +27,10 @@ func TestRequestsOfAPort(t *testing.T) {
 	s := admin.NewServer(nodeapi.Program, socket, slog.New(slog.DiscardHandler))
 	admin.Handle(s, nodeapi.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) {
 		return status.Metadata{Used: true, Ports: []status.MetadataPort{
-			{Port: "p-red", Instance: "red", Served: status.FromTap, Device: "tapred", Guests: guests("10.0.0.5")},
-			{Port: "p-red2", Instance: "red", Served: status.FromTap, Device: "tapred2", Guests: guests("10.0.0.6")},
-			{Port: "p-blue", Instance: "blue", Served: status.FromNamespace, Guests: guests("10.0.0.6")},
-			{Port: "p-new", Instance: "new", Guests: guests("10.0.0.9")},
+			{Port: "p-red", Instance: "red", Served: status.FromTap, Device: "tapred", Addresses: guests("10.0.0.5")},
+			{Port: "p-red2", Instance: "red", Served: status.FromTap, Device: "tapred2", Addresses: guests("10.0.0.6")},
+			{Port: "p-blue", Instance: "blue", Served: status.FromNamespace, Addresses: guests("10.0.0.6")},
+			{Port: "p-new", Instance: "new", Addresses: guests("10.0.0.9")},
 		}}, nil
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,7 +57,7 @@ func TestRequestsOfAPort(t *testing.T) {
 	all := []status.MetadataRequest{of("p-red", "red", "10.0.0.5"), of("p-red2", "red", "10.0.0.6"), of("p-blue", "blue", "10.0.0.6"), of("p-gone", "gone", "10.0.0.5")}
 	for name, want := range map[string]string{
 		"p-red": "p-red", "red": "p-red p-red2", "tapred2": "p-red2", "10.0.0.5": "p-red", "p-gone": "p-gone", "gone": "p-gone", "10.0.0.9": "",
-		"10.0.0.6": "several machines here have 10.0.0.6", "p-none": "no machine here has a port, instance, tap or address p-none",
+		"10.0.0.6": "several VMs here have 10.0.0.6", "p-none": "no VM here has a port, instance, tap or address p-none",
 	} {
 		shown, err := requestsOf(t.Context(), io.Discard, d, all, name)
 		var ports []string
@@ -75,7 +75,7 @@ func TestRequestsOfAPort(t *testing.T) {
 	away := newDaemon(&options{socket: socket + ".none"})
 	defer away.client.Close()
 	var notes bytes.Buffer
-	if shown, err := requestsOf(t.Context(), &notes, away, all, "gone"); err != nil || len(shown) != 1 || !strings.Contains(notes.String(), "not known") {
+	if shown, err := requestsOf(t.Context(), &notes, away, all, "gone"); err != nil || len(shown) != 1 || !strings.Contains(notes.String(), "cannot be listed") {
 		t.Errorf("without sluiced: %v %v %s", shown, err, &notes)
 	}
 }

@@ -19,11 +19,13 @@ func statusCommand(o *options) *cobra.Command {
 		use: "status", short: "Is the node well, and if not, what and why",
 		long: `Is the node well, and if not, what and why.
 
-Of each table between the planes it shows the rows that are wanted, that are there,
-and that failed; how full the maps are that hold them (rows used of the most that
-fit); and in HELD why nothing is deleted now, or how many of the wanted rows nobody
-asks for any more: they stay for flows that are known, until these may be over. Exit code 3 when the node is not
-ready, 4 when sluiced does not answer: what is shown then is what the pinned maps hold.`,
+Each line of the second list is a table between the planes: rows that are wanted, rows
+that are there, rows that failed, and how full the eBPF maps are that hold them. HELD says
+why nothing is deleted now, and how many wanted rows linger: no source asks for them any
+more, and sessions may still need them.
+
+Exit codes: as usual; 3 when the node is not ready, 4 when sluiced does not answer. What is
+shown then is what the pinned maps hold.`,
 		ask: source.Status, write: writeStatus, verdict: readiness,
 	}.command(o)
 }
@@ -75,7 +77,7 @@ func writeStatus(w io.Writer, s status.Status) error {
 	fmt.Fprintln(w)
 	t := output.Table{Header: []string{"TABLE", "WANTED", "ACTUAL", "FAILED", "MAPS", "HELD"}}
 	for _, r := range s.Tables {
-		t.Add(r.Name, count(r.Wanted), fmt.Sprint(r.Actual), count(r.Failed), fills(r.Maps), kept(r))
+		t.Add(r.Name, count(r.Wanted), fmt.Sprint(r.Actual), count(r.Failed), fills(r.Maps), held(r))
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -93,7 +95,7 @@ func writeStatus(w io.Writer, s status.Status) error {
 }
 
 // drainWords are what the first line of the status says of a drain: an ordered one is no fault, and
-// a forgotten one has to be seen.
+// one that was not ended has to be seen.
 func drainWords(stage drain.Stage, since time.Time) string {
 	switch stage {
 	case drain.Shutdown, drain.Withdrawn:
@@ -104,12 +106,12 @@ func drainWords(stage drain.Stage, since time.Time) string {
 	return ""
 }
 
-// kept tells why rows stay that nobody asks for.
-func kept(t status.Table) string {
+// held tells why rows stay that no source asks for.
+func held(t status.Table) string {
 	if t.Lingering == 0 {
 		return t.Held
 	}
-	words := []string{fmt.Sprintf("%d for flows that go on", t.Lingering)}
+	words := []string{fmt.Sprintf("%d linger for sessions", t.Lingering)}
 	if t.Held != "" {
 		words = append(words, t.Held)
 	}

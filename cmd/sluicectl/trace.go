@@ -20,8 +20,8 @@ func traceCommand(o *options) *cobra.Command {
 
 The packet enters from OVN; with --from-vtep it enters from the fabric. With --vrf
 default it enters from the underlay, where SRC is not exposed on this node. With
---port it is on the tap of a machine: from it, or to it with --to-machine. Nothing is
-sent and no counter moves.`,
+--port it is on the tap of a VM: from the VM, or with --to-vm to it. Nothing is sent,
+and no counter changes.`,
 		Args: exactArgs("SRC", "DST"), ValidArgsFunction: noCompletion,
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := parsePlace(vrf, &req, from, args)
@@ -63,17 +63,17 @@ sent and no counter moves.`,
 	f.Uint16Var(&req.DstPort, "dport", 80, "destination port of TCP and UDP")
 	f.Uint16Var(&req.Length, "length", 0, "length of the IP packet in bytes, 3600 at most; 0: the shortest possible")
 	_ = c.RegisterFlagCompletionFunc("proto", cobra.FixedCompletions([]string{"icmp", "tcp", "udp"}, cobra.ShellCompDirectiveNoFileComp))
-	f.StringVar(&req.Port, "port", "", "the logical port of a machine, instead of --vrf")
-	f.BoolVar(&req.ToMachine, "to-machine", false, "with --port: let it come to the machine, of TCP as an answer to one that opens a connection")
-	f.StringVar(&from, "from-vtep", "", "let it come from the fabric, from this VTEP")
+	f.StringVar(&req.Port, "port", "", "the logical port of a VM, instead of --vrf")
+	f.BoolVar(&req.ToVM, "to-vm", false, "with --port: the packet is for the VM; a TCP packet is the answer to one that opens a connection")
+	f.StringVar(&from, "from-vtep", "", "the packet enters from the fabric, from this VTEP")
 	return c
 }
 
 // parsePlace reads where a packet is said to be.
 func parsePlace(vrf string, req *status.TraceRequest, from string, args []string) (status.Query, error) {
 	switch {
-	case req.Port == "" && req.ToMachine:
-		return status.Query{}, usagef("--to-machine goes with --port")
+	case req.Port == "" && req.ToVM:
+		return status.Query{}, usagef("--to-vm goes with --port")
 	case req.Port == "":
 		return parseQuery(vrf, args)
 	case vrf != "" || from != "":
@@ -122,11 +122,11 @@ func writeTrace(w io.Writer, tr status.Trace) error {
 	case tr.Verdict == status.OnKernelPath:
 		output.Printf(w, "\nThe kernel's routes carry the packet: no program of Sluice's decides.\n")
 	case tr.Verdict == status.OnToHost:
-		output.Printf(w, "\nGoes on to the host, unchanged: %s is not exposed on this node.\n", tr.Request.Dst)
-	case tr.Verdict == status.OnTap && tr.Request.ToMachine:
-		output.Printf(w, "\nGoes on to the machine%s.\n", orUnchanged(", as from ", tr.Becomes))
+		output.Printf(w, "\nPasses to the host, unchanged: %s is not exposed on this node.\n", tr.Request.Dst)
+	case tr.Verdict == status.OnTap && tr.Request.ToVM:
+		output.Printf(w, "\nPasses to the VM%s.\n", orUnchanged(", as from ", tr.Becomes))
 	case tr.Verdict == status.OnTap:
-		output.Printf(w, "\nGoes on to Open vSwitch%s.\n", orUnchanged(", for ", tr.Becomes))
+		output.Printf(w, "\nPasses to Open vSwitch%s.\n", orUnchanged(", for ", tr.Becomes))
 	case tr.Verdict == "reply" && tr.Drop == "":
 		output.Printf(w, "\nAnswered through %s.\n", tr.Interface)
 	case tr.Verdict == "drop":

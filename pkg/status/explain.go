@@ -32,11 +32,11 @@ type Step struct {
 	// "route 1001 10.20.0.0/24".
 	Object string `json:"object"`
 	// Found tells whether it is there. The first step that is neither found nor
-	// kept cuts the path.
+	// stale cuts the path.
 	Found bool `json:"found"`
-	// Kept tells of a step that is not found that it does not cut the path: the
-	// data plane still has what came of it.
-	Kept bool `json:"kept,omitempty"`
+	// Stale: the step is not found and does not cut the path, since the data plane still has
+	// what came of it.
+	Stale bool `json:"stale,omitempty"`
 	// Detail is what the row says.
 	Detail string `json:"detail,omitempty"`
 	// Hint says what to do when it is not there.

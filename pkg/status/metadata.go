@@ -19,23 +19,24 @@ type Metadata struct {
 	Ports []MetadataPort `json:"ports"`
 }
 
-// MetadataPort is a machine's port that is bound to this node.
+// MetadataPort is a VM's port that is bound to this node.
 type MetadataPort struct {
 	// Port is Port_Binding.logical_port.
 	Port     string `json:"port"`
 	Network  string `json:"network,omitempty"`
 	Instance string `json:"instance,omitempty"`
 	Project  string `json:"project,omitempty"`
-	// Served is how its requests get to the proxy.
+	// Served is how its requests reach the proxy.
 	Served MetadataForm `json:"served"`
 	// Reason and Detail say why not from its tap.
 	Reason string `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Device is the tap, or the device in the network's namespace, and VLAN the tag of a
 	// trunk's subport.
-	Device string          `json:"device,omitempty"`
-	VLAN   uint16          `json:"vlan,omitempty"`
-	Guests intent.GuestSet `json:"guests"`
+	Device string `json:"device,omitempty"`
+	VLAN   uint16 `json:"vlan,omitempty"`
+	// Addresses are those that the port may ask from.
+	Addresses intent.GuestSet `json:"addresses"`
 	// Programmed: all of it is in place. Error is why it is not.
 	Programmed bool   `json:"programmed"`
 	Error      string `json:"error,omitempty"`
@@ -49,8 +50,8 @@ func (p MetadataPort) At() string {
 	return fmt.Sprintf("%s.%d", p.Device, p.VLAN)
 }
 
-// Find is the machine's port that a name means: the name of the port, its instance, its
-// tap, or one of its addresses; nil if there is none. What several machines have is an
+// Find is the VM's port that a name means: the name of the port, its instance, its
+// tap, or one of its addresses; nil if there is none. What several VMs have is an
 // error that lists them.
 func (m Metadata) Find(name string) (*MetadataPort, error) {
 	for _, means := range []func(MetadataPort) bool{
@@ -73,13 +74,13 @@ func (m Metadata) Find(name string) (*MetadataPort, error) {
 		}
 	}
 	if len(all) > 1 {
-		return nil, fmt.Errorf("several machines here have %s, name one of the ports: %s", name, strings.Join(all, "; "))
+		return nil, fmt.Errorf("several VMs here have %s, name one of the ports: %s", name, strings.Join(all, "; "))
 	}
 	return found, nil
 }
 
 func (p MetadataPort) hasAddress(a netip.Addr) bool {
-	for _, g := range p.Guests.All() {
+	for _, g := range p.Addresses.All() {
 		if g.Addr == a {
 			return true
 		}
@@ -87,12 +88,12 @@ func (p MetadataPort) hasAddress(a netip.Addr) bool {
 	return false
 }
 
-// MetadataForm is how requests of a port get to the proxy.
+// MetadataForm is how requests of a port reach the proxy.
 type MetadataForm string
 
 // The forms.
 const (
-	// FromTap: eBPF steers them from the machine's tap.
+	// FromTap: eBPF steers them from the VM's tap.
 	FromTap MetadataForm = "tap"
 	// FromNamespace: OVN delivers them to the namespace of the network's metadata port.
 	FromNamespace MetadataForm = "namespace"
@@ -102,7 +103,7 @@ const (
 
 // MetadataQuery asks why a port's requests are answered, or are not.
 type MetadataQuery struct {
-	// Port is a logical port, or an instance, an address or a tap that is one machine's.
+	// Port is a logical port, or an instance, an address or a tap that is one VM's.
 	Port string `json:"port"`
 }
 

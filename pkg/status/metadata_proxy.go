@@ -13,7 +13,7 @@ type MetadataProxy struct {
 	Backend string `json:"backend"`
 	// Ready tells whether it does its work, and Conditions what of it it does not.
 	Ready      bool        `json:"ready"`
-	Conditions []Condition `json:"conditions"`
+	Conditions []Condition `json:"components"`
 	// Ports and Networks are those that the file of identities has.
 	Ports    int `json:"ports"`
 	Networks int `json:"networks"`
@@ -47,10 +47,10 @@ type MetadataOutcome struct {
 }
 
 // MetadataRequest is a metadata request that has come to its end. Nothing of its header,
-// its query or its body is kept.
+// its query or its body is stored.
 type MetadataRequest struct {
 	Time time.Time `json:"time"`
-	// Port, Instance, Network and Address are those of the machine; left out where it is
+	// Port, Instance, Network and Address are those of the VM; left out where it is
 	// not known who asked.
 	Port     string     `json:"port,omitempty"`
 	Instance string     `json:"instance,omitempty"`

@@ -18,9 +18,9 @@ func TestFindMetadataPort(t *testing.T) {
 		return intent.NewGuestSet(all...)
 	}
 	m := Metadata{Ports: []MetadataPort{
-		{Port: "p1", Instance: "red", Network: "n1", Served: FromTap, Device: "tap1", Guests: guests("10.0.0.5", "fd00::5")},
-		{Port: "p2", Instance: "red", Network: "n2", Served: FromTap, Device: "tap1", VLAN: 7, Guests: guests("10.0.0.6")},
-		{Port: "p3", Instance: "blue", Network: "n2", Served: FromNamespace, Device: "tapn2", Guests: guests("10.0.0.5")},
+		{Port: "p1", Instance: "red", Network: "n1", Served: FromTap, Device: "tap1", Addresses: guests("10.0.0.5", "fd00::5")},
+		{Port: "p2", Instance: "red", Network: "n2", Served: FromTap, Device: "tap1", VLAN: 7, Addresses: guests("10.0.0.6")},
+		{Port: "p3", Instance: "blue", Network: "n2", Served: FromNamespace, Device: "tapn2", Addresses: guests("10.0.0.5")},
 		{Port: "p4", Network: "n2", Served: FromNamespace, Device: "tapn2"},
 		{Port: "p5", Network: "n2", Served: LeftToOVN},
 	}}

@@ -16,7 +16,7 @@ type Status struct {
 	Identity
 	// Ready is what /readyz says.
 	Ready      bool        `json:"ready"`
-	Conditions []Condition `json:"conditions"`
+	Conditions []Condition `json:"components"`
 	// Tables are the sizes of the data plane's tables.
 	Tables []Table `json:"tables,omitempty"`
 	// Counts are the numbers of objects by state; Problems those not ok. They and
@@ -49,8 +49,7 @@ type Table struct {
 	Wanted *int `json:"wanted,omitempty"`
 	Actual int  `json:"actual"`
 	Failed *int `json:"failed,omitempty"`
-	// Lingering are those of Wanted that nobody asks for any more: flows that are known may
-	// still need them.
+	// Lingering are those of Wanted that no source asks for any more: sessions may still need them.
 	Lingering int `json:"lingering,omitempty"`
 	// Maps are the maps that hold the rows, for tables of the data plane.
 	Maps []MapFill `json:"maps,omitempty"`
@@ -175,7 +174,7 @@ type Neighbor struct {
 	Sent     int `json:"sent"`
 	// EndOfRIB tells that the neighbour has sent all it has (RFC 4724).
 	EndOfRIB bool `json:"endOfRIB"`
-	// Restarting tells that the neighbour's routes are kept while it restarts.
+	// Restarting tells that the neighbour restarts, and its routes are stale.
 	Restarting bool `json:"restarting,omitempty"`
 	// MessagesIn and MessagesOut are numbers of UPDATE messages.
 	MessagesIn  uint64 `json:"messagesIn"`
@@ -244,7 +243,7 @@ type BGPRoute struct {
 	Neighbor netip.Addr `json:"neighbor,omitzero"`
 	// VRFs are those that the route entered or belongs to.
 	VRFs []intent.VNI `json:"vrfs,omitempty"`
-	// Stale: kept although its neighbour, or its node, is away.
+	// Stale: its neighbour, or its node, is away.
 	Stale bool `json:"stale,omitempty"`
 	// Rejected is the reason why it entered none.
 	Rejected string `json:"rejected,omitempty"`

@@ -66,7 +66,7 @@ type Explanation struct {
 	VRF intent.VNI `json:"vrf"`
 	Src netip.Addr `json:"src"`
 	Dst netip.Addr `json:"dst"`
-	// Works tells that every step was found or is kept.
+	// Works tells that every step was found or is stale.
 	Works bool `json:"works"`
 	// InsideOVN tells that both ends are behind one router here: OVN forwards
 	// between them itself, and Sluice never sees the packets.
@@ -83,7 +83,7 @@ func NewExplanation(q Query, steps []Step) Explanation {
 		e.Steps = []Step{}
 	}
 	for _, s := range steps {
-		e.Works = e.Works && (s.Found || s.Kept)
+		e.Works = e.Works && (s.Found || s.Stale)
 	}
 	return e
 }
@@ -91,7 +91,7 @@ func NewExplanation(q Query, steps []Step) Explanation {
 // Missing is the first step that cuts the path.
 func (e Explanation) Missing() (Step, bool) {
 	for _, s := range e.Steps {
-		if !s.Found && !s.Kept {
+		if !s.Found && !s.Stale {
 			return s, true
 		}
 	}
@@ -111,10 +111,10 @@ type TraceRequest struct {
 	// FromFabric is the VTEP that the packet is said to come from. Invalid: it
 	// comes from OVN.
 	FromFabric netip.Addr `json:"fromFabric,omitzero"`
-	// Port is the logical port of a machine on this node: the packet is on its tap, from
-	// the machine, or to it with ToMachine, and VRF says nothing.
-	Port      string `json:"port,omitempty"`
-	ToMachine bool   `json:"toMachine,omitempty"`
+	// Port is the logical port of a VM on this node: the packet is on its tap, from the VM, or to
+	// it with ToVM. VRF is ignored.
+	Port string `json:"port,omitempty"`
+	ToVM bool   `json:"toVM,omitempty"`
 }
 
 // Decision is one step of a program in trace mode.
@@ -137,8 +137,7 @@ const OnKernelPath = "kernel"
 // OnToHost is the verdict of a packet from the underlay that is for no exposed address.
 const OnToHost = "host"
 
-// OnTap is the verdict of a packet on a machine's tap that goes on: to Open vSwitch, or to
-// the machine.
+// OnTap is the verdict of a packet on a VM's tap that passes: to Open vSwitch, or to the VM.
 const OnTap = "tap"
 
 // Trace is the answer to "sluicectl trace".
@@ -148,8 +147,8 @@ type Trace struct {
 	// Verdict is redirect, drop or reply; Drop the reason of a drop. It is inside-ovn,
 	// and no program ran, where OVN forwards between the ends itself; kernel where
 	// the VRF is on the kernel path and the packet comes from OVN; host where it comes
-	// from the underlay and goes on to the node itself; and tap where it is on a machine's
-	// tap and goes on, as Becomes if a VIP's flow has changed it.
+	// from the underlay and is for the node itself; and tap where it is on a VM's tap and passes,
+	// as Becomes if a VIP's session translates it.
 	Verdict string `json:"verdict"`
 	Drop    string `json:"drop,omitempty"`
 	// Interface is where a redirected packet would leave.
@@ -157,8 +156,8 @@ type Trace struct {
 	// VTEP and VNI are the tunnel key it would leave with.
 	VTEP netip.Addr `json:"vtep,omitzero"`
 	VNI  intent.VNI `json:"vni,omitempty"`
-	// Becomes is the backend that a machine's packet is for now, or the VIP that one to a
-	// machine is from.
+	// Becomes is the backend that a VM's packet is translated to, or the VIP that a packet to a VM
+	// is translated from.
 	Becomes string `json:"becomes,omitempty"`
 	// Packet is the packet as it would leave.
 	Packet []byte `json:"packet,omitempty"`

@@ -29,7 +29,7 @@ type UnderlayAnnouncement struct {
 // UnderlayRoute is a route of the fabric that the node learned, or has installed.
 type UnderlayRoute struct {
 	Prefix netip.Prefix `json:"prefix"`
-	// State is installed; refused, with Reason; waiting; error; or kept, of a route
+	// State is installed; refused, with Reason; waiting; error; or stale, of a route
 	// of an earlier start that no neighbour has sent yet.
 	State string `json:"state"`
 	// Hops are its next hops, each with the address via and the device.
@@ -48,5 +48,5 @@ const (
 	UnderlayRefused   = "refused"
 	UnderlayWaiting   = "waiting"
 	UnderlayError     = "error"
-	UnderlayKept      = "kept"
+	UnderlayStale     = "stale"
 )

@@ -10,7 +10,7 @@ import (
 type VIP struct {
 	// VNI is that of the VRF, or the number of the switch.
 	VNI intent.VNI `json:"vni"`
-	// Switch is the name of the switch whose machines the VIP is for; empty: it is for
+	// Switch is the name of the switch whose VMs the VIP is for; empty: it is for
 	// packets from the fabric.
 	Switch  string     `json:"switch,omitempty"`
 	Address netip.Addr `json:"address"`
@@ -23,18 +23,18 @@ type VIP struct {
 	Path         string `json:"path"`
 	Reason       string `json:"reason"`
 	ReasonDetail string `json:"reasonDetail,omitempty"`
-	// Standby: the gateway port of the VIP is on another node, and may come.
+	// Standby: the gateway port of the VIP is on another node, and may fail over to this one.
 	Standby bool `json:"standby,omitempty"`
 	// State is whether it is in place, for path ebpf.
 	State State  `json:"state"`
 	Error string `json:"error,omitempty"`
 	// Slots is the size of its Maglev table.
 	Slots uint32 `json:"slots"`
-	// Affinity is for how many seconds a client keeps its backend; 0: not at all.
+	// Affinity is for how many seconds a client stays with its backend; 0: not at all.
 	Affinity uint16 `json:"affinity,omitempty"`
-	// Flush: the flows of a backend that is taken out end.
+	// Flush: the flows of a removed backend end.
 	Flush bool `json:"flush,omitempty"`
-	// TableHash is equal on two nodes exactly if their tables lead all flows alike, 16
+	// TableHash is equal on two nodes exactly if their Maglev tables are equal, 16
 	// hexadecimal digits. In "lb show" and "lb backends", as are Slots and Flows of Backends.
 	TableHash string       `json:"tableHash,omitempty"`
 	Backends  []VIPBackend `json:"backends"`
@@ -86,7 +86,7 @@ type VIPBackend struct {
 	// Weight is the share of new flows that the load balancer gives it, 0 to 256.
 	Weight uint16       `json:"weight"`
 	State  BackendState `json:"state"`
-	// Slots is how many of the table's lead to it, Flows how many that this node knows go to it.
+	// Slots is how many slots of the Maglev table lead to it, Flows how many sessions of this node do.
 	Slots uint32 `json:"slots,omitempty"`
 	Flows uint32 `json:"flows,omitempty"`
 	// Traffic is that of all VIPs of the VRF which share the backend, as VIP.Traffic.
@@ -105,7 +105,7 @@ const (
 
 // VIPQuery asks which backend a flow gets.
 type VIPQuery struct {
-	// Switch is the name of a switch of whose machines it is asked, else VNI is that of a VRF.
+	// Switch is the name of the switch of the asking VMs, else VNI is that of a VRF.
 	Switch   string          `json:"switch,omitempty"`
 	VNI      intent.VNI      `json:"vni"`
 	Protocol intent.Protocol `json:"protocol"`
@@ -118,14 +118,15 @@ type VIPExplanation struct {
 	Query VIPQuery `json:"query"`
 	// VIP is the one that takes the flow.
 	VIP VIP `json:"vip"`
-	// Known is where this node sends the flow's packets since it knows it; nil: it does not.
-	Known *netip.AddrPort `json:"known,omitempty"`
+	// Session is the backend of the flow's session on this node; nil: there is no session.
+	Session *netip.AddrPort `json:"session,omitempty"`
 	// LeftToOVN is why this node leaves the flow to OVN, which may choose another backend, though
 	// the VIP is eBPF's; empty: it does not.
 	LeftToOVN string `json:"leftToOVN,omitempty"`
-	// Kept is the backend that the client keeps here, by session affinity, if it still gets new flows; nil: none.
-	Kept *netip.AddrPort `json:"kept,omitempty"`
-	// Slot and Backend are where a flow goes that a node does not know: the same on all
+	// Affinity is the backend that this node gives the client by session affinity, if that backend
+	// gets new flows; nil: none.
+	Affinity *netip.AddrPort `json:"affinity,omitempty"`
+	// Slot and Backend are what a node without a session chooses: the same on all
 	// nodes. Backend is nil if no backend gets new flows.
 	Slot    uint32          `json:"slot"`
 	Backend *intent.Backend `json:"backend,omitempty"`
@@ -134,8 +135,8 @@ type VIPExplanation struct {
 // Flows is the answer to "sluicectl lb flows".
 type Flows struct {
 	Flows []Flow `json:"flows"`
-	// Known is how many there are: more than are listed, where these are too many.
-	Known int `json:"known"`
+	// Total is how many there are; at most 10000 are listed.
+	Total int `json:"total"`
 }
 
 // Flow is a row of "sluicectl lb flows".

@@ -63,7 +63,7 @@ func (t *tour) balanceMachines(ctx context.Context) error {
 	}
 	for _, m := range []struct{ name, node string }{{"c-same", "a2"}, {"c-net", "a3"}} {
 		if err := t.lab.WaitFor(ctx, m.name+" is balanced on its tap", func() error {
-			out, err := t.lab.Exec(ctx, m.node, "sluicectl", "lb", "machines")
+			out, err := t.lab.Exec(ctx, m.node, "sluicectl", "lb", "vms")
 			if err == nil && !regexp.MustCompile(m.name+` .* ok +ebpf`).MatchString(out) {
 				err = errors.New(out)
 			}
@@ -80,7 +80,7 @@ func (t *tour) balanceMachines(ctx context.Context) error {
 			return fmt.Errorf("%d of %d backends were asked", len(counts), lab.Backends)
 		}
 	}
-	_, err := t.show(ctx, "a3", "sluicectl", "lb", "machines")
+	_, err := t.show(ctx, "a3", "sluicectl", "lb", "vms")
 	return err
 }
 

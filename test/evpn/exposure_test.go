@@ -167,7 +167,7 @@ func (w *world) toldOfExposure() {
 		{"a1", []string{"trace", "--vrf", "default", world6, public6}, []string{"underlay_in", "VRF default", "Leaves through sluice"}},
 		{"a1", []string{"trace", "--vrf", "default", central4, world4}, []string{"overlay_in", "by the host's routes", "Leaves through up"}},
 		{"a1", []string{"trace", "--vrf", "default", central6, world6}, []string{"overlay_in", "by the host's routes", "Leaves through up"}},
-		{"a1", []string{"trace", "--vrf", "default", world4, "203.0.113.200"}, []string{"Goes on to the host, unchanged"}},
+		{"a1", []string{"trace", "--vrf", "default", world4, "203.0.113.200"}, []string{"Passes to the host, unchanged"}},
 		{"a3", []string{"status"}, []string{"is exposed without EVPN"}},
 		{"a3", []string{"explain", "--vrf", "default", world4, public4}, []string{"nothing that is bound to this node has it"}},
 		{"a1", []string{"explain", "--vrf", "default", world4, "172.24.0.11"}, []string{"is exposed in VRF 1001"}},

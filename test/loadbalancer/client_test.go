@@ -104,16 +104,16 @@ func (w *world) pathFor(m asking, vip netip.Addr, path string, backends int) {
 }
 
 // machine is what a node says of a machine.
-func (w *world) machine(node, name string) (status.Machine, error) {
-	out, err := w.Exec(w.Context(), node, w.sluicectl(), "-o", "json", "lb", "machines")
-	var list []status.Machine
+func (w *world) machine(node, name string) (status.VM, error) {
+	out, err := w.Exec(w.Context(), node, w.sluicectl(), "-o", "json", "lb", "vms")
+	var list []status.VM
 	err = errors.Join(err, json.Unmarshal([]byte(out), &list))
 	for _, m := range list {
 		if m.Port == name {
 			return m, err
 		}
 	}
-	return status.Machine{}, fmt.Errorf("%s has no %s: %+v (%w)", node, name, list, err)
+	return status.VM{}, fmt.Errorf("%s has no %s: %+v (%w)", node, name, list, err)
 }
 
 // answered waits until backends answer a client on a VIP.

@@ -18,8 +18,8 @@ func (w *world) flows(node string) []status.Flow {
 	w.Helper()
 	out, err := w.Exec(w.Context(), node, w.sluicectl(), "-o", "json", "lb", "flows")
 	var all status.Flows
-	if err = errors.Join(err, json.Unmarshal([]byte(out), &all)); err != nil || all.Known != len(all.Flows) {
-		w.Fatalf("%d of %d flows: %v", len(all.Flows), all.Known, err)
+	if err = errors.Join(err, json.Unmarshal([]byte(out), &all)); err != nil || all.Total != len(all.Flows) {
+		w.Fatalf("%d of %d flows: %v", len(all.Flows), all.Total, err)
 	}
 	return all.Flows
 }
@@ -45,8 +45,8 @@ func (w *world) explained(node string, where []string, protocol string, client, 
 	if err = errors.Join(err, json.Unmarshal([]byte(out), &e)); err != nil || e.Backend == nil {
 		w.Fatalf("%s: %s (%v)", node, out, err)
 	}
-	if e.Known != nil {
-		known = e.Known.String()
+	if e.Session != nil {
+		known = e.Session.String()
 	}
 	return intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port), known
 }

@@ -41,7 +41,7 @@ func TestTraceOfAMachine(t *testing.T) {
 				t.Errorf("a packet from %s, which %s answered, is %+v (%v)", from, name, got, err)
 			}
 			end := netip.MustParseAddrPort(at)
-			got, err = trace("--to-machine", "--sport", end.Port(), "--dport", from.Port(), end.Addr(), from.Addr())
+			got, err = trace("--to-vm", "--sport", end.Port(), "--dport", from.Port(), end.Addr(), from.Addr())
 			if want := intent.FormatEndpoint(vip, vipHTTP); err != nil || got.Verdict != status.OnTap || got.Becomes != want {
 				t.Errorf("the answer of %s is %+v (%v), want one from %s", end, got, err, want)
 			}

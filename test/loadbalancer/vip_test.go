@@ -368,8 +368,8 @@ func TestExplain(t *testing.T) {
 				if got := intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port); got != want {
 					t.Errorf("%s says that %s goes to %s, and %s answered", n, from, got, want)
 				}
-				if known := e.Known != nil && e.Known.String() == want; known != (n == "a1") {
-					t.Errorf("%s knows of %s: %v, and %s answered", n, from, e.Known, want)
+				if known := e.Session != nil && e.Session.String() == want; known != (n == "a1") {
+					t.Errorf("%s knows of %s: %v, and %s answered", n, from, e.Session, want)
 				}
 			}
 		}

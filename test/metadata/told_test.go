@@ -28,7 +28,7 @@ func TestWhatPeopleAreTold(t *testing.T) {
 		// Its heart may beat for the first time after the first answer.
 		w.eventually("explain finds all that requests of "+want[0]+" need", func() error {
 			out, err := w.Exec(w.Context(), node, sluicectl(), "metadata", "explain", want[1])
-			if err == nil && (strings.Contains(out, "MISSING") || !strings.Contains(out, "as those of instance "+want[1])) {
+			if err == nil && (strings.Contains(out, "MISSING") || !strings.Contains(out, "as instance "+want[1])) {
 				err = errors.New(out)
 			}
 			return err
@@ -43,7 +43,7 @@ func TestWhatPeopleAreTold(t *testing.T) {
 			t.Errorf("%s: %s", node, out)
 		}
 	}
-	if out := w.exec("m1", sluicectl(), "metadata", "explain", "tapm-red1"); !strings.Contains(out, "as those of instance inst-red1") {
+	if out := w.exec("m1", sluicectl(), "metadata", "explain", "tapm-red1"); !strings.Contains(out, "as instance inst-red1") {
 		t.Error(out)
 	}
 	w.exec("m1", "sh", "-c", sluicectl()+" metadata explain nobody; test $? = 3")

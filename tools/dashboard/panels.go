@@ -125,7 +125,7 @@ var rows = []row{
 		{title: "VIPs whose nodes differ", view: faults, queries: []query{{metric: "sluice_vip_table_hash", over: "max",
 			shape: `%s != bool min by (vni, vip, protocol) (sluice_vip_table_hash)`}}},
 		plain("Maglev tables of another size", rate, "sluice_vip_table_steps_total"),
-		plain("VMs by what balances for them", count, "sluice_vip_machines"),
+		plain("VMs by what balances for them", count, "sluice_vip_vms"),
 		flag("Sessions are evicted", faults, "sluice_sessions_evicting"),
 		plain("Replies without a session", packets, "sluice_evicted_answers_total"),
 	}},

@@ -32,8 +32,8 @@ type WeighRequest struct {
 
 // Weighed tells what became of a WeighRequest.
 type Weighed struct {
-	// ByOVN are the VIPs of the load balancer, and the machines, that OVN balances as far as the
-	// node knows, each with its reason: OVN has no weights.
+	// ByOVN are the VIPs of the load balancer, and the VMs, that OVN balances on this node, each
+	// with its reason: OVN has no weights.
 	ByOVN []string `json:"byOVN"`
 }
 
@@ -66,10 +66,10 @@ var (
 	// Weigh is "sluicectl lb drain" and "lb undrain": it writes options:sluice-weights in the
 	// Northbound database.
 	Weigh = admin.NewChange[WeighRequest, Weighed]("/v1/vips/weigh")
-	// ListFlows is "sluicectl lb flows": it lists 10000 at most.
+	// ListFlows is "sluicectl lb flows": at most 10000 are listed.
 	ListFlows = admin.NewEndpoint[VRFSelector, status.Flows]("/v1/vips/flows")
-	// ListMachines is "sluicectl lb machines".
-	ListMachines = admin.NewEndpoint[admin.Nothing, []status.Machine]("/v1/vips/machines")
+	// ListVMs is "sluicectl lb vms".
+	ListVMs = admin.NewEndpoint[admin.Nothing, []status.VM]("/v1/vips/vms")
 	// ListRoutes is "sluicectl route list".
 	ListRoutes = admin.NewEndpoint[VRFSelector, []status.Route]("/v1/routes")
 	// GetBGP is "sluicectl bgp neighbors".

@@ -22,7 +22,7 @@ var (
 	vrfImports = daemon.Gauge("sluice_vrf_import_prefixes", "Received prefixes that carry a route target of a VRF; set is imported, filtered (denied by its import filter) or waiting (left out, since the VRF has its maximum).", "vni", "set")
 	vrfRefused = daemon.Counter("sluice_vrf_import_refused_total", "Prefixes that a VRF did not take, by reason: filtered or max-prefixes.", "vni", "reason")
 
-	machinePaths = daemon.Gauge("sluice_vip_machines", "Machines of this node on switches with VIPs, by what balances their new flows, ebpf (on their taps) or ovn, and the reason.", "path", "reason")
+	machinePaths = daemon.Gauge("sluice_vip_vms", "VMs of this node on switches with VIPs, by what balances their new flows, ebpf (on their taps) or ovn, and the reason.", "path", "reason")
 
 	vipPackets     = daemon.Counter("sluice_vip_packets_total", "Packets of flows to a VIP that eBPF serves; direction is to-backends or to-clients.", "vni", "vip", "protocol", "direction")
 	vipBytes       = daemon.Counter("sluice_vip_bytes_total", "Bytes of IP packets of flows to a VIP that eBPF serves; direction is to-backends or to-clients.", "vni", "vip", "protocol", "direction")

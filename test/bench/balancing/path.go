@@ -59,11 +59,11 @@ func (b *bench) ready(ctx context.Context, from asking, path string, at netip.Ad
 	if from.name != machine.name {
 		return nil
 	}
-	machines, err := show[status.Machine](ctx, b, from.node, "machines")
+	vms, err := show[status.VM](ctx, b, from.node, "vms")
 	if err != nil {
 		return err
 	}
-	for _, m := range machines {
+	for _, m := range vms {
 		if m.Port == from.name {
 			if m.Path != pathEBPF || m.State != status.OK {
 				err = fmt.Errorf("%s on %s: %s, path %s (%s)", m.Port, from.node, m.State, m.Path, m.Reason)

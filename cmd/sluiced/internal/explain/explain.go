@@ -170,7 +170,7 @@ func keep(steps []status.Step, ovnInSync bool) {
 		s := &steps[i]
 		imported := s.Layer == status.LayerBGP && (s.Object == "BGP session" || strings.HasPrefix(s.Object, "route to "))
 		fromOVN := s.Layer == status.LayerOVN || s.Layer == status.LayerIntent || s.Layer == status.LayerBGP
-		s.Kept = !s.Found && (imported || fromOVN && !ovnInSync)
+		s.Stale = !s.Found && (imported || fromOVN && !ovnInSync)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestWhatIsKept(t *testing.T) {
 		got := steps()
 		keep(got, inSync)
 		for i, s := range got {
-			if s.Kept != want[i] {
+			if s.Stale != want[i] {
 				t.Errorf("in sync %t: %+v", inSync, s)
 			}
 		}

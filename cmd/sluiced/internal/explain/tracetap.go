@@ -22,11 +22,11 @@ func (e *Explainer) traceTap(ctx context.Context, r status.TraceRequest) (status
 		return out, err
 	}
 	req := ebpf.TraceRequest{Program: ebpf.ClientIn, IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN}
-	if r.ToMachine {
+	if r.ToVM {
 		req.Program = ebpf.ClientOut
 	}
 	req.Frame, err = packet.Build(packet.Spec{SrcMAC: intent.MAC{0x02, 0, 0, 0, 0, 1}, DstMAC: intent.MAC{0x02, 0, 0, 0, 0, 2},
-		Src: r.Src, Dst: r.Dst, Protocol: r.Protocol, SrcPort: r.SrcPort, DstPort: r.DstPort, Answer: r.ToMachine, Length: r.Length})
+		Src: r.Src, Dst: r.Dst, Protocol: r.Protocol, SrcPort: r.SrcPort, DstPort: r.DstPort, Answer: r.ToVM, Length: r.Length})
 	if err != nil {
 		return out, err
 	}
@@ -77,7 +77,7 @@ func (e *Explainer) tapOf(port string) (m tapbalancing.Machine, err error) {
 	at := slices.IndexFunc(all, func(m tapbalancing.Machine) bool { return m.Port == port })
 	switch {
 	case at < 0:
-		return m, fmt.Errorf("port %s: %w: no VM of that name is here on a switch with VIPs; 'sluicectl lb machines' lists them", port, admin.ErrNotFound)
+		return m, fmt.Errorf("port %s: %w: no VM of that name is here on a switch with VIPs; 'sluicectl lb vms' lists them", port, admin.ErrNotFound)
 	case all[at].Tap == (intent.Tap{}):
 		return m, fmt.Errorf("port %s: %w: it has no tap for programs: %s", port, admin.ErrNotFound, all[at].Choice.Detail)
 	}

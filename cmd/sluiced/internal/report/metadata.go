@@ -38,7 +38,7 @@ func (r *Report) Metadata() status.Metadata {
 func portOf(w *steered.Running, p metadata.PortStatus) status.MetadataPort {
 	out := status.MetadataPort{
 		Port: p.Port, Network: p.Network, Instance: p.Instance, Project: p.Project, Served: formOf(p.Via),
-		Reason: p.Reason, Detail: p.Detail, Device: p.Tap.Name, VLAN: p.Tap.VLAN, Guests: p.Guests,
+		Reason: p.Reason, Detail: p.Detail, Device: p.Tap.Name, VLAN: p.Tap.VLAN, Addresses: p.Guests,
 	}
 	if p.Via == metadata.ViaNamespace {
 		_, out.Device = namespace.Devices(p.Network)
@@ -87,7 +87,7 @@ func (r *Report) ExplainMetadata(name string) (status.MetadataExplanation, error
 		return out, nil
 	}
 	out.Port, out.Instance = port.Port, port.Instance
-	step(status.LayerOVN, "Port_Binding "+port.Port, true, fmt.Sprintf("network %s, %s", cmp.Or(port.Network, "not known yet"), cmp.Or(port.Guests.String(), "no addresses")), "")
+	step(status.LayerOVN, "Port_Binding "+port.Port, true, fmt.Sprintf("network %s, %s", cmp.Or(port.Network, "not known yet"), cmp.Or(port.Addresses.String(), "no addresses")), "")
 	step(status.LayerOVN, "external_ids:neutron:device_id", port.Instance != "", cmp.Or(port.Instance, "it names no instance; requests are answered with 404"),
 		"Set it on the Logical_Switch_Port; Neutron does when the port is bound.")
 	what, parts := "tap "+port.At(), "rows and program"

@@ -47,7 +47,7 @@ func (r *Report) Sessions(vni intent.VNI) (status.Flows, error) {
 			out.Flows = append(out.Flows, flowOf(f, names[f.Key.VNI]))
 		}
 	}
-	out.Known = c.known
+	out.Total = c.known
 	slices.SortFunc(out.Flows, func(a, b status.Flow) int {
 		return cmp.Or(cmp.Compare(a.VNI, b.VNI), a.VIP.Compare(b.VIP), a.Client.Compare(b.Client), cmp.Compare(a.Protocol, b.Protocol))
 	})

@@ -287,9 +287,9 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 	switch {
 	case !known:
 	case f.ToVIP:
-		out.Known = &f.Becomes
+		out.Session = &f.Becomes
 	case f.OVN && !row.OVN:
-		out.LeftToOVN = "it began there, and is known"
+		out.LeftToOVN = "the flow began there and has a session"
 	}
 	if err != nil || row.OVN {
 		return out, err // OVN chooses for all others
@@ -302,7 +302,7 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 	if ok {
 		out.Backend = &choice.Backend
 	}
-	if q.Switch != "" && out.Known == nil && ok && choice.Backend.Addr == q.Client.Addr() {
+	if q.Switch != "" && out.Session == nil && ok && choice.Backend.Addr == q.Client.Addr() {
 		out.LeftToOVN = "the client is the backend itself"
 	}
 	if err != nil || row.Affinity == 0 {
@@ -310,7 +310,7 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 	}
 	kept, since, err := b.dp.Reader().Kept(flow)
 	if since <= time.Duration(row.Affinity)*time.Second && takesFlows(row, kept) {
-		out.Kept = &kept
+		out.Affinity = &kept
 	}
 	return out, err
 }

@@ -15,11 +15,11 @@ import (
 )
 
 // VMs lists those of this node on switches with VIPs.
-func (r *Report) VMs() []status.Machine {
+func (r *Report) VMs() []status.VM {
 	all, w := r.balancing.VMs(), r.balancing.Running()
-	out := []status.Machine{}
+	out := []status.VM{}
 	for _, m := range all {
-		one := status.Machine{Port: m.Port, Switch: m.Switch, Device: m.Tap.Name, VLAN: m.Tap.VLAN,
+		one := status.VM{Port: m.Port, Switch: m.Switch, Device: m.Tap.Name, VLAN: m.Tap.VLAN,
 			Path: string(m.Choice.Path), Reason: m.Choice.Reason, ReasonDetail: m.Choice.Detail, State: m.State}
 		switch {
 		case m.Tap == (intent.Tap{}):

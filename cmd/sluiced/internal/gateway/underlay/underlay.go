@@ -173,7 +173,7 @@ func (u *Node) Routes() []status.UnderlayRoute {
 	}
 	for prefix, row := range actual {
 		if _, ok := wanted[prefix]; !ok {
-			out = append(out, status.UnderlayRoute{Prefix: prefix, State: status.UnderlayKept, Hops: row.Hops, Metric: row.Metric, Source: row.Source})
+			out = append(out, status.UnderlayRoute{Prefix: prefix, State: status.UnderlayStale, Hops: row.Hops, Metric: row.Metric, Source: row.Source})
 		}
 	}
 	for _, r := range u.last.Refused {

@@ -80,7 +80,7 @@ func TestUnderlayTellsOfEveryRoute(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	want := map[string]string{"10.0.0.0/8": "refused", "192.0.2.2/32": "installed", "192.0.2.4/32": "waiting", "192.0.2.9/32": "kept", "fd00::2/128": "installed", "fd00::3/128": "error"}
+	want := map[string]string{"10.0.0.0/8": "refused", "192.0.2.2/32": "installed", "192.0.2.4/32": "waiting", "192.0.2.9/32": "stale", "fd00::2/128": "installed", "fd00::3/128": "error"}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}

@@ -1,7 +1,7 @@
 package status
 
-// Machine is a machine of this node on a switch that has VIPs.
-type Machine struct {
+// VM is a VM of this node on a switch that has VIPs.
+type VM struct {
 	// Port is its Logical_Switch_Port, Switch the name of its switch.
 	Port   string `json:"port"`
 	Switch string `json:"switch"`
