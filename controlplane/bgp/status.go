@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // Status is the speaker's state, for people and for a metrics collector.
@@ -107,7 +108,7 @@ func (st Status) Carries(one Families) bool {
 const stateEstablished = "established"
 
 // StatePrefixLimit is the state of a session that MaxPrefixes ended.
-const StatePrefixLimit = "prefix-limit"
+const StatePrefixLimit = status.NeighborPrefixLimit
 
 // Progress is another one after whatever may change the Status, but for counters of
 // messages.

@@ -24,7 +24,8 @@
 // # Reports
 //
 // The types of report.go are the JSON that sluicectl prints with -o json. They
-// grow by fields; a field that was published keeps its name and meaning.
+// grow by fields; a field that was published keeps its name and meaning. Metrics are read from the
+// same values; fields that only they need are not in JSON.
 //
 // The package starts no goroutine and does no I/O but logging.
 package status

@@ -17,6 +17,8 @@ type MetadataProxy struct {
 	// Ports and Networks are those that the file of identities has.
 	Ports    int `json:"ports"`
 	Networks int `json:"networks"`
+	// FileErrors is for metrics alone: how often the file became unreadable.
+	FileErrors uint64 `json:"-"`
 	// Connections is how many are open.
 	Connections int `json:"connections"`
 	// Heartbeat is the last one.

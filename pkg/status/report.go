@@ -55,7 +55,12 @@ type Table struct {
 	Maps []MapFill `json:"maps,omitempty"`
 	// Held tells that nothing is deleted now, and why.
 	Held string `json:"held,omitempty"`
+	// Operations are for metrics alone.
+	Operations Operations `json:"-"`
 }
+
+// Operations counts rows since the start.
+type Operations struct{ Applied, ApplyErrors, Deleted, DeleteErrors uint64 }
 
 // MapFill is how full a map is.
 type MapFill struct {
@@ -166,6 +171,8 @@ type Neighbor struct {
 	// or prefix-limit after the neighbour sent too many routes.
 	State string    `json:"state"`
 	Since time.Time `json:"since,omitzero"`
+	// Up is for metrics alone: the session is established, with the families that routes need.
+	Up bool `json:"-"`
 	// Flaps counts how often the session was lost since the daemon started.
 	Flaps uint32 `json:"flaps"`
 	// Received, Accepted and Sent are numbers of Type-5 routes.
@@ -190,11 +197,16 @@ type Neighbor struct {
 	BFD *BFD `json:"bfd,omitempty"`
 }
 
+// NeighborPrefixLimit is the state of a session that the neighbour's prefix limit ended.
+const NeighborPrefixLimit = "prefix-limit"
+
 // BFD is a session of RFC 5880.
 type BFD struct {
 	// Path is up; lost after it was; off when the neighbour has switched BFD off; or
 	// unknown when it has not been up.
 	Path string `json:"path"`
+	// Up is for metrics alone: Path is up.
+	Up bool `json:"-"`
 	// State is this end's: admin-down, down, init, up.
 	State string `json:"state"`
 	// RemoteState is the neighbour's, as it last said.
@@ -254,4 +266,6 @@ type BGP struct {
 	ASN       uint32     `json:"asn"`
 	RouterID  netip.Addr `json:"routerID,omitzero"`
 	Neighbors []Neighbor `json:"neighbors"`
+	// Rejected is for metrics alone: routes by reason, since the start.
+	Rejected map[string]uint64 `json:"-"`
 }

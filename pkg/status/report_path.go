@@ -21,6 +21,8 @@ type DropCount struct {
 // Drops is the answer to "sluicectl drops".
 type Drops struct {
 	Counts []DropCount `json:"counts"`
+	// Unreadable is for metrics alone: sampled drops that could not be read.
+	Unreadable uint64 `json:"-"`
 }
 
 // Drop is one sampled drop: a line of "sluicectl drops --follow".

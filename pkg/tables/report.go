@@ -20,7 +20,8 @@ type Held struct {
 // Status is the table as it is reported.
 func (h Held) Status() status.Table {
 	s := h.Stats()
-	return status.Table{Name: h.Name(), Wanted: status.Known(s.Wanted), Actual: s.Actual, Failed: status.Known(s.Failed), Lingering: s.Late, Held: h.Why}
+	return status.Table{Name: h.Name(), Wanted: status.Known(s.Wanted), Actual: s.Actual, Failed: status.Known(s.Failed), Lingering: s.Late, Held: h.Why,
+		Operations: status.Operations{Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors}}
 }
 
 // ChangeOf is a change as it is reported.

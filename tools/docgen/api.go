@@ -121,6 +121,9 @@ func writeTypes(w *bytes.Buffer, f *ast.File) {
 				continue
 			}
 			name, optional := jsonName(field)
+			if name == "-" {
+				continue
+			}
 			typ := jsonType(field.Type)
 			if optional {
 				typ += ", optional"

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/metrics"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // NewMetadata makes the registry of the metadata proxy, as New does.
@@ -15,18 +16,21 @@ func NewMetadata(version string, failed func(collector string, err error)) *Metr
 func (m *Metrics) ObserveMetadata(d time.Duration) { m.Observe(metadataSeconds, d) }
 
 // AddMetadata serves the metadata proxy.
-func (m *Metrics) AddMetadata(read func() (Metadata, error)) {
+func (m *Metrics) AddMetadata(read func() status.MetadataProxy) {
 	m.Add("metadata", func(e metrics.Emitter) error {
-		d, err := read()
-		if err != nil {
-			return err
-		}
-		for outcome, n := range d.Requests {
-			e.Emit(metadataRequests, float64(n), outcome)
+		d := read()
+		for _, o := range d.Outcomes {
+			e.Emit(metadataRequests, float64(o.Requests), o.Outcome)
 		}
 		e.Emit(metadataConnections, float64(d.Connections))
-		e.Emit(metadataListeners, float64(d.Serving), "serving")
-		e.Emit(metadataListeners, float64(d.Waiting), "waiting")
+		serving := 0
+		for _, l := range d.Listeners {
+			if l.Serving {
+				serving++
+			}
+		}
+		e.Emit(metadataListeners, float64(serving), "serving")
+		e.Emit(metadataListeners, float64(len(d.Listeners)-serving), "waiting")
 		e.Emit(metadataKnown, float64(d.Ports), "port")
 		e.Emit(metadataKnown, float64(d.Networks), "network")
 		e.Emit(metadataFileErrors, float64(d.FileErrors))

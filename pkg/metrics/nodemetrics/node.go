@@ -30,10 +30,10 @@ func (m *Metrics) AddStatus(r *status.Registry) { m.Registry.AddStatus(component
 func (m *Metrics) AddTraffic(read func() ([]VRFTraffic, error)) {
 	metrics.AddSlice(m.Registry, "traffic", read, func(e metrics.Emitter, v VRFTraffic) {
 		vni := v.VNI.String()
-		e.Emit(vrfPackets, float64(v.ToFabricPackets), vni, "to-fabric")
-		e.Emit(vrfPackets, float64(v.FromFabricPackets), vni, "from-fabric")
-		e.Emit(vrfBytes, float64(v.ToFabricBytes), vni, "to-fabric")
-		e.Emit(vrfBytes, float64(v.FromFabricBytes), vni, "from-fabric")
+		e.Emit(vrfPackets, float64(v.ToFabric.Packets), vni, "to-fabric")
+		e.Emit(vrfPackets, float64(v.FromFabric.Packets), vni, "from-fabric")
+		e.Emit(vrfBytes, float64(v.ToFabric.Bytes), vni, "to-fabric")
+		e.Emit(vrfBytes, float64(v.FromFabric.Bytes), vni, "from-fabric")
 	})
 }
 
@@ -50,37 +50,52 @@ func (m *Metrics) AddLoadBalancing(read func() (LoadBalancing, error)) {
 			e.Emit(evictedAnswers, float64(ev.Translated), ev.Table)
 		}
 		for _, v := range l.VIPs {
-			labels := []string{v.VNI.String(), v.VIP, v.Protocol}
-			balanced(e, vipPackets, vipBytes, vipFlows, v.Balanced, labels)
+			labels := []string{v.VNI.String(), v.Of, v.Protocol}
+			v.emit(e, vipPackets, vipBytes, vipFlows, labels)
 			e.Emit(vipKnown, float64(v.Known), labels...)
 			e.Emit(vipTable, float64(v.TableHash>>11), labels...)
 			e.Emit(vipUnrecorded, float64(v.Unrecorded), labels...)
 			e.Emit(vipDrops, float64(v.Drops), labels...)
 		}
 		for _, b := range l.Backends {
-			balanced(e, backendPackets, backendBytes, backendFlows, b.Balanced, []string{b.VNI.String(), b.Backend, b.Protocol})
+			b.emit(e, backendPackets, backendBytes, backendFlows, []string{b.VNI.String(), b.Of, b.Protocol})
 		}
 		return nil
 	})
 }
 
-func balanced(e metrics.Emitter, packets, bytes, flows *metrics.Metric, b Balanced, labels []string) {
+func (b *Balanced) emit(e metrics.Emitter, packets, bytes, flows *metrics.Metric, labels []string) {
 	to, from := append(labels[:len(labels):len(labels)], "to-backends"), append(labels[:len(labels):len(labels)], "to-clients")
-	e.Emit(packets, float64(b.ToBackendsPackets), to...)
-	e.Emit(packets, float64(b.ToClientsPackets), from...)
-	e.Emit(bytes, float64(b.ToBackendsBytes), to...)
-	e.Emit(bytes, float64(b.ToClientsBytes), from...)
+	e.Emit(packets, float64(b.ToBackends.Packets), to...)
+	e.Emit(packets, float64(b.ToClients.Packets), from...)
+	e.Emit(bytes, float64(b.ToBackends.Bytes), to...)
+	e.Emit(bytes, float64(b.ToClients.Bytes), from...)
 	e.Emit(flows, float64(b.Flows), labels...)
 }
 
 // AddPaths serves the numbers of VRFs by their path.
-func (m *Metrics) AddPaths(read func() ([]Path, error)) {
-	metrics.AddSlice(m.Registry, "paths", read, func(e metrics.Emitter, p Path) { e.Emit(vrfPaths, float64(p.VRFs), p.Path, p.Reason) })
+func (m *Metrics) AddPaths(read func() (map[Path]int, error)) {
+	m.Add("paths", func(e metrics.Emitter) error {
+		vrfs, err := read()
+		for p, n := range vrfs {
+			e.Emit(vrfPaths, float64(n), p.Path, p.Reason)
+		}
+		return err
+	})
 }
 
-// AddMachines serves the numbers of machines by what balances their flows.
-func (m *Metrics) AddMachines(read func() ([]Machines, error)) {
-	metrics.AddSlice(m.Registry, "machines", read, func(e metrics.Emitter, p Machines) { e.Emit(machinePaths, float64(p.Count), p.Path, p.Reason) })
+// AddVMs serves the numbers of VMs by what balances their flows.
+func (m *Metrics) AddVMs(read func() []status.Machine) {
+	m.Add("machines", func(e metrics.Emitter) error {
+		count := map[Path]int{}
+		for _, vm := range read() {
+			count[Path{vm.Path, vm.Reason}]++
+		}
+		for p, n := range count {
+			e.Emit(machinePaths, float64(n), p.Path, p.Reason)
+		}
+		return nil
+	})
 }
 
 // AddImports serves the imports of VRFs.
@@ -97,32 +112,45 @@ func (m *Metrics) AddImports(read func() ([]VRFImports, error)) {
 }
 
 // AddDrops serves the drop counters.
-func (m *Metrics) AddDrops(read func() (Drops, error)) {
+func (m *Metrics) AddDrops(read func() (status.Drops, error)) {
 	m.Add("drops", func(e metrics.Emitter) error {
 		d, err := read()
 		if err != nil {
 			return err
 		}
-		for reason, n := range d.ByReason {
-			e.Emit(drops, float64(n), reason)
+		for _, c := range d.Counts {
+			e.Emit(drops, float64(c.Packets), c.Reason)
 		}
 		e.Emit(unreadable, float64(d.Unreadable))
 		return nil
 	})
 }
 
-// AddTables serves the tables between the planes.
-func (m *Metrics) AddTables(read func() ([]Table, error)) {
-	metrics.AddSlice(m.Registry, "tables", read, func(e metrics.Emitter, t Table) {
-		e.Emit(tableRows, float64(t.Wanted), t.Name, "wanted")
-		e.Emit(tableRows, float64(t.Actual), t.Name, "actual")
-		e.Emit(tableRows, float64(t.Failed), t.Name, "failed")
-		e.Emit(tableRows, float64(t.Lingering), t.Name, "lingering")
-		e.Emit(tableHeld, metrics.Flag(t.Held), t.Name)
-		e.Emit(tableOps, float64(t.Applied), t.Name, "apply", "ok")
-		e.Emit(tableOps, float64(t.ApplyErrors), t.Name, "apply", "error")
-		e.Emit(tableOps, float64(t.Deleted), t.Name, "delete", "ok")
-		e.Emit(tableOps, float64(t.DeleteErrors), t.Name, "delete", "error")
+// AddTables serves the tables between the planes, and their maps. All numbers of the tables are
+// known.
+func (m *Metrics) AddTables(read func() []status.Table) {
+	m.Add("tables", func(e metrics.Emitter) error {
+		for _, t := range read() {
+			e.Emit(tableRows, float64(*t.Wanted), t.Name, "wanted")
+			e.Emit(tableRows, float64(t.Actual), t.Name, "actual")
+			e.Emit(tableRows, float64(*t.Failed), t.Name, "failed")
+			e.Emit(tableRows, float64(t.Lingering), t.Name, "lingering")
+			e.Emit(tableHeld, metrics.Flag(t.Held != ""), t.Name)
+			e.Emit(tableOps, float64(t.Operations.Applied), t.Name, "apply", "ok")
+			e.Emit(tableOps, float64(t.Operations.ApplyErrors), t.Name, "apply", "error")
+			e.Emit(tableOps, float64(t.Operations.Deleted), t.Name, "delete", "ok")
+			e.Emit(tableOps, float64(t.Operations.DeleteErrors), t.Name, "delete", "error")
+		}
+		return nil
+	})
+	m.Add("maps", func(e metrics.Emitter) error {
+		for _, t := range read() {
+			for _, f := range t.Maps {
+				e.Emit(mapRows, float64(f.Used), f.Name, t.Name)
+				e.Emit(mapSize, float64(f.Size), f.Name, t.Name)
+			}
+		}
+		return nil
 	})
 }
 
@@ -154,16 +182,8 @@ func (m *Metrics) AddDrain(all []string, now func() string) {
 	})
 }
 
-// AddMaps serves the maps of the data plane.
-func (m *Metrics) AddMaps(read func() ([]Map, error)) {
-	metrics.AddSlice(m.Registry, "maps", read, func(e metrics.Emitter, f Map) {
-		e.Emit(mapRows, float64(f.Used), f.Name, f.Table)
-		e.Emit(mapSize, float64(f.Size), f.Name, f.Table)
-	})
-}
-
 // AddBGP serves the speaker.
-func (m *Metrics) AddBGP(read func() (BGP, error)) {
+func (m *Metrics) AddBGP(read func() (status.BGP, error)) {
 	m.Add("bgp", func(e metrics.Emitter) error {
 		b, err := read()
 		if err != nil {
@@ -177,15 +197,15 @@ func (m *Metrics) AddBGP(read func() (BGP, error)) {
 			asn := strconv.FormatUint(uint64(n.ASN), 10)
 			e.Emit(bgpUp, metrics.Flag(n.Up), a, asn)
 			e.Emit(bgpFlaps, float64(n.Flaps), a, asn)
-			if !n.Established.IsZero() {
-				e.Emit(bgpSince, float64(n.Established.Unix()), a, asn)
+			if n.Up && !n.Since.IsZero() {
+				e.Emit(bgpSince, float64(n.Since.Unix()), a, asn)
 			}
-			e.Emit(bgpLimited, metrics.Flag(n.PrefixLimit), a, asn)
+			e.Emit(bgpLimited, metrics.Flag(n.State == status.NeighborPrefixLimit), a, asn)
 			e.Emit(bgpRoutes, float64(n.Received), a, "received")
 			e.Emit(bgpRoutes, float64(n.Accepted), a, "accepted")
 			e.Emit(bgpRoutes, float64(n.Sent), a, "sent")
 			e.Emit(bgpUnicast, float64(n.UnicastReceived), a)
-			e.Emit(bgpIgnored, float64(n.Ignored), a)
+			e.Emit(bgpIgnored, float64(n.IgnoredUpdates), a)
 		}
 		for reason, n := range b.Rejected {
 			e.Emit(bgpRejected, float64(n), reason)
@@ -195,15 +215,25 @@ func (m *Metrics) AddBGP(read func() (BGP, error)) {
 }
 
 // AddUnderlay serves the routes of the underlay.
-func (m *Metrics) AddUnderlay(read func() (Underlay, error)) {
+func (m *Metrics) AddUnderlay(read func() ([]status.UnderlayRoute, error)) {
 	m.Add("underlay", func(e metrics.Emitter) error {
-		u, err := read()
+		routes, err := read()
 		if err != nil {
 			return err
 		}
-		e.Emit(underlayRoutes, float64(u.Installed), "installed")
-		e.Emit(underlayRoutes, float64(u.Hops), "hops")
-		for reason, n := range u.Refused {
+		installed, hops, refused := 0, 0, map[string]int{}
+		for _, r := range routes {
+			switch r.State {
+			case status.UnderlayInstalled:
+				installed++
+				hops += len(r.Hops.All())
+			case status.UnderlayRefused:
+				refused[r.Reason]++
+			}
+		}
+		e.Emit(underlayRoutes, float64(installed), "installed")
+		e.Emit(underlayRoutes, float64(hops), "hops")
+		for reason, n := range refused {
 			e.Emit(underlayRefused, float64(n), reason)
 		}
 		return nil
@@ -217,12 +247,12 @@ func (m *Metrics) AddBFD(read func() (BFD, error)) {
 		if err != nil || len(b.Sessions) == 0 {
 			return err
 		}
-		for _, s := range b.Sessions {
-			a := s.Neighbor.String()
+		for neighbor, s := range b.Sessions {
+			a := neighbor.String()
 			e.Emit(bfdUp, metrics.Flag(s.Up), a)
 			e.Emit(bfdFlaps, float64(s.Flaps), a)
-			e.Emit(bfdPackets, float64(s.In), a, "in")
-			e.Emit(bfdPackets, float64(s.Out), a, "out")
+			e.Emit(bfdPackets, float64(s.PacketsIn), a, "in")
+			e.Emit(bfdPackets, float64(s.PacketsOut), a, "out")
 		}
 		for reason, n := range b.Drops {
 			e.Emit(bfdDrops, float64(n), reason)

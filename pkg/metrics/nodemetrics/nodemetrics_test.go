@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -24,35 +25,38 @@ func filled(failed func(string, error)) *Metrics {
 	r.SetCondition("sb", true, "in-sync", "")
 	r.Reporter("evpn").Set(status.Object{Kind: "vrf", Key: "a", State: status.Error, Reason: "bad-vni"})
 	m.AddStatus(r)
-	m.AddTraffic(func() ([]VRFTraffic, error) { return []VRFTraffic{{VNI: 1001, ToFabricPackets: 3}}, nil })
+	m.AddTraffic(func() ([]VRFTraffic, error) {
+		return []VRFTraffic{{VNI: 1001, ToFabric: status.Traffic{Packets: 3}}}, nil
+	})
 	m.AddLoadBalancing(func() (LoadBalancing, error) {
-		some := Balanced{ToBackendsPackets: 4, ToClientsBytes: 500, Flows: 2}
-		return LoadBalancing{Evictions: []Evictions{{Table: "vips", Evicting: true, Translated: 7}}, VIPs: []VIPTraffic{{VNI: 1001, VIP: "[2001:db8::10]:80", Protocol: "tcp", Balanced: some, Known: 1}},
-			Backends: []BackendTraffic{{VNI: 1001, Backend: "[2001:db8::1]:8080", Protocol: "tcp", Balanced: some}}}, nil
+		some := status.VIPTraffic{ToBackends: status.PacketCount{Packets: 4}, ToClients: status.PacketCount{Bytes: 500}, Flows: 2}
+		return LoadBalancing{Evictions: []Evictions{{Table: "vips", Evicting: true, Translated: 7}}, VIPs: []VIP{{Balanced: Balanced{VNI: 1001, Of: "[2001:db8::10]:80", Protocol: "tcp", VIPTraffic: some}, Known: 1}},
+			Backends: []Balanced{{VNI: 1001, Of: "[2001:db8::1]:8080", Protocol: "tcp", VIPTraffic: some}}}, nil
 	})
 	m.AddDrain([]string{"serving", "drained"}, func() string { return "serving" })
-	m.AddPaths(func() ([]Path, error) { return []Path{{Path: "kernel", Reason: "map-full", VRFs: 2}}, nil })
-	m.AddMachines(func() ([]Machines, error) { return []Machines{{Path: "ovn", Reason: "acl", Count: 2}}, nil })
+	m.AddPaths(func() (map[Path]int, error) { return map[Path]int{{Path: "kernel", Reason: "map-full"}: 2}, nil })
+	m.AddVMs(func() []status.Machine { return []status.Machine{{Path: "ovn", Reason: "acl"}} })
 	m.AddImports(func() ([]VRFImports, error) {
 		return []VRFImports{{VNI: 1001, Imported: 3, Refused: map[string]uint64{"filtered": 1}}}, nil
 	})
-	m.AddDrops(func() (Drops, error) { return Drops{ByReason: map[string]uint64{"no-route": 5}}, nil })
+	m.AddDrops(func() (status.Drops, error) {
+		return status.Drops{Counts: []status.DropCount{{Reason: "no-route", Packets: 5}}}, nil
+	})
 	m.AddDevices(func() (Devices, error) {
 		return Devices{Drops: []DeviceDrops{{Device: "sluice-vxlan", Direction: "rx", Kind: "errors", Packets: 2}}, PathMTUs: map[netip.Addr]int{netip.MustParseAddr("192.0.2.1"): 1400}}, nil
 	})
-	m.AddTables(func() ([]Table, error) { return []Table{{Name: "routes", Wanted: 2}}, nil })
-	m.AddMaps(func() ([]Map, error) {
-		return []Map{{Name: "known", Table: "served", Used: 3, Size: 10}, {Name: "served", Table: "served", Used: 7, Size: 10}}, nil
+	m.AddTables(func() []status.Table {
+		return []status.Table{{Name: "served", Wanted: status.Known(2), Failed: status.Known(0), Maps: []status.MapFill{{Name: "known", Used: 3, Size: 10}, {Name: "served", Used: 7, Size: 10}}}}
 	})
-	m.AddBGP(func() (BGP, error) {
-		return BGP{Neighbors: []Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true, Established: time.Now()}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
+	m.AddBGP(func() (status.BGP, error) {
+		return status.BGP{Neighbors: []status.Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true, Since: time.Now()}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
 	})
 	m.AddSteered(func() (map[string]uint64, error) { return map[string]uint64{"steered4": 2}, nil })
-	m.AddUnderlay(func() (Underlay, error) {
-		return Underlay{Installed: 2, Hops: 3, Refused: map[string]int{"connected": 1}}, nil
+	m.AddUnderlay(func() ([]status.UnderlayRoute, error) {
+		return []status.UnderlayRoute{{State: status.UnderlayInstalled}, {State: status.UnderlayRefused, Reason: "connected"}}, nil
 	})
 	m.AddBFD(func() (BFD, error) {
-		return BFD{Sessions: []BFDSession{{Neighbor: netip.MustParseAddr("fe80::1%eth0"), Up: true}}, Drops: map[string]uint64{"ttl": 1}}, nil
+		return BFD{Sessions: map[netip.Addr]*status.BFD{netip.MustParseAddr("fe80::1%eth0"): {Up: true}}, Drops: map[string]uint64{"ttl": 1}}, nil
 	})
 	m.AddDatabases(func() ([]Database, error) {
 		return []Database{{Name: "sb", Connected: true, Rows: 3}}, nil
@@ -85,8 +89,8 @@ func TestServedIsDeclared(t *testing.T) {
 	failed := func(c string, err error) { t.Errorf("%s: %v", c, err) }
 	got := gather(t, filled(failed))
 	m := NewMetadata("v1", failed)
-	m.AddMetadata(func() (Metadata, error) {
-		return Metadata{Requests: map[string]uint64{"answered": 3}, Serving: 2, Heartbeat: time.Now()}, nil
+	m.AddMetadata(func() status.MetadataProxy {
+		return status.MetadataProxy{Outcomes: []status.MetadataOutcome{{Outcome: "answered", Requests: 3}}, Heartbeat: time.Now()}
 	})
 	m.ObserveMetadata(time.Millisecond)
 	maps.Copy(got, gather(t, m))
@@ -133,9 +137,62 @@ func TestRulesAreOfMetrics(t *testing.T) {
 	}
 }
 
+// Values of package status are counted, and states of theirs are flags.
+func TestValues(t *testing.T) {
+	m := New("v1", func(c string, err error) { t.Errorf("%s: %v", c, err) })
+	m.AddVMs(func() []status.Machine {
+		return []status.Machine{{Path: "ovn", Reason: "acl"}, {Path: "ebpf"}, {Path: "ovn", Reason: "acl"}}
+	})
+	m.AddTables(func() []status.Table {
+		return []status.Table{{Name: "vips", Wanted: status.Known(3), Failed: status.Known(1), Held: "why", Operations: status.Operations{DeleteErrors: 2}, Maps: []status.MapFill{{Name: "answers", Used: 4, Size: 8}}}}
+	})
+	m.AddUnderlay(func() ([]status.UnderlayRoute, error) {
+		hops := intent.NewUnderlayHops(intent.UnderlayHop{Via: netip.MustParseAddr("fe80::1"), Device: "a"}, intent.UnderlayHop{Via: netip.MustParseAddr("fe80::1"), Device: "b"})
+		return []status.UnderlayRoute{{State: status.UnderlayInstalled, Hops: hops}, {State: status.UnderlayKept, Hops: hops}, {State: status.UnderlayRefused, Reason: "connected"}}, nil
+	})
+	m.AddBGP(func() (status.BGP, error) {
+		since := time.Unix(1000, 0)
+		return status.BGP{Neighbors: []status.Neighbor{{Interface: "up", Up: true, Since: since, IgnoredUpdates: 7}, {Interface: "down", State: status.NeighborPrefixLimit, Since: since}}}, nil
+	})
+	m.AddMetadata(func() status.MetadataProxy {
+		return status.MetadataProxy{Listeners: []status.MetadataListener{{Serving: true}, {}, {}}, FileErrors: 5}
+	})
+	families, err := m.Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, v := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range v.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			got[name] = v.GetGauge().GetValue() + v.GetCounter().GetValue()
+		}
+	}
+	want := map[string]float64{
+		"sluice_vip_machines ovn acl": 2, "sluice_vip_machines ebpf ": 1,
+		"sluice_table_rows wanted vips": 3, "sluice_table_rows failed vips": 1, "sluice_table_held vips": 1, "sluice_table_operations_total delete error vips": 2,
+		"sluice_map_rows answers vips": 4, "sluice_map_size_rows answers vips": 8,
+		"sluice_underlay_routes installed": 1, "sluice_underlay_routes hops": 2, "sluice_underlay_refused_routes connected": 1,
+		"sluice_bgp_neighbor_up 0 up": 1, "sluice_bgp_neighbor_up 0 down": 0, "sluice_bgp_neighbor_established_timestamp_seconds 0 up": 1000,
+		"sluice_bgp_neighbor_prefix_limit 0 down": 1, "sluice_bgp_neighbor_ignored_updates up": 7,
+		"sluice_metadata_listeners serving": 1, "sluice_metadata_listeners waiting": 2, "sluice_metadata_file_errors_total": 5,
+	}
+	for name, value := range want {
+		if v, ok := got[name]; !ok || v != value {
+			t.Errorf("%s is %v, want %v", name, v, value)
+		}
+	}
+	if v, ok := got["sluice_bgp_neighbor_established_timestamp_seconds 0 down"]; ok {
+		t.Errorf("a session that is down began at %v", v)
+	}
+}
+
 func TestBrokenSourceServesNothing(t *testing.T) {
 	m := New("v1", func(string, error) {})
-	m.AddDrops(func() (Drops, error) { return Drops{}, errors.New("map is gone") })
+	m.AddDrops(func() (status.Drops, error) { return status.Drops{}, errors.New("map is gone") })
 	if got := gather(t, m); got["sluice_build_info"] == "" || got["sluice_dropped_packets_total"] != "" {
 		t.Errorf("%v", got)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
-	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -30,13 +29,15 @@ func (p *process) alive(context.Context) error {
 
 func (p *process) runAdmin(ctx context.Context) error {
 	s := admin.NewServer(nodeapi.Program, p.cfg.Metadata.Socket, p.log)
-	admin.Handle(s, nodeapi.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) { return p.status(), nil })
+	admin.Handle(s, nodeapi.GetMetadataProxy, func(context.Context, admin.Nothing) (status.MetadataProxy, error) {
+		p.look()
+		return p.status(), nil
+	})
 	admin.Handle(s, nodeapi.ListMetadataRequests, func(context.Context, admin.Nothing) ([]status.MetadataRequest, error) { return p.journal.Latest(), nil })
 	return s.Run(ctx)
 }
 
 func (p *process) status() status.MetadataProxy {
-	p.look()
 	out := status.MetadataProxy{
 		Version: p.version, Started: p.started, Backend: string(p.cfg.Metadata.Backend), Conditions: p.reg.Conditions(),
 		Listeners: []status.MetadataListener{}, Outcomes: p.journal.Outcomes(),
@@ -47,7 +48,7 @@ func (p *process) status() status.MetadataProxy {
 		return out
 	}
 	now := s.Status()
-	out.Ports, out.Networks, out.Connections, out.Heartbeat = now.File.Ports, now.File.Networks, now.Connections, now.Heart.Last
+	out.Ports, out.Networks, out.FileErrors, out.Connections, out.Heartbeat = now.File.Ports, now.File.Networks, now.File.Errors, now.Connections, now.Heart.Last
 	for _, l := range now.Listeners {
 		out.Listeners = append(out.Listeners, status.MetadataListener{Network: l.Network, Namespace: l.Namespace, Address: l.Address, Serving: l.Serving, Since: l.Since, Error: l.Error})
 	}
@@ -121,25 +122,4 @@ func waitingListeners(all []service.ListenerStatus) (out []string) {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return out
-}
-
-func (p *process) readMetrics() (nodemetrics.Metadata, error) {
-	out := nodemetrics.Metadata{Requests: map[string]uint64{}}
-	for _, o := range p.journal.Outcomes() {
-		out.Requests[o.Outcome] = o.Requests
-	}
-	s := p.serving()
-	if s == nil {
-		return out, nil
-	}
-	now := s.Status()
-	out.Connections, out.Ports, out.Networks, out.FileErrors, out.Heartbeat = now.Connections, now.File.Ports, now.File.Networks, now.File.Errors, now.Heart.Last
-	for _, l := range now.Listeners {
-		if l.Serving {
-			out.Serving++
-		} else {
-			out.Waiting++
-		}
-	}
-	return out, nil
 }

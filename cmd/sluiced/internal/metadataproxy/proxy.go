@@ -43,7 +43,7 @@ func newProcess(cfg *config.Config, o options, log *slog.Logger) (*process, erro
 		metrics: nodemetrics.NewMetadata(o.version, metrics.LogFailures(log)),
 	}
 	p.metrics.AddStatus(p.reg)
-	p.metrics.AddMetadata(p.readMetrics)
+	p.metrics.AddMetadata(p.status)
 	if !cfg.Metadata.Used() {
 		return p, nil
 	}

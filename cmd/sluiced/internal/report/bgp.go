@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway"
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
@@ -26,10 +27,13 @@ func (n node) bgp(ctx context.Context) (status.BGP, error) {
 	if err != nil {
 		return status.BGP{}, err
 	}
-	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}}
-	paths := n.bfdStatus()
+	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}, Rejected: map[string]uint64{}}
+	paths := n.bfd().Sessions
 	for _, b := range s.Neighbors {
 		out.Neighbors = append(out.Neighbors, neighborStatus(b, paths[b.Address]))
+		for reason, total := range b.RejectedTotal {
+			out.Rejected[string(reason)] += total
+		}
 	}
 	return out, nil
 }
@@ -38,7 +42,7 @@ func (n node) bgp(ctx context.Context) (status.BGP, error) {
 func neighborStatus(b bgp.NeighborStatus, path *status.BFD) status.Neighbor {
 	return status.Neighbor{
 		Interface: b.Interface, Families: strings.Fields(b.Families.String()), UnicastReceived: b.UnicastReceived, UnicastSent: b.UnicastSent,
-		Address: b.Address, Description: b.Description, ASN: b.ASN, State: b.State, Since: b.Since, Flaps: b.Flaps,
+		Address: b.Address, Description: b.Description, ASN: b.ASN, State: b.State, Since: b.Since, Up: gateway.Established(b), Flaps: b.Flaps,
 		Received: b.Received, Accepted: accepted(b), Sent: b.Sent, EndOfRIB: b.EndOfRIB, Restarting: b.PeerRestarting,
 		MessagesIn: b.MessagesIn, MessagesOut: b.MessagesOut, LastError: b.LastError, Retry: b.Retry, IgnoredUpdates: b.Ignored, BFD: path,
 	}
@@ -62,25 +66,17 @@ func (n node) bgpRoutes(ctx context.Context) ([]status.BGPRoute, error) {
 	return out, err
 }
 
-// bfdStatus is BFD by neighbour.
-func (n node) bfdStatus() map[netip.Addr]*status.BFD {
-	out := map[netip.Addr]*status.BFD{}
-	for _, s := range n.BFD().Sessions {
-		out[s.Neighbor] = &status.BFD{
-			Path: s.Path.String(), State: s.State.String(), RemoteState: s.RemoteState.String(),
+// bfd is BFD by neighbour.
+func (n node) bfd() nodemetrics.BFD {
+	s := n.BFD()
+	out := nodemetrics.BFD{Sessions: map[netip.Addr]*status.BFD{}, Drops: map[string]uint64{}}
+	for _, s := range s.Sessions {
+		out.Sessions[s.Neighbor] = &status.BFD{
+			Path: s.Path.String(), Up: s.Path == bfd.PathUp, State: s.State.String(), RemoteState: s.RemoteState.String(),
 			Diagnostic: s.Diagnostic.String(), RemoteDiagnostic: s.RemoteDiagnostic.String(), Since: s.Since, Flaps: s.Flaps,
 			Multihop: s.Multihop, IntervalUs: uint64(s.TxInterval.Microseconds()), DetectionUs: uint64(s.Detection.Microseconds()),
 			Discriminator: s.Local, RemoteDiscriminator: s.Remote, PacketsIn: s.In, PacketsOut: s.Out, Problem: s.Problem,
 		}
-	}
-	return out
-}
-
-func (n node) bfdMetrics() nodemetrics.BFD {
-	s := n.BFD()
-	out := nodemetrics.BFD{Drops: map[string]uint64{}}
-	for _, p := range s.Sessions {
-		out.Sessions = append(out.Sessions, nodemetrics.BFDSession{Neighbor: p.Neighbor, Up: p.Path == bfd.PathUp, Flaps: p.Flaps, In: p.In, Out: p.Out})
 	}
 	for why, packets := range s.Drops {
 		out.Drops[string(why)] = packets

@@ -9,7 +9,8 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 )
 
-// What keeps a neighbour's routes away is in JSON and in metrics, not in words alone.
+// What keeps a neighbour's routes away is in JSON, not in words alone. A session without EVPN is
+// established, and serves nothing.
 func TestSuspectNeighborsForPrograms(t *testing.T) {
 	n := bgp.NeighborStatus{Address: netip.MustParseAddr("2001:db8::1"), Families: bgp.FamilyIPv6, UnicastReceived: 3, UnicastSent: 2, Ignored: 7}
 	b, err := json.Marshal(neighborStatus(n, nil))
@@ -21,7 +22,10 @@ func TestSuspectNeighborsForPrograms(t *testing.T) {
 			t.Errorf("no %s in %s", want, b)
 		}
 	}
-	if m := neighborMetrics(n); m.Ignored != 7 {
-		t.Errorf("metrics %+v", m)
+	n.State = "established"
+	for missing, up := range map[bgp.Families]bool{0: true, bgp.FamilyEVPN: false} {
+		if n.Missing = missing; neighborStatus(n, nil).Up != up {
+			t.Errorf("up %t where %s is missing", !up, missing)
+		}
 	}
 }

@@ -34,22 +34,31 @@ func (r *Report) dropped() (map[drop.Reason]uint64, error) {
 	return out, errors.Join(errs...)
 }
 
+// planeDrops are those of the planes; without one there is nothing to read.
+func (r *Report) planeDrops() (status.Drops, error) {
+	if len(r.planes()) == 0 {
+		return status.Drops{Counts: []status.DropCount{}}, nil
+	}
+	packets, err := r.dropped()
+	out := ebpf.DropStatus(packets)
+	if n, err := r.running(); err == nil {
+		out.Unreadable = n.Samples().Unreadable()
+	}
+	if w := r.balancing.Running(); w != nil {
+		out.Unreadable += w.Samples.Unreadable()
+	}
+	return out, err
+}
+
 // Drops are those of the planes, and of metadata.
 func (r *Report) Drops() (status.Drops, error) {
-	out := status.Drops{Counts: []status.DropCount{}}
 	if _, err := r.role.Present(); err != nil && r.balancing.Running() == nil {
-		return out, err
+		return status.Drops{Counts: []status.DropCount{}}, err
 	}
-	if len(r.planes()) > 0 {
-		packets, err := r.dropped()
-		if err != nil {
-			return out, err
-		}
-		out = ebpf.DropStatus(packets)
-	}
+	out, err := r.planeDrops()
 	w := r.metadata.Running()
-	if w == nil {
-		return out, nil
+	if err != nil || w == nil {
+		return out, err
 	}
 	counts, err := w.Taps.DropStatus()
 	out.Counts = append(out.Counts, counts...)

@@ -13,15 +13,24 @@ func (r *Report) Status() status.Status {
 	facts := r.role.Facts()
 	s.Identity = facts.Identity()
 	if n, err := r.running(); err == nil {
-		s.Identity, s.Tables = n.Status(facts), tableStatus(n.Stages(), n.Dataplane().Fills())
+		s.Identity = n.Status(facts)
+	}
+	s.Tables = r.tables()
+	return s
+}
+
+// tables are those of all parts.
+func (r *Report) tables() (out []status.Table) {
+	if n, err := r.running(); err == nil {
+		out = tableStatus(n.Stages(), n.Dataplane().Fills())
 	}
 	if m := r.metadata.Running(); m != nil {
-		s.Tables = append(s.Tables, tableStatus(m.Tables.Stages(), nil)...)
+		out = append(out, tableStatus(m.Tables.Stages(), nil)...)
 	}
 	if b := r.balancing.Running(); b != nil {
-		s.Tables = append(s.Tables, tableStatus(b.Tables.Stages(), b.Dataplane.Fills())...)
+		out = append(out, tableStatus(b.Tables.Stages(), b.Dataplane.Fills())...)
 	}
-	return s
+	return out
 }
 
 // tableStatus is that of the stages of a plane, with the maps of their tables.

@@ -6,35 +6,10 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/plane"
-	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
-
-func metricOf(h tables.Held) nodemetrics.Table {
-	s := h.Stats()
-	return nodemetrics.Table{Name: h.Name(), Wanted: s.Wanted, Actual: s.Actual, Failed: s.Failed, Lingering: s.Late,
-		Held: h.Why != "", Applied: s.Applied, ApplyErrors: s.ApplyErrors, Deleted: s.Deleted, DeleteErrors: s.DeleteErrors}
-}
-
-// tableMetrics are those of all parts.
-func (r *Report) tableMetrics() (out []nodemetrics.Table, err error) {
-	var all []tables.Held
-	if n, err := r.running(); err == nil {
-		all = n.Stages()
-	}
-	if m := r.metadata.Running(); m != nil {
-		all = append(all, m.Tables.Stages()...)
-	}
-	if b := r.balancing.Running(); b != nil {
-		all = append(all, b.Tables.Stages()...)
-	}
-	for _, s := range all {
-		out = append(out, metricOf(s))
-	}
-	return out, nil
-}
 
 // steered counts what the programs on taps did.
 func (r *Report) steered() (map[string]uint64, error) {

@@ -8,7 +8,6 @@ import (
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway/underlay"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
@@ -41,17 +40,10 @@ func (n node) underlayStatus(ctx context.Context) (status.Underlay, error) {
 	return out, nil
 }
 
-// underlayMetrics counts the same.
-func (n node) underlayMetrics() (nodemetrics.Underlay, error) {
-	out := nodemetrics.Underlay{Refused: map[string]int{}}
-	for _, r := range n.Underlay().Routes() {
-		switch r.State {
-		case status.UnderlayInstalled:
-			out.Installed++
-			out.Hops += len(r.Hops.All())
-		case status.UnderlayRefused:
-			out.Refused[r.Reason]++
-		}
+// underlayRoutes are those of Underlay, of a node that installs them.
+func (n node) underlayRoutes() ([]status.UnderlayRoute, error) {
+	if !n.cfg.Underlay.Install.Enabled {
+		return nil, nil
 	}
-	return out, nil
+	return n.Underlay().Routes(), nil
 }

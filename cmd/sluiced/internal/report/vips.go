@@ -135,19 +135,19 @@ func (b balancer) backends(vni intent.VNI) ([]status.VIP, error) {
 	for i := range all {
 		v := &all[i]
 		if t, ok := vips[keyOf(*v)]; ok {
-			v.Traffic = trafficOf(t)
+			v.Traffic = status.Known(trafficOf(t))
 		}
 		for j, b := range v.Backends {
 			if t, ok := backends[ebpf.BackendKey{VNI: v.VNI, Protocol: v.Protocol, Addr: netip.AddrPortFrom(b.Addr, b.Port)}]; ok {
-				v.Backends[j].Traffic = trafficOf(t)
+				v.Backends[j].Traffic = status.Known(trafficOf(t))
 			}
 		}
 	}
 	return all, nil
 }
 
-func trafficOf(b ebpf.Balanced) *status.VIPTraffic {
-	return &status.VIPTraffic{
+func trafficOf(b ebpf.Balanced) status.VIPTraffic {
+	return status.VIPTraffic{
 		ToBackends: status.PacketCount(b.ToBackends), ToClients: status.PacketCount(b.ToClients),
 		Flows: b.Flows, Unrecorded: b.Unrecorded, Drops: b.Drops,
 	}
@@ -176,22 +176,17 @@ func (b balancer) metrics(perBackend bool) (out nodemetrics.LoadBalancing, err e
 		known[target.VIP] += flows
 	}
 	for k, b := range vips {
-		out.VIPs = append(out.VIPs, nodemetrics.VIPTraffic{VNI: k.VNI, VIP: intent.FormatEndpoint(k.Addr, k.Port), Protocol: k.Protocol.String(),
-			Balanced: balancedMetrics(b), Unrecorded: b.Unrecorded, Drops: b.Drops, Known: known[k], TableHash: hashes[k]})
+		out.VIPs = append(out.VIPs, nodemetrics.VIP{Balanced: nodemetrics.Balanced{VNI: k.VNI, Of: intent.FormatEndpoint(k.Addr, k.Port), Protocol: k.Protocol.String(),
+			VIPTraffic: trafficOf(b)}, Known: known[k], TableHash: hashes[k]})
 	}
 	if !perBackend {
 		return out, nil
 	}
 	for k, b := range backends {
-		out.Backends = append(out.Backends, nodemetrics.BackendTraffic{VNI: k.VNI, Backend: intent.FormatEndpoint(k.Addr.Addr(), k.Addr.Port()),
-			Protocol: k.Protocol.String(), Balanced: balancedMetrics(b)})
+		out.Backends = append(out.Backends, nodemetrics.Balanced{VNI: k.VNI, Of: intent.FormatEndpoint(k.Addr.Addr(), k.Addr.Port()), Protocol: k.Protocol.String(),
+			VIPTraffic: trafficOf(b)})
 	}
 	return out, nil
-}
-
-func balancedMetrics(b ebpf.Balanced) nodemetrics.Balanced {
-	return nodemetrics.Balanced{ToBackendsPackets: b.ToBackends.Packets, ToBackendsBytes: b.ToBackends.Bytes,
-		ToClientsPackets: b.ToClients.Packets, ToClientsBytes: b.ToClients.Bytes, Flows: b.Flows}
 }
 
 // countFlows adds flows to the backends of their VIPs: by the VIP's port, else to that of

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
@@ -56,21 +54,4 @@ func (r *Report) leaves(q status.VIPQuery) string {
 		}
 	}
 	return ""
-}
-
-// machineMetrics counts them by path and reason.
-func (r *Report) machineMetrics() []nodemetrics.Machines {
-	count := map[nodemetrics.Machines]int{}
-	for _, m := range r.VMs() {
-		count[nodemetrics.Machines{Path: m.Path, Reason: m.Reason}]++
-	}
-	var out []nodemetrics.Machines
-	for m, n := range count {
-		m.Count = n
-		out = append(out, m)
-	}
-	slices.SortFunc(out, func(a, b nodemetrics.Machines) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason))
-	})
-	return out
 }
