@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // end is this end of the session with one neighbour: the Session, its clock and
@@ -17,7 +19,7 @@ type end struct {
 	receiver      *receiver
 	discriminator uint32
 	log           *slog.Logger
-	wake          chan struct{} // capacity 1: Session.Next has come nearer
+	wake          loop.Signal // Session.Next has come nearer
 
 	mu      sync.Mutex // guards what follows
 	session *Session   // nil before Run
@@ -93,10 +95,7 @@ func (e *end) receive(now time.Time, p Packet) Drop {
 	e.refused = ""
 	e.follow(was, now)
 	if next := e.session.Next(); !next.IsZero() && (e.armed.IsZero() || next.Before(e.armed)) {
-		select {
-		case e.wake <- struct{}{}:
-		default:
-		}
+		e.wake.Send()
 	}
 	return dropNone
 }

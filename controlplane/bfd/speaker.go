@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/loglimit"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // Config is what a Speaker does.
@@ -98,7 +99,7 @@ func New(cfg Config, log *slog.Logger) (*Speaker, error) {
 			kinds[k] = &receiver{kind: k, speaker: s}
 			s.receivers = append(s.receivers, kinds[k])
 		}
-		e := &end{peer: p, speaker: s, receiver: kinds[k], discriminator: s.newDiscriminator(), wake: make(chan struct{}, 1)}
+		e := &end{peer: p, speaker: s, receiver: kinds[k], discriminator: s.newDiscriminator(), wake: loop.NewSignal()}
 		e.log = log.With(slog.String("neighbor", p.Neighbor.String()))
 		s.ends = append(s.ends, e)
 		s.byAddress[at], s.byLocal[e.discriminator] = append(s.byAddress[at], e), e

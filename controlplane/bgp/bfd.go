@@ -13,6 +13,7 @@ import (
 	"github.com/osrg/gobgp/v3/pkg/server"
 
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // BFD is what the path to a neighbour, as BFD sees it, means for the session.
@@ -34,7 +35,7 @@ const (
 type pathChanges struct {
 	mu   sync.Mutex
 	news map[netip.Addr]pathNews // by neighbour
-	wake chan struct{}           // capacity 1
+	wake loop.Signal             // has followPaths look at paths and links
 }
 
 // pathNews is what has become of a path since the session was told: one for each
@@ -50,15 +51,7 @@ func (s *GoBGP) PathChanged(neighbor netip.Addr, path bfd.Path) {
 	s.paths.mu.Lock()
 	s.paths.news[a] = pathNews{path: path, lost: s.paths.news[a].lost || path == bfd.PathLost}
 	s.paths.mu.Unlock()
-	s.paths.look()
-}
-
-// look has followPaths look at paths and links.
-func (c *pathChanges) look() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	s.paths.wake.Send()
 }
 
 // takePathsLocked brings what is known of the paths up to date, and gives the

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // ImportUpdate is a change of the import tables. The first one that a watcher
@@ -29,7 +30,7 @@ type feed struct {
 	vteps  set[netip.Addr]
 	inSync bool // as last told
 	first  bool
-	wake   chan struct{}
+	wake   loop.Signal
 }
 
 // imports joins the rib with its watchers.
@@ -53,20 +54,13 @@ func (i *imports) publish(keys []intent.RouteKey, vteps []netip.Addr) {
 		for _, a := range vteps {
 			f.vteps[a] = struct{}{}
 		}
-		f.signal()
-	}
-}
-
-func (f *feed) signal() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
+		f.wake.Send()
 	}
 }
 
 // watch calls fn from this goroutine until ctx ends.
 func (i *imports) watch(ctx context.Context, fn func(ImportUpdate)) error {
-	f := &feed{routes: set[intent.RouteKey]{}, vteps: set[netip.Addr]{}, wake: make(chan struct{}, 1), first: true}
+	f := &feed{routes: set[intent.RouteKey]{}, vteps: set[netip.Addr]{}, wake: loop.NewSignal(), first: true}
 	i.mu.Lock()
 	for vni, vrf := range i.rib.routes {
 		for p := range vrf {
@@ -78,7 +72,7 @@ func (i *imports) watch(ctx context.Context, fn func(ImportUpdate)) error {
 	}
 	i.feeds[f] = struct{}{}
 	i.mu.Unlock()
-	f.signal()
+	f.wake.Send()
 	defer func() {
 		i.mu.Lock()
 		delete(i.feeds, f)

@@ -86,13 +86,10 @@ func (s *GoBGP) LinksChanged(links []underlay.Link) {
 		}
 		// Whoever is on the link when it comes back may be another router.
 		l.on, l.heard = now, time.Time{}
-		select {
-		case l.changed <- struct{}{}:
-		default:
-		}
+		l.changed.Send()
 	}
 	s.in.mu.Unlock()
-	s.paths.look()
+	s.paths.wake.Send()
 }
 
 // restLocked notes the link that a neighbour's session rests on now. A session that rested on
@@ -116,7 +113,7 @@ func (s *GoBGP) sessionFrom(neighbor, local netip.Addr) {
 		s.restLocked(n)
 	}
 	s.in.mu.Unlock()
-	s.paths.look() // the link may be down by now
+	s.paths.wake.Send() // the link may be down by now
 }
 
 // takeLinksLocked gives the neighbours whose session ends with its link, with the link.

@@ -162,7 +162,7 @@ func (s *GoBGP) noteAdded(n Neighbor, err error) (known bool) {
 		return false
 	}
 	sync.added = err == nil
-	s.paths.look() // what holds it may be over since connect
+	s.paths.wake.Send() // what holds it may be over since connect
 	if err != nil {
 		s.retry[a] = s.now().Add(n.ConnectRetry)
 	}
@@ -280,7 +280,7 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 	if established {
 		s.restLocked(n) // before the session counts as one on another link
 		if n.held() {
-			s.paths.look()
+			s.paths.wake.Send()
 		}
 	}
 	n.established, n.session.since, n.lostLink, n.lostPath = established, s.now(), "", false
@@ -314,6 +314,6 @@ func (s *GoBGP) syncedLocked() {
 	}
 	if unicast && !s.unicastIn.inSync {
 		s.unicastIn.inSync = true
-		s.unicastIn.signal()
+		s.unicastIn.changed.Send()
 	}
 }

@@ -89,7 +89,7 @@ func (s *GoBGP) finish(n Neighbor) {
 	}
 	s.in.mu.Unlock()
 	s.front.Finish(a)
-	s.lookAtEnds()
+	s.endings.Send()
 }
 
 // endWithheld notes that the server has sent its End-of-RIB before the routes.
@@ -99,14 +99,7 @@ func (s *GoBGP) endWithheld(neighbor netip.Addr) {
 		n.withheld = true
 	}
 	s.in.mu.Unlock()
-	s.lookAtEnds()
-}
-
-func (s *GoBGP) lookAtEnds() {
-	select {
-	case s.endings <- struct{}{}:
-	default:
-	}
+	s.endings.Send()
 }
 
 // sendEnds has the server send its routes and End-of-RIB once more to the neighbours from

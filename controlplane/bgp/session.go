@@ -255,9 +255,6 @@ func (s *GoBGP) publishLocked() {
 		s.in.publish(keys, vteps)
 	}
 	if len(s.in.rib.ghosts.settling) > before {
-		select {
-		case s.rearm <- struct{}{}:
-		default:
-		}
+		s.rearm.Send()
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
 	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
@@ -53,15 +54,15 @@ type GoBGP struct {
 	ends  *sessionEnds
 	paths pathChanges
 	// rearm wakes tick when a withdrawal begins to settle.
-	rearm    chan struct{}
+	rearm    loop.Signal
 	stop     chan bool
 	stopOnce sync.Once
 
 	ready, unicastReady, policiesComplete *signal
 	// finished are the neighbours, by their names, that may have this node's End-of-RIB; in.mu
-	// guards it. endings has sendEnds look at it; capacity 1.
+	// guards it. endings has sendEnds look at it.
 	finished set[string]
-	endings  chan struct{}
+	endings  loop.Signal
 	// leaving: Run ends, and the sessions with it.
 	leaving atomic.Bool
 	// accepted has the server take connections; nil: it does not.
@@ -124,10 +125,10 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		links: map[string]*linkNeighbor{}, unicastIn: newUnicastIn(), unicastOut: newUnicastOut(),
 		retry: map[netip.Addr]time.Time{}, handles: &handles{},
 		ends:  newSessionEnds(cfg),
-		paths: pathChanges{news: map[netip.Addr]pathNews{}, wake: make(chan struct{}, 1)},
-		rearm: make(chan struct{}, 1),
+		paths: pathChanges{news: map[netip.Addr]pathNews{}, wake: loop.NewSignal()},
+		rearm: loop.NewSignal(),
 		stop:  make(chan bool, 1), ready: newSignal(), unicastReady: newSignal(), policiesComplete: newSignal(),
-		finished: set[string]{}, endings: make(chan struct{}, 1),
+		finished: set[string]{}, endings: loop.NewSignal(),
 	}
 	s.out.highest = s.highest
 	s.front = wire.New(log, s.asOthersSee(), s.connection)

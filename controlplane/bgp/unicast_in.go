@@ -10,6 +10,7 @@ import (
 	api "github.com/osrg/gobgp/v3/api"
 
 	"github.com/ovn-sluice/sluice/controlplane/underlay"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // unicastIn is what the neighbours sent as plain unicast, and what of it is best.
@@ -20,7 +21,7 @@ type unicastIn struct {
 	best     map[netip.Prefix]underlay.Learned
 	received map[netip.Addr]int
 	inSync   bool
-	changed  chan struct{} // capacity 1
+	changed  loop.Signal
 }
 
 // unicastPath is a received path; the next hop is hop.VTEP.
@@ -32,7 +33,7 @@ type unicastPath struct {
 func newUnicastIn() unicastIn {
 	return unicastIn{
 		paths: map[pathKey]*unicastPath{}, byPrefix: map[netip.Prefix]set[*unicastPath]{}, best: map[netip.Prefix]underlay.Learned{},
-		received: map[netip.Addr]int{}, changed: make(chan struct{}, 1),
+		received: map[netip.Addr]int{}, changed: loop.NewSignal(),
 	}
 }
 
@@ -58,13 +59,6 @@ func (s *GoBGP) UnicastInSync() bool {
 // UnicastChanged tells that Unicast may answer differently. Changes that nobody has
 // taken are one.
 func (s *GoBGP) UnicastChanged() <-chan struct{} { return s.unicastIn.changed }
-
-func (u *unicastIn) signal() {
-	select {
-	case u.changed <- struct{}{}:
-	default:
-	}
-}
 
 // decodeUnicast reads a path as the BGP server reports it. One that cannot be used
 // counts as withdrawn (RFC 7606): its neighbour may have had another before.
@@ -154,7 +148,7 @@ func (s *GoBGP) chooseLocked(p netip.Prefix) {
 		all = append(all, &c.path)
 		links[&c.path] = c.linkLocal
 	}
-	u.signal()
+	u.changed.Send()
 	if len(all) == 0 {
 		delete(u.best, p)
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/osrg/gobgp/v3/pkg/server"
 
 	"github.com/ovn-sluice/sluice/controlplane/ra"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // silence is how long a router has to be silent before another one on its link
@@ -30,13 +31,13 @@ type linkNeighbor struct {
 	gaveUp bool
 	// problem is why there is no session to be had.
 	problem string
-	// on is the link as LinksChanged last told; changed that it is another one (capacity 1).
+	// on is the link as LinksChanged last told; changed that it is another one.
 	on      sessionLink
-	changed chan struct{}
+	changed loop.Signal
 }
 
 func newLinkNeighbor(n Neighbor) *linkNeighbor {
-	return &linkNeighbor{config: n, problem: "no router has advertised itself on the link", changed: make(chan struct{}, 1)}
+	return &linkNeighbor{config: n, problem: "no router has advertised itself on the link", changed: loop.NewSignal()}
 }
 
 // Name is the neighbour for people: its link, or its address.

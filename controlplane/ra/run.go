@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 const (
@@ -53,7 +55,7 @@ func Run(ctx context.Context, link string, changed <-chan struct{}, heard func(n
 // opened for.
 func (s *socket) run(ctx context.Context, link string, changed <-chan struct{}, heard func(netip.Addr)) error {
 	group, ctx := errgroup.WithContext(ctx)
-	wake := make(chan struct{}, 1) // an advertisement is due at once
+	wake := loop.NewSignal() // an advertisement is due at once
 	var quick atomic.Int32
 	quick.Store(eager)
 	group.Go(func() error {
@@ -65,7 +67,7 @@ func (s *socket) run(ctx context.Context, link string, changed <-chan struct{}, 
 	return group.Wait()
 }
 
-func (s *socket) listen(link string, heard func(netip.Addr), wake chan<- struct{}, quick *atomic.Int32) error {
+func (s *socket) listen(link string, heard func(netip.Addr), wake loop.Signal, quick *atomic.Int32) error {
 	known := netip.Addr{}
 	for {
 		k, from, err := s.receive()
@@ -82,10 +84,7 @@ func (s *socket) listen(link string, heard func(netip.Addr), wake chan<- struct{
 		// restarted, or the cable plugged in elsewhere.
 		if k == solicitation || from != known {
 			quick.Store(eager)
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
+			wake.Send()
 		}
 		if k == advertisement {
 			known = from

@@ -32,13 +32,6 @@ func (s *Switch) Overridden(ctx context.Context) ([]string, error) {
 // FlowsChanged tells that what Overridden returned may no longer be so, as Changes.
 func (s *Switch) FlowsChanged() <-chan struct{} { return s.moved }
 
-func (s *Switch) flowsMoved() {
-	select {
-	case s.moved <- struct{}{}:
-	default:
-	}
-}
-
 // overriding finds the lines of a dump. Ours are read only where a foreign flow
 // may come before one of them: on most bridges there is none.
 func overriding(dump []byte) []string {

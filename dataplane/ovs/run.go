@@ -50,7 +50,7 @@ func (s *Switch) Run(ctx context.Context) error {
 			if !slices.Contains(used, bridge) {
 				cancel()
 				delete(watched, bridge)
-				s.flowsMoved()
+				s.moved.Send()
 			}
 		}
 		select {
@@ -77,7 +77,7 @@ func (s *Switch) watch(ctx context.Context, bridge string) {
 			answered, err := s.monitor(ctx, bridge)
 			if answered {
 				warned = false
-				s.changed()
+				s.changes.Send()
 			} else if ctx.Err() == nil {
 				// The bridge is there and refuses: no hurry, and said once.
 				pause = refusedPause
@@ -122,7 +122,7 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 		return false, fmt.Errorf("flow monitor of bridge %s: %w", bridge, err)
 	}
 	for _, d := range settling {
-		defer time.AfterFunc(d, func() { s.changed(); s.flowsMoved() }).Stop()
+		defer time.AfterFunc(d, func() { s.changes.Send(); s.moved.Send() }).Stop()
 	}
 	// An ovs-vswitchd that has just started may leave a request without an answer
 	// until its next probe, a minute later: ask again.
@@ -138,10 +138,10 @@ func (s *Switch) monitor(ctx context.Context, bridge string) (answered bool, err
 			deaf.Stop()
 		}
 		if now != answered || s.lost(bridge, last) {
-			s.changed()
+			s.changes.Send()
 		}
 		if now != answered || strings.HasPrefix(strings.TrimSpace(last), "event=") {
-			s.flowsMoved()
+			s.moved.Send()
 		}
 		answered = now
 	}

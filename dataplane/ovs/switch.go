@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -121,9 +122,9 @@ func (b Bridge) equal(o Bridge) bool {
 type Switch struct {
 	config  Config
 	log     *slog.Logger
-	changes chan struct{}
-	moved   chan struct{} // capacity 1, as changes
-	late    atomic.Int32  // runs of ovs-ofctl in a row that were not done in time
+	changes loop.Signal
+	moved   loop.Signal
+	late    atomic.Int32 // runs of ovs-ofctl in a row that were not done in time
 
 	mu          sync.Mutex
 	integration string
@@ -148,8 +149,8 @@ func New(config Config) *Switch {
 	}
 	return &Switch{
 		config: config, log: config.Logger, integration: cmp.Or(config.Integration, defaultIntegration),
-		changes:  make(chan struct{}, 1),
-		moved:    make(chan struct{}, 1),
+		changes:  loop.NewSignal(),
+		moved:    loop.NewSignal(),
 		rows:     make(map[string]ovsdb.Row),
 		modified: make(chan struct{}),
 		leaving:  leaving{},
@@ -197,7 +198,7 @@ func (s *Switch) Handle(b ovsdb.Batch) {
 	}
 	s.mu.Unlock()
 	if changed {
-		s.changed()
+		s.changes.Send()
 	}
 }
 
@@ -293,10 +294,3 @@ func (s *Switch) await(ctx context.Context, ok func() bool) error {
 // Changes tells that what List returned may no longer be so: list again. It is
 // never closed; several changes may be one message.
 func (s *Switch) Changes() <-chan struct{} { return s.changes }
-
-func (s *Switch) changed() {
-	select {
-	case s.changes <- struct{}{}:
-	default:
-	}
-}

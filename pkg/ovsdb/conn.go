@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // message is a JSON-RPC 1.0 message of either direction.
@@ -86,9 +87,9 @@ type conn struct {
 	// nothing while it has something to send, so whoever reads here, or has a
 	// deadline, must not wait for a write.
 	out     [][]byte
-	filled  chan struct{} // out has something
-	err     error         // why it ended
-	ready   chan struct{}
+	filled  loop.Signal // out has something
+	err     error       // why it ended
+	ready   loop.Signal
 	done    chan struct{}
 	closing sync.Once
 }
@@ -114,10 +115,10 @@ func newConn(nc net.Conn, probe time.Duration) *conn {
 		net:   nc,
 		probe: probe,
 		calls: make(map[uint64]call),
-		ready: make(chan struct{}, 1),
+		ready: loop.NewSignal(),
 		done:  make(chan struct{}),
 
-		filled: make(chan struct{}, 1),
+		filled: loop.NewSignal(),
 	}
 	c.lastRx.Store(time.Now().UnixNano())
 	return c
@@ -190,10 +191,7 @@ func (c *conn) push(q queued) {
 	c.mu.Lock()
 	c.queue = append(c.queue, q)
 	c.mu.Unlock()
-	select {
-	case c.ready <- struct{}{}:
-	default:
-	}
+	c.ready.Send()
 }
 
 // drain takes all that is queued.
@@ -267,10 +265,7 @@ func (c *conn) reason() error {
 // put queues a message for writing; mu is held.
 func (c *conn) put(raw []byte) {
 	c.out = append(c.out, raw)
-	select {
-	case c.filled <- struct{}{}:
-	default:
-	}
+	c.filled.Send()
 }
 
 // writeLoop writes what is put.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // Session keeps a local copy of part of a database. See the package comment.
@@ -37,7 +39,7 @@ type Session struct {
 	unusable map[string]string
 
 	// changed wakes Run after SetConditions.
-	changed chan struct{}
+	changed loop.Signal
 
 	mu         sync.Mutex
 	wanted     Conditions
@@ -106,7 +108,7 @@ func NewSession(config Config) (*Session, error) {
 		endpoints:  endpoints,
 		log:        config.Logger.With("database", config.Database.name),
 		content:    newContent(kept),
-		changed:    make(chan struct{}, 1),
+		changed:    loop.NewSignal(),
 		unusable:   make(map[string]string),
 		generation: 1,
 		status:     Status{Database: config.Database.name},
@@ -198,10 +200,7 @@ func (s *Session) SetConditions(conditions Conditions) error {
 	s.generation++
 	s.status.InSync = false
 	s.mu.Unlock()
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	s.changed.Send()
 	return nil
 }
 

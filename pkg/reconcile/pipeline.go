@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // Stage is a Table of any type, as a Pipeline sees it.
@@ -60,7 +61,7 @@ type Pipeline struct {
 
 	mu      sync.Mutex // guards the wanted and actual sides of all tables, and updates
 	updates uint64
-	kick    chan struct{}
+	kick    loop.Signal
 
 	listErr map[string]error
 
@@ -92,7 +93,7 @@ func NewPipeline(opts PipelineOptions, stages ...Stage) *Pipeline {
 	}
 	p := &Pipeline{
 		grace: opts.Grace, stages: stages, log: opts.Log, dry: opts.Dry, relist: opts.RelistEvery, told: opts.Passed,
-		kick: make(chan struct{}, 1), listErr: map[string]error{},
+		kick: loop.NewSignal(), listErr: map[string]error{},
 	}
 	for i, s := range stages {
 		s.share(p, i)
@@ -132,12 +133,7 @@ func (p *Pipeline) View(f func()) {
 }
 
 // Kick has a pass run soon.
-func (p *Pipeline) Kick() {
-	select {
-	case p.kick <- struct{}{}:
-	default:
-	}
-}
+func (p *Pipeline) Kick() { p.kick.Send() }
 
 // Run makes passes until ctx ends: after every change, when a retry is due, and
 // at the relist interval.

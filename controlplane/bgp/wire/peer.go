@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 const (
@@ -33,8 +35,8 @@ type peer struct {
 	connected, committed atomic.Bool
 	// unfinished: as in Neighbor.
 	unfinished atomic.Bool
-	// wake has greet look at held and waiting; capacity 1.
-	wake chan struct{}
+	// wake has greet look at held and waiting.
+	wake loop.Signal
 
 	mu      sync.Mutex // guards what follows
 	held    bool
@@ -51,7 +53,7 @@ type peer struct {
 
 func newPeer(f *Front, n Neighbor, l *net.TCPListener) *peer {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &peer{front: f, config: n, l: l, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1), held: n.Held, restarted: n.Restarted}
+	p := &peer{front: f, config: n, l: l, ctx: ctx, cancel: cancel, wake: loop.NewSignal(), held: n.Held, restarted: n.Restarted}
 	p.unfinished.Store(n.Unfinished)
 	return p
 }
@@ -130,7 +132,7 @@ func (p *peer) arrived(c *net.TCPConn) {
 		_ = old.Close()
 	}
 	time.AfterFunc(arrivalWait, func() { p.dropWaiting(c) })
-	p.woken()
+	p.wake.Send()
 }
 
 // dropWaiting closes the connection that waits, if it is that one.
@@ -154,13 +156,6 @@ func (p *peer) taken() (c *net.TCPConn, held bool) {
 	return c, p.held
 }
 
-func (p *peer) woken() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (p *peer) hold(held bool) {
 	p.mu.Lock()
 	p.held = held
@@ -168,7 +163,7 @@ func (p *peer) hold(held bool) {
 	if held {
 		p.dropWaiting()
 	}
-	p.woken()
+	p.wake.Send()
 }
 
 func (p *peer) isHeld() bool {
