@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/northbound"
-	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/metrics/controllermetrics"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
@@ -36,18 +36,11 @@ func observe(store *northbound.Store, log *slog.Logger) (*controllermetrics.Metr
 
 // watch tells of sessions, by component, until ctx ends.
 func (h health) watch(ctx context.Context, sessions map[string]func() ovsdb.Status) error {
-	tick := beat.New(look)
-	defer tick.Stop()
-	for {
+	return loop.Every(ctx, look, nil, func() {
 		for name, session := range sessions {
 			h.tell(name, session())
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 func (h health) tell(name string, s ovsdb.Status) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // kind is which packets come through one socket.
@@ -47,12 +49,7 @@ func (r *receiver) run(ctx context.Context) error {
 			break
 		}
 		r.note(err)
-		again := time.NewTimer(listenRetry)
-		select {
-		case <-ctx.Done():
-		case <-again.C:
-		}
-		again.Stop()
+		loop.Sleep(ctx, listenRetry)
 	}
 	return nil
 }

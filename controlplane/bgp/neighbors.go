@@ -7,11 +7,12 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"time"
 
 	api "github.com/osrg/gobgp/v3/api"
 	"github.com/osrg/gobgp/v3/pkg/server"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // startNeighbors adds the sessions. A speaker that restarts connects at once, too; its
@@ -43,11 +44,7 @@ func (s *GoBGP) startNeighbors(ctx context.Context, srv *server.BgpServer) error
 // giveUpLater ends the wait for a neighbour that sends no End-of-RIB within the
 // restart time.
 func (s *GoBGP) giveUpLater(ctx context.Context, n Neighbor) {
-	deadline := time.NewTimer(s.cfg.RestartTime)
-	defer deadline.Stop()
-	select {
-	case <-ctx.Done():
-	case <-deadline.C:
+	if loop.Sleep(ctx, s.cfg.RestartTime) {
 		s.giveUpWaiting(n)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // What of bpf/lib/types.h the compiler does not tell: FLOW_FRONT.
@@ -78,10 +78,6 @@ func (d *Dataplane) SweepFlowFront(ctx context.Context) error {
 
 // rest waits until programs that run now have ended.
 func rest(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(restTime):
-		return nil
-	}
+	loop.Sleep(ctx, restTime)
+	return ctx.Err()
 }

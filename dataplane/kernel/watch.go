@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
@@ -89,10 +90,7 @@ func watchLinks(ctx context.Context, ns netns.Namespace, of func() func(netlink.
 		if err := subscription(ctx, ns, of(), changed); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchPause):
-		}
+		loop.Sleep(ctx, watchPause)
 	}
 	return nil
 }

@@ -3,10 +3,10 @@ package kernel
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
@@ -18,10 +18,7 @@ func WatchAddresses(ctx context.Context, ns netns.Namespace, changed func()) err
 		if err := addressSubscription(ctx, ns, changed); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchPause):
-		}
+		loop.Sleep(ctx, watchPause)
 	}
 	return nil
 }

@@ -3,11 +3,11 @@ package kernel
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
@@ -27,10 +27,7 @@ func WatchRoutes(ctx context.Context, ns netns.Namespace, changed func()) error 
 		if err := routeSubscription(ctx, ns, changed); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchPause):
-		}
+		loop.Sleep(ctx, watchPause)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -274,10 +274,8 @@ func (s *Switch) awaitNamesGone(ctx context.Context, bridge string, names []stri
 		if err == nil && !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(string(out), "("+name+"): addr:") }) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Sleep(ctx, retryPause) {
 			return fmt.Errorf("ovs-vswitchd still has ports of bridge %s that were removed: %w", bridge, errors.Join(err, ctx.Err()))
-		case <-time.After(retryPause):
 		}
 	}
 	return nil

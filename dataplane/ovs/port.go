@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
@@ -280,10 +280,8 @@ func (s *Switch) awaitGone(ctx context.Context, bridge string, p Port) error {
 		if err == nil && !named {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Sleep(ctx, retryPause) {
 			return fmt.Errorf("ovs-vswitchd still has port %s of bridge %s: %w", p.Name, bridge, errors.Join(err, ctx.Err()))
-		case <-time.After(retryPause):
 		}
 	}
 	return nil

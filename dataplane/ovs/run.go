@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 const (
@@ -87,10 +89,7 @@ func (s *Switch) watch(ctx context.Context, bridge string) {
 				warned = true
 			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		loop.Sleep(ctx, pause)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 const (
@@ -29,21 +30,15 @@ func Limit(growth int) {
 
 // Trim gives memory back after bursts, until ctx ends.
 func Trim(ctx context.Context) error {
-	tick := beat.New(trimEvery)
-	defer tick.Stop()
 	var t trimmer
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for loop.Sleep(ctx, beat.Until(trimEvery)) {
 		metrics.Read(sample)
 		if t.due(sample[0].Value.Uint64(), sample[1].Value.Uint64()) {
 			debug.FreeOSMemory()
 		}
 	}
+	return nil
 }
 
 // trimmer tells when a burst of allocations is over.

@@ -249,7 +249,7 @@ func (s *Session) Run(ctx context.Context) error {
 		if failures%len(s.endpoints) != 0 {
 			continue
 		}
-		if !sleep(ctx, s.backoff(failures/len(s.endpoints))) {
+		if !loop.Sleep(ctx, s.backoff(failures/len(s.endpoints))) {
 			return nil
 		}
 	}
@@ -263,17 +263,6 @@ func (s *Session) backoff(round int) time.Duration {
 	}
 	d = min(d, s.config.BackoffMax)
 	return d/2 + rand.N(d/2+1)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // lost records and reports the end of a connection or attempt. The content stays.

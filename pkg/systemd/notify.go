@@ -7,7 +7,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // Notifier tells the service manager.
@@ -46,24 +46,16 @@ func (n *Notifier) Run(ctx context.Context) error {
 		return nil
 	}
 	// Fed three times in each period: one late round is no reason to restart.
-	tick := beat.New(limit / 3)
-	defer tick.Stop()
-	for {
+	return loop.Every(ctx, limit/3, nil, func() {
 		check, cancel := context.WithTimeout(ctx, limit/2)
 		err := n.alive(check)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
-			return nil
 		case err != nil:
 			n.log.Error("watchdog is not fed", "error", err)
 		default:
 			n.send(daemon.SdNotifyWatchdog)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	})
 }

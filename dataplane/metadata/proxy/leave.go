@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // Kept is a connection that was open when a server left, and on which no request had
@@ -57,13 +59,7 @@ func (s *Server) letGo() {
 
 // drain waits until there is no connection any more, or ctx ends.
 func (s *Server) drain(ctx context.Context) {
-	tick := time.NewTicker(drainLook)
-	defer tick.Stop()
-	for s.Connections() > 0 && ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
+	for s.Connections() > 0 && loop.Sleep(ctx, drainLook) {
 	}
 	_ = s.http.Close() // nothing that can be done is left
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // Beater tells whoever steers requests that they are served.
@@ -24,23 +26,16 @@ func (s *Service) beat(ctx context.Context) {
 	if s.cfg.OpenHeart == nil {
 		return
 	}
-	tick := time.NewTicker(beatInterval)
-	defer tick.Stop()
 	h := heart{open: s.cfg.OpenHeart}
 	defer h.close()
-	for {
+	_ = loop.Every(ctx, beatInterval, nil, func() {
 		now := time.Now()
 		err := s.steeredServed(now)
 		if err == nil {
 			err = h.beat(now)
 		}
 		s.noteBeat(now, err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // steeredServed tells whether the steered listeners take connections. Where nothing is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
@@ -46,10 +47,8 @@ func (d dryRun) waitInSync(ctx context.Context, notes io.Writer) error {
 			said = true
 			output.Printf(notes, "waiting for %s\n", strings.ReplaceAll(errors.Join(d.unread()...).Error(), "\n", "; "))
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Sleep(ctx, 20*time.Millisecond) {
 			return errors.Join(append([]error{fmt.Errorf("reading OVN: %w", ctx.Err())}, d.unread()...)...)
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/owned"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -16,8 +17,6 @@ const adoptedEvery = time.Second
 // removeAdopted removes what another agent's VRFs had and "sluicectl adopt" made
 // Sluice's, as soon as all of this node's own is in place, and ends.
 func (g *Gateway) removeAdopted(ctx context.Context) error {
-	tick := beat.New(adoptedEvery)
-	defer tick.Stop()
 	for said := false; ; {
 		if g.steps.AllInSync() && g.tables.Complete() && tables.Of(g.tables, intent.SteeringFlows).Settled() && tables.Of(g.tables, intent.KernelRoutes).Settled() && tables.Of(g.tables, intent.Routes).Settled() {
 			left, err := owned.Replaced(ctx, g.sw)
@@ -29,10 +28,8 @@ func (g *Gateway) removeAdopted(ctx context.Context) error {
 				said = true
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !loop.Sleep(ctx, beat.Until(adoptedEvery)) {
 			return nil
-		case <-tick.C:
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -16,14 +17,7 @@ const backendsLook = 10 * time.Minute
 // watchBackendsInUse has the ways to backends that no VIP leads to any more stay for as long as
 // flows use them. All flows are read for that, so only when one is to go soon.
 func (g *Gateway) watchBackendsInUse(ctx context.Context) error {
-	tick := beat.New(backendsLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for loop.Sleep(ctx, beat.Until(backendsLook)) {
 		due := false
 		g.tables.Pipeline.View(func() { due = g.tables.WaysEnd(2 * backendsLook) })
 		if !due {
@@ -36,6 +30,7 @@ func (g *Gateway) watchBackendsInUse(ctx context.Context) error {
 		}
 		g.tables.Pipeline.Update(func() { g.tables.FlowsUsed(ago) })
 	}
+	return nil
 }
 
 // backendsInUse is how long ago backends, or clients of theirs, have sent.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
 
@@ -44,10 +45,8 @@ func (g *Gateway) watchFlows(ctx context.Context) error {
 			g.reg.SetCondition("flows", true, reason.Clear, "")
 		}
 		failed = err != nil
-		select {
-		case <-ctx.Done():
+		if !loop.Sleep(ctx, flowsPause) {
 			return nil
-		case <-time.After(flowsPause):
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/leaks"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 const (
@@ -22,16 +23,10 @@ const (
 
 // watchLeaks reports what may join two tenants. Nothing is taken down for it.
 func (g *Gateway) watchLeaks(ctx context.Context) error {
-	wait := time.NewTimer(0)
-	defer wait.Stop()
+	var wait time.Duration
 	var seen bgp.Sightings
 	var changes, steps uint64
-	for first := true; ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-wait.C:
-		}
+	for first := true; loop.Sleep(ctx, wait); {
 		begin := time.Now()
 		routes, claims := g.speaker.RouteChanges(), g.steps.Steps()
 		if routes != changes {
@@ -42,8 +37,9 @@ func (g *Gateway) watchLeaks(ctx context.Context) error {
 		}
 		changes, steps, first = routes, claims, false
 		// A look takes time in the number of routes.
-		wait.Reset(max(beat.Until(leakInterval), leakShare*time.Since(begin)))
+		wait = max(beat.Until(leakInterval), leakShare*time.Since(begin))
 	}
+	return nil
 }
 
 // uses are those of this node, of OVN and of BGP.

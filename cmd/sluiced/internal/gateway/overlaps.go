@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -87,8 +88,7 @@ func (o *overlaps) report(exposed []evpn.Exposed, chassis string) (out []status.
 // watchOverlaps reports subnets of this node's routers that another router of the cloud has in
 // the same VNI, on another node. BGP shows that there is one, Southbound which.
 func (g *Gateway) watchOverlaps(ctx context.Context) error {
-	wait := time.NewTimer(0)
-	defer wait.Stop()
+	var wait time.Duration
 	all := overlaps{vnis: map[intent.VNI]*overlap{}, ask: func(ctx context.Context, vni intent.VNI) ([]ovn.Gateway, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -98,12 +98,7 @@ func (g *Gateway) watchOverlaps(ctx context.Context) error {
 	var vnis []intent.VNI
 	var progress bgp.Progress // of imports: a change of route targets, or of a path, imports routes that were received before
 	var steps uint64
-	for first := true; ; first = false {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-wait.C:
-		}
+	for first := true; loop.Sleep(ctx, wait); first = false {
 		begin := time.Now()
 		now, claims := g.speaker.Progress(), g.steps.Steps()
 		changed := first || now != progress || claims != steps
@@ -126,6 +121,7 @@ func (g *Gateway) watchOverlaps(ctx context.Context) error {
 			g.reg.Reporter(overlapReports).Replace(all.report(exposed, g.id.SystemID))
 			took += time.Since(begin) // a VNI may have many routers
 		}
-		wait.Reset(max(beat.Until(leakInterval), leakShare*took))
+		wait = max(beat.Until(leakInterval), leakShare*took)
 	}
+	return nil
 }

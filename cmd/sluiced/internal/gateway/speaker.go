@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
-	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -28,19 +28,17 @@ const (
 
 // watchSpeaker keeps the condition of BGP up to date.
 func (g *Gateway) watchSpeaker(ctx context.Context) error {
-	tick := beat.New(speakerInterval)
-	defer tick.Stop()
 	var s bgp.Status
 	var err error
 	var seen bgp.Progress
 	var read time.Time
-	for {
+	return loop.Every(ctx, speakerInterval, nil, func() {
 		if now := g.speaker.Progress(); now != seen || err != nil || !calm(s) || time.Since(read) >= speakerCalm {
 			seen, read = now, time.Now()
 			s, err = g.speaker.Status(ctx)
 		}
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
 		ready, why, detail := speakerCondition(s, err)
 		g.reg.SetCondition("bgp", ready, why, detail)
@@ -48,12 +46,7 @@ func (g *Gateway) watchSpeaker(ctx context.Context) error {
 			g.announced.Send()
 		}
 		g.reg.Reporter(bgpReports).Replace(slices.Concat(doubles(s), overLimit(s), suspects(s), fullVRFs(s), lostPaths(g.bfd.Status())))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // alone tells whether the node has neighbours, and a session with none: nobody hears of its routes.

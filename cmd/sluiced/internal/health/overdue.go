@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -25,19 +26,13 @@ const (
 // WatchOverdue reports the tables of which rows wait for longer than that, until ctx ends. waited
 // asks for the rows that wait since before a time.
 func WatchOverdue(ctx context.Context, reg *status.Registry, waited func(before time.Time) []reconcile.Wait) error {
-	tick := beat.New(overdueLook)
-	defer tick.Stop()
 	var last []reconcile.Wait
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			now := waited(time.Now().Add(-overduePatience))
-			reg.Reporter(overdueReports).Replace(overdue(again(now, last), overduePatience))
-			last = now
-		}
+	for loop.Sleep(ctx, beat.Until(overdueLook)) {
+		now := waited(time.Now().Add(-overduePatience))
+		reg.Reporter(overdueReports).Replace(overdue(again(now, last), overduePatience))
+		last = now
 	}
+	return nil
 }
 
 // again are the waits of tables that waited at the last look, too. Rows that waited by order, as

@@ -9,6 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/admin/nodeapi"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -60,16 +61,7 @@ const lookInterval = time.Second
 
 // watch keeps the conditions up to date.
 func (p *process) watch(ctx context.Context) error {
-	tick := time.NewTicker(lookInterval)
-	defer tick.Stop()
-	for {
-		p.look()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return loop.Every(ctx, lookInterval, nil, p.look)
 }
 
 func (p *process) look() {

@@ -15,6 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/service"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/heap"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/metrics"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/serve"
@@ -129,10 +130,7 @@ func (p *process) insist(ctx context.Context, what string, run func(context.Cont
 		if err := run(ctx); err != nil {
 			p.log.Error(what+" failed; it is tried again", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(insistInterval):
-		}
+		loop.Sleep(ctx, insistInterval)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/ovn-sluice/sluice/pkg/loop"
 )
 
 // changePatience bounds the wait for rows that wait for something themselves, as those
@@ -24,25 +26,18 @@ type Change struct {
 // Run makes the change when all is prepared, or changePatience after all was told,
 // and again until it succeeds; false when ctx ends first.
 func (c Change) Run(ctx context.Context, log *slog.Logger) bool {
-	tick := time.NewTicker(c.Every)
-	defer tick.Stop()
 	var since time.Time
 	said := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case now := <-tick.C:
-			if !c.Told() {
-				since = time.Time{}
-				continue
-			}
-			if since.IsZero() {
-				since = now
-			}
-			if !c.Prepared() && now.Sub(since) < changePatience {
-				continue
-			}
+	for wait := c.Every; loop.Sleep(ctx, wait); {
+		if !c.Told() {
+			since = time.Time{}
+			continue
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if !c.Prepared() && time.Since(since) < changePatience {
+			continue
 		}
 		err := c.Do(ctx)
 		if err == nil {
@@ -52,6 +47,7 @@ func (c Change) Run(ctx context.Context, log *slog.Logger) bool {
 			said = err.Error()
 			log.Warn(c.Failed, "error", err)
 		}
-		tick.Reset(c.Pause)
+		wait = c.Pause
 	}
+	return false
 }

@@ -81,13 +81,9 @@ func Replace(ctx context.Context, dp *ebpf.Dataplane, calm func() bool, failed f
 // awaitCalm waits until the verifier delays nobody. Where tables wait for the programs it returns
 // at once. False: ctx ends first.
 func awaitCalm(ctx context.Context, dp *ebpf.Dataplane, calm func() bool) bool {
-	tick := time.NewTicker(PromoteInterval)
-	defer tick.Stop()
 	for begin := time.Now(); Effective(dp) && !calm() && time.Since(begin) < bgp.DefaultDeferralTime; {
-		select {
-		case <-ctx.Done():
+		if !loop.Sleep(ctx, PromoteInterval) {
 			return false
-		case <-tick.C:
 		}
 	}
 	return ctx.Err() == nil

@@ -13,6 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/link"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
@@ -66,10 +67,8 @@ func (r *Role) WatchHost(ctx context.Context) error {
 				}
 				told = now
 			}
-			select {
-			case <-ctx.Done():
+			if !loop.Sleep(ctx, hostPause) {
 				return nil
-			case <-time.After(hostPause):
 			}
 		}
 	})

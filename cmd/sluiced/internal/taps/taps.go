@@ -97,10 +97,8 @@ func (t *Taps) Run(ctx context.Context) error {
 		defer tick.Stop()
 		for {
 			t.find()
-			select {
-			case <-ctx.Done():
+			if !loop.Sleep(ctx, tapPause) {
 				return nil
-			case <-time.After(tapPause):
 			}
 			select {
 			case <-ctx.Done():

@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
@@ -55,17 +56,10 @@ const (
 // same rows. What differs is reported, and read back to be mended; so is a setting of
 // the node by which flows are spread otherwise.
 func (p *Paths) WatchParity(ctx context.Context) error {
-	tick := beat.New(parityPause)
-	defer tick.Stop()
 	found := map[intent.RouteKey]status.Change{}
 	var after intent.RouteKey
 	var rested time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for loop.Sleep(ctx, beat.Until(parityPause)) {
 		all := p.onKernelPath()
 		maps.DeleteFunc(found, func(k intent.RouteKey, _ status.Change) bool {
 			_, there := slices.BinarySearchFunc(all, k, Compare)
@@ -79,6 +73,7 @@ func (p *Paths) WatchParity(ctx context.Context) error {
 		}
 		p.reg.Reporter(Reports).Replace(append(differences(found), p.oneWay()...))
 	}
+	return nil
 }
 
 // nextPart are the keys to look at after those up to a key, and the last of them.

@@ -11,6 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -164,13 +165,9 @@ func (t *Tunnel) nothingPrepared() (err error) {
 
 // leaveMode waits until nothing leads through what the other mode had, and removes it.
 func (t *Tunnel) leaveMode(ctx context.Context) error {
-	tick := time.NewTicker(modeInterval)
-	defer tick.Stop()
 	for deadline := time.Now().Add(turnPatience); time.Now().Before(deadline); {
-		select {
-		case <-ctx.Done():
+		if !loop.Sleep(ctx, modeInterval) {
 			return nil
-		case <-tick.C:
 		}
 		if tables.Of(t.tables, intent.VRFs).Settled() && tables.Of(t.tables, intent.SteeringFlows).Settled() {
 			break
