@@ -184,7 +184,7 @@ func (s *GoBGP) hold(ctx context.Context, srv resetter, ended []netip.Addr) (don
 	}
 	s.in.mu.Unlock()
 	for a, held := range changed {
-		s.front.Hold(a, held)
+		s.connections.Hold(a, held)
 	}
 	done = true
 	for a, why := range ends {

@@ -42,7 +42,7 @@ func heldSpeaker(t *testing.T, list ...Neighbor) *GoBGP {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.front.Close(0) })
+	t.Cleanup(func() { s.connections.Close(0) })
 	return s
 }
 

@@ -50,7 +50,7 @@ func (s *GoBGP) listen(ctx context.Context) error {
 	for i, a := range addrs {
 		at[i] = netip.AddrPortFrom(a, uint16(s.cfg.ListenPort))
 	}
-	if err := s.front.Listen(ctx, at...); err != nil {
+	if err := s.connections.Listen(ctx, at...); err != nil {
 		return fmt.Errorf("no BGP sessions: %w", err)
 	}
 	return nil

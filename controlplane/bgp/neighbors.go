@@ -88,7 +88,7 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv peers, n Neighbor) {
 	}
 	if err == nil {
 		if err = srv.AddPeer(ctx, &api.AddPeerRequest{Peer: peerConfig(s.cfg, n, handle)}); err != nil {
-			s.front.Remove(n.Address)
+			s.connections.Remove(n.Address)
 		}
 	}
 	if first := s.ends.setUp(a, err); first {
@@ -122,7 +122,7 @@ func (s *GoBGP) connect(n Neighbor) (handle netip.AddrPort, known bool, err erro
 	if err := onLink(n.Address); err != nil {
 		return handle, true, err
 	}
-	if handle, err = s.front.Add(out); err != nil {
+	if handle, err = s.connections.Add(out); err != nil {
 		return handle, true, err
 	}
 	s.in.mu.Lock()
@@ -137,7 +137,7 @@ func (s *GoBGP) removeNeighbor(ctx context.Context, srv peers, a netip.Addr, han
 	if err := srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: handle.Addr().String()}); err != nil {
 		s.log.Warn("cannot remove a BGP session", slog.String("neighbor", a.String()), slog.Any("error", err))
 	}
-	s.front.Remove(a)
+	s.connections.Remove(a)
 }
 
 // name is the neighbour's at the server.
@@ -257,7 +257,7 @@ func (s *GoBGP) sessionLocked(e *api.WatchEventResponse_PeerEvent) {
 		return
 	}
 	if state.GetSessionState() == api.PeerState_ACTIVE && s.accepted != nil {
-		s.front.Offer(n.config.Address, s.accepted)
+		s.connections.Offer(n.config.Address, s.accepted)
 	}
 	n.session.state, n.session.overLimit = state.GetSessionState(), state.GetAdminState() == api.PeerState_PFX_CT
 	if asn := state.GetPeerAsn(); asn != 0 {

@@ -88,7 +88,7 @@ func (s *GoBGP) finish(n Neighbor) {
 		a = l.address
 	}
 	s.in.mu.Unlock()
-	s.front.Finish(a)
+	s.connections.Finish(a)
 	s.endings.Send()
 }
 
@@ -124,7 +124,7 @@ func (s *GoBGP) sendEnds(ctx context.Context, srv resetter) error {
 		}
 		s.in.mu.Unlock()
 		for i, name := range names {
-			s.front.Finish(may[i]) // finish may be about to, or was before the neighbour was added
+			s.connections.Finish(may[i]) // finish may be about to, or was before the neighbour was added
 			if err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: name, Soft: true, Direction: api.ResetPeerRequest_OUT}); err != nil && ctx.Err() == nil {
 				s.log.Warn("cannot send End-of-RIB", slog.String("neighbor", s.handles.name(name)), slog.Any("error", err))
 			}

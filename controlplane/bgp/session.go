@@ -117,10 +117,10 @@ func (s *GoBGP) leave(srv *server.BgpServer, graceful bool) error {
 	s.outMu.Unlock()
 	s.endIntake()
 	if graceful {
-		s.front.Close(0)
+		s.connections.Close(0)
 		return nil
 	}
-	defer s.front.Close(stopPatience)
+	defer s.connections.Close(stopPatience)
 	// Withdrawals first: with RFC 8538 a peer may keep routes over a CEASE.
 	ctx := context.Background()
 	for _, f := range (FamilyEVPN | FamilyIPv4 | FamilyIPv6).List() {

@@ -50,9 +50,9 @@ type GoBGP struct {
 	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
 
-	front *wire.Front
-	ends  *sessionEnds
-	paths pathChanges
+	connections *wire.Connections
+	ends        *sessionEnds
+	paths       pathChanges
 	// rearm wakes tick when a withdrawal begins to settle.
 	rearm    loop.Signal
 	stop     chan bool
@@ -131,7 +131,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		finished: set[string]{}, endings: loop.NewSignal(),
 	}
 	s.out.highest = s.highest
-	s.front = wire.New(log, s.asOthersSee(), s.connection)
+	s.connections = wire.New(log, s.asOthersSee(), s.connection)
 	s.in.rib.limits = cfg.VRFs
 	s.in.rib.only4, s.in.rib.only6 = !cfg.VTEP6.IsValid(), !cfg.VTEP4.IsValid()
 	for _, n := range cfg.Neighbors {
@@ -178,7 +178,7 @@ func (s *GoBGP) Run(ctx context.Context) error {
 	})
 	err := group.Wait()
 	if srv == nil {
-		s.front.Close(0)
+		s.connections.Close(0)
 		return err
 	}
 	return errors.Join(err, s.leave(srv, graceful))

@@ -212,7 +212,7 @@ func (s *GoBGP) connectedState(a netip.Addr, state string, held bool) string {
 	case state == stateEstablished || state == StatePrefixLimit:
 	case held:
 		return "idle"
-	case state == "opensent" && !s.front.Connected(a):
+	case state == "opensent" && !s.connections.Connected(a):
 		return "active"
 	}
 	return state

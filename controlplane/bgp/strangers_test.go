@@ -52,7 +52,7 @@ func linkSpeaker(t *testing.T) (*GoBGP, *linkNeighbor) {
 // that nobody follows.
 func TestRouterGoesWhileItIsAdded(t *testing.T) {
 	s, l := linkSpeaker(t)
-	t.Cleanup(func() { s.front.Close(0) })
+	t.Cleanup(func() { s.connections.Close(0) })
 	// The server knows them by their handles.
 	const first, second, firstHandle, secondHandle = "fe80::1%lo", "fe80::2%lo", "127.179.0.1", "127.179.0.2"
 	srv := &heldPeers{held: map[string]chan struct{}{firstHandle: make(chan struct{})}, asked: make(chan string, 1)}
@@ -79,7 +79,7 @@ func TestRouterGoesWhileItIsAdded(t *testing.T) {
 // Whoever takes another address each time leaves nothing behind.
 func TestStrangersAreForgotten(t *testing.T) {
 	s, l := linkSpeaker(t)
-	t.Cleanup(func() { s.front.Close(0) })
+	t.Cleanup(func() { s.connections.Close(0) })
 	srv := &heldPeers{}
 	a := netip.MustParseAddr("fe80::1%lo")
 	route, err := encodeUnicast(netip.MustParsePrefix("192.0.2.0/24"), unicastForm{}, false)
@@ -122,7 +122,7 @@ func TestStrangersAreForgotten(t *testing.T) {
 // C2: a router that goes from its link between the time for its session and the session.
 func TestRouterGoesBeforeItIsAdded(t *testing.T) {
 	s, l := linkSpeaker(t)
-	t.Cleanup(func() { s.front.Close(0) })
+	t.Cleanup(func() { s.connections.Close(0) })
 	srv := &heldPeers{}
 	n := l.config
 	n.Address = netip.MustParseAddr("fe80::1%lo")

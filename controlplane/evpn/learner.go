@@ -105,7 +105,7 @@ func deviceOf(mapping, port string) string {
 }
 
 // networks are those of all the router's ports. A learned route to a part of one would
-// come before it: the router would send its own machines' packets out.
+// come before it: the router would send its own VMs' packets out.
 func (t *translation) networks() intent.PrefixSet {
 	var out []netip.Prefix
 	for _, p := range t.rows.PortsOn(t.out.Router) {

@@ -56,7 +56,7 @@ func (b balanced) on(networks []netip.Prefix) []netip.Addr {
 }
 
 // leadsToVIP tells whether a NAT row leads to the address of VIPs alone, as that of a floating
-// IP of one does: not to a machine, and nothing leaves by it.
+// IP of one does: not to a VM, and nothing leaves by it.
 func (t *translation) leadsToVIP(n ovn.NAT, vips balanced) bool {
 	a, err := netip.ParseAddr(n.LogicalIP)
 	if _, vip := vips[a.Unmap()]; err != nil || !vip || n.Type == "snat" {

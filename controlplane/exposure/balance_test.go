@@ -82,11 +82,11 @@ func TestBalanced(t *testing.T) {
 		{name: "clients are told", services: with("reject"), probes: down, want: both},
 		{name: "somebody is told", services: with("event"), probes: down, want: both},
 		{name: "load balancers are not followed", services: plain, probes: down, off: true, want: []string{vip4}}, // of Southbound
-		{name: "a machine has the addresses, too", services: plain, probes: down, nats: nat("dnat_and_snat", "10.0.0.5", "fd00::5", "inner"), want: both},
+		{name: "a VM has the addresses, too", services: plain, probes: down, nats: nat("dnat_and_snat", "10.0.0.5", "fd00::5", "inner"), want: both},
 		{name: "packets leave by them", services: plain, probes: down, nats: nat("snat", "10.0.0.0/24", "fd00::/64", ""), want: both},
 		{name: "floating IPs of VIPs", services: inner, nats: nat("dnat_and_snat", "10.0.0.99", "fd00::99", "vip"), want: both},
 		{name: "floating IPs of VIPs that are down", services: inner, probes: innerDown, nats: nat("dnat_and_snat", "10.0.0.99", "fd00::99", "vip"), silent: both},
-		{name: "a machine has the VIP's address", services: inner, probes: innerDown, nats: nat("dnat_and_snat", "10.0.0.99", "fd00::99", "inner"), want: both},
+		{name: "a VM has the VIP's address", services: inner, probes: innerDown, nats: nat("dnat_and_snat", "10.0.0.99", "fd00::99", "inner"), want: both},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := sample()

@@ -48,8 +48,8 @@ func pb(name, kind, datapath string, chassis ovn.UUID, mac ...string) ovn.PortBi
 	return ovn.PortBinding{UUID: ovn.UUID("pb-" + name), LogicalPort: name, Type: kind, Datapath: ovn.UUID(datapath), Chassis: chassis, Up: true, MAC: mac}
 }
 
-// sample is a provider network with a machine here and one there, and a router whose
-// gateway port is here, with a tenant's machine here.
+// sample is a provider network with a VM here and one there, and a router whose
+// gateway port is here, with a tenant's VM here.
 func sample() cloud {
 	c := cloud{}
 	options := func(p ovn.PortBinding, kv ...string) ovn.PortBinding {

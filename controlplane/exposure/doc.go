@@ -1,23 +1,23 @@
 // Package exposure computes, from what OVN shows, which single addresses this node
-// exposes without EVPN: addresses of machines on provider networks, floating IPs,
+// exposes without EVPN: addresses of VMs on provider networks, floating IPs,
 // and gateway ports' own. They are rows of the default VRF
 // ([intent.DefaultVRF]), of the same types as those of tenants.
 //
 // It is pure: rows in, intent out; no I/O, no clock, no log. [Translator.Step]
 // computes all of it each time something changed that it reads: that is as much as
-// the machines and the gateway ports of this node, and where distributed floating
+// the VMs and the gateway ports of this node, and where distributed floating
 // IPs are followed, or next hops answered that nobody lists, the ports of its provider
 // networks.
 //
 // # What is exposed, and where
 //
-//   - Ports: the addresses of a machine's port that is bound to this chassis and up,
+//   - Ports: the addresses of a VM's port that is bound to this chassis and up,
 //     on a switch with a localnet port whose network is mapped here. Frames carry the
-//     machine's MAC. The addresses of a virtual port are where its virtual_parent
+//     VM's MAC. The addresses of a virtual port are where its virtual_parent
 //     is, behind that one's MAC. What Northbound says is disabled is not exposed.
 //   - Gateways: the own addresses of a gateway port that is bound here.
 //   - Floating IPs: the external addresses of routers' NAT rows. A distributed one
-//     is where its machine is bound, behind the MAC of its own; all others are where
+//     is where its VM is bound, behind the MAC of its own; all others are where
 //     the gateway port is, behind its MAC. Southbound says which are which
 //     (nat_addresses: is_chassis_resident); Northbound does too (NAT.logical_port and
 //     external_mac), and knows those that Southbound does not carry.

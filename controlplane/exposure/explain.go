@@ -15,7 +15,7 @@ func (t *Translator) Explain(a netip.Addr) status.Step {
 		s.Detail = fmt.Sprintf("%s, by port %s, on %s as %s", o.kind, o.port, o.provider.Network, o.key())
 		return s
 	}
-	s.Hint = "Ask on the node where the machine, or for a centralised floating IP the gateway port, is bound; 'sluicectl status' shows what is held back here."
+	s.Hint = "Ask on the node where the VM, or for a centralised floating IP the gateway port, is bound; 'sluicectl status' shows what is held back here."
 	switch why, refused := t.refused[a]; {
 	case refused:
 		s.Detail = why

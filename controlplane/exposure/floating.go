@@ -162,7 +162,7 @@ func (t *translation) alone(g ovn.GatewayPort) bool {
 	return true
 }
 
-// distributed finds the floating IPs of the machines here.
+// distributed finds the floating IPs of the VMs here.
 func (t *translation) distributed() {
 	for _, s := range t.rows.ProviderSwitches() {
 		if !t.cfg.network(s.Network) {
@@ -170,25 +170,25 @@ func (t *translation) distributed() {
 		}
 		for _, side := range t.rows.RouterSides(s.Datapath) {
 			for _, n := range t.readNATAddresses(side) {
-				machine, ok := t.rows.Port(n.resident)
-				if !ok || machine.Type != ovn.TypeVIF && machine.Type != ovn.TypeVirtual || machine.Chassis != t.own {
+				vm, ok := t.rows.Port(n.resident)
+				if !ok || vm.Type != ovn.TypeVIF && vm.Type != ovn.TypeVirtual || vm.Chassis != t.own {
 					continue
 				}
 				for _, a := range n.addrs {
-					t.floating(a, n.mac, s, side, machine)
+					t.floating(a, n.mac, s, side, vm)
 				}
 			}
 		}
 	}
-	for _, machine := range t.rows.Machines(t.own) {
-		for _, f := range t.rows.FloatingIPs(machine.LogicalPort) {
-			t.northbound(f, machine)
+	for _, vm := range t.rows.VMs(t.own) {
+		for _, f := range t.rows.FloatingIPs(vm.LogicalPort) {
+			t.northbound(f, vm)
 		}
 	}
 }
 
-// northbound takes in a floating IP of a machine here that a NAT row has.
-func (t *translation) northbound(f ovn.FloatingIP, machine ovn.PortBinding) {
+// northbound takes in a floating IP of a VM here that a NAT row has.
+func (t *translation) northbound(f ovn.FloatingIP, vm ovn.PortBinding) {
 	a, err := netip.ParseAddr(f.NAT.ExternalIP)
 	if err != nil || a.Zone() != "" || f.NAT.Type != "dnat_and_snat" || f.NAT.ExternalMAC == "" {
 		return
@@ -223,18 +223,18 @@ func (t *translation) northbound(f ovn.FloatingIP, machine ovn.PortBinding) {
 		}
 	}
 	if best.Bridge != "" {
-		t.floating(a, mac, best, side, machine)
+		t.floating(a, mac, best, side, vm)
 	}
 }
 
 // floating takes in a distributed floating IP.
-func (t *translation) floating(a netip.Addr, mac intent.MAC, s ovn.ProviderSwitch, side, machine ovn.PortBinding) {
+func (t *translation) floating(a netip.Addr, mac intent.MAC, s ovn.ProviderSwitch, side, vm ovn.PortBinding) {
 	name := a.String()
-	if _, ok := t.provider(s.Datapath, kindFloating, name); !ok || !t.allowed(kindFloating, name, side, machine) {
+	if _, ok := t.provider(s.Datapath, kindFloating, name); !ok || !t.allowed(kindFloating, name, side, vm) {
 		return
 	}
-	if _, ok := t.holder(kindFloating, name, machine); !ok {
+	if _, ok := t.holder(kindFloating, name, vm); !ok {
 		return
 	}
-	t.add(object{kind: kindFloating, name: name, addr: a, mac: mac, provider: s, gateway: intent.GatewayNAT, port: machine.LogicalPort})
+	t.add(object{kind: kindFloating, name: name, addr: a, mac: mac, provider: s, gateway: intent.GatewayNAT, port: vm.LogicalPort})
 }

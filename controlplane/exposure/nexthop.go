@@ -36,7 +36,7 @@ func (n nextHops) routes(datapath ovn.UUID, routes []ovn.StaticRoute, networks [
 
 // named are the next hops on provider networks that Northbound rows name: those of
 // the static routes of routers with a gateway port here, or with a floating IP of a
-// machine here, and the default gateways that DHCP gives to the machines here.
+// VM here, and the default gateways that DHCP gives to the VMs here.
 func (t *translation) named(gateways []ovn.GatewayPort) map[ovn.UUID][]netip.Addr {
 	sets := nextHops{}
 	for _, g := range gateways {
@@ -50,7 +50,7 @@ func (t *translation) named(gateways []ovn.GatewayPort) map[ovn.UUID][]netip.Add
 		}
 	}
 	routers := map[ovn.UUID]struct{}{}
-	for _, p := range t.rows.Machines(t.own) {
+	for _, p := range t.rows.VMs(t.own) {
 		for _, a := range t.rows.DHCPRouters(p.LogicalPort) {
 			sets.add(p.Datapath, a) // of a tenant's network nobody asks
 		}
@@ -183,7 +183,7 @@ func (b *build) hopless(o object) {
 }
 
 // reaches tells whether a port with these networks asks for an address. Those of
-// machines are not known; they ask for their gateway.
+// VMs are not known; they ask for their gateway.
 func reaches(networks []netip.Prefix, a netip.Addr) bool {
 	if len(networks) == 0 {
 		return true

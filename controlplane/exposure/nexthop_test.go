@@ -15,7 +15,7 @@ import (
 )
 
 // named adds what Northbound knows of next hops on the provider network: routes of
-// the router, and DHCP's default gateway of the machine's port.
+// the router, and DHCP's default gateway of the VM's port.
 func (c cloud) named(bridge ...ovn.UUID) {
 	c.put(
 		ovn.Bridge{UUID: "br", Name: "br-ex", Ports: append([]ovn.UUID{"p-own", "p-patch"}, bridge...)},
@@ -45,31 +45,31 @@ func TestKnownNextHops(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		edit func(*Config, cloud)
-		// gateway and machine are what is answered behind their MACs.
-		gateway, machine string
-		told             string
+		// gateway and VM are what is answered behind their MACs.
+		gateway, vm string
+		told        string
 	}{
-		"all":                      {gateway: "172.24.0.1 172.24.0.3 2001:db8:24::1", machine: "172.24.0.1 172.24.0.3 2001:db8:24::1"},
-		"a list":                   {edit: hops("172.24.0.2", "2001:db8:24::2"), gateway: "172.24.0.2 2001:db8:24::2", machine: "172.24.0.2 2001:db8:24::2"},
-		"a list of one family":     {edit: hops("172.24.0.2"), gateway: "172.24.0.2 2001:db8:24::1", machine: "172.24.0.2 2001:db8:24::1"},
+		"all":                      {gateway: "172.24.0.1 172.24.0.3 2001:db8:24::1", vm: "172.24.0.1 172.24.0.3 2001:db8:24::1"},
+		"a list":                   {edit: hops("172.24.0.2", "2001:db8:24::2"), gateway: "172.24.0.2 2001:db8:24::2", vm: "172.24.0.2 2001:db8:24::2"},
+		"a list of one family":     {edit: hops("172.24.0.2"), gateway: "172.24.0.2 2001:db8:24::1", vm: "172.24.0.2 2001:db8:24::1"},
 		"an empty list":            {edit: hops(), told: "physnet1 IPv4 physnet1 IPv6"},
 		"a physical port":          {edit: func(_ *Config, c cloud) { c.named("p-nic") }, told: "physnet1 IPv4 physnet1 IPv6"},
-		"the node has the address": {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.99"}) }, gateway: "172.24.0.1 2001:db8:24::1", machine: "172.24.0.1 2001:db8:24::1"},
-		"another's machine has it": {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.51"}) }, gateway: "172.24.0.1 2001:db8:24::1", machine: "172.24.0.1 2001:db8:24::1"},
-		"a router's port has it":   {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.11"}) }, gateway: "172.24.0.1 2001:db8:24::1", machine: "172.24.0.1 2001:db8:24::1"},
-		"a floating IP has it":     {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.62"}) }, gateway: "172.24.0.1 2001:db8:24::1", machine: "172.24.0.1 2001:db8:24::1"},
+		"the node has the address": {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.99"}) }, gateway: "172.24.0.1 2001:db8:24::1", vm: "172.24.0.1 2001:db8:24::1"},
+		"another's VM has it":      {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.51"}) }, gateway: "172.24.0.1 2001:db8:24::1", vm: "172.24.0.1 2001:db8:24::1"},
+		"a router's port has it":   {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.11"}) }, gateway: "172.24.0.1 2001:db8:24::1", vm: "172.24.0.1 2001:db8:24::1"},
+		"a floating IP has it":     {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.62"}) }, gateway: "172.24.0.1 2001:db8:24::1", vm: "172.24.0.1 2001:db8:24::1"},
 		"a virtual port has it": {edit: func(_ *Config, c cloud) {
 			c.virtual("far", there, "unknown")
 			c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "172.24.0.80"})
-		}, gateway: "172.24.0.1 2001:db8:24::1", machine: "172.24.0.1 2001:db8:24::1"},
-		"no DHCP":                {edit: func(_ *Config, c cloud) { delete(c, "lsp-vm") }, gateway: "172.24.0.1 2001:db8:24::1", machine: "172.24.0.1 2001:db8:24::1"},
-		"DHCP gives nonsense":    {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "x"}) }, gateway: "172.24.0.1 2001:db8:24::1", machine: "172.24.0.1 2001:db8:24::1"},
-		"no route of the router": {edit: func(_ *Config, c cloud) { delete(c, "nb-router") }, gateway: "172.24.0.3", machine: "172.24.0.3", told: "physnet1 IPv6"},
-		"a link-local next hop":  {edit: func(_ *Config, c cloud) { c.put(ovn.StaticRoute{UUID: "r6", IPPrefix: "::/0", Nexthop: "fe80::1"}) }, gateway: "172.24.0.1 172.24.0.3 fe80::1", machine: "172.24.0.1 172.24.0.3 fe80::1"},
-		"another network's list": {edit: func(cfg *Config, _ cloud) { cfg.NextHops = map[string][]netip.Addr{"physnet2": nil} }, gateway: "172.24.0.1 172.24.0.3 2001:db8:24::1", machine: "172.24.0.1 172.24.0.3 2001:db8:24::1"},
+		}, gateway: "172.24.0.1 2001:db8:24::1", vm: "172.24.0.1 2001:db8:24::1"},
+		"no DHCP":                {edit: func(_ *Config, c cloud) { delete(c, "lsp-vm") }, gateway: "172.24.0.1 2001:db8:24::1", vm: "172.24.0.1 2001:db8:24::1"},
+		"DHCP gives nonsense":    {edit: func(_ *Config, c cloud) { c.put(ovn.DHCPOptions{UUID: "dhcp", Router: "x"}) }, gateway: "172.24.0.1 2001:db8:24::1", vm: "172.24.0.1 2001:db8:24::1"},
+		"no route of the router": {edit: func(_ *Config, c cloud) { delete(c, "nb-router") }, gateway: "172.24.0.3", vm: "172.24.0.3", told: "physnet1 IPv6"},
+		"a link-local next hop":  {edit: func(_ *Config, c cloud) { c.put(ovn.StaticRoute{UUID: "r6", IPPrefix: "::/0", Nexthop: "fe80::1"}) }, gateway: "172.24.0.1 172.24.0.3 fe80::1", vm: "172.24.0.1 172.24.0.3 fe80::1"},
+		"another network's list": {edit: func(cfg *Config, _ cloud) { cfg.NextHops = map[string][]netip.Addr{"physnet2": nil} }, gateway: "172.24.0.1 172.24.0.3 2001:db8:24::1", vm: "172.24.0.1 172.24.0.3 2001:db8:24::1"},
 		"the port lists one family": {edit: func(_ *Config, c cloud) {
 			c.edit("vm", func(p *ovn.PortBinding) { p.ExternalIDs[keyNextHops] = "2001:db8:24::7" })
-		}, gateway: "172.24.0.1 172.24.0.3 2001:db8:24::1", machine: "172.24.0.1 172.24.0.3 2001:db8:24::7"},
+		}, gateway: "172.24.0.1 172.24.0.3 2001:db8:24::1", vm: "172.24.0.1 172.24.0.3 2001:db8:24::7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, c := all, sample()
@@ -84,10 +84,10 @@ func TestKnownNextHops(t *testing.T) {
 			for k := range wanted.Rows(x.Tables(), intent.ServedNextHops) {
 				got[k.Gateway.MAC[4]] = append(got[k.Gateway.MAC[4]], k.Prefix.Addr().String())
 			}
-			for at, want := range []string{row.gateway, row.machine} {
+			for at, want := range []string{row.gateway, row.vm} {
 				slices.Sort(got[byte(at)])
 				if diff := cmp.Diff(want, strings.Join(got[byte(at)], " ")); diff != "" {
-					t.Errorf("served by %s (-want +got):\n%s", []string{"the gateway port", "the machine"}[at], diff)
+					t.Errorf("served by %s (-want +got):\n%s", []string{"the gateway port", "the VM"}[at], diff)
 				}
 			}
 			var without []string
@@ -102,7 +102,7 @@ func TestKnownNextHops(t *testing.T) {
 }
 
 // A node without a gateway port has the next hops of the routers whose floating IPs the
-// machines here have, of both families.
+// VMs here have, of both families.
 func TestNextHopsOfFloatingIPs(t *testing.T) {
 	c := sample()
 	c.named()

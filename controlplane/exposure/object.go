@@ -44,7 +44,7 @@ type object struct {
 	// own are the gateway port's own networks: nothing is answered that is not on
 	// one of them. Empty: not known.
 	own []netip.Prefix
-	// selves are the other addresses of a machine's port: they are no next hops of it.
+	// selves are the other addresses of a VM's port: they are no next hops of it.
 	selves []netip.Prefix
 	// hops are next hops that the port itself lists.
 	hops []netip.Addr

@@ -31,7 +31,7 @@ func (x tenant) Match(intent.VNI) func(netip.Addr) (intent.Route, bool) {
 }
 
 // many is a node with n centralised floating IPs, told by both databases, and n
-// machines on the provider network.
+// VMs on the provider network.
 func many(n int) *ovn.Rows {
 	c := sample()
 	c.named()
@@ -60,7 +60,7 @@ func least(t *testing.T, n int) time.Duration {
 		x.Step(rows, tenant{asked: &asked}, complete)
 		best = min(best, worked(t)-start)
 		if got := len(wanted.Rows(x.Tables(), intent.Routes)); got < 3*n {
-			t.Fatalf("%d routes of %d machines and floating IPs", got, n)
+			t.Fatalf("%d routes of %d VMs and floating IPs", got, n)
 		}
 		if asked != 1 {
 			t.Fatalf("the tenant's routes were gone through %d times", asked)

@@ -106,11 +106,11 @@ func TestExposure(t *testing.T) {
 		"port opted out":    {edit: set("vm", keyExpose, "false"), want: join(gateways, floating), told: []string{"port vm opted-out"}},
 		"gateway opted out": {edit: set("lrp-gw", keyExpose, "false"), want: join(ports, floating[1:]), told: []string{"floating-ip 172.24.0.60 opted-out", "gateway cr-gw opted-out"}},
 		"side opted out":    {edit: set("lsp-gw", keyExpose, "false"), want: ports, told: []string{"floating-ip 172.24.0.60 opted-out", "floating-ip 172.24.0.61 opted-out", "gateway cr-gw opted-out"}},
-		"machine opted out": {edit: set("inner", keyExpose, "false"), want: join(ports, gateways, floating[:1]), told: []string{"floating-ip 172.24.0.61 opted-out"}},
+		"VM opted out":      {edit: set("inner", keyExpose, "false"), want: join(ports, gateways, floating[:1]), told: []string{"floating-ip 172.24.0.61 opted-out"}},
 		"expose nonsense":   {edit: set("vm", keyExpose, "no"), want: join(gateways, floating), told: []string{"port vm bad-expose"}},
 		"port down":         {edit: func(c cloud) { c.edit("vm", func(p *ovn.PortBinding) { p.Up = false }) }, want: join(gateways, floating), told: []string{"port vm port-down"}},
 		"port moved":        {edit: func(c cloud) { c.edit("vm", func(p *ovn.PortBinding) { p.Chassis = there }) }, want: join(gateways, floating)},
-		"machine moved":     {edit: func(c cloud) { c.edit("inner", func(p *ovn.PortBinding) { p.Chassis = there }) }, want: join(ports, gateways, floating[:1])},
+		"VM moved":          {edit: func(c cloud) { c.edit("inner", func(p *ovn.PortBinding) { p.Chassis = there }) }, want: join(ports, gateways, floating[:1])},
 		"gateway moved":     {edit: func(c cloud) { c.edit("cr-gw", func(p *ovn.PortBinding) { p.Chassis = there }) }, want: join(ports, floating[1:])},
 		"node's own address": {edit: func(c cloud) {
 			c.edit("vm", func(p *ovn.PortBinding) { p.MAC = []string{"02:00:00:00:01:01 172.24.0.99"} })
@@ -284,7 +284,7 @@ func TestSteps(t *testing.T) {
 	}
 	d = x.Step(c.load(), nobody{}, complete)
 	if len(wanted.Of(d, intent.Announcements).Delete) != 2 || len(wanted.Of(d, intent.Gateways).Delete) != 1 || len(wanted.Of(d, intent.Announcements).Set)+len(wanted.Of(d, intent.Bridges).Delete) != 0 {
-		t.Errorf("a machine went: %+v", d)
+		t.Errorf("a VM went: %+v", d)
 	}
 	// The gateway port becomes a tenant's, in the same step as the tenant's rows come.
 	d = wanted.With(wanted.With(wanted.Difference{}, intent.Gateways, wanted.Delta[intent.GatewayKey, intent.Gateway]{Set: map[intent.GatewayKey]intent.Gateway{key("02:00:00:00:00:01"): {Key: key("02:00:00:00:00:01"), VNI: 1001}}}), intent.Bridges, wanted.Delta[intent.BridgeKey, intent.Bridge]{Set: map[intent.BridgeKey]intent.Bridge{"br-ex": {Name: "br-ex"}}}).Merge(x.Step(c.load(), red{}, complete))

@@ -7,7 +7,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 )
 
-// BenchmarkStep computes a node of 500 networks with a machine each again, as is done
+// BenchmarkStep computes a node of 500 networks with a VM each again, as is done
 // several times when a port comes; early, while rows of its network are still to come.
 func BenchmarkStep(b *testing.B) {
 	c := sample()

@@ -88,7 +88,7 @@ func (b *build) compute() {
 func (b *build) read(p *port) {
 	p.Instance, p.Project = p.row.ExternalIDs[keyDeviceID], p.row.ExternalIDs[keyProjectID]
 	if parent, ok := b.taps.Here[p.row.ParentPort]; ok && p.Instance == "" {
-		// Neutron gives subports none: they are the machine's whose trunk it is.
+		// Neutron gives subports none: they are the VM's whose trunk it is.
 		p.Instance, p.Project = parent.ExternalIDs[keyDeviceID], parent.ExternalIDs[keyProjectID]
 	}
 	var err error

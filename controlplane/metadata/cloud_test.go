@@ -42,7 +42,7 @@ func (c cloud) edit(name string, change func(*ovn.PortBinding)) {
 
 func (c cloud) load() *ovn.Rows {
 	rows := ovn.NewRows()
-	rows.FollowMachines(true)
+	rows.FollowVMs(true)
 	rows.FollowACLs(true)
 	var batch []ovn.Change
 	for _, id := range slices.Sorted(maps.Keys(c.rows)) {
@@ -58,7 +58,7 @@ func (c cloud) step(cfg Config) *Translator {
 	return t
 }
 
-// vm adds a machine's port that is bound here.
+// vm adds a VM's port that is bound here.
 func (c cloud) vm(name, datapath string, mac ...string) {
 	c.put(ovn.PortBinding{UUID: ovn.UUID("pb-" + name), LogicalPort: name, Datapath: ovn.UUID(datapath), Chassis: here, MAC: mac,
 		ExternalIDs: map[string]string{keyDeviceID: "instance-" + name, keyProjectID: "project-" + name}})
@@ -82,7 +82,7 @@ func (c cloud) network(name, mac, cidrs string) {
 			ExternalIDs: map[string]string{keyDeviceID: "ovnmeta-" + name, keyCIDRs: cidrs, keyMTU: "1442"}})
 }
 
-// sample is a network with a machine here, one there, and a metadata port.
+// sample is a network with a VM here, one there, and a metadata port.
 func sample() cloud {
 	c := cloud{map[string]ovn.Row{}, map[string]intent.TapDevice{}}
 	c.put(ovn.Chassis{UUID: here, Name: "a1"}, ovn.Chassis{UUID: there, Name: "a2"},

@@ -30,6 +30,6 @@ type Config struct {
 
 // Needs adds to what other features need of OVN's rows.
 func (c Config) Needs(n ovn.Needs) ovn.Needs {
-	n.Machines, n.Metadata, n.ACLs = true, true, n.ACLs || c.Respect
+	n.VMs, n.Metadata, n.ACLs = true, true, n.ACLs || c.Respect
 	return n
 }

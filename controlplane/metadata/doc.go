@@ -3,13 +3,13 @@
 // has to be a namespace because some port has no tap that can be steered.
 //
 // It is pure: rows and found devices in, intent out; no I/O, no clock, no log.
-// [Translator.Step] computes all of it each time: that is as much as the ports of machines
+// [Translator.Step] computes all of it each time: that is as much as the ports of VMs
 // on this node.
 //
 // # Which ports
 //
 // Those of types "" and external that are bound to this chassis, and those that have it
-// as an additional chassis: a machine that migrates here is served before it runs.
+// as an additional chassis: a VM that migrates here is served before it runs.
 // Whether a port is up says nothing. Who may ask are the addresses of the column mac; a
 // port that has a MAC and no address there has those of neutron:cidrs.
 //

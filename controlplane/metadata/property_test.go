@@ -58,7 +58,7 @@ func FuzzAnyOrder(f *testing.F) {
 func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 	cfg := Config{Path: pick(r, PathAuto, PathAuto, PathEBPF, PathNamespace), Answer: answer, PublishNetworks: r.IntN(2) == 0, Respect: r.IntN(3) == 0}
 	live := ovn.NewRows()
-	live.FollowMachines(true)
+	live.FollowVMs(true)
 	live.FollowACLs(true)
 	now := cloud{map[string]ovn.Row{}, randomDevices(r)}
 	tr, sum := NewTranslator(cfg), wanted.NewSet()
@@ -85,7 +85,7 @@ func anyOrder(t *testing.T, r *rand.Rand) *Translator {
 			now.devices = randomDevices(r)
 		}
 		dirty := live.Apply(batch)
-		if dirty.Machines || dirty.All || looked || tr.Stale() {
+		if dirty.VMs || dirty.All || looked || tr.Stale() {
 			sb := step == steps-1 || r.IntN(4) > 0
 			sum.Apply(tr.Step(live, now.devices, ovn.InSync{SB: sb, SBGrows: !sb && r.IntN(2) > 0, NB: true}))
 		}

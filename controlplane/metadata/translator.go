@@ -87,7 +87,7 @@ func (t *Translator) Step(rows *ovn.Rows, devices map[string]intent.TapDevice, i
 // early adds what can be served while rows that were asked for are still to come: ports
 // that are new, by a tap that no port has, on the network that Neutron names with them.
 // All else stays: what is missing may be on its way. The rows of a network that is new here
-// take Southbound a while where there are many, and a machine asks in its first second.
+// take Southbound a while where there are many, and a VM asks in its first second.
 func (t *Translator) early(rows *ovn.Rows, devices map[string]intent.TapDevice) wanted.Difference {
 	served := wanted.Edit(t.tables, intent.MetadataPorts)
 	b := &build{rows: rows, cfg: t.cfg, taps: vmports.Taps{Rows: rows, Devices: devices}, early: true, served: served}
@@ -126,7 +126,7 @@ func (t *Translator) Tables() wanted.Set { return t.tables.Pack().Set() }
 // is for whoever watches it to say.
 func (t *Translator) Agent() ovn.MetadataAgent { return t.agent }
 
-// Ports lists the ports of machines here, by name, and how each is served.
+// Ports lists the ports of VMs here, by name, and how each is served.
 func (t *Translator) Ports() []PortStatus { return t.ports }
 
 // Networks lists those that need a namespace, by name, and for which ports.

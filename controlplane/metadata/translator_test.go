@@ -57,7 +57,7 @@ func TestWays(t *testing.T) {
 		"an external port": {change: edit(func(p *ovn.PortBinding) { p.Type = ovn.TypeExternal }),
 			want: "vm namespace ok:external-port; ns red for vm"},
 		"an external port, and eBPF only": {path: PathEBPF, change: edit(func(p *ovn.PortBinding) { p.Type = ovn.TypeExternal }), want: "vm none warning:external-port"},
-		"a localport is no machine":       {change: edit(func(p *ovn.PortBinding) { p.Type = ovn.TypeLocalport }), want: ""},
+		"a localport is no VM":            {change: edit(func(p *ovn.PortBinding) { p.Type = ovn.TypeLocalport }), want: ""},
 		"bound elsewhere":                 {change: edit(func(p *ovn.PortBinding) { p.Chassis = there }), want: ""},
 		"no longer bound":                 {change: edit(func(p *ovn.PortBinding) { p.Chassis = "" }), want: ""},
 		"about to migrate here":           {change: edit(func(p *ovn.PortBinding) { p.Chassis, p.AdditionalChassis = there, []ovn.UUID{here} }), want: "vm tap tapvm/7/0"},
@@ -123,7 +123,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	ns := intent.MetadataNetwork{Network: "red", Port: "md-red", MAC: mac(1), MTU: 1442, IPv6: true, Bridge: "br-int", Userspace: true,
-		Addresses: intent.NewPrefixSet(netip.MustParsePrefix("10.0.0.2/24")), // no machine here is in the other subnets of IPv4
+		Addresses: intent.NewPrefixSet(netip.MustParsePrefix("10.0.0.2/24")), // no VM here is in the other subnets of IPv4
 		Neighbours: intent.NewGuestSet(intent.Guest{MAC: mac(5), Addr: addr("10.0.0.5")}, intent.Guest{MAC: mac(5), Addr: addr("fe80::f816:3eff:fe00:5")},
 			intent.Guest{MAC: mac(7), Addr: addr("10.0.0.7")}, intent.Guest{MAC: mac(7), Addr: addr("fe80::f816:3eff:fe00:7")},
 			intent.Guest{MAC: mac(8), Addr: addr("fe80::f816:3eff:fe00:8")})}

@@ -155,7 +155,7 @@ func (r *aclRows) relates(c Change) bool {
 	return false
 }
 
-// FollowACLs says whether the ACLs of machines' ports are followed, before any row is
+// FollowACLs says whether the ACLs of VMs' ports are followed, before any row is
 // there.
 func (r *Rows) FollowACLs(yes bool) { r.aclRows.follows = yes }
 
@@ -203,7 +203,7 @@ func (r *Rows) DefaultACLDrop() bool {
 	return false
 }
 
-// acls adds the conditions of the ACLs of machines here.
+// acls adds the conditions of the ACLs of VMs here.
 func (d *discovery) acls(own UUID, w Wanted) {
 	c := w.NB
 	wanted := map[string]map[UUID]struct{}{}

@@ -14,10 +14,10 @@ type Dirty struct {
 	All bool
 	// Exposure: what may be exposed without EVPN changed (Needs.Exposure).
 	Exposure bool
-	// Machines: something changed of the machines here, of how they are plugged, or of what
+	// VMs: something changed of the VMs here, of how they are plugged, or of what
 	// else Needs.Metadata and Needs.ACLs follow of them.
-	Machines bool
-	// Switches are those with machines here, or with some until now, of which something
+	VMs bool
+	// Switches are those with VMs here, or with some until now, of which something
 	// changed that their VIPs, or who balances these, may depend on (Needs.Clients).
 	Switches map[UUID]struct{}
 	// relations: the change is of what Discover or Role reads.
@@ -33,7 +33,7 @@ func (d *Dirty) join(o Dirty) {
 	maps.Copy(d.Switches, o.Switches)
 	d.All = d.All || o.All
 	d.Exposure = d.Exposure || o.Exposure
-	d.Machines = d.Machines || o.Machines
+	d.VMs = d.VMs || o.VMs
 	d.relations = d.relations || o.relations
 }
 
@@ -51,7 +51,7 @@ func (r *Rows) Apply(batch []Change) Dirty {
 	for _, c := range batch {
 		old := r.ports[c.UUID]
 		d.Exposure = d.Exposure || r.concernsExposure(c, own.UUID)
-		d.Machines = d.Machines || r.concernsMachines(c, own.UUID)
+		d.VMs = d.VMs || r.concernsVMs(c, own.UUID)
 		d.relations = d.relations || r.relates(c, own.UUID)
 		switches := touch{r, own.UUID, d.Switches}
 		clients, other := r.concernsClients(c, own.UUID), r.counterpart(c)
@@ -83,12 +83,12 @@ func (r *Rows) relates(c Change, own UUID) bool {
 	case TablePortBinding:
 		// The type of a row that is not there reads as a host's.
 		next, _ := c.New.(PortBinding)
-		return !isHost(r.ports[c.UUID].Type) || !isHost(next.Type) || r.machineMoves(c, own) || r.servedMoves(c, own)
+		return !isHost(r.ports[c.UUID].Type) || !isHost(next.Type) || r.vmMoves(c, own) || r.servedMoves(c, own)
 	case TableDatapathBinding:
 		old, had := r.datapaths[c.UUID]
 		next, has := c.New.(DatapathBinding)
 		return had != has || old.IsRouter() != next.IsRouter() || old.NBUUID() != next.NBUUID() ||
-			vrfNames(old.ExternalIDs) != vrfNames(next.ExternalIDs) || r.machines && old.Network() != next.Network()
+			vrfNames(old.ExternalIDs) != vrfNames(next.ExternalIDs) || r.vms && old.Network() != next.Network()
 	case TableHAChassis:
 		old, had := r.ha[c.UUID]
 		next, has := c.New.(HAChassis)
@@ -315,7 +315,7 @@ func (r *Rows) put(c Change) {
 	case TableLoadBalancer, TableLoadBalancerGroup, TableHealthCheck, TableServiceMonitor, TableTemplateVar, TableDatapathGroup, TableSBGlobal:
 		r.lbRows.put(c)
 	case TableLogicalSwitchPort, TableDHCPOptions:
-		r.putMachine(c)
+		r.putVM(c)
 	}
 }
 
@@ -375,7 +375,7 @@ func (r *Rows) indexPort(p PortBinding, put func(index[UUID], UUID)) {
 	switch p.Type {
 	case TypeVIF, TypeVirtual:
 		if r.exposes && p.Chassis != "" {
-			put(r.machinesAt, p.Chassis)
+			put(r.vmsAt, p.Chassis)
 		}
 	case TypeLocalnet:
 		put(r.localnets, p.Datapath)

@@ -8,11 +8,11 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
-// FollowClients says whether the load balancers of machines' switches are followed, before
+// FollowClients says whether the load balancers of VMs' switches are followed, before
 // any row is there.
 func (r *Rows) FollowClients(yes bool) { r.clients = yes }
 
-// clients adds the conditions of the load balancers of switches with machines here.
+// clients adds the conditions of the load balancers of switches with VMs here.
 func (d *discovery) clients(own UUID, w Wanted) {
 	byUUID := func(table string, ids []UUID) {
 		for _, id := range ids {
@@ -97,7 +97,7 @@ func (r *Rows) served(own UUID, name string) (best PortBinding, found bool) {
 	return best, found
 }
 
-// SwitchesAt lists the switches of the machines here whose frames may come in by the
+// SwitchesAt lists the switches of the VMs here whose frames may come in by the
 // device of an Interface of that name. It is kept with Needs.Clients only.
 func (r *Rows) SwitchesAt(iface string) []UUID {
 	own, ok := r.OwnChassis()

@@ -101,7 +101,7 @@ func southbound(needs Needs, balancers bool) (ovsdb.Tables, ovsdb.Keys) {
 		tables["SB_Global"] = []string{"options"}
 		keys["SB_Global"] = map[string]func(string) bool{"options": func(k string) bool { return k == optionTableSize || strings.HasPrefix(k, optionHeldWeight) }}
 	}
-	if !needs.Machines {
+	if !needs.VMs {
 		return tables, keys
 	}
 	tables["Port_Binding"] = append(slices.Clone(tables["Port_Binding"]), "additional_chassis", "parent_port")
@@ -134,7 +134,7 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 		tables["Load_Balancer_Health_Check"] = []string{"vip"}
 		tables["Load_Balancer_Group"] = []string{"load_balancer"}
 	}
-	if needs.Machines && needs.Clients {
+	if needs.VMs && needs.Clients {
 		tables["Logical_Switch"] = append(slices.Clone(tables["Logical_Switch"]), "load_balancer", "load_balancer_group")
 	}
 	if needs.balances() || needs.ACLs {
@@ -156,7 +156,7 @@ func northboundColumns(needs Needs) (ovsdb.Tables, ovsdb.Keys) {
 // local is what is read of the vswitch database: all rows of the tables that Rows and another reader need.
 func local(needs Needs, others ovsdb.Tables) (ovsdb.Tables, ovsdb.Keys, ovsdb.Conditions) {
 	all := []ovsdb.Tables{vswitchTables, others}
-	if needs.Machines {
+	if needs.VMs {
 		all = append(all, vswitchPorts)
 	}
 	tables, keys, conditions := ovsdb.Tables{}, ovsdb.Keys{}, ovsdb.Conditions{}

@@ -33,17 +33,17 @@ type Needs struct {
 	// Floating: the distributed floating IPs on the switches of a physical network
 	// are needed, with Exposure.
 	Floating func(network string) bool
-	// Gateways: the default gateways of machines on a provider switch, and who else
+	// Gateways: the default gateways of VMs on a provider switch, and who else
 	// has an address there, are needed, with Exposure.
 	Gateways func(*Rows, ProviderSwitch) bool
-	// Machines: the ports of machines here and the Interfaces of the node are followed;
+	// VMs: the ports of VMs here and the Interfaces of the node are followed;
 	// Dirty says when they change. The ones below are with it only.
-	Machines bool
-	// Metadata: the metadata ports of these machines' switches are followed, too.
+	VMs bool
+	// Metadata: the metadata ports of these VMs' switches are followed, too.
 	Metadata bool
 	// LoadBalancing: the load balancers of the routers here are followed, in Northbound.
 	LoadBalancing bool
-	// Clients: the load balancers of these machines' switches are followed, with all ports of
+	// Clients: the load balancers of these VMs' switches are followed, with all ports of
 	// switches that have some, and those of the routers that they are connected to.
 	Clients bool
 	// ACLs: the ACLs of these ports are followed, too, in Northbound.
@@ -51,7 +51,7 @@ type Needs struct {
 }
 
 // balances tells whether load balancers are followed.
-func (n Needs) balances() bool { return n.LoadBalancing || n.Machines && n.Clients }
+func (n Needs) balances() bool { return n.LoadBalancing || n.VMs && n.Clients }
 
 // discovery collects conditions. Sets, since many rows lead to the same one.
 type discovery struct {
@@ -79,24 +79,24 @@ type discovery struct {
 //     alternatives here too, and a port may know many other neighbours;
 //   - what OVN advertises of the routers, where a feature needs it;
 //   - the ports of all provider switches here, where a feature needs the floating
-//     IPs of machines: a port's nat_addresses say whose they are;
+//     IPs of VMs: a port's nat_addresses say whose they are;
 //   - the ports of provider switches, and their peers, where a feature answers for
-//     the default gateways of machines: nobody else may have these addresses;
+//     the default gateways of VMs: nobody else may have these addresses;
 //   - of load balancers that probe, what was found out about their backends, and the
 //     variables of this chassis for templates;
-//   - without a Northbound session the load balancers of switches with machines here, with
+//   - without a Northbound session the load balancers of switches with VMs here, with
 //     the groups of datapaths that they are for, and the ports that are probed;
 //   - for metadata the ports that are about to move here, the switches of all ports here,
 //     and of the ports there only those that are the network's metadata port; and where it
 //     is to respect ACLs, the address sets that these name.
 //
 // In Northbound: these routers with their ports, NAT rows, static routes and load
-// balancers with their health checks, the row of NB_Global, and the switches at their ports; and the NAT rows that name a machine here, with
+// balancers with their health checks, the row of NB_Global, and the switches at their ports; and the NAT rows that name a VM here, with
 // their routers and these routers' ports and static routes, where floating IPs are
 // needed; and the
-// switch ports of the machines here that are on a provider switch or have such a NAT
+// switch ports of the VMs here that are on a provider switch or have such a NAT
 // row, with their DHCP options, with Exposure; and the switch ports, switches, port groups
-// and ACLs of all machines here, where metadata is to respect them.
+// and ACLs of all VMs here, where metadata is to respect them.
 func Discover(rows *Rows, needs Needs) Wanted {
 	name := rows.SystemID()
 	if name == "" {
@@ -155,7 +155,7 @@ func Discover(rows *Rows, needs Needs) Wanted {
 		}
 	}
 	d.exposed(own.UUID, w.NB)
-	d.machines(own.UUID, w.NB)
+	d.vms(own.UUID, w.NB)
 	d.serves(own.UUID, w)
 	for id := range d.portsOn {
 		w.SB["Port_Binding"] = append(w.SB["Port_Binding"], ovsdb.Equal("datapath", ovsdb.UUID(id)))

@@ -59,7 +59,7 @@ type Config struct {
 
 // balancesBySouthbound tells whether load balancers of switches are read in Southbound.
 func (c Config) balancesBySouthbound() bool {
-	return c.Northbound == "" && c.Needs.Machines && c.Needs.Clients
+	return c.Northbound == "" && c.Needs.VMs && c.Needs.Clients
 }
 
 // InSync says of each database whether the rows are all that is needed of it and
@@ -140,7 +140,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.named = cfg.SystemID
 	rows.ExpectNB(cfg.Northbound != "")
 	rows.Expose(cfg.Needs.Exposure)
-	rows.FollowMachines(cfg.Needs.Machines)
+	rows.FollowVMs(cfg.Needs.VMs)
 	rows.FollowACLs(cfg.Needs.ACLs)
 	rows.FollowClients(cfg.Needs.Clients)
 	rows.BalanceBySouthbound(cfg.balancesBySouthbound())
@@ -188,7 +188,7 @@ func (f *Follower) Run(ctx context.Context) error {
 				f.mu.Unlock()
 			case <-f.again:
 				f.mu.Lock()
-				f.dirty.Machines = true
+				f.dirty.VMs = true
 				f.publish()
 				f.mu.Unlock()
 			case <-f.local.ready:
@@ -212,7 +212,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return err
 }
 
-// Again has an event with Dirty.Machines, whose rows may be as they were: what is found
+// Again has an event with Dirty.VMs, whose rows may be as they were: what is found
 // on the node beside them has changed.
 func (f *Follower) Again() {
 	select {
@@ -363,7 +363,7 @@ func (f *Follower) publish() {
 		return
 	}
 	dirty, now := f.dirty, f.inSync()
-	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.Machines && len(dirty.Switches) == 0 && !dirty.relations && now == f.told {
+	if len(dirty.Routers) == 0 && !dirty.All && !dirty.Exposure && !dirty.VMs && len(dirty.Switches) == 0 && !dirty.relations && now == f.told {
 		return
 	}
 	if dirty.Routers == nil {

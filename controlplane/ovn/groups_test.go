@@ -12,7 +12,7 @@ func TestFollowerGroups(t *testing.T) {
 	l.provider("net0", "physnet1")
 	l.tenant(1, "net0", "a1", "a2")
 	l.sb("lsp-unbind", "vm-r1", "--", "lsp-bind", "vm-r1", "a1")
-	w := l.follow(Config{Northbound: l.remote("nb"), Needs: Needs{Machines: true, Clients: true, ACLs: true, LoadBalancing: true}})
+	w := l.follow(Config{Northbound: l.remote("nb"), Needs: Needs{VMs: true, Clients: true, ACLs: true, LoadBalancing: true}})
 	named := func(onRouter, onSwitch []string) {
 		t.Helper()
 		names := func(list []LoadBalancer, known bool) (out []string) {

@@ -9,7 +9,7 @@ import (
 
 // HostAddresses are the node's own addresses by the device that they are on. The
 // device of a bridge has the bridge's name, and is the bridge's port LOCAL: what
-// has an address there is the bridge's neighbour, as a machine behind a physical
+// has an address there is the bridge's neighbour, as a VM behind a physical
 // port is. No database has them.
 type HostAddresses map[string][]netip.Addr
 

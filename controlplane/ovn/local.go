@@ -31,7 +31,7 @@ func (f *Follower) newLocal() (*source, error) {
 // localChanges are a batch's, without what only Config.VSwitchHandler needs.
 func (f *Follower) localChanges(b ovsdb.Batch) []Change {
 	list := changes(b)
-	if !f.cfg.Needs.Machines {
+	if !f.cfg.Needs.VMs {
 		list = slices.DeleteFunc(list, func(c Change) bool { return c.Table == TableInterface })
 	}
 	return list

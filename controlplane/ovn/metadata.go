@@ -21,7 +21,7 @@ const (
 var metadataPortKeys = []string{keyDeviceID, keyNetworkName, "neutron:project_id", "neutron:mtu", "neutron:cidrs"}
 
 // Interface is a row of the vswitch database's Interface table. It is followed with
-// Needs.Machines only.
+// Needs.VMs only.
 type Interface struct {
 	UUID UUID
 	Name string
@@ -43,8 +43,8 @@ type Attachment struct {
 	Bridge    string
 }
 
-// FollowMachines says whether what metadata reads is followed, before any row is there.
-func (r *Rows) FollowMachines(yes bool) { r.machines = yes }
+// FollowVMs says whether what metadata reads is followed, before any row is there.
+func (r *Rows) FollowVMs(yes bool) { r.vms = yes }
 
 // networkPrefix is before a network in the names of Neutron's switches.
 const networkPrefix = "neutron-"
@@ -64,9 +64,9 @@ func (r PortBinding) Network() string {
 	return strings.TrimPrefix(r.ExternalIDs[keyNetworkName], networkPrefix)
 }
 
-// ServedPorts lists the ports that machines have on this node, or are about to have: of
-// machines and external ones, bound to this chassis or with it as an additional one, by
-// name. It is kept with Needs.Machines only.
+// ServedPorts lists the ports that VMs have on this node, or are about to have: of
+// VMs and external ones, bound to this chassis or with it as an additional one, by
+// name. It is kept with Needs.VMs only.
 func (r *Rows) ServedPorts() []PortBinding {
 	own, ok := r.OwnChassis()
 	if !ok {
@@ -130,7 +130,7 @@ func (r *Rows) Userspace(bridge string) bool {
 	return ok && r.bridges[id].DatapathType == "netdev"
 }
 
-// isServed tells whether a port of the type can be a machine's.
+// isServed tells whether a port of the type can be a VM's.
 func isServed(kind string) bool { return kind == TypeVIF || kind == TypeExternal }
 
 // servedHere tells whether a port is among ServedPorts.
@@ -141,7 +141,7 @@ func (r PortBinding) servedHere(own UUID) bool {
 // indexServed keeps the indices of ServedPorts and MetadataPort.
 func (r *Rows) indexServed(p PortBinding, put func(index[UUID], UUID)) {
 	switch {
-	case !r.machines:
+	case !r.vms:
 	case p.Type == TypeLocalport && strings.HasPrefix(p.ExternalIDs[keyDeviceID], metadataOwner):
 		put(r.localportsOn, p.Datapath)
 	case isServed(p.Type):
@@ -179,7 +179,7 @@ func (r *Rows) putVSwitch(c Change) {
 		if b, ok := r.bridges[c.UUID]; ok {
 			r.bridgeName.Add(b.Name, c.UUID)
 		}
-		if !r.machines {
+		if !r.vms {
 			return
 		}
 		now := r.bridges[c.UUID].Ports
@@ -192,10 +192,10 @@ func (r *Rows) putVSwitch(c Change) {
 	}
 }
 
-// serves adds the conditions of machines: their switches and, for metadata, the metadata
+// serves adds the conditions of VMs: their switches and, for metadata, the metadata
 // ports of these alone. A switch may have ports on every node of a cloud.
 func (d *discovery) serves(own UUID, w Wanted) {
-	if !d.needs.Machines {
+	if !d.needs.VMs {
 		return
 	}
 	sb := w.SB
@@ -226,10 +226,10 @@ func (d *discovery) serves(own UUID, w Wanted) {
 	}
 }
 
-// concernsMachines tells, before the change is applied, whether it is of what metadata
+// concernsVMs tells, before the change is applied, whether it is of what metadata
 // reads.
-func (r *Rows) concernsMachines(c Change, own UUID) bool {
-	if !r.machines {
+func (r *Rows) concernsVMs(c Change, own UUID) bool {
+	if !r.vms {
 		return false
 	}
 	switch c.Table {
@@ -252,10 +252,10 @@ func asPort(c Change) PortBinding {
 	return p
 }
 
-// servedMoves tells, before the change is applied, whether a machine comes here or goes,
+// servedMoves tells, before the change is applied, whether a VM comes here or goes,
 // or is on another switch than before: so the rows of networks are chosen.
 func (r *Rows) servedMoves(c Change, own UUID) bool {
-	if !r.machines {
+	if !r.vms {
 		return false
 	}
 	old, next := r.ports[c.UUID], asPort(c)

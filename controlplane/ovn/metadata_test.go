@@ -13,10 +13,10 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/schema"
 )
 
-// metadataRows is a node with a machine and its tap.
+// metadataRows is a node with a VM and its tap.
 func metadataRows() *Rows {
 	rows := NewRows()
-	rows.FollowMachines(true)
+	rows.FollowVMs(true)
 	rows.Apply([]Change{
 		Set(Chassis{UUID: "own", Name: "a1"}), Set(OpenvSwitch{UUID: "ovs", ExternalIDs: map[string]string{"system-id": "a1"}}),
 		Set(DatapathBinding{UUID: "red", ExternalIDs: map[string]string{"logical-switch": "nb", "name": "neutron-net1"}}),
@@ -35,31 +35,31 @@ func TestMetadataDirty(t *testing.T) {
 		change           Change
 		dirty, relations bool
 	}{
-		"a machine comes":              {Set(PortBinding{UUID: "n", LogicalPort: "n", Datapath: "red", Chassis: "own"}), true, true},
-		"a machine is about to come":   {Set(PortBinding{UUID: "n", LogicalPort: "n", Datapath: "red", Chassis: "x", AdditionalChassis: []UUID{"own"}}), true, true},
-		"an external port comes":       {Set(PortBinding{UUID: "n", LogicalPort: "n", Type: TypeExternal, Datapath: "red", Chassis: "own"}), true, true},
-		"a machine goes":               {Delete(TablePortBinding, "vm"), true, true},
-		"a machine changes":            {Set(PortBinding{UUID: "vm", LogicalPort: "vm", Datapath: "red", Chassis: "own", MAC: []string{"x"}}), true, false},
-		"a machine's switch changes":   {Set(PortBinding{UUID: "vm", LogicalPort: "vm", Datapath: "blue", Chassis: "own"}), true, true},
-		"a machine elsewhere":          {Set(PortBinding{UUID: "n", LogicalPort: "n", Datapath: "red", Chassis: "x"}), false, false},
-		"the metadata port":            {Set(PortBinding{UUID: "md", LogicalPort: "md", Type: TypeLocalport, Datapath: "red"}), true, true},
-		"the network's name":           {Set(DatapathBinding{UUID: "red", ExternalIDs: map[string]string{"logical-switch": "nb", "name": "other"}}), true, true},
-		"a tap of a machine":           {Set(Interface{UUID: "i2", Name: "t2", IfaceID: "vm2"}), true, false},
-		"a tap's index":                {Set(Interface{UUID: "if", Name: "tap", IfaceID: "vm", IfIndex: 8}), true, false},
-		"a tap is a machine's no more": {Set(Interface{UUID: "if", Name: "tap"}), true, false},
-		"a tap goes":                   {Delete(TableInterface, "if"), true, false},
-		"an Interface of nobody's":     {Set(Interface{UUID: "i2", Name: "eth0"}), false, false},
-		"the bridge's ports":           {Set(Bridge{UUID: "br", Name: "br-int"}), true, false},
-		"another chassis":              {Set(ChassisPrivate{UUID: "cp", Name: "x"}), false, false},
+		"a VM comes":               {Set(PortBinding{UUID: "n", LogicalPort: "n", Datapath: "red", Chassis: "own"}), true, true},
+		"a VM is about to come":    {Set(PortBinding{UUID: "n", LogicalPort: "n", Datapath: "red", Chassis: "x", AdditionalChassis: []UUID{"own"}}), true, true},
+		"an external port comes":   {Set(PortBinding{UUID: "n", LogicalPort: "n", Type: TypeExternal, Datapath: "red", Chassis: "own"}), true, true},
+		"a VM goes":                {Delete(TablePortBinding, "vm"), true, true},
+		"a VM changes":             {Set(PortBinding{UUID: "vm", LogicalPort: "vm", Datapath: "red", Chassis: "own", MAC: []string{"x"}}), true, false},
+		"a VM's switch changes":    {Set(PortBinding{UUID: "vm", LogicalPort: "vm", Datapath: "blue", Chassis: "own"}), true, true},
+		"a VM elsewhere":           {Set(PortBinding{UUID: "n", LogicalPort: "n", Datapath: "red", Chassis: "x"}), false, false},
+		"the metadata port":        {Set(PortBinding{UUID: "md", LogicalPort: "md", Type: TypeLocalport, Datapath: "red"}), true, true},
+		"the network's name":       {Set(DatapathBinding{UUID: "red", ExternalIDs: map[string]string{"logical-switch": "nb", "name": "other"}}), true, true},
+		"a tap of a VM":            {Set(Interface{UUID: "i2", Name: "t2", IfaceID: "vm2"}), true, false},
+		"a tap's index":            {Set(Interface{UUID: "if", Name: "tap", IfaceID: "vm", IfIndex: 8}), true, false},
+		"a tap is a VM's no more":  {Set(Interface{UUID: "if", Name: "tap"}), true, false},
+		"a tap goes":               {Delete(TableInterface, "if"), true, false},
+		"an Interface of nobody's": {Set(Interface{UUID: "i2", Name: "eth0"}), false, false},
+		"the bridge's ports":       {Set(Bridge{UUID: "br", Name: "br-int"}), true, false},
+		"another chassis":          {Set(ChassisPrivate{UUID: "cp", Name: "x"}), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := metadataRows().Apply([]Change{row.change})
-			if d.Machines != row.dirty || d.relations != row.relations || d.All || len(d.Routers) > 0 {
-				t.Errorf("metadata %t relations %t all %t routers %v, want %t %t", d.Machines, d.relations, d.All, d.Routers, row.dirty, row.relations)
+			if d.VMs != row.dirty || d.relations != row.relations || d.All || len(d.Routers) > 0 {
+				t.Errorf("metadata %t relations %t all %t routers %v, want %t %t", d.VMs, d.relations, d.All, d.Routers, row.dirty, row.relations)
 			}
 			without := metadataRows()
-			without.FollowMachines(false)
-			if d := without.Apply([]Change{row.change}); d.Machines {
+			without.FollowVMs(false)
+			if d := without.Apply([]Change{row.change}); d.VMs {
 				t.Error("dirty without need")
 			}
 		})
@@ -120,7 +120,7 @@ func TestMetadataViews(t *testing.T) {
 	}
 }
 
-// network adds a switch as Neutron does, with a machine on each chassis and with a
+// network adds a switch as Neutron does, with a VM on each chassis and with a
 // metadata port beside another localport.
 func (l *lab) network(name string, vms ...string) {
 	args := []string{"ls-add", "neutron-" + name,
@@ -141,8 +141,8 @@ func (l *lab) bind(chassis string, vms ...string) {
 	}
 }
 
-// TestFollowerMetadata: of the networks of machines here the metadata ports are
-// replicated and nothing else, whichever OVN the database is of; a machine is there as
+// TestFollowerMetadata: of the networks of VMs here the metadata ports are
+// replicated and nothing else, whichever OVN the database is of; a VM is there as
 // soon as it is about to come; and its tap is.
 func TestFollowerMetadata(t *testing.T) {
 	for name, raw := range map[string][]byte{"installed": nil, "25.03": schema.Southbound} {
@@ -154,7 +154,7 @@ func TestFollowerMetadata(t *testing.T) {
 			l.bind("a2", "red2", "red3", "red4", "red5")
 			l.network("blue", "blue1", "blue2")
 			l.bind("a2", "blue1", "blue2")
-			w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}})
+			w := l.follow(Config{Needs: Needs{VMs: true, Metadata: true}})
 			w.untilPorts("the start", "red1", "md-red")
 			if raw != nil {
 				l.convert(w, "sb", name, raw, []string{"red1", "md-red"})
@@ -164,7 +164,7 @@ func TestFollowerMetadata(t *testing.T) {
 				p, _ := r.Port("red1")
 				md, _ := r.MetadataPort(p.Datapath)
 				if p.ExternalIDs[keyDeviceID] != "i-red1" || p.ExternalIDs["neutron:project_id"] != "p-red1" || p.ExternalIDs["neutron:revision"] != "" {
-					t.Errorf("keys of the machine %v", p.ExternalIDs)
+					t.Errorf("keys of the VM %v", p.ExternalIDs)
 				}
 				if md.LogicalPort != "md-red" || md.ExternalIDs["neutron:mtu"] != "1442" || md.ExternalIDs["neutron:cidrs"] != "10.0.0.2/24" {
 					t.Errorf("metadata port %+v", md)
@@ -173,7 +173,7 @@ func TestFollowerMetadata(t *testing.T) {
 
 			a1 := l.sb("get", "Chassis", "a1", "_uuid")
 			l.sb("set", "Port_Binding", "blue2", "additional_chassis="+a1)
-			w.untilPorts("a machine is about to come", "red1", "md-red", "blue2", "md-blue")
+			w.untilPorts("a VM is about to come", "red1", "md-red", "blue2", "md-blue")
 			l.sb("lsp-unbind", "blue1", "--", "lsp-bind", "blue1", "a1")
 			w.untilPorts("another comes", "red1", "md-red", "blue1", "blue2", "md-blue")
 			l.sb("clear", "Port_Binding", "blue2", "additional_chassis", "--", "lsp-unbind", "blue1")
@@ -203,19 +203,19 @@ func TestFollowerMetadata(t *testing.T) {
 	}
 }
 
-// TestFollowerMetadataOldOVN: before OVN 22.06 nothing says where a machine is about to
+// TestFollowerMetadataOldOVN: before OVN 22.06 nothing says where a VM is about to
 // come; all else is as it is.
 func TestFollowerMetadataOldOVN(t *testing.T) {
 	l := newLab(t)
 	l.network("red", "red1")
 	l.bind("a1", "red1")
-	w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}})
+	w := l.follow(Config{Needs: Needs{VMs: true, Metadata: true}})
 	w.untilPorts("the start", "red1", "md-red")
 	l.convert(w, "sb", "old", edited(t, schema.Southbound, map[string]string{"Port_Binding": "additional_chassis"}), []string{"red1", "md-red"})
 	w.untilPorts("without the column", "red1", "md-red")
 }
 
-// TestFollowerGrows: a machine on a network that is new here is told of with the network's
+// TestFollowerGrows: a VM on a network that is new here is told of with the network's
 // name before the network's rows have come, and the event says that they are to come. A
 // server that is lost is no growth.
 func TestFollowerGrows(t *testing.T) {
@@ -226,7 +226,7 @@ func TestFollowerGrows(t *testing.T) {
 	l.bind("a1", "red1")
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}, Handle: func(e Event) {
+	w := l.follow(Config{Needs: Needs{VMs: true, Metadata: true}, Handle: func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, p := range e.Rows.ServedPorts() {
@@ -279,7 +279,7 @@ func TestFollowerMetadataCosts(t *testing.T) {
 			t.Errorf("%d Interfaces and the keys %v", len(r.interfaces), p.ExternalIDs)
 		}
 	})
-	w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}})
+	w := l.follow(Config{Needs: Needs{VMs: true, Metadata: true}})
 	w.untilPorts("with need", append([]string{"md-red"}, base...)...)
 	state := func() (events, all int, routers string) {
 		w.mu.Lock()
@@ -304,7 +304,7 @@ func TestMetadataAgentKeys(t *testing.T) {
 	l := newLab(t)
 	l.network("red", "red1")
 	l.bind("a1", "red1")
-	w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true}})
+	w := l.follow(Config{Needs: Needs{VMs: true, Metadata: true}})
 	w.publisher.mu.Lock()
 	w.publisher.agent.spread = time.Millisecond
 	w.publisher.mu.Unlock()
@@ -368,7 +368,7 @@ func TestMetadataConditions(t *testing.T) {
 	if got := words(Discover(rows, Needs{}).SB["Port_Binding"]); len(got) != 2 {
 		t.Errorf("without need %q", got)
 	}
-	w := Discover(rows, Needs{Machines: true, Metadata: true})
+	w := Discover(rows, Needs{VMs: true, Metadata: true})
 	for _, want := range []ovsdb.Clause{
 		ovsdb.Includes("additional_chassis", ovsdb.UUID("own")), ovsdb.IncludesPair("external_ids", "neutron:device_id", "ovnmeta-net1"),
 	} {
@@ -381,7 +381,7 @@ func TestMetadataConditions(t *testing.T) {
 	}
 }
 
-// TestFollowerACLs: of the Northbound database the ACLs of machines here come, by their
+// TestFollowerACLs: of the Northbound database the ACLs of VMs here come, by their
 // switch and their port groups, with the address sets that they name, as ovn-northd gives
 // them; whether it knows tiers or not.
 func TestFollowerACLs(t *testing.T) {
@@ -400,7 +400,7 @@ func TestFollowerACLs(t *testing.T) {
 				"--", "acl-add", "pg_c", "from-lport", "1001", "inport == @pg_c", "drop",
 				"--", "acl-add", "neutron-red", "from-lport", "7", "ip6", "drop",
 				"--", "create", "Address_Set", "name=near", `addresses="10.0.0.0/8"`, "--", "create", "Address_Set", "name=far", `addresses="10.0.0.0/8"`)
-			w := l.follow(Config{Needs: Needs{Machines: true, Metadata: true, ACLs: true}, Northbound: l.remote("nb")})
+			w := l.follow(Config{Needs: Needs{VMs: true, Metadata: true, ACLs: true}, Northbound: l.remote("nb")})
 			state := func() (out string) {
 				w.View(func(r *Rows) {
 					p, _ := r.Port("red1")

@@ -19,7 +19,7 @@ type ProviderSwitch struct {
 	Network, Bridge string
 }
 
-// FloatingIP is a NAT row of the Northbound database that names a machine's port,
+// FloatingIP is a NAT row of the Northbound database that names a VM's port,
 // with its router's ports and static routes.
 type FloatingIP struct {
 	NAT          NAT
@@ -54,9 +54,9 @@ func (r *Rows) ProviderSwitches() []ProviderSwitch {
 	return out
 }
 
-// Machines lists the ports of machines, and the virtual ports, that are bound to a
+// VMs lists the ports of VMs, and the virtual ports, that are bound to a
 // chassis, by name. It is kept with Needs.Exposure only.
-func (r *Rows) Machines(chassis UUID) []PortBinding { return r.byPortName(r.machinesAt.All(chassis)) }
+func (r *Rows) VMs(chassis UUID) []PortBinding { return r.byPortName(r.vmsAt.All(chassis)) }
 
 // RouterSides lists the ports of a switch that lead to routers, by name.
 func (r *Rows) RouterSides(datapath UUID) []PortBinding {
@@ -89,7 +89,7 @@ func (r *Rows) byPortName(ids func(func(UUID) bool)) []PortBinding {
 	return out
 }
 
-// FloatingIPs lists the NAT rows that name a machine's port, by identifier, as far
+// FloatingIPs lists the NAT rows that name a VM's port, by identifier, as far
 // as their routers are there.
 func (r *Rows) FloatingIPs(port string) []FloatingIP {
 	var out []FloatingIP
@@ -137,7 +137,7 @@ func (r *Rows) IsHostAddress(a netip.Addr) bool {
 func (r *Rows) Expose(yes bool) { r.exposes = yes }
 
 // exposed adds the conditions of distributed floating IPs: the ports of provider
-// switches, which have them in Southbound, and what Northbound has of the machines
+// switches, which have them in Southbound, and what Northbound has of the VMs
 // here.
 func (d *discovery) exposed(own UUID, nb ovsdb.Conditions) {
 	if d.needs.Floating == nil {
@@ -149,7 +149,7 @@ func (d *discovery) exposed(own UUID, nb ovsdb.Conditions) {
 		}
 	}
 	routers := map[UUID]struct{}{}
-	for _, p := range d.rows.Machines(own) {
+	for _, p := range d.rows.VMs(own) {
 		nb["NAT"] = append(nb["NAT"], ovsdb.Equal("logical_port", p.LogicalPort))
 		for id := range d.rows.natOfPort.All(p.LogicalPort) {
 			nb["Logical_Router"] = append(nb["Logical_Router"], ovsdb.Includes("nat", ovsdb.UUID(id)))
@@ -190,9 +190,9 @@ func (r *Rows) concernsExposure(c Change, own UUID) bool {
 	return false
 }
 
-// machineMoves tells, before the change is applied, whether a machine comes here or
+// vmMoves tells, before the change is applied, whether a VM comes here or
 // goes, by which Northbound rows of floating IPs are chosen.
-func (r *Rows) machineMoves(c Change, own UUID) bool {
+func (r *Rows) vmMoves(c Change, own UUID) bool {
 	next, _ := c.New.(PortBinding)
 	return r.exposes && (r.ports[c.UUID].Chassis == own) != (next.Chassis == own)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
-// provider is a node with a provider network, and a machine on a tenant's network.
+// provider is a node with a provider network, and a VM on a tenant's network.
 func provider() *Rows {
 	rows := NewRows()
 	rows.Expose(true)
@@ -30,12 +30,12 @@ func words(clauses []ovsdb.Clause) []string {
 	return out
 }
 
-// Whole provider switches, and Northbound rows by machine, are asked for where
+// Whole provider switches, and Northbound rows by VM, are asked for where
 // floating IPs are exposed; the routers of these rows when they have come.
 func TestExposureAsksForFloatingIPs(t *testing.T) {
 	public := ovsdb.Equal("datapath", ovsdb.UUID("public")).String()
 	other := ovsdb.Equal("datapath", ovsdb.UUID("other")).String()
-	machine := ovsdb.Equal("logical_port", "vm").String()
+	vm := ovsdb.Equal("logical_port", "vm").String()
 	rows := provider()
 	w := Discover(rows, Needs{Exposure: true})
 	if got := words(w.SB["Port_Binding"]); slices.Contains(got, public) || len(w.NB["NAT"]) != 0 {
@@ -46,7 +46,7 @@ func TestExposureAsksForFloatingIPs(t *testing.T) {
 	if got := words(w.SB["Port_Binding"]); !slices.Contains(got, public) || slices.Contains(got, other) {
 		t.Errorf("asked for %q; physnet2 is not mapped here", got)
 	}
-	if got := words(w.NB["NAT"]); !slices.Contains(got, machine) || len(w.NB["Logical_Router"]) != 0 {
+	if got := words(w.NB["NAT"]); !slices.Contains(got, vm) || len(w.NB["Logical_Router"]) != 0 {
 		t.Errorf("asked for %q and %q", got, words(w.NB["Logical_Router"]))
 	}
 	rows.Apply([]Change{Set(NAT{UUID: "n", LogicalPort: "vm"})})
@@ -67,16 +67,16 @@ func TestExposureAsksForFloatingIPs(t *testing.T) {
 	}
 }
 
-// What may be exposed here makes an event of its own; other nodes' machines make none.
+// What may be exposed here makes an event of its own; other nodes' VMs make none.
 func TestExposureIsDirty(t *testing.T) {
 	for name, row := range map[string]struct {
 		change          Change
 		exposed, relate bool
 	}{
-		"a machine comes":            {Set(PortBinding{UUID: "x", LogicalPort: "x", Datapath: "public", Chassis: "own"}), true, true},
-		"a machine changes":          {Set(PortBinding{UUID: "vm", LogicalPort: "vm", Datapath: "net", Chassis: "own", Up: true}), true, false},
-		"a machine goes":             {Set(PortBinding{UUID: "vm", LogicalPort: "vm", Datapath: "net", Chassis: "other"}), true, true},
-		"another node's machine":     {Set(PortBinding{UUID: "x", LogicalPort: "x", Datapath: "public", Chassis: "other"}), false, false},
+		"a VM comes":                 {Set(PortBinding{UUID: "x", LogicalPort: "x", Datapath: "public", Chassis: "own"}), true, true},
+		"a VM changes":               {Set(PortBinding{UUID: "vm", LogicalPort: "vm", Datapath: "net", Chassis: "own", Up: true}), true, false},
+		"a VM goes":                  {Set(PortBinding{UUID: "vm", LogicalPort: "vm", Datapath: "net", Chassis: "other"}), true, true},
+		"another node's VM":          {Set(PortBinding{UUID: "x", LogicalPort: "x", Datapath: "public", Chassis: "other"}), false, false},
 		"a router's port":            {Set(PortBinding{UUID: "x", LogicalPort: "x", Type: TypePatch, Datapath: "public"}), true, true},
 		"a NAT row":                  {Set(NAT{UUID: "n", LogicalPort: "vm"}), true, true},
 		"a neighbour of some router": {Set(MACBinding{UUID: "m", LogicalPort: "lrp"}), false, false},
@@ -97,8 +97,8 @@ func TestProviderSwitches(t *testing.T) {
 	if s := rows.ProviderSwitches(); len(s) != 1 || s[0].Datapath != "public" || s[0].Bridge != "br-ex" || s[0].Network != "physnet1" {
 		t.Errorf("provider switches %+v", s)
 	}
-	if m := rows.Machines("own"); len(m) != 1 || m[0].LogicalPort != "vm" {
-		t.Errorf("machines %+v", m)
+	if m := rows.VMs("own"); len(m) != 1 || m[0].LogicalPort != "vm" {
+		t.Errorf("VMs %+v", m)
 	}
 	a := netip.MustParseAddr("192.0.2.1")
 	if rows.IsHostAddress(a) || !rows.SetHostAddresses(HostAddresses{"eth0": {a}}) || !rows.IsHostAddress(a) {

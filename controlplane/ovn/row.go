@@ -57,10 +57,10 @@ type PortBinding struct {
 	// Chassis is empty while the port is bound nowhere.
 	Chassis UUID
 	// AdditionalChassis are where the port is about to move to, or was just now; with
-	// Needs.Machines, from OVN 22.06.
+	// Needs.VMs, from OVN 22.06.
 	AdditionalChassis []UUID
 	// ParentPort is the port by whose tap this one's frames come, with the VLAN Tag: a
-	// trunk's, for its subports. With Needs.Machines.
+	// trunk's, for its subports. With Needs.VMs.
 	ParentPort string
 	// HAChassisGroup is empty when the port has none.
 	HAChassisGroup UUID
@@ -69,8 +69,8 @@ type PortBinding struct {
 	Tag          int
 	MAC          []string
 	NATAddresses []string
-	// VirtualParent is the port of the machine that has the addresses of a virtual
-	// port now; empty while no machine does.
+	// VirtualParent is the port of the VM that has the addresses of a virtual
+	// port now; empty while no VM does.
 	VirtualParent string
 	// Options and ExternalIDs have the keys that ReadsPortBinding tells.
 	Options     map[string]string
@@ -172,7 +172,7 @@ type Bridge struct {
 	UUID  UUID
 	Name  string
 	Ports []UUID
-	// DatapathType is read with Needs.Machines.
+	// DatapathType is read with Needs.VMs.
 	DatapathType string
 }
 
@@ -181,7 +181,7 @@ type Port struct {
 	UUID        UUID
 	Name        string
 	ExternalIDs map[string]string
-	// Interfaces are read with Needs.Machines.
+	// Interfaces are read with Needs.VMs.
 	Interfaces []UUID
 }
 
@@ -218,7 +218,7 @@ type NAT struct {
 	ExternalIP string
 	LogicalIP  string
 	// LogicalPort and ExternalMAC are set together for a distributed floating IP:
-	// the machine's port, and the MAC that the address is behind on its chassis.
+	// the VM's port, and the MAC that the address is behind on its chassis.
 	LogicalPort, ExternalMAC string
 	// GatewayPort is the Logical_Router_Port where it is done, of a router with several
 	// distributed gateway ports. Empty: the one that is on the network of ExternalIP.

@@ -62,8 +62,8 @@ type Rows struct {
 	boundAt    index[string] // router port → its MAC_Bindings
 	localnets  index[UUID]   // switch → its localnet ports
 	routerSide index[UUID]   // datapath → its patch and l3gateway ports
-	machinesAt index[UUID]   // chassis → ports of machines, with exposes
-	natOfPort  index[string] // machine's port → NB NAT rows that name it
+	vmsAt      index[UUID]   // chassis → ports of VMs, with exposes
+	natOfPort  index[string] // VM's port → NB NAT rows that name it
 	byNB       index[UUID]   // NB router or switch → SB datapath
 	childOf    index[UUID]   // NB NAT, static route → routers
 	heldBy     index[UUID]   // NB ACL, load balancer, group of these → switches
@@ -71,13 +71,13 @@ type Rows struct {
 	lspByName  index[string]
 	bridgeName index[string]
 
-	// With machines: chassis → the ports that machines have there, switch → its metadata
+	// With VMs: chassis → the ports that VMs have there, switch → its metadata
 	// ports, iface-id → Interfaces, name → Interfaces, Interface → its Port, Port → its Bridge.
 	servedAt, localportsOn    index[UUID]
 	ifaceOf, ifaceBy          index[string]
 	portOfIface, bridgeOfPort index[UUID]
 
-	// With clients: the ports that machines have on a switch, parent_port → ports.
+	// With clients: the ports that VMs have on a switch, parent_port → ports.
 	servedOn index[place]
 	subports index[string]
 
@@ -91,8 +91,8 @@ type Rows struct {
 	expectsNB bool
 	// exposes is what Expose was told.
 	exposes bool
-	// machines is what FollowMachines was told.
-	machines bool
+	// vms is what FollowVMs was told.
+	vms bool
 	// clients is what FollowClients was told.
 	clients bool
 	// named is Config.SystemID.
@@ -113,7 +113,7 @@ func NewRows() *Rows {
 		switchPorts: map[UUID]LogicalSwitchPort{}, dhcp: map[UUID]DHCPOptions{}, lspByName: index[string]{},
 		advertised: map[UUID]AdvertisedRoute{}, advertisedOn: index[UUID]{}, advertisedBy: index[UUID]{},
 		byName: index[string]{}, byPeer: index[string]{}, byDatapath: index[UUID]{}, gatewaysAt: index[UUID]{}, byGroup: index[UUID]{}, privateOf: index[UUID]{}, boundAt: index[string]{},
-		localnets: index[UUID]{}, routerSide: index[UUID]{}, machinesAt: index[UUID]{}, natOfPort: index[string]{},
+		localnets: index[UUID]{}, routerSide: index[UUID]{}, vmsAt: index[UUID]{}, natOfPort: index[string]{},
 		byNB: index[UUID]{}, childOf: index[UUID]{}, heldBy: index[UUID]{}, lrpByName: index[string]{}, bridgeName: index[string]{},
 		servedAt: index[UUID]{}, localportsOn: index[UUID]{}, ifaceOf: index[string]{}, ifaceBy: index[string]{}, servedOn: index[place]{}, subports: index[string]{}, portOfIface: index[UUID]{}, bridgeOfPort: index[UUID]{},
 		changed: map[UUID]uint64{}, aclRows: newACLRows(), lbRows: newLBRows(),
@@ -139,7 +139,7 @@ func (r *Rows) ExpectNB(yes bool) { r.expectsNB = yes }
 // withoutSB is a new store with the same rows of the other databases.
 func (r *Rows) withoutSB() *Rows {
 	out := NewRows()
-	out.expectsNB, out.named, out.host, out.exposes, out.machines, out.clients = r.expectsNB, r.named, r.host, r.exposes, r.machines, r.clients
+	out.expectsNB, out.named, out.host, out.exposes, out.vms, out.clients = r.expectsNB, r.named, r.host, r.exposes, r.vms, r.clients
 	out.aclRows.follows, out.south.follows = r.aclRows.follows, r.south.follows
 	var all []Change
 	for _, rows := range append(r.allNB(), values(r.openvswitch), values(r.bridges), values(r.vsPorts), values(r.ssl), values(r.interfaces)) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The load balancers of machines' switches are followed with what ovn-controller found out
+// The load balancers of VMs' switches are followed with what ovn-controller found out
 // about backends: in Northbound, or without a session there as ovn-northd copies them to
 // Southbound.
 func TestFollowerSwitchBalancers(t *testing.T) {
@@ -23,7 +23,7 @@ func followSwitchBalancers(t *testing.T, northbound bool) {
 	l.tenant(1, "net0", "a2")
 	l.tenant(2, "net0", "a2")
 	l.sb("lsp-unbind", "vm-r1", "--", "lsp-bind", "vm-r1", "a1")
-	cfg := Config{Needs: Needs{Machines: true, Clients: true, ACLs: true, LoadBalancing: true}}
+	cfg := Config{Needs: Needs{VMs: true, Clients: true, ACLs: true, LoadBalancing: true}}
 	if northbound {
 		cfg.Northbound = l.remote("nb")
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // concernsClients tells, before the change is applied, whether it is of what is read of the
-// machines here for the VIPs of their switches: load balancers, where frames to backends go,
+// VMs here for the VIPs of their switches: load balancers, where frames to backends go,
 // taps, ACLs.
 func (r *Rows) concernsClients(c Change, own UUID) bool {
 	if !r.clients {
@@ -120,7 +120,7 @@ func (t touch) switches(c Change, other Row) {
 			t.acl(id)
 		}
 	case TableLogicalSwitchPort:
-		t.machine(r.switchPorts[c.UUID].Name)
+		t.vm(r.switchPorts[c.UUID].Name)
 	case TableNBGlobal, TableSBGlobal:
 		t.all()
 	case TableLogicalSwitch:
@@ -174,14 +174,14 @@ func beside(list, other []UUID, same bool) []UUID {
 	return slices.DeleteFunc(slices.Clone(list), func(id UUID) bool { _, yes := has[id]; return yes })
 }
 
-// touch collects the switches with machines here that a row concerns.
+// touch collects the switches with VMs here that a row concerns.
 type touch struct {
 	rows *Rows
 	own  UUID
 	into map[UUID]struct{}
 }
 
-// add is for a switch; one without machines here is none of them.
+// add is for a switch; one without VMs here is none of them.
 func (t touch) add(datapath UUID) {
 	if t.rows.servedOn.Has(place{t.own, datapath}) {
 		t.into[datapath] = struct{}{}
@@ -202,8 +202,8 @@ func (t touch) northbound(id UUID) {
 	}
 }
 
-// machine adds the switch of a machine's port.
-func (t touch) machine(name string) {
+// vm adds the switch of a VM's port.
+func (t touch) vm(name string) {
 	for id := range t.rows.byName.All(name) {
 		t.add(t.rows.ports[id].Datapath)
 	}
@@ -214,7 +214,7 @@ func (t touch) tap(name string) {
 	if name == "" {
 		return
 	}
-	t.machine(name)
+	t.vm(name)
 	for id := range t.rows.subports.All(name) {
 		t.add(t.rows.ports[id].Datapath)
 	}
@@ -263,7 +263,7 @@ func (t touch) holders(id UUID) {
 	}
 }
 
-// acl adds the switches of the machines that an ACL may apply to.
+// acl adds the switches of the VMs that an ACL may apply to.
 func (t touch) acl(id UUID) {
 	t.holders(id)
 	for group := range t.rows.groupsBy.All(id) {
@@ -275,7 +275,7 @@ func (t touch) acl(id UUID) {
 func (t touch) members(ids []UUID) {
 	for _, id := range ids {
 		if p, ok := t.rows.switchPorts[id]; ok {
-			t.machine(p.Name)
+			t.vm(p.Name)
 		}
 	}
 }

@@ -87,11 +87,11 @@ func (d *draft) decided(port string) (loadbalancer.Choice, bool) {
 	if d.last == nil {
 		return loadbalancer.Choice{}, false
 	}
-	at := slices.IndexFunc(d.last.machines, func(m Machine) bool { return m.Port == port && m.Tap != intent.Tap{} && m.State != status.Pending })
+	at := slices.IndexFunc(d.last.vms, func(m VM) bool { return m.Port == port && m.Tap != intent.Tap{} && m.State != status.Pending })
 	if at < 0 {
 		return loadbalancer.Choice{}, false
 	}
-	return d.last.machines[at].Choice, true
+	return d.last.vms[at].Choice, true
 }
 
 // judge decides by known ACLs.

@@ -177,8 +177,8 @@ func TestPlacesAgree(t *testing.T) {
 		rows := c.load()
 		gateway := evpn.NewTranslator(evpn.Config{ASN: 65001, NextHopMAC: intent.MAC{2, 0x5c, 0, 0, 0, 1}, LoadBalancing: true}, index{}, &loadbalancer.Book{})
 		gateway.Step(rows, ovn.Dirty{All: true}, true)
-		machines := NewTranslator(Config{}, &loadbalancer.Book{})
-		machines.Step(rows, ovn.Dirty{All: true}, synced)
+		vms := NewTranslator(Config{}, &loadbalancer.Book{})
+		vms.Step(rows, ovn.Dirty{All: true}, synced)
 		at := map[string]map[string]decision{}
 		note := func(place string, v intent.VIP, d decision) {
 			vip := intent.FormatEndpoint(v.Key.Addr, v.Key.Port)
@@ -190,8 +190,8 @@ func TestPlacesAgree(t *testing.T) {
 		for _, b := range gateway.Balanced() {
 			note("gateway", b.VIP, decisionOf(b.VIP, b.Backends, b.Choice))
 		}
-		ways := wanted.Rows(machines.Tables(), intent.ClientNeighbors)
-		for _, b := range machines.Balanced() {
+		ways := wanted.Rows(vms.Tables(), intent.ClientNeighbors)
+		for _, b := range vms.Balanced() {
 			note(b.Switch, b.VIP, decisionOf(b.VIP, b.Backends, b.Choice))
 			for _, backend := range b.Backends {
 				if n := ways[intent.NeighborKey{Scope: b.VIP.Key.VNI, Addr: backend.Address.Addr()}]; b.Choice.Path == loadbalancer.PathEBPF && n.MAC.IsZero() {

@@ -73,8 +73,8 @@ func BenchmarkStep(b *testing.B) {
 	probe := c.rows["probe-net500-1-3"].(ovn.ServiceMonitor)
 	down := probe
 	down.Status = "offline"
-	machine := c.rows["pb-vm-net500-3"].(ovn.PortBinding)
-	away := machine
+	vm := c.rows["pb-vm-net500-3"].(ovn.PortBinding)
+	away := vm
 	away.Chassis = ""
 	balancer := c.rows["lb-net500-3"].(ovn.LoadBalancer)
 	fewer := balancer
@@ -94,7 +94,7 @@ func BenchmarkStep(b *testing.B) {
 		same    bool       // nothing differs after it
 	}{
 		{"probe", [2]ovn.Row{down, probe}, false},
-		{"machine", [2]ovn.Row{away, machine}, false},
+		{"vm", [2]ovn.Row{away, vm}, false},
 		{"balancer", [2]ovn.Row{fewer, balancer}, false},
 		{"backend", [2]ovn.Row{moved, backend}, false},
 		{"group", [2]ovn.Row{without, group}, true},
@@ -121,15 +121,15 @@ func BenchmarkStep(b *testing.B) {
 			t := NewTranslator(Config{}, readings)
 			t.SetDevices(c.devices)
 			t.Step(store, ovn.Dirty{}, synced)
-			if len(wanted.Rows(t.Tables(), intent.ClientVIPs)) != 10000 || len(t.Machines()) != 10000 || t.Machines()[0].Choice.Path != "ebpf" {
-				b.Fatal(len(wanted.Rows(t.Tables(), intent.ClientVIPs)), len(t.Machines()), t.Machines()[0])
+			if len(wanted.Rows(t.Tables(), intent.ClientVIPs)) != 10000 || len(t.VMs()) != 10000 || t.VMs()[0].Choice.Path != "ebpf" {
+				b.Fatal(len(wanted.Rows(t.Tables(), intent.ClientVIPs)), len(t.VMs()), t.VMs()[0])
 			}
 		}
 	})
 }
 
 // BenchmarkACLs is a probe that changes on a switch with 1,000 VIPs of ten backends, whose ten
-// machines have rules of a security group that name networks and ports.
+// VMs have rules of a security group that name networks and ports.
 func BenchmarkACLs(b *testing.B) {
 	for name, matches := range map[string][]string{
 		"by-source": {"inport == @pg && ip4"},
@@ -141,7 +141,7 @@ func BenchmarkACLs(b *testing.B) {
 			store, t := c.load(), NewTranslator(Config{}, &loadbalancer.Book{})
 			t.SetDevices(c.devices)
 			t.Step(store, ovn.Dirty{}, synced)
-			if m := t.Machines(); len(m) != 10 || m[0].Choice.Path != "ebpf" {
+			if m := t.VMs(); len(m) != 10 || m[0].Choice.Path != "ebpf" {
 				b.Fatal(m)
 			}
 			probe := c.rows["probe"].(ovn.ServiceMonitor)

@@ -16,7 +16,7 @@ import (
 // The kinds of objects in reports.
 const (
 	kindBalancer = "load-balancer"
-	kindMachine  = "machine"
+	kindVM       = "vm"
 )
 
 // build is what the switches of one step are computed with.
@@ -66,7 +66,7 @@ func (b *build) outcome(at ovn.UUID, last *outcome) (out *outcome, waits bool) {
 			d.taps.Here[p.ParentPort] = parent
 		}
 		if served {
-			d.machine(p)
+			d.vm(p)
 		} else {
 			d.idle(p)
 		}
@@ -147,19 +147,19 @@ func (d *draft) neighbor(net *network, v loadbalancer.VIP, served bool) {
 // idle notes a VM on a switch without VIPs.
 func (d *draft) idle(p ovn.PortBinding) {
 	if tap, lack := d.taps.Of(p); lack.Reason == "" {
-		d.claim(p, tap, intent.Client{Idle: true})
+		d.claim(p, tap, intent.TapClient{Idle: true})
 	}
 }
 
-func (d *draft) claim(p ovn.PortBinding, tap intent.Tap, row intent.Client) {
+func (d *draft) claim(p ovn.PortBinding, tap intent.Tap, row intent.TapClient) {
 	row.Key, row.Scope = keyOf(tap), d.out.scope
 	d.out.claims = append(d.out.claims, claim{d.at, p.LogicalPort, row})
 }
 
-// machine decides on a VM on a switch with VIPs. Whether another one has its tap is
+// vm decides on a VM on a switch with VIPs. Whether another one has its tap is
 // decided with the VMs of all switches.
-func (d *draft) machine(p ovn.PortBinding) {
-	m := Machine{Port: p.LogicalPort, Switch: d.name, State: status.OK}
+func (d *draft) vm(p ovn.PortBinding) {
+	m := VM{Port: p.LogicalPort, Switch: d.name, State: status.OK}
 	tap, lack := d.taps.Of(p)
 	if lack.Reason != "" {
 		m.State, m.Choice = lack.State, loadbalancer.Choice{Path: loadbalancer.PathOVN, Reason: lack.Reason, Detail: lack.Detail}
@@ -167,7 +167,7 @@ func (d *draft) machine(p ovn.PortBinding) {
 		choice, settled := d.byACLs(p)
 		m.Tap, m.Choice = tap, choice
 		// Until then nobody notes what is whose: it may have come with its connections.
-		d.claim(p, tap, intent.Client{Idle: !settled, OVN: settled && choice.Path == loadbalancer.PathOVN})
+		d.claim(p, tap, intent.TapClient{Idle: !settled, OVN: settled && choice.Path == loadbalancer.PathOVN})
 		switch {
 		case !settled:
 			m.State = status.Pending
@@ -178,9 +178,9 @@ func (d *draft) machine(p ovn.PortBinding) {
 	if m.State != status.OK {
 		d.out.objects = append(d.out.objects, complaint(m))
 	}
-	d.out.machines = append(d.out.machines, m)
+	d.out.vms = append(d.out.vms, m)
 }
 
-func complaint(m Machine) status.Object {
-	return status.Object{Kind: kindMachine, Key: m.Port, State: m.State, Reason: m.Choice.Reason, Error: m.Choice.Detail}
+func complaint(m VM) status.Object {
+	return status.Object{Kind: kindVM, Key: m.Port, State: m.State, Reason: m.Choice.Reason, Error: m.Choice.Detail}
 }

@@ -18,8 +18,8 @@ import (
 // are many more.
 type lists struct {
 	balanced []loadbalancer.Balanced
-	machines []Machine
-	made     struct{ balanced, machines bool }
+	vms      []VM
+	made     struct{ balanced, vms bool }
 }
 
 // Tables is a copy of all tables.
@@ -30,7 +30,7 @@ func (t *Translator) Tables() wanted.Set {
 		maps.Copy(wanted.Edit(out, intent.ClientNeighbors), s.neighbors)
 	}
 	for _, list := range t.claims {
-		wanted.Put(out, intent.Clients, list[0].row)
+		wanted.Put(out, intent.TapClients, list[0].row)
 	}
 	return out
 }
@@ -52,25 +52,25 @@ func (t *Translator) Balanced() []loadbalancer.Balanced {
 	return out
 }
 
-// Machines lists the VMs here on switches with VIPs, by name. Nobody may change it.
-func (t *Translator) Machines() []Machine {
-	if t.lists.made.machines {
-		return t.lists.machines
+// VMs lists the VMs here on switches with VIPs, by name. Nobody may change it.
+func (t *Translator) VMs() []VM {
+	if t.lists.made.vms {
+		return t.lists.vms
 	}
-	var out []Machine
+	var out []VM
 	for id, o := range t.outcomes {
-		for _, m := range o.machines {
+		for _, m := range o.vms {
 			m, _ = t.settled(id, m)
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, func(x, y Machine) int { return cmp.Compare(x.Port, y.Port) })
-	t.lists.machines, t.lists.made.machines = out, true
+	slices.SortFunc(out, func(x, y VM) int { return cmp.Compare(x.Port, y.Port) })
+	t.lists.vms, t.lists.made.vms = out, true
 	return out
 }
 
 // settled is a VM as it is with what others claim. lost: its tap is another one's.
-func (t *Translator) settled(at ovn.UUID, m Machine) (out Machine, lost bool) {
+func (t *Translator) settled(at ovn.UUID, m VM) (out VM, lost bool) {
 	if m.Tap == (intent.Tap{}) {
 		return m, false
 	}
@@ -84,8 +84,8 @@ func (t *Translator) settled(at ovn.UUID, m Machine) (out Machine, lost bool) {
 	return m, true
 }
 
-func keyOf(tap intent.Tap) intent.ClientKey {
-	return intent.ClientKey{IfIndex: tap.IfIndex, VLAN: tap.VLAN}
+func keyOf(tap intent.Tap) intent.TapClientKey {
+	return intent.TapClientKey{IfIndex: tap.IfIndex, VLAN: tap.VLAN}
 }
 
 // Complaints is another number whenever Objects has changed.
@@ -99,7 +99,7 @@ func (t *Translator) Objects() []status.Object {
 	}
 	for id, o := range t.outcomes {
 		out = append(out, o.objects...)
-		for _, m := range o.machines {
+		for _, m := range o.vms {
 			if m, lost := t.settled(id, m); lost {
 				out = append(out, complaint(m))
 			}

@@ -18,18 +18,18 @@ type outcome struct {
 	vips      map[intent.VIPKey]intent.VIP
 	neighbors map[intent.NeighborKey]intent.Neighbor
 	balanced  []loadbalancer.Balanced
-	// machines are those to be listed, claims the taps of all.
-	machines []Machine
-	claims   []claim
-	objects  []status.Object
-	judged   judged
+	// vms are those to be listed, claims the taps of all.
+	vms     []VM
+	claims  []claim
+	objects []status.Object
+	judged  judged
 }
 
 // claim is a VM's on a tap.
 type claim struct {
 	at   ovn.UUID // its switch
 	port string
-	row  intent.Client
+	row  intent.TapClient
 }
 
 func (c claim) compare(o claim) int {
@@ -48,11 +48,11 @@ type scope struct {
 // the zero value was none.
 type step struct {
 	scopes  map[intent.VNI]struct{}
-	clients map[intent.ClientKey]intent.Client
+	clients map[intent.TapClientKey]intent.TapClient
 }
 
 func newStep() *step {
-	return &step{scopes: map[intent.VNI]struct{}{}, clients: map[intent.ClientKey]intent.Client{}}
+	return &step{scopes: map[intent.VNI]struct{}{}, clients: map[intent.TapClientKey]intent.TapClient{}}
 }
 
 // replace puts the outcome of a switch in the place of its last one. nil: it has no VMs
@@ -92,7 +92,7 @@ func (t *Translator) claim(s *step, c claim, add bool) {
 	key := c.row.Key
 	list := t.claims[key]
 	if _, seen := s.clients[key]; !seen {
-		s.clients[key] = intent.Client{}
+		s.clients[key] = intent.TapClient{}
 		if len(list) > 0 {
 			s.clients[key] = list[0].row
 		}
@@ -126,9 +126,9 @@ func (t *Translator) merge(s *step) wanted.Difference {
 			delete(t.scopes, vni)
 		}
 	}
-	before, after := map[intent.ClientKey]intent.Client{}, map[intent.ClientKey]intent.Client{}
+	before, after := map[intent.TapClientKey]intent.TapClient{}, map[intent.TapClientKey]intent.TapClient{}
 	for key, row := range s.clients {
-		if row != (intent.Client{}) {
+		if row != (intent.TapClient{}) {
 			before[key] = row
 		}
 		if list := t.claims[key]; len(list) > 0 {
@@ -137,7 +137,7 @@ func (t *Translator) merge(s *step) wanted.Difference {
 	}
 	d := wanted.With(wanted.Difference{}, intent.ClientVIPs, vips)
 	d = wanted.With(d, intent.ClientNeighbors, neighbors)
-	return wanted.With(d, intent.Clients, wanted.NewDelta(before, after))
+	return wanted.With(d, intent.TapClients, wanted.NewDelta(before, after))
 }
 
 // scope is that of switches. A row that several have is the first one's.

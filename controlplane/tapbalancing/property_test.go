@@ -33,13 +33,13 @@ func TestAnyOrder(t *testing.T) {
 		for _, v := range tr.Balanced() {
 			seen["VIP "+string(v.Choice.Path)]++
 		}
-		for _, m := range tr.Machines() {
-			seen["machine "+m.Choice.Reason]++
+		for _, m := range tr.VMs() {
+			seen["VM "+m.Choice.Reason]++
 		}
 	}
 	// A world in which nothing happens would prove nothing.
-	for what, least := range map[string]int{"VIP ebpf": runs / 4, "VIP ovn": runs, "machine " + reason.PathAuto: runs / 8,
-		"machine " + reason.ACLByDestination: runs / 10, "machine " + reason.ACLUnknown: runs / 20, "machine " + reason.TapConflict: runs / 60} {
+	for what, least := range map[string]int{"VIP ebpf": runs / 4, "VIP ovn": runs, "VM " + reason.PathAuto: runs / 8,
+		"VM " + reason.ACLByDestination: runs / 10, "VM " + reason.ACLUnknown: runs / 20, "VM " + reason.TapConflict: runs / 60} {
 		if seen[what] < least {
 			t.Errorf("in %d worlds %d times %s", runs, seen[what], what)
 		}
@@ -132,12 +132,12 @@ func (c *course) check() {
 		}
 	}
 	for what, pair := range map[string][2]any{
-		"VIPs": {fresh.Balanced(), c.tr.Balanced()}, "machines": {fresh.Machines(), c.tr.Machines()}, "objects": {fresh.Objects(), c.tr.Objects()},
+		"VIPs": {fresh.Balanced(), c.tr.Balanced()}, "vms": {fresh.VMs(), c.tr.VMs()}, "objects": {fresh.Objects(), c.tr.Objects()},
 	} {
 		if reflect.DeepEqual(pair[0], pair[1]) {
 			continue
 		}
-		if d := cmp.Diff(pair[0], pair[1], cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.AddrPort{}, intent.VIPKey{}, intent.VIP{}, intent.Client{}, intent.Neighbor{}, intent.NeighborKey{})); d != "" {
+		if d := cmp.Diff(pair[0], pair[1], cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.AddrPort{}, intent.VIPKey{}, intent.VIP{}, intent.TapClient{}, intent.Neighbor{}, intent.NeighborKey{})); d != "" {
 			c.t.Errorf("%s (-at once +step by step):\n%s", what, d)
 		}
 	}

@@ -20,12 +20,12 @@ type Config struct {
 
 // Needs adds to what other features need of OVN's rows.
 func (c Config) Needs(n ovn.Needs) ovn.Needs {
-	n.Machines, n.Clients, n.ACLs = true, true, true
+	n.VMs, n.Clients, n.ACLs = true, true, true
 	return n
 }
 
-// Machine is a VM of this node on a switch with VIPs, and what balances its flows.
-type Machine struct {
+// VM is a VM of this node on a switch with VIPs, and what balances its flows.
+type VM struct {
 	Port, Switch string
 	Tap          intent.Tap
 	Choice       loadbalancer.Choice
@@ -40,7 +40,7 @@ type Translator struct {
 	readings *loadbalancer.Book
 	outcomes map[ovn.UUID]*outcome
 	scopes   map[intent.VNI]*scope
-	claims   map[intent.ClientKey][]claim
+	claims   map[intent.TapClientKey][]claim
 	devices  map[string]intent.TapDevice
 	book     acl.Book
 	lists    lists
@@ -64,7 +64,7 @@ type Translator struct {
 // NewTranslator is one for which nothing is balanced yet.
 func NewTranslator(cfg Config, readings *loadbalancer.Book) *Translator {
 	return &Translator{
-		cfg: cfg, readings: readings, outcomes: map[ovn.UUID]*outcome{}, scopes: map[intent.VNI]*scope{}, claims: map[intent.ClientKey][]claim{},
+		cfg: cfg, readings: readings, outcomes: map[ovn.UUID]*outcome{}, scopes: map[intent.VNI]*scope{}, claims: map[intent.TapClientKey][]claim{},
 		touched: map[ovn.UUID]struct{}{}, looked: map[string]struct{}{}, whole: true,
 	}
 }

@@ -34,7 +34,7 @@ func (c cloud) put(rows ...ovn.Row) {
 
 func (c cloud) load() *ovn.Rows {
 	rows := ovn.NewRows()
-	rows.FollowMachines(true)
+	rows.FollowVMs(true)
 	rows.FollowACLs(true)
 	rows.FollowClients(true)
 	var batch []ovn.Change
@@ -106,7 +106,7 @@ func say(t *Translator) string {
 	for _, b := range t.Balanced() {
 		words = append(words, fmt.Sprintf("%s %s:%s", intent.FormatEndpoint(b.VIP.Key.Addr, b.VIP.Key.Port), b.Choice.Path, b.Choice.Reason))
 	}
-	for _, m := range t.Machines() {
+	for _, m := range t.VMs() {
 		words = append(words, fmt.Sprintf("%s %s:%s", m.Port, m.Choice.Path, m.Choice.Reason))
 	}
 	for _, o := range t.Objects() {
@@ -232,12 +232,12 @@ func TestClients(t *testing.T) {
 			if got := neighbors(tr); got != tt.neighbors && tt.neighbors != "*" {
 				t.Errorf("\n got %s\nwant %s", got, tt.neighbors)
 			}
-			want := map[intent.ClientKey]intent.Client{}
+			want := map[intent.TapClientKey]intent.TapClient{}
 			if !slices.Contains([]string{"elsewhere", "no tap", "a tag of a subport"}, name) {
-				k := intent.ClientKey{IfIndex: 7}
-				want[k] = intent.Client{Key: k, Scope: intent.Switch(1), OVN: strings.Contains(tt.want, "vm ovn"), Idle: !strings.Contains(tt.want, "vm ")}
+				k := intent.TapClientKey{IfIndex: 7}
+				want[k] = intent.TapClient{Key: k, Scope: intent.Switch(1), OVN: strings.Contains(tt.want, "vm ovn"), Idle: !strings.Contains(tt.want, "vm ")}
 			}
-			if got := wanted.Rows(tr.Tables(), intent.Clients); !maps.Equal(got, want) {
+			if got := wanted.Rows(tr.Tables(), intent.TapClients); !maps.Equal(got, want) {
 				t.Errorf("\n got %+v\nwant %+v", got, want)
 			}
 		})
@@ -255,10 +255,10 @@ func TestSteps(t *testing.T) {
 	c := sample()
 	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	first := whole(tr, c, synced)
-	if len(wanted.Of(first, intent.Clients).Set) != 1 || len(wanted.Of(first, intent.ClientVIPs).Set) != 1 || len(wanted.Of(first, intent.ClientNeighbors).Set) != 3 {
+	if len(wanted.Of(first, intent.TapClients).Set) != 1 || len(wanted.Of(first, intent.ClientVIPs).Set) != 1 || len(wanted.Of(first, intent.ClientNeighbors).Set) != 3 {
 		t.Fatalf("%+v", first)
 	}
-	if d := whole(tr, cloud{}, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.Machines()) != 1 {
+	if d := whole(tr, cloud{}, ovn.InSync{NB: true}); !d.Empty() || !tr.Stale() || len(tr.VMs()) != 1 {
 		t.Errorf("without Southbound: %+v", d)
 	}
 	if d := whole(NewTranslator(Config{}, &loadbalancer.Book{}), c, ovn.InSync{SB: true}); !d.Empty() {
@@ -270,7 +270,7 @@ func TestSteps(t *testing.T) {
 	c.port("be1", "red", "", "fa:16:3e:00:00:12 10.0.0.11")
 	d := whole(tr, c, ovn.InSync{SB: true}) // Northbound is away, and its rows are known
 	k := intent.NeighborKey{Scope: intent.Switch(1), Addr: netip.MustParseAddr("10.0.0.11")}
-	if len(wanted.Of(d, intent.ClientNeighbors).Set) != 1 || wanted.Of(d, intent.ClientNeighbors).Set[k].MAC.String() != "fa:16:3e:00:00:12" || len(wanted.Of(d, intent.ClientVIPs).Set)+len(wanted.Of(d, intent.Clients).Set) != 0 {
+	if len(wanted.Of(d, intent.ClientNeighbors).Set) != 1 || wanted.Of(d, intent.ClientNeighbors).Set[k].MAC.String() != "fa:16:3e:00:00:12" || len(wanted.Of(d, intent.ClientVIPs).Set)+len(wanted.Of(d, intent.TapClients).Set) != 0 {
 		t.Errorf("another MAC address: %+v", d)
 	}
 	if tr.Stale() {
@@ -314,7 +314,7 @@ func TestRowsToCome(t *testing.T) {
 		t.Errorf("it has come, and an ACL is to come: %+v", d)
 	}
 	c.put(ovn.ACL{UUID: "acl", FromPort: true, Action: "drop", Match: "ip4.dst == 10.0.0.99"})
-	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(wanted.Of(d, intent.Clients).Set) != 1 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLByDestination {
+	if d := tr.Step(c.load(), ovn.Dirty{}, synced); len(wanted.Of(d, intent.TapClients).Set) != 1 || tr.Stale() || tr.VMs()[0].Choice.Reason != reason.ACLByDestination {
 		t.Errorf("the ACL has come: %+v", d)
 	}
 	// Of a VM that is new its groups come after its port: nothing is noted until then.
@@ -323,20 +323,20 @@ func TestRowsToCome(t *testing.T) {
 	pg := c.rows["pg"]
 	delete(c.rows, "pg")
 	idle := func(d wanted.Difference) bool {
-		for _, v := range wanted.Of(d, intent.Clients).Set {
+		for _, v := range wanted.Of(d, intent.TapClients).Set {
 			return v.Idle
 		}
 		return false
 	}
-	if d := whole(late, c, growing); len(wanted.Of(d, intent.Clients).Set) != 1 || !idle(d) || !late.Stale() || late.Machines()[0].State != status.Pending {
+	if d := whole(late, c, growing); len(wanted.Of(d, intent.TapClients).Set) != 1 || !idle(d) || !late.Stale() || late.VMs()[0].State != status.Pending {
 		t.Errorf("a port whose groups are to come: %+v", d)
 	}
 	c.put(pg)
-	if d := whole(late, c, synced); len(wanted.Of(d, intent.Clients).Set) != 1 || idle(d) || late.Stale() || late.Machines()[0].Choice.Reason != reason.ACLByDestination {
+	if d := whole(late, c, synced); len(wanted.Of(d, intent.TapClients).Set) != 1 || idle(d) || late.Stale() || late.VMs()[0].Choice.Reason != reason.ACLByDestination {
 		t.Errorf("they have come: %+v", d)
 	}
 	delete(c.rows, "acl")
-	if d := whole(tr, c, synced); len(wanted.Of(d, intent.Clients).Set) > 0 || tr.Stale() || tr.Machines()[0].Choice.Reason != reason.ACLUnknown {
+	if d := whole(tr, c, synced); len(wanted.Of(d, intent.TapClients).Set) > 0 || tr.Stale() || tr.VMs()[0].Choice.Reason != reason.ACLUnknown {
 		t.Errorf("there is no such ACL: %+v", d)
 	}
 }
@@ -350,7 +350,7 @@ func TestDetails(t *testing.T) {
 	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	whole(tr, c, synced)
 	const want = `ACL 7 drop "ip4.dst == 10.0.0.99" may say another thing of VIP 10.0.0.99:80 than of its backend 10.0.0.11:8080, which it would see`
-	if got := tr.Machines()[0].Choice.Detail; got != want {
+	if got := tr.VMs()[0].Choice.Detail; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	var acls []ovn.UUID
@@ -364,12 +364,12 @@ func TestDetails(t *testing.T) {
 	}
 	c.put(ovn.LoadBalancer{UUID: "lb-web", Name: "web", VIPs: vips}, ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: acls})
 	whole(tr, c, synced)
-	if m := tr.Machines()[0]; m.Choice.Path != loadbalancer.PathEBPF {
+	if m := tr.VMs()[0]; m.Choice.Path != loadbalancer.PathEBPF {
 		t.Errorf("%d VIPs: %+v", len(vips), m)
 	}
 	vips["10.9.0.2:80"] = "10.0.0.11:80"
 	whole(tr, c, synced)
-	if m := tr.Machines()[0]; m.Choice.Path != loadbalancer.PathOVN || !strings.Contains(m.Choice.Detail, "(1001)") {
+	if m := tr.VMs()[0]; m.Choice.Path != loadbalancer.PathOVN || !strings.Contains(m.Choice.Detail, "(1001)") {
 		t.Errorf("%d VIPs: %+v", len(vips), m)
 	}
 }
@@ -391,7 +391,7 @@ func TestJudgedAgain(t *testing.T) {
 	}{{"192.0.2.1", loadbalancer.PathEBPF}, {"10.0.0.11", loadbalancer.PathOVN}, {"10.0.0.12", loadbalancer.PathEBPF}} {
 		near(tt.address)
 		whole(tr, c, synced)
-		if m := tr.Machines()[0]; m.Choice.Path != tt.want {
+		if m := tr.VMs()[0]; m.Choice.Path != tt.want {
 			t.Errorf("%s: %+v", tt.address, m)
 		}
 	}

@@ -29,7 +29,7 @@ type world struct {
 // kind makes rows of one sort, always the same ones by identifier.
 type kind func(world) []ovn.Row
 
-var kinds = []kind{world.node, world.switches, world.routers, world.machines, world.acls, world.balancers}
+var kinds = []kind{world.node, world.switches, world.routers, world.vms, world.acls, world.balancers}
 
 func newWorld(r *rand.Rand) world {
 	w := world{Rand: r, south: r.IntN(4) == 0, odd: r.IntN(4) == 0}
@@ -61,7 +61,7 @@ func some[T any](r world, of ...T) (out []T) {
 
 func (r world) store() *ovn.Rows {
 	rows := ovn.NewRows()
-	rows.FollowMachines(true)
+	rows.FollowVMs(true)
 	rows.FollowACLs(true)
 	rows.FollowClients(true)
 	rows.BalanceBySouthbound(r.south)
@@ -224,7 +224,7 @@ func (r world) routers() (out []ovn.Row) {
 	return out
 }
 
-func (r world) machines() (out []ovn.Row) {
+func (r world) vms() (out []ovn.Row) {
 	var plugged []ovn.UUID
 	for n := range 6 {
 		name, id := fmt.Sprint("vm", n), func(kind string) ovn.UUID { return ovn.UUID(fmt.Sprint(kind, "-", n)) }

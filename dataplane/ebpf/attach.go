@@ -14,7 +14,7 @@ func (p Program) at(dir string) pinned.Place {
 }
 
 // Attach makes a program that of a device's ingress, or egress, and puts the second
-// line behind it, except where the device is the host's or a machine's: behind UnderlayIn,
+// line behind it, except where the device is the host's or a VM's: behind UnderlayIn,
 // ClientIn and ClientOut. Any other
 // device has to be down still, or have it already: whatever comes in before is the
 // host's. Attaching again is no change.

@@ -13,48 +13,48 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// The programs of machines' taps. The taps are others': what the programs do not take goes
+// The programs of VMs' taps. The taps are others': what the programs do not take goes
 // on as it came, with them or without.
 const (
 	ClientIn  Program = 4
 	ClientOut Program = 5
 )
 
-// onTap tells whether the program is for machines' taps.
+// onTap tells whether the program is for VMs' taps.
 func (p Program) onTap() bool { return p == ClientIn || p == ClientOut }
 
-// Machines drives the map clients, and the attachments of ClientIn and ClientOut.
-type Machines struct {
+// VMs drives the map clients, and the attachments of ClientIn and ClientOut.
+type VMs struct {
 	d *Dataplane
 	s *store
 	// attached tells whether a device has a program.
 	attached func(p Program, ifindex int) (bool, error)
 }
 
-// Machines is the driver of the table Clients.
-func (d *Dataplane) Machines() *Machines { return &Machines{d, d.store, d.Attached} }
+// VMs is the driver of the table Clients.
+func (d *Dataplane) VMs() *VMs { return &VMs{d, d.store, d.Attached} }
 
-// Machines lists the table Clients.
-func (i *Inspection) Machines() *Machines {
-	return &Machines{s: i.store, attached: func(p Program, ifindex int) (bool, error) {
+// VMs lists the table Clients.
+func (i *Inspection) VMs() *VMs {
+	return &VMs{s: i.store, attached: func(p Program, ifindex int) (bool, error) {
 		ok, _, err := i.attachedProgram(i.hook.Pick(), p, ifindex)
 		return ok, err
 	}}
 }
 
-var _ reconcile.Driver[intent.ClientKey, intent.Client] = (*Machines)(nil)
+var _ reconcile.Driver[intent.TapClientKey, intent.TapClient] = (*VMs)(nil)
 
-func clientKernelKey(k intent.ClientKey) bpfClientKey {
+func clientKernelKey(k intent.TapClientKey) bpfClientKey {
 	return bpfClientKey{Ifindex: k.IfIndex, Vlan: uint32(k.VLAN)}
 }
 
-func clientKey(k bpfClientKey) intent.ClientKey {
-	return intent.ClientKey{IfIndex: k.Ifindex, VLAN: uint16(k.Vlan)}
+func clientKey(k bpfClientKey) intent.TapClientKey {
+	return intent.TapClientKey{IfIndex: k.Ifindex, VLAN: uint16(k.Vlan)}
 }
 
-// List reads the map. A machine whose device has not the programs that it should have is
+// List reads the map. A VM whose device has not the programs that it should have is
 // listed with the zero value.
-func (c *Machines) List(context.Context) (map[intent.ClientKey]intent.Client, error) {
+func (c *VMs) List(context.Context) (map[intent.TapClientKey]intent.TapClient, error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	rows, err := c.s.clients()
@@ -71,11 +71,11 @@ func (c *Machines) List(context.Context) (map[intent.ClientKey]intent.Client, er
 			return nil, err
 		}
 	}
-	out := map[intent.ClientKey]intent.Client{}
+	out := map[intent.TapClientKey]intent.TapClient{}
 	for k, r := range rows {
 		key := clientKey(k)
-		if out[key] = (intent.Client{}); sound[k.Ifindex] {
-			out[key] = intent.Client{Key: key, Scope: intent.VNI(r.Scope), OVN: r.has(bpfClientFlagsCLIENT_OVN), Idle: r.has(bpfClientFlagsCLIENT_IDLE)}
+		if out[key] = (intent.TapClient{}); sound[k.Ifindex] {
+			out[key] = intent.TapClient{Key: key, Scope: intent.VNI(r.Scope), OVN: r.has(bpfClientFlagsCLIENT_OVN), Idle: r.has(bpfClientFlagsCLIENT_IDLE)}
 		}
 	}
 	return out, nil
@@ -92,7 +92,7 @@ func (s *store) clients() (map[bpfClientKey]bpfClient, error) {
 }
 
 // sound tells whether a device is there, with both programs or with none.
-func (c *Machines) sound(ifindex uint32, programs bool) (bool, error) {
+func (c *VMs) sound(ifindex uint32, programs bool) (bool, error) {
 	for _, p := range []Program{ClientIn, ClientOut} {
 		ok, err := c.attached(p, int(ifindex))
 		if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -105,29 +105,29 @@ func (c *Machines) sound(ifindex uint32, programs bool) (bool, error) {
 	return true, nil
 }
 
-// Before tells who has balanced the flows of machines whose rows are about to be wanted for the
+// Before tells who has balanced the flows of VMs whose rows are about to be wanted for the
 // first time. Of others nothing is known.
-func (c *Machines) Before(who map[intent.ClientKey]intent.Before) {
+func (c *VMs) Before(who map[intent.TapClientKey]intent.Before) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	maps.Copy(c.s.lb.before, who)
 }
 
 // Apply writes rows, then attaches: first what changes answers.
-func (c *Machines) Apply(_ context.Context, rows []reconcile.Row[intent.ClientKey, intent.Client]) []error {
+func (c *VMs) Apply(_ context.Context, rows []reconcile.Row[intent.TapClientKey, intent.TapClient]) []error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	var out results
 	for i, r := range rows {
 		if err := c.apply(r.Value); err != nil {
-			out.set(len(rows), i, fmt.Errorf("machine on device %s: %w", r.Key, err))
+			out.set(len(rows), i, fmt.Errorf("VM on device %s: %w", r.Key, err))
 		}
 	}
 	c.s.lb.first = false
 	return out
 }
 
-func (c *Machines) apply(v intent.Client) error {
+func (c *VMs) apply(v intent.TapClient) error {
 	if !v.Scope.IsSwitch() {
 		return fmt.Errorf("%s is no switch", v.Scope)
 	}
@@ -161,9 +161,9 @@ func (c *Machines) apply(v intent.Client) error {
 	return err
 }
 
-// clientRow is the row of a machine. unknown is until when it may have flows that another
+// clientRow is the row of a VM. unknown is until when it may have flows that another
 // node has balanced, and until that of those that went the other way, in OVN or in eBPF.
-func (s *store) clientRow(v intent.Client) (bpfClient, error) {
+func (s *store) clientRow(v intent.TapClient) (bpfClient, error) {
 	now, err := monotonic()
 	if err != nil {
 		return bpfClient{}, err
@@ -195,19 +195,19 @@ func (s *store) clientRow(v intent.Client) (bpfClient, error) {
 }
 
 // Delete removes rows, and takes the programs off devices that have none any more.
-func (c *Machines) Delete(_ context.Context, keys []intent.ClientKey) []error {
+func (c *VMs) Delete(_ context.Context, keys []intent.TapClientKey) []error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	var out results
 	for i, k := range keys {
 		if err := c.remove(k); err != nil {
-			out.set(len(keys), i, fmt.Errorf("machine on device %s: %w", k, err))
+			out.set(len(keys), i, fmt.Errorf("VM on device %s: %w", k, err))
 		}
 	}
 	return out
 }
 
-func (c *Machines) remove(k intent.ClientKey) error {
+func (c *VMs) remove(k intent.TapClientKey) error {
 	delete(c.s.lb.before, k)
 	if err := c.s.drop(bpfMapClientsV2, clientKernelKey(k)); err != nil {
 		return err
@@ -215,8 +215,8 @@ func (c *Machines) remove(k intent.ClientKey) error {
 	return c.detachIdle(k.IfIndex)
 }
 
-// detachIdle takes the programs off a device none of whose machines is on a switch with VIPs.
-func (c *Machines) detachIdle(ifindex uint32) error {
+// detachIdle takes the programs off a device none of whose VMs is on a switch with VIPs.
+func (c *VMs) detachIdle(ifindex uint32) error {
 	rows, err := c.s.clients()
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type FlowKey struct {
 	Protocol intent.Protocol
 	Src, Dst netip.AddrPort
 	// Tap is that of the client, on a switch; zero in a VRF.
-	Tap intent.ClientKey
+	Tap intent.TapClientKey
 }
 
 // Flow is one direction of what the maps sessions and flows know.
@@ -71,7 +71,7 @@ func flowKeyOf(k bpfFlowKey) FlowKey {
 	return FlowKey{
 		VNI: intent.VNI(k.Scope), Protocol: intent.Protocol(k.Proto),
 		Src: netip.AddrPortFrom(from16(k.Src), bePort(uint16(k.Ports))), Dst: netip.AddrPortFrom(from16(k.Dst), bePort(uint16(k.Ports>>16))),
-		Tap: intent.ClientKey{IfIndex: k.Ifindex, VLAN: k.Vlan},
+		Tap: intent.TapClientKey{IfIndex: k.Ifindex, VLAN: k.Vlan},
 	}
 }
 
@@ -110,7 +110,7 @@ func sessionOf(k bpfSessionKey, s bpfSession, now uint32) Flow {
 		Key: FlowKey{
 			VNI: intent.VNI(k.Scope), Protocol: intent.Protocol(k.Proto),
 			Src: netip.AddrPortFrom(from16(k.Client), bePort(k.Port)), Dst: netip.AddrPortFrom(from16(s.Vip), bePort(s.VipPort)),
-			Tap: intent.ClientKey{IfIndex: k.Ifindex, VLAN: k.Vlan},
+			Tap: intent.TapClientKey{IfIndex: k.Ifindex, VLAN: k.Vlan},
 		},
 		ToVIP: true, AllPorts: s.Port == 0, Becomes: netip.AddrPortFrom(from16(s.Backend), bePort(port)),
 		Open: state&bpfFlowStateFLOW_OPEN != 0, Ending: state&bpfFlowStateFLOW_ENDING != 0, Idle: age(now, s.Seen),
@@ -147,9 +147,9 @@ func monotonic() (uint32, error) {
 // Flow finds what is known of a client's packets; false if nothing is. On a switch it is any
 // tap's for a key without one.
 func (r *Reader) Flow(k FlowKey) (Flow, bool, error) {
-	if k.VNI.IsSwitch() && k.Tap == (intent.ClientKey{}) {
+	if k.VNI.IsSwitch() && k.Tap == (intent.TapClientKey{}) {
 		found, err := r.Flows(1, func(f Flow) bool {
-			f.Key.Tap = intent.ClientKey{}
+			f.Key.Tap = intent.TapClientKey{}
 			return f.Key == k
 		})
 		if err != nil || len(found) == 0 {
@@ -190,10 +190,10 @@ func (r *Reader) Kept(k FlowKey) (netip.AddrPort, time.Duration, error) {
 	}
 	k.Src = netip.AddrPortFrom(k.Src.Addr(), 0)
 	row := kernelFlowKey(k)
-	if k.VNI.IsSwitch() && k.Tap == (intent.ClientKey{}) {
+	if k.VNI.IsSwitch() && k.Tap == (intent.TapClientKey{}) {
 		_, err = pinned.Walk(r.t[bpfMapAffinityV3], func(one bpfFlowKey, _ bpfFlow) {
 			of := flowKeyOf(one)
-			if of.Tap = (intent.ClientKey{}); of == k {
+			if of.Tap = (intent.TapClientKey{}); of == k {
 				row = one
 			}
 		})

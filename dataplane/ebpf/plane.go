@@ -18,7 +18,7 @@ const (
 	// Fabric forwards between the fabric and OVN, on gateway nodes: all drivers but those
 	// of Clients.
 	Fabric Plane = iota
-	// Clients balances what machines send to VIPs, on their taps, on any node: VIPs,
+	// Clients balances what VMs send to VIPs, on their taps, on any node: VIPs,
 	// Neighbors and Clients.
 	Clients
 )

@@ -33,7 +33,7 @@ type TraceRequest struct {
 	VNI  intent.VNI
 	// IfIndex and VLAN are where the frame came in, for OverlayIn; IfIndex for
 	// UnderlayIn too, whose frames have the device's own MAC address, and both for a
-	// machine's tap.
+	// VM's tap.
 	IfIndex uint32
 	VLAN    uint16
 	// GSOSize is the segment size of a frame that stands for many, else 0.
@@ -182,7 +182,7 @@ func (s Step) String() string {
 type TraceResult struct {
 	// Redirected tells that a packet went out: the packet itself, or the answer to it.
 	Redirected bool
-	// Passed tells that the packet goes on: to the host, to Open vSwitch or to the machine.
+	// Passed tells that the packet goes on: to the host, to Open vSwitch or to the VM.
 	Passed bool
 	Steps  []Step
 	// Frame is the packet after the program, without VLAN tag and tunnel header.

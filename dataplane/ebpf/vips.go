@@ -49,8 +49,8 @@ type balancing struct {
 	// is known since began.
 	first bool
 	began time.Time
-	// before is who has balanced for machines whose rows are not written yet, if it is known.
-	before map[intent.ClientKey]intent.Before
+	// before is who has balanced for VMs whose rows are not written yet, if it is known.
+	before map[intent.TapClientKey]intent.Before
 }
 
 // followOlder has what comes be as it was in maps of an older layout: its flows go by the tables,
@@ -62,7 +62,7 @@ func (s *store) followOlder() {
 
 func newBalancing(l Limits) balancing {
 	b := balancing{vips: map[bpfVipKey]bpfVip{}, tables: newTableRefs(), backends: newSlots[backendKey](l.Backends + 1), stats: newSlots[bpfVipKey](2*l.VIPs + 1),
-		users: multimap.Map[backendKey, bpfVipKey]{}, crowded: map[backendKey]uint32{}, ended: map[bpfVipKey]bool{}, born: map[intent.RouteKey]birth{}, now: time.Now, before: map[intent.ClientKey]intent.Before{}}
+		users: multimap.Map[backendKey, bpfVipKey]{}, crowded: map[backendKey]uint32{}, ended: map[bpfVipKey]bool{}, born: map[intent.RouteKey]birth{}, now: time.Now, before: map[intent.TapClientKey]intent.Before{}}
 	b.backends.after, b.stats.after = statsRest, statsRest
 	return b
 }

@@ -113,7 +113,7 @@ func (f *vrfFront) rewrite(slot uint32) {
 	}
 }
 
-// adoptVIP takes a VIP into account that was found in its map. Of machines no VRF is told.
+// adoptVIP takes a VIP into account that was found in its map. Of VMs no VRF is told.
 func (f *vrfFront) adoptVIP(vni intent.VNI) {
 	if f != nil {
 		f.vips[f.slot(vni)]++

@@ -155,7 +155,7 @@ func TestMetadata(t *testing.T) {
 	t.Cleanup(func() { _ = netns.Remove(names.ProxyPath()) })
 	dir := bpffs(t)
 	pins := owned.MetadataPins(filepath.Join(dir, "sluice"))
-	tap := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "tap"}, PeerName: "machine"}
+	tap := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "tap"}, PeerName: "vm"}
 	if err := netlink.LinkAdd(tap); err != nil {
 		t.Fatal(err)
 	}

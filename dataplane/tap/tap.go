@@ -108,9 +108,9 @@ func (l Links) Find(i intent.Interface) intent.TapDevice {
 	case !ok:
 		return none(reason.TapMissing, "there is no device %s", i.Name)
 	case i.Type == "internal" || i.Type == "patch":
-		// Open vSwitch's own: what is behind one is not a machine, or a container whose
+		// Open vSwitch's own: what is behind one is not a VM, or a container whose
 		// frames the device never receives.
-		return none(reason.TapUnknown, "an Interface of type %s receives no frames of a machine", i.Type)
+		return none(reason.TapUnknown, "an Interface of type %s receives no frames of a VM", i.Type)
 	}
 	tap := e
 	if e.veth && e.elsewhere < 0 {

@@ -53,7 +53,7 @@ func TestFind(t *testing.T) {
 		{"a pod", intent.Interface{Name: "pod0"}, "pod0", ""},
 		{"hybrid plug", intent.Interface{Name: "qvo1"}, "tap1", ""},
 		{"hybrid plug into the userspace datapath", intent.Interface{Name: "qvo1", Userspace: true}, "tap1", ""},
-		{"a bridge without a machine", intent.Interface{Name: "qvo2"}, "", reason.TapUnknown},
+		{"a bridge without a VM", intent.Interface{Name: "qvo2"}, "", reason.TapUnknown},
 		{"a pair without a bridge", intent.Interface{Name: "qvo3"}, "", reason.TapUnknown},
 		{"nothing", intent.Interface{Name: "tap9"}, "", reason.TapMissing},
 		{"a tap of the userspace datapath", intent.Interface{Name: "tapdirect", Userspace: true}, "", reason.TapNetdev},
@@ -70,14 +70,14 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %+v, want %q %q", tt.name, d, tt.want, tt.why)
 		}
 	}
-	// A second machine on the bridge makes it unclear whose the port is.
+	// A second VM on the bridge makes it unclear whose the port is.
 	run(strings.ReplaceAll("ip -n NODE tuntap add tap2 mode tap; ip -n NODE link set tap2 master qbr1", "NODE", node))
 	if got, err := f.Find([]intent.Interface{{Name: "qvo1"}}); err != nil || got["qvo1"].Name != "tap1" {
 		t.Errorf("nothing was said to have changed: %+v %v", got, err)
 	}
 	f.Forget()
 	if got, err := f.Find([]intent.Interface{{Name: "qvo1"}, {Name: "tapdirect"}}); err != nil || got["qvo1"].Reason != reason.TapUnknown || got["tapdirect"].Name != "tapdirect" {
-		t.Errorf("with two machines on a bridge: %+v %v", got, err)
+		t.Errorf("with two VMs on a bridge: %+v %v", got, err)
 	}
 	if _, err := tap.New(netns.Named("sltap-none")).Find(nil); err == nil {
 		t.Error("a namespace that is not there was looked at")

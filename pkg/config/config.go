@@ -22,7 +22,7 @@ type Config struct {
 	// Open_vSwitch.external_ids:ovn-cms-options has enable-chassis-as-gw or a
 	// gateway port names the node, bound or candidate, or where something that is
 	// bound to it is exposed without EVPN (exposure). gateway: always. none:
-	// never; the daemon follows OVN and reports, and has machines' taps alone
+	// never; the daemon follows OVN and reports, and has VMs' taps alone
 	// (loadBalancing.clients, metadata).
 	Roles Role `yaml:"roles"`
 	// Path is what carries VRFs for which neither evpn.vrfs.<VNI>.path nor
@@ -44,7 +44,7 @@ type Config struct {
 	EVPN EVPN `yaml:"evpn"`
 	// Exposure is what is exposed without EVPN. All of it is off by default.
 	Exposure Exposure `yaml:"exposure"`
-	// Metadata is 169.254.169.254 for the machines of this node.
+	// Metadata is 169.254.169.254 for the VMs of this node.
 	Metadata Metadata `yaml:"metadata"`
 	// LoadBalancing is the VIPs of OVN's load balancers.
 	LoadBalancing LoadBalancing `yaml:"loadBalancing"`
@@ -214,24 +214,24 @@ type Dataplane struct {
 type LoadBalancing struct {
 	// Enabled has eBPF balance packets from the fabric to VIPs of load balancers that
 	// hang on a router with a gateway port here, and the VIPs announced. That needs ovn.nb;
-	// without it what machines send is balanced alone, by what Southbound has.
+	// without it what VMs send is balanced alone, by what Southbound has.
 	Enabled bool `yaml:"enabled"`
 	// NewFlowRate is how many new flows a second of each VIP are recorded, and of each
-	// machine to VIPs of its switch, and as many at once; 0: all. Flows above it go where their hash leads, which holds as long as
+	// VM to VIPs of its switch, and as many at once; 0: all. Flows above it go where their hash leads, which holds as long as
 	// the backends stay the same, and take no row from flows that are there.
 	NewFlowRate uint32 `yaml:"newFlowRate"`
 	// BackendMetrics has the metrics of each backend served, besides those of each VIP.
 	BackendMetrics bool `yaml:"backendMetrics"`
-	// Clients has what machines of this node send to VIPs of their switches balanced on
+	// Clients has what VMs of this node send to VIPs of their switches balanced on
 	// their taps, too, on any node. Else OVN balances it. To switch it off breaks the
-	// connections of machines that eBPF has balanced.
+	// connections of VMs that eBPF has balanced.
 	Clients bool `yaml:"clients"`
-	// ACLUnknown is what balances for a machine whose ACLs are not known: ovn or ebpf. ACLs
+	// ACLUnknown is what balances for a VM whose ACLs are not known: ovn or ebpf. ACLs
 	// that name a VIP would see the backend in its place.
 	ACLUnknown ACLUnknown `yaml:"aclUnknown"`
 }
 
-// ACLUnknown is what balances for a machine whose ACLs are not known.
+// ACLUnknown is what balances for a VM whose ACLs are not known.
 type ACLUnknown string
 
 // The choices.
@@ -240,7 +240,7 @@ const (
 	BalancedByEBPF ACLUnknown = "ebpf"
 )
 
-// OnTaps tells whether VIPs are balanced on machines' taps.
+// OnTaps tells whether VIPs are balanced on VMs' taps.
 func (l LoadBalancing) OnTaps() bool { return l.Enabled && l.Clients }
 
 // Kernel is the kernel path.

@@ -11,11 +11,11 @@ import (
 // networks, announced as plain unicast with the node as next hop and forwarded in
 // the default VRF. external_ids:sluice-expose=false of a port takes it out.
 type Exposure struct {
-	// Ports exposes the addresses of ports of machines that are bound to this chassis
+	// Ports exposes the addresses of ports of VMs that are bound to this chassis
 	// on a switch with a localnet port: VMs on provider networks. on or off.
 	Ports Switch `yaml:"ports"`
 	// FloatingIPs exposes the external addresses of routers' NAT, floating IPs above
-	// all: a distributed one on the chassis of its machine, a centralised one on that
+	// all: a distributed one on the chassis of its VM, a centralised one on that
 	// of the gateway port. They come from Southbound (Port_Binding.nat_addresses:
 	// IPv4, and only with options:nat-addresses=router on the switch's port) and from
 	// Northbound where ovn.nb is given, which has those of IPv6 too. on or off.

@@ -5,7 +5,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// Metadata is 169.254.169.254 and fe80::a9fe:a9fe for the machines of this node.
+// Metadata is 169.254.169.254 and fe80::a9fe:a9fe for the VMs of this node.
 type Metadata struct {
 	// Enabled false: no program on any tap for metadata, no proxy, no namespace. So it
 	// is, too, as long as backend is none.
@@ -14,7 +14,7 @@ type Metadata struct {
 	// documents of each instance; template, any HTTP server by a URL; none: nobody, and
 	// metadata is left to whoever else does it.
 	Backend Backend `yaml:"backend"`
-	// Path is how requests get to the proxy. auto: steered from the machine's tap by eBPF,
+	// Path is how requests get to the proxy. auto: steered from the VM's tap by eBPF,
 	// and through a namespace of its network where a port has no tap that can be steered.
 	// ebpf: from the tap or not at all. namespace: always through the namespace, as
 	// neutron-ovn-metadata-agent does it.
@@ -42,7 +42,7 @@ type Metadata struct {
 	// {network}, {port} and {address} are replaced; the request's path is appended. With
 	// {instance} it needs {project}, unless ports have no project: see metadata.md.
 	Template string `yaml:"template"`
-	// Limits protect the proxy, and machines from each other.
+	// Limits protect the proxy, and VMs from each other.
 	Limits MetadataLimits `yaml:"limits"`
 	// Socket is where the proxy answers sluicectl, and tells of itself.
 	Socket string `yaml:"socket"`
@@ -70,7 +70,7 @@ type Nova struct {
 	ClientKey string `yaml:"clientKey"`
 	// SecretFile holds the secret that is shared with Nova (the value of
 	// metadata_proxy_shared_secret), alone on its first line. It is read again when it
-	// has changed. Empty: Nova has none, so whoever reaches it is told what any machine is.
+	// has changed. Empty: Nova has none, so whoever reaches it is told what any VM is.
 	SecretFile string `yaml:"secretFile"`
 	// ConnectTimeout bounds the connection to a host.
 	ConnectTimeout configfile.Duration `yaml:"connectTimeout"`

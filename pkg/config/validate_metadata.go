@@ -16,7 +16,7 @@ const (
 	maxStaleAfter  = 5 * time.Minute
 	minNovaTimeout = 100 * time.Millisecond
 	maxNovaTimeout = 10 * time.Minute
-	// maxMetadataRate is more than a machine asks for in any case.
+	// maxMetadataRate is more than a VM asks for in any case.
 	maxMetadataRate = 100_000
 )
 

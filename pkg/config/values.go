@@ -140,7 +140,7 @@ func (s *SecurityGroups) UnmarshalText(b []byte) error {
 	return configfile.OneOf(s, b, SecurityGroupsBypass, SecurityGroupsRespect)
 }
 
-// UnmarshalText reads the choice for machines whose ACLs are not known.
+// UnmarshalText reads the choice for VMs whose ACLs are not known.
 func (u *ACLUnknown) UnmarshalText(b []byte) error {
 	return configfile.OneOf(u, b, BalancedByOVN, BalancedByEBPF)
 }

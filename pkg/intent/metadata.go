@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Guest is an address that a machine has on its port: one of Port_Binding.mac.
+// Guest is an address that a VM has on its port: one of Port_Binding.mac.
 type Guest struct {
 	MAC MAC `json:"mac"`
 	// Addr is invalid for a port of which only the MAC is known: it has IPv6 link-local
@@ -92,7 +92,7 @@ func (s *GuestSet) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MetadataPort is a machine's port that is bound to this node, and whose metadata
+// MetadataPort is a VM's port that is bound to this node, and whose metadata
 // requests Sluice answers: from its tap, or where it has none from its network's namespace.
 type MetadataPort struct {
 	// Port is Port_Binding.logical_port, the key.
@@ -143,7 +143,7 @@ func (s PrefixSet) All() []netip.Prefix {
 }
 
 // MetadataNetwork is a network whose metadata port (an OVN localport) is a namespace of
-// this node, for machines whose requests no program can steer.
+// this node, for VMs whose requests no program can steer.
 type MetadataNetwork struct {
 	// Network is the key, as MetadataPort has it.
 	Network string
@@ -152,12 +152,12 @@ type MetadataNetwork struct {
 	MAC  MAC
 	// MTU is external_ids:neutron:mtu of the localport; 0: not known.
 	MTU uint16
-	// Addresses are the localport's own, of the subnets in which a machine here has an
+	// Addresses are the localport's own, of the subnets in which a VM here has an
 	// address, and without 169.254.169.254, which every namespace has.
 	Addresses PrefixSet
-	// IPv6: a machine here has an IPv6 address, so that fe80::a9fe:a9fe is served.
+	// IPv6: a VM here has an IPv6 address, so that fe80::a9fe:a9fe is served.
 	IPv6 bool
-	// Neighbours are what the namespace knows of machines here without asking: which MAC
+	// Neighbours are what the namespace knows of VMs here without asking: which MAC
 	// has which address. They are IPv4 or link-local, and no address is there twice. All
 	// others are found by ARP and neighbour discovery.
 	Neighbours GuestSet

@@ -65,8 +65,8 @@ var (
 	ClientNeighbors = &Table[NeighborKey, Neighbor]{"client-neighbors", "client-neighbor", func(n Neighbor) NeighborKey { return n.Key }}
 	// ClientVIPs are balanced where VMs send.
 	ClientVIPs = &Table[VIPKey, VIP]{"client-vips", "client-vip", func(v VIP) VIPKey { return v.Key }}
-	// Clients are VMs whose connections to VIPs are balanced.
-	Clients = &Table[ClientKey, Client]{"clients", "client", func(c Client) ClientKey { return c.Key }}
+	// TapClients are VMs whose connections to VIPs are balanced.
+	TapClients = &Table[TapClientKey, TapClient]{"clients", "client", func(c TapClient) TapClientKey { return c.Key }}
 )
 
 // The tables of metadata.

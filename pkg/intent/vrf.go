@@ -30,7 +30,7 @@ func (v VNI) ValidVRF() bool { return v != 0 && v <= DefaultVRF }
 const switches VNI = 1 << 25
 
 // Switch is the number of a logical switch where VIPs belong to one and not to a VRF: for
-// its machines. key is Datapath_Binding.tunnel_key, 1..16777215.
+// its VMs. key is Datapath_Binding.tunnel_key, 1..16777215.
 func Switch(key uint32) VNI { return switches | VNI(key) }
 
 // IsSwitch tells whether v is the number of a switch.

@@ -8,7 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// What a person may call a machine's port.
+// What a person may call a VM's port.
 func TestFindMetadataPort(t *testing.T) {
 	guests := func(addrs ...string) intent.GuestSet {
 		var all []intent.Guest

@@ -9,7 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
 
-// Clients are the tables of what is balanced on machines' taps, in a pipeline of their own:
+// Clients are the tables of what is balanced on VMs' taps, in a pipeline of their own:
 // they need no gateway port and no BGP.
 type Clients struct {
 	group[*Clients]
@@ -20,7 +20,7 @@ type Clients struct {
 // clientsRelist is how often taps are looked at: programs are taken off without an event.
 const clientsRelist = 30 * time.Second
 
-// clientsOrder is that of the tables: a machine's packets find VIPs and their backends.
+// clientsOrder is that of the tables: a VM's packets find VIPs and their backends.
 var clientsOrder = []entry[*Clients]{clientNeighbors, clientVIPs, clients}
 
 var clientNeighbors = table[*Clients, intent.NeighborKey, intent.Neighbor]{
@@ -45,11 +45,11 @@ var clientVIPs = table[*Clients, intent.VIPKey, intent.VIP]{
 	},
 }
 
-var clients = table[*Clients, intent.ClientKey, intent.Client]{
-	of: intent.Clients, from: fromOVN,
-	options: func(c *Clients, _ Options) reconcile.TableOptions[intent.ClientKey, intent.Client] {
-		return reconcile.TableOptions[intent.ClientKey, intent.Client]{
-			Hold: func(intent.ClientKey, intent.Client) bool { return !c.inSync() }, Linger: c.lingerClient,
+var clients = table[*Clients, intent.TapClientKey, intent.TapClient]{
+	of: intent.TapClients, from: fromOVN,
+	options: func(c *Clients, _ Options) reconcile.TableOptions[intent.TapClientKey, intent.TapClient] {
+		return reconcile.TableOptions[intent.TapClientKey, intent.TapClient]{
+			Hold: func(intent.TapClientKey, intent.TapClient) bool { return !c.inSync() }, Linger: c.lingerClient,
 		}
 	},
 }
@@ -57,7 +57,7 @@ var clients = table[*Clients, intent.ClientKey, intent.Client]{
 // NewClients makes the tables, empty. It does no I/O. inSync tells whether the databases of
 // OVN are: a row that is not wanted stays until they are.
 func NewClients(d Drivers, inSync func() bool, opts Options) *Clients {
-	c := &Clients{inSync: inSync, leaving: leaving{now: time.Now, of: map[intent.ClientKey]left{}}}
+	c := &Clients{inSync: inSync, leaving: leaving{now: time.Now, of: map[intent.TapClientKey]left{}}}
 	c.begin(c, clientsOrder, d, opts, clientsRelist)
 	c.leaving.wake = func(after time.Duration) { time.AfterFunc(after, c.Pipeline.Kick) }
 	return c

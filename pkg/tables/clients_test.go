@@ -12,9 +12,9 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// TestVIPsOfMachinesAwaitTheirBackends: a table never leads to a backend of which the
+// TestVIPsOfVMsAwaitTheirBackends: a table never leads to a backend of which the
 // programs do not know where frames for it go.
-func TestVIPsOfMachinesAwaitTheirBackends(t *testing.T) {
+func TestVIPsOfVMsAwaitTheirBackends(t *testing.T) {
 	scope := intent.Switch(7)
 	for _, addresses := range [][3]string{{"10.0.0.9", "10.0.0.1", "10.0.0.2"}, {"fd00::9", "fd00::1", "fd00::2"}} {
 		vip, one, two := netip.MustParseAddr(addresses[0]), netip.MustParseAddr(addresses[1]), netip.MustParseAddr(addresses[2])
@@ -24,7 +24,7 @@ func TestVIPsOfMachinesAwaitTheirBackends(t *testing.T) {
 		c := NewClients(driversOf(func(d Drivers) {
 			Drive(d, intent.ClientVIPs, vips)
 			Drive(d, intent.ClientNeighbors, neighbors)
-			Drive(d, intent.Clients, newDriver[intent.ClientKey, intent.Client]("client", &journal))
+			Drive(d, intent.TapClients, newDriver[intent.TapClientKey, intent.TapClient]("client", &journal))
 		}),
 			func() bool { return true }, Options{Status: status.NewRegistry(slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
 		key := intent.VIPKey{VNI: scope, Protocol: intent.TCP, Addr: vip, Port: 80}
@@ -40,7 +40,7 @@ func TestVIPsOfMachinesAwaitTheirBackends(t *testing.T) {
 			c.Pipeline.Update(func() {
 				Of(c, intent.ClientNeighbors).Set(rows)
 				Of(c, intent.ClientVIPs).Set(map[intent.VIPKey]intent.VIP{key: v})
-				Of(c, intent.Clients).Set(nil)
+				Of(c, intent.TapClients).Set(nil)
 			})
 			for range 5 {
 				c.Pipeline.Pass(t.Context())
@@ -71,35 +71,35 @@ func TestVIPsOfMachinesAwaitTheirBackends(t *testing.T) {
 	}
 }
 
-// TestMachinesLeave: what a machine needs outlives its port for a moment, in which OVN may bind
+// TestVMsLeave: what a VM needs outlives its port for a moment, in which OVN may bind
 // it again; what others have on the switch changes at once all the same.
-func TestMachinesLeave(t *testing.T) {
+func TestVMsLeave(t *testing.T) {
 	scope, other := intent.Switch(7), intent.Switch(8)
 	var journal []string
 	neighbors := newDriver[intent.NeighborKey, intent.Neighbor]("neighbor", &journal)
 	vips := newDriver[intent.VIPKey, intent.VIP]("vip", &journal)
-	machines := newDriver[intent.ClientKey, intent.Client]("client", &journal)
+	vms := newDriver[intent.TapClientKey, intent.TapClient]("client", &journal)
 	c := NewClients(driversOf(func(d Drivers) {
 		Drive(d, intent.ClientVIPs, vips)
 		Drive(d, intent.ClientNeighbors, neighbors)
-		Drive(d, intent.Clients, machines)
+		Drive(d, intent.TapClients, vms)
 	}), func() bool { return true },
 		Options{Status: status.NewRegistry(slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
 	now, woken := time.Unix(1000, 0), 0
 	c.leaving.now, c.leaving.wake = func() time.Time { return now }, func(time.Duration) { woken++ }
 	want := func(scopes ...intent.VNI) {
 		t.Helper()
-		n, v, m := map[intent.NeighborKey]intent.Neighbor{}, map[intent.VIPKey]intent.VIP{}, map[intent.ClientKey]intent.Client{}
+		n, v, m := map[intent.NeighborKey]intent.Neighbor{}, map[intent.VIPKey]intent.VIP{}, map[intent.TapClientKey]intent.TapClient{}
 		for i, s := range scopes {
 			nk := intent.NeighborKey{Scope: s, Addr: netip.MustParseAddr("fd00::9")}
 			vk := intent.VIPKey{VNI: s, Protocol: intent.TCP, Addr: nk.Addr, Port: 80}
-			mk := intent.ClientKey{IfIndex: uint32(s&0xff) + uint32(i)<<8}
-			n[nk], v[vk], m[mk] = intent.Neighbor{Key: nk, VIP: true}, intent.VIP{Key: vk, OVN: true}, intent.Client{Key: mk, Scope: s}
+			mk := intent.TapClientKey{IfIndex: uint32(s&0xff) + uint32(i)<<8}
+			n[nk], v[vk], m[mk] = intent.Neighbor{Key: nk, VIP: true}, intent.VIP{Key: vk, OVN: true}, intent.TapClient{Key: mk, Scope: s}
 		}
 		c.Pipeline.Update(func() {
 			Of(c, intent.ClientNeighbors).Set(n)
 			Of(c, intent.ClientVIPs).Set(v)
-			Of(c, intent.Clients).Set(m)
+			Of(c, intent.TapClients).Set(m)
 		})
 		for range 3 {
 			c.Pipeline.Pass(t.Context())
@@ -107,8 +107,8 @@ func TestMachinesLeave(t *testing.T) {
 	}
 	see := func(what string, rows int) {
 		t.Helper()
-		if len(neighbors.rows) != rows || len(vips.rows) != rows || len(machines.rows) != rows {
-			t.Errorf("%s: %d neighbors, %d VIPs, %d machines, want %d of each", what, len(neighbors.rows), len(vips.rows), len(machines.rows), rows)
+		if len(neighbors.rows) != rows || len(vips.rows) != rows || len(vms.rows) != rows {
+			t.Errorf("%s: %d neighbors, %d VIPs, %d VMs, want %d of each", what, len(neighbors.rows), len(vips.rows), len(vms.rows), rows)
 		}
 	}
 	want(scope)
@@ -118,13 +118,13 @@ func TestMachinesLeave(t *testing.T) {
 	now = now.Add(time.Hour)
 	want()
 	see("it has just left again", 1)
-	if woken != 2 || !Of(c, intent.Clients).Settled() || !Of(c, intent.ClientVIPs).Settled() {
-		t.Errorf("woken %d times, settled: %t, %t", woken, Of(c, intent.Clients).Settled(), Of(c, intent.ClientVIPs).Settled())
+	if woken != 2 || !Of(c, intent.TapClients).Settled() || !Of(c, intent.ClientVIPs).Settled() {
+		t.Errorf("woken %d times, settled: %t, %t", woken, Of(c, intent.TapClients).Settled(), Of(c, intent.ClientVIPs).Settled())
 	}
 	now = now.Add(leaveTime)
 	want()
 	see("it has left", 0)
-	// A switch with another machine loses a VIP at once, and one whose last machine is idle, too.
+	// A switch with another VM loses a VIP at once, and one whose last VM is idle, too.
 	want(scope, other)
 	c.Pipeline.Update(func() { Of(c, intent.ClientVIPs).Set(nil) })
 	for range 3 {

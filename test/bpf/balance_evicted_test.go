@@ -190,7 +190,7 @@ func TestClientEvicted(t *testing.T) {
 	}
 	var keys []ebpf.FlowKey
 	for i, c := range kindsOfFlows {
-		keys = append(keys, ebpf.FlowKey{VNI: onSwitch, Protocol: c.protocol, Src: client(i), Dst: c.vip, Tap: intent.ClientKey{IfIndex: w.tap}})
+		keys = append(keys, ebpf.FlowKey{VNI: onSwitch, Protocol: c.protocol, Src: client(i), Dst: c.vip, Tap: intent.TapClientKey{IfIndex: w.tap}})
 	}
 	evicted(t, w.d, keys, func(round int) {
 		for i := range 3000 {

@@ -14,16 +14,16 @@ const secondVLAN = 5
 // second adds a machine to the switch.
 func (w *tapWorld) second() {
 	w.t.Helper()
-	k := intent.ClientKey{IfIndex: w.tap, VLAN: secondVLAN}
+	k := intent.TapClientKey{IfIndex: w.tap, VLAN: secondVLAN}
 	w.inside(func() {
-		apply(w.t, w.d.Machines(), map[intent.ClientKey]intent.Client{k: {Key: k, Scope: onSwitch}})
+		apply(w.t, w.d.VMs(), map[intent.TapClientKey]intent.TapClient{k: {Key: k, Scope: onSwitch}})
 	})
 }
 
 // flow finds the flow of a machine; no VLAN is that of the first one.
 func (w *tapWorld) flow(client, vip netip.AddrPort, vlan uint16) (ebpf.Flow, bool) {
 	w.t.Helper()
-	f, ok, err := w.d.Reader().Flow(ebpf.FlowKey{VNI: onSwitch, Protocol: intent.TCP, Src: client, Dst: vip, Tap: intent.ClientKey{IfIndex: w.tap, VLAN: vlan}})
+	f, ok, err := w.d.Reader().Flow(ebpf.FlowKey{VNI: onSwitch, Protocol: intent.TCP, Src: client, Dst: vip, Tap: intent.TapClientKey{IfIndex: w.tap, VLAN: vlan}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -93,9 +93,9 @@ func (w *tapWorld) inside(f func()) {
 // client writes the machine's row.
 func (w *tapWorld) client(ovn bool) {
 	w.t.Helper()
-	k := intent.ClientKey{IfIndex: w.tap}
+	k := intent.TapClientKey{IfIndex: w.tap}
 	w.inside(func() {
-		apply(w.t, w.d.Machines(), map[intent.ClientKey]intent.Client{k: {Key: k, Scope: onSwitch, OVN: ovn}})
+		apply(w.t, w.d.VMs(), map[intent.TapClientKey]intent.TapClient{k: {Key: k, Scope: onSwitch, OVN: ovn}})
 	})
 }
 
@@ -369,16 +369,16 @@ func TestClientTakeover(t *testing.T) {
 	w := newTapWorld(t, ebpf.HookAuto)
 	w.d.Close()
 	w.d = load(t, ebpf.Config{Dir: w.dir, Plane: ebpf.Clients})
-	k := intent.ClientKey{IfIndex: w.tap}
-	write := func(v intent.Client) {
+	k := intent.TapClientKey{IfIndex: w.tap}
+	write := func(v intent.TapClient) {
 		t.Helper()
 		v.Key, v.Scope = k, onSwitch
-		w.inside(func() { apply(t, w.d.Machines(), map[intent.ClientKey]intent.Client{k: v}) })
+		w.inside(func() { apply(t, w.d.VMs(), map[intent.TapClientKey]intent.TapClient{k: v}) })
 	}
 	remove := func() {
 		t.Helper()
 		w.inside(func() {
-			if errs := w.d.Machines().Delete(t.Context(), []intent.ClientKey{k}); errs != nil {
+			if errs := w.d.VMs().Delete(t.Context(), []intent.TapClientKey{k}); errs != nil {
 				t.Fatal(errs)
 			}
 		})
@@ -400,28 +400,28 @@ func TestClientTakeover(t *testing.T) {
 		}
 		for j, before := range []intent.Before{intent.BeforeUnknown, intent.BeforeNode} {
 			remove()
-			w.d.Machines().Before(map[intent.ClientKey]intent.Before{k: before})
-			write(intent.Client{})
+			w.d.VMs().Before(map[intent.TapClientKey]intent.Before{k: before})
+			write(intent.TapClient{})
 			if _, at, _ := w.goes(t, w.asks(intent.TCP, from(uint16(30+j)), to, "A")); at == to {
 				t.Error("a connection that has come with the machine is OVN's")
 			}
 		}
 		remove()
-		w.d.Machines().Before(map[intent.ClientKey]intent.Before{k: intent.BeforeNode})
-		write(intent.Client{Idle: true}) // the switch's VIPs are not known yet
-		write(intent.Client{})
+		w.d.VMs().Before(map[intent.TapClientKey]intent.Before{k: intent.BeforeNode})
+		write(intent.TapClient{Idle: true}) // the switch's VIPs are not known yet
+		write(intent.TapClient{})
 		if _, at, _ := w.goes(t, w.asks(intent.TCP, from(32), to, "A")); at == to {
 			t.Error("a connection that has come with the machine before VIPs were known is OVN's")
 		}
 		remove()
-		write(intent.Client{Idle: true})
-		write(intent.Client{})
+		write(intent.TapClient{Idle: true})
+		write(intent.TapClient{})
 		w.untouched(t, w.asks(intent.TCP, from(4), to, "A"))
 		remove()
-		w.d.Machines().Before(map[intent.ClientKey]intent.Before{k: intent.BeforeOVN})
-		write(intent.Client{})
+		w.d.VMs().Before(map[intent.TapClientKey]intent.Before{k: intent.BeforeOVN})
+		write(intent.TapClient{})
 		w.untouched(t, w.asks(intent.TCP, from(5), to, "A"))
-		write(intent.Client{})
+		write(intent.TapClient{})
 		w.untouched(t, w.asks(intent.TCP, from(6), to, "A"))
 	}
 }
@@ -431,12 +431,12 @@ func TestClientDevices(t *testing.T) {
 	for _, hook := range hooks {
 		t.Run(hook.String(), func(t *testing.T) {
 			w := newTapWorld(t, hook)
-			k := intent.ClientKey{IfIndex: w.tap}
-			sub := intent.ClientKey{IfIndex: w.tap, VLAN: 100}
-			list := func(want map[intent.ClientKey]intent.Client) {
+			k := intent.TapClientKey{IfIndex: w.tap}
+			sub := intent.TapClientKey{IfIndex: w.tap, VLAN: 100}
+			list := func(want map[intent.TapClientKey]intent.TapClient) {
 				t.Helper()
 				w.inside(func() {
-					got, err := w.d.Machines().List(t.Context())
+					got, err := w.d.VMs().List(t.Context())
 					if err != nil || len(got) != len(want) {
 						t.Fatalf("%v (%v), want %v", got, err, want)
 					}
@@ -447,42 +447,42 @@ func TestClientDevices(t *testing.T) {
 					}
 				})
 			}
-			first := intent.Client{Key: k, Scope: onSwitch}
-			second := intent.Client{Key: sub, Scope: intent.Switch(8), OVN: true}
-			list(map[intent.ClientKey]intent.Client{k: first})
-			w.inside(func() { apply(t, w.d.Machines(), map[intent.ClientKey]intent.Client{sub: second}) })
-			list(map[intent.ClientKey]intent.Client{k: first, sub: second})
+			first := intent.TapClient{Key: k, Scope: onSwitch}
+			second := intent.TapClient{Key: sub, Scope: intent.Switch(8), OVN: true}
+			list(map[intent.TapClientKey]intent.TapClient{k: first})
+			w.inside(func() { apply(t, w.d.VMs(), map[intent.TapClientKey]intent.TapClient{sub: second}) })
+			list(map[intent.TapClientKey]intent.TapClient{k: first, sub: second})
 			w.d.Close()
 			w.d = load(t, ebpf.Config{Dir: w.dir, Plane: ebpf.Clients, Hook: hook})
-			list(map[intent.ClientKey]intent.Client{k: first, sub: second})
+			list(map[intent.TapClientKey]intent.TapClient{k: first, sub: second})
 			w.inside(func() {
 				if err := w.d.Detach(ebpf.ClientOut, int(w.tap)); err != nil {
 					t.Fatal(err)
 				}
 			})
-			list(map[intent.ClientKey]intent.Client{k: {}, sub: {}})
+			list(map[intent.TapClientKey]intent.TapClient{k: {}, sub: {}})
 			w.inside(func() {
-				if errs := w.d.Machines().Delete(t.Context(), []intent.ClientKey{k}); errs != nil {
+				if errs := w.d.VMs().Delete(t.Context(), []intent.TapClientKey{k}); errs != nil {
 					t.Fatal(errs)
 				}
-				apply(t, w.d.Machines(), map[intent.ClientKey]intent.Client{sub: second})
+				apply(t, w.d.VMs(), map[intent.TapClientKey]intent.TapClient{sub: second})
 			})
-			list(map[intent.ClientKey]intent.Client{sub: second})
+			list(map[intent.TapClientKey]intent.TapClient{sub: second})
 			// Without VIPs nothing is on the tap, once that is so of all of its machines.
-			idle, idleSub := intent.Client{Key: k, Scope: onSwitch, Idle: true}, intent.Client{Key: sub, Scope: intent.Switch(8), Idle: true}
+			idle, idleSub := intent.TapClient{Key: k, Scope: onSwitch, Idle: true}, intent.TapClient{Key: sub, Scope: intent.Switch(8), Idle: true}
 			for _, step := range []struct {
-				write    intent.Client
-				want     map[intent.ClientKey]intent.Client
+				write    intent.TapClient
+				want     map[intent.TapClientKey]intent.TapClient
 				attached bool
 			}{
-				{idle, map[intent.ClientKey]intent.Client{k: idle, sub: second}, true},
-				{idleSub, map[intent.ClientKey]intent.Client{k: idle, sub: idleSub}, false},
-				{first, map[intent.ClientKey]intent.Client{k: first, sub: idleSub}, true},
-				{idle, map[intent.ClientKey]intent.Client{k: idle, sub: idleSub}, false},
-				{second, map[intent.ClientKey]intent.Client{k: idle, sub: second}, true},
+				{idle, map[intent.TapClientKey]intent.TapClient{k: idle, sub: second}, true},
+				{idleSub, map[intent.TapClientKey]intent.TapClient{k: idle, sub: idleSub}, false},
+				{first, map[intent.TapClientKey]intent.TapClient{k: first, sub: idleSub}, true},
+				{idle, map[intent.TapClientKey]intent.TapClient{k: idle, sub: idleSub}, false},
+				{second, map[intent.TapClientKey]intent.TapClient{k: idle, sub: second}, true},
 			} {
 				w.inside(func() {
-					apply(t, w.d.Machines(), map[intent.ClientKey]intent.Client{step.write.Key: step.write})
+					apply(t, w.d.VMs(), map[intent.TapClientKey]intent.TapClient{step.write.Key: step.write})
 					if ok, err := w.d.Attached(ebpf.ClientIn, int(w.tap)); ok != step.attached || err != nil {
 						t.Errorf("after %+v programs are attached: %v (%v)", step.write, ok, err)
 					}
@@ -490,18 +490,18 @@ func TestClientDevices(t *testing.T) {
 				list(step.want)
 			}
 			w.inside(func() {
-				if errs := w.d.Machines().Delete(t.Context(), []intent.ClientKey{k}); errs != nil {
+				if errs := w.d.VMs().Delete(t.Context(), []intent.TapClientKey{k}); errs != nil {
 					t.Fatal(errs)
 				}
 			})
 			command(t, "ip -n "+name(w.ns)+" link del sluice0")
-			list(map[intent.ClientKey]intent.Client{sub: {}})
+			list(map[intent.TapClientKey]intent.TapClient{sub: {}})
 			w.inside(func() {
-				if errs := w.d.Machines().Delete(t.Context(), []intent.ClientKey{sub}); errs != nil {
+				if errs := w.d.VMs().Delete(t.Context(), []intent.TapClientKey{sub}); errs != nil {
 					t.Fatal(errs)
 				}
 			})
-			list(map[intent.ClientKey]intent.Client{})
+			list(map[intent.TapClientKey]intent.TapClient{})
 		})
 	}
 }
@@ -510,15 +510,15 @@ func TestClientDevices(t *testing.T) {
 // their programs in the end; one with filters of others is left alone.
 func TestClientQdisc(t *testing.T) {
 	ns, index := namespace(t)
-	key := intent.ClientKey{IfIndex: uint32(index)}
-	client := map[intent.ClientKey]intent.Client{key: {Key: key, Scope: onSwitch}}
+	key := intent.TapClientKey{IfIndex: uint32(index)}
+	client := map[intent.TapClientKey]intent.TapClient{key: {Key: key, Scope: onSwitch}}
 	metadata := loadTaps(t, bpffs(t), pinned.HookClsact)
 	d := load(t, ebpf.Config{Dir: bpffs(t), Plane: ebpf.Clients, Hook: ebpf.HookClsact})
 	if err := ns.Do(func() error {
 		if err := metadata.Attach(uint32(index)); err != nil {
 			return err
 		}
-		apply(t, d.Machines(), client)
+		apply(t, d.VMs(), client)
 		if n := len(onDevice(t, pinned.HookClsact, index)); n != 2 {
 			t.Errorf("the tap has %d programs for what comes in", n)
 		}
@@ -530,12 +530,12 @@ func TestClientQdisc(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ns.Do(func() error {
-		if errs := d.Machines().Delete(t.Context(), []intent.ClientKey{key}); errs != nil {
+		if errs := d.VMs().Delete(t.Context(), []intent.TapClientKey{key}); errs != nil {
 			return errs[0]
 		}
 		command(t, "tc -n "+name(ns)+" qdisc del dev sluice0 clsact")
 		foreignOn(t, pinned.HookClsact, index)
-		errs := d.Machines().Apply(t.Context(), []reconcile.Row[intent.ClientKey, intent.Client]{{Key: key, Value: client[key]}})
+		errs := d.VMs().Apply(t.Context(), []reconcile.Row[intent.TapClientKey, intent.TapClient]{{Key: key, Value: client[key]}})
 		if len(errs) != 1 || !errors.Is(errs[0], reconcile.ErrForeign) {
 			t.Errorf("beside a filter of others: %v", errs)
 		}

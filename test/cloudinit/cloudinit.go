@@ -73,7 +73,7 @@ type Result struct {
 }
 
 // Boot runs stages in a network namespace, given as a file such as /run/netns/NAME, on a
-// machine that nobody has booted before.
+// VM that nobody has booted before.
 func (r Root) Boot(ctx context.Context, netns string, stages ...Stage) (Result, error) {
 	place, err := os.MkdirTemp("", "sluice-cloud-init-")
 	if err != nil {

@@ -41,7 +41,7 @@ var instance = nova.Instance{
 	VendorData: json.RawMessage(`{"cloud-init": "#cloud-config\nfinal_message: vendor"}`), VendorData2: json.RawMessage(`{"cloud-init": "#cloud-config\nfinal_message: more"}`),
 }
 
-// wire is a machine's namespace with eth0, and behind it one that answers as the
+// wire is a VM's namespace with eth0, and behind it one that answers as the
 // metadata addresses of both families.
 func wire(t *testing.T) (vm, server string) {
 	t.Helper()
@@ -85,7 +85,7 @@ func sh(t *testing.T, ns, script string) {
 	}
 }
 
-// cloud-init reads all of it, by either family and by both, and leaves the machine that
+// cloud-init reads all of it, by either family and by both, and leaves the VM that
 // it runs on as it was.
 func TestBoot(t *testing.T) {
 	root, err := cloudinit.Debian(t.Context(), "../../tools/cloudinit.sh", "trixie")
@@ -119,7 +119,7 @@ func TestBoot(t *testing.T) {
 				t.Errorf("it complains: %q", problems)
 			}
 			if after := host(t); after != before {
-				t.Errorf("the machine was\n%s\nand is\n%s", before, after)
+				t.Errorf("the VM was\n%s\nand is\n%s", before, after)
 			}
 			if res.InstanceID != instance.ID || c.url != "" && res.URL != c.url || !strings.Contains(res.DataSource, "OpenStack") {
 				t.Errorf("instance %q from %q, data source %q", res.InstanceID, res.URL, res.DataSource)
@@ -134,7 +134,7 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// host is what cloud-init could change of the machine.
+// host is what cloud-init could change of the VM.
 func host(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-c", `hostname; cat /etc/hostname /etc/hosts /etc/resolv.conf; ls -d /var/lib/cloud /run/cloud-init /etc/cloud 2>&1

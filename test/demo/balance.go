@@ -45,15 +45,15 @@ func (t *tour) balance(ctx context.Context) error {
 	if _, err := t.show(ctx, "a1", "sluicectl", "lb", "show", "web"); err != nil {
 		return err
 	}
-	if err := t.balanceMachines(ctx); err != nil {
+	if err := t.balanceVMs(ctx); err != nil {
 		return err
 	}
 	return t.loseBackend(ctx)
 }
 
-// balanceMachines has the load balancer serve machines of the cloud, too.
-func (t *tour) balanceMachines(ctx context.Context) error {
-	t.say("The same for machines of red's networks: their taps' eBPF chooses, on any node, before Open vSwitch sees a packet.")
+// balanceVMs has the load balancer serve VMs of the cloud, too.
+func (t *tour) balanceVMs(ctx context.Context) error {
+	t.say("The same for VMs of red's networks: their taps' eBPF chooses, on any node, before Open vSwitch sees a packet.")
 	for _, network := range []string{"net", "other"} {
 		line := "ls-lb-add " + lab.SwitchName("red", network) + " web"
 		fmt.Fprintf(t.out, "a$ ovn-nbctl %s\n", line)

@@ -9,7 +9,7 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
-// metadataNode has the machines that ask for metadata.
+// metadataNode has the VMs that ask for metadata.
 const metadataNode = "a3"
 
 // program is sluiced on a node, with its configuration.
@@ -29,9 +29,9 @@ func (t *tour) program(node string) (lab.Sluiced, error) {
 	return s, nil
 }
 
-// metadata has two machines with one address ask who they are.
+// metadata has two VMs with one address ask who they are.
 func (t *tour) metadata(ctx context.Context) error {
-	t.head("Two machines with the same addresses ask who they are")
+	t.head("Two VMs with the same addresses ask who they are")
 	t.say("m-red1 and m-blue1 are on %s. They have the same IP and MAC addresses, and neither network has a namespace or a proxy of its own.", metadataNode)
 	t.say("The one proxy of the node knows by the tap who asks, and signs that for Nova, which here is a stand-in that checks it.")
 	exe, err := os.Executable()

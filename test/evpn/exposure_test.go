@@ -39,13 +39,13 @@ const exposing = `bgp:
 exposure: {ports: %[3]s, floatingIPs: %[3]s, gateways: %[3]s}
 ` + lab.NodeConfig
 
-// A machine on the provider network, floating IPs of red, centralised and
+// A VM on the provider network, floating IPs of red, centralised and
 // distributed, and green's gateway port are reached from behind the underlay without
 // EVPN, while EVPN goes on: over IPv4 and IPv6, small and large, by ping and by
-// TCP. They stay so while sluiced is dead, follow a machine to another chassis, and
+// TCP. They stay so while sluiced is dead, follow a VM to another chassis, and
 // are gone when it is switched off. a3 is no gateway: what is exposed there makes
 // Sluice forward on it. a1 has two links to the leaf, which both carry packets, and a
-// machine in a VLAN of the same bridge; it is drained and put back.
+// VM in a VLAN of the same bridge; it is drained and put back.
 func TestExposureWithoutEVPN(t *testing.T) {
 	w := &world{T: t, Lab: labtest.Up(t, exposureScenario())}
 	t.Cleanup(func() {
@@ -92,7 +92,7 @@ func TestExposureWithoutEVPN(t *testing.T) {
 	w.toldOfExposure()
 	w.drainExposed("a1", everywhere["a1"])
 
-	// A machine moves, with its address.
+	// A VM moves, with its address.
 	if err := w.MoveVM(w.Context(), "a-pub", "a3"); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestExposureWithoutEVPN(t *testing.T) {
 	})
 }
 
-// exposureScenario is cloud A with a machine on each of two provider networks, one of
+// exposureScenario is cloud A with a VM on each of two provider networks, one of
 // them a VLAN, and a tenant without EVPN.
 func exposureScenario() lab.Scenario {
 	s := lab.EVPN(lab.EVPNParams{Compute: true})
@@ -143,10 +143,10 @@ func exposureScenario() lab.Scenario {
 		Name: "tagged", Physnet: "physnet1", Bridge: "br-ex", VLAN: 100,
 		Subnet4: netip.MustParsePrefix("172.28.0.0/16"), Subnet6: netip.MustParsePrefix("2001:db8:28::/64"),
 	})
-	machine := func(name, network, addr4, addr6 string) lab.VM {
+	vm := func(name, network, addr4, addr6 string) lab.VM {
 		return lab.VM{Name: name, Chassis: "a1", Network: network, Addr4: netip.MustParseAddr(addr4), Addr6: netip.MustParseAddr(addr6)}
 	}
-	c.VMs = append(c.VMs, machine("a-pub", "public", public4, public6), machine("a-tag", "tagged", tagged4, tagged6))
+	c.VMs = append(c.VMs, vm("a-pub", "public", public4, public6), vm("a-tag", "tagged", tagged4, tagged6))
 	c.Tenants = append(c.Tenants, lab.Tenant{Name: "green", Provider: "public", Networks: c.Tenants[0].Networks, GatewayChassis: "a1"})
 	return s
 }
@@ -181,7 +181,7 @@ func (w *world) toldOfExposure() {
 	}
 }
 
-// floating gives red's machines floating IPs: the one on a1 centralised ones, the
+// floating gives red's VMs floating IPs: the one on a1 centralised ones, the
 // one on a3 distributed ones.
 func (w *world) floating() {
 	w.Helper()
@@ -301,7 +301,7 @@ func (w *world) world(addrs ...string) {
 	}
 }
 
-// tcp has the world fetch from a machine, in segments as large as they may be.
+// tcp has the world fetch from a VM, in segments as large as they may be.
 func (w *world) tcp(vm string, addrs ...string) {
 	w.Helper()
 	const size = 400_000

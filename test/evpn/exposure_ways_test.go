@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// dhcp gives the machines on provider networks OVN's DHCP, which names their default
+// dhcp gives the VMs on provider networks OVN's DHCP, which names their default
 // gateways of IPv4, and lists that of IPv6 on the network without a router.
 func (w *world) dhcp() {
 	w.Helper()

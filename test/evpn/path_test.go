@@ -77,7 +77,7 @@ func TestFlipPath(t *testing.T) {
 }
 
 // flips changes red's path. Blue's path stays, and it may lose nothing. An emulated processor
-// that falls behind loses packets of everybody. What Sluice does not touch is the control: machines
+// that falls behind loses packets of everybody. What Sluice does not touch is the control: VMs
 // of one network on the same two chassis, and the test's own clock, since one that stands still loses BGP
 // sessions, too. A change in which these were disturbed says nothing and is made once
 // more, whatever red and blue have lost in it.
@@ -125,7 +125,7 @@ func (w *world) flip(path string) (f flip) {
 		*of[i] = lost
 	}
 	f.still = still()
-	w.Logf("to path %s: the machine stood still for %v at most", path, f.still)
+	w.Logf("to path %s: the VM stood still for %v at most", path, f.still)
 	return f
 }
 

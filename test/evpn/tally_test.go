@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// tally is what machines and switches count of pings, and of packets that are lost
+// tally is what VMs and switches count of pings, and of packets that are lost
 // on their way, by node and name. Two of them tell where a packet of a stream ended: in
 // a full queue of the lab's switch, or by Sluice.
 type tally map[string]uint64

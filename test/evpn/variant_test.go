@@ -133,7 +133,7 @@ func (w *world) spread(from string, addr netip.Addr, at ...string) map[string]in
 		w.in(from, func() error {
 			// Linux gives the packets of a connected socket a random number of the
 			// socket's as their hash, which stays with them through the lab's devices,
-			// and routes by it. A machine's packets come to a node without one.
+			// and routes by it. A VM's packets come to a node without one.
 			c, err := net.ListenUDP("udp", &net.UDPAddr{Port: 20000 + i})
 			if err != nil {
 				return err

@@ -10,9 +10,9 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
-// A machine of which an ACL may say another thing of the VIP than of a backend is OVN's; the
+// A VM of which an ACL may say another thing of the VIP than of a backend is OVN's; the
 // connections that it has go on. One on other destinations changes nothing.
-func TestMachinesACLs(t *testing.T) {
+func TestVMsACLs(t *testing.T) {
 	w := shared(t)
 	// Of packets of another sender, which there are none of: so nothing is dropped.
 	for vip, matches := range map[string][2]string{
@@ -43,7 +43,7 @@ func testACL(w *world, vip netip.Addr, match, beside string) {
 	by := func(path, why string) {
 		w.Helper()
 		w.eventually("c-same has the path "+path, func() error {
-			m, err := w.machine("a2", "c-same")
+			m, err := w.vm("a2", "c-same")
 			if err == nil && (m.Path != path || m.Reason != why || m.State != "ok") {
 				err = fmt.Errorf("%+v", m)
 			}
@@ -52,8 +52,8 @@ func testACL(w *world, vip netip.Addr, match, beside string) {
 		w.nb("--wait=hv", "sync")
 	}
 	by("ovn", "acl")
-	if m, err := w.machine("a2", "be1"); err != nil || m.Path != "ebpf" {
-		w.Errorf("another machine of the switch: %+v (%v)", m, err)
+	if m, err := w.vm("a2", "be1"); err != nil || m.Path != "ebpf" {
+		w.Errorf("another VM of the switch: %+v (%v)", m, err)
 	}
 	streams.check()
 	before := w.onTaps("a2", vip)

@@ -27,9 +27,9 @@ type asking struct {
 	addresses     [2]netip.Addr
 }
 
-// machines are one on the backends' switch, and one on another of their router, whose node
+// vms are one on the backends' switch, and one on another of their router, whose node
 // is no gateway.
-var machines = []asking{
+var vms = []asking{
 	{"c-same", "a2", "net", [2]netip.Addr{netip.MustParseAddr("10.10.0.31"), netip.MustParseAddr("fd00:10::31")}},
 	{"c-net", "a3", "other", [2]netip.Addr{netip.MustParseAddr("10.40.0.11"), netip.MustParseAddr("fd00:40::11")}},
 }
@@ -51,16 +51,16 @@ func (w *world) onTaps(node string, vip netip.Addr) int {
 	return w.knownIn(owned.ClientPins(w.node(node).BPFFS), vip)
 }
 
-// A load balancer of switches is a VIP for their machines, by both families and protocols,
+// A load balancer of switches is a VIP for their VMs, by both families and protocols,
 // in their own network and outside of it, on taps.
-func TestVIPFromMachines(t *testing.T) {
+func TestVIPFromVMs(t *testing.T) {
 	w := shared(t)
 	vips, http, udp := allVIPs()
 	w.onSwitches("tcp", http)
 	w.onSwitches("udp", udp)
 	for _, protocol := range []string{"tcp", "udp"} {
 		for _, a := range vips {
-			for _, client := range machines {
+			for _, client := range vms {
 				t.Run(fmt.Sprintf("%s %s of %s", protocol, a, client.name), func(t *testing.T) {
 					w := &world{T: t, Lab: w.Lab}
 					began, asked := w.onTaps(client.node, a), map[netip.AddrPort]bool{}
@@ -89,7 +89,7 @@ func TestVIPFromMachines(t *testing.T) {
 	}
 }
 
-// pathFor waits until a VIP has a path for a machine.
+// pathFor waits until a VIP has a path for a VM.
 func (w *world) pathFor(m asking, vip netip.Addr, path string, backends int) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("%s has the path %s for %s", vip, path, m.name), func() error {
@@ -103,8 +103,8 @@ func (w *world) pathFor(m asking, vip netip.Addr, path string, backends int) {
 	})
 }
 
-// machine is what a node says of a machine.
-func (w *world) machine(node, name string) (status.VM, error) {
+// vm is what a node says of a VM.
+func (w *world) vm(node, name string) (status.VM, error) {
 	out, err := w.Exec(w.Context(), node, w.sluicectl(), "-o", "json", "lb", "vms")
 	var list []status.VM
 	err = errors.Join(err, json.Unmarshal([]byte(out), &list))
@@ -125,15 +125,15 @@ func (w *world) answered(client, protocol string, vip netip.Addr) {
 	})
 }
 
-// webOnSwitches is web for machines: it waits until eBPF answers c-same and c-net.
+// webOnSwitches is web for VMs: it waits until eBPF answers c-same and c-net.
 func (w *world) webOnSwitches(vip netip.Addr) (at string) {
 	w.Helper()
 	at = intent.FormatEndpoint(vip, vipHTTP)
 	w.onSwitches("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
-	for _, m := range machines {
+	for _, m := range vms {
 		w.pathFor(m, vip, "ebpf", lab.Backends)
 		w.eventually("eBPF balances what "+m.name+" sends", func() error {
-			got, err := w.machine(m.node, m.name)
+			got, err := w.vm(m.node, m.name)
 			if err == nil && (got.Path != "ebpf" || got.State != "ok") {
 				err = fmt.Errorf("%+v", got)
 			}
@@ -144,12 +144,12 @@ func (w *world) webOnSwitches(vip netip.Addr) (at string) {
 	return at
 }
 
-// Connections of machines go on where they are: when other backends come and go, when
+// Connections of VMs go on where they are: when other backends come and go, when
 // sluiced is killed and starts again, and when OVN takes the VIP over, and gives it back.
-func TestMachinesConnectionsGoOn(t *testing.T) {
+func TestVMsConnectionsGoOn(t *testing.T) {
 	w := shared(t)
 	for i, vip := range []netip.Addr{netip.MustParseAddr("10.10.0.101"), netip.MustParseAddr("fd00:99::20")} {
-		client := machines[i]
+		client := vms[i]
 		t.Run(client.name, func(t *testing.T) {
 			w := &world{T: t, Lab: w.Lab}
 			at := w.webOnSwitches(vip)
@@ -220,18 +220,18 @@ func (w *world) configured(node, text string) {
 	}
 }
 
-// Without a Northbound session what machines send is balanced by what Southbound has of load
+// Without a Northbound session what VMs send is balanced by what Southbound has of load
 // balancers, where ACLs that nobody knows are not to be minded.
 func TestWithoutNorthbound(t *testing.T) {
 	w := shared(t)
-	vip, client := netip.MustParseAddr("fd00:99::25"), machines[1]
+	vip, client := netip.MustParseAddr("fd00:99::25"), vms[1]
 	at := w.webOnSwitches(vip)
 	southbound := func(more ...string) string {
 		return strings.ReplaceAll(w.configuration(more...), "  nb: ${OVN_NB_DB}\n", "")
 	}
 	w.configured(client.node, southbound())
 	w.eventually("OVN balances, since ACLs are not known", func() error {
-		m, err := w.machine(client.node, client.name)
+		m, err := w.vm(client.node, client.name)
 		if err == nil && (m.Path != "ovn" || m.Reason != reason.ACLUnknown) {
 			err = fmt.Errorf("%+v", m)
 		}
@@ -253,9 +253,9 @@ func TestWithoutNorthbound(t *testing.T) {
 
 // With loadBalancing.clients false nothing is left on taps, and OVN balances; when it is true
 // again eBPF does.
-func TestMachinesOff(t *testing.T) {
+func TestVMsOff(t *testing.T) {
 	w := shared(t)
-	vip, client := netip.MustParseAddr("fd00:99::24"), machines[1]
+	vip, client := netip.MustParseAddr("fd00:99::24"), vms[1]
 	w.webOnSwitches(vip)
 	w.configured(client.node, w.configuration("  clients: false\n"))
 	pins := owned.ClientPins(w.node(client.node).BPFFS)
@@ -281,15 +281,15 @@ func TestMachinesOff(t *testing.T) {
 	})
 }
 
-// What is not a connection works for machines, too: ping, fragments, ICMP errors; and a
-// machine that is a backend itself is answered.
-func TestMachinesBesides(t *testing.T) {
+// What is not a connection works for VMs, too: ping, fragments, ICMP errors; and a
+// VM that is a backend itself is answered.
+func TestVMsBesides(t *testing.T) {
 	w := shared(t)
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.10.0.102"), netip.MustParseAddr("fd00:99::23")} {
 		at := w.webOnSwitches(vip)
 		const closed = 7999
 		w.onSwitches("udp", map[string][]string{intent.FormatEndpoint(vip, vipUDP): endpoints(vip, backend.UDPPort), intent.FormatEndpoint(vip, closed): endpoints(vip, closed)})
-		for _, client := range machines {
+		for _, client := range vms {
 			out, err := w.Exec(w.Context(), client.name, "ping", "-n", "-c", "5", "-i", "0.2", "-W", "3", vip.String())
 			if err != nil || !strings.Contains(out, " 0% packet loss") {
 				t.Errorf("%s: ping %s: %v\n%s", client.name, vip, err, out)

@@ -15,7 +15,7 @@ import (
 )
 
 // Load balancers that are made by the real openstack command answer a client in the fabric, and
-// machines of the VIP's network and of another one, by eBPF. The other replica shows the same at
+// VMs of the VIP's network and of another one, by eBPF. The other replica shows the same at
 // once. When they are deleted nothing is left.
 func TestByOpenStack(t *testing.T) {
 	w := shared(t)

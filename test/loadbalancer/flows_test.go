@@ -56,7 +56,7 @@ func number(name string) int { return int(name[len(name)-1] - '1') }
 
 // 'lb flows' lists flows with the backend that answered, and their state, and 'lb explain' has
 // the same backend for them: of both protocols and families, of the fabric on both gateways, and
-// of machines on their own node and on another one's.
+// of VMs on their own node and on another one's.
 func TestFlows(t *testing.T) {
 	w := shared(t)
 	for _, a := range []netip.Addr{netip.MustParseAddr("10.99.0.40"), netip.MustParseAddr("fd00:99::40")} {
@@ -70,8 +70,8 @@ func TestFlows(t *testing.T) {
 			also string
 		}{
 			{fabric, []string{"--vrf", "1001"}, "a2"},
-			{machines[0], []string{"--switch", lab.SwitchName("red", "net")}, "a1"},
-			{machines[1], []string{"--switch", lab.SwitchName("red", "other")}, ""},
+			{vms[0], []string{"--switch", lab.SwitchName("red", "net")}, "a1"},
+			{vms[1], []string{"--switch", lab.SwitchName("red", "other")}, ""},
 		} {
 			t.Run(fmt.Sprintf("%s of %s", a, c.name), func(t *testing.T) {
 				w := &world{T: t, Lab: w.Lab}

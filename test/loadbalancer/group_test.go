@@ -126,7 +126,7 @@ func TestGroups(t *testing.T) {
 	nowhere(s.rowOf("udp"))
 	w.nb("add", "Load_Balancer_Group", s.group, "load_balancer", w.uuidOf(s.rowOf("udp")))
 	everywhere(s.rowOf("udp"))
-	for _, c := range slices.Concat([]asking{fabric}, machines) {
+	for _, c := range slices.Concat([]asking{fabric}, vms) {
 		for _, protocol := range []string{"tcp", "udp"} {
 			for _, a := range s.vips {
 				w.answered(c.name, protocol, a)

@@ -11,7 +11,7 @@ import (
 // taps are its ports.
 var plainParams = lab.EVPNParams{KernelDatapath: true, DirectPlug: true}
 
-// How long an answer is waited for: by HTTP, in seconds, and by UDP. Where the machine is
+// How long an answer is waited for: by HTTP, in seconds, and by UDP. Where the VM is
 // emulated a request takes two to four.
 const (
 	httpPatience = "30"

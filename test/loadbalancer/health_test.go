@@ -125,7 +125,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A backend that dies takes its own connections along, of machines and of the fabric, and no
+// A backend that dies takes its own connections along, of VMs and of the fabric, and no
 // other; when it is back none ends.
 func TestKillUnderConnections(t *testing.T) {
 	w := shared(t)

@@ -151,7 +151,7 @@ func testTemplate(w *world, family string, vip netip.Addr) {
 	w.forget(name)
 	w.nb("lr-lb-add", router, name)
 	w.nb("ls-lb-add", lab.SwitchName("red", "other"), name)
-	for _, c := range []asking{machines[1], fabric} {
+	for _, c := range []asking{vms[1], fabric} {
 		w.answered(c.name, "tcp", vip)
 		w.spread(c, "tcp", vip)
 	}

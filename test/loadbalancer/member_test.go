@@ -35,7 +35,7 @@ func TestMemberDeleted(t *testing.T) {
 	}
 	// places tells whether the VIP is eBPF's in all places, with the first backend drained.
 	places := func(vip netip.Addr) error {
-		for _, at := range append([]asking{{node: fabric.node}}, machines...) {
+		for _, at := range append([]asking{{node: fabric.node}}, vms...) {
 			name := ""
 			if at.network != "" {
 				name = lab.SwitchName("red", at.network)
@@ -61,7 +61,7 @@ func TestMemberDeleted(t *testing.T) {
 		t.Errorf("after a member's port was deleted: %v", err)
 	}
 	for _, vip := range []netip.Addr{deleted, never} {
-		for _, c := range append([]asking{fabric}, machines...) {
+		for _, c := range append([]asking{fabric}, vms...) {
 			const flows = 40
 			// The member without a port answers none of the few flows that are its: one in 257.
 			labtest.Eventually(t, w.Lab, "answers", func() error {
@@ -87,7 +87,7 @@ func TestDrainHolds(t *testing.T) {
 		w.onSwitches("udp", map[string][]string{at: list})
 		// places tells whether all of them have the weight, and the affinity of the owner's options.
 		places := func(weight, affinity uint16) error {
-			for _, place := range append([]asking{{node: fabric.node}}, machines...) {
+			for _, place := range append([]asking{{node: fabric.node}}, vms...) {
 				all, err := w.vips(place.node)
 				i := slices.IndexFunc(all, func(v status.VIP) bool { return v.Address == vip && (v.Switch == "") == (place.network == "") })
 				if err != nil || i < 0 {

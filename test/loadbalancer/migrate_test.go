@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// A machine that moves to another node while it runs keeps its connections: that node knows
+// A VM that moves to another node while it runs keeps its connections: that node knows
 // none of them, and has the tables that all have.
-func TestMachineMigrates(t *testing.T) {
+func TestVMMigrates(t *testing.T) {
 	w := shared(t)
-	c := machines[1]
+	c := vms[1]
 	var all []*streams
 	vips := []netip.Addr{netip.MustParseAddr("10.99.0.29"), netip.MustParseAddr("fd00:99::29")}
 	for _, vip := range vips {
@@ -21,7 +21,7 @@ func TestMachineMigrates(t *testing.T) {
 	for _, to := range []string{"a2", home} {
 		balances := func() error {
 			w.eventually(to+" balances for "+c.name, func() error {
-				m, err := w.machine(to, c.name)
+				m, err := w.vm(to, c.name)
 				if err == nil && (m.Path != "ebpf" || m.State != "ok") {
 					err = fmt.Errorf("%+v", m)
 				}

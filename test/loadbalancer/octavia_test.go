@@ -55,7 +55,7 @@ func (w *world) octavia() {
 	w.forget(octavia)
 }
 
-// Rows of Octavia's provider for OVN work as they are, for the fabric and for machines.
+// Rows of Octavia's provider for OVN work as they are, for the fabric and for VMs.
 func TestOctavia(t *testing.T) {
 	w := shared(t)
 	w.octavia()
@@ -77,7 +77,7 @@ func TestOctavia(t *testing.T) {
 					err = errors.Join(err, fmt.Errorf("%+v", v))
 				}
 			}
-			// Of the switches with machines, and of the VRF on its gateways: a1, and a2, which stands by.
+			// Of the switches with VMs, and of the VRF on its gateways: a1, and a2, which stands by.
 			if want := map[string]int{"a1": 12, "a2": 12, "a3": 6}[node]; n != want {
 				err = errors.Join(err, fmt.Errorf("%d VIPs, want %d", n, want))
 			}

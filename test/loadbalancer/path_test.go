@@ -58,7 +58,7 @@ func (w *world) byOVN(protocol string, vips map[string][]string) {
 }
 
 // Clients see of a VIP that OVN balances what they see of one that eBPF does: the same table
-// as that of TestVIPFromFabric and TestVIPFromMachines. TestNeighborOfVIPByOVN has what OVN cannot.
+// as that of TestVIPFromFabric and TestVIPFromVMs. TestNeighborOfVIPByOVN has what OVN cannot.
 func TestVIPByOVN(t *testing.T) {
 	w := shared(t)
 	vips := []netip.Addr{netip.MustParseAddr("10.99.0.60"), netip.MustParseAddr("fd00:99::60"), netip.MustParseAddr("10.10.0.60"), netip.MustParseAddr("fd00:10::60")}
@@ -70,7 +70,7 @@ func TestVIPByOVN(t *testing.T) {
 	for _, node := range []string{"a1", "a2", "a3"} {
 		w.eventually(node+" leaves the VIPs to OVN", func() error {
 			list, err := w.vips(node)
-			// Of the switches with machines, and of the VRF on its gateways.
+			// Of the switches with VMs, and of the VRF on its gateways.
 			want := map[string]int{"a1": 4 * len(vips), "a2": 4 * len(vips), "a3": 2 * len(vips)}[node]
 			if len(list) != want {
 				err = errors.Join(err, fmt.Errorf("%d VIPs, want %d", len(list), want))
@@ -84,7 +84,7 @@ func TestVIPByOVN(t *testing.T) {
 		})
 	}
 	w.nb("--wait=hv", "sync")
-	for _, client := range slices.Concat([]asking{fabric}, machines) {
+	for _, client := range slices.Concat([]asking{fabric}, vms) {
 		for _, protocol := range []string{"tcp", "udp"} {
 			for _, a := range vips {
 				t.Run(fmt.Sprintf("%s %s of %s", protocol, a, client.name), func(t *testing.T) {
@@ -104,12 +104,12 @@ func TestVIPByOVN(t *testing.T) {
 	}
 }
 
-// OVN alone, without Sluice on taps, cannot do one thing of that table: a VIP in the machines' own
+// OVN alone, without Sluice on taps, cannot do one thing of that table: a VIP in the VMs' own
 // network, of a load balancer that hangs on their switch and on no router, has nobody who tells its
 // MAC address. Routers do, of their own load balancers; Sluice does on taps, also for VIPs of OVN's.
 func TestNeighborOfVIPByOVN(t *testing.T) {
 	w := shared(t)
-	m := machines[0]
+	m := vms[0]
 	vips := []struct {
 		addr     string
 		onRouter bool

@@ -43,12 +43,12 @@ func (w *world) refused(client string, vip netip.Addr) error {
 }
 
 // A VIP without a backend whose load balancer says reject tells clients at once, of the fabric
-// and machines: OVN does. When it has backends they answer, and eBPF balances.
+// and VMs: OVN does. When it has backends they answer, and eBPF balances.
 func TestReject(t *testing.T) {
 	w := shared(t)
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.41"), netip.MustParseAddr("fd00:99::41")} {
 		w.empty(vip, "reject=true")
-		for _, c := range slices.Concat([]asking{fabric}, machines) {
+		for _, c := range slices.Concat([]asking{fabric}, vms) {
 			t.Run(fmt.Sprintf("%s of %s", vip, c.name), func(t *testing.T) {
 				w := &world{T: t, Lab: w.Lab}
 				w.eventually("it is refused", func() error { return w.refused(c.name, vip) })
@@ -73,7 +73,7 @@ func TestReject(t *testing.T) {
 		}
 		at := intent.FormatEndpoint(vip, vipHTTP)
 		w.backends(vip, endpoints(vip, backend.HTTPPort))
-		for _, c := range slices.Concat([]asking{fabric}, machines) {
+		for _, c := range slices.Concat([]asking{fabric}, vms) {
 			w.eventually(c.name+" is answered by "+at, func() error {
 				_, from, err := w.ask(c.name, "tcp", vip)
 				if err != nil {
@@ -141,7 +141,7 @@ func TestNoBackend(t *testing.T) {
 	w := shared(t)
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.10.0.61"), netip.MustParseAddr("fd00:10::61")} {
 		w.empty(vip)
-		for _, c := range slices.Concat([]asking{fabric}, machines) {
+		for _, c := range slices.Concat([]asking{fabric}, vms) {
 			t.Run(fmt.Sprintf("%s of %s", vip, c.name), func(t *testing.T) { (&world{T: t, Lab: w.Lab}).unanswered(c, vip) })
 		}
 	}
@@ -155,12 +155,12 @@ func TestAllDrained(t *testing.T) {
 		at := w.webOnSwitches(vip)
 		w.option("tcp", at, "reject", "true")
 		var all []*streams
-		for _, c := range slices.Concat([]asking{fabric}, machines) {
+		for _, c := range slices.Concat([]asking{fabric}, vms) {
 			w.answered(c.name, "tcp", vip)
 			all = append(all, w.streams(c.name, vip, 5))
 		}
 		w.nb("set", "Load_Balancer", "lb tcp "+at, fmt.Sprintf("options:sluice-weights=%q", strings.Join(endpoints(vip, backend.HTTPPort), "=0,")+"=0"))
-		for _, c := range slices.Concat([]asking{fabric}, machines) {
+		for _, c := range slices.Concat([]asking{fabric}, vms) {
 			w.unanswered(c, vip)
 		}
 		for _, s := range all {

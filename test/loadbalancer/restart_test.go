@@ -19,7 +19,7 @@ import (
 const away = 1500 * time.Millisecond
 
 // A database or a daemon of OVN or Open vSwitch is killed, and comes back: connections to
-// VIPs go on where they were, from the fabric and from machines, and what is changed
+// VIPs go on where they were, from the fabric and from VMs, and what is changed
 // afterwards is noticed.
 func TestConnectionsGoOnOverKills(t *testing.T) {
 	w := shared(t)
@@ -58,7 +58,7 @@ func TestConnectionsGoOnOverKills(t *testing.T) {
 				s.check()
 			}
 			w.nb("--wait=hv", "sync")
-			for _, m := range machines {
+			for _, m := range vms {
 				w.pathFor(m, vips[0], "ebpf", lab.Backends)
 			}
 			for _, s := range all {
@@ -67,7 +67,7 @@ func TestConnectionsGoOnOverKills(t *testing.T) {
 			for i, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.41"), netip.MustParseAddr("fd00:99::41")} {
 				at := intent.FormatEndpoint(vip, vipHTTP)
 				w.onSwitches("tcp", map[string][]string{at: endpoints(vip, backend.HTTPPort)})
-				for _, client := range []string{"c-fabric", machines[i].name} {
+				for _, client := range []string{"c-fabric", vms[i].name} {
 					w.answered(client, "tcp", vip)
 				}
 			}

@@ -12,10 +12,10 @@ import (
 )
 
 // sluicectl trace has the programs of a tap decide on a packet: as they decide on those of
-// the machine itself.
-func TestTraceOfAMachine(t *testing.T) {
+// the VM itself.
+func TestTraceOfAVM(t *testing.T) {
 	w := shared(t)
-	m := machines[0]
+	m := vms[0]
 	trace := func(args ...any) (out status.Trace, err error) {
 		argv := []string{w.sluicectl(), "-o", "json", "trace", "--port", m.name, "--proto", "tcp"}
 		for _, a := range args {
@@ -55,6 +55,6 @@ func TestTraceOfAMachine(t *testing.T) {
 		}
 	}
 	if _, err := w.Exec(w.Context(), m.node, w.sluicectl(), "trace", "--port", "nobody", "10.0.0.1", "10.0.0.2"); err == nil {
-		t.Error("a machine that is not here has a trace")
+		t.Error("a VM that is not here has a trace")
 	}
 }

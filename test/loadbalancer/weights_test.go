@@ -16,7 +16,7 @@ import (
 // to three backends 600 are its, by chance 15 more or less: 500 to 692 are let pass.
 func TestWeights(t *testing.T) {
 	w := shared(t)
-	for address, c := range map[string]asking{"10.99.0.43": fabric, "fd00:99::43": machines[0]} {
+	for address, c := range map[string]asking{"10.99.0.43": fabric, "fd00:99::43": vms[0]} {
 		vip := netip.MustParseAddr(address)
 		at, list := intent.FormatEndpoint(vip, vipUDP), endpoints(vip, backend.UDPPort)[:3]
 		w.onSwitches("udp", map[string][]string{at: list})
@@ -67,7 +67,7 @@ func TestSCTP(t *testing.T) {
 	for _, vip := range []netip.Addr{netip.MustParseAddr("10.99.0.44"), netip.MustParseAddr("fd00:99::44")} {
 		at, changed := netip.AddrPortFrom(vip, backend.SCTPPort), netip.AddrPortFrom(vip, backend.SCTPPort+1)
 		w.onSwitches("sctp", map[string][]string{at.String(): endpoints(vip, backend.SCTPPort), changed.String(): endpoints(vip, backend.SCTPPort)})
-		for _, c := range slices.Concat([]asking{fabric}, machines) {
+		for _, c := range slices.Concat([]asking{fabric}, vms) {
 			t.Run(fmt.Sprintf("%s of %s", vip, c.name), func(t *testing.T) {
 				w := &world{T: t, Lab: w.Lab}
 				w.eventually("eBPF answers", func() error {

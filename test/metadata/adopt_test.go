@@ -35,7 +35,7 @@ func (w *world) takeOver(vm string) {
 	defer func() {
 		w.clear(node)
 		w.startOn(node, settings[node]...)
-		w.ownData(machines...)
+		w.ownData(vms...)
 	}()
 	a := w.agent(vm)
 	defer a.remove()
@@ -96,7 +96,7 @@ func (w *world) takeOver(vm string) {
 	}
 }
 
-// isSluices demands that nobody but Sluice serves a machine.
+// isSluices demands that nobody but Sluice serves a VM.
 func (w *world) isSluices(vm string) {
 	w.Helper()
 	node, space := w.vm(vm).Chassis, w.network("red").Namespace()

@@ -29,7 +29,7 @@ const (
 
 var families = []family{ipv4, ipv6}
 
-// question is a request of a machine.
+// question is a request of a VM.
 type question struct {
 	vm     string
 	family family
@@ -63,7 +63,7 @@ var (
 	at6 = netip.MustParseAddr("fe80::a9fe:a9fe")
 )
 
-// ask makes a request on a connection of its own, from the machine's namespace.
+// ask makes a request on a connection of its own, from the VM's namespace.
 func (w *world) ask(ctx context.Context, q question) (reply, error) {
 	if q.patience == 0 {
 		q.patience = lab.Patience()
@@ -99,7 +99,7 @@ func (w *world) ask(ctx context.Context, q question) (reply, error) {
 	return reply{resp.StatusCode, resp.Header, body, time.Since(begin)}, err
 }
 
-// dial connects from the machine's namespace.
+// dial connects from the VM's namespace.
 func (w *world) dial(ctx context.Context, q question) (net.Conn, error) {
 	n, err := w.Node(q.vm)
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *world) dial(ctx context.Context, q question) (net.Conn, error) {
 	return conn, err
 }
 
-// instance asks who a machine is.
+// instance asks who a VM is.
 func (w *world) instance(q question) (string, error) {
 	r, err := w.ask(w.Context(), q)
 	if err == nil && r.status != http.StatusOK {
@@ -141,7 +141,7 @@ func (w *world) instance(q question) (string, error) {
 // instanceOf is the instance that a machine of the scenario is.
 func instanceOf(vm string) string { return "inst-" + strings.TrimPrefix(vm, "m-") }
 
-// ownData waits until each machine is told who it is, by both families. It is never told
+// ownData waits until each VM is told who it is, by both families. It is never told
 // that it is another one.
 func (w *world) ownData(vms ...string) {
 	w.Helper()
@@ -166,10 +166,10 @@ func (w *world) isTold(q question, want string) {
 	})
 }
 
-// userDataSize is the largest that a machine may have.
+// userDataSize is the largest that a VM may have.
 const userDataSize = 64 << 10
 
-// userData is as large as it gets, and no two machines' are alike. cloud-init takes it
+// userData is as large as it gets, and no two VMs' are alike. cloud-init takes it
 // for a configuration with a long comment.
 func userData(vm string) []byte {
 	var seed [32]byte

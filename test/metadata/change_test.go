@@ -13,7 +13,7 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
-// red3 is another machine of red's on a chassis.
+// red3 is another VM of red's on a chassis.
 func red3(chassis string) lab.VM {
 	return lab.VM{
 		Name: "m-red3", Chassis: chassis, Tenant: "red", Network: "net", Instance: "inst-red3", Project: "project-red",
@@ -46,7 +46,7 @@ func TestLateData(t *testing.T) {
 	}
 }
 
-// A port that goes to another machine is that one's from then on.
+// A port that goes to another VM is that one's from then on.
 func TestPortChangesHands(t *testing.T) {
 	w := shared(t)
 	vm := red3("m1")
@@ -81,9 +81,9 @@ func TestTapIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A machine goes while it has connections and a request under way, and another one comes
+// A VM goes while it has connections and a request under way, and another one comes
 // with its addresses: it is told its own data, and the proxy keeps nothing of the first.
-func TestMachineGoesWhileItAsks(t *testing.T) {
+func TestVMGoesWhileItAsks(t *testing.T) {
 	for _, chassis := range []string{"m1", "m2"} {
 		t.Run(chassis, func(t *testing.T) {
 			w := shared(t)
@@ -115,7 +115,7 @@ func TestMachineGoesWhileItAsks(t *testing.T) {
 			w.ownData(heir.Name)
 			<-asked
 			if chassis == "m1" {
-				w.eventually("the connections of the machine that went are closed", func() error {
+				w.eventually("the connections of the VM that went are closed", func() error {
 					if got := w.exec("m1", "ip", "netns", "exec", "sluice-metadata", "ss", "-Htn", "state", "established"); strings.TrimSpace(got) != "" {
 						return fmt.Errorf("there are: %s", got)
 					}
@@ -144,8 +144,8 @@ func askOn(conn net.Conn) (string, error) {
 	return string(body[:n]), nil
 }
 
-// Many machines come and go on one chassis, and each is told its own data.
-func TestMachinesComeAndGo(t *testing.T) {
+// Many VMs come and go on one chassis, and each is told its own data.
+func TestVMsComeAndGo(t *testing.T) {
 	w := shared(t)
 	for i := range 5 {
 		vm := red3("m1")

@@ -15,8 +15,8 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
-// cloud-init completes on machines with IPv4 alone, IPv6 alone and both, in both forms,
-// and before a machine has an address, by OVN's DHCP.
+// cloud-init completes on VMs with IPv4 alone, IPv6 alone and both, in both forms,
+// and before a VM has an address, by OVN's DHCP.
 func TestCloudInit(t *testing.T) {
 	w := shared(t)
 	root, err := cloudinit.Debian(t.Context(), "../../tools/cloudinit.sh", "trixie")
@@ -59,7 +59,7 @@ func TestCloudInit(t *testing.T) {
 	}
 }
 
-// leaseTo has OVN answer a machine's DHCP as Neutron has it, with the route to the
+// leaseTo has OVN answer a VM's DHCP as Neutron has it, with the route to the
 // metadata address, and takes the addresses that the lab has given it.
 func (w *world) leaseTo(vm lab.VM) {
 	w.Helper()
@@ -75,7 +75,7 @@ func (w *world) leaseTo(vm lab.VM) {
 	w.sh(vm.Name, "ip -4 addr flush dev eth0; echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6")
 }
 
-// boots runs cloud-init on a machine and compares what it stored.
+// boots runs cloud-init on a VM and compares what it stored.
 func (w *world) boots(root cloudinit.Root, vm lab.VM, stages ...cloudinit.Stage) {
 	w.Helper()
 	n, err := w.Node(vm.Name)

@@ -19,7 +19,7 @@ func makePrograms(dir string) error { return labtest.LinkPrograms(dir, "sluiced"
 // A program on a tap comes before Open vSwitch, whose port the tap is.
 func TestTapsInOpenVSwitch(t *testing.T) {
 	w := shared(t)
-	w.ownData(machines...)
+	w.ownData(vms...)
 	w.pairs("m-red1", "m-blue1", 50)
 	for _, vm := range steered {
 		w.answersItself(vm)

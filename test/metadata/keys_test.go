@@ -30,7 +30,7 @@ func TestNeutronSeesALivingAgent(t *testing.T) {
 			})
 		}
 		restart(node, "sluiced")(w)
-		w.ownData(machines...)
+		w.ownData(vms...)
 		if again := w.key(node, "neutron:ovn-metadata-id"); again != id {
 			t.Errorf("%s: after a restart it is the agent %q, before %q", node, again, id)
 		}

@@ -23,7 +23,7 @@ func networks() int {
 	return 20
 }
 
-// Many steered networks need one process and one namespace, and each machine is told its
+// Many steered networks need one process and one namespace, and each VM is told its
 // own data, though all have one address.
 func TestManyNetworks(t *testing.T) {
 	w := own(t, lab.Metadata(lab.MetadataParams{OneChassis: true, Networks: networks(), KernelDatapath: plainParams.KernelDatapath, DirectPlug: plainParams.DirectPlug}))

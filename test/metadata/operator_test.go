@@ -55,10 +55,10 @@ func (w *world) operatorTakesOver(vm, tenant string) {
 	}
 }
 
-// solicit has a machine look for its neighbours anew. The operator's namespace, as
-// neutron's agent makes it, does not know the machine and has to find it, and OVN 23.03
+// solicit has a VM look for its neighbours anew. The operator's namespace, as
+// neutron's agent makes it, does not know the VM and has to find it, and OVN 23.03
 // lets no neighbour advertisement of a port with port security pass; but it learns who
-// the machine is from what that solicits itself.
+// the VM is from what that solicits itself.
 func (w *world) solicit(vm string) {
 	w.Helper()
 	w.exec(vm, "ip", "-6", "neigh", "flush", "all")

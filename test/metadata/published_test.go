@@ -14,7 +14,7 @@ func TestPublishedNetworks(t *testing.T) {
 	for node, name := range map[string]string{"m1": "m-blue1", "m2": "m-blue2"} {
 		t.Run(node, func(t *testing.T) {
 			w := &world{T: t, Lab: w.Lab, nova: w.nova}
-			defer w.ownData(machines...)
+			defer w.ownData(vms...)
 			w.restartWith(node, append([]string{"publishNetworks: on"}, settings[node]...)...)
 			defer w.restartWith(node, settings[node]...)
 			red, blue := w.network("red").ID, w.network("blue").ID

@@ -16,7 +16,7 @@ import (
 // they change.
 func TestRespectedSecurityGroups(t *testing.T) {
 	w := shared(t)
-	defer w.ownData(machines...)
+	defer w.ownData(vms...)
 	w.restartWith("m1", "securityGroups: respect")
 	defer w.restartWith("m1", settings["m1"]...)
 	const four, six = "ip4 && ip4.dst == 169.254.169.254/32 && tcp && tcp.dst == 80", "ip6 && ip6.dst == fe80::a9fe:a9fe && tcp && tcp.dst == 80"
@@ -64,7 +64,7 @@ func TestRespectedSecurityGroups(t *testing.T) {
 // it leaves what was served as it was, says what it waits for, and goes on from there.
 func TestStartWithoutACLs(t *testing.T) {
 	w := shared(t)
-	defer w.ownData(machines...)
+	defer w.ownData(vms...)
 	w.restartWith("m1", "securityGroups: respect")
 	defer w.restartWith("m1", settings["m1"]...)
 	w.isServed("m-red1", status.FromTap, "")
@@ -100,7 +100,7 @@ func (w *world) closedWith(match string) {
 	w.nb("--wait=hv", "acl-del", "closed", "--", "acl-add", "closed", "from-lport", "1002", match, "drop")
 }
 
-// isServed waits until a machine is served in a form, and for a reason.
+// isServed waits until a VM is served in a form, and for a reason.
 func (w *world) isServed(vm string, form status.MetadataForm, why string) {
 	w.Helper()
 	w.isServedOn(w.vm(vm).Chassis, vm, form, why)

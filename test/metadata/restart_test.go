@@ -163,7 +163,7 @@ var faults = []fault{
 	{"kill -9 of the Northbound database", killAndStart("m-central", "nb"), false},
 }
 
-// Under a request every 100 ms from each of two machines by each family, whatever is
+// Under a request every 100 ms from each of two VMs by each family, whatever is
 // restarted or killed: no connection is refused and no answer is missing.
 func TestFaultsUnderRequests(t *testing.T) {
 	for _, f := range faults {

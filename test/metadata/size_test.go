@@ -37,7 +37,7 @@ func TestLargeDocuments(t *testing.T) {
 		vms = append(vms, vm.Name)
 	}
 	w.ownData(vms...)
-	for _, vm := range append(vms, machines...) {
+	for _, vm := range append(vms, vms...) {
 		for _, f := range families {
 			r, err := w.ask(t.Context(), question{vm: vm, family: f, path: "/openstack/latest/user_data"})
 			if err != nil || !bytes.Equal(r.body, userData(vm)) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// While the proxy of a chassis is stopped, as SIGSTOP does it, the daemon goes on: a machine
+// While the proxy of a chassis is stopped, as SIGSTOP does it, the daemon goes on: a VM
 // that comes is published, the other chassis answer, and when the proxy goes on it knows the
-// machine.
+// VM.
 func TestStoppedProxy(t *testing.T) {
 	w := shared(t)
 	proxy := w.process("m1", "metadata")
@@ -20,7 +20,7 @@ func TestStoppedProxy(t *testing.T) {
 	t.Cleanup(goOn)
 	vm := red3("m1")
 	w.add(vm)
-	w.eventually("the machine is published", func() error {
+	w.eventually("the VM is published", func() error {
 		if all := w.identities(); !strings.Contains(all, vm.Instance) {
 			return errors.New(all)
 		}

@@ -18,7 +18,7 @@ func TestSwitchedOffAndOn(t *testing.T) {
 		w.sh(node, "ip netns add ovnmeta-foreign; ip netns add foreign")
 		t.Cleanup(func() { w.sh(node, "ip netns del ovnmeta-foreign; ip netns del foreign") })
 	}
-	defer w.ownData(machines...)
+	defer w.ownData(vms...)
 	for _, node := range []string{"m1", "m2"} {
 		defer w.restartWith(node, settings[node]...)
 	}
@@ -29,7 +29,7 @@ func TestSwitchedOffAndOn(t *testing.T) {
 		w.turnOff(node)
 		w.eventually("nothing is left on "+node, func() error { return w.left(node) })
 	}
-	for _, vm := range machines {
+	for _, vm := range vms {
 		if r, err := w.ask(t.Context(), question{vm: vm, family: ipv4, patience: time.Second}); err == nil {
 			t.Errorf("%s is answered: %d %.100s", vm, r.status, r.body)
 		}
@@ -60,7 +60,7 @@ func (w *world) left(node string) error {
 	if links := w.exec(node, "ip", "-br", "link"); strings.Contains(links, "sluice-md") {
 		return fmt.Errorf("links: %s", links)
 	}
-	for _, vm := range machines {
+	for _, vm := range vms {
 		if w.vm(vm).Chassis != node {
 			continue
 		}
@@ -101,10 +101,10 @@ func TestWhatThereIs(t *testing.T) {
 		if got := w.proxies(node); len(got) != 1 {
 			t.Errorf("proxies on %s: %v", node, got)
 		}
-		// The operator's command tells of both, and of each machine.
+		// The operator's command tells of both, and of each VM.
 		w.exec(node, sluicectl(), "metadata", "proxy")
 		ports := w.exec(node, sluicectl(), "metadata", "ports")
-		for _, vm := range machines {
+		for _, vm := range vms {
 			if here := w.vm(vm).Chassis == node; strings.Contains(ports, vm) != here {
 				t.Errorf("ports of %s, want %s: %v\n%s", node, vm, here, ports)
 			}

@@ -37,7 +37,7 @@ func TestTrunkSubport(t *testing.T) {
 	w.isTold(question{vm: vm.Name, family: ipv6, patience: soon()}, vm.Instance)
 }
 
-// tagged gives a machine a link whose frames leave eth0 with a VLAN tag, and that gets
+// tagged gives a VM a link whose frames leave eth0 with a VLAN tag, and that gets
 // those that come with it: what a VLAN device does, which not every kernel has.
 func (w *world) tagged(vm string, tag int32, mac string) {
 	w.Helper()

@@ -16,11 +16,11 @@ import (
 	"github.com/ovn-sluice/sluice/test/nova"
 )
 
-// Each machine is told its own data, by both families and both forms, though another one
+// Each VM is told its own data, by both families and both forms, though another one
 // has its addresses.
 func TestOwnData(t *testing.T) {
 	w := shared(t)
-	for _, vm := range machines {
+	for _, vm := range vms {
 		for _, f := range families {
 			for path, want := range map[string]string{
 				"/openstack":                           "2018-08-27\n",
@@ -50,14 +50,14 @@ func TestOwnData(t *testing.T) {
 	}
 }
 
-// Machines with one address ask at once, from one port: no answer is the other's.
+// VMs with one address ask at once, from one port: no answer is the other's.
 func TestPairs(t *testing.T) {
 	w := shared(t)
 	w.pairs("m-red1", "m-blue1", 1000)
 	w.pairs("m-red2", "m-blue2", 50)
 }
 
-// pairs has two machines with equal addresses ask at the same time.
+// pairs has two VMs with equal addresses ask at the same time.
 func (w *world) pairs(a, b string, count int) {
 	w.Helper()
 	begin := time.Now()
@@ -89,7 +89,7 @@ func (w *world) pairs(a, b string, count int) {
 	w.Logf("%d pairs of %s and %s by both families in %d ms", count, a, b, time.Since(begin).Milliseconds())
 }
 
-// Whatever a machine claims of itself, it is told its own data or nothing.
+// Whatever a VM claims of itself, it is told its own data or nothing.
 func TestForgedHeaders(t *testing.T) {
 	w := shared(t)
 	other := w.vm("m-blue1")
@@ -122,21 +122,21 @@ func TestForgedHeaders(t *testing.T) {
 	}
 }
 
-// ownOrNothing asks, and fails if the answer is another machine's.
+// ownOrNothing asks, and fails if the answer is another VM's.
 func (w *world) ownOrNothing(q question) {
 	w.Helper()
 	r, err := w.ask(w.Context(), q)
 	if err == nil && r.status == http.StatusOK && string(r.body) != instanceOf(q.vm) {
 		w.Errorf("%s, %s, %v: it is told that it is %q", q.vm, q.family, q.header, r.body)
 	}
-	for _, vm := range machines {
+	for _, vm := range vms {
 		if vm != q.vm && bytes.Contains(r.body, []byte(instanceOf(vm))) {
 			w.Errorf("%s, %s, %v: it reads of %s: %q", q.vm, q.family, q.header, vm, r.body)
 		}
 	}
 }
 
-// From a source that is not the machine's there is no answer, or the machine's own data.
+// From a source that is not the VM's there is no answer, or the VM's own data.
 func TestForgedSources(t *testing.T) {
 	w := shared(t)
 	for _, vm := range []string{"m-red1", "m-red2"} {

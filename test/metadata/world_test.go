@@ -18,10 +18,10 @@ import (
 	"github.com/ovn-sluice/sluice/test/nova"
 )
 
-// The machines of the plain lab, and those of them whose taps are steered.
+// The VMs of the plain lab, and those of them whose taps are steered.
 var (
-	steered  = []string{"m-red1", "m-blue1"}
-	machines = []string{"m-red1", "m-blue1", "m-red2", "m-blue2"}
+	steered = []string{"m-red1", "m-blue1"}
+	vms     = []string{"m-red1", "m-blue1", "m-red2", "m-blue2"}
 )
 
 // background outlives a test: clean-up uses it.
@@ -57,7 +57,7 @@ func shared(t *testing.T) *world {
 	}
 	w.nova = plainNova
 	w.reportFailure()
-	w.ownData(machines...)
+	w.ownData(vms...)
 	return w
 }
 
@@ -233,7 +233,7 @@ func (w *world) network(tenant string) lab.Network {
 	return lab.Network{}
 }
 
-// vm is one of the scenario's machines now.
+// vm is one of the scenario's VMs now.
 func (w *world) vm(name string) lab.VM {
 	w.Helper()
 	for _, vm := range w.Scenario().Clouds[0].VMs {
@@ -245,7 +245,7 @@ func (w *world) vm(name string) lab.VM {
 	return lab.VM{}
 }
 
-// add adds a machine for a test, and makes its instance known to Nova.
+// add adds a VM for a test, and makes its instance known to Nova.
 func (w *world) add(vm lab.VM) {
 	w.Helper()
 	if err := w.AddVM(w.Context(), "m", vm); err != nil {
@@ -264,7 +264,7 @@ func (w *world) add(vm lab.VM) {
 	}
 }
 
-// putInstance makes a machine known to Nova.
+// putInstance makes a VM known to Nova.
 func (w *world) putInstance(vm lab.VM) {
 	w.nova.Put(nova.Instance{
 		ID: vm.Instance, Project: vm.Project, Name: vm.Name, MAC: vm.MAC, MTU: lab.VMMTU, Address: vm.Addr4, UserData: userData(vm.Name),

@@ -107,7 +107,7 @@ func answer(t *testing.T, c net.Conn) string {
 	return fmt.Sprintf("%d %s", a.StatusCode, strings.TrimSpace(string(text)))
 }
 
-// One machine takes all the connections that it may have and says nothing on them; another
+// One VM takes all the connections that it may have and says nothing on them; another
 // one is answered.
 func TestSilentGuest(t *testing.T) {
 	w := newWorld(t)
@@ -118,7 +118,7 @@ func TestSilentGuest(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	begin := time.Now()
 	if got := w.ask(w.guest(atBlue), "GET", "/", nil, nil); !strings.HasPrefix(got, "200 inst-blue") || time.Since(begin) > 5*time.Second {
-		t.Errorf("the other machine: %s after %s", got, time.Since(begin))
+		t.Errorf("the other VM: %s after %s", got, time.Since(begin))
 	}
 	if got := w.ask(w.guest(atRed), "GET", "/", nil, nil); strings.HasPrefix(got, "200") {
 		t.Errorf("the 65th connection: %s", got)
@@ -127,7 +127,7 @@ func TestSilentGuest(t *testing.T) {
 	eventually(t, "it may ask again", func() bool { return strings.HasPrefix(w.ask(w.guest(atRed), "GET", "/", nil, nil), "200 inst-red") })
 }
 
-// The limit of one machine is not another's.
+// The limit of one VM is not another's.
 func TestRate(t *testing.T) {
 	w := newWorld(t)
 	host := netip.MustParseAddrPort(w.nova.Listener.Addr().String())

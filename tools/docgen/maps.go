@@ -18,7 +18,7 @@ version of the layout: a build fills new maps beside those of an older one, and 
 ` + "`bpftool map dump pinned /sys/fs/bpf/sluice/hosts_v1`" + `. Write to none of them: the daemon would not notice.
 
 Sizes are in bytes, rows are those of the default settings. Row 0 of ` + "`entries`, `nexthops` and `groups`" + ` stands for nothing.
-What machines' taps need to balance is in a directory beside it, ` + "`/sys/fs/bpf/sluice-clients`" + `: ` + "`clients` and `neighbors`" + `, which are nowhere else, and of
+What VMs' taps need to balance is in a directory beside it, ` + "`/sys/fs/bpf/sluice-clients`" + `: ` + "`clients` and `neighbors`" + `, which are nowhere else, and of
 the maps below, with rows of their own, all that have to do with VIPs. There the VNI is the number of a switch: 2^25 and its tunnel key.
 
 *Front* is an array that repeats rows of the maps behind it where they are found faster.
@@ -77,8 +77,8 @@ var mapRows = map[string]mapRow{
 	"flows_v4":          {"Known flows, a row for each direction: to VIPs, from ports of clients that have a session already; what is left to OVN; connections of backends.", byBoth},
 	"fragments_v3":      {"Where later fragments of packets to and from VIPs go, by identification: where the first one went.", byBoth},
 	"affinity_v3":       {"The backend that a client of a VIP with session affinity had last.", byBoth},
-	"clients_v2":        {"Machines whose flows to VIPs are balanced on their taps, by device and VLAN: their switch.", byDaemon + "; beside the others: see above"},
-	"neighbors_v1":      {"Where frames for VIPs and backends go on a switch, and which VIPs' MAC addresses machines are told.", byDaemon + "; beside the others"},
+	"clients_v2":        {"VMs whose flows to VIPs are balanced on their taps, by device and VLAN: their switch.", byDaemon + "; beside the others: see above"},
+	"neighbors_v1":      {"Where frames for VIPs and backends go on a switch, and which VIPs' MAC addresses VMs are told.", byDaemon + "; beside the others"},
 	"scratch_v2":        {"Memory of the programs for the packet at hand.", "the programs"},
 	"guarded_v1":        {"Devices that hand over to the routes of a VRF on the kernel path, by index of the device.", byDaemon},
 	"underlay_v1":       {"Devices of the underlay where packets of the default VRF come in and go out, by index of the device.", byDaemon},

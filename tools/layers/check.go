@@ -26,8 +26,15 @@ var (
 	generated = regexp.MustCompile(`^// Code generated .* DO NOT EDIT\.$`)
 )
 
+// seen is what is known of the tree when all of its files were looked at.
+type seen struct {
+	documented map[string]bool // packages, by their directories
+	sizes      sizes
+	names      files
+}
+
 func check(root string, r *report) error {
-	documented := map[string]bool{}
+	all := seen{map[string]bool{}, sizes{}, files{}}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -45,14 +52,14 @@ func check(root string, r *report) error {
 		rel = filepath.ToSlash(rel)
 		switch filepath.Ext(path) {
 		case ".go":
-			return checkGo(path, rel, r, documented)
+			return checkGo(path, rel, r, all)
 		case ".c", ".h", ".sh":
 			return checkText(path, rel, r)
 		}
 		return nil
 	})
 	var dirs []string
-	for dir, ok := range documented {
+	for dir, ok := range all.documented {
 		if !ok {
 			dirs = append(dirs, dir)
 		}
@@ -61,6 +68,8 @@ func check(root string, r *report) error {
 	for _, dir := range dirs {
 		r.problems = append(r.problems, dir+": the package has no comment; write its doc.go")
 	}
+	all.sizes.packages(r)
+	all.names.twice(r)
 	return err
 }
 
@@ -85,7 +94,7 @@ func checkText(path, rel string, r *report) error {
 	return lines.Err()
 }
 
-func checkGo(path, rel string, r *report, documented map[string]bool) error {
+func checkGo(path, rel string, r *report, all seen) error {
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -97,7 +106,7 @@ func checkGo(path, rel string, r *report, documented map[string]bool) error {
 	}
 	test := strings.HasSuffix(rel, "_test.go")
 	if dir := filepath.ToSlash(filepath.Dir(rel)); !test {
-		documented[dir] = documented[dir] || f.Doc != nil
+		all.documented[dir] = all.documented[dir] || f.Doc != nil
 		if vague[f.Name.Name] {
 			r.problem(fset.Position(f.Name.Pos()), "package %s: name it after what it holds", f.Name.Name)
 		}
@@ -107,7 +116,13 @@ func checkGo(path, rel string, r *report, documented map[string]bool) error {
 	}
 	checkComments(fset, f, r)
 	checkFunctions(fset, f, rel, r)
-	if n := fset.File(f.Pos()).LineCount(); n > maxFileLines {
+	checkHanded(fset, f, rel, r)
+	checkWords(fset, f, rel, r)
+	switch n := fset.File(f.Pos()).LineCount(); {
+	case !test:
+		all.sizes.file(rel, n, r)
+		all.names.file(rel)
+	case n > maxFileLines:
 		r.notes = append(r.notes, fmt.Sprintf("%s has %d lines", rel, n))
 	}
 	return nil

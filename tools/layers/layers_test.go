@@ -1,8 +1,11 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -181,6 +184,126 @@ func TestLinkRules(t *testing.T) {
 	} {
 		if got := linkProblems(program, linked); len(got) != 1 || !strings.HasPrefix(got[0], want) {
 			t.Errorf("%s: %q", program, got)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	r := &report{}
+	all := sizes{}
+	for file, lines := range map[string]int{
+		"cmd/sluiced/main.go": 151, "cmd/sluiced/daemon.go": 150, "pkg/long/a.go": 401, "pkg/long/b.go": 400, "pkg/wide/a.go": 400, "controlplane/bgp/a.go": 400,
+	} {
+		all.file(file, lines, r)
+	}
+	all["cmd/sluiced"], all["pkg/wide"], all["controlplane/bgp"] = 1501, maxPackageLines+1, ceilings["controlplane/bgp"]+1
+	all["controlplane/evpn"] = ceilings["controlplane/evpn"] / 2
+	all.packages(r)
+	want(t, r, "cmd/sluiced/main.go has 151 lines", "pkg/long/a.go has 401 lines", "package cmd/sluiced has 1501 lines", "package pkg/wide has 3001 lines",
+		"package controlplane/bgp has", "package controlplane/evpn has 2025 lines: lower its ceiling")
+}
+
+func TestWhatRoomsHandOver(t *testing.T) {
+	const src = `package role
+
+// New takes too much.
+func New(a, b, c int, d string, e, f, g, h bool) {}
+
+// NewSmall does not.
+func NewSmall(a, b, c int, d string, e, f, g bool) {}
+
+// Wide has too many methods.
+type Wide interface{ A(); B(); C(); D(); E(); F() }
+
+// Narrow has not.
+type Narrow interface{ A(); B(); C(); D(); E() }
+`
+	for path, problems := range map[string][]string{"cmd/sluiced/internal/role/a.go": {"New takes 8 things", "interface Wide has 6 methods"}, "pkg/role/a.go": nil} {
+		r := &report{}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, src, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkHanded(fset, f, path, r)
+		want(t, r, problems...)
+	}
+}
+
+func TestWords(t *testing.T) {
+	const src = "package machines\n\ntype Front struct{}\n\ntype VMFront int\n\ntype front int\n\ntype Frontier int\n"
+	for path, problems := range map[string][]string{
+		"pkg/x/ways.go":       {"ways is not a word", "machines is not a word", "type Front: Front is not a word", "type VMFront: Front is not a word"},
+		"dataplane/x/ways.go": nil, "pkg/x/ways_test.go": nil,
+	} {
+		r := &report{}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, src, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkWords(fset, f, path, r)
+		want(t, r, problems...)
+	}
+	r, names := &report{}, files{}
+	for _, f := range []string{"pkg/a/moves.go", "pkg/b/moves.go", "pkg/a/taps.go", "dataplane/taps.go", "pkg/a/b.go", "pkg/b/b.go"} {
+		names.file(f)
+	}
+	names.twice(r)
+	want(t, r, "pkg/a/moves.go, pkg/b/moves.go: moves names one file")
+}
+
+func TestPicture(t *testing.T) {
+	const page = "```\nmain -> role, taps\nrole -> gateway\ntaps/metadata -> taps\ngone -> taps\ngateway -> gateway/paths\n```\n"
+	room := func(path string, imports ...string) pkg {
+		p := pkg{Path: path, Imports: []string{"fmt", module + rooms + "settings"}}
+		for _, imp := range imports {
+			p.Imports = append(p.Imports, module+rooms+imp)
+		}
+		return p
+	}
+	r := &report{}
+	checkPicture(page, []pkg{
+		room("cmd/sluiced", "taps", "role"), room(rooms+"role", "gateway", "taps"), room(rooms + "taps"), room(rooms+"taps/metadata", "taps"),
+		room(rooms+"gateway", "gateway/paths"), room(rooms+"gateway/paths", "gateway"), room("pkg/loop"),
+	}, r)
+	want(t, r, "role imports [gateway taps], and the picture says [gateway]", "gateway/paths imports [gateway], and the picture says []",
+		"gateway/paths imports its parent", "the picture has gone")
+	r = &report{}
+	checkPicture("no picture", nil, r)
+	want(t, r, "no picture of who imports whom")
+}
+
+func TestFollowed(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "pkg/x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "pkg/x/x.go"), []byte("package x\n\nfunc (t *Table[K, V]) Pass() {}\n\nfunc (r Rows) Apply(int) {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page := "`pkg/x.Not.Here`\n## A change, followed through\n`pkg/x.Table.Pass` `pkg/x.Rows.Apply` `pkg/x.Rows.Gone`\n"
+	r := &report{}
+	if err := checkFollowed(root, page, r); err != nil {
+		t.Fatal(err)
+	}
+	want(t, r, "pkg/x has no method Gone of Rows")
+	r = &report{}
+	if err := checkFollowed(root, "nothing", r); err != nil {
+		t.Fatal(err)
+	}
+	want(t, r, "no functions in")
+}
+
+// want tells whether the problems are these, in any order, by the words that they have.
+func want(t *testing.T, r *report, words ...string) {
+	t.Helper()
+	if len(r.problems) != len(words) {
+		t.Errorf("%d problems, want %d: %q", len(r.problems), len(words), r.problems)
+	}
+	for _, w := range words {
+		if !slices.ContainsFunc(r.problems, func(p string) bool { return strings.Contains(p, w) }) {
+			t.Errorf("no %q in %q", w, r.problems)
 		}
 	}
 }

@@ -1,7 +1,8 @@
 // Command layers checks the rules of this repository that a compiler does not:
 // who may import whom, what a program may have in it, which package alone knows a library, no skipped tests, no
-// program started past os/exec, no notes to oneself, a comment for every package. Long files and functions are
-// reported and do not fail.
+// program started past os/exec, no notes to oneself, a comment for every package. A file or
+// a package that is too large fails, and so does a name that the glossary has another word for, and
+// ARCHITECTURE.md where it is not as the code. Long functions and files of tests are reported and do not fail.
 //
 //	layers [DIRECTORY]
 package main
@@ -21,7 +22,7 @@ func main() {
 	}
 	r := &report{}
 	all, err := packages(root)
-	if err := errors.Join(check(root, r), err); err != nil {
+	if err := errors.Join(check(root, r), err, checkArchitecture(root, all, r)); err != nil {
 		fmt.Fprintln(os.Stderr, "layers:", err)
 		os.Exit(2)
 	}

@@ -72,7 +72,7 @@ func (v *conversation) run() {
 		return
 	}
 	done := make(chan struct{})
-	v.p.front.running.Go(func() { defer close(done); v.send() })
+	v.p.connections.running.Go(func() { defer close(done); v.send() })
 	if c := v.greet(); c != nil {
 		v.commit(c)
 		v.receive(c.r)
@@ -125,7 +125,7 @@ func (v *conversation) writeNeighbor(b []byte) error {
 // receive passes the neighbour's messages to the server.
 func (v *conversation) receive(r *bufio.Reader) {
 	buf, out := make([]byte, maxMessage), make([]byte, 0, bufferSize)
-	others := newDoubles(v.p.front.own)
+	others := newDoubles(v.p.connections.own)
 	defer func() {
 		if len(others.routes) > 0 {
 			v.p.tell(Event{Kind: Doubled})

@@ -133,7 +133,7 @@ func (g *greeting) dial() {
 		return
 	}
 	g.dials = true
-	g.p.front.running.Go(func() {
+	g.p.connections.running.Go(func() {
 		c, err := g.p.config.dial(g.ctx)
 		select {
 		case g.dialed <- dialing{c, err}:
@@ -173,7 +173,7 @@ func (g *greeting) again() {
 func (g *greeting) open(c *net.TCPConn) *candidate {
 	g.p.tell(Event{Kind: Connected})
 	o := &candidate{conn: c, r: bufio.NewReaderSize(c, bufferSize)}
-	g.p.front.running.Go(func() {
+	g.p.connections.running.Go(func() {
 		_ = c.SetWriteDeadline(time.Now().Add(openWait))
 		if _, err := c.Write(g.p.opening(g.v.opening)); err != nil {
 			o.err = errNoOpen

@@ -26,11 +26,11 @@ const (
 
 // peer is a neighbour: its connections and the server's, one after the other.
 type peer struct {
-	front  *Front
-	config Neighbor
-	l      *net.TCPListener // the handle's
-	ctx    context.Context
-	cancel context.CancelFunc
+	connections *Connections
+	config      Neighbor
+	l           *net.TCPListener // the handle's
+	ctx         context.Context
+	cancel      context.CancelFunc
 
 	connected, committed atomic.Bool
 	// unfinished: as in Neighbor.
@@ -51,16 +51,16 @@ type peer struct {
 	keeps, longLived []Family
 }
 
-func newPeer(f *Front, n Neighbor, l *net.TCPListener) *peer {
+func newPeer(f *Connections, n Neighbor, l *net.TCPListener) *peer {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &peer{front: f, config: n, l: l, ctx: ctx, cancel: cancel, wake: loop.NewSignal(), held: n.Held, restarted: n.Restarted}
+	p := &peer{connections: f, config: n, l: l, ctx: ctx, cancel: cancel, wake: loop.NewSignal(), held: n.Held, restarted: n.Restarted}
 	p.unfinished.Store(n.Unfinished)
 	return p
 }
 
 func (p *peer) tell(e Event) {
 	e.Neighbor = p.config.Address
-	p.front.tell(e)
+	p.connections.tell(e)
 }
 
 // run holds the server's conversations, one at a time.
@@ -70,7 +70,7 @@ func (p *peer) run() {
 	defer stop()
 	defer p.dropWaiting()
 	server := make(chan *net.TCPConn, 1)
-	p.front.running.Go(func() { p.accept(server) })
+	p.connections.running.Go(func() { p.accept(server) })
 	for c := range server {
 		newConversation(p, c).run()
 		p.connected.Store(false)
@@ -96,10 +96,10 @@ func (p *peer) accept(server chan *net.TCPConn) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			p.front.note(slog.LevelWarn, "cannot accept the BGP server's connection", neighbor, slog.Any("error", err))
+			p.connections.note(slog.LevelWarn, "cannot accept the BGP server's connection", neighbor, slog.Any("error", err))
 			time.Sleep(100 * time.Millisecond)
 		case !ours(c):
-			p.front.note(slog.LevelWarn, "refused a connection of another process to the BGP server", neighbor, slog.String("source", c.RemoteAddr().String()))
+			p.connections.note(slog.LevelWarn, "refused a connection of another process to the BGP server", neighbor, slog.String("source", c.RemoteAddr().String()))
 			_ = c.Close()
 		default:
 			dropOld()
@@ -121,7 +121,7 @@ func (p *peer) arrived(c *net.TCPConn) {
 		p.mu.Unlock()
 		_ = c.Close()
 		if err != nil {
-			p.front.note(slog.LevelInfo, "refused a BGP connection", p.config.Address.String(), slog.Any("error", err))
+			p.connections.note(slog.LevelInfo, "refused a BGP connection", p.config.Address.String(), slog.Any("error", err))
 		}
 		return
 	}

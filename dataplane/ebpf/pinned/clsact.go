@@ -39,8 +39,8 @@ func ensureClsact(ifindex int) error {
 // may have put theirs in it.
 func EnsureIngress(ifindex int) error { return ensureQdisc(clsact(ifindex)) }
 
-// EnsureTapIngress is EnsureIngress for a machine's tap, where the qdisc that is made is
-// ingress: libvirt and Open vSwitch, which limit what a machine sends, remove that one and
+// EnsureTapIngress is EnsureIngress for a VM's tap, where the qdisc that is made is
+// ingress: libvirt and Open vSwitch, which limit what a VM sends, remove that one and
 // make theirs. With clsact there they could do neither.
 func EnsureTapIngress(ifindex int) error {
 	return ensureQdisc(&netlink.Ingress{

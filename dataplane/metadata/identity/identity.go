@@ -74,7 +74,7 @@ func Parse(a netip.Addr) (n Number, guest netip.Addr, ok bool) {
 }
 
 // RestTime is how long a number is nobody's after it was given back: a late packet, or a
-// connection of a machine that is gone, must not become another one's.
+// connection of a VM that is gone, must not become another one's.
 const RestTime = 2 * time.Minute
 
 // ErrNone: all numbers are taken, or rest.

@@ -1,6 +1,6 @@
 // Package namespace makes the network namespaces that metadata is answered in: the
 // proxy's own, to which programs on taps steer requests, and one for each network with a
-// machine that no program can steer for.
+// VM that no program can steer for.
 //
 // # What is made
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
-// guest is a machine on the integration bridge, which switches by itself here: what it
+// guest is a VM on the integration bridge, which switches by itself here: what it
 // sends has its checksums, as of a machine of vhost-user.
 func (n *node) guest() {
 	n.t.Helper()

@@ -49,7 +49,7 @@ type knob struct{ path, value string }
 
 // knobs are the sysctls of a namespace and its device. Those of all devices come first:
 // writing ip_forward sets others of each device. A new namespace has the values of IPv4
-// that the machine's first one has.
+// that the VM's first one has.
 func knobs(device string) []knob {
 	all, dev4, dev6 := "ipv4/conf/all/", "ipv4/conf/"+device+"/", "ipv6/conf/"+device+"/"
 	return []knob{

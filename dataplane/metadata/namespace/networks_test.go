@@ -40,7 +40,7 @@ func network(name string, change ...func(*intent.MetadataNetwork)) intent.Metada
 	return v
 }
 
-// neighbours are addresses of one machine.
+// neighbours are addresses of one VM.
 func neighbours(addresses string, mac byte) intent.GuestSet {
 	var out []intent.Guest
 	for a := range strings.FieldsSeq(addresses) {

@@ -24,7 +24,7 @@ const (
 	ProxyInside = "sluice-md1"
 )
 
-// proxyMTU is above that of any machine: the pair never is the narrow place.
+// proxyMTU is above that of any VM: the pair never is the narrow place.
 const proxyMTU = 65535
 
 // What steered requests come to, and from.

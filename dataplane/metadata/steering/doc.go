@@ -9,7 +9,7 @@
 // A number is in the file before it is in the maps, and out of the maps before it is out of
 // the file. The program is put on a tap when the maps have its rows, and taken off when
 // they have none any more. So of what a crash leaves nothing is served to the wrong
-// machine, and List tells it from what was asked for:
+// VM, and List tells it from what was asked for:
 //
 //	add      file, maps, program
 //	remove   maps, program, file

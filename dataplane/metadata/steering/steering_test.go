@@ -194,7 +194,7 @@ func TestTapGoes(t *testing.T) {
 	w.converge(d, tableOf(again))
 }
 
-// Another machine's tap gets the index of one that went, and the order in which ports
+// Another VM's tap gets the index of one that went, and the order in which ports
 // are told is the worst.
 func TestIndexComesAgain(t *testing.T) {
 	for name, restart := range map[string]bool{"running": false, "over a restart": true} {

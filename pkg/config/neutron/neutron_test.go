@@ -82,7 +82,7 @@ func TestConvert(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"#   [DEFAULT] metadata_workers: one process serves all machines\n", "#   [DEFAULT] transport_url: Sluice speaks to no message queue\n",
+		"#   [DEFAULT] metadata_workers: one process serves all VMs\n", "#   [DEFAULT] transport_url: Sluice speaks to no message queue\n",
 		"#   [DEFAULT] cert_dir: Sluice has no counterpart\n", "#   [agent] root_helper: it is of Neutron's agents\n", "#   [ovn] ovn_metadata_enabled: it is neutron-server's\n", "#   a.ini\n",
 	} {
 		if !strings.Contains(text, line) {

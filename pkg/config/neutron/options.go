@@ -179,7 +179,7 @@ func (c *converter) numberOr(section, key string, most, otherwise uint64) uint64
 
 // reasons are why an option is not taken over.
 var reasons = map[name]string{
-	{defaults, "metadata_workers"}:           "one process serves all machines",
+	{defaults, "metadata_workers"}:           "one process serves all VMs",
 	{defaults, "metadata_backlog"}:           "the kernel's net.core.somaxconn is what is used",
 	{defaults, "metadata_proxy_socket"}:      "the proxy listens in namespaces itself; there is no socket between",
 	{defaults, "metadata_proxy_socket_mode"}: "the proxy listens in namespaces itself; there is no socket between",

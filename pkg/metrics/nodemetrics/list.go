@@ -22,7 +22,7 @@ var (
 	vrfImports = daemon.Gauge("sluice_vrf_import_prefixes", "Received prefixes that carry a route target of a VRF; set is imported, filtered (denied by its import filter) or waiting (left out, since the VRF has its maximum).", "vni", "set")
 	vrfRefused = daemon.Counter("sluice_vrf_import_refused_total", "Prefixes that a VRF did not take, by reason: filtered or max-prefixes.", "vni", "reason")
 
-	machinePaths = daemon.Gauge("sluice_vip_vms", "VMs of this node on switches with VIPs, by what balances their new flows, ebpf (on their taps) or ovn, and the reason.", "path", "reason")
+	vmPaths = daemon.Gauge("sluice_vip_vms", "VMs of this node on switches with VIPs, by what balances their new flows, ebpf (on their taps) or ovn, and the reason.", "path", "reason")
 
 	vipPackets     = daemon.Counter("sluice_vip_packets_total", "Packets of flows to a VIP that eBPF serves; direction is to-backends or to-clients.", "vni", "vip", "protocol", "direction")
 	vipBytes       = daemon.Counter("sluice_vip_bytes_total", "Bytes of IP packets of flows to a VIP that eBPF serves; direction is to-backends or to-clients.", "vni", "vip", "protocol", "direction")
@@ -73,7 +73,7 @@ var (
 	metadataPackets     = daemon.Counter("sluice_metadata_packets_total", "Packets of metadata on taps and on the way back from the proxy, since the maps were made, by what became of them; `bpftool map dump` of steered_v1 has the same names.", "outcome")
 	metadataRequests    = proxy.Counter("sluice_metadata_requests_total", "Requests to the metadata proxy, by what became of them: answered, unattributed, rate-limited, too-many-connections, malformed, too-large, slow, refused, forbidden, unreachable, timed-out or broken.", "outcome")
 	metadataSeconds     = proxy.Histogram("sluice_metadata_request_seconds", "Time from the end of a metadata request's header to the end of its answer.", prometheus.ExponentialBuckets(0.001, 2.5, 13))
-	metadataConnections = proxy.Gauge("sluice_metadata_connections", "Open connections of machines to the metadata proxy.")
+	metadataConnections = proxy.Gauge("sluice_metadata_connections", "Open connections of VMs to the metadata proxy.")
 	metadataListeners   = proxy.Gauge("sluice_metadata_listeners", "Addresses that the metadata proxy listens on, or is to; state is serving or waiting.", "state")
 	metadataKnown       = proxy.Gauge("sluice_metadata_identities", "What the metadata proxy knows from its file: ports that are steered, and networks that are served in namespaces.", "kind")
 	metadataFileErrors  = proxy.Counter("sluice_metadata_file_errors_total", "How often the metadata proxy's file of identities became unreadable. The last one that could be read stays in use.")

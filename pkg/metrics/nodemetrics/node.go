@@ -85,14 +85,14 @@ func (m *Metrics) AddPaths(read func() (map[Path]int, error)) {
 }
 
 // AddVMs serves the numbers of VMs by what balances their flows.
-func (m *Metrics) AddVMs(read func() []status.Machine) {
-	m.Add("machines", func(e metrics.Emitter) error {
+func (m *Metrics) AddVMs(read func() []status.VM) {
+	m.Add("vms", func(e metrics.Emitter) error {
 		count := map[Path]int{}
 		for _, vm := range read() {
 			count[Path{vm.Path, vm.Reason}]++
 		}
 		for p, n := range count {
-			e.Emit(machinePaths, float64(n), p.Path, p.Reason)
+			e.Emit(vmPaths, float64(n), p.Path, p.Reason)
 		}
 		return nil
 	})

@@ -35,7 +35,7 @@ func filled(failed func(string, error)) *Metrics {
 	})
 	m.AddDrain([]string{"serving", "drained"}, func() string { return "serving" })
 	m.AddPaths(func() (map[Path]int, error) { return map[Path]int{{Path: "kernel", Reason: "map-full"}: 2}, nil })
-	m.AddVMs(func() []status.Machine { return []status.Machine{{Path: "ovn", Reason: "acl"}} })
+	m.AddVMs(func() []status.VM { return []status.VM{{Path: "ovn", Reason: "acl"}} })
 	m.AddImports(func() ([]VRFImports, error) {
 		return []VRFImports{{VNI: 1001, Imported: 3, Refused: map[string]uint64{"filtered": 1}}}, nil
 	})
@@ -140,15 +140,15 @@ func TestRulesAreOfMetrics(t *testing.T) {
 // Values of package status are counted, and states of theirs are flags.
 func TestValues(t *testing.T) {
 	m := New("v1", func(c string, err error) { t.Errorf("%s: %v", c, err) })
-	m.AddVMs(func() []status.Machine {
-		return []status.Machine{{Path: "ovn", Reason: "acl"}, {Path: "ebpf"}, {Path: "ovn", Reason: "acl"}}
+	m.AddVMs(func() []status.VM {
+		return []status.VM{{Path: "ovn", Reason: "acl"}, {Path: "ebpf"}, {Path: "ovn", Reason: "acl"}}
 	})
 	m.AddTables(func() []status.Table {
 		return []status.Table{{Name: "vips", Wanted: status.Known(3), Failed: status.Known(1), Held: "why", Operations: status.Operations{DeleteErrors: 2}, Maps: []status.MapFill{{Name: "answers", Used: 4, Size: 8}}}}
 	})
 	m.AddUnderlay(func() ([]status.UnderlayRoute, error) {
 		hops := intent.NewUnderlayHops(intent.UnderlayHop{Via: netip.MustParseAddr("fe80::1"), Device: "a"}, intent.UnderlayHop{Via: netip.MustParseAddr("fe80::1"), Device: "b"})
-		return []status.UnderlayRoute{{State: status.UnderlayInstalled, Hops: hops}, {State: status.UnderlayKept, Hops: hops}, {State: status.UnderlayRefused, Reason: "connected"}}, nil
+		return []status.UnderlayRoute{{State: status.UnderlayInstalled, Hops: hops}, {State: status.UnderlayStale, Hops: hops}, {State: status.UnderlayRefused, Reason: "connected"}}, nil
 	})
 	m.AddBGP(func() (status.BGP, error) {
 		since := time.Unix(1000, 0)

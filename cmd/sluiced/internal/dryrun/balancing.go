@@ -28,7 +28,7 @@ func (d dryRun) planBalancing(ctx context.Context) ([]status.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := tables.NewClients(balancing.Drivers(reconcile.ReadOnly(there.VIPs()), reconcile.ReadOnly(there.Neighbors()), reconcile.ReadOnly(there.Machines())),
+	t := tables.NewClients(balancing.Drivers(reconcile.ReadOnly(there.VIPs()), reconcile.ReadOnly(there.Neighbors()), reconcile.ReadOnly(there.VMs())),
 		d.Steps.AllInSync, tables.Options{Status: d.Reg, Log: d.Log, Dry: true})
 	(&balancing.Running{Tables: t}).Want(d.Balancing.Wanted())
 	changes, err := t.Pipeline.Compare(ctx)

@@ -69,12 +69,12 @@ func (e *Explainer) traceTap(ctx context.Context, r status.TraceRequest) (status
 }
 
 // tapOf finds a VM that has a tap for programs, on a switch with VIPs.
-func (e *Explainer) tapOf(port string) (m tapbalancing.Machine, err error) {
+func (e *Explainer) tapOf(port string) (m tapbalancing.VM, err error) {
 	if !e.cfg.LoadBalancing.OnTaps() {
 		return m, fmt.Errorf("nothing is balanced on taps (loadBalancing.clients): %w", admin.ErrNotFound)
 	}
 	all := e.balancing.VMs()
-	at := slices.IndexFunc(all, func(m tapbalancing.Machine) bool { return m.Port == port })
+	at := slices.IndexFunc(all, func(m tapbalancing.VM) bool { return m.Port == port })
 	switch {
 	case at < 0:
 		return m, fmt.Errorf("port %s: %w: no VM of that name is here on a switch with VIPs; 'sluicectl lb vms' lists them", port, admin.ErrNotFound)

@@ -96,7 +96,7 @@ func (f *Following) openTranslation(with With) (ovn.Needs, error) {
 	if f.Config.LoadBalancing.OnTaps() {
 		needs = settings.Clients(f.Config.LoadBalancing).Needs(needs)
 	}
-	if needs.Machines {
+	if needs.VMs {
 		f.Taps = taps.New(func() { f.Follower.Again() }, f.Log)
 	}
 	return needs, nil

@@ -32,8 +32,8 @@ func Command(version string, end *EndSignal, args cobra.PositionalArgs, load fun
 	o := options{version: version, load: load}
 	c := &cobra.Command{
 		Use:   "metadata",
-		Short: "Answer the metadata requests of this node's machines",
-		Long: `Answer the metadata requests of this node's machines (169.254.169.254), by what
+		Short: "Answer the metadata requests of this node's VMs",
+		Long: `Answer the metadata requests of this node's VMs (169.254.169.254), by what
 metadata has in the configuration. It is a process of its own beside sluiced, which
 makes what leads to it: killing or upgrading sluiced does not touch it.
 

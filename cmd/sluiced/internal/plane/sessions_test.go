@@ -14,10 +14,10 @@ func TestEvictedSessionsAreAProblem(t *testing.T) {
 		{}: "", {Near: true}: "", {Near: true, Evicting: true, Held: true}: "the map of sessions is full, and evicts those that were idle for longest",
 		{Held: true, Translated: 3}: "the map of sessions was full within two hours",
 	} {
-		got := evicted(ev, "machines")
+		got := evicted(ev, "vms")
 		switch {
 		case want == "" && len(got) == 0:
-		case len(got) != 1 || got[0].Error != want || got[0].State != status.Warning || got[0].Reason != reason.SessionsEvicted || got[0].Key != "machines":
+		case len(got) != 1 || got[0].Error != want || got[0].State != status.Warning || got[0].Reason != reason.SessionsEvicted || got[0].Key != "vms":
 			t.Errorf("%+v: %+v, want %q", ev, got, want)
 		}
 	}

@@ -26,7 +26,7 @@ type balancer struct {
 }
 
 // balancers are those of this node: of packets from the fabric, if it is a gateway node, and
-// of machines' taps.
+// of VMs' taps.
 func (r *Report) balancers() ([]balancer, error) {
 	g, err := r.role.Present()
 	if err != nil && r.balancing.Running() == nil {

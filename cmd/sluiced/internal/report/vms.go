@@ -25,7 +25,7 @@ func (r *Report) VMs() []status.VM {
 			one.State = status.Pending
 		default:
 			// A row that is in place says nothing of what was decided.
-			if state, _, wrong := tables.StateOf(tables.Of(w.Tables, intent.Clients).State(intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
+			if state, _, wrong := tables.StateOf(tables.Of(w.Tables, intent.TapClients).State(intent.TapClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN})); state != status.OK {
 				one.State, one.Error = state, wrong
 			}
 		}
@@ -34,8 +34,8 @@ func (r *Report) VMs() []status.VM {
 	return out
 }
 
-// leaves tells why a machine's flows are OVN's, whatever the VIP; empty: they are not, or the
-// machine is not here.
+// leaves tells why a VM's flows are OVN's, whatever the VIP; empty: they are not, or the
+// VM is not here.
 func (r *Report) leaves(q status.VIPQuery) string {
 	for _, m := range r.VMs() {
 		if m.Switch != q.Switch || m.Path == string(loadbalancer.PathEBPF) {

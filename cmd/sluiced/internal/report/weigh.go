@@ -135,7 +135,7 @@ func withKey(pairs map[string]string, key, value string) map[string]string {
 	return pairs
 }
 
-// weighed tells which VIPs of the rows, and machines with them, do not heed weights.
+// weighed tells which VIPs of the rows, and VMs with them, do not heed weights.
 func (r *Report) weighed(rows []ovn.LoadBalancer) nodeapi.Weighed {
 	out := nodeapi.Weighed{ByOVN: []string{}}
 	all, _ := r.balancers() // what it does not serve it says nothing of

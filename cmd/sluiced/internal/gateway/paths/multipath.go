@@ -10,7 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
-// oneWay reports the settings of the node by which all flows between two machines
+// oneWay reports the settings of the node by which all flows between two VMs
 // would go one of several ways on the kernel path, unlike on the eBPF path. They are
 // looked at only if there is a choice, and never changed.
 func (p *Paths) oneWay() []status.Object {

@@ -110,7 +110,7 @@ func (b *Balancing) step(e ovn.Event, found taps.Found, devices bool) {
 	}
 	var byOVN map[string]bool
 	if devices {
-		byOVN = balancedByOVN(b.translator.Machines())
+		byOVN = balancedByOVN(b.translator.VMs())
 		b.found = found.Number
 		b.translator.SetDevices(found.Devices)
 	}
@@ -120,11 +120,11 @@ func (b *Balancing) step(e ovn.Event, found taps.Found, devices bool) {
 	}
 	if b.running != nil {
 		if b.stepped {
-			had := func(k intent.ClientKey) bool {
-				_, had := tables.Of(b.running.Tables, intent.Clients).Wanted(k)
+			had := func(k intent.TapClientKey) bool {
+				_, had := tables.Of(b.running.Tables, intent.TapClients).Wanted(k)
 				return had
 			}
-			b.running.Dataplane.Machines().Before(newcomers(wanted.Of(diff, intent.Clients).Set, had, byOVN, b.translator.Machines))
+			b.running.Dataplane.VMs().Before(newcomers(wanted.Of(diff, intent.TapClients).Set, had, byOVN, b.translator.VMs))
 		}
 		b.sizes.Changed(b.running.patch(diff, !b.stepped))
 	}
@@ -156,10 +156,10 @@ func (b *Balancing) Told() bool {
 }
 
 // VMs are those of this node on switches with VIPs.
-func (b *Balancing) VMs() []tapbalancing.Machine {
+func (b *Balancing) VMs() []tapbalancing.VM {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.translator.Machines()
+	return b.translator.VMs()
 }
 
 // Balanced are the VIPs of their switches.
@@ -182,7 +182,7 @@ func (b *Balancing) Start(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("programs of VMs' taps: %w", err)
 	}
-	b.run(&Running{Dataplane: dp, Tables: tables.NewClients(Drivers(dp.VIPs(), dp.Neighbors(), dp.Machines()),
+	b.run(&Running{Dataplane: dp, Tables: tables.NewClients(Drivers(dp.VIPs(), dp.Neighbors(), dp.VMs()),
 		b.node.AllInSync, tables.Options{Status: b.reg, Log: b.log})})
 	return nil
 }
@@ -217,7 +217,7 @@ func (b *Balancing) Serve(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return r.Samples.Run(ctx, r.Dataplane.Reader(), b.log) })
-	group.Go(func() error { return plane.ExpireSessions(ctx, r.Dataplane, "machines", b.reg, b.log) })
+	group.Go(func() error { return plane.ExpireSessions(ctx, r.Dataplane, "vms", b.reg, b.log) })
 	group.Go(func() error { return b.promote(ctx, r) })
 	group.Go(func() error {
 		return loop.Every(ctx, lookInterval, nil, func() {
@@ -278,7 +278,7 @@ func (b *Balancing) promote(ctx context.Context, r *Running) error {
 		if since.IsZero() {
 			since = time.Now()
 		}
-		return tables.Of(r.Tables, intent.Clients).Settled() || time.Since(since) >= tapPatience
+		return tables.Of(r.Tables, intent.TapClients).Settled() || time.Since(since) >= tapPatience
 	}
 	told := func() bool {
 		known := b.Told() && b.node.AllInSync() && r.Dataplane.Replaced() && filled()

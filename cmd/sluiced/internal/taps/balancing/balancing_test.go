@@ -36,7 +36,7 @@ func start(t *testing.T) (*Balancing, *taps.Taps) {
 func TestTake(t *testing.T) {
 	b, all := start(t)
 	rows := ovn.NewRows()
-	rows.FollowMachines(true)
+	rows.FollowVMs(true)
 	rows.FollowClients(true)
 	take := func(changes ...ovn.Change) {
 		dirty := rows.Apply(changes)
@@ -49,9 +49,9 @@ func TestTake(t *testing.T) {
 	}
 	taken := func(when string, want ...uint32) {
 		t.Helper()
-		all := wanted.Rows(b.translator.Tables(), intent.Clients)
+		all := wanted.Rows(b.translator.Tables(), intent.TapClients)
 		for _, index := range want {
-			if _, there := all[intent.ClientKey{IfIndex: index}]; !there || len(all) != len(want) {
+			if _, there := all[intent.TapClientKey{IfIndex: index}]; !there || len(all) != len(want) {
 				t.Errorf("%s: %v, want %d", when, all, want)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 // balancedByOVN are the ports of the VMs that OVN balances since they have no tap that
 // programs can be put on. One that is only not there yet is none of them.
-func balancedByOVN(list []tapbalancing.Machine) map[string]bool {
+func balancedByOVN(list []tapbalancing.VM) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range list {
 		if m.Tap == (intent.Tap{}) && m.Choice.Path == loadbalancer.PathOVN && m.State != status.Pending {
@@ -21,8 +21,8 @@ func balancedByOVN(list []tapbalancing.Machine) map[string]bool {
 
 // newcomers tells who has balanced the VMs whose rows are new. One that was not here
 // before may have come from another node with its connections.
-func newcomers(set map[intent.ClientKey]intent.Client, had func(intent.ClientKey) bool, byOVN map[string]bool, now func() []tapbalancing.Machine) map[intent.ClientKey]intent.Before {
-	out := map[intent.ClientKey]intent.Before{}
+func newcomers(set map[intent.TapClientKey]intent.TapClient, had func(intent.TapClientKey) bool, byOVN map[string]bool, now func() []tapbalancing.VM) map[intent.TapClientKey]intent.Before {
+	out := map[intent.TapClientKey]intent.Before{}
 	for k := range set {
 		if !had(k) {
 			out[k] = intent.BeforeNode
@@ -32,7 +32,7 @@ func newcomers(set map[intent.ClientKey]intent.Client, had func(intent.ClientKey
 		return out
 	}
 	for _, m := range now() {
-		k := intent.ClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN}
+		k := intent.TapClientKey{IfIndex: m.Tap.IfIndex, VLAN: m.Tap.VLAN}
 		if _, is := out[k]; is && byOVN[m.Port] {
 			out[k] = intent.BeforeOVN
 		}

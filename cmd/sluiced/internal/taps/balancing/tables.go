@@ -8,11 +8,11 @@ import (
 )
 
 // Drivers are those of the tables.
-func Drivers(vips reconcile.Driver[intent.VIPKey, intent.VIP], neighbors reconcile.Driver[intent.NeighborKey, intent.Neighbor], taps reconcile.Driver[intent.ClientKey, intent.Client]) tables.Drivers {
+func Drivers(vips reconcile.Driver[intent.VIPKey, intent.VIP], neighbors reconcile.Driver[intent.NeighborKey, intent.Neighbor], taps reconcile.Driver[intent.TapClientKey, intent.TapClient]) tables.Drivers {
 	d := tables.Drivers{}
 	tables.Drive(d, intent.ClientVIPs, vips)
 	tables.Drive(d, intent.ClientNeighbors, neighbors)
-	tables.Drive(d, intent.Clients, taps)
+	tables.Drive(d, intent.TapClients, taps)
 	return d
 }
 

@@ -82,7 +82,7 @@ func (m *Metadata) Take(e ovn.Event) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stepped && !e.Dirty.Machines && !e.Dirty.All && !m.translator.Stale() {
+	if m.stepped && !e.Dirty.VMs && !e.Dirty.All && !m.translator.Stale() {
 		return
 	}
 	// What is wanted first is compared with what an earlier sluiced has made: a port whose

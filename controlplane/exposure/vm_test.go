@@ -10,7 +10,7 @@ import (
 )
 
 // virtual is a port of Neutron's whose addresses are allowed address pairs of the
-// machines vm and far, with one of them, or nobody, having claimed them.
+// VMs vm and far, with one of them, or nobody, having claimed them.
 func (c cloud) virtual(parent string, chassis ovn.UUID, mac ...string) {
 	p := pb("vip", ovn.TypeVirtual, "public", chassis, mac...)
 	p.Up, p.VirtualParent = false, parent
@@ -24,8 +24,8 @@ func (c cloud) disabled(port string) {
 	c.put(ovn.LogicalSwitchPort{UUID: ovn.UUID("lsp-" + port), Name: port, Disabled: true})
 }
 
-// What is exposed of machines' ports, with rows as Neutron writes them.
-func TestMachines(t *testing.T) {
+// What is exposed of VMs' ports, with rows as Neutron writes them.
+func TestVMs(t *testing.T) {
 	const vm, vip = "br-ex/02:00:00:00:01:01", "02:00:00:00:09:09 172.24.0.80 2001:db8:24::80"
 	ports := []string{"172.24.0.50 " + vm, "2001:db8:24::50 " + vm}
 	both := []string{ports[0], "172.24.0.80 " + vm, ports[1], "2001:db8:24::80 " + vm}
@@ -48,29 +48,29 @@ func TestMachines(t *testing.T) {
 		"any address":             {edit: mac("unknown")},
 		"disabled":                {edit: func(c cloud) { c.disabled("vm") }, told: []string{"port vm port-disabled"}},
 		"another one is disabled": {edit: func(c cloud) { c.disabled("far") }, want: ports},
-		"a floating IP of a disabled machine": {
+		"a floating IP of a disabled VM": {
 			config: func(c *Config) { c.Ports, c.FloatingIPs = false, true },
 			edit:   func(c cloud) { c.disabled("inner") },
 			want:   []string{"172.24.0.60 br-ex/02:00:00:00:00:01"}, told: []string{"floating-ip 172.24.0.61 port-disabled"},
 		},
-		"virtual":                   {edit: func(c cloud) { c.virtual("vm", here, vip) }, want: both},
-		"virtual, nobody has it":    {edit: func(c cloud) { c.virtual("", "", vip) }, want: ports},
-		"virtual, it is elsewhere":  {edit: func(c cloud) { c.virtual("far", there, vip) }, want: ports},
-		"virtual, its machine left": {edit: func(c cloud) { c.virtual("far", here, vip) }, want: ports},
-		"virtual, its machine is unknown": {edit: func(c cloud) { c.virtual("gone", here, vip) },
+		"virtual":                  {edit: func(c cloud) { c.virtual("vm", here, vip) }, want: both},
+		"virtual, nobody has it":   {edit: func(c cloud) { c.virtual("", "", vip) }, want: ports},
+		"virtual, it is elsewhere": {edit: func(c cloud) { c.virtual("far", there, vip) }, want: ports},
+		"virtual, its VM left":     {edit: func(c cloud) { c.virtual("far", here, vip) }, want: ports},
+		"virtual, its VM is unknown": {edit: func(c cloud) { c.virtual("gone", here, vip) },
 			want: ports},
 		"virtual, an address of an option": {edit: func(c cloud) { c.virtual("vm", here, "unknown") }, want: []string{both[0], both[1], both[2]}},
-		"virtual, its machine starts": {edit: func(c cloud) {
+		"virtual, its VM starts": {edit: func(c cloud) {
 			c.virtual("vm", here, vip)
 			c.edit("vm", func(p *ovn.PortBinding) { p.Up = false })
 		}, told: []string{"port vip port-down", "port vm port-down"}},
-		"virtual, disabled":                {edit: func(c cloud) { c.virtual("vm", here, vip); c.disabled("vip") }, want: ports, told: []string{"port vip port-disabled"}},
-		"virtual, its machine is disabled": {edit: func(c cloud) { c.virtual("vm", here, vip); c.disabled("vm") }, told: []string{"port vip port-disabled", "port vm port-disabled"}},
+		"virtual, disabled":           {edit: func(c cloud) { c.virtual("vm", here, vip); c.disabled("vip") }, want: ports, told: []string{"port vip port-disabled"}},
+		"virtual, its VM is disabled": {edit: func(c cloud) { c.virtual("vm", here, vip); c.disabled("vm") }, told: []string{"port vip port-disabled", "port vm port-disabled"}},
 		"virtual, opted out": {edit: func(c cloud) {
 			c.virtual("vm", here, vip)
 			c.edit("vip", func(p *ovn.PortBinding) { p.ExternalIDs[keyExpose] = "false" })
 		}, want: ports, told: []string{"port vip opted-out"}},
-		"virtual, its machine has no MAC": {edit: func(c cloud) {
+		"virtual, its VM has no MAC": {edit: func(c cloud) {
 			c.virtual("vm", here, vip)
 			mac("unknown")(c)
 		}, told: []string{"port vip bad-mac"}},

@@ -37,8 +37,8 @@ func (o DHCPOptions) Key() UUID { return o.UUID }
 func (LogicalSwitchPort) table() Table { return TableLogicalSwitchPort }
 func (DHCPOptions) table() Table       { return TableDHCPOptions }
 
-// putMachine takes a row of what Northbound has of machines.
-func (r *Rows) putMachine(c Change) {
+// putVM takes a row of what Northbound has of VMs.
+func (r *Rows) putVM(c Change) {
 	if c.Table == TableDHCPOptions {
 		store(r.dhcp, c)
 		return
@@ -50,7 +50,7 @@ func (r *Rows) putMachine(c Change) {
 	}
 }
 
-// SwitchPort is the Northbound row of a machine's port; false when it is not known.
+// SwitchPort is the Northbound row of a VM's port; false when it is not known.
 func (r *Rows) SwitchPort(name string) (LogicalSwitchPort, bool) {
 	id, ok := multimap.First(r.lspByName, name)
 	if !ok {
@@ -59,7 +59,7 @@ func (r *Rows) SwitchPort(name string) (LogicalSwitchPort, bool) {
 	return r.switchPorts[id], true
 }
 
-// DHCPRouters are the default gateways that OVN's DHCP gives to a machine's port,
+// DHCPRouters are the default gateways that OVN's DHCP gives to a VM's port,
 // as far as that is known: one, or none. DHCPv6 has no such option.
 func (r *Rows) DHCPRouters(port string) []netip.Addr {
 	p, ok := r.SwitchPort(port)
@@ -73,8 +73,8 @@ func (r *Rows) DHCPRouters(port string) []netip.Addr {
 	return []netip.Addr{a}
 }
 
-// machines adds the conditions of the machines here that may be exposed.
-func (d *discovery) machines(own UUID, nb ovsdb.Conditions) {
+// vms adds the conditions of the VMs here that may be exposed.
+func (d *discovery) vms(own UUID, nb ovsdb.Conditions) {
 	for _, s := range d.rows.ProviderSwitches() {
 		if d.needs.Gateways != nil && d.needs.Gateways(d.rows, s) {
 			d.everybody(s.Datapath)
@@ -84,7 +84,7 @@ func (d *discovery) machines(own UUID, nb ovsdb.Conditions) {
 		return
 	}
 	options := map[UUID]struct{}{}
-	for _, p := range d.rows.Machines(own) {
+	for _, p := range d.rows.VMs(own) {
 		if !d.rows.localnets.Has(p.Datapath) && !d.rows.natOfPort.Has(p.LogicalPort) {
 			continue
 		}

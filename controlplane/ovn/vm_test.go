@@ -7,10 +7,10 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
-// The switch ports of machines here on provider networks are asked for in Northbound,
+// The switch ports of VMs here on provider networks are asked for in Northbound,
 // then their DHCP options; who else is on such a network in Southbound where next hops
 // may be answered.
-func TestExposureAsksForMachines(t *testing.T) {
+func TestExposureAsksForVMs(t *testing.T) {
 	const dhcp = UUID("0ad5a8ca-0000-4000-8000-000000000001")
 	rows := provider()
 	rows.Apply([]Change{
@@ -55,9 +55,9 @@ func TestExposureAsksForMachines(t *testing.T) {
 	}
 }
 
-// TestFollowerMachines: of a machine here on a provider network the databases tell
+// TestFollowerVMs: of a VM here on a provider network the databases tell
 // whether it is enabled, and its default gateway.
-func TestFollowerMachines(t *testing.T) {
+func TestFollowerVMs(t *testing.T) {
 	l := newLab(t)
 	l.provider("public", "physnet1")
 	l.nb("lsp-add", "public", "pub", "--", "lsp-set-addresses", "pub", "02:00:00:00:01:01 172.24.4.50 2001:db8:24::50")

@@ -17,30 +17,30 @@ import (
 
 const patience = 30 * time.Second // of reads that are answered at once
 
-// stage is a Front with one neighbour, both ends of which are the test's.
+// stage is a Connections with one neighbour, both ends of which are the test's.
 type stage struct {
-	t        *testing.T
-	front    *Front
-	neighbor Neighbor
-	handle   netip.AddrPort
-	listens  netip.AddrPort // the Front's
-	far      *net.TCPListener
-	news     chan Event
-	log      *logged
+	t           *testing.T
+	connections *Connections
+	neighbor    Neighbor
+	handle      netip.AddrPort
+	listens     netip.AddrPort // the Connections's
+	far         *net.TCPListener
+	news        chan Event
+	log         *logged
 }
 
 func newStage(t *testing.T, address string, change func(*Neighbor)) *stage {
 	t.Helper()
 	s := &stage{t: t, news: make(chan Event, 100), log: &logged{}}
-	s.front = New(slog.New(slog.NewTextHandler(s.log, nil)), Own{}, func(e Event) { s.news <- e })
-	t.Cleanup(func() { s.front.Close(0) })
+	s.connections = New(slog.New(slog.NewTextHandler(s.log, nil)), Own{}, func(e Event) { s.news <- e })
+	t.Cleanup(func() { s.connections.Close(0) })
 	a := netip.MustParseAddr(address)
 	own := netip.MustParseAddr("127.0.0.7")
 	if a.Is6() {
 		own = a // ::1 is the only loopback address
 	}
 	s.listens = free(t, own)
-	if err := s.front.Listen(t.Context(), s.listens); err != nil {
+	if err := s.connections.Listen(t.Context(), s.listens); err != nil {
 		t.Fatal(err)
 	}
 	far, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0)))
@@ -53,7 +53,7 @@ func newStage(t *testing.T, address string, change func(*Neighbor)) *stage {
 	if change != nil {
 		change(&s.neighbor)
 	}
-	if s.handle, err = s.front.Add(s.neighbor); err != nil {
+	if s.handle, err = s.connections.Add(s.neighbor); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -93,7 +93,7 @@ func (s *stage) server(open []byte) end {
 	return e
 }
 
-// taken is the connection that the Front opens, arrives one that the neighbour opens.
+// taken is the connection that the Connections opens, arrives one that the neighbour opens.
 func (s *stage) taken() end {
 	s.t.Helper()
 	_ = s.far.SetDeadline(time.Now().Add(patience))
@@ -198,7 +198,7 @@ func TestPassiveAndHeld(t *testing.T) {
 		early.wants("open")
 		early.send(openBy(1))
 		server.wants("open")
-		s.front.Hold(s.neighbor.Address, true) // what is there stays
+		s.connections.Hold(s.neighbor.Address, true) // what is there stays
 		server.send(keepalive)
 		early.wants("keepalive")
 		_ = server.c.Close()
@@ -208,7 +208,7 @@ func TestPassiveAndHeld(t *testing.T) {
 		if got := s.arrives().read(); got == "open" {
 			t.Error("one that is held has a connection")
 		}
-		s.front.Hold(s.neighbor.Address, false)
+		s.connections.Hold(s.neighbor.Address, false)
 		again := s.arrives()
 		again.wants("open")
 		again.send(openBy(1))
@@ -251,7 +251,7 @@ func TestEnds(t *testing.T) {
 			far.wants("notification 6/2", "EOF")
 		},
 		"the neighbour is removed": func(s *stage, server, far end) {
-			s.front.Remove(s.neighbor.Address)
+			s.connections.Remove(s.neighbor.Address)
 			server.send(messageOf(typeNotification, []byte{6, 3}))
 			_ = server.c.Close()
 			far.wants("notification 6/3", "EOF")
@@ -262,7 +262,7 @@ func TestEnds(t *testing.T) {
 			server.wants("notification 6/9", "EOF")
 		},
 		"a stop without a word": func(s *stage, _, far end) {
-			s.front.Close(0)
+			s.connections.Close(0)
 			far.wants("EOF")
 		},
 	} {

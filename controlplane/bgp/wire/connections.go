@@ -40,8 +40,8 @@ type Neighbor struct {
 	Held bool
 }
 
-// Front owns the connections with all neighbours. New makes it, Close ends it.
-type Front struct {
+// Connections owns the connections with all neighbours. New makes it, Close ends it.
+type Connections struct {
 	log   *slog.Logger
 	limit loglimit.Limit
 	tell  func(Event)
@@ -56,15 +56,15 @@ type Front struct {
 }
 
 // New does no I/O. own is what to look for in the routes of others; the zero value: nothing.
-// tell is called from goroutines of the Front, in order for one neighbour, and must not block.
-func New(log *slog.Logger, own Own, tell func(Event)) *Front {
-	return &Front{log: log, own: own, tell: tell, peers: map[netip.Addr]*peer{}}
+// tell is called from goroutines of the Connections, in order for one neighbour, and must not block.
+func New(log *slog.Logger, own Own, tell func(Event)) *Connections {
+	return &Connections{log: log, own: own, tell: tell, peers: map[netip.Addr]*peer{}}
 }
 
 var errClosed = errors.New("BGP is stopping, no session can be added")
 
 // Listen takes connections at each of the addresses, or at none if one fails.
-func (f *Front) Listen(ctx context.Context, at ...netip.AddrPort) error {
+func (f *Connections) Listen(ctx context.Context, at ...netip.AddrPort) error {
 	var opened []*net.TCPListener
 	var errs []error
 	for _, a := range at {
@@ -93,7 +93,7 @@ func (f *Front) Listen(ctx context.Context, at ...netip.AddrPort) error {
 	return nil
 }
 
-func (f *Front) accept(l *net.TCPListener) {
+func (f *Connections) accept(l *net.TCPListener) {
 	for {
 		c, err := l.AcceptTCP()
 		if errors.Is(err, net.ErrClosed) {
@@ -118,7 +118,7 @@ func (f *Front) accept(l *net.TCPListener) {
 }
 
 // note logs what others can cause, not more often than loglimit allows.
-func (f *Front) note(level slog.Level, event, neighbor string, attrs ...slog.Attr) {
+func (f *Connections) note(level slog.Level, event, neighbor string, attrs ...slog.Attr) {
 	ok, skipped := f.limit.Allow(event, neighbor, time.Now())
 	if !ok {
 		return
@@ -132,7 +132,7 @@ func (f *Front) note(level slog.Level, event, neighbor string, attrs ...slog.Att
 
 // Add begins with a neighbour. The server is to speak with it at the handle, from the
 // address Self. An error is one of sockets.
-func (f *Front) Add(n Neighbor) (handle netip.AddrPort, err error) {
+func (f *Connections) Add(n Neighbor) (handle netip.AddrPort, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -158,7 +158,7 @@ func (f *Front) Add(n Neighbor) (handle netip.AddrPort, err error) {
 
 // handleLocked opens a loopback address that no neighbour had lately: the server may still
 // have news of a former one.
-func (f *Front) handleLocked() (*net.TCPListener, error) {
+func (f *Connections) handleLocked() (*net.TCPListener, error) {
 	if f.next = f.next.Next(); f.next == Self || !f.next.IsValid() {
 		f.next = netip.AddrFrom4([4]byte{127, 179, 0, 1})
 	}
@@ -166,7 +166,7 @@ func (f *Front) handleLocked() (*net.TCPListener, error) {
 }
 
 // passwordLocked sets a neighbour's key on the listening sockets, or takes it off.
-func (f *Front) passwordLocked(neighbor netip.Addr, password string) error {
+func (f *Connections) passwordLocked(neighbor netip.Addr, password string) error {
 	var errs []error
 	for _, l := range f.listeners {
 		if addrPort(l.Addr()).Addr().Is4() == neighbor.Is4() {
@@ -177,7 +177,7 @@ func (f *Front) passwordLocked(neighbor netip.Addr, password string) error {
 }
 
 // sharedLocked tells whether a neighbour on another link has the same address, and so the key.
-func (f *Front) sharedLocked(neighbor netip.Addr) bool {
+func (f *Connections) sharedLocked(neighbor netip.Addr) bool {
 	for a := range f.peers {
 		if a.WithZone("") == neighbor.WithZone("") {
 			return true
@@ -188,7 +188,7 @@ func (f *Front) sharedLocked(neighbor netip.Addr) bool {
 
 // Remove takes no connection with a neighbour any more. One that is there has a moment for
 // what the server still has to say.
-func (f *Front) Remove(neighbor netip.Addr) {
+func (f *Connections) Remove(neighbor netip.Addr) {
 	f.mu.Lock()
 	p := f.peers[neighbor]
 	delete(f.peers, neighbor)
@@ -203,7 +203,7 @@ func (f *Front) Remove(neighbor netip.Addr) {
 }
 
 // Hold lets no connection be made or taken, or lets them again. One that is there stays.
-func (f *Front) Hold(neighbor netip.Addr, held bool) {
+func (f *Connections) Hold(neighbor netip.Addr, held bool) {
 	f.mu.Lock()
 	p := f.peers[neighbor]
 	f.mu.Unlock()
@@ -214,7 +214,7 @@ func (f *Front) Hold(neighbor netip.Addr, held bool) {
 
 // Offer connects the server with a neighbour's handle: the server gets the connection by
 // take, as one that it has accepted, where it would dial only a second or two later.
-func (f *Front) Offer(neighbor netip.Addr, take chan<- *net.TCPConn) {
+func (f *Connections) Offer(neighbor netip.Addr, take chan<- *net.TCPConn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.peers[neighbor]
@@ -238,7 +238,7 @@ func (f *Front) Offer(neighbor netip.Addr, take chan<- *net.TCPConn) {
 // Finish tells that the server has all routes of this node: from now on the neighbour gets the
 // End-of-RIB when the server sends it. To one from which it was withheld (Withheld) the server is
 // to send it again, after Finish.
-func (f *Front) Finish(neighbor netip.Addr) {
+func (f *Connections) Finish(neighbor netip.Addr) {
 	f.mu.Lock()
 	p := f.peers[neighbor]
 	f.mu.Unlock()
@@ -248,7 +248,7 @@ func (f *Front) Finish(neighbor netip.Addr) {
 }
 
 // Connected tells whether there is a connection with a neighbour.
-func (f *Front) Connected(neighbor netip.Addr) bool {
+func (f *Connections) Connected(neighbor netip.Addr) bool {
 	f.mu.Lock()
 	p := f.peers[neighbor]
 	f.mu.Unlock()
@@ -257,7 +257,7 @@ func (f *Front) Connected(neighbor netip.Addr) bool {
 
 // Close ends all connections, and waits for that. With patience the server has so long to
 // end them; without, and after it, they are closed without a NOTIFICATION.
-func (f *Front) Close(patience time.Duration) {
+func (f *Connections) Close(patience time.Duration) {
 	f.mu.Lock()
 	f.closed = true
 	for _, l := range f.listeners {

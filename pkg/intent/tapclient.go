@@ -5,23 +5,23 @@ import (
 	"net/netip"
 )
 
-// ClientKey is where a machine sends: a device of this node.
-type ClientKey struct {
+// TapClientKey is where a VM sends: a device of this node.
+type TapClientKey struct {
 	IfIndex uint32
 	// VLAN is that of a subport of a trunk, else 0.
 	VLAN uint16
 }
 
-func (k ClientKey) String() string {
+func (k TapClientKey) String() string {
 	if k.VLAN != 0 {
 		return fmt.Sprintf("%d VLAN %d", k.IfIndex, k.VLAN)
 	}
 	return fmt.Sprint(k.IfIndex)
 }
 
-// Client is a machine whose connections to VIPs are balanced on its tap.
-type Client struct {
-	Key ClientKey
+// TapClient is a VM whose connections to VIPs are balanced on its tap.
+type TapClient struct {
+	Key TapClientKey
 	// Scope is its switch: the VNI of the VIPs that it may connect to.
 	Scope VNI
 	// OVN: new flows are OVN's to balance.
@@ -31,19 +31,19 @@ type Client struct {
 	Idle bool
 }
 
-// Before is who has balanced a machine's flows to VIPs before it was a row. It is no part of the
+// Before is who has balanced a VM's flows to VIPs before it was a row. It is no part of the
 // row: it matters when that is new.
 type Before uint8
 
 // Who it may be.
 const (
 	// BeforeUnknown: whoever did when the daemon started: nobody if nothing was balanced
-	// here, else another node, since a machine that was here then had a row.
+	// here, else another node, since a VM that was here then had a row.
 	BeforeUnknown Before = iota
-	// BeforeNode: the machine has come while the daemon ran, from another node or to its
+	// BeforeNode: the VM has come while the daemon ran, from another node or to its
 	// first start.
 	BeforeNode
-	// BeforeOVN: the machine was here without a tap that programs can be put on.
+	// BeforeOVN: the VM was here without a tap that programs can be put on.
 	BeforeOVN
 )
 
@@ -62,8 +62,8 @@ type Neighbor struct {
 	MAC MAC
 	// VIP: the address has VIPs.
 	VIP bool
-	// Answer: machines that ask for the MAC address are told it, since OVN does not.
+	// Answer: VMs that ask for the MAC address are told it, since OVN does not.
 	Answer bool
-	// Echo: machines' echo requests are answered.
+	// Echo: VMs' echo requests are answered.
 	Echo bool
 }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxPackageLines is of hand-written code without tests.
+	maxPackageLines = 3000
+	maxWiringLines  = 150
+	// maxParameters and maxMethods are of constructors and interfaces of rooms.
+	maxParameters = 7
+	maxMethods    = 5
+)
+
+// ceilings are the packages that are larger, and the files, with how large they may be. They may
+// only fall.
+var ceilings = map[string]int{
+	"controlplane/bgp":  6300,
+	"controlplane/evpn": 4050,
+	"controlplane/ovn":  5950,
+	"dataplane/ebpf":    8900,
+	"dataplane/kernel":  5950,
+	"pkg/ovsdb":         3700,
+	"test/lab":          5850,
+}
+
+// wiring are the packages that only join others: no file of theirs is above maxWiringLines.
+var wiring = map[string]int{"cmd/sluiced": 1500}
+
+// sizes are the lines of packages, without generated files and tests.
+type sizes map[string]int
+
+// file takes note of a file and finds what is too long in it.
+func (s sizes) file(rel string, lines int, r *report) {
+	dir := path.Dir(rel)
+	s[dir] += lines
+	switch most, joins := wiring[dir]; {
+	case joins && lines > maxWiringLines:
+		r.problems = append(r.problems, fmt.Sprintf("%s has %d lines: %s is wiring (%d lines in all, no file above %d)", rel, lines, dir, most, maxWiringLines))
+	case lines > max(maxFileLines, ceilings[rel]):
+		r.problems = append(r.problems, fmt.Sprintf("%s has %d lines, more than %d: split it by what it holds", rel, lines, max(maxFileLines, ceilings[rel])))
+	case lines < ceilings[rel]:
+		r.problems = append(r.problems, fmt.Sprintf("%s has %d lines: lower its ceiling of %d", rel, lines, ceilings[rel]))
+	}
+}
+
+// packages finds the packages that are too large.
+func (s sizes) packages(r *report) {
+	for _, dir := range slices.Sorted(maps.Keys(s)) {
+		most := maxPackageLines
+		if ceiling, has := ceilings[dir]; has {
+			most = ceiling
+		}
+		if ceiling, has := wiring[dir]; has {
+			most = ceiling
+		}
+		if s[dir] > most {
+			r.problems = append(r.problems, fmt.Sprintf("package %s has %d lines, more than %d: split it by what it holds", dir, s[dir], most))
+		}
+		if ceiling, has := ceilings[dir]; has && s[dir] < ceiling*19/20 {
+			r.problems = append(r.problems, fmt.Sprintf("package %s has %d lines: lower its ceiling of %d", dir, s[dir], ceiling))
+		}
+	}
+}
+
+// checkHanded finds constructors that take too much, and interfaces with too many methods, among the
+// rooms of sluiced: either is a heap behind a façade.
+func checkHanded(fset *token.FileSet, f *ast.File, rel string, r *report) {
+	if !strings.HasPrefix(rel, rooms) || strings.HasSuffix(rel, "_test.go") {
+		return
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv == nil && (strings.HasPrefix(name, "New") || name == "Start") && d.Type.Params.NumFields() > maxParameters {
+				r.problem(fset.Position(d.Pos()), "%s takes %d things, more than %d", name, d.Type.Params.NumFields(), maxParameters)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				t, is := spec.(*ast.TypeSpec)
+				if !is {
+					continue
+				}
+				if i, is := t.Type.(*ast.InterfaceType); is && i.Methods.NumFields() > maxMethods {
+					r.problem(fset.Position(t.Pos()), "interface %s has %d methods, more than %d", t.Name.Name, i.Methods.NumFields(), maxMethods)
+				}
+			}
+		}
+	}
+}
