@@ -172,7 +172,7 @@ func TestValues(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"sluice_vip_machines ovn acl": 2, "sluice_vip_machines ebpf ": 1,
+		"sluice_vip_vms ovn acl": 2, "sluice_vip_vms ebpf ": 1,
 		"sluice_table_rows wanted vips": 3, "sluice_table_rows failed vips": 1, "sluice_table_held vips": 1, "sluice_table_operations_total delete error vips": 2,
 		"sluice_map_rows answers vips": 4, "sluice_map_size_rows answers vips": 8,
 		"sluice_underlay_routes installed": 1, "sluice_underlay_routes hops": 2, "sluice_underlay_refused_routes connected": 1,
