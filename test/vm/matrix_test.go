@@ -47,7 +47,7 @@ var suites = []suite{
 	{pkg: "../../dataplane/kernel"},
 	{pkg: "../evpn", tag: "guest", programs: clouds, more: []string{"TestFRREdge"}, on: map[string][]string{"6.12": {"TestKernelDatapath"}}},
 	{pkg: "../metadata", tag: "guest", programs: clouds, every: []string{"TestTapsInOpenVSwitch"}},
-	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab"), on: map[string][]string{"6.1": {"TestVIPFromFabric"}, "6.12": {"TestVIPFromMachines"}}},
+	{pkg: "../loadbalancer", tag: "guest", untagged: true, programs: append(clouds, "sluice-lab"), on: map[string][]string{"6.1": {"TestVIPFromFabric"}, "6.12": {"TestVIPFromVMs"}}},
 }
 
 // modules are what the tests need of the kernel.
