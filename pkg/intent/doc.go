@@ -6,26 +6,10 @@
 //
 // # Tables
 //
-//	Bridges        BridgeKey   → Bridge         provider bridges that need a veth pair
-//	KernelVRFs     VNI         → KernelVRF      devices of a VRF on the kernel path
-//	KernelGateways GatewayKey  → KernelGateway  its ways into OVN
-//	KernelRoutes   RouteKey    → Route          its destinations, which Routes does not have then
-//	VRFs           VNI         → VRF            tenant routing tables
-//	Gateways       GatewayKey  → Gateway        where a VRF's traffic enters and leaves OVN
-//	Served         ServedKey   → Served         next hops that Sluice answers ARP and ND for
-//	VTEPs          netip.Addr  → VTEP           outer sources that fabric_in accepts
-//	Routes         RouteKey    → Route          destinations of a VRF, local and remote
-//	UnderlayDevices string     → UnderlayDevice where packets for the default VRF come in
-//	Steering       SteeringKey → Steering       OVS flows on provider bridges
-//	Announcements  RouteKey    → Announcement   what BGP tells the fabric
-//
-// and for metadata, which nothing of the above depends on:
-//
-//	MetadataPorts    string → MetadataPort     ports whose requests are answered
-//	MetadataNetworks string → MetadataNetwork  metadata ports of OVN that are namespaces here
-//
-// The order of the list is the order of additions; removals go the other way.
-// Announcements are last: program, then announce; withdraw, then unprogram.
+// table.go lists them, each with its name and its key; the file of a row's type says what it is.
+// Tables of a gateway, of VMs' taps, of metadata and of the underlay have an order each in package
+// tables: rows are added in it, and deleted the other way. Announcements come behind what carries
+// what they announce: program, then announce; withdraw, then delete.
 //
 // # Promises
 //

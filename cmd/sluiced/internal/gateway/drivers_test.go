@@ -1,0 +1,37 @@
+package gateway
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every table of the order has a driver, and one that only reads where its rows are there without BGP.
+func TestEveryTableHasADriver(t *testing.T) {
+	read := func(file string) string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	names := func(text, pattern string) (out []string) {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			out = append(out, m[1])
+		}
+		slices.Sort(out)
+		return out
+	}
+	order := names(read("../../../../pkg/tables/order.go"), `\bof: intent\.(\w+)`)
+	run, dry, _ := strings.Cut(read("drivers.go"), "func (g *Gateway) Dry(")
+	const drive = `tables\.Drive\(d, intent\.(\w+)`
+	if got := names(run, drive); len(order) == 0 || !slices.Equal(got, order) {
+		t.Errorf("drivers of %q, tables %q", got, order)
+	}
+	withoutBGP := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return name == "Policies" || name == "Announcements" })
+	if got := names(dry, drive); !slices.Equal(got, withoutBGP) {
+		t.Errorf("a dry run has drivers of %q, tables %q", got, withoutBGP)
+	}
+}
