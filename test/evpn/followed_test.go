@@ -46,8 +46,9 @@ func TestAChangeFollowedThrough(t *testing.T) {
 		}
 		var stages []string
 		for line := range strings.Lines(text) {
+			ofEvent := strings.Contains(strings.TrimSpace(line)+" ", " event="+found[1]+" ")
 			ofRoute := strings.Contains(line, ` route="`+route+`"`) || !strings.Contains(line, " route=")
-			if _, message, is := strings.Cut(line, ` msg="`); is && ofRoute && strings.Contains(line, " event="+found[1]+" ") || strings.HasSuffix(strings.TrimSpace(line), " event="+found[1]) {
+			if _, message, is := strings.Cut(line, ` msg="`); is && ofEvent && ofRoute {
 				message, _, _ = strings.Cut(message, `"`)
 				stages = append(stages, message)
 			}
