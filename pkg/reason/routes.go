@@ -20,30 +20,30 @@ const (
 	RouteUnreachable  = "next-hop-unreachable"
 )
 
-const actOnUnreachable = "Find out with `ip route get VTEP` on this node why the underlay does not carry the VTEP's address. The routes come back by themselves."
+const actOnUnreachable = "Run `ip route get VTEP` on this node to find why the underlay does not carry the VTEP's address. The routes return by themselves."
 
 // Routes lists the reasons not to import a route.
 func Routes() []Entry {
-	const sender = "Correct it where it is announced."
-	const overlay = "Its sender uses an overlay index; Sluice takes interface-less routes only: change the sender's Type-5 mode."
-	const mac = "Its sender has to add a router MAC extended community (symmetric IRB, RFC 9135)."
+	const sender = "Correct the route where it is announced."
+	const overlay = "Change the sender's Type-5 mode: it uses an overlay index, and Sluice takes interface-less routes only."
+	const mac = "Make the sender add a router MAC extended community (symmetric IRB, RFC 9135)."
 	return []Entry{
-		{RouteUnreadable, nil, rejected, "It cannot be decoded, or is of a kind that is not used.", sender},
+		{RouteUnreadable, nil, rejected, "The route cannot be decoded, or is of an unused kind.", sender},
 		{RouteBadPrefix, nil, rejected, "The prefix length is out of range.", sender},
 		{RouteMartian, nil, rejected, "The prefix is a loopback, multicast, link-local or unspecified one.", sender},
-		{RouteESI, nil, rejected, "It names an Ethernet segment as overlay index (RFC 9136 section 4.3).", overlay},
-		{RouteGateway, nil, rejected, "It names a gateway address as overlay index (RFC 9136 sections 4.1 and 4.2).", overlay},
-		{RouteEncap, nil, rejected, "Its encapsulation is not VXLAN.", "Its sender has to use VXLAN (encapsulation 8)."},
-		{RouteNoVNI, nil, rejected, "Its label is no VNI.", "Its sender has to put the VNI of the VRF into the label: is an L3VNI configured there?"},
-		{RouteOwn, nil, rejected, "It is this node's own route, which came back.", nothing},
-		{RouteBadNextHop, nil, rejected, "Its next hop is no address of a node.", "Its sender has to announce its VTEP as next hop; an eBGP neighbour between has to leave the next hop unchanged."},
-		{RouteFamily, nil, rejected, "This node has no VTEP of the next hop's address family.", "All nodes of a VRF need VTEPs of one family."},
-		{RouteNoRouterMAC, nil, rejected, "It has no router MAC.", mac},
-		{RouteBadRouterMAC, nil, rejected, "Its router MAC is zero or a multicast address.", mac},
-		{RouteNotImported, nil, rejected, "No VRF of this node imports its route targets. Not counted in the metric.", "Nothing, if it is not meant for this node; else add one of its route targets to `evpn.vrfs.VNI.import`, or let its node export one that the VRF imports."},
-		{RouteFiltered, nil, rejected, "The import filter of the VRF denies the prefix. Counted by VRF.", "Nothing, if it is meant so; else correct `evpn.vrfs.VNI.importFilter`: the first rule that matches decides, and what none matches is denied."},
-		{RouteMaxPrefixes, nil, rejected, "The VRF has as many imported prefixes as its `maxPrefixes`; those that came first stay. Counted by VRF.", "Find out who announces so many; raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
-		{RouteUnreachable, nil, rejected, "The node has no route to the VTEP that is its next hop: none at all, or an `unreachable`, `blackhole` or `prohibit` one. Counted when the route to the VTEP is lost, and for each path received while it is.", actOnUnreachable},
+		{RouteESI, nil, rejected, "The route names an Ethernet segment as overlay index (RFC 9136 section 4.3).", overlay},
+		{RouteGateway, nil, rejected, "The route names a gateway address as overlay index (RFC 9136 sections 4.1 and 4.2).", overlay},
+		{RouteEncap, nil, rejected, "The encapsulation is not VXLAN.", "Make the sender use VXLAN (encapsulation 8)."},
+		{RouteNoVNI, nil, rejected, "The label is no VNI.", "Make the sender put the VNI of the VRF into the label: check whether it has an L3VNI configured."},
+		{RouteOwn, nil, rejected, "The route is this node's own, returned by a neighbour.", nothing},
+		{RouteBadNextHop, nil, rejected, "The next hop is no address of a node.", "Make the sender announce its VTEP as next hop. Make eBGP neighbours between leave the next hop unchanged."},
+		{RouteFamily, nil, rejected, "This node has no VTEP of the next hop's address family.", "Give all nodes of the VRF VTEPs of one family."},
+		{RouteNoRouterMAC, nil, rejected, "The route has no router MAC.", mac},
+		{RouteBadRouterMAC, nil, rejected, "The router MAC is zero or a multicast address.", mac},
+		{RouteNotImported, nil, rejected, "No VRF of this node imports the route's targets. Not counted in the metric.", "Nothing, if the route is not meant for this node. Otherwise add one of its route targets to `evpn.vrfs.VNI.import`, or let its node export one that the VRF imports."},
+		{RouteFiltered, nil, rejected, "The import filter of the VRF denies the prefix. Counted by VRF.", "Nothing, if intended. Otherwise correct `evpn.vrfs.VNI.importFilter`: the first rule that matches decides; without a match the prefix is denied."},
+		{RouteMaxPrefixes, nil, rejected, "The VRF has imported as many prefixes as its `maxPrefixes`. The first ones stay. Counted by VRF.", "Find out who announces so many. Raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
+		{RouteUnreachable, nil, rejected, "The node has no route to the VTEP that is the next hop: none at all, or an `unreachable`, `blackhole` or `prohibit` one. Counted when the route to the VTEP is lost, and for each path received meanwhile.", actOnUnreachable},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 const reasonsIntro = `# Reasons
 
-One fixed word tells why an object, a component or a route is as it is. Reasons for which packets are dropped are in
+A reason is one fixed word for the state of an object, a component or a route. Reasons of dropped packets are in
 [drop-reasons.md](drop-reasons.md).
 `
 
@@ -24,7 +24,7 @@ const objectsIntro = `
 ## Of objects
 
 In ` + "`sluicectl status`" + `, in the log, and as the label ` + "`reason`" + ` of ` + "`sluice_objects`" + ` and ` + "`sluice_object_errors_total`" + `.
-An object that is withheld is deliberately not exposed, and nothing is broken. An error that cuts tenants raises the alert
+A withheld object is not exposed on purpose: nothing is broken. An error that cuts tenants raises the alert
 [SluiceTenantsCut](../alerts.md#sluicetenantscut).
 
 | reason | kinds of object | state | what it means | what to do |
@@ -61,7 +61,7 @@ In ` + "`sluicectl underlay`" + `, and as the label ` + "`reason`" + ` of ` + "`
 const pathsIntro = `
 ## Of the path of a VRF
 
-In ` + "`sluicectl vrf list`" + ` and the log: why the VRF is on the path on which it is.
+In ` + "`sluicectl vrf list`" + ` and the log: why the VRF is on its path.
 
 | reason | what it means | what to do |
 | --- | --- | --- |
@@ -70,7 +70,7 @@ In ` + "`sluicectl vrf list`" + ` and the log: why the VRF is on the path on whi
 const vipsIntro = `
 ## Of the path of a VIP
 
-In ` + "`sluicectl lb list`" + `: what serves the VIP, and why.
+In ` + "`sluicectl lb list`" + `: why OVN or eBPF balances the VIP.
 
 | reason | what it means | what to do |
 | --- | --- | --- |
