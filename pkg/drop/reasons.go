@@ -8,105 +8,105 @@ const (
 	ShortFrame Reason = 1
 	// NotIP: The frame carries something other than IPv4, IPv6 or (from OVN) ARP.
 	NotIP Reason = 2
-	// NestedVLAN: The frame carries a VLAN tag where none is allowed, a second tag inside the first, or a tag that is not of 802.1Q (an 802.1ad service tag).
+	// NestedVLAN: The frame carries a VLAN tag where none is allowed, a second tag inside the first, or a tag other than 802.1Q (an 802.1ad service tag).
 	NestedVLAN Reason = 3
-	// MalformedIP: The IP header has a wrong version or length, or more extension headers than are followed.
+	// MalformedIP: The IP header has a wrong version or length, or too many extension headers.
 	MalformedIP Reason = 4
 	// NoTunnelKey: The frame reached sluice-vxlan without tunnel metadata.
 	NoTunnelKey Reason = 5
-	// UnknownVTEP: The outer source address is no known tunnel endpoint.
+	// UnknownVTEP: The outer source address is none of the accepted VTEPs.
 	UnknownVTEP Reason = 6
-	// UnknownVNI: The VNI of the packet is no VRF of this node.
+	// UnknownVNI: The packet's VNI belongs to no VRF of this node.
 	UnknownVNI Reason = 7
-	// ForeignMAC: The (inner) destination MAC address is not the one that this path answers to.
+	// ForeignMAC: This path does not answer to the (inner) destination MAC address.
 	ForeignMAC Reason = 8
-	// UnknownGateway: No gateway port is known by the interface, VLAN and source MAC address of the frame.
+	// UnknownGateway: No gateway port has the interface, VLAN and source MAC address of the frame.
 	UnknownGateway Reason = 9
-	// StaleRow: A row refers to another one that belongs to a different VRF or is not there (any more).
+	// StaleRow: A row refers to a row that belongs to a different VRF or does not exist.
 	StaleRow Reason = 10
-	// Martian: The source or destination address can never be forwarded - unspecified, loopback, multicast, broadcast or link-local - or both addresses are the same.
+	// Martian: The source or destination address is never forwarded (unspecified, loopback, multicast, broadcast or link-local), or the two are the same.
 	Martian Reason = 11
-	// SourceNotExposed: The source address is not exposed through the gateway that the packet came from.
+	// SourceNotExposed: The gateway that the packet entered through does not expose its source address.
 	SourceNotExposed Reason = 12
-	// NoRoute: The VRF has no route to the destination; or, from an address that is exposed without EVPN, the host has none that forwards - addresses of the node itself are not forwarded to. Answered with an unreachable error.
+	// NoRoute: The VRF has no route to the destination. For a source that is exposed without EVPN, the host has no route that forwards (an address of the node itself is no such route). Answered with an unreachable error.
 	NoRoute Reason = 13
-	// Blocked: The destination lies in an exposed subnet but is itself not exposed (opted out, or behind NAT).
+	// Blocked: The destination lies in an exposed subnet and is not exposed itself (opted out, or behind NAT).
 	Blocked Reason = 14
-	// Hairpin: The route to the destination leads back to where the packet came from.
+	// Hairpin: The route to the destination leads back to the packet's origin.
 	Hairpin Reason = 15
 	// TTLExpired: The TTL or hop limit is used up. Answered with a time-exceeded error.
 	TTLExpired Reason = 16
-	// TooBig: The packet is larger than what the next hop takes. Answered with fragmentation-needed or packet-too-big.
+	// TooBig: The packet exceeds the MTU towards the next hop. Answered with fragmentation-needed or packet-too-big.
 	TooBig Reason = 17
 	// NotServed: ARP or neighbour solicitation for an address that Sluice does not serve as a next hop.
 	NotServed Reason = 18
 	// NotARequest: ARP or neighbour discovery other than a well-formed request for an address.
 	NotARequest Reason = 19
-	// BFD: A BFD packet to a next hop that Sluice serves; BFD is not answered.
+	// BFD: A BFD packet to a next hop that Sluice serves. Sluice does not answer BFD there.
 	BFD Reason = 20
-	// TunnelKey: The kernel refused to set the tunnel key, or no local tunnel endpoint has the address family of the next hop.
+	// TunnelKey: The kernel refused to set the tunnel key, or no local VTEP has the address family of the next hop.
 	TunnelKey Reason = 21
-	// VLANEdit: The kernel refused to push or pop the VLAN tag; memory is short.
+	// VLANEdit: The kernel refused to push or pop the VLAN tag, because memory is short.
 	VLANEdit Reason = 22
-	// NoKernelDevice: The VRF is on the kernel path, and the device that its packets are handed to is gone.
+	// NoKernelDevice: The VRF is on the kernel path, and the device for its packets is gone.
 	NoKernelDevice Reason = 23
-	// NotForwarded: On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.
+	// NotForwarded: On the kernel path, the kernel would deliver the packet to the node itself, or forward it by a route outside the VRF.
 	NotForwarded Reason = 24
-	// RelayRefused: The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or was relayed before, or from a node that is not the one behind which its source is.
+	// RelayRefused: The route to the destination leads back into the fabric, and no move of a gateway explains the packet - it came from the destination's node, was relayed before, or came from a node other than its source's.
 	RelayRefused Reason = 25
-	// NotUnderlay: The packet comes from an address that is exposed without EVPN, and the host's route to its destination leads out of a device that is none of the underlay's, or has an encapsulation.
+	// NotUnderlay: The source is exposed without EVPN, and the host's route to the destination leaves by a device outside the underlay, or has an encapsulation.
 	NotUnderlay Reason = 26
-	// ForwardingOff: The packet comes from an address that is exposed without EVPN, and the kernel looks up no route for it, since forwarding is switched off on the device into the provider bridge (`sluice<N>`).
+	// ForwardingOff: The source is exposed without EVPN, and the kernel looks up no route, because forwarding is off on the device into the provider bridge (`sluice<N>`).
 	ForwardingOff Reason = 27
-	// NoBackend: The VIP has no backend that gets new flows - all are offline, drained or gone.
+	// NoBackend: The VIP has no backend for new sessions - all are down, drained or gone.
 	NoBackend Reason = 28
 	// BackendAway: The VIP's backend is not behind a gateway port of this node.
 	BackendAway Reason = 29
-	// VIPFragment: A later fragment of a packet to a VIP that came before the first one, which alone has the ports. Its sender sends the packet again.
+	// VIPFragment: A later fragment of a packet to a VIP arrived before the first one, which alone has the ports. The sender sends the packet again.
 	VIPFragment Reason = 30
-	// NAT: The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.
+	// NAT: The kernel refused to translate an address or port of a packet to or from a VIP - memory is short, or the packet ends within its TCP or UDP header.
 	NAT Reason = 31
-	// AnswerUnknown: A VIP has come to this node a while ago, and a backend's packet is of a connection that this node does not know - one to a VIP that another node chose the backend for, or one of the backend's own. It waits for the client's next packet.
+	// AnswerUnknown: A VIP moved to this node a while ago, and a backend's packet has no session here - another node chose the backend, or the connection is the backend's own. The reply waits for the client's next packet.
 	AnswerUnknown Reason = 32
-	// VIPFlood: A packet of a new flow to a VIP beyond `loadBalancing.newFlowRate`, which gets no row, and whose answers could not be told from the backend's own - the backend has more than four VIPs, or the client keeps a backend that its hash does not lead to.
+	// VIPFlood: A new session to a VIP exceeds `loadBalancing.newFlowRate` and gets no entry, and its replies would look like the backend's own packets - the backend has more than four VIPs, or the client keeps a backend other than its hash's.
 	VIPFlood Reason = 33
-	// SessionEvicted: The map of sessions is full, or was within two hours, and a backend's packet is of a connection that this node does not know, and of which the tables do not tell the VIP - its session may have been evicted. It waits for the client's next packet, since one that leaves as it is would have the client reset its connection.
+	// SessionEvicted: The map of sessions is full, or was within two hours. A backend's packet has no session, and the Maglev tables do not identify its VIP; the session may be evicted. The reply waits for the client's next packet, because without its translation the client would reset its connection.
 	SessionEvicted Reason = 34
 )
 
 var reasons = [...]info{
-	ShortFrame:       {"short_frame", "The frame ends before the headers that its own fields announce.", "Look at a sample (`sluicectl drops --follow`); a steady count means a broken sender or a cut by a device on the way."},
+	ShortFrame:       {"short_frame", "The frame ends before the headers that its own fields announce.", "Look at a sample (`sluicectl drops --follow`). A steady count means a broken sender, or a device on the path that cuts frames."},
 	NotIP:            {"not_ip", "The frame carries something other than IPv4, IPv6 or (from OVN) ARP.", "Nothing, while the count is small. An EVPN Type-5 network carries only IP."},
-	NestedVLAN:       {"nested_vlan", "The frame carries a VLAN tag where none is allowed, a second tag inside the first, or a tag that is not of 802.1Q (an 802.1ad service tag).", "Look for a VLAN configured inside the tenant network, or for a peer that leaves the tag in the inner frame."},
-	MalformedIP:      {"malformed_ip", "The IP header has a wrong version or length, or more extension headers than are followed.", "Look at a sample and find the sender."},
-	NoTunnelKey:      {"no_tunnel_key", "The frame reached sluice-vxlan without tunnel metadata.", "The device is not in external mode; let sluiced recreate it."},
-	UnknownVTEP:      {"unknown_vtep", "The outer source address is no known tunnel endpoint.", "Check that the peer announces routes with this next hop. Otherwise a stranger sends VXLAN to this node; filter it at the fabric's edge."},
-	UnknownVNI:       {"unknown_vni", "The VNI of the packet is no VRF of this node.", "Check the label that the peer uses against the VRF's VNI; a peer with a stale route stops by itself."},
-	ForeignMAC:       {"foreign_mac", "The (inner) destination MAC address is not the one that this path answers to.", "From the fabric it has to be this node's router MAC, from OVN the next-hop MAC. Check the router MAC that the peer learned, or the MAC_Binding rows of OVN."},
-	UnknownGateway:   {"unknown_gateway", "No gateway port is known by the interface, VLAN and source MAC address of the frame.", "Compare the gateway port's MAC address and its network's tag in OVN with `sluicectl vrf show`."},
-	StaleRow:         {"stale_row", "A row refers to another one that belongs to a different VRF or is not there (any more).", "Expected for an instant while a gateway or a route moves. A steady count is a bug; report it with `sluicectl diff`."},
-	Martian:          {"martian", "The source or destination address can never be forwarded - unspecified, loopback, multicast, broadcast or link-local - or both addresses are the same.", "Nothing, while the count is small; a host in the tenant network is misconfigured."},
-	SourceNotExposed: {"source_not_exposed", "The source address is not exposed through the gateway that the packet came from.", "Expose the subnet or host, or look for a host that spoofs its address."},
-	NoRoute:          {"no_route", "The VRF has no route to the destination; or, from an address that is exposed without EVPN, the host has none that forwards - addresses of the node itself are not forwarded to. Answered with an unreachable error.", "Use `sluicectl explain` for the pair of addresses; it names the row that is missing. Without EVPN, ask `ip route get`."},
-	Blocked:          {"blocked", "The destination lies in an exposed subnet but is itself not exposed (opted out, or behind NAT).", "Expose it, if it is meant to be reached."},
-	Hairpin:          {"hairpin", "The route to the destination leads back to where the packet came from.", "The route is stale at the sender, or two VRFs import each other's routes; use `sluicectl explain`."},
-	TTLExpired:       {"ttl_expired", "The TTL or hop limit is used up. Answered with a time-exceeded error.", "Expected while somebody traces the route; otherwise look for a routing loop."},
-	TooBig:           {"too_big", "The packet is larger than what the next hop takes. Answered with fragmentation-needed or packet-too-big.", "Expected once per connection and destination. If it goes on, the sender ignores the answer; lower its MTU, or raise the underlay's."},
-	NotServed:        {"not_served", "ARP or neighbour solicitation for an address that Sluice does not serve as a next hop.", "Expected for addresses of known ports. Otherwise list the next hop in `fabric.nextHops`."},
+	NestedVLAN:       {"nested_vlan", "The frame carries a VLAN tag where none is allowed, a second tag inside the first, or a tag other than 802.1Q (an 802.1ad service tag).", "Look for a VLAN configured inside the tenant network, or for a peer that leaves the tag in the inner frame."},
+	MalformedIP:      {"malformed_ip", "The IP header has a wrong version or length, or too many extension headers.", "Look at a sample and find the sender."},
+	NoTunnelKey:      {"no_tunnel_key", "The frame reached sluice-vxlan without tunnel metadata.", "Let sluiced recreate the device, which is not in external mode."},
+	UnknownVTEP:      {"unknown_vtep", "The outer source address is none of the accepted VTEPs.", "Check that the peer announces routes with this next hop. Otherwise a stranger sends VXLAN to this node; filter it at the fabric's edge."},
+	UnknownVNI:       {"unknown_vni", "The packet's VNI belongs to no VRF of this node.", "Compare the peer's label with the VRF's VNI. A peer with a stale route stops by itself."},
+	ForeignMAC:       {"foreign_mac", "This path does not answer to the (inner) destination MAC address.", "Check the router MAC that the peer learned, or the MAC_Binding rows of OVN. From the fabric the address must be this node's router MAC, from OVN the next-hop MAC."},
+	UnknownGateway:   {"unknown_gateway", "No gateway port has the interface, VLAN and source MAC address of the frame.", "Compare the gateway port's MAC address and its network's tag in OVN with `sluicectl vrf show`."},
+	StaleRow:         {"stale_row", "A row refers to a row that belongs to a different VRF or does not exist.", "Report a steady count with `sluicectl diff`; it is a bug. An instant of it is expected while a gateway or a route moves."},
+	Martian:          {"martian", "The source or destination address is never forwarded (unspecified, loopback, multicast, broadcast or link-local), or the two are the same.", "Nothing, while the count is small; a host in the tenant network is misconfigured."},
+	SourceNotExposed: {"source_not_exposed", "The gateway that the packet entered through does not expose its source address.", "Expose the subnet or host, or look for a host that spoofs its address."},
+	NoRoute:          {"no_route", "The VRF has no route to the destination. For a source that is exposed without EVPN, the host has no route that forwards (an address of the node itself is no such route). Answered with an unreachable error.", "Run `sluicectl explain` with the two addresses; it names the missing row. Without EVPN, run `ip route get`."},
+	Blocked:          {"blocked", "The destination lies in an exposed subnet and is not exposed itself (opted out, or behind NAT).", "Expose it, if it should be reachable."},
+	Hairpin:          {"hairpin", "The route to the destination leads back to the packet's origin.", "Run `sluicectl explain`. The sender's route is stale, or two VRFs import each other's routes."},
+	TTLExpired:       {"ttl_expired", "The TTL or hop limit is used up. Answered with a time-exceeded error.", "Nothing, while somebody traces the route. Otherwise look for a routing loop."},
+	TooBig:           {"too_big", "The packet exceeds the MTU towards the next hop. Answered with fragmentation-needed or packet-too-big.", "Nothing, once per connection and destination. If it continues, the sender ignores the answer; lower its MTU, or raise the underlay's."},
+	NotServed:        {"not_served", "ARP or neighbour solicitation for an address that Sluice does not serve as a next hop.", "Nothing, for addresses of ports in OVN. Otherwise list the next hop in `fabric.nextHops`."},
 	NotARequest:      {"not_a_request", "ARP or neighbour discovery other than a well-formed request for an address.", "Nothing; announcements and replies need no answer."},
-	BFD:              {"bfd", "A BFD packet to a next hop that Sluice serves; BFD is not answered.", "Remove BFD from the static route in OVN, or the route stays down."},
-	TunnelKey:        {"tunnel_key", "The kernel refused to set the tunnel key, or no local tunnel endpoint has the address family of the next hop.", "Give the node a VTEP address of that family."},
-	VLANEdit:         {"vlan_edit", "The kernel refused to push or pop the VLAN tag; memory is short.", "Check the node's free memory."},
-	NoKernelDevice:   {"no_kernel_device", "The VRF is on the kernel path, and the device that its packets are handed to is gone.", "Nothing; sluiced makes it anew. If the count goes on, see the table kernel-vrfs in `sluicectl status`."},
-	NotForwarded:     {"not_forwarded", "On the kernel path, the routing of the kernel would deliver the packet to the node itself, or forward it by a route that is not of the VRF.", "Look at a sample. An address of the node is no tenant's business; otherwise compare `ip rule` with its usual state - the rule for VRFs (l3mdev, preference 1000) has to be there, and none before it but that of the table local."},
-	RelayRefused:     {"relay_refused", "The route to the destination leads back into the fabric, and the packet is not one that a gateway's move brought here - it came from where it would go, or was relayed before, or from a node that is not the one behind which its source is.", "Expected for an instant while a gateway moves. A steady count shows a node with a stale route, or a packet with a forged source; use `sluicectl explain`."},
-	NotUnderlay:      {"not_underlay", "The packet comes from an address that is exposed without EVPN, and the host's route to its destination leads out of a device that is none of the underlay's, or has an encapsulation.", "Compare `ip route get` with `exposure.devices` in the configuration; without it the devices are those of the ways to the BGP neighbours. Name the device there, if packets are meant to go out of it."},
-	ForwardingOff:    {"forwarding_off", "The packet comes from an address that is exposed without EVPN, and the kernel looks up no route for it, since forwarding is switched off on the device into the provider bridge (`sluice<N>`).", "sluiced switches it on for these devices alone; look for a program that sets `net.ipv4.conf.sluice<N>.forwarding` or `net.ipv6.conf.sluice<N>.forwarding`."},
-	NoBackend:        {"no_backend", "The VIP has no backend that gets new flows - all are offline, drained or gone.", "See the backends' health in OVN (`ovn-sbctl list Service_Monitor`) and their weights in the Load_Balancer row."},
-	BackendAway:      {"backend_away", "The VIP's backend is not behind a gateway port of this node.", "Compare the backend's address with `sluicectl route list`; it has to be in a network of the router that holds the load balancer."},
-	VIPFragment:      {"vip_fragment", "A later fragment of a packet to a VIP that came before the first one, which alone has the ports. Its sender sends the packet again.", "A steady count is a network that changes the order of packets, or another one that loses first fragments."},
-	NAT:              {"nat", "The kernel refused to change an address or port of a packet to or from a VIP; memory is short, or the packet ends within its TCP or UDP header.", "Look at a sample; if it is whole, check the node's free memory."},
-	AnswerUnknown:    {"answer_unknown", "A VIP has come to this node a while ago, and a backend's packet is of a connection that this node does not know - one to a VIP that another node chose the backend for, or one of the backend's own. It waits for the client's next packet.", "Expected for a while after a gateway moves. A steady count is a backend that sends on connections whose clients are silent."},
-	VIPFlood:         {"vip_flood", "A packet of a new flow to a VIP beyond `loadBalancing.newFlowRate`, which gets no row, and whose answers could not be told from the backend's own - the backend has more than four VIPs, or the client keeps a backend that its hash does not lead to.", "Expected while the VIP is flooded; clients send again. If it is no flood, raise `loadBalancing.newFlowRate`."},
-	SessionEvicted:   {"session_evicted", "The map of sessions is full, or was within two hours, and a backend's packet is of a connection that this node does not know, and of which the tables do not tell the VIP - its session may have been evicted. It waits for the client's next packet, since one that leaves as it is would have the client reset its connection.", "Raise `dataplane.sizes.flows`, or find who fills the map (`sluicectl lb backends`, `sluice_vip_flows_total`)."},
+	BFD:              {"bfd", "A BFD packet to a next hop that Sluice serves. Sluice does not answer BFD there.", "Remove BFD from the static route in OVN; with it the route stays down."},
+	TunnelKey:        {"tunnel_key", "The kernel refused to set the tunnel key, or no local VTEP has the address family of the next hop.", "Give the node a VTEP address of that family."},
+	VLANEdit:         {"vlan_edit", "The kernel refused to push or pop the VLAN tag, because memory is short.", "Check the node's free memory."},
+	NoKernelDevice:   {"no_kernel_device", "The VRF is on the kernel path, and the device for its packets is gone.", "Nothing; sluiced adds the device again. If the count continues, see the table kernel-vrfs in `sluicectl status`."},
+	NotForwarded:     {"not_forwarded", "On the kernel path, the kernel would deliver the packet to the node itself, or forward it by a route outside the VRF.", "Look at a sample. Find out why a tenant sends to an address of the node, or compare `ip rule` with its usual state - the rule for VRFs (l3mdev, preference 1000) exists, and only the rule of table local precedes it."},
+	RelayRefused:     {"relay_refused", "The route to the destination leads back into the fabric, and no move of a gateway explains the packet - it came from the destination's node, was relayed before, or came from a node other than its source's.", "Nothing, for an instant while a gateway moves. A steady count shows a node with a stale route, or a forged source; run `sluicectl explain`."},
+	NotUnderlay:      {"not_underlay", "The source is exposed without EVPN, and the host's route to the destination leaves by a device outside the underlay, or has an encapsulation.", "Compare `ip route get` with `exposure.devices` in the configuration. By default these are the devices of the routes to the BGP neighbours. Add the device there, if packets should leave by it."},
+	ForwardingOff:    {"forwarding_off", "The source is exposed without EVPN, and the kernel looks up no route, because forwarding is off on the device into the provider bridge (`sluice<N>`).", "Look for a program that sets `net.ipv4.conf.sluice<N>.forwarding` or `net.ipv6.conf.sluice<N>.forwarding`. sluiced switches them on for these devices alone."},
+	NoBackend:        {"no_backend", "The VIP has no backend for new sessions - all are down, drained or gone.", "See the backends' health in OVN (`ovn-sbctl list Service_Monitor`) and their weights in the Load_Balancer row."},
+	BackendAway:      {"backend_away", "The VIP's backend is not behind a gateway port of this node.", "Compare the backend's address with `sluicectl route list`. The address must be in a network of the router with the load balancer."},
+	VIPFragment:      {"vip_fragment", "A later fragment of a packet to a VIP arrived before the first one, which alone has the ports. The sender sends the packet again.", "Look for a network that reorders packets or loses first fragments, if the count is steady."},
+	NAT:              {"nat", "The kernel refused to translate an address or port of a packet to or from a VIP - memory is short, or the packet ends within its TCP or UDP header.", "Look at a sample. If it is whole, check the node's free memory."},
+	AnswerUnknown:    {"answer_unknown", "A VIP moved to this node a while ago, and a backend's packet has no session here - another node chose the backend, or the connection is the backend's own. The reply waits for the client's next packet.", "Nothing, for a while after a gateway moves. A steady count is a backend that sends on connections with silent clients."},
+	VIPFlood:         {"vip_flood", "A new session to a VIP exceeds `loadBalancing.newFlowRate` and gets no entry, and its replies would look like the backend's own packets - the backend has more than four VIPs, or the client keeps a backend other than its hash's.", "Nothing, while the VIP is flooded; clients send again. Without a flood, raise `loadBalancing.newFlowRate`."},
+	SessionEvicted:   {"session_evicted", "The map of sessions is full, or was within two hours. A backend's packet has no session, and the Maglev tables do not identify its VIP; the session may be evicted. The reply waits for the client's next packet, because without its translation the client would reset its connection.", "Raise `dataplane.sizes.flows`, or find who fills the map (`sluicectl lb backends`, `sluice_vip_flows_total`)."},
 }

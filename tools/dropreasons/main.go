@@ -123,10 +123,10 @@ func goName(name string) string {
 func page(list []reason) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<!-- %s -->\n# Drop reasons\n\n", mark)
-	b.WriteString("Every packet that Sluice's programs drop is counted under exactly one of these reasons: in `sluicectl drops`, in the\n" +
-		"metric label `reason`, and in the samples that carry the first 128 bytes of some dropped packets.\n\n" +
-		"What the programs of metadata drop is counted by `dropped_…` in map `steered_v1`: in `sluicectl drops`, with the program, and\n" +
-		"in the label `outcome` of `sluice_metadata_packets_total`. There are no samples of it.\n\n" +
+	b.WriteString("Sluice's programs count each dropped packet under exactly one of these reasons: in `sluicectl drops`, in the label\n" +
+		"`reason` of `sluice_dropped_packets_total`, and in samples, which have the first 128 bytes of some packets.\n\n" +
+		"The metadata programs count drops as `dropped_…` in map `steered_v1`: see `sluicectl drops`, with the program, and the\n" +
+		"label `outcome` of `sluice_metadata_packets_total`. Metadata drops have no samples.\n\n" +
 		"| number | reason | what the program saw | what to do |\n| --- | --- | --- | --- |\n")
 	for i, r := range list {
 		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", i+1, r.Name, r.Explain, r.Act)

@@ -17,20 +17,20 @@ type Outcome struct {
 }
 
 var outcomes = []Outcome{
-	{"steered4", "IPv4 requests that went to the proxy.", func(c *bpfSteered) uint64 { return c.Steered4 }},
-	{"steered6", "IPv6 requests that went to the proxy.", func(c *bpfSteered) uint64 { return c.Steered6 }},
-	{"answered_arp", "ARP requests for 169.254.169.254 that were answered.", func(c *bpfSteered) uint64 { return c.AnsweredArp }},
-	{"answered_nd", "Neighbour solicitations for fe80::a9fe:a9fe that were answered.", func(c *bpfSteered) uint64 { return c.AnsweredNd }},
-	{"passed_stale", "Requests that went on to Open vSwitch, since the proxy gave no sign of life.", func(c *bpfSteered) uint64 { return c.PassedStale }},
-	{"passed_unknown_source", "Requests that went on to Open vSwitch, since their source is none that may ask.", func(c *bpfSteered) uint64 { return c.PassedUnknownSource }},
-	{"passed_extension", "IPv6 packets to the metadata address that went on to Open vSwitch, since they have extension headers.", func(c *bpfSteered) uint64 { return c.PassedExtension }},
-	{"dropped_fragment", "Fragments of requests, which were dropped.", func(c *bpfSteered) uint64 { return c.DroppedFragment }},
-	{"replied4", "IPv4 packets of the proxy that went to a guest.", func(c *bpfSteered) uint64 { return c.Replied4 }},
-	{"replied6", "IPv6 packets of the proxy that went to a guest.", func(c *bpfSteered) uint64 { return c.Replied6 }},
-	{"dropped_reset", "Resets that would have told a guest that no proxy listens; the guest tries again.", func(c *bpfSteered) uint64 { return c.DroppedReset }},
-	{"dropped_number", "Packets of the proxy for a guest that has gone.", func(c *bpfSteered) uint64 { return c.DroppedNumber }},
-	{"dropped_reply", "Packets out of the proxy's namespace that are no answers, which were dropped.", func(c *bpfSteered) uint64 { return c.DroppedReply }},
-	{"dropped_edit", "Packets that the kernel refused to change.", func(c *bpfSteered) uint64 { return c.DroppedEdit }},
+	{"steered4", "IPv4 requests to the proxy.", func(c *bpfSteered) uint64 { return c.Steered4 }},
+	{"steered6", "IPv6 requests to the proxy.", func(c *bpfSteered) uint64 { return c.Steered6 }},
+	{"answered_arp", "Answered ARP requests for 169.254.169.254.", func(c *bpfSteered) uint64 { return c.AnsweredArp }},
+	{"answered_nd", "Answered neighbour solicitations for fe80::a9fe:a9fe.", func(c *bpfSteered) uint64 { return c.AnsweredNd }},
+	{"passed_stale", "Requests left to Open vSwitch, because the proxy gave no sign of life.", func(c *bpfSteered) uint64 { return c.PassedStale }},
+	{"passed_unknown_source", "Requests left to Open vSwitch, because their source may not ask.", func(c *bpfSteered) uint64 { return c.PassedUnknownSource }},
+	{"passed_extension", "IPv6 packets to the metadata address left to Open vSwitch, because they have extension headers.", func(c *bpfSteered) uint64 { return c.PassedExtension }},
+	{"dropped_fragment", "Dropped fragments of requests.", func(c *bpfSteered) uint64 { return c.DroppedFragment }},
+	{"replied4", "IPv4 packets from the proxy to a VM.", func(c *bpfSteered) uint64 { return c.Replied4 }},
+	{"replied6", "IPv6 packets from the proxy to a VM.", func(c *bpfSteered) uint64 { return c.Replied6 }},
+	{"dropped_reset", "Dropped resets, which would have told a VM that no proxy listens; the VM tries again.", func(c *bpfSteered) uint64 { return c.DroppedReset }},
+	{"dropped_number", "Dropped packets of the proxy for a VM that is gone.", func(c *bpfSteered) uint64 { return c.DroppedNumber }},
+	{"dropped_reply", "Dropped packets out of the proxy's namespace that are no replies.", func(c *bpfSteered) uint64 { return c.DroppedReply }},
+	{"dropped_edit", "Dropped packets that the kernel refused to change.", func(c *bpfSteered) uint64 { return c.DroppedEdit }},
 }
 
 // droppedBy are the programs of the outcomes that are drops.
