@@ -13,8 +13,8 @@ import (
 // The metrics of every registry.
 var (
 	own       List
-	buildInfo = own.Gauge("sluice_build_info", "Always 1; the labels tell the version of the program and of Go.", "version", "goversion")
-	success   = own.Gauge("sluice_collector_success", "1 when the source of these metrics could be read at this scrape, else 0.", "collector")
+	buildInfo = own.Gauge("sluice_build_info", "Always 1; the labels are the versions of the program and of Go.", "version", "goversion")
+	success   = own.Gauge("sluice_collector_success", "1 when the source of these metrics was readable at this scrape, else 0.", "collector")
 )
 
 // Declared is the metrics of a registry of these lists, in the order of their declaration.

@@ -12,10 +12,10 @@ import (
 var (
 	list         metrics.List
 	state        = list.Status("sluice-controller (`nb`; `sb` where it is configured)")
-	transactions = list.Counter("sluice_controller_transactions_total", "Transactions of the Northbound database: committed, conflict (rows had changed, tried again), unknown (no answer, tried again).", "result")
-	leads        = list.Gauge("sluice_controller_leads", "1 when this replica holds the lock of the one that acts on events, else 0.")
+	transactions = list.Counter("sluice_controller_transactions_total", "Transactions of the Northbound database by result: committed, conflict (rows had changed; repeated), unknown (no answer; repeated).", "result")
+	leads        = list.Gauge("sluice_controller_leads", "1 when this replica holds the lock for acting on events, else 0.")
 	requests     = list.Counter("sluice_controller_requests_total", "Requests of the APIs by method and status code.", "method", "code")
-	duration     = list.Histogram("sluice_controller_request_seconds", "Time of a request.", []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30})
+	duration     = list.Histogram("sluice_controller_request_seconds", "Duration of a request.", []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30})
 )
 
 // List is the declarations.
