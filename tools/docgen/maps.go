@@ -12,16 +12,19 @@ import (
 
 const mapsIntro = `# The pinned maps
 
-They are in ` + "`dataplane.bpffs`" + `, ` + "`/sys/fs/bpf/sluice`" + ` by default, and outlive the daemon. The number at the end of a name is the
-version of the layout: a build fills new maps beside those of an older one, and refuses to start on a newer one. The structs are in
-` + "`bpf/lib/types.h`" + `, and the kernel knows them, so that the maps read as tables:
-` + "`bpftool map dump pinned /sys/fs/bpf/sluice/hosts_v1`" + `. Write to none of them: the daemon would not notice.
+The maps are pinned in ` + "`dataplane.bpffs`" + `, by default ` + "`/sys/fs/bpf/sluice`" + `, and outlive the daemon. Do not write to them: the daemon would not notice.
+The kernel has the types (` + "`bpf/lib/types.h`" + `), so the maps read as tables:
 
-Sizes are in bytes, rows are those of the default settings. Row 0 of ` + "`entries`, `nexthops` and `groups`" + ` stands for nothing.
-What VMs' taps need to balance is in a directory beside it, ` + "`/sys/fs/bpf/sluice-clients`" + `: ` + "`clients` and `neighbors`" + `, which are nowhere else, and of
-the maps below, with rows of their own, all that have to do with VIPs. There the VNI is the number of a switch: 2^25 and its tunnel key.
+` + "```sh" + `
+bpftool map dump pinned /sys/fs/bpf/sluice/hosts_v1
+` + "```" + `
 
-*Front* is an array that repeats rows of the maps behind it where they are found faster.
+- The number at the end of a name is the version of the layout. A build fills new maps beside older ones, and refuses to start on newer ones.
+- Sizes are in bytes. Numbers of rows are for the default settings.
+- Row 0 of ` + "`entries`, `nexthops` and `groups`" + ` means none.
+- A prefilter is an array that repeats rows of other maps for a faster lookup.
+- The directory beside, ` + "`/sys/fs/bpf/sluice-clients`" + `, has the maps of balancing on taps: ` + "`clients` and `neighbors`" + `, and all maps of
+  VIPs once more, with rows of their own. The VNI there is the number of a switch: 2^25 plus its tunnel key.
 
 | map | type | key | value | rows | set by | what it holds | who writes it |
 | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -38,76 +41,76 @@ const (
 )
 
 var mapRows = map[string]mapRow{
-	"vrfs_v2":           {"VRFs, by VNI: the index of each, and the device that those on the kernel path are handed to.", byDaemon},
-	"vrf_front_v2":      {"Front of `vrfs`, with the prefix lengths that occur in the VRF.", byDaemon + ", through shared memory"},
-	"vteps_v1":          {"Outer sources that packets are accepted from.", byDaemon},
-	"vtep_front_v1":     {"Front of `vteps`, for IPv4.", byDaemon},
+	"vrfs_v2":           {"VRFs, by VNI: the index, and for the kernel path the device that gets the packets.", byDaemon},
+	"vrf_front_v2":      {"Prefilter of `vrfs`, with the prefix lengths that occur in the VRF.", byDaemon + ", through shared memory"},
+	"vteps_v1":          {"Accepted outer sources of packets.", byDaemon},
+	"vtep_front_v1":     {"Prefilter of `vteps`, for IPv4.", byDaemon},
 	"gateways_v1":       {"Gateway ports, by device, VLAN and MAC.", byDaemon},
-	"gate_front_v2":     {"Front of `gateways`.", byDaemon},
-	"entries_v1":        {"How a packet gets into OVN through a gateway port; routes name the row.", byDaemon},
-	"names_v1":          {"What people call an entry: the bridge and the port. The programs do not read it.", byDaemon},
-	"speakers_v1":       {"One entry of each VRF, for ICMP errors about packets that match no route; by VNI.", byDaemon},
-	"served_v1":         {"Next hops that ARP and ND are answered for, or not.", byDaemon},
-	"known_v1":          {"Addresses of known ports, which nothing is answered for.", byDaemon},
-	"asked_v1":          {"The next hop that an entry's router asked for last: the source of ICMP errors towards it.", byOverlay},
+	"gate_front_v2":     {"Prefilter of `gateways`.", byDaemon},
+	"entries_v1":        {"How a packet enters OVN through a gateway port; routes name the row.", byDaemon},
+	"names_v1":          {"The name of an entry for people: the bridge and the port. The programs do not read it.", byDaemon},
+	"speakers_v1":       {"One entry per VRF, by VNI: it sends ICMP errors about packets that match no route.", byDaemon},
+	"served_v1":         {"Next hops: whether the programs answer ARP and ND for them.", byDaemon},
+	"known_v1":          {"Addresses of ports in OVN: the programs do not answer for them.", byDaemon},
+	"asked_v1":          {"The next hop that an entry's router last asked for: the source of ICMP errors to the router.", byOverlay},
 	"hosts_v1":          {"Routes to single addresses.", byDaemon},
-	"backend_routes_v1": {"Backends that no route of their VRF leads to: for packets that are balanced, and answers.", byDaemon},
-	"route_front_v1":    {"Front of `hosts`, `prefixes4` and `prefixes6`.", byDaemon + ", through shared memory"},
+	"backend_routes_v1": {"Backends without a route in their VRF: for balanced packets, and replies.", byDaemon},
+	"route_front_v1":    {"Prefilter of `hosts`, `prefixes4` and `prefixes6`.", byDaemon + ", through shared memory"},
 	"prefixes4_v1":      {"Routes to IPv4 prefixes, by VNI and prefix.", byDaemon},
 	"prefixes6_v1":      {"Routes to IPv6 prefixes, by VNI and prefix.", byDaemon},
-	"prefix_cache_v1":   {"What a search in the tries found last.", byBoth},
-	"prefix_gen_v1":     {"One more after each change of a prefix: `prefix_cache` from before no longer counts. 0: nothing is cached.", byDaemon + ", through shared memory"},
-	"path_mtus_v1":      {"VTEPs that smaller outer packets fit to than the underlay's MTU, with what fits: what the kernel has learned of the way there, or the MTU of its route or device.", byDaemon},
-	"path_least_v1":     {"The least of `path_mtus`.", byDaemon},
+	"prefix_cache_v1":   {"Latest results of lookups in the tries.", byBoth},
+	"prefix_gen_v1":     {"A generation, increased by each change of a prefix: older rows of `prefix_cache` expire. 0: nothing is cached.", byDaemon + ", through shared memory"},
+	"path_mtus_v1":      {"VTEPs whose path MTU is below the underlay's MTU, with that MTU: learned by the kernel, or of the route or device.", byDaemon},
+	"path_least_v1":     {"The smallest MTU in `path_mtus`.", byDaemon},
 	"nexthops_v1":       {"VTEP, VNI and router MAC of remote next hops; routes name the row.", byDaemon},
 	"groups_v1":         {"Sets of several next hops.", byDaemon},
 	"vips_v2":           {"VIPs of load balancers, by VRF, address, port and protocol.", byDaemon},
-	"maglev_v2":         {"Tables of backends, in pages of 131,072 words. A table has its slots, four to a word, and behind them its members; VIPs name its first word.", byDaemon},
-	"vip_stats_v1":      {"What was balanced for each VIP, in pages of 16,384 rows; a VIP has a row for each processor.", byBoth},
-	"backend_stats_v1":  {"What was balanced for each backend, as `vip_stats`, by the rows of `backends`.", byBoth},
-	"rates_v1":          {"How many new flows to a VIP are recorded, by the rows of `vip_stats`, and until when some may not be.", byBoth},
-	"unrecorded_v1":     {"The latest of the times in `rates`: until then flows are looked for by their hash.", byBoth},
-	"rooms_v1":          {"How many rows `sessions` (row 0) and `flows` (row 1) have at most, and from how many on they may evict rows of flows that go on.", byBoth + ", and sluiced, through shared memory"},
-	"evictions_v1":      {"Until when answers of evicted sessions may come, and how many were translated by the tables.", byBoth},
-	"backends_v1":       {"Backends of VIPs; tables and flows name the row.", byDaemon},
-	"backend_front_v1":  {"Bits: what is sent by a backend has its bit set, and is looked for in `sessions` and `flows`.", byDaemon},
-	"answers_v2":        {"The VIPs of each backend, by VRF, address, port and protocol: for answers of flows that the node does not know.", byDaemon},
-	"sessions_v1":       {"Known flows to VIPs, by the client's address and port: a row for both directions.", byBoth},
-	"flow_front_v1":     {"Bits: which clients' ends may have rows in flows. Two generations, and the state of both.", byBoth},
-	"flows_v4":          {"Known flows, a row for each direction: to VIPs, from ports of clients that have a session already; what is left to OVN; connections of backends.", byBoth},
-	"fragments_v3":      {"Where later fragments of packets to and from VIPs go, by identification: where the first one went.", byBoth},
+	"maglev_v2":         {"Maglev tables, in pages of 131,072 words. A Maglev table has its slots, four to a word, and behind them its backends; VIPs name its first word.", byDaemon},
+	"vip_stats_v1":      {"Counters of each VIP, in pages of 16,384 rows; a VIP has a row for each processor.", byBoth},
+	"backend_stats_v1":  {"Counters of each backend, as `vip_stats`, by the rows of `backends`.", byBoth},
+	"rates_v1":          {"Rates of new sessions of a VIP, by the rows of `vip_stats`, and until when sessions may have no entry.", byBoth},
+	"unrecorded_v1":     {"The latest time in `rates`: until then a packet without a session may still be of a VIP.", byBoth},
+	"rooms_v1":          {"The capacity of `sessions` (row 0) and `flows` (row 1), and the fill from which they may evict open sessions.", byBoth + ", and sluiced, through shared memory"},
+	"evictions_v1":      {"Until when replies of evicted sessions may arrive, and how many the Maglev tables translated.", byBoth},
+	"backends_v1":       {"Backends of VIPs; Maglev tables and sessions name the row.", byDaemon},
+	"backend_front_v1":  {"Prefilter in bits: packets whose source bit is set may be a backend's, and are looked up in `sessions` and `flows`.", byDaemon},
+	"answers_v2":        {"The VIPs of each backend, by VRF, address, port and protocol: for replies without a session.", byDaemon},
+	"sessions_v1":       {"Sessions, by the client's address and port: one row for both directions.", byBoth},
+	"flow_front_v1":     {"Prefilter of `flows` in bits, by the client's address and port. Two generations, and the state of both.", byBoth},
+	"flows_v4":          {"Connections with a row for each direction: sessions from client ports that have a row in `sessions` already, connections left to OVN, connections of backends.", byBoth},
+	"fragments_v3":      {"The destination of later fragments of packets to and from VIPs, by identification: the first fragment's.", byBoth},
 	"affinity_v3":       {"The backend that a client of a VIP with session affinity had last.", byBoth},
-	"clients_v2":        {"VMs whose flows to VIPs are balanced on their taps, by device and VLAN: their switch.", byDaemon + "; beside the others: see above"},
-	"neighbors_v1":      {"Where frames for VIPs and backends go on a switch, and which VIPs' MAC addresses VMs are told.", byDaemon + "; beside the others"},
-	"scratch_v2":        {"Memory of the programs for the packet at hand.", "the programs"},
-	"guarded_v1":        {"Devices that hand over to the routes of a VRF on the kernel path, by index of the device.", byDaemon},
-	"underlay_v1":       {"Devices of the underlay where packets of the default VRF come in and go out, by index of the device.", byDaemon},
+	"clients_v2":        {"VMs whose sessions are balanced on their taps, by device and VLAN: their switch.", byDaemon + ", in `sluice-clients`"},
+	"neighbors_v1":      {"The destinations of frames for VIPs and backends on a switch, and the MAC addresses of VIPs that VMs get.", byDaemon + ", in `sluice-clients`"},
+	"scratch_v2":        {"Memory of the programs for the current packet.", "the programs"},
+	"guarded_v1":        {"Devices that lead into the routes of a VRF on the kernel path, by index of the device.", byDaemon},
+	"underlay_v1":       {"Devices of the underlay that packets of the default VRF enter and leave by, by index of the device.", byDaemon},
 	"counters_v1":       {"Forwarded packets and bytes; row: twice the index of the VRF, plus the direction.", byBoth},
 	"drops_v1":          {"Dropped packets; row: the number of the reason.", byBoth},
 	"samples_v1":        {"Samples of dropped packets, for `sluicectl drops --follow`.", byBoth},
-	"buckets_v1":        {"When the next ICMP error of a VRF is due, by the row of `counters`; row 0: the next sample.", byBoth},
+	"buckets_v1":        {"The earliest time of the next ICMP error of a VRF, by the row of `counters`; row 0: of the next sample.", byBoth},
 	"trace_v1":          {"The steps of the packet of `sluicectl trace`.", "the programs' copies that `sluicectl trace` runs"},
 }
 
 const metadataMapsIntro = `
 ## Metadata
 
-Those of the programs on taps have a directory of their own beside that of these: ` + "`dataplane.bpffs`" + ` with ` + "`-metadata`" + ` behind it, by default
+The metadata programs on taps have their maps in ` + "`dataplane.bpffs`" + ` with ` + "`-metadata`" + ` appended, by default
 ` + "`/sys/fs/bpf/sluice-metadata`" + `. Their structs are in ` + "`bpf/lib/metadata.h`" + `. A
-build makes an empty map in the place of one of an older layout, and refuses to start on a newer one.
+build replaces a map of an older layout by an empty one, and refuses to start on a newer one.
 
 | map | type | key | value | rows | what it holds | who writes it |
 | --- | --- | --- | --- | --- | --- | --- |
 `
 
 var metadataMapRows = map[string]mapRow{
-	"taps_v1":      {"Devices behind which somebody may ask, by index and VLAN: the MAC address that ARP and ND are answered with.", byDaemon},
-	"guests4_v1":   {"Who may ask from an IPv4 address, and the number that stands for the guest.", byDaemon},
-	"guests6_v1":   {"Who may ask from IPv6 link-local addresses, and the number that stands for the guest.", byDaemon},
-	"numbers_v1":   {"Who is behind a number, for the way back.", byDaemon},
-	"proxy_v1":     {"The pair of devices to the proxy's namespace.", byDaemon},
-	"heartbeat_v1": {"When the proxy gave its last sign of life: nanoseconds of CLOCK_MONOTONIC.", "`sluiced metadata`"},
-	"steered_v1":   {"What became of packets: a counter for each outcome.", "`tap_in` and `proxy_in`"},
+	"taps_v1":      {"Taps whose VMs may ask, by index and VLAN: the MAC address in answers to ARP and ND.", byDaemon},
+	"guests4_v1":   {"Which VM may ask from an IPv4 address, and the VM's number.", byDaemon},
+	"guests6_v1":   {"Which VM may ask from IPv6 link-local addresses, and the VM's number.", byDaemon},
+	"numbers_v1":   {"The VM of a number, for replies.", byDaemon},
+	"proxy_v1":     {"The veth pair to the proxy's namespace.", byDaemon},
+	"heartbeat_v1": {"The time of the proxy's last heartbeat: nanoseconds of CLOCK_MONOTONIC.", "`sluiced metadata`"},
+	"steered_v1":   {"A counter of packets for each outcome.", "`tap_in` and `proxy_in`"},
 }
 
 // mapsPage writes the page of the pinned maps.
