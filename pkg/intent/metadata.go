@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Guest is an address that a VM has on its port: one of Port_Binding.mac.
+// Guest is an address of a VM's port: one of Port_Binding.mac.
 type Guest struct {
 	MAC MAC `json:"mac"`
 	// Addr is invalid for a port of which only the MAC is known: it has IPv6 link-local
-	// addresses alone.
+	// addresses only.
 	Addr netip.Addr `json:"addr"`
 }
 

@@ -102,7 +102,7 @@ type BackendRoute struct {
 	Gateway GatewayKey
 }
 
-// NextHop is one way to a remote destination (RFC 9136 section 4.4.1).
+// NextHop is one next hop of a remote destination (RFC 9136 section 4.4.1).
 type NextHop struct {
 	// VTEP is the outer destination: the BGP next hop.
 	VTEP netip.Addr `json:"vtep"`

@@ -27,12 +27,11 @@ type UnderlayRoute struct {
 	Hops UnderlayHops
 }
 
-// UnderlayHop is one way of such a route.
+// UnderlayHop is one next hop of a route of the underlay.
 type UnderlayHop struct {
-	// Via is the router's address; that of an IPv4 route may be an IPv6 one (RFC
-	// 8950).
+	// Via is the router's address; an IPv4 route may have an IPv6 one (RFC 8950).
 	Via netip.Addr `json:"via"`
-	// Device is the name of the link that the router is on.
+	// Device is the name of the router's link.
 	Device string `json:"device"`
 }
 

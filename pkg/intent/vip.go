@@ -107,9 +107,9 @@ func (v VIP) ByOVN() VIP {
 // Backend is where flows to a VIP go.
 type Backend struct {
 	Addr netip.Addr `json:"address"`
-	// Port is 0 where the VIP has none: that of the packet.
+	// Port is 0 if the VIP has none: the packet's port counts.
 	Port uint16 `json:"port"`
-	// Weight is the share of new flows, 0 to 256: 0 is none.
+	// Weight is the share of new sessions, 0 to 256: 0 is none.
 	Weight uint16 `json:"weight"`
 }
 

@@ -14,12 +14,12 @@ type Drain struct {
 	Since time.Time `json:"since,omitzero"`
 	// WithdrawAt is when the routes are withdrawn, or were.
 	WithdrawAt time.Time `json:"withdrawAt,omitzero"`
-	// Announced is the number of routes that neighbours have: of Type 5, and of
-	// addresses that are exposed without EVPN. It is left out where BGP does not run.
+	// Announced is the number of routes that neighbours have: Type-5 routes, and addresses that
+	// are exposed without EVPN. Absent if BGP does not run.
 	Announced *int `json:"announced,omitempty"`
-	// Wanted is the number of routes that a node which serves is to announce. Those that are not
-	// announced are on their way, or wait for something: see "sluicectl route list".
+	// Wanted is the number of routes that the node announces while it serves. Routes that are not
+	// announced yet are in progress, or wait: see "sluicectl route list".
 	Wanted *int `json:"wanted,omitempty"`
-	// Busy are the VRFs that still have traffic, once the routes are withdrawn.
+	// Busy are the VRFs with traffic after the withdrawal of the routes.
 	Busy []intent.VNI `json:"busy,omitempty"`
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// Query asks why a packet goes, or does not go, from Src to Dst in a VRF.
+// Query asks why a packet from Src to Dst in a VRF is delivered, or is not.
 type Query struct {
 	VRF intent.VNI `json:"vrf"`
 	Src netip.Addr `json:"src"`
 	Dst netip.Addr `json:"dst"`
 }
 
-// Layer is the part of Sluice that a step looks at.
+// Layer is the part of Sluice that a step checks.
 type Layer string
 
-// The layers, in the order in which a path is told.
+// The layers, in the order of a path's steps.
 const (
 	LayerOVN       Layer = "ovn"
 	LayerIntent    Layer = "intent"
@@ -28,17 +28,16 @@ const (
 // Step is one thing that a path needs.
 type Step struct {
 	Layer Layer `json:"layer"`
-	// Object names the row that was looked for: "Port_Binding cr-lrp-red",
-	// "route 1001 10.20.0.0/24".
+	// Object names the row: "Port_Binding cr-lrp-red", "route 1001 10.20.0.0/24".
 	Object string `json:"object"`
-	// Found tells whether it is there. The first step that is neither found nor
+	// Found tells whether the object exists. The first step that is neither found nor
 	// stale cuts the path.
 	Found bool `json:"found"`
-	// Stale: the step is not found and does not cut the path, since the data plane still has
-	// what came of it.
+	// Stale: the object is missing and does not cut the path, because the data plane still has
+	// its rows.
 	Stale bool `json:"stale,omitempty"`
 	// Detail is what the row says.
 	Detail string `json:"detail,omitempty"`
-	// Hint says what to do when it is not there.
+	// Hint says what to do when the object is missing.
 	Hint string `json:"hint,omitempty"`
 }

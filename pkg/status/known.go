@@ -10,7 +10,7 @@ type Version struct {
 
 // Cleanup is the answer to "sluicectl cleanup".
 type Cleanup struct {
-	// DryRun tells that nothing was removed.
+	// DryRun tells that the objects are listed only.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Objects are in the order of their removal.
 	Objects []CleanupObject `json:"objects"`
@@ -18,31 +18,31 @@ type Cleanup struct {
 
 // CleanupObject is one object that carries Sluice's mark.
 type CleanupObject struct {
-	// Object names it for people.
+	// Object is the object's name for people.
 	Object  string `json:"object"`
 	Removed bool   `json:"removed"`
-	// Error is why it could not be removed.
+	// Error is why the removal failed.
 	Error string `json:"error,omitempty"`
 }
 
 // Adoption is the answer to "sluicectl adopt".
 type Adoption struct {
-	// Applied tells that it was done, and not only listed.
+	// Applied tells that the adoption was carried out; without it the objects are listed only.
 	Applied bool `json:"applied,omitempty"`
 	// Objects are in the order of their adoption.
 	Objects []AdoptedObject `json:"objects"`
-	// Foreign are VRFs and namespaces with such names that nothing shows an agent to have
-	// made, or that would be of no use, and why.
+	// Foreign are VRFs and namespaces with an agent's names that lack evidence of the agent, or
+	// that would be useless, each with the reason.
 	Foreign []string `json:"foreign,omitempty"`
 }
 
 // AdoptedObject is one object of another agent.
 type AdoptedObject struct {
-	// Object names it for people.
+	// Object is the object's name for people.
 	Object string `json:"object"`
-	// Evidence is what shows that it is that agent's.
+	// Evidence shows that the object is that agent's.
 	Evidence string `json:"evidence,omitempty"`
 	Adopted  bool   `json:"adopted"`
-	// Error is why it could not be adopted.
+	// Error is why the adoption failed.
 	Error string `json:"error,omitempty"`
 }

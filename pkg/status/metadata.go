@@ -13,8 +13,8 @@ type Metadata struct {
 	// Used tells whether metadata is served at all; Note says why not.
 	Used bool   `json:"used"`
 	Note string `json:"note,omitempty"`
-	// Proxy says what is wrong with the proxy: its last heartbeat is older than
-	// metadata.staleAfter, or there was none. Requests are left to OVN meanwhile.
+	// Proxy is the fault of the proxy: its last heartbeat is older than metadata.staleAfter, or
+	// absent. Requests are left to OVN meanwhile.
 	Proxy string         `json:"proxy,omitempty"`
 	Ports []MetadataPort `json:"ports"`
 }
@@ -26,23 +26,23 @@ type MetadataPort struct {
 	Network  string `json:"network,omitempty"`
 	Instance string `json:"instance,omitempty"`
 	Project  string `json:"project,omitempty"`
-	// Served is how its requests reach the proxy.
+	// Served is how the port's requests reach the proxy.
 	Served MetadataForm `json:"served"`
-	// Reason and Detail say why not from its tap.
+	// Reason and Detail say why requests are not steered from the tap.
 	Reason string `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Device is the tap, or the device in the network's namespace, and VLAN the tag of a
 	// trunk's subport.
 	Device string `json:"device,omitempty"`
 	VLAN   uint16 `json:"vlan,omitempty"`
-	// Addresses are those that the port may ask from.
+	// Addresses are the addresses from which the port may ask.
 	Addresses intent.GuestSet `json:"addresses"`
-	// Programmed: all of it is in place. Error is why it is not.
+	// Programmed: all rows are programmed. Error is why they are not.
 	Programmed bool   `json:"programmed"`
 	Error      string `json:"error,omitempty"`
 }
 
-// At is where its requests come from: a device, and the VLAN of a trunk's subport on it.
+// At is the origin of the port's requests: a device, and the VLAN of a trunk's subport on it.
 func (p MetadataPort) At() string {
 	if p.VLAN == 0 {
 		return p.Device
@@ -97,21 +97,21 @@ const (
 	FromTap MetadataForm = "tap"
 	// FromNamespace: OVN delivers them to the namespace of the network's metadata port.
 	FromNamespace MetadataForm = "namespace"
-	// LeftToOVN: Sluice has nothing to do with them.
+	// LeftToOVN: OVN handles the requests without Sluice.
 	LeftToOVN MetadataForm = "ovn"
 )
 
-// MetadataQuery asks why a port's requests are answered, or are not.
+// MetadataQuery asks why a port's requests are answered or not.
 type MetadataQuery struct {
-	// Port is a logical port, or an instance, an address or a tap that is one VM's.
+	// Port is a logical port, or the instance, address or tap of one VM.
 	Port string `json:"port"`
 }
 
-// MetadataExplanation is the way of a port's requests, in order.
+// MetadataExplanation is the path of a port's requests, step by step.
 type MetadataExplanation struct {
 	Port     string `json:"port"`
 	Instance string `json:"instance,omitempty"`
 	Steps    []Step `json:"steps"`
-	// Works: every step is there.
+	// Works: every step is found.
 	Works bool `json:"works"`
 }

@@ -12,13 +12,13 @@ type State string
 const (
 	// OK: wanted and done.
 	OK State = "ok"
-	// Pending: wanted, and waiting for something that is on its way.
+	// Pending: wanted, and waiting for another object.
 	Pending State = "pending"
-	// Withheld: deliberately not done, for the reason given; nothing is broken.
+	// Withheld: not done on purpose, for the reason given; nothing is broken.
 	Withheld State = "withheld"
-	// Warning: done, and something about it should be looked at.
+	// Warning: done, and in need of attention.
 	Warning State = "warning"
-	// Error: wanted, and not possible as it is.
+	// Error: wanted, and impossible without a correction.
 	Error State = "error"
 	// Unknown: sluiced does not run, and only it knows.
 	Unknown State = "unknown"
@@ -36,12 +36,12 @@ type Object struct {
 	// Key names the thing within its kind.
 	Key   string `json:"key"`
 	State State  `json:"state"`
-	// Reason is one fixed word with dashes, such as bad-vni: the same word in
-	// the metric's label and in the documentation. Empty for ok.
+	// Reason is one fixed word with dashes, such as bad-vni: the word of the metric's label and
+	// of the documentation. Empty for ok.
 	Reason string `json:"reason,omitempty"`
-	// Error is the sentence for people: what is wrong and what to do.
+	// Error is a sentence for people: what is wrong, and what to do.
 	Error string `json:"error,omitempty"`
-	// Since is when the state, reason or sentence became what it is.
+	// Since is when the state, reason or error last changed.
 	Since time.Time `json:"since"`
 }
 
@@ -84,7 +84,7 @@ type Condition struct {
 	Required bool `json:"required"`
 	// Reason is one fixed word, such as connecting or in-sync.
 	Reason string `json:"reason"`
-	// Detail is the sentence for people.
+	// Detail is a sentence for people.
 	Detail string    `json:"detail,omitempty"`
 	Since  time.Time `json:"since"`
 }

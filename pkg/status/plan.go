@@ -6,29 +6,28 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// Plan is the answer to "sluiced --dry-run": what a daemon that started now
-// would change on the node.
+// Plan is the answer to "sluiced --dry-run": what a daemon would change on the node if it
+// started now.
 type Plan struct {
 	// Version is the program's.
 	Version string `json:"version"`
 	Identity
-	// UnderlayMTU is the largest outer packet, in bytes; 0 where the node would
-	// forward nothing.
+	// UnderlayMTU is the largest outer packet, in bytes; 0 if the node would forward
+	// nothing.
 	UnderlayMTU int `json:"underlayMTU,omitempty"`
-	// Changes are in the order in which they would be made; removals would be
-	// made last and in the opposite order. Table is device, map, program,
+	// Changes are in the order of their execution; removals would be the last, in the
+	// opposite order. Table is device, map, program,
 	// attachment, namespace, port, guest or leftover, or one of the tables between the planes.
 	Changes []Change `json:"changes"`
-	// Unknown are rows that are there and of which only BGP could tell whether
-	// they are wanted.
+	// Unknown are existing rows of which only BGP could tell whether they are wanted.
 	Unknown []UnknownRows `json:"unknown,omitempty"`
-	// Announcements are what would be told to Neighbors. What neighbours have
-	// now is not asked. A neighbour is its address, or the link it is to be found on.
+	// Announcements are the routes that would be announced to Neighbors; the routes that neighbours
+	// have now are not read. A neighbour is its address, or the link on which it is expected.
 	Announcements []PlannedRoute `json:"announcements,omitempty"`
 	Neighbors     []string       `json:"neighbors,omitempty"`
-	// UnderlayAnnouncements would be told to them as plain unicast.
+	// UnderlayAnnouncements are the plain unicast routes that would be announced to Neighbors.
 	UnderlayAnnouncements []netip.Prefix `json:"underlayAnnouncements,omitempty"`
-	// Problems are objects in OVN that cannot be served as they are.
+	// Problems are objects in OVN that cannot be served without a correction.
 	Problems []Object `json:"problems,omitempty"`
 }
 
@@ -36,7 +35,7 @@ type Plan struct {
 type UnknownRows struct {
 	Table string `json:"table"`
 	Rows  int    `json:"rows"`
-	// Why is the sentence for people.
+	// Why is a sentence for people.
 	Why string `json:"why"`
 }
 
@@ -44,6 +43,6 @@ type UnknownRows struct {
 type PlannedRoute struct {
 	VNI    intent.VNI   `json:"vni"`
 	Prefix netip.Prefix `json:"prefix"`
-	// Gateway is the logical port that packets to it would leave through.
+	// Gateway is the logical port by which packets to the prefix would leave.
 	Gateway string `json:"gateway"`
 }

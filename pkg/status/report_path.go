@@ -11,10 +11,10 @@ import (
 type DropCount struct {
 	// Reason is a word of the one list of drop reasons.
 	Reason string `json:"reason"`
-	// Description is its sentence in the documentation.
+	// Description is the reason's sentence in the documentation.
 	Description string `json:"description,omitempty"`
 	Packets     uint64 `json:"packets"`
-	// Program is which of metadata's programs dropped them; empty: one of the others.
+	// Program is the metadata program that dropped the packets; empty: another program.
 	Program string `json:"program,omitempty"`
 }
 
@@ -30,22 +30,22 @@ type Drop struct {
 	Time    time.Time `json:"time"`
 	Reason  string    `json:"reason"`
 	Program string    `json:"program"`
-	// Interface is the device that the packet came in by.
+	// Interface is the device by which the packet entered.
 	Interface string     `json:"interface,omitempty"`
 	VNI       intent.VNI `json:"vni,omitempty"`
-	// Src, Dst, Protocol and the ports are read from the inner packet where it
-	// is long enough.
+	// Src, Dst, Protocol and the ports are read from the inner packet, if it is
+	// long enough.
 	Src      netip.Addr `json:"src,omitzero"`
 	Dst      netip.Addr `json:"dst,omitzero"`
 	Protocol uint8      `json:"protocol,omitempty"`
 	SrcPort  uint16     `json:"srcPort,omitempty"`
 	DstPort  uint16     `json:"dstPort,omitempty"`
-	// Length is the packet's, Packet its first bytes.
+	// Length is the packet's length, Packet its first bytes.
 	Length uint32 `json:"length"`
 	Packet []byte `json:"packet,omitempty"`
 }
 
-// Change is one row of "sluicectl diff": what the reconciler would do now.
+// Change is one row of "sluicectl diff": an operation that the reconciler would execute now.
 type Change struct {
 	Table string `json:"table"`
 	Key   string `json:"key"`
@@ -70,11 +70,11 @@ type Explanation struct {
 	Dst netip.Addr `json:"dst"`
 	// Works tells that every step was found or is stale.
 	Works bool `json:"works"`
-	// InsideOVN tells that both ends are behind one router here: OVN forwards
-	// between them itself, and Sluice never sees the packets.
+	// InsideOVN tells that both ends are behind one router here: OVN forwards between them, and
+	// Sluice never sees the packets.
 	InsideOVN bool   `json:"insideOVN,omitempty"`
 	Steps     []Step `json:"steps"`
-	// Notes say what the steps leave out.
+	// Notes are facts beside the steps.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -108,13 +108,12 @@ type TraceRequest struct {
 	Protocol uint8      `json:"protocol"`
 	SrcPort  uint16     `json:"srcPort,omitempty"`
 	DstPort  uint16     `json:"dstPort,omitempty"`
-	// Length is that of the IP packet in bytes. 0: the shortest possible.
+	// Length is the IP packet's length in bytes. 0: the shortest possible.
 	Length uint16 `json:"length,omitempty"`
-	// FromFabric is the VTEP that the packet is said to come from. Invalid: it
-	// comes from OVN.
+	// FromFabric is the VTEP that sends the packet. Absent: OVN sends it.
 	FromFabric netip.Addr `json:"fromFabric,omitzero"`
-	// Port is the logical port of a VM on this node: the packet is on its tap, from the VM, or to
-	// it with ToVM. VRF is ignored.
+	// Port is the logical port of a VM on this node: the packet is on its tap, from the VM, or
+	// with ToVM to the VM. VRF is ignored.
 	Port string `json:"port,omitempty"`
 	ToVM bool   `json:"toVM,omitempty"`
 }
@@ -122,10 +121,10 @@ type TraceRequest struct {
 // Decision is one step of a program in trace mode.
 type Decision struct {
 	Program string `json:"program"`
-	// Step is what was decided on: vrf, source, destination, mtu ….
+	// Step is the subject of the decision: vrf, source, destination, mtu ….
 	Step   string `json:"step"`
 	Result string `json:"result"`
-	// Why is the row behind the decision, or the one that is missing.
+	// Why is the row behind the decision, or the missing row.
 	Why string `json:"why,omitempty"`
 }
 
@@ -146,20 +145,19 @@ const OnTap = "tap"
 type Trace struct {
 	Request   TraceRequest `json:"request"`
 	Decisions []Decision   `json:"decisions"`
-	// Verdict is redirect, drop or reply; Drop the reason of a drop. It is inside-ovn,
-	// and no program ran, where OVN forwards between the ends itself; kernel where
-	// the VRF is on the kernel path and the packet comes from OVN; host where it comes
-	// from the underlay and is for the node itself; and tap where it is on a VM's tap and passes,
-	// as Becomes if a VIP's session translates it.
+	// Verdict is redirect, drop or reply; Drop the reason of a drop. inside-ovn: OVN forwards
+	// between the ends, and no program ran. kernel: the VRF is on the kernel path, and the packet is
+	// from OVN. host: the packet is from the underlay and for the node itself. tap: the packet is on
+	// a VM's tap and passes, as Becomes if a session translates it.
 	Verdict string `json:"verdict"`
 	Drop    string `json:"drop,omitempty"`
 	// Interface is where a redirected packet would leave.
 	Interface string `json:"interface,omitempty"`
-	// VTEP and VNI are the tunnel key it would leave with.
+	// VTEP and VNI are the tunnel key with which the packet would leave.
 	VTEP netip.Addr `json:"vtep,omitzero"`
 	VNI  intent.VNI `json:"vni,omitempty"`
-	// Becomes is the backend that a VM's packet is translated to, or the VIP that a packet to a VM
-	// is translated from.
+	// Becomes is the backend to which a VM's packet is translated, or the VIP from which a packet
+	// to a VM is translated.
 	Becomes string `json:"becomes,omitempty"`
 	// Packet is the packet as it would leave.
 	Packet []byte `json:"packet,omitempty"`

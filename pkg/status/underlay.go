@@ -6,37 +6,37 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// Underlay is the answer to "sluicectl underlay": the node's own part in the fabric.
+// Underlay is the answer to "sluicectl underlay": the node's announcements and routes in the underlay.
 type Underlay struct {
-	// Install tells whether routes are installed at all.
+	// Install tells whether sluiced installs routes.
 	Install bool `json:"install"`
-	// InSync tells that the neighbours have sent all their unicast routes, or had their time.
+	// InSync tells that the neighbours have sent all their unicast routes, or that their time is over.
 	InSync        bool                   `json:"inSync"`
 	Announcements []UnderlayAnnouncement `json:"announcements"`
 	Routes        []UnderlayRoute        `json:"routes"`
 }
 
-// UnderlayAnnouncement is a prefix that the node announces, or is to announce.
+// UnderlayAnnouncement is a prefix that the node announces or wants to announce.
 type UnderlayAnnouncement struct {
 	Prefix netip.Prefix `json:"prefix"`
-	// VTEP tells that it is the tunnel endpoint's.
+	// VTEP tells that the prefix is the VTEP's.
 	VTEP      bool `json:"vtep"`
 	Announced bool `json:"announced"`
-	// Error is why it is not.
+	// Error is why the prefix is not announced.
 	Error string `json:"error,omitempty"`
 }
 
-// UnderlayRoute is a route of the fabric that the node learned, or has installed.
+// UnderlayRoute is a learned or installed route of the underlay.
 type UnderlayRoute struct {
 	Prefix netip.Prefix `json:"prefix"`
-	// State is installed; refused, with Reason; waiting; error; or stale, of a route
-	// of an earlier start that no neighbour has sent yet.
+	// State is installed; refused, with Reason; waiting; error; or stale: a route of an earlier
+	// start that no neighbour has sent yet.
 	State string `json:"state"`
-	// Hops are its next hops, each with the address via and the device.
+	// Hops are the next hops, each with the address via and the device.
 	Hops   intent.UnderlayHops `json:"hops"`
 	Metric uint32              `json:"metric,omitempty"`
 	Source netip.Addr          `json:"source,omitzero"`
-	// Stale tells that its neighbours are restarting.
+	// Stale tells that the route's neighbours are restarting.
 	Stale  bool   `json:"stale,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`

@@ -17,25 +17,20 @@ import (
 
 var apiIntro = `# JSON of sluicectl and of the admin socket
 
-What ` + "`sluicectl -o json`" + ` prints is what sluiced answers on its socket, open to root only:
+` + "`sluicectl -o json`" + ` prints sluiced's answers on its socket, which is open to root only:
 
 ` + "```sh" + `
 curl --unix-socket /run/sluice/sluiced.sock http://sluiced/v1/status
 ` + "```" + `
 
-Names are camelCase. An abbreviation is in capitals, but at the beginning of a name:
-` + "`routerMAC`, `endOfRIB`, `vtep`" + `. An optional field is left out where it is empty, or where
-its value is not known: with sluiced away, ` + "`sluicectl`" + ` answers from the pinned maps, which
-know neither what is wanted nor what is announced. A list that is not optional is ` + "`[]`" + ` where it
-is empty.
-
-A VRF is its VNI, a number. The default VRF, which tables and metrics call ` + "`default`" + `, is the number
-` + fmt.Sprint(uint32(intent.DefaultVRF)) + `, one more than the largest VNI.
-
-A request is JSON in the body and may be left out where it is ` + "`Nothing`" + `. An error is
-` + "`{\"error\": \"…\"}`" + ` with status 400, 404, 408, 500, 503 or 504. A request with the
-header ` + "`Sluice-Deadline`" + `, nanoseconds of CLOCK_BOOTTIME, is carried out before that time, or never (408). A stream has one answer a line, as
-` + "`{\"value\": …}`" + `. Fields are added over time; a field keeps its name and meaning.
+- Names are camelCase. Abbreviations are in capitals, except at the beginning of a name: ` + "`routerMAC`, `endOfRIB`, `vtep`" + `.
+- An answer omits an optional field that is empty or unknown. If sluiced is down, ` + "`sluicectl`" + ` answers from the pinned maps,
+  which lack wanted and announced state. A list that is not optional is ` + "`[]`" + ` when it is empty.
+- A VRF is its VNI, a number. The default VRF, ` + "`default`" + ` in tables and metrics, is ` + fmt.Sprint(uint32(intent.DefaultVRF)) + `, one more than the largest VNI.
+- A request is JSON in the body. The body of ` + "`Nothing`" + ` may be absent. An error is ` + "`{\"error\": \"…\"}`" + ` with status 400, 404, 408, 500, 503 or 504.
+- sluiced executes a request with the header ` + "`Sluice-Deadline`" + `, nanoseconds of CLOCK_BOOTTIME, before that time, or never (408).
+- A stream has one answer a line, as ` + "`{\"value\": …}`" + `.
+- New versions add fields. A field keeps its name and meaning.
 
 | path | request | answer | for |
 | --- | --- | --- | --- |

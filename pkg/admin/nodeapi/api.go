@@ -8,7 +8,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// VRFSelector selects one VRF, or all for VNI 0.
+// VRFSelector selects one VRF; VNI 0 selects all.
 type VRFSelector struct {
 	VNI intent.VNI `json:"vni,omitempty"`
 }
@@ -24,16 +24,16 @@ type DrainRequest struct {
 type WeighRequest struct {
 	// LoadBalancer is a row's name, or _uuid.
 	LoadBalancer string `json:"loadBalancer"`
-	// Backend is an address with its port, or an address, as in the row.
+	// Backend is an address with or without a port, as in the row.
 	Backend string `json:"backend"`
-	// Weight is 0 to 256; nil: what was said of it is taken back, and it is 1.
+	// Weight is 0 to 256; null: the weight is removed, and counts as 1.
 	Weight *uint16 `json:"weight"`
 }
 
-// Weighed tells what became of a WeighRequest.
+// Weighed is the result of a WeighRequest.
 type Weighed struct {
-	// ByOVN are the VIPs of the load balancer, and the VMs, that OVN balances on this node, each
-	// with its reason: OVN has no weights.
+	// ByOVN are the load balancer's VIPs and the VMs that OVN balances on this node, each with
+	// its reason. OVN ignores weights.
 	ByOVN []string `json:"byOVN"`
 }
 
@@ -59,14 +59,14 @@ var (
 	GetVRF = admin.NewEndpoint[VRFSelector, status.VRF]("/v1/vrf")
 	// ListVIPs is "sluicectl lb list".
 	ListVIPs = admin.NewEndpoint[VRFSelector, []status.VIP]("/v1/vips")
-	// ListBackends is "sluicectl lb backends" and "lb show": ListVIPs with what takes longer.
+	// ListBackends is "sluicectl lb backends" and "lb show": ListVIPs with the slower fields.
 	ListBackends = admin.NewEndpoint[VRFSelector, []status.VIP]("/v1/vips/backends")
 	// ExplainVIP is "sluicectl lb explain".
 	ExplainVIP = admin.NewEndpoint[status.VIPQuery, status.VIPExplanation]("/v1/vips/explain")
 	// Weigh is "sluicectl lb drain" and "lb undrain": it writes options:sluice-weights in the
 	// Northbound database.
 	Weigh = admin.NewChange[WeighRequest, Weighed]("/v1/vips/weigh")
-	// ListFlows is "sluicectl lb flows": at most 10000 are listed.
+	// ListFlows is "sluicectl lb flows", with at most 10000 sessions.
 	ListFlows = admin.NewEndpoint[VRFSelector, status.Flows]("/v1/vips/flows")
 	// ListVMs is "sluicectl lb vms".
 	ListVMs = admin.NewEndpoint[admin.Nothing, []status.VM]("/v1/vips/vms")
@@ -84,17 +84,17 @@ var (
 	FollowDrops = admin.NewEndpoint[admin.Nothing, status.Drop]("/v1/drops/follow")
 	// GetDiff is "sluicectl diff".
 	GetDiff = admin.NewEndpoint[admin.Nothing, status.Diff]("/v1/diff")
-	// GetDrain is how far a drain is.
+	// GetDrain is the progress of a drain.
 	GetDrain = admin.NewEndpoint[admin.Nothing, status.Drain]("/v1/drain/status")
 	// Drain is "sluicectl drain".
 	Drain = admin.NewChange[DrainRequest, status.Drain]("/v1/drain/begin")
 	// Undrain is "sluicectl undrain".
 	Undrain = admin.NewChange[admin.Nothing, status.Drain]("/v1/drain/end")
-	// GetMetadataProxy is how the metadata proxy is. It answers on a socket of its own,
+	// GetMetadataProxy is the state of the metadata proxy. The proxy answers on its own socket,
 	// metadata.socket.
 	GetMetadataProxy = admin.NewEndpoint[admin.Nothing, status.MetadataProxy]("/v1/metadata/proxy")
-	// ListMetadataRequests is "sluicectl metadata requests", the oldest first; on the
-	// metadata proxy's socket, too.
+	// ListMetadataRequests is "sluicectl metadata requests", the oldest first. The metadata
+	// proxy's socket answers it, too.
 	ListMetadataRequests = admin.NewEndpoint[admin.Nothing, []status.MetadataRequest]("/v1/metadata/requests")
 	// Explain is "sluicectl explain".
 	Explain = admin.NewEndpoint[status.Query, status.Explanation]("/v1/explain")
