@@ -12,7 +12,7 @@ import (
 // Guest is an address of a VM's port: one of Port_Binding.mac.
 type Guest struct {
 	MAC MAC `json:"mac"`
-	// Addr is invalid for a port of which only the MAC is known: it has IPv6 link-local
+	// Addr is invalid, in JSON empty, for a port with a MAC alone: it has IPv6 link-local
 	// addresses only.
 	Addr netip.Addr `json:"addr"`
 }

@@ -104,7 +104,7 @@ func (v VIP) ByOVN() VIP {
 	return VIP{Key: v.Key, OVN: true, Flush: v.Flush && v.Backends.Len() == 0}
 }
 
-// Backend is where flows to a VIP go.
+// Backend is a backend of a VIP.
 type Backend struct {
 	Addr netip.Addr `json:"address"`
 	// Port is 0 if the VIP has none: the packet's port counts.

@@ -85,8 +85,7 @@ type VIPBackend struct {
 	Port uint16 `json:"port"`
 	// Weight is the backend's share of new sessions, 0 to 256.
 	Weight uint16 `json:"weight"`
-	// State is up: it gets new sessions; down: it was probed, and is not alive; or draining: its
-	// weight is 0.
+	// State: up gets new sessions; down was probed, and is not alive; draining has weight 0.
 	State BackendState `json:"state"`
 	// Slots is the backend's slots in the Maglev table, Flows its sessions on this node.
 	Slots uint32 `json:"slots,omitempty"`

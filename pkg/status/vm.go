@@ -13,7 +13,7 @@ type VM struct {
 	Path         string `json:"path"`
 	Reason       string `json:"reason"`
 	ReasonDetail string `json:"reasonDetail,omitempty"`
-	// State is whether rows and programs of the tap are programmed.
+	// State is whether the rows and programs of the tap are in place.
 	State State  `json:"state"`
 	Error string `json:"error,omitempty"`
 }

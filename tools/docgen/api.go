@@ -49,18 +49,20 @@ func apiPage(w *bytes.Buffer, api, status string) error {
 		}
 	}
 	writeTypes(w, endpoints)
-	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "underlay.go", "metadata_proxy.go", "drain.go", "plan.go", "known.go"} {
+	for _, name := range []string{"object.go", "count.go", "explain.go", "report.go", "report_path.go", "underlay.go", "vip.go", "vm.go", "metadata.go", "metadata_proxy.go", "drain.go", "plan.go", "known.go"} {
 		f, err := parseFile(filepath.Join(status, name))
 		if err != nil {
 			return err
 		}
 		writeTypes(w, f)
 	}
-	routes, err := parseFile(filepath.Join(filepath.Dir(status), "intent", "route.go"))
-	if err != nil {
-		return err
+	for _, name := range []string{"route.go", "vip.go", "underlay.go", "metadata.go"} {
+		f, err := parseFile(filepath.Join(filepath.Dir(status), "intent", name))
+		if err != nil {
+			return err
+		}
+		writeTypes(w, f)
 	}
-	writeTypes(w, routes)
 	return nil
 }
 
@@ -158,6 +160,8 @@ func jsonType(e ast.Expr) string {
 	switch name := types.ExprString(e); name {
 	case "netip.Addr":
 		return "IP address"
+	case "netip.AddrPort":
+		return "IP address and port"
 	case "netip.Prefix":
 		return "prefix"
 	case "time.Time":
@@ -166,11 +170,25 @@ func jsonType(e ast.Expr) string {
 		return "MAC"
 	case "intent.VNI", "VNI":
 		return "VNI, a number"
+	case "intent.Protocol":
+		return "tcp, udp, sctp"
+	case "intent.UnderlayHops":
+		return "list of UnderlayHop"
+	case "intent.GuestSet":
+		return "list of Guest"
+	case "State":
+		return "ok, pending, withheld, warning, error, unknown"
+	case "BackendState":
+		return "up, down, draining"
+	case "MetadataForm":
+		return "tap, namespace, ovn"
+	case "Layer":
+		return "ovn, intent, bgp, ovs, dataplane"
 	case "bool":
 		return "true, false"
 	case "string":
 		return "text"
-	case "int", "uint8", "uint16", "uint32", "uint64":
+	case "int", "uint8", "uint16", "uint32", "uint64", "time.Duration":
 		return "number"
 	default:
 		return name[strings.LastIndex(name, ".")+1:]
