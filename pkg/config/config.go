@@ -18,20 +18,18 @@ var DefaultNextHopMAC = intent.MAC{0x02, 0x53, 0x4c, 0x55, 0x49, 0x43}
 
 // Config is the whole file.
 type Config struct {
-	// Roles is what this node does. auto: BGP and fabric devices only where
-	// Open_vSwitch.external_ids:ovn-cms-options has enable-chassis-as-gw or a
-	// gateway port names the node, bound or candidate, or where something that is
-	// bound to it is exposed without EVPN (exposure). gateway: always. none:
-	// never; the daemon follows OVN and reports, and has VMs' taps alone
+	// Roles is what this node does. auto: the node runs BGP and fabric devices where
+	// Open_vSwitch.external_ids:ovn-cms-options has enable-chassis-as-gw, where a gateway port
+	// names the node (bound or candidate), or where exposure exposes something that is bound to it.
+	// gateway: always. none: never; the daemon follows OVN, reports, and serves the taps of VMs
 	// (loadBalancing.clients, metadata).
 	Roles Role `yaml:"roles"`
-	// Path is what carries VRFs for which neither evpn.vrfs.<VNI>.path nor
-	// external_ids:sluice-path of a gateway port names a path. auto: the eBPF
-	// programs, and the kernel's own devices and routes for a VRF that they cannot
-	// carry. ebpf: the programs. kernel: the kernel, for every VRF of the node,
-	// whatever is said of one, with a VXLAN device for each and without sluice-vxlan.
+	// Path is what carries VRFs for which neither evpn.vrfs.<VNI>.path nor external_ids:sluice-path
+	// of a gateway port names a path. auto: the eBPF path; VRFs that eBPF cannot carry use the
+	// kernel path. ebpf: the eBPF path. kernel: the kernel path for every VRF of the node, whatever
+	// other settings name, with a VXLAN device for each VRF and without sluice-vxlan.
 	Path Path `yaml:"path"`
-	// OVN is how the databases are reached.
+	// OVN is the databases of OVN, and the connections to them.
 	OVN OVN `yaml:"ovn"`
 	// BGP is the local speaker and its neighbours.
 	BGP BGP `yaml:"bgp"`
@@ -60,23 +58,23 @@ type Config struct {
 	HTTP HTTP `yaml:"http"`
 	// Admin is the socket of sluicectl.
 	Admin Admin `yaml:"admin"`
-	// StateDir holds what has to survive a restart: the indices of VRFs, which
-	// are the numbers in their route distinguishers. When it is lost the VRFs
-	// get new route distinguishers: routes are announced anew and the old ones
-	// end with the restart timer of the neighbours. What the Northbound database said
-	// last is there, too, for a start while it is away.
+	// StateDir is the directory of what survives a restart: the indices of VRFs, which are the
+	// numbers in their route distinguishers, and the last content of the Northbound database, for a
+	// start without it. VRFs whose indices are lost get new route distinguishers: the node
+	// announces its routes again, and the neighbours delete the old ones when their restart timer
+	// expires.
 	StateDir string `yaml:"stateDir"`
 }
 
-// OVN is how the databases are reached.
+// OVN is the databases of OVN, and the connections to them.
 type OVN struct {
 	// SB is the Southbound database: one or more endpoints
 	// (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT), separated by commas. Empty:
 	// Open_vSwitch.external_ids:ovn-remote of the local switch.
 	SB string `yaml:"sb"`
-	// NB is the Northbound database, in the same form; it is read, and written by
-	// "sluicectl lb drain" alone. Empty: none; facts that only it has (NAT, static
-	// routes, load balancers of routers, ACLs) are then unknown.
+	// NB is the Northbound database, endpoints as in sb. Sluice reads it; only "sluicectl lb drain"
+	// writes. Empty: none; what only Northbound has (NAT, static routes, load balancers of routers,
+	// ACLs) is then unknown.
 	NB string `yaml:"nb"`
 	// VSwitch is the local Open vSwitch database.
 	VSwitch string `yaml:"vswitch"`
@@ -85,15 +83,16 @@ type OVN struct {
 	// SystemID is the name of this chassis. Empty:
 	// Open_vSwitch.external_ids:system-id.
 	SystemID string `yaml:"systemID"`
-	// InactivityProbe is how long a session may be silent before it is probed,
-	// and again before it is given up. 0 switches probing off.
+	// InactivityProbe is how long a database session may be silent before it is probed, and after
+	// the probe before it is closed. 0: no probes.
 	InactivityProbe configfile.Duration `yaml:"inactivityProbe"`
 }
 
-// TLS names the files of a client certificate, in PEM form. All three or none.
+// TLS is the client certificate for endpoints that start with ssl:, in PEM files. Give all three
+// files, or none.
 type TLS struct {
-	// PrivateKey is the file of the key. Empty, like the other two: the SSL
-	// table of the local Open vSwitch database.
+	// PrivateKey is the file of the key. All three empty: the files that the SSL table of the local
+	// Open vSwitch database names.
 	PrivateKey string `yaml:"privateKey"`
 	// Certificate is the file of the client certificate.
 	Certificate string `yaml:"certificate"`
@@ -111,8 +110,8 @@ type Fabric struct {
 	// MTU is the largest outer IP packet in bytes. 0: the MTU of the link that
 	// has the VTEP address or leads to the neighbours.
 	MTU uint16 `yaml:"mtu"`
-	// DF is the don't-fragment bit of outer IPv4 packets. auto: as the inner
-	// packet has it, set for inner IPv6. set: always. clear: never.
+	// DF is the don't-fragment bit of outer IPv4 packets. auto: the bit of the inner IPv4 packet,
+	// and set for inner IPv6. set: always. clear: never.
 	DF DF `yaml:"df"`
 	// UDPChecksum is the checksum of outer UDP packets. auto: none over IPv4,
 	// computed over IPv6 (RFC 7348, RFC 8200 section 8.1). on: always. off: never.
@@ -126,18 +125,17 @@ type Fabric struct {
 	// NextHops lists, by physical network, the addresses that Sluice answers
 	// for. It is needed where the provider bridge has ports other than OVN's.
 	NextHops map[string][]netip.Addr `yaml:"nextHops"`
-	// ICMPSource is at most one address per family: the source of ICMP errors
-	// towards OVN for a router that has asked for no next hop, and for which
-	// neither SB MAC_Binding nor a default route in NB shows one. Empty: such
-	// errors are counted and not sent.
+	// ICMPSource is the source of ICMP errors towards OVN where the router's next hop is not found:
+	// the router has sent no ARP or ND for one, and neither MAC_Binding in Southbound nor a default
+	// route in Northbound names one. At most one address per family. Empty: such errors are
+	// counted, and not sent.
 	ICMPSource []netip.Addr `yaml:"icmpSource"`
-	// TrustedVTEPs are outer sources that are accepted without a route that
-	// names them as next hop.
+	// TrustedVTEPs are VTEPs whose packets are accepted although no route has them as next hop.
 	TrustedVTEPs []netip.Addr `yaml:"trustedVTEPs"`
-	// ResolveViaDefault lets a default route of the node lead to VTEPs (FRR: ip nht
-	// resolve-via-default). false: a VTEP that only a default route leads to counts as one
-	// without a route, and is not used. Set it where the underlay has a route for each VTEP
-	// and the default route leads elsewhere, as to a management network.
+	// ResolveViaDefault is whether a default route of the node may lead to VTEPs (FRR: ip nht
+	// resolve-via-default). false: a VTEP without a more specific route counts as unreachable.
+	// Choose false where the underlay has a route for each VTEP and the default route leads
+	// elsewhere, such as to a management network.
 	ResolveViaDefault bool `yaml:"resolveViaDefault"`
 }
 
@@ -147,38 +145,39 @@ type EVPN struct {
 	// address), subnets (a route per subnet) or both. external_ids:sluice-announce
 	// of a port overrides it.
 	Announce Announce `yaml:"announce"`
-	// NAT decides for hosts and subnets whose replies OVN would source-NAT. refuse
-	// leaves them out; announce exposes them all the same, for clouds in which
-	// something else, such as NAT.exempted_ext_ips, keeps their addresses.
+	// NAT decides about hosts and subnets whose replies OVN would source-NAT. refuse: they are not
+	// exposed. announce: they are, for clouds in which something else, such as
+	// NAT.exempted_ext_ips, exempts their addresses from NAT.
 	NAT NAT `yaml:"nat"`
-	// NATUnknown decides for objects of which it is unknown whether OVN would
-	// source-NAT their replies, for lack of an NB session. announce or hold.
+	// NATUnknown decides about hosts and subnets while the node has no session with Northbound,
+	// which says whether OVN would source-NAT their replies. announce: they are exposed. hold: they
+	// wait for the session.
 	NATUnknown NATUnknown `yaml:"natUnknown"`
-	// DynamicRouting is for routers with OVN's options:dynamic-routing (25.03 and
-	// later). on: they are Sluice's: what OVN advertises of a router (Southbound
-	// table Advertised_Route) is exposed behind its gateway ports that name a VNI,
-	// and options:dynamic-routing-vrf-id is the VNI where nothing nearer names one.
-	// off: only ports and switches say what is exposed.
+	// DynamicRouting is whether Sluice serves routers with OVN's options:dynamic-routing (25.03 and
+	// later). on: Sluice exposes what OVN advertises of a router (Southbound table
+	// Advertised_Route) behind the router's gateway ports with a VNI;
+	// options:dynamic-routing-vrf-id is the VNI where no nearer key names one. off: keys of ports
+	// and switches alone decide what is exposed.
 	DynamicRouting Switch `yaml:"dynamicRouting"`
-	// LearnedRoutes is for routers with OVN's options:dynamic-routing (25.03 and
-	// later). on: what the VRF imports is put into the routing table that ovn-controller
-	// reads for the router, and becomes a route of the router (Southbound table
-	// Learned_Route) to a next hop that Sluice serves. off: a router needs a default
-	// route, or static ones, to such a next hop.
+	// LearnedRoutes is whether routers with OVN's options:dynamic-routing (25.03 and later) learn
+	// imported routes. on: Sluice writes the routes that the VRF imports into the routing table
+	// that ovn-controller reads for the router; OVN routes by them (Southbound table
+	// Learned_Route), to a next hop that Sluice serves. off: the router needs a default route, or
+	// static routes, to such a next hop.
 	LearnedRoutes Switch `yaml:"learnedRoutes"`
-	// Standby is what a node does for gateway ports that are on another chassis and
-	// may come to it. on: everything is programmed before, but routes and
-	// announcements, and packets for a port that has just left are sent after it.
-	// off: nothing; a move then takes longer, and the node less memory.
+	// Standby is what a node does for gateway ports that are bound elsewhere and may move to it.
+	// on: the node programs everything but routes and announcements in advance, and forwards
+	// packets for a gateway port that has just moved away to its new node. off: nothing; moves take
+	// longer, and the node needs less memory.
 	Standby Standby `yaml:"standby"`
-	// MaxVRFs is the most VRFs of this node, standby ones included, which give way;
-	// the next one is an error of its own.
+	// MaxVRFs is the largest number of VRFs on this node, standby ones included. Another VRF evicts
+	// a standby one; without a standby one it is an error.
 	MaxVRFs uint32 `yaml:"maxVRFs"`
-	// VRFs holds what differs for single VRFs, by VNI.
+	// VRFs are the settings of single VRFs, by VNI.
 	VRFs map[intent.VNI]VRF `yaml:"vrfs"`
 }
 
-// VRF is what holds for one VNI.
+// VRF is the settings of one VNI.
 type VRF struct {
 	// Import are the route targets whose routes enter the VRF, matched exactly:
 	// ASN:NUMBER or IPV4:NUMBER. Empty: the automatic one, from any AS.
@@ -189,14 +188,14 @@ type VRF struct {
 	// Path is what carries the VRF on this node: auto, ebpf or kernel. Empty:
 	// external_ids:sluice-path of a gateway port, else path.
 	Path Path `yaml:"path"`
-	// Announce off: nothing of the VRF is announced, and all of it forwarded, for
-	// a routing daemon beside Sluice that announces it. Empty: on.
+	// Announce is whether the routes of the VRF are announced. off: the VRF is forwarded, and a
+	// routing daemon beside Sluice announces it. Empty: on.
 	Announce Switch `yaml:"announce"`
-	// MaxPrefixes is the most prefixes that the VRF imports. Those that are in stay,
-	// and others wait until there is room; sessions are not closed for it. 0: no limit.
+	// MaxPrefixes is the largest number of prefixes that the VRF imports. Imported prefixes stay,
+	// and further ones wait for room; BGP sessions stay open. 0: no limit.
 	MaxPrefixes uint32 `yaml:"maxPrefixes"`
-	// ImportFilter decides which prefixes the VRF imports, IPv4 and IPv6: the first
-	// rule that matches. What none matches is denied. Empty: all are imported.
+	// ImportFilter is the rules for the prefixes that the VRF imports, IPv4 and IPv6. The first
+	// rule that matches decides; a prefix that no rule matches is denied. Empty: all are imported.
 	ImportFilter []PrefixRule `yaml:"importFilter"`
 }
 
@@ -212,26 +211,26 @@ type Dataplane struct {
 
 // LoadBalancing is the VIPs of OVN's load balancers.
 type LoadBalancing struct {
-	// Enabled has eBPF balance packets from the fabric to VIPs of load balancers that
-	// hang on a router with a gateway port here, and the VIPs announced. That needs ovn.nb;
-	// without it what VMs send is balanced alone, by what Southbound has.
+	// Enabled is whether eBPF balances packets from the fabric to VIPs of routers with a gateway
+	// port on this node; the node announces these VIPs. It needs ovn.nb. Without ovn.nb eBPF
+	// balances only what VMs send (clients), by the load balancers in Southbound.
 	Enabled bool `yaml:"enabled"`
-	// NewFlowRate is how many new flows a second of each VIP are recorded, and of each
-	// VM to VIPs of its switch, and as many at once; 0: all. Flows above it go where their hash leads, which holds as long as
-	// the backends stay the same, and take no row from flows that are there.
+	// NewFlowRate is the limit of new sessions a second, and of a burst, of each VIP and of each VM
+	// to VIPs of its switch. 0: no limit. A flow above the limit has no session and evicts none;
+	// its hash chooses the backend, which stays the same while the backends do.
 	NewFlowRate uint32 `yaml:"newFlowRate"`
-	// BackendMetrics has the metrics of each backend served, besides those of each VIP.
+	// BackendMetrics adds metrics of each backend to those of each VIP.
 	BackendMetrics bool `yaml:"backendMetrics"`
-	// Clients has what VMs of this node send to VIPs of their switches balanced on
-	// their taps, too, on any node. Else OVN balances it. To switch it off breaks the
-	// connections of VMs that eBPF has balanced.
+	// Clients is whether eBPF balances on taps, on any node, what VMs of this node send to VIPs of
+	// their switches. false: OVN balances it. A change to false breaks the connections of VMs that
+	// eBPF has balanced.
 	Clients bool `yaml:"clients"`
-	// ACLUnknown is what balances for a VM whose ACLs are not known: ovn or ebpf. ACLs
-	// that name a VIP would see the backend in its place.
+	// ACLUnknown is what balances for a VM whose ACLs are unknown: ovn or ebpf. With ebpf, ACLs
+	// that name a VIP see the backend in its place.
 	ACLUnknown ACLUnknown `yaml:"aclUnknown"`
 }
 
-// ACLUnknown is what balances for a VM whose ACLs are not known.
+// ACLUnknown is what balances for a VM whose ACLs are unknown.
 type ACLUnknown string
 
 // The choices.
@@ -245,9 +244,9 @@ func (l LoadBalancing) OnTaps() bool { return l.Enabled && l.Clients }
 
 // Kernel is the kernel path.
 type Kernel struct {
-	// Dummy gives each VRF on the kernel path the device lo-<VNI> with the exposed
-	// addresses, for a routing daemon that redistributes them. The node answers
-	// for an address whose route into OVN is not there.
+	// Dummy gives each VRF on the kernel path the device lo-<VNI> with the exposed addresses, for a
+	// routing daemon that redistributes them. While an address has no route into OVN, the node
+	// itself answers for it.
 	Dummy bool `yaml:"dummy"`
 }
 
@@ -257,13 +256,12 @@ type Sizes struct {
 	VRFs uint32 `yaml:"vrfs"`
 	// Gateways is the number of gateway ports bound to this node.
 	Gateways uint32 `yaml:"gateways"`
-	// Served is the number of next hops that ARP and ND are answered or dropped
-	// for (map served), and as many known ports that nothing is answered for (map
-	// known).
+	// Served is the number of next hops whose ARP and ND are answered or dropped (map served), and
+	// the number of addresses of ports whose ARP and ND are not answered (map known).
 	Served uint32 `yaml:"served"`
 	// Hosts is the number of single addresses, over all VRFs.
 	Hosts uint32 `yaml:"hosts"`
-	// Prefixes is the number of longer-than-one-address routes, over all VRFs.
+	// Prefixes is the number of routes to more than a single address, over all VRFs.
 	Prefixes uint32 `yaml:"prefixes"`
 	// NextHops is the number of different next-hop groups.
 	NextHops uint32 `yaml:"nextHops"`
@@ -273,10 +271,10 @@ type Sizes struct {
 	VIPs uint32 `yaml:"vips"`
 	// Backends is the number of different backends.
 	Backends uint32 `yaml:"backends"`
-	// Flows is twice the number of flows to VIPs that are known at once: those that are open, and of
-	// each new connection a second some 100, since the rows of closed ones stay for a minute and a
-	// half. Of more, those that were not seen for the longest time are forgotten. As many flows that
-	// are left to OVN have room beside them. All of the memory is used at once: about 150 bytes for each.
+	// Flows is twice the number of sessions with VIPs at once: the open ones, and for each new
+	// connection a second about 100, since closed sessions expire after 90 seconds. A full map
+	// evicts the sessions that have been idle for longest. Flows that are left to OVN have a map of
+	// the same size. All memory is allocated at the start: about 150 bytes for each of `flows`.
 	Flows uint32 `yaml:"flows"`
 }
 
@@ -292,8 +290,8 @@ type HTTP struct {
 	// listener. The default is reachable from the node itself only; give
 	// webConfig when you open it.
 	Listen string `yaml:"listen"`
-	// WebConfig is a file in the form of the Prometheus exporter-toolkit: TLS
-	// and basic authentication.
+	// WebConfig is a web configuration file of the Prometheus exporter-toolkit: TLS and basic
+	// authentication.
 	WebConfig string `yaml:"webConfig"`
 	// PProf serves Go's profiles under /debug/pprof/.
 	PProf bool `yaml:"pprof"`

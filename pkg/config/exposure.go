@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// Exposure is what this node exposes without EVPN: single addresses of provider
-// networks, announced as plain unicast with the node as next hop and forwarded in
-// the default VRF. external_ids:sluice-expose=false of a port takes it out.
+// Exposure is what this node exposes without EVPN: single addresses of provider networks, announced
+// as plain unicast with the node as next hop and forwarded in the default VRF.
+// external_ids:sluice-expose=false excludes a port.
 type Exposure struct {
 	// Ports exposes the addresses of ports of VMs that are bound to this chassis
 	// on a switch with a localnet port: VMs on provider networks. on or off.
 	Ports Switch `yaml:"ports"`
-	// FloatingIPs exposes the external addresses of routers' NAT, floating IPs above
-	// all: a distributed one on the chassis of its VM, a centralised one on that
-	// of the gateway port. They come from Southbound (Port_Binding.nat_addresses:
-	// IPv4, and only with options:nat-addresses=router on the switch's port) and from
-	// Northbound where ovn.nb is given, which has those of IPv6 too. on or off.
+	// FloatingIPs exposes the external addresses of routers' NAT, such as floating IPs: a
+	// distributed one on the chassis of its VM, a centralised one on the chassis of the gateway
+	// port. Southbound has them in Port_Binding.nat_addresses: IPv4, and only with
+	// options:nat-addresses=router on the switch's port. Northbound, where ovn.nb is set, has those
+	// of IPv6, too. on or off.
 	FloatingIPs Switch `yaml:"floatingIPs"`
 	// Gateways exposes the gateway ports' own addresses. on or off.
 	Gateways Switch `yaml:"gateways"`
-	// Networks are the physical networks, as in ovn-bridge-mappings, of which
-	// addresses are exposed. Empty: all.
+	// Networks are the physical networks whose addresses are exposed, by their names in
+	// ovn-bridge-mappings. Empty: all.
 	Networks []string `yaml:"networks"`
-	// Prefixes are those of which addresses are exposed. Empty: all.
+	// Prefixes are the prefixes whose addresses are exposed. Empty: all.
 	Prefixes []netip.Prefix `yaml:"prefixes"`
-	// Devices are the links on which packets for exposed addresses come in, and by
-	// which the answers leave. Empty: those of the ways to the BGP neighbours.
+	// Devices are the links on which packets for exposed addresses arrive, and on which the answers
+	// leave. Empty: the links of the paths to the BGP neighbours.
 	Devices []string `yaml:"devices"`
 }
 

@@ -11,12 +11,12 @@ import (
 type PrefixRule struct {
 	// Action is permit or deny. Required.
 	Action FilterAction `yaml:"action"`
-	// Prefix holds the prefixes that the rule is about. Required.
+	// Prefix contains the prefixes that the rule matches. Required.
 	Prefix netip.Prefix `yaml:"prefix"`
-	// GE is the shortest length that matches. 0: that of prefix itself.
+	// GE is the shortest length that matches. 0: the length of prefix.
 	GE uint8 `yaml:"ge"`
-	// LE is the longest length that matches. 0: with ge, a single address; without
-	// it, prefix itself only.
+	// LE is the longest length that matches. 0: with ge, a single address; without ge, the length
+	// of prefix.
 	LE uint8 `yaml:"le"`
 }
 

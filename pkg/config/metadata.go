@@ -7,28 +7,28 @@ import (
 
 // Metadata is 169.254.169.254 and fe80::a9fe:a9fe for the VMs of this node.
 type Metadata struct {
-	// Enabled false: no program on any tap for metadata, no proxy, no namespace. So it
-	// is, too, as long as backend is none.
+	// Enabled is whether metadata is served. false, like backend none: no metadata program on any
+	// tap, no proxy, no namespace.
 	Enabled bool `yaml:"enabled"`
-	// Backend is who answers: nova, Nova's metadata API; files, a directory with the
-	// documents of each instance; template, any HTTP server by a URL; none: nobody, and
-	// metadata is left to whoever else does it.
+	// Backend is what answers. nova: Nova's metadata API. files: a directory with the documents of
+	// each instance. template: any HTTP server by a URL. none: nothing; metadata is left to another
+	// agent.
 	Backend Backend `yaml:"backend"`
-	// Path is how requests get to the proxy. auto: steered from the VM's tap by eBPF,
-	// and through a namespace of its network where a port has no tap that can be steered.
-	// ebpf: from the tap or not at all. namespace: always through the namespace, as
-	// neutron-ovn-metadata-agent does it.
+	// Path is how requests reach the proxy. auto: eBPF steers them from the VM's tap; where a port
+	// has no tap that can be steered, they pass a namespace of its network. ebpf: from the tap
+	// only. namespace: through the namespace only, as with neutron-ovn-metadata-agent.
 	Path MetadataPath `yaml:"path"`
-	// SecurityGroups bypass: metadata is reachable whatever security groups say. respect:
-	// a port is steered only if its ACLs let it ask, which takes ovn.nb; where they are
-	// not known, or not understood, it is left to OVN.
+	// SecurityGroups is whether ACLs apply. bypass: metadata is reachable whatever security groups
+	// say. respect: only requests that the ACLs of a port allow are steered. It needs ovn.nb; a
+	// port whose ACLs are unknown, or not understood, is left to OVN.
 	SecurityGroups SecurityGroups `yaml:"securityGroups"`
-	// PublishNetworks writes Chassis.external_ids:neutron-metadata-proxy-networks, which
-	// Neutron read until 2019: the networks whose requests are answered. on or off.
+	// PublishNetworks writes the networks whose requests are answered into
+	// Chassis.external_ids:neutron-metadata-proxy-networks, which Neutron read until 2019. on or
+	// off.
 	PublishNetworks Switch `yaml:"publishNetworks"`
-	// StaleAfter is how long after the proxy's last heartbeat requests are left to OVN,
-	// where an ovnmeta namespace may answer. Until then the packets that open a
-	// connection are dropped if the proxy is gone, so that the guest tries again.
+	// StaleAfter is how long after the proxy's last heartbeat requests are left to OVN, where an
+	// ovnmeta namespace may answer. Until then, without a proxy, the packets that open a connection
+	// are dropped, and the VM tries again.
 	StaleAfter configfile.Duration `yaml:"staleAfter"`
 	// Answer is the MAC address of the metadata addresses on networks that have no
 	// metadata port in OVN.
@@ -44,7 +44,7 @@ type Metadata struct {
 	Template string `yaml:"template"`
 	// Limits protect the proxy, and VMs from each other.
 	Limits MetadataLimits `yaml:"limits"`
-	// Socket is where the proxy answers sluicectl, and tells of itself.
+	// Socket is where the proxy answers sluicectl.
 	Socket string `yaml:"socket"`
 	// Listen is ADDRESS:PORT of the proxy's /metrics, /livez and /readyz, with the TLS and
 	// authentication of http.webConfig. Empty: none.
@@ -53,24 +53,24 @@ type Metadata struct {
 
 // Nova is where Nova's metadata API is. In brackets the name of neutron's option.
 type Nova struct {
-	// Hosts are addresses or names without a port (nova_metadata_host). They are asked in
-	// turn, and the next where one takes no connection.
+	// Hosts are addresses or names without a port (nova_metadata_host). Requests go to them in
+	// turn; where a host takes no connection, the next one is asked.
 	Hosts []string `yaml:"hosts"`
-	// Port is that of Nova's metadata API (nova_metadata_port).
+	// Port is the port of Nova's metadata API (nova_metadata_port).
 	Port uint16 `yaml:"port"`
-	// Protocol is how Nova is asked: http or https (nova_metadata_protocol).
+	// Protocol is http or https (nova_metadata_protocol).
 	Protocol Protocol `yaml:"protocol"`
 	// Insecure leaves the server's certificate unchecked (nova_metadata_insecure).
 	Insecure bool `yaml:"insecure"`
 	// CACert is the file of the server's authority (auth_ca_cert). Empty: the system's.
 	CACert string `yaml:"caCert"`
-	// ClientCert is the file of the certificate that Nova is shown (nova_client_cert).
+	// ClientCert is the file of the client certificate (nova_client_cert).
 	ClientCert string `yaml:"clientCert"`
-	// ClientKey is the file of its key (nova_client_priv_key). Both are given, or neither.
+	// ClientKey is the file of its key (nova_client_priv_key). Give both, or neither.
 	ClientKey string `yaml:"clientKey"`
-	// SecretFile holds the secret that is shared with Nova (the value of
-	// metadata_proxy_shared_secret), alone on its first line. It is read again when it
-	// has changed. Empty: Nova has none, so whoever reaches it is told what any VM is.
+	// SecretFile is the file whose first line is the secret shared with Nova (the value of
+	// metadata_proxy_shared_secret). It is read again when it has changed. Empty: no secret; anyone
+	// who reaches Nova's metadata API can then read any VM's metadata.
 	SecretFile string `yaml:"secretFile"`
 	// ConnectTimeout bounds the connection to a host.
 	ConnectTimeout configfile.Duration `yaml:"connectTimeout"`
@@ -78,14 +78,13 @@ type Nova struct {
 	Timeout configfile.Duration `yaml:"timeout"`
 }
 
-// MetadataLimits are those of one port.
+// MetadataLimits are the limits of one port.
 type MetadataLimits struct {
-	// Connections is how many it may have at once.
+	// Connections is the number of connections at once.
 	Connections uint32 `yaml:"connections"`
-	// Rate is how many requests a second it may make in the long run. 0: no limit. A boot
-	// makes about 30.
+	// Rate is the number of requests a second in the long run. 0: no limit. A boot sends about 30.
 	Rate uint32 `yaml:"rate"`
-	// Burst is how many at once.
+	// Burst is the number of requests at once.
 	Burst uint32 `yaml:"burst"`
 }
 

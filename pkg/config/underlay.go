@@ -17,13 +17,12 @@ type Underlay struct {
 	Install Install `yaml:"install"`
 }
 
-// UnderlayAnnounce is what the node announces as plain unicast. It stays announced
-// when sluiced stops, as long as the neighbours keep it (bgp.gracefulRestart).
+// UnderlayAnnounce is what the node announces as plain unicast. When sluiced stops, the routes stay
+// at the neighbours as bgp.gracefulRestart says.
 type UnderlayAnnounce struct {
-	// VTEP announces the tunnel address as /32 or /128, while the fabric device
-	// takes packets.
+	// VTEP announces the tunnel address as /32 or /128, while the fabric device receives packets.
 	VTEP bool `yaml:"vtep"`
-	// Prefixes are announced besides, always.
+	// Prefixes are further prefixes, which are always announced.
 	Prefixes []netip.Prefix `yaml:"prefixes"`
 }
 
@@ -31,30 +30,28 @@ type UnderlayAnnounce struct {
 // number 116. Routes of others, connected networks and the node's own addresses
 // are never touched.
 type Install struct {
-	// Enabled is whether it is done.
+	// Enabled is whether learned unicast routes are installed.
 	Enabled bool `yaml:"enabled"`
-	// Metric is that of the routes. The kernel uses others to the same prefix with a
-	// lower one before them. FRR's zebra reads the upper byte as a distance, and takes
-	// its own routes of a larger distance off in their favour: the default, 254 times
-	// 2^24, is of the largest that zebra uses.
+	// Metric is the metric of the routes. The kernel prefers other routes to the same prefix with a
+	// lower metric. FRR's zebra reads the upper byte as a distance, and removes its own routes with
+	// a larger one: the default, 254 times 2^24, has the largest distance that zebra uses.
 	Metric uint32 `yaml:"metric"`
-	// Accept lists the prefixes that are installed. The default is the default
-	// routes and all single addresses; {prefix: 0.0.0.0/0, le: 32} and {prefix: ::/0,
-	// le: 128} are everything.
+	// Accept lists the prefixes that are installed. The default accepts default routes and all
+	// single addresses; {prefix: 0.0.0.0/0, le: 32} and {prefix: ::/0, le: 128} accept everything.
 	Accept []PrefixMatch `yaml:"accept"`
-	// Source is at most one address per family: the source that packets of the node
-	// itself have on these routes, if the node has the address. Empty: the VTEP
-	// address for its family, the kernel's choice for the other.
+	// Source is the source address of the node's own packets on these routes, at most one per
+	// family, while the node has the address. Empty: the VTEP address for its family, the kernel's
+	// choice for the other.
 	Source []netip.Addr `yaml:"source"`
 }
 
 // PrefixMatch is an entry of a prefix list, as routers have them.
 type PrefixMatch struct {
-	// Prefix holds the prefixes that match. Required.
+	// Prefix contains the prefixes that match. Required.
 	Prefix netip.Prefix `yaml:"prefix"`
-	// GE is their least length. 0: that of prefix.
+	// GE is the shortest length that matches. 0: the length of prefix.
 	GE uint8 `yaml:"ge"`
-	// LE is their largest length. 0: that of prefix, or with ge any.
+	// LE is the longest length that matches. 0: the length of prefix, or with ge any.
 	LE uint8 `yaml:"le"`
 }
 

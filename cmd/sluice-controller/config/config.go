@@ -16,18 +16,19 @@ const DefaultPath = "/etc/sluice/controller.yaml"
 
 // Config is the whole file.
 type Config struct {
-	// Log is what is written to standard error.
+	// Log is the log on standard error.
 	Log logging.Config `yaml:"log"`
 	// HTTP is where clients reach the APIs.
 	HTTP HTTP `yaml:"http"`
-	// OVN is the Northbound database, the only store.
+	// OVN is the databases: Northbound, the only store, and Southbound, which is only read.
 	OVN OVN `yaml:"ovn"`
 	// Auth is who may call the APIs.
 	Auth Auth `yaml:"auth"`
-	// Neutron is where ports of VIPs are made in networks that Neutron wrote.
+	// Neutron is the API that creates the ports of VIPs in networks of Neutron.
 	Neutron Neutron `yaml:"neutron"`
-	// Networks has the projects whose members may place VIPs and members of pools in a network,
-	// by the network's ID: OVN does not know whose a network is. Administrators may use each.
+	// Networks are the projects whose members may place VIPs and members of pools in a network, by
+	// the network's ID: OVN does not record the owner of a network. Administrators may use every
+	// network.
 	Networks map[string][]string `yaml:"networks"`
 }
 
@@ -35,33 +36,33 @@ type Config struct {
 type HTTP struct {
 	// Listen is ADDRESS:PORT of the APIs, and of /metrics, /livez and /readyz.
 	Listen string `yaml:"listen"`
-	// Certificate is a PEM file with the server's certificate. Empty, like privateKey: no TLS.
-	// Files that have changed count from the next connection on.
+	// Certificate is a PEM file with the server's certificate. Empty, like privateKey: no TLS. A
+	// file that has changed takes effect with the next connection.
 	Certificate string `yaml:"certificate"`
 	// PrivateKey is the PEM file of its key.
 	PrivateKey string `yaml:"privateKey"`
 	// ClientCA is a PEM file of the authorities that sign clients' certificates. Empty: clients
-	// need none.
+	// need no certificate.
 	ClientCA string `yaml:"clientCA"`
-	// MostRequests is the number of requests at once; another one gets 503.
+	// MostRequests is the largest number of requests at once; further ones get 503.
 	MostRequests int `yaml:"mostRequests"`
 	// Timeout bounds a request, with all tries of its transaction.
 	Timeout configfile.Duration `yaml:"timeout"`
 }
 
-// OVN is the Northbound database, the only store, and what is read of OVN besides.
+// OVN is the databases: Northbound, the only store, and Southbound, which is only read.
 type OVN struct {
-	// NB is a list of endpoints (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT), separated by commas. Of
-	// a cluster the leader is used.
+	// NB is the Northbound database: one or more endpoints (unix:PATH, tcp:HOST:PORT,
+	// ssl:HOST:PORT), separated by commas. In a cluster, the leader is used.
 	NB string `yaml:"nb"`
-	// SB is the Southbound database, in the same form; it is read only. Empty: none; members that
-	// health monitors watch keep the operating status that they have.
+	// SB is the Southbound database, endpoints as in nb. Empty: none; the operating status of
+	// members with a health monitor then stays as it is.
 	SB string `yaml:"sb"`
 	// TLS is used for endpoints that start with ssl:.
 	TLS TLS `yaml:"tls"`
 }
 
-// TLS names the files of a client certificate for endpoints that start with ssl:, in PEM form.
+// TLS is the client certificate for endpoints that start with ssl:, in PEM files.
 type TLS struct {
 	// PrivateKey is the file of the key.
 	PrivateKey string `yaml:"privateKey"`
@@ -71,13 +72,14 @@ type TLS struct {
 	CACert string `yaml:"caCert"`
 }
 
-// Neutron is where ports of VIPs are made in networks that Neutron wrote.
+// Neutron is the API that creates the ports of VIPs in networks of Neutron.
 type Neutron struct {
-	// URL is Neutron's own API, without a version, such as https://neutron.example:9696. Empty: a VIP in
-	// such a network needs a port that is there (vip_port_id).
+	// URL is the URL of Neutron's own API, without a version, such as https://neutron.example:9696.
+	// Empty: a VIP in such a network needs an existing port (vip_port_id).
 	URL string `yaml:"url"`
-	// TokenFile is a file with the token of a caller who may make ports with fixed addresses for each
-	// project. It is read for each call, so that another program can renew the token. Empty: none is sent.
+	// TokenFile is a file with the token of a user who may create ports with fixed addresses for
+	// every project. It is read for each call, so that another program can renew the token. Empty:
+	// no token is sent.
 	TokenFile string `yaml:"tokenFile"`
 	// CACert is the file of the authority that signed Neutron's certificate. Empty: the system's.
 	CACert string `yaml:"caCert"`
@@ -85,12 +87,12 @@ type Neutron struct {
 
 // Auth is who may call the APIs.
 type Auth struct {
-	// Mode is none: everybody is an administrator, on loopback addresses only; or tokens: who has
-	// a token of the file tokens.
+	// Mode is who may call. none: everybody, as an administrator, on loopback addresses only.
+	// tokens: whoever has a token of the file tokens.
 	Mode Mode `yaml:"mode"`
-	// Anywhere allows mode none on each address.
+	// Anywhere allows mode none on every address.
 	Anywhere bool `yaml:"anywhere"`
-	// Project is the ID of the project that callers act for in mode none.
+	// Project is the ID of the project of callers in mode none.
 	Project string `yaml:"project"`
 	// Tokens is a YAML file: a list "tokens" of token, project and roles (admin, member, reader).
 	// It is read again when it has changed.
