@@ -58,8 +58,8 @@ func newRoot() *cobra.Command {
 		Short: "Octavia's API on OVN's Northbound database",
 		Long: `Octavia's API on OVN's Northbound database, which is its only store.
 
-It keeps nothing of its own. Several may run at one database, and each answers
-every call: what one has changed, the others show at once.
+It has no state of its own. Several may run at one database. Each answers every
+call, and shows at once what another one has changed.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -91,7 +91,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 	root.AddCommand(clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
-	f.StringVar(&check, "check", "", "validate this configuration file and the files that it names, print what is in effect, and end")
+	f.StringVar(&check, "check", "", "validate this configuration file and the files that it names, print the effective configuration, and end")
 	return root
 }
 

@@ -25,25 +25,25 @@ func adoptCommand(o *options) *cobra.Command {
 	var apply bool
 	c := &cobra.Command{
 		Use:   "adopt",
-		Short: "Take over what ovn-bgp-agent and neutron-ovn-metadata-agent made on this node",
-		Long: `Take over what other agents made on this node:
+		Short: "Take over objects of ovn-bgp-agent and neutron-ovn-metadata-agent on this node",
+		Long: `Take over objects of other agents on this node:
 
 - of the EVPN driver of ovn-bgp-agent: its VRFs (vrf-N with br-N and vxlan-N), their links
   into provider bridges, and its flows. A VRF with such names and without such a link stays
   as it is. Stop ovn-bgp-agent first. FRR is not touched.
 - of neutron-ovn-metadata-agent, if the configuration serves metadata: its namespaces
-  (ovnmeta-NETWORK), with the pair of devices and the port of the integration bridge. Its
-  haproxy runs on; end haproxy, and then the agent, when 'sluicectl metadata proxy' shows
+  (ovnmeta-NETWORK), with the veth pair and the port of the integration bridge. Its haproxy
+  keeps running: end haproxy, and then the agent, when 'sluicectl metadata proxy' shows
   open listeners.
 
 The command lists these objects, and why each is an agent's. --vrf and --network select
-some. --apply gives them Sluice's mark; traffic is not interrupted. sluiced, started
-afterwards, uses them, replaces them or removes what it does not need; 'sluicectl cleanup'
-would remove them. Objects without the mark are foreign: what needs one of their names
-fails with the reason foreign. sluiced must not run while --apply does.
+some. --apply gives them Sluice's mark, without interrupting traffic; sluiced must not run
+meanwhile. sluiced, started afterwards, uses, replaces or removes them; 'sluicectl
+cleanup' removes them. Objects without the mark are foreign: what needs one of their names
+fails with the reason foreign.
 
-Exit codes: 0 done, or nothing is there; 1 something could not be looked at or
-adopted; 2 wrong usage.`,
+Exit codes: 0 done, or nothing to adopt; 1 an object could not be read or adopted;
+2 wrong usage.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := o.output.Check(); err != nil {
@@ -65,7 +65,7 @@ adopted; 2 wrong usage.`,
 	c.Flags().StringVar(&file, "config", config.DefaultPath, "sluiced's configuration file, for its paths and whether it serves metadata")
 	c.Flags().StringArrayVar(&vrfs, "vrf", nil, "only the VRF with this VNI; may be given again")
 	c.Flags().StringArrayVar(&only.networks, "network", nil, "only the metadata namespace of the network with this UUID; may be given again")
-	c.Flags().BoolVar(&apply, "apply", false, "do it")
+	c.Flags().BoolVar(&apply, "apply", false, "adopt the objects")
 	return c
 }
 
@@ -165,7 +165,7 @@ func writeAdoption(w io.Writer, a status.Adoption, complete bool) error {
 	if len(a.Objects) == 0 && complete {
 		fmt.Fprintln(w, "nothing of another agent is here")
 	} else if !a.Applied && len(a.Objects) > 0 {
-		fmt.Fprintln(w, "nothing was changed; --apply does it")
+		fmt.Fprintln(w, "nothing was changed; --apply adopts them")
 	}
 	return nil
 }

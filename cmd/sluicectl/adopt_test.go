@@ -27,9 +27,9 @@ func TestWriteAdoption(t *testing.T) {
 		{"an operator's", status.Adoption{Foreign: []string{"vrf-7: it is no VRF with table 7"}}, true,
 			"leaves vrf-7: it is no VRF with table 7\nnothing of another agent is here\n"},
 		{"listed", status.Adoption{Objects: []status.AdoptedObject{vrf}}, true,
-			"would adopt VRF 1001: devices vrf-1001\nnothing was changed; --apply does it\n"},
+			"would adopt VRF 1001: devices vrf-1001\nnothing was changed; --apply adopts them\n"},
 		{"listed with evidence", status.Adoption{Objects: []status.AdoptedObject{shown}}, true,
-			"would adopt VRF 1001: devices vrf-1001\n  it is the agent's: " + shown.Evidence + "\nnothing was changed; --apply does it\n"},
+			"would adopt VRF 1001: devices vrf-1001\n  it is the agent's: " + shown.Evidence + "\nnothing was changed; --apply adopts them\n"},
 		{"done", status.Adoption{Applied: true, Objects: []status.AdoptedObject{done, failed}}, false, "adopted VRF 1001: devices vrf-1001\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 func bgpCommand(o *options) *cobra.Command {
 	c := &cobra.Command{Use: "bgp", Short: "The BGP speaker"}
 	c.AddCommand(question[status.BGP]{
-		use: "neighbors", short: "Sessions and what goes over them", ask: source.BGP, write: writeNeighbors,
+		use: "neighbors", short: "BGP sessions, with the numbers of their routes", ask: source.BGP, write: writeNeighbors,
 	}.command(o), question[[]status.BGPRoute]{
 		use: "routes", short: "EVPN Type-5 routes, sent and received, and why a received one was rejected",
 		ask: source.BGPRoutes, write: writeBGPRoutes,

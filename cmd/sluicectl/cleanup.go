@@ -27,13 +27,14 @@ func cleanupCommand(o *options) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove from this node everything that carries Sluice's mark",
 		Long: `Remove from this node everything that carries Sluice's mark: flows and ports in
-Open vSwitch, devices, routes, namespaces of metadata, pinned programs and maps. Tenants' traffic through this
-node ends. It says what it removed, and refuses while sluiced runs; with --dry-run
-it lists what it would remove, also while sluiced runs. What sluiced wrote into the
-Southbound database stays: docs/install.md has the commands that remove it.
+Open vSwitch, devices, routes, namespaces of metadata, pinned programs and maps.
+Tenants' traffic through this node ends. The command prints what it has removed, and
+refuses while sluiced runs; with --dry-run it lists what it would remove, also while
+sluiced runs. What sluiced wrote into the Southbound database stays: docs/install.md
+has the commands that remove it.
 
-Exit codes: 0 done, or nothing is there; 1 something could not be looked at or
-removed; 2 wrong usage.`,
+Exit codes: 0 done, or nothing to remove; 1 an object could not be read or removed;
+2 wrong usage.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.output.Check(); err != nil {
@@ -53,7 +54,7 @@ removed; 2 wrong usage.`,
 				if !found {
 					// Half of it would go, and the flows that lead to it stay.
 					if err := cfg.LocalDatabase(); err != nil {
-						return fmt.Errorf("nothing was removed: %w, or --config the file that sluiced had", err)
+						return fmt.Errorf("nothing was removed: %w; or give the configuration of sluiced as --config", err)
 					}
 				}
 				return cleanup(c, o, cfg, false)
@@ -70,7 +71,7 @@ removed; 2 wrong usage.`,
 func cleanupConfig(notes io.Writer, file string, asked bool) (cfg *config.Config, found bool, err error) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && !asked {
 		cfg = config.Default()
-		output.Printf(notes, "%s is not there; the defaults count, as Open vSwitch at %s; --config names another file\n",
+		output.Printf(notes, "%s does not exist; the defaults apply, such as Open vSwitch at %s; --config names another file\n",
 			file, cfg.OVN.VSwitch)
 		return cfg, false, nil
 	}

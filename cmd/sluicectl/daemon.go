@@ -91,7 +91,7 @@ func (d *daemon) Trace(ctx context.Context, r status.TraceRequest) (status.Trace
 
 // offline is the answer to questions that the pinned maps cannot answer.
 func offline(what string) error {
-	return fmt.Errorf("%w, and %s is known to it only", errOffline, what)
+	return fmt.Errorf("%w, and only sluiced knows %s", errOffline, what)
 }
 
 var _ source = (*daemon)(nil)

@@ -13,7 +13,7 @@ import (
 func diffCommand(o *options) *cobra.Command {
 	return question[status.Diff]{
 		use: "diff", short: "What sluiced would change now: wanted against actual",
-		long: "What sluiced would change now. No difference means that the node is as it is wanted; exit code 3 that it is not.",
+		long: "What sluiced would change now: wanted against actual. Exit code 3: there is a difference.",
 		ask:  source.Diff, write: writeDiff, verdict: func(d status.Diff) error { return answerIf(len(d.Changes) == 0) },
 	}.command(o)
 }

@@ -24,28 +24,28 @@ func drainCommand(o *options) *cobra.Command {
 		Short: "Take this node out of service without losing packets",
 		Long: `Take this node out of service without losing packets.
 
-Its routes first ask others to use every other path before them (the
-graceful-shutdown community of RFC 8326, and LOCAL_PREF 0), and are withdrawn after
-the time of --withdraw-after. What still arrives is forwarded. The node is drained
-when no VRF has had traffic for 5 seconds; 'sluicectl status' tells how far it is,
-and which VRFs still have traffic. A drain outlives restarts of sluiced, until
-'sluicectl undrain'. A second drain starts again with its own time: a node that has
-withdrawn its routes announces them until then.
+sluiced first announces the routes of the node as the least preferred (the
+graceful-shutdown community of RFC 8326, and LOCAL_PREF 0), and withdraws them after
+--withdraw-after. Packets that still arrive are forwarded. The node is drained when
+no VRF has had traffic for 5 seconds; 'sluicectl status' shows the stage, and the
+VRFs that still have traffic. A drain outlives restarts of sluiced, until 'sluicectl
+undrain'. A second drain starts again with its own time: a node that has withdrawn
+its routes announces them until then.
 
-Gateways stay where OVN has them: move those that have no other path.
+Gateway ports stay where OVN has them: move those without another path.
 
-Exit codes: as usual; 3 with --wait DURATION when the node was not drained in that time, and 5
-when the drain has begun and sluiced no longer tells how far it is.`,
+Exit codes: as usual; 3 if the node is not drained within --wait, and 5 if the drain has
+begun and sluiced no longer tells its stage.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if r.WithdrawAfter < 0 || wait < 0 {
-				return usagef("a time is not negative")
+				return usagef("--wait and --withdraw-after cannot be negative")
 			}
 			d := newDaemon(o)
 			s, err := admin.Call(c.Context(), d.client, nodeapi.Drain, r)
 			if err == nil && wait > 0 {
 				if s, err = awaitDrained(c.Context(), d, wait); err != nil && !errors.Is(err, errAnswerNo) {
-					return fmt.Errorf("the drain has begun, and goes on; how far it is: %w: %w", admin.ErrUnknown, err)
+					return fmt.Errorf("the drain continues, and its stage is not known: %w: %w", admin.ErrUnknown, err)
 				}
 			}
 			if err != nil && !errors.Is(err, errAnswerNo) {
@@ -104,7 +104,7 @@ func writeDrain(w io.Writer, s status.Drain) error {
 	text := "this node serves"
 	switch drain.Stage(s.Stage) {
 	case drain.Shutdown:
-		text = fmt.Sprintf("other paths are asked to be used first; the routes are withdrawn at %s", s.WithdrawAt.Format(time.TimeOnly))
+		text = fmt.Sprintf("the routes are announced as the least preferred, and withdrawn at %s", s.WithdrawAt.Format(time.TimeOnly))
 	case drain.Withdrawn:
 		text = "the routes are withdrawn; waiting for traffic to end"
 		if s.Announced != nil && *s.Announced > 0 {

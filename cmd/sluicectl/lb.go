@@ -37,13 +37,13 @@ func lbCommand(o *options) *cobra.Command {
 }
 
 const (
-	longVIPs = `All VIPs with their path, its reason and their backends. What cannot be read of a load balancer is in
-'sluicectl status'.
+	longVIPs = `All VIPs with their path, its reason and their backends. 'sluicectl status' shows what
+cannot be read of a load balancer.
 
 The scope is the VNI of a router's VRF, for packets from the fabric, or the name of a switch, for packets of its VMs here.`
 	longBackends = `All backends with their state, slots of the Maglev table and flows. SLOTS and FLOWS are those of one VIP;
 NEW FLOWS and BYTES are those of all VIPs of the VRF or switch, since the backend was added. Each node counts
-what enters the cloud there.
+the traffic that enters the cloud through it.
 
 The state is up, draining (weight 0; OVN, which has no weights, does not drain), or down, as Service_Monitor
 says.`
@@ -108,7 +108,7 @@ func lbShow(o *options) *cobra.Command {
 				if vni != 0 {
 					where = "of VRF " + vni.String()
 				}
-				return fmt.Errorf("no VIP %s is, or is of, %q; 'sluicectl lb list' shows those of this node, and 'sluicectl status' what of load balancers cannot be read", where, args[0])
+				return fmt.Errorf("no VIP %s has the address or the load balancer %q; 'sluicectl lb list' shows the VIPs of this node, and 'sluicectl status' what cannot be read of load balancers", where, args[0])
 			}
 			return o.print(c.OutOrStdout(), vips, func(w io.Writer) error { return showVIPs(w, vips) })
 		},
@@ -214,7 +214,7 @@ func lbExplain(o *options) *cobra.Command {
 			case q.Switch == "":
 				q.VNI, err = parseVNI(vrf)
 			case vrf != "":
-				err = usagef("--vrf and --switch are two places")
+				err = usagef("--vrf and --switch exclude each other: give one of them")
 			}
 			if err != nil {
 				return err
@@ -226,13 +226,13 @@ func lbExplain(o *options) *cobra.Command {
 				return err
 			}
 			if q.Client.Port() == 0 {
-				return usagef("client %q: port 0 is nobody's", args[1])
+				return usagef("client %q: a client has no port 0", args[1])
 			}
 			if q.VIP, err = parseEnd("VIP", args[2]); err != nil {
 				return err
 			}
 			if q.Client.Addr().Is4() != q.VIP.Addr().Is4() {
-				return usagef("client %s and VIP %s are of two address families", q.Client, q.VIP)
+				return usagef("client %s and VIP %s have different address families", q.Client, q.VIP)
 			}
 			e, err := admin.Call(c.Context(), o.client(), nodeapi.ExplainVIP, q)
 			if err != nil {
@@ -250,7 +250,7 @@ func lbExplain(o *options) *cobra.Command {
 func parseEnd(what, text string) (netip.AddrPort, error) {
 	end, err := netip.ParseAddrPort(text)
 	if err != nil || end.Addr().Zone() != "" {
-		return end, usagef("%s %q: an address and a port are wanted, IPv6 in brackets", what, text)
+		return end, usagef("%s %q: write ADDRESS:PORT, an IPv6 address in brackets", what, text)
 	}
 	return netip.AddrPortFrom(end.Addr().Unmap(), end.Port()), nil
 }

@@ -116,7 +116,7 @@ func requestsOf(ctx context.Context, notes io.Writer, d *daemon, all []status.Me
 		}
 	}
 	if len(out) == 0 && port == nil && err == nil {
-		return nil, fmt.Errorf("no VM here has a port, instance, tap or address %s, and none of the latest requests is of it", name)
+		return nil, fmt.Errorf("no VM of this node has the port, instance, tap or address %s, and no recent request comes from it", name)
 	}
 	return out, nil
 }

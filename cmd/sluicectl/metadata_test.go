@@ -57,7 +57,7 @@ func TestRequestsOfAPort(t *testing.T) {
 	all := []status.MetadataRequest{of("p-red", "red", "10.0.0.5"), of("p-red2", "red", "10.0.0.6"), of("p-blue", "blue", "10.0.0.6"), of("p-gone", "gone", "10.0.0.5")}
 	for name, want := range map[string]string{
 		"p-red": "p-red", "red": "p-red p-red2", "tapred2": "p-red2", "10.0.0.5": "p-red", "p-gone": "p-gone", "gone": "p-gone", "10.0.0.9": "",
-		"10.0.0.6": "several VMs here have 10.0.0.6", "p-none": "no VM here has a port, instance, tap or address p-none",
+		"10.0.0.6": "several VMs here have 10.0.0.6", "p-none": "no VM of this node has the port, instance, tap or address p-none",
 	} {
 		shown, err := requestsOf(t.Context(), io.Discard, d, all, name)
 		var ports []string

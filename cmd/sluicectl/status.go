@@ -24,8 +24,8 @@ that are there, rows that failed, and how full the eBPF maps are that hold them.
 why nothing is deleted now, and how many wanted rows linger: no source asks for them any
 more, and sessions may still need them.
 
-Exit codes: as usual; 3 when the node is not ready, 4 when sluiced does not answer. What is
-shown then is what the pinned maps hold.`,
+Exit codes: as usual; 3 when the node is not ready, 4 when sluiced does not answer and the
+status shows what the pinned maps hold.`,
 		ask: source.Status, write: writeStatus, verdict: readiness,
 	}.command(o)
 }

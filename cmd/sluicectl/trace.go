@@ -73,11 +73,11 @@ and no counter changes.`,
 func parsePlace(vrf string, req *status.TraceRequest, from string, args []string) (status.Query, error) {
 	switch {
 	case req.Port == "" && req.ToVM:
-		return status.Query{}, usagef("--to-vm goes with --port")
+		return status.Query{}, usagef("--to-vm needs --port")
 	case req.Port == "":
 		return parseQuery(vrf, args)
 	case vrf != "" || from != "":
-		return status.Query{}, usagef("--port is a place of its own, without --vrf and --from-vtep")
+		return status.Query{}, usagef("--port excludes --vrf and --from-vtep")
 	}
 	return parseEnds(args)
 }

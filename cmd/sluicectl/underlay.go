@@ -13,7 +13,7 @@ import (
 
 func underlayCommand(o *options) *cobra.Command {
 	return question[status.Underlay]{
-		use: "underlay", short: "Prefixes announced as plain unicast, and routes of the fabric that the node itself uses, and why not the others",
+		use: "underlay", short: "Prefixes announced as plain unicast, and learned unicast routes: which the node uses, and why not the others",
 		ask: source.Underlay, write: writeUnderlay,
 	}.command(o)
 }

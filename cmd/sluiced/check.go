@@ -29,10 +29,10 @@ func printEffective(c *cobra.Command, file string) error {
 	}
 	warn := func(text string) { output.Println(c.ErrOrStderr(), "sluiced: warning: "+text) }
 	if m := cfg.Metadata; m.Used() && m.SecurityGroups == config.SecurityGroupsRespect && cfg.OVN.NB == "" {
-		warn("metadata.securityGroups is respect, which takes ovn.nb; without, no VM is served from its tap")
+		warn("metadata.securityGroups is respect, and ovn.nb is not set; without ovn.nb no VM is served from its tap")
 	}
 	if cfg.Metadata.WithoutSecret() {
-		warn("metadata.nova.secretFile is not set; whoever reaches Nova's metadata API is told what any VM is")
+		warn("metadata.nova.secretFile is not set; anyone who reaches Nova's metadata API can read any VM's metadata")
 	}
 	if m := cfg.Metadata; m.Used() && m.Backend == config.BackendTemplate {
 		if t, err := proxy.ParseTemplate(m.Template); err == nil && t.Has("instance") && !t.Has("project") {

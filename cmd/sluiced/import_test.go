@@ -55,7 +55,7 @@ func TestImport(t *testing.T) {
 	if err != nil || !strings.Contains(checked, "secretFile: "+secret) {
 		t.Errorf("%v\n%s", err, checked)
 	}
-	const warning = "takes ovn.nb"
+	const warning = "ovn.nb is not set"
 	respect := strings.Replace(out, "metadata:\n", "metadata:\n  securityGroups: respect\n", 1)
 	for text, warns := range map[string]bool{out: false, respect: true, strings.Replace(respect, "ovn:\n", "ovn:\n  nb: tcp:192.0.2.2:6641\n", 1): false} {
 		checked, err := sluiced("--check", write("respect.yaml", text))

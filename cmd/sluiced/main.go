@@ -68,12 +68,12 @@ func newRoot(end *metadataproxy.EndSignal) *cobra.Command {
 		Short: "The node dataplane of OVN clouds",
 		Long: `The node dataplane of OVN clouds: EVPN in TC eBPF, with BGP inside.
 
-Everything about OVN is found in the local Open vSwitch database. A daemon that
-ends, however it ends, leaves forwarding running; see 'sluicectl cleanup'.
+sluiced finds OVN through the local Open vSwitch database. Forwarding continues
+after sluiced has ended, for whatever reason; 'sluicectl cleanup' ends it.
 
-With --dry-run it reads OVN and what is on the node, prints what it would create,
-change and remove, and ends, having changed nothing. A running sluiced does not
-mind. BGP is not asked, so imported routes are neither shown nor missed.
+With --dry-run sluiced reads OVN and the node, prints what it would create, change
+and remove, and ends without a change. A running sluiced is not affected. A dry run
+starts no BGP, and leaves imported routes out.
 
 Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 3 a dry run found something to change.`,
@@ -102,11 +102,11 @@ Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 	root.AddCommand(metadataproxy.Command(version, end, noArgs, load), clidoc.Command())
 	f := root.Flags()
 	f.StringVar(&file, "config", config.DefaultPath, "configuration file")
-	f.BoolVar(&dry, "dry-run", false, "print what would be changed on this node, and end")
+	f.BoolVar(&dry, "dry-run", false, "print what sluiced would change on this node, and end")
 	f.StringVarP((*string)(&format), "output", "o", string(format), "output format of a dry run: table, json or yaml")
-	f.StringVar(&check, "check", "", "validate this configuration file and the files that it names, print what is in effect, and end")
-	f.StringArrayVar(&imports, "import-neutron-config", nil, "print the configuration that this file of Neutron's OVN metadata agent, and those after it, amount to, and end; of an option that is in several the last counts")
-	f.StringVar(&secretFile, "secret-file", neutron.DefaultSecretFile, "where --import-neutron-config puts metadata_proxy_shared_secret, which it does not print")
+	f.StringVar(&check, "check", "", "validate this configuration file and the files that it names, print the effective configuration, and end")
+	f.StringArrayVar(&imports, "import-neutron-config", nil, "translate this file of Neutron's OVN metadata agent, and the files after it, to a configuration of sluiced, print it, and end; the last file with an option counts")
+	f.StringVar(&secretFile, "secret-file", neutron.DefaultSecretFile, "file for metadata_proxy_shared_secret, which --import-neutron-config writes there and does not print")
 	return root
 }
 
@@ -128,7 +128,7 @@ var checks = config.Checks{MetadataTemplate: proxy.CheckTemplate}
 // load reads the configuration, for somebody who may do what it says.
 func load(file string) (*config.Config, error) {
 	if os.Geteuid() != 0 {
-		return nil, errors.New("sluiced needs root: it reads and makes devices, flows and eBPF maps")
+		return nil, errors.New("sluiced needs root: it reads and creates devices, flows and eBPF maps")
 	}
 	return config.Load(file, checks)
 }

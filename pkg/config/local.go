@@ -19,7 +19,7 @@ func (c *Config) LocalDatabase() error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("local Open vSwitch database: %s is not there: is Open vSwitch running? ovn.vswitch names another", path)
+	return fmt.Errorf("local Open vSwitch database: %s does not exist: start Open vSwitch, or set ovn.vswitch", path)
 }
 
 // Files tells which files that the configuration names cannot be read.

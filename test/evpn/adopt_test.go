@@ -33,7 +33,7 @@ func TestAdopt(t *testing.T) {
 	adopt := func(args ...string) string {
 		return w.exec("a1", append([]string{sluicectl(), "adopt", "--config", w.node("a1").Dir + "/sluiced.yaml"}, args...)...)
 	}
-	if out := adopt(); out != "would adopt 2 flows of bridge br-ex with cookie 998\nnothing was changed; --apply does it\n" || agents() != before {
+	if out := adopt(); out != "would adopt 2 flows of bridge br-ex with cookie 998\nnothing was changed; --apply adopts them\n" || agents() != before {
 		t.Errorf("listed: %q, flows %s", out, agents())
 	}
 	if out := adopt("--apply", "--vrf", "1002", "--vrf", "10010"); out != "nothing of another agent is here\n" || agents() != before {

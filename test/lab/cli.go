@@ -22,7 +22,7 @@ func NewCommand() *cobra.Command {
 	var opt Options
 	root := &cobra.Command{
 		Use:           "sluice-lab",
-		Short:         "OVN clouds, BGP and virtual machines in network namespaces",
+		Short:         "OVN clouds, BGP and VMs in network namespaces",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -66,18 +66,18 @@ func upCommand(opt *Options) *cobra.Command {
 	f.BoolVar(&p.TwoBridges, "two-bridges", false, "put tenant blue on a second provider bridge")
 	f.StringVar(&uplink, "uplink", "", "what is on the provider bridges besides OVN: port or gateway (default nothing)")
 	f.IntVar(&p.ExtraTenants, "tenants", 0, "more tenants: evpn has them in cloud a, metadata has a network with a VM in each")
-	f.IntVar(&p.HostsPerTenant, "hosts", 0, "hosts of each of these, logical ports only")
-	f.BoolVar(&p.Compute, "compute", false, "add the chassis a3 to cloud a, which is no gateway: outage needs it")
+	f.IntVar(&p.HostsPerTenant, "hosts", 0, "hosts of each of --tenants, logical ports only")
+	f.BoolVar(&p.Compute, "compute", false, "add the chassis a3, which is no gateway, to cloud a: outage needs it")
 	f.BoolVar(&p.RemoteTCP, "remote-tcp", false, "reach the databases by TCP over the underlay")
 	var central Central
-	f.IntVar(&central.Members, "members", 0, "make a RAFT cluster of so many members of each database")
+	f.IntVar(&central.Members, "members", 0, "run each database as a RAFT cluster of so many members")
 	f.BoolVar(&central.Relay, "relay", false, "put a relay before the Southbound database")
 	f.BoolVar(&central.TLS, "tls", false, "reach the databases over ssl, with a certificate for each node")
 	f.BoolVar(&central.RBAC, "rbac", false, "give the chassis the role ovn-controller; needs --tls")
 	f.StringVar(&central.Schemas, "schemas", "", "directory of other schemas than the installed OVN's")
-	f.StringVar(&p.ProgramsA, "programs", "", "directory with another OVN and Open vSwitch, as tools/ovn.sh makes it")
+	f.StringVar(&p.ProgramsA, "programs", "", "directory with another OVN and Open vSwitch, as tools/ovn.sh builds it")
 	f.BoolVar(&sluiced, "sluiced", false, "run sluiced on every chassis, with load balancing; in the scenario lb also the backends, and sluice-controller on the node api")
-	f.BoolVar(&p.KernelDatapath, "kernel-datapath", false, "make Open vSwitch use the kernel's datapath (modules openvswitch and geneve)")
+	f.BoolVar(&p.KernelDatapath, "kernel-datapath", false, "use the kernel's datapath of Open vSwitch (modules openvswitch and geneve)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p.ProgramsB = p.ProgramsA
 		p.Uplink, p.CentralA, p.CentralB = Uplink(uplink), central, central
@@ -102,7 +102,7 @@ func upCommand(opt *Options) *cobra.Command {
 func downCommand(opt *Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "end the lab's processes and remove everything of it",
+		Short: "end the lab's processes, and remove its namespaces and files",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			l, err := Open(*opt)

@@ -48,7 +48,7 @@ func askCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().DurationVar(&patience, "patience", time.Second, "how long each answer is waited for")
+	cmd.Flags().DurationVar(&patience, "patience", time.Second, "how long to wait for each answer")
 	cmd.Flags().BoolVar(&sctp, "sctp", false, "ask by SCTP")
 	cmd.Flags().Uint16Var(&port, "port", 0, "with UDP: the first local port; each address has the next (default any that is free)")
 	return cmd

@@ -12,10 +12,9 @@ import (
 func outageCommand(opt *Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "outage CHASSIS",
-		Short: "kill a gateway chassis and say for how long traffic was away",
-		Long: "Kill a gateway chassis as a loss of power does, while virtual machines of other clouds talk to\n" +
-			"those behind it, and print for how long there was no answer, and how much of that was OVN's. The\n" +
-			"chassis stays dead.",
+		Short: "kill a gateway chassis and print how long traffic was interrupted",
+		Long: "Kill a gateway chassis as a loss of power does, while VMs of other clouds talk to the VMs behind\n" +
+			"it. Print how long answers were missing, and OVN's share of that time. The chassis stays dead.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := Open(*opt)

@@ -82,7 +82,7 @@ func TestDryRunWithoutDatabase(t *testing.T) {
 	cfg.HTTP.WebConfig = filepath.Join(dir, "web.yaml")
 	var notes bytes.Buffer
 	_, err := Run(t.Context(), cfg, "1.0", &notes)
-	for _, want := range []string{"db.sock is not there: is Open vSwitch running?", "password of neighbor 192.0.2.1", "http.webConfig: "} {
+	for _, want := range []string{"db.sock does not exist: start Open vSwitch", "password of neighbor 192.0.2.1", "http.webConfig: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in the error %v", want, err)
 		}

@@ -88,10 +88,10 @@ func (d dryRun) unread() []error {
 		}
 	}
 	if len(errs) == 0 && d.Steps.AllInSync() {
-		errs = append(errs, errors.New("the taps of VMs"))
+		errs = append(errs, errors.New("the taps of VMs have not been read"))
 	}
 	if len(errs) == 0 {
-		errs = append(errs, errors.New("the rows of OVN that this node needs"))
+		errs = append(errs, errors.New("the rows of OVN that this node needs have not arrived"))
 	}
 	return errs
 }
@@ -102,7 +102,7 @@ func sessionError(s ovsdb.Status) error {
 		at = " at " + s.Endpoint
 	}
 	if s.Connected {
-		return fmt.Errorf("database %s%s: its rows", s.Database, at)
+		return fmt.Errorf("database %s%s: its rows have not arrived", s.Database, at)
 	}
 	return fmt.Errorf("database %s%s: %w", s.Database, at, cmp.Or(s.LastError, ovsdb.ErrNotConnected))
 }

@@ -33,17 +33,17 @@ func Command(version string, end *EndSignal, args cobra.PositionalArgs, load fun
 	c := &cobra.Command{
 		Use:   "metadata",
 		Short: "Answer the metadata requests of this node's VMs",
-		Long: `Answer the metadata requests of this node's VMs (169.254.169.254), by what
-metadata has in the configuration. It is a process of its own beside sluiced, which
-makes what leads to it: killing or upgrading sluiced does not touch it.
+		Long: `Answer the metadata requests of this node's VMs (169.254.169.254), as metadata in
+the configuration says. sluiced steers the requests to this process. Killing or
+upgrading sluiced does not affect it.
 
-With SIGHUP or SIGUSR2 it starts itself anew, with the build that is installed and
-the configuration as it is then, and keeps its process id, its listeners and the
-connections that wait; requests under way have 5 seconds. A build that does not take the
-configuration is not started. With SIGTERM it ends; with systemd its listeners stay
-open, and connections wait for the next one.
+SIGHUP and SIGUSR2 restart it in place, with the installed build and the present
+configuration. Its process id, its listeners and waiting connections stay; requests
+in progress have 5 seconds. It does not restart with a build that refuses the
+configuration. SIGTERM ends it; under systemd its listeners stay open, and
+connections wait for the next process.
 
-Where metadata.backend is none it says so, and does nothing until it is ended.`,
+With metadata.backend none it says so, and does nothing.`,
 		Args: args,
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), end, o) },
 	}

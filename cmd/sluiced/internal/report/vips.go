@@ -248,7 +248,7 @@ func checkVIPQuery(q status.VIPQuery) error {
 	case !client.IsValid() || !vip.IsValid():
 		return errors.New("client and vip are needed, each with its port")
 	case client.Is4() != vip.Is4():
-		return fmt.Errorf("client %s and VIP %s are of two address families", client, vip)
+		return fmt.Errorf("client %s and VIP %s have different address families", client, vip)
 	case q.Protocol == 0:
 		return errors.New("a protocol is needed")
 	case intent.Martian(netip.PrefixFrom(client, client.BitLen())):
