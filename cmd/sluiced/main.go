@@ -143,6 +143,6 @@ func run(ctx context.Context, file string) error {
 	if err := runDaemon(ctx, cfg, log); err != nil {
 		return err
 	}
-	log.Info("sluiced ends; what it programmed goes on forwarding")
+	log.Info("sluiced ends; its programs keep forwarding")
 	return nil
 }

@@ -174,6 +174,6 @@ func (r *receiver) note(err error) {
 	defer r.mu.Unlock()
 	if err != nil && err.Error() != r.problem {
 		r.problem = err.Error()
-		r.speaker.log.Error("cannot listen for BFD, trying again", slog.Any("error", err))
+		r.speaker.log.Error("cannot listen for BFD; trying again", slog.Any("error", err))
 	}
 }

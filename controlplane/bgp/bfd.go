@@ -160,7 +160,7 @@ func (s *GoBGP) endSession(ctx context.Context, srv resetter, a netip.Addr, why,
 	name := n.name()
 	s.in.mu.Unlock()
 	s.ends.byUs(a, why)
-	s.log.Warn("BGP session ends, as the path to the neighbour is lost", slog.String("neighbor", a.String()), slog.String("reason", why))
+	s.log.Warn("BGP session ends: the path to the neighbour is lost", slog.String("neighbor", a.String()), slog.String("reason", why))
 	err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: name, Communication: told})
 	if err != nil {
 		s.log.Error("cannot end a BGP session whose path is lost", slog.String("neighbor", a.String()), slog.Any("error", err))

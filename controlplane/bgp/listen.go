@@ -65,6 +65,6 @@ func (s *GoBGP) noteProblem(err error) {
 		s.problem = err.Error()
 	}
 	if err != nil && s.problem != was {
-		s.log.Error("cannot listen for BGP, trying again", slog.Any("error", err))
+		s.log.Error("cannot listen for BGP; trying again", slog.Any("error", err))
 	}
 }

@@ -64,7 +64,7 @@ func (s *GoBGP) giveUpWaiting(neighbors ...Neighbor) {
 			continue // its router has not been heard
 		}
 		if n.config.Families.Has(FamilyEVPN) && !n.done || n.config.Families.unicast() != 0 && !n.unicastDone {
-			s.log.Warn("no End-of-RIB within the restart time, imports count as complete", slog.String("neighbor", n.config.Address.String()))
+			s.log.Warn("no End-of-RIB within the restart time; imports count as complete", slog.String("neighbor", n.config.Address.String()))
 		}
 		n.done, n.unicastDone = true, true
 	}
@@ -92,7 +92,7 @@ func (s *GoBGP) addNeighbor(ctx context.Context, srv peers, n Neighbor) {
 		}
 	}
 	if first := s.ends.setUp(a, err); first {
-		s.log.Error("cannot set up a BGP session, trying again", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
+		s.log.Error("cannot set up a BGP session; trying again", slog.String("neighbor", n.Address.String()), slog.Any("error", err))
 	}
 	if s.noteAdded(n, err) || err != nil {
 		return

@@ -72,7 +72,7 @@ func (s *GoBGP) awaitReady(ctx context.Context, n Neighbor) bool {
 	select {
 	case <-ready:
 	case <-over:
-		s.log.Warn("a neighbour is told that all is announced again before it is", slog.String("neighbor", n.Name()), slog.Duration("waited", s.cfg.DeferralTime))
+		s.log.Warn("End-of-RIB is sent before all routes are announced again", slog.String("neighbor", n.Name()), slog.Duration("waited", s.cfg.DeferralTime))
 	case <-ctx.Done():
 		return false
 	}

@@ -72,7 +72,7 @@ func (s *GoBGP) discover(ctx context.Context, srv *server.BgpServer, l *linkNeig
 			l.problem, l.heard = err.Error(), time.Time{}
 		}
 		if l.problem != "" && l.problem != was {
-			s.log.Warn("cannot look for the router on a link, trying again", slog.String("link", l.config.Interface), slog.Any("error", err))
+			s.log.Warn("cannot look for the router on a link; trying again", slog.String("link", l.config.Interface), slog.Any("error", err))
 		}
 	})
 	if errors.Is(err, context.Canceled) {
@@ -96,7 +96,7 @@ func (s *GoBGP) heardRouter(ctx context.Context, srv peers, l *linkNeighbor, a n
 		l.problem = why
 		s.in.mu.Unlock()
 		if fresh {
-			s.log.Warn("a router on a link is not taken for the neighbour", slog.String("link", l.config.Interface),
+			s.log.Warn("a router on a link is not accepted as the neighbour", slog.String("link", l.config.Interface),
 				slog.String("router", a.String()), slog.String("reason", why))
 		}
 		return
@@ -162,8 +162,8 @@ func (s *GoBGP) refuseInternal(ctx context.Context, srv *server.BgpServer) {
 	}
 	s.in.mu.Unlock()
 	for name, n := range wrong {
-		s.ends.byUs(n.Address, "the neighbour is in the node's own AS, and external is set for it")
-		s.log.Error("a BGP neighbour that is to be external is in the node's own AS", slog.String("neighbor", n.Name()))
+		s.ends.byUs(n.Address, "the neighbour has the node's own AS, and bgp.neighbors[].external is set for it")
+		s.log.Error("a neighbour with bgp.neighbors[].external is in the node's own AS", slog.String("neighbor", n.Name()))
 		err := srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: name, Communication: "an AS of your own is expected"})
 		if err != nil {
 			s.log.Error("cannot end a BGP session", slog.String("neighbor", n.Name()), slog.Any("error", err))

@@ -112,7 +112,7 @@ func (t *Tokens) Authenticate(r *http.Request) (Caller, error) {
 	told := ""
 	if err := t.read(); err != nil {
 		if told = err.Error(); told != t.told {
-			t.log.Warn("the file of tokens cannot be read; those of before count", "error", err)
+			t.log.Warn("the file of tokens cannot be read; the last ones stay in use", "error", err)
 		}
 	}
 	t.told = told

@@ -358,6 +358,6 @@ func (a *API) answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(body); err != nil {
-		a.Log.Debug("the client is gone", "error", err)
+		a.Log.Debug("the client closed its connection", "error", err)
 	}
 }

@@ -106,7 +106,7 @@ func (r *Reactor) look(ctx context.Context, s *northbound.Snapshot, known probes
 			r.unsettled[id] = ""
 		default:
 			if r.unsettled[id] != err.Error() {
-				r.log.Warn("a load balancer cannot be kept as it has to be", "load_balancer", id, "error", err)
+				r.log.Warn("a load balancer cannot be repaired", "load_balancer", id, "error", err)
 			}
 			r.unsettled[id] = err.Error()
 		}
@@ -182,7 +182,7 @@ func (r *Reactor) release(ctx context.Context, id string) error {
 		return nil
 	})
 	if err == nil {
-		r.log.Info("ports of a load balancer that somebody has deleted are removed", "load_balancer", id)
+		r.log.Info("ports of a deleted load balancer are deleted", "load_balancer", id)
 	}
 	return err
 }

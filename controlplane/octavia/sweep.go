@@ -61,7 +61,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		told := ""
 		if err := s.look(ctx); err != nil && ctx.Err() == nil {
 			if told = err.Error(); told != s.told {
-				s.log.Warn("ports at Neutron cannot be swept", "error", err)
+				s.log.Warn("ports without a load balancer cannot be deleted at Neutron", "error", err)
 			}
 		}
 		s.told = told
@@ -107,7 +107,7 @@ func (s *Sweeper) look(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		s.log.Info("a port at Neutron that no load balancer had is deleted", "port", id)
+		s.log.Info("a port without a load balancer is deleted at Neutron", "port", id)
 	}
 	return errors.Join(errs...)
 }

@@ -32,7 +32,7 @@ func (t *trouble) err() error { return errors.Join(t.settingErr, t.conditionsErr
 // note keeps an error, and logs it when it is another one than before.
 func (f *Follower) note(at *error, err error) {
 	if err != nil && (*at == nil || (*at).Error() != err.Error()) {
-		f.log.Error("following OVN", "error", err)
+		f.log.Error("cannot follow OVN", "error", err)
 	}
 	*at = err
 }
@@ -100,7 +100,7 @@ func (f *Follower) startSB(ctx context.Context, group *errgroup.Group, s setting
 		return fmt.Errorf("Southbound database %q (Open_vSwitch external_ids:ovn-remote): %w", s.remote, err)
 	}
 	if f.sb != nil {
-		f.log.Info("southbound database changes", "from", f.sb.remote, "to", s.remote)
+		f.log.Info("the Southbound database changes", "from", f.sb.remote, "to", s.remote)
 		f.sb.cancel()
 	}
 	f.sb, f.loading, f.sbTrouble.conditionsErr = next, loading, nil

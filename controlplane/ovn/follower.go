@@ -271,7 +271,7 @@ func (f *Follower) waitedForNB() {
 	if f.cfg.Northbound == "" || f.cfg.NorthboundPatience == 0 || f.nbSeen {
 		return
 	}
-	f.log.Warn("the Northbound database has not answered; what is not remembered of it is unknown until it does",
+	f.log.Warn("the Northbound database has not answered; what is not saved of it is unknown",
 		"endpoint", f.cfg.Northbound, "waited", f.cfg.NorthboundPatience)
 	f.recall()
 	f.discover()

@@ -157,7 +157,7 @@ func (m *memory) writer(ctx context.Context, log *slog.Logger) error {
 			// Where there is no file, as at a first start without rows, the next one has the rows.
 			missing := next.rows == nil && errors.Is(err, fs.ErrNotExist)
 			if err != nil && !missing && err.Error() != said {
-				log.Warn("what the Northbound database says is not remembered over a restart", "error", err)
+				log.Warn("the content of the Northbound database is not saved for a restart", "error", err)
 				said = err.Error()
 			}
 		}
@@ -177,7 +177,7 @@ func (f *Follower) lastWords() {
 		return
 	}
 	if err := last.save(m.path); err != nil {
-		f.log.Warn("what the Northbound database says is not remembered over a restart", "error", err)
+		f.log.Warn("the content of the Northbound database is not saved for a restart", "error", err)
 	}
 }
 
@@ -228,10 +228,10 @@ func (f *Follower) recall() {
 	case errors.Is(err, fs.ErrNotExist):
 		return
 	case err != nil:
-		f.log.Warn("what is remembered of the Northbound database is not used", "path", m.path, "error", err)
+		f.log.Warn("the saved content of the Northbound database is not used", "path", m.path, "error", err)
 		return
 	}
-	f.log.Info("the Northbound database counts as it was", "until", until, "rows", len(list))
+	f.log.Info("the saved content of the Northbound database is used", "until", until, "rows", len(list))
 	m.recalled, m.until = make(map[UUID]Table, len(list)), until
 	for _, c := range list {
 		m.recalled[c.UUID] = c.Table

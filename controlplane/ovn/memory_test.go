@@ -157,7 +157,7 @@ func TestWriterWithoutFile(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(said.String(), "is not remembered"); n != 1 {
+	if n := strings.Count(said.String(), "is not saved"); n != 1 {
 		t.Errorf("%d warnings: %s", n, said.String())
 	}
 }

@@ -147,7 +147,7 @@ func (d *Dataplane) open(cfg Config) (err error) {
 		return err
 	}
 	if len(kept) > 0 {
-		d.log.Warn("maps are larger than configured, since the rows in use do not fit", "maps", kept)
+		d.log.Warn("maps are larger than configured: their rows would not fit", "maps", kept)
 	}
 	l := &later{}
 	if l.begin, err = monotonic(); err != nil {
@@ -165,7 +165,7 @@ func (d *Dataplane) open(cfg Config) (err error) {
 	case found == mustLoad:
 		err = d.replaceNow(cfg.Node)
 	default:
-		d.log.Info("programs that run are of another build or have other constants, and go on until this build's are loaded")
+		d.log.Info("attached programs are of another build or have other constants; they forward until this build's are loaded")
 	}
 	if err != nil {
 		return err

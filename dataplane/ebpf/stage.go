@@ -22,7 +22,7 @@ import (
 
 // stage is open for a directory of an older layout.
 func (d *Dataplane) stage(cfg Config, limits Limits) error {
-	d.log.Warn("pinned maps have an older layout; what runs goes on with them until the new ones are filled", "maps", d.older)
+	d.log.Warn("pinned maps have an older layout; they stay in use until the new ones are filled", "maps", d.older)
 	d.tables = tables{}
 	for name, spec := range d.specs {
 		m, err := ebpf.NewMap(spec)

@@ -14,7 +14,7 @@ func Log(stateDir string, log *slog.Logger) {
 	path := filepath.Join(stateDir, file)
 	last, err := Watch(path)
 	if err != nil {
-		log.Warn("the report of a crash could not be kept", slog.String("path", path), slog.Any("error", err))
+		log.Warn("the report of a crash cannot be saved", slog.String("path", path), slog.Any("error", err))
 	}
 	switch {
 	case last.Panic():

@@ -107,7 +107,7 @@ func (r *Registry) set(source string, o Object) {
 		}
 		r.log.LogAttrs(context.Background(), level, "object has a problem", attrs(o)...)
 	case old.State.Logged():
-		r.log.LogAttrs(context.Background(), slog.LevelInfo, "object's problem is gone", attrs(o)...)
+		r.log.LogAttrs(context.Background(), slog.LevelInfo, "problem of an object ended", attrs(o)...)
 	}
 }
 
@@ -119,7 +119,7 @@ func (r *Registry) remove(id objectID) {
 	delete(r.objects, id)
 	delete(r.bySource[id.source], id)
 	if old.State.Logged() {
-		r.log.LogAttrs(context.Background(), slog.LevelInfo, "object with a problem is gone", attrs(old)...)
+		r.log.LogAttrs(context.Background(), slog.LevelInfo, "object with a problem was deleted", attrs(old)...)
 	}
 }
 

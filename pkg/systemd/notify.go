@@ -31,7 +31,7 @@ func (n *Notifier) Stopping() { n.send(daemon.SdNotifyStopping) }
 
 func (n *Notifier) send(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		n.log.Warn("the service manager cannot be told", "error", err)
+		n.log.Warn("the service manager cannot be notified", "error", err)
 	}
 }
 
@@ -53,7 +53,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			n.log.Error("watchdog is not fed", "error", err)
+			n.log.Error("the watchdog of the service manager is not notified", "error", err)
 		default:
 			n.send(daemon.SdNotifyWatchdog)
 		}

@@ -80,7 +80,7 @@ func (w *world) sizes(node string, others bool) {
 }
 
 const (
-	saysOthersRun   = "programs that run are of another build or have other constants"
+	saysOthersRun   = "attached programs are of another build or have other constants"
 	saysSession     = "BGP session established"
 	saysTold        = "all announcements are handed to BGP"
 	saysReplaced    = "program was replaced in place"

@@ -283,8 +283,8 @@ func TestGatewayBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := func(what string) int { return strings.Count(p.LogTail(1<<20), "gateway port has "+what) }
-	for _, move := range []struct{ to, says string }{{"a2", "gone"}, {"a1", "come"}} {
+	said := func(what string) int { return strings.Count(p.LogTail(1<<20), "gateway port "+what) }
+	for _, move := range []struct{ to, says string }{{"a2", "no longer bound here"}, {"a1", "bound here"}} {
 		before := said(move.says)
 		if err := w.MoveGateways(w.Context(), move.to); err != nil {
 			t.Fatal(err)

@@ -104,16 +104,16 @@ func TestOtherBuildAndConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	replace(func(path string) error { return os.WriteFile(path, []byte("no program"), 0o755) })
-	stays("a broken program", "does not start itself anew")
+	stays("a broken program", "does not restart in place")
 	// One that says that all is well and then cannot be executed.
 	script := "#!/bin/sh\n[ \"$1\" = --check ] && { echo '#!/nonexistent' > " + w.bin + ".x; chmod 755 " + w.bin + ".x; mv " + w.bin + ".x " + w.bin + "; exit 0; }\nexit 1\n"
 	replace(func(path string) error { return os.WriteFile(path, []byte(script), 0o755) })
 	l := w.load(4)
-	logged := strings.Count(w.log.String(), "could not start itself anew")
+	logged := strings.Count(w.log.String(), "cannot restart in place")
 	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the failure is logged", func() bool { return strings.Count(w.log.String(), "could not start itself anew") > logged })
+	eventually(t, "the failure is logged", func() bool { return strings.Count(w.log.String(), "cannot restart in place") > logged })
 	time.Sleep(300 * time.Millisecond)
 	if asked, failed, first := l.end(); failed > 0 || asked == 0 {
 		t.Errorf("%d requests, %d failed: %v", asked, failed, first)

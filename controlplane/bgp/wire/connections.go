@@ -109,7 +109,7 @@ func (f *Connections) accept(l *net.TCPListener) {
 		p := f.peers[from]
 		f.mu.Unlock()
 		if p == nil {
-			f.log.Debug("a BGP connection of no neighbour", slog.String("address", from.String()))
+			f.log.Debug("refused a BGP connection from an address of no neighbour", slog.String("address", from.String()))
 			_ = c.Close()
 			continue
 		}

@@ -314,7 +314,7 @@ func (a *API) damaged(id string, err error) {
 		return
 	}
 	if before, told := a.told.Swap(id, err.Error()); !told || before != err.Error() {
-		a.log.Warn("a load balancer cannot be read; OVN goes on with its rows", "load_balancer", id, "error", err)
+		a.log.Warn("a load balancer cannot be read; its rows in OVN stay", "load_balancer", id, "error", err)
 	}
 }
 

@@ -82,7 +82,7 @@ func (a *API) neutronError(q *request, err error) error {
 	if is && r.Text != "" && (r.Status == http.StatusBadRequest || r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
 		return refused("%s", r.Text)
 	}
-	a.log.Warn("no port was made at Neutron", "load_balancer", q.id, "error", err)
+	a.log.Warn("no port was created at Neutron", "load_balancer", q.id, "error", err)
 	if is && (r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden) {
 		return refused("Neutron does not let the controller make a port.")
 	}
@@ -102,7 +102,7 @@ func (a *API) dropPorts(q *request, ids []string) {
 		return
 	}
 	if a.ports == nil {
-		a.log.Warn("ports are left at Neutron, whose URL is not configured any more", "ports", ids)
+		a.log.Warn("ports are left at Neutron: neutron.url is not configured any more", "ports", ids)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.Context()), dropTimeout)

@@ -89,11 +89,11 @@ func (h *Held) Keep(objects map[string]int, log *slog.Logger) error {
 		return fmt.Errorf("pins: %w", err)
 	}
 	if made > 0 {
-		log.Warn("another file system was mounted over the pins, or theirs was unmounted; they were made again", "path", h.path, "pins", made)
+		log.Warn("another file system was mounted over the pins, or theirs was unmounted; the pins were created again", "path", h.path, "pins", made)
 	}
 	again, err := h.restore(objects)
 	if len(again) > 0 {
-		log.Warn("somebody has removed pins; they were made again", "path", h.path, "pins", again)
+		log.Warn("pins were removed; they were created again", "path", h.path, "pins", again)
 	}
 	return err
 }

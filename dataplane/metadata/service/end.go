@@ -64,7 +64,7 @@ func (s *Service) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil {
-		s.cfg.Log.Warn("requests under way are broken off", "connections", s.server.Connections(), "error", err)
+		s.cfg.Log.Warn("requests in progress are aborted", "connections", s.server.Connections(), "error", err)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *Service) leave() []Socket {
 		out = append(out, Socket{connPrefix + names[l], k.FD})
 	}
 	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
-		s.cfg.Log.Warn("requests under way were broken off", "after", DrainTime)
+		s.cfg.Log.Warn("requests in progress were aborted", "after", DrainTime)
 	}
 	for name, fds := range s.before.sockets { // what was not opened yet
 		for _, fd := range fds {

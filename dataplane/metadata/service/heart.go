@@ -75,7 +75,7 @@ func (s *Service) noteBeat(now time.Time, err error) {
 	if err == nil {
 		s.heart.Last, s.heart.Error = now, ""
 		if was != "" {
-			s.cfg.Log.Info("the heart of the metadata proxy beats")
+			s.cfg.Log.Info("the metadata proxy sends heartbeats")
 		}
 		return
 	}
@@ -88,7 +88,7 @@ func (s *Service) noteBeat(now time.Time, err error) {
 	if !s.heart.Last.IsZero() {
 		level = slog.LevelWarn
 	}
-	s.cfg.Log.Log(context.Background(), level, "the heart of the metadata proxy does not beat; requests are left to OVN", "error", err)
+	s.cfg.Log.Log(context.Background(), level, "the metadata proxy sends no heartbeat; requests are left to OVN", "error", err)
 }
 
 // heart opens its Beater again and again.

@@ -67,7 +67,7 @@ func (j *Journal) Observe(r proxy.Request) {
 		j.write(slog.LevelInfo, "metadata request", r, 0)
 	case r.Outcome != proxy.Answered:
 		if ok, skipped := j.limit.Allow(string(r.Outcome), r.Identity.Port, now); ok {
-			j.write(slog.LevelWarn, "metadata request went wrong", r, skipped)
+			j.write(slog.LevelWarn, "metadata request failed", r, skipped)
 		}
 	}
 }

@@ -238,7 +238,7 @@ func (s *Service) store(name string, l *listening) {
 		return
 	}
 	if err := withFD(l.inner, func(fd int) error { return s.cfg.Store.StoreFD(name, fd) }); err != nil {
-		s.cfg.Log.Warn("a socket cannot be left with the service manager; a restart of this process refuses connections", "listener", name, "error", err)
+		s.cfg.Log.Warn("a socket cannot be stored in the service manager; a restart of this process refuses connections", "listener", name, "error", err)
 	}
 }
 
@@ -247,7 +247,7 @@ func (s *Service) unstore(name string) {
 		return
 	}
 	if err := s.cfg.Store.RemoveFD(name); err != nil {
-		s.cfg.Log.Warn("a socket cannot be taken back from the service manager", "listener", name, "error", err)
+		s.cfg.Log.Warn("a socket cannot be removed from the service manager", "listener", name, "error", err)
 	}
 }
 
@@ -266,7 +266,7 @@ func (s *Service) serve(p place, l *listening) {
 	s.serving.Go(func() {
 		defer close(l.served)
 		if err := s.server.Serve(l, resolve); err != nil {
-			s.cfg.Log.Error("metadata listener has failed; it is opened again", "listener", p.socket, "error", err)
+			s.cfg.Log.Error("metadata listener failed; opening it again", "listener", p.socket, "error", err)
 		}
 	})
 }

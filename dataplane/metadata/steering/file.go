@@ -78,7 +78,7 @@ func (d *Driver) read() (entries map[string]*entry, whole bool) {
 		return entries, true
 	}
 	if err != nil {
-		d.config.Log.Warn("the file of metadata identities cannot be read, and is written anew", "error", err)
+		d.config.Log.Warn("the file of metadata identities cannot be read; writing it again", "error", err)
 		return entries, false
 	}
 	whole = true

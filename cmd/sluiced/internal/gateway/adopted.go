@@ -24,7 +24,7 @@ func (g *Gateway) removeAdopted(ctx context.Context) error {
 				return nil
 			}
 			if err != nil && !said && ctx.Err() == nil {
-				g.log.Warn("what was adopted cannot be removed; trying again", "error", err)
+				g.log.Warn("adopted objects cannot be removed; trying again", "error", err)
 				said = true
 			}
 		}

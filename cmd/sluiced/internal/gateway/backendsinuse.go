@@ -25,7 +25,7 @@ func (g *Gateway) watchBackendsInUse(ctx context.Context) error {
 		}
 		ago := backendsInUse{}
 		if _, err := g.dp.Reader().Flows(math.MaxInt, ago.note); err != nil {
-			g.log.Warn("flows cannot be read: what they need goes when it would without them", "error", err)
+			g.log.Warn("sessions cannot be read; the paths to their backends stay no longer than without them", "error", err)
 			continue
 		}
 		g.tables.Pipeline.Update(func() { g.tables.FlowsUsed(ago) })

@@ -19,7 +19,7 @@ const capabilityReports = "capabilities"
 func (g *Gateway) noteCapabilities() {
 	has, err := capability.Effective()
 	if err != nil {
-		g.log.Warn("the capabilities of the process are not known", "error", err)
+		g.log.Warn("the capabilities of the process cannot be read", "error", err)
 		return
 	}
 	g.reg.Reporter(capabilityReports).Replace(lackingCapabilities(has, g.cfg))

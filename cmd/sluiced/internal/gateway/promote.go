@@ -32,12 +32,12 @@ func (g *Gateway) promote(ctx context.Context) error {
 	}
 	older, err := g.dp.OlderRoutes()
 	if err != nil {
-		g.log.Warn("the routes of the older maps cannot be read; what of them is not there yet is not waited for", "error", err)
+		g.log.Warn("the routes of the older maps cannot be read; the change does not wait for those that are missing", "error", err)
 	}
 	told := func() bool { return g.ToldWanted() && g.dp.Replaced() }
 	// A node that is restarting, too, has its routes in the older maps alone.
 	prepared := func() bool { return g.filled() && !g.tables.Misses(older) }
-	if (plane.Change{Every: plane.PromoteInterval, Pause: plane.PromoteInterval, Told: told, Prepared: prepared, Failed: "the older maps go on; trying again",
+	if (plane.Change{Every: plane.PromoteInterval, Pause: plane.PromoteInterval, Told: told, Prepared: prepared, Failed: "the new maps cannot take over; the older ones keep forwarding; trying again",
 		Do: func(context.Context) error { return g.dp.Promote() }}).Run(ctx, g.log) {
 		g.noteLoaded()
 	}

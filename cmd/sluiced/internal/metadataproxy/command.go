@@ -86,7 +86,7 @@ func run(ctx context.Context, end *EndSignal, o options) error {
 	crash.Log(dir, log)
 	sockets, err := socketsOfBefore()
 	if err != nil {
-		log.Error("the sockets of the process before are lost; connections that wait are refused", "error", err)
+		log.Error("the sockets of the last process are lost; waiting connections are refused", "error", err)
 	}
 	p, err := newProcess(cfg, o, log)
 	if err != nil {
@@ -104,7 +104,7 @@ func run(ctx context.Context, end *EndSignal, o options) error {
 		err := service.Exec(next.path, os.Args, sockets)
 		ctx = end.Catch(ctx)
 		signal.Notify(again, syscall.SIGHUP, syscall.SIGUSR2)
-		log.Error("sluiced metadata could not start itself anew, and goes on", "error", err)
+		log.Error("sluiced metadata cannot restart in place, and keeps serving", "error", err)
 	}
 	log.Info("sluiced metadata ends")
 	return nil

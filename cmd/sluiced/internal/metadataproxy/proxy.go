@@ -75,8 +75,8 @@ func (p *process) run(ctx context.Context, before []service.Socket, again <-chan
 	group.Go(func() error { return p.watch(around) })
 	group.Go(func() error { return notify.Run(around) })
 	group.Go(func() error { return heap.Trim(around) })
-	group.Go(func() error { return p.insist(around, "the admin socket of the metadata proxy", p.runAdmin) })
-	group.Go(func() error { return p.insist(around, "metrics and health of the metadata proxy", p.runHTTP) })
+	group.Go(func() error { return p.insist(around, "admin socket", p.runAdmin) })
+	group.Go(func() error { return p.insist(around, "metrics and health", p.runHTTP) })
 	end := func() []service.Socket {
 		stop()
 		_ = group.Wait() // none of them fails
@@ -90,9 +90,9 @@ func (p *process) run(ctx context.Context, before []service.Socket, again <-chan
 			return nil, false
 		case <-again:
 		}
-		p.log.Info("sluiced metadata is to start itself anew")
+		p.log.Info("sluiced metadata restarts in place")
 		if err := check(ctx); err != nil {
-			p.log.Error("sluiced metadata does not start itself anew: the build or the configuration is not usable", "error", err)
+			p.log.Error("sluiced metadata does not restart in place: the build or the configuration is not usable", "error", err)
 			continue
 		}
 		return end(), true
@@ -128,7 +128,7 @@ func (p *process) serve(ctx context.Context, before []service.Socket, leave <-ch
 func (p *process) insist(ctx context.Context, what string, run func(context.Context) error) error {
 	for ctx.Err() == nil {
 		if err := run(ctx); err != nil {
-			p.log.Error(what+" failed; it is tried again", "error", err)
+			p.log.Error("a part of sluiced metadata failed; trying again", "part", what, "error", err)
 		}
 		loop.Sleep(ctx, insistInterval)
 	}

@@ -76,18 +76,18 @@ func (t *PortLog) vrfLines(d wanted.Delta[intent.VNI, intent.VRF]) (lines []port
 		case had && old.Path != v.Path:
 			same.Path = v.Path
 			if same == v {
-				lines = append(lines, portLine{"VRF is to change its path", append([]any{"vni", vni}, t.pathAttrs(vni)...)})
+				lines = append(lines, portLine{"VRF changes its path", append([]any{"vni", vni}, t.pathAttrs(vni)...)})
 				break
 			}
 			fallthrough
 		case old != v:
-			lines = append(lines, portLine{"VRF has come", append([]any{"vni", vni, "rd", t.rd(v)}, t.pathAttrs(vni)...)})
+			lines = append(lines, portLine{"VRF added", append([]any{"vni", vni, "rd", t.rd(v)}, t.pathAttrs(vni)...)})
 		}
 		t.vrfs[vni] = v
 	}
 	for _, vni := range slices.Sorted(slices.Values(d.Delete)) {
 		if old, ok := t.vrfs[vni]; ok {
-			lines = append(lines, portLine{"VRF has gone", []any{"vni", vni, "rd", t.rd(old)}})
+			lines = append(lines, portLine{"VRF deleted", []any{"vni", vni, "rd", t.rd(old)}})
 		}
 		delete(t.vrfs, vni)
 	}
@@ -150,11 +150,11 @@ func (t *PortLog) gatewayLines(rows *ovn.Rows, d wanted.Difference) (lines []por
 		where := []any{"port", port, "router", routerOf(rows, port)}
 		switch {
 		case !had:
-			lines = append(lines, portLine{"gateway port has come", append(where, "vni", now)})
+			lines = append(lines, portLine{"gateway port bound here", append(where, "vni", now)})
 		case !has:
-			lines = append(lines, portLine{"gateway port has gone", append(where, "vni", was)})
+			lines = append(lines, portLine{"gateway port no longer bound here", append(where, "vni", was)})
 		case was != now:
-			lines = append(lines, portLine{"gateway port has another VNI", append(where, "vni", now, "was", was)})
+			lines = append(lines, portLine{"gateway port changed its VNI", append(where, "vni", now, "was", was)})
 		}
 	}
 	return lines

@@ -97,7 +97,7 @@ func someOf(found map[intent.RouteKey]status.Change) []intent.RouteKey {
 func (p *Paths) lookForDifferences(part []intent.RouteKey, found map[intent.RouteKey]status.Change) {
 	differ, err := p.compareDecisions(part)
 	if err != nil {
-		p.log.Warn("the kernel's routing cannot be compared", "error", err)
+		p.log.Warn("the kernel path cannot be compared with the eBPF path", "error", err)
 		return
 	}
 	for _, k := range part {
@@ -109,7 +109,7 @@ func (p *Paths) lookForDifferences(part []intent.RouteKey, found map[intent.Rout
 		}
 		found[k] = c
 		if !known {
-			p.log.Warn("the kernel would not do what the eBPF path would", "vni", k.VNI, "prefix", k.Prefix, "wanted", c.Wanted, "actual", c.Actual)
+			p.log.Warn("the kernel path differs from the eBPF path", "vni", k.VNI, "prefix", k.Prefix, "wanted", c.Wanted, "actual", c.Actual)
 		}
 	}
 	if len(differ) > 0 {

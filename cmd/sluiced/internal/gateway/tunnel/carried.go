@@ -65,7 +65,7 @@ func (k Carried) Forwarded(log *slog.Logger) bool {
 	}
 	err := errors.Join(k.device, k.pinned, k.vtep)
 	if err != nil {
-		log.Warn("what is pinned may not have forwarded; neighbours are not told that it did", "error", err)
+		log.Warn("pinned programs may not have forwarded; BGP does not announce preserved forwarding", "error", err)
 	}
 	return err == nil
 }

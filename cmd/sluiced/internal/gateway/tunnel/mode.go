@@ -101,10 +101,10 @@ func (t *Tunnel) changeMode(ctx context.Context) error {
 	if !t.preparing.Load() {
 		return nil
 	}
-	t.log.Info("the devices of the other mode forward until those of this one are prepared", "per_vrf", t.cfg.PerVRF)
+	t.log.Info("the devices of the other device mode forward until the new ones are prepared", "per_vrf", t.cfg.PerVRF)
 	told := func() bool { return t.node.ToldWanted() && !t.dp.Staged() && t.dp.Replaced() }
 	change := plane.Change{Every: modeInterval, Pause: modePause, Told: told, Prepared: t.prepared, Do: t.takePort,
-		Failed: "the UDP port cannot be taken over; what has it goes on; trying again"}
+		Failed: "the UDP port cannot be taken over from the other device mode, which keeps forwarding; trying again"}
 	if change.Run(ctx, t.log) {
 		return t.leaveMode(ctx)
 	}
@@ -140,7 +140,7 @@ func (t *Tunnel) takePort(ctx context.Context) error {
 	}
 	t.preparing.Store(false)
 	t.tables.Pipeline.Update(t.tables.TurnCame)
-	t.log.Info("the devices of this mode forward", "per_vrf", t.cfg.PerVRF, "took", time.Since(begin))
+	t.log.Info("the devices of the new device mode forward", "per_vrf", t.cfg.PerVRF, "took", time.Since(begin))
 	return nil
 }
 
@@ -182,7 +182,7 @@ func (t *Tunnel) leaveMode(ctx context.Context) error {
 		err = func() error { return errors.Join(t.dp.SetNode(t.programs.Constants(0)), t.removeDevice()) }
 	}
 	if err := err(); err != nil {
-		t.log.Warn("what the other mode had is not removed", "error", err)
+		t.log.Warn("the devices of the other device mode cannot be removed", "error", err)
 	}
 	return nil
 }

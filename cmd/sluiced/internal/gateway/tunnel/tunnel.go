@@ -148,7 +148,7 @@ func (t *Tunnel) lookAtDevice(ctx context.Context) {
 	}
 	err := t.damage()
 	if err != nil && ctx.Err() == nil {
-		t.log.Warn("the fabric device is not as it was made; making it again", "device", kernel.FabricName, "error", err)
+		t.log.Warn("the fabric device was changed; repairing it", "device", kernel.FabricName, "error", err)
 		if _, err = t.device(t.attach).Ensure(ctx); err == nil {
 			err = t.damage()
 		}
@@ -225,9 +225,9 @@ func (t *Tunnel) lookAtPairs() {
 	if said := fmt.Sprint(damage, err); said != t.damaged {
 		t.damaged = said
 		if err != nil {
-			t.log.Warn("the veth pairs cannot be looked at; reading them back", "error", err)
+			t.log.Warn("the veth pairs cannot be checked; reading them back", "error", err)
 		} else {
-			t.log.Warn("a veth pair is not as it was made; making it again", "damage", damage)
+			t.log.Warn("a veth pair was changed; repairing it", "damage", damage)
 		}
 	}
 	t.tables.RelistSwitch()

@@ -27,7 +27,7 @@ type ownVTEP struct {
 func (t *Tunnel) LookAtVTEP(addresses []link.Address) {
 	takes, err := link.New(netns.Namespace{}).Takes(t.cfg.VTEP)
 	if err != nil {
-		t.log.Warn("whether the node has its VTEP cannot be told", "vtep", t.cfg.VTEP, "error", err)
+		t.log.Warn("cannot find out whether the node has its VTEP", "vtep", t.cfg.VTEP, "error", err)
 		return
 	}
 	device := deviceOf(addresses, t.cfg.VTEP)

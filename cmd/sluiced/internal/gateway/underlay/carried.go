@@ -36,7 +36,7 @@ func HasRoutes(ctx context.Context, c config.Underlay, pinned reconcile.Lister[n
 			return true
 		}
 	}
-	log.Warn("no route of the underlay is left, and no other leads to a tunnel endpoint; neighbours are not told that the node forwarded", "vteps", len(vteps))
+	log.Warn("no route to a VTEP is left; BGP does not announce preserved forwarding", "vteps", len(vteps))
 	return false
 }
 

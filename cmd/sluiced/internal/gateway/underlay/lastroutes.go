@@ -64,7 +64,7 @@ func (w *lastRoutes) devices() map[string]intent.UnderlayDevice {
 		}
 		way, err := w.routing.Towards(b.Address)
 		if err != nil {
-			w.log.Debug("the way to a BGP neighbour cannot be found", "neighbor", b.Address, slog.Any("error", err))
+			w.log.Debug("the path to a BGP neighbour cannot be found", "neighbor", b.Address, slog.Any("error", err))
 			w.lost[b.Address] = err
 			maps.Copy(out, w.last)
 			continue

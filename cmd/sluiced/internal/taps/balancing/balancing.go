@@ -288,7 +288,7 @@ func (b *Balancing) promote(ctx context.Context, r *Running) error {
 		return known
 	}
 	change := plane.Change{Every: plane.PromoteInterval, Pause: plane.PromoteInterval, Told: told, Prepared: prepared,
-		Failed: "the older maps of taps go on; trying again", Do: func(context.Context) error { return r.Dataplane.Promote() }}
+		Failed: "the new maps of taps cannot take over; the older ones stay in use; trying again", Do: func(context.Context) error { return r.Dataplane.Promote() }}
 	if change.Run(ctx, b.log) {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -198,7 +198,7 @@ func (m *Metadata) lookAtProxy(ctx context.Context, r *Running) {
 	if differs, err := r.mend(ctx); err != nil {
 		why, detail = reason.Broken, err.Error()
 	} else if differs != "" {
-		m.log.Warn("the namespace of the metadata proxy was mended", "was", differs)
+		m.log.Warn("the namespace of the metadata proxy was repaired", "was", differs)
 	}
 	r.broken.Store(&detail)
 	if silent := r.silence(m.cfg.StaleAfter.Duration); silent != "" && detail == "" {
